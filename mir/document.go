@@ -1,0 +1,153 @@
+// Package mir is the language tools speak: the documents of MIR (Monitoring and
+// Instrumentation Requests), as Go values and as XML.
+//
+// A request goes scan (bounds, no DTD, positions) -> XSD validation -> decode;
+// every error says where it is. The other way, documents are written by a
+// streaming encoder, measurement documents by the rules of MIR 6.
+//
+// mir imports nothing of ours but schemas. It starts no goroutines; everything
+// may be called concurrently.
+package mir
+
+// Document is any MIR document. Root is its root element's name.
+type Document interface{ Root() string }
+
+// SIRRequest asks for the structure of programs (MIR 2).
+type SIRRequest struct {
+	Resources []Resource
+}
+
+// Resource names a program and where to write it back.
+type Resource struct{ In, Out string }
+
+// SnapshotRequest asks who is running and where they stand (MIR 3).
+type SnapshotRequest struct {
+	Named bool
+	Stack int // how many frames; 0: none
+}
+
+// Entity is a site, node, communicator, process or thread of a request or a
+// snapshot, with the entities inside it.
+type Entity struct {
+	Kind     EntityKind
+	ID       string // a snapshot's id, or "*" (all), or "?" (the one that measures)
+	Name     string // snapshot only
+	Master   bool   // snapshot, threads only
+	Stack    []string
+	Children []Entity
+	Pos      Position // in a request
+}
+
+// EntityKind is the element name of an entity.
+type EntityKind string
+
+const (
+	Site         EntityKind = "site"
+	Node         EntityKind = "node"
+	Communicator EntityKind = "communicator"
+	Process      EntityKind = "process"
+	Thread       EntityKind = "thread"
+)
+
+// Position is a place in a document; the zero Position is no place.
+type Position struct{ Line, Column int }
+
+// Snapshot answers a SnapshotRequest.
+type Snapshot struct{ Entities []Entity }
+
+// InstrRequest asks for a probe (MIR 4). A nil pointer is an element that is not
+// there.
+type InstrRequest struct {
+	Region    *CodeRegion
+	Metrics   []Metric
+	Events    int // how many <event/> elements
+	Measuring *Measuring
+	Entities  []Entity
+	Activated bool
+	Flush     bool
+}
+
+// CodeRegion delimits what to measure: at least one of From and To is set.
+type CodeRegion struct {
+	From, To string
+	Pos      Position
+}
+
+// Metric names what to measure.
+type Metric struct {
+	Name string
+	Pos  Position
+}
+
+// Measuring says how often to measure and to deliver. Nil pointers are
+// attributes that are not there; all times are milliseconds.
+type Measuring struct {
+	Delivery    *int64 // -1: every time it is measured
+	Destination *string
+	Interval    *int64
+	Duration    *int64
+	Aggregates  []Function
+	Pos         Position
+}
+
+// Function is the statistic of an aggregate element.
+type Function string
+
+const (
+	Average  Function = "AVERAGE"
+	Maximum  Function = "MAXIMUM"
+	Minimum  Function = "MINIMUM"
+	Sum      Function = "SUM"
+	Variance Function = "VARIANCE"
+)
+
+// ControlRequest reads or changes probes (MIR 5).
+type ControlRequest struct {
+	Action    Action
+	Probes    []ProbeRef
+	Metrics   []Metric
+	Measuring *Measuring
+	Entities  []Entity
+	Flush     bool
+}
+
+// ProbeRef names a probe in a request.
+type ProbeRef struct {
+	ID  string
+	Pos Position
+}
+
+// Action is what a control request does.
+type Action string
+
+const (
+	Value      Action = "VALUE"
+	Activate   Action = "ACTIVATE"
+	Deactivate Action = "DEACTIVATE"
+	Reset      Action = "RESET"
+	Remove     Action = "REMOVE"
+)
+
+// Probe answers an InstrRequest, and a ControlRequest that changes a probe.
+type Probe struct{ ID string }
+
+// Errors answers a request that failed. Every message begins with where it is
+// in the request, where that is known.
+type Errors struct{ Messages []string }
+
+// Measurement is a measurement document (MIR 6): already sorted and compressed,
+// see Compress.
+type Measurement struct {
+	ProbeID, SiteID, NodeID, CommunicatorID, ProcessID, ThreadID string
+	Value                                                        string // a decimal, "" where the element carries none
+	Children                                                     []Measurement
+}
+
+func (*SIRRequest) Root() string      { return "sirreq" }
+func (*SnapshotRequest) Root() string { return "snapshotreq" }
+func (*InstrRequest) Root() string    { return "instrreq" }
+func (*ControlRequest) Root() string  { return "ctrlreq" }
+func (*Snapshot) Root() string        { return "snapshot" }
+func (*Probe) Root() string           { return "probe" }
+func (*Errors) Root() string          { return "errors" }
+func (*Measurement) Root() string     { return "measurement" }

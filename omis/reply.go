@@ -1,0 +1,85 @@
+package omis
+
+// Status is the outcome of a service (OMIS 7.3.1). The numbers are the
+// specification's. Fatal may be set on an error: the object's state has been
+// changed in an inconsistent way.
+type Status int
+
+const (
+	OK           Status = 0
+	CSRDefined   Status = 2
+	CSREnabled   Status = 4
+	CSRDisabled  Status = 6
+	CSRDeleted   Status = 8
+	CSRTriggered Status = 10
+
+	FirstError         Status = 16
+	SyntaxError        Status = 16
+	UnknownService     Status = 18
+	UnsupportedService Status = 20
+	UnknownECP         Status = 22
+	UnknownObject      Status = 24
+	TypeMismatch       Status = 26
+	ParameterError     Status = 28
+	OSError            Status = 30
+	NoPermission       Status = 32
+	NoMemory           Status = 34
+	InternalError      Status = 36
+	UnspecifiedError   Status = 1000
+
+	Fatal Status = 1
+)
+
+// IsError tells whether s, with or without Fatal, reports an error.
+func (s Status) IsError() bool { return s&^Fatal >= FirstError }
+
+var statusNames = map[Status]string{
+	OK: "OMIS_OK", CSRDefined: "OMIS_CSR_DEFINED", CSREnabled: "OMIS_CSR_ENABLED",
+	CSRDisabled: "OMIS_CSR_DISABLED", CSRDeleted: "OMIS_CSR_DELETED", CSRTriggered: "OMIS_CSR_TRIGGERED",
+	SyntaxError: "OMIS_SYNTAX_ERROR", UnknownService: "OMIS_UNKNOWN_SERVICE",
+	UnsupportedService: "OMIS_UNSUPPORTED_SERVICE", UnknownECP: "OMIS_UNKNOWN_ECP",
+	UnknownObject: "OMIS_UNKNOWN_OBJECT", TypeMismatch: "OMIS_TYPE_MISMATCH",
+	ParameterError: "OMIS_PARAMETER_ERROR", OSError: "OMIS_OS_ERROR", NoPermission: "OMIS_NO_PERMISSION",
+	NoMemory: "OMIS_NO_MEMORY", InternalError: "OMIS_INTERNAL_ERROR", UnspecifiedError: "OMIS_UNSPECIFIED_ERROR",
+}
+
+// String is the name the specification gives, with "|OMIS_FATAL" where the flag
+// is set.
+func (s Status) String() string {
+	name, ok := statusNames[s&^Fatal]
+	if !ok {
+		name = "OMIS_UNSPECIFIED_ERROR"
+	}
+	if s&Fatal != 0 {
+		name += "|OMIS_FATAL"
+	}
+	return name
+}
+
+// ObjectResult is the result of one service for one object, or the identical
+// result for several.
+type ObjectResult struct {
+	Objects []Token
+	Status  Status
+	Values  []Value // the result, where there is one and Status is no error
+	Msg     string  // what went wrong, where Status is an error
+}
+
+// ServiceResult is the result of one service for all objects it worked on.
+type ServiceResult []ObjectResult
+
+// Reply answers a request: element 0 speaks for the request as a whole, element
+// i for its i-th action (OMIS 7.3.1).
+type Reply []ServiceResult
+
+// Err returns the first error of the reply as an *Error, nil if there is none.
+func (r Reply) Err() error {
+	for _, service := range r {
+		for _, o := range service {
+			if o.Status.IsError() {
+				return &Error{Status: o.Status, Msg: o.Msg}
+			}
+		}
+	}
+	return nil
+}
