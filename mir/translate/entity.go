@@ -1,0 +1,175 @@
+package translate
+
+import (
+	"slices"
+	"strings"
+
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// The symbols that stand for entities (MIR 4).
+const (
+	every   = "*"
+	current = "?" // the entity that executes the region
+)
+
+// entity is an innermost entity of a request: what one value, or one for each
+// of several, is asked for. An id is a token, a symbol, or "" where the request
+// names no entity of that kind.
+type entity struct {
+	kind                  mir.EntityKind // "" is the application as a whole
+	node, process, thread string
+	pos                   mir.Position
+}
+
+// entities resolves the entities of a request, in the order of the request.
+// Without any, a region is measured for whoever executes it (MIR 4), anything
+// else for the application as a whole.
+func entities(es []mir.Entity, region bool, t *Targets) ([]entity, Errors) {
+	if len(es) == 0 {
+		if region {
+			return []entity{{kind: mir.Thread, process: current, thread: current}}, nil
+		}
+		return []entity{{}}, nil
+	}
+	w := walker{targets: t, region: region}
+	for i := range es {
+		w.walk(&es[i], entity{})
+	}
+	return w.found, w.errs
+}
+
+type walker struct {
+	targets *Targets
+	region  bool
+	found   []entity
+	errs    Errors
+}
+
+func (w *walker) walk(e *mir.Entity, outer entity) {
+	if err := w.check(e, outer); err != nil {
+		w.errs = append(w.errs, err)
+		return
+	}
+	here := outer
+	here.kind, here.pos = e.Kind, e.Pos
+	switch e.Kind {
+	case mir.Node:
+		here.node = e.ID
+		if e.ID == w.targets.Node.Name {
+			here.node = string(w.targets.Node.Token)
+		}
+	case mir.Process:
+		here.process = e.ID
+	case mir.Thread:
+		here.thread = e.ID
+	}
+	if len(e.Children) == 0 {
+		w.found = append(w.found, here)
+		return
+	}
+	for i := range e.Children {
+		w.walk(&e.Children[i], here)
+	}
+}
+
+func (w *walker) check(e *mir.Entity, outer entity) *Error {
+	switch {
+	case e.Kind == mir.Site || e.Kind == mir.Communicator:
+		return errorf(CannotBeDone, e.Pos, "a %s is not known here: there are nodes, processes and threads", e.Kind)
+	case e.ID == current && !w.region:
+		return errorf(Invalid, e.Pos, "%s %q is the one that executes a code region, and the request has no codeRegion", e.Kind, current)
+	case e.ID == every || e.ID == current:
+		return nil
+	}
+	t := w.targets
+	switch e.Kind {
+	case mir.Node:
+		if e.ID == string(t.Node.Token) || e.ID == t.Node.Name {
+			return nil
+		}
+	case mir.Process:
+		if t.process(e.ID) != nil {
+			return nil
+		}
+	case mir.Thread:
+		p := t.owner(e.ID)
+		switch {
+		case p == nil:
+		case named(outer.process) && string(p.Token) != outer.process:
+			return errorf(NotFound, e.Pos, "thread %s is not in process %s, but in %s", e.ID, outer.process, p.Token)
+		default:
+			return nil
+		}
+	}
+	return errorf(NotFound, e.Pos, "no %s %s; there %s", e.Kind, e.ID, listing(t.ids(e.Kind)))
+}
+
+func listing(ids []string) string {
+	const most = 8
+	switch {
+	case len(ids) == 0:
+		return "are none"
+	case len(ids) == 1:
+		return "is " + ids[0]
+	case len(ids) > most:
+		return "are " + strings.Join(ids[:most], ", ") + " …"
+	}
+	return "are " + strings.Join(ids, ", ")
+}
+
+// named tells a token from a symbol and from nothing.
+func named(id string) bool { return id != "" && id != every && id != current }
+
+// covers tells whether a measurement in a thread of a process belongs to e.
+func (e *entity) covers(process, thread omis.Token) bool {
+	return (!named(e.process) || e.process == string(process)) && (!named(e.thread) || e.thread == string(thread))
+}
+
+// scope is what an event has to be looked out for: for each process either the
+// process or some of its threads.
+type scope struct {
+	process omis.Token
+	whole   bool
+	threads []omis.Token
+}
+
+// tokens is the scope as the token list of an event.
+func (s scope) tokens() []omis.Token {
+	if s.whole {
+		return []omis.Token{s.process}
+	}
+	return s.threads
+}
+
+// scopes merges the entities into one scope for each process. A process that an
+// entity takes as a whole is not also watched by its threads: an object must
+// not stand twice in a list (OMIS 7.2.3).
+func scopes(es []entity, t *Targets) []scope {
+	var all []scope
+	for i := range t.Processes {
+		p := &t.Processes[i]
+		s := scope{process: p.Token}
+		for j := range es {
+			s.add(&es[j], t)
+		}
+		if s.whole || len(s.threads) > 0 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (s *scope) add(e *entity, t *Targets) {
+	if named(e.process) && e.process != string(s.process) {
+		return
+	}
+	if !named(e.thread) {
+		s.whole = true
+		return
+	}
+	if p := t.owner(e.thread); p.Token == s.process && !slices.Contains(s.threads, omis.Token(e.thread)) {
+		s.threads = append(s.threads, omis.Token(e.thread))
+	}
+}

@@ -1,0 +1,183 @@
+package translate
+
+import (
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// Plan is what an instrumentation request becomes. It does not change after it
+// was made; the tokens that the monitor gives out for it are Handles.
+type Plan struct {
+	Metrics   []Metric       // in the order of the request
+	Functions []mir.Function // none: the last value (MIR 4)
+	Region    string         // the unit's name; "" without a region
+	Places    []Place        // where the region is entered and left
+
+	entities []entity
+	scopes   []scope
+}
+
+// Handles are the tokens that stand for an installed Plan.
+type Handles struct {
+	Counter, Timer omis.Token   // "" where the plan needs none
+	Requests       []omis.Token // the conditional requests, in the order of Plan.Conditional
+}
+
+// Instrument translates an instrumentation request that measures something. All
+// that is wrong with it is reported at once, as Errors.
+func Instrument(r *mir.InstrRequest, t *Targets, exits ExitFinder) (*Plan, error) {
+	p := &Plan{Functions: functions(r.Measuring)}
+	var errs Errors
+	p.Metrics, errs = metrics(r)
+	errs = append(errs, measuring(r)...)
+	found, wrong := entities(r.Entities, r.Region != nil, t)
+	errs = append(errs, wrong...)
+	p.entities, p.scopes = found, scopes(found, t)
+	for i := range found {
+		errs = append(errs, p.measurable(&found[i])...)
+	}
+	if r.Region != nil {
+		errs = append(errs, p.locate(r.Region, t, exits)...)
+	}
+	if err := errs.err(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// functions lists the statistics; an aggregate without a function means the
+// last value (MIR 4).
+func functions(m *mir.Measuring) []mir.Function {
+	if m == nil {
+		return nil
+	}
+	var fs []mir.Function
+	for _, f := range m.Aggregates {
+		if f != "" {
+			fs = append(fs, f)
+		}
+	}
+	return fs
+}
+
+func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
+	var ms []Metric
+	var errs Errors
+	for _, asked := range r.Metrics {
+		m, ok := metric(asked.Name)
+		switch {
+		case !ok:
+			errs = append(errs, errorf(NotFound, asked.Pos, "no metric %s; on a region there are %s, without one %s", asked.Name, namesOf(true), namesOf(false)))
+		case m.Region && r.Region == nil:
+			errs = append(errs, errorf(CannotBeDone, asked.Pos, "%s is measured on a region: add a codeRegion; without one there are %s", m.Name, namesOf(false)))
+		case !m.Region && r.Region != nil:
+			errs = append(errs, errorf(CannotBeDone, asked.Pos, "%s is not measured on a region; on one there are %s", m.Name, namesOf(true)))
+		case m.source == fromTimer && r.Region.From == "":
+			errs = append(errs, errorf(CannotBeDone, asked.Pos, "%s needs the beginning of the region: add \"from\"", m.Name))
+		}
+		ms = append(ms, m)
+	}
+	if r.Events > 0 {
+		errs = append(errs, errorf(CannotBeDone, mir.Position{}, "event traces cannot be recorded: MIR leaves their format open; ask for metrics"))
+	} else if len(ms) == 0 {
+		errs = append(errs, errorf(Invalid, mir.Position{}, "an instrreq with a codeRegion or entities names what to measure: add a metric; there are %s, %s", namesOf(true), namesOf(false)))
+	}
+	return ms, errs
+}
+
+// measuring checks the times of a request. Each refusal says what to do
+// instead.
+func measuring(r *mir.InstrRequest) Errors {
+	m := r.Measuring
+	if m == nil {
+		return nil
+	}
+	var errs Errors
+	refuse := func(format string, args ...any) {
+		errs = append(errs, errorf(CannotBeDone, m.Pos, format, args...))
+	}
+	if m.Destination != nil && *m.Destination != "" {
+		refuse("destination %s: measurements are delivered to those who listen to the probe's stream, nowhere else; leave \"destination\" out", *m.Destination)
+	}
+	if set(m.Duration) {
+		refuse("duration %d: differences over a time are not measured; leave \"duration\" out and take two values", *m.Duration)
+	}
+	if r.Region != nil && set(m.Interval) {
+		refuse("interval %d: a region is measured when it is executed; leave \"interval\" out, \"delivery\" sends values in between", *m.Interval)
+	}
+	if r.Region != nil && m.Delivery != nil && *m.Delivery < 0 {
+		refuse("delivery -1: the executions of a region are not delivered one by one; give a time in milliseconds")
+	}
+	return errs
+}
+
+func set(ms *int64) bool { return ms != nil && *ms != 0 }
+
+// measurable checks that all metrics exist for an entity.
+func (p *Plan) measurable(e *entity) Errors {
+	var errs Errors
+	for _, m := range p.Metrics {
+		if !m.supports(e.kind) {
+			errs = append(errs, errorf(CannotBeDone, e.pos, "%s is not measured for a %s", m.Name, e.kind))
+		}
+	}
+	return errs
+}
+
+// locate finds the region and where to measure it.
+func (p *Plan) locate(c *mir.CodeRegion, t *Targets, exits ExitFinder) Errors {
+	r, wrong := findRegion(c, t)
+	if wrong != nil {
+		return Errors{wrong}
+	}
+	p.Region = r.name
+	var errs Errors
+	for _, e := range p.entities {
+		if owner := ownerOf(&e, t); owner != "" && !r.in(owner) {
+			errs = append(errs, errorf(NotFound, e.pos, "process %s has no %s", owner, r.name))
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	var within []omis.Token
+	for _, s := range p.scopes {
+		within = append(within, s.process)
+	}
+	places, err := r.places(within, exits, p.uses(fromTimer))
+	if err != nil {
+		return Errors{errorf(CannotBeDone, c.Pos, "%v", err)}
+	}
+	p.Places = places
+	return nil
+}
+
+// ownerOf is the process that an entity names, by itself or by its thread.
+func ownerOf(e *entity, t *Targets) omis.Token {
+	if named(e.process) {
+		return omis.Token(e.process)
+	}
+	if named(e.thread) {
+		return t.owner(e.thread).Token
+	}
+	return ""
+}
+
+func (p *Plan) uses(s source) bool {
+	for _, m := range p.Metrics {
+		if m.source == s {
+			return true
+		}
+	}
+	return false
+}
+
+// OnRegion tells whether the plan needs places in the code to be watched.
+func (p *Plan) OnRegion() bool { return p.Region != "" }
+
+// With is the plan with other statistics of the same measurements.
+func (p *Plan) With(m *mir.Measuring) *Plan {
+	q := *p
+	q.Functions = functions(m)
+	return &q
+}

@@ -1,0 +1,197 @@
+package translate
+
+import (
+	"math"
+
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// reading is what the reply to Plan.Read says, as rows of processes and
+// threads.
+type reading struct {
+	counts  []row // COUNT
+	timers  []row // WC_TIME
+	procs   []row // CPU_TIME of processes
+	threads []row // the threads there are, with their CPU_TIME if it is wanted
+}
+
+type row struct {
+	process, thread omis.Token
+	stats           Stats
+}
+
+// reading reads the actions of a reply in the order in which Read asks.
+func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
+	if err := replyError(reply); err != nil {
+		return rd, err
+	}
+	next := 1
+	take := func(into *[]row, read func(omis.Reply, int) ([]row, error)) {
+		if err == nil {
+			*into, err = read(reply, next)
+			next++
+		}
+	}
+	if h.Counter != "" {
+		take(&rd.counts, counterRows)
+	}
+	if h.Timer != "" {
+		take(&rd.timers, timerRows)
+	}
+	if p.uses(fromCPU) && p.wants(processLevel) {
+		take(&rd.procs, processRows)
+	}
+	if fields := p.threadFields(); fields != 0 {
+		take(&rd.threads, threadRows)
+	}
+	return rd, err
+}
+
+// counterRows reads pa_counter_read: a number of rows, and a list of process,
+// thread and value of each.
+func counterRows(reply omis.Reply, i int) ([]row, error) {
+	return flat(reply, i, "pa_counter_read", 3, func(vs []omis.Value) Stats {
+		n, _ := vs[0].Number()
+		return single(n)
+	})
+}
+
+// timerRows reads pa_timer_read: after process and thread stand count, last,
+// sum, sumsq, min, max and unfinished, in seconds.
+func timerRows(reply omis.Reply, i int) ([]row, error) {
+	return flat(reply, i, "pa_timer_read", 9, func(vs []omis.Value) Stats {
+		n, _ := vs[0].Int64()
+		if n == 0 {
+			return Stats{}
+		}
+		sumsq, _ := vs[3].Number()
+		return Stats{N: n, Last: ms(vs[1]), Sum: ms(vs[2]), SumSq: sumsq * 1e6, Min: ms(vs[4]), Max: ms(vs[5])}
+	})
+}
+
+// ms makes milliseconds, the unit of all times in MIR, of seconds. Clocks have
+// nanoseconds; what is finer came from the conversion.
+func ms(v omis.Value) float64 {
+	seconds, _ := v.Number()
+	return math.Round(seconds*1e9) / 1e6
+}
+
+// single is one value that was measured.
+func single(v float64) (s Stats) {
+	s.Add(v)
+	return s
+}
+
+// flat reads a list of structs, laid out one after the other (OMIS 7.4), that
+// start with a process and a thread.
+func flat(reply omis.Reply, i int, service string, width int, stats func([]omis.Value) Stats) ([]row, error) {
+	var rows []row
+	for r, err := range results(reply, i) {
+		if err != nil {
+			return nil, err
+		}
+		if len(r.Values) != 2 || len(r.Values[1].List)%width != 0 {
+			return nil, unexpected(service, r)
+		}
+		for l := r.Values[1].List; len(l) > 0; l = l[width:] {
+			rows = append(rows, row{l[0].Token(), l[1].Token(), stats(l[2:width])})
+		}
+	}
+	return rows, nil
+}
+
+func processRows(reply omis.Reply, i int) ([]row, error) {
+	var rows []row
+	for r, err := range results(reply, i) {
+		if err != nil {
+			return nil, err
+		}
+		if len(r.Values) != 1 {
+			return nil, unexpected("proc_get_info", r)
+		}
+		for _, process := range r.Objects {
+			rows = append(rows, row{process: process, stats: single(ms(r.Values[0]))})
+		}
+	}
+	return rows, nil
+}
+
+func threadRows(reply omis.Reply, i int) ([]row, error) {
+	var rows []row
+	for r, err := range results(reply, i) {
+		if err != nil {
+			return nil, err
+		}
+		if len(r.Values) == 0 {
+			return nil, unexpected("thread_get_info", r)
+		}
+		for _, thread := range r.Objects {
+			t := row{process: r.Values[0].Token(), thread: thread}
+			if len(r.Values) > 1 {
+				t.stats = single(ms(r.Values[1]))
+			}
+			rows = append(rows, t)
+		}
+	}
+	return rows, nil
+}
+
+// of is the value of a metric for an instance of an entity.
+func (rd *reading) of(m Metric, i *Instance) Stats {
+	switch m.source {
+	case fromCounter:
+		return total(rd.counts, i, single(0))
+	case fromTimer:
+		return merged(rd.timers, i)
+	case fromThreads:
+		return rd.threadCount(i)
+	}
+	if i.level == mir.Thread {
+		return total(rd.threads, i, Stats{})
+	}
+	return total(rd.procs, i, Stats{})
+}
+
+// total adds the values of rows up to one; none is the value where there are no
+// rows.
+func total(rows []row, i *Instance, none Stats) Stats {
+	var sum float64
+	found := false
+	for j := range rows {
+		if r := &rows[j]; i.has(r) && r.stats.N > 0 {
+			sum += r.stats.Last
+			found = true
+		}
+	}
+	if !found {
+		return none
+	}
+	return single(sum)
+}
+
+// merged sums all measurements up. Last is that of the last thread in the order
+// of the tokens: which thread measured last is not recorded.
+func merged(rows []row, i *Instance) (s Stats) {
+	for j := range rows {
+		if r := &rows[j]; i.has(r) {
+			s.Merge(r.stats)
+		}
+	}
+	return s
+}
+
+// threadCount counts live threads; a process without any is gone and has no
+// value.
+func (rd *reading) threadCount(i *Instance) Stats {
+	n := 0
+	for j := range rd.threads {
+		if i.has(&rd.threads[j]) {
+			n++
+		}
+	}
+	if n == 0 {
+		return Stats{}
+	}
+	return single(float64(n))
+}

@@ -1,0 +1,147 @@
+package translate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mirador/mir"
+	"mirador/omis"
+	"mirador/sir"
+)
+
+// ExitFinder returns the addresses of the file at which a unit is left. It
+// takes a disassembly, so it is asked only for units that are measured.
+type ExitFinder func(path string, u *sir.Unit) ([]uint64, error)
+
+// Place is an address at which a region is entered or left, in the processes
+// that have it there.
+type Place struct {
+	Processes []omis.Token
+	Addr      uint64
+	Exit      bool
+}
+
+// region is a unit as it was found in the application's processes.
+type region struct {
+	name   string // as people call it
+	copies []unitCopy
+	entry  bool // measure at the beginning
+	exit   bool // measure at the end
+}
+
+// unitCopy is the unit in one module of one process.
+type unitCopy struct {
+	process omis.Token
+	module  *Module
+	unit    *sir.Unit
+}
+
+// findRegion looks up what a codeRegion delimits. From alone, or from and to
+// the same, mean the whole unit: MIR 4 measures at the beginning alone when to
+// is omitted, but a unit has an end of its own, and a time needs one. To alone
+// means the unit's end.
+func findRegion(c *mir.CodeRegion, t *Targets) (*region, *Error) {
+	if c.From != "" && c.To != "" && c.From != c.To {
+		return nil, errorf(CannotBeDone, c.Pos, "a region from %s to %s spans two units; leave \"to\" out, or name one unit in both", c.From, c.To)
+	}
+	name := c.From
+	if name == "" {
+		name = c.To
+	}
+	copies, err := findUnit(name, c.Pos, t)
+	if err != nil {
+		return nil, err
+	}
+	return &region{name: copies[0].unit.Name, copies: copies, entry: c.From != "", exit: c.From != "" || c.To != ""}, nil
+}
+
+// findUnit finds a unit by its id, else by a name that only one unit has.
+func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
+	if found := collect(t, func(u *sir.Unit) bool { return u.ID == name }); len(found) > 0 {
+		return found, nil
+	}
+	found := collect(t, func(u *sir.Unit) bool { return u.Name == name || u.Symbol == name })
+	if len(found) == 0 {
+		return nil, errorf(NotFound, pos, "no unit %s%s", name, didYouMean(name, t))
+	}
+	if others := distinct(found); len(others) > 1 {
+		return nil, errorf(NotFound, pos, "%d units are called %s: %s", len(others), name, strings.Join(others, ", "))
+	}
+	return found, nil
+}
+
+func collect(t *Targets, want func(*sir.Unit) bool) []unitCopy {
+	var found []unitCopy
+	for i := range t.Processes {
+		p := &t.Processes[i]
+		for j := range p.Modules {
+			m := &p.Modules[j]
+			if m.Program == nil {
+				continue
+			}
+			for k := range m.Program.Units {
+				if u := &m.Program.Units[k]; want(u) {
+					found = append(found, unitCopy{p.Token, m, u})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// distinct lists the different units of copies.
+func distinct(copies []unitCopy) []string {
+	var ids []string
+	for _, c := range copies {
+		where := fmt.Sprintf("%s (%s)", c.unit.ID, c.module.Path)
+		if !slices.Contains(ids, where) {
+			ids = append(ids, where)
+		}
+	}
+	return ids
+}
+
+// in tells whether the process has the region.
+func (r *region) in(process omis.Token) bool {
+	return slices.ContainsFunc(r.copies, func(c unitCopy) bool { return c.process == process })
+}
+
+// places lists where to measure in the given processes: the entry first, then
+// the exits by their addresses. Processes that have the code at one address
+// share a place.
+func (r *region) places(processes []omis.Token, exits ExitFinder, timed bool) ([]Place, error) {
+	var ps []Place
+	for _, c := range r.copies {
+		if !slices.Contains(processes, c.process) {
+			continue
+		}
+		if r.entry {
+			ps = addPlace(ps, Place{Addr: c.unit.Entry + c.module.Bias}, c.process)
+		}
+		if r.entry && !timed {
+			continue
+		}
+		left, err := exits(c.module.Path, c.unit)
+		if err != nil {
+			return nil, fmt.Errorf("cannot find where %s is left: %w", c.unit.Name, err)
+		}
+		if len(left) == 0 {
+			return nil, fmt.Errorf("%s never returns: there is no place to measure its end", c.unit.Name)
+		}
+		for _, addr := range left {
+			ps = addPlace(ps, Place{Addr: addr + c.module.Bias, Exit: true}, c.process)
+		}
+	}
+	return ps, nil
+}
+
+func addPlace(ps []Place, p Place, process omis.Token) []Place {
+	i := slices.IndexFunc(ps, func(q Place) bool { return q.Addr == p.Addr && q.Exit == p.Exit })
+	if i < 0 {
+		p.Processes = []omis.Token{process}
+		return append(ps, p)
+	}
+	ps[i].Processes = append(ps[i].Processes, process)
+	return ps
+}

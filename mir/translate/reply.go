@@ -1,0 +1,91 @@
+package translate
+
+import (
+	"iter"
+
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// replyError returns what element 0 of a reply says about the request as a
+// whole.
+func replyError(reply omis.Reply) error {
+	if len(reply) == 0 {
+		return errorf(Unavailable, mir.Position{}, "the monitor gave an empty reply")
+	}
+	for _, r := range reply[0] {
+		if r.Status.IsError() {
+			return FromStatus(r.Status, r.Msg)
+		}
+	}
+	return nil
+}
+
+// results yields what the i-th action answered for objects, or the error that
+// ends the reading. Objects that ended while the request ran are no error
+// (OMIS 7.2.2), they are left out.
+func results(reply omis.Reply, i int) iter.Seq2[omis.ObjectResult, error] {
+	return func(yield func(omis.ObjectResult, error) bool) {
+		if i >= len(reply) {
+			yield(omis.ObjectResult{}, errorf(Unavailable, mir.Position{}, "the monitor answered %d actions, %d expected", len(reply)-1, i))
+			return
+		}
+		for _, r := range reply[i] {
+			switch {
+			case r.Status&^omis.Fatal == omis.UnknownObject:
+			case r.Status.IsError():
+				yield(r, FromStatus(r.Status, r.Msg))
+				return
+			case len(r.Objects) == 0 && len(r.Values) == 0: // OMIS 7.3.1, case 3: all the others went well
+			case !yield(r, nil):
+				return
+			}
+		}
+	}
+}
+
+// Token reads the token that the i-th action created.
+func Token(reply omis.Reply, i int) (omis.Token, error) {
+	if err := replyError(reply); err != nil {
+		return "", err
+	}
+	for r, err := range results(reply, i) {
+		if err != nil {
+			return "", err
+		}
+		if len(r.Values) == 1 && r.Values[0].Kind == omis.KindToken {
+			return r.Values[0].Token(), nil
+		}
+	}
+	return "", errorf(Unavailable, mir.Position{}, "the monitor created nothing")
+}
+
+// Defined reads the token of a conditional request from the reply to its
+// definition (OMIS 7.3.1, case 2). The second element tells whether the event
+// could be prepared.
+func Defined(reply omis.Reply) (omis.Token, error) {
+	if err := Done(reply); err != nil {
+		return "", err
+	}
+	for _, r := range reply[0] {
+		if r.Status == omis.CSRDefined && len(r.Values) > 0 {
+			return r.Values[0].Token(), nil
+		}
+	}
+	return "", errorf(Unavailable, mir.Position{}, "the monitor defined no conditional request")
+}
+
+// Done returns the first error of a reply, whatever action it belongs to.
+func Done(reply omis.Reply) error {
+	if len(reply) == 0 {
+		return replyError(reply)
+	}
+	for _, service := range reply {
+		for _, r := range service {
+			if r.Status.IsError() {
+				return FromStatus(r.Status, r.Msg)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package translate
+
+import (
+	"fmt"
+	"strings"
+
+	"mirador/omis"
+)
+
+// Create makes the monitor's counters and timers for the plan; "" where it
+// needs none. Bind reads the reply.
+func (p *Plan) Create() string {
+	var actions []string
+	if p.uses(fromCounter) {
+		actions = append(actions, "pa_counter_create()")
+	}
+	if p.uses(fromTimer) {
+		actions = append(actions, "pa_timer_create()")
+	}
+	return unconditional(actions)
+}
+
+// Bind reads the tokens of what Create made.
+func (p *Plan) Bind(reply omis.Reply) (h Handles, err error) {
+	next := 1
+	if p.uses(fromCounter) {
+		if h.Counter, err = Token(reply, next); err != nil {
+			return h, err
+		}
+		next++
+	}
+	if p.uses(fromTimer) {
+		h.Timer, err = Token(reply, next)
+	}
+	return h, err
+}
+
+// Conditional lists the conditional requests of the plan, one for each place,
+// in the order of Places. Their tokens belong into Handles.Requests.
+func (p *Plan) Conditional(h Handles) []string {
+	requests := make([]string, len(p.Places))
+	for i, place := range p.Places {
+		requests[i] = fmt.Sprintf("thread_reached_addr(%s,%#x) : %s", list(p.watched(place)), place.Addr, strings.Join(actions(h, place, p.counts(place)), " "))
+	}
+	return requests
+}
+
+// counts tells whether executions are counted at a place: where the region is
+// entered or, if only its end is measured, where it is left.
+func (p *Plan) counts(place Place) bool { return !place.Exit || p.Places[0].Exit }
+
+// actions is what is done at a place. The timer starts last, so that it does not
+// measure the counting.
+func actions(h Handles, place Place, counts bool) []string {
+	var as []string
+	if place.Exit && h.Timer != "" {
+		as = append(as, call("pa_timer_stop", h.Timer))
+	}
+	if counts && h.Counter != "" {
+		as = append(as, fmt.Sprintf("pa_counter_add([%s],1)", h.Counter))
+	}
+	if !place.Exit && h.Timer != "" {
+		as = append(as, call("pa_timer_start", h.Timer))
+	}
+	return as
+}
+
+// watched is the token list of a place's event.
+func (p *Plan) watched(place Place) []omis.Token {
+	var ts []omis.Token
+	for _, process := range place.Processes {
+		for _, s := range p.scopes {
+			if s.process == process {
+				ts = append(ts, s.tokens()...)
+			}
+		}
+	}
+	return ts
+}
+
+// Enable starts the measuring, Disable ends it for the time being. Both are ""
+// where nothing is watched. The order in which places come and go does not
+// matter: a timer that is stopped before it was started stays as it is, and one
+// that nothing stops is dropped by the next start at its place on the stack.
+func (p *Plan) Enable(h Handles) string {
+	if len(h.Requests) == 0 {
+		return ""
+	}
+	return ": csr_enable(" + list(h.Requests) + ")"
+}
+
+// Disable is the contrary of Enable.
+func (p *Plan) Disable(h Handles) string {
+	if len(h.Requests) == 0 {
+		return ""
+	}
+	return ": csr_disable(" + list(h.Requests) + ")"
+}
+
+// Reset forgets what was measured; "" where the monitor keeps nothing.
+func (p *Plan) Reset(h Handles) string { return unconditional(each(h, "reset")) }
+
+// Remove takes everything away that was created for the plan: the conditional
+// requests before what their actions use.
+func (p *Plan) Remove(h Handles) string {
+	var as []string
+	if len(h.Requests) > 0 {
+		as = append(as, "csr_delete("+list(h.Requests)+")")
+		if h.Counter != "" || h.Timer != "" {
+			as[0] += " ;"
+		}
+	}
+	return unconditional(append(as, each(h, "delete")...))
+}
+
+// Read asks for the values. Rows reads the reply.
+func (p *Plan) Read(h Handles) string {
+	as := each(h, "read")
+	if p.uses(fromCPU) && p.wants(processLevel) {
+		as = append(as, fmt.Sprintf("proc_get_info(%s,%#x)", list(p.read()), omis.ProcTotalTime))
+	}
+	if fields := p.threadFields(); fields != 0 {
+		as = append(as, fmt.Sprintf("thread_get_info(%s,%#x)", list(p.read()), fields))
+	}
+	return unconditional(as)
+}
+
+// threadFields is what has to be known of the threads, 0 if nothing.
+func (p *Plan) threadFields() omis.ThreadFields {
+	var f omis.ThreadFields
+	if p.uses(fromThreads) || p.wants(everyThread) {
+		f |= omis.ThreadProcess
+	}
+	if p.uses(fromCPU) && p.wants(threadLevel) {
+		f |= omis.ThreadProcess | omis.ThreadTotalTime
+	}
+	return f
+}
+
+// read is the token list for information on what is measured: the empty list,
+// the whole application, where no process or thread is named.
+func (p *Plan) read() []omis.Token {
+	var ts []omis.Token
+	for _, e := range p.entities {
+		if !named(e.process) && !named(e.thread) {
+			return nil
+		}
+	}
+	for _, s := range p.scopes {
+		ts = append(ts, s.tokens()...)
+	}
+	return ts
+}
+
+func processLevel(e *entity) bool { return e.thread == "" }
+func threadLevel(e *entity) bool  { return e.thread != "" }
+func everyThread(e *entity) bool  { return e.thread == every }
+
+func (p *Plan) wants(what func(*entity) bool) bool {
+	for i := range p.entities {
+		if what(&p.entities[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// each calls a service of the counter and of the timer.
+func each(h Handles, verb string) []string {
+	var as []string
+	if h.Counter != "" {
+		as = append(as, call("pa_counter_"+verb, h.Counter))
+	}
+	if h.Timer != "" {
+		as = append(as, call("pa_timer_"+verb, h.Timer))
+	}
+	return as
+}
+
+func call(service string, t omis.Token) string { return service + "([" + string(t) + "])" }
+
+func list(ts []omis.Token) string {
+	var b strings.Builder
+	b.WriteByte('[')
+	for i, t := range ts {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(string(t))
+	}
+	b.WriteByte(']')
+	return b.String()
+}
+
+func unconditional(actions []string) string {
+	if len(actions) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(actions, " ")
+}

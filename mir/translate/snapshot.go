@@ -1,0 +1,166 @@
+package translate
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// Resolver puts an address of a process into words. first tells the frame that
+// is being executed from those that are returned to: their address is the one
+// behind the call.
+type Resolver func(process omis.Token, pc uint64, first bool) string
+
+// Snapshot is a snapshot request on its way: what to send, and how to read the
+// reply.
+type Snapshot struct {
+	Request string
+	named   bool
+	stack   int
+}
+
+// NewSnapshot translates a snapshot request. The empty lists mean the whole
+// application: each application has a tool of its own.
+func NewSnapshot(r *mir.SnapshotRequest) Snapshot {
+	procs, threads := omis.ProcLocalID, omis.ThreadProcess|omis.ThreadLocalID
+	if r.Named {
+		procs |= omis.ProcArgv
+		threads |= omis.ThreadName
+	}
+	request := fmt.Sprintf(": proc_get_info([],%#x) thread_get_info([],%#x)", procs, threads)
+	if r.Stack > 0 {
+		request += fmt.Sprintf(" thread_get_backtrace([],%d)", r.Stack)
+	}
+	return Snapshot{Request: request, named: r.Named, stack: r.Stack}
+}
+
+// Read makes the snapshot of the reply. What ended between two of the services
+// is left out.
+func (s Snapshot) Read(reply omis.Reply, resolve Resolver) (*mir.Snapshot, error) {
+	if err := replyError(reply); err != nil {
+		return nil, err
+	}
+	procs, err := s.processes(reply)
+	if err != nil {
+		return nil, err
+	}
+	stacks, err := s.stacks(reply)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.threads(reply, procs, stacks, resolve); err != nil {
+		return nil, err
+	}
+	return document(procs), nil
+}
+
+type seenProcess struct {
+	entity mir.Entity
+	pid    int64
+}
+
+func (s Snapshot) processes(reply omis.Reply) (map[omis.Token]*seenProcess, error) {
+	procs := make(map[omis.Token]*seenProcess)
+	for r, err := range results(reply, 1) {
+		if err != nil {
+			return nil, err
+		}
+		want := 1
+		if s.named {
+			want = 2
+		}
+		if len(r.Values) != want {
+			return nil, unexpected("proc_get_info", r)
+		}
+		pid, ok := r.Values[want-1].Int64()
+		if !ok {
+			return nil, unexpected("proc_get_info", r)
+		}
+		for _, token := range r.Objects {
+			p := &seenProcess{entity: mir.Entity{Kind: mir.Process, ID: string(token)}, pid: pid}
+			if s.named {
+				p.entity.Name = programName(r.Values[0])
+			}
+			procs[token] = p
+		}
+	}
+	return procs, nil
+}
+
+// programName is the program's own name: argv[0] without its folder.
+func programName(argv omis.Value) string {
+	if len(argv.List) == 0 || argv.List[0].Str == "" {
+		return ""
+	}
+	return path.Base(argv.List[0].Str)
+}
+
+func (s Snapshot) threads(reply omis.Reply, procs map[omis.Token]*seenProcess, stacks map[omis.Token][]uint64, resolve Resolver) error {
+	for r, err := range results(reply, 2) {
+		if err != nil {
+			return err
+		}
+		if len(r.Values) < 2 {
+			return unexpected("thread_get_info", r)
+		}
+		proc, tid := procs[r.Values[0].Token()], int64(0)
+		if tid, _ = r.Values[1].Int64(); proc == nil {
+			continue
+		}
+		for _, token := range r.Objects {
+			th := mir.Entity{Kind: mir.Thread, ID: string(token), Master: tid == proc.pid}
+			if s.named && len(r.Values) > 2 {
+				th.Name = r.Values[2].Str
+			}
+			for i, pc := range stacks[token] {
+				th.Stack = append(th.Stack, resolve(r.Values[0].Token(), pc, i == 0))
+			}
+			proc.entity.Children = append(proc.entity.Children, th)
+		}
+	}
+	return nil
+}
+
+func (s Snapshot) stacks(reply omis.Reply) (map[omis.Token][]uint64, error) {
+	if s.stack == 0 {
+		return nil, nil
+	}
+	stacks := make(map[omis.Token][]uint64)
+	for r, err := range results(reply, 3) {
+		if err != nil {
+			return nil, err
+		}
+		if len(r.Values) != 2 {
+			return nil, unexpected("thread_get_backtrace", r)
+		}
+		var pcs []uint64
+		for i := 0; i+1 < len(r.Values[1].List); i += 2 {
+			pc, _ := r.Values[1].List[i].Uint64()
+			pcs = append(pcs, pc)
+		}
+		for _, token := range r.Objects {
+			stacks[token] = pcs
+		}
+	}
+	return stacks, nil
+}
+
+func document(procs map[omis.Token]*seenProcess) *mir.Snapshot {
+	snap := &mir.Snapshot{}
+	for _, p := range procs {
+		sortEntities(p.entity.Children)
+		snap.Entities = append(snap.Entities, p.entity)
+	}
+	sortEntities(snap.Entities)
+	return snap
+}
+
+func sortEntities(es []mir.Entity) {
+	slices.SortFunc(es, func(a, b mir.Entity) int {
+		return cmp.Or(cmp.Compare(number(omis.Token(a.ID)), number(omis.Token(b.ID))), cmp.Compare(a.ID, b.ID))
+	})
+}

@@ -1,0 +1,60 @@
+package translate
+
+import (
+	"math"
+
+	"mirador/mir"
+)
+
+// Stats sums up values that were measured, in the metric's own unit.
+type Stats struct {
+	N                          int64
+	Last, Sum, SumSq, Min, Max float64
+}
+
+// Add takes one more value.
+func (s *Stats) Add(v float64) {
+	s.Merge(Stats{N: 1, Last: v, Sum: v, SumSq: v * v, Min: v, Max: v})
+}
+
+// Merge takes the values that o sums up, as if they had been measured after
+// those of s.
+func (s *Stats) Merge(o Stats) {
+	switch {
+	case o.N == 0:
+		return
+	case s.N == 0:
+		*s = o
+		return
+	}
+	s.N += o.N
+	s.Last = o.Last
+	s.Sum += o.Sum
+	s.SumSq += o.SumSq
+	s.Min = math.Min(s.Min, o.Min)
+	s.Max = math.Max(s.Max, o.Max)
+}
+
+// Of is a statistic of the values; ok is false where there are none. The
+// variance is that of the whole population: every value was measured, none
+// stands for others.
+func (s Stats) Of(f mir.Function) (v float64, ok bool) {
+	if s.N == 0 {
+		return 0, false
+	}
+	n := float64(s.N)
+	switch f {
+	case mir.Sum:
+		return s.Sum, true
+	case mir.Average:
+		return s.Sum / n, true
+	case mir.Maximum:
+		return s.Max, true
+	case mir.Minimum:
+		return s.Min, true
+	case mir.Variance:
+		mean := s.Sum / n
+		return math.Max(0, s.SumSq/n-mean*mean), true
+	}
+	return s.Last, true
+}

@@ -1,0 +1,68 @@
+package translate
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"mirador/sir"
+)
+
+// didYouMean names up to three units whose id or name is like the given one.
+func didYouMean(name string, t *Targets) string {
+	type candidate struct {
+		text string
+		far  int
+	}
+	var near []candidate
+	units := 0
+	for _, c := range collect(t, func(*sir.Unit) bool { return true }) {
+		units++
+		d, id := distance(name, c.unit.ID), distance(name, c.unit.Name)
+		if strings.Contains(c.unit.Name, name) {
+			id = min(id, 2)
+		}
+		if d = min(d, id); d <= 1+len(name)/4 {
+			near = append(near, candidate{c.unit.ID + " (" + c.unit.Name + ")", d})
+		}
+	}
+	if units == 0 {
+		return ": the structure of no program of the application could be read"
+	}
+	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.far, b.far) })
+	var texts []string
+	for _, c := range near {
+		if !slices.Contains(texts, c.text) {
+			texts = append(texts, c.text)
+		}
+	}
+	if len(texts) == 0 {
+		return "; a sirreq lists the units and their ids"
+	}
+	return "; did you mean " + strings.Join(texts[:min(3, len(texts))], " or ") + "?"
+}
+
+// distance is the number of letters to insert, drop or replace (Levenshtein).
+// Words of very different lengths are not compared: a program has many units.
+func distance(a, b string) int {
+	const tooFar = 1 << 16
+	if len(a) > 2*len(b)+2 || len(b) > 2*len(a)+2 {
+		return tooFar
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,104 @@
+package translate
+
+import (
+	"strconv"
+	"strings"
+
+	"mirador/mir"
+	"mirador/omis"
+	"mirador/sir"
+)
+
+// Targets is what an application consists of at the moment of a translation.
+type Targets struct {
+	Node      Node
+	Processes []Process // in the order of their tokens
+}
+
+// Node is the machine the processes run on.
+type Node struct {
+	Token omis.Token
+	Name  string
+}
+
+// Process is a process of the application. Modules may be left out where a
+// request names no region.
+type Process struct {
+	Token   omis.Token
+	Name    string
+	Threads []Thread
+	Modules []Module // the main module first
+}
+
+// Thread is a thread of a process.
+type Thread struct {
+	Token  omis.Token
+	Name   string
+	Master bool
+}
+
+// Module is a program loaded into a process. Program is nil where its structure
+// could not be read.
+type Module struct {
+	Path    string
+	Bias    uint64 // add it to an address of the file
+	Program *sir.Program
+}
+
+// process finds a process by its token.
+func (t *Targets) process(id string) *Process {
+	for i := range t.Processes {
+		if string(t.Processes[i].Token) == id {
+			return &t.Processes[i]
+		}
+	}
+	return nil
+}
+
+// owner finds the process of a thread.
+func (t *Targets) owner(thread string) *Process {
+	for i := range t.Processes {
+		for _, th := range t.Processes[i].Threads {
+			if string(th.Token) == thread {
+				return &t.Processes[i]
+			}
+		}
+	}
+	return nil
+}
+
+// ids lists the tokens of a class, for messages.
+func (t *Targets) ids(kind mir.EntityKind) []string {
+	var ids []string
+	switch kind {
+	case mir.Node:
+		ids = append(ids, string(t.Node.Token))
+	case mir.Process:
+		for _, p := range t.Processes {
+			ids = append(ids, string(p.Token))
+		}
+	case mir.Thread:
+		for _, p := range t.Processes {
+			for _, th := range p.Threads {
+				ids = append(ids, string(th.Token))
+			}
+		}
+	}
+	return ids
+}
+
+// Before orders tokens by class and number, so that t_2 comes before t_10.
+func Before(a, b omis.Token) bool {
+	if n, m := number(a), number(b); n != m && a.Class() == b.Class() {
+		return n < m
+	}
+	return a < b
+}
+
+func number(t omis.Token) uint64 {
+	n, err := strconv.ParseUint(string(t[strings.LastIndexByte(string(t), '_')+1:]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

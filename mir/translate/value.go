@@ -1,0 +1,152 @@
+package translate
+
+import (
+	"slices"
+	"strconv"
+
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// Instance is one entity that a value belongs to; a symbol of the request stands
+// for several. Ids are empty where the request names no entity of that kind.
+type Instance struct {
+	Node, Process, Thread omis.Token
+
+	level  mir.EntityKind
+	within omis.Token // the process of a thread, also where the request does not name it
+}
+
+// has tells whether a row belongs to the instance.
+func (i *Instance) has(r *row) bool {
+	if i.level == mir.Thread {
+		return i.Thread == r.thread
+	}
+	return i.Process == "" || i.Process == r.process
+}
+
+// Value is what was measured for a metric and an entity. Stats.N is 0 where it
+// cannot be had.
+type Value struct {
+	Metric   int // index in Plan.Metrics
+	Instance Instance
+	Stats    Stats
+}
+
+// Values reads the reply to Read: in the order of the request, entity by entity
+// and metric by metric.
+func (p *Plan) Values(reply omis.Reply, h Handles) ([]Value, error) {
+	rd, err := p.reading(reply, h)
+	if err != nil {
+		return nil, err
+	}
+	var vs []Value
+	for i := range p.entities {
+		for _, in := range p.instances(&p.entities[i], &rd) {
+			for m := range p.Metrics {
+				vs = append(vs, Value{m, in, rd.of(p.Metrics[m], &in)})
+			}
+		}
+	}
+	return vs, nil
+}
+
+// instances lists what an entity of the request stands for in a reading,
+// symbols in the order of the tokens.
+func (p *Plan) instances(e *entity, rd *reading) []Instance {
+	node := omis.Token(e.node)
+	if e.node == every || e.node == current {
+		node = ""
+	}
+	switch e.kind {
+	case mir.Process:
+		return p.processes(e, rd, node)
+	case mir.Thread:
+		return threads(e, rd, node)
+	}
+	return []Instance{{Node: node, level: e.kind}}
+}
+
+func (p *Plan) processes(e *entity, rd *reading, node omis.Token) []Instance {
+	var ids []omis.Token
+	switch e.process {
+	case every:
+		for _, s := range p.scopes {
+			if !p.OnRegion() || p.placed(s.process) {
+				ids = append(ids, s.process)
+			}
+		}
+	case current:
+		for _, r := range slices.Concat(rd.counts, rd.timers) {
+			ids = append(ids, r.process)
+		}
+	default:
+		ids = append(ids, omis.Token(e.process))
+	}
+	var found []Instance
+	for _, id := range sorted(ids) {
+		found = append(found, Instance{Node: node, Process: id, level: mir.Process, within: id})
+	}
+	return found
+}
+
+// placed tells whether the region is measured in a process.
+func (p *Plan) placed(process omis.Token) bool {
+	return slices.ContainsFunc(p.Places, func(pl Place) bool { return slices.Contains(pl.Processes, process) })
+}
+
+// threads lists the threads that measured, and for "*" those that there are
+// besides. A named thread is listed whether or not it measured.
+func threads(e *entity, rd *reading, node omis.Token) []Instance {
+	if named(e.thread) {
+		in := Instance{Node: node, Thread: omis.Token(e.thread), level: mir.Thread}
+		if named(e.process) {
+			in.Process = omis.Token(e.process)
+		}
+		return []Instance{in}
+	}
+	rows := [][]row{rd.counts, rd.timers}
+	if e.thread == every {
+		rows = append(rows, rd.threads)
+	}
+	var found []Instance
+	for _, rs := range rows {
+		for i := range rs {
+			if r := &rs[i]; e.covers(r.process, r.thread) {
+				found = append(found, Instance{Node: node, Thread: r.thread, level: mir.Thread, within: r.process})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b Instance) int {
+		if a.within != b.within {
+			return compare(a.within, b.within)
+		}
+		return compare(a.Thread, b.Thread)
+	})
+	found = slices.Compact(found)
+	for i := range found {
+		if e.process != "" {
+			found[i].Process = found[i].within
+		}
+	}
+	return found
+}
+
+func sorted(ids []omis.Token) []omis.Token {
+	slices.SortFunc(ids, compare)
+	return slices.Compact(ids)
+}
+
+func compare(a, b omis.Token) int {
+	switch {
+	case a == b:
+		return 0
+	case Before(a, b):
+		return -1
+	}
+	return 1
+}
+
+// decimal writes a value as the decimal of a measurement document: shortest, and
+// without an exponent.
+func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
