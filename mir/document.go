@@ -9,6 +9,8 @@
 // may be called concurrently.
 package mir
 
+import "slices"
+
 // Document is any MIR document. Root is its root element's name.
 type Document interface{ Root() string }
 
@@ -18,7 +20,10 @@ type SIRRequest struct {
 }
 
 // Resource names a program and where to write it back.
-type Resource struct{ In, Out string }
+type Resource struct {
+	In, Out string
+	Pos     Position
+}
 
 // SnapshotRequest asks who is running and where they stand (MIR 3).
 type SnapshotRequest struct {
@@ -86,7 +91,7 @@ type Measuring struct {
 	Destination *string
 	Interval    *int64
 	Duration    *int64
-	Aggregates  []Function
+	Aggregates  []Function // as written: Last is in it, too
 	Pos         Position
 }
 
@@ -94,6 +99,7 @@ type Measuring struct {
 type Function string
 
 const (
+	Last     Function = "" // an aggregate element without function: no statistic
 	Average  Function = "AVERAGE"
 	Maximum  Function = "MAXIMUM"
 	Minimum  Function = "MINIMUM"
@@ -128,8 +134,35 @@ const (
 	Remove     Action = "REMOVE"
 )
 
-// Probe answers an InstrRequest, and a ControlRequest that changes a probe.
-type Probe struct{ ID string }
+// Probe answers an InstrRequest, and a ControlRequest that changes a probe. The
+// placements go into the gateway's namespace, where a tool that knows only MIR
+// does not see them.
+type Probe struct {
+	ID         string
+	Placements []Placement
+}
+
+// Placement is where a request of the monitor runs, and what that costs.
+type Placement struct {
+	Where string  // "inline", "kernel", "trap"
+	Why   string  // why not somewhere cheaper; "" if there is nothing cheaper
+	Cost  float64 // predicted nanoseconds a hit; 0: not known
+}
+
+// Explain answers a request that was sent to be explained: what would be asked
+// of the monitor, without asking it. It is the gateway's own, not MIR's.
+type Explain struct {
+	Requests []ExplainedRequest
+	Matches  int     // how many places of the program the request means
+	Cost     float64 // predicted nanoseconds for an execution of the region; 0: not known
+}
+
+// ExplainedRequest is a request in OMIS notation and where it would run. Where
+// is empty for a request that is executed once.
+type ExplainedRequest struct {
+	Text string
+	Placement
+}
 
 // Errors answers a request that failed. Every message begins with where it is
 // in the request, where that is known.
@@ -151,3 +184,18 @@ func (*Snapshot) Root() string        { return "snapshot" }
 func (*Probe) Root() string           { return "probe" }
 func (*Errors) Root() string          { return "errors" }
 func (*Measurement) Root() string     { return "measurement" }
+func (*Explain) Root() string         { return "explain" }
+
+// Defaults tells whether the request sets new defaults for later ones: it holds
+// measuring alone, and no probe comes of it (MIR 4).
+func (r *InstrRequest) Defaults() bool {
+	return r.Measuring != nil && r.Region == nil && len(r.Metrics) == 0 && r.Events == 0 && len(r.Entities) == 0
+}
+
+// Functions are the statistics asked for; none means the last value measured.
+func (m *Measuring) Functions() []Function {
+	if m == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(m.Aggregates), func(f Function) bool { return f == Last })
+}

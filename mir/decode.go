@@ -1,0 +1,177 @@
+package mir
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Validator holds a scanned document against the schema of MIR (schemas/mir.xsd).
+// source is the text that tree was scanned from. What is wrong with the document
+// comes back as an *Error of kind Invalid; any other error means that the
+// validator itself failed. It may be called concurrently.
+type Validator interface {
+	Validate(source []byte, tree *Tree) error
+}
+
+// Decoder reads documents. It is a value without state: it may be copied, and
+// used by many goroutines at once.
+type Decoder struct {
+	Limits Limits
+	// Validator may be nil for documents whose structure is trusted, such as a
+	// gateway's replies. Decoding is safe then, but passes over attributes it
+	// does not know.
+	Validator Validator
+}
+
+// Decode reads any of MIR's documents, and the gateway's explain. All errors
+// about the document are of type *Error.
+func (d Decoder) Decode(data []byte) (Document, error) {
+	tree, err := Scan(data, d.Limits)
+	if err != nil {
+		return nil, err
+	}
+	read, err := readerOf(tree.Root())
+	if err != nil {
+		return nil, err
+	}
+	return d.decode(data, tree, read)
+}
+
+// DecodeRequest reads a document that asks for something; others are refused as
+// Unsupported.
+func (d Decoder) DecodeRequest(data []byte) (Document, error) {
+	tree, err := Scan(data, d.Limits)
+	if err != nil {
+		return nil, err
+	}
+	root := tree.Root()
+	read := requestReader(root)
+	if read == nil {
+		return nil, notARequest(root)
+	}
+	return d.decode(data, tree, read)
+}
+
+func (d Decoder) decode(data []byte, tree *Tree, read reader) (Document, error) {
+	if d.Validator != nil {
+		if err := d.Validator.Validate(data, tree); err != nil {
+			return nil, err
+		}
+	}
+	var found findings
+	document := read(&found, tree.Root())
+	if len(found.faults) > 0 {
+		return nil, found.invalid()
+	}
+	return document, nil
+}
+
+// Decode reads a document of any kind within limits, without a validator.
+func Decode(data []byte, limits Limits) (Document, error) {
+	return Decoder{Limits: limits}.Decode(data)
+}
+
+// reader makes a document of a root element, noting what is wrong.
+type reader func(*findings, Element) Document
+
+func requestReader(root Element) reader {
+	if root.Space() != "" {
+		return nil
+	}
+	switch root.Name() {
+	case "sirreq":
+		return readSIRRequest
+	case "snapshotreq", "snapshotrequest": // the example of MIR 3 has the long name
+		return readSnapshotRequest
+	case "instrreq":
+		return readInstrRequest
+	case "ctrlreq":
+		return readControlRequest
+	}
+	return nil
+}
+
+func readerOf(root Element) (reader, error) {
+	if root.Space() == GatewayNamespace && root.Name() == "explain" {
+		return readExplain, nil
+	}
+	if read := requestReader(root); read != nil {
+		return read, nil
+	}
+	if root.Space() == "" {
+		switch root.Name() {
+		case "snapshot":
+			return readSnapshot, nil
+		case "probe":
+			return readProbe, nil
+		case "measurement":
+			return readMeasurement, nil
+		case "errors":
+			return readErrors, nil
+		}
+	}
+	return nil, notARequest(root)
+}
+
+func notARequest(root Element) *Error {
+	const expected = "sirreq, snapshotreq, instrreq or ctrlreq was expected"
+	if root.Space() != "" {
+		return refuse(Unsupported, root.Pos(), "<%s> is in the namespace %s, MIR's requests are in none; %s",
+			quoteless(root.Tag()), quote(root.Space()), expected)
+	}
+	switch root.Name() {
+	case "sir", "snapshot", "probe", "measurement", "errors":
+		return refuse(Unsupported, root.Pos(), "<%s> is an answer, not a request; %s", root.Name(), expected)
+	}
+	return refuse(Unsupported, root.Pos(), "<%s> is not a request of MIR; %s", quoteless(root.Name()), expected)
+}
+
+// findings gathers what is wrong while a document is read.
+type findings struct{ faults []Fault }
+
+func (f *findings) add(pos Position, format string, args ...any) {
+	f.faults = append(f.faults, Fault{Pos: pos, Msg: fmt.Sprintf(format, args...)})
+}
+
+// invalid is the error of what was found: in the document's order, and not more
+// than a person reads.
+func (f *findings) invalid() *Error {
+	const most = 20
+	slices.SortStableFunc(f.faults, func(a, b Fault) int { return a.Pos.compare(b.Pos) })
+	return &Error{Kind: Invalid, Faults: f.faults[:min(len(f.faults), most)]}
+}
+
+func (p Position) compare(other Position) int {
+	if p.Line != other.Line {
+		return p.Line - other.Line
+	}
+	return p.Column - other.Column
+}
+
+// unexpected notes an element of MIR's that has no place where it stands.
+// Elements of other namespaces may stand anywhere, and are passed over.
+func (f *findings) unexpected(child Element) {
+	if child.Space() != "" {
+		return
+	}
+	parent, _ := child.Parent()
+	f.add(child.Pos(), "<%s> has no place in <%s>", quoteless(child.Name()), parent.Name())
+}
+
+func oneOf[T ~string](value string, choices ...T) (T, bool) {
+	i := slices.Index(choices, T(value))
+	if i < 0 {
+		return "", false
+	}
+	return choices[i], true
+}
+
+func listed[T ~string](choices []T) string {
+	names := make([]string, len(choices))
+	for i, choice := range choices {
+		names[i] = string(choice)
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}

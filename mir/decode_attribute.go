@@ -1,0 +1,87 @@
+package mir
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+const blanks = " \t\r\n" // around a number or a boolean they do not matter
+
+// required is the value of an attribute that must be there and say something.
+func (f *findings) required(e Element, name string) string {
+	a, ok := e.Attribute(name)
+	switch {
+	case !ok:
+		f.add(e.Pos(), `<%s> has no %s; write <%[1]s %[2]s="…">`, e.Name(), name)
+	case a.Value == "":
+		f.add(a.Pos, "%s of <%s> is empty", name, e.Name())
+	}
+	return a.Value
+}
+
+// optional is the value of an attribute, "" if it is not there.
+func optional(e Element, name string) string {
+	a, _ := e.Attribute(name)
+	return a.Value
+}
+
+// boolean is an attribute that is false when it is not there.
+func (f *findings) boolean(e Element, name string) bool {
+	value, _ := f.stated(e, name)
+	return value
+}
+
+// stated is a boolean attribute, and whether it is there.
+func (f *findings) stated(e Element, name string) (value, there bool) {
+	a, ok := e.Attribute(name)
+	if !ok {
+		return false, false
+	}
+	switch strings.Trim(a.Value, blanks) {
+	case "true", "1":
+		return true, true
+	case "false", "0":
+		return false, true
+	}
+	f.add(a.Pos, "%s is %s; it can be true or false", name, quote(a.Value))
+	return false, false
+}
+
+// integer is an attribute that counts, nil if it is not there.
+func (f *findings) integer(e Element, name string, least int64) *int64 {
+	a, ok := e.Attribute(name)
+	if !ok {
+		return nil
+	}
+	number, err := strconv.ParseInt(strings.Trim(a.Value, blanks), 10, 64)
+	if err != nil || number < least {
+		f.add(a.Pos, "%s is %s; a whole number from %d to %d was expected", name, quote(a.Value), least, int64(math.MaxInt64))
+		return nil
+	}
+	return &number
+}
+
+// decimal is an attribute that carries a number without an exponent, kept as
+// it is written.
+func (f *findings) decimal(e Element, name string) string {
+	a, ok := e.Attribute(name)
+	if !ok {
+		return ""
+	}
+	text := strings.Trim(a.Value, blanks)
+	if !isDecimal(text) {
+		f.add(a.Pos, "%s is %s; a decimal number was expected", name, quote(a.Value))
+	}
+	return text
+}
+
+// isDecimal is the lexical space of xs:decimal.
+func isDecimal(text string) bool {
+	if text != "" && (text[0] == '-' || text[0] == '+') {
+		text = text[1:]
+	}
+	whole, fraction, _ := strings.Cut(text, ".")
+	digits := whole + fraction
+	return digits != "" && strings.Trim(digits, "0123456789") == ""
+}

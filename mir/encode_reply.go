@@ -1,0 +1,66 @@
+package mir
+
+import "strconv"
+
+func (w *writer) snapshot(s *Snapshot) {
+	w.begin(s.Root())
+	w.entities(s.Entities)
+	w.end()
+}
+
+func (w *writer) probe(p *Probe) {
+	w.begin(p.Root())
+	w.attribute("id", p.ID)
+	if len(p.Placements) > 0 {
+		w.attribute("xmlns:gateway", GatewayNamespace)
+	}
+	for _, placement := range p.Placements {
+		w.begin("gateway:placement")
+		w.placement(placement)
+		w.end()
+	}
+	w.end()
+}
+
+func (w *writer) placement(p Placement) {
+	w.optional("where", p.Where)
+	w.optional("why", p.Why)
+	w.cost("cost", p.Cost)
+}
+
+func (w *writer) explain(e *Explain) {
+	w.begin(e.Root())
+	w.attribute("xmlns", GatewayNamespace)
+	w.attribute("matches", strconv.Itoa(e.Matches))
+	w.cost("cost", e.Cost)
+	for _, request := range e.Requests {
+		w.begin("request")
+		w.placement(request.Placement)
+		w.characters(request.Text)
+		w.end()
+	}
+	w.end()
+}
+
+func (w *writer) errors(e *Errors) {
+	w.begin(e.Root())
+	for _, message := range e.Messages {
+		w.leaf("error", message)
+	}
+	w.end()
+}
+
+func (w *writer) measurement(m *Measurement) {
+	w.begin(m.Root())
+	w.optional("probeId", m.ProbeID)
+	w.optional("siteId", m.SiteID)
+	w.optional("nodeId", m.NodeID)
+	w.optional("communicatorId", m.CommunicatorID)
+	w.optional("processId", m.ProcessID)
+	w.optional("threadId", m.ThreadID)
+	w.optional("value", m.Value)
+	for i := range m.Children {
+		w.measurement(&m.Children[i])
+	}
+	w.end()
+}

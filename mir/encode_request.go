@@ -1,0 +1,123 @@
+package mir
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+)
+
+func (w *writer) sirRequest(r *SIRRequest) {
+	w.begin(r.Root())
+	for _, resource := range r.Resources {
+		w.begin("resource")
+		w.attribute("in", resource.In)
+		w.optional("out", resource.Out)
+		w.end()
+	}
+	w.end()
+}
+
+func (w *writer) snapshotRequest(r *SnapshotRequest) {
+	w.begin(r.Root())
+	w.flag("named", r.Named)
+	if r.Stack != 0 {
+		w.attribute("stack", strconv.Itoa(r.Stack))
+	}
+	w.end()
+}
+
+func (w *writer) instrRequest(r *InstrRequest) {
+	w.begin(r.Root())
+	w.flag("activated", r.Activated)
+	w.flag("flush", r.Flush)
+	if r.Region != nil {
+		w.begin("codeRegion")
+		w.optional("from", r.Region.From)
+		w.optional("to", r.Region.To)
+		w.end()
+	}
+	w.metrics(r.Metrics)
+	for range r.Events {
+		w.begin("event")
+		w.end()
+	}
+	w.measuring(r.Measuring)
+	w.entities(r.Entities)
+	w.end()
+}
+
+func (w *writer) controlRequest(r *ControlRequest) {
+	w.begin(r.Root())
+	w.flag("flush", r.Flush)
+	w.attribute("action", string(r.Action))
+	for _, probe := range r.Probes {
+		w.begin("probe")
+		w.attribute("id", probe.ID)
+		w.end()
+	}
+	w.metrics(r.Metrics)
+	w.measuring(r.Measuring)
+	w.entities(r.Entities)
+	w.end()
+}
+
+func (w *writer) metrics(metrics []Metric) {
+	for _, metric := range metrics {
+		w.begin("metric")
+		w.attribute("name", metric.Name)
+		w.end()
+	}
+}
+
+func (w *writer) measuring(m *Measuring) {
+	if m == nil {
+		return
+	}
+	w.begin("measuring")
+	w.number("delivery", m.Delivery)
+	if m.Destination != nil {
+		w.attribute("destination", *m.Destination)
+	}
+	w.number("interval", m.Interval)
+	w.number("duration", m.Duration)
+	for _, function := range m.Aggregates {
+		w.begin("aggregate")
+		w.optional("function", string(function))
+		w.end()
+	}
+	w.end()
+}
+
+// entities writes entities kind by kind, as the DTD wants it; those of a kind
+// keep their order, on which measurement documents depend (MIR 6, rule 2).
+func (w *writer) entities(entities []Entity) {
+	inOrder := func(a, b Entity) int { return cmp.Compare(a.Kind.rank(), b.Kind.rank()) }
+	if !slices.IsSortedFunc(entities, inOrder) {
+		entities = slices.Clone(entities)
+		slices.SortStableFunc(entities, inOrder)
+	}
+	for i := range entities {
+		w.entity(&entities[i])
+	}
+}
+
+// entity writes an entity. A process has threads or stacks (MIR 3): stacks are
+// left out where there are entities inside.
+func (w *writer) entity(e *Entity) {
+	w.begin(string(e.Kind))
+	w.attribute("id", e.ID)
+	w.optional("name", e.Name)
+	w.flag("master", e.Master)
+	w.entities(e.Children)
+	if len(e.Children) == 0 {
+		for _, frame := range e.Stack {
+			w.leaf("stack", frame)
+		}
+	}
+	w.end()
+}
+
+// rank is the place of a kind in the DTD, outermost first.
+func (k EntityKind) rank() int {
+	return slices.Index([]EntityKind{Site, Node, Communicator, Process, Thread}, k)
+}

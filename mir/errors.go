@@ -1,0 +1,61 @@
+package mir
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Kind says at which gate a document was stopped, so that a server can choose
+// its status code.
+type Kind int
+
+const (
+	Malformed   Kind = iota + 1 // not XML, or XML of a sort that is refused (a DTD)
+	TooLarge                    // over one of the Limits
+	Unsupported                 // well-formed, but its root is none of MIR's
+	Invalid                     // against the schema, or against a rule of MIR's text
+)
+
+// Fault is one thing wrong in a document.
+type Fault struct {
+	Pos Position
+	Msg string
+}
+
+func (f Fault) String() string {
+	if f.Pos.Line == 0 {
+		return f.Msg
+	}
+	return fmt.Sprintf("line %d, column %d: %s", f.Pos.Line, f.Pos.Column, f.Msg)
+}
+
+// Error is everything found wrong with a document at the gate that stopped it,
+// in the order of the document.
+type Error struct {
+	Kind   Kind
+	Faults []Fault
+}
+
+func (e *Error) Error() string { return strings.Join(e.Messages(), "\n") }
+
+// Messages are the texts of an errors document: one for each fault.
+func (e *Error) Messages() []string {
+	texts := make([]string, len(e.Faults))
+	for i, f := range e.Faults {
+		texts[i] = f.String()
+	}
+	return texts
+}
+
+func refuse(kind Kind, pos Position, format string, args ...any) *Error {
+	return &Error{Kind: kind, Faults: []Fault{{Pos: pos, Msg: fmt.Sprintf(format, args...)}}}
+}
+
+// quote shortens what came from outside before it goes into a message.
+func quote(text string) string {
+	const most = 60
+	if runes := []rune(text[:min(len(text), 4*most)]); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return `"` + text + `"`
+}

@@ -1,0 +1,203 @@
+package mir
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	commentOpen, commentClose = "<!--", "-->"
+	cdataOpen, cdataClose     = "<![CDATA[", "]]>"
+	byteOrderMark             = "\uFEFF"
+)
+
+// Scan reads a document within bounds and keeps the place of everything. It
+// takes XML 1.0 with namespaces in UTF-8, without document type declarations and
+// processing instructions, which no MIR document needs and which are what makes
+// XML dangerous to read. What it lets through, libxml2 may see.
+func Scan(data []byte, limits Limits) (*Tree, error) {
+	if len(data) > limits.Bytes {
+		return nil, refuse(TooLarge, Position{}, "the document has %d bytes; at most %d are taken", len(data), limits.Bytes)
+	}
+	s := newScanner(string(data), limits)
+	if !s.characters() || !s.prolog() || !s.content() {
+		return nil, s.fault
+	}
+	return &Tree{source: s.source, elements: s.elements, attributes: s.attributes}, nil
+}
+
+// scanner walks over the source once. Its methods answer false after they have
+// set fault.
+type scanner struct {
+	source     string
+	limits     Limits
+	at         int // offset of what is read next
+	mark       cursor
+	elements   []node
+	attributes []Attribute
+	open       int32 // the element we are in, -1 outside the root
+	depth      int
+	scopes     scopes
+	fault      *Error
+}
+
+func newScanner(source string, limits Limits) *scanner {
+	// Both counts are upper bounds of a well-formed document, so that slices
+	// seldom grow; they are capped since a stranger chose them.
+	const most = 1024
+	tags := strings.Count(source, "<") - strings.Count(source, "</")
+	return &scanner{
+		source:     source,
+		limits:     limits,
+		elements:   make([]node, 0, min(tags, limits.Elements, most)),
+		attributes: make([]Attribute, 0, min(strings.Count(source, "="), most)),
+		open:       -1,
+		mark:       newCursor(source),
+	}
+}
+
+// fail notes what is wrong at an offset.
+func (s *scanner) fail(offset int, format string, args ...any) bool {
+	return s.stop(Malformed, offset, format, args...)
+}
+
+func (s *scanner) stop(kind Kind, offset int, format string, args ...any) bool {
+	place := newCursor(s.source)
+	s.fault = refuse(kind, place.position(offset), format, args...)
+	return false
+}
+
+// characters checks that the document is text that XML can carry.
+func (s *scanner) characters() bool {
+	text := s.source
+	if strings.HasPrefix(text, "\xFE\xFF") || strings.HasPrefix(text, "\xFF\xFE") {
+		return s.fail(0, "the document is in UTF-16; send it in UTF-8")
+	}
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			if c < ' ' && !isSpace(c) {
+				return s.fail(i, "the control character U+%04X cannot stand in XML", c)
+			}
+			i++
+			continue
+		}
+		s.mark.wide = true
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			return s.fail(i, "the byte 0x%02X is not UTF-8; send the document in UTF-8", c)
+		}
+		if !isChar(r) {
+			return s.fail(i, "the character U+%04X cannot stand in XML", r)
+		}
+		i += size
+	}
+	return true
+}
+
+// prolog reads what may stand before the root element.
+func (s *scanner) prolog() bool {
+	if strings.HasPrefix(s.source, byteOrderMark) {
+		s.at = len(byteOrderMark)
+	}
+	if rest := s.source[s.at:]; strings.HasPrefix(rest, "<?xml") && len(rest) > 5 && isSpace(rest[5]) {
+		return s.declaration()
+	}
+	return true
+}
+
+// content reads to the end of the document.
+func (s *scanner) content() bool {
+	for s.at < len(s.source) {
+		if s.source[s.at] != '<' {
+			if !s.characterData() {
+				return false
+			}
+			continue
+		}
+		if !s.markup() {
+			return false
+		}
+	}
+	if s.open >= 0 {
+		e := &s.elements[s.open]
+		return s.fail(len(s.source), "the document ends inside <%s> of line %d, column %d; close it with </%[1]s>",
+			e.qualified, e.pos.Line, e.pos.Column)
+	}
+	if len(s.elements) == 0 {
+		return s.fail(s.at, "there is no element; a MIR document was expected")
+	}
+	return true
+}
+
+// markup reads what begins with '<'.
+func (s *scanner) markup() bool {
+	if s.at+1 == len(s.source) {
+		return s.fail(s.at, "the document ends after <")
+	}
+	switch s.source[s.at+1] {
+	case '/':
+		return s.endTag()
+	case '!':
+		return s.declared()
+	case '?':
+		return s.fail(s.at, "processing instructions are not taken; remove <?…?>")
+	}
+	return s.startTag()
+}
+
+// declared reads what begins with "<!".
+func (s *scanner) declared() bool {
+	rest := s.source[s.at:]
+	switch {
+	case strings.HasPrefix(rest, commentOpen):
+		return s.comment()
+	case strings.HasPrefix(rest, cdataOpen):
+		return s.cdata()
+	case strings.HasPrefix(rest, "<!DOCTYPE"):
+		return s.fail(s.at, "document type declarations are not taken; remove <!DOCTYPE …>")
+	case strings.HasPrefix(rest, "<!ENTITY"):
+		return s.fail(s.at, "entity declarations are not taken; remove <!ENTITY …>")
+	}
+	return s.fail(s.at, "after <! only a comment <!--…--> can stand here")
+}
+
+// cursor turns offsets into positions. Asked in ascending order it passes over
+// the source once.
+type cursor struct {
+	source string
+	wide   bool // there are characters of more than a byte
+	line   int
+	start  int // where the line begins
+	next   int // where the next line begins, len+1 in the last one
+	column int // of the offset seen
+	seen   int
+}
+
+func newCursor(source string) cursor {
+	c := cursor{source: source, wide: true, line: 1, column: 1}
+	c.next = c.lineAfter(0)
+	return c
+}
+
+func (c *cursor) lineAfter(start int) int {
+	if length := strings.IndexByte(c.source[start:], '\n'); length >= 0 {
+		return start + length + 1
+	}
+	return len(c.source) + 1
+}
+
+func (c *cursor) position(offset int) Position {
+	for offset >= c.next {
+		c.line, c.start = c.line+1, c.next
+		c.seen, c.column = c.start, 1
+		c.next = c.lineAfter(c.start)
+	}
+	if c.wide {
+		c.column += utf8.RuneCountInString(c.source[c.seen:offset])
+	} else {
+		c.column = offset - c.start + 1
+	}
+	c.seen = offset
+	return Position{Line: c.line, Column: c.column}
+}

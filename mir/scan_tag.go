@@ -1,0 +1,223 @@
+package mir
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// startTag reads <name attribute="value" …> or <name …/>.
+func (s *scanner) startTag() bool {
+	start := s.at
+	if s.open < 0 && len(s.elements) > 0 {
+		return s.fail(start, "a second root element; a document has one")
+	}
+	name, ok := s.name(start + 1)
+	if !ok {
+		return s.badTagName(start)
+	}
+	if !s.fits(start, name) {
+		return false
+	}
+	index := int32(len(s.elements))
+	first := int32(len(s.attributes))
+	s.elements = append(s.elements, node{
+		name: name, qualified: name, pos: s.mark.position(start), parent: s.open, first: first,
+	})
+	s.at = start + 1 + len(name)
+	closed, ok := s.attributesOf(index)
+	if !ok || !s.resolve(index, start) {
+		return false
+	}
+	s.elements[index].body = int32(s.at)
+	s.open = index
+	s.depth++
+	if closed {
+		s.leave(s.at)
+	}
+	return true
+}
+
+// fits checks the limits that an element touches.
+func (s *scanner) fits(start int, name string) bool {
+	switch {
+	case len(name) > s.limits.NameLength:
+		return s.stop(TooLarge, start, "an element's name has %d bytes; at most %d are taken", len(name), s.limits.NameLength)
+	case s.depth >= s.limits.Depth:
+		return s.stop(TooLarge, start, "elements are nested more than %d deep", s.limits.Depth)
+	case len(s.elements) >= s.limits.Elements:
+		return s.stop(TooLarge, start, "there are more than %d elements", s.limits.Elements)
+	}
+	return true
+}
+
+// attributesOf reads the rest of a start tag; closed says that it was <…/>.
+func (s *scanner) attributesOf(index int32) (closed, ok bool) {
+	for {
+		before := s.at
+		s.skipSpace()
+		switch rest := s.source[s.at:]; {
+		case rest == "":
+			return false, s.fail(s.at, "the document ends inside the start tag of <%s>", s.elements[index].qualified)
+		case rest[0] == '>':
+			s.at++
+			s.elements[index].last = int32(len(s.attributes))
+			return false, true
+		case strings.HasPrefix(rest, "/>"):
+			s.at += 2
+			s.elements[index].last = int32(len(s.attributes))
+			return true, true
+		}
+		if !s.attribute(index, s.at > before) {
+			return false, false
+		}
+	}
+}
+
+// attribute reads name="value".
+func (s *scanner) attribute(index int32, separated bool) bool {
+	e := &s.elements[index]
+	start := s.at
+	name, ok := s.name(start)
+	if !ok {
+		return s.badAttributeName(start, e)
+	}
+	if !separated {
+		return s.fail(start, "a blank is missing before the attribute %s", name)
+	}
+	if !s.fitsAttribute(start, name, e) {
+		return false
+	}
+	for _, other := range s.attributes[e.first:] {
+		if other.Name == name {
+			return s.fail(start, "the attribute %s stands twice in <%s>", name, e.qualified)
+		}
+	}
+	s.at = start + len(name)
+	value, ok := s.value(name, e)
+	if !ok {
+		return false
+	}
+	s.attributes = append(s.attributes, Attribute{Name: name, Value: value, Pos: s.mark.position(start)})
+	return true
+}
+
+func (s *scanner) fitsAttribute(start int, name string, e *node) bool {
+	switch {
+	case len(name) > s.limits.NameLength:
+		return s.stop(TooLarge, start, "an attribute's name has %d bytes; at most %d are taken", len(name), s.limits.NameLength)
+	case len(s.attributes)-int(e.first) >= s.limits.AttributesPerElement:
+		return s.stop(TooLarge, start, "<%s> has more than %d attributes", e.qualified, s.limits.AttributesPerElement)
+	}
+	return true
+}
+
+// value reads ="value" behind an attribute's name.
+func (s *scanner) value(name string, e *node) (string, bool) {
+	s.skipSpace()
+	if s.at == len(s.source) || s.source[s.at] != '=' {
+		return "", s.fail(s.at, `the attribute %s of <%s> has no value; write %[1]s="…"`, name, e.qualified)
+	}
+	s.at++
+	s.skipSpace()
+	if s.at == len(s.source) || s.source[s.at] != '"' && s.source[s.at] != '\'' {
+		return "", s.fail(s.at, `the value of %s is not in quotes; write %[1]s="…"`, name)
+	}
+	start := s.at + 1
+	length := strings.IndexByte(s.source[start:], s.source[s.at])
+	if length < 0 {
+		return "", s.fail(s.at, "the value of %s is not closed by %c", name, s.source[s.at])
+	}
+	raw := s.source[start : start+length]
+	if strings.IndexByte(raw, '<') >= 0 {
+		return "", s.fail(start+strings.IndexByte(raw, '<'), "< cannot stand in the value of %s; write &lt; (or is a quote missing?)", name)
+	}
+	for i := strings.IndexByte(raw, '&'); i >= 0; {
+		if _, size := reference(raw[i:]); size == 0 {
+			return "", s.badReference(start + i)
+		}
+		next := strings.IndexByte(raw[i+1:], '&')
+		if next < 0 {
+			break
+		}
+		i += 1 + next
+	}
+	s.at = start + length + 1
+	return decodeAttribute(raw), true
+}
+
+// endTag reads </name>.
+func (s *scanner) endTag() bool {
+	start := s.at
+	name, ok := s.name(start + 2)
+	if !ok {
+		return s.fail(start, "after </ the name of an element must stand")
+	}
+	if s.open < 0 {
+		return s.fail(start, "</%s> closes nothing", quoteless(name))
+	}
+	if e := &s.elements[s.open]; e.qualified != name {
+		return s.fail(start, "</%s> does not close <%s> of line %d, column %d; write </%[2]s> first, or <%[2]s …/> there",
+			quoteless(name), e.qualified, e.pos.Line, e.pos.Column)
+	}
+	s.at = start + 2 + len(name)
+	s.skipSpace()
+	if s.at == len(s.source) || s.source[s.at] != '>' {
+		return s.fail(s.at, "the end tag </%s is not closed; write >", name)
+	}
+	s.at++
+	s.leave(start)
+	return true
+}
+
+// leave closes the element we are in, whose content ends at an offset.
+func (s *scanner) leave(behind int) {
+	e := &s.elements[s.open]
+	e.behind = int32(behind)
+	e.end = int32(len(s.elements))
+	s.scopes.leave(s.depth)
+	s.open = e.parent
+	s.depth--
+}
+
+func (s *scanner) skipSpace() {
+	for s.at < len(s.source) && isSpace(s.source[s.at]) {
+		s.at++
+	}
+}
+
+// name reads a qualified name at an offset: a name, or two with a colon between.
+func (s *scanner) name(offset int) (string, bool) {
+	end := nameEnd(s.source, offset)
+	if end == offset {
+		return "", false
+	}
+	if end < len(s.source) && s.source[end] == ':' {
+		local := nameEnd(s.source, end+1)
+		if local == end+1 || local < len(s.source) && s.source[local] == ':' {
+			return "", false
+		}
+		end = local
+	}
+	return s.source[offset:end], true
+}
+
+// nameEnd is where the name without a colon ends that begins at an offset, or
+// that offset.
+func nameEnd(text string, offset int) int {
+	for i := offset; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			if !isNameByte(c) || i == offset && !isNameStart(rune(c)) {
+				return i
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if !isNameRune(r) || i == offset && !isNameStart(r) {
+			return i
+		}
+		i += size
+	}
+	return len(text)
+}
