@@ -1,0 +1,119 @@
+package binary
+
+import (
+	"container/list"
+	"io"
+	"sync"
+	"syscall"
+)
+
+// DefaultCacheBytes bounds a cache unless it is made with another limit.
+const DefaultCacheBytes = 256 << 20
+
+// Cache keeps images by the identity of their files, so that the second request
+// about a program is quick and a replaced file is seen. When the images take
+// more memory than its limit, those not used for the longest time go.
+type Cache struct {
+	debugDir string
+	limit    int64
+
+	mu     sync.Mutex
+	used   int64
+	images map[fileKey]*list.Element // of *cached
+	recent *list.List                // most recently used first
+}
+
+// fileKey is the identity of a file. The path is a part of it since ids are.
+type fileKey struct {
+	path       string
+	dev, ino   uint64
+	size       int64
+	mtim, ctim syscall.Timespec
+}
+
+type cached struct {
+	key   fileKey
+	once  sync.Once
+	image *Image
+	err   error
+	bytes int64 // counted in Cache.used, 0 before the image was read
+}
+
+// NewCache makes a cache of at most limit bytes that looks for separate debug
+// information under debugDir ("": nowhere).
+func NewCache(limit int64, debugDir string) *Cache {
+	return &Cache{debugDir: debugDir, limit: limit, images: map[fileKey]*list.Element{}, recent: list.New()}
+}
+
+// Open returns the image of the file that open gives for path. Several callers
+// may ask for one file at a time; it is read once.
+func (c *Cache) Open(path string, open Opener) (*Image, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	key, ok := identity(path, f)
+	if !ok { // memory, such as the vdso: small, and without an identity
+		return New(path, f, c.debugDir)
+	}
+	entry := c.entry(key)
+	taken := false
+	entry.once.Do(func() {
+		taken = true
+		entry.image, entry.err = New(path, f, c.debugDir)
+		c.account(entry)
+	})
+	if closer, ok := f.(io.Closer); ok && (!taken || entry.err != nil) {
+		closer.Close()
+	}
+	return entry.image, entry.err
+}
+
+func identity(path string, f File) (fileKey, bool) {
+	info, err := f.Stat()
+	if err != nil {
+		return fileKey{}, false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileKey{}, false
+	}
+	return fileKey{path, st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim}, true
+}
+
+func (c *Cache) entry(key fileKey) *cached {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.images[key]; ok {
+		c.recent.MoveToFront(e)
+		return e.Value.(*cached)
+	}
+	entry := &cached{key: key}
+	c.images[key] = c.recent.PushFront(entry)
+	return entry
+}
+
+// account adds what was read to the books and lets go of the oldest images. One
+// that failed is forgotten: the next request tries again.
+func (c *Cache) account(entry *cached) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if entry.err != nil {
+		c.drop(c.images[entry.key])
+		return
+	}
+	entry.bytes = entry.image.memory
+	c.used += entry.bytes
+	for c.used > c.limit && c.recent.Len() > 1 {
+		c.drop(c.recent.Back())
+	}
+}
+
+func (c *Cache) drop(e *list.Element) {
+	if e == nil {
+		return
+	}
+	entry := c.recent.Remove(e).(*cached)
+	delete(c.images, entry.key)
+	c.used -= entry.bytes
+}

@@ -1,0 +1,162 @@
+package binary
+
+import (
+	"regexp"
+	"slices"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"mirador/sir"
+)
+
+// Exits returns the addresses of the instructions by which the function is left:
+// returns and tail jumps, in ascending order, those of its cold part included. A
+// function that never returns has none. The error is a *CodeError where code
+// cannot be followed: a breakpoint placed by guess could hit data.
+//
+// The function is disassembled from its start to its end. A jump leaves it if
+// its target lies outside; a jump through a register or through memory leaves it
+// unless it is the jump of a switch.
+func (im *Image) Exits(unit sir.Unit) ([]uint64, error) {
+	f, ok := im.find(unit.Entry)
+	if !ok || f.addr != unit.Entry {
+		return nil, &CodeError{unit.Name, unit.Entry, "no function of " + im.base() + " begins"}
+	}
+	hot, err := im.disassemble(f)
+	if err != nil {
+		return nil, err
+	}
+	parts := []*body{hot}
+	if cold := im.coldPart(hot); cold != nil {
+		b, err := im.disassemble(*cold)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, b)
+	}
+	var exits []uint64
+	for _, b := range parts {
+		found, err := b.exits(parts, im.ibt)
+		if err != nil {
+			return nil, err
+		}
+		exits = append(exits, found...)
+	}
+	slices.Sort(exits)
+	return exits, nil
+}
+
+// coldPart is the cold part of a function: the symbol NAME.cold that the
+// function jumps into (several static functions of one name have one each).
+func (im *Image) coldPart(hot *body) *symbol {
+	name := regexp.MustCompile("^" + regexp.QuoteMeta(hot.name) + `\.cold(\.\d+)?$`)
+	for _, j := range hot.jumps {
+		if !j.direct || hot.holds(j.target) {
+			continue
+		}
+		if s, ok := im.find(j.target); ok && name.MatchString(s.name) {
+			return &s
+		}
+	}
+	return nil
+}
+
+// body is the machine code of a function, or of a part of it, as far as it
+// matters for how the function is left.
+type body struct {
+	name     string
+	low, end uint64
+	returns  []uint64
+	jumps    []jump
+}
+
+// jump is a jump of any kind.
+type jump struct {
+	addr        uint64
+	direct      bool
+	target      uint64 // of a direct jump
+	conditional bool
+	byTable     bool // indirect, and it looks like that of a switch
+	notrack     bool // indirect, with the prefix that says it is one of a switch
+}
+
+func (b *body) holds(addr uint64) bool { return b.low <= addr && addr < b.end }
+
+// exits tells which of the body's instructions leave the function of which it is
+// a part.
+func (b *body) exits(parts []*body, ibt bool) ([]uint64, error) {
+	found := slices.Clone(b.returns)
+	for _, j := range b.jumps {
+		inside := slices.ContainsFunc(parts, func(p *body) bool { return p.holds(j.target) })
+		switch {
+		case j.direct && inside:
+		case j.direct && j.conditional:
+			// A breakpoint here is hit whether the function is left or not.
+			return nil, &CodeError{b.name, j.addr, "a conditional jump to another function"}
+		case j.direct:
+			found = append(found, j.addr)
+		case j.notrack, j.byTable && !ibt:
+		default:
+			found = append(found, j.addr)
+		}
+	}
+	return found, nil
+}
+
+// disassemble reads a function instruction by instruction.
+func (im *Image) disassemble(f symbol) (*body, error) {
+	code, err := im.code(f.addr, f.size)
+	if err != nil {
+		return nil, err
+	}
+	b := &body{name: f.name, low: f.addr, end: f.addr + uint64(len(code))}
+	var recent trail
+	for at := 0; at < len(code); {
+		addr := f.addr + uint64(at)
+		if recent.tableAt == addr {
+			break // the table of a switch stands behind the code
+		}
+		inst, ok := decodeInstruction(code[at:])
+		if !ok {
+			return nil, &CodeError{f.name, addr, "an unknown instruction"}
+		}
+		switch inst.Op {
+		case x86asm.RET, x86asm.LRET:
+			b.returns = append(b.returns, addr)
+		default:
+			if j, ok := asJump(inst, addr, &recent); ok {
+				j.notrack = slices.Contains(code[at:at+inst.Len-1], 0x3e) && !j.direct
+				b.jumps = append(b.jumps, j)
+			}
+		}
+		recent.note(inst, addr, b)
+		at += inst.Len
+	}
+	return b, nil
+}
+
+func asJump(inst x86asm.Inst, addr uint64, recent *trail) (jump, bool) {
+	if !isJump(inst.Op) {
+		return jump{}, false
+	}
+	j := jump{addr: addr, conditional: inst.Op != x86asm.JMP}
+	switch target := inst.Args[0].(type) {
+	case x86asm.Rel:
+		j.direct, j.target = true, addr+uint64(inst.Len)+uint64(int64(target))
+	case x86asm.Mem:
+		j.byTable = target.Index != 0
+	case x86asm.Reg:
+		j.byTable = recent.computed(target)
+	}
+	return j, true
+}
+
+func isJump(op x86asm.Op) bool {
+	switch op {
+	case x86asm.JMP, x86asm.JA, x86asm.JAE, x86asm.JB, x86asm.JBE, x86asm.JCXZ, x86asm.JE, x86asm.JECXZ, x86asm.JG,
+		x86asm.JGE, x86asm.JL, x86asm.JLE, x86asm.JNE, x86asm.JNO, x86asm.JNP, x86asm.JNS, x86asm.JO, x86asm.JP,
+		x86asm.JRCXZ, x86asm.JS, x86asm.LOOP, x86asm.LOOPE, x86asm.LOOPNE:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,167 @@
+package binary
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Opener opens the file that a path means.
+type Opener func(path string) (File, error)
+
+// FromDisk opens the path as this process sees it.
+func FromDisk(path string) (File, error) { return os.Open(path) }
+
+// FromProcess opens paths as process pid means them: the files it has mapped,
+// also when they were replaced or deleted since, in its own root directory, and
+// the vdso, which is in no file. It neither stops nor traces the process.
+func FromProcess(pid int) Opener {
+	return func(path string) (File, error) {
+		proc := fmt.Sprintf("/proc/%d", pid)
+		m, err := findMapping(proc, strings.TrimSuffix(path, deleted))
+		if err != nil {
+			return nil, err
+		}
+		if m == nil { // not mapped, but it may be there
+			return os.Open(proc + "/root" + path)
+		}
+		if m.path == vdso {
+			return openVDSO(proc, m)
+		}
+		if exe, err := os.Readlink(proc + "/exe"); err == nil && exe == m.path {
+			return os.Open(proc + "/exe")
+		}
+		return openMapped(pid, proc, m)
+	}
+}
+
+const (
+	deleted = " (deleted)"
+	vdso    = "[vdso]"
+)
+
+// mapping is the first mapping of a file.
+type mapping struct {
+	low, high uint64
+	inode     uint64
+	path      string // as the kernel prints it, with " (deleted)" where it says so
+}
+
+func findMapping(proc, path string) (*mapping, error) {
+	if strings.HasPrefix(path, "linux-vdso.so") { // its name among the loaded objects
+		path = vdso
+	}
+	f, err := os.Open(proc + "/maps")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return scanMappings(f, path)
+}
+
+func scanMappings(r io.Reader, path string) (*mapping, error) {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		if m, ok := parseMapping(lines.Text()); ok && strings.TrimSuffix(m.path, deleted) == path {
+			return &m, nil
+		}
+	}
+	return nil, lines.Err()
+}
+
+// parseMapping reads a line of /proc/PID/maps: "low-high perms offset dev inode
+// path"; only the last field may hold blanks.
+func parseMapping(line string) (m mapping, ok bool) {
+	var fields [5]string
+	rest := line
+	for i := range fields {
+		fields[i], rest, ok = strings.Cut(strings.TrimLeft(rest, " "), " ")
+		if !ok {
+			return m, false
+		}
+	}
+	low, high, ok := strings.Cut(fields[0], "-")
+	var err1, err2, err3 error
+	m.low, err1 = strconv.ParseUint(low, 16, 64)
+	m.high, err2 = strconv.ParseUint(high, 16, 64)
+	m.inode, err3 = strconv.ParseUint(fields[4], 10, 64)
+	m.path = strings.TrimLeft(rest, " ")
+	return m, ok && err1 == nil && err2 == nil && err3 == nil && m.path != ""
+}
+
+// openMapped opens the mapped file by its path if that still leads to it, else
+// through the kernel's own link, which takes a capability.
+func openMapped(pid int, proc string, m *mapping) (File, error) {
+	f, err := os.Open(proc + "/root" + m.path)
+	if err == nil {
+		if sameFile(f, m.inode) {
+			return f, nil
+		}
+		f.Close()
+	}
+	link, err := os.Open(fmt.Sprintf("%s/map_files/%x-%x", proc, m.low, m.high))
+	if err != nil {
+		return nil, &ReplacedError{PID: pid, Path: strings.TrimSuffix(m.path, deleted), Err: err}
+	}
+	return link, nil
+}
+
+// sameFile compares inodes. On overlayfs the kernel prints that of the layer
+// below, so there it tells nothing and the path is believed.
+func sameFile(f *os.File, inode uint64) bool {
+	const overlayfs = 0x794c7630
+	var where syscall.Statfs_t
+	if syscall.Fstatfs(int(f.Fd()), &where) == nil && where.Type == overlayfs {
+		return true
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Ino == inode
+}
+
+// openVDSO copies the vdso, an ELF file of a few pages, out of the process.
+func openVDSO(proc string, m *mapping) (File, error) {
+	const most = 1 << 20
+	if m.high-m.low > most {
+		return nil, &FormatError{vdso, fmt.Sprintf("it claims %d bytes", m.high-m.low)}
+	}
+	mem, err := os.Open(proc + "/mem")
+	if err != nil {
+		return nil, err
+	}
+	defer mem.Close()
+	b := make([]byte, m.high-m.low)
+	if _, err := mem.ReadAt(b, int64(m.low)); err != nil {
+		return nil, err
+	}
+	return memoryFile{bytes.NewReader(b)}, nil
+}
+
+// memoryFile is a file that is in memory only.
+type memoryFile struct{ *bytes.Reader }
+
+func (m memoryFile) Stat() (fs.FileInfo, error) { return memoryInfo{m.Size()}, nil }
+
+type memoryInfo struct{ size int64 }
+
+func (i memoryInfo) Name() string       { return vdso }
+func (i memoryInfo) Size() int64        { return i.size }
+func (i memoryInfo) Mode() fs.FileMode  { return 0o444 }
+func (i memoryInfo) ModTime() time.Time { return time.Time{} }
+func (i memoryInfo) IsDir() bool        { return false }
+func (i memoryInfo) Sys() any           { return nil }
+
+var (
+	_ File = (*os.File)(nil)
+	_ File = memoryFile{}
+)

@@ -1,0 +1,293 @@
+package binary
+
+import (
+	"cmp"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// symbol is a function of a symbol table.
+type symbol struct {
+	name    string
+	version string // of a symbol that is not the default one of its name
+	file    string // the STT_FILE it stands under, local symbols only
+	addr    uint64
+	size    uint64
+	local   bool
+	ifunc   bool // addr is the resolver, not the function
+}
+
+// A name of a symbol is a part of the string table, so a hostile file may let a
+// million symbols share one huge string: names longer than this are passed over,
+// and all names together may be a few times the string table.
+const (
+	maxSymbolName = 64 << 10
+	namesPerTable = 8
+	namesAnyhow   = 16 << 20
+)
+
+// functions reads every function of the symbol tables: .symtab of the debug file
+// or of the program itself, and .dynsym, all a stripped program has.
+func functions(main, debug *elfFile) ([]symbol, error) {
+	var all []symbol
+	for _, f := range []*elfFile{main, debug} {
+		for _, s := range f.Sections {
+			if s.Type != elf.SHT_SYMTAB && (s.Type != elf.SHT_DYNSYM || f != main) {
+				continue
+			}
+			syms, err := readSymbols(f, s)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, syms...)
+		}
+		if main == debug {
+			break
+		}
+	}
+	all = slices.DeleteFunc(all, func(s symbol) bool { return !main.executable(s.addr) })
+	slices.SortFunc(all, func(a, b symbol) int {
+		return cmp.Or(cmp.Compare(a.addr, b.addr), byPreference(a, b))
+	})
+	return fillSizes(main, mergeAliases(all)), nil
+}
+
+func readSymbols(f *elfFile, s *elf.Section) ([]symbol, error) {
+	if int(s.Link) >= len(f.Sections) {
+		return nil, &FormatError{f.path, "symbol table without names"}
+	}
+	table, err := f.bytes(s)
+	if err != nil {
+		return nil, err
+	}
+	nameBytes, err := f.bytes(f.Sections[s.Link])
+	if err != nil {
+		return nil, err
+	}
+	names := string(nameBytes)
+	var versions *versionTable
+	if s.Type == elf.SHT_DYNSYM {
+		versions = readVersions(f)
+	}
+	var syms []symbol
+	file, total := "", 0
+	const size = elf.Sym64Size
+	for i := 1; (i+1)*size <= len(table); i++ {
+		e := table[i*size:]
+		kind, bind := elf.SymType(e[4]&15), elf.SymBind(e[4]>>4)
+		section := elf.SectionIndex(le16(e[6:]))
+		if kind == elf.STT_FILE {
+			file = cString(names, le32(e))
+			continue
+		}
+		if kind != elf.STT_FUNC && kind != elf.STT_GNU_IFUNC || section == elf.SHN_UNDEF || section == elf.SHN_ABS {
+			continue
+		}
+		name := cString(names, le32(e))
+		if name == "" {
+			continue
+		}
+		if total += len(name); total > namesPerTable*len(names)+namesAnyhow {
+			return nil, &FormatError{f.path, "symbol names overlap beyond reason"}
+		}
+		sym := symbol{name: name, addr: le64(e[8:]), size: le64(e[16:]), local: bind == elf.STB_LOCAL, ifunc: kind == elf.STT_GNU_IFUNC}
+		sym.name, sym.version = splitVersion(name)
+		if sym.local {
+			sym.file = file
+		}
+		if v := versions.of(i); v != "" {
+			sym.version = v
+		}
+		syms = append(syms, sym)
+	}
+	return syms, nil
+}
+
+// splitVersion takes the version off a name of .symtab: "f@@V" is the default
+// version of f and called f, "f@V" is another one.
+func splitVersion(name string) (plain, version string) {
+	plain, version, found := strings.Cut(name, "@")
+	if !found || plain == "" {
+		return name, ""
+	}
+	if strings.HasPrefix(version, "@") {
+		return plain, ""
+	}
+	return plain, version
+}
+
+// byPreference puts the best of several names at one address first: one that
+// others can see, one meant for people (fewer underscores), the default version,
+// the shortest, and then any rule that always gives the same.
+func byPreference(a, b symbol) int {
+	return cmp.Or(
+		falseFirst(a.ifunc, b.ifunc),
+		falseFirst(a.local, b.local),
+		cmp.Compare(underscores(a.name), underscores(b.name)),
+		falseFirst(a.version != "", b.version != ""),
+		cmp.Compare(len(a.name), len(b.name)),
+		cmp.Compare(a.name, b.name),
+		cmp.Compare(a.version, b.version),
+		cmp.Compare(a.file, b.file),
+	)
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// underscores counts those in front, which say "internal" in C. The one or two
+// of a mangled C++ or Rust name do not.
+func underscores(name string) int {
+	n := len(name) - len(strings.TrimLeft(name, "_"))
+	if strings.HasPrefix(name[n:], "Z") || strings.HasPrefix(name[n:], "R") {
+		return 0
+	}
+	return n
+}
+
+// mergeAliases keeps the first of every run of symbols at one address, with the
+// largest size any of them has.
+func mergeAliases(sorted []symbol) []symbol {
+	merged := sorted[:0]
+	for _, s := range sorted {
+		if n := len(merged); n > 0 && merged[n-1].addr == s.addr {
+			merged[n-1].size = max(merged[n-1].size, s.size)
+			continue
+		}
+		merged = append(merged, s)
+	}
+	return slices.Clip(merged)
+}
+
+// fillSizes gives a function without a size (assembler code, _init) the room up
+// to the next one or the end of its section, and bounds the others by the
+// program's own.
+func fillSizes(f *elfFile, funcs []symbol) []symbol {
+	for i := range funcs {
+		s := &funcs[i]
+		end := f.sectionEnd(s.addr)
+		if s.size == 0 {
+			if i+1 < len(funcs) {
+				end = min(end, funcs[i+1].addr)
+			}
+			s.size = end - s.addr
+		}
+		s.size = min(s.size, end-s.addr)
+	}
+	return funcs
+}
+
+// sectionEnd is the end of the section, or else of the segment, that holds addr.
+func (f *elfFile) sectionEnd(addr uint64) uint64 {
+	for _, s := range f.Sections {
+		if s.Flags&elf.SHF_ALLOC != 0 && addr >= s.Addr && addr-s.Addr < s.Size {
+			return s.Addr + s.Size
+		}
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && addr >= p.Vaddr && addr-p.Vaddr < p.Memsz {
+			return p.Vaddr + p.Memsz
+		}
+	}
+	return addr
+}
+
+// find returns the function that holds addr, an address of the file.
+func (im *Image) find(addr uint64) (symbol, bool) {
+	i, exact := slices.BinarySearchFunc(im.funcs, addr, func(s symbol, a uint64) int { return cmp.Compare(s.addr, a) })
+	if exact {
+		return im.funcs[i], true
+	}
+	// A function may hold another one (an entry point of assembler code), so
+	// the nearest symbol before addr is not always the one.
+	const nested = 8
+	for j := i - 1; j >= 0 && j >= i-nested; j-- {
+		if s := im.funcs[j]; addr-s.addr < s.size {
+			return s, true
+		}
+	}
+	return symbol{}, false
+}
+
+// cString is the zero-terminated string at off, "" where there is none.
+func cString(table string, off uint32) string {
+	if uint64(off) >= uint64(len(table)) {
+		return ""
+	}
+	rest := table[off:min(uint64(len(table)), uint64(off)+maxSymbolName)]
+	end := strings.IndexByte(rest, 0)
+	if end < 0 {
+		return ""
+	}
+	return rest[:end]
+}
+
+// versionTable names the symbols of .dynsym that are not the default version of
+// their name (memcpy@GLIBC_2.2.5 beside memcpy@@GLIBC_2.14).
+type versionTable struct {
+	index []byte // .gnu.version
+	names map[uint16]string
+}
+
+func readVersions(f *elfFile) *versionTable {
+	index, def := f.Section(".gnu.version"), f.Section(".gnu.version_d")
+	if index == nil || def == nil || int(def.Link) >= len(f.Sections) {
+		return nil
+	}
+	v := &versionTable{names: map[uint16]string{}}
+	var err error
+	if v.index, err = f.bytes(index); err != nil {
+		return nil
+	}
+	defs, err := f.bytes(def)
+	if err != nil {
+		return nil
+	}
+	strs, err := f.bytes(f.Sections[def.Link])
+	if err != nil {
+		return nil
+	}
+	table := string(strs)
+	// Each definition: flags at 2, index at 4, first name at 12, next at 16.
+	for len(defs) >= 20 && len(v.names) < 1<<15 {
+		if aux := uint64(le32(defs[12:])); aux+4 <= uint64(len(defs)) {
+			v.names[le16(defs[4:])] = cString(table, le32(defs[aux:]))
+		}
+		next := le32(defs[16:])
+		if next == 0 || uint64(next) > uint64(len(defs)) {
+			break
+		}
+		defs = defs[next:]
+	}
+	return v
+}
+
+// of is the version of the i-th symbol, "" for a default one.
+func (v *versionTable) of(i int) string {
+	const hidden = 0x8000
+	if v == nil || 2*i+2 > len(v.index) {
+		return ""
+	}
+	n := le16(v.index[2*i:])
+	if n&hidden == 0 {
+		return ""
+	}
+	if name := v.names[n&^hidden]; name != "" {
+		return name
+	}
+	return fmt.Sprint(n &^ hidden)
+}
+
+func le16(b []byte) uint16 { return binary.LittleEndian.Uint16(b) }
+func le32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
+func le64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }

@@ -1,0 +1,77 @@
+package binary
+
+import (
+	"path"
+	"strconv"
+
+	"mirador/sir"
+)
+
+// Program is the structure of the image: its functions as units, in the order of
+// their addresses, without their exits. It is made at the first call; callers
+// share it and must not change it.
+//
+// An id reads PROGRAM:SYMBOL, "mmul:dot" or "libc.so.6:malloc". It depends on
+// the base of the path and the function's symbol alone, so it outlives a rebuild
+// and is the same on every machine. Where that is not unique it goes on with
+// what tells the functions apart, from the most lasting to the least: @VERSION
+// for a symbol that is not the default version of its name, ~FILE for one of
+// several local functions, and ~2, ~3 in the order of addresses for what is
+// still the same.
+func (im *Image) Program() sir.Program { return im.program() }
+
+func (im *Image) makeProgram() sir.Program {
+	units := make([]sir.Unit, 0, len(im.funcs))
+	ids := newIdentities(im.base(), im.funcs)
+	for _, f := range im.funcs {
+		// The resolver of an IFUNC bears the name of the function it chooses,
+		// and runs once: a unit of that name would measure the wrong thing. A
+		// cold part is not entered by a call.
+		if f.ifunc || coldSuffix.MatchString(f.name) {
+			continue
+		}
+		units = append(units, sir.Unit{
+			ID: ids.of(f), Name: sourceName(f.name), Symbol: printable(f.name),
+			Kind: "function", Entry: f.addr, Size: f.size,
+		})
+	}
+	im.lines.locate(units)
+	return sir.Program{Path: im.path, BuildID: im.buildID, Units: units}
+}
+
+// identities gives every function an id of its own.
+type identities struct {
+	base   string
+	shared map[string]int // how many functions have this symbol
+	used   map[string]int
+}
+
+func newIdentities(base string, funcs []symbol) *identities {
+	ids := &identities{base: printable(base), shared: make(map[string]int, len(funcs)), used: make(map[string]int, len(funcs))}
+	for _, f := range funcs {
+		ids.shared[f.name]++
+	}
+	return ids
+}
+
+func (ids *identities) of(f symbol) string {
+	id := ids.base + ":" + printable(f.name)
+	switch {
+	case f.version != "":
+		id += "@" + printable(f.version)
+	case f.local && ids.shared[f.name] > 1 && f.file != "":
+		id += "~" + printable(path.Base(f.file))
+	}
+	ids.used[id]++
+	n := ids.used[id]
+	for n > 1 {
+		next := id + "~" + strconv.Itoa(n)
+		if ids.used[next] == 0 {
+			ids.used[id] = n
+			ids.used[next]++
+			return next
+		}
+		n++
+	}
+	return id
+}
