@@ -1,0 +1,36 @@
+package service
+
+import (
+	"slices"
+
+	"mirador/omis"
+)
+
+// Basic is the table of the basic services (OMIS 8).
+func Basic() Table {
+	return Table{
+		Services: slices.Concat(
+			nodeServices(),
+			processActions(), processEvents(),
+			threadActions(), threadEvents(),
+			messageServices(),
+			monitorServices(),
+		),
+		Classes: []omis.Class{
+			omis.ClassNode, omis.ClassProcess, omis.ClassThread, omis.ClassQueue,
+			omis.ClassMessage, omis.ClassUserEvent, omis.ClassCSR, omis.ClassUndefined,
+		},
+	}
+}
+
+func wholly() Support                   { return Support{Level: Full} }
+func partly(reason string) Support      { return Support{Level: Partial, Reason: reason} }
+func unsupported(reason string) Support { return Support{Level: Unsupported, Reason: reason} }
+
+// Names of the parameters that nearly every service has.
+func nodeList() Param   { return TokensParam("node_list", omis.ClassNode) }
+func procList() Param   { return TokensParam("proc_list", omis.ClassProcess) }
+func threadList() Param { return TokensParam("thread_list", omis.ClassThread) }
+func queueList() Param  { return TokensParam("queue_list", omis.ClassQueue) }
+func msgList() Param    { return TokensParam("msg_list", omis.ClassMessage) }
+func csrList() Param    { return TokensParam("csr_list", omis.ClassCSR) }

@@ -1,0 +1,80 @@
+package service
+
+import (
+	"context"
+
+	"mirador/omis"
+)
+
+// Extension adds services and classes of objects under a prefix of its own
+// (OMIS 6.2): every service is called PREFIX_…, every class PREFIX_x. The engine
+// reads all of it once, when it starts.
+type Extension interface {
+	Prefix() string
+	Services() []Service
+	Classes() []Class
+	// Actions are the implementations of the manipulation and information
+	// services, Sources those of the event services, by name.
+	Actions() map[string]Action
+	Sources() map[string]Source
+}
+
+// Class is a class of tokens that an extension adds, with its place in the
+// hierarchy of objects (OMIS 7.2.2). A class without conversions stands apart,
+// like conditional requests do.
+type Class struct {
+	Class omis.Class
+	// Parent localises: the token of the object of another class that contains
+	// the object.
+	Parent func(object any) omis.Token
+	// Contained expands: the tokens of the objects it contains.
+	Contained func(object any) []omis.Token
+}
+
+// Action executes a manipulation or information service on one object. One that
+// the table calls Local may be called on the goroutine that owns a process, while
+// the thread is held: it must not block, must not use Call.Scope, and must not
+// keep the Call or what it points to.
+//
+// An error that is no *omis.Error is reported with OMIS_UNSPECIFIED_ERROR.
+type Action func(*Call) ([]omis.Value, error)
+
+// Call is one execution of an action on one object.
+type Call struct {
+	Token  omis.Token   // of the object; "" for a service that works on none
+	Object any          // what Scope.Add was given, for objects of the extension's classes
+	Args   []omis.Value // event context parameters replaced by their values
+
+	// Event is the occurrence that triggered the action; nil in an unconditional
+	// request.
+	Event *Occurrence
+	Scope Scope
+}
+
+// Occurrence is an event that happened, as actions see it. Where it cannot be
+// attributed to a process or a thread, these are omis.Undefined.
+type Occurrence struct {
+	Node, Proc, Thread omis.Token
+	Time               int64  // the node's monotonic nanoseconds
+	SP                 uint64 // stack pointer; 0 where the event has none
+	Params             []omis.Value
+	Now                func() int64 // the clock that Time was read from
+}
+
+// Scope is the tool on whose behalf an action runs. Its methods may be called
+// from any goroutine but not from a Local action.
+type Scope interface {
+	// Add makes a token for an object of one of the extension's classes; it is
+	// visible to this tool alone. Remove makes the token unknown.
+	Add(c omis.Class, object any) omis.Token
+	Remove(omis.Token)
+	// Request uses other services, as the tool would.
+	Request(ctx context.Context, request string) (omis.Reply, error)
+}
+
+// Source detects the events of an extension's event service: it calls raise for
+// each occurrence, from any goroutine, until cancel was called. raise returns
+// when the action lists are done. cancel may be called out of raise, so it must
+// not wait for it. Fields of the occurrence that are zero are filled in by the
+// engine.
+type Source func(args []omis.Value, scope Scope, raise func(Occurrence)) (cancel func(), err error)

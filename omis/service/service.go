@@ -1,0 +1,185 @@
+package service
+
+import "mirador/omis"
+
+// Kind is what a service does (OMIS 5.1).
+type Kind uint8
+
+const (
+	Manipulation Kind = iota + 1
+	Information
+	Event
+)
+
+func (k Kind) String() string {
+	switch k {
+	case Manipulation:
+		return "manipulation"
+	case Information:
+		return "information"
+	case Event:
+		return "event"
+	}
+	return "unknown"
+}
+
+// Need is how much of a service OMIS wants of every monitor: required, partially
+// required, or optional.
+type Need byte
+
+const (
+	Required          Need = 'R'
+	PartiallyRequired Need = 'P'
+	Optional          Need = 'O'
+)
+
+// Role is what a caller must be allowed to do to use a service. A higher role
+// includes the lower ones.
+type Role uint8
+
+const (
+	Read    Role = iota + 1 // look, disturb nothing for longer than it takes to look
+	Control                 // attach, instrument, stop, continue
+	Debug                   // change the program: memory, registers, signals, launch
+)
+
+func (r Role) String() string {
+	switch r {
+	case Read:
+		return "read"
+	case Control:
+		return "control"
+	case Debug:
+		return "debug"
+	}
+	return "none"
+}
+
+// Level is how far a service is supported.
+type Level uint8
+
+const (
+	Full Level = iota + 1
+	Partial
+	Unsupported
+)
+
+func (l Level) String() string {
+	switch l {
+	case Full:
+		return "full"
+	case Partial:
+		return "partial"
+	case Unsupported:
+		return "unsupported"
+	}
+	return "unknown"
+}
+
+// Support says how far a service is supported and, for one that is not fully,
+// what is missing, in words for the person whose request fails.
+type Support struct {
+	Level  Level
+	Reason string
+}
+
+// Type is the type of a parameter (OMIS 7.2.2).
+type Type uint8
+
+const (
+	Integer Type = iota + 1
+	Floating
+	String
+	Binary
+	Token
+	Any
+)
+
+func (t Type) String() string {
+	switch t {
+	case Integer:
+		return "integer"
+	case Floating:
+		return "floating"
+	case String:
+		return "string"
+	case Binary:
+		return "binary"
+	case Token:
+		return "token"
+	case Any:
+		return "any"
+	}
+	return "unknown"
+}
+
+// Param is a parameter of a service, or an event context parameter.
+type Param struct {
+	Name  string
+	Type  Type
+	List  bool
+	Class omis.Class // of a token; "": any class
+}
+
+func (p Param) String() string {
+	s := p.Type.String()
+	if p.List {
+		s += "*"
+	}
+	return s + " " + p.Name
+}
+
+// Service is a row of the table.
+type Service struct {
+	Name  string
+	Class omis.Class // the class OMIS lists it under; "": miscellaneous
+	Kind  Kind
+	Need  Need
+
+	// Object is the class of the objects it works on; "" if it works on none.
+	// The first parameter of that class names them.
+	Object omis.Class
+	Params []Param
+	Result string // as the specification writes the type
+
+	// Context are the event's own context parameters (OMIS 7.2.4); with
+	// OpenContext they are par1, par2 …, as many as the occurrence has.
+	Context     []Param
+	OpenContext bool
+
+	// Local says that the action needs nothing but the event itself and neither
+	// blocks nor calls the node, so that it may run where the event is
+	// recognised.
+	Local   bool
+	Role    Role
+	Support Support
+	Doc     string
+}
+
+// Subject is the index of the parameter that names the objects the service works
+// on, -1 if there is none.
+func (s *Service) Subject() int {
+	if s.Object == "" {
+		return -1
+	}
+	for i := range s.Params {
+		if s.Params[i].Type == Token && s.Params[i].Class == s.Object {
+			return i
+		}
+	}
+	return -1
+}
+
+// Void tells whether the service returns only a status.
+func (s *Service) Void() bool { return s.Result == "" || s.Result == "void" }
+
+// Standard are the context parameters every event has (OMIS 7.2.4).
+func Standard() []Param {
+	return []Param{
+		{Name: "node", Type: Token, Class: omis.ClassNode},
+		{Name: "proc", Type: Token, Class: omis.ClassProcess},
+		{Name: "thread", Type: Token, Class: omis.ClassThread},
+		{Name: "time", Type: Floating},
+		{Name: "csr", Type: Token, Class: omis.ClassCSR},
+	}
+}

@@ -1,0 +1,216 @@
+package syntax
+
+import "mirador/omis"
+
+// Parse reads a request. The error, if there is one, is of type Errors.
+func Parse(text string) (*omis.Request, error) {
+	if len(text) > MaxText {
+		return nil, Errors{{Msg: "the request is longer than 4 MiB"}}
+	}
+	p := parser{scanner: scanner{text: text}}
+	p.stack = p.room[:0]
+	r := p.request()
+	if len(p.errs) > 0 {
+		return nil, p.errs
+	}
+	return r, nil
+}
+
+// ParseValues reads a list of values separated by commas, as it stands in the
+// brackets of a list.
+func ParseValues(text string) ([]omis.Value, error) {
+	if len(text) > MaxText {
+		return nil, Errors{{Msg: "the text is longer than 4 MiB"}}
+	}
+	p := parser{scanner: scanner{text: text}}
+	p.stack = p.room[:0]
+	p.next()
+	vs := p.values(end, 0)
+	if len(p.errs) > 0 {
+		return nil, p.errs
+	}
+	return vs, nil
+}
+
+// parser reads the values of a list onto a stack first, since how many there are
+// is known when the list ends, and cuts what holds them for good from a slab: a
+// request takes few allocations.
+type parser struct {
+	scanner
+	stack []omis.Value
+	room  [8]omis.Value
+	slab  []omis.Value
+	count int
+}
+
+func (p *parser) request() *omis.Request {
+	r := &omis.Request{}
+	p.next()
+	if p.kind != ':' {
+		call := omis.Call{}
+		p.call(&call)
+		r.Event = &call
+	}
+	if p.kind != ':' {
+		p.fail(p.pos, `expected ":" before the action list, found %s`, p.found())
+		return r
+	}
+	p.next()
+	closing := end
+	if p.kind == '{' {
+		r.Locked = true
+		closing = '}'
+		p.next()
+	}
+	r.Actions = p.actions(closing)
+	if r.Locked && p.kind == '}' {
+		p.next()
+		if p.kind != end {
+			p.fail(p.pos, `nothing may follow the "}" of a locked action list, found %s`, p.found())
+		}
+	}
+	return r
+}
+
+func (p *parser) actions(closing kind) []omis.Call {
+	if p.kind == closing {
+		p.fail(p.pos, "the action list is empty")
+		return nil
+	}
+	list := make([]omis.Call, 0, 3)
+	for {
+		list = append(list, omis.Call{})
+		before := p.at
+		a := &list[len(list)-1]
+		p.call(a)
+		if p.kind == ';' {
+			a.Barrier = true
+			p.next()
+			if p.kind == closing {
+				p.fail(p.pos, `no action after ";"`)
+			}
+		}
+		switch {
+		case p.kind == closing:
+			return list
+		case p.kind == end:
+			p.fail(p.pos, `expected "}" at the end of the locked action list`)
+			return list
+		case p.at == before || len(p.errs) >= MaxErrors:
+			return list
+		}
+	}
+}
+
+// call parses a service with its parameters. After an error it goes on behind
+// the parameters, so that the errors of other actions are found too.
+func (p *parser) call(c *omis.Call) {
+	errs := len(p.errs)
+	if p.kind != ident {
+		p.fail(p.pos, "expected the name of a service, found %s", p.found())
+		p.recover()
+		return
+	}
+	c.Service, c.Pos = p.word, p.pos
+	p.next()
+	if p.kind != '(' {
+		p.fail(p.pos, `expected "(" after %s, found %s`, c.Service, p.found())
+		p.recover()
+		return
+	}
+	p.next()
+	c.Args = p.values(')', 0)
+	if len(p.errs) > errs {
+		p.recover()
+		return
+	}
+	p.next()
+}
+
+// recover skips to behind the next ")".
+func (p *parser) recover() {
+	for p.kind != end && p.kind != ')' {
+		p.next()
+	}
+	if p.kind == ')' {
+		p.next()
+	}
+}
+
+// values parses values up to the closing element, which stays the current one.
+func (p *parser) values(closing kind, depth int) []omis.Value {
+	if p.kind == closing {
+		return nil
+	}
+	if depth > MaxDepth {
+		p.fail(p.pos, "lists are nested deeper than %d", MaxDepth)
+		return nil
+	}
+	bottom, errs := len(p.stack), len(p.errs)
+	for {
+		p.stack = append(p.stack, p.one(depth))
+		if len(p.errs) > errs {
+			break
+		}
+		p.next()
+		if p.kind == closing {
+			break
+		}
+		if p.kind != ',' {
+			p.fail(p.pos, `expected "," or %s, found %s`, closing, p.found())
+			break
+		}
+		p.next()
+	}
+	vs := p.cut(len(p.stack) - bottom)
+	copy(vs, p.stack[bottom:])
+	p.stack = p.stack[:bottom]
+	return vs
+}
+
+func (p *parser) one(depth int) omis.Value {
+	switch p.kind {
+	case constant:
+		return p.value
+	case ident:
+		return omis.Value{Kind: omis.KindToken, Str: p.word, Pos: p.pos}
+	case param:
+		return omis.Value{Kind: omis.KindParam, Str: p.word, Pos: p.pos}
+	case '[':
+		v := omis.Value{Kind: omis.KindList, Pos: p.pos}
+		p.next()
+		v.List = p.values(']', depth+1)
+		return v
+	}
+	p.fail(p.pos, "expected a value, found %s", p.found())
+	return omis.Value{}
+}
+
+// cut takes n values from the slab.
+func (p *parser) cut(n int) []omis.Value {
+	if p.count += n; p.count > MaxValues {
+		p.fail(p.pos, "more than %d values", MaxValues)
+		return nil
+	}
+	if n > len(p.slab) {
+		p.slab = make([]omis.Value, max(n, 8))
+	}
+	vs := p.slab[:n:n]
+	p.slab = p.slab[n:]
+	return vs
+}
+
+// found names the current element for a message.
+func (p *parser) found() string {
+	switch p.kind {
+	case ident:
+		return p.word
+	case param:
+		return "$" + p.word
+	case constant:
+		return "a value of type " + p.value.Kind.String()
+	case broken:
+		return "what is described above"
+	}
+	return p.kind.String()
+}
