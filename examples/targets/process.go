@@ -1,0 +1,186 @@
+package targets
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"mirador/examples/targets/report"
+)
+
+// How long a target may take for what is done in milliseconds on an idle
+// machine.
+const patience = 30 * time.Second
+
+// Process is a running target.
+type Process struct {
+	PID  int
+	Path string // of its program
+
+	output string // file with its standard output and error
+	exited chan struct{}
+	err    error // valid once exited is closed
+}
+
+// Start starts a target and returns when it is ready. When the test ends the
+// target is told to end, and the test fails if anything of it is left running.
+func Start(t testing.TB, name string, args ...string) *Process {
+	t.Helper()
+	return start(t, Build(t, name), nil, args)
+}
+
+// StartAs is Start for another user, whose target is a copy of the program. It
+// takes root.
+func StartAs(t testing.TB, uid int, name string, args ...string) *Process {
+	t.Helper()
+	dir := SharedDir(t)
+	return start(t, copyTo(t, Build(t, name), dir), &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}, args)
+}
+
+// SharedDir is a temporary folder that every user may read and enter.
+func SharedDir(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func start(t testing.TB, path string, who *syscall.Credential, args []string) *Process {
+	t.Helper()
+	mark := NoneLeft(t)
+	out, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), mark)
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: who}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("cannot start target %s: %v", path, err)
+	}
+	p := &Process{PID: cmd.Process.Pid, Path: path, output: out.Name(), exited: make(chan struct{})}
+	go func() { // Wait also serves a target that a monitor traces meanwhile
+		p.err = cmd.Wait()
+		close(p.exited)
+	}()
+	t.Cleanup(func() { p.end(t) })
+	p.waitFor(t, "be ready", func() bool { return bytes.Contains(p.bytes(), fmt.Appendf(nil, "ready %d\n", p.PID)) })
+	return p
+}
+
+// end stops a target that still runs.
+func (p *Process) end(t testing.TB) {
+	t.Helper()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if p.Exited() {
+			return
+		}
+		syscall.Kill(p.PID, sig)
+		syscall.Kill(p.PID, syscall.SIGCONT)
+		select {
+		case <-p.exited:
+			return
+		case <-time.After(patience / 3):
+			t.Errorf("target %d did not end at %v", p.PID, sig)
+		}
+	}
+}
+
+// Exited tells whether the target has ended.
+func (p *Process) Exited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// Wait waits for the target to end by itself; the error is that of exec.Cmd.
+func (p *Process) Wait(t testing.TB) error {
+	t.Helper()
+	select {
+	case <-p.exited:
+	case <-time.After(patience):
+		t.Fatalf("target %d did not end in %v", p.PID, patience)
+	}
+	return p.err
+}
+
+// Signal sends a signal.
+func (p *Process) Signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(p.PID, sig); err != nil {
+		t.Fatalf("cannot send %v to target %d: %v", sig, p.PID, err)
+	}
+}
+
+// Go lets a target begin that was started to wait, and one end that stays.
+func (p *Process) Go(t testing.TB) {
+	t.Helper()
+	p.Signal(t, syscall.SIGUSR2)
+}
+
+// Output is what the target has printed so far.
+func (p *Process) Output() string { return string(p.bytes()) }
+
+// Report asks mmul for a report and returns it.
+func (p *Process) Report(t testing.TB) *report.Report {
+	t.Helper()
+	before := 0
+	if r, err := report.Last(bytes.NewReader(p.bytes())); err == nil {
+		before = r.Number
+	}
+	p.Signal(t, syscall.SIGUSR1)
+	var r *report.Report
+	p.waitFor(t, "report", func() (ok bool) {
+		var err error
+		r, err = report.Last(bytes.NewReader(p.bytes()))
+		return err == nil && r.Number > before
+	})
+	return r
+}
+
+// Done waits until mmul has done its work, and returns its last report.
+func (p *Process) Done(t testing.TB) *report.Report {
+	t.Helper()
+	var r *report.Report
+	p.waitFor(t, "be done", func() (ok bool) {
+		var err error
+		r, err = report.Last(bytes.NewReader(p.bytes()))
+		return err == nil && r.State == "done"
+	})
+	return r
+}
+
+func (p *Process) bytes() []byte {
+	b, err := os.ReadFile(p.output)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+func (p *Process) waitFor(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); time.Sleep(2 * time.Millisecond) {
+		if p.Exited() && !done() {
+			t.Fatalf("target %d ended (%v) and did not %s; it printed:\n%s", p.PID, p.err, what, p.Output())
+		}
+		if time.Now().After(end) {
+			t.Fatalf("target %d did not %s in %v; it printed:\n%s", p.PID, what, patience, p.Output())
+		}
+	}
+}
