@@ -77,9 +77,9 @@ func (w *walker) walk(e *mir.Entity, outer entity) {
 func (w *walker) check(e *mir.Entity, outer entity) *Error {
 	switch {
 	case e.Kind == mir.Site || e.Kind == mir.Communicator:
-		return errorf(CannotBeDone, e.Pos, "a %s is not known here: there are nodes, processes and threads", e.Kind)
+		return Errorf(CannotBeDone, e.Pos, "a %s is not known here: there are nodes, processes and threads", e.Kind)
 	case e.ID == current && !w.region:
-		return errorf(Invalid, e.Pos, "%s %q is the one that executes a code region, and the request has no codeRegion", e.Kind, current)
+		return Errorf(Invalid, e.Pos, "%s %q is the one that executes a code region, and the request has no codeRegion", e.Kind, current)
 	case e.ID == every || e.ID == current:
 		return nil
 	}
@@ -98,12 +98,12 @@ func (w *walker) check(e *mir.Entity, outer entity) *Error {
 		switch {
 		case p == nil:
 		case named(outer.process) && string(p.Token) != outer.process:
-			return errorf(NotFound, e.Pos, "thread %s is not in process %s, but in %s", e.ID, outer.process, p.Token)
+			return Errorf(NotFound, e.Pos, "thread %s is not in process %s, but in %s", e.ID, outer.process, p.Token)
 		default:
 			return nil
 		}
 	}
-	return errorf(NotFound, e.Pos, "no %s %s; there %s", e.Kind, e.ID, listing(t.ids(e.Kind)))
+	return Errorf(NotFound, e.Pos, "no %s %s; there %s", e.Kind, e.ID, listing(t.ids(e.Kind)))
 }
 
 func listing(ids []string) string {

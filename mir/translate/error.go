@@ -34,7 +34,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Pos.Line, e.Pos.Column, e.Msg)
 }
 
-func errorf(k ErrorKind, pos mir.Position, format string, args ...any) *Error {
+// Errorf makes an Error.
+func Errorf(k ErrorKind, pos mir.Position, format string, args ...any) *Error {
 	return &Error{Kind: k, Pos: pos, Msg: fmt.Sprintf(format, args...)}
 }
 
@@ -80,5 +81,5 @@ func FromStatus(s omis.Status, msg string) *Error {
 
 // unexpected is an answer that does not follow the service's definition.
 func unexpected(service string, r omis.ObjectResult) *Error {
-	return errorf(Unavailable, mir.Position{}, "the monitor answered %s with %d values that do not fit its definition", service, len(r.Values))
+	return Errorf(Unavailable, mir.Position{}, "the monitor answered %s with %d values that do not fit its definition", service, len(r.Values))
 }

@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"mirador/mir"
 	"mirador/omis"
 )
@@ -25,11 +27,11 @@ type Handles struct {
 
 // Instrument translates an instrumentation request that measures something. All
 // that is wrong with it is reported at once, as Errors.
-func Instrument(r *mir.InstrRequest, t *Targets, exits ExitFinder) (*Plan, error) {
+func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	p := &Plan{Functions: functions(r.Measuring)}
 	var errs Errors
 	p.Metrics, errs = metrics(r)
-	errs = append(errs, measuring(r)...)
+	errs = append(errs, CheckMeasuring(r.Measuring, r.Region != nil)...)
 	found, wrong := entities(r.Entities, r.Region != nil, t)
 	errs = append(errs, wrong...)
 	p.entities, p.scopes = found, scopes(found, t)
@@ -37,7 +39,7 @@ func Instrument(r *mir.InstrRequest, t *Targets, exits ExitFinder) (*Plan, error
 		errs = append(errs, p.measurable(&found[i])...)
 	}
 	if r.Region != nil {
-		errs = append(errs, p.locate(r.Region, t, exits)...)
+		errs = append(errs, p.locate(r.Region, t)...)
 	}
 	if err := errs.err(); err != nil {
 		return nil, err
@@ -67,34 +69,34 @@ func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
 		m, ok := metric(asked.Name)
 		switch {
 		case !ok:
-			errs = append(errs, errorf(NotFound, asked.Pos, "no metric %s; on a region there are %s, without one %s", asked.Name, namesOf(true), namesOf(false)))
+			errs = append(errs, Errorf(NotFound, asked.Pos, "no metric %s; on a region there are %s, without one %s", asked.Name, namesOf(true), namesOf(false)))
 		case m.Region && r.Region == nil:
-			errs = append(errs, errorf(CannotBeDone, asked.Pos, "%s is measured on a region: add a codeRegion; without one there are %s", m.Name, namesOf(false)))
+			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "%s is measured on a region: add a codeRegion; without one there are %s", m.Name, namesOf(false)))
 		case !m.Region && r.Region != nil:
-			errs = append(errs, errorf(CannotBeDone, asked.Pos, "%s is not measured on a region; on one there are %s", m.Name, namesOf(true)))
+			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "%s is not measured on a region; on one there are %s", m.Name, namesOf(true)))
 		case m.source == fromTimer && r.Region.From == "":
-			errs = append(errs, errorf(CannotBeDone, asked.Pos, "%s needs the beginning of the region: add \"from\"", m.Name))
+			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "%s needs the beginning of the region: add \"from\"", m.Name))
 		}
 		ms = append(ms, m)
 	}
 	if r.Events > 0 {
-		errs = append(errs, errorf(CannotBeDone, mir.Position{}, "event traces cannot be recorded: MIR leaves their format open; ask for metrics"))
+		errs = append(errs, Errorf(CannotBeDone, mir.Position{}, "event traces cannot be recorded: MIR leaves their format open; ask for metrics"))
 	} else if len(ms) == 0 {
-		errs = append(errs, errorf(Invalid, mir.Position{}, "an instrreq with a codeRegion or entities names what to measure: add a metric; there are %s, %s", namesOf(true), namesOf(false)))
+		errs = append(errs, Errorf(Invalid, mir.Position{}, "an instrreq with a codeRegion or entities names what to measure: add a metric; there are %s, %s", namesOf(true), namesOf(false)))
 	}
 	return ms, errs
 }
 
-// measuring checks the times of a request. Each refusal says what to do
-// instead.
-func measuring(r *mir.InstrRequest) Errors {
-	m := r.Measuring
+// CheckMeasuring checks the times of a request or of the defaults for requests,
+// which may suit measurements without a region alone. Each refusal says what to
+// do instead.
+func CheckMeasuring(m *mir.Measuring, region bool) Errors {
 	if m == nil {
 		return nil
 	}
 	var errs Errors
 	refuse := func(format string, args ...any) {
-		errs = append(errs, errorf(CannotBeDone, m.Pos, format, args...))
+		errs = append(errs, Errorf(CannotBeDone, m.Pos, format, args...))
 	}
 	if m.Destination != nil && *m.Destination != "" {
 		refuse("destination %s: measurements are delivered to those who listen to the probe's stream, nowhere else; leave \"destination\" out", *m.Destination)
@@ -102,14 +104,22 @@ func measuring(r *mir.InstrRequest) Errors {
 	if set(m.Duration) {
 		refuse("duration %d: differences over a time are not measured; leave \"duration\" out and take two values", *m.Duration)
 	}
-	if r.Region != nil && set(m.Interval) {
+	for _, ms := range []*int64{m.Interval, m.Delivery} {
+		if ms != nil && *ms > longest {
+			refuse("%d milliseconds are more than a year", *ms)
+		}
+	}
+	if region && set(m.Interval) {
 		refuse("interval %d: a region is measured when it is executed; leave \"interval\" out, \"delivery\" sends values in between", *m.Interval)
 	}
-	if r.Region != nil && m.Delivery != nil && *m.Delivery < 0 {
+	if region && m.Delivery != nil && *m.Delivery < 0 {
 		refuse("delivery -1: the executions of a region are not delivered one by one; give a time in milliseconds")
 	}
 	return errs
 }
+
+// longest is a year in milliseconds.
+const longest = 365 * 24 * 3600 * 1000
 
 func set(ms *int64) bool { return ms != nil && *ms != 0 }
 
@@ -118,14 +128,14 @@ func (p *Plan) measurable(e *entity) Errors {
 	var errs Errors
 	for _, m := range p.Metrics {
 		if !m.supports(e.kind) {
-			errs = append(errs, errorf(CannotBeDone, e.pos, "%s is not measured for a %s", m.Name, e.kind))
+			errs = append(errs, Errorf(CannotBeDone, e.pos, "%s is not measured for a %s", m.Name, e.kind))
 		}
 	}
 	return errs
 }
 
 // locate finds the region and where to measure it.
-func (p *Plan) locate(c *mir.CodeRegion, t *Targets, exits ExitFinder) Errors {
+func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 	r, wrong := findRegion(c, t)
 	if wrong != nil {
 		return Errors{wrong}
@@ -134,7 +144,7 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets, exits ExitFinder) Errors {
 	var errs Errors
 	for _, e := range p.entities {
 		if owner := ownerOf(&e, t); owner != "" && !r.in(owner) {
-			errs = append(errs, errorf(NotFound, e.pos, "process %s has no %s", owner, r.name))
+			errs = append(errs, Errorf(NotFound, e.pos, "process %s has no %s", owner, r.name))
 		}
 	}
 	if len(errs) > 0 {
@@ -144,9 +154,9 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets, exits ExitFinder) Errors {
 	for _, s := range p.scopes {
 		within = append(within, s.process)
 	}
-	places, err := r.places(within, exits, p.uses(fromTimer))
+	places, err := r.places(within, p.uses(fromTimer))
 	if err != nil {
-		return Errors{errorf(CannotBeDone, c.Pos, "%v", err)}
+		return Errors{Errorf(CannotBeDone, c.Pos, "%v", err)}
 	}
 	p.Places = places
 	return nil
@@ -180,4 +190,33 @@ func (p *Plan) With(m *mir.Measuring) *Plan {
 	q := *p
 	q.Functions = functions(m)
 	return &q
+}
+
+// Counts tells whether the plan needs a counter of the monitor.
+func (p *Plan) Counts() bool { return p.uses(fromCounter) }
+
+// Times tells whether the plan needs a timer of the monitor.
+func (p *Plan) Times() bool { return p.uses(fromTimer) }
+
+// Outlived tells whether everything that the plan measures has terminated.
+func (p *Plan) Outlived(gone []omis.Token) bool {
+	for _, s := range p.scopes {
+		if !slices.Contains(gone, s.process) && (!p.OnRegion() || p.placed(s.process)) {
+			return false
+		}
+	}
+	return len(p.scopes) > 0
+}
+
+// Executions is how often the region was executed, as far as the metrics tell.
+func (p *Plan) Executions(vs []Value) int64 {
+	executed := make([]int64, len(p.Metrics))
+	for _, v := range vs {
+		if p.Metrics[v.Metric].source == fromCounter {
+			executed[v.Metric] += int64(v.Stats.Sum)
+		} else {
+			executed[v.Metric] += v.Stats.N
+		}
+	}
+	return slices.Max(executed)
 }

@@ -10,10 +10,6 @@ import (
 	"mirador/sir"
 )
 
-// ExitFinder returns the addresses of the file at which a unit is left. It
-// takes a disassembly, so it is asked only for units that are measured.
-type ExitFinder func(path string, u *sir.Unit) ([]uint64, error)
-
 // Place is an address at which a region is entered or left, in the processes
 // that have it there.
 type Place struct {
@@ -43,7 +39,7 @@ type unitCopy struct {
 // means the unit's end.
 func findRegion(c *mir.CodeRegion, t *Targets) (*region, *Error) {
 	if c.From != "" && c.To != "" && c.From != c.To {
-		return nil, errorf(CannotBeDone, c.Pos, "a region from %s to %s spans two units; leave \"to\" out, or name one unit in both", c.From, c.To)
+		return nil, Errorf(CannotBeDone, c.Pos, "a region from %s to %s spans two units; leave \"to\" out, or name one unit in both", c.From, c.To)
 	}
 	name := c.From
 	if name == "" {
@@ -63,10 +59,10 @@ func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
 	}
 	found := collect(t, func(u *sir.Unit) bool { return u.Name == name || u.Symbol == name })
 	if len(found) == 0 {
-		return nil, errorf(NotFound, pos, "no unit %s%s", name, didYouMean(name, t))
+		return nil, Errorf(NotFound, pos, "no unit %s%s", name, didYouMean(name, t))
 	}
 	if others := distinct(found); len(others) > 1 {
-		return nil, errorf(NotFound, pos, "%d units are called %s: %s", len(others), name, strings.Join(others, ", "))
+		return nil, Errorf(NotFound, pos, "%d units are called %s: %s", len(others), name, strings.Join(others, ", "))
 	}
 	return found, nil
 }
@@ -110,7 +106,7 @@ func (r *region) in(process omis.Token) bool {
 // places lists where to measure in the given processes: the entry first, then
 // the exits by their addresses. Processes that have the code at one address
 // share a place.
-func (r *region) places(processes []omis.Token, exits ExitFinder, timed bool) ([]Place, error) {
+func (r *region) places(processes []omis.Token, timed bool) ([]Place, error) {
 	var ps []Place
 	for _, c := range r.copies {
 		if !slices.Contains(processes, c.process) {
@@ -122,7 +118,7 @@ func (r *region) places(processes []omis.Token, exits ExitFinder, timed bool) ([
 		if r.entry && !timed {
 			continue
 		}
-		left, err := exits(c.module.Path, c.unit)
+		left, err := c.module.Exits(*c.unit)
 		if err != nil {
 			return nil, fmt.Errorf("cannot find where %s is left: %w", c.unit.Name, err)
 		}

@@ -11,7 +11,7 @@ import (
 // whole.
 func replyError(reply omis.Reply) error {
 	if len(reply) == 0 {
-		return errorf(Unavailable, mir.Position{}, "the monitor gave an empty reply")
+		return Errorf(Unavailable, mir.Position{}, "the monitor gave an empty reply")
 	}
 	for _, r := range reply[0] {
 		if r.Status.IsError() {
@@ -27,7 +27,7 @@ func replyError(reply omis.Reply) error {
 func results(reply omis.Reply, i int) iter.Seq2[omis.ObjectResult, error] {
 	return func(yield func(omis.ObjectResult, error) bool) {
 		if i >= len(reply) {
-			yield(omis.ObjectResult{}, errorf(Unavailable, mir.Position{}, "the monitor answered %d actions, %d expected", len(reply)-1, i))
+			yield(omis.ObjectResult{}, Errorf(Unavailable, mir.Position{}, "the monitor answered %d actions, %d expected", len(reply)-1, i))
 			return
 		}
 		for _, r := range reply[i] {
@@ -57,7 +57,7 @@ func Token(reply omis.Reply, i int) (omis.Token, error) {
 			return r.Values[0].Token(), nil
 		}
 	}
-	return "", errorf(Unavailable, mir.Position{}, "the monitor created nothing")
+	return "", Errorf(Unavailable, mir.Position{}, "the monitor created nothing")
 }
 
 // Defined reads the token of a conditional request from the reply to its
@@ -72,7 +72,7 @@ func Defined(reply omis.Reply) (omis.Token, error) {
 			return r.Values[0].Token(), nil
 		}
 	}
-	return "", errorf(Unavailable, mir.Position{}, "the monitor defined no conditional request")
+	return "", Errorf(Unavailable, mir.Position{}, "the monitor defined no conditional request")
 }
 
 // Done returns the first error of a reply, whatever action it belongs to.

@@ -43,6 +43,9 @@ type Module struct {
 	Path    string
 	Bias    uint64 // add it to an address of the file
 	Program *sir.Program
+	// Exits returns the addresses of the file at which a unit is left. It takes
+	// a disassembly, so it is asked only for units that are measured.
+	Exits func(sir.Unit) ([]uint64, error)
 }
 
 // process finds a process by its token.

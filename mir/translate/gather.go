@@ -1,0 +1,32 @@
+package translate
+
+import "slices"
+
+// Accumulate adds the values of one more measurement to those of earlier ones,
+// entity by entity. Entities that appear later stand behind the others.
+func Accumulate(sum, vs []Value) []Value {
+	for _, v := range vs {
+		if i := find(sum, &v); i >= 0 {
+			sum[i].Stats.Merge(v.Stats)
+			continue
+		}
+		sum = append(sum, v)
+	}
+	return sum
+}
+
+// Keep fills the gaps of a reading with the last values there were: those of
+// processes and threads that have ended.
+func Keep(last, vs []Value) []Value {
+	for i := range vs {
+		if j := find(last, &vs[i]); j >= 0 && vs[i].Stats.N == 0 {
+			vs[i].Stats = last[j].Stats
+		}
+	}
+	return vs
+}
+
+// find returns the index of the value of the same metric and entity.
+func find(vs []Value, v *Value) int {
+	return slices.IndexFunc(vs, func(w Value) bool { return w.Metric == v.Metric && w.Instance == v.Instance })
+}

@@ -1,0 +1,142 @@
+package probes
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"mirador/mir"
+	"mirador/mir/translate"
+	"mirador/omis"
+)
+
+// Options of an answer.
+type Options struct {
+	// Explain says what would be done, and does nothing.
+	Explain bool
+}
+
+// Answer is what a request came to.
+type Answer struct {
+	// Document answers the request; nil where MIR has no answer to a request
+	// that was done: one that sets defaults or only flushes.
+	Document mir.Document
+	// Explanation stands instead of a document if Options.Explain is set.
+	Explanation *Explanation
+}
+
+// Explanation says what a request becomes. The tokens of what would be created
+// are numbered from 1; the real ones are given out when it is done.
+type Explanation struct {
+	Requests   []string    // OMIS requests in the order in which they would be sent
+	Placements []Placement // one for each conditional request
+}
+
+// Answer carries out a snapshot, an instrumentation or a control request. Its
+// errors are *Error or Errors, or that of the context.
+func (a *App) Answer(ctx context.Context, doc mir.Document, o Options) (Answer, error) {
+	if err := a.usable(); err != nil {
+		return Answer{}, err
+	}
+	switch d := doc.(type) {
+	case *mir.SnapshotRequest:
+		return a.snapshot(ctx, d, o)
+	case *mir.InstrRequest:
+		return a.instrument(ctx, d, o)
+	case *mir.ControlRequest:
+		return a.control(ctx, d, o)
+	}
+	return Answer{}, failf(Invalid, "a %s is no request to an application: post a snapshotreq, an instrreq or a ctrlreq", doc.Root())
+}
+
+func (a *App) snapshot(ctx context.Context, d *mir.SnapshotRequest, o Options) (Answer, error) {
+	s := translate.NewSnapshot(d)
+	if o.Explain {
+		return Answer{Explanation: &Explanation{Requests: []string{s.Request}}}, nil
+	}
+	reply, err := a.request(ctx, s.Request, nil)
+	if err != nil {
+		return Answer{}, err
+	}
+	var failed error
+	snap, err := s.Read(reply, a.resolver(ctx, &failed))
+	if err := errors.Join(err, failed); err != nil {
+		return Answer{}, collected(AsErrors(err))
+	}
+	return Answer{Document: snap}, nil
+}
+
+// resolver makes the symboliser of each process once for a snapshot. failed
+// takes the first error: addresses without names are no answer to a request for
+// a call stack.
+func (a *App) resolver(ctx context.Context, failed *error) translate.Resolver {
+	made := make(map[omis.Token]func(uint64, bool) string)
+	return func(token omis.Token, pc uint64, first bool) string {
+		resolve, ok := made[token]
+		if !ok {
+			p, _ := a.process(token)
+			var err error
+			if resolve, err = a.registry.config.Resolver(ctx, p.PID); err != nil && *failed == nil {
+				*failed = failf(CannotBeDone, "cannot name the addresses of process %s: %v", token, err)
+			}
+			made[token] = resolve
+		}
+		if resolve == nil {
+			return ""
+		}
+		return resolve(pc, first)
+	}
+}
+
+// targets says what the application consists of now. Modules are asked for only
+// where a region has to be found.
+func (a *App) targets(ctx context.Context, region bool) (*translate.Targets, error) {
+	snap, err := a.snapshot(ctx, &mir.SnapshotRequest{}, Options{})
+	if err != nil {
+		return nil, err
+	}
+	t := &translate.Targets{Node: translate.Node{Token: a.node, Name: a.registry.config.Node}}
+	for _, e := range snap.Document.(*mir.Snapshot).Entities {
+		p := translate.Process{Token: omis.Token(e.ID)}
+		for _, th := range e.Children {
+			p.Threads = append(p.Threads, translate.Thread{Token: omis.Token(th.ID), Master: th.Master})
+		}
+		if region {
+			known, _ := a.process(p.Token)
+			if p.Modules, err = a.registry.config.Modules(ctx, known.PID); err != nil {
+				return nil, failf(CannotBeDone, "cannot read the structure of process %s: %v", p.Token, err)
+			}
+		}
+		t.Processes = append(t.Processes, p)
+	}
+	if len(t.Processes) == 0 {
+		return nil, failf(Conflict, "application %s has no process any more", a.name)
+	}
+	return t, nil
+}
+
+// find returns the probes that a control request names, or all that is wrong
+// with the names.
+func (a *App) find(refs []mir.ProbeRef) ([]*Probe, error) {
+	var found []*Probe
+	var errs Errors
+	mine := a.Probes()
+	for _, ref := range refs {
+		i := slices.IndexFunc(mine, func(p *Probe) bool { return p.id == ref.ID })
+		if i < 0 {
+			errs = append(errs, a.unknown(ref))
+			continue
+		}
+		if !slices.Contains(found, mine[i]) {
+			found = append(found, mine[i])
+		}
+	}
+	return found, collected(errs)
+}
+
+func (a *App) unknown(ref mir.ProbeRef) *Error {
+	if p, err := a.registry.Probe(ref.ID); err == nil && p.app != a {
+		return translate.Errorf(NotFound, ref.Pos, "probe %s belongs to application %s, not to %s", ref.ID, p.app.name, a.name)
+	}
+	return translate.Errorf(NotFound, ref.Pos, "no probe %s in application %s", ref.ID, a.name)
+}

@@ -1,0 +1,168 @@
+package probes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// App is an application: a name, a tool of the monitor, and the processes in its
+// scope. So the empty token list of its tool means the whole application.
+type App struct {
+	name     string
+	registry *Registry
+
+	// op is held during a change: one at a time, from its first request to the
+	// monitor to its last. What it guards is used by changes alone.
+	op       sync.Mutex
+	waiting  []*Probe       // not yet flushed, in the order of their requests
+	defaults *mir.Measuring // of requests to come (MIR 4)
+
+	// mu guards what readers see. It is never held while the monitor is asked.
+	mu        sync.RWMutex
+	tool      omis.Tool // nil until connected
+	node      omis.Token
+	processes []Process
+	probes    []*Probe // in the order of their requests
+	released  bool
+}
+
+// Process is a process of an application.
+type Process struct {
+	Token   omis.Token
+	PID     int
+	UID     int
+	Argv    []string
+	Started bool // by the monitor
+	Gone    bool // it has terminated
+}
+
+// Name is the application's name.
+func (a *App) Name() string { return a.name }
+
+// Processes lists the application's processes, those that terminated included.
+func (a *App) Processes() []Process {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return slices.Clone(a.processes)
+}
+
+// Probes lists the application's probes in the order of their requests.
+func (a *App) Probes() []*Probe {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return slices.Clone(a.probes)
+}
+
+// The states of an application.
+const (
+	Running    = "running"
+	Terminated = "terminated" // all its processes are gone
+	Released   = "released"
+)
+
+// State is Running, Terminated or Released.
+func (a *App) State() string {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	switch {
+	case a.released:
+		return Released
+	case slices.ContainsFunc(a.processes, func(p Process) bool { return !p.Gone }):
+		return Running
+	}
+	return Terminated
+}
+
+// Release removes the application's probes and forgets it. Its processes go on,
+// unless kill is set: that ends those that the monitor started.
+func (a *App) Release(ctx context.Context, kill bool) error {
+	a.op.Lock()
+	defer a.op.Unlock()
+	if err := a.usable(); err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range a.Probes() {
+		errs = append(errs, p.remove(ctx))
+	}
+	if kill {
+		errs = append(errs, a.kill(ctx))
+	}
+	return errors.Join(append(errs, a.close())...)
+}
+
+// close gives the tool and the name back. The monitor detaches from what is
+// left in the tool's scope (OMIS 7.1.4). op is held.
+func (a *App) close() error {
+	a.mu.Lock()
+	tool := a.tool
+	a.released = true
+	a.mu.Unlock()
+	a.registry.forget(a)
+	if tool == nil {
+		return nil
+	}
+	return tool.Finalize()
+}
+
+// connect makes the application's tool. op is held.
+func (a *App) connect() error {
+	tool, err := a.registry.config.NewTool(a.name)
+	if err != nil {
+		return failf(Unavailable, "cannot reach the monitor: %v", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tool = tool
+	return nil
+}
+
+// usable tells whether the application is still there.
+func (a *App) usable() error {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if a.released || a.tool == nil {
+		return failf(NotFound, "application %s has been released", a.name)
+	}
+	return nil
+}
+
+// markGone remembers that a process has terminated.
+func (a *App) markGone(t omis.Token) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.processes {
+		if a.processes[i].Token == t {
+			a.processes[i].Gone = true
+		}
+	}
+}
+
+// gone lists the processes that have terminated.
+func (a *App) gone() []omis.Token {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	var ts []omis.Token
+	for _, p := range a.processes {
+		if p.Gone {
+			ts = append(ts, p.Token)
+		}
+	}
+	return ts
+}
+
+// process finds a process by its token.
+func (a *App) process(t omis.Token) (Process, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	i := slices.IndexFunc(a.processes, func(p Process) bool { return p.Token == t })
+	if i < 0 {
+		return Process{}, false
+	}
+	return a.processes[i], true
+}

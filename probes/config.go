@@ -1,0 +1,28 @@
+package probes
+
+import (
+	"context"
+	"log/slog"
+
+	"mirador/mir/translate"
+	"mirador/omis"
+)
+
+// Config joins the registry to the monitor and to what knows programs.
+type Config struct {
+	// Node is the name of the node to work on, as node_attach2 takes it.
+	Node string
+	// NewTool connects an application to the monitor, under its name.
+	NewTool func(name string) (omis.Tool, error)
+	// ProgramName is the name of the program that a process executes, "" where
+	// it cannot be known. Applications are named after it.
+	ProgramName func(pid int) string
+	// Modules lists the modules of a live process with their structure, the
+	// main module first. It is asked for each request that names a region, so
+	// it should keep the structures of programs it has read.
+	Modules func(ctx context.Context, pid int) ([]translate.Module, error)
+	// Resolver puts addresses of a process into words, as the process is now.
+	Resolver func(ctx context.Context, pid int) (func(pc uint64, first bool) string, error)
+	// Log takes what nobody waits for an answer to; nil is slog.Default.
+	Log *slog.Logger
+}

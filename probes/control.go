@@ -1,0 +1,174 @@
+package probes
+
+import (
+	"context"
+	"slices"
+
+	"mirador/mir"
+	"mirador/mir/translate"
+)
+
+// control carries out a control request (MIR 5). VALUE waits for no change;
+// the other actions are changes, done at once: only flush="true" makes one
+// install the probes that wait.
+func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (Answer, error) {
+	found, err := a.find(r.Probes)
+	if err != nil {
+		return Answer{}, err
+	}
+	if err := consistent(r); err != nil {
+		return Answer{}, err
+	}
+	switch {
+	case o.Explain:
+		return a.explainControl(r, found)
+	case r.Action == mir.Value && !r.Flush:
+		return a.values(ctx, found)
+	}
+	a.op.Lock()
+	defer a.op.Unlock()
+	if found, err = a.find(r.Probes); err != nil { // again: now nobody changes them
+		return Answer{}, err
+	}
+	if r.Flush {
+		if err := a.flush(ctx, nil, nil); err != nil {
+			return Answer{}, err
+		}
+	}
+	if r.Action == mir.Value {
+		return a.values(ctx, found)
+	}
+	return a.act(ctx, r, found)
+}
+
+// consistent refuses changes along with actions that change nothing or end
+// everything.
+func consistent(r *mir.ControlRequest) error {
+	if !redefines(r) || r.Action != mir.Value && r.Action != mir.Remove {
+		return nil
+	}
+	return failf(Invalid, "%s does not change what a probe measures: leave metric, measuring and entities out, or use ACTIVATE, DEACTIVATE or RESET", r.Action)
+}
+
+// redefines tells whether a control request changes the definition of probes.
+func redefines(r *mir.ControlRequest) bool {
+	return len(r.Metrics) > 0 || r.Measuring != nil || len(r.Entities) > 0
+}
+
+// act changes probes one after the other. All are tried; the errors say which
+// ones did not follow.
+func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []*Probe) (Answer, error) {
+	var errs Errors
+	for _, p := range found {
+		if err := p.obey(ctx, r); err != nil {
+			errs = append(errs, AsErrors(of(p, found, err))...)
+		}
+	}
+	if len(errs) > 0 {
+		return Answer{}, collected(errs)
+	}
+	return Answer{Document: acknowledgement(found)}, nil
+}
+
+// of says which probe an error is about, where the request names several.
+func of(p *Probe, all []*Probe, err error) error {
+	if len(all) == 1 {
+		return err
+	}
+	var es Errors
+	for _, e := range AsErrors(err) {
+		es = append(es, translate.Errorf(e.Kind, e.Pos, "%s: %s", p.id, e.Msg))
+	}
+	return es
+}
+
+// acknowledgement is the probe document, for several probes a measurement
+// document with their ids alone.
+func acknowledgement(ps []*Probe) mir.Document {
+	if len(ps) == 1 {
+		return &mir.Probe{ID: ps[0].id}
+	}
+	m := &mir.Measurement{}
+	for _, p := range ps {
+		m.Children = append(m.Children, mir.Measurement{ProbeID: p.id})
+	}
+	return m
+}
+
+// obey changes one probe.
+func (p *Probe) obey(ctx context.Context, r *mir.ControlRequest) error {
+	state, _ := p.now()
+	if r.Action == mir.Remove {
+		return p.remove(ctx)
+	}
+	if state == Failed {
+		return p.broken()
+	}
+	if redefines(r) {
+		if err := p.redefine(ctx, r); err != nil {
+			return err
+		}
+	}
+	switch r.Action {
+	case mir.Activate:
+		p.arm(true)
+		return p.activate(ctx)
+	case mir.Deactivate:
+		p.arm(false)
+		return p.deactivate(ctx)
+	}
+	return p.reset(ctx)
+}
+
+// redefine changes what a probe measures; what the request leaves out remains
+// (MIR 5). Other statistics or times go on with the values there are; other
+// metrics or entities begin anew, at the same place.
+func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
+	next := p.request
+	next.Measuring = overlay(p.request.Measuring, r.Measuring)
+	if len(r.Metrics) > 0 {
+		next.Metrics = slices.Clone(r.Metrics)
+	}
+	if len(r.Entities) > 0 {
+		next.Entities = r.Entities
+	}
+	plan, err := p.app.plan(ctx, &next)
+	if err != nil {
+		return err
+	}
+	state, old := p.now()
+	if state == Defined {
+		p.request = next
+		return nil
+	}
+	if len(r.Metrics) == 0 && len(r.Entities) == 0 {
+		return p.swap(state, newInstalled(old.plan.With(next.Measuring), old.handles, &next), next)
+	}
+	w, err := p.app.install(ctx, plan, &next)
+	if err != nil {
+		return err
+	}
+	if state == Active {
+		if err := p.app.do(ctx, w.plan.Enable(w.handles)); err != nil {
+			p.app.clear(ctx, w.plan, w.handles)
+			return err
+		}
+	}
+	if err := p.swap(state, w, next); err != nil {
+		return err
+	}
+	return p.app.do(ctx, old.plan.Remove(old.handles))
+}
+
+// swap puts a new definition in the place of the old one.
+func (p *Probe) swap(state State, w *installed, next mir.InstrRequest) error {
+	p.undeliver()
+	p.request = next
+	p.mu.Lock()
+	p.work = w
+	p.mu.Unlock()
+	if state == Active {
+		p.deliver(w)
+	}
+	return nil
+}

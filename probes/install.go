@@ -1,0 +1,84 @@
+package probes
+
+import (
+	"context"
+	"slices"
+
+	"mirador/mir"
+	"mirador/mir/translate"
+	"mirador/omis"
+)
+
+// install makes a plan real: what it counts with, and a conditional request for
+// each of its places, all of them disabled. After an error nothing of it is
+// left.
+func (a *App) install(ctx context.Context, plan *translate.Plan, r *mir.InstrRequest) (*installed, error) {
+	h, err := a.makeObjects(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	for _, request := range plan.Conditional(h) {
+		csr, err := a.define(ctx, request)
+		if err != nil {
+			a.clear(ctx, plan, h)
+			return nil, err
+		}
+		h.Requests = append(h.Requests, csr)
+	}
+	return newInstalled(plan, h, r), nil
+}
+
+func newInstalled(plan *translate.Plan, h translate.Handles, r *mir.InstrRequest) *installed {
+	w := &installed{plan: plan, handles: h, read: plan.Read(h), times: r.Measuring}
+	if !plan.OnRegion() && interval(r.Measuring) > 0 {
+		w.samples = &samples{}
+	}
+	return w
+}
+
+func (a *App) makeObjects(ctx context.Context, plan *translate.Plan) (translate.Handles, error) {
+	create := plan.Create()
+	if create == "" {
+		return translate.Handles{}, nil
+	}
+	reply, err := a.request(ctx, create, nil)
+	if err != nil {
+		return translate.Handles{}, err
+	}
+	h, err := plan.Bind(reply)
+	if err != nil {
+		a.clear(ctx, plan, h)
+	}
+	return h, err
+}
+
+// define sends a conditional request. Its later replies say only that its
+// actions went well, or that they did not: nobody waits for those, so they are
+// logged.
+func (a *App) define(ctx context.Context, request string) (omis.Token, error) {
+	reply, err := a.request(ctx, request, func(r omis.Reply) {
+		if err := r.Err(); err != nil {
+			a.registry.config.Log.Warn("conditional request failed", "app", a.name, "request", request, "error", err)
+		}
+	})
+	if err != nil {
+		return "", err
+	}
+	return translate.Defined(reply)
+}
+
+// clear takes away what stands of a plan that could not be installed.
+func (a *App) clear(ctx context.Context, plan *translate.Plan, h translate.Handles) {
+	if err := a.do(context.WithoutCancel(ctx), plan.Remove(h)); err != nil {
+		a.registry.config.Log.Warn("cannot remove half a probe", "app", a.name, "error", err)
+	}
+}
+
+// strike takes a probe off the application's lists.
+func (a *App) strike(p *Probe) {
+	is := func(q *Probe) bool { return q == p }
+	a.waiting = slices.DeleteFunc(a.waiting, is)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.probes = slices.DeleteFunc(a.probes, is)
+}

@@ -1,0 +1,146 @@
+package probes
+
+import (
+	"context"
+	"slices"
+
+	"mirador/mir"
+	"mirador/mir/translate"
+)
+
+// instrument carries out an instrumentation request (MIR 4).
+func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (Answer, error) {
+	a.op.Lock()
+	defer a.op.Unlock()
+	if err := a.usable(); err != nil {
+		return Answer{}, err
+	}
+	if measuresNothing(r) {
+		return Answer{}, a.settings(ctx, r, o)
+	}
+	full := *r
+	full.Measuring = suited(a.defaults, r)
+	plan, err := a.plan(ctx, &full)
+	if err != nil {
+		return Answer{}, err
+	}
+	if o.Explain {
+		return Answer{Explanation: explain(plan, r.Activated)}, nil
+	}
+	p := &Probe{app: a, request: full, state: Defined, armed: r.Activated}
+	a.registry.enter(p)
+	a.mu.Lock()
+	a.probes = append(a.probes, p)
+	a.mu.Unlock()
+	a.waiting = append(a.waiting, p)
+	if r.Flush {
+		if err := a.flush(ctx, p, plan); err != nil {
+			return Answer{}, err
+		}
+	}
+	return Answer{Document: &mir.Probe{ID: p.id}}, nil
+}
+
+// measuresNothing tells the requests that get no probe: those that only set
+// defaults or flush.
+func measuresNothing(r *mir.InstrRequest) bool {
+	return r.Region == nil && len(r.Metrics) == 0 && r.Events == 0 && len(r.Entities) == 0
+}
+
+// settings carries out a request without a probe: it sets the defaults of those
+// to come (MIR 4), or flushes those before it.
+func (a *App) settings(ctx context.Context, r *mir.InstrRequest, o Options) error {
+	if r.Measuring == nil && !r.Flush {
+		return failf(Invalid, "the instrreq asks for nothing: add a metric to measure, a measuring element to set defaults, or flush=\"true\"")
+	}
+	if err := translate.CheckMeasuring(r.Measuring, false); len(err) > 0 {
+		return collected(err)
+	}
+	if o.Explain {
+		return nil
+	}
+	if r.Measuring != nil {
+		a.defaults = overlay(a.defaults, r.Measuring)
+	}
+	if r.Flush {
+		return a.flush(ctx, nil, nil)
+	}
+	return nil
+}
+
+// plan translates a request against the application as it is now.
+func (a *App) plan(ctx context.Context, r *mir.InstrRequest) (*translate.Plan, error) {
+	t, err := a.targets(ctx, r.Region != nil)
+	if err != nil {
+		return nil, err
+	}
+	return translate.Instrument(r, t)
+}
+
+// flush installs the probes that wait, in the order of their requests. newest,
+// if there is one, is that of the flushing request, with its plan. All of them
+// are tried; if one fails, newest is not kept, since its id cannot be told along
+// with the errors.
+func (a *App) flush(ctx context.Context, newest *Probe, plan *translate.Plan) error {
+	var errs Errors
+	for _, p := range slices.Clone(a.waiting) {
+		its := plan
+		if p != newest {
+			its = nil
+		}
+		if err := a.settle(ctx, p, its); err != nil {
+			errs = append(errs, AsErrors(named(p, newest, err))...)
+		}
+	}
+	a.waiting = nil
+	if len(errs) > 0 && newest != nil {
+		errs = append(errs, AsErrors(newest.remove(context.WithoutCancel(ctx)))...)
+	}
+	return collected(errs)
+}
+
+// named says which probe an error is about, unless it is the one of the request
+// that is answered.
+func named(p, newest *Probe, err error) error {
+	if p == newest {
+		return err
+	}
+	return failf(AsErrors(err)[0].Kind, "%s, asked for earlier: %v", p.id, err)
+}
+
+// settle installs a probe that waited, and activates it if that was asked for.
+func (a *App) settle(ctx context.Context, p *Probe, plan *translate.Plan) (err error) {
+	defer func() {
+		if err != nil {
+			p.fail(err)
+		}
+	}()
+	if plan == nil { // planned again: the application may have changed
+		if plan, err = a.plan(ctx, &p.request); err != nil {
+			return err
+		}
+	}
+	w, err := a.install(ctx, plan, &p.request)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.state, p.work = Inactive, w
+	armed := p.armed
+	p.mu.Unlock()
+	if !armed {
+		return nil
+	}
+	if err := p.activate(ctx); err != nil {
+		a.clear(ctx, plan, w.handles)
+		return err
+	}
+	return nil
+}
+
+// fail marks a probe that could not be installed.
+func (p *Probe) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state, p.work, p.failure = Failed, nil, err
+}

@@ -1,0 +1,143 @@
+package probes
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"mirador/mir"
+	"mirador/mir/translate"
+)
+
+// State is where a probe is in its life.
+type State string
+
+const (
+	Defined  State = "defined" // waits for a request that flushes
+	Inactive State = "inactive"
+	Active   State = "active"
+	Failed   State = "failed" // could not be installed when it was flushed
+	Removed  State = "removed"
+)
+
+// Probe is a probe of MIR 4: what an instrumentation request made.
+type Probe struct {
+	id     string
+	number int
+	app    *App
+
+	// request is the last defining request, with the defaults of its time
+	// filled in. Changes alone use it, under the application's op.
+	request mir.InstrRequest
+
+	// mu guards what a change replaces. It is not held while the monitor is
+	// asked.
+	mu       sync.RWMutex
+	state    State
+	armed    bool // to be activated when it is flushed
+	work     *installed
+	failure  error
+	delivery *delivery // nil unless active and sampling or delivering
+
+	audience audience
+}
+
+// installed is a plan with what stands for it in the monitor. It does not
+// change; a probe that is defined anew gets another.
+type installed struct {
+	plan    *translate.Plan
+	handles translate.Handles
+	read    string         // the request for the values
+	times   *mir.Measuring // how often to measure and to deliver
+	samples *samples       // of a probe that measures by the clock, else nil
+	last    atomic.Pointer[[]translate.Value]
+}
+
+// ID is the probe's identifier.
+func (p *Probe) ID() string { return p.id }
+
+// App is the application that the probe belongs to.
+func (p *Probe) App() *App { return p.app }
+
+// now is the probe's state and what is installed for it.
+func (p *Probe) now() (State, *installed) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.state, p.work
+}
+
+// change sets the state.
+func (p *Probe) change(s State) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state = s
+}
+
+// arm remembers whether to activate a probe that waits.
+func (p *Probe) arm(active bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.armed = active
+}
+
+// activate starts the measuring; an active probe stays as it is (MIR 5). op is
+// held, here and in all that changes a probe.
+func (p *Probe) activate(ctx context.Context) error {
+	state, w := p.now()
+	if state != Inactive {
+		return nil
+	}
+	if err := p.app.do(ctx, w.plan.Enable(w.handles)); err != nil {
+		return err
+	}
+	p.change(Active)
+	p.deliver(w)
+	return nil
+}
+
+// deactivate stops the measuring.
+func (p *Probe) deactivate(ctx context.Context) error {
+	state, w := p.now()
+	if state != Active {
+		return nil
+	}
+	p.undeliver()
+	if err := p.app.do(ctx, w.plan.Disable(w.handles)); err != nil {
+		return err
+	}
+	p.change(Inactive)
+	return nil
+}
+
+// reset forgets what was measured.
+func (p *Probe) reset(ctx context.Context) error {
+	_, w := p.now()
+	if w == nil {
+		return nil
+	}
+	if err := p.app.do(ctx, w.plan.Reset(w.handles)); err != nil {
+		return err
+	}
+	w.last.Store(nil)
+	if w.samples != nil {
+		w.samples.reset()
+	}
+	return nil
+}
+
+// remove takes the probe away. It is gone also where the monitor could not be
+// told.
+func (p *Probe) remove(ctx context.Context) error {
+	p.undeliver()
+	_, w := p.now()
+	p.mu.Lock()
+	p.state, p.work = Removed, nil
+	p.mu.Unlock()
+	p.audience.close()
+	p.app.strike(p)
+	p.app.registry.drop(p)
+	if w == nil {
+		return nil
+	}
+	return p.app.do(ctx, w.plan.Remove(w.handles))
+}

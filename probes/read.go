@@ -1,0 +1,99 @@
+package probes
+
+import (
+	"context"
+
+	"mirador/mir"
+	"mirador/mir/translate"
+)
+
+// values answers VALUE for one probe or several, in the order of the request.
+func (a *App) values(ctx context.Context, ps []*Probe) (Answer, error) {
+	var all []translate.Reading
+	var errs Errors
+	for _, p := range ps {
+		r, err := p.reading(ctx)
+		if err != nil {
+			errs = append(errs, AsErrors(of(p, ps, err))...)
+			continue
+		}
+		all = append(all, r)
+	}
+	if len(errs) > 0 {
+		return Answer{}, collected(errs)
+	}
+	return Answer{Document: translate.Document(all)}, nil
+}
+
+// Value is the probe's value now, as a measurement document of its own.
+func (p *Probe) Value(ctx context.Context) (*mir.Measurement, error) {
+	answer, err := p.app.values(ctx, []*Probe{p})
+	if err != nil {
+		return nil, err
+	}
+	return answer.Document.(*mir.Measurement), nil
+}
+
+// reading is the probe's value with what tells how to write it down.
+func (p *Probe) reading(ctx context.Context) (translate.Reading, error) {
+	w, vs, err := p.measure(ctx)
+	if err != nil {
+		return translate.Reading{}, err
+	}
+	return translate.Reading{ProbeID: p.id, Plan: w.plan, Values: vs}, nil
+}
+
+// measure returns what has been measured. A probe that measures by the clock
+// answers what it sampled; any other asks the monitor, by one request.
+func (p *Probe) measure(ctx context.Context) (*installed, []translate.Value, error) {
+	state, w := p.now()
+	switch state {
+	case Defined:
+		return nil, nil, failf(Conflict, "%s is not installed yet: it waits for a request with flush=\"true\"", p.id)
+	case Failed:
+		return nil, nil, p.broken()
+	case Removed:
+		return nil, nil, failf(NotFound, "%s has been removed", p.id)
+	}
+	if w.samples != nil {
+		return w, w.samples.values(), nil
+	}
+	if !w.plan.OnRegion() && state == Inactive {
+		return w, w.lastValues(), nil
+	}
+	vs, err := p.ask(ctx, w)
+	return w, vs, err
+}
+
+// ask reads the values from the monitor. For processes that have terminated the
+// last values stand.
+func (p *Probe) ask(ctx context.Context, w *installed) ([]translate.Value, error) {
+	reply, err := p.app.request(ctx, w.read, nil)
+	if err != nil {
+		return nil, err
+	}
+	vs, err := w.plan.Values(reply, w.handles)
+	if err != nil {
+		return nil, err
+	}
+	if gone := p.app.gone(); len(gone) > 0 {
+		vs = translate.Keep(w.lastValues(), vs)
+	}
+	w.last.Store(&vs)
+	return vs, nil
+}
+
+// lastValues is what was read last, nil if nothing was.
+func (w *installed) lastValues() []translate.Value {
+	if vs := w.last.Load(); vs != nil {
+		return *vs
+	}
+	return nil
+}
+
+// broken says why a probe measures nothing.
+func (p *Probe) broken() error {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return failf(Conflict, "%s could not be installed: %v; remove it", p.id, p.failure)
+}

@@ -1,0 +1,232 @@
+package probes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"mirador/mir/translate"
+	"mirador/omis"
+)
+
+// Registry holds the applications of a gateway. Its lock guards the names alone
+// and is never held while the monitor is asked.
+type Registry struct {
+	config Config
+
+	mu     sync.Mutex
+	apps   map[string]*App
+	probes map[string]*Probe
+	issued int // probe ids given out; none is used twice
+}
+
+// New makes an empty registry.
+func New(c Config) *Registry {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return &Registry{config: c, apps: make(map[string]*App), probes: make(map[string]*Probe)}
+}
+
+// Catalog lists the metrics that can be measured.
+func (r *Registry) Catalog() []translate.Metric { return translate.Catalog() }
+
+// Apps lists the applications in the order of their names.
+func (r *Registry) Apps() []*App {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	apps := make([]*App, 0, len(r.apps))
+	for _, a := range r.apps {
+		apps = append(apps, a)
+	}
+	slices.SortFunc(apps, func(a, b *App) int { return cmp.Compare(a.name, b.name) })
+	return apps
+}
+
+// App finds an application by its name.
+func (r *Registry) App(name string) (*App, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a := r.apps[name]; a != nil {
+		return a, nil
+	}
+	return nil, failf(NotFound, "no application %s; %s", name, r.names())
+}
+
+// Only is the application that is meant where none is named.
+func (r *Registry) Only() (*App, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch len(r.apps) {
+	case 1:
+		for _, a := range r.apps {
+			return a, nil
+		}
+	case 0:
+		return nil, failf(NotFound, "no application: start one with \"mirador run\" or \"mirador attach\"")
+	}
+	return nil, failf(Conflict, "several applications, name one in the path, /apps/NAME/mir: %s", r.names())
+}
+
+func (r *Registry) names() string {
+	if len(r.apps) == 0 {
+		return "there is none"
+	}
+	var names []string
+	for name := range r.apps {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return "there are " + strings.Join(names, ", ")
+}
+
+// Run starts a program and sets it going. It becomes an application of its own,
+// named after the program if name is "", or a process more of the application
+// of that name.
+func (r *Registry) Run(ctx context.Context, name string, l omis.Launch) (*App, error) {
+	return r.join(name, path.Base(l.Path), func(a *App) error { return a.launch(ctx, l) })
+}
+
+// Attach takes running processes into the application of that name, and makes
+// it if there is none. Either all of them are taken or none.
+func (r *Registry) Attach(ctx context.Context, name string, pids []int) (*App, error) {
+	if len(pids) == 0 {
+		return nil, failf(Invalid, "no process to attach to")
+	}
+	program := r.config.ProgramName(pids[0])
+	if program == "" {
+		program = fmt.Sprintf("pid-%d", pids[0])
+	}
+	return r.join(name, program, func(a *App) error { return a.attach(ctx, pids) })
+}
+
+// join adds processes to an application. A new one that gets none is given up
+// again.
+func (r *Registry) join(name, program string, add func(*App) error) (*App, error) {
+	a, made, err := r.open(name, program)
+	if err != nil {
+		return nil, err
+	}
+	a.op.Lock()
+	defer a.op.Unlock()
+	if a.tool == nil {
+		err = a.connect()
+	}
+	if err == nil {
+		err = a.usable()
+	}
+	if err == nil {
+		err = add(a)
+	}
+	if err != nil && made {
+		err = errors.Join(err, a.close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// open finds the application, or reserves the name of a new one.
+func (r *Registry) open(name, program string) (a *App, made bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if name == "" {
+		name = r.unique(program)
+	}
+	if !validName(name) {
+		return nil, false, failf(Invalid, "%q cannot be the name of an application: letters, digits, \".\", \"_\" and \"-\" can", name)
+	}
+	if a := r.apps[name]; a != nil {
+		return a, false, nil
+	}
+	a = &App{name: name, registry: r}
+	r.apps[name] = a
+	return a, true, nil
+}
+
+// unique is the program's name, with a number if the name is taken.
+func (r *Registry) unique(program string) string {
+	base := strings.Map(func(c rune) rune {
+		if validRune(c) {
+			return c
+		}
+		return '_'
+	}, program)
+	name := base
+	for n := 2; r.apps[name] != nil; n++ {
+		name = fmt.Sprintf("%s-%d", base, n)
+	}
+	return name
+}
+
+// validName keeps names fit for a path of a URL.
+func validName(name string) bool {
+	return name != "" && strings.Trim(name, ".") != "" && len(name) <= 64 &&
+		!strings.ContainsFunc(name, func(c rune) bool { return !validRune(c) })
+}
+
+func validRune(c rune) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("._-", c)
+}
+
+// Probes lists the probes of all applications in the order of their making.
+func (r *Registry) Probes() []*Probe {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ps := make([]*Probe, 0, len(r.probes))
+	for _, p := range r.probes {
+		ps = append(ps, p)
+	}
+	slices.SortFunc(ps, func(a, b *Probe) int { return cmp.Compare(a.number, b.number) })
+	return ps
+}
+
+// Probe finds a probe by its id.
+func (r *Registry) Probe(id string) (*Probe, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.probes[id]; p != nil {
+		return p, nil
+	}
+	return nil, failf(NotFound, "no probe %s", id)
+}
+
+// enter gives a new probe its id.
+func (r *Registry) enter(p *Probe) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.issued++
+	p.number = r.issued
+	p.id = fmt.Sprintf("probe-%d", r.issued)
+	r.probes[p.id] = p
+}
+
+func (r *Registry) drop(p *Probe) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.probes, p.id)
+}
+
+func (r *Registry) forget(a *App) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.apps[a.name] == a {
+		delete(r.apps, a.name)
+	}
+}
+
+// Close releases all applications; their processes go on.
+func (r *Registry) Close(ctx context.Context) error {
+	var errs []error
+	for _, a := range r.Apps() {
+		errs = append(errs, a.Release(ctx, false))
+	}
+	return errors.Join(errs...)
+}
