@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mirador/cli/client"
+	gateway "mirador/http"
+)
+
+func newRun(g *globals) *cobra.Command {
+	var asJSON bool
+	var name string
+	var launch gateway.LaunchRequest
+	cmd := &cobra.Command{
+		Use:   "run [--app NAME] -- PROG ARG…",
+		Short: "Start a program under the gateway",
+		Long: `Starts a program under a running gateway, with this command's environment and
+working directory, and prints the application's name and its process tokens. The
+program runs as the gateway's user; its output goes where the gateway's goes
+unless files are given.`,
+		Example: `  mirador run -- sleep 60
+  mirador run --app mmul --stdout mmul.log -- bin/mmul`,
+		Args: arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := prepareLaunch(&launch, args); err != nil {
+				return err
+			}
+			return createApp(cmd, g, asJSON, gateway.AppRequest{Name: name, Launch: &launch})
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // what follows the program is the program's
+	flags.StringVar(&name, "app", "", "the application's name (default the program's)")
+	flags.StringVar(&launch.Stdin, "stdin", "", "a file to read (default nothing)")
+	flags.StringVar(&launch.Stdout, "stdout", "", "a file to write (default the gateway's output)")
+	flags.StringVar(&launch.Stderr, "stderr", "", "a file to write errors to (default the gateway's)")
+	flags.BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// prepareLaunch makes paths absolute: the gateway stands in another directory.
+func prepareLaunch(launch *gateway.LaunchRequest, args []string) error {
+	path, err := exec.LookPath(args[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return fmt.Errorf("cannot start %s: %w", args[0], errors.Unwrap(err))
+	}
+	if launch.Dir, err = os.Getwd(); err != nil {
+		return err
+	}
+	if launch.Path, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	for _, file := range []*string{&launch.Stdin, &launch.Stdout, &launch.Stderr} {
+		if *file == "" {
+			continue
+		}
+		if *file, err = filepath.Abs(*file); err != nil {
+			return err
+		}
+	}
+	launch.Args = args[1:]
+	launch.Env = os.Environ()
+	return nil
+}
+
+func newAttach(g *globals) *cobra.Command {
+	var asJSON bool
+	var name string
+	cmd := &cobra.Command{
+		Use:   "attach [--app NAME] PID…",
+		Short: "Observe running processes",
+		Long: `Takes running processes into an application and prints its name and its process
+tokens. They are not disturbed by that: a process is stopped for an instant only
+when a request needs it.`,
+		Example: `  mirador attach 4711
+  mirador attach --app web $(pgrep nginx)`,
+		Args: arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req := gateway.AppRequest{Name: name}
+			for _, arg := range args {
+				pid, err := strconv.Atoi(arg)
+				if err != nil || pid <= 0 {
+					return usagef("%q is no process id", arg)
+				}
+				req.Attach = append(req.Attach, pid)
+			}
+			return createApp(cmd, g, asJSON, req)
+		},
+	}
+	cmd.Flags().StringVar(&name, "app", "", "the application's name (default the first program's)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func createApp(cmd *cobra.Command, g *globals, asJSON bool, req gateway.AppRequest) error {
+	body, err := json.Marshal(req)
+	if err != nil {
+		return err
+	}
+	var app gateway.App
+	if err := call(cmd, g, client.Request{Method: http.MethodPost, Path: "/apps", Type: "application/json", Body: body}, &app); err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(g.streams.Out, app)
+	}
+	for _, p := range app.Processes {
+		if _, err := fmt.Fprintln(g.streams.Out, app.Name, p.Token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call sends a request whose reply is JSON, and reads it into result.
+func call(cmd *cobra.Command, g *globals, req client.Request, result any) error {
+	c, err := g.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	req.Accept = "application/json"
+	reply, err := c.Do(cmd.Context(), req)
+	if err != nil {
+		return err
+	}
+	if reply.Failed() {
+		return errors.New(reply.Message())
+	}
+	if result == nil {
+		return nil
+	}
+	return json.Unmarshal(reply.Body, result)
+}
+
+func newApps(g *globals) *cobra.Command {
+	var format tableFormat
+	cmd := &cobra.Command{
+		Use:     "apps",
+		Short:   "List the applications and their processes",
+		Long:    "Lists the applications that the gateway observes, one line for each process.",
+		Example: "  mirador apps\n  mirador apps --json",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var apps []gateway.App
+			if err := call(cmd, g, client.Request{Method: http.MethodGet, Path: "/apps"}, &apps); err != nil {
+				return err
+			}
+			return printTable(g.streams.Out, format, table[appRow]{
+				root: "apps", row: "process", rows: appRows(apps), header: []string{"NAME", "TOKEN", "PID", "COMMAND"},
+				cells: func(r appRow) []string { return []string{r.App, r.Token, strconv.Itoa(r.PID), r.Command} },
+			})
+		},
+	}
+	format.flags(cmd)
+	return cmd
+}
+
+// appRow is a process in the list of applications.
+type appRow struct {
+	App     string `json:"app" xml:"app,attr"`
+	Token   string `json:"token" xml:"token,attr"`
+	PID     int    `json:"pid" xml:"pid,attr"`
+	Command string `json:"command" xml:",chardata"`
+}
+
+func appRows(apps []gateway.App) []appRow {
+	rows := []appRow{}
+	for _, app := range apps {
+		for _, p := range app.Processes {
+			rows = append(rows, appRow{App: app.Name, Token: string(p.Token), PID: p.PID, Command: strings.Join(p.Argv, " ")})
+		}
+	}
+	return rows
+}
+
+func newRelease(g *globals) *cobra.Command {
+	var kill bool
+	cmd := &cobra.Command{
+		Use:   "release [--kill] NAME",
+		Short: "Forget an application; its processes go on",
+		Long: `Removes an application's probes and forgets it. Its processes go on as if they
+had never been observed; --kill ends those that the gateway started.`,
+		Example: "  mirador release mmul\n  mirador release --kill mmul",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return call(cmd, g, client.Request{
+				Method: http.MethodDelete, Path: fmt.Sprintf("/apps/%s?kill=%t", url.PathEscape(args[0]), kill),
+			}, nil)
+		},
+	}
+	cmd.Flags().BoolVar(&kill, "kill", false, "end the processes that the gateway started")
+	return cmd
+}

@@ -1,0 +1,175 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Options say how to reach a gateway.
+type Options struct {
+	Place     Place
+	TokenFile string // for TCP; "": the token of DefaultData
+	CA        string // a file with the authority of the gateway's certificate
+	Cert, Key string // a client certificate
+}
+
+// Client sends requests to one gateway. It may be used by several goroutines.
+type Client struct {
+	place Place
+	base  string
+	token string
+	http  *http.Client
+}
+
+// Unreachable tells that no gateway answered.
+type Unreachable struct {
+	Place Place
+	Err   error
+}
+
+func (e *Unreachable) Error() string {
+	reason := e.Err.Error()
+	var op *net.OpError
+	if errors.As(e.Err, &op) {
+		reason = op.Err.Error()
+	}
+	return fmt.Sprintf("no gateway at %s (%s): start one with \"mirador serve\", or say where it is with --gateway or MIRADOR_GATEWAY", e.Place, reason)
+}
+
+func (e *Unreachable) Unwrap() error { return e.Err }
+
+// New makes a client. It does not connect.
+func New(o Options) (*Client, error) {
+	c := &Client{place: o.Place, base: o.Place.URL}
+	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext}
+	if o.Place.Socket != "" {
+		c.base = "http://mirador"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", o.Place.Socket)
+		}
+	} else if err := c.secure(transport, o); err != nil {
+		return nil, err
+	}
+	c.http = &http.Client{Transport: transport}
+	return c, nil
+}
+
+// secure reads what a gateway over TCP wants to see. A token file that is not
+// there is no error: the gateway says where its own is.
+func (c *Client) secure(transport *http.Transport, o Options) error {
+	file := o.TokenFile
+	if file == "" {
+		file = filepath.Join(DefaultData(), "token")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil && o.TokenFile != "" {
+		return fmt.Errorf("cannot read the token: %w", err)
+	}
+	c.token = strings.TrimSpace(string(text))
+	config := &tls.Config{}
+	if o.CA != "" {
+		pem, err := os.ReadFile(o.CA)
+		if err != nil {
+			return fmt.Errorf("cannot read the authority: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("there is no certificate in %s", o.CA)
+		}
+	}
+	if o.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
+		if err != nil {
+			return fmt.Errorf("cannot read the client certificate: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	transport.TLSClientConfig = config
+	return nil
+}
+
+// Request is one request to the gateway.
+type Request struct {
+	Method, Path string
+	Type, Accept string // Content-Type and Accept; "" leaves them out
+	Prefer       string
+	Body         []byte
+}
+
+// Reply is the gateway's answer.
+type Reply struct {
+	Status int
+	Type   string
+	Body   []byte
+}
+
+// Failed tells whether the gateway refused the request.
+func (r *Reply) Failed() bool { return r.Status >= http.StatusBadRequest }
+
+// Message is what a person should read of a problem document; the whole body
+// where it is something else.
+func (r *Reply) Message() string {
+	var p struct {
+		Detail string   `json:"detail"`
+		Errors []string `json:"errors"`
+	}
+	if json.Unmarshal(r.Body, &p) != nil || p.Detail == "" {
+		return strings.TrimSpace(string(r.Body))
+	}
+	if len(p.Errors) > 0 {
+		return strings.Join(p.Errors, "\n")
+	}
+	return p.Detail
+}
+
+// Do sends a request and reads the whole reply.
+func (c *Client) Do(ctx context.Context, r Request) (*Reply, error) {
+	resp, err := c.open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("the gateway at %s broke off its reply: %w", c.place, err)
+	}
+	return &Reply{Status: resp.StatusCode, Type: resp.Header.Get("Content-Type"), Body: body}, nil
+}
+
+// Close drops idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+func (c *Client) open(ctx context.Context, r Request) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, r.Method, c.base+r.Path, bytes.NewReader(r.Body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]string{"Content-Type": r.Type, "Accept": r.Accept, "Prefer": r.Prefer} {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &Unreachable{Place: c.place, Err: err}
+	}
+	return resp, nil
+}

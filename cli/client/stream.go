@@ -1,0 +1,54 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// maxEvent bounds a line of a stream; the default of bufio.Scanner is too small
+// for a reply with a memory block.
+const maxEvent = 16 << 20
+
+// Stream reads server-sent events.
+type Stream struct {
+	body  io.Closer
+	lines *bufio.Scanner
+}
+
+// Stream opens a stream. It returns when the gateway has subscribed to what is
+// streamed, so that nothing after it is missed. A refusal comes as a Reply.
+func (c *Client) Stream(ctx context.Context, path string) (*Stream, *Reply, error) {
+	resp, err := c.open(ctx, Request{Method: http.MethodGet, Path: path, Accept: "text/event-stream"})
+	if err != nil {
+		return nil, nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		return nil, &Reply{Status: resp.StatusCode, Type: resp.Header.Get("Content-Type"), Body: body}, err
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, maxEvent)
+	return &Stream{body: resp.Body, lines: lines}, nil, nil
+}
+
+// Next returns the data of the next event; false when the stream ended.
+func (s *Stream) Next() (string, bool) {
+	var data []string
+	for s.lines.Scan() {
+		line := s.lines.Text()
+		if text, ok := strings.CutPrefix(line, "data: "); ok {
+			data = append(data, text)
+		}
+		if line == "" && len(data) > 0 {
+			return strings.Join(data, "\n"), true
+		}
+	}
+	return "", false
+}
+
+// Close ends the stream.
+func (s *Stream) Close() error { return s.body.Close() }

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"mirador/cli/doctor"
+)
+
+func newDoctor(g *globals) *cobra.Command {
+	var format tableFormat
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what works on this machine",
+		Long: `Tries what Mirador uses of this machine, without a gateway: tracing, memory, BPF,
+performance counters, and the programs that some of its features want. It says
+what works, what does not and why, and what to do. The exit status is 1 if one of
+the basics fails: tracing own processes, reading their memory, writing to it.`,
+		Example: "  mirador doctor\n  mirador doctor --json",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			watch := watchChecks(g.streams)
+			found := doctor.Examine(cmd.Context(), watch.show)
+			watch.clear()
+			colour := !format.json && !format.xml && isTerminal(g.streams.Out)
+			err := printTable(g.streams.Out, format, table[doctor.Check]{
+				root: "doctor", row: "check", rows: found, header: []string{"STATE", "CHECK", "WHY"},
+				cells: func(c doctor.Check) []string { return checkCells(c, colour) },
+			})
+			if err != nil {
+				return err
+			}
+			if !doctor.Healthy(found) {
+				return silentFailure{errors.New("the basics do not work")}
+			}
+			return nil
+		},
+	}
+	format.flags(cmd)
+	return cmd
+}
+
+// checkCells put what to do into the same cell as the reason: it is long.
+func checkCells(c doctor.Check, colour bool) []string {
+	why := c.Why
+	if c.State != doctor.OK && c.Do != "" {
+		why += ". To do: " + c.Do
+	}
+	state := string(c.State)
+	if colour {
+		state = paint(c.State)
+	}
+	return []string{state, c.Name, why}
+}
+
+// paint pads the state itself, because a tabwriter would count the escapes.
+func paint(s doctor.State) string {
+	code := map[doctor.State]int{doctor.OK: 32, doctor.Limited: 33, doctor.Missing: 31}[s]
+	return fmt.Sprintf("\x1b[%dm%-7s\x1b[0m", code, s)
+}
+
+// checkWatch shows on a terminal which check was done last: all of them
+// together take longer than a second.
+type checkWatch struct{ streams *Streams }
+
+func watchChecks(s Streams) checkWatch {
+	if !isTerminal(s.Err) {
+		return checkWatch{}
+	}
+	return checkWatch{&s}
+}
+
+func (w checkWatch) show(c doctor.Check) {
+	if w.streams != nil {
+		fmt.Fprintf(w.streams.Err, "\r\x1b[K%s: %s", c.Name, c.State)
+	}
+}
+
+func (w checkWatch) clear() {
+	if w.streams != nil {
+		fmt.Fprint(w.streams.Err, "\r\x1b[K")
+	}
+}

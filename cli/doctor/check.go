@@ -1,0 +1,80 @@
+package doctor
+
+import "context"
+
+// State is the outcome of a check.
+type State string
+
+const (
+	OK      State = "ok"
+	Limited State = "limited" // works in part, or for some processes
+	Missing State = "missing"
+)
+
+// Check is a row of the doctor's table.
+type Check struct {
+	Name  string `json:"name" xml:"name,attr"`
+	State State  `json:"state" xml:"state,attr"`
+	Why   string `json:"why" xml:"why"`
+	Do    string `json:"do,omitempty" xml:"do,omitempty"` // what to do where it is not ok
+	Basic bool   `json:"basic" xml:"basic,attr"`          // nothing works without it
+}
+
+// finding is what a check found out.
+type finding struct {
+	state State
+	why   string
+	do    string
+}
+
+func fine(why string) finding             { return finding{state: OK, why: why} }
+func limited(why, do string) finding      { return finding{state: Limited, why: why, do: do} }
+func missing(why, do string) finding      { return finding{state: Missing, why: why, do: do} }
+func failed(err error, do string) finding { return missing(err.Error(), do) }
+
+// checks is the table of what to look at, in the order in which it is printed.
+var checks = []struct {
+	name  string
+	basic bool
+	run   func(context.Context) finding
+}{
+	{"ptrace, own processes", true, traceChild},
+	{"ptrace, other processes", false, traceStranger},
+	{"process_vm_readv", true, readChild},
+	{"/proc/PID/mem, write to text", true, writeChild},
+	{"seccomp", false, seccomp},
+	{"bpf", false, bpf},
+	{"btf", false, kernelTypes},
+	{"perf, software events", false, perfSoftware},
+	{"perf, hardware counters", false, perfHardware},
+	{"uprobes", false, uprobes},
+	{"tracefs", false, tracefs},
+	{"criu", false, criu},
+	{"pvm", false, pvm},
+	{"open mpi", false, openMPI},
+	{"mpich", false, mpich},
+	{"jdk", false, jdk},
+	{"c compiler", false, compiler},
+}
+
+// Examine runs all checks. done is called after each, for those who watch.
+func Examine(ctx context.Context, done func(Check)) []Check {
+	var found []Check
+	for _, c := range checks {
+		f := c.run(ctx)
+		check := Check{Name: c.name, State: f.state, Why: f.why, Do: f.do, Basic: c.basic}
+		done(check)
+		found = append(found, check)
+	}
+	return found
+}
+
+// Healthy tells whether the basics work.
+func Healthy(found []Check) bool {
+	for _, c := range found {
+		if c.Basic && c.State == Missing {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mirador/cli/client"
+	gateway "mirador/http"
+)
+
+func newCatalog(g *globals) *cobra.Command {
+	var format tableFormat
+	cmd := &cobra.Command{
+		Use:     "catalog",
+		Short:   "List the metrics",
+		Long:    "Lists the metrics that an instrumentation request may name: unit, kind, what they are measured for and how.",
+		Example: "  mirador catalog\n  mirador catalog --json",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var rows []gateway.Metric
+			if err := call(cmd, g, client.Request{Method: http.MethodGet, Path: "/catalog"}, &rows); err != nil {
+				return err
+			}
+			return printTable(g.streams.Out, format, table[gateway.Metric]{
+				root: "catalog", row: "metric", rows: rows, header: []string{"NAME", "UNIT", "KIND", "ENTITIES", "REGION", "HOW"},
+				cells: func(m gateway.Metric) []string {
+					return []string{m.Name, m.Unit, m.Kind, strings.Join(m.Entities, ","), m.Region, m.How}
+				},
+			})
+		},
+	}
+	format.flags(cmd)
+	return cmd
+}
+
+func newServices(g *globals) *cobra.Command {
+	var format tableFormat
+	cmd := &cobra.Command{
+		Use:     "services",
+		Short:   "List the OMIS services",
+		Long:    "Lists the services that an OMIS request may name: kind, the role that may call them, prototype and meaning.",
+		Example: "  mirador services\n  mirador services --xml",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var rows []gateway.Service
+			if err := call(cmd, g, client.Request{Method: http.MethodGet, Path: "/omis/services"}, &rows); err != nil {
+				return err
+			}
+			return printTable(g.streams.Out, format, table[gateway.Service]{
+				root: "services", row: "service", rows: rows, header: []string{"NAME", "KIND", "ROLE", "PROTOTYPE", "WHAT"},
+				cells: func(s gateway.Service) []string { return []string{s.Name, s.Kind, s.Role, s.Prototype, s.Doc} },
+			})
+		},
+	}
+	format.flags(cmd)
+	return cmd
+}

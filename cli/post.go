@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"mirador/cli/client"
+)
+
+func newPost(g *globals) *cobra.Command {
+	var app string
+	var explain bool
+	cmd := &cobra.Command{
+		Use:   "post [--app NAME] [--explain] FILE|-",
+		Short: "Post a MIR document and print the reply",
+		Long: `Posts a MIR document (snapshotreq, sirreq, instrreq, ctrlreq) and prints the
+document that answers it. With one application no name is needed. An errors
+document is printed too, and the exit status is 1.`,
+		Example: `  echo '<snapshotreq named="true" stack="8"/>' | mirador post -
+  mirador post --app mmul request.xml
+  mirador post --explain request.xml`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			document, err := readInput(g.streams.In, args[0])
+			if err != nil {
+				return err
+			}
+			return post(cmd, g, app, explain, document)
+		},
+	}
+	cmd.Flags().StringVar(&app, "app", "", "the application, where there are several")
+	cmd.Flags().BoolVar(&explain, "explain", false, "say what would be done, and do nothing")
+	return cmd
+}
+
+func post(cmd *cobra.Command, g *globals, app string, explain bool, document []byte) error {
+	gateway, err := g.connect()
+	if err != nil {
+		return err
+	}
+	defer gateway.Close()
+	req := client.Request{Method: http.MethodPost, Path: documentPath(app), Type: "application/xml", Body: document}
+	if explain {
+		req.Prefer = "explain"
+	}
+	reply, err := gateway.Do(cmd.Context(), req)
+	if err != nil {
+		return err
+	}
+	if err := printDocument(g.streams.Out, reply.Body); err != nil {
+		return err
+	}
+	if reply.Failed() {
+		return silentFailure{os.ErrInvalid}
+	}
+	return nil
+}
+
+func documentPath(app string) string {
+	if app == "" {
+		return "/mir"
+	}
+	return "/apps/" + url.PathEscape(app) + "/mir"
+}
+
+// printDocument ends a document with one line feed.
+func printDocument(w io.Writer, document []byte) error {
+	if len(document) == 0 || document[len(document)-1] != '\n' {
+		document = append(document, '\n')
+	}
+	_, err := w.Write(document)
+	return err
+}
+
+func readInput(stdin io.Reader, name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(name)
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"mirador/cli/client"
+)
+
+// Exit statuses, which scripts rely on.
+const (
+	exitOK          = 0
+	exitFailed      = 1 // the request failed
+	exitUsage       = 2 // bad usage
+	exitUnreachable = 3 // no gateway
+)
+
+// Streams are what a command reads and writes.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Standard are the streams of the process.
+func Standard() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
+
+// usageError is a mistake in the command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// silentFailure is a failure whose words have been printed already.
+type silentFailure struct{ error }
+
+// Main runs one command and returns the process's exit status.
+func Main(args []string, streams Streams) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := newRoot(streams)
+	root.SetArgs(args)
+	called, err := root.ExecuteContextC(ctx)
+	return report(called, streams.Err, err)
+}
+
+// report prints an error and finds the exit status.
+func report(called *cobra.Command, out io.Writer, err error) int {
+	var usage usageError
+	var silent silentFailure
+	var unreachable *client.Unreachable
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &silent):
+		return exitFailed
+	case errors.As(err, &usage):
+		fmt.Fprintf(out, "mirador: %v\nSee \"%s --help\".\n", err, called.CommandPath())
+		return exitUsage
+	case errors.As(err, &unreachable):
+		fmt.Fprintf(out, "mirador: %v\n", err)
+		return exitUnreachable
+	}
+	fmt.Fprintf(out, "mirador: %v\n", err)
+	return exitFailed
+}
+
+// globals are the flags that every client command has.
+type globals struct {
+	streams Streams
+	gateway string
+	options client.Options
+}
+
+func (g *globals) connect() (*client.Client, error) {
+	place, err := client.FindPlace(g.gateway)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	o := g.options
+	o.Place = place
+	return client.New(o)
+}
+
+func newRoot(streams Streams) *cobra.Command {
+	g := &globals{streams: streams}
+	root := &cobra.Command{
+		Use:   "mirador",
+		Short: "A lookout on running programs",
+		Long: `Mirador is a lookout on running programs. A tool posts an XML request (a MIR
+document); the gateway turns it into event/action requests of an on-line monitor
+(OMIS); the monitor observes live, unmodified processes and answers.
+
+"mirador serve" starts the gateway; every other command talks to it over a Unix
+socket or over HTTP. Exit status: 0 fine, 1 the request failed, 2 bad usage,
+3 no gateway.`,
+		Example: `  mirador serve &
+  mirador run -- sleep 60
+  echo '<snapshotreq named="true" stack="8"/>' | mirador post -`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          knownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	g.flags(root)
+	root.AddCommand(
+		newServe(g), newRun(g), newAttach(g), newApps(g), newRelease(g), newPost(g), newOMIS(g), newSIR(g),
+		newCatalog(g), newServices(g), newDoctor(g), newDemo(g), newVersion(g), newMan(g), newWarden(g),
+	)
+	return root
+}
+
+func (g *globals) flags(root *cobra.Command) {
+	flags := root.PersistentFlags()
+	flags.StringVar(&g.gateway, "gateway", "", "where the gateway is: unix:PATH or http(s)://HOST:PORT (default MIRADOR_GATEWAY, else unix:"+client.DefaultSocket()+")")
+	flags.StringVar(&g.options.TokenFile, "token-file", "", "the token for a gateway over TCP (default "+client.DefaultData()+"/token)")
+	flags.StringVar(&g.options.CA, "ca", "", "the authority of the gateway's certificate, a PEM file")
+	flags.StringVar(&g.options.Cert, "cert", "", "a client certificate, a PEM file")
+	flags.StringVar(&g.options.Key, "key", "", "the key of the client certificate, a PEM file")
+}
+
+// knownCommand refuses words that are no command, and says which ones come near.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	near := cmd.SuggestionsFor(args[0])
+	if len(near) == 0 {
+		return usagef("there is no command %q", args[0])
+	}
+	return usagef("there is no command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+}
+
+// arguments makes a mistake in the number of arguments one of usage.
+func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mirador/cli/client"
+	gateway "mirador/http"
+)
+
+// grace is how long running requests may take after the gateway was told to end.
+const grace = 5 * time.Second
+
+func newServe(g *globals) *cobra.Command {
+	flags := settings{}
+	var file string
+	cmd := &cobra.Command{
+		Use:   "serve [--listen HOST:PORT] [--socket PATH] [--data DIR] [--config FILE] [--node NAME]",
+		Short: "Start the gateway",
+		Long: `Starts the gateway with everything embedded, and serves until it is interrupted.
+When it answers requests it prints one line, "ready" and where it listens.
+
+The Unix socket knows its callers by their user id and lets them touch their own
+processes. TCP wants the token that is made at the first start, in the data
+directory; beyond loopback it wants TLS (a certificate in the configuration).
+
+The configuration is a JSON file with the names of the flags, and:
+  "resources":    folders whose files a sirreq may name
+  "certificate", "key", "client_authority":  PEM files for TLS
+Flags override it.`,
+		Example: `  mirador serve
+  mirador serve --socket /tmp/m.sock --listen 127.0.0.1:0 --data /tmp/m
+  mirador serve --config /etc/mirador.json --log-level debug`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := flags.complete(cmd, file)
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), s, g.streams, nil)
+		},
+	}
+	flags.define(cmd)
+	cmd.Flags().StringVar(&file, "config", "", "a configuration file")
+	return cmd
+}
+
+// serve runs a gateway until ctx ends. ready is called, on a goroutine of its
+// own, when it answers; its error ends the gateway.
+func serve(ctx context.Context, s settings, streams Streams, ready func(context.Context) error) (err error) {
+	log := slog.New(slog.NewTextHandler(streams.Err, &slog.HandlerOptions{Level: s.level}))
+	listeners, err := s.open()
+	if err != nil {
+		return err
+	}
+	defer closeAll(listeners)
+	token, err := gateway.LoadToken(s.Data)
+	if err != nil {
+		return err
+	}
+	m, err := join(s.Node, log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		err = errors.Join(err, m.Close(bounded))
+	}()
+	server, err := newGateway(s, token, log, m)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(streams.Out, "ready "+strings.Join(places(listeners, s), " "))
+	notifySystemd("READY=1")
+	log.Info("serving", "places", places(listeners, s), "token", token.Path(), "version", readVersion().Version)
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if ready != nil {
+		go func() { cancel(ready(ctx)) }()
+	}
+	if err := server.Serve(ctx, grace, listeners...); err != nil {
+		return err
+	}
+	notifySystemd("STOPPING=1")
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		l.Close()
+	}
+}
+
+// places is where the gateway can be reached, as --gateway takes it.
+func places(listeners []net.Listener, s settings) []string {
+	var at []string
+	for _, l := range listeners {
+		p := client.Place{Socket: l.Addr().String()}
+		if l.Addr().Network() == "tcp" {
+			p = client.Place{URL: s.scheme() + "://" + l.Addr().String()}
+		}
+		at = append(at, p.String())
+	}
+	return at
+}
+
+// notifySystemd tells systemd how a service of Type=notify fares (sd_notify(3)).
+func notifySystemd(state string) {
+	name := os.Getenv("NOTIFY_SOCKET")
+	if name == "" {
+		return
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	conn.Write([]byte(state))
+}

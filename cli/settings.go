@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"mirador/cli/client"
+	gateway "mirador/http"
+)
+
+// settings are what serve is told by its flags and its configuration file.
+type settings struct {
+	Listen    string   `json:"listen"` // "off": no TCP
+	Socket    string   `json:"socket"`
+	Data      string   `json:"data"`
+	Node      string   `json:"node"`
+	LogLevel  string   `json:"log-level"`
+	Resources []string `json:"resources"`
+
+	Certificate     string `json:"certificate"`
+	Key             string `json:"key"`
+	ClientAuthority string `json:"client_authority"`
+
+	level slog.Level
+}
+
+func (s *settings) define(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&s.Listen, "listen", "127.0.0.1:6470", `the TCP address, "off" for none`)
+	flags.StringVar(&s.Socket, "socket", client.DefaultSocket(), "the Unix socket")
+	flags.StringVar(&s.Data, "data", client.DefaultData(), "the directory for the token")
+	flags.StringVar(&s.Node, "node", hostname(), "the node's name")
+	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	return name
+}
+
+// complete puts flags over the configuration file over the defaults.
+func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
+	merged := *s
+	if file != "" {
+		if err := merged.read(cmd, file); err != nil {
+			return merged, err
+		}
+	}
+	if err := merged.level.UnmarshalText([]byte(merged.LogLevel)); err != nil {
+		return merged, usagef("%q is no log level: debug, info, warn or error", merged.LogLevel)
+	}
+	return merged, nil
+}
+
+// read fills in what the file says and no flag does.
+func (s *settings) read(cmd *cobra.Command, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	flags := *s
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(s); err != nil {
+		return usagef("cannot read the configuration %s: %w", file, err)
+	}
+	for name, field := range map[string][2]*string{
+		"listen": {&s.Listen, &flags.Listen}, "socket": {&s.Socket, &flags.Socket}, "data": {&s.Data, &flags.Data},
+		"node": {&s.Node, &flags.Node}, "log-level": {&s.LogLevel, &flags.LogLevel},
+	} {
+		if cmd.Flags().Changed(name) {
+			*field[0] = *field[1]
+		}
+	}
+	return nil
+}
+
+// open listens where the settings say.
+func (s *settings) open() ([]net.Listener, error) {
+	secure, err := s.secure()
+	if err != nil {
+		return nil, err
+	}
+	local, err := gateway.ListenUnix(s.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen: %w", err)
+	}
+	if s.Listen == "off" {
+		return []net.Listener{local}, nil
+	}
+	remote, err := gateway.ListenTCP(s.Listen, secure)
+	if err != nil {
+		local.Close()
+		return nil, fmt.Errorf("cannot listen: %w (choose another address with --listen, or --listen off)", err)
+	}
+	return []net.Listener{local, remote}, nil
+}
+
+func (s *settings) scheme() string {
+	if s.Certificate != "" {
+		return "https"
+	}
+	return "http"
+}
+
+// secure is the TLS configuration, nil without a certificate.
+func (s *settings) secure() (*tls.Config, error) {
+	if s.Certificate == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(s.Certificate, s.Key)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the certificate: %w", err)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}
+	if s.ClientAuthority == "" {
+		return config, nil
+	}
+	pem, err := os.ReadFile(s.ClientAuthority)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the authority of client certificates: %w", err)
+	}
+	config.ClientCAs = x509.NewCertPool()
+	if !config.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("there is no certificate in %s", s.ClientAuthority)
+	}
+	config.ClientAuth = tls.VerifyClientCertIfGiven
+	return config, nil
+}

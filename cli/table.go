@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// tableFormat is how a command prints a table: for people, or for scripts.
+type tableFormat struct{ json, xml bool }
+
+func (f *tableFormat) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&f.xml, "xml", false, "print XML")
+	cmd.MarkFlagsMutuallyExclusive("json", "xml")
+}
+
+// table is rows with a way to print each for people.
+type table[T any] struct {
+	root, row string // names of the XML elements
+	rows      []T
+	header    []string
+	cells     func(T) []string
+}
+
+func printTable[T any](w io.Writer, f tableFormat, t table[T]) error {
+	switch {
+	case f.json:
+		return printJSON(w, t.rows)
+	case f.xml:
+		return printXML(w, t.root, t.row, t.rows)
+	}
+	columns := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	writeCells(columns, t.header)
+	for _, row := range t.rows {
+		writeCells(columns, t.cells(row))
+	}
+	return columns.Flush()
+}
+
+func writeCells(w io.Writer, cells []string) {
+	for i, cell := range cells {
+		if i > 0 {
+			fmt.Fprint(w, "\t")
+		}
+		fmt.Fprint(w, cell)
+	}
+	fmt.Fprintln(w)
+}
+
+func printJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
+}
+
+func printXML[T any](w io.Writer, root, row string, rows []T) error {
+	encoder := xml.NewEncoder(w)
+	encoder.Indent("", "  ")
+	start := xml.StartElement{Name: xml.Name{Local: root}}
+	if err := encoder.EncodeToken(start); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if err := encoder.EncodeElement(r, xml.StartElement{Name: xml.Name{Local: row}}); err != nil {
+			return err
+		}
+	}
+	if err := encoder.EncodeToken(start.End()); err != nil {
+		return err
+	}
+	if err := encoder.Close(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+// isTerminal tells whether people look at a stream as it is written.
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}

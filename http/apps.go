@@ -1,0 +1,192 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/go-chi/chi/v5"
+
+	"mirador/omis"
+)
+
+// AppRequest is the body of POST /apps: a program to start or processes to
+// attach to, or both.
+type AppRequest struct {
+	Name   string         `json:"name,omitempty"`
+	Launch *LaunchRequest `json:"launch,omitempty"`
+	Attach []int          `json:"attach,omitempty"`
+}
+
+// LaunchRequest says how to start a program.
+type LaunchRequest struct {
+	Path   string   `json:"path"` // absolute
+	Args   []string `json:"args,omitempty"`
+	Env    []string `json:"env,omitempty"`
+	Dir    string   `json:"dir,omitempty"`
+	Stdin  string   `json:"stdin,omitempty"` // files; the gateway's own output where they are missing
+	Stdout string   `json:"stdout,omitempty"`
+	Stderr string   `json:"stderr,omitempty"`
+}
+
+// appName is what may stand in a path and in a table without quoting.
+var appName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+func (s *Server) listApps(x *exchange) error {
+	return sendJSON(x, http.StatusOK, s.touchable(x.caller))
+}
+
+func (s *Server) touchable(c *Caller) []App {
+	apps := s.backend.Apps()
+	return slices.DeleteFunc(slices.Clone(apps), func(a App) bool { return !c.MayTouch(a.Owner) })
+}
+
+func (s *Server) getApp(x *exchange) error {
+	app, err := s.findApp(x)
+	if err != nil {
+		return err
+	}
+	return sendJSON(x, http.StatusOK, app)
+}
+
+func (s *Server) createApp(x *exchange) error {
+	req, err := s.readAppRequest(x)
+	if err != nil {
+		return err
+	}
+	if err := s.mayExtend(x.caller, req.Name); err != nil {
+		return err
+	}
+	var app App
+	if req.Launch != nil {
+		if app, err = s.launch(x, req); err != nil {
+			return err
+		}
+	}
+	if len(req.Attach) > 0 {
+		if app, err = s.attach(x, req); err != nil {
+			return err
+		}
+	}
+	x.Header().Set("Location", "/apps/"+app.Name)
+	return sendJSON(x, http.StatusCreated, app)
+}
+
+func (s *Server) readAppRequest(x *exchange) (*AppRequest, error) {
+	in := takeBuffer()
+	defer giveBuffer(in)
+	body, err := s.readBody(x, in)
+	if err != nil {
+		return nil, err
+	}
+	req, err := decodeAppRequest(body)
+	if err != nil {
+		return nil, NewFault(http.StatusBadRequest, "cannot read the request: "+err.Error())
+	}
+	if named := chi.URLParam(x.r, "app"); named != "" {
+		if req.Name != "" && req.Name != named {
+			return nil, NewFault(http.StatusBadRequest, fmt.Sprintf("the path says application %s, the request %s", named, req.Name))
+		}
+		req.Name = named
+	}
+	if req.Name == "" && req.Launch != nil {
+		req.Name = filepath.Base(req.Launch.Path)
+	}
+	if req.Name != "" && !appName.MatchString(req.Name) {
+		return nil, NewFault(http.StatusBadRequest, fmt.Sprintf(
+			"%q cannot be the name of an application: use up to 64 letters, digits, '.', '_' and '-'; give one with --app", req.Name))
+	}
+	return req, nil
+}
+
+func decodeAppRequest(body []byte) (*AppRequest, error) {
+	var req AppRequest
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&req); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, errors.New("something follows the JSON object")
+	}
+	if req.Launch == nil && len(req.Attach) == 0 {
+		return nil, errors.New("it names neither a program to launch nor processes to attach to")
+	}
+	if req.Launch != nil && !filepath.IsAbs(req.Launch.Path) {
+		return nil, fmt.Errorf("the program's path must be absolute, not %q", req.Launch.Path)
+	}
+	return &req, nil
+}
+
+// mayExtend keeps a caller from putting processes into another user's
+// application.
+func (s *Server) mayExtend(c *Caller, name string) error {
+	for _, app := range s.backend.Apps() {
+		if app.Name == name && !c.MayTouch(app.Owner) {
+			return NewFault(http.StatusForbidden, fmt.Sprintf(
+				"application %s belongs to uid %d, and you are %s: choose another name with --app", name, app.Owner, c.Name))
+		}
+	}
+	return nil
+}
+
+// launch starts a program. It runs as the gateway's user, so that others cannot
+// be allowed to start one.
+func (s *Server) launch(x *exchange, req *AppRequest) (App, error) {
+	if err := s.admit(x.caller, Debug); err != nil {
+		return App{}, err
+	}
+	if !x.caller.All {
+		return App{}, NewFault(http.StatusForbidden,
+			"a program started by this gateway would run as the gateway's user, not as you: start it yourself and attach to it with \"mirador attach PID\", or run your own gateway")
+	}
+	l := req.Launch
+	return s.backend.Launch(x.r.Context(), req.Name, omis.Launch{
+		Path: l.Path, Args: l.Args, Env: l.Env, Dir: l.Dir, IO: []string{l.Stdin, l.Stdout, l.Stderr},
+	})
+}
+
+func (s *Server) attach(x *exchange, req *AppRequest) (App, error) {
+	for _, pid := range req.Attach {
+		uid, err := processOwner(pid)
+		if err != nil {
+			return App{}, err
+		}
+		if !x.caller.MayTouch(uid) {
+			return App{}, NewFault(http.StatusForbidden, fmt.Sprintf(
+				"process %d belongs to uid %d, and you are %s: ask that user or root to attach to it", pid, uid, x.caller.Name))
+		}
+	}
+	return s.backend.Attach(x.r.Context(), req.Name, req.Attach)
+}
+
+func (s *Server) releaseApp(x *exchange) error {
+	app, err := s.findApp(x)
+	if err != nil {
+		return err
+	}
+	return s.release(x, app)
+}
+
+func (s *Server) releaseApps(x *exchange) error {
+	return s.release(x, s.touchable(x.caller)...)
+}
+
+func (s *Server) release(x *exchange, apps ...App) error {
+	kill := x.r.URL.Query().Get("kill") == "true"
+	var failed []error
+	for _, app := range apps {
+		failed = append(failed, s.backend.Release(x.r.Context(), app.Name, kill))
+	}
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	x.WriteHeader(http.StatusNoContent)
+	return nil
+}

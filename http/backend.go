@@ -1,0 +1,114 @@
+package gateway
+
+import (
+	"context"
+	"io/fs"
+
+	"mirador/mir"
+	"mirador/omis"
+	"mirador/sir"
+)
+
+// Backend is the monitor as the gateway sees it. cli joins it from the node,
+// the engine and the probes; the tests of this package have a scripted one.
+//
+// All methods may be called from any goroutine. Errors are *Fault, *omis.Error
+// or errors of the packages below; anything else is answered with 500.
+type Backend interface {
+	// Apps lists the applications, in the order of their names.
+	Apps() []App
+	// Launch starts a program as a process of an application, and makes the
+	// application if there is none of that name.
+	Launch(ctx context.Context, app string, l omis.Launch) (App, error)
+	// Attach takes running processes into an application; without a name, into
+	// one that is named after the first program.
+	Attach(ctx context.Context, app string, pids []int) (App, error)
+	// Release forgets an application: its probes are removed, its processes go
+	// on. kill ends those that the monitor started.
+	Release(ctx context.Context, app string, kill bool) error
+
+	// Do carries out a MIR request on an application. The document is nil where
+	// MIR has no answer: to a request that only sets defaults or flushes.
+	Do(ctx context.Context, app string, doc mir.Document) (mir.Document, error)
+	// Explain says what Do would do, without doing it.
+	Explain(ctx context.Context, app string, doc mir.Document) (mir.Document, error)
+
+	// Programs are the files that the application's processes run: executables
+	// and libraries.
+	Programs(ctx context.Context, app string) ([]string, error)
+	// Structure is what the application's programs are made of; files chooses
+	// among them, none means all. tag changes when the structure does.
+	Structure(ctx context.Context, app string, files []string) (s *sir.Structure, tag string, err error)
+
+	// Probes lists the probes of all applications.
+	Probes() []Probe
+	// Subscribe sends the measurement documents of a probe until cancel is called
+	// or the probe is removed.
+	Subscribe(id string) (documents <-chan *mir.Measurement, cancel func(), err error)
+
+	// OMISRole is the role that a request takes, read from the table of
+	// services. A request that cannot be parsed takes Read: its reply says why.
+	OMISRole(request string) Role
+	// OMIS sends a request for a tool; the tool is made by its first request.
+	OMIS(ctx context.Context, tool, request string) (omis.Reply, error)
+	// Replies sends the replies of a tool's conditional requests until cancel is
+	// called.
+	Replies(tool string) (replies <-chan omis.Reply, cancel func(), err error)
+	// Finalize ends a tool that OMIS made (OMIS 7.1.4).
+	Finalize(tool string) error
+
+	// Catalog lists the metrics.
+	Catalog() []Metric
+	// Services lists the OMIS services.
+	Services() []Service
+	// Schemas is what GET /schemas/… serves.
+	Schemas() fs.FS
+	// Ready tells why the monitor cannot serve, nil if it can.
+	Ready() error
+}
+
+// App is an application: a name for processes that are observed together.
+type App struct {
+	Name      string    `json:"name"`
+	Owner     int       `json:"owner"` // the uid of its processes
+	Processes []Process `json:"processes"`
+}
+
+// Process is a process of an application.
+type Process struct {
+	Token   omis.Token `json:"token"`
+	PID     int        `json:"pid"`
+	Argv    []string   `json:"argv,omitempty"`
+	Started bool       `json:"started"` // by the monitor
+}
+
+// Probe is the state of a MIR probe.
+type Probe struct {
+	ID        string   `json:"id"`
+	App       string   `json:"app"`
+	State     string   `json:"state"`
+	Region    string   `json:"region,omitempty"`
+	Metrics   []string `json:"metrics"`
+	Placement string   `json:"placement,omitempty"`
+	Cost      string   `json:"cost,omitempty"`
+	Requests  []string `json:"requests,omitempty"`
+}
+
+// Metric is a row of the metric catalog (MIR 8).
+type Metric struct {
+	Name     string   `json:"name" xml:"name,attr"`
+	Unit     string   `json:"unit" xml:"unit,attr"`
+	Kind     string   `json:"kind" xml:"kind,attr"`
+	Entities []string `json:"entities" xml:"entity"`
+	Region   string   `json:"region" xml:"region,attr"` // "yes", "no" or "both"
+	How      string   `json:"how" xml:"how"`
+}
+
+// Service is a row of the table of OMIS services.
+type Service struct {
+	Name      string `json:"name" xml:"name,attr"`
+	Kind      string `json:"kind" xml:"kind,attr"`
+	Prototype string `json:"prototype" xml:"prototype,attr"`
+	Role      string `json:"role" xml:"role,attr"`
+	Doc       string `json:"doc" xml:",chardata"`
+}

@@ -1,0 +1,102 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+const (
+	typeXML  = "application/xml"
+	typeText = "text/plain; charset=utf-8"
+)
+
+// bodies holds the buffers that requests are read into and replies are written
+// to. A buffer that grew beyond keepBody is left to the collector.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+const keepBody = 1 << 18
+
+func takeBuffer() *bytes.Buffer { return bodies.Get().(*bytes.Buffer) }
+
+func giveBuffer(b *bytes.Buffer) {
+	if b.Cap() > keepBody {
+		return
+	}
+	b.Reset()
+	bodies.Put(b)
+}
+
+// readBody reads a request's body into buf, within the limit.
+func (s *Server) readBody(x *exchange, buf *bytes.Buffer) ([]byte, error) {
+	limit := int64(s.cfg.Decoder.Limits.Bytes)
+	if x.r.ContentLength > limit {
+		return nil, NewFault(http.StatusRequestEntityTooLarge, tooLargeMessage(limit))
+	}
+	// Without MaxBytesReader: it allocates, and a connection whose body was too
+	// long is closed by net/http all the same.
+	n, err := buf.ReadFrom(io.LimitReader(x.r.Body, limit+1))
+	if err != nil {
+		return nil, NewFault(http.StatusBadRequest, "cannot read the request: "+err.Error())
+	}
+	if n > limit {
+		x.Header().Set("Connection", "close")
+		return nil, NewFault(http.StatusRequestEntityTooLarge, tooLargeMessage(limit))
+	}
+	return buf.Bytes(), nil
+}
+
+func tooLargeMessage(limit int64) string {
+	return fmt.Sprintf("the request is longer than %d bytes, the limit of this gateway", limit)
+}
+
+// checkDocumentType accepts what design calls XML: its two types, and a form
+// that is none, since curl -d says form whatever it sends.
+func checkDocumentType(contentType string, body []byte) error {
+	switch contentType {
+	case typeXML, "text/xml", "":
+		return nil
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	switch {
+	case err != nil:
+		return NewFault(http.StatusUnsupportedMediaType, "cannot read the Content-Type "+contentType+": "+err.Error())
+	case media == typeXML, media == "text/xml":
+		return nil
+	case media == "application/x-www-form-urlencoded" && startsAsXML(body):
+		return nil
+	}
+	return NewFault(http.StatusUnsupportedMediaType, fmt.Sprintf(
+		"cannot read a document of type %s: send it as application/xml (curl -H 'Content-Type: application/xml' --data-binary @FILE)", media))
+}
+
+func startsAsXML(body []byte) bool {
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("<"))
+}
+
+// prefers tells whether a Prefer header (RFC 7240) names a preference.
+func prefers(r *http.Request, what string) bool { return lists(r.Header["Prefer"], what) }
+
+// accepts tells whether the caller asked for a media type by name.
+func accepts(r *http.Request, media string) bool { return lists(r.Header["Accept"], media) }
+
+func takesGzip(r *http.Request) bool { return lists(r.Header["Accept-Encoding"], "gzip") }
+
+// lists tells whether a header has a name among its elements, and not with the
+// weight 0, which says no.
+func lists(header []string, name string) bool {
+	for _, line := range header {
+		for element := range strings.SplitSeq(line, ",") {
+			item, params, _ := strings.Cut(element, ";")
+			if strings.EqualFold(strings.TrimSpace(item), name) {
+				return strings.ReplaceAll(params, " ", "") != "q=0"
+			}
+		}
+	}
+	return false
+}

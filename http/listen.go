@@ -1,0 +1,114 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Bounds against callers who send slowly or never end. Replies have no write
+// deadline, since streams are open for as long as they are read.
+const (
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 30 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 16 << 10
+)
+
+// Serve answers requests of all listeners until ctx ends, then lets running
+// requests finish for as long as grace.
+func (s *Server) Serve(ctx context.Context, grace time.Duration, listeners ...net.Listener) error {
+	server := &http.Server{
+		Handler:           s,
+		ConnContext:       peerContext,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       bodyTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+	}
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { failed <- server.Serve(l) }()
+	}
+	var err error
+	running := len(listeners)
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		running--
+	}
+	s.draining.Store(true)
+	close(s.ending)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	if server.Shutdown(bounded) != nil {
+		server.Close()
+	}
+	for range running {
+		if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// ListenUnix opens the Unix socket. Anybody may connect: who it is, the kernel
+// says, and what they may do depends on it. A socket that nobody listens on any
+// more is replaced; one that somebody listens on is not.
+func ListenUnix(path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if conn, err := net.Dial("unix", path); err == nil {
+		conn.Close()
+		return nil, fmt.Errorf("another gateway listens on %s; stop it, or choose another socket with --socket", path)
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// ListenTCP opens a TCP address. Beyond loopback it takes TLS, because a token
+// in clear text is nobody's secret.
+func ListenTCP(addr string, secure *tls.Config) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %q: write it as HOST:PORT", addr)
+	}
+	if secure == nil && !isLoopback(host) {
+		return nil, fmt.Errorf("cannot listen on %s without TLS: it is reachable from other machines; give a certificate, or listen on 127.0.0.1", addr)
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	if secure != nil {
+		l = tls.NewListener(l, secure)
+	}
+	return l, nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

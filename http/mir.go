@@ -1,0 +1,130 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"mirador/mir"
+)
+
+// postOnlyApp answers POST /mir, which needs no name while there is one
+// application only.
+func (s *Server) postOnlyApp(x *exchange) error {
+	return s.postDocument(x, func() (string, error) { return s.onlyApp(x.caller) })
+}
+
+func (s *Server) postApp(x *exchange) error {
+	return s.postDocument(x, func() (string, error) {
+		app, err := s.findApp(x)
+		return app.Name, err
+	})
+}
+
+// postDocument carries out a MIR request. The document is checked before the
+// application is looked for: what is wrong with the text has the first word.
+func (s *Server) postDocument(x *exchange, find func() (string, error)) error {
+	in := takeBuffer()
+	defer giveBuffer(in)
+	doc, err := s.readDocument(x, in)
+	if err != nil {
+		return err
+	}
+	if err := s.admit(x.caller, roleOf(doc)); err != nil {
+		return err
+	}
+	app, err := find()
+	if err != nil {
+		return err
+	}
+	if req, ok := doc.(*mir.SIRRequest); ok {
+		return s.answerStructure(x, app, req)
+	}
+	carryOut := s.backend.Do
+	if prefers(x.r, "explain") {
+		carryOut = s.backend.Explain
+		x.Header().Set("Preference-Applied", "explain")
+	}
+	reply, err := carryOut(x.r.Context(), app, doc)
+	if err != nil {
+		return err
+	}
+	if reply == nil {
+		x.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	return sendDocument(x, reply)
+}
+
+func (s *Server) readDocument(x *exchange, buf *bytes.Buffer) (mir.Document, error) {
+	body, err := s.readBody(x, buf)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDocumentType(x.r.Header.Get("Content-Type"), body); err != nil {
+		return nil, err
+	}
+	return s.cfg.Decoder.DecodeRequest(body)
+}
+
+func sendDocument(x *exchange, doc mir.Document) error {
+	out := takeBuffer()
+	defer giveBuffer(out)
+	if err := mir.Encode(out, doc); err != nil {
+		return err
+	}
+	send(x, http.StatusOK, typeXML, out.Bytes())
+	return nil
+}
+
+// onlyApp is the application of POST /mir.
+func (s *Server) onlyApp(c *Caller) (string, error) {
+	var names []string
+	for _, app := range s.backend.Apps() {
+		if c.MayTouch(app.Owner) {
+			names = append(names, app.Name)
+		}
+	}
+	switch len(names) {
+	case 1:
+		return names[0], nil
+	case 0:
+		return "", NewFault(http.StatusNotFound,
+			"there is no application: start one with \"mirador run -- PROGRAM ARGUMENT…\" or take a running process with \"mirador attach PID\"")
+	}
+	return "", NewFault(http.StatusConflict, fmt.Sprintf(
+		"there are %d applications (%s): post to /apps/NAME/mir, or with \"mirador post --app NAME\"", len(names), strings.Join(names, ", ")))
+}
+
+// findApp is the application that the path names. One that the caller may not
+// touch is shown to be there: names are no secret, processes are listed by the
+// kernel anyhow.
+func (s *Server) findApp(x *exchange) (App, error) {
+	name := chi.URLParam(x.r, "app")
+	apps := s.backend.Apps()
+	for _, app := range apps {
+		if app.Name != name {
+			continue
+		}
+		if !x.caller.MayTouch(app.Owner) {
+			return App{}, NewFault(http.StatusForbidden, fmt.Sprintf(
+				"the processes of application %s belong to uid %d, and you are %s: ask that user or root", name, app.Owner, x.caller.Name))
+		}
+		return app, nil
+	}
+	return App{}, NewFault(http.StatusNotFound, fmt.Sprintf("there is no application %q; %s", name, nameApps(apps)))
+}
+
+func nameApps(apps []App) string {
+	if len(apps) == 0 {
+		return "there is none at all: start one with \"mirador run -- PROGRAM ARGUMENT…\""
+	}
+	names := make([]string, len(apps))
+	for i, app := range apps {
+		names[i] = app.Name
+	}
+	return "there are: " + strings.Join(names, ", ")
+}

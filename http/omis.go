@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"mirador/omis"
+)
+
+// DefaultTool is the tool of requests that name none while there is no
+// application.
+const DefaultTool = "http"
+
+// anyTool stands in a path where the query of a request would leave the tool out.
+const anyTool = "-"
+
+// toolName is what may stand in the path of a tool's replies.
+var toolName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// postOMIS sends an OMIS request. The body is the request, whatever type curl
+// says it is.
+func (s *Server) postOMIS(x *exchange) error {
+	tool, err := s.toolOf(x, x.r.URL.Query().Get("tool"))
+	if err != nil {
+		return err
+	}
+	in := takeBuffer()
+	defer giveBuffer(in)
+	body, err := s.readBody(x, in)
+	if err != nil {
+		return err
+	}
+	request := strings.TrimSpace(string(body))
+	if err := s.admit(x.caller, s.backend.OMISRole(request)); err != nil {
+		return err
+	}
+	reply, err := s.backend.OMIS(x.r.Context(), tool, request)
+	if err != nil {
+		return err
+	}
+	return s.sendReply(x, reply)
+}
+
+// toolOf finds the tool of a request: the one that is named, else the one of the
+// only application, else DefaultTool. A request may name any process, so only
+// callers who may touch all of them can send one.
+func (s *Server) toolOf(x *exchange, name string) (string, error) {
+	if !x.caller.All {
+		return "", NewFault(http.StatusForbidden, fmt.Sprintf(
+			"OMIS requests may name every process, and %s may touch its own ones only: use MIR documents, or run your own gateway", x.caller.Name))
+	}
+	if name == "" || name == anyTool {
+		return s.onlyTool()
+	}
+	if !toolName.MatchString(name) {
+		return "", NewFault(http.StatusBadRequest, fmt.Sprintf(
+			"%q cannot be the name of a tool: use up to 64 letters, digits, '.', '_' and '-'", name))
+	}
+	return name, nil
+}
+
+func (s *Server) onlyTool() (string, error) {
+	apps := s.backend.Apps()
+	switch len(apps) {
+	case 0:
+		return DefaultTool, nil
+	case 1:
+		return apps[0].Name, nil
+	}
+	return "", NewFault(http.StatusConflict, fmt.Sprintf(
+		"there are %d applications, each with a tool of its own; %s: choose one with ?tool=NAME, or with \"mirador omis --tool NAME\"", len(apps), nameApps(apps)))
+}
+
+func (s *Server) sendReply(x *exchange, reply omis.Reply) error {
+	if accepts(x.r, "text/plain") {
+		send(x, http.StatusOK, typeText, []byte(s.cfg.Notation(reply)))
+		return nil
+	}
+	out := takeBuffer()
+	defer giveBuffer(out)
+	if err := encodeReply(out, reply); err != nil {
+		return err
+	}
+	send(x, http.StatusOK, typeXML, out.Bytes())
+	return nil
+}
+
+func (s *Server) streamReplies(x *exchange) error {
+	tool, err := s.toolOf(x, chi.URLParam(x.r, "tool"))
+	if err != nil {
+		return err
+	}
+	replies, cancel, err := s.backend.Replies(tool)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	print := encodeReply
+	if x.r.URL.Query().Get("format") == "text" {
+		print = func(out *bytes.Buffer, reply omis.Reply) error {
+			_, err := out.WriteString(s.cfg.Notation(reply))
+			return err
+		}
+	}
+	return streamEvents(s, x, "reply", replies, print)
+}
+
+// finalize ends a tool: its conditional requests go, and so does its scope. The
+// tool of an application ends with the application.
+func (s *Server) finalize(x *exchange) error {
+	tool, err := s.toolOf(x, chi.URLParam(x.r, "tool"))
+	if err != nil {
+		return err
+	}
+	for _, app := range s.backend.Apps() {
+		if app.Name == tool {
+			return NewFault(http.StatusConflict, fmt.Sprintf("%s is the tool of an application: release that (DELETE /apps/%s)", tool, tool))
+		}
+	}
+	if err := s.backend.Finalize(tool); err != nil {
+		return err
+	}
+	x.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (s *Server) getServices(x *exchange) error {
+	return sendTable(x, "services", "service", s.backend.Services())
+}

@@ -1,0 +1,73 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"mirador/mir"
+)
+
+func (s *Server) listProbes(x *exchange) error {
+	return sendJSON(x, http.StatusOK, s.visibleProbes(x.caller))
+}
+
+// visibleProbes are those of the applications that the caller may touch.
+func (s *Server) visibleProbes(c *Caller) []Probe {
+	probes := []Probe{}
+	owners := s.owners()
+	for _, p := range s.backend.Probes() {
+		if c.MayTouch(owners[p.App]) {
+			probes = append(probes, p)
+		}
+	}
+	return probes
+}
+
+// owners maps the names of applications to the uids of their processes.
+func (s *Server) owners() map[string]int {
+	owners := map[string]int{}
+	for _, app := range s.backend.Apps() {
+		owners[app.Name] = app.Owner
+	}
+	return owners
+}
+
+func (s *Server) findProbe(x *exchange) (Probe, error) {
+	id := chi.URLParam(x.r, "id")
+	for _, p := range s.backend.Probes() {
+		if p.ID != id {
+			continue
+		}
+		if !x.caller.MayTouch(s.owners()[p.App]) {
+			return Probe{}, NewFault(http.StatusForbidden, fmt.Sprintf("probe %s stands in another user's application, %s", id, p.App))
+		}
+		return p, nil
+	}
+	return Probe{}, NewFault(http.StatusNotFound, fmt.Sprintf("there is no probe %q; GET /probes lists them", id))
+}
+
+func (s *Server) getProbe(x *exchange) error {
+	p, err := s.findProbe(x)
+	if err != nil {
+		return err
+	}
+	return sendJSON(x, http.StatusOK, p)
+}
+
+func (s *Server) streamProbe(x *exchange) error {
+	p, err := s.findProbe(x)
+	if err != nil {
+		return err
+	}
+	documents, cancel, err := s.backend.Subscribe(p.ID)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	return streamEvents(s, x, "measurement", documents, func(out *bytes.Buffer, m *mir.Measurement) error {
+		return mir.Encode(out, m)
+	})
+}

@@ -1,0 +1,63 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"mirador/mir"
+)
+
+// problem is the answer of RFC 9457 to a request that failed.
+type problem struct {
+	Type    string   `json:"type"`
+	Title   string   `json:"title"`
+	Status  int      `json:"status"`
+	Detail  string   `json:"detail"`
+	Errors  []string `json:"errors,omitempty"`
+	Request string   `json:"request"`
+}
+
+func writeProblem(x *exchange, f *Fault) {
+	p := problem{Type: "about:blank", Title: http.StatusText(f.Status), Status: f.Status, Detail: f.Error(), Request: x.id}
+	if len(f.Messages) > 1 {
+		p.Errors = f.Messages
+	}
+	body, err := json.Marshal(p)
+	if err != nil { // strings and numbers always marshal
+		panic(err)
+	}
+	send(x, f.Status, "application/problem+json", append(body, '\n'))
+}
+
+// writeErrors answers with an errors document (MIR 7).
+func writeErrors(x *exchange, f *Fault) {
+	var body bytes.Buffer
+	if err := mir.Encode(&body, &mir.Errors{Messages: f.Messages}); err != nil {
+		writeProblem(x, f)
+		return
+	}
+	send(x, f.Status, typeXML, body.Bytes())
+}
+
+// send writes a whole reply.
+func send(x *exchange, status int, contentType string, body []byte) {
+	h := x.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	x.WriteHeader(status)
+	if x.r.Method != http.MethodHead {
+		x.Write(body) // an error means that the caller is gone
+	}
+}
+
+// sendJSON answers with a value as JSON, indented for people with curl.
+func sendJSON(x *exchange, status int, v any) error {
+	body, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	send(x, status, "application/json", append(body, '\n'))
+	return nil
+}

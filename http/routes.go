@@ -1,0 +1,67 @@
+package gateway
+
+import "net/http"
+
+// Route is a row of the table that router, page and access checks read.
+type Route struct {
+	Method    string
+	Pattern   string
+	Role      Role // the least role; a request may take more
+	Documents bool // errors are answered as MIR documents, not as problem details
+	Doc       string
+	handle    func(*Server, *exchange) error
+}
+
+// Routes is the table of routes.
+func Routes() []Route {
+	return []Route{
+		{Method: http.MethodPost, Pattern: "/mir", Role: Read, Documents: true, handle: (*Server).postOnlyApp,
+			Doc: "a MIR document, for the only application"},
+		{Method: http.MethodPost, Pattern: "/apps/{app}/mir", Role: Read, Documents: true, handle: (*Server).postApp,
+			Doc: "a MIR document, for an application"},
+
+		{Method: http.MethodGet, Pattern: "/apps", Role: Read, handle: (*Server).listApps,
+			Doc: "the applications and their processes"},
+		{Method: http.MethodPost, Pattern: "/apps", Role: Control, handle: (*Server).createApp,
+			Doc: `start a program or attach to processes: {"name":"…","launch":{"path":"…","args":[…]}} or {"attach":[PID,…]}`},
+		{Method: http.MethodDelete, Pattern: "/apps", Role: Control, handle: (*Server).releaseApps,
+			Doc: "release every application; ?kill=true ends what was started"},
+		{Method: http.MethodGet, Pattern: "/apps/{app}", Role: Read, handle: (*Server).getApp,
+			Doc: "one application"},
+		{Method: http.MethodPost, Pattern: "/apps/{app}", Role: Control, handle: (*Server).createApp,
+			Doc: "the same as POST /apps, the name in the path"},
+		{Method: http.MethodDelete, Pattern: "/apps/{app}", Role: Control, handle: (*Server).releaseApp,
+			Doc: "release an application; ?kill=true ends what was started"},
+		{Method: http.MethodGet, Pattern: "/apps/{app}/sir", Role: Read, Documents: true, handle: (*Server).getStructure,
+			Doc: "the structure of the running programs (ETag)"},
+
+		{Method: http.MethodGet, Pattern: "/probes", Role: Read, handle: (*Server).listProbes,
+			Doc: "the probes: state, placement, cost, OMIS requests"},
+		{Method: http.MethodGet, Pattern: "/probes/{id}", Role: Read, handle: (*Server).getProbe,
+			Doc: "one probe"},
+		{Method: http.MethodGet, Pattern: "/probes/{id}/stream", Role: Read, handle: (*Server).streamProbe,
+			Doc: "a probe's measurement documents as server-sent events"},
+
+		{Method: http.MethodPost, Pattern: "/omis", Role: Read, handle: (*Server).postOMIS,
+			Doc: "an OMIS request (?tool=NAME); the reply as XML, or as text/plain in OMIS notation"},
+		{Method: http.MethodGet, Pattern: "/omis/tools/{tool}/replies", Role: Read, handle: (*Server).streamReplies,
+			Doc: "the replies of a tool's conditional requests as server-sent events"},
+		{Method: http.MethodDelete, Pattern: "/omis/tools/{tool}", Role: Control, handle: (*Server).finalize,
+			Doc: "end a tool that POST /omis made, with its conditional requests"},
+		{Method: http.MethodGet, Pattern: "/omis/services", Role: Nobody, handle: (*Server).getServices,
+			Doc: "the table of OMIS services"},
+
+		{Method: http.MethodGet, Pattern: "/catalog", Role: Nobody, handle: (*Server).getCatalog,
+			Doc: "the metric catalog"},
+		{Method: http.MethodGet, Pattern: "/schemas/*", Role: Nobody, handle: (*Server).getSchema,
+			Doc: "the schemas of the documents"},
+		{Method: http.MethodGet, Pattern: "/metrics", Role: Read, handle: (*Server).getMetrics,
+			Doc: "the gateway's own metrics (OpenMetrics)"},
+		{Method: http.MethodGet, Pattern: "/healthz", Role: Nobody, handle: (*Server).getHealth,
+			Doc: "200 while the process lives"},
+		{Method: http.MethodGet, Pattern: "/readyz", Role: Nobody, handle: (*Server).getReady,
+			Doc: "200 while requests can be served, 503 and why otherwise"},
+		{Method: http.MethodGet, Pattern: "/", Role: Nobody, handle: (*Server).getPage,
+			Doc: "this page"},
+	}
+}

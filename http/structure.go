@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mirador/mir"
+	"mirador/sir"
+)
+
+// getStructure answers GET /apps/{app}/sir. The structure of a program is large
+// and seldom changes, so it has an entity tag, and is compressed on demand.
+func (s *Server) getStructure(x *exchange) error {
+	app, err := s.findApp(x)
+	if err != nil {
+		return err
+	}
+	structure, tag, err := s.backend.Structure(x.r.Context(), app.Name, nil)
+	if err != nil {
+		return err
+	}
+	return sendStructure(x, structure, tag)
+}
+
+// answerStructure answers a sirreq (MIR 2).
+func (s *Server) answerStructure(x *exchange, app string, req *mir.SIRRequest) error {
+	files := make([]string, len(req.Resources))
+	programs, err := s.backend.Programs(x.r.Context(), app)
+	if err != nil {
+		return err
+	}
+	for i, resource := range req.Resources {
+		path, err := s.resourcePath(resource, programs)
+		if err != nil {
+			return err
+		}
+		files[i] = path
+	}
+	structure, tag, err := s.backend.Structure(x.r.Context(), app, files)
+	if err != nil {
+		return err
+	}
+	return sendStructure(x, structure, tag)
+}
+
+// resourcePath is the file that a resource names, if it may be read: a program
+// or library of the application, or a file below a folder of the configuration.
+func (s *Server) resourcePath(r mir.Resource, programs []string) (string, error) {
+	if r.Out != "" {
+		return "", NewFault(http.StatusUnprocessableEntity, fmt.Sprintf(
+			"cannot write %s: this gateway instruments running processes and writes no programs back; leave out the attribute out", r.Out))
+	}
+	u, err := url.Parse(r.In)
+	if err != nil {
+		return "", NewFault(http.StatusBadRequest, fmt.Sprintf("cannot read the resource %q: %v", r.In, err))
+	}
+	if u.Scheme != "file" || (u.Host != "" && u.Host != "localhost") {
+		return "", NewFault(http.StatusForbidden, fmt.Sprintf(
+			"cannot open the resource %s: the configuration allows file:///PATH only, on this machine", r.In))
+	}
+	path := u.Path
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
+	}
+	if slices.Contains(programs, path) || s.configured(path) {
+		return path, nil
+	}
+	return "", NewFault(http.StatusForbidden, fmt.Sprintf(
+		"cannot open the resource %s: it is no program or library of the application (they are %s), and no folder of the configuration has it",
+		r.In, strings.Join(programs, ", ")))
+}
+
+func (s *Server) configured(path string) bool {
+	for _, folder := range s.cfg.Resources {
+		if within, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(within) {
+			return true
+		}
+	}
+	return false
+}
+
+func sendStructure(x *exchange, structure *sir.Structure, tag string) error {
+	etag := `"` + tag + `"`
+	x.Header().Set("ETag", etag)
+	x.Header().Set("Vary", "Accept-Encoding")
+	if x.r.Method == http.MethodGet && matchesTag(x.r.Header.Get("If-None-Match"), etag) {
+		x.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	out := takeBuffer()
+	defer giveBuffer(out)
+	if err := sir.Encode(out, structure); err != nil {
+		return err
+	}
+	sendCompressed(x, typeXML, out.Bytes())
+	return nil
+}
+
+// matchesTag reads If-None-Match by the weak comparison (RFC 9110, 13.1.2).
+func matchesTag(header, etag string) bool {
+	for tag := range strings.SplitSeq(header, ",") {
+		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
+		if tag == etag || tag == "*" {
+			return true
+		}
+	}
+	return false
+}

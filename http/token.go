@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// TokenFile is the name of the token's file in the data directory.
+const TokenFile = "token"
+
+// Token is the secret that callers over TCP show.
+type Token struct {
+	secret string
+	path   string
+}
+
+// LoadToken reads the token of a data directory and makes one at the first
+// start. The file is readable by its owner alone; one that others may read is
+// refused, since its secret may be known.
+func LoadToken(dir string) (Token, error) {
+	path := filepath.Join(dir, TokenFile)
+	t, err := readToken(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeToken(dir, path)
+	}
+	return t, err
+}
+
+func readToken(path string) (Token, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Token{}, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return Token{}, fmt.Errorf("cannot use the token in %s: others may read it (mode %04o); remove it and start again, a new one is made", path, info.Mode().Perm())
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Token{}, err
+	}
+	secret := strings.TrimSpace(string(text))
+	if len(secret) < 32 {
+		return Token{}, fmt.Errorf("cannot use the token in %s: it is too short; remove it and start again, a new one is made", path)
+	}
+	return Token{secret: secret, path: path}, nil
+}
+
+// makeToken writes under another name and links, so that of two servers that
+// start at once both come to read the same complete file.
+func makeToken(dir, path string) (Token, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Token{}, err
+	}
+	var raw [32]byte
+	rand.Read(raw[:])                               // never fails (crypto/rand, since Go 1.24)
+	file, err := os.CreateTemp(dir, TokenFile+".*") // mode 0600
+	if err != nil {
+		return Token{}, err
+	}
+	defer os.Remove(file.Name())
+	_, err = file.WriteString(hex.EncodeToString(raw[:]) + "\n")
+	if err := errors.Join(err, file.Close()); err != nil {
+		return Token{}, err
+	}
+	if err := os.Link(file.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return Token{}, err
+	}
+	return readToken(path)
+}
+
+func (t Token) matches(shown string) bool {
+	return t.secret != "" && subtle.ConstantTimeCompare([]byte(t.secret), []byte(shown)) == 1
+}
+
+// Path is the file that the token stands in.
+func (t Token) Path() string { return t.path }
+
+func (t Token) whereabouts() string {
+	if t.path == "" {
+		return "no file: this server has none"
+	}
+	return t.path
+}
