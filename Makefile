@@ -1,0 +1,62 @@
+# Mirador. `make help` lists what can be made.
+
+PREFIX   ?= /usr/local
+FUZZTIME ?= 20s
+
+# Packages whose goroutines share state are tested once more under the race
+# detector; all of them would take too long.
+RACE = ./omis/engine/... ./probes/... ./http/...
+
+TARGETS = $(notdir $(patsubst %/,%,$(dir $(wildcard examples/targets/*/main.c examples/targets/*/main.cc))))
+
+.PHONY: help run demo build targets test lint bench fuzz generate install clean needs-run needs-test
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build targets ## start the gateway and the example target, measure, serve until Ctrl-C
+	bin/mirador demo --serve
+
+demo: build targets ## the same, but end after the measurement
+	bin/mirador demo
+
+build: needs-run ## build bin/mirador
+	@mkdir -p bin
+	go build -o bin/mirador .
+
+targets: needs-run ## build the example targets into bin/
+	@for target in $(TARGETS); do examples/targets/build $$target bin || exit 1; done
+
+test: needs-test lint ## run every test; a skipped one is a failure
+	go run ./scripts/testreport -count=1 -timeout=8m ./... -- -count=1 -timeout=8m -race $(RACE)
+
+lint: needs-run ## check the code's form: gofmt, go vet, staticcheck
+	@scripts/lint
+
+bench: build targets ## measure how fast mirador is
+	go run ./bench
+
+fuzz: needs-run ## run every fuzz target for FUZZTIME (20s)
+	@scripts/fuzz $(FUZZTIME)
+
+generate: needs-run ## write generated files anew
+	go generate ./...
+
+install: build ## install the binary, man pages and completions under PREFIX (/usr/local)
+	install -D -m 755 bin/mirador $(DESTDIR)$(PREFIX)/bin/mirador
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 doc/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	bin/mirador completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mirador
+	bin/mirador completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_mirador
+	bin/mirador completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/mirador.fish
+
+clean: ## remove what was built
+	rm -rf bin build
+
+# What this machine lacks is installed, saying what and why.
+needs-run:
+	@scripts/install run
+
+needs-test:
+	@scripts/install run test

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// event is a line of go test -json (see go doc test2json).
+type event struct {
+	Action, Package, Test, Output, ImportPath string
+	Elapsed                                   float64
+}
+
+// summary counts tests, subtests included, and keeps their output until it is
+// known whether anybody wants to read it.
+type summary struct {
+	out                     io.Writer
+	passed, failed, skipped int
+	packagesFailed          int // without a failed test: they did not build, or crashed
+	output                  map[string][]string
+	tests                   map[string]int // by package
+	bad                     map[string]bool
+	problems                []string
+}
+
+func newSummary(out io.Writer) *summary {
+	return &summary{out: out, output: map[string][]string{}, tests: map[string]int{}, bad: map[string]bool{}}
+}
+
+func (s *summary) failures() int { return s.failed + s.packagesFailed }
+
+func (s *summary) green() bool {
+	return s.failures() == 0 && s.skipped == 0 && s.passed > 0 && len(s.problems) == 0
+}
+
+// read takes in the events of one run.
+func (s *summary) read(r io.Reader) error {
+	for d := json.NewDecoder(r); ; {
+		var e event
+		if err := d.Decode(&e); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("cannot read the output of go test: %w", err)
+		}
+		s.take(e)
+	}
+}
+
+func (s *summary) take(e event) {
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "output":
+		s.output[key] = append(s.output[key], e.Output)
+	case "build-output":
+		fmt.Fprint(s.out, e.Output)
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			s.endPackage(e)
+		} else {
+			s.endTest(e)
+		}
+		delete(s.output, key)
+	}
+}
+
+func (s *summary) endTest(e event) {
+	s.tests[e.Package]++
+	switch e.Action {
+	case "pass":
+		s.passed++
+		return
+	case "skip":
+		s.skipped++
+	case "fail":
+		s.failed++
+		s.bad[e.Package] = true
+	}
+	s.problems = append(s.problems, fmt.Sprintf("%s %s %s", e.Action, e.Package, e.Test))
+	fmt.Fprintf(s.out, "--- %s %s %s (%.2fs)\n%s", e.Action, e.Package, e.Test, e.Elapsed, s.text(e.Package+" "+e.Test))
+}
+
+func (s *summary) endPackage(e event) {
+	switch {
+	case e.Action == "fail" && !s.bad[e.Package]:
+		s.packagesFailed++
+		s.problems = append(s.problems, "fail "+e.Package)
+		fmt.Fprintf(s.out, "FAIL %s: it did not build, or its test program broke off\n%s", e.Package, s.text(e.Package+" "))
+	case e.Action == "fail":
+		fmt.Fprintf(s.out, "FAIL %s (%.1fs)\n", e.Package, e.Elapsed)
+	case s.tests[e.Package] > 0:
+		fmt.Fprintf(s.out, "ok   %s: %d tests (%.1fs)\n", e.Package, s.tests[e.Package], e.Elapsed)
+	}
+	delete(s.tests, e.Package)
+	delete(s.bad, e.Package)
+}
+
+// text is the kept output, indented.
+func (s *summary) text(key string) string {
+	var b strings.Builder
+	for line := range strings.Lines(strings.Join(s.output[key], "")) {
+		b.WriteString("    " + line)
+	}
+	return b.String()
+}
+
+// broken notes a run that could not be made.
+func (s *summary) broken(args []string, err error) {
+	s.problems = append(s.problems, fmt.Sprintf("go test %s: %v", strings.Join(args, " "), err))
+}
+
+func (s *summary) print() {
+	if len(s.problems) > 0 {
+		fmt.Fprintf(s.out, "\nNot green:\n")
+	}
+	for _, p := range s.problems {
+		fmt.Fprintln(s.out, "  "+p)
+	}
+	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.passed, s.failures(), s.skipped)
+}

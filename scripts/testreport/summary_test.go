@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func summarise(t *testing.T, events string) (*summary, string) {
+	t.Helper()
+	var out bytes.Buffer
+	s := newSummary(&out)
+	if err := s.read(strings.NewReader(events)); err != nil {
+		t.Fatal(err)
+	}
+	s.print()
+	return s, out.String()
+}
+
+func TestSummary(t *testing.T) {
+	const pass = `{"Action":"pass","Package":"p","Test":"A"}{"Action":"pass","Package":"p"}`
+	cases := []struct {
+		name, events string
+		green        bool
+		says         []string
+	}{
+		{"green", pass, true, []string{"ok   p: 1 tests", "1 passed, 0 failed, 0 skipped"}},
+		{"nothing ran", `{"Action":"skip","Package":"p"}`, false, []string{"0 passed, 0 failed, 0 skipped"}},
+		{"a skip", pass + `{"Action":"output","Package":"q","Test":"S","Output":"why\n"}{"Action":"skip","Package":"q","Test":"S"}{"Action":"pass","Package":"q"}`,
+			false, []string{"skip q S", "    why", "1 passed, 0 failed, 1 skipped"}},
+		{"a failure", pass + `{"Action":"output","Package":"q","Test":"F","Output":"q_test.go:3: no\n"}{"Action":"fail","Package":"q","Test":"F"}{"Action":"fail","Package":"q"}`,
+			false, []string{"q_test.go:3: no", "FAIL q", "1 passed, 1 failed, 0 skipped"}},
+		{"no build", pass + `{"ImportPath":"q","Action":"build-output","Output":"q.go:1: syntax\n"}{"Action":"fail","Package":"q"}`,
+			false, []string{"q.go:1: syntax", "did not build", "1 passed, 1 failed, 0 skipped"}},
+		{"a crash", `{"Action":"output","Package":"q","Output":"panic: x\n"}{"Action":"fail","Package":"q"}`,
+			false, []string{"panic: x", "0 passed, 1 failed"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s, out := summarise(t, c.events)
+			if s.green() != c.green {
+				t.Errorf("green is %v", s.green())
+			}
+			for _, want := range c.says {
+				if !strings.Contains(out, want) {
+					t.Errorf("no %q in\n%s", want, out)
+				}
+			}
+		})
+	}
+}
+
+func TestGroups(t *testing.T) {
+	got := groups([]string{"a", "b", "--", "-race", "c"})
+	if len(got) != 2 || len(got[0]) != 2 || len(got[1]) != 2 || got[1][0] != "-race" {
+		t.Errorf("%q", got)
+	}
+}
