@@ -12,31 +12,18 @@ import (
 
 // Options of an answer.
 type Options struct {
-	// Explain says what would be done, and does nothing.
+	// Explain answers with a *mir.Explain, which says what would be done, and
+	// does nothing.
 	Explain bool
 }
 
-// Answer is what a request came to.
-type Answer struct {
-	// Document answers the request; nil where MIR has no answer to a request
-	// that was done: one that sets defaults or only flushes.
-	Document mir.Document
-	// Explanation stands instead of a document if Options.Explain is set.
-	Explanation *Explanation
-}
-
-// Explanation says what a request becomes. The tokens of what would be created
-// are numbered from 1; the real ones are given out when it is done.
-type Explanation struct {
-	Requests   []string    // OMIS requests in the order in which they would be sent
-	Placements []Placement // one for each conditional request
-}
-
-// Answer carries out a snapshot, an instrumentation or a control request. Its
-// errors are *Error or Errors, or that of the context.
-func (a *App) Answer(ctx context.Context, doc mir.Document, o Options) (Answer, error) {
+// Answer carries out a snapshot, an instrumentation or a control request. The
+// document is nil where MIR has no answer to a request that was done: one that
+// sets defaults, or only flushes. Errors are *Error or Errors, or that of the
+// context.
+func (a *App) Answer(ctx context.Context, doc mir.Document, o Options) (mir.Document, error) {
 	if err := a.usable(); err != nil {
-		return Answer{}, err
+		return nil, err
 	}
 	switch d := doc.(type) {
 	case *mir.SnapshotRequest:
@@ -46,24 +33,26 @@ func (a *App) Answer(ctx context.Context, doc mir.Document, o Options) (Answer, 
 	case *mir.ControlRequest:
 		return a.control(ctx, d, o)
 	}
-	return Answer{}, failf(Invalid, "a %s is no request to an application: post a snapshotreq, an instrreq or a ctrlreq", doc.Root())
+	return nil, failf(Invalid, "a %s is no request to an application: post a snapshotreq, an instrreq or a ctrlreq", doc.Root())
 }
 
-func (a *App) snapshot(ctx context.Context, d *mir.SnapshotRequest, o Options) (Answer, error) {
+func (a *App) snapshot(ctx context.Context, d *mir.SnapshotRequest, o Options) (mir.Document, error) {
 	s := translate.NewSnapshot(d)
 	if o.Explain {
-		return Answer{Explanation: &Explanation{Requests: []string{s.Request}}}, nil
+		x := &mir.Explain{}
+		once(x, s.Request)
+		return x, nil
 	}
 	reply, err := a.request(ctx, s.Request, nil)
 	if err != nil {
-		return Answer{}, err
+		return nil, err
 	}
 	var failed error
 	snap, err := s.Read(reply, a.resolver(ctx, &failed))
 	if err := errors.Join(err, failed); err != nil {
-		return Answer{}, collected(AsErrors(err))
+		return nil, collected(AsErrors(err))
 	}
-	return Answer{Document: snap}, nil
+	return snap, nil
 }
 
 // resolver makes the symboliser of each process once for a snapshot. failed
@@ -96,7 +85,7 @@ func (a *App) targets(ctx context.Context, region bool) (*translate.Targets, err
 		return nil, err
 	}
 	t := &translate.Targets{Node: translate.Node{Token: a.node, Name: a.registry.config.Node}}
-	for _, e := range snap.Document.(*mir.Snapshot).Entities {
+	for _, e := range snap.(*mir.Snapshot).Entities {
 		p := translate.Process{Token: omis.Token(e.ID)}
 		for _, th := range e.Children {
 			p.Threads = append(p.Threads, translate.Thread{Token: omis.Token(th.ID), Master: th.Master})

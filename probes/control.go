@@ -11,32 +11,32 @@ import (
 // control carries out a control request (MIR 5). VALUE waits for no change;
 // the other actions are changes, done at once: only flush="true" makes one
 // install the probes that wait.
-func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (Answer, error) {
+func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mir.Document, error) {
 	found, err := a.find(r.Probes)
 	if err != nil {
-		return Answer{}, err
+		return nil, err
 	}
 	if err := consistent(r); err != nil {
-		return Answer{}, err
+		return nil, err
 	}
 	switch {
 	case o.Explain:
-		return a.explainControl(r, found)
+		return explainControl(r, found)
 	case r.Action == mir.Value && !r.Flush:
-		return a.values(ctx, found)
+		return measurement(a.values(ctx, found))
 	}
 	a.op.Lock()
 	defer a.op.Unlock()
 	if found, err = a.find(r.Probes); err != nil { // again: now nobody changes them
-		return Answer{}, err
+		return nil, err
 	}
 	if r.Flush {
 		if err := a.flush(ctx, nil, nil); err != nil {
-			return Answer{}, err
+			return nil, err
 		}
 	}
 	if r.Action == mir.Value {
-		return a.values(ctx, found)
+		return measurement(a.values(ctx, found))
 	}
 	return a.act(ctx, r, found)
 }
@@ -57,7 +57,7 @@ func redefines(r *mir.ControlRequest) bool {
 
 // act changes probes one after the other. All are tried; the errors say which
 // ones did not follow.
-func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []*Probe) (Answer, error) {
+func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []*Probe) (mir.Document, error) {
 	var errs Errors
 	for _, p := range found {
 		if err := p.obey(ctx, r); err != nil {
@@ -65,9 +65,9 @@ func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []*Probe) (A
 		}
 	}
 	if len(errs) > 0 {
-		return Answer{}, collected(errs)
+		return nil, collected(errs)
 	}
-	return Answer{Document: acknowledgement(found)}, nil
+	return acknowledgement(found), nil
 }
 
 // of says which probe an error is about, where the request names several.
@@ -86,7 +86,7 @@ func of(p *Probe, all []*Probe, err error) error {
 // document with their ids alone.
 func acknowledgement(ps []*Probe) mir.Document {
 	if len(ps) == 1 {
-		return &mir.Probe{ID: ps[0].id}
+		return ps[0].document()
 	}
 	m := &mir.Measurement{}
 	for _, p := range ps {
@@ -137,12 +137,13 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 		return err
 	}
 	state, old := p.now()
-	if state == Defined {
-		p.request = next
+	switch {
+	case state == Defined:
+		p.swap(state, nil, next)
 		return nil
-	}
-	if len(r.Metrics) == 0 && len(r.Entities) == 0 {
-		return p.swap(state, newInstalled(old.plan.With(next.Measuring), old.handles, &next), next)
+	case len(r.Metrics) == 0 && len(r.Entities) == 0:
+		p.swap(state, newInstalled(old.plan.With(next.Measuring), old.handles, &next), next)
+		return nil
 	}
 	w, err := p.app.install(ctx, plan, &next)
 	if err != nil {
@@ -154,21 +155,26 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 			return err
 		}
 	}
-	if err := p.swap(state, w, next); err != nil {
-		return err
-	}
+	p.swap(state, w, next)
 	return p.app.do(ctx, old.plan.Remove(old.handles))
 }
 
 // swap puts a new definition in the place of the old one.
-func (p *Probe) swap(state State, w *installed, next mir.InstrRequest) error {
+func (p *Probe) swap(state State, w *installed, next mir.InstrRequest) {
 	p.undeliver()
-	p.request = next
 	p.mu.Lock()
-	p.work = w
+	p.request, p.work = next, w
 	p.mu.Unlock()
 	if state == Active {
 		p.deliver(w)
 	}
-	return nil
+}
+
+// measurement is a measurement document as any document. A nil pointer must not
+// become a document that is not nil.
+func measurement(m *mir.Measurement, err error) (mir.Document, error) {
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }

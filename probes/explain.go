@@ -8,44 +8,41 @@ import (
 	"mirador/omis"
 )
 
-// Placement says where the actions of a conditional request run, why there, and
-// what that costs.
-type Placement struct {
-	Request string
-	Kind    string // "trap"
-	Why     string
-	Cost    string // of each hit
-}
-
-// place predicts the placement of a plan's conditional requests.
-func place(requests []string) []Placement {
-	ps := make([]Placement, len(requests))
-	for i, r := range requests {
-		ps[i] = Placement{
-			Request: r,
-			Kind:    "trap",
-			Why:     "a breakpoint, handled by ptrace: the way there is to recognise that an address is reached; the counter and the timer are local, so they are done before the thread is seen by anybody else",
-			Cost:    "10 µs and more, during which the thread stands still",
-		}
+// trap is the placement of an event at an address: the thread runs into a
+// breakpoint and its owner does the actions.
+func trap() mir.Placement {
+	return mir.Placement{
+		Where: "trap",
+		Why:   "the monitor recognises that an address is reached by a breakpoint, handled by ptrace",
+		Cost:  10_000, // measured: 10 µs and more from the stop to the continuation
 	}
-	return ps
 }
 
-// explain says what an instrumentation request would be.
-func explain(plan *translate.Plan, activated bool) *Explanation {
+// explain says what an instrumentation request would be. The tokens of what it
+// would create are numbered from 1; the real ones are given out when it is done.
+func explain(plan *translate.Plan, activated bool) *mir.Explain {
 	h := imagined(plan)
 	conditional := plan.Conditional(h)
-	x := &Explanation{Placements: place(conditional)}
 	for i := range conditional {
 		h.Requests = append(h.Requests, omis.Token(fmt.Sprintf("%s_%d", omis.ClassCSR, i+1)))
 	}
-	x.add(plan.Create())
-	x.add(conditional...)
-	if activated {
-		x.add(plan.Enable(h))
+	x := &mir.Explain{Matches: len(plan.Places), Cost: trap().Cost * float64(plan.HitsEach())}
+	once(x, plan.Create())
+	for _, request := range conditional {
+		x.Requests = append(x.Requests, mir.ExplainedRequest{Text: request, Placement: trap()})
 	}
-	x.add(plan.Read(h))
+	if activated {
+		once(x, plan.Enable(h))
+	}
+	once(x, plan.Read(h))
 	return x
+}
+
+// once adds a request that is executed once, if it is one.
+func once(x *mir.Explain, request string) {
+	if request != "" {
+		x.Requests = append(x.Requests, mir.ExplainedRequest{Text: request})
+	}
 }
 
 // imagined are handles as a monitor that has created nothing yet would give
@@ -60,26 +57,18 @@ func imagined(plan *translate.Plan) (h translate.Handles) {
 	return h
 }
 
-func (x *Explanation) add(requests ...string) {
-	for _, r := range requests {
-		if r != "" {
-			x.Requests = append(x.Requests, r)
-		}
-	}
-}
-
 // explainControl says what a control request would send for installed probes.
-func (a *App) explainControl(r *mir.ControlRequest, ps []*Probe) (Answer, error) {
+func explainControl(r *mir.ControlRequest, ps []*Probe) (mir.Document, error) {
 	if redefines(r) {
-		return Answer{}, failf(CannotBeDone, "a change of a probe is not explained: explain an instrreq with the same metrics and entities")
+		return nil, failf(CannotBeDone, "a change of a probe is not explained: explain an instrreq with the same metrics and entities")
 	}
-	x := &Explanation{}
+	x := &mir.Explain{}
 	for _, p := range ps {
 		if _, w := p.now(); w != nil {
-			x.add(w.request(r.Action))
+			once(x, w.request(r.Action))
 		}
 	}
-	return Answer{Explanation: x}, nil
+	return x, nil
 }
 
 // request is what an action sends.

@@ -9,23 +9,26 @@ import (
 )
 
 // instrument carries out an instrumentation request (MIR 4).
-func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (Answer, error) {
+func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (mir.Document, error) {
 	a.op.Lock()
 	defer a.op.Unlock()
 	if err := a.usable(); err != nil {
-		return Answer{}, err
+		return nil, err
 	}
-	if measuresNothing(r) {
-		return Answer{}, a.settings(ctx, r, o)
+	switch {
+	case measuresNothing(r) && o.Explain:
+		return &mir.Explain{}, checkSettings(r)
+	case measuresNothing(r):
+		return nil, a.settings(ctx, r)
 	}
 	full := *r
 	full.Measuring = suited(a.defaults, r)
 	plan, err := a.plan(ctx, &full)
 	if err != nil {
-		return Answer{}, err
+		return nil, err
 	}
 	if o.Explain {
-		return Answer{Explanation: explain(plan, r.Activated)}, nil
+		return explain(plan, r.Activated), nil
 	}
 	p := &Probe{app: a, request: full, state: Defined, armed: r.Activated}
 	a.registry.enter(p)
@@ -35,10 +38,10 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (A
 	a.waiting = append(a.waiting, p)
 	if r.Flush {
 		if err := a.flush(ctx, p, plan); err != nil {
-			return Answer{}, err
+			return nil, err
 		}
 	}
-	return Answer{Document: &mir.Probe{ID: p.id}}, nil
+	return p.document(), nil
 }
 
 // measuresNothing tells the requests that get no probe: those that only set
@@ -49,15 +52,9 @@ func measuresNothing(r *mir.InstrRequest) bool {
 
 // settings carries out a request without a probe: it sets the defaults of those
 // to come (MIR 4), or flushes those before it.
-func (a *App) settings(ctx context.Context, r *mir.InstrRequest, o Options) error {
-	if r.Measuring == nil && !r.Flush {
-		return failf(Invalid, "the instrreq asks for nothing: add a metric to measure, a measuring element to set defaults, or flush=\"true\"")
-	}
-	if err := translate.CheckMeasuring(r.Measuring, false); len(err) > 0 {
-		return collected(err)
-	}
-	if o.Explain {
-		return nil
+func (a *App) settings(ctx context.Context, r *mir.InstrRequest) error {
+	if err := checkSettings(r); err != nil {
+		return err
 	}
 	if r.Measuring != nil {
 		a.defaults = overlay(a.defaults, r.Measuring)
@@ -66,6 +63,13 @@ func (a *App) settings(ctx context.Context, r *mir.InstrRequest, o Options) erro
 		return a.flush(ctx, nil, nil)
 	}
 	return nil
+}
+
+func checkSettings(r *mir.InstrRequest) error {
+	if r.Measuring == nil && !r.Flush {
+		return failf(Invalid, "the instrreq asks for nothing: add a metric to measure, a measuring element to set defaults, or flush=\"true\"")
+	}
+	return collected(translate.CheckMeasuring(r.Measuring, false))
 }
 
 // plan translates a request against the application as it is now.

@@ -26,13 +26,11 @@ type Probe struct {
 	number int
 	app    *App
 
-	// request is the last defining request, with the defaults of its time
-	// filled in. Changes alone use it, under the application's op.
-	request mir.InstrRequest
-
 	// mu guards what a change replaces. It is not held while the monitor is
-	// asked.
+	// asked. Changes hold the application's op as well, so that they may read
+	// without it.
 	mu       sync.RWMutex
+	request  mir.InstrRequest // the last defining request, its defaults filled in
 	state    State
 	armed    bool // to be activated when it is flushed
 	work     *installed

@@ -8,7 +8,7 @@ import (
 )
 
 // values answers VALUE for one probe or several, in the order of the request.
-func (a *App) values(ctx context.Context, ps []*Probe) (Answer, error) {
+func (a *App) values(ctx context.Context, ps []*Probe) (*mir.Measurement, error) {
 	var all []translate.Reading
 	var errs Errors
 	for _, p := range ps {
@@ -20,18 +20,14 @@ func (a *App) values(ctx context.Context, ps []*Probe) (Answer, error) {
 		all = append(all, r)
 	}
 	if len(errs) > 0 {
-		return Answer{}, collected(errs)
+		return nil, collected(errs)
 	}
-	return Answer{Document: translate.Document(all)}, nil
+	return translate.Document(all), nil
 }
 
 // Value is the probe's value now, as a measurement document of its own.
 func (p *Probe) Value(ctx context.Context) (*mir.Measurement, error) {
-	answer, err := p.app.values(ctx, []*Probe{p})
-	if err != nil {
-		return nil, err
-	}
-	return answer.Document.(*mir.Measurement), nil
+	return p.app.values(ctx, []*Probe{p})
 }
 
 // reading is the probe's value with what tells how to write it down.

@@ -1,40 +1,55 @@
 package probes
 
-import "context"
+import (
+	"cmp"
+	"context"
+
+	"mirador/mir"
+)
 
 // Status describes a probe.
 type Status struct {
 	ID         string
 	App        string
 	State      State
-	Region     string // the unit's name, "" without a region
+	Region     string // as the request names it, "" without a region
+	Unit       string // the name of the region's unit, once it is installed
 	Metrics    []string
-	Requests   []string // its conditional requests
-	Placements []Placement
-	Gone       bool   // all the processes that it measured have terminated
-	Failure    string // why it could not be installed
+	Requests   []string        // its conditional requests
+	Placements []mir.Placement // where these run
+	Gone       bool            // all the processes that it measured have terminated
+	Failure    string          // why it could not be installed
 }
 
 // Status is what the probe is doing; it asks the monitor nothing.
 func (p *Probe) Status() Status {
 	p.mu.RLock()
 	s := Status{ID: p.id, App: p.app.name, State: p.state}
-	w := p.work
+	w, request := p.work, p.request
 	if p.failure != nil {
 		s.Failure = p.failure.Error()
 	}
 	p.mu.RUnlock()
+	for _, m := range request.Metrics {
+		s.Metrics = append(s.Metrics, m.Name)
+	}
+	if request.Region != nil {
+		s.Region = cmp.Or(request.Region.From, request.Region.To)
+	}
 	if w == nil {
 		return s
 	}
-	s.Region = w.plan.Region
-	for _, m := range w.plan.Metrics {
-		s.Metrics = append(s.Metrics, m.Name)
+	s.Unit = w.plan.Region
+	if s.Requests = w.plan.Conditional(w.handles); len(s.Requests) > 0 {
+		s.Placements = []mir.Placement{trap()}
 	}
-	s.Requests = w.plan.Conditional(w.handles)
-	s.Placements = place(s.Requests)
 	s.Gone = w.plan.Outlived(p.app.gone())
 	return s
+}
+
+// document is the probe document: its id, and where its requests run.
+func (p *Probe) document() *mir.Probe {
+	return &mir.Probe{ID: p.id, Placements: p.Status().Placements}
 }
 
 // Hits is how often the probe's region was executed, as far as its metrics tell;

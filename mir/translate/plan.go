@@ -28,7 +28,7 @@ type Handles struct {
 // Instrument translates an instrumentation request that measures something. All
 // that is wrong with it is reported at once, as Errors.
 func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
-	p := &Plan{Functions: functions(r.Measuring)}
+	p := &Plan{Functions: r.Measuring.Functions()}
 	var errs Errors
 	p.Metrics, errs = metrics(r)
 	errs = append(errs, CheckMeasuring(r.Measuring, r.Region != nil)...)
@@ -45,21 +45,6 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-// functions lists the statistics; an aggregate without a function means the
-// last value (MIR 4).
-func functions(m *mir.Measuring) []mir.Function {
-	if m == nil {
-		return nil
-	}
-	var fs []mir.Function
-	for _, f := range m.Aggregates {
-		if f != "" {
-			fs = append(fs, f)
-		}
-	}
-	return fs
 }
 
 func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
@@ -188,7 +173,7 @@ func (p *Plan) OnRegion() bool { return p.Region != "" }
 // With is the plan with other statistics of the same measurements.
 func (p *Plan) With(m *mir.Measuring) *Plan {
 	q := *p
-	q.Functions = functions(m)
+	q.Functions = m.Functions()
 	return &q
 }
 
@@ -219,4 +204,17 @@ func (p *Plan) Executions(vs []Value) int64 {
 		}
 	}
 	return slices.Max(executed)
+}
+
+// HitsEach is how many places one execution of the region passes.
+func (p *Plan) HitsEach() int {
+	entered, left := 0, 0
+	for _, place := range p.Places {
+		if place.Exit {
+			left = 1
+		} else {
+			entered = 1
+		}
+	}
+	return entered + left
 }

@@ -2,7 +2,6 @@ package translate
 
 import (
 	"slices"
-	"strconv"
 
 	"mirador/mir"
 	"mirador/omis"
@@ -146,7 +145,3 @@ func compare(a, b omis.Token) int {
 	}
 	return 1
 }
-
-// decimal writes a value as the decimal of a measurement document: shortest, and
-// without an exponent.
-func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
