@@ -45,7 +45,7 @@ generate: needs-run ## write generated files anew
 install: build ## install the binary, man pages and completions under PREFIX (/usr/local)
 	install -D -m 755 bin/mirador $(DESTDIR)$(PREFIX)/bin/mirador
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 doc/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	bin/mirador man $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	bin/mirador completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mirador
 	bin/mirador completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_mirador
