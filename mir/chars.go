@@ -126,9 +126,6 @@ func normalizeLines(text string) string {
 // decodeAttribute resolves references, and makes white space blanks (XML 1.0,
 // 3.3.3).
 func decodeAttribute(raw string) string {
-	if strings.IndexAny(raw, "&\n\t\r") < 0 {
-		return raw
-	}
 	raw = strings.ReplaceAll(raw, "\r\n", " ")
 	var text strings.Builder
 	for i := 0; i < len(raw); i++ {

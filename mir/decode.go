@@ -7,11 +7,10 @@ import (
 )
 
 // Validator holds a scanned document against the schema of MIR (schemas/mir.xsd).
-// source is the text that tree was scanned from. What is wrong with the document
-// comes back as an *Error of kind Invalid; any other error means that the
-// validator itself failed. It may be called concurrently.
+// What is wrong with the document comes back as an *Error; any other error means
+// that the validator itself failed. It may be called concurrently.
 type Validator interface {
-	Validate(source []byte, tree *Tree) error
+	Validate(tree *Tree) error
 }
 
 // Decoder reads documents. It is a value without state: it may be copied, and
@@ -35,7 +34,7 @@ func (d Decoder) Decode(data []byte) (Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.decode(data, tree, read)
+	return d.decode(tree, read)
 }
 
 // DecodeRequest reads a document that asks for something; others are refused as
@@ -50,19 +49,19 @@ func (d Decoder) DecodeRequest(data []byte) (Document, error) {
 	if read == nil {
 		return nil, notARequest(root)
 	}
-	return d.decode(data, tree, read)
+	return d.decode(tree, read)
 }
 
-func (d Decoder) decode(data []byte, tree *Tree, read reader) (Document, error) {
+func (d Decoder) decode(tree *Tree, read reader) (Document, error) {
 	if d.Validator != nil {
-		if err := d.Validator.Validate(data, tree); err != nil {
+		if err := d.Validator.Validate(tree); err != nil {
 			return nil, err
 		}
 	}
 	var found findings
 	document := read(&found, tree.Root())
 	if len(found.faults) > 0 {
-		return nil, found.invalid()
+		return nil, NewInvalid(found.faults)
 	}
 	return document, nil
 }
@@ -118,7 +117,7 @@ func notARequest(root Element) *Error {
 	const expected = "sirreq, snapshotreq, instrreq or ctrlreq was expected"
 	if root.Space() != "" {
 		return refuse(Unsupported, root.Pos(), "<%s> is in the namespace %s, MIR's requests are in none; %s",
-			quoteless(root.Tag()), quote(root.Space()), expected)
+			quoteless(root.Tag()), Quote(root.Space()), expected)
 	}
 	switch root.Name() {
 	case "sir", "snapshot", "probe", "measurement", "errors":
@@ -132,21 +131,6 @@ type findings struct{ faults []Fault }
 
 func (f *findings) add(pos Position, format string, args ...any) {
 	f.faults = append(f.faults, Fault{Pos: pos, Msg: fmt.Sprintf(format, args...)})
-}
-
-// invalid is the error of what was found: in the document's order, and not more
-// than a person reads.
-func (f *findings) invalid() *Error {
-	const most = 20
-	slices.SortStableFunc(f.faults, func(a, b Fault) int { return a.Pos.compare(b.Pos) })
-	return &Error{Kind: Invalid, Faults: f.faults[:min(len(f.faults), most)]}
-}
-
-func (p Position) compare(other Position) int {
-	if p.Line != other.Line {
-		return p.Line - other.Line
-	}
-	return p.Column - other.Column
 }
 
 // unexpected notes an element of MIR's that has no place where it stands.

@@ -44,7 +44,7 @@ func (f *findings) stated(e Element, name string) (value, there bool) {
 	case "false", "0":
 		return false, true
 	}
-	f.add(a.Pos, "%s is %s; it can be true or false", name, quote(a.Value))
+	f.add(a.Pos, "%s is %s; it can be true or false", name, Quote(a.Value))
 	return false, false
 }
 
@@ -56,7 +56,7 @@ func (f *findings) integer(e Element, name string, least int64) *int64 {
 	}
 	number, err := strconv.ParseInt(strings.Trim(a.Value, blanks), 10, 64)
 	if err != nil || number < least {
-		f.add(a.Pos, "%s is %s; a whole number from %d to %d was expected", name, quote(a.Value), least, int64(math.MaxInt64))
+		f.add(a.Pos, "%s is %s; a whole number from %d to %d was expected", name, Quote(a.Value), least, int64(math.MaxInt64))
 		return nil
 	}
 	return &number
@@ -71,7 +71,7 @@ func (f *findings) decimal(e Element, name string) string {
 	}
 	text := strings.Trim(a.Value, blanks)
 	if !isDecimal(text) {
-		f.add(a.Pos, "%s is %s; a decimal number was expected", name, quote(a.Value))
+		f.add(a.Pos, "%s is %s; a decimal number was expected", name, Quote(a.Value))
 	}
 	return text
 }

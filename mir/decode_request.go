@@ -123,7 +123,7 @@ func (f *findings) aggregate(e Element) Function {
 	choices := []Function{Average, Maximum, Minimum, Sum, Variance}
 	function, ok := oneOf(a.Value, choices...)
 	if !ok {
-		f.add(a.Pos, "function is %s; it can be %s", quote(a.Value), listed(choices))
+		f.add(a.Pos, "function is %s; it can be %s", Quote(a.Value), listed(choices))
 	}
 	return function
 }
@@ -163,7 +163,7 @@ func (f *findings) act(request *ControlRequest, a Attribute) {
 	action, ok := oneOf(a.Value, choices...)
 	switch {
 	case !ok:
-		f.add(a.Pos, "the action is %s; it can be %s", quote(a.Value), listed(choices))
+		f.add(a.Pos, "the action is %s; it can be %s", Quote(a.Value), listed(choices))
 	case request.Action != "" && request.Action != action:
 		f.add(a.Pos, "the action %s contradicts %s said before; a request has one", action, request.Action)
 	default:

@@ -1,7 +1,9 @@
 package mir
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -47,12 +49,23 @@ func (e *Error) Messages() []string {
 	return texts
 }
 
+// NewInvalid is the error of what is wrong with a document that is well-formed: in
+// the document's order, and no more than a person reads.
+func NewInvalid(faults []Fault) *Error {
+	const most = 20
+	slices.SortStableFunc(faults, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
+	})
+	faults = slices.Compact(faults)
+	return &Error{Kind: Invalid, Faults: faults[:min(len(faults), most)]}
+}
+
 func refuse(kind Kind, pos Position, format string, args ...any) *Error {
 	return &Error{Kind: kind, Faults: []Fault{{Pos: pos, Msg: fmt.Sprintf(format, args...)}}}
 }
 
-// quote shortens what came from outside before it goes into a message.
-func quote(text string) string {
+// Quote shortens what came from outside before it goes into a message.
+func Quote(text string) string {
 	const most = 60
 	if runes := []rune(text[:min(len(text), 4*most)]); len(runes) > most {
 		text = string(runes[:most]) + "…"

@@ -52,7 +52,7 @@ func newScanner(source string, limits Limits) *scanner {
 		elements:   make([]node, 0, min(tags, limits.Elements, most)),
 		attributes: make([]Attribute, 0, min(strings.Count(source, "="), most)),
 		open:       -1,
-		mark:       newCursor(source),
+		mark:       cursor{source: source, line: 1, column: 1},
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *scanner) fail(offset int, format string, args ...any) bool {
 }
 
 func (s *scanner) stop(kind Kind, offset int, format string, args ...any) bool {
-	place := newCursor(s.source)
+	place := cursor{source: s.source, wide: true, line: 1, column: 1}
 	s.fault = refuse(kind, place.position(offset), format, args...)
 	return false
 }
@@ -75,10 +75,7 @@ func (s *scanner) characters() bool {
 	}
 	for i := 0; i < len(text); {
 		c := text[i]
-		if c < utf8.RuneSelf {
-			if c < ' ' && !isSpace(c) {
-				return s.fail(i, "the control character U+%04X cannot stand in XML", c)
-			}
+		if ' ' <= c && c < utf8.RuneSelf || isSpace(c) {
 			i++
 			continue
 		}
@@ -169,15 +166,9 @@ type cursor struct {
 	wide   bool // there are characters of more than a byte
 	line   int
 	start  int // where the line begins
-	next   int // where the next line begins, len+1 in the last one
+	next   int // where the next line begins, len+1 in the last one, 0 at first
 	column int // of the offset seen
 	seen   int
-}
-
-func newCursor(source string) cursor {
-	c := cursor{source: source, wide: true, line: 1, column: 1}
-	c.next = c.lineAfter(0)
-	return c
 }
 
 func (c *cursor) lineAfter(start int) int {
@@ -188,6 +179,9 @@ func (c *cursor) lineAfter(start int) int {
 }
 
 func (c *cursor) position(offset int) Position {
+	if c.next == 0 {
+		c.next = c.lineAfter(0)
+	}
 	for offset >= c.next {
 		c.line, c.start = c.line+1, c.next
 		c.seen, c.column = c.start, 1

@@ -58,6 +58,6 @@ func spelled(element, value string) string {
 
 // quoteless shortens a name that came from outside.
 func quoteless(name string) string {
-	short := quote(name)
+	short := Quote(name)
 	return short[1 : len(short)-1]
 }

@@ -87,7 +87,7 @@ func (s *scanner) resolveAttribute(a *Attribute, before []Attribute, e *node) bo
 	}
 	for _, other := range before {
 		if other.Space == space && other.Name == local {
-			return s.failAt(a.Pos, "the attribute %s of the namespace %s stands twice in <%s>", local, quote(space), e.qualified)
+			return s.failAt(a.Pos, "the attribute %s of the namespace %s stands twice in <%s>", local, Quote(space), e.qualified)
 		}
 	}
 	a.Name, a.Space = local, space

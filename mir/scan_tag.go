@@ -122,27 +122,33 @@ func (s *scanner) value(name string, e *node) (string, bool) {
 	if s.at == len(s.source) || s.source[s.at] != '"' && s.source[s.at] != '\'' {
 		return "", s.fail(s.at, `the value of %s is not in quotes; write %[1]s="…"`, name)
 	}
+	return s.quoted(name, s.source[s.at])
+}
+
+// quoted reads a value up to its closing quote; s.at is at the opening one.
+func (s *scanner) quoted(name string, quote byte) (string, bool) {
 	start := s.at + 1
-	length := strings.IndexByte(s.source[start:], s.source[s.at])
-	if length < 0 {
-		return "", s.fail(s.at, "the value of %s is not closed by %c", name, s.source[s.at])
-	}
-	raw := s.source[start : start+length]
-	if strings.IndexByte(raw, '<') >= 0 {
-		return "", s.fail(start+strings.IndexByte(raw, '<'), "< cannot stand in the value of %s; write &lt; (or is a quote missing?)", name)
-	}
-	for i := strings.IndexByte(raw, '&'); i >= 0; {
-		if _, size := reference(raw[i:]); size == 0 {
-			return "", s.badReference(start + i)
+	plain := true // nothing in it needs decoding
+	for i := start; i < len(s.source); i++ {
+		switch c := s.source[i]; c {
+		case quote:
+			s.at = i + 1
+			if plain {
+				return s.source[start:i], true
+			}
+			return decodeAttribute(s.source[start:i]), true
+		case '<':
+			return "", s.fail(i, "< cannot stand in the value of %s; write &lt; (or is a quote missing?)", name)
+		case '&':
+			if _, size := reference(s.source[i:]); size == 0 {
+				return "", s.badReference(i)
+			}
+			plain = false
+		case '\n', '\t', '\r':
+			plain = false
 		}
-		next := strings.IndexByte(raw[i+1:], '&')
-		if next < 0 {
-			break
-		}
-		i += 1 + next
 	}
-	s.at = start + length + 1
-	return decodeAttribute(raw), true
+	return "", s.fail(s.at, "the value of %s is not closed by %c", name, quote)
 }
 
 // endTag reads </name>.

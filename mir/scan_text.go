@@ -47,15 +47,15 @@ func (s *scanner) declares(start int, name, value string) bool {
 	switch name {
 	case "version":
 		if value != "1.0" {
-			return s.fail(start, "XML %s is not taken, only 1.0", quote(value))
+			return s.fail(start, "XML %s is not taken, only 1.0", Quote(value))
 		}
 	case "encoding":
 		if !strings.EqualFold(value, "UTF-8") && !strings.EqualFold(value, "US-ASCII") {
-			return s.fail(start, "the encoding %s is not taken; send the document in UTF-8", quote(value))
+			return s.fail(start, "the encoding %s is not taken; send the document in UTF-8", Quote(value))
 		}
 	case "standalone":
 		if value != "yes" && value != "no" {
-			return s.fail(start, "standalone is %s; it can be yes or no", quote(value))
+			return s.fail(start, "standalone is %s; it can be yes or no", Quote(value))
 		}
 	}
 	return true
@@ -95,34 +95,33 @@ func (s *scanner) cdata() bool {
 	if length < 0 {
 		return s.fail(s.at, "the CDATA section is not closed; write ]]> behind it")
 	}
+	s.elements[s.open].text = true
 	s.at += length + len(cdataClose)
 	return true
 }
 
 // characterData reads up to the next '<'.
 func (s *scanner) characterData() bool {
-	start := s.at
-	s.at = len(s.source)
-	if length := strings.IndexByte(s.source[start:], '<'); length >= 0 {
-		s.at = start + length
-	}
-	text := s.source[start:s.at]
-	for i := 0; i < len(text); i++ {
-		c := text[i]
+	for ; s.at < len(s.source); s.at++ {
+		c := s.source[s.at]
 		if isSpace(c) {
 			continue
 		}
-		if s.open < 0 {
-			return s.outside(start + i)
+		if c == '<' {
+			return true
 		}
+		if s.open < 0 {
+			return s.outside(s.at)
+		}
+		s.elements[s.open].text = true
 		switch c {
 		case '&':
-			if _, size := reference(text[i:]); size == 0 {
-				return s.badReference(start + i)
+			if _, size := reference(s.source[s.at:]); size == 0 {
+				return s.badReference(s.at)
 			}
 		case ']':
-			if strings.HasPrefix(text[i:], cdataClose) {
-				return s.fail(start+i, "]]> cannot stand in text; write ]]&gt;")
+			if strings.HasPrefix(s.source[s.at:], cdataClose) {
+				return s.fail(s.at, "]]> cannot stand in text; write ]]&gt;")
 			}
 		}
 	}

@@ -32,6 +32,7 @@ type node struct {
 	end          int32 // index behind its last descendant
 	first, last  int32 // its attributes: [first, last)
 	body, behind int32 // offsets of its content: [body, behind)
+	text         bool  // it holds character data other than white space
 }
 
 // Attribute is an attribute with its value decoded and its place.
@@ -40,11 +41,22 @@ type Attribute struct {
 	Pos                Position
 }
 
+// Prefix is what a namespace declaration binds: "" for the default namespace.
+func (a Attribute) Prefix() string {
+	if a.Name == "xmlns" {
+		return ""
+	}
+	return a.Name[len("xmlns:"):]
+}
+
 // Element is an element of a Tree.
 type Element struct {
 	tree  *Tree
 	index int
 }
+
+// Source is the text that was scanned.
+func (t *Tree) Source() string { return t.source }
 
 // Root is the document's root element.
 func (t *Tree) Root() Element { return Element{t, 0} }
@@ -103,6 +115,13 @@ func (e Element) Attribute(name string) (Attribute, bool) {
 	}
 	return Attribute{}, false
 }
+
+// HasText tells whether character data other than white space stands directly
+// inside the element.
+func (e Element) HasText() bool { return e.node().text }
+
+// End is the index behind the element's last descendant, in the tree's order.
+func (e Element) End() int { return int(e.node().end) }
 
 // Text is the character data of an element that has no elements inside; it is
 // "" for others.

@@ -1,0 +1,145 @@
+// Package xsd validates scanned documents against an XML schema by libxml2. It
+// is the only part of mir that needs cgo; the commands that run a gateway
+// import it and hand a Schema to mir.Decoder.
+//
+// Schemas are parsed by lestrrat-go/libxml2. Documents are not: the scan has read
+// them already, and tells them to libxml2's validator element by element. So
+// no byte that a stranger wrote reaches a parser in C, there are no two parsers
+// to disagree, every error knows its element, and a validation costs half.
+// lestrrat's own Validate is no choice either: its collector of errors reads
+// past its buffer when a message is longer than 1,023 bytes, and messages
+// repeat what the document says.
+//
+// There are as many collectors as validations may run at once, and a
+// validation waits for a free one, so that a crowd of requests does not become
+// a crowd of threads.
+package xsd
+
+/*
+#cgo pkg-config: libxml-2.0
+#include "watch.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	libxml "github.com/lestrrat-go/libxml2/xsd"
+
+	"mirador/mir"
+)
+
+// Schema is a parsed schema. It may be used by many goroutines at once; the C
+// library reads it without changing it.
+type Schema struct {
+	schema *libxml.Schema
+	free   chan *C.watch // the collectors nobody uses
+}
+
+var _ mir.Validator = (*Schema)(nil)
+
+// start makes libxml2 ready, which must happen once and before there are
+// threads to race.
+var start = sync.OnceFunc(func() { C.watch_init() })
+
+// New parses a schema, which must not refer to other files: nothing here may
+// reach for the network.
+func New(source []byte) (*Schema, error) {
+	if len(source) == 0 {
+		return nil, errors.New("cannot parse the schema: it is empty")
+	}
+	start()
+	// Two for each processor: one that validates, one that waits for its thread.
+	s := &Schema{free: make(chan *C.watch, 2*runtime.GOMAXPROCS(0))}
+	for range cap(s.free) {
+		collector := C.watch_new()
+		if collector == nil {
+			s.release()
+			return nil, errors.New("cannot prepare the schema: out of memory")
+		}
+		s.free <- collector
+	}
+	if err := s.parse(source); err != nil {
+		s.release()
+		return nil, err
+	}
+	return s, nil
+}
+
+// parse has the collector as libxml2's handler of errors, which it keeps for
+// each OS thread: the goroutine stays on its thread until the handler is gone.
+func (s *Schema) parse(source []byte) error {
+	collector := <-s.free
+	defer func() { s.free <- collector }()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	C.watch_begin(collector)
+	defer C.watch_end()
+	schema, err := libxml.Parse(source)
+	if collector.count > 0 {
+		if err == nil {
+			schema.Free()
+		}
+		first := &collector.faults[0]
+		return fmt.Errorf("cannot parse the schema: line %d: %s", first.line, plain(C.GoString(&first.message[0])))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot parse the schema: %w", err)
+	}
+	s.schema = schema
+	return nil
+}
+
+// Close frees the schema. No validation may be running, and none may follow.
+func (s *Schema) Close() {
+	s.schema.Free()
+	s.release()
+}
+
+func (s *Schema) release() {
+	close(s.free)
+	for collector := range s.free {
+		C.watch_free(collector)
+	}
+}
+
+// Validate holds a document against the schema. Errors about the document are
+// of type *mir.Error, with the position of the element or attribute meant.
+//
+// The validation is a single call into C: what libxml2 keeps for each OS thread
+// is used and cleared within it.
+func (s *Schema) Validate(tree *mir.Tree) error {
+	told, err := eventsOf(tree)
+	if err != nil {
+		return err
+	}
+	collector := <-s.free
+	defer func() { s.free <- collector }()
+	status := C.watch_validate(collector, C.uintptr_t(s.schema.Pointer()),
+		(*C.char)(unsafe.Pointer(unsafe.SliceData(told))), C.int(len(told)))
+	if status == 0 {
+		return nil
+	}
+	if status < 0 || collector.count == 0 {
+		return fmt.Errorf("cannot validate the document: libxml2 failed with status %d", int(status))
+	}
+	return invalid(collector, tree)
+}
+
+// invalid words what the validation found.
+func invalid(collector *C.watch, tree *mir.Tree) *mir.Error {
+	faults := make([]mir.Fault, collector.count)
+	for i := range faults {
+		found := &collector.faults[i]
+		faults[i] = complaint{
+			element: tree.At(int(found.element)),
+			code:    int(found.code),
+			message: C.GoString(&found.message[0]),
+		}.fault()
+	}
+	return mir.NewInvalid(faults)
+}
