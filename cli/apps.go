@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,12 +105,13 @@ when a request needs it.`,
 }
 
 func createApp(cmd *cobra.Command, g *globals, asJSON bool, req gateway.AppRequest) error {
-	body, err := json.Marshal(req)
+	c, err := g.connect()
 	if err != nil {
 		return err
 	}
-	var app gateway.App
-	if err := call(cmd, g, client.Request{Method: http.MethodPost, Path: "/apps", Type: "application/json", Body: body}, &app); err != nil {
+	defer c.Close()
+	app, err := makeApp(cmd.Context(), c, req)
+	if err != nil {
 		return err
 	}
 	if asJSON {
@@ -123,25 +125,13 @@ func createApp(cmd *cobra.Command, g *globals, asJSON bool, req gateway.AppReque
 	return nil
 }
 
-// call sends a request whose reply is JSON, and reads it into result.
-func call(cmd *cobra.Command, g *globals, req client.Request, result any) error {
-	c, err := g.connect()
+func makeApp(ctx context.Context, c *client.Client, req gateway.AppRequest) (app gateway.App, err error) {
+	body, err := json.Marshal(req)
 	if err != nil {
-		return err
+		return app, err
 	}
-	defer c.Close()
-	req.Accept = "application/json"
-	reply, err := c.Do(cmd.Context(), req)
-	if err != nil {
-		return err
-	}
-	if reply.Failed() {
-		return errors.New(reply.Message())
-	}
-	if result == nil {
-		return nil
-	}
-	return json.Unmarshal(reply.Body, result)
+	err = call(ctx, c, client.Request{Method: http.MethodPost, Path: "/apps", Type: "application/json", Body: body}, &app)
+	return app, err
 }
 
 func newApps(g *globals) *cobra.Command {
@@ -154,7 +144,7 @@ func newApps(g *globals) *cobra.Command {
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var apps []gateway.App
-			if err := call(cmd, g, client.Request{Method: http.MethodGet, Path: "/apps"}, &apps); err != nil {
+			if err := g.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/apps"}, &apps); err != nil {
 				return err
 			}
 			return printTable(g.streams.Out, format, table[appRow]{
@@ -195,7 +185,7 @@ had never been observed; --kill ends those that the gateway started.`,
 		Example: "  mirador release mmul\n  mirador release --kill mmul",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return call(cmd, g, client.Request{
+			return g.call(cmd.Context(), client.Request{
 				Method: http.MethodDelete, Path: fmt.Sprintf("/apps/%s?kill=%t", url.PathEscape(args[0]), kill),
 			}, nil)
 		},

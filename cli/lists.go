@@ -2,6 +2,7 @@ package cli
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,13 +21,13 @@ func newCatalog(g *globals) *cobra.Command {
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var rows []gateway.Metric
-			if err := call(cmd, g, client.Request{Method: http.MethodGet, Path: "/catalog"}, &rows); err != nil {
+			if err := g.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/catalog"}, &rows); err != nil {
 				return err
 			}
 			return printTable(g.streams.Out, format, table[gateway.Metric]{
-				root: "catalog", row: "metric", rows: rows, header: []string{"NAME", "UNIT", "KIND", "ENTITIES", "REGION", "HOW"},
+				root: "catalog", row: "metric", rows: rows, header: []string{"NAME", "UNIT", "KIND", "ENTITIES", "REGION", "WHAT"},
 				cells: func(m gateway.Metric) []string {
-					return []string{m.Name, m.Unit, m.Kind, strings.Join(m.Entities, ","), m.Region, m.How}
+					return []string{m.Name, m.Unit, m.Kind, strings.Join(m.Entities, ","), strconv.FormatBool(m.Region), m.What}
 				},
 			})
 		},
@@ -45,12 +46,14 @@ func newServices(g *globals) *cobra.Command {
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var rows []gateway.Service
-			if err := call(cmd, g, client.Request{Method: http.MethodGet, Path: "/omis/services"}, &rows); err != nil {
+			if err := g.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/omis/services"}, &rows); err != nil {
 				return err
 			}
 			return printTable(g.streams.Out, format, table[gateway.Service]{
-				root: "services", row: "service", rows: rows, header: []string{"NAME", "KIND", "ROLE", "PROTOTYPE", "WHAT"},
-				cells: func(s gateway.Service) []string { return []string{s.Name, s.Kind, s.Role, s.Prototype, s.Doc} },
+				root: "services", row: "service", rows: rows, header: []string{"NAME", "KIND", "ROLE", "SUPPORT", "PROTOTYPE", "WHAT"},
+				cells: func(s gateway.Service) []string {
+					return []string{s.Name, s.Kind, s.Role, s.Support, s.Prototype, s.Doc}
+				},
 			})
 		},
 	}

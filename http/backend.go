@@ -70,6 +70,7 @@ type Backend interface {
 // App is an application: a name for processes that are observed together.
 type App struct {
 	Name      string    `json:"name"`
+	State     string    `json:"state"` // running, terminated
 	Owner     int       `json:"owner"` // the uid of its processes
 	Processes []Process `json:"processes"`
 }
@@ -80,6 +81,7 @@ type Process struct {
 	PID     int        `json:"pid"`
 	Argv    []string   `json:"argv,omitempty"`
 	Started bool       `json:"started"` // by the monitor
+	Gone    bool       `json:"gone"`    // it has terminated
 }
 
 // Probe is the state of a MIR probe.
@@ -90,7 +92,9 @@ type Probe struct {
 	Region    string   `json:"region,omitempty"`
 	Metrics   []string `json:"metrics"`
 	Placement string   `json:"placement,omitempty"`
+	Why       string   `json:"why,omitempty"`
 	Cost      string   `json:"cost,omitempty"`
+	Failure   string   `json:"failure,omitempty"`
 	Requests  []string `json:"requests,omitempty"`
 }
 
@@ -100,7 +104,8 @@ type Metric struct {
 	Unit     string   `json:"unit" xml:"unit,attr"`
 	Kind     string   `json:"kind" xml:"kind,attr"`
 	Entities []string `json:"entities" xml:"entity"`
-	Region   string   `json:"region" xml:"region,attr"` // "yes", "no" or "both"
+	Region   bool     `json:"region" xml:"region,attr"` // measured where a region is executed
+	What     string   `json:"what" xml:"what"`
 	How      string   `json:"how" xml:"how"`
 }
 
@@ -110,5 +115,6 @@ type Service struct {
 	Kind      string `json:"kind" xml:"kind,attr"`
 	Prototype string `json:"prototype" xml:"prototype,attr"`
 	Role      string `json:"role" xml:"role,attr"`
+	Support   string `json:"support" xml:"support,attr"` // full, partial or unsupported
 	Doc       string `json:"doc" xml:",chardata"`
 }

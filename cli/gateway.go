@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"log/slog"
+
+	gateway "mirador/http"
+	"mirador/mir"
+	"mirador/mir/xsd"
+	"mirador/omis/syntax"
+	"mirador/schemas"
+)
+
+// newGateway makes the HTTP side over a monitor.
+func newGateway(s settings, token gateway.Token, log *slog.Logger, backend gateway.Backend) (*gateway.Server, error) {
+	schema, err := xsd.New(schemas.MIR())
+	if err != nil {
+		return nil, err
+	}
+	return gateway.New(gateway.Config{
+		SocketPath: s.Socket,
+		Token:      token,
+		Decoder:    mir.Decoder{Limits: mir.RequestLimits(), Validator: schema},
+		Resources:  s.Resources,
+		Version:    readVersion().Version,
+		Notation:   syntax.PrintReply,
+		Log:        log,
+	}, backend), nil
+}

@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"slices"
+
+	gateway "mirador/http"
+	"mirador/mir"
+	"mirador/mir/translate"
+	"mirador/omis"
+	"mirador/omis/engine"
+	"mirador/omis/ext/pa"
+	"mirador/omis/linux"
+	"mirador/probes"
+	"mirador/schemas"
+	"mirador/sir"
+)
+
+// monitor is the whole house below the gateway: the node, the engine over it,
+// and the applications with their probes. Its methods may be called from any
+// goroutine.
+type monitor struct {
+	node     omis.Node
+	engine   *engine.Engine
+	programs *programs
+	registry *probes.Registry
+	tools    *tools
+}
+
+var _ gateway.Backend = (*monitor)(nil)
+
+// join builds a monitor from its parts.
+func join(nodeName string, log *slog.Logger) (*monitor, error) {
+	node, err := linux.New(linuxConfig(nodeName, log))
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.New(node, log, pa.New())
+	if err != nil {
+		return nil, errors.Join(err, node.Close(context.Background()))
+	}
+	m := &monitor{node: node, engine: e, programs: newPrograms(node), tools: newTools(e)}
+	m.registry = probes.New(probes.Config{
+		Node: nodeName, NewTool: m.tools.ofApp, ProgramName: programName,
+		Modules: m.programs.modules, Resolver: m.programs.resolver, Log: log,
+	})
+	return m, nil
+}
+
+// Close takes everything back, from the top down: what is above the node must
+// have let go before it is closed.
+func (m *monitor) Close(ctx context.Context) error {
+	return errors.Join(m.registry.Close(ctx), m.engine.Close(ctx), m.node.Close(ctx))
+}
+
+func (m *monitor) Apps() []gateway.App {
+	var apps []gateway.App
+	for _, a := range m.registry.Apps() {
+		apps = append(apps, describe(a))
+	}
+	return apps
+}
+
+func describe(a *probes.App) gateway.App {
+	app := gateway.App{Name: a.Name(), State: a.State()}
+	for i, p := range a.Processes() {
+		switch {
+		case i == 0:
+			app.Owner = p.UID
+		case app.Owner != p.UID:
+			app.Owner = 0 // several users' processes: root's business
+		}
+		app.Processes = append(app.Processes, gateway.Process{Token: p.Token, PID: p.PID, Argv: p.Argv, Started: p.Started, Gone: p.Gone})
+	}
+	return app
+}
+
+func (m *monitor) Launch(ctx context.Context, name string, l omis.Launch) (gateway.App, error) {
+	a, err := m.registry.Run(ctx, name, l)
+	if err != nil {
+		return gateway.App{}, err
+	}
+	return describe(a), nil
+}
+
+func (m *monitor) Attach(ctx context.Context, name string, pids []int) (gateway.App, error) {
+	a, err := m.registry.Attach(ctx, name, pids)
+	if err != nil {
+		return gateway.App{}, err
+	}
+	return describe(a), nil
+}
+
+func (m *monitor) Release(ctx context.Context, name string, kill bool) error {
+	a, err := m.registry.App(name)
+	if err != nil {
+		return err
+	}
+	return a.Release(ctx, kill)
+}
+
+func (m *monitor) Do(ctx context.Context, name string, doc mir.Document) (mir.Document, error) {
+	answer, err := m.answer(ctx, name, doc, probes.Options{})
+	return answer.Document, err
+}
+
+func (m *monitor) Explain(ctx context.Context, name string, doc mir.Document) (mir.Document, error) {
+	answer, err := m.answer(ctx, name, doc, probes.Options{Explain: true})
+	if err != nil {
+		return nil, err
+	}
+	return explained(answer.Explanation), nil
+}
+
+// explained writes an explanation as a document.
+func explained(e *probes.Explanation) *mir.Explain {
+	placed := make(map[string]probes.Placement)
+	for _, p := range e.Placements {
+		placed[p.Request] = p
+	}
+	doc := &mir.Explain{Matches: len(e.Placements)}
+	for _, text := range e.Requests {
+		p := placed[text]
+		doc.Requests = append(doc.Requests, mir.ExplainedRequest{Text: text, Placement: mir.Placement{Where: p.Kind, Why: p.Why}})
+	}
+	return doc
+}
+
+func (m *monitor) answer(ctx context.Context, name string, doc mir.Document, o probes.Options) (probes.Answer, error) {
+	a, err := m.registry.App(name)
+	if err != nil {
+		return probes.Answer{}, err
+	}
+	return a.Answer(ctx, doc, o)
+}
+
+// Programs are the files of all the application's processes.
+func (m *monitor) Programs(ctx context.Context, name string) ([]string, error) {
+	loaded, err := m.loaded(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, module := range loaded {
+		if !slices.Contains(paths, module.Path) {
+			paths = append(paths, module.Path)
+		}
+	}
+	return paths, nil
+}
+
+func (m *monitor) Structure(ctx context.Context, name string, files []string) (*sir.Structure, string, error) {
+	loaded, err := m.loaded(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	return m.programs.structure(loaded, files)
+}
+
+// loaded lists what the application's living processes have loaded.
+func (m *monitor) loaded(ctx context.Context, name string) ([]translate.Module, error) {
+	a, err := m.registry.App(name)
+	if err != nil {
+		return nil, err
+	}
+	var all []translate.Module
+	for _, p := range a.Processes() {
+		if p.Gone {
+			continue
+		}
+		modules, err := m.programs.modules(ctx, p.PID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, modules...)
+	}
+	return all, nil
+}
+
+func (m *monitor) Probes() []gateway.Probe {
+	var all []gateway.Probe
+	for _, p := range m.registry.Probes() {
+		all = append(all, describeProbe(p.Status()))
+	}
+	return all
+}
+
+func describeProbe(s probes.Status) gateway.Probe {
+	p := gateway.Probe{ID: s.ID, App: s.App, State: string(s.State), Region: s.Region, Metrics: s.Metrics, Requests: s.Requests, Failure: s.Failure}
+	if len(s.Placements) > 0 {
+		first := s.Placements[0]
+		p.Placement, p.Why, p.Cost = first.Kind, first.Why, first.Cost
+	}
+	return p
+}
+
+func (m *monitor) Subscribe(id string) (<-chan *mir.Measurement, func(), error) {
+	return m.registry.Subscribe(id)
+}
+
+func (m *monitor) Catalog() []gateway.Metric {
+	var rows []gateway.Metric
+	for _, t := range m.registry.Catalog() {
+		row := gateway.Metric{Name: t.Name, Unit: t.Unit, Kind: t.Kind, Region: t.Region, What: t.Doc, How: t.Measured}
+		for _, kind := range t.Entities {
+			row.Entities = append(row.Entities, string(kind))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (m *monitor) Schemas() fs.FS { return schemas.Files() }
+
+// Ready is true from join to Close: the gateway serves in between only.
+func (m *monitor) Ready() error { return nil }
+
+// programName is what applications are named after.
+func programName(pid int) string {
+	return filepath.Base(executable(pid))
+}

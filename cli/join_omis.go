@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	gateway "mirador/http"
+	"mirador/omis"
+	"mirador/omis/engine"
+	"mirador/omis/service"
+	"mirador/omis/syntax"
+)
+
+// tools are those of the applications and those that POST /omis made, by name.
+type tools struct {
+	engine *engine.Engine
+
+	mu    sync.Mutex
+	byApp map[string]bool
+	hubs  map[string]*hub // who listens to the replies of a tool
+}
+
+func newTools(e *engine.Engine) *tools {
+	return &tools{engine: e, byApp: make(map[string]bool), hubs: make(map[string]*hub)}
+}
+
+// ofApp makes the tool of an application. A tool of that name that POST /omis
+// made is in its way: they would see each other's objects.
+func (t *tools) ofApp(name string) (omis.Tool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.hubs[name] != nil && !t.byApp[name] {
+		return nil, fmt.Errorf("there is a tool %s; end it first (DELETE /omis/tools/%s), or choose another name", name, name)
+	}
+	t.byApp[name] = true
+	return &appTool{Tool: t.engine.Tool(name), ended: func() { t.forget(name) }}, nil
+}
+
+func (t *tools) forget(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byApp, name)
+	if h := t.hubs[name]; h != nil {
+		h.close()
+		delete(t.hubs, name)
+	}
+}
+
+// appTool gives its name back when it ends.
+type appTool struct {
+	omis.Tool
+	ended func()
+}
+
+func (a *appTool) Finalize() error {
+	defer a.ended()
+	return a.Tool.Finalize()
+}
+
+// hub of a tool, made by the first request or the first listener.
+func (t *tools) hub(name string) *hub {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.hubs[name]
+	if h == nil {
+		h = &hub{}
+		t.hubs[name] = h
+	}
+	return h
+}
+
+// finalize ends a tool that POST /omis made.
+func (t *tools) finalize(name string) error {
+	t.mu.Lock()
+	known := t.hubs[name] != nil && !t.byApp[name]
+	t.mu.Unlock()
+	if !known {
+		return gateway.NewFault(http.StatusNotFound, fmt.Sprintf("there is no tool %q", name))
+	}
+	err := t.engine.Tool(name).Finalize()
+	t.forget(name)
+	return err
+}
+
+// OMIS sends a request for a tool. The replies of a conditional one, all but the
+// first, go to the listeners.
+func (m *monitor) OMIS(ctx context.Context, name, request string) (omis.Reply, error) {
+	h := m.tools.hub(name)
+	tool := m.engine.Tool(name)
+	parsed, err := syntax.Parse(request)
+	if err != nil || parsed.Event == nil {
+		return tool.Request(ctx, request, nil, 0)
+	}
+	return tool.Request(ctx, request, h.send, omis.WaitForFirstReply)
+}
+
+// OMISRole reads the table of services.
+func (m *monitor) OMISRole(request string) gateway.Role {
+	parsed, err := syntax.Parse(request)
+	if err != nil {
+		return gateway.Read
+	}
+	switch m.engine.Catalog().RoleOf(parsed) {
+	case service.Debug:
+		return gateway.Debug
+	case service.Control:
+		return gateway.Control
+	}
+	return gateway.Read
+}
+
+func (m *monitor) Replies(name string) (<-chan omis.Reply, func(), error) {
+	replies, cancel := m.tools.hub(name).join()
+	return replies, cancel, nil
+}
+
+func (m *monitor) Finalize(name string) error { return m.tools.finalize(name) }
+
+// Services lists the table, in the order of the specification.
+func (m *monitor) Services() []gateway.Service {
+	var rows []gateway.Service
+	for _, t := range m.engine.Catalog().Tables() {
+		for _, s := range t.Services {
+			rows = append(rows, gateway.Service{
+				Name: s.Name, Kind: s.Kind.String(), Role: s.Role.String(), Support: s.Support.Level.String(),
+				Prototype: prototype(s), Doc: s.Doc,
+			})
+		}
+	}
+	return rows
+}
+
+func prototype(s service.Service) string {
+	params := make([]string, len(s.Params))
+	for i, p := range s.Params {
+		params[i] = p.String()
+	}
+	result := s.Result
+	if result == "" {
+		result = "void"
+	}
+	return result + " " + s.Name + "(" + strings.Join(params, ", ") + ")"
+}
+
+// hub hands the replies of conditional requests to those who listen.
+type hub struct {
+	mu        sync.Mutex
+	listeners []chan omis.Reply
+	closed    bool
+}
+
+// backlog is how many replies wait for a slow listener. One that is slower yet
+// is cut off, so that it knows that it missed something.
+const backlog = 1024
+
+func (h *hub) join() (<-chan omis.Reply, func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := make(chan omis.Reply, backlog)
+	if h.closed {
+		close(c)
+		return c, func() {}
+	}
+	h.listeners = append(h.listeners, c)
+	return c, func() { h.leave(c) }
+}
+
+func (h *hub) leave(c chan omis.Reply) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.drop(c)
+}
+
+func (h *hub) drop(c chan omis.Reply) {
+	if i := slices.Index(h.listeners, c); i >= 0 {
+		h.listeners = slices.Delete(h.listeners, i, i+1)
+		close(c)
+	}
+}
+
+func (h *hub) send(r omis.Reply) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range slices.Clone(h.listeners) {
+		select {
+		case c <- r:
+		default:
+			h.drop(c)
+		}
+	}
+}
+
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, c := range slices.Clone(h.listeners) {
+		h.drop(c)
+	}
+}

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+
+	gateway "mirador/http"
+	"mirador/mir/translate"
+	"mirador/omis"
+	"mirador/sir"
+	"mirador/sir/binary"
+)
+
+// debugDir is where distributions put debug information of their programs.
+const debugDir = "/usr/lib/debug"
+
+// programs knows what the programs of live processes are made of. It may be used
+// by many goroutines; each file is read once.
+type programs struct {
+	node  omis.Node
+	cache *binary.Cache
+}
+
+func newPrograms(node omis.Node) *programs {
+	return &programs{node: node, cache: binary.NewCache(binary.DefaultCacheBytes, debugDir)}
+}
+
+// modules lists what a process has loaded, with its structure. A library that
+// cannot be read has none; its functions cannot be measured, the others can.
+func (p *programs) modules(_ context.Context, pid int) ([]translate.Module, error) {
+	loaded, err := p.loaded(pid)
+	if err != nil {
+		return nil, err
+	}
+	open := binary.FromProcess(pid)
+	modules := make([]translate.Module, len(loaded))
+	for i, m := range loaded {
+		modules[i] = translate.Module{Path: m.Path, Bias: m.Bias}
+		image, err := p.cache.Open(m.Path, open)
+		if err != nil {
+			continue
+		}
+		program := image.Program()
+		modules[i].Program, modules[i].Exits = &program, image.Exits
+	}
+	return modules, nil
+}
+
+func (p *programs) loaded(pid int) ([]omis.Module, error) {
+	process, err := p.node.Identify(pid)
+	if err != nil {
+		return nil, err
+	}
+	return p.node.Modules(process)
+}
+
+// resolver puts addresses of a process into words.
+func (p *programs) resolver(_ context.Context, pid int) (func(pc uint64, first bool) string, error) {
+	loaded, err := p.loaded(pid)
+	if err != nil {
+		return nil, err
+	}
+	modules := make([]binary.Module, len(loaded))
+	for i, m := range loaded {
+		modules[i] = binary.Module{Path: m.Path, Bias: m.Bias, Start: m.CodeStart, Len: m.CodeLen}
+	}
+	symbols := p.cache.Symbols(modules, binary.FromProcess(pid))
+	return func(pc uint64, first bool) string {
+		if first {
+			return symbols.Resolve(pc).String()
+		}
+		return symbols.Stack([]uint64{0, pc})[1].String() // a return address: not the innermost frame
+	}, nil
+}
+
+// structure makes the document of some of the loaded files, of all if none is
+// named, and a tag of what it was made from.
+func (p *programs) structure(loaded []translate.Module, files []string) (*sir.Structure, string, error) {
+	s := &sir.Structure{}
+	for _, m := range loaded {
+		wanted := len(files) == 0 || slices.Contains(files, m.Path)
+		known := slices.ContainsFunc(s.Programs, func(q sir.Program) bool { return q.Path == m.Path })
+		if m.Program != nil && wanted && !known {
+			s.Programs = append(s.Programs, *m.Program)
+		}
+	}
+	for _, file := range files {
+		if slices.ContainsFunc(s.Programs, func(q sir.Program) bool { return q.Path == file }) {
+			continue
+		}
+		image, err := p.cache.Open(file, binary.FromDisk)
+		if err != nil {
+			return nil, "", gateway.NewFault(http.StatusUnprocessableEntity, fmt.Sprintf("cannot read the structure of %s: %v", file, err))
+		}
+		s.Programs = append(s.Programs, image.Program())
+	}
+	return s, tag(s), nil
+}
+
+// tag depends on which programs a structure holds; a program without a build id
+// counts by what it has.
+func tag(s *sir.Structure) string {
+	hash := sha256.New()
+	for _, p := range s.Programs {
+		fmt.Fprintf(hash, "%s\n%s\n%d\n", p.Path, p.BuildID, len(p.Units))
+		if p.BuildID == "" {
+			for _, u := range p.Units {
+				fmt.Fprintf(hash, "%s %x %x\n", u.ID, u.Entry, u.Size)
+			}
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+// executable is the path of the program that a process executes, "" if it cannot
+// be known.
+func executable(pid int) string {
+	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	if err != nil {
+		return ""
+	}
+	return path
+}

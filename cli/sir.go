@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/prometheus/procfs"
+	"github.com/spf13/cobra"
+
+	"mirador/sir"
+	"mirador/sir/binary"
+)
+
+func newSIR(g *globals) *cobra.Command {
+	var output string
+	var pid int
+	cmd := &cobra.Command{
+		Use:   "sir [-o FILE] FILE…|--pid PID",
+		Short: "Print the structure of programs",
+		Long: `Prints the structure document (SIR) of executables and libraries, or of all that a
+process has loaded: its functions, with the ids that an instrumentation request
+refers to. It needs no gateway.`,
+		Example: `  mirador sir /bin/sleep
+  mirador sir -o mmul.sir bin/mmul bin/libmmul.so
+  mirador sir --pid $$`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if (pid != 0) == (len(args) > 0) {
+				return usagef("name files, or a process with --pid")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			structure, err := readStructure(args, pid)
+			if err != nil {
+				return err
+			}
+			return writeStructure(g.streams.Out, output, structure)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write to a file")
+	cmd.Flags().IntVar(&pid, "pid", 0, "a process, instead of files")
+	return cmd
+}
+
+func readStructure(files []string, pid int) (*sir.Structure, error) {
+	open := binary.FromDisk
+	if pid != 0 {
+		var err error
+		if files, err = loadedFiles(pid); err != nil {
+			return nil, err
+		}
+		open = binary.FromProcess(pid)
+	}
+	cache := binary.NewCache(binary.DefaultCacheBytes, debugDir)
+	s := &sir.Structure{}
+	for _, file := range files {
+		path, err := filepath.Abs(file)
+		if err != nil {
+			return nil, err
+		}
+		image, err := cache.Open(path, open)
+		if err != nil && pid == 0 {
+			return nil, fmt.Errorf("cannot read the structure of %s: %w", file, err)
+		}
+		if err == nil {
+			s.Programs = append(s.Programs, image.Program())
+		}
+	}
+	return s, nil
+}
+
+// loadedFiles lists the files that a process executes code of.
+func loadedFiles(pid int) ([]string, error) {
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return nil, fmt.Errorf("there is no process %d", pid)
+	}
+	maps, err := process.ProcMaps()
+	if err != nil {
+		return nil, fmt.Errorf("cannot look at process %d: %w", pid, err)
+	}
+	var files []string
+	seen := make(map[string]bool)
+	for _, m := range maps {
+		if m.Perms.Execute && filepath.IsAbs(m.Pathname) && !seen[m.Pathname] {
+			seen[m.Pathname] = true
+			files = append(files, m.Pathname)
+		}
+	}
+	return files, nil
+}
+
+func writeStructure(out io.Writer, file string, s *sir.Structure) error {
+	if file == "" {
+		return sir.Encode(out, s)
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sir.Encode(f, s), f.Close())
+}
