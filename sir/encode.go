@@ -1,68 +1,69 @@
 package sir
 
 import (
-	"bufio"
-	"encoding/xml"
+	"fmt"
 	"io"
 	"strconv"
+	"strings"
+
+	"github.com/beevik/etree"
 )
 
-// Encode writes a structure document, one unit on a line, as schemas/sir.xsd
-// says. It streams: a large program has a hundred thousand units.
+// Root is the name of the root element of a structure document.
+func (*Structure) Root() string { return "sir" }
+
+// Encode writes the structure as a document. Attributes that say nothing (an
+// empty build id, an unknown file) are left out, and so are the exits, which are
+// no part of the document. Characters that XML cannot carry become U+FFFD.
 func Encode(w io.Writer, s *Structure) error {
-	out := encoder{bufio.NewWriter(w)}
-	out.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sir>\n")
+	doc := etree.NewDocument()
+	doc.WriteSettings.CanonicalAttrVal = true // keeps tabs and newlines in attributes
+	doc.CreateProcInst("xml", `version="1.0" encoding="UTF-8"`)
+	root := doc.CreateElement(s.Root())
 	for i := range s.Programs {
-		out.program(&s.Programs[i])
+		encodeProgram(root.CreateElement("program"), &s.Programs[i])
 	}
-	out.WriteString("</sir>\n")
-	return out.Flush() // a bufio.Writer keeps its first error
+	doc.Indent(2)
+	if _, err := doc.WriteTo(w); err != nil {
+		return fmt.Errorf("cannot write the structure document: %w", err)
+	}
+	return nil
 }
 
-type encoder struct{ *bufio.Writer }
-
-func (e encoder) program(p *Program) {
-	e.WriteString("  <program")
-	e.attribute("path", p.Path)
-	e.optional("buildId", p.BuildID)
-	e.WriteString(">\n")
+func encodeProgram(e *etree.Element, p *Program) {
+	e.CreateAttr("path", characters(p.Path))
+	optional(e, "buildId", p.BuildID)
 	for i := range p.Units {
-		e.unit(&p.Units[i])
+		encodeUnit(e.CreateElement("unit"), &p.Units[i])
 	}
-	e.WriteString("  </program>\n")
 }
 
-func (e encoder) unit(u *Unit) {
-	e.WriteString("    <unit")
-	e.attribute("id", u.ID)
-	e.attribute("name", u.Name)
-	if u.Symbol != u.Name {
-		e.optional("symbol", u.Symbol)
-	}
-	e.attribute("kind", u.Kind)
-	e.optional("file", u.File)
+func encodeUnit(e *etree.Element, u *Unit) {
+	e.CreateAttr("id", characters(u.ID))
+	e.CreateAttr("name", characters(u.Name))
+	optional(e, "symbol", u.Symbol)
+	e.CreateAttr("kind", characters(u.Kind))
+	optional(e, "file", u.File)
 	if u.Line > 0 {
-		e.attribute("line", strconv.Itoa(u.Line))
+		e.CreateAttr("line", strconv.Itoa(u.Line))
 	}
-	e.attribute("entry", "0x"+strconv.FormatUint(u.Entry, 16))
-	if u.Size > 0 {
-		e.attribute("size", strconv.FormatUint(u.Size, 10))
-	}
-	e.WriteString("/>\n")
+	e.CreateAttr("entry", fmt.Sprintf("%#x", u.Entry))
+	e.CreateAttr("size", strconv.FormatUint(u.Size, 10))
 }
 
-func (e encoder) optional(name, value string) {
+func optional(e *etree.Element, attribute, value string) {
 	if value != "" {
-		e.attribute(name, value)
+		e.CreateAttr(attribute, characters(value))
 	}
 }
 
-// attribute escapes what XML wants escaped, and replaces bytes that it does not
-// allow: a symbol may be made of any.
-func (e encoder) attribute(name, value string) {
-	e.WriteByte(' ')
-	e.WriteString(name)
-	e.WriteString(`="`)
-	xml.EscapeText(e.Writer, []byte(value))
-	e.WriteByte('"')
+// characters replaces what is no character of XML 1.0.
+func characters(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t', r == '\n', r == '\r', r >= 0x20 && r <= 0xd7ff, r >= 0xe000 && r <= 0xfffd, r >= 0x10000:
+			return r
+		}
+		return '\uFFFD'
+	}, s)
 }

@@ -99,17 +99,20 @@ func (f Frame) String() string {
 // Resolve tells what stands at pc, the address of an instruction about to run.
 func (s *Symbols) Resolve(pc uint64) Frame { return s.resolve(pc, pc) }
 
-// Stack resolves a backtrace, the innermost frame first. All others hold return
-// addresses, which belong to the call before them: it may be the last
-// instruction of its function, or of its line.
+// ResolveReturn tells what stands at pc, a return address. It belongs to the call
+// before it, which may be the last instruction of its function, or of its line.
+func (s *Symbols) ResolveReturn(pc uint64) Frame { return s.resolve(pc, pc-1) }
+
+// Stack resolves a backtrace, the innermost frame first; all others hold return
+// addresses.
 func (s *Symbols) Stack(pcs []uint64) []Frame {
 	frames := make([]Frame, len(pcs))
 	for i, pc := range pcs {
-		at := pc
-		if i > 0 {
-			at--
+		if i == 0 {
+			frames[i] = s.Resolve(pc)
+		} else {
+			frames[i] = s.ResolveReturn(pc)
 		}
-		frames[i] = s.resolve(pc, at)
 	}
 	return frames
 }
