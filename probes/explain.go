@@ -13,7 +13,7 @@ import (
 func trap() mir.Placement {
 	return mir.Placement{
 		Where: "trap",
-		Why:   "the monitor recognises that an address is reached by a breakpoint, handled by ptrace",
+		Why:   "a breakpoint handled by ptrace is how the monitor recognises that an address is reached",
 		Cost:  10_000, // measured: 10 µs and more from the stop to the continuation
 	}
 }

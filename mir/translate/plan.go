@@ -47,29 +47,50 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	return p, nil
 }
 
+// metrics looks the metrics of a request up.
 func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
 	var ms []Metric
 	var errs Errors
 	for _, asked := range r.Metrics {
 		m, ok := metric(asked.Name)
-		switch {
-		case !ok:
+		if !ok {
 			errs = append(errs, Errorf(NotFound, asked.Pos, "no metric %s; on a region there are %s, without one %s", asked.Name, namesOf(true), namesOf(false)))
-		case m.Region && r.Region == nil:
-			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "%s is measured on a region: add a codeRegion; without one there are %s", m.Name, namesOf(false)))
-		case !m.Region && r.Region != nil:
-			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "%s is not measured on a region; on one there are %s", m.Name, namesOf(true)))
-		case m.source == fromTimer && r.Region.From == "":
-			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "%s needs the beginning of the region: add \"from\"", m.Name))
+			continue
 		}
 		ms = append(ms, m)
+		errs = append(errs, m.suits(r, asked.Pos)...)
 	}
-	if r.Events > 0 {
-		errs = append(errs, Errorf(CannotBeDone, mir.Position{}, "event traces cannot be recorded: MIR leaves their format open; ask for metrics"))
-	} else if len(ms) == 0 {
-		errs = append(errs, Errorf(Invalid, mir.Position{}, "an instrreq with a codeRegion or entities names what to measure: add a metric; there are %s, %s", namesOf(true), namesOf(false)))
+	switch {
+	case r.Events > 0:
+		errs = append(errs, Errorf(CannotBeDone, place(r), "event traces cannot be recorded: MIR leaves their format open; ask for metrics"))
+	case len(r.Metrics) == 0:
+		errs = append(errs, Errorf(Invalid, place(r), "nothing to measure: add a metric; on a region there are %s, without one %s", namesOf(true), namesOf(false)))
 	}
 	return ms, errs
+}
+
+// suits checks a metric against the region of a request.
+func (m Metric) suits(r *mir.InstrRequest, pos mir.Position) Errors {
+	switch {
+	case m.Region && r.Region == nil:
+		return Errors{Errorf(CannotBeDone, pos, "%s is measured on a region: add a codeRegion; without one there are %s", m.Name, namesOf(false))}
+	case !m.Region && r.Region != nil:
+		return Errors{Errorf(CannotBeDone, pos, "%s is not measured on a region; on one there are %s", m.Name, namesOf(true))}
+	case m.source == fromTimer && r.Region.From == "":
+		return Errors{Errorf(CannotBeDone, pos, "%s needs the beginning of the region: add \"from\"", m.Name)}
+	}
+	return nil
+}
+
+// place is where to point at for what a request lacks.
+func place(r *mir.InstrRequest) mir.Position {
+	if r.Region != nil {
+		return r.Region.Pos
+	}
+	for _, e := range r.Entities {
+		return e.Pos
+	}
+	return mir.Position{}
 }
 
 // CheckMeasuring checks the times of a request or of the defaults for requests,

@@ -62,7 +62,7 @@ func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
 		return nil, Errorf(NotFound, pos, "no unit %s%s", name, didYouMean(name, t))
 	}
 	if others := distinct(found); len(others) > 1 {
-		return nil, Errorf(NotFound, pos, "%d units are called %s: %s", len(others), name, strings.Join(others, ", "))
+		return nil, Errorf(NotFound, pos, "%d units are called %s, use an id: %s", len(others), name, strings.Join(others, ", "))
 	}
 	return found, nil
 }

@@ -1,0 +1,273 @@
+package probes_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"mirador/mir/translate"
+	"mirador/omis"
+	"mirador/omis/syntax"
+	"mirador/probes"
+	"mirador/sir"
+)
+
+// application is what the targets section of a case describes.
+type application struct {
+	node    translate.Node
+	procs   []*process
+	threads int
+}
+
+type process struct {
+	translate.Process
+	pid int
+}
+
+// parseTargets reads the targets section: node, process, thread, module and
+// unit lines, each inside the one before it.
+func parseTargets(text string) (*application, error) {
+	app := &application{node: translate.Node{Token: "n_1", Name: "here"}}
+	for n, line := range strings.Split(text, "\n") {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if err := app.line(fields); err != nil {
+			return nil, fmt.Errorf("targets, line %d: %w", n+1, err)
+		}
+	}
+	return app, nil
+}
+
+func (app *application) line(f []string) error {
+	if f[0] == "node" && len(f) == 3 {
+		app.node = translate.Node{Token: omis.Token(f[1]), Name: f[2]}
+		return nil
+	}
+	if f[0] == "process" && len(f) == 4 {
+		p := &process{}
+		p.Token, p.Name = omis.Token(f[1]), f[2]
+		fmt.Sscan(f[3], &p.pid)
+		app.procs = append(app.procs, p)
+		return nil
+	}
+	if len(app.procs) == 0 {
+		return fmt.Errorf("%s before a process", f[0])
+	}
+	return app.procs[len(app.procs)-1].line(f)
+}
+
+func (p *process) line(f []string) error {
+	switch {
+	case f[0] == "thread" && len(f) >= 3:
+		p.Threads = append(p.Threads, translate.Thread{Token: omis.Token(f[1]), Name: f[2], Master: len(p.Threads) == 0})
+	case f[0] == "module" && len(f) == 3:
+		m := translate.Module{Path: f[1], Program: &sir.Program{Path: f[1]}, Exits: exits}
+		fmt.Sscan(f[2], &m.Bias)
+		p.Modules = append(p.Modules, m)
+	case f[0] == "unit" && len(f) >= 4 && len(p.Modules) > 0:
+		u := sir.Unit{ID: f[1], Name: f[2], Symbol: f[2], Kind: "function"}
+		fmt.Sscan(f[3], &u.Entry)
+		for _, exit := range f[4:] {
+			var addr uint64
+			fmt.Sscan(exit, &addr)
+			u.Exits = append(u.Exits, addr)
+		}
+		program := p.Modules[len(p.Modules)-1].Program
+		program.Units = append(program.Units, u)
+	default:
+		return fmt.Errorf("cannot read %q", strings.Join(f, " "))
+	}
+	return nil
+}
+
+func exits(u sir.Unit) ([]uint64, error) { return u.Exits, nil }
+
+// config is a registry's configuration over an application and a tool.
+func (app *application) config(tool omis.Tool) probes.Config {
+	return probes.Config{
+		Node:        app.node.Name,
+		NewTool:     func(string) (omis.Tool, error) { return tool, nil },
+		ProgramName: func(pid int) string { return app.byPID(pid).Name },
+		Modules: func(_ context.Context, pid int) ([]translate.Module, error) {
+			return app.byPID(pid).Modules, nil
+		},
+		Resolver: func(_ context.Context, pid int) (func(uint64, bool) string, error) {
+			return func(pc uint64, first bool) string {
+				return fmt.Sprintf("%s+%#x", app.byPID(pid).Name, pc)
+			}, nil
+		},
+	}
+}
+
+func (app *application) byPID(pid int) *process {
+	for _, p := range app.procs {
+		if p.pid == pid {
+			return p
+		}
+	}
+	return &process{}
+}
+
+func (app *application) pids() []int {
+	var pids []int
+	for _, p := range app.procs {
+		pids = append(pids, p.pid)
+	}
+	return pids
+}
+
+// reply answers what an application is asked about itself; ok is false for
+// anything else.
+func (app *application) reply(request string) (omis.Reply, bool) {
+	r, err := syntax.Parse(request)
+	if err != nil {
+		return nil, false
+	}
+	if r.Event != nil {
+		if r.Event.Service != "proc_has_terminated" {
+			return nil, false
+		}
+		return omis.Reply{{{Status: omis.CSRDefined, Values: []omis.Value{omis.TokenValue("c_90")}}}, {}}, true
+	}
+	answer := omis.Reply{{{Status: omis.OK}}}
+	for _, c := range r.Actions {
+		results, ok := app.service(c)
+		if !ok {
+			return nil, false
+		}
+		answer = append(answer, results)
+	}
+	return answer, true
+}
+
+func (app *application) service(c omis.Call) (omis.ServiceResult, bool) {
+	one := func(of omis.Token, v ...omis.Value) (omis.ServiceResult, bool) {
+		return omis.ServiceResult{{Objects: []omis.Token{of}, Values: v}}, true
+	}
+	switch text := string(syntax.AppendValues(nil, c.Args)); c.Service {
+	case "node_attach2":
+		return one(app.node.Token, omis.TokenValue(app.node.Token))
+	case "proc_attach3":
+		pid, _ := c.Args[1].Int64()
+		return one(app.node.Token, omis.TokenValue(app.byPID(int(pid)).Token))
+	case "csr_enable":
+		return omis.ServiceResult{{}}, text == "[c_90]"
+	case "proc_get_info":
+		return app.processInfo(c)
+	case "thread_get_info":
+		return app.threadInfo(c)
+	}
+	return nil, false
+}
+
+// processInfo answers what Attach asks of one process, and the pids of all.
+func (app *application) processInfo(c omis.Call) (omis.ServiceResult, bool) {
+	var rs omis.ServiceResult
+	flags, _ := c.Args[1].Int64()
+	for _, p := range app.procs {
+		pid := omis.Int(int64(p.pid))
+		switch {
+		case flags == 0x206 && c.Args[0].List[0].Token() == p.Token:
+			rs = append(rs, omis.ObjectResult{Objects: []omis.Token{p.Token}, Values: []omis.Value{omis.List(omis.String("bin/" + p.Name)), omis.Int(0), pid}})
+		case flags == 0x200 && len(c.Args[0].List) == 0:
+			rs = append(rs, omis.ObjectResult{Objects: []omis.Token{p.Token}, Values: []omis.Value{pid}})
+		}
+	}
+	return rs, flags == 0x206 || flags == 0x200
+}
+
+func (app *application) threadInfo(c omis.Call) (omis.ServiceResult, bool) {
+	var rs omis.ServiceResult
+	flags, _ := c.Args[1].Int64()
+	for _, p := range app.procs {
+		for i, th := range p.Threads {
+			rs = append(rs, omis.ObjectResult{Objects: []omis.Token{th.Token}, Values: []omis.Value{omis.TokenValue(p.Token), omis.Int(int64(p.pid + i))}})
+		}
+	}
+	return rs, flags == 0x81
+}
+
+// exchange is a request as it was sent, and its reply in OMIS notation.
+type exchange struct {
+	request string
+	reply   string
+}
+
+// script is a tool that answers by the lines of a case. What an application is
+// asked about itself it answers alone, unless the case is about that.
+type script struct {
+	app *application
+
+	mu       sync.Mutex
+	complete bool // everything is written in the case
+	next     []exchange
+	seen     []exchange
+	missing  []string // requests without a reply
+}
+
+var _ omis.Tool = (*script)(nil)
+
+func (s *script) Request(_ context.Context, request string, _ func(omis.Reply), _ omis.Flags) (omis.Reply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.complete {
+		if reply, ok := s.app.reply(request); ok {
+			return reply, nil
+		}
+	}
+	var reply string
+	if len(s.next) > 0 {
+		reply, s.next = s.next[0].reply, s.next[1:]
+	}
+	s.seen = append(s.seen, exchange{request, reply})
+	if reply == "" {
+		s.missing = append(s.missing, request)
+		return nil, fmt.Errorf("the case has no reply to %s", request)
+	}
+	return syntax.ParseReply(reply)
+}
+
+func (s *script) Finalize() error { return nil }
+
+// play sets what is expected next.
+func (s *script) play(t *testing.T, text string, complete bool) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next, s.seen, s.missing, s.complete = parseExchanges(text), nil, nil, complete
+}
+
+// played is what was really exchanged.
+func (s *script) played() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for _, x := range s.seen {
+		b.WriteString(x.request + "\n")
+		for line := range strings.Lines(x.reply) {
+			b.WriteString("    " + line)
+		}
+	}
+	return b.String()
+}
+
+// parseExchanges reads requests at the beginning of lines, with their replies
+// indented below.
+func parseExchanges(text string) []exchange {
+	var xs []exchange
+	for line := range strings.Lines(text) {
+		reply, indented := strings.CutPrefix(line, "    ")
+		switch {
+		case strings.TrimSpace(line) == "":
+		case indented && len(xs) > 0:
+			xs[len(xs)-1].reply += reply
+		default:
+			xs = append(xs, exchange{request: strings.TrimSuffix(line, "\n")})
+		}
+	}
+	return xs
+}
