@@ -1,0 +1,185 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// direction says which packages of the house a package may import, and why no
+// others. A name that ends in /... speaks of the package and all below it. The
+// first row that fits a package counts; a package without a row fails the test.
+type direction struct {
+	from   string
+	may    []string
+	reason string
+}
+
+var directions = []direction{
+	{"omis", nil, "omis is the vocabulary that everyone shares; what it imported, everyone would import"},
+	{"omis/syntax", []string{"omis"}, "the request language is a text and its parse, whoever runs it"},
+	{"omis/service", []string{"omis", "omis/syntax"}, "the table of services is data; what implements it imports it"},
+	{"omis/engine/...", []string{"omis", "omis/syntax", "omis/service", "omis/ext/...", "omis/engine/..."},
+		"the engine knows nodes, placements and other monitors by interfaces, so that it runs against a scripted fake"},
+	{"omis/linux/...", []string{"omis", "omis/linux/..."}, "the backend is platform code: it observes and knows of no request"},
+	{"omis/place/...", []string{"omis", "omis/place/..."}, "a placement runs action lists it is given; it knows of no request"},
+	{"omis/ext/...", []string{"omis", "omis/syntax", "omis/service", "omis/ext/..."},
+		"an extension adds services by the interface every extension has; the engine must not need to know it, nor it the engine"},
+	{"omis/cluster/...", []string{"omis", "omis/syntax", "omis/cluster/..."}, "monitors on other nodes are reached by requests and replies alone"},
+	{"sir", nil, "the structure document is a value that everyone shares"},
+	{"sir/...", []string{"sir"}, "whatever makes a structure (from binaries, from sources) needs nothing but the structure"},
+	{"schemas", nil, "schemas are files"},
+	{"mir", []string{"schemas"}, "a document means nothing yet: mir reads and writes it"},
+	{"mir/translate", []string{"mir", "sir", "omis", "omis/syntax"}, "translation is pure: a request, a structure and targets in, OMIS requests out"},
+	{"mir/...", []string{"mir", "schemas"}, "the validation of documents knows documents only"},
+	{"probes", []string{"omis", "omis/syntax", "mir", "mir/translate", "sir"}, "probes talk to the engine in OMIS requests, as any tool does; they know no backend and no HTTP"},
+	{"http/...", []string{"mir", "mir/...", "sir", "omis", "omis/syntax", "omis/service", "probes", "schemas", "http/..."},
+		"the gateway carries documents to probes and requests to a tool; backends and the engine are joined to it by cli"},
+	{"cli/...", []string{"..."}, "the command line joins the parts"},
+	{"bench/...", []string{"..."}, "a benchmark measures any part"},
+	{"examples/...", []string{"examples/..."}, "target programs are observed from outside, by tests of any package"},
+	{"scripts/...", nil, "the programs of the Makefile serve any checkout, also one that does not build"},
+	{"", []string{"cli"}, "main is thin"},
+}
+
+// goPackage is what go list tells of a package.
+type goPackage struct {
+	ImportPath, Dir, Doc      string
+	GoFiles, CgoFiles         []string
+	TestGoFiles, XTestGoFiles []string
+	Imports                   []string // of the package itself, not of its tests
+}
+
+func packages(t *testing.T) []goPackage {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Doc,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,Imports", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []goPackage
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		var p goPackage
+		if err := d.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// inside is the path of a package within the module.
+func inside(importPath string) (path string, ours bool) {
+	if importPath == "mirador" {
+		return "", true
+	}
+	return strings.CutPrefix(importPath, "mirador/")
+}
+
+func matches(pattern, path string) bool {
+	if pattern == "..." {
+		return true
+	}
+	tree, isTree := strings.CutSuffix(pattern, "/...")
+	return path == tree || isTree && strings.HasPrefix(path, tree+"/")
+}
+
+// forbidden says why from may not import to, "" if it may.
+func forbidden(from, to string) string {
+	i := slices.IndexFunc(directions, func(d direction) bool { return matches(d.from, from) })
+	if i < 0 {
+		return fmt.Sprintf("%s has no row in the table of import directions: say whom it may import, and why no others", from)
+	}
+	d := directions[i]
+	if slices.ContainsFunc(d.may, func(pattern string) bool { return matches(pattern, to) }) {
+		return ""
+	}
+	if len(d.may) == 0 {
+		return fmt.Sprintf("%s imports %s but may import nothing of the house: %s", from, to, d.reason)
+	}
+	return fmt.Sprintf("%s imports %s but may import only %s: %s", from, to, strings.Join(d.may, ", "), d.reason)
+}
+
+func TestImportDirections(t *testing.T) {
+	for _, p := range packages(t) {
+		from, _ := inside(p.ImportPath)
+		for _, imported := range p.Imports {
+			if to, ours := inside(imported); ours {
+				if why := forbidden(from, to); why != "" {
+					t.Error(why)
+				}
+			}
+		}
+	}
+}
+
+func TestForbiddenEdgesAreFound(t *testing.T) {
+	for _, edge := range [][2]string{
+		{"omis", "sir"}, {"sir", "omis"}, {"omis/engine", "omis/linux"}, {"omis/engine", "omis/place/trap"},
+		{"omis/engine/fake", "omis/cluster"}, {"omis/linux/resident", "omis/service"}, {"mir", "omis"}, {"mir", "sir"},
+		{"mir/translate", "omis/engine"}, {"probes", "omis/linux"}, {"probes", "http"}, {"http", "omis/engine"},
+		{"http", "cli"}, {"sir/binary", "omis"}, {"omis/ext/pa", "omis/engine"}, {"", "omis"}, {"new", "omis"},
+	} {
+		if forbidden(edge[0], edge[1]) == "" {
+			t.Errorf("%s may import %s", edge[0], edge[1])
+		}
+	}
+	for _, edge := range [][2]string{
+		{"omis/engine", "omis"}, {"mir/translate", "sir"}, {"cli", "omis/linux"}, {"", "cli"}, {"sir/binary", "sir"},
+	} {
+		if why := forbidden(edge[0], edge[1]); why != "" {
+			t.Error(why)
+		}
+	}
+}
+
+func TestEveryPackageIsDocumented(t *testing.T) {
+	for _, p := range packages(t) {
+		if len(p.GoFiles)+len(p.CgoFiles) > 0 && p.Doc == "" {
+			t.Errorf("%s has no package comment: what it is for, who may import it, which goroutine owns what", p.ImportPath)
+		}
+	}
+}
+
+// Names that say nothing about the job.
+var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "misc", "base", "lib"}
+
+func TestPackagesAreNamedForTheirJob(t *testing.T) {
+	for _, p := range packages(t) {
+		if path, _ := inside(p.ImportPath); slices.Contains(emptyNames, filepath.Base(path)) {
+			t.Errorf("%s: name the job", p.ImportPath)
+		}
+	}
+}
+
+// Longer files have more than one job.
+const mostLines = 700
+
+var (
+	generated  = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+	unfinished = regexp.MustCompile(`\b(` + strings.Join([]string{"TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"}, "|") + `)\b`)
+)
+
+func TestFiles(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, name := range slices.Concat(p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles) {
+			path := filepath.Join(p.Dir, name)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := bytes.Count(text, []byte("\n")); n > mostLines && !generated.Match(text) {
+				t.Errorf("%s has %d lines, more than %d: it has more than one job", path, n, mostLines)
+			}
+			if at := unfinished.FindIndex(text); at != nil {
+				t.Errorf("%s:%d: %s: finish it, or leave it out", path, 1+bytes.Count(text[:at[0]], []byte("\n")), text[at[0]:at[1]])
+			}
+		}
+	}
+}
