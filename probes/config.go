@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"mirador/mir"
 	"mirador/mir/translate"
 	"mirador/omis"
 )
@@ -23,6 +24,9 @@ type Config struct {
 	Modules func(ctx context.Context, pid int) ([]translate.Module, error)
 	// Resolver puts addresses of a process into words, as the process is now.
 	Resolver func(ctx context.Context, pid int) (func(pc uint64, first bool) string, error)
+	// Placement says where a conditional request of a tool runs, or would run;
+	// nil where the monitor does not tell.
+	Placement func(tool omis.Tool, request string) (mir.Placement, error)
 	// Log takes what nobody waits for an answer to; nil is slog.Default.
 	Log *slog.Logger
 }

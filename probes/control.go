@@ -142,7 +142,9 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 		p.swap(state, nil, next)
 		return nil
 	case len(r.Metrics) == 0 && len(r.Entities) == 0:
-		p.swap(state, newInstalled(old.plan.With(next.Measuring), old.handles, &next), next)
+		w := newInstalled(old.plan.With(next.Measuring), old.handles, &next)
+		w.placements = old.placements
+		p.swap(state, w, next)
 		return nil
 	}
 	w, err := p.app.install(ctx, plan, &next)

@@ -2,40 +2,60 @@ package probes
 
 import (
 	"fmt"
+	"slices"
 
 	"mirador/mir"
 	"mirador/mir/translate"
 	"mirador/omis"
 )
 
-// trap is the placement of an event at an address: the thread runs into a
-// breakpoint and its owner does the actions.
-func trap() mir.Placement {
-	return mir.Placement{
-		Where: "trap",
-		Why:   "a breakpoint handled by ptrace is how the monitor recognises that an address is reached",
-		Cost:  10_000, // measured: 10 µs and more from the stop to the continuation
-	}
-}
-
 // explain says what an instrumentation request would be. The tokens of what it
 // would create are numbered from 1; the real ones are given out when it is done.
-func explain(plan *translate.Plan, activated bool) *mir.Explain {
+func (a *App) explain(plan *translate.Plan, activated bool) (*mir.Explain, error) {
 	h := imagined(plan)
 	conditional := plan.Conditional(h)
 	for i := range conditional {
 		h.Requests = append(h.Requests, omis.Token(fmt.Sprintf("%s_%d", omis.ClassCSR, i+1)))
 	}
-	x := &mir.Explain{Matches: len(plan.Places), Cost: trap().Cost * float64(plan.HitsEach())}
+	x := &mir.Explain{Matches: len(plan.Places)}
 	once(x, plan.Create())
 	for _, request := range conditional {
-		x.Requests = append(x.Requests, mir.ExplainedRequest{Text: request, Placement: trap()})
+		p, err := a.placement(request)
+		if err != nil {
+			return nil, err
+		}
+		x.Requests = append(x.Requests, mir.ExplainedRequest{Text: request, Placement: p})
+		x.Cost = p.Cost * float64(plan.HitsEach())
 	}
 	if activated {
 		once(x, plan.Enable(h))
 	}
 	once(x, plan.Read(h))
-	return x
+	return x, nil
+}
+
+// placement is where a conditional request runs, or would run.
+func (a *App) placement(request string) (mir.Placement, error) {
+	if a.registry.config.Placement == nil {
+		return mir.Placement{}, nil
+	}
+	p, err := a.registry.config.Placement(a.tool, request)
+	if err != nil {
+		return p, failf(CannotBeDone, "%v", err)
+	}
+	return p, nil
+}
+
+// placements are the different places where conditional requests run.
+func (a *App) placements(requests []string) []mir.Placement {
+	var all []mir.Placement
+	for _, request := range requests {
+		p, err := a.placement(request)
+		if err == nil && p.Where != "" && !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // once adds a request that is executed once, if it is one.

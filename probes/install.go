@@ -25,7 +25,9 @@ func (a *App) install(ctx context.Context, plan *translate.Plan, r *mir.InstrReq
 		}
 		h.Requests = append(h.Requests, csr)
 	}
-	return newInstalled(plan, h, r), nil
+	w := newInstalled(plan, h, r)
+	w.placements = a.placements(plan.Conditional(h))
+	return w, nil
 }
 
 func newInstalled(plan *translate.Plan, h translate.Handles, r *mir.InstrRequest) *installed {

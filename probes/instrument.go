@@ -28,7 +28,7 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 		return nil, err
 	}
 	if o.Explain {
-		return explain(plan, r.Activated), nil
+		return a.explain(plan, r.Activated)
 	}
 	p := &Probe{app: a, request: full, state: Defined, armed: r.Activated}
 	a.registry.enter(p)

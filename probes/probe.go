@@ -43,12 +43,13 @@ type Probe struct {
 // installed is a plan with what stands for it in the monitor. It does not
 // change; a probe that is defined anew gets another.
 type installed struct {
-	plan    *translate.Plan
-	handles translate.Handles
-	read    string         // the request for the values
-	times   *mir.Measuring // how often to measure and to deliver
-	samples *samples       // of a probe that measures by the clock, else nil
-	last    atomic.Pointer[[]translate.Value]
+	plan       *translate.Plan
+	placements []mir.Placement // where its conditional requests run
+	handles    translate.Handles
+	read       string         // the request for the values
+	times      *mir.Measuring // how often to measure and to deliver
+	samples    *samples       // of a probe that measures by the clock, else nil
+	last       atomic.Pointer[[]translate.Value]
 }
 
 // ID is the probe's identifier.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"mirador/mir"
 	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/omis/syntax"
@@ -94,6 +95,9 @@ func (app *application) config(tool omis.Tool) probes.Config {
 		ProgramName: func(pid int) string { return app.byPID(pid).Name },
 		Modules: func(_ context.Context, pid int) ([]translate.Module, error) {
 			return app.byPID(pid).Modules, nil
+		},
+		Placement: func(omis.Tool, string) (mir.Placement, error) {
+			return mir.Placement{Where: "trap", Why: "there is no other", Cost: 10_000}, nil
 		},
 		Resolver: func(_ context.Context, pid int) (func(uint64, bool) string, error) {
 			return func(pc uint64, first bool) string {

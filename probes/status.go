@@ -40,9 +40,8 @@ func (p *Probe) Status() Status {
 		return s
 	}
 	s.Unit = w.plan.Region
-	if s.Requests = w.plan.Conditional(w.handles); len(s.Requests) > 0 {
-		s.Placements = []mir.Placement{trap()}
-	}
+	s.Requests = w.plan.Conditional(w.handles)
+	s.Placements = w.placements
 	s.Gone = w.plan.Outlived(p.app.gone())
 	return s
 }
