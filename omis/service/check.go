@@ -241,3 +241,23 @@ func prototype(ps []Param) string {
 	}
 	return s
 }
+
+// Accepts checks a value whose type could not be known before: an argument that
+// is an event context parameter of an open event.
+func (p Param) Accepts(v omis.Value) error {
+	if p.List && v.Kind == omis.KindList {
+		for _, e := range v.List {
+			if !fits(p.Type, e.Kind) {
+				return fmt.Errorf("%s is a list of type %s*, it cannot hold %s", p.Name, p.Type, article(e.Kind))
+			}
+		}
+		return nil
+	}
+	if p.Type == Token && v.Kind == omis.KindList && len(v.List) == 1 {
+		v = v.List[0]
+	}
+	if !fits(p.Type, v.Kind) || p.List && p.Type != Token {
+		return fmt.Errorf("%s is of type %s, not %s", p.Name, p.Type, article(v.Kind))
+	}
+	return nil
+}

@@ -78,3 +78,17 @@ type Scope interface {
 // not wait for it. Fields of the occurrence that are zero are filled in by the
 // engine.
 type Source func(args []omis.Value, scope Scope, raise func(Occurrence)) (cancel func(), err error)
+
+// Place is the object where the event occurred, for an event service that works on
+// objects of a class.
+func (o *Occurrence) Place(c omis.Class) omis.Token {
+	switch c {
+	case omis.ClassNode:
+		return o.Node
+	case omis.ClassProcess:
+		return o.Proc
+	case omis.ClassThread:
+		return o.Thread
+	}
+	return omis.Undefined
+}

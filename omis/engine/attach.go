@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"slices"
+
+	"mirador/omis"
+)
+
+// attach takes a process into a tool's scope, with all its threads. Its node comes
+// with it (OMIS 8.1.2: attaching to a process may include attaching to its node).
+func (e *Engine) attach(t *Tool, id omis.ProcID) (*process, error) {
+	if id.PID == e.pid {
+		return nil, omis.Errorf(omis.NoPermission, "cannot attach to process %d: it is the monitor itself, which would stop with it", id.PID)
+	}
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	p := e.reg.process(id)
+	if t.sees(p) {
+		return p, nil
+	}
+	if err := e.prepare(p); err != nil {
+		if p.tools == 0 {
+			e.reg.end(p)
+		}
+		return nil, err
+	}
+	t.mu.Lock()
+	gone := t.finalized
+	if !gone {
+		t.node = true
+		t.procs = append(t.procs, p)
+		p.tools++
+	}
+	t.mu.Unlock()
+	if gone {
+		return nil, t.gone()
+	}
+	e.follow(t, p)
+	return p, nil
+}
+
+// prepare makes a process known that nobody was attached to: its end is looked
+// out for from now on, and its threads get their tokens in their natural order.
+func (e *Engine) prepare(p *process) error {
+	if p.tools > 0 {
+		return nil
+	}
+	if _, err := e.pointAt(p, pointKey{kind: omis.EventProcTerminated}, nil); err != nil {
+		return err
+	}
+	tids, err := e.node.Threads(p.id)
+	if err != nil {
+		e.unplantAll(p)
+		return err
+	}
+	e.reg.refresh(p, tids)
+	return nil
+}
+
+// detach takes a process out of a tool's scope. Requests stay defined; the events
+// are simply not detected any more (OMIS 8.1.2).
+func (e *Engine) detach(t *Tool, p *process) {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	e.detachLocked(t, p)
+}
+
+func (e *Engine) detachLocked(t *Tool, p *process) {
+	if !t.drop(p) {
+		return
+	}
+	e.leave(t, p)
+	if p.tools--; p.tools == 0 {
+		e.unplantAll(p)
+	}
+}
+
+// drop takes a process out of the scope's table.
+func (t *Tool) drop(p *process) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.Index(t.procs, p)
+	if i < 0 {
+		return false
+	}
+	t.procs = slices.Delete(t.procs, i, i+1)
+	return true
+}
+
+func (e *Engine) unplantAll(p *process) {
+	for _, pt := range p.points {
+		e.unplant(pt)
+	}
+}
+
+// detachNode takes the node and all its processes out of a tool's scope.
+func (e *Engine) detachNode(t *Tool) {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	for _, o := range t.own(omis.ClassProcess) {
+		e.detachLocked(t, o.(*process))
+	}
+	t.mu.Lock()
+	t.node = false
+	t.mu.Unlock()
+}
+
+// processEnded makes the tokens of a process unknown everywhere.
+func (e *Engine) processEnded(p *process) {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	for _, t := range e.allTools() {
+		if !t.drop(p) {
+			continue
+		}
+		p.tools--
+		for _, o := range t.own(omis.ClassCSR) {
+			if c := o.(*csr); c.subs[p] != nil {
+				e.unsubscribe(c, p)
+			}
+		}
+	}
+	e.unplantAll(p)
+	e.reg.end(p)
+}
+
+func (e *Engine) allTools() []*Tool {
+	e.toolsMu.Lock()
+	defer e.toolsMu.Unlock()
+	list := make([]*Tool, 0, len(e.tools))
+	for _, t := range e.tools {
+		list = append(list, t)
+	}
+	return list
+}
+
+// release gives back everything a tool has.
+func (e *Engine) release(t *Tool) error {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	for _, o := range t.own(omis.ClassCSR) {
+		e.disable(o.(*csr))
+		o.(*csr).remove()
+	}
+	for _, o := range t.own(omis.ClassProcess) {
+		e.detachLocked(t, o.(*process))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.node = false
+	for _, v := range t.events {
+		e.reg.remove(v.token)
+	}
+	for _, list := range t.items {
+		for _, it := range list {
+			e.reg.remove(it.token)
+		}
+	}
+	t.events, t.items = nil, nil
+	e.reg.generation.Add(1)
+	return nil
+}
+
+// unattached finds objects for the services that attach, which alone may be given
+// tokens of objects that are not in the scope (OMIS 8.1.1, 8.1.2).
+func (t *Tool) unattached(v omis.Value) (list []object, failed omis.ServiceResult) {
+	named := []omis.Value{v}
+	if v.Kind == omis.KindList {
+		named = v.List
+	}
+	for i := range named {
+		token := named[i].Token()
+		switch o := t.e.reg.lookup(token).(type) {
+		case *process, *node:
+			list = append(list, o)
+		default:
+			failed = append(failed, failure(unknownToken(token), token))
+		}
+	}
+	return list, failed
+}

@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// All functions of this file want Engine.admin held by their caller.
+
+// enable begins to look out for the event of a request. Where some of the
+// processes cannot be watched, the others are, and the error is marked fatal: the
+// state of the request has changed all the same (OMIS 7.2.3).
+func (e *Engine) enable(c *csr) error {
+	if c.deleted {
+		return unknownToken(c.token)
+	}
+	if c.active.Swap(true) {
+		return nil
+	}
+	var results omis.ServiceResult
+	var err error
+	switch {
+	case c.event.source.open != nil:
+		err = e.openSource(c)
+	case c.event.source.kind != 0:
+		results, err = e.watchAll(c)
+	}
+	if err != nil && !isFatal(err) {
+		c.active.Store(false)
+		return err
+	}
+	c.tool.replies.push(c.to, c.stateReply(omis.CSREnabled, onlyErrors(results, len(c.subs)+len(results))))
+	return err
+}
+
+func isFatal(err error) bool {
+	typed, ok := err.(*omis.Error)
+	return ok && typed.Status&omis.Fatal != 0
+}
+
+// watchAll looks out for the event in every process it is defined for.
+func (e *Engine) watchAll(c *csr) (results omis.ServiceResult, err error) {
+	good := 0
+	for _, target := range c.targets() {
+		if failed := e.subscribe(c, target); failed != nil {
+			results = append(results, failure(failed, target.proc.token))
+			continue
+		}
+		good++
+	}
+	switch {
+	case len(results) == 0:
+		return nil, nil
+	case good == 0:
+		return nil, &omis.Error{Status: results[0].Status, Msg: results[0].Msg}
+	}
+	return results, omis.Errorf(results[0].Status|omis.Fatal, "enabled for %d of %d processes; for %s: %s",
+		good, good+len(results), results[0].Objects[0], results[0].Msg)
+}
+
+// openSource starts an extension's event.
+func (e *Engine) openSource(c *csr) error {
+	raise := func(o service.Occurrence) { e.raise(c, o) }
+	cancel, err := c.event.source.open(c.event.args, toolScope{c.tool}, raise)
+	if err != nil {
+		return err
+	}
+	c.cancel = cancel
+	return nil
+}
+
+// raise executes a request for an occurrence that an extension detected.
+func (e *Engine) raise(c *csr, o service.Occurrence) {
+	if o.Node == "" {
+		o.Node = e.self.token
+	}
+	if o.Proc == "" {
+		o.Proc = omis.Undefined
+	}
+	if o.Thread == "" {
+		o.Thread = omis.Undefined
+	}
+	if o.Now == nil {
+		o.Now = e.now
+	}
+	if o.Time == 0 {
+		o.Time = o.Now()
+	}
+	c.trigger(&o, o.Place(c.event.service.Object), nil)
+}
+
+// disable ends looking out. It returns whether the request was enabled.
+func (e *Engine) disable(c *csr) bool {
+	if !c.active.Swap(false) {
+		return false
+	}
+	if c.cancel != nil {
+		c.cancel()
+		c.cancel = nil
+	}
+	for p := range c.subs {
+		e.unsubscribe(c, p)
+	}
+	return true
+}
+
+// target is a process that an event is defined for, and which of its threads.
+type target struct {
+	proc *process
+	tids map[int]bool // nil: all, those to come included
+}
+
+// targets converts the objects of the event's definition as the scope is now.
+// What is not attached is left out: it is simply not observed (OMIS 8.1.2).
+func (c *csr) targets() []target {
+	named := c.event.tokens()
+	if len(named) == 0 {
+		return c.tool.allTargets()
+	}
+	var list []target
+	for _, v := range named {
+		o, err := c.tool.find(v.Token())
+		if err != nil {
+			continue
+		}
+		switch o := o.(type) {
+		case *node:
+			list = append(list, c.tool.allTargets()...)
+		case *process:
+			list = append(list, target{proc: o})
+		case *thread:
+			list = append(list, c.threadTarget(o))
+		}
+	}
+	return mergeTargets(list)
+}
+
+func (c *csr) threadTarget(t *thread) target {
+	if c.event.service.Object == omis.ClassProcess {
+		return target{proc: t.proc}
+	}
+	return target{proc: t.proc, tids: map[int]bool{t.tid: true}}
+}
+
+func (t *Tool) allTargets() []target {
+	var list []target
+	for _, o := range t.own(omis.ClassProcess) {
+		list = append(list, target{proc: o.(*process)})
+	}
+	return list
+}
+
+// mergeTargets makes one target of several for one process.
+func mergeTargets(list []target) []target {
+	var merged []target
+	for _, t := range list {
+		i := slices.IndexFunc(merged, func(other target) bool { return other.proc == t.proc })
+		switch {
+		case i < 0:
+			merged = append(merged, t)
+		case t.tids == nil:
+			merged[i].tids = nil
+		case merged[i].tids != nil:
+			for tid := range t.tids {
+				merged[i].tids[tid] = true
+			}
+		}
+	}
+	return merged
+}
+
+// follow adapts the enabled requests of a tool to a process that came into its
+// scope.
+func (e *Engine) follow(t *Tool, p *process) {
+	for _, o := range t.own(omis.ClassCSR) {
+		c := o.(*csr)
+		if !c.active.Load() || c.event.source.kind == 0 {
+			continue
+		}
+		i := slices.IndexFunc(c.targets(), func(t target) bool { return t.proc == p })
+		if i < 0 || c.subs[p] != nil {
+			continue
+		}
+		result := omis.ObjectResult{Objects: []omis.Token{p.token}, Status: omis.OK}
+		if err := e.subscribe(c, c.targets()[i]); err != nil {
+			result = failure(err, p.token)
+		}
+		t.replies.push(c.to, c.stateReply(omis.CSREnabled, omis.ServiceResult{result}))
+	}
+}
+
+// leave takes the instrumentation of a tool out of a process.
+func (e *Engine) leave(t *Tool, p *process) {
+	for _, o := range t.own(omis.ClassCSR) {
+		c := o.(*csr)
+		if c.subs[p] == nil {
+			continue
+		}
+		e.unsubscribe(c, p)
+		result := omis.ObjectResult{Objects: []omis.Token{p.token}, Status: omis.OK}
+		t.replies.push(c.to, c.stateReply(omis.CSRDisabled, omis.ServiceResult{result}))
+	}
+}
+
+func (d *definition) String() string {
+	if d.source.address > 0 {
+		return fmt.Sprintf("%s at %#x", d.service.Name, d.addr)
+	}
+	return d.service.Name
+}

@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// Engine is the monitor of one node. Its methods may be called from any
+// goroutine.
+type Engine struct {
+	node    omis.Node
+	self    *node
+	log     *slog.Logger
+	catalog *service.Catalog
+	actions map[string]action
+	sources map[string]source
+	classes map[omis.Class]*service.Class
+	reg     *registry
+	started time.Time
+	pid     int // of the monitor itself
+
+	lists sync.RWMutex // see the package comment
+	admin sync.Mutex
+
+	toolsMu sync.Mutex
+	tools   map[string]*Tool
+	closed  bool
+}
+
+// New makes an engine over a node, with extensions (OMIS 6). It fails where two
+// extensions are in each other's way, or where a table names services that are
+// not implemented.
+func New(n omis.Node, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
+	e := &Engine{
+		node: n, log: log, reg: newRegistry(), started: time.Now(), pid: os.Getpid(),
+		classes: make(map[omis.Class]*service.Class), tools: make(map[string]*Tool),
+	}
+	tables := make([]service.Table, len(extensions))
+	for i, x := range extensions {
+		tables[i] = service.Table{Prefix: x.Prefix(), Services: x.Services()}
+		for _, c := range x.Classes() {
+			tables[i].Classes = append(tables[i].Classes, c.Class)
+			e.classes[c.Class] = &c
+		}
+	}
+	var err error
+	if e.catalog, err = service.NewCatalog(tables...); err != nil {
+		return nil, err
+	}
+	e.actions, e.sources = e.basicActions(), e.basicSources()
+	for _, x := range extensions {
+		e.adopt(x)
+	}
+	if err := e.complete(); err != nil {
+		return nil, err
+	}
+	e.self = e.reg.add(omis.ClassNode, func(i ident) object { return &node{ident: i, name: n.Name()} }).(*node)
+	return e, nil
+}
+
+// adopt takes over the implementations of an extension.
+func (e *Engine) adopt(x service.Extension) {
+	for name, do := range x.Actions() {
+		e.actions[name] = action{each: extensionAction(do), local: do}
+	}
+	for name, src := range x.Sources() {
+		e.sources[name] = source{open: src}
+	}
+}
+
+// complete checks that the table and the implementations have the same names.
+func (e *Engine) complete() error {
+	var errs []error
+	known := make(map[string]bool)
+	for _, t := range e.catalog.Tables() {
+		for i := range t.Services {
+			s := &t.Services[i]
+			known[s.Name] = true
+			_, acts := e.actions[s.Name]
+			_, detects := e.sources[s.Name]
+			supported := s.Support.Level != service.Unsupported
+			if supported != (acts || detects) || detects && s.Kind != service.Event || acts && s.Kind == service.Event {
+				errs = append(errs, fmt.Errorf("service %s is %s in the table, but its implementation says otherwise", s.Name, s.Support.Level))
+			}
+		}
+	}
+	for name := range e.actions {
+		if !known[name] {
+			errs = append(errs, fmt.Errorf("action %s is not in the table", name))
+		}
+	}
+	for name := range e.sources {
+		if !known[name] {
+			errs = append(errs, fmt.Errorf("event %s is not in the table", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Catalog returns the table of all services of this monitor.
+func (e *Engine) Catalog() *service.Catalog { return e.catalog }
+
+// Tool returns the tool of a name; it is made if there is none. A tool that was
+// finalized leaves its name free.
+func (e *Engine) Tool(name string) *Tool {
+	e.toolsMu.Lock()
+	defer e.toolsMu.Unlock()
+	if t := e.tools[name]; t != nil {
+		return t
+	}
+	t := newTool(e, name)
+	if e.closed {
+		t.finalized = true
+	}
+	e.tools[name] = t
+	return t
+}
+
+// Close finalizes all tools. The node stays open: who opened it closes it.
+func (e *Engine) Close(context.Context) error {
+	e.toolsMu.Lock()
+	e.closed = true
+	list := make([]*Tool, 0, len(e.tools))
+	for _, t := range e.tools {
+		list = append(list, t)
+	}
+	e.toolsMu.Unlock()
+	var errs []error
+	for _, t := range list {
+		errs = append(errs, t.Finalize())
+	}
+	return errors.Join(errs...)
+}
+
+// now reads the clock that time stamps of events come from.
+func (e *Engine) now() int64 {
+	if c, ok := e.node.(interface{ Now() int64 }); ok {
+		return c.Now()
+	}
+	return int64(time.Since(e.started))
+}

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"errors"
+
+	"mirador/omis"
+	"mirador/omis/syntax"
+)
+
+// Explanation says what a request would do, or does.
+type Explanation struct {
+	Request   string // in canonical form
+	Placement Placement
+	Points    []Point // what would be looked out for in the scope as it is now
+	Enabled   bool
+	Failed    uint64 // executions with an error that no callback heard of
+}
+
+// Point is a place that a request looks out for.
+type Point struct {
+	Event string
+	Proc  omis.Token
+	Addr  uint64 // 0 where the event has no address
+}
+
+// Explain tells what a request would do, without doing it.
+func (t *Tool) Explain(text string) (Explanation, error) {
+	r, err := syntax.Parse(text)
+	if err != nil {
+		return Explanation{}, syntaxReply(err).Err()
+	}
+	if faults := t.e.catalog.Check(r); len(faults) > 0 {
+		return Explanation{}, faultReply(faults).Err()
+	}
+	steps := t.e.steps(r.Actions)
+	x := Explanation{Request: syntax.Print(r), Placement: t.e.place(r, steps)}
+	if r.Event == nil {
+		return x, nil
+	}
+	s := t.e.catalog.Lookup(r.Event.Service)
+	def := definition{service: s, source: t.e.sources[s.Name], args: r.Event.Args, subject: s.Subject()}
+	if failed := t.checkEvent(&def); len(failed) > 0 {
+		return x, errors.Join(omis.Reply{failed}.Err())
+	}
+	x.Points = (&csr{tool: t, event: def}).points()
+	return x, nil
+}
+
+// State tells what a conditional request does.
+func (t *Tool) State(request omis.Token) (Explanation, error) {
+	o, err := t.find(request)
+	c, ok := o.(*csr)
+	switch {
+	case err != nil:
+		return Explanation{}, err
+	case !ok:
+		return Explanation{}, omis.Errorf(omis.TypeMismatch, "%s is no conditional request", request)
+	}
+	return Explanation{
+		Request: syntax.Print(c.request), Placement: c.placement, Points: c.points(),
+		Enabled: c.active.Load(), Failed: c.failed.Load(),
+	}, nil
+}
+
+func (c *csr) points() []Point {
+	if c.event.source.kind == 0 {
+		return nil
+	}
+	var list []Point
+	for _, target := range c.targets() {
+		list = append(list, Point{Event: c.event.service.Name, Proc: target.proc.token, Addr: c.event.addr})
+	}
+	return list
+}

@@ -1,0 +1,217 @@
+// Package fake is a scripted node: processes that exist only in memory and do what
+// a test tells them to. The tests of the engine and of the gateway run against it,
+// so they need no rights and no real process. Nothing else may import it.
+//
+// Like a real node, it calls the handlers of a process one at a time on a goroutine
+// that owns the process, and holds a thread until every holder has released it.
+package fake
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"mirador/omis"
+)
+
+// Node is a machine of the fake. The zero value is not usable; see New.
+type Node struct {
+	name  string
+	start time.Time
+
+	mu      sync.Mutex
+	procs   map[int]*Process
+	nextPID int
+	planted []omis.Watch // every watch that was ever set, in order
+	launch  []omis.Launch
+}
+
+var _ omis.Node = (*Node)(nil)
+
+// New makes a node without processes.
+func New(name string) *Node {
+	return &Node{name: name, start: time.Now(), procs: make(map[int]*Process), nextPID: 5000}
+}
+
+func (n *Node) Name() string { return n.name }
+
+// Now is the clock of the node's hits.
+func (n *Node) Now() int64 { return int64(time.Since(n.start)) }
+
+func (n *Node) Identify(pid int) (omis.ProcID, error) {
+	p, err := n.find(pid)
+	if err != nil {
+		return omis.ProcID{}, err
+	}
+	return p.ID, nil
+}
+
+func (n *Node) find(pid int) (*Process, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.procs[pid]
+	if p == nil {
+		return nil, omis.Errorf(omis.UnknownObject, "there is no process %d", pid)
+	}
+	if p.Refuse != nil {
+		return nil, p.Refuse
+	}
+	return p, nil
+}
+
+func (n *Node) byID(id omis.ProcID) (*Process, error) {
+	p, err := n.find(id.PID)
+	if err == nil && p.ID != id {
+		err = omis.Errorf(omis.UnknownObject, "process %d has ended", id.PID)
+	}
+	return p, err
+}
+
+func (n *Node) Launch(l omis.Launch) (omis.ProcID, error) {
+	n.mu.Lock()
+	n.nextPID++
+	pid := n.nextPID
+	n.launch = append(n.launch, l)
+	n.mu.Unlock()
+	p := n.Add(pid, append([]string{l.Path}, l.Args...), pid)
+	p.Threads[0].Stopped = true
+	return p.ID, nil
+}
+
+// Launched is what was launched, in order.
+func (n *Node) Launched() []omis.Launch {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.launch)
+}
+
+// Planted is every watch that was ever set, in order.
+func (n *Node) Planted() []omis.Watch {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.planted)
+}
+
+func (n *Node) ProcInfo(id omis.ProcID, _ omis.ProcFields) (omis.ProcInfo, error) {
+	p, err := n.byID(id)
+	if err != nil {
+		return omis.ProcInfo{}, err
+	}
+	return p.Info, nil
+}
+
+func (n *Node) Threads(id omis.ProcID) ([]int, error) {
+	p, err := n.byID(id)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var tids []int
+	for _, t := range p.Threads {
+		tids = append(tids, t.TID)
+	}
+	return tids, nil
+}
+
+func (n *Node) ThreadInfo(id omis.ProcID, tid int, _ omis.ThreadFields) (omis.ThreadInfo, error) {
+	p, err := n.byID(id)
+	if err != nil {
+		return omis.ThreadInfo{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t, err := p.thread(tid)
+	if err != nil {
+		return omis.ThreadInfo{}, err
+	}
+	return t.Info, nil
+}
+
+func (n *Node) Modules(id omis.ProcID) ([]omis.Module, error) {
+	p, err := n.byID(id)
+	if err != nil {
+		return nil, err
+	}
+	return p.Modules, nil
+}
+
+func (n *Node) Backtraces(id omis.ProcID, tids []int, depth int) ([]omis.Backtrace, error) {
+	p, err := n.byID(id)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.BacktraceCalls++
+	list := make([]omis.Backtrace, len(tids))
+	for i, tid := range tids {
+		t, err := p.thread(tid)
+		if err != nil {
+			list[i].Err = err
+			continue
+		}
+		list[i].Frames = t.Frames
+		if depth > 0 && depth < len(t.Frames) {
+			list[i].Frames = t.Frames[:depth]
+		}
+	}
+	return list, nil
+}
+
+func (n *Node) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {
+	p, err := n.byID(id)
+	if err != nil {
+		return 0, err
+	}
+	if addr < p.MemoryAt || addr >= p.MemoryAt+uint64(len(p.Memory)) {
+		return 0, nil
+	}
+	return copy(buf, p.Memory[addr-p.MemoryAt:]), nil
+}
+
+func (n *Node) Signal(id omis.ProcID, sig int) error {
+	p, err := n.byID(id)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Signals = append(p.Signals, sig)
+	return nil
+}
+
+func (n *Node) Stop(id omis.ProcID, tids []int) error     { return n.setStopped(id, tids, true) }
+func (n *Node) Continue(id omis.ProcID, tids []int) error { return n.setStopped(id, tids, false) }
+
+func (n *Node) setStopped(id omis.ProcID, tids []int, stopped bool) error {
+	p, err := n.byID(id)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.Threads {
+		if len(tids) == 0 || slices.Contains(tids, t.TID) {
+			t.Stopped = stopped
+		}
+	}
+	return nil
+}
+
+// Close ends all processes' owners.
+func (n *Node) Close(context.Context) error {
+	n.mu.Lock()
+	list := make([]*Process, 0, len(n.procs))
+	for _, p := range n.procs {
+		list = append(list, p)
+	}
+	n.mu.Unlock()
+	slices.SortFunc(list, func(a, b *Process) int { return cmp.Compare(a.ID.PID, b.ID.PID) })
+	for _, p := range list {
+		p.close()
+	}
+	return nil
+}

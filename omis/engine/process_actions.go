@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"mirador/omis"
+)
+
+// The manipulation services for processes (OMIS 8.1.2).
+
+func procCreate(x *execution, c *call) ([]omis.Value, error) {
+	id, err := x.e.node.Launch(omis.Launch{
+		Path: c.args[1].Str, Args: texts(c.args[2]), Env: texts(c.args[3]), IO: texts(c.args[4]),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return x.attached(id)
+}
+
+// texts is a list of strings; an empty one is nil, which leaves it to the node.
+func texts(v omis.Value) []string {
+	var list []string
+	for _, s := range v.List {
+		list = append(list, s.Str)
+	}
+	return list
+}
+
+// attached attaches and returns the token of the process.
+func (x *execution) attached(id omis.ProcID) ([]omis.Value, error) {
+	p, err := x.e.attach(x.tool, id)
+	if err != nil {
+		return nil, err
+	}
+	x.conv.forget()
+	return []omis.Value{omis.TokenValue(p.token)}, nil
+}
+
+// procAttach3 finds the executable's path by itself, whatever the tool says of it.
+func procAttach3(x *execution, c *call) ([]omis.Value, error) {
+	pid, err := c.int(1)
+	if err != nil {
+		return nil, err
+	}
+	if pid <= 0 || pid > 1<<31-1 {
+		return nil, omis.Errorf(omis.ParameterError, "%d is no process id", pid)
+	}
+	if int(pid) == x.e.pid {
+		return nil, omis.Errorf(omis.NoPermission, "cannot attach to process %d: it is the monitor itself, which would stop with it", pid)
+	}
+	id, err := x.e.node.Identify(int(pid))
+	if err != nil {
+		return nil, err
+	}
+	return x.attached(id)
+}
+
+func procAttach(x *execution, c *call) ([]omis.Value, error) {
+	p, ok := c.object.(*process)
+	if !ok {
+		return nil, omis.Errorf(omis.TypeMismatch, "%s is no process", c.object.Token())
+	}
+	id, err := x.e.node.Identify(p.id.PID)
+	if err != nil {
+		return nil, err
+	}
+	if id != p.id {
+		return nil, unknownToken(p.token)
+	}
+	_, err = x.attached(id)
+	return nil, err
+}
+
+func procDetach(x *execution, c *call) ([]omis.Value, error) {
+	x.e.detach(x.tool, c.object.(*process))
+	return nil, nil
+}
+
+func procSendSignal(x *execution, c *call) ([]omis.Value, error) {
+	sig, err := c.int(1)
+	if err != nil {
+		return nil, err
+	}
+	return nil, x.e.node.Signal(c.object.(*process).id, int(sig))
+}

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"math/bits"
+
+	"mirador/omis"
+)
+
+// The information services for processes (OMIS 8.1.2).
+
+// maxRead bounds what one request reads from a process.
+const maxRead = 1 << 20
+
+// knownProcFields are the components proc_get_info has.
+const knownProcFields = omis.ProcInvolContSwitch<<1 - 1
+
+func procGetInfo(x *execution, c *call) ([]omis.Value, error) {
+	p := c.object.(*process)
+	flags, err := c.int(1)
+	if err != nil {
+		return nil, err
+	}
+	if flags&^int64(knownProcFields) != 0 {
+		return nil, omis.Errorf(omis.ParameterError, "proc_get_info has no components for flags %#x", uint64(flags&^int64(knownProcFields)))
+	}
+	fields := omis.ProcFields(flags)
+	if fields == 0 {
+		return nil, nil
+	}
+	info, err := x.e.node.ProcInfo(p.id, fields)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]omis.Value, 0, bits.OnesCount32(uint32(fields)))
+	for bit := omis.ProcGlobalID; bit <= omis.ProcInvolContSwitch; bit <<= 1 {
+		if fields&bit != 0 {
+			values = append(values, x.procValue(p, bit, &info))
+		}
+	}
+	return values, nil
+}
+
+// procValue is one component of the result.
+func (x *execution) procValue(p *process, bit omis.ProcFields, info *omis.ProcInfo) omis.Value {
+	switch bit {
+	case omis.ProcGlobalID, omis.ProcLocalID:
+		// No programming library gives processes other ids.
+		return omis.Int(int64(p.id.PID))
+	case omis.ProcArgv, omis.ProcUserArgv:
+		return stringList(info.Argv)
+	case omis.ProcEnvp:
+		return stringList(info.Envp)
+	case omis.ProcParent:
+		return omis.TokenValue(x.parentToken(info.Parent))
+	case omis.ProcMessageQueue:
+		return omis.TokenValue(omis.Undefined)
+	case omis.ProcNode:
+		return omis.TokenValue(x.e.self.token)
+	case omis.ProcTotalTime:
+		return omis.Float(info.TotalTime)
+	case omis.ProcSystemTime:
+		return omis.Float(info.SystemTime)
+	}
+	return omis.Int(procNumber(bit, info))
+}
+
+func procNumber(bit omis.ProcFields, info *omis.ProcInfo) int64 {
+	switch bit {
+	case omis.ProcUID:
+		return info.UID
+	case omis.ProcGID:
+		return info.GID
+	case omis.ProcSchedulingState:
+		return int64(info.State)
+	case omis.ProcPriority:
+		return info.Priority
+	case omis.ProcMemorySize:
+		return info.MemorySize
+	case omis.ProcResidentSize:
+		return info.ResidentSize
+	case omis.ProcMaxResidentSize:
+		return info.MaxResidentSize
+	case omis.ProcIntResidentSize:
+		return info.IntResidentSize
+	case omis.ProcMinorPageFaults:
+		return info.MinorFaults
+	case omis.ProcMajorPageFaults:
+		return info.MajorFaults
+	case omis.ProcSwaps:
+		return info.Swaps
+	case omis.ProcFileInput:
+		return info.FileInput
+	case omis.ProcFileOutput:
+		return info.FileOutput
+	case omis.ProcVolContSwitch:
+		return info.VoluntarySwitches
+	}
+	return info.InvoluntaryOnes
+}
+
+// parentToken is defined where the parent is in the scope too.
+func (x *execution) parentToken(pid int) omis.Token {
+	if p := x.e.reg.byPID(pid); p != nil && x.tool.sees(p) {
+		return p.token
+	}
+	return omis.Undefined
+}
+
+func stringList(list []string) omis.Value {
+	vs := make([]omis.Value, len(list))
+	for i, s := range list {
+		vs[i] = omis.String(s)
+	}
+	return omis.List(vs...)
+}
+
+func procReadMemory(x *execution, c *call) ([]omis.Value, error) {
+	raw, err := readBlocks(x, c)
+	if err != nil {
+		return nil, err
+	}
+	vs := make([]omis.Value, len(raw))
+	for i, b := range raw {
+		vs[i] = omis.Int(int64(b))
+	}
+	return []omis.Value{omis.List(vs...)}, nil
+}
+
+func procReadMemoryBin(x *execution, c *call) ([]omis.Value, error) {
+	raw, err := readBlocks(x, c)
+	if err != nil {
+		return nil, err
+	}
+	return []omis.Value{omis.Binary(raw)}, nil
+}
+
+// readBlocks reads count blocks that begin stride bytes apart.
+func readBlocks(x *execution, c *call) ([]byte, error) {
+	addr, ok := c.args[1].Uint64()
+	if !ok {
+		return nil, omis.Errorf(omis.ParameterError, "the address does not fit into 64 bits")
+	}
+	var size, stride, count int64
+	for i, n := range []*int64{&size, &stride, &count} {
+		var err error
+		if *n, err = c.int(i + 2); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case size < 0 || count < 0 || stride < size:
+		return nil, omis.Errorf(omis.ParameterError, "blocklength and count must not be negative, stride not smaller than blocklength")
+	case size > maxRead || count > maxRead || size*count > maxRead:
+		return nil, omis.Errorf(omis.ParameterError, "cannot read more than %d bytes at once", maxRead)
+	case size == 0:
+		return nil, nil
+	}
+	buf := make([]byte, size*count)
+	if stride == size {
+		size, count = size*count, min(count, 1)
+	}
+	for i := range count {
+		block := buf[i*size : (i+1)*size]
+		from := addr + uint64(i)*uint64(stride)
+		n, err := x.e.node.ReadMemory(c.object.(*process).id, from, block)
+		if err != nil {
+			return nil, err
+		}
+		if n < len(block) {
+			return nil, omis.Errorf(omis.ParameterError, "cannot read %s at %#x: nothing is mapped there", c.object.Token(), from+uint64(n))
+		}
+	}
+	return buf, nil
+}
+
+func procGetLoaderInfo(x *execution, c *call) ([]omis.Value, error) {
+	modules, err := x.e.node.Modules(c.object.(*process).id)
+	if err != nil {
+		return nil, err
+	}
+	var list []omis.Value
+	for _, m := range modules {
+		list = append(list, omis.String(m.Path), omis.String(""),
+			omis.Uint(m.CodeStart), omis.Uint(m.CodeLen),
+			omis.Uint(m.DataStart), omis.Uint(m.DataLen),
+			omis.Uint(m.BSSStart), omis.Uint(m.BSSLen))
+	}
+	return []omis.Value{omis.Int(int64(len(modules))), omis.List(list...)}, nil
+}

@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"mirador/omis"
+)
+
+type threadKey struct {
+	proc *process
+	tid  int
+}
+
+// registry holds all objects by their tokens and by what the node calls them. A
+// number is given out once, so a token is never used again.
+type registry struct {
+	mu      sync.RWMutex
+	last    map[omis.Class]int
+	objects map[omis.Token]object
+	procs   map[omis.ProcID]*process
+	threads map[threadKey]*thread
+
+	// generation changes when an extension's object comes or goes; compiled
+	// action lists look objects up again then.
+	generation atomic.Uint64
+}
+
+func newRegistry() *registry {
+	return &registry{
+		last:    make(map[omis.Class]int),
+		objects: make(map[omis.Token]object),
+		procs:   make(map[omis.ProcID]*process),
+		threads: make(map[threadKey]*thread),
+	}
+}
+
+// newIdent gives out the next token of a class. The caller holds mu.
+func (r *registry) newIdent(c omis.Class) ident {
+	r.last[c]++
+	return ident{token: tokenOf(c, r.last[c]), num: r.last[c]}
+}
+
+// add makes an object with a fresh token.
+func (r *registry) add(c omis.Class, build func(ident) object) object {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := build(r.newIdent(c))
+	r.objects[o.Token()] = o
+	return o
+}
+
+func (r *registry) lookup(t omis.Token) object {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.objects[t]
+}
+
+func (r *registry) remove(t omis.Token) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.objects, t)
+}
+
+// process returns the object of a process, made at the first time.
+func (r *registry) process(id omis.ProcID) *process {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.procs[id]; p != nil {
+		return p
+	}
+	p := &process{ident: r.newIdent(omis.ClassProcess), id: id, queue: newQueue(maxPending), points: make(map[pointKey]*point)}
+	r.procs[id], r.objects[p.token] = p, p
+	return p
+}
+
+// byPID finds a process that is known by its pid.
+func (r *registry) byPID(pid int) *process {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for id, p := range r.procs {
+		if id.PID == pid {
+			return p
+		}
+	}
+	return nil
+}
+
+// thread returns the object of a thread, made at the first time. It is on the
+// path of every hit.
+func (r *registry) thread(p *process, tid int) *thread {
+	key := threadKey{p, tid}
+	r.mu.RLock()
+	t := r.threads[key]
+	r.mu.RUnlock()
+	if t != nil {
+		return t
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.threadLocked(key)
+}
+
+func (r *registry) threadLocked(key threadKey) *thread {
+	if t := r.threads[key]; t != nil {
+		return t
+	}
+	t := &thread{ident: r.newIdent(omis.ClassThread), proc: key.proc, tid: key.tid}
+	// A hit may still be on its way when its process is gone already: the token
+	// serves for what is printed, but it names nothing.
+	if !key.proc.ended {
+		r.threads[key], r.objects[t.token] = t, t
+	}
+	return t
+}
+
+// refresh takes over which threads a process has: what is no longer among them
+// has ended, and its token becomes unknown.
+func (r *registry) refresh(p *process, tids []int) []object {
+	alive := make(map[int]bool, len(tids))
+	list := make([]object, 0, len(tids))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, tid := range tids {
+		alive[tid] = true
+		list = append(list, r.threadLocked(threadKey{p, tid}))
+	}
+	for key, t := range r.threads {
+		if key.proc == p && !alive[key.tid] {
+			r.dropThreadLocked(t)
+		}
+	}
+	sortObjects(list)
+	return list
+}
+
+func (r *registry) dropThread(t *thread) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropThreadLocked(t)
+}
+
+func (r *registry) dropThreadLocked(t *thread) {
+	// The tid may belong to another thread by now.
+	if key := (threadKey{t.proc, t.tid}); r.threads[key] == t {
+		delete(r.threads, key)
+	}
+	delete(r.objects, t.token)
+}
+
+// end makes the tokens of a process and its threads unknown.
+func (r *registry) end(p *process) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.ended = true
+	delete(r.procs, p.id)
+	delete(r.objects, p.token)
+	for key, t := range r.threads {
+		if key.proc == p {
+			r.dropThreadLocked(t)
+		}
+	}
+}

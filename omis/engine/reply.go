@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"mirador/omis"
+	"mirador/omis/service"
+	"mirador/omis/syntax"
+)
+
+// failure is the result of a service that failed for an object.
+func failure(err error, objects ...omis.Token) omis.ObjectResult {
+	r := omis.ObjectResult{Objects: objects, Status: omis.UnspecifiedError, Msg: err.Error()}
+	var typed *omis.Error
+	if errors.As(err, &typed) {
+		r.Status = typed.Status
+	}
+	return r
+}
+
+// whole is a reply that speaks for the request as a whole (OMIS 7.3.1).
+func whole(results ...omis.ObjectResult) omis.Reply { return omis.Reply{results} }
+
+// syntaxReply reports everything that is wrong with the text of a request.
+func syntaxReply(err error) omis.Reply {
+	var list syntax.Errors
+	if !errors.As(err, &list) {
+		return whole(omis.ObjectResult{Status: omis.SyntaxError, Msg: err.Error()})
+	}
+	var results omis.ServiceResult
+	for _, e := range list {
+		results = append(results, omis.ObjectResult{Status: omis.SyntaxError, Msg: e.Error()})
+	}
+	return omis.Reply{results}
+}
+
+func faultReply(faults []service.Fault) omis.Reply {
+	var results omis.ServiceResult
+	for _, f := range faults {
+		results = append(results, omis.ObjectResult{Status: f.Status, Msg: f.Error()})
+	}
+	return omis.Reply{results}
+}
+
+// done is the result of a void service for all objects not named before
+// (OMIS 7.3.1, rule 3).
+func done() omis.ObjectResult { return omis.ObjectResult{Status: omis.OK} }
+
+func tokens(list []object) []omis.Token {
+	ts := make([]omis.Token, len(list))
+	for i, o := range list {
+		ts[i] = o.Token()
+	}
+	return ts
+}
+
+// internalError reports that the implementation of a service panicked. The
+// objects may be in any state.
+func internalError(name string, cause any) omis.ObjectResult {
+	return omis.ObjectResult{
+		Status: omis.InternalError | omis.Fatal,
+		Msg:    fmt.Sprintf("%s failed inside the monitor: %v", name, cause),
+	}
+}

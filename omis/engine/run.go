@@ -1,0 +1,297 @@
+package engine
+
+import (
+	"context"
+	"runtime/debug"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// maxNesting bounds user events that are raised in the action lists of user
+// events.
+const maxNesting = 16
+
+// step is an action of a request, looked up in the table.
+type step struct {
+	service *service.Service
+	do      action
+	args    []omis.Value
+	subject int
+	params  bool // there are event context parameters among the arguments
+	pos     int
+}
+
+// action implements a manipulation or information service. Exactly one of each
+// and batch is set.
+type action struct {
+	// each executes the service on one object, or on none.
+	each func(*execution, *call) ([]omis.Value, error)
+	// batch executes it on all objects at once, where that is cheaper or less
+	// intrusive.
+	batch func(*execution, *call, []object) omis.ServiceResult
+	// local is what may run on the owner of a process, if the table says so.
+	local service.Action
+}
+
+// call is one execution of a step: object is nil where it works on none.
+type call struct {
+	*step
+	object object
+	args   []omis.Value
+}
+
+func (c *call) int(i int) (int64, error) {
+	n, ok := c.args[i].Int64()
+	if !ok {
+		return 0, omis.Errorf(omis.ParameterError, "%s of %s does not fit into 64 bits", c.service.Params[i].Name, c.service.Name)
+	}
+	return n, nil
+}
+
+// execution is one execution of an action list.
+type execution struct {
+	e      *Engine
+	tool   *Tool
+	csr    *csr                // nil in an unconditional request
+	occ    *service.Occurrence // nil in an unconditional request
+	conv   conversions
+	locked bool // it stands in braces
+	nested int  // lists that wait for this one
+
+	// covered tells that a locked list waits for this one: its lock serves.
+	covered bool
+}
+
+// run executes the steps and returns their results, to be appended to the first
+// element of a reply.
+func (x *execution) run(reply omis.Reply, steps []step) omis.Reply {
+	x.lock()
+	defer x.unlock()
+	x.conv.tool = x.tool
+	for i := range steps {
+		reply = append(reply, x.step(&steps[i]))
+	}
+	return reply
+}
+
+func (x *execution) lock() {
+	switch {
+	case x.covered:
+	case x.locked:
+		x.e.lists.Lock()
+	default:
+		x.e.lists.RLock()
+	}
+}
+
+func (x *execution) unlock() {
+	switch {
+	case x.covered:
+	case x.locked:
+		x.e.lists.Unlock()
+	default:
+		x.e.lists.RUnlock()
+	}
+}
+
+// within makes x an execution that another one waits for.
+func (x *execution) within(outer *execution) *execution {
+	if outer != nil {
+		x.nested = outer.nested + 1
+		x.covered = outer.covered || outer.locked
+	}
+	return x
+}
+
+// step executes one service on all its objects; an error ends it for the object
+// it happened to (OMIS 7.2.3).
+func (x *execution) step(s *step) (results omis.ServiceResult) {
+	defer func() {
+		if r := recover(); r != nil {
+			x.e.log.Error("action panicked", "service", s.service.Name, "panic", r, "stack", string(debug.Stack()))
+			results = omis.ServiceResult{internalError(s.service.Name, r)}
+		}
+	}()
+	c := call{step: s, args: s.args}
+	if s.params {
+		args, err := x.bind(s.args)
+		if err != nil {
+			return omis.ServiceResult{failure(err)}
+		}
+		c.args = args
+		if err := checkTypes(s, args); err != nil {
+			return omis.ServiceResult{failure(err)}
+		}
+	}
+	if s.subject < 0 {
+		return omis.ServiceResult{x.once(&c)}
+	}
+	param := s.service.Params[s.subject]
+	objs, failed := x.objectsOf(s, c.args[s.subject], param)
+	results = failed
+	named := len(objs) + len(failed)
+	switch {
+	case len(objs) == 0:
+	case s.do.batch != nil:
+		results = append(results, s.do.batch(x, &c, objs)...)
+	default:
+		for _, o := range objs {
+			c.object = o
+			r := x.once(&c)
+			r.Objects = []omis.Token{o.Token()}
+			results = append(results, r)
+		}
+	}
+	if s.service.Void() {
+		return onlyErrors(results, named)
+	}
+	return results
+}
+
+// objectsOf converts the tokens of a service. Attaching is what may be done to
+// objects that are not in the scope.
+func (x *execution) objectsOf(s *step, v omis.Value, p service.Param) ([]object, omis.ServiceResult) {
+	switch s.service.Name {
+	case "proc_attach", "node_attach":
+		return x.tool.unattached(v)
+	case "proc_attach3", "proc_create":
+		if v.Kind == omis.KindList && len(v.List) == 0 && len(x.tool.own(omis.ClassNode)) == 0 {
+			return []object{x.e.self}, nil
+		}
+	}
+	return x.conv.objects(v, p)
+}
+
+func (x *execution) once(c *call) omis.ObjectResult {
+	values, err := c.do.each(x, c)
+	if err != nil {
+		return failure(err)
+	}
+	return omis.ObjectResult{Status: omis.OK, Values: values}
+}
+
+// onlyErrors shortens the result of a void service that worked on some objects:
+// what went wrong and, where anything did not, that all else went well (OMIS
+// 7.3.1, rule 3).
+func onlyErrors(results omis.ServiceResult, objects int) omis.ServiceResult {
+	kept := results[:0]
+	for _, r := range results {
+		if r.Status.IsError() {
+			kept = append(kept, r)
+			objects -= len(r.Objects)
+		}
+	}
+	if len(kept) == 0 || objects > 0 {
+		kept = append(kept, done())
+	}
+	return kept
+}
+
+// bind replaces event context parameters by their values.
+func (x *execution) bind(args []omis.Value) ([]omis.Value, error) {
+	bound := make([]omis.Value, len(args))
+	for i, v := range args {
+		switch v.Kind {
+		case omis.KindParam:
+			value, ok := contextValue(x.csr, x.occ, v.Str)
+			if !ok {
+				return nil, omis.Errorf(omis.UnknownECP, "this occurrence of the event has no parameter $%s", v.Str)
+			}
+			bound[i] = value
+		case omis.KindList:
+			list, err := x.bind(v.List)
+			if err != nil {
+				return nil, err
+			}
+			bound[i] = omis.Value{Kind: omis.KindList, List: list, Pos: v.Pos}
+		default:
+			bound[i] = v
+		}
+	}
+	return bound, nil
+}
+
+// contextValue is the value of an event context parameter (OMIS 7.2.4).
+func contextValue(c *csr, occ *service.Occurrence, name string) (omis.Value, bool) {
+	switch name {
+	case "node":
+		return omis.TokenValue(occ.Node), true
+	case "proc":
+		return omis.TokenValue(occ.Proc), true
+	case "thread":
+		return omis.TokenValue(occ.Thread), true
+	case "time":
+		return omis.Float(float64(occ.Time) / 1e9), true
+	case "csr":
+		return omis.TokenValue(c.token), true
+	}
+	i, ok := service.OpenIndex(name)
+	if !ok {
+		i = -1
+		for k, p := range c.event.service.Context {
+			if p.Name == name {
+				i = k
+			}
+		}
+	}
+	if i < 0 || i >= len(occ.Params) {
+		return omis.Value{}, false
+	}
+	return occ.Params[i], true
+}
+
+// checkTypes checks what could not be checked when the request was defined: the
+// types of parameters whose event leaves them open.
+func checkTypes(s *step, args []omis.Value) error {
+	for i := range args {
+		if err := s.service.Params[i].Accepts(args[i]); err != nil {
+			return omis.Errorf(omis.TypeMismatch, "%s: %s", s.service.Name, err.Error())
+		}
+	}
+	return nil
+}
+
+// The methods below make an execution the service.Scope of an extension's action.
+
+func (x *execution) Add(c omis.Class, value any) omis.Token { return x.tool.addItem(c, value) }
+func (x *execution) Remove(t omis.Token)                    { x.tool.removeItem(t) }
+
+// Request executes a request of an extension within the action that makes it.
+func (x *execution) Request(ctx context.Context, text string) (omis.Reply, error) {
+	if x.nested >= maxNesting {
+		return nil, omis.Errorf(omis.ParameterError, "requests are nested deeper than %d", maxNesting)
+	}
+	x.unlockForNested()
+	defer x.lockAfterNested()
+	return x.tool.nested(ctx, text, x)
+}
+
+// unlockForNested lets go of a shared lock while other lists run on behalf of
+// this one, since a locked one among them must be alone. An exclusive lock covers
+// them.
+func (x *execution) unlockForNested() {
+	if !x.locked && !x.covered {
+		x.e.lists.RUnlock()
+	}
+}
+
+func (x *execution) lockAfterNested() {
+	if !x.locked && !x.covered {
+		x.e.lists.RLock()
+	}
+}
+
+// extensionAction makes an action of an extension's implementation.
+func extensionAction(do service.Action) func(*execution, *call) ([]omis.Value, error) {
+	return func(x *execution, c *call) ([]omis.Value, error) {
+		sc := service.Call{Args: c.args, Event: x.occ, Scope: x}
+		if c.object != nil {
+			sc.Token = c.object.Token()
+			if it, ok := c.object.(*item); ok {
+				sc.Object = it.value
+			}
+		}
+		return do(&sc)
+	}
+}

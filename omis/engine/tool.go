@@ -1,0 +1,316 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"mirador/omis"
+	"mirador/omis/syntax"
+)
+
+// Tool is a tool's connection to the engine, in this process: its scope, its
+// requests, its replies. It may be used from any goroutine.
+type Tool struct {
+	e       *Engine
+	name    string
+	replies delivery
+	later   *queue // requests that answer by callback, in order
+	raised  *queue // user events that nobody waits for
+
+	mu        sync.Mutex // guards what follows; held for moments
+	node      bool       // attached to this machine
+	procs     []*process
+	csrs      []*csr
+	items     map[omis.Class][]*item
+	events    []*userEvent
+	buffered  []func()
+	onError   *sink
+	finalized bool
+}
+
+var _ omis.Tool = (*Tool)(nil)
+
+func newTool(e *Engine, name string) *Tool {
+	return &Tool{e: e, name: name, later: newQueue(maxPending), raised: newQueue(maxPending), items: make(map[omis.Class][]*item)}
+}
+
+// Name is the name the tool was asked for by.
+func (t *Tool) Name() string { return t.name }
+
+// HandleErrors sets the function that gets errors no request is to blame for, and
+// debugging output (OMIS 7.1.3). It is called like a request's callback.
+func (t *Tool) HandleErrors(handle func(omis.Reply)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.onError = &sink{callback: handle}
+}
+
+// Request sends one request: see omis.Tool.
+func (t *Tool) Request(ctx context.Context, text string, callback func(omis.Reply), flags omis.Flags) (omis.Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	to := &sink{callback: callback, flags: flags}
+	wait := callback == nil || flags&omis.WaitForFirstReply != 0
+	if !wait && flags&omis.BufferRequest != 0 {
+		return nil, t.buffer(func() { t.replies.push(to, t.execute(text, to, nil)) })
+	}
+	earlier, err := t.unbuffer()
+	if err != nil {
+		return nil, err
+	}
+	if wait {
+		for _, f := range earlier {
+			f()
+		}
+		return t.execute(text, to, nil), nil
+	}
+	for _, f := range earlier {
+		t.later.push(f, true)
+	}
+	if !t.later.push(func() { t.replies.push(to, t.execute(text, to, nil)) }, false) {
+		return nil, omis.Errorf(omis.NoMemory, "tool %s has %d requests waiting: wait for replies before sending more", t.name, maxPending)
+	}
+	return nil, nil
+}
+
+// buffer keeps a request until the next one that is not buffered.
+func (t *Tool) buffer(f func()) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.finalized {
+		return t.gone()
+	}
+	t.buffered = append(t.buffered, f)
+	return nil
+}
+
+func (t *Tool) unbuffer() ([]func(), error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.finalized {
+		return nil, t.gone()
+	}
+	earlier := t.buffered
+	t.buffered = nil
+	return earlier, nil
+}
+
+func (t *Tool) gone() error {
+	return omis.Errorf(omis.UnspecifiedError, "tool %s was finalized", t.name)
+}
+
+// execute answers a request: an unconditional one by executing it, a conditional
+// one by defining it. outer is the execution that an extension made it in.
+func (t *Tool) execute(text string, to *sink, outer *execution) omis.Reply {
+	r, err := syntax.Parse(text)
+	if err != nil {
+		return syntaxReply(err)
+	}
+	if faults := t.e.catalog.Check(r); len(faults) > 0 {
+		return faultReply(faults)
+	}
+	if to.flags&omis.Debug != 0 {
+		t.debug(r)
+	}
+	if r.Event != nil {
+		return t.define(r, to)
+	}
+	x := (&execution{e: t.e, tool: t, locked: r.Locked}).within(outer)
+	reply := make(omis.Reply, 1, len(r.Actions)+1)
+	reply[0] = omis.ServiceResult{done()}
+	return x.run(reply, t.e.steps(r.Actions))
+}
+
+// nested executes a request that an extension makes while it executes an action.
+func (t *Tool) nested(ctx context.Context, text string, outer *execution) (omis.Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return t.execute(text, &sink{}, outer), nil
+}
+
+// steps looks actions up that were checked.
+func (e *Engine) steps(calls []omis.Call) []step {
+	list := make([]step, len(calls))
+	for i := range calls {
+		s := e.catalog.Lookup(calls[i].Service)
+		list[i] = step{
+			service: s, do: e.actions[s.Name], args: calls[i].Args,
+			subject: s.Subject(), params: hasParams(calls[i].Args), pos: calls[i].Pos,
+		}
+	}
+	return list
+}
+
+func hasParams(vs []omis.Value) bool {
+	for i := range vs {
+		if vs[i].Kind == omis.KindParam || hasParams(vs[i].List) {
+			return true
+		}
+	}
+	return false
+}
+
+// debug sends what became of a request to the error handler, with OMIS_OK.
+func (t *Tool) debug(r *omis.Request) {
+	values := []omis.Value{omis.String(syntax.Print(r))}
+	if r.Event != nil {
+		p := t.e.place(r, t.e.steps(r.Actions))
+		values = append(values, omis.String(p.String()))
+	}
+	t.e.log.Debug("request", "tool", t.name, "request", values[0].Str)
+	t.mu.Lock()
+	to := t.onError
+	t.mu.Unlock()
+	if to != nil {
+		t.replies.push(to, whole(omis.ObjectResult{Status: omis.OK, Values: values}))
+	}
+}
+
+// Finalize deletes the tool's requests and detaches from its objects
+// (OMIS 7.1.4). Callbacks are not called any more, but one may still be running.
+func (t *Tool) Finalize() error {
+	t.e.toolsMu.Lock()
+	if t.e.tools[t.name] == t {
+		delete(t.e.tools, t.name)
+	}
+	t.e.toolsMu.Unlock()
+
+	t.mu.Lock()
+	was := t.finalized
+	t.finalized = true
+	t.buffered = nil
+	t.mu.Unlock()
+	if was {
+		return nil
+	}
+	t.replies.close()
+	return t.e.release(t)
+}
+
+// find resolves a token within the tool's scope.
+func (t *Tool) find(token omis.Token) (object, error) {
+	o := t.e.reg.lookup(token)
+	if o == nil || !t.mayName(o) {
+		return nil, unknownToken(token)
+	}
+	if !t.sees(o) {
+		return nil, omis.Errorf(omis.UnknownObject, "%s is not attached to this tool", token)
+	}
+	return o, nil
+}
+
+// mayName tells whether a token may mean anything to the tool: nodes, processes
+// and threads are everybody's, what the monitor holds is its tool's.
+func (t *Tool) mayName(o object) bool {
+	switch o := o.(type) {
+	case *csr:
+		return o.tool == t
+	case *userEvent:
+		return o.tool == t
+	case *item:
+		return o.tool == t
+	}
+	return true
+}
+
+// sees tells whether an object is in the scope (OMIS 5.5).
+func (t *Tool) sees(o object) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch o := o.(type) {
+	case *node:
+		return t.node
+	case *process:
+		return slices.Contains(t.procs, o)
+	case *thread:
+		return slices.Contains(t.procs, o.proc)
+	}
+	return true
+}
+
+// own lists the objects of a class that the tool is attached to, or has made.
+func (t *Tool) own(class omis.Class) []object {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []object
+	switch class {
+	case omis.ClassNode:
+		if t.node {
+			list = append(list, t.e.self)
+		}
+	case omis.ClassProcess:
+		for _, p := range t.procs {
+			list = append(list, p)
+		}
+		sortObjects(list)
+	case omis.ClassCSR:
+		for _, c := range t.csrs {
+			list = append(list, c)
+		}
+	case omis.ClassUserEvent:
+		for _, v := range t.events {
+			list = append(list, v)
+		}
+	default:
+		for _, it := range t.items[class] {
+			list = append(list, it)
+		}
+	}
+	return list
+}
+
+func unknownToken(token omis.Token) error {
+	switch token.Class() {
+	case omis.ClassUndefined:
+		return omis.Errorf(omis.UnknownObject, "the token is undefined: there is no such object here")
+	case "":
+		return omis.Errorf(omis.UnknownObject, "no such token: %s", token)
+	}
+	return omis.Errorf(omis.UnknownObject, "no such %s token: %s", kindOf(token.Class()), token)
+}
+
+func kindOf(c omis.Class) string {
+	switch c {
+	case omis.ClassNode:
+		return "node"
+	case omis.ClassProcess:
+		return "process"
+	case omis.ClassThread:
+		return "thread"
+	case omis.ClassQueue:
+		return "message queue"
+	case omis.ClassMessage:
+		return "message"
+	case omis.ClassUserEvent:
+		return "user event"
+	case omis.ClassCSR:
+		return "conditional request"
+	}
+	return string(c)
+}
+
+func (t *Tool) addItem(class omis.Class, value any) omis.Token {
+	o := t.e.reg.add(class, func(i ident) object {
+		return &item{ident: i, class: t.e.classes[class], tool: t, value: value}
+	})
+	t.mu.Lock()
+	t.items[class] = append(t.items[class], o.(*item))
+	t.mu.Unlock()
+	t.e.reg.generation.Add(1)
+	return o.Token()
+}
+
+func (t *Tool) removeItem(token omis.Token) {
+	o, ok := t.e.reg.lookup(token).(*item)
+	if !ok || o.tool != t {
+		return
+	}
+	t.e.reg.remove(token)
+	t.mu.Lock()
+	t.items[o.class.Class] = slices.DeleteFunc(t.items[o.class.Class], func(other *item) bool { return other == o })
+	t.mu.Unlock()
+	t.e.reg.generation.Add(1)
+}
