@@ -35,7 +35,7 @@ var _ gateway.Backend = (*monitor)(nil)
 
 // join builds a monitor from its parts.
 func join(nodeName string, log *slog.Logger) (*monitor, error) {
-	node, err := linux.New(linuxConfig(nodeName, log))
+	node, err := linux.New(linux.Config{Name: nodeName, Warden: []string{"/proc/self/exe", wardenCommand}})
 	if err != nil {
 		return nil, err
 	}
@@ -104,36 +104,17 @@ func (m *monitor) Release(ctx context.Context, name string, kill bool) error {
 }
 
 func (m *monitor) Do(ctx context.Context, name string, doc mir.Document) (mir.Document, error) {
-	answer, err := m.answer(ctx, name, doc, probes.Options{})
-	return answer.Document, err
+	return m.answer(ctx, name, doc, probes.Options{})
 }
 
 func (m *monitor) Explain(ctx context.Context, name string, doc mir.Document) (mir.Document, error) {
-	answer, err := m.answer(ctx, name, doc, probes.Options{Explain: true})
-	if err != nil {
-		return nil, err
-	}
-	return explained(answer.Explanation), nil
+	return m.answer(ctx, name, doc, probes.Options{Explain: true})
 }
 
-// explained writes an explanation as a document.
-func explained(e *probes.Explanation) *mir.Explain {
-	placed := make(map[string]probes.Placement)
-	for _, p := range e.Placements {
-		placed[p.Request] = p
-	}
-	doc := &mir.Explain{Matches: len(e.Placements)}
-	for _, text := range e.Requests {
-		p := placed[text]
-		doc.Requests = append(doc.Requests, mir.ExplainedRequest{Text: text, Placement: mir.Placement{Where: p.Kind, Why: p.Why}})
-	}
-	return doc
-}
-
-func (m *monitor) answer(ctx context.Context, name string, doc mir.Document, o probes.Options) (probes.Answer, error) {
+func (m *monitor) answer(ctx context.Context, name string, doc mir.Document, o probes.Options) (mir.Document, error) {
 	a, err := m.registry.App(name)
 	if err != nil {
-		return probes.Answer{}, err
+		return nil, err
 	}
 	return a.Answer(ctx, doc, o)
 }
@@ -190,10 +171,13 @@ func (m *monitor) Probes() []gateway.Probe {
 }
 
 func describeProbe(s probes.Status) gateway.Probe {
-	p := gateway.Probe{ID: s.ID, App: s.App, State: string(s.State), Region: s.Region, Metrics: s.Metrics, Requests: s.Requests, Failure: s.Failure}
-	if len(s.Placements) > 0 {
+	p := gateway.Probe{
+		ID: s.ID, App: s.App, State: string(s.State), Region: s.Region, Metrics: s.Metrics,
+		Requests: s.Requests, Failure: s.Failure, Gone: s.Gone,
+	}
+	if len(s.Placements) > 0 { // one for each request; as long as there is one kind, the first speaks for all
 		first := s.Placements[0]
-		p.Placement, p.Why, p.Cost = first.Kind, first.Why, first.Cost
+		p.Placement, p.Why, p.Cost = first.Where, first.Why, first.Cost
 	}
 	return p
 }

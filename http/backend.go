@@ -93,7 +93,8 @@ type Probe struct {
 	Metrics   []string `json:"metrics"`
 	Placement string   `json:"placement,omitempty"`
 	Why       string   `json:"why,omitempty"`
-	Cost      string   `json:"cost,omitempty"`
+	Cost      float64  `json:"cost,omitempty"` // predicted nanoseconds a hit
+	Gone      bool     `json:"gone,omitempty"` // its processes have terminated
 	Failure   string   `json:"failure,omitempty"`
 	Requests  []string `json:"requests,omitempty"`
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -66,13 +67,8 @@ func ListenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	if conn, err := net.Dial("unix", path); err == nil {
-		conn.Close()
-		return nil, fmt.Errorf("another gateway listens on %s; stop it, or choose another socket with --socket", path)
-	} else if errors.Is(err, syscall.ECONNREFUSED) {
-		if err := os.Remove(path); err != nil {
-			return nil, err
-		}
+	if err := removeStale(path); err != nil {
+		return nil, err
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -83,6 +79,29 @@ func ListenUnix(path string) (net.Listener, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// removeStale removes the socket of a gateway that was killed.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("cannot listen on %s: a file is there that is no socket", path)
+	}
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		conn.Close()
+		return fmt.Errorf("another gateway listens on %s; stop it, or choose another socket with --socket", path)
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return err
+	}
+	return os.Remove(path)
 }
 
 // ListenTCP opens a TCP address. Beyond loopback it takes TLS, because a token

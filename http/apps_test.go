@@ -1,0 +1,136 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// serveAs sends one request to a server as a caller.
+func serveAs(s *Server, c *Caller, method, target, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r.WithContext(withCaller(r.Context(), c)))
+	return w
+}
+
+func TestListAppsShowsWhatTheCallerMayTouch(t *testing.T) {
+	expect(t, ask(t, one(), owner, "GET", "/apps", ""), 200, `"mmul"`)
+	if w := ask(t, one(), other, "GET", "/apps", ""); strings.TrimSpace(w.Body.String()) != "[]" {
+		t.Errorf("another user sees %s", w.Body)
+	}
+	expect(t, ask(t, one(), owner, "GET", "/apps/mmul", ""), 200, `"p_1"`)
+	expect(t, ask(t, one(), other, "GET", "/apps/mmul", ""), 403, "uid 1000")
+	expect(t, ask(t, one(), root, "GET", "/apps/nix", ""), 404, "mmul")
+	expect(t, ask(t, one(), other, "GET", "/probes/probe-1", ""), 403)
+	expect(t, ask(t, one(), owner, "GET", "/probes/probe-1", ""), 200, `"active"`)
+	expect(t, ask(t, one(), root, "GET", "/probes/nix", ""), 404, "GET /probes")
+}
+
+func TestLaunch(t *testing.T) {
+	b := one()
+	body := `{"launch":{"path":"/bin/sleep","args":["60"],"dir":"/tmp","stdout":"/tmp/out"}}`
+	w := ask(t, b, root, "POST", "/apps", body)
+	expect(t, w, 201, `"name": "sleep"`, `"p_1"`)
+	if w.Header().Get("Location") != "/apps/sleep" {
+		t.Errorf("Location %q", w.Header().Get("Location"))
+	}
+	if l := b.launched[0]; l.Path != "/bin/sleep" || l.Dir != "/tmp" || !slices.Equal(l.Args, []string{"60"}) || !slices.Equal(l.IO, []string{"", "/tmp/out", ""}) {
+		t.Errorf("launched %+v", l)
+	}
+	expect(t, ask(t, b, other, "POST", "/apps", body), 403, "mirador attach PID")
+	expect(t, ask(t, b, other, "POST", "/apps/mmul", body), 403, "uid 1000")
+	control := &Caller{Name: "certificate c", Role: Control, UID: -1, All: true}
+	expect(t, ask(t, b, control, "POST", "/apps", body), 403, "debug")
+}
+
+func TestAppRequestsThatAreNone(t *testing.T) {
+	for body, words := range map[string]string{
+		``:                                    "EOF",
+		`{}`:                                  "neither",
+		`{"launch":{"path":"sleep"}}`:         "absolute",
+		`{"attach":[1],"nix":1}`:              "nix",
+		`{"attach":[1]} {}`:                   "follows",
+		`{"name":"a b","attach":[1]}`:         "letters",
+		`{"name":"../x","attach":[1]}`:        "letters",
+		`{"name":"other","attach":[1]}`:       "path says",
+		`{"attach":["1"]}`:                    "cannot read",
+		`{"launch":{"path":"/bin/a b"}}`:      "letters",
+		`{"name":"` + strings.Repeat("x", 65): "unexpected",
+	} {
+		target := "/apps"
+		if strings.Contains(body, "other") {
+			target = "/apps/mine"
+		}
+		expect(t, ask(t, one(), root, "POST", target, body), 400, words)
+	}
+}
+
+func TestAttachLooksAtTheOwner(t *testing.T) {
+	mine := &Caller{Name: "me", Role: Debug, UID: os.Geteuid()}
+	body := fmt.Sprintf(`{"attach":[%d]}`, os.Getpid())
+	expect(t, ask(t, one(), mine, "POST", "/apps/web", body), 201)
+	expect(t, ask(t, one(), other, "POST", "/apps/web", body), 403, "ask that user or root")
+	expect(t, ask(t, one(), root, "POST", "/apps/web", `{"attach":[4194305]}`), 404, "no process")
+	expect(t, ask(t, one(), root, "POST", "/apps/web", `{"attach":[-1]}`), 404, "no process")
+
+	foreign := exec.Command("sleep", "60")
+	foreign.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if err := foreign.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { foreign.Process.Kill(); foreign.Wait() }()
+	nobody := &Caller{Name: "uid 65534", Role: Debug, UID: 65534}
+	expect(t, ask(t, one(), nobody, "POST", "/apps/web", fmt.Sprintf(`{"attach":[%d]}`, foreign.Process.Pid)), 201)
+}
+
+func TestRelease(t *testing.T) {
+	b := one()
+	b.apps = append(b.apps, App{Name: "web", Owner: 1001})
+	expect(t, ask(t, b, root, "DELETE", "/apps/mmul?kill=true", ""), 204)
+	expect(t, ask(t, b, other, "DELETE", "/apps/mmul", ""), 403)
+	expect(t, ask(t, b, other, "DELETE", "/apps", ""), 204)
+	if want := []string{"mmul and kill", "web"}; !slices.Equal(b.released, want) {
+		t.Errorf("released %q, want %q", b.released, want)
+	}
+}
+
+func TestStructure(t *testing.T) {
+	w := ask(t, one(), root, "GET", "/apps/mmul/sir", "")
+	expect(t, w, 200, `<unit id="one:f"`)
+	tag := w.Header().Get("ETag")
+	for header, status := range map[string]int{tag: 304, "W/" + tag: 304, `"x", ` + tag: 304, "*": 304, `"x"`: 200, "": 200} {
+		if w := ask(t, one(), root, "GET", "/apps/mmul/sir", "", "If-None-Match", header); w.Code != status {
+			t.Errorf("%s: status %d, want %d", header, w.Code, status)
+		}
+	}
+}
+
+func TestResources(t *testing.T) {
+	dir := t.TempDir()
+	s := newTestServer(one())
+	s.cfg.Resources = []string{dir}
+	for resource, want := range map[string]struct {
+		status int
+		words  string
+	}{
+		`in="file:///bin/one"`:                       {200, "one:f"},
+		`in="file://localhost/bin/one"`:              {200, "one:f"},
+		`in="file://` + dir + `/x"`:                  {200, dir + "/x"},
+		`in="file://` + dir + `/../x"`:               {403, "cannot open"},
+		`in="file:///etc/shadow"`:                    {403, "/bin/one"},
+		`in="http://example.org/a.c"`:                {403, "configuration allows file"},
+		`in="ftp://example.org/a.c"`:                 {403, "configuration allows file"},
+		`in="file:///bin/one" out="file:///tmp/one"`: {422, "out"},
+	} {
+		w := serveAs(s, root, "POST", "/mir", "<sirreq><resource "+resource+"/></sirreq>")
+		if w.Code != want.status || !strings.Contains(w.Body.String(), want.words) {
+			t.Errorf("%s: status %d, want %d: %s", resource, w.Code, want.status, w.Body)
+		}
+	}
+}

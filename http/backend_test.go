@@ -1,0 +1,181 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"mirador/mir"
+	"mirador/mir/translate"
+	"mirador/omis"
+	"mirador/sir"
+)
+
+// scripted is a Backend that answers as the test says.
+type scripted struct {
+	apps     []App
+	probes   []Probe
+	do       func(app string, doc mir.Document) (mir.Document, error)
+	programs []string
+	omisRole Role
+	ready    error
+
+	mu       sync.Mutex
+	released []string
+	launched []omis.Launch
+	attached []int
+	streams  map[string]chan *mir.Measurement
+	replies  chan omis.Reply
+}
+
+var _ Backend = (*scripted)(nil)
+
+func (s *scripted) Apps() []App { return s.apps }
+
+func (s *scripted) Launch(_ context.Context, name string, l omis.Launch) (App, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.launched = append(s.launched, l)
+	return App{Name: name, Processes: []Process{{Token: "p_1", PID: 4711}}}, nil
+}
+
+func (s *scripted) Attach(_ context.Context, name string, pids []int) (App, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attached = append(s.attached, pids...)
+	return App{Name: name, Processes: []Process{{Token: "p_1", PID: pids[0]}}}, nil
+}
+
+func (s *scripted) Release(_ context.Context, app string, kill bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kill {
+		app += " and kill"
+	}
+	s.released = append(s.released, app)
+	return nil
+}
+
+func (s *scripted) Do(_ context.Context, app string, doc mir.Document) (mir.Document, error) {
+	return s.do(app, doc)
+}
+
+func (s *scripted) Explain(context.Context, string, mir.Document) (mir.Document, error) {
+	return &mir.Explain{Requests: []mir.ExplainedRequest{{Text: ": version()"}}}, nil
+}
+
+func (s *scripted) Programs(context.Context, string) ([]string, error) { return s.programs, nil }
+
+func (s *scripted) Structure(_ context.Context, _ string, files []string) (*sir.Structure, string, error) {
+	structure := &sir.Structure{}
+	for _, f := range append(files, "/bin/one") {
+		structure.Programs = append(structure.Programs, sir.Program{Path: f, Units: []sir.Unit{{ID: "one:f", Name: "f", Kind: "function"}}})
+	}
+	return structure, "tag1", nil
+}
+
+func (s *scripted) Probes() []Probe { return s.probes }
+
+func (s *scripted) Subscribe(id string) (<-chan *mir.Measurement, func(), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.streams[id]
+	if c == nil {
+		return nil, nil, translate.Errorf(translate.Conflict, mir.Position{}, "%s delivers nothing", id)
+	}
+	return c, func() {}, nil
+}
+
+func (s *scripted) OMISRole(string) Role { return s.omisRole }
+
+func (s *scripted) OMIS(_ context.Context, tool, request string) (omis.Reply, error) {
+	return omis.Reply{{{Status: omis.OK}}, {{
+		Objects: []omis.Token{"p_1"}, Status: omis.OK,
+		Values: []omis.Value{omis.String(tool + ": <" + request + ">"), omis.Int(-7), omis.List(omis.Float(1.5)), omis.Binary([]byte{0})},
+	}}, {{Objects: []omis.Token{"p_2"}, Status: omis.UnknownObject, Msg: "no p_2"}}}, nil
+}
+
+func (s *scripted) Replies(string) (<-chan omis.Reply, func(), error) {
+	return s.replies, func() {}, nil
+}
+
+func (s *scripted) Finalize(tool string) error {
+	return NewFault(http.StatusNotFound, "there is no tool "+tool)
+}
+
+func (s *scripted) Catalog() []Metric {
+	return []Metric{{Name: "COUNT", Unit: "1", Kind: "counter", Entities: []string{"thread"}, Region: true}}
+}
+
+func (s *scripted) Services() []Service { return []Service{{Name: "version", Kind: "information"}} }
+
+func (s *scripted) Schemas() fs.FS {
+	return fstest.MapFS{"mir.xsd": {Data: []byte("<schema/>")}, "schemas.go": {Data: []byte("package")}}
+}
+
+func (s *scripted) Ready() error { return s.ready }
+
+// one is a backend with one application of the uid 1000.
+func one() *scripted {
+	return &scripted{
+		apps:     []App{{Name: "mmul", Owner: 1000, Processes: []Process{{Token: "p_1", PID: 1}}}},
+		probes:   []Probe{{ID: "probe-1", App: "mmul", State: "active", Metrics: []string{"COUNT"}}},
+		do:       func(string, mir.Document) (mir.Document, error) { return &mir.Probe{ID: "probe-1"}, nil },
+		programs: []string{"/bin/one"},
+		omisRole: Read,
+	}
+}
+
+var (
+	root  = &Caller{Name: "uid 0", Role: Debug, UID: 0, All: true}
+	owner = &Caller{Name: "uid 1000", Role: Debug, UID: 1000}
+	other = &Caller{Name: "uid 1001", Role: Debug, UID: 1001}
+	guest = &Caller{Name: "certificate guest", Role: Read, UID: -1, All: true}
+)
+
+const secret = "0123456789abcdef0123456789abcdef"
+
+func newTestServer(b Backend) *Server {
+	return New(Config{
+		SocketPath: "/run/test.sock", Token: Token{secret: secret, path: "/data/token"},
+		Notation: func(r omis.Reply) string { return "notation of " + r[0][0].Status.String() + "\n" },
+		Log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}, b)
+}
+
+// ask sends one request as a caller; nil comes over TCP.
+func ask(t *testing.T, b Backend, c *Caller, method, target, body string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	if c != nil {
+		r = r.WithContext(withCaller(r.Context(), c))
+	}
+	w := httptest.NewRecorder()
+	newTestServer(b).ServeHTTP(w, r)
+	return w
+}
+
+func expect(t *testing.T, w *httptest.ResponseRecorder, status int, parts ...string) {
+	t.Helper()
+	if w.Code != status {
+		t.Errorf("status %d, want %d: %s", w.Code, status, w.Body)
+	}
+	for _, part := range parts {
+		if !strings.Contains(w.Body.String(), part) {
+			t.Errorf("%q is missing in %s", part, w.Body)
+		}
+	}
+}
+
+var errBroken = errors.New("broken")

@@ -1,0 +1,217 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"mirador/mir"
+	"mirador/omis"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// running is a server on a Unix socket and on TCP.
+type running struct {
+	local, remote *http.Client
+	url           string
+	stop          func() error
+}
+
+func run(t *testing.T, b Backend) *running {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "dir", "s.sock")
+	unix, err := ListenUnix(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcp, err := ListenTCP("127.0.0.1:0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- newTestServer(b).Serve(ctx, time.Second, unix, tcp) }()
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}
+	r := &running{
+		local:  &http.Client{Transport: &http.Transport{DialContext: dial}},
+		remote: &http.Client{Transport: &http.Transport{}}, url: "http://" + tcp.Addr().String(),
+	}
+	stopped := false
+	r.stop = func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		cancel()
+		return <-ended
+	}
+	t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
+		r.local.CloseIdleConnections()
+		r.remote.CloseIdleConnections()
+	})
+	return r
+}
+
+func get(t *testing.T, c *http.Client, url string) (int, string) {
+	t.Helper()
+	resp, err := c.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+func TestTheSocketKnowsItsPeer(t *testing.T) {
+	r := run(t, one())
+	if status, body := get(t, r.local, "http://x/apps"); status != 200 || !strings.Contains(body, "mmul") {
+		t.Errorf("over the socket: %d %s", status, body)
+	}
+	if status, _ := get(t, r.remote, r.url+"/apps"); status != 401 {
+		t.Errorf("over TCP without a token: %d", status)
+	}
+}
+
+func TestPeers(t *testing.T) {
+	for _, c := range []struct {
+		uid, server int
+		all         bool
+	}{{0, 1000, true}, {1000, 1000, true}, {1001, 1000, false}, {1001, 0, false}} {
+		if p := peer(c.uid, c.server); p.All != c.all || !p.MayTouch(c.uid) || p.MayTouch(4711) != c.all {
+			t.Errorf("peer(%d, %d) = %+v", c.uid, c.server, p)
+		}
+	}
+}
+
+func TestStreamsOfProbes(t *testing.T) {
+	b := one()
+	c := make(chan *mir.Measurement, 2)
+	b.streams = map[string]chan *mir.Measurement{"probe-1": c}
+	r := run(t, b)
+	resp, err := r.local.Get("http://x/probes/probe-1/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for i, value := range []string{"1", "2"} {
+		c <- &mir.Measurement{Value: value}
+		want := []string{"event: measurement", "id: " + string(rune('1'+i)), `data: <measurement value="` + value + `"/>`, ""}
+		for _, w := range want {
+			if !lines.Scan() || lines.Text() != w {
+				t.Fatalf("line %q, want %q", lines.Text(), w)
+			}
+		}
+	}
+	close(c) // the probe was removed
+	if lines.Scan() {
+		t.Errorf("after the end: %q", lines.Text())
+	}
+	if status, _ := get(t, r.local, "http://x/probes/nix/stream"); status != 404 {
+		t.Errorf("an unknown probe: %d", status)
+	}
+}
+
+func TestShutdownEndsStreams(t *testing.T) {
+	b := one()
+	b.replies = make(chan omis.Reply, 1)
+	r := run(t, b)
+	resp, err := r.local.Get("http://x/omis/tools/mine/replies?format=text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b.replies <- omis.Reply{{{Status: omis.CSRTriggered}}}
+	line, err := bufio.NewReader(resp.Body).ReadString('\n')
+	if err != nil || line != "event: reply\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+	start := time.Now()
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > 900*time.Millisecond {
+		t.Errorf("the shutdown waited %v for a stream", took)
+	}
+}
+
+func TestListening(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.sock")
+	first, err := ListenUnix(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ListenUnix(path); err == nil || !strings.Contains(err.Error(), "another gateway") {
+		t.Errorf("a second gateway: %v", err)
+	}
+	first.(*net.UnixListener).SetUnlinkOnClose(false) // as after SIGKILL
+	first.Close()
+	second, err := ListenUnix(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Close()
+	file := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ListenUnix(file); err == nil {
+		t.Error("a file was replaced by a socket")
+	}
+	if text, _ := os.ReadFile(file); string(text) != "x" {
+		t.Error("a file was removed for a socket")
+	}
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "nonsense"} {
+		if l, err := ListenTCP(addr, nil); err == nil {
+			l.Close()
+			t.Errorf("listens on %s without TLS", addr)
+		}
+	}
+}
+
+func TestTokenFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	made, err := LoadToken(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := LoadToken(dir)
+	if err != nil || again != made || !made.matches(made.secret) || len(made.secret) != 64 {
+		t.Errorf("made %+v, then %+v, %v", made, again, err)
+	}
+	info, _ := os.Stat(made.Path())
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %o", info.Mode().Perm())
+	}
+	if left, _ := filepath.Glob(dir + "/*"); len(left) != 1 {
+		t.Errorf("left behind: %q", left)
+	}
+	if err := os.Chmod(made.Path(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadToken(dir); err == nil || !strings.Contains(err.Error(), "others may read it") {
+		t.Errorf("a token that others may read: %v", err)
+	}
+	if (Token{}).matches("") {
+		t.Error("no token matches nothing")
+	}
+}
