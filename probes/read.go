@@ -52,7 +52,10 @@ func (p *Probe) measure(ctx context.Context) (*installed, []translate.Value, err
 		return nil, nil, failf(NotFound, "%s has been removed", p.id)
 	}
 	if w.samples != nil {
-		return w, w.samples.values(), nil
+		if vs := w.samples.values(); len(vs) > 0 {
+			return w, vs, nil
+		}
+		return w, w.plan.Nothing(), nil
 	}
 	if !w.plan.OnRegion() && state == Inactive {
 		return w, w.lastValues(), nil
@@ -79,12 +82,12 @@ func (p *Probe) ask(ctx context.Context, w *installed) ([]translate.Value, error
 	return vs, nil
 }
 
-// lastValues is what was read last, nil if nothing was.
+// lastValues is what was read last.
 func (w *installed) lastValues() []translate.Value {
 	if vs := w.last.Load(); vs != nil {
 		return *vs
 	}
-	return nil
+	return w.plan.Nothing()
 }
 
 // broken says why a probe measures nothing.

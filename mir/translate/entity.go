@@ -57,8 +57,8 @@ func (w *walker) walk(e *mir.Entity, outer entity) {
 	switch e.Kind {
 	case mir.Node:
 		here.node = e.ID
-		if e.ID == w.targets.Node.Name {
-			here.node = string(w.targets.Node.Token)
+		if !named(e.ID) {
+			here.node = string(w.targets.Node.Token) // there is one
 		}
 	case mir.Process:
 		here.process = e.ID

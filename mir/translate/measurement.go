@@ -10,31 +10,50 @@ type Reading struct {
 	Values  []Value
 }
 
-// elements generates a measurement element for each tuple (MIR 6, rule 1), in
-// the order of the request: entity by entity, then metric by metric. Statistics
-// are taken over all entities; only the extremes have one.
-func (r *Reading) elements() []mir.Measurement {
-	var es []mir.Measurement
-	if len(r.Plan.Functions) == 0 {
-		for _, v := range r.Values {
-			es = append(es, r.element(&v.Instance, v.Stats, mir.Last))
-		}
-		return es
-	}
-	for m := range r.Plan.Metrics {
-		for _, f := range r.Plan.Functions {
-			es = append(es, r.statistic(m, f))
+// Document writes readings as a measurement document (MIR 6).
+func Document(rs []Reading) *mir.Measurement {
+	all := make([]mir.Values, len(rs))
+	for i := range rs {
+		p := rs[i].Plan
+		all[i] = mir.Values{
+			ProbeID: rs[i].ProbeID, Metrics: len(p.Metrics), Functions: len(p.Functions),
+			Entities: p.requested, Tuples: p.tuples(rs[i].Values),
 		}
 	}
-	return es
+	return mir.Compress(all)
 }
 
-// statistic is the element of an aggregation.
-func (r *Reading) statistic(metric int, f mir.Function) mir.Measurement {
+// tuples generates the tuples of a reading. Statistics are taken over all
+// entities; of these, only the extremes name one.
+func (p *Plan) tuples(vs []Value) []mir.Tuple {
+	if len(p.Functions) > 0 {
+		return p.statistics(vs)
+	}
+	ts := make([]mir.Tuple, len(vs))
+	for i := range vs {
+		ts[i] = vs[i].Instance.tuple(vs[i].Stats, mir.Last)
+		ts[i].Metric = vs[i].Metric
+	}
+	return ts
+}
+
+func (p *Plan) statistics(vs []Value) []mir.Tuple {
+	ts := make([]mir.Tuple, 0, len(p.Metrics)*len(p.Functions))
+	for m := range p.Metrics {
+		for i, f := range p.Functions {
+			t := statistic(vs, m, f)
+			t.Metric, t.Function = m, i
+			ts = append(ts, t)
+		}
+	}
+	return ts
+}
+
+func statistic(vs []Value, metric int, f mir.Function) mir.Tuple {
 	var all Stats
 	var least, most *Value
-	for i := range r.Values {
-		v := &r.Values[i]
+	for i := range vs {
+		v := &vs[i]
 		if v.Metric != metric || v.Stats.N == 0 {
 			continue
 		}
@@ -48,33 +67,19 @@ func (r *Reading) statistic(metric int, f mir.Function) mir.Measurement {
 	}
 	switch {
 	case f == mir.Minimum && least != nil:
-		return r.element(&least.Instance, all, f)
+		return least.Instance.tuple(all, f)
 	case f == mir.Maximum && most != nil:
-		return r.element(&most.Instance, all, f)
+		return most.Instance.tuple(all, f)
 	}
-	return r.element(&Instance{}, all, f)
+	return (&Instance{}).tuple(all, f)
 }
 
-// element is a tuple; a value that cannot be had is an element without one.
-func (r *Reading) element(i *Instance, s Stats, f mir.Function) mir.Measurement {
-	e := mir.Measurement{
-		ProbeID: r.ProbeID, NodeID: string(i.Node),
-		ProcessID: string(i.Process), ThreadID: string(i.Thread),
-	}
+// tuple is a statistic with the ids of the instance. A value that cannot be had
+// is "".
+func (i *Instance) tuple(s Stats, f mir.Function) mir.Tuple {
+	t := mir.Tuple{NodeID: i.Node, ProcessID: string(i.Process), ThreadID: string(i.Thread)}
 	if v, ok := s.Of(f); ok {
-		e.Value = mir.Decimal(v)
+		t.Value = mir.Decimal(v)
 	}
-	return e
-}
-
-// Document writes readings as a measurement document.
-func Document(rs []Reading) *mir.Measurement {
-	var es []mir.Measurement
-	for i := range rs {
-		es = append(es, rs[i].elements()...)
-	}
-	if len(es) == 1 {
-		return &es[0]
-	}
-	return &mir.Measurement{Children: es}
+	return t
 }

@@ -15,8 +15,9 @@ type Plan struct {
 	Region    string         // the unit's name; "" without a region
 	Places    []Place        // where the region is entered and left
 
-	entities []entity
-	scopes   []scope
+	requested []mir.Entity
+	entities  []entity
+	scopes    []scope
 }
 
 // Handles are the tokens that stand for an installed Plan.
@@ -28,7 +29,7 @@ type Handles struct {
 // Instrument translates an instrumentation request that measures something. All
 // that is wrong with it is reported at once, as Errors.
 func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
-	p := &Plan{Functions: r.Measuring.Functions()}
+	p := &Plan{requested: r.Entities, Functions: r.Measuring.Functions()}
 	var errs Errors
 	p.Metrics, errs = metrics(r)
 	errs = append(errs, CheckMeasuring(r.Measuring, r.Region != nil)...)

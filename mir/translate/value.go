@@ -10,7 +10,8 @@ import (
 // Instance is one entity that a value belongs to; a symbol of the request stands
 // for several. Ids are empty where the request names no entity of that kind.
 type Instance struct {
-	Node, Process, Thread omis.Token
+	Node            string // as the request spells it
+	Process, Thread omis.Token
 
 	level  mir.EntityKind
 	within omis.Token // the process of a thread, also where the request does not name it
@@ -39,34 +40,44 @@ func (p *Plan) Values(reply omis.Reply, h Handles) ([]Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.values(&rd), nil
+}
+
+// Nothing is what there is to say before anything was measured: named entities
+// without values.
+func (p *Plan) Nothing() []Value {
+	vs := p.values(&reading{})
+	for i := range vs {
+		vs[i].Stats = Stats{}
+	}
+	return vs
+}
+
+func (p *Plan) values(rd *reading) []Value {
 	var vs []Value
 	for i := range p.entities {
-		for _, in := range p.instances(&p.entities[i], &rd) {
+		for _, in := range p.instances(&p.entities[i], rd) {
 			for m := range p.Metrics {
 				vs = append(vs, Value{m, in, rd.of(p.Metrics[m], &in)})
 			}
 		}
 	}
-	return vs, nil
+	return vs
 }
 
 // instances lists what an entity of the request stands for in a reading,
 // symbols in the order of the tokens.
 func (p *Plan) instances(e *entity, rd *reading) []Instance {
-	node := omis.Token(e.node)
-	if e.node == every || e.node == current {
-		node = ""
-	}
 	switch e.kind {
 	case mir.Process:
-		return p.processes(e, rd, node)
+		return p.processes(e, rd)
 	case mir.Thread:
-		return threads(e, rd, node)
+		return threads(e, rd)
 	}
-	return []Instance{{Node: node, level: e.kind}}
+	return []Instance{{Node: e.node, level: e.kind}}
 }
 
-func (p *Plan) processes(e *entity, rd *reading, node omis.Token) []Instance {
+func (p *Plan) processes(e *entity, rd *reading) []Instance {
 	var ids []omis.Token
 	switch e.process {
 	case every:
@@ -84,7 +95,7 @@ func (p *Plan) processes(e *entity, rd *reading, node omis.Token) []Instance {
 	}
 	var found []Instance
 	for _, id := range sorted(ids) {
-		found = append(found, Instance{Node: node, Process: id, level: mir.Process, within: id})
+		found = append(found, Instance{Node: e.node, Process: id, level: mir.Process, within: id})
 	}
 	return found
 }
@@ -96,9 +107,9 @@ func (p *Plan) placed(process omis.Token) bool {
 
 // threads lists the threads that measured, and for "*" those that there are
 // besides. A named thread is listed whether or not it measured.
-func threads(e *entity, rd *reading, node omis.Token) []Instance {
+func threads(e *entity, rd *reading) []Instance {
 	if named(e.thread) {
-		in := Instance{Node: node, Thread: omis.Token(e.thread), level: mir.Thread}
+		in := Instance{Node: e.node, Thread: omis.Token(e.thread), level: mir.Thread}
 		if named(e.process) {
 			in.Process = omis.Token(e.process)
 		}
@@ -112,7 +123,7 @@ func threads(e *entity, rd *reading, node omis.Token) []Instance {
 	for _, rs := range rows {
 		for i := range rs {
 			if r := &rs[i]; e.covers(r.process, r.thread) {
-				found = append(found, Instance{Node: node, Thread: r.thread, level: mir.Thread, within: r.process})
+				found = append(found, Instance{Node: e.node, Thread: r.thread, level: mir.Thread, within: r.process})
 			}
 		}
 	}
