@@ -116,8 +116,3 @@ func (w *writer) entity(e *Entity) {
 	}
 	w.end()
 }
-
-// rank is the place of a kind in the DTD, outermost first.
-func (k EntityKind) rank() int {
-	return slices.Index([]EntityKind{Site, Node, Communicator, Process, Thread}, k)
-}

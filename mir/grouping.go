@@ -1,0 +1,221 @@
+package mir
+
+import (
+	"maps"
+	"slices"
+)
+
+// grouping lays the tuples of a probe out along the entities of its request.
+type grouping struct {
+	values *Values
+	forest []Entity
+}
+
+// place is an entity of the request, with the entities around it, and the tuples
+// measured for it.
+type place struct {
+	path []*Entity
+	held []Tuple
+	seen map[Tuple]bool // what is held, without values
+}
+
+// anyEntity stands for a request that names no entity: MIR 4 then assumes the
+// question mark at every level.
+func anyEntity() []Entity {
+	var inner []Entity
+	for _, kind := range slices.Backward(kinds()) {
+		inner = []Entity{{Kind: kind, ID: "?", Children: inner}}
+	}
+	return inner
+}
+
+// symbolic tells whether the request names the entity by * or ?, so that the
+// document has to say which ones there are.
+func (e *Entity) symbolic() bool { return e.ID == "*" || e.ID == "?" }
+
+func (g *grouping) build() []Measurement {
+	places := leaves(g.forest, nil)
+	var strangers []Measurement
+	for i := range g.values.Tuples {
+		t := &g.values.Tuples[i]
+		if p := placeOf(places, t); p != nil {
+			p.hold(t)
+		} else {
+			strangers = append(strangers, t.element())
+		}
+	}
+	own := make([][]Tuple, len(places))
+	for i, p := range places {
+		own[i] = p.held
+	}
+	return append(g.siblings(g.forest, own), strangers...)
+}
+
+// leaves are the innermost entities of a request, in its order.
+func leaves(forest []Entity, path []*Entity) []*place {
+	var found []*place
+	for i := range forest {
+		e := &forest[i]
+		here := append(slices.Clip(path), e)
+		if len(e.Children) == 0 {
+			found = append(found, &place{path: here, seen: map[Tuple]bool{}})
+			continue
+		}
+		found = append(found, leaves(e.Children, here)...)
+	}
+	return found
+}
+
+// placeOf finds where in the request a tuple belongs: the first place that
+// takes it and does not have it yet, since a request may ask for a value twice.
+// A tuple that lacks ids, as of a program without processes, fits a symbol.
+func placeOf(places []*place, t *Tuple) *place {
+	for _, fits := range []func(*place, *Tuple) bool{(*place).takes, (*place).tolerates} {
+		for _, p := range places {
+			if fits(p, t) && !p.has(t) {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// takes is for tuples measured for just what the place names.
+func (p *place) takes(t *Tuple) bool {
+	for _, e := range p.path {
+		if t.id(e.Kind) == "" {
+			return false
+		}
+	}
+	innermost := p.path[len(p.path)-1].Kind
+	for _, kind := range kinds()[innermost.rank()+1:] {
+		if t.id(kind) != "" {
+			return false
+		}
+	}
+	return p.tolerates(t)
+}
+
+// tolerates is for tuples that do not contradict the place.
+func (p *place) tolerates(t *Tuple) bool {
+	for _, e := range p.path {
+		if !e.symbolic() && t.id(e.Kind) != e.ID {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *place) has(t *Tuple) bool { return p.seen[t.valueless()] }
+
+func (p *place) hold(t *Tuple) {
+	p.held = append(p.held, *t)
+	p.seen[t.valueless()] = true
+}
+
+func (t *Tuple) valueless() Tuple {
+	bare := *t
+	bare.Value = ""
+	return bare
+}
+
+// siblings are the elements for entities that stand side by side. own are the
+// tuples of each of their leaves.
+func (g *grouping) siblings(forest []Entity, own [][]Tuple) []Measurement {
+	var elements []Measurement
+	for i := range forest {
+		e := &forest[i]
+		n := count(e)
+		if e.symbolic() {
+			elements = append(elements, g.symbol(e, own[:n])...)
+		} else {
+			elements = append(elements, g.named(e, own[:n]))
+		}
+		own = own[n:]
+	}
+	return elements
+}
+
+// count is how many leaves an entity has.
+func count(e *Entity) int {
+	if len(e.Children) == 0 {
+		return 1
+	}
+	n := 0
+	for i := range e.Children {
+		n += count(&e.Children[i])
+	}
+	return n
+}
+
+// named is the one element that keeps a named entity's place.
+func (g *grouping) named(e *Entity, own [][]Tuple) Measurement {
+	inside := g.inside(e, own)
+	if len(e.Children) == 0 && len(inside) == 1 {
+		return inside[0]
+	}
+	return Measurement{Children: inside}
+}
+
+// symbol are the elements for * or ?: one for each id, the ids in numeric order.
+func (g *grouping) symbol(e *Entity, own [][]Tuple) []Measurement {
+	var elements []Measurement
+	byID := split(own, e.Kind)
+	for _, id := range slices.SortedFunc(maps.Keys(byID), compareIDs) {
+		inside := g.inside(e, byID[id])
+		if id == "" { // null: there is nothing to merge by
+			elements = append(elements, inside...)
+			continue
+		}
+		around := Measurement{}
+		*around.id(e.Kind) = id
+		elements = append(elements, nest(inside, around)...)
+	}
+	return elements
+}
+
+// split divides the tuples of leaves by the id they have at a level.
+func split(own [][]Tuple, kind EntityKind) map[string][][]Tuple {
+	byID := map[string][][]Tuple{}
+	for leaf, tuples := range own {
+		for _, t := range tuples {
+			id := t.id(kind)
+			if byID[id] == nil {
+				byID[id] = make([][]Tuple, len(own))
+			}
+			byID[id][leaf] = append(byID[id][leaf], t)
+		}
+	}
+	return byID
+}
+
+// inside are the elements below an entity: its children's, or its values.
+func (g *grouping) inside(e *Entity, own [][]Tuple) []Measurement {
+	if len(e.Children) == 0 {
+		return g.rows(own[0])
+	}
+	return g.siblings(e.Children, own)
+}
+
+// rows are the values of one entity, metric by metric (MIR 6, rule 2). Tuples
+// that differ in ids the request does not ask for have a row each.
+func (g *grouping) rows(held []Tuple) []Measurement {
+	metrics := g.values.Metrics
+	rows := make([]Measurement, metrics, max(metrics, len(held)))
+	began := map[Tuple]int{}
+	for _, t := range held {
+		if t.Metric < 0 || t.Metric >= metrics {
+			continue
+		}
+		ids := t
+		ids.Metric, ids.Function, ids.Value = 0, 0, ""
+		row, ok := began[ids]
+		if !ok {
+			row = len(began) * metrics
+			began[ids] = row
+			rows = append(rows, make([]Measurement, max(0, row+metrics-len(rows)))...)
+		}
+		rows[row+t.Metric].Value = t.Value
+	}
+	return rows
+}
