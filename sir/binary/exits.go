@@ -1,7 +1,6 @@
 package binary
 
 import (
-	"regexp"
 	"slices"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -22,17 +21,9 @@ func (im *Image) Exits(unit sir.Unit) ([]uint64, error) {
 	if !ok || f.addr != unit.Entry {
 		return nil, &CodeError{unit.Name, unit.Entry, "no function of " + im.base() + " begins"}
 	}
-	hot, err := im.disassemble(f)
+	parts, err := im.parts(f)
 	if err != nil {
 		return nil, err
-	}
-	parts := []*body{hot}
-	if cold := im.coldPart(hot); cold != nil {
-		b, err := im.disassemble(*cold)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, b)
 	}
 	var exits []uint64
 	for _, b := range parts {
@@ -46,19 +37,48 @@ func (im *Image) Exits(unit sir.Unit) ([]uint64, error) {
 	return exits, nil
 }
 
-// coldPart is the cold part of a function: the symbol NAME.cold that the
-// function jumps into (several static functions of one name have one each).
-func (im *Image) coldPart(hot *body) *symbol {
-	name := regexp.MustCompile("^" + regexp.QuoteMeta(hot.name) + `\.cold(\.\d+)?$`)
-	for _, j := range hot.jumps {
-		if !j.direct || hot.holds(j.target) {
-			continue
+// parts disassembles a function and the cold parts it jumps into.
+func (im *Image) parts(f symbol) ([]*body, error) {
+	const most = 64
+	var parts []*body
+	for todo := []symbol{f}; len(todo) > 0 && len(parts) < most; todo = todo[1:] {
+		b, err := im.disassemble(todo[0])
+		if err != nil {
+			return nil, err
 		}
-		if s, ok := im.find(j.target); ok && name.MatchString(s.name) {
-			return &s
+		parts = append(parts, b)
+		for _, j := range b.jumps {
+			known := func(low, end uint64) bool { return low <= j.target && j.target < end }
+			if slices.ContainsFunc(parts, func(p *body) bool { return known(p.low, p.end) }) ||
+				slices.ContainsFunc(todo, func(s symbol) bool { return known(s.addr, s.addr+s.size) }) {
+				continue
+			}
+			if cold, ok := im.coldPart(j); ok {
+				cold.name = f.name
+				todo = append(todo, cold)
+			}
 		}
 	}
-	return nil
+	return parts, nil
+}
+
+// coldPart is the part of a function, moved elsewhere by the compiler, that a
+// jump leads to. Symbols call it NAME.cold, NAME being any alias. Where symbols
+// were stripped, the frame table still knows its extent; there only a
+// conditional jump is proof, since any other may be a tail call of a function
+// whose symbol was stripped too.
+func (im *Image) coldPart(j jump) (symbol, bool) {
+	if !j.direct {
+		return symbol{}, false
+	}
+	s, ok := im.find(j.target)
+	if ok {
+		return s, coldSuffix.MatchString(s.name)
+	}
+	if !j.conditional {
+		return symbol{}, false
+	}
+	return im.frames().find(j.target)
 }
 
 // body is the machine code of a function, or of a part of it, as far as it

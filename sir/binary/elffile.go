@@ -1,0 +1,114 @@
+package binary
+
+import (
+	"debug/elf"
+	"fmt"
+	"io"
+)
+
+// elfFile is an ELF file whose header was found sane, with its real size.
+type elfFile struct {
+	*elf.File
+	path string
+	r    io.ReaderAt
+	size int64
+}
+
+// Bounds on what is read from a file. Real programs stay far below them.
+const (
+	maxSections    = 1024
+	maxSectionName = 64 << 10  // the whole table of section names
+	maxSymbolTable = 256 << 20 // a symbol table, a string table
+	maxDebug       = 1 << 30   // the DWARF sections together, uncompressed
+	maxFunction    = 4 << 20   // code of one function
+)
+
+// openELF checks the parts of the header that decide how much memory debug/elf
+// takes (it copies one name per section), then has it read the file.
+func openELF(path string, r io.ReaderAt, size int64) (*elfFile, error) {
+	var h [64]byte
+	if _, err := r.ReadAt(h[:], 0); err != nil || string(h[:4]) != elf.ELFMAG {
+		return nil, &FormatError{path, "not an ELF file"}
+	}
+	if h[elf.EI_CLASS] != byte(elf.ELFCLASS64) || h[elf.EI_DATA] != byte(elf.ELFDATA2LSB) || le16(h[18:]) != uint16(elf.EM_X86_64) {
+		return nil, &FormatError{path, "an ELF file, but not for x86-64"}
+	}
+	if t := elf.Type(le16(h[16:])); t != elf.ET_EXEC && t != elf.ET_DYN {
+		return nil, &FormatError{path, "an ELF file, but neither a program nor a shared library"}
+	}
+	if why := oversized(r, h[:]); why != "" {
+		return nil, &FormatError{path, why}
+	}
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return nil, &FormatError{path, err.Error()}
+	}
+	return &elfFile{f, path, r, size}, nil
+}
+
+// oversized tells what is wrong with the numbers of a header, "" if nothing is.
+func oversized(r io.ReaderAt, h []byte) string {
+	shoff, shentsize, shnum, shstrndx := le64(h[40:]), le16(h[58:]), le16(h[60:]), le16(h[62:])
+	if shoff == 0 {
+		return ""
+	}
+	if shnum == 0 || shnum > maxSections {
+		return fmt.Sprintf("%d sections", shnum)
+	}
+	if shentsize != 64 || shstrndx >= shnum || shoff > 1<<62 {
+		return "a damaged section table"
+	}
+	var sh [64]byte
+	if _, err := r.ReadAt(sh[:], int64(shoff)+int64(shstrndx)*64); err != nil {
+		return "truncated before its section table"
+	}
+	if n := le64(sh[32:]); n > maxSectionName {
+		return fmt.Sprintf("section names of %d bytes", n)
+	}
+	return ""
+}
+
+func (f *elfFile) has(section string) bool {
+	s := f.Section(section)
+	return s != nil && s.Type != elf.SHT_NOBITS
+}
+
+// bytes reads a section as it stands in the file.
+func (f *elfFile) bytes(s *elf.Section) ([]byte, error) {
+	if s.Type == elf.SHT_NOBITS {
+		return nil, nil
+	}
+	if s.Flags&elf.SHF_COMPRESSED != 0 {
+		return nil, &FormatError{f.path, "section " + s.Name + " is compressed"}
+	}
+	if s.Offset > uint64(f.size) || s.FileSize > uint64(f.size)-s.Offset {
+		return nil, &FormatError{f.path, "truncated in section " + s.Name}
+	}
+	if s.FileSize > maxSymbolTable {
+		return nil, &FormatError{f.path, fmt.Sprintf("section %s has %d bytes", s.Name, s.FileSize)}
+	}
+	b := make([]byte, s.FileSize)
+	if _, err := f.r.ReadAt(b, int64(s.Offset)); err != nil {
+		return nil, &FormatError{f.path, "truncated in section " + s.Name}
+	}
+	return b, nil
+}
+
+func (f *elfFile) symbolBytes() (n int64) {
+	for _, s := range f.Sections {
+		if s.Type == elf.SHT_STRTAB {
+			n += int64(s.FileSize)
+		}
+	}
+	return n
+}
+
+// executable tells whether addr is code of the program.
+func (f *elfFile) executable(addr uint64) bool {
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && addr-p.Vaddr < p.Memsz {
+			return true
+		}
+	}
+	return false
+}
