@@ -104,10 +104,28 @@ func (a *App) targets(ctx context.Context, region bool) (*translate.Targets, err
 	return t, nil
 }
 
+// addressed is a probe with the place in the request that names it.
+type addressed struct {
+	*Probe
+	pos mir.Position
+}
+
+// blame gives errors the place of the probe, where they have none of their own.
+func (p addressed) blame(err error) Errors {
+	var es Errors
+	for _, e := range AsErrors(err) {
+		if e.Pos == (mir.Position{}) {
+			e = translate.Errorf(e.Kind, p.pos, "%s", e.Msg)
+		}
+		es = append(es, e)
+	}
+	return es
+}
+
 // find returns the probes that a control request names, or all that is wrong
 // with the names.
-func (a *App) find(refs []mir.ProbeRef) ([]*Probe, error) {
-	var found []*Probe
+func (a *App) find(refs []mir.ProbeRef) ([]addressed, error) {
+	var found []addressed
 	var errs Errors
 	mine := a.Probes()
 	for _, ref := range refs {
@@ -116,8 +134,8 @@ func (a *App) find(refs []mir.ProbeRef) ([]*Probe, error) {
 			errs = append(errs, a.unknown(ref))
 			continue
 		}
-		if !slices.Contains(found, mine[i]) {
-			found = append(found, mine[i])
+		if !slices.ContainsFunc(found, func(p addressed) bool { return p.Probe == mine[i] }) {
+			found = append(found, addressed{mine[i], ref.Pos})
 		}
 	}
 	return found, collected(errs)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"mirador/mir"
-	"mirador/mir/translate"
 )
 
 // control carries out a control request (MIR 5). VALUE waits for no change;
@@ -57,11 +56,11 @@ func redefines(r *mir.ControlRequest) bool {
 
 // act changes probes one after the other. All are tried; the errors say which
 // ones did not follow.
-func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []*Probe) (mir.Document, error) {
+func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []addressed) (mir.Document, error) {
 	var errs Errors
 	for _, p := range found {
 		if err := p.obey(ctx, r); err != nil {
-			errs = append(errs, AsErrors(of(p, found, err))...)
+			errs = append(errs, p.blame(err)...)
 		}
 	}
 	if len(errs) > 0 {
@@ -70,21 +69,9 @@ func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []*Probe) (m
 	return acknowledgement(found), nil
 }
 
-// of says which probe an error is about, where the request names several.
-func of(p *Probe, all []*Probe, err error) error {
-	if len(all) == 1 {
-		return err
-	}
-	var es Errors
-	for _, e := range AsErrors(err) {
-		es = append(es, translate.Errorf(e.Kind, e.Pos, "%s: %s", p.id, e.Msg))
-	}
-	return es
-}
-
 // acknowledgement is the probe document, for several probes a measurement
 // document with their ids alone.
-func acknowledgement(ps []*Probe) mir.Document {
+func acknowledgement(ps []addressed) mir.Document {
 	if len(ps) == 1 {
 		return ps[0].document()
 	}

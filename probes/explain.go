@@ -78,7 +78,7 @@ func imagined(plan *translate.Plan) (h translate.Handles) {
 }
 
 // explainControl says what a control request would send for installed probes.
-func explainControl(r *mir.ControlRequest, ps []*Probe) (mir.Document, error) {
+func explainControl(r *mir.ControlRequest, ps []addressed) (mir.Document, error) {
 	if redefines(r) {
 		return nil, failf(CannotBeDone, "a change of a probe is not explained: explain an instrreq with the same metrics and entities")
 	}

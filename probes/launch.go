@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -18,10 +19,14 @@ func (a *App) launch(ctx context.Context, l omis.Launch) error {
 	if l.Path == "" {
 		return failf(Invalid, "no program to run")
 	}
+	if l.Dir != "" && l.Env == nil {
+		return failf(Invalid, "a working directory is handed over in the environment: give that, too")
+	}
 	node, err := a.attachNode(ctx)
 	if err != nil {
 		return err
 	}
+	l = located(l)
 	token, err := a.create(ctx, "proc_create", omis.Tokens(node), omis.String(l.Path),
 		stringList(l.Args), stringList(l.Env), stringList(l.IO))
 	if err != nil {
@@ -30,7 +35,34 @@ func (a *App) launch(ctx context.Context, l omis.Launch) error {
 	if err := a.admit(ctx, token, true); err != nil {
 		return errors.Join(err, a.do(ctx, fmt.Sprintf(": proc_send_signal([%s],9)", token)))
 	}
+	a.follow(ctx, token)
 	return a.do(ctx, fmt.Sprintf(": thread_continue([%s])", token))
+}
+
+// located says the working directory of a launch in terms of proc_create (OMIS
+// 8.1.2), which has no parameter for it: files become absolute, and PWD, which
+// POSIX defines as the working directory, carries it in the environment.
+func located(l omis.Launch) omis.Launch {
+	if l.Dir == "" {
+		return l
+	}
+	l.Path = within(l.Dir, l.Path)
+	l.IO = slices.Clone(l.IO)
+	for i, file := range l.IO {
+		if file != "" {
+			l.IO[i] = within(l.Dir, file)
+		}
+	}
+	l.Env = slices.DeleteFunc(slices.Clone(l.Env), func(v string) bool { return strings.HasPrefix(v, "PWD=") })
+	l.Env = append(l.Env, "PWD="+l.Dir)
+	return l
+}
+
+func within(dir, file string) string {
+	if path.IsAbs(file) {
+		return file
+	}
+	return path.Join(dir, file)
 }
 
 // attach takes processes into the application; after an error, none of them. op
@@ -51,6 +83,7 @@ func (a *App) attach(ctx context.Context, pids []int) error {
 		errs = append(errs, AsErrors(err)...)
 	}
 	if len(errs) == 0 {
+		a.follow(ctx, taken...)
 		return nil
 	}
 	for _, token := range taken {

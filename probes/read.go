@@ -8,13 +8,13 @@ import (
 )
 
 // values answers VALUE for one probe or several, in the order of the request.
-func (a *App) values(ctx context.Context, ps []*Probe) (*mir.Measurement, error) {
+func (a *App) values(ctx context.Context, ps []addressed) (*mir.Measurement, error) {
 	var all []translate.Reading
 	var errs Errors
 	for _, p := range ps {
 		r, err := p.reading(ctx)
 		if err != nil {
-			errs = append(errs, AsErrors(of(p, ps, err))...)
+			errs = append(errs, p.blame(err)...)
 			continue
 		}
 		all = append(all, r)
@@ -27,7 +27,7 @@ func (a *App) values(ctx context.Context, ps []*Probe) (*mir.Measurement, error)
 
 // Value is the probe's value now, as a measurement document of its own.
 func (p *Probe) Value(ctx context.Context) (*mir.Measurement, error) {
-	return p.app.values(ctx, []*Probe{p})
+	return p.app.values(ctx, []addressed{{Probe: p}})
 }
 
 // reading is the probe's value with what tells how to write it down.

@@ -240,3 +240,18 @@ func (p *Plan) HitsEach() int {
 	}
 	return entered + left
 }
+
+// Open tells whether the plan measures whoever there is, those to come
+// included: no process and no thread is named.
+func (p *Plan) Open() bool {
+	return !slices.ContainsFunc(p.entities, func(e entity) bool { return named(e.process) || named(e.thread) })
+}
+
+// Join is the plan with the places of another one, of the same request for other
+// processes.
+func (p *Plan) Join(more *Plan) *Plan {
+	q := *p
+	q.Places = slices.Concat(p.Places, more.Places)
+	q.scopes = slices.Concat(p.scopes, more.scopes)
+	return &q
+}

@@ -1,0 +1,65 @@
+package probes
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"mirador/mir/translate"
+	"mirador/omis"
+)
+
+// follow takes processes that joined the application into the probes that
+// measure whoever there is: those whose entities are symbols, or none (MIR 4,
+// OMIS 5.5). A process without the region is left out; what else goes wrong does
+// not undo the joining, it is logged. op is held.
+func (a *App) follow(ctx context.Context, joined ...omis.Token) {
+	for _, p := range a.Probes() {
+		_, w := p.now()
+		if w == nil || !w.plan.Open() {
+			continue
+		}
+		err := p.extend(ctx, w, joined)
+		var missing translate.Errors
+		if errors.As(err, &missing) && missing[0].Kind == NotFound {
+			continue
+		}
+		if err != nil {
+			a.registry.config.Log.Warn("cannot measure a process that joined", "probe", p.id, "app", a.name, "error", err)
+		}
+	}
+}
+
+// extend installs the probe in more processes. The counter and the timer serve
+// them too.
+func (p *Probe) extend(ctx context.Context, w *installed, joined []omis.Token) error {
+	t, err := p.app.targets(ctx, p.request.Region != nil)
+	if err != nil {
+		return err
+	}
+	t.Processes = slices.DeleteFunc(t.Processes, func(q translate.Process) bool { return !slices.Contains(joined, q.Token) })
+	more, err := translate.Instrument(&p.request, t)
+	if err != nil {
+		return err
+	}
+	h := w.handles
+	h.Requests = nil
+	for _, request := range more.Conditional(h) {
+		csr, err := p.app.define(ctx, request)
+		if err != nil {
+			return err
+		}
+		h.Requests = append(h.Requests, csr)
+	}
+	state, _ := p.now()
+	if state == Active {
+		if err := p.app.do(ctx, more.Enable(h)); err != nil {
+			return err
+		}
+	}
+	h.Requests = slices.Concat(w.handles.Requests, h.Requests)
+	wider := newInstalled(w.plan.Join(more), h, &p.request)
+	wider.placements, wider.samples = w.placements, w.samples
+	p.swap(state, wider, p.request)
+	return nil
+}
