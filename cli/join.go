@@ -35,7 +35,7 @@ var _ gateway.Backend = (*monitor)(nil)
 
 // join builds a monitor from its parts.
 func join(nodeName string, log *slog.Logger) (*monitor, error) {
-	node, err := linux.New(linux.Config{Name: nodeName, Warden: []string{"/proc/self/exe", wardenCommand}})
+	node, err := linux.Open(linux.Config{Name: nodeName, Warden: []string{"/proc/self/exe", wardenCommand}})
 	if err != nil {
 		return nil, err
 	}

@@ -47,11 +47,11 @@ func Main(args []string, streams Streams) int {
 	root := newRoot(streams)
 	root.SetArgs(args)
 	called, err := root.ExecuteContextC(ctx)
-	return report(called, streams.Err, err)
+	return exitStatus(called, streams.Err, err)
 }
 
-// report prints an error and finds the exit status.
-func report(called *cobra.Command, out io.Writer, err error) int {
+// exitStatus prints an error and finds the exit status.
+func exitStatus(called *cobra.Command, out io.Writer, err error) int {
 	var usage usageError
 	var silent silentFailure
 	var unreachable *client.Unreachable

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func signalled() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+}
+
+// stayOff keeps this process off the servers' CPU, if there is another.
+func stayOff() error {
+	if runtime.NumCPU() < 2 {
+		return nil
+	}
+	var set unix.CPUSet
+	for cpu := range runtime.NumCPU() {
+		if cpu != serverCPU {
+			set.Set(cpu)
+		}
+	}
+	return unix.SchedSetaffinity(0, &set)
+}
+
+// connections are open at a time, enough to keep a server busy.
+const connections = 4
+
+// load sends n requests over several connections that stay open.
+func load(s *server, request []byte, n int) error {
+	failed := make([]error, connections)
+	var all sync.WaitGroup
+	for i := range connections {
+		all.Go(func() { failed[i] = loadOne(s, request, n/connections) })
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+func loadOne(s *server, request []byte, n int) error {
+	conn, err := net.Dial("unix", s.socket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for range n {
+		if _, err := conn.Write(request); err != nil {
+			return err
+		}
+		if _, err := readReply(in); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// readReply reads a reply of status 200 with as little work as possible.
+func readReply(in *bufio.Reader) ([]byte, error) {
+	status, err := in.ReadSlice('\n')
+	if err != nil {
+		return nil, err
+	}
+	if len(status) < 12 || string(status[9:12]) != "200" {
+		return nil, fmt.Errorf("answered %q", status)
+	}
+	length := -1
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return nil, err
+		}
+		if len(line) <= 2 {
+			break
+		}
+		const name = "Content-Length: "
+		if len(line) > len(name) && string(line[:len(name)]) == name {
+			if length, err = strconv.Atoi(string(line[len(name) : len(line)-2])); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if length < 0 {
+		return nil, errors.New("a reply without a length")
+	}
+	body, err := in.Peek(length)
+	if err == nil {
+		_, err = in.Discard(length)
+	}
+	return body, err
+}
+
+// post sends what is not measured.
+func post(ctx context.Context, socket, path, contentType, body string) ([]byte, error) {
+	return send(ctx, socket, http.MethodPost, path, contentType, body)
+}
+
+func remove(ctx context.Context, socket, path string) error {
+	_, err := send(ctx, socket, http.MethodDelete, path, "text/plain", "")
+	return err
+}
+
+func send(ctx context.Context, socket, method, path, contentType, body string) ([]byte, error) {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, method, "http://mirador"+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", contentType)
+	resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	reply, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode >= http.StatusBadRequest {
+		err = fmt.Errorf("%s: %s", resp.Status, reply)
+	}
+	return reply, err
+}

@@ -1,0 +1,50 @@
+// Bench measures what the gateway adds to a request: POST /mir with a VALUE
+// request of 1 KiB, through the whole pipeline to the monitor and back, against a
+// bare chi handler that reads the same body and writes the same reply.
+//
+// Both servers are processes of their own with GOMAXPROCS=1, pinned to one CPU;
+// the client, which is the same for both, is pinned to another where there is
+// one. Rounds alternate. The ratio is that of the rates of requests; the CPU
+// time of the servers is measured too, since it does not depend on the client.
+//
+// It is a program for people and for the Makefile; nothing imports it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	if len(os.Args) == 4 && os.Args[1] == bareCommand {
+		fail(serveBare(os.Args[2], os.Args[3]))
+		return
+	}
+	var o options
+	flag.StringVar(&o.mirador, "mirador", "bin/mirador", "the program to measure")
+	flag.StringVar(&o.target, "target", "bin/mmul", "the target to measure it with")
+	flag.IntVar(&o.rounds, "rounds", 15, "rounds of each server")
+	flag.IntVar(&o.requests, "requests", 4000, "requests of a round")
+	flag.IntVar(&o.memory, "memory", 100_000, "requests over which the memory is watched")
+	flag.Float64Var(&o.least, "least", 0, "fail if a ratio is lower than this")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	fail(run(ctx, o))
+}
+
+func fail(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	mirador, target          string
+	rounds, requests, memory int
+	least                    float64
+}
