@@ -1,0 +1,101 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/resident"
+)
+
+// reach is how far an arena may be from code and data it works with, with a
+// margin for the code's own module within the ±2 GB of a relative address.
+const reach = 0x60000000
+
+// word encodes an aligned machine word, which the kernel copies at once.
+func word(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
+
+func near(a, b uint64) bool { return a-b < reach || b-a < reach }
+
+// slot finds an arena near addr with a free slot, mapping one if need be.
+func (o *owner) slot(maps proc.Mappings, addr uint64) (*arena, error) {
+	for i := range o.space.arenas {
+		a := &o.space.arenas[i]
+		if near(a.addr, addr) && a.next < a.last {
+			return a, nil
+		}
+	}
+	if len(o.space.arenas) == resident.MaxArenas {
+		return nil, omis.Errorf(omis.NoMemory, "process %d has no room for more breakpoints", o.proc.PID)
+	}
+	o.freeze(nil)
+	defer o.thaw()
+	addr, err := o.mapArena(maps, addr)
+	if err != nil {
+		return nil, err
+	}
+	// Its bounds must be known before a thread can be in it.
+	if err := o.write(o.space.home.Arena(len(o.space.arenas)), resident.Bounds(addr)); err != nil {
+		return nil, err
+	}
+	return o.addArena(addr, false), nil
+}
+
+func (o *owner) addArena(addr uint64, home bool) *arena {
+	first, last := resident.Slots(addr, home)
+	o.space.arenas = append(o.space.arenas, arena{addr, first, last})
+	return &o.space.arenas[len(o.space.arenas)-1]
+}
+
+// mapArena has a thread of the frozen process map an arena. It is not writable,
+// we write it through /proc/PID/mem.
+func (o *owner) mapArena(maps proc.Mappings, near uint64) (uint64, error) {
+	for _, addr := range vacancies(maps, near) {
+		r, err := o.inject(resident.Call{Number: unix.SYS_MMAP, Args: [6]uint64{
+			addr, resident.ArenaSize, unix.PROT_READ | unix.PROT_EXEC,
+			unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED_NOREPLACE, ^uint64(0), 0,
+		}})
+		switch {
+		case err != nil:
+			return 0, err
+		case r == int64(addr):
+			return addr, nil
+		case unix.Errno(-r) != unix.EEXIST:
+			return 0, omis.Errorf(omis.NoMemory, "process %d cannot get memory for breakpoints: %v", o.proc.PID, unix.Errno(-r))
+		}
+	}
+	return 0, omis.Errorf(omis.NoMemory, "process %d has no free addresses near its code at %#x", o.proc.PID, near)
+}
+
+// vacancies proposes addresses for an arena near addr, the best first: below is
+// better than above, where heaps and stacks grow.
+func vacancies(maps proc.Mappings, addr uint64) []uint64 {
+	const (
+		page   = 0x1000
+		lowest = 0x10000
+		gap    = 0x100000 // distance to what is there already, if there is room
+	)
+	var below, above []uint64
+	end := uint64(lowest)
+	for _, m := range maps {
+		size := m.Start - end
+		if m.Start < end {
+			size = 0
+		}
+		if size >= resident.ArenaSize {
+			distance := min(gap, (size-resident.ArenaSize)/2&^(page-1))
+			if low := m.Start - distance - resident.ArenaSize; low < addr && near(low, addr) {
+				below = append([]uint64{low}, below...)
+			}
+			if high := end + max(distance, min(reach/2, (size-resident.ArenaSize)/2&^(page-1))); high > addr && near(high, addr) && m.Path != "[stack]" {
+				above = append(above, high)
+			}
+		}
+		end = m.End
+	}
+	return append(below, above...)
+}

@@ -1,0 +1,214 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/resident"
+)
+
+// arm makes the process able to pass breakpoints without us: home is mapped, the
+// handler installed, SIGTRAP unblocked everywhere.
+func (o *owner) arm(maps proc.Mappings, addr uint64) error {
+	if o.space.armed {
+		return nil
+	}
+	o.freeze(nil)
+	defer o.thaw()
+	if o.space.home == 0 {
+		if err := o.moveIn(maps, addr); err != nil {
+			return err
+		}
+	}
+	o.unblockAll()
+	return o.install()
+}
+
+// moveIn finds the home that an earlier monitor, or we, made, or makes one.
+func (o *owner) moveIn(maps proc.Mappings, addr uint64) error {
+	if o.findHome(maps) {
+		return nil
+	}
+	home, err := o.mapArena(maps, addr)
+	if err != nil {
+		return err
+	}
+	if err := o.write(home, resident.Home(home).Image()); err != nil {
+		return err
+	}
+	o.space.home = resident.Home(home)
+	o.addArena(home, true)
+	return nil
+}
+
+// findHome looks for a home and takes over what its table says. Breakpoints that
+// still stand are nobody's: they are taken out.
+func (o *owner) findHome(maps proc.Mappings) bool {
+	for _, m := range maps {
+		if m.Inode != 0 || m.Write || !m.Exec || m.End-m.Start < resident.ArenaSize {
+			continue
+		}
+		image := make([]byte, resident.ArenaSize)
+		if _, err := o.space.memory.ReadAt(image, int64(m.Start)); err != nil {
+			continue
+		}
+		home := resident.Home(m.Start)
+		s, err := home.Parse(image)
+		if err != nil || len(s.Arenas) == 0 || s.Arenas[0] != m.Start {
+			continue
+		}
+		o.space.home, o.space.old = home, s.Old
+		o.takeOver(s)
+		return true
+	}
+	return false
+}
+
+func (o *owner) takeOver(s resident.State) {
+	for i, addr := range s.Arenas {
+		o.addArena(addr, i == 0)
+	}
+	for i, e := range s.Entries {
+		b := &breakpoint{addr: e.Addr, copy: e.Copy, length: int(e.Length), original: e.Original, entry: i}
+		o.space.table[e.Addr] = b
+		restore(o.space.memory, b)
+		for j := range o.space.arenas {
+			a := &o.space.arenas[j]
+			if e.Copy >= a.next && e.Copy < a.last {
+				a.next = e.Copy + resident.SlotSize
+			}
+		}
+	}
+	o.space.entries = len(s.Entries)
+}
+
+// unblockAll unblocks SIGTRAP in all threads: the kernel resets the handler of a
+// blocked signal that the processor raises.
+func (o *owner) unblockAll() {
+	for _, t := range o.threads {
+		if t.stopped() {
+			o.unblock(t)
+		}
+	}
+}
+
+func (o *owner) unblock(t *thread) {
+	trap := proc.SignalBit(unix.SIGTRAP)
+	if mask, err := ptrace.Sigmask(t.tid); err == nil && mask&trap != 0 {
+		t.unblocked = ptrace.SetSigmask(t.tid, mask&^trap) == nil
+	}
+}
+
+// reblock undoes unblock.
+func (o *owner) reblock(t *thread) {
+	if !t.unblocked {
+		return
+	}
+	if mask, err := ptrace.Sigmask(t.tid); err == nil {
+		_ = ptrace.SetSigmask(t.tid, mask|proc.SignalBit(unix.SIGTRAP))
+	}
+	t.unblocked = false
+}
+
+// install makes the resident handler the action for SIGTRAP. The program's own
+// action is noted first: the handler needs it from its first moment on.
+func (o *owner) install() error {
+	now, err := o.action()
+	if err != nil {
+		return err
+	}
+	if now.Handler != o.space.home.Handler() {
+		o.space.old = now
+		if err := o.write(o.space.home.Old(), now.Encode()); err != nil {
+			return err
+		}
+	}
+	t, err := o.volunteer()
+	if err != nil {
+		return err
+	}
+	if err := o.setAction(t, o.space.memory, o.space.home.Action()); err != nil {
+		return err
+	}
+	o.space.armed = true
+	return nil
+}
+
+// action asks for the action for SIGTRAP that is in force.
+func (o *owner) action() (resident.Sigaction, error) {
+	t, err := o.volunteer()
+	if err != nil {
+		return resident.Sigaction{}, err
+	}
+	var block [resident.BlockSize]byte
+	r, err := o.call(t, o.space.memory, func(at uint64) resident.Call {
+		return resident.Call{Number: unix.SYS_RT_SIGACTION, Args: [6]uint64{uint64(unix.SIGTRAP), 0, at, 8}}
+	}, &block)
+	if err != nil {
+		return resident.Sigaction{}, err
+	}
+	if r != 0 {
+		return resident.Sigaction{}, o.refusedCall("rt_sigaction", r)
+	}
+	return resident.ParseSigaction(block[:]), nil
+}
+
+// setAction sets the action for SIGTRAP by a stopped thread of the process that
+// memory belongs to.
+func (o *owner) setAction(t *thread, memory *os.File, act resident.Sigaction) error {
+	var block [resident.BlockSize]byte
+	copy(block[:], act.Encode())
+	r, err := o.call(t, memory, func(at uint64) resident.Call {
+		return resident.Call{Number: unix.SYS_RT_SIGACTION, Args: [6]uint64{uint64(unix.SIGTRAP), at, 0, 8}}
+	}, &block)
+	if err != nil {
+		return err
+	}
+	if r != 0 {
+		return o.refusedCall("rt_sigaction", r)
+	}
+	return nil
+}
+
+func (o *owner) refusedCall(name string, r int64) error {
+	return omis.Errorf(omis.OSError, "process %d cannot be prepared for breakpoints: %s: %v", o.proc.PID, name, unix.Errno(-r))
+}
+
+// disarm gives SIGTRAP back to the program, which is frozen and has no breakpoint
+// left. Home stays mapped, for next time.
+func (o *owner) disarm() {
+	if !o.space.armed || len(o.space.breakpoints) > 0 {
+		return
+	}
+	t, err := o.volunteer()
+	if err != nil {
+		return // the handler stays, it passes everything on to the program's own
+	}
+	now, err := o.action()
+	if err == nil && now.Handler == o.space.home.Handler() {
+		_ = o.setAction(t, o.space.memory, o.space.old)
+	}
+	o.space.armed = false
+	_ = o.node.warden.Drop(o.proc.PID)
+	o.space.memory.Close()
+	o.space = &space{}
+}
+
+// reinstall puts the handler back after the kernel reset it: a thread ran into a
+// breakpoint with SIGTRAP blocked.
+func (o *owner) reinstall() {
+	if !o.space.armed {
+		return
+	}
+	o.freeze(nil)
+	defer o.thaw()
+	o.unblockAll()
+	// A failure leaves the breakpoints to the tracer alone; the next check tries again.
+	_ = o.install()
+}

@@ -1,0 +1,142 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/resident"
+	"mirador/omis/linux/unwind"
+)
+
+// maxStack bounds how much of a stack is copied while its thread is stopped. What
+// lies beyond is read afterwards; it is the outermost frames, which change least.
+const maxStack = 1 << 20
+
+// capture is a moment of a thread.
+type capture struct {
+	tid   int
+	regs  ptrace.Regs
+	stack []byte // from the stack pointer up
+	err   error
+}
+
+// Backtraces: see omis.Node. The walk through the stacks is done after the
+// threads went on.
+func (n *Node) Backtraces(p omis.ProcID, tids []int, depth int) ([]omis.Backtrace, error) {
+	layout, err := n.images.Layout(p.PID)
+	if err != nil {
+		return nil, err
+	}
+	c := captureThreads{newAnswer(), layout, make([]capture, len(tids))}
+	for i, tid := range tids {
+		c.captures[i].tid = tid
+	}
+	if err := n.ask(p, c, c.answer); err != nil {
+		return nil, err
+	}
+	traces := make([]omis.Backtrace, len(tids))
+	for i := range c.captures {
+		traces[i] = c.captures[i].walk(p.PID, layout, depth)
+	}
+	return traces, nil
+}
+
+// captureThreads stops threads and copies what their backtraces need.
+type captureThreads struct {
+	*answer
+	layout   *unwind.Layout
+	captures []capture
+}
+
+func (c captureThreads) do(o *owner) {
+	err := o.capture(c.layout, c.captures)
+	o.restIfIdle()
+	c.give(err)
+}
+
+func (o *owner) capture(layout *unwind.Layout, captures []capture) error {
+	if o.ended {
+		return ended(o.proc.PID)
+	}
+	named := make(map[int]bool)
+	tids := make([]int, 0, len(captures))
+	for _, c := range captures {
+		named[c.tid] = true
+		tids = append(tids, c.tid)
+	}
+	present, err := proc.Threads(o.proc.PID)
+	if err != nil {
+		return err
+	}
+	if _, err := o.seize(intersection(tids, present)); err != nil {
+		return err
+	}
+	among := func(t *thread) bool { return named[t.tid] }
+	o.freeze(among)
+	defer o.thaw()
+	for i := range captures {
+		o.copyThread(layout, &captures[i])
+	}
+	return nil
+}
+
+// intersection lists those of a that b has too.
+func intersection(a, b []int) []int {
+	in := make(map[int]bool, len(b))
+	for _, v := range b {
+		in[v] = true
+	}
+	var both []int
+	for _, v := range a {
+		if in[v] {
+			both = append(both, v)
+		}
+	}
+	return both
+}
+
+func (o *owner) copyThread(layout *unwind.Layout, c *capture) {
+	t := o.threads[c.tid]
+	switch {
+	case t == nil || t.kind != member:
+		c.err = omis.Errorf(omis.UnknownObject, "process %d has no thread %d", o.proc.PID, c.tid)
+		return
+	case !t.stopped() || ptrace.GetRegs(t.tid, &c.regs) != nil:
+		c.err = omis.Errorf(omis.OSError, "thread %d of process %d cannot be stopped: it waits uninterruptibly in the kernel", c.tid, o.proc.PID)
+		return
+	}
+	c.regs.Rip = o.inPlace(c.regs.Rip)
+	if end := layout.StackEnd(c.regs.Rsp); end > c.regs.Rsp {
+		c.stack = make([]byte, min(end-c.regs.Rsp, maxStack))
+		n, _ := proc.ReadMemory(o.proc.PID, c.regs.Rsp, c.stack)
+		c.stack = c.stack[:n]
+	}
+}
+
+// inPlace gives for an address in a copy the one it stands for in the program.
+func (o *owner) inPlace(pc uint64) uint64 {
+	for _, b := range o.space.table {
+		switch {
+		case pc == b.copy:
+			return b.addr
+		case pc > b.copy && pc < b.copy+resident.SlotSize:
+			return b.addr + uint64(b.length)
+		}
+	}
+	return pc
+}
+
+func (c *capture) walk(pid int, layout *unwind.Layout, depth int) omis.Backtrace {
+	if c.err != nil {
+		return omis.Backtrace{Err: c.err}
+	}
+	frames, err := layout.Backtrace(&c.regs, func(buf []byte, addr uint64) (int, error) {
+		if off := addr - c.regs.Rsp; off < uint64(len(c.stack)) && uint64(len(c.stack))-off >= uint64(len(buf)) {
+			return copy(buf, c.stack[off:]), nil
+		}
+		return proc.ReadMemory(pid, addr, buf)
+	}, depth)
+	return omis.Backtrace{Frames: frames, Err: err}
+}

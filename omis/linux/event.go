@@ -1,0 +1,115 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/ptrace"
+)
+
+// handle deals with one thing the kernel told.
+func (o *owner) handle(s ptrace.Status) {
+	t := o.threads[s.TID]
+	switch {
+	case s.Ended():
+		if !o.isAwaited(s.TID) {
+			ptrace.Reap(s.TID)
+		}
+		o.gone(s, t)
+	case s.Cause == ptrace.Stopped:
+		// Job control of a child that is not traced: none of our business.
+		ptrace.Reap(s.TID)
+	case t == nil:
+		// A new thread or process whose creator has not been heard yet.
+		ptrace.Reap(s.TID)
+		o.unborn[s.TID] = s
+	case t.injection != nil:
+		t.asked = false
+		t.injection.advance(o, t, s)
+	default:
+		// Every stop consumes a pending interrupt; it is asked for again where needed.
+		t.asked = false
+		o.stopped(t, s)
+	}
+}
+
+func (o *owner) stopped(t *thread, s ptrace.Status) {
+	switch {
+	case s.Event() == ptrace.EventStop:
+		o.trapped(t, s)
+	case s.Event() != 0:
+		t.stop = eventStop
+		o.family(t, s.Event())
+	case s.SyscallStop():
+		t.stop = callStop
+		o.settle(t)
+	case s.Signal() == int(unix.SIGTRAP) && o.reached(t):
+	default:
+		o.pass(t, s.Signal())
+	}
+}
+
+// trapped is the stop of an interrupted or a new thread, or of one that takes
+// part in a group-stop.
+func (o *owner) trapped(t *thread, s ptrace.Status) {
+	t.stop = trapStop
+	if s.Signal() != int(unix.SIGTRAP) {
+		t.stop = groupStop
+	}
+	if t.kind == offspring {
+		ptrace.Reap(t.tid)
+		o.offspring = append(o.offspring, t)
+		return
+	}
+	o.settle(t)
+}
+
+// pass delivers a signal. The thread is never kept here: a monitor that dies
+// would take the signal with it. One that is to stop is interrupted again.
+func (o *owner) pass(t *thread, sig int) {
+	t.stop = running
+	_ = ptrace.Cont(t.tid, sig)
+	if t.stays(o) {
+		o.interrupt(t)
+	}
+}
+
+// gone is the end of a thread or child.
+func (o *owner) gone(s ptrace.Status, t *thread) {
+	if t == nil {
+		if s.TID == o.proc.PID {
+			o.finish()
+			return
+		}
+		// The creator's event may still come; it must not wait for this one.
+		o.unborn[s.TID] = s
+		return
+	}
+	o.forget(t)
+	if t.kind != member {
+		return
+	}
+	o.tell(omis.EventThreadTerminated, t, 0)
+	if t.tid == o.proc.PID {
+		o.finish()
+	}
+}
+
+// isAwaited tells that a process is a child of the monitor that was not launched
+// here: its end is for somebody else to reap, and to the kernel we are the same.
+// The owner ends with the process, and with the owner's thread the attachment.
+func (o *owner) isAwaited(tid int) bool {
+	return tid == o.proc.PID && !o.child && proc.Parent(tid) == os.Getpid()
+}
+
+// forget takes a thread off the books.
+func (o *owner) forget(t *thread) {
+	delete(o.threads, t.tid)
+	t.stop = running
+	t.injection = nil
+}

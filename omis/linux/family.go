@@ -1,0 +1,111 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/ptrace"
+)
+
+// family deals with clone, fork, vfork and execve.
+func (o *owner) family(t *thread, event int) {
+	msg, err := ptrace.EventMessage(t.tid)
+	switch {
+	case err != nil:
+		// Killed meanwhile; its end will be told.
+		return
+	case event == unix.PTRACE_EVENT_EXEC:
+		o.executed(t, msg)
+		return
+	case event == unix.PTRACE_EVENT_CLONE && isThread(t.pid, msg):
+		o.adopt(&thread{tid: msg, pid: t.pid, kind: t.kind})
+		if t.kind == member {
+			o.tell(omis.EventThreadCreated, t, msg)
+		}
+	case o.sharesMemory(t, msg):
+		o.adopt(&thread{tid: msg, pid: msg, kind: guest})
+		o.tell(omis.EventProcCreated, t, msg)
+	default:
+		o.adopt(&thread{tid: msg, pid: msg, kind: offspring, unblocked: t.unblocked})
+		o.tell(omis.EventProcCreated, t, msg)
+	}
+	o.settle(t)
+}
+
+func isThread(pid, tid int) bool {
+	var st unix.Stat_t
+	return unix.Stat(fmt.Sprintf("/proc/%d/task/%d", pid, tid), &st) == nil
+}
+
+// sharesMemory tells a vfork child, or one of clone with CLONE_VM, from a fork
+// child, which has a copy of the memory.
+func (o *owner) sharesMemory(parent *thread, child int) bool {
+	const kcmpVM = 1
+	r, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(parent.pid), uintptr(child), kcmpVM, 0, 0, 0)
+	return errno == 0 && r == 0
+}
+
+// adopt takes a new thread in, which the kernel has attached to us by itself.
+func (o *owner) adopt(t *thread) {
+	s, seen := o.unborn[t.tid]
+	delete(o.unborn, t.tid)
+	if seen && s.Ended() {
+		return
+	}
+	o.threads[t.tid] = t
+	if seen {
+		o.trapped(t, s)
+	}
+}
+
+// release cleans a fork child, which has copies of our breakpoints and nobody to
+// handle them but the resident handler, and lets it go. Should we die before,
+// the handler serves it.
+func (o *owner) release(t *thread) {
+	defer func() {
+		_ = ptrace.Detach(t.tid, 0)
+		o.forget(t)
+	}()
+	memory, err := openMemory(t.pid)
+	if err != nil {
+		return // it was killed
+	}
+	defer memory.Close()
+	// Everything ever planted: what has been removed since the fork, too.
+	for _, b := range o.space.table {
+		restore(memory, b)
+	}
+	if o.space.home != 0 {
+		_ = o.setAction(t, memory, o.space.old)
+	}
+	o.reblock(t)
+}
+
+// executed is called when a thread has replaced its process's program: all
+// memory is new, the other threads are gone, and the thread has the process's id.
+func (o *owner) executed(t *thread, former int) {
+	if t.kind == guest {
+		_ = ptrace.Detach(t.tid, 0)
+		o.forget(t)
+		return
+	}
+	if former != t.tid {
+		if f := o.threads[former]; f != nil {
+			t.suspended, t.holds = f.suspended, 0
+			o.forget(f)
+		}
+	}
+	o.vacate()
+	o.settle(t)
+}
+
+// openMemory opens a process's memory for reading and writing, its program text
+// included.
+func openMemory(pid int) (*os.File, error) {
+	return os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
+}

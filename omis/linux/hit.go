@@ -1,0 +1,136 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/ptrace"
+)
+
+// fromKernel is the si_code of a signal that the processor raised.
+const fromKernel = 0x80
+
+// share is how many hits of a thread are served in one round before others come
+// first (see owner.endRound).
+const share = 4
+
+// checkEvery bounds how often the resident handler is verified.
+const checkEvery = 50 * time.Millisecond
+
+// hit is what handlers get to see of an occurrence.
+type hit struct {
+	omis.Hit
+	o     *owner
+	t     *thread
+	taken bool // a handler holds on to it
+}
+
+// newHit prepares the next hit; one that nobody holds is used again.
+func (o *owner) newHit(t *thread) *hit {
+	h := o.hit
+	if h == nil || h.taken {
+		h = &hit{o: o}
+		h.Hold, h.Now = h.hold, o.node.now
+		o.hit = h
+	}
+	h.Hit = omis.Hit{Proc: o.proc, TID: t.tid, Time: o.node.now(), Hold: h.Hold, Now: h.Now}
+	h.t = t
+	return h
+}
+
+// hold is Hit.Hold. Handlers call it, on the owner's goroutine.
+func (h *hit) hold() (release func()) {
+	h.taken = true
+	h.t.holds++
+	var once sync.Once
+	return func() { once.Do(func() { h.o.box.post(releaseThread{h.t}) }) }
+}
+
+// releaseThread ends a hold.
+type releaseThread struct{ t *thread }
+
+func (c releaseThread) do(o *owner) {
+	c.t.holds--
+	if o.threads[c.t.tid] == c.t && c.t.stopped() && !c.t.deferred && !c.t.stays(o) {
+		o.resume(c.t)
+	}
+}
+
+// reached deals with a SIGTRAP of a thread; false: it is no breakpoint's, but the
+// program's own.
+//
+// The order is what a monitor's death at any point calls for: until the stop is
+// taken or the thread resumed, the kernel would deliver the SIGTRAP; the
+// resident handler understands it before and after the program counter was set.
+func (o *owner) reached(t *thread) bool {
+	var regs ptrace.Regs
+	if ptrace.GetRegs(t.tid, &regs) != nil {
+		return true // killed; its end will be told
+	}
+	addr := regs.Rip - 1
+	b := o.space.table[addr]
+	if b == nil {
+		return false
+	}
+	var info ptrace.SigInfo
+	if ptrace.GetSigInfo(t.tid, &info) != nil || info.Code != fromKernel {
+		return false
+	}
+	h := o.newHit(t)
+	h.Addr, h.SP = addr, regs.Rsp
+	_ = ptrace.SetPC(t.tid, b.copy)
+	t.stop = hitStop
+	if t.kind == member {
+		for _, w := range b.watches {
+			w.handle(&h.Hit)
+		}
+	}
+	o.verify(t)
+	o.afterHit(t)
+	return true
+}
+
+// afterHit lets the thread go on, or wait for the end of the round.
+func (o *owner) afterHit(t *thread) {
+	if t.round != o.round {
+		t.round, t.served = o.round, 0
+	}
+	t.served++
+	if t.served < share || t.stays(o) {
+		o.settle(t)
+		return
+	}
+	ptrace.Reap(t.tid)
+	t.deferred = true
+	o.deferred = append(o.deferred, t)
+}
+
+// verify looks, now and then, whether the resident handler is still in place.
+func (o *owner) verify(t *thread) {
+	if t.checked && o.node.since(o.checked) < checkEvery {
+		return
+	}
+	t.checked, o.checked = true, o.node.now()
+	s, err := proc.ReadStatus(o.proc.PID)
+	if err == nil && o.space.armed && s.Caught&proc.SignalBit(unix.SIGTRAP) == 0 {
+		o.repair = true
+	}
+}
+
+// tell fires an event other than a reached address.
+func (o *owner) tell(kind omis.EventKind, t *thread, child int) {
+	if t.kind != member {
+		return
+	}
+	h := o.newHit(t)
+	h.Child = child
+	for _, w := range o.ordered(kind) {
+		w.handle(&h.Hit)
+	}
+}

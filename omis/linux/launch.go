@@ -1,0 +1,203 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/resident"
+)
+
+// Launch: see omis.Node.
+func (n *Node) Launch(l omis.Launch) (omis.ProcID, error) {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return omis.ProcID{}, errClosed()
+	}
+	n.owning.Add(1)
+	n.mu.Unlock()
+	o := newOwner(n, omis.ProcID{})
+	c := launch{newAnswer(), l}
+	o.box.post(c)
+	go o.run()
+	<-c.done
+	return o.proc, c.err
+}
+
+// launch is the first command of the owner of a process to be.
+type launch struct {
+	*answer
+	omis.Launch
+}
+
+func (c launch) do(o *owner) {
+	pid, err := c.start()
+	if err != nil {
+		c.give(err)
+		return
+	}
+	o.child = true
+	if err := o.await(pid); err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		o.threads[pid] = nil
+		delete(o.threads, pid)
+		c.give(err)
+		return
+	}
+	o.whole, o.suspended = true, true
+	o.node.mu.Lock()
+	o.node.owners[o.proc] = o
+	o.node.mu.Unlock()
+	c.give(nil)
+}
+
+// start forks and executes, on the owner's thread, which is to be the tracer and
+// the parent. The process gets a session of its own, so that no terminal's
+// Ctrl-C is meant for it.
+func (l launch) start() (pid int, err error) {
+	path, err := exec.LookPath(l.Path)
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return 0, omis.Errorf(omis.ParameterError, "cannot start %s: %v", l.Path, errors.Unwrap(err))
+	}
+	files, err := l.files()
+	for _, f := range files {
+		if f != nil && f != os.Stdout && f != os.Stderr {
+			defer f.Close()
+		}
+	}
+	if err != nil {
+		return 0, omis.Errorf(omis.ParameterError, "cannot start %s: %v", l.Path, err)
+	}
+	env := l.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	pid, err = syscall.ForkExec(path, append([]string{l.Path}, l.Args...), &syscall.ProcAttr{
+		Dir: l.Dir, Env: env,
+		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},
+		Sys:   &syscall.SysProcAttr{Ptrace: true, Setsid: true},
+	})
+	if err != nil {
+		return 0, omis.Errorf(omis.ParameterError, "cannot start %s: %v", l.Path, err)
+	}
+	return pid, nil
+}
+
+// files opens what stdin, stdout and stderr are redirected to.
+func (l launch) files() ([3]*os.File, error) {
+	files := [3]*os.File{nil, os.Stdout, os.Stderr}
+	names := [3]string{os.DevNull}
+	for i, name := range l.IO {
+		if i < len(names) && name != "" {
+			names[i] = name
+		}
+	}
+	for i, name := range names {
+		if name == "" {
+			continue
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(l.Dir, name)
+		}
+		flags := os.O_RDONLY
+		if i > 0 {
+			flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+		}
+		f, err := os.OpenFile(name, flags, 0o666)
+		if err != nil {
+			return files, err
+		}
+		files[i] = f
+	}
+	return files, nil
+}
+
+// nap is how long a launched process sleeps, should the monitor die while it is
+// being taken over, before it runs its first instruction.
+const nap = 5 * time.Second
+
+// await takes over a process that has just executed its program and stands
+// before its first instruction. PTRACE_TRACEME is no attachment one can
+// interrupt, and has to be exchanged for PTRACE_SEIZE; the process must not run
+// in between, and must not be left standing should we die. So it takes a nap
+// there, from which it would go on by itself.
+func (o *owner) await(pid int) error {
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(pid, &status, unix.WALL, nil); err != nil || !status.Stopped() {
+		return omis.Errorf(omis.OSError, "process %d ended before it began", pid)
+	}
+	p, err := proc.Identify(pid)
+	if err != nil {
+		return err
+	}
+	o.proc = p
+	memory, err := openMemory(pid)
+	if err != nil {
+		return omis.Errorf(omis.OSError, "cannot take over process %d: %v", pid, unwrapPath(err))
+	}
+	defer memory.Close()
+	if err := o.exchange(memory); err != nil {
+		var known *omis.Error
+		if errors.As(err, &known) {
+			return err
+		}
+		return omis.Errorf(omis.OSError, "cannot take over process %d: %v", pid, err)
+	}
+	return nil
+}
+
+func (o *owner) exchange(memory *os.File) error {
+	pid := o.proc.PID
+	stub, cleanUp, err := o.caveStub(memory)
+	if err != nil {
+		return err
+	}
+	var regs ptrace.Regs
+	if err := ptrace.GetRegs(pid, &regs); err != nil {
+		return err
+	}
+	begin := resident.Resumed(regs)
+	detour, frame := resident.Detour(begin, stub, sleepCall(&begin, nap))
+	if _, err := memory.WriteAt(frame, int64(detour.Rsp)); err != nil {
+		return err
+	}
+	if err := errors.Join(ptrace.SetRegs(pid, &detour), ptrace.Detach(pid, 0), ptrace.Seize(pid)); err != nil {
+		return err
+	}
+	t := &thread{tid: pid, pid: pid, suspended: true}
+	o.threads[pid] = t
+	o.interrupt(t)
+	if !o.pump(nap, func() bool { return t.stopped() }) {
+		return fmt.Errorf("it does not stop")
+	}
+	if err := ptrace.GetRegs(pid, &regs); err != nil {
+		return err
+	}
+	if regs.Rip < stub || regs.Rip > stub+resident.StubReturn {
+		return fmt.Errorf("it has begun already, the machine is too busy")
+	}
+	if err := ptrace.SetRegs(pid, &begin); err != nil {
+		return err
+	}
+	cleanUp()
+	return nil
+}
+
+func sleepCall(resumed *ptrace.Regs, d time.Duration) resident.Call {
+	c := resident.Call{Number: unix.SYS_NANOSLEEP, Args: [6]uint64{resident.BlockAt(resumed)}}
+	binary.LittleEndian.PutUint64(c.Block[:], uint64(d/time.Second))
+	return c
+}

@@ -1,0 +1,116 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// bell is the signal that gets an owner out of waitid. Go's runtime handles every
+// real-time signal and ignores those nobody asked for.
+const bell = unix.Signal(46)
+
+// ringAgain is how soon a ring is repeated that may have come between the
+// owner's last look at its mailbox and its system call.
+const ringAgain = 300 * time.Microsecond
+
+// command is something for an owner to do, on its own goroutine.
+type command interface{ do(o *owner) }
+
+// mailbox brings commands to an owner, which waits for them and for the kernel
+// at once: waiting says that it is, or is about to be, in a system call that
+// only the bell ends.
+type mailbox struct {
+	thread  atomic.Int32 // the owner's thread id
+	waiting atomic.Bool
+	wake    chan struct{} // for an owner with nobody to wait for
+
+	mu     sync.Mutex
+	queue  []command
+	closed bool
+}
+
+func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
+
+// post appends a command; false means that the owner is gone. It never blocks.
+func (m *mailbox) post(c command) bool {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return false
+	}
+	m.queue = append(m.queue, c)
+	m.mu.Unlock()
+	m.ring()
+	return true
+}
+
+// ring gets the owner to look, now or a moment later.
+func (m *mailbox) ring() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+	if m.waiting.Load() {
+		// ESRCH: the owner's thread has ended, and with it the need.
+		_ = unix.Tgkill(os.Getpid(), int(m.thread.Load()), bell)
+		time.AfterFunc(ringAgain, m.ringUntilTaken)
+	}
+}
+
+func (m *mailbox) ringUntilTaken() {
+	if !m.empty() {
+		m.ring()
+	}
+}
+
+// ringEvery rings again and again, so that none can be missed, until stop is called.
+func (m *mailbox) ringEvery(d time.Duration) (stop func()) {
+	ticker := time.NewTicker(d)
+	done := make(chan struct{})
+	go func() {
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				m.ring()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+func (m *mailbox) empty() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.queue) == 0
+}
+
+func (m *mailbox) take() command {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.queue) == 0 {
+		return nil
+	}
+	c := m.queue[0]
+	m.queue = m.queue[1:]
+	return c
+}
+
+// close refuses further commands, unless there is one waiting.
+func (m *mailbox) close() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.queue) > 0 {
+		return false
+	}
+	m.closed = true
+	return true
+}

@@ -1,0 +1,207 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/unwind"
+	"mirador/omis/linux/warden"
+)
+
+// Config is what a node has to be told.
+type Config struct {
+	Name string // "": the host's name
+
+	// Warden is the command that runs warden.Run on its standard input. Without
+	// one, breakpoints of a killed monitor stay in the text, and the targets
+	// pass them with what is resident in them.
+	Warden []string
+}
+
+// Node is this machine, as the engine sees it. Its methods may be called from
+// any goroutine.
+type Node struct {
+	name   string
+	start  time.Time
+	warden *warden.Client
+	images *unwind.Images
+	owning sync.WaitGroup // the owners' goroutines
+	exits  exits
+
+	mu      sync.Mutex
+	owners  map[omis.ProcID]*owner
+	watches uint64 // set so far
+	closed  bool
+}
+
+var _ omis.Node = (*Node)(nil)
+
+// Open makes the node.
+func Open(c Config) (*Node, error) {
+	if c.Name == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("cannot name the node: %w", err)
+		}
+		c.Name = name
+	}
+	if err := ptrace.Interrupting(bell); err != nil {
+		return nil, fmt.Errorf("cannot prepare for tracing: %w", err)
+	}
+	return &Node{
+		name: c.Name, start: time.Now(),
+		warden: warden.NewClient(c.Warden), images: unwind.NewImages(),
+		owners: make(map[omis.ProcID]*owner),
+	}, nil
+}
+
+func (n *Node) Name() string { return n.name }
+
+// now is the node's clock: monotonic nanoseconds since it was opened.
+func (n *Node) now() int64 { return int64(time.Since(n.start)) }
+
+func (n *Node) since(t int64) time.Duration { return time.Duration(n.now() - t) }
+
+func (n *Node) Identify(pid int) (omis.ProcID, error) { return proc.Identify(pid) }
+
+func (n *Node) ProcInfo(p omis.ProcID, f omis.ProcFields) (omis.ProcInfo, error) {
+	return proc.Info(p, f)
+}
+
+func (n *Node) Threads(p omis.ProcID) ([]int, error) {
+	if err := proc.Alive(p); err != nil {
+		return nil, err
+	}
+	return proc.Threads(p.PID)
+}
+
+func (n *Node) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.ThreadInfo, error) {
+	return proc.ThreadInfo(p, tid, f)
+}
+
+func (n *Node) Modules(p omis.ProcID) ([]omis.Module, error) { return proc.Modules(p) }
+
+func (n *Node) ReadMemory(p omis.ProcID, addr uint64, buf []byte) (int, error) {
+	if err := proc.Alive(p); err != nil {
+		return 0, err
+	}
+	return proc.ReadMemory(p.PID, addr, buf)
+}
+
+func (n *Node) Signal(p omis.ProcID, sig int) error {
+	fd, err := openProcess(p)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	switch err := unix.PidfdSendSignal(fd, unix.Signal(sig), nil, 0); {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ESRCH):
+		return ended(p.PID)
+	case errors.Is(err, unix.EPERM):
+		return omis.Errorf(omis.NoPermission, "cannot send a signal to process %d: it belongs to another user; the monitor would need CAP_KILL", p.PID)
+	default:
+		return omis.Errorf(omis.ParameterError, "cannot send signal %d to process %d: %v", sig, p.PID, err)
+	}
+}
+
+// openProcess opens a pidfd of just this process.
+func openProcess(p omis.ProcID) (int, error) {
+	fd, err := unix.PidfdOpen(p.PID, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return -1, ended(p.PID)
+	}
+	if err := proc.Alive(p); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+func (n *Node) Stop(p omis.ProcID, tids []int) error {
+	c := stopThreads{newAnswer(), tids}
+	return n.ask(p, c, c.answer)
+}
+
+func (n *Node) Continue(p omis.ProcID, tids []int) error {
+	if n.owner(p) == nil {
+		return proc.Alive(p) // nothing of it is stopped
+	}
+	c := continueThreads{newAnswer(), tids}
+	return n.ask(p, c, c.answer)
+}
+
+// Watch: see omis.Node. A watch on a process's end needs no tracing.
+func (n *Node) Watch(w omis.Watch, handle func(*omis.Hit)) (cancel func() error, err error) {
+	n.mu.Lock()
+	n.watches++
+	set := &watch{Watch: w, handle: handle, number: n.watches}
+	n.mu.Unlock()
+	switch w.Event {
+	case omis.EventProcTerminated:
+		return n.watchExit(set)
+	case omis.EventReachedAddr, omis.EventThreadCreated, omis.EventThreadTerminated, omis.EventProcCreated:
+	default:
+		return nil, omis.Errorf(omis.UnsupportedService, "event %d cannot be detected", w.Event)
+	}
+	c := setWatch{newAnswer(), set}
+	if err := n.ask(w.Proc, c, c.answer); err != nil {
+		return nil, err
+	}
+	return func() error { return n.unwatch(set) }, nil
+}
+
+func (n *Node) unwatch(w *watch) error {
+	if n.owner(w.Proc) == nil {
+		return nil // the process has ended
+	}
+	c := endWatch{newAnswer(), w}
+	if err := n.ask(w.Proc, c, c.answer); !isEnded(err) {
+		return err
+	}
+	return nil
+}
+
+func isEnded(err error) bool {
+	var e *omis.Error
+	return errors.As(err, &e) && e.Status == omis.UnknownObject
+}
+
+// Close: see omis.Node.
+func (n *Node) Close(ctx context.Context) error {
+	n.mu.Lock()
+	n.closed = true
+	owners := make([]*owner, 0, len(n.owners))
+	for _, o := range n.owners {
+		owners = append(owners, o)
+	}
+	n.mu.Unlock()
+	for _, o := range owners {
+		o.box.post(closeOwner{})
+	}
+	n.exits.close()
+	done := make(chan struct{})
+	go func() {
+		n.owning.Wait()
+		n.warden.Close()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("cannot let go of all processes: %w", ctx.Err())
+	}
+}

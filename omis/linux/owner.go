@@ -1,0 +1,221 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"errors"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/ptrace"
+)
+
+// owner owns a process: the ptrace attachment to its threads, their stops, the
+// breakpoints in its memory, the watches on it. All fields but node, proc and
+// box belong to its goroutine, which is locked to one OS thread, because the
+// kernel lets only the thread that attached make ptrace calls.
+//
+// It lives while it has anything to do: a watch, a stop, a hold, a child of
+// ours to reap.
+type owner struct {
+	node *Node
+	proc omis.ProcID
+	box  *mailbox
+
+	threads   map[int]*thread
+	unborn    map[int]ptrace.Status // stopped before their creation was told
+	offspring []*thread             // stopped fork children to be let go
+	whole     bool                  // every thread of the process is in threads
+	suspended bool                  // by Stop, all threads, or not set going yet
+	child     bool                  // launched by us and not reaped yet
+	ended     bool
+	closing   bool
+
+	frozen   int // threads that stop stay stopped while it is positive
+	deferred []*thread
+	round    uint64
+
+	space   *space
+	watches map[*watch]struct{} // those that need tracing
+	hit     *hit                // the next one to hand out
+	checked int64               // when the handler was last found in place
+	repair  bool                // it was found missing
+}
+
+func newOwner(n *Node, p omis.ProcID) *owner {
+	return &owner{
+		node: n, proc: p, box: newMailbox(),
+		threads: make(map[int]*thread), unborn: make(map[int]ptrace.Status),
+		watches: make(map[*watch]struct{}), space: &space{},
+	}
+}
+
+// run is the owner's goroutine. It never unlocks its OS thread, which thus ends
+// with it; the kernel then lets go whatever might still be attached.
+func (o *owner) run() {
+	defer o.node.owning.Done()
+	runtime.LockOSThread()
+	o.box.thread.Store(int32(unix.Gettid()))
+	for {
+		if c := o.box.take(); c != nil {
+			c.do(o)
+			continue
+		}
+		o.chores()
+		if o.idle() {
+			o.leave()
+			if o.node.retire(o) {
+				return
+			}
+			continue
+		}
+		o.wait()
+	}
+}
+
+// idle tells that nothing stands that needs the owner.
+func (o *owner) idle() bool {
+	if o.closing || o.ended {
+		return true
+	}
+	return !o.needsTracing() && len(o.threads) == 0 && !o.child
+}
+
+// needsTracing tells whether a watch, a stop or a hold stands.
+func (o *owner) needsTracing() bool {
+	if o.ended {
+		return false
+	}
+	if o.suspended || len(o.watches) > 0 {
+		return true
+	}
+	for _, t := range o.threads {
+		if t.holds > 0 || t.suspended {
+			return true
+		}
+	}
+	return false
+}
+
+// chores are what must not be done in the middle of another event.
+func (o *owner) chores() {
+	o.releaseOffspring()
+	if o.repair && !o.ended {
+		o.repair = false
+		o.reinstall()
+	}
+	if len(o.threads) > 0 && !o.needsTracing() {
+		o.leave()
+	}
+}
+
+func (o *owner) releaseOffspring() {
+	for len(o.offspring) > 0 {
+		t := o.offspring[0]
+		o.offspring = o.offspring[1:]
+		o.release(t)
+	}
+}
+
+// wait blocks until the kernel or the mailbox has something.
+func (o *owner) wait() {
+	if len(o.deferred) > 0 {
+		if s, ok := ptrace.Poll(); ok {
+			o.handle(s)
+			return
+		}
+		o.endRound()
+	}
+	if len(o.threads) == 0 && !o.child {
+		<-o.box.wake
+		return
+	}
+	o.box.waiting.Store(true)
+	if !o.box.empty() {
+		o.box.waiting.Store(false)
+		return
+	}
+	s, err := ptrace.Wait()
+	o.box.waiting.Store(false)
+	switch {
+	case err == nil:
+		o.handle(s)
+	case errors.Is(err, unix.ECHILD):
+		o.finish()
+	}
+}
+
+// pump handles events until a condition holds or the time is over; it tells
+// which.
+func (o *owner) pump(patience time.Duration, until func() bool) bool {
+	if until() {
+		return true
+	}
+	deadline := time.Now().Add(patience)
+	defer o.box.ringEvery(patience)()
+	for !o.ended && !until() {
+		if time.Now().After(deadline) {
+			return false
+		}
+		o.waitKernel()
+	}
+	return until()
+}
+
+// waitKernel is wait without the mailbox: a command must not come in between
+// the steps of another.
+func (o *owner) waitKernel() {
+	o.box.waiting.Store(true)
+	s, err := ptrace.Wait()
+	o.box.waiting.Store(false)
+	switch {
+	case err == nil:
+		o.handle(s)
+	case errors.Is(err, unix.ECHILD):
+		o.finish()
+	}
+}
+
+// drain hears all the kernel has to tell by now.
+func (o *owner) drain() {
+	for {
+		s, ok := ptrace.Poll()
+		if !ok {
+			return
+		}
+		o.handle(s)
+		if len(o.deferred) > 0 {
+			o.endRound()
+		}
+	}
+}
+
+// endRound lets go the threads that had more than their share of a round. The
+// kernel tells stops in the order of its list of threads: without rounds, the
+// first few of many busy threads would starve the rest.
+func (o *owner) endRound() {
+	o.round++
+	for _, t := range o.deferred {
+		t.deferred = false
+		if o.threads[t.tid] == t && !t.stays(o) {
+			o.resume(t)
+		}
+	}
+	o.deferred = o.deferred[:0]
+}
+
+// finish is the end of the process: nothing of it is left to own.
+func (o *owner) finish() {
+	o.ended = true
+	o.child = false
+	for _, t := range o.threads {
+		o.forget(t)
+	}
+	for tid := range o.unborn {
+		delete(o.unborn, tid)
+	}
+	o.vacate()
+}

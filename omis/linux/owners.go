@@ -1,0 +1,81 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+)
+
+// owner returns the owner of a process, nil if nothing stands on it.
+func (n *Node) owner(p omis.ProcID) *owner {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.owners[p]
+}
+
+// ask has the process's owner do a command, and waits for its answer.
+func (n *Node) ask(p omis.ProcID, c command, a *answer) error {
+	if err := proc.Alive(p); err != nil {
+		return err
+	}
+	for {
+		o, err := n.engage(p)
+		if err != nil {
+			return err
+		}
+		if o.box.post(c) {
+			break
+		}
+	}
+	<-a.done
+	return a.err
+}
+
+// engage finds the owner of a process or sets one to work.
+func (n *Node) engage(p omis.ProcID) (*owner, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, errClosed()
+	}
+	o := n.owners[p]
+	if o == nil {
+		o = newOwner(n, p)
+		n.owners[p] = o
+		n.owning.Add(1)
+		go o.run()
+	}
+	return o, nil
+}
+
+// retire takes an idle owner off the list, unless a command has come in.
+func (n *Node) retire(o *owner) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !o.box.close() {
+		return false
+	}
+	if n.owners[o.proc] == o {
+		delete(n.owners, o.proc)
+	}
+	return true
+}
+
+func errClosed() error { return omis.Errorf(omis.UnspecifiedError, "the monitor is shutting down") }
+
+// closeOwner has an owner let everything go and end.
+type closeOwner struct{}
+
+func (closeOwner) do(o *owner) {
+	for w := range o.watches {
+		// What cannot be written any more has ended, or the warden restores it.
+		_ = o.unwatch(w)
+	}
+	o.suspended = false
+	for _, t := range o.threads {
+		t.suspended, t.holds = false, 0
+	}
+	o.leave()
+	o.closing = true
+}

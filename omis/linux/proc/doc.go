@@ -1,0 +1,7 @@
+// Package proc reads processes and threads from /proc: who they are, whether
+// they may be observed, what they use, what is mapped into them. It traces and
+// stops nobody.
+//
+// Only omis/linux and its subpackages may import it. Its functions may be called
+// from any goroutine.
+package proc

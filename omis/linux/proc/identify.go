@@ -1,0 +1,178 @@
+//go:build linux && amd64
+
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+)
+
+// kernelThread is PF_KTHREAD of the flags in /proc/PID/stat.
+const kernelThread = 0x00200000
+
+// Identify finds a process and tells whether it may be observed; the error says
+// who or what stands in the way, and what would help.
+func Identify(pid int) (omis.ProcID, error) {
+	stat, status, err := lookUp(pid)
+	if err != nil {
+		return omis.ProcID{}, err
+	}
+	id := omis.ProcID{PID: pid, Start: stat.Starttime}
+	switch {
+	case status.TGID != pid:
+		return id, omis.Errorf(omis.UnknownObject, "%d is no process but a thread of process %d", pid, status.TGID)
+	case pid == os.Getpid():
+		return id, omis.Errorf(omis.ParameterError, "process %d is the monitor itself, which cannot observe itself", pid)
+	case stat.Flags&kernelThread != 0:
+		return id, omis.Errorf(omis.UnsupportedService, "cannot attach to process %d: %s is a kernel thread", pid, stat.Comm)
+	case stat.State == "Z" || stat.State == "X":
+		return id, omis.Errorf(omis.UnknownObject, "cannot attach to process %d: it has terminated, and waits as a zombie for its parent (pid %d)", pid, stat.PPID)
+	}
+	if err := traced(pid, status); err != nil {
+		return id, err
+	}
+	if err := accessible(pid, status); err != nil {
+		return id, err
+	}
+	return id, wordSize(pid)
+}
+
+func lookUp(pid int) (procfs.ProcStat, Status, error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil || pid <= 0 {
+		return procfs.ProcStat{}, Status{}, omis.Errorf(omis.UnknownObject, "there is no process %d", pid)
+	}
+	stat, err := p.Stat()
+	if err != nil {
+		return stat, Status{}, ended(pid)
+	}
+	status, err := ReadStatus(pid)
+	if err != nil {
+		return stat, status, ended(pid)
+	}
+	return stat, status, nil
+}
+
+func ended(pid int) error {
+	return omis.Errorf(omis.UnknownObject, "process %d has ended", pid)
+}
+
+// traced refuses a process that somebody else traces. The kernel names the
+// tracing thread; our own threads are no obstacle.
+func traced(pid int, s Status) error {
+	if s.Tracer == 0 {
+		return nil
+	}
+	if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", s.Tracer)); err == nil {
+		return nil
+	}
+	tracer, err := ReadStatus(s.Tracer)
+	if err != nil {
+		return omis.Errorf(omis.NoPermission, "cannot attach to process %d: traced by another process", pid)
+	}
+	return omis.Errorf(omis.NoPermission, "cannot attach to process %d: traced by %s (pid %d)", pid, tracer.Name, tracer.TGID)
+}
+
+// accessible asks the kernel: opening the memory takes the very permission that
+// tracing takes, and disturbs nobody.
+func accessible(pid int, s Status) error {
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
+	if err == nil {
+		return f.Close()
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return ended(pid)
+	}
+	return omis.Errorf(omis.NoPermission, "cannot attach to process %d: %s", pid, refusal(s))
+}
+
+// refusal explains why the kernel does not let us at a process.
+func refusal(s Status) string {
+	self, err := ReadStatus(os.Getpid())
+	if err != nil {
+		return "not permitted"
+	}
+	uid, gid := self.UIDs[1], self.GIDs[1]
+	hasCapability := self.Effective&(1<<unix.CAP_SYS_PTRACE) != 0
+	switch {
+	case hasCapability:
+		return "the kernel refuses, though the monitor has CAP_SYS_PTRACE (a security module or another user namespace)"
+	case !all(s.UIDs, uid):
+		return fmt.Sprintf("it belongs to uid %d, the monitor to uid %d; it would need CAP_SYS_PTRACE", foreign(s.UIDs, uid), uid)
+	case !all(s.GIDs, gid):
+		return fmt.Sprintf("it belongs to gid %d, the monitor to gid %d; it would need CAP_SYS_PTRACE", foreign(s.GIDs, gid), gid)
+	case s.Permitted&^self.Permitted != 0:
+		return "it has capabilities the monitor lacks; the monitor would need CAP_SYS_PTRACE"
+	}
+	switch scope := yamaScope(); scope {
+	case 1:
+		return "kernel.yama.ptrace_scope is 1: only a process's ancestors may observe it; start it under the monitor, give the monitor CAP_SYS_PTRACE, or set the scope to 0"
+	case 2:
+		return "kernel.yama.ptrace_scope is 2: the monitor would need CAP_SYS_PTRACE"
+	case 3:
+		return "kernel.yama.ptrace_scope is 3: nobody may observe anybody until the next boot"
+	}
+	return "it has made itself not dumpable (prctl, or a setuid program); the monitor would need CAP_SYS_PTRACE"
+}
+
+func all(ids [4]int, id int) bool { return ids == [4]int{id, id, id, ids[3]} }
+
+func foreign(ids [4]int, id int) int {
+	for _, other := range ids[:3] {
+		if other != id {
+			return other
+		}
+	}
+	return id
+}
+
+// yamaScope is -1 on a kernel without the Yama module.
+func yamaScope() int {
+	b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if err != nil || len(b) == 0 {
+		return -1
+	}
+	return int(b[0] - '0')
+}
+
+// wordSize refuses what is not 64-bit ELF.
+func wordSize(pid int) error {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return nil // a process without a file to its name is not therefore of 32 bits
+	}
+	defer f.Close()
+	var head [20]byte
+	if _, err := io.ReadFull(f, head[:]); err != nil {
+		return nil
+	}
+	const class, class64, machine, x86_64 = 4, 2, 18, 62
+	if head[class] != class64 || head[machine] != x86_64 {
+		return omis.Errorf(omis.UnsupportedService, "cannot attach to process %d: it is a 32-bit program, and the monitor observes x86-64 programs only", pid)
+	}
+	return nil
+}
+
+// Alive tells whether the process that p names still runs; a zombie does not.
+func Alive(p omis.ProcID) error {
+	fsp, err := procfs.NewProc(p.PID)
+	if err != nil {
+		return ended(p.PID)
+	}
+	stat, err := fsp.Stat()
+	if err != nil || stat.Starttime != p.Start || stat.State == "X" {
+		return ended(p.PID)
+	}
+	if stat.State == "Z" && stat.NumThreads <= 1 {
+		return ended(p.PID)
+	}
+	return nil
+}

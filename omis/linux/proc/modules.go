@@ -1,0 +1,105 @@
+//go:build linux && amd64
+
+package proc
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"strings"
+
+	"mirador/omis"
+)
+
+// Modules lists the load modules of a process, the main one first.
+func Modules(p omis.ProcID) ([]omis.Module, error) {
+	if err := Alive(p); err != nil {
+		return nil, err
+	}
+	maps, err := Maps(p.PID)
+	if err != nil {
+		return nil, err
+	}
+	main, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
+	var modules []omis.Module
+	for _, image := range maps.images() {
+		m, err := module(p.PID, image, main)
+		if err != nil {
+			continue // a mapped file that is no program, or is gone
+		}
+		if image.Path == main {
+			modules = append([]omis.Module{m}, modules...)
+		} else {
+			modules = append(modules, m)
+		}
+	}
+	return modules, nil
+}
+
+// images are the first mappings of all files that have an executable part.
+func (ms Mappings) images() []Mapping {
+	type file struct{ dev, inode uint64 }
+	first := make(map[file]Mapping)
+	listed := make(map[file]bool)
+	var images []Mapping
+	for _, m := range ms {
+		f := file{m.Dev, m.Inode}
+		if m.Inode == 0 || !strings.HasPrefix(m.Path, "/") {
+			continue
+		}
+		if _, seen := first[f]; !seen || m.Offset == 0 && !listed[f] {
+			first[f] = m
+		}
+		if m.Exec && !listed[f] {
+			listed[f] = true
+			images = append(images, first[f])
+		}
+	}
+	return images
+}
+
+func module(pid int, image Mapping, main string) (omis.Module, error) {
+	f, err := OpenImage(pid, image.Path, image.Path == main)
+	if err != nil {
+		return omis.Module{}, err
+	}
+	defer f.Close()
+	file, err := elf.NewFile(f)
+	if err != nil {
+		return omis.Module{}, err
+	}
+	m := omis.Module{Path: image.Path, Bias: bias(file, image)}
+	for _, s := range file.Progs {
+		if s.Type != elf.PT_LOAD {
+			continue
+		}
+		switch {
+		case s.Flags&elf.PF_X != 0:
+			m.CodeStart, m.CodeLen = s.Vaddr+m.Bias, s.Memsz
+		case s.Flags&elf.PF_W != 0:
+			m.DataStart, m.DataLen = s.Vaddr+m.Bias, s.Filesz
+			m.BSSStart, m.BSSLen = m.DataStart+s.Filesz, s.Memsz-s.Filesz
+		}
+	}
+	return m, nil
+}
+
+// bias is where the image was mapped, less where it was linked to be.
+func bias(file *elf.File, image Mapping) uint64 {
+	const page = 0x1000
+	for _, s := range file.Progs {
+		if s.Type == elf.PT_LOAD && s.Off&^(page-1) == image.Offset {
+			return image.Start - s.Vaddr&^(page-1)
+		}
+	}
+	return 0
+}
+
+// OpenImage opens a mapped file as the process sees it: in its mount namespace,
+// and the main program even when its file was replaced.
+func OpenImage(pid int, path string, main bool) (*os.File, error) {
+	if main {
+		return os.Open(fmt.Sprintf("/proc/%d/exe", pid))
+	}
+	return os.Open(fmt.Sprintf("/proc/%d/root%s", pid, path))
+}

@@ -1,0 +1,112 @@
+//go:build linux && amd64
+
+package ptrace
+
+import (
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Options are what every tracee is seized with. PTRACE_O_EXITKILL is absent on
+// purpose: a target outlives its monitor. TRACESYSGOOD marks system-call stops
+// with 0x80; without it a tracer that dies during such a stop leaves the tracee
+// a real SIGTRAP to die of.
+const Options = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
+	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESYSGOOD
+
+// Requests that golang.org/x/sys/unix does not name.
+const (
+	reqGetSigmask = 0x420a
+	reqSetSigmask = 0x420b
+	sigsetSize    = 8
+)
+
+// Regs are the general registers of a tracee.
+type Regs = unix.PtraceRegs
+
+// request never blocks, so it need not tell Go's scheduler about itself: that
+// would cost more than most requests do.
+func request(req, tid int, addr, data uintptr) error {
+	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(req), uintptr(tid), addr, data, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// Seize attaches without stopping.
+func Seize(tid int) error { return request(unix.PTRACE_SEIZE, tid, 0, Options) }
+
+// Interrupt stops a seized tracee soon; a system call it interrupts restarts by itself.
+func Interrupt(tid int) error { return request(unix.PTRACE_INTERRUPT, tid, 0, 0) }
+
+// Cont lets a stopped tracee go on, delivering sig unless 0.
+func Cont(tid, sig int) error { return request(unix.PTRACE_CONT, tid, 0, uintptr(sig)) }
+
+// Syscall is Cont up to the next entry to or exit from a system call.
+func Syscall(tid, sig int) error { return request(unix.PTRACE_SYSCALL, tid, 0, uintptr(sig)) }
+
+// Listen leaves a tracee in its group-stop, but lets SIGCONT wake it.
+func Listen(tid int) error { return request(unix.PTRACE_LISTEN, tid, 0, 0) }
+
+// Detach lets a stopped tracee go for good, delivering sig unless 0.
+func Detach(tid, sig int) error { return request(unix.PTRACE_DETACH, tid, 0, uintptr(sig)) }
+
+// GetRegs reads the general registers of a stopped tracee.
+func GetRegs(tid int, regs *Regs) error {
+	err := request(unix.PTRACE_GETREGS, tid, 0, uintptr(unsafe.Pointer(regs)))
+	runtime.KeepAlive(regs)
+	return err
+}
+
+// SetRegs replaces all general registers at once: no death of the tracer can
+// leave half of them.
+func SetRegs(tid int, regs *Regs) error {
+	err := request(unix.PTRACE_SETREGS, tid, 0, uintptr(unsafe.Pointer(regs)))
+	runtime.KeepAlive(regs)
+	return err
+}
+
+// SetPC replaces the program counter alone.
+func SetPC(tid int, pc uint64) error {
+	return request(unix.PTRACE_POKEUSR, tid, unsafe.Offsetof(Regs{}.Rip), uintptr(pc))
+}
+
+// SigInfo is the head of a siginfo_t.
+type SigInfo struct {
+	Signo, Errno, Code int32
+	_                  [116]byte
+}
+
+// GetSigInfo reads the signal a tracee is stopped for.
+func GetSigInfo(tid int, info *SigInfo) error {
+	err := request(unix.PTRACE_GETSIGINFO, tid, 0, uintptr(unsafe.Pointer(info)))
+	runtime.KeepAlive(info)
+	return err
+}
+
+// EventMessage is the new thread or process of a clone, fork or vfork event, or
+// the former thread id of an exec event.
+func EventMessage(tid int) (int, error) {
+	var msg uint64
+	err := request(unix.PTRACE_GETEVENTMSG, tid, 0, uintptr(unsafe.Pointer(&msg)))
+	runtime.KeepAlive(&msg)
+	return int(msg), err
+}
+
+// Sigmask reads the set of blocked signals, bit sig-1 for signal sig.
+func Sigmask(tid int) (uint64, error) {
+	var mask uint64
+	err := request(reqGetSigmask, tid, sigsetSize, uintptr(unsafe.Pointer(&mask)))
+	runtime.KeepAlive(&mask)
+	return mask, err
+}
+
+// SetSigmask replaces the set of blocked signals.
+func SetSigmask(tid int, mask uint64) error {
+	err := request(reqSetSigmask, tid, sigsetSize, uintptr(unsafe.Pointer(&mask)))
+	runtime.KeepAlive(&mask)
+	return err
+}

@@ -1,0 +1,119 @@
+//go:build linux
+
+#include "textflag.h"
+
+// The code below runs in the target, never here: its bytes are copied to the
+// beginning of home (layout.go has the offsets, home is page-aligned).
+
+// Offsets in home, ucontext_t and siginfo_t.
+#define ARENAS   0x610
+#define ARENAS_END 0x710
+#define OLD      0x720
+#define COUNT    0x780
+#define DEFAULT  0x7a0 // a struct sigaction of zeros: SIG_DFL
+#define ENTRIES  0x1000
+#define UC_RIP   168
+#define SI_CODE  8
+
+#define SI_KERNEL 0x80
+#define SIGTRAP   5
+#define SYS_rt_sigaction 13
+#define SYS_getpid 39
+#define SYS_gettid 186
+#define SYS_tgkill 234
+
+// handler(DI signal, SI *siginfo_t, DX *ucontext_t). It may use AX CX R8-R11,
+// and must leave DI SI DX for a handler it chains to.
+TEXT ·handler(SB), NOSPLIT|NOFRAME, $0-0
+	// lea -7(%rip), %r8: the address of this instruction, which is home's.
+	BYTE $0x4c; BYTE $0x8d; BYTE $0x05; LONG $0xfffffff9
+
+	// A trap sent by somebody's kill is none of ours.
+	CMPL SI_CODE(SI), $SI_KERNEL
+	JNE  chain
+
+	// Is rip one byte behind a breakpoint of the table? Then go on in its copy.
+	MOVQ UC_RIP(DX), AX
+	LEAQ -1(AX), R9
+	MOVQ COUNT(R8), CX
+	LEAQ ENTRIES(R8), R10
+entry:
+	TESTQ CX, CX
+	JZ   notfound
+	CMPQ (R10), R9
+	JEQ  found
+	ADDQ $32, R10
+	DECQ CX
+	JMP  entry
+found:
+	MOVQ 8(R10), AX
+	MOVQ AX, UC_RIP(DX)
+	RET
+
+	// The monitor had moved the thread to its copy already and died before it
+	// could take the signal away.
+notfound:
+	LEAQ ARENAS(R8), R10
+	LEAQ ARENAS_END(R8), R11
+arena:
+	CMPQ AX, (R10)
+	JB   nextarena
+	CMPQ AX, 8(R10)
+	JB   return
+nextarena:
+	ADDQ $16, R10
+	CMPQ R10, R11
+	JB   arena
+
+	// What the program itself had in mind for SIGTRAP.
+chain:
+	MOVQ OLD(R8), AX
+	CMPQ AX, $1
+	JA   call
+	JB   die
+	// SIG_IGN does not hold for a trap the processor raised.
+	CMPL SI_CODE(SI), $SI_KERNEL
+	JEQ  die
+return:
+	RET
+call:
+	JMP  AX
+
+	// SIG_DFL: rt_sigaction(SIGTRAP, SIG_DFL); tgkill(getpid(), gettid(), SIGTRAP).
+die:
+	LEAQ DEFAULT(R8), SI
+	MOVL $SIGTRAP, DI
+	XORL DX, DX
+	MOVL $8, R10
+	MOVL $SYS_rt_sigaction, AX
+	SYSCALL
+	MOVL $SYS_getpid, AX
+	SYSCALL
+	MOVL AX, DI
+	MOVL $SYS_gettid, AX
+	SYSCALL
+	MOVL AX, SI
+	MOVL $SIGTRAP, DX
+	MOVL $SYS_tgkill, AX
+	SYSCALL
+	RET
+	BYTE $'e'; BYTE $'n'; BYTE $'d'; BYTE $' '; BYTE $'h'; BYTE $'e'; BYTE $'r'; BYTE $'e'
+
+// restorer returns from the handler. Unwinders know a signal frame by these
+// very bytes: mov $15, %rax (seven bytes long); syscall.
+TEXT ·restorer(SB), NOSPLIT|NOFRAME, $0-0
+	BYTE $0x48; BYTE $0xc7; BYTE $0xc0; LONG $0x0000000f
+	SYSCALL
+	BYTE $'e'; BYTE $'n'; BYTE $'d'; BYTE $' '; BYTE $'h'; BYTE $'e'; BYTE $'r'; BYTE $'e'
+
+// The addresses of the code above; a Go function value would lead to a wrapper.
+
+TEXT ·handlerAddress(SB), NOSPLIT, $0-8
+	LEAQ ·handler(SB), AX
+	MOVQ AX, ret+0(FP)
+	RET
+
+TEXT ·restorerAddress(SB), NOSPLIT, $0-8
+	LEAQ ·restorer(SB), AX
+	MOVQ AX, ret+0(FP)
+	RET

@@ -1,0 +1,210 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"os"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/relocate"
+	"mirador/omis/linux/resident"
+)
+
+const int3 = 0xcc
+
+// space is what we have put into a process's memory. What table and arenas say
+// is true as long as the process runs its program: nothing there is ever freed,
+// since a thread may be in it for as long as it likes.
+type space struct {
+	memory      *os.File
+	home        resident.Home // 0: nothing there yet
+	arenas      []arena
+	table       map[uint64]*breakpoint // all that ever stood
+	entries     int                    // used in the resident table
+	breakpoints map[uint64]*breakpoint // those that stand
+	armed       bool                   // the resident handler is installed
+	old         resident.Sigaction     // what was installed before
+}
+
+type arena struct {
+	addr       uint64
+	next, last uint64 // free slots
+}
+
+// breakpoint is a place where an INT3 stands, or stood.
+type breakpoint struct {
+	addr, copy uint64
+	length     int // of the displaced instruction
+	original   byte
+	entry      int // in the resident table
+	watches    []*watch
+}
+
+// restore takes an INT3 out, if it is there.
+func restore(memory *os.File, b *breakpoint) {
+	var now [1]byte
+	if _, err := memory.ReadAt(now[:], int64(b.addr)); err == nil && now[0] == int3 {
+		_, _ = memory.WriteAt([]byte{b.original}, int64(b.addr))
+	}
+}
+
+// plant makes a breakpoint stand at addr.
+func (o *owner) plant(addr uint64) (*breakpoint, error) {
+	if b := o.space.breakpoints[addr]; b != nil {
+		return b, nil
+	}
+	if err := o.settleIn(); err != nil {
+		return nil, err
+	}
+	maps, err := proc.Maps(o.proc.PID)
+	if err != nil {
+		return nil, err
+	}
+	if m, ok := maps.At(addr); !ok || !m.Exec || !m.Private {
+		return nil, omis.Errorf(omis.ParameterError, "process %d has no code at %#x", o.proc.PID, addr)
+	}
+	if err := o.arm(maps, addr); err != nil {
+		return nil, err
+	}
+	b, err := o.prepare(maps, addr)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.node.warden.Plant(o.proc.PID, addr, b.original); err != nil {
+		return nil, omis.Errorf(omis.OSError, "%v", err)
+	}
+	if err := o.write(addr, []byte{int3}); err != nil {
+		return nil, err
+	}
+	o.space.breakpoints[addr] = b
+	return b, nil
+}
+
+// settleIn opens the memory and puts the process under the warden's guard.
+func (o *owner) settleIn() error {
+	if o.space.memory != nil {
+		return nil
+	}
+	memory, err := openMemory(o.proc.PID)
+	if err != nil {
+		return o.refused(err)
+	}
+	if err := o.node.warden.Hold(o.proc.PID, memory); err != nil {
+		memory.Close()
+		return omis.Errorf(omis.OSError, "%v", err)
+	}
+	o.space = &space{memory: memory, table: make(map[uint64]*breakpoint), breakpoints: make(map[uint64]*breakpoint)}
+	return nil
+}
+
+// prepare finds or makes the copy and the table entry for a breakpoint.
+func (o *owner) prepare(maps proc.Mappings, addr uint64) (*breakpoint, error) {
+	code := make([]byte, relocate.MaxLen)
+	n, err := o.space.memory.ReadAt(code, int64(addr))
+	if n == 0 {
+		return nil, o.memoryError(addr, err)
+	}
+	code = o.unpatched(addr, code[:n])
+	if b := o.space.table[addr]; b != nil && b.original == code[0] {
+		return b, nil
+	}
+	slot, err := o.slot(maps, addr)
+	if err != nil {
+		return nil, err
+	}
+	c, err := relocate.Instruction(code, addr, slot.next)
+	if err != nil {
+		return nil, omis.Errorf(omis.UnsupportedService, "%v", err)
+	}
+	b := &breakpoint{addr: addr, copy: slot.next, length: c.Length, original: code[0], entry: o.space.entries}
+	if former := o.space.table[addr]; former != nil {
+		b.entry = former.entry // other code has been loaded there meanwhile
+	}
+	if err := o.enter(b, c.Code); err != nil {
+		return nil, err
+	}
+	slot.next += resident.SlotSize
+	return b, nil
+}
+
+// enter writes the copy, the entry, and then the count that makes the entry
+// valid.
+func (o *owner) enter(b *breakpoint, copied []byte) error {
+	if b.entry >= resident.MaxEntries {
+		return omis.Errorf(omis.NoMemory, "process %d has had %d breakpoints, there is no room for more", o.proc.PID, b.entry)
+	}
+	if err := o.write(b.copy, copied); err != nil {
+		return err
+	}
+	e := resident.Entry{Addr: b.addr, Copy: b.copy, Original: b.original, Length: uint64(b.length)}
+	if err := o.write(o.space.home.Entry(b.entry), e.Encode()); err != nil {
+		return err
+	}
+	if b.entry == o.space.entries {
+		if err := o.write(o.space.home.Count(), word(uint64(b.entry+1))); err != nil {
+			return err
+		}
+		o.space.entries++
+	}
+	o.space.table[b.addr] = b
+	return nil
+}
+
+// unpatched is code with the original bytes where breakpoints of ours stand.
+func (o *owner) unpatched(addr uint64, code []byte) []byte {
+	for i := range code {
+		if b := o.space.breakpoints[addr+uint64(i)]; b != nil {
+			code[i] = b.original
+		}
+	}
+	return code
+}
+
+// uproot takes the INT3 of a breakpoint away. Its copy and its table entry stay:
+// a thread may just have run into it.
+func (o *owner) uproot(b *breakpoint) error {
+	if err := o.write(b.addr, []byte{b.original}); err != nil {
+		return err
+	}
+	delete(o.space.breakpoints, b.addr)
+	if err := o.node.warden.Clear(o.proc.PID, b.addr); err != nil {
+		return omis.Errorf(omis.OSError, "%v", err)
+	}
+	return nil
+}
+
+// vacate forgets a memory that has ceased to be, by execve or the process's end.
+func (o *owner) vacate() {
+	for _, b := range o.space.breakpoints {
+		for _, w := range b.watches {
+			delete(o.watches, w)
+		}
+	}
+	if o.space.memory != nil {
+		o.space.memory.Close()
+		// A warden that cannot be told finds that memory gone by itself.
+		_ = o.node.warden.Drop(o.proc.PID)
+	}
+	o.space = &space{}
+	o.repair = false
+}
+
+func (o *owner) write(addr uint64, b []byte) error {
+	if _, err := o.space.memory.WriteAt(b, int64(addr)); err != nil {
+		return o.memoryError(addr, err)
+	}
+	return nil
+}
+
+func (o *owner) memoryError(addr uint64, err error) error {
+	return omis.Errorf(omis.OSError, "cannot access address %#x of process %d: %v", addr, o.proc.PID, unwrapPath(err))
+}
+
+// unwrapPath leaves out the file name, which says nothing to a user.
+func unwrapPath(err error) error {
+	if e, ok := err.(*os.PathError); ok {
+		return e.Err
+	}
+	return err
+}

@@ -1,0 +1,97 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"mirador/omis/linux/ptrace"
+)
+
+// stopKind says in which kind of ptrace-stop a thread is.
+type stopKind uint8
+
+const (
+	running   stopKind = iota
+	listening          // in a group-stop, where it stays until SIGCONT
+	trapStop           // interrupted, or new
+	groupStop          // interrupted while in a group-stop
+	hitStop            // at a breakpoint, already moved to the copy
+	eventStop          // inside clone, fork, vfork or execve
+	callStop           // behind an injected system call
+)
+
+// thread is a tracee. Its owner's goroutine alone uses it.
+type thread struct {
+	tid  int
+	pid  int // of its process: the owner's, but for a child that shares its memory
+	kind role
+	stop stopKind
+
+	holds     int  // handlers that keep it (Hit.Hold)
+	suspended bool // by Stop
+	asked     bool // PTRACE_INTERRUPT was sent, its stop is still to come
+	unblocked bool // SIGTRAP was blocked, and is to be again
+	checked   bool // the handler was found in place after its first hit
+	regroup   bool // was taken out of a group-stop
+	deferred  bool // waits for the end of the round, see owner.round
+
+	served uint8  // hits in this round
+	round  uint64 // the round that served counts in
+
+	injection *injection // the system call it is making for us
+}
+
+// role is what a tracee is to its owner.
+type role uint8
+
+const (
+	member    role = iota // a thread of the process
+	guest                 // a vfork child: it shares the memory, its hits are nobody's
+	offspring             // a fork child that awaits its first stop, to be cleaned and let go
+)
+
+func (t *thread) stopped() bool { return t.stop > listening }
+
+// stays tells whether something stands on the thread that keeps it stopped.
+func (t *thread) stays(o *owner) bool {
+	if o.frozen > 0 || t.holds > 0 || t.injection != nil {
+		return true
+	}
+	return t.kind == member && (t.suspended || o.suspended)
+}
+
+// settle is called when a stop has been dealt with: the thread goes on, or the
+// stop is taken so that the kernel does not tell it again.
+func (o *owner) settle(t *thread) {
+	if t.stays(o) {
+		ptrace.Reap(t.tid)
+		return
+	}
+	o.resume(t)
+}
+
+// resume lets a stopped thread go on. ESRCH means that it was killed meanwhile;
+// its end will be told.
+func (o *owner) resume(t *thread) {
+	switch {
+	case !t.stopped():
+	case t.stop == groupStop:
+		t.stop = listening
+		_ = ptrace.Listen(t.tid)
+	default:
+		if t.regroup {
+			// It left its group-stop for a system call of ours, and has to go back.
+			t.regroup = false
+			t.asked = ptrace.Interrupt(t.tid) == nil
+		}
+		t.stop = running
+		_ = ptrace.Cont(t.tid, 0)
+	}
+}
+
+// interrupt asks a running thread to stop.
+func (o *owner) interrupt(t *thread) {
+	if t.stopped() || t.asked {
+		return
+	}
+	t.asked = ptrace.Interrupt(t.tid) == nil
+}

@@ -1,0 +1,147 @@
+//go:build linux && amd64
+
+package unwind
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/go-delve/delve/pkg/dwarf/frame"
+	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/proc"
+)
+
+const pointerSize = 8
+
+// image is what unwinding needs of a module: its unwind entries, by the
+// addresses the module was linked to, and its code segments, to find the bias.
+type image struct {
+	entries  frame.FrameDescriptionEntries
+	segments []elf.ProgHeader
+}
+
+// identity tells one version of a file from another.
+type identity struct {
+	dev, inode  uint64
+	size, mtime int64
+}
+
+// Images keeps the images of modules, each parsed once, whatever the number of
+// processes that run it.
+type Images struct {
+	mu    sync.Mutex
+	known map[identity]*image
+}
+
+// NewImages makes an empty cache.
+func NewImages() *Images { return &Images{known: make(map[identity]*image)} }
+
+// vdso is the identity of the module that the kernel maps everywhere.
+var vdso = identity{}
+
+// load returns the image of a mapping, nil when there is none to be had.
+func (c *Images) load(pid int, m proc.Mapping, main string) *image {
+	source, id, err := open(pid, m, main)
+	if err != nil {
+		return nil
+	}
+	defer source.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if im, ok := c.known[id]; ok {
+		return im
+	}
+	im, err := parse(source)
+	if err != nil {
+		im = nil // remembered, too: it will not get better
+	}
+	c.known[id] = im
+	return im
+}
+
+type source interface {
+	io.ReaderAt
+	io.Closer
+}
+
+func open(pid int, m proc.Mapping, main string) (source, identity, error) {
+	if m.Path == "[vdso]" {
+		code := make([]byte, m.End-m.Start)
+		n, err := proc.ReadMemory(pid, m.Start, code)
+		return memoryFile{bytes.NewReader(code[:n])}, vdso, err
+	}
+	f, err := proc.OpenImage(pid, m.Path, m.Path == main)
+	if err != nil {
+		return nil, identity{}, err
+	}
+	id, err := identify(f)
+	if err != nil {
+		f.Close()
+		return nil, identity{}, err
+	}
+	return f, id, nil
+}
+
+func identify(f *os.File) (identity, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return identity{}, err
+	}
+	return identity{st.Dev, st.Ino, st.Size, st.Mtim.Nano()}, nil
+}
+
+type memoryFile struct{ *bytes.Reader }
+
+func (memoryFile) Close() error { return nil }
+
+// parse reads the unwind tables. The parser panics on some malformed tables,
+// and any program may be observed.
+func parse(r io.ReaderAt) (im *image, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			im, err = nil, fmt.Errorf("malformed unwind tables: %v", p)
+		}
+	}()
+	file, err := elf.NewFile(r)
+	if err != nil {
+		return nil, err
+	}
+	im = new(image)
+	for _, s := range file.Progs {
+		if s.Type == elf.PT_LOAD {
+			im.segments = append(im.segments, s.ProgHeader)
+		}
+	}
+	section := file.Section(".eh_frame")
+	if section == nil || section.Type == elf.SHT_NOBITS {
+		return im, nil
+	}
+	data, err := section.Data()
+	if err != nil {
+		return im, nil
+	}
+	entries, err := frame.Parse(data, binary.LittleEndian, 0, pointerSize, section.Addr)
+	if err != nil {
+		return im, nil
+	}
+	// Append sorts, which looking up by address needs and Parse does not do.
+	im.entries = frame.FrameDescriptionEntries(nil).Append(entries)
+	return im, nil
+}
+
+// bias is what the module's addresses were moved by to get mapping m.
+func (im *image) bias(m proc.Mapping) (uint64, bool) {
+	const page = 0x1000
+	for _, s := range im.segments {
+		if s.Off&^(page-1) <= m.Offset && m.Offset < s.Off+s.Filesz {
+			return m.Start - m.Offset - (s.Vaddr - s.Off), true
+		}
+	}
+	return 0, false
+}

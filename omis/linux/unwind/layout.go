@@ -1,0 +1,60 @@
+//go:build linux && amd64
+
+package unwind
+
+import (
+	"fmt"
+	"os"
+
+	"mirador/omis/linux/proc"
+)
+
+// Layout is where the modules of a process are mapped.
+type Layout struct {
+	images *Images
+	pid    int
+	main   string
+	maps   proc.Mappings
+	loaded map[uint64]module // by the start of the mapping
+}
+
+type module struct {
+	*image
+	bias uint64
+}
+
+// Layout reads the mappings of a process; their images are loaded as they are
+// needed.
+func (c *Images) Layout(pid int) (*Layout, error) {
+	maps, err := proc.Maps(pid)
+	if err != nil {
+		return nil, err
+	}
+	main, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	return &Layout{images: c, pid: pid, main: main, maps: maps, loaded: make(map[uint64]module)}, nil
+}
+
+// StackEnd is the end of the mapping that sp lies in, sp itself if there is none.
+func (l *Layout) StackEnd(sp uint64) uint64 {
+	if m, ok := l.maps.At(sp); ok {
+		return m.End
+	}
+	return sp
+}
+
+// module finds the module whose code holds pc.
+func (l *Layout) module(pc uint64) (module, bool) {
+	m, ok := l.maps.At(pc)
+	if !ok || !m.Exec || m.Inode == 0 && m.Path != "[vdso]" {
+		return module{}, false
+	}
+	found, ok := l.loaded[m.Start]
+	if !ok {
+		found.image = l.images.load(l.pid, m, l.main)
+		if found.image != nil {
+			found.bias, _ = found.image.bias(m)
+		}
+		l.loaded[m.Start] = found
+	}
+	return found, found.image != nil
+}

@@ -1,0 +1,178 @@
+//go:build linux && amd64
+
+package warden
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Client is the monitor's side. It starts the warden when there is something
+// to guard, and starts another when one was killed. Its methods may be called
+// from any goroutine; what a method reports is known to the warden, dead
+// monitor or not, when the method returns.
+type Client struct {
+	argv []string
+
+	mu      sync.Mutex
+	conn    int // -1 without a warden
+	ended   chan struct{}
+	closed  bool
+	targets map[int]*target
+}
+
+// NewClient makes a client whose wardens are started by argv. With an empty
+// argv there is no warden, and the methods do nothing.
+func NewClient(argv []string) *Client {
+	return &Client{argv: argv, conn: -1, targets: make(map[int]*target)}
+}
+
+// Hold puts a target under guard; memory is its /proc/PID/mem, which stays the
+// caller's.
+func (c *Client) Hold(pid int, memory *os.File) error {
+	return c.tell(message{verb: hold, pid: pid}, memory)
+}
+
+// Plant says that original is about to be displaced at addr.
+func (c *Client) Plant(pid int, addr uint64, original byte) error {
+	return c.tell(message{verb: plant, pid: pid, addr: addr, original: original}, nil)
+}
+
+// Clear says that the original byte is in its place again.
+func (c *Client) Clear(pid int, addr uint64) error {
+	return c.tell(message{verb: clear, pid: pid, addr: addr}, nil)
+}
+
+// Drop says that a target has nothing to guard any more.
+func (c *Client) Drop(pid int) error { return c.tell(message{verb: drop, pid: pid}, nil) }
+
+// Close lets the warden go; it restores what was not cleared.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	ended := c.ended
+	c.hangUp()
+	c.mu.Unlock()
+	if ended != nil {
+		<-ended
+	}
+	return nil
+}
+
+func (c *Client) tell(m message, memory *os.File) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.argv) == 0 || c.closed {
+		return nil
+	}
+	c.note(m, memory)
+	if c.conn < 0 {
+		return c.restart()
+	}
+	if err := send(c.conn, m, memory); err != nil {
+		return c.restart()
+	}
+	return nil
+}
+
+// note keeps what a new warden would have to be told.
+func (c *Client) note(m message, memory *os.File) {
+	t := c.targets[m.pid]
+	switch {
+	case m.verb == hold:
+		c.targets[m.pid] = &target{memory: memory, planted: make(map[uint64]byte)}
+	case m.verb == plant && t != nil:
+		t.planted[m.addr] = m.original
+	case m.verb == clear && t != nil:
+		delete(t.planted, m.addr)
+	case m.verb == drop:
+		delete(c.targets, m.pid)
+	}
+}
+
+// restart starts a warden and tells it all.
+func (c *Client) restart() error {
+	c.hangUp()
+	if err := c.start(); err != nil {
+		return fmt.Errorf("cannot start the warden of breakpoints: %w", err)
+	}
+	for pid, t := range c.targets {
+		if err := send(c.conn, message{verb: hold, pid: pid}, t.memory); err != nil {
+			return fmt.Errorf("cannot talk to the warden of breakpoints: %w", err)
+		}
+		for addr, original := range t.planted {
+			if err := send(c.conn, message{plant, pid, addr, original}, nil); err != nil {
+				return fmt.Errorf("cannot talk to the warden of breakpoints: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Client) start() error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "warden")
+	defer theirs.Close()
+	cmd := exec.Command(c.argv[0], c.argv[1:]...)
+	cmd.Stdin = theirs
+	cmd.Dir = "/" // holds no file system busy
+	// A session of its own: what ends the monitor's terminal must not end it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		unix.Close(pair[0])
+		return err
+	}
+	ended := make(chan struct{})
+	c.conn, c.ended = pair[0], ended
+	go c.attend(cmd, ended)
+	return nil
+}
+
+// attend waits for the end of a warden, and replaces it at once when there is
+// still something to guard.
+func (c *Client) attend(cmd *exec.Cmd, ended chan struct{}) {
+	cmd.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(ended)
+	if c.ended != ended || c.closed {
+		return
+	}
+	c.hangUp()
+	if cmd.ProcessState.Success() || len(c.targets) == 0 {
+		return
+	}
+	// A failure shows at the next message, which tries again and reports it.
+	_ = c.restart()
+}
+
+func (c *Client) hangUp() {
+	if c.conn >= 0 {
+		unix.Close(c.conn)
+		c.conn, c.ended = -1, nil
+	}
+}
+
+func send(conn int, m message, memory *os.File) error {
+	var oob []byte
+	if memory != nil {
+		oob = unix.UnixRights(int(memory.Fd()))
+	}
+	for {
+		err := unix.Sendmsg(conn, m.encode(), oob, nil, unix.MSG_NOSIGNAL)
+		if err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+func bytesPointer(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }

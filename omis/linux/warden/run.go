@@ -1,0 +1,117 @@
+//go:build linux && amd64
+
+package warden
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// processName is what ps shows of a warden.
+const processName = "mirador-warden"
+
+// Run is the main loop of a warden process: conn is the socket that its monitor
+// gave it as standard input. It returns when the monitor is gone and everything
+// is restored.
+func Run(conn *os.File) error {
+	name := append([]byte(processName), 0)
+	if err := unix.Prctl(unix.PR_SET_NAME, uintptr(bytesPointer(name)), 0, 0, 0); err != nil {
+		return fmt.Errorf("cannot name the warden: %w", err)
+	}
+	w := guard{targets: make(map[int]*target)}
+	for {
+		m, memory, err := receive(int(conn.Fd()))
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("cannot hear from the monitor: %w", err)
+		}
+		w.take(m, memory)
+	}
+	w.restore()
+	return nil
+}
+
+// guard is what a warden knows. One goroutine uses it.
+type guard struct{ targets map[int]*target }
+
+type target struct {
+	memory  *os.File
+	planted map[uint64]byte
+}
+
+func (g *guard) take(m message, memory *os.File) {
+	t := g.targets[m.pid]
+	switch {
+	case m.verb == hold && memory != nil:
+		g.drop(m.pid)
+		g.targets[m.pid] = &target{memory: memory, planted: make(map[uint64]byte)}
+	case m.verb == plant && t != nil:
+		t.planted[m.addr] = m.original
+	case m.verb == clear && t != nil:
+		delete(t.planted, m.addr)
+	case m.verb == drop:
+		g.drop(m.pid)
+	}
+}
+
+func (g *guard) drop(pid int) {
+	if t := g.targets[pid]; t != nil {
+		t.memory.Close()
+		delete(g.targets, pid)
+	}
+}
+
+// restore writes the original bytes where breakpoints still stand. A process
+// that has ended or executed another program has no such memory any more; that
+// is no error.
+func (g *guard) restore() {
+	for pid, t := range g.targets {
+		for addr, original := range t.planted {
+			var now [1]byte
+			if _, err := t.memory.ReadAt(now[:], int64(addr)); err == nil && now[0] == breakpoint {
+				t.memory.WriteAt([]byte{original}, int64(addr))
+			}
+		}
+		g.drop(pid)
+	}
+}
+
+// receive reads one datagram and the file that came with it, if any.
+func receive(fd int) (message, *os.File, error) {
+	buf, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4))
+	n, oobn, err := receiveAll(fd, buf, oob)
+	if err != nil {
+		return message{}, nil, err
+	}
+	if n == 0 {
+		return message{}, nil, io.EOF
+	}
+	m, err := decode(buf[:n])
+	return m, fileOf(oob[:oobn]), err
+}
+
+func receiveAll(fd int, buf, oob []byte) (n, oobn int, err error) {
+	for {
+		n, oobn, _, _, err = unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
+		if err != unix.EINTR {
+			return n, oobn, err
+		}
+	}
+}
+
+func fileOf(oob []byte) *os.File {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil || len(msgs) == 0 {
+		return nil
+	}
+	fds, err := unix.ParseUnixRights(&msgs[0])
+	if err != nil || len(fds) == 0 {
+		return nil
+	}
+	return os.NewFile(uintptr(fds[0]), "memory")
+}
