@@ -1,0 +1,138 @@
+package probes_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"path"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"mirador/mir"
+	"mirador/mir/translate"
+	"mirador/omis"
+	"mirador/omis/engine"
+	"mirador/omis/engine/fake"
+	"mirador/omis/ext/pa"
+	"mirador/probes"
+	"mirador/sir"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The unit of all processes of the fake, and where it is entered and left.
+const (
+	unit  = "f.1a2b"
+	entry = 0x401136
+	leave = 0x401190
+)
+
+// house is a registry over the real engine and a node of the fake.
+type house struct {
+	testing.TB
+	node     *fake.Node
+	registry *probes.Registry
+	log      bytes.Buffer // to be read when everything is closed
+}
+
+func newHouse(t testing.TB) *house {
+	t.Helper()
+	h := &house{TB: t, node: fake.New("here")}
+	e, err := engine.New(h.node, slog.New(slog.DiscardHandler), pa.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.registry = probes.New(probes.Config{
+		Node:        "here",
+		NewTool:     func(name string) (omis.Tool, error) { return e.Tool(name), nil },
+		ProgramName: h.programName,
+		Modules:     func(context.Context, int) ([]translate.Module, error) { return h.modules(), nil },
+		Resolver: func(context.Context, int) (func(uint64, bool) string, error) {
+			return func(uint64, bool) string { return "multiply" }, nil
+		},
+		Log: slog.New(slog.NewTextHandler(&h.log, nil)),
+	})
+	t.Cleanup(func() {
+		ctx := context.Background()
+		for _, c := range []func(context.Context) error{h.registry.Close, e.Close, h.node.Close} {
+			if err := c(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return h
+}
+
+func (h *house) programName(pid int) string {
+	id, err := h.node.Identify(pid)
+	if err != nil {
+		return ""
+	}
+	info, err := h.node.ProcInfo(id, omis.ProcArgv)
+	if err != nil || len(info.Argv) == 0 {
+		return ""
+	}
+	return path.Base(info.Argv[0])
+}
+
+func (h *house) modules() []translate.Module {
+	u := sir.Unit{ID: unit, Name: "multiply", Symbol: "multiply", Entry: entry, Exits: []uint64{leave}}
+	return []translate.Module{{Path: "bin/mmul", Program: &sir.Program{Path: "bin/mmul", Units: []sir.Unit{u}}, Exits: exits}}
+}
+
+func (h *house) attach(name string, pids ...int) *probes.App {
+	h.Helper()
+	a, err := h.registry.Attach(h.Context(), name, pids)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return a
+}
+
+// post posts a request and returns the answer on one line.
+func (h *house) post(a *probes.App, request string) string {
+	h.Helper()
+	doc, err := mir.Decoder{Limits: mir.RequestLimits()}.DecodeRequest([]byte(request))
+	if err != nil {
+		h.Fatal(err)
+	}
+	answer, err := a.Answer(h.Context(), doc, probes.Options{})
+	if err != nil {
+		return "errors: " + err.Error()
+	}
+	if answer == nil {
+		return ""
+	}
+	return line(h, answer)
+}
+
+func line(t testing.TB, doc mir.Document) string {
+	t.Helper()
+	text, err := mir.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// want posts a request and compares the answer.
+func (h *house) want(a *probes.App, request, answer string) {
+	h.Helper()
+	if got := h.post(a, request); got != answer {
+		h.Errorf("%s\n got %s\nwant %s", request, got, answer)
+	}
+}
+
+// execute lets a thread execute the unit.
+func execute(p *fake.Process, tid int) {
+	p.Reach(tid, entry, 0x7ffc1000)
+	p.Reach(tid, leave, 0x7ffc1000)
+}
+
+const (
+	countIt  = `<instrreq activated="true" flush="true"><codeRegion from="f.1a2b"/><metric name="COUNT"/></instrreq>`
+	valueIt  = `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`
+	removeIt = `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`
+)
