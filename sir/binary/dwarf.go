@@ -56,7 +56,7 @@ func (d *lineData) readUnits(info []byte) {
 		if !ok {
 			continue
 		}
-		d.units = append(d.units, compileUnit{e, table})
+		d.units = append(d.units, compileUnit{e, table, dwarf.Offset(u.first), dwarf.Offset(u.end)})
 		ranges, err := d.dwarf.Ranges(e)
 		if err != nil {
 			continue
@@ -71,8 +71,8 @@ func (d *lineData) readUnits(info []byte) {
 }
 
 // unitHeader is where a unit of .debug_info keeps its abbreviations and its
-// first entry.
-type unitHeader struct{ abbrev, first uint64 }
+// entries.
+type unitHeader struct{ abbrev, first, end uint64 }
 
 func unitHeaders(info []byte) func(func(unitHeader) bool) {
 	return func(yield func(unitHeader) bool) {
@@ -85,7 +85,7 @@ func unitHeaders(info []byte) func(func(unitHeader) bool) {
 			if length > uint64(len(info)) || end > uint64(len(info)) || length < 2+2*width+2 {
 				return
 			}
-			u := unitHeader{first: body + 2 + width + 1}
+			u := unitHeader{first: body + 2 + width + 1, end: end}
 			abbrev := body + 2
 			if version := le16(info[body:]); version >= 5 {
 				abbrev = body + 4

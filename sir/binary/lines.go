@@ -12,9 +12,7 @@ import (
 )
 
 // lineTable answers which source line an address belongs to, from the line
-// programs of DWARF. The line of a function is that of its first instruction:
-// compilers put the function's own line there, it is right for clones too, and
-// it costs a fraction of reading every entry of .debug_info.
+// programs of DWARF, and where a function is declared, from its entry.
 type lineTable struct {
 	memory int64
 	load   func() *lineData // nil without DWARF
@@ -34,6 +32,8 @@ type lineData struct {
 type compileUnit struct {
 	entry *dwarf.Entry
 	table int64 // offset of the line program, which several units may share
+
+	first, end dwarf.Offset // its entries
 }
 
 type span struct {
@@ -96,17 +96,23 @@ func (t *lineTable) locate(units []sir.Unit) {
 	if d == nil {
 		return
 	}
+	index := newUnitIndex(units)
 	seen := map[int64]bool{}
+	for _, u := range d.units {
+		// What a damaged unit says before it breaks is used.
+		_ = guard("", func() error { return d.declarations(u, index) })
+	}
 	for _, u := range d.units {
 		if !seen[u.table] {
 			seen[u.table] = true
-			// What a damaged line program says before it breaks is used.
-			_ = guard("", func() error { return d.locateUnit(u, units) })
+			_ = guard("", func() error { return d.locateEntries(u, units) })
 		}
 	}
 }
 
-func (d *lineData) locateUnit(u compileUnit, units []sir.Unit) error {
+// locateEntries gives the units that have no declaration (assembler code, Go)
+// the line of their first instruction.
+func (d *lineData) locateEntries(u compileUnit, units []sir.Unit) error {
 	return d.eachSpan(u, func(from, to dwarf.LineEntry) {
 		i, _ := slices.BinarySearchFunc(units, from.Address, func(u sir.Unit, a uint64) int { return cmp.Compare(u.Entry, a) })
 		for ; i < len(units) && units[i].Entry < to.Address; i++ {

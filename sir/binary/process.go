@@ -25,7 +25,8 @@ func FromDisk(path string) (File, error) { return os.Open(path) }
 func FromProcess(pid int) Opener {
 	return func(path string) (File, error) {
 		proc := fmt.Sprintf("/proc/%d", pid)
-		m, err := findMapping(proc, strings.TrimSuffix(path, deleted))
+		path = strings.TrimSuffix(path, deleted)
+		m, err := findMapping(proc, path)
 		if err != nil {
 			return nil, err
 		}
