@@ -11,4 +11,3 @@
 // afterwards, so they may be read from any goroutine.
 package service
 
-//go:generate go test . -run TestReference -update

@@ -9,6 +9,7 @@ func Parse(text string) (*omis.Request, error) {
 	}
 	p := parser{scanner: scanner{text: text}}
 	p.stack = p.room[:0]
+	p.slab = make([]omis.Value, valuesIn(text))
 	r := p.request()
 	if len(p.errs) > 0 {
 		return nil, p.errs
@@ -32,6 +33,25 @@ func ParseValues(text string) ([]omis.Value, error) {
 	return vs, nil
 }
 
+// valuesIn guesses how many values a request has, from above for most requests.
+func valuesIn(text string) int {
+	n := 0
+	for i := range len(text) {
+		switch text[i] {
+		case ',', '(', '[':
+			n++
+		}
+	}
+	return min(n, 256)
+}
+
+// frame is the memory of an ordinary request, taken in one piece.
+type frame struct {
+	request omis.Request
+	event   omis.Call
+	actions [3]omis.Call
+}
+
 // parser reads the values of a list onto a stack first, since how many there are
 // is known when the list ends, and cuts what holds them for good from a slab: a
 // request takes few allocations.
@@ -44,12 +64,12 @@ type parser struct {
 }
 
 func (p *parser) request() *omis.Request {
-	r := &omis.Request{}
+	f := &frame{}
+	r := &f.request
 	p.next()
 	if p.kind != ':' {
-		call := omis.Call{}
-		p.call(&call)
-		r.Event = &call
+		p.call(&f.event)
+		r.Event = &f.event
 	}
 	if p.kind != ':' {
 		p.fail(p.pos, `expected ":" before the action list, found %s`, p.found())
@@ -62,7 +82,7 @@ func (p *parser) request() *omis.Request {
 		closing = '}'
 		p.next()
 	}
-	r.Actions = p.actions(closing)
+	r.Actions = p.actions(f.actions[:0], closing)
 	if r.Locked && p.kind == '}' {
 		p.next()
 		if p.kind != end {
@@ -72,12 +92,11 @@ func (p *parser) request() *omis.Request {
 	return r
 }
 
-func (p *parser) actions(closing kind) []omis.Call {
+func (p *parser) actions(list []omis.Call, closing kind) []omis.Call {
 	if p.kind == closing {
 		p.fail(p.pos, "the action list is empty")
 		return nil
 	}
-	list := make([]omis.Call, 0, 3)
 	for {
 		list = append(list, omis.Call{})
 		before := p.at

@@ -1,0 +1,138 @@
+package pa
+
+import (
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// Classes of tokens.
+const (
+	classCounter omis.Class = "pa_c"
+	classTimer   omis.Class = "pa_t"
+)
+
+// Extension adds the services of this package to an engine.
+type Extension struct{}
+
+// New makes the extension.
+func New() *Extension { return &Extension{} }
+
+var _ service.Extension = (*Extension)(nil)
+
+func (*Extension) Prefix() string { return "pa" }
+
+func (*Extension) Classes() []service.Class {
+	return []service.Class{{Class: classCounter}, {Class: classTimer}}
+}
+
+// Services is the table of the extension.
+func (*Extension) Services() []service.Service {
+	counters := service.TokensParam("counter_list", classCounter)
+	timers := service.TokensParam("timer_list", classTimer)
+	list := []service.Service{
+		{
+			Name: "pa_counter_create", Class: classCounter, Result: "token",
+			Doc: "make a counter and return its token",
+		},
+		{
+			Name: "pa_counter_delete", Class: classCounter, Object: classCounter, Params: []service.Param{counters},
+			Doc: "delete counters",
+		},
+		{
+			Name: "pa_counter_reset", Class: classCounter, Object: classCounter, Params: []service.Param{counters},
+			Doc: "forget all rows of counters",
+		},
+		{
+			Name: "pa_counter_add", Class: classCounter, Object: classCounter, Local: true,
+			Params: []service.Param{counters, service.IntegerParam("value")},
+			Doc:    "add a value to counters, in the row of the thread that the event belongs to",
+		},
+		{
+			Name: "pa_timer_create", Class: classTimer, Result: "token",
+			Doc: "make a timer and return its token",
+		},
+		{
+			Name: "pa_timer_delete", Class: classTimer, Object: classTimer, Params: []service.Param{timers},
+			Doc: "delete timers",
+		},
+		{
+			Name: "pa_timer_reset", Class: classTimer, Object: classTimer, Params: []service.Param{timers},
+			Doc: "forget all rows of timers, and the intervals that are open",
+		},
+		{
+			Name: "pa_timer_start", Class: classTimer, Object: classTimer, Params: []service.Param{timers}, Local: true,
+			Doc: "open an interval of the thread that the event belongs to",
+		},
+		{
+			Name: "pa_timer_stop", Class: classTimer, Object: classTimer, Params: []service.Param{timers}, Local: true,
+			Doc: "close the interval that was opened with the same stack pointer",
+		},
+	}
+	for i := range list {
+		list[i].Kind, list[i].Role = service.Manipulation, service.Control
+	}
+	list = append(list, readers(counters, timers)...)
+	for i := range list {
+		list[i].Need, list[i].Support = service.Optional, service.Support{Level: service.Full}
+	}
+	return list
+}
+
+// readers are the rows of the table that disturb nothing, and the event.
+func readers(counters, timers service.Param) []service.Service {
+	return []service.Service{
+		{
+			Name: "pa_counter_read", Class: classCounter, Kind: service.Information, Object: classCounter,
+			Params: []service.Param{counters}, Role: service.Read,
+			Result: "struct { integer num; struct { token process; token thread; integer value; }* threads; }",
+			Doc:    "return the rows of counters",
+		},
+		{
+			Name: "pa_timer_read", Class: classTimer, Kind: service.Information, Object: classTimer,
+			Params: []service.Param{timers}, Role: service.Read,
+			Result: "struct { integer num; struct { token process; token thread; integer count; floating last; floating sum; floating sumsq; floating min; floating max; integer unfinished; }* threads; }",
+			Doc:    "return the rows of timers, in seconds",
+		},
+		{
+			Name: "pa_interval_elapsed", Kind: service.Event, Role: service.Control,
+			Params: []service.Param{service.IntegerParam("ms")},
+			Doc:    "a number of milliseconds has gone by since the last time, or since the request was enabled",
+		},
+	}
+}
+
+// Actions are the implementations.
+func (*Extension) Actions() map[string]service.Action {
+	return map[string]service.Action{
+		"pa_counter_create": createCounter,
+		"pa_counter_delete": remove,
+		"pa_counter_reset":  resetCounter,
+		"pa_counter_add":    addToCounter,
+		"pa_counter_read":   readCounter,
+		"pa_timer_create":   createTimer,
+		"pa_timer_delete":   remove,
+		"pa_timer_reset":    resetTimer,
+		"pa_timer_start":    startTimer,
+		"pa_timer_stop":     stopTimer,
+		"pa_timer_read":     readTimer,
+	}
+}
+
+// Sources are the implementations of the events.
+func (*Extension) Sources() map[string]service.Source {
+	return map[string]service.Source{"pa_interval_elapsed": intervals}
+}
+
+func remove(c *service.Call) ([]omis.Value, error) {
+	c.Scope.Remove(c.Token)
+	return nil, nil
+}
+
+// origin is the process and thread a row belongs to. In an unconditional request
+// there are none.
+func origin(e *service.Occurrence) (proc, thread omis.Token) {
+	if e == nil {
+		return omis.Undefined, omis.Undefined
+	}
+	return e.Proc, e.Thread
+}

@@ -1,0 +1,100 @@
+package pa
+
+import (
+	"math/bits"
+
+	"mirador/omis"
+)
+
+// maxOpen bounds the intervals of a thread that are open at a time. A recursion
+// that is deeper is not measured further down; what is dropped counts as
+// unfinished.
+const maxOpen = 1 << 16
+
+// row is what a timer knows of one thread. Sums are exact integers of nanoseconds:
+// a variance is the small difference of large sums.
+type row struct {
+	owner
+	open       []interval // the innermost last
+	count      int64
+	unfinished int64
+	last       uint64
+	min, max   uint64
+	sum        uint128
+	squares    uint128
+}
+
+type interval struct {
+	sp   uint64 // 0: begun by an event without a stack pointer
+	from int64
+}
+
+// start opens an interval. A frame that is still open although the stack is back
+// at its place, or above, was left by an exception or a longjmp.
+func (r *row) start(sp uint64, now func() int64) {
+	if sp != 0 {
+		for n := len(r.open); n > 0 && r.open[n-1].sp != 0 && r.open[n-1].sp <= sp; n-- {
+			r.drop()
+		}
+	}
+	if len(r.open) == maxOpen {
+		r.unfinished++
+		return
+	}
+	r.open = append(r.open, interval{sp: sp, from: now()})
+}
+
+// stop closes the interval that was opened at the same place of the stack, and
+// drops those further down, which can never end. Where one of the two has no stack
+// pointer, the innermost interval is meant.
+func (r *row) stop(sp uint64, at int64) {
+	for n := len(r.open); n > 0; n-- {
+		top := r.open[n-1]
+		switch {
+		case sp == 0 || top.sp == 0 || top.sp == sp:
+			r.open = r.open[:n-1]
+			r.measured(uint64(max(at-top.from, 0)))
+			return
+		case top.sp > sp:
+			return // its start was not seen
+		}
+		r.drop()
+	}
+}
+
+func (r *row) drop() {
+	r.open = r.open[:len(r.open)-1]
+	r.unfinished++
+}
+
+func (r *row) measured(ns uint64) {
+	if r.count == 0 || ns < r.min {
+		r.min = ns
+	}
+	r.max = max(r.max, ns)
+	r.last = ns
+	r.count++
+	r.sum.add(0, ns)
+	r.squares.add(bits.Mul64(ns, ns))
+}
+
+// append adds the components of the row, in seconds.
+func (r *row) append(list []omis.Value) []omis.Value {
+	return append(list,
+		omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.count),
+		omis.Float(seconds(r.last)), omis.Float(r.sum.float()/1e9), omis.Float(r.squares.float()/1e18),
+		omis.Float(seconds(r.min)), omis.Float(seconds(r.max)), omis.Int(r.unfinished))
+}
+
+func seconds(ns uint64) float64 { return float64(ns) / 1e9 }
+
+// uint128 is an unsigned integer of 128 bits.
+type uint128 struct{ hi, lo uint64 }
+
+func (u *uint128) add(hi, lo uint64) {
+	var carry uint64
+	u.lo, carry = bits.Add64(u.lo, lo, 0)
+	u.hi, _ = bits.Add64(u.hi, hi, carry)
+}
+
+func (u *uint128) float() float64 { return float64(u.hi)*(1<<64) + float64(u.lo) }

@@ -1,0 +1,101 @@
+package pa
+
+import (
+	"sync"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// timer measures intervals by threads. Its methods may be called from any
+// goroutine.
+type timer struct {
+	mu       sync.Mutex
+	rows     []*row // in the order in which the threads came
+	byThread map[owner]*row
+}
+
+func newTimer() *timer { return &timer{byThread: make(map[owner]*row)} }
+
+// of returns the row of a thread. The caller holds mu.
+func (t *timer) of(o owner) *row {
+	r := t.byThread[o]
+	if r == nil {
+		r = &row{owner: o}
+		t.byThread[o] = r
+		t.rows = append(t.rows, r)
+	}
+	return r
+}
+
+func (t *timer) start(o owner, sp uint64, now func() int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of(o).start(sp, now)
+}
+
+func (t *timer) stop(o owner, sp uint64, at int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// A stop without a start makes no row.
+	if r := t.byThread[o]; r != nil {
+		r.stop(sp, at)
+	}
+}
+
+// reset forgets the open intervals too: what is measured afterwards began
+// afterwards.
+func (t *timer) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.byThread)
+	t.rows = nil
+}
+
+func (t *timer) values() []omis.Value {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]omis.Value, 0, 9*len(t.rows))
+	for _, r := range t.rows {
+		list = r.append(list)
+	}
+	return []omis.Value{omis.Int(int64(len(t.rows))), omis.List(list...)}
+}
+
+func createTimer(c *service.Call) ([]omis.Value, error) {
+	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, newTimer()))}, nil
+}
+
+func resetTimer(c *service.Call) ([]omis.Value, error) {
+	c.Object.(*timer).reset()
+	return nil, nil
+}
+
+// startTimer takes the time as late as it can, so that as little as possible of
+// the monitor's own work is measured.
+func startTimer(c *service.Call) ([]omis.Value, error) {
+	if c.Event == nil {
+		return nil, noEvent()
+	}
+	c.Object.(*timer).start(owner{c.Event.Proc, c.Event.Thread}, c.Event.SP, c.Event.Now)
+	return nil, nil
+}
+
+// stopTimer uses the time at which the event was recognised.
+func stopTimer(c *service.Call) ([]omis.Value, error) {
+	if c.Event == nil {
+		return nil, noEvent()
+	}
+	c.Object.(*timer).stop(owner{c.Event.Proc, c.Event.Thread}, c.Event.SP, c.Event.Time)
+	return nil, nil
+}
+
+// noEvent says why a timer cannot be used in an unconditional request: it measures
+// with the clock of the events.
+func noEvent() error {
+	return omis.Errorf(omis.ParameterError, "a timer is started and stopped by events: put it behind one, such as thread_reached_addr")
+}
+
+func readTimer(c *service.Call) ([]omis.Value, error) {
+	return c.Object.(*timer).values(), nil
+}
