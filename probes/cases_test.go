@@ -90,10 +90,12 @@ func newPlayer(t *testing.T, targets string) *player {
 		t.Fatal(err)
 	}
 	p := &player{t: t, tool: &script{app: application}}
-	p.app, err = probes.New(application.config(p.tool)).Attach(t.Context(), "", application.pids())
+	registry := probes.New(application.config(p.tool))
+	p.app, err = registry.Attach(t.Context(), "", application.pids())
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { registry.Close(context.Background()) }) // the script has no replies to that
 	return p
 }
 

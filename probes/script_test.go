@@ -17,9 +17,8 @@ import (
 
 // application is what the targets section of a case describes.
 type application struct {
-	node    translate.Node
-	procs   []*process
-	threads int
+	node  translate.Node
+	procs []*process
 }
 
 type process struct {
