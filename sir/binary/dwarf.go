@@ -76,18 +76,22 @@ type unitHeader struct{ abbrev, first, end uint64 }
 
 func unitHeaders(info []byte) func(func(unitHeader) bool) {
 	return func(yield func(unitHeader) bool) {
-		for at := uint64(0); at+12 <= uint64(len(info)); {
+		const shortest = 12 // what is read before the length is checked
+		for at := uint64(0); at+shortest <= uint64(len(info)); {
 			length, width, body := uint64(le32(info[at:])), uint64(4), at+4
 			if length == 0xffffffff {
 				length, width, body = le64(info[at+4:]), 8, at+12
 			}
 			end := body + length
-			if length > uint64(len(info)) || end > uint64(len(info)) || length < 2+2*width+2 {
+			if length > uint64(len(info)) || end > uint64(len(info)) || length < 2+width+1 {
 				return
 			}
 			u := unitHeader{first: body + 2 + width + 1, end: end}
 			abbrev := body + 2
 			if version := le16(info[body:]); version >= 5 {
+				if length < 2+1+1+width {
+					return
+				}
 				abbrev = body + 4
 				u.first = abbrev + width
 				if kind := info[body+2]; kind == 4 || kind == 5 { // skeleton, split: an id follows

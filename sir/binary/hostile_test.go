@@ -1,0 +1,199 @@
+package binary
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// use does with an image whatever can be done.
+func use(im *Image) {
+	for i, u := range im.Program().Units {
+		if i < 200 {
+			_, _ = im.Exits(u)
+			im.lines.at(u.Entry + 1)
+		}
+	}
+}
+
+// read opens data as a program; every error must be a *FormatError.
+func read(t testing.TB, data []byte) *Image {
+	t.Helper()
+	im, err := New("hostile", memoryFile{bytes.NewReader(data)}, "")
+	var typed *FormatError
+	if err != nil && !errors.As(err, &typed) {
+		t.Errorf("error %T: %v", err, err)
+	}
+	return im
+}
+
+// small is a program of a few kilobytes, with debug information and unwind
+// tables.
+func small(t testing.TB) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "small.c")
+	const text = "int sink;\nint twice(int x)\n{\n\treturn x > 3 ? x * 2 + sink : sink;\n}\nint last(int x) { sink = x; return twice(x + 1); }\nvoid _start(void) { last(1); for (;;); }\n"
+	if err := os.WriteFile(source, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "small")
+	run(t, "gcc", "-O2", "-g", "-nostdlib", "-static", "-fno-ipa-icf", "-fno-inline", "-Wl,--build-id", "-o", out, source)
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestTruncated(t *testing.T) {
+	whole := small(t)
+	if im := read(t, whole); im == nil || len(im.Program().Units) != 3 {
+		t.Fatal("the whole program cannot be read")
+	}
+	for n := 0; n < len(whole); n += 7 {
+		if im := read(t, whole[:n]); im != nil {
+			use(im)
+		}
+	}
+}
+
+func TestEveryByteDamaged(t *testing.T) {
+	whole := small(t)
+	step := 1 + len(whole)/3000
+	for _, damage := range []byte{0x00, 0xff, 0x80} {
+		for i := 0; i < len(whole); i += step {
+			bad := bytes.Clone(whole)
+			bad[i] = damage
+			if im := read(t, bad); im != nil {
+				use(im)
+			}
+		}
+	}
+}
+
+func TestNoPrograms(t *testing.T) {
+	object := filepath.Join(t.TempDir(), "o.o")
+	run(t, "gcc", "-c", "-o", object, "testdata/shapes.c")
+	relocatable, err := os.ReadFile(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thirtyTwo := bytes.Clone(small(t))
+	thirtyTwo[elf.EI_CLASS] = byte(elf.ELFCLASS32)
+	for want, data := range map[string][]byte{
+		"not an ELF file": []byte("#!/bin/sh\nexit 0\n"), "not for x86-64": thirtyTwo,
+		"neither a program nor a shared library": relocatable,
+	} {
+		_, err := New("file", memoryFile{bytes.NewReader(data)}, "")
+		var typed *FormatError
+		if !errors.As(err, &typed) || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// overlapping is a program of n functions whose names are all the same huge part
+// of the string table.
+func overlapping(n, nameLen int) []byte {
+	const headers, sections = 64 + 56, 4
+	names := "\x00" + strings.Repeat("n", nameLen) + "\x00"
+	sectionNames := "\x00.symtab\x00.strtab\x00.shstrtab\x00"
+	symtab := make([]byte, 0, n*elf.Sym64Size)
+	for i := range n {
+		symtab = binary.LittleEndian.AppendUint32(symtab, 1)
+		symtab = append(symtab, byte(elf.STT_FUNC), 0, 1, 0)
+		symtab = binary.LittleEndian.AppendUint64(symtab, uint64(0x1000+i))
+		symtab = binary.LittleEndian.AppendUint64(symtab, 1)
+	}
+	at := func(parts ...int) (sum uint64) {
+		for _, p := range parts {
+			sum += uint64(p)
+		}
+		return sum
+	}
+	var out bytes.Buffer
+	put := func(v any) { _ = binary.Write(&out, binary.LittleEndian, v) }
+	h := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: 64, Phnum: 1, Phentsize: 56,
+		Ehsize: 64, Shentsize: 64, Shnum: sections, Shstrndx: 3, Shoff: at(headers, len(symtab), len(names), len(sectionNames))}
+	copy(h.Ident[:], []byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), 1})
+	put(h)
+	put(elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_X), Vaddr: 0x1000, Memsz: 1 << 30})
+	out.Write(symtab)
+	out.WriteString(names + sectionNames)
+	put(elf.Section64{})
+	put(elf.Section64{Name: 1, Type: uint32(elf.SHT_SYMTAB), Off: headers, Size: at(len(symtab)), Link: 2, Entsize: elf.Sym64Size})
+	put(elf.Section64{Name: 9, Type: uint32(elf.SHT_STRTAB), Off: at(headers, len(symtab)), Size: at(len(names))})
+	put(elf.Section64{Name: 17, Type: uint32(elf.SHT_STRTAB), Off: at(headers, len(symtab), len(names)), Size: at(len(sectionNames))})
+	return out.Bytes()
+}
+
+func TestNamesMayNotMultiply(t *testing.T) {
+	if im := read(t, overlapping(4, 100)); im == nil || len(im.Program().Units) != 3 {
+		t.Fatal("a harmless program of this make cannot be read")
+	}
+	data := overlapping(200_000, 60_000) // 12 GB of names in a file of 5 MB
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	_, err := New("hostile", memoryFile{bytes.NewReader(data)}, "")
+	runtime.ReadMemStats(&after)
+	var typed *FormatError
+	if !errors.As(err, &typed) || !strings.Contains(err.Error(), "overlap") {
+		t.Errorf("error %v", err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 200<<20 {
+		t.Errorf("took %d MB for %d MB, in %v", took>>20, len(data)>>20, time.Since(start))
+	}
+}
+
+func TestAbbreviationsMayNotMultiply(t *testing.T) {
+	const units = 5000
+	abbrev := bytes.Repeat([]byte{1, 0x11, 0, 0, 0}, units) // no end in between: each table reaches to the end
+	var info []byte
+	for i := range units {
+		info = binary.LittleEndian.AppendUint32(info, 8)
+		info = binary.LittleEndian.AppendUint16(info, 4)
+		info = binary.LittleEndian.AppendUint32(info, uint32(5*i))
+		info = append(info, 8, 1)
+	}
+	var typed *FormatError
+	if err := checkAbbreviations("hostile", info, abbrev); !errors.As(err, &typed) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func FuzzImage(f *testing.F) {
+	f.Add(small(f))
+	f.Add(overlapping(5, 10))
+	f.Add([]byte(elf.ELFMAG))
+	if v, err := FromProcess(os.Getpid())(vdso); err == nil {
+		b := make([]byte, v.(memoryFile).Size())
+		if _, err := v.ReadAt(b, 0); err == nil {
+			f.Add(b)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if im := read(t, data); im != nil {
+			use(im)
+		}
+	})
+}
+
+func FuzzInstruction(f *testing.F) {
+	f.Add([]byte{0xf3, 0x0f, 0x1e, 0xfa})
+	f.Add([]byte{0x62, 0xf1, 0xfe, 0x48, 0x6f, 0x46, 0x01})
+	f.Add([]byte{0xc4, 0xe3, 0x7d, 0x39, 0xc1, 0x01})
+	f.Fuzz(func(t *testing.T, code []byte) {
+		if inst, ok := decodeInstruction(code); ok && (inst.Len <= 0 || inst.Len > len(code)) {
+			t.Errorf("% x: length %d", code, inst.Len)
+		}
+	})
+}
