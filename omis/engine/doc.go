@@ -23,3 +23,5 @@
 // queues, and tries Engine.lists without waiting. So nothing that waits for a
 // node can keep the owner waiting.
 package engine
+
+//go:generate go test . -run TestReferencePageIsCurrent -update

@@ -1,0 +1,304 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/ext/pa"
+	"mirador/omis/service"
+	"mirador/omis/syntax"
+)
+
+// The debugging example of OMIS 5.3.2, with addresses instead of library calls.
+func TestDebuggingExample(t *testing.T) {
+	b := start(t)
+	p := b.node.Add(1, []string{"a"}, 11)
+	q := b.node.Add(2, []string{"b"}, 21)
+	p.Threads[0].Frames = []omis.Frame{{PC: 0xfe08, FP: 1}}
+	q.Threads[0].Frames = []omis.Frame{{PC: 0x99, FP: 2}, {PC: 0x98, FP: 3}}
+	b.want(`: proc_attach3([],1,"") proc_attach3([],2,"") user_event_create()`,
+		"0 OMIS_OK []\n1 OMIS_OK [n_1] p_1\n2 OMIS_OK [n_1] p_2\n3 OMIS_OK [] e_1\n")
+	b.listen("thread_reached_addr([p_2],0x99) : user_event_raise([e_1],[],0)", omis.DontReturnOK|omis.DontReturnEnDis)
+	b.listen("thread_reached_addr([p_1],0xfe08) : user_event_raise([e_1],[7],0)", omis.DontReturnOK|omis.DontReturnEnDis)
+	c := b.listen("user_event_has_been_raised([e_1]) : print([$proc,$par1]) thread_get_backtrace([$proc],0) thread_stop($proc)", omis.DontReturnEnDis)
+	b.want(": csr_enable([c_3]) ; csr_enable([c_1,c_2])", "0 OMIS_OK []\n1 OMIS_OK []\n2 OMIS_OK []\n")
+	p.Reach(11, 0xfe08, 0)
+	q.Reach(21, 0x99, 0)
+	c.want("0 OMIS_CSR_TRIGGERED(10) [e_1] c_3\n1 OMIS_OK [] 2,[p_1,7]\n2 OMIS_OK [t_1] 1,[65032,1]\n3 OMIS_OK []\n",
+		"0 OMIS_CSR_TRIGGERED(10) [e_1] c_3\n1 OMIS_UNKNOWN_ECP(22) [] \"this occurrence of the event has no parameter $par1\"\n2 OMIS_OK [t_2] 2,[153,2,152,3]\n3 OMIS_OK []\n")
+	if len(p.StoppedThreads()) != 1 || len(q.StoppedThreads()) != 1 {
+		t.Error("the processes were not stopped")
+	}
+}
+
+// The "happened after" of OMIS 5.6.
+func TestHappenedAfter(t *testing.T) {
+	b := start(t)
+	p := b.node.Add(1, []string{"a"}, 11)
+	b.ask(`: proc_attach3([],1,"")`)
+	c := b.listen("thread_reached_addr([p_1],0x20) : print([$csr]) csr_disable([$csr])", omis.DontReturnEnDis)
+	b.ask("thread_reached_addr([p_1],0x10) : csr_enable([c_1])")
+	b.ask(": csr_enable([c_2])")
+	p.Reach(11, 0x20, 0)
+	c.quiet()
+	p.Reach(11, 0x10, 0)
+	p.Reach(11, 0x20, 0)
+	p.Reach(11, 0x20, 0)
+	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_OK [] 1,[c_1]\n2 OMIS_OK []\n")
+}
+
+func TestResumeOfUserEvents(t *testing.T) {
+	b := start(t)
+	p := b.node.Add(1, []string{"a"}, 11)
+	b.ask(`: proc_attach3([],1,"") user_event_create()`)
+	c := b.listen("user_event_has_been_raised(e_1) : print([$proc])", omis.DontReturnEnDis)
+	b.ask("thread_reached_addr([],0x10) : user_event_raise(e_1,[],1)")
+	b.ask(": csr_enable([]) user_event_raise(e_1,[],0)")
+	p.Reach(11, 0x10, 0)
+	c.want("0 OMIS_CSR_TRIGGERED(10) [e_1] c_1\n1 OMIS_OK [] 1,[u_0]\n", "0 OMIS_CSR_TRIGGERED(10) [e_1] c_1\n1 OMIS_OK [] 1,[u_0]\n")
+	b.ask("user_event_has_been_raised(e_1) : user_event_raise(e_1,[],0)")
+	b.ask(": csr_disable([c_1]) csr_enable([c_3]) user_event_raise(e_1,[],0)") // ends
+	b.want(": user_event_destroy(e_1) user_event_raise([e_1],[],0)",
+		"0 OMIS_OK []\n1 OMIS_OK []\n2 OMIS_UNKNOWN_OBJECT(24) [e_1] \"no such user event token: e_1\"\n")
+}
+
+func TestDefinitionOrder(t *testing.T) {
+	b := start(t, pa.New())
+	p := b.node.Add(1, []string{"a"}, 11)
+	b.ask(`: proc_attach3([],1,"") pa_counter_create()`)
+	var mu sync.Mutex
+	var order []string
+	note := func(r omis.Reply) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, string(r[0][0].Values[0].Token()))
+	}
+	for _, action := range []string{"print([])", "thread_get_info([],0)", "pa_counter_add([],1)", "print([])"} {
+		if _, err := b.tool.Request(context.Background(), "thread_reached_addr([],0x10) : "+action, note, omis.WaitForFirstReply|omis.DontReturnEnDis); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.ask(": csr_enable([c_4,c_2]) csr_enable([c_3,c_1])")
+	p.Reach(11, 0x10, 0)
+	eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(order, " ") == "c_1 c_2 c_3 c_4"
+	})
+	b.want(": pa_counter_read([])", "0 OMIS_OK []\n1 OMIS_OK [pa_c_1] 1,[p_1,t_1,1]\n")
+}
+
+func TestThreadEvents(t *testing.T) {
+	b := start(t)
+	p := b.node.Add(1, []string{"a"}, 11)
+	b.ask(`: proc_attach3([],1,"")`)
+	c := b.listen("thread_creates_thread([t_1]) : print([$thread,$new_thread])", omis.DontReturnEnDis)
+	d := b.listen("thread_has_terminated([]) : print([$thread])", omis.DontReturnEnDis)
+	b.ask(": csr_enable([])")
+	p.Spawn(11, 12)
+	p.Spawn(12, 13)
+	p.EndThread(12)
+	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_OK [] 2,[t_1,t_2]\n")
+	d.want("0 OMIS_CSR_TRIGGERED(10) [t_2] c_2\n1 OMIS_OK [] 1,[t_2]\n")
+	b.want(": thread_get_info([],0)", "0 OMIS_OK []\n1 OMIS_OK [t_1]\n1 OMIS_OK [t_3]\n")
+}
+
+func TestFlags(t *testing.T) {
+	b := start(t)
+	replies := make(chan string, 10)
+	say := func(r omis.Reply) { replies <- syntax.PrintReply(r) }
+	send := func(request string, flags omis.Flags) {
+		t.Helper()
+		if r, err := b.tool.Request(context.Background(), request, say, flags); r != nil || err != nil {
+			t.Fatalf("%s: %v, %v", request, r, err)
+		}
+	}
+	send(": user_event_create()", omis.BufferRequest)
+	send(": csr_enable([])", omis.DontReturnOK)
+	send(": print([1])", omis.DontReturnOK|omis.BufferReplies)
+	if first, second := <-replies, <-replies; !strings.Contains(first, "e_1") || !strings.Contains(second, "1,[1]") {
+		t.Errorf("replies %s and %s", first, second)
+	}
+	debug := make(chan omis.Reply, 1)
+	b.tool.HandleErrors(func(r omis.Reply) { debug <- r })
+	send(": version()", omis.Debug)
+	if r := <-debug; r[0][0].Status != omis.OK || r[0][0].Values[0].Str != ": version()" {
+		t.Errorf("debugging output %v", r)
+	}
+	<-replies
+}
+
+func TestErrorsBeforeExecution(t *testing.T) {
+	b := start(t)
+	b.want(": proc_getinfo([],0) message_create() print([$proc]) thread_stop([c_1]) version(1)", `0 OMIS_UNKNOWN_SERVICE(18) [] "position 2: there is no service proc_getinfo (did you mean proc_get_info?)"
+0 OMIS_UNSUPPORTED_SERVICE(20) [] "position 21: message_create is not supported: no message-passing platform provides queues"
+0 OMIS_UNKNOWN_ECP(22) [] "position 45: $proc has no value here: only the actions of an event have context parameters"
+0 OMIS_TYPE_MISMATCH(26) [] "position 66: thread_list of thread_stop is a token of class t_, not c_1"
+0 OMIS_PARAMETER_ERROR(28) [] "position 72: version takes 0 parameters (none), not 1"
+`)
+	b.want("thread_reached_addr([p_1],1) : print([])", "0 OMIS_CSR_DEFINED(2) []\n1 OMIS_UNKNOWN_OBJECT(24) [p_1] \"no such process token: p_1\"\n")
+	b.want(": f(", "0 OMIS_SYNTAX_ERROR(16) [] \"position 4: expected a value, found the end\"\n")
+	b.want("proc_has_terminated([]) : print([$par1])", "0 OMIS_UNKNOWN_ECP(22) [] \"position 33: proc_has_terminated has no event context parameter $par1\"\n")
+}
+
+// A slow tool must not keep the owner of a process waiting.
+func TestSlowTool(t *testing.T) {
+	b := start(t)
+	p := b.node.Add(1, []string{"a"}, 11)
+	b.ask(`: proc_attach3([],1,"")`)
+	block := make(chan struct{})
+	var got, lost atomic.Int64
+	_, err := b.tool.Request(context.Background(), "thread_reached_addr([],0x10) : print([])", func(r omis.Reply) {
+		<-block
+		if r[0][0].Status == omis.NoMemory {
+			lost.Add(1)
+		}
+		got.Add(1)
+	}, omis.WaitForFirstReply|omis.DontReturnEnDis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.ask(": csr_enable([])")
+	const hits = 10000
+	for range hits {
+		p.Reach(11, 0x10, 0)
+	}
+	close(block)
+	eventually(t, func() bool { return lost.Load() == 1 })
+	if got.Load() >= hits {
+		t.Errorf("%d replies for %d hits, although the tool was slow", got.Load(), hits)
+	}
+}
+
+// The thread is held from the recognition of the event to the end of all lists.
+func TestThreadIsHeld(t *testing.T) {
+	slow := &extension{block: make(chan struct{})}
+	b := start(t, slow)
+	p := b.node.Add(1, []string{"a"}, 11)
+	b.ask(`: proc_attach3([],1,"")`)
+	b.ask("thread_reached_addr([],0x10) : x_wait()")
+	b.ask(": csr_enable([])")
+	released := p.Hit(omis.EventReachedAddr, omis.Hit{TID: 11, Addr: 0x10})
+	select {
+	case <-released:
+		t.Error("the thread went on before the list was done")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(slow.block)
+	<-released
+}
+
+// A locked list is executed alone; local lists wait for it too.
+func TestLockedList(t *testing.T) {
+	slow := &extension{block: make(chan struct{}), entered: make(chan struct{}, 1)}
+	b := start(t, slow, pa.New())
+	p := b.node.Add(1, []string{"a"}, 11)
+	b.ask(`: proc_attach3([],1,"") pa_counter_create()`)
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([],1)")
+	b.ask(": csr_enable([])")
+	go b.tool.Request(context.Background(), ": { x_wait() }", nil, 0)
+	<-slow.entered
+	released := p.Hit(omis.EventReachedAddr, omis.Hit{TID: 11, Addr: 0x10})
+	select {
+	case <-released:
+		t.Error("a list was executed beside a locked one")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(slow.block)
+	<-released
+	b.want(": pa_counter_read([])", "0 OMIS_OK []\n1 OMIS_OK [pa_c_1] 1,[p_1,t_1,1]\n")
+}
+
+func TestExtensionUsesServices(t *testing.T) {
+	b := start(t, &extension{})
+	b.want(": x_twice()", "0 OMIS_OK []\n1 OMIS_OK [] 2,[1,2]\n")
+	b.want(": { x_twice() }", "0 OMIS_OK []\n1 OMIS_OK [] 2,[1,2]\n")
+	b.want(": x_panic() version()", "0 OMIS_OK []\n1 OMIS_INTERNAL_ERROR|OMIS_FATAL(37) [] \"x_panic failed inside the monitor: oops\"\n2 OMIS_OK [] 2,0,\"Mirador\",0,1\n")
+	b.want(": extensions()", "0 OMIS_OK []\n1 OMIS_OK [] 1,[\"x\"]\n")
+	b.want(`: services("x") services("y")`, "0 OMIS_OK []\n1 OMIS_OK [] 3,[\"x_wait\",\"x_twice\",\"x_panic\"],0,[]\n2 OMIS_PARAMETER_ERROR(28) [] \"there is no extension \\\"y\\\"\"\n")
+}
+
+func TestExplain(t *testing.T) {
+	b := start(t, pa.New())
+	b.node.Add(1, []string{"a"}, 11)
+	b.ask(`: proc_attach3([],1,"") pa_counter_create()`)
+	for request, want := range map[string]string{
+		"thread_reached_addr([],16) : pa_counter_add([pa_c_1],1)": "trap, in the monitor's owner thread of the process",
+		"thread_reached_addr([],16) : csr_disable([$csr])":        "csr_disable needs more than the event itself",
+		"thread_reached_addr([],16) : { print([]) }":              "a locked list",
+		"pa_interval_elapsed(10) : print([])":                     "monitor",
+		": print([])":                                             "request",
+	} {
+		x, err := b.tool.Explain(request)
+		if err != nil || !strings.Contains(x.Placement.String(), want) {
+			t.Errorf("%s: %v, %v; want %s", request, x.Placement, err, want)
+		}
+		if strings.HasPrefix(request, "thread") && (len(x.Points) != 1 || x.Points[0].Addr != 16 || x.Points[0].Proc != "p_1") {
+			t.Errorf("%s: points %v", request, x.Points)
+		}
+	}
+	if n := len(b.node.Planted()); n != 1 {
+		t.Errorf("explaining planted %d watches", n-1)
+	}
+	b.ask("thread_reached_addr([],16) : print([])")
+	if x, err := b.tool.State("c_1"); err != nil || x.Enabled {
+		t.Errorf("state %+v, %v", x, err)
+	}
+}
+
+// extension is a small one for tests.
+type extension struct {
+	block   chan struct{}
+	entered chan struct{}
+}
+
+func (*extension) Prefix() string                     { return "x" }
+func (*extension) Classes() []service.Class           { return nil }
+func (*extension) Sources() map[string]service.Source { return nil }
+
+func (*extension) Services() []service.Service {
+	var list []service.Service
+	for _, name := range []string{"x_wait", "x_twice", "x_panic"} {
+		list = append(list, service.Service{
+			Name: name, Kind: service.Information, Need: service.Optional, Role: service.Read, Result: "any*",
+			Support: service.Support{Level: service.Full}, Doc: "for tests",
+		})
+	}
+	return list
+}
+
+func (x *extension) Actions() map[string]service.Action {
+	return map[string]service.Action{
+		"x_wait": func(*service.Call) ([]omis.Value, error) {
+			if x.entered != nil {
+				x.entered <- struct{}{}
+			}
+			<-x.block
+			return nil, nil
+		},
+		"x_twice": func(c *service.Call) ([]omis.Value, error) {
+			r, err := c.Scope.Request(context.Background(), ": print([1,2])")
+			if err != nil {
+				return nil, err
+			}
+			return r[1][0].Values, r.Err()
+		},
+		"x_panic": func(*service.Call) ([]omis.Value, error) { panic("oops") },
+	}
+}
+
+func eventually(t testing.TB, ok func() bool) {
+	t.Helper()
+	for range 500 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("it did not come to be")
+}
