@@ -1,0 +1,291 @@
+package mir
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestCompressIsReversible: who knows the requests gets the tuples back.
+func TestCompressIsReversible(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		probes := make([]Values, rapid.IntRange(1, 3).Draw(t, "probes"))
+		for i := range probes {
+			probes[i] = measured(t, fmt.Sprintf("probe_%d", i))
+		}
+		document := Compress(probes)
+		written, err := Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, elements := range apart(t, document, probes) {
+			r := reading{t: t, metrics: probes[i].Metrics, found: map[string]string{}}
+			r.siblings(probes[i].Entities, elements, "")
+			if want := told(&probes[i]); !maps.Equal(r.found, want) {
+				t.Fatalf("%s\ngot  %v\nwant %v", written, r.found, want)
+			}
+		}
+	})
+}
+
+// TestCompressKeepsStatistics: the leaves are the statistics in the request's
+// order, and those with an id have it on the way down to them.
+func TestCompressKeepsStatistics(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := Values{Metrics: rapid.IntRange(1, 3).Draw(t, "metrics"), Functions: rapid.IntRange(1, 4).Draw(t, "functions")}
+		var want []string
+		for i := range v.Metrics * v.Functions {
+			tuple := Tuple{Metric: i / v.Functions, Function: i % v.Functions, Value: fmt.Sprint(i)}
+			if flag(t) {
+				tuple.ProcessID = rapid.SampledFrom([]string{"p1", "p2"}).Draw(t, "process")
+				tuple.ThreadID = rapid.SampledFrom([]string{"", "t1", "t2"}).Draw(t, "thread")
+			}
+			v.Tuples = append(v.Tuples, tuple)
+			want = append(want, tuple.ProcessID+"/"+tuple.ThreadID+"="+tuple.Value)
+		}
+		v.Tuples = rapid.Permutation(v.Tuples).Draw(t, "order")
+		got := flat(Compress([]Values{v}), "", "")
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// flat are the leaves of a document with the ids around them.
+func flat(m *Measurement, process, thread string) []string {
+	process, thread = process+m.ProcessID, thread+m.ThreadID
+	if len(m.Children) == 0 {
+		return []string{process + "/" + thread + "=" + m.Value}
+	}
+	var leaves []string
+	for i := range m.Children {
+		leaves = append(leaves, flat(&m.Children[i], process, thread)...)
+	}
+	return leaves
+}
+
+// measured generates a request and tuples for it, some of them missing, in any
+// order.
+func measured(t *rapid.T, probe string) Values {
+	v := Values{ProbeID: probe, Metrics: rapid.IntRange(1, 3).Draw(t, "metrics")}
+	v.Entities = requested(t, kinds())
+	var measure func(path []*Entity, ids Tuple)
+	measure = func(path []*Entity, ids Tuple) {
+		e := path[len(path)-1]
+		names := []string{e.ID}
+		if e.symbolic() {
+			names = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"x1", "x2", "x9", "x10", "x11"}), 0, 4, rapid.ID).Draw(t, "ids")
+		}
+		for _, name := range names {
+			ids.set(e.Kind, name)
+			for i := range e.Children {
+				measure(append(path, &e.Children[i]), ids)
+			}
+			if len(e.Children) > 0 {
+				continue
+			}
+			for metric := range v.Metrics {
+				ids.Metric = metric
+				ids.Value = rapid.SampledFrom([]string{"", "1", "2.5", "-3"}).Draw(t, "value")
+				v.Tuples = append(v.Tuples, ids)
+			}
+		}
+	}
+	for i := range v.Entities {
+		measure([]*Entity{&v.Entities[i]}, Tuple{})
+	}
+	v.Tuples = rapid.Permutation(v.Tuples).Draw(t, "order")
+	return v
+}
+
+func (t *Tuple) set(kind EntityKind, id string) {
+	switch kind {
+	case Site:
+		t.SiteID = id
+	case Node:
+		t.NodeID = id
+	case Communicator:
+		t.CommunicatorID = id
+	case Process:
+		t.ProcessID = id
+	default:
+		t.ThreadID = id
+	}
+}
+
+// requested generates entities as requests have them: at a place either named
+// ones or a symbol.
+func requested(t *rapid.T, allowed []EntityKind) []Entity {
+	ids := []string{"*"}
+	if flag(t) {
+		ids = []string{"?"}
+	}
+	if flag(t) {
+		ids = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 3, rapid.ID).Draw(t, "named")
+	}
+	kind := rapid.SampledFrom(allowed).Draw(t, "kind")
+	all := make([]Entity, len(ids))
+	for i, id := range ids {
+		all[i] = Entity{Kind: kind, ID: id}
+		if inner := within(t, kind); len(inner) > 0 && flag(t) {
+			all[i].Children = requested(t, inner)
+		}
+	}
+	return all
+}
+
+// told are the values that the document has to tell: all that there are, and for
+// every entity in it those that are missing.
+func told(v *Values) map[string]string {
+	all := map[string]string{}
+	var blank func(forest []Entity, path string)
+	blank = func(forest []Entity, path string) {
+		for i := range forest {
+			e := &forest[i]
+			here := path + "/" + string(e.Kind) + "=" + e.ID
+			switch {
+			case e.symbolic():
+			case len(e.Children) > 0:
+				blank(e.Children, here)
+			default:
+				for metric := range v.Metrics {
+					all[fmt.Sprint(here, " ", metric)] = ""
+				}
+			}
+		}
+	}
+	blank(v.Entities, "")
+	for _, tuple := range v.Tuples {
+		path := ""
+		for _, kind := range kinds() {
+			if id := tuple.id(kind); id != "" {
+				path += "/" + string(kind) + "=" + id
+			}
+		}
+		all[fmt.Sprint(path, " ", tuple.Metric)] = tuple.Value
+	}
+	if strings.Contains(fmt.Sprint(v.Entities), "*") || strings.Contains(fmt.Sprint(v.Entities), "?") {
+		blankInside(all, v)
+	}
+	return all
+}
+
+// blankInside adds what named entities inside * or ? lack: beside an entity that
+// was measured, all that were named with it have their places.
+func blankInside(all map[string]string, v *Values) {
+	var visit func(forest []Entity, path string)
+	visit = func(forest []Entity, path string) {
+		for i := range forest {
+			e := &forest[i]
+			for _, id := range present(all, path, e) {
+				here := path + "/" + string(e.Kind) + "=" + id
+				if len(e.Children) > 0 {
+					visit(e.Children, here)
+					continue
+				}
+				for metric := range v.Metrics {
+					if key := fmt.Sprint(here, " ", metric); all[key] == "" {
+						all[key] = ""
+					}
+				}
+			}
+		}
+	}
+	visit(v.Entities, "")
+}
+
+func present(all map[string]string, path string, e *Entity) []string {
+	if !e.symbolic() {
+		return []string{e.ID}
+	}
+	found := map[string]bool{}
+	for key := range all {
+		if rest, ok := strings.CutPrefix(key, path+"/"+string(e.Kind)+"="); ok {
+			found[rest[:strings.IndexAny(rest, "/ ")]] = true
+		}
+	}
+	var ids []string
+	for id := range found {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// apart are the elements of each probe.
+func apart(t *rapid.T, document *Measurement, probes []Values) [][]Measurement {
+	if len(probes) == 1 {
+		return [][]Measurement{unwrapped(*document, probes[0].Entities)}
+	}
+	if len(document.Children) != len(probes) {
+		t.Fatalf("%d elements for %d probes", len(document.Children), len(probes))
+	}
+	elements := make([][]Measurement, len(probes))
+	for i, e := range document.Children {
+		if e.ProbeID != probes[i].ProbeID {
+			t.Fatalf("element %d is of %q, want %q", i, e.ProbeID, probes[i].ProbeID)
+		}
+		e.ProbeID = ""
+		elements[i] = unwrapped(e, probes[i].Entities)
+	}
+	return elements
+}
+
+// unwrapped are the elements for entities that stand side by side, which are
+// nested only if there are several.
+func unwrapped(around Measurement, forest []Entity) []Measurement {
+	first := &forest[0]
+	if first.symbolic() && *around.id(first.Kind) == "" || len(forest) > 1 {
+		return around.Children
+	}
+	return []Measurement{around}
+}
+
+// reading reads a measurement document by the rules of MIR 6.
+type reading struct {
+	t       *rapid.T
+	metrics int
+	found   map[string]string
+}
+
+func (r *reading) siblings(forest []Entity, elements []Measurement, path string) {
+	if forest[0].symbolic() {
+		last := ""
+		for i := range elements {
+			e := elements[i]
+			id := *e.id(forest[0].Kind)
+			if last != "" && compareIDs(last, id) >= 0 {
+				r.t.Fatalf("%s stands behind %s", id, last)
+			}
+			last = id
+			*e.id(forest[0].Kind) = ""
+			r.inside(&forest[0], e, path+"/"+string(forest[0].Kind)+"="+id, len(forest[0].Children) > 0)
+		}
+		return
+	}
+	if len(elements) != len(forest) {
+		r.t.Fatalf("%d elements for %d named entities at %q", len(elements), len(forest), path)
+	}
+	for i := range forest {
+		r.inside(&forest[i], elements[i], path+"/"+string(forest[i].Kind)+"="+forest[i].ID, false)
+	}
+}
+
+// inside reads an entity's element, whose only element inside may be merged with
+// it.
+func (r *reading) inside(e *Entity, element Measurement, path string, merged bool) {
+	switch {
+	case merged:
+		r.siblings(e.Children, unwrapped(element, e.Children), path)
+	case len(e.Children) > 0:
+		r.siblings(e.Children, element.Children, path)
+	case r.metrics == 1:
+		r.found[path+" 0"] = element.Value
+	default:
+		for metric, value := range element.Children {
+			r.found[fmt.Sprint(path, " ", metric)] = value.Value
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package mir
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestDecode(t *testing.T) {
+	tests := []struct {
+		name, document string
+		want           Document
+	}{
+		{"sirreq", `<sirreq><resource in="http://h/m.c" out="file:///m.c"/><resource in="ftp://h/p.h"/></sirreq>`,
+			&SIRRequest{Resources: []Resource{{In: "http://h/m.c", Out: "file:///m.c"}, {In: "ftp://h/p.h"}}}},
+		{"snapshotreq", `<snapshotreq named="true" stack="8"/>`, &SnapshotRequest{Named: true, Stack: 8}},
+		{"its long name", `<snapshotrequest named=" 1 " stack=" 3 "/>`, &SnapshotRequest{Named: true, Stack: 3}},
+		{"instrreq, in any order", `<instrreq flush="1" activate="true">
+				<thread id="t_1"/><measuring delivery="-1" destination="" interval="0" duration="5"><aggregate/><aggregate function="SUM"/></measuring>
+				<event/><metric name="COUNT"/><process id="p_1"><thread id="*"/></process><event/><codeRegion to="b"/><metric name="WC_TIME"/>
+			</instrreq>`,
+			&InstrRequest{
+				Region: &CodeRegion{To: "b"}, Metrics: []Metric{{Name: "COUNT"}, {Name: "WC_TIME"}}, Events: 2,
+				Measuring: &Measuring{Delivery: new(int64(-1)), Destination: new(""), Interval: new(int64(0)), Duration: new(int64(5)),
+					Aggregates: []Function{Last, Sum}},
+				Entities:  []Entity{named(Thread, "t_1"), named(Process, "p_1", named(Thread, "*"))},
+				Activated: true, Flush: true,
+			}},
+		{"ctrlreq, the action an element", `<ctrlreq><probe id="p1"/><probe id="p2"/><action type="REMOVE"/></ctrlreq>`,
+			&ControlRequest{Action: Remove, Probes: []ProbeRef{{ID: "p1"}, {ID: "p2"}}}},
+		{"ctrlreq, the action both ways", `<ctrlreq action="RESET"><action type="RESET"/><probe id="p3"/><metric name="NET_SEND"/><measuring interval="4000"/><communicator id="cb"/></ctrlreq>`,
+			&ControlRequest{Action: Reset, Probes: []ProbeRef{{ID: "p3"}}, Metrics: []Metric{{Name: "NET_SEND"}},
+				Measuring: &Measuring{Interval: new(int64(4000))}, Entities: []Entity{named(Communicator, "cb")}}},
+		{"foreign parts are passed over", `<ctrlreq action="VALUE" xmlns:g="urn:g" g:action="x"><g:probe id="q"/><probe id="p" g:id="r"/></ctrlreq>`,
+			&ControlRequest{Action: Value, Probes: []ProbeRef{{ID: "p"}}}},
+		{"snapshot", `<snapshot><node id="n_1" name="h"><process id="p_1"><stack>main</stack></process><thread id="t_2" master="true"><stack>a&lt;b&gt;</stack><stack/></thread></node></snapshot>`,
+			&Snapshot{Entities: []Entity{{Kind: Node, ID: "n_1", Name: "h", Children: []Entity{
+				{Kind: Process, ID: "p_1", Stack: []string{"main"}},
+				{Kind: Thread, ID: "t_2", Master: true, Stack: []string{"a<b>", ""}}}}}}},
+		{"probe", `<probe id="x" xmlns:q="urn:mirador:gateway"><q:placement where="trap" why="no room" cost="10000.5"/></probe>`,
+			&Probe{ID: "x", Placements: []Placement{{Where: "trap", Why: "no room", Cost: 10000.5}}}},
+		{"measurement", `<measurement probeId="a"><measurement siteId="s" nodeId="n" communicatorId="c" processId="p" threadId="t" value="-1.50"/><measurement/></measurement>`,
+			&Measurement{ProbeID: "a", Children: []Measurement{
+				{SiteID: "s", NodeID: "n", CommunicatorID: "c", ProcessID: "p", ThreadID: "t", Value: "-1.50"}, {}}}},
+		{"errors", `<errors> <error>File not found: mm.c</error> </errors>`, &Errors{Messages: []string{"File not found: mm.c"}}},
+		{"explain", `<explain xmlns="urn:mirador:gateway" matches="2" cost="7"><request where="trap">: proc_stop([p_1])</request></explain>`,
+			&Explain{Matches: 2, Cost: 7, Requests: []ExplainedRequest{{Text: ": proc_stop([p_1])", Placement: Placement{Where: "trap"}}}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := Decode([]byte(test.document), RequestLimits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if forgetPositions(got); !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got  %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	tests := []struct {
+		name, document string
+		kind           Kind
+		messages       []string
+	}{
+		{"unknown root", "<foo/>", Unsupported, []string{"line 1, column 1: <foo> is not a request of MIR; sirreq, snapshotreq, instrreq or ctrlreq was expected"}},
+		{"root in a namespace", "<instrreq xmlns='urn:mir'/>", Unsupported,
+			[]string{`line 1, column 1: <instrreq> is in the namespace "urn:mir", MIR's requests are in none; sirreq, snapshotreq, instrreq or ctrlreq was expected`}},
+		{"a probe document", "<probe id='x'/>", Unsupported, []string{"line 1, column 1: <probe> is an answer, not a request; sirreq, snapshotreq, instrreq or ctrlreq was expected"}},
+		{"no resource", "<sirreq/>", Invalid, []string{`line 1, column 1: <sirreq> names no program; write <resource in="file:///…"/> inside`}},
+		{"contradicting activations", "<instrreq activated='true' activate='false'/>", Invalid,
+			[]string{"line 1, column 28: activate and activated contradict each other; write activated alone"}},
+		{"region without ends", "<instrreq><codeRegion from=''/></instrreq>", Invalid,
+			[]string{`line 1, column 11: <codeRegion> says neither from nor to; write <codeRegion from="…"/> with the id of a unit`}},
+		{"measuring that says nothing", "<instrreq xmlns:g='urn:g'>\n<measuring g:x='1'/></instrreq>", Invalid,
+			[]string{"line 2, column 1: <measuring> says nothing; give it interval, delivery, destination, duration or an <aggregate>"}},
+		{"everything twice", "<instrreq><codeRegion from='a'/><codeRegion from='a'/><measuring interval='1'/><measuring interval='1'/></instrreq>", Invalid,
+			[]string{"line 1, column 33: a second <codeRegion>; a request has one", "line 1, column 80: a second <measuring>; a request has one"}},
+		{"times", "<instrreq><measuring delivery='-2' interval='-1' duration='9223372036854775808'/></instrreq>", Invalid, []string{
+			`line 1, column 22: delivery is "-2"; a whole number from -1 to 9223372036854775807 was expected`,
+			`line 1, column 36: interval is "-1"; a whole number from 0 to 9223372036854775807 was expected`,
+			`line 1, column 50: duration is "9223372036854775808"; a whole number from 0 to 9223372036854775807 was expected`}},
+		{"statistic", "<instrreq><measuring><aggregate function='MEDIAN'/></measuring></instrreq>", Invalid,
+			[]string{`line 1, column 33: function is "MEDIAN"; it can be AVERAGE, MAXIMUM, MINIMUM, SUM or VARIANCE`}},
+		{"conflicting actions", "<ctrlreq action='RESET'><probe id='p'/><action type='VALUE'/></ctrlreq>", Invalid,
+			[]string{"line 1, column 48: the action VALUE contradicts RESET said before; a request has one"}},
+		{"unknown action", "<ctrlreq><probe id='p'/><action type='STOP'/></ctrlreq>", Invalid,
+			[]string{`line 1, column 33: the action is "STOP"; it can be VALUE, ACTIVATE, DEACTIVATE, RESET or REMOVE`}},
+		{"no action, no probe", "<ctrlreq/>", Invalid, []string{
+			`line 1, column 1: <ctrlreq> has no action; write <ctrlreq action="VALUE">`, `line 1, column 1: <ctrlreq> names no probe; write <probe id="…"/> inside`}},
+		{"ids", "<instrreq><thread/><process id=''/></instrreq>", Invalid,
+			[]string{`line 1, column 11: <thread> has no id; write <thread id="…">`, "line 1, column 29: id of <process> is empty"}},
+		{"misplaced", "<snapshotreq><thread id='t'/></snapshotreq>", Invalid, []string{"line 1, column 14: <thread> has no place in <snapshotreq>"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Decoder{Limits: RequestLimits()}.DecodeRequest([]byte(test.document))
+			var refused *Error
+			if !errors.As(err, &refused) || refused.Kind != test.kind {
+				t.Fatalf("got %v", err)
+			}
+			if got, want := err.Error(), strings.Join(test.messages, "\n"); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	for document, want := range map[string]bool{
+		`<instrreq><measuring interval="5"/></instrreq>`:                       true,
+		`<instrreq flush="true"/>`:                                             false,
+		`<instrreq><measuring interval="5"/><metric name="COUNT"/></instrreq>`: false,
+	} {
+		request, err := Decode([]byte(document), RequestLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := request.(*InstrRequest).Defaults(); got != want {
+			t.Errorf("%s: Defaults is %v", document, got)
+		}
+	}
+}
+
+// TestValidatorDecides: what a validator says ends the reading of a document.
+func TestValidatorDecides(t *testing.T) {
+	d := Decoder{Limits: RequestLimits(), Validator: refusing{}}
+	if _, err := d.DecodeRequest([]byte("<sirreq/>")); err == nil || err.Error() != "no" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := d.Decode([]byte("<foo/>")); err == nil || err.Error() == "no" {
+		t.Errorf("an unknown root came to the validator: %v", err)
+	}
+}
+
+type refusing struct{}
+
+func (refusing) Validate(*Tree) error { return errors.New("no") }
+
+// forgetPositions makes documents comparable that were written differently.
+func forgetPositions(d Document) {
+	var entities func([]Entity)
+	entities = func(all []Entity) {
+		for i := range all {
+			all[i].Pos = Position{}
+			entities(all[i].Children)
+		}
+	}
+	metrics := func(all []Metric) {
+		for i := range all {
+			all[i].Pos = Position{}
+		}
+	}
+	measuring := func(m *Measuring) {
+		if m != nil {
+			m.Pos = Position{}
+		}
+	}
+	switch d := d.(type) {
+	case *SIRRequest:
+		for i := range d.Resources {
+			d.Resources[i].Pos = Position{}
+		}
+	case *InstrRequest:
+		if d.Region != nil {
+			d.Region.Pos = Position{}
+		}
+		metrics(d.Metrics)
+		measuring(d.Measuring)
+		entities(d.Entities)
+	case *ControlRequest:
+		for i := range d.Probes {
+			d.Probes[i].Pos = Position{}
+		}
+		metrics(d.Metrics)
+		measuring(d.Measuring)
+		entities(d.Entities)
+	case *Snapshot:
+		entities(d.Entities)
+	}
+}
