@@ -19,8 +19,7 @@ type Options struct {
 
 // Answer carries out a snapshot, an instrumentation or a control request. The
 // document is nil where MIR has no answer to a request that was done: one that
-// sets defaults, or only flushes. Errors are *Error or Errors, or that of the
-// context.
+// sets defaults, or only flushes. AsErrors lists what is wrong.
 func (a *App) Answer(ctx context.Context, doc mir.Document, o Options) (mir.Document, error) {
 	if err := a.usable(); err != nil {
 		return nil, err

@@ -96,6 +96,26 @@ func (a *App) Release(ctx context.Context, kill bool) error {
 	return errors.Join(append(errs, a.close())...)
 }
 
+// joined adds processes under the application's lock, and connects it before if
+// it was just made. again says that there is no such application any more.
+func (a *App) joined(made bool, add func(*App) error) (again bool, err error) {
+	a.op.Lock()
+	defer a.op.Unlock()
+	if a.State() == Released {
+		return true, nil
+	}
+	if made {
+		err = a.connect()
+	}
+	if err == nil {
+		err = add(a)
+	}
+	if err != nil && made {
+		err = errors.Join(err, a.close())
+	}
+	return false, err
+}
+
 // close gives the tool and the name back. The monitor detaches from what is
 // left in the tool's scope (OMIS 7.1.4). op is held.
 func (a *App) close() error {
@@ -126,8 +146,11 @@ func (a *App) connect() error {
 func (a *App) usable() error {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	if a.released || a.tool == nil {
+	switch {
+	case a.released:
 		return failf(NotFound, "application %s has been released", a.name)
+	case a.tool == nil:
+		return failf(Conflict, "application %s is just being started", a.name)
 	}
 	return nil
 }

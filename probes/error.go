@@ -28,17 +28,23 @@ const (
 // Errors is everything that is wrong with one request.
 type Errors = translate.Errors
 
-// AsErrors lists the errors of an answer. What is none of ours, such as a
-// context that ended, becomes one of kind Unavailable.
+// AsErrors lists the errors of an answer, one by one. What is none of ours, such
+// as a context that ended, becomes one of kind Unavailable.
 func AsErrors(err error) Errors {
-	var several Errors
 	var one *Error
+	var several interface{ Unwrap() []error }
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &one) && error(one) == err:
+		return Errors{one}
 	case errors.As(err, &several):
-		return several
-	case errors.As(err, &one):
+		var all Errors
+		for _, e := range several.Unwrap() {
+			all = append(all, AsErrors(e)...)
+		}
+		return all
+	case one != nil:
 		return Errors{one}
 	case errors.Is(err, context.DeadlineExceeded):
 		return Errors{failf(Unavailable, "the monitor did not answer in time")}

@@ -33,7 +33,9 @@ func (a *App) launch(ctx context.Context, l omis.Launch) error {
 		return err
 	}
 	if err := a.admit(ctx, token, true); err != nil {
-		return errors.Join(err, a.do(ctx, fmt.Sprintf(": proc_send_signal([%s],9)", token)))
+		err = errors.Join(err, a.do(ctx, fmt.Sprintf(": proc_send_signal([%s],9)", token)))
+		a.expel(ctx, token)
+		return err
 	}
 	a.follow(ctx, token)
 	return a.do(ctx, fmt.Sprintf(": thread_continue([%s])", token))

@@ -109,28 +109,20 @@ func (r *Registry) Attach(ctx context.Context, name string, pids []int) (*App, e
 // join adds processes to an application. A new one that gets none is given up
 // again.
 func (r *Registry) join(name, program string, add func(*App) error) (*App, error) {
-	a, made, err := r.open(name, program)
-	if err != nil {
-		return nil, err
+	for {
+		a, made, err := r.open(name, program)
+		if err != nil {
+			return nil, err
+		}
+		again, err := a.joined(made, add)
+		switch {
+		case again: // it was released while its lock was waited for
+			continue
+		case err != nil:
+			return nil, err
+		}
+		return a, nil
 	}
-	a.op.Lock()
-	defer a.op.Unlock()
-	if a.tool == nil {
-		err = a.connect()
-	}
-	if err == nil {
-		err = a.usable()
-	}
-	if err == nil {
-		err = add(a)
-	}
-	if err != nil && made {
-		err = errors.Join(err, a.close())
-	}
-	if err != nil {
-		return nil, err
-	}
-	return a, nil
 }
 
 // open finds the application, or reserves the name of a new one.

@@ -51,7 +51,7 @@ func Catalog() []Metric {
 		},
 		{
 			Name: "WC_TIME", Unit: "ms", Kind: "timer", Region: true, Entities: all, source: fromTimer,
-			Doc:      "Wall clock time from entering the region to leaving it, of one execution.",
+			Doc:      "Wall clock time from entering the region to leaving it, of one execution: the last one, for processes and nodes that of the thread that came to the region last.",
 			Measured: "pa_timer_start at the region's entry, pa_timer_stop at each of its exits",
 		},
 	}

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"math"
+	"slices"
 
 	"mirador/mir"
 	"mirador/omis"
@@ -94,6 +95,7 @@ func flat(reply omis.Reply, i int, service string, width int, stats func([]omis.
 		if len(r.Values) != 2 || len(r.Values[1].List)%width != 0 {
 			return nil, unexpected(service, r)
 		}
+		rows = slices.Grow(rows, len(r.Values[1].List)/width)
 		for l := r.Values[1].List; len(l) > 0; l = l[width:] {
 			rows = append(rows, row{l[0].Token(), l[1].Token(), stats(l[2:width])})
 		}
@@ -170,8 +172,8 @@ func total(rows []row, i *Instance, none Stats) Stats {
 	return single(sum)
 }
 
-// merged sums all measurements up. Last is that of the last thread in the order
-// of the tokens: which thread measured last is not recorded.
+// merged sums all measurements up. Last is that of the thread that came to the
+// region last: which one left it last is not recorded.
 func merged(rows []row, i *Instance) (s Stats) {
 	for j := range rows {
 		if r := &rows[j]; i.has(r) {

@@ -54,7 +54,8 @@ func (p *Plan) Nothing() []Value {
 }
 
 func (p *Plan) values(rd *reading) []Value {
-	var vs []Value
+	rows := max(len(rd.counts), len(rd.timers), len(rd.threads), len(p.entities))
+	vs := make([]Value, 0, rows*len(p.Metrics))
 	for i := range p.entities {
 		for _, in := range p.instances(&p.entities[i], rd) {
 			for m := range p.Metrics {
@@ -119,7 +120,7 @@ func threads(e *entity, rd *reading) []Instance {
 	if e.thread == every {
 		rows = append(rows, rd.threads)
 	}
-	var found []Instance
+	found := make([]Instance, 0, len(rd.counts)+len(rd.timers))
 	for _, rs := range rows {
 		for i := range rs {
 			if r := &rs[i]; e.covers(r.process, r.thread) {
