@@ -61,9 +61,7 @@ func (t *Tool) define(r *omis.Request, to *sink) omis.Reply {
 		}
 	}).(*csr)
 	c.placement = t.e.place(r, c.steps)
-	t.mu.Lock()
-	t.csrs = append(t.csrs, c)
-	t.mu.Unlock()
+	t.keep(c, func() { t.csrs = append(t.csrs, c) })
 	return c.stateReply(omis.CSRDefined, omis.ServiceResult{done()})
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -37,8 +38,8 @@ func (e *Engine) enable(c *csr) error {
 }
 
 func isFatal(err error) bool {
-	typed, ok := err.(*omis.Error)
-	return ok && typed.Status&omis.Fatal != 0
+	var typed *omis.Error
+	return errors.As(err, &typed) && typed.Status&omis.Fatal != 0
 }
 
 // watchAll looks out for the event in every process it is defined for.

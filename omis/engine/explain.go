@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"errors"
-
 	"mirador/omis"
 	"mirador/omis/syntax"
 )
@@ -40,7 +38,7 @@ func (t *Tool) Explain(text string) (Explanation, error) {
 	s := t.e.catalog.Lookup(r.Event.Service)
 	def := definition{service: s, source: t.e.sources[s.Name], args: r.Event.Args, subject: s.Subject()}
 	if failed := t.checkEvent(&def); len(failed) > 0 {
-		return x, errors.Join(omis.Reply{failed}.Err())
+		return x, omis.Reply{failed}.Err()
 	}
 	x.Points = (&csr{tool: t, event: def}).points()
 	return x, nil

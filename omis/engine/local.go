@@ -1,8 +1,7 @@
 package engine
 
 import (
-	"fmt"
-	"strings"
+	"slices"
 
 	"mirador/omis"
 	"mirador/omis/service"
@@ -80,52 +79,60 @@ func (l *localList) reply(at omis.Token) omis.Reply {
 
 // step executes one action and adds to the reply what there is to say; where
 // nobody wants to hear of it, that is nothing as long as all goes well.
-func (l *localList) step(i int, occ *service.Occurrence, at omis.Token, reply omis.Reply) (out omis.Reply) {
+func (l *localList) step(i int, occ *service.Occurrence, at omis.Token, reply omis.Reply) omis.Reply {
 	s := &l.steps[i]
-	out = reply
-	add := func(results ...omis.ObjectResult) {
-		if out == nil {
-			out = l.reply(at)
-		}
-		out[i+1] = append(results, out[i+1]...)
+	results := l.execute(s, occ)
+	if len(results) == 0 {
+		return reply
 	}
+	if reply == nil {
+		reply = l.reply(at)
+	}
+	if s.service.Void() {
+		results = onlyErrors(results, len(s.targets)+len(s.missing))
+	}
+	reply[i+1] = results
+	return reply
+}
+
+// execute returns the errors of one action, and its values if they are wanted.
+func (l *localList) execute(s *localStep, occ *service.Occurrence) (results omis.ServiceResult) {
 	defer func() {
 		if r := recover(); r != nil {
-			l.csr.tool.e.log.Error("local action panicked", "service", s.service.Name, "panic", r)
-			add(internalError(s.service.Name, r))
+			results = append(results, l.csr.tool.e.panicked(s.service.Name, r))
 		}
 	}()
 	s.call.Event = occ
 	if s.params {
 		if err := s.bind(l.csr, occ); err != nil {
-			add(failure(err))
-			return out
+			return omis.ServiceResult{failure(err)}
 		}
-	}
-	if len(s.missing) > 0 {
-		add(s.missing...)
 	}
 	if s.subject < 0 {
-		values, err := s.do.local(&s.call)
-		switch {
-		case err != nil:
-			add(failure(err))
-		case l.replies && !s.service.Void():
-			add(omis.ObjectResult{Status: omis.OK, Values: values})
-		}
-		return out
+		return l.once(s, nil)
 	}
+	results = slices.Clone(s.missing)
 	for _, it := range s.targets {
 		s.call.Token, s.call.Object = it.token, it.value
-		values, err := s.do.local(&s.call)
-		switch {
-		case err != nil:
-			add(failure(err, it.token))
-		case l.replies && !s.service.Void():
-			add(omis.ObjectResult{Objects: []omis.Token{it.token}, Status: omis.OK, Values: values})
-		}
+		results = append(results, l.once(s, it)...)
 	}
-	return out
+	return results
+}
+
+// once executes an action on one object, or on none.
+func (l *localList) once(s *localStep, it *item) omis.ServiceResult {
+	values, err := s.do.local(&s.call)
+	if err == nil && (!l.replies || s.service.Void()) {
+		return nil
+	}
+	var named []omis.Token
+	if it != nil {
+		named = []omis.Token{it.token}
+	}
+	if err != nil {
+		return omis.ServiceResult{failure(err, named...)}
+	}
+	return omis.ServiceResult{{Objects: named, Status: omis.OK, Values: values}}
 }
 
 // resolve looks up the objects of a step. Whatever is wrong with them is reported
@@ -161,54 +168,4 @@ func (s *localStep) bind(c *csr, occ *service.Occurrence) error {
 		s.find(c.tool, args[s.subject])
 	}
 	return nil
-}
-
-// Placement says where the actions of a request run, and why there.
-type Placement struct {
-	// Name is "request" for an unconditional request, "monitor" for events of the
-	// monitor itself, "trap" for events of the program.
-	Name  string
-	Where string
-	Why   string
-
-	local bool
-}
-
-func (p Placement) String() string { return fmt.Sprintf("%s, %s: %s", p.Name, p.Where, p.Why) }
-
-// place chooses where a request's actions run.
-func (e *Engine) place(r *omis.Request, steps []step) Placement {
-	if r.Event == nil {
-		return Placement{Name: "request", Where: "in the engine", Why: "it is executed once, at once"}
-	}
-	src := e.sources[r.Event.Service]
-	if src.kind == 0 {
-		return Placement{Name: "monitor", Where: "in the engine", Why: r.Event.Service + " is an event of the monitor itself"}
-	}
-	const held = "in the engine, with the thread held until the list is done"
-	if r.Locked {
-		return Placement{Name: "trap", Where: held, Why: "a locked list must wait until no other list is executed"}
-	}
-	if src.kind == omis.EventProcCreated {
-		return Placement{Name: "trap", Where: held, Why: "the node must be asked who the new process is"}
-	}
-	for i := range steps {
-		if !steps[i].isLocal() {
-			return Placement{Name: "trap", Where: held, Why: steps[i].service.Name + " needs more than the event itself"}
-		}
-	}
-	return Placement{
-		Name: "trap", Where: "in the monitor's owner thread of the process",
-		Why: "all actions are local: they need nothing but the event itself", local: true,
-	}
-}
-
-// isLocal tells whether the table and the implementation allow the step to run
-// on the owner of a process. Only the objects of extensions can be had without the
-// node; their classes have a prefix.
-func (s *step) isLocal() bool {
-	if !s.service.Local || s.do.local == nil {
-		return false
-	}
-	return s.subject < 0 || strings.Contains(string(s.service.Object), "_")
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"mirador/omis"
 	"mirador/omis/service"
@@ -55,11 +56,12 @@ func tokens(list []object) []omis.Token {
 	return ts
 }
 
-// internalError reports that the implementation of a service panicked. The
-// objects may be in any state.
-func internalError(name string, cause any) omis.ObjectResult {
+// panicked reports that the implementation of a service panicked, in the recover
+// of its caller. The objects may be in any state.
+func (e *Engine) panicked(service string, cause any) omis.ObjectResult {
+	e.log.Error("a service panicked", "service", service, "panic", cause, "stack", string(debug.Stack()))
 	return omis.ObjectResult{
 		Status: omis.InternalError | omis.Fatal,
-		Msg:    fmt.Sprintf("%s failed inside the monitor: %v", name, cause),
+		Msg:    fmt.Sprintf("%s failed inside the monitor: %v", service, cause),
 	}
 }

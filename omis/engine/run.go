@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"runtime/debug"
 
 	"mirador/omis"
 	"mirador/omis/service"
@@ -109,8 +108,7 @@ func (x *execution) within(outer *execution) *execution {
 func (x *execution) step(s *step) (results omis.ServiceResult) {
 	defer func() {
 		if r := recover(); r != nil {
-			x.e.log.Error("action panicked", "service", s.service.Name, "panic", r, "stack", string(debug.Stack()))
-			results = omis.ServiceResult{internalError(s.service.Name, r)}
+			results = omis.ServiceResult{x.e.panicked(s.service.Name, r)}
 		}
 	}()
 	c := call{step: s, args: s.args}
@@ -179,7 +177,9 @@ func onlyErrors(results omis.ServiceResult, objects int) omis.ServiceResult {
 	for _, r := range results {
 		if r.Status.IsError() {
 			kept = append(kept, r)
-			objects -= len(r.Objects)
+			if objects -= len(r.Objects); len(r.Objects) == 0 {
+				objects = 0 // nothing was done at all
+			}
 		}
 	}
 	if len(kept) == 0 || objects > 0 {

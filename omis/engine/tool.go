@@ -296,11 +296,21 @@ func (t *Tool) addItem(class omis.Class, value any) omis.Token {
 	o := t.e.reg.add(class, func(i ident) object {
 		return &item{ident: i, class: t.e.classes[class], tool: t, value: value}
 	})
-	t.mu.Lock()
-	t.items[class] = append(t.items[class], o.(*item))
-	t.mu.Unlock()
+	t.keep(o, func() { t.items[class] = append(t.items[class], o.(*item)) })
 	t.e.reg.generation.Add(1)
 	return o.Token()
+}
+
+// keep enters a new object into the scope's tables. A tool that was finalized
+// meanwhile keeps nothing: the object's token is unknown again.
+func (t *Tool) keep(o object, enter func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.finalized {
+		t.e.reg.remove(o.Token())
+		return
+	}
+	enter()
 }
 
 func (t *Tool) removeItem(token omis.Token) {

@@ -11,9 +11,7 @@ import (
 
 func userEventCreate(x *execution, _ *call) ([]omis.Value, error) {
 	o := x.e.reg.add(omis.ClassUserEvent, func(i ident) object { return &userEvent{ident: i, tool: x.tool} })
-	x.tool.mu.Lock()
-	defer x.tool.mu.Unlock()
-	x.tool.events = append(x.tool.events, o.(*userEvent))
+	x.tool.keep(o, func() { x.tool.events = append(x.tool.events, o.(*userEvent)) })
 	return []omis.Value{omis.TokenValue(o.Token())}, nil
 }
 

@@ -1,0 +1,195 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/engine"
+	"mirador/omis/engine/fake"
+	"mirador/omis/ext/pa"
+)
+
+// region measures a function as the gateway does.
+func region(b *bench) {
+	for _, request := range []string{
+		": pa_counter_create() pa_timer_create()",
+		"thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1) pa_timer_start([pa_t_1])",
+		"thread_reached_addr([],0x20) : pa_timer_stop([pa_t_1])",
+		": csr_enable([c_1,c_2])",
+	} {
+		if err := b.reply(request).Err(); err != nil {
+			b.Fatalf("%s: %v", request, err)
+		}
+	}
+}
+
+func TestRegion(t *testing.T) {
+	b := start(t, pa.New())
+	p := b.node.Add(1, nil, 11, 12)
+	b.ask(`: proc_attach3([],1,"")`)
+	region(b)
+	p.Reach(11, 0x10, 100)
+	p.Reach(11, 0x10, 50)
+	p.Reach(11, 0x20, 50)
+	p.Reach(12, 0x10, 100)
+	p.Reach(11, 0x20, 100)
+	r := b.reply(": pa_counter_read([pa_c_1]) pa_timer_read([pa_t_1])")
+	if got := strings.SplitAfter(b.ask(": pa_counter_read([pa_c_1])"), "\n")[1]; got != "1 OMIS_OK [pa_c_1] 2,[p_1,t_1,2,p_1,t_2,1]\n" {
+		t.Error(got)
+	}
+	rows := r[2][0].Values[1].List
+	if rows[2].N != 2 || rows[3].Float <= rows[7].Float/2 || rows[9+2].N != 0 {
+		t.Errorf("timer rows %v", rows)
+	}
+	for _, request := range []string{": pa_counter_reset([]) pa_timer_reset([])", ": csr_disable([])"} {
+		b.ask(request)
+	}
+	p.Reach(11, 0x10, 100)
+	b.want(": pa_counter_read([]) pa_timer_read([])", "0 OMIS_OK []\n1 OMIS_OK [pa_c_1] 0,[]\n2 OMIS_OK [pa_t_1] 0,[]\n")
+	b.ask(": csr_delete([]) pa_counter_delete([]) pa_timer_delete([])")
+	b.want(": pa_counter_read([pa_c_1])", "0 OMIS_OK []\n1 OMIS_UNKNOWN_OBJECT(24) [pa_c_1] \"no such pa_c token: pa_c_1\"\n")
+	if p.Watches() != 0 {
+		t.Errorf("%d watches are left", p.Watches())
+	}
+}
+
+// Hits of several owners at once are all counted.
+func TestCountsAreExact(t *testing.T) {
+	b := start(t, pa.New())
+	const procs, hits = 8, 2000
+	var owners sync.WaitGroup
+	b.ask(": pa_counter_create()")
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([],1)")
+	b.ask(": csr_enable([])")
+	for pid := 1; pid <= procs; pid++ {
+		p := b.node.Add(pid, nil, pid)
+		if err := b.reply(`: proc_attach3([],` + string(rune('0'+pid)) + `,"")`).Err(); err != nil {
+			t.Fatal(err)
+		}
+		owners.Go(func() {
+			for range hits {
+				p.Reach(pid, 0x10, 0)
+			}
+		})
+	}
+	owners.Wait()
+	rows := b.reply(": pa_counter_read([])")[1][0].Values[1].List
+	if len(rows) != 3*procs {
+		t.Fatalf("rows %v", rows)
+	}
+	for i := 2; i < len(rows); i += 3 {
+		if rows[i].N != hits {
+			t.Errorf("%s counts %d, want %d", rows[i-1].Str, rows[i].N, hits)
+		}
+	}
+}
+
+// A counter that goes away while a request counts with it is an error in the
+// request's replies, and not counted anywhere else.
+func TestDeletedCounter(t *testing.T) {
+	b := start(t, pa.New())
+	p := b.node.Add(1, nil, 11)
+	b.ask(`: proc_attach3([],1,"") pa_counter_create()`)
+	c := b.listen("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)", omis.DontReturnOK|omis.DontReturnEnDis)
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
+	b.ask(": csr_enable([])")
+	p.Reach(11, 0x10, 0)
+	c.quiet()
+	b.ask(": pa_counter_delete([pa_c_1])")
+	p.Reach(11, 0x10, 0)
+	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_UNKNOWN_OBJECT(24) [pa_c_1] \"no such pa_c token: pa_c_1\"\n")
+	if x, err := b.tool.State("c_2"); err != nil || x.Failed != 1 {
+		t.Errorf("state %+v, %v", x, err)
+	}
+}
+
+func TestContextParameterAsValue(t *testing.T) {
+	b := start(t, pa.New())
+	b.ask(": pa_counter_create() user_event_create()")
+	b.ask("user_event_has_been_raised(e_1) : pa_counter_add([pa_c_1],$par1)")
+	b.ask(`: csr_enable([]) user_event_raise(e_1,[40],0) user_event_raise(e_1,[2],0) user_event_raise(e_1,["x"],0)`)
+	b.want(": pa_counter_read([])", "0 OMIS_OK []\n1 OMIS_OK [pa_c_1] 1,[u_0,u_0,42]\n")
+}
+
+func TestIntervals(t *testing.T) {
+	b := start(t, pa.New())
+	b.ask(": pa_counter_create()")
+	b.ask("pa_interval_elapsed(1) : pa_counter_add([],1)")
+	b.ask("pa_interval_elapsed(1) : pa_counter_add([],1000000) csr_delete([$csr])")
+	b.ask("pa_interval_elapsed(0) : print([])")
+	if got := b.ask(": csr_enable([])"); !strings.Contains(got, "an interval is 1 to") {
+		t.Error(got)
+	}
+	value := func() uint64 {
+		if rows := b.reply(": pa_counter_read([])")[1][0].Values[1].List; len(rows) > 0 {
+			return rows[2].N
+		}
+		return 0
+	}
+	eventually(t, func() bool { return value() > 1000002 && value() < 2000000 })
+	b.ask(": csr_disable([c_1])")
+	last := value()
+	time.Sleep(5 * time.Millisecond)
+	if value() != last {
+		t.Error("the event came after the request was disabled")
+	}
+}
+
+func BenchmarkValue(b *testing.B) {
+	w := start(b, pa.New())
+	p := w.node.Add(1, nil, 11)
+	w.ask(`: proc_attach3([],1,"")`)
+	region(w)
+	p.Reach(11, 0x10, 100)
+	p.Reach(11, 0x20, 100)
+	b.ReportAllocs()
+	for b.Loop() {
+		w.reply(": pa_counter_read([pa_c_1]) pa_timer_read([pa_t_1])")
+	}
+}
+
+// caught is a node that gives away the handlers of its watches.
+type caught struct {
+	*fake.Node
+	handle func(*omis.Hit)
+}
+
+func (c *caught) Watch(w omis.Watch, handle func(*omis.Hit)) (func() error, error) {
+	if w.Event == omis.EventReachedAddr {
+		c.handle = handle
+	}
+	return c.Node.Watch(w, handle)
+}
+
+// BenchmarkHit is what a hit costs the owner of a process.
+func BenchmarkHit(b *testing.B) {
+	n := &caught{Node: fake.New("here")}
+	e, err := engine.New(n, slog.New(slog.DiscardHandler), pa.New())
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := n.Add(1, nil, 11)
+	for _, request := range []string{
+		`: proc_attach3([],1,"") pa_counter_create() pa_timer_create()`,
+		"thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1) pa_timer_start([pa_t_1])",
+		": csr_enable([c_1])",
+	} {
+		if r, err := e.Tool("test").Request(context.Background(), request, nil, 0); err != nil || r.Err() != nil {
+			b.Fatal(err, r.Err())
+		}
+	}
+	hit := omis.Hit{Proc: p.ID, TID: 11, Addr: 0x10, SP: 64, Now: n.Now}
+	b.ReportAllocs()
+	for b.Loop() {
+		n.handle(&hit)
+	}
+	if err := errors.Join(e.Close(context.Background()), n.Close(context.Background())); err != nil {
+		b.Fatal(err)
+	}
+}
