@@ -1,0 +1,136 @@
+package pa
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// clock is a time that a test sets.
+type clock int64
+
+func (c *clock) now() int64 { return int64(*c) }
+
+func TestRecursionAndNesting(t *testing.T) {
+	var c clock
+	var r row
+	for i, sp := range []uint64{100, 80, 60} {
+		c = clock(10 * i)
+		r.start(sp, c.now)
+	}
+	for i, sp := range []uint64{60, 80, 100} {
+		r.stop(sp, int64(30+10*i))
+	}
+	if r.count != 3 || r.last != 50 || r.min != 10 || r.max != 50 || r.sum.lo != 90 || r.squares.lo != 100+900+2500 || r.unfinished != 0 {
+		t.Errorf("row %+v", r)
+	}
+}
+
+// Frames that an exception left are dropped by whatever shows that they are gone.
+func TestUnfinished(t *testing.T) {
+	var c clock
+	for name, test := range map[string]struct {
+		do                func(r *row)
+		count, unfinished int64
+		open              int
+	}{
+		"caught by the caller that returns": {func(r *row) { r.start(100, c.now); r.start(80, c.now); r.start(60, c.now); r.stop(100, 1) }, 1, 2, 0},
+		"called again at the same place":    {func(r *row) { r.start(100, c.now); r.start(80, c.now); r.start(80, c.now); r.stop(80, 1) }, 1, 1, 1},
+		"called again above":                {func(r *row) { r.start(100, c.now); r.start(60, c.now); r.start(80, c.now) }, 0, 1, 2},
+		"the start was not seen":            {func(r *row) { r.start(100, c.now); r.stop(80, 1); r.stop(100, 1); r.stop(100, 1) }, 1, 0, 0},
+		"by nesting":                        {func(r *row) { r.start(0, c.now); r.start(0, c.now); r.stop(0, 1); r.stop(0, 1); r.stop(0, 1) }, 2, 0, 0},
+	} {
+		var r row
+		test.do(&r)
+		if r.count != test.count || r.unfinished != test.unfinished || len(r.open) != test.open {
+			t.Errorf("%s: count %d, unfinished %d, open %d; want %d, %d, %d",
+				name, r.count, r.unfinished, len(r.open), test.count, test.unfinished, test.open)
+		}
+	}
+}
+
+func TestBoundOfOpenIntervals(t *testing.T) {
+	var c clock
+	var r row
+	for i := range maxOpen + 5 {
+		r.start(uint64(10*maxOpen-i), c.now)
+	}
+	if len(r.open) != maxOpen || r.unfinished != 5 {
+		t.Errorf("open %d, unfinished %d", len(r.open), r.unfinished)
+	}
+}
+
+// A program calls, returns and throws at random. What it does right is measured
+// exactly; every interval is measured, dropped or open.
+func TestRowProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c clock
+		var r row
+		type frame struct {
+			sp   uint64
+			from int64
+		}
+		var stack []frame
+		var starts, count int64
+		var sum uint64
+		sp := uint64(1 << 40)
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			c += clock(rapid.IntRange(1, 1000).Draw(t, "passes"))
+			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			case 0: // an exception, caught some frames up
+				if n := rapid.IntRange(0, len(stack)).Draw(t, "caught"); n < len(stack) {
+					sp = stack[n].sp
+					stack = stack[:n]
+				}
+			case 1, 2, 3, 4:
+				if len(stack) > 0 {
+					top := stack[len(stack)-1]
+					stack = stack[:len(stack)-1]
+					r.stop(top.sp, int64(c))
+					sp = top.sp
+					count++
+					sum += uint64(int64(c) - top.from)
+				}
+			default:
+				sp -= uint64(rapid.IntRange(8, 64).Draw(t, "frame"))
+				r.start(sp, c.now)
+				stack = append(stack, frame{sp, int64(c)})
+				starts++
+			}
+		}
+		if r.count != count || r.sum.lo != sum || r.count+r.unfinished+int64(len(r.open)) != starts {
+			t.Fatalf("row %+v, want count %d, sum %d of %d starts", r, count, sum, starts)
+		}
+	})
+}
+
+func TestSumsAreExact(t *testing.T) {
+	var r row
+	const long = math.MaxInt64 // 292 years
+	for range 4 {
+		r.measured(long)
+	}
+	if want := 4 * float64(long); r.sum.float() != want {
+		t.Errorf("sum %g, want %g", r.sum.float(), want)
+	}
+	if want := 4 * float64(long) * float64(long); r.squares.float() != want {
+		t.Errorf("sum of squares %g, want %g", r.squares.float(), want)
+	}
+}
+
+func BenchmarkCounter(b *testing.B) {
+	c, o := newCounter(), owner{"p_1", "t_1"}
+	for b.Loop() {
+		c.add(o, 1)
+	}
+}
+
+func BenchmarkTimer(b *testing.B) {
+	var at clock
+	tm, o := newTimer(), owner{"p_1", "t_1"}
+	for b.Loop() {
+		tm.start(o, 64, at.now)
+		tm.stop(o, 64, 10)
+	}
+}
