@@ -135,11 +135,9 @@ func invalid(collector *C.watch, tree *mir.Tree) *mir.Error {
 	faults := make([]mir.Fault, collector.count)
 	for i := range faults {
 		found := &collector.faults[i]
-		faults[i] = complaint{
-			element: tree.At(int(found.element)),
-			code:    int(found.code),
-			message: C.GoString(&found.message[0]),
-		}.fault()
+		message := C.GoString(&found.message[0])
+		element := meant(tree.At(int(found.element)), message)
+		faults[i] = complaint{element, int(found.code), message}.fault()
 	}
 	return mir.NewInvalid(faults)
 }

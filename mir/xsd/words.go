@@ -32,6 +32,22 @@ type complaint struct {
 	message string
 }
 
+// meant is the element that a message begins with: the one being told, or, where
+// that one is what is wrong with it, an element around.
+func meant(told mir.Element, message string) mir.Element {
+	for e, ok := told, true; ok; e, ok = e.Parent() {
+		if strings.HasPrefix(message, designation(e)) {
+			return e
+		}
+	}
+	return told
+}
+
+// designation is how libxml2's messages begin that are about an element.
+func designation(e mir.Element) string {
+	return "Element '" + expanded(e.Space(), e.Name()) + "'"
+}
+
 // fault says it to a person, with the place of the attribute if it is about one.
 func (c complaint) fault() mir.Fault {
 	if a, ok := c.attribute(); ok {
@@ -42,9 +58,8 @@ func (c complaint) fault() mir.Fault {
 
 // attribute finds the attribute that the message begins with.
 func (c complaint) attribute() (mir.Attribute, bool) {
-	about := "Element '" + expanded(c.element.Space(), c.element.Name()) + "', attribute '"
 	for _, a := range c.element.Attributes() {
-		if strings.HasPrefix(c.message, about+expanded(a.Space, a.Name)+"': ") {
+		if strings.HasPrefix(c.message, designation(c.element)+", attribute '"+expanded(a.Space, a.Name)+"': ") {
 			return a, true
 		}
 	}
