@@ -1,0 +1,102 @@
+package schemas_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"mirador/schemas"
+)
+
+// elements are the start tags of an XML file.
+func elements(t *testing.T, source []byte) []xml.StartElement {
+	t.Helper()
+	var all []xml.StartElement
+	decoder := xml.NewDecoder(bytes.NewReader(source))
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if start, ok := token.(xml.StartElement); ok {
+			all = append(all, start.Copy())
+		}
+	}
+}
+
+// TestNothingIsFetched: libxml2 follows imports over the network when it parses
+// a schema, and its patterns backtrack exponentially.
+func TestNothingIsFetched(t *testing.T) {
+	for name, source := range map[string][]byte{"mir": schemas.MIR(), "sir": schemas.SIR(), "gateway": schemas.Gateway()} {
+		for _, e := range elements(t, source) {
+			switch e.Name.Local {
+			case "import", "include", "redefine", "pattern":
+				t.Errorf("%s.xsd has an xs:%s", name, e.Name.Local)
+			}
+		}
+	}
+}
+
+func TestCatalogNamesFiles(t *testing.T) {
+	catalog, err := fs.ReadFile(schemas.Files(), "catalog.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, e := range elements(t, catalog) {
+		for _, a := range e.Attr {
+			if a.Name.Local == "uri" {
+				named[a.Value] = true
+			}
+		}
+	}
+	files, err := fs.Glob(schemas.Files(), "*.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if file != "catalog.xml" && !named[file] {
+			t.Errorf("the catalog does not name %s", file)
+		}
+		delete(named, file)
+	}
+	for file := range named {
+		t.Errorf("the catalog names %s, which does not exist", file)
+	}
+}
+
+// TestGrammarsAgree: what the DTD declares, the schema declares as well.
+func TestGrammarsAgree(t *testing.T) {
+	dtd, err := fs.ReadFile(schemas.Files(), "mir.dtd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := map[string]bool{}
+	for _, e := range elements(t, schemas.MIR()) {
+		for _, a := range e.Attr {
+			if e.Name.Local == "element" && a.Name.Local == "name" {
+				declared[a.Value] = true
+			}
+		}
+	}
+	for line := range strings.Lines(string(dtd)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || fields[0] != "<!ELEMENT" || strings.Contains(fields[1], ":") {
+			continue
+		}
+		if !declared[fields[1]] {
+			t.Errorf("mir.xsd lacks the element %s of mir.dtd", fields[1])
+		}
+		delete(declared, fields[1])
+	}
+	for name := range declared {
+		t.Errorf("mir.dtd lacks the element %s of mir.xsd", name)
+	}
+}
