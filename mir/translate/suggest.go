@@ -8,25 +8,21 @@ import (
 	"mirador/sir"
 )
 
-// didYouMean names up to three units whose id or name is like the given one.
+// didYouMean names up to three units whose id or name is like the given one. Of
+// equals, those of the main module stand first.
 func didYouMean(name string, t *Targets) string {
 	type candidate struct {
 		text string
 		far  int
 	}
 	var near []candidate
-	units := 0
-	for _, c := range collect(t, func(*sir.Unit) bool { return true }) {
-		units++
-		d, id := distance(name, c.unit.ID), distance(name, c.unit.Name)
-		if strings.Contains(c.unit.Name, name) {
-			id = min(id, 2)
-		}
-		if d = min(d, id); d <= 1+len(name)/4 {
-			near = append(near, candidate{c.unit.ID + " (" + c.unit.Name + ")", d})
+	units := collect(t, func(*sir.Unit) bool { return true })
+	for _, c := range units {
+		if far := unlike(name, c.unit); far <= 1+len(name)/4 {
+			near = append(near, candidate{c.unit.ID + " (" + c.unit.Name + ")", far})
 		}
 	}
-	if units == 0 {
+	if len(units) == 0 {
 		return ": the structure of no program of the application could be read"
 	}
 	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.far, b.far) })
@@ -40,6 +36,16 @@ func didYouMean(name string, t *Targets) string {
 		return "; a sirreq lists the units and their ids"
 	}
 	return "; did you mean " + strings.Join(texts[:min(3, len(texts))], " or ") + "?"
+}
+
+// unlike is how far a name is from a unit. The beginning of its name is as near
+// as a letter that is missing: so names are abbreviated.
+func unlike(name string, u *sir.Unit) int {
+	far := min(distance(name, u.ID), distance(name, u.Name))
+	if len(name) > 2 && strings.HasPrefix(u.Name, name) {
+		far = min(far, 1)
+	}
+	return far
 }
 
 // distance is the number of letters to insert, drop or replace (Levenshtein).
