@@ -30,12 +30,17 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if spec := os.Getenv(monitorEnv); spec != "" {
+		runMonitor(spec)
+	}
 	os.Exit(m.Run())
 }
 
+func testWarden() []string { return []string{"/usr/bin/env", wardenEnv + "=1", os.Args[0]} }
+
 func openNode(t testing.TB) *Node {
 	t.Helper()
-	n, err := Open(Config{Name: "here", Warden: []string{"/usr/bin/env", wardenEnv + "=1", os.Args[0]}})
+	n, err := Open(Config{Name: "here", Warden: testWarden()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,6 +126,7 @@ func (g *target) begin() { fmt.Fprintln(g.in) }
 func (g *target) finish() string {
 	g.t.Helper()
 	last := g.line()
+	g.in.Close()
 	if err := g.cmd.Wait(); err != nil {
 		g.t.Fatalf("the target ended with %v after %q", err, last)
 	}

@@ -1,5 +1,6 @@
 // hammer THREADS CALLS [block]: every thread calls work CALLS times after a line came in on
-// standard input; then the sum of what work returned is printed. With "block"
+// standard input; then the sum of what work returned is printed, and the end
+// of the input awaited. With "block"
 // every second thread blocks all signals.
 #include <pthread.h>
 #include <signal.h>
@@ -50,5 +51,8 @@ int main(int argc, char **argv) {
 		sum += (uint64_t)r;
 	}
 	printf("sum %lx\n", sum);
+	fflush(stdout);
+	while (getchar() != EOF)
+		;
 	return 0;
 }

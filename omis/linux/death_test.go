@@ -1,0 +1,126 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+// monitorEnv makes the test binary a monitor of the process it names:
+// PID ADDRESS plant|churn [nowarden].
+const monitorEnv = "MIRADOR_TEST_MONITOR"
+
+// runMonitor watches an address of a process until it is killed; with "churn" it
+// plants and removes without end.
+func runMonitor(spec string) {
+	f := strings.Fields(spec)
+	pid, _ := strconv.Atoi(f[0])
+	addr, _ := strconv.ParseUint(f[1], 0, 64)
+	c := Config{Name: "doomed", Warden: testWarden()}
+	if len(f) > 3 {
+		c.Warden = nil
+	}
+	n, err := Open(c)
+	fail := func(err error) {
+		if err != nil && !isEnded(err) {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+	}
+	fail(err)
+	p, err := n.Identify(pid)
+	fail(err)
+	fmt.Println("ready")
+	for {
+		cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: p, Addr: addr}, func(h *omis.Hit) {})
+		fail(err)
+		if f[2] == "plant" {
+			fmt.Println("planted")
+			select {}
+		}
+		if err == nil {
+			time.Sleep(time.Duration(rand.IntN(500)) * time.Microsecond)
+			fail(cancel())
+		}
+	}
+}
+
+// startMonitor returns a monitor process and its output, once it is ready.
+func startMonitor(t *testing.T, spec string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), monitorEnv+"="+spec)
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	out := bufio.NewReader(pipe)
+	if s, err := out.ReadString('\n'); s != "ready\n" {
+		t.Fatalf("the monitor said %q, %v", s, err)
+	}
+	return cmd, out
+}
+
+// TestKilledMonitor kills monitors at random moments; the target never notices.
+func TestKilledMonitor(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	for _, mode := range []string{"plant", "churn", "plant nowarden", "churn nowarden"} {
+		t.Run(mode, func(t *testing.T) {
+			args := []string{"4", "3000000"}
+			if strings.HasSuffix(mode, "nowarden") {
+				args[1] = "50000" // every one of them a signal
+			}
+			want := expected(t, hammer, args...)
+			for i := range 12 {
+				g := start(t, hammer, args...)
+				cmd, out := startMonitor(t, fmt.Sprintf("%d %#x %s", g.ID.PID, g.Addr, mode))
+				if strings.HasPrefix(mode, "plant") && i%2 == 0 {
+					out.ReadString('\n')
+				}
+				g.begin()
+				time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
+				cmd.Process.Kill()
+				cmd.Wait()
+				if !strings.HasSuffix(mode, "nowarden") {
+					awaitRestored(t, g)
+				}
+				if got := g.finish(); got != want {
+					t.Fatalf("round %d: got %s, want %s", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+func awaitRestored(t *testing.T, g *target) {
+	t.Helper()
+	deadline := time.Now().Add(time.Second)
+	for {
+		memory, file := text(t, g)
+		if string(memory) == string(file) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the warden has not restored the text")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

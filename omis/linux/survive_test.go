@@ -1,0 +1,173 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+// watchWork counts the hits on the function a target announced.
+func watchWork(t *testing.T, n *Node, g *target) (hits *atomic.Int64, cancel func() error) {
+	t.Helper()
+	hits = new(atomic.Int64)
+	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) { hits.Add(1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hits, cancel
+}
+
+// TestWaiting plants and removes while every kind of wait is interrupted.
+func TestWaiting(t *testing.T) {
+	sleepers := build(t, "sleepers.c")
+	n := openNode(t)
+	g := start(t, sleepers)
+	g.begin()
+	done := make(chan string)
+	go func() { done <- g.finish() }()
+	for {
+		select {
+		case got := <-done:
+			if got != "bad 0" {
+				t.Error(got)
+			}
+			return
+		default:
+			cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {})
+			if err != nil && !isEnded(err) {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
+			if err == nil {
+				cancel()
+			}
+		}
+	}
+}
+
+func TestBlockedTrap(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	args := []string{"4", "3000", "block"}
+	want := expected(t, hammer, args...)
+	n := openNode(t)
+	g := start(t, hammer, args...)
+	hits, _ := watchWork(t, n, g)
+	g.begin()
+	if got := g.finish(); got != want || hits.Load() != 12000 {
+		t.Errorf("got %s with %d hits, want %s", got, hits.Load(), want)
+	}
+}
+
+// TestBlockedTrapKilled: the kernel resets the handler at a hit with SIGTRAP
+// blocked; it must be back before the monitor dies.
+func TestBlockedTrapKilled(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	args := []string{"4", "30000", "block"}
+	want := expected(t, hammer, args...)
+	for range 5 {
+		g := start(t, hammer, args...)
+		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
+		out.ReadString('\n')
+		g.begin()
+		time.Sleep(200 * time.Millisecond)
+		cmd.Process.Kill()
+		cmd.Wait()
+		if got := g.finish(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestSignals(t *testing.T) {
+	signals := build(t, "signals.c")
+	for _, mode := range []string{"plain", "own"} {
+		t.Run(mode, func(t *testing.T) {
+			want := expected(t, signals, mode)
+			n := openNode(t)
+			g := start(t, signals, mode)
+			hits, cancel := watchWork(t, n, g)
+			g.begin()
+			if got := g.line(); got != want || hits.Load() < 40000 {
+				t.Errorf("got %s with %d hits, want %s", got, hits.Load(), want)
+			}
+			if err := cancel(); err != nil {
+				t.Error(err)
+			}
+		})
+		t.Run(mode+" killed", func(t *testing.T) {
+			want := expected(t, signals, mode)
+			for range 5 {
+				g := start(t, signals, mode)
+				cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
+				out.ReadString('\n')
+				g.begin()
+				time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
+				cmd.Process.Kill()
+				cmd.Wait()
+				if got := g.finish(); got != want {
+					t.Errorf("got %s, want %s", got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestFamily(t *testing.T) {
+	family := build(t, "family.c")
+	// Hits of the process itself; a child's are nobody's.
+	want := map[string]int64{"fork": 100 + 30*100, "vfork": 100 + 30*100, "spawn": 100 + 30*100, "exec": 100}
+	for mode, count := range want {
+		t.Run(mode, func(t *testing.T) {
+			n := openNode(t)
+			g := start(t, family, mode, "30")
+			hits, cancel := watchWork(t, n, g)
+			var children atomic.Int64
+			if _, err := n.Watch(omis.Watch{Event: omis.EventProcCreated, Proc: g.ID}, func(h *omis.Hit) { children.Add(1) }); err != nil {
+				t.Fatal(err)
+			}
+			g.begin()
+			if got := g.line(); got != "bad 0" {
+				t.Error(got)
+			}
+			if hits.Load() != count || mode != "exec" && children.Load() != 30 {
+				t.Errorf("%d hits, want %d; %d children", hits.Load(), count, children.Load())
+			}
+			if err := cancel(); err != nil {
+				t.Error(err)
+			}
+			checkText(t, g)
+		})
+		t.Run(mode+" killed", func(t *testing.T) {
+			for range 5 {
+				g := start(t, family, mode, "30")
+				spec := fmt.Sprintf("%d %#x plant", g.ID.PID, g.Addr)
+				if rand.IntN(2) == 0 {
+					spec += " nowarden"
+				}
+				cmd, out := startMonitor(t, spec)
+				out.ReadString('\n')
+				g.begin()
+				time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
+				cmd.Process.Kill()
+				cmd.Wait()
+				if got := g.finish(); got != "bad 0" {
+					t.Error(strings.TrimSpace(spec), got)
+				}
+			}
+		})
+	}
+}
+
+func checkText(t *testing.T, g *target) {
+	t.Helper()
+	if memory, file := text(t, g); string(memory) != string(file) {
+		t.Error("the text is not what the file says")
+	}
+}
