@@ -31,16 +31,16 @@ type point struct {
 
 // subscription is a request's share in a point.
 type subscription struct {
-	csr   *csr
-	tids  map[int]bool // nil: all threads
-	local *localList   // nil: the list is executed by the engine
-	point *point
+	csr     *csr
+	threads map[omis.Token]bool // nil: all threads
+	local   *localList          // nil: the list is executed by the engine
+	point   *point
 }
 
 // subscribe begins to look out for a request's event in a process. The caller
 // holds Engine.admin.
 func (e *Engine) subscribe(c *csr, t target) error {
-	s := &subscription{csr: c, tids: t.tids}
+	s := &subscription{csr: c, threads: t.threads}
 	if c.placement.local {
 		s.local = newLocalList(c)
 	}
@@ -124,7 +124,7 @@ func (p *point) handle(hit *omis.Hit) {
 	p.occurred(hit)
 	var waiting []*csr
 	for _, s := range p.subs {
-		if s.tids != nil && !s.tids[hit.TID] {
+		if s.threads != nil && !s.threads[p.occ.Thread] {
 			continue
 		}
 		// The lock is not free while a locked list is executed.

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"mirador/omis"
@@ -110,8 +111,8 @@ func (e *Engine) disable(c *csr) bool {
 
 // target is a process that an event is defined for, and which of its threads.
 type target struct {
-	proc *process
-	tids map[int]bool // nil: all, those to come included
+	proc    *process
+	threads map[omis.Token]bool // nil: all, those to come included
 }
 
 // targets converts the objects of the event's definition as the scope is now.
@@ -143,7 +144,7 @@ func (c *csr) threadTarget(t *thread) target {
 	if c.event.service.Object == omis.ClassProcess {
 		return target{proc: t.proc}
 	}
-	return target{proc: t.proc, tids: map[int]bool{t.tid: true}}
+	return target{proc: t.proc, threads: map[omis.Token]bool{t.token: true}}
 }
 
 func (t *Tool) allTargets() []target {
@@ -162,12 +163,10 @@ func mergeTargets(list []target) []target {
 		switch {
 		case i < 0:
 			merged = append(merged, t)
-		case t.tids == nil:
-			merged[i].tids = nil
-		case merged[i].tids != nil:
-			for tid := range t.tids {
-				merged[i].tids[tid] = true
-			}
+		case t.threads == nil:
+			merged[i].threads = nil
+		case merged[i].threads != nil:
+			maps.Copy(merged[i].threads, t.threads)
 		}
 	}
 	return merged

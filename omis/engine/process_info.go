@@ -8,8 +8,12 @@ import (
 
 // The information services for processes (OMIS 8.1.2).
 
-// maxRead bounds what one request reads from a process.
-const maxRead = 1 << 20
+// What one request reads from a process, in bytes: a list of integers takes some
+// seventy times the memory of what it holds.
+const (
+	maxReadList   = 1 << 16
+	maxReadBinary = 1 << 22
+)
 
 // knownProcFields are the components proc_get_info has.
 const knownProcFields = omis.ProcInvolContSwitch<<1 - 1
@@ -115,7 +119,7 @@ func stringList(list []string) omis.Value {
 }
 
 func procReadMemory(x *execution, c *call) ([]omis.Value, error) {
-	raw, err := readBlocks(x, c)
+	raw, err := readBlocks(x, c, maxReadList)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +131,7 @@ func procReadMemory(x *execution, c *call) ([]omis.Value, error) {
 }
 
 func procReadMemoryBin(x *execution, c *call) ([]omis.Value, error) {
-	raw, err := readBlocks(x, c)
+	raw, err := readBlocks(x, c, maxReadBinary)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +139,7 @@ func procReadMemoryBin(x *execution, c *call) ([]omis.Value, error) {
 }
 
 // readBlocks reads count blocks that begin stride bytes apart.
-func readBlocks(x *execution, c *call) ([]byte, error) {
+func readBlocks(x *execution, c *call, limit int64) ([]byte, error) {
 	addr, ok := c.args[1].Uint64()
 	if !ok {
 		return nil, omis.Errorf(omis.ParameterError, "the address does not fit into 64 bits")
@@ -150,8 +154,8 @@ func readBlocks(x *execution, c *call) ([]byte, error) {
 	switch {
 	case size < 0 || count < 0 || stride < size:
 		return nil, omis.Errorf(omis.ParameterError, "blocklength and count must not be negative, stride not smaller than blocklength")
-	case size > maxRead || count > maxRead || size*count > maxRead:
-		return nil, omis.Errorf(omis.ParameterError, "cannot read more than %d bytes at once", maxRead)
+	case size > limit || count > limit || size*count > limit:
+		return nil, omis.Errorf(omis.ParameterError, "%s cannot read more than %d bytes at once", c.service.Name, limit)
 	case size == 0:
 		return nil, nil
 	}

@@ -2,9 +2,145 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"mirador/omis"
 )
+
+// find resolves a token within the tool's scope.
+func (t *Tool) find(token omis.Token) (object, error) {
+	o := t.e.reg.lookup(token)
+	if o == nil || !t.mayName(o) {
+		return nil, unknownToken(token)
+	}
+	if !t.sees(o) {
+		return nil, omis.Errorf(omis.UnknownObject, "%s is not attached to this tool", token)
+	}
+	return o, nil
+}
+
+// mayName tells whether a token may mean anything to the tool: nodes, processes
+// and threads are everybody's, what the monitor holds is its tool's.
+func (t *Tool) mayName(o object) bool {
+	switch o := o.(type) {
+	case *csr:
+		return o.tool == t
+	case *userEvent:
+		return o.tool == t
+	case *item:
+		return o.tool == t
+	}
+	return true
+}
+
+// sees tells whether an object is in the scope (OMIS 5.5).
+func (t *Tool) sees(o object) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch o := o.(type) {
+	case *node:
+		return t.node
+	case *process:
+		return slices.Contains(t.procs, o)
+	case *thread:
+		return slices.Contains(t.procs, o.proc)
+	}
+	return true
+}
+
+// own lists the objects of a class that the tool is attached to, or has made.
+func (t *Tool) own(class omis.Class) []object {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []object
+	switch class {
+	case omis.ClassNode:
+		if t.node {
+			list = append(list, t.e.self)
+		}
+	case omis.ClassProcess:
+		for _, p := range t.procs {
+			list = append(list, p)
+		}
+		sortObjects(list)
+	case omis.ClassCSR:
+		for _, c := range t.csrs {
+			list = append(list, c)
+		}
+	case omis.ClassUserEvent:
+		for _, v := range t.events {
+			list = append(list, v)
+		}
+	default:
+		for _, it := range t.items[class] {
+			list = append(list, it)
+		}
+	}
+	return list
+}
+
+func unknownToken(token omis.Token) error {
+	switch token.Class() {
+	case omis.ClassUndefined:
+		return omis.Errorf(omis.UnknownObject, "the token is undefined: there is no such object here")
+	case "":
+		return omis.Errorf(omis.UnknownObject, "no such token: %s", token)
+	}
+	return omis.Errorf(omis.UnknownObject, "no such %s token: %s", kindOf(token.Class()), token)
+}
+
+func kindOf(c omis.Class) string {
+	switch c {
+	case omis.ClassNode:
+		return "node"
+	case omis.ClassProcess:
+		return "process"
+	case omis.ClassThread:
+		return "thread"
+	case omis.ClassQueue:
+		return "message queue"
+	case omis.ClassMessage:
+		return "message"
+	case omis.ClassUserEvent:
+		return "user event"
+	case omis.ClassCSR:
+		return "conditional request"
+	}
+	return string(c)
+}
+
+func (t *Tool) addItem(class omis.Class, value any) omis.Token {
+	o := t.e.reg.add(class, func(i ident) object {
+		return &item{ident: i, class: t.e.classes[class], tool: t, value: value}
+	})
+	t.keep(o, func() { t.items[class] = append(t.items[class], o.(*item)) })
+	t.e.reg.generation.Add(1)
+	return o.Token()
+}
+
+// keep enters a new object into the scope's tables. A tool that was finalized
+// meanwhile keeps nothing: the object's token is unknown again.
+func (t *Tool) keep(o object, enter func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.finalized {
+		t.e.reg.remove(o.Token())
+		return
+	}
+	enter()
+}
+
+func (t *Tool) removeItem(token omis.Token) {
+	o, ok := t.e.reg.lookup(token).(*item)
+	if !ok || o.tool != t {
+		return
+	}
+	t.e.reg.remove(token)
+	t.mu.Lock()
+	t.items[o.class.Class] = slices.DeleteFunc(t.items[o.class.Class], func(other *item) bool { return other == o })
+	t.mu.Unlock()
+	t.e.reg.generation.Add(1)
+}
 
 // toolScope is the service.Scope of an extension's event source.
 type toolScope struct{ t *Tool }

@@ -60,7 +60,7 @@ func appendResult(b []byte, o omis.ObjectResult) []byte {
 // ParseReply reads what PrintReply wrote. The error, if there is one, is of type
 // Errors.
 func ParseReply(text string) (omis.Reply, error) {
-	p := parser{scanner: scanner{text: text}}
+	p := parser{scanner: scanner{text: text}, trust: true}
 	p.stack = p.room[:0]
 	r := omis.Reply{}
 	for p.next(); p.kind != end && len(p.errs) == 0; {
