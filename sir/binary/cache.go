@@ -7,8 +7,12 @@ import (
 	"syscall"
 )
 
-// DefaultCacheBytes bounds a cache unless it is made with another limit.
+// DefaultCacheBytes is a limit that suits a gateway: the programs and libraries
+// of some hundred processes.
 const DefaultCacheBytes = 256 << 20
+
+// maxImages bounds the files a cache keeps open.
+const maxImages = 256
 
 // Cache keeps images by the identity of their files, so that the second request
 // about a program is quick and a replaced file is seen. When the images take
@@ -98,21 +102,22 @@ func (c *Cache) entry(key fileKey) *cached {
 func (c *Cache) account(entry *cached) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	e, kept := c.images[entry.key]
+	if !kept || e.Value != entry { // it had to go while it was read
+		return
+	}
 	if entry.err != nil {
-		c.drop(c.images[entry.key])
+		c.drop(e)
 		return
 	}
 	entry.bytes = entry.image.memory
 	c.used += entry.bytes
-	for c.used > c.limit && c.recent.Len() > 1 {
+	for (c.used > c.limit || c.recent.Len() > maxImages) && c.recent.Len() > 1 {
 		c.drop(c.recent.Back())
 	}
 }
 
 func (c *Cache) drop(e *list.Element) {
-	if e == nil {
-		return
-	}
 	entry := c.recent.Remove(e).(*cached)
 	delete(c.images, entry.key)
 	c.used -= entry.bytes
