@@ -40,6 +40,16 @@ func entities(es []mir.Entity, region bool, t *Targets) ([]entity, Errors) {
 	return w.found, w.errs
 }
 
+// assumed are the entities of a request as a measurement document is laid out by
+// them. Where MIR 4 assumes the question mark, there is nothing to tell of sites,
+// nodes and communicators.
+func assumed(es []mir.Entity, region bool) []mir.Entity {
+	if len(es) > 0 || !region {
+		return es
+	}
+	return []mir.Entity{{Kind: mir.Process, ID: current, Children: []mir.Entity{{Kind: mir.Thread, ID: current}}}}
+}
+
 type walker struct {
 	targets *Targets
 	region  bool

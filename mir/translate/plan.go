@@ -29,7 +29,7 @@ type Handles struct {
 // Instrument translates an instrumentation request that measures something. All
 // that is wrong with it is reported at once, as Errors.
 func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
-	p := &Plan{requested: r.Entities, Functions: r.Measuring.Functions()}
+	p := &Plan{requested: assumed(r.Entities, r.Region != nil), Functions: r.Measuring.Functions()}
 	var errs Errors
 	p.Metrics, errs = metrics(r)
 	errs = append(errs, CheckMeasuring(r.Measuring, r.Region != nil)...)
