@@ -62,13 +62,18 @@ func build(t testing.TB, source string, flags ...string) string {
 	if msg, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, msg)
 	}
-	// A user without privileges has to get at it.
-	for d := filepath.Dir(out); d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+	openDirs(t, filepath.Dir(out))
+	return out
+}
+
+// openDirs lets users without privileges at a directory of a test.
+func openDirs(t testing.TB, dir string) {
+	t.Helper()
+	for d := dir; d != filepath.Clean(os.TempDir()) && d != "/"; d = filepath.Dir(d) {
 		if err := os.Chmod(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return out
 }
 
 // target is a running program of testdata.

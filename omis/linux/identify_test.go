@@ -1,0 +1,239 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+const nobody = 65534
+
+func nobodyCredential() *syscall.Credential {
+	return &syscall.Credential{Uid: nobody, Gid: nobody}
+}
+
+func wantError(t *testing.T, err error, status omis.Status, words ...string) {
+	t.Helper()
+	e, ok := err.(*omis.Error)
+	if !ok || e.Status != status {
+		t.Errorf("%v (%T), want status %v", err, err, status)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(e.Msg, w) {
+			t.Errorf("%q does not say %q", e.Msg, w)
+		}
+	}
+	t.Log(e.Msg)
+}
+
+func TestIdentify(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	n := openNode(t)
+	g := start(t, hammer, "2", "10")
+	t.Run("fine", func(t *testing.T) {
+		p, err := n.Identify(g.ID.PID)
+		if err != nil || p != g.ID {
+			t.Error(p, err)
+		}
+	})
+	t.Run("none", func(t *testing.T) {
+		for _, pid := range []int{0, -1, 1 << 22} {
+			_, err := n.Identify(pid)
+			wantError(t, err, omis.UnknownObject, fmt.Sprint(pid))
+		}
+	})
+	t.Run("thread", func(t *testing.T) {
+		tids, _ := n.Threads(g.ID)
+		_, err := n.Identify(tids[1])
+		wantError(t, err, omis.UnknownObject, "thread of process", fmt.Sprint(g.ID.PID))
+	})
+	t.Run("self", func(t *testing.T) {
+		_, err := n.Identify(os.Getpid())
+		wantError(t, err, omis.ParameterError, "the monitor itself")
+	})
+	t.Run("kernel thread", func(t *testing.T) {
+		_, err := n.Identify(2)
+		wantError(t, err, omis.UnsupportedService, "kernel thread")
+	})
+	t.Run("zombie", func(t *testing.T) {
+		cmd := exec.Command("true")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer cmd.Wait()
+		awaitState(t, cmd.Process.Pid, "Z")
+		_, err := n.Identify(cmd.Process.Pid)
+		wantError(t, err, omis.UnknownObject, "zombie", "terminated")
+	})
+	t.Run("reused", func(t *testing.T) {
+		former := omis.ProcID{PID: g.ID.PID, Start: g.ID.Start - 1}
+		_, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: former, Addr: g.Addr}, func(*omis.Hit) {})
+		wantError(t, err, omis.UnknownObject, "has ended")
+	})
+	t.Run("gdb", func(t *testing.T) {
+		gdb := exec.Command("gdb", "-q", "-nx", "-p", fmt.Sprint(g.ID.PID), "-ex", "echo attached\\n")
+		in, _ := gdb.StdinPipe()
+		out, _ := gdb.StdoutPipe()
+		if err := gdb.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer gdb.Wait()
+		defer in.Close()
+		awaitLine(t, out, "attached")
+		want := fmt.Sprintf("traced by gdb (pid %d)", gdb.Process.Pid)
+		_, err := n.Identify(g.ID.PID)
+		wantError(t, err, omis.NoPermission, want)
+		_, err = n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {})
+		wantError(t, err, omis.NoPermission, want)
+	})
+}
+
+func awaitLine(t *testing.T, r io.Reader, word string) {
+	t.Helper()
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		if strings.Contains(s.Text(), word) {
+			return
+		}
+	}
+	t.Fatalf("no %q", word)
+}
+
+func awaitState(t *testing.T, pid int, state string) {
+	t.Helper()
+	for range 200 {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if strings.Contains(string(b), ") "+state+" ") {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("process %d does not get into state %s", pid, state)
+}
+
+// asNobody runs a test of this file once more, in a process without privileges.
+func asNobody(t *testing.T, name string, env ...string) {
+	t.Helper()
+	self := copySelf(t)
+	cmd := exec.Command(self, "-test.run", "^"+name+"$", "-test.v")
+	tmp := t.TempDir()
+	openDirs(t, tmp)
+	if err := os.Chmod(tmp, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(append(os.Environ(), "TMPDIR="+tmp), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: nobodyCredential()}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// copySelf puts the test binary where anybody can run it.
+func copySelf(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	openDirs(t, dir)
+	self := dir + "/linux.test"
+	if err := os.WriteFile(self, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return self
+}
+
+// unprivilegedEnv tells the inner half of a test what to work on.
+const unprivilegedEnv = "MIRADOR_TEST_UNPRIVILEGED"
+
+// TestUnprivileged does in a process of nobody what TestAsNobody checks.
+func TestUnprivileged(t *testing.T) {
+	spec := os.Getenv(unprivilegedEnv)
+	if spec == "" {
+		asUnprivileged(t)
+		return
+	}
+	var foreign int
+	var hammer string
+	if _, err := fmt.Sscan(spec, &foreign, &hammer); err != nil {
+		t.Fatal(err)
+	}
+	n := openNode(t)
+	_, err := n.Identify(foreign)
+	wantError(t, err, omis.NoPermission, "belongs to uid 0", "CAP_SYS_PTRACE", "65534")
+	_, err = n.Identify(1)
+	wantError(t, err, omis.NoPermission, "belongs to uid 0", "CAP_SYS_PTRACE")
+
+	want := expected(t, hammer, "4", "2000")
+	g := start(t, hammer, "4", "2000")
+	hits, cancel := watchWork(t, n, g)
+	g.begin()
+	if got := g.line(); got != want || hits.Load() != 8000 {
+		t.Errorf("got %s with %d hits, want %s", got, hits.Load(), want)
+	}
+	if err := cancel(); err != nil {
+		t.Error(err)
+	}
+	checkUntouched(t, g)
+	p, err := n.Launch(omis.Launch{Path: hammer, Args: []string{"1", "10"}, IO: []string{"", "/dev/null"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Continue(p, nil); err != nil {
+		t.Error(err)
+	}
+	for range 3 {
+		g := start(t, hammer, "4", "30000")
+		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant", g.ID.PID, g.Addr))
+		out.ReadString('\n')
+		g.begin()
+		time.Sleep(5 * time.Millisecond)
+		cmd.Process.Kill()
+		cmd.Wait()
+		awaitRestored(t, g)
+		g.finish()
+	}
+}
+
+// asUnprivileged is the outer half: a process of root's stands by.
+func asUnprivileged(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	g := start(t, hammer, "1", "10")
+	asNobody(t, "TestUnprivileged", fmt.Sprintf("%s=%d %s", unprivilegedEnv, g.ID.PID, hammer))
+}
+
+func TestCloseLetsGo(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	n, err := Open(Config{Name: "here", Warden: testWarden()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := start(t, hammer, "4", "100000000")
+	g.begin()
+	watchWork(t, n, g)
+	if err := n.Stop(g.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := n.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	checkUntouched(t, g)
+	awaitState(t, g.ID.PID, "S")
+}

@@ -1,0 +1,111 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+func cpuTime(t *testing.T, n *Node, p omis.ProcID) float64 {
+	t.Helper()
+	info, err := n.ProcInfo(p, omis.ProcTotalTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.TotalTime
+}
+
+func TestStop(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	n := openNode(t)
+	g := start(t, hammer, "4", "100000000")
+	g.begin()
+	for range 2 { // it is idempotent
+		if err := n.Stop(g.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := cpuTime(t, n, g.ID)
+	time.Sleep(50 * time.Millisecond)
+	if after := cpuTime(t, n, g.ID); after != before {
+		t.Errorf("it used %v s while stopped", after-before)
+	}
+	tids, _ := n.Threads(g.ID)
+	if _, err := n.Backtraces(g.ID, tids, 4); err != nil {
+		t.Error(err)
+	}
+	if err := n.Continue(g.ID, tids[1:2]); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if cpuTime(t, n, g.ID) == before {
+		t.Error("no thread went on")
+	}
+	for range 2 {
+		if err := n.Continue(g.ID, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	checkUntouched(t, g)
+	if err := n.Stop(g.ID, []int{1}); !isEnded(err) {
+		t.Error(err)
+	}
+}
+
+func TestHold(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	args := []string{"4", "500"}
+	want := expected(t, hammer, args...)
+	n := openNode(t)
+	g := start(t, hammer, args...)
+	var held, hits atomic.Int64
+	var wg sync.WaitGroup
+	_, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *omis.Hit) {
+		hits.Add(1)
+		held.Add(1)
+		release := h.Hold()
+		again := h.Hold()
+		wg.Go(func() {
+			held.Add(-1)
+			release()
+			release()
+			again()
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.begin()
+	if got := g.finish(); got != want || hits.Load() != 2000 {
+		t.Errorf("got %s with %d hits, want %s", got, hits.Load(), want)
+	}
+	wg.Wait()
+}
+
+func TestThreadEvents(t *testing.T) {
+	family := build(t, "sleepers.c")
+	n := openNode(t)
+	g := start(t, family)
+	var created, terminated, ended atomic.Int64
+	done := make(chan struct{})
+	for event, handle := range map[omis.EventKind]func(*omis.Hit){
+		omis.EventThreadCreated:    func(h *omis.Hit) { created.Add(1) },
+		omis.EventThreadTerminated: func(h *omis.Hit) { terminated.Add(1) },
+		omis.EventProcTerminated:   func(h *omis.Hit) { ended.Store(terminated.Load()); close(done) },
+	} {
+		if _, err := n.Watch(omis.Watch{Event: event, Proc: g.ID}, handle); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.begin()
+	g.finish()
+	<-done
+	if created.Load() != 7 || ended.Load() < 7 {
+		t.Errorf("%d threads created, %d terminated before the process", created.Load(), ended.Load())
+	}
+}
