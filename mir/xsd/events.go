@@ -26,63 +26,59 @@ func eventsOf(tree *mir.Tree) (events, error) {
 		}
 	}
 	told := make(events, 0, 2*len(tree.Source())+64)
-	told.element(tree.Root(), 0)
+	told, _ = told.element(tree.Root(), 0)
 	return told, nil
 }
 
 // element tells an element with all inside, and answers the index behind it. How
 // deep elements nest, the scan has bounded.
-func (t *events) element(e mir.Element, index int) int {
-	t.start(e)
+func (t events) element(e mir.Element, index int) (told events, next int) {
+	t = t.start(e)
 	if e.HasText() {
-		t.characters(e)
+		t = t.characters(e)
 	}
-	next := index + 1
+	next = index + 1
 	for child := range e.Children() {
-		next = t.element(child, next)
+		t, next = t.element(child, next)
 	}
-	*t = append(*t, 'E')
-	*t = binary.NativeEndian.AppendUint32(*t, uint32(index))
-	t.text(e.Name())
-	t.text(e.Space())
-	return next
+	t = append(t, 'E')
+	t = binary.NativeEndian.AppendUint32(t, uint32(index))
+	return t.name(e.Name(), e.Space()), next
 }
 
-func (t *events) start(e mir.Element) {
-	*t = append(*t, 'S')
-	t.text(e.Name())
-	t.text(e.Space())
-	counts := len(*t)
-	*t = append(*t, 0, 0)
-	for _, a := range e.Attributes() {
-		if a.Space == xmlnsNamespace {
-			(*t)[counts]++
-			t.text(a.Prefix())
-			t.text(a.Value)
+func (t events) start(e mir.Element) events {
+	t = append(t, 'S')
+	t = t.name(e.Name(), e.Space())
+	attributes := e.Attributes()
+	namespaces := 0
+	counts := len(t)
+	t = append(t, 0, 0)
+	for i := range attributes {
+		if a := &attributes[i]; a.Space == xmlnsNamespace {
+			t = t.name(a.Prefix(), a.Value)
+			namespaces++
 		}
 	}
-	for _, a := range e.Attributes() {
-		if a.Space != xmlnsNamespace {
-			(*t)[counts+1]++
-			t.text(a.Name)
-			t.text(a.Space)
-			t.text(a.Value)
+	t[counts], t[counts+1] = byte(namespaces), byte(len(attributes)-namespaces)
+	for i := range attributes {
+		if a := &attributes[i]; a.Space != xmlnsNamespace {
+			t = t.name(a.Name, a.Space)
+			t = t.text(a.Value)
 		}
 	}
+	return t
 }
 
 // characters tells an element's text. Where elements stand beside it, that
 // there is some is all that can matter: no type here has mixed content.
-func (t *events) characters(e mir.Element) {
+func (t events) characters(e mir.Element) events {
 	text := e.Text()
 	if text == "" {
 		text = "…"
 	}
-	*t = append(*t, 'T')
-	t.text(text)
+	return append(t, 'T').text(text)
 }
 
-func (t *events) text(text string) {
-	*t = append(*t, text...)
-	*t = append(*t, 0)
-}
+func (t events) name(local, space string) events { return t.text(local).text(space) }
+
+func (t events) text(text string) events { return append(append(t, text...), 0) }

@@ -51,7 +51,7 @@ func TestValidDocuments(t *testing.T) {
 		}
 	}
 	for _, document := range []string{
-		`<instrreq xmlns:a="urn:x" a:c="1"><a:b><codeRegion/></a:b><metric name="m" a:x=""><a:y/></metric><a:z/></instrreq>`,
+		`<instrreq xmlns:a="urn:x" a:c="1"><a:b><codeRegion/></a:b><metric name="m" a:x=""/><measuring delivery="1"><a:y/></measuring><a:z/></instrreq>`,
 		`<instrreq xmlns:a="not a URI"><thread id="t" xml:lang="en"/></instrreq>`,
 		`<instrreq><site id="s"/><site id="t"><process id="p"/><communicator id="c"/></site></instrreq>`,
 		`<ctrlreq/>`, // that a probe is missing, decoding says
@@ -110,6 +110,7 @@ func TestInvalidDocuments(t *testing.T) {
 		{`<instrreq><site id="s"><node id="n"/><process id="p"/></site></instrreq>`, []string{
 			"line 1, column 38: <process> has no place in <site>; <node> could stand here"}},
 		{`<errors><error><b/></error></errors>`, []string{"line 1, column 9: elements cannot stand in <error>, only text"}},
+		{`<instrreq><event>x</event></instrreq>`, []string{"line 1, column 11: nothing can stand in <event>"}},
 		{`<foo/>`, []string{"line 1, column 1: a document cannot begin with <foo>"}},
 		{`<measurement value="1e5"/>`, []string{`line 1, column 14: value is "1e5"; a decimal number was expected`}},
 		{`<ctrlreq action="', attribute 'probe': x"/>`, []string{

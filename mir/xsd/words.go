@@ -95,8 +95,10 @@ func (c complaint) aboutElement() string {
 	switch c.code {
 	case attributeMissing:
 		return fmt.Sprintf(`<%s> has no %s; write <%[1]s %[2]s="…">`, tag, c.between("The attribute '", "'"))
-	case textInElement, notEmpty:
+	case textInElement:
 		return fmt.Sprintf("text cannot stand in <%s>", tag)
+	case notEmpty:
+		return fmt.Sprintf("nothing can stand in <%s>", tag)
 	case elementInText:
 		return fmt.Sprintf("elements cannot stand in <%s>, only text", tag)
 	case noSuchRoot:
