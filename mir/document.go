@@ -1,12 +1,13 @@
 // Package mir is the language tools speak: the documents of MIR (Monitoring and
 // Instrumentation Requests), as Go values and as XML.
 //
-// A request goes scan (bounds, no DTD, positions) -> XSD validation -> decode;
-// every error says where it is. The other way, documents are written by a
-// streaming encoder, measurement documents by the rules of MIR 6.
+// A request goes scan (bounds, no DTD, positions) -> validation by a schema ->
+// decode; every error says where it is. The other way, documents are written by
+// a streaming encoder, measurement documents by the rules of MIR 6.
 //
-// mir imports nothing of ours but schemas. It starts no goroutines; everything
-// may be called concurrently.
+// mir imports nothing of ours, and no C: the validator comes in by an
+// interface, and is mir/xsd's. Every package but omis, sir and schemas may
+// import mir. It starts no goroutines; everything may be called concurrently.
 package mir
 
 import "slices"
