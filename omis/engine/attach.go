@@ -14,6 +14,7 @@ func (e *Engine) attach(t *Tool, id omis.ProcID) (*process, error) {
 	}
 	e.admin.Lock()
 	defer e.admin.Unlock()
+	e.sweep()
 	p := e.reg.process(id)
 	if t.sees(p) {
 		return p, nil
@@ -33,10 +34,23 @@ func (e *Engine) attach(t *Tool, id omis.ProcID) (*process, error) {
 	}
 	t.mu.Unlock()
 	if gone {
+		if p.tools == 0 {
+			e.unplantAll(p)
+		}
 		return nil, t.gone()
 	}
 	e.follow(t, p)
 	return p, nil
+}
+
+// sweep forgets processes that have ended while no tool was attached to them.
+// Until then they keep their tokens, since a tool may attach again.
+func (e *Engine) sweep() {
+	for _, p := range e.reg.unattached() {
+		if id, err := e.node.Identify(p.id.PID); err == nil && id != p.id || isUnknown(err) {
+			e.reg.end(p)
+		}
+	}
 }
 
 // prepare makes a process known that nobody was attached to: its end is looked

@@ -43,6 +43,11 @@ func isFatal(err error) bool {
 	return errors.As(err, &typed) && typed.Status&omis.Fatal != 0
 }
 
+func isUnknown(err error) bool {
+	var typed *omis.Error
+	return errors.As(err, &typed) && typed.Status == omis.UnknownObject
+}
+
 // watchAll looks out for the event in every process it is defined for.
 func (e *Engine) watchAll(c *csr) (results omis.ServiceResult, err error) {
 	good := 0

@@ -86,6 +86,20 @@ func (r *registry) byPID(pid int) *process {
 	return nil
 }
 
+// unattached lists the processes that no tool is attached to. The caller holds
+// Engine.admin.
+func (r *registry) unattached() []*process {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var list []*process
+	for _, p := range r.procs {
+		if p.tools == 0 {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
 // thread returns the object of a thread, made at the first time. It is on the
 // path of every hit.
 func (r *registry) thread(p *process, tid int) *thread {

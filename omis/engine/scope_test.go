@@ -111,6 +111,19 @@ func TestEnableOfPart(t *testing.T) {
 `)
 }
 
+// A process keeps its token while nobody is attached, until it has ended.
+func TestDetachedProcess(t *testing.T) {
+	b := start(t)
+	p := b.node.Add(1, nil, 1)
+	b.node.Add(2, nil, 2)
+	b.want(`: proc_attach3([],1,"") proc_detach([p_1]) proc_attach3([],1,"") proc_detach([p_1])`,
+		"0 OMIS_OK []\n1 OMIS_OK [n_1] p_1\n2 OMIS_OK []\n3 OMIS_OK [n_1] p_1\n4 OMIS_OK []\n")
+	p.End()
+	b.want(": proc_attach([p_1])", "0 OMIS_OK []\n1 OMIS_UNKNOWN_OBJECT(24) [p_1] \"there is no process 1\"\n")
+	b.want(`: proc_attach3([],2,"") proc_attach([p_1])`,
+		"0 OMIS_OK []\n1 OMIS_OK [n_1] p_2\n2 OMIS_UNKNOWN_OBJECT(24) [p_1] \"no such process token: p_1\"\n")
+}
+
 // listener collects the replies of a request.
 type listener struct {
 	*bench

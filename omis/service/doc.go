@@ -10,4 +10,3 @@
 // vocabulary in package omis. Tables are made by functions and never change
 // afterwards, so they may be read from any goroutine.
 package service
-

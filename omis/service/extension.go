@@ -74,8 +74,8 @@ type Scope interface {
 
 // Source detects the events of an extension's event service: it calls raise for
 // each occurrence, from any goroutine, until cancel was called. raise returns
-// when the action lists are done. cancel may be called out of raise, so it must
-// not wait for it. Fields of the occurrence that are zero are filled in by the
+// when the action lists are done; it must not be called before Source has returned.
+// cancel may be called out of raise, so it must not wait for it. Fields of the occurrence that are zero are filled in by the
 // engine.
 type Source func(args []omis.Value, scope Scope, raise func(Occurrence)) (cancel func(), err error)
 
