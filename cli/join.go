@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	gateway "mirador/http"
 	"mirador/mir"
@@ -203,7 +205,11 @@ func (m *monitor) Schemas() fs.FS { return schemas.Files() }
 // Ready is true from join to Close: the gateway serves in between only.
 func (m *monitor) Ready() error { return nil }
 
-// programName is what applications are named after.
+// programName is what applications are named after, "" if it cannot be known.
 func programName(pid int) string {
-	return filepath.Base(executable(pid))
+	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(path)
 }

@@ -6,9 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
 
 	gateway "mirador/http"
 	"mirador/mir/translate"
@@ -116,14 +114,4 @@ func tag(s *sir.Structure) string {
 		}
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:16])
-}
-
-// executable is the path of the program that a process executes, "" if it cannot
-// be known.
-func executable(pid int) string {
-	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
-	if err != nil {
-		return ""
-	}
-	return path
 }

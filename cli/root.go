@@ -103,10 +103,11 @@ socket or over HTTP. Exit status: 0 fine, 1 the request failed, 2 bad usage,
 		Example: `  mirador serve &
   mirador run -- sleep 60
   echo '<snapshotreq named="true" stack="8"/>' | mirador post -`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          knownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors:              true,
+		SuggestionsMinimumDistance: 2,
+		SilenceUsage:               true,
+		Args:                       knownCommand,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)

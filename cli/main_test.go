@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"mirador/examples/targets"
+)
+
+// program is the real mirador: the monitor starts itself again as its warden, and
+// another user must be able to run it.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "mirador-cli-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "mirador")
+	if err := os.Chmod(dir, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if out, err := exec.Command("go", "build", "-o", program, "mirador").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "cannot build mirador: %v\n%s", err, out)
+		return 1
+	}
+	status := m.Run()
+	if err := goleak.Find(); err != nil && status == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return status
+}
+
+// patience is how long a test waits for what takes milliseconds on an idle
+// machine.
+const patience = 30 * time.Second
+
+// served is a running "mirador serve".
+type served struct {
+	dir    string // everybody may read it
+	socket string
+	url    string
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	log    string // a file: programs that it starts have it open too
+}
+
+// startServe starts a gateway as a user and waits for its line "ready". When the
+// test ends it is told to end, and nothing it started may be left.
+func startServe(t *testing.T, uid int) *served {
+	t.Helper()
+	mark := targets.NoneLeft(t)
+	s := &served{dir: targets.SharedDir(t), ended: make(chan struct{})}
+	if err := os.Chown(s.dir, uid, uid); err != nil {
+		t.Fatal(err)
+	}
+	s.socket = filepath.Join(s.dir, "m.sock")
+	s.cmd = exec.Command(program, "serve", "--socket", s.socket, "--listen", "127.0.0.1:0", "--data", filepath.Join(s.dir, "data"))
+	s.cmd.Env = append(os.Environ(), mark)
+	s.cmd.Dir = "/"
+	s.log = filepath.Join(t.TempDir(), "log")
+	log, err := os.Create(s.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	s.cmd.Stderr = log
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if uid != os.Geteuid() {
+		s.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
+	}
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.end(t) })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	fields := strings.Fields(line)
+	if err != nil || len(fields) != 3 || fields[0] != "ready" || fields[1] != "unix:"+s.socket {
+		t.Fatalf("first line %q, %v\n%s", line, err, s.logged())
+	}
+	s.url = fields[2]
+	go func() {
+		s.cmd.Wait()
+		close(s.ended)
+	}()
+	return s
+}
+
+// logged is what the gateway wrote to its log.
+func (s *served) logged() string {
+	text, err := os.ReadFile(s.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// end stops the gateway as a service manager would.
+func (s *served) end(t *testing.T) {
+	t.Helper()
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		t.Errorf("the gateway did not end\n%s", s.logged())
+		s.cmd.Process.Kill()
+		<-s.ended
+	}
+	if t.Failed() {
+		t.Logf("log of the gateway:\n%s", s.logged())
+	}
+}
+
+// mirador runs a command against the gateway, as the gateway's user.
+func (s *served) mirador(t *testing.T, stdin string, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket)
+	cmd.Dir = s.dir
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cmd.SysProcAttr.Credential}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// must is mirador for what has to succeed.
+func (s *served) must(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	out, errs, status := s.mirador(t, stdin, args...)
+	if status != 0 {
+		t.Fatalf("mirador %s: status %d\n%s%s", strings.Join(args, " "), status, out, errs)
+	}
+	return out
+}
+
+// curl posts with the real curl and returns the status and the body.
+func curl(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	out, err := exec.Command("curl", append([]string{"-s", "-w", "\n%{http_code}"}, args...)...).Output()
+	if err != nil {
+		t.Fatalf("curl %q: %v", args, err)
+	}
+	i := bytes.LastIndexByte(out, '\n')
+	var status int
+	if _, err := fmt.Sscan(string(out[i+1:]), &status); err != nil {
+		t.Fatalf("curl %q: %q", args, out)
+	}
+	return status, string(out[:i])
+}
+
+// wants is curl for what has to succeed.
+func wants(t *testing.T, args ...string) string {
+	t.Helper()
+	status, body := curl(t, args...)
+	if status >= http.StatusBadRequest {
+		t.Fatalf("curl %q: status %d: %s", args, status, body)
+	}
+	return body
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not in %v: %s", patience, what)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"mirador/examples/targets"
+	"mirador/examples/targets/report"
+	"mirador/mir"
+)
+
+// TestWalkWithCurl is a first user's way, with curl over both transports.
+func TestWalkWithCurl(t *testing.T) {
+	s := startServe(t, os.Geteuid())
+	target := targets.Start(t, "mmul", "--wait", "--stay", "3", "8", "10")
+	s.must(t, "", "attach", "--app", "mmul", strconv.Itoa(target.PID))
+	token, err := os.ReadFile(filepath.Join(s.dir, "data", "token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, at := range map[string][]string{
+		"unix": {"--unix-socket", s.socket, "http://mirador"},
+		"tcp":  {"-H", "Authorization: Bearer " + strings.TrimSpace(string(token)), s.url},
+	} {
+		url := at[len(at)-1]
+		post := func(document string, more ...string) []string {
+			return append(append(append([]string{}, at[:len(at)-1]...), more...), "-d", document, url+"/mir")
+		}
+		t.Run(name, func(t *testing.T) { walk(t, target.PID, target.Path, post) })
+	}
+	if status, body := curl(t, "-d", "<snapshotreq/>", s.url+"/mir"); status != 401 || !strings.Contains(body, "data/token") {
+		t.Errorf("without the token: %d %s", status, body)
+	}
+}
+
+// walk measures a function and leaves no trace of it. The target waits, so that
+// all counts are 0; what is counted right is tested elsewhere.
+func walk(t *testing.T, pid int, path string, post func(string, ...string) []string) {
+	before := textOf(t, pid, path)
+	snapshot := wants(t, post(`<snapshotreq named="true" stack="8"/>`)...)
+	for _, part := range []string{`name="mmul" master="true"`, `name="multiplier-2"`, "<stack>main+0x", "<stack>run+0x"} {
+		if !strings.Contains(snapshot, part) {
+			t.Errorf("%q is missing in %s", part, snapshot)
+		}
+	}
+	structure := wants(t, post(`<sirreq><resource in="file://`+path+`"/></sirreq>`)...)
+	id := unitID(t, structure, "dot")
+	request := `<instrreq activated="true" flush="true"><codeRegion from="` + id + `"/><metric name="COUNT"/><metric name="WC_TIME"/><process id="*"/></instrreq>`
+	explained := wants(t, post(request, "-H", "Prefer: explain")...)
+	if !strings.Contains(explained, "thread_reached_addr") || !strings.Contains(explained, "pa_counter_add") {
+		t.Errorf("explained as %s", explained)
+	}
+	probe := probeID(t, wants(t, post(request)...))
+	if bytes.Equal(before, textOf(t, pid, path)) {
+		t.Error("no breakpoint stands in the text")
+	}
+	control := func(action string) string {
+		return wants(t, post(`<ctrlreq action="`+action+`"><probe id="`+probe+`"/></ctrlreq>`)...)
+	}
+	if value := control("VALUE"); !strings.Contains(value, `value="0"`) {
+		t.Errorf("the value of what was not called: %s", value)
+	}
+	for _, action := range []string{"DEACTIVATE", "ACTIVATE", "RESET", "REMOVE"} {
+		control(action)
+	}
+	if !bytes.Equal(before, textOf(t, pid, path)) {
+		t.Error("the text is not what it was")
+	}
+	status, body := curl(t, post(`<ctrlreq action="VALUE"><probe id="`+probe+`"/></ctrlreq>`)...)
+	if status != 404 || !strings.Contains(body, probe) {
+		t.Errorf("a removed probe: %d %s", status, body)
+	}
+}
+
+// textOf reads the code of the program as it stands in the process.
+func textOf(t *testing.T, pid int, path string) []byte {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^([0-9a-f]+)-([0-9a-f]+) r-xp .* ` + regexp.QuoteMeta(path) + `$`).FindSubmatch(maps)
+	if m == nil {
+		t.Fatalf("no code of %s in\n%s", path, maps)
+	}
+	low, _ := strconv.ParseInt(string(m[1]), 16, 64)
+	high, _ := strconv.ParseInt(string(m[2]), 16, 64)
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	text := make([]byte, high-low)
+	if _, err := mem.ReadAt(text, low); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// probeID reads a probe document.
+func probeID(t *testing.T, reply string) string {
+	t.Helper()
+	document, err := mir.Decode([]byte(reply), mir.ReplyLimits())
+	if err != nil {
+		t.Fatalf("%v: %s", err, reply)
+	}
+	probe, ok := document.(*mir.Probe)
+	if !ok {
+		t.Fatalf("no probe: %s", reply)
+	}
+	return probe.ID
+}
+
+// valueOf reads a measurement document of one value.
+func valueOf(t *testing.T, reply string) string {
+	t.Helper()
+	document, err := mir.Decode([]byte(reply), mir.ReplyLimits())
+	if err != nil {
+		t.Fatalf("%v: %s", err, reply)
+	}
+	m, ok := document.(*mir.Measurement)
+	if !ok || len(m.Children) > 0 {
+		t.Fatalf("not one value: %s", reply)
+	}
+	return m.Value
+}
+
+// unitID finds a function in a structure document.
+func unitID(t *testing.T, structure, name string) string {
+	t.Helper()
+	m := regexp.MustCompile(`<unit id="([^"]*)" name="` + regexp.QuoteMeta(name) + `"`).FindStringSubmatch(structure)
+	if m == nil {
+		t.Fatalf("no unit %s in %s", name, structure)
+	}
+	return m[1]
+}
+
+// TestErrorsOfDocuments tries what a new user gets wrong.
+func TestErrorsOfDocuments(t *testing.T) {
+	s := startServe(t, os.Geteuid())
+	target := targets.Start(t, "mmul", "--wait")
+	s.must(t, "", "attach", strconv.Itoa(target.PID))
+	for _, c := range []struct {
+		document string
+		status   int
+		words    string
+	}{
+		{"<snapshotreq>\n  <thread=\"1\"/></snapshotreq>", 400, "line 2, column "},
+		{`<snapshotreq named="maybe"/>`, 400, "line 1, column "},
+		{`<instrreq><codeRegion from="mmul:dott"/><metric name="COUNT"/></instrreq>`, 404, "mmul:dot"},
+		{`<instrreq><codeRegion from="mmul:dot"/><metric name="CACHE_MISSES"/></instrreq>`, 404, "COUNT"},
+		{`<ctrlreq action="VALUE"><probe id="probe-99"/></ctrlreq>`, 404, "probe-99"},
+		{`<sirreq><resource in="file:///etc/passwd"/></sirreq>`, 403, "configuration"},
+	} {
+		status, body := curl(t, "--unix-socket", s.socket, "-d", c.document, "http://mirador/mir")
+		if status != c.status || !strings.Contains(body, c.words) || !strings.HasPrefix(strings.TrimSpace(strings.TrimPrefix(body, `<?xml version="1.0" encoding="UTF-8"?>`)), "<errors>") {
+			t.Errorf("%s: status %d, want %d with %q: %s", c.document, status, c.status, c.words, body)
+		}
+	}
+}
+
+// TestCountsAgree compares with the target's own counts.
+func TestCountsAgree(t *testing.T) {
+	s := startServe(t, os.Geteuid())
+	target := targets.Start(t, "mmul", "--wait", "--stay", "3", "8", "10")
+	s.must(t, "", "attach", "--app", "mmul", strconv.Itoa(target.PID))
+	probes := map[string]string{}
+	for function, unit := range map[string]string{
+		"dot": "mmul:dot", "multiply": "mmul:multiply", "fill": "libmmul.so:fill", "transpose": "libmmul.so:transpose",
+	} {
+		probes[function] = probeID(t, s.must(t, `<instrreq activated="true" flush="true"><codeRegion from="`+unit+`"/><metric name="COUNT"/><process id="*"/></instrreq>`, "post", "-"))
+	}
+	target.Go(t)
+	own := target.Done(t)
+	for function, probe := range probes {
+		got := valueOf(t, s.must(t, `<ctrlreq action="VALUE"><probe id="`+probe+`"/></ctrlreq>`, "post", "-"))
+		if want := strconv.FormatInt(own.Total[function], 10); got != want {
+			t.Errorf("%s: measured %s, counted %s itself", function, got, want)
+		}
+	}
+	target.Go(t) // end
+	if err := target.Wait(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTargetsOutliveTheGateway kills the gateway while probes stand in a busy
+// target.
+func TestTargetsOutliveTheGateway(t *testing.T) {
+	undisturbed := targets.Start(t, "mmul", "3", "16", "400")
+	s := startServe(t, os.Geteuid())
+	target := targets.Start(t, "mmul", "--wait", "3", "16", "400")
+	s.must(t, "", "attach", "--app", "mmul", strconv.Itoa(target.PID))
+	for _, id := range []string{"mmul:dot", "mmul:multiply", "libmmul.so:fill", "mmul:careful"} {
+		s.must(t, `<instrreq activated="true" flush="true"><codeRegion from="`+id+`"/><metric name="COUNT"/><metric name="WC_TIME"/></instrreq>`, "post", "-")
+	}
+	target.Go(t)
+	for busy := false; !busy; {
+		busy = target.Report(t).Total["dot"] > 1000
+	}
+	s.cmd.Process.Signal(syscall.SIGKILL)
+	<-s.ended
+	if err := target.Wait(t); err != nil {
+		t.Errorf("the target: %v\n%s", err, target.Output())
+	}
+	if err := undisturbed.Wait(t); err != nil {
+		t.Error(err)
+	}
+	got, want := lastReport(t, target), lastReport(t, undisturbed)
+	if !got.OK || got.Checksum != want.Checksum || got.Total["dot"] != want.Total["dot"] {
+		t.Errorf("the target computed %s (%v), undisturbed %s", got.Checksum, got.OK, want.Checksum)
+	}
+}
+
+func lastReport(t *testing.T, target *targets.Process) *report.Report {
+	t.Helper()
+	r, err := report.Last(strings.NewReader(target.Output()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
