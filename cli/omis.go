@@ -25,7 +25,7 @@ func newOMIS(g *globals) *cobra.Command {
 		Long: `Sends one OMIS request and prints the reply in OMIS notation; the exit status is 1
 if a service failed. Without a request it is a session: every line of the
 standard input is a request, and replies of conditional requests are printed as
-they arrive.
+they arrive, for as long as the input is open.
 
 Without --tool the request is sent as the tool of the only application, so that
 the empty list [] stands for its processes.`,

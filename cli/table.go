@@ -18,7 +18,12 @@ type tableFormat struct{ json, xml bool }
 func (f *tableFormat) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&f.xml, "xml", false, "print XML")
-	cmd.MarkFlagsMutuallyExclusive("json", "xml")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if f.json && f.xml {
+			return usagef("--json and --xml exclude each other")
+		}
+		return nil
+	}
 }
 
 // table is rows with a way to print each for people.
