@@ -9,7 +9,8 @@ func Parse(text string) (*omis.Request, error) {
 	}
 	p := parser{scanner: scanner{text: text}}
 	p.stack = p.room[:0]
-	p.slab = make([]omis.Value, valuesIn(text))
+	// An ordinary request has a value for every eight characters or so.
+	p.slab = make([]omis.Value, min(len(text)/8+1, 256))
 	r := p.request()
 	if len(p.errs) > 0 {
 		return nil, p.errs
@@ -31,18 +32,6 @@ func ParseValues(text string) ([]omis.Value, error) {
 		return nil, p.errs
 	}
 	return vs, nil
-}
-
-// valuesIn guesses how many values a request has, from above for most requests.
-func valuesIn(text string) int {
-	n := 0
-	for i := range len(text) {
-		switch text[i] {
-		case ',', '(', '[':
-			n++
-		}
-	}
-	return min(n, 256)
 }
 
 // frame is the memory of an ordinary request, taken in one piece.
@@ -168,7 +157,7 @@ func (p *parser) values(closing kind, depth int) []omis.Value {
 	}
 	bottom, errs := len(p.stack), len(p.errs)
 	for {
-		p.stack = append(p.stack, p.one(depth))
+		p.push(depth)
 		if len(p.errs) > errs {
 			break
 		}
@@ -188,22 +177,23 @@ func (p *parser) values(closing kind, depth int) []omis.Value {
 	return vs
 }
 
-func (p *parser) one(depth int) omis.Value {
+// push parses one value onto the stack.
+func (p *parser) push(depth int) {
 	switch p.kind {
 	case constant:
-		return p.value
+		p.stack = append(p.stack, p.value)
 	case ident:
-		return omis.Value{Kind: omis.KindToken, Str: p.word, Pos: p.pos}
+		p.stack = append(p.stack, omis.Value{Kind: omis.KindToken, Str: p.word, Pos: p.pos})
 	case param:
-		return omis.Value{Kind: omis.KindParam, Str: p.word, Pos: p.pos}
+		p.stack = append(p.stack, omis.Value{Kind: omis.KindParam, Str: p.word, Pos: p.pos})
 	case '[':
-		v := omis.Value{Kind: omis.KindList, Pos: p.pos}
+		pos := p.pos
 		p.next()
-		v.List = p.values(']', depth+1)
-		return v
+		list := p.values(']', depth+1)
+		p.stack = append(p.stack, omis.Value{Kind: omis.KindList, List: list, Pos: pos})
+	default:
+		p.fail(p.pos, "expected a value, found %s", p.found())
 	}
-	p.fail(p.pos, "expected a value, found %s", p.found())
-	return omis.Value{}
 }
 
 // cut takes n values from the slab.

@@ -125,10 +125,12 @@ func (p *parser) objectResult() omis.ObjectResult {
 // resultValues parses values up to the end of the line.
 func (p *parser) resultValues(o *omis.ObjectResult) {
 	for {
-		o.Values = append(o.Values, p.one(0))
+		p.push(0)
 		if len(p.errs) > 0 {
 			return
 		}
+		o.Values = append(o.Values, p.stack[0])
+		p.stack = p.stack[:0]
 		more := !p.lineEnds()
 		p.next()
 		if !more {
