@@ -30,6 +30,7 @@ func TestScripts(t *testing.T) {
 				Files: []string{script},
 				Setup: func(e *testscript.Env) error {
 					e.Setenv("MIRADOR_GATEWAY", gateway)
+					e.Setenv("PROGRAM", program)
 					e.Setenv("PATH", filepath.Dir(program)+string(filepath.ListSeparator)+e.Getenv("PATH"))
 					return nil
 				},

@@ -57,7 +57,7 @@ func readStructure(files []string, pid int) (*sir.Structure, error) {
 	cache := binary.NewCache(binary.DefaultCacheBytes, debugDir)
 	s := &sir.Structure{}
 	for _, file := range files {
-		path, err := filepath.Abs(file)
+		path, err := resolved(file, pid)
 		if err != nil {
 			return nil, err
 		}
@@ -70,6 +70,23 @@ func readStructure(files []string, pid int) (*sir.Structure, error) {
 		}
 	}
 	return s, nil
+}
+
+// resolved is the path of a file as a process that runs it shows it, so that the
+// ids are the same. What a process has loaded is that already.
+func resolved(file string, pid int) (string, error) {
+	if pid != 0 {
+		return file, nil
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	path, err = filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the structure of %s: %w", file, err)
+	}
+	return path, nil
 }
 
 // loadedFiles lists the files that a process executes code of.
