@@ -78,8 +78,7 @@ func (o *owner) reached(t *thread) bool {
 	if b == nil {
 		return false
 	}
-	var info ptrace.SigInfo
-	if ptrace.GetSigInfo(t.tid, &info) != nil || info.Code != fromKernel {
+	if b.length == 1 && !raised(t) {
 		return false
 	}
 	h := o.newHit(t)
@@ -91,9 +90,18 @@ func (o *owner) reached(t *thread) bool {
 			w.handle(&h.Hit)
 		}
 	}
+	o.busy = true
 	o.verify(t)
 	o.afterHit(t)
 	return true
+}
+
+// raised tells that the processor raised the signal a thread is stopped for, not
+// somebody's kill. It is worth asking where a thread can come to be one byte
+// behind a breakpoint otherwise than by running into it.
+func raised(t *thread) bool {
+	var info ptrace.SigInfo
+	return ptrace.GetSigInfo(t.tid, &info) == nil && info.Code == fromKernel
 }
 
 // afterHit lets the thread go on, or wait for the end of the round.

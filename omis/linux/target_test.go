@@ -59,8 +59,12 @@ func build(t testing.TB, source string, flags ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), strings.TrimSuffix(source, filepath.Ext(source)))
 	args := append([]string{"-O2", "-g", "-pthread", "-o", out, filepath.Join("testdata", source)}, flags...)
-	if msg, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, msg)
+	compiler := "gcc"
+	if filepath.Ext(source) == ".cc" {
+		compiler = "g++"
+	}
+	if msg, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, msg)
 	}
 	openDirs(t, filepath.Dir(out))
 	return out

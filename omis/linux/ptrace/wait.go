@@ -95,3 +95,6 @@ func (i *childInfo) result(errno unix.Errno) (Status, error) {
 	}
 	return Status{TID: int(i.pid), Cause: int(i.code), code: int(i.status)}, nil
 }
+
+// Yield leaves the processor to others that are ready to run on it.
+func Yield() { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -1,0 +1,70 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"testing"
+)
+
+// gdbFrames are the program counters of all frames that gdb shows, by thread.
+func gdbFrames(t *testing.T, pid int) map[int][]uint64 {
+	t.Helper()
+	out, err := exec.Command("gdb", "-q", "-nx", "-batch", "-p", fmt.Sprint(pid), "-ex", "set backtrace past-main on",
+		"-ex", "set backtrace past-entry on", "-ex", "python\n"+`
+for t in gdb.selected_inferior().threads():
+    t.switch()
+    f = gdb.newest_frame()
+    while f:
+        if f.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):
+            print("FRAME %d %d" % (t.ptid[1], f.pc()))
+        f = f.older()
+`).CombinedOutput()
+	if err != nil {
+		t.Fatalf("gdb: %v\n%s", err, out)
+	}
+	frames := make(map[int][]uint64)
+	for _, m := range regexp.MustCompile(`FRAME (\d+) (\d+)`).FindAllSubmatch(out, -1) {
+		tid, _ := strconv.Atoi(string(m[1]))
+		pc, _ := strconv.ParseUint(string(m[2]), 10, 64)
+		frames[tid] = append(frames[tid], pc)
+	}
+	return frames
+}
+
+func TestBacktraceAgreesWithGDB(t *testing.T) {
+	for _, flags := range [][]string{{"-O2"}, {"-O0"}, {"-O3", "-fomit-frame-pointer", "-static"}} {
+		t.Run(fmt.Sprint(flags), func(t *testing.T) {
+			deep := build(t, "deep.cc", flags...)
+			n := openNode(t)
+			g := start(t, deep)
+			tids, err := n.Threads(g.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			awaitState(t, tids[len(tids)-1], "S")
+			traces, err := n.Backtraces(g.ID, tids, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := gdbFrames(t, g.ID.PID)
+			for i, tid := range tids {
+				var got []uint64
+				for _, f := range traces[i].Frames {
+					got = append(got, f.PC)
+				}
+				if traces[i].Err != nil || fmt.Sprintf("%x", got) != fmt.Sprintf("%x", want[tid]) {
+					t.Errorf("thread %d: %v\ngot  %x\ngdb  %x", tid, traces[i].Err, got, want[tid])
+				}
+			}
+			short, err := n.Backtraces(g.ID, tids[1:], 3)
+			if err != nil || len(short[0].Frames) != 3 {
+				t.Error(short, err)
+			}
+			checkUntouched(t, g)
+		})
+	}
+}
