@@ -53,8 +53,9 @@ Flags override it.`,
 	return cmd
 }
 
-// serve runs a gateway until ctx ends. ready is called, on a goroutine of its
-// own, when it answers; its error ends the gateway.
+// serve runs a gateway until ctx ends. With ready, a function that is called on a
+// goroutine of its own when the gateway answers, it runs until that returns: the
+// function is a client, and after ctx ended it may have something to clean up.
 func serve(ctx context.Context, s settings, streams Streams, ready func(context.Context) error) (err error) {
 	log := slog.New(slog.NewTextHandler(streams.Err, &slog.HandlerOptions{Level: s.level}))
 	listeners, err := s.open()
@@ -83,16 +84,18 @@ func serve(ctx context.Context, s settings, streams Streams, ready func(context.
 	notifySystemd("READY=1")
 	log.Info("serving", "places", places(listeners, s), "token", token.Path(), "version", readVersion().Version)
 
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	serving := ctx
 	if ready != nil {
+		var cancel context.CancelCauseFunc
+		serving, cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		defer cancel(nil)
 		go func() { cancel(ready(ctx)) }()
 	}
-	if err := server.Serve(ctx, grace, listeners...); err != nil {
+	if err := server.Serve(serving, grace, listeners...); err != nil {
 		return err
 	}
 	notifySystemd("STOPPING=1")
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+	if cause := context.Cause(serving); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return nil
