@@ -41,6 +41,9 @@ func stayOff() error {
 // connections are open at a time, enough to keep a server busy.
 const connections = 4
 
+// patience is for servers that hang; a round takes a fraction of a second.
+const patience = time.Minute
+
 // load sends n requests over several connections that stay open.
 func load(s *server, request []byte, n int) error {
 	failed := make([]error, connections)
@@ -58,6 +61,9 @@ func loadOne(s *server, request []byte, n int) error {
 		return err
 	}
 	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
 	in := bufio.NewReader(conn)
 	for range n {
 		if _, err := conn.Write(request); err != nil {
@@ -125,7 +131,7 @@ func send(ctx context.Context, socket, method, path, contentType, body string) (
 		return nil, err
 	}
 	req.Header.Set("Content-Type", contentType)
-	resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(req)
+	resp, err := (&http.Client{Transport: transport, Timeout: patience}).Do(req)
 	if err != nil {
 		return nil, err
 	}
