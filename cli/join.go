@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	gateway "mirador/http"
 	"mirador/mir"
@@ -48,7 +49,7 @@ func join(nodeName string, log *slog.Logger) (*monitor, error) {
 	m := &monitor{node: node, engine: e, programs: newPrograms(node), tools: newTools(e)}
 	m.registry = probes.New(probes.Config{
 		Node: nodeName, NewTool: m.tools.ofApp, ProgramName: programName,
-		Modules: m.programs.modules, Resolver: m.programs.resolver, Log: log,
+		Modules: m.programs.modules, Resolver: m.programs.resolver, Placement: placement, Log: log,
 	})
 	return m, nil
 }
@@ -207,9 +208,13 @@ func (m *monitor) Ready() error { return nil }
 
 // programName is what applications are named after, "" if it cannot be known.
 func programName(pid int) string {
-	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	proc := "/proc/" + strconv.Itoa(pid)
+	if path, err := os.Readlink(proc + "/exe"); err == nil && path != "" {
+		return filepath.Base(path)
+	}
+	comm, err := os.ReadFile(proc + "/comm")
 	if err != nil {
 		return ""
 	}
-	return filepath.Base(path)
+	return strings.TrimSpace(string(comm))
 }

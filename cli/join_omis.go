@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 
 	gateway "mirador/http"
+	"mirador/mir"
 	"mirador/omis"
 	"mirador/omis/engine"
 	"mirador/omis/service"
@@ -52,13 +52,32 @@ func (t *tools) forget(name string) {
 
 // appTool gives its name back when it ends.
 type appTool struct {
-	omis.Tool
+	*engine.Tool
 	ended func()
 }
 
 func (a *appTool) Finalize() error {
 	defer a.ended()
 	return a.Tool.Finalize()
+}
+
+// trapCost is what a hit costs by a stop of the thread with ptrace, in
+// nanoseconds, with target and monitor on one CPU; between CPUs it is the
+// latency of their wake-ups, several times as much.
+const trapCost = 10_000
+
+// placement is where a conditional request of an application's tool runs, or
+// would run.
+func placement(tool omis.Tool, request string) (mir.Placement, error) {
+	t, ok := tool.(*appTool)
+	if !ok {
+		return mir.Placement{}, fmt.Errorf("%T is no application's tool", tool)
+	}
+	x, err := t.Explain(request)
+	if err != nil {
+		return mir.Placement{}, err
+	}
+	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: trapCost}, nil
 }
 
 // hub of a tool, made by the first request or the first listener.
@@ -127,23 +146,11 @@ func (m *monitor) Services() []gateway.Service {
 		for _, s := range t.Services {
 			rows = append(rows, gateway.Service{
 				Name: s.Name, Kind: s.Kind.String(), Role: s.Role.String(), Support: s.Support.Level.String(),
-				Prototype: prototype(s), Doc: s.Doc,
+				Prototype: s.Prototype(), Doc: s.Doc,
 			})
 		}
 	}
 	return rows
-}
-
-func prototype(s service.Service) string {
-	params := make([]string, len(s.Params))
-	for i, p := range s.Params {
-		params[i] = p.String()
-	}
-	result := s.Result
-	if result == "" {
-		result = "void"
-	}
-	return result + " " + s.Name + "(" + strings.Join(params, ", ") + ")"
 }
 
 // hub hands the replies of conditional requests to those who listen.

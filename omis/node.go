@@ -55,6 +55,10 @@ type Node interface {
 	// with the last watch on a place its bytes are what they were.
 	Watch(w Watch, handle func(*Hit)) (cancel func() error, err error)
 
+	// Now is the node's clock, the one the times of hits are read from:
+	// monotonic nanoseconds.
+	Now() int64
+
 	// Close takes every watch away and lets everything go on.
 	Close(context.Context) error
 }

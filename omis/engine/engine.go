@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"time"
 
 	"mirador/omis"
 	"mirador/omis/service"
@@ -24,7 +23,6 @@ type Engine struct {
 	sources map[string]source
 	classes map[omis.Class]*service.Class
 	reg     *registry
-	started time.Time
 	pid     int // of the monitor itself
 
 	lists sync.RWMutex // see the package comment
@@ -40,7 +38,7 @@ type Engine struct {
 // not implemented.
 func New(n omis.Node, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
 	e := &Engine{
-		node: n, log: log, reg: newRegistry(), started: time.Now(), pid: os.Getpid(),
+		node: n, log: log, reg: newRegistry(), pid: os.Getpid(),
 		classes: make(map[omis.Class]*service.Class), tools: make(map[string]*Tool),
 	}
 	tables := make([]service.Table, len(extensions))
@@ -141,9 +139,4 @@ func (e *Engine) Close(context.Context) error {
 }
 
 // now reads the clock that time stamps of events come from.
-func (e *Engine) now() int64 {
-	if c, ok := e.node.(interface{ Now() int64 }); ok {
-		return c.Now()
-	}
-	return int64(time.Since(e.started))
-}
+func (e *Engine) now() int64 { return e.node.Now() }

@@ -1,19 +1,35 @@
 package engine
 
 import (
+	"path/filepath"
+	"strings"
+
 	"mirador/omis"
 )
 
 // The manipulation services for processes (OMIS 8.1.2).
 
 func procCreate(x *execution, c *call) ([]omis.Value, error) {
+	env := texts(c.args[3])
 	id, err := x.e.node.Launch(omis.Launch{
-		Path: c.args[1].Str, Args: texts(c.args[2]), Env: texts(c.args[3]), IO: texts(c.args[4]),
+		Path: c.args[1].Str, Args: texts(c.args[2]), Env: env, IO: texts(c.args[4]), Dir: startDir(env),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return x.attached(id)
+}
+
+// startDir is where a new process starts: proc_create has no parameter for it,
+// but its environment says where it believes to be. The monitor's own directory
+// serves where it says nothing.
+func startDir(env []string) string {
+	for _, v := range env {
+		if dir, ok := strings.CutPrefix(v, "PWD="); ok && filepath.IsAbs(dir) {
+			return dir
+		}
+	}
+	return ""
 }
 
 // texts is a list of strings; an empty one is nil, which leaves it to the node.

@@ -86,7 +86,7 @@ func (e *exit) tell(n *Node, w *watch) {
 		return
 	}
 	nothing := func() (release func()) { return func() {} }
-	w.handle(&omis.Hit{Proc: w.Proc, TID: w.Proc.PID, Time: n.now(), Now: n.now, Hold: nothing})
+	w.handle(&omis.Hit{Proc: w.Proc, TID: w.Proc.PID, Time: n.Now(), Now: n.Now, Hold: nothing})
 }
 
 func (e *exit) cancel() {

@@ -36,10 +36,10 @@ func (o *owner) newHit(t *thread) *hit {
 	h := o.hit
 	if h == nil || h.taken {
 		h = &hit{o: o}
-		h.Hold, h.Now = h.hold, o.node.now
+		h.Hold, h.Now = h.hold, o.node.Now
 		o.hit = h
 	}
-	h.Hit = omis.Hit{Proc: o.proc, TID: t.tid, Time: o.node.now(), Hold: h.Hold, Now: h.Now}
+	h.Hit = omis.Hit{Proc: o.proc, TID: t.tid, Time: o.node.Now(), Hold: h.Hold, Now: h.Now}
 	h.t = t
 	return h
 }
@@ -124,7 +124,7 @@ func (o *owner) verify(t *thread) {
 	if t.checked && o.node.since(o.checked) < checkEvery {
 		return
 	}
-	t.checked, o.checked = true, o.node.now()
+	t.checked, o.checked = true, o.node.Now()
 	s, err := proc.ReadStatus(o.proc.PID)
 	if err == nil && o.space.armed && s.Caught&proc.SignalBit(unix.SIGTRAP) == 0 {
 		o.repair = true

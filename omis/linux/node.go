@@ -68,10 +68,10 @@ func Open(c Config) (*Node, error) {
 
 func (n *Node) Name() string { return n.name }
 
-// now is the node's clock: monotonic nanoseconds since it was opened.
-func (n *Node) now() int64 { return int64(time.Since(n.start)) }
+// Now is the node's clock: monotonic nanoseconds since it was opened.
+func (n *Node) Now() int64 { return int64(time.Since(n.start)) }
 
-func (n *Node) since(t int64) time.Duration { return time.Duration(n.now() - t) }
+func (n *Node) since(t int64) time.Duration { return time.Duration(n.Now() - t) }
 
 func (n *Node) Identify(pid int) (omis.ProcID, error) { return proc.Identify(pid) }
 

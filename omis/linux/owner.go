@@ -160,7 +160,7 @@ func (o *owner) wait() {
 // more than the rest of a hit, most of all across processors. It holds up no
 // other goroutine longer than spinTime.
 func (o *owner) spin() bool {
-	for begin := o.node.now(); o.node.since(begin) < spinTime && o.box.empty(); {
+	for begin := o.node.Now(); o.node.since(begin) < spinTime && o.box.empty(); {
 		if s, ok := ptrace.Poll(); ok {
 			o.handle(s)
 			return true
