@@ -88,6 +88,9 @@ type Watch struct {
 	Event EventKind
 	Proc  ProcID
 	Addr  uint64 // EventReachedAddr
+
+	Name    string // of a system call or library function
+	Signals []int  // EventSignal; empty: all
 }
 
 // Hit is one occurrence of an event. It is valid until every holder released
@@ -99,6 +102,9 @@ type Hit struct {
 	SP    uint64 // stack pointer, EventReachedAddr only
 	Time  int64  // monotonic nanoseconds, taken as the event was recognised
 	Child int    // new thread or process
+
+	Signal int     // EventSignal
+	Params []Value // of a system or library call
 
 	// Hold keeps the thread held after the handler returned, until the function
 	// it returns was called (once, from any goroutine).

@@ -1,0 +1,75 @@
+package omis
+
+// What a node may be able to do beyond Node. The engine asks for a capability by
+// a type assertion; where it is missing, the services that need it answer
+// UNSUPPORTED_SERVICE and name it. All methods keep the promises of Node.
+
+// Registers reads and writes the registers of threads (OMIS 8.1.3). A thread
+// that runs is stopped for it and goes on afterwards. Integer registers are
+// numbered as the DWARF ABI of the processor numbers them (x86-64: 0 rax, 1 rdx,
+// 2 rcx, 3 rbx, 4 rsi, 5 rdi, 6 rbp, 7 rsp, 8-15 r8-r15, 16 rip), followed by 17
+// eflags, 18 fs_base, 19 gs_base; floating point registers 0-15 are the low
+// doubles of xmm0-xmm15, 16-23 st0-st7.
+type Registers interface {
+	ReadIntRegs(p ProcID, tid, first, n int) ([]uint64, error)
+	WriteIntRegs(p ProcID, tid, first int, values []uint64) error
+	ReadFPRegs(p ProcID, tid, first, n int) ([]float64, error)
+	WriteFPRegs(p ProcID, tid, first int, values []float64) error
+	// Goto sets the program counter; Call pushes the old one first. A system
+	// call under way is given up, not restarted at the new place.
+	Goto(p ProcID, tid int, addr uint64) error
+	Call(p ProcID, tid int, addr uint64) error
+}
+
+// MemoryWriter writes into processes.
+type MemoryWriter interface {
+	// WriteMemory writes all of data or nothing. Where a breakpoint stands, the
+	// byte below it is written.
+	WriteMemory(p ProcID, addr uint64, data []byte) error
+}
+
+// Suspender counts: a thread suspended twice must be resumed twice. It is
+// distinct from Stop and Continue.
+type Suspender interface {
+	Suspend(p ProcID, tids []int) error
+	Resume(p ProcID, tids []int) error
+}
+
+// ThreadControl is what can be done to single threads.
+type ThreadControl interface {
+	SignalThread(p ProcID, tid, sig int) error
+	SetThreadPriority(p ProcID, tid int, nice int) error
+	SetPriority(p ProcID, nice int) error
+	// LetGo ends the observation of a thread for good (thread_detach).
+	LetGo(p ProcID, tid int) error
+}
+
+// NodeInformer is node_get_info (OMIS 8.1.1): the components of the groups whose
+// bits are set in flags (0 to 13), in the order of the specification; -1 or ""
+// where Linux has no such thing. Rates are averaged over 1 to 15 seconds.
+type NodeInformer interface {
+	NodeInfo(flags uint32) ([]Value, error)
+}
+
+// Checkpointer saves and restores processes.
+type Checkpointer interface {
+	Checkpoint(ps []ProcID, name string) error
+	Restore(name string) ([]ProcID, error)
+}
+
+// Further kinds of event.
+const (
+	EventSignal         EventKind = iota + 16 // thread_received_signal; Watch.Signals, Hit.Signal
+	EventSysCallStarted                       // thread_has_started_sys_call; Watch.Name ("" all), Hit.Params
+	EventSysCallEnded                         // thread_has_ended_sys_call; Hit.Params[0] is the result
+	EventLibCallStarted                       // thread_has_started_lib_call; Watch.Name, Hit.Params
+	EventLibCallEnded                         // thread_has_ended_lib_call; Hit.Params[0] is the result
+	EventStepped                              // thread_executed_insn; Hit.Addr
+	EventSteppedOver                          // thread_executed_insn_call
+	EventScheduled                            // thread_has_been_scheduled
+	EventDescheduled                          // thread_has_been_descheduled
+	EventBlocked                              // thread_has_blocked
+	EventUnblocked                            // thread_has_been_unblocked
+	EventThreadStopped                        // thread_has_been_stopped
+	EventThreadContinued                      // thread_has_been_continued
+)
