@@ -59,17 +59,17 @@ type Checkpointer interface {
 
 // Further kinds of event.
 const (
-	EventSignal         EventKind = iota + 16 // thread_received_signal; Watch.Signals, Hit.Signal
-	EventSysCallStarted                       // thread_has_started_sys_call; Watch.Name ("" all), Hit.Params
-	EventSysCallEnded                         // thread_has_ended_sys_call; Hit.Params[0] is the result
-	EventLibCallStarted                       // thread_has_started_lib_call; Watch.Name, Hit.Params
-	EventLibCallEnded                         // thread_has_ended_lib_call; Hit.Params[0] is the result
-	EventStepped                              // thread_executed_insn; Hit.Addr
-	EventSteppedOver                          // thread_executed_insn_call
-	EventScheduled                            // thread_has_been_scheduled
-	EventDescheduled                          // thread_has_been_descheduled
-	EventBlocked                              // thread_has_blocked
-	EventUnblocked                            // thread_has_been_unblocked
-	EventThreadStopped                        // thread_has_been_stopped
-	EventThreadContinued                      // thread_has_been_continued
+	EventSignal          EventKind = iota + 16 // thread_received_signal; Watch.Signals, Hit.Signal
+	EventSysCallStarted                        // thread_has_started_sys_call; Watch.Name ("" all), Hit.Params
+	EventSysCallEnded                          // thread_has_ended_sys_call; Hit.Params[0] is the result
+	EventLibCallStarted                        // thread_has_started_lib_call; Watch.Name, Hit.Params
+	EventLibCallEnded                          // thread_has_ended_lib_call; Hit.Params[0] is the result
+	EventStepped                               // thread_executed_insn; Hit.Addr
+	EventSteppedOver                           // thread_executed_insn_call
+	EventScheduled                             // thread_has_been_scheduled
+	EventDescheduled                           // thread_has_been_descheduled
+	EventBlocked                               // thread_has_blocked
+	EventUnblocked                             // thread_has_been_unblocked
+	EventThreadStopped                         // thread_has_been_stopped
+	EventThreadContinued                       // thread_has_been_continued
 )
