@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/proc"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
 )
@@ -54,6 +55,9 @@ func (o *owner) volunteer() (*thread, error) {
 			return t, nil
 		}
 		second = t
+	}
+	if second == nil && proc.Alive(o.proc) != nil {
+		return nil, ended(o.proc.PID)
 	}
 	if second == nil {
 		return nil, omis.Errorf(omis.OSError, "process %d has no thread that can be stopped", o.proc.PID)

@@ -204,7 +204,7 @@ func (o *owner) waitKernel() {
 
 // drain hears all the kernel has to tell by now.
 func (o *owner) drain() {
-	for {
+	for !o.ended { // an end that is not ours to reap would be told for ever
 		s, ok := ptrace.Poll()
 		if !ok {
 			return

@@ -3,6 +3,8 @@
 package linux
 
 import (
+	"errors"
+	"io"
 	"os"
 
 	"mirador/omis"
@@ -198,6 +200,10 @@ func (o *owner) write(addr uint64, b []byte) error {
 }
 
 func (o *owner) memoryError(addr uint64, err error) error {
+	// A memory without users reads and writes as an empty file.
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return ended(o.proc.PID)
+	}
 	return omis.Errorf(omis.OSError, "cannot access address %#x of process %d: %v", addr, o.proc.PID, unwrapPath(err))
 }
 

@@ -30,8 +30,8 @@ func TestWaiting(t *testing.T) {
 	n := openNode(t)
 	g := start(t, sleepers)
 	g.begin()
-	done := make(chan string)
-	go func() { done <- g.finish() }()
+	done := make(chan string, 1)
+	go func() { done <- g.line() }()
 	for {
 		select {
 		case got := <-done:

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"mirador/omis"
 	"mirador/omis/linux/warden"
 )
@@ -33,7 +35,7 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(monitorEnv); spec != "" {
 		runMonitor(spec)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 func testWarden() []string { return []string{"/usr/bin/env", wardenEnv + "=1", os.Args[0]} }
