@@ -9,7 +9,7 @@ package omis
 // numbered as the DWARF ABI of the processor numbers them (x86-64: 0 rax, 1 rdx,
 // 2 rcx, 3 rbx, 4 rsi, 5 rdi, 6 rbp, 7 rsp, 8-15 r8-r15, 16 rip), followed by 17
 // eflags, 18 fs_base, 19 gs_base; floating point registers 0-15 are the low
-// doubles of xmm0-xmm15, 16-23 st0-st7.
+// doubles of xmm0-xmm15, 16-23 st0-st7. A write that fails has changed nothing.
 type Registers interface {
 	ReadIntRegs(p ProcID, tid, first, n int) ([]uint64, error)
 	WriteIntRegs(p ProcID, tid, first int, values []uint64) error
@@ -29,7 +29,8 @@ type MemoryWriter interface {
 }
 
 // Suspender counts: a thread suspended twice must be resumed twice. It is
-// distinct from Stop and Continue.
+// distinct from Stop and Continue. With an error, none of the threads has been
+// suspended or resumed. To resume a thread that is not suspended is an error.
 type Suspender interface {
 	Suspend(p ProcID, tids []int) error
 	Resume(p ProcID, tids []int) error
@@ -57,6 +58,14 @@ type Checkpointer interface {
 	Restore(name string) ([]ProcID, error)
 }
 
+// Detector tells which kinds of event a node can detect, so that requests for
+// the others are refused as soon as they are defined, with the reason. Of a node
+// that is no Detector this shows when they are enabled: Watch refuses.
+type Detector interface {
+	// CanDetect says why a kind of event cannot be detected; nil: it can.
+	CanDetect(EventKind) error
+}
+
 // Further kinds of event.
 const (
 	EventSignal          EventKind = iota + 16 // thread_received_signal; Watch.Signals, Hit.Signal
@@ -72,4 +81,6 @@ const (
 	EventUnblocked                             // thread_has_been_unblocked
 	EventThreadStopped                         // thread_has_been_stopped
 	EventThreadContinued                       // thread_has_been_continued
+	EventNodeAdded                             // thread_adds_node; Hit.Peer
+	EventNodeRemoved                           // thread_removes_node; Hit.Peer
 )

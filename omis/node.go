@@ -91,6 +91,9 @@ type Watch struct {
 
 	Name    string // of a system call or library function
 	Signals []int  // EventSignal; empty: all
+	// Threads are the only ones whose occurrences matter; nil: all. A node may
+	// call the handler for others too: it spares the node the single steps.
+	Threads []int
 }
 
 // Hit is one occurrence of an event. It is valid until every holder released
@@ -105,6 +108,11 @@ type Hit struct {
 
 	Signal int     // EventSignal
 	Params []Value // of a system or library call
+	Peer   string  // EventNodeAdded, EventNodeRemoved: the name of that node
+
+	// Held says how the thread is held: HeldByPtrace, HeldByRendezvous; "" where
+	// the node does not say, or nothing is held.
+	Held string
 
 	// Hold keeps the thread held after the handler returned, until the function
 	// it returns was called (once, from any goroutine).
@@ -112,6 +120,13 @@ type Hit struct {
 	// Now is the node's clock, the one Time was read from.
 	Now func() int64
 }
+
+// Ways to hold a thread from the recognition of an event to the end of all
+// action lists.
+const (
+	HeldByPtrace     = "ptrace"     // a ptrace stop
+	HeldByRendezvous = "rendezvous" // it waits in shared memory
+)
 
 // ProcFields is the bit set of proc_get_info (OMIS 8.1.2): bit i asks for the
 // i-th component.
