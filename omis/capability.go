@@ -83,4 +83,6 @@ const (
 	EventThreadContinued                       // thread_has_been_continued
 	EventNodeAdded                             // thread_adds_node; Hit.Peer
 	EventNodeRemoved                           // thread_removes_node; Hit.Peer
+	EventQueueExtended                         // message_queue_has_been_extended; Hit.Queue, Hit.Message
+	EventTaggedMessage                         // thread_has_received_tagged_msg; Watch.Signals are the tags, Hit.Message
 )

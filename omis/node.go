@@ -110,6 +110,9 @@ type Hit struct {
 	Params []Value // of a system or library call
 	Peer   string  // EventNodeAdded, EventNodeRemoved: the name of that node
 
+	Queue   QueueID // EventQueueExtended
+	Message Message // EventQueueExtended, EventTaggedMessage
+
 	// Held says how the thread is held: HeldByPtrace, HeldByRendezvous; "" where
 	// the node does not say, or nothing is held.
 	Held string

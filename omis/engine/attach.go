@@ -8,14 +8,14 @@ import (
 
 // attach takes a process into a tool's scope, with all its threads. Its node comes
 // with it (OMIS 8.1.2: attaching to a process may include attaching to its node).
-func (e *Engine) attach(t *Tool, id omis.ProcID) (*process, error) {
-	if id.PID == e.pid {
-		return nil, omis.Errorf(omis.NoPermission, "cannot attach to process %d: it is the monitor itself, which would stop with it", id.PID)
+func (e *Engine) attach(t *Tool, at place) (*process, error) {
+	if err := e.spareItself(at.node, at.id.PID); err != nil {
+		return nil, err
 	}
 	e.admin.Lock()
 	defer e.admin.Unlock()
 	e.sweep()
-	p := e.reg.process(id)
+	p := e.reg.process(at)
 	if t.sees(p) {
 		return p, nil
 	}
@@ -28,11 +28,12 @@ func (e *Engine) attach(t *Tool, id omis.ProcID) (*process, error) {
 	t.mu.Lock()
 	gone := t.finalized
 	if !gone {
-		t.node = true
+		t.enterNode(at.node)
 		t.procs = append(t.procs, p)
 		p.tools++
 	}
 	t.mu.Unlock()
+	p.takeOverReleased(t)
 	if gone {
 		if p.tools == 0 {
 			e.unplantAll(p)
@@ -43,11 +44,20 @@ func (e *Engine) attach(t *Tool, id omis.ProcID) (*process, error) {
 	return p, nil
 }
 
+// spareItself refuses to observe the monitor, which would stop with it.
+func (e *Engine) spareItself(n *node, pid int) error {
+	if n != e.home || pid != e.pid {
+		return nil
+	}
+	return omis.Errorf(omis.NoPermission, "cannot attach to process %d: it is the monitor itself, which would stop with it", pid)
+}
+
 // sweep forgets processes that have ended while no tool was attached to them.
 // Until then they keep their tokens, since a tool may attach again.
 func (e *Engine) sweep() {
 	for _, p := range e.reg.unattached() {
-		if id, err := e.node.Identify(p.id.PID); err == nil && id != p.id || isUnknown(err) {
+		at := p.at()
+		if id, err := at.node.Identify(at.id.PID); err == nil && id != at.id || isUnknown(err) {
 			e.reg.end(p)
 		}
 	}
@@ -59,10 +69,11 @@ func (e *Engine) prepare(p *process) error {
 	if p.tools > 0 {
 		return nil
 	}
-	if _, err := e.pointAt(p, pointKey{kind: omis.EventProcTerminated}, nil); err != nil {
+	if _, err := e.pointAt(p, omis.Watch{Event: omis.EventProcTerminated}, nil); err != nil {
 		return err
 	}
-	tids, err := e.node.Threads(p.id)
+	at := p.at()
+	tids, err := at.node.Threads(at.id)
 	if err != nil {
 		e.unplantAll(p)
 		return err
@@ -84,6 +95,7 @@ func (e *Engine) detachLocked(t *Tool, p *process) {
 		return
 	}
 	e.leave(t, p)
+	e.giveBack(t, p)
 	if p.tools--; p.tools == 0 {
 		e.unplantAll(p)
 	}
@@ -98,6 +110,7 @@ func (t *Tool) drop(p *process) bool {
 		return false
 	}
 	t.procs = slices.Delete(t.procs, i, i+1)
+	t.unhide(p)
 	return true
 }
 
@@ -107,16 +120,18 @@ func (e *Engine) unplantAll(p *process) {
 	}
 }
 
-// detachNode takes the node and all its processes out of a tool's scope.
-func (e *Engine) detachNode(t *Tool) {
+// detachNode takes a node and all its processes out of a tool's scope.
+func (e *Engine) detachNode(t *Tool, n *node) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
 	for _, o := range t.own(omis.ClassProcess) {
-		e.detachLocked(t, o.(*process))
+		if p := o.(*process); p.node() == n {
+			e.detachLocked(t, p)
+		}
 	}
 	t.mu.Lock()
-	t.node = false
-	t.mu.Unlock()
+	defer t.mu.Unlock()
+	t.nodes = slices.DeleteFunc(t.nodes, func(other *node) bool { return other == n })
 }
 
 // processEnded makes the tokens of a process unknown everywhere.
@@ -128,6 +143,7 @@ func (e *Engine) processEnded(p *process) {
 			continue
 		}
 		p.tools--
+		t.takeSuspended(p)
 		for _, o := range t.own(omis.ClassCSR) {
 			if c := o.(*csr); c.subs[p] != nil {
 				e.unsubscribe(c, p)
@@ -161,7 +177,7 @@ func (e *Engine) release(t *Tool) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.node = false
+	t.nodes = nil
 	for _, v := range t.events {
 		e.reg.remove(v.token)
 	}

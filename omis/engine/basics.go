@@ -1,54 +1,135 @@
 package engine
 
-import "mirador/omis"
+import (
+	"maps"
+
+	"mirador/omis"
+)
 
 // basicActions are the implementations of the basic manipulation and information
-// services (OMIS 8). A test proves that they are those the table calls supported.
+// services (OMIS 8). A test proves that they are those of the table.
 func (e *Engine) basicActions() map[string]action {
-	return map[string]action{
-		"node_attach":   {each: nodeAttach},
-		"node_attach2":  {each: nodeAttach2},
-		"node_detach":   {each: nodeDetach},
-		"node_get_info": {each: nodeGetInfo},
+	all := map[string]action{
+		"node_attach":  {each: nodeAttach},
+		"node_attach2": {each: nodeAttach2},
+		"node_detach":  {each: nodeDetach},
 
-		"proc_create":          {each: procCreate},
-		"proc_attach":          {each: procAttach},
-		"proc_attach3":         {each: procAttach3},
-		"proc_detach":          {each: procDetach},
-		"proc_send_signal":     {each: procSendSignal},
-		"proc_get_info":        {each: procGetInfo},
-		"proc_read_memory":     {each: procReadMemory},
-		"proc_read_memory_bin": {each: procReadMemoryBin},
-		"proc_get_loader_info": {each: procGetLoaderInfo},
+		"proc_create":     {each: procCreate},
+		"proc_attach":     {each: procAttach},
+		"proc_attach3":    {each: procAttach3},
+		"proc_detach":     {each: procDetach},
+		"proc_checkpoint": {batch: procCheckpoint},
+		"proc_restore":    {each: procRestore},
+		"proc_migrate":    {each: procMigrate},
 
-		"thread_stop":          {batch: threadStop},
-		"thread_continue":      {batch: threadContinue},
-		"thread_get_info":      {each: threadGetInfo},
-		"thread_get_backtrace": {batch: threadGetBacktrace},
+		"thread_detach": {each: threadDetach},
+
+		"message_insert_into_queue": {each: messageInsert},
+		"message_queue_remove":      {each: messageRemove},
+		"message_create":            {each: messageCreate},
+		"message_copy":              {each: messageCopy},
 
 		"csr_enable":  {each: csrEnable},
 		"csr_disable": {each: csrDisable},
 		"csr_delete":  {each: csrDelete},
 
-		"user_event_create":  {each: userEventCreate},
+		"user_event_create":  {each: userEventCreate, free: true},
 		"user_event_raise":   {each: userEventRaise},
-		"user_event_destroy": {each: userEventDestroy},
+		"user_event_destroy": {each: userEventDestroy, free: true},
 
-		"print":      {each: printArgs, local: printLocal},
-		"version":    {each: version},
-		"extensions": {each: extensions},
-		"services":   {each: services},
+		"print":      {each: printArgs, local: printLocal, free: true},
+		"version":    {each: version, free: true},
+		"extensions": {each: extensions, free: true},
+		"services":   {each: services, free: true},
+	}
+	for name, a := range spreadActions() {
+		a.spread = true
+		all[name] = a
+	}
+	return all
+}
+
+// spreadActions are those that nodes may do at the same time.
+func spreadActions() map[string]action {
+	all := map[string]action{
+		"node_get_info": {each: nodeGetInfo},
+
+		"message_queue_clear":    {each: messageClear},
+		"message_tag":            {each: messageTag},
+		"message_destroy":        {each: messageDestroy},
+		"message_queue_get_info": {each: messageQueueGetInfo},
+	}
+	maps.Copy(all, processActions())
+	maps.Copy(all, threadActions())
+	return all
+}
+
+func processActions() map[string]action {
+	return map[string]action{
+		"proc_send_signal":      {each: procSendSignal},
+		"proc_set_priority":     {each: procSetPriority},
+		"proc_write_memory":     {each: procWriteMemory},
+		"proc_write_memory_bin": {each: procWriteMemoryBin},
+		"proc_get_info":         {each: procGetInfo},
+		"proc_read_memory":      {each: procReadMemory},
+		"proc_read_memory_bin":  {each: procReadMemoryBin},
+		"proc_get_loader_info":  {each: procGetLoaderInfo},
+	}
+}
+
+func threadActions() map[string]action {
+	return map[string]action{
+		"thread_stop":           {batch: threadStop},
+		"thread_continue":       {batch: threadContinue},
+		"thread_suspend":        {batch: threadSuspend},
+		"thread_resume":         {batch: threadResume},
+		"thread_send_signal":    {each: threadSendSignal},
+		"thread_set_priority":   {each: threadSetPriority},
+		"thread_write_int_regs": {each: threadWriteIntRegs},
+		"thread_write_fp_regs":  {each: threadWriteFPRegs},
+		"thread_goto":           {each: threadGoto},
+		"thread_call":           {each: threadCall},
+		"thread_get_info":       {each: threadGetInfo},
+		"thread_get_backtrace":  {batch: threadGetBacktrace},
+		"thread_read_int_regs":  {each: threadReadIntRegs},
+		"thread_read_fp_regs":   {each: threadReadFPRegs},
 	}
 }
 
 // basicSources are the implementations of the basic event services.
 func (e *Engine) basicSources() map[string]source {
 	return map[string]source{
-		"proc_has_terminated":        {kind: omis.EventProcTerminated},
-		"thread_creates_proc":        {kind: omis.EventProcCreated},
-		"thread_creates_thread":      {kind: omis.EventThreadCreated},
-		"thread_has_terminated":      {kind: omis.EventThreadTerminated},
-		"thread_reached_addr":        {kind: omis.EventReachedAddr, address: 1},
+		"proc_has_terminated":       {kind: omis.EventProcTerminated},
+		"proc_has_been_stopped":     {kind: eventProcStopped},
+		"proc_has_been_continued":   {kind: eventProcContinued},
+		"proc_has_been_scheduled":   {kind: omis.EventScheduled},
+		"proc_has_been_descheduled": {kind: omis.EventDescheduled},
+		"proc_will_be_migrated":     {kind: eventWillMigrate},
+		"proc_has_been_migrated":    {kind: eventMigrated},
+
+		"thread_adds_node":               {kind: omis.EventNodeAdded},
+		"thread_removes_node":            {kind: omis.EventNodeRemoved},
+		"thread_creates_proc":            {kind: omis.EventProcCreated},
+		"thread_creates_thread":          {kind: omis.EventThreadCreated},
+		"thread_has_terminated":          {kind: omis.EventThreadTerminated},
+		"thread_received_signal":         {kind: omis.EventSignal, numbers: 1},
+		"thread_has_blocked":             {kind: omis.EventBlocked},
+		"thread_has_been_unblocked":      {kind: omis.EventUnblocked},
+		"thread_has_been_stopped":        {kind: omis.EventThreadStopped},
+		"thread_has_been_continued":      {kind: omis.EventThreadContinued},
+		"thread_has_been_scheduled":      {kind: omis.EventScheduled},
+		"thread_has_been_descheduled":    {kind: omis.EventDescheduled},
+		"thread_reached_addr":            {kind: omis.EventReachedAddr, address: 1},
+		"thread_executed_insn":           {kind: omis.EventStepped},
+		"thread_executed_insn_call":      {kind: omis.EventSteppedOver},
+		"thread_has_started_lib_call":    {kind: omis.EventLibCallStarted, call: 1},
+		"thread_has_ended_lib_call":      {kind: omis.EventLibCallEnded, call: 1},
+		"thread_has_started_sys_call":    {kind: omis.EventSysCallStarted, call: 1},
+		"thread_has_ended_sys_call":      {kind: omis.EventSysCallEnded, call: 1},
+		"thread_has_received_tagged_msg": {kind: omis.EventTaggedMessage, numbers: 1},
+
+		"message_queue_has_been_extended": {kind: omis.EventQueueExtended},
+
 		"user_event_has_been_raised": {user: true},
 	}
 }

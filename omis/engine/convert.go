@@ -24,22 +24,15 @@ func (c *conversions) objects(v omis.Value, p service.Param) ([]object, omis.Ser
 		return c.several([]omis.Value{v}, p)
 	}
 	if len(v.List) == 0 {
-		list, err := c.all(p.Class)
-		if err != nil {
-			return nil, omis.ServiceResult{failure(err)}
-		}
-		return list, nil
+		return c.all(p.Class)
 	}
 	return c.several(v.List, p)
 }
 
 func (c *conversions) several(tokens []omis.Value, p service.Param) (list []object, failed omis.ServiceResult) {
 	for i := range tokens {
-		objs, err := c.one(tokens[i], p)
-		if err != nil {
-			failed = append(failed, failure(err, tokens[i].Token()))
-			continue
-		}
+		objs, missing := c.one(tokens[i], p)
+		failed = append(failed, missing...)
 		list = append(list, objs...)
 	}
 	// An object that is named twice is worked on once.
@@ -58,40 +51,68 @@ func unique(list []object) []object {
 	})
 }
 
-func (c *conversions) one(v omis.Value, p service.Param) ([]object, error) {
+func (c *conversions) one(v omis.Value, p service.Param) ([]object, omis.ServiceResult) {
 	if v.Kind != omis.KindToken {
-		return nil, omis.Errorf(omis.TypeMismatch, "%s must be a token, not a value of type %s", p.Name, v.Kind)
+		return nil, omis.ServiceResult{failure(omis.Errorf(omis.TypeMismatch, "%s must be a token, not a value of type %s", p.Name, v.Kind))}
 	}
 	o, err := c.tool.find(v.Token())
 	if err != nil {
-		return nil, err
+		return nil, omis.ServiceResult{failure(err, v.Token())}
 	}
 	return c.convert(o, p)
 }
 
 // convert expands or localises one object.
-func (c *conversions) convert(o object, p service.Param) ([]object, error) {
+func (c *conversions) convert(o object, p service.Param) ([]object, omis.ServiceResult) {
 	if classOf(o) == p.Class {
 		return []object{o}, nil
 	}
 	switch o := o.(type) {
 	case *node:
-		if p.Class == omis.ClassProcess || p.Class == omis.ClassThread {
-			return c.all(p.Class)
+		switch p.Class {
+		case omis.ClassProcess:
+			return c.processes(o), nil
+		case omis.ClassThread:
+			return c.threadsIn(c.processes(o))
+		case omis.ClassQueue:
+			return c.queuesIn(c.processes(o))
+		case omis.ClassMessage:
+			return c.messagesIn(c.queuesIn(c.processes(o)))
 		}
 	case *process:
 		switch p.Class {
 		case omis.ClassNode:
-			return []object{c.tool.e.self}, nil
+			return []object{o.node()}, nil
 		case omis.ClassThread:
-			return c.threadsOf(o)
+			return c.threadsIn([]object{o})
+		case omis.ClassQueue:
+			return c.queuesIn([]object{o})
+		case omis.ClassMessage:
+			return c.messagesIn(c.queuesIn([]object{o}))
 		}
 	case *thread:
 		switch p.Class {
 		case omis.ClassNode:
-			return []object{c.tool.e.self}, nil
+			return []object{o.proc.node()}, nil
 		case omis.ClassProcess:
 			return []object{o.proc}, nil
+		case omis.ClassQueue:
+			return c.queueOfThread(o), nil
+		case omis.ClassMessage:
+			return c.messagesIn(c.queueOfThread(o), nil)
+		}
+	case *queueObject:
+		switch p.Class {
+		case omis.ClassNode:
+			return []object{nodeOf(o)}, nil
+		case omis.ClassProcess:
+			return []object{o.proc}, nil
+		case omis.ClassMessage:
+			return c.messagesIn([]object{o}, nil)
+		}
+	case *messageObject:
+		if p.Class == omis.ClassNode {
+			return []object{o.node}, nil
 		}
 	case *item:
 		return c.convertItem(o, p)
@@ -100,7 +121,7 @@ func (c *conversions) convert(o object, p service.Param) ([]object, error) {
 }
 
 // convertItem goes by what the extension says of its class.
-func (c *conversions) convertItem(o *item, p service.Param) ([]object, error) {
+func (c *conversions) convertItem(o *item, p service.Param) (list []object, failed omis.ServiceResult) {
 	var tokens []omis.Token
 	if o.class.Contained != nil {
 		tokens = o.class.Contained(o.value)
@@ -113,68 +134,92 @@ func (c *conversions) convertItem(o *item, p service.Param) ([]object, error) {
 	if tokens == nil {
 		return nil, mismatch(o, p)
 	}
-	var list []object
 	for _, t := range tokens {
 		inner, err := c.tool.find(t)
 		if err != nil {
 			continue // not in this tool's scope
 		}
-		objs, err := c.convert(inner, p)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, objs...)
+		objs, missing := c.convert(inner, p)
+		list, failed = append(list, objs...), append(failed, missing...)
 	}
-	return list, nil
+	return list, failed
 }
 
-func mismatch(o object, p service.Param) error {
-	return omis.Errorf(omis.TypeMismatch, "%s cannot stand for objects of class %s_ (%s)", o.Token(), p.Class, p.Name)
+func mismatch(o object, p service.Param) omis.ServiceResult {
+	err := omis.Errorf(omis.TypeMismatch, "%s cannot stand for objects of class %s_ (%s)", o.Token(), p.Class, p.Name)
+	return omis.ServiceResult{failure(err, o.Token())}
 }
 
 // all is what an empty list stands for: all objects of a class in the scope.
-func (c *conversions) all(class omis.Class) ([]object, error) {
+func (c *conversions) all(class omis.Class) ([]object, omis.ServiceResult) {
 	switch class {
 	case omis.ClassProcess:
-		return c.processes(), nil
+		return c.processes(nil), nil
 	case omis.ClassThread:
-		var list []object
-		for _, p := range c.processes() {
-			ts, err := c.threadsOf(p.(*process))
-			if err != nil {
-				continue // it has just ended: it has no threads
-			}
-			list = append(list, ts...)
-		}
-		return list, nil
+		return c.threadsIn(c.processes(nil))
+	case omis.ClassQueue:
+		return c.queuesIn(c.processes(nil))
+	case omis.ClassMessage:
+		return c.messagesIn(c.queuesIn(c.processes(nil)))
 	}
 	return c.tool.own(class), nil
 }
 
-func (c *conversions) processes() []object {
+// processes are those of a node; nil: of all nodes.
+func (c *conversions) processes(n *node) []object {
 	if !c.loaded {
 		c.procs, c.loaded = c.tool.own(omis.ClassProcess), true
 	}
-	return slices.Clone(c.procs)
+	list := slices.Clone(c.procs)
+	if n == nil {
+		return list
+	}
+	return slices.DeleteFunc(list, func(o object) bool { return nodeOf(o) != n })
 }
 
 // forget lets later actions see a process that the list itself attached to.
 func (c *conversions) forget() { c.procs, c.loaded = nil, false }
 
+// threadsIn are the threads of processes. A process that has just ended has none;
+// what else keeps a node from telling them is an error of that process alone.
+func (c *conversions) threadsIn(procs []object) (list []object, failed omis.ServiceResult) {
+	for _, o := range procs {
+		ts, err := c.threadsOf(o.(*process))
+		switch {
+		case err == nil:
+			list = append(list, ts...)
+		case len(procs) == 1 || !isUnknown(err):
+			failed = append(failed, failure(err, o.Token()))
+		}
+	}
+	return list, failed
+}
+
 func (c *conversions) threadsOf(p *process) ([]object, error) {
 	if list, ok := c.threads[p]; ok {
 		return slices.Clone(list), nil
 	}
-	tids, err := c.tool.e.node.Threads(p.id)
+	at := p.at()
+	tids, err := at.node.Threads(at.id)
 	if err != nil {
 		return nil, err
 	}
 	list := c.tool.e.reg.refresh(p, tids)
+	if c.tool.hidden.Load() != nil {
+		list = slices.DeleteFunc(list, func(o object) bool { return c.tool.hides(o.Token()) })
+	}
 	if c.threads == nil {
 		c.threads = make(map[*process][]object)
 	}
 	c.threads[p] = list
 	return slices.Clone(list), nil
+}
+
+// whole tells whether threads are all that a process has: the node is told so
+// then, and no thread that is just being created gets away.
+func (c *conversions) whole(g *crew) bool {
+	all, ok := c.threads[g.proc]
+	return ok && len(all) == len(g.threads) && c.tool.hidden.Load() == nil
 }
 
 func classOf(o object) omis.Class {
@@ -189,6 +234,10 @@ func classOf(o object) omis.Class {
 		return omis.ClassCSR
 	case *userEvent:
 		return omis.ClassUserEvent
+	case *queueObject:
+		return omis.ClassQueue
+	case *messageObject:
+		return omis.ClassMessage
 	case *item:
 		return o.class.Class
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -35,22 +36,34 @@ type definition struct {
 	source  source
 	args    []omis.Value
 	subject int
-	addr    uint64 // of a source with an address
+	watch   omis.Watch // what nodes are asked for, but for the process
 }
 
 // source says how the events of a service are detected. Exactly one of kind, user
-// and open is set.
+// and open is set. The parameters it names are those the watch needs; 0: none.
 type source struct {
-	kind    omis.EventKind // by the node, process by process
-	address int            // the parameter that is an address; 0: none
+	kind    omis.EventKind // by the node, or from firstOfEngine on by the engine
+	address int
+	call    int            // the name of a function or a system call
+	numbers int            // a list of signals or tags
 	user    bool           // by user_event_raise
 	open    service.Source // by an extension
 }
 
+// Kinds of event that the engine itself knows of, since it is what makes them.
+const (
+	eventProcStopped omis.EventKind = iota + firstOfEngine
+	eventProcContinued
+	eventWillMigrate
+	eventMigrated
+)
+
+const firstOfEngine omis.EventKind = 128
+
 // define stores a conditional request; it is disabled yet.
 func (t *Tool) define(r *omis.Request, to *sink) omis.Reply {
 	s := t.e.catalog.Lookup(r.Event.Service)
-	def := definition{service: s, source: t.e.sources[s.Name], args: r.Event.Args, subject: s.Subject()}
+	def := newDefinition(s, t.e.sources[s.Name], r.Event.Args)
 	if failed := t.checkEvent(&def); len(failed) > 0 {
 		return omis.Reply{{{Status: omis.CSRDefined}}, failed}
 	}
@@ -65,15 +78,15 @@ func (t *Tool) define(r *omis.Request, to *sink) omis.Reply {
 	return c.stateReply(omis.CSRDefined, omis.ServiceResult{done()})
 }
 
+func newDefinition(s *service.Service, src source, args []omis.Value) definition {
+	return definition{service: s, source: src, args: args, subject: s.Subject(), watch: omis.Watch{Event: src.kind}}
+}
+
 // checkEvent looks for what would keep the event from ever being detected.
 func (t *Tool) checkEvent(d *definition) omis.ServiceResult {
 	var failed omis.ServiceResult
-	if d.source.address > 0 {
-		addr, ok := d.args[d.source.address].Uint64()
-		if !ok {
-			failed = append(failed, failure(omis.Errorf(omis.ParameterError, "the address does not fit into 64 bits")))
-		}
-		d.addr = addr
+	if err := d.fill(); err != nil {
+		failed = append(failed, failure(err))
 	}
 	for _, v := range d.tokens() {
 		if _, err := t.find(v.Token()); err != nil {
@@ -81,6 +94,32 @@ func (t *Tool) checkEvent(d *definition) omis.ServiceResult {
 		}
 	}
 	return failed
+}
+
+// fill takes over from the arguments what the watch needs.
+func (d *definition) fill() error {
+	if i := d.source.address; i > 0 {
+		addr, ok := d.args[i].Uint64()
+		if !ok {
+			return omis.Errorf(omis.ParameterError, "the address does not fit into 64 bits")
+		}
+		d.watch.Addr = addr
+	}
+	if i := d.source.call; i > 0 {
+		d.watch.Name = d.args[i].Str
+	}
+	if i := d.source.numbers; i > 0 {
+		for _, v := range d.args[i].List {
+			n, ok := v.Int64()
+			if !ok || n < math.MinInt32 || n > math.MaxInt32 {
+				return omis.Errorf(omis.ParameterError, "%s has a number in it that does not fit into 32 bits", d.service.Params[i].Name)
+			}
+			d.watch.Signals = append(d.watch.Signals, int(n))
+		}
+		slices.Sort(d.watch.Signals)
+		d.watch.Signals = slices.Compact(d.watch.Signals)
+	}
+	return nil
 }
 
 // tokens are the objects that the definition names.
@@ -112,6 +151,7 @@ func (c *csr) trigger(occ *service.Occurrence, at omis.Token, outer *execution) 
 	reply = x.run(reply, c.steps)
 	c.note(reply)
 	c.tool.replies.push(c.to, reply)
+	x.settle()
 }
 
 func (c *csr) triggered(at omis.Token) omis.ObjectResult {

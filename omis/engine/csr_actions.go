@@ -15,7 +15,7 @@ func csrDisable(x *execution, c *call) ([]omis.Value, error) {
 	defer x.e.admin.Unlock()
 	r := c.object.(*csr)
 	if x.e.disable(r) {
-		r.tool.replies.push(r.to, r.stateReply(omis.CSRDisabled, omis.ServiceResult{done()}))
+		x.tell(r, omis.CSRDisabled)
 	}
 	return nil, nil
 }
@@ -29,6 +29,20 @@ func csrDelete(x *execution, c *call) ([]omis.Value, error) {
 	}
 	x.e.disable(r)
 	r.remove()
-	r.tool.replies.push(r.to, r.stateReply(omis.CSRDeleted, omis.ServiceResult{done()}))
+	x.tell(r, omis.CSRDeleted)
 	return nil, nil
+}
+
+// tell reports that a request has changed its state. Where its own list did that,
+// the list's reply goes first: OMIS 7.2.4 has a list delete its request "after it
+// has been executed", and a tool may forget a request that is deleted.
+func (x *execution) tell(r *csr, s omis.Status) {
+	report := func() { r.tool.replies.push(r.to, r.stateReply(s, omis.ServiceResult{done()})) }
+	for own := x; own != nil; own = own.outer {
+		if own.csr == r {
+			own.after = append(own.after, report)
+			return
+		}
+	}
+	report()
 }

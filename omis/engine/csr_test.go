@@ -105,7 +105,7 @@ func TestThreadEvents(t *testing.T) {
 	p.EndThread(12)
 	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_OK [] 2,[t_1,t_2]\n")
 	d.want("0 OMIS_CSR_TRIGGERED(10) [t_2] c_2\n1 OMIS_OK [] 1,[t_2]\n")
-	b.want(": thread_get_info([],0)", "0 OMIS_OK []\n1 OMIS_OK [t_1]\n1 OMIS_OK [t_3]\n")
+	b.want(": thread_get_info([],0)", "0 OMIS_OK []\n1 OMIS_OK [t_1,t_3]\n")
 }
 
 func TestFlags(t *testing.T) {
@@ -134,7 +134,7 @@ func TestFlags(t *testing.T) {
 }
 
 func TestErrorsBeforeExecution(t *testing.T) {
-	b := start(t)
+	b := startPlain(t)
 	b.want(": proc_getinfo([],0) message_create() print([$proc]) thread_stop([c_1]) version(1)", `0 OMIS_UNKNOWN_SERVICE(18) [] "position 2: there is no service proc_getinfo (did you mean proc_get_info?)"
 0 OMIS_UNSUPPORTED_SERVICE(20) [] "position 21: message_create is not supported: no message-passing platform provides queues"
 0 OMIS_UNKNOWN_ECP(22) [] "position 45: $proc has no value here: only the actions of an event have context parameters"

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -8,10 +9,20 @@ import (
 	"mirador/omis/service"
 )
 
-// pointKey is what is looked out for in a process.
+// pointKey is what is looked out for in a process: what of omis.Watch tells two
+// watches apart.
 type pointKey struct {
-	kind omis.EventKind
-	addr uint64
+	kind   omis.EventKind
+	addr   uint64
+	detail string // the name of a call, numbers, threads
+}
+
+func keyOf(w *omis.Watch) pointKey {
+	key := pointKey{kind: w.Event, addr: w.Addr, detail: w.Name}
+	if len(w.Signals) > 0 || len(w.Threads) > 0 {
+		key.detail = fmt.Sprint(w.Name, w.Signals, w.Threads)
+	}
+	return key
 }
 
 // point is one watch in a process. The requests of all tools that wait for the
@@ -20,31 +31,37 @@ type pointKey struct {
 type point struct {
 	e      *Engine
 	proc   *process
+	watch  omis.Watch
 	key    pointKey
+	node   *node        // where it is planted
 	cancel func() error // guarded by Engine.admin
 
 	mu   sync.Mutex // held while local actions run
 	subs []*subscription
 	occ  service.Occurrence // of the hit at hand
-	room [1]omis.Value
+	room [5]omis.Value
 }
 
 // subscription is a request's share in a point.
 type subscription struct {
-	csr     *csr
-	threads map[omis.Token]bool // nil: all threads
-	local   *localList          // nil: the list is executed by the engine
-	point   *point
+	csr   *csr
+	only  map[omis.Token]bool // nil: all threads, or queues
+	local *localList          // nil: the list is executed by the engine
+	point *point
 }
 
 // subscribe begins to look out for a request's event in a process. The caller
 // holds Engine.admin.
 func (e *Engine) subscribe(c *csr, t target) error {
-	s := &subscription{csr: c, threads: t.threads}
+	s := &subscription{csr: c, only: t.only}
 	if c.placement.local {
 		s.local = newLocalList(c)
 	}
-	p, err := e.pointAt(t.proc, pointKey{c.event.source.kind, c.event.addr}, s)
+	w := c.event.watch
+	if w.Event == omis.EventStepped || w.Event == omis.EventSteppedOver {
+		w.Threads = e.reg.tids(t.only)
+	}
+	p, err := e.pointAt(t.proc, w, s)
 	if err != nil {
 		return err
 	}
@@ -55,21 +72,38 @@ func (e *Engine) subscribe(c *csr, t target) error {
 
 // pointAt enters a subscription at a point, which is planted if it does not stand
 // yet. Without a subscription the point just comes to stand.
-func (e *Engine) pointAt(proc *process, key pointKey, s *subscription) (*point, error) {
+func (e *Engine) pointAt(proc *process, w omis.Watch, s *subscription) (*point, error) {
+	key := keyOf(&w)
 	p := proc.points[key]
 	if p != nil {
 		p.enter(s)
 		return p, nil
 	}
-	p = &point{e: e, proc: proc, key: key}
+	p = &point{e: e, proc: proc, watch: w, key: key}
 	p.enter(s)
-	cancel, err := e.node.Watch(omis.Watch{Event: key.kind, Proc: proc.id, Addr: key.addr}, p.handle)
-	if err != nil {
+	if err := p.plant(); err != nil {
 		return nil, err
 	}
-	p.cancel = cancel
 	proc.points[key] = p
 	return p, nil
+}
+
+// plant asks the node the process lives on to look out. What the engine itself
+// brings about needs no looking out.
+func (p *point) plant() error {
+	at := p.proc.at()
+	p.node = at.node
+	if p.key.kind >= firstOfEngine {
+		p.cancel = func() error { return nil }
+		return nil
+	}
+	p.watch.Proc = at.id
+	cancel, err := at.node.Watch(p.watch, p.handle)
+	if err != nil {
+		return err
+	}
+	p.cancel = cancel
+	return nil
 }
 
 // unsubscribe ends a request's share in a process. When it returns, no local list
@@ -124,13 +158,13 @@ func (p *point) handle(hit *omis.Hit) {
 	p.occurred(hit)
 	var waiting []*csr
 	for _, s := range p.subs {
-		if s.threads != nil && !s.threads[p.occ.Thread] {
+		if !p.concerns(s) {
 			continue
 		}
 		// The lock is not free while a locked list is executed.
-		if waiting == nil && s.local != nil && p.e.lists.TryRLock() {
+		if waiting == nil && s.local != nil && p.node.lists.TryRLock() {
 			s.local.run(&p.occ, p.place(s.csr))
-			p.e.lists.RUnlock()
+			p.node.lists.RUnlock()
 			continue
 		}
 		waiting = append(waiting, s.csr)
@@ -140,19 +174,55 @@ func (p *point) handle(hit *omis.Hit) {
 	}
 }
 
+// concerns tells whether the occurrence is one that a request waits for: of one of
+// its threads or queues, and of none that its tool detached from.
+func (p *point) concerns(s *subscription) bool {
+	part := p.occ.Thread
+	if p.key.kind == omis.EventQueueExtended {
+		part = p.occ.Params[0].Token()
+	}
+	if s.only != nil && !s.only[part] {
+		return false
+	}
+	return s.csr.tool.hidden.Load() == nil || !s.csr.tool.hides(p.occ.Thread)
+}
+
 // occurred fills in what actions see of the hit.
 func (p *point) occurred(hit *omis.Hit) {
 	p.occ = service.Occurrence{
-		Node: p.e.self.token, Proc: p.proc.token, Thread: omis.Undefined,
-		Time: hit.Time, SP: hit.SP, Now: hit.Now,
+		Node: p.node.token, Proc: p.proc.token, Thread: omis.Undefined,
+		Time: hit.Time, SP: hit.SP, Now: hit.Now, Held: hit.Held,
 	}
-	if p.key.kind != omis.EventProcTerminated {
+	if p.node.skew != 0 {
+		p.occ.Time += p.node.skew
+		p.occ.Now = p.node.clock
+	}
+	if hit.TID != 0 && p.key.kind != omis.EventProcTerminated {
 		p.occ.Thread = p.e.reg.thread(p.proc, hit.TID).token
 	}
-	if p.key.kind == omis.EventThreadCreated {
+	p.occ.Params = p.params(hit)
+}
+
+// params are the event's own context parameters, as far as they can be had without
+// the node.
+func (p *point) params(hit *omis.Hit) []omis.Value {
+	switch p.key.kind {
+	case omis.EventThreadCreated:
 		p.room[0] = omis.TokenValue(p.e.reg.thread(p.proc, hit.Child).token)
-		p.occ.Params = p.room[:]
+		return p.room[:1]
+	case omis.EventSignal:
+		p.room[0] = omis.Int(int64(hit.Signal))
+		return p.room[:1]
+	case omis.EventNodeAdded, omis.EventNodeRemoved:
+		p.room[0] = omis.TokenValue(p.e.peer(hit.Peer))
+		return p.room[:1]
+	case omis.EventQueueExtended:
+		p.room[0] = omis.TokenValue(p.e.reg.queue(p.proc, hit.TID, hit.Queue).token)
+		return append(p.room[:1], p.e.messageValues(p.node, &hit.Message)...)
+	case omis.EventTaggedMessage:
+		return append(p.room[:0], p.e.messageValues(p.node, &hit.Message)...)
 	}
+	return hit.Params
 }
 
 // place is the object where the event occurred, for a request's reply.
@@ -189,8 +259,8 @@ func (p *point) complete(occ *service.Occurrence, child int) {
 		return
 	}
 	created := omis.Undefined
-	if id, err := p.e.node.Identify(child); err == nil {
-		created = p.e.reg.process(id).token
+	if id, err := p.node.Identify(child); err == nil {
+		created = p.e.reg.process(place{p.node, id}).token
 	}
 	occ.Params = []omis.Value{omis.TokenValue(created)}
 }

@@ -48,6 +48,11 @@ func isUnknown(err error) bool {
 	return errors.As(err, &typed) && typed.Status == omis.UnknownObject
 }
 
+func isUnsupported(err error) bool {
+	var typed *omis.Error
+	return errors.As(err, &typed) && typed.Status == omis.UnsupportedService
+}
+
 // watchAll looks out for the event in every process it is defined for.
 func (e *Engine) watchAll(c *csr) (results omis.ServiceResult, err error) {
 	good := 0
@@ -82,7 +87,7 @@ func (e *Engine) openSource(c *csr) error {
 // raise executes a request for an occurrence that an extension detected.
 func (e *Engine) raise(c *csr, o service.Occurrence) {
 	if o.Node == "" {
-		o.Node = e.self.token
+		o.Node = e.home.token
 	}
 	if o.Proc == "" {
 		o.Proc = omis.Undefined
@@ -114,10 +119,11 @@ func (e *Engine) disable(c *csr) bool {
 	return true
 }
 
-// target is a process that an event is defined for, and which of its threads.
+// target is a process that an event is defined for, and which of its threads or
+// queues.
 type target struct {
-	proc    *process
-	threads map[omis.Token]bool // nil: all, those to come included
+	proc *process
+	only map[omis.Token]bool // nil: all, those to come included
 }
 
 // targets converts the objects of the event's definition as the scope is now.
@@ -125,7 +131,7 @@ type target struct {
 func (c *csr) targets() []target {
 	named := c.event.tokens()
 	if len(named) == 0 {
-		return c.tool.allTargets()
+		return c.tool.allTargets(nil)
 	}
 	var list []target
 	for _, v := range named {
@@ -135,27 +141,33 @@ func (c *csr) targets() []target {
 		}
 		switch o := o.(type) {
 		case *node:
-			list = append(list, c.tool.allTargets()...)
+			list = append(list, c.tool.allTargets(o)...)
 		case *process:
 			list = append(list, target{proc: o})
 		case *thread:
-			list = append(list, c.threadTarget(o))
+			list = append(list, c.partTarget(o.proc, o.token, omis.ClassThread))
+		case *queueObject:
+			list = append(list, c.partTarget(o.proc, o.token, omis.ClassQueue))
 		}
 	}
 	return mergeTargets(list)
 }
 
-func (c *csr) threadTarget(t *thread) target {
-	if c.event.service.Object == omis.ClassProcess {
-		return target{proc: t.proc}
+// partTarget is a thread or a queue of a process, where the event is one of theirs.
+func (c *csr) partTarget(p *process, part omis.Token, class omis.Class) target {
+	if c.event.service.Object != class {
+		return target{proc: p}
 	}
-	return target{proc: t.proc, threads: map[omis.Token]bool{t.token: true}}
+	return target{proc: p, only: map[omis.Token]bool{part: true}}
 }
 
-func (t *Tool) allTargets() []target {
+// allTargets are the attached processes of a node; nil: of all.
+func (t *Tool) allTargets(n *node) []target {
 	var list []target
 	for _, o := range t.own(omis.ClassProcess) {
-		list = append(list, target{proc: o.(*process)})
+		if p := o.(*process); n == nil || p.node() == n {
+			list = append(list, target{proc: p})
+		}
 	}
 	return list
 }
@@ -168,10 +180,10 @@ func mergeTargets(list []target) []target {
 		switch {
 		case i < 0:
 			merged = append(merged, t)
-		case t.threads == nil:
-			merged[i].threads = nil
-		case merged[i].threads != nil:
-			maps.Copy(merged[i].threads, t.threads)
+		case t.only == nil:
+			merged[i].only = nil
+		case merged[i].only != nil:
+			maps.Copy(merged[i].only, t.only)
 		}
 	}
 	return merged
@@ -212,7 +224,7 @@ func (e *Engine) leave(t *Tool, p *process) {
 
 func (d *definition) String() string {
 	if d.source.address > 0 {
-		return fmt.Sprintf("%s at %#x", d.service.Name, d.addr)
+		return fmt.Sprintf("%s at %#x", d.service.Name, d.watch.Addr)
 	}
 	return d.service.Name
 }

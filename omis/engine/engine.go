@@ -12,11 +12,11 @@ import (
 	"mirador/omis/service"
 )
 
-// Engine is the monitor of one node. Its methods may be called from any
+// Engine is the monitor of some nodes. Its methods may be called from any
 // goroutine.
 type Engine struct {
-	node    omis.Node
-	self    *node
+	home    *node   // the machine the engine runs on
+	nodes   []*node // the home node first
 	log     *slog.Logger
 	catalog *service.Catalog
 	actions map[string]action
@@ -25,20 +25,25 @@ type Engine struct {
 	reg     *registry
 	pid     int // of the monitor itself
 
-	lists sync.RWMutex // see the package comment
-	admin sync.Mutex
+	admin sync.Mutex // see the package comment
 
 	toolsMu sync.Mutex
 	tools   map[string]*Tool
 	closed  bool
 }
 
-// New makes an engine over a node, with extensions (OMIS 6). It fails where two
-// extensions are in each other's way, or where a table names services that are
-// not implemented.
+// New makes an engine over the machine it runs on, with extensions (OMIS 6). It
+// fails where two extensions are in each other's way, or where a table names
+// services that are not implemented.
 func New(n omis.Node, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
+	return NewOver([]omis.Node{n}, log, extensions...)
+}
+
+// NewOver makes an engine over several nodes, the one it runs on first. Requests
+// are executed where the objects they name live (OMIS 4).
+func NewOver(nodes []omis.Node, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
 	e := &Engine{
-		node: n, log: log, reg: newRegistry(), pid: os.Getpid(),
+		log: log, reg: newRegistry(), pid: os.Getpid(),
 		classes: make(map[omis.Class]*service.Class), tools: make(map[string]*Tool),
 	}
 	tables := make([]service.Table, len(extensions))
@@ -60,7 +65,10 @@ func New(n omis.Node, log *slog.Logger, extensions ...service.Extension) (*Engin
 	if err := e.complete(); err != nil {
 		return nil, err
 	}
-	e.self = e.reg.add(omis.ClassNode, func(i ident) object { return &node{ident: i, name: n.Name()} }).(*node)
+	if err := e.join(nodes); err != nil {
+		return nil, err
+	}
+	e.catalog = e.catalog.Without(e.lacking())
 	return e, nil
 }
 
@@ -139,4 +147,4 @@ func (e *Engine) Close(context.Context) error {
 }
 
 // now reads the clock that time stamps of events come from.
-func (e *Engine) now() int64 { return e.node.Now() }
+func (e *Engine) now() int64 { return e.home.Now() }

@@ -24,10 +24,21 @@ type bench struct {
 	tool   *engine.Tool
 }
 
+// plain hides what a node can do beyond omis.Node.
+type plain struct{ omis.Node }
+
 func start(t testing.TB, extensions ...service.Extension) *bench {
 	t.Helper()
-	b := &bench{TB: t, node: fake.New("here")}
-	e, err := engine.New(b.node, slog.New(slog.DiscardHandler), extensions...)
+	n := fake.New("here")
+	return startOver(t, []omis.Node{n}, []*fake.Node{n}, extensions...)
+}
+
+// startOver starts an engine over nodes that stand for fakes, the first of which is
+// the bench's.
+func startOver(t testing.TB, nodes []omis.Node, fakes []*fake.Node, extensions ...service.Extension) *bench {
+	t.Helper()
+	b := &bench{TB: t, node: fakes[0]}
+	e, err := engine.NewOver(nodes, slog.New(slog.DiscardHandler), extensions...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,11 +47,20 @@ func start(t testing.TB, extensions ...service.Extension) *bench {
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		if err := b.node.Close(context.Background()); err != nil {
-			t.Error(err)
+		for _, n := range fakes {
+			if err := n.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 	return b
+}
+
+// startPlain starts an engine over a node that can only do what every node can.
+func startPlain(t testing.TB, extensions ...service.Extension) *bench {
+	t.Helper()
+	n := fake.New("here")
+	return startOver(t, []omis.Node{plain{n}}, []*fake.Node{n}, extensions...)
 }
 
 // ask sends a request and returns the reply in OMIS notation.

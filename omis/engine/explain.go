@@ -36,7 +36,7 @@ func (t *Tool) Explain(text string) (Explanation, error) {
 		return x, nil
 	}
 	s := t.e.catalog.Lookup(r.Event.Service)
-	def := definition{service: s, source: t.e.sources[s.Name], args: r.Event.Args, subject: s.Subject()}
+	def := newDefinition(s, t.e.sources[s.Name], r.Event.Args)
 	if failed := t.checkEvent(&def); len(failed) > 0 {
 		return x, omis.Reply{failed}.Err()
 	}
@@ -66,7 +66,7 @@ func (c *csr) points() []Point {
 	}
 	var list []Point
 	for _, target := range c.targets() {
-		list = append(list, Point{Event: c.event.service.Name, Proc: target.proc.token, Addr: c.event.addr})
+		list = append(list, Point{Event: c.event.service.Name, Proc: target.proc.token, Addr: c.event.watch.Addr})
 	}
 	return list
 }

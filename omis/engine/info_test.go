@@ -69,7 +69,7 @@ func TestBacktracesAtOnce(t *testing.T) {
 		th.Frames = []omis.Frame{{PC: 1, FP: 2}, {PC: 3, FP: 4}}
 	}
 	b.ask(`: proc_attach3([],1,"")`)
-	b.want(": thread_get_backtrace([p_1],1)", "0 OMIS_OK []\n1 OMIS_OK [t_1] 1,[1,2]\n1 OMIS_OK [t_2] 1,[1,2]\n1 OMIS_OK [t_3] 1,[1,2]\n")
+	b.want(": thread_get_backtrace([p_1],1)", "0 OMIS_OK []\n1 OMIS_OK [t_1,t_2,t_3] 1,[1,2]\n")
 	if p.BacktraceCalls != 1 {
 		t.Errorf("the process was stopped %d times", p.BacktraceCalls)
 	}

@@ -1,51 +1,92 @@
 package engine
 
-import "mirador/omis"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
-// The services for nodes (OMIS 8.1.1). There is one node: the machine the engine
-// runs on.
+	"mirador/omis"
+)
+
+// The services for nodes (OMIS 8.1.1).
 
 func nodeAttach(x *execution, c *call) ([]omis.Value, error) {
-	if _, ok := c.object.(*node); !ok {
+	n, ok := c.object.(*node)
+	if !ok {
 		return nil, omis.Errorf(omis.TypeMismatch, "%s is no node", c.object.Token())
 	}
-	x.tool.attachNode()
+	x.tool.attachNode(n)
 	return nil, nil
 }
 
 func nodeAttach2(x *execution, c *call) ([]omis.Value, error) {
-	switch name := c.args[0].Str; name {
-	case "", "localhost", x.e.self.name:
-	default:
-		return nil, omis.Errorf(omis.ParameterError, "there is no node %q: this monitor observes %q alone", name, x.e.self.name)
+	name := c.args[0].Str
+	n := x.e.nodeNamed(name)
+	if name == "" || name == "localhost" {
+		n = x.e.home
 	}
-	x.tool.attachNode()
-	return []omis.Value{omis.TokenValue(x.e.self.token)}, nil
+	if n == nil {
+		return nil, omis.Errorf(omis.ParameterError, "there is no node %q: this monitor observes %s", name, x.e.nodeNames())
+	}
+	x.tool.attachNode(n)
+	return []omis.Value{omis.TokenValue(n.token)}, nil
 }
 
-func (t *Tool) attachNode() {
+func (e *Engine) nodeNames() string {
+	if len(e.nodes) == 1 {
+		return fmt.Sprintf("%q alone", e.home.Name())
+	}
+	names := make([]string, len(e.nodes))
+	for i, n := range e.nodes {
+		names[i] = strconv.Quote(n.Name())
+	}
+	return strings.Join(names, ", ")
+}
+
+func (t *Tool) attachNode(n *node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.node = true
+	t.enterNode(n)
 }
 
-func nodeDetach(x *execution, _ *call) ([]omis.Value, error) {
-	x.e.detachNode(x.tool)
+// enterNode enters a node into the scope. The caller holds mu.
+func (t *Tool) enterNode(n *node) {
+	if !slices.Contains(t.nodes, n) {
+		t.nodes = append(t.nodes, n)
+		slices.SortFunc(t.nodes, func(a, b *node) int { return a.num - b.num })
+	}
+}
+
+func nodeDetach(x *execution, c *call) ([]omis.Value, error) {
+	x.e.detachNode(x.tool, c.object.(*node))
+	x.conv.forget()
 	return nil, nil
 }
 
-// nodeName is the bit of node_get_info for the name of the node.
-const nodeName = 1
+// The bits of node_get_info: one for the name, one for each group of components.
+const (
+	nodeName      = 1
+	nodeGroupsEnd = 1 << 14
+)
 
-func nodeGetInfo(x *execution, c *call) ([]omis.Value, error) {
+func nodeGetInfo(_ *execution, c *call) ([]omis.Value, error) {
+	n := c.object.(*node)
 	flags, err := c.int(1)
 	switch {
 	case err != nil:
 		return nil, err
-	case flags&^nodeName != 0:
-		return nil, omis.Errorf(omis.UnsupportedService, "the node reports its name (flags 1) and nothing else: %s", c.service.Support.Reason)
-	case flags&nodeName != 0:
-		return []omis.Value{omis.String(x.e.self.name)}, nil
+	case flags < 0 || flags >= nodeGroupsEnd:
+		return nil, omis.Errorf(omis.ParameterError, "node_get_info has no components for flags %#x", uint64(flags&^(nodeGroupsEnd-1)))
+	case flags == 0:
+		return nil, nil
 	}
-	return nil, nil
+	informer, err := capability[omis.NodeInformer](n, c.service)
+	switch {
+	case err == nil:
+		return informer.NodeInfo(uint32(flags))
+	case flags == nodeName:
+		return []omis.Value{omis.String(n.Name())}, nil
+	}
+	return nil, err
 }

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"mirador/omis"
 	"mirador/omis/service"
@@ -21,22 +23,45 @@ type ident struct {
 
 func (i ident) Token() omis.Token { return i.token }
 
+// node is a machine whose objects this engine looks after.
 type node struct {
 	ident
-	name string
+	omis.Node
+	skew  int64        // what to add to its clock to get the home node's
+	lists sync.RWMutex // see the package comment
 }
 
-// process is a process of the node. Its token lives as long as it does, whoever
-// is attached to it.
+// capability asks a node for what a service needs beyond omis.Node.
+func capability[C any](n *node, s *service.Service) (C, error) {
+	c, ok := n.Node.(C)
+	if !ok {
+		return c, omis.Errorf(omis.UnsupportedService, "%s is not supported on %s: %s", s.Name, n.Name(), s.Needs.Missing())
+	}
+	return c, nil
+}
+
+// process is a process of a node. Its token lives as long as it does, whoever is
+// attached to it and wherever it is moved.
 type process struct {
 	ident
-	id    omis.ProcID
+	where atomic.Pointer[place]
 	queue *queue // executes the action lists of its events, in order
 
-	tools  int                 // attached to it; guarded by Engine.admin
-	points map[pointKey]*point // guarded by Engine.admin
-	ended  bool                // guarded by registry.mu
+	tools    int                 // attached to it; guarded by Engine.admin
+	points   map[pointKey]*point // guarded by Engine.admin
+	released []*thread           // what the node does not observe; guarded by Engine.admin
+	ended    bool                // guarded by registry.mu
+	halts    halts
 }
+
+// place is the node a process lives on, and what it is called there.
+type place struct {
+	node *node
+	id   omis.ProcID
+}
+
+func (p *process) at() *place  { return p.where.Load() }
+func (p *process) node() *node { return p.at().node }
 
 type thread struct {
 	ident
@@ -77,8 +102,29 @@ func number(o object) int {
 		return o.num
 	case *csr:
 		return o.num
+	case *queueObject:
+		return o.num
+	case *messageObject:
+		return o.num
 	}
 	return 0
 }
 
 func tokenOf(c omis.Class, num int) omis.Token { return omis.Token(fmt.Sprintf("%s_%d", c, num)) }
+
+// nodeOf is the node that an object lives on, nil for what the monitor holds.
+func nodeOf(o object) *node {
+	switch o := o.(type) {
+	case *node:
+		return o
+	case *process:
+		return o.node()
+	case *thread:
+		return o.proc.node()
+	case *queueObject:
+		return o.proc.node()
+	case *messageObject:
+		return o.node
+	}
+	return nil
+}

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"mirador/omis"
 )
@@ -11,13 +13,20 @@ import (
 
 func procCreate(x *execution, c *call) ([]omis.Value, error) {
 	env := texts(c.args[3])
-	id, err := x.e.node.Launch(omis.Launch{
+	n := c.object.(*node)
+	id, err := n.Launch(omis.Launch{
 		Path: c.args[1].Str, Args: texts(c.args[2]), Env: env, IO: texts(c.args[4]), Dir: startDir(env),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return x.attached(id)
+	values, err := x.attached(place{n, id})
+	if err != nil {
+		// Nobody will ever set it going.
+		return nil, errors.Join(err, n.Signal(id, int(syscall.SIGKILL)))
+	}
+	x.e.reg.lookup(values[0].Token()).(*process).halts.created()
+	return values, nil
 }
 
 // startDir is where a new process starts: proc_create has no parameter for it,
@@ -42,8 +51,8 @@ func texts(v omis.Value) []string {
 }
 
 // attached attaches and returns the token of the process.
-func (x *execution) attached(id omis.ProcID) ([]omis.Value, error) {
-	p, err := x.e.attach(x.tool, id)
+func (x *execution) attached(at place) ([]omis.Value, error) {
+	p, err := x.e.attach(x.tool, at)
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +69,15 @@ func procAttach3(x *execution, c *call) ([]omis.Value, error) {
 	if pid <= 0 || pid > 1<<31-1 {
 		return nil, omis.Errorf(omis.ParameterError, "%d is no process id", pid)
 	}
-	if int(pid) == x.e.pid {
-		return nil, omis.Errorf(omis.NoPermission, "cannot attach to process %d: it is the monitor itself, which would stop with it", pid)
+	n := c.object.(*node)
+	if err := x.e.spareItself(n, int(pid)); err != nil {
+		return nil, err
 	}
-	id, err := x.e.node.Identify(int(pid))
+	id, err := n.Identify(int(pid))
 	if err != nil {
 		return nil, err
 	}
-	return x.attached(id)
+	return x.attached(place{n, id})
 }
 
 func procAttach(x *execution, c *call) ([]omis.Value, error) {
@@ -75,14 +85,15 @@ func procAttach(x *execution, c *call) ([]omis.Value, error) {
 	if !ok {
 		return nil, omis.Errorf(omis.TypeMismatch, "%s is no process", c.object.Token())
 	}
-	id, err := x.e.node.Identify(p.id.PID)
+	at := p.at()
+	id, err := at.node.Identify(at.id.PID)
 	if err != nil {
 		return nil, err
 	}
-	if id != p.id {
+	if id != at.id {
 		return nil, unknownToken(p.token)
 	}
-	_, err = x.attached(id)
+	_, err = x.attached(*at)
 	return nil, err
 }
 
@@ -92,9 +103,23 @@ func procDetach(x *execution, c *call) ([]omis.Value, error) {
 }
 
 func procSendSignal(x *execution, c *call) ([]omis.Value, error) {
-	sig, err := c.int(1)
+	sig, err := c.small(1)
 	if err != nil {
 		return nil, err
 	}
-	return nil, x.e.node.Signal(c.object.(*process).id, int(sig))
+	at := c.object.(*process).at()
+	return nil, at.node.Signal(at.id, sig)
+}
+
+func procSetPriority(_ *execution, c *call) ([]omis.Value, error) {
+	nice, err := c.small(1)
+	if err != nil {
+		return nil, err
+	}
+	at := c.object.(*process).at()
+	control, err := capability[omis.ThreadControl](at.node, c.service)
+	if err != nil {
+		return nil, err
+	}
+	return nil, control.SetPriority(at.id, nice)
 }

@@ -8,13 +8,6 @@ import (
 
 // The information services for processes (OMIS 8.1.2).
 
-// What one request reads from a process, in bytes: a list of integers takes some
-// seventy times the memory of what it holds.
-const (
-	maxReadList   = 1 << 16
-	maxReadBinary = 1 << 22
-)
-
 // knownProcFields are the components proc_get_info has.
 const knownProcFields = omis.ProcInvolContSwitch<<1 - 1
 
@@ -31,7 +24,8 @@ func procGetInfo(x *execution, c *call) ([]omis.Value, error) {
 	if fields == 0 {
 		return nil, nil
 	}
-	info, err := x.e.node.ProcInfo(p.id, fields)
+	at := p.at()
+	info, err := at.node.ProcInfo(at.id, fields)
 	if err != nil {
 		return nil, err
 	}
@@ -49,17 +43,17 @@ func (x *execution) procValue(p *process, bit omis.ProcFields, info *omis.ProcIn
 	switch bit {
 	case omis.ProcGlobalID, omis.ProcLocalID:
 		// No programming library gives processes other ids.
-		return omis.Int(int64(p.id.PID))
+		return omis.Int(int64(p.at().id.PID))
 	case omis.ProcArgv, omis.ProcUserArgv:
 		return stringList(info.Argv)
 	case omis.ProcEnvp:
 		return stringList(info.Envp)
 	case omis.ProcParent:
-		return omis.TokenValue(x.parentToken(info.Parent))
+		return omis.TokenValue(x.parentToken(p.node(), info.Parent))
 	case omis.ProcMessageQueue:
-		return omis.TokenValue(omis.Undefined)
+		return omis.TokenValue(x.e.queueOf(p, 0))
 	case omis.ProcNode:
-		return omis.TokenValue(x.e.self.token)
+		return omis.TokenValue(p.node().token)
 	case omis.ProcTotalTime:
 		return omis.Float(info.TotalTime)
 	case omis.ProcSystemTime:
@@ -103,8 +97,8 @@ func procNumber(bit omis.ProcFields, info *omis.ProcInfo) int64 {
 }
 
 // parentToken is defined where the parent is in the scope too.
-func (x *execution) parentToken(pid int) omis.Token {
-	if p := x.e.reg.byPID(pid); p != nil && x.tool.sees(p) {
+func (x *execution) parentToken(n *node, pid int) omis.Token {
+	if p := x.e.reg.byPID(n, pid); p != nil && x.tool.sees(p) {
 		return p.token
 	}
 	return omis.Undefined
@@ -118,67 +112,9 @@ func stringList(list []string) omis.Value {
 	return omis.List(vs...)
 }
 
-func procReadMemory(x *execution, c *call) ([]omis.Value, error) {
-	raw, err := readBlocks(x, c, maxReadList)
-	if err != nil {
-		return nil, err
-	}
-	vs := make([]omis.Value, len(raw))
-	for i, b := range raw {
-		vs[i] = omis.Int(int64(b))
-	}
-	return []omis.Value{omis.List(vs...)}, nil
-}
-
-func procReadMemoryBin(x *execution, c *call) ([]omis.Value, error) {
-	raw, err := readBlocks(x, c, maxReadBinary)
-	if err != nil {
-		return nil, err
-	}
-	return []omis.Value{omis.Binary(raw)}, nil
-}
-
-// readBlocks reads count blocks that begin stride bytes apart.
-func readBlocks(x *execution, c *call, limit int64) ([]byte, error) {
-	addr, ok := c.args[1].Uint64()
-	if !ok {
-		return nil, omis.Errorf(omis.ParameterError, "the address does not fit into 64 bits")
-	}
-	var size, stride, count int64
-	for i, n := range []*int64{&size, &stride, &count} {
-		var err error
-		if *n, err = c.int(i + 2); err != nil {
-			return nil, err
-		}
-	}
-	switch {
-	case size < 0 || count < 0 || stride < size:
-		return nil, omis.Errorf(omis.ParameterError, "blocklength and count must not be negative, stride not smaller than blocklength")
-	case size > limit || count > limit || size*count > limit:
-		return nil, omis.Errorf(omis.ParameterError, "%s cannot read more than %d bytes at once", c.service.Name, limit)
-	case size == 0:
-		return nil, nil
-	}
-	buf := make([]byte, size*count)
-	if stride == size {
-		size, count = size*count, min(count, 1)
-	}
-	for i := range count {
-		block := buf[i*size : (i+1)*size]
-		from := addr + uint64(i)*uint64(stride)
-		n, err := x.e.node.ReadMemory(c.object.(*process).id, from, block)
-		if err != nil {
-			return nil, err
-		}
-		if n < len(block) {
-			return nil, omis.Errorf(omis.ParameterError, "cannot read %s at %#x: nothing is mapped there", c.object.Token(), from+uint64(n))
-		}
-	}
-	return buf, nil
-}
-
 func procGetLoaderInfo(x *execution, c *call) ([]omis.Value, error) {
-	modules, err := x.e.node.Modules(c.object.(*process).id)
+	at := c.object.(*process).at()
+	modules, err := at.node.Modules(at.id)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -18,8 +19,11 @@ type registry struct {
 	mu      sync.RWMutex
 	last    map[omis.Class]int
 	objects map[omis.Token]object
-	procs   map[omis.ProcID]*process
+	procs   map[place]*process
 	threads map[threadKey]*thread
+
+	queues   map[queueKey]*queueObject
+	messages map[messageKey]*messageObject
 
 	// generation changes when an extension's object comes or goes; compiled
 	// action lists look objects up again then.
@@ -30,8 +34,9 @@ func newRegistry() *registry {
 	return &registry{
 		last:    make(map[omis.Class]int),
 		objects: make(map[omis.Token]object),
-		procs:   make(map[omis.ProcID]*process),
+		procs:   make(map[place]*process),
 		threads: make(map[threadKey]*thread),
+		queues:  make(map[queueKey]*queueObject), messages: make(map[messageKey]*messageObject),
 	}
 }
 
@@ -63,23 +68,33 @@ func (r *registry) remove(t omis.Token) {
 }
 
 // process returns the object of a process, made at the first time.
-func (r *registry) process(id omis.ProcID) *process {
+func (r *registry) process(at place) *process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p := r.procs[id]; p != nil {
+	if p := r.procs[at]; p != nil {
 		return p
 	}
-	p := &process{ident: r.newIdent(omis.ClassProcess), id: id, queue: newQueue(maxPending), points: make(map[pointKey]*point)}
-	r.procs[id], r.objects[p.token] = p, p
+	p := &process{ident: r.newIdent(omis.ClassProcess), queue: newQueue(maxPending), points: make(map[pointKey]*point)}
+	p.where.Store(&at)
+	r.procs[at], r.objects[p.token] = p, p
 	return p
 }
 
+// move notes that a process lives somewhere else now; it keeps its token.
+func (r *registry) move(p *process, to place) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.procs, *p.at())
+	p.where.Store(&to)
+	r.procs[to] = p
+}
+
 // byPID finds a process that is known by its pid.
-func (r *registry) byPID(pid int) *process {
+func (r *registry) byPID(n *node, pid int) *process {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	for id, p := range r.procs {
-		if id.PID == pid {
+	for at, p := range r.procs {
+		if at.node == n && at.id.PID == pid {
 			return p
 		}
 	}
@@ -128,6 +143,20 @@ func (r *registry) threadLocked(key threadKey) *thread {
 	return t
 }
 
+// tids are what the node calls the threads of some tokens; nil for nil.
+func (r *registry) tids(threads map[omis.Token]bool) []int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var list []int
+	for token := range threads {
+		if t, ok := r.objects[token].(*thread); ok {
+			list = append(list, t.tid)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // refresh takes over which threads a process has: what is no longer among them
 // has ended, and its token becomes unknown.
 func (r *registry) refresh(p *process, tids []int) []object {
@@ -167,8 +196,9 @@ func (r *registry) end(p *process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.ended = true
-	delete(r.procs, p.id)
+	delete(r.procs, *p.at())
 	delete(r.objects, p.token)
+	r.dropQueuesLocked(p)
 	for key, t := range r.threads {
 		if key.proc == p {
 			r.dropThreadLocked(t)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"strconv"
 
 	"mirador/omis"
 	"mirador/omis/service"
@@ -42,6 +44,60 @@ func faultReply(faults []service.Fault) omis.Reply {
 		results = append(results, omis.ObjectResult{Status: f.Status, Msg: f.Error()})
 	}
 	return omis.Reply{results}
+}
+
+// finish makes the result of a service that worked on some objects what OMIS 7.3.1
+// wants it to be.
+func (s *step) finish(results omis.ServiceResult, objects int) omis.ServiceResult {
+	if s.service.Void() {
+		results = onlyErrors(results, objects)
+	}
+	return unified(results)
+}
+
+// onlyErrors shortens the result of a void service: what went wrong and, where
+// anything did not, that all else went well (OMIS 7.3.1, rule 3).
+func onlyErrors(results omis.ServiceResult, objects int) omis.ServiceResult {
+	kept := results[:0]
+	for _, r := range results {
+		if r.Status.IsError() {
+			kept = append(kept, r)
+			if objects -= len(r.Objects); len(r.Objects) == 0 {
+				objects = 0 // nothing was done at all
+			}
+		}
+	}
+	if len(kept) == 0 || objects > 0 {
+		kept = append(kept, done())
+	}
+	return kept
+}
+
+// unified makes one result of identical ones for several objects. The order is
+// that of the first of each.
+func unified(results omis.ServiceResult) omis.ServiceResult {
+	if len(results) < 2 {
+		return results
+	}
+	index := make(map[string]int, len(results))
+	kept := results[:0]
+	var key []byte
+	for _, r := range results {
+		if len(r.Objects) == 0 {
+			kept = append(kept, r)
+			continue
+		}
+		key = strconv.AppendInt(key[:0], int64(r.Status), 10)
+		key = append(append(key, ' '), r.Msg...)
+		key = syntax.AppendValues(append(key, 0), r.Values)
+		if i, seen := index[string(key)]; seen {
+			kept[i].Objects = append(slices.Clip(kept[i].Objects), r.Objects...)
+			continue
+		}
+		index[string(key)] = len(kept)
+		kept = append(kept, r)
+	}
+	return kept
 }
 
 // done is the result of a void service for all objects not named before

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"math"
+	"sync"
 
 	"mirador/omis"
 	"mirador/omis/service"
@@ -19,6 +21,7 @@ type step struct {
 	subject int
 	params  bool // there are event context parameters among the arguments
 	pos     int
+	barrier bool // a semicolon follows
 }
 
 // action implements a manipulation or information service. Exactly one of each
@@ -31,6 +34,12 @@ type action struct {
 	batch func(*execution, *call, []object) omis.ServiceResult
 	// local is what may run on the owner of a process, if the table says so.
 	local service.Action
+
+	// spread tells that nodes may work on their objects at the same time: the
+	// service changes neither scopes nor requests.
+	spread bool
+	// free tells that the service touches no node at all.
+	free bool
 }
 
 // call is one execution of a step: object is nil where it works on none.
@@ -48,6 +57,23 @@ func (c *call) int(i int) (int64, error) {
 	return n, nil
 }
 
+// small is an integer that a machine's int holds everywhere.
+func (c *call) small(i int) (int, error) {
+	n, err := c.int(i)
+	if err == nil && (n < math.MinInt32 || n > math.MaxInt32) {
+		err = omis.Errorf(omis.ParameterError, "%s of %s does not fit into 32 bits", c.service.Params[i].Name, c.service.Name)
+	}
+	return int(n), err
+}
+
+func (c *call) address(i int) (uint64, error) {
+	addr, ok := c.args[i].Uint64()
+	if !ok {
+		return 0, omis.Errorf(omis.ParameterError, "the address does not fit into 64 bits")
+	}
+	return addr, nil
+}
+
 // execution is one execution of an action list.
 type execution struct {
 	e      *Engine
@@ -56,51 +82,50 @@ type execution struct {
 	occ    *service.Occurrence // nil in an unconditional request
 	conv   conversions
 	locked bool // it stands in braces
-	nested int  // lists that wait for this one
+	outer  *execution
+	nested int     // lists that wait for this one
+	nodes  []*node // touched, in their order; what is locked
 
 	// covered tells that a locked list waits for this one: its lock serves.
 	covered bool
+
+	mu    sync.Mutex
+	raise []func() // what the engine itself brought about; guarded by mu
+	after []func() // done when the list's reply is on its way
 }
 
 // run executes the steps and returns their results, to be appended to the first
 // element of a reply.
 func (x *execution) run(reply omis.Reply, steps []step) omis.Reply {
+	x.conv.tool = x.tool
+	x.nodes = x.touched(steps)
 	x.lock()
 	defer x.unlock()
-	x.conv.tool = x.tool
+	if len(x.nodes) > 1 {
+		return x.runSpread(reply, steps)
+	}
 	for i := range steps {
 		reply = append(reply, x.step(&steps[i]))
+		x.raiseAll()
 	}
 	return reply
-}
-
-func (x *execution) lock() {
-	switch {
-	case x.covered:
-	case x.locked:
-		x.e.lists.Lock()
-	default:
-		x.e.lists.RLock()
-	}
-}
-
-func (x *execution) unlock() {
-	switch {
-	case x.covered:
-	case x.locked:
-		x.e.lists.Unlock()
-	default:
-		x.e.lists.RUnlock()
-	}
 }
 
 // within makes x an execution that another one waits for.
 func (x *execution) within(outer *execution) *execution {
 	if outer != nil {
+		x.outer = outer
 		x.nested = outer.nested + 1
 		x.covered = outer.covered || outer.locked
 	}
 	return x
+}
+
+// settle does what had to wait until the list's own reply was on its way.
+func (x *execution) settle() {
+	for _, f := range x.after {
+		f()
+	}
 }
 
 // step executes one service on all its objects; an error ends it for the object
@@ -111,38 +136,47 @@ func (x *execution) step(s *step) (results omis.ServiceResult) {
 			results = omis.ServiceResult{x.e.panicked(s.service.Name, r)}
 		}
 	}()
-	c := call{step: s, args: s.args}
-	if s.params {
-		args, err := x.bind(s.args)
-		if err != nil {
-			return omis.ServiceResult{failure(err)}
-		}
-		c.args = args
-		if err := checkTypes(s, args); err != nil {
-			return omis.ServiceResult{failure(err)}
-		}
+	c, failed := x.bound(s)
+	if failed != nil {
+		return failed
 	}
 	if s.subject < 0 {
-		return omis.ServiceResult{x.once(&c)}
+		return s.finish(omis.ServiceResult{x.once(&c)}, 1)
 	}
-	param := s.service.Params[s.subject]
-	objs, failed := x.objectsOf(s, c.args[s.subject], param)
-	results = failed
-	named := len(objs) + len(failed)
-	switch {
-	case len(objs) == 0:
-	case s.do.batch != nil:
-		results = append(results, s.do.batch(x, &c, objs)...)
-	default:
-		for _, o := range objs {
-			c.object = o
-			r := x.once(&c)
-			r.Objects = []omis.Token{o.Token()}
-			results = append(results, r)
-		}
+	objs, failed := x.objectsOf(s, c.args[s.subject], s.service.Params[s.subject])
+	return s.finish(append(failed, x.work(c, objs)...), len(objs)+len(failed))
+}
+
+// bound puts the values of event context parameters into the arguments.
+func (x *execution) bound(s *step) (call, omis.ServiceResult) {
+	c := call{step: s, args: s.args}
+	if !s.params {
+		return c, nil
 	}
-	if s.service.Void() {
-		return onlyErrors(results, named)
+	args, err := x.bind(s.args)
+	if err == nil {
+		c.args = args
+		err = checkTypes(s, args)
+	}
+	if err != nil {
+		return c, omis.ServiceResult{failure(err)}
+	}
+	return c, nil
+}
+
+// work executes a service on objects.
+func (x *execution) work(c call, objs []object) (results omis.ServiceResult) {
+	if len(objs) == 0 {
+		return nil
+	}
+	if c.do.batch != nil {
+		return c.do.batch(x, &c, objs)
+	}
+	results = make(omis.ServiceResult, len(objs))
+	for i, o := range objs {
+		c.object = o
+		results[i] = x.once(&c)
+		results[i].Objects = []omis.Token{o.Token()}
 	}
 	return results
 }
@@ -155,7 +189,7 @@ func (x *execution) objectsOf(s *step, v omis.Value, p service.Param) ([]object,
 		return x.tool.unattached(v)
 	case "proc_attach3", "proc_create":
 		if v.Kind == omis.KindList && len(v.List) == 0 && len(x.tool.own(omis.ClassNode)) == 0 {
-			return []object{x.e.self}, nil
+			return []object{x.e.home}, nil
 		}
 	}
 	return x.conv.objects(v, p)
@@ -167,25 +201,6 @@ func (x *execution) once(c *call) omis.ObjectResult {
 		return failure(err)
 	}
 	return omis.ObjectResult{Status: omis.OK, Values: values}
-}
-
-// onlyErrors shortens the result of a void service that worked on some objects:
-// what went wrong and, where anything did not, that all else went well (OMIS
-// 7.3.1, rule 3).
-func onlyErrors(results omis.ServiceResult, objects int) omis.ServiceResult {
-	kept := results[:0]
-	for _, r := range results {
-		if r.Status.IsError() {
-			kept = append(kept, r)
-			if objects -= len(r.Objects); len(r.Objects) == 0 {
-				objects = 0 // nothing was done at all
-			}
-		}
-	}
-	if len(kept) == 0 || objects > 0 {
-		kept = append(kept, done())
-	}
-	return kept
 }
 
 // bind replaces event context parameters by their values.
@@ -225,6 +240,10 @@ func contextValue(c *csr, occ *service.Occurrence, name string) (omis.Value, boo
 		return omis.Float(float64(occ.Time) / 1e9), true
 	case "csr":
 		return omis.TokenValue(c.token), true
+	case "held":
+		return omis.String(occ.Held), true
+	case "held_for":
+		return omis.Float(float64(occ.Now()-occ.Time) / 1e9), true
 	}
 	i, ok := service.OpenIndex(name)
 	if !ok {
@@ -265,21 +284,6 @@ func (x *execution) Request(ctx context.Context, text string) (omis.Reply, error
 	x.unlockForNested()
 	defer x.lockAfterNested()
 	return x.tool.nested(ctx, text, x)
-}
-
-// unlockForNested lets go of a shared lock while other lists run on behalf of
-// this one, since a locked one among them must be alone. An exclusive lock covers
-// them.
-func (x *execution) unlockForNested() {
-	if !x.locked && !x.covered {
-		x.e.lists.RUnlock()
-	}
-}
-
-func (x *execution) lockAfterNested() {
-	if !x.locked && !x.covered {
-		x.e.lists.RLock()
-	}
 }
 
 // extensionAction makes an action of an extension's implementation.

@@ -39,11 +39,15 @@ func (t *Tool) sees(o object) bool {
 	defer t.mu.Unlock()
 	switch o := o.(type) {
 	case *node:
-		return t.node
+		return slices.Contains(t.nodes, o)
 	case *process:
 		return slices.Contains(t.procs, o)
 	case *thread:
+		return slices.Contains(t.procs, o.proc) && !t.hides(o.token)
+	case *queueObject:
 		return slices.Contains(t.procs, o.proc)
+	case *messageObject:
+		return slices.Contains(t.nodes, o.node)
 	}
 	return true
 }
@@ -55,8 +59,8 @@ func (t *Tool) own(class omis.Class) []object {
 	var list []object
 	switch class {
 	case omis.ClassNode:
-		if t.node {
-			list = append(list, t.e.self)
+		for _, n := range t.nodes {
+			list = append(list, n)
 		}
 	case omis.ClassProcess:
 		for _, p := range t.procs {

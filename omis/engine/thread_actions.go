@@ -42,29 +42,50 @@ func crews(objs []object) []*crew {
 }
 
 func threadStop(x *execution, _ *call, objs []object) omis.ServiceResult {
-	return x.eachCrew(objs, x.e.node.Stop)
+	return x.eachCrew(objs, x.stopCrew)
 }
 
 func threadContinue(x *execution, _ *call, objs []object) omis.ServiceResult {
-	return x.eachCrew(objs, x.e.node.Continue)
+	return x.eachCrew(objs, x.continueCrew)
 }
 
-// eachCrew stops or continues threads. Where all threads of a process are meant,
-// the node is told so: no thread that is just being created may get away.
-func (x *execution) eachCrew(objs []object, do func(omis.ProcID, []int) error) omis.ServiceResult {
+// eachCrew does something to the threads of each process at once. Where that fails,
+// it is tried thread by thread, so that only those fail that must.
+func (x *execution) eachCrew(objs []object, do func(*crew, []int) error) omis.ServiceResult {
 	var failed omis.ServiceResult
 	for _, g := range crews(objs) {
 		tids := g.tids()
-		if all, ok := x.conv.threads[g.proc]; ok && len(all) == len(tids) {
+		if x.conv.whole(g) {
 			tids = nil
 		}
-		if err := do(g.proc.id, tids); err != nil {
-			for _, t := range g.threads {
-				failed = append(failed, failure(err, t.token))
-			}
+		err := do(g, tids)
+		switch {
+		case err == nil:
+		case len(g.threads) == 1 || isUnsupported(err):
+			failed = append(failed, failure(err, tokens(g.objects())...))
+		default:
+			failed = append(failed, oneByOne(g, do)...)
 		}
 	}
 	return failed
+}
+
+func oneByOne(g *crew, do func(*crew, []int) error) omis.ServiceResult {
+	var failed omis.ServiceResult
+	for _, t := range g.threads {
+		if err := do(&crew{proc: g.proc, threads: []*thread{t}}, []int{t.tid}); err != nil {
+			failed = append(failed, failure(err, t.token))
+		}
+	}
+	return failed
+}
+
+func (c *crew) objects() []object {
+	list := make([]object, len(c.threads))
+	for i, t := range c.threads {
+		list[i] = t
+	}
+	return list
 }
 
 func threadGetBacktrace(x *execution, c *call, objs []object) omis.ServiceResult {
@@ -77,7 +98,8 @@ func threadGetBacktrace(x *execution, c *call, objs []object) omis.ServiceResult
 	}
 	var results omis.ServiceResult
 	for _, g := range crews(objs) {
-		traces, err := x.e.node.Backtraces(g.proc.id, g.tids(), int(depth))
+		at := g.proc.at()
+		traces, err := at.node.Backtraces(at.id, g.tids(), int(depth))
 		for i, t := range g.threads {
 			switch {
 			case err != nil:
@@ -118,7 +140,8 @@ func threadGetInfo(x *execution, c *call) ([]omis.Value, error) {
 	if fields == 0 {
 		return nil, nil
 	}
-	info, err := x.e.node.ThreadInfo(t.proc.id, t.tid, fields)
+	at := t.proc.at()
+	info, err := at.node.ThreadInfo(at.id, t.tid, fields)
 	if err != nil {
 		return nil, err
 	}
@@ -146,11 +169,11 @@ func (x *execution) threadValue(t *thread, bit omis.ThreadFields, info *omis.Thr
 		}
 		return omis.TokenValue(x.e.reg.thread(t.proc, info.Parent).token)
 	case omis.ThreadMessageQueue:
-		return omis.TokenValue(omis.Undefined)
+		return omis.TokenValue(x.e.queueOf(t.proc, t.tid))
 	case omis.ThreadStackSize:
 		return omis.Int(info.StackSize)
 	case omis.ThreadNode:
-		return omis.TokenValue(x.e.self.token)
+		return omis.TokenValue(t.proc.node().token)
 	case omis.ThreadSchedulingState:
 		return omis.Int(int64(info.State))
 	case omis.ThreadTotalTime:
@@ -161,4 +184,32 @@ func (x *execution) threadValue(t *thread, bit omis.ThreadFields, info *omis.Thr
 		return omis.Float(info.SystemTime)
 	}
 	return omis.String(info.Name)
+}
+
+func threadSendSignal(_ *execution, c *call) ([]omis.Value, error) {
+	sig, err := c.small(1)
+	if err != nil {
+		return nil, err
+	}
+	t := c.object.(*thread)
+	at := t.proc.at()
+	control, err := capability[omis.ThreadControl](at.node, c.service)
+	if err != nil {
+		return nil, err
+	}
+	return nil, control.SignalThread(at.id, t.tid, sig)
+}
+
+func threadSetPriority(_ *execution, c *call) ([]omis.Value, error) {
+	nice, err := c.small(1)
+	if err != nil {
+		return nil, err
+	}
+	t := c.object.(*thread)
+	at := t.proc.at()
+	control, err := capability[omis.ThreadControl](at.node, c.service)
+	if err != nil {
+		return nil, err
+	}
+	return nil, control.SetThreadPriority(at.id, t.tid, nice)
 }

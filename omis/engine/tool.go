@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"mirador/omis"
 	"mirador/omis/syntax"
@@ -17,8 +18,12 @@ type Tool struct {
 	later   *queue // requests that answer by callback, in order
 	raised  *queue // user events that nobody waits for
 
+	// hidden are the threads the tool detached from: nil while there are none.
+	// It is on the path of every hit.
+	hidden atomic.Pointer[map[omis.Token]bool]
+
 	mu        sync.Mutex // guards what follows; held for moments
-	node      bool       // attached to this machine
+	nodes     []*node
 	procs     []*process
 	csrs      []*csr
 	items     map[omis.Class][]*item
@@ -26,12 +31,14 @@ type Tool struct {
 	buffered  []func()
 	onError   *sink
 	finalized bool
+	suspended map[*thread]int // what this tool has to resume
 }
 
 var _ omis.Tool = (*Tool)(nil)
 
 func newTool(e *Engine, name string) *Tool {
-	return &Tool{e: e, name: name, later: newQueue(maxPending), raised: newQueue(maxPending), items: make(map[omis.Class][]*item)}
+	return &Tool{e: e, name: name, later: newQueue(maxPending), raised: newQueue(maxPending),
+		items: make(map[omis.Class][]*item), suspended: make(map[*thread]int)}
 }
 
 // Name is the name the tool was asked for by.
@@ -120,7 +127,9 @@ func (t *Tool) execute(text string, to *sink, outer *execution) omis.Reply {
 	x := (&execution{e: t.e, tool: t, locked: r.Locked}).within(outer)
 	reply := make(omis.Reply, 1, len(r.Actions)+1)
 	reply[0] = omis.ServiceResult{done()}
-	return x.run(reply, t.e.steps(r.Actions))
+	reply = x.run(reply, t.e.steps(r.Actions))
+	x.settle()
+	return reply
 }
 
 // nested executes a request that an extension makes while it executes an action.
@@ -139,6 +148,7 @@ func (e *Engine) steps(calls []omis.Call) []step {
 		list[i] = step{
 			service: s, do: e.actions[s.Name], args: calls[i].Args,
 			subject: s.Subject(), params: hasParams(calls[i].Args), pos: calls[i].Pos,
+			barrier: calls[i].Barrier,
 		}
 	}
 	return list

@@ -35,7 +35,7 @@ func userEventRaise(x *execution, c *call) ([]omis.Value, error) {
 		return nil, err
 	}
 	occ := service.Occurrence{
-		Node: x.e.self.token, Proc: omis.Undefined, Thread: omis.Undefined,
+		Node: x.e.home.token, Proc: omis.Undefined, Thread: omis.Undefined,
 		Time: x.e.now(), Now: x.e.now, Params: c.args[1].List,
 	}
 	if x.occ == nil {
@@ -43,7 +43,7 @@ func userEventRaise(x *execution, c *call) ([]omis.Value, error) {
 	}
 	if resume == 0 {
 		occ.Proc, occ.Thread, occ.Node = x.occ.Proc, x.occ.Thread, x.occ.Node
-		occ.Time, occ.SP, occ.Now = x.occ.Time, x.occ.SP, x.occ.Now
+		occ.Time, occ.SP, occ.Now, occ.Held = x.occ.Time, x.occ.SP, x.occ.Now, x.occ.Held
 		return nil, x.raiseNow(v, &occ)
 	}
 	if !x.tool.raised.push(func() { v.raise(&occ, nil) }, false) {

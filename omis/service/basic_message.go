@@ -2,8 +2,6 @@ package service
 
 import "mirador/omis"
 
-const noMessages = "no message-passing platform provides queues"
-
 // messageServices are the services for messages and message queues (OMIS 8.1.4).
 func messageServices() []Service {
 	msg := func(name string) Param { return TokenParam(name, omis.ClassMessage) }
@@ -59,7 +57,7 @@ func messageServices() []Service {
 		},
 	}
 	for i := range list {
-		list[i].Need, list[i].Support = Optional, unsupported(noMessages)
+		list[i].Need, list[i].Needs, list[i].Support = Optional, Messages, wholly()
 	}
 	return under(omis.ClassMessage, list)
 }

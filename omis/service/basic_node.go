@@ -27,7 +27,7 @@ func nodeServices() []Service {
 			Name: "node_get_info", Class: omis.ClassNode, Kind: Information, Need: PartiallyRequired,
 			Object: omis.ClassNode, Params: []Param{nodeList(), IntegerParam("flags")},
 			Result: "struct { Node_static_info statinfo; Node_dynamic_info dyninfo; }",
-			Role:   Read, Support: partly("the node reports its name (flags 1); it has no probes for hardware and load"),
+			Role:   Read, Needs: NodeInformation, Support: wholly(),
 			Doc: "return information on nodes; flags selects it",
 		},
 	}

@@ -36,38 +36,38 @@ func processActions() []Service {
 		{
 			Name: "proc_set_priority", Kind: Manipulation, Need: Optional, Object: omis.ClassProcess,
 			Params: []Param{procList(), IntegerParam("val")}, Role: Debug,
-			Support: unsupported("the node cannot change the scheduling priority of a process"),
-			Doc:     "change the scheduling priority of processes",
+			Needs: ThreadControl, Support: wholly(),
+			Doc: "change the scheduling priority of processes",
 		},
 		{
 			Name: "proc_write_memory", Kind: Manipulation, Need: Required, Object: omis.ClassProcess,
 			Params: append(blocks(), IntegersParam("val")), Role: Debug,
-			Support: unsupported("the node cannot write into the memory of a process"),
-			Doc:     "write bytes into the memory of processes",
+			Needs: MemoryWriting, Support: wholly(),
+			Doc: "write bytes into the memory of processes",
 		},
 		{
 			Name: "proc_write_memory_bin", Kind: Manipulation, Need: Optional, Object: omis.ClassProcess,
 			Params: append(blocks(), BinaryParam("val")), Role: Debug,
-			Support: unsupported("the node cannot write into the memory of a process"),
-			Doc:     "write binary data into the memory of processes",
+			Needs: MemoryWriting, Support: wholly(),
+			Doc: "write binary data into the memory of processes",
 		},
 		{
 			Name: "proc_migrate", Kind: Manipulation, Need: Optional, Object: omis.ClassProcess,
 			Params: []Param{procList(), TokenParam("node", omis.ClassNode)}, Role: Debug,
-			Support: unsupported("there is no second node to move a process to, and the node cannot checkpoint"),
-			Doc:     "move processes to another node",
+			Needs: Checkpointing, Support: partly("both nodes must see the same checkpoints, as on a shared disk"),
+			Doc: "move processes to another node",
 		},
 		{
 			Name: "proc_checkpoint", Kind: Manipulation, Need: Optional, Object: omis.ClassProcess,
 			Params: []Param{procList(), StringParam("name")}, Role: Debug,
-			Support: unsupported("the node cannot checkpoint; it would take CRIU"),
-			Doc:     "save a consistent checkpoint of processes",
+			Needs: Checkpointing, Support: wholly(),
+			Doc: "save a consistent checkpoint of processes",
 		},
 		{
 			Name: "proc_restore", Kind: Manipulation, Need: Optional,
 			Params: []Param{StringParam("name")}, Result: "struct { token* procs; integer num_procs; }", Role: Debug,
-			Support: unsupported("the node cannot restore a checkpoint; it would take CRIU"),
-			Doc:     "restore processes from a checkpoint and attach to them",
+			Needs: Checkpointing, Support: wholly(),
+			Doc: "restore processes from a checkpoint and attach to them",
 		},
 		{
 			Name: "proc_get_info", Kind: Information, Need: PartiallyRequired, Object: omis.ClassProcess,
@@ -102,43 +102,39 @@ func blocks() []Param {
 
 // processEvents are the event services for processes (OMIS 8.1.2).
 func processEvents() []Service {
-	const noSched = "the node does not report scheduling; it would take the tracepoint sched_switch"
-	const noMigration = "processes do not migrate: the node cannot checkpoint"
 	list := []Service{
 		{
-			Name: "proc_has_terminated", Need: Required, Support: wholly(),
+			Name: "proc_has_terminated", Need: Required,
 			Doc: "a process has terminated",
 		},
 		{
 			Name: "proc_has_been_stopped", Need: Required,
-			Support: unsupported("the node does not report the stops that thread_stop makes"),
-			Doc:     "all threads of a process have been stopped by the monitor",
+			Doc: "all threads of a process have been stopped by the monitor",
 		},
 		{
 			Name: "proc_has_been_continued", Need: Required,
-			Support: unsupported("the node does not report what thread_continue sets going"),
-			Doc:     "all threads of a process have been continued by the monitor",
+			Doc: "all threads of a process have been continued by the monitor",
 		},
 		{
-			Name: "proc_has_been_scheduled", Need: Optional, Support: unsupported(noSched),
+			Name: "proc_has_been_scheduled", Need: Optional,
 			Doc: "a process has got the processor",
 		},
 		{
-			Name: "proc_has_been_descheduled", Need: Optional, Support: unsupported(noSched),
+			Name: "proc_has_been_descheduled", Need: Optional,
 			Doc: "a process has lost the processor",
 		},
 		{
-			Name: "proc_will_be_migrated", Need: Optional, Support: unsupported(noMigration),
-			Context: []Param{IntegerParam("dest_node")},
-			Doc:     "a process is going to be moved to another node",
+			Name: "proc_will_be_migrated", Need: Optional, Needs: Checkpointing,
+			Context: []Param{TokenParam("dest_node", omis.ClassNode)},
+			Doc:     "a process is going to be moved to another node by the monitor",
 		},
 		{
-			Name: "proc_has_been_migrated", Need: Optional, Support: unsupported(noMigration),
-			Doc: "a process has been moved to another node",
+			Name: "proc_has_been_migrated", Need: Optional, Needs: Checkpointing,
+			Doc: "a process has been moved to another node by the monitor",
 		},
 	}
 	for i := range list {
-		list[i].Kind, list[i].Object, list[i].Role = Event, omis.ClassProcess, Control
+		list[i].Kind, list[i].Object, list[i].Role, list[i].Support = Event, omis.ClassProcess, Control, wholly()
 		list[i].Params = []Param{procList()}
 	}
 	return under(omis.ClassProcess, list)

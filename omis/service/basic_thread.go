@@ -2,18 +2,13 @@ package service
 
 import "mirador/omis"
 
-const (
-	noSuspend   = "the node cannot hold a thread apart from stopping it: use thread_stop and thread_continue"
-	noRegisters = "the node gives no access to the registers of a thread"
-)
-
 // threadActions are the manipulation and information services for threads
 // (OMIS 8.1.3).
 func threadActions() []Service {
 	list := []Service{
 		{
 			Name: "thread_detach", Kind: Manipulation, Need: Optional, Params: []Param{threadList()}, Role: Control,
-			Support: unsupported("the node observes a process with all its threads: use proc_detach"),
+			Support: wholly(),
 			Doc:     "detach from threads",
 		},
 		{
@@ -28,49 +23,49 @@ func threadActions() []Service {
 		},
 		{
 			Name: "thread_suspend", Kind: Manipulation, Need: Required, Params: []Param{threadList()}, Role: Control,
-			Support: unsupported(noSuspend),
-			Doc:     "hold threads for a short time; suspensions are counted",
+			Needs: Suspending, Support: wholly(),
+			Doc: "hold threads for a short time; suspensions are counted",
 		},
 		{
 			Name: "thread_resume", Kind: Manipulation, Need: Required, Params: []Param{threadList()}, Role: Control,
-			Support: unsupported(noSuspend),
-			Doc:     "take back one suspension of threads",
+			Needs: Suspending, Support: wholly(),
+			Doc: "take back one suspension of threads",
 		},
 		{
 			Name: "thread_send_signal", Kind: Manipulation, Need: Optional,
 			Params: []Param{threadList(), IntegerParam("sig")}, Role: Debug,
-			Support: unsupported("the node signals whole processes: use proc_send_signal"),
-			Doc:     "send a signal to threads",
+			Needs: ThreadControl, Support: wholly(),
+			Doc: "send a signal to threads",
 		},
 		{
 			Name: "thread_set_priority", Kind: Manipulation, Need: Optional,
 			Params: []Param{threadList(), IntegerParam("val")}, Role: Debug,
-			Support: unsupported("the node cannot change the scheduling priority of a thread"),
-			Doc:     "change the scheduling priority of threads",
+			Needs: ThreadControl, Support: wholly(),
+			Doc: "change the scheduling priority of threads",
 		},
 		{
 			Name: "thread_write_int_regs", Kind: Manipulation, Need: Required,
 			Params: []Param{threadList(), IntegerParam("reg"), IntegersParam("val")}, Role: Debug,
-			Support: unsupported(noRegisters),
-			Doc:     "write integer registers of threads",
+			Needs: Registers, Support: wholly(),
+			Doc: "write integer registers of threads",
 		},
 		{
 			Name: "thread_write_fp_regs", Kind: Manipulation, Need: Required,
 			Params: []Param{threadList(), IntegerParam("reg"), FloatsParam("val")}, Role: Debug,
-			Support: unsupported(noRegisters),
-			Doc:     "write floating point registers of threads",
+			Needs: Registers, Support: wholly(),
+			Doc: "write floating point registers of threads",
 		},
 		{
 			Name: "thread_goto", Kind: Manipulation, Need: Optional,
 			Params: []Param{threadList(), IntegerParam("addr")}, Role: Debug,
-			Support: unsupported(noRegisters),
-			Doc:     "set the program counter of threads",
+			Needs: Registers, Support: wholly(),
+			Doc: "set the program counter of threads",
 		},
 		{
 			Name: "thread_call", Kind: Manipulation, Need: Optional,
 			Params: []Param{threadList(), IntegerParam("addr")}, Role: Debug,
-			Support: unsupported(noRegisters),
-			Doc:     "make threads call a subroutine",
+			Needs: Registers, Support: wholly(),
+			Doc: "make threads call a subroutine",
 		},
 		{
 			Name: "thread_get_info", Kind: Information, Need: PartiallyRequired,
@@ -88,14 +83,14 @@ func threadActions() []Service {
 		{
 			Name: "thread_read_int_regs", Kind: Information, Need: Required,
 			Params: []Param{threadList(), IntegerParam("reg"), IntegerParam("num")}, Result: "integer*", Role: Read,
-			Support: unsupported(noRegisters),
-			Doc:     "read integer registers of threads",
+			Needs: Registers, Support: wholly(),
+			Doc: "read integer registers of threads",
 		},
 		{
 			Name: "thread_read_fp_regs", Kind: Information, Need: Required,
 			Params: []Param{threadList(), IntegerParam("reg"), IntegerParam("num")}, Result: "floating*", Role: Read,
-			Support: unsupported(noRegisters),
-			Doc:     "read floating point registers of threads",
+			Needs: Registers, Support: wholly(),
+			Doc: "read floating point registers of threads",
 		},
 	}
 	for i := range list {

@@ -4,103 +4,88 @@ import "mirador/omis"
 
 // threadEvents are the event services for threads (OMIS 8.1.3).
 func threadEvents() []Service {
-	const (
-		noVM       = "there is no programming library that adds or removes nodes"
-		noSched    = "the node does not report scheduling; it would take the tracepoint sched_switch"
-		noBlocking = "the node does not report when a thread blocks"
-		noSteps    = "the node does not step single instructions"
-		noSysCalls = "the node does not report system calls"
-		noLibrary  = "the node does not report library calls: use thread_reached_addr with the address of the function"
-	)
 	lib, sys := StringParam("lib_call_name"), StringParam("sys_call_name")
 	list := []Service{
 		{
-			Name: "thread_adds_node", Need: Optional, Support: unsupported(noVM),
+			Name: "thread_adds_node", Need: Optional,
 			Context: []Param{TokenParam("new_node", omis.ClassNode)},
 			Doc:     "a thread adds a node to its application",
 		},
 		{
-			Name: "thread_removes_node", Need: Optional, Support: unsupported(noVM),
+			Name: "thread_removes_node", Need: Optional,
 			Context: []Param{TokenParam("rem_node", omis.ClassNode)},
 			Doc:     "a thread removes a node from its application",
 		},
 		{
-			Name: "thread_creates_proc", Need: Optional, Support: wholly(),
+			Name: "thread_creates_proc", Need: Optional,
 			Context: []Param{TokenParam("new_proc", omis.ClassProcess)},
 			Doc:     "a thread creates a process",
 		},
 		{
-			Name: "thread_creates_thread", Need: Optional, Support: wholly(),
+			Name: "thread_creates_thread", Need: Optional,
 			Context: []Param{TokenParam("new_thread", omis.ClassThread)},
 			Doc:     "a thread creates a thread",
 		},
 		{
-			Name: "thread_has_terminated", Need: Required, Support: wholly(),
+			Name: "thread_has_terminated", Need: Required,
 			Doc: "a thread has terminated",
 		},
 		{
 			Name: "thread_received_signal", Need: Optional, Params: []Param{IntegersParam("sig_list")},
 			Context: []Param{IntegerParam("sig")},
-			Support: unsupported("the node does not report the signals a thread receives"),
-			Doc:     "a thread has received a signal",
+			Doc:     "a thread has received one of the signals ([]: any)",
 		},
 		{
-			Name: "thread_has_blocked", Need: Optional, Support: unsupported(noBlocking),
+			Name: "thread_has_blocked", Need: Optional,
 			Doc: "a thread has blocked",
 		},
 		{
-			Name: "thread_has_been_unblocked", Need: Optional, Support: unsupported(noBlocking),
+			Name: "thread_has_been_unblocked", Need: Optional,
 			Doc: "a thread is no longer blocked",
 		},
 		{
 			Name: "thread_has_been_stopped", Need: Required,
-			Support: unsupported("the node does not report the stops that thread_stop makes"),
-			Doc:     "a thread has been stopped by the monitor",
+			Doc: "a thread has been stopped by the monitor",
 		},
 		{
 			Name: "thread_has_been_continued", Need: Required,
-			Support: unsupported("the node does not report what thread_continue sets going"),
-			Doc:     "a thread has been continued by the monitor",
+			Doc: "a thread has been continued by the monitor",
 		},
 		{
-			Name: "thread_has_been_scheduled", Need: Optional, Support: unsupported(noSched),
+			Name: "thread_has_been_scheduled", Need: Optional,
 			Doc: "a thread has got the processor",
 		},
 		{
-			Name: "thread_has_been_descheduled", Need: Optional, Support: unsupported(noSched),
+			Name: "thread_has_been_descheduled", Need: Optional,
 			Doc: "a thread has lost the processor",
 		},
 		{
-			Name: "thread_reached_addr", Need: Required, Params: []Param{IntegerParam("address")}, Support: wholly(),
+			Name: "thread_reached_addr", Need: Required, Params: []Param{IntegerParam("address")},
 			Doc: "a thread is about to execute the instruction at an address",
 		},
 		{
-			Name: "thread_executed_insn", Need: Optional, Support: unsupported(noSteps),
+			Name: "thread_executed_insn", Need: Optional,
 			Doc: "a thread has executed an instruction",
 		},
 		{
-			Name: "thread_executed_insn_call", Need: Optional, Support: unsupported(noSteps),
+			Name: "thread_executed_insn_call", Need: Optional,
 			Doc: "a thread has executed an instruction, a call being one",
 		},
 		{
 			Name: "thread_has_started_lib_call", Need: Required, Params: []Param{lib}, OpenContext: true,
-			Support: unsupported(noLibrary),
-			Doc:     "a thread has called a routine of the programming library",
+			Doc: "a thread has called a routine of a library or of the program; par1, par2 … are its arguments",
 		},
 		{
 			Name: "thread_has_ended_lib_call", Need: Required, Params: []Param{lib}, OpenContext: true,
-			Support: unsupported(noLibrary),
-			Doc:     "a thread has returned from a routine of the programming library",
+			Doc: "a thread has returned from a routine of a library or of the program; par1 is the result",
 		},
 		{
 			Name: "thread_has_started_sys_call", Need: Optional, Params: []Param{sys}, OpenContext: true,
-			Support: unsupported(noSysCalls),
-			Doc:     "a thread has made a system call",
+			Doc: "a thread has made a system call (\"\": any); par1, par2 … are its arguments",
 		},
 		{
 			Name: "thread_has_ended_sys_call", Need: Optional, Params: []Param{sys}, OpenContext: true,
-			Support: unsupported(noSysCalls),
-			Doc:     "a thread has returned from a system call",
+			Doc: "a thread has returned from a system call (\"\": any); par1 is the result",
 		},
 		{
 			Name: "thread_has_received_tagged_msg", Need: Optional, Params: []Param{IntegersParam("tag_list")},
@@ -108,12 +93,12 @@ func threadEvents() []Service {
 				TokenParam("msg", omis.ClassMessage), TokenParam("sender", omis.ClassThread),
 				IntegerParam("size"), IntegerParam("monitor_tag"),
 			},
-			Support: unsupported(noMessages),
-			Doc:     "a thread has received a message that the monitor had tagged",
+			Needs: Messages,
+			Doc:   "a thread has received a message that the monitor had tagged",
 		},
 	}
 	for i := range list {
-		list[i].Kind, list[i].Object, list[i].Role = Event, omis.ClassThread, Control
+		list[i].Kind, list[i].Object, list[i].Role, list[i].Support = Event, omis.ClassThread, Control, wholly()
 		list[i].Params = append([]Param{threadList()}, list[i].Params...)
 	}
 	return under(omis.ClassThread, list)

@@ -57,6 +57,7 @@ type Occurrence struct {
 	Node, Proc, Thread omis.Token
 	Time               int64  // the node's monotonic nanoseconds
 	SP                 uint64 // stack pointer; 0 where the event has none
+	Held               string // how the thread is held: omis.Hit.Held
 	Params             []omis.Value
 	Now                func() int64 // the clock that Time was read from
 }

@@ -62,7 +62,7 @@ func writeGroup(b *strings.Builder, t Table, class omis.Class) {
 			kind += ", local"
 		}
 		fmt.Fprintf(b, "| `%s`<br>%s%s | %s | %c | %s | %s |\n",
-			s.Prototype(), s.Doc, contextText(s), kind, s.Need, s.Role, supportText(s.Support))
+			s.Prototype(), s.Doc, contextText(s), kind, s.Need, s.Role, needText(s)+supportText(s.Support))
 	}
 }
 
@@ -96,6 +96,14 @@ func contextText(s *Service) string {
 		return ""
 	}
 	return "; gives " + strings.Join(names, ", ")
+}
+
+// needText names what the node must be able to do.
+func needText(s *Service) string {
+	if s.Needs == 0 {
+		return ""
+	}
+	return "with " + s.Needs.String() + ": "
 }
 
 func supportText(s Support) string {

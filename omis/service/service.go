@@ -152,6 +152,7 @@ type Service struct {
 	// recognised.
 	Local   bool
 	Role    Role
+	Needs   Capability // of the node; 0: nothing that not every node has
 	Support Support
 	Doc     string
 }
@@ -181,5 +182,10 @@ func Standard() []Param {
 		{Name: "thread", Type: Token, Class: omis.ClassThread},
 		{Name: "time", Type: Floating},
 		{Name: "csr", Type: Token, Class: omis.ClassCSR},
+
+		// Two of our own: how the thread is held until the list is done, and for
+		// how many seconds it has been up to here.
+		{Name: "held", Type: String},
+		{Name: "held_for", Type: Floating},
 	}
 }

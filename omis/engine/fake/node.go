@@ -2,6 +2,9 @@
 // a test tells them to. The tests of the engine and of the gateway run against it,
 // so they need no rights and no real process. Nothing else may import it.
 //
+// A node has every capability there is. Script is asked before each call to it: so
+// a test makes calls fail, wait, or be counted.
+//
 // Like a real node, it calls the handlers of a process one at a time on a goroutine
 // that owns the process, and holds a thread until every holder has released it.
 package fake
@@ -18,6 +21,16 @@ import (
 
 // Node is a machine of the fake. The zero value is not usable; see New.
 type Node struct {
+	// Script is called with the name of each method before it does anything; its
+	// error is the method's. It is set before the engine sees the node.
+	Script func(method string) error
+	// Groups are the components of node_get_info, by bits.
+	Groups [14][]omis.Value
+	// Blind says which kinds of event cannot be detected, and why.
+	Blind map[omis.EventKind]error
+	// Disk is where checkpoints are; nodes may share it.
+	Disk *Disk
+
 	name  string
 	start time.Time
 
@@ -26,13 +39,22 @@ type Node struct {
 	nextPID int
 	planted []omis.Watch // every watch that was ever set, in order
 	launch  []omis.Launch
+	post    post
 }
 
 var _ omis.Node = (*Node)(nil)
 
 // New makes a node without processes.
 func New(name string) *Node {
-	return &Node{name: name, start: time.Now(), procs: make(map[int]*Process), nextPID: 5000}
+	return &Node{name: name, start: time.Now(), procs: make(map[int]*Process), nextPID: 5000, Disk: NewDisk()}
+}
+
+// ask lets the script have its say.
+func (n *Node) ask(method string) error {
+	if n.Script == nil {
+		return nil
+	}
+	return n.Script(method)
 }
 
 func (n *Node) Name() string { return n.name }
@@ -41,6 +63,9 @@ func (n *Node) Name() string { return n.name }
 func (n *Node) Now() int64 { return int64(time.Since(n.start)) }
 
 func (n *Node) Identify(pid int) (omis.ProcID, error) {
+	if err := n.ask("Identify"); err != nil {
+		return omis.ProcID{}, err
+	}
 	p, err := n.find(pid)
 	if err != nil {
 		return omis.ProcID{}, err
@@ -59,6 +84,14 @@ func (n *Node) find(pid int) (*Process, error) {
 		return nil, p.Refuse
 	}
 	return p, nil
+}
+
+// called finds the process a method is called for.
+func (n *Node) called(method string, id omis.ProcID) (*Process, error) {
+	if err := n.ask(method); err != nil {
+		return nil, err
+	}
+	return n.byID(id)
 }
 
 func (n *Node) byID(id omis.ProcID) (*Process, error) {
@@ -95,7 +128,7 @@ func (n *Node) Planted() []omis.Watch {
 }
 
 func (n *Node) ProcInfo(id omis.ProcID, _ omis.ProcFields) (omis.ProcInfo, error) {
-	p, err := n.byID(id)
+	p, err := n.called("ProcInfo", id)
 	if err != nil {
 		return omis.ProcInfo{}, err
 	}
@@ -103,7 +136,7 @@ func (n *Node) ProcInfo(id omis.ProcID, _ omis.ProcFields) (omis.ProcInfo, error
 }
 
 func (n *Node) Threads(id omis.ProcID) ([]int, error) {
-	p, err := n.byID(id)
+	p, err := n.called("Threads", id)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +150,7 @@ func (n *Node) Threads(id omis.ProcID) ([]int, error) {
 }
 
 func (n *Node) ThreadInfo(id omis.ProcID, tid int, _ omis.ThreadFields) (omis.ThreadInfo, error) {
-	p, err := n.byID(id)
+	p, err := n.called("ThreadInfo", id)
 	if err != nil {
 		return omis.ThreadInfo{}, err
 	}
@@ -131,7 +164,7 @@ func (n *Node) ThreadInfo(id omis.ProcID, tid int, _ omis.ThreadFields) (omis.Th
 }
 
 func (n *Node) Modules(id omis.ProcID) ([]omis.Module, error) {
-	p, err := n.byID(id)
+	p, err := n.called("Modules", id)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +172,7 @@ func (n *Node) Modules(id omis.ProcID) ([]omis.Module, error) {
 }
 
 func (n *Node) Backtraces(id omis.ProcID, tids []int, depth int) ([]omis.Backtrace, error) {
-	p, err := n.byID(id)
+	p, err := n.called("Backtraces", id)
 	if err != nil {
 		return nil, err
 	}
@@ -161,42 +194,45 @@ func (n *Node) Backtraces(id omis.ProcID, tids []int, depth int) ([]omis.Backtra
 	return list, nil
 }
 
-func (n *Node) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {
-	p, err := n.byID(id)
-	if err != nil {
-		return 0, err
-	}
-	if addr < p.MemoryAt || addr >= p.MemoryAt+uint64(len(p.Memory)) {
-		return 0, nil
-	}
-	return copy(buf, p.Memory[addr-p.MemoryAt:]), nil
-}
-
+// Signal 9 ends the process.
 func (n *Node) Signal(id omis.ProcID, sig int) error {
-	p, err := n.byID(id)
+	p, err := n.called("Signal", id)
 	if err != nil {
 		return err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.Signals = append(p.Signals, sig)
+	p.mu.Unlock()
+	if sig == 9 {
+		p.End()
+	}
 	return nil
 }
 
-func (n *Node) Stop(id omis.ProcID, tids []int) error     { return n.setStopped(id, tids, true) }
-func (n *Node) Continue(id omis.ProcID, tids []int) error { return n.setStopped(id, tids, false) }
+func (n *Node) Stop(id omis.ProcID, tids []int) error {
+	return n.setStopped("Stop", id, tids, true)
+}
 
-func (n *Node) setStopped(id omis.ProcID, tids []int, stopped bool) error {
-	p, err := n.byID(id)
+func (n *Node) Continue(id omis.ProcID, tids []int) error {
+	return n.setStopped("Continue", id, tids, false)
+}
+
+// setStopped raises an event for each thread that changes its state.
+func (n *Node) setStopped(method string, id omis.ProcID, tids []int, stopped bool) error {
+	p, err := n.called(method, id)
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, t := range p.Threads {
-		if len(tids) == 0 || slices.Contains(tids, t.TID) {
-			t.Stopped = stopped
-		}
+	event := omis.EventThreadContinued
+	if stopped {
+		event = omis.EventThreadStopped
+	}
+	for _, tid := range p.change(tids, func(t *Thread) bool {
+		was := t.Stopped
+		t.Stopped = stopped
+		return was != stopped
+	}) {
+		p.Hit(event, omis.Hit{TID: tid, Held: omis.HeldByPtrace})
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ type Process struct {
 	MemoryAt uint64
 	Refuse   error // what Identify answers instead
 	Unmapped []uint64
+	ReadOnly func(addr uint64) error // asked before each write; may be nil
+	Nice     int
+	Queues   []omis.QueueID // of the process
 
 	node  *Node
 	tasks chan func()
@@ -36,6 +39,14 @@ type Thread struct {
 	Info    omis.ThreadInfo
 	Frames  []omis.Frame
 	Stopped bool
+
+	Suspended int
+	Ints      [20]uint64
+	Floats    [24]float64
+	Signals   []int
+	Nice      int
+	Queue     omis.QueueID // 0: none of its own
+	Released  bool         // the node has let go of it
 }
 
 type watch struct {
@@ -102,7 +113,10 @@ func (p *Process) thread(tid int) (*Thread, error) {
 
 // Watch looks out on the process's owner.
 func (n *Node) Watch(w omis.Watch, handle func(*omis.Hit)) (func() error, error) {
-	p, err := n.byID(w.Proc)
+	p, err := n.called("Watch", w.Proc)
+	if err == nil {
+		err = n.CanDetect(w.Event)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +171,10 @@ func (p *Process) StoppedThreads() []int {
 // Hit makes an event happen. It returns when the handlers have been called; the
 // channel is closed when the thread may go on.
 func (p *Process) Hit(event omis.EventKind, hit omis.Hit) (released <-chan struct{}) {
+	return p.hit(event, hit, func(*watch) bool { return true })
+}
+
+func (p *Process) hit(event omis.EventKind, hit omis.Hit, also func(*watch) bool) <-chan struct{} {
 	var holders sync.WaitGroup
 	hit.Proc, hit.Now = p.ID, p.node.Now
 	if hit.Time == 0 {
@@ -171,7 +189,7 @@ func (p *Process) Hit(event omis.EventKind, hit omis.Hit) (released <-chan struc
 		list := slices.Clone(p.watches)
 		p.mu.Unlock()
 		for _, w := range list {
-			if w.Event == event && (event != omis.EventReachedAddr || w.Addr == hit.Addr) {
+			if w.Event == event && w.sees(&hit) && also(w) {
 				w.handle(&hit)
 			}
 		}
@@ -184,9 +202,57 @@ func (p *Process) Hit(event omis.EventKind, hit omis.Hit) (released <-chan struc
 	return done
 }
 
+// sees tells whether an occurrence is what the watch looks out for.
+func (w *watch) sees(hit *omis.Hit) bool {
+	switch w.Event {
+	case omis.EventReachedAddr:
+		return w.Addr == hit.Addr
+	case omis.EventSignal:
+		return len(w.Signals) == 0 || slices.Contains(w.Signals, hit.Signal)
+	case omis.EventTaggedMessage:
+		tag := int(hit.Message.Tag)
+		return tag != 0 && (len(w.Signals) == 0 || slices.Contains(w.Signals, tag))
+	}
+	return len(w.Threads) == 0 || slices.Contains(w.Threads, hit.TID)
+}
+
+// Call lets a thread call a function of a library and return from it, and waits
+// until it may go on each time.
+func (p *Process) Call(tid int, name string, result omis.Value, args ...omis.Value) {
+	<-p.callHit(omis.EventLibCallStarted, tid, name, args)
+	<-p.callHit(omis.EventLibCallEnded, tid, name, append([]omis.Value{result}, args...))
+}
+
+// SysCall is Call for a system call.
+func (p *Process) SysCall(tid int, name string, result omis.Value, args ...omis.Value) {
+	<-p.callHit(omis.EventSysCallStarted, tid, name, args)
+	<-p.callHit(omis.EventSysCallEnded, tid, name, append([]omis.Value{result}, args...))
+}
+
+// callHit makes an event happen for those who look out for a call of that name, or
+// of any.
+func (p *Process) callHit(event omis.EventKind, tid int, name string, params []omis.Value) <-chan struct{} {
+	return p.hit(event, omis.Hit{TID: tid, Params: params, Held: omis.HeldByPtrace}, func(w *watch) bool {
+		return w.Name == name || w.Name == ""
+	})
+}
+
+// change does something to threads, none meaning all, and returns those for which
+// it returned true.
+func (p *Process) change(tids []int, do func(*Thread) bool) (changed []int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.Threads {
+		if (len(tids) == 0 || slices.Contains(tids, t.TID)) && do(t) {
+			changed = append(changed, t.TID)
+		}
+	}
+	return changed
+}
+
 // Reach lets a thread reach an address and waits until it may go on.
 func (p *Process) Reach(tid int, addr, sp uint64) {
-	<-p.Hit(omis.EventReachedAddr, omis.Hit{TID: tid, Addr: addr, SP: sp})
+	<-p.Hit(omis.EventReachedAddr, omis.Hit{TID: tid, Addr: addr, SP: sp, Held: omis.HeldByPtrace})
 }
 
 // Spawn adds a thread, made by another one.

@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"errors"
+	"syscall"
+
+	"mirador/omis"
+)
+
+// proc_checkpoint and proc_restore (OMIS 8.1.2).
+
+// fleet is processes of one node.
+type fleet struct {
+	node  *node
+	procs []*process
+	ids   []omis.ProcID
+}
+
+func fleets(objs []object) []*fleet {
+	var list []*fleet
+	index := make(map[*node]*fleet)
+	for _, o := range objs {
+		p := o.(*process)
+		at := p.at()
+		f := index[at.node]
+		if f == nil {
+			f = &fleet{node: at.node}
+			index[at.node] = f
+			list = append(list, f)
+		}
+		f.procs, f.ids = append(f.procs, p), append(f.ids, at.id)
+	}
+	return list
+}
+
+// procCheckpoint saves all processes as they are at one moment: where nodes can
+// suspend, those of all nodes are suspended meanwhile.
+func procCheckpoint(x *execution, c *call, objs []object) omis.ServiceResult {
+	all := fleets(objs)
+	for _, f := range all {
+		defer f.freeze(x.e)()
+	}
+	var failed omis.ServiceResult
+	for _, f := range all {
+		cp, err := capability[omis.Checkpointer](f.node, c.service)
+		if err == nil {
+			err = cp.Checkpoint(f.ids, c.args[1].Str)
+		}
+		if err == nil {
+			continue
+		}
+		for _, p := range f.procs {
+			failed = append(failed, failure(err, p.token))
+		}
+	}
+	return failed
+}
+
+// freeze suspends what can be suspended and returns how to resume it.
+func (f *fleet) freeze(e *Engine) (thaw func()) {
+	s, ok := f.node.Node.(omis.Suspender)
+	if !ok {
+		return func() {}
+	}
+	var frozen []func()
+	for _, id := range f.ids {
+		tids, err := f.node.Threads(id)
+		if err == nil {
+			err = s.Suspend(id, tids)
+		}
+		if err != nil {
+			continue // the checkpoint will say what is wrong with it
+		}
+		frozen = append(frozen, func() {
+			if err := s.Resume(id, tids); err != nil && !isUnknown(err) {
+				e.log.Warn("cannot resume a process", "pid", id.PID, "error", err)
+			}
+		})
+	}
+	return func() {
+		for _, resume := range frozen {
+			resume()
+		}
+	}
+}
+
+// procRestore restores what every node has of a checkpoint, and attaches to it. If
+// a node fails, what others restored is ended again.
+func procRestore(x *execution, c *call) ([]omis.Value, error) {
+	var restored []place
+	err := omis.Errorf(omis.UnknownObject, "there is no checkpoint %q", c.args[0].Str)
+	for _, n := range x.e.nodes {
+		cp, ok := n.Node.(omis.Checkpointer)
+		if !ok {
+			continue
+		}
+		ids, failed := cp.Restore(c.args[0].Str)
+		if failed != nil && !isUnknown(failed) {
+			return nil, abandon(restored, failed)
+		}
+		for _, id := range ids {
+			restored = append(restored, place{n, id})
+		}
+	}
+	if len(restored) == 0 {
+		return nil, err
+	}
+	return x.attachedAll(restored)
+}
+
+func (x *execution) attachedAll(list []place) ([]omis.Value, error) {
+	var procs []omis.Token
+	for _, at := range list {
+		p, err := x.e.attach(x.tool, at)
+		if err != nil {
+			return nil, abandon(list, err)
+		}
+		procs = append(procs, p.token)
+	}
+	x.conv.forget()
+	return []omis.Value{omis.Tokens(procs...), omis.Int(int64(len(procs)))}, nil
+}
+
+// abandon ends processes that were restored in vain.
+func abandon(list []place, cause error) error {
+	var errs []error
+	for _, at := range list {
+		errs = append(errs, at.node.Signal(at.id, int(syscall.SIGKILL)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fatal(cause, "some processes are restored and could not be ended again: %v", err)
+	}
+	return cause
+}

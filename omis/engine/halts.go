@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// halts is what the monitor has stopped of a process by thread_stop. The engine
+// keeps it, being the only one who stops, to tell when a process as a whole has
+// been stopped or continued (OMIS 8.1.2).
+type halts struct {
+	mu      sync.Mutex
+	all     bool // those to come included
+	tids    map[int]bool
+	stopped bool // all threads are
+	ever    bool // all threads were, since all were last continued
+}
+
+// created notes that a process came into being in a stopped state.
+func (h *halts) created() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all, h.stopped, h.ever = true, true, true
+}
+
+// stop notes that threads were stopped, nil meaning all, and returns whether that
+// stopped the process as a whole. present are the threads it has.
+func (h *halts) stop(tids, present []int) (whole bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if tids == nil {
+		h.all = true
+	}
+	if h.tids == nil {
+		h.tids = make(map[int]bool)
+	}
+	for _, tid := range tids {
+		h.tids[tid] = true
+	}
+	was := h.stopped
+	h.stopped = h.all || !slices.ContainsFunc(present, func(tid int) bool { return !h.tids[tid] })
+	h.ever = h.ever || h.stopped
+	return h.stopped && !was
+}
+
+// goOn notes that threads were continued, and returns whether now all threads of a
+// process that was stopped have been.
+func (h *halts) goOn(tids, present []int) (whole bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all && tids != nil {
+		h.tids = make(map[int]bool, len(present))
+		for _, tid := range present {
+			h.tids[tid] = true
+		}
+	}
+	for _, tid := range tids {
+		delete(h.tids, tid)
+	}
+	h.all, h.stopped = false, false
+	if tids != nil && slices.ContainsFunc(present, func(tid int) bool { return h.tids[tid] }) {
+		return false
+	}
+	was := h.ever
+	h.tids, h.ever = nil, false
+	return was
+}
+
+// isStopped tells whether the process as a whole is stopped.
+func (h *halts) isStopped() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.stopped
+}
+
+// present are the threads a process has, where some are meant and not all.
+func present(at *place, tids []int) []int {
+	if tids == nil {
+		return nil
+	}
+	list, err := at.node.Threads(at.id)
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+func (x *execution) stopCrew(g *crew, tids []int) error {
+	at := g.proc.at()
+	if err := at.node.Stop(at.id, tids); err != nil {
+		return err
+	}
+	if g.proc.halts.stop(tids, present(at, tids)) {
+		x.later(func() { x.announce(g.proc, eventProcStopped) })
+	}
+	return nil
+}
+
+// continueCrew sets threads going. Where a list waits for the process to be
+// continued, they are suspended until it is done.
+func (x *execution) continueCrew(g *crew, tids []int) error {
+	at := g.proc.at()
+	release, err := x.holdFor(eventProcContinued, at, g, tids)
+	if err != nil {
+		return err
+	}
+	if err := at.node.Continue(at.id, tids); err != nil {
+		release()
+		return err
+	}
+	if !g.proc.halts.goOn(tids, present(at, tids)) {
+		release()
+		return nil
+	}
+	x.later(func() {
+		defer release()
+		x.announce(g.proc, eventProcContinued)
+	})
+	return nil
+}
+
+func (x *execution) holdFor(kind omis.EventKind, at *place, g *crew, tids []int) (release func(), err error) {
+	s, ok := at.node.Node.(omis.Suspender)
+	if !ok || x.e.listeners(g.proc, kind) == nil {
+		return func() {}, nil
+	}
+	if tids == nil {
+		tids = g.tids()
+	}
+	if err := s.Suspend(at.id, tids); err != nil {
+		return nil, err
+	}
+	return func() {
+		if err := s.Resume(at.id, tids); err != nil && !isUnknown(err) {
+			x.e.log.Warn("cannot resume threads", "process", g.proc.token, "error", err)
+		}
+	}, nil
+}
+
+// listeners are the requests that wait for something the engine itself brings
+// about, in the order of their definition.
+func (e *Engine) listeners(p *process, kind omis.EventKind) []*csr {
+	e.admin.Lock()
+	pt := p.points[pointKey{kind: kind}]
+	e.admin.Unlock()
+	if pt == nil {
+		return nil
+	}
+	pt.mu.Lock()
+	defer pt.mu.Unlock()
+	list := make([]*csr, len(pt.subs))
+	for i, s := range pt.subs {
+		list[i] = s.csr
+	}
+	return list
+}
+
+// announce executes the lists that wait for what the engine did to a process. The
+// list that did it waits for them.
+func (x *execution) announce(p *process, kind omis.EventKind, params ...omis.Value) {
+	list := x.e.listeners(p, kind)
+	if len(list) == 0 {
+		return
+	}
+	if x.nested >= maxNesting {
+		x.e.log.Warn("an event was lost: lists are nested too deep", "process", p.token)
+		return
+	}
+	n := p.node()
+	occ := service.Occurrence{
+		Node: n.token, Proc: p.token, Thread: omis.Undefined,
+		Time: n.clock(), Now: n.clock, Params: params,
+	}
+	for _, c := range list {
+		c.trigger(&occ, p.token, x)
+	}
+}

@@ -1,0 +1,143 @@
+package engine
+
+import "mirador/omis"
+
+// touched are the nodes that a list may touch, in the order of the nodes. It may
+// be too many, never too few: what a list locks is locked before it begins.
+func (x *execution) touched(steps []step) []*node {
+	if len(x.e.nodes) == 1 {
+		return x.e.nodes
+	}
+	marks := make(map[*node]bool, len(x.e.nodes))
+	if x.occ != nil {
+		x.mark(marks, x.occ.Node)
+	}
+	for i := range steps {
+		if s := &steps[i]; !s.do.free {
+			x.markStep(marks, s)
+		}
+	}
+	list := make([]*node, 0, len(marks))
+	for _, n := range x.e.nodes {
+		if marks[n] {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// markStep marks the nodes of the objects that a service names. Services that work
+// on something else may have any effect: they touch all nodes.
+func (x *execution) markStep(marks map[*node]bool, s *step) {
+	if s.subject < 0 || !isPlaced(s.service.Object) {
+		x.markAll(marks)
+		return
+	}
+	named := s.args[s.subject]
+	if named.Kind != omis.KindList {
+		named = omis.List(named)
+	}
+	if len(named.List) == 0 {
+		for _, o := range x.tool.own(omis.ClassNode) {
+			marks[o.(*node)] = true
+		}
+		marks[x.e.home] = marks[x.e.home] || s.service.Object == omis.ClassNode
+	}
+	for _, v := range named.List {
+		if v.Kind == omis.KindParam {
+			v, _ = contextValue(x.csr, x.occ, v.Str)
+		}
+		x.mark(marks, v.Token())
+	}
+}
+
+func (x *execution) mark(marks map[*node]bool, t omis.Token) {
+	switch o := x.e.reg.lookup(t).(type) {
+	case nil:
+	case *item:
+		x.markAll(marks)
+	default:
+		if n := nodeOf(o); n != nil {
+			marks[n] = true
+		}
+	}
+}
+
+func (x *execution) markAll(marks map[*node]bool) {
+	for _, n := range x.e.nodes {
+		marks[n] = true
+	}
+}
+
+// isPlaced tells whether the objects of a class live on nodes.
+func isPlaced(c omis.Class) bool {
+	switch c {
+	case omis.ClassNode, omis.ClassProcess, omis.ClassThread, omis.ClassQueue, omis.ClassMessage:
+		return true
+	}
+	return false
+}
+
+// lock waits until the list may be executed: a locked one alone on all nodes it
+// touches, others beside each other. Nodes are locked in their order.
+func (x *execution) lock() {
+	if x.covered {
+		return
+	}
+	for _, n := range x.nodes {
+		if x.locked {
+			n.lists.Lock()
+		} else {
+			n.lists.RLock()
+		}
+	}
+}
+
+func (x *execution) unlock() {
+	if x.covered {
+		return
+	}
+	for _, n := range x.nodes {
+		if x.locked {
+			n.lists.Unlock()
+		} else {
+			n.lists.RUnlock()
+		}
+	}
+}
+
+// unlockForNested lets go of shared locks while other lists run on behalf of this
+// one, since a locked one among them must be alone. Exclusive locks cover them.
+func (x *execution) unlockForNested() {
+	if !x.locked {
+		x.unlock()
+	}
+}
+
+func (x *execution) lockAfterNested() {
+	if !x.locked {
+		x.lock()
+	}
+}
+
+// later keeps an event that the engine itself brought about until the step is
+// done. It may be called by nodes working at the same time.
+func (x *execution) later(f func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.raise = append(x.raise, f)
+}
+
+// raiseAll executes the lists that wait for such events.
+func (x *execution) raiseAll() {
+	if len(x.raise) == 0 {
+		return
+	}
+	list := x.raise
+	x.raise = nil
+	x.unlockForNested()
+	defer x.lockAfterNested()
+	for _, f := range list {
+		f()
+	}
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"fmt"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// join takes nodes into the engine.
+func (e *Engine) join(nodes []omis.Node) error {
+	for _, n := range nodes {
+		if n.Name() == "" || e.nodeNamed(n.Name()) != nil {
+			return fmt.Errorf("cannot join a node called %q: names of nodes must differ", n.Name())
+		}
+		joined := e.reg.add(omis.ClassNode, func(i ident) object { return &node{ident: i, Node: n} }).(*node)
+		e.nodes = append(e.nodes, joined)
+	}
+	e.home = e.nodes[0]
+	for _, n := range e.nodes[1:] {
+		n.synchronise(e.home)
+	}
+	return nil
+}
+
+func (e *Engine) nodeNamed(name string) *node {
+	for _, n := range e.nodes {
+		if n.Name() == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// synchronise compares the clock of a node with that of the home node. OMIS
+// 7.2.4 wants them to agree as well as a message's way there allows.
+func (n *node) synchronise(home *node) {
+	before := home.Now()
+	there := n.Now()
+	after := home.Now()
+	n.skew = before + (after-before)/2 - there
+}
+
+// clock is the node's, in the time of the home node.
+func (n *node) clock() int64 { return n.Now() + n.skew }
+
+// lacking is what none of the nodes can do, by the services that would need it.
+func (e *Engine) lacking() map[string]service.Support {
+	lacks := make(map[string]service.Support)
+	for _, t := range e.catalog.Tables() {
+		for i := range t.Services {
+			s := &t.Services[i]
+			if s.Needs != 0 && !e.someHas(s.Needs) {
+				lacks[s.Name] = s.LackOf()
+				continue
+			}
+			if err := e.undetected(e.sources[s.Name]); err != nil {
+				lacks[s.Name] = service.Support{Level: service.Unsupported, Reason: err.Error()}
+			}
+		}
+	}
+	return lacks
+}
+
+func (e *Engine) someHas(c service.Capability) bool {
+	for _, n := range e.nodes {
+		if n.has(c) {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *node) has(c service.Capability) (ok bool) {
+	switch c {
+	case service.Registers:
+		_, ok = n.Node.(omis.Registers)
+	case service.MemoryWriting:
+		_, ok = n.Node.(omis.MemoryWriter)
+	case service.Suspending:
+		_, ok = n.Node.(omis.Suspender)
+	case service.ThreadControl:
+		_, ok = n.Node.(omis.ThreadControl)
+	case service.NodeInformation:
+		_, ok = n.Node.(omis.NodeInformer)
+	case service.Checkpointing:
+		_, ok = n.Node.(omis.Checkpointer)
+	case service.Messages:
+		_, ok = n.Node.(omis.MessagePassing)
+	}
+	return ok
+}
+
+// undetected says why no node detects an event, nil if one does or may.
+func (e *Engine) undetected(src source) (why error) {
+	if src.kind == 0 || src.kind >= firstOfEngine {
+		return nil
+	}
+	for _, n := range e.nodes {
+		d, tells := n.Node.(omis.Detector)
+		if !tells {
+			return nil
+		}
+		if why = d.CanDetect(src.kind); why == nil {
+			return nil
+		}
+	}
+	return why
+}

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"sync"
+
+	"mirador/omis"
+)
+
+// job is one service on the objects of one node.
+type job struct {
+	call    call
+	objs    []object
+	results omis.ServiceResult
+}
+
+// share is a step that was taken apart by nodes.
+type share struct {
+	step    *step
+	jobs    []*job // in the order of the nodes
+	failed  omis.ServiceResult
+	objects int
+	at      int // its place in the reply
+}
+
+// segment is steps whose nodes work at the same time: on each node they are
+// executed one after the other, which is all the order that OMIS 7.2.3 promises
+// left of a semicolon.
+type segment struct {
+	shares []*share
+	queues map[*node][]*job
+}
+
+// runSpread executes steps that touch several nodes. What changes scopes or
+// requests is done alone, in between.
+func (x *execution) runSpread(reply omis.Reply, steps []step) omis.Reply {
+	var seg segment
+	for i := range steps {
+		s := &steps[i]
+		if s.do.spread {
+			seg.add(x, s, len(reply))
+			reply = append(reply, nil)
+		} else {
+			x.flush(&seg, reply)
+			reply = append(reply, x.step(s))
+			x.raiseAll()
+		}
+		if s.barrier {
+			x.flush(&seg, reply)
+		}
+	}
+	x.flush(&seg, reply)
+	return reply
+}
+
+// add converts the tokens of a step and leaves its objects to their nodes.
+func (g *segment) add(x *execution, s *step, at int) {
+	part := &share{step: s, at: at}
+	g.shares = append(g.shares, part)
+	c, failed := x.bound(s)
+	if failed != nil {
+		part.failed = failed
+		return
+	}
+	objs, failed := x.objectsOf(s, c.args[s.subject], s.service.Params[s.subject])
+	part.failed, part.objects = failed, len(objs)+len(failed)
+	byNode := make(map[*node]*job)
+	for _, o := range objs {
+		n := nodeOf(o)
+		if byNode[n] == nil {
+			byNode[n] = &job{call: c}
+		}
+		byNode[n].objs = append(byNode[n].objs, o)
+	}
+	for _, n := range x.e.nodes {
+		if j := byNode[n]; j != nil {
+			part.jobs = append(part.jobs, j)
+			g.enqueue(n, j)
+		}
+	}
+}
+
+func (g *segment) enqueue(n *node, j *job) {
+	if g.queues == nil {
+		g.queues = make(map[*node][]*job)
+	}
+	g.queues[n] = append(g.queues[n], j)
+}
+
+// flush lets the nodes work and enters the results into the reply.
+func (x *execution) flush(g *segment, reply omis.Reply) {
+	var working sync.WaitGroup
+	for _, jobs := range g.queues {
+		working.Go(func() {
+			for _, j := range jobs {
+				x.do(j)
+			}
+		})
+	}
+	working.Wait()
+	for _, part := range g.shares {
+		results := part.failed
+		for _, j := range part.jobs {
+			results = append(results, j.results...)
+		}
+		reply[part.at] = part.step.finish(results, part.objects)
+	}
+	*g = segment{}
+	x.raiseAll()
+}
+
+func (x *execution) do(j *job) {
+	defer func() {
+		if r := recover(); r != nil {
+			failed := x.e.panicked(j.call.service.Name, r)
+			failed.Objects = tokens(j.objs)
+			j.results = omis.ServiceResult{failed}
+		}
+	}()
+	j.results = x.work(j.call, j.objs)
+}
