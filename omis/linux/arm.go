@@ -183,21 +183,30 @@ func (o *owner) refusedCall(name string, r int64) error {
 // disarm gives SIGTRAP back to the program, which is frozen and has no breakpoint
 // left. Home stays mapped, for next time.
 func (o *owner) disarm() {
-	if !o.space.armed || len(o.space.breakpoints) > 0 {
+	if o.space.memory == nil || len(o.space.breakpoints) > 0 {
 		return
 	}
+	if o.space.armed && !o.giveBack() {
+		return // the handler stays, it passes everything on to the program's own
+	}
+	_ = o.node.warden.Drop(o.proc.PID)
+	o.space.memory.Close()
+	o.space = &space{}
+	o.veil.clear()
+}
+
+// giveBack makes the program's own action for SIGTRAP the one in force.
+func (o *owner) giveBack() bool {
 	t, err := o.volunteer()
 	if err != nil {
-		return // the handler stays, it passes everything on to the program's own
+		return false
 	}
 	now, err := o.action()
 	if err == nil && now.Handler == o.space.home.Handler() {
 		_ = o.setAction(t, o.space.memory, o.space.old)
 	}
 	o.space.armed = false
-	_ = o.node.warden.Drop(o.proc.PID)
-	o.space.memory.Close()
-	o.space = &space{}
+	return true
 }
 
 // reinstall puts the handler back after the kernel reset it: a thread ran into a

@@ -48,7 +48,7 @@ func (o *owner) seize(tids []int) (fresh bool, err error) {
 		}
 		switch err := ptrace.Seize(tid); {
 		case err == nil:
-			o.threads[tid] = &thread{tid: tid, pid: o.proc.PID}
+			o.threads[tid] = &thread{tid: tid, pid: o.proc.PID, kind: o.node.roleOf(o.proc, tid)}
 			fresh = true
 		case errors.Is(err, unix.ESRCH) || threadEnded(o.proc.PID, tid):
 		case errors.Is(err, unix.EPERM) && o.isOurs(tid):

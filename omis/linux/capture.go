@@ -38,7 +38,7 @@ func (n *Node) Backtraces(p omis.ProcID, tids []int, depth int) ([]omis.Backtrac
 	}
 	traces := make([]omis.Backtrace, len(tids))
 	for i := range c.captures {
-		traces[i] = c.captures[i].walk(p.PID, layout, depth)
+		traces[i] = n.walk(p, &c.captures[i], layout, depth)
 	}
 	return traces, nil
 }
@@ -100,8 +100,8 @@ func intersection(a, b []int) []int {
 func (o *owner) copyThread(layout *unwind.Layout, c *capture) {
 	t := o.threads[c.tid]
 	switch {
-	case t == nil || t.kind != member:
-		c.err = omis.Errorf(omis.UnknownObject, "process %d has no thread %d", o.proc.PID, c.tid)
+	case t == nil || t.kind != member && t.kind != stranger:
+		c.err = noThread(o.proc, c.tid)
 		return
 	case !t.stopped() || ptrace.GetRegs(t.tid, &c.regs) != nil:
 		c.err = omis.Errorf(omis.OSError, "thread %d of process %d cannot be stopped: it waits uninterruptibly in the kernel", c.tid, o.proc.PID)
@@ -128,7 +128,7 @@ func (o *owner) inPlace(pc uint64) uint64 {
 	return pc
 }
 
-func (c *capture) walk(pid int, layout *unwind.Layout, depth int) omis.Backtrace {
+func (n *Node) walk(p omis.ProcID, c *capture, layout *unwind.Layout, depth int) omis.Backtrace {
 	if c.err != nil {
 		return omis.Backtrace{Err: c.err}
 	}
@@ -136,7 +136,7 @@ func (c *capture) walk(pid int, layout *unwind.Layout, depth int) omis.Backtrace
 		if off := addr - c.regs.Rsp; off < uint64(len(c.stack)) && uint64(len(c.stack))-off >= uint64(len(buf)) {
 			return copy(buf, c.stack[off:]), nil
 		}
-		return proc.ReadMemory(pid, addr, buf)
+		return n.ReadMemory(p, addr, buf)
 	}, depth)
 	return omis.Backtrace{Frames: frames, Err: err}
 }

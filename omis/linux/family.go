@@ -23,7 +23,11 @@ func (o *owner) family(t *thread, event int) {
 		o.executed(t, msg)
 		return
 	case event == unix.PTRACE_EVENT_CLONE && isThread(t.pid, msg):
-		o.adopt(&thread{tid: msg, pid: t.pid, kind: t.kind})
+		kind := t.kind
+		if kind == stranger {
+			kind = member // it alone was let go
+		}
+		o.adopt(&thread{tid: msg, pid: t.pid, kind: kind, parent: t.tid})
 		if t.kind == member {
 			o.tell(omis.EventThreadCreated, t, msg)
 		}
@@ -96,7 +100,7 @@ func (o *owner) executed(t *thread, former int) {
 	}
 	if former != t.tid {
 		if f := o.threads[former]; f != nil {
-			t.suspended, t.holds = f.suspended, 0
+			t.halted, t.pauses, t.holds = f.halted, f.pauses, 0
 			o.forget(f)
 		}
 	}

@@ -57,7 +57,7 @@ func (c launch) do(o *owner) {
 		c.give(err)
 		return
 	}
-	o.whole, o.suspended = true, true
+	o.whole, o.halted = true, true
 	o.node.mu.Lock()
 	o.node.owners[o.proc] = o
 	o.node.mu.Unlock()
@@ -177,7 +177,7 @@ func (o *owner) exchange(memory *os.File) error {
 	if err := errors.Join(ptrace.SetRegs(pid, &detour), ptrace.Detach(pid, 0), ptrace.Seize(pid)); err != nil {
 		return err
 	}
-	t := &thread{tid: pid, pid: pid, suspended: true}
+	t := &thread{tid: pid, pid: pid, halted: true}
 	o.threads[pid] = t
 	o.interrupt(t)
 	if !o.pump(nap, func() bool { return t.stopped() }) {

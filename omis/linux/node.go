@@ -41,7 +41,8 @@ type Node struct {
 
 	mu      sync.Mutex
 	owners  map[omis.ProcID]*owner
-	watches uint64 // set so far
+	letGo   map[omis.ProcID]map[threadID]struct{} // by LetGo
+	watches uint64                                // set so far
 	closed  bool
 }
 
@@ -62,7 +63,7 @@ func Open(c Config) (*Node, error) {
 	return &Node{
 		name: c.Name, start: time.Now(),
 		warden: warden.NewClient(c.Warden), images: unwind.NewImages(),
-		owners: make(map[omis.ProcID]*owner),
+		owners: make(map[omis.ProcID]*owner), letGo: make(map[omis.ProcID]map[threadID]struct{}),
 	}, nil
 }
 
@@ -96,7 +97,11 @@ func (n *Node) ReadMemory(p omis.ProcID, addr uint64, buf []byte) (int, error) {
 	if err := proc.Alive(p); err != nil {
 		return 0, err
 	}
-	return proc.ReadMemory(p.PID, addr, buf)
+	count, err := proc.ReadMemory(p.PID, addr, buf)
+	if o := n.owner(p); o != nil {
+		o.veil.hide(addr, buf[:count])
+	}
+	return count, err
 }
 
 func (n *Node) Signal(p omis.ProcID, sig int) error {

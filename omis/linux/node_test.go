@@ -19,6 +19,8 @@ import (
 
 func procIdentify(pid int) (omis.ProcID, error) { return proc.Identify(pid) }
 
+func procMaps(pid int) (proc.Mappings, error) { return proc.Maps(pid) }
+
 func TestCounts(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	for _, threads := range []int{1, 4, 50} {

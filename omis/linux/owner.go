@@ -29,7 +29,8 @@ type owner struct {
 	unborn    map[int]ptrace.Status // stopped before their creation was told
 	offspring []*thread             // stopped fork children to be let go
 	whole     bool                  // every thread of the process is in threads
-	suspended bool                  // by Stop, all threads, or not set going yet
+	halted    bool                  // by Stop, all threads, or not set going yet
+	pauses    int                   // by Suspend, all threads
 	child     bool                  // launched by us and not reaped yet
 	ended     bool
 	closing   bool
@@ -39,6 +40,7 @@ type owner struct {
 	round    uint64
 
 	space   *space
+	veil    veil
 	watches map[*watch]struct{} // those that need tracing
 	busy    bool                // hits come one after the other
 	hit     *hit                // the next one to hand out
@@ -93,11 +95,11 @@ func (o *owner) needsTracing() bool {
 	if o.ended {
 		return false
 	}
-	if o.suspended || len(o.watches) > 0 {
+	if o.halted || o.pauses > 0 || len(o.watches) > 0 {
 		return true
 	}
 	for _, t := range o.threads {
-		if t.holds > 0 || t.suspended {
+		if t.holds > 0 || t.isHalted(o) || t.isPaused(o) {
 			return true
 		}
 	}
@@ -234,6 +236,7 @@ func (o *owner) endRound() {
 func (o *owner) finish() {
 	o.ended = true
 	o.child = false
+	o.node.forgetLetGo(o.proc)
 	for _, t := range o.threads {
 		o.forget(t)
 	}

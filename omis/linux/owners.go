@@ -72,9 +72,9 @@ func (closeOwner) do(o *owner) {
 		// What cannot be written any more has ended, or the warden restores it.
 		_ = o.unwatch(w)
 	}
-	o.suspended = false
+	o.halted, o.pauses = false, 0
 	for _, t := range o.threads {
-		t.suspended, t.holds = false, 0
+		t.halted, t.pauses, t.holds = false, 0, 0
 	}
 	o.leave()
 	o.closing = true

@@ -3,6 +3,7 @@
 package linux
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -39,8 +40,13 @@ type breakpoint struct {
 	addr, copy uint64
 	length     int // of the displaced instruction
 	original   byte
-	entry      int // in the resident table
+	code       []byte // the displaced instruction; nil: an earlier monitor's
+	entry      int    // in the resident table
 	watches    []*watch
+}
+
+func (b *breakpoint) residentEntry() resident.Entry {
+	return resident.Entry{Addr: b.addr, Copy: b.copy, Original: b.original, Length: uint64(b.length)}
 }
 
 // restore takes an INT3 out, if it is there.
@@ -108,7 +114,7 @@ func (o *owner) prepare(maps proc.Mappings, addr uint64) (*breakpoint, error) {
 		return nil, o.memoryError(addr, err)
 	}
 	code = o.unpatched(addr, code[:n])
-	if b := o.space.table[addr]; b != nil && b.original == code[0] {
+	if b := o.space.table[addr]; b != nil && b.code != nil && bytes.HasPrefix(code, b.code) {
 		return b, nil
 	}
 	slot, err := o.slot(maps, addr)
@@ -119,7 +125,7 @@ func (o *owner) prepare(maps proc.Mappings, addr uint64) (*breakpoint, error) {
 	if err != nil {
 		return nil, omis.Errorf(omis.UnsupportedService, "%v", err)
 	}
-	b := &breakpoint{addr: addr, copy: slot.next, length: c.Length, original: code[0], entry: o.space.entries}
+	b := &breakpoint{addr: addr, copy: slot.next, length: c.Length, original: code[0], code: code[:c.Length], entry: o.space.entries}
 	if former := o.space.table[addr]; former != nil {
 		b.entry = former.entry // other code has been loaded there meanwhile
 	}
@@ -139,8 +145,7 @@ func (o *owner) enter(b *breakpoint, copied []byte) error {
 	if err := o.write(b.copy, copied); err != nil {
 		return err
 	}
-	e := resident.Entry{Addr: b.addr, Copy: b.copy, Original: b.original, Length: uint64(b.length)}
-	if err := o.write(o.space.home.Entry(b.entry), e.Encode()); err != nil {
+	if err := o.write(o.space.home.Entry(b.entry), b.residentEntry().Encode()); err != nil {
 		return err
 	}
 	if b.entry == o.space.entries {
@@ -150,6 +155,7 @@ func (o *owner) enter(b *breakpoint, copied []byte) error {
 		o.space.entries++
 	}
 	o.space.table[b.addr] = b
+	o.veil.put(b.addr, b.original)
 	return nil
 }
 
@@ -189,6 +195,7 @@ func (o *owner) vacate() {
 		_ = o.node.warden.Drop(o.proc.PID)
 	}
 	o.space = &space{}
+	o.veil.clear()
 	o.repair = false
 }
 

@@ -10,9 +10,28 @@ type stopThreads struct {
 	tids []int
 }
 
-func (c stopThreads) do(o *owner) { c.give(o.suspend(c.tids)) }
+func (c stopThreads) do(o *owner) { c.give(o.halt(c.tids)) }
 
-func (o *owner) suspend(tids []int) error {
+func (o *owner) halt(tids []int) error {
+	if err := o.prepareStop(tids); err != nil {
+		o.restIfIdle()
+		return err
+	}
+	before := o.allHalted()
+	o.markHalted(tids, true)
+	if err := o.bringToRest((*thread).isHalted); err != nil {
+		return err
+	}
+	for _, t := range o.threads {
+		if t.isHalted(o) && !before[t] {
+			o.tell(omis.EventThreadStopped, t, 0)
+		}
+	}
+	return nil
+}
+
+// prepareStop attaches to the process and checks that the threads are its.
+func (o *owner) prepareStop(tids []int) error {
 	if o.closing {
 		return errClosed()
 	}
@@ -22,16 +41,27 @@ func (o *owner) suspend(tids []int) error {
 	if err := o.attach(); err != nil {
 		return err
 	}
-	if err := o.mark(tids, true); err != nil {
-		o.restIfIdle()
-		return err
+	return o.known(tids)
+}
+
+// known refuses threads that are none of the process's.
+func (o *owner) known(tids []int) error {
+	for _, tid := range tids {
+		if t := o.threads[tid]; t == nil || t.kind != member {
+			return noThread(o.proc, tid)
+		}
 	}
-	asleep := func(t *thread) bool { return t.kind == member && (o.suspended || t.suspended) }
-	o.interruptAll(asleep)
-	if !o.pump(patience, func() bool { return o.still(asleep) }) && o.ended {
+	return nil
+}
+
+// bringToRest waits until all threads have stopped that are to.
+func (o *owner) bringToRest(toRest func(*thread, *owner) bool) error {
+	among := func(t *thread) bool { return toRest(t, o) }
+	o.interruptAll(among)
+	if !o.pump(patience, func() bool { return o.still(among) }) && o.ended {
 		return ended(o.proc.PID)
 	}
-	o.absorb(asleep)
+	o.absorb(among)
 	return nil
 }
 
@@ -42,45 +72,69 @@ type continueThreads struct {
 }
 
 func (c continueThreads) do(o *owner) {
+	err := o.unhalt(c.tids)
+	o.restIfIdle()
+	c.give(err)
+}
+
+func (o *owner) unhalt(tids []int) error {
 	if o.ended {
-		c.give(ended(o.proc.PID))
-		return
+		return ended(o.proc.PID)
 	}
-	err := o.mark(c.tids, false)
+	if o.whole {
+		if err := o.known(tids); err != nil {
+			return err
+		}
+	}
+	before := o.allHalted()
+	o.markHalted(tids, false)
+	for t := range before {
+		if !t.isHalted(o) {
+			o.tell(omis.EventThreadContinued, t, 0)
+		}
+	}
+	o.resumeAll()
+	return nil
+}
+
+// resumeAll lets those threads go on that nothing keeps any more.
+func (o *owner) resumeAll() {
 	for _, t := range o.threads {
 		if t.stopped() && !t.deferred && !t.stays(o) {
 			o.resume(t)
 		}
 	}
-	o.restIfIdle()
-	c.give(err)
 }
 
-// mark notes who is to stay stopped. The process as a whole being stopped, some
-// threads going on makes the others stopped one by one.
-func (o *owner) mark(tids []int, suspended bool) error {
+func (o *owner) allHalted() map[*thread]bool {
+	halted := make(map[*thread]bool)
+	for _, t := range o.threads {
+		if t.isHalted(o) {
+			halted[t] = true
+		}
+	}
+	return halted
+}
+
+// markHalted notes who is to stay stopped. The process as a whole being stopped,
+// some threads going on makes the others stopped one by one.
+func (o *owner) markHalted(tids []int, halted bool) {
 	if len(tids) == 0 {
-		o.suspended = suspended
+		o.halted = halted
 		for _, t := range o.threads {
-			t.suspended = false
+			t.halted = false
 		}
-		return nil
+		return
 	}
-	for _, tid := range tids {
-		if t := o.threads[tid]; (t == nil || t.kind != member) && (suspended || o.whole) {
-			return omis.Errorf(omis.UnknownObject, "process %d has no thread %d", o.proc.PID, tid)
-		}
-	}
-	if o.suspended && !suspended {
-		o.suspended = false
+	if o.halted && !halted {
+		o.halted = false
 		for _, t := range o.threads {
-			t.suspended = t.kind == member
+			t.halted = t.kind == member
 		}
 	}
 	for _, tid := range tids {
 		if t := o.threads[tid]; t != nil {
-			t.suspended = suspended
+			t.halted = halted
 		}
 	}
-	return nil
 }

@@ -24,10 +24,14 @@ type thread struct {
 	tid  int
 	pid  int // of its process: the owner's, but for a child that shares its memory
 	kind role
+
+	parent int // the thread that created it, where that was seen
+
 	stop stopKind
 
 	holds     int  // handlers that keep it (Hit.Hold)
-	suspended bool // by Stop
+	halted    bool // by Stop
+	pauses    int  // by Suspend, besides those of all threads; negative: resumed from those
 	asked     bool // PTRACE_INTERRUPT was sent, its stop is still to come
 	unblocked bool // SIGTRAP was blocked, and is to be again
 	checked   bool // the handler was found in place after its first hit
@@ -45,9 +49,16 @@ type role uint8
 
 const (
 	member    role = iota // a thread of the process
+	stranger              // one of the process that is not observed any more (LetGo)
 	guest                 // a vfork child: it shares the memory, its hits are nobody's
 	offspring             // a fork child that awaits its first stop, to be cleaned and let go
 )
+
+// isHalted tells whether Stop keeps it.
+func (t *thread) isHalted(o *owner) bool { return t.kind == member && (t.halted || o.halted) }
+
+// isPaused tells whether Suspend keeps it.
+func (t *thread) isPaused(o *owner) bool { return t.kind == member && o.pauses+t.pauses > 0 }
 
 func (t *thread) stopped() bool { return t.stop > listening }
 
@@ -56,7 +67,7 @@ func (t *thread) stays(o *owner) bool {
 	if o.frozen > 0 || t.holds > 0 || t.injection != nil {
 		return true
 	}
-	return t.kind == member && (t.suspended || o.suspended)
+	return t.isHalted(o) || t.isPaused(o)
 }
 
 // settle is called when a stop has been dealt with: the thread goes on, or the

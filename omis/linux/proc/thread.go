@@ -119,6 +119,17 @@ func ThreadState(pid, tid int) (string, error) {
 	return s.State, err
 }
 
+// ThreadStart tells one thread from a later one of the same number: when it
+// started, in clock ticks since boot.
+func ThreadStart(pid, tid int) (uint64, error) {
+	t, err := threadOf(pid, tid)
+	if err != nil {
+		return 0, err
+	}
+	s, err := t.Stat()
+	return s.Starttime, err
+}
+
 // Parent is the parent of a process, 0 when it is gone.
 func Parent(pid int) int {
 	p, err := procfs.NewProc(pid)

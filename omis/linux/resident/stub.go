@@ -103,3 +103,14 @@ func Detour(resumed unix.PtraceRegs, stub uint64, c Call) (regs unix.PtraceRegs,
 	}
 	return regs, append(frame, c.Block[:]...)
 }
+
+// GiveUp changes registers so that a system call that the stop interrupted is
+// not made again: it has failed with EINTR.
+func GiveUp(regs *unix.PtraceRegs) {
+	if resumed := Resumed(*regs); resumed.Rip != regs.Rip {
+		regs.Rax = negative(unix.EINTR)
+	}
+	regs.Orig_rax = ^uint64(0)
+}
+
+func negative(e unix.Errno) uint64 { return -uint64(e) }

@@ -1,0 +1,162 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+)
+
+var _ omis.ThreadControl = (*Node)(nil)
+
+// SignalThread: see omis.ThreadControl.
+func (n *Node) SignalThread(p omis.ProcID, tid, sig int) error {
+	if err := checkThread(p, tid); err != nil {
+		return err
+	}
+	switch err := unix.Tgkill(p.PID, tid, unix.Signal(sig)); {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ESRCH):
+		return noThread(p, tid)
+	case errors.Is(err, unix.EPERM):
+		return omis.Errorf(omis.NoPermission, "cannot send a signal to thread %d of process %d: it belongs to another user; the monitor would need CAP_KILL", tid, p.PID)
+	default:
+		return omis.Errorf(omis.ParameterError, "cannot send signal %d to thread %d of process %d: %v", sig, tid, p.PID, err)
+	}
+}
+
+// SetThreadPriority: see omis.ThreadControl. Linux has a nice value for each
+// thread.
+func (n *Node) SetThreadPriority(p omis.ProcID, tid, nice int) error {
+	const lowest, highest = 19, -20
+	if nice > lowest || nice < highest {
+		return omis.Errorf(omis.ParameterError, "the priority %d is not between %d, the highest, and %d, the lowest", nice, highest, lowest)
+	}
+	if err := checkThread(p, tid); err != nil {
+		return err
+	}
+	switch err := unix.Setpriority(unix.PRIO_PROCESS, tid, nice); {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ESRCH):
+		return noThread(p, tid)
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return omis.Errorf(omis.NoPermission, "cannot set the priority of thread %d of process %d to %d: %v; the monitor would need CAP_SYS_NICE", tid, p.PID, nice, err)
+	default:
+		return omis.Errorf(omis.OSError, "cannot set the priority of thread %d of process %d to %d: %v", tid, p.PID, nice, err)
+	}
+}
+
+// SetPriority: see omis.ThreadControl. It is that of all threads; with an error,
+// those that had changed have their former one again.
+func (n *Node) SetPriority(p omis.ProcID, nice int) error {
+	tids, err := n.Threads(p)
+	if err != nil {
+		return err
+	}
+	for i, tid := range tids {
+		former := niceOf(tid)
+		err := n.SetThreadPriority(p, tid, nice)
+		if err != nil && !isEnded(err) {
+			for _, changed := range tids[:i] {
+				_ = n.SetThreadPriority(p, changed, former)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// niceOf is the nice value of a thread. The system call knows no negative ones.
+func niceOf(tid int) int {
+	const zero = 20
+	v, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
+	if err != nil {
+		return 0
+	}
+	return zero - v
+}
+
+// threadID names a thread of a process for its whole life.
+type threadID struct {
+	tid   int
+	start uint64
+}
+
+// LetGo: see omis.ThreadControl. The thread runs on whatever keeps it, no event
+// of it is told, and it passes breakpoints that stand for others.
+func (n *Node) LetGo(p omis.ProcID, tid int) error {
+	if err := checkThread(p, tid); err != nil {
+		return err
+	}
+	start, err := proc.ThreadStart(p.PID, tid)
+	if err != nil {
+		return noThread(p, tid)
+	}
+	n.mu.Lock()
+	if n.letGo[p] == nil {
+		n.letGo[p] = make(map[threadID]struct{})
+	}
+	n.letGo[p][threadID{tid, start}] = struct{}{}
+	n.mu.Unlock()
+	if n.owner(p) == nil {
+		return nil
+	}
+	c := letGoThread{newAnswer(), tid}
+	return n.ask(p, c, c.answer)
+}
+
+// roleOf is what a thread that is being attached is to its owner.
+func (n *Node) roleOf(p omis.ProcID, tid int) role {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.letGo[p]) == 0 {
+		return member
+	}
+	start, err := proc.ThreadStart(p.PID, tid)
+	if _, gone := n.letGo[p][threadID{tid, start}]; err == nil && gone {
+		return stranger
+	}
+	return member
+}
+
+func (n *Node) forgetLetGo(p omis.ProcID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.letGo, p)
+}
+
+type letGoThread struct {
+	*answer
+	tid int
+}
+
+func (c letGoThread) do(o *owner) {
+	if t := o.threads[c.tid]; t != nil && t.kind == member {
+		t.kind = stranger
+		t.halted, t.pauses = false, 0
+		o.resumeAll()
+	}
+	o.restIfIdle()
+	c.give(nil)
+}
+
+// checkThread tells whether the process lives and has the thread.
+func checkThread(p omis.ProcID, tid int) error {
+	if err := proc.Alive(p); err != nil {
+		return err
+	}
+	if !isThread(p.PID, tid) {
+		return noThread(p, tid)
+	}
+	return nil
+}
+
+func noThread(p omis.ProcID, tid int) error {
+	return omis.Errorf(omis.UnknownObject, "process %d has no thread %d", p.PID, tid)
+}

@@ -1,0 +1,174 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"bytes"
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/relocate"
+	"mirador/omis/linux/resident"
+)
+
+var _ omis.MemoryWriter = (*Node)(nil)
+
+// WriteMemory: see omis.MemoryWriter. Memory the program may not write is
+// written all the same, its private copy of it.
+func (n *Node) WriteMemory(p omis.ProcID, addr uint64, data []byte) error {
+	c := writeMemory{newAnswer(), addr, data}
+	return n.ask(p, c, c.answer)
+}
+
+type writeMemory struct {
+	*answer
+	addr uint64
+	data []byte
+}
+
+func (c writeMemory) do(o *owner) { c.give(o.writeMemory(c.addr, c.data)) }
+
+func (o *owner) writeMemory(addr uint64, data []byte) error {
+	switch {
+	case o.closing:
+		return errClosed()
+	case o.ended:
+		return ended(o.proc.PID)
+	case len(data) == 0:
+		return nil
+	}
+	memory := o.space.memory
+	if memory == nil {
+		var err error
+		if memory, err = openMemory(o.proc.PID); err != nil {
+			return o.refused(err)
+		}
+		defer memory.Close()
+	}
+	old := make([]byte, len(data))
+	if n, err := memory.ReadAt(old, int64(addr)); n < len(old) {
+		if errors.Is(err, unix.EIO) {
+			return omis.Errorf(omis.ParameterError, "process %d has no memory at %#x", o.proc.PID, addr+uint64(n))
+		}
+		return o.memoryError(addr+uint64(n), err)
+	}
+	image := bytes.Clone(data)
+	changed, err := o.rewrite(addr, image)
+	if err == nil {
+		err = o.overwrite(memory, addr, image, old)
+	}
+	if err != nil {
+		o.restoreCopies(changed)
+	}
+	return err
+}
+
+// overwrite writes all of image, or what was there before.
+func (o *owner) overwrite(memory *os.File, addr uint64, image, old []byte) error {
+	n, err := memory.WriteAt(image, int64(addr))
+	if n == len(image) {
+		return nil
+	}
+	_, _ = memory.WriteAt(old[:n], int64(addr))
+	return o.memoryError(addr+uint64(n), err)
+}
+
+// rewrite prepares the breakpoints that stand in what is about to be written:
+// their INT3s go into image, and where an instruction below one changes, its
+// copy does first. It returns the breakpoints as they were.
+func (o *owner) rewrite(addr uint64, image []byte) (former []*breakpoint, err error) {
+	var maps proc.Mappings
+	data := bytes.Clone(image)
+	for _, b := range o.space.breakpoints {
+		if b.addr >= addr+uint64(len(image)) || b.addr+uint64(b.length) <= addr {
+			continue
+		}
+		code := make([]byte, relocate.MaxLen)
+		n, err := o.space.memory.ReadAt(code, int64(b.addr))
+		if n == 0 {
+			return former, o.memoryError(b.addr, err)
+		}
+		code = o.unpatched(b.addr, code[:n])
+		overlay(code, b.addr, data, addr)
+		if b.addr >= addr {
+			image[b.addr-addr] = int3
+		}
+		if b.code != nil && bytes.HasPrefix(code, b.code) {
+			continue
+		}
+		if maps == nil {
+			if maps, err = proc.Maps(o.proc.PID); err != nil {
+				return former, err
+			}
+		}
+		was := *b
+		if err := o.recopy(maps, b, code); err != nil {
+			return former, err
+		}
+		former = append(former, &was)
+	}
+	return former, nil
+}
+
+// overlay copies those bytes of src, which belong at from, that fall into dst,
+// which begins at to.
+func overlay(dst []byte, to uint64, src []byte, from uint64) {
+	if from >= to {
+		if from-to < uint64(len(dst)) {
+			copy(dst[from-to:], src)
+		}
+		return
+	}
+	if to-from < uint64(len(src)) {
+		copy(dst, src[to-from:])
+	}
+}
+
+// recopy gives a breakpoint that stands another instruction below it. Its former
+// copy stays, a thread may be there.
+func (o *owner) recopy(maps proc.Mappings, b *breakpoint, code []byte) error {
+	slot, err := o.slot(maps, b.addr)
+	if err != nil {
+		return err
+	}
+	c, err := relocate.Instruction(code, b.addr, slot.next)
+	if err != nil {
+		return omis.Errorf(omis.UnsupportedService, "cannot write below the breakpoint at %#x: %v", b.addr, err)
+	}
+	if err := o.write(slot.next, c.Code); err != nil {
+		return err
+	}
+	now := *b
+	now.copy, now.length, now.original, now.code = slot.next, c.Length, code[0], code[:c.Length]
+	if err := o.revise(b, &now); err != nil {
+		return err
+	}
+	slot.next += resident.SlotSize
+	return nil
+}
+
+// revise changes what a standing breakpoint says about its instruction.
+func (o *owner) revise(b, now *breakpoint) error {
+	if err := o.node.warden.Plant(o.proc.PID, b.addr, now.original); err != nil {
+		return omis.Errorf(omis.OSError, "%v", err)
+	}
+	if err := o.write(o.space.home.Entry(b.entry), now.residentEntry().Encode()); err != nil {
+		return err
+	}
+	b.copy, b.length, b.original, b.code = now.copy, now.length, now.original, now.code
+	o.veil.put(b.addr, b.original)
+	return nil
+}
+
+// restoreCopies undoes rewrite.
+func (o *owner) restoreCopies(former []*breakpoint) {
+	for _, was := range former {
+		if b := o.space.breakpoints[was.addr]; b != nil {
+			_ = o.revise(b, was) // what cannot be written any more has ended
+		}
+	}
+}

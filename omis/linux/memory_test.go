@@ -1,0 +1,103 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"bytes"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+func TestWriteMemory(t *testing.T) {
+	n, g, _, _, data := startRegisters(t)
+	want := []byte("exactly these 24 bytes !")
+	if err := n.WriteMemory(g.ID, data+4, want); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(want))
+	if _, err := n.ReadMemory(g.ID, data+4, got); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%q %v", got, err)
+	}
+	expression := fmt.Sprintf("*(char*)%d", data+4)
+	if v := gdbValues(t, g.ID.PID, g.ID.PID, []string{expression})[expression]; v != "0x65" {
+		t.Errorf("gdb says %s", v)
+	}
+	maps, end := mappingEnd(t, g, data)
+	before := make([]byte, 16)
+	n.ReadMemory(g.ID, end-16, before)
+	err := n.WriteMemory(g.ID, end-16, make([]byte, 64))
+	wantError(t, err, omis.ParameterError, fmt.Sprintf("%#x", end))
+	after := make([]byte, 16)
+	if n.ReadMemory(g.ID, end-16, after); !bytes.Equal(before, after) {
+		t.Errorf("half of a write was done in %v", maps)
+	}
+	checkUntouched(t, g)
+}
+
+// mappingEnd is where the mappings around addr end.
+func mappingEnd(t *testing.T, g *target, addr uint64) (mapping string, end uint64) {
+	t.Helper()
+	maps, err := procMaps(g.ID.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, ok := maps.At(addr)
+	for ok {
+		mapping, end = m.Path, m.End
+		m, ok = maps.At(end)
+	}
+	return mapping, end
+}
+
+// TestBreakpointsAreHidden: neither reading nor writing meets them.
+func TestBreakpointsAreHidden(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	n := openNode(t)
+	g := start(t, hammer, "2", "100000000")
+	before := make([]byte, 64)
+	n.ReadMemory(g.ID, g.Addr-16, before)
+	hits, cancel := watchWork(t, n, g)
+	g.begin()
+	after := make([]byte, 64)
+	if _, err := n.ReadMemory(g.ID, g.Addr-16, after); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("% x\n% x %v", before, after, err)
+	}
+	// The same text over the breakpoint: it must go on being hit.
+	if err := n.WriteMemory(g.ID, g.Addr-16, before); err != nil {
+		t.Fatal(err)
+	}
+	awaitMore(t, hits)
+	// Another instruction: a jump to itself holds every thread there.
+	loop := append([]byte{0xeb, 0xfe}, before[18:]...)
+	if err := n.WriteMemory(g.ID, g.Addr, loop[:2]); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 2)
+	n.ReadMemory(g.ID, g.Addr, got)
+	if !bytes.Equal(got, loop[:2]) {
+		t.Errorf("% x", got)
+	}
+	awaitMore(t, hits)
+	if err := n.WriteMemory(g.ID, g.Addr, before[16:18]); err != nil {
+		t.Fatal(err)
+	}
+	awaitMore(t, hits)
+	if err := cancel(); err != nil {
+		t.Fatal(err)
+	}
+	checkUntouched(t, g)
+}
+
+func awaitMore(t *testing.T, count *atomic.Int64) {
+	t.Helper()
+	for begin, deadline := count.Load(), time.Now().Add(2*time.Second); count.Load() < begin+10; {
+		if time.Now().After(deadline) {
+			t.Fatalf("no more than %d", count.Load()-begin)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

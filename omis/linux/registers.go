@@ -1,0 +1,154 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/resident"
+)
+
+var _ omis.Registers = (*Node)(nil)
+
+const (
+	intRegs = 20
+	pcReg   = 16
+)
+
+// ReadIntRegs: see omis.Registers. In a system call that the stop interrupted,
+// rax is what the kernel keeps there, as gdb shows it.
+func (n *Node) ReadIntRegs(p omis.ProcID, tid, first, count int) ([]uint64, error) {
+	if err := inFile("integer", first, count, intRegs); err != nil {
+		return nil, err
+	}
+	r := readInts{first, make([]uint64, count)}
+	if err := n.visit(p, tid, r); err != nil {
+		return nil, err
+	}
+	return r.values, nil
+}
+
+// WriteIntRegs: see omis.Registers. Writing the program counter gives up a
+// system call under way.
+func (n *Node) WriteIntRegs(p omis.ProcID, tid, first int, values []uint64) error {
+	if err := inFile("integer", first, len(values), intRegs); err != nil {
+		return err
+	}
+	return n.visit(p, tid, writeInts{first, values})
+}
+
+// Goto: see omis.Registers.
+func (n *Node) Goto(p omis.ProcID, tid int, addr uint64) error {
+	return n.visit(p, tid, writeInts{pcReg, []uint64{addr}})
+}
+
+// Call: see omis.Registers. As with a call instruction, what lies below the
+// stack pointer is lost.
+func (n *Node) Call(p omis.ProcID, tid int, addr uint64) error {
+	return n.visit(p, tid, callErrand(addr))
+}
+
+func inFile(kind string, first, count, size int) error {
+	if first < 0 || count < 0 || first > size || count > size-first {
+		return omis.Errorf(omis.ParameterError, "there are no %s registers %d to %d: they are numbered from 0 to %d", kind, first, first+count-1, size-1)
+	}
+	return nil
+}
+
+// numbered are the registers in the order of their numbers.
+func numbered(r *ptrace.Regs) []*uint64 {
+	return []*uint64{
+		&r.Rax, &r.Rdx, &r.Rcx, &r.Rbx, &r.Rsi, &r.Rdi, &r.Rbp, &r.Rsp,
+		&r.R8, &r.R9, &r.R10, &r.R11, &r.R12, &r.R13, &r.R14, &r.R15,
+		&r.Rip, &r.Eflags, &r.Fs_base, &r.Gs_base,
+	}
+}
+
+// readRegs reads the registers of a stopped thread; shown is how the program
+// would have them without us.
+func (o *owner) readRegs(t *thread) (regs, shown ptrace.Regs, err error) {
+	if err := ptrace.GetRegs(t.tid, &regs); err != nil {
+		return regs, regs, o.regsError(t, err)
+	}
+	shown = regs
+	shown.Rip = o.inPlace(regs.Rip)
+	return regs, shown, nil
+}
+
+func (o *owner) regsError(t *thread, err error) error {
+	if errors.Is(err, unix.ESRCH) {
+		return omis.Errorf(omis.UnknownObject, "thread %d of process %d has ended", t.tid, o.proc.PID)
+	}
+	return omis.Errorf(omis.ParameterError, "the registers of thread %d cannot have these values: %v", t.tid, err)
+}
+
+type readInts struct {
+	first  int
+	values []uint64
+}
+
+func (e readInts) at(o *owner, t *thread) error {
+	_, shown, err := o.readRegs(t)
+	if err != nil {
+		return err
+	}
+	for i, r := range numbered(&shown)[e.first : e.first+len(e.values)] {
+		e.values[i] = *r
+	}
+	return nil
+}
+
+type writeInts struct {
+	first  int
+	values []uint64
+}
+
+func (e writeInts) at(o *owner, t *thread) error {
+	regs, shown, err := o.readRegs(t)
+	if err != nil {
+		return err
+	}
+	now := shown
+	for i, r := range numbered(&now)[e.first : e.first+len(e.values)] {
+		*r = e.values[i]
+	}
+	return o.setRegs(t, regs, shown, now)
+}
+
+// setRegs gives a thread the registers now; regs and shown are what readRegs
+// gave. The kernel checks one after the other, so a refusal is undone.
+func (o *owner) setRegs(t *thread, regs, shown, now ptrace.Regs) error {
+	if now.Rip == shown.Rip {
+		now.Rip = regs.Rip
+	} else {
+		resident.GiveUp(&now)
+	}
+	err := ptrace.SetRegs(t.tid, &now)
+	if err != nil {
+		_ = ptrace.SetRegs(t.tid, &regs)
+		return o.regsError(t, err)
+	}
+	return nil
+}
+
+// callErrand is the address to call.
+type callErrand uint64
+
+func (e callErrand) at(o *owner, t *thread) error {
+	regs, shown, err := o.readRegs(t)
+	if err != nil {
+		return err
+	}
+	now := shown
+	now.Rsp -= 8
+	if err := o.writeMemory(now.Rsp, binary.LittleEndian.AppendUint64(nil, shown.Rip)); err != nil {
+		return err
+	}
+	now.Rip = uint64(e)
+	return o.setRegs(t, regs, shown, now)
+}

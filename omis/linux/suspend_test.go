@@ -1,0 +1,124 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+)
+
+func threadTime(t *testing.T, n *Node, p omis.ProcID, tid int) float64 {
+	t.Helper()
+	info, err := n.ThreadInfo(p, tid, omis.ThreadTotalTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.TotalTime
+}
+
+// runs tells whether a busy thread gets the processor.
+func runs(t *testing.T, n *Node, p omis.ProcID, tid int) bool {
+	t.Helper()
+	before := threadTime(t, n, p, tid)
+	for range 20 {
+		time.Sleep(5 * time.Millisecond)
+		if threadTime(t, n, p, tid) > before {
+			return true
+		}
+	}
+	return false
+}
+
+func TestSuspend(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "hammer.c"), "2", "1000000000")
+	g.begin()
+	tids, _ := n.Threads(g.ID)
+	one, two := tids[1], tids[2]
+	do := func(what string, f func(omis.ProcID, []int) error, tids []int, oneRuns, twoRuns bool) {
+		t.Helper()
+		if err := f(g.ID, tids); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if runs(t, n, g.ID, one) != oneRuns || runs(t, n, g.ID, two) != twoRuns {
+			t.Errorf("after %s: want %v %v", what, oneRuns, twoRuns)
+		}
+	}
+	do("suspending one", n.Suspend, []int{one}, false, true)
+	do("suspending all", n.Suspend, nil, false, false)
+	do("continuing, which is something else", n.Continue, nil, false, false)
+	do("resuming one", n.Resume, []int{one}, false, false)
+	do("resuming it again", n.Resume, []int{one}, true, false)
+	wantError(t, n.Resume(g.ID, []int{one}), omis.ParameterError, "is not suspended")
+	wantError(t, n.Resume(g.ID, []int{two, two}), omis.ParameterError, "is not suspended")
+	do("stopping all", n.Stop, nil, false, false)
+	do("resuming all", n.Resume, nil, false, false)
+	do("continuing all", n.Continue, nil, true, true)
+	wantError(t, n.Resume(g.ID, nil), omis.ParameterError, "is not suspended")
+	checkUntouched(t, g)
+}
+
+func TestLetGo(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "hammer.c"), "2", "1000000000")
+	tids, _ := n.Threads(g.ID)
+	one, two := tids[1], tids[2]
+	hits := make(map[int]int)
+	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *omis.Hit) { hits[h.TID]++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.LetGo(g.ID, one); err != nil {
+		t.Fatal(err)
+	}
+	g.begin()
+	if err := n.Stop(g.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !runs(t, n, g.ID, one) || runs(t, n, g.ID, two) {
+		t.Error("a thread that was let go is stopped, or the other runs")
+	}
+	wantError(t, n.Stop(g.ID, []int{one}), omis.UnknownObject, "no thread")
+	if err := n.Continue(g.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if err := cancel(); err != nil {
+		t.Fatal(err)
+	}
+	if hits[one] != 0 || hits[two] == 0 {
+		t.Error(hits)
+	}
+	checkUntouched(t, g)
+}
+
+func TestPriority(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "hammer.c"), "2", "10")
+	tids, _ := n.Threads(g.ID)
+	if err := n.SetThreadPriority(g.ID, tids[1], 5); err != nil {
+		t.Fatal(err)
+	}
+	if niceOf(tids[0]) != 0 || niceOf(tids[1]) != 5 {
+		t.Error(niceOf(tids[0]), niceOf(tids[1]))
+	}
+	if err := n.SetPriority(g.ID, 7); err != nil {
+		t.Fatal(err)
+	}
+	for _, tid := range tids {
+		if niceOf(tid) != 7 {
+			t.Error(niceOf(tid))
+		}
+	}
+	wantError(t, n.SetPriority(g.ID, 20), omis.ParameterError, "-20")
+	wantError(t, n.SignalThread(g.ID, tids[1], 99), omis.ParameterError, "99")
+	wantError(t, n.SignalThread(g.ID, 1, 9), omis.UnknownObject, "no thread 1")
+	if err := n.SignalThread(g.ID, tids[1], int(unix.SIGTERM)); err != nil {
+		t.Error(err)
+	}
+	awaitState(t, g.ID.PID, "Z")
+}

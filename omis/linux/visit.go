@@ -1,0 +1,54 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"mirador/omis"
+)
+
+// errand is something to do with a thread while it is stopped.
+type errand interface {
+	at(o *owner, t *thread) error
+}
+
+// visit stops a thread, runs an errand there and lets the thread go on.
+type visit struct {
+	*answer
+	tid    int
+	errand errand
+}
+
+func (n *Node) visit(p omis.ProcID, tid int, e errand) error {
+	c := visit{newAnswer(), tid, e}
+	return n.ask(p, c, c.answer)
+}
+
+func (c visit) do(o *owner) {
+	err := o.visit(c.tid, c.errand)
+	o.restIfIdle()
+	c.give(err)
+}
+
+func (o *owner) visit(tid int, e errand) error {
+	switch {
+	case o.closing:
+		return errClosed()
+	case o.ended:
+		return ended(o.proc.PID)
+	case !isThread(o.proc.PID, tid):
+		return noThread(o.proc, tid)
+	}
+	if _, err := o.seize([]int{tid}); err != nil {
+		return err
+	}
+	o.freeze(func(t *thread) bool { return t.tid == tid })
+	defer o.thaw()
+	t := o.threads[tid]
+	switch {
+	case t == nil:
+		return noThread(o.proc, tid)
+	case !t.stopped():
+		return omis.Errorf(omis.OSError, "thread %d of process %d cannot be stopped: it waits uninterruptibly in the kernel", tid, o.proc.PID)
+	}
+	return e.at(o, t)
+}
