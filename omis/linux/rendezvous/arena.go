@@ -1,0 +1,91 @@
+//go:build linux && amd64
+
+package rendezvous
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+// arena is a mapping in the target with hold and stubs.
+type arena struct {
+	addr uint64
+	used int // stubs
+}
+
+// reach is how far an arena may be from code it works with, with a margin for
+// the data of that code's module within the ±2 GB of a relative address.
+const reach = 0x60000000
+
+func (a arena) near(addr uint64) bool { return a.addr-addr < reach || addr-a.addr < reach }
+
+func (a arena) stub(i int) uint64 { return a.addr + arenaStubs + uint64(i)*stubSize }
+
+// contains tells whether a thread at pc is in code of the arena.
+func (a arena) contains(pc uint64) bool { return pc >= a.addr+arenaCode && pc < a.addr+ArenaSize }
+
+// newArena maps an arena near an address. It is not writable in the target; we
+// write it as tracers do.
+func (s *Site) newArena(near uint64) (arena, error) {
+	for _, addr := range s.config.Vacancies(near) {
+		a := arena{addr: addr}
+		if !a.near(near) {
+			continue
+		}
+		r, err := s.target.Call(unix.SYS_MMAP, addr, ArenaSize, unix.PROT_READ|unix.PROT_EXEC,
+			unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE, ^uint64(0), 0)
+		switch {
+		case err != nil:
+			return a, err
+		case r == int64(addr):
+			return a, s.furnish(a)
+		case unix.Errno(-r) != unix.EEXIST:
+			return a, callError("mmap", r)
+		}
+	}
+	return arena{}, &Refusal{near, "there is no room within reach of it"}
+}
+
+// furnish fills an arena with what all stubs need.
+func (s *Site) furnish(a arena) error {
+	r, err := s.target.Call(unix.SYS_MADVISE, a.addr, arenaCode, unix.MADV_WIPEONFORK)
+	if err != nil {
+		return err
+	}
+	if r != 0 {
+		return callError("madvise", r)
+	}
+	image := make([]byte, arenaStubs-arenaCode)
+	copy(image, holdCode())
+	copy(image[arenaMagic-arenaCode:], magic[:])
+	_, err = s.target.WriteAt(image, int64(a.addr+arenaCode))
+	return err
+}
+
+// point makes the stubs of an arena use a board; its address is a machine word,
+// which the kernel writes at once.
+func (s *Site) point(a arena, board uint64) error {
+	_, err := s.target.WriteAt(binary.LittleEndian.AppendUint64(nil, board), int64(a.addr))
+	return err
+}
+
+// encodeStub makes the code for a place that goes to a stub at addr.
+func encodeStub(p *Plan, addr, hold uint64) (code []byte, moved []int, err error) {
+	copied, moved, err := p.copyTo(addr + stubCopy)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(copied) > stubSize-stubCopy {
+		return nil, nil, p.refuse("its copy is too long")
+	}
+	b := binary.LittleEndian.AppendUint64(nil, p.Addr)
+	b = binary.LittleEndian.AppendUint64(b, p.At)
+	b = append(b, p.code[:jumpSize]...)
+	b = append(b, byte(len(p.code)), 0, 0)
+	b = append(b, 0x48, 0x8d, 0x64, 0x24, 0x100-redZone) // lea -128(%rsp), %rsp
+	call := jump(addr+uint64(len(b)), hold)
+	call[0] = 0xe8
+	b = append(b, call[:]...)
+	return append(b, copied...), moved, nil
+}

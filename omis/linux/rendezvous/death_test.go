@@ -1,0 +1,138 @@
+//go:build linux && amd64
+
+package rendezvous
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// monitorEnv makes the test binary a monitor of the process it names: PATH PID
+// ADDRESS serve|hold|mixed.
+const monitorEnv = "MIRADOR_TEST_RENDEZVOUS"
+
+// killsEnv says how often monitors are to be killed.
+const killsEnv = "MIRADOR_TEST_KILLS"
+
+func kills() int {
+	if n, err := strconv.Atoi(os.Getenv(killsEnv)); err == nil {
+		return n
+	}
+	return 60
+}
+
+// runMonitor serves an address of a process until it is killed.
+func runMonitor(spec string) {
+	f := strings.Fields(spec)
+	pid, _ := strconv.Atoi(f[1])
+	addr, _ := strconv.ParseUint(f[2], 0, 64)
+	site, err := plant(f[0], pid, patience, addr)
+	if err == nil {
+		var n int
+		_, err = Serve(site, 0, func(h *Hit) {
+			n++
+			h.Regs[RFlags] ^= 1 // the carry flag is dead at the entry of a function
+			switch {
+			case f[3] == "serve" || f[3] == "mixed" && n%3 == 0:
+			case f[3] == "mixed":
+				time.AfterFunc(time.Duration(rand.IntN(300))*time.Microsecond, h.Hold())
+			default:
+				h.Hold()
+			}
+		})
+	}
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+func startMonitor(t *testing.T, p *party, mode string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %#x %s", monitorEnv, p.path, p.cmd.Process.Pid, p.work, mode))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	if s, err := bufio.NewReader(out).ReadString('\n'); s != "ready\n" {
+		t.Fatalf("the monitor said %q, %v", s, err)
+	}
+	return cmd
+}
+
+// TestKilledMonitor kills monitors at random moments, while they serve, hold
+// everybody, or both; the target never notices, and has the next monitor.
+func TestKilledMonitor(t *testing.T) {
+	path := build(t)
+	const rounds = 5 // with one target
+	args := []string{"8", "1000000"}
+	want := expected(t, path, args...)
+	for n := range (kills() + rounds - 1) / rounds {
+		p := start(t, path, args...)
+		begun := time.Now()
+		for i := range rounds {
+			mode := []string{"serve", "hold", "mixed"}[(n+i)%3]
+			cmd := startMonitor(t, p, mode)
+			if i == 0 {
+				p.begin()
+			}
+			time.Sleep(time.Duration(rand.IntN(8000)) * time.Microsecond)
+			if i%4 == 3 {
+				p.signal(syscall.SIGSTOP)
+			}
+			cmd.Process.Kill()
+			cmd.Wait()
+			p.signal(syscall.SIGCONT)
+		}
+		if got := p.finish(); got != want {
+			t.Fatalf("target %d: got %s, want %s", n, got, want)
+		}
+		if took := time.Since(begun); took > limit/2 {
+			t.Errorf("target %d took %v", n, took)
+		}
+	}
+}
+
+// TestStoppedMonitor stops a monitor that holds everybody: threads lose patience.
+func TestStoppedMonitor(t *testing.T) {
+	path := build(t)
+	want := expected(t, path, "4", "3")
+	p := start(t, path, "4", "3")
+	cmd := startMonitor(t, p, "hold")
+	p.begin()
+	time.Sleep(3 * patience) // a monitor that stirs may hold for as long as it likes
+	select {
+	case s := <-p.lines:
+		t.Fatalf("not held: %s", s)
+	default:
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if got := p.finish(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if took := time.Since(begun); took > 3*(patience+3*nap)+time.Second {
+		t.Errorf("held for %v", took)
+	}
+}

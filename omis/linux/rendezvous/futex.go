@@ -1,0 +1,35 @@
+//go:build linux && amd64
+
+package rendezvous
+
+import (
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	futexWaitOp = 0
+	futexWakeOp = 1
+)
+
+// futexWait sleeps while *word is value, at most for a time; 0 means no limit. It
+// tells Go's scheduler, which would else wait for us with every collection.
+func futexWait(word *uint32, value uint32, limit time.Duration) {
+	var ts *unix.Timespec
+	if limit > 0 {
+		t := unix.NsecToTimespec(int64(limit))
+		ts = &t
+	}
+	// Whatever ends the wait, the caller looks anew.
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(value), uintptr(unsafe.Pointer(ts)), 0, 0)
+}
+
+// futexWake never blocks, so it need not tell the scheduler.
+func futexWake(word *uint32) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWakeOp, 1, 0, 0, 0)
+}
+
+// yield leaves the processor to others that are ready to run on it.
+func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

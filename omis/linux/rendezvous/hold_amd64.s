@@ -1,0 +1,248 @@
+//go:build linux
+
+#include "go_asm.h"
+#include "textflag.h"
+
+#define SYS_gettid 186
+#define SYS_futex  202
+#define FUTEX_WAIT 0
+#define FUTEX_WAKE 1
+#define EINTR      -4
+#define EAGAIN     -11
+#define ETIMEDOUT  -110
+#define OWNER_DIED_BIT 30
+
+// The frame hold pushes: sixteen registers as in Registers, the flags, and the
+// address hold returns to, below the red zone of the interrupted code.
+#define FRAME_FLAGS  128
+#define FRAME_RETURN 136
+#define FRAME_SIZE   (144 + const_redZone)
+
+#define REG(i) (slot_regs + 8*i)
+
+#define COPY(from, to, i) MOVQ 8*i(from), AX; MOVQ AX, 8*i(to)
+#define COPY4(from, to, i) COPY(from, to, i); COPY(from, to, (i+1)); COPY(from, to, (i+2)); COPY(from, to, (i+3))
+
+// hold runs in the target, never here: its bytes are copied to arenaCode of an
+// arena. A stub calls it with the red zone skipped. It touches no vector
+// register.
+//
+//	BX board, BP frame, R12 owner, R13 the word while waiting, R14 slot number, then
+//	the last beat seen, R15 slot, R9 waits left
+TEXT ·hold(SB), NOSPLIT|NOFRAME, $0-0
+	PUSHFQ
+	PUSHQ R15
+	PUSHQ R14
+	PUSHQ R13
+	PUSHQ R12
+	PUSHQ R11
+	PUSHQ R10
+	PUSHQ R9
+	PUSHQ R8
+	PUSHQ SP // the place of rsp, its value is computed
+	PUSHQ BP
+	PUSHQ DI
+	PUSHQ SI
+	PUSHQ BX
+	PUSHQ CX
+	PUSHQ DX
+	PUSHQ AX
+	MOVQ SP, BP
+	SUBQ $16, SP // a timespec
+	LEAQ ·hold(SB), BX
+	MOVQ -const_arenaCode(BX), BX
+	TESTQ BX, BX
+	JZ   out // a forked child: nobody waits for it
+
+	MOVL board_owner(BX), R12
+	TESTL R12, R12
+	JZ   nobody
+	BTL  $OWNER_DIED_BIT, R12
+	JC   nobody
+
+	// Claim a slot. The thread is asked for its id each time: whatever could be
+	// kept would be wrong after a fork, or for the next thread on this stack.
+	MOVL $SYS_gettid, AX
+	SYSCALL
+	MOVL AX, R13
+	MOVL AX, R14
+	MOVL $const_Slots, CX
+claim:
+	ANDL $(const_Slots-1), R14
+	MOVL R14, R15
+	IMULQ $slot__size, R15
+	LEAQ board_slots(BX)(R15*1), R15
+	XORL AX, AX
+	CMPL slot_tid(R15), AX
+	JNE  taken
+	LOCK
+	CMPXCHGL R13, slot_tid(R15)
+	JEQ  claimed
+taken:
+	INCL R14
+	DECL CX
+	JNZ  claim
+	LOCK
+	INCQ board_full(BX)
+	JMP  out
+
+claimed:
+	LEAQ slot_regs(R15), DI
+	COPY4(BP, DI, 0)
+	COPY4(BP, DI, 4)
+	COPY4(BP, DI, 8)
+	COPY4(BP, DI, 12)
+	LEAQ FRAME_SIZE(BP), AX
+	MOVQ AX, REG(const_RSP)(R15)
+	MOVQ FRAME_RETURN(BP), AX
+	MOVQ (const_stubAddr-const_stubCopy)(AX), AX
+	MOVQ AX, REG(const_RIP)(R15)
+	MOVQ FRAME_FLAGS(BP), AX
+	MOVQ AX, REG(const_RFlags)(R15)
+
+	// Held. If the owner died before it could be told of this slot, its own
+	// word says so: it was marked first.
+	MOVL R12, AX
+	XCHGL AX, slot_word(R15)
+	CMPL board_owner(BX), R12
+	JNE  lost
+
+	MOVL R14, CX
+	MOVL $1, AX
+	SHLQ CX, AX
+	LOCK
+	ORQ  AX, board_pend(BX)
+	MOVL board_beat(BX), R14
+	MOVL board_patience(BX), R9
+
+	CMPL board_sleeping(BX), $0
+	JEQ  wait
+	XORL AX, AX
+	XCHGL AX, board_sleeping(BX)
+	TESTL AX, AX
+	JZ   wait
+	LOCK
+	INCL board_bell(BX)
+	LEAQ board_bell(BX), DI
+	MOVL $FUTEX_WAKE, SI
+	MOVL $1, DX
+	XORL R10, R10
+	XORL R8, R8
+	MOVL $SYS_futex, AX
+	SYSCALL
+
+wait:
+	MOVL R12, R13
+	ORL  $const_futexWaiters, R13
+	MOVL R12, AX
+	LOCK
+	CMPXCHGL R13, slot_word(R15)
+	JNE  decided
+sleep:
+	MOVQ $0, (SP)
+	MOVQ $const_nap, 8(SP)
+	LEAQ slot_word(R15), DI
+	MOVL $FUTEX_WAIT, SI
+	MOVL R13, DX
+	MOVQ SP, R10
+	XORL R8, R8
+	MOVL $SYS_futex, AX
+	SYSCALL
+	CMPL slot_word(R15), R13
+	JNE  decided
+	CMPL AX, $ETIMEDOUT
+	JEQ  late
+	TESTL AX, AX
+	JZ   sleep
+	CMPL AX, $EINTR
+	JEQ  sleep
+	CMPL AX, $EAGAIN
+	JEQ  sleep
+	JMP  giveup // a filter that refuses futex
+late:
+	CMPL board_owner(BX), R12
+	JNE  lost
+	MOVL board_beat(BX), AX
+	CMPL AX, R14
+	JEQ  silent
+	MOVL AX, R14
+	MOVL board_patience(BX), R9
+	JMP  sleep
+silent:
+	DECL R9
+	JNZ  sleep
+
+	// The owner does not stir. The slot is left to it, which may act on it yet.
+giveup:
+	MOVL R13, AX
+	MOVL $const_forsaken, CX
+	LOCK
+	CMPXCHGL CX, slot_word(R15)
+	JNE  decided
+	LOCK
+	INCQ board_gaveUp(BX)
+	JMP  out
+
+decided:
+	CMPL slot_word(R15), $0
+	JNE  lost
+
+	// Go on, with the registers as the monitor leaves them. The frame moves with
+	// the stack pointer, and the stack pointer before anything is written there:
+	// signals come at any time.
+	MOVQ FRAME_RETURN(BP), R14
+	MOVQ (const_stubAddr-const_stubCopy)(R14), AX
+	CMPQ REG(const_RIP)(R15), AX
+	JEQ  samePlace
+	MOVQ REG(const_RIP)(R15), R14
+samePlace:
+	MOVQ REG(const_RSP)(R15), BP
+	SUBQ $FRAME_SIZE, BP
+	MOVQ BP, SP
+	LEAQ slot_regs(R15), SI
+	COPY4(SI, BP, 0)
+	COPY4(SI, BP, 4)
+	COPY4(SI, BP, 8)
+	COPY4(SI, BP, 12)
+	MOVQ REG(const_RFlags)(R15), AX
+	MOVQ AX, FRAME_FLAGS(BP)
+	MOVQ R14, FRAME_RETURN(BP)
+	MOVL $0, slot_tid(R15)
+	JMP  out
+
+	// The owner is gone: what it may have written to the registers does not count.
+lost:
+	XORL AX, AX
+	XCHGL AX, slot_word(R15)
+	MOVL $0, slot_tid(R15)
+nobody:
+	LOCK
+	INCQ board_dead(BX)
+out:
+	MOVQ BP, SP
+	POPQ AX
+	POPQ DX
+	POPQ CX
+	POPQ BX
+	POPQ SI
+	POPQ DI
+	POPQ BP
+	POPQ R8 // the place of rsp
+	POPQ R8
+	POPQ R9
+	POPQ R10
+	POPQ R11
+	POPQ R12
+	POPQ R13
+	POPQ R14
+	POPQ R15
+	POPFQ
+	BYTE $0xc2; BYTE $const_redZone; BYTE $0x00 // ret $128: to the copy, over the red zone
+	BYTE $'e'; BYTE $'n'; BYTE $'d'; BYTE $' '; BYTE $'h'; BYTE $'e'; BYTE $'r'; BYTE $'e'
+
+// holdAddress tells where the linker put hold; a Go function value would lead to
+// a wrapper.
+TEXT ·holdAddress(SB), NOSPLIT, $0-8
+	LEAQ ·hold(SB), AX
+	MOVQ AX, ret+0(FP)
+	RET

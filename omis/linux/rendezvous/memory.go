@@ -1,0 +1,41 @@
+//go:build linux && amd64
+
+package rendezvous
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// memory is the monitor's mapping of a board.
+type memory struct {
+	bytes []byte
+	board *board
+}
+
+// openMemory maps a file that a target has open. It is sealed, so that the
+// target cannot take the memory away under our feet.
+func openMemory(pid, fd int) (*memory, error) {
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := f.Truncate(boardSize); err != nil {
+		return nil, err
+	}
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		return nil, fmt.Errorf("cannot seal the shared memory: %w", err)
+	}
+	b, err := unix.Mmap(int(f.Fd()), 0, boardSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("cannot map the shared memory: %w", err)
+	}
+	return &memory{b, (*board)(unsafe.Pointer(&b[0]))}, nil
+}
+
+// close unmaps the board; nobody may use it any more.
+func (m *memory) close() { _ = unix.Munmap(m.bytes) }

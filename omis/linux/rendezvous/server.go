@@ -1,0 +1,236 @@
+//go:build linux && amd64
+
+package rendezvous
+
+import (
+	"errors"
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Server is the monitor's side of a site: it hands hits to a handler and lets
+// the threads go on. Its goroutine keeps an OS thread to itself, with whose end
+// the kernel frees all threads held.
+type Server struct {
+	board   *board
+	robust  *robust
+	handler func(*Hit)
+	spin    time.Duration
+	hits    [Slots]Hit
+	owner   uint32
+	holds   atomic.Int32 // threads held beyond their handler
+	served  atomic.Uint64
+	closing atomic.Bool
+	done    chan struct{}
+
+	mu      sync.Mutex // held to end a hold from outside
+	retired bool       // the board may be gone
+}
+
+// beatEvery is how often a server shows that it is alive while it holds threads;
+// it is less than a nap.
+const beatEvery = nap / 2
+
+// ErrServed is returned for a site that has a server.
+var ErrServed = errors.New("the site is served already")
+
+// Serve begins to serve a site. The handler is called for one hit after the
+// other, on the server's own goroutine. Before the server waits for a hit it
+// looks for one for as long as spin says, leaving the processor to others.
+func Serve(s *Site, spin time.Duration, handler func(*Hit)) (*Server, error) {
+	r, err := newRobust(s.memory.board)
+	if err != nil {
+		return nil, err
+	}
+	v := &Server{board: s.memory.board, robust: r, handler: handler, spin: spin, done: make(chan struct{})}
+	for i := range v.hits {
+		v.hits[i] = Hit{server: v, slot: i, Regs: &v.board.slots[i].regs}
+	}
+	ready := make(chan error)
+	go v.run(ready)
+	return v, <-ready
+}
+
+func (v *Server) run(ready chan<- error) {
+	defer close(v.done)
+	// Never unlocked: the thread, with its robust list, ends with the goroutine.
+	runtime.LockOSThread()
+	v.owner = uint32(unix.Gettid())
+	err := v.robust.enter()
+	if err == nil && !atomic.CompareAndSwapUint32(&v.board.owner, 0, v.owner) {
+		err = ErrServed
+	}
+	ready <- err
+	if err == nil {
+		for !v.closing.Load() {
+			if !v.serve() {
+				v.wait()
+			}
+		}
+		v.retire()
+	}
+	v.robust.leave()
+}
+
+// serve handles the hits that are there; false: there were none.
+func (v *Server) serve() bool {
+	if atomic.LoadUint64(&v.board.pend) == 0 {
+		return false
+	}
+	atomic.AddUint32(&v.board.beat, 1)
+	for set := atomic.SwapUint64(&v.board.pend, 0); set != 0; set &= set - 1 {
+		v.take(bits.TrailingZeros64(set))
+	}
+	return true
+}
+
+// take handles one hit.
+func (v *Server) take(i int) {
+	slot := &v.board.slots[i]
+	if atomic.LoadUint32(&slot.word)&futexTIDMask != v.owner {
+		v.free(i)
+		return
+	}
+	h := &v.hits[i]
+	h.TID, h.Addr, h.taken = int(atomic.LoadUint32(&slot.tid)), slot.regs[RIP], false
+	v.served.Add(1)
+	v.handler(h)
+	if h.taken {
+		return
+	}
+	// Should we die between the release and the wake-up, the kernel wakes.
+	atomic.StoreUintptr(&v.robust.head.pending, v.robust.node(i))
+	v.letGo(i)
+	atomic.StoreUintptr(&v.robust.head.pending, 0)
+}
+
+// letGo ends a hold.
+func (v *Server) letGo(i int) {
+	slot := &v.board.slots[i]
+	for {
+		old := atomic.LoadUint32(&slot.word)
+		switch {
+		case old&futexTIDMask != v.owner:
+			v.free(i)
+			return
+		case !atomic.CompareAndSwapUint32(&slot.word, old, 0):
+			continue // it has gone to sleep, or given up
+		case old&futexWaiters != 0:
+			futexWake(&slot.word)
+		}
+		return
+	}
+}
+
+// free makes a slot available whose thread has given up and gone.
+func (v *Server) free(i int) {
+	slot := &v.board.slots[i]
+	if atomic.CompareAndSwapUint32(&slot.word, forsaken, 0) {
+		atomic.StoreUint32(&slot.tid, 0)
+	}
+}
+
+// wait sleeps until the bell rings.
+func (v *Server) wait() {
+	if v.look() {
+		return
+	}
+	b := v.board
+	bell := atomic.LoadUint32(&b.bell)
+	atomic.StoreUint32(&b.sleeping, 1)
+	if atomic.LoadUint64(&b.pend) == 0 && !v.closing.Load() {
+		var limit time.Duration
+		if v.holds.Load() > 0 {
+			limit = beatEvery
+		}
+		futexWait(&b.bell, bell, limit)
+	}
+	atomic.StoreUint32(&b.sleeping, 0)
+	atomic.AddUint32(&b.beat, 1)
+}
+
+// look is a wait without sleep, which spares the sleep and the wake-up; they cost
+// more than the rest of a hit, most of all across processors.
+func (v *Server) look() bool {
+	if v.spin == 0 {
+		return false
+	}
+	for begin := time.Now(); time.Since(begin) < v.spin; yield() {
+		if atomic.LoadUint64(&v.board.pend) != 0 || v.closing.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// retire lets everybody go. A thread that has just read the owner sees it
+// changed, or is let go with the rest.
+func (v *Server) retire() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.retired = true
+	atomic.StoreUint32(&v.board.owner, 0)
+	for i := range v.board.slots {
+		v.letGo(i)
+	}
+	atomic.StoreUint64(&v.board.pend, 0)
+}
+
+// Close ends the serving and lets all threads go, those under a Hold included.
+// Threads that come later go on at once.
+func (v *Server) Close() {
+	if v.closing.Swap(true) {
+		<-v.done
+		return
+	}
+	atomic.AddUint32(&v.board.bell, 1)
+	futexWake(&v.board.bell)
+	<-v.done
+}
+
+// Registers finds the registers of a thread that is held, as its own stack has
+// the innermost of several holds, one in a signal handler of the other.
+func (v *Server) Registers(tid int) (regs *Registers, held bool) {
+	for i := range v.board.slots {
+		slot := &v.board.slots[i]
+		if int(atomic.LoadUint32(&slot.tid)) != tid || atomic.LoadUint32(&slot.word)&futexTIDMask != v.owner {
+			continue
+		}
+		if !held || slot.regs[RSP] < regs[RSP] {
+			regs, held = &slot.regs, true
+		}
+	}
+	return regs, held
+}
+
+// Reclaim frees the slots of threads that have ended, which alive tells.
+func (v *Server) Reclaim(alive func(tid int) bool) {
+	for i := range v.board.slots {
+		slot := &v.board.slots[i]
+		tid := atomic.LoadUint32(&slot.tid)
+		if tid == 0 || alive(int(tid)) {
+			continue
+		}
+		atomic.StoreUint32(&slot.word, 0)
+		atomic.CompareAndSwapUint32(&slot.tid, tid, 0)
+	}
+}
+
+// Stats counts hits.
+type Stats struct {
+	Served  uint64 // handed to the handler
+	Full    uint64 // went on because all slots were taken
+	Unheld  uint64 // went on because there was no monitor, or it died
+	Forsook uint64 // went on because the monitor did not stir
+}
+
+// Stats counts the hits since the board was made.
+func (v *Server) Stats() Stats {
+	b := v.board
+	return Stats{v.served.Load(), atomic.LoadUint64(&b.full), atomic.LoadUint64(&b.dead), atomic.LoadUint64(&b.gaveUp)}
+}
