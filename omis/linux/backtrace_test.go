@@ -7,7 +7,10 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"sync"
 	"testing"
+
+	"mirador/omis"
 )
 
 // gdbFrames are the program counters of all frames that gdb shows, by thread.
@@ -45,7 +48,10 @@ func TestBacktraceAgreesWithGDB(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			awaitState(t, tids[len(tids)-1], "S")
+			for _, tid := range tids {
+				// The first may not be back from pthread_create yet.
+				awaitState(t, tid, "S")
+			}
 			traces, err := n.Backtraces(g.ID, tids, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -66,5 +72,46 @@ func TestBacktraceAgreesWithGDB(t *testing.T) {
 			}
 			checkUntouched(t, g)
 		})
+	}
+}
+
+// TestBacktraceInClone: the C library's clone has no unwind table behind its
+// system call.
+func TestBacktraceInClone(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "sleepers.c"))
+	var once sync.Once
+	traces := make(chan omis.Backtrace, 1)
+	_, err := n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(h *omis.Hit) {
+		once.Do(func() {
+			release, tid := h.Hold(), h.TID
+			go func() {
+				defer release()
+				bts, err := n.Backtraces(g.ID, []int{tid}, 0)
+				if err != nil {
+					bts = []omis.Backtrace{{Err: err}}
+				}
+				traces <- bts[0]
+			}()
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.begin()
+	bt := <-traces
+	modules, err := n.Modules(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inMain := 0
+	for _, f := range bt.Frames {
+		if f.PC-modules[0].CodeStart < modules[0].CodeLen {
+			inMain++
+		}
+	}
+	// clone3, two that call it, pthread_create, main, two that start it, _start
+	if bt.Err != nil || len(bt.Frames) < 6 || inMain != 2 {
+		t.Errorf("%x %v, %d frames in the program", bt.Frames, bt.Err, inMain)
 	}
 }

@@ -92,7 +92,10 @@ func (w *walk) step() (cfa uint64, more bool) {
 		pc--
 	}
 	context, signal, ok := w.context(pc)
-	if !ok {
+	switch {
+	case !ok && w.exact && w.stepFromLeaf():
+		return w.regs.SP(), true
+	case !ok:
 		return w.stepByFramePointer()
 	}
 	cfa, ok = w.cfa(context)
@@ -190,6 +193,47 @@ func (w *walk) load(addr uint64) *op.DwarfRegister {
 		return nil
 	}
 	return op.DwarfRegisterFromUint64(binary.LittleEndian.Uint64(b[:]))
+}
+
+// stepFromLeaf leaves code without unwind tables that has not touched the stack:
+// clone of the C library ends its table before the system call, since what it
+// says would be wrong in the new thread. That there is nothing but a return
+// address on the stack is believed if a call stands before where it leads.
+func (w *walk) stepFromLeaf() bool {
+	sp := w.regs.SP()
+	back := w.load(sp)
+	if back == nil || !w.followsCall(back.Uint64Val) {
+		return false
+	}
+	regs := make([]*op.DwarfRegister, registers)
+	for i := range regs {
+		regs[i] = w.regs.Reg(uint64(i))
+	}
+	regs[rip], regs[rsp] = back, op.DwarfRegisterFromUint64(sp+pointerSize)
+	w.regs, w.exact = newRegisters(regs), false
+	return true
+}
+
+// followsCall tells whether pc is in code, behind a call instruction: e8 with
+// four bytes, or ff /2 with what a ModRM byte asks for.
+func (w *walk) followsCall(pc uint64) bool {
+	const longest = 7
+	if m, ok := w.layout.maps.At(pc); !ok || !m.Exec {
+		return false
+	}
+	var code [longest]byte
+	if n, err := w.read(code[:], pc-longest); err != nil || n < longest {
+		return false
+	}
+	if code[longest-5] == 0xe8 {
+		return true
+	}
+	for n := 2; n <= longest; n++ {
+		if code[longest-n] == 0xff && code[longest-n+1]>>3&7 == 2 {
+			return true
+		}
+	}
+	return false
 }
 
 // stepByFramePointer walks code without unwind tables, which by convention
