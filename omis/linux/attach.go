@@ -46,7 +46,7 @@ func (o *owner) seize(tids []int) (fresh bool, err error) {
 		if _, stopped := o.unborn[tid]; stopped {
 			continue
 		}
-		switch err := ptrace.Seize(tid); {
+		switch err := o.seizeThread(tid); {
 		case err == nil:
 			o.threads[tid] = &thread{tid: tid, pid: o.proc.PID}
 			fresh = true
