@@ -100,7 +100,7 @@ func (s *scanner) characters() bool {
 	}
 	for i := 0; i < len(text); {
 		c := text[i]
-		if ' ' <= c && c < utf8.RuneSelf || isSpace(c) {
+		if c-' ' < utf8.RuneSelf-' ' || isSpace(c) {
 			i++
 			continue
 		}
