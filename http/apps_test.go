@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // serveAs sends one request to a server as a caller.
@@ -85,8 +86,37 @@ func TestAttachLooksAtTheOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { foreign.Process.Kill(); foreign.Wait() }()
-	nobody := &Caller{Name: "uid 65534", Role: Debug, UID: 65534}
 	expect(t, ask(t, one(), nobody, "POST", "/apps/web", fmt.Sprintf(`{"attach":[%d]}`, foreign.Process.Pid)), 201)
+}
+
+var nobody = &Caller{Name: "uid 65534", Role: Debug, UID: 65534}
+
+// A process of root that acts as another user for a while is not that user's,
+// neither to attach to nor when it was taken in before.
+func TestProcessOfTwoUsers(t *testing.T) {
+	both := exec.Command("setpriv", "--euid", "65534", "sleep", "60")
+	if err := both.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { both.Process.Kill(); both.Wait() }()
+	pid := both.Process.Pid
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(name) == "sleep\n" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("setpriv executes nothing")
+		}
+	}
+	b := one()
+	b.apps = []App{{Name: "mmul", Owner: 65534, Processes: []Process{{Token: "p_1", PID: pid}}}}
+	expect(t, ask(t, b, nobody, "POST", "/apps/web", fmt.Sprintf(`{"attach":[%d]}`, pid)), 403, "ask that user or root")
+	expect(t, ask(t, b, nobody, "POST", "/apps/mmul/mir", "<snapshotreq/>"), 403, "another identity")
+	expect(t, ask(t, b, nobody, "POST", "/mir", "<snapshotreq/>"), 404)
+	expect(t, ask(t, b, nobody, "GET", "/probes/probe-1", ""), 403)
+	expect(t, ask(t, b, root, "GET", "/apps/mmul", ""), 200)
+	b.apps[0].Processes[0].Gone = true
+	expect(t, ask(t, b, nobody, "GET", "/apps/mmul", ""), 200)
 }
 
 func TestRelease(t *testing.T) {
