@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -142,9 +144,12 @@ func TestStructure(t *testing.T) {
 }
 
 func TestResources(t *testing.T) {
-	dir := t.TempDir()
+	dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.Symlink(dir, link), os.WriteFile(filepath.Join(dir, "y"), nil, 0o644), os.Symlink("/etc/passwd", filepath.Join(dir, "z"))); err != nil {
+		t.Fatal(err)
+	}
 	s := newTestServer(one())
-	s.cfg.Resources = []string{dir}
+	s.cfg.Resources = []string{dir, link}
 	for resource, want := range map[string]struct {
 		status int
 		words  string
@@ -152,6 +157,8 @@ func TestResources(t *testing.T) {
 		`in="file:///bin/one"`:                       {200, "one:f"},
 		`in="file://localhost/bin/one"`:              {200, "one:f"},
 		`in="file://` + dir + `/x"`:                  {200, dir + "/x"},
+		`in="file://` + link + `/y"`:                 {200, dir + "/y"},
+		`in="file://` + link + `/z"`:                 {403, "cannot open"},
 		`in="file://` + dir + `/../x"`:               {403, "cannot open"},
 		`in="file:///etc/shadow"`:                    {403, "/bin/one"},
 		`in="http://example.org/a.c"`:                {403, "configuration allows file"},
