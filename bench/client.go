@@ -41,31 +41,41 @@ func stayOff() error {
 // connections are open at a time, enough to keep a server busy.
 const connections = 4
 
-// patience is for servers that hang; a round takes a fraction of a second.
-const patience = time.Minute
+// patience is for servers that hang: a request takes a fraction of a
+// millisecond, and the clock is set anew after so many of them.
+const (
+	patience = 30 * time.Second
+	patient  = 1000
+)
 
 // load sends n requests over several connections that stay open.
-func load(s *server, request []byte, n int) error {
+func load(ctx context.Context, s *server, request []byte, n int) error {
 	failed := make([]error, connections)
 	var all sync.WaitGroup
 	for i := range connections {
-		all.Go(func() { failed[i] = loadOne(s, request, n/connections) })
+		all.Go(func() { failed[i] = loadOne(ctx, s, request, n/connections) })
 	}
 	all.Wait()
+	if ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
 	return errors.Join(failed...)
 }
 
-func loadOne(s *server, request []byte, n int) error {
-	conn, err := net.Dial("unix", s.socket)
+func loadOne(ctx context.Context, s *server, request []byte, n int) error {
+	conn, err := net.DialTimeout("unix", s.socket, patience)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	in := bufio.NewReader(conn)
-	for range n {
+	for i := range n {
+		if i%patient == 0 {
+			if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+				return err
+			}
+		}
 		if _, err := conn.Write(request); err != nil {
 			return err
 		}

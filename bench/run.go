@@ -23,17 +23,20 @@ func run(ctx context.Context, o options) error {
 	if err := stayOff(); err != nil {
 		return err
 	}
-	socket := filepath.Join(dir, "mirador.sock")
-	mirador, err := start(ctx, "mirador", socket, o.mirador, "serve", "--listen", "off", "--socket", socket, "--data", filepath.Join(dir, "data"), "--log-level", "warn")
+	mirador, err := start(ctx, dir, "mirador", o.mirador, "serve", "--listen", "off",
+		"--socket", socketOf(dir, "mirador"), "--data", filepath.Join(dir, "data"), "--log-level", "warn")
 	if err != nil {
 		return err
 	}
 	defer mirador.stop()
-	probe, err := prepare(ctx, socket, o.target)
+	if err := launch(ctx, mirador.socket, o.target); err != nil {
+		return err
+	}
+	defer release(mirador.socket)
+	probe, err := plant(ctx, mirador.socket)
 	if err != nil {
 		return err
 	}
-	defer release(socket)
 	worst := 1.0
 	fmt.Printf("%-34s %12s %12s %9s %12s %12s %9s\n", "request of 1 KiB", "mirador/s", "bare chi/s", "ratio", "mirador CPU", "bare CPU", "ratio")
 	for _, r := range requests(probe) {
@@ -43,7 +46,7 @@ func run(ctx context.Context, o options) error {
 		}
 		worst = min(worst, ratio)
 	}
-	if err := watchMemory(mirador, requests(probe)[0].text, o.memory); err != nil {
+	if err := watchMemory(ctx, mirador, requests(probe)[0].text, o.memory); err != nil {
 		return err
 	}
 	if worst < o.least {
@@ -52,22 +55,25 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// prepare starts a target that waits, so that it takes no time from anybody, and
-// plants a probe in it.
-func prepare(ctx context.Context, socket, target string) (probe string, err error) {
+// launch starts a target that waits, so that it takes no time from anybody. An
+// interrupt does not break it off, or nobody would know of the target.
+func launch(ctx context.Context, socket, target string) error {
 	path, err := filepath.Abs(target)
 	if err != nil {
-		return "", err
+		return err
 	}
 	body, err := json.Marshal(map[string]any{"name": "bench", "launch": map[string]any{
 		"path": path, "args": []string{"--wait", "4"}, "stdout": os.DevNull, "stderr": os.DevNull,
 	}})
 	if err != nil {
-		return "", err
+		return err
 	}
-	if _, err := post(ctx, socket, "/apps", "application/json", string(body)); err != nil {
-		return "", err
-	}
+	_, err = post(context.WithoutCancel(ctx), socket, "/apps", "application/json", string(body))
+	return err
+}
+
+// plant sets a probe in the target.
+func plant(ctx context.Context, socket string) (probe string, err error) {
 	reply, err := post(ctx, socket, "/mir", "application/xml",
 		`<instrreq activated="true" flush="true"><codeRegion from="mmul:dot"/><metric name="COUNT"/><metric name="WC_TIME"/><process id="*"/></instrreq>`)
 	if err != nil {
@@ -128,7 +134,7 @@ func compare(ctx context.Context, o options, dir string, mirador *server, r requ
 	samples := make([][]sample, len(both))
 	for round := range o.rounds + 1 {
 		for i, s := range both {
-			one, err := measure(s, r.text, o.requests)
+			one, err := measure(ctx, s, r.text, o.requests)
 			if err != nil {
 				return 0, err
 			}
@@ -137,7 +143,7 @@ func compare(ctx context.Context, o options, dir string, mirador *server, r requ
 			}
 		}
 	}
-	return report(r.name, o.requests, samples[0], samples[1]), ctx.Err()
+	return report(r.name, o.requests, samples[0], samples[1]), nil
 }
 
 // startBare starts a bare server that gives the gateway's reply.
@@ -151,20 +157,21 @@ func startBare(ctx context.Context, dir string, mirador *server, r request) (*se
 	if err != nil {
 		return nil, err
 	}
-	file, socket := filepath.Join(dir, "reply"), filepath.Join(dir, "bare.sock")
+	const name = "bare"
+	file := filepath.Join(dir, "reply")
 	if err := os.WriteFile(file, reply, 0o600); err != nil {
 		return nil, err
 	}
-	return start(ctx, "bare chi", socket, self, bareCommand, socket, file)
+	return start(ctx, dir, name, self, bareCommand, socketOf(dir, name), file)
 }
 
-func measure(s *server, request []byte, n int) (sample, error) {
+func measure(ctx context.Context, s *server, request []byte, n int) (sample, error) {
 	before, err := s.cpuTime()
 	if err != nil {
 		return sample{}, err
 	}
 	began := time.Now()
-	if err := load(s, request, n); err != nil {
+	if err := load(ctx, s, request, n); err != nil {
 		return sample{}, err
 	}
 	wall := time.Since(began)
@@ -172,21 +179,32 @@ func measure(s *server, request []byte, n int) (sample, error) {
 	return sample{wall, after - before}, err
 }
 
+// report prints the best rounds and the median ones, and answers the median of
+// the ratios of rates.
 func report(name string, n int, ours, bare []sample) float64 {
 	wall := func(s sample) time.Duration { return s.wall }
 	cpu := func(s sample) time.Duration { return s.cpu }
-	rate := func(d time.Duration) float64 { return float64(n) / d.Seconds() }
-	each := func(d time.Duration) time.Duration { return d / time.Duration(n) }
-	for _, statistic := range []struct {
-		name string
-		of   func([]sample, func(sample) time.Duration) time.Duration
-	}{{"best", least}, {"median", median}} {
-		a, b := statistic.of(ours, wall), statistic.of(bare, wall)
-		c, d := statistic.of(ours, cpu), statistic.of(bare, cpu)
-		fmt.Printf("%-34s %12.0f %12.0f %9.2f %12v %12v %9.2f  %s\n", name, rate(a), rate(b), b.Seconds()/a.Seconds(),
-			each(c), each(d), d.Seconds()/c.Seconds(), statistic.name)
+	line := func(which string, a, b, c, d time.Duration, ratio, ratioCPU float64) {
+		rate := func(d time.Duration) float64 { return float64(n) / d.Seconds() }
+		fmt.Printf("%-34s %12.0f %12.0f %9.2f %12v %12v %9.2f  %s\n", name, rate(a), rate(b), ratio,
+			c/time.Duration(n), d/time.Duration(n), ratioCPU, which)
 	}
-	return median(bare, wall).Seconds() / median(ours, wall).Seconds()
+	a, b, c, d := least(ours, wall), least(bare, wall), least(ours, cpu), least(bare, cpu)
+	line("best", a, b, c, d, b.Seconds()/a.Seconds(), d.Seconds()/c.Seconds())
+	ratio := neighbours(ours, bare, wall)
+	line("median", median(ours, wall), median(bare, wall), median(ours, cpu), median(bare, cpu), ratio, neighbours(ours, bare, cpu))
+	return ratio
+}
+
+// neighbours is the median of what each round took of the bare server, as a
+// part of what the round of ours beside it took.
+func neighbours(ours, bare []sample, of func(sample) time.Duration) float64 {
+	ratios := make([]float64, len(ours))
+	for i := range ours {
+		ratios[i] = of(bare[i]).Seconds() / of(ours[i]).Seconds()
+	}
+	slices.Sort(ratios)
+	return ratios[len(ratios)/2]
 }
 
 func sorted(samples []sample, of func(sample) time.Duration) []time.Duration {
@@ -207,11 +225,11 @@ func median(samples []sample, of func(sample) time.Duration) time.Duration {
 }
 
 // watchMemory prints the gateway's memory as requests go by: it must not grow.
-func watchMemory(s *server, request []byte, n int) error {
+func watchMemory(ctx context.Context, s *server, request []byte, n int) error {
 	const steps = 10
 	fmt.Printf("\nresident memory of mirador over %d requests, MiB:", n)
 	for range steps {
-		if err := load(s, request, n/steps); err != nil {
+		if err := load(ctx, s, request, n/steps); err != nil {
 			return err
 		}
 		kib, err := s.resident()

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,32 +25,72 @@ type server struct {
 	name    string
 	socket  string
 	command *exec.Cmd
+	ended   chan struct{} // closed when the process has ended
+	stopped sync.Once
 }
 
 // serverCPU is where servers run; the client stays off it.
 const serverCPU = 0
 
-// start starts a server on one CPU and waits for its line "ready".
-func start(ctx context.Context, name, socket, program string, args ...string) (*server, error) {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
+// startPatience and stopPatience are for servers that hang.
+const (
+	startPatience = 30 * time.Second
+	stopPatience  = 15 * time.Second
+)
+
+// start starts a server on one CPU and waits until it takes connections. What it
+// says goes to a file: whatever a server leaves behind would keep a pipe open,
+// and whoever reads ours waiting.
+func start(ctx context.Context, dir, name, program string, args ...string) (*server, error) {
+	said, err := os.Create(filepath.Join(dir, name+".log"))
 	if err != nil {
 		return nil, err
 	}
+	defer said.Close()
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	cmd.Stdout, cmd.Stderr = said, said
+	// A Ctrl-C is for us alone: servers are stopped in order. If we are killed,
+	// they follow.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &server{name: name, socket: socket, command: cmd}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil || !strings.HasPrefix(line, "ready") {
-		s.stop()
-		return nil, fmt.Errorf("%s did not get ready: %q, %v", name, line, err)
+	s := &server{name: name, socket: socketOf(dir, name), command: cmd, ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		cmd.Wait()
+	}()
+	if err = s.ready(ctx); err == nil {
+		err = s.pin()
 	}
-	go io.Copy(io.Discard, out)
-	return s, s.pin()
+	if err != nil {
+		s.stop()
+		text, _ := os.ReadFile(said.Name())
+		return nil, fmt.Errorf("%s does not start: %w\n%s", name, err, text)
+	}
+	return s, nil
+}
+
+// socketOf is where the server of a name listens.
+func socketOf(dir, name string) string { return filepath.Join(dir, name+".sock") }
+
+func (s *server) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for {
+		conn, err := net.Dial("unix", s.socket)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-s.ended:
+			return errors.New("it has ended")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // pin puts all threads of the server on one CPU; later ones inherit that.
@@ -72,9 +113,17 @@ func (s *server) pin() error {
 	return nil
 }
 
+// stop ends the server, kindly at first. It may be called again.
 func (s *server) stop() {
-	s.command.Process.Signal(syscall.SIGTERM)
-	s.command.Wait()
+	s.stopped.Do(func() {
+		s.command.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-s.ended:
+		case <-time.After(stopPatience):
+			s.command.Process.Kill()
+			<-s.ended
+		}
+	})
 }
 
 // cpuTime is what the server has used so far, by its CPU clock.
@@ -125,7 +174,6 @@ func serveBare(socket, reply string) error {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		w.Write(body)
 	})
-	fmt.Println("ready")
 	ctx, stop := signalled()
 	defer stop()
 	server := &http.Server{Handler: router}

@@ -139,7 +139,7 @@ func newApps(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "apps",
 		Short:   "List the applications and their processes",
-		Long:    "Lists the applications that the gateway observes, one line for each process.",
+		Long:    "Lists the applications that the gateway observes, one line for each process. Those that have ended are listed until their application is released.",
 		Example: "  mirador apps\n  mirador apps --json",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -148,8 +148,8 @@ func newApps(g *globals) *cobra.Command {
 				return err
 			}
 			return printTable(g.streams.Out, format, table[appRow]{
-				root: "apps", row: "process", rows: appRows(apps), header: []string{"NAME", "TOKEN", "PID", "COMMAND"},
-				cells: func(r appRow) []string { return []string{r.App, r.Token, strconv.Itoa(r.PID), r.Command} },
+				root: "apps", row: "process", rows: appRows(apps), header: []string{"NAME", "TOKEN", "PID", "STATE", "COMMAND"},
+				cells: func(r appRow) []string { return []string{r.App, r.Token, strconv.Itoa(r.PID), r.State, r.Command} },
 			})
 		},
 	}
@@ -162,6 +162,7 @@ type appRow struct {
 	App     string `json:"app" xml:"app,attr"`
 	Token   string `json:"token" xml:"token,attr"`
 	PID     int    `json:"pid" xml:"pid,attr"`
+	State   string `json:"state" xml:"state,attr"` // as that of an application: running, terminated
 	Command string `json:"command" xml:",chardata"`
 }
 
@@ -169,7 +170,11 @@ func appRows(apps []gateway.App) []appRow {
 	rows := []appRow{}
 	for _, app := range apps {
 		for _, p := range app.Processes {
-			rows = append(rows, appRow{App: app.Name, Token: string(p.Token), PID: p.PID, Command: strings.Join(p.Argv, " ")})
+			state := "running"
+			if p.Gone {
+				state = "terminated"
+			}
+			rows = append(rows, appRow{App: app.Name, Token: string(p.Token), PID: p.PID, State: state, Command: strings.Join(p.Argv, " ")})
 		}
 	}
 	return rows

@@ -85,7 +85,7 @@ func demo(ctx context.Context, streams Streams, target, socket string, stay bool
 			return err
 		}
 		if !stay {
-			fmt.Fprintf(d.out, "\nTo try it yourself run \"mirador demo --serve\", and in another terminal:\n%s", curls(client.DefaultSocket()))
+			fmt.Fprintf(d.out, "\nTo try it yourself run \"%s demo --serve\", and in another terminal:\n%s", os.Args[0], curls(client.DefaultSocket()))
 			return nil
 		}
 		return d.stay(ctx, socket)

@@ -131,7 +131,7 @@ func (d *demonstration) post(ctx context.Context, document string) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	return reply, printDocument(d.out, reply)
+	return reply, printIndented(d.out, reply)
 }
 
 func (d *demonstration) send(ctx context.Context, document string) ([]byte, error) {

@@ -65,7 +65,7 @@ type served struct {
 
 // startServe starts a gateway as a user and waits for its line "ready". When the
 // test ends it is told to end, and nothing it started may be left.
-func startServe(t *testing.T, uid int) *served {
+func startServe(t *testing.T, uid int, more ...string) *served {
 	t.Helper()
 	mark := targets.NoneLeft(t)
 	s := &served{dir: targets.SharedDir(t), ended: make(chan struct{})}
@@ -73,7 +73,7 @@ func startServe(t *testing.T, uid int) *served {
 		t.Fatal(err)
 	}
 	s.socket = filepath.Join(s.dir, "m.sock")
-	s.cmd = exec.Command(program, "serve", "--socket", s.socket, "--listen", "127.0.0.1:0", "--data", filepath.Join(s.dir, "data"))
+	s.cmd = exec.Command(program, append([]string{"serve", "--socket", s.socket, "--listen", "127.0.0.1:0", "--data", filepath.Join(s.dir, "data")}, more...)...)
 	s.cmd.Env = append(os.Environ(), mark)
 	s.cmd.Dir = "/"
 	s.log = filepath.Join(t.TempDir(), "log")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mirador/cli/client"
+	"mirador/mir"
 )
 
 func newPost(g *globals) *cobra.Command {
@@ -18,8 +20,9 @@ func newPost(g *globals) *cobra.Command {
 		Use:   "post [--app NAME] [--explain] FILE|-",
 		Short: "Post a MIR document and print the reply",
 		Long: `Posts a MIR document (snapshotreq, sirreq, instrreq, ctrlreq) and prints the
-document that answers it. With one application no name is needed. An errors
-document is printed too, and the exit status is 1.`,
+document that answers it: indented on a terminal, as it came anywhere else. With
+one application no name is needed. An errors document is printed too, and the exit
+status is 1.`,
 		Example: `  echo '<snapshotreq named="true" stack="8"/>' | mirador post -
   mirador post --app mmul request.xml
   mirador post --explain request.xml`,
@@ -51,7 +54,11 @@ func post(cmd *cobra.Command, g *globals, app string, explain bool, document []b
 	if err != nil {
 		return err
 	}
-	if err := printDocument(g.streams.Out, reply.Body); err != nil {
+	show := printDocument
+	if isTerminal(g.streams.Out) {
+		show = printIndented
+	}
+	if err := show(g.streams.Out, reply.Body); err != nil {
 		return err
 	}
 	if reply.Failed() {
@@ -74,6 +81,20 @@ func printDocument(w io.Writer, document []byte) error {
 	}
 	_, err := w.Write(document)
 	return err
+}
+
+// printIndented prints a document of MIR for people, an element a line. What is
+// none of those that mir can write, a structure for instance, is printed as it is.
+func printIndented(w io.Writer, document []byte) error {
+	decoded, err := mir.Decode(document, mir.ReplyLimits())
+	if err != nil {
+		return printDocument(w, document)
+	}
+	var text bytes.Buffer
+	if err := (mir.Encoder{Indent: "  "}).Encode(&text, decoded); err != nil {
+		return printDocument(w, document)
+	}
+	return printDocument(w, text.Bytes())
 }
 
 func readInput(stdin io.Reader, name string) ([]byte, error) {

@@ -146,7 +146,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usageError{err}
+			return usagef("these are not its arguments; write %s", cmd.UseLine())
 		}
 		return nil
 	}

@@ -23,7 +23,7 @@ func newSIR(g *globals) *cobra.Command {
 		Long: `Prints the structure document (SIR) of executables and libraries, or of all that a
 process has loaded: its functions, with the ids that an instrumentation request
 refers to. It needs no gateway.`,
-		Example: `  mirador sir /bin/sleep
+		Example: `  mirador sir /bin/bash
   mirador sir -o mmul.sir bin/mmul bin/libmmul.so
   mirador sir --pid $$`,
 		Args: func(_ *cobra.Command, args []string) error {

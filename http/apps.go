@@ -44,7 +44,7 @@ func (s *Server) listApps(x *exchange) error {
 
 func (s *Server) touchable(c *Caller) []App {
 	apps := s.backend.Apps()
-	return slices.DeleteFunc(slices.Clone(apps), func(a App) bool { return !c.MayTouch(a.Owner) })
+	return slices.DeleteFunc(slices.Clone(apps), func(a App) bool { return !c.mayTouch(&a) })
 }
 
 func (s *Server) getApp(x *exchange) error {
@@ -128,7 +128,7 @@ func decodeAppRequest(body []byte) (*AppRequest, error) {
 // application.
 func (s *Server) mayExtend(c *Caller, name string) error {
 	for _, app := range s.backend.Apps() {
-		if app.Name == name && !c.MayTouch(app.Owner) {
+		if app.Name == name && !c.mayTouch(&app) {
 			return NewFault(http.StatusForbidden, fmt.Sprintf(
 				"application %s belongs to uid %d, and you are %s: choose another name with --app", name, app.Owner, c.Name))
 		}

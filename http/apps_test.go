@@ -1,14 +1,17 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // serveAs sends one request to a server as a caller.
@@ -85,8 +88,37 @@ func TestAttachLooksAtTheOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { foreign.Process.Kill(); foreign.Wait() }()
-	nobody := &Caller{Name: "uid 65534", Role: Debug, UID: 65534}
 	expect(t, ask(t, one(), nobody, "POST", "/apps/web", fmt.Sprintf(`{"attach":[%d]}`, foreign.Process.Pid)), 201)
+}
+
+var nobody = &Caller{Name: "uid 65534", Role: Debug, UID: 65534}
+
+// A process of root that acts as another user for a while is not that user's,
+// neither to attach to nor when it was taken in before.
+func TestProcessOfTwoUsers(t *testing.T) {
+	both := exec.Command("setpriv", "--euid", "65534", "sleep", "60")
+	if err := both.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { both.Process.Kill(); both.Wait() }()
+	pid := both.Process.Pid
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(name) == "sleep\n" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("setpriv executes nothing")
+		}
+	}
+	b := one()
+	b.apps = []App{{Name: "mmul", Owner: 65534, Processes: []Process{{Token: "p_1", PID: pid}}}}
+	expect(t, ask(t, b, nobody, "POST", "/apps/web", fmt.Sprintf(`{"attach":[%d]}`, pid)), 403, "ask that user or root")
+	expect(t, ask(t, b, nobody, "POST", "/apps/mmul/mir", "<snapshotreq/>"), 403, "another identity")
+	expect(t, ask(t, b, nobody, "POST", "/mir", "<snapshotreq/>"), 404)
+	expect(t, ask(t, b, nobody, "GET", "/probes/probe-1", ""), 403)
+	expect(t, ask(t, b, root, "GET", "/apps/mmul", ""), 200)
+	b.apps[0].Processes[0].Gone = true
+	expect(t, ask(t, b, nobody, "GET", "/apps/mmul", ""), 200)
 }
 
 func TestRelease(t *testing.T) {
@@ -112,9 +144,12 @@ func TestStructure(t *testing.T) {
 }
 
 func TestResources(t *testing.T) {
-	dir := t.TempDir()
+	dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.Symlink(dir, link), os.WriteFile(filepath.Join(dir, "y"), nil, 0o644), os.Symlink("/etc/passwd", filepath.Join(dir, "z"))); err != nil {
+		t.Fatal(err)
+	}
 	s := newTestServer(one())
-	s.cfg.Resources = []string{dir}
+	s.cfg.Resources = []string{dir, link}
 	for resource, want := range map[string]struct {
 		status int
 		words  string
@@ -122,6 +157,8 @@ func TestResources(t *testing.T) {
 		`in="file:///bin/one"`:                       {200, "one:f"},
 		`in="file://localhost/bin/one"`:              {200, "one:f"},
 		`in="file://` + dir + `/x"`:                  {200, dir + "/x"},
+		`in="file://` + link + `/y"`:                 {200, dir + "/y"},
+		`in="file://` + link + `/z"`:                 {403, "cannot open"},
 		`in="file://` + dir + `/../x"`:               {403, "cannot open"},
 		`in="file:///etc/shadow"`:                    {403, "/bin/one"},
 		`in="http://example.org/a.c"`:                {403, "configuration allows file"},

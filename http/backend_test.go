@@ -123,10 +123,13 @@ func (s *scripted) Schemas() fs.FS {
 
 func (s *scripted) Ready() error { return s.ready }
 
+// noPID is beyond what the kernel gives to a process.
+const noPID = 1<<22 + 1
+
 // one is a backend with one application of the uid 1000.
 func one() *scripted {
 	return &scripted{
-		apps:     []App{{Name: "mmul", Owner: 1000, Processes: []Process{{Token: "p_1", PID: 1}}}},
+		apps:     []App{{Name: "mmul", Owner: 1000, Processes: []Process{{Token: "p_1", PID: noPID}}}},
 		probes:   []Probe{{ID: "probe-1", App: "mmul", State: "active", Metrics: []string{"COUNT"}}},
 		do:       func(string, mir.Document) (mir.Document, error) { return &mir.Probe{ID: "probe-1"}, nil },
 		programs: []string{"/bin/one"},

@@ -33,6 +33,10 @@ func giveBuffer(b *bytes.Buffer) {
 
 // readBody reads a request's body into buf, within the limit.
 func (s *Server) readBody(x *exchange, buf *bytes.Buffer) ([]byte, error) {
+	if coding := x.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		x.Header().Set("Accept-Encoding", "identity") // RFC 9110, 15.5.16
+		return nil, NewFault(http.StatusUnsupportedMediaType, fmt.Sprintf("cannot read a request in the coding %s: send it as it is", coding))
+	}
 	limit := int64(s.cfg.Decoder.Limits.Bytes)
 	if x.r.ContentLength > limit {
 		return nil, NewFault(http.StatusRequestEntityTooLarge, tooLargeMessage(limit))

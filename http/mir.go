@@ -84,7 +84,7 @@ func sendDocument(x *exchange, doc mir.Document) error {
 func (s *Server) onlyApp(c *Caller) (string, error) {
 	var names []string
 	for _, app := range s.backend.Apps() {
-		if c.MayTouch(app.Owner) {
+		if c.mayTouch(&app) {
 			names = append(names, app.Name)
 		}
 	}
@@ -109,13 +109,21 @@ func (s *Server) findApp(x *exchange) (App, error) {
 		if app.Name != name {
 			continue
 		}
-		if !x.caller.MayTouch(app.Owner) {
-			return App{}, NewFault(http.StatusForbidden, fmt.Sprintf(
-				"the processes of application %s belong to uid %d, and you are %s: ask that user or root", name, app.Owner, x.caller.Name))
+		if !x.caller.mayTouch(&app) {
+			return App{}, forbidden(x.caller, &app)
 		}
 		return app, nil
 	}
 	return App{}, NewFault(http.StatusNotFound, fmt.Sprintf("there is no application %q; %s", name, nameApps(apps)))
+}
+
+func forbidden(c *Caller, app *App) error {
+	if c.MayTouch(app.Owner) {
+		return NewFault(http.StatusForbidden, fmt.Sprintf(
+			"a process of application %s has taken another identity than yours, %s: ask root", app.Name, c.Name))
+	}
+	return NewFault(http.StatusForbidden, fmt.Sprintf(
+		"the processes of application %s belong to uid %d, and you are %s: ask that user or root", app.Name, app.Owner, c.Name))
 }
 
 func nameApps(apps []App) string {

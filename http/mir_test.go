@@ -43,6 +43,12 @@ func TestPostWithoutAnswer(t *testing.T) {
 	expect(t, ask(t, b, root, "POST", "/mir", instrRequest), 204)
 }
 
+func TestContentCodings(t *testing.T) {
+	for coding, status := range map[string]int{"": 200, "identity": 200, "gzip": 415, "x": 415} {
+		expect(t, ask(t, one(), root, "POST", "/mir", valueRequest, "Content-Encoding", coding), status)
+	}
+}
+
 func TestContentTypes(t *testing.T) {
 	for _, c := range []struct {
 		kind, body string

@@ -17,22 +17,22 @@ func (s *Server) listProbes(x *exchange) error {
 // visibleProbes are those of the applications that the caller may touch.
 func (s *Server) visibleProbes(c *Caller) []Probe {
 	probes := []Probe{}
-	owners := s.owners()
+	apps := s.namesOfTouchable(c)
 	for _, p := range s.backend.Probes() {
-		if c.MayTouch(owners[p.App]) {
+		if c.All || apps[p.App] {
 			probes = append(probes, p)
 		}
 	}
 	return probes
 }
 
-// owners maps the names of applications to the uids of their processes.
-func (s *Server) owners() map[string]int {
-	owners := map[string]int{}
-	for _, app := range s.backend.Apps() {
-		owners[app.Name] = app.Owner
+// namesOfTouchable is the set of the applications that the caller may touch.
+func (s *Server) namesOfTouchable(c *Caller) map[string]bool {
+	names := map[string]bool{}
+	for _, app := range s.touchable(c) {
+		names[app.Name] = true
 	}
-	return owners
+	return names
 }
 
 func (s *Server) findProbe(x *exchange) (Probe, error) {
@@ -41,7 +41,7 @@ func (s *Server) findProbe(x *exchange) (Probe, error) {
 		if p.ID != id {
 			continue
 		}
-		if !x.caller.MayTouch(s.owners()[p.App]) {
+		if !x.caller.All && !s.namesOfTouchable(x.caller)[p.App] {
 			return Probe{}, NewFault(http.StatusForbidden, fmt.Sprintf("probe %s stands in another user's application, %s", id, p.App))
 		}
 		return p, nil

@@ -24,6 +24,9 @@ func TestRouterIsTheTable(t *testing.T) {
 	}
 	for _, r := range Routes() {
 		listed = append(listed, r.Method+" "+r.Pattern)
+		if r.Method == http.MethodGet {
+			listed = append(listed, "HEAD "+r.Pattern)
+		}
 		if r.Doc == "" {
 			t.Errorf("%s %s says nothing of itself", r.Method, r.Pattern)
 		}
@@ -85,10 +88,13 @@ func TestUnknownPlaces(t *testing.T) {
 	expect(t, ask(t, one(), root, "GET", "/nowhere", ""), 404, "/nowhere")
 	w := ask(t, one(), root, "PUT", "/apps", "")
 	expect(t, w, 405, "PUT")
-	if got := w.Header()["Allow"]; !slices.Equal(got, []string{"GET", "POST", "DELETE"}) {
+	if got := w.Header()["Allow"]; !slices.Equal(got, []string{"GET", "HEAD", "POST", "DELETE"}) {
 		t.Errorf("Allow: %q", got)
 	}
 	expect(t, ask(t, one(), root, "GET", "/mir", ""), 405)
+	expect(t, ask(t, one(), root, "HEAD", "/mir", ""), 405)
+	expect(t, ask(t, one(), root, "HEAD", "/apps", ""), 200)
+	expect(t, ask(t, one(), nil, "HEAD", "/apps", ""), 401)
 }
 
 func TestRequestIDs(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,6 +131,21 @@ func TestStreamsOfProbes(t *testing.T) {
 		t.Errorf("an unknown probe: %d", status)
 	}
 }
+
+// Whoever asks for the head of a stream alone is not kept waiting for its end.
+func TestHeadOfStream(t *testing.T) {
+	b := one()
+	b.streams = map[string]chan *mir.Measurement{"probe-1": make(chan *mir.Measurement)}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("HEAD", "/probes/probe-1/stream", nil)
+	newTestServer(b).ServeHTTP(deadlined{w}, r.WithContext(withCaller(r.Context(), root)))
+	expect(t, w, 200)
+}
+
+// deadlined is a recorder that takes deadlines as a connection does.
+type deadlined struct{ *httptest.ResponseRecorder }
+
+func (deadlined) SetReadDeadline(time.Time) error { return nil }
 
 func TestShutdownEndsStreams(t *testing.T) {
 	b := one()

@@ -68,7 +68,11 @@ func (s *Server) newRouter() *chi.Mux {
 	router := chi.NewRouter()
 	for i := range s.routes {
 		route := &s.routes[i]
-		router.Method(route.Method, route.Pattern, s.frame(route))
+		handle := s.frame(route)
+		router.Method(route.Method, route.Pattern, handle)
+		if route.Method == http.MethodGet { // net/http leaves the body out (RFC 9110, 9.3.2)
+			router.Method(http.MethodHead, route.Pattern, handle)
+		}
 	}
 	router.NotFound(s.frame(&Route{Pattern: "unknown", handle: (*Server).notFound}))
 	router.MethodNotAllowed(s.frame(&Route{Pattern: "unknown", handle: (*Server).methodNotAllowed}))
@@ -83,7 +87,7 @@ func (s *Server) notFound(x *exchange) error {
 }
 
 func (s *Server) methodNotAllowed(x *exchange) error {
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
 		if s.router.Match(chi.NewRouteContext(), method, x.r.URL.Path) {
 			x.Header().Add("Allow", method)
 		}

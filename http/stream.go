@@ -23,6 +23,9 @@ func streamEvents[T any](s *Server, x *exchange, event string, source <-chan T, 
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	x.WriteHeader(http.StatusOK)
+	if x.r.Method == http.MethodHead {
+		return nil
+	}
 	if err := control.Flush(); err != nil {
 		return nil // the caller is gone
 	}

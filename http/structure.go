@@ -76,6 +76,9 @@ func (s *Server) resourcePath(r mir.Resource, programs []string) (string, error)
 
 func (s *Server) configured(path string) bool {
 	for _, folder := range s.cfg.Resources {
+		if resolved, err := filepath.EvalSymlinks(folder); err == nil {
+			folder = resolved // as path is
+		}
 		if within, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(within) {
 			return true
 		}
@@ -87,7 +90,7 @@ func sendStructure(x *exchange, structure *sir.Structure, tag string) error {
 	etag := `"` + tag + `"`
 	x.Header().Set("ETag", etag)
 	x.Header().Set("Vary", "Accept-Encoding")
-	if x.r.Method == http.MethodGet && matchesTag(x.r.Header.Get("If-None-Match"), etag) {
+	if x.r.Method != http.MethodPost && matchesTag(x.r.Header.Get("If-None-Match"), etag) {
 		x.WriteHeader(http.StatusNotModified)
 		return nil
 	}

@@ -8,7 +8,8 @@ import (
 
 // Validator holds a scanned document against the schema of MIR (schemas/mir.xsd).
 // What is wrong with the document comes back as an *Error; any other error means
-// that the validator itself failed. It may be called concurrently.
+// that the validator itself failed. It may be called concurrently, and must not
+// keep the tree, whose memory is used again.
 type Validator interface {
 	Validate(tree *Tree) error
 }
@@ -26,7 +27,9 @@ type Decoder struct {
 // Decode reads any of MIR's documents, and the gateway's explain. All errors
 // about the document are of type *Error.
 func (d Decoder) Decode(data []byte) (Document, error) {
-	tree, err := Scan(data, d.Limits)
+	s := scanners.Get().(*scanner)
+	defer s.recycle()
+	tree, err := s.scan(data, d.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +43,9 @@ func (d Decoder) Decode(data []byte) (Document, error) {
 // DecodeRequest reads a document that asks for something; others are refused as
 // Unsupported.
 func (d Decoder) DecodeRequest(data []byte) (Document, error) {
-	tree, err := Scan(data, d.Limits)
+	s := scanners.Get().(*scanner)
+	defer s.recycle()
+	tree, err := s.scan(data, d.Limits)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,16 @@ func (e Element) is(name string) bool {
 	return n.name == name && n.space == ""
 }
 
+// count is how many elements of MIR's with that name stand directly inside.
+func (e Element) count(name string) (n int) {
+	for child := range e.Children() {
+		if child.is(name) {
+			n++
+		}
+	}
+	return n
+}
+
 func isEntity(e Element) bool {
 	if e.Space() != "" {
 		return false

@@ -133,6 +133,7 @@ func readControlRequest(f *findings, root Element) Document {
 	if a, ok := root.Attribute("action"); ok {
 		f.act(request, a)
 	}
+	request.Probes = make([]ProbeRef, 0, root.count("probe"))
 	for child := range root.Children() {
 		switch {
 		case child.is("probe"):

@@ -16,7 +16,7 @@ type grouping struct {
 type place struct {
 	path []*Entity
 	held []Tuple
-	seen map[Tuple]bool // what is held, without values
+	seen map[Tuple]bool // what is held, without values; nil while that is little
 }
 
 // anyEntity stands for a request that names no entity: MIR 4 then assumes the
@@ -58,7 +58,7 @@ func leaves(forest []Entity, path []*Entity) []*place {
 		e := &forest[i]
 		here := append(slices.Clip(path), e)
 		if len(e.Children) == 0 {
-			found = append(found, &place{path: here, seen: map[Tuple]bool{}})
+			found = append(found, &place{path: here})
 			continue
 		}
 		found = append(found, leaves(e.Children, here)...)
@@ -106,11 +106,25 @@ func (p *place) tolerates(t *Tuple) bool {
 	return true
 }
 
-func (p *place) has(t *Tuple) bool { return p.seen[t.valueless()] }
+func (p *place) has(t *Tuple) bool {
+	if p.seen != nil {
+		return p.seen[t.valueless()]
+	}
+	return slices.ContainsFunc(p.held, func(h Tuple) bool { return h.valueless() == t.valueless() })
+}
 
+// hold takes a tuple. Most places have a few, which are found without a map.
 func (p *place) hold(t *Tuple) {
+	const few = 8
 	p.held = append(p.held, *t)
-	p.seen[t.valueless()] = true
+	if len(p.held) == few {
+		p.seen = make(map[Tuple]bool, 2*few)
+		for i := range p.held {
+			p.seen[p.held[i].valueless()] = true
+		}
+	} else if p.seen != nil {
+		p.seen[t.valueless()] = true
+	}
 }
 
 func (t *Tuple) valueless() Tuple {

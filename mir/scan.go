@@ -1,7 +1,9 @@
 package mir
 
 import (
+	"bytes"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -16,44 +18,67 @@ const (
 // processing instructions, which no MIR document needs and which are what makes
 // XML dangerous to read. What it lets through, libxml2 may see.
 func Scan(data []byte, limits Limits) (*Tree, error) {
-	if len(data) > limits.Bytes {
-		return nil, refuse(TooLarge, Position{}, "the document has %d bytes; at most %d are taken", len(data), limits.Bytes)
-	}
-	s := newScanner(string(data), limits)
-	if !s.characters() || !s.prolog() || !s.content() {
-		return nil, s.fault
-	}
-	return &Tree{source: s.source, elements: s.elements, attributes: s.attributes}, nil
+	s := new(scanner)
+	s.elements, s.attributes = roomFor(data, limits)
+	return s.scan(data, limits)
+}
+
+// roomFor has upper bounds of a well-formed document, so that slices seldom
+// grow; they are capped since a stranger chose them.
+func roomFor(data []byte, limits Limits) ([]node, []Attribute) {
+	const most = 1024
+	tags := bytes.Count(data, []byte("<")) - bytes.Count(data, []byte("</"))
+	attributes := bytes.Count(data, []byte("="))
+	return make([]node, 0, min(tags, limits.Elements, most)), make([]Attribute, 0, min(attributes, most))
 }
 
 // scanner walks over the source once. Its methods answer false after they have
 // set fault.
 type scanner struct {
-	source     string
-	limits     Limits
-	at         int // offset of what is read next
-	mark       cursor
-	elements   []node
-	attributes []Attribute
-	open       int32 // the element we are in, -1 outside the root
-	depth      int
-	scopes     scopes
-	fault      *Error
+	Tree   // what has been read
+	limits Limits
+	at     int // offset of what is read next
+	mark   cursor
+	open   int32 // the element we are in, -1 outside the root
+	depth  int
+	scopes scopes
+	fault  *Error
 }
 
-func newScanner(source string, limits Limits) *scanner {
-	// Both counts are upper bounds of a well-formed document, so that slices
-	// seldom grow; they are capped since a stranger chose them.
-	const most = 1024
-	tags := strings.Count(source, "<") - strings.Count(source, "</")
-	return &scanner{
-		source:     source,
-		limits:     limits,
-		elements:   make([]node, 0, min(tags, limits.Elements, most)),
-		attributes: make([]Attribute, 0, min(strings.Count(source, "="), most)),
-		open:       -1,
-		mark:       cursor{source: source, line: 1, column: 1},
+// scanners are used again by those who do not keep the tree: most documents are
+// small, and would otherwise be made of more garbage than text.
+var scanners = sync.Pool{New: func() any { return new(scanner) }}
+
+// scan reads a document. The tree is the scanner's own.
+func (s *scanner) scan(data []byte, limits Limits) (*Tree, error) {
+	if len(data) > limits.Bytes {
+		return nil, refuse(TooLarge, Position{}, "the document has %d bytes; at most %d are taken", len(data), limits.Bytes)
 	}
+	source := string(data)
+	*s = scanner{
+		Tree:   Tree{source: source, elements: s.elements, attributes: s.attributes},
+		limits: limits,
+		open:   -1,
+		mark:   cursor{source: source, line: 1, column: 1},
+		scopes: s.scopes,
+	}
+	if !s.characters() || !s.prolog() || !s.content() {
+		return nil, s.fault
+	}
+	return &s.Tree, nil
+}
+
+// recycle gives the scanner back, with its memory and without what it read.
+func (s *scanner) recycle() {
+	const most = 1024
+	if cap(s.elements) > most || cap(s.attributes) > most || cap(s.scopes) > most {
+		return
+	}
+	clear(s.elements)
+	clear(s.attributes)
+	clear(s.scopes)
+	*s = scanner{Tree: Tree{elements: s.elements[:0], attributes: s.attributes[:0]}, scopes: s.scopes[:0]}
+	scanners.Put(s)
 }
 
 // fail notes what is wrong at an offset.
@@ -75,7 +100,7 @@ func (s *scanner) characters() bool {
 	}
 	for i := 0; i < len(text); {
 		c := text[i]
-		if ' ' <= c && c < utf8.RuneSelf || isSpace(c) {
+		if c-' ' < utf8.RuneSelf-' ' || isSpace(c) {
 			i++
 			continue
 		}

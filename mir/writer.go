@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"strconv"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -17,13 +18,24 @@ type writer struct {
 	text    bool     // the innermost element holds text: no white space may be added
 }
 
-func newWriter(w io.Writer, indent string) *writer {
-	return &writer{out: bufio.NewWriter(w), indent: indent}
+// writers are used again, for the sake of their buffers.
+var writers = sync.Pool{New: func() any { return &writer{out: bufio.NewWriter(nil)} }}
+
+func newWriter(out io.Writer, indent string) *writer {
+	w := writers.Get().(*writer)
+	w.out.Reset(out)
+	w.indent = indent
+	return w
 }
 
+// finish ends the document, and the use of the writer.
 func (w *writer) finish() error {
 	w.out.WriteByte('\n')
-	return w.out.Flush()
+	err := w.out.Flush()
+	w.out.Reset(nil)
+	*w = writer{out: w.out, names: w.names[:0]}
+	writers.Put(w)
+	return err
 }
 
 func (w *writer) begin(name string) {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"mirador/mir"
 )
@@ -15,8 +16,9 @@ const xmlnsNamespace = "http://www.w3.org/2000/xmlns/"
 // in it, so that NUL can end a text.
 type events []byte
 
-// eventsOf refuses what does not fit into the notation.
-func eventsOf(tree *mir.Tree) (events, error) {
+// eventsOf writes behind told, which may be nil, and refuses what does not fit
+// into the notation.
+func eventsOf(tree *mir.Tree, told events) (events, error) {
 	const attributes = math.MaxUint8
 	for i := range tree.Len() {
 		if e := tree.At(i); len(e.Attributes()) > attributes {
@@ -25,7 +27,7 @@ func eventsOf(tree *mir.Tree) (events, error) {
 			}}}
 		}
 	}
-	told := make(events, 0, 2*len(tree.Source())+64)
+	told = slices.Grow(told, 2*len(tree.Source())+64)
 	told, _ = told.element(tree.Root(), 0)
 	return told, nil
 }

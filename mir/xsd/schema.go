@@ -37,8 +37,18 @@ import (
 // library reads it without changing it.
 type Schema struct {
 	schema *libxml.Schema
-	free   chan *C.watch // the collectors nobody uses
+	free   chan *collector // those nobody uses
 }
+
+// collector is what one validation at a time needs: the side in C, and the
+// memory that documents are written to for it.
+type collector struct {
+	watch *C.watch
+	told  events
+}
+
+// keepTold bounds what a collector keeps after a long document.
+const keepTold = 1 << 16
 
 var _ mir.Validator = (*Schema)(nil)
 
@@ -54,14 +64,14 @@ func New(source []byte) (*Schema, error) {
 	}
 	start()
 	// Two for each processor: one that validates, one that waits for its thread.
-	s := &Schema{free: make(chan *C.watch, 2*runtime.GOMAXPROCS(0))}
+	s := &Schema{free: make(chan *collector, 2*runtime.GOMAXPROCS(0))}
 	for range cap(s.free) {
-		collector := C.watch_new()
-		if collector == nil {
+		watch := C.watch_new()
+		if watch == nil {
 			s.release()
 			return nil, errors.New("cannot prepare the schema: out of memory")
 		}
-		s.free <- collector
+		s.free <- &collector{watch: watch}
 	}
 	if err := s.parse(source); err != nil {
 		s.release()
@@ -73,18 +83,18 @@ func New(source []byte) (*Schema, error) {
 // parse has the collector as libxml2's handler of errors, which it keeps for
 // each OS thread: the goroutine stays on its thread until the handler is gone.
 func (s *Schema) parse(source []byte) error {
-	collector := <-s.free
-	defer func() { s.free <- collector }()
+	c := <-s.free
+	defer func() { s.free <- c }()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	C.watch_begin(collector)
+	C.watch_begin(c.watch)
 	defer C.watch_end()
 	schema, err := libxml.Parse(source)
-	if collector.count > 0 {
+	if c.watch.count > 0 {
 		if err == nil {
 			schema.Free()
 		}
-		first := &collector.faults[0]
+		first := &c.watch.faults[0]
 		return fmt.Errorf("cannot parse the schema: line %d: %s", first.line, plain(C.GoString(&first.message[0])))
 	}
 	if err != nil {
@@ -96,14 +106,14 @@ func (s *Schema) parse(source []byte) error {
 
 // Close frees the schema. No validation may be running, and none may follow.
 func (s *Schema) Close() {
-	s.schema.Free()
 	s.release()
+	s.schema.Free()
 }
 
 func (s *Schema) release() {
 	close(s.free)
-	for collector := range s.free {
-		C.watch_free(collector)
+	for c := range s.free {
+		C.watch_free(c.watch)
 	}
 }
 
@@ -113,28 +123,31 @@ func (s *Schema) release() {
 // The validation is a single call into C: what libxml2 keeps for each OS thread
 // is used and cleared within it.
 func (s *Schema) Validate(tree *mir.Tree) error {
-	told, err := eventsOf(tree)
+	c := <-s.free
+	defer func() { s.free <- c }()
+	told, err := eventsOf(tree, c.told[:0])
 	if err != nil {
 		return err
 	}
-	collector := <-s.free
-	defer func() { s.free <- collector }()
-	status := C.watch_validate(collector, C.uintptr_t(s.schema.Pointer()),
+	if cap(told) <= keepTold {
+		c.told = told
+	}
+	status := C.watch_validate(c.watch, C.uintptr_t(s.schema.Pointer()),
 		(*C.char)(unsafe.Pointer(unsafe.SliceData(told))), C.int(len(told)))
 	if status == 0 {
 		return nil
 	}
-	if status < 0 || collector.count == 0 {
+	if status < 0 || c.watch.count == 0 {
 		return fmt.Errorf("cannot validate the document: libxml2 failed with status %d", int(status))
 	}
-	return invalid(collector, tree)
+	return invalid(c.watch, tree)
 }
 
 // invalid words what the validation found.
-func invalid(collector *C.watch, tree *mir.Tree) *mir.Error {
-	faults := make([]mir.Fault, collector.count)
+func invalid(watch *C.watch, tree *mir.Tree) *mir.Error {
+	faults := make([]mir.Fault, watch.count)
 	for i := range faults {
-		found := &collector.faults[i]
+		found := &watch.faults[i]
 		message := C.GoString(&found.message[0])
 		element := meant(tree.At(int(found.element)), message)
 		faults[i] = complaint{element, int(found.code), message}.fault()

@@ -51,8 +51,16 @@ watch *watch_new(void)
 	return calloc(1, sizeof(watch));
 }
 
+static void drop_context(watch *w)
+{
+	if (w->context != NULL)
+		xmlSchemaFreeValidCtxt(w->context);
+	w->context = NULL;
+}
+
 void watch_free(watch *w)
 {
+	drop_context(w);
 	free(w);
 }
 
@@ -138,22 +146,35 @@ static void tell(watch *w, reader *r, const char *end)
 	}
 }
 
+// ready makes a context for a watch that has none. A watch is for one schema.
+static int ready(watch *w, xmlSchemaPtr schema)
+{
+	if (w->context != NULL)
+		return 1;
+	w->context = xmlSchemaNewValidCtxt(schema);
+	if (w->context == NULL)
+		return 0;
+	xmlSchemaSetValidStructuredErrors(w->context, (xmlStructuredErrorFunc) note, w);
+	return 1;
+}
+
 int watch_validate(watch *w, uintptr_t schema, const char *events, int size)
 {
 	w->count = 0;
-	xmlSchemaValidCtxtPtr context = xmlSchemaNewValidCtxt((xmlSchemaPtr) schema);
-	if (context == NULL)
+	if (!ready(w, (xmlSchemaPtr) schema))
 		return -1;
-	xmlSchemaSetValidStructuredErrors(context, (xmlStructuredErrorFunc) note, w);
 	reader r = {.at = events};
-	xmlSchemaSAXPlugPtr plug = xmlSchemaSAXPlug(context, &r.sax, &r.context);
+	xmlSchemaSAXPlugPtr plug = xmlSchemaSAXPlug(w->context, &r.sax, &r.context);
 	int status = -1;
 	if (plug != NULL) {
 		tell(w, &r, events + size);
-		status = xmlSchemaIsValid(context);
-		xmlSchemaSAXUnplug(plug);
+		status = xmlSchemaIsValid(w->context);
+		xmlSchemaSAXUnplug(plug); // which clears the context, names included
 	}
-	xmlSchemaFreeValidCtxt(context);
+	// After a valid document a context is as good as new: libxml2 means it to be used
+	// again. After anything else, which is rare, it is not relied upon.
+	if (status != 1)
+		drop_context(w);
 	xmlResetLastError();
 	return status == 1 ? 0 : status == 0 ? 1 : -1;
 }

@@ -18,6 +18,7 @@ typedef struct {
 typedef struct {
 	int count;
 	int element; // the one that is being told
+	struct _xmlSchemaValidCtxt *context; // kept for the next document, or NULL
 	watch_fault faults[WATCH_FAULTS];
 } watch;
 
@@ -30,7 +31,8 @@ void watch_begin(watch *w);
 void watch_end(void);
 
 // watch_validate tells a document to the validator, event by event. It answers
-// 0 for a valid document, 1 for an invalid one, -1 if libxml2 failed.
+// 0 for a valid document, 1 for an invalid one, -1 if libxml2 failed. A watch
+// takes one schema all its life, and is to be freed before it.
 //
 // Events are a letter and its texts, each text ended by a NUL:
 //   S name uri  number-of-namespaces number-of-attributes (a byte each)

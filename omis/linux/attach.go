@@ -46,7 +46,7 @@ func (o *owner) seize(tids []int) (fresh bool, err error) {
 		if _, stopped := o.unborn[tid]; stopped {
 			continue
 		}
-		switch err := ptrace.Seize(tid); {
+		switch err := o.seizeThread(tid); {
 		case err == nil:
 			o.threads[tid] = &thread{tid: tid, pid: o.proc.PID, kind: o.node.roleOf(o.proc, tid)}
 			fresh = true
@@ -109,21 +109,49 @@ func (o *owner) still(among func(*thread) bool) bool {
 }
 
 // absorb deals with threads that have run into a breakpoint but were interrupted
-// before its signal came: it makes the signal come.
+// before its signal came: it makes the signal come. They must not be interrupted
+// on the way: that stop would be told before the signal, as the first one was.
 func (o *owner) absorb(among func(*thread) bool) {
-	var late []*thread
-	for _, t := range o.threads {
-		if (among == nil || among(t)) && t.stop == trapStop && o.pendingTrap(t) {
-			late = append(late, t)
+	for {
+		var late []*thread
+		for _, t := range o.threads {
+			if (among == nil || among(t)) && t.stop == trapStop && o.pendingTrap(t) {
+				late = append(late, t)
+			}
+		}
+		if len(late) == 0 {
+			return
+		}
+		for _, t := range late {
+			t.stop = running
+			_ = ptrace.Cont(t.tid, 0)
+		}
+		if !o.pump(patience, func() bool { return o.allStopped(late) }) {
+			return
 		}
 	}
-	for _, t := range late {
-		t.stop = running
-		_ = ptrace.Cont(t.tid, 0)
+}
+
+// allStopped tells whether those of the threads that are still there have
+// stopped.
+func (o *owner) allStopped(threads []*thread) bool {
+	for _, t := range threads {
+		if o.threads[t.tid] == t && !t.stopped() {
+			return false
+		}
 	}
-	if len(late) > 0 {
-		o.pump(patience, func() bool { return o.still(among) })
+	return true
+}
+
+// allSettled tells whether every thread has stopped and none is yet to be told
+// of a breakpoint.
+func (o *owner) allSettled() bool {
+	for _, t := range o.threads {
+		if !t.stopped() || o.pendingTrap(t) {
+			return false
+		}
 	}
+	return true
 }
 
 // pendingTrap tells whether a stopped thread's next step is the signal of a
@@ -154,13 +182,17 @@ func (o *owner) thaw() {
 }
 
 // leave lets the whole process go: the handler goes first, then the attachment.
+// As long as somebody may yet be told of a breakpoint, the handler stays; those
+// who did not stop in time are let go by a later call.
 func (o *owner) leave() {
 	if len(o.threads) == 0 {
 		return
 	}
 	o.freeze(nil)
 	o.releaseOffspring()
-	o.disarm()
+	if o.allSettled() {
+		o.disarm()
+	}
 	for _, t := range o.threads {
 		if !t.stopped() {
 			continue

@@ -44,7 +44,7 @@ func (o *owner) inject(c resident.Call) (int64, error) {
 func (o *owner) volunteer() (*thread, error) {
 	var second *thread
 	for _, t := range o.threads {
-		if t.kind > stranger || !t.stopped() || t.stop == eventStop {
+		if t.kind > stranger || !t.stopped() || t.stop == eventStop || o.pendingTrap(t) {
 			continue
 		}
 		var regs ptrace.Regs

@@ -26,8 +26,8 @@ const (
 // Regs are the general registers of a tracee.
 type Regs = unix.PtraceRegs
 
-// request never blocks, so it need not tell Go's scheduler about itself: that
-// would cost more than most requests do.
+// request is for requests that never block, and so need not tell Go's scheduler
+// about themselves: that would cost more than most of them do.
 func request(req, tid int, addr, data uintptr) error {
 	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(req), uintptr(tid), addr, data, 0, 0)
 	if errno != 0 {
@@ -36,8 +36,17 @@ func request(req, tid int, addr, data uintptr) error {
 	return nil
 }
 
-// Seize attaches without stopping.
-func Seize(tid int) error { return request(unix.PTRACE_SEIZE, tid, 0, Options) }
+// Seize attaches without stopping. Alone among the requests it may block: while
+// the process executes another program (cred_guard_mutex). A thread that blocks
+// unknown to Go's scheduler would keep the collector, and with it everybody,
+// waiting.
+func Seize(tid int) error {
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(tid), 0, Options, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
 
 // Interrupt stops a seized tracee soon; a system call it interrupts restarts by itself.
 func Interrupt(tid int) error { return request(unix.PTRACE_INTERRUPT, tid, 0, 0) }

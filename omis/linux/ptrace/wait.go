@@ -89,6 +89,13 @@ func Reap(tid int) {
 	poll(unix.P_PID, tid, unix.WEXITED|unix.WSTOPPED|unix.WNOHANG|ours)
 }
 
+// ReapDead takes the end of a tracee or child, whichever OS thread of this
+// process it belongs to, and tells whether it had ended.
+func ReapDead(tid int) bool {
+	s, ok := poll(unix.P_PID, tid, unix.WEXITED|unix.WALL|unix.WNOHANG)
+	return ok && s.Ended()
+}
+
 func (i *childInfo) result(errno unix.Errno) (Status, error) {
 	if errno != 0 {
 		return Status{}, errno

@@ -1,0 +1,58 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"mirador/omis/linux/proc"
+)
+
+// A process executes another program while it is half attached: the execve
+// waits for its traced threads to be reaped, and the attachment for the execve.
+func TestExecveWhileAttaching(t *testing.T) {
+	g := start(t, build(t, "becomer.c"))
+	n := openNode(t)
+	tids, err := proc.Threads(g.ID.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader := slices.Index(tids, g.ID.PID)
+	others := slices.Delete(slices.Clone(tids), leader, leader+1)
+	half, dying, whole := make(chan error), make(chan struct{}), make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocks: what is attached goes with the thread
+		o := newOwner(n, g.ID)
+		_, err := o.seize(others)
+		half <- err
+		<-dying
+		_, err = o.seize([]int{g.ID.PID})
+		whole <- err
+	}()
+	if err := <-half; err != nil {
+		t.Fatal(err)
+	}
+	g.begin()
+	for deadline := time.Now().Add(5 * time.Second); !threadEnded(g.ID.PID, others[0]); {
+		if time.Now().After(deadline) {
+			t.Fatal("the execve does not begin")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	close(dying)
+	select {
+	case err := <-whole:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		g.cmd.Process.Kill()
+		t.Fatal("the attachment and the execve wait for each other")
+	}
+	if last := g.finish(); last != "again" {
+		t.Errorf("the program became %q", last)
+	}
+}

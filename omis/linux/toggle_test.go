@@ -1,0 +1,53 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+// TestToggle plants and takes out a breakpoint again and again while four
+// threads on two processors run into it. A thread that is interrupted between
+// the breakpoint and its signal must not lose either: it would go on in the
+// middle of an instruction, and the sum would be wrong, or the target dead.
+func TestToggle(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	const threads, calls = "4", "20000000"
+	want := expected(t, hammer, threads, calls)
+	n := openNode(t)
+	g := start(t, hammer, threads, calls)
+	g.begin()
+	said := make(chan string, 1)
+	go func() { said <- g.line() }() // its end is awaited later: a wait would see the stops of a tracee
+	watch := omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}
+	rounds := 0
+	for {
+		select {
+		case got := <-said:
+			if got != want {
+				t.Errorf("after %d rounds the target says %q, want %q", rounds, got, want)
+			}
+			if rounds < 20 {
+				t.Errorf("only %d rounds", rounds)
+			}
+			g.in.Close()
+			if err := g.cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+		cancel, err := n.Watch(watch, func(*omis.Hit) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Millisecond)
+		if err := cancel(); err != nil {
+			t.Fatal(err)
+		}
+		rounds++
+	}
+}
