@@ -90,6 +90,10 @@ func (o *Occurrence) Place(c omis.Class) omis.Token {
 		return o.Proc
 	case omis.ClassThread:
 		return o.Thread
+	case omis.ClassQueue:
+		if len(o.Params) > 0 && o.Params[0].Token().Class() == c {
+			return o.Params[0].Token() // message_queue_has_been_extended names it
+		}
 	}
 	return omis.Undefined
 }

@@ -70,6 +70,13 @@ func (n *Node) Add(pid int, argv []string, tids ...int) *Process {
 	return p
 }
 
+// Process finds a process that runs.
+func (n *Node) Process(pid int) *Process {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.procs[pid]
+}
+
 // own is the goroutine that owns the process.
 func (p *Process) own() {
 	for {

@@ -1,0 +1,172 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/engine"
+	"mirador/omis/engine/fake"
+)
+
+func TestCallEvents(t *testing.T) {
+	b := start(t)
+	p := b.node.Add(1, nil, 11, 12)
+	b.ask(`: proc_attach3([],1,"") thread_get_info([],0)`)
+	c := b.listen(`thread_has_started_lib_call([t_1],"send") : print([$par1,$par2])`, omis.DontReturnEnDis)
+	d := b.listen(`thread_has_ended_lib_call([],"send") : print([$thread,$par1])`, omis.DontReturnEnDis)
+	s := b.listen(`thread_has_ended_sys_call([],"") : print([$par1])`, omis.DontReturnEnDis)
+	b.ask(": csr_enable([])")
+	p.Call(12, "send", omis.Int(0), omis.Int(1), omis.String("x"))
+	p.Call(11, "recv", omis.Int(0))
+	p.Call(11, "send", omis.Int(-1), omis.Int(2), omis.String("y"))
+	p.SysCall(11, "write", omis.Int(5), omis.Int(1))
+	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_OK [] 2,[2,\"y\"]\n")
+	d.want("0 OMIS_CSR_TRIGGERED(10) [t_2] c_2\n1 OMIS_OK [] 2,[t_2,0]\n", "0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK [] 2,[t_1,-1]\n")
+	s.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_3\n1 OMIS_OK [] 1,[5]\n")
+}
+
+func TestSignalEvents(t *testing.T) {
+	b := start(t)
+	p := b.node.Add(1, nil, 11)
+	b.ask(`: proc_attach3([],1,"")`)
+	c := b.listen("thread_received_signal([],[10,12,10]) : print([$sig])", omis.DontReturnEnDis)
+	d := b.listen("thread_received_signal([],[]) : print([$sig])", omis.DontReturnEnDis)
+	b.ask(": csr_enable([])")
+	for _, sig := range []int{10, 11} {
+		<-p.Hit(omis.EventSignal, omis.Hit{TID: 11, Signal: sig})
+	}
+	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_OK [] 1,[10]\n")
+	d.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK [] 1,[10]\n", "0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK [] 1,[11]\n")
+	if w := b.node.Planted(); len(w[1].Signals) != 2 {
+		t.Errorf("the node looks out for the signals %v", w[1].Signals)
+	}
+}
+
+// Every other event of a thread, and what of it is one of the process too.
+func TestPlainThreadEvents(t *testing.T) {
+	for event, services := range map[omis.EventKind][]string{
+		omis.EventStepped:         {"thread_executed_insn"},
+		omis.EventSteppedOver:     {"thread_executed_insn_call"},
+		omis.EventScheduled:       {"thread_has_been_scheduled", "proc_has_been_scheduled"},
+		omis.EventDescheduled:     {"thread_has_been_descheduled", "proc_has_been_descheduled"},
+		omis.EventBlocked:         {"thread_has_blocked"},
+		omis.EventUnblocked:       {"thread_has_been_unblocked"},
+		omis.EventThreadStopped:   {"thread_has_been_stopped"},
+		omis.EventThreadContinued: {"thread_has_been_continued"},
+	} {
+		b := start(t)
+		p := b.node.Add(1, nil, 11, 12)
+		b.ask(`: proc_attach3([],1,"") thread_get_info([],0)`)
+		for _, s := range services {
+			c := b.listen(s+"([t_2]) : print([$proc,$thread])", omis.DontReturnEnDis)
+			b.ask(": csr_enable([])")
+			<-p.Hit(event, omis.Hit{TID: 12})
+			place := "t_2"
+			if strings.HasPrefix(s, "proc") {
+				place = "p_1"
+			}
+			want := "0 OMIS_CSR_TRIGGERED(10) [" + place + "] "
+			select {
+			case r := <-c.replies:
+				if got := r[0][0].Objects[0]; string(got) != place || r[1][0].Values[1].List[1].Token() != "t_2" {
+					t.Errorf("%s: %v, want %s", s, r, want)
+				}
+			}
+			b.ask(": csr_delete([])")
+		}
+		if p.Watches() != 0 {
+			t.Errorf("%v: watches are left", services)
+		}
+	}
+}
+
+// Only the threads that are meant are stepped.
+func TestSteppedThreads(t *testing.T) {
+	b := start(t)
+	b.node.Add(1, nil, 11, 12)
+	b.ask(`: proc_attach3([],1,"") thread_get_info([],0)`)
+	b.ask("thread_executed_insn([t_2]) : print([])")
+	b.ask(": csr_enable([])")
+	if w := b.node.Planted(); len(w[1].Threads) != 1 || w[1].Threads[0] != 12 {
+		t.Errorf("stepped are %v", w[1].Threads)
+	}
+}
+
+func TestStopEvents(t *testing.T) {
+	b := start(t)
+	p := b.node.Add(1, nil, 11, 12)
+	b.ask(`: proc_attach3([],1,"") thread_get_info([],0)`)
+	one := b.listen("thread_has_been_stopped([]) : print([$thread])", omis.DontReturnEnDis)
+	all := b.listen("proc_has_been_stopped([]) : print([$proc,$thread])", omis.DontReturnEnDis)
+	on := b.listen("proc_has_been_continued([]) : thread_get_info([$proc],0x100)", omis.DontReturnEnDis)
+	b.ask(": csr_enable([])")
+	b.ask(": thread_stop([t_1]) thread_stop([t_1])")
+	one.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_OK [] 1,[t_1]\n")
+	all.quiet()
+	b.ask(": thread_stop([p_1]) thread_stop([])")
+	one.want("0 OMIS_CSR_TRIGGERED(10) [t_2] c_1\n1 OMIS_OK [] 1,[t_2]\n")
+	all.want("0 OMIS_CSR_TRIGGERED(10) [p_1] c_2\n1 OMIS_OK [] 2,[p_1,u_0]\n")
+	b.ask(": thread_continue([t_1])")
+	on.quiet()
+	b.ask(": thread_continue([t_2]) thread_continue([])")
+	on.want("0 OMIS_CSR_TRIGGERED(10) [p_1] c_3\n1 OMIS_OK [t_1,t_2] 0\n")
+	if p.Threads[0].Suspended+p.Threads[1].Suspended != 0 {
+		t.Error("threads are still suspended")
+	}
+	b.ask(`: proc_create([],"/bin/a",[],[],[])`)
+	b.ask(": thread_continue([p_2])")
+	on.want("0 OMIS_CSR_TRIGGERED(10) [p_2] c_3\n1 OMIS_OK [t_3] 0\n")
+}
+
+// Lists that stop what was continued and continue what was stopped come to an end.
+func TestStopAndGo(t *testing.T) {
+	b := start(t)
+	b.node.Add(1, nil, 11)
+	b.ask(`: proc_attach3([],1,"")`)
+	b.ask("proc_has_been_stopped([]) : thread_continue([$proc])")
+	b.ask("proc_has_been_continued([]) : thread_stop([$proc])")
+	b.ask(": csr_enable([]) thread_stop([])")
+}
+
+func TestNodeEvents(t *testing.T) {
+	here, there := fake.New("here"), fake.New("there")
+	b := startOver(t, []omis.Node{here, there}, []*fake.Node{here, there})
+	p := here.Add(1, nil, 11)
+	b.ask(`: proc_attach3([],1,"")`)
+	c := b.listen("thread_adds_node([]) : node_attach([$new_node]) node_get_info([],1)", omis.DontReturnEnDis)
+	d := b.listen("thread_removes_node([]) : node_detach([$rem_node]) node_get_info([],1)", omis.DontReturnEnDis)
+	b.ask(": csr_enable([])")
+	<-p.Hit(omis.EventNodeAdded, omis.Hit{TID: 11, Peer: "there"})
+	<-p.Hit(omis.EventNodeRemoved, omis.Hit{TID: 11, Peer: "there"})
+	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_OK []\n2 OMIS_OK [n_1] \"here\"\n2 OMIS_OK [n_2] \"there\"\n")
+	d.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK []\n2 OMIS_OK [n_1] \"here\"\n")
+}
+
+// What a node cannot detect is refused when it is defined.
+func TestUndetectable(t *testing.T) {
+	n := fake.New("here")
+	n.Blind = map[omis.EventKind]error{omis.EventScheduled: omis.Errorf(omis.UnsupportedService, "there is no tracepoint sched_switch")}
+	b := startOver(t, []omis.Node{n}, []*fake.Node{n})
+	want := "0 OMIS_UNSUPPORTED_SERVICE(20) [] \"position 0: proc_has_been_scheduled is not supported: there is no tracepoint sched_switch\"\n"
+	b.want("proc_has_been_scheduled([]) : print([])", want)
+	if _, err := engine.NewOver([]omis.Node{n, n}, nil); err == nil || !strings.Contains(err.Error(), "names of nodes must differ") {
+		t.Errorf("two nodes of one name: %v", err)
+	}
+}
+
+func TestHeld(t *testing.T) {
+	b := start(t)
+	p := b.node.Add(1, nil, 11)
+	b.ask(`: proc_attach3([],1,"")`)
+	c := b.listen("thread_reached_addr([],0x10) : print([$held,$held_for])", omis.DontReturnEnDis)
+	d := b.listen("thread_reached_addr([],0x10) : thread_get_info([],0) print([$held,$held_for])", omis.DontReturnEnDis)
+	b.ask(": csr_enable([])")
+	<-p.Hit(omis.EventReachedAddr, omis.Hit{TID: 11, Addr: 0x10, Held: omis.HeldByRendezvous})
+	for _, r := range []omis.Reply{<-c.replies, <-d.replies} {
+		v := r[len(r)-1][0].Values[1].List
+		if v[0].Str != "rendezvous" || v[1].Float <= 0 || v[1].Float > 5 {
+			t.Errorf("held %v", v)
+		}
+	}
+}
