@@ -37,7 +37,7 @@ func (c *conversions) several(tokens []omis.Value, p service.Param) (list []obje
 	}
 	// An object that is named twice is worked on once.
 	if len(tokens) > 1 {
-		list = unique(list)
+		list, failed = unique(list), uniqueFailures(failed)
 	}
 	return list, failed
 }
@@ -47,6 +47,18 @@ func unique(list []object) []object {
 	return slices.DeleteFunc(list, func(o object) bool {
 		was := seen[o]
 		seen[o] = true
+		return was
+	})
+}
+
+func uniqueFailures(list omis.ServiceResult) omis.ServiceResult {
+	seen := make(map[omis.Token]bool, len(list))
+	return slices.DeleteFunc(list, func(r omis.ObjectResult) bool {
+		if len(r.Objects) == 0 {
+			return false
+		}
+		was := seen[r.Objects[0]]
+		seen[r.Objects[0]] = true
 		return was
 	})
 }

@@ -14,44 +14,6 @@ import (
 	"mirador/omis/syntax"
 )
 
-// The debugging example of OMIS 5.3.2, with addresses instead of library calls.
-func TestDebuggingExample(t *testing.T) {
-	b := start(t)
-	p := b.node.Add(1, []string{"a"}, 11)
-	q := b.node.Add(2, []string{"b"}, 21)
-	p.Threads[0].Frames = []omis.Frame{{PC: 0xfe08, FP: 1}}
-	q.Threads[0].Frames = []omis.Frame{{PC: 0x99, FP: 2}, {PC: 0x98, FP: 3}}
-	b.want(`: proc_attach3([],1,"") proc_attach3([],2,"") user_event_create()`,
-		"0 OMIS_OK []\n1 OMIS_OK [n_1] p_1\n2 OMIS_OK [n_1] p_2\n3 OMIS_OK [] e_1\n")
-	b.listen("thread_reached_addr([p_2],0x99) : user_event_raise([e_1],[],0)", omis.DontReturnOK|omis.DontReturnEnDis)
-	b.listen("thread_reached_addr([p_1],0xfe08) : user_event_raise([e_1],[7],0)", omis.DontReturnOK|omis.DontReturnEnDis)
-	c := b.listen("user_event_has_been_raised([e_1]) : print([$proc,$par1]) thread_get_backtrace([$proc],0) thread_stop($proc)", omis.DontReturnEnDis)
-	b.want(": csr_enable([c_3]) ; csr_enable([c_1,c_2])", "0 OMIS_OK []\n1 OMIS_OK []\n2 OMIS_OK []\n")
-	p.Reach(11, 0xfe08, 0)
-	q.Reach(21, 0x99, 0)
-	c.want("0 OMIS_CSR_TRIGGERED(10) [e_1] c_3\n1 OMIS_OK [] 2,[p_1,7]\n2 OMIS_OK [t_1] 1,[65032,1]\n3 OMIS_OK []\n",
-		"0 OMIS_CSR_TRIGGERED(10) [e_1] c_3\n1 OMIS_UNKNOWN_ECP(22) [] \"this occurrence of the event has no parameter $par1\"\n2 OMIS_OK [t_2] 2,[153,2,152,3]\n3 OMIS_OK []\n")
-	if len(p.StoppedThreads()) != 1 || len(q.StoppedThreads()) != 1 {
-		t.Error("the processes were not stopped")
-	}
-}
-
-// The "happened after" of OMIS 5.6.
-func TestHappenedAfter(t *testing.T) {
-	b := start(t)
-	p := b.node.Add(1, []string{"a"}, 11)
-	b.ask(`: proc_attach3([],1,"")`)
-	c := b.listen("thread_reached_addr([p_1],0x20) : print([$csr]) csr_disable([$csr])", omis.DontReturnEnDis)
-	b.ask("thread_reached_addr([p_1],0x10) : csr_enable([c_1])")
-	b.ask(": csr_enable([c_2])")
-	p.Reach(11, 0x20, 0)
-	c.quiet()
-	p.Reach(11, 0x10, 0)
-	p.Reach(11, 0x20, 0)
-	p.Reach(11, 0x20, 0)
-	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_OK [] 1,[c_1]\n2 OMIS_OK []\n")
-}
-
 func TestResumeOfUserEvents(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, []string{"a"}, 11)

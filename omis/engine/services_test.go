@@ -17,7 +17,7 @@ func TestRegisters(t *testing.T) {
 		"0 OMIS_OK []\n1 OMIS_OK []\n2 OMIS_OK []\n3 OMIS_OK [t_2] [2.0]\n4 OMIS_OK [t_2] [1.5]\n")
 	b.want(": thread_write_int_regs([t_1],7,[0x1000]) thread_goto([t_1],0x40) thread_call([t_1],0x50) thread_read_int_regs([t_1],16,1) thread_read_int_regs([t_1],7,1)",
 		"0 OMIS_OK []\n1 OMIS_OK []\n2 OMIS_OK []\n3 OMIS_OK []\n4 OMIS_OK [t_1] [80]\n5 OMIS_OK [t_1] [4088]\n")
-	for _, bad := range []string{"thread_read_int_regs([],19,2)", "thread_read_int_regs([],-1,1)", "thread_read_fp_regs([],0,5000)", "thread_write_int_regs([],20,[1])", "thread_read_int_regs([],0,9223372036854775807)"} {
+	for _, bad := range []string{"thread_read_int_regs([],31,2)", "thread_read_int_regs([],-1,1)", "thread_read_fp_regs([],0,5000)", "thread_write_int_regs([],32,[1])", "thread_read_int_regs([],0,9223372036854775807)"} {
 		if got := b.ask(": " + bad); !strings.Contains(got, "1 OMIS_PARAMETER_ERROR(28) [t_1,t_2]") {
 			t.Errorf("%s: %s", bad, got)
 		}

@@ -41,7 +41,7 @@ type Thread struct {
 	Stopped bool
 
 	Suspended int
-	Ints      [20]uint64
+	Ints      [32]uint64
 	Floats    [24]float64
 	Signals   []int
 	Nice      int
