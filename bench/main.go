@@ -9,6 +9,9 @@
 // neighbouring rounds. The CPU time of the servers is measured too, since it does
 // not depend on the client.
 //
+// It measures too what it costs to hold a thread, and what else tools wait for
+// (package hold).
+//
 // It is a program for people and for the Makefile; nothing imports it.
 package main
 
@@ -17,6 +20,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+
+	"mirador/bench/hold"
 )
 
 func main() {
@@ -24,20 +29,39 @@ func main() {
 		fail(serveBare(os.Args[2], os.Args[3]))
 		return
 	}
+	if len(os.Args) == 2 && os.Args[1] == hold.WardenCommand {
+		fail(hold.RunWarden())
+		return
+	}
 	var o options
+	var h hold.Options
+	only := flag.String("only", "", "what to measure: gateway or hold; both if empty")
 	flag.StringVar(&o.mirador, "mirador", "bin/mirador", "the program to measure")
 	flag.StringVar(&o.target, "target", "bin/mmul", "the target to measure it with")
 	flag.IntVar(&o.rounds, "rounds", 41, "rounds of each server")
 	flag.IntVar(&o.requests, "requests", 1000, "requests of a round")
 	flag.IntVar(&o.memory, "memory", 100_000, "requests over which the memory is watched")
 	flag.Float64Var(&o.least, "least", 0, "fail if a ratio is lower than this")
+	flag.StringVar(&h.Sources, "references", "bench/reference", "the directory of the reference programs")
+	flag.IntVar(&h.Rounds, "hold-rounds", 15, "rounds of each way to hold a thread")
+	flag.IntVar(&h.Scale, "hold-scale", 1, "what the numbers of hits are divided by")
 	flag.Parse()
 	// Servers are to end with the thread that starts them (PR_SET_PDEATHSIG):
 	// that must be one that lasts.
 	runtime.LockOSThread()
 	ctx, stop := signalled()
 	defer stop()
-	fail(run(ctx, o))
+	switch *only {
+	case "", "gateway", "hold":
+	default:
+		fail(fmt.Errorf("there is nothing called %q to measure", *only))
+	}
+	if *only != "hold" {
+		fail(run(ctx, o))
+	}
+	if *only != "gateway" {
+		fail(hold.Run(ctx, h))
+	}
 }
 
 func fail(err error) {

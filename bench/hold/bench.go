@@ -1,0 +1,125 @@
+//go:build linux && amd64
+
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Options are what the benchmark can be told.
+type Options struct {
+	Sources string // the directory of the reference programs
+	Rounds  int
+	Scale   int // what the numbers of hits are divided by
+}
+
+// bench is one run.
+type bench struct {
+	Options
+	dir   string // of the programs
+	table table
+	errs  []error // of steps; the others go on
+}
+
+func (b *bench) program(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *bench) note(err error) {
+	if err != nil {
+		b.errs = append(b.errs, err)
+	}
+}
+
+// Run measures, and prints a table.
+func Run(ctx context.Context, o Options) error {
+	dir, err := os.MkdirTemp("", "mirador-bench-hold-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	b := &bench{Options: o, dir: dir}
+	if err := compile(ctx, o.Sources, dir); err != nil {
+		return err
+	}
+	restore, err := pinAll(0)
+	if err != nil {
+		return err
+	}
+	steps := []func() error{b.hits, b.print}
+	for _, step := range steps {
+		if ctx.Err() == nil {
+			b.note(step())
+		}
+	}
+	b.note(restore())
+	for _, step := range []func() error{b.crowd, b.stops, b.processes} {
+		if ctx.Err() == nil {
+			b.note(step())
+		}
+	}
+	b.table.print(os.Stdout)
+	return errors.Join(append(b.errs, ctx.Err())...)
+}
+
+// pinAll puts all threads of this process on one CPU, from which programs it
+// starts inherit that; restore undoes it.
+func pinAll(cpu int) (restore func() error, err error) {
+	var before, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return nil, err
+	}
+	one.Set(cpu)
+	return func() error { return setAll(&before) }, setAll(&one)
+}
+
+func setAll(set *unix.CPUSet) error {
+	tasks, err := filepath.Glob("/proc/self/task/*")
+	if err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		tid, err := strconv.Atoi(filepath.Base(task))
+		if err != nil {
+			return err
+		}
+		if err := unix.SchedSetaffinity(tid, set); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("cannot choose a CPU: %w", err)
+		}
+	}
+	return nil
+}
+
+// stat sums up rounds.
+type stat struct{ least, median time.Duration }
+
+func summary(rounds []time.Duration) stat {
+	s := slices.Sorted(slices.Values(rounds))
+	if len(s) == 0 {
+		return stat{}
+	}
+	return stat{s[0], s[len(s)/2]}
+}
+
+// less is what a watched call takes beyond an unwatched one.
+func (s stat) less(bare stat) stat { return stat{s.least - bare.least, s.median - bare.least} }
+
+// timed measures something round by round.
+func timed(rounds int, do func() error) (stat, error) {
+	var all []time.Duration
+	for range rounds {
+		begin := time.Now()
+		if err := do(); err != nil {
+			return stat{}, err
+		}
+		all = append(all, time.Since(begin))
+	}
+	return summary(all), nil
+}

@@ -1,0 +1,158 @@
+//go:build linux && amd64
+
+package hold
+
+import (
+	"fmt"
+	"time"
+)
+
+// hits measures one hit with one action on one CPU, in all ways in turn.
+func (b *bench) hits() error {
+	var all []*contender
+	defer func() {
+		for _, c := range all {
+			c.end()
+		}
+	}()
+	var found [7]*contender
+	for i, set := range []func() (*contender, error){
+		b.bare,
+		func() (*contender, error) { return b.byPtrace(0) },
+		func() (*contender, error) { return b.byInt3(0) },
+		b.byRendezvous,
+		b.byFutex,
+		func() (*contender, error) {
+			return b.byGDB("gdb, silent", "\ncommands\nsilent\nset $sum = $sum + $rdi\ncontinue\nend")
+		},
+		func() (*contender, error) { return b.byGDB("gdb, condition", "if $rdi == -1") },
+	} {
+		c, err := set()
+		if err != nil {
+			b.note(fmt.Errorf("a hit: %w", err))
+			continue
+		}
+		if c != nil {
+			found[i] = c
+			all = append(all, c)
+		}
+	}
+	if err := b.turns(all); err != nil {
+		return err
+	}
+	b.compareHits(found)
+	return nil
+}
+
+// turns measures contenders round by round; the first rounds warm up.
+func (b *bench) turns(all []*contender) error {
+	for i := range b.Rounds + 1 {
+		for _, c := range all {
+			if err := c.round(b.Scale); err != nil {
+				return err
+			}
+			if i == 0 {
+				c.each = c.each[:0]
+			}
+		}
+	}
+	return nil
+}
+
+func (b *bench) compareHits(c [7]*contender) {
+	if c[0] == nil {
+		return
+	}
+	bare := summary(c[0].each)
+	compare := func(ours, other *contender, goal string, inverse bool) {
+		if ours != nil && other != nil {
+			b.table.add(row{"hit, " + ours.name, other.name, summary(ours.each).less(bare), summary(other.each).less(bare), goal, inverse})
+		}
+	}
+	ptrace, int3, ours, futex, silent, condition := c[1], c[2], c[3], c[4], c[5], c[6]
+	compare(ptrace, int3, "at most 1.5", false)
+	compare(ours, futex, "at most 1.5", false)
+	for _, mine := range []*contender{ptrace, ours} {
+		compare(mine, silent, "20 times as fast", true)
+		compare(mine, condition, "10 times as fast", true)
+	}
+}
+
+// crowd measures fifty threads on one breakpoint, by the time of a hit.
+func (b *bench) crowd() error {
+	const threads = 50
+	ours, err := b.byPtrace(threads)
+	if err != nil {
+		return err
+	}
+	defer ours.end()
+	reference, err := b.byInt3(threads)
+	if err != nil {
+		return err
+	}
+	defer reference.end()
+	ours.hits, reference.hits = 400, 400 // of each thread
+	if err := b.turns([]*contender{ours, reference}); err != nil {
+		return err
+	}
+	each := func(c *contender) stat {
+		for i := range c.each {
+			c.each[i] /= threads
+		}
+		return summary(c.each)
+	}
+	b.table.add(row{fmt.Sprintf("hit, %d threads, %s", threads, ours.name), reference.name, each(ours), each(reference), "0.6 times as fast", true})
+	return nil
+}
+
+// print measures the way of a request through the engine.
+func (b *bench) print() error {
+	m, err := openMonitor()
+	if err != nil {
+		return err
+	}
+	defer func() { b.note(m.close()) }()
+	const n = 2000
+	s, err := timed(b.Rounds, func() error { return m.prints(n) })
+	b.table.add(row{what: ": print([1])", than: "none", ours: stat{s.least / n, s.median / n}, goal: "under 5µs"})
+	return err
+}
+
+// stops measures stopping and continuing fifty threads that are busy.
+func (b *bench) stops() error {
+	t, err := startTarget(b.program("target"), "50")
+	if err != nil {
+		return err
+	}
+	defer t.end()
+	m, err := openMonitor()
+	if err != nil {
+		return err
+	}
+	defer func() { b.note(m.close()) }()
+	defer t.end() // before the monitor is closed
+	p, err := m.attach(t.pid())
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(t.in, int64(1)<<60); err != nil {
+		return err
+	}
+	time.Sleep(100 * time.Millisecond) // until all are at it
+	var stop, goOn []time.Duration
+	for range b.Rounds {
+		for _, one := range []struct {
+			service string
+			into    *[]time.Duration
+		}{{"thread_stop", &stop}, {"thread_continue", &goOn}} {
+			begin := time.Now()
+			if _, err := m.do(": %s([%s])", one.service, p); err != nil {
+				return err
+			}
+			*one.into = append(*one.into, time.Since(begin))
+		}
+	}
+	b.table.add(row{what: "stop 50 busy threads", than: "none", ours: summary(stop), goal: "at most 20ms"})
+	b.table.add(row{what: "continue them", than: "none", ours: summary(goOn), goal: "at most 20ms"})
+	return nil
+}

@@ -1,0 +1,137 @@
+//go:build linux && amd64
+
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"mirador/omis"
+	"mirador/omis/engine"
+	"mirador/omis/ext/pa"
+	"mirador/omis/linux"
+	"mirador/omis/linux/warden"
+)
+
+// WardenCommand is the first argument that makes this program a warden.
+const WardenCommand = "warden"
+
+// RunWarden is a warden.
+func RunWarden() error { return warden.Run(os.Stdin) }
+
+// monitor is the real engine over the real node, with one tool.
+type monitor struct {
+	node *linux.Node
+	e    *engine.Engine
+	tool *engine.Tool
+}
+
+func openMonitor() (*monitor, error) {
+	n, err := linux.Open(linux.Config{Name: "bench", Warden: []string{"/proc/self/exe", WardenCommand}})
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.New(n, slog.New(slog.DiscardHandler), pa.New())
+	if err != nil {
+		return nil, errors.Join(err, n.Close(context.Background()))
+	}
+	return &monitor{n, e, e.Tool("bench")}, nil
+}
+
+func (m *monitor) close() error {
+	return within(patience, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		return errors.Join(m.e.Close(ctx), m.node.Close(ctx))
+	})
+}
+
+// do sends a request; any error in its reply is one.
+func (m *monitor) do(format string, args ...any) (omis.Reply, error) {
+	var reply omis.Reply
+	text := fmt.Sprintf(format, args...)
+	err := within(patience, func() error {
+		var err error
+		if reply, err = m.tool.Request(context.Background(), text, nil, 0); err != nil {
+			return err
+		}
+		return reply.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", text, err)
+	}
+	return reply, nil
+}
+
+// attach attaches to a process and returns its token.
+func (m *monitor) attach(pid int) (omis.Token, error) {
+	reply, err := m.do(`: proc_attach3([],%d,"")`, pid)
+	if err != nil {
+		return "", err
+	}
+	return token(reply, 1)
+}
+
+// count defines and enables a request that counts how often an address is
+// reached.
+func (m *monitor) count(pid int, addr uint64) error {
+	p, err := m.attach(pid)
+	if err != nil {
+		return err
+	}
+	reply, err := m.do(": pa_counter_create()")
+	if err != nil {
+		return err
+	}
+	counter, err := token(reply, 1)
+	if err != nil {
+		return err
+	}
+	reply, err = m.tool.Request(context.Background(), fmt.Sprintf("thread_reached_addr([%s],%#x) : pa_counter_add([%s],1)", p, addr, counter),
+		func(omis.Reply) {}, omis.WaitForFirstReply|omis.DontReturnOK)
+	if err != nil {
+		return err
+	}
+	if err := reply.Err(); err != nil {
+		return err
+	}
+	csr, err := token(reply, 0)
+	if err != nil {
+		return err
+	}
+	_, err = m.do(": csr_enable([%s])", csr)
+	return err
+}
+
+// token is the token a service of a reply answered, as its object or its value.
+func token(r omis.Reply, service int) (omis.Token, error) {
+	if len(r) > service && len(r[service]) > 0 {
+		one := r[service][0]
+		if len(one.Values) > 0 && one.Values[0].Kind == omis.KindToken {
+			return one.Values[0].Token(), nil
+		}
+		if len(one.Objects) > 0 {
+			return one.Objects[0], nil
+		}
+	}
+	return "", fmt.Errorf("no token in the reply %v", r)
+}
+
+// prints sends the shortest request that answers n times.
+func (m *monitor) prints(n int) error {
+	return within(patience, func() error {
+		for range n {
+			reply, err := m.tool.Request(context.Background(), ": print([1])", nil, 0)
+			if err != nil {
+				return err
+			}
+			if err := reply.Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,136 @@
+//go:build linux && amd64
+
+package hold
+
+import (
+	"fmt"
+
+	"github.com/prometheus/procfs"
+
+	"mirador/omis"
+)
+
+// many is how many processes, or threads, are asked about at once.
+const many = 100
+
+// processes measures information about processes and threads, against reading
+// the same files with prometheus/procfs.
+func (b *bench) processes() error {
+	m, err := openMonitor()
+	if err != nil {
+		return err
+	}
+	defer func() { b.note(m.close()) }()
+	var pids []int
+	for range many {
+		t, err := startTarget(b.program("target"))
+		if err != nil {
+			return err
+		}
+		defer t.end()
+		if _, err := m.attach(t.pid()); err != nil {
+			return err
+		}
+		pids = append(pids, t.pid())
+	}
+	for _, set := range []struct {
+		what  string
+		flags omis.ProcFields
+		read  func(procfs.Proc) error
+	}{
+		{"state, times", omis.ProcSchedulingState | omis.ProcTotalTime | omis.ProcPriority | omis.ProcSystemTime | omis.ProcResidentSize, readStat},
+		{"and users, switches", omis.ProcUID | omis.ProcSchedulingState | omis.ProcTotalTime | omis.ProcMaxResidentSize | omis.ProcVolContSwitch, readBoth},
+	} {
+		what := fmt.Sprintf("proc_get_info of %d: %s", many, set.what)
+		request := fmt.Sprintf(": proc_get_info([],%#x)", uint32(set.flags))
+		err := b.compareReading(what, func() error {
+			_, err := m.do("%s", request)
+			return err
+		}, func() error { return readAll(pids, set.read) })
+		if err != nil {
+			return err
+		}
+	}
+	return b.threads()
+}
+
+// compareReading measures in turn.
+func (b *bench) compareReading(what string, ours, procfs func() error) error {
+	var mine, theirs stat
+	for i := range 2 {
+		one, err := timed(b.Rounds, ours)
+		if err != nil {
+			return err
+		}
+		other, err := timed(b.Rounds, procfs)
+		if err != nil {
+			return err
+		}
+		if i > 0 { // the first warms up
+			mine, theirs = one, other
+		}
+	}
+	b.table.add(row{what, "procfs", mine, theirs, "3 times as fast", true})
+	return nil
+}
+
+func readStat(p procfs.Proc) error {
+	_, err := p.Stat()
+	return err
+}
+
+func readBoth(p procfs.Proc) error {
+	if err := readStat(p); err != nil {
+		return err
+	}
+	_, err := p.NewStatus()
+	return err
+}
+
+func readAll(pids []int, read func(procfs.Proc) error) error {
+	for _, pid := range pids {
+		p, err := procfs.NewProc(pid)
+		if err != nil {
+			return err
+		}
+		if err := read(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// threads measures the same for the threads of one process.
+func (b *bench) threads() error {
+	t, err := startTarget(b.program("target"), fmt.Sprint(many))
+	if err != nil {
+		return err
+	}
+	defer t.end()
+	m, err := openMonitor()
+	if err != nil {
+		return err
+	}
+	defer func() { b.note(m.close()) }()
+	p, err := m.attach(t.pid())
+	if err != nil {
+		return err
+	}
+	flags := omis.ThreadSchedulingState | omis.ThreadTotalTime | omis.ThreadPriority | omis.ThreadSystemTime
+	request := fmt.Sprintf(": thread_get_info([%s],%#x)", p, uint32(flags))
+	return b.compareReading(fmt.Sprintf("thread_get_info of %d: state, times", many), func() error {
+		_, err := m.do("%s", request)
+		return err
+	}, func() error {
+		all, err := procfs.AllThreads(t.pid())
+		if err != nil {
+			return err
+		}
+		for _, one := range all {
+			if err := readStat(one); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
