@@ -125,6 +125,9 @@ func (t *Tool) execute(text string, to *sink, outer *execution) omis.Reply {
 		return t.define(r, to)
 	}
 	x := (&execution{e: t.e, tool: t, locked: r.Locked}).within(outer)
+	if outer != nil {
+		x.occ = outer.occ // what an extension raises belongs to the object at hand
+	}
 	reply := make(omis.Reply, 1, len(r.Actions)+1)
 	reply[0] = omis.ServiceResult{done()}
 	reply = x.run(reply, t.e.steps(r.Actions))

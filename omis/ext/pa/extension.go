@@ -7,8 +7,10 @@ import (
 
 // Classes of tokens.
 const (
-	classCounter omis.Class = "pa_c"
-	classTimer   omis.Class = "pa_t"
+	classCounter     omis.Class = "pa_c"
+	classTimer       omis.Class = "pa_t"
+	classIntegrator  omis.Class = "pa_i"
+	classCombination omis.Class = "pa_k"
 )
 
 // Extension adds the services of this package to an engine.
@@ -22,7 +24,7 @@ var _ service.Extension = (*Extension)(nil)
 func (*Extension) Prefix() string { return "pa" }
 
 func (*Extension) Classes() []service.Class {
-	return []service.Class{{Class: classCounter}, {Class: classTimer}}
+	return []service.Class{{Class: classCounter}, {Class: classTimer}, {Class: classIntegrator}, {Class: classCombination}}
 }
 
 // Services is the table of the extension.
@@ -68,6 +70,8 @@ func (*Extension) Services() []service.Service {
 			Doc: "close the interval that was opened with the same stack pointer",
 		},
 	}
+	list = append(list, integratorServices()...)
+	list = append(list, combinationServices()...)
 	for i := range list {
 		list[i].Kind, list[i].Role = service.Manipulation, service.Control
 	}
@@ -94,6 +98,12 @@ func readers(counters, timers service.Param) []service.Service {
 			Doc:    "return the rows of timers, in seconds",
 		},
 		{
+			Name: "pa_integrator_read", Class: classIntegrator, Kind: service.Information, Object: classIntegrator,
+			Params: []service.Param{service.TokensParam("integrator_list", classIntegrator), service.IntegerParam("level")}, Role: service.Read,
+			Result: "struct { integer num; struct { token process; token thread; integer count; floating last; floating sum; floating sumsq; floating min; floating max; }* rows; }",
+			Doc:    "return what integrators know by threads (level 0), by processes (1) or in total (2)",
+		},
+		{
 			Name: "pa_interval_elapsed", Kind: service.Event, Role: service.Control,
 			Params: []service.Param{service.IntegerParam("ms")},
 			Doc:    "a number of milliseconds has gone by since the last time, or since the request was enabled",
@@ -115,6 +125,20 @@ func (*Extension) Actions() map[string]service.Action {
 		"pa_timer_start":    startTimer,
 		"pa_timer_stop":     stopTimer,
 		"pa_timer_read":     readTimer,
+
+		"pa_integrator_create": createIntegrator,
+		"pa_integrator_delete": remove,
+		"pa_integrator_reset":  resetIntegrator,
+		"pa_integrator_add":    addToIntegrator,
+		"pa_integrator_read":   readIntegrator,
+
+		"pa_filter":             filter,
+		"pa_and_create":         createAnd,
+		"pa_sequence_create":    createSequence,
+		"pa_count_create":       createCount,
+		"pa_combination_signal": signal,
+		"pa_combination_reset":  resetCombination,
+		"pa_combination_delete": remove,
 	}
 }
 

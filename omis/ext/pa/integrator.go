@@ -1,0 +1,147 @@
+package pa
+
+import (
+	"sync"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// integrator gathers values by threads: how many, the last, the least and the
+// greatest of them, their sum and the sum of their squares. Its methods may be
+// called from any goroutine.
+type integrator struct {
+	mu       sync.Mutex
+	rows     []*values // in the order in which the threads came
+	byThread map[owner]*values
+}
+
+type values struct {
+	owner
+	count        int64
+	last         float64
+	min, max     float64
+	sum, squares float64
+}
+
+func newIntegrator() *integrator { return &integrator{byThread: make(map[owner]*values)} }
+
+func (g *integrator) add(o owner, v float64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	row := g.byThread[o]
+	if row == nil {
+		row = &values{owner: o}
+		g.byThread[o] = row
+		g.rows = append(g.rows, row)
+	}
+	row.join(values{count: 1, last: v, min: v, max: v, sum: v, squares: v * v})
+}
+
+// join adds values that came later.
+func (r *values) join(later values) {
+	if r.count == 0 {
+		r.min, r.max = later.min, later.max
+	}
+	r.min, r.max = min(r.min, later.min), max(r.max, later.max)
+	r.count += later.count
+	r.sum += later.sum
+	r.squares += later.squares
+	r.last = later.last
+}
+
+func (g *integrator) reset() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.byThread)
+	g.rows = nil
+}
+
+// Levels of pa_integrator_read.
+const (
+	byThreads = iota
+	byProcesses
+	inTotal
+)
+
+// read sums the rows up to a level. The last value of a sum is that of the row
+// that came last.
+func (g *integrator) read(level int64) []omis.Value {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var rows []*values
+	sums := make(map[owner]*values)
+	for _, r := range g.rows {
+		o := r.at(level)
+		if sums[o] == nil {
+			sums[o] = &values{owner: o}
+			rows = append(rows, sums[o])
+		}
+		sums[o].join(*r)
+	}
+	list := make([]omis.Value, 0, 8*len(rows))
+	for _, r := range rows {
+		list = append(list, omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.count),
+			omis.Float(r.last), omis.Float(r.sum), omis.Float(r.squares), omis.Float(r.min), omis.Float(r.max))
+	}
+	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}
+}
+
+// at is whom the row belongs to on a level.
+func (r *values) at(level int64) owner {
+	switch level {
+	case byProcesses:
+		return owner{r.proc, omis.Undefined}
+	case inTotal:
+		return owner{omis.Undefined, omis.Undefined}
+	}
+	return r.owner
+}
+
+// integratorServices are the rows of the table that change integrators.
+func integratorServices() []service.Service {
+	list := service.TokensParam("integrator_list", classIntegrator)
+	return []service.Service{
+		{
+			Name: "pa_integrator_create", Class: classIntegrator, Result: "token",
+			Doc: "make an integrator and return its token",
+		},
+		{
+			Name: "pa_integrator_delete", Class: classIntegrator, Object: classIntegrator, Params: []service.Param{list},
+			Doc: "delete integrators",
+		},
+		{
+			Name: "pa_integrator_reset", Class: classIntegrator, Object: classIntegrator, Params: []service.Param{list},
+			Doc: "forget all values of integrators",
+		},
+		{
+			Name: "pa_integrator_add", Class: classIntegrator, Object: classIntegrator, Local: true,
+			Params: []service.Param{list, {Name: "value", Type: service.Floating}},
+			Doc:    "add a value to integrators, in the row of the thread that the event belongs to",
+		},
+	}
+}
+
+func createIntegrator(c *service.Call) ([]omis.Value, error) {
+	return []omis.Value{omis.TokenValue(c.Scope.Add(classIntegrator, newIntegrator()))}, nil
+}
+
+func resetIntegrator(c *service.Call) ([]omis.Value, error) {
+	c.Object.(*integrator).reset()
+	return nil, nil
+}
+
+func addToIntegrator(c *service.Call) ([]omis.Value, error) {
+	v, _ := c.Args[1].Number()
+	proc, thread := origin(c.Event)
+	c.Object.(*integrator).add(owner{proc, thread}, v)
+	return nil, nil
+}
+
+func readIntegrator(c *service.Call) ([]omis.Value, error) {
+	level, ok := c.Args[1].Int64()
+	if !ok || level < byThreads || level > inTotal {
+		return nil, omis.Errorf(omis.ParameterError, "the level is 0 (threads), 1 (processes) or 2 (in total)")
+	}
+	return c.Object.(*integrator).read(level), nil
+}
