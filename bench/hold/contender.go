@@ -151,7 +151,10 @@ func meet(path string, t *target) (*rendezvous.Site, *rendezvous.Server, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := site.Plant(plan); err != nil {
+	if err := site.Prepare(plan); err != nil {
+		return nil, nil, err
+	}
+	if err := site.Plant(t.work); err != nil {
 		return nil, nil, err
 	}
 	var counter uint64

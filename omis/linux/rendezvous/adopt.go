@@ -19,9 +19,9 @@ func Adopt(t Target, maps proc.Mappings, c Config) (*Site, error) {
 		if m.Inode != 0 || m.Write || !m.Exec || m.End-m.Start < ArenaSize-arenaCode {
 			continue
 		}
-		for at := m.Start; at+ArenaSize-arenaCode <= m.End; at += 0x1000 {
+		for at := m.Start; at+ArenaSize-arenaCode <= m.End; at += pageSize {
 			if s.adoptArena(at - arenaCode) {
-				at += ArenaSize - arenaCode - 0x1000
+				at += ArenaSize - arenaCode - pageSize
 			}
 		}
 	}

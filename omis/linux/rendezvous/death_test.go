@@ -119,7 +119,7 @@ func TestStoppedMonitor(t *testing.T) {
 	p := start(t, path, "4", "3")
 	cmd := startMonitor(t, p, "hold")
 	p.begin()
-	time.Sleep(3 * patience) // a monitor that stirs may hold for as long as it likes
+	time.Sleep(2 * patience) // a monitor that stirs may hold for as long as it likes
 	select {
 	case s := <-p.lines:
 		t.Fatalf("not held: %s", s)
@@ -134,5 +134,47 @@ func TestStoppedMonitor(t *testing.T) {
 	}
 	if took := time.Since(begun); took > 3*(patience+3*nap)+time.Second {
 		t.Errorf("held for %v", took)
+	}
+}
+
+// TestContinuedMonitor has a monitor stopped until threads lose patience, and
+// then go on: it holds the next hits in the slots they left.
+func TestContinuedMonitor(t *testing.T) {
+	path := build(t)
+	want := expected(t, path, "40", "2")
+	p := start(t, path, "40", "2")
+	cmd := startMonitor(t, p, "hold")
+	p.begin()
+	time.Sleep(2 * nap)
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(patience + 5*nap)
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case s := <-p.lines:
+		t.Fatalf("not held: %s", s)
+	case <-time.After(2 * patience):
+	}
+	cmd.Process.Kill()
+	if got := p.finish(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestRefusedFutex has a filter that refuses the target its futexes.
+func TestRefusedFutex(t *testing.T) {
+	path := build(t)
+	want := expected(t, path, "1", "300", "filter")
+	p := start(t, path, "1", "300", "filter")
+	_, s := serve(t, p, func(*Hit) {}, p.work)
+	p.begin()
+	if got := p.finish(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if stats := s.Stats(); stats.Forsook == 0 {
+		t.Errorf("%+v", stats)
 	}
 }

@@ -13,6 +13,8 @@ import (
 // jumpSize is the length of the jump that is put at a place.
 const jumpSize = 5
 
+const pageSize = 0x1000
+
 // Refusal says why no jump can stand at an address; a breakpoint may.
 type Refusal struct {
 	Addr uint64
@@ -52,11 +54,14 @@ func Survey(fn Function, addr uint64) (Plan, error) {
 		p.At += 4
 		code = code[4:]
 	}
+	if p.At%pageSize > pageSize-jumpSize {
+		return p, p.refuse("the jump would lie on two pages, which are not written at once")
+	}
 	if err := p.displace(code); err != nil {
 		return p, err
 	}
-	if len(p.ends) == 1 {
-		return p, nil // nothing inside it to go to
+	if p.Whole() {
+		return p, nil
 	}
 	return p, p.checkTargets(fn)
 }
@@ -146,6 +151,9 @@ func (p *Plan) checkTargets(fn Function) error {
 	}
 	return nil
 }
+
+// Whole tells that a single instruction is displaced: nobody can be inside it.
+func (p *Plan) Whole() bool { return len(p.ends) == 1 }
 
 // Inside tells whether an address is behind the beginning of the displaced
 // instructions: no thread may stand there, or have it in the frame of a signal,

@@ -35,6 +35,7 @@ func TestSurvey(t *testing.T) {
 		{"an unknown one behind it", "31c0" + "31db31c9" + "0f04" + "c3", 0, "unknown instruction at 0x401006"},
 		{"no boundary", "90b8010000009090c3", 2, "no instruction of the function begins there"},
 		{"outside", "c3", 4, "outside the function"},
+		{"two pages", strings.Repeat("90", 0xffc) + "b801000000c3", 0xffc, "two pages"},
 	}
 	for _, tt := range tests {
 		code, err := hex.DecodeString(tt.code)

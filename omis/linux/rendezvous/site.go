@@ -110,12 +110,12 @@ func callError(name string, r int64) error {
 	return fmt.Errorf("the process is refused %s: %w", name, unix.Errno(-r))
 }
 
-// Plant puts a jump at a place. No thread may stand inside it (see Plan.Inside
-// and Moved). It is written while all threads are stopped, five bytes are not
-// written at once. Hits reach a Server; without one, threads go on.
-func (s *Site) Plant(p Plan) error {
-	if old := s.places[p.Addr]; old != nil && string(old.code) == string(p.code) {
-		return s.switchOn(old)
+// Prepare makes the stub for a place. The jump is not there yet: first, threads
+// that stand inside the place go on elsewhere (see Moved), so that the monitor
+// may die at any time in between.
+func (s *Site) Prepare(p Plan) error {
+	if old := s.places[p.Addr]; old != nil && old.At == p.At && string(old.code) == string(p.code) {
+		return nil
 	}
 	a, err := s.arenaFor(p.At)
 	if err != nil {
@@ -131,10 +131,17 @@ func (s *Site) Plant(p Plan) error {
 	}
 	a.used++
 	s.places[p.Addr] = &place{Plan: p, stub: at, moved: moved}
-	return s.switchOn(s.places[p.Addr])
+	return nil
 }
 
-func (s *Site) switchOn(p *place) error {
+// Plant puts the jump at a place that was prepared. No thread may stand inside
+// it, nor come back there from a signal handler (see Plan.Inside). Hits reach a
+// Server; without one, threads go on.
+func (s *Site) Plant(addr uint64) error {
+	p := s.places[addr]
+	if p == nil {
+		return &Refusal{addr, "nothing was prepared for it"}
+	}
 	j := jump(p.At, p.stub+stubEntry)
 	_, err := s.target.WriteAt(j[:], int64(p.At))
 	p.stands = p.stands || err == nil
@@ -177,11 +184,11 @@ func (s *Site) Stands(addr uint64) bool {
 	return p != nil && p.stands
 }
 
-// Moved is where a thread has to go on that is stopped inside a place whose jump
-// was just written; ok is false for all others.
+// Moved is where a thread has to go on that is stopped inside a place that was
+// prepared; ok is false for all others.
 func (s *Site) Moved(pc uint64) (to uint64, ok bool) {
 	for _, p := range s.places {
-		if !p.stands || !p.Inside(pc) {
+		if !p.Inside(pc) {
 			continue
 		}
 		for i, end := range p.ends[:len(p.ends)-1] {

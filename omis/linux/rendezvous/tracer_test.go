@@ -126,7 +126,7 @@ func (t *tracer) stepOver(tid int) error {
 	}
 }
 
-// moveOut takes threads out of places that jumps were written to.
+// moveOut takes threads out of places that jumps are to be written to.
 func (t *tracer) moveOut(s *Site) error {
 	for _, tid := range t.tids {
 		var regs ptrace.Regs
@@ -224,11 +224,17 @@ func plant(path string, pid int, patience time.Duration, addrs ...uint64) (site 
 			if err != nil {
 				return err
 			}
-			if err := site.Plant(p); err != nil {
+			if err := site.Prepare(p); err != nil {
+				return err
+			}
+			if err := t.moveOut(site); err != nil {
+				return err
+			}
+			if err := site.Plant(addr); err != nil {
 				return err
 			}
 		}
-		return t.moveOut(site)
+		return nil
 	})
 	return site, err
 }

@@ -5,6 +5,7 @@
 //
 //	signals   SIGALRM comes all the time, its handler calls work too
 //	fork      the sum is computed by a forked child
+//	filter    the main thread calls, and the kernel is told to refuse futexes
 //	check     one call after the other; "kept" is printed if no register was changed
 //	middle    as check, with the instruction in the middle
 #include <pthread.h>
@@ -13,6 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,6 +72,22 @@ static void *run(void *arg) {
 
 static void ring(int sig) { aside += work(sig); }
 
+static void filter(void) {
+	struct sock_filter refuse[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {4, refuse};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	uint64_t sum = 0;
+	for (long i = 0; i < calls; i++)
+		sum += work(sum ^ i);
+	printf("sum %lx\n", sum);
+}
+
 static void check(uint64_t (*f)(uint64_t)) {
 	uint64_t bad = 0;
 	for (long i = 0; i < calls; i++)
@@ -102,6 +124,8 @@ int main(int argc, char **argv) {
 		check(leaf);
 	else if (!strcmp(mode, "value"))
 		printf("value %lx\n", work(calls));
+	else if (!strcmp(mode, "filter"))
+		filter();
 	else if (!strcmp(mode, "fork")) {
 		pid_t child = fork();
 		if (!child) {
