@@ -130,9 +130,8 @@ func TestSignalHandlers(t *testing.T) {
 	want := expected(t, path, "3", "2000")
 	p := start(t, path, "3", "2000", "signals")
 	nested := 0
-	var s *Server
-	_, s = serve(t, p, func(h *Hit) {
-		if regs, held := s.Registers(h.TID); !held {
+	_, s := serve(t, p, func(h *Hit) {
+		if regs, held := h.server.Registers(h.TID); !held {
 			t.Error("held by nobody")
 		} else if regs != h.Regs {
 			nested++
@@ -145,6 +144,7 @@ func TestSignalHandlers(t *testing.T) {
 	if got := p.finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	s.Close()
 	stats := s.Stats()
 	t.Logf("%+v, %d with another hold inside", stats, nested)
 	// Handlers that interrupt each other deeply enough fill the slots.
