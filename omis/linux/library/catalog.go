@@ -1,0 +1,153 @@
+//go:build linux && amd64
+
+package library
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/prototype"
+)
+
+// mostImages bounds what is remembered of files; beyond it all is read anew.
+const mostImages = 512
+
+// Catalog knows the exported functions of programs and libraries, each file read
+// once, and the prototypes it was told.
+type Catalog struct {
+	mu         sync.Mutex
+	images     map[identity]*image
+	prototypes map[string]*prototype.Func
+}
+
+// NewCatalog makes an empty catalog.
+func NewCatalog() *Catalog {
+	return &Catalog{images: make(map[identity]*image), prototypes: make(map[string]*prototype.Func)}
+}
+
+// Describe adds the prototypes of a file; a function that was described before
+// is described anew. Of a file with errors, nothing is added.
+func (c *Catalog) Describe(text string) error {
+	functions, err := prototype.Parse(text)
+	if err != nil {
+		return omis.Errorf(omis.ParameterError, "cannot read the prototypes: %v", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range functions {
+		c.prototypes[f.Name] = &f
+	}
+	return nil
+}
+
+// module is a mapped file of a process.
+type module struct {
+	omis.Module
+	*image
+	program bool
+}
+
+// Find returns the functions of a process that are called by a name: there may
+// be several, in several modules or versions. "memcpy@GLIBC_2.14" names one
+// version.
+func (c *Catalog) Find(p omis.ProcID, name string) ([]*Function, error) {
+	modules, err := c.modules(p)
+	if err != nil {
+		return nil, err
+	}
+	plain, version, _ := strings.Cut(name, "@")
+	version = strings.TrimPrefix(version, "@")
+	var found []*Function
+	unresolved := false
+	for _, m := range modules {
+		for _, s := range m.functions[plain] {
+			if version != "" && s.version != version {
+				continue
+			}
+			addrs := m.starts(p.PID, plain, s, modules)
+			unresolved = unresolved || len(addrs) == 0
+			for _, addr := range addrs {
+				if !slices.ContainsFunc(found, func(f *Function) bool { return f.Addr == addr }) {
+					found = append(found, c.function(p.PID, m, plain, s, addr))
+				}
+			}
+		}
+	}
+	switch {
+	case len(found) > 0:
+		return found, nil
+	case unresolved:
+		return nil, omis.Errorf(omis.UnsupportedService, "process %d has several implementations of %s, and has not chosen one yet: it is called nowhere", p.PID, name)
+	}
+	return nil, omis.Errorf(omis.ParameterError, "process %d has no exported function %s in any of its %d modules", p.PID, name, len(modules))
+}
+
+func (c *Catalog) function(pid int, m module, name string, s symbol, addr uint64) *Function {
+	f := &Function{
+		Name: name, Version: s.version, Module: m.Path, Program: m.program, Addr: addr,
+		Own: []Range{{m.CodeStart, m.CodeStart + m.CodeLen}},
+	}
+	c.mu.Lock()
+	f.Proto = c.prototypes[name]
+	c.mu.Unlock()
+	if f.Proto == nil {
+		f.Proto = m.typed(pid, name, addr-m.Bias)
+	}
+	if f.Proto == nil {
+		f.Proto = prototype.Untyped(name)
+	}
+	return f
+}
+
+// modules are those of a process that can be read.
+func (c *Catalog) modules(p omis.ProcID) ([]module, error) {
+	list, err := proc.Modules(p)
+	if err != nil {
+		return nil, err
+	}
+	var modules []module
+	for i, m := range list {
+		if im, err := c.image(p.PID, m.Path, i == 0); err == nil {
+			modules = append(modules, module{m, im, i == 0})
+		}
+	}
+	return modules, nil
+}
+
+// identity tells one version of a file from another.
+type identity struct {
+	dev, inode  uint64
+	size, mtime int64
+}
+
+func (c *Catalog) image(pid int, path string, main bool) (*image, error) {
+	file, err := proc.OpenImage(pid, path, main)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+		return nil, err
+	}
+	id := identity{st.Dev, st.Ino, st.Size, st.Mtim.Nano()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if im, ok := c.images[id]; ok {
+		return im, nil
+	}
+	im, err := readImage(file, path, main)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.images) >= mostImages {
+		clear(c.images)
+	}
+	c.images[id] = im
+	return im, nil
+}
