@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/ianlancetaylor/demangle"
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
@@ -54,7 +55,8 @@ type module struct {
 
 // Find returns the functions of a process that are called by a name: there may
 // be several, in several modules or versions. "memcpy@GLIBC_2.14" names one
-// version.
+// version, "std::terminate" all functions of C++ that are called so, whatever
+// their parameters.
 func (c *Catalog) Find(p omis.ProcID, name string) ([]*Function, error) {
 	modules, err := c.modules(p)
 	if err != nil {
@@ -62,29 +64,53 @@ func (c *Catalog) Find(p omis.ProcID, name string) ([]*Function, error) {
 	}
 	plain, version, _ := strings.Cut(name, "@")
 	version = strings.TrimPrefix(version, "@")
-	var found []*Function
-	unresolved := false
-	for _, m := range modules {
-		for _, s := range m.functions[plain] {
-			if version != "" && s.version != version {
-				continue
-			}
-			addrs := m.starts(p.PID, plain, s, modules)
-			unresolved = unresolved || len(addrs) == 0
-			for _, addr := range addrs {
-				if !slices.ContainsFunc(found, func(f *Function) bool { return f.Addr == addr }) {
-					found = append(found, c.function(p.PID, m, plain, s, addr))
-				}
-			}
+	found, unresolved := c.find(p.PID, modules, plain, version)
+	if len(found) == 0 && !unresolved {
+		for _, mangled := range mangledNames(modules, plain) {
+			more, _ := c.find(p.PID, modules, mangled, version)
+			found = append(found, more...)
 		}
 	}
 	switch {
 	case len(found) > 0:
 		return found, nil
 	case unresolved:
-		return nil, omis.Errorf(omis.UnsupportedService, "process %d has several implementations of %s, and has not chosen one yet: it is called nowhere", p.PID, name)
+		return nil, omis.Errorf(omis.UnsupportedService, "process %d has several implementations of %s, and which it will call cannot be told", p.PID, name)
 	}
 	return nil, omis.Errorf(omis.ParameterError, "process %d has no exported function %s in any of its %d modules", p.PID, name, len(modules))
+}
+
+// find finds the functions of a name as linkers know it; unresolved tells of one
+// of which no implementation was found.
+func (c *Catalog) find(pid int, modules []module, name, version string) (found []*Function, unresolved bool) {
+	for _, m := range modules {
+		for _, s := range m.functions[name] {
+			if version != "" && s.version != version {
+				continue
+			}
+			addrs := m.starts(pid, name, s, modules)
+			unresolved = unresolved || len(addrs) == 0
+			for _, addr := range addrs {
+				if !slices.ContainsFunc(found, func(f *Function) bool { return f.Addr == addr }) {
+					found = append(found, c.function(pid, m, name, s, addr))
+				}
+			}
+		}
+	}
+	return found, unresolved
+}
+
+// mangledNames are those of the functions of C++ that have a name in the source.
+func mangledNames(modules []module, name string) (names []string) {
+	for _, m := range modules {
+		for mangled := range m.functions {
+			if strings.HasPrefix(mangled, "_Z") && !slices.Contains(names, mangled) && demangle.Filter(mangled, demangle.NoParams) == name {
+				names = append(names, mangled)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func (c *Catalog) function(pid int, m module, name string, s symbol, addr uint64) *Function {

@@ -223,6 +223,13 @@ func TestTargetOfMmul(t *testing.T) {
 		}
 		compareWithNm(t, p.PID, f)
 	}
+	for name, mangled := range map[string]string{"std::terminate": "_ZSt9terminatev", "std::exception::what": "_ZNKSt9exception4whatEv"} {
+		a, err := c.Find(id, name)
+		b, err2 := c.Find(id, mangled)
+		if err != nil || err2 != nil || len(a) != 1 || a[0].Addr != b[0].Addr {
+			t.Errorf("%s: %v, %v, %v", name, a, err, err2)
+		}
+	}
 	fill, err := c.Find(id, "fill")
 	if err != nil {
 		t.Fatal(err)
@@ -282,5 +289,22 @@ func TestUntypedWithoutRegisters(t *testing.T) {
 	}
 	if got := show(f.Ended(args, &r, nil)[:1]); got != "7" {
 		t.Error(got)
+	}
+}
+
+// BenchmarkCall decodes the start and the end of a call, strings and buffers
+// included, as it is done where the thread is held.
+func BenchmarkCall(b *testing.B) {
+	proto, err := prototype.ParseOne("ssize_t f(const char *name, in(8) const void *key, out(result) void *buf, size_t n);")
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := &Function{Name: "f", Proto: proto}
+	var r Registers
+	r.Rdi, r.Rsi, r.Rdx, r.Rcx, r.Rax = 0x1000, 0x1000, 0x1000, 64, 32
+	mem := func(buf []byte, _ uint64) (int, error) { return copy(buf, "a name\x00 and more that is read"), nil }
+	for b.Loop() {
+		_, args := f.Started(&r, mem)
+		f.Ended(args, &r, mem)
 	}
 }
