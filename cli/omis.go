@@ -1,19 +1,16 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mirador/cli/client"
+	"mirador/omis"
 	"mirador/omis/syntax"
 )
 
@@ -25,7 +22,10 @@ func newOMIS(g *globals) *cobra.Command {
 		Long: `Sends one OMIS request and prints the reply in OMIS notation; the exit status is 1
 if a service failed. Without a request it is a session: every line of the
 standard input is a request, and replies of conditional requests are printed as
-they arrive, for as long as the input is open.
+they arrive, for as long as the input is open. On a terminal the arrow keys edit
+the line and bring earlier ones back, and TAB completes services, tokens and event
+context parameters. The line "help SERVICE" tells what a service does, "help" names
+them all; "exit" or Ctrl-D ends the session.
 
 Without --tool the request is sent as the tool of the only application, so that
 the empty list [] stands for its processes.`,
@@ -39,7 +39,7 @@ the empty list [] stands for its processes.`,
 				return err
 			}
 			defer gateway.Close()
-			s := omisSession{gateway: gateway, tool: tool, out: &printer{w: g.streams.Out}}
+			s := omisSession{gateway: gateway, tool: tool, out: &printer{w: g.streams.Out}, names: names{ask: g.services}}
 			if len(args) == 1 {
 				return s.once(cmd.Context(), args[0])
 			}
@@ -55,12 +55,29 @@ type omisSession struct {
 	gateway *client.Client
 	tool    string
 	out     *printer
+	names   names
 }
 
 // errReply tells that a reply, printed already, has an error in it.
 var errReply = errors.New("the reply has an error")
 
 func (s *omisSession) once(ctx context.Context, request string) error {
+	text, parsed, err := s.send(ctx, request)
+	if text != "" {
+		s.out.print(text)
+	}
+	if err != nil {
+		return err
+	}
+	s.names.saw(parsed)
+	if parsed.Err() != nil {
+		return silentFailure{errReply}
+	}
+	return nil
+}
+
+// send returns the reply as a text and as what it says.
+func (s *omisSession) send(ctx context.Context, request string) (string, omis.Reply, error) {
 	path := "/omis"
 	if s.tool != "" {
 		path += "?tool=" + url.QueryEscape(s.tool)
@@ -69,126 +86,15 @@ func (s *omisSession) once(ctx context.Context, request string) error {
 		Method: http.MethodPost, Path: path, Type: "text/plain", Accept: "text/plain", Body: []byte(request),
 	})
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	if reply.Failed() {
-		return errors.New(reply.Message())
+		return "", nil, errors.New(reply.Message())
 	}
-	s.out.print(string(reply.Body))
-	parsed, err := syntax.ParseReply(string(reply.Body))
+	text := string(reply.Body)
+	parsed, err := syntax.ParseReply(text)
 	if err != nil {
-		return fmt.Errorf("cannot read the reply: %w", err)
+		return text, nil, fmt.Errorf("cannot read the reply: %w", err)
 	}
-	if parsed.Err() != nil {
-		return silentFailure{errReply}
-	}
-	return nil
-}
-
-// interact reads requests line by line. A prompt is for people.
-func (s *omisSession) interact(ctx context.Context, streams Streams) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	following := s.follow(ctx)
-	defer following.stop(cancel)
-	if isTerminal(streams.In) && isTerminal(streams.Out) {
-		s.out.prompt = "omis> "
-		s.out.print("")
-	}
-	failed := false
-	for line := range inputLines(ctx, streams.In) {
-		if strings.TrimSpace(line) == "" {
-			s.out.print("")
-			continue
-		}
-		err := s.once(ctx, line)
-		var silent silentFailure
-		switch {
-		case errors.As(err, &silent):
-			failed = true
-		case errors.As(err, new(*client.Unreachable)):
-			return err
-		case err != nil:
-			failed = true
-			s.out.print("error: " + err.Error() + "\n")
-		}
-	}
-	if failed {
-		return silentFailure{errReply}
-	}
-	return nil
-}
-
-// inputLines reads lines until the end of the input. A read cannot be
-// interrupted: after the context's end the goroutine stays for one line more, or
-// ends with the process.
-func inputLines(ctx context.Context, in io.Reader) iter.Seq[string] {
-	lines := make(chan string)
-	go func() {
-		defer close(lines)
-		scanner := bufio.NewScanner(in)
-		scanner.Buffer(nil, maxLine)
-		for scanner.Scan() {
-			select {
-			case lines <- scanner.Text():
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return func(yield func(string) bool) {
-		for {
-			select {
-			case line, more := <-lines:
-				if !more || !yield(line) {
-					return
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
-}
-
-// maxLine bounds a request that is typed or piped in.
-const maxLine = 1 << 20
-
-// follower prints the replies of conditional requests.
-type follower struct {
-	stream *client.Stream
-	done   chan struct{}
-}
-
-// follow begins to print; a gateway that does not stream is no failure, since
-// most requests are not conditional.
-func (s *omisSession) follow(ctx context.Context) *follower {
-	tool := s.tool
-	if tool == "" {
-		tool = "-"
-	}
-	stream, refused, err := s.gateway.Stream(ctx, "/omis/tools/"+url.PathEscape(tool)+"/replies?format=text")
-	if err != nil || refused != nil {
-		return nil
-	}
-	f := &follower{stream: stream, done: make(chan struct{})}
-	go func() {
-		defer close(f.done)
-		for {
-			text, more := stream.Next()
-			if !more {
-				return
-			}
-			s.out.print(text + "\n")
-		}
-	}()
-	return f
-}
-
-func (f *follower) stop(cancel context.CancelFunc) {
-	if f == nil {
-		return
-	}
-	cancel()
-	f.stream.Close()
-	<-f.done
+	return text, parsed, nil
 }

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// screen is a terminal with a program on it.
+type screen struct {
+	*testing.T
+	ptmx *os.File
+	done chan struct{}
+
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// openScreen starts a program with a new pseudo terminal as its terminal.
+func openScreen(t *testing.T, cmd *exec.Cmd) *screen {
+	t.Helper()
+	ptmx, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &screen{T: t, ptmx: ptmx, done: make(chan struct{})}
+	fd := int(ptmx.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 200}); err != nil {
+		t.Fatal(err)
+	}
+	tty, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tty.Close()
+	go s.watch()
+	t.Cleanup(func() {
+		if t.Failed() {
+			cmd.Process.Kill()
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the session ended with %v", err)
+		}
+		<-s.done
+		ptmx.Close()
+	})
+	return s
+}
+
+// watch reads until the program has closed its terminal.
+func (s *screen) watch() {
+	defer close(s.done)
+	buf := make([]byte, 4096)
+	for {
+		n, err := s.ptmx.Read(buf)
+		s.mu.Lock()
+		s.text.Write(buf[:n])
+		s.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *screen) keys(text string) {
+	s.Helper()
+	if _, err := s.ptmx.WriteString(text); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// wait waits until a text has come since the last wait, and returns what came.
+func (s *screen) wait(text string) string {
+	s.Helper()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		s.mu.Lock()
+		before, after, found := strings.Cut(s.text.String(), text)
+		if found {
+			s.text.Reset()
+			s.text.WriteString(after)
+			s.mu.Unlock()
+			return before
+		}
+		s.mu.Unlock()
+		if time.Now().After(deadline) {
+			s.Fatalf("%q does not appear; there is %q", text, before)
+		}
+	}
+}
+
+// A session on a terminal: TAB completes services and tokens, the arrow key brings
+// the last line back, and a conditional reply leaves the line being typed whole.
+func TestSessionOnTerminal(t *testing.T) {
+	gateway := startServe(t, os.Geteuid())
+	gateway.must(t, "", "run", "--app", "one", "--", "sleep", "600")
+	cmd := exec.Command(program, "omis")
+	cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+gateway.socket, "TERM=xterm")
+	s := openScreen(t, cmd)
+	s.wait("omis> ")
+	s.keys(": proc_get_i\t[p\t],0x200)\r")
+	s.wait("proc_get_info([p_1],0x200)")
+	s.wait("1 OMIS_OK [p_1] ")
+	s.wait("omis> ")
+	s.keys("\x1b[A\x1b[D0\r") // up, left, and a digit: 0x2000 is another component
+	s.wait("1 OMIS_OK [p_1] 0.0")
+	s.wait("omis> ")
+	s.keys("proc_has_term\t[]) : print([$pr\t])\r")
+	s.wait("0 OMIS_CSR_DEFINED(2) [] c_2")
+	s.wait("omis> ")
+	s.keys(": csr_enable([c\t])\r")
+	s.wait("0 OMIS_CSR_ENABLED(4) [] c_2")
+	s.keys(": print([12345")
+	s.wait(": print([12345")
+	gateway.must(t, "", "omis", ": proc_send_signal([p_1],9)")
+	s.wait("0 OMIS_CSR_TRIGGERED(10) [p_1] c_2\r\n1 OMIS_OK [] 1,[p_1]\r\n")
+	s.wait("omis> : print([12345") // the line is there again
+	s.keys("])\r")
+	s.wait("1,[12345]")
+	s.wait("omis> ")
+	s.keys("help version\r")
+	s.wait("version()")
+	s.keys("\x04")
+}
