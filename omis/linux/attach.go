@@ -155,13 +155,13 @@ func (o *owner) allSettled() bool {
 }
 
 // pendingTrap tells whether a stopped thread's next step is the signal of a
-// breakpoint.
+// breakpoint or of a single step.
 func (o *owner) pendingTrap(t *thread) bool {
-	if len(o.space.table) == 0 {
+	if len(o.space.table) == 0 && !t.stepper.used {
 		return false
 	}
 	var regs ptrace.Regs
-	if ptrace.GetRegs(t.tid, &regs) != nil || o.space.table[regs.Rip-1] == nil {
+	if ptrace.GetRegs(t.tid, &regs) != nil || o.space.table[regs.Rip-1] == nil && !t.stepper.used {
 		return false
 	}
 	s, err := proc.ReadThreadStatus(t.pid, t.tid)
@@ -198,6 +198,7 @@ func (o *owner) leave() {
 			continue
 		}
 		o.reblock(t)
+		t.clearFlag()
 		_ = ptrace.Detach(t.tid, 0)
 		o.forget(t)
 	}

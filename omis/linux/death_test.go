@@ -17,11 +17,13 @@ import (
 )
 
 // monitorEnv makes the test binary a monitor of the process it names:
-// PID ADDRESS plant|churn [nowarden].
+// PID ADDRESS plant|churn|stop|suspend|event-KIND [nowarden].
 const monitorEnv = "MIRADOR_TEST_MONITOR"
 
 // runMonitor watches an address of a process until it is killed; with "churn" it
-// plants and removes without end.
+// plants and removes without end, with "event" it watches an event, and holds who
+// gets a signal or makes a system call, with "stop" and "suspend" it stops the
+// process, a breakpoint standing.
 func runMonitor(spec string) {
 	f := strings.Fields(spec)
 	pid, _ := strconv.Atoi(f[0])
@@ -41,6 +43,33 @@ func runMonitor(spec string) {
 	p, err := n.Identify(pid)
 	fail(err)
 	fmt.Println("ready")
+	var kind omis.EventKind
+	switch {
+	case f[2] == "stop" || f[2] == "suspend":
+		_, err = n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: p, Addr: addr}, func(h *omis.Hit) {})
+		fail(err)
+		time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
+		if f[2] == "stop" {
+			fail(n.Stop(p, nil))
+		} else {
+			fail(n.Suspend(p, nil))
+		}
+		fmt.Println("stopped")
+		select {}
+	case strings.HasPrefix(f[2], "event-"):
+		fmt.Sscanf(f[2], "event-%d", &kind)
+		_, err = n.Watch(omis.Watch{Event: kind, Proc: p}, func(h *omis.Hit) {
+			switch {
+			case kind == omis.EventSignal:
+				h.Hold()
+			case isSystemCall(kind) && rand.IntN(100) == 0:
+				h.Hold()
+			}
+		})
+		fail(err)
+		fmt.Println("watching")
+		select {}
+	}
 	for {
 		cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: p, Addr: addr}, func(h *omis.Hit) {})
 		fail(err)

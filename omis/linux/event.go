@@ -46,11 +46,10 @@ func (o *owner) stopped(t *thread, s ptrace.Status) {
 		t.stop = eventStop
 		o.family(t, s.Event())
 	case s.SyscallStop():
-		t.stop = callStop
-		o.settle(t)
-	case s.Signal() == int(unix.SIGTRAP) && o.reached(t):
+		o.atSystemCall(t)
+	case s.Signal() == int(unix.SIGTRAP) && (o.reached(t) || o.stepped(t)):
 	default:
-		o.pass(t, s.Signal())
+		o.received(t, s.Signal())
 	}
 }
 
@@ -72,8 +71,7 @@ func (o *owner) trapped(t *thread, s ptrace.Status) {
 // pass delivers a signal. The thread is never kept here: a monitor that dies
 // would take the signal with it. One that is to stop is interrupted again.
 func (o *owner) pass(t *thread, sig int) {
-	t.stop = running
-	_ = ptrace.Cont(t.tid, sig)
+	o.proceed(t, sig)
 	if t.stays(o) {
 		o.interrupt(t)
 	}
@@ -112,4 +110,5 @@ func (o *owner) forget(t *thread) {
 	delete(o.threads, t.tid)
 	t.stop = running
 	t.injection = nil
+	o.endOver(t)
 }

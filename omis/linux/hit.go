@@ -78,7 +78,7 @@ func (o *owner) reached(t *thread) bool {
 	if b == nil {
 		return false
 	}
-	if b.length == 1 && !raised(t) {
+	if (b.length == 1 || t.stepper.used) && !raised(t) {
 		return false
 	}
 	h := o.newHit(t)
@@ -92,6 +92,7 @@ func (o *owner) reached(t *thread) bool {
 	}
 	o.busy = true
 	o.verify(t)
+	o.tellReturn(t, addr)
 	o.afterHit(t)
 	return true
 }
@@ -136,9 +137,13 @@ func (o *owner) tell(kind omis.EventKind, t *thread, child int) {
 	if t.kind != member {
 		return
 	}
+	watches := o.kinds[kind]
+	if len(watches) == 0 {
+		return
+	}
 	h := o.newHit(t)
 	h.Child = child
-	for _, w := range o.ordered(kind) {
+	for _, w := range watches {
 		w.handle(&h.Hit)
 	}
 }

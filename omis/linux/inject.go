@@ -79,11 +79,15 @@ func (o *owner) call(t *thread, memory *os.File, c func(block uint64) resident.C
 	if err != nil {
 		return 0, err
 	}
+	t.clearFlag()
 	var regs ptrace.Regs
 	if err := ptrace.GetRegs(t.tid, &regs); err != nil {
 		return 0, o.callFailed(t)
 	}
 	resumed := resident.Resumed(regs)
+	if t.stop == entryStop {
+		resumed, t.reissued = resident.Reissued(regs), true
+	}
 	blockAt := resident.BlockAt(&resumed)
 	request := c(blockAt)
 	request.Block = *block

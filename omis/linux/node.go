@@ -157,7 +157,12 @@ func (n *Node) Watch(w omis.Watch, handle func(*omis.Hit)) (cancel func() error,
 	switch w.Event {
 	case omis.EventProcTerminated:
 		return n.watchExit(set)
-	case omis.EventReachedAddr, omis.EventThreadCreated, omis.EventThreadTerminated, omis.EventProcCreated:
+	case omis.EventReachedAddr, omis.EventThreadCreated, omis.EventThreadTerminated, omis.EventProcCreated,
+		omis.EventSignal, omis.EventStepped, omis.EventSteppedOver, omis.EventThreadStopped, omis.EventThreadContinued:
+	case omis.EventSysCallStarted, omis.EventSysCallEnded:
+		if set.call, err = callNumber(w.Name); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, omis.Errorf(omis.UnsupportedService, "event %d cannot be detected", w.Event)
 	}

@@ -39,20 +39,25 @@ type owner struct {
 	deferred []*thread
 	round    uint64
 
-	space   *space
-	veil    veil
-	watches map[*watch]struct{} // those that need tracing
-	busy    bool                // hits come one after the other
-	hit     *hit                // the next one to hand out
-	checked int64               // when the handler was last found in place
-	repair  bool                // it was found missing
+	space    *space
+	veil     veil
+	watches  map[*watch]struct{}         // those that need tracing
+	kinds    map[omis.EventKind][]*watch // those without an address, in the order they were set
+	watchful int                         // how many of them say how threads are to run
+	stepping bool                        // single steps are prepared
+	looks    []*thread                   // threads that wait to be looked at before their next step
+	finished []*watch                    // of ours, to be taken away
+	busy     bool                        // hits come one after the other
+	hit      *hit                        // the next one to hand out
+	checked  int64                       // when the handler was last found in place
+	repair   bool                        // it was found missing
 }
 
 func newOwner(n *Node, p omis.ProcID) *owner {
 	return &owner{
 		node: n, proc: p, box: newMailbox(),
 		threads: make(map[int]*thread), unborn: make(map[int]ptrace.Status),
-		watches: make(map[*watch]struct{}), space: &space{},
+		watches: make(map[*watch]struct{}), kinds: make(map[omis.EventKind][]*watch), space: &space{},
 	}
 }
 
@@ -109,6 +114,8 @@ func (o *owner) needsTracing() bool {
 // chores are what must not be done in the middle of another event.
 func (o *owner) chores() {
 	o.releaseOffspring()
+	o.takeAway()
+	o.lookAhead()
 	if o.repair && !o.ended {
 		o.repair = false
 		o.reinstall()

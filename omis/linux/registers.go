@@ -77,6 +77,9 @@ func (o *owner) readRegs(t *thread) (regs, shown ptrace.Regs, err error) {
 	}
 	shown = regs
 	shown.Rip = o.inPlace(regs.Rip)
+	if t.stepper.used {
+		shown.Eflags &^= trapFlag
+	}
 	return regs, shown, nil
 }
 

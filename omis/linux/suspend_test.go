@@ -76,6 +76,10 @@ func TestLetGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.begin()
+	for threadTime(t, n, g.ID, one) == 0 || threadTime(t, n, g.ID, two) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(20 * time.Millisecond)
 	if err := n.Stop(g.ID, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,8 @@ const (
 	groupStop          // interrupted while in a group-stop
 	hitStop            // at a breakpoint, already moved to the copy
 	eventStop          // inside clone, fork, vfork or execve
-	callStop           // behind an injected system call
+	callStop           // behind a system call
+	entryStop          // before a system call
 )
 
 // thread is a tracee. Its owner's goroutine alone uses it.
@@ -42,6 +43,10 @@ type thread struct {
 	round  uint64 // the round that served counts in
 
 	injection *injection // the system call it is making for us
+	received  received   // the signal it is held for
+	call      systemCall // the one it is in, while those are watched
+	reissued  bool       // its system call was told, and comes once more
+	stepper   stepper
 }
 
 // role is what a tracee is to its owner.
@@ -94,9 +99,26 @@ func (o *owner) resume(t *thread) {
 			t.regroup = false
 			t.asked = ptrace.Interrupt(t.tid) == nil
 		}
-		t.stop = running
-		_ = ptrace.Cont(t.tid, 0)
+		o.proceed(t, 0)
 	}
+}
+
+// proceed lets a stopped thread run, as far as what is watched asks for.
+func (o *owner) proceed(t *thread, sig int) {
+	switch {
+	case o.watchful == 0 || t.kind != member:
+	case o.steps(t):
+		o.step(t, sig)
+		return
+	case o.callsMatter(t):
+		t.clearFlag()
+		t.stop = running
+		_ = ptrace.Syscall(t.tid, sig)
+		return
+	}
+	t.clearFlag()
+	t.stop = running
+	_ = ptrace.Cont(t.tid, sig)
 }
 
 // interrupt asks a running thread to stop.

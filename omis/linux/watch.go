@@ -13,6 +13,7 @@ type watch struct {
 	omis.Watch
 	handle func(*omis.Hit)
 	number uint64 // in the order they were set
+	call   int    // EventSysCall…: the number of the one that is watched, -1 for all
 }
 
 // answer is how a command tells that it is done.
@@ -53,14 +54,46 @@ func (o *owner) watch(w *watch) error {
 		return err
 	}
 	if w.Event == omis.EventReachedAddr {
-		b, err := o.plant(w.Addr)
-		if err != nil {
+		return o.watchAddr(w)
+	}
+	if isStep(w.Event) {
+		if err := o.prepareSteps(); err != nil {
 			return err
 		}
-		b.watches = append(b.watches, w)
 	}
 	o.watches[w] = struct{}{}
+	at, _ := slices.BinarySearchFunc(o.kinds[w.Event], w, func(a, b *watch) int { return int(a.number) - int(b.number) })
+	o.kinds[w.Event] = slices.Insert(o.kinds[w.Event], at, w)
+	o.changeGait(w.Event, 1)
 	return nil
+}
+
+func (o *owner) watchAddr(w *watch) error {
+	b, err := o.plant(w.Addr)
+	if err != nil {
+		return err
+	}
+	b.watches = append(b.watches, w)
+	o.watches[w] = struct{}{}
+	return nil
+}
+
+// changeGait is called when watches for an event have been added or taken away:
+// some events ask for threads to run in another way, beginning now.
+func (o *owner) changeGait(kind omis.EventKind, by int) {
+	if !isStep(kind) && !isSystemCall(kind) {
+		return
+	}
+	o.watchful += by
+	if o.ended {
+		return
+	}
+	o.freeze(nil)
+	o.thaw()
+	o.lookAhead()
+	if o.stepping && len(o.kinds[omis.EventStepped])+len(o.kinds[omis.EventSteppedOver]) == 0 {
+		o.endSteps()
+	}
 }
 
 // endWatch takes a watch away.
@@ -80,11 +113,17 @@ func (o *owner) unwatch(w *watch) error {
 		return nil // it went with the program it stood in
 	}
 	delete(o.watches, w)
-	b := o.space.breakpoints[w.Addr]
-	if w.Event != omis.EventReachedAddr || b == nil {
+	same := func(other *watch) bool { return other == w }
+	if w.Event != omis.EventReachedAddr {
+		o.kinds[w.Event] = slices.DeleteFunc(o.kinds[w.Event], same)
+		o.changeGait(w.Event, -1)
 		return nil
 	}
-	b.watches = slices.DeleteFunc(b.watches, func(other *watch) bool { return other == w })
+	b := o.space.breakpoints[w.Addr]
+	if b == nil {
+		return nil
+	}
+	b.watches = slices.DeleteFunc(b.watches, same)
 	if len(b.watches) > 0 {
 		return nil
 	}
@@ -99,16 +138,14 @@ func (o *owner) restIfIdle() {
 	}
 }
 
-// ordered lists the watches for a kind of event in the order they were set.
-func (o *owner) ordered(kind omis.EventKind) []*watch {
-	var ws []*watch
-	for w := range o.watches {
-		if w.Event == kind {
-			ws = append(ws, w)
-		}
-	}
-	slices.SortFunc(ws, func(a, b *watch) int { return int(a.number) - int(b.number) })
-	return ws
+// concerns tells whether a watch is about a thread.
+func (w *watch) concerns(t *thread) bool {
+	return len(w.Threads) == 0 || slices.Contains(w.Threads, t.tid)
+}
+
+// concerned tells whether some watch for a kind of event is about a thread.
+func (o *owner) concerned(kind omis.EventKind, t *thread) bool {
+	return slices.ContainsFunc(o.kinds[kind], func(w *watch) bool { return w.concerns(t) })
 }
 
 func ended(pid int) error {

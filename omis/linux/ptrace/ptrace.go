@@ -27,7 +27,10 @@ const (
 type Regs = unix.PtraceRegs
 
 // request is for requests that never block, and so need not tell Go's scheduler
-// about themselves: that would cost more than most of them do.
+// about themselves: that would cost more than most of them do. It must not grow
+// the stack: data may be an address there, which was made a number already.
+//
+//go:nosplit
 func request(req, tid int, addr, data uintptr) error {
 	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(req), uintptr(tid), addr, data, 0, 0)
 	if errno != 0 {
@@ -56,6 +59,9 @@ func Cont(tid, sig int) error { return request(unix.PTRACE_CONT, tid, 0, uintptr
 
 // Syscall is Cont up to the next entry to or exit from a system call.
 func Syscall(tid, sig int) error { return request(unix.PTRACE_SYSCALL, tid, 0, uintptr(sig)) }
+
+// Step is Cont for one instruction.
+func Step(tid, sig int) error { return request(unix.PTRACE_SINGLESTEP, tid, 0, uintptr(sig)) }
 
 // Listen leaves a tracee in its group-stop, but lets SIGCONT wake it.
 func Listen(tid int) error { return request(unix.PTRACE_LISTEN, tid, 0, 0) }
@@ -92,6 +98,13 @@ type SigInfo struct {
 // GetSigInfo reads the signal a tracee is stopped for.
 func GetSigInfo(tid int, info *SigInfo) error {
 	err := request(unix.PTRACE_GETSIGINFO, tid, 0, uintptr(unsafe.Pointer(info)))
+	runtime.KeepAlive(info)
+	return err
+}
+
+// SetSigInfo replaces what a tracee gets to know about the signal it is stopped for.
+func SetSigInfo(tid int, info *SigInfo) error {
+	err := request(unix.PTRACE_SETSIGINFO, tid, 0, uintptr(unsafe.Pointer(info)))
 	runtime.KeepAlive(info)
 	return err
 }

@@ -217,3 +217,13 @@ func usesStackPointer(a x86asm.Arg) bool {
 }
 
 func clip(b []byte, n int) []byte { return b[:min(n, len(b))] }
+
+// CallLength is the length of the call instruction that code begins with, 0 if
+// it begins with another.
+func CallLength(code []byte) int {
+	inst, err := x86asm.Decode(code, 64)
+	if err != nil || inst.Op != x86asm.CALL {
+		return 0
+	}
+	return inst.Len
+}

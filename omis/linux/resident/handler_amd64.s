@@ -10,9 +10,11 @@
 #define ARENAS_END 0x710
 #define OLD      0x720
 #define COUNT    0x780
+#define STEPPING 0x788
 #define DEFAULT  0x7a0 // a struct sigaction of zeros: SIG_DFL
 #define ENTRIES  0x1000
 #define UC_RIP   168
+#define UC_EFLAGS 176
 #define SI_CODE  8
 
 #define SI_KERNEL 0x80
@@ -28,9 +30,21 @@ TEXT ·handler(SB), NOSPLIT|NOFRAME, $0-0
 	// lea -7(%rip), %r8: the address of this instruction, which is home's.
 	BYTE $0x4c; BYTE $0x8d; BYTE $0x05; LONG $0xfffffff9
 
-	// A trap sent by somebody's kill is none of ours.
 	CMPL SI_CODE(SI), $SI_KERNEL
-	JNE  chain
+	JEQ  raised
+
+	// A single step (TRAP_BRKPT behind a system call, else TRAP_TRACE) that the
+	// monitor asked for and did not live to see. All else, somebody's kill among
+	// it, is none of ours.
+	CMPL STEPPING(R8), $0
+	JEQ  chain
+	MOVL SI_CODE(SI), AX
+	DECL AX
+	CMPL AX, $1
+	JHI  chain
+	ANDL $~0x100, UC_EFLAGS(DX)
+	RET
+raised:
 
 	// Is rip one byte behind a breakpoint of the table? Then go on in its copy.
 	MOVQ UC_RIP(DX), AX

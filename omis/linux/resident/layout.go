@@ -18,6 +18,7 @@ const (
 	MaxArenas     = 16
 	offsetOld     = 0x720 // struct kernel_sigaction that was in force
 	offsetCount   = 0x780
+	offsetStep    = 0x788 // not 0 while single steps are asked for
 	offsetEntries = 0x1000
 	entrySize     = 32
 	MaxEntries    = 0x700
@@ -27,7 +28,7 @@ const (
 )
 
 // magic tells an arena of ours, also to a monitor that did not make it.
-var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'a', 'r', 'e', 'n', 'a', ' ', '1', 0}
+var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'a', 'r', 'e', 'n', 'a', ' ', '2', 0}
 
 // Home is the first arena of a target, known by its address.
 type Home uint64
@@ -45,6 +46,9 @@ func (h Home) Old() uint64 { return uint64(h) + offsetOld }
 // an entry was written, never lowered: a thread may be under way to the table
 // for as long as it likes.
 func (h Home) Count() uint64 { return uint64(h) + offsetCount }
+
+// Stepping is where it stands that the monitor asks for single steps.
+func (h Home) Stepping() uint64 { return uint64(h) + offsetStep }
 
 // Arena is where the bounds of the i-th arena stand.
 func (h Home) Arena(i int) uint64 { return uint64(h) + offsetArenas + uint64(i)*16 }

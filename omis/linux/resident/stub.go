@@ -104,6 +104,15 @@ func Detour(resumed unix.PtraceRegs, stub uint64, c Call) (regs unix.PtraceRegs,
 	return regs, append(frame, c.Block[:]...)
 }
 
+// Reissued are the registers that make a system call again at whose entry a
+// thread is stopped.
+func Reissued(regs unix.PtraceRegs) unix.PtraceRegs {
+	regs.Rax = regs.Orig_rax
+	regs.Rip -= 2
+	regs.Orig_rax = ^uint64(0)
+	return regs
+}
+
 // GiveUp changes registers so that a system call that the stop interrupted is
 // not made again: it has failed with EINTR.
 func GiveUp(regs *unix.PtraceRegs) {

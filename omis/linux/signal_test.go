@@ -1,0 +1,94 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+)
+
+// TestSignalEvents: each signal is told once, held or not, and gets through.
+func TestSignalEvents(t *testing.T) {
+	signals := build(t, "signals.c")
+	for _, held := range []bool{false, true} {
+		t.Run(fmt.Sprint("held ", held), func(t *testing.T) {
+			want := expected(t, signals, "own")
+			n := openNode(t)
+			g := start(t, signals, "own")
+			var told, traps atomic.Int64
+			cancel, err := n.Watch(omis.Watch{Event: omis.EventSignal, Proc: g.ID}, func(h *omis.Hit) {
+				told.Add(1)
+				if h.Signal == int(unix.SIGTRAP) {
+					traps.Add(1)
+				}
+				if held && told.Load()%8 == 0 {
+					go h.Hold()()
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.begin()
+			if got := g.line(); got != want || traps.Load() != 800 || told.Load() < 810 {
+				t.Errorf("got %s with %d signals, %d traps, want %s", got, told.Load(), traps.Load(), want)
+			}
+			if err := cancel(); err != nil {
+				t.Error(err)
+			}
+			if s, _ := n.Threads(g.ID); len(s) == 0 {
+				t.Error("it is gone")
+			}
+		})
+	}
+}
+
+// TestHeldSignalKilled: the target gets the signal it is held for, whether the
+// monitor dies or lets go.
+func TestHeldSignalKilled(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGSEGV} {
+		g := start(t, hammer, "2", "10")
+		n := openNode(t)
+		held := make(chan func(), 1)
+		if _, err := n.Watch(omis.Watch{Event: omis.EventSignal, Proc: g.ID, Signals: []int{int(sig)}}, func(h *omis.Hit) { held <- h.Hold() }); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Signal(g.ID, int(sig)); err != nil {
+			t.Fatal(err)
+		}
+		release := <-held
+		tids, _ := n.Threads(g.ID)
+		if _, err := n.Backtraces(g.ID, tids, 0); err != nil {
+			t.Error(err)
+		}
+		awaitState(t, g.ID.PID, "t")
+		release()
+		awaitState(t, g.ID.PID, "Z")
+		select {
+		case <-held:
+			t.Error("told twice")
+		default:
+		}
+
+		g = start(t, hammer, "2", "10")
+		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d", g.ID.PID, g.Addr, omis.EventSignal))
+		out.ReadString('\n')
+		unix.Kill(g.ID.PID, sig)
+		time.Sleep(20 * time.Millisecond)
+		awaitState(t, g.ID.PID, "t")
+		killMonitor(cmd)
+		awaitState(t, g.ID.PID, "Z")
+	}
+}
+
+func killMonitor(cmd *exec.Cmd) {
+	cmd.Process.Kill()
+	cmd.Wait()
+}

@@ -1,0 +1,182 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+// steps are the addresses after each of the instructions of begin, the calls
+// taken for one or stepped into.
+func gdbSteps(t *testing.T, program, command string) (offsets []int64) {
+	t.Helper()
+	script := `
+set disable-randomization on
+break begin
+run < /dev/zero > /dev/null
+python
+b = int(gdb.parse_and_eval('(long)$pc'))
+last = int(gdb.parse_and_eval('(long)&last'))
+pc = b
+while pc != last:
+    gdb.execute('` + command + `', to_string=True)
+    pc = int(gdb.parse_and_eval('(long)$pc'))
+    print('STEP %d' % (pc - b))
+end
+kill
+`
+	file := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(file, []byte(script), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("gdb", "-q", "-nx", "-batch", "-x", file, program).CombinedOutput()
+	if err != nil {
+		t.Fatalf("gdb: %v\n%s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if s, ok := strings.CutPrefix(strings.TrimSpace(line), "STEP "); ok {
+			n, _ := strconv.ParseInt(s, 10, 64)
+			offsets = append(offsets, n)
+		}
+	}
+	if len(offsets) == 0 {
+		t.Fatalf("gdb: %s", out)
+	}
+	return offsets
+}
+
+func TestStepsAgreeWithGDB(t *testing.T) {
+	program := build(t, "steps.c")
+	for kind, command := range map[omis.EventKind]string{omis.EventStepped: "stepi", omis.EventSteppedOver: "nexti"} {
+		for _, breakpoints := range []bool{false, true} {
+			t.Run(fmt.Sprint(command, breakpoints), func(t *testing.T) {
+				want := gdbSteps(t, program, command)
+				n := openNode(t)
+				g := start(t, program)
+				var inner, last uint64
+				fmt.Sscanf(g.line(), "%v %v", &inner, &last)
+				release := holdAt(t, n, g)
+				var got []int64
+				in := true
+				_, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID}, func(h *omis.Hit) {
+					if in {
+						got = append(got, int64(h.Addr-g.Addr))
+					}
+					if h.Addr == last {
+						in = false
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var hits atomic.Int64
+				if breakpoints {
+					// On a call, in what it calls, behind it.
+					for _, addr := range []uint64{g.Addr + 6, inner, inner + 1, g.Addr + 11} {
+						cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}, func(h *omis.Hit) {
+							if in {
+								hits.Add(1)
+							}
+						})
+						if err != nil {
+							t.Fatal(err)
+						}
+						defer cancel()
+					}
+				}
+				release()
+				for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+					if s, _ := readStopped(n, g, &got); len(s) >= len(want) {
+						break
+					}
+				}
+				s, _ := readStopped(n, g, &got)
+				if len(s) < len(want) || fmt.Sprint(s[:len(want)]) != fmt.Sprint(want) {
+					t.Errorf("\ngot %v\ngdb %v", s, want)
+				}
+				if breakpoints && hits.Load() < 12 {
+					t.Errorf("%d hits", hits.Load())
+				}
+			})
+		}
+	}
+}
+
+// holdAt sets a target going and holds it at its first hit of the function it
+// announced.
+func holdAt(t *testing.T, n *Node, g *target) (release func()) {
+	t.Helper()
+	held := make(chan func(), 1)
+	var once sync.Once
+	if _, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *omis.Hit) {
+		once.Do(func() { held <- h.Hold() })
+	}); err != nil {
+		t.Fatal(err)
+	}
+	g.begin()
+	return <-held
+}
+
+// readStopped copies what handlers of the process write, while none runs.
+func readStopped(n *Node, g *target, values *[]int64) ([]int64, error) {
+	if err := n.Stop(g.ID, nil); err != nil {
+		return nil, err
+	}
+	s := append([]int64(nil), *values...)
+	return s, n.Continue(g.ID, nil)
+}
+
+func TestStepsEnd(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "steps.c"), "20000000")
+	g.line()
+	g.begin()
+	for _, kind := range []omis.EventKind{omis.EventStepped, omis.EventSteppedOver, omis.EventStepped} {
+		var steps atomic.Int64
+		cancel, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID}, func(h *omis.Hit) { steps.Add(1) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitMore(t, &steps)
+		if err := cancel(); err != nil {
+			t.Fatal(err)
+		}
+		checkUntouched(t, g)
+	}
+	if got := g.line(); got != "done" {
+		t.Error(got)
+	}
+}
+
+func TestStepsKilled(t *testing.T) {
+	program := build(t, "steps.c")
+	for i := range 8 {
+		kind := []omis.EventKind{omis.EventStepped, omis.EventSteppedOver}[i%2]
+		g := start(t, program)
+		g.line()
+		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d nowarden", g.ID.PID, g.Addr, kind))
+		g.begin()
+		out.ReadString('\n')
+		time.Sleep(time.Duration(i) * time.Millisecond)
+		cmd.Process.Kill()
+		cmd.Wait()
+		if got := g.line(); got != "done" {
+			t.Error(got)
+		}
+		g.in.Close()
+		if err := g.cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/ptrace"
+)
+
+// systemCall is a call of the kernel that a thread is in.
+type systemCall struct {
+	known  bool // its entry was seen
+	number int
+	args   [6]uint64
+}
+
+func isSystemCall(kind omis.EventKind) bool {
+	return kind == omis.EventSysCallStarted || kind == omis.EventSysCallEnded
+}
+
+// callsMatter tells whether a thread's system calls are watched.
+func (o *owner) callsMatter(t *thread) bool {
+	return o.concerned(omis.EventSysCallStarted, t) || o.concerned(omis.EventSysCallEnded, t)
+}
+
+// atSystemCall deals with a stop at the entry to or the exit from a system call.
+func (o *owner) atSystemCall(t *thread) {
+	t.stop = callStop
+	var info ptrace.SyscallInfo
+	if ptrace.GetSyscallInfo(t.tid, &info) != nil {
+		return // killed; its end will be told
+	}
+	switch info.Op {
+	case ptrace.SyscallEntry:
+		t.stop = entryStop
+		t.call = systemCall{known: true, number: int(int32(info.Number)), args: info.Args}
+		if !t.reissued {
+			o.tellCall(omis.EventSysCallStarted, t, 0)
+		}
+		t.reissued = false
+	case ptrace.SyscallExit:
+		// A new thread comes out of the call that made it, which it never made.
+		if t.call.known && !isRestart(info.Result()) {
+			o.tellCall(omis.EventSysCallEnded, t, info.Result())
+		}
+		t.reissued = t.call.known && isRestart(info.Result())
+		t.call = systemCall{}
+		o.stepEnded(t)
+	}
+	o.settle(t)
+}
+
+// isRestart tells that a system call has not ended but been interrupted, to be
+// made again when the signal or stop that interrupted it is dealt with.
+func isRestart(result int64) bool {
+	const first, last = -516, -512 // ERESTARTSYS to ERESTART_RESTARTBLOCK
+	return result >= first && result <= last && unix.Errno(-result) != 515
+}
+
+// tellCall fires an event of a system call.
+func (o *owner) tellCall(kind omis.EventKind, t *thread, result int64) {
+	if t.kind != member {
+		return
+	}
+	var h *hit
+	for _, w := range o.kinds[kind] {
+		if w.call >= 0 && w.call != t.call.number || !w.concerns(t) {
+			continue
+		}
+		if h == nil {
+			h = o.newHit(t)
+			h.Params = o.callParams(kind, t, result)
+		}
+		w.handle(&h.Hit)
+	}
+}

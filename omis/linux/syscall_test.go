@@ -1,0 +1,151 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/linux/calls"
+)
+
+// straceCounts counts the system calls that strace sees end, from the line on
+// standard input to the last line said.
+func straceCounts(t *testing.T, program string) map[string]int {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "trace")
+	cmd := exec.Command("strace", "-f", "-o", file, program)
+	cmd.Stdin = strings.NewReader("\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("strace: %v\n%s", err, out)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(b), `read(0, "\n", 1)`)
+	counts := make(map[string]int)
+	for line := range strings.Lines(after) {
+		m := regexp.MustCompile(`^\d+\s+(?:<\.\.\. )?(\w+)(?:\(| resumed>).*\) += `).FindStringSubmatch(line)
+		if m != nil {
+			counts[m[1]]++
+		}
+	}
+	return counts
+}
+
+func TestSystemCallsAgreeWithStrace(t *testing.T) {
+	program := build(t, "callers.c")
+	want := straceCounts(t, program)
+	n := openNode(t)
+	g := start(t, program)
+	awaitState(t, g.ID.PID, "S")
+	started, ended := make(map[string]int), make(map[string]int)
+	var failed, first omis.Value
+	for _, name := range []string{"getppid", "openat", "read", "close", "clock_nanosleep"} {
+		for kind, counts := range map[omis.EventKind]map[string]int{omis.EventSysCallStarted: started, omis.EventSysCallEnded: ended} {
+			_, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID, Name: name}, func(h *omis.Hit) {
+				counts[name]++
+				if name == "openat" && kind == omis.EventSysCallStarted {
+					first = omis.List(h.Params...)
+				}
+				if name == "openat" && kind == omis.EventSysCallEnded {
+					failed = omis.List(h.Params...)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_, err := n.Watch(omis.Watch{Event: omis.EventSysCallStarted, Proc: g.ID, Name: "frobnicate"}, func(*omis.Hit) {})
+	wantError(t, err, omis.ParameterError, "frobnicate")
+	var hits atomic.Int64
+	if _, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) { hits.Add(1) }); err != nil {
+		t.Fatal(err)
+	}
+	g.begin()
+	if got := g.line(); got != "done" || hits.Load() != 200 {
+		t.Errorf("%s, %d hits", got, hits.Load())
+	}
+	if err := n.Stop(g.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"getppid", "openat", "close"} {
+		if ended[name] != want[name] || started[name] != want[name] {
+			t.Errorf("%s: %d started, %d ended, strace saw %d", name, started[name], ended[name], want[name])
+		}
+	}
+	// The first read had begun before it was watched, the last one waits.
+	if ended["read"] < 201 || started["read"] < ended["read"]-1 {
+		t.Errorf("read: %d started, %d ended", started["read"], ended["read"])
+	}
+	if len(first.List) < 2 || first.List[1].Str != "/nowhere/at all" {
+		t.Errorf("openat started with %v", first)
+	}
+	if len(failed.List) < 2 || !failed.List[0].Neg || failed.List[1].N != 2 {
+		t.Errorf("openat ended with %v", failed)
+	}
+	if err := n.Continue(g.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHeldSystemCalls holds threads before and behind system calls, plants
+// breakpoints meanwhile, which has such a thread make calls for us, and kills
+// monitors that hold.
+func TestHeldSystemCalls(t *testing.T) {
+	program := build(t, "callers.c")
+	n := openNode(t)
+	g := start(t, program)
+	for _, kind := range []omis.EventKind{omis.EventSysCallStarted, omis.EventSysCallEnded} {
+		_, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID, Name: "getppid"}, func(h *omis.Hit) {
+			release := h.Hold()
+			go func() {
+				defer release()
+				cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				cancel()
+			}()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.begin()
+	if got := g.line(); got != "done" {
+		t.Error(got)
+	}
+	for i := range 8 {
+		g := start(t, program)
+		kind := []omis.EventKind{omis.EventSysCallStarted, omis.EventSysCallEnded}[i%2]
+		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d", g.ID.PID, g.Addr, kind))
+		out.ReadString('\n')
+		g.begin()
+		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+		killMonitor(cmd)
+		if got := g.line(); got != "done" {
+			t.Error(got)
+		}
+	}
+}
+
+func TestAllSystemCallsHaveNumbers(t *testing.T) {
+	for _, name := range calls.Names() {
+		if _, err := callNumber(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
