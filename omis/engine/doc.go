@@ -1,6 +1,14 @@
 // Package engine is the on-line monitor proper: tools with their scopes, the
 // tables of tokens, the execution of action lists, conditional requests and their
-// replies (OMIS 5 to 8). It knows the machine by the interface omis.Node alone.
+// replies (OMIS 5 to 8). It knows machines by the interface omis.Node and the
+// capabilities beside it alone; there may be several, the one it runs on first.
+//
+// # Where a request goes
+//
+// Tokens are the engine's, and each object knows its node. A service is executed on
+// the node its objects live on; left of a semicolon nodes work at the same time
+// (spread.go), each in the order of the actions. A locked list locks the nodes it
+// touches, in their order (lists.go). What fails on one node fails for its objects.
 //
 // The gateway makes an Engine and sends requests through its Tools. The engine
 // imports omis, omis/syntax and omis/service; extensions are handed to New.
@@ -15,12 +23,12 @@
 //
 // Three locks, taken in this order:
 //
-//	Engine.lists  who may execute action lists: shared by ordinary ones, exclusive for locked ones
+//	node.lists    who may execute action lists on a node: shared by ordinary ones, exclusive for locked ones
 //	Engine.admin  serialises what changes instrumentation and scopes; held while the node is called
 //	registry.mu   the tables; held for moments, never while the node is called
 //
 // The owner of a process takes registry.mu and the locks of single points and
-// queues, and tries Engine.lists without waiting. So nothing that waits for a
+// queues, and tries node.lists without waiting. So nothing that waits for a
 // node can keep the owner waiting.
 package engine
 
