@@ -49,13 +49,13 @@ func TestAverager(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 			ask(0)
 		}
-		if n := len(a.running.samples); n > int(window/least)+1 {
+		if n := kept(a); n > int(window/least)+1 {
 			t.Errorf("%d samples are kept", n)
 		}
 		time.Sleep(rest + 2*least)
 		synctest.Wait()
-		if opened != 1 || closed != 1 || a.running != nil {
-			t.Errorf("opened %d, closed %d times; running: %v", opened, closed, a.running != nil)
+		if opened != 1 || closed != 1 || kept(a) != 0 {
+			t.Errorf("opened %d, closed %d times; %d samples are kept", opened, closed, kept(a))
 		}
 		ask(least)
 		a.close()
@@ -64,6 +64,16 @@ func TestAverager(t *testing.T) {
 		}
 		a.close()
 	})
+}
+
+// kept counts the samples of a sampler that runs.
+func kept(a *averager) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.running == nil {
+		return 0
+	}
+	return len(a.running.samples)
 }
 
 func TestClosingEndsTheWaiting(t *testing.T) {

@@ -13,16 +13,65 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"mirador/examples/targets"
 	"mirador/omis"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// ratesEnv makes the test binary print the rates of the system.
+const ratesEnv = "MIRADOR_TEST_RATES"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(ratesEnv) != "" {
+		printRates()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func printRates() {
+	m, err := Open("here")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer m.Close()
+	values, err := m.Info(1 << groupSystemRates)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, v := range values {
+		fmt.Println(value(v))
+	}
+}
+
+func TestWithoutPrivilegeSystemCallsAreNotCounted(t *testing.T) {
+	program := targets.SharedDir(t) + "/rates"
+	binary, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = os.WriteFile(program, binary, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), ratesEnv+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := strings.Fields(string(out)); len(f) != 3 || f[0] == "-1" || f[1] != "-1" || f[2] != "-1" {
+		t.Errorf("rates %s", out)
+	}
+}
 
 func openMachine(t testing.TB) *Machine {
 	t.Helper()

@@ -113,6 +113,7 @@ func sleeper(t testing.TB) (tid int, sleep func(times int)) {
 		<-done
 	})
 	tid = <-done
+	pin(t, tid)
 	return tid, func(times int) {
 		orders <- times
 		<-done
@@ -164,14 +165,18 @@ func TestCountsAreThoseOfTheKernel(t *testing.T) {
 	p.Signal(t, syscall.SIGCONT)
 }
 
-// pin keeps a thread on the first processor. In a virtual machine where the
-// kernel's tracepoints were seen to be silent on others now and then, perf's
-// too, this makes the counts exact.
-func pin(t testing.TB, tid int) {
-	t.Helper()
+// onFirstProcessor keeps a thread there. In a virtual machine where the kernel's
+// tracepoints were seen to be silent on others now and then, perf's too, this
+// makes the counts exact.
+func onFirstProcessor(tid int) error {
 	var set unix.CPUSet
 	set.Set(0)
-	if err := unix.SchedSetaffinity(tid, &set); err != nil {
+	return unix.SchedSetaffinity(tid, &set)
+}
+
+func pin(t testing.TB, tid int) {
+	t.Helper()
+	if err := onFirstProcessor(tid); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -347,6 +352,9 @@ func observeItself() string {
 	defer o.Close()
 	runtime.LockOSThread()
 	tid := unix.Gettid()
+	if err := onFirstProcessor(tid); err != nil {
+		return err.Error()
+	}
 	if err := o.Watch(tid, All); err != nil {
 		return err.Error()
 	}
