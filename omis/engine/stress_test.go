@@ -117,3 +117,60 @@ type partial struct {
 
 func (p *partial) Services() []service.Service        { return p.services }
 func (p *partial) Actions() map[string]service.Action { return p.actions }
+
+// Locked and ordinary lists over two nodes, events of both, and tools that suspend,
+// detach and leave: nothing hangs, and nobody is left suspended.
+func TestTwoNodesUnderLoad(t *testing.T) {
+	w := startTwo(t)
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	for _, p := range []*fake.Process{w.p, w.q} {
+		running.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					p.Reach(11, 0x10, 64)
+					p.Call(11, "send", omis.Int(0))
+				}
+			}
+		})
+	}
+	var tools sync.WaitGroup
+	for i := range 4 {
+		tools.Go(func() { usesTwo(t, w.engine, i) })
+	}
+	tools.Wait()
+	close(stop)
+	running.Wait()
+	for _, p := range []*fake.Process{w.p, w.q} {
+		if n := p.Watches(); n != 0 || p.Threads[0].Suspended != 0 {
+			t.Errorf("%d watches and %d suspensions are left", n, p.Threads[0].Suspended)
+		}
+	}
+}
+
+func usesTwo(t *testing.T, e *engine.Engine, i int) {
+	ctx := context.Background()
+	for round := range 20 {
+		tool := e.Tool(fmt.Sprintf("tool %d.%d", i, round))
+		for _, request := range []string{
+			`: node_attach2("here") node_attach2("there") proc_attach3([],1,"") user_event_create()`,
+			"thread_reached_addr([],0x10) : { thread_suspend([]) thread_get_info([],0) thread_resume([]) }",
+			"thread_reached_addr([n_2],0x10) : user_event_raise([e_1],[],0)",
+			`thread_has_started_lib_call([],"send") : thread_get_info([],1) ; thread_get_backtrace([$thread],0)`,
+			"proc_has_been_stopped([]) : { proc_get_info([$proc],2) }",
+			"proc_has_been_continued([]) : proc_get_info([],0)",
+			": csr_enable([])", ": thread_stop([]) thread_continue([])", ": { thread_stop([n_1]) ; thread_continue([]) }",
+			": thread_suspend([])", ": thread_detach([n_2])", ": { proc_set_priority([n_2],1) node_get_info([],1) }", ": proc_detach([n_1])",
+		} {
+			if _, err := tool.Request(ctx, request, func(omis.Reply) {}, omis.WaitForFirstReply); err != nil {
+				t.Errorf("%s: %v", request, err)
+			}
+		}
+		if err := tool.Finalize(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,6 +1,10 @@
 package engine
 
-import "mirador/omis"
+import (
+	"slices"
+
+	"mirador/omis"
+)
 
 // thread_suspend and thread_resume (OMIS 8.1.3). The node counts; the tool's share
 // is kept, so that a tool that leaves leaves nobody suspended.
@@ -22,15 +26,31 @@ func threadSuspend(x *execution, c *call, objs []object) omis.ServiceResult {
 }
 
 func (x *execution) suspend(s omis.Suspender, g *crew) error {
-	if err := s.Suspend(g.proc.at().id, g.tids()); err != nil {
+	at := g.proc.at()
+	if err := s.Suspend(at.id, g.tids()); err != nil {
 		return err
 	}
-	x.tool.mu.Lock()
-	defer x.tool.mu.Unlock()
-	for _, t := range g.threads {
-		x.tool.suspended[t]++
+	if x.tool.owes(g) {
+		return nil
 	}
-	return nil
+	if err := s.Resume(at.id, g.tids()); err != nil {
+		return fatal(unknownToken(g.proc.token), "its threads are suspended: %v", err)
+	}
+	return unknownToken(g.proc.token)
+}
+
+// owes notes that the tool has to resume threads. A tool that left the process
+// meanwhile cannot.
+func (t *Tool) owes(g *crew) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !slices.Contains(t.procs, g.proc) {
+		return false
+	}
+	for _, th := range g.threads {
+		t.suspended[th]++
+	}
+	return true
 }
 
 // suspendLateComers suspends the threads that were created while the others were
