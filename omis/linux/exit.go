@@ -85,8 +85,7 @@ func (e *exit) tell(n *Node, w *watch) {
 	if e.cancelled {
 		return
 	}
-	nothing := func() (release func()) { return func() {} }
-	w.handle(&omis.Hit{Proc: w.Proc, TID: w.Proc.PID, Time: n.Now(), Now: n.Now, Hold: nothing})
+	w.handle(&omis.Hit{Proc: w.Proc, TID: w.Proc.PID, Time: n.Now(), Now: n.Now, Hold: holdNothing})
 }
 
 func (e *exit) cancel() {

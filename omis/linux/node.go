@@ -38,6 +38,7 @@ type Node struct {
 	images *unwind.Images
 	owning sync.WaitGroup // the owners' goroutines
 	exits  exits
+	sched  scheduling
 
 	mu      sync.Mutex
 	owners  map[omis.ProcID]*owner
@@ -60,17 +61,26 @@ func Open(c Config) (*Node, error) {
 	if err := ptrace.Interrupting(bell); err != nil {
 		return nil, fmt.Errorf("cannot prepare for tracing: %w", err)
 	}
-	return &Node{
+	n := &Node{
 		name: c.Name, start: time.Now(),
 		warden: warden.NewClient(c.Warden), images: unwind.NewImages(),
 		owners: make(map[omis.ProcID]*owner), letGo: make(map[omis.ProcID]map[threadID]struct{}),
-	}, nil
+	}
+	n.sched.node = n
+	return n, nil
 }
 
 func (n *Node) Name() string { return n.name }
 
 // Now is the node's clock: monotonic nanoseconds since it was opened.
 func (n *Node) Now() int64 { return int64(time.Since(n.start)) }
+
+// monotonic is CLOCK_MONOTONIC, which the kernel's events are dated by.
+func (n *Node) monotonic() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // there is no Linux without it
+	return ts.Nano()
+}
 
 func (n *Node) since(t int64) time.Duration { return time.Duration(n.Now() - t) }
 
@@ -159,6 +169,8 @@ func (n *Node) Watch(w omis.Watch, handle func(*omis.Hit)) (cancel func() error,
 		return n.watchExit(set)
 	case omis.EventReachedAddr, omis.EventThreadCreated, omis.EventThreadTerminated, omis.EventProcCreated,
 		omis.EventSignal, omis.EventStepped, omis.EventSteppedOver, omis.EventThreadStopped, omis.EventThreadContinued:
+	case omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventUnblocked:
+		return n.sched.watch(set)
 	case omis.EventSysCallStarted, omis.EventSysCallEnded:
 		if set.call, err = callNumber(w.Name); err != nil {
 			return nil, err
@@ -202,6 +214,7 @@ func (n *Node) Close(ctx context.Context) error {
 		o.box.post(closeOwner{})
 	}
 	n.exits.close()
+	n.sched.close()
 	done := make(chan struct{})
 	go func() {
 		n.owning.Wait()

@@ -1,0 +1,58 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+// TestScheduling: threads that sleep and wake are told to block and unblock, new
+// ones too; the kernel's own counts are the oracle.
+func TestScheduling(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "callers.c"))
+	var mu sync.Mutex
+	counts := make(map[omis.EventKind]int)
+	var cancels []func() error
+	for _, kind := range []omis.EventKind{omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventUnblocked} {
+		cancel, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID, Threads: []int{g.ID.PID}}, func(h *omis.Hit) {
+			mu.Lock()
+			defer mu.Unlock()
+			counts[kind]++
+			if h.TID != g.ID.PID || n.since(h.Time) > time.Second || n.since(h.Time) < 0 {
+				t.Errorf("thread %d at %d, now %d", h.TID, h.Time, n.Now())
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancels = append(cancels, cancel)
+	}
+	fields := omis.ProcVolContSwitch | omis.ProcInvolContSwitch
+	before, _ := n.ProcInfo(g.ID, fields)
+	g.begin()
+	g.line()
+	awaitState(t, g.ID.PID, "S")
+	time.Sleep(20 * time.Millisecond)
+	after, _ := n.ProcInfo(g.ID, fields)
+	for _, cancel := range cancels {
+		if err := cancel(); err != nil {
+			t.Error(err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	blocked := int(after.VoluntarySwitches - before.VoluntarySwitches)
+	switches := blocked + int(after.InvoluntaryOnes-before.InvoluntaryOnes)
+	if counts[omis.EventBlocked] != blocked || counts[omis.EventDescheduled] != switches {
+		t.Errorf("%v, the kernel counts %d switches, %d of them voluntary", counts, switches, blocked)
+	}
+	if counts[omis.EventScheduled] != switches || counts[omis.EventUnblocked] != blocked {
+		t.Errorf("%v, the kernel counts %d switches, %d of them voluntary", counts, switches, blocked)
+	}
+	checkUntouched(t, g)
+}
