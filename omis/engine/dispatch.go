@@ -58,7 +58,7 @@ func (e *Engine) subscribe(c *csr, t target) error {
 		s.local = newLocalList(c)
 	}
 	w := c.event.watch
-	if w.Event == omis.EventStepped || w.Event == omis.EventSteppedOver {
+	if isDense(w.Event) {
 		w.Threads = e.reg.tids(t.only)
 	}
 	p, err := e.pointAt(t.proc, w, s)
@@ -68,6 +68,16 @@ func (e *Engine) subscribe(c *csr, t target) error {
 	s.point = p
 	c.subs[t.proc] = s
 	return nil
+}
+
+// isDense tells whether a kind of event comes so often that the node should look
+// out only for the threads that are meant.
+func isDense(kind omis.EventKind) bool {
+	switch kind {
+	case omis.EventStepped, omis.EventSteppedOver, omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventUnblocked:
+		return true
+	}
+	return false
 }
 
 // pointAt enters a subscription at a point, which is planted if it does not stand
