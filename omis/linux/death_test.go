@@ -58,7 +58,7 @@ func runMonitor(spec string) {
 		select {}
 	case strings.HasPrefix(f[2], "event-"):
 		fmt.Sscanf(f[2], "event-%d", &kind)
-		_, err = n.Watch(omis.Watch{Event: kind, Proc: p}, func(h *omis.Hit) {
+		_, err = n.Watch(omis.Watch{Event: kind, Proc: p, Name: eventNames[kind]}, func(h *omis.Hit) {
 			switch {
 			case kind == omis.EventSignal:
 				h.Hold()
@@ -83,6 +83,9 @@ func runMonitor(spec string) {
 		}
 	}
 }
+
+// eventNames are the calls that a monitor of the tests watches.
+var eventNames = map[omis.EventKind]string{omis.EventLibCallStarted: "strtol", omis.EventLibCallEnded: "strtol"}
 
 // startMonitor returns a monitor process and its output, once it is ready.
 func startMonitor(t *testing.T, spec string) (*exec.Cmd, *bufio.Reader) {

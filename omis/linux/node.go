@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/library"
 	"mirador/omis/linux/proc"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/unwind"
@@ -40,6 +41,8 @@ type Node struct {
 	exits  exits
 	sched  scheduling
 
+	library *library.Catalog
+
 	mu      sync.Mutex
 	owners  map[omis.ProcID]*owner
 	letGo   map[omis.ProcID]map[threadID]struct{} // by LetGo
@@ -63,7 +66,7 @@ func Open(c Config) (*Node, error) {
 	}
 	n := &Node{
 		name: c.Name, start: time.Now(),
-		warden: warden.NewClient(c.Warden), images: unwind.NewImages(),
+		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), library: library.NewCatalog(),
 		owners: make(map[omis.ProcID]*owner), letGo: make(map[omis.ProcID]map[threadID]struct{}),
 	}
 	n.sched.node = n
@@ -169,6 +172,10 @@ func (n *Node) Watch(w omis.Watch, handle func(*omis.Hit)) (cancel func() error,
 		return n.watchExit(set)
 	case omis.EventReachedAddr, omis.EventThreadCreated, omis.EventThreadTerminated, omis.EventProcCreated,
 		omis.EventSignal, omis.EventStepped, omis.EventSteppedOver, omis.EventThreadStopped, omis.EventThreadContinued:
+	case omis.EventLibCallStarted, omis.EventLibCallEnded:
+		if err := n.findLibraryCalls(set); err != nil {
+			return nil, err
+		}
 	case omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventUnblocked:
 		return n.sched.watch(set)
 	case omis.EventSysCallStarted, omis.EventSysCallEnded:

@@ -45,6 +45,7 @@ type owner struct {
 	kinds    map[omis.EventKind][]*watch // those without an address, in the order they were set
 	watchful int                         // how many of them say how threads are to run
 	stepping bool                        // single steps are prepared
+	due      []returnPlace               // breakpoints that threads wait for
 	looks    []*thread                   // threads that wait to be looked at before their next step
 	finished []*watch                    // of ours, to be taken away
 	busy     bool                        // hits come one after the other
@@ -115,6 +116,7 @@ func (o *owner) needsTracing() bool {
 func (o *owner) chores() {
 	o.releaseOffspring()
 	o.takeAway()
+	o.plantReturns()
 	o.lookAhead()
 	if o.repair && !o.ended {
 		o.repair = false

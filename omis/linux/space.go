@@ -75,7 +75,7 @@ func (o *owner) plant(addr uint64) (*breakpoint, error) {
 	if err := o.arm(maps, addr); err != nil {
 		return nil, err
 	}
-	b, err := o.prepare(maps, addr)
+	b, err := o.makeReady(maps, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +106,8 @@ func (o *owner) settleIn() error {
 	return nil
 }
 
-// prepare finds or makes the copy and the table entry for a breakpoint.
-func (o *owner) prepare(maps proc.Mappings, addr uint64) (*breakpoint, error) {
+// makeReady finds or makes the copy and the table entry for a breakpoint.
+func (o *owner) makeReady(maps proc.Mappings, addr uint64) (*breakpoint, error) {
 	code := make([]byte, relocate.MaxLen)
 	n, err := o.space.memory.ReadAt(code, int64(addr))
 	if n == 0 {
@@ -196,6 +196,7 @@ func (o *owner) vacate() {
 	}
 	o.space = &space{}
 	o.veil.clear()
+	o.forgetLibraryCalls()
 	o.repair = false
 }
 

@@ -14,6 +14,8 @@ type watch struct {
 	handle func(*omis.Hit)
 	number uint64 // in the order they were set
 	call   int    // EventSysCall…: the number of the one that is watched, -1 for all
+
+	library *libraryWatch // EventLibCall…
 }
 
 // answer is how a command tells that it is done.
@@ -56,15 +58,24 @@ func (o *owner) watch(w *watch) error {
 	if w.Event == omis.EventReachedAddr {
 		return o.watchAddr(w)
 	}
-	if isStep(w.Event) {
-		if err := o.prepareSteps(); err != nil {
-			return err
-		}
+	if err := o.prepare(w); err != nil {
+		return err
 	}
 	o.watches[w] = struct{}{}
 	at, _ := slices.BinarySearchFunc(o.kinds[w.Event], w, func(a, b *watch) int { return int(a.number) - int(b.number) })
 	o.kinds[w.Event] = slices.Insert(o.kinds[w.Event], at, w)
 	o.changeGait(w.Event, 1)
+	return nil
+}
+
+// prepare does what a kind of event takes.
+func (o *owner) prepare(w *watch) error {
+	switch {
+	case isStep(w.Event):
+		return o.prepareSteps()
+	case isLibraryCall(w.Event):
+		return o.watchLibrary(w)
+	}
 	return nil
 }
 
@@ -117,6 +128,9 @@ func (o *owner) unwatch(w *watch) error {
 	if w.Event != omis.EventReachedAddr {
 		o.kinds[w.Event] = slices.DeleteFunc(o.kinds[w.Event], same)
 		o.changeGait(w.Event, -1)
+		if w.library != nil {
+			o.unwatchLibrary(w)
+		}
 		return nil
 	}
 	b := o.space.breakpoints[w.Addr]

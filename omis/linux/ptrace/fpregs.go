@@ -17,6 +17,9 @@ type FPRegs struct {
 	_   [96]byte
 }
 
+// Bytes are the image itself.
+func (r *FPRegs) Bytes() []byte { return (*[unsafe.Sizeof(*r)]byte)(unsafe.Pointer(r))[:] }
+
 // GetFPRegs reads the x87 and SSE registers of a stopped tracee.
 func GetFPRegs(tid int, regs *FPRegs) error {
 	err := request(unix.PTRACE_GETFPREGS, tid, 0, uintptr(unsafe.Pointer(regs)))

@@ -1,0 +1,197 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"slices"
+
+	"mirador/omis"
+	"mirador/omis/linux/library"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/prototype"
+	"mirador/omis/linux/ptrace"
+)
+
+// libraryWatch is what a watch on calls of a library function consists of:
+// breakpoints at the function's entries and, for the ends of calls, at the
+// addresses that the application's calls return to. Return addresses on the
+// stack stay as they are: exceptions and backtraces need them.
+type libraryWatch struct {
+	functions []*library.Function
+	entries   []*watch
+	returns   map[uint64]*watch
+	open      map[int][]openCall // by thread, the innermost last
+}
+
+// openCall is a call that has not returned. The stack pointer tells it from
+// others that return to the same place.
+type openCall struct {
+	function *library.Function
+	args     []prototype.Arg
+	sp       uint64 // when it returns
+}
+
+// returnPlace is where a breakpoint is due before a thread may go on.
+type returnPlace struct {
+	t    *thread
+	w    *watch
+	addr uint64
+}
+
+func isLibraryCall(kind omis.EventKind) bool {
+	return kind == omis.EventLibCallStarted || kind == omis.EventLibCallEnded
+}
+
+// findLibraryCalls looks up what the watch names in the modules loaded by now.
+func (n *Node) findLibraryCalls(w *watch) error {
+	functions, err := n.library.Find(w.Proc, w.Name)
+	if err != nil {
+		return err
+	}
+	w.library = &libraryWatch{
+		functions: functions,
+		returns:   make(map[uint64]*watch), open: make(map[int][]openCall),
+	}
+	return nil
+}
+
+// watchLibrary plants the breakpoints at the entries.
+func (o *owner) watchLibrary(w *watch) error {
+	for _, f := range w.library.functions {
+		entry := o.internal(f.Addr, func(h *omis.Hit) { o.libraryEntered(w, f, h) })
+		if err := o.watchAddr(entry); err != nil {
+			o.unwatchLibrary(w)
+			return err
+		}
+		w.library.entries = append(w.library.entries, entry)
+	}
+	return nil
+}
+
+// internal is a watch of our own on an address.
+func (o *owner) internal(addr uint64, handle func(*omis.Hit)) *watch {
+	return &watch{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: o.proc, Addr: addr}, handle: handle}
+}
+
+// unwatchLibrary takes all breakpoints of a watch away.
+func (o *owner) unwatchLibrary(w *watch) {
+	places := w.library.entries
+	for _, r := range w.library.returns {
+		places = append(places, r)
+	}
+	w.library.entries, w.library.returns = nil, make(map[uint64]*watch)
+	for _, place := range places {
+		// What cannot be written any more has ended, or the warden restores it.
+		_ = o.unwatch(place)
+	}
+}
+
+func (o *owner) readProcess(buf []byte, addr uint64) (int, error) {
+	n, err := proc.ReadMemory(o.proc.PID, addr, buf)
+	o.veil.hide(addr, buf[:n])
+	return n, err
+}
+
+// libraryEntered is called when a thread is at the entry of a watched function.
+func (o *owner) libraryEntered(w *watch, f *library.Function, h *omis.Hit) {
+	t := o.threads[h.TID]
+	if t == nil || !w.concerns(t) {
+		return
+	}
+	start, _ := f.NeedsFP()
+	r, ok := o.libraryRegisters(t, start)
+	if !ok {
+		return
+	}
+	back, err := library.ReturnAddress(r, o.readProcess)
+	if err != nil || !f.ByApplication(back) {
+		return
+	}
+	values, args := f.Started(r, o.readProcess)
+	if w.Event == omis.EventLibCallStarted {
+		o.tellLibraryCall(w, t, h, values)
+		return
+	}
+	returned := h.SP + 8
+	w.library.open[t.tid] = append(dropLeft(w.library.open[t.tid], returned), openCall{f, args, returned})
+	if w.library.returns[back] == nil {
+		t.holds++
+		o.due = append(o.due, returnPlace{t, w, back})
+	}
+}
+
+// dropLeft drops the calls that a thread has left without returning, by an
+// exception or longjmp: their frames were at or below sp.
+func dropLeft(open []openCall, sp uint64) []openCall {
+	for len(open) > 0 && open[len(open)-1].sp <= sp {
+		open = open[:len(open)-1]
+	}
+	return open
+}
+
+// plantReturns plants what is due, and lets the threads go on that waited.
+func (o *owner) plantReturns() {
+	for len(o.due) > 0 {
+		p := o.due[0]
+		o.due = o.due[1:]
+		if _, stands := o.watches[p.w]; stands && p.w.library.returns[p.addr] == nil {
+			back := o.internal(p.addr, func(h *omis.Hit) { o.libraryReturned(p.w, h) })
+			// Where no breakpoint can stand, the ends of these calls are not seen.
+			if o.watchAddr(back) == nil {
+				p.w.library.returns[p.addr] = back
+			}
+		}
+		releaseThread{p.t}.do(o)
+	}
+}
+
+// libraryReturned is called when a thread is where a watched call may return to.
+func (o *owner) libraryReturned(w *watch, h *omis.Hit) {
+	open := dropLeft(w.library.open[h.TID], h.SP-1)
+	w.library.open[h.TID] = open
+	t := o.threads[h.TID]
+	if t == nil || len(open) == 0 || open[len(open)-1].sp != h.SP {
+		return
+	}
+	c := open[len(open)-1]
+	w.library.open[h.TID] = open[:len(open)-1]
+	_, end := c.function.NeedsFP()
+	if r, ok := o.libraryRegisters(t, end); ok {
+		o.tellLibraryCall(w, t, h, c.function.Ended(c.args, r, o.readProcess))
+	}
+}
+
+func (o *owner) libraryRegisters(t *thread, floating bool) (*library.Registers, bool) {
+	var r library.Registers
+	if ptrace.GetRegs(t.tid, &r.PtraceRegs) != nil {
+		return nil, false
+	}
+	if floating {
+		var fp ptrace.FPRegs
+		if ptrace.GetFPRegs(t.tid, &fp) != nil {
+			return nil, false
+		}
+		r.FP = slices.Clone(fp.Bytes())
+	}
+	return &r, true
+}
+
+// tellLibraryCall hands out a hit of its own: that of the breakpoint is others', too.
+func (o *owner) tellLibraryCall(w *watch, t *thread, at *omis.Hit, values []omis.Value) {
+	h := &hit{o: o, t: t}
+	h.Hit = omis.Hit{Proc: o.proc, TID: t.tid, Addr: at.Addr, SP: at.SP, Time: at.Time, Params: values, Hold: h.hold, Now: o.node.Now}
+	w.handle(&h.Hit)
+}
+
+// forgetLibraryCalls is called when the program they were made in is no more.
+func (o *owner) forgetLibraryCalls() {
+	for kind, watches := range o.kinds {
+		if !isLibraryCall(kind) {
+			continue
+		}
+		for _, w := range watches {
+			w.library.entries, w.library.returns = nil, make(map[uint64]*watch)
+			clear(w.library.open)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+func TestLibraryCalls(t *testing.T) {
+	program := build(t, "library.c")
+	want := expected(t, program)
+	n := openNode(t)
+	g := start(t, program)
+	counts := make(map[string]int)
+	var sum uint64
+	var last string
+	var cancels []func() error
+	for _, name := range []string{"strtol", "qsort"} {
+		for _, kind := range []omis.EventKind{omis.EventLibCallStarted, omis.EventLibCallEnded} {
+			cancel, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID, Name: name}, func(h *omis.Hit) {
+				counts[fmt.Sprint(name, kind)]++
+				if name == "strtol" && kind == omis.EventLibCallEnded {
+					sum += h.Params[0].N
+				}
+				if name == "strtol" && kind == omis.EventLibCallStarted && len(h.Params) > 2 {
+					last = fmt.Sprint(h.Params[2].N)
+				}
+				if len(counts)%2 == 0 {
+					go h.Hold()()
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancels = append(cancels, cancel)
+		}
+	}
+	_, err := n.Watch(omis.Watch{Event: omis.EventLibCallEnded, Proc: g.ID, Name: "frobnicate"}, func(*omis.Hit) {})
+	if err == nil {
+		t.Error("a function that nobody has is watched")
+	}
+	t.Log(err)
+	g.begin()
+	if got := g.line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, cancel := range cancels {
+		if err := cancel(); err != nil {
+			t.Error(err)
+		}
+	}
+	// Of each hundred qsorts 34 are left by longjmp, the others compare once.
+	const calls = 2 * (100 + 100 + 34 + 66)
+	expect := map[string]int{
+		fmt.Sprint("strtol", omis.EventLibCallStarted): calls, fmt.Sprint("strtol", omis.EventLibCallEnded): calls,
+		fmt.Sprint("qsort", omis.EventLibCallStarted): 200, fmt.Sprint("qsort", omis.EventLibCallEnded): 2 * 66,
+	}
+	if fmt.Sprint(counts) != fmt.Sprint(expect) {
+		t.Errorf("got %v, want %v", counts, expect)
+	}
+	if wantSum := uint64(2 * (4950 + 100*0x100 + 34*9 + 66*7)); sum != wantSum {
+		t.Errorf("the results add up to %d, want %d", sum, wantSum)
+	}
+	if last != "10" && last != "16" {
+		t.Errorf("the third parameter was %s", last)
+	}
+	checkUntouched(t, g)
+}
+
+func TestLibraryCallsKilled(t *testing.T) {
+	program := build(t, "library.c")
+	want := expected(t, program)
+	for i := range 6 {
+		g := start(t, program)
+		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d", g.ID.PID, g.Addr, omis.EventLibCallEnded))
+		out.ReadString('\n')
+		g.begin()
+		time.Sleep(time.Duration(i) * time.Millisecond)
+		killMonitor(cmd)
+		if got := g.line(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// TestStopEvents: each stop and continue is told once.
+func TestStopEvents(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "hammer.c"), "3", "100000000")
+	g.begin()
+	var stopped, continued atomic.Int64
+	for kind, count := range map[omis.EventKind]*atomic.Int64{omis.EventThreadStopped: &stopped, omis.EventThreadContinued: &continued} {
+		if _, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID}, func(h *omis.Hit) { count.Add(1) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tids, _ := n.Threads(g.ID)
+	for range 2 {
+		if err := n.Stop(g.ID, tids[1:2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stopped.Load() != 1 {
+		t.Errorf("%d told", stopped.Load())
+	}
+	if err := n.Stop(g.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	if stopped.Load() != 4 || continued.Load() != 0 {
+		t.Errorf("%d stopped, %d continued", stopped.Load(), continued.Load())
+	}
+	for range 2 {
+		if err := n.Continue(g.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stopped.Load() != 4 || continued.Load() != 4 {
+		t.Errorf("%d stopped, %d continued", stopped.Load(), continued.Load())
+	}
+}
