@@ -21,6 +21,15 @@
 // is merely stopped shows no heartbeat, and after Config.Patience threads go on
 // by themselves.
 //
+// # What it does not do
+//
+// A forked child is not held, and finds the jumps in its text harmless. A vfork
+// child, which shares its parent's memory, is held under its own thread id: the
+// handler sees that it is no thread of the process. A thread that leaves a hold
+// by longjmp, or is cancelled there, keeps its slot until it ends (see
+// Server.Reclaim). No vector register is touched, so whoever traces a held
+// thread reads them from it; the others are in Hit.Regs.
+//
 // # Who owns what
 //
 // A Site belongs to the goroutine that owns the process, whose threads must be
