@@ -14,6 +14,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/library"
+	"mirador/omis/linux/machine"
 	"mirador/omis/linux/proc"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/unwind"
@@ -42,6 +43,7 @@ type Node struct {
 	sched  scheduling
 
 	library *library.Catalog
+	machine *machine.Machine
 
 	mu      sync.Mutex
 	owners  map[omis.ProcID]*owner
@@ -64,9 +66,13 @@ func Open(c Config) (*Node, error) {
 	if err := ptrace.Interrupting(bell); err != nil {
 		return nil, fmt.Errorf("cannot prepare for tracing: %w", err)
 	}
+	m, err := machine.Open(c.Name)
+	if err != nil {
+		return nil, err
+	}
 	n := &Node{
 		name: c.Name, start: time.Now(),
-		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), library: library.NewCatalog(),
+		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), library: library.NewCatalog(), machine: m,
 		owners: make(map[omis.ProcID]*owner), letGo: make(map[omis.ProcID]map[threadID]struct{}),
 	}
 	n.sched.node = n
@@ -98,10 +104,6 @@ func (n *Node) Threads(p omis.ProcID) ([]int, error) {
 		return nil, err
 	}
 	return proc.Threads(p.PID)
-}
-
-func (n *Node) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.ThreadInfo, error) {
-	return proc.ThreadInfo(p, tid, f)
 }
 
 func (n *Node) Modules(p omis.ProcID) ([]omis.Module, error) { return proc.Modules(p) }
@@ -183,7 +185,7 @@ func (n *Node) Watch(w omis.Watch, handle func(*omis.Hit)) (cancel func() error,
 			return nil, err
 		}
 	default:
-		return nil, omis.Errorf(omis.UnsupportedService, "event %d cannot be detected", w.Event)
+		return nil, n.CanDetect(w.Event)
 	}
 	c := setWatch{newAnswer(), set}
 	if err := n.ask(w.Proc, c, c.answer); err != nil {
@@ -222,6 +224,7 @@ func (n *Node) Close(ctx context.Context) error {
 	}
 	n.exits.close()
 	n.sched.close()
+	n.machine.Close()
 	done := make(chan struct{})
 	go func() {
 		n.owning.Wait()

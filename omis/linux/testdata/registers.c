@@ -28,7 +28,7 @@ static void *spin(void *arg) {
 	return 0;
 }
 
-static void *wait(void *arg) {
+static void *nap(void *arg) {
 	char c;
 	int fds[2];
 	if (pipe(fds))
@@ -39,7 +39,7 @@ static void *wait(void *arg) {
 int main(void) {
 	pthread_t s, w;
 	pthread_create(&s, 0, spin, 0);
-	pthread_create(&w, 0, wait, 0);
+	pthread_create(&w, 0, nap, 0);
 	printf("ready %p\n", (void *)called);
 	printf("%p\n", (void *)data);
 	fflush(stdout);

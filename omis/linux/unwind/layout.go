@@ -58,3 +58,23 @@ func (l *Layout) module(pc uint64) (module, bool) {
 	}
 	return found, found.image != nil
 }
+
+// ModuleAt is the file that is mapped at pc.
+func (l *Layout) ModuleAt(pc uint64) string {
+	m, _ := l.maps.At(pc)
+	return m.Path
+}
+
+// Function is where the function that holds pc begins, as far as the unwind
+// tables tell; 0 if they do not.
+func (l *Layout) Function(pc uint64) uint64 {
+	m, ok := l.module(pc)
+	if !ok {
+		return 0
+	}
+	entry, err := m.entries.FDEForPC(pc - m.bias)
+	if err != nil {
+		return 0
+	}
+	return entry.Begin() + m.bias
+}

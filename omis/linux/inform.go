@@ -1,0 +1,143 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/unwind"
+)
+
+var (
+	_ omis.NodeInformer = (*Node)(nil)
+	_ omis.Detector     = (*Node)(nil)
+)
+
+// NodeInfo: see omis.NodeInformer.
+func (n *Node) NodeInfo(flags uint32) ([]omis.Value, error) { return n.machine.Info(flags) }
+
+// CanDetect: see omis.Detector.
+func (n *Node) CanDetect(kind omis.EventKind) error {
+	switch kind {
+	case omis.EventReachedAddr, omis.EventProcTerminated, omis.EventThreadCreated, omis.EventThreadTerminated, omis.EventProcCreated,
+		omis.EventSignal, omis.EventSysCallStarted, omis.EventSysCallEnded, omis.EventLibCallStarted, omis.EventLibCallEnded,
+		omis.EventStepped, omis.EventSteppedOver, omis.EventThreadStopped, omis.EventThreadContinued,
+		omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventUnblocked:
+		return nil
+	case omis.EventNodeAdded, omis.EventNodeRemoved:
+		return omis.Errorf(omis.UnsupportedService, "threads of Linux add and remove no nodes; a message-passing library could tell, and none is observed")
+	}
+	return omis.Errorf(omis.UnsupportedService, "event %d cannot be detected", kind)
+}
+
+// ThreadInfo: see omis.Node. What /proc does not tell is read from the thread's
+// stack, for which it is stopped.
+func (n *Node) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.ThreadInfo, error) {
+	info, err := proc.ThreadInfo(p, tid, f)
+	if err != nil {
+		return info, err
+	}
+	if f&omis.ThreadParent != 0 {
+		info.Parent = n.creator(p, tid)
+	}
+	if f&omis.ThreadStackSize != 0 && info.StackSize < 0 {
+		info.StackSize, err = n.stackSize(p, tid)
+	}
+	if f&omis.ThreadRootFunct != 0 && err == nil {
+		info.RootFunction, err = n.rootFunction(p, tid)
+	}
+	return info, err
+}
+
+// stackSize is the size of the mapping that the stack pointer of a running
+// thread lies in.
+func (n *Node) stackSize(p omis.ProcID, tid int) (int64, error) {
+	const sp = 7
+	regs, err := n.ReadIntRegs(p, tid, sp, 1)
+	if err != nil {
+		return -1, err
+	}
+	maps, err := proc.Maps(p.PID)
+	if err != nil {
+		return -1, err
+	}
+	m, ok := maps.At(regs[0])
+	if !ok {
+		return -1, nil
+	}
+	return int64(m.End - m.Start), nil
+}
+
+// rootFunction is the function that a thread began in, behind those that start
+// programs and threads; 0 where its stack does not tell.
+func (n *Node) rootFunction(p omis.ProcID, tid int) (uint64, error) {
+	layout, err := n.images.Layout(p.PID)
+	if err != nil {
+		return 0, err
+	}
+	traces, err := n.Backtraces(p, []int{tid}, 0)
+	if err != nil {
+		return 0, err
+	}
+	if traces[0].Err != nil {
+		return 0, traces[0].Err
+	}
+	return rootOf(layout, traces[0].Frames), nil
+}
+
+// rootOf finds the outermost function that does not belong to the module that
+// starts threads (clone and start_thread of the C library, say), nor is the
+// program's entry point, which calls that module to call main. Where one module
+// is all, the outermost function it is.
+func rootOf(layout *unwind.Layout, frames []omis.Frame) uint64 {
+	if len(frames) == 0 {
+		return 0
+	}
+	// Return addresses may lie behind their function.
+	at := func(i int) uint64 {
+		if i == 0 {
+			return frames[0].PC
+		}
+		return frames[i].PC - 1
+	}
+	outermost := len(frames) - 1
+	i := outermost
+	if i > 0 && layout.ModuleAt(at(i)) != layout.ModuleAt(at(i-1)) {
+		i-- // the program's entry point
+	}
+	starter := layout.ModuleAt(at(i))
+	for i > 0 && layout.ModuleAt(at(i)) == starter {
+		i--
+	}
+	if layout.ModuleAt(at(i)) == starter {
+		i = outermost
+	}
+	return layout.Function(at(i))
+}
+
+// creator is the thread that created another, 0 unless that was seen.
+func (n *Node) creator(p omis.ProcID, tid int) int {
+	o := n.owner(p)
+	if o == nil {
+		return 0
+	}
+	c := askCreator{newAnswer(), tid, new(int)}
+	if !o.box.post(c) {
+		return 0
+	}
+	<-c.done
+	return *c.creator
+}
+
+type askCreator struct {
+	*answer
+	tid     int
+	creator *int
+}
+
+func (c askCreator) do(o *owner) {
+	if t := o.threads[c.tid]; t != nil {
+		*c.creator = t.parent
+	}
+	c.give(nil)
+}
