@@ -26,7 +26,7 @@ func writeProblem(x *exchange, f *Fault) {
 	}
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false) // it is read in a terminal, not in a page
+	encoder.SetEscapeHTML(false)              // it is read in a terminal, not in a page
 	if err := encoder.Encode(p); err != nil { // strings and numbers always marshal
 		panic(err)
 	}
