@@ -27,7 +27,10 @@ const (
 type Regs = unix.PtraceRegs
 
 // request is for requests that never block, and so need not tell Go's scheduler
-// about themselves: that would cost more than most of them do.
+// about themselves: that would cost more than most of them do. It must not grow
+// the stack: data may be an address there, which was made a number already.
+//
+//go:nosplit
 func request(req, tid int, addr, data uintptr) error {
 	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(req), uintptr(tid), addr, data, 0, 0)
 	if errno != 0 {
