@@ -52,7 +52,9 @@ func post(cmd *cobra.Command, g *globals, app string, explain bool, document []b
 	if explain {
 		req.Prefer = "explain"
 	}
+	done := g.patience("waiting for the answer")
 	reply, err := gateway.Do(cmd.Context(), req)
+	done()
 	if err != nil {
 		return err
 	}
