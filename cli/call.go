@@ -16,6 +16,7 @@ func (g *globals) call(ctx context.Context, req client.Request, result any) erro
 		return err
 	}
 	defer c.Close()
+	defer g.patience("waiting for the gateway")()
 	return call(ctx, c, req, result)
 }
 

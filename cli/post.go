@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -28,7 +30,7 @@ status is 1.`,
   mirador post --explain request.xml`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			document, err := readInput(g.streams.In, args[0])
+			document, err := readInput(cmd.Context(), g.streams.In, args[0])
 			if err != nil {
 				return err
 			}
@@ -50,7 +52,9 @@ func post(cmd *cobra.Command, g *globals, app string, explain bool, document []b
 	if explain {
 		req.Prefer = "explain"
 	}
+	done := g.patience("waiting for the answer")
 	reply, err := gateway.Do(cmd.Context(), req)
+	done()
 	if err != nil {
 		return err
 	}
@@ -97,7 +101,27 @@ func printIndented(w io.Writer, document []byte) error {
 	return printDocument(w, text.Bytes())
 }
 
-func readInput(stdin io.Reader, name string) ([]byte, error) {
+// readInput reads all of a file, or of standard input. Either may be a terminal or
+// a pipe that nobody writes to: an interrupt ends the wait.
+func readInput(ctx context.Context, stdin io.Reader, name string) ([]byte, error) {
+	type input struct {
+		text []byte
+		err  error
+	}
+	read := make(chan input, 1)
+	go func() {
+		text, err := readAll(stdin, name)
+		read <- input{text, err}
+	}()
+	select {
+	case in := <-read:
+		return in.text, in.err
+	case <-ctx.Done():
+		return nil, errors.New("interrupted before the document was read")
+	}
+}
+
+func readAll(stdin io.Reader, name string) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(stdin)
 	}

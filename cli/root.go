@@ -44,6 +44,7 @@ type silentFailure struct{ error }
 func Main(args []string, streams Streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends what does not heed the first
 	root := newRoot(streams)
 	root.SetArgs(args)
 	called, err := root.ExecuteContextC(ctx)

@@ -33,10 +33,13 @@ refers to. It needs no gateway.`,
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
+			done := g.patience("reading symbols and lines")
 			structure, err := readStructure(args, pid)
+			done()
 			if err != nil {
 				return err
 			}
+			tellStripped(g.streams.Err, structure)
 			return writeStructure(g.streams.Out, output, structure)
 		},
 	}
@@ -70,6 +73,16 @@ func readStructure(files []string, pid int) (*sir.Structure, error) {
 		}
 	}
 	return s, nil
+}
+
+// tellStripped explains programs without functions, which would look like a
+// failure of ours.
+func tellStripped(w io.Writer, s *sir.Structure) {
+	for _, p := range s.Programs {
+		if len(p.Units) == 0 {
+			fmt.Fprintf(w, "mirador: %s names no functions: it is stripped, and no file with its symbols is installed\n", p.Path)
+		}
+	}
 }
 
 // resolved is the path of a file as a process that runs it shows it, so that the

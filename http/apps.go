@@ -43,8 +43,8 @@ func (s *Server) listApps(x *exchange) error {
 }
 
 func (s *Server) touchable(c *Caller) []App {
-	apps := s.backend.Apps()
-	return slices.DeleteFunc(slices.Clone(apps), func(a App) bool { return !c.mayTouch(&a) })
+	apps := append([]App{}, s.backend.Apps()...) // none is a list, too, not null
+	return slices.DeleteFunc(apps, func(a App) bool { return !c.mayTouch(&a) })
 }
 
 func (s *Server) getApp(x *exchange) error {

@@ -27,6 +27,9 @@ func TestListAppsShowsWhatTheCallerMayTouch(t *testing.T) {
 	if w := ask(t, one(), other, "GET", "/apps", ""); strings.TrimSpace(w.Body.String()) != "[]" {
 		t.Errorf("another user sees %s", w.Body)
 	}
+	if w := ask(t, &scripted{}, root, "GET", "/apps", ""); strings.TrimSpace(w.Body.String()) != "[]" {
+		t.Errorf("no applications are %s", w.Body)
+	}
 	expect(t, ask(t, one(), owner, "GET", "/apps/mmul", ""), 200, `"p_1"`)
 	expect(t, ask(t, one(), other, "GET", "/apps/mmul", ""), 403, "uid 1000")
 	expect(t, ask(t, one(), root, "GET", "/apps/nix", ""), 404, "mmul")

@@ -24,11 +24,13 @@ func writeProblem(x *exchange, f *Fault) {
 	if len(f.Messages) > 1 {
 		p.Errors = f.Messages
 	}
-	body, err := json.Marshal(p)
-	if err != nil { // strings and numbers always marshal
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)              // it is read in a terminal, not in a page
+	if err := encoder.Encode(p); err != nil { // strings and numbers always marshal
 		panic(err)
 	}
-	send(x, f.Status, "application/problem+json", append(body, '\n'))
+	send(x, f.Status, "application/problem+json", body.Bytes())
 }
 
 // writeErrors answers with an errors document (MIR 7).
@@ -54,10 +56,13 @@ func send(x *exchange, status int, contentType string, body []byte) {
 
 // sendJSON answers with a value as JSON, indented for people with curl.
 func sendJSON(x *exchange, status int, v any) error {
-	body, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false) // it is read in a terminal, not in a page
+	if err := encoder.Encode(v); err != nil {
 		return err
 	}
-	send(x, status, "application/json", append(body, '\n'))
+	send(x, status, "application/json", body.Bytes())
 	return nil
 }

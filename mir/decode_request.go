@@ -1,7 +1,5 @@
 package mir
 
-import "math"
-
 func readSIRRequest(f *findings, root Element) Document {
 	request := &SIRRequest{}
 	for child := range root.Children() {
@@ -19,10 +17,14 @@ func readSIRRequest(f *findings, root Element) Document {
 	return request
 }
 
+// deepest is as deep as a stack can be asked for; "more than there are" is how a
+// person asks for all of it.
+const deepest = 1 << 20
+
 func readSnapshotRequest(f *findings, root Element) Document {
 	request := &SnapshotRequest{Named: f.boolean(root, "named")}
 	if depth := f.integer(root, "stack", 0); depth != nil {
-		request.Stack = int(min(*depth, math.MaxInt32))
+		request.Stack = int(min(*depth, deepest))
 	}
 	for child := range root.Children() {
 		f.unexpected(child)

@@ -42,7 +42,7 @@ func (a *App) snapshot(ctx context.Context, d *mir.SnapshotRequest, o Options) (
 		once(x, s.Request)
 		return x, nil
 	}
-	reply, err := a.request(ctx, s.Request, nil)
+	reply, err := a.request(ctx, s.Request)
 	if err != nil {
 		return nil, err
 	}

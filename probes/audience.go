@@ -28,7 +28,7 @@ func (r *Registry) Subscribe(id string) (documents <-chan *mir.Measurement, canc
 		return nil, nil, err
 	}
 	if _, w := p.now(); w != nil && pace(w.times) == 0 {
-		return nil, nil, failf(Conflict, "%s delivers nothing by itself: give it a <measuring delivery=\"MILLISECONDS\"/>, by a ctrlreq with ACTIVATE for instance", id)
+		return nil, nil, failf(Conflict, "%s delivers nothing by itself: give it a <measuring delivery=\"1000\"/> (milliseconds), by a ctrlreq with ACTIVATE for instance", id)
 	}
 	c := make(chan *mir.Measurement, backlog)
 	if !p.audience.join(c) {

@@ -45,7 +45,7 @@ func (p *Probe) extend(ctx context.Context, w *installed, joined []omis.Token) e
 	h := w.handles
 	h.Requests = nil
 	for _, request := range more.Conditional(h) {
-		csr, err := p.app.define(ctx, request)
+		csr, err := p.app.watch(ctx, request)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ func (a *App) install(ctx context.Context, plan *translate.Plan, r *mir.InstrReq
 		return nil, err
 	}
 	for _, request := range plan.Conditional(h) {
-		csr, err := a.define(ctx, request)
+		csr, err := a.watch(ctx, request)
 		if err != nil {
 			a.clear(ctx, plan, h)
 			return nil, err
@@ -43,7 +43,7 @@ func (a *App) makeObjects(ctx context.Context, plan *translate.Plan) (translate.
 	if create == "" {
 		return translate.Handles{}, nil
 	}
-	reply, err := a.request(ctx, create, nil)
+	reply, err := a.request(ctx, create)
 	if err != nil {
 		return translate.Handles{}, err
 	}
@@ -54,19 +54,15 @@ func (a *App) makeObjects(ctx context.Context, plan *translate.Plan) (translate.
 	return h, err
 }
 
-// define sends a conditional request. Its later replies say only that its
-// actions went well, or that they did not: nobody waits for those, so they are
-// logged.
-func (a *App) define(ctx context.Context, request string) (omis.Token, error) {
-	reply, err := a.request(ctx, request, func(r omis.Reply) {
+// watch defines a conditional request of a probe. Nobody waits for its later
+// replies: that its actions went well, at every execution of a region, is not
+// even told, that they did not is logged.
+func (a *App) watch(ctx context.Context, request string) (omis.Token, error) {
+	return a.define(ctx, request, func(r omis.Reply) {
 		if err := r.Err(); err != nil {
 			a.registry.config.Log.Warn("conditional request failed", "app", a.name, "request", request, "error", err)
 		}
-	})
-	if err != nil {
-		return "", err
-	}
-	return translate.Defined(reply)
+	}, omis.DontReturnOK)
 }
 
 // clear takes away what stands of a plan that could not be installed.

@@ -132,7 +132,7 @@ func (a *App) admit(ctx context.Context, token omis.Token, started bool) error {
 // identify asks for a process' arguments, user and pid.
 func (a *App) identify(ctx context.Context, token omis.Token) (Process, error) {
 	fields := omis.ProcArgv | omis.ProcUID | omis.ProcLocalID
-	reply, err := a.request(ctx, fmt.Sprintf(": proc_get_info([%s],%#x)", token, fields), nil)
+	reply, err := a.request(ctx, fmt.Sprintf(": proc_get_info([%s],%#x)", token, fields))
 	if err != nil {
 		return Process{}, err
 	}
@@ -161,11 +161,7 @@ func (a *App) watchEnd(ctx context.Context, token omis.Token) error {
 			a.markGone(token)
 		}
 	}
-	reply, err := a.request(ctx, fmt.Sprintf("proc_has_terminated([%s]) : print([$proc])", token), ended)
-	if err != nil {
-		return err
-	}
-	csr, err := translate.Defined(reply)
+	csr, err := a.define(ctx, fmt.Sprintf("proc_has_terminated([%s]) : print([$proc])", token), ended, 0)
 	if err != nil {
 		return err
 	}
@@ -199,7 +195,7 @@ func (a *App) kill(ctx context.Context) error {
 // create calls a service that creates something and returns its token.
 func (a *App) create(ctx context.Context, service string, args ...omis.Value) (omis.Token, error) {
 	r := omis.Request{Actions: []omis.Call{{Service: service, Args: args}}}
-	reply, err := a.request(ctx, syntax.Print(&r), nil)
+	reply, err := a.request(ctx, syntax.Print(&r))
 	if err != nil {
 		return "", err
 	}
@@ -220,23 +216,32 @@ func (a *App) do(ctx context.Context, request string) error {
 	if request == "" {
 		return nil
 	}
-	reply, err := a.request(ctx, request, nil)
+	reply, err := a.request(ctx, request)
 	if err != nil {
 		return err
 	}
 	return translate.Done(reply)
 }
 
-// request sends a request. A conditional one has a callback, for all replies but
-// that to its definition.
-func (a *App) request(ctx context.Context, request string, callback func(omis.Reply)) (omis.Reply, error) {
+// request sends an unconditional request.
+func (a *App) request(ctx context.Context, request string) (omis.Reply, error) {
+	return a.send(ctx, request, nil, 0)
+}
+
+// define sends a conditional request and returns its token. Later replies go to
+// the callback, but for those that the flags leave out.
+func (a *App) define(ctx context.Context, request string, callback func(omis.Reply), flags omis.Flags) (omis.Token, error) {
+	reply, err := a.send(ctx, request, callback, flags|omis.WaitForFirstReply|omis.DontReturnEnDis)
+	if err != nil {
+		return "", err
+	}
+	return translate.Defined(reply)
+}
+
+func (a *App) send(ctx context.Context, request string, callback func(omis.Reply), flags omis.Flags) (omis.Reply, error) {
 	a.mu.RLock()
 	tool := a.tool
 	a.mu.RUnlock()
-	var flags omis.Flags
-	if callback != nil {
-		flags = omis.WaitForFirstReply | omis.DontReturnEnDis
-	}
 	reply, err := tool.Request(ctx, request, callback, flags)
 	switch {
 	case err == nil:

@@ -67,7 +67,7 @@ func (p *Probe) measure(ctx context.Context) (*installed, []translate.Value, err
 // ask reads the values from the monitor. For processes that have terminated the
 // last values stand.
 func (p *Probe) ask(ctx context.Context, w *installed) ([]translate.Value, error) {
-	reply, err := p.app.request(ctx, w.read, nil)
+	reply, err := p.app.request(ctx, w.read)
 	if err != nil {
 		return nil, err
 	}

@@ -214,9 +214,12 @@ type script struct {
 
 var _ omis.Tool = (*script)(nil)
 
-func (s *script) Request(_ context.Context, request string, _ func(omis.Reply), _ omis.Flags) (omis.Reply, error) {
+func (s *script) Request(_ context.Context, request string, _ func(omis.Reply), flags omis.Flags) (omis.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if strings.HasPrefix(request, "thread_reached_addr") && flags&omis.DontReturnOK == 0 {
+		return nil, fmt.Errorf("every hit would be a reply that nobody reads: %s", request)
+	}
 	if !s.complete {
 		if reply, ok := s.app.reply(request); ok {
 			return reply, nil

@@ -57,6 +57,13 @@ func Token(reply omis.Reply, i int) (omis.Token, error) {
 			return r.Values[0].Token(), nil
 		}
 	}
+	// What is left out where objects may end meanwhile is the reason here: it had
+	// ended before.
+	for _, r := range reply[i] {
+		if r.Status.IsError() {
+			return "", FromStatus(r.Status, r.Msg)
+		}
+	}
 	return "", Errorf(Unavailable, mir.Position{}, "the monitor created nothing")
 }
 

@@ -36,15 +36,16 @@ import (
 // Schema is a parsed schema. It may be used by many goroutines at once; the C
 // library reads it without changing it.
 type Schema struct {
-	schema *libxml.Schema
+	whole  *libxml.Schema
+	strict *libxml.Schema  // see strict; it is asked first
 	free   chan *collector // those nobody uses
 }
 
-// collector is what one validation at a time needs: the side in C, and the
-// memory that documents are written to for it.
+// collector is what one validation at a time needs: the side in C for each of
+// the two schemas, and the memory that documents are written to for them.
 type collector struct {
-	watch *C.watch
-	told  events
+	whole, strict *C.watch
+	told          events
 }
 
 // keepTold bounds what a collector keeps after a long document.
@@ -66,15 +67,19 @@ func New(source []byte) (*Schema, error) {
 	// Two for each processor: one that validates, one that waits for its thread.
 	s := &Schema{free: make(chan *collector, 2*runtime.GOMAXPROCS(0))}
 	for range cap(s.free) {
-		watch := C.watch_new()
-		if watch == nil {
-			s.release()
+		c := &collector{whole: C.watch_new(), strict: C.watch_new()}
+		s.free <- c
+		if c.whole == nil || c.strict == nil {
+			s.Close()
 			return nil, errors.New("cannot prepare the schema: out of memory")
 		}
-		s.free <- &collector{watch: watch}
 	}
-	if err := s.parse(source); err != nil {
-		s.release()
+	var err error
+	if s.whole, err = s.parse(source); err == nil {
+		s.strict, err = s.parse(strict(source))
+	}
+	if err != nil {
+		s.Close()
 		return nil, err
 	}
 	return s, nil
@@ -82,46 +87,47 @@ func New(source []byte) (*Schema, error) {
 
 // parse has the collector as libxml2's handler of errors, which it keeps for
 // each OS thread: the goroutine stays on its thread until the handler is gone.
-func (s *Schema) parse(source []byte) error {
+func (s *Schema) parse(source []byte) (*libxml.Schema, error) {
 	c := <-s.free
 	defer func() { s.free <- c }()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	C.watch_begin(c.watch)
+	C.watch_begin(c.whole)
 	defer C.watch_end()
 	schema, err := libxml.Parse(source)
-	if c.watch.count > 0 {
+	if c.whole.count > 0 {
 		if err == nil {
 			schema.Free()
 		}
-		first := &c.watch.faults[0]
-		return fmt.Errorf("cannot parse the schema: line %d: %s", first.line, plain(C.GoString(&first.message[0])))
+		first := &c.whole.faults[0]
+		return nil, fmt.Errorf("cannot parse the schema: line %d: %s", first.line, plain(C.GoString(&first.message[0])))
 	}
 	if err != nil {
-		return fmt.Errorf("cannot parse the schema: %w", err)
+		return nil, fmt.Errorf("cannot parse the schema: %w", err)
 	}
-	s.schema = schema
-	return nil
+	return schema, nil
 }
 
 // Close frees the schema. No validation may be running, and none may follow.
 func (s *Schema) Close() {
-	s.release()
-	s.schema.Free()
-}
-
-func (s *Schema) release() {
 	close(s.free)
 	for c := range s.free {
-		C.watch_free(c.watch)
+		C.watch_free(c.whole)
+		C.watch_free(c.strict)
+	}
+	for _, schema := range []*libxml.Schema{s.whole, s.strict} {
+		if schema != nil {
+			schema.Free()
+		}
 	}
 }
 
 // Validate holds a document against the schema. Errors about the document are
 // of type *mir.Error, with the position of the element or attribute meant.
 //
-// The validation is a single call into C: what libxml2 keeps for each OS thread
-// is used and cleared within it.
+// Each validation is a single call into C: what libxml2 keeps for each OS thread
+// is used and cleared within it. What the strict schema takes needs no second one;
+// of anything else the whole schema decides, and says what is wrong.
 func (s *Schema) Validate(tree *mir.Tree) error {
 	c := <-s.free
 	defer func() { s.free <- c }()
@@ -132,15 +138,23 @@ func (s *Schema) Validate(tree *mir.Tree) error {
 	if cap(told) <= keepTold {
 		c.told = told
 	}
-	status := C.watch_validate(c.watch, C.uintptr_t(s.schema.Pointer()),
-		(*C.char)(unsafe.Pointer(unsafe.SliceData(told))), C.int(len(told)))
+	if validate(c.strict, s.strict, told) == 0 {
+		return nil
+	}
+	status := validate(c.whole, s.whole, told)
 	if status == 0 {
 		return nil
 	}
-	if status < 0 || c.watch.count == 0 {
-		return fmt.Errorf("cannot validate the document: libxml2 failed with status %d", int(status))
+	if status < 0 || c.whole.count == 0 {
+		return fmt.Errorf("cannot validate the document: libxml2 failed with status %d", status)
 	}
-	return invalid(c.watch, tree)
+	return invalid(c.whole, tree)
+}
+
+// validate answers what watch_validate does.
+func validate(watch *C.watch, schema *libxml.Schema, told events) int {
+	return int(C.watch_validate(watch, C.uintptr_t(schema.Pointer()),
+		(*C.char)(unsafe.Pointer(unsafe.SliceData(told))), C.int(len(told))))
 }
 
 // invalid words what the validation found.

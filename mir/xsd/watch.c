@@ -60,7 +60,8 @@ static void drop_context(watch *w)
 
 void watch_free(watch *w)
 {
-	drop_context(w);
+	if (w != NULL)
+		drop_context(w);
 	free(w);
 }
 

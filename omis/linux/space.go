@@ -190,9 +190,9 @@ func (o *owner) vacate() {
 		}
 	}
 	if o.space.memory != nil {
-		o.space.memory.Close()
 		// A warden that cannot be told finds that memory gone by itself.
 		_ = o.node.warden.Drop(o.proc.PID)
+		o.space.memory.Close()
 	}
 	o.space = &space{}
 	o.veil.clear()

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -74,6 +75,25 @@ func TestEveryByteDamaged(t *testing.T) {
 			bad[i] = damage
 			if im := read(t, bad); im != nil {
 				use(im)
+			}
+		}
+	}
+}
+
+// Nobody waits at a named pipe, and no device is read.
+func TestNoRegularFiles(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, "/dev/zero", "/"} {
+		_, err := Open(path)
+		_, diskErr := FromDisk(path)
+		_, processErr := FromProcess(os.Getpid())(path)
+		for _, err := range []error{err, diskErr, processErr} {
+			var typed *FormatError
+			if !errors.As(err, &typed) || !strings.Contains(err.Error(), "not a regular file") {
+				t.Errorf("%s: error %v", path, err)
 			}
 		}
 	}

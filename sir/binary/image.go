@@ -40,7 +40,7 @@ type Image struct {
 
 // Open reads the program at path.
 func Open(path string) (*Image, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package binary
 import (
 	"debug/elf"
 	"encoding/hex"
-	"os"
 	"path/filepath"
 )
 
@@ -14,7 +13,7 @@ func separateDebug(dir, buildID string) *elfFile {
 		return nil
 	}
 	path := filepath.Join(dir, ".build-id", buildID[:2], buildID[2:]+".debug")
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil
 	}

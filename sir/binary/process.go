@@ -17,7 +17,25 @@ import (
 type Opener func(path string) (File, error)
 
 // FromDisk opens the path as this process sees it.
-func FromDisk(path string) (File, error) { return os.Open(path) }
+func FromDisk(path string) (File, error) { return openRegular(path) }
+
+// openRegular opens a file, and nothing else: who opens a named pipe waits until
+// somebody else opens it, and who opens a device may set it going.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &FormatError{path, "not a regular file"}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
 
 // FromProcess opens paths as process pid means them: the files it has mapped,
 // also when they were replaced or deleted since, in its own root directory, and
@@ -31,7 +49,7 @@ func FromProcess(pid int) Opener {
 			return nil, err
 		}
 		if m == nil { // not mapped, but it may be there
-			return os.Open(proc + "/root" + path)
+			return openRegular(proc + "/root" + path)
 		}
 		if m.path == vdso {
 			return openVDSO(proc, m)
@@ -100,7 +118,7 @@ func parseMapping(line string) (m mapping, ok bool) {
 // openMapped opens the mapped file by its path if that still leads to it, else
 // through the kernel's own link, which takes a capability.
 func openMapped(pid int, proc string, m *mapping) (File, error) {
-	f, err := os.Open(proc + "/root" + m.path)
+	f, err := openRegular(proc + "/root" + m.path)
 	if err == nil {
 		if sameFile(f, m.inode) {
 			return f, nil

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -96,19 +95,28 @@ func (c *Client) note(m message, memory *os.File) {
 	}
 }
 
-// restart starts a warden and tells it all.
+// restart starts a warden and tells it all. One that could not be told all is
+// given up: it would seem to guard what it does not know.
 func (c *Client) restart() error {
 	c.hangUp()
 	if err := c.start(); err != nil {
 		return fmt.Errorf("cannot start the warden of breakpoints: %w", err)
 	}
+	if err := c.tellAll(); err != nil {
+		c.hangUp()
+		return fmt.Errorf("cannot talk to the warden of breakpoints: %w", err)
+	}
+	return nil
+}
+
+func (c *Client) tellAll() error {
 	for pid, t := range c.targets {
 		if err := send(c.conn, message{verb: hold, pid: pid}, t.memory); err != nil {
-			return fmt.Errorf("cannot talk to the warden of breakpoints: %w", err)
+			return err
 		}
 		for addr, original := range t.planted {
 			if err := send(c.conn, message{plant, pid, addr, original}, nil); err != nil {
-				return fmt.Errorf("cannot talk to the warden of breakpoints: %w", err)
+				return err
 			}
 		}
 	}
@@ -174,5 +182,3 @@ func send(conn int, m message, memory *os.File) error {
 		}
 	}
 }
-
-func bytesPointer(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }

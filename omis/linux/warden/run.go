@@ -17,23 +17,22 @@ const processName = "mirador-warden"
 // gave it as standard input. It returns when the monitor is gone and everything
 // is restored.
 func Run(conn *os.File) error {
-	name := append([]byte(processName), 0)
-	if err := unix.Prctl(unix.PR_SET_NAME, uintptr(bytesPointer(name)), 0, 0, 0); err != nil {
+	// By prctl it would be this thread's name, which need not be the process's.
+	if err := os.WriteFile("/proc/self/comm", []byte(processName), 0); err != nil {
 		return fmt.Errorf("cannot name the warden: %w", err)
 	}
 	w := guard{targets: make(map[int]*target)}
+	defer w.restore()
 	for {
 		m, memory, err := receive(int(conn.Fd()))
 		if err == io.EOF {
-			break
+			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("cannot hear from the monitor: %w", err)
 		}
 		w.take(m, memory)
 	}
-	w.restore()
-	return nil
 }
 
 // guard is what a warden knows. One goroutine uses it.
