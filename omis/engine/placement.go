@@ -43,7 +43,7 @@ func (e *Engine) place(r *omis.Request, steps []step) Placement {
 	}
 	return Placement{
 		Name: "trap", Where: "in the monitor's owner thread of the process",
-		Why: "all actions are local: they need nothing but the event itself", local: true,
+		Why: "its actions need nothing but the event itself; nothing is cheaper, as this monitor generates no code for the program or the kernel", local: true,
 	}
 }
 

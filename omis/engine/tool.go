@@ -22,6 +22,8 @@ type Tool struct {
 	// It is on the path of every hit.
 	hidden atomic.Pointer[map[omis.Token]bool]
 
+	prepared prepared
+
 	mu        sync.Mutex // guards what follows; held for moments
 	nodes     []*node
 	procs     []*process
@@ -111,13 +113,11 @@ func (t *Tool) gone() error {
 // execute answers a request: an unconditional one by executing it, a conditional
 // one by defining it. outer is the execution that an extension made it in.
 func (t *Tool) execute(text string, to *sink, outer *execution) omis.Reply {
-	r, err := syntax.Parse(text)
-	if err != nil {
-		return syntaxReply(err)
+	p, refused := t.prepare(text)
+	if refused != nil {
+		return refused
 	}
-	if faults := t.e.catalog.Check(r); len(faults) > 0 {
-		return faultReply(faults)
-	}
+	r := p.request
 	if to.flags&omis.Debug != 0 {
 		t.debug(r)
 	}
@@ -128,11 +128,32 @@ func (t *Tool) execute(text string, to *sink, outer *execution) omis.Reply {
 	if outer != nil {
 		x.occ = outer.occ // what an extension raises belongs to the object at hand
 	}
-	reply := make(omis.Reply, 1, len(r.Actions)+1)
+	reply := make(omis.Reply, 1, len(p.steps)+1)
 	reply[0] = omis.ServiceResult{done()}
-	reply = x.run(reply, t.e.steps(r.Actions))
+	reply = x.run(reply, p.steps)
 	x.settle()
 	return reply
+}
+
+// prepare parses and checks a request, unless it was sent lately; refused is the
+// reply to one that is not right.
+func (t *Tool) prepare(text string) (p ready, refused omis.Reply) {
+	if p, ok := t.prepared.get(text); ok {
+		return p, nil
+	}
+	r, err := syntax.Parse(text)
+	if err != nil {
+		return p, syntaxReply(err)
+	}
+	if faults := t.e.catalog.Check(r); len(faults) > 0 {
+		return p, faultReply(faults)
+	}
+	p = ready{request: r}
+	if r.Event == nil {
+		p.steps = t.e.steps(r.Actions)
+		t.prepared.put(text, p)
+	}
+	return p, nil
 }
 
 // nested executes a request that an extension makes while it executes an action.

@@ -111,4 +111,5 @@ func (o *owner) forget(t *thread) {
 	t.stop = running
 	t.injection = nil
 	o.endOver(t)
+	o.letParentGo(t)
 }

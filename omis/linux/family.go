@@ -14,6 +14,11 @@ import (
 
 // family deals with clone, fork, vfork and execve.
 func (o *owner) family(t *thread, event int) {
+	if event == unix.PTRACE_EVENT_EXEC {
+		// Until it has been taken, the kernel answers nothing about a thread that
+		// got another id by execve.
+		ptrace.Reap(t.tid)
+	}
 	msg, err := ptrace.EventMessage(t.tid)
 	switch {
 	case err != nil:
@@ -35,7 +40,9 @@ func (o *owner) family(t *thread, event int) {
 		o.adopt(&thread{tid: msg, pid: msg, kind: guest})
 		o.tell(omis.EventProcCreated, t, msg)
 	default:
-		o.adopt(&thread{tid: msg, pid: msg, kind: offspring, unblocked: t.unblocked})
+		// The parent waits until we have let its child go: it may want to trace it.
+		t.holds++
+		o.adopt(&thread{tid: msg, pid: msg, kind: offspring, unblocked: t.unblocked, waiting: t})
 		o.tell(omis.EventProcCreated, t, msg)
 	}
 	o.settle(t)
@@ -59,6 +66,7 @@ func (o *owner) adopt(t *thread) {
 	s, seen := o.unborn[t.tid]
 	delete(o.unborn, t.tid)
 	if seen && s.Ended() {
+		o.letParentGo(t)
 		return
 	}
 	o.threads[t.tid] = t
@@ -88,6 +96,14 @@ func (o *owner) release(t *thread) {
 		_ = o.setAction(t, memory, o.space.old)
 	}
 	o.reblock(t)
+}
+
+// letParentGo ends a parent's waiting for its child.
+func (o *owner) letParentGo(t *thread) {
+	if parent := t.waiting; parent != nil {
+		t.waiting = nil
+		releaseThread{parent}.do(o)
+	}
 }
 
 // executed is called when a thread has replaced its process's program: all

@@ -36,7 +36,7 @@ func TestSignalEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 			g.begin()
-			if got := g.line(); got != want || traps.Load() != 800 || told.Load() < 810 {
+			if got := g.line(); got != want || traps.Load() != 240 || told.Load() < 250 {
 				t.Errorf("got %s with %d signals, %d traps, want %s", got, told.Load(), traps.Load(), want)
 			}
 			if err := cancel(); err != nil {

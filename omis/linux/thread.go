@@ -26,7 +26,8 @@ type thread struct {
 	pid  int // of its process: the owner's, but for a child that shares its memory
 	kind role
 
-	parent int // the thread that created it, where that was seen
+	parent  int     // the thread that created it, where that was seen
+	waiting *thread // the parent that waits until this offspring is let go
 
 	stop stopKind
 

@@ -27,7 +27,7 @@ static void count(int sig) {
 
 static void *run(void *arg) {
 	uint64_t sum = 0;
-	for (int i = 0; i < 20000; i++) {
+	for (int i = 0; i < 6000; i++) {
 		sum += work(sum ^ i);
 		if (own && i % 100 == 0)
 			__asm__ volatile("int3");

@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"sync"
+
+	"mirador/omis"
+)
+
+// What a tool may have prepared: enough for one that polls many probes.
+const (
+	maxPrepared     = 64
+	longestPrepared = 4 << 10
+)
+
+// prepared keeps the unconditional requests that a tool sent lately as they are
+// executed: who reads a value again and again sends the same text each time.
+// What is kept is never changed, executions only read it.
+type prepared struct {
+	mu     sync.Mutex
+	byText map[string]ready
+}
+
+// ready is a request that was parsed and checked.
+type ready struct {
+	request *omis.Request
+	steps   []step
+}
+
+func (p *prepared) get(text string) (ready, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, ok := p.byText[text]
+	return r, ok
+}
+
+// put keeps a request. When there are too many, all are forgotten: those that
+// come again are prepared again.
+func (p *prepared) put(text string, r ready) {
+	if len(text) > longestPrepared {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byText == nil || len(p.byText) >= maxPrepared {
+		p.byText = make(map[string]ready)
+	}
+	p.byText[text] = r
+}

@@ -1,0 +1,218 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+)
+
+// lives are the rounds of each mode of life, and how many hits there are.
+var lives = map[string]struct{ rounds, hits int }{
+	"churn":  {4, 800},
+	"forks":  {40, 160},
+	"exec":   {5, 1}, // breakpoints go with the program
+	"leader": {200, 200},
+	"tracer": {20, 20},
+	"stops":  {100, 200},
+}
+
+// TestLives watches targets that are hard to keep hold of; what they do is what
+// they do alone.
+func TestLives(t *testing.T) {
+	life := build(t, "life.c")
+	for mode, l := range lives {
+		t.Run(mode, func(t *testing.T) {
+			rounds := fmt.Sprint(l.rounds)
+			want := expected(t, life, mode, rounds)
+			n := openNode(t)
+			g := start(t, life, mode, rounds)
+			hits, cancel := watchWork(t, n, g)
+			created, terminated := 0, 0
+			n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) { created++ })
+			n.Watch(omis.Watch{Event: omis.EventThreadTerminated, Proc: g.ID}, func(*omis.Hit) { terminated++ })
+			g.begin()
+			if got := g.line(); got != want || hits.Load() != int64(l.hits) {
+				t.Errorf("got %s with %d hits, want %s with %d", got, hits.Load(), want, l.hits)
+			}
+			if err := cancel(); err != nil {
+				t.Error(err)
+			}
+			if err := n.Stop(g.ID, nil); err != nil {
+				t.Fatal(err)
+			}
+			if mode == "churn" && (created != 800 || terminated != 800) {
+				t.Errorf("%d threads created, %d terminated", created, terminated)
+			}
+		})
+	}
+}
+
+// TestLivesKilled kills the monitor in the middle.
+func TestLivesKilled(t *testing.T) {
+	life := build(t, "life.c")
+	ways := []string{"plant", "churn", fmt.Sprint("event-", int(omis.EventStepped)), fmt.Sprint("event-", int(omis.EventSysCallEnded))}
+	for mode, l := range lives {
+		t.Run(mode, func(t *testing.T) {
+			rounds := fmt.Sprint(l.rounds)
+			want := expected(t, life, mode, rounds)
+			for _, way := range ways {
+				g := start(t, life, mode, rounds)
+				cmd, out := startMonitor(t, fmt.Sprintf("%d %#x %s", g.ID.PID, g.Addr, way))
+				if way != "churn" {
+					out.ReadString('\n')
+				}
+				g.begin()
+				time.Sleep(time.Duration(rand.IntN(15)) * time.Millisecond)
+				killMonitor(cmd)
+				got := g.line()
+				if mode == "tracer" {
+					// It traces children that may have inherited breakpoints at the very
+					// moment, and sees their signals; it goes on all the same.
+					got, want = cutBad(got), cutBad(want)
+				}
+				if got != want {
+					t.Errorf("%s: got %s, want %s", way, got, want)
+				}
+			}
+		})
+	}
+}
+
+func cutBad(line string) string {
+	calls, _, _ := strings.Cut(line, " bad")
+	return calls
+}
+
+// TestStoppedKilled kills monitors that have stopped or suspended the target at
+// its breakpoints.
+func TestStoppedKilled(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	want := expected(t, hammer, "8", "20000")
+	for i, way := range []string{"stop", "suspend", "stop nowarden", "suspend nowarden"} {
+		for range 3 {
+			g := start(t, hammer, "8", "20000")
+			g.begin()
+			cmd, out := startMonitor(t, fmt.Sprintf("%d %#x %s", g.ID.PID, g.Addr, way))
+			out.ReadString('\n')
+			time.Sleep(time.Duration(i) * time.Millisecond)
+			killMonitor(cmd)
+			if got := g.finish(); got != want {
+				t.Errorf("%s: got %s, want %s", way, got, want)
+			}
+		}
+	}
+}
+
+// TestStoppedByOthers: SIGSTOP and SIGCONT from outside mix with our stops.
+func TestStoppedByOthers(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "hammer.c"), "2", "1000000000")
+	g.begin()
+	tids, _ := n.Threads(g.ID)
+	_, cancel := watchWork(t, n, g)
+	for range 3 {
+		unix.Kill(g.ID.PID, unix.SIGSTOP)
+		awaitStopped(t, n, g, tids[1])
+		if err := n.Stop(g.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Continue(g.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		if runs(t, n, g.ID, tids[1]) {
+			t.Error("we continued what another stopped")
+		}
+		unix.Kill(g.ID.PID, unix.SIGCONT)
+		if !runs(t, n, g.ID, tids[1]) {
+			t.Error("it is not continued")
+		}
+	}
+	if err := cancel(); err != nil {
+		t.Fatal(err)
+	}
+	checkUntouched(t, g)
+}
+
+func awaitStopped(t *testing.T, n *Node, g *target, tid int) {
+	t.Helper()
+	for range 400 {
+		info, err := n.ThreadInfo(g.ID, tid, omis.ThreadSchedulingState)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.State == omis.StateStopped {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("it does not stop")
+}
+
+// TestAttachAndDetach does so again and again, in bounded time.
+func TestAttachAndDetach(t *testing.T) {
+	const times, most = 1000, 5 * time.Millisecond
+	n := openNode(t)
+	g := start(t, build(t, "hammer.c"), "2", "1000000000")
+	g.begin()
+	tids, _ := n.Threads(g.ID)
+	begin := time.Now()
+	for range times {
+		cancel, err := n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cancel(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	each := time.Since(begin) / times
+	t.Log(each)
+	if each > most {
+		t.Errorf("attaching and detaching takes %v", each)
+	}
+	if !runs(t, n, g.ID, tids[1]) {
+		t.Error("it stands")
+	}
+	checkUntouched(t, g)
+}
+
+// Test32Bit: a program of another word size is refused with the reason.
+func Test32Bit(t *testing.T) {
+	// An ELF file of 32 bits with one segment: mov $29, %eax (pause); int $0x80; jmp to the beginning.
+	code := []byte{0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7}
+	const base, head = 0x08048000, 52 + 32
+	image := []byte("\x7fELF\x01\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
+		"\x02\x00\x03\x00\x01\x00\x00\x00" + "\x54\x80\x04\x08" + "\x34\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" +
+		"\x34\x00\x20\x00\x01\x00\x00\x00\x00\x00\x00\x00" +
+		"\x01\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x80\x04\x08" + "\x00\x80\x04\x08" + "\x5d\x00\x00\x00" + "\x5d\x00\x00\x00" + "\x05\x00\x00\x00" + "\x00\x10\x00\x00")
+	if len(image) != head {
+		t.Fatal(len(image), base)
+	}
+	file := filepath.Join(t.TempDir(), "small")
+	if err := os.WriteFile(file, append(image, code...), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(file)
+	if err := cmd.Start(); err != nil {
+		if strings.Contains(err.Error(), "exec format error") {
+			t.Logf("this kernel runs no 32-bit programs: %v", err)
+			return
+		}
+		t.Fatal(err)
+	}
+	defer killMonitor(cmd)
+	n := openNode(t)
+	_, err := n.Identify(cmd.Process.Pid)
+	wantError(t, err, omis.UnsupportedService, "32-bit")
+}
