@@ -14,6 +14,11 @@ import (
 
 // family deals with clone, fork, vfork and execve.
 func (o *owner) family(t *thread, event int) {
+	if event == unix.PTRACE_EVENT_EXEC {
+		// Until it has been taken, the kernel answers nothing about a thread that
+		// got another id by execve.
+		ptrace.Reap(t.tid)
+	}
 	msg, err := ptrace.EventMessage(t.tid)
 	switch {
 	case err != nil:
