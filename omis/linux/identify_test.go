@@ -120,7 +120,8 @@ func awaitState(t *testing.T, pid int, state string) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatalf("process %d does not get into state %s", pid, state)
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	t.Fatalf("process %d does not get into state %s: %s", pid, state, b)
 }
 
 // asNobody runs a test of this file once more, in a process without privileges.

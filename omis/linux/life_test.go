@@ -123,7 +123,11 @@ func TestStoppedByOthers(t *testing.T) {
 	_, cancel := watchWork(t, n, g)
 	for range 3 {
 		unix.Kill(g.ID.PID, unix.SIGSTOP)
-		awaitStopped(t, n, g, tids[1])
+		for i := 0; runs(t, n, g.ID, tids[1]); i++ {
+			if i > 20 {
+				t.Fatal("it does not stop")
+			}
+		}
 		if err := n.Stop(g.ID, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -142,21 +146,6 @@ func TestStoppedByOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkUntouched(t, g)
-}
-
-func awaitStopped(t *testing.T, n *Node, g *target, tid int) {
-	t.Helper()
-	for range 400 {
-		info, err := n.ThreadInfo(g.ID, tid, omis.ThreadSchedulingState)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.State == omis.StateStopped {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatal("it does not stop")
 }
 
 // TestAttachAndDetach does so again and again, in bounded time.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/proc"
 )
 
 // TestSignalEvents: each signal is told once, held or not, and gets through.
@@ -68,7 +69,7 @@ func TestHeldSignalKilled(t *testing.T) {
 		if _, err := n.Backtraces(g.ID, tids, 0); err != nil {
 			t.Error(err)
 		}
-		awaitState(t, g.ID.PID, "t")
+		awaitHeld(t, g)
 		release()
 		awaitState(t, g.ID.PID, "Z")
 		select {
@@ -79,13 +80,34 @@ func TestHeldSignalKilled(t *testing.T) {
 
 		g = start(t, hammer, "2", "10")
 		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d", g.ID.PID, g.Addr, omis.EventSignal))
-		out.ReadString('\n')
+		if said, err := out.ReadString('\n'); said != "watching\n" {
+			t.Fatal(said, err)
+		}
 		unix.Kill(g.ID.PID, sig)
 		time.Sleep(20 * time.Millisecond)
-		awaitState(t, g.ID.PID, "t")
+		awaitHeld(t, g)
 		killMonitor(cmd)
 		awaitState(t, g.ID.PID, "Z")
 	}
+}
+
+// awaitHeld waits until a thread is held by a tracer: the kernel chooses which
+// one gets a process's signal.
+func awaitHeld(t *testing.T, g *target) {
+	t.Helper()
+	for range 200 {
+		tids, err := proc.Threads(g.ID.PID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tid := range tids {
+			if state, err := proc.ThreadState(g.ID.PID, tid); err == nil && state == "t" {
+				return
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("no thread is held")
 }
 
 func killMonitor(cmd *exec.Cmd) {

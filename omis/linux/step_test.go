@@ -139,7 +139,7 @@ func readStopped(n *Node, g *target, values *[]int64) ([]int64, error) {
 
 func TestStepsEnd(t *testing.T) {
 	n := openNode(t)
-	g := start(t, build(t, "steps.c"), "20000000")
+	g := start(t, build(t, "steps.c"), "2000000")
 	g.line()
 	g.begin()
 	for _, kind := range []omis.EventKind{omis.EventStepped, omis.EventSteppedOver, omis.EventStepped} {

@@ -39,6 +39,9 @@ func TestSuspend(t *testing.T) {
 	g.begin()
 	tids, _ := n.Threads(g.ID)
 	one, two := tids[1], tids[2]
+	if !runs(t, n, g.ID, one) || !runs(t, n, g.ID, two) {
+		t.Error("a thread stands")
+	}
 	do := func(what string, f func(omis.ProcID, []int) error, tids []int, oneRuns, twoRuns bool) {
 		t.Helper()
 		if err := f(g.ID, tids); err != nil {
@@ -76,10 +79,9 @@ func TestLetGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.begin()
-	for threadTime(t, n, g.ID, one) == 0 || threadTime(t, n, g.ID, two) == 0 {
-		time.Sleep(time.Millisecond)
+	if !runs(t, n, g.ID, one) || !runs(t, n, g.ID, two) {
+		t.Error("a thread stands")
 	}
-	time.Sleep(20 * time.Millisecond)
 	if err := n.Stop(g.ID, nil); err != nil {
 		t.Fatal(err)
 	}
