@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -14,16 +15,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startPatient starts a process to try things on. The caller ends it.
+// startPatient starts a process to try things on. The caller ends it. It has
+// given a sign of life: os/exec returns while the kernel still loads a program,
+// and until that is done there is no code to be found in it.
 func startPatient() (pid int, end func(), err error) {
-	cmd := exec.Command("sleep", "60")
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, nil, err
+	}
 	if err := cmd.Start(); err != nil {
 		return 0, nil, fmt.Errorf("cannot start a process to try it on: %w", err)
 	}
-	return cmd.Process.Pid, func() {
+	end = func() {
 		cmd.Process.Kill()
 		cmd.Wait()
-	}, nil
+	}
+	sign := []byte("?")
+	if _, err = in.Write(sign); err == nil {
+		_, err = io.ReadFull(out, sign)
+	}
+	if err != nil {
+		end()
+		return 0, nil, fmt.Errorf("cannot start a process to try it on: %w", err)
+	}
+	return cmd.Process.Pid, end, nil
 }
 
 // startStranger starts a process that is no descendant of this one, which is
