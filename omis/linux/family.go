@@ -10,6 +10,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/resident"
 )
 
 // family deals with clone, fork, vfork and execve.
@@ -42,7 +43,7 @@ func (o *owner) family(t *thread, event int) {
 	default:
 		// The parent waits until we have let its child go: it may want to trace it.
 		t.holds++
-		o.adopt(&thread{tid: msg, pid: msg, kind: offspring, unblocked: t.unblocked, waiting: t})
+		o.adopt(&thread{tid: msg, pid: msg, kind: offspring, unblocked: t.unblocked, mask: t.mask, waiting: t})
 		o.tell(omis.EventProcCreated, t, msg)
 	}
 	o.settle(t)
@@ -92,7 +93,7 @@ func (o *owner) release(t *thread) {
 	for _, b := range o.space.table {
 		restore(memory, b)
 	}
-	if o.space.home != 0 {
+	if o.space.home != 0 && o.hasHome(memory) {
 		_ = o.setAction(t, memory, o.space.old)
 	}
 	o.reblock(t)
@@ -104,6 +105,17 @@ func (o *owner) letParentGo(t *thread) {
 		t.waiting = nil
 		releaseThread{parent}.do(o)
 	}
+}
+
+// hasHome tells whether a fork child has our home. One that was forked while home
+// was being made has not: it can make no system call for us, and needs none.
+func (o *owner) hasHome(memory *os.File) bool {
+	image := make([]byte, resident.ArenaSize)
+	if _, err := memory.ReadAt(image, int64(o.space.home)); err != nil {
+		return false
+	}
+	_, err := o.space.home.Parse(image)
+	return err == nil
 }
 
 // executed is called when a thread has replaced its process's program: all
