@@ -101,16 +101,17 @@ func (o *owner) unblockAll() {
 func (o *owner) unblock(t *thread) {
 	trap := proc.SignalBit(unix.SIGTRAP)
 	if mask, err := ptrace.Sigmask(t.tid); err == nil && mask&trap != 0 {
-		t.unblocked = ptrace.SetSigmask(t.tid, mask&^trap) == nil
+		t.unblocked, t.mask = ptrace.SetSigmask(t.tid, mask&^trap) == nil, mask&^trap
 	}
 }
 
-// reblock undoes unblock.
+// reblock undoes unblock, unless the program has set another mask since, as
+// pthread_create does: what it set then is what it wants.
 func (o *owner) reblock(t *thread) {
 	if !t.unblocked {
 		return
 	}
-	if mask, err := ptrace.Sigmask(t.tid); err == nil {
+	if mask, err := ptrace.Sigmask(t.tid); err == nil && mask == t.mask {
 		_ = ptrace.SetSigmask(t.tid, mask|proc.SignalBit(unix.SIGTRAP))
 	}
 	t.unblocked = false

@@ -10,6 +10,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/resident"
 )
 
 // family deals with clone, fork, vfork and execve.
@@ -36,7 +37,7 @@ func (o *owner) family(t *thread, event int) {
 		o.adopt(&thread{tid: msg, pid: msg, kind: guest})
 		o.tell(omis.EventProcCreated, t, msg)
 	default:
-		o.adopt(&thread{tid: msg, pid: msg, kind: offspring, unblocked: t.unblocked})
+		o.adopt(&thread{tid: msg, pid: msg, kind: offspring, unblocked: t.unblocked, mask: t.mask})
 		o.tell(omis.EventProcCreated, t, msg)
 	}
 	o.settle(t)
@@ -85,10 +86,21 @@ func (o *owner) release(t *thread) {
 	for _, b := range o.space.table {
 		restore(memory, b)
 	}
-	if o.space.home != 0 {
+	if o.space.home != 0 && o.hasHome(memory) {
 		_ = o.setAction(t, memory, o.space.old)
 	}
 	o.reblock(t)
+}
+
+// hasHome tells whether a fork child has our home. One that was forked while home
+// was being made has not: it can make no system call for us, and needs none.
+func (o *owner) hasHome(memory *os.File) bool {
+	image := make([]byte, resident.ArenaSize)
+	if _, err := memory.ReadAt(image, int64(o.space.home)); err != nil {
+		return false
+	}
+	_, err := o.space.home.Parse(image)
+	return err == nil
 }
 
 // executed is called when a thread has replaced its process's program: all

@@ -26,13 +26,14 @@ type thread struct {
 	kind role
 	stop stopKind
 
-	holds     int  // handlers that keep it (Hit.Hold)
-	suspended bool // by Stop
-	asked     bool // PTRACE_INTERRUPT was sent, its stop is still to come
-	unblocked bool // SIGTRAP was blocked, and is to be again
-	checked   bool // the handler was found in place after its first hit
-	regroup   bool // was taken out of a group-stop
-	deferred  bool // waits for the end of the round, see owner.round
+	holds     int    // handlers that keep it (Hit.Hold)
+	suspended bool   // by Stop
+	asked     bool   // PTRACE_INTERRUPT was sent, its stop is still to come
+	unblocked bool   // SIGTRAP was blocked, and is to be again
+	mask      uint64 // the signals blocked since then, as long as the program leaves it at that
+	checked   bool   // the handler was found in place after its first hit
+	regroup   bool   // was taken out of a group-stop
+	deferred  bool   // waits for the end of the round, see owner.round
 
 	served uint8  // hits in this round
 	round  uint64 // the round that served counts in
