@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,9 +39,9 @@ func TestLives(t *testing.T) {
 			n := openNode(t)
 			g := start(t, life, mode, rounds)
 			hits, cancel := watchWork(t, n, g)
-			created, terminated := 0, 0
-			n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) { created++ })
-			n.Watch(omis.Watch{Event: omis.EventThreadTerminated, Proc: g.ID}, func(*omis.Hit) { terminated++ })
+			var created, terminated atomic.Int64
+			n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) { created.Add(1) })
+			n.Watch(omis.Watch{Event: omis.EventThreadTerminated, Proc: g.ID}, func(*omis.Hit) { terminated.Add(1) })
 			g.begin()
 			if got := g.line(); got != want || hits.Load() != int64(l.hits) {
 				t.Errorf("got %s with %d hits, want %s with %d", got, hits.Load(), want, l.hits)
@@ -51,8 +52,8 @@ func TestLives(t *testing.T) {
 			if err := n.Stop(g.ID, nil); err != nil {
 				t.Fatal(err)
 			}
-			if mode == "churn" && (created != 800 || terminated != 800) {
-				t.Errorf("%d threads created, %d terminated", created, terminated)
+			if mode == "churn" && (created.Load() != 800 || terminated.Load() != 800) {
+				t.Errorf("%d threads created, %d terminated", created.Load(), terminated.Load())
 			}
 		})
 	}
