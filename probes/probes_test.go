@@ -102,18 +102,18 @@ func kind(err error) probes.Kind {
 func TestRun(t *testing.T) {
 	h := newHouse(t)
 	a, err := h.registry.Run(t.Context(), "", omis.Launch{
-		Path: "bin/mmul", Args: []string{`8 "`, ""}, Env: []string{"PWD=/old", "LANG=C"}, IO: []string{"", "out"}, Dir: "/work",
+		Path: "bin/mmul", Args: []string{`8 "`, ""}, Env: []string{"PWD=/old", "LANG=C"}, IO: []string{"", "out"}, Dir: "/there",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := h.node.Launched()[0]
-	if l.Path != "/work/bin/mmul" || !slices.Equal(l.Args, []string{`8 "`, ""}) ||
-		!slices.Equal(l.Env, []string{"LANG=C", "PWD=/work"}) || !slices.Equal(l.IO, []string{"", "/work/out"}) {
+	if l.Path != "/there/bin/mmul" || !slices.Equal(l.Args, []string{`8 "`, ""}) ||
+		!slices.Equal(l.Env, []string{"LANG=C", "PWD=/there"}) || !slices.Equal(l.IO, []string{"", "/there/out"}) {
 		t.Errorf("launched %+v", l)
 	}
 	ps := a.Processes()
-	if a.Name() != "mmul" || len(ps) != 1 || ps[0].Token != "p_1" || !ps[0].Started || ps[0].Argv[0] != "/work/bin/mmul" {
+	if a.Name() != "mmul" || len(ps) != 1 || ps[0].Token != "p_1" || !ps[0].Started || ps[0].Argv[0] != "/there/bin/mmul" {
 		t.Errorf("application %s with %+v", a.Name(), ps)
 	}
 	id, err := h.node.Identify(ps[0].PID)
