@@ -27,7 +27,7 @@ import (
 // and the applications with their probes. Its methods may be called from any
 // goroutine.
 type monitor struct {
-	node     omis.Node
+	node     *linux.Node
 	engine   *engine.Engine
 	programs *programs
 	registry *probes.Registry
@@ -37,8 +37,8 @@ type monitor struct {
 var _ gateway.Backend = (*monitor)(nil)
 
 // join builds a monitor from its parts.
-func join(nodeName string, log *slog.Logger) (*monitor, error) {
-	node, err := linux.Open(linux.Config{Name: nodeName, Warden: []string{"/proc/self/exe", wardenCommand}})
+func join(nodeName string, prototypes []string, log *slog.Logger) (*monitor, error) {
+	node, err := linux.Open(linux.Config{Name: nodeName, Warden: []string{"/proc/self/exe", wardenCommand}, Prototypes: prototypes})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"mirador/mir"
 	"mirador/omis"
 	"mirador/omis/engine"
+	"mirador/omis/linux/prototype"
 	"mirador/omis/service"
 	"mirador/omis/syntax"
 )
@@ -138,6 +139,11 @@ func (m *monitor) Replies(name string) (<-chan omis.Reply, func(), error) {
 }
 
 func (m *monitor) Finalize(name string) error { return m.tools.finalize(name) }
+
+// Describe adds prototypes of library functions.
+func (m *monitor) Describe(name, text string) error {
+	return m.node.Describe(prototype.File{Name: name, Text: text})
+}
 
 // Services lists the table, in the order of the specification.
 func (m *monitor) Services() []gateway.Service {

@@ -11,13 +11,15 @@ import (
 
 	"mirador/cli/client"
 	"mirador/omis"
+	"mirador/omis/linux/prototype"
 	"mirador/omis/syntax"
 )
 
 func newOMIS(g *globals) *cobra.Command {
 	var tool string
+	var prototypes []string
 	cmd := &cobra.Command{
-		Use:   "omis [--tool NAME] ['REQUEST']",
+		Use:   "omis [--tool NAME] [--prototypes PATH] ['REQUEST']",
 		Short: "Send OMIS requests",
 		Long: `Sends one OMIS request and prints the reply in OMIS notation; the exit status is 1
 if a service failed. Without a request it is a session: every line of the
@@ -28,7 +30,10 @@ context parameters. The line "help SERVICE" tells what a service does, "help" na
 them all; "exit" or Ctrl-D ends the session.
 
 Without --tool the request is sent as the tool of the only application, so that
-the empty list [] stands for its processes.`,
+the empty list [] stands for its processes.
+
+With --prototypes, files that describe library functions are sent to the gateway
+first (doc/prototypes.md); it knows them from then on.`,
 		Example: `  mirador omis ': proc_get_info([],0x202)'
   mirador omis --tool mine ': proc_attach([])'
   echo ': node_get_info([],1)' | mirador omis`,
@@ -39,6 +44,9 @@ the empty list [] stands for its processes.`,
 				return err
 			}
 			defer gateway.Close()
+			if err := sendPrototypes(cmd.Context(), gateway, prototypes); err != nil {
+				return err
+			}
 			s := omisSession{gateway: gateway, tool: tool, out: &printer{w: g.streams.Out}, names: names{ask: g.services}}
 			if len(args) == 1 {
 				return s.once(cmd.Context(), args[0])
@@ -46,8 +54,24 @@ the empty list [] stands for its processes.`,
 			return s.interact(cmd.Context(), g.streams)
 		},
 	}
+	cmd.Flags().StringArrayVar(&prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
 	cmd.Flags().StringVar(&tool, "tool", "", "the tool's name (default the only application's)")
 	return cmd
+}
+
+// sendPrototypes has the gateway know what files say of library functions.
+func sendPrototypes(ctx context.Context, gateway *client.Client, paths []string) error {
+	files, err := prototype.ReadFiles(paths)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		req := client.Request{Method: http.MethodPost, Path: "/omis/prototypes?file=" + url.QueryEscape(f.Name), Type: "text/plain", Body: []byte(f.Text)}
+		if err := call(ctx, gateway, req, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // omisSession sends requests as one tool.

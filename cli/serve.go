@@ -23,7 +23,7 @@ func newServe(g *globals) *cobra.Command {
 	flags := settings{}
 	var file string
 	cmd := &cobra.Command{
-		Use:   "serve [--listen HOST:PORT] [--socket PATH] [--data DIR] [--config FILE] [--node NAME]",
+		Use:   "serve [--listen HOST:PORT] [--socket PATH] [--data DIR] [--config FILE] [--node NAME] [--prototypes PATH]",
 		Short: "Start the gateway",
 		Long: `Starts the gateway with everything embedded, and serves until it is interrupted.
 When it answers requests it prints one line, "ready" and where it listens.
@@ -35,9 +35,14 @@ directory; beyond loopback it wants TLS (a certificate in the configuration).
 The configuration is a JSON file with the names of the flags, and:
   "resources":    folders whose files a sirreq may name
   "certificate", "key", "client_authority":  PEM files for TLS
-Flags override it.`,
+Flags override it; "prototypes" is a list there.
+
+Prototypes give the parameters of library calls their types where a library has no
+debug information (doc/prototypes.md); of a folder, the files *.prototypes are
+read.`,
 		Example: `  mirador serve
   mirador serve --socket /tmp/m.sock --listen 127.0.0.1:0 --data /tmp/m
+  mirador serve --prototypes examples/prototypes
   mirador serve --config /etc/mirador.json --log-level debug`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -67,7 +72,7 @@ func serve(ctx context.Context, s settings, streams Streams, ready func(context.
 	if err != nil {
 		return err
 	}
-	m, err := join(s.Node, log)
+	m, err := join(s.Node, s.Prototypes, log)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,8 @@ type settings struct {
 	Node      string   `json:"node"`
 	LogLevel  string   `json:"log-level"`
 	Resources []string `json:"resources"`
+	// Prototypes are files and folders that describe functions of libraries.
+	Prototypes []string `json:"prototypes"`
 
 	Certificate     string `json:"certificate"`
 	Key             string `json:"key"`
@@ -39,6 +41,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.Data, "data", client.DefaultData(), "the directory for the token")
 	flags.StringVar(&s.Node, "node", hostname(), "the node's name")
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
+	flags.StringArrayVar(&s.Prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
 }
 
 func hostname() string {
@@ -82,6 +85,9 @@ func (s *settings) read(cmd *cobra.Command, file string) error {
 		if cmd.Flags().Changed(name) {
 			*field[0] = *field[1]
 		}
+	}
+	if cmd.Flags().Changed("prototypes") {
+		s.Prototypes = flags.Prototypes
 	}
 	return nil
 }

@@ -54,6 +54,9 @@ type Backend interface {
 	// Replies sends the replies of a tool's conditional requests until cancel is
 	// called.
 	Replies(tool string) (replies <-chan omis.Reply, cancel func(), err error)
+	// Describe adds prototypes of library functions to those that the monitor
+	// knows; name is the file's, for the messages.
+	Describe(name, text string) error
 	// Finalize ends a tool that OMIS made (OMIS 7.1.4).
 	Finalize(tool string) error
 

@@ -107,6 +107,13 @@ func (s *scripted) Replies(string) (<-chan omis.Reply, func(), error) {
 	return s.replies, func() {}, nil
 }
 
+func (s *scripted) Describe(name, text string) error {
+	if text != "int f(void);" {
+		return omis.Errorf(omis.ParameterError, "%s:1:1: %s", name, text)
+	}
+	return nil
+}
+
 func (s *scripted) Finalize(tool string) error {
 	return NewFault(http.StatusNotFound, "there is no tool "+tool)
 }

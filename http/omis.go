@@ -129,6 +129,28 @@ func (s *Server) finalize(x *exchange) error {
 	return nil
 }
 
+// postPrototypes describes library functions, to all tools.
+func (s *Server) postPrototypes(x *exchange) error {
+	if _, err := s.toolOf(x, DefaultTool); err != nil {
+		return err
+	}
+	in := takeBuffer()
+	defer giveBuffer(in)
+	body, err := s.readBody(x, in)
+	if err != nil {
+		return err
+	}
+	name := x.r.URL.Query().Get("file")
+	if name == "" {
+		name = "prototypes"
+	}
+	if err := s.backend.Describe(name, string(body)); err != nil {
+		return err
+	}
+	x.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
 func (s *Server) getServices(x *exchange) error {
 	return sendTable(x, "services", "service", s.backend.Services())
 }

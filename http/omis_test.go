@@ -26,6 +26,13 @@ func TestWhichTool(t *testing.T) {
 	expect(t, ask(t, one(), root, "DELETE", "/omis/tools/mine", ""), 404, "mine")
 }
 
+func TestPrototypes(t *testing.T) {
+	expect(t, ask(t, one(), root, "POST", "/omis/prototypes", "int f(void);"), 204)
+	expect(t, ask(t, one(), root, "POST", "/omis/prototypes?file=my.prototypes", "int f("), 422, "my.prototypes:1:1: int f(")
+	expect(t, ask(t, one(), owner, "POST", "/omis/prototypes", "int f(void);"), 403, "every process")
+	expect(t, ask(t, one(), &Caller{Name: "c", Role: Read, UID: -1, All: true}, "POST", "/omis/prototypes", "int f(void);"), 403)
+}
+
 func TestOMISRoles(t *testing.T) {
 	b := one()
 	for _, need := range []Role{Read, Control, Debug} {

@@ -48,6 +48,8 @@ func Routes() []Route {
 			Doc: "the replies of a tool's conditional requests as server-sent events"},
 		{Method: http.MethodDelete, Pattern: "/omis/tools/{tool}", Role: Control, handle: (*Server).finalize,
 			Doc: "end a tool that POST /omis made, with its conditional requests"},
+		{Method: http.MethodPost, Pattern: "/omis/prototypes", Role: Control, handle: (*Server).postPrototypes,
+			Doc: "prototypes of library functions (?file=NAME, for the messages)"},
 		{Method: http.MethodGet, Pattern: "/omis/services", Role: Nobody, handle: (*Server).getServices,
 			Doc: "the table of OMIS services"},
 

@@ -16,6 +16,7 @@ import (
 	"mirador/omis/linux/library"
 	"mirador/omis/linux/machine"
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/prototype"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/unwind"
 	"mirador/omis/linux/warden"
@@ -29,6 +30,10 @@ type Config struct {
 	// one, breakpoints of a killed monitor stay in the text, and the targets
 	// pass them with what is resident in them.
 	Warden []string
+
+	// Prototypes are files and folders that describe the functions of libraries
+	// (see package prototype), for those that have no debug information.
+	Prototypes []string
 }
 
 // Node is this machine, as the engine sees it. Its methods may be called from
@@ -76,8 +81,20 @@ func Open(c Config) (*Node, error) {
 		owners: make(map[omis.ProcID]*owner), letGo: make(map[omis.ProcID]map[threadID]struct{}),
 	}
 	n.sched.node = n
+	files, err := prototype.ReadFiles(c.Prototypes)
+	if err == nil {
+		err = n.Describe(files...)
+	}
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
 	return n, nil
 }
+
+// Describe adds prototypes of functions; watches that are set from then on use
+// them. Where a file has errors, nothing is added.
+func (n *Node) Describe(files ...prototype.File) error { return n.library.Describe(files...) }
 
 func (n *Node) Name() string { return n.name }
 

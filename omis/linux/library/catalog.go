@@ -3,6 +3,7 @@
 package library
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -31,16 +32,21 @@ func NewCatalog() *Catalog {
 	return &Catalog{images: make(map[identity]*image), prototypes: make(map[string]*prototype.Func)}
 }
 
-// Describe adds the prototypes of a file; a function that was described before
-// is described anew. Of a file with errors, nothing is added.
-func (c *Catalog) Describe(text string) error {
-	functions, err := prototype.Parse(text)
-	if err != nil {
-		return omis.Errorf(omis.ParameterError, "cannot read the prototypes: %v", err)
+// Describe adds the prototypes of files; a function that was described before is
+// described anew. Where a file has errors, nothing is added.
+func (c *Catalog) Describe(files ...prototype.File) error {
+	var all []prototype.Func
+	var errs []error
+	for _, file := range files {
+		functions, err := file.Parse()
+		all, errs = append(all, functions...), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return omis.Errorf(omis.ParameterError, "cannot read the prototypes:\n%v", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, f := range functions {
+	for _, f := range all {
 		c.prototypes[f.Name] = &f
 	}
 	return nil

@@ -126,10 +126,10 @@ func matches(text, pattern string) bool {
 func TestPrototypeFileTypesCalls(t *testing.T) {
 	d := startTracer(t, compile(t))
 	c := NewCatalog()
-	if err := c.Describe("int plain(int fd, out(result) void *buf, size_t n);\nunsigned own(short n);"); err != nil {
+	if err := c.Describe(prototype.File{Name: "a.prototypes", Text: "int plain(int fd, out(result) void *buf, size_t n);\nunsigned own(short n);"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Describe("int plain(colour c);"); err == nil || !strings.Contains(err.Error(), "colour is not known") {
+	if err := c.Describe(prototype.File{Name: "b.prototypes", Text: "int plain(int);\nint plain(colour c);"}); err == nil || !strings.Contains(err.Error(), "b.prototypes:2:11: ") || !strings.Contains(err.Error(), "colour is not known") {
 		t.Error(err)
 	}
 	calls := d.observe(find(t, c, d, "plain"), find(t, c, d, "own"))
