@@ -190,22 +190,3 @@ func (e *Engine) release(t *Tool) error {
 	e.reg.generation.Add(1)
 	return nil
 }
-
-// unattached finds objects for the services that attach, which alone may be given
-// tokens of objects that are not in the scope (OMIS 8.1.1, 8.1.2).
-func (t *Tool) unattached(v omis.Value) (list []object, failed omis.ServiceResult) {
-	named := []omis.Value{v}
-	if v.Kind == omis.KindList {
-		named = v.List
-	}
-	for i := range named {
-		token := named[i].Token()
-		switch o := t.e.reg.lookup(token).(type) {
-		case *process, *node:
-			list = append(list, o)
-		default:
-			failed = append(failed, failure(unknownToken(token), token))
-		}
-	}
-	return list, failed
-}

@@ -20,7 +20,7 @@ func (e *Engine) basicActions() map[string]action {
 		"proc_detach":     {each: procDetach},
 		"proc_checkpoint": {batch: procCheckpoint},
 		"proc_restore":    {each: procRestore},
-		"proc_migrate":    {each: procMigrate},
+		"proc_migrate":    {each: procMigrate, wide: true},
 
 		"thread_detach": {each: threadDetach},
 
@@ -79,8 +79,8 @@ func processActions() map[string]action {
 
 func threadActions() map[string]action {
 	return map[string]action{
-		"thread_stop":           {batch: threadStop},
-		"thread_continue":       {batch: threadContinue},
+		"thread_stop":           {batch: threadStop, leads: true},
+		"thread_continue":       {batch: threadContinue, leads: true},
 		"thread_suspend":        {batch: threadSuspend},
 		"thread_resume":         {batch: threadResume},
 		"thread_send_signal":    {each: threadSendSignal},

@@ -12,9 +12,15 @@ import (
 // each step gave, so that all conversions of an execution agree.
 type conversions struct {
 	tool    *Tool
+	nodes   []object
 	procs   []object
-	loaded  bool
+	loaded  bool // nodes is what the scope has
+	known   bool // procs is
 	threads map[*process][]object
+
+	// beyond the scope: what attaches may be given tokens of objects that are not
+	// in it (OMIS 8.1.1, 8.1.2).
+	beyond bool
 }
 
 // objects converts an argument. Tokens that stand for nothing are errors of their
@@ -66,6 +72,11 @@ func uniqueFailures(list omis.ServiceResult) omis.ServiceResult {
 func (c *conversions) one(v omis.Value, p service.Param) ([]object, omis.ServiceResult) {
 	if v.Kind != omis.KindToken {
 		return nil, omis.ServiceResult{failure(omis.Errorf(omis.TypeMismatch, "%s must be a token, not a value of type %s", p.Name, v.Kind))}
+	}
+	if c.beyond {
+		if o := c.tool.e.reg.lookup(v.Token()); o != nil && classOf(o) == p.Class {
+			return []object{o}, nil
+		}
 	}
 	o, err := c.tool.find(v.Token())
 	if err != nil {
@@ -165,6 +176,8 @@ func mismatch(o object, p service.Param) omis.ServiceResult {
 // all is what an empty list stands for: all objects of a class in the scope.
 func (c *conversions) all(class omis.Class) ([]object, omis.ServiceResult) {
 	switch class {
+	case omis.ClassNode:
+		return slices.Clone(c.allNodes()), nil
 	case omis.ClassProcess:
 		return c.processes(nil), nil
 	case omis.ClassThread:
@@ -177,10 +190,22 @@ func (c *conversions) all(class omis.Class) ([]object, omis.ServiceResult) {
 	return c.tool.own(class), nil
 }
 
+// allNodes are the nodes of the scope. They are asked for first, even where only
+// their processes are wanted: a process on a node that came later must not be seen
+// by the rest of the list, one on a node that was there may (OMIS 7.2.2).
+func (c *conversions) allNodes() []object {
+	if !c.loaded {
+		c.nodes, c.loaded = c.tool.own(omis.ClassNode), true
+	}
+	return c.nodes
+}
+
 // processes are those of a node; nil: of all nodes.
 func (c *conversions) processes(n *node) []object {
-	if !c.loaded {
-		c.procs, c.loaded = c.tool.own(omis.ClassProcess), true
+	if !c.known {
+		nodes := c.allNodes()
+		c.procs, c.known = c.tool.own(omis.ClassProcess), true
+		c.procs = slices.DeleteFunc(c.procs, func(o object) bool { return !slices.Contains(nodes, object(nodeOf(o))) })
 	}
 	list := slices.Clone(c.procs)
 	if n == nil {
@@ -189,8 +214,11 @@ func (c *conversions) processes(n *node) []object {
 	return slices.DeleteFunc(list, func(o object) bool { return nodeOf(o) != n })
 }
 
-// forget lets later actions see a process that the list itself attached to.
-func (c *conversions) forget() { c.procs, c.loaded = nil, false }
+// forget lets later actions see what the list itself attached to.
+func (c *conversions) forget() {
+	c.nodes, c.loaded = nil, false
+	c.procs, c.known = nil, false
+}
 
 // threadsIn are the threads of processes. A process that has just ended has none;
 // what else keeps a node from telling them is an error of that process alone.

@@ -108,6 +108,24 @@ func TestErrorsBeforeExecution(t *testing.T) {
 	b.want("proc_has_terminated([]) : print([$par1])", "0 OMIS_UNKNOWN_ECP(22) [] \"position 33: proc_has_terminated has no event context parameter $par1\"\n")
 }
 
+// Errors of the text and errors of what it says come in one reply, by position, and
+// none of them only follows from another.
+func TestAllErrorsAtOnce(t *testing.T) {
+	b := start(t)
+	b.want(": prnt([1]) print([1,,2]) thread_stop([\"x\"]) foo(", `0 OMIS_UNKNOWN_SERVICE(18) [] "position 2: there is no service prnt (did you mean print?)"
+0 OMIS_SYNTAX_ERROR(16) [] "position 21: expected a value, found ','"
+0 OMIS_TYPE_MISMATCH(26) [] "position 39: thread_list of thread_stop is of type token, not a string"
+0 OMIS_SYNTAX_ERROR(16) [] "position 49: expected a value, found the end"
+`)
+	b.want("thread_reachd_addr([],1) : print([$proc]) version(1)", `0 OMIS_UNKNOWN_SERVICE(18) [] "position 0: there is no service thread_reachd_addr (did you mean thread_reached_addr?)"
+0 OMIS_PARAMETER_ERROR(28) [] "position 42: version takes 0 parameters (none), not 1"
+`)
+	b.want("thread_reached_addr([],) : print([$proc])", "0 OMIS_SYNTAX_ERROR(16) [] \"position 23: expected a value, found ')'\"\n")
+	if n := strings.Count(b.ask(":"+strings.Repeat(" f()", 1000)), "\n"); n != 100 {
+		t.Errorf("%d errors are told of a request that has 1000", n)
+	}
+}
+
 // A slow tool must not keep the owner of a process waiting.
 func TestSlowTool(t *testing.T) {
 	b := start(t)

@@ -75,7 +75,7 @@ func NewOver(nodes []omis.Node, log *slog.Logger, extensions ...service.Extensio
 // adopt takes over the implementations of an extension.
 func (e *Engine) adopt(x service.Extension) {
 	for name, do := range x.Actions() {
-		e.actions[name] = action{each: extensionAction(do), local: do}
+		e.actions[name] = action{each: extensionAction(do), local: do, leads: true}
 	}
 	for name, src := range x.Sources() {
 		e.sources[name] = source{open: src}

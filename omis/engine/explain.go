@@ -24,11 +24,8 @@ type Point struct {
 // Explain tells what a request would do, without doing it.
 func (t *Tool) Explain(text string) (Explanation, error) {
 	r, err := syntax.Parse(text)
-	if err != nil {
-		return Explanation{}, syntaxReply(err).Err()
-	}
-	if faults := t.e.catalog.Check(r); len(faults) > 0 {
-		return Explanation{}, faultReply(faults).Err()
+	if faults := t.e.catalog.Check(r); err != nil || len(faults) > 0 {
+		return Explanation{}, refusal(err, faults).Err()
 	}
 	steps := t.e.steps(r.Actions)
 	x := Explanation{Request: syntax.Print(r), Placement: t.e.place(r, steps)}

@@ -158,6 +158,13 @@ func (e *Engine) listeners(p *process, kind omis.EventKind) []*csr {
 	return list
 }
 
+// letHear announces in the middle of a service.
+func (x *execution) letHear(p *process, kind omis.EventKind, params ...omis.Value) {
+	x.unlockForNested()
+	defer x.lockAfterNested()
+	x.announce(p, kind, params...)
+}
+
 // announce executes the lists that wait for what the engine did to a process. The
 // list that did it waits for them.
 func (x *execution) announce(p *process, kind omis.EventKind, params ...omis.Value) {

@@ -27,9 +27,11 @@ func (x *execution) touched(steps []step) []*node {
 }
 
 // markStep marks the nodes of the objects that a service names. Services that work
-// on something else may have any effect: they touch all nodes.
+// on something else may have any effect: they touch all nodes. So do those that lead
+// to other lists, where these are covered by the lock of this one: what they touch
+// must be locked before it begins, or two lists could wait for each other.
 func (x *execution) markStep(marks map[*node]bool, s *step) {
-	if s.subject < 0 || !isPlaced(s.service.Object) {
+	if s.subject < 0 || !isPlaced(s.service.Object) || s.do.wide || s.do.leads && x.locked {
 		x.markAll(marks)
 		return
 	}

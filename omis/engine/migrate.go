@@ -31,14 +31,12 @@ func procMigrate(x *execution, c *call) ([]omis.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.unlockForNested()
-	defer x.lockAfterNested()
-	x.announce(p, eventWillMigrate, omis.TokenValue(dest.token))
+	x.letHear(p, eventWillMigrate, omis.TokenValue(dest.token))
 	if err := m.run(); err != nil {
 		return nil, err
 	}
 	delete(x.conv.threads, p)
-	x.announce(p, eventMigrated)
+	x.letHear(p, eventMigrated)
 	return nil, m.settle()
 }
 

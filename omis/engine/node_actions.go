@@ -12,11 +12,8 @@ import (
 // The services for nodes (OMIS 8.1.1).
 
 func nodeAttach(x *execution, c *call) ([]omis.Value, error) {
-	n, ok := c.object.(*node)
-	if !ok {
-		return nil, omis.Errorf(omis.TypeMismatch, "%s is no node", c.object.Token())
-	}
-	x.tool.attachNode(n)
+	x.tool.attachNode(c.object.(*node))
+	x.conv.forget()
 	return nil, nil
 }
 
@@ -30,6 +27,7 @@ func nodeAttach2(x *execution, c *call) ([]omis.Value, error) {
 		return nil, omis.Errorf(omis.ParameterError, "there is no node %q: this monitor observes %s", name, x.e.nodeNames())
 	}
 	x.tool.attachNode(n)
+	x.conv.forget()
 	return []omis.Value{omis.TokenValue(n.token)}, nil
 }
 

@@ -81,10 +81,7 @@ func procAttach3(x *execution, c *call) ([]omis.Value, error) {
 }
 
 func procAttach(x *execution, c *call) ([]omis.Value, error) {
-	p, ok := c.object.(*process)
-	if !ok {
-		return nil, omis.Errorf(omis.TypeMismatch, "%s is no process", c.object.Token())
-	}
+	p := c.object.(*process)
 	at := p.at()
 	id, err := at.node.Identify(at.id.PID)
 	if err != nil {
@@ -99,6 +96,7 @@ func procAttach(x *execution, c *call) ([]omis.Value, error) {
 
 func procDetach(x *execution, c *call) ([]omis.Value, error) {
 	x.e.detach(x.tool, c.object.(*process))
+	x.conv.forget()
 	return nil, nil
 }
 

@@ -25,23 +25,21 @@ func failure(err error, objects ...omis.Token) omis.ObjectResult {
 // whole is a reply that speaks for the request as a whole (OMIS 7.3.1).
 func whole(results ...omis.ObjectResult) omis.Reply { return omis.Reply{results} }
 
-// syntaxReply reports everything that is wrong with the text of a request.
-func syntaxReply(err error) omis.Reply {
+// refusal reports everything that is wrong with a request, in the order in which
+// it stands there: what the parser found, and what does not fit the table.
+func refusal(parsed error, faults []service.Fault) omis.Reply {
 	var list syntax.Errors
-	if !errors.As(err, &list) {
-		return whole(omis.ObjectResult{Status: omis.SyntaxError, Msg: err.Error()})
+	if parsed != nil && !errors.As(parsed, &list) {
+		return whole(omis.ObjectResult{Status: omis.SyntaxError, Msg: parsed.Error()})
 	}
-	var results omis.ServiceResult
+	all := slices.Clone(faults)
 	for _, e := range list {
-		results = append(results, omis.ObjectResult{Status: omis.SyntaxError, Msg: e.Error()})
+		all = append(all, service.Fault{Pos: e.Pos, Status: omis.SyntaxError, Msg: e.Msg})
 	}
-	return omis.Reply{results}
-}
-
-func faultReply(faults []service.Fault) omis.Reply {
-	var results omis.ServiceResult
-	for _, f := range faults {
-		results = append(results, omis.ObjectResult{Status: f.Status, Msg: f.Error()})
+	slices.SortStableFunc(all, func(a, b service.Fault) int { return a.Pos - b.Pos })
+	results := make(omis.ServiceResult, len(all))
+	for i, f := range all {
+		results[i] = omis.ObjectResult{Status: f.Status, Msg: f.Error()}
 	}
 	return omis.Reply{results}
 }

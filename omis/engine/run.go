@@ -38,8 +38,13 @@ type action struct {
 	// spread tells that nodes may work on their objects at the same time: the
 	// service changes neither scopes nor requests.
 	spread bool
-	// free tells that the service touches no node at all.
-	free bool
+	// free tells that the service touches no node at all, wide that it touches more
+	// than the nodes of its objects.
+	free, wide bool
+	// leads tells that other lists may be executed before the service is done: those
+	// that wait for what it brings about, or what an extension asks for. Who knows
+	// which nodes they touch?
+	leads bool
 }
 
 // call is one execution of a step: object is nil where it works on none.
@@ -186,7 +191,8 @@ func (x *execution) work(c call, objs []object) (results omis.ServiceResult) {
 func (x *execution) objectsOf(s *step, v omis.Value, p service.Param) ([]object, omis.ServiceResult) {
 	switch s.service.Name {
 	case "proc_attach", "node_attach":
-		return x.tool.unattached(v)
+		x.conv.beyond = true
+		defer func() { x.conv.beyond = false }()
 	case "proc_attach3", "proc_create":
 		if v.Kind == omis.KindList && len(v.List) == 0 && len(x.tool.own(omis.ClassNode)) == 0 {
 			return []object{x.e.home}, nil

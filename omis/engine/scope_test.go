@@ -169,3 +169,16 @@ func (l *listener) quiet() {
 	default:
 	}
 }
+
+// What attaches takes tokens of its class from beyond the scope, and converts the
+// others as every service does.
+func TestAttachByToken(t *testing.T) {
+	b := start(t)
+	b.node.Add(1, []string{"a"}, 11)
+	b.ask(`: proc_attach3([],1,"")`)
+	b.want(": proc_attach([t_1]) proc_attach([n_1]) node_attach([p_1]) proc_attach([]) proc_attach([t_9])",
+		"0 OMIS_OK []\n1 OMIS_OK []\n2 OMIS_OK []\n3 OMIS_OK []\n4 OMIS_OK []\n5 OMIS_UNKNOWN_OBJECT(24) [t_9] \"no such thread token: t_9\"\n")
+	b.ask(": proc_detach([p_1])")
+	b.want(": proc_attach([t_1]) proc_attach([p_1]) proc_get_info([],0)",
+		"0 OMIS_OK []\n1 OMIS_UNKNOWN_OBJECT(24) [t_1] \"t_1 is not attached to this tool\"\n2 OMIS_OK []\n3 OMIS_OK [p_1]\n")
+}

@@ -142,11 +142,8 @@ func (t *Tool) prepare(text string) (p ready, refused omis.Reply) {
 		return p, nil
 	}
 	r, err := syntax.Parse(text)
-	if err != nil {
-		return p, syntaxReply(err)
-	}
-	if faults := t.e.catalog.Check(r); len(faults) > 0 {
-		return p, faultReply(faults)
+	if faults := t.e.catalog.Check(r); err != nil || len(faults) > 0 {
+		return p, refusal(err, faults)
 	}
 	p = ready{request: r}
 	if r.Event == nil {

@@ -15,14 +15,21 @@ type Fault struct {
 
 func (f Fault) Error() string { return fmt.Sprintf("position %d: %s", f.Pos, f.Msg) }
 
+// maxFaults bounds what is told of one request: a hostile one would have a fault
+// every few bytes, and each takes a look at the whole table.
+const maxFaults = 100
+
 // Check compares a request with the table and returns everything that is wrong
-// with it.
+// with it. Calls without a name are passed over: the parser has told of them.
 func (c *Catalog) Check(r *omis.Request) []Fault {
 	k := checker{catalog: c}
 	if r.Event != nil {
 		k.event(r.Event)
 	}
 	for i := range r.Actions {
+		if len(k.faults) >= maxFaults {
+			break
+		}
 		k.action(&r.Actions[i])
 	}
 	return k.faults
@@ -32,6 +39,7 @@ type checker struct {
 	catalog *Catalog
 	source  *Service // of the event; nil in an unconditional request
 	isEvent bool     // the event definition is being checked
+	unclear bool     // which event is meant, and so which context parameters there are
 	faults  []Fault
 }
 
@@ -41,6 +49,7 @@ func (k *checker) fail(pos int, s omis.Status, format string, args ...any) {
 
 func (k *checker) event(call *omis.Call) {
 	s := k.lookup(call)
+	k.unclear = s == nil || s.Kind != Event
 	if s == nil {
 		return
 	}
@@ -69,6 +78,8 @@ func (k *checker) action(call *omis.Call) {
 func (k *checker) lookup(call *omis.Call) *Service {
 	s := k.catalog.Lookup(call.Service)
 	switch {
+	case call.Service == "":
+		return nil
 	case s == nil:
 		hint := ""
 		if near := k.catalog.Nearest(call.Service); near != "" {
@@ -128,6 +139,9 @@ func (k *checker) element(s *Service, p *Param, v *omis.Value) {
 }
 
 func (k *checker) contextParam(s *Service, p *Param, v *omis.Value) {
+	if k.unclear {
+		return
+	}
 	if k.isEvent || k.source == nil {
 		k.fail(v.Pos, omis.UnknownECP, "$%s has no value here: only the actions of an event have context parameters", v.Str)
 		return

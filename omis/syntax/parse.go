@@ -2,10 +2,12 @@ package syntax
 
 import "mirador/omis"
 
-// Parse reads a request. The error, if there is one, is of type Errors.
+// Parse reads a request. The error, if there is one, is of type Errors; the request
+// then has what could be read, so that it can be checked as far as it goes. A call
+// that could not be read has no name.
 func Parse(text string) (*omis.Request, error) {
 	if len(text) > MaxText {
-		return nil, Errors{{Msg: "the request is longer than 4 MiB"}}
+		return &omis.Request{}, Errors{{Msg: "the request is longer than 4 MiB"}}
 	}
 	p := parser{scanner: scanner{text: text}}
 	p.stack = p.room[:0]
@@ -13,7 +15,7 @@ func Parse(text string) (*omis.Request, error) {
 	p.slab = make([]omis.Value, min(len(text)/8+1, 256))
 	r := p.request()
 	if len(p.errs) > 0 {
-		return nil, p.errs
+		return r, p.errs
 	}
 	return r, nil
 }
@@ -124,12 +126,14 @@ func (p *parser) call(c *omis.Call) {
 	p.next()
 	if p.kind != '(' {
 		p.fail(p.pos, `expected "(" after %s, found %s`, c.Service, p.found())
+		*c = omis.Call{}
 		p.recover()
 		return
 	}
 	p.next()
 	c.Args = p.values(')', 0)
 	if len(p.errs) > errs {
+		*c = omis.Call{}
 		p.recover()
 		return
 	}
