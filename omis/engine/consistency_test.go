@@ -34,8 +34,34 @@ func TestConversionsAgree(t *testing.T) {
 
 	// What a list itself attaches to, its later actions see.
 	w.ask(": node_detach([n_2])")
-	w.want(`: node_get_info([],0) proc_get_info([],0) node_attach([n_2]) proc_attach([p_2]) node_get_info([],0) proc_get_info([],0)`,
-		"0 OMIS_OK []\n1 OMIS_OK [n_1]\n2 OMIS_OK [p_1]\n3 OMIS_OK []\n4 OMIS_OK []\n5 OMIS_OK [n_1,n_2]\n6 OMIS_OK [p_1,p_2]\n")
+	w.want(`: node_get_info([],0) proc_get_info([],0) node_attach([n_2]) node_get_info([],0) proc_attach([p_2]) proc_get_info([],0)`,
+		"0 OMIS_OK []\n1 OMIS_OK [n_1]\n2 OMIS_OK [p_1]\n3 OMIS_OK []\n4 OMIS_OK [n_1,n_2]\n5 OMIS_OK []\n6 OMIS_OK [p_1,p_2]\n")
+}
+
+// excludes sends a locked list that a node's method keeps, and checks that another
+// one waits for it.
+func (w *two) excludes(locked, node, method, other string) {
+	w.Helper()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	w.play(func(n, m string) error {
+		if n == node && m == method {
+			once.Do(func() { close(entered); <-leave })
+		}
+		return nil
+	})
+	var both sync.WaitGroup
+	both.Go(func() { w.ask(locked) })
+	<-entered
+	done := make(chan struct{})
+	both.Go(func() { w.ask(other); close(done) })
+	select {
+	case <-done:
+		w.Errorf("%s was executed beside %s", other, locked)
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(leave)
+	both.Wait()
 }
 
 // Lists that a locked list leads to touch nodes too, and these are locked with the
@@ -44,51 +70,10 @@ func TestLockedListCoversWhatItLeadsTo(t *testing.T) {
 	w := startTwo(t)
 	w.ask("proc_has_been_stopped([p_1]) : proc_set_priority([p_2],1)")
 	w.ask(": csr_enable([])")
-	entered, leave := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	w.play(func(node, method string) error {
-		if node == "there" && method == "SetPriority" {
-			once.Do(func() { close(entered); <-leave })
-		}
-		return nil
-	})
-	locked := make(chan string)
-	go func() { locked <- w.ask(": { thread_stop([p_1]) }") }()
-	<-entered
-	other := make(chan string)
-	go func() { other <- w.ask(": proc_get_info([p_2],0)") }()
-	select {
-	case got := <-other:
-		t.Errorf("a list was executed beside one that a locked list waits for: %s", got)
-	case <-time.After(20 * time.Millisecond):
-	}
-	close(leave)
-	<-locked
-	<-other
+	w.excludes(": { thread_stop([p_1]) }", "there", "SetPriority", ": proc_get_info([p_2],0)")
 }
 
 // A migration touches the node it goes to as well.
 func TestLockedMigration(t *testing.T) {
-	w := startTwo(t)
-	entered, leave := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	w.play(func(node, method string) error {
-		if node == "here" && method == "Checkpoint" {
-			once.Do(func() { close(entered); <-leave })
-		}
-		return nil
-	})
-	locked := make(chan string)
-	go func() { locked <- w.ask(": { proc_migrate([p_1],n_2) }") }()
-	<-entered
-	other := make(chan string)
-	go func() { other <- w.ask(": node_get_info([n_2],0)") }()
-	select {
-	case got := <-other:
-		t.Errorf("a list was executed on the node that a locked list migrates to: %s", got)
-	case <-time.After(20 * time.Millisecond):
-	}
-	close(leave)
-	<-locked
-	<-other
+	startTwo(t).excludes(": { proc_migrate([p_1],n_2) }", "here", "Checkpoint", ": node_get_info([n_2],0)")
 }
