@@ -17,7 +17,7 @@ import (
 )
 
 // monitorEnv makes the test binary a monitor of the process it names:
-// PID ADDRESS plant|churn|stop|suspend|event-KIND [nowarden].
+// PID ADDRESS plant|churn|stop|suspend|event-KIND[=NAME] [nowarden].
 const monitorEnv = "MIRADOR_TEST_MONITOR"
 
 // runMonitor watches an address of a process until it is killed; with "churn" it
@@ -58,7 +58,11 @@ func runMonitor(spec string) {
 		select {}
 	case strings.HasPrefix(f[2], "event-"):
 		fmt.Sscanf(f[2], "event-%d", &kind)
-		_, err = n.Watch(omis.Watch{Event: kind, Proc: p, Name: eventNames[kind]}, func(h *omis.Hit) {
+		name := eventNames[kind]
+		if _, given, ok := strings.Cut(f[2], "="); ok {
+			name = given
+		}
+		_, err = n.Watch(omis.Watch{Event: kind, Proc: p, Name: name}, func(h *omis.Hit) {
 			switch {
 			case kind == omis.EventSignal:
 				h.Hold()

@@ -111,5 +111,6 @@ func (o *owner) forget(t *thread) {
 	t.stop = running
 	t.injection = nil
 	o.endOver(t)
+	o.forgetCallsOf(t)
 	o.letParentGo(t)
 }

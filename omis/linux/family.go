@@ -133,6 +133,7 @@ func (o *owner) executed(t *thread, former int) {
 		}
 	}
 	o.vacate()
+	t.fresh = o.watchesLibraries()
 	o.settle(t)
 }
 

@@ -3,6 +3,7 @@
 package linux
 
 import (
+	"errors"
 	"slices"
 
 	"mirador/omis"
@@ -15,12 +16,12 @@ import (
 // libraryWatch is what a watch on calls of a library function consists of:
 // breakpoints at the function's entries and, for the ends of calls, at the
 // addresses that the application's calls return to. Return addresses on the
-// stack stay as they are: exceptions and backtraces need them.
+// stack stay as they are: exceptions and backtraces need them. It survives what
+// it was set in: modules that come and go, and the program (see lookAgain).
 type libraryWatch struct {
-	functions []*library.Function
-	entries   []*watch
-	returns   map[uint64]*watch
-	open      map[int][]openCall // by thread, the innermost last
+	entries []*watch
+	returns map[uint64]*watch
+	open    map[int][]openCall // by thread, the innermost last
 }
 
 // openCall is a call that has not returned. The stack pointer tells it from
@@ -42,30 +43,28 @@ func isLibraryCall(kind omis.EventKind) bool {
 	return kind == omis.EventLibCallStarted || kind == omis.EventLibCallEnded
 }
 
-// findLibraryCalls looks up what the watch names in the modules loaded by now.
+// findLibraryCalls looks whether what the watch names is loaded by now, or may
+// be. What it reads of files is remembered: the owner, who looks again when loads
+// are followed, need not keep its threads waiting for that.
 func (n *Node) findLibraryCalls(w *watch) error {
-	functions, err := n.library.Find(w.Proc, w.Name)
-	if err != nil {
+	var later *library.NotLoaded
+	if _, err := n.library.Find(w.Proc, w.Name); err != nil && !errors.As(err, &later) {
 		return err
 	}
-	w.library = &libraryWatch{
-		functions: functions,
-		returns:   make(map[uint64]*watch), open: make(map[int][]openCall),
-	}
+	w.library = &libraryWatch{returns: make(map[uint64]*watch), open: make(map[int][]openCall)}
 	return nil
 }
 
 // watchLibrary plants the breakpoints at the entries.
 func (o *owner) watchLibrary(w *watch) error {
-	for _, f := range w.library.functions {
-		entry := o.internal(f.Addr, func(h *omis.Hit) { o.libraryEntered(w, f, h) })
-		if err := o.watchAddr(entry); err != nil {
-			o.unwatchLibrary(w)
-			return err
-		}
-		w.library.entries = append(w.library.entries, entry)
+	err := o.followLoads()
+	if err == nil {
+		err = o.plantEntries(w)
 	}
-	return nil
+	if err != nil {
+		o.unwatchLibrary(w)
+	}
+	return err
 }
 
 // internal is a watch of our own on an address.
@@ -84,6 +83,7 @@ func (o *owner) unwatchLibrary(w *watch) {
 		// What cannot be written any more has ended, or the warden restores it.
 		_ = o.unwatch(place)
 	}
+	o.unfollowLoads()
 }
 
 func (o *owner) readProcess(buf []byte, addr uint64) (int, error) {
@@ -183,8 +183,21 @@ func (o *owner) tellLibraryCall(w *watch, t *thread, at *omis.Hit, values []omis
 	w.handle(&h.Hit)
 }
 
+// forgetCallsOf is called when a thread has ended: another may get its id.
+func (o *owner) forgetCallsOf(t *thread) {
+	for kind, watches := range o.kinds {
+		if !isLibraryCall(kind) {
+			continue
+		}
+		for _, w := range watches {
+			delete(w.library.open, t.tid)
+		}
+	}
+}
+
 // forgetLibraryCalls is called when the program they were made in is no more.
 func (o *owner) forgetLibraryCalls() {
+	o.notice, o.due, o.loaders = nil, nil, nil
 	for kind, watches := range o.kinds {
 		if !isLibraryCall(kind) {
 			continue

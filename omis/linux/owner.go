@@ -46,6 +46,8 @@ type owner struct {
 	watchful int                         // how many of them say how threads are to run
 	stepping bool                        // single steps are prepared
 	due      []returnPlace               // breakpoints that threads wait for
+	notice   *watch                      // on what the dynamic linker tells, while library calls are watched
+	loaders  []*thread                   // threads that wait until what they loaded is watched
 	looks    []*thread                   // threads that wait to be looked at before their next step
 	finished []*watch                    // of ours, to be taken away
 	busy     bool                        // hits come one after the other
@@ -117,6 +119,7 @@ func (o *owner) chores() {
 	o.releaseOffspring()
 	o.takeAway()
 	o.plantReturns()
+	o.lookAgain()
 	o.lookAhead()
 	if o.repair && !o.ended {
 		o.repair = false

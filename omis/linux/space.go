@@ -60,7 +60,10 @@ func restore(memory *os.File, b *breakpoint) {
 // plant makes a breakpoint stand at addr.
 func (o *owner) plant(addr uint64) (*breakpoint, error) {
 	if b := o.space.breakpoints[addr]; b != nil {
-		return b, nil
+		if o.stands(b) {
+			return b, nil
+		}
+		o.forgetBreakpoint(b)
 	}
 	if err := o.settleIn(); err != nil {
 		return nil, err
@@ -172,6 +175,10 @@ func (o *owner) unpatched(addr uint64, code []byte) []byte {
 // uproot takes the INT3 of a breakpoint away. Its copy and its table entry stay:
 // a thread may just have run into it.
 func (o *owner) uproot(b *breakpoint) error {
+	if !o.stands(b) {
+		o.forgetBreakpoint(b)
+		return nil
+	}
 	if err := o.write(b.addr, []byte{b.original}); err != nil {
 		return err
 	}
@@ -180,6 +187,22 @@ func (o *owner) uproot(b *breakpoint) error {
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
 	return nil
+}
+
+// stands tells whether the INT3 is still there: the program may have unmapped
+// the code, and mapped other code in its place.
+func (o *owner) stands(b *breakpoint) bool {
+	var now [1]byte
+	_, err := o.space.memory.ReadAt(now[:], int64(b.addr))
+	return err == nil && now[0] == int3
+}
+
+// forgetBreakpoint takes one off the books whose code has gone.
+func (o *owner) forgetBreakpoint(b *breakpoint) {
+	delete(o.space.breakpoints, b.addr)
+	b.watches = nil
+	// A warden that cannot be told finds no INT3 there.
+	_ = o.node.warden.Clear(o.proc.PID, b.addr)
 }
 
 // vacate forgets a memory that has ceased to be, by execve or the process's end.

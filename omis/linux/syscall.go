@@ -48,6 +48,10 @@ func (o *owner) atSystemCall(t *thread) {
 		t.reissued = t.call.known && isRestart(info.Result())
 		t.call = systemCall{}
 		o.stepEnded(t)
+		if t.fresh {
+			t.fresh = false
+			o.awaitLook(t)
+		}
 	}
 	o.settle(t)
 }

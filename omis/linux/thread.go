@@ -48,6 +48,7 @@ type thread struct {
 	received  received   // the signal it is held for
 	call      systemCall // the one it is in, while those are watched
 	reissued  bool       // its system call was told, and comes once more
+	fresh     bool       // it executes another program, and is inside execve yet
 	stepper   stepper
 }
 
@@ -108,6 +109,11 @@ func (o *owner) resume(t *thread) {
 // proceed lets a stopped thread run, as far as what is watched asks for.
 func (o *owner) proceed(t *thread, sig int) {
 	switch {
+	case t.fresh:
+		// Inside execve it can make no system calls for us, behind it it can.
+		t.stop = running
+		_ = ptrace.Syscall(t.tid, sig)
+		return
 	case o.watchful == 0 || t.kind != member:
 	case o.steps(t):
 		o.step(t, sig)

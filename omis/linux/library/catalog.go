@@ -59,21 +59,27 @@ type module struct {
 	program bool
 }
 
+// NotLoaded is the error of Find for a function that is in none of the modules
+// but may be in one that the process will load.
+type NotLoaded struct{ Name string }
+
+func (e *NotLoaded) Error() string { return e.Name + " is not loaded yet" }
+
 // Find returns the functions of a process that are called by a name: there may
 // be several, in several modules or versions. "memcpy@GLIBC_2.14" names one
-// version, "std::terminate" all functions of C++ that are called so, whatever
-// their parameters.
-func (c *Catalog) Find(p omis.ProcID, name string) ([]*Function, error) {
+// version, "libm.so.6:sin" one module, "std::terminate" all functions of C++ that
+// are called so, whatever their parameters.
+func (c *Catalog) Find(p omis.ProcID, text string) ([]*Function, error) {
 	modules, err := c.modules(p)
 	if err != nil {
 		return nil, err
 	}
-	plain, version, _ := strings.Cut(name, "@")
-	version = strings.TrimPrefix(version, "@")
-	found, unresolved := c.find(p.PID, modules, plain, version)
+	n := parseName(text)
+	named := n.among(modules)
+	found, unresolved := c.find(p.PID, n, named, modules)
 	if len(found) == 0 && !unresolved {
-		for _, mangled := range mangledNames(modules, plain) {
-			more, _ := c.find(p.PID, modules, mangled, version)
+		for _, n.function = range mangledNames(named, n.function) {
+			more, _ := c.find(p.PID, n, named, modules)
 			found = append(found, more...)
 		}
 	}
@@ -81,24 +87,39 @@ func (c *Catalog) Find(p omis.ProcID, name string) ([]*Function, error) {
 	case len(found) > 0:
 		return found, nil
 	case unresolved:
-		return nil, omis.Errorf(omis.UnsupportedService, "process %d has several implementations of %s, and which it will call cannot be told", p.PID, name)
+		return nil, omis.Errorf(omis.UnsupportedService, "process %d has several implementations of %s, and which it will call cannot be told", p.PID, text)
 	}
-	return nil, omis.Errorf(omis.ParameterError, "process %d has no exported function %s in any of its %d modules", p.PID, name, len(modules))
+	return nil, notFound(p.PID, n, text, len(named), modules)
 }
 
-// find finds the functions of a name as linkers know it; unresolved tells of one
-// of which no implementation was found.
-func (c *Catalog) find(pid int, modules []module, name, version string) (found []*Function, unresolved bool) {
-	for _, m := range modules {
-		for _, s := range m.functions[name] {
-			if version != "" && s.version != version {
+// notFound tells apart what may be loaded later and what is a mistake.
+func notFound(pid int, n name, text string, named int, modules []module) error {
+	l, dynamic := linker(pid, modules)
+	switch {
+	case dynamic && (l.Loading || named == 0):
+		return &NotLoaded{text}
+	case named == 0:
+		return omis.Errorf(omis.ParameterError, "process %d has no module %s and will load none: it was linked statically", pid, n.module)
+	case dynamic && n.module == "":
+		return omis.Errorf(omis.ParameterError, "process %d has no exported function %s in any of its %d modules; one of a module that it will load is named with the module, as libNAME.so:%s",
+			pid, text, len(modules), text)
+	}
+	return omis.Errorf(omis.ParameterError, "process %d has no exported function %s", pid, text)
+}
+
+// find finds the functions of a name as linkers know it, in the modules it may
+// mean; unresolved tells of one of which no implementation was found.
+func (c *Catalog) find(pid int, n name, named, modules []module) (found []*Function, unresolved bool) {
+	for _, m := range named {
+		for _, s := range m.functions[n.function] {
+			if n.version != "" && s.version != n.version {
 				continue
 			}
-			addrs := m.starts(pid, name, s, modules)
+			addrs := m.starts(pid, n.function, s, modules)
 			unresolved = unresolved || len(addrs) == 0
 			for _, addr := range addrs {
 				if !slices.ContainsFunc(found, func(f *Function) bool { return f.Addr == addr }) {
-					found = append(found, c.function(pid, m, name, s, addr))
+					found = append(found, c.function(pid, m, n.function, s, addr))
 				}
 			}
 		}

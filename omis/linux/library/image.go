@@ -23,6 +23,8 @@ type image struct {
 	slots   map[string][]uint64
 	chosen  map[uint64][]uint64
 	buildID string
+	soname  string
+	state   uint64 // where a dynamic linker tells what it does (struct r_debug)
 
 	mu    sync.Mutex
 	types map[uint64]*prototype.Func // of functions asked for; nil: no debug information
@@ -66,6 +68,8 @@ func readImage(r io.ReaderAt, path string, main bool) (im *image, err error) {
 		}
 	}
 	im.buildID = buildID(file)
+	im.soname = soname(file)
+	im.state = stateOf(dynamic)
 	return im, nil
 }
 
@@ -103,6 +107,23 @@ func (im *image) addRelocations(section *elf.Section, symbols []elf.Symbol) {
 			}
 		}
 	}
+}
+
+func soname(file *elf.File) string {
+	names, err := file.DynString(elf.DT_SONAME)
+	if err != nil || len(names) == 0 {
+		return ""
+	}
+	return names[0]
+}
+
+func stateOf(symbols []elf.Symbol) uint64 {
+	for _, s := range symbols {
+		if s.Name == stateName && s.Section != elf.SHN_UNDEF {
+			return s.Value
+		}
+	}
+	return 0
 }
 
 func buildID(file *elf.File) string {

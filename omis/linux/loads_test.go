@@ -1,0 +1,151 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+// buildTwists compiles two libraries with a function of the same name.
+func buildTwists(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	openDirs(t, dir)
+	libraries := []string{filepath.Join(dir, "libtwo.so"), filepath.Join(dir, "libthree.so")}
+	for i, flags := range [][]string{{"-DFACTOR=2"}, {"-DFACTOR=3", "-DPAD"}} {
+		args := append([]string{"-O2", "-g", "-fPIC", "-shared", "-fno-semantic-interposition", "-o", libraries[i], "testdata/twist.c"}, flags...)
+		if msg, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+			t.Fatalf("gcc: %v\n%s", err, msg)
+		}
+	}
+	return libraries
+}
+
+// TestLoadedLater: calls of functions are told whose library comes, goes and
+// comes again, in the program that was and in the one that is executed.
+func TestLoadedLater(t *testing.T) {
+	loader, libraries := build(t, "loader.c"), buildTwists(t)
+	want := expected(t, loader, libraries...)
+	n := openNode(t)
+	g := start(t, loader, libraries...)
+	_, err := n.Watch(omis.Watch{Event: omis.EventLibCallStarted, Proc: g.ID, Name: "twist"}, func(*omis.Hit) {})
+	wantError(t, err, omis.ParameterError, "libNAME.so:twist")
+	var started, ended int
+	var sum uint64
+	var cancels []func() error
+	watch := func(kind omis.EventKind, name string, handle func(*omis.Hit)) {
+		cancel, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID, Name: name}, handle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancels = append(cancels, cancel)
+	}
+	watch(omis.EventLibCallStarted, "libtwo.so:twist", func(h *omis.Hit) {
+		started++
+		go h.Hold()()
+		if len(h.Params) != 1 {
+			t.Errorf("parameters %v", h.Params)
+		}
+	})
+	watch(omis.EventLibCallEnded, "libthree.so:twist", func(h *omis.Hit) { ended++; sum += h.Params[0].N })
+	var sleeps int
+	watch(omis.EventLibCallStarted, "getenv", func(*omis.Hit) { sleeps++ })
+	g.begin()
+	if got := g.line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, cancel := range cancels {
+		if err := cancel(); err != nil {
+			t.Error(err)
+		}
+	}
+	const calls = 2 * 5 * 10
+	if started != calls || ended != calls || sum != 2*5*(3*45+10) || sleeps != 1 {
+		t.Errorf("%d started and %d ended, with %d; getenv %d", started, ended, sum, sleeps)
+	}
+	checkUntouched(t, g)
+}
+
+// TestLaunchedBeforeItsLibraries: a process that has not executed an instruction
+// yet has none of its libraries.
+func TestLaunchedBeforeItsLibraries(t *testing.T) {
+	n := openNode(t)
+	p, err := n.Launch(omis.Launch{Path: build(t, "library.c"), IO: []string{"/dev/null", "/dev/null"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := make(chan struct{})
+	if _, err := n.Watch(omis.Watch{Event: omis.EventProcTerminated, Proc: p}, func(*omis.Hit) { close(ends) }); err != nil {
+		t.Fatal(err)
+	}
+	var calls int
+	if _, err := n.Watch(omis.Watch{Event: omis.EventLibCallEnded, Proc: p, Name: "strtol"}, func(*omis.Hit) { calls++ }); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Continue(p, nil); err != nil {
+		t.Fatal(err)
+	}
+	<-ends
+	if calls != 600 {
+		t.Errorf("%d calls", calls)
+	}
+}
+
+// TestUnloadedAddress: what was planted in code that is gone is not written into
+// what came in its place, and can be taken back.
+func TestUnloadedAddress(t *testing.T) {
+	loader, libraries := build(t, "loader.c"), buildTwists(t)
+	want := expected(t, loader, libraries...)
+	n := openNode(t)
+	g := start(t, loader, libraries...)
+	planted := make(chan func() error, 1)
+	done := false
+	_, err := n.Watch(omis.Watch{Event: omis.EventLibCallStarted, Proc: g.ID, Name: "libtwo.so:twist"}, func(h *omis.Hit) {
+		if done {
+			return
+		}
+		done = true
+		release, addr := h.Hold(), h.Addr
+		go func() {
+			defer release()
+			cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}, func(*omis.Hit) {})
+			if err != nil {
+				t.Error(err)
+			}
+			planted <- cancel
+		}()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.begin()
+	cancel := <-planted
+	if got := g.line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if err := cancel(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLoadersOutliveTheMonitor(t *testing.T) {
+	loader, libraries := build(t, "loader.c"), buildTwists(t)
+	want := expected(t, loader, libraries...)
+	for i := range 10 {
+		g := start(t, loader, libraries...)
+		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d=libtwo.so:twist", g.ID.PID, g.Addr, omis.EventLibCallEnded))
+		out.ReadString('\n')
+		g.begin()
+		time.Sleep(time.Duration(i) * 700 * time.Microsecond)
+		killMonitor(cmd)
+		if got := g.line(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
