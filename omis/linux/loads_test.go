@@ -100,38 +100,42 @@ func TestLaunchedBeforeItsLibraries(t *testing.T) {
 // TestUnloadedAddress: what was planted in code that is gone is not written into
 // what came in its place, and can be taken back.
 func TestUnloadedAddress(t *testing.T) {
-	loader, libraries := build(t, "loader.c"), buildTwists(t)
-	want := expected(t, loader, libraries...)
+	loader := build(t, "loader.c")
+	args := append([]string{"stay"}, buildTwists(t)...)
+	want := expected(t, loader, args...)
 	n := openNode(t)
-	g := start(t, loader, libraries...)
-	planted := make(chan func() error, 1)
-	done := false
-	_, err := n.Watch(omis.Watch{Event: omis.EventLibCallStarted, Proc: g.ID, Name: "libtwo.so:twist"}, func(h *omis.Hit) {
-		if done {
-			return
-		}
-		done = true
-		release, addr := h.Hold(), h.Addr
-		go func() {
-			defer release()
-			cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}, func(*omis.Hit) {})
-			if err != nil {
-				t.Error(err)
-			}
-			planted <- cancel
-		}()
+	g := start(t, loader, args...)
+	addrs := make(chan uint64, 100)
+	release := make(chan func(), 100)
+	find, err := n.Watch(omis.Watch{Event: omis.EventLibCallStarted, Proc: g.ID, Name: "libtwo.so:twist"}, func(h *omis.Hit) {
+		addrs <- h.Addr
+		release <- h.Hold()
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	g.begin()
-	cancel := <-planted
+	addr := <-addrs
+	hits := 0
+	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}, func(*omis.Hit) { hits++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nobody is told any more when something is loaded.
+	if err := find(); err != nil {
+		t.Fatal(err)
+	}
+	(<-release)()
 	if got := g.line(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if err := cancel(); err != nil {
 		t.Error(err)
 	}
+	if hits != 9 {
+		t.Errorf("%d hits, want those before the library was unloaded", hits)
+	}
+	checkUntouched(t, g)
 }
 
 func TestLoadersOutliveTheMonitor(t *testing.T) {

@@ -4,6 +4,7 @@ package library
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strconv"
@@ -306,5 +307,21 @@ func BenchmarkCall(b *testing.B) {
 	for b.Loop() {
 		_, args := f.Started(&r, mem)
 		f.Ended(args, &r, mem)
+	}
+}
+
+func TestModuleOfName(t *testing.T) {
+	d := startTracer(t, compile(t))
+	c := NewCatalog()
+	find(t, c, d, "libplain.so:plain")
+	var later *NotLoaded
+	if _, err := c.Find(d.id, "libnone.so:plain"); !errors.As(err, &later) || later.Name != "libnone.so:plain" {
+		t.Errorf("a module that is not there yet: %v", err)
+	}
+	if _, err := c.Find(d.id, "libshapes.so:plain"); err == nil || errors.As(err, &later) {
+		t.Errorf("a module without the function: %v", err)
+	}
+	if l, found := c.Linker(d.id); !found || l.Notice == 0 || l.Loading {
+		t.Errorf("the linker: %+v, %v", l, found)
 	}
 }

@@ -1,0 +1,76 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+// TestEndsWithoutReturn: a call that is left by an exception does not end, and
+// kills nobody; one that ends with a jump into another function does, with that
+// one's result.
+func TestEndsWithoutReturn(t *testing.T) {
+	program := build(t, "thrower.cc")
+	want := expected(t, program)
+	n := openNode(t)
+	g := start(t, program)
+	counts := make(map[string]int)
+	sums := make(map[string]uint64)
+	var cancels []func() error
+	for _, name := range []string{"risky", "qsort", "hop", "hopped"} {
+		for _, kind := range []omis.EventKind{omis.EventLibCallStarted, omis.EventLibCallEnded} {
+			cancel, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID, Name: name}, func(h *omis.Hit) {
+				counts[fmt.Sprint(name, " ", kind == omis.EventLibCallEnded)]++
+				if kind == omis.EventLibCallEnded {
+					sums[name] += h.Params[0].N
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancels = append(cancels, cancel)
+		}
+	}
+	g.begin()
+	if got := g.line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, cancel := range cancels {
+		if err := cancel(); err != nil {
+			t.Error(err)
+		}
+	}
+	expect := map[string]int{
+		"risky false": 600, "risky true": 400, "qsort false": 600, "qsort true": 400,
+		"hop false": 600, "hop true": 600, "hopped false": 600, "hopped true": 600,
+	}
+	if fmt.Sprint(counts) != fmt.Sprint(expect) {
+		t.Errorf("got %v, want %v", counts, expect)
+	}
+	const upTo300, thirds = 300 * 299 / 2, 3 * 100 * 99 / 2
+	if sums["risky"] != 2*(upTo300-thirds) || sums["hop"] != 2*(2*upTo300+300) || sums["hopped"] != sums["hop"] {
+		t.Errorf("results add up to %v", sums)
+	}
+	checkUntouched(t, g)
+}
+
+func TestThrowersOutliveTheMonitor(t *testing.T) {
+	program := build(t, "thrower.cc")
+	want := expected(t, program)
+	for i := range 6 {
+		g := start(t, program)
+		name := []string{"risky", "qsort"}[i%2]
+		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d=%s", g.ID.PID, g.Addr, omis.EventLibCallEnded, name))
+		out.ReadString('\n')
+		g.begin()
+		time.Sleep(time.Duration(i) * time.Millisecond)
+		killMonitor(cmd)
+		if got := g.line(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
