@@ -31,5 +31,3 @@
 // queues, and tries node.lists without waiting. So nothing that waits for a
 // node can keep the owner waiting.
 package engine
-
-//go:generate go test . -run TestReferencePageIsCurrent -update

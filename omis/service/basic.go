@@ -8,14 +8,19 @@ import (
 
 // Basic is the table of the basic services (OMIS 8).
 func Basic() Table {
+	services := slices.Concat(
+		nodeServices(),
+		processActions(), processEvents(),
+		threadActions(), threadEvents(),
+		messageServices(),
+		monitorServices(),
+	)
+	how := onLinux()
+	for i := range services {
+		services[i].Linux = how[services[i].Name]
+	}
 	return Table{
-		Services: slices.Concat(
-			nodeServices(),
-			processActions(), processEvents(),
-			threadActions(), threadEvents(),
-			messageServices(),
-			monitorServices(),
-		),
+		Services: services,
 		Classes: []omis.Class{
 			omis.ClassNode, omis.ClassProcess, omis.ClassThread, omis.ClassQueue,
 			omis.ClassMessage, omis.ClassUserEvent, omis.ClassCSR, omis.ClassUndefined,

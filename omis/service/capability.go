@@ -15,20 +15,18 @@ const (
 	Messages
 )
 
-var capabilities = [...]struct{ name, missing string }{
-	Registers:       {"registers", "the node gives no access to the registers of a thread"},
-	MemoryWriting:   {"memory writing", "the node cannot write into the memory of a process"},
-	Suspending:      {"suspending", "the node cannot hold a thread apart from stopping it: use thread_stop and thread_continue"},
-	ThreadControl:   {"thread control", "the node cannot signal single threads nor change scheduling priorities"},
-	NodeInformation: {"node information", "the node reports its name (flags 1); it has no probes for hardware and load"},
-	Checkpointing:   {"checkpointing", "the node cannot checkpoint processes; it would take CRIU"},
-	Messages:        {"messages", "no message-passing platform provides queues"},
+var missing = [...]string{
+	Registers:       "the node gives no access to the registers of a thread",
+	MemoryWriting:   "the node cannot write into the memory of a process",
+	Suspending:      "the node cannot hold a thread apart from stopping it: use thread_stop and thread_continue",
+	ThreadControl:   "the node cannot signal single threads nor change scheduling priorities",
+	NodeInformation: "the node reports its name (flags 1); it has no probes for hardware and load",
+	Checkpointing:   "the node cannot checkpoint processes; it would take CRIU",
+	Messages:        "no message-passing platform provides queues",
 }
 
-func (c Capability) String() string { return capabilities[c].name }
-
 // Missing says what is the matter where no node has the capability.
-func (c Capability) Missing() string { return capabilities[c].missing }
+func (c Capability) Missing() string { return missing[c] }
 
 // Without returns a catalog in which the support of some services is another, by
 // their names: what the nodes of this monitor cannot do.

@@ -56,6 +56,22 @@ func TestRowsAreComplete(t *testing.T) {
 	}
 }
 
+// Services that message passing would take have no way on Linux, and say why when
+// they are called; all others say how they are done.
+func TestRowsSayHowLinuxDoesThem(t *testing.T) {
+	how := onLinux()
+	for _, s := range Basic().Services {
+		delete(how, s.Name)
+		passing := s.Needs == Messages || s.Name == "thread_adds_node" || s.Name == "thread_removes_node"
+		if passing == (s.Linux != "") {
+			t.Errorf("%s: %q", s.Name, s.Linux)
+		}
+	}
+	for name := range how {
+		t.Errorf("there is no service %s", name)
+	}
+}
+
 func row(name string) Service { return Service{Name: name, Support: Support{Level: Full}} }
 
 func TestExtensionsMustBeDisjoint(t *testing.T) {

@@ -24,9 +24,9 @@ func (s *Service) Prototype() string {
 func (c *Catalog) Reference() string {
 	var b strings.Builder
 	b.WriteString("# Services\n\n")
-	b.WriteString("This page is generated from the table of services by `go generate ./omis/...`; a test compares it.\n\n")
+	b.WriteString("This page is generated from the table of services by `make generate`; a test compares it.\n\n")
 	b.WriteString("OMIS: **R** required, **P** partially required, **O** optional. Role: what a caller must be allowed to do.\n")
-	b.WriteString("A *local* action may run where its event is recognised.\n")
+	b.WriteString("A *local* action may run where its event is recognised. Support is that of a Linux node.\n")
 	for _, t := range c.tables {
 		for _, group := range groups(t) {
 			writeGroup(&b, t, group)
@@ -51,7 +51,7 @@ func groups(t Table) []omis.Class {
 
 func writeGroup(b *strings.Builder, t Table, class omis.Class) {
 	fmt.Fprintf(b, "\n## %s\n\n", title(t, class))
-	b.WriteString("| service | kind | OMIS | role | support |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("| service | kind | OMIS | role | support | on Linux |\n| --- | --- | --- | --- | --- | --- |\n")
 	for i := range t.Services {
 		s := &t.Services[i]
 		if s.Class != class {
@@ -61,8 +61,8 @@ func writeGroup(b *strings.Builder, t Table, class omis.Class) {
 		if s.Local {
 			kind += ", local"
 		}
-		fmt.Fprintf(b, "| `%s`<br>%s%s | %s | %c | %s | %s |\n",
-			s.Prototype(), s.Doc, contextText(s), kind, s.Need, s.Role, needText(s)+supportText(s.Support))
+		fmt.Fprintf(b, "| `%s`<br>%s%s | %s | %c | %s | %s | %s |\n",
+			s.Prototype(), s.Doc, contextText(s), kind, s.Need, s.Role, supportText(s.Support), s.Linux)
 	}
 }
 
@@ -96,14 +96,6 @@ func contextText(s *Service) string {
 		return ""
 	}
 	return "; gives " + strings.Join(names, ", ")
-}
-
-// needText names what the node must be able to do.
-func needText(s *Service) string {
-	if s.Needs == 0 {
-		return ""
-	}
-	return "with " + s.Needs.String() + ": "
 }
 
 func supportText(s Support) string {

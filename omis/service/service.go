@@ -155,6 +155,7 @@ type Service struct {
 	Needs   Capability // of the node; 0: nothing that not every node has
 	Support Support
 	Doc     string
+	Linux   string // how a Linux node does it, and what is missing there
 }
 
 // Subject is the index of the parameter that names the objects the service works

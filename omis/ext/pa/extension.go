@@ -78,8 +78,20 @@ func (*Extension) Services() []service.Service {
 	list = append(list, readers(counters, timers)...)
 	for i := range list {
 		list[i].Need, list[i].Support = service.Optional, service.Support{Level: service.Full}
+		list[i].Linux = how(&list[i])
 	}
 	return list
+}
+
+// how says how a service is done, on any system.
+func how(s *service.Service) string {
+	switch {
+	case s.Kind == service.Event:
+		return "by the clock of the monitor; nobody is held"
+	case s.Local:
+		return "on the thread of the monitor that owns the process, while the thread is held"
+	}
+	return "in the monitor's memory"
 }
 
 // readers are the rows of the table that disturb nothing, and the event.

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+//go:generate go test . -run TestServicesPage -update
+
+var update = flag.Bool("update", false, "write the generated page of services anew")
+
+const servicesPage = "../doc/omis-services.md"
+
+// joined is a monitor over the real node.
+func joined(t *testing.T) *monitor {
+	t.Helper()
+	m, err := join("here", nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+func TestServicesPage(t *testing.T) {
+	want := joined(t).engine.Catalog().Reference()
+	if *update {
+		if err := os.WriteFile(servicesPage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(servicesPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is not what the table says: run make generate", servicesPage)
+	}
+}
+
+// TestServicesSayHowOrWhy: every row says how Linux does it, or why it does not;
+// and services("") says the same of them as the table.
+func TestServicesSayHowOrWhy(t *testing.T) {
+	m := joined(t)
+	for _, table := range m.engine.Catalog().Tables() {
+		var full, partial []string
+		for _, s := range table.Services {
+			lacks := s.Support.Level == service.Unsupported
+			if lacks == (s.Linux != "") || (s.Support.Level != service.Full) != (s.Support.Reason != "") {
+				t.Errorf("%s is %s because %q, by %q", s.Name, s.Support.Level, s.Support.Reason, s.Linux)
+			}
+			switch s.Support.Level {
+			case service.Full:
+				full = append(full, s.Name)
+			case service.Partial:
+				partial = append(partial, s.Name)
+			}
+			checkAnswer(t, m, &s)
+		}
+		reply, err := m.OMIS(t.Context(), "asks", `: services("`+table.Prefix+`")`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := reply[1][0].Values
+		if !slices.Equal(stringsOf(got[1]), full) || !slices.Equal(stringsOf(got[3]), partial) {
+			t.Errorf("services(%q) answers %v, the table has %v and %v", table.Prefix, got, full, partial)
+		}
+	}
+}
+
+// checkAnswer calls a service without parameters: one that the node lacks answers
+// so and says why, any other has an implementation that does not.
+func checkAnswer(t *testing.T, m *monitor, s *service.Service) {
+	t.Helper()
+	request := ": " + s.Name + "()"
+	if s.Kind == service.Event {
+		request = s.Name + "() : print([])"
+	}
+	reply, err := m.OMIS(t.Context(), "asks", request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lacks := s.Support.Level == service.Unsupported
+	unsupported := false
+	for _, result := range slices.Concat(reply...) {
+		if result.Status == omis.UnsupportedService {
+			unsupported = strings.Contains(result.Msg, s.Support.Reason)
+		}
+	}
+	if unsupported != lacks {
+		t.Errorf("%s is %s and answers %v", s.Name, s.Support.Level, reply)
+	}
+}
+
+func stringsOf(v omis.Value) (list []string) {
+	for _, s := range v.List {
+		list = append(list, s.Str)
+	}
+	return list
+}
