@@ -105,6 +105,8 @@ type Hit struct {
 	SP    uint64 // stack pointer, EventReachedAddr only
 	Time  int64  // monotonic nanoseconds, taken as the event was recognised
 	Child int    // new thread or process
+	// ChildProc is the pid of a new thread's process where that is new too; 0: Proc.
+	ChildProc int
 
 	Signal int     // EventSignal
 	Params []Value // of a system or library call

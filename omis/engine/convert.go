@@ -17,10 +17,17 @@ type conversions struct {
 	loaded  bool // nodes is what the scope has
 	known   bool // procs is
 	threads map[*process][]object
+	groups  map[contentKey][]omis.Token
 
 	// beyond the scope: what attaches may be given tokens of objects that are not
 	// in it (OMIS 8.1.1, 8.1.2).
 	beyond bool
+}
+
+// contentKey is an object of an extension and the class that is wanted of it.
+type contentKey struct {
+	item  *item
+	class omis.Class
 }
 
 // objects converts an argument. Tokens that stand for nothing are errors of their
@@ -145,27 +152,58 @@ func (c *conversions) convert(o object, p service.Param) ([]object, omis.Service
 
 // convertItem goes by what the extension says of its class.
 func (c *conversions) convertItem(o *item, p service.Param) (list []object, failed omis.ServiceResult) {
-	var tokens []omis.Token
-	if o.class.Contained != nil {
-		tokens = o.class.Contained(o.value)
-	}
-	if o.class.Parent != nil {
-		if t := o.class.Parent(o.value); t.Class() == p.Class {
-			tokens = []omis.Token{t}
-		}
-	}
-	if tokens == nil {
+	if !o.class.Converts() {
 		return nil, mismatch(o, p)
 	}
-	for _, t := range tokens {
+	for _, t := range c.contents(o, p.Class) {
 		inner, err := c.tool.find(t)
 		if err != nil {
 			continue // not in this tool's scope
+		}
+		// What it contains is contained by others, too, and what stands apart has no
+		// place in the hierarchy.
+		if !isPlaced(t.Class()) || t.Class() != p.Class && o.class.Parent == nil && !isBelow(p.Class, t.Class()) {
+			return nil, mismatch(o, p)
 		}
 		objs, missing := c.convert(inner, p)
 		list, failed = append(list, objs...), append(failed, missing...)
 	}
 	return list, failed
+}
+
+// isBelow tells whether objects of a class are contained in those of another
+// (OMIS, Fig. 7.1).
+func isBelow(c, upper omis.Class) bool {
+	order := []omis.Class{omis.ClassNode, omis.ClassProcess, omis.ClassThread, omis.ClassQueue, omis.ClassMessage}
+	return slices.Index(order, c) > slices.Index(order, upper)
+}
+
+// contents is what an extension's object stands for, asked for once.
+func (c *conversions) contents(o *item, class omis.Class) []omis.Token {
+	key := contentKey{o, class}
+	list, ok := c.groups[key]
+	if !ok {
+		if c.groups == nil {
+			c.groups = make(map[contentKey][]omis.Token)
+		}
+		list = o.stands(class)
+		c.groups[key] = list
+	}
+	return list
+}
+
+// stands lists the tokens that an extension's object stands for where objects of
+// another class are wanted.
+func (o *item) stands(class omis.Class) []omis.Token {
+	if o.class.Parent != nil {
+		if t := o.class.Parent(o.value); t.Class() == class || o.class.Contained == nil {
+			return []omis.Token{t}
+		}
+	}
+	if o.class.Contained != nil {
+		return o.class.Contained(o.value)
+	}
+	return nil
 }
 
 func mismatch(o object, p service.Param) omis.ServiceResult {

@@ -89,8 +89,13 @@ func (t *Tool) checkEvent(d *definition) omis.ServiceResult {
 		failed = append(failed, failure(err))
 	}
 	for _, v := range d.tokens() {
-		if _, err := t.find(v.Token()); err != nil {
+		o, err := t.find(v.Token())
+		if err != nil {
 			failed = append(failed, failure(err, v.Token()))
+			continue
+		}
+		if it, ok := o.(*item); ok && d.source.kind != 0 && !it.class.Converts() {
+			failed = append(failed, mismatch(o, d.service.Params[d.subject])...)
 		}
 	}
 	return failed

@@ -70,6 +70,27 @@ func TestThreadEvents(t *testing.T) {
 	b.want(": thread_get_info([],0)", "0 OMIS_OK []\n1 OMIS_OK [t_1,t_3]\n")
 }
 
+// A new process is told of before its first thread, which counts as created too, and
+// what is attached to it in the list of the former is seen from then on (OMIS 8.1.3).
+func TestNewProcess(t *testing.T) {
+	b := start(t)
+	p := b.node.Add(1, []string{"a"}, 11)
+	b.ask(`: proc_attach3([],1,"")`)
+	c := b.listen("thread_creates_proc([]) : proc_attach([$new_proc]) print([$thread,$new_proc])", omis.DontReturnEnDis)
+	d := b.listen("thread_creates_thread([]) : print([$proc,$thread,$new_thread])", omis.DontReturnEnDis)
+	f := b.listen("thread_creates_thread([]) : thread_get_info([$new_thread],1)", omis.DontReturnEnDis)
+	h := b.listen("thread_reached_addr([],0x10) : print([$proc])", omis.DontReturnEnDis)
+	b.ask(": csr_enable([])")
+	child := p.Fork(11, 2)
+	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_OK []\n2 OMIS_OK [] 2,[t_1,p_2]\n")
+	d.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK [] 3,[p_1,t_1,t_2]\n")
+	f.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_3\n1 OMIS_OK [t_2] p_2\n")
+	child.Reach(2, 0x10, 0)
+	h.want("0 OMIS_CSR_TRIGGERED(10) [t_2] c_4\n1 OMIS_OK [] 1,[p_2]\n")
+	p.Spawn(11, 12)
+	d.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK [] 3,[p_1,t_1,t_3]\n")
+}
+
 func TestFlags(t *testing.T) {
 	b := start(t)
 	replies := make(chan string, 10)

@@ -171,8 +171,9 @@ func (p *point) handle(hit *omis.Hit) {
 		if !p.concerns(s) {
 			continue
 		}
-		// The lock is not free while a locked list is executed.
-		if waiting == nil && s.local != nil && p.node.lists.TryRLock() {
+		// The lock is not free while a locked list is executed. A new process is known
+		// only when the node was asked who it is.
+		if waiting == nil && s.local != nil && hit.ChildProc == 0 && p.node.lists.TryRLock() {
 			s.local.run(&p.occ, p.place(s.csr))
 			p.node.lists.RUnlock()
 			continue
@@ -218,6 +219,9 @@ func (p *point) occurred(hit *omis.Hit) {
 func (p *point) params(hit *omis.Hit) []omis.Value {
 	switch p.key.kind {
 	case omis.EventThreadCreated:
+		if hit.ChildProc != 0 {
+			return nil
+		}
 		p.room[0] = omis.TokenValue(p.e.reg.thread(p.proc, hit.Child).token)
 		return p.room[:1]
 	case omis.EventSignal:
@@ -247,11 +251,11 @@ func (p *point) ends() bool {
 func (p *point) enqueue(hit *omis.Hit, waiting []*csr) {
 	occ := p.occ
 	occ.Params = slices.Clone(occ.Params)
-	tid, child := hit.TID, hit.Child
+	tid, child, newProc := hit.TID, hit.Child, hit.ChildProc
 	release := hit.Hold()
 	task := func() {
 		defer release()
-		p.complete(&occ, child)
+		p.complete(&occ, child, newProc)
 		for _, c := range waiting {
 			c.trigger(&occ, occ.Place(c.event.service.Object), nil)
 		}
@@ -264,13 +268,20 @@ func (p *point) enqueue(hit *omis.Hit, waiting []*csr) {
 }
 
 // complete finds out what takes the node's help.
-func (p *point) complete(occ *service.Occurrence, child int) {
-	if p.key.kind != omis.EventProcCreated {
+func (p *point) complete(occ *service.Occurrence, child, newProc int) {
+	if p.key.kind == omis.EventProcCreated {
+		newProc = child
+	}
+	if newProc == 0 {
 		return
 	}
 	created := omis.Undefined
-	if id, err := p.node.Identify(child); err == nil {
-		created = p.e.reg.process(place{p.node, id}).token
+	if id, err := p.node.Identify(newProc); err == nil {
+		proc := p.e.reg.process(place{p.node, id})
+		created = proc.token
+		if p.key.kind == omis.EventThreadCreated {
+			created = p.e.reg.thread(proc, child).token
+		}
 	}
 	occ.Params = []omis.Value{omis.TokenValue(created)}
 }

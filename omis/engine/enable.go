@@ -135,22 +135,31 @@ func (c *csr) targets() []target {
 	}
 	var list []target
 	for _, v := range named {
-		o, err := c.tool.find(v.Token())
-		if err != nil {
-			continue
-		}
-		switch o := o.(type) {
-		case *node:
-			list = append(list, c.tool.allTargets(o)...)
-		case *process:
-			list = append(list, target{proc: o})
-		case *thread:
-			list = append(list, c.partTarget(o.proc, o.token, omis.ClassThread))
-		case *queueObject:
-			list = append(list, c.partTarget(o.proc, o.token, omis.ClassQueue))
+		if o, err := c.tool.find(v.Token()); err == nil {
+			list = append(list, c.targetsOf(o)...)
 		}
 	}
 	return mergeTargets(list)
+}
+
+func (c *csr) targetsOf(o object) (list []target) {
+	switch o := o.(type) {
+	case *node:
+		return c.tool.allTargets(o)
+	case *process:
+		return []target{{proc: o}}
+	case *thread:
+		return []target{c.partTarget(o.proc, o.token, omis.ClassThread)}
+	case *queueObject:
+		return []target{c.partTarget(o.proc, o.token, omis.ClassQueue)}
+	case *item:
+		for _, inner := range o.stands(c.event.service.Object) {
+			if found, err := c.tool.find(inner); err == nil && isPlaced(classOf(found)) {
+				list = append(list, c.targetsOf(found)...)
+			}
+		}
+	}
+	return list
 }
 
 // partTarget is a thread or a queue of a process, where the event is one of theirs.
@@ -201,12 +210,51 @@ func (e *Engine) follow(t *Tool, p *process) {
 		if i < 0 || c.subs[p] != nil {
 			continue
 		}
-		result := omis.ObjectResult{Objects: []omis.Token{p.token}, Status: omis.OK}
-		if err := e.subscribe(c, c.targets()[i]); err != nil {
-			result = failure(err, p.token)
-		}
-		t.replies.push(c.to, c.stateReply(omis.CSREnabled, omis.ServiceResult{result}))
+		c.report(omis.CSREnabled, p, e.subscribe(c, c.targets()[i]))
 	}
+}
+
+// regroup adapts the enabled requests of a tool to what an object of an extension
+// contains now. OMIS 7.2.2 would have the definition's tokens converted at each
+// event; between two changes all these conversions give the same.
+func (e *Engine) regroup(t *Tool, changed *item) {
+	for _, o := range t.own(omis.ClassCSR) {
+		c := o.(*csr)
+		if !c.active.Load() || c.event.source.kind == 0 || !c.names(changed.token) {
+			continue
+		}
+		wanted := c.targets()
+		for _, p := range slices.SortedFunc(maps.Keys(c.subs), func(a, b *process) int { return a.num - b.num }) {
+			s := c.subs[p]
+			i := slices.IndexFunc(wanted, func(t target) bool { return t.proc == p })
+			if i >= 0 && maps.Equal(wanted[i].only, s.only) && (wanted[i].only == nil) == (s.only == nil) {
+				continue
+			}
+			e.unsubscribe(c, p)
+			if i < 0 {
+				c.report(omis.CSRDisabled, p, nil)
+			}
+		}
+		for _, target := range wanted {
+			if c.subs[target.proc] == nil {
+				c.report(omis.CSREnabled, target.proc, e.subscribe(c, target))
+			}
+		}
+	}
+}
+
+// names tells whether a token stands in the event's definition.
+func (c *csr) names(t omis.Token) bool {
+	return slices.ContainsFunc(c.event.tokens(), func(v omis.Value) bool { return v.Token() == t })
+}
+
+// report tells that the event is looked out for in one more process, or one less.
+func (c *csr) report(s omis.Status, p *process, failed error) {
+	result := omis.ObjectResult{Objects: []omis.Token{p.token}, Status: omis.OK}
+	if failed != nil {
+		result = failure(failed, p.token)
+	}
+	c.tool.replies.push(c.to, c.stateReply(s, omis.ServiceResult{result}))
 }
 
 // leave takes the instrumentation of a tool out of a process.
@@ -217,8 +265,7 @@ func (e *Engine) leave(t *Tool, p *process) {
 			continue
 		}
 		e.unsubscribe(c, p)
-		result := omis.ObjectResult{Objects: []omis.Token{p.token}, Status: omis.OK}
-		t.replies.push(c.to, c.stateReply(omis.CSRDisabled, omis.ServiceResult{result}))
+		c.report(omis.CSRDisabled, p, nil)
 	}
 }
 

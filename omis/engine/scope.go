@@ -146,11 +146,23 @@ func (t *Tool) removeItem(token omis.Token) {
 	t.e.reg.generation.Add(1)
 }
 
+// itemChanged adapts what depends on the contents of an extension's object.
+func (t *Tool) itemChanged(token omis.Token) {
+	o, ok := t.e.reg.lookup(token).(*item)
+	if !ok || o.tool != t {
+		return
+	}
+	t.e.admin.Lock()
+	defer t.e.admin.Unlock()
+	t.e.regroup(t, o)
+}
+
 // toolScope is the service.Scope of an extension's event source.
 type toolScope struct{ t *Tool }
 
 func (s toolScope) Add(c omis.Class, value any) omis.Token { return s.t.addItem(c, value) }
 func (s toolScope) Remove(t omis.Token)                    { s.t.removeItem(t) }
+func (s toolScope) Changed(t omis.Token)                   { s.t.itemChanged(t) }
 
 func (s toolScope) Request(ctx context.Context, text string) (omis.Reply, error) {
 	return s.t.nested(ctx, text, nil)

@@ -189,6 +189,7 @@ func (o *owner) leave() {
 		return
 	}
 	o.freeze(nil)
+	o.attendBirths()
 	o.releaseOffspring()
 	if o.allSettled() {
 		o.disarm()

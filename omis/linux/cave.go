@@ -22,16 +22,16 @@ func (o *owner) stub() (addr uint64, cleanUp func(), err error) {
 	if o.space.home != 0 {
 		return o.space.home.Stub(), func() {}, nil
 	}
-	return o.caveStub(o.space.memory)
+	return caveStub(o.proc.PID, o.space.memory)
 }
 
-func (o *owner) caveStub(memory *os.File) (addr uint64, cleanUp func(), err error) {
-	addr, err = findCave(o.proc.PID, memory)
+func caveStub(pid int, memory *os.File) (addr uint64, cleanUp func(), err error) {
+	addr, err = findCave(pid, memory)
 	if err != nil {
 		return 0, nil, err
 	}
 	if _, err := memory.WriteAt(resident.StubCode, int64(addr)); err != nil {
-		return 0, nil, o.memoryError(addr, err)
+		return 0, nil, omis.Errorf(omis.OSError, "cannot write into process %d at %#x: %v", pid, addr, unwrapPath(err))
 	}
 	empty := make([]byte, len(resident.StubCode))
 	return addr, func() { _, _ = memory.WriteAt(empty, int64(addr)) }, nil

@@ -17,13 +17,14 @@ import (
 )
 
 // monitorEnv makes the test binary a monitor of the process it names:
-// PID ADDRESS plant|churn|stop|suspend|event-KIND[=NAME] [nowarden].
+// PID ADDRESS plant|churn|stop|suspend|birth|event-KIND[=NAME] [nowarden].
 const monitorEnv = "MIRADOR_TEST_MONITOR"
 
 // runMonitor watches an address of a process until it is killed; with "churn" it
 // plants and removes without end, with "event" it watches an event, and holds who
 // gets a signal or makes a system call, with "stop" and "suspend" it stops the
-// process, a breakpoint standing.
+// process, a breakpoint standing, with "birth" it watches the address in the
+// process's children too.
 func runMonitor(spec string) {
 	f := strings.Fields(spec)
 	pid, _ := strconv.Atoi(f[0])
@@ -55,6 +56,14 @@ func runMonitor(spec string) {
 			fail(n.Suspend(p, nil))
 		}
 		fmt.Println("stopped")
+		select {}
+	case f[2] == "birth":
+		w := omis.Watch{Event: omis.EventReachedAddr, Proc: p, Addr: addr}
+		_, err = n.Watch(w, func(*omis.Hit) {})
+		fail(err)
+		// An address means nothing in another program.
+		fail(followBirths(n, p, w, func(*omis.Hit) {}, func(error) {}))
+		fmt.Println("watching")
 		select {}
 	case strings.HasPrefix(f[2], "event-"):
 		fmt.Sscanf(f[2], "event-%d", &kind)

@@ -60,9 +60,8 @@ func (o *owner) trapped(t *thread, s ptrace.Status) {
 	if s.Signal() != int(unix.SIGTRAP) {
 		t.stop = groupStop
 	}
-	if t.kind == offspring {
-		ptrace.Reap(t.tid)
-		o.offspring = append(o.offspring, t)
+	if t.kind >= offspring {
+		o.arrived(t)
 		return
 	}
 	o.settle(t)

@@ -38,13 +38,17 @@ func (o *owner) family(t *thread, event int) {
 			o.tell(omis.EventThreadCreated, t, msg)
 		}
 	case o.sharesMemory(t, msg):
-		o.adopt(&thread{tid: msg, pid: msg, kind: guest})
-		o.tell(omis.EventProcCreated, t, msg)
+		child := &thread{tid: msg, pid: msg, kind: guest}
+		o.expect(t, child)
+		o.adopt(child)
+		o.tellBirth(t, msg)
 	default:
 		// The parent waits until we have let its child go: it may want to trace it.
 		t.holds++
-		o.adopt(&thread{tid: msg, pid: msg, kind: offspring, unblocked: t.unblocked, mask: t.mask, waiting: t})
-		o.tell(omis.EventProcCreated, t, msg)
+		child := &thread{tid: msg, pid: msg, kind: offspring, unblocked: t.unblocked, mask: t.mask, waiting: t}
+		o.expect(t, child)
+		o.adopt(child)
+		o.tellBirth(t, msg)
 	}
 	o.settle(t)
 }
@@ -76,19 +80,27 @@ func (o *owner) adopt(t *thread) {
 	}
 }
 
-// release cleans a fork child, which has copies of our breakpoints and nobody to
-// handle them but the resident handler, and lets it go. Should we die before,
-// the handler serves it.
+// release lets a child go, a fork child cleaned.
 func (o *owner) release(t *thread) {
 	defer func() {
 		_ = ptrace.Detach(t.tid, 0)
 		o.forget(t)
 	}()
+	if t.kind != offspring {
+		return
+	}
 	memory, err := openMemory(t.pid)
 	if err != nil {
 		return // it was killed
 	}
 	defer memory.Close()
+	o.clean(t, memory)
+}
+
+// clean takes out of a fork child what it has copies of: our breakpoints, with
+// nobody to handle them but the resident handler, and that one. Should we die
+// before, the handler serves it.
+func (o *owner) clean(t *thread, memory *os.File) {
 	// Everything ever planted: what has been removed since the fork, too.
 	for _, b := range o.space.table {
 		restore(memory, b)
@@ -122,8 +134,7 @@ func (o *owner) hasHome(memory *os.File) bool {
 // memory is new, the other threads are gone, and the thread has the process's id.
 func (o *owner) executed(t *thread, former int) {
 	if t.kind == guest {
-		_ = ptrace.Detach(t.tid, 0)
-		o.forget(t)
+		o.moveOut(t)
 		return
 	}
 	if former != t.tid {

@@ -134,6 +134,10 @@ func (o *owner) verify(t *thread) {
 
 // tell fires an event other than a reached address.
 func (o *owner) tell(kind omis.EventKind, t *thread, child int) {
+	o.tellOf(kind, t, func(h *omis.Hit) { h.Child = child })
+}
+
+func (o *owner) tellOf(kind omis.EventKind, t *thread, describe func(*omis.Hit)) {
 	if t.kind != member {
 		return
 	}
@@ -142,7 +146,7 @@ func (o *owner) tell(kind omis.EventKind, t *thread, child int) {
 		return
 	}
 	h := o.newHit(t)
-	h.Child = child
+	describe(&h.Hit)
 	for _, w := range watches {
 		w.handle(&h.Hit)
 	}

@@ -161,7 +161,7 @@ func (o *owner) await(pid int) error {
 
 func (o *owner) exchange(memory *os.File) error {
 	pid := o.proc.PID
-	stub, cleanUp, err := o.caveStub(memory)
+	stub, cleanUp, err := caveStub(pid, memory)
 	if err != nil {
 		return err
 	}
@@ -169,12 +169,8 @@ func (o *owner) exchange(memory *os.File) error {
 	if err := ptrace.GetRegs(pid, &regs); err != nil {
 		return err
 	}
-	begin := resident.Resumed(regs)
-	detour, frame := resident.Detour(begin, stub, sleepCall(&begin, nap))
-	if _, err := memory.WriteAt(frame, int64(detour.Rsp)); err != nil {
-		return err
-	}
-	if err := errors.Join(ptrace.SetRegs(pid, &detour), ptrace.Detach(pid, 0), ptrace.Seize(pid)); err != nil {
+	n := napping{memory: memory, stub: stub, cleanUp: cleanUp, begin: resident.Resumed(regs)}
+	if err := errors.Join(n.lieDown(pid), ptrace.Detach(pid, 0), ptrace.Seize(pid)); err != nil {
 		return err
 	}
 	t := &thread{tid: pid, pid: pid, halted: true}
@@ -183,17 +179,11 @@ func (o *owner) exchange(memory *os.File) error {
 	if !o.pump(nap, func() bool { return t.stopped() }) {
 		return fmt.Errorf("it does not stop")
 	}
-	if err := ptrace.GetRegs(pid, &regs); err != nil {
-		return err
+	asleep, err := n.getUp(pid)
+	if err == nil && !asleep {
+		err = fmt.Errorf("it has begun already, the machine is too busy")
 	}
-	if regs.Rip < stub || regs.Rip > stub+resident.StubReturn {
-		return fmt.Errorf("it has begun already, the machine is too busy")
-	}
-	if err := ptrace.SetRegs(pid, &begin); err != nil {
-		return err
-	}
-	cleanUp()
-	return nil
+	return err
 }
 
 func sleepCall(resumed *ptrace.Regs, d time.Duration) resident.Call {

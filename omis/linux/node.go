@@ -52,6 +52,7 @@ type Node struct {
 
 	mu      sync.Mutex
 	owners  map[omis.ProcID]*owner
+	births  map[int]*birth                        // by the pids of the children
 	letGo   map[omis.ProcID]map[threadID]struct{} // by LetGo
 	watches uint64                                // set so far
 	closed  bool
@@ -78,7 +79,7 @@ func Open(c Config) (*Node, error) {
 	n := &Node{
 		name: c.Name, start: time.Now(),
 		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), library: library.NewCatalog(), machine: m,
-		owners: make(map[omis.ProcID]*owner), letGo: make(map[omis.ProcID]map[threadID]struct{}),
+		owners: make(map[omis.ProcID]*owner), births: make(map[int]*birth), letGo: make(map[omis.ProcID]map[threadID]struct{}),
 	}
 	n.sched.node = n
 	files, err := prototype.ReadFiles(c.Prototypes)

@@ -27,7 +27,8 @@ type owner struct {
 
 	threads   map[int]*thread
 	unborn    map[int]ptrace.Status // stopped before their creation was told
-	offspring []*thread             // stopped fork children to be let go
+	offspring []*thread             // stopped children to be let go
+	births    []*birth              // those whose creator may be held for them
 	whole     bool                  // every thread of the process is in threads
 	halted    bool                  // by Stop, all threads, or not set going yet
 	pauses    int                   // by Suspend, all threads
@@ -116,6 +117,7 @@ func (o *owner) needsTracing() bool {
 
 // chores are what must not be done in the middle of another event.
 func (o *owner) chores() {
+	o.attendBirths()
 	o.releaseOffspring()
 	o.takeAway()
 	o.plantReturns()
@@ -246,6 +248,7 @@ func (o *owner) endRound() {
 
 // finish is the end of the process: nothing of it is left to own.
 func (o *owner) finish() {
+	o.bury()
 	o.ended = true
 	o.child = false
 	o.node.forgetLetGo(o.proc)

@@ -43,6 +43,9 @@ func (n *Node) engage(p omis.ProcID) (*owner, error) {
 	if o == nil {
 		o = newOwner(n, p)
 		n.owners[p] = o
+		if b := n.births[p.PID]; b != nil {
+			o.box.post(&inherit{answer: newAnswer(), from: b, heir: o})
+		}
 		n.owning.Add(1)
 		go o.run()
 	}

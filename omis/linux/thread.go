@@ -32,6 +32,7 @@ type thread struct {
 	stop stopKind
 
 	holds     int    // handlers that keep it (Hit.Hold)
+	newborn   bool   // one of the holds is that of its birth
 	halted    bool   // by Stop
 	pauses    int    // by Suspend, besides those of all threads; negative: resumed from those
 	asked     bool   // PTRACE_INTERRUPT was sent, its stop is still to come
@@ -60,6 +61,7 @@ const (
 	stranger              // one of the process that is not observed any more (LetGo)
 	guest                 // a vfork child: it shares the memory, its hits are nobody's
 	offspring             // a fork child that awaits its first stop, to be cleaned and let go
+	emigrant              // a guest that has executed a program of its own, and awaits a stop before it
 )
 
 // isHalted tells whether Stop keeps it.

@@ -31,6 +31,9 @@ type Class struct {
 	Contained func(object any) []omis.Token
 }
 
+// Converts tells whether tokens of the class may stand for objects of others.
+func (c *Class) Converts() bool { return c.Parent != nil || c.Contained != nil }
+
 // Action executes a manipulation or information service on one object. One that
 // the table calls Local may be called on the goroutine that owns a process, while
 // the thread is held: it must not block, must not use Call.Scope, and must not
@@ -69,6 +72,9 @@ type Scope interface {
 	// visible to this tool alone. Remove makes the token unknown.
 	Add(c omis.Class, object any) omis.Token
 	Remove(omis.Token)
+	// Changed tells that what an object contains is another now: requests whose
+	// event names its token are adapted.
+	Changed(omis.Token)
 	// Request uses other services, as the tool would.
 	Request(ctx context.Context, request string) (omis.Reply, error)
 }

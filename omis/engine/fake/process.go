@@ -270,6 +270,14 @@ func (p *Process) Spawn(by, tid int) {
 	<-p.Hit(omis.EventThreadCreated, omis.Hit{TID: by, Child: tid})
 }
 
+// Fork makes a process with one thread, by a thread of this one, and tells of both.
+func (p *Process) Fork(by, pid int) *Process {
+	child := p.node.Add(pid, p.Info.Argv, pid)
+	<-p.Hit(omis.EventProcCreated, omis.Hit{TID: by, Child: pid})
+	<-p.Hit(omis.EventThreadCreated, omis.Hit{TID: by, Child: pid, ChildProc: pid})
+	return child
+}
+
 // EndThread ends a thread.
 func (p *Process) EndThread(tid int) {
 	p.mu.Lock()

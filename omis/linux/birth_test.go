@@ -1,0 +1,169 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+// followBirths looks out for something in every process that p creates, while its
+// creator is held.
+func followBirths(n *Node, p omis.ProcID, w omis.Watch, handle func(*omis.Hit), failed func(error)) error {
+	_, err := n.Watch(omis.Watch{Event: omis.EventProcCreated, Proc: p}, func(h *omis.Hit) {
+		pid, release := h.Child, h.Hold()
+		go func() {
+			defer release()
+			w := w
+			var err error
+			if w.Proc, err = n.Identify(pid); err == nil {
+				_, err = n.Watch(w, handle)
+			}
+			if err != nil {
+				failed(fmt.Errorf("%d: %w", pid, err))
+			}
+		}()
+	})
+	return err
+}
+
+// TestBirth sees all that new processes do: fork children from their first
+// instruction on, others from the first one of the program they execute.
+func TestBirth(t *testing.T) {
+	family := build(t, "family.c")
+	const children = 10
+	for mode, want := range map[string]int64{"fork": 100 * children, "vfork": children, "spawn": children} {
+		t.Run(mode, func(t *testing.T) {
+			n := openNode(t)
+			g := start(t, family, mode, fmt.Sprint(children))
+			w := omis.Watch{Event: omis.EventReachedAddr, Addr: g.Addr}
+			if mode != "fork" {
+				w = omis.Watch{Event: omis.EventSysCallStarted, Name: "exit_group"}
+			}
+			var hits atomic.Int64
+			err := followBirths(n, g.ID, w, func(*omis.Hit) { hits.Add(1) }, func(err error) { t.Error(err) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.begin()
+			if got := g.line(); got != "bad 0" {
+				t.Error(got)
+			}
+			// The end of the last one may still be on its way through its owner.
+			for deadline := time.Now().Add(5 * time.Second); hits.Load() < want && time.Now().Before(deadline); {
+				time.Sleep(time.Millisecond)
+			}
+			if hits.Load() != want {
+				t.Errorf("%d hits in the children, want %d", hits.Load(), want)
+			}
+		})
+	}
+}
+
+// TestNewbornIsKept holds creators for a while: their children do not begin before.
+// The creation of their first threads is told after their own.
+func TestNewbornIsKept(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "family.c"), "fork", "5")
+	var mu sync.Mutex
+	var told []string
+	note := func(what string, h *omis.Hit, pid int) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, what)
+		release := h.Hold()
+		go func() {
+			defer release()
+			time.Sleep(5 * time.Millisecond)
+			if info, err := n.ThreadInfo(identified(t, n, pid), pid, omis.ThreadTotalTime); err != nil || info.TotalTime > 0.002 {
+				t.Errorf("the child has run for %g s, %v", info.TotalTime, err)
+			}
+		}()
+	}
+	for _, w := range []omis.Watch{{Event: omis.EventProcCreated, Proc: g.ID}, {Event: omis.EventThreadCreated, Proc: g.ID}} {
+		what := map[omis.EventKind]string{omis.EventProcCreated: "process", omis.EventThreadCreated: "thread"}[w.Event]
+		if _, err := n.Watch(w, func(h *omis.Hit) {
+			if what == "thread" && (h.ChildProc != h.Child || h.Child == 0) {
+				t.Errorf("thread %d of process %d", h.Child, h.ChildProc)
+			}
+			note(what, h, h.Child)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.begin()
+	if got := g.line(); got != "bad 0" {
+		t.Error(got)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if got, want := fmt.Sprint(told), "[process thread process thread process thread process thread process thread]"; got != want {
+		t.Errorf("told %s, want %s", got, want)
+	}
+}
+
+func identified(t *testing.T, n *Node, pid int) omis.ProcID {
+	id, err := n.Identify(pid)
+	if err != nil {
+		t.Error(err)
+	}
+	return id
+}
+
+// TestBirthKilled kills monitors that keep and hand over new processes.
+func TestBirthKilled(t *testing.T) {
+	family := build(t, "family.c")
+	for _, mode := range []string{"fork", "vfork", "spawn"} {
+		t.Run(mode, func(t *testing.T) {
+			for range 4 {
+				g := start(t, family, mode, "30")
+				spec := fmt.Sprintf("%d %#x birth", g.ID.PID, g.Addr)
+				if rand.IntN(2) == 0 {
+					spec += " nowarden"
+				}
+				cmd, out := startMonitor(t, spec)
+				out.ReadString('\n')
+				g.begin()
+				time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
+				cmd.Process.Kill()
+				cmd.Wait()
+				if got := g.finish(); got != "bad 0" {
+					t.Error(spec, got)
+				}
+			}
+		})
+	}
+}
+
+// TestKilledCreator ends a process while its child is kept: the child begins all the
+// same.
+func TestKilledCreator(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "family.c"), "fork", "1")
+	kept := make(chan int, 1)
+	if _, err := n.Watch(omis.Watch{Event: omis.EventProcCreated, Proc: g.ID}, func(h *omis.Hit) {
+		h.Hold()
+		kept <- h.Child
+	}); err != nil {
+		t.Fatal(err)
+	}
+	g.begin()
+	child := identified(t, n, <-kept)
+	if err := n.Signal(g.ID, 9); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := n.Identify(child.PID); err != nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d does not begin", child.PID)
+		}
+	}
+}
