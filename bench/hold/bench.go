@@ -115,11 +115,17 @@ func (s stat) less(bare stat) stat { return stat{s.least - bare.least, s.median 
 func timed(rounds int, do func() error) (stat, error) {
 	var all []time.Duration
 	for range rounds {
-		begin := time.Now()
-		if err := do(); err != nil {
+		d, err := duration(do)
+		if err != nil {
 			return stat{}, err
 		}
-		all = append(all, time.Since(begin))
+		all = append(all, d)
 	}
 	return summary(all), nil
+}
+
+func duration(do func() error) (time.Duration, error) {
+	begin := time.Now()
+	err := do()
+	return time.Since(begin), err
 }

@@ -4,6 +4,7 @@ package hold
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/prometheus/procfs"
 
@@ -56,21 +57,21 @@ func (b *bench) processes() error {
 
 // compareReading measures in turn.
 func (b *bench) compareReading(what string, ours, procfs func() error) error {
-	var mine, theirs stat
-	for i := range 2 {
-		one, err := timed(b.Rounds, ours)
+	var mine, theirs []time.Duration
+	for round := range b.Rounds + 1 {
+		one, err := duration(ours)
 		if err != nil {
 			return err
 		}
-		other, err := timed(b.Rounds, procfs)
+		other, err := duration(procfs)
 		if err != nil {
 			return err
 		}
-		if i > 0 { // the first warms up
-			mine, theirs = one, other
+		if round > 0 { // the first warms up
+			mine, theirs = append(mine, one), append(theirs, other)
 		}
 	}
-	b.table.add(row{what, "procfs", mine, theirs, "3 times as fast", true})
+	b.table.add(row{what, "procfs", summary(mine), summary(theirs), "3 times as fast", true})
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -87,4 +88,23 @@ func BenchmarkPrint(b *testing.B) {
 	for b.Loop() {
 		w.reply(": print([1])")
 	}
+}
+
+// Many objects are asked about at the same time; the results are in their order
+// all the same, and identical ones are one.
+func TestInfoOfManyInOrder(t *testing.T) {
+	b := start(t)
+	const many = 200
+	var want strings.Builder
+	want.WriteString("0 OMIS_OK []\n")
+	for pid := 1; pid <= many; pid++ {
+		b.node.Add(pid, nil, pid).Info.UID = int64(pid / 2 * 2)
+		b.ask(fmt.Sprintf(`: proc_attach3([],%d,"")`, pid))
+	}
+	fmt.Fprintf(&want, "1 OMIS_OK [p_1] 0\n")
+	for uid := 2; uid < many; uid += 2 {
+		fmt.Fprintf(&want, "1 OMIS_OK [p_%d,p_%d] %d\n", uid, uid+1, uid)
+	}
+	fmt.Fprintf(&want, "1 OMIS_OK [p_%d] %d\n", many, many)
+	b.want(fmt.Sprintf(": proc_get_info([],%#x)", uint32(omis.ProcUID)), want.String())
 }

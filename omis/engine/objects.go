@@ -51,6 +51,7 @@ type process struct {
 	points   map[pointKey]*point // guarded by Engine.admin
 	released []*thread           // what the node does not observe; guarded by Engine.admin
 	ended    bool                // guarded by registry.mu
+	threads  map[int]*thread     // by what the node calls them; guarded by registry.mu
 	halts    halts
 }
 

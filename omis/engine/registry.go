@@ -8,11 +8,6 @@ import (
 	"mirador/omis"
 )
 
-type threadKey struct {
-	proc *process
-	tid  int
-}
-
 // registry holds all objects by their tokens and by what the node calls them. A
 // number is given out once, so a token is never used again.
 type registry struct {
@@ -20,7 +15,6 @@ type registry struct {
 	last    map[omis.Class]int
 	objects map[omis.Token]object
 	procs   map[place]*process
-	threads map[threadKey]*thread
 
 	queues   map[queueKey]*queueObject
 	messages map[messageKey]*messageObject
@@ -35,7 +29,6 @@ func newRegistry() *registry {
 		last:    make(map[omis.Class]int),
 		objects: make(map[omis.Token]object),
 		procs:   make(map[place]*process),
-		threads: make(map[threadKey]*thread),
 		queues:  make(map[queueKey]*queueObject), messages: make(map[messageKey]*messageObject),
 	}
 }
@@ -74,7 +67,7 @@ func (r *registry) process(at place) *process {
 	if p := r.procs[at]; p != nil {
 		return p
 	}
-	p := &process{ident: r.newIdent(omis.ClassProcess), queue: newQueue(maxPending), points: make(map[pointKey]*point)}
+	p := &process{ident: r.newIdent(omis.ClassProcess), queue: newQueue(maxPending), points: make(map[pointKey]*point), threads: make(map[int]*thread)}
 	p.where.Store(&at)
 	r.procs[at], r.objects[p.token] = p, p
 	return p
@@ -118,27 +111,26 @@ func (r *registry) unattached() []*process {
 // thread returns the object of a thread, made at the first time. It is on the
 // path of every hit.
 func (r *registry) thread(p *process, tid int) *thread {
-	key := threadKey{p, tid}
 	r.mu.RLock()
-	t := r.threads[key]
+	t := p.threads[tid]
 	r.mu.RUnlock()
 	if t != nil {
 		return t
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.threadLocked(key)
+	return r.threadLocked(p, tid)
 }
 
-func (r *registry) threadLocked(key threadKey) *thread {
-	if t := r.threads[key]; t != nil {
+func (r *registry) threadLocked(p *process, tid int) *thread {
+	if t := p.threads[tid]; t != nil {
 		return t
 	}
-	t := &thread{ident: r.newIdent(omis.ClassThread), proc: key.proc, tid: key.tid}
+	t := &thread{ident: r.newIdent(omis.ClassThread), proc: p, tid: tid}
 	// A hit may still be on its way when its process is gone already: the token
 	// serves for what is printed, but it names nothing.
-	if !key.proc.ended {
-		r.threads[key], r.objects[t.token] = t, t
+	if !p.ended {
+		p.threads[tid], r.objects[t.token] = t, t
 	}
 	return t
 }
@@ -160,21 +152,30 @@ func (r *registry) tids(threads map[omis.Token]bool) []int {
 // refresh takes over which threads a process has: what is no longer among them
 // has ended, and its token becomes unknown.
 func (r *registry) refresh(p *process, tids []int) []object {
-	alive := make(map[int]bool, len(tids))
-	list := make([]object, 0, len(tids))
+	list := make([]object, len(tids))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, tid := range tids {
-		alive[tid] = true
-		list = append(list, r.threadLocked(threadKey{p, tid}))
+	for i, tid := range tids {
+		list[i] = r.threadLocked(p, tid)
 	}
-	for key, t := range r.threads {
-		if key.proc == p && !alive[key.tid] {
-			r.dropThreadLocked(t)
-		}
+	if len(p.threads) > len(tids) {
+		r.keepThreads(p, tids)
 	}
 	sortObjects(list)
 	return list
+}
+
+// keepThreads drops all others of a process.
+func (r *registry) keepThreads(p *process, tids []int) {
+	alive := make(map[int]bool, len(tids))
+	for _, tid := range tids {
+		alive[tid] = true
+	}
+	for tid, t := range p.threads {
+		if !alive[tid] {
+			r.dropThreadLocked(t)
+		}
+	}
 }
 
 func (r *registry) dropThread(t *thread) {
@@ -185,8 +186,8 @@ func (r *registry) dropThread(t *thread) {
 
 func (r *registry) dropThreadLocked(t *thread) {
 	// The tid may belong to another thread by now.
-	if key := (threadKey{t.proc, t.tid}); r.threads[key] == t {
-		delete(r.threads, key)
+	if t.proc.threads[t.tid] == t {
+		delete(t.proc.threads, t.tid)
 	}
 	delete(r.objects, t.token)
 }
@@ -199,9 +200,7 @@ func (r *registry) end(p *process) {
 	delete(r.procs, *p.at())
 	delete(r.objects, p.token)
 	r.dropQueuesLocked(p)
-	for key, t := range r.threads {
-		if key.proc == p {
-			r.dropThreadLocked(t)
-		}
+	for _, t := range p.threads {
+		r.dropThreadLocked(t)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"strconv"
 
 	"mirador/omis"
 	"mirador/omis/service"
@@ -67,33 +66,6 @@ func onlyErrors(results omis.ServiceResult, objects int) omis.ServiceResult {
 	}
 	if len(kept) == 0 || objects > 0 {
 		kept = append(kept, done())
-	}
-	return kept
-}
-
-// unified makes one result of identical ones for several objects. The order is
-// that of the first of each.
-func unified(results omis.ServiceResult) omis.ServiceResult {
-	if len(results) < 2 {
-		return results
-	}
-	index := make(map[string]int, len(results))
-	kept := results[:0]
-	var key []byte
-	for _, r := range results {
-		if len(r.Objects) == 0 {
-			kept = append(kept, r)
-			continue
-		}
-		key = strconv.AppendInt(key[:0], int64(r.Status), 10)
-		key = append(append(key, ' '), r.Msg...)
-		key = syntax.AppendValues(append(key, 0), r.Values)
-		if i, seen := index[string(key)]; seen {
-			kept[i].Objects = append(slices.Clip(kept[i].Objects), r.Objects...)
-			continue
-		}
-		index[string(key)] = len(kept)
-		kept = append(kept, r)
 	}
 	return kept
 }

@@ -45,6 +45,9 @@ type action struct {
 	// that wait for what it brings about, or what an extension asks for. Who knows
 	// which nodes they touch?
 	leads bool
+	// crowded tells that many objects may be worked on at the same time: the service
+	// only reads.
+	crowded bool
 }
 
 // call is one execution of a step: object is nil where it works on none.
@@ -170,18 +173,26 @@ func (x *execution) bound(s *step) (call, omis.ServiceResult) {
 }
 
 // work executes a service on objects.
-func (x *execution) work(c call, objs []object) (results omis.ServiceResult) {
+func (x *execution) work(c call, objs []object) omis.ServiceResult {
 	if len(objs) == 0 {
 		return nil
 	}
-	if c.do.batch != nil {
+	switch {
+	case c.do.batch != nil:
 		return c.do.batch(x, &c, objs)
+	case c.do.crowded && len(objs) >= 2*crowd:
+		return x.workCrowd(c, objs)
 	}
-	results = make(omis.ServiceResult, len(objs))
+	return x.workInTurn(c, objs)
+}
+
+func (x *execution) workInTurn(c call, objs []object) omis.ServiceResult {
+	results := make(omis.ServiceResult, len(objs))
+	named := tokens(objs)
 	for i, o := range objs {
 		c.object = o
 		results[i] = x.once(&c)
-		results[i].Objects = []omis.Token{o.Token()}
+		results[i].Objects = named[i : i+1 : i+1]
 	}
 	return results
 }

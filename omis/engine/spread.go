@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"runtime"
+	"slices"
 	"sync"
 
 	"mirador/omis"
@@ -92,7 +94,7 @@ func (x *execution) flush(g *segment, reply omis.Reply) {
 	for _, jobs := range g.queues {
 		working.Go(func() {
 			for _, j := range jobs {
-				x.do(j)
+				x.do(j, x.work)
 			}
 		})
 	}
@@ -108,7 +110,31 @@ func (x *execution) flush(g *segment, reply omis.Reply) {
 	x.raiseAll()
 }
 
-func (x *execution) do(j *job) {
+// crowd is how many objects are worth a goroutine.
+const crowd = 32
+
+// workCrowd executes a service on many objects at once, on as many processors as
+// there are. The results are in the order of the objects.
+func (x *execution) workCrowd(c call, objs []object) (results omis.ServiceResult) {
+	workers := min(runtime.GOMAXPROCS(0), len(objs)/crowd)
+	jobs := make([]job, 0, workers)
+	for part := range slices.Chunk(objs, (len(objs)+workers-1)/workers) {
+		jobs = append(jobs, job{call: c, objs: part})
+	}
+	var working sync.WaitGroup
+	for i := range jobs[1:] {
+		working.Go(func() { x.do(&jobs[1+i], x.workInTurn) })
+	}
+	x.do(&jobs[0], x.workInTurn)
+	working.Wait()
+	for i := range jobs {
+		results = append(results, jobs[i].results...)
+	}
+	return results
+}
+
+// do has a panic end one job alone.
+func (x *execution) do(j *job, work func(call, []object) omis.ServiceResult) {
 	defer func() {
 		if r := recover(); r != nil {
 			failed := x.e.panicked(j.call.service.Name, r)
@@ -116,5 +142,5 @@ func (x *execution) do(j *job) {
 			j.results = omis.ServiceResult{failed}
 		}
 	}()
-	j.results = x.work(j.call, j.objs)
+	j.results = work(j.call, j.objs)
 }

@@ -38,6 +38,7 @@ func (n *Node) watchExit(w *watch) (cancel func() error, err error) {
 		defer n.exits.remove(e)
 		if e.wait() {
 			n.settled(w.Proc)
+			n.reader.Forget(w.Proc)
 			e.tell(n, w)
 		}
 	}()

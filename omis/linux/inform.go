@@ -33,7 +33,7 @@ func (n *Node) CanDetect(kind omis.EventKind) error {
 // ThreadInfo: see omis.Node. What /proc does not tell is read from the thread's
 // stack, for which it is stopped.
 func (n *Node) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.ThreadInfo, error) {
-	info, err := proc.ThreadInfo(p, tid, f)
+	info, err := n.reader.ThreadInfo(p, tid, f)
 	if err != nil {
 		return info, err
 	}

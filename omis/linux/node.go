@@ -49,6 +49,7 @@ type Node struct {
 
 	library *library.Catalog
 	machine *machine.Machine
+	reader  *proc.Reader
 
 	mu      sync.Mutex
 	owners  map[omis.ProcID]*owner
@@ -78,7 +79,7 @@ func Open(c Config) (*Node, error) {
 	}
 	n := &Node{
 		name: c.Name, start: time.Now(),
-		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), library: library.NewCatalog(), machine: m,
+		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), library: library.NewCatalog(), machine: m, reader: proc.NewReader(0),
 		owners: make(map[omis.ProcID]*owner), births: make(map[int]*birth), letGo: make(map[omis.ProcID]map[threadID]struct{}),
 	}
 	n.sched.node = n
@@ -114,14 +115,11 @@ func (n *Node) since(t int64) time.Duration { return time.Duration(n.Now() - t) 
 func (n *Node) Identify(pid int) (omis.ProcID, error) { return proc.Identify(pid) }
 
 func (n *Node) ProcInfo(p omis.ProcID, f omis.ProcFields) (omis.ProcInfo, error) {
-	return proc.Info(p, f)
+	return n.reader.Info(p, f)
 }
 
 func (n *Node) Threads(p omis.ProcID) ([]int, error) {
-	if err := proc.Alive(p); err != nil {
-		return nil, err
-	}
-	return proc.Threads(p.PID)
+	return n.reader.Threads(p)
 }
 
 func (n *Node) Modules(p omis.ProcID) ([]omis.Module, error) { return proc.Modules(p) }
@@ -243,6 +241,7 @@ func (n *Node) Close(ctx context.Context) error {
 	n.exits.close()
 	n.sched.close()
 	n.machine.Close()
+	n.reader.Close()
 	done := make(chan struct{})
 	go func() {
 		n.owning.Wait()

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
@@ -25,16 +24,16 @@ func Identify(pid int) (omis.ProcID, error) {
 	if err != nil {
 		return omis.ProcID{}, err
 	}
-	id := omis.ProcID{PID: pid, Start: stat.Starttime}
+	id := omis.ProcID{PID: pid, Start: stat.start}
 	switch {
 	case status.TGID != pid:
 		return id, omis.Errorf(omis.UnknownObject, "%d is no process but a thread of process %d", pid, status.TGID)
 	case pid == os.Getpid():
 		return id, omis.Errorf(omis.ParameterError, "process %d is the monitor itself, which cannot observe itself", pid)
-	case stat.Flags&kernelThread != 0:
-		return id, omis.Errorf(omis.UnsupportedService, "cannot attach to process %d: %s is a kernel thread", pid, stat.Comm)
-	case stat.State == "Z" || stat.State == "X":
-		return id, omis.Errorf(omis.UnknownObject, "cannot attach to process %d: it has terminated, and waits as a zombie for its parent (pid %d)", pid, stat.PPID)
+	case stat.flags&kernelThread != 0:
+		return id, omis.Errorf(omis.UnsupportedService, "cannot attach to process %d: %s is a kernel thread", pid, status.Name)
+	case stat.state == 'Z' || stat.state == 'X':
+		return id, omis.Errorf(omis.UnknownObject, "cannot attach to process %d: it has terminated, and waits as a zombie for its parent (pid %d)", pid, stat.parent)
 	}
 	if err := traced(pid, status); err != nil {
 		return id, err
@@ -45,20 +44,16 @@ func Identify(pid int) (omis.ProcID, error) {
 	return id, wordSize(pid)
 }
 
-func lookUp(pid int) (procfs.ProcStat, Status, error) {
-	p, err := procfs.NewProc(pid)
+func lookUp(pid int) (stat, Status, error) {
+	s, err := readStat(pid)
 	if err != nil || pid <= 0 {
-		return procfs.ProcStat{}, Status{}, omis.Errorf(omis.UnknownObject, "there is no process %d", pid)
-	}
-	stat, err := p.Stat()
-	if err != nil {
-		return stat, Status{}, ended(pid)
+		return s, Status{}, omis.Errorf(omis.UnknownObject, "there is no process %d", pid)
 	}
 	status, err := ReadStatus(pid)
 	if err != nil {
-		return stat, status, ended(pid)
+		return s, status, ended(pid)
 	}
-	return stat, status, nil
+	return s, status, nil
 }
 
 func ended(pid int) error {
@@ -163,15 +158,8 @@ func wordSize(pid int) error {
 
 // Alive tells whether the process that p names still runs; a zombie does not.
 func Alive(p omis.ProcID) error {
-	fsp, err := procfs.NewProc(p.PID)
-	if err != nil {
-		return ended(p.PID)
-	}
-	stat, err := fsp.Stat()
-	if err != nil || stat.Starttime != p.Start || stat.State == "X" {
-		return ended(p.PID)
-	}
-	if stat.State == "Z" && stat.NumThreads <= 1 {
+	s, err := readStat(p.PID)
+	if err != nil || s.start != p.Start || s.over() {
 		return ended(p.PID)
 	}
 	return nil

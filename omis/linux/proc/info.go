@@ -3,133 +3,194 @@
 package proc
 
 import (
+	"bytes"
 	"os"
+	"strings"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
 )
 
-// userHz is the kernel's unit of utime and stime, fixed on x86-64.
-const userHz = 100
-
-// Which fields need which file; a file nobody asks for is not read.
 const (
-	statFields = omis.ProcParent | omis.ProcSchedulingState | omis.ProcTotalTime | omis.ProcPriority | omis.ProcSystemTime |
-		omis.ProcMemorySize | omis.ProcResidentSize | omis.ProcMinorPageFaults | omis.ProcMajorPageFaults
-	statusFields = omis.ProcUID | omis.ProcGID | omis.ProcMaxResidentSize | omis.ProcVolContSwitch | omis.ProcInvolContSwitch
+	// userHz is the kernel's unit of utime and stime, fixed on x86-64.
+	userHz = 100
+	// inputUnit is what the kernel counts file inputs and outputs in (ru_inblock
+	// of getrusage), in bytes.
+	inputUnit = 512
 )
 
-// Info reads what f asks for.
-func Info(p omis.ProcID, f omis.ProcFields) (omis.ProcInfo, error) {
-	if err := Alive(p); err != nil {
-		return omis.ProcInfo{}, err
-	}
-	fsp, err := procfs.NewProc(p.PID)
-	if err != nil {
-		return omis.ProcInfo{}, ended(p.PID)
-	}
+// Which components the kernel shows where. What is in several files is taken
+// from the one that is read anyway, else from the cheapest: a file that nobody
+// needs is not read.
+const (
+	statusOnly = omis.ProcUID | omis.ProcGID | omis.ProcMaxResidentSize | switches
+	statOnly   = omis.ProcPriority | omis.ProcSystemTime | omis.ProcMinorPageFaults | omis.ProcMajorPageFaults
+	either     = omis.ProcParent | omis.ProcSchedulingState
+	anywhere   = omis.ProcMemorySize
+
+	switches = omis.ProcVolContSwitch | omis.ProcInvolContSwitch
+)
+
+// Info reads what f asks for, from where it is had cheapest.
+func (r *Reader) Info(p omis.ProcID, f omis.ProcFields) (omis.ProcInfo, error) {
 	// Linux does not account for these (OMIS 8.1.2).
 	info := omis.ProcInfo{IntResidentSize: -1, Swaps: -1}
-	for _, part := range []struct {
-		fields omis.ProcFields
-		read   func(procfs.Proc, *omis.ProcInfo, omis.ProcFields) error
+	q, err := r.ask(p)
+	if err != nil {
+		return info, err
+	}
+	if err := q.collect(f, &info); err != nil {
+		return info, q.end(readError(p.PID, err))
+	}
+	if f&(statusOnly|statOnly|either) != 0 { // read last, which shows that the process was there
+		q.done()
+		return info, nil
+	}
+	return info, q.end(nil)
+}
+
+// collect reads what f asks for, what goes by the number of the process first.
+func (q query) collect(f omis.ProcFields, info *omis.ProcInfo) error {
+	for _, part := range [...]struct {
+		needed bool
+		read   func(query, omis.ProcFields, *omis.ProcInfo) error
 	}{
-		{statFields, stat}, {statusFields, status},
-		{omis.ProcArgv | omis.ProcUserArgv, arguments}, {omis.ProcEnvp, environment},
-		{omis.ProcFileInput | omis.ProcFileOutput, inputOutput},
+		{f&omis.ProcTotalTime != 0, query.time},
+		{f&(omis.ProcArgv|omis.ProcUserArgv) != 0, query.arguments},
+		{f&omis.ProcEnvp != 0, query.environment},
+		{f&(omis.ProcFileInput|omis.ProcFileOutput) != 0, query.inputOutput},
+		{f&omis.ProcResidentSize != 0 && f&statusOnly == 0 || f&anywhere != 0 && f&(statusOnly|statOnly|either) == 0, query.sizes},
+		{f&statusOnly != 0, query.status},
+		{f&statOnly != 0 || f&either != 0 && f&statusOnly == 0, query.stat},
 	} {
-		if f&part.fields == 0 {
+		if !part.needed {
 			continue
 		}
-		if err := part.read(fsp, &info, f); err != nil {
-			return info, readError(p.PID, err)
+		if err := part.read(q, f, info); err != nil {
+			return err
 		}
 	}
-	return info, nil
-}
-
-func readError(pid int, err error) error {
-	switch {
-	case os.IsPermission(err):
-		return omis.Errorf(omis.NoPermission, "cannot read about process %d: %v", pid, err)
-	case os.IsNotExist(err):
-		return ended(pid)
-	}
-	return omis.Errorf(omis.OSError, "cannot read about process %d: %v", pid, err)
-}
-
-func stat(p procfs.Proc, info *omis.ProcInfo, f omis.ProcFields) error {
-	s, err := p.Stat()
-	if err != nil {
-		return err
-	}
-	info.Parent = s.PPID
-	info.State = schedulingState(s.State)
-	info.Priority = int64(s.Priority)
-	info.SystemTime = float64(s.STime) / userHz
-	info.MemorySize = int64(s.VSize)
-	info.ResidentSize = int64(s.RSS) * int64(os.Getpagesize())
-	info.MinorFaults, info.MajorFaults = int64(s.MinFlt), int64(s.MajFlt)
-	if f&omis.ProcTotalTime != 0 {
-		info.TotalTime = processTime(p.PID, float64(s.UTime+s.STime)/userHz)
-	}
 	return nil
 }
 
-// processTime asks the CPU clock of the process, which is exact; ticks is what
-// the statistics say, for a process whose clock is gone.
-func processTime(pid int, ticks float64) float64 {
+func (q query) stat(_ omis.ProcFields, info *omis.ProcInfo) error {
+	text, err := q.read(fileID{name: statFile})
+	if err != nil {
+		return err
+	}
+	s, err := parseStat(text)
+	switch {
+	case err != nil:
+		return err
+	case s.over():
+		return ended(q.k.id.PID)
+	}
+	info.Parent = s.parent
+	info.State = schedulingState(s.state)
+	info.Priority = s.nice
+	info.SystemTime = float64(s.systemTime) / userHz
+	info.MemorySize = s.memory
+	info.MinorFaults, info.MajorFaults = s.minorFaults, s.majorFaults
+	return nil
+}
+
+// sizes are in statm, in pages. Since the kernel counts pages for each processor
+// (6.2), what stat says of resident ones may be some hundred kilobytes off.
+func (q query) sizes(_ omis.ProcFields, info *omis.ProcInfo) error {
+	text, err := q.read(fileID{name: statmFile})
+	if err != nil {
+		return err
+	}
+	size, rest, _ := bytes.Cut(text, []byte{' '})
+	page := int64(os.Getpagesize())
+	info.MemorySize, info.ResidentSize = Number(size)*page, Number(rest)*page
+	return nil
+}
+
+// time asks the CPU clock of the process, which goes by its number: that is its
+// own as long as the process is alive afterwards.
+func (q query) time(_ omis.ProcFields, info *omis.ProcInfo) error {
 	const scheduled = 2 // CPUCLOCK_SCHED
 	var ts unix.Timespec
-	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &ts); err != nil {
-		return ticks
+	if err := unix.ClockGettime(int32(^q.k.id.PID<<3|scheduled), &ts); err != nil {
+		return err
 	}
-	return float64(ts.Nano()) / 1e9
+	info.TotalTime = float64(ts.Nano()) / 1e9
+	return nil
 }
 
-func status(p procfs.Proc, info *omis.ProcInfo, _ omis.ProcFields) error {
-	s, err := p.NewStatus()
+func (q query) status(f omis.ProcFields, info *omis.ProcInfo) error {
+	text, err := q.read(fileID{name: statusFile})
 	if err != nil {
 		return err
+	}
+	s := parseStatus(text)
+	if over(s.State, s.Threads) {
+		return ended(q.k.id.PID)
 	}
 	info.UID, info.GID = int64(s.UIDs[0]), int64(s.GIDs[0])
-	info.MaxResidentSize = int64(s.VmHWM)
-	info.VoluntarySwitches = int64(s.VoluntaryCtxtSwitches)
-	info.InvoluntaryOnes = int64(s.NonVoluntaryCtxtSwitches)
+	info.Parent, info.State = s.Parent, schedulingState(s.State)
+	info.MemorySize, info.ResidentSize, info.MaxResidentSize = s.Memory, s.Resident, s.MostResident
+	info.VoluntarySwitches, info.InvoluntaryOnes = s.Voluntary, s.Preemptive
+	if s.Threads > 1 && f&switches != 0 {
+		return q.switches(info)
+	}
 	return nil
 }
 
-func arguments(p procfs.Proc, info *omis.ProcInfo, _ omis.ProcFields) (err error) {
-	info.Argv, err = p.CmdLine()
-	return err
-}
-
-func environment(p procfs.Proc, info *omis.ProcInfo, _ omis.ProcFields) (err error) {
-	info.Envp, err = p.Environ()
-	return err
-}
-
-func inputOutput(p procfs.Proc, info *omis.ProcInfo, _ omis.ProcFields) error {
-	io, err := p.IO()
+// switches are those of all threads that there are: the kernel keeps a sum for
+// those that have ended, but shows it to nobody.
+func (q query) switches(info *omis.ProcInfo) error {
+	tids, err := q.threads()
 	if err != nil {
 		return err
 	}
-	info.FileInput, info.FileOutput = int64(io.ReadBytes), int64(io.WriteBytes)
+	info.VoluntarySwitches, info.InvoluntaryOnes = 0, 0
+	for _, tid := range tids {
+		text, err := q.read(fileID{tid, statusFile})
+		if err != nil {
+			continue // it has ended since
+		}
+		s := parseStatus(text)
+		info.VoluntarySwitches += s.Voluntary
+		info.InvoluntaryOnes += s.Preemptive
+	}
 	return nil
 }
 
-// schedulingState translates a state letter. Linux shows a thread that waits for
-// a processor as R, like one that has it.
-func schedulingState(letter string) int {
-	switch letter {
-	case "R":
-		return omis.StateRunning
-	case "Z", "X":
-		return omis.StateZombie
-	case "T", "t":
-		return omis.StateStopped
+func (q query) arguments(_ omis.ProcFields, info *omis.ProcInfo) (err error) {
+	info.Argv, err = q.words("cmdline")
+	return err
+}
+
+func (q query) environment(_ omis.ProcFields, info *omis.ProcInfo) (err error) {
+	info.Envp, err = q.words("environ")
+	return err
+}
+
+// words are strings that end with a zero byte each. More zero bytes stand at the
+// end where a program has put a shorter title in the place of its arguments.
+func (q query) words(path string) ([]string, error) {
+	text, err := q.content(path)
+	if text = bytes.TrimRight(text, "\x00"); err != nil || len(text) == 0 {
+		return nil, err
 	}
-	return omis.StateBlocked
+	return strings.Split(string(text), "\x00"), nil
+}
+
+func (q query) inputOutput(_ omis.ProcFields, info *omis.ProcInfo) error {
+	text, err := q.read(fileID{name: ioFile})
+	if err != nil {
+		return err
+	}
+	for name, value := range Pairs(text) {
+		switch string(name) {
+		case "read_bytes":
+			info.FileInput = Number(value) / inputUnit
+		case "write_bytes":
+			info.FileOutput = Number(value) / inputUnit
+		}
+	}
+	return nil
 }

@@ -5,25 +5,29 @@ package proc
 import (
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// Status holds those lines of /proc/PID/status that decide about tracing.
+// Status holds the lines of /proc/PID/status that somebody asks about.
 type Status struct {
 	Name      string
+	State     byte // letter
 	TGID      int
+	Parent    int
 	Tracer    int // thread id of the tracer, 0 without one
 	UIDs      [4]int
 	GIDs      [4]int
+	Threads   int
 	Pending   uint64 // signals for this thread, bit sig-1
 	Blocked   uint64
 	Caught    uint64
 	Permitted uint64 // capabilities
 	Effective uint64
 	Seccomp   int
+
+	Memory, Resident, MostResident int64 // bytes
+	Voluntary, Preemptive          int64 // context switches of this thread
 }
 
 // ReadStatus reads the status of a process or thread.
@@ -39,25 +43,36 @@ func readStatus(path string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	return parseStatus(string(b)), nil
+	return parseStatus(b), nil
 }
 
-func parseStatus(text string) Status {
-	var s Status
-	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(line, ":")
-		value = strings.TrimSpace(value)
-		switch key {
+func parseStatus(text []byte) (s Status) {
+	for name, value := range Pairs(text) {
+		switch string(name) {
 		case "Name":
-			s.Name = value
+			s.Name = string(value)
+		case "State":
+			if len(value) > 0 {
+				s.State = value[0]
+			}
+		case "PPid":
+			s.Parent = int(Number(value))
 		case "Tgid":
-			s.TGID = number(value)
+			s.TGID = int(Number(value))
 		case "TracerPid":
-			s.Tracer = number(value)
+			s.Tracer = int(Number(value))
 		case "Uid":
 			s.UIDs = four(value)
 		case "Gid":
 			s.GIDs = four(value)
+		case "VmSize":
+			s.Memory = Number(value) << 10
+		case "VmRSS":
+			s.Resident = Number(value) << 10
+		case "VmHWM":
+			s.MostResident = Number(value) << 10
+		case "Threads":
+			s.Threads = int(Number(value))
 		case "SigPnd":
 			s.Pending = hexadecimal(value)
 		case "SigBlk":
@@ -69,7 +84,11 @@ func parseStatus(text string) Status {
 		case "CapEff":
 			s.Effective = hexadecimal(value)
 		case "Seccomp":
-			s.Seccomp = number(value)
+			s.Seccomp = int(Number(value))
+		case "voluntary_ctxt_switches":
+			s.Voluntary = Number(value)
+		case "nonvoluntary_ctxt_switches":
+			s.Preemptive = Number(value)
 		}
 	}
 	return s
@@ -77,22 +96,3 @@ func parseStatus(text string) Status {
 
 // SignalBit is the bit of a signal in Pending, Blocked and Caught.
 func SignalBit(sig unix.Signal) uint64 { return 1 << (uint(sig) - 1) }
-
-func number(s string) int {
-	n, _ := strconv.Atoi(s)
-	return n
-}
-
-func hexadecimal(s string) uint64 {
-	n, _ := strconv.ParseUint(s, 16, 64)
-	return n
-}
-
-func four(s string) (ids [4]int) {
-	for i, f := range strings.Fields(s) {
-		if i < len(ids) {
-			ids[i] = number(f)
-		}
-	}
-	return ids
-}

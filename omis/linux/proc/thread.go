@@ -5,17 +5,12 @@ package proc
 import (
 	"fmt"
 	"os"
-	"slices"
-	"strconv"
-
-	"github.com/prometheus/procfs"
 
 	"mirador/omis"
 )
 
-const (
-	threadStatFields = omis.ThreadSchedulingState | omis.ThreadTotalTime | omis.ThreadPriority | omis.ThreadSystemTime | omis.ThreadName
-)
+// threadStatFields are those that the kernel's statistics of a thread answer.
+const threadStatFields = omis.ThreadSchedulingState | omis.ThreadPriority | omis.ThreadSystemTime | omis.ThreadName
 
 // Threads lists the threads of a process in ascending order.
 func Threads(pid int) ([]int, error) {
@@ -24,64 +19,86 @@ func Threads(pid int) ([]int, error) {
 		return nil, ended(pid)
 	}
 	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
+	tids, err := numbered(int(dir.Fd()), make([]byte, 4096))
 	if err != nil {
 		return nil, ended(pid)
 	}
-	tids := make([]int, 0, len(names))
-	for _, name := range names {
-		if tid, err := strconv.Atoi(name); err == nil {
-			tids = append(tids, tid)
-		}
-	}
-	slices.Sort(tids)
 	return tids, nil
+}
+
+// Threads lists the threads of a process in ascending order, and lets go of the
+// files of others.
+func (r *Reader) Threads(p omis.ProcID) ([]int, error) {
+	q, err := r.ask(p)
+	if err != nil {
+		return nil, err
+	}
+	tids, err := q.threads()
+	if err != nil {
+		err = readError(p.PID, err)
+	} else {
+		r.keepThreads(q.k, tids)
+	}
+	return tids, q.end(err)
 }
 
 // ThreadInfo reads what f asks for. The thread that created another is not to
 // be had from /proc: Parent stays 0.
-func ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.ThreadInfo, error) {
-	if err := Alive(p); err != nil {
-		return omis.ThreadInfo{}, err
-	}
-	fsp, err := threadOf(p.PID, tid)
-	if err != nil {
-		return omis.ThreadInfo{}, err
-	}
+func (r *Reader) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.ThreadInfo, error) {
 	var info omis.ThreadInfo
+	q, err := r.ask(p)
+	if err != nil {
+		return info, err
+	}
 	if f&threadStatFields != 0 {
-		s, err := fsp.Stat()
-		if err != nil {
-			return info, noThread(p.PID, tid)
-		}
-		info.Name = s.Comm
-		info.State = schedulingState(s.State)
-		info.Priority = int64(s.Priority)
-		info.SystemTime = float64(s.STime) / userHz
-		info.TotalTime = float64(s.UTime+s.STime) / userHz
+		err = q.threadStat(tid, f, &info)
 	}
-	if f&omis.ThreadTotalTime != 0 {
-		// Exact where the kernel was built with it.
-		if s, err := fsp.Schedstat(); err == nil {
-			info.TotalTime = float64(s.RunningNanoseconds) / 1e9
-		}
+	// The cheapest file shows, too, whether there is such a thread.
+	if err == nil && (f&omis.ThreadTotalTime != 0 || f&threadStatFields == 0) {
+		err = q.threadTime(tid, &info)
 	}
-	if f&omis.ThreadStackSize != 0 {
+	if err == nil && f&omis.ThreadStackSize != 0 {
 		info.StackSize = stackSize(p.PID, tid)
 	}
-	return info, nil
+	switch {
+	case err == nil: // what was read belongs to this thread, so it is there
+		q.done()
+		return info, nil
+	case vanished(err):
+		err = noThread(p.PID, tid)
+	default:
+		err = readError(p.PID, err)
+	}
+	return info, q.end(err)
 }
 
-func threadOf(pid, tid int) (procfs.Proc, error) {
-	fsys, err := procfs.NewDefaultFS()
+func (q query) threadStat(tid int, f omis.ThreadFields, info *omis.ThreadInfo) error {
+	text, err := q.read(fileID{tid, statFile})
 	if err != nil {
-		return procfs.Proc{}, omis.Errorf(omis.OSError, "cannot read /proc: %v", err)
+		return err
 	}
-	t, err := fsys.Thread(pid, tid)
+	s, err := parseStat(text)
 	if err != nil {
-		return procfs.Proc{}, noThread(pid, tid)
+		return err
 	}
-	return t, nil
+	if f&omis.ThreadName != 0 {
+		info.Name = string(s.name)
+	}
+	info.State = schedulingState(s.state)
+	info.Priority = s.nice
+	info.SystemTime = float64(s.systemTime) / userHz
+	return nil
+}
+
+// threadTime is exact, to the nanosecond: how long the thread has had a
+// processor.
+func (q query) threadTime(tid int, info *omis.ThreadInfo) error {
+	text, err := q.read(fileID{tid, schedstatFile})
+	if err != nil {
+		return err
+	}
+	info.TotalTime = float64(Number(text)) / 1e9
+	return nil
 }
 
 func noThread(pid, tid int) error {
@@ -111,34 +128,28 @@ func stackSize(pid, tid int) int64 {
 
 // ThreadState is the state letter of a thread.
 func ThreadState(pid, tid int) (string, error) {
-	t, err := threadOf(pid, tid)
+	s, err := readThreadStat(pid, tid)
 	if err != nil {
-		return "", err
+		return "", noThread(pid, tid)
 	}
-	s, err := t.Stat()
-	return s.State, err
+	return string(s.state), nil
 }
 
 // ThreadStart tells one thread from a later one of the same number: when it
 // started, in clock ticks since boot.
 func ThreadStart(pid, tid int) (uint64, error) {
-	t, err := threadOf(pid, tid)
+	s, err := readThreadStat(pid, tid)
 	if err != nil {
-		return 0, err
+		return 0, noThread(pid, tid)
 	}
-	s, err := t.Stat()
-	return s.Starttime, err
+	return s.start, nil
 }
 
 // Parent is the parent of a process, 0 when it is gone.
 func Parent(pid int) int {
-	p, err := procfs.NewProc(pid)
+	s, err := readStat(pid)
 	if err != nil {
 		return 0
 	}
-	s, err := p.Stat()
-	if err != nil {
-		return 0
-	}
-	return s.PPID
+	return s.parent
 }

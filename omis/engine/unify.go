@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"math"
+	"slices"
+
+	"mirador/omis"
+)
+
+// unified makes one result of identical ones for several objects. The order is
+// that of the first of each.
+func unified(results omis.ServiceResult) omis.ServiceResult {
+	if len(results) < 2 {
+		return results
+	}
+	index := make(map[uint64]int, len(results))
+	kept := results[:0]
+	d := digest{}
+	for i := range results {
+		r := results[i]
+		if len(r.Objects) == 0 {
+			kept = append(kept, r)
+			continue
+		}
+		sum := d.of(&r)
+		at, seen := index[sum]
+		if seen && identical(&kept[at], &r) {
+			kept[at].Objects = append(slices.Clip(kept[at].Objects), r.Objects...)
+			continue
+		}
+		if !seen {
+			index[sum] = len(kept)
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// digest tells results apart without comparing each with each.
+type digest struct{ maphash.Hash }
+
+func (d *digest) of(r *omis.ObjectResult) uint64 {
+	d.Reset()
+	d.number(uint64(r.Status))
+	d.text(r.Msg)
+	d.values(r.Values)
+	return d.Sum64()
+}
+
+func (d *digest) values(vs []omis.Value) {
+	d.number(uint64(len(vs)))
+	for i := range vs {
+		v := &vs[i]
+		d.WriteByte(byte(v.Kind))
+		switch v.Kind {
+		case omis.KindInt:
+			d.number(v.N)
+		case omis.KindFloat:
+			d.number(math.Float64bits(v.Float))
+		case omis.KindList:
+			d.values(v.List)
+		default:
+			d.text(v.Str)
+		}
+	}
+}
+
+func (d *digest) number(n uint64) {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], n)
+	d.Write(b[:])
+}
+
+func (d *digest) text(s string) {
+	d.number(uint64(len(s)))
+	d.WriteString(s)
+}
+
+// identical tells whether two results differ in nothing but their objects.
+func identical(a, b *omis.ObjectResult) bool {
+	return a.Status == b.Status && a.Msg == b.Msg && slices.EqualFunc(a.Values, b.Values, sameValue)
+}
+
+func sameValue(a, b omis.Value) bool {
+	return a.Kind == b.Kind && a.Neg == b.Neg && a.N == b.N && math.Float64bits(a.Float) == math.Float64bits(b.Float) &&
+		a.Str == b.Str && slices.EqualFunc(a.List, b.List, sameValue)
+}

@@ -1,0 +1,258 @@
+//go:build linux && amd64
+
+package proc
+
+import (
+	"bufio"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"mirador/examples/targets"
+	"mirador/omis"
+)
+
+// usage is a process of testdata/usage.c, with what it said of itself.
+type usage struct {
+	id      omis.ProcID
+	args    []string
+	self    map[string]float64
+	threads map[int][]float64 // by their tids: CPU time, system time, nice
+}
+
+// nobody and nogroup are others than those the tests run as.
+const nobody, nogroup = 65534, 65533
+
+func startUsage(t *testing.T) *usage {
+	t.Helper()
+	dir := targets.SharedDir(t)
+	program := filepath.Join(dir, "usage")
+	if msg, err := exec.Command("gcc", "-O2", "-pthread", "-o", program, "testdata/usage.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, msg)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(file, nobody, nogroup); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, file, "two words", "")
+	cmd.Env = []string{"A=1", "EMPTY=", "B=two words"}
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nogroup}}
+	u := &usage{args: cmd.Args[:3], self: make(map[string]float64), threads: make(map[int][]float64)}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	u.listen(t, bufio.NewScanner(out))
+	if u.id, err = Identify(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	awaitAsleep(t, u.id.PID)
+	return u
+}
+
+func (u *usage) listen(t *testing.T, lines *bufio.Scanner) {
+	t.Helper()
+	names := []string{"utime", "stime", "maxrss", "minflt", "majflt", "inblock", "oublock", "nvcsw", "nivcsw", "nice", "ppid"}
+	for lines.Scan() {
+		f := strings.Fields(lines.Text())
+		var values []float64
+		for _, text := range f[1:] {
+			n, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values = append(values, n)
+		}
+		switch f[0] {
+		case "thread":
+			u.threads[int(values[0])] = values[1:]
+		case "process":
+			for i, name := range names {
+				u.self[name] = values[i]
+			}
+			return
+		}
+	}
+	t.Fatal("the program said too little")
+}
+
+// awaitAsleep waits until all threads of a process sleep.
+func awaitAsleep(t *testing.T, pid int) {
+	t.Helper()
+	for strings.Trim(ps(t, pid, "-L", "-o", "state="), "S\n") != "" {
+	}
+}
+
+func ps(t *testing.T, pid int, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("ps", append([]string{"-p", fmt.Sprint(pid)}, args...)...).Output()
+	if err != nil {
+		t.Fatalf("ps %v: %v", args, err)
+	}
+	return string(out)
+}
+
+func psNumbers(t *testing.T, pid int, columns string) (numbers []int64) {
+	t.Helper()
+	for _, f := range strings.Fields(ps(t, pid, "-o", columns)) {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+func near(t *testing.T, what string, got, want, tolerance float64) {
+	t.Helper()
+	if math.Abs(got-want) > tolerance {
+		t.Errorf("%s is %v, want %v (within %v)", what, got, want, tolerance)
+	}
+}
+
+const allFields = omis.ProcInvolContSwitch<<1 - 1
+
+// Every component that comes from the node, against what the process says of
+// itself by system calls (getrusage, getpriority, getppid), and ps.
+func TestInfoIsWhatTheProcessSays(t *testing.T) {
+	u := startUsage(t)
+	r := newReader(t, 0)
+	i, err := r.Info(u.id, allFields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := u.self
+	for _, c := range []struct {
+		what      string
+		got       float64
+		want      float64
+		tolerance float64
+	}{
+		{"uid", float64(i.UID), nobody, 0},
+		{"gid", float64(i.GID), nogroup, 0},
+		{"parent", float64(i.Parent), s["ppid"], 0},
+		{"priority", float64(i.Priority), s["nice"], 0},
+		{"state", float64(i.State), omis.StateBlocked, 0},
+		{"total time", i.TotalTime, s["utime"] + s["stime"], 0.02},
+		{"system time", i.SystemTime, s["stime"], 0.02},
+		{"most resident", float64(i.MaxResidentSize), s["maxrss"], 1 << 20},
+		{"minor faults", float64(i.MinorFaults), s["minflt"], 10},
+		{"major faults", float64(i.MajorFaults), s["majflt"], 2},
+		{"file input", float64(i.FileInput), s["inblock"], 0},
+		{"file output", float64(i.FileOutput), s["oublock"], 0},
+		// The thread that left took its switches along: a few.
+		{"voluntary switches", float64(i.VoluntarySwitches), s["nvcsw"], 15},
+		{"involuntary switches", float64(i.InvoluntaryOnes), s["nivcsw"], 100},
+		{"integral of the resident size", float64(i.IntResidentSize), -1, 0},
+		{"swaps", float64(i.Swaps), -1, 0},
+	} {
+		near(t, c.what, c.got, c.want, c.tolerance)
+	}
+	if i.VoluntarySwitches < 80 {
+		t.Errorf("%d voluntary switches: two threads slept 40 times each", i.VoluntarySwitches)
+	}
+	kilobytes := psNumbers(t, u.id.PID, "vsz=,rss=")
+	near(t, "memory", float64(i.MemorySize), float64(kilobytes[0]<<10), 0)
+	near(t, "resident memory", float64(i.ResidentSize), float64(kilobytes[1]<<10), 64<<10)
+	if !slices.Equal(i.Argv, u.args) {
+		t.Errorf("arguments %q, want %q", i.Argv, u.args)
+	}
+	if want := []string{"A=1", "EMPTY=", "B=two words"}; !slices.Equal(i.Envp, want) {
+		t.Errorf("environment %q, want %q", i.Envp, want)
+	}
+}
+
+// A component is the same whatever else is asked for, that is from whichever file
+// it comes.
+func TestInfoBitByBit(t *testing.T) {
+	u := startUsage(t)
+	r := newReader(t, 0)
+	whole, err := r.Info(u.id, allFields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bit := omis.ProcGlobalID; bit <= omis.ProcInvolContSwitch; bit <<= 1 {
+		i, err := r.Info(u.id, bit)
+		if err != nil {
+			t.Errorf("%#x: %v", bit, err)
+		}
+		if got, want := component(&i, bit), component(&whole, bit); got != want {
+			t.Errorf("%#x: %s, with all others %s", bit, got, want)
+		}
+	}
+}
+
+func component(i *omis.ProcInfo, bit omis.ProcFields) string {
+	switch bit {
+	case omis.ProcArgv, omis.ProcUserArgv:
+		return fmt.Sprint(i.Argv)
+	case omis.ProcEnvp:
+		return fmt.Sprint(i.Envp)
+	case omis.ProcTotalTime:
+		return fmt.Sprintf("%.2f", i.TotalTime)
+	case omis.ProcSystemTime:
+		return fmt.Sprintf("%.2f", i.SystemTime)
+	}
+	return fmt.Sprint(map[omis.ProcFields]int64{
+		omis.ProcUID: i.UID, omis.ProcGID: i.GID, omis.ProcParent: int64(i.Parent), omis.ProcSchedulingState: int64(i.State),
+		omis.ProcPriority: i.Priority, omis.ProcMemorySize: i.MemorySize, omis.ProcResidentSize: i.ResidentSize,
+		omis.ProcMaxResidentSize: i.MaxResidentSize, omis.ProcIntResidentSize: i.IntResidentSize,
+		omis.ProcMinorPageFaults: i.MinorFaults, omis.ProcMajorPageFaults: i.MajorFaults, omis.ProcSwaps: i.Swaps,
+		omis.ProcFileInput: i.FileInput, omis.ProcFileOutput: i.FileOutput,
+		omis.ProcVolContSwitch: i.VoluntarySwitches, omis.ProcInvolContSwitch: i.InvoluntaryOnes,
+	}[bit])
+}
+
+// The same for threads; root functions, stacks and creators are read by stopping
+// threads, and tested in omis/linux.
+func TestThreadInfoIsWhatTheThreadSays(t *testing.T) {
+	u := startUsage(t)
+	r := newReader(t, 0)
+	tids, err := r.Threads(u.id)
+	if err != nil || len(tids) != 3 || len(u.threads) != 3 {
+		t.Fatal(tids, err, u.threads)
+	}
+	names := strings.Split(strings.TrimSpace(ps(t, u.id.PID, "-L", "-o", "comm=")), "\n")
+	for n, tid := range tids {
+		self, ok := u.threads[tid]
+		if !ok {
+			t.Fatalf("no thread %d", tid)
+		}
+		i, err := r.ThreadInfo(u.id, tid, omis.ThreadSystemTime<<1-1|omis.ThreadName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "total time", i.TotalTime, self[0], 0.01)
+		near(t, "system time", i.SystemTime, self[1], 0.02)
+		near(t, "priority", float64(i.Priority), self[2], 0)
+		near(t, "priority", float64(i.Priority), []float64{3, 5, 7}[n], 0)
+		near(t, "state", float64(i.State), omis.StateBlocked, 0)
+		if i.Name != names[n] {
+			t.Errorf("name %q, ps says %q", i.Name, names[n])
+		}
+	}
+}
