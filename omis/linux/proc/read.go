@@ -122,6 +122,10 @@ func (r *Reader) discard(k *kept, id fileID, fd int) {
 func (r *Reader) keepThreads(k *kept, tids []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if slices.Equal(k.tids, tids) {
+		return // as they were when somebody asked last
+	}
+	k.tids = tids
 	for id, fd := range k.files {
 		if id.tid == 0 {
 			continue

@@ -39,6 +39,7 @@ type kept struct {
 	pidfd int
 	files map[fileID]int
 	stale []int // of threads that have ended
+	tids  []int // of threads, as they were listed last; never written to
 	users int   // who read at this moment
 	gone  bool  // from the reader's table; closed by the last user
 	at    *list.Element
