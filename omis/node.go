@@ -102,7 +102,7 @@ type Hit struct {
 	Proc  ProcID
 	TID   int
 	Addr  uint64
-	SP    uint64 // stack pointer, EventReachedAddr only
+	SP    uint64 // stack pointer, of an address reached; of a library call as it started, at its end too
 	Time  int64  // monotonic nanoseconds, taken as the event was recognised
 	Child int    // new thread or process
 	// ChildProc is the pid of a new thread's process where that is new too; 0: Proc.

@@ -157,7 +157,9 @@ func (o *owner) libraryReturned(w *watch, h *omis.Hit) {
 	w.library.open[h.TID] = open[:len(open)-1]
 	_, end := c.function.NeedsFP()
 	if r, ok := o.libraryRegisters(t, end); ok {
-		o.tellLibraryCall(w, t, h, c.function.Ended(c.args, r, o.readProcess))
+		at := *h
+		at.SP -= 8 // as it was at the start, by which timers find it
+		o.tellLibraryCall(w, t, &at, c.function.Ended(c.args, r, o.readProcess))
 	}
 }
 
