@@ -89,6 +89,7 @@ func (t *tools) hub(name string) *hub {
 	if h == nil {
 		h = &hub{}
 		t.hubs[name] = h
+		t.engine.Tool(name).HandleErrors(h.send)
 	}
 	return h
 }
@@ -106,16 +107,14 @@ func (t *tools) finalize(name string) error {
 	return err
 }
 
-// OMIS sends a request for a tool. The replies of a conditional one, all but the
-// first, go to the listeners.
-func (m *monitor) OMIS(ctx context.Context, name, request string) (omis.Reply, error) {
+// OMIS sends a request for a tool. All replies but the first go to the listeners; of
+// a request that is buffered, all do.
+func (m *monitor) OMIS(ctx context.Context, name, request string, flags omis.Flags) (omis.Reply, error) {
 	h := m.tools.hub(name)
-	tool := m.engine.Tool(name)
-	parsed, err := syntax.Parse(request)
-	if err != nil || parsed.Event == nil {
-		return tool.Request(ctx, request, nil, 0)
+	if flags&omis.BufferRequest == 0 {
+		flags |= omis.WaitForFirstReply
 	}
-	return tool.Request(ctx, request, h.send, omis.WaitForFirstReply)
+	return m.engine.Tool(name).Request(ctx, request, h.send, flags)
 }
 
 // OMISRole reads the table of services.
@@ -151,7 +150,7 @@ func (m *monitor) Services() []gateway.Service {
 	for _, t := range m.engine.Catalog().Tables() {
 		for _, s := range t.Services {
 			rows = append(rows, gateway.Service{
-				Name: s.Name, Kind: s.Kind.String(), Role: s.Role.String(), Support: s.Support.Level.String(),
+				Name: s.Name, Kind: s.Kind.String(), Role: s.Role.String(), Support: s.Support.Level.String(), Local: s.Local,
 				Prototype: s.Prototype(), Doc: s.Doc,
 			})
 		}
@@ -159,7 +158,8 @@ func (m *monitor) Services() []gateway.Service {
 	return rows
 }
 
-// hub hands the replies of conditional requests to those who listen.
+// hub hands the replies of conditional requests, and what belongs to no request, to
+// those who listen.
 type hub struct {
 	mu        sync.Mutex
 	listeners []chan omis.Reply

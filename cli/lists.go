@@ -41,7 +41,7 @@ func newServices(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "services",
 		Short:   "List the OMIS services",
-		Long:    "Lists the services that an OMIS request may name: kind, the role that may call them, prototype and meaning.",
+		Long:    "Lists the services that an OMIS request may name: kind, the role that may call them, whether they may run where the event is recognised, prototype and meaning.",
 		Example: "  mirador services\n  mirador services --xml",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,9 +50,9 @@ func newServices(g *globals) *cobra.Command {
 				return err
 			}
 			return printTable(g.streams.Out, format, table[gateway.Service]{
-				root: "services", row: "service", rows: rows, header: []string{"NAME", "KIND", "ROLE", "SUPPORT", "PROTOTYPE", "WHAT"},
+				root: "services", row: "service", rows: rows, header: []string{"NAME", "KIND", "ROLE", "SUPPORT", "LOCAL", "PROTOTYPE", "WHAT"},
 				cells: func(s gateway.Service) []string {
-					return []string{s.Name, s.Kind, s.Role, s.Support, s.Prototype, s.Doc}
+					return []string{s.Name, s.Kind, s.Role, s.Support, strconv.FormatBool(s.Local), s.Prototype, s.Doc}
 				},
 			})
 		},

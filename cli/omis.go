@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,7 @@ import (
 
 func newOMIS(g *globals) *cobra.Command {
 	var tool string
+	var flags uint32
 	var prototypes []string
 	cmd := &cobra.Command{
 		Use:   "omis [--tool NAME] [--prototypes PATH] ['REQUEST']",
@@ -32,10 +34,15 @@ them all; "exit" or Ctrl-D ends the session.
 Without --tool the request is sent as the tool of the only application, so that
 the empty list [] stands for its processes.
 
+The flags of a request are a sum, as in OMIS 7.1.1: 2 no replies that say OK alone,
+4 none for enabling and disabling, 8 the request is sent with the next one that has
+not this flag, 16 replies may be late, 32 tell what became of the request.
+
 With --prototypes, files that describe library functions are sent to the gateway
 first (doc/prototypes.md); it knows them from then on.`,
 		Example: `  mirador omis ': proc_get_info([],0x202)'
   mirador omis --tool mine ': proc_attach([])'
+  mirador omis --flags 6 < requests
   echo ': node_get_info([],1)' | mirador omis`,
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,7 +54,7 @@ first (doc/prototypes.md); it knows them from then on.`,
 			if err := sendPrototypes(cmd.Context(), gateway, prototypes); err != nil {
 				return err
 			}
-			s := omisSession{gateway: gateway, tool: tool, out: &printer{w: g.streams.Out}, names: names{ask: g.services}}
+			s := omisSession{gateway: gateway, tool: tool, flags: flags, out: &printer{w: g.streams.Out}, names: names{ask: g.services}}
 			if len(args) == 1 {
 				return s.once(cmd.Context(), args[0])
 			}
@@ -55,6 +62,7 @@ first (doc/prototypes.md); it knows them from then on.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
+	cmd.Flags().Uint32Var(&flags, "flags", 0, "the flags of every request, a sum")
 	cmd.Flags().StringVar(&tool, "tool", "", "the tool's name (default the only application's)")
 	return cmd
 }
@@ -78,6 +86,7 @@ func sendPrototypes(ctx context.Context, gateway *client.Client, paths []string)
 type omisSession struct {
 	gateway *client.Client
 	tool    string
+	flags   uint32
 	out     *printer
 	names   names
 }
@@ -102,10 +111,14 @@ func (s *omisSession) once(ctx context.Context, request string) error {
 
 // send returns the reply as a text and as what it says.
 func (s *omisSession) send(ctx context.Context, request string) (string, omis.Reply, error) {
-	path := "/omis"
+	query := url.Values{}
 	if s.tool != "" {
-		path += "?tool=" + url.QueryEscape(s.tool)
+		query.Set("tool", s.tool)
 	}
+	if s.flags != 0 {
+		query.Set("flags", strconv.FormatUint(uint64(s.flags), 10))
+	}
+	path := "/omis?" + query.Encode()
 	reply, err := s.gateway.Do(ctx, client.Request{
 		Method: http.MethodPost, Path: path, Type: "text/plain", Accept: "text/plain", Body: []byte(request),
 	})

@@ -135,6 +135,9 @@ func (n *names) help(ctx context.Context, wanted []string) (string, error) {
 		}
 		s := &rows[i]
 		fmt.Fprintf(&b, "%s\n  %s\n  %s, support %s, for callers with the role %s\n", s.Prototype, s.Doc, s.Kind, s.Support, s.Role)
+		if s.Local {
+			b.WriteString("  may run where its event is recognised\n")
+		}
 	}
 	return b.String(), nil
 }

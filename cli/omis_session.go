@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"iter"
@@ -118,7 +119,7 @@ func (s *omisSession) follow(ctx context.Context) *follower {
 	if tool == "" {
 		tool = "-"
 	}
-	stream, refused, err := s.gateway.Stream(ctx, "/omis/tools/"+url.PathEscape(tool)+"/replies?format=text")
+	stream, refused, err := s.gateway.Stream(ctx, "/omis/tools/"+url.PathEscape(tool)+"/replies?format=base64")
 	if err != nil || refused != nil {
 		return nil
 	}
@@ -126,11 +127,17 @@ func (s *omisSession) follow(ctx context.Context) *follower {
 	go func() {
 		defer close(f.done)
 		for {
-			text, more := stream.Next()
+			event, more := stream.Next()
 			if !more {
 				return
 			}
-			s.out.print(text + "\n")
+			raw, err := base64.StdEncoding.DecodeString(event)
+			if err != nil {
+				s.out.print("error: cannot read a reply: " + err.Error() + "\n")
+				continue
+			}
+			text := string(raw)
+			s.out.print(text)
 			if parsed, err := syntax.ParseReply(text); err == nil {
 				s.names.saw(parsed)
 			}

@@ -70,7 +70,7 @@ func TestServicesSayHowOrWhy(t *testing.T) {
 			}
 			checkAnswer(t, m, &s)
 		}
-		reply, err := m.OMIS(t.Context(), "asks", `: services("`+table.Prefix+`")`)
+		reply, err := m.OMIS(t.Context(), "asks", `: services("`+table.Prefix+`")`, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func checkAnswer(t *testing.T, m *monitor, s *service.Service) {
 	if s.Kind == service.Event {
 		request = s.Name + "() : print([])"
 	}
-	reply, err := m.OMIS(t.Context(), "asks", request)
+	reply, err := m.OMIS(t.Context(), "asks", request, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,10 +49,11 @@ type Backend interface {
 	// OMISRole is the role that a request takes, read from the table of
 	// services. A request that cannot be parsed takes Read: its reply says why.
 	OMISRole(request string) Role
-	// OMIS sends a request for a tool; the tool is made by its first request.
-	OMIS(ctx context.Context, tool, request string) (omis.Reply, error)
-	// Replies sends the replies of a tool's conditional requests until cancel is
-	// called.
+	// OMIS sends a request for a tool and waits for its first reply; the tool is made
+	// by its first request. With omis.BufferRequest there may be none yet.
+	OMIS(ctx context.Context, tool, request string, flags omis.Flags) (omis.Reply, error)
+	// Replies sends the further replies of a tool's requests, and what belongs to
+	// none of them (OMIS 7.1.3), until cancel is called.
 	Replies(tool string) (replies <-chan omis.Reply, cancel func(), err error)
 	// Describe adds prototypes of library functions to those that the monitor
 	// knows; name is the file's, for the messages.
@@ -120,5 +121,6 @@ type Service struct {
 	Prototype string `json:"prototype" xml:"prototype,attr"`
 	Role      string `json:"role" xml:"role,attr"`
 	Support   string `json:"support" xml:"support,attr"` // full, partial or unsupported
+	Local     bool   `json:"local" xml:"local,attr"`     // an action that may run where its event is recognised
 	Doc       string `json:"doc" xml:",chardata"`
 }

@@ -26,6 +26,7 @@ type scripted struct {
 	do       func(app string, doc mir.Document) (mir.Document, error)
 	programs []string
 	omisRole Role
+	flags    omis.Flags // of the last request
 	ready    error
 
 	mu       sync.Mutex
@@ -96,7 +97,10 @@ func (s *scripted) Subscribe(id string) (<-chan *mir.Measurement, func(), error)
 
 func (s *scripted) OMISRole(string) Role { return s.omisRole }
 
-func (s *scripted) OMIS(_ context.Context, tool, request string) (omis.Reply, error) {
+func (s *scripted) OMIS(_ context.Context, tool, request string, flags omis.Flags) (omis.Reply, error) {
+	if s.flags = flags; flags&omis.BufferRequest != 0 {
+		return nil, nil
+	}
 	return omis.Reply{{{Status: omis.OK}}, {{
 		Objects: []omis.Token{"p_1"}, Status: omis.OK,
 		Values: []omis.Value{omis.String(tool + ": <" + request + ">"), omis.Int(-7), omis.List(omis.Float(1.5)), omis.Binary([]byte{0})},

@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -35,15 +37,41 @@ func (s *Server) postOMIS(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	flags, err := flagsOf(x.r.URL.Query().Get("flags"))
+	if err != nil {
+		return err
+	}
 	request := strings.TrimSpace(string(body))
 	if err := s.admit(x.caller, s.backend.OMISRole(request)); err != nil {
 		return err
 	}
-	reply, err := s.backend.OMIS(x.r.Context(), tool, request)
-	if err != nil {
+	reply, err := s.backend.OMIS(x.r.Context(), tool, request, flags)
+	switch {
+	case err != nil:
 		return err
+	case reply == nil: // it is buffered: its replies come on the stream
+		x.WriteHeader(http.StatusAccepted)
+		return nil
 	}
 	return s.sendReply(x, reply)
+}
+
+// allFlags are those of OMIS 7.1.1.
+const allFlags = omis.WaitForFirstReply | omis.DontReturnOK | omis.DontReturnEnDis |
+	omis.BufferRequest | omis.BufferReplies | omis.Debug
+
+// flagsOf reads the flags of a request: the sum of their numbers in OMIS 7.1.1.
+func flagsOf(text string) (omis.Flags, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 0, 32)
+	if flags := omis.Flags(n); err == nil && flags&^allFlags == 0 {
+		return flags, nil
+	}
+	return 0, NewFault(http.StatusBadRequest, fmt.Sprintf(
+		"flags=%s: the flags of a request are a sum of 1 (wait for the first reply, as is always done here), 2 (no replies that say OK alone), "+
+			"4 (none for enabling and disabling), 8 (buffer the request), 16 (buffer its replies) and 32 (debug)", text))
 }
 
 // toolOf finds the tool of a request: the one that is named, else the one of the
@@ -101,9 +129,16 @@ func (s *Server) streamReplies(x *exchange) error {
 	}
 	defer cancel()
 	print := encodeReply
-	if x.r.URL.Query().Get("format") == "text" {
+	switch x.r.URL.Query().Get("format") {
+	case "text":
 		print = func(out *bytes.Buffer, reply omis.Reply) error {
 			_, err := out.WriteString(s.cfg.Notation(reply))
+			return err
+		}
+	case "base64":
+		// Binary data may hold whatever ends a line of the stream.
+		print = func(out *bytes.Buffer, reply omis.Reply) error {
+			_, err := out.WriteString(base64.StdEncoding.EncodeToString([]byte(s.cfg.Notation(reply))))
 			return err
 		}
 	}

@@ -1,6 +1,10 @@
 package gateway
 
-import "testing"
+import (
+	"testing"
+
+	"mirador/omis"
+)
 
 func TestOMISReplies(t *testing.T) {
 	w := ask(t, one(), root, "POST", "/omis?tool=mine", " : version() ", "Content-Type", "application/x-www-form-urlencoded")
@@ -11,6 +15,21 @@ func TestOMISReplies(t *testing.T) {
 		`<result status="24" name="OMIS_UNKNOWN_OBJECT"><object>p_2</object><message>no p_2</message></result>`)
 	w = ask(t, one(), root, "POST", "/omis", ": version()", "Accept", "text/plain;q=0.9")
 	expect(t, w, 200, "notation of OMIS_OK")
+}
+
+// All flags of OMIS 7.1.1 arrive; a request that is buffered has no reply yet.
+func TestOMISFlags(t *testing.T) {
+	b := one()
+	for text, want := range map[string]omis.Flags{"": 0, "6": omis.DontReturnOK | omis.DontReturnEnDis, "0x31": omis.WaitForFirstReply | omis.BufferReplies | omis.Debug} {
+		expect(t, ask(t, b, root, "POST", "/omis?flags="+text, ": version()"), 200)
+		if b.flags != want {
+			t.Errorf("flags=%s became %d", text, b.flags)
+		}
+	}
+	expect(t, ask(t, b, root, "POST", "/omis?flags=8", ": version()"), 202)
+	for _, text := range []string{"64", "-1", "DEBUG"} {
+		expect(t, ask(t, b, root, "POST", "/omis?flags="+text, ": version()"), 400, "a sum of 1")
+	}
 }
 
 func TestWhichTool(t *testing.T) {

@@ -43,9 +43,9 @@ func Routes() []Route {
 			Doc: "a probe's measurement documents as server-sent events"},
 
 		{Method: http.MethodPost, Pattern: "/omis", Role: Read, handle: (*Server).postOMIS,
-			Doc: "an OMIS request (?tool=NAME); the reply as XML, or as text/plain in OMIS notation"},
+			Doc: "an OMIS request (?tool=NAME, ?flags=SUM as in OMIS 7.1.1); the reply as XML, or as text/plain in OMIS notation"},
 		{Method: http.MethodGet, Pattern: "/omis/tools/{tool}/replies", Role: Read, handle: (*Server).streamReplies,
-			Doc: "the replies of a tool's conditional requests as server-sent events"},
+			Doc: "the further replies of a tool's requests as server-sent events: XML, or in OMIS notation with ?format=text or, safe for binary data, ?format=base64"},
 		{Method: http.MethodDelete, Pattern: "/omis/tools/{tool}", Role: Control, handle: (*Server).finalize,
 			Doc: "end a tool that POST /omis made, with its conditional requests"},
 		{Method: http.MethodPost, Pattern: "/omis/prototypes", Role: Control, handle: (*Server).postPrototypes,

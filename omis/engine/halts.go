@@ -135,7 +135,7 @@ func (x *execution) holdFor(kind omis.EventKind, at *place, g *crew, tids []int)
 	}
 	return func() {
 		if err := s.Resume(at.id, tids); err != nil && !isUnknown(err) {
-			x.e.log.Warn("cannot resume threads", "process", g.proc.token, "error", err)
+			x.tool.complain(err, g.proc.token)
 		}
 	}, nil
 }
@@ -173,7 +173,7 @@ func (x *execution) announce(p *process, kind omis.EventKind, params ...omis.Val
 		return
 	}
 	if x.nested >= maxNesting {
-		x.e.log.Warn("an event was lost: lists are nested too deep", "process", p.token)
+		x.tool.complain(omis.Errorf(omis.ParameterError, "an event was lost: lists are nested deeper than %d", maxNesting), p.token)
 		return
 	}
 	n := p.node()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/syntax"
 )
 
 func TestRegisters(t *testing.T) {
@@ -81,6 +82,26 @@ func TestSuspend(t *testing.T) {
 	b.ask(": thread_suspend([]) thread_suspend([])")
 	if err := b.tool.Finalize(); err != nil || p.Threads[0].Suspended != 0 || p.Threads[1].Suspended != 0 {
 		t.Errorf("a tool left threads suspended: %v", err)
+	}
+}
+
+// What goes wrong when no request is there to be told goes to the error handler
+// (OMIS 7.1.3).
+func TestErrorsOfNoRequest(t *testing.T) {
+	b := start(t)
+	b.node.Add(1, []string{"a"}, 11)
+	b.ask(`: proc_attach3([],1,"") thread_suspend([])`)
+	b.node.Script = func(method string) error {
+		if method == "Resume" {
+			return omis.Errorf(omis.OSError, "it does not wake up")
+		}
+		return nil
+	}
+	told := make(chan string, 1)
+	b.tool.HandleErrors(func(r omis.Reply) { told <- syntax.PrintReply(r) })
+	b.want(": proc_detach([])", "0 OMIS_OK []\n1 OMIS_OK []\n")
+	if got := <-told; got != "0 OMIS_OS_ERROR(30) [t_1] \"it does not wake up\"\n" {
+		t.Errorf("the error handler was told %s", got)
 	}
 }
 

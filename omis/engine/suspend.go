@@ -110,7 +110,7 @@ func (e *Engine) giveBack(t *Tool, p *process) {
 	for th, n := range t.takeSuspended(p) {
 		for ; ok && n > 0; n-- {
 			if err := s.Resume(at.id, []int{th.tid}); err != nil && !isUnknown(err) {
-				e.log.Warn("cannot resume a thread", "thread", th.token, "error", err)
+				t.complain(err, th.token)
 			}
 		}
 	}

@@ -184,6 +184,22 @@ func hasParams(vs []omis.Value) bool {
 	return false
 }
 
+// complain tells the error handler of what no request is to blame for
+// (OMIS 7.1.3).
+func (t *Tool) complain(err error, objects ...omis.Token) {
+	t.e.log.Warn("an error of no request", "tool", t.name, "objects", objects, "error", err)
+	t.tellHandler(failure(err, objects...))
+}
+
+func (t *Tool) tellHandler(r omis.ObjectResult) {
+	t.mu.Lock()
+	to := t.onError
+	t.mu.Unlock()
+	if to != nil {
+		t.replies.push(to, whole(r))
+	}
+}
+
 // debug sends what became of a request to the error handler, with OMIS_OK.
 func (t *Tool) debug(r *omis.Request) {
 	values := []omis.Value{omis.String(syntax.Print(r))}
@@ -192,12 +208,7 @@ func (t *Tool) debug(r *omis.Request) {
 		values = append(values, omis.String(p.String()))
 	}
 	t.e.log.Debug("request", "tool", t.name, "request", values[0].Str)
-	t.mu.Lock()
-	to := t.onError
-	t.mu.Unlock()
-	if to != nil {
-		t.replies.push(to, whole(omis.ObjectResult{Status: omis.OK, Values: values}))
-	}
+	t.tellHandler(omis.ObjectResult{Status: omis.OK, Values: values})
 }
 
 // Finalize deletes the tool's requests and detaches from its objects
