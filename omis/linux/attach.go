@@ -17,24 +17,32 @@ import (
 // wait takes longer than microseconds, for example the parent of a vfork.
 const patience = 300 * time.Millisecond
 
+// restless is how long a process may keep us from attaching to it whole, by
+// executing one program after another.
+const restless = 2 * time.Second
+
 // attach traces every thread of the process, without stopping any.
 func (o *owner) attach() error {
 	if o.whole {
 		return nil
 	}
-	// A pass without a newcomer: whatever is born now has a traced parent, and
-	// comes to us by itself.
-	for fresh := true; fresh; {
+	for deadline := time.Now().Add(restless); time.Now().Before(deadline); {
 		tids, err := proc.Threads(o.proc.PID)
 		if err != nil {
 			return err
 		}
-		if fresh, err = o.seize(tids); err != nil {
+		fresh, err := o.seize(tids)
+		if err != nil {
 			return err
 		}
+		// A pass without a newcomer: whatever is born now has a traced parent, and
+		// comes to us by itself.
+		if !fresh && !o.replaced() {
+			o.whole = true
+			return nil
+		}
 	}
-	o.whole = true
-	return nil
+	return omis.Errorf(omis.OSError, "cannot attach to process %d: its threads do nothing but execute programs", o.proc.PID)
 }
 
 // seize attaches those threads that are not ours yet.
@@ -46,18 +54,58 @@ func (o *owner) seize(tids []int) (fresh bool, err error) {
 		if _, stopped := o.unborn[tid]; stopped {
 			continue
 		}
-		switch err := o.seizeThread(tid); {
-		case err == nil:
-			o.threads[tid] = &thread{tid: tid, pid: o.proc.PID, kind: o.node.roleOf(o.proc, tid)}
+		seized, err := o.seizePatiently(tid)
+		if err != nil {
+			return fresh, err
+		}
+		if seized {
+			o.include(tid)
 			fresh = true
-		case errors.Is(err, unix.ESRCH) || threadEnded(o.proc.PID, tid):
-		case errors.Is(err, unix.EPERM) && o.isOurs(tid):
-			// Born after the listing, of a traced parent.
-		default:
-			return fresh, o.refused(err)
 		}
 	}
 	return fresh, nil
+}
+
+// include takes a thread in that was just attached. It may have another id by
+// now: when an attachment has had to wait for an execve of the very thread, it
+// is to the process's first thread.
+func (o *owner) include(tid int) {
+	if first := o.proc.PID; tid != first && !isThread(first, tid) {
+		if former := o.threads[first]; former != nil {
+			o.forget(former)
+		}
+		o.vacate()
+		tid = first
+	}
+	o.threads[tid] = &thread{tid: tid, pid: o.proc.PID, kind: o.node.roleOf(o.proc, tid)}
+}
+
+// seizePatiently attaches one thread and tells whether it did: not one that has
+// ended or is ours already, having been born of a traced parent. The kernel
+// says EPERM of both. If it is neither when we look, and nobody stands in the
+// way, then it was: an execve has put another thread in its place, or another
+// owner has just let it go.
+func (o *owner) seizePatiently(tid int) (bool, error) {
+	for deadline := time.Now().Add(patience); ; o.drain() {
+		err := o.seizeThread(tid)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, unix.ESRCH) || threadEnded(o.proc.PID, tid):
+			return false, nil
+		case !errors.Is(err, unix.EPERM):
+			return false, o.refused(err)
+		case o.isOurs(tid):
+			return false, nil
+		case isRefused(proc.MayTrace(o.proc.PID)) || proc.Alive(o.proc) != nil || time.Now().After(deadline):
+			return false, o.refused(err)
+		}
+	}
+}
+
+func isRefused(err error) bool {
+	var e *omis.Error
+	return errors.As(err, &e) && e.Status == omis.NoPermission
 }
 
 // refused explains a failed attachment as Identify would.
@@ -74,9 +122,33 @@ func (o *owner) isOurs(tid int) bool {
 	return err == nil && s.Tracer == int(o.box.thread.Load())
 }
 
+// replaced forgets the first thread when it is not ours any more, and tells
+// whether it is so. Nobody is told when a thread that we do not trace executes a
+// program: the kernel gives it the first one's id and drops the first one, with
+// our attachment. (The others are told of as usual before.)
+func (o *owner) replaced() bool {
+	first := o.threads[o.proc.PID]
+	if first == nil || proc.Alive(o.proc) != nil {
+		return false
+	}
+	s, err := proc.ReadThreadStatus(o.proc.PID, o.proc.PID)
+	if err != nil || s.Tracer == int(o.box.thread.Load()) {
+		return false
+	}
+	o.forget(first)
+	o.vacate()
+	o.whole = false
+	return true
+}
+
+// threadEnded looks twice, as proc.Alive does and for the same reason.
 func threadEnded(pid, tid int) bool {
-	s, err := proc.ThreadState(pid, tid)
-	return err != nil || s == "Z" || s == "X"
+	for range 2 {
+		if s, err := proc.ThreadState(pid, tid); err == nil && s != "Z" && s != "X" {
+			return false
+		}
+	}
+	return true
 }
 
 // freeze stops all threads for which among says so (nil: all), asking all before

@@ -18,12 +18,14 @@ func (o *owner) handle(s ptrace.Status) {
 	switch {
 	case s.Ended():
 		if !o.isAwaited(s.TID) {
-			ptrace.Reap(s.TID)
+			ptrace.ReapDead(s.TID)
 		}
 		o.gone(s, t)
 	case s.Cause == ptrace.Stopped:
 		// Job control of a child that is not traced: none of our business.
 		ptrace.Reap(s.TID)
+	case t == nil && s.Event() == unix.PTRACE_EVENT_EXEC:
+		o.promoted(s)
 	case t == nil:
 		// A new thread or process whose creator has not been heard yet.
 		ptrace.Reap(s.TID)

@@ -148,6 +148,24 @@ func (o *owner) executed(t *thread, former int) {
 	o.settle(t)
 }
 
+// promoted is called when a thread of ours has executed a program and got the
+// id of the process's first thread, which was not ours.
+func (o *owner) promoted(s ptrace.Status) {
+	ptrace.Reap(s.TID)
+	former, err := ptrace.EventMessage(s.TID)
+	if err != nil {
+		return // killed; its end will be told
+	}
+	t := o.threads[former]
+	if t == nil {
+		t = &thread{pid: s.TID, kind: o.node.roleOf(o.proc, s.TID)}
+	}
+	delete(o.threads, former)
+	t.tid, t.asked = s.TID, false
+	o.threads[t.tid] = t
+	o.stopped(t, s)
+}
+
 // openMemory opens a process's memory for reading and writing, its program text
 // included.
 func openMemory(pid int) (*os.File, error) {

@@ -32,7 +32,7 @@ func (n *Node) Launch(l omis.Launch) (omis.ProcID, error) {
 	o := newOwner(n, omis.ProcID{})
 	c := launch{newAnswer(), l}
 	o.box.post(c)
-	go o.run()
+	go onOwnThread(o.run)
 	<-c.done
 	return o.proc, c.err
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mirador/omis/linux/proc"
 	"mirador/omis/linux/ptrace"
 )
@@ -73,6 +75,9 @@ func (o *owner) seizeThread(tid int) error {
 	for _, dead := range m.end() {
 		if t := o.threads[dead]; t != nil {
 			o.gone(ptrace.Status{TID: dead, Cause: ptrace.Exited}, t)
+		}
+		if dead == tid {
+			err = unix.ESRCH // attached, and killed at once
 		}
 	}
 	return err

@@ -3,7 +3,6 @@
 package linux
 
 import (
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -23,15 +22,14 @@ func TestExecveWhileAttaching(t *testing.T) {
 	leader := slices.Index(tids, g.ID.PID)
 	others := slices.Delete(slices.Clone(tids), leader, leader+1)
 	half, dying, whole := make(chan error), make(chan struct{}), make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocks: what is attached goes with the thread
+	go onOwnThread(func() {
 		o := newOwner(n, g.ID)
 		_, err := o.seize(others)
 		half <- err
 		<-dying
 		_, err = o.seize([]int{g.ID.PID})
 		whole <- err
-	}()
+	})
 	if err := <-half; err != nil {
 		t.Fatal(err)
 	}

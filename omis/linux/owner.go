@@ -4,7 +4,6 @@ package linux
 
 import (
 	"errors"
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -68,11 +67,9 @@ func newOwner(n *Node, p omis.ProcID) *owner {
 // spinTime is how long an owner looks for the next hit before it waits for it.
 const spinTime = 30 * time.Microsecond
 
-// run is the owner's goroutine. It never unlocks its OS thread, which thus ends
-// with it; the kernel then lets go whatever might still be attached.
+// run is the owner's goroutine, see onOwnThread.
 func (o *owner) run() {
 	defer o.node.owning.Done()
-	runtime.LockOSThread()
 	o.box.thread.Store(int32(unix.Gettid()))
 	for {
 		if c := o.box.take(); c != nil {
@@ -167,7 +164,7 @@ func (o *owner) wait() {
 	case err == nil:
 		o.handle(s)
 	case errors.Is(err, unix.ECHILD):
-		o.finish()
+		o.deserted()
 	}
 }
 
@@ -187,6 +184,9 @@ func (o *owner) spin() bool {
 	return false
 }
 
+// lookAround is how often pump looks for what the kernel does not tell.
+const lookAround = 10 * time.Millisecond
+
 // pump handles events until a condition holds or the time is over; it tells
 // which.
 func (o *owner) pump(patience time.Duration, until func() bool) bool {
@@ -194,7 +194,7 @@ func (o *owner) pump(patience time.Duration, until func() bool) bool {
 		return true
 	}
 	deadline := time.Now().Add(patience)
-	defer o.box.ringEvery(patience)()
+	defer o.box.ringEvery(lookAround)()
 	for !o.ended && !until() {
 		if time.Now().After(deadline) {
 			return false
@@ -214,7 +214,9 @@ func (o *owner) waitKernel() {
 	case err == nil:
 		o.handle(s)
 	case errors.Is(err, unix.ECHILD):
-		o.finish()
+		o.deserted()
+	default:
+		o.replaced()
 	}
 }
 
@@ -244,6 +246,13 @@ func (o *owner) endRound() {
 		}
 	}
 	o.deferred = o.deferred[:0]
+}
+
+// deserted is called when there is nobody that we trace.
+func (o *owner) deserted() {
+	if !o.replaced() {
+		o.finish()
+	}
 }
 
 // finish is the end of the process: nothing of it is left to own.

@@ -3,6 +3,11 @@
 package linux
 
 import (
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
 	"mirador/omis"
 	"mirador/omis/linux/proc"
 )
@@ -47,9 +52,29 @@ func (n *Node) engage(p omis.ProcID) (*owner, error) {
 			o.box.post(&inherit{answer: newAnswer(), from: b, heir: o})
 		}
 		n.owning.Add(1)
-		go o.run()
+		go onOwnThread(o.run)
 	}
 	return o, nil
+}
+
+// onOwnThread calls a function on an OS thread that ends with it; the kernel then
+// lets go whatever might still be attached. Go never ends a program's first
+// thread, which must not be the one: while we are locked to it, another
+// goroutine is on another.
+func onOwnThread(f func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != os.Getpid() {
+		f()
+		return
+	}
+	begun := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		close(begun)
+		f()
+	}()
+	<-begun
+	runtime.UnlockOSThread()
 }
 
 // retire takes an idle owner off the list, unless a command has come in.

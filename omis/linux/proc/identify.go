@@ -32,19 +32,43 @@ func Identify(pid int) (omis.ProcID, error) {
 		return id, omis.Errorf(omis.ParameterError, "process %d is the monitor itself, which cannot observe itself", pid)
 	case stat.flags&kernelThread != 0:
 		return id, omis.Errorf(omis.UnsupportedService, "cannot attach to process %d: %s is a kernel thread", pid, status.Name)
-	case stat.state == 'Z' || stat.state == 'X':
+	case stat.state == 'Z' && !stat.over():
+		return id, omis.Errorf(omis.UnsupportedService, "cannot attach to process %d: its first thread has ended, and the kernel shows the others' memory no more", pid)
+	case stat.over():
 		return id, omis.Errorf(omis.UnknownObject, "cannot attach to process %d: it has terminated, and waits as a zombie for its parent (pid %d)", pid, stat.parent)
 	}
-	if err := traced(pid, status); err != nil {
-		return id, err
-	}
-	if err := accessible(pid, status); err != nil {
+	if err := mayTrace(pid, status); err != nil {
 		return id, err
 	}
 	return id, wordSize(pid)
 }
 
+// MayTrace tells who stands in the way of tracing a process, if anybody does.
+func MayTrace(pid int) error {
+	s, err := ReadStatus(pid)
+	if err != nil {
+		return ended(pid)
+	}
+	return mayTrace(pid, s)
+}
+
+func mayTrace(pid int, s Status) error {
+	if err := traced(pid, s); err != nil {
+		return err
+	}
+	return accessible(pid, s)
+}
+
+// lookUp looks twice, as Alive does.
 func lookUp(pid int) (stat, Status, error) {
+	s, status, err := lookUpOnce(pid)
+	if err != nil || s.over() {
+		s, status, err = lookUpOnce(pid)
+	}
+	return s, status, err
+}
+
+func lookUpOnce(pid int) (stat, Status, error) {
 	s, err := readStat(pid)
 	if err != nil || pid <= 0 {
 		return s, Status{}, omis.Errorf(omis.UnknownObject, "there is no process %d", pid)
@@ -71,6 +95,9 @@ func traced(pid int, s Status) error {
 	}
 	tracer, err := ReadStatus(s.Tracer)
 	if err != nil {
+		if now, err := ReadStatus(pid); err == nil && now.Tracer != s.Tracer {
+			return traced(pid, now) // it has ended, and let go
+		}
 		return omis.Errorf(omis.NoPermission, "cannot attach to process %d: traced by another process", pid)
 	}
 	return omis.Errorf(omis.NoPermission, "cannot attach to process %d: traced by %s (pid %d)", pid, tracer.Name, tracer.TGID)
@@ -158,6 +185,16 @@ func wordSize(pid int) error {
 
 // Alive tells whether the process that p names still runs; a zombie does not.
 func Alive(p omis.ProcID) error {
+	err := alive(p)
+	if err != nil {
+		// A thread that executes a program takes the first one's place. Who looked
+		// just then has seen the former first thread dead.
+		err = alive(p)
+	}
+	return err
+}
+
+func alive(p omis.ProcID) error {
 	s, err := readStat(p.PID)
 	if err != nil || s.start != p.Start || s.over() {
 		return ended(p.PID)

@@ -14,6 +14,14 @@ const threadStatFields = omis.ThreadSchedulingState | omis.ThreadPriority | omis
 
 // Threads lists the threads of a process in ascending order.
 func Threads(pid int) ([]int, error) {
+	tids, err := threads(pid)
+	if err != nil {
+		tids, err = threads(pid) // it may just execute a program, see Alive
+	}
+	return tids, err
+}
+
+func threads(pid int) ([]int, error) {
 	dir, err := os.Open(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		return nil, ended(pid)

@@ -83,10 +83,10 @@ func poll(idType, id, options int) (Status, bool) {
 	return s, err == nil && s.TID != 0
 }
 
-// Reap takes what Wait told about a thread: an exit is over then, a stop is
-// not told again.
+// Reap takes the stop that Wait told about: it is not told again. An end that has
+// come since is still to be told.
 func Reap(tid int) {
-	poll(unix.P_PID, tid, unix.WEXITED|unix.WSTOPPED|unix.WNOHANG|ours)
+	poll(unix.P_PID, tid, unix.WSTOPPED|unix.WNOHANG|ours)
 }
 
 // ReapDead takes the end of a tracee or child, whichever OS thread of this

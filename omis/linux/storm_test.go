@@ -1,0 +1,56 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+// TestExecStorm attaches to a process while its threads execute it anew again
+// and again: the execve of a thread that is not traced yet takes the traced
+// ones away, and the kernel does not tell of the first.
+func TestExecStorm(t *testing.T) {
+	const most = 50 * time.Millisecond // on average: one thread that is waited for in vain costs 300 ms
+	g := start(t, build(t, "life.c"), "exec", "700")
+	n := openNode(t)
+	done := make(chan string, 1)
+	g.begin()
+	go func() { done <- g.line() }()
+	begin := time.Now()
+	for requests := 1; ; requests++ {
+		select {
+		case got := <-done:
+			each := time.Since(begin) / time.Duration(requests)
+			t.Logf("%d requests, %v each", requests, each)
+			if got != "calls 0 bad 0" || each > most {
+				t.Errorf("%s, requests took %v each", got, each)
+			}
+			return
+		default:
+			attachOnce(t, n, g, requests%2 == 0)
+		}
+	}
+}
+
+// attachOnce attaches for a moment, to all threads or to those it finds.
+func attachOnce(t *testing.T, n *Node, g *target, whole bool) {
+	if whole {
+		cancel, err := n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) {})
+		if err != nil {
+			t.Error(err)
+		} else if err := cancel(); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	tids, err := n.Threads(g.ID)
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := n.Backtraces(g.ID, tids, 3); err != nil {
+		t.Error(err)
+	}
+}
