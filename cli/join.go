@@ -166,6 +166,9 @@ func (m *monitor) loaded(ctx context.Context, name string) ([]translate.Module, 
 }
 
 func (m *monitor) Probes() []gateway.Probe {
+	for _, a := range m.registry.Apps() {
+		a.Heed(context.Background()) // it asks this machine alone, and returns at once
+	}
 	var all []gateway.Probe
 	for _, p := range m.registry.Probes() {
 		all = append(all, describeProbe(p.Status()))

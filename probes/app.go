@@ -3,7 +3,9 @@ package probes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"mirador/mir"
@@ -162,6 +164,33 @@ func (a *App) markGone(t omis.Token) {
 	for i := range a.processes {
 		if a.processes[i].Token == t {
 			a.processes[i].Gone = true
+		}
+	}
+}
+
+// Heed marks the processes that have ended without our having been told: news
+// take a moment, and who asks now is to hear what is true now.
+func (a *App) Heed(ctx context.Context) {
+	var living []string
+	for _, p := range a.Processes() {
+		if !p.Gone {
+			living = append(living, string(p.Token))
+		}
+	}
+	if len(living) == 0 || a.usable() != nil {
+		return
+	}
+	reply, err := a.request(ctx, fmt.Sprintf(": proc_get_info([%s],%#x)", strings.Join(living, ","), omis.ProcSchedulingState))
+	if err != nil {
+		return // what is known stands
+	}
+	for _, service := range reply {
+		for _, r := range service {
+			if r.Status == omis.UnknownObject {
+				for _, t := range r.Objects {
+					a.markGone(t)
+				}
+			}
 		}
 	}
 }

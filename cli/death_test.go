@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"mirador/examples/targets"
+)
+
+// TestProbeOfTheDead: who asks for a probe as soon as its target is dead hears
+// so, whether or not the monitor was told by then.
+func TestProbeOfTheDead(t *testing.T) {
+	s := startServe(t, os.Geteuid())
+	for i := range 10 {
+		target := targets.Start(t, "mmul", "--wait", "2", "8", "10")
+		name := "dying" + strconv.Itoa(i)
+		s.must(t, "", "attach", "--app", name, strconv.Itoa(target.PID))
+		id := probeID(t, s.must(t, `<instrreq activated="true" flush="true"><codeRegion from="mmul:dot"/><metric name="COUNT"/></instrreq>`, "post", "--app", name, "-"))
+		if got := wants(t, "--unix-socket", s.socket, "http://mirador/probes/"+id); strings.Contains(got, `"gone"`) {
+			t.Errorf("before: %s", got)
+		}
+		target.Signal(t, syscall.SIGKILL)
+		target.Wait(t)
+		if got := wants(t, "--unix-socket", s.socket, "http://mirador/probes/"+id); !strings.Contains(got, `"gone": true`) {
+			t.Errorf("after: %s", got)
+		}
+	}
+}
