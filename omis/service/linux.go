@@ -45,7 +45,7 @@ func onLinux() map[string]string {
 		"thread_goto":           "writes rip; a system call under way is given up, with EINTR",
 		"thread_call":           "pushes rip and writes it, as a call instruction does; registers are not saved",
 		"thread_get_info":       "/proc/PID/task. The root function comes from the stack, for which the thread is stopped; the parent is known of threads whose creation was seen; there are no message queues",
-		"thread_get_backtrace":  "the threads are stopped together for a copy of registers and stack, and go on; frames are found by `.eh_frame`, by the frame pointer where that says nothing: through optimised code, signals, libraries and the vdso. Inlined calls are no frames",
+		"thread_get_backtrace":  "the threads are stopped together for a copy of registers and stack, and go on; frames are found by `.eh_frame` and `.debug_frame`, by the frame pointer where these say nothing: through optimised code, signals, libraries and the vdso. Inlined calls are no frames",
 		"thread_read_int_regs":  "`PTRACE_GETREGS`, numbered as for `thread_write_int_regs`; at a breakpoint rip is the breakpoint's address",
 		"thread_read_fp_regs":   "`PTRACE_GETFPREGS`, numbered as for `thread_write_fp_regs`",
 

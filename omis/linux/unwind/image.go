@@ -114,25 +114,35 @@ func parse(r io.ReaderAt) (im *image, err error) {
 	}
 	im = new(image)
 	for _, s := range file.Progs {
-		if s.Type == elf.PT_LOAD {
+		// Only code is asked for. A page may be mapped twice, as the end of one
+		// segment and the begin of the next, each moved by another distance.
+		if s.Type == elf.PT_LOAD && s.Flags&elf.PF_X != 0 {
 			im.segments = append(im.segments, s.ProgHeader)
 		}
 	}
-	section := file.Section(".eh_frame")
+	// Append sorts, which looking up by address needs and Parse does not do. The
+	// second table is for debuggers, all there is of a program in Go.
+	im.entries = im.entries.Append(entries(file, ".eh_frame"))
+	im.entries = im.entries.Append(entries(file, ".debug_frame"))
+	return im, nil
+}
+
+// entries reads an unwind table, as far as there is one that can be read.
+func entries(file *elf.File, name string) frame.FrameDescriptionEntries {
+	section := file.Section(name)
 	if section == nil || section.Type == elf.SHT_NOBITS {
-		return im, nil
+		return nil
 	}
 	data, err := section.Data()
 	if err != nil {
-		return im, nil
+		return nil
 	}
-	entries, err := frame.Parse(data, binary.LittleEndian, 0, pointerSize, section.Addr)
+	// Without an address, addresses in the table are no offsets from their place.
+	list, err := frame.Parse(data, binary.LittleEndian, 0, pointerSize, section.Addr)
 	if err != nil {
-		return im, nil
+		return nil
 	}
-	// Append sorts, which looking up by address needs and Parse does not do.
-	im.entries = frame.FrameDescriptionEntries(nil).Append(entries)
-	return im, nil
+	return list
 }
 
 // bias is what the module's addresses were moved by to get mapping m.
