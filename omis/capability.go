@@ -11,6 +11,8 @@ package omis
 // eflags, 18 fs_base, 19 gs_base; floating point registers 0-15 are the low
 // doubles of xmm0-xmm15, 16-23 st0-st7. A write that fails has changed nothing.
 type Registers interface {
+	// RegisterCounts is how many registers a thread has, of each kind.
+	RegisterCounts() (integer, floating int)
 	ReadIntRegs(p ProcID, tid, first, n int) ([]uint64, error)
 	WriteIntRegs(p ProcID, tid, first int, values []uint64) error
 	ReadFPRegs(p ProcID, tid, first, n int) ([]float64, error)

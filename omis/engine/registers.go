@@ -19,6 +19,16 @@ func bankOf(c *call) (bank, error) {
 	return bank{regs, at.id, t.tid}, err
 }
 
+// within makes a number beyond the last register, counted from the first one on, all
+// that there are: the specification's own example reads 32 of whatever processor it
+// may be (OMIS 5.3.2). Who counts from another one on has a certain processor in mind.
+func within(first, n, count int) int {
+	if first == 0 {
+		return min(n, count)
+	}
+	return n
+}
+
 // span reads which registers are meant.
 func (c *call) span() (first, n int, err error) {
 	if first, err = c.small(1); err != nil {
@@ -46,7 +56,8 @@ func threadReadIntRegs(_ *execution, c *call) ([]omis.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	regs, err := b.ReadIntRegs(b.proc, b.tid, first, n)
+	count, _ := b.RegisterCounts()
+	regs, err := b.ReadIntRegs(b.proc, b.tid, first, within(first, n, count))
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +77,8 @@ func threadReadFPRegs(_ *execution, c *call) ([]omis.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	regs, err := b.ReadFPRegs(b.proc, b.tid, first, n)
+	_, count := b.RegisterCounts()
+	regs, err := b.ReadFPRegs(b.proc, b.tid, first, within(first, n, count))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,17 @@ import (
 	"mirador/omis/syntax"
 )
 
+// Of more registers than there are, counted from the first on, all come.
+func TestAllRegisters(t *testing.T) {
+	b := start(t)
+	p := b.node.Add(1, []string{"a"}, 11)
+	p.Threads[0].Ints[31], p.Threads[0].Floats[23] = 7, 0.5
+	b.ask(`: proc_attach3([],1,"")`)
+	ints, floats := strings.Repeat("0,", 31)+"7", strings.Repeat("0.0,", 23)+"0.5"
+	b.want(": thread_read_int_regs([],0,33) thread_read_fp_regs([],0,1000) thread_read_int_regs([],1,32)",
+		"0 OMIS_OK []\n1 OMIS_OK [t_1] ["+ints+"]\n2 OMIS_OK [t_1] ["+floats+"]\n3 OMIS_PARAMETER_ERROR(28) [t_1] \"there is no register 32\"\n")
+}
+
 func TestRegisters(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, nil, 11, 12)

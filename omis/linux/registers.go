@@ -20,6 +20,9 @@ const (
 	pcReg   = 16
 )
 
+// RegisterCounts: see omis.Registers.
+func (n *Node) RegisterCounts() (integer, floating int) { return intRegs, fpRegs }
+
 // ReadIntRegs: see omis.Registers. In a system call that the stop interrupted,
 // rax is what the kernel keeps there, as gdb shows it.
 func (n *Node) ReadIntRegs(p omis.ProcID, tid, first, count int) ([]uint64, error) {

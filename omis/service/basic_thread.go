@@ -84,13 +84,13 @@ func threadActions() []Service {
 			Name: "thread_read_int_regs", Kind: Information, Need: Required,
 			Params: []Param{threadList(), IntegerParam("reg"), IntegerParam("num")}, Result: "integer*", Role: Read,
 			Needs: Registers, Support: wholly(),
-			Doc: "read integer registers of threads",
+			Doc: "read integer registers of threads; from 0 on, num may be more than there are",
 		},
 		{
 			Name: "thread_read_fp_regs", Kind: Information, Need: Required,
 			Params: []Param{threadList(), IntegerParam("reg"), IntegerParam("num")}, Result: "floating*", Role: Read,
 			Needs: Registers, Support: wholly(),
-			Doc: "read floating point registers of threads",
+			Doc: "read floating point registers of threads; from 0 on, num may be more than there are",
 		},
 	}
 	for i := range list {

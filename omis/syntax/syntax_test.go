@@ -228,6 +228,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := Parse(text)
 		if err != nil {
+			Print(r) // what could be read
 			return
 		}
 		printed := Print(r)

@@ -40,6 +40,11 @@ func registers[R any](bank []R, first, n int) ([]R, error) {
 	return bank[first : first+n], nil
 }
 
+// RegisterCounts is as many as a Thread has.
+func (n *Node) RegisterCounts() (integer, floating int) {
+	return len(Thread{}.Ints), len(Thread{}.Floats)
+}
+
 func (n *Node) ReadIntRegs(id omis.ProcID, tid, first, count int) (list []uint64, err error) {
 	err = n.thread("ReadIntRegs", id, tid, func(t *Thread) error {
 		regs, err := registers(t.Ints[:], first, count)
