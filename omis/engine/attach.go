@@ -98,6 +98,19 @@ func (e *Engine) detachLocked(t *Tool, p *process) {
 	e.giveBack(t, p)
 	if p.tools--; p.tools == 0 {
 		e.unplantAll(p)
+		e.letRun(t, p)
+	}
+}
+
+// letRun sets going what the monitor has stopped of a process that nobody is attached
+// to any more: nobody could continue it.
+func (e *Engine) letRun(t *Tool, p *process) {
+	if !p.halts.forget() {
+		return
+	}
+	at := p.at()
+	if err := at.node.Continue(at.id, nil); err != nil && !isUnknown(err) {
+		t.complain(err, p.token)
 	}
 }
 

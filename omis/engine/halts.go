@@ -69,6 +69,15 @@ func (h *halts) goOn(tids, present []int) (whole bool) {
 	return was
 }
 
+// forget returns whether anything was stopped, and notes that nothing is.
+func (h *halts) forget() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was := h.all || len(h.tids) > 0
+	h.all, h.stopped, h.ever, h.tids = false, false, false, nil
+	return was
+}
+
 // isStopped tells whether the process as a whole is stopped.
 func (h *halts) isStopped() bool {
 	h.mu.Lock()

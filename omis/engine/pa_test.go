@@ -3,7 +3,10 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +59,50 @@ func TestRegion(t *testing.T) {
 	b.want(": pa_counter_read([pa_c_1])", "0 OMIS_OK []\n1 OMIS_UNKNOWN_OBJECT(24) [pa_c_1] \"no such pa_c token: pa_c_1\"\n")
 	if p.Watches() != 0 {
 		t.Errorf("%d watches are left", p.Watches())
+	}
+}
+
+// What threads have measured is summed by processes and in total.
+func TestSumsOfCountersAndTimers(t *testing.T) {
+	b := start(t, pa.New())
+	p, q := b.node.Add(1, []string{"a"}, 11, 12), b.node.Add(2, []string{"b"}, 21)
+	b.ask(`: proc_attach3([],1,"") proc_attach3([],2,"") pa_counter_create() pa_timer_create()`)
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([],2) pa_timer_start([])")
+	b.ask("thread_reached_addr([],0x20) : pa_timer_stop([])")
+	b.ask(": csr_enable([])")
+	for range 3 {
+		p.Reach(11, 0x10, 64)
+		p.Reach(11, 0x20, 64)
+		q.Reach(21, 0x10, 64)
+	}
+	p.Reach(12, 0x10, 64)
+	p.Reach(12, 0x20, 64)
+	b.want(": pa_counter_sum([],0) pa_counter_sum([],1) pa_counter_sum([],2) pa_counter_sum([],3)",
+		"0 OMIS_OK []\n1 OMIS_OK [pa_c_1] 3,[p_1,t_1,6,p_2,t_3,6,p_1,t_2,2]\n2 OMIS_OK [pa_c_1] 2,[p_1,u_0,8,p_2,u_0,6]\n"+
+			"3 OMIS_OK [pa_c_1] 1,[u_0,u_0,14]\n4 OMIS_PARAMETER_ERROR(28) [pa_c_1] \"the level is 0 (threads), 1 (processes) or 2 (in total)\"\n")
+	rows := func(service string, level int) [][]omis.Value {
+		list := b.reply(fmt.Sprintf(": %s([],%d)", service, level))[1][0].Values[1].List
+		return slices.Collect(slices.Chunk(list, 9))
+	}
+	threads, procs, total := rows("pa_timer_sum", 0), rows("pa_timer_sum", 1), rows("pa_timer_sum", 2)
+	if len(threads) != 3 || len(procs) != 2 || len(total) != 1 {
+		t.Fatalf("%d rows by threads, %d by processes, %d in total", len(threads), len(procs), len(total))
+	}
+	number := func(r []omis.Value, i int) float64 { f, _ := r[i].Number(); return f }
+	one, two := threads[0], threads[2]
+	for _, sum := range [][]omis.Value{procs[0], total[0]} {
+		for i, want := range map[int]float64{
+			2: 4, 3: number(two, 3), 4: number(one, 4) + number(two, 4), 5: number(one, 5) + number(two, 5),
+			6: min(number(one, 6), number(two, 6)), 7: max(number(one, 7), number(two, 7)),
+		} {
+			if got := number(sum, i); math.Abs(got-want) > 1e-9*want {
+				t.Errorf("component %d is %g, want %g", i, got, want)
+			}
+		}
+	}
+	// Of the second process, an interval was dropped at each start after the first.
+	if number(procs[1], 2) != 0 || number(total[0], 8) != 2 {
+		t.Errorf("rows %v and %v", procs[1], total[0])
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/engine"
 	"mirador/omis/syntax"
 )
 
@@ -181,4 +182,27 @@ func TestAttachByToken(t *testing.T) {
 	b.ask(": proc_detach([p_1])")
 	b.want(": proc_attach([t_1]) proc_attach([p_1]) proc_get_info([],0)",
 		"0 OMIS_OK []\n1 OMIS_UNKNOWN_OBJECT(24) [t_1] \"t_1 is not attached to this tool\"\n2 OMIS_OK []\n3 OMIS_OK [p_1]\n")
+}
+
+// The monitor lets go of a process that the last tool leaves; as long as another one
+// is attached, what was stopped stays so.
+func TestStoppedProcessIsLetGo(t *testing.T) {
+	for _, leave := range []string{"proc_detach([])", "node_detach([])", ""} {
+		b := start(t)
+		p := b.node.Add(1, []string{"a"}, 11, 12)
+		other := b.engine.Tool("other")
+		b.ask(`: proc_attach3([],1,"")`)
+		b.askBy(other, `: proc_attach3([],1,"")`)
+		b.ask(": thread_stop([t_1])")
+		for i, tool := range []*engine.Tool{b.tool, other} {
+			if leave == "" {
+				tool.Finalize()
+			} else {
+				b.askBy(tool, ": "+leave)
+			}
+			if got, want := len(p.StoppedThreads()), 1-i; got != want {
+				t.Errorf("%d threads are stopped after %d tools left by %q, want %d", got, i+1, leave, want)
+			}
+		}
+	}
 }

@@ -108,6 +108,10 @@ func (p *parser) objectResult() omis.ObjectResult {
 	}
 	p.next()
 	for _, v := range p.values(']', 0) {
+		if v.Kind != omis.KindToken {
+			p.fail(v.Pos, "expected the token of an object, found a value of type %s", v.Kind)
+			return o
+		}
 		o.Objects = append(o.Objects, v.Token())
 	}
 	if len(p.errs) > 0 {

@@ -181,7 +181,7 @@ func TestReplyNotation(t *testing.T) {
 	if r, err := ParseReply("0 OMIS_OS_ERROR|OMIS_FATAL [] \"x\"\n"); err != nil || r[0][0].Status != omis.OSError|omis.Fatal {
 		t.Errorf("status by name: %v, %v", r, err)
 	}
-	for _, text := range []string{"1 OMIS_OK []", "0 OMIS_OK", "0 OMIS_NO []", "0 OMIS_OK [] 1 2", "x"} {
+	for _, text := range []string{"1 OMIS_OK []", "0 OMIS_OK", "0 OMIS_NO []", "0 OMIS_OK [] 1 2", "x", `0 OMIS_OK ["p_1"]`, "0 OMIS_OK [[p_1]]"} {
 		if _, err := ParseReply(text); err == nil {
 			t.Errorf("%s was accepted", text)
 		}

@@ -45,14 +45,19 @@ func (c *counter) reset() {
 	c.rows = nil
 }
 
-func (c *counter) values() []omis.Value {
+func (c *counter) values(level int64) []omis.Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := make([]omis.Value, 0, 3*len(c.rows))
-	for _, r := range c.rows {
+	rows := c.rows
+	if level != byThreads {
+		rows = gather(rows, level, func(r *count) owner { return r.owner },
+			func(o owner) *count { return &count{owner: o} }, func(sum, r *count) { sum.value += r.value })
+	}
+	list := make([]omis.Value, 0, 3*len(rows))
+	for _, r := range rows {
 		list = append(list, omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.value))
 	}
-	return []omis.Value{omis.Int(int64(len(c.rows))), omis.List(list...)}
+	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}
 }
 
 func createCounter(c *service.Call) ([]omis.Value, error) {
@@ -75,5 +80,5 @@ func addToCounter(c *service.Call) ([]omis.Value, error) {
 }
 
 func readCounter(c *service.Call) ([]omis.Value, error) {
-	return c.Object.(*counter).values(), nil
+	return c.Object.(*counter).values(byThreads), nil
 }

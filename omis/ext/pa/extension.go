@@ -76,6 +76,7 @@ func (*Extension) Services() []service.Service {
 		list[i].Kind, list[i].Role = service.Manipulation, service.Control
 	}
 	list = append(list, readers(counters, timers)...)
+	list = append(list, sumServices(counters, timers)...)
 	for i := range list {
 		list[i].Need, list[i].Support = service.Optional, service.Support{Level: service.Full}
 		list[i].Linux = how(&list[i])
@@ -131,12 +132,14 @@ func (*Extension) Actions() map[string]service.Action {
 		"pa_counter_reset":  resetCounter,
 		"pa_counter_add":    addToCounter,
 		"pa_counter_read":   readCounter,
+		"pa_counter_sum":    sumCounter,
 		"pa_timer_create":   createTimer,
 		"pa_timer_delete":   remove,
 		"pa_timer_reset":    resetTimer,
 		"pa_timer_start":    startTimer,
 		"pa_timer_stop":     stopTimer,
 		"pa_timer_read":     readTimer,
+		"pa_timer_sum":      sumTimer,
 
 		"pa_integrator_create": createIntegrator,
 		"pa_integrator_delete": remove,

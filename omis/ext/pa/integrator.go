@@ -57,45 +57,19 @@ func (g *integrator) reset() {
 	g.rows = nil
 }
 
-// Levels of pa_integrator_read.
-const (
-	byThreads = iota
-	byProcesses
-	inTotal
-)
-
 // read sums the rows up to a level. The last value of a sum is that of the row
 // that came last.
 func (g *integrator) read(level int64) []omis.Value {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var rows []*values
-	sums := make(map[owner]*values)
-	for _, r := range g.rows {
-		o := r.at(level)
-		if sums[o] == nil {
-			sums[o] = &values{owner: o}
-			rows = append(rows, sums[o])
-		}
-		sums[o].join(*r)
-	}
+	rows := gather(g.rows, level, func(r *values) owner { return r.owner },
+		func(o owner) *values { return &values{owner: o} }, func(sum, r *values) { sum.join(*r) })
 	list := make([]omis.Value, 0, 8*len(rows))
 	for _, r := range rows {
 		list = append(list, omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.count),
 			omis.Float(r.last), omis.Float(r.sum), omis.Float(r.squares), omis.Float(r.min), omis.Float(r.max))
 	}
 	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}
-}
-
-// at is whom the row belongs to on a level.
-func (r *values) at(level int64) owner {
-	switch level {
-	case byProcesses:
-		return owner{r.proc, omis.Undefined}
-	case inTotal:
-		return owner{omis.Undefined, omis.Undefined}
-	}
-	return r.owner
 }
 
 // integratorServices are the rows of the table that change integrators.
@@ -139,9 +113,9 @@ func addToIntegrator(c *service.Call) ([]omis.Value, error) {
 }
 
 func readIntegrator(c *service.Call) ([]omis.Value, error) {
-	level, ok := c.Args[1].Int64()
-	if !ok || level < byThreads || level > inTotal {
-		return nil, omis.Errorf(omis.ParameterError, "the level is 0 (threads), 1 (processes) or 2 (in total)")
+	level, err := levelOf(c.Args[1])
+	if err != nil {
+		return nil, err
 	}
 	return c.Object.(*integrator).read(level), nil
 }

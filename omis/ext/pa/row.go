@@ -78,6 +78,23 @@ func (r *row) measured(ns uint64) {
 	r.squares.add(bits.Mul64(ns, ns))
 }
 
+// join adds what another row has measured; the last value is that of the row that
+// came last.
+func (r *row) join(other *row) {
+	r.unfinished += other.unfinished
+	if other.count == 0 {
+		return
+	}
+	if r.count == 0 || other.min < r.min {
+		r.min = other.min
+	}
+	r.max = max(r.max, other.max)
+	r.last = other.last
+	r.count += other.count
+	r.sum.add(other.sum.hi, other.sum.lo)
+	r.squares.add(other.squares.hi, other.squares.lo)
+}
+
 // append adds the components of the row, in seconds.
 func (r *row) append(list []omis.Value) []omis.Value {
 	return append(list,

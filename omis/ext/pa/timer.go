@@ -52,14 +52,19 @@ func (t *timer) reset() {
 	t.rows = nil
 }
 
-func (t *timer) values() []omis.Value {
+func (t *timer) values(level int64) []omis.Value {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	list := make([]omis.Value, 0, 9*len(t.rows))
-	for _, r := range t.rows {
+	rows := t.rows
+	if level != byThreads {
+		rows = gather(rows, level, func(r *row) owner { return r.owner },
+			func(o owner) *row { return &row{owner: o} }, (*row).join)
+	}
+	list := make([]omis.Value, 0, 9*len(rows))
+	for _, r := range rows {
 		list = r.append(list)
 	}
-	return []omis.Value{omis.Int(int64(len(t.rows))), omis.List(list...)}
+	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}
 }
 
 func createTimer(c *service.Call) ([]omis.Value, error) {
@@ -97,5 +102,5 @@ func noEvent() error {
 }
 
 func readTimer(c *service.Call) ([]omis.Value, error) {
-	return c.Object.(*timer).values(), nil
+	return c.Object.(*timer).values(byThreads), nil
 }

@@ -1,0 +1,86 @@
+package pa
+
+import (
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// Levels on which rows may be read.
+const (
+	byThreads = iota
+	byProcesses
+	inTotal
+)
+
+// levelOf reads the parameter that says on which level rows are wanted.
+func levelOf(v omis.Value) (int64, error) {
+	level, ok := v.Int64()
+	if !ok || level < byThreads || level > inTotal {
+		return 0, omis.Errorf(omis.ParameterError, "the level is 0 (threads), 1 (processes) or 2 (in total)")
+	}
+	return level, nil
+}
+
+// at is whom a row belongs to on a level.
+func (o owner) at(level int64) owner {
+	switch level {
+	case byProcesses:
+		return owner{o.proc, omis.Undefined}
+	case inTotal:
+		return owner{omis.Undefined, omis.Undefined}
+	}
+	return o
+}
+
+// gather sums rows up to a level, in the order of the first of each; begin makes a
+// sum of none, and join adds a row to one.
+func gather[R any](rows []R, level int64, of func(R) owner, begin func(owner) R, join func(sum, r R)) []R {
+	var list []R
+	sums := make(map[owner]R)
+	for _, r := range rows {
+		o := of(r).at(level)
+		sum, known := sums[o]
+		if !known {
+			sum = begin(o)
+			sums[o], list = sum, append(list, sum)
+		}
+		join(sum, r)
+	}
+	return list
+}
+
+// sumServices are the rows of the table that read sums of what pa_counter_read and
+// pa_timer_read tell of threads.
+func sumServices(counters, timers service.Param) []service.Service {
+	level := service.IntegerParam("level")
+	return []service.Service{
+		{
+			Name: "pa_counter_sum", Class: classCounter, Kind: service.Information, Object: classCounter,
+			Params: []service.Param{counters, level}, Role: service.Read,
+			Result: "struct { integer num; struct { token process; token thread; integer value; }* rows; }",
+			Doc:    "return what counters know by threads (level 0), by processes (1) or in total (2)",
+		},
+		{
+			Name: "pa_timer_sum", Class: classTimer, Kind: service.Information, Object: classTimer,
+			Params: []service.Param{timers, level}, Role: service.Read,
+			Result: "struct { integer num; struct { token process; token thread; integer count; floating last; floating sum; floating sumsq; floating min; floating max; integer unfinished; }* rows; }",
+			Doc:    "return what timers know by threads (level 0), by processes (1) or in total (2), in seconds",
+		},
+	}
+}
+
+func sumCounter(c *service.Call) ([]omis.Value, error) {
+	level, err := levelOf(c.Args[1])
+	if err != nil {
+		return nil, err
+	}
+	return c.Object.(*counter).values(level), nil
+}
+
+func sumTimer(c *service.Call) ([]omis.Value, error) {
+	level, err := levelOf(c.Args[1])
+	if err != nil {
+		return nil, err
+	}
+	return c.Object.(*timer).values(level), nil
+}
