@@ -49,8 +49,8 @@ func onLinux() map[string]string {
 		"thread_read_int_regs":  "`PTRACE_GETREGS`, numbered as for `thread_write_int_regs`; at a breakpoint rip is the breakpoint's address",
 		"thread_read_fp_regs":   "`PTRACE_GETFPREGS`, numbered as for `thread_write_fp_regs`",
 
-		"thread_creates_proc":         "the ptrace events of fork, vfork and clone; the new process is let go, attaching to it is the tool's affair",
-		"thread_creates_thread":       "the ptrace event of clone",
+		"thread_creates_proc":         "the ptrace events of fork, vfork and clone; the new process is kept before its first instruction until the list is done, one that shares its creator's memory before that of the program it executes. Attaching to it is the tool's affair",
+		"thread_creates_thread":       "the ptrace events of clone, fork and vfork: the first thread of a new process counts too",
 		"thread_has_terminated":       "the end of a tracee",
 		"thread_received_signal":      "the ptrace stop before a signal is delivered; it is delivered then, whatever becomes of the monitor. SIGKILL cannot be seen",
 		"thread_has_blocked":          "the raw tracepoint sched_switch, with eBPF; the thread is not held. Needs CAP_BPF and CAP_PERFMON",
