@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 )
 
 func newOMIS(g *globals) *cobra.Command {
-	var tool string
+	var tool, history string
 	var flags uint32
 	var prototypes []string
 	cmd := &cobra.Command{
@@ -30,6 +31,11 @@ they arrive, for as long as the input is open. On a terminal the arrow keys edit
 the line and bring earlier ones back, and TAB completes services, tokens and event
 context parameters. The line "help SERVICE" tells what a service does, "help" names
 them all; "exit" or Ctrl-D ends the session.
+
+What is typed on a terminal is kept for the sessions to come: the last 1000 lines, in
+$XDG_STATE_HOME/mirador/omis_history (else ~/.local/state/mirador/omis_history), which
+only you may read. --history, or MIRADOR_HISTORY, names another file; "off" keeps
+nothing. A line that begins with a blank is not kept.
 
 Without --tool the request is sent as the tool of the only application, so that
 the empty list [] stands for its processes.
@@ -58,11 +64,12 @@ first (doc/prototypes.md); it knows them from then on.`,
 			if len(args) == 1 {
 				return s.once(cmd.Context(), args[0])
 			}
-			return s.interact(cmd.Context(), g.streams)
+			return s.interact(cmd.Context(), g.streams, cmp.Or(history, defaultHistory()))
 		},
 	}
 	cmd.Flags().StringArrayVar(&prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
 	cmd.Flags().Uint32Var(&flags, "flags", 0, "the flags of every request, a sum")
+	cmd.Flags().StringVar(&history, "history", "", "the file in which lines typed on a terminal are kept, or off (default MIRADOR_HISTORY, else in the user's state directory)")
 	cmd.Flags().StringVar(&tool, "tool", "", "the tool's name (default the only application's)")
 	return cmd
 }

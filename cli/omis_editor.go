@@ -24,11 +24,12 @@ type lineEditor struct {
 type completion func(line string, pos int, key rune) (newLine string, newPos int, ok bool)
 
 // newLineEditor makes an editor of streams that are a terminal.
-func newLineEditor(s Streams, complete func(show func(string)) completion) *lineEditor {
+func newLineEditor(s Streams, kept *history, complete func(show func(string)) completion) *lineEditor {
 	l := &lineEditor{
 		term: term.NewTerminal(twoWay{s.In, s.Out}, "omis> "), file: s.In.(*os.File),
 		sizes: make(chan os.Signal, 1), done: make(chan struct{}),
 	}
+	l.term.History = kept
 	l.term.AutoCompleteCallback = complete(func(text string) { io.WriteString(l.term, text) })
 	l.resize()
 	signal.Notify(l.sizes, syscall.SIGWINCH)

@@ -15,12 +15,14 @@ import (
 )
 
 // interact reads requests line by line, with an editor for people.
-func (s *omisSession) interact(ctx context.Context, streams Streams) error {
+func (s *omisSession) interact(ctx context.Context, streams Streams, historyFile string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var lines iter.Seq[string]
 	if isTerminal(streams.In) && isTerminal(streams.Out) {
-		edit := newLineEditor(streams, s.completer(ctx))
+		kept := openHistory(historyFile)
+		defer func() { kept.complain(streams.Err) }()
+		edit := newLineEditor(streams, kept, s.completer(ctx))
 		defer edit.close()
 		s.out.w = edit.term
 		lines = edit.lines(ctx)

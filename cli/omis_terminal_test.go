@@ -113,7 +113,7 @@ func TestSessionOnTerminal(t *testing.T) {
 	gateway := startServe(t, os.Geteuid())
 	gateway.must(t, "", "run", "--app", "one", "--", "sleep", "600")
 	cmd := exec.Command(program, "omis")
-	cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+gateway.socket, "TERM=xterm")
+	cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+gateway.socket, "TERM=xterm", "MIRADOR_HISTORY="+noHistory)
 	s := openScreen(t, cmd)
 	s.wait("omis> ")
 	s.keys(": proc_get_i\t[p\t],0x200)\r")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	gateway "mirador/http"
 )
 
 // tableFormat is how a command prints a table: for people, or for scripts.
@@ -39,7 +40,7 @@ func printTable[T any](w io.Writer, f tableFormat, t table[T]) error {
 	case f.json:
 		return printJSON(w, t.rows)
 	case f.xml:
-		return printXML(w, t.root, t.row, t.rows)
+		return gateway.WriteTable(w, t.root, t.row, t.rows)
 	}
 	columns := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	writeCells(columns, t.header)
@@ -64,28 +65,6 @@ func printJSON(w io.Writer, v any) error {
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(v)
-}
-
-func printXML[T any](w io.Writer, root, row string, rows []T) error {
-	encoder := xml.NewEncoder(w)
-	encoder.Indent("", "  ")
-	start := xml.StartElement{Name: xml.Name{Local: root}}
-	if err := encoder.EncodeToken(start); err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if err := encoder.EncodeElement(r, xml.StartElement{Name: xml.Name{Local: row}}); err != nil {
-			return err
-		}
-	}
-	if err := encoder.EncodeToken(start.End()); err != nil {
-		return err
-	}
-	if err := encoder.Close(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(w)
-	return err
 }
 
 // isTerminal tells whether people look at a stream as it is written.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/xml"
+	"io"
 	"net/http"
 )
 
@@ -13,7 +14,17 @@ func sendTable[T any](x *exchange, root, row string, rows []T) error {
 	}
 	out := takeBuffer()
 	defer giveBuffer(out)
-	encoder := xml.NewEncoder(out)
+	if err := WriteTable(out, root, row, rows); err != nil {
+		return err
+	}
+	sendCompressed(x, typeXML, out.Bytes())
+	return nil
+}
+
+// WriteTable writes a table as XML, with the names of its elements: what the
+// gateway sends and what the commands print.
+func WriteTable[T any](w io.Writer, root, row string, rows []T) error {
+	encoder := xml.NewEncoder(w)
 	encoder.Indent("", "  ")
 	start := xml.StartElement{Name: xml.Name{Local: root}}
 	if err := encoder.EncodeToken(start); err != nil {
@@ -30,9 +41,8 @@ func sendTable[T any](x *exchange, root, row string, rows []T) error {
 	if err := encoder.Close(); err != nil {
 		return err
 	}
-	out.WriteByte('\n')
-	sendCompressed(x, typeXML, out.Bytes())
-	return nil
+	_, err := io.WriteString(w, "\n")
+	return err
 }
 
 func (s *Server) getCatalog(x *exchange) error {

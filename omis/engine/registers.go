@@ -5,18 +5,12 @@ import "mirador/omis"
 // maxRegisters is more than any processor has.
 const maxRegisters = 1024
 
-// bank is a thread's registers.
-type bank struct {
-	omis.Registers
-	proc omis.ProcID
-	tid  int
-}
-
-func bankOf(c *call) (bank, error) {
+// bankOf is who reads and writes a thread's registers.
+func bankOf(c *call) (regs omis.Registers, p omis.ProcID, tid int, err error) {
 	t := c.object.(*thread)
 	at := t.proc.at()
-	regs, err := capability[omis.Registers](at.node, c.service)
-	return bank{regs, at.id, t.tid}, err
+	regs, err = capability[omis.Registers](at.node, c.service)
+	return regs, at.id, t.tid, err
 }
 
 // within makes a number beyond the last register, counted from the first one on, all
@@ -48,110 +42,94 @@ func checkSpan(first, n int) error {
 }
 
 func threadReadIntRegs(_ *execution, c *call) ([]omis.Value, error) {
-	first, n, err := c.span()
-	if err != nil {
-		return nil, err
-	}
-	b, err := bankOf(c)
-	if err != nil {
-		return nil, err
-	}
-	count, _ := b.RegisterCounts()
-	regs, err := b.ReadIntRegs(b.proc, b.tid, first, within(first, n, count))
-	if err != nil {
-		return nil, err
-	}
-	list := make([]omis.Value, len(regs))
-	for i, r := range regs {
-		list[i] = omis.Uint(r)
-	}
-	return []omis.Value{omis.List(list...)}, nil
+	return readRegisters(c, intCount, omis.Registers.ReadIntRegs, omis.Uint)
 }
 
 func threadReadFPRegs(_ *execution, c *call) ([]omis.Value, error) {
+	return readRegisters(c, fpCount, omis.Registers.ReadFPRegs, omis.Float)
+}
+
+func threadWriteIntRegs(_ *execution, c *call) ([]omis.Value, error) {
+	return nil, writeRegisters(c, omis.Value.Uint64, omis.Registers.WriteIntRegs)
+}
+
+func threadWriteFPRegs(_ *execution, c *call) ([]omis.Value, error) {
+	return nil, writeRegisters(c, omis.Value.Number, omis.Registers.WriteFPRegs)
+}
+
+func threadGoto(_ *execution, c *call) ([]omis.Value, error) {
+	return nil, jump(c, omis.Registers.Goto)
+}
+
+func threadCall(_ *execution, c *call) ([]omis.Value, error) {
+	return nil, jump(c, omis.Registers.Call)
+}
+
+func intCount(r omis.Registers) int {
+	n, _ := r.RegisterCounts()
+	return n
+}
+
+func fpCount(r omis.Registers) int {
+	_, n := r.RegisterCounts()
+	return n
+}
+
+// readRegisters reads registers of one kind.
+func readRegisters[R any](c *call, count func(omis.Registers) int, read func(omis.Registers, omis.ProcID, int, int, int) ([]R, error),
+	value func(R) omis.Value) ([]omis.Value, error) {
 	first, n, err := c.span()
 	if err != nil {
 		return nil, err
 	}
-	b, err := bankOf(c)
+	bank, p, tid, err := bankOf(c)
 	if err != nil {
 		return nil, err
 	}
-	_, count := b.RegisterCounts()
-	regs, err := b.ReadFPRegs(b.proc, b.tid, first, within(first, n, count))
+	regs, err := read(bank, p, tid, first, within(first, n, count(bank)))
 	if err != nil {
 		return nil, err
 	}
 	list := make([]omis.Value, len(regs))
 	for i, r := range regs {
-		list[i] = omis.Float(r)
+		list[i] = value(r)
 	}
 	return []omis.Value{omis.List(list...)}, nil
 }
 
-func threadWriteIntRegs(_ *execution, c *call) ([]omis.Value, error) {
-	first, err := c.firstWritten()
-	if err != nil {
-		return nil, err
+// writeRegisters writes registers of one kind.
+func writeRegisters[R any](c *call, content func(omis.Value) (R, bool), write func(omis.Registers, omis.ProcID, int, int, []R) error) error {
+	values := c.args[2].List
+	first, err := c.small(1)
+	if err == nil {
+		err = checkSpan(first, min(len(values), maxRegisters+1))
 	}
-	regs := make([]uint64, len(c.args[2].List))
-	for i, v := range c.args[2].List {
+	if err != nil {
+		return err
+	}
+	regs := make([]R, len(values))
+	for i, v := range values {
 		var ok bool
-		if regs[i], ok = v.Uint64(); !ok {
-			return nil, omis.Errorf(omis.ParameterError, "value %d of val does not fit into a register", i+1)
+		if regs[i], ok = content(v); !ok {
+			return omis.Errorf(omis.ParameterError, "value %d of val does not fit into a register", i+1)
 		}
 	}
-	b, err := bankOf(c)
+	bank, p, tid, err := bankOf(c)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return nil, b.WriteIntRegs(b.proc, b.tid, first, regs)
+	return write(bank, p, tid, first, regs)
 }
 
-func threadWriteFPRegs(_ *execution, c *call) ([]omis.Value, error) {
-	first, err := c.firstWritten()
-	if err != nil {
-		return nil, err
-	}
-	regs := make([]float64, len(c.args[2].List))
-	for i, v := range c.args[2].List {
-		regs[i], _ = v.Number()
-	}
-	b, err := bankOf(c)
-	if err != nil {
-		return nil, err
-	}
-	return nil, b.WriteFPRegs(b.proc, b.tid, first, regs)
-}
-
-func (c *call) firstWritten() (int, error) {
-	first, err := c.small(1)
-	if err != nil {
-		return 0, err
-	}
-	return first, checkSpan(first, min(len(c.args[2].List), maxRegisters+1))
-}
-
-func threadGoto(_ *execution, c *call) ([]omis.Value, error) {
+// jump has a thread go on somewhere else.
+func jump(c *call, to func(omis.Registers, omis.ProcID, int, uint64) error) error {
 	addr, err := c.address(1)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b, err := bankOf(c)
+	bank, p, tid, err := bankOf(c)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return nil, b.Goto(b.proc, b.tid, addr)
-}
-
-func threadCall(_ *execution, c *call) ([]omis.Value, error) {
-	addr, err := c.address(1)
-	if err != nil {
-		return nil, err
-	}
-	b, err := bankOf(c)
-	if err != nil {
-		return nil, err
-	}
-	return nil, b.Call(b.proc, b.tid, addr)
+	return to(bank, p, tid, addr)
 }

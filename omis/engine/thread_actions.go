@@ -187,29 +187,24 @@ func (x *execution) threadValue(t *thread, bit omis.ThreadFields, info *omis.Thr
 }
 
 func threadSendSignal(_ *execution, c *call) ([]omis.Value, error) {
-	sig, err := c.small(1)
-	if err != nil {
-		return nil, err
-	}
-	t := c.object.(*thread)
-	at := t.proc.at()
-	control, err := capability[omis.ThreadControl](at.node, c.service)
-	if err != nil {
-		return nil, err
-	}
-	return nil, control.SignalThread(at.id, t.tid, sig)
+	return nil, controlThread(c, omis.ThreadControl.SignalThread)
 }
 
 func threadSetPriority(_ *execution, c *call) ([]omis.Value, error) {
-	nice, err := c.small(1)
+	return nil, controlThread(c, omis.ThreadControl.SetThreadPriority)
+}
+
+// controlThread does what takes one number.
+func controlThread(c *call, do func(_ omis.ThreadControl, _ omis.ProcID, tid, number int) error) error {
+	n, err := c.small(1)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t := c.object.(*thread)
 	at := t.proc.at()
 	control, err := capability[omis.ThreadControl](at.node, c.service)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return nil, control.SetThreadPriority(at.id, t.tid, nice)
+	return do(control, at.id, t.tid, n)
 }

@@ -49,23 +49,14 @@ func (n *Node) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.Thr
 	return info, err
 }
 
-// stackSize is the size of the mapping that the stack pointer of a running
-// thread lies in.
+// stackSize is that of a running thread.
 func (n *Node) stackSize(p omis.ProcID, tid int) (int64, error) {
 	const sp = 7
 	regs, err := n.ReadIntRegs(p, tid, sp, 1)
 	if err != nil {
 		return -1, err
 	}
-	maps, err := proc.Maps(p.PID)
-	if err != nil {
-		return -1, err
-	}
-	m, ok := maps.At(regs[0])
-	if !ok {
-		return -1, nil
-	}
-	return int64(m.End - m.Start), nil
+	return proc.StackSize(p.PID, regs[0])
 }
 
 // rootFunction is the function that a thread began in, behind those that start

@@ -5,9 +5,9 @@ package machine
 import (
 	"os"
 	"path/filepath"
-	"strings"
 
 	"mirador/omis"
+	"mirador/omis/linux/proc"
 )
 
 // load: Linux does not tell those who wait for a page from those who wait for
@@ -37,21 +37,12 @@ func (m *Machine) sleeping() (n int64) {
 		if err != nil {
 			continue // it has ended since
 		}
-		switch state(string(b)) {
+		switch proc.StateLetter(b) {
 		case 'S', 'I':
 			n++
 		}
 	}
 	return n
-}
-
-// state is the letter behind the name, which may hold anything, also brackets.
-func state(stat string) byte {
-	i := strings.LastIndex(stat, ") ")
-	if i < 0 || i+2 >= len(stat) {
-		return 0
-	}
-	return stat[i+2]
 }
 
 func (m *Machine) freeMemory() ([]omis.Value, error) {

@@ -339,14 +339,6 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestStateLetter(t *testing.T) {
-	for stat, want := range map[string]byte{"1 (a) S 0": 'S', "2 (a) R (b) D 1": 'D', "": 0, "3 (x) ": 0} {
-		if got := state(stat); got != want {
-			t.Errorf("%q: %c", stat, got)
-		}
-	}
-}
-
 // utmp writes a file as login programs do.
 func utmp(t *testing.T, entries ...entry) string {
 	t.Helper()

@@ -3,16 +3,15 @@
 package machine
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/procfs/nfs"
 
 	"mirador/omis"
+	"mirador/omis/linux/proc"
 )
 
 // The counters that /proc has.
@@ -58,17 +57,12 @@ func (k kernelCounters) readPaging(c []uint64) error {
 	if err != nil {
 		return err
 	}
-	for l := range strings.Lines(string(text)) {
-		var name string
-		var n uint64
-		if _, err := fmt.Sscan(l, &name, &n); err != nil {
-			continue
-		}
-		switch name {
+	for name, value := range proc.Pairs(text) {
+		switch string(name) {
 		case "pgpgin":
-			c[pagedIn] = n
+			c[pagedIn] = uint64(proc.Number(value))
 		case "pgpgout":
-			c[pagedOut] = n
+			c[pagedOut] = uint64(proc.Number(value))
 			return nil // before some hundred lines more
 		}
 	}

@@ -70,3 +70,11 @@ func FuzzFiles(f *testing.F) {
 		parseStatus(text)
 	})
 }
+
+func TestStateLetter(t *testing.T) {
+	for stat, want := range map[string]byte{"1 (a) S 0": 'S', "2 (a) R (b) D 1": 'D', "": 0, "3 (x) ": 0} {
+		if got := StateLetter([]byte(stat)); got != want {
+			t.Errorf("%q: %c", stat, got)
+		}
+	}
+}

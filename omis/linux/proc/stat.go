@@ -30,8 +30,7 @@ var errStat = errors.New("the kernel's statistics cannot be read: they are in an
 // parseStat keeps what it needs of the text. The name may hold anything, also
 // brackets and blanks, and the kernel escapes neither.
 func parseStat(text []byte) (s stat, err error) {
-	const longest = 80 // number and name
-	begin, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text[:min(len(text), longest)], ')')
+	begin, end := bytes.IndexByte(text, '('), nameEnd(text)
 	if begin < 0 || end < begin || end+3 >= len(text) {
 		return s, errStat
 	}
@@ -51,6 +50,21 @@ func parseStat(text []byte) (s stat, err error) {
 	s.nice, s.threads, s.start = field[19], int(field[20]), uint64(field[22])
 	s.memory = field[23]
 	return s, nil
+}
+
+// nameEnd is where the name's closing bracket stands, -1 without one.
+func nameEnd(text []byte) int {
+	const longest = 80 // number and name
+	return bytes.LastIndexByte(text[:min(len(text), longest)], ')')
+}
+
+// StateLetter is the state in the text of a process's stat, 0 if there is none.
+func StateLetter(text []byte) byte {
+	end := nameEnd(text)
+	if end < 0 || end+2 >= len(text) {
+		return 0
+	}
+	return text[end+2]
 }
 
 // nextNumber reads a blank and a number. It is on the way of everybody who polls

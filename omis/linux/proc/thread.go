@@ -113,8 +113,8 @@ func noThread(pid, tid int) error {
 	return omis.Errorf(omis.UnknownObject, "process %d has no thread %d", pid, tid)
 }
 
-// stackSize is the size of the mapping that the thread's stack pointer lies in;
-// the kernel shows that pointer of blocked threads only. -1: not known.
+// stackSize is that of a blocked thread, -1 of others: the kernel shows the stack
+// pointers of blocked ones only.
 func stackSize(pid, tid int) int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
 	if err != nil {
@@ -124,14 +124,24 @@ func stackSize(pid, tid int) int64 {
 	if !ok {
 		return -1
 	}
-	maps, err := Maps(pid)
+	size, err := StackSize(pid, sp)
 	if err != nil {
 		return -1
 	}
-	if m, ok := maps.At(sp); ok {
-		return int64(m.End - m.Start)
+	return size
+}
+
+// StackSize is the size of the mapping that a stack pointer lies in, -1 where
+// there is none.
+func StackSize(pid int, sp uint64) (int64, error) {
+	maps, err := Maps(pid)
+	if err != nil {
+		return -1, err
 	}
-	return -1
+	if m, ok := maps.At(sp); ok {
+		return int64(m.End - m.Start), nil
+	}
+	return -1, nil
 }
 
 // ThreadState is the state letter of a thread.

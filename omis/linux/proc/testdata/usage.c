@@ -3,6 +3,7 @@
 //
 //	ready
 //	process UTIME STIME MAXRSS MINFLT MAJFLT INBLOCK OUBLOCK NVCSW NIVCSW NICE PPID
+//	                         (the switches of the threads that stay)
 //	thread TID CPU STIME NICE    (of each)
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -57,8 +58,11 @@ static void *stay(void *nice) {
 	return 0;
 }
 
+static struct rusage left; // of the thread that leaves
+
 static void *leave(void *unused) {
 	burn(CLOCK_THREAD_CPUTIME_ID, 0.05);
+	getrusage(RUSAGE_THREAD, &left);
 	return unused;
 }
 
@@ -100,7 +104,7 @@ int main(int argc, char **argv) {
 	pthread_barrier_wait(&worked);
 	getrusage(RUSAGE_SELF, &u);
 	printf("process %f %f %ld %ld %ld %ld %ld %ld %ld %d %d\n", seconds(u.ru_utime), seconds(u.ru_stime), u.ru_maxrss << 10,
-		u.ru_minflt, u.ru_majflt, u.ru_inblock, u.ru_oublock, u.ru_nvcsw, u.ru_nivcsw, getpriority(PRIO_PROCESS, 0), getppid());
+		u.ru_minflt, u.ru_majflt, u.ru_inblock, u.ru_oublock, u.ru_nvcsw - left.ru_nvcsw, u.ru_nivcsw - left.ru_nivcsw, getpriority(PRIO_PROCESS, 0), getppid());
 	fflush(stdout);
 	return fgets(line, sizeof line, stdin) == 0;
 }
