@@ -202,15 +202,25 @@ func TestNumberUsedAgain(t *testing.T) {
 	t.Error("no number was used again")
 }
 
-// lastingThread is a thread of this process that ends when it is told to.
+// lastingThread is a thread of this process that ends when it is told to. The
+// first one never does.
 func lastingThread() (tid int, finish func()) {
-	ids, stop := make(chan int), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with the goroutine
-		ids <- unix.Gettid()
-		<-stop
-	}()
-	return <-ids, func() { close(stop) }
+	for {
+		ids, stop := make(chan int), make(chan struct{})
+		go func() {
+			runtime.LockOSThread() // for ever: the thread ends with the goroutine
+			id := unix.Gettid()
+			if id == os.Getpid() {
+				runtime.UnlockOSThread()
+			}
+			ids <- id
+			<-stop
+		}()
+		if tid = <-ids; tid != os.Getpid() {
+			return tid, func() { close(stop) }
+		}
+		close(stop)
+	}
 }
 
 func TestThreadsComeAndGo(t *testing.T) {
