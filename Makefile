@@ -9,7 +9,7 @@ RACE = ./omis/engine/... ./probes/... ./http/...
 
 TARGETS = $(notdir $(patsubst %/,%,$(dir $(wildcard examples/targets/*/main.c examples/targets/*/main.cc))))
 
-.PHONY: help run demo build targets test lint bench fuzz generate install clean needs-run needs-test
+.PHONY: help run demo build targets criu test lint bench fuzz generate install clean needs-run needs-test
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ build: needs-run ## build bin/mirador
 
 targets: needs-run ## build the example targets into bin/
 	@for target in $(TARGETS); do examples/targets/build $$target bin || exit 1; done
+
+criu: ## make sure of a CRIU that works, to save, restore and migrate processes
+	@scripts/criu
 
 test: needs-test lint ## run every test; a skipped one is a failure
 	go run ./scripts/testreport -count=1 -timeout=8m ./... -- -count=1 -timeout=8m -race $(RACE)
@@ -60,3 +63,4 @@ needs-run:
 
 needs-test:
 	@scripts/install run test
+	@scripts/criu

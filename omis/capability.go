@@ -1,5 +1,7 @@
 package omis
 
+import "fmt"
+
 // What a node may be able to do beyond Node. The engine asks for a capability by
 // a type assertion; where it is missing, the services that need it answer
 // UNSUPPORTED_SERVICE and name it. All methods keep the promises of Node.
@@ -56,9 +58,32 @@ type NodeInformer interface {
 
 // Checkpointer saves and restores processes.
 type Checkpointer interface {
+	// Checkpoint saves processes, with their descendants, as they are at one
+	// moment of each; they go on as they were. A checkpoint of that name that
+	// there was is replaced.
 	Checkpoint(ps []ProcID, name string) error
+	// Restore brings back all processes of a checkpoint, with the pids they had.
+	// They are stopped, as launched ones are: Continue sets them going. With an
+	// error none is left; it is *Occupied where a pid is not free.
 	Restore(name string) ([]ProcID, error)
+	// Descendants are the pids of those that Checkpoint would save with a process.
+	Descendants(p ProcID) ([]int, error)
+	// Discard removes a checkpoint.
+	Discard(name string) error
 }
+
+// Occupied is why a process cannot be restored: its pid belongs to somebody.
+type Occupied struct {
+	PID int
+	Who string
+}
+
+func (o *Occupied) Error() string {
+	return fmt.Sprintf("cannot restore process %d: %s", o.PID, o.Who)
+}
+
+// Unwrap gives the status of the reply.
+func (o *Occupied) Unwrap() error { return &Error{Status: OSError, Msg: o.Error()} }
 
 // Detector tells which kinds of event a node can detect, so that requests for
 // the others are refused as soon as they are defined, with the reason. Of a node

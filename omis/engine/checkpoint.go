@@ -34,11 +34,14 @@ func fleets(objs []object) []*fleet {
 }
 
 // procCheckpoint saves all processes as they are at one moment: where nodes can
-// suspend, those of all nodes are suspended meanwhile.
+// suspend, those of all nodes are suspended meanwhile. One alone needs no such
+// thing, it is saved as it is.
 func procCheckpoint(x *execution, c *call, objs []object) omis.ServiceResult {
 	all := fleets(objs)
-	for _, f := range all {
-		defer f.freeze(x.e)()
+	if len(objs) > 1 {
+		for _, f := range all {
+			defer f.freeze(x.e)()
+		}
 	}
 	var failed omis.ServiceResult
 	for _, f := range all {
@@ -84,18 +87,23 @@ func (f *fleet) freeze(e *Engine) (thaw func()) {
 	}
 }
 
-// procRestore restores what every node has of a checkpoint, and attaches to it. If
-// a node fails, what others restored is ended again.
+// procRestore restores what every node has of a checkpoint, attaches to it, and
+// sets it going: no event that requests wait for is missed. If a node fails, what
+// others restored is ended again.
 func procRestore(x *execution, c *call) ([]omis.Value, error) {
 	var restored []place
-	err := omis.Errorf(omis.UnknownObject, "there is no checkpoint %q", c.args[0].Str)
+	var err error = omis.Errorf(omis.UnknownObject, "there is no checkpoint %q", c.args[0].Str)
 	for _, n := range x.e.nodes {
 		cp, ok := n.Node.(omis.Checkpointer)
 		if !ok {
 			continue
 		}
 		ids, failed := cp.Restore(c.args[0].Str)
-		if failed != nil && !isUnknown(failed) {
+		switch {
+		case isUnsupported(failed) && len(x.e.nodes) > 1:
+			err = failed // others may have it
+			continue
+		case failed != nil && !isUnknown(failed):
 			return nil, abandon(restored, failed)
 		}
 		for _, id := range ids {
@@ -105,7 +113,16 @@ func procRestore(x *execution, c *call) ([]omis.Value, error) {
 	if len(restored) == 0 {
 		return nil, err
 	}
-	return x.attachedAll(restored)
+	values, err := x.attachedAll(restored)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range restored {
+		if err := at.node.Continue(at.id, nil); err != nil && !isUnknown(err) {
+			return nil, abandon(restored, err)
+		}
+	}
+	return values, nil
 }
 
 func (x *execution) attachedAll(list []place) ([]omis.Value, error) {

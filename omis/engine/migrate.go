@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 
 	"mirador/omis"
@@ -44,6 +45,7 @@ func procMigrate(x *execution, c *call) ([]omis.Value, error) {
 type move struct {
 	e       *Engine
 	proc    *process
+	name    string // of the checkpoint
 	from    place
 	to      place
 	source  omis.Checkpointer
@@ -54,13 +56,22 @@ type move struct {
 
 func newMove(e *Engine, p *process, dest *node, s *service.Service) (*move, error) {
 	m := &move{e: e, proc: p, from: *p.at(), to: place{node: dest}, stopped: p.halts.isStopped()}
+	m.name = fmt.Sprintf("migrate-%s-%d", p.token, e.now())
 	var err error
 	if m.source, err = capability[omis.Checkpointer](m.from.node, s); err != nil {
 		return nil, err
 	}
-	m.target, err = capability[omis.Checkpointer](dest, s)
+	if m.target, err = capability[omis.Checkpointer](dest, s); err != nil {
+		return nil, err
+	}
+	family, err := m.source.Descendants(m.from.id)
+	if err == nil && len(family) > 0 {
+		err = omis.Errorf(omis.UnsupportedService, "cannot migrate %s alone: it has children (processes %s), which would lose their parent", p.token, numbers(family))
+	}
 	return m, err
 }
+
+func numbers(list []int) string { return strings.Trim(fmt.Sprint(list), "[]") }
 
 // run moves the process; it is stopped at both ends. Whatever fails before the
 // process ends at its old place is undone.
@@ -70,48 +81,105 @@ func (m *move) run() error {
 	if err := m.from.node.Stop(m.from.id, nil); err != nil {
 		return err
 	}
-	if err := m.copy(); err != nil {
+	if err := m.source.Checkpoint([]omis.ProcID{m.from.id}, m.name); err != nil {
 		return m.goOn(err)
 	}
+	err := m.restore(m.target, m.to.node)
+	var taken *omis.Occupied
+	switch {
+	case errors.As(err, &taken) && taken.PID == m.from.id.PID:
+		// Both nodes are one machine, where there cannot be two of the same pid.
+		err = m.replace()
+	case err == nil:
+		err = m.end()
+		if err != nil {
+			err = m.goOn(abandon([]place{m.to}, err))
+		}
+	default:
+		err = m.goOn(err)
+	}
+	if err != nil {
+		return err
+	}
+	m.discard()
+	m.arrive(m.to)
+	m.rescope()
+	return nil
+}
+
+// restore brings the process back on a node.
+func (m *move) restore(with omis.Checkpointer, n *node) error {
+	ids, err := with.Restore(m.name)
+	if err != nil {
+		return err
+	}
+	m.to = place{node: n, id: ids[0]}
+	return nil
+}
+
+// end ends the process where it was. What was planted there is taken out first:
+// nobody is to be told of that end.
+func (m *move) end() error {
 	for _, pt := range m.proc.points {
 		if err := pt.cancel(); err != nil {
 			m.e.log.Warn("cannot take a watch away", "process", m.proc.token, "error", err)
 		}
 	}
-	if err := m.from.node.Signal(m.from.id, int(syscall.SIGKILL)); err != nil {
+	err := m.from.node.Signal(m.from.id, int(syscall.SIGKILL))
+	if err != nil {
 		m.replant()
-		return m.goOn(abandon([]place{m.to}, err))
 	}
-	m.e.reg.move(m.proc, m.to)
-	m.replant()
-	if tids, err := m.to.node.Threads(m.to.id); err == nil {
-		m.e.reg.refresh(m.proc, tids)
-	}
-	m.rescope()
-	return nil
+	return err
 }
 
-func (m *move) copy() error {
-	name := fmt.Sprintf("migrate-%s-%d", m.proc.token, m.e.now())
-	if err := m.source.Checkpoint([]omis.ProcID{m.from.id}, name); err != nil {
-		return err
+// replace ends the process before it is restored. Should that fail, it is
+// restored where it was.
+func (m *move) replace() error {
+	dest := m.to.node
+	if err := m.end(); err != nil {
+		return m.goOn(err)
 	}
-	ids, err := m.target.Restore(name)
-	switch {
-	case err != nil:
-		return err
-	case len(ids) != 1:
-		for _, id := range ids {
-			err = errors.Join(err, m.to.node.Signal(id, int(syscall.SIGKILL)))
-		}
-		return errors.Join(omis.Errorf(omis.InternalError, "%s restored %d processes instead of one", m.to.node.Name(), len(ids)), err)
+	cause := m.restore(m.target, dest)
+	if cause == nil {
+		return nil
 	}
-	m.to.id = ids[0]
-	return m.to.node.Stop(m.to.id, nil)
+	if err := m.restore(m.source, m.from.node); err != nil {
+		m.lose()
+		return fatal(cause, "%s could not be restored where it was, either: %v; the checkpoint %s is kept", m.proc.token, err, m.name)
+	}
+	m.arrive(m.to)
+	m.from = m.to
+	return m.goOn(cause)
+}
+
+// lose makes the engine see that a process is gone. Somebody who has Engine.admin
+// cannot wait for it.
+func (m *move) lose() {
+	for _, pt := range m.proc.points {
+		pt.cancel = func() error { return nil }
+	}
+	go m.e.processEnded(m.proc)
+}
+
+// arrive notes where the process is now.
+func (m *move) arrive(at place) {
+	m.e.reg.move(m.proc, at)
+	m.replant()
+	if tids, err := at.node.Threads(at.id); err == nil {
+		m.e.reg.refresh(m.proc, tids)
+	}
+}
+
+// discard removes the checkpoint, which has done its work.
+func (m *move) discard() {
+	if err := m.source.Discard(m.name); err != nil && !isUnknown(err) {
+		m.e.log.Warn("cannot remove a checkpoint", "name", m.name, "error", err)
+	}
 }
 
 // goOn lets the process go on where it was.
 func (m *move) goOn(cause error) error {
+	m.discard()
 	if m.stopped {
 		return cause
 	}

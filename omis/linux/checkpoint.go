@@ -3,131 +3,228 @@
 package linux
 
 import (
-	"bufio"
-	"bytes"
+	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"strconv"
-	"strings"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/criu"
+	"mirador/omis/linux/proc"
 )
 
 var _ omis.Checkpointer = (*Node)(nil)
 
-// listName is the file of a checkpoint that names its processes.
-const listName = "processes"
-
 // Checkpoint: see omis.Checkpointer. CRIU does it, for each process with its
-// descendants. It traces them itself, and so must nobody else.
-func (n *Node) Checkpoint(ps []omis.ProcID, name string) (err error) {
-	criu, dir, err := n.checkpointer(name)
+// descendants.
+func (n *Node) Checkpoint(ps []omis.ProcID, name string) error {
+	tool, err := n.criu()
+	if err != nil {
+		return err
+	}
+	s, err := n.newCheckpoint(name)
 	if err != nil {
 		return err
 	}
 	for _, p := range ps {
-		if n.owner(p) != nil {
-			return omis.Errorf(omis.ParameterError, "cannot save process %d: it is stopped, or events of it are watched; CRIU has to trace it alone", p.PID)
+		if err := proc.Alive(p); err != nil {
+			return s.abandon(err)
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return omis.Errorf(omis.OSError, "cannot save the checkpoint %s: %v", name, err)
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return omis.Errorf(omis.ParameterError, "cannot save the checkpoint %s: %v", name, unwrapPath(err))
-	}
-	defer func() {
-		if err != nil {
-			os.RemoveAll(dir)
+	trees := familyTrees(ps)
+	s.stopped = stoppedAmong(trees)
+	loans, err := n.lend(trees)
+	for _, l := range loans {
+		if l.byOthers {
+			s.stopped = append(s.stopped, l.pid)
 		}
-	}()
-	var list strings.Builder
-	for _, p := range ps {
-		pid := strconv.Itoa(p.PID)
-		images := filepath.Join(dir, pid)
-		if err := os.Mkdir(images, 0o700); err != nil {
-			return omis.Errorf(omis.OSError, "cannot save the checkpoint %s: %v", name, err)
-		}
-		if err := run(criu, images, "dump", "--tree", pid, "--leave-running"); err != nil {
-			return omis.Errorf(omis.OSError, "cannot save process %d: %v", p.PID, err)
-		}
-		fmt.Fprintln(&list, pid)
 	}
-	if err := os.WriteFile(filepath.Join(dir, listName), []byte(list.String()), 0o600); err != nil {
-		return omis.Errorf(omis.OSError, "cannot save the checkpoint %s: %v", name, err)
+	if err == nil {
+		err = s.save(tool, trees)
+	}
+	for _, l := range loans {
+		if lost := l.end(); err == nil {
+			err = lost
+		}
+	}
+	if err != nil {
+		return s.abandon(err)
+	}
+	return s.complete()
+}
+
+// stoppedAmong are the processes that job control has stopped. Of those that we
+// trace it shows when they are lent.
+func stoppedAmong(trees []familyTree) []int {
+	var list []int
+	for _, t := range trees {
+		for _, pid := range t.members {
+			if state, err := proc.ThreadState(pid, pid); err == nil && state == "T" {
+				list = append(list, pid)
+			}
+		}
+	}
+	return list
+}
+
+// save dumps the trees.
+func (s *checkpoint) save(tool criu.Program, trees []familyTree) error {
+	for _, t := range trees {
+		if err := os.Mkdir(s.images(t.root), 0o700); err != nil {
+			return s.failed(err)
+		}
+		if err := tool.Dump(t.root, s.images(t.root)); err != nil {
+			return omis.Errorf(omis.OSError, "cannot save process %d: %v", t.root, err)
+		}
+		s.roots = append(s.roots, t.root)
 	}
 	return nil
 }
 
 // Restore: see omis.Checkpointer. Processes get the process ids they had, which
 // must be free.
-func (n *Node) Restore(name string) ([]omis.ProcID, error) {
-	criu, dir, err := n.checkpointer(name)
+func (n *Node) Restore(name string) (restored []omis.ProcID, err error) {
+	tool, err := n.criu()
 	if err != nil {
 		return nil, err
 	}
-	list, err := os.ReadFile(filepath.Join(dir, listName))
+	s, err := n.savedCheckpoint(name)
 	if err != nil {
-		return nil, omis.Errorf(omis.ParameterError, "there is no checkpoint %s", name)
+		return nil, err
 	}
-	var restored []omis.ProcID
-	for _, line := range strings.Fields(string(list)) {
-		if err := run(criu, filepath.Join(dir, line), "restore", "--restore-detached"); err != nil {
-			return restored, omis.Errorf(omis.OSError, "cannot restore process %s: %v", line, err)
+	for _, root := range s.roots {
+		if err := awaitFree(root); err != nil {
+			return nil, err
 		}
-		pid, err := strconv.Atoi(line)
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, p := range restored {
+			_ = n.Signal(p, int(unix.SIGKILL)) // what cannot be killed has ended
+		}
+		restored = nil
+	}()
+	for _, root := range s.roots {
+		pid, err := tool.Restore(s.images(root))
 		if err != nil {
-			return restored, omis.Errorf(omis.OSError, "the checkpoint %s is damaged: %q is no process", name, line)
+			return restored, omis.Errorf(omis.OSError, "cannot restore process %d: %v", root, err)
 		}
-		p, err := n.Identify(pid)
+		tree, err := n.welcomeAll(pid, s.stopped)
+		restored = append(restored, tree...)
 		if err != nil {
 			return restored, err
 		}
-		restored = append(restored, p)
 	}
 	return restored, nil
 }
 
-// checkpointer finds a CRIU that works, and the folder of a checkpoint.
-func (n *Node) checkpointer(name string) (criu, dir string, err error) {
-	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(name) {
-		return "", "", omis.Errorf(omis.ParameterError, "a checkpoint cannot be called %q: letters, digits, dots, dashes and underscores make a name", name)
+// welcomeAll takes over a restored process and its descendants. Those that job
+// control had stopped stay stopped by it, whatever Continue does.
+func (n *Node) welcomeAll(root int, stopped []int) (ps []omis.ProcID, err error) {
+	for _, pid := range append([]int{root}, descendants(root)...) {
+		if state, err := proc.ThreadState(pid, pid); err == nil && state == "Z" {
+			continue // a child that had ended, and waits for its parent as it did
+		}
+		p, err := n.Identify(pid)
+		if err != nil {
+			return ps, err
+		}
+		ps = append(ps, p)
+		c := welcome{newAnswer(), slices.Contains(stopped, pid)}
+		if err := n.ask(p, c, c.answer); err != nil {
+			return ps, err
+		}
 	}
-	criu, err = exec.LookPath("criu")
-	if err != nil {
-		return "", "", omis.Errorf(omis.UnsupportedService, "processes are saved and restored by CRIU, and no program criu is installed")
-	}
-	if out, err := exec.Command(criu, "check").CombinedOutput(); err != nil {
-		return "", "", omis.Errorf(omis.UnsupportedService, "processes are saved and restored by CRIU, which does not work here: %s", lastError(out))
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", "", omis.Errorf(omis.OSError, "there is no folder for checkpoints: %v", err)
-	}
-	return criu, filepath.Join(cache, "mirador", "checkpoints", name), nil
+	return ps, nil
 }
 
-func run(criu, images string, args ...string) error {
-	args = append(args, "--images-dir", images, "--shell-job", "--tcp-established", "--file-locks")
-	if out, err := exec.Command(criu, args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("criu: %s", lastError(out))
+// Descendants: see omis.Checkpointer.
+func (n *Node) Descendants(p omis.ProcID) ([]int, error) {
+	if err := proc.Alive(p); err != nil {
+		return nil, err
+	}
+	return descendants(p.PID), nil
+}
+
+// Discard: see omis.Checkpointer.
+func (n *Node) Discard(name string) error {
+	s, err := n.savedCheckpoint(name)
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(s.folder); err != nil {
+		return s.failed(err)
 	}
 	return nil
 }
 
-// lastError is what matters of what CRIU says.
-func lastError(out []byte) string {
-	last := "it fails without a word"
-	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); {
-		if line := strings.TrimSpace(s.Text()); line != "" {
-			last = line
-			if strings.Contains(line, "Error") {
-				return line
-			}
+// freePatience is how long a process that has ended may take to be reaped.
+const freePatience = 2 * time.Second
+
+// awaitFree waits until a pid is free.
+func awaitFree(pid int) error {
+	const pause = 5 * time.Millisecond
+	for deadline := time.Now().Add(freePatience); ; time.Sleep(pause) {
+		state, err := proc.ThreadState(pid, pid)
+		switch {
+		case err != nil:
+			return nil
+		case state != "Z" && state != "X":
+			return &omis.Occupied{PID: pid, Who: "it still runs, or another process has got its pid"}
+		case time.Now().After(deadline):
+			return &omis.Occupied{PID: pid, Who: fmt.Sprintf("it has ended, but its parent (pid %d) has not taken notice of it", proc.Parent(pid))}
 		}
 	}
-	return last
+}
+
+// criu finds the CRIU that this machine has.
+func (n *Node) criu() (criu.Program, error) {
+	tool, err := criu.Find(context.Background(), n.criuPath)
+	if err != nil {
+		return tool, omis.Errorf(omis.UnsupportedService, "processes are saved and restored by CRIU, as root: %v; 'make criu' where mirador is built gets one that works", err)
+	}
+	return tool, nil
+}
+
+// familyTree is a process with all its descendants, which are saved together.
+type familyTree struct {
+	root    int
+	members []int // root included
+}
+
+// familyTrees are the trees of those processes that descend from none of the
+// others.
+func familyTrees(ps []omis.ProcID) []familyTree {
+	var trees []familyTree
+	below := make(map[int]bool)
+	for _, p := range ps {
+		list := descendants(p.PID)
+		trees = append(trees, familyTree{p.PID, append([]int{p.PID}, list...)})
+		for _, pid := range list {
+			below[pid] = true
+		}
+	}
+	seen := make(map[int]bool)
+	return slices.DeleteFunc(trees, func(t familyTree) bool {
+		again := seen[t.root] || below[t.root]
+		seen[t.root] = true
+		return again
+	})
+}
+
+// descendants lists the children of a process, theirs, and so on.
+func descendants(pid int) []int {
+	var all []int
+	tids, _ := proc.Threads(pid) // none when the process is gone
+	for _, tid := range tids {
+		for _, child := range proc.Children(pid, tid) {
+			all = append(append(all, child), descendants(child)...)
+		}
+	}
+	return all
 }

@@ -17,7 +17,8 @@ import (
 )
 
 // monitorEnv makes the test binary a monitor of the process it names:
-// PID ADDRESS plant|churn|stop|suspend|birth|event-KIND[=NAME] [nowarden].
+// PID ADDRESS plant|churn|stop|suspend|birth|event-KIND[=NAME] [nowarden], or
+// PID ADDRESS checkpoint CRIU FOLDER.
 const monitorEnv = "MIRADOR_TEST_MONITOR"
 
 // runMonitor watches an address of a process until it is killed; with "churn" it
@@ -30,7 +31,10 @@ func runMonitor(spec string) {
 	pid, _ := strconv.Atoi(f[0])
 	addr, _ := strconv.ParseUint(f[1], 0, 64)
 	c := Config{Name: "doomed", Warden: testWarden()}
-	if len(f) > 3 {
+	switch {
+	case f[2] == "checkpoint":
+		c.CRIU, c.Checkpoints = f[3], f[4]
+	case len(f) > 3:
 		c.Warden = nil
 	}
 	n, err := Open(c)
@@ -65,6 +69,13 @@ func runMonitor(spec string) {
 		fail(followBirths(n, p, w, func(*omis.Hit) {}, func(error) {}))
 		fmt.Println("watching")
 		select {}
+	case f[2] == "checkpoint":
+		_, err = n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: p, Addr: addr}, func(h *omis.Hit) {})
+		fail(err)
+		for {
+			fail(n.Checkpoint([]omis.ProcID{p}, "doomed"))
+			fmt.Println("saved")
+		}
 	case strings.HasPrefix(f[2], "event-"):
 		fmt.Sscanf(f[2], "event-%d", &kind)
 		name := eventNames[kind]

@@ -3,7 +3,6 @@
 package linux
 
 import (
-	"os/exec"
 	"strconv"
 	"testing"
 
@@ -43,20 +42,6 @@ func TestNodeInfo(t *testing.T) {
 	}
 	if err := n.CanDetect(omis.EventNodeAdded); err == nil {
 		t.Error("nodes are added")
-	}
-}
-
-func TestCheckpointNeedsCRIU(t *testing.T) {
-	n := openNode(t)
-	g := start(t, build(t, "hammer.c"), "1", "10")
-	wantError(t, n.Checkpoint([]omis.ProcID{g.ID}, "../elsewhere"), omis.ParameterError, "elsewhere")
-	if _, err := exec.LookPath("criu"); err != nil {
-		wantError(t, n.Checkpoint([]omis.ProcID{g.ID}, "one"), omis.UnsupportedService, "no program criu is installed")
-		return
-	}
-	_, err := n.Restore("one-that-nobody-saved")
-	if err == nil {
-		t.Error("restored from nothing")
 	}
 }
 

@@ -34,6 +34,13 @@ type Config struct {
 	// Prototypes are files and folders that describe the functions of libraries
 	// (see package prototype), for those that have no debug information.
 	Prototypes []string
+
+	// CRIU is the program that saves and restores processes; "": the one beside
+	// this program's file, or in the PATH.
+	CRIU string
+	// Checkpoints is the folder they are kept in; "": one in the user's cache.
+	// Nodes that processes are to be migrated between must share it.
+	Checkpoints string
 }
 
 // Node is this machine, as the engine sees it. Its methods may be called from
@@ -50,6 +57,8 @@ type Node struct {
 	library *library.Catalog
 	machine *machine.Machine
 	reader  *proc.Reader
+
+	criuPath, checkpoints string // see Config
 
 	mu      sync.Mutex
 	owners  map[omis.ProcID]*owner
@@ -80,6 +89,7 @@ func Open(c Config) (*Node, error) {
 	n := &Node{
 		name: c.Name, start: time.Now(),
 		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), library: library.NewCatalog(), machine: m, reader: proc.NewReader(0),
+		criuPath: c.CRIU, checkpoints: c.Checkpoints,
 		owners: make(map[omis.ProcID]*owner), births: make(map[int]*birth), letGo: make(map[omis.ProcID]map[threadID]struct{}),
 	}
 	n.sched.node = n

@@ -54,6 +54,8 @@ type owner struct {
 	hit      *hit                        // the next one to hand out
 	checked  int64                       // when the handler was last found in place
 	repair   bool                        // it was found missing
+
+	continued bool // our SIGCONT was taken, see endStop
 }
 
 func newOwner(n *Node, p omis.ProcID) *owner {

@@ -28,6 +28,13 @@ type received struct {
 
 // received tells of a signal that a thread is about to get.
 func (o *owner) received(t *thread, sig int) {
+	if o.isOurContinue(t, sig) {
+		if t.stays(o) {
+			t.asked = ptrace.Interrupt(t.tid) == nil // first, so that it goes no further
+		}
+		o.proceed(t, 0)
+		return
+	}
 	if told := t.received; told.signal == sig {
 		t.received = received{}
 		_ = ptrace.SetSigInfo(t.tid, &told.info) // whose sender is we otherwise

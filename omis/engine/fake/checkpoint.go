@@ -68,7 +68,20 @@ func (n *Node) Restore(name string) ([]omis.ProcID, error) {
 		n.mu.Unlock()
 		p := n.Add(pid, s.argv, s.tids...)
 		p.Memory, p.MemoryAt = s.memory, s.at
+		for _, t := range p.Threads {
+			t.Stopped = true
+		}
 		ids = append(ids, p.ID)
 	}
 	return ids, nil
 }
+
+func (n *Node) Discard(name string) error {
+	n.Disk.mu.Lock()
+	defer n.Disk.mu.Unlock()
+	delete(n.Disk.saved, name)
+	return nil
+}
+
+// Descendants: processes of the fake have no children.
+func (n *Node) Descendants(omis.ProcID) ([]int, error) { return nil, nil }

@@ -20,6 +20,7 @@ type Status struct {
 	GIDs      [4]int
 	Threads   int
 	Pending   uint64 // signals for this thread, bit sig-1
+	Shared    uint64 // signals for any thread of the process
 	Blocked   uint64
 	Caught    uint64
 	Permitted uint64 // capabilities
@@ -75,6 +76,8 @@ func parseStatus(text []byte) (s Status) {
 			s.Threads = int(Number(value))
 		case "SigPnd":
 			s.Pending = hexadecimal(value)
+		case "ShdPnd":
+			s.Shared = hexadecimal(value)
 		case "SigBlk":
 			s.Blocked = hexadecimal(value)
 		case "SigCgt":

@@ -24,12 +24,13 @@ type Client struct {
 	ended   chan struct{}
 	closed  bool
 	targets map[int]*target
+	stills  map[int]*os.File // pidfds
 }
 
 // NewClient makes a client whose wardens are started by argv. With an empty
 // argv there is no warden, and the methods do nothing.
 func NewClient(argv []string) *Client {
-	return &Client{argv: argv, conn: -1, targets: make(map[int]*target)}
+	return &Client{argv: argv, conn: -1, targets: make(map[int]*target), stills: make(map[int]*os.File)}
 }
 
 // Hold puts a target under guard; memory is its /proc/PID/mem, which stays the
@@ -51,6 +52,16 @@ func (c *Client) Clear(pid int, addr uint64) error {
 // Drop says that a target has nothing to guard any more.
 func (c *Client) Drop(pid int) error { return c.tell(message{verb: drop, pid: pid}, nil) }
 
+// Still says that a process is about to be stopped by SIGSTOP. When the monitor
+// is gone, the warden sets it going. The pidfd stays the caller's, who keeps it
+// open until Moving.
+func (c *Client) Still(pid int, pidfd *os.File) error {
+	return c.tell(message{verb: still, pid: pid}, pidfd)
+}
+
+// Moving says that a process goes on.
+func (c *Client) Moving(pid int) error { return c.tell(message{verb: moving, pid: pid}, nil) }
+
 // Close lets the warden go; it restores what was not cleared.
 func (c *Client) Close() error {
 	c.mu.Lock()
@@ -64,34 +75,38 @@ func (c *Client) Close() error {
 	return nil
 }
 
-func (c *Client) tell(m message, memory *os.File) error {
+func (c *Client) tell(m message, file *os.File) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.argv) == 0 || c.closed {
 		return nil
 	}
-	c.note(m, memory)
+	c.note(m, file)
 	if c.conn < 0 {
 		return c.restart()
 	}
-	if err := send(c.conn, m, memory); err != nil {
+	if err := send(c.conn, m, file); err != nil {
 		return c.restart()
 	}
 	return nil
 }
 
 // note keeps what a new warden would have to be told.
-func (c *Client) note(m message, memory *os.File) {
+func (c *Client) note(m message, file *os.File) {
 	t := c.targets[m.pid]
 	switch {
 	case m.verb == hold:
-		c.targets[m.pid] = &target{memory: memory, planted: make(map[uint64]byte)}
+		c.targets[m.pid] = &target{memory: file, planted: make(map[uint64]byte)}
 	case m.verb == plant && t != nil:
 		t.planted[m.addr] = m.original
 	case m.verb == clear && t != nil:
 		delete(t.planted, m.addr)
 	case m.verb == drop:
 		delete(c.targets, m.pid)
+	case m.verb == still:
+		c.stills[m.pid] = file
+	case m.verb == moving:
+		delete(c.stills, m.pid)
 	}
 }
 
@@ -110,6 +125,11 @@ func (c *Client) restart() error {
 }
 
 func (c *Client) tellAll() error {
+	for pid, pidfd := range c.stills {
+		if err := send(c.conn, message{verb: still, pid: pid}, pidfd); err != nil {
+			return err
+		}
+	}
 	for pid, t := range c.targets {
 		if err := send(c.conn, message{verb: hold, pid: pid}, t.memory); err != nil {
 			return err
@@ -156,7 +176,7 @@ func (c *Client) attend(cmd *exec.Cmd, ended chan struct{}) {
 		return
 	}
 	c.hangUp()
-	if cmd.ProcessState.Success() || len(c.targets) == 0 {
+	if cmd.ProcessState.Success() || len(c.targets)+len(c.stills) == 0 {
 		return
 	}
 	// A failure shows at the next message, which tries again and reports it.
@@ -170,10 +190,10 @@ func (c *Client) hangUp() {
 	}
 }
 
-func send(conn int, m message, memory *os.File) error {
+func send(conn int, m message, file *os.File) error {
 	var oob []byte
-	if memory != nil {
-		oob = unix.UnixRights(int(memory.Fd()))
+	if file != nil {
+		oob = unix.UnixRights(int(file.Fd()))
 	}
 	for {
 		err := unix.Sendmsg(conn, m.encode(), oob, nil, unix.MSG_NOSIGNAL)

@@ -12,6 +12,9 @@ const (
 	plant verb = "plant" // a breakpoint stands, or is about to
 	clear verb = "clear" // it was taken away
 	drop  verb = "drop"  // a target has no breakpoints any more
+
+	still  verb = "still"  // a process is stopped by SIGSTOP; its pidfd comes with the message
+	moving verb = "moving" // it was set going again
 )
 
 // message is one datagram.

@@ -21,40 +21,49 @@ func Run(conn *os.File) error {
 	if err := os.WriteFile("/proc/self/comm", []byte(processName), 0); err != nil {
 		return fmt.Errorf("cannot name the warden: %w", err)
 	}
-	w := guard{targets: make(map[int]*target)}
+	w := guard{targets: make(map[int]*target), stills: make(map[int]*os.File)}
+	defer w.wake()
 	defer w.restore()
 	for {
-		m, memory, err := receive(int(conn.Fd()))
+		m, file, err := receive(int(conn.Fd()))
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("cannot hear from the monitor: %w", err)
 		}
-		w.take(m, memory)
+		w.take(m, file)
 	}
 }
 
 // guard is what a warden knows. One goroutine uses it.
-type guard struct{ targets map[int]*target }
+type guard struct {
+	targets map[int]*target
+	stills  map[int]*os.File // pidfds
+}
 
 type target struct {
 	memory  *os.File
 	planted map[uint64]byte
 }
 
-func (g *guard) take(m message, memory *os.File) {
+func (g *guard) take(m message, file *os.File) {
 	t := g.targets[m.pid]
 	switch {
-	case m.verb == hold && memory != nil:
+	case m.verb == hold && file != nil:
 		g.drop(m.pid)
-		g.targets[m.pid] = &target{memory: memory, planted: make(map[uint64]byte)}
+		g.targets[m.pid] = &target{memory: file, planted: make(map[uint64]byte)}
 	case m.verb == plant && t != nil:
 		t.planted[m.addr] = m.original
 	case m.verb == clear && t != nil:
 		delete(t.planted, m.addr)
 	case m.verb == drop:
 		g.drop(m.pid)
+	case m.verb == still && file != nil:
+		g.release(m.pid)
+		g.stills[m.pid] = file
+	case m.verb == moving:
+		g.release(m.pid)
 	}
 }
 
@@ -112,5 +121,5 @@ func fileOf(oob []byte) *os.File {
 	if err != nil || len(fds) == 0 {
 		return nil
 	}
-	return os.NewFile(uintptr(fds[0]), "memory")
+	return os.NewFile(uintptr(fds[0]), "target")
 }

@@ -1,0 +1,136 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"mirador/omis"
+)
+
+// checkpoint is a checkpoint on disk: a folder of its name with a list of
+// processes, and of each the images that CRIU made, in a folder of its pid. It
+// gets its name when it is complete, so that there is either a whole one or, if
+// that fails, the former one of the name.
+type checkpoint struct {
+	name   string
+	folder string // where it is, or is being made
+	final  string // where it is to be
+	roots  []int
+	// stopped are the processes that job control had stopped.
+	stopped []int
+}
+
+// listName is the file of a checkpoint that names its processes, and how its
+// lines begin.
+const (
+	listName    = "processes"
+	treeLine    = "tree"
+	stoppedLine = "stopped"
+)
+
+var checkpointName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+func (n *Node) checkpointFolder(name string) (string, error) {
+	if !checkpointName.MatchString(name) {
+		return "", omis.Errorf(omis.ParameterError, "a checkpoint cannot be called %q: letters, digits, dots, dashes and underscores make a name", name)
+	}
+	if n.checkpoints != "" {
+		return filepath.Join(n.checkpoints, name), nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", omis.Errorf(omis.OSError, "there is no folder for checkpoints: %v", err)
+	}
+	return filepath.Join(cache, "mirador", "checkpoints", name), nil
+}
+
+// newCheckpoint begins a checkpoint.
+func (n *Node) newCheckpoint(name string) (*checkpoint, error) {
+	final, err := n.checkpointFolder(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &checkpoint{name: name, final: final}
+	if err := os.MkdirAll(filepath.Dir(final), 0o700); err != nil {
+		return nil, s.failed(err)
+	}
+	// A name that no checkpoint can have.
+	if s.folder, err = os.MkdirTemp(filepath.Dir(final), ".making-*"); err != nil {
+		return nil, s.failed(err)
+	}
+	return s, nil
+}
+
+// savedCheckpoint finds a checkpoint.
+func (n *Node) savedCheckpoint(name string) (*checkpoint, error) {
+	folder, err := n.checkpointFolder(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &checkpoint{name: name, folder: folder, final: folder}
+	list, err := os.ReadFile(filepath.Join(folder, listName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, omis.Errorf(omis.UnknownObject, "there is no checkpoint %q", name)
+	}
+	if err != nil {
+		return nil, omis.Errorf(omis.OSError, "cannot read the checkpoint %s: %v", name, unwrapPath(err))
+	}
+	for line := range strings.Lines(string(list)) {
+		var what string
+		var pid int
+		if _, err := fmt.Sscan(line, &what, &pid); err != nil {
+			return nil, omis.Errorf(omis.OSError, "the checkpoint %s is damaged: %q names no process", name, line)
+		}
+		switch what {
+		case treeLine:
+			s.roots = append(s.roots, pid)
+		case stoppedLine:
+			s.stopped = append(s.stopped, pid)
+		}
+	}
+	return s, nil
+}
+
+// images is where CRIU's files about a process are.
+func (s *checkpoint) images(pid int) string { return filepath.Join(s.folder, strconv.Itoa(pid)) }
+
+func (s *checkpoint) failed(err error) error {
+	return omis.Errorf(omis.OSError, "cannot save the checkpoint %s: %v", s.name, unwrapPath(err))
+}
+
+// abandon takes away what was made so far.
+func (s *checkpoint) abandon(cause error) error {
+	if err := os.RemoveAll(s.folder); err != nil {
+		return errors.Join(cause, s.failed(err))
+	}
+	return cause
+}
+
+// complete gives a checkpoint its name. A former one of the name is replaced.
+func (s *checkpoint) complete() error {
+	var list strings.Builder
+	for _, pid := range s.roots {
+		fmt.Fprintln(&list, treeLine, pid)
+	}
+	for _, pid := range s.stopped {
+		fmt.Fprintln(&list, stoppedLine, pid)
+	}
+	if err := os.WriteFile(filepath.Join(s.folder, listName), []byte(list.String()), 0o600); err != nil {
+		return s.abandon(s.failed(err))
+	}
+	if err := os.RemoveAll(s.final); err != nil {
+		return s.abandon(s.failed(err))
+	}
+	if err := os.Rename(s.folder, s.final); err != nil {
+		return s.abandon(s.failed(err))
+	}
+	return nil
+}

@@ -1,0 +1,396 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+)
+
+// criuForTests finds the CRIU that scripts/criu has made sure of.
+func criuForTests(t testing.TB) string {
+	t.Helper()
+	cache, _ := os.UserCacheDir()
+	for _, path := range []string{"../../bin/criu", filepath.Join(cache, "mirador", "criu", "criu")} {
+		if _, err := os.Stat(path); err == nil {
+			full, _ := filepath.Abs(path)
+			return full
+		}
+	}
+	path, err := exec.LookPath("criu")
+	if err != nil {
+		t.Fatal("no CRIU: scripts/criu gets one")
+	}
+	return path
+}
+
+// openSaving opens a node that keeps checkpoints in a folder.
+func openSaving(t testing.TB, name, folder string) *Node {
+	t.Helper()
+	n, err := Open(Config{Name: name, Warden: testWarden(), CRIU: criuForTests(t), Checkpoints: folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := n.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// chain is a running chain.c.
+type chain struct {
+	*target
+	threads           int
+	chains, continued uint64
+}
+
+func startChain(t testing.TB, threads int) *chain {
+	t.Helper()
+	return newChain(t, start(t, build(t, "chain.c"), fmt.Sprint(threads)), threads)
+}
+
+// startShellChain starts one whose parent is a shell, which takes notice of its
+// end at once.
+func startShellChain(t testing.TB, threads int) *chain {
+	t.Helper()
+	c := newChain(t, start(t, "/bin/sh", "-c", `"$0" "$1" & wait`, build(t, "chain.c"), fmt.Sprint(threads)), threads)
+	t.Cleanup(func() { unix.Kill(c.ID.PID, unix.SIGKILL) })
+	return c
+}
+
+func newChain(t testing.TB, g *target, threads int) *chain {
+	t.Helper()
+	c := &chain{target: g, threads: threads}
+	var pid int
+	if _, err := fmt.Sscanf(c.line(), "chains %v %v %d", &c.chains, &c.continued, &pid); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if c.ID, err = procIdentify(pid); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the chains grow", func() bool { return c.length(t) > 10 })
+	return c
+}
+
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func (c *chain) word(t testing.TB, addr uint64) uint64 {
+	t.Helper()
+	b := make([]byte, 8)
+	if _, err := proc.ReadMemory(c.ID.PID, addr, b); err != nil {
+		t.Fatal(err)
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+// length is how far the first chain is.
+func (c *chain) length(t testing.TB) uint64 { return c.word(t, c.chains) }
+
+// check verifies the chains, while the process is stopped.
+func (c *chain) check(t testing.TB, n *Node, p omis.ProcID) {
+	t.Helper()
+	if err := n.Stop(p, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.threads {
+		length, value := c.word(t, c.chains+16*uint64(i)), c.word(t, c.chains+16*uint64(i)+8)
+		var v uint64
+		for range length {
+			v = v*6364136223846793005 + 1442695040888963407
+		}
+		if ahead := v*6364136223846793005 + 1442695040888963407; value != v && value != ahead {
+			t.Errorf("chain %d is %#x after %d steps, not %#x", i, value, length, v)
+		}
+	}
+	if err := n.Continue(p, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// grows tells that the process is at work.
+func (c *chain) grows(t testing.TB) {
+	t.Helper()
+	before := c.length(t)
+	eventually(t, "the chain goes on", func() bool { return c.length(t) > before+10 })
+}
+
+// kill ends the process and waits until its pid is free.
+func (c *chain) kill(t testing.TB) {
+	t.Helper()
+	unix.Kill(c.ID.PID, unix.SIGKILL)
+	c.cmd.Wait()
+}
+
+// belongings are what a restored process must have again: mappings and open
+// files.
+func belongings(t testing.TB, pid int) string {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []string{string(maps)}
+	for _, fd := range fds {
+		to, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name()))
+		kind, _, _ := strings.Cut(to, ":") // pipes get new numbers
+		list = append(list, fd.Name()+" "+kind)
+	}
+	return strings.Join(list, "\n")
+}
+
+// TestCheckpoint saves a process while breakpoints stand in it, ends it and
+// restores it: what was computed is there, what was ours is not.
+func TestCheckpoint(t *testing.T) {
+	folder := t.TempDir()
+	n := openSaving(t, "here", folder)
+	c := startChain(t, 3)
+	var hits atomic.Int64
+	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: c.ID, Addr: c.Addr}, func(*omis.Hit) { hits.Add(1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "hits", func() bool { return int(hits.Load()) > 10 })
+	if err := n.Checkpoint([]omis.ProcID{c.ID}, "one"); err != nil {
+		t.Fatal(err)
+	}
+	saved := c.length(t)
+	seen := int(hits.Load())
+	eventually(t, "hits after the checkpoint", func() bool { return int(hits.Load()) > seen+10 })
+	if got := c.word(t, c.continued); got != 0 {
+		t.Errorf("the program saw %d SIGCONTs", got)
+	}
+	if err := cancel(); err != nil {
+		t.Fatal(err)
+	}
+	c.check(t, n, c.ID)
+	owned := belongings(t, c.ID.PID)
+	images, err := filepath.Glob(filepath.Join(folder, "one", fmt.Sprint(c.ID.PID), "*.img"))
+	if err != nil || len(images) < 5 {
+		t.Errorf("images: %v, %v", images, err)
+	}
+
+	if _, err := n.Restore("one"); err == nil || !strings.Contains(err.Error(), "still runs") {
+		t.Errorf("restored beside itself: %v", err)
+	}
+	tids, _ := n.Threads(c.ID)
+	last := c.length(t)
+	c.kill(t)
+	ps, err := n.Restore("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ps) != 1 || ps[0].PID != c.ID.PID || ps[0] == c.ID {
+		t.Fatalf("restored %v of %v", ps, c.ID)
+	}
+	defer unix.Kill(ps[0].PID, unix.SIGKILL)
+	if got := c.length(t); got > saved || got == 0 || saved >= last {
+		t.Errorf("restored at %d, saved before %d, ended at %d", got, saved, last)
+	}
+	time.Sleep(20 * time.Millisecond)
+	still := c.length(t)
+	if now := c.length(t); now != still {
+		t.Error("it runs before it is continued")
+	}
+	if err := n.Continue(ps[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	c.grows(t)
+	c.check(t, n, ps[0])
+	if got := c.word(t, c.continued); got != 0 {
+		t.Errorf("the restored program saw %d SIGCONTs", got)
+	}
+	if again := belongings(t, ps[0].PID); again != owned {
+		t.Errorf("before:\n%s\nafter:\n%s", owned, again)
+	}
+	if now, _ := n.Threads(ps[0]); !slices.Equal(now, tids) {
+		t.Errorf("threads %v, were %v", now, tids)
+	}
+	if s, err := proc.ReadStatus(ps[0].PID); err != nil || s.Caught&proc.SignalBit(unix.SIGTRAP) != 0 || s.Tracer != 0 {
+		t.Errorf("status %+v, %v", s, err)
+	}
+}
+
+// TestCheckpointOfStopped: who is stopped does not move for being saved, nor for
+// the saving of others.
+func TestCheckpointOfStopped(t *testing.T) {
+	n := openSaving(t, "here", t.TempDir())
+	c := startChain(t, 2)
+	if err := n.Stop(c.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	before := [2]uint64{c.length(t), c.word(t, c.chains+16)}
+	for range 3 {
+		if err := n.Checkpoint([]omis.ProcID{c.ID}, "stopped"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(10 * time.Millisecond)
+	if after := [2]uint64{c.length(t), c.word(t, c.chains+16)}; after != before {
+		t.Errorf("it moved from %v to %v", before, after)
+	}
+	if err := n.Continue(c.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.grows(t)
+	c.check(t, n, c.ID)
+	if got := c.word(t, c.continued); got != 0 {
+		t.Errorf("the program saw %d SIGCONTs", got)
+	}
+}
+
+// TestCheckpointOfHeld: a checkpoint is an action like others, for a thread that
+// has reached a place; the restored process goes on from just there.
+func TestCheckpointOfHeld(t *testing.T) {
+	n := openSaving(t, "here", t.TempDir())
+	c := startChain(t, 2)
+	held := make(chan func(), 1)
+	done := false
+	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: c.ID, Addr: c.Addr}, func(h *omis.Hit) {
+		if !done {
+			done = true
+			held <- h.Hold()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := <-held
+	if err := n.Checkpoint([]omis.ProcID{c.ID}, "held"); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	c.grows(t)
+	if err := cancel(); err != nil {
+		t.Fatal(err)
+	}
+	c.check(t, n, c.ID)
+	c.kill(t)
+	ps, err := n.Restore("held")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Kill(ps[0].PID, unix.SIGKILL)
+	if err := n.Continue(ps[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	c.grows(t)
+	c.check(t, n, ps[0])
+}
+
+// TestCheckpointRefused: what CRIU cannot do is said in a sentence.
+func TestCheckpointRefused(t *testing.T) {
+	folder := t.TempDir()
+	n := openSaving(t, "here", folder)
+	// A process with one end of a connection; the other end is not saved with it.
+	cmd := exec.Command("cat")
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[0])
+	theirs := os.NewFile(uintptr(pair[1]), "socket")
+	defer theirs.Close()
+	cmd.ExtraFiles = []*os.File{theirs}
+	in, _ := cmd.StdinPipe()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { in.Close(); cmd.Wait() }()
+	p, err := n.Identify(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = n.Checkpoint([]omis.ProcID{p}, "refused")
+	t.Log(err)
+	wantError(t, err, omis.OSError, fmt.Sprintf("cannot save process %d: criu: ", p.PID))
+	if left, _ := os.ReadDir(folder); len(left) != 0 {
+		t.Errorf("a checkpoint that failed leaves %v", left)
+	}
+	if _, err := n.Restore("refused"); !isEnded(err) {
+		t.Errorf("restored what was not saved: %v", err)
+	}
+	wantError(t, n.Checkpoint([]omis.ProcID{p}, "../elsewhere"), omis.ParameterError, "elsewhere")
+}
+
+// TestCheckpointNeedsCRIU: without a CRIU that works the answer says so, and what
+// to do.
+func TestCheckpointNeedsCRIU(t *testing.T) {
+	g := start(t, build(t, "hammer.c"), "1", "10")
+	broken := filepath.Join(t.TempDir(), "criu")
+	script := "#!/bin/sh\necho 'Error (criu/vdso.c:1): Unexpected rt vDSO area bounds' >&2\nexit 1\n"
+	if err := os.WriteFile(broken, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(Config{Name: "broken", CRIU: broken, Checkpoints: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close(context.Background())
+	wantError(t, n.Checkpoint([]omis.ProcID{g.ID}, "one"), omis.UnsupportedService, "does not work here: Unexpected rt vDSO area bounds")
+	_, err = n.Restore("one")
+	wantError(t, err, omis.UnsupportedService, "make criu")
+
+	t.Setenv("PATH", t.TempDir())
+	wantError(t, openNode(t).Checkpoint([]omis.ProcID{g.ID}, "one"), omis.UnsupportedService, "there is no program criu")
+}
+
+// TestCheckpointKilled kills monitors that save a process again and again: it
+// goes on, its text is its own, and nobody traces it any more.
+func TestCheckpointKilled(t *testing.T) {
+	criu, folder := criuForTests(t), t.TempDir()
+	n := openNode(t)
+	c := startChain(t, 3)
+	for i := range 8 {
+		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x checkpoint %s %s", c.ID.PID, c.Addr, criu, folder))
+		if i%4 == 0 {
+			out.ReadString('\n')
+		}
+		time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond)
+		killMonitor(cmd)
+		c.grows(t) // though CRIU, which lives on, may be in it still
+		awaitRestored(t, c.target)
+		eventually(t, "no CRIU is left", func() bool { return !isNamedByAny(folder) })
+	}
+	c.check(t, n, c.ID)
+}
+
+// isNamedByAny tells whether some process was started with a text among its
+// arguments.
+func isNamedByAny(text string) bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	return slices.ContainsFunc(files, func(file string) bool {
+		b, err := os.ReadFile(file)
+		return err == nil && strings.Contains(string(b), text)
+	})
+}

@@ -1,0 +1,276 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/resident"
+)
+
+// A process can have one tracer only. To be saved by CRIU, which is one, it is
+// lent: its owner takes out what it has put in, stops the process by SIGSTOP so
+// that nobody runs while no owner looks, and lets go; afterwards it takes all
+// back and sets the process going again. The threads stay on the owner's books,
+// with everything that keeps them.
+
+// loan is a process that is lent.
+type loan struct {
+	pid       int
+	untouched bool     // nothing of ours stood on it
+	byOthers  bool     // it was stopped before, and stays so
+	guarded   *os.File // the pidfd that the warden has
+	back      chan struct{}
+	taken     *answer
+}
+
+// lend lends those processes of the trees that have an owner.
+func (n *Node) lend(trees []familyTree) (loans []*loan, err error) {
+	for _, o := range n.ownersAmong(trees) {
+		l := &loan{pid: o.proc.PID, back: make(chan struct{}), taken: newAnswer()}
+		c := lend{newAnswer(), l}
+		if !o.box.post(c) {
+			continue // it has let go by itself
+		}
+		if <-c.done; c.err != nil {
+			return loans, c.err
+		}
+		loans = append(loans, l)
+	}
+	return loans, nil
+}
+
+func (n *Node) ownersAmong(trees []familyTree) []*owner {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var list []*owner
+	for p, o := range n.owners {
+		if slices.ContainsFunc(trees, func(t familyTree) bool { return slices.Contains(t.members, p.PID) }) {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// end gives a process back to its owner.
+func (l *loan) end() error {
+	close(l.back)
+	<-l.taken.done
+	return l.taken.err
+}
+
+// lend has an owner lend its process, and wait until it is given back. Whatever
+// is asked of the owner meanwhile waits, too.
+type lend struct {
+	*answer
+	l *loan
+}
+
+func (c lend) do(o *owner) {
+	err := o.lendOut(c.l)
+	c.give(err)
+	if err != nil {
+		return
+	}
+	<-c.l.back
+	c.l.taken.give(o.takeBack(c.l))
+}
+
+func (o *owner) lendOut(l *loan) error {
+	switch {
+	case o.closing:
+		return errClosed()
+	case o.ended:
+		return ended(o.proc.PID)
+	case !o.needsTracing():
+		o.leave()
+		l.untouched = true
+		return nil
+	}
+	if err := o.attach(); err != nil {
+		return err
+	}
+	o.freeze(nil) // until takeBack
+	o.releaseOffspring()
+	o.attendBirths()
+	o.endRound()
+	if err := o.lendable(); err != nil {
+		o.thaw()
+		return err
+	}
+	l.byOthers = o.stoppedByOthers()
+	o.clear()
+	if err := o.holdStill(l); err != nil {
+		o.restock()
+		o.thaw()
+		return err
+	}
+	for _, t := range o.threads {
+		o.letGo(t)
+	}
+	return o.awaitStill(l)
+}
+
+// lendable refuses where a thread stands in the middle of something that only
+// its tracer can bring to an end.
+func (o *owner) lendable() error {
+	for _, t := range o.threads {
+		switch {
+		case !t.stopped():
+			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d waits uninterruptibly in the kernel", o.proc.PID, t.tid)
+		case t.kind > stranger:
+			return omis.Errorf(omis.OSError, "cannot save process %d: it is creating process %d; let that one go on first", o.proc.PID, t.tid)
+		case t.stop == eventStop:
+			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d is creating a thread or process, or executing a program; let it go on first", o.proc.PID, t.tid)
+		}
+	}
+	return nil
+}
+
+// stoppedByOthers tells that the process takes part in a group-stop.
+func (o *owner) stoppedByOthers() bool {
+	for _, t := range o.threads {
+		if t.stop == groupStop || t.regroup {
+			return true
+		}
+	}
+	return false
+}
+
+// clear takes out what must not be in the image of a process: breakpoints, and
+// the handler. What is only memory stays; threads may be in it.
+func (o *owner) clear() {
+	if o.space.memory == nil {
+		return
+	}
+	for _, b := range o.space.breakpoints {
+		// What cannot be written has ended; CRIU will say so.
+		_ = o.write(b.addr, []byte{b.original})
+		_ = o.node.warden.Clear(o.proc.PID, b.addr)
+	}
+	if o.stepping {
+		_ = o.write(o.space.home.Stepping(), word(0))
+	}
+	if o.space.armed {
+		o.giveBack()
+	}
+}
+
+// restock undoes clear.
+func (o *owner) restock() {
+	if o.space.memory == nil {
+		return
+	}
+	if o.space.home != 0 && !o.space.armed && (o.stepping || len(o.space.breakpoints) > 0) {
+		o.unblockAll()
+		_ = o.install() // the next check tries again, see verify
+		o.space.armed = true
+	}
+	if o.stepping {
+		_ = o.write(o.space.home.Stepping(), word(1))
+	}
+	for _, b := range o.space.breakpoints {
+		if o.node.warden.Plant(o.proc.PID, b.addr, b.original) == nil {
+			_ = o.write(b.addr, []byte{int3})
+		}
+	}
+}
+
+// letGo detaches from a thread which, having a SIGSTOP before it, executes
+// nothing.
+func (o *owner) letGo(t *thread) {
+	if t.stop == entryStop {
+		var regs ptrace.Regs
+		if ptrace.GetRegs(t.tid, &regs) == nil {
+			regs = resident.Reissued(regs)
+			_ = ptrace.SetRegs(t.tid, &regs)
+			t.reissued = true
+		}
+	}
+	o.reblock(t)
+	t.clearFlag()
+	_ = ptrace.Detach(t.tid, 0)
+	t.stop, t.asked, t.regroup = running, false, false
+}
+
+// takeBack is the end of a loan.
+func (o *owner) takeBack(l *loan) error {
+	if l.untouched {
+		return nil
+	}
+	defer o.thaw()
+	if err := o.seizeAgain(); err != nil {
+		o.moveOn(l)
+		return err
+	}
+	o.interruptAll(nil)
+	o.pump(patience, func() bool { return o.still(nil) })
+	o.moveOn(l)
+	o.restock()
+	for _, t := range o.threads {
+		o.forgetDelivered(t)
+	}
+	return nil
+}
+
+// seizeAgain attaches to the threads that are on the books. None can be new, but
+// some may have been killed.
+func (o *owner) seizeAgain() error {
+	for _, t := range o.threads {
+		switch err := o.seizeThread(t.tid); {
+		case err == nil:
+		case err == unix.ESRCH || threadEnded(t.pid, t.tid):
+			o.forget(t)
+		default:
+			return omis.Errorf(omis.OSError|omis.Fatal, "process %d is not observed any more: %v", o.proc.PID, o.refused(err))
+		}
+	}
+	return nil
+}
+
+// forgetDelivered forgets the signal that a thread was held for, if it has come
+// meanwhile.
+func (o *owner) forgetDelivered(t *thread) {
+	sig := t.received.signal
+	if sig == 0 || isFault(sig, t.received.info.Code) {
+		return
+	}
+	s, err := proc.ReadThreadStatus(t.pid, t.tid)
+	if err == nil && s.Pending&proc.SignalBit(unix.Signal(sig)) == 0 {
+		t.received = received{}
+	}
+}
+
+// awaitStill waits until the last thread has come to rest.
+func (o *owner) awaitStill(l *loan) error {
+	const pause = time.Millisecond
+	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
+		if o.isStopped() {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+	}
+	err := omis.Errorf(omis.OSError, "cannot save process %d: it does not stop", o.proc.PID)
+	if lost := o.takeBack(l); lost != nil {
+		return lost
+	}
+	return err
+}
+
+func (o *owner) isStopped() bool {
+	for _, t := range o.threads {
+		if s, err := proc.ThreadState(t.pid, t.tid); err == nil && s != "T" && s != "Z" && s != "X" {
+			return false
+		}
+	}
+	return true
+}

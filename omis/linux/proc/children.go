@@ -1,0 +1,26 @@
+//go:build linux && amd64
+
+package proc
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Children are the processes that a thread of a process has started, or has
+// inherited.
+func Children(pid, tid int) []int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, tid))
+	if err != nil {
+		return nil // it has ended, or the kernel keeps no such list
+	}
+	var list []int
+	for _, f := range strings.Fields(string(b)) {
+		if child, err := strconv.Atoi(f); err == nil {
+			list = append(list, child)
+		}
+	}
+	return list
+}
