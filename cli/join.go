@@ -37,8 +37,11 @@ type monitor struct {
 var _ gateway.Backend = (*monitor)(nil)
 
 // join builds a monitor from its parts.
-func join(nodeName string, prototypes []string, log *slog.Logger) (*monitor, error) {
-	node, err := linux.Open(linux.Config{Name: nodeName, Warden: []string{"/proc/self/exe", wardenCommand}, Prototypes: prototypes})
+func join(s settings, log *slog.Logger) (*monitor, error) {
+	node, err := linux.Open(linux.Config{
+		Name: s.Node, Warden: []string{"/proc/self/exe", wardenCommand},
+		Prototypes: s.Prototypes, Checkpoints: s.checkpoints(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +51,7 @@ func join(nodeName string, prototypes []string, log *slog.Logger) (*monitor, err
 	}
 	m := &monitor{node: node, engine: e, programs: newPrograms(node), tools: newTools(e)}
 	m.registry = probes.New(probes.Config{
-		Node: nodeName, NewTool: m.tools.ofApp, ProgramName: programName,
+		Node: s.Node, NewTool: m.tools.ofApp, ProgramName: programName,
 		Modules: m.programs.modules, Resolver: m.programs.resolver, Placement: placement, Log: log,
 	})
 	return m, nil

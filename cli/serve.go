@@ -72,7 +72,7 @@ func serve(ctx context.Context, s settings, streams Streams, ready func(context.
 	if err != nil {
 		return err
 	}
-	m, err := join(s.Node, s.Prototypes, log)
+	m, err := join(s, log)
 	if err != nil {
 		return err
 	}

@@ -5,10 +5,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +43,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.Listen, "listen", "127.0.0.1:6470", `the TCP address, "off" for none`)
 	flags.StringVar(&s.Socket, "socket", client.DefaultSocket(), "the Unix socket")
-	flags.StringVar(&s.Data, "data", client.DefaultData(), "the directory for the token")
+	flags.StringVar(&s.Data, "data", client.DefaultData(), "the directory for the token and for checkpoints of processes")
 	flags.StringVar(&s.Node, "node", hostname(), "the node's name")
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringArrayVar(&s.Prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
@@ -68,9 +73,9 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 
 // read fills in what the file says and no flag does.
 func (s *settings) read(cmd *cobra.Command, file string) error {
-	text, err := os.ReadFile(file)
+	text, err := readConfiguration(file)
 	if err != nil {
-		return fmt.Errorf("cannot read the configuration: %w", err)
+		return err
 	}
 	flags := *s
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -92,6 +97,44 @@ func (s *settings) read(cmd *cobra.Command, file string) error {
 	return nil
 }
 
+// pipePatience is how long a configuration that is a pipe may be empty.
+const pipePatience = 2 * time.Second
+
+// readConfiguration reads a file, or a pipe into which somebody writes, as the
+// shell makes of <(COMMAND).
+func readConfiguration(file string) ([]byte, error) {
+	// Opened otherwise, a pipe without a writer keeps us waiting for one.
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	deadline := time.Now().Add(pipePatience)
+	isPipe := info.Mode()&os.ModeNamedPipe != 0
+	if isPipe {
+		if err := f.SetReadDeadline(deadline); err != nil {
+			return nil, fmt.Errorf("cannot read the configuration: %w", err)
+		}
+	}
+	for {
+		text, err := io.ReadAll(f)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded), isPipe && len(text) == 0 && time.Now().After(deadline):
+			return nil, usagef("cannot read the configuration %s: it is a pipe into which nobody writes", file)
+		case err != nil:
+			return nil, fmt.Errorf("cannot read the configuration: %w", err)
+		case !isPipe || len(text) > 0:
+			return text, nil
+		}
+		const pause = 10 * time.Millisecond
+		time.Sleep(pause) // the writer is still to come
+	}
+}
+
 // open listens where the settings say.
 func (s *settings) open() ([]net.Listener, error) {
 	secure, err := s.secure()
@@ -111,6 +154,14 @@ func (s *settings) open() ([]net.Listener, error) {
 		return nil, fmt.Errorf("cannot listen: %w (choose another address with --listen, or --listen off)", err)
 	}
 	return []net.Listener{local, remote}, nil
+}
+
+// checkpoints is where processes are saved; "" leaves it to the node.
+func (s *settings) checkpoints() string {
+	if s.Data == "" {
+		return ""
+	}
+	return filepath.Join(s.Data, "checkpoints")
 }
 
 func (s *settings) scheme() string {

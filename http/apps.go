@@ -11,8 +11,6 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/go-chi/chi/v5"
-
 	"mirador/omis"
 )
 
@@ -89,7 +87,7 @@ func (s *Server) readAppRequest(x *exchange) (*AppRequest, error) {
 	if err != nil {
 		return nil, NewFault(http.StatusBadRequest, "cannot read the request: "+err.Error())
 	}
-	if named := chi.URLParam(x.r, "app"); named != "" {
+	if named := x.param("app"); named != "" {
 		if req.Name != "" && req.Name != named {
 			return nil, NewFault(http.StatusBadRequest, fmt.Sprintf("the path says application %s, the request %s", named, req.Name))
 		}

@@ -33,6 +33,8 @@ func TestListAppsShowsWhatTheCallerMayTouch(t *testing.T) {
 	expect(t, ask(t, one(), owner, "GET", "/apps/mmul", ""), 200, `"p_1"`)
 	expect(t, ask(t, one(), other, "GET", "/apps/mmul", ""), 403, "uid 1000")
 	expect(t, ask(t, one(), root, "GET", "/apps/nix", ""), 404, "mmul")
+	expect(t, ask(t, one(), owner, "GET", "/apps/%6dm%75l", ""), 200, `"p_1"`)
+	expect(t, ask(t, one(), owner, "GET", "/apps/a%2Fb%20c", ""), 404, "a/b c")
 	expect(t, ask(t, one(), other, "GET", "/probes/probe-1", ""), 403)
 	expect(t, ask(t, one(), owner, "GET", "/probes/probe-1", ""), 200, `"active"`)
 	expect(t, ask(t, one(), root, "GET", "/probes/nix", ""), 404, "GET /probes")

@@ -65,10 +65,13 @@ func checkDocumentType(contentType string, body []byte) error {
 	case typeXML, "text/xml", "":
 		return nil
 	}
-	media, _, err := mime.ParseMediaType(contentType)
+	media, params, err := mime.ParseMediaType(contentType)
 	switch {
 	case err != nil:
 		return NewFault(http.StatusUnsupportedMediaType, "cannot read the Content-Type "+contentType+": "+err.Error())
+	case !isUTF8(params["charset"]):
+		// RFC 7303, 3.1: what it says counts more than the document itself.
+		return NewFault(http.StatusUnsupportedMediaType, fmt.Sprintf("cannot read a document in the charset %s: send it in UTF-8", params["charset"]))
 	case media == typeXML, media == "text/xml":
 		return nil
 	case media == "application/x-www-form-urlencoded" && startsAsXML(body):
@@ -76,6 +79,16 @@ func checkDocumentType(contentType string, body []byte) error {
 	}
 	return NewFault(http.StatusUnsupportedMediaType, fmt.Sprintf(
 		"cannot read a document of type %s: send it as application/xml (curl -H 'Content-Type: application/xml' --data-binary @FILE)", media))
+}
+
+// isUTF8 tells whether a charset is read as it is; none means what the document
+// says, which the scan checks.
+func isUTF8(charset string) bool {
+	switch strings.ToLower(charset) {
+	case "", "utf-8", "us-ascii":
+		return true
+	}
+	return false
 }
 
 func startsAsXML(body []byte) bool {

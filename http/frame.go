@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/go-chi/chi/v5"
 )
 
 // exchange is one request on its way through the gateway. It is the
@@ -25,6 +28,20 @@ type exchange struct {
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+// param is a part of the path. The router cuts an encoded path as it is, so that
+// a %2F is none of its slashes.
+func (x *exchange) param(name string) string {
+	value := chi.URLParam(x.r, name)
+	if x.r.URL.RawPath == "" {
+		return value
+	}
+	plain, err := url.PathUnescape(value)
+	if err != nil {
+		return value // which names nothing; net/url has let it through
+	}
+	return plain
+}
 
 func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 {

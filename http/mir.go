@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/go-chi/chi/v5"
-
 	"mirador/mir"
 )
 
@@ -103,7 +101,7 @@ func (s *Server) onlyApp(c *Caller) (string, error) {
 // touch is shown to be there: names are no secret, processes are listed by the
 // kernel anyhow.
 func (s *Server) findApp(x *exchange) (App, error) {
-	name := chi.URLParam(x.r, "app")
+	name := x.param("app")
 	apps := s.backend.Apps()
 	for _, app := range apps {
 		if app.Name != name {

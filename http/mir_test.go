@@ -61,6 +61,10 @@ func TestContentTypes(t *testing.T) {
 		{"application/x-www-form-urlencoded", "a=b", 415},
 		{"application/json", valueRequest, 415},
 		{"nonsense/;", valueRequest, 415},
+		{"application/xml; charset=UTF-8", valueRequest, 200},
+		{"text/xml; charset=us-ascii", valueRequest, 200},
+		{"application/xml; charset=utf-16", valueRequest, 415},
+		{"application/x-www-form-urlencoded; charset=utf-16", valueRequest, 415},
 	} {
 		w := ask(t, one(), root, "POST", "/mir", c.body, "Content-Type", c.kind)
 		if w.Code != c.status {

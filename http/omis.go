@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-chi/chi/v5"
-
 	"mirador/omis"
 )
 
@@ -119,7 +117,7 @@ func (s *Server) sendReply(x *exchange, reply omis.Reply) error {
 }
 
 func (s *Server) streamReplies(x *exchange) error {
-	tool, err := s.toolOf(x, chi.URLParam(x.r, "tool"))
+	tool, err := s.toolOf(x, x.param("tool"))
 	if err != nil {
 		return err
 	}
@@ -148,7 +146,7 @@ func (s *Server) streamReplies(x *exchange) error {
 // finalize ends a tool: its conditional requests go, and so does its scope. The
 // tool of an application ends with the application.
 func (s *Server) finalize(x *exchange) error {
-	tool, err := s.toolOf(x, chi.URLParam(x.r, "tool"))
+	tool, err := s.toolOf(x, x.param("tool"))
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/go-chi/chi/v5"
-
 	"mirador/mir"
 )
 
@@ -36,7 +34,7 @@ func (s *Server) namesOfTouchable(c *Caller) map[string]bool {
 }
 
 func (s *Server) findProbe(x *exchange) (Probe, error) {
-	id := chi.URLParam(x.r, "id")
+	id := x.param("id")
 	for _, p := range s.backend.Probes() {
 		if p.ID != id {
 			continue

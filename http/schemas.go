@@ -5,8 +5,6 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
-
-	"github.com/go-chi/chi/v5"
 )
 
 var schemaTypes = map[string]string{
@@ -17,7 +15,7 @@ var schemaTypes = map[string]string{
 
 // getSchema serves the schemas; without a name, the list of them.
 func (s *Server) getSchema(x *exchange) error {
-	name := chi.URLParam(x.r, "*")
+	name := x.param("*")
 	if name == "" {
 		return s.listSchemas(x)
 	}

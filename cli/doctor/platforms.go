@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	tool "mirador/omis/linux/criu"
 )
 
 // patience is how long a program may take to say its version.
@@ -37,14 +39,12 @@ func version(ctx context.Context, install string, flag string, programs ...strin
 }
 
 func criu(ctx context.Context) finding {
-	path, err := exec.LookPath("criu")
+	program, err := tool.Find(ctx, "")
 	if err != nil {
-		return missing("criu not found", "for checkpoints and migration: apt-get install criu (3.17 fails on newer kernels; 4.2 works)")
+		return missing(err.Error(),
+			"to save, restore and migrate processes: run 'make criu' where mirador is built, which gets one from 4.1 on, and be root")
 	}
-	if line, err := say(ctx, path, "check"); err != nil {
-		return limited("criu check: "+line, "take a newer CRIU (4.2 works), and run as root")
-	}
-	return fine("criu check is content")
+	return fine(program.Path() + " check is content")
 }
 
 func pvm(context.Context) finding {

@@ -55,7 +55,7 @@ func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
 	for _, asked := range r.Metrics {
 		m, ok := metric(asked.Name)
 		if !ok {
-			errs = append(errs, Errorf(NotFound, asked.Pos, "no metric %s; on a region there are %s, without one %s", asked.Name, namesOf(true), namesOf(false)))
+			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "no metric %s; on a region there are %s, without one %s", asked.Name, namesOf(true), namesOf(false)))
 			continue
 		}
 		ms = append(ms, m)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -32,15 +33,15 @@ func Find(ctx context.Context, named string) (Program, error) {
 	if len(candidates) == 0 {
 		return Program{}, errors.New("there is no program criu, neither beside mirador nor in the PATH")
 	}
-	var wrong []error
+	var wrong []string
 	for _, path := range candidates {
 		if err := check(ctx, path); err != nil {
-			wrong = append(wrong, err)
+			wrong = append(wrong, err.Error())
 			continue
 		}
 		return Program{path}, nil
 	}
-	return Program{}, errors.Join(wrong...)
+	return Program{}, errors.New(strings.Join(wrong, "; "))
 }
 
 func installed() []string {
