@@ -58,8 +58,8 @@ type NodeInformer interface {
 
 // Checkpointer saves and restores processes.
 type Checkpointer interface {
-	// Checkpoint saves processes, with their descendants, as they are at one
-	// moment of each; they go on as they were. A checkpoint of that name that
+	// Checkpoint saves processes, with their descendants, each tree of them as it
+	// is at one moment; they go on as they were. A checkpoint of that name that
 	// there was is replaced.
 	Checkpoint(ps []ProcID, name string) error
 	// Restore brings back all processes of a checkpoint, with the pids they had.

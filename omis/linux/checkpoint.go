@@ -80,6 +80,7 @@ func (s *checkpoint) save(tool criu.Program, trees []familyTree) error {
 			return omis.Errorf(omis.OSError, "cannot save process %d: %v", t.root, err)
 		}
 		s.roots = append(s.roots, t.root)
+		s.members = append(s.members, t.members...)
 	}
 	return nil
 }
@@ -95,9 +96,14 @@ func (n *Node) Restore(name string) (restored []omis.ProcID, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, root := range s.roots {
-		if err := awaitFree(root); err != nil {
+	for _, pid := range s.members {
+		if err := awaitReaped(pid); err != nil {
 			return nil, err
+		}
+	}
+	for _, pid := range s.roots {
+		if _, err := proc.ThreadState(pid, pid); err == nil {
+			return nil, &omis.Occupied{PID: pid, Who: "it still runs, or another process has got its pid"}
 		}
 	}
 	defer func() {
@@ -163,20 +169,18 @@ func (n *Node) Discard(name string) error {
 	return nil
 }
 
-// freePatience is how long a process that has ended may take to be reaped.
-const freePatience = 2 * time.Second
+// reapPatience is how long a process that has ended may take to be reaped.
+const reapPatience = 2 * time.Second
 
-// awaitFree waits until a pid is free.
-func awaitFree(pid int) error {
+// awaitReaped waits while a process has ended, but has not been reaped.
+func awaitReaped(pid int) error {
 	const pause = 5 * time.Millisecond
-	for deadline := time.Now().Add(freePatience); ; time.Sleep(pause) {
+	for deadline := time.Now().Add(reapPatience); ; time.Sleep(pause) {
 		state, err := proc.ThreadState(pid, pid)
-		switch {
-		case err != nil:
+		if err != nil || state != "Z" && state != "X" {
 			return nil
-		case state != "Z" && state != "X":
-			return &omis.Occupied{PID: pid, Who: "it still runs, or another process has got its pid"}
-		case time.Now().After(deadline):
+		}
+		if time.Now().After(deadline) {
 			return &omis.Occupied{PID: pid, Who: fmt.Sprintf("it has ended, but its parent (pid %d) has not taken notice of it", proc.Parent(pid))}
 		}
 	}

@@ -24,8 +24,8 @@ type checkpoint struct {
 	folder string // where it is, or is being made
 	final  string // where it is to be
 	roots  []int
-	// stopped are the processes that job control had stopped.
-	stopped []int
+	members []int // all processes, as far as they were seen
+	stopped []int // those that job control had stopped
 }
 
 // listName is the file of a checkpoint that names its processes, and how its
@@ -33,6 +33,7 @@ type checkpoint struct {
 const (
 	listName    = "processes"
 	treeLine    = "tree"
+	memberLine  = "member"
 	stoppedLine = "stopped"
 )
 
@@ -92,6 +93,8 @@ func (n *Node) savedCheckpoint(name string) (*checkpoint, error) {
 		switch what {
 		case treeLine:
 			s.roots = append(s.roots, pid)
+		case memberLine:
+			s.members = append(s.members, pid)
 		case stoppedLine:
 			s.stopped = append(s.stopped, pid)
 		}
@@ -119,6 +122,9 @@ func (s *checkpoint) complete() error {
 	var list strings.Builder
 	for _, pid := range s.roots {
 		fmt.Fprintln(&list, treeLine, pid)
+	}
+	for _, pid := range s.members {
+		fmt.Fprintln(&list, memberLine, pid)
 	}
 	for _, pid := range s.stopped {
 		fmt.Fprintln(&list, stoppedLine, pid)

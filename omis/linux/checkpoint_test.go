@@ -394,3 +394,89 @@ func isNamedByAny(text string) bool {
 		return err == nil && strings.Contains(string(b), text)
 	})
 }
+
+// TestCheckpointOfFamily saves a shell with its child, in which breakpoints stand,
+// and restores both.
+func TestCheckpointOfFamily(t *testing.T) {
+	n := openSaving(t, "here", t.TempDir())
+	c := startShellChain(t, 2)
+	shell, err := n.Identify(proc.Parent(c.ID.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hits atomic.Int64
+	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: c.ID, Addr: c.Addr}, func(*omis.Hit) { hits.Add(1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Named twice, each is saved once.
+	if err := n.Checkpoint([]omis.ProcID{c.ID, shell}, "family"); err != nil {
+		t.Fatal(err)
+	}
+	seen := hits.Load()
+	eventually(t, "hits after the checkpoint", func() bool { return hits.Load() > seen+5 })
+	if err := cancel(); err != nil {
+		t.Fatal(err)
+	}
+	c.check(t, n, c.ID)
+	unix.Kill(shell.PID, unix.SIGKILL)
+	unix.Kill(c.ID.PID, unix.SIGKILL)
+	c.cmd.Wait()
+	ps, err := n.Restore("family")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ps) != 2 || ps[0].PID != shell.PID || ps[1].PID != c.ID.PID {
+		t.Fatalf("restored %v", ps)
+	}
+	for _, p := range ps {
+		defer unix.Kill(p.PID, unix.SIGKILL)
+		if err := n.Continue(p, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.grows(t)
+	c.check(t, n, ps[1])
+	if proc.Parent(c.ID.PID) != shell.PID {
+		t.Error("the child has lost its parent")
+	}
+}
+
+// TestCheckpointOfStoppedByOthers: what job control has stopped stays so, saved
+// and restored.
+func TestCheckpointOfStoppedByOthers(t *testing.T) {
+	n := openSaving(t, "here", t.TempDir())
+	c := startChain(t, 2)
+	if _, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: c.ID, Addr: c.Addr}, func(*omis.Hit) {}); err != nil {
+		t.Fatal(err)
+	}
+	unix.Kill(c.ID.PID, unix.SIGSTOP)
+	tids, _ := n.Threads(c.ID)
+	eventually(t, "it stops", func() bool { return !runs(t, n, c.ID, tids[0]) && !runs(t, n, c.ID, tids[1]) && !runs(t, n, c.ID, tids[2]) })
+	before := c.length(t)
+	if err := n.Checkpoint([]omis.ProcID{c.ID}, "stopped"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if now := c.length(t); now != before {
+		t.Errorf("we continued what another stopped: at %d, was at %d", now, before)
+	}
+	c.kill(t)
+	ps, err := n.Restore("stopped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Kill(c.ID.PID, unix.SIGKILL)
+	if err := n.Continue(ps[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if now := c.length(t); now != before {
+		t.Error("the restored process runs")
+	}
+	unix.Kill(c.ID.PID, unix.SIGCONT)
+	c.grows(t)
+	if got := c.word(t, c.continued); got != 1 {
+		t.Errorf("the program saw %d SIGCONTs, not the one", got)
+	}
+}

@@ -95,7 +95,7 @@ func (o *owner) call(t *thread, memory *os.File, c func(block uint64) resident.C
 	if _, err := memory.WriteAt(frame, int64(detour.Rsp)); err != nil {
 		return 0, o.memoryError(detour.Rsp, err)
 	}
-	t.regroup = t.stop == groupStop
+	t.regroup = t.regroup || t.stop == groupStop
 	if err := o.detour(t, detour); err != nil {
 		return 0, err
 	}

@@ -134,10 +134,15 @@ func (o *owner) lendable() error {
 	return nil
 }
 
-// stoppedByOthers tells that the process takes part in a group-stop.
+// stoppedByOthers tells that the process takes part in a group-stop, or is about
+// to: our SIGCONT would end that one, too.
 func (o *owner) stoppedByOthers() bool {
+	stop := proc.SignalBit(unix.SIGSTOP)
 	for _, t := range o.threads {
 		if t.stop == groupStop || t.regroup {
+			return true
+		}
+		if s, err := proc.ReadThreadStatus(t.pid, t.tid); err == nil && (s.Pending|s.Shared)&stop != 0 {
 			return true
 		}
 	}

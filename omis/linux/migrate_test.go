@@ -149,3 +149,26 @@ func TestMigrateInHouse(t *testing.T) {
 		t.Errorf("the program saw %d SIGCONTs", got)
 	}
 }
+
+// TestCheckpointAsAction saves a process as it reaches a place, and two at once.
+func TestCheckpointAsAction(t *testing.T) {
+	h := startHouse(t, openSaving(t, "here", t.TempDir()))
+	c, d := startChain(t, 2), startShellChain(t, 1)
+	h.want(fmt.Sprintf(`: node_attach2("here") proc_attach3([],%d,"") proc_attach3([],%d,"")`, c.ID.PID, d.ID.PID),
+		"0 OMIS_OK []\n1 OMIS_OK [] n_1\n2 OMIS_OK [n_1] p_1\n3 OMIS_OK [n_1] p_2\n")
+	h.listen(fmt.Sprintf(`thread_reached_addr([p_1],%d) : proc_checkpoint([$proc],"there") csr_disable([$csr])`, c.Addr), omis.DontReturnEnDis)
+	h.want(": csr_enable([])", "0 OMIS_OK []\n1 OMIS_OK []\n")
+	eventually(t, "the checkpoint", func() bool { return h.order("1 OMIS_OK []\n2 OMIS_OK []") >= 0 })
+	c.grows(t)
+	h.want(`: proc_checkpoint([p_1,p_2],"both")`, "0 OMIS_OK []\n1 OMIS_OK []\n")
+	c.grows(t)
+	d.grows(t)
+	c.kill(t)
+	eventually(t, "the end is noticed", func() bool { return !strings.Contains(h.ask(": proc_get_info([],0)"), "p_1") })
+	h.want(`: proc_restore("there")`, "0 OMIS_OK []\n1 OMIS_OK [] [p_3],1\n")
+	defer unix.Kill(c.ID.PID, unix.SIGKILL)
+	c.grows(t)
+	if got := h.ask(`: proc_restore("both")`); !strings.Contains(got, "it still runs") {
+		t.Error(got)
+	}
+}
