@@ -20,10 +20,10 @@ import (
 // gets its name when it is complete, so that there is either a whole one or, if
 // that fails, the former one of the name.
 type checkpoint struct {
-	name   string
-	folder string // where it is, or is being made
-	final  string // where it is to be
-	roots  []int
+	name    string
+	folder  string // where it is, or is being made
+	final   string // where it is to be
+	roots   []int
 	members []int // all processes, as far as they were seen
 	stopped []int // those that job control had stopped
 }
