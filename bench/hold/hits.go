@@ -2,10 +2,7 @@
 
 package hold
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // hits measures one hit with one action on one CPU, in all ways in turn.
 func (b *bench) hits() error {
@@ -116,43 +113,4 @@ func (b *bench) print() error {
 	s, err := timed(b.Rounds, func() error { return m.prints(n) })
 	b.table.add(row{what: ": print([1])", than: "none", ours: stat{s.least / n, s.median / n}, goal: "under 5µs"})
 	return err
-}
-
-// stops measures stopping and continuing fifty threads that are busy.
-func (b *bench) stops() error {
-	t, err := startTarget(b.program("target"), "50")
-	if err != nil {
-		return err
-	}
-	defer t.end()
-	m, err := openMonitor()
-	if err != nil {
-		return err
-	}
-	defer func() { b.note(m.close()) }()
-	defer t.end() // before the monitor is closed
-	p, err := m.attach(t.pid())
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintln(t.in, int64(1)<<60); err != nil {
-		return err
-	}
-	time.Sleep(100 * time.Millisecond) // until all are at it
-	var stop, goOn []time.Duration
-	for range b.Rounds {
-		for _, one := range []struct {
-			service string
-			into    *[]time.Duration
-		}{{"thread_stop", &stop}, {"thread_continue", &goOn}} {
-			begin := time.Now()
-			if _, err := m.do(": %s([%s])", one.service, p); err != nil {
-				return err
-			}
-			*one.into = append(*one.into, time.Since(begin))
-		}
-	}
-	b.table.add(row{what: "stop 50 busy threads", than: "none", ours: summary(stop), goal: "at most 20ms"})
-	b.table.add(row{what: "continue them", than: "none", ours: summary(goOn), goal: "at most 20ms"})
-	return nil
 }

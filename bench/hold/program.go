@@ -21,7 +21,7 @@ const patience = 30 * time.Second
 
 // compile builds the reference programs.
 func compile(ctx context.Context, sources, dir string) error {
-	for _, name := range []string{"target", "int3", "rendezvous"} {
+	for _, name := range []string{"target", "int3", "rendezvous", "stop", "watch"} {
 		cmd := exec.CommandContext(ctx, "cc", "-O2", "-no-pie", "-pthread", "-o", filepath.Join(dir, name), filepath.Join(sources, name+".c"))
 		if msg, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("cannot compile %s.c: %w\n%s", name, err, msg)
@@ -69,11 +69,25 @@ func (p *program) line() (string, error) {
 	return strings.TrimSpace(s), nil
 }
 
-// ask sends a line and reads the answer.
-func (p *program) ask(format string, args ...any) (int64, error) {
+// say sends a line and reads the answer.
+func (p *program) say(format string, args ...any) (string, error) {
 	if _, err := fmt.Fprintf(p.in, format+"\n", args...); err != nil {
+		return "", err
+	}
+	return p.line()
+}
+
+// ask is say for an answer that is a number.
+func (p *program) ask(format string, args ...any) (int64, error) {
+	s, err := p.say(format, args...)
+	if err != nil {
 		return 0, err
 	}
+	return strconv.ParseInt(s, 10, 64)
+}
+
+// number reads a line with a number.
+func (p *program) number() (int64, error) {
 	s, err := p.line()
 	if err != nil {
 		return 0, err

@@ -246,11 +246,7 @@ func (o *owner) thaw() {
 	if o.frozen > 0 {
 		return
 	}
-	for _, t := range o.threads {
-		if t.stopped() && !t.deferred && !t.stays(o) {
-			o.resume(t)
-		}
-	}
+	o.resumeAll()
 }
 
 // leave lets the whole process go: the handler goes first, then the attachment.
@@ -266,6 +262,8 @@ func (o *owner) leave() {
 	if o.allSettled() {
 		o.disarm()
 	}
+	o.precedence.begin()
+	defer o.precedence.end()
 	for _, t := range o.threads {
 		if !t.stopped() {
 			continue

@@ -140,9 +140,8 @@ func (c letGoThread) do(o *owner) {
 	if t := o.threads[c.tid]; t != nil && t.kind == member {
 		t.kind = stranger
 		t.halted, t.pauses = false, 0
-		o.resumeAll()
 	}
-	o.restIfIdle()
+	o.goOn()
 	c.give(nil)
 }
 

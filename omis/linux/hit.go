@@ -33,6 +33,7 @@ type hit struct {
 
 // newHit prepares the next hit; one that nobody holds is used again.
 func (o *owner) newHit(t *thread) *hit {
+	o.precedence.stepBack() // handlers may take their time
 	h := o.hit
 	if h == nil || h.taken {
 		h = &hit{o: o}

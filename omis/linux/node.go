@@ -79,7 +79,7 @@ func Open(c Config) (*Node, error) {
 		}
 		c.Name = name
 	}
-	if err := ptrace.Interrupting(bell); err != nil {
+	if err := errors.Join(ptrace.Interrupting(bell), ptrace.Quiet()); err != nil {
 		return nil, fmt.Errorf("cannot prepare for tracing: %w", err)
 	}
 	m, err := machine.Open(c.Name)

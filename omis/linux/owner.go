@@ -39,6 +39,8 @@ type owner struct {
 	deferred []*thread
 	round    uint64
 
+	precedence precedence
+
 	space    *space
 	veil     veil
 	watches  map[*watch]struct{}         // those that need tracing
@@ -73,6 +75,8 @@ const spinTime = 30 * time.Microsecond
 func (o *owner) run() {
 	defer o.node.owning.Done()
 	o.box.thread.Store(int32(unix.Gettid()))
+	o.precedence.thread = unix.Gettid()
+	defer o.precedence.forget()
 	for {
 		if c := o.box.take(); c != nil {
 			c.do(o)

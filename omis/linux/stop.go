@@ -73,7 +73,7 @@ type continueThreads struct {
 
 func (c continueThreads) do(o *owner) {
 	err := o.unhalt(c.tids)
-	o.restIfIdle()
+	o.goOn()
 	c.give(err)
 }
 
@@ -93,12 +93,24 @@ func (o *owner) unhalt(tids []int) error {
 			o.tell(omis.EventThreadContinued, t, 0)
 		}
 	}
-	o.resumeAll()
 	return nil
+}
+
+// goOn is called when less keeps threads than before. Where nothing is left that
+// the process has to be traced for, its threads go on untraced, without being
+// stopped once more for that.
+func (o *owner) goOn() {
+	if o.needsTracing() {
+		o.resumeAll()
+		return
+	}
+	o.leave()
 }
 
 // resumeAll lets those threads go on that nothing keeps any more.
 func (o *owner) resumeAll() {
+	o.precedence.begin()
+	defer o.precedence.end()
 	for _, t := range o.threads {
 		if t.stopped() && !t.deferred && !t.stays(o) {
 			o.resume(t)

@@ -47,8 +47,7 @@ type resumeThreads struct {
 
 func (c resumeThreads) do(o *owner) {
 	err := o.unsuspend(c.tids)
-	o.resumeAll()
-	o.restIfIdle()
+	o.goOn()
 	c.give(err)
 }
 

@@ -18,7 +18,10 @@ type sigaction struct {
 	mask     uint64
 }
 
-const saRestart = 0x10000000
+const (
+	saRestart   = 0x10000000
+	saNoStopped = 1 // SA_NOCLDSTOP
+)
 
 // Interrupting makes a signal interrupt Wait: Go's runtime installs its handlers
 // with SA_RESTART, under which a wait would simply go on. It changes the
@@ -33,6 +36,19 @@ func Interrupting(sig unix.Signal) error {
 	}
 	act.flags &^= saRestart
 	return rtSigaction(sig, &act, nil)
+}
+
+// Quiet has the kernel send no SIGCHLD when a tracee stops: Go's runtime handles
+// that signal, which nobody waits for, on the very thread that is about to deal
+// with the stop. Waits end as before. It changes the disposition for the whole
+// monitor, to the same effect however often.
+func Quiet() error {
+	var act sigaction
+	if err := rtSigaction(unix.SIGCHLD, nil, &act); err != nil {
+		return err
+	}
+	act.flags |= saNoStopped
+	return rtSigaction(unix.SIGCHLD, &act, nil)
 }
 
 func rtSigaction(sig unix.Signal, act, old *sigaction) error {

@@ -1,0 +1,111 @@
+//go:build linux && amd64
+
+package hold
+
+import (
+	"fmt"
+	"os/exec"
+	"time"
+
+	"mirador/omis"
+)
+
+// stops measures stopping and continuing fifty threads that are busy. On this
+// machine's processors they queue for their turn as soon as they go on, and so
+// does whoever waits for the reply: when every thread goes on is seen from outside.
+func (b *bench) stops() error {
+	const what = "continue them: until "
+	reference, err := b.stopsOfC()
+	if err != nil {
+		return err
+	}
+	t, err := b.busy()
+	if err != nil {
+		return err
+	}
+	defer t.end()
+	m, err := openMonitor()
+	if err != nil {
+		return err
+	}
+	defer func() { b.note(m.close()) }()
+	defer t.end() // before the monitor is closed
+	p, err := m.attach(t.pid())
+	if err != nil {
+		return err
+	}
+	watch, err := launch(exec.Command(b.program("watch"), fmt.Sprint(t.pid())))
+	if err != nil {
+		return err
+	}
+	defer watch.end()
+	var stop, all, reply []time.Duration
+	for range b.Rounds {
+		d, err := took(m, "thread_stop", p)
+		if err != nil {
+			return err
+		}
+		stop = append(stop, d)
+		if _, err := watch.say(""); err != nil {
+			return err
+		}
+		if d, err = took(m, "thread_continue", p); err != nil {
+			return err
+		}
+		reply = append(reply, d)
+		ns, err := watch.number()
+		if err != nil {
+			return err
+		}
+		all = append(all, time.Duration(ns))
+	}
+	const goal, than = "at most 20ms", "C, in turn"
+	b.table.add(row{what: "stop 50 busy threads", than: than, ours: summary(stop), reference: reference[0], goal: goal})
+	b.table.add(row{what: what + "all go on", than: than, ours: summary(all), reference: reference[1], goal: goal})
+	b.table.add(row{what: what + "the reply", than: "none", ours: summary(reply)})
+	return nil
+}
+
+// busy starts fifty threads that do not end.
+func (b *bench) busy() (*target, error) {
+	t, err := startTarget(b.program("target"), "50")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fprintln(t.in, int64(1)<<60); err != nil {
+		t.end()
+		return nil, err
+	}
+	time.Sleep(100 * time.Millisecond) // until all are at it
+	return t, nil
+}
+
+// took is how long a service takes.
+func took(m *monitor, service string, p omis.Token) (time.Duration, error) {
+	begin := time.Now()
+	_, err := m.do(": %s([%s])", service, p)
+	return time.Since(begin), err
+}
+
+// stopsOfC measures the reference.
+func (b *bench) stopsOfC() (sums [2]stat, err error) {
+	t, err := b.busy()
+	if err != nil {
+		return sums, err
+	}
+	defer t.end()
+	p, err := launch(exec.Command(b.program("stop"), fmt.Sprint(t.pid())))
+	if err != nil {
+		return sums, err
+	}
+	defer p.end()
+	var rounds [2][]time.Duration
+	for i := range 2 * b.Rounds {
+		ns, err := p.ask("")
+		if err != nil {
+			return sums, err
+		}
+		rounds[i%2] = append(rounds[i%2], time.Duration(ns))
+	}
+	return [2]stat{summary(rounds[0]), summary(rounds[1])}, nil
+}
