@@ -25,9 +25,12 @@ type Options struct {
 // bench is one run.
 type bench struct {
 	Options
-	dir   string // of the programs
-	table table
-	errs  []error // of steps; the others go on
+	dir     string // of the programs
+	dlv     string // Delve's command
+	noDelve error  // why it is missing
+	table   table
+	missing []string // references that cannot be had, and why
+	errs    []error  // of steps; the others go on
 }
 
 func (b *bench) program(name string) string { return filepath.Join(b.dir, name) }
@@ -49,6 +52,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := compile(ctx, o.Sources, dir); err != nil {
 		return err
 	}
+	b.dlv, b.noDelve = obtainDelve(ctx, dir)
 	restore, err := pinAll(0)
 	if err != nil {
 		return err
@@ -66,6 +70,9 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}
 	b.table.print(os.Stdout)
+	for _, line := range b.missing {
+		fmt.Println(line)
+	}
 	return errors.Join(append(b.errs, ctx.Err())...)
 }
 

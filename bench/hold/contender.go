@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -17,11 +18,12 @@ import (
 
 // contender is a way to hold threads at work, set up in a target of its own.
 type contender struct {
-	name   string
-	hits   int // of a round: those that are slow make fewer
-	target *target
-	end    func()
-	each   []time.Duration // of a hit, by round; with what work itself takes
+	name    string
+	missing bool // there is nothing but its name
+	hits    int  // of a round: those that are slow make fewer
+	target  *target
+	end     func()
+	each    []time.Duration // of a hit, by round; with what work itself takes
 }
 
 // round measures one round.
@@ -33,6 +35,12 @@ func (c *contender) round(scale int) error {
 		return fmt.Errorf("%s: %w", c.name, err)
 	}
 	return nil
+}
+
+// without stands for a contender that cannot be had; the table tells why.
+func (b *bench) without(name string, why error) *contender {
+	b.missing = append(b.missing, fmt.Sprintf("%s is missing: %v", name, why))
+	return &contender{name: name, missing: true}
 }
 
 // bare calls work unwatched.
@@ -84,11 +92,11 @@ func (b *bench) byInt3(threads int) (*contender, error) {
 	}
 	cmd := exec.Command(b.program("int3"), fmt.Sprint(t.pid()), fmt.Sprintf("%#x", t.work), fmt.Sprint(inst.Len), fmt.Sprintf("%#x", t.page))
 	cmd.Stderr = os.Stderr
-	return beside(&contender{name: "C, out-of-line INT3", hits: 4000, target: t}, cmd)
+	return beside(&contender{name: "C, out-of-line INT3", hits: 4000, target: t}, cmd, "ready")
 }
 
-// beside adds a process that says when it is ready.
-func beside(c *contender, cmd *exec.Cmd) (*contender, error) {
+// beside adds a process that is ready when it says a line that begins so.
+func beside(c *contender, cmd *exec.Cmd, ready string) (*contender, error) {
 	c.end = c.target.end
 	p, err := launch(cmd)
 	if err != nil {
@@ -104,7 +112,7 @@ func beside(c *contender, cmd *exec.Cmd) (*contender, error) {
 		case err != nil:
 			c.end()
 			return nil, err
-		case s == "ready":
+		case strings.HasPrefix(s, ready):
 			go func() { _, _ = io.Copy(io.Discard, p.out) }()
 			return c, nil
 		}
@@ -189,11 +197,11 @@ func (b *bench) byFutex() (*contender, error) {
 }
 
 // byGDB are breakpoints of gdb: commands says what follows the address in its
-// script. Without gdb there is no contender.
+// script.
 func (b *bench) byGDB(name, commands string) (*contender, error) {
 	gdb, err := exec.LookPath("gdb")
 	if err != nil {
-		return nil, nil
+		return b.without(name, err), nil
 	}
 	t, err := startTarget(b.program("target"))
 	if err != nil {
@@ -206,6 +214,6 @@ func (b *bench) byGDB(name, commands string) (*contender, error) {
 		return nil, err
 	}
 	cmd := exec.Command(gdb, "-nx", "-q", "-batch", "-ex", "set debuginfod enabled off", "-p", fmt.Sprint(t.pid()), "-x", script)
-	c, err := beside(&contender{name: name, hits: 200, target: t}, cmd)
+	c, err := beside(&contender{name: name, hits: 200, target: t}, cmd, "ready")
 	return c, err
 }

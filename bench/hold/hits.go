@@ -12,7 +12,7 @@ func (b *bench) hits() error {
 			c.end()
 		}
 	}()
-	var found [7]*contender
+	var found [8]*contender
 	for i, set := range []func() (*contender, error){
 		b.bare,
 		func() (*contender, error) { return b.byPtrace(0) },
@@ -23,14 +23,15 @@ func (b *bench) hits() error {
 			return b.byGDB("gdb, silent", "\ncommands\nsilent\nset $sum = $sum + $rdi\ncontinue\nend")
 		},
 		func() (*contender, error) { return b.byGDB("gdb, condition", "if $rdi == -1") },
+		b.byDelve,
 	} {
 		c, err := set()
 		if err != nil {
 			b.note(fmt.Errorf("a hit: %w", err))
 			continue
 		}
-		if c != nil {
-			found[i] = c
+		found[i] = c
+		if !c.missing {
 			all = append(all, c)
 		}
 	}
@@ -56,22 +57,28 @@ func (b *bench) turns(all []*contender) error {
 	return nil
 }
 
-func (b *bench) compareHits(c [7]*contender) {
+func (b *bench) compareHits(c [8]*contender) {
 	if c[0] == nil {
 		return
 	}
 	bare := summary(c[0].each)
 	compare := func(ours, other *contender, goal string, inverse bool) {
-		if ours != nil && other != nil {
+		switch {
+		case ours == nil || other == nil: // which was noted
+		case other.missing:
+			b.table.add(row{what: "hit, " + ours.name, than: other.name + " (missing)", ours: summary(ours.each).less(bare), goal: goal})
+		default:
 			b.table.add(row{"hit, " + ours.name, other.name, summary(ours.each).less(bare), summary(other.each).less(bare), goal, inverse})
 		}
 	}
-	ptrace, int3, ours, futex, silent, condition := c[1], c[2], c[3], c[4], c[5], c[6]
+	const tenfold = "10 times as fast"
+	ptrace, int3, ours, futex, silent, condition, delve := c[1], c[2], c[3], c[4], c[5], c[6], c[7]
 	compare(ptrace, int3, "at most 1.5", false)
 	compare(ours, futex, "at most 1.5", false)
 	for _, mine := range []*contender{ptrace, ours} {
 		compare(mine, silent, "20 times as fast", true)
-		compare(mine, condition, "10 times as fast", true)
+		compare(mine, condition, tenfold, true)
+		compare(mine, delve, tenfold, true)
 	}
 }
 

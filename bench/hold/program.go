@@ -27,6 +27,10 @@ func compile(ctx context.Context, sources, dir string) error {
 			return fmt.Errorf("cannot compile %s.c: %w\n%s", name, err, msg)
 		}
 	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, "gotarget"), filepath.Join(sources, "gotarget", "main.go"))
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot compile gotarget: %w\n%s", err, msg)
+	}
 	return nil
 }
 
