@@ -27,7 +27,7 @@ func (o *owner) callsMatter(t *thread) bool {
 
 // atSystemCall deals with a stop at the entry to or the exit from a system call.
 func (o *owner) atSystemCall(t *thread) {
-	t.stop = callStop
+	t.stop, o.busy = callStop, true
 	var info ptrace.SyscallInfo
 	if ptrace.GetSyscallInfo(t.tid, &info) != nil {
 		return // killed; its end will be told

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -197,6 +198,19 @@ func compareArg(t *testing.T, m made, i int, arg string) int {
 		}
 		if started.Str != want && ended.Str != want {
 			t.Errorf("parameter %d of %s: %q, then %q; strace says %q", i+1, m.name, started.Str, ended.Str, want)
+		}
+		return 1
+	case strings.HasPrefix(arg, `["`):
+		var list []string
+		for _, v := range started.List {
+			list = append(list, v.Str)
+		}
+		var want []string
+		for _, word := range split(strings.Trim(arg, "[]")) {
+			want = append(want, unquote(t, word))
+		}
+		if !slices.Equal(list, want) {
+			t.Errorf("parameter %d of %s: %q; strace says %q", i+1, m.name, list, want)
 		}
 		return 1
 	case regexp.MustCompile(`^-?\d+$`).MatchString(arg):

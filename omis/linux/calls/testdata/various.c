@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -26,6 +27,7 @@ static char big[5000];
 int main(int argc, char **argv)
 {
 	char buf[256];
+	signal(SIGPIPE, SIG_IGN);
 	(void)argc;
 	if (chdir(argv[1]))
 		return 1;
@@ -73,6 +75,24 @@ int main(int argc, char **argv)
 	connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&nowhere, sizeof nowhere);
 	setsockopt(s[0], SOL_SOCKET, SO_SNDBUF, &(int){65536}, 4);
 	shutdown(s[0], SHUT_WR);
+
+	struct iovec parts[2] = {{"in ", 3}, {"parts", 5}};
+	writev(s[0], parts, 2); /* EPIPE */
+	writev(p[1], parts, 2);
+	struct iovec rooms[2] = {{buf, 4}, {buf + 10, 20}};
+	readv(p[0], rooms, 2);
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+	sendmsg(s[1], &message, MSG_NOSIGNAL);
+	recvmsg(s[0], &message, MSG_DONTWAIT | MSG_PEEK);
+	int word = 7;
+	syscall(SYS_futex, &word, 1 /* FUTEX_WAKE */, 3, 0, 0, 0);
+	syscall(SYS_futex, &word, 0 /* FUTEX_WAIT */, 8, 0, 0, 0); /* EAGAIN */
+	ioctl(p[0], 0x541b /* FIONREAD */, &word);
+	ioctl(-1, 0x5401, &word); /* EBADF */
+	char *words[] = {"no such program", "-x", "", "last", NULL}, *names[] = {"A=1", "B=two words", NULL};
+	execve("/no/such/program", words, names);
+	struct timespec moment = {0, 1000};
+	nanosleep(&moment, NULL);
 
 	getuid();
 	getgid();
