@@ -158,7 +158,9 @@ func (e *Engine) processEnded(p *process) {
 		p.tools--
 		t.takeSuspended(p)
 		for _, o := range t.own(omis.ClassCSR) {
-			if c := o.(*csr); c.subs[p] != nil {
+			c := o.(*csr)
+			e.forget(c, p)
+			if c.subs[p] != nil {
 				e.unsubscribe(c, p)
 			}
 		}
@@ -181,10 +183,11 @@ func (e *Engine) allTools() []*Tool {
 func (e *Engine) release(t *Tool) error {
 	e.admin.Lock()
 	defer e.admin.Unlock()
+	var requests []*csr
 	for _, o := range t.own(omis.ClassCSR) {
-		e.disable(o.(*csr))
-		o.(*csr).remove()
+		requests = append(requests, o.(*csr))
 	}
+	e.remove(requests...)
 	for _, o := range t.own(omis.ClassProcess) {
 		e.detachLocked(t, o.(*process))
 	}

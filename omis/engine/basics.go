@@ -31,7 +31,7 @@ func (e *Engine) basicActions() map[string]action {
 
 		"csr_enable":  {each: csrEnable},
 		"csr_disable": {each: csrDisable},
-		"csr_delete":  {each: csrDelete},
+		"csr_delete":  {batch: csrDelete},
 
 		"user_event_create":  {each: userEventCreate, free: true},
 		"user_event_raise":   {each: userEventRaise},

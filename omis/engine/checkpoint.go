@@ -38,6 +38,9 @@ func fleets(objs []object) []*fleet {
 // thing, it is saved as it is.
 func procCheckpoint(x *execution, c *call, objs []object) omis.ServiceResult {
 	all := fleets(objs)
+	for _, f := range all {
+		f.clear(x.e)
+	}
 	if len(objs) > 1 {
 		for _, f := range all {
 			defer f.freeze(x.e)()
@@ -57,6 +60,16 @@ func procCheckpoint(x *execution, c *call, objs []object) omis.ServiceResult {
 		}
 	}
 	return failed
+}
+
+// clear has the monitor execute what runs elsewhere: a node knows its own breakpoints
+// and saves the code without them, but not those of other placements.
+func (f *fleet) clear(e *Engine) {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	for _, p := range f.procs {
+		e.evictAll(p, "the process was saved", func(*csr) bool { return true })
+	}
 }
 
 // freeze suspends what can be suspended and returns how to resume it.

@@ -27,7 +27,8 @@ type csr struct {
 	// guarded by Engine.admin
 	deleted bool
 	subs    map[*process]*subscription
-	cancel  func() // of a source that is no place in a process
+	resting map[*process]*subscription // programs that stand while the request is disabled
+	cancel  func()                     // of a source that is no place in a process
 }
 
 // definition is the event of a conditional request.

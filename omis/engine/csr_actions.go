@@ -20,17 +20,25 @@ func csrDisable(x *execution, c *call) ([]omis.Value, error) {
 	return nil, nil
 }
 
-func csrDelete(x *execution, c *call) ([]omis.Value, error) {
+func csrDelete(x *execution, _ *call, objs []object) omis.ServiceResult {
 	x.e.admin.Lock()
 	defer x.e.admin.Unlock()
-	r := c.object.(*csr)
-	if r.deleted {
-		return nil, unknownToken(r.token)
+	results := make(omis.ServiceResult, len(objs))
+	var list []*csr
+	for i, o := range objs {
+		r := o.(*csr)
+		results[i] = omis.ObjectResult{Objects: []omis.Token{r.token}, Status: omis.OK}
+		if r.deleted {
+			results[i] = failure(unknownToken(r.token), r.token)
+			continue
+		}
+		list = append(list, r)
 	}
-	x.e.disable(r)
-	r.remove()
-	x.tell(r, omis.CSRDeleted)
-	return nil, nil
+	x.e.remove(list...)
+	for _, r := range list {
+		x.tell(r, omis.CSRDeleted)
+	}
+	return results
 }
 
 // tell reports that a request has changed its state. Where its own list did that,

@@ -48,24 +48,24 @@ type subscription struct {
 	only  map[omis.Token]bool // nil: all threads, or queues
 	local *localList          // nil: the list is executed by the engine
 	point *point
+
+	proc      *process
+	placed    *inPlace // not nil: a program runs in place of a list, and there is no point
+	placement Placement
 }
 
 // subscribe begins to look out for a request's event in a process. The caller
 // holds Engine.admin.
 func (e *Engine) subscribe(c *csr, t target) error {
-	s := &subscription{csr: c, only: t.only}
-	if c.placement.local {
-		s.local = newLocalList(c)
+	if e.wake(c, t) {
+		return nil
 	}
-	w := c.event.watch
-	if isDense(w.Event) {
-		w.Threads = e.reg.tids(t.only)
+	s := &subscription{csr: c, only: t.only, proc: t.proc}
+	if refused := e.tryPlace(s); refused != nil {
+		if err := e.trap(s, reason(refused)); err != nil {
+			return err
+		}
 	}
-	p, err := e.pointAt(t.proc, w, s)
-	if err != nil {
-		return err
-	}
-	s.point = p
 	c.subs[t.proc] = s
 	return nil
 }
@@ -121,6 +121,10 @@ func (p *point) plant() error {
 func (e *Engine) unsubscribe(c *csr, proc *process) {
 	s := c.subs[proc]
 	delete(c.subs, proc)
+	if s.placed != nil {
+		e.unplace(s)
+		return
+	}
 	if s.point.withdraw(s) {
 		e.unplant(s.point)
 	}

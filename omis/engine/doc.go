@@ -10,6 +10,11 @@
 // (spread.go), each in the order of the actions. A locked list locks the nodes it
 // touches, in their order (lists.go). What fails on one node fails for its objects.
 //
+// A conditional request whose actions only count and measure time is a program
+// (program.go). Where the node is an omis.Placer it runs in the process or the kernel
+// (placed.go), and what it measures is read from there (feed.go); else it is executed by
+// the monitor as any other.
+//
 // The gateway makes an Engine and sends requests through its Tools. The engine
 // imports omis, omis/syntax and omis/service; extensions are handed to New.
 //

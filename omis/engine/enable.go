@@ -26,8 +26,11 @@ func (e *Engine) enable(c *csr) error {
 	var err error
 	switch {
 	case c.event.source.open != nil:
+		e.makeWayEverywhere(c)
 		err = e.openSource(c)
-	case c.event.source.kind != 0:
+	case c.event.source.kind == 0:
+		e.makeWayEverywhere(c)
+	default:
 		results, err = e.watchAll(c)
 	}
 	if err != nil && !isFatal(err) {
@@ -104,7 +107,29 @@ func (e *Engine) raise(c *csr, o service.Occurrence) {
 	c.trigger(&o, o.Place(c.event.service.Object), nil)
 }
 
-// disable ends looking out. It returns whether the request was enabled.
+// makeWayEverywhere makes way for a request whose event occurs in no process.
+func (e *Engine) makeWayEverywhere(c *csr) {
+	for _, o := range c.tool.own(omis.ClassProcess) {
+		e.makeWay(c, o.(*process))
+	}
+}
+
+// remove ends looking out for good.
+func (e *Engine) remove(list ...*csr) {
+	var resting []*subscription
+	for _, c := range list {
+		e.disable(c)
+		resting = slices.AppendSeq(resting, maps.Values(c.resting))
+		c.resting = nil
+	}
+	e.unplace(resting...)
+	for _, c := range list {
+		c.remove()
+	}
+}
+
+// disable ends looking out. It returns whether the request was enabled. Programs stay
+// where they are, so that the request is quickly enabled again.
 func (e *Engine) disable(c *csr) bool {
 	if !c.active.Swap(false) {
 		return false
@@ -113,7 +138,11 @@ func (e *Engine) disable(c *csr) bool {
 		c.cancel()
 		c.cancel = nil
 	}
-	for p := range c.subs {
+	for p, s := range c.subs {
+		if s.placed != nil {
+			c.rest(s)
+			continue
+		}
 		e.unsubscribe(c, p)
 	}
 	return true
@@ -261,6 +290,7 @@ func (c *csr) report(s omis.Status, p *process, failed error) {
 func (e *Engine) leave(t *Tool, p *process) {
 	for _, o := range t.own(omis.ClassCSR) {
 		c := o.(*csr)
+		e.forget(c, p)
 		if c.subs[p] == nil {
 			continue
 		}

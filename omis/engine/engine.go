@@ -77,6 +77,13 @@ func (e *Engine) adopt(x service.Extension) {
 	for name, do := range x.Actions() {
 		e.actions[name] = action{each: extensionAction(do), local: do, leads: true}
 	}
+	if c, ok := x.(service.Compiler); ok {
+		for name, compile := range c.Compilers() {
+			a := e.actions[name]
+			a.compile = compile
+			e.actions[name] = a
+		}
+	}
 	for name, src := range x.Sources() {
 		e.sources[name] = source{open: src}
 	}

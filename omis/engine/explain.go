@@ -37,7 +37,11 @@ func (t *Tool) Explain(text string) (Explanation, error) {
 	if failed := t.checkEvent(&def); len(failed) > 0 {
 		return x, omis.Reply{failed}.Err()
 	}
-	x.Points = (&csr{tool: t, event: def}).points()
+	c := &csr{tool: t, request: r, event: def, steps: steps, placement: x.Placement}
+	x.Points = c.points()
+	t.e.admin.Lock()
+	defer t.e.admin.Unlock()
+	x.Placement = t.e.where(c)
 	return x, nil
 }
 
@@ -51,8 +55,10 @@ func (t *Tool) State(request omis.Token) (Explanation, error) {
 	case !ok:
 		return Explanation{}, omis.Errorf(omis.TypeMismatch, "%s is no conditional request", request)
 	}
+	t.e.admin.Lock()
+	defer t.e.admin.Unlock()
 	return Explanation{
-		Request: syntax.Print(c.request), Placement: c.placement, Points: c.points(),
+		Request: syntax.Print(c.request), Placement: t.e.where(c), Points: c.points(),
 		Enabled: c.active.Load(), Failed: c.failed.Load(),
 	}, nil
 }

@@ -16,6 +16,7 @@ func threadDetach(x *execution, c *call) ([]omis.Value, error) {
 	defer x.e.admin.Unlock()
 	t := c.object.(*thread)
 	x.tool.hide(t)
+	x.e.evictAll(t.proc, "the tool has detached from a thread of the process", func(c *csr) bool { return c.tool == x.tool })
 	if err := x.e.letGo(t); err != nil {
 		x.tool.show(t)
 		return nil, err
@@ -56,6 +57,20 @@ func (e *Engine) leaveThread(tool *Tool, t *thread) {
 func (t *Tool) hides(thread omis.Token) bool {
 	hidden := t.hidden.Load()
 	return hidden != nil && (*hidden)[thread]
+}
+
+// hidesAny tells whether the tool detached from a thread of a process.
+func (t *Tool) hidesAny(p *process) bool {
+	hidden := t.hidden.Load()
+	if hidden == nil {
+		return false
+	}
+	for token := range *hidden {
+		if th, ok := t.e.reg.lookup(token).(*thread); !ok || th.proc == p {
+			return true
+		}
+	}
+	return false
 }
 
 // hide and show replace the table, which is read without a lock.

@@ -28,17 +28,25 @@ type localStep struct {
 
 func newLocalList(c *csr) *localList {
 	l := &localList{csr: c, steps: make([]localStep, len(c.steps))}
-	quiet := true
 	for i := range c.steps {
 		s := &c.steps[i]
 		l.steps[i] = localStep{step: s, call: service.Call{Args: s.args}}
 		if s.subject >= 0 {
 			l.steps[i].dynamic = hasParams(s.args[s.subject : s.subject+1])
 		}
-		quiet = quiet && s.service.Void()
 	}
-	l.replies = c.to.callback != nil && (!quiet || c.to.flags&omis.DontReturnOK == 0)
+	l.replies = c.wantsReplies()
 	return l
+}
+
+// wantsReplies tells whether the tool wants to hear of executions in which all goes
+// well.
+func (c *csr) wantsReplies() bool {
+	if c.to == nil || c.to.callback == nil {
+		return false
+	}
+	quiet := !slices.ContainsFunc(c.steps, func(s step) bool { return !s.service.Void() })
+	return !quiet || c.to.flags&omis.DontReturnOK == 0
 }
 
 // run executes the list. The thread that was hit is held meanwhile.

@@ -110,7 +110,7 @@ func (b blocks) read(buf []byte) error {
 	return nil
 }
 
-func procWriteMemory(_ *execution, c *call) ([]omis.Value, error) {
+func procWriteMemory(x *execution, c *call) ([]omis.Value, error) {
 	data := make([]byte, len(c.args[4].List))
 	for i, v := range c.args[4].List {
 		n, ok := v.Int64()
@@ -119,15 +119,15 @@ func procWriteMemory(_ *execution, c *call) ([]omis.Value, error) {
 		}
 		data[i] = byte(n)
 	}
-	return nil, writeBlocks(c, data, maxMemoryList)
+	return nil, x.writeBlocks(c, data, maxMemoryList)
 }
 
-func procWriteMemoryBin(_ *execution, c *call) ([]omis.Value, error) {
-	return nil, writeBlocks(c, []byte(c.args[4].Str), maxMemoryBinary)
+func procWriteMemoryBin(x *execution, c *call) ([]omis.Value, error) {
+	return nil, x.writeBlocks(c, []byte(c.args[4].Str), maxMemoryBinary)
 }
 
 // writeBlocks writes as many blocks as the data fills; the last one may be shorter.
-func writeBlocks(c *call, data []byte, limit int64) error {
+func (x *execution) writeBlocks(c *call, data []byte, limit int64) error {
 	b, err := blocksOf(c)
 	if err != nil {
 		return err
@@ -147,6 +147,7 @@ func writeBlocks(c *call, data []byte, limit int64) error {
 	if err != nil {
 		return err
 	}
+	x.e.unprogram(b.proc, b.addr, uint64(b.stride*(b.count-1)+b.size))
 	if b.stride == b.size || b.count == 1 {
 		return writer.WriteMemory(at.id, b.addr, data)
 	}

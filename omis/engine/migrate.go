@@ -78,6 +78,7 @@ func numbers(list []int) string { return strings.Trim(fmt.Sprint(list), "[]") }
 func (m *move) run() error {
 	m.e.admin.Lock()
 	defer m.e.admin.Unlock()
+	m.e.evictAll(m.proc, "the process was moved", func(*csr) bool { return true })
 	if err := m.from.node.Stop(m.from.id, nil); err != nil {
 		return err
 	}

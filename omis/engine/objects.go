@@ -53,6 +53,10 @@ type process struct {
 	ended    bool                // guarded by registry.mu
 	threads  map[int]*thread     // by what the node calls them; guarded by registry.mu
 	halts    halts
+
+	feeds     map[service.Cell]*feed // guarded by Engine.admin
+	rowTokens map[rowKey]omis.Token  // of rows of feeds; guarded by registry.mu
+	former    map[int]omis.Token     // of threads that ended, while there are feeds; guarded by registry.mu
 }
 
 // place is the node a process lives on, and what it is called there.

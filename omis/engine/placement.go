@@ -14,9 +14,15 @@ type Placement struct {
 	Name  string
 	Where string
 	Why   string
+	// Cost is how many nanoseconds an occurrence takes of the thread, roughly; 0
+	// where nobody said.
+	Cost float64
 
 	local bool
 }
+
+// trapped is the name of the placement where a thread stops for the monitor.
+const trapped = "trap"
 
 func (p Placement) String() string { return fmt.Sprintf("%s, %s: %s", p.Name, p.Where, p.Why) }
 
@@ -31,20 +37,28 @@ func (e *Engine) place(r *omis.Request, steps []step) Placement {
 	}
 	const held = "in the engine, with the thread held until the list is done"
 	if r.Locked {
-		return Placement{Name: "trap", Where: held, Why: "a locked list must wait until no other list is executed"}
+		return Placement{Name: trapped, Where: held, Why: "a locked list must wait until no other list is executed"}
 	}
 	if src.kind == omis.EventProcCreated {
-		return Placement{Name: "trap", Where: held, Why: "the node must be asked who the new process is"}
+		return Placement{Name: trapped, Where: held, Why: "the node must be asked who the new process is"}
 	}
 	for i := range steps {
 		if !steps[i].isLocal() {
-			return Placement{Name: "trap", Where: held, Why: steps[i].service.Name + " needs more than the event itself"}
+			return Placement{Name: trapped, Where: held, Why: steps[i].service.Name + " needs more than the event itself"}
 		}
 	}
 	return Placement{
-		Name: "trap", Where: "in the monitor's owner thread of the process",
-		Why: "its actions need nothing but the event itself; nothing is cheaper, as this monitor generates no code for the program or the kernel", local: true,
+		Name: trapped, Where: "in the monitor's owner thread of the process",
+		Why: "its actions need nothing but the event itself", local: true,
 	}
+}
+
+// because adds to a placement why there is nothing cheaper.
+func (p Placement) because(why string) Placement {
+	if p.local && why != "" {
+		p.Why += "; nothing is cheaper: " + why
+	}
+	return p
 }
 
 // isLocal tells whether the table and the implementation allow the step to run

@@ -190,6 +190,9 @@ func (r *registry) dropThreadLocked(t *thread) {
 		delete(t.proc.threads, t.tid)
 	}
 	delete(r.objects, t.token)
+	if t.proc.former != nil {
+		t.proc.former[t.tid] = t.token
+	}
 }
 
 // end makes the tokens of a process and its threads unknown.

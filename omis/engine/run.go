@@ -34,6 +34,8 @@ type action struct {
 	batch func(*execution, *call, []object) omis.ServiceResult
 	// local is what may run on the owner of a process, if the table says so.
 	local service.Action
+	// compile makes it a step of a program, where it can be one.
+	compile service.Compile
 
 	// spread tells that nodes may work on their objects at the same time: the
 	// service changes neither scopes nor requests.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/service"
 )
 
 // find resolves a token within the tool's scope.
@@ -144,6 +145,9 @@ func (t *Tool) removeItem(token omis.Token) {
 	t.items[o.class.Class] = slices.DeleteFunc(t.items[o.class.Class], func(other *item) bool { return other == o })
 	t.mu.Unlock()
 	t.e.reg.generation.Add(1)
+	if cell, ok := o.value.(service.Cell); ok {
+		t.e.abandonCell(t, token, cell)
+	}
 }
 
 // itemChanged adapts what depends on the contents of an extension's object.

@@ -42,6 +42,41 @@ func (c *Class) Converts() bool { return c.Parent != nil || c.Contained != nil }
 // An error that is no *omis.Error is reported with OMIS_UNSPECIFIED_ERROR.
 type Action func(*Call) ([]omis.Value, error)
 
+// Compiler is an extension some of whose Local actions are steps of programs
+// (omis.Program), so that they can run where events happen.
+type Compiler interface {
+	Extension
+	// Compilers are by the names of the actions. The objects of these are Cells.
+	Compilers() map[string]Compile
+}
+
+// Compile says what an action does to each of its objects. An error says why only
+// the Action itself can do it.
+type Compile func(args []omis.Value) (omis.Op, error)
+
+// Cell is an object that programs change. They do it in stores, one for each process,
+// whose rows are the cell's own for whoever reads it. Its methods may be called from
+// any goroutine.
+type Cell interface {
+	Kind() omis.StoreKind
+	// Join adds the rows of a store to the cell's, as they will be.
+	Join(Store)
+	// Leave takes over the rows of a store for good; it is about to be closed.
+	Leave(Store) error
+}
+
+// Store holds rows of a cell for one process: see omis.Store.
+type Store interface {
+	Rows() ([]Row, error)
+	Reset() error
+}
+
+// Row is a row of a store, and whose it is.
+type Row struct {
+	Proc, Thread omis.Token
+	omis.Row
+}
+
 // Call is one execution of an action on one object.
 type Call struct {
 	Token  omis.Token   // of the object; "" for a service that works on none

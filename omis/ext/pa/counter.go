@@ -12,6 +12,7 @@ type counter struct {
 	mu       sync.Mutex
 	rows     []*count // in the order in which the threads came
 	byThread map[owner]*count
+	feeds    feeds
 }
 
 // owner is whom a row belongs to. A thread's token is never used again, so a row
@@ -29,6 +30,10 @@ func newCounter() *counter { return &counter{byThread: make(map[owner]*count)} }
 func (c *counter) add(o owner, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.addLocked(o, n)
+}
+
+func (c *counter) addLocked(o owner, n int64) {
 	row := c.byThread[o]
 	if row == nil {
 		row = &count{owner: o}
@@ -38,17 +43,22 @@ func (c *counter) add(o owner, n int64) {
 	row.value += n
 }
 
-func (c *counter) reset() {
+func (c *counter) reset() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.byThread)
 	c.rows = nil
+	return c.feeds.reset()
 }
 
-func (c *counter) values(level int64) []omis.Value {
+func (c *counter) values(level int64) ([]omis.Value, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rows := c.rows
+	fed, err := c.feeds.rows()
+	if err != nil {
+		return nil, err
+	}
+	rows := c.with(fed).rows
 	if level != byThreads {
 		rows = gather(rows, level, func(r *count) owner { return r.owner },
 			func(o owner) *count { return &count{owner: o} }, func(sum, r *count) { sum.value += r.value })
@@ -57,7 +67,52 @@ func (c *counter) values(level int64) []omis.Value {
 	for _, r := range rows {
 		list = append(list, omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.value))
 	}
-	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}
+	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}, nil
+}
+
+// with is the counter with the rows of stores added to its own; itself, where there
+// are none. The caller holds mu.
+func (c *counter) with(fed []service.Row) *counter {
+	if len(fed) == 0 {
+		return c
+	}
+	all := newCounter()
+	for _, r := range c.rows {
+		all.addLocked(r.owner, r.value)
+	}
+	all.take(fed)
+	return all
+}
+
+func (c *counter) take(fed []service.Row) {
+	for _, r := range fed {
+		c.addLocked(owner{r.Proc, r.Thread}, r.Value)
+	}
+}
+
+func (*counter) Kind() omis.StoreKind { return omis.StoreSums }
+
+func (c *counter) Join(s service.Store) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.feeds = append(c.feeds, s)
+}
+
+func (c *counter) Leave(s service.Store) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fed, err := c.feeds.leave(s)
+	c.take(fed)
+	return err
+}
+
+// compileAdd is pa_counter_add as a step of a program.
+func compileAdd(args []omis.Value) (omis.Op, error) {
+	n, ok := args[1].Int64()
+	if !ok {
+		return omis.Op{}, omis.Errorf(omis.ParameterError, "the value to add does not fit into 64 bits with a sign")
+	}
+	return omis.Op{Do: omis.OpAdd, Value: n}, nil
 }
 
 func createCounter(c *service.Call) ([]omis.Value, error) {
@@ -65,8 +120,7 @@ func createCounter(c *service.Call) ([]omis.Value, error) {
 }
 
 func resetCounter(c *service.Call) ([]omis.Value, error) {
-	c.Object.(*counter).reset()
-	return nil, nil
+	return nil, c.Object.(*counter).reset()
 }
 
 func addToCounter(c *service.Call) ([]omis.Value, error) {
@@ -80,5 +134,5 @@ func addToCounter(c *service.Call) ([]omis.Value, error) {
 }
 
 func readCounter(c *service.Call) ([]omis.Value, error) {
-	return c.Object.(*counter).values(byThreads), nil
+	return c.Object.(*counter).values(byThreads)
 }

@@ -19,7 +19,7 @@ type Extension struct{}
 // New makes the extension.
 func New() *Extension { return &Extension{} }
 
-var _ service.Extension = (*Extension)(nil)
+var _ service.Compiler = (*Extension)(nil)
 
 func (*Extension) Prefix() string { return "pa" }
 
@@ -90,7 +90,7 @@ func how(s *service.Service) string {
 	case s.Kind == service.Event:
 		return "by the clock of the monitor; nobody is held"
 	case s.Local:
-		return "on the thread of the monitor that owns the process, while the thread is held"
+		return "in the kernel, at a uprobe, or on the thread of the monitor that owns the process, while the thread is held"
 	}
 	return "in the monitor's memory"
 }
@@ -154,6 +154,16 @@ func (*Extension) Actions() map[string]service.Action {
 		"pa_combination_signal": signal,
 		"pa_combination_reset":  resetCombination,
 		"pa_combination_delete": remove,
+	}
+}
+
+// Compilers are the actions that programs can do. Integrators add floating point
+// numbers, which the kernel cannot.
+func (*Extension) Compilers() map[string]service.Compile {
+	return map[string]service.Compile{
+		"pa_counter_add": compileAdd,
+		"pa_timer_start": compileStart,
+		"pa_timer_stop":  compileStop,
 	}
 }
 

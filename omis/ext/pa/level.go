@@ -74,7 +74,7 @@ func sumCounter(c *service.Call) ([]omis.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Object.(*counter).values(level), nil
+	return c.Object.(*counter).values(level)
 }
 
 func sumTimer(c *service.Call) ([]omis.Value, error) {
@@ -82,5 +82,5 @@ func sumTimer(c *service.Call) ([]omis.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Object.(*timer).values(level), nil
+	return c.Object.(*timer).values(level)
 }

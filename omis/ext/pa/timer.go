@@ -13,6 +13,7 @@ type timer struct {
 	mu       sync.Mutex
 	rows     []*row // in the order in which the threads came
 	byThread map[owner]*row
+	feeds    feeds
 }
 
 func newTimer() *timer { return &timer{byThread: make(map[owner]*row)} }
@@ -45,17 +46,22 @@ func (t *timer) stop(o owner, sp uint64, at int64) {
 
 // reset forgets the open intervals too: what is measured afterwards began
 // afterwards.
-func (t *timer) reset() {
+func (t *timer) reset() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.byThread)
 	t.rows = nil
+	return t.feeds.reset()
 }
 
-func (t *timer) values(level int64) []omis.Value {
+func (t *timer) values(level int64) ([]omis.Value, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	rows := t.rows
+	fed, err := t.feeds.rows()
+	if err != nil {
+		return nil, err
+	}
+	rows := t.with(fed).rows
 	if level != byThreads {
 		rows = gather(rows, level, func(r *row) owner { return r.owner },
 			func(o owner) *row { return &row{owner: o} }, (*row).join)
@@ -64,16 +70,60 @@ func (t *timer) values(level int64) []omis.Value {
 	for _, r := range rows {
 		list = r.append(list)
 	}
-	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}
+	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}, nil
 }
+
+// with is the timer with the rows of stores added to its own; itself, where there
+// are none. The caller holds mu.
+func (t *timer) with(fed []service.Row) *timer {
+	if len(fed) == 0 {
+		return t
+	}
+	all := newTimer()
+	for _, r := range t.rows {
+		all.of(r.owner).join(r)
+	}
+	all.take(fed)
+	return all
+}
+
+func (t *timer) take(fed []service.Row) {
+	for _, r := range fed {
+		i := &r.Intervals
+		t.of(owner{r.Proc, r.Thread}).join(&row{
+			count: i.Count, unfinished: i.Unfinished, last: i.Last, min: i.Min, max: i.Max,
+			sum: uint128{i.Sum.Hi, i.Sum.Lo}, squares: uint128{i.Squares.Hi, i.Squares.Lo},
+		})
+	}
+}
+
+func (*timer) Kind() omis.StoreKind { return omis.StoreIntervals }
+
+func (t *timer) Join(s service.Store) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.feeds = append(t.feeds, s)
+}
+
+func (t *timer) Leave(s service.Store) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fed, err := t.feeds.leave(s)
+	t.take(fed)
+	return err
+}
+
+// compileStart and compileStop are pa_timer_start and pa_timer_stop as steps of a
+// program.
+func compileStart([]omis.Value) (omis.Op, error) { return omis.Op{Do: omis.OpStart}, nil }
+func compileStop([]omis.Value) (omis.Op, error)  { return omis.Op{Do: omis.OpStop}, nil }
 
 func createTimer(c *service.Call) ([]omis.Value, error) {
 	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, newTimer()))}, nil
 }
 
 func resetTimer(c *service.Call) ([]omis.Value, error) {
-	c.Object.(*timer).reset()
-	return nil, nil
+	return nil, c.Object.(*timer).reset()
 }
 
 // startTimer takes the time as late as it can, so that as little as possible of
@@ -102,5 +152,5 @@ func noEvent() error {
 }
 
 func readTimer(c *service.Call) ([]omis.Value, error) {
-	return c.Object.(*timer).values(byThreads), nil
+	return c.Object.(*timer).values(byThreads)
 }

@@ -1,0 +1,225 @@
+package fake
+
+import (
+	"slices"
+	"sync"
+
+	"mirador/omis"
+)
+
+// Placer is a node that has programs run where events happen. It does what they say
+// whenever the events of the node come.
+type Placer struct {
+	*Node
+	// Refuse is asked before a program is placed; its error is the answer.
+	Refuse func(omis.Watch) error
+	// Started says when a thread started; without it all numbers are used once.
+	Started func(tid int) uint64
+
+	mu     sync.Mutex
+	placed []*placed // all that ever were
+	stores []*store
+}
+
+var _ omis.Placer = (*Placer)(nil)
+
+// NewPlacer makes a node a placer.
+func NewPlacer(n *Node) *Placer { return &Placer{Node: n} }
+
+// Standing is how many programs stand, Placed how many ever did, Stores how many stores
+// there are.
+func (p *Placer) Standing() (n int) { return p.count(func(pl *placed) bool { return !pl.removed }) }
+func (p *Placer) Placed() (n int)   { return p.count(func(*placed) bool { return true }) }
+
+func (p *Placer) Stores() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.stores)
+}
+
+func (p *Placer) count(which func(*placed) bool) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pl := range p.placed {
+		if which(pl) {
+			n++
+		}
+	}
+	return n
+}
+
+// Exec makes the programs in a process ones of the past: it executes another program.
+func (p *Placer) Exec(id omis.ProcID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pl := range p.placed {
+		if pl.watch.Proc == id {
+			pl.gone, pl.active = true, false
+		}
+	}
+}
+
+func (p *Placer) Judge(w omis.Watch, _ omis.Program) (omis.Verdict, error) {
+	if p.Refuse != nil {
+		if err := p.Refuse(w); err != nil {
+			return omis.Verdict{}, err
+		}
+	}
+	return omis.Verdict{Name: "fake", Where: "in the fake", Why: "it may", Cost: 1}, nil
+}
+
+func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, error) {
+	if _, err := p.called("NewStore", id); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &store{placer: p, kind: kind}
+	p.stores = append(p.stores, s)
+	return s, nil
+}
+
+func (p *Placer) Place(w omis.Watch, steps omis.Program) (omis.Placed, error) {
+	if _, err := p.Judge(w, steps); err != nil {
+		return nil, err
+	}
+	pl := &placed{placer: p, watch: w, steps: steps}
+	var err error
+	if pl.cancel, err = p.Watch(w, pl.hit); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.placed = append(p.placed, pl)
+	return pl, nil
+}
+
+// placed is a program of the fake; Placer.mu guards it.
+type placed struct {
+	placer                *Placer
+	watch                 omis.Watch
+	steps                 omis.Program
+	cancel                func() error
+	active, gone, removed bool
+}
+
+func (pl *placed) hit(h *omis.Hit) {
+	pl.placer.mu.Lock()
+	defer pl.placer.mu.Unlock()
+	if !pl.active || pl.watch.Threads != nil && !slices.Contains(pl.watch.Threads, h.TID) {
+		return
+	}
+	for _, op := range pl.steps {
+		op.Store.(*store).do(op, h)
+	}
+}
+
+func (pl *placed) Verdict() omis.Verdict {
+	v, _ := pl.placer.Judge(omis.Watch{}, nil)
+	return v
+}
+
+func (pl *placed) SetActive(active bool) {
+	pl.placer.mu.Lock()
+	defer pl.placer.mu.Unlock()
+	pl.active = active && !pl.gone
+}
+
+func (pl *placed) Stands() bool {
+	pl.placer.mu.Lock()
+	defer pl.placer.mu.Unlock()
+	return !pl.gone
+}
+
+func (pl *placed) Remove() error {
+	pl.SetActive(false)
+	err := pl.cancel()
+	pl.placer.mu.Lock()
+	defer pl.placer.mu.Unlock()
+	pl.removed = true
+	return err
+}
+
+// store is a store of the fake; Placer.mu guards it.
+type store struct {
+	placer *Placer
+	kind   omis.StoreKind
+	rows   []*storeRow
+}
+
+type storeRow struct {
+	omis.Row
+	open []openInterval
+}
+
+type openInterval struct {
+	sp   uint64
+	from int64
+}
+
+func (s *store) do(op omis.Op, h *omis.Hit) {
+	r := s.row(h.TID)
+	switch op.Do {
+	case omis.OpAdd:
+		r.Value += op.Value
+	case omis.OpStart:
+		r.open = append(r.open, openInterval{h.SP, h.Time})
+	case omis.OpStop:
+		i := slices.IndexFunc(r.open, func(o openInterval) bool { return o.sp == h.SP })
+		if i < 0 {
+			return
+		}
+		ns := uint64(h.Time - r.open[i].from)
+		r.Unfinished += int64(len(r.open) - i - 1)
+		r.open = r.open[:i]
+		if r.Count == 0 || ns < r.Min {
+			r.Min = ns
+		}
+		r.Count, r.Last, r.Max = r.Count+1, ns, max(r.Max, ns)
+		r.Sum.Lo += ns
+		r.Squares.Lo += ns * ns
+	}
+	r.Open = int64(len(r.open))
+}
+
+func (s *store) row(tid int) *storeRow {
+	var started uint64
+	if s.placer.Started != nil {
+		started = s.placer.Started(tid)
+	}
+	for _, r := range s.rows {
+		if r.TID == tid && r.Row.Started == started {
+			return r
+		}
+	}
+	r := &storeRow{Row: omis.Row{TID: tid, Started: started}}
+	s.rows = append(s.rows, r)
+	return r
+}
+
+func (s *store) Rows() ([]omis.Row, error) {
+	s.placer.mu.Lock()
+	defer s.placer.mu.Unlock()
+	list := make([]omis.Row, len(s.rows))
+	for i, r := range s.rows {
+		list[i] = r.Row
+		list[i].Alive = s.placer.Started == nil || s.placer.Started(r.TID) == r.Row.Started
+	}
+	return list, nil
+}
+
+func (s *store) Reset() error {
+	s.placer.mu.Lock()
+	defer s.placer.mu.Unlock()
+	s.rows = nil
+	return nil
+}
+
+func (*store) Lost() uint64 { return 0 }
+
+func (s *store) Close() error {
+	s.placer.mu.Lock()
+	defer s.placer.mu.Unlock()
+	s.placer.stores = slices.DeleteFunc(s.placer.stores, func(other *store) bool { return other == s })
+	return nil
+}

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"sync/atomic"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// feed is what the programs in a process keep of a cell: the rows of a store, with
+// the tokens of their threads. It lasts as long as there is such a program.
+type feed struct {
+	e     *Engine
+	proc  *process
+	cell  service.Cell
+	store omis.Store
+	users int // programs; guarded by Engine.admin
+
+	// broken tells that the programs end before what they measure did.
+	broken atomic.Bool
+}
+
+var _ service.Store = (*feed)(nil)
+
+// feed returns the feed of a cell in a process, made at the first time, and counts a
+// user. The caller holds Engine.admin.
+func (e *Engine) feed(placer omis.Placer, p *process, cell service.Cell) (*feed, error) {
+	f := p.feeds[cell]
+	if f == nil {
+		store, err := placer.NewStore(p.at().id, cell.Kind())
+		if err != nil {
+			return nil, err
+		}
+		f = &feed{e: e, proc: p, cell: cell, store: store}
+		if p.feeds == nil {
+			p.feeds = make(map[service.Cell]*feed)
+		}
+		p.feeds[cell] = f
+		e.reg.rememberThreads(p)
+		cell.Join(f)
+	}
+	f.users++
+	return f, nil
+}
+
+// release is the contrary of feed: with its last user the cell takes its rows over.
+func (f *feed) release() {
+	if f.users--; f.users > 0 {
+		return
+	}
+	delete(f.proc.feeds, f.cell)
+	if err := f.cell.Leave(f); err != nil {
+		f.e.log.Warn("what was measured in a process is lost", "process", f.proc.token, "error", err)
+	}
+	if err := f.store.Close(); err != nil {
+		f.e.log.Warn("cannot free what measured a process", "process", f.proc.token, "error", err)
+	}
+}
+
+func (f *feed) Reset() error { return f.store.Reset() }
+
+func (f *feed) Rows() ([]service.Row, error) {
+	rows, err := f.store.Rows()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]service.Row, len(rows))
+	for i, r := range rows {
+		if f.broken.Load() {
+			r.Unfinished += r.Open
+		}
+		list[i] = service.Row{Proc: f.proc.token, Thread: f.e.reg.threadOfRow(f.proc, &r), Row: r}
+	}
+	return list, nil
+}
+
+// rowKey names a thread of a process, also one that has ended.
+type rowKey struct {
+	tid     int
+	started uint64
+}
+
+// threadOfRow is the token of the thread that a row of a store belongs to: once and
+// for all the same.
+func (r *registry) threadOfRow(p *process, row *omis.Row) omis.Token {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := rowKey{row.TID, row.Started}
+	if token, known := p.rowTokens[key]; known {
+		return token
+	}
+	token := r.newRowTokenLocked(p, row)
+	if p.rowTokens == nil {
+		p.rowTokens = make(map[rowKey]omis.Token)
+	}
+	p.rowTokens[key] = token
+	return token
+}
+
+// newRowTokenLocked finds the token for a row that is read first. What the tables say
+// of its number may be about another thread that had it before, or has it by now.
+func (r *registry) newRowTokenLocked(p *process, row *omis.Row) omis.Token {
+	t := p.threads[row.TID]
+	if t != nil && p.hasRow(t.token) {
+		if !row.Alive {
+			return r.newIdent(omis.ClassThread).token
+		}
+		r.dropThreadLocked(t)
+		t = nil
+	}
+	switch {
+	case t != nil:
+		return t.token
+	case row.Alive:
+		return r.threadLocked(p, row.TID).token
+	}
+	if former := p.former[row.TID]; former != "" && !p.hasRow(former) {
+		return former
+	}
+	return r.newIdent(omis.ClassThread).token
+}
+
+// rememberThreads keeps the tokens of threads that end, for rows that are read later.
+func (r *registry) rememberThreads(p *process) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.former == nil {
+		p.former = make(map[int]omis.Token)
+	}
+}
+
+// hasRow tells whether a thread is known by a row.
+func (p *process) hasRow(t omis.Token) bool {
+	for _, token := range p.rowTokens {
+		if token == t {
+			return true
+		}
+	}
+	return false
+}

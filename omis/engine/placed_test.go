@@ -1,0 +1,358 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/engine/fake"
+	"mirador/omis/ext/pa"
+	"mirador/omis/syntax"
+)
+
+// startPlacing starts an engine over a node that places programs, with one process
+// attached.
+func startPlacing(t *testing.T) (*bench, *fake.Placer, *fake.Process) {
+	t.Helper()
+	n := fake.New("here")
+	placer := fake.NewPlacer(n)
+	b := startOver(t, []omis.Node{placer}, []*fake.Node{n}, pa.New())
+	p := n.Add(1, nil, 11, 12)
+	b.ask(`: proc_attach3([],1,"")`)
+	return b, placer, p
+}
+
+// runs checks where a request runs, and what it says of why.
+func (b *bench) runs(request omis.Token, where, why string) {
+	b.Helper()
+	x, err := b.tool.State(request)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if x.Placement.Name != where || !strings.Contains(x.Placement.Why, why) {
+		b.Errorf("%s runs in %s, want %s because %q", request, x.Placement, where, why)
+	}
+}
+
+// counts checks what a counter says, and how many intervals a timer.
+func (b *bench) counts(counter string) {
+	b.Helper()
+	b.want(": pa_counter_read([pa_c_1])", "0 OMIS_OK []\n1 OMIS_OK [pa_c_1] "+counter+"\n")
+}
+
+func (b *bench) intervals(want ...int64) {
+	b.Helper()
+	rows := b.reply(": pa_timer_read([pa_t_1])")[1][0].Values[1].List
+	if len(rows) != 9*len(want) {
+		b.Fatalf("rows %v, want %d", rows, len(want))
+	}
+	for i, n := range want {
+		if got, _ := rows[9*i+2].Int64(); got != n {
+			b.Errorf("row %d has %d intervals, want %d", i, got, n)
+		}
+	}
+}
+
+func (b *bench) unfinished(want int64) {
+	b.Helper()
+	rows := b.reply(": pa_timer_read([pa_t_1])")[1][0].Values[1].List
+	if got, _ := rows[8].Int64(); got != want {
+		b.Errorf("%d unfinished intervals, want %d", got, want)
+	}
+}
+
+func TestProgramsCountAndTime(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	region(b)
+	b.runs("c_1", "fake", "it may")
+	p.Reach(11, 0x10, 100)
+	p.Reach(12, 0x10, 100)
+	p.Reach(12, 0x20, 100)
+	p.Reach(12, 0x10, 100)
+	b.counts("2,[p_1,t_1,1,p_1,t_2,2]")
+	b.intervals(0, 1)
+	b.ask(": csr_disable([c_1,c_2])")
+	p.Reach(11, 0x10, 100)
+	b.counts("2,[p_1,t_1,1,p_1,t_2,2]")
+	b.ask(": csr_enable([c_1,c_2])")
+	p.Reach(11, 0x10, 100)
+	b.counts("2,[p_1,t_1,2,p_1,t_2,2]")
+	if placer.Placed() != 2 {
+		t.Errorf("%d programs were placed: a request that is enabled again was planted again", placer.Placed())
+	}
+	b.ask(": pa_counter_reset([pa_c_1])")
+	p.Reach(11, 0x10, 100)
+	b.ask(": csr_delete([c_1,c_2])")
+	b.counts("1,[p_1,t_1,1]")
+	p.Reach(11, 0x10, 100)
+	b.counts("1,[p_1,t_1,1]")
+	if placer.Standing() != 0 || placer.Stores() != 0 || p.Watches() != 0 {
+		t.Errorf("%d programs, %d stores, %d watches are left", placer.Standing(), placer.Stores(), p.Watches())
+	}
+}
+
+// Only what can be done anywhere else is done there, and the reply says why.
+func TestWhyPrograms(t *testing.T) {
+	b, _, _ := startPlacing(t)
+	b.ask(": pa_counter_create() pa_timer_create() pa_integrator_create() user_event_create()")
+	for request, why := range map[string]string{
+		"thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1) print([])":          "print cannot be done outside of the monitor",
+		"thread_reached_addr([],0x11) : {pa_counter_add([pa_c_1],1)}":                  "locked list",
+		"thread_reached_addr([],0x12) : pa_counter_add([],1)":                          "objects to come",
+		"thread_reached_addr([],0x13) : pa_integrator_add([pa_i_1],1)":                 "pa_integrator_add cannot be done outside",
+		"thread_creates_thread([]) : pa_counter_add([pa_c_1],1)":                       "its actions need nothing but the event",
+		"thread_has_started_sys_call([],\"read\") : pa_counter_add([pa_c_1],$par1)":    "its actions need nothing but the event",
+		"thread_reached_addr([],0x14) : pa_counter_add([pa_c_1],0x8000000000000000)":   "does not fit",
+		"thread_reached_addr([],0x15) : pa_counter_add([pa_c_1],1) pa_timer_start([])": "objects to come",
+	} {
+		x, err := b.tool.Explain(request)
+		if err != nil {
+			t.Errorf("%s: %v", request, err)
+		}
+		if x.Placement.Name != "trap" || !strings.Contains(x.Placement.Why, why) {
+			t.Errorf("%s: %s, want %q", request, x.Placement, why)
+		}
+	}
+	c := b.listen("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)", 0)
+	b.ask(": csr_enable([])")
+	b.runs("c_1", "trap", "wants a reply for each execution")
+	c.want("0 OMIS_CSR_ENABLED(4) [] c_1\n1 OMIS_OK []\n")
+}
+
+// The two ends of an interval are executed in one place, and what was measured before
+// is not lost.
+func TestIntervalsStayTogether(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	placer.Refuse = func(w omis.Watch) error {
+		if w.Addr == 0x30 {
+			return &omis.Refusal{Why: "not there"}
+		}
+		return nil
+	}
+	region(b)
+	p.Reach(11, 0x10, 100)
+	p.Reach(11, 0x20, 100)
+	p.Reach(11, 0x10, 100)
+	b.ask("thread_reached_addr([],0x30) : pa_timer_stop([pa_t_1])")
+	b.runs("c_3", "trap", "not there")
+	b.runs("c_1", "fake", "")
+	b.ask(": csr_enable([c_3])")
+	b.runs("c_1", "trap", "c_3, which opens or closes the same intervals")
+	b.runs("c_2", "trap", "which opens or closes the same intervals")
+	p.Reach(11, 0x30, 100) // began in another place
+	p.Reach(12, 0x10, 100)
+	p.Reach(12, 0x30, 100)
+	b.counts("2,[p_1,t_1,2,p_1,t_2,1]")
+	b.intervals(1, 1)
+	b.unfinished(1)
+	// As long as it is enabled, nothing that shares the timer is placed.
+	b.ask("thread_reached_addr([],0x40) : pa_timer_start([pa_t_1])")
+	b.ask(": csr_enable([c_4]) csr_disable([c_1,c_2]) csr_enable([c_1,c_2])")
+	b.runs("c_4", "trap", "executed by the monitor")
+	b.runs("c_1", "trap", "executed by the monitor")
+	b.ask(": csr_disable([c_1,c_2,c_3,c_4]) csr_enable([c_1,c_2])")
+	b.runs("c_1", "fake", "")
+	if placer.Standing() != 2 {
+		t.Errorf("%d programs stand", placer.Standing())
+	}
+}
+
+// A breakpoint and a program never stand at one address.
+func TestBreakpointAtTheSameAddress(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	b.ask(": pa_counter_create()")
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
+	b.ask("thread_reached_addr([],0x10) : print([])")
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
+	b.ask(": csr_enable([c_1])")
+	p.Reach(11, 0x10, 0)
+	b.ask(": csr_enable([c_2])")
+	b.runs("c_1", "trap", "a breakpoint of c_2 stands at the same address")
+	p.Reach(11, 0x10, 0)
+	b.counts("1,[p_1,t_1,2]")
+	b.ask(": csr_enable([c_3])")
+	b.runs("c_3", "trap", "a breakpoint of another request stands at 0x10")
+	p.Reach(11, 0x10, 0)
+	b.counts("1,[p_1,t_1,4]")
+	if placer.Standing() != 0 {
+		t.Errorf("%d programs stand", placer.Standing())
+	}
+	// Also one whose request is disabled is in the way.
+	b.ask(": csr_delete([c_1,c_2,c_3])")
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
+	b.ask("thread_reached_addr([],0x10) : print([])")
+	b.ask(": csr_enable([c_4]) csr_disable([c_4])")
+	if placer.Standing() != 1 {
+		t.Errorf("%d programs stand, want the one that rests", placer.Standing())
+	}
+	b.ask(": csr_enable([c_5])")
+	if placer.Standing() != 0 {
+		t.Errorf("%d programs stand", placer.Standing())
+	}
+}
+
+func TestNamedThreads(t *testing.T) {
+	b, _, p := startPlacing(t)
+	b.ask(": pa_counter_create()")
+	b.ask("thread_reached_addr([t_2],0x10) : pa_counter_add([pa_c_1],1)")
+	b.ask("thread_reached_addr([],0x20) : pa_counter_add([pa_c_1],100)")
+	b.ask(": csr_enable([])")
+	b.runs("c_1", "fake", "")
+	p.Reach(11, 0x10, 0)
+	p.Reach(12, 0x10, 0)
+	b.counts("1,[p_1,t_2,1]")
+	b.ask(": thread_detach([t_1])")
+	b.runs("c_2", "trap", "detached from a thread")
+	p.Reach(11, 0x20, 0)
+	p.Reach(12, 0x20, 0)
+	b.counts("1,[p_1,t_2,101]")
+}
+
+// A request whose counter was deleted says so at each execution.
+func TestProgramWithoutItsCounter(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	b.ask(": pa_counter_create()")
+	c := b.listen("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)", omis.DontReturnOK|omis.DontReturnEnDis)
+	b.ask(": csr_enable([])")
+	b.runs("c_1", "fake", "")
+	p.Reach(11, 0x10, 0)
+	c.quiet()
+	b.ask(": pa_counter_delete([pa_c_1])")
+	b.runs("c_1", "trap", "pa_c_1 does not exist any more")
+	p.Reach(11, 0x10, 0)
+	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_UNKNOWN_OBJECT(24) [pa_c_1] \"no such pa_c token: pa_c_1\"\n")
+	if placer.Stores() != 0 {
+		t.Error("its store is left")
+	}
+}
+
+// What programs measured outlives their process, their tool's interest, and an exec.
+func TestProgramsEnd(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	region(b)
+	p.Reach(11, 0x10, 0)
+	placer.Exec(p.ID)
+	p.Reach(11, 0x10, 0)
+	b.counts("1,[p_1,t_1,1]")
+	b.ask(": csr_disable([c_1,c_2]) csr_enable([c_1,c_2])")
+	p.Reach(11, 0x10, 0)
+	b.counts("1,[p_1,t_1,2]")
+	if placer.Standing() != 2 || placer.Placed() != 4 {
+		t.Errorf("%d programs stand of %d", placer.Standing(), placer.Placed())
+	}
+	b.ask(": csr_disable([c_2])")
+	b.ask(": proc_detach([p_1])")
+	if placer.Standing() != 0 || placer.Stores() != 0 {
+		t.Errorf("after proc_detach %d programs stand, %d stores", placer.Standing(), placer.Stores())
+	}
+	b.counts("1,[p_1,t_1,2]")
+	b.ask(": proc_attach([p_1])")
+	p.Reach(12, 0x10, 0)
+	b.counts("2,[p_1,t_1,2,p_1,t_2,1]")
+	p.End()
+	eventually(t, func() bool { return placer.Standing() == 0 && placer.Stores() == 0 })
+	b.counts("2,[p_1,t_1,2,p_1,t_2,1]")
+}
+
+// A thread's number that is used again makes another row, with a token of its own.
+func TestRowsOfFormerThreads(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	began := uint64(1)
+	placer.Started = func(tid int) uint64 {
+		if tid == 12 {
+			return began
+		}
+		return 0
+	}
+	b.ask(": pa_counter_create()")
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
+	b.ask(": csr_enable([])")
+	for ; began < 4; began++ {
+		p.Reach(12, 0x10, 0)
+	}
+	p.Reach(11, 0x10, 0)
+	b.counts("4,[p_1,t_2,1,p_1,t_3,1,p_1,t_4,1,p_1,t_1,1]")
+	b.counts("4,[p_1,t_2,1,p_1,t_3,1,p_1,t_4,1,p_1,t_1,1]")
+	p.Reach(12, 0x10, 0)
+	b.counts("5,[p_1,t_2,1,p_1,t_3,1,p_1,t_4,1,p_1,t_1,1,p_1,t_5,1]")
+}
+
+func TestCheckpointMovesPrograms(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	region(b)
+	p.Reach(11, 0x10, 0)
+	placer.Node.Script = func(method string) error {
+		if method == "Checkpoint" && placer.Standing() > 0 {
+			return errors.New("there are programs in the code")
+		}
+		return nil
+	}
+	b.want(`: proc_checkpoint([p_1],"x")`, "0 OMIS_OK []\n1 OMIS_OK []\n")
+	b.runs("c_1", "trap", "the process was saved")
+	p.Reach(11, 0x10, 0)
+	b.counts("1,[p_1,t_1,2]")
+}
+
+// Programs of tools that leave are taken away.
+func TestFinalizedToolsPrograms(t *testing.T) {
+	b, placer, _ := startPlacing(t)
+	other := b.engine.Tool("other")
+	for _, request := range []string{
+		`: proc_attach([p_1]) pa_counter_create()`,
+		"thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)", ": csr_enable([])", ": csr_disable([])",
+		"thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)", ": csr_enable([c_2])",
+	} {
+		r, err := other.Request(context.Background(), request, nil, 0)
+		if err != nil || r.Err() != nil {
+			t.Fatal(request, err, syntax.PrintReply(r))
+		}
+	}
+	if placer.Standing() != 2 {
+		t.Errorf("%d programs stand", placer.Standing())
+	}
+	if err := other.Finalize(); err != nil {
+		t.Fatal(err)
+	}
+	if placer.Standing() != 0 || placer.Stores() != 0 {
+		t.Errorf("%d programs, %d stores are left", placer.Standing(), placer.Stores())
+	}
+}
+
+// Where breakpoints may come to stand anywhere, no programs do.
+func TestProgramsGiveWayToWhatRoams(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	b.ask(": pa_counter_create()")
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
+	b.ask(`thread_has_started_lib_call([],"malloc") : print([])`)
+	b.ask(": csr_enable([c_1])")
+	p.Reach(11, 0x10, 0)
+	b.ask(": csr_enable([c_2])")
+	b.runs("c_1", "trap", "c_2 looks out for library calls")
+	p.Reach(11, 0x10, 0)
+	b.ask(": csr_disable([c_1]) csr_enable([c_1])")
+	b.runs("c_1", "trap", "another request looks out for library calls")
+	p.Reach(11, 0x10, 0)
+	b.ask(": csr_delete([c_2]) csr_disable([c_1]) csr_enable([c_1])")
+	b.runs("c_1", "fake", "")
+	p.Reach(11, 0x10, 0)
+	b.counts("1,[p_1,t_1,4]")
+	if placer.Placed() != 2 || placer.Standing() != 1 {
+		t.Errorf("%d programs stand of %d", placer.Standing(), placer.Placed())
+	}
+}
+
+// Code that is written to is executed under the eyes of the node, which knows what
+// stands below its breakpoints.
+func TestProgramsGiveWayToWriters(t *testing.T) {
+	b, _, p := startPlacing(t)
+	p.Memory, p.MemoryAt = make([]byte, 64), 0x10
+	b.ask(": pa_counter_create()")
+	b.ask("thread_reached_addr([],0x18) : pa_counter_add([pa_c_1],1)")
+	b.ask("thread_reached_addr([],0x40) : pa_counter_add([pa_c_1],1)")
+	b.ask(": csr_enable([])")
+	b.want(": proc_write_memory([p_1],0x19,1,1,[1])", "0 OMIS_OK []\n1 OMIS_OK []\n")
+	b.runs("c_1", "trap", "its code was written to")
+	b.runs("c_2", "fake", "")
+}

@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// compiled is a step of a program before there is a store for it. Where the object
+// does not exist, cell is nil: that is so where a request is only explained.
+type compiled struct {
+	op   omis.Op
+	cell service.Cell
+}
+
+// compile makes a program of an action list. The error says which action has to be
+// executed by the monitor, and why.
+func compile(t *Tool, steps []step) ([]compiled, error) {
+	var list []compiled
+	for i := range steps {
+		s := &steps[i]
+		switch {
+		case s.do.compile == nil:
+			return nil, declined("%s cannot be done outside of the monitor", s.service.Name)
+		case s.params:
+			return nil, declined("%s takes its arguments from the event", s.service.Name)
+		case s.subject < 0 || len(tokensOf(s.args[s.subject])) == 0:
+			return nil, declined("[] in %s stands for objects to come as well: name them", s.service.Name)
+		}
+		op, err := s.do.compile(s.args)
+		if err != nil {
+			return nil, err
+		}
+		for _, token := range tokensOf(s.args[s.subject]) {
+			cell, _ := t.cell(token.Token())
+			list = append(list, compiled{op, cell})
+		}
+	}
+	return list, nil
+}
+
+func declined(format string, args ...any) error {
+	return &omis.Refusal{Why: omis.Errorf(omis.UnsupportedService, format, args...).Msg}
+}
+
+func tokensOf(v omis.Value) []omis.Value {
+	if v.Kind == omis.KindList {
+		return v.List
+	}
+	return []omis.Value{v}
+}
+
+// cell is an object that programs can change.
+func (t *Tool) cell(token omis.Token) (service.Cell, bool) {
+	o, err := t.find(token)
+	if err != nil {
+		return nil, false
+	}
+	it, ok := o.(*item)
+	if !ok {
+		return nil, false
+	}
+	cell, ok := it.value.(service.Cell)
+	return cell, ok
+}
+
+// intervals are the cells that an action list opens and closes intervals in. Both must
+// be done in one place, where they find each other.
+func (c *csr) intervals() []service.Cell {
+	var cells []service.Cell
+	for i := range c.steps {
+		s := &c.steps[i]
+		if s.do.compile == nil || s.subject < 0 {
+			continue
+		}
+		conv := conversions{tool: c.tool}
+		objs, _ := conv.objects(s.args[s.subject], s.service.Params[s.subject])
+		for _, o := range objs {
+			if cell, ok := o.(*item).value.(service.Cell); ok && cell.Kind() == omis.StoreIntervals {
+				cells = append(cells, cell)
+			}
+		}
+	}
+	return cells
+}

@@ -1,0 +1,112 @@
+package omis
+
+// A local action list that only counts and measures time is a small program. It
+// can run where the event happens, in place of a handler of Node.Watch: that
+// place keeps what it measures, and is read when somebody wants to know.
+
+// Operation is what a program does when it runs.
+type Operation uint8
+
+const (
+	OpAdd   Operation = iota + 1 // add Op.Value to the thread's sum
+	OpStart                      // open an interval of the thread
+	OpStop                       // close the interval that was opened at the same place of the stack
+)
+
+// Op is one step of a program.
+type Op struct {
+	Do    Operation
+	Value int64 // OpAdd
+	Store Store // what it changes: of the process that the program runs in
+}
+
+// Program is what to do, step by step.
+type Program []Op
+
+// Placer is the capability to run programs where events happen. An error is a
+// *Refusal where the program can run by Node.Watch all the same, only dearer.
+type Placer interface {
+	// Judge says how a program would run, or why it cannot. The steps need no
+	// stores yet.
+	Judge(w Watch, p Program) (Verdict, error)
+	// NewStore makes the memory for what programs do in a process.
+	NewStore(p ProcID, k StoreKind) (Store, error)
+	// Place has a program run at each occurrence of an event from now on, as soon
+	// as it is made active. Unlike in Node.Watch, Watch.Threads is the whole
+	// truth: for other threads the program does not run.
+	Place(w Watch, p Program) (Placed, error)
+}
+
+// Placed is a program in its place. It goes by itself with the code it stands in,
+// when the process ends or executes another program.
+type Placed interface {
+	Verdict() Verdict
+	// SetActive says whether the program runs; a new one does not.
+	SetActive(bool)
+	// Stands tells whether the code it was placed in is still there.
+	Stands() bool
+	// Remove takes the program away: when it returns, it does not run any more,
+	// and the code is what it was.
+	Remove() error
+}
+
+// Verdict says where a program runs.
+type Verdict struct {
+	Name  string  // of the placement
+	Where string  // in words
+	Why   string  // there, and not where it were cheaper still
+	Cost  float64 // nanoseconds that an occurrence takes of the thread, roughly
+}
+
+// Refusal says why a program cannot run at a place. Nothing has failed: there is
+// another place.
+type Refusal struct{ Why string }
+
+func (r *Refusal) Error() string { return r.Why }
+
+// StoreKind is what a store is for.
+type StoreKind uint8
+
+const (
+	StoreSums      StoreKind = iota + 1 // OpAdd
+	StoreIntervals                      // OpStart, OpStop
+)
+
+// Store holds a row for each thread of a process that changed it. Its methods may
+// be called from any goroutine.
+type Store interface {
+	// Rows are all rows since the store was made or reset, also of threads that
+	// have ended. Each is consistent in itself; they are in the order in which
+	// the threads came.
+	Rows() ([]Row, error)
+	// Reset forgets all rows, and the intervals that are open.
+	Reset() error
+	// Lost is how many occurrences left no trace in the rows, for want of memory.
+	Lost() uint64
+	// Close frees the memory, after all programs that use it were removed.
+	Close() error
+}
+
+// Row is what a store knows of one thread.
+type Row struct {
+	TID     int
+	Started uint64 // tells apart the threads that had this TID one after the other
+	Alive   bool   // the thread with this TID is still the one meant here
+
+	Value     int64 // StoreSums
+	Intervals       // StoreIntervals
+}
+
+// Intervals sums up the intervals of one thread, in nanoseconds. Sums are exact.
+type Intervals struct {
+	Count      int64
+	Unfinished int64 // begun, and then left by an exception, a longjmp or for want of room
+	Open       int64 // begun, not ended yet
+	Last       uint64
+	Min, Max   uint64
+	Sum        Uint128
+	Squares    Uint128
+}
+
+// Uint128 is an unsigned integer of 128 bits.
+type Uint128 struct{ Hi, Lo uint64 }
