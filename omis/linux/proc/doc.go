@@ -2,6 +2,6 @@
 // they may be observed, what they use, what is mapped into them. It traces and
 // stops nobody.
 //
-// Only omis/linux and its subpackages may import it. Its functions may be called
-// from any goroutine.
+// Only omis/linux, its subpackages and omis/place/kernel may import it. Its functions
+// may be called from any goroutine.
 package proc

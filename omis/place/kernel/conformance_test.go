@@ -1,0 +1,168 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mirador/omis/place/kernel"
+)
+
+// scenario is something that a target does while its functions are measured: the same
+// in every placement.
+type scenario struct {
+	name    string
+	regions []string
+	threads string   // that the requests name; "[]" if empty
+	flags   []string // to compile the target with
+	do      func(r *rig)
+	want    []string // by regions: count/intervals/unfinished of each thread, as often as there are such
+}
+
+// commands has the target do its lines.
+func commands(lines ...string) func(*rig) {
+	return func(r *rig) {
+		for _, line := range lines {
+			r.g.do("%s", line)
+		}
+	}
+}
+
+var scenarios = []scenario{
+	{name: "calls", regions: []string{"work"}, do: commands("call 1000"), want: []string{"1×1000/1000/0"}},
+	{name: "threads", regions: []string{"work"}, do: commands("together 6 400"), want: []string{"6×400/400/0"}},
+	{name: "threads that come and go", regions: []string{"work"}, do: commands("onebyone 200 5"), want: []string{"200×5/5/0"}},
+	{name: "200 threads at once", regions: []string{"work"}, do: commands("together 200 20"), want: []string{"200×20/20/0"}},
+	{name: "recursion", regions: []string{"recurse", "work"}, do: commands("recurse 60", "recurse 0"), want: []string{"1×62/62/0", "1×60/60/0"}},
+	{name: "longjmp", regions: []string{"jump", "catch"}, do: commands("jump 5 3"), want: []string{"1×18/0/12", "1×3/3/0"}},
+	{name: "exceptions", regions: []string{"throwing", "caught"}, do: commands("throw 7 4", "throw 2 1"), want: []string{"1×35/0/32", "1×5/5/0"}},
+	{name: "fork", regions: []string{"work"}, do: commands("fork 50", "call 10"), want: []string{"1×10/10/0"}},
+	{name: "exec", regions: []string{"work"}, do: execAgain, want: []string{"1×10/10/0"}},
+	{name: "exec at the same addresses", regions: []string{"work"}, flags: []string{"-no-pie"}, do: execAgain, want: []string{"1×10/10/0"}},
+	{name: "disabled in between", regions: []string{"work"}, do: disableBetween, want: []string{"1×30/30/0"}},
+	{name: "reset in between", regions: []string{"work"}, do: resetBetween, want: []string{"1×20/20/0"}},
+	{name: "deleted", regions: []string{"work"}, do: deleteAll, want: []string{"1×10/10/0"}},
+	{name: "one thread of several", regions: []string{"work"}, threads: "[t_1]", do: commands("together 3 20", "call 4"), want: []string{"1×4/4/0"}},
+	{name: "code without a file of its own name", regions: []string{"work"}, do: unlinked, want: []string{"1×10/10/0"}},
+}
+
+func execAgain(r *rig) {
+	r.g.do("call 10")
+	r.g.begin("exec")
+	r.g.ready()
+	r.g.do("call 10")
+}
+
+func disableBetween(r *rig) {
+	r.g.do("call 10")
+	r.disable()
+	r.g.do("call 10")
+	r.enable()
+	r.g.do("call 10")
+	r.disable()
+	r.enable()
+	r.g.do("call 10")
+}
+
+func resetBetween(r *rig) {
+	r.g.do("together 3 10")
+	r.ask(": pa_counter_reset([pa_c_1]) pa_timer_reset([pa_t_1])")
+	r.g.do("call 20")
+}
+
+func deleteAll(r *rig) {
+	r.g.do("call 10")
+	r.ask(": csr_delete([%s])", strings.Join(r.csrs, ","))
+	r.csrs = nil
+	r.g.do("call 10")
+}
+
+func unlinked(r *rig) {
+	run(r.t, "rm", r.g.path)
+	r.g.do("call 10")
+}
+
+// summary says of a region how many threads have the same counts.
+func summary(rows []row) string {
+	var kinds []string
+	times := make(map[string]int)
+	for _, w := range rows {
+		kind := fmt.Sprintf("%d/%d/%d", w.count, w.intervals, w.unfinished)
+		if times[kind]++; times[kind] == 1 {
+			kinds = append(kinds, kind)
+		}
+	}
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d×%s", times[kind], kind)
+	}
+	slices.Sort(kinds)
+	return strings.Join(kinds, " ")
+}
+
+// plausible checks the times of a row against each other.
+func (w *row) plausible() error {
+	n := float64(w.intervals)
+	switch {
+	case n == 0:
+		return nil
+	case w.least <= 0 || w.least > w.utmost || w.last < w.least || w.last > w.utmost:
+		return fmt.Errorf("least %g, last %g, utmost %g", w.least, w.last, w.utmost)
+	case w.sum < n*w.least*0.999999 || w.sum > n*w.utmost*1.000001:
+		return fmt.Errorf("sum %g of %g times %g to %g", w.sum, n, w.least, w.utmost)
+	case w.squares*n < w.sum*w.sum*0.999999 || w.squares > w.sum*w.utmost*1.000001:
+		return fmt.Errorf("sum of squares %g with sum %g", w.squares, w.sum)
+	}
+	return nil
+}
+
+// What a request measures does not depend on where its actions run.
+func TestConformance(t *testing.T) {
+	programs := make(map[string]string) // by flags
+	for _, s := range scenarios {
+		flags := strings.Join(s.flags, " ")
+		if programs[flags] == "" {
+			programs[flags] = build(t, s.flags...)
+		}
+		t.Run(s.name, func(t *testing.T) {
+			for _, placement := range []string{"trap", kernel.Name} {
+				t.Run(placement, func(t *testing.T) { s.run(t, placement, programs[flags]) })
+			}
+		})
+	}
+}
+
+func (s *scenario) run(t *testing.T, placement, program string) {
+	own := filepath.Join(t.TempDir(), "target")
+	if err := os.Link(program, own); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, placement, start(t, own))
+	for _, function := range s.regions {
+		threads := s.threads
+		if threads == "" {
+			threads = "[]"
+		}
+		r.region(function, threads)
+	}
+	r.enable()
+	if got := r.where(); got != placement {
+		t.Fatalf("the requests run in %s", got)
+	}
+	s.do(r)
+	for i, want := range s.want {
+		rows := r.rows(i + 1)
+		if got := summary(rows); got != want {
+			t.Errorf("%s: %s, want %s", s.regions[i], got, want)
+		}
+		for _, w := range rows {
+			if err := w.plausible(); err != nil {
+				t.Errorf("%s of %s: %v", s.regions[i], w.thread, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,109 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"mirador/omis/engine"
+	"mirador/omis/ext/pa"
+	"mirador/omis/linux"
+	"mirador/omis/place/kernel"
+)
+
+// monitorEnv makes the test binary a monitor that measures until it is killed: the
+// requests it sends.
+const monitorEnv = "MIRADOR_TEST_MONITOR"
+
+func isMonitor() bool {
+	if os.Getenv(unprivileged) != "" {
+		sayWhatIsMissing()
+		return true
+	}
+	requests := os.Getenv(monitorEnv)
+	if requests == "" {
+		return false
+	}
+	n, err := linux.Open(linux.Config{Name: "here"})
+	if err != nil {
+		fmt.Println(err)
+		return true
+	}
+	e, err := engine.New(placing{n, kernel.New()}, slog.New(slog.DiscardHandler), pa.New())
+	if err != nil {
+		fmt.Println(err)
+		return true
+	}
+	for _, request := range strings.Split(requests, "\n") {
+		if r, err := e.Tool("test").Request(context.Background(), request, nil, 0); err != nil || r.Err() != nil {
+			fmt.Println(err, r.Err())
+			return true
+		}
+	}
+	fmt.Println("measuring")
+	io.Copy(io.Discard, os.Stdin)
+	return true
+}
+
+// kills is how many monitors are killed.
+const kills = 12
+
+// A monitor that is killed at whatever moment leaves a target that goes on with right
+// results, in code that is what it was.
+func TestMonitorsDeath(t *testing.T) {
+	g := start(t, build(t))
+	g.do("forever")
+	g.do("forever")
+	before := g.code(g.fun["work"], g.size["work"])
+	requests := []string{
+		fmt.Sprintf(`: proc_attach3([],%d,"") pa_counter_create() pa_timer_create()`, g.ID.PID),
+		fmt.Sprintf("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1) pa_timer_start([pa_t_1])", g.fun["work"]),
+	}
+	for _, exit := range g.exits("work") {
+		requests = append(requests, fmt.Sprintf("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_1])", exit))
+	}
+	requests = append(requests, ": csr_enable([])")
+	for i := range kills {
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), monitorEnv+"="+strings.Join(requests, "\n"))
+		hold, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if i%3 > 0 { // the others are killed while they begin
+			if line, _ := bufio.NewReader(out).ReadString('\n'); line != "measuring\n" {
+				t.Fatalf("the monitor said %q", line)
+			}
+		}
+		time.Sleep(time.Duration(rand.IntN(40)) * time.Millisecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait()
+		hold.Close()
+		if got := g.do("recurse 30"); got != "done 331" {
+			t.Errorf("the target said %q", got)
+		}
+		if !bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+			t.Fatal("the code is not what it was")
+		}
+	}
+}

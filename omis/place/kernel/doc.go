@@ -1,0 +1,28 @@
+// Package kernel is the placement "kernel": programs that count and measure time run
+// as eBPF programs at uprobes (omis.Placer). The thread is not held and nobody is
+// woken up; a hit costs two thirds of a microsecond where the kernel emulates the
+// instruction that the uprobe displaces, and several times as much where it has to
+// step over it.
+//
+// # What a program consists of
+//
+// A store is a hash table with a row for each thread, by its number and its start
+// time, so that a number that is used again is another row. Only the thread itself
+// writes its row, so nothing is lost and nothing locked. What the monitor tells
+// programs (active or not, the epoch of a store) stands in one block of memory that
+// it shares with them. A reset begins a new epoch: each thread clears its own row
+// when it comes by.
+//
+// # Life
+//
+// Programs, tables and uprobes belong to file descriptors of the monitor. When it
+// dies, by whatever signal, the kernel takes the uprobes out and puts the code
+// right; the target notices nothing. A process that executes another program is told
+// by a tracepoint, since its uprobes would be set again where the new program
+// happens to map the same file. The child of a fork is not counted.
+//
+// Only cli imports this package, to hand a Placer to the engine along with the node.
+// It imports omis, and what it takes from omis/linux/proc and omis/linux/tracepoint. A
+// Placer and its stores may be used from any goroutine; one goroutine of its own
+// moves rows of ended threads out of stores that fill up.
+package kernel

@@ -1,0 +1,132 @@
+//go:build linux && amd64
+
+package kernel
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
+)
+
+// layout is how programs learn who the current thread is.
+type layout struct {
+	pid, started int16 // members of task_struct
+
+	// nested tells that the monitor lives in a pid namespace of its own, which
+	// dev and ino identify: it knows threads by their numbers there.
+	nested   bool
+	dev, ino uint64
+}
+
+// initPIDNamespace is PROC_PID_INIT_INO: the first pid namespace has this inode on
+// every Linux.
+const initPIDNamespace = 0xEFFFFFFC
+
+func findLayout() (layout, error) {
+	var l layout
+	types, err := btf.LoadKernelSpec()
+	if err != nil {
+		return l, fmt.Errorf("the kernel does not describe its types (CONFIG_DEBUG_INFO_BTF): %w", err)
+	}
+	var task *btf.Struct
+	if err := types.TypeByName("task_struct", &task); err != nil {
+		return l, fmt.Errorf("the kernel does not describe task_struct: %w", err)
+	}
+	for name, to := range map[string]*int16{"pid": &l.pid, "start_boottime": &l.started} {
+		offset, ok := member(task.Members, name)
+		if !ok || offset > 1<<15-1 {
+			return l, fmt.Errorf("task_struct of this kernel has no %s in reach (it takes Linux 5.6)", name)
+		}
+		*to = int16(offset)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
+		return l, fmt.Errorf("cannot find the pid namespace of the monitor: %w", err)
+	}
+	l.nested, l.dev, l.ino = st.Ino != initPIDNamespace, st.Dev, st.Ino
+	return l, nil
+}
+
+// member finds a member, also in structs without a name, which randomised layouts
+// have.
+func member(members []btf.Member, name string) (offset uint32, ok bool) {
+	for _, m := range members {
+		if m.Name == name {
+			return m.Offset.Bytes(), true
+		}
+		if inner, isStruct := btf.UnderlyingType(m.Type).(*btf.Struct); isStruct && m.Name == "" {
+			if offset, ok := member(inner.Members, name); ok {
+				return m.Offset.Bytes() + offset, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// reaches tells why the numbers that programs see may not be the ones that the
+// monitor knows a process by; nil: they are.
+func (l *layout) reaches(pid int) error {
+	if !l.nested {
+		return nil
+	}
+	own, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return err
+	}
+	its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	if err != nil {
+		return err
+	}
+	if own != its {
+		return fmt.Errorf("the process lives in a pid namespace inside the monitor's, which itself is not the machine's first")
+	}
+	return nil
+}
+
+// Places of a program's own stack.
+const (
+	stackTID     = -16 // the key of the thread's row: number, start time
+	stackStarted = -8
+	stackNumbers = -24 // what the kernel says of the namespace: thread, process
+)
+
+// thread puts the key of the current thread's row on the stack; label is where to go
+// if it has none.
+func (l *layout) thread(label string) asm.Instructions {
+	code := asm.Instructions{
+		asm.FnGetCurrentTaskBtf.Call(),
+		asm.LoadMem(asm.R1, asm.R0, l.started, asm.DWord),
+		asm.StoreMem(asm.RFP, stackStarted, asm.R1, asm.DWord),
+	}
+	if !l.nested {
+		return append(code,
+			asm.LoadMem(asm.R1, asm.R0, l.pid, asm.Word),
+			asm.StoreMem(asm.RFP, stackTID, asm.R1, asm.DWord))
+	}
+	code = append(code, l.numbers(label)...)
+	return append(code,
+		asm.LoadMem(asm.R1, asm.RFP, stackNumbers, asm.Word),
+		asm.StoreMem(asm.RFP, stackTID, asm.R1, asm.DWord))
+}
+
+// process puts the number of the current process into R0.
+func (l *layout) process(label string) asm.Instructions {
+	if !l.nested {
+		return asm.Instructions{asm.FnGetCurrentPidTgid.Call(), asm.RSh.Imm(asm.R0, 32)}
+	}
+	return append(l.numbers(label), asm.LoadMem(asm.R0, asm.RFP, stackNumbers+4, asm.Word))
+}
+
+func (l *layout) numbers(label string) asm.Instructions {
+	return asm.Instructions{
+		asm.LoadImm(asm.R1, int64(l.dev), asm.DWord),
+		asm.LoadImm(asm.R2, int64(l.ino), asm.DWord),
+		asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, stackNumbers),
+		asm.Mov.Imm(asm.R4, 8),
+		asm.FnGetNsCurrentPidTgid.Call(),
+		asm.JNE.Imm(asm.R0, 0, label),
+	}
+}

@@ -1,0 +1,92 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/place/kernel"
+)
+
+// newPlacer makes a placer for a test.
+func newPlacer(t testing.TB) *kernel.Placer {
+	p := kernel.New()
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func newStore(t testing.TB, p *kernel.Placer, id omis.ProcID, kind omis.StoreKind) omis.Store {
+	t.Helper()
+	s, err := p.NewStore(id, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func place(t testing.TB, p *kernel.Placer, id omis.ProcID, addr uint64, steps ...omis.Op) omis.Placed {
+	t.Helper()
+	placed, err := p.Place(omis.Watch{Event: omis.EventReachedAddr, Proc: id, Addr: addr}, steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := placed.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	placed.SetActive(true)
+	return placed
+}
+
+func rows(t testing.TB, s omis.Store) []omis.Row {
+	t.Helper()
+	list, err := s.Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestCountAndTime(t *testing.T) {
+	g, p := start(t, build(t)), newPlacer(t)
+	sums, intervals := newStore(t, p, g.ID, omis.StoreSums), newStore(t, p, g.ID, omis.StoreIntervals)
+	place(t, p, g.ID, g.fun["work"], omis.Op{Do: omis.OpAdd, Value: 3, Store: sums}, omis.Op{Do: omis.OpStart, Store: intervals})
+	for _, exit := range g.exits("work") {
+		place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: intervals})
+	}
+	g.do("together 4 500")
+	g.do("call 7")
+	all := rows(t, sums)
+	if len(all) != 5 {
+		t.Fatalf("%d rows: %+v", len(all), all)
+	}
+	for i, r := range all {
+		want := int64(1500)
+		if i == 4 {
+			want = 21
+		}
+		if r.Value != want {
+			t.Errorf("row %d: %+v", i, r)
+		}
+	}
+	for i, r := range rows(t, intervals) {
+		want := int64(500)
+		if i == 4 {
+			want = 7
+		}
+		if r.Count != want || r.Open != 0 || r.Unfinished != 0 || r.Min == 0 || r.Max < r.Min || r.Last > r.Max || r.Sum.Lo < r.Min*uint64(want) || r.Squares.Lo < r.Min*r.Min {
+			t.Errorf("row %d: %+v", i, r)
+		}
+	}
+}

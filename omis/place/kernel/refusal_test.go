@@ -1,0 +1,168 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/place/kernel"
+)
+
+// refused checks that nothing is placed at an address, and what is said of why.
+func refused(t *testing.T, p *kernel.Placer, id omis.ProcID, addr uint64, why string) {
+	t.Helper()
+	_, err := p.Judge(omis.Watch{Event: omis.EventReachedAddr, Proc: id, Addr: addr}, nil)
+	var r *omis.Refusal
+	if !errors.As(err, &r) || !strings.Contains(r.Why, why) {
+		t.Errorf("at %#x: %v, want a refusal because %q", addr, err, why)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	g, p := start(t, build(t)), newPlacer(t)
+	refused(t, p, g.ID, g.generated, "generated at run time")
+	refused(t, p, g.ID, mapped(t, g, "[vdso]"), "of no file")
+	refused(t, p, g.ID, 0x1000, "has no code at 0x1000")
+	refused(t, p, g.ID, mapped(t, g, "[heap]"), "has no code")
+	if _, err := p.Judge(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, nil); err == nil {
+		t.Error("there are no uprobes at new threads")
+	}
+	w := omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.fun["work"], Threads: make([]int, 17)}
+	if _, err := p.Judge(w, nil); err == nil || !strings.Contains(err.Error(), "16 threads") {
+		t.Errorf("many threads: %v", err)
+	}
+	poke(t, g, g.fun["work"])
+	refused(t, p, g.ID, g.fun["work"], "has been changed")
+	former := omis.ProcID{PID: g.ID.PID, Start: g.ID.Start + 1}
+	if _, err := p.Judge(omis.Watch{Event: omis.EventReachedAddr, Proc: former, Addr: g.fun["nap"]}, nil); err == nil || !strings.Contains(err.Error(), "has ended") {
+		t.Errorf("another process: %v", err)
+	}
+}
+
+func mapped(t *testing.T, g *target, name string) uint64 {
+	t.Helper()
+	maps, err := proc.Maps(g.ID.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range maps {
+		if m.Path == name {
+			return m.Start
+		}
+	}
+	t.Fatalf("the target has no %s", name)
+	return 0
+}
+
+// poke writes a breakpoint into the target, as another debugger would.
+func poke(t *testing.T, g *target, addr uint64) {
+	t.Helper()
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", g.ID.PID), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte{0xcc}, int64(addr)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unprivileged makes the test binary say what a monitor without privileges is told.
+const unprivileged = "MIRADOR_TEST_UNPRIVILEGED"
+
+func sayWhatIsMissing() {
+	p := kernel.New()
+	fmt.Print(p.Check(), "\n", p.Close())
+}
+
+func TestWithoutPrivileges(t *testing.T) {
+	self := copyOfSelf(t)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), unprivileged+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if want := "cannot run programs in the kernel: the monitor lacks CAP_BPF and CAP_PERFMON\n<nil>"; err != nil || string(out) != want {
+		t.Errorf("%q, %v; want %q", out, err, want)
+	}
+}
+
+// copyOfSelf is the test binary where everybody can execute it.
+func copyOfSelf(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mirador-kernel-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	text, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = errors.Join(os.Chmod(dir, 0o755), os.WriteFile(dir+"/monitor", text, 0o755))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir + "/monitor"
+}
+
+// What was taken away leaves the code as it was.
+func TestCodeIsPutRight(t *testing.T) {
+	g, p := start(t, build(t)), newPlacer(t)
+	before := g.code(g.fun["work"], g.size["work"])
+	store, err := p.NewStore(g.ID, omis.StoreSums)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []omis.Placed
+	for _, addr := range append(g.exits("work"), g.fun["work"], g.fun["work"]) {
+		placed, err := p.Place(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}, omis.Program{{Do: omis.OpAdd, Value: 1, Store: store}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		placed.SetActive(true)
+		all = append(all, placed)
+	}
+	if bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+		t.Error("there is no uprobe in the code")
+	}
+	g.do("call 10")
+	for _, placed := range all {
+		if err := placed.Remove(); err != nil {
+			t.Error(err)
+		}
+	}
+	if !bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+		t.Error("the code is not what it was")
+	}
+	g.do("call 10")
+	if list := rows(t, store); len(list) != 1 || list[0].Value != 10*int64(len(all)) {
+		t.Errorf("rows %+v", list)
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who reads the memory of a target does not see what stands there.
+func TestUprobesAreHidden(t *testing.T) {
+	g := start(t, build(t))
+	before := g.code(g.fun["work"], g.size["work"])
+	r := newRig(t, kernel.Name, g)
+	r.region("work", "[]")
+	r.enable()
+	if bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+		t.Error("there is no uprobe in the code")
+	}
+	reply := r.ask(": proc_read_memory_bin([],%#x,%d,%[2]d,1)", g.fun["work"], len(before))
+	if got := reply[1][0].Values[0].Str; got != string(before) {
+		t.Errorf("% x, want % x", got, before)
+	}
+}

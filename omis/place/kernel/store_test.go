@@ -1,0 +1,112 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"math/bits"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+// A recursion that is deeper than there is room for is measured as far as there is.
+func TestDeepRecursion(t *testing.T) {
+	g, p := start(t, build(t)), newPlacer(t)
+	s := newStore(t, p, g.ID, omis.StoreIntervals)
+	place(t, p, g.ID, g.fun["recurse"], omis.Op{Do: omis.OpStart, Store: s})
+	for _, exit := range g.exits("recurse") {
+		place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: s})
+	}
+	g.do("recurse 999")
+	list := rows(t, s)
+	if len(list) != 1 || list[0].Count != 112 || list[0].Unfinished != 1000-112 || list[0].Open != 0 {
+		t.Errorf("rows %+v", list)
+	}
+}
+
+// The times are those that passed.
+func TestTimes(t *testing.T) {
+	g, p := start(t, build(t)), newPlacer(t)
+	s := newStore(t, p, g.ID, omis.StoreIntervals)
+	place(t, p, g.ID, g.fun["nap"], omis.Op{Do: omis.OpStart, Store: s})
+	for _, exit := range g.exits("nap") {
+		place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: s})
+	}
+	const ms = uint64(time.Millisecond)
+	g.do("nap 10")
+	g.do("nap 4400") // its square has more than 64 bits
+	g.do("nap 20")
+	r := rows(t, s)[0]
+	if r.Count != 3 || r.Min < 10*ms || r.Max < 4400*ms || r.Last < 20*ms || r.Min > r.Last || r.Last > r.Max ||
+		r.Sum != (omis.Uint128{Lo: r.Min + r.Last + r.Max}) {
+		t.Errorf("row %+v", r)
+	}
+	var squares omis.Uint128
+	for _, ns := range []uint64{r.Min, r.Last, r.Max} {
+		squares = plus(squares, square(ns))
+	}
+	if r.Squares != squares || squares.Hi == 0 {
+		t.Errorf("sum of squares %v, want %v", r.Squares, squares)
+	}
+}
+
+// More threads than a table has rows are kept, when they end.
+func TestManyThreads(t *testing.T) {
+	g, p := start(t, build(t)), newPlacer(t)
+	s := newStore(t, p, g.ID, omis.StoreSums)
+	place(t, p, g.ID, g.fun["work"], omis.Op{Do: omis.OpAdd, Value: 1, Store: s})
+	const threads = 20_000
+	g.do("onebyone %d 1", threads)
+	var sum int64
+	list := rows(t, s)
+	for _, r := range list {
+		sum += r.Value
+	}
+	if len(list) != threads || sum != threads || s.Lost() != 0 {
+		t.Errorf("%d rows, in all %d, lost %d", len(list), sum, s.Lost())
+	}
+}
+
+// A reset forgets; what is read while threads are at work is always consistent.
+func TestResetWhileRunning(t *testing.T) {
+	g, p := start(t, build(t)), newPlacer(t)
+	s := newStore(t, p, g.ID, omis.StoreIntervals)
+	stops := g.exits("work")
+	entry := place(t, p, g.ID, g.fun["work"], omis.Op{Do: omis.OpStart, Store: s})
+	for _, exit := range stops {
+		place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: s})
+	}
+	g.do("forever")
+	g.do("forever")
+	g.do("forever")
+	for range 300 {
+		if err := s.Reset(); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows(t, s) {
+			if n := uint64(r.Count); r.Sum.Lo < n*r.Min || r.Sum.Lo > n*r.Max || r.Count > 0 && (r.Last < r.Min || r.Last > r.Max) || r.Open > 1 || r.Unfinished > 0 {
+				t.Fatalf("row %+v", r)
+			}
+		}
+	}
+	entry.SetActive(false)
+	time.Sleep(20 * time.Millisecond)
+	if err := s.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if list := rows(t, s); len(list) != 0 {
+		t.Errorf("rows %+v after a reset", list)
+	}
+}
+
+func square(ns uint64) omis.Uint128 {
+	hi, lo := bits.Mul64(ns, ns)
+	return omis.Uint128{Hi: hi, Lo: lo}
+}
+
+func plus(a, b omis.Uint128) omis.Uint128 {
+	lo, carry := bits.Add64(a.Lo, b.Lo, 0)
+	return omis.Uint128{Hi: a.Hi + b.Hi + carry, Lo: lo}
+}
