@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -18,6 +19,7 @@ import (
 	"mirador/omis/engine"
 	"mirador/omis/ext/pa"
 	"mirador/omis/linux"
+	"mirador/omis/place/kernel"
 	"mirador/probes"
 	"mirador/schemas"
 	"mirador/sir"
@@ -28,6 +30,7 @@ import (
 // goroutine.
 type monitor struct {
 	node     *linux.Node
+	machine  omis.Node // the node as the engine sees it
 	engine   *engine.Engine
 	programs *programs
 	registry *probes.Registry
@@ -35,6 +38,22 @@ type monitor struct {
 }
 
 var _ gateway.Backend = (*monitor)(nil)
+
+// placing is a node that can have programs run elsewhere than in the monitor.
+type placing struct {
+	*linux.Node
+	*kernel.Placer
+}
+
+func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {
+	n, err := p.Node.ReadMemory(id, addr, buf)
+	p.Hide(id, addr, buf[:n])
+	return n, err
+}
+
+func (p placing) Close(ctx context.Context) error {
+	return errors.Join(p.Node.Close(ctx), p.Placer.Close())
+}
 
 // join builds a monitor from its parts.
 func join(s settings, log *slog.Logger) (*monitor, error) {
@@ -45,14 +64,17 @@ func join(s settings, log *slog.Logger) (*monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.New(node, log, pa.New())
-	if err != nil {
-		return nil, errors.Join(err, node.Close(context.Background()))
+	m := &monitor{node: node, machine: node, programs: newPrograms(node)}
+	if s.mayPlace(kernel.Name) {
+		m.machine = placing{node, kernel.New()}
 	}
-	m := &monitor{node: node, engine: e, programs: newPrograms(node), tools: newTools(e)}
+	if m.engine, err = engine.New(m.machine, log, pa.New()); err != nil {
+		return nil, errors.Join(err, m.machine.Close(context.Background()))
+	}
+	m.tools = newTools(m.engine)
 	m.registry = probes.New(probes.Config{
 		Node: s.Node, NewTool: m.tools.ofApp, ProgramName: programName,
-		Modules: m.programs.modules, Resolver: m.programs.resolver, Placement: placement, Log: log,
+		Modules: m.programs.modules, Resolver: m.programs.resolver, Placement: placement, Placed: placed, Log: log,
 	})
 	return m, nil
 }
@@ -60,7 +82,7 @@ func join(s settings, log *slog.Logger) (*monitor, error) {
 // Close takes everything back, from the top down: what is above the node must
 // have let go before it is closed.
 func (m *monitor) Close(ctx context.Context) error {
-	return errors.Join(m.registry.Close(ctx), m.engine.Close(ctx), m.node.Close(ctx))
+	return errors.Join(m.registry.Close(ctx), m.engine.Close(ctx), m.machine.Close(ctx))
 }
 
 func (m *monitor) Apps() []gateway.App {
@@ -184,9 +206,9 @@ func describeProbe(s probes.Status) gateway.Probe {
 		ID: s.ID, App: s.App, State: string(s.State), Region: s.Region, Metrics: s.Metrics,
 		Requests: s.Requests, Failure: s.Failure, Gone: s.Gone,
 	}
-	if len(s.Placements) > 0 { // one for each request; as long as there is one kind, the first speaks for all
-		first := s.Placements[0]
-		p.Placement, p.Why, p.Cost = first.Where, first.Why, first.Cost
+	if len(s.Placements) > 0 { // of several kinds, the dearest is what the target feels
+		dearest := slices.MaxFunc(s.Placements, func(a, b mir.Placement) int { return cmp.Compare(a.Cost, b.Cost) })
+		p.Placement, p.Why, p.Cost = dearest.Where, dearest.Why, dearest.Cost
 	}
 	return p
 }

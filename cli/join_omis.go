@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -74,11 +75,24 @@ func placement(tool omis.Tool, request string) (mir.Placement, error) {
 	if !ok {
 		return mir.Placement{}, fmt.Errorf("%T is no application's tool", tool)
 	}
-	x, err := t.Explain(request)
+	return inWords(t.Explain(request))
+}
+
+// placed is where a conditional request of an application's tool runs that was
+// defined.
+func placed(tool omis.Tool, request omis.Token) (mir.Placement, error) {
+	t, ok := tool.(*appTool)
+	if !ok {
+		return mir.Placement{}, fmt.Errorf("%T is no application's tool", tool)
+	}
+	return inWords(t.State(request))
+}
+
+func inWords(x engine.Explanation, err error) (mir.Placement, error) {
 	if err != nil {
 		return mir.Placement{}, err
 	}
-	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: trapCost}, nil
+	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: cmp.Or(x.Placement.Cost, trapCost)}, nil
 }
 
 // hub of a tool, made by the first request or the first listener.

@@ -23,7 +23,7 @@ func newServe(g *globals) *cobra.Command {
 	flags := settings{}
 	var file string
 	cmd := &cobra.Command{
-		Use:   "serve [--listen HOST:PORT] [--socket PATH] [--data DIR] [--config FILE] [--node NAME] [--prototypes PATH]",
+		Use:   "serve [--listen HOST:PORT] [--socket PATH] [--data DIR] [--config FILE] [--node NAME] [--prototypes PATH] [--placements LIST]",
 		Short: "Start the gateway",
 		Long: `Starts the gateway with everything embedded, and serves until it is interrupted.
 When it answers requests it prints one line, "ready" and where it listens.
@@ -36,6 +36,10 @@ The configuration is a JSON file with the names of the flags, and:
   "resources":    folders whose files a sirreq may name
   "certificate", "key", "client_authority":  PEM files for TLS
 Flags override it; "prototypes" is a list there.
+
+Placements are where the actions of conditional requests may run: kernel (programs in
+the kernel; nobody is held) and trap (in the monitor, while the thread is held, which
+is always possible). The cheapest one that can do all of a request is taken.
 
 Prototypes give the parameters of library calls their types where a library has no
 debug information (doc/prototypes.md); of a folder, the files *.prototypes are

@@ -23,7 +23,7 @@ const servicesPage = "../doc/omis-services.md"
 // joined is a monitor over the real node.
 func joined(t *testing.T) *monitor {
 	t.Helper()
-	m, err := join(settings{Node: "here"}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	m, err := join(settings{Node: "here", Placements: placements}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

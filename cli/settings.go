@@ -12,6 +12,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,6 +31,10 @@ type settings struct {
 	Node      string   `json:"node"`
 	LogLevel  string   `json:"log-level"`
 	Resources []string `json:"resources"`
+	// Placements are where the actions of conditional requests may run: "trap" and
+	// whatever is cheaper.
+	Placements string `json:"placements"`
+
 	// Prototypes are files and folders that describe functions of libraries.
 	Prototypes []string `json:"prototypes"`
 
@@ -45,8 +51,29 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.Socket, "socket", client.DefaultSocket(), "the Unix socket")
 	flags.StringVar(&s.Data, "data", client.DefaultData(), "the directory for the token and for checkpoints of processes")
 	flags.StringVar(&s.Node, "node", hostname(), "the node's name")
+	flags.StringVar(&s.Placements, "placements", placements, "where the actions of conditional requests may run; trap alone spares the kernel")
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringArrayVar(&s.Prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
+}
+
+// placements are all that there are.
+const placements = "kernel,trap"
+
+func (s *settings) mayPlace(name string) bool {
+	return slices.Contains(strings.Split(s.Placements, ","), name)
+}
+
+// checkPlacements makes sure that every request can run somewhere.
+func (s *settings) checkPlacements() error {
+	for _, name := range strings.Split(s.Placements, ",") {
+		if !slices.Contains(strings.Split(placements, ","), name) {
+			return usagef("%q is no placement: there are %s", name, placements)
+		}
+	}
+	if !s.mayPlace("trap") {
+		return usagef("the placements %q lack trap, the only one where every request can run", s.Placements)
+	}
+	return nil
 }
 
 func hostname() string {
@@ -68,7 +95,7 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	if err := merged.level.UnmarshalText([]byte(merged.LogLevel)); err != nil {
 		return merged, usagef("%q is no log level: debug, info, warn or error", merged.LogLevel)
 	}
-	return merged, nil
+	return merged, merged.checkPlacements()
 }
 
 // read fills in what the file says and no flag does.
@@ -85,7 +112,7 @@ func (s *settings) read(cmd *cobra.Command, file string) error {
 	}
 	for name, field := range map[string][2]*string{
 		"listen": {&s.Listen, &flags.Listen}, "socket": {&s.Socket, &flags.Socket}, "data": {&s.Data, &flags.Data},
-		"node": {&s.Node, &flags.Node}, "log-level": {&s.LogLevel, &flags.LogLevel},
+		"placements": {&s.Placements, &flags.Placements}, "node": {&s.Node, &flags.Node}, "log-level": {&s.LogLevel, &flags.LogLevel},
 	} {
 		if cmd.Flags().Changed(name) {
 			*field[0] = *field[1]

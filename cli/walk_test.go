@@ -166,9 +166,18 @@ func TestErrorsOfDocuments(t *testing.T) {
 	}
 }
 
+// inEachPlacement runs a test with a gateway whose probes run in the kernel, and with
+// one whose probes run by trap.
+func inEachPlacement(t *testing.T, test func(t *testing.T, s *served, placement string)) {
+	for placement, allowed := range map[string]string{"kernel": placements, "trap": "trap"} {
+		t.Run(placement, func(t *testing.T) { test(t, startServe(t, os.Geteuid(), "--placements", allowed), placement) })
+	}
+}
+
 // TestCountsAgree compares with the target's own counts.
-func TestCountsAgree(t *testing.T) {
-	s := startServe(t, os.Geteuid())
+func TestCountsAgree(t *testing.T) { inEachPlacement(t, countsAgree) }
+
+func countsAgree(t *testing.T, s *served, placement string) {
 	target := targets.Start(t, "mmul", "--wait", "--stay", "3", "8", "10")
 	s.must(t, "", "attach", "--app", "mmul", strconv.Itoa(target.PID))
 	probes := map[string]string{}
@@ -176,6 +185,9 @@ func TestCountsAgree(t *testing.T) {
 		"dot": "mmul:dot", "multiply": "mmul:multiply", "fill": "libmmul.so:fill", "transpose": "libmmul.so:transpose",
 	} {
 		probes[function] = probeID(t, s.must(t, `<instrreq activated="true" flush="true"><codeRegion from="`+unit+`"/><metric name="COUNT"/><process id="*"/></instrreq>`, "post", "-"))
+	}
+	if got := wants(t, "--unix-socket", s.socket, "http://mirador/probes/"+probes["dot"]); !strings.Contains(got, `"placement": "`+placement+`"`) {
+		t.Errorf("not in the placement %s: %s", placement, got)
 	}
 	target.Go(t)
 	own := target.Done(t)
@@ -193,9 +205,10 @@ func TestCountsAgree(t *testing.T) {
 
 // TestTargetsOutliveTheGateway kills the gateway while probes stand in a busy
 // target.
-func TestTargetsOutliveTheGateway(t *testing.T) {
+func TestTargetsOutliveTheGateway(t *testing.T) { inEachPlacement(t, targetsOutlive) }
+
+func targetsOutlive(t *testing.T, s *served, _ string) {
 	undisturbed := targets.Start(t, "mmul", "3", "16", "400")
-	s := startServe(t, os.Geteuid())
 	target := targets.Start(t, "mmul", "--wait", "3", "16", "400")
 	s.must(t, "", "attach", "--app", "mmul", strconv.Itoa(target.PID))
 	for _, id := range []string{"mmul:dot", "mmul:multiply", "libmmul.so:fill", "mmul:careful"} {

@@ -27,6 +27,8 @@ type Config struct {
 	// Placement says where a conditional request of a tool runs, or would run;
 	// nil where the monitor does not tell.
 	Placement func(tool omis.Tool, request string) (mir.Placement, error)
+	// Placed says the same of a request that was defined.
+	Placed func(tool omis.Tool, request omis.Token) (mir.Placement, error)
 	// Log takes what nobody waits for an answer to; nil is slog.Default.
 	Log *slog.Logger
 }

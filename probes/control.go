@@ -130,7 +130,7 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 		return nil
 	case len(r.Metrics) == 0 && len(r.Entities) == 0:
 		w := newInstalled(old.plan.With(next.Measuring), old.handles, &next)
-		w.placements = old.placements
+		w.placements.Store(old.placements.Load())
 		p.swap(state, w, next)
 		return nil
 	}

@@ -46,16 +46,20 @@ func (a *App) placement(request string) (mir.Placement, error) {
 	return p, nil
 }
 
-// placements are the different places where conditional requests run.
-func (a *App) placements(requests []string) []mir.Placement {
+// place notes the different places where the conditional requests of a probe run.
+// They change when it is activated: what one of them needs may move the others.
+func (a *App) place(w *installed) {
+	if a.registry.config.Placed == nil {
+		return
+	}
 	var all []mir.Placement
-	for _, request := range requests {
-		p, err := a.placement(request)
+	for _, request := range w.handles.Requests {
+		p, err := a.registry.config.Placed(a.tool, request)
 		if err == nil && p.Where != "" && !slices.Contains(all, p) {
 			all = append(all, p)
 		}
 	}
-	return all
+	w.placements.Store(&all)
 }
 
 // once adds a request that is executed once, if it is one.

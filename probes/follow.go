@@ -59,7 +59,8 @@ func (p *Probe) extend(ctx context.Context, w *installed, joined []omis.Token) e
 	}
 	h.Requests = slices.Concat(w.handles.Requests, h.Requests)
 	wider := newInstalled(w.plan.Join(more), h, &p.request)
-	wider.placements, wider.samples = w.placements, w.samples
+	wider.samples = w.samples
+	p.app.place(wider)
 	p.swap(state, wider, p.request)
 	return nil
 }

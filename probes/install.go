@@ -26,7 +26,7 @@ func (a *App) install(ctx context.Context, plan *translate.Plan, r *mir.InstrReq
 		h.Requests = append(h.Requests, csr)
 	}
 	w := newInstalled(plan, h, r)
-	w.placements = a.placements(plan.Conditional(h))
+	a.place(w)
 	return w, nil
 }
 

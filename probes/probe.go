@@ -44,12 +44,12 @@ type Probe struct {
 // change; a probe that is defined anew gets another.
 type installed struct {
 	plan       *translate.Plan
-	placements []mir.Placement // where its conditional requests run
 	handles    translate.Handles
 	read       string         // the request for the values
 	times      *mir.Measuring // how often to measure and to deliver
 	samples    *samples       // of a probe that measures by the clock, else nil
 	last       atomic.Pointer[[]translate.Value]
+	placements atomic.Pointer[[]mir.Placement] // where its conditional requests run
 }
 
 // ID is the probe's identifier.
@@ -89,6 +89,7 @@ func (p *Probe) activate(ctx context.Context) error {
 	if err := p.app.do(ctx, w.plan.Enable(w.handles)); err != nil {
 		return err
 	}
+	p.app.place(w)
 	p.change(Active)
 	p.deliver(w)
 	return nil

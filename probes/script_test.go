@@ -95,9 +95,8 @@ func (app *application) config(tool omis.Tool) probes.Config {
 		Modules: func(_ context.Context, pid int) ([]translate.Module, error) {
 			return app.byPID(pid).Modules, nil
 		},
-		Placement: func(omis.Tool, string) (mir.Placement, error) {
-			return mir.Placement{Where: "trap", Why: "there is no other", Cost: 10_000}, nil
-		},
+		Placement: func(omis.Tool, string) (mir.Placement, error) { return trapped(), nil },
+		Placed:    func(omis.Tool, omis.Token) (mir.Placement, error) { return trapped(), nil },
 		Resolver: func(_ context.Context, pid int) (func(uint64, bool) string, error) {
 			return func(pc uint64, first bool) string {
 				return fmt.Sprintf("%s+%#x", app.byPID(pid).Name, pc)
@@ -276,4 +275,9 @@ func parseExchanges(text string) []exchange {
 		}
 	}
 	return xs
+}
+
+// trapped is where all requests run.
+func trapped() mir.Placement {
+	return mir.Placement{Where: "trap", Why: "there is no other", Cost: 10_000}
 }

@@ -41,7 +41,9 @@ func (p *Probe) Status() Status {
 	}
 	s.Unit = w.plan.Region
 	s.Requests = w.plan.Conditional(w.handles)
-	s.Placements = w.placements
+	if all := w.placements.Load(); all != nil {
+		s.Placements = *all
+	}
 	s.Gone = w.plan.Outlived(p.app.gone())
 	return s
 }

@@ -48,6 +48,7 @@ var checks = []struct {
 	{"perf, software events", false, perfSoftware},
 	{"perf, hardware counters", false, perfHardware},
 	{"uprobes", false, uprobes},
+	{"programs in the kernel", false, placement},
 	{"tracefs", false, tracefs},
 	{"criu", false, criu},
 	{"pvm", false, pvm},

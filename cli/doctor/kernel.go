@@ -12,6 +12,8 @@ import (
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"mirador/omis/place/kernel"
 )
 
 const needBPF = "run the gateway as root, or with CAP_BPF and CAP_PERFMON; breakpoints work without it"
@@ -113,6 +115,16 @@ func uprobes(context.Context) finding {
 	}
 	probe.Close()
 	return fine("set one on this program")
+}
+
+// placement has the placer of the kernel make ready what all programs share.
+func placement(context.Context) finding {
+	placer := kernel.New()
+	defer placer.Close()
+	if err := placer.Check(); err != nil {
+		return missing(firstLine(err), needBPF)
+	}
+	return fine("probes that count and time run as programs at uprobes")
 }
 
 func tracefs(context.Context) finding {
