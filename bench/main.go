@@ -10,7 +10,7 @@
 // not depend on the client.
 //
 // It measures too what it costs to hold a thread, and what else tools wait for
-// (package hold).
+// (package hold), and what probes cost that count and time functions (package probe).
 //
 // It is a program for people and for the Makefile; nothing imports it.
 package main
@@ -22,6 +22,7 @@ import (
 	"runtime"
 
 	"mirador/bench/hold"
+	"mirador/bench/probe"
 )
 
 func main() {
@@ -35,7 +36,7 @@ func main() {
 	}
 	var o options
 	var h hold.Options
-	only := flag.String("only", "", "what to measure: gateway or hold; both if empty")
+	only := flag.String("only", "", "what to measure: gateway, hold or probe; all if empty")
 	flag.StringVar(&o.mirador, "mirador", "bin/mirador", "the program to measure")
 	flag.StringVar(&o.target, "target", "bin/mmul", "the target to measure it with")
 	flag.IntVar(&o.rounds, "rounds", 41, "rounds of each server")
@@ -45,6 +46,7 @@ func main() {
 	flag.StringVar(&h.Sources, "references", "bench/reference", "the directory of the reference programs")
 	flag.IntVar(&h.Rounds, "hold-rounds", 15, "rounds of each way to hold a thread")
 	flag.IntVar(&h.Scale, "hold-scale", 1, "what the numbers of hits are divided by")
+	probeRounds := flag.Int("probe-rounds", 15, "rounds of each way to probe")
 	flag.Parse()
 	// Servers are to end with the thread that starts them (PR_SET_PDEATHSIG):
 	// that must be one that lasts.
@@ -52,15 +54,18 @@ func main() {
 	ctx, stop := signalled()
 	defer stop()
 	switch *only {
-	case "", "gateway", "hold":
+	case "", "gateway", "hold", "probe":
 	default:
 		fail(fmt.Errorf("there is nothing called %q to measure", *only))
 	}
-	if *only != "hold" {
+	if *only == "" || *only == "gateway" {
 		fail(run(ctx, o))
 	}
-	if *only != "gateway" {
+	if *only == "" || *only == "hold" {
 		fail(hold.Run(ctx, h))
+	}
+	if *only == "" || *only == "probe" {
+		fail(probe.Run(ctx, probe.Options{Sources: h.Sources, Rounds: *probeRounds}))
 	}
 }
 
