@@ -2,6 +2,7 @@
 
 PREFIX   ?= /usr/local
 FUZZTIME ?= 20s
+TIMES    ?= 20
 
 # Packages whose goroutines share state are tested once more under the race
 # detector; all of them would take too long.
@@ -9,7 +10,7 @@ RACE = ./omis/engine/... ./probes/... ./http/...
 
 TARGETS = $(notdir $(patsubst %/,%,$(dir $(wildcard examples/targets/*/main.c examples/targets/*/main.cc))))
 
-.PHONY: help run demo build targets criu test lint bench fuzz generate install clean needs-run needs-test
+.PHONY: help run demo build targets criu test survive lint bench fuzz generate install clean needs-run needs-test
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +33,9 @@ criu: ## make sure of a CRIU that works, to save, restore and migrate processes
 
 test: needs-test lint ## run every test; a skipped one is a failure
 	go run ./scripts/testreport -count=1 -timeout=8m ./... -- -count=1 -timeout=8m -race $(RACE)
+
+survive: needs-test ## run what targets must survive TIMES (20) times, and count
+	go run ./scripts/survive -times $(TIMES)
 
 lint: needs-run ## check the code's form: gofmt, go vet, staticcheck
 	@scripts/lint

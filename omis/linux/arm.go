@@ -50,24 +50,13 @@ func (o *owner) moveIn(maps proc.Mappings, addr uint64) error {
 // findHome looks for a home and takes over what its table says. Breakpoints that
 // still stand are nobody's: they are taken out.
 func (o *owner) findHome(maps proc.Mappings) bool {
-	for _, m := range maps {
-		if m.Inode != 0 || m.Write || !m.Exec || m.End-m.Start < resident.ArenaSize {
-			continue
-		}
-		image := make([]byte, resident.ArenaSize)
-		if _, err := o.space.memory.ReadAt(image, int64(m.Start)); err != nil {
-			continue
-		}
-		home := resident.Home(m.Start)
-		s, err := home.Parse(image)
-		if err != nil || len(s.Arenas) == 0 || s.Arenas[0] != m.Start {
-			continue
-		}
-		o.space.home, o.space.old = home, s.Old
-		o.takeOver(s)
-		return true
+	home, s, found := homeIn(o.space.memory, maps)
+	if !found {
+		return false
 	}
-	return false
+	o.space.home, o.space.old = home, s.Old
+	o.takeOver(s)
+	return true
 }
 
 func (o *owner) takeOver(s resident.State) {

@@ -24,7 +24,7 @@ const restless = 2 * time.Second
 // attach traces every thread of the process, without stopping any.
 func (o *owner) attach() error {
 	if o.whole {
-		return nil
+		return o.sameUser()
 	}
 	for deadline := time.Now().Add(restless); time.Now().Before(deadline); {
 		tids, err := proc.Threads(o.proc.PID)
@@ -39,7 +39,7 @@ func (o *owner) attach() error {
 		// comes to us by itself.
 		if !fresh && !o.replaced() {
 			o.whole = true
-			return nil
+			return o.sameUser()
 		}
 	}
 	return omis.Errorf(omis.OSError, "cannot attach to process %d: its threads do nothing but execute programs", o.proc.PID)

@@ -76,6 +76,9 @@ func (o *owner) capture(layout *unwind.Layout, captures []capture) error {
 	among := func(t *thread) bool { return named[t.tid] }
 	o.freeze(among)
 	defer o.thaw()
+	if err := o.sameUser(); err != nil {
+		return err
+	}
 	for i := range captures {
 		o.copyThread(layout, &captures[i])
 	}

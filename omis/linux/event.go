@@ -16,6 +16,8 @@ import (
 func (o *owner) handle(s ptrace.Status) {
 	t := o.threads[s.TID]
 	switch {
+	case s.Ended() && t == nil && o.isForeign(s.TID):
+		ptrace.Yield()
 	case s.Ended():
 		if !o.isAwaited(s.TID) {
 			ptrace.ReapDead(s.TID)
@@ -104,6 +106,17 @@ func (o *owner) gone(s ptrace.Status, t *thread) {
 // The owner ends with the process, and with the owner's thread the attachment.
 func (o *owner) isAwaited(tid int) bool {
 	return tid == o.proc.PID && !o.child && proc.Parent(tid) == os.Getpid()
+}
+
+// isForeign tells that an end is of a child of the monitor that nobody traces, as
+// the warden: whoever started it, on what is now the owner's thread, is about to
+// reap it, and must find it.
+func (o *owner) isForeign(pid int) bool {
+	if pid == o.proc.PID {
+		return false
+	}
+	s, err := proc.ReadStatus(pid)
+	return err != nil || s.Tracer == 0
 }
 
 // forget takes a thread off the books.

@@ -144,6 +144,10 @@ func (o *owner) executed(t *thread, former int) {
 		}
 	}
 	o.vacate()
+	if o.estranged = o.sameUser() != nil; o.estranged {
+		ptrace.Reap(t.tid)
+		return
+	}
 	t.fresh = o.watchesLibraries()
 	o.settle(t)
 }
@@ -169,5 +173,7 @@ func (o *owner) promoted(s ptrace.Status) {
 // openMemory opens a process's memory for reading and writing, its program text
 // included.
 func openMemory(pid int) (*os.File, error) {
-	return os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
+	return os.OpenFile(memoryPath(pid), os.O_RDWR, 0)
 }
+
+func memoryPath(pid int) string { return fmt.Sprintf("/proc/%d/mem", pid) }

@@ -77,6 +77,13 @@ func TestIdentify(t *testing.T) {
 		_, err := n.Identify(cmd.Process.Pid)
 		wantError(t, err, omis.UnknownObject, "zombie", "terminated")
 	})
+	t.Run("first thread gone", func(t *testing.T) {
+		g := start(t, build(t, "life.c"), "leader", "1")
+		g.begin()
+		awaitState(t, g.ID.PID, "Z")
+		_, err := n.Identify(g.ID.PID)
+		wantError(t, err, omis.UnsupportedService, "its first thread has ended")
+	})
 	t.Run("reused", func(t *testing.T) {
 		former := omis.ProcID{PID: g.ID.PID, Start: g.ID.Start - 1}
 		_, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: former, Addr: g.Addr}, func(*omis.Hit) {})

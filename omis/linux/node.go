@@ -60,12 +60,13 @@ type Node struct {
 
 	criuPath, checkpoints string // see Config
 
-	mu      sync.Mutex
-	owners  map[omis.ProcID]*owner
-	births  map[int]*birth                        // by the pids of the children
-	letGo   map[omis.ProcID]map[threadID]struct{} // by LetGo
-	watches uint64                                // set so far
-	closed  bool
+	mu         sync.Mutex
+	owners     map[omis.ProcID]*owner
+	births     map[int]*birth                        // by the pids of the children
+	letGo      map[omis.ProcID]map[threadID]struct{} // by LetGo
+	identities map[int]identity                      // by pid, of the processes that were identified
+	watches    uint64                                // set so far
+	closed     bool
 }
 
 var _ omis.Node = (*Node)(nil)
@@ -91,6 +92,7 @@ func Open(c Config) (*Node, error) {
 		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), library: library.NewCatalog(), machine: m, reader: proc.NewReader(0),
 		criuPath: c.CRIU, checkpoints: c.Checkpoints,
 		owners: make(map[omis.ProcID]*owner), births: make(map[int]*birth), letGo: make(map[omis.ProcID]map[threadID]struct{}),
+		identities: make(map[int]identity),
 	}
 	n.sched.node = n
 	files, err := prototype.ReadFiles(c.Prototypes)
@@ -121,8 +123,6 @@ func (n *Node) monotonic() int64 {
 }
 
 func (n *Node) since(t int64) time.Duration { return time.Duration(n.Now() - t) }
-
-func (n *Node) Identify(pid int) (omis.ProcID, error) { return proc.Identify(pid) }
 
 func (n *Node) ProcInfo(p omis.ProcID, f omis.ProcFields) (omis.ProcInfo, error) {
 	return n.reader.Info(p, f)

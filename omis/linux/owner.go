@@ -35,6 +35,8 @@ type owner struct {
 	ended     bool
 	closing   bool
 
+	estranged bool // it has executed a program that makes it another user's
+
 	frozen   int // threads that stop stay stopped while it is positive
 	deferred []*thread
 	round    uint64
@@ -120,6 +122,9 @@ func (o *owner) needsTracing() bool {
 
 // chores are what must not be done in the middle of another event.
 func (o *owner) chores() {
+	if o.estranged {
+		o.renounce()
+	}
 	o.attendBirths()
 	o.releaseOffspring()
 	o.takeAway()

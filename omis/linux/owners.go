@@ -96,14 +96,6 @@ func errClosed() error { return omis.Errorf(omis.UnspecifiedError, "the monitor 
 type closeOwner struct{}
 
 func (closeOwner) do(o *owner) {
-	for w := range o.watches {
-		// What cannot be written any more has ended, or the warden restores it.
-		_ = o.unwatch(w)
-	}
-	o.halted, o.pauses = false, 0
-	for _, t := range o.threads {
-		t.halted, t.pauses, t.holds = false, 0, 0
-	}
-	o.leave()
+	o.releaseAll()
 	o.closing = true
 }

@@ -50,5 +50,8 @@ func (o *owner) visit(tid int, e errand) error {
 	case !t.stopped():
 		return omis.Errorf(omis.OSError, "thread %d of process %d cannot be stopped: it waits uninterruptibly in the kernel", tid, o.proc.PID)
 	}
+	if err := o.sameUser(); err != nil {
+		return err
+	}
 	return e.at(o, t)
 }

@@ -145,6 +145,22 @@ func refusal(s Status) string {
 	return "it has made itself not dumpable (prctl, or a setuid program); the monitor would need CAP_SYS_PTRACE"
 }
 
+// Owner is whose process ptrace takes it for: its user's if all its user ids are
+// the same and it is dumpable, else root's.
+func Owner(pid int) (int, error) {
+	// Unlike the folder, which always shows the effective uid, the file is root's
+	// when the process is not dumpable.
+	var file unix.Stat_t
+	s, err := ReadStatus(pid)
+	if err != nil || unix.Stat(fmt.Sprintf("/proc/%d/mem", pid), &file) != nil {
+		return 0, ended(pid)
+	}
+	if uid := s.UIDs[0]; s.UIDs != [4]int{uid, uid, uid, uid} {
+		return 0, nil
+	}
+	return int(file.Uid), nil
+}
+
 func all(ids [4]int, id int) bool { return ids == [4]int{id, id, id, ids[3]} }
 
 func foreign(ids [4]int, id int) int {

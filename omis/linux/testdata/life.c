@@ -112,21 +112,26 @@ static void leader(void) {
 // tracer traces children of its own, both ways.
 static void tracer(void) {
 	for (int i = 0; i < rounds; i++) {
-		int st;
+		int st, gate[2];
+		if (pipe(gate))
+			bad++;
 		pid_t p = fork();
 		if (p == 0) {
+			close(gate[1]);
 			if (i % 2 && ptrace(PTRACE_TRACEME, 0, 0, 0))
 				_exit(3);
 			if (i % 2)
 				raise(SIGSTOP);
-			else
-				usleep(1000);
+			else if (read(gate[0], &st, 1)) // until it is traced
+				_exit(4);
 			_exit(work(1) != 4);
 		}
 		if (i % 2 == 0 && (ptrace(PTRACE_SEIZE, p, 0, 0) || ptrace(PTRACE_INTERRUPT, p, 0, 0)))
 			bad++;
 		if (waitpid(p, &st, 0) != p || !WIFSTOPPED(st) || ptrace(PTRACE_CONT, p, 0, 0))
 			bad++;
+		close(gate[0]);
+		close(gate[1]);
 		if (waitpid(p, &st, 0) != p || st)
 			bad++;
 		once(0);

@@ -22,6 +22,7 @@ type Client struct {
 	mu      sync.Mutex
 	conn    int // -1 without a warden
 	ended   chan struct{}
+	process *os.Process // the warden that conn leads to
 	closed  bool
 	targets map[int]*target
 	stills  map[int]*os.File // pidfds
@@ -62,6 +63,16 @@ func (c *Client) Still(pid int, pidfd *os.File) error {
 // Moving says that a process goes on.
 func (c *Client) Moving(pid int) error { return c.tell(message{verb: moving, pid: pid}, nil) }
 
+// PID is the warden's process id, 0 while there is none.
+func (c *Client) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn < 0 {
+		return 0
+	}
+	return c.process.Pid
+}
+
 // Close lets the warden go; it restores what was not cleared.
 func (c *Client) Close() error {
 	c.mu.Lock()
@@ -86,9 +97,17 @@ func (c *Client) tell(m message, file *os.File) error {
 		return c.restart()
 	}
 	if err := send(c.conn, m, file); err != nil {
+		c.dismiss()
 		return c.restart()
 	}
 	return nil
+}
+
+// dismiss ends a warden that cannot be told anything. It may still be there,
+// stopped; its monitor hanging up would make it take out what is to stay.
+func (c *Client) dismiss() {
+	_ = c.process.Kill() // it has ended: all the better
+	c.hangUp()
 }
 
 // note keeps what a new warden would have to be told.
@@ -118,7 +137,7 @@ func (c *Client) restart() error {
 		return fmt.Errorf("cannot start the warden of breakpoints: %w", err)
 	}
 	if err := c.tellAll(); err != nil {
-		c.hangUp()
+		c.dismiss()
 		return fmt.Errorf("cannot talk to the warden of breakpoints: %w", err)
 	}
 	return nil
@@ -144,12 +163,18 @@ func (c *Client) tellAll() error {
 }
 
 func (c *Client) start() error {
+	// One that somebody has stopped must not stop its monitor, once the socket is full.
+	patience := unix.Timeval{Sec: 2}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "warden")
 	defer theirs.Close()
+	if err := unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_SNDTIMEO, &patience); err != nil {
+		unix.Close(pair[0])
+		return err
+	}
 	cmd := exec.Command(c.argv[0], c.argv[1:]...)
 	cmd.Stdin = theirs
 	cmd.Dir = "/" // holds no file system busy
@@ -160,7 +185,7 @@ func (c *Client) start() error {
 		return err
 	}
 	ended := make(chan struct{})
-	c.conn, c.ended = pair[0], ended
+	c.conn, c.ended, c.process = pair[0], ended, cmd.Process
 	go c.attend(cmd, ended)
 	return nil
 }
@@ -168,7 +193,7 @@ func (c *Client) start() error {
 // attend waits for the end of a warden, and replaces it at once when there is
 // still something to guard.
 func (c *Client) attend(cmd *exec.Cmd, ended chan struct{}) {
-	cmd.Wait()
+	err := cmd.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	close(ended)
@@ -176,7 +201,7 @@ func (c *Client) attend(cmd *exec.Cmd, ended chan struct{}) {
 		return
 	}
 	c.hangUp()
-	if cmd.ProcessState.Success() || len(c.targets)+len(c.stills) == 0 {
+	if err == nil || len(c.targets)+len(c.stills) == 0 {
 		return
 	}
 	// A failure shows at the next message, which tries again and reports it.

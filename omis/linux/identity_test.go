@@ -1,0 +1,157 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+)
+
+// TestIdentityGivenUp: a process of root's gives its identity up while its
+// breakpoints stand. The C library has a signal make every thread do so.
+func TestIdentityGivenUp(t *testing.T) {
+	const rounds, hits = "1000", 4000
+	changer := build(t, "changer.c")
+	want := expected(t, changer, "drop", rounds)
+	n := openNode(t)
+	g := start(t, changer, "drop", rounds)
+	got, cancel := watchWork(t, n, g)
+	g.begin()
+	if line := g.line(); line != want || got.Load() != hits {
+		t.Errorf("%s with %d hits, want %s with %d", line, got.Load(), want, hits)
+	}
+	if err := cancel(); err != nil {
+		t.Error(err)
+	}
+	checkText(t, g)
+	for range 5 {
+		g := start(t, changer, "drop", rounds)
+		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant", g.ID.PID, g.Addr))
+		out.ReadString('\n')
+		g.begin()
+		time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
+		killMonitor(cmd)
+		if line := g.finish(); line != want {
+			t.Errorf("killed: %s, want %s", line, want)
+		}
+	}
+}
+
+// setUserID is a copy of a program that runs as root whoever starts it.
+func setUserID(t *testing.T, program string) string {
+	t.Helper()
+	b, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	openDirs(t, dir)
+	file := dir + "/changer-as-root"
+	if err := os.WriteFile(file, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(file, 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestSetUserID: a process of nobody's executes a set-user-ID program of root's.
+func TestSetUserID(t *testing.T) {
+	changer := build(t, "changer.c")
+	asRoot := setUserID(t, changer)
+	n := openNode(t)
+	watch := func(g *target) error {
+		cancel, err := n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) {})
+		if err == nil {
+			err = cancel()
+		}
+		return err
+	}
+	become := func(g *target) {
+		t.Helper()
+		g.begin()
+		if line := g.line(); line != "ids 65534 0" {
+			t.Errorf("%s: the program runs without its privileges", line)
+		}
+		wantError(t, watch(g), omis.NoPermission, "another identity", "uid 65534", "uid 0")
+		wantError(t, n.Stop(g.ID, nil), omis.NoPermission, "another identity")
+		_, err := n.Backtraces(g.ID, []int{g.ID.PID}, 1)
+		wantError(t, err, omis.NoPermission, "another identity")
+		if _, err := n.Identify(g.ID.PID); err != nil {
+			t.Error(err)
+		}
+		if err := watch(g); err != nil {
+			t.Errorf("attached to once more: %v", err)
+		}
+		if s, err := proc.ReadStatus(g.ID.PID); err != nil || s.Tracer != 0 {
+			t.Errorf("traced by %d, %v", s.Tracer, err)
+		}
+		g.in.Close()
+		if err := g.cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Run("between attaching and a request", func(t *testing.T) {
+		g := startAs(t, nobodyCredential(), changer, "become", asRoot)
+		if _, err := n.Identify(g.ID.PID); err != nil {
+			t.Fatal(err)
+		}
+		become(g)
+	})
+	t.Run("while watched", func(t *testing.T) {
+		g := startAs(t, nobodyCredential(), changer, "become", asRoot)
+		if _, err := n.Identify(g.ID.PID); err != nil {
+			t.Fatal(err)
+		}
+		watchWork(t, n, g)
+		for _, kind := range []omis.EventKind{omis.EventThreadCreated, omis.EventSysCallEnded} {
+			if _, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID}, func(*omis.Hit) {}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		become(g)
+	})
+}
+
+// TestSetUserIDUnprivileged: the kernel withholds its privileges from a program
+// that a monitor without any traces, and such a monitor from a program that has
+// them.
+func TestSetUserIDUnprivileged(t *testing.T) {
+	spec := os.Getenv(unprivilegedEnv)
+	if spec == "" {
+		changer := build(t, "changer.c")
+		asNobody(t, t.Name(), fmt.Sprintf("%s=%s %s", unprivilegedEnv, changer, setUserID(t, changer)))
+		return
+	}
+	var changer, asRoot string
+	if _, err := fmt.Sscan(spec, &changer, &asRoot); err != nil {
+		t.Fatal(err)
+	}
+	n := openNode(t)
+	g := start(t, changer, "become", asRoot)
+	_, cancel := watchWork(t, n, g)
+	g.begin()
+	if line := g.line(); line != "ids 65534 65534" {
+		t.Errorf("traced: %s", line)
+	}
+	if err := cancel(); err != nil {
+		t.Error(err)
+	}
+	g = start(t, changer, "become", asRoot)
+	if _, err := n.Identify(g.ID.PID); err != nil {
+		t.Error(err)
+	}
+	g.begin()
+	if line := g.line(); line != "ids 65534 0" {
+		t.Errorf("not traced: %s", line)
+	}
+	_, err := n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) {})
+	wantError(t, err, omis.NoPermission, "belongs to uid 0", "CAP_SYS_PTRACE")
+}

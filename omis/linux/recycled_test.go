@@ -1,0 +1,71 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+)
+
+// TestRecycledPid: what is known of a process that has ended is never taken for
+// another process that got its pid.
+func TestRecycledPid(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	n := openNode(t)
+	former, g := recycle(t, n, hammer)
+	g.begin()
+	if id, err := n.Identify(g.ID.PID); err != nil || id == former || id.PID != former.PID {
+		t.Errorf("%+v after %+v, %v", id, former, err)
+	}
+	_, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: former, Addr: g.Addr}, func(*omis.Hit) {})
+	requests := map[string]error{"watch": err}
+	requests["stop"] = n.Stop(former, nil)
+	requests["continue"] = n.Continue(former, nil)
+	requests["suspend"] = n.Suspend(former, nil)
+	requests["signal"] = n.Signal(former, int(unix.SIGKILL))
+	requests["signal to a thread"] = n.SignalThread(former, former.PID, int(unix.SIGKILL))
+	requests["priority"] = n.SetPriority(former, 5)
+	requests["write"] = n.WriteMemory(former, g.Addr, []byte{0xcc})
+	requests["goto"] = n.Goto(former, former.PID, 0)
+	_, requests["read"] = n.ReadMemory(former, g.Addr, make([]byte, 8))
+	_, requests["registers"] = n.ReadIntRegs(former, former.PID, 0, 1)
+	_, requests["stacks"] = n.Backtraces(former, []int{former.PID}, 1)
+	_, requests["threads"] = n.Threads(former)
+	_, requests["information"] = n.ProcInfo(former, omis.ProcParent)
+	for what, err := range requests {
+		t.Run(what, func(t *testing.T) { wantError(t, err, omis.UnknownObject, "has ended") })
+	}
+	checkUntouched(t, g)
+	awaitState(t, g.ID.PID, "S") // its first thread waits for the others, which run
+}
+
+// recycle starts a process that gets the pid of one that was watched and ended.
+// Somebody else on the machine may get it instead, so that it is tried again.
+func recycle(t *testing.T, n *Node, program string) (former omis.ProcID, g *target) {
+	t.Helper()
+	for range 100 {
+		first := start(t, program, "1", "1000000000")
+		first.begin()
+		if _, err := n.Identify(first.ID.PID); err != nil {
+			t.Fatal(err)
+		}
+		watchWork(t, n, first)
+		time.Sleep(20 * time.Millisecond) // start times are told in hundredths of a second
+		first.cmd.Process.Kill()
+		first.cmd.Wait()
+		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Append(nil, first.ID.PID-1), 0); err != nil {
+			t.Fatal(err)
+		}
+		if g := start(t, program, "1", "1000000000"); g.ID.PID == first.ID.PID {
+			return first.ID, g
+		}
+	}
+	t.Fatal("no pid comes again")
+	return
+}

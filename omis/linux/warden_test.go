@@ -1,0 +1,121 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+)
+
+// TestKilledWarden kills the wardens of a monitor, one after the other, and then
+// the monitor: the last warden knows all.
+func TestKilledWarden(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	want := expected(t, hammer, "4", "100000")
+	g := start(t, hammer, "4", "100000")
+	cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant", g.ID.PID, g.Addr))
+	out.ReadString('\n')
+	former := 0
+	for range 5 {
+		former = awaitWarden(t, cmd.Process.Pid, former)
+		unix.Kill(former, unix.SIGKILL)
+	}
+	awaitWarden(t, cmd.Process.Pid, former)
+	if memory, file := text(t, g); string(memory) == string(file) {
+		t.Error("a warden's death has taken the breakpoint out")
+	}
+	time.Sleep(100 * time.Millisecond) // the new one is told what stands
+	killMonitor(cmd)
+	awaitRestored(t, g)
+	g.begin()
+	if got := g.finish(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// awaitWarden waits for a child of a monitor that is a warden, another than the
+// former one.
+func awaitWarden(t *testing.T, monitor, former int) int {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", monitor))
+		for _, task := range tasks {
+			children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", monitor, task.Name()))
+			for _, child := range strings.Fields(string(children)) {
+				name, _ := os.ReadFile("/proc/" + child + "/comm")
+				if pid, _ := strconv.Atoi(child); pid != former && string(name) == "mirador-warden\n" {
+					return pid
+				}
+			}
+		}
+	}
+	t.Fatal("the monitor has no warden")
+	return 0
+}
+
+// TestStoppedWarden: a warden that does not hear must not stop its monitor, nor
+// take anything out when it goes on.
+func TestStoppedWarden(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "hammer.c"), "2", "1000")
+	_, cancel := watchWork(t, n, g)
+	warden := n.warden.PID()
+	unix.Kill(warden, unix.SIGSTOP)
+	for range 600 { // more messages than a socket holds
+		if _, again := watchWork(t, n, g); again() != nil {
+			t.Fatal("cannot remove a watch")
+		}
+		at := g.Addr + 4 // behind endbr64
+		second, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: at}, func(*omis.Hit) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := second(); err != nil {
+			t.Fatal(err)
+		}
+		if n.warden.PID() != warden {
+			break
+		}
+	}
+	if n.warden.PID() == warden {
+		t.Error("the monitor still trusts a warden that does not hear")
+	}
+	unix.Kill(warden, unix.SIGCONT)
+	time.Sleep(50 * time.Millisecond)
+	if memory, file := text(t, g); string(memory) == string(file) {
+		t.Error("the breakpoint is gone")
+	}
+	if err := cancel(); err != nil {
+		t.Error(err)
+	}
+	checkUntouched(t, g)
+}
+
+// TestSparesItself: requests that would stop the monitor are refused.
+func TestSparesItself(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "hammer.c"), "1", "10")
+	watchWork(t, n, g) // so that there is a warden
+	_, err := n.Identify(os.Getpid())
+	wantError(t, err, omis.ParameterError, "the monitor itself")
+	_, err = n.Identify(n.warden.PID())
+	wantError(t, err, omis.ParameterError, "the warden")
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		if tid, _ := strconv.Atoi(task.Name()); tid != os.Getpid() {
+			_, err = n.Identify(tid)
+			wantError(t, err, omis.UnknownObject, fmt.Sprintf("a thread of process %d", os.Getpid()))
+		}
+	}
+}
