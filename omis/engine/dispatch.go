@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/service"
@@ -49,9 +50,10 @@ type subscription struct {
 	local *localList          // nil: the list is executed by the engine
 	point *point
 
-	proc      *process
-	placed    *inPlace // not nil: a program runs in place of a list, and there is no point
-	placement Placement
+	proc       *process
+	placed     *inPlace  // not nil: a program runs in place of a list, and there is no point
+	restsSince time.Time // of a program that does not run
+	placement  Placement
 }
 
 // subscribe begins to look out for a request's event in a process. The caller

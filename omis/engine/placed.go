@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/service"
@@ -187,14 +188,40 @@ func (e *Engine) wake(c *csr, t target) bool {
 	return true
 }
 
+// restsFor is how long a program stands that does not run. It costs the target nearly
+// as much as one that runs; but who disables a request often enables it soon, and to
+// take a program away takes the longest of all.
+const restsFor = time.Second
+
 // rest lets a program stand where it is, but not run.
 func (c *csr) rest(s *subscription) {
 	s.placed.SetActive(false)
+	s.restsSince = time.Now()
+	time.AfterFunc(restsFor, c.tool.e.clearAway)
 	delete(c.subs, s.proc)
 	if c.resting == nil {
 		c.resting = make(map[*process]*subscription)
 	}
 	c.resting[s.proc] = s
+}
+
+// clearAway takes all programs away that have rested long enough.
+func (e *Engine) clearAway() {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	var tired []*subscription
+	for _, t := range e.allTools() {
+		for _, o := range t.own(omis.ClassCSR) {
+			c := o.(*csr)
+			for p, s := range c.resting {
+				if time.Since(s.restsSince) >= restsFor {
+					delete(c.resting, p)
+					tired = append(tired, s)
+				}
+			}
+		}
+	}
+	e.unplace(tired...)
 }
 
 // forget takes a program away that rests.

@@ -256,6 +256,23 @@ func TestProgramsEnd(t *testing.T) {
 	b.counts("2,[p_1,t_1,2,p_1,t_2,1]")
 }
 
+// A request that stays disabled costs the target nothing, and keeps what it measured.
+func TestProgramsDoNotRestForever(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	region(b)
+	p.Reach(11, 0x10, 0)
+	b.ask(": csr_disable([c_1,c_2])")
+	if placer.Standing() != 2 {
+		t.Errorf("%d programs stand just after", placer.Standing())
+	}
+	eventually(t, func() bool { return placer.Standing() == 0 && placer.Stores() == 0 })
+	b.counts("1,[p_1,t_1,1]")
+	b.ask(": csr_enable([c_1,c_2])")
+	b.runs("c_1", "fake", "")
+	p.Reach(11, 0x10, 0)
+	b.counts("1,[p_1,t_1,2]")
+}
+
 // A thread's number that is used again makes another row, with a token of its own.
 func TestRowsOfFormerThreads(t *testing.T) {
 	b, placer, p := startPlacing(t)
