@@ -4,6 +4,7 @@ package linux
 
 import (
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,8 +17,12 @@ import (
 func (o *owner) handle(s ptrace.Status) {
 	t := o.threads[s.TID]
 	switch {
-	case s.Ended() && t == nil && o.isForeign(s.TID):
-		ptrace.Yield()
+	case o.isForeign(s):
+		if behind, ok := o.poll(); ok {
+			o.handle(behind)
+		} else {
+			time.Sleep(pollEvery)
+		}
 	case s.Ended():
 		if !o.isAwaited(s.TID) {
 			ptrace.ReapDead(s.TID)
@@ -109,14 +114,32 @@ func (o *owner) isAwaited(tid int) bool {
 }
 
 // isForeign tells that an end is of a child of the monitor that nobody traces, as
-// the warden: whoever started it, on what is now the owner's thread, is about to
-// reap it, and must find it.
-func (o *owner) isForeign(pid int) bool {
-	if pid == o.proc.PID {
+// the warden or a program that somebody runs: whoever started it, on what is now
+// the owner's thread, reaps it some day, and must find it.
+func (o *owner) isForeign(s ptrace.Status) bool {
+	if !s.Ended() || s.TID == o.proc.PID || o.threads[s.TID] != nil {
 		return false
 	}
-	s, err := proc.ReadStatus(pid)
-	return err != nil || s.Tracer == 0
+	status, err := proc.ReadStatus(s.TID)
+	return err != nil || status.Tracer == 0
+}
+
+// pollEvery is how often to look past the end of a foreign child.
+const pollEvery = 200 * time.Microsecond
+
+// poll is ptrace.Poll without foreign children, whose ends the kernel tells first,
+// each time.
+func (o *owner) poll() (ptrace.Status, bool) {
+	s, ok := ptrace.Poll()
+	if !ok || !o.isForeign(s) {
+		return s, ok
+	}
+	for tid := range o.threads {
+		if s, ok := ptrace.PollThread(tid); ok {
+			return s, true
+		}
+	}
+	return ptrace.Status{}, false
 }
 
 // forget takes a thread off the books.

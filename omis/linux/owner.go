@@ -151,7 +151,7 @@ func (o *owner) releaseOffspring() {
 // wait blocks until the kernel or the mailbox has something.
 func (o *owner) wait() {
 	if len(o.deferred) > 0 {
-		if s, ok := ptrace.Poll(); ok {
+		if s, ok := o.poll(); ok {
 			o.handle(s)
 			return
 		}
@@ -185,7 +185,7 @@ func (o *owner) wait() {
 // other goroutine longer than spinTime.
 func (o *owner) spin() bool {
 	for begin := o.node.Now(); o.node.since(begin) < spinTime && o.box.empty(); {
-		if s, ok := ptrace.Poll(); ok {
+		if s, ok := o.poll(); ok {
 			o.handle(s)
 			return true
 		}
@@ -234,7 +234,7 @@ func (o *owner) waitKernel() {
 // drain hears all the kernel has to tell by now.
 func (o *owner) drain() {
 	for !o.ended { // an end that is not ours to reap would be told for ever
-		s, ok := ptrace.Poll()
+		s, ok := o.poll()
 		if !ok {
 			return
 		}
