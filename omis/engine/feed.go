@@ -91,9 +91,9 @@ func (r *registry) threadOfRow(p *process, row *omis.Row) omis.Token {
 	}
 	token := r.newRowTokenLocked(p, row)
 	if p.rowTokens == nil {
-		p.rowTokens = make(map[rowKey]omis.Token)
+		p.rowTokens, p.hasRow = make(map[rowKey]omis.Token), make(map[omis.Token]bool)
 	}
-	p.rowTokens[key] = token
+	p.rowTokens[key], p.hasRow[token] = token, true
 	return token
 }
 
@@ -101,7 +101,7 @@ func (r *registry) threadOfRow(p *process, row *omis.Row) omis.Token {
 // of its number may be about another thread that had it before, or has it by now.
 func (r *registry) newRowTokenLocked(p *process, row *omis.Row) omis.Token {
 	t := p.threads[row.TID]
-	if t != nil && p.hasRow(t.token) {
+	if t != nil && p.hasRow[t.token] {
 		if !row.Alive {
 			return r.newIdent(omis.ClassThread).token
 		}
@@ -114,7 +114,7 @@ func (r *registry) newRowTokenLocked(p *process, row *omis.Row) omis.Token {
 	case row.Alive:
 		return r.threadLocked(p, row.TID).token
 	}
-	if former := p.former[row.TID]; former != "" && !p.hasRow(former) {
+	if former := p.former[row.TID]; former != "" && !p.hasRow[former] {
 		return former
 	}
 	return r.newIdent(omis.ClassThread).token
@@ -127,14 +127,4 @@ func (r *registry) rememberThreads(p *process) {
 	if p.former == nil {
 		p.former = make(map[int]omis.Token)
 	}
-}
-
-// hasRow tells whether a thread is known by a row.
-func (p *process) hasRow(t omis.Token) bool {
-	for _, token := range p.rowTokens {
-		if token == t {
-			return true
-		}
-	}
-	return false
 }

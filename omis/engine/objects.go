@@ -56,6 +56,7 @@ type process struct {
 
 	feeds     map[service.Cell]*feed // guarded by Engine.admin
 	rowTokens map[rowKey]omis.Token  // of rows of feeds; guarded by registry.mu
+	hasRow    map[omis.Token]bool    // the threads in rowTokens; guarded by registry.mu
 	former    map[int]omis.Token     // of threads that ended, while there are feeds; guarded by registry.mu
 }
 
