@@ -48,8 +48,8 @@ type Node interface {
 	Continue(p ProcID, tids []int) error
 
 	// Watch begins to look out for an event and calls handle for each
-	// occurrence, on the goroutine that owns the process: handle must be quick
-	// and must not call the node. Several watches on one place are called in
+	// occurrence, one at a time for a process, on a goroutine that serves the
+	// process: handle must be quick and must not call the node. Several watches on one place are called in
 	// the order they were set; the instrumentation is planted once. cancel
 	// takes the watch away; after it returned, handle is not called again, and
 	// with the last watch on a place its bytes are what they were.

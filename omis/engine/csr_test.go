@@ -229,7 +229,7 @@ func TestExplain(t *testing.T) {
 	b.node.Add(1, []string{"a"}, 11)
 	b.ask(`: proc_attach3([],1,"") pa_counter_create()`)
 	for request, want := range map[string]string{
-		"thread_reached_addr([],16) : pa_counter_add([pa_c_1],1)": "trap, in the monitor's owner thread of the process",
+		"thread_reached_addr([],16) : pa_counter_add([pa_c_1],1)": "trap, in the monitor, on a thread that serves the process",
 		"thread_reached_addr([],16) : csr_disable([$csr])":        "csr_disable needs more than the event itself",
 		"thread_reached_addr([],16) : { print([]) }":              "a locked list",
 		"pa_interval_elapsed(10) : print([])":                     "monitor",

@@ -48,7 +48,7 @@ func (e *Engine) place(r *omis.Request, steps []step) Placement {
 		}
 	}
 	return Placement{
-		Name: trapped, Where: "in the monitor's owner thread of the process",
+		Name: trapped, Where: "in the monitor, on a thread that serves the process",
 		Why: "its actions need nothing but the event itself", local: true,
 	}
 }

@@ -173,10 +173,10 @@ func (o *owner) refusedCall(name string, r int64) error {
 // disarm gives SIGTRAP back to the program, which is frozen and has no breakpoint
 // left. Home stays mapped, for next time.
 func (o *owner) disarm() {
-	if o.space.memory == nil || len(o.space.breakpoints) > 0 {
+	if o.space.memory == nil || len(o.space.breakpoints) > 0 || !o.part() {
 		return
 	}
-	if o.space.armed && !o.giveBack() {
+	if (o.space.armed || o.space.leftover) && !o.giveBack() {
 		return // the handler stays, it passes everything on to the program's own
 	}
 	_ = o.node.warden.Drop(o.proc.PID)

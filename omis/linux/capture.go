@@ -79,6 +79,7 @@ func (o *owner) capture(layout *unwind.Layout, captures []capture) error {
 	if err := o.sameUser(); err != nil {
 		return err
 	}
+	o.comeOut(among)
 	for i := range captures {
 		o.copyThread(layout, &captures[i])
 	}
@@ -120,6 +121,11 @@ func (o *owner) copyThread(layout *unwind.Layout, c *capture) {
 
 // inPlace gives for an address in a copy the one it stands for in the program.
 func (o *owner) inPlace(pc uint64) uint64 {
+	if o.meeting.site != nil {
+		if at, ok := o.meeting.site.InPlace(pc); ok {
+			return at
+		}
+	}
 	for _, b := range o.space.table {
 		switch {
 		case pc == b.copy:

@@ -140,6 +140,7 @@ func (c letGoThread) do(o *owner) {
 	if t := o.threads[c.tid]; t != nil && t.kind == member {
 		t.kind = stranger
 		t.halted, t.pauses = false, 0
+		o.meeting.changes.Add(1)
 	}
 	o.goOn()
 	c.give(nil)

@@ -16,13 +16,17 @@ import (
 	"mirador/omis"
 )
 
+// monitorPatience is how long threads wait for a monitor of the tests that does not
+// stir.
+const monitorPatience = time.Second
+
 // monitorEnv makes the test binary a monitor of the process it names:
-// PID ADDRESS plant|churn|stop|suspend|birth|event-KIND[=NAME] [nowarden], or
+// PID ADDRESS plant|churn|hold|stop|suspend|birth|event-KIND[=NAME] [nowarden], or
 // PID ADDRESS checkpoint CRIU FOLDER.
 const monitorEnv = "MIRADOR_TEST_MONITOR"
 
 // runMonitor watches an address of a process until it is killed; with "churn" it
-// plants and removes without end, with "event" it watches an event, and holds who
+// plants and removes without end, with "hold" it holds threads for a while, with "event" it watches an event, and holds who
 // gets a signal or makes a system call, with "stop" and "suspend" it stops the
 // process, a breakpoint standing, with "birth" it watches the address in the
 // process's children too.
@@ -30,7 +34,7 @@ func runMonitor(spec string) {
 	f := strings.Fields(spec)
 	pid, _ := strconv.Atoi(f[0])
 	addr, _ := strconv.ParseUint(f[1], 0, 64)
-	c := Config{Name: "doomed", Warden: testWarden()}
+	c := Config{Name: "doomed", Warden: testWarden(), Patience: monitorPatience}
 	switch {
 	case f[2] == "checkpoint":
 		c.CRIU, c.Checkpoints = f[3], f[4]
@@ -94,10 +98,18 @@ func runMonitor(spec string) {
 		fmt.Println("watching")
 		select {}
 	}
+	handle := func(h *omis.Hit) {}
+	if f[2] == "hold" {
+		handle = func(h *omis.Hit) {
+			if rand.IntN(2) == 0 {
+				time.AfterFunc(time.Duration(rand.IntN(300))*time.Microsecond, h.Hold())
+			}
+		}
+	}
 	for {
-		cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: p, Addr: addr}, func(h *omis.Hit) {})
+		cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: p, Addr: addr}, handle)
 		fail(err)
-		if f[2] == "plant" {
+		if f[2] == "plant" || f[2] == "hold" {
 			fmt.Println("planted")
 			select {}
 		}
@@ -138,7 +150,7 @@ func startMonitor(t *testing.T, spec string) (*exec.Cmd, *bufio.Reader) {
 // TestKilledMonitor kills monitors at random moments; the target never notices.
 func TestKilledMonitor(t *testing.T) {
 	hammer := build(t, "hammer.c")
-	for _, mode := range []string{"plant", "churn", "plant nowarden", "churn nowarden"} {
+	for _, mode := range []string{"plant", "churn", "hold", "plant nowarden", "churn nowarden", "hold nowarden"} {
 		t.Run(mode, func(t *testing.T) {
 			args := []string{"4", "3000000"}
 			if strings.HasSuffix(mode, "nowarden") {
@@ -148,7 +160,7 @@ func TestKilledMonitor(t *testing.T) {
 			for i := range 12 {
 				g := start(t, hammer, args...)
 				cmd, out := startMonitor(t, fmt.Sprintf("%d %#x %s", g.ID.PID, g.Addr, mode))
-				if strings.HasPrefix(mode, "plant") && i%2 == 0 {
+				if !strings.HasPrefix(mode, "churn") && i%2 == 0 {
 					out.ReadString('\n')
 				}
 				g.begin()

@@ -5,7 +5,9 @@
 // that is traced has one owner, a goroutine locked to its OS thread, which makes
 // every ptrace call for the process, holds all state about its threads and
 // breakpoints, and runs the handlers of its watches. Everything else reaches the
-// owner through its mailbox.
+// owner through its mailbox. Threads that are held without ptrace (package
+// rendezvous) are served on a goroutine of their own, where handlers run too, one
+// at a time for a process.
 //
 // A target outlives its monitor, whatever kills it. What a breakpoint needs to
 // be passed stands in the target itself (package resident); a warden process

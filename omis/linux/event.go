@@ -147,6 +147,7 @@ func (o *owner) forget(t *thread) {
 	delete(o.threads, t.tid)
 	t.stop = running
 	t.injection = nil
+	o.meeting.lost(t)
 	o.endOver(t)
 	o.forgetCallsOf(t)
 	o.letParentGo(t)

@@ -101,6 +101,9 @@ func (o *owner) release(t *thread) {
 // nobody to handle them but the resident handler, and that one. Should we die
 // before, the handler serves it.
 func (o *owner) clean(t *thread, memory *os.File) {
+	if o.meeting.site != nil {
+		o.meeting.site.Clean(memory)
+	}
 	// Everything ever planted: what has been removed since the fork, too.
 	for _, b := range o.space.table {
 		restore(memory, b)

@@ -40,7 +40,7 @@ func (o *owner) newHit(t *thread) *hit {
 		h.Hold, h.Now = h.hold, o.node.Now
 		o.hit = h
 	}
-	h.Hit = omis.Hit{Proc: o.proc, TID: t.tid, Time: o.node.Now(), Hold: h.Hold, Now: h.Now}
+	h.Hit = omis.Hit{Proc: o.proc, TID: t.tid, Time: o.node.Now(), Held: omis.HeldByPtrace, Hold: h.Hold, Now: h.Now}
 	h.t = t
 	return h
 }
@@ -148,6 +148,9 @@ func (o *owner) tellOf(kind omis.EventKind, t *thread, describe func(*omis.Hit))
 	}
 	h := o.newHit(t)
 	describe(&h.Hit)
+	if kind == omis.EventThreadTerminated {
+		h.Held = ""
+	}
 	for _, w := range watches {
 		w.handle(&h.Hit)
 	}

@@ -5,8 +5,11 @@ package linux
 import (
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/rendezvous"
 	"mirador/omis/linux/resident"
 )
 
@@ -29,11 +32,26 @@ func homeIn(memory *os.File, maps proc.Mappings) (resident.Home, resident.State,
 	return 0, resident.State{}, false
 }
 
-// tidyUp takes out what a monitor left standing that was killed together with
-// its warden. Nobody needs to be traced for it. Until then the process passes
-// its breakpoints by itself, at the cost of a signal each.
+// leftover is what a monitor left standing that was killed together with its
+// warden.
+type leftover struct {
+	entries []resident.Entry
+	jumps   *rendezvous.Site
+}
+
+func (l leftover) stands() bool {
+	return len(l.entries) > 0 || l.jumps != nil && len(l.jumps.Standing()) > 0
+}
+
+// tidyUp takes out what a monitor left. Nobody needs to be traced for it. Until
+// then the process passes its breakpoints by itself, at the cost of a signal each.
 func (n *Node) tidyUp(p omis.ProcID) {
-	if len(leftovers(p.PID)) == 0 {
+	memory, err := os.Open(memoryPath(p.PID))
+	if err != nil {
+		return
+	}
+	defer memory.Close()
+	if !left(p.PID, memory).stands() {
 		return
 	}
 	c := tidyUp{newAnswer()}
@@ -56,29 +74,39 @@ func (o *owner) removeLeftovers() {
 		return
 	}
 	defer memory.Close()
-	for _, e := range leftovers(o.proc.PID) {
+	l := left(o.proc.PID, memory)
+	for _, e := range l.entries {
 		restore(memory, &breakpoint{addr: e.Addr, original: e.Original})
+	}
+	if l.jumps != nil {
+		l.jumps.Clean(memory)
 	}
 }
 
-// leftovers lists the breakpoints that stand in a process.
-func leftovers(pid int) []resident.Entry {
+// left finds what stands in a process.
+func left(pid int, memory *os.File) (l leftover) {
 	maps, err := proc.Maps(pid)
 	if err != nil {
-		return nil
+		return l
 	}
-	memory, err := os.Open(memoryPath(pid))
-	if err != nil {
-		return nil
-	}
-	defer memory.Close()
 	_, s, _ := homeIn(memory, maps)
-	var standing []resident.Entry
 	for _, e := range s.Entries {
 		var now [1]byte
 		if _, err := memory.ReadAt(now[:], int64(e.Addr)); err == nil && now[0] == int3 {
-			standing = append(standing, e)
+			l.entries = append(l.entries, e)
 		}
 	}
-	return standing
+	l.jumps = rendezvous.Adopt(bystander{memory, pid}, maps, rendezvous.Config{})
+	return l
 }
+
+// bystander is a process in nobody's hands, which will not be asked for system
+// calls.
+type bystander struct {
+	*os.File
+	pid int
+}
+
+func (b bystander) PID() int { return b.pid }
+
+func (b bystander) Call(uint64, ...uint64) (int64, error) { return 0, unix.ESRCH }

@@ -106,6 +106,8 @@ func (o *owner) lendOut(l *loan) error {
 		return err
 	}
 	l.byOthers = o.stoppedByOthers()
+	o.giveWayEverywhere()
+	o.part()
 	o.clear()
 	if err := o.holdStill(l); err != nil {
 		o.restock()
@@ -182,7 +184,7 @@ func (o *owner) restock() {
 		_ = o.write(o.space.home.Stepping(), word(1))
 	}
 	for _, b := range o.space.breakpoints {
-		if o.node.warden.Plant(o.proc.PID, b.addr, b.original) == nil {
+		if o.node.warden.Plant(o.proc.PID, b.addr, []byte{int3}, []byte{b.original}) == nil {
 			_ = o.write(b.addr, []byte{int3})
 		}
 	}

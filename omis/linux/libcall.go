@@ -69,7 +69,7 @@ func (o *owner) watchLibrary(w *watch) error {
 
 // internal is a watch of our own on an address.
 func (o *owner) internal(addr uint64, handle func(*omis.Hit)) *watch {
-	return &watch{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: o.proc, Addr: addr}, handle: handle}
+	return &watch{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: o.proc, Addr: addr}, handle: handle, inner: true}
 }
 
 // unwatchLibrary takes all breakpoints of a watch away.
@@ -181,7 +181,7 @@ func (o *owner) libraryRegisters(t *thread, floating bool) (*library.Registers, 
 // tellLibraryCall hands out a hit of its own: that of the breakpoint is others', too.
 func (o *owner) tellLibraryCall(w *watch, t *thread, at *omis.Hit, values []omis.Value) {
 	h := &hit{o: o, t: t}
-	h.Hit = omis.Hit{Proc: o.proc, TID: t.tid, Addr: at.Addr, SP: at.SP, Time: at.Time, Params: values, Hold: h.hold, Now: o.node.Now}
+	h.Hit = omis.Hit{Proc: o.proc, TID: t.tid, Addr: at.Addr, SP: at.SP, Time: at.Time, Params: values, Held: at.Held, Hold: h.hold, Now: o.node.Now}
 	w.handle(&h.Hit)
 }
 

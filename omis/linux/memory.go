@@ -56,6 +56,9 @@ func (o *owner) writeMemory(addr uint64, data []byte) error {
 		}
 		return o.memoryError(addr+uint64(n), err)
 	}
+	if err := o.giveWay(addr, uint64(len(data))); err != nil {
+		return err
+	}
 	image := bytes.Clone(data)
 	changed, err := o.rewrite(addr, image)
 	if err == nil {
@@ -153,7 +156,7 @@ func (o *owner) recopy(maps proc.Mappings, b *breakpoint, code []byte) error {
 
 // revise changes what a standing breakpoint says about its instruction.
 func (o *owner) revise(b, now *breakpoint) error {
-	if err := o.node.warden.Plant(o.proc.PID, b.addr, now.original); err != nil {
+	if err := o.node.warden.Plant(o.proc.PID, b.addr, []byte{int3}, []byte{now.original}); err != nil {
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
 	if err := o.write(o.space.home.Entry(b.entry), now.residentEntry().Encode()); err != nil {

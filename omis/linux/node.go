@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/branch"
 	"mirador/omis/linux/library"
 	"mirador/omis/linux/machine"
 	"mirador/omis/linux/proc"
@@ -30,6 +31,13 @@ type Config struct {
 	// one, breakpoints of a killed monitor stay in the text, and the targets
 	// pass them with what is resident in them.
 	Warden []string
+
+	// Ptrace has threads held by ptrace alone: no jump is put into any program.
+	Ptrace bool
+
+	// Patience is how long a thread that is held without ptrace waits for a monitor
+	// that does not stir, because it is stopped, say; 0: DefaultPatience.
+	Patience time.Duration
 
 	// Prototypes are files and folders that describe the functions of libraries
 	// (see package prototype), for those that have no debug information.
@@ -50,6 +58,7 @@ type Node struct {
 	start  time.Time
 	warden *warden.Client
 	images *unwind.Images
+	texts  *branch.Catalog
 	owning sync.WaitGroup // the owners' goroutines
 	exits  exits
 	sched  scheduling
@@ -59,6 +68,9 @@ type Node struct {
 	reader  *proc.Reader
 
 	criuPath, checkpoints string // see Config
+
+	byPtrace bool          // Config.Ptrace
+	patience time.Duration // Config.Patience
 
 	mu         sync.Mutex
 	owners     map[omis.ProcID]*owner
@@ -89,10 +101,14 @@ func Open(c Config) (*Node, error) {
 	}
 	n := &Node{
 		name: c.Name, start: time.Now(),
-		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), library: library.NewCatalog(), machine: m, reader: proc.NewReader(0),
+		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), texts: branch.NewCatalog(), library: library.NewCatalog(), machine: m, reader: proc.NewReader(0),
 		criuPath: c.CRIU, checkpoints: c.Checkpoints,
 		owners: make(map[omis.ProcID]*owner), births: make(map[int]*birth), letGo: make(map[omis.ProcID]map[threadID]struct{}),
 		identities: make(map[int]identity),
+	}
+	n.byPtrace, n.patience = c.Ptrace, c.Patience
+	if n.patience == 0 {
+		n.patience = DefaultPatience
 	}
 	n.sched.node = n
 	files, err := prototype.ReadFiles(c.Prototypes)

@@ -4,6 +4,7 @@ package linux
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -45,6 +46,8 @@ type owner struct {
 
 	space    *space
 	veil     veil
+	meeting  *meeting
+	calls    sync.Mutex                  // held while a handler runs, here or on the meeting's server
 	watches  map[*watch]struct{}         // those that need tracing
 	kinds    map[omis.EventKind][]*watch // those without an address, in the order they were set
 	watchful int                         // how many of them say how threads are to run
@@ -63,11 +66,13 @@ type owner struct {
 }
 
 func newOwner(n *Node, p omis.ProcID) *owner {
-	return &owner{
+	o := &owner{
 		node: n, proc: p, box: newMailbox(),
 		threads: make(map[int]*thread), unborn: make(map[int]ptrace.Status),
 		watches: make(map[*watch]struct{}), kinds: make(map[omis.EventKind][]*watch), space: &space{},
 	}
+	o.meeting = newMeeting(o)
+	return o
 }
 
 // spinTime is how long an owner looks for the next hit before it waits for it.
@@ -88,6 +93,7 @@ func (o *owner) run() {
 		if o.idle() {
 			o.leave()
 			if o.node.retire(o) {
+				o.meeting.end()
 				return
 			}
 			continue
@@ -109,7 +115,7 @@ func (o *owner) needsTracing() bool {
 	if o.ended {
 		return false
 	}
-	if o.halted || o.pauses > 0 || len(o.watches) > 0 {
+	if o.halted || o.pauses > 0 || len(o.watches) > 0 || o.meeting.keeps() {
 		return true
 	}
 	for _, t := range o.threads {

@@ -10,6 +10,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/rendezvous"
 	"mirador/omis/linux/resident"
 )
 
@@ -30,6 +31,9 @@ func (n *Node) ReadIntRegs(p omis.ProcID, tid, first, count int) ([]uint64, erro
 		return nil, err
 	}
 	r := readInts{first, make([]uint64, count)}
+	if o := n.owner(p); o != nil && o.meeting.read(tid, r) {
+		return r.values, nil
+	}
 	if err := n.visit(p, tid, r); err != nil {
 		return nil, err
 	}
@@ -42,7 +46,11 @@ func (n *Node) WriteIntRegs(p omis.ProcID, tid, first int, values []uint64) erro
 	if err := inFile("integer", first, len(values), intRegs); err != nil {
 		return err
 	}
-	return n.visit(p, tid, writeInts{first, values})
+	w := writeInts{first, values}
+	if o := n.owner(p); o != nil && o.meeting.write(tid, w) {
+		return nil
+	}
+	return n.visit(p, tid, w)
 }
 
 // Goto: see omis.Registers.
@@ -157,4 +165,21 @@ func (e callErrand) at(o *owner, t *thread) error {
 	}
 	now.Rip = uint64(e)
 	return o.setRegs(t, regs, shown, now)
+}
+
+// read reads registers of a thread that is held by rendezvous.
+func (m *meeting) read(tid int, e readInts) bool {
+	if e.first+len(e.values) > len(rendezvous.Registers{}) {
+		return false // ptrace alone knows the bases of segments
+	}
+	return m.registers(tid, func(r *rendezvous.Registers) { copy(e.values, r[e.first:]) })
+}
+
+// write writes them. What the kernel has to check, ptrace writes.
+func (m *meeting) write(tid int, e writeInts) bool {
+	end := e.first + len(e.values)
+	if end > rendezvous.RIP || e.first <= rendezvous.RSP && rendezvous.RSP < end {
+		return false
+	}
+	return m.registers(tid, func(r *rendezvous.Registers) { copy(r[e.first:end], e.values) })
 }

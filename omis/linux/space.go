@@ -27,6 +27,7 @@ type space struct {
 	entries     int                    // used in the resident table
 	breakpoints map[uint64]*breakpoint // those that stand
 	armed       bool                   // the resident handler is installed
+	leftover    bool                   // an earlier monitor may have installed it
 	old         resident.Sigaction     // what was installed before
 }
 
@@ -68,6 +69,21 @@ func (o *owner) plant(addr uint64) (*breakpoint, error) {
 	if err := o.settleIn(); err != nil {
 		return nil, err
 	}
+	if err := o.giveWay(addr, 1); err != nil {
+		return nil, err
+	}
+	if b := o.space.breakpoints[addr]; b != nil {
+		return b, nil // the jump there has become one
+	}
+	b, err := o.ready(addr)
+	if err != nil {
+		return nil, err
+	}
+	return b, o.stand(b)
+}
+
+// ready prepares a breakpoint at addr.
+func (o *owner) ready(addr uint64) (*breakpoint, error) {
 	maps, err := proc.Maps(o.proc.PID)
 	if err != nil {
 		return nil, err
@@ -78,18 +94,19 @@ func (o *owner) plant(addr uint64) (*breakpoint, error) {
 	if err := o.arm(maps, addr); err != nil {
 		return nil, err
 	}
-	b, err := o.makeReady(maps, addr)
-	if err != nil {
-		return nil, err
+	return o.makeReady(maps, addr)
+}
+
+// stand writes the INT3 of a breakpoint that is ready.
+func (o *owner) stand(b *breakpoint) error {
+	if err := o.node.warden.Plant(o.proc.PID, b.addr, []byte{int3}, []byte{b.original}); err != nil {
+		return omis.Errorf(omis.OSError, "%v", err)
 	}
-	if err := o.node.warden.Plant(o.proc.PID, addr, b.original); err != nil {
-		return nil, omis.Errorf(omis.OSError, "%v", err)
+	if err := o.write(b.addr, []byte{int3}); err != nil {
+		return err
 	}
-	if err := o.write(addr, []byte{int3}); err != nil {
-		return nil, err
-	}
-	o.space.breakpoints[addr] = b
-	return b, nil
+	o.space.breakpoints[b.addr] = b
+	return nil
 }
 
 // settleIn opens the memory and puts the process under the warden's guard.
@@ -106,7 +123,7 @@ func (o *owner) settleIn() error {
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
 	o.space = &space{memory: memory, table: make(map[uint64]*breakpoint), breakpoints: make(map[uint64]*breakpoint)}
-	return nil
+	return o.findSite()
 }
 
 // makeReady finds or makes the copy and the table entry for a breakpoint.
@@ -162,8 +179,12 @@ func (o *owner) enter(b *breakpoint, copied []byte) error {
 	return nil
 }
 
-// unpatched is code with the original bytes where breakpoints of ours stand.
+// unpatched is code with the original bytes where breakpoints and jumps of ours
+// stand.
 func (o *owner) unpatched(addr uint64, code []byte) []byte {
+	if o.meeting.site != nil {
+		o.meeting.site.Unpatched(addr, code)
+	}
 	for i := range code {
 		if b := o.space.breakpoints[addr+uint64(i)]; b != nil {
 			code[i] = b.original
@@ -212,6 +233,7 @@ func (o *owner) vacate() {
 			delete(o.watches, w)
 		}
 	}
+	o.meeting.end()
 	if o.space.memory != nil {
 		// A warden that cannot be told finds that memory gone by itself.
 		_ = o.node.warden.Drop(o.proc.PID)

@@ -179,6 +179,7 @@ func (o *owner) stepOver(t *thread, back, sp uint64) error {
 	v := new(over)
 	v.back = &watch{
 		Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: o.proc, Addr: back},
+		inner: true,
 		handle: func(h *omis.Hit) {
 			if h.TID == t.tid && h.SP >= sp {
 				v.returned = true
@@ -266,7 +267,7 @@ func (o *owner) inArena(pc uint64) bool {
 			return true
 		}
 	}
-	return false
+	return o.meeting.site != nil && o.meeting.site.Contains(pc)
 }
 
 // hideFlag clears the trap flag in the flags that a stepped thread has just

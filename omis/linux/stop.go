@@ -62,6 +62,7 @@ func (o *owner) bringToRest(toRest func(*thread, *owner) bool) error {
 		return ended(o.proc.PID)
 	}
 	o.absorb(among)
+	o.comeOut(among)
 	return nil
 }
 

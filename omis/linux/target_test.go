@@ -42,7 +42,13 @@ func testWarden() []string { return []string{"/usr/bin/env", wardenEnv + "=1", o
 
 func openNode(t testing.TB) *Node {
 	t.Helper()
-	n, err := Open(Config{Name: "here", Warden: testWarden()})
+	return openNodeWith(t, Config{})
+}
+
+func openNodeWith(t testing.TB, c Config) *Node {
+	t.Helper()
+	c.Name, c.Warden = "here", testWarden()
+	n, err := Open(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,14 +41,18 @@ func (o *owner) visit(tid int, e errand) error {
 	if _, err := o.seize([]int{tid}); err != nil {
 		return err
 	}
-	o.freeze(func(t *thread) bool { return t.tid == tid })
+	among := func(t *thread) bool { return t.tid == tid }
+	o.freeze(among)
 	defer o.thaw()
+	o.comeOut(among)
 	t := o.threads[tid]
 	switch {
 	case t == nil:
 		return noThread(o.proc, tid)
 	case !t.stopped():
 		return omis.Errorf(omis.OSError, "thread %d of process %d cannot be stopped: it waits uninterruptibly in the kernel", tid, o.proc.PID)
+	case o.isHolding(t):
+		return omis.Errorf(omis.OSError, "thread %d of process %d was stopped by a signal on its way through code of the monitor; it can be looked at when it was continued", tid, o.proc.PID)
 	}
 	if err := o.sameUser(); err != nil {
 		return err

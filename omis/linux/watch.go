@@ -13,6 +13,8 @@ type watch struct {
 	omis.Watch
 	handle func(*omis.Hit)
 	number uint64 // in the order they were set
+	inner  bool   // ours: its handler wants the thread stopped by ptrace
+	over   bool   // it has been taken away; guarded by owner.calls
 	call   int    // EventSysCall…: the number of the one that is watched, -1 for all
 
 	library *libraryWatch // EventLibCall…
@@ -38,11 +40,25 @@ type setWatch struct {
 }
 
 func (c setWatch) do(o *owner) {
+	o.guard(c.w)
 	err := o.watch(c.w)
 	if err != nil {
 		o.restIfIdle()
 	}
 	c.give(err)
+}
+
+// guard has a watch's handler called by one goroutine at a time, and not any more
+// when the watch was taken away.
+func (o *owner) guard(w *watch) {
+	handle := w.handle
+	w.handle = func(h *omis.Hit) {
+		o.calls.Lock()
+		defer o.calls.Unlock()
+		if !w.over {
+			handle(h)
+		}
+	}
 }
 
 func (o *owner) watch(w *watch) error {
@@ -79,7 +95,13 @@ func (o *owner) prepare(w *watch) error {
 	return nil
 }
 
+// watchAddr has threads held at an address: where they can be, without stopping
+// them.
 func (o *owner) watchAddr(w *watch) error {
+	if o.meet(w) {
+		o.watches[w] = struct{}{}
+		return nil
+	}
 	b, err := o.plant(w.Addr)
 	if err != nil {
 		return err
@@ -98,6 +120,9 @@ func (o *owner) changeGait(kind omis.EventKind, by int) {
 	o.watchful += by
 	if o.ended {
 		return
+	}
+	if by > 0 {
+		o.giveWayEverywhere()
 	}
 	o.freeze(nil)
 	o.thaw()
@@ -124,6 +149,9 @@ func (o *owner) unwatch(w *watch) error {
 		return nil // it went with the program it stood in
 	}
 	delete(o.watches, w)
+	o.calls.Lock()
+	w.over = true
+	o.calls.Unlock()
 	same := func(other *watch) bool { return other == w }
 	if w.Event != omis.EventReachedAddr {
 		o.kinds[w.Event] = slices.DeleteFunc(o.kinds[w.Event], same)
@@ -135,7 +163,7 @@ func (o *owner) unwatch(w *watch) error {
 	}
 	b := o.space.breakpoints[w.Addr]
 	if b == nil {
-		return nil
+		return o.unmeet(w)
 	}
 	b.watches = slices.DeleteFunc(b.watches, same)
 	if len(b.watches) > 0 {

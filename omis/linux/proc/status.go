@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 
@@ -29,6 +30,9 @@ type Status struct {
 
 	Memory, Resident, MostResident int64 // bytes
 	Voluntary, Preemptive          int64 // context switches of this thread
+
+	// ShadowStack tells that return addresses are checked against a second stack.
+	ShadowStack bool
 }
 
 // ReadStatus reads the status of a process or thread.
@@ -92,6 +96,8 @@ func parseStatus(text []byte) (s Status) {
 			s.Voluntary = Number(value)
 		case "nonvoluntary_ctxt_switches":
 			s.Preemptive = Number(value)
+		case "x86_Thread_features":
+			s.ShadowStack = bytes.Contains(value, []byte("shstk"))
 		}
 	}
 	return s

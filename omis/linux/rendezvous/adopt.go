@@ -8,14 +8,14 @@ import (
 	"mirador/omis/linux/proc"
 )
 
-// Adopt takes over what an earlier monitor, or a parent process, left in a
-// target: its arenas, with the places whose jumps still stand. The board is a
-// fresh one, since threads may still be on their way out of the old one. Without
-// anything to adopt, the site is nil.
-func Adopt(t Target, maps proc.Mappings, c Config) (*Site, error) {
-	s := &Site{target: t, config: c, places: make(map[uint64]*place)}
+// Adopt makes the site of a target. It takes over what an earlier monitor, or a
+// parent process, left there: arenas, with the places whose jumps still stand.
+// Nothing changes in the target yet. There will be a fresh board, since threads
+// may still be on their way out of an old one.
+func Adopt(t Target, maps proc.Mappings, c Config) *Site {
+	s := &Site{target: t, config: c, places: make(map[uint64]*place), former: make(map[uint64][]uint64)}
 	for _, m := range maps {
-		// The first page was split off by madvise.
+		// The first page is not executable.
 		if m.Inode != 0 || m.Write || !m.Exec || m.End-m.Start < ArenaSize-arenaCode {
 			continue
 		}
@@ -25,19 +25,7 @@ func Adopt(t Target, maps proc.Mappings, c Config) (*Site, error) {
 			}
 		}
 	}
-	if len(s.arenas) == 0 {
-		return nil, nil
-	}
-	if err := s.share(s.arenas[0].addr + arenaMagic); err != nil {
-		return nil, err
-	}
-	for _, a := range s.arenas {
-		if err := s.point(a, s.at); err != nil {
-			s.memory.close()
-			return nil, err
-		}
-	}
-	return s, nil
+	return s
 }
 
 // adoptArena reads the stubs of an arena, if it is one.
@@ -53,7 +41,7 @@ func (s *Site) adoptArena(addr uint64) bool {
 	a := arena{addr: addr}
 	for a.used < arenaRoom {
 		stub := image[a.used*stubSize:][:stubSize]
-		if binary.LittleEndian.Uint64(stub[stubAt:]) == 0 {
+		if binary.LittleEndian.Uint64(stub[stubAddr:]) == 0 {
 			break
 		}
 		s.adoptPlace(stub, a.stub(a.used))
@@ -64,24 +52,27 @@ func (s *Site) adoptArena(addr uint64) bool {
 }
 
 func (s *Site) adoptPlace(stub []byte, addr uint64) {
-	p := &place{stub: addr, Plan: Plan{
-		Addr: binary.LittleEndian.Uint64(stub[stubAddr:]), At: binary.LittleEndian.Uint64(stub[stubAt:]),
-	}}
+	p := &place{stub: addr, Plan: Plan{Addr: binary.LittleEndian.Uint64(stub[stubAddr:])}}
+	s.former[p.Addr] = append(s.former[p.Addr], addr)
 	code := make([]byte, stub[stubLength])
-	if _, err := s.target.ReadAt(code, int64(p.At)); err != nil || len(code) < jumpSize {
+	if _, err := s.target.ReadAt(code, int64(p.Addr)); err != nil || len(code) < jumpSize {
 		return // unmapped since
 	}
-	p.stands = [jumpSize]byte(code) == jump(p.At, addr+stubEntry)
+	p.stands = [jumpSize]byte(code) == p.jump()
 	if !p.stands {
-		return // its stub is of no use: the code may be another's by now
+		return // the code may be another's by now
 	}
 	copy(code, stub[stubOriginal:][:jumpSize])
 	for n := 0; n < len(code); {
-		inst, err := decode(code[n:])
-		if err != nil {
-			return
+		length := landingPad
+		if !isEndbr64(code[n:]) {
+			inst, err := decode(code[n:])
+			if err != nil {
+				return
+			}
+			length = inst.Len
 		}
-		n += inst.Len
+		n += length
 		p.ends = append(p.ends, n)
 	}
 	p.code = code
@@ -89,15 +80,4 @@ func (s *Site) adoptPlace(stub []byte, addr uint64) {
 	if _, p.moved, err = encodeStub(&p.Plan, addr, 0); err == nil {
 		s.places[p.Addr] = p
 	}
-}
-
-// Places lists the addresses where jumps stand.
-func (s *Site) Places() []uint64 {
-	var all []uint64
-	for addr, p := range s.places {
-		if p.stands {
-			all = append(all, addr)
-		}
-	}
-	return all
 }

@@ -49,17 +49,30 @@ func (s *Site) newArena(near uint64) (arena, error) {
 
 // furnish fills an arena with what all stubs need.
 func (s *Site) furnish(a arena) error {
-	r, err := s.target.Call(unix.SYS_MADVISE, a.addr, arenaCode, unix.MADV_WIPEONFORK)
+	r, err := s.target.Call(unix.SYS_MPROTECT, a.addr, arenaCode, unix.PROT_READ)
+	if err == nil && r != 0 {
+		err = callError("mprotect", r)
+	}
+	if err == nil {
+		err = s.wipe(a)
+	}
 	if err != nil {
 		return err
-	}
-	if r != 0 {
-		return callError("madvise", r)
 	}
 	image := make([]byte, arenaStubs-arenaCode)
 	copy(image, holdCode())
 	copy(image[arenaMagic-arenaCode:], magic[:])
 	_, err = s.target.WriteAt(image, int64(a.addr+arenaCode))
+	return err
+}
+
+// wipe has forked children find no board. A process that was saved and restored
+// has forgotten about it.
+func (s *Site) wipe(a arena) error {
+	r, err := s.target.Call(unix.SYS_MADVISE, a.addr, arenaCode, unix.MADV_WIPEONFORK)
+	if err == nil && r != 0 {
+		err = callError("madvise", r)
+	}
 	return err
 }
 
@@ -80,7 +93,6 @@ func encodeStub(p *Plan, addr, hold uint64) (code []byte, moved []int, err error
 		return nil, nil, p.refuse("its copy is too long")
 	}
 	b := binary.LittleEndian.AppendUint64(nil, p.Addr)
-	b = binary.LittleEndian.AppendUint64(b, p.At)
 	b = append(b, p.code[:jumpSize]...)
 	b = append(b, byte(len(p.code)), 0, 0)
 	b = append(b, 0x48, 0x8d, 0x64, 0x24, 0x100-redZone) // lea -128(%rsp), %rsp

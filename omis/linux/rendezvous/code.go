@@ -7,9 +7,14 @@ import (
 	"unsafe"
 )
 
-// nap is how long a held thread waits before it looks at the owner, in
-// nanoseconds.
-const nap = 100_000_000
+// Times in nanoseconds.
+const (
+	// nap is how long a held thread waits before it looks at the owner.
+	nap = 100_000_000
+
+	// turn is how long a thread waits before it looks for a free slot again.
+	turn = 1_000_000
+)
 
 // holdAddress tells where the linker put hold (hold_amd64.s). It is copied, never
 // called.

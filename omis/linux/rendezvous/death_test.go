@@ -138,11 +138,12 @@ func TestStoppedMonitor(t *testing.T) {
 }
 
 // TestContinuedMonitor has a monitor stopped until threads lose patience, and
-// then go on: it holds the next hits in the slots they left.
+// run on without being held; then go on: it holds the next hits in the slots they
+// left.
 func TestContinuedMonitor(t *testing.T) {
 	path := build(t)
-	want := expected(t, path, "40", "2")
-	p := start(t, path, "40", "2")
+	want := expected(t, path, "40", "1000000")
+	p := start(t, path, "40", "1000000")
 	cmd := startMonitor(t, p, "hold")
 	p.begin()
 	time.Sleep(2 * nap)

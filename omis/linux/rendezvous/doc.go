@@ -10,7 +10,8 @@
 //	place   five bytes of the program, a jump to its stub
 //
 // A Site is all of these in one target; a Server is the monitor's side of its
-// board. Nothing in the target is ever unmapped, a thread may be in it.
+// board. Arenas stay in the target for ever, a thread may be in them; the board
+// goes when nobody can be in a hold.
 //
 // # How the monitor's death frees the threads
 //
@@ -19,7 +20,7 @@
 // the waiters. The list begins with the word that names the owner, so a thread
 // that comes too late to be marked sees that the owner is gone. A monitor that
 // is merely stopped shows no heartbeat, and after Config.Patience threads go on
-// by themselves.
+// by themselves; from then on nobody waits, until it stirs.
 //
 // # What it does not do
 //
@@ -28,7 +29,8 @@
 // handler sees that it is no thread of the process. A thread that leaves a hold
 // by longjmp, or is cancelled there, keeps its slot until it ends (see
 // Server.Reclaim). No vector register is touched, so whoever traces a held
-// thread reads them from it; the others are in Hit.Regs.
+// thread reads them from it; the others are in Hit.Regs, until Server.Extract
+// hands the thread over to its tracer.
 //
 // # Who owns what
 //

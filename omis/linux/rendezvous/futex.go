@@ -3,6 +3,7 @@
 package rendezvous
 
 import (
+	"runtime"
 	"time"
 	"unsafe"
 
@@ -26,9 +27,19 @@ func futexWait(word *uint32, value uint32, limit time.Duration) {
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(value), uintptr(unsafe.Pointer(ts)), 0, 0)
 }
 
+// futexDoze waits without telling the scheduler, which costs more than the rest of
+// a hit: a collection may have to wait for as long as the limit says.
+func futexDoze(word *uint32, value uint32, limit time.Duration) {
+	ts := unix.NsecToTimespec(int64(limit))
+	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(value), uintptr(unsafe.Pointer(&ts)), 0, 0)
+	runtime.KeepAlive(&ts)
+}
+
 // futexWake never blocks, so it need not tell the scheduler.
-func futexWake(word *uint32) {
-	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWakeOp, 1, 0, 0, 0)
+func futexWake(word *uint32) { futexWakeSome(word, 1) }
+
+func futexWakeSome(word *uint32, number uintptr) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWakeOp, number, 0, 0, 0)
 }
 
 // yield leaves the processor to others that are ready to run on it.

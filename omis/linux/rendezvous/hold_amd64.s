@@ -3,6 +3,7 @@
 #include "go_asm.h"
 #include "textflag.h"
 
+#define SYS_rt_sigprocmask 14
 #define SYS_gettid 186
 #define SYS_futex  202
 #define FUTEX_WAIT 0
@@ -10,13 +11,27 @@
 #define EINTR      -4
 #define EAGAIN     -11
 #define ETIMEDOUT  -110
+#define SIG_SETMASK 2
 #define OWNER_DIED_BIT 30
 
 // The frame hold pushes: sixteen registers as in Registers, the flags, and the
 // address hold returns to, below the red zone of the interrupted code.
-#define FRAME_FLAGS  128
-#define FRAME_RETURN 136
-#define FRAME_SIZE   (144 + const_redZone)
+#define FRAME_FLAGS  const_frameFlags
+#define FRAME_RETURN const_frameReturn
+#define FRAME_SIZE   const_frameSize
+
+#define LIMIT   (SP)
+#define BEAT    const_localBeat(SP)
+#define CROWDED const_localCrowded(SP)
+#define MASK    const_localMask(SP)
+
+// REST waits for a turn, unless the word at DI is not DX. R8, which the kernel
+// does not look at, tells that the frame is complete and nothing else was begun:
+// the thread may as well be sent back to its place.
+#define REST MOVQ $0, LIMIT; MOVQ $const_turn, 8(SP); MOVL $FUTEX_WAIT, SI; MOVQ SP, R10; MOVQ $const_atRest, R8; MOVL $SYS_futex, AX; SYSCALL; XORL R8, R8
+
+#define SETMASK(new) MOVL $SIG_SETMASK, DI; LEAQ new, SI; MOVL $8, R10; MOVL $SYS_rt_sigprocmask, AX; SYSCALL
+#define UNBLOCK XORL DX, DX; SETMASK(MASK)
 
 #define REG(i) (slot_regs + 8*i)
 
@@ -27,8 +42,8 @@
 // arena. A stub calls it with the red zone skipped. It touches no vector
 // register.
 //
-//	BX board, BP frame, R12 owner, R13 the word while waiting, R14 slot number, then
-//	the last beat seen, R15 slot, R9 waits left
+//	BX board, BP frame, R12 owner, R13 thread, then the word while waiting, R14 slot
+//	number, then the last beat seen, R15 slot, R9 waits left
 TEXT ·hold(SB), NOSPLIT|NOFRAME, $0-0
 	PUSHFQ
 	PUSHQ R15
@@ -48,7 +63,8 @@ TEXT ·hold(SB), NOSPLIT|NOFRAME, $0-0
 	PUSHQ DX
 	PUSHQ AX
 	MOVQ SP, BP
-	SUBQ $16, SP // a timespec
+	SUBQ $const_localSize, SP
+	MOVL $0, CROWDED
 	LEAQ ·hold(SB), BX
 	MOVQ -const_arenaCode(BX), BX
 	TESTQ BX, BX
@@ -59,6 +75,21 @@ TEXT ·hold(SB), NOSPLIT|NOFRAME, $0-0
 	JZ   nobody
 	BTL  $OWNER_DIED_BIT, R12
 	JC   nobody
+	XORL R15, R15
+	CMPL board_silent(BX), $0
+	JNE  silence
+
+	// While the monitor has threads come out of holds, none goes into one.
+gate:
+	CMPL board_gate(BX), $0
+	JEQ  open
+	LEAQ board_gate(BX), DI
+	MOVL $1, DX
+	REST
+	CMPL board_owner(BX), R12
+	JNE  nobody
+	JMP  gate
+open:
 
 	// Claim a slot. The thread is asked for its id each time: whatever could be
 	// kept would be wrong after a fork, or for the next thread on this stack.
@@ -66,6 +97,8 @@ TEXT ·hold(SB), NOSPLIT|NOFRAME, $0-0
 	SYSCALL
 	MOVL AX, R13
 	MOVL AX, R14
+search:
+	XORL DX, DX
 	MOVL $const_Slots, CX
 claim:
 	ANDL $(const_Slots-1), R14
@@ -79,12 +112,67 @@ claim:
 	CMPXCHGL R13, slot_tid(R15)
 	JEQ  claimed
 taken:
+	CMPL slot_tid(R15), R13
+	JNE  others
+	INCL DX
+others:
 	INCL R14
 	DECL CX
 	JNZ  claim
+
+	// All slots are taken, some maybe by holds that this thread came from, in
+	// handlers of signals: it must not wait for itself.
+	TESTL DX, DX
+	JNZ  deep
+
+	// They come free soon, or the monitor does not stir, or is
+	// gone; nobody wakes us. Signals wait: were their handlers to come here, and
+	// others on top of them, the stack would end some time.
+	CMPL CROWDED, $0
+	JNE  turn
+	MOVL $const_slotsTaken, CROWDED
 	LOCK
 	INCQ board_full(BX)
+	MOVQ $-1, LIMIT
+	LEAQ MASK, DX
+	SETMASK(LIMIT)
+	TESTL AX, AX
+	JNZ  unblocked
+	MOVL $const_signalsBlocked, CROWDED
+unblocked:
+	MOVL board_beat(BX), AX
+	MOVL AX, BEAT
+	MOVL board_queuing(BX), R9
+turn:
+	LEAQ board_owner(BX), DI
+	MOVL R12, DX
+	REST
+	CMPL board_owner(BX), R12
+	JNE  nobody
+	MOVL board_beat(BX), AX
+	CMPL AX, BEAT
+	JEQ  quiet
+	MOVL AX, BEAT
+	MOVL board_queuing(BX), R9
+	JMP  search
+quiet:
+	DECL R9
+	JNZ  search
+	MOVL $1, board_silent(BX)
+	LOCK
+	INCQ board_gaveUp(BX)
 	JMP  out
+
+deep:
+	LOCK
+	INCQ board_deep(BX)
+	JMP  out
+
+	// The monitor has not stirred for long. It is rung for, but not waited for.
+silence:
+	LOCK
+	INCQ board_gaveUp(BX)
+	JMP  ring
 
 claimed:
 	LEAQ slot_regs(R15), DI
@@ -115,6 +203,7 @@ claimed:
 	MOVL board_beat(BX), R14
 	MOVL board_patience(BX), R9
 
+ring:
 	CMPL board_sleeping(BX), $0
 	JEQ  wait
 	XORL AX, AX
@@ -132,6 +221,8 @@ claimed:
 	SYSCALL
 
 wait:
+	TESTQ R15, R15
+	JZ   out
 	MOVL R12, R13
 	ORL  $const_futexWaiters, R13
 	MOVL R12, AX
@@ -139,7 +230,7 @@ wait:
 	CMPXCHGL R13, slot_word(R15)
 	JNE  decided
 sleep:
-	MOVQ $0, (SP)
+	MOVQ $0, LIMIT
 	MOVQ $const_nap, 8(SP)
 	LEAQ slot_word(R15), DI
 	MOVL $FUTEX_WAIT, SI
@@ -179,6 +270,7 @@ giveup:
 	LOCK
 	CMPXCHGL CX, slot_word(R15)
 	JNE  decided
+	MOVL $1, board_silent(BX)
 	LOCK
 	INCQ board_gaveUp(BX)
 	JMP  out
@@ -186,6 +278,10 @@ giveup:
 decided:
 	CMPL slot_word(R15), $0
 	JNE  lost
+	CMPL CROWDED, $const_signalsBlocked
+	JNE  goOn
+	UNBLOCK
+goOn:
 
 	// Go on, with the registers as the monitor leaves them. The frame moves with
 	// the stack pointer, and the stack pointer before anything is written there:
@@ -208,7 +304,7 @@ samePlace:
 	MOVQ AX, FRAME_FLAGS(BP)
 	MOVQ R14, FRAME_RETURN(BP)
 	MOVL $0, slot_tid(R15)
-	JMP  out
+	JMP  leave
 
 	// The owner is gone: what it may have written to the registers does not count.
 lost:
@@ -219,6 +315,10 @@ nobody:
 	LOCK
 	INCQ board_dead(BX)
 out:
+	CMPL CROWDED, $const_signalsBlocked
+	JNE  leave
+	UNBLOCK
+leave:
 	MOVQ BP, SP
 	POPQ AX
 	POPQ DX

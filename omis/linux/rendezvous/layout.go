@@ -5,7 +5,7 @@ package rendezvous
 // The assembler in hold_amd64.s knows the fields of board and slot, and the
 // constants here, by the header the compiler makes of them (go_asm.h).
 
-// Slots is how many threads can be held at a time; those beyond go on, counted.
+// Slots is how many threads can be held at a time; those beyond wait for a slot.
 // Each has a bit in a word, and the kernel follows a robust list for 2,048
 // entries.
 const Slots = 64
@@ -20,14 +20,19 @@ type board struct {
 	sleeping uint32 // the server waits, or is about to
 	_        [60]byte
 	beat     uint32 // changes as long as the server is alive and kicking
-	patience uint32 // how many waits without a beat a thread endures; 0: any number
-	_        [56]byte
+	patience uint32 // how many naps without a beat a thread endures; 0: any number
+	queuing  uint32 // how many turns
+	_        [52]byte
 	pend     uint64 // a bit for each slot that nobody has looked at yet
 	_        [56]byte
-	full     uint64 // hits that found no slot
+	full     uint64 // hits that had to wait for a slot
 	dead     uint64 // hits that found no monitor, or lost it
 	gaveUp   uint64 // hits whose monitor did not stir
-	_        [4096 - 0x158]byte
+	deep     uint64 // hits in signal handlers on top of holds, when all slots were taken
+	_        [32]byte
+	silent   uint32 // a thread lost patience; nobody is held until the server stirs
+	gate     uint32 // not 0: nobody goes into a hold
+	_        [4096 - 0x188]byte
 	slots    [Slots]slot
 }
 
@@ -40,11 +45,12 @@ type slot struct {
 	tid  uint32 // who has claimed the slot
 	_    [8]byte
 	regs Registers
-	_    [256 - 16 - 8*18]byte
+	_    [slotSize - 16 - 8*18]byte
 }
 
 const (
-	boardSize = 4096 + Slots*256
+	slotSize  = 256
+	boardSize = 4096 + Slots*slotSize
 
 	futexWaiters   = 0x80000000
 	futexOwnerDied = 0x40000000
@@ -68,18 +74,40 @@ const (
 // A stub is a description of its place, the call of hold, and the copies of the
 // instructions that the jump displaced.
 const (
-	stubAddr     = 0  // what hits report
-	stubAt       = 8  // where the jump stands
-	stubOriginal = 16 // the five bytes it displaced
-	stubLength   = 21 // of the displaced instructions
-	stubEntry    = 24 // lea -128(%rsp), %rsp; call hold
-	stubCopy     = 34 // where hold returns to
+	stubAddr     = 0  // where the jump stands, and what hits report
+	stubOriginal = 8  // the five bytes it displaced
+	stubLength   = 13 // of the displaced instructions
+	stubEntry    = 16 // lea -128(%rsp), %rsp; call hold
+	stubCopy     = 26 // where hold returns to
 
 	redZone = 128
 )
 
+// The frame that hold makes: registers as in Registers, but for RSP, then these.
+const (
+	frameFlags  = 128
+	frameReturn = 136
+	frameSize   = 144 + redZone
+)
+
+// atRest is in R8 of a thread that waits and may be sent back to its place.
+const atRest = 0x74736572207461
+
+// What hold has on the stack below its frame: a timespec, the last beat seen
+// while all slots were taken, whether they were, and the signals that were
+// blocked before it blocked them all.
+const (
+	localBeat    = 16
+	localCrowded = 20
+	localMask    = 24
+	localSize    = 32
+
+	slotsTaken     = 1
+	signalsBlocked = 2
+)
+
 // magic tells an arena of ours, also to a monitor that did not make it.
-var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'h', 'o', 'l', 'd', ' ', '1', 0, 0}
+var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'h', 'o', 'l', 'd', ' ', '2', 0, 0}
 
 // Registers of a held thread, in the numbering of the DWARF ABI (see
 // omis.Registers). What the monitor changes is there when the thread goes on; a

@@ -13,7 +13,10 @@ import (
 // jumpSize is the length of the jump that is put at a place.
 const jumpSize = 5
 
-const pageSize = 0x1000
+const (
+	pageSize = 0x1000
+	wordSize = 8
+)
 
 // Refusal says why no jump can stand at an address; a breakpoint may.
 type Refusal struct {
@@ -34,8 +37,7 @@ type Function struct {
 
 // Plan says what a jump at an address displaces.
 type Plan struct {
-	Addr uint64 // what hits report
-	At   uint64 // where the jump stands: Addr, or behind the endbr64 there
+	Addr uint64
 	code []byte // the displaced instructions
 	ends []int  // offsets in code behind each of them
 }
@@ -44,34 +46,32 @@ type Plan struct {
 // of an instruction. Where it displaces several instructions, none but the first
 // may be gone to from anywhere; that is known only of functions without indirect
 // jumps. The error is a *Refusal.
+//
+// The jump must lie within a machine word: what is written there at once is
+// either there or not for whoever runs into it meanwhile, and so it can be taken
+// away when nobody is left to stop the threads.
 func Survey(fn Function, addr uint64) (Plan, error) {
-	p := Plan{Addr: addr, At: addr}
+	p := Plan{Addr: addr}
 	if addr < fn.Start || addr >= fn.Start+uint64(len(fn.Code)) {
 		return p, p.refuse("it is outside the function at %#x", fn.Start)
 	}
-	code := fn.Code[addr-fn.Start:]
-	if isEndbr64(code) {
-		p.At += 4
-		code = code[4:]
+	if addr%wordSize > wordSize-jumpSize {
+		return p, p.refuse("the jump would lie in two words, which are not written at once")
 	}
-	if p.At%pageSize > pageSize-jumpSize {
-		return p, p.refuse("the jump would lie on two pages, which are not written at once")
-	}
-	if err := p.displace(code); err != nil {
+	if err := p.displace(fn.Code[addr-fn.Start:]); err != nil {
 		return p, err
 	}
-	if p.Whole() {
-		return p, nil
-	}
-	return p, p.checkTargets(fn)
+	return p, p.check(fn)
 }
 
 func (p *Plan) refuse(format string, args ...any) error {
 	return &Refusal{p.Addr, fmt.Sprintf(format, args...)}
 }
 
+const landingPad = 4 // bytes of an endbr64
+
 func isEndbr64(code []byte) bool {
-	return len(code) >= 4 && [4]byte(code) == [4]byte{0xf3, 0x0f, 0x1e, 0xfa}
+	return len(code) >= landingPad && [landingPad]byte(code) == [landingPad]byte{0xf3, 0x0f, 0x1e, 0xfa}
 }
 
 // displace takes as many whole instructions as the jump covers.
@@ -82,16 +82,22 @@ func (p *Plan) displace(code []byte) error {
 			return p.refuse("the function ends within %d bytes", jumpSize)
 		}
 		if isEndbr64(code[n:]) {
-			return p.refuse("an indirect jump may come to %#x", p.At+uint64(n))
+			if n > 0 {
+				return p.refuse("an indirect jump may come to %#x", p.Addr+uint64(n))
+			}
+			// Linux enforces landing pads in the kernel only.
+			n += landingPad
+			p.ends = append(p.ends, n)
+			continue
 		}
 		inst, err := decode(code[n:])
 		if err != nil {
-			return p.refuse("the instruction at %#x is not known", p.At+uint64(n))
+			return p.refuse("the instruction at %#x is not known", p.Addr+uint64(n))
 		}
 		n += inst.Len
 		p.ends = append(p.ends, n)
 		if inst.Op == x86asm.SYSCALL || inst.Op == x86asm.SYSENTER {
-			return p.refuse("a thread may be waiting in the system call at %#x", p.At+uint64(n-inst.Len))
+			return p.refuse("a thread may be waiting in the system call at %#x", p.Addr+uint64(n-inst.Len))
 		}
 		// Behind a call is where it returns to, behind a jump whatever is jumped to.
 		if n < jumpSize && leaves(inst) {
@@ -120,14 +126,15 @@ func leaves(inst x86asm.Inst) bool {
 	return false
 }
 
-// checkTargets looks for jumps of the function into the displaced instructions.
-func (p *Plan) checkTargets(fn Function) error {
-	boundary := false
-	for n := 0; n < len(fn.Code); {
+// check goes through the function. An instruction must begin where the jump is to
+// stand, and none may jump into the displaced ones.
+func (p *Plan) check(fn Function) error {
+	boundary := p.Addr == fn.Start
+	for n := 0; n < len(fn.Code) && !(boundary && p.Whole()); {
 		at := fn.Start + uint64(n)
-		boundary = boundary || at == p.At
+		boundary = boundary || at == p.Addr
 		if isEndbr64(fn.Code[n:]) {
-			n += 4
+			n += landingPad
 			continue
 		}
 		inst, err := decode(fn.Code[n:])
@@ -155,11 +162,14 @@ func (p *Plan) checkTargets(fn Function) error {
 // Whole tells that a single instruction is displaced: nobody can be inside it.
 func (p *Plan) Whole() bool { return len(p.ends) == 1 }
 
+// Length is how many bytes of the program are displaced.
+func (p *Plan) Length() uint64 { return uint64(len(p.code)) }
+
 // Inside tells whether an address is behind the beginning of the displaced
 // instructions: no thread may stand there, or have it in the frame of a signal,
 // when the jump is written.
 func (p *Plan) Inside(addr uint64) bool {
-	return addr > p.At && addr < p.At+uint64(len(p.code))
+	return addr > p.Addr && addr < p.Addr+uint64(len(p.code))
 }
 
 // copyTo relocates the displaced instructions; moved has the offset in the copy
@@ -169,13 +179,13 @@ func (p *Plan) copyTo(to uint64) (copied []byte, moved []int, err error) {
 	for i, end := range p.ends {
 		moved = append(moved, len(copied))
 		here := to + uint64(len(copied))
-		c, err := relocate.Instruction(p.code[begin:end], p.At+uint64(begin), here)
+		c, err := relocate.Instruction(p.code[begin:end], p.Addr+uint64(begin), here)
 		if err != nil {
 			return nil, nil, p.refuse("%v", err)
 		}
 		next := c.Code
 		if i < len(p.ends)-1 {
-			next = withoutJump(next, here, p.At+uint64(end))
+			next = withoutJump(next, here, p.Addr+uint64(end))
 		}
 		copied = append(copied, next...)
 		begin = end

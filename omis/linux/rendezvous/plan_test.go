@@ -18,7 +18,8 @@ func TestSurvey(t *testing.T) {
 		displaced  string // or what the refusal says
 	}{
 		{"one long instruction", "4881ec00010000" + "c3", 0, "4881ec00010000"},
-		{"behind endbr64", "f30f1efa" + "b801000000" + "c3", 0, "b801000000"},
+		{"a landing pad", "f30f1efa" + "b801000000" + "c3", 0, "f30f1efab801000000"},
+		{"a jump behind the landing pad", "f30f1efa" + "b801000000" + "ebf9", 0, "jumps to 0x401004"},
 		{"three short ones", "554889e5" + "4883ec10" + "c9c3", 0, "554889e54883ec10"},
 		{"in the middle", "90" + "b801000000" + "c3", 1, "b801000000"},
 		{"a call at the end", "4889c7" + "e810000000" + "c3", 0, "4889c7e810000000"},
@@ -35,7 +36,10 @@ func TestSurvey(t *testing.T) {
 		{"an unknown one behind it", "31c0" + "31db31c9" + "0f04" + "c3", 0, "unknown instruction at 0x401006"},
 		{"no boundary", "90b8010000009090c3", 2, "no instruction of the function begins there"},
 		{"outside", "c3", 4, "outside the function"},
-		{"two pages", strings.Repeat("90", 0xffc) + "b801000000c3", 0xffc, "two pages"},
+		{"two words", strings.Repeat("90", 0xffc) + "b801000000c3", 0xffc, "two words"},
+		{"the end of a word", strings.Repeat("90", 0xffb) + "b801000000c3", 0xffb, "b801000000"},
+		{"no boundary before one long instruction", "90b8010000009090c3", 0, "90b801000000"},
+		{"not at a boundary", "48b8b801000000000000" + "c3", 2, "no instruction of the function begins there"},
 	}
 	for _, tt := range tests {
 		code, err := hex.DecodeString(tt.code)
@@ -63,9 +67,9 @@ func TestStub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "0010400000000000" + "0010400000000000" + "554889e548" + "08" + "0000" +
-		"488d642480" + "e8deefffff" + // lea -128(%rsp), %rsp; call 501000
-		"55" + "4889e5" + "4883ec10" + "e9d9efefff" // the displaced ones; jmp 401008
+	const want = "0010400000000000" + "554889e548" + "08" + "0000" +
+		"488d642480" + "e8e6efffff" + // lea -128(%rsp), %rsp; call 501000
+		"55" + "4889e5" + "4883ec10" + "e9e1efefff" // the displaced ones; jmp 401008
 	if got := hex.EncodeToString(stub); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

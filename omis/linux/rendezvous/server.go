@@ -18,23 +18,29 @@ import (
 // the kernel frees all threads held.
 type Server struct {
 	board   *board
+	at      uint64 // where the target has the board
 	robust  *robust
 	handler func(*Hit)
 	spin    time.Duration
 	hits    [Slots]Hit
 	owner   uint32
+	dozes   bool         // there was a hit just now, the next one is soon
 	holds   atomic.Int32 // threads held beyond their handler
 	served  atomic.Uint64
 	closing atomic.Bool
 	done    chan struct{}
 
-	mu      sync.Mutex // held to end a hold from outside
-	retired bool       // the board may be gone
+	mu      sync.Mutex    // held to end a hold from outside
+	kept    [Slots]uint64 // the number of the hit that is held beyond its handler
+	retired bool          // the board may be gone
 }
 
 // beatEvery is how often a server shows that it is alive while it holds threads;
 // it is less than a nap.
 const beatEvery = nap / 2
+
+// doze is how long a server waits for the next hit before it waits in earnest.
+const doze = 50 * time.Microsecond
 
 // ErrServed is returned for a site that has a server.
 var ErrServed = errors.New("the site is served already")
@@ -47,7 +53,7 @@ func Serve(s *Site, spin time.Duration, handler func(*Hit)) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Server{board: s.memory.board, robust: r, handler: handler, spin: spin, done: make(chan struct{})}
+	v := &Server{board: s.memory.board, at: s.at, robust: r, handler: handler, spin: spin, done: make(chan struct{})}
 	for i := range v.hits {
 		v.hits[i] = Hit{server: v, slot: i, Regs: &v.board.slots[i].regs}
 	}
@@ -82,7 +88,8 @@ func (v *Server) serve() bool {
 	if atomic.LoadUint64(&v.board.pend) == 0 {
 		return false
 	}
-	atomic.AddUint32(&v.board.beat, 1)
+	v.stir()
+	v.dozes = true
 	for set := atomic.SwapUint64(&v.board.pend, 0); set != 0; set &= set - 1 {
 		v.take(bits.TrailingZeros64(set))
 	}
@@ -98,7 +105,7 @@ func (v *Server) take(i int) {
 	}
 	h := &v.hits[i]
 	h.TID, h.Addr, h.taken = int(atomic.LoadUint32(&slot.tid)), slot.regs[RIP], false
-	v.served.Add(1)
+	h.number = v.served.Add(1)
 	v.handler(h)
 	if h.taken {
 		return
@@ -143,7 +150,12 @@ func (v *Server) wait() {
 	b := v.board
 	bell := atomic.LoadUint32(&b.bell)
 	atomic.StoreUint32(&b.sleeping, 1)
-	if atomic.LoadUint64(&b.pend) == 0 && !v.closing.Load() {
+	switch {
+	case atomic.LoadUint64(&b.pend) != 0 || v.closing.Load():
+	case v.dozes:
+		v.dozes = false
+		futexDoze(&b.bell, bell, doze)
+	default:
 		var limit time.Duration
 		if v.holds.Load() > 0 {
 			limit = beatEvery
@@ -151,7 +163,15 @@ func (v *Server) wait() {
 		futexWait(&b.bell, bell, limit)
 	}
 	atomic.StoreUint32(&b.sleeping, 0)
-	atomic.AddUint32(&b.beat, 1)
+	v.stir()
+}
+
+// stir shows the target that the server is alive.
+func (v *Server) stir() {
+	atomic.AddUint32(&v.board.beat, 1)
+	if atomic.LoadUint32(&v.board.silent) != 0 {
+		atomic.StoreUint32(&v.board.silent, 0)
+	}
 }
 
 // look is a wait without sleep, which spares the sleep and the wake-up; they cost
@@ -174,6 +194,7 @@ func (v *Server) retire() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.retired = true
+	clear(v.kept[:])
 	atomic.StoreUint32(&v.board.owner, 0)
 	for i := range v.board.slots {
 		v.letGo(i)
@@ -193,44 +214,20 @@ func (v *Server) Close() {
 	<-v.done
 }
 
-// Registers finds the registers of a thread that is held, as its own stack has
-// the innermost of several holds, one in a signal handler of the other.
-func (v *Server) Registers(tid int) (regs *Registers, held bool) {
-	for i := range v.board.slots {
-		slot := &v.board.slots[i]
-		if int(atomic.LoadUint32(&slot.tid)) != tid || atomic.LoadUint32(&slot.word)&futexTIDMask != v.owner {
-			continue
-		}
-		if !held || slot.regs[RSP] < regs[RSP] {
-			regs, held = &slot.regs, true
-		}
-	}
-	return regs, held
-}
-
-// Reclaim frees the slots of threads that have ended, which alive tells.
-func (v *Server) Reclaim(alive func(tid int) bool) {
-	for i := range v.board.slots {
-		slot := &v.board.slots[i]
-		tid := atomic.LoadUint32(&slot.tid)
-		if tid == 0 || alive(int(tid)) {
-			continue
-		}
-		atomic.StoreUint32(&slot.word, 0)
-		atomic.CompareAndSwapUint32(&slot.tid, tid, 0)
-	}
-}
-
 // Stats counts hits.
 type Stats struct {
 	Served  uint64 // handed to the handler
-	Full    uint64 // went on because all slots were taken
+	Full    uint64 // had to wait for a slot
 	Unheld  uint64 // went on because there was no monitor, or it died
 	Forsook uint64 // went on because the monitor did not stir
+	Deep    uint64 // went on because signal handlers of their thread, and others, had all slots
 }
 
 // Stats counts the hits since the board was made.
 func (v *Server) Stats() Stats {
 	b := v.board
-	return Stats{v.served.Load(), atomic.LoadUint64(&b.full), atomic.LoadUint64(&b.dead), atomic.LoadUint64(&b.gaveUp)}
+	return Stats{
+		v.served.Load(), atomic.LoadUint64(&b.full), atomic.LoadUint64(&b.dead), atomic.LoadUint64(&b.gaveUp),
+		atomic.LoadUint64(&b.deep),
+	}
 }

@@ -3,16 +3,18 @@
 package rendezvous
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // Target is a process in the hands of a tracer. It is asked for things only
-// during calls of Install, Adopt and the methods of Site, for which all of its
-// threads must be stopped.
+// during calls of Adopt and the methods of Site, for which all of its threads
+// must be stopped.
 type Target interface {
 	io.ReaderAt // its memory, by address
 	io.WriterAt
@@ -39,10 +41,11 @@ type Config struct {
 type Site struct {
 	target Target
 	config Config
-	memory *memory
-	at     uint64 // where the target has the board
+	memory *memory // nil as long as there is no board
+	at     uint64  // where the target has the board
 	arenas []arena
-	places map[uint64]*place // by Plan.Addr; all that ever stood
+	places map[uint64]*place   // by address; all that ever stood
+	former map[uint64][]uint64 // stubs of an earlier monitor, by the address of their places
 }
 
 // place is where a jump stands, or stood.
@@ -51,25 +54,6 @@ type place struct {
 	stub   uint64
 	moved  []int
 	stands bool
-}
-
-// Install maps a board into a target, and an arena near an address of its
-// program.
-func Install(t Target, near uint64, c Config) (*Site, error) {
-	s := &Site{target: t, config: c, places: make(map[uint64]*place)}
-	a, err := s.newArena(near)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.share(a.addr + arenaMagic); err != nil {
-		return nil, err
-	}
-	s.arenas = append(s.arenas, a)
-	if err := s.point(a, s.at); err != nil {
-		s.memory.close()
-		return nil, err
-	}
-	return s, nil
 }
 
 // share makes the board in the target; name is the address of a string there.
@@ -81,7 +65,7 @@ func (s *Site) share(name uint64) error {
 	if fd < 0 {
 		return callError("memfd_create", fd)
 	}
-	s.memory, err = openMemory(s.target.PID(), int(fd))
+	m, err := openMemory(s.target.PID(), int(fd))
 	if err == nil {
 		s.at, err = s.mapBoard(uint64(fd))
 	}
@@ -89,13 +73,16 @@ func (s *Site) share(name uint64) error {
 	if _, e := s.target.Call(unix.SYS_CLOSE, uint64(fd)); err == nil {
 		err = e
 	}
-	if err != nil && s.memory != nil {
-		s.memory.close()
+	if err != nil {
+		if m != nil {
+			m.close()
+		}
+		return err
 	}
-	if err == nil {
-		s.memory.board.patience = uint32(s.config.Patience / nap)
-	}
-	return err
+	s.memory = m
+	s.memory.board.patience = uint32(s.config.Patience / nap)
+	s.memory.board.queuing = uint32(s.config.Patience / turn)
+	return nil
 }
 
 func (s *Site) mapBoard(fd uint64) (uint64, error) {
@@ -110,15 +97,19 @@ func callError(name string, r int64) error {
 	return fmt.Errorf("the process is refused %s: %w", name, unix.Errno(-r))
 }
 
-// Prepare makes the stub for a place. The jump is not there yet: first, threads
-// that stand inside the place go on elsewhere (see Moved), so that the monitor
-// may die at any time in between.
+// Prepare makes the stub for a place, and what all places need, as far as it is
+// not there. The jump is not there yet: first, threads that stand inside the place
+// go on elsewhere (see Moved), so that the monitor may die at any time in between.
 func (s *Site) Prepare(p Plan) error {
-	if old := s.places[p.Addr]; old != nil && old.At == p.At && string(old.code) == string(p.code) {
-		return nil
+	old := s.places[p.Addr]
+	if old != nil && string(old.code) == string(p.code) || s.reuse(&p) {
+		return s.meet(s.arenas[0])
 	}
-	a, err := s.arenaFor(p.At)
+	a, err := s.arenaFor(p.Addr)
 	if err != nil {
+		return err
+	}
+	if err := s.meet(*a); err != nil {
 		return err
 	}
 	at := a.stub(a.used)
@@ -134,6 +125,40 @@ func (s *Site) Prepare(p Plan) error {
 	return nil
 }
 
+// meet makes the board, if there is none, and has all arenas use it.
+func (s *Site) meet(a arena) error {
+	if s.memory != nil {
+		return nil
+	}
+	if err := s.share(a.addr + arenaMagic); err != nil {
+		return err
+	}
+	for _, a := range s.arenas {
+		if err := errors.Join(s.wipe(a), s.point(a, s.at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reuse finds a stub that an earlier monitor left and that is the one that would
+// be made.
+func (s *Site) reuse(p *Plan) bool {
+	for _, at := range s.former[p.Addr] {
+		i := slices.IndexFunc(s.arenas, func(a arena) bool { return a.contains(at) })
+		code, moved, err := encodeStub(p, at, s.arenas[i].addr+arenaCode)
+		if err != nil {
+			continue
+		}
+		now := make([]byte, len(code))
+		if _, err := s.target.ReadAt(now, int64(at)); err == nil && string(now) == string(code) {
+			s.places[p.Addr] = &place{Plan: *p, stub: at, moved: moved}
+			return true
+		}
+	}
+	return false
+}
+
 // Plant puts the jump at a place that was prepared. No thread may stand inside
 // it, nor come back there from a signal handler (see Plan.Inside). Hits reach a
 // Server; without one, threads go on.
@@ -142,11 +167,13 @@ func (s *Site) Plant(addr uint64) error {
 	if p == nil {
 		return &Refusal{addr, "nothing was prepared for it"}
 	}
-	j := jump(p.At, p.stub+stubEntry)
-	_, err := s.target.WriteAt(j[:], int64(p.At))
+	j := p.jump()
+	err := writeWord(s.target, p.Addr, j[:])
 	p.stands = p.stands || err == nil
 	return err
 }
+
+func (p *place) jump() [jumpSize]byte { return jump(p.Addr, p.stub+stubEntry) }
 
 // arenaFor finds an arena with a free stub near an address, or makes one.
 func (s *Site) arenaFor(addr uint64) (*arena, error) {
@@ -159,73 +186,88 @@ func (s *Site) arenaFor(addr uint64) (*arena, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.point(a, s.at); err != nil {
-		return nil, err
+	if s.memory != nil {
+		if err := s.point(a, s.at); err != nil {
+			return nil, err
+		}
 	}
 	s.arenas = append(s.arenas, a)
 	return &s.arenas[len(s.arenas)-1], nil
 }
 
-// Remove puts the program's own bytes back. The stub stays: threads may be in
-// it, and go on from there.
+// Remove puts the program's own bytes back, unless something else is there by
+// now. The stub stays: threads may be in it, and go on from there.
 func (s *Site) Remove(addr uint64) error {
 	p := s.places[addr]
 	if p == nil || !p.stands {
 		return nil
 	}
-	_, err := s.target.WriteAt(p.code[:jumpSize], int64(p.At))
+	err := p.restore(s.target)
 	p.stands = err != nil
 	return err
 }
 
-// Stands tells whether a jump is at a place.
-func (s *Site) Stands(addr uint64) bool {
-	p := s.places[addr]
-	return p != nil && p.stands
-}
-
-// Moved is where a thread has to go on that is stopped inside a place that was
-// prepared; ok is false for all others.
-func (s *Site) Moved(pc uint64) (to uint64, ok bool) {
-	for _, p := range s.places {
-		if !p.Inside(pc) {
-			continue
-		}
-		for i, end := range p.ends[:len(p.ends)-1] {
-			if pc == p.At+uint64(end) {
-				return p.stub + stubCopy + uint64(p.moved[i+1]), true
-			}
-		}
+func (p *place) restore(memory Memory) error {
+	var now [jumpSize]byte
+	if _, err := memory.ReadAt(now[:], int64(p.Addr)); err != nil || now != p.jump() {
+		return err
 	}
-	return 0, false
+	return writeWord(memory, p.Addr, p.code[:jumpSize])
 }
 
-// Contains tells whether a thread at pc is in our code. Such a thread is under
-// way to or from a hold.
-func (s *Site) Contains(pc uint64) bool {
+// writeWord writes bytes that lie in one machine word, all at once: a thread that
+// did not stop in time may be running there.
+func writeWord(memory Memory, addr uint64, b []byte) error {
+	var word [wordSize]byte
+	begin := int64(addr &^ (wordSize - 1))
+	if _, err := memory.ReadAt(word[:], begin); err != nil {
+		return err
+	}
+	copy(word[addr%wordSize:], b)
+	_, err := memory.WriteAt(word[:], begin)
+	return err
+}
+
+// Memory is that of a process, by address.
+type Memory interface {
+	io.ReaderAt
+	io.WriterAt
+}
+
+// Clean takes all jumps out of the memory of a forked child, those that have
+// been removed since it was forked too. It does not matter if they stay: nobody
+// is held there.
+func (s *Site) Clean(child Memory) {
+	for _, p := range s.places {
+		_ = p.restore(child)
+	}
+}
+
+// Withdraw takes the board away from a target in which no thread can be on its
+// way to or from a hold, and ends the monitor's use of the site. A Server of it
+// must have been closed, all jumps must have been removed.
+func (s *Site) Withdraw() error {
+	defer s.Forget()
+	if s.memory == nil {
+		return nil
+	}
 	for _, a := range s.arenas {
-		if a.contains(pc) {
-			return true
+		if err := s.point(a, 0); err != nil {
+			return err
 		}
 	}
-	return false
-}
-
-// Unpatched puts into code, read at addr, the program's own bytes where jumps
-// stand.
-func (s *Site) Unpatched(addr uint64, code []byte) {
-	for _, p := range s.places {
-		if !p.stands {
-			continue
-		}
-		for i, b := range p.code[:jumpSize] {
-			if at := p.At + uint64(i) - addr; at < uint64(len(code)) {
-				code[at] = b
-			}
-		}
+	r, err := s.target.Call(unix.SYS_MUNMAP, s.at, boardSize)
+	if err == nil && r != 0 {
+		err = callError("munmap", r)
 	}
+	return err
 }
 
 // Forget ends the monitor's use of a site; the target keeps its side. A Server of
 // it must have been closed.
-func (s *Site) Forget() { s.memory.close() }
+func (s *Site) Forget() {
+	if s.memory != nil {
+		s.memory.close()
+		s.memory = nil
+	}
+}

@@ -207,14 +207,7 @@ func plant(path string, pid int, patience time.Duration, addrs ...uint64) (site 
 		if err != nil {
 			return err
 		}
-		if site, err = Adopt(t, maps, config); err != nil {
-			return err
-		}
-		if site == nil {
-			if site, err = Install(t, addrs[0], config); err != nil {
-				return err
-			}
-		}
+		site = Adopt(t, maps, config)
 		for _, addr := range addrs {
 			fn, err := function(path, pid, addr)
 			if err != nil {

@@ -72,9 +72,27 @@ func (l *Layout) Function(pc uint64) uint64 {
 	if !ok {
 		return 0
 	}
+	begin, _ := m.bounds(pc)
+	return begin
+}
+
+// Bounds are those of the function that holds pc, as far as the unwind tables
+// tell; 0 if they do not, or if its code is not the process's own copy.
+func (l *Layout) Bounds(pc uint64) (begin, end uint64) {
+	if mapped, ok := l.maps.At(pc); !ok || !mapped.Private {
+		return 0, 0
+	}
+	m, ok := l.module(pc)
+	if !ok {
+		return 0, 0
+	}
+	return m.bounds(pc)
+}
+
+func (m module) bounds(pc uint64) (begin, end uint64) {
 	entry, err := m.entries.FDEForPC(pc - m.bias)
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	return entry.Begin() + m.bias
+	return entry.Begin() + m.bias, entry.End() + m.bias
 }

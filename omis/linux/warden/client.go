@@ -40,12 +40,13 @@ func (c *Client) Hold(pid int, memory *os.File) error {
 	return c.tell(message{verb: hold, pid: pid}, memory)
 }
 
-// Plant says that original is about to be displaced at addr.
-func (c *Client) Plant(pid int, addr uint64, original byte) error {
-	return c.tell(message{verb: plant, pid: pid, addr: addr, original: original}, nil)
+// Plant says that a patch is about to displace bytes at addr. It must lie within
+// a machine word.
+func (c *Client) Plant(pid int, addr uint64, standing, displaced []byte) error {
+	return c.tell(message{plant, pid, addr, patch{standing, displaced}}, nil)
 }
 
-// Clear says that the original byte is in its place again.
+// Clear says that the original bytes are in their place again.
 func (c *Client) Clear(pid int, addr uint64) error {
 	return c.tell(message{verb: clear, pid: pid, addr: addr}, nil)
 }
@@ -115,9 +116,9 @@ func (c *Client) note(m message, file *os.File) {
 	t := c.targets[m.pid]
 	switch {
 	case m.verb == hold:
-		c.targets[m.pid] = &target{memory: file, planted: make(map[uint64]byte)}
+		c.targets[m.pid] = &target{memory: file, planted: make(map[uint64]patch)}
 	case m.verb == plant && t != nil:
-		t.planted[m.addr] = m.original
+		t.planted[m.addr] = m.patch
 	case m.verb == clear && t != nil:
 		delete(t.planted, m.addr)
 	case m.verb == drop:
@@ -153,8 +154,8 @@ func (c *Client) tellAll() error {
 		if err := send(c.conn, message{verb: hold, pid: pid}, t.memory); err != nil {
 			return err
 		}
-		for addr, original := range t.planted {
-			if err := send(c.conn, message{plant, pid, addr, original}, nil); err != nil {
+		for addr, p := range t.planted {
+			if err := send(c.conn, message{plant, pid, addr, p}, nil); err != nil {
 				return err
 			}
 		}

@@ -1,5 +1,5 @@
 // Package warden outlives the monitor for a moment: a process of its own that
-// knows every breakpoint in every target and, when the monitor is gone, puts
+// knows every breakpoint and jump in every target and, when the monitor is gone, puts
 // the program text back, byte for byte, without tracing anybody.
 //
 // The monitor's side is Client, used by omis/linux; the warden's side is Run,

@@ -2,16 +2,19 @@
 
 package warden
 
-import "fmt"
+import (
+	"encoding/hex"
+	"fmt"
+)
 
 // verb is what a message says.
 type verb string
 
 const (
 	hold  verb = "hold"  // a target; its memory file comes with the message
-	plant verb = "plant" // a breakpoint stands, or is about to
+	plant verb = "plant" // a patch stands, or is about to
 	clear verb = "clear" // it was taken away
-	drop  verb = "drop"  // a target has no breakpoints any more
+	drop  verb = "drop"  // a target has no patches any more
 
 	still  verb = "still"  // a process is stopped by SIGSTOP; its pidfd comes with the message
 	moving verb = "moving" // it was set going again
@@ -19,22 +22,33 @@ const (
 
 // message is one datagram.
 type message struct {
-	verb     verb
-	pid      int
-	addr     uint64
-	original byte
+	verb verb
+	pid  int
+	addr uint64
+	patch
 }
+
+// patch is what stands in place of a program's own bytes.
+type patch struct{ standing, displaced []byte }
 
 const maxMessage = 128
 
 func (m message) encode() []byte {
-	return fmt.Appendf(nil, "%s %d %#x %#x", m.verb, m.pid, m.addr, m.original)
+	return fmt.Appendf(nil, "%s %d %#x %x. %x.", m.verb, m.pid, m.addr, m.standing, m.displaced)
 }
 
 func decode(b []byte) (m message, err error) {
-	_, err = fmt.Sscanf(string(b), "%s %d %v %v", &m.verb, &m.pid, &m.addr, &m.original)
+	var standing, displaced string
+	if _, err = fmt.Sscanf(string(b), "%s %d %v %s %s", &m.verb, &m.pid, &m.addr, &standing, &displaced); err != nil {
+		return m, err
+	}
+	if m.standing, err = decodeBytes(standing); err != nil {
+		return m, err
+	}
+	m.displaced, err = decodeBytes(displaced)
 	return m, err
 }
 
-// breakpoint is the byte that stands where an original was displaced (INT3).
-const breakpoint = 0xcc
+// decodeBytes reads hexadecimal digits up to a dot, which is there so that no
+// bytes are a word too.
+func decodeBytes(s string) ([]byte, error) { return hex.DecodeString(s[:len(s)-1]) }

@@ -3,6 +3,7 @@
 package warden
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -44,7 +45,7 @@ type guard struct {
 
 type target struct {
 	memory  *os.File
-	planted map[uint64]byte
+	planted map[uint64]patch
 }
 
 func (g *guard) take(m message, file *os.File) {
@@ -52,9 +53,9 @@ func (g *guard) take(m message, file *os.File) {
 	switch {
 	case m.verb == hold && file != nil:
 		g.drop(m.pid)
-		g.targets[m.pid] = &target{memory: file, planted: make(map[uint64]byte)}
+		g.targets[m.pid] = &target{memory: file, planted: make(map[uint64]patch)}
 	case m.verb == plant && t != nil:
-		t.planted[m.addr] = m.original
+		t.planted[m.addr] = m.patch
 	case m.verb == clear && t != nil:
 		delete(t.planted, m.addr)
 	case m.verb == drop:
@@ -74,19 +75,28 @@ func (g *guard) drop(pid int) {
 	}
 }
 
-// restore writes the original bytes where breakpoints still stand. A process
-// that has ended or executed another program has no such memory any more; that
-// is no error.
+// restore writes the original bytes where patches still stand. A process that has
+// ended or executed another program has no such memory any more; that is no error.
 func (g *guard) restore() {
 	for pid, t := range g.targets {
-		for addr, original := range t.planted {
-			var now [1]byte
-			if _, err := t.memory.ReadAt(now[:], int64(addr)); err == nil && now[0] == breakpoint {
-				t.memory.WriteAt([]byte{original}, int64(addr))
-			}
+		for addr, p := range t.planted {
+			p.remove(t.memory, addr)
 		}
 		g.drop(pid)
 	}
+}
+
+// remove takes a patch out while threads run through it: the word it lies in is
+// written at once.
+func (p patch) remove(memory *os.File, addr uint64) {
+	const size = 8
+	var word [size]byte
+	begin, at := addr&^(size-1), addr%size
+	if _, err := memory.ReadAt(word[:], int64(begin)); err != nil || !bytes.HasPrefix(word[at:], p.standing) {
+		return
+	}
+	copy(word[at:], p.displaced)
+	memory.WriteAt(word[:], int64(begin))
 }
 
 // receive reads one datagram and the file that came with it, if any.

@@ -36,7 +36,7 @@ __attribute__((noinline, noipa)) uint64_t work(uint64_t x) {
 // uses the red zone and the carry flag across the instruction in its middle
 uint64_t leaf(uint64_t x);
 extern char middle[];
-__asm__(".text\n.globl leaf\n.type leaf, @function\nleaf:\n"
+__asm__(".text\n.p2align 4\n.globl leaf\n.type leaf, @function\nleaf:\n"
 	"	mov %rdi, -8(%rsp)\n	mov %rdi, -128(%rsp)\n	stc\n"
 	".globl middle\nmiddle:\n"
 	"	lea 1(%rdi), %rax\n"
@@ -60,7 +60,7 @@ __asm__(".text\nchanged:\n"
 
 // returns 17 for 5, as leaf does, touching nothing else
 uint64_t plain(uint64_t x);
-__asm__(".text\n.globl plain\n.type plain, @function\nplain:\n	lea 12(%rdi), %rax\n	nop\n	ret\n.size plain, .-plain\n");
+__asm__(".text\n.p2align 4\n.globl plain\n.type plain, @function\nplain:\n	lea 12(%rdi), %rax\n	nop\n	ret\n.size plain, .-plain\n");
 
 static void *run(void *arg) {
 	uint64_t sum = 0, id = (uint64_t)arg;

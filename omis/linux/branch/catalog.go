@@ -1,0 +1,82 @@
+//go:build linux && amd64
+
+package branch
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/proc"
+)
+
+// Catalog keeps what is known of files that are mapped, each read once.
+type Catalog struct {
+	mu    sync.Mutex
+	known map[segment]*Text
+}
+
+// Text is what is known of code.
+type Text struct {
+	Branches Targets // by their distance from the start of the mapping
+
+	// Go tells that it is of a program in Go. Its functions run on stacks with
+	// little room, and it keeps the addresses where it interrupted them.
+	Go bool
+}
+
+// segment is a mapped part of one version of a file.
+type segment struct {
+	dev, inode     uint64
+	size, mtime    int64
+	offset, length uint64
+}
+
+// NewCatalog makes an empty one.
+func NewCatalog() *Catalog { return &Catalog{known: make(map[segment]*Text)} }
+
+// Of reads the code of a process that is mapped at m, in its file: what stands in
+// memory has been patched, maybe. It reads some of it into code, too, which begins
+// at an address.
+func (c *Catalog) Of(pid int, m proc.Mapping, addr uint64, code []byte) (*Text, error) {
+	main, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	f, err := proc.OpenImage(pid, m.Path, m.Path == main)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if _, err := f.ReadAt(code, int64(addr-m.Start+m.Offset)); err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return nil, err
+	}
+	id := segment{st.Dev, st.Ino, st.Size, st.Mtim.Nano(), m.Offset, m.End - m.Start}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t := c.known[id]; t != nil {
+		return t, nil
+	}
+	t, err := read(f, m)
+	if err == nil {
+		c.known[id] = t
+	}
+	return t, err
+}
+
+func read(f *os.File, m proc.Mapping) (*Text, error) {
+	file, err := elf.NewFile(f)
+	if err != nil {
+		return nil, err
+	}
+	code := make([]byte, m.End-m.Start)
+	n, err := f.ReadAt(code, int64(m.Offset))
+	if n == 0 {
+		return nil, err
+	}
+	return &Text{Find(code[:n], 0), file.Section(".gopclntab") != nil}, nil
+}

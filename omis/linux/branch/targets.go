@@ -1,0 +1,68 @@
+//go:build linux && amd64
+
+package branch
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Targets of the branches with an offset of four bytes, in ascending order.
+type Targets []uint64
+
+// Opcodes of direct branches.
+const (
+	call      = 0xe8
+	jump      = 0xe9
+	shortJump = 0xeb
+	extended  = 0x0f // 0f 80 to 0f 8f: conditional jumps
+)
+
+// Find lists the branches in code, which begins at an address; those that leave
+// the code are of no use to anybody.
+func Find(code []byte, addr uint64) Targets {
+	var all Targets
+	for i := 0; i+5 <= len(code); i++ {
+		at := i + 1
+		switch b := code[i]; {
+		case b == call || b == jump:
+		case b == extended && code[i+1]&0xf0 == 0x80 && i+6 <= len(code):
+			at++
+		default:
+			continue
+		}
+		next := uint64(at) + 4
+		to := next + uint64(int64(int32(binary.LittleEndian.Uint32(code[at:]))))
+		if to < uint64(len(code)) {
+			all = append(all, addr+to)
+		}
+	}
+	slices.Sort(all)
+	return slices.Clip(slices.Compact(all))
+}
+
+// Between tells whether a branch leads behind begin, and before end.
+func (t Targets) Between(begin, end uint64) bool {
+	i, _ := slices.BinarySearch(t, begin+1)
+	return i < len(t) && t[i] < end
+}
+
+// Reach is how far a short branch leads at most.
+const Reach = 130
+
+// ShortBetween tells whether a short branch in code, which begins at an address,
+// leads behind begin, and before end. Code should have Reach bytes before and
+// behind them.
+func ShortBetween(code []byte, addr, begin, end uint64) bool {
+	for i := 0; i+2 <= len(code); i++ {
+		b := code[i]
+		if b != shortJump && b&0xf0 != 0x70 && b&0xfc != 0xe0 { // e0 to e3: loops, jrcxz
+			continue
+		}
+		to := addr + uint64(i) + 2 + uint64(int64(int8(code[i+1])))
+		if to > begin && to < end {
+			return true
+		}
+	}
+	return false
+}

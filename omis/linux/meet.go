@@ -1,0 +1,172 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"slices"
+
+	"mirador/omis"
+	"mirador/omis/linux/rendezvous"
+)
+
+// meet makes a watch's place a crossing, if the program allows that; false: it
+// takes a breakpoint, which has the same effect at a higher price, and its own
+// reasons to fail.
+func (o *owner) meet(w *watch) bool {
+	m := o.meeting
+	if w.inner || o.watchful > 0 || o.space.breakpoints[w.Addr] != nil {
+		return false
+	}
+	if m.join(w) {
+		return true
+	}
+	if o.settleIn() != nil || m.site == nil || m.barred != nil {
+		return false
+	}
+	plan, err := o.survey(w.Addr)
+	if err != nil {
+		return false
+	}
+	return o.plantJump(plan, w) == nil
+}
+
+// plantJump has a jump stand, the first watch of its crossing being w. Threads
+// that stand where it will be go on in the copy, before it is there: so they do
+// whenever we die.
+func (o *owner) plantJump(plan rendezvous.Plan, w *watch) error {
+	m := o.meeting
+	o.freeze(nil)
+	defer o.thaw()
+	if m.site == nil {
+		return refuse(plan.Addr, "the program has ended")
+	}
+	if err := m.site.Prepare(plan); err != nil {
+		return err
+	}
+	if m.site == nil {
+		return refuse(plan.Addr, "the program has ended")
+	}
+	if err := m.serve(); err != nil {
+		return err
+	}
+	if err := o.clearWay(plan); err != nil {
+		return err
+	}
+	patch := m.site.PatchAt(plan.Addr)
+	if err := o.node.warden.Plant(o.proc.PID, plan.Addr, patch.Jump, patch.Displaced); err != nil {
+		return err
+	}
+	o.veil.patch(patch)
+	m.open(plan.Addr, []*watch{w})
+	if err := m.site.Plant(plan.Addr); err != nil {
+		m.shut(plan.Addr)
+		return err
+	}
+	return nil
+}
+
+// open makes a crossing, of which hits are told.
+func (m *meeting) open(addr uint64, watches []*watch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.crossings[addr] = &crossing{watches: watches}
+}
+
+// shut ends a crossing and returns its watches.
+func (m *meeting) shut(addr uint64) []*watch {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.crossings[addr]
+	delete(m.crossings, addr)
+	if c == nil {
+		return nil
+	}
+	return c.watches
+}
+
+// supersede is shut for a place that gets a breakpoint: those who come from the
+// jump are still told of.
+func (m *meeting) supersede(addr uint64) []*watch {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.crossings[addr]
+	if c == nil {
+		return nil
+	}
+	c.former = true
+	return slices.Clone(c.watches)
+}
+
+// join adds a watch to the crossing at its address, if there is one. Slices of
+// watches are never changed: one may be in use by the server.
+func (m *meeting) join(w *watch) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.crossings[w.Addr]
+	if c == nil || c.former {
+		return false
+	}
+	c.watches = append(slices.Clone(c.watches), w)
+	return true
+}
+
+// leave takes a watch from its crossing; last tells that it was the only one.
+func (m *meeting) leave(w *watch) (last bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.crossings[w.Addr]
+	if c == nil || c.former {
+		return false
+	}
+	c.watches = slices.DeleteFunc(slices.Clone(c.watches), func(other *watch) bool { return other == w })
+	return len(c.watches) == 0
+}
+
+// unmeet takes a watch away, and with the last one the jump.
+func (o *owner) unmeet(w *watch) error {
+	if !o.meeting.leave(w) {
+		return nil
+	}
+	o.meeting.shut(w.Addr)
+	o.freeze(nil)
+	defer o.thaw()
+	return o.uprootJump(w.Addr)
+}
+
+func (o *owner) uprootJump(addr uint64) error {
+	if o.meeting.site == nil {
+		return nil // the process has ended, or executed another program
+	}
+	if err := o.meeting.site.Remove(addr); err != nil {
+		return o.memoryError(addr, err)
+	}
+	if err := o.node.warden.Clear(o.proc.PID, addr); err != nil {
+		return omis.Errorf(omis.OSError, "%v", err)
+	}
+	return nil
+}
+
+// giveWay makes breakpoints of the jumps that displace something of a range.
+func (o *owner) giveWay(addr, length uint64) error {
+	if o.meeting.site == nil {
+		return nil
+	}
+	for _, at := range o.meeting.site.Covering(addr, length) {
+		if err := o.exchangeJump(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveWayEverywhere is called when threads are about to be stopped at every step or
+// system call, of which they make many in a hold that are not the program's, and
+// when the process is to be saved.
+func (o *owner) giveWayEverywhere() {
+	if o.meeting.site == nil {
+		return
+	}
+	for _, at := range o.meeting.site.Standing() {
+		_ = o.exchangeJump(at) // where that fails, the jump stays
+	}
+}

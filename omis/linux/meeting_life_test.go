@@ -1,0 +1,320 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/arch/x86/x86asm"
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+)
+
+// TestTwoWatches: both are called, in the order they were set, while others come
+// and go.
+func TestTwoWatches(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	args := []string{"4", "5000"}
+	want := expected(t, hammer, args...)
+	n := openNode(t)
+	g := start(t, hammer, args...)
+	var order []int
+	for i := range 2 {
+		_, _, _ = watchHeld(t, n, g, func(h *omis.Hit) { order = append(order, i) })
+	}
+	g.begin()
+	for range 20 {
+		_, _, cancel := watchHeld(t, n, g, nil)
+		if err := cancel(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := g.line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if len(order) != 40000 {
+		t.Fatalf("%d calls", len(order))
+	}
+	for i := range order {
+		if order[i] != i%2 {
+			t.Fatalf("call %d is of watch %d", i, order[i])
+		}
+	}
+}
+
+// TestEveryInstruction watches all instructions of a function: jumps and
+// breakpoints do not get in each other's way.
+func TestEveryInstruction(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	args := []string{"4", "300"}
+	want := expected(t, hammer, args...)
+	n := openNode(t)
+	g := start(t, hammer, args...)
+	code := make([]byte, 40)
+	if _, err := n.ReadMemory(g.ID, g.Addr, code); err != nil {
+		t.Fatal(err)
+	}
+	var hits []*atomic.Int64
+	var cancels []func() error
+	for at := 0; at < 20; {
+		inst, err := x86asm.Decode(code[at:], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := new(atomic.Int64)
+		cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr + uint64(at)}, func(*omis.Hit) { count.Add(1) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits, cancels = append(hits, count), append(cancels, cancel)
+		at += inst.Len
+	}
+	again := make([]byte, len(code))
+	if _, err := n.ReadMemory(g.ID, g.Addr, again); err != nil || !bytes.Equal(code, again) {
+		t.Errorf("% x is read as % x, %v", code, again, err)
+	}
+	g.begin()
+	if got := g.line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for i, count := range hits {
+		if count.Load() < 1200 {
+			t.Errorf("instruction %d: %d hits", i, count.Load())
+		}
+	}
+	if hits[0].Load() != 1200 {
+		t.Errorf("%d hits at the entry", hits[0].Load())
+	}
+	for _, cancel := range cancels {
+		if err := cancel(); err != nil {
+			t.Error(err)
+		}
+	}
+	checkUntouched(t, g)
+}
+
+// TestGiveWay has jumps become breakpoints under load, and counts all hits.
+func TestGiveWay(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	args := []string{"4", "4000"}
+	want := expected(t, hammer, args...)
+	n := openNode(t)
+	g := start(t, hammer, args...)
+	met, stopped, cancel := watchHeld(t, n, g, nil)
+	g.begin()
+	for met.Load() < 100 {
+		time.Sleep(time.Millisecond)
+	}
+	var ours atomic.Int64
+	calls, err := n.Watch(omis.Watch{Event: omis.EventSysCallStarted, Proc: g.ID}, func(h *omis.Hit) {
+		ours.Add(int64(strings.Count(fmt.Sprint(h.Params), "gettid")))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := g.line(); got != want || met.Load()+stopped.Load() != 16000 || stopped.Load() == 0 {
+		t.Errorf("got %s with %d hits, and %d by ptrace, want %s", got, met.Load(), stopped.Load(), want)
+	}
+	if ours.Load() > 0 {
+		t.Errorf("%d calls of ours are told", ours.Load())
+	}
+	for _, c := range []func() error{calls, cancel} {
+		if err := c(); err != nil {
+			t.Error(err)
+		}
+	}
+	checkUntouched(t, g)
+}
+
+// TestByPtrace: a node can be told to leave programs alone.
+func TestByPtrace(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	want := expected(t, hammer, "2", "500")
+	n := openNodeWith(t, Config{Ptrace: true})
+	g := start(t, hammer, "2", "500")
+	met, stopped, _ := watchHeld(t, n, g, nil)
+	g.begin()
+	if got := g.line(); got != want || stopped.Load() != 1000 || met.Load() > 0 {
+		t.Errorf("got %s with %d hits, and %d by ptrace, want %s", got, met.Load(), stopped.Load(), want)
+	}
+}
+
+// TestNextMonitor: jumps that a killed monitor left are found, used and removed.
+func TestNextMonitor(t *testing.T) {
+	g := start(t, build(t, "hammer.c"), "4", "1000000000")
+	g.begin()
+	for range 3 {
+		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
+		out.ReadString('\n')
+		killMonitor(cmd)
+		if memory, file := text(t, g); bytes.Equal(memory, file) {
+			t.Fatal("nothing was left")
+		}
+		n := openNode(t)
+		met, stopped, cancel := watchHeld(t, n, g, nil)
+		for i := 0; met.Load() < 100; i++ {
+			if i > 5000 {
+				t.Fatalf("%d hits, and %d by ptrace", met.Load(), stopped.Load())
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if err := cancel(); err != nil {
+			t.Fatal(err)
+		}
+		checkUntouched(t, g)
+	}
+	if arenas, boards := ours(t, g); arenas != 1 || boards > 3 {
+		t.Errorf("%d arenas, %d boards of the killed ones", arenas, boards)
+	}
+}
+
+// ours counts what is mapped in a target for rendezvous.
+func ours(t *testing.T, g *target) (arenas, boards int) {
+	t.Helper()
+	maps, err := procMaps(g.ID.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range maps {
+		switch {
+		case m.Path == "" && m.Exec && !m.Write && m.End-m.Start == 0xf000:
+			arenas++
+		case bytes.Contains([]byte(m.Path), []byte("mirador hold")):
+			boards++
+		}
+	}
+	return arenas, boards
+}
+
+// TestMeetAndPart does so again and again under load: nothing piles up.
+func TestMeetAndPart(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "hammer.c"), "4", "1000000000")
+	g.begin()
+	var last, met *atomic.Int64
+	for range 100 {
+		var cancel func() error
+		met, _, cancel = watchHeld(t, n, g, nil)
+		for i := 0; met.Load() == 0; i++ {
+			if i > 5000 {
+				t.Fatal("no hits")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if err := cancel(); err != nil {
+			t.Fatal(err)
+		}
+		last = met
+	}
+	if last.Load() == 0 {
+		t.Error("no hits")
+	}
+	checkUntouched(t, g)
+	if arenas, boards := ours(t, g); arenas != 1 || boards > 5 {
+		t.Errorf("%d arenas, %d boards", arenas, boards)
+	}
+}
+
+// TestEndsWhileHeld has processes fork, execute and end while threads are held.
+func TestEndsWhileHeld(t *testing.T) {
+	n := openNode(t)
+	hammer := build(t, "hammer.c")
+	g := start(t, hammer, "4", "1000000")
+	var mu sync.Mutex
+	var releases []func()
+	watchHeld(t, n, g, func(h *omis.Hit) {
+		mu.Lock()
+		defer mu.Unlock()
+		releases = append(releases, h.Hold())
+	})
+	ended := make(chan int64, 1)
+	if _, err := n.Watch(omis.Watch{Event: omis.EventProcTerminated, Proc: g.ID}, func(h *omis.Hit) { ended <- h.Time }); err != nil {
+		t.Fatal(err)
+	}
+	g.begin()
+	for i := 0; ; i++ {
+		mu.Lock()
+		held := len(releases)
+		mu.Unlock()
+		if held == 4 {
+			break
+		}
+		if i > 5000 {
+			t.Fatalf("%d are held", held)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	unix.Kill(g.ID.PID, unix.SIGKILL)
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Fatal("its end is not told")
+	}
+	for _, release := range releases {
+		release() // too late, to no effect
+	}
+}
+
+// TestStoppedMonitor: a monitor that is stopped holds nobody for ever.
+func TestStoppedMonitor(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	args := []string{"4", "20000"}
+	want := expected(t, hammer, args...)
+	g := start(t, hammer, args...)
+	cmd, out := startMonitor(t, fmt.Sprintf("%d %#x hold", g.ID.PID, g.Addr))
+	out.ReadString('\n')
+	g.begin()
+	time.Sleep(100 * time.Millisecond)
+	cmd.Process.Signal(unix.SIGSTOP)
+	begin := time.Now()
+	got := g.line()
+	if took := time.Since(begin); got != want || took > 4*monitorPatience {
+		t.Errorf("got %s after %v, want %s", got, took, want)
+	}
+	killMonitor(cmd)
+}
+
+// TestFiltered: a process with a filter of system calls is not patched.
+func TestFiltered(t *testing.T) {
+	n := openNode(t)
+	filtered := build(t, "filtered.c")
+	want := expected(t, filtered)
+	g := start(t, filtered)
+	met, stopped, _ := watchHeld(t, n, g, nil)
+	g.begin()
+	if got := g.line(); got != want || met.Load() > 0 || stopped.Load() != 100 {
+		t.Errorf("got %s with %d hits, and %d by ptrace, want %s", got, met.Load(), stopped.Load(), want)
+	}
+}
+
+// TestWriteBelowJump: what is written where a jump stands is what is executed.
+func TestWriteBelowJump(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "life.c"), "stops", "1")
+	met, _, _ := watchHeld(t, n, g, nil)
+	code := make([]byte, 16)
+	if _, err := n.ReadMemory(g.ID, g.Addr, code); err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.Index(code, 0xe9); i == 0 || met.Load() > 0 {
+		t.Fatalf("% x", code)
+	}
+	changed := bytes.Clone(code)
+	changed[4] = 2 // lea 2(%rdi,%rdi,2), %rax
+	if err := n.WriteMemory(g.ID, g.Addr, changed); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.ReadMemory(g.ID, g.Addr, code); err != nil || !bytes.Equal(code, changed) {
+		t.Errorf("% x, %v", code, err)
+	}
+	g.begin()
+	g.line()
+}

@@ -1,0 +1,146 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+// watchHeld watches the function a target announced, and counts by which way
+// threads are held.
+func watchHeld(t *testing.T, n *Node, g *target, handle func(*omis.Hit)) (met, stopped *atomic.Int64, cancel func() error) {
+	t.Helper()
+	met, stopped = new(atomic.Int64), new(atomic.Int64)
+	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *omis.Hit) {
+		switch h.Held {
+		case omis.HeldByRendezvous:
+			met.Add(1)
+		case omis.HeldByPtrace:
+			stopped.Add(1)
+		}
+		if handle != nil {
+			handle(h)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return met, stopped, cancel
+}
+
+func TestMeeting(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	for _, threads := range []int{1, 4, 50, 200} {
+		t.Run(fmt.Sprint(threads), func(t *testing.T) {
+			calls := 20000 / threads
+			want := expected(t, hammer, fmt.Sprint(threads), fmt.Sprint(calls))
+			n := openNode(t)
+			g := start(t, hammer, fmt.Sprint(threads), fmt.Sprint(calls))
+			met, stopped, cancel := watchHeld(t, n, g, nil)
+			g.begin()
+			if got := g.line(); got != want || met.Load() != int64(threads*calls) || stopped.Load() > 0 {
+				t.Errorf("got %s with %d hits, and %d by ptrace, want %s", got, met.Load(), stopped.Load(), want)
+			}
+			if err := cancel(); err != nil {
+				t.Error(err)
+			}
+			checkUntouched(t, g)
+		})
+	}
+}
+
+// TestHeldThread has everything done with a thread while it is held.
+func TestHeldThread(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "hammer.c"), "1", "1000000000")
+	held := make(chan func(), 1)
+	var tid atomic.Int64
+	_, _, cancel := watchHeld(t, n, g, func(h *omis.Hit) {
+		tid.Store(int64(h.TID))
+		held <- h.Hold()
+	})
+	g.begin()
+	next := func() func() {
+		t.Helper()
+		select {
+		case release := <-held:
+			return release
+		case <-time.After(10 * time.Second):
+			t.Fatal("no hit")
+			return nil
+		}
+	}
+	release := next()
+	thread := int(tid.Load())
+	before, err := n.ReadIntRegs(g.ID, thread, 0, intRegs)
+	if err != nil || before[pcReg] != g.Addr {
+		t.Fatalf("%x, %v", before, err)
+	}
+	release()
+	release = next()
+	if err := n.WriteIntRegs(g.ID, thread, 5, []uint64{77}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := n.ReadIntRegs(g.ID, thread, 5, 1); err != nil || got[0] != 77 {
+		t.Error(got, err)
+	}
+	if _, err := n.ReadFPRegs(g.ID, thread, 0, 1); err != nil {
+		t.Error(err)
+	}
+	bts, err := n.Backtraces(g.ID, []int{thread}, 0)
+	if err != nil || bts[0].Err != nil || len(bts[0].Frames) < 3 || bts[0].Frames[0].PC != g.Addr {
+		t.Errorf("%x, %v", bts, err)
+	}
+	if err := n.Stop(g.ID, []int{thread}); err != nil {
+		t.Error(err)
+	}
+	release()
+	select {
+	case <-held:
+		t.Error("it goes on though it is stopped")
+	case <-time.After(50 * time.Millisecond):
+	}
+	if got, err := n.ReadIntRegs(g.ID, thread, pcReg, 1); err != nil || got[0] != g.Addr {
+		t.Errorf("%x, %v", got, err)
+	}
+	if err := n.Continue(g.ID, []int{thread}); err != nil {
+		t.Error(err)
+	}
+	release = next()
+	if err := n.Suspend(g.ID, []int{thread}); err != nil {
+		t.Error(err)
+	}
+	if err := n.Resume(g.ID, []int{thread}); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-held:
+		t.Error("it goes on though it is held")
+	case <-time.After(20 * time.Millisecond):
+	}
+	// The watch goes while the thread is held.
+	if err := cancel(); err != nil {
+		t.Error(err)
+	}
+	if runs(t, n, g.ID, thread) {
+		t.Error("it runs though it is held")
+	}
+	release()
+	for i := 0; !runs(t, n, g.ID, thread); i++ {
+		if i > 50 {
+			t.Fatal("it is not let go")
+		}
+	}
+	for i := 0; n.owner(g.ID) != nil; i++ {
+		if i > 1000 {
+			t.Fatal("the owner stays")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	checkUntouched(t, g)
+}

@@ -1,0 +1,128 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"bytes"
+
+	"mirador/omis/linux/branch"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/rendezvous"
+)
+
+// survey finds out whether a jump can stand at an address.
+func (o *owner) survey(addr uint64) (rendezvous.Plan, error) {
+	layout, err := o.node.images.Layout(o.proc.PID)
+	if err != nil {
+		return rendezvous.Plan{}, err
+	}
+	begin, end := layout.Bounds(addr)
+	if begin == end {
+		return rendezvous.Plan{}, refuse(addr, "it is not known in which function it is")
+	}
+	code := make([]byte, end-begin)
+	if _, err := o.space.memory.ReadAt(code, int64(begin)); err != nil {
+		return rendezvous.Plan{}, err
+	}
+	function := rendezvous.Function{Start: begin, Code: o.unpatched(begin, code)}
+	plan, err := rendezvous.Survey(function, addr)
+	if err != nil {
+		return plan, err
+	}
+	if len(o.meeting.site.Covering(addr, plan.Length())) > 0 {
+		return plan, refuse(addr, "another jump is too near")
+	}
+	for at := range plan.Length() {
+		if o.space.breakpoints[addr+at] != nil {
+			return plan, refuse(addr, "a breakpoint is too near")
+		}
+	}
+	return plan, o.checkText(&plan, function)
+}
+
+func refuse(addr uint64, why string) error { return &rendezvous.Refusal{Addr: addr, Why: why} }
+
+// checkText compares the function with its file, as far as it is not patched by us:
+// the uprobes of others do not go together with jumps. And it looks at what else
+// the module has: branches may lead into the middle of
+// what is to be displaced: those of its own function the survey has seen; functions
+// written in assembler have entries in the middle of others, too.
+func (o *owner) checkText(plan *rendezvous.Plan, function rendezvous.Function) error {
+	mapped, err := proc.Maps(o.proc.PID)
+	if err != nil {
+		return err
+	}
+	m, _ := mapped.At(plan.Addr)
+	file := make([]byte, len(function.Code))
+	text, err := o.node.texts.Of(o.proc.PID, m, function.Start, file)
+	switch at := plan.Addr - m.Start; {
+	case err != nil:
+		return err
+	case text.Go:
+		return refuse(plan.Addr, "it is of a program in Go, whose stacks may have no room for a hold")
+	case !bytes.Equal(function.Code, file):
+		return refuse(plan.Addr, "somebody else has patched its function")
+	case plan.Whole():
+		return nil
+	case text.Branches.Between(at, at+plan.Length()):
+		return refuse(plan.Addr, "a branch may lead into its middle")
+	}
+	begin, end := max(m.Start, plan.Addr-branch.Reach), min(m.End, plan.Addr+plan.Length()+branch.Reach)
+	code := make([]byte, end-begin)
+	if _, err := o.space.memory.ReadAt(code, int64(begin)); err != nil {
+		return err
+	}
+	if branch.ShortBetween(o.unpatched(begin, code), begin, plan.Addr, plan.Addr+plan.Length()) {
+		return refuse(plan.Addr, "a short branch may lead into its middle")
+	}
+	return nil
+}
+
+// clearWay sees to it that no thread of the frozen process comes back to the middle of
+// what is to be displaced: those that stand there go on in the copy; a signal
+// handler's return cannot be changed.
+func (o *owner) clearWay(plan rendezvous.Plan) error {
+	if plan.Whole() {
+		return nil
+	}
+	mapped, err := proc.Maps(o.proc.PID)
+	if err != nil {
+		return err
+	}
+	returns := func(addr uint64) bool { return o.leadsInto(&plan, addr) }
+	for _, t := range o.threads {
+		var regs ptrace.Regs
+		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
+			return refuse(plan.Addr, "a thread does not stop")
+		}
+		if to, ok := o.meeting.site.Moved(regs.Rip); ok {
+			if err := ptrace.SetPC(t.tid, to); err != nil {
+				return err
+			}
+		} else if returns(regs.Rip) {
+			return refuse(plan.Addr, "a thread is in its middle")
+		}
+		if o.stackHas(&regs, mapped, returns) {
+			return refuse(plan.Addr, "a signal handler may return to its middle")
+		}
+	}
+	return nil
+}
+
+// leadsInto tells whether execution at an address is, or comes at once, in the
+// middle of what is to be displaced: directly, or from the copy of an instruction
+// of it.
+func (o *owner) leadsInto(plan *rendezvous.Plan, addr uint64) bool {
+	if plan.Inside(addr) {
+		return true
+	}
+	if place, ok := o.meeting.site.PlaceOf(addr); ok && place == plan.Addr {
+		return false // that copy has all of it
+	}
+	if !o.inArena(addr) {
+		return false
+	}
+	at := o.inPlace(addr)
+	return at >= plan.Addr && at < plan.Addr+plan.Length()
+}
