@@ -59,7 +59,7 @@ func (p placing) Close(ctx context.Context) error {
 func join(s settings, log *slog.Logger) (*monitor, error) {
 	node, err := linux.Open(linux.Config{
 		Name: s.Node, Warden: []string{"/proc/self/exe", wardenCommand},
-		Prototypes: s.Prototypes, Checkpoints: s.checkpoints(),
+		Prototypes: s.Prototypes, Checkpoints: s.checkpoints(), Ptrace: s.Hold == holdByPtrace,
 	})
 	if err != nil {
 		return nil, err

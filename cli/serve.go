@@ -23,7 +23,7 @@ func newServe(g *globals) *cobra.Command {
 	flags := settings{}
 	var file string
 	cmd := &cobra.Command{
-		Use:   "serve [--listen HOST:PORT] [--socket PATH] [--data DIR] [--config FILE] [--node NAME] [--prototypes PATH] [--placements LIST]",
+		Use:   "serve [--listen HOST:PORT] [--socket PATH] [--data DIR] [--config FILE] [--node NAME] [--prototypes PATH] [--placements LIST] [--hold WAY]",
 		Short: "Start the gateway",
 		Long: `Starts the gateway with everything embedded, and serves until it is interrupted.
 When it answers requests it prints one line, "ready" and where it listens.
@@ -43,7 +43,12 @@ is always possible). The cheapest one that can do all of a request is taken.
 
 Prototypes give the parameters of library calls their types where a library has no
 debug information (doc/prototypes.md); of a folder, the files *.prototypes are
-read.`,
+read.
+
+Threads of a program are held, until the actions of an event are done, by
+"rendezvous" where that is possible: a jump in the program leads them to memory
+that is shared with the monitor. With --hold ptrace no program is patched but by
+breakpoints; each hit costs more (doc/survival.md).`,
 		Example: `  mirador serve
   mirador serve --socket /tmp/m.sock --listen 127.0.0.1:0 --data /tmp/m
   mirador serve --prototypes examples/prototypes

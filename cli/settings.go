@@ -21,6 +21,7 @@ import (
 
 	"mirador/cli/client"
 	gateway "mirador/http"
+	"mirador/omis"
 )
 
 // settings are what serve is told by its flags and its configuration file.
@@ -29,6 +30,7 @@ type settings struct {
 	Socket    string   `json:"socket"`
 	Data      string   `json:"data"`
 	Node      string   `json:"node"`
+	Hold      string   `json:"hold"`
 	LogLevel  string   `json:"log-level"`
 	Resources []string `json:"resources"`
 	// Placements are where the actions of conditional requests may run: "trap" and
@@ -45,6 +47,12 @@ type settings struct {
 	level slog.Level
 }
 
+// Values of Hold.
+const (
+	holdByRendezvous = omis.HeldByRendezvous
+	holdByPtrace     = omis.HeldByPtrace
+)
+
 func (s *settings) define(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.Listen, "listen", "127.0.0.1:6470", `the TCP address, "off" for none`)
@@ -52,6 +60,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.Data, "data", client.DefaultData(), "the directory for the token and for checkpoints of processes")
 	flags.StringVar(&s.Node, "node", hostname(), "the node's name")
 	flags.StringVar(&s.Placements, "placements", placements, "where the actions of conditional requests may run; trap alone spares the kernel")
+	flags.StringVar(&s.Hold, "hold", holdByRendezvous, "how threads are held: rendezvous (where possible) or ptrace")
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringArrayVar(&s.Prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
 }
@@ -95,6 +104,9 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	if err := merged.level.UnmarshalText([]byte(merged.LogLevel)); err != nil {
 		return merged, usagef("%q is no log level: debug, info, warn or error", merged.LogLevel)
 	}
+	if merged.Hold != holdByRendezvous && merged.Hold != holdByPtrace {
+		return merged, usagef("%q is no way to hold threads: rendezvous or ptrace", merged.Hold)
+	}
 	return merged, merged.checkPlacements()
 }
 
@@ -112,7 +124,7 @@ func (s *settings) read(cmd *cobra.Command, file string) error {
 	}
 	for name, field := range map[string][2]*string{
 		"listen": {&s.Listen, &flags.Listen}, "socket": {&s.Socket, &flags.Socket}, "data": {&s.Data, &flags.Data},
-		"placements": {&s.Placements, &flags.Placements}, "node": {&s.Node, &flags.Node}, "log-level": {&s.LogLevel, &flags.LogLevel},
+		"placements": {&s.Placements, &flags.Placements}, "node": {&s.Node, &flags.Node}, "hold": {&s.Hold, &flags.Hold}, "log-level": {&s.LogLevel, &flags.LogLevel},
 	} {
 		if cmd.Flags().Changed(name) {
 			*field[0] = *field[1]
