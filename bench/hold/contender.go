@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"mirador/omis/linux/rendezvous"
+	"mirador/omis/linux"
 )
 
 // contender is a way to hold threads at work, set up in a target of its own.
@@ -52,13 +52,23 @@ func (b *bench) bare() (*contender, error) {
 	return &contender{name: "unwatched", hits: 200_000, target: t, end: t.end}, nil
 }
 
-// byPtrace is the engine over the node, with a request that counts hits.
+// byPtrace is the engine over the node, with a request that counts hits, in a
+// program that is not to be patched.
 func (b *bench) byPtrace(threads int) (*contender, error) {
+	return b.byEngine("ptrace", 4000, threads, linux.Config{Ptrace: true})
+}
+
+// byRendezvous is the same in a program that may be.
+func (b *bench) byRendezvous(threads int) (*contender, error) {
+	return b.byEngine("rendezvous", 8000, threads, linux.Config{})
+}
+
+func (b *bench) byEngine(way string, hits, threads int, c linux.Config) (*contender, error) {
 	t, err := startTarget(b.program("target"), fmt.Sprint(threads))
 	if err != nil {
 		return nil, err
 	}
-	m, err := openMonitor()
+	m, err := openMonitor(c)
 	if err != nil {
 		t.end()
 		return nil, err
@@ -67,11 +77,11 @@ func (b *bench) byPtrace(threads int) (*contender, error) {
 		t.end()
 		b.note(m.close())
 	}
-	if err := m.count(t.pid(), t.work); err != nil {
+	if err := m.count(t.pid(), t.work, way, func() error { _, err := t.calls(1); return err }); err != nil {
 		end()
 		return nil, err
 	}
-	return &contender{name: "ptrace", hits: 4000, target: t, end: end}, nil
+	return &contender{name: way, hits: hits, target: t, end: end}, nil
 }
 
 // byInt3 is the reference for that.
@@ -85,7 +95,7 @@ func (b *bench) byInt3(threads int) (*contender, error) {
 		t.end()
 		return nil, err
 	}
-	inst, err := x86asm.Decode(code.Code, 64)
+	inst, err := x86asm.Decode(code, 64)
 	if err != nil {
 		t.end()
 		return nil, err
@@ -117,74 +127,6 @@ func beside(c *contender, cmd *exec.Cmd, ready string) (*contender, error) {
 			return c, nil
 		}
 	}
-}
-
-// byRendezvous holds threads by package rendezvous.
-func (b *bench) byRendezvous() (*contender, error) {
-	t, err := startTarget(b.program("target"))
-	if err != nil {
-		return nil, err
-	}
-	site, server, err := meet(b.program("target"), t)
-	if err != nil {
-		t.end()
-		return nil, err
-	}
-	return &contender{name: "rendezvous", hits: 8000, target: t, end: func() {
-		t.end()
-		server.Close()
-		site.Forget()
-	}}, nil
-}
-
-// meet makes a rendezvous at work that counts hits.
-func meet(path string, t *target) (*rendezvous.Site, *rendezvous.Server, error) {
-	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", t.pid()), os.O_RDWR, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer memory.Close()
-	fn, err := text(path, t.work)
-	if err != nil {
-		return nil, nil, err
-	}
-	plan, err := rendezvous.Survey(fn, t.work)
-	if err != nil {
-		return nil, nil, err
-	}
-	const aside = 0x10000 // from the page of the target
-	site, err := rendezvous.Install(willing{memory, t}, t.work, rendezvous.Config{
-		Vacancies: func(uint64) []uint64 { return []uint64{t.page + aside} }, Patience: time.Second,
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := site.Prepare(plan); err != nil {
-		return nil, nil, err
-	}
-	if err := site.Plant(t.work); err != nil {
-		return nil, nil, err
-	}
-	var counter uint64
-	server, err := rendezvous.Serve(site, 0, func(h *rendezvous.Hit) { counter += h.Regs[rendezvous.RDI] })
-	return site, server, err
-}
-
-// willing is a target that waits for its input, and makes system calls when it is
-// told to: nobody has to trace it.
-type willing struct {
-	*os.File
-	t *target
-}
-
-func (w willing) PID() int { return w.t.pid() }
-
-func (w willing) Call(number uint64, args ...uint64) (int64, error) {
-	var a [6]int64
-	for i, v := range args {
-		a[i] = int64(v)
-	}
-	return w.t.ask("call %d %d %d %d %d %d %d", number, a[0], a[1], a[2], a[3], a[4], a[5])
 }
 
 // byFutex is the reference for that.

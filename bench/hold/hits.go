@@ -2,7 +2,11 @@
 
 package hold
 
-import "fmt"
+import (
+	"fmt"
+
+	"mirador/omis/linux"
+)
 
 // hits measures one hit with one action on one CPU, in all ways in turn.
 func (b *bench) hits() error {
@@ -17,7 +21,7 @@ func (b *bench) hits() error {
 		b.bare,
 		func() (*contender, error) { return b.byPtrace(0) },
 		func() (*contender, error) { return b.byInt3(0) },
-		b.byRendezvous,
+		func() (*contender, error) { return b.byRendezvous(0) },
 		b.byFutex,
 		func() (*contender, error) {
 			return b.byGDB("gdb, silent", "\ncommands\nsilent\nset $sum = $sum + $rdi\ncontinue\nend")
@@ -82,21 +86,27 @@ func (b *bench) compareHits(c [8]*contender) {
 	}
 }
 
-// crowd measures fifty threads on one breakpoint, by the time of a hit.
+// crowd measures fifty threads at one place, by the time of a hit.
 func (b *bench) crowd() error {
 	const threads = 50
-	ours, err := b.byPtrace(threads)
-	if err != nil {
-		return err
-	}
-	defer ours.end()
 	reference, err := b.byInt3(threads)
 	if err != nil {
 		return err
 	}
 	defer reference.end()
-	ours.hits, reference.hits = 400, 400 // of each thread
-	if err := b.turns([]*contender{ours, reference}); err != nil {
+	all := []*contender{reference}
+	for _, set := range []func(int) (*contender, error){b.byPtrace, b.byRendezvous} {
+		c, err := set(threads)
+		if err != nil {
+			return err
+		}
+		defer c.end()
+		all = append(all, c)
+	}
+	for _, c := range all {
+		c.hits = 400 // of each thread
+	}
+	if err := b.turns(all); err != nil {
 		return err
 	}
 	each := func(c *contender) stat {
@@ -105,13 +115,16 @@ func (b *bench) crowd() error {
 		}
 		return summary(c.each)
 	}
-	b.table.add(row{fmt.Sprintf("hit, %d threads, %s", threads, ours.name), reference.name, each(ours), each(reference), "0.6 times as fast", true})
+	than := each(reference)
+	for _, c := range all[1:] {
+		b.table.add(row{fmt.Sprintf("hit, %d threads, %s", threads, c.name), reference.name, each(c), than, "0.6 times as fast", true})
+	}
 	return nil
 }
 
 // print measures the way of a request through the engine.
 func (b *bench) print() error {
-	m, err := openMonitor()
+	m, err := openMonitor(linux.Config{})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/engine"
@@ -29,8 +31,9 @@ type monitor struct {
 	tool *engine.Tool
 }
 
-func openMonitor() (*monitor, error) {
-	n, err := linux.Open(linux.Config{Name: "bench", Warden: []string{"/proc/self/exe", WardenCommand}})
+func openMonitor(c linux.Config) (*monitor, error) {
+	c.Name, c.Warden = "bench", []string{"/proc/self/exe", WardenCommand}
+	n, err := linux.Open(c)
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +79,14 @@ func (m *monitor) attach(pid int) (omis.Token, error) {
 }
 
 // count defines and enables a request that counts how often an address is
-// reached.
-func (m *monitor) count(pid int, addr uint64) error {
+// reached, after it made sure by a hit that threads are held in the way that is to
+// be measured.
+func (m *monitor) count(pid int, addr uint64, way string, hit func() error) error {
 	p, err := m.attach(pid)
 	if err != nil {
+		return err
+	}
+	if err := m.held(p, addr, way, hit); err != nil {
 		return err
 	}
 	reply, err := m.do(": pa_counter_create()")
@@ -90,20 +97,51 @@ func (m *monitor) count(pid int, addr uint64) error {
 	if err != nil {
 		return err
 	}
-	reply, err = m.tool.Request(context.Background(), fmt.Sprintf("thread_reached_addr([%s],%#x) : pa_counter_add([%s],1)", p, addr, counter),
-		func(omis.Reply) {}, omis.WaitForFirstReply|omis.DontReturnOK)
+	_, err = m.enable(fmt.Sprintf("thread_reached_addr([%s],%#x) : pa_counter_add([%s],1)", p, addr, counter), func(omis.Reply) {})
+	return err
+}
+
+// held checks how threads are held at an address.
+func (m *monitor) held(p omis.Token, addr uint64, way string, hit func() error) error {
+	said := make(chan omis.Reply, 100)
+	csr, err := m.enable(fmt.Sprintf("thread_reached_addr([%s],%#x) : print([$held])", p, addr), func(r omis.Reply) { said <- r })
 	if err != nil {
 		return err
+	}
+	if err := hit(); err != nil {
+		return err
+	}
+	for {
+		select {
+		case r := <-said:
+			if len(r) < 2 || len(r[1]) == 0 || len(r[1][0].Values) == 0 {
+				continue // it was defined, or enabled
+			}
+			if got := fmt.Sprint(r[1][0].Values); !strings.Contains(got, way) {
+				return fmt.Errorf("threads are held by %s, not by %s", got, way)
+			}
+			_, err := m.do(": csr_delete([%s])", csr)
+			return err
+		case <-time.After(patience):
+			return errors.New("nobody was held")
+		}
+	}
+}
+
+// enable defines and enables a conditional request.
+func (m *monitor) enable(request string, hear func(omis.Reply)) (csr omis.Token, err error) {
+	reply, err := m.tool.Request(context.Background(), request, hear, omis.WaitForFirstReply|omis.DontReturnOK)
+	if err != nil {
+		return "", err
 	}
 	if err := reply.Err(); err != nil {
-		return err
+		return "", err
 	}
-	csr, err := token(reply, 0)
-	if err != nil {
-		return err
+	if csr, err = token(reply, 0); err != nil {
+		return "", err
 	}
 	_, err = m.do(": csr_enable([%s])", csr)
-	return err
+	return csr, err
 }
 
 // token is the token a service of a reply answered, as its object or its value.

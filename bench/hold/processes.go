@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"mirador/omis"
+	"mirador/omis/linux"
 )
 
 // many is how many processes, or threads, are asked about at once.
@@ -17,7 +18,7 @@ const many = 100
 // processes measures information about processes and threads, against reading
 // the same files with prometheus/procfs.
 func (b *bench) processes() error {
-	m, err := openMonitor()
+	m, err := openMonitor(linux.Config{})
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (b *bench) threads() error {
 		return err
 	}
 	defer t.end()
-	m, err := openMonitor()
+	m, err := openMonitor(linux.Config{})
 	if err != nil {
 		return err
 	}

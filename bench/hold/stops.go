@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"mirador/omis"
+
+	"mirador/omis/linux"
 )
 
 // stops measures stopping and continuing fifty threads that are busy. On this
@@ -24,7 +26,7 @@ func (b *bench) stops() error {
 		return err
 	}
 	defer t.end()
-	m, err := openMonitor()
+	m, err := openMonitor(linux.Config{})
 	if err != nil {
 		return err
 	}
