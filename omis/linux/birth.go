@@ -279,5 +279,5 @@ func (c begin) do(o *owner) {
 // after it.
 func (o *owner) tellBirth(t *thread, child int) {
 	o.tell(omis.EventProcCreated, t, child)
-	o.tellOf(omis.EventThreadCreated, t, func(h *omis.Hit) { h.Child, h.ChildProc = child, child })
+	o.tellOf(omis.EventThreadCreated, t, func(h *hit) { h.Child, h.ChildProc = child, child })
 }

@@ -167,3 +167,42 @@ func TestKilledCreator(t *testing.T) {
 		}
 	}
 }
+
+// TestNewThreadIsKept: a new thread does not begin while its creator is held, and
+// goes on when the monitor that holds both is killed.
+func TestNewThreadIsKept(t *testing.T) {
+	sleepers := build(t, "sleepers.c")
+	n := openNode(t)
+	g := start(t, sleepers)
+	var told atomic.Int64
+	if _, err := n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(h *omis.Hit) {
+		told.Add(1)
+		tid, release := h.Child, h.Hold()
+		go func() {
+			defer release()
+			time.Sleep(5 * time.Millisecond)
+			info, err := n.ThreadInfo(g.ID, tid, omis.ThreadTotalTime|omis.ThreadParent)
+			if err != nil || info.TotalTime > 0.002 || info.Parent != g.ID.PID {
+				t.Errorf("thread %d of %d has run for %g s, %v", tid, info.Parent, info.TotalTime, err)
+			}
+		}()
+	}); err != nil {
+		t.Fatal(err)
+	}
+	g.begin()
+	if got := g.finish(); got != "bad 0" || told.Load() != 7 {
+		t.Errorf("%s with %d threads", got, told.Load())
+	}
+
+	g = start(t, sleepers)
+	cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d", g.ID.PID, g.Addr, omis.EventThreadCreated))
+	if said, err := out.ReadString('\n'); said != "watching\n" {
+		t.Fatal(said, err)
+	}
+	g.begin()
+	awaitHeld(t, g)
+	killMonitor(cmd)
+	if got := g.finish(); got != "bad 0" {
+		t.Error(got)
+	}
+}

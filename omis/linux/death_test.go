@@ -26,8 +26,9 @@ const monitorPatience = time.Second
 const monitorEnv = "MIRADOR_TEST_MONITOR"
 
 // runMonitor watches an address of a process until it is killed; with "churn" it
-// plants and removes without end, with "hold" it holds threads for a while, with "event" it watches an event, and holds who
-// gets a signal or makes a system call, with "stop" and "suspend" it stops the
+// plants and removes without end, with "hold" it holds threads for a while, with
+// "event" it watches an event, and holds who gets a signal, or makes a thread or a
+// system call, with "stop" and "suspend" it stops the
 // process, a breakpoint standing, with "birth" it watches the address in the
 // process's children too.
 func runMonitor(spec string) {
@@ -88,7 +89,7 @@ func runMonitor(spec string) {
 		}
 		_, err = n.Watch(omis.Watch{Event: kind, Proc: p, Name: name}, func(h *omis.Hit) {
 			switch {
-			case kind == omis.EventSignal:
+			case kind == omis.EventSignal || kind == omis.EventThreadCreated:
 				h.Hold()
 			case isSystemCall(kind) && rand.IntN(100) == 0:
 				h.Hold()

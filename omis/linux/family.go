@@ -29,14 +29,7 @@ func (o *owner) family(t *thread, event int) {
 		o.executed(t, msg)
 		return
 	case event == unix.PTRACE_EVENT_CLONE && isThread(t.pid, msg):
-		kind := t.kind
-		if kind == stranger {
-			kind = member // it alone was let go
-		}
-		o.adopt(&thread{tid: msg, pid: t.pid, kind: kind, parent: t.tid})
-		if t.kind == member {
-			o.tell(omis.EventThreadCreated, t, msg)
-		}
+		o.tellThread(t, msg)
 	case o.sharesMemory(t, msg):
 		child := &thread{tid: msg, pid: msg, kind: guest}
 		o.expect(t, child)
@@ -51,6 +44,18 @@ func (o *owner) family(t *thread, event int) {
 		o.tellBirth(t, msg)
 	}
 	o.settle(t)
+}
+
+// tellThread tells of a new thread, which does not begin before all lists are done
+// (OMIS 8.1.3, thread_creates_thread).
+func (o *owner) tellThread(t *thread, tid int) {
+	newborn := &thread{tid: tid, pid: t.pid, kind: t.kind, parent: t.tid, holds: 1}
+	if t.kind == stranger {
+		newborn.kind = member // its creator alone was let go
+	}
+	o.adopt(newborn)
+	o.tellOf(omis.EventThreadCreated, t, func(h *hit) { h.Child, h.newborn = tid, newborn })
+	releaseThread{newborn}.do(o)
 }
 
 func isThread(pid, tid int) bool {

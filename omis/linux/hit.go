@@ -26,9 +26,10 @@ const checkEvery = 50 * time.Millisecond
 // hit is what handlers get to see of an occurrence.
 type hit struct {
 	omis.Hit
-	o     *owner
-	t     *thread
-	taken bool // a handler holds on to it
+	o       *owner
+	t       *thread
+	newborn *thread // whom t has just created: it is held with it
+	taken   bool    // a handler holds on to it
 }
 
 // newHit prepares the next hit; one that nobody holds is used again.
@@ -41,7 +42,7 @@ func (o *owner) newHit(t *thread) *hit {
 		o.hit = h
 	}
 	h.Hit = omis.Hit{Proc: o.proc, TID: t.tid, Time: o.node.Now(), Held: omis.HeldByPtrace, Hold: h.Hold, Now: h.Now}
-	h.t = t
+	h.t, h.newborn = t, nil
 	return h
 }
 
@@ -49,8 +50,18 @@ func (o *owner) newHit(t *thread) *hit {
 func (h *hit) hold() (release func()) {
 	h.taken = true
 	h.t.holds++
+	if h.newborn != nil {
+		h.newborn.holds++
+	}
 	var once sync.Once
-	return func() { once.Do(func() { h.o.box.post(releaseThread{h.t}) }) }
+	return func() { once.Do(h.release) }
+}
+
+func (h *hit) release() {
+	if h.newborn != nil {
+		h.o.box.post(releaseThread{h.newborn})
+	}
+	h.o.box.post(releaseThread{h.t})
 }
 
 // releaseThread ends a hold.
@@ -135,10 +146,10 @@ func (o *owner) verify(t *thread) {
 
 // tell fires an event other than a reached address.
 func (o *owner) tell(kind omis.EventKind, t *thread, child int) {
-	o.tellOf(kind, t, func(h *omis.Hit) { h.Child = child })
+	o.tellOf(kind, t, func(h *hit) { h.Child = child })
 }
 
-func (o *owner) tellOf(kind omis.EventKind, t *thread, describe func(*omis.Hit)) {
+func (o *owner) tellOf(kind omis.EventKind, t *thread, describe func(*hit)) {
 	if t.kind != member {
 		return
 	}
@@ -147,7 +158,7 @@ func (o *owner) tellOf(kind omis.EventKind, t *thread, describe func(*omis.Hit))
 		return
 	}
 	h := o.newHit(t)
-	describe(&h.Hit)
+	describe(h)
 	if kind == omis.EventThreadTerminated {
 		h.Held = ""
 	}
