@@ -156,7 +156,7 @@ func TestProcessInfoLive(t *testing.T) {
 	for bit, value := range want {
 		wantText(t, fmt.Sprintf("component %#x", bit), text(got[shift(uint32(bit))]), value)
 	}
-	checkTimes(t, w, fmt.Sprintf("/proc/%d/stat", w.pid), got[shift(uint32(omis.ProcTotalTime))].Float, got[shift(uint32(omis.ProcSystemTime))].Float)
+	checkTimes(t, fmt.Sprintf("/proc/%d/stat", w.pid), got[shift(uint32(omis.ProcTotalTime))].Float, got[shift(uint32(omis.ProcSystemTime))].Float)
 	files, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", w.pid))
 	for i, name := range []string{"read_bytes", "write_bytes"} {
 		m := regexp.MustCompile(`(?m)^` + name + `: (\d+)$`).FindSubmatch(files)
@@ -189,7 +189,7 @@ func total(t *testing.T, w *witness, name string) string {
 
 // checkTimes compares with fields 14 and 15 of a stat file, in hundredths of a
 // second.
-func checkTimes(t *testing.T, w *witness, path string, total, system float64) {
+func checkTimes(t *testing.T, path string, total, system float64) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {

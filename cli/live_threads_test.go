@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mirador/omis"
+)
+
+// TestRegistersLive: what is read is what gdb reads; what is written gdb reads, and
+// so does the program.
+func TestRegistersLive(t *testing.T) {
+	l, w := startWitness(t)
+	spinner := l.token(t, w.spinner)
+	names := strings.Fields("$rax $rdx $rcx $rbx $rsi $rdi $rbp $rsp $r8 $r9 $r10 $r11 $r12 $r13 $r14 $r15")
+	integers := func() string {
+		return strings.Join(texts(l.ask(t, "thread_read_int_regs([%s],0,16)", spinner)[0].List), " ")
+	}
+	seen := func() string {
+		expressions := make([]string, len(names))
+		for i, name := range names {
+			expressions[i] = "(unsigned long)" + name
+		}
+		return strings.Join(gdb(t, w.pid, w.spinner, expressions...), " ")
+	}
+	eventually(t, "the thread spins", func() bool { return strings.HasPrefix(integers(), "4369 ") })
+	wantText(t, "registers", integers(), seen())
+
+	l.ask(t, "thread_write_int_regs([%s],0,[0x1234])", spinner)
+	l.ask(t, "thread_write_int_regs([%s],3,[0x5678])", spinner)
+	l.ask(t, "thread_write_fp_regs([%s],1,[-2.5])", spinner)
+	wantText(t, "registers written", integers(), seen())
+	floats := []string{"$xmm0.v2_double[0]", "$xmm1.v2_double[0]"}
+	wantText(t, "floating registers", strings.Join(gdb(t, w.pid, w.spinner, floats...), " "), "0.25 -2.5")
+	wantText(t, "floating registers", strings.Join(texts(l.ask(t, "thread_read_fp_regs([%s],0,2)", spinner)[0].List), " "), "0.25 -2.5")
+	l.ask(t, "thread_write_int_regs([%s],15,[0x7777])", spinner) // it leaves the loop
+	w.until("registers", func(said []string) bool { return said[0] == "0" })
+	wantText(t, "the program's", strings.Join(w.says("registers", 0), " "), "0 1234 5678 -2.5")
+}
+
+// TestGotoAndCallLive: a thread that is made to call a function does so and goes on
+// as before; one that is sent somewhere is there.
+func TestGotoAndCallLive(t *testing.T) {
+	l, w := startWitness(t)
+	spinner, waiter := l.token(t, w.spinner), l.token(t, w.waiter)
+	preserved := func() string { // of those a function may change rax and some more
+		all := texts(l.ask(t, "thread_read_int_regs([%s],0,16)", spinner)[0].List)
+		return strings.Join([]string{all[3], all[6], all[7], strings.Join(all[12:], " ")}, " ")
+	}
+	eventually(t, "the thread spins", func() bool {
+		return text(l.ask(t, "thread_read_int_regs([%s],3,1)", spinner)[0]) == "17476"
+	})
+	before := preserved()
+	for n := range 3 {
+		l.ask(t, "thread_call([%s],%#x)", spinner, w.called)
+		w.until("calls", func(said []string) bool { return said[0] == fmt.Sprint(n+1) && said[1] == fmt.Sprint(w.spinner) })
+	}
+	eventually(t, "it is back", func() bool { return preserved() == before })
+	l.ask(t, "thread_goto([%s],%#x)", waiter, w.elsewhere)
+	w.until("calls", func(said []string) bool { return said[2] == fmt.Sprint(w.waiter) })
+	wantText(t, "gdb", gdb(t, w.pid, w.waiter, "elsewhere_by")[0], fmt.Sprint(w.waiter))
+}
+
+// TestThreadInfoLive compares each component with ps and the kernel's files.
+func TestThreadInfoLive(t *testing.T) {
+	l, w := startWitness(t)
+	l.ask(t, "thread_stop([p_1])")
+	for tid, root := range map[int]string{w.pid: "main", w.spinner: "spin", w.waiter: "await"} {
+		got := l.ask(t, "thread_get_info([%s],%#x)", l.token(t, tid), omis.ThreadSystemTime<<1-1|omis.ThreadName)
+		if len(got) != 13 {
+			t.Fatalf("%d components", len(got))
+		}
+		seen := addressIn(t, w, root)
+		path := fmt.Sprintf("/proc/%d/task/%d", w.pid, tid)
+		comm, _ := os.ReadFile(path + "/comm")
+		for bit, want := range map[omis.ThreadFields]string{
+			omis.ThreadProcess: "p_1", omis.ThreadGlobalID: fmt.Sprint(tid), omis.ThreadRootFunct: seen,
+			omis.ThreadParent:       "u_0", // it was created before anybody looked
+			omis.ThreadMessageQueue: "u_0", omis.ThreadStackSize: stackSize(t, w.pid, tid), omis.ThreadNode: "n_1",
+			omis.ThreadLocalID: fmt.Sprint(tid), omis.ThreadSchedulingState: fmt.Sprint(omis.StateStopped), omis.ThreadPriority: "0",
+		} {
+			wantText(t, fmt.Sprintf("%s: component %#x", root, bit), text(got[shift(uint32(bit))]), want)
+		}
+		wantText(t, "name", text(got[12]), strings.TrimSpace(string(comm)))
+		checkTimes(t, path+"/stat", got[9].Float, got[11].Float)
+	}
+}
+
+// addressIn is the address of a function by its symbol, which nm reads from
+// the file; the process adds where it was mapped.
+func addressIn(t *testing.T, w *witness, function string) string {
+	t.Helper()
+	exe := fmt.Sprintf("/proc/%d/exe", w.pid)
+	at := func(name string) uint64 {
+		m := regexp.MustCompile(`(?m)^([0-9a-f]+) . ` + name + `$`).FindStringSubmatch(tells(t, "nm", exe))
+		n, _ := strconv.ParseUint(m[1], 16, 64)
+		return n
+	}
+	return fmt.Sprint(w.work - at("work") + at(function))
+}
+
+// stackSize is that of the mapping in which the kernel has a thread's stack
+// pointer.
+func stackSize(t *testing.T, pid, tid int) string {
+	t.Helper()
+	call, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := strings.Fields(string(call))
+	sp, _ := strconv.ParseUint(f[len(f)-2], 0, 64)
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(maps)) {
+		var from, to uint64
+		if fmt.Sscanf(line, "%x-%x", &from, &to); from <= sp && sp < to {
+			return fmt.Sprint(to - from)
+		}
+	}
+	t.Fatalf("nothing is mapped at %#x", sp)
+	return ""
+}
+
+// TestBacktraceLive compares the return addresses with those of eu-stack.
+func TestBacktraceLive(t *testing.T) {
+	l, w := startWitness(t)
+	for _, tid := range []int{w.pid, w.waiter} {
+		eventually(t, "it waits", func() bool { return strings.HasPrefix(status(t, w.pid, tid, "State"), "S") })
+		var got, want []string
+		frames := l.ask(t, "thread_get_backtrace([%s],0)", l.token(t, tid))[1].List
+		for i := 0; i < len(frames); i += 2 {
+			got = append(got, fmt.Sprintf("%#016x", frames[i].N))
+		}
+		for _, m := range regexp.MustCompile(`(?m)^#\d+\s+(0x[0-9a-f]+)`).FindAllStringSubmatch(tells(t, "eu-stack", "-1", "-p", fmt.Sprint(tid)), -1) {
+			n, _ := strconv.ParseUint(m[1], 0, 64)
+			want = append(want, fmt.Sprintf("%#016x", n))
+		}
+		wantText(t, fmt.Sprint("stack of ", tid), strings.Join(got, " "), strings.Join(want, " "))
+	}
+}
+
+// TestThreadDetachLive: a thread that was let go is no object any more and passes
+// breakpoints untold, while others are told.
+func TestThreadDetachLive(t *testing.T) {
+	l, w := startWitness(t)
+	spinner, main := l.token(t, w.spinner), l.token(t, w.pid)
+	d := l.define(t, "thread_reached_addr([p_1],%#x) : print([$thread])", w.called)
+	l.ask(t, "thread_call([%s],%#x)", spinner, w.called)
+	w.until("calls", func(said []string) bool { return said[0] == "1" })
+	d.await(t, 1)
+	wantText(t, "who", strings.Join(d.print(0), " "), spinner)
+	l.ask(t, "thread_detach([%s])", main)
+	l.refused(t, omis.UnknownObject, "thread_stop([%s])", main)
+	work := l.define(t, "thread_reached_addr([p_1],%#x) : print([$thread])", w.work)
+	wantText(t, "results", w.says("work", 9)[0], "117")
+	work.await(t, 0)
+}
