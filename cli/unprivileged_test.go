@@ -43,10 +43,10 @@ func TestWalkWithoutPrivileges(t *testing.T) {
 		t.Fatalf("run printed %q", out)
 	}
 	pid := pidOf(t, s)
-	snapshot := s.must(t, `<snapshotreq named="true" stack="8"/>`, "post", "-")
-	if !strings.Contains(snapshot, "multiplier-0") || !strings.Contains(snapshot, "<stack>") {
-		t.Errorf("snapshot %s", snapshot)
-	}
+	eventually(t, "all threads have their names and stacks", func() bool {
+		snapshot := s.must(t, `<snapshotreq named="true" stack="8"/>`, "post", "-")
+		return strings.Contains(snapshot, "multiplier-0") && strings.Contains(snapshot, "multiplier-2") && strings.Contains(snapshot, "<stack>")
+	})
 	id := unitID(t, s.must(t, `<sirreq><resource in="file://`+program+`"/></sirreq>`, "post", "-"), "dot")
 	probe := probeID(t, s.must(t, `<instrreq activated="true" flush="true"><codeRegion from="`+id+`"/><metric name="COUNT"/><process id="*"/></instrreq>`, "post", "-"))
 	if err := syscall.Kill(pid, syscall.SIGUSR2); err != nil {

@@ -98,6 +98,7 @@ func (o *owner) lendOut(l *loan) error {
 		return err
 	}
 	o.freeze(nil) // until takeBack
+	o.absorbStopped()
 	o.releaseOffspring()
 	o.attendBirths()
 	o.endRound()
@@ -118,6 +119,18 @@ func (o *owner) lendOut(l *loan) error {
 		o.letGo(t)
 	}
 	return o.awaitStill(l)
+}
+
+// absorbStopped is absorb for threads that a group-stop has come upon between a
+// breakpoint and its signal, which could not be saved. They execute nothing on
+// the way, and go back into the group-stop when they are let go.
+func (o *owner) absorbStopped() {
+	for _, t := range o.threads {
+		if t.stop == groupStop && o.pendingTrap(t) {
+			t.stop, t.regroup = trapStop, true
+		}
+	}
+	o.absorb(nil)
 }
 
 // lendable refuses where a thread stands in the middle of something that only

@@ -44,7 +44,10 @@ func (p *precedence) begin() {
 	if err != nil || usual.Policy != unix.SCHED_NORMAL && usual.Policy != unix.SCHED_BATCH {
 		return
 	}
-	first := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	// Threads that Go makes meanwhile, out of this one, are ordinary ones. The flag
+	// stays: to take it away again takes a privilege.
+	usual.Flags |= unix.SCHED_FLAG_RESET_ON_FORK
+	first := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: 1}
 	if unix.SchedSetAttr(p.thread, &first, 0) == nil {
 		p.usual = usual
 	}

@@ -90,9 +90,15 @@ func Reap(tid int) {
 }
 
 // ReapDead takes the end of a tracee or child, whichever OS thread of this
-// process it belongs to, and tells whether it had ended.
+// process it belongs to, and tells whether it had ended. It looks before it takes:
+// of a tracee the kernel tells stops, too, to whoever asks for ends alone, and its
+// owner would wait for ever for a stop that was taken.
 func ReapDead(tid int) bool {
-	s, ok := poll(unix.P_PID, tid, unix.WEXITED|unix.WALL|unix.WNOHANG)
+	const ends = unix.WEXITED | unix.WALL | unix.WNOHANG
+	if s, ok := poll(unix.P_PID, tid, ends|unix.WNOWAIT); !ok || !s.Ended() {
+		return false
+	}
+	s, ok := poll(unix.P_PID, tid, ends)
 	return ok && s.Ended()
 }
 
