@@ -77,12 +77,23 @@ func TestLivesKilled(t *testing.T) {
 				g.begin()
 				time.Sleep(time.Duration(rand.IntN(15)) * time.Millisecond)
 				killMonitor(cmd)
-				if got := g.line(); got != want {
+				got := g.line()
+				if mode == "tracer" {
+					// It traces children that may have inherited breakpoints at the very
+					// moment, and sees their signals; it goes on all the same.
+					got, want = cutBad(got), cutBad(want)
+				}
+				if got != want {
 					t.Errorf("%s: got %s, want %s", way, got, want)
 				}
 			}
 		})
 	}
+}
+
+func cutBad(line string) string {
+	calls, _, _ := strings.Cut(line, " bad")
+	return calls
 }
 
 // TestStoppedKilled kills monitors that have stopped or suspended the target at
