@@ -73,7 +73,7 @@ func demo(ctx context.Context, streams Streams, target, socket string, stay bool
 		socket = filepath.Join(dir, "mirador.sock")
 	}
 	// Only the documents are of interest: the log speaks of what goes wrong.
-	s := settings{Listen: "off", Socket: socket, Data: filepath.Join(dir, "data"), Node: hostname(), level: slog.LevelWarn}
+	s := settings{Listen: "off", Socket: socket, Data: filepath.Join(dir, "data"), Node: hostname(), Placements: placements, Hold: holdByRendezvous, level: slog.LevelWarn}
 	c, err := client.New(client.Options{Place: client.Place{Socket: socket}})
 	if err != nil {
 		return err

@@ -28,7 +28,9 @@ func futexWait(word *uint32, value uint32, limit time.Duration) {
 }
 
 // futexDoze waits without telling the scheduler, which costs more than the rest of
-// a hit: a collection may have to wait for as long as the limit says.
+// a hit. The scheduler takes us to be computing: when it wants the processor for
+// a collection, or after ten milliseconds for others, the signal that it sends ends
+// the wait, as signals end every futex wait with a limit.
 func futexDoze(word *uint32, value uint32, limit time.Duration) {
 	ts := unix.NsecToTimespec(int64(limit))
 	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(value), uintptr(unsafe.Pointer(&ts)), 0, 0)

@@ -24,7 +24,8 @@ type Server struct {
 	spin    time.Duration
 	hits    [Slots]Hit
 	owner   uint32
-	dozes   bool         // there was a hit just now, the next one is soon
+	last    time.Time    // of a hit
+	dozes   bool         // the next hit comes soon
 	holds   atomic.Int32 // threads held beyond their handler
 	served  atomic.Uint64
 	closing atomic.Bool
@@ -39,8 +40,16 @@ type Server struct {
 // it is less than a nap.
 const beatEvery = nap / 2
 
-// doze is how long a server waits for the next hit before it waits in earnest.
-const doze = 50 * time.Microsecond
+// A server whose hits come one soon after the other dozes: it waits for the next
+// without telling Go's scheduler.
+const (
+	soon = 500 * time.Microsecond
+
+	// doze is longer than a tick of the kernel's. A timer that is due before the
+	// tick has to be programmed, and taken back, with every hit, which in a virtual
+	// machine costs as much as the rest of the hit.
+	doze = 5 * time.Millisecond
+)
 
 // ErrServed is returned for a site that has a server.
 var ErrServed = errors.New("the site is served already")
@@ -89,7 +98,8 @@ func (v *Server) serve() bool {
 		return false
 	}
 	v.stir()
-	v.dozes = true
+	now := time.Now()
+	v.dozes, v.last = now.Sub(v.last) < soon, now
 	for set := atomic.SwapUint64(&v.board.pend, 0); set != 0; set &= set - 1 {
 		v.take(bits.TrailingZeros64(set))
 	}
