@@ -188,7 +188,11 @@ func awaitRestored(t *testing.T, g *target) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the warden has not restored the text")
+			at := 0
+			for memory[at] == file[at] {
+				at++
+			}
+			t.Fatalf("the warden has not restored the text: % x stands where % x did", memory[at:at+8], file[at:at+8])
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -161,7 +161,7 @@ func TestAttachAndDetach(t *testing.T) {
 		times = more
 	}
 	n := openNode(t)
-	g := start(t, build(t, "hammer.c"), "2", "1000000000")
+	g := start(t, build(t, "hammer.c"), "2", "1000000000000") // outlasts us
 	g.begin()
 	tids, _ := n.Threads(g.ID)
 	begin, used := time.Now(), processorTime(t)
