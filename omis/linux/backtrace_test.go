@@ -98,7 +98,7 @@ func TestBacktraceInClone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.begin()
+	g.Begin()
 	bt := <-traces
 	modules, err := n.Modules(g.ID)
 	if err != nil {

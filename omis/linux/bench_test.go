@@ -30,8 +30,8 @@ func BenchmarkHit(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.ResetTimer()
-			g.begin()
-			g.line()
+			g.Begin()
+			g.Line()
 			b.StopTimer()
 			if err := cancel(); err != nil {
 				b.Error(err)

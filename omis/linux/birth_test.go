@@ -52,8 +52,8 @@ func TestBirth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.begin()
-			if got := g.line(); got != "bad 0" {
+			g.Begin()
+			if got := g.Line(); got != "bad 0" {
 				t.Error(got)
 			}
 			// The end of the last one may still be on its way through its owner.
@@ -98,8 +98,8 @@ func TestNewbornIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g.begin()
-	if got := g.line(); got != "bad 0" {
+	g.Begin()
+	if got := g.Line(); got != "bad 0" {
 		t.Error(got)
 	}
 	mu.Lock()
@@ -130,11 +130,11 @@ func TestBirthKilled(t *testing.T) {
 				}
 				cmd, out := startMonitor(t, spec)
 				out.ReadString('\n')
-				g.begin()
+				g.Begin()
 				time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
 				cmd.Process.Kill()
 				cmd.Wait()
-				if got := g.finish(); got != "bad 0" {
+				if got := g.Finish(); got != "bad 0" {
 					t.Error(spec, got)
 				}
 			}
@@ -154,7 +154,7 @@ func TestKilledCreator(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	g.begin()
+	g.Begin()
 	child := identified(t, n, <-kept)
 	if err := n.Signal(g.ID, 9); err != nil {
 		t.Fatal(err)
@@ -193,8 +193,8 @@ func TestNewThreadIsKept(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	g.begin()
-	if got := g.finish(); got != "bad 0" || told.Load() != 7 {
+	g.Begin()
+	if got := g.Finish(); got != "bad 0" || told.Load() != 7 {
 		t.Errorf("%s with %d threads", got, told.Load())
 	}
 
@@ -203,10 +203,10 @@ func TestNewThreadIsKept(t *testing.T) {
 	if said, err := out.ReadString('\n'); said != "watching\n" {
 		t.Fatal(said, err)
 	}
-	g.begin()
+	g.Begin()
 	awaitHeld(t, g)
 	killMonitor(cmd)
-	if got := g.finish(); got != "bad 0" {
+	if got := g.Finish(); got != "bad 0" {
 		t.Error(got)
 	}
 }

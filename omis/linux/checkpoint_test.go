@@ -81,7 +81,7 @@ func newChain(t testing.TB, g *target, threads int) *chain {
 	t.Helper()
 	c := &chain{target: g, threads: threads}
 	var pid int
-	if _, err := fmt.Sscanf(c.line(), "chains %v %v %d", &c.chains, &c.continued, &pid); err != nil {
+	if _, err := fmt.Sscanf(c.Line(), "chains %v %v %d", &c.chains, &c.continued, &pid); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -145,7 +145,7 @@ func (c *chain) grows(t testing.TB) {
 func (c *chain) kill(t testing.TB) {
 	t.Helper()
 	unix.Kill(c.ID.PID, unix.SIGKILL)
-	c.cmd.Wait()
+	c.Cmd.Wait()
 }
 
 // belongings are what a restored process must have again: mappings and open
@@ -421,7 +421,7 @@ func TestCheckpointOfFamily(t *testing.T) {
 	c.check(t, n, c.ID)
 	unix.Kill(shell.PID, unix.SIGKILL)
 	unix.Kill(c.ID.PID, unix.SIGKILL)
-	c.cmd.Wait()
+	c.Cmd.Wait()
 	ps, err := n.Restore("family")
 	if err != nil {
 		t.Fatal(err)

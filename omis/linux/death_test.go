@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 // monitorPatience is how long threads wait for a monitor of the tests that does not
@@ -157,21 +158,21 @@ func TestKilledMonitor(t *testing.T) {
 			if strings.HasSuffix(mode, "nowarden") {
 				args[1] = "50000" // every one of them a signal
 			}
-			want := expected(t, hammer, args...)
+			want := subject.Alone(t, hammer, args...)
 			for i := range 12 {
 				g := start(t, hammer, args...)
 				cmd, out := startMonitor(t, fmt.Sprintf("%d %#x %s", g.ID.PID, g.Addr, mode))
 				if !strings.HasPrefix(mode, "churn") && i%2 == 0 {
 					out.ReadString('\n')
 				}
-				g.begin()
+				g.Begin()
 				time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
 				cmd.Process.Kill()
 				cmd.Wait()
 				if !strings.HasSuffix(mode, "nowarden") {
 					awaitRestored(t, g)
 				}
-				if got := g.finish(); got != want {
+				if got := g.Finish(); got != want {
 					t.Fatalf("round %d: got %s, want %s", i, got, want)
 				}
 			}

@@ -5,6 +5,8 @@ package linux
 import (
 	"os/exec"
 	"testing"
+
+	"mirador/omis/linux/subject"
 )
 
 // TestForeignChild: an owner happens to have the OS thread that started a child
@@ -12,7 +14,7 @@ import (
 // reaped by whoever started it, who must find it.
 func TestForeignChild(t *testing.T) {
 	hammer := build(t, "hammer.c")
-	want := expected(t, hammer, "4", "2000")
+	want := subject.Alone(t, hammer, "4", "2000")
 	n := openNode(t)
 	g := start(t, hammer, "4", "2000")
 	child := exec.Command("true")
@@ -31,8 +33,8 @@ func TestForeignChild(t *testing.T) {
 	}
 	awaitState(t, child.Process.Pid, "Z")
 	count, cancel := watchWork(t, n, g)
-	g.begin()
-	if got := g.line(); got != want || count.Load() != 8000 {
+	g.Begin()
+	if got := g.Line(); got != want || count.Load() != 8000 {
 		t.Errorf("%s with %d hits, want %s with 8000", got, count.Load(), want)
 	}
 	if err := cancel(); err != nil {

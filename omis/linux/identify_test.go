@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 const nobody = 65534
@@ -79,7 +80,7 @@ func TestIdentify(t *testing.T) {
 	})
 	t.Run("first thread gone", func(t *testing.T) {
 		g := start(t, build(t, "life.c"), "leader", "1")
-		g.begin()
+		g.Begin()
 		awaitState(t, g.ID.PID, "Z")
 		_, err := n.Identify(g.ID.PID)
 		wantError(t, err, omis.UnsupportedService, "its first thread has ended")
@@ -187,11 +188,11 @@ func TestUnprivileged(t *testing.T) {
 	_, err = n.Identify(1)
 	wantError(t, err, omis.NoPermission, "belongs to uid 0", "CAP_SYS_PTRACE")
 
-	want := expected(t, hammer, "4", "2000")
+	want := subject.Alone(t, hammer, "4", "2000")
 	g := start(t, hammer, "4", "2000")
 	hits, cancel := watchWork(t, n, g)
-	g.begin()
-	if got := g.line(); got != want || hits.Load() != 8000 {
+	g.Begin()
+	if got := g.Line(); got != want || hits.Load() != 8000 {
 		t.Errorf("got %s with %d hits, want %s", got, hits.Load(), want)
 	}
 	if err := cancel(); err != nil {
@@ -209,12 +210,12 @@ func TestUnprivileged(t *testing.T) {
 		g := start(t, hammer, "4", "30000")
 		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant", g.ID.PID, g.Addr))
 		out.ReadString('\n')
-		g.begin()
+		g.Begin()
 		time.Sleep(5 * time.Millisecond)
 		cmd.Process.Kill()
 		cmd.Wait()
 		awaitRestored(t, g)
-		g.finish()
+		g.Finish()
 	}
 }
 
@@ -232,7 +233,7 @@ func TestCloseLetsGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := start(t, hammer, "4", "100000000")
-	g.begin()
+	g.Begin()
 	watchWork(t, n, g)
 	if err := n.Stop(g.ID, nil); err != nil {
 		t.Fatal(err)

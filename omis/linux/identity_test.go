@@ -11,6 +11,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/subject"
 )
 
 // TestIdentityGivenUp: a process of root's gives its identity up while its
@@ -18,12 +19,12 @@ import (
 func TestIdentityGivenUp(t *testing.T) {
 	const rounds, hits = "1000", 4000
 	changer := build(t, "changer.c")
-	want := expected(t, changer, "drop", rounds)
+	want := subject.Alone(t, changer, "drop", rounds)
 	n := openNode(t)
 	g := start(t, changer, "drop", rounds)
 	got, cancel := watchWork(t, n, g)
-	g.begin()
-	if line := g.line(); line != want || got.Load() != hits {
+	g.Begin()
+	if line := g.Line(); line != want || got.Load() != hits {
 		t.Errorf("%s with %d hits, want %s with %d", line, got.Load(), want, hits)
 	}
 	if err := cancel(); err != nil {
@@ -34,10 +35,10 @@ func TestIdentityGivenUp(t *testing.T) {
 		g := start(t, changer, "drop", rounds)
 		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant", g.ID.PID, g.Addr))
 		out.ReadString('\n')
-		g.begin()
+		g.Begin()
 		time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
 		killMonitor(cmd)
-		if line := g.finish(); line != want {
+		if line := g.Finish(); line != want {
 			t.Errorf("killed: %s, want %s", line, want)
 		}
 	}
@@ -76,8 +77,8 @@ func TestSetUserID(t *testing.T) {
 	}
 	become := func(g *target) {
 		t.Helper()
-		g.begin()
-		if line := g.line(); line != "ids 65534 0" {
+		g.Begin()
+		if line := g.Line(); line != "ids 65534 0" {
 			t.Errorf("%s: the program runs without its privileges", line)
 		}
 		wantError(t, watch(g), omis.NoPermission, "another identity", "uid 65534", "uid 0")
@@ -96,8 +97,8 @@ func TestSetUserID(t *testing.T) {
 		if s, err := proc.ReadStatus(g.ID.PID); err != nil || s.Tracer != 0 {
 			t.Errorf("traced by %d, %v", s.Tracer, err)
 		}
-		g.in.Close()
-		if err := g.cmd.Wait(); err != nil {
+		g.HangUp()
+		if err := g.Cmd.Wait(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -140,8 +141,8 @@ func TestSetUserIDUnprivileged(t *testing.T) {
 	n := openNode(t)
 	g := start(t, changer, "become", asRoot)
 	_, cancel := watchWork(t, n, g)
-	g.begin()
-	if line := g.line(); line != "ids 65534 65534" {
+	g.Begin()
+	if line := g.Line(); line != "ids 65534 65534" {
 		t.Errorf("traced: %s", line)
 	}
 	if err := cancel(); err != nil {
@@ -151,8 +152,8 @@ func TestSetUserIDUnprivileged(t *testing.T) {
 	if _, err := n.Identify(g.ID.PID); err != nil {
 		t.Error(err)
 	}
-	g.begin()
-	if line := g.line(); line != "ids 65534 0" {
+	g.Begin()
+	if line := g.Line(); line != "ids 65534 0" {
 		t.Errorf("not traced: %s", line)
 	}
 	_, err := n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) {})

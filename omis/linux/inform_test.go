@@ -12,7 +12,7 @@ import (
 func TestThreadInfo(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "registers.c"))
-	g.line()
+	g.Line()
 	tids, err := n.Threads(g.ID)
 	if err != nil {
 		t.Fatal(err)

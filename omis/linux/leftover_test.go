@@ -6,13 +6,15 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+
+	"mirador/omis/linux/subject"
 )
 
 // TestLeftovers: what a monitor left that was killed together with its warden is
 // taken out as soon as another attaches; it need not trace for that.
 func TestLeftovers(t *testing.T) {
 	hammer := build(t, "hammer.c")
-	want := expected(t, hammer, "4", "2000")
+	want := subject.Alone(t, hammer, "4", "2000")
 	g := start(t, hammer, "4", "2000")
 	cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
 	out.ReadString('\n')
@@ -29,8 +31,8 @@ func TestLeftovers(t *testing.T) {
 	if _, err := n.Identify(g.ID.PID); err != nil { // those that stand now are ours
 		t.Fatal(err)
 	}
-	g.begin()
-	if got := g.line(); got != want || hits.Load() != 8000 {
+	g.Begin()
+	if got := g.Line(); got != want || hits.Load() != 8000 {
 		t.Errorf("%s with %d hits, want %s", got, hits.Load(), want)
 	}
 	if err := cancel(); err != nil {

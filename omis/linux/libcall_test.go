@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 func TestLibraryCalls(t *testing.T) {
 	program := build(t, "library.c")
-	want := expected(t, program)
+	want := subject.Alone(t, program)
 	n := openNode(t)
 	g := start(t, program)
 	counts := make(map[string]int)
@@ -45,8 +46,8 @@ func TestLibraryCalls(t *testing.T) {
 		t.Error("a function that nobody has is watched")
 	}
 	t.Log(err)
-	g.begin()
-	if got := g.line(); got != want {
+	g.Begin()
+	if got := g.Line(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	for _, cancel := range cancels {
@@ -74,15 +75,15 @@ func TestLibraryCalls(t *testing.T) {
 
 func TestLibraryCallsKilled(t *testing.T) {
 	program := build(t, "library.c")
-	want := expected(t, program)
+	want := subject.Alone(t, program)
 	for i := range 6 {
 		g := start(t, program)
 		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d", g.ID.PID, g.Addr, omis.EventLibCallEnded))
 		out.ReadString('\n')
-		g.begin()
+		g.Begin()
 		time.Sleep(time.Duration(i) * time.Millisecond)
 		killMonitor(cmd)
-		if got := g.line(); got != want {
+		if got := g.Line(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -92,7 +93,7 @@ func TestLibraryCallsKilled(t *testing.T) {
 func TestStopEvents(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "3", "100000000")
-	g.begin()
+	g.Begin()
 	var stopped, continued atomic.Int64
 	for kind, count := range map[omis.EventKind]*atomic.Int64{omis.EventThreadStopped: &stopped, omis.EventThreadContinued: &continued} {
 		if _, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID}, func(h *omis.Hit) { count.Add(1) }); err != nil {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 // lives are the rounds of each mode of life, and how many hits there are.
@@ -36,15 +37,15 @@ func TestLives(t *testing.T) {
 	for mode, l := range lives {
 		t.Run(mode, func(t *testing.T) {
 			rounds := fmt.Sprint(l.rounds)
-			want := expected(t, life, mode, rounds)
+			want := subject.Alone(t, life, mode, rounds)
 			n := openNode(t)
 			g := start(t, life, mode, rounds)
 			hits, cancel := watchWork(t, n, g)
 			var created, terminated atomic.Int64
 			n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) { created.Add(1) })
 			n.Watch(omis.Watch{Event: omis.EventThreadTerminated, Proc: g.ID}, func(*omis.Hit) { terminated.Add(1) })
-			g.begin()
-			if got := g.line(); got != want || hits.Load() != int64(l.hits) {
+			g.Begin()
+			if got := g.Line(); got != want || hits.Load() != int64(l.hits) {
 				t.Errorf("got %s with %d hits, want %s with %d", got, hits.Load(), want, l.hits)
 			}
 			if err := cancel(); err != nil {
@@ -67,17 +68,17 @@ func TestLivesKilled(t *testing.T) {
 	for mode, l := range lives {
 		t.Run(mode, func(t *testing.T) {
 			rounds := fmt.Sprint(l.rounds)
-			want := expected(t, life, mode, rounds)
+			want := subject.Alone(t, life, mode, rounds)
 			for _, way := range ways {
 				g := start(t, life, mode, rounds)
 				cmd, out := startMonitor(t, fmt.Sprintf("%d %#x %s", g.ID.PID, g.Addr, way))
 				if way != "churn" {
 					out.ReadString('\n')
 				}
-				g.begin()
+				g.Begin()
 				time.Sleep(time.Duration(rand.IntN(15)) * time.Millisecond)
 				killMonitor(cmd)
-				got := g.line()
+				got := g.Line()
 				if mode == "tracer" {
 					// It traces children that may have inherited breakpoints at the very
 					// moment, and sees their signals; it goes on all the same.
@@ -100,16 +101,16 @@ func cutBad(line string) string {
 // its breakpoints.
 func TestStoppedKilled(t *testing.T) {
 	hammer := build(t, "hammer.c")
-	want := expected(t, hammer, "8", "20000")
+	want := subject.Alone(t, hammer, "8", "20000")
 	for i, way := range []string{"stop", "suspend", "stop nowarden", "suspend nowarden"} {
 		for range 3 {
 			g := start(t, hammer, "8", "20000")
-			g.begin()
+			g.Begin()
 			cmd, out := startMonitor(t, fmt.Sprintf("%d %#x %s", g.ID.PID, g.Addr, way))
 			out.ReadString('\n')
 			time.Sleep(time.Duration(i) * time.Millisecond)
 			killMonitor(cmd)
-			if got := g.finish(); got != want {
+			if got := g.Finish(); got != want {
 				t.Errorf("%s: got %s, want %s", way, got, want)
 			}
 		}
@@ -120,7 +121,7 @@ func TestStoppedKilled(t *testing.T) {
 func TestStoppedByOthers(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "2", "1000000000")
-	g.begin()
+	g.Begin()
 	tids, _ := n.Threads(g.ID)
 	_, cancel := watchWork(t, n, g)
 	for range 3 {
@@ -162,7 +163,7 @@ func TestAttachAndDetach(t *testing.T) {
 	}
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "2", "1000000000000") // outlasts us
-	g.begin()
+	g.Begin()
 	tids, _ := n.Threads(g.ID)
 	begin, used := time.Now(), processorTime(t)
 	for range times {

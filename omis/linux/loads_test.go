@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 // buildTwists compiles two libraries with a function of the same name.
@@ -31,7 +32,7 @@ func buildTwists(t *testing.T) []string {
 // comes again, in the program that was and in the one that is executed.
 func TestLoadedLater(t *testing.T) {
 	loader, libraries := build(t, "loader.c"), buildTwists(t)
-	want := expected(t, loader, libraries...)
+	want := subject.Alone(t, loader, libraries...)
 	n := openNode(t)
 	g := start(t, loader, libraries...)
 	_, err := n.Watch(omis.Watch{Event: omis.EventLibCallStarted, Proc: g.ID, Name: "twist"}, func(*omis.Hit) {})
@@ -56,8 +57,8 @@ func TestLoadedLater(t *testing.T) {
 	watch(omis.EventLibCallEnded, "libthree.so:twist", func(h *omis.Hit) { ended++; sum += h.Params[0].N })
 	var sleeps int
 	watch(omis.EventLibCallStarted, "getenv", func(*omis.Hit) { sleeps++ })
-	g.begin()
-	if got := g.line(); got != want {
+	g.Begin()
+	if got := g.Line(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	for _, cancel := range cancels {
@@ -102,7 +103,7 @@ func TestLaunchedBeforeItsLibraries(t *testing.T) {
 func TestUnloadedAddress(t *testing.T) {
 	loader := build(t, "loader.c")
 	args := append([]string{"stay"}, buildTwists(t)...)
-	want := expected(t, loader, args...)
+	want := subject.Alone(t, loader, args...)
 	n := openNode(t)
 	g := start(t, loader, args...)
 	addrs := make(chan uint64, 100)
@@ -114,7 +115,7 @@ func TestUnloadedAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.begin()
+	g.Begin()
 	addr := <-addrs
 	hits := 0
 	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}, func(*omis.Hit) { hits++ })
@@ -126,7 +127,7 @@ func TestUnloadedAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	(<-release)()
-	if got := g.line(); got != want {
+	if got := g.Line(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if err := cancel(); err != nil {
@@ -140,15 +141,15 @@ func TestUnloadedAddress(t *testing.T) {
 
 func TestLoadersOutliveTheMonitor(t *testing.T) {
 	loader, libraries := build(t, "loader.c"), buildTwists(t)
-	want := expected(t, loader, libraries...)
+	want := subject.Alone(t, loader, libraries...)
 	for i := range 10 {
 		g := start(t, loader, libraries...)
 		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d=libtwo.so:twist", g.ID.PID, g.Addr, omis.EventLibCallEnded))
 		out.ReadString('\n')
-		g.begin()
+		g.Begin()
 		time.Sleep(time.Duration(i) * 700 * time.Microsecond)
 		killMonitor(cmd)
-		if got := g.line(); got != want {
+		if got := g.Line(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

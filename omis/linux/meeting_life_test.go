@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 // TestTwoWatches: both are called, in the order they were set, while others come
@@ -23,21 +24,21 @@ import (
 func TestTwoWatches(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "5000"}
-	want := expected(t, hammer, args...)
+	want := subject.Alone(t, hammer, args...)
 	n := openNode(t)
 	g := start(t, hammer, args...)
 	var order []int
 	for i := range 2 {
 		_, _, _ = watchHeld(t, n, g, func(h *omis.Hit) { order = append(order, i) })
 	}
-	g.begin()
+	g.Begin()
 	for range 20 {
 		_, _, cancel := watchHeld(t, n, g, nil)
 		if err := cancel(); err != nil {
 			t.Error(err)
 		}
 	}
-	if got := g.line(); got != want {
+	if got := g.Line(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if len(order) != 40000 {
@@ -55,7 +56,7 @@ func TestTwoWatches(t *testing.T) {
 func TestEveryInstruction(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "300"}
-	want := expected(t, hammer, args...)
+	want := subject.Alone(t, hammer, args...)
 	n := openNode(t)
 	g := start(t, hammer, args...)
 	code := make([]byte, 40)
@@ -81,8 +82,8 @@ func TestEveryInstruction(t *testing.T) {
 	if _, err := n.ReadMemory(g.ID, g.Addr, again); err != nil || !bytes.Equal(code, again) {
 		t.Errorf("% x is read as % x, %v", code, again, err)
 	}
-	g.begin()
-	if got := g.line(); got != want {
+	g.Begin()
+	if got := g.Line(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	for i, count := range hits {
@@ -105,11 +106,11 @@ func TestEveryInstruction(t *testing.T) {
 func TestGiveWay(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "4000"}
-	want := expected(t, hammer, args...)
+	want := subject.Alone(t, hammer, args...)
 	n := openNode(t)
 	g := start(t, hammer, args...)
 	met, stopped, cancel := watchHeld(t, n, g, nil)
-	g.begin()
+	g.Begin()
 	for met.Load() < 100 {
 		time.Sleep(time.Millisecond)
 	}
@@ -120,7 +121,7 @@ func TestGiveWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := g.line(); got != want || met.Load()+stopped.Load() != 16000 || stopped.Load() == 0 {
+	if got := g.Line(); got != want || met.Load()+stopped.Load() != 16000 || stopped.Load() == 0 {
 		t.Errorf("got %s with %d hits, and %d by ptrace, want %s", got, met.Load(), stopped.Load(), want)
 	}
 	if ours.Load() > 0 {
@@ -137,12 +138,12 @@ func TestGiveWay(t *testing.T) {
 // TestByPtrace: a node can be told to leave programs alone.
 func TestByPtrace(t *testing.T) {
 	hammer := build(t, "hammer.c")
-	want := expected(t, hammer, "2", "500")
+	want := subject.Alone(t, hammer, "2", "500")
 	n := openNodeWith(t, Config{Ptrace: true})
 	g := start(t, hammer, "2", "500")
 	met, stopped, _ := watchHeld(t, n, g, nil)
-	g.begin()
-	if got := g.line(); got != want || stopped.Load() != 1000 || met.Load() > 0 {
+	g.Begin()
+	if got := g.Line(); got != want || stopped.Load() != 1000 || met.Load() > 0 {
 		t.Errorf("got %s with %d hits, and %d by ptrace, want %s", got, met.Load(), stopped.Load(), want)
 	}
 }
@@ -150,7 +151,7 @@ func TestByPtrace(t *testing.T) {
 // TestNextMonitor: jumps that a killed monitor left are found, used and removed.
 func TestNextMonitor(t *testing.T) {
 	g := start(t, build(t, "hammer.c"), "4", "1000000000")
-	g.begin()
+	g.Begin()
 	for range 3 {
 		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
 		out.ReadString('\n')
@@ -198,7 +199,7 @@ func ours(t *testing.T, g *target) (arenas, boards int) {
 func TestMeetAndPart(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "4", "1000000000")
-	g.begin()
+	g.Begin()
 	var last, met *atomic.Int64
 	for range 100 {
 		var cancel func() error
@@ -239,7 +240,7 @@ func TestEndsWhileHeld(t *testing.T) {
 	if _, err := n.Watch(omis.Watch{Event: omis.EventProcTerminated, Proc: g.ID}, func(h *omis.Hit) { ended <- h.Time }); err != nil {
 		t.Fatal(err)
 	}
-	g.begin()
+	g.Begin()
 	for i := 0; ; i++ {
 		mu.Lock()
 		held := len(releases)
@@ -267,15 +268,15 @@ func TestEndsWhileHeld(t *testing.T) {
 func TestStoppedMonitor(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "20000"}
-	want := expected(t, hammer, args...)
+	want := subject.Alone(t, hammer, args...)
 	g := start(t, hammer, args...)
 	cmd, out := startMonitor(t, fmt.Sprintf("%d %#x hold", g.ID.PID, g.Addr))
 	out.ReadString('\n')
-	g.begin()
+	g.Begin()
 	time.Sleep(100 * time.Millisecond)
 	cmd.Process.Signal(unix.SIGSTOP)
 	begin := time.Now()
-	got := g.line()
+	got := g.Line()
 	if took := time.Since(begin); got != want || took > 4*monitorPatience {
 		t.Errorf("got %s after %v, want %s", got, took, want)
 	}
@@ -286,11 +287,11 @@ func TestStoppedMonitor(t *testing.T) {
 func TestFiltered(t *testing.T) {
 	n := openNode(t)
 	filtered := build(t, "filtered.c")
-	want := expected(t, filtered)
+	want := subject.Alone(t, filtered)
 	g := start(t, filtered)
 	met, stopped, _ := watchHeld(t, n, g, nil)
-	g.begin()
-	if got := g.line(); got != want || met.Load() > 0 || stopped.Load() != 100 {
+	g.Begin()
+	if got := g.Line(); got != want || met.Load() > 0 || stopped.Load() != 100 {
 		t.Errorf("got %s with %d hits, and %d by ptrace, want %s", got, met.Load(), stopped.Load(), want)
 	}
 }
@@ -315,6 +316,6 @@ func TestWriteBelowJump(t *testing.T) {
 	if _, err := n.ReadMemory(g.ID, g.Addr, code); err != nil || !bytes.Equal(code, changed) {
 		t.Errorf("% x, %v", code, err)
 	}
-	g.begin()
-	g.line()
+	g.Begin()
+	g.Line()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 // watchHeld watches the function a target announced, and counts by which way
@@ -38,12 +39,12 @@ func TestMeeting(t *testing.T) {
 	for _, threads := range []int{1, 4, 50, 200} {
 		t.Run(fmt.Sprint(threads), func(t *testing.T) {
 			calls := 20000 / threads
-			want := expected(t, hammer, fmt.Sprint(threads), fmt.Sprint(calls))
+			want := subject.Alone(t, hammer, fmt.Sprint(threads), fmt.Sprint(calls))
 			n := openNode(t)
 			g := start(t, hammer, fmt.Sprint(threads), fmt.Sprint(calls))
 			met, stopped, cancel := watchHeld(t, n, g, nil)
-			g.begin()
-			if got := g.line(); got != want || met.Load() != int64(threads*calls) || stopped.Load() > 0 {
+			g.Begin()
+			if got := g.Line(); got != want || met.Load() != int64(threads*calls) || stopped.Load() > 0 {
 				t.Errorf("got %s with %d hits, and %d by ptrace, want %s", got, met.Load(), stopped.Load(), want)
 			}
 			if err := cancel(); err != nil {
@@ -64,7 +65,7 @@ func TestHeldThread(t *testing.T) {
 		tid.Store(int64(h.TID))
 		held <- h.Hold()
 	})
-	g.begin()
+	g.Begin()
 	next := func() func() {
 		t.Helper()
 		select {

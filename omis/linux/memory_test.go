@@ -61,7 +61,7 @@ func TestBreakpointsAreHidden(t *testing.T) {
 	before := make([]byte, 64)
 	n.ReadMemory(g.ID, g.Addr-16, before)
 	hits, cancel := watchWork(t, n, g)
-	g.begin()
+	g.Begin()
 	after := make([]byte, 64)
 	if _, err := n.ReadMemory(g.ID, g.Addr-16, after); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("% x\n% x %v", before, after, err)

@@ -33,7 +33,7 @@ func TestExecveWhileAttaching(t *testing.T) {
 	if err := <-half; err != nil {
 		t.Fatal(err)
 	}
-	g.begin()
+	g.Begin()
 	for deadline := time.Now().Add(5 * time.Second); !threadEnded(g.ID.PID, others[0]); {
 		if time.Now().After(deadline) {
 			t.Fatal("the execve does not begin")
@@ -47,10 +47,10 @@ func TestExecveWhileAttaching(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(10 * time.Second):
-		g.cmd.Process.Kill()
+		g.Cmd.Process.Kill()
 		t.Fatal("the attachment and the execve wait for each other")
 	}
-	if last := g.finish(); last != "again" {
+	if last := g.Finish(); last != "again" {
 		t.Errorf("the program became %q", last)
 	}
 }

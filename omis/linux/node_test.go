@@ -15,6 +15,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/subject"
 )
 
 func procIdentify(pid int) (omis.ProcID, error) { return proc.Identify(pid) }
@@ -26,7 +27,7 @@ func TestCounts(t *testing.T) {
 	for _, threads := range []int{1, 4, 50} {
 		t.Run(fmt.Sprint(threads), func(t *testing.T) {
 			calls := 20000 / threads
-			want := expected(t, hammer, fmt.Sprint(threads), fmt.Sprint(calls))
+			want := subject.Alone(t, hammer, fmt.Sprint(threads), fmt.Sprint(calls))
 			n := openNode(t)
 			g := start(t, hammer, fmt.Sprint(threads), fmt.Sprint(calls))
 			var hits atomic.Int64
@@ -34,8 +35,8 @@ func TestCounts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.begin()
-			if got := g.finish(); got != want {
+			g.Begin()
+			if got := g.Finish(); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 			if hits.Load() != int64(threads*calls) {
@@ -92,7 +93,7 @@ func TestCancelRestores(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	n := openNode(t)
 	g := start(t, hammer, "4", "100000000")
-	g.begin()
+	g.Begin()
 	for range 20 {
 		var hits atomic.Int64
 		cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *omis.Hit) { hits.Add(1) })
@@ -117,7 +118,7 @@ func TestBacktraces(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	n := openNode(t)
 	g := start(t, hammer, "4", "100000000")
-	g.begin()
+	g.Begin()
 	tids, err := n.Threads(g.ID)
 	if err != nil {
 		t.Fatal(err)

@@ -96,7 +96,7 @@ func TestStepsBack(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	n := openNode(t)
 	g := start(t, hammer, "4", "100000000")
-	g.begin()
+	g.Begin()
 	cancel, err := n.Watch(omis.Watch{Event: omis.EventThreadTerminated, Proc: g.ID}, func(*omis.Hit) {})
 	if err != nil {
 		t.Fatal(err)

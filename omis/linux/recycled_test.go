@@ -19,7 +19,7 @@ func TestRecycledPid(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	n := openNode(t)
 	former, g := recycle(t, n, hammer)
-	g.begin()
+	g.Begin()
 	if id, err := n.Identify(g.ID.PID); err != nil || id == former || id.PID != former.PID {
 		t.Errorf("%+v after %+v, %v", id, former, err)
 	}
@@ -51,14 +51,14 @@ func recycle(t *testing.T, n *Node, program string) (former omis.ProcID, g *targ
 	t.Helper()
 	for range 100 {
 		first := start(t, program, "1", "1000000000")
-		first.begin()
+		first.Begin()
 		if _, err := n.Identify(first.ID.PID); err != nil {
 			t.Fatal(err)
 		}
 		watchWork(t, n, first)
 		time.Sleep(20 * time.Millisecond) // start times are told in hundredths of a second
-		first.cmd.Process.Kill()
-		first.cmd.Wait()
+		first.Cmd.Process.Kill()
+		first.Cmd.Wait()
 		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Append(nil, first.ID.PID-1), 0); err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func startRegisters(t *testing.T) (n *Node, g *target, spin, wait int, data uint
 	t.Helper()
 	n = openNode(t)
 	g = start(t, build(t, "registers.c"))
-	if _, err := fmt.Sscanf(g.line(), "%v", &data); err != nil {
+	if _, err := fmt.Sscanf(g.Line(), "%v", &data); err != nil {
 		t.Fatal(err)
 	}
 	tids, err := n.Threads(g.ID)
@@ -153,7 +153,7 @@ func TestWriteRegisters(t *testing.T) {
 	if err := n.WriteIntRegs(g.ID, spin, 15, []uint64{0x7777}); err != nil {
 		t.Fatal(err)
 	}
-	if got := g.line(); got != "calls 4" {
+	if got := g.Line(); got != "calls 4" {
 		t.Error(got)
 	}
 	checkUntouched(t, g)

@@ -34,8 +34,8 @@ func TestScheduling(t *testing.T) {
 	}
 	fields := omis.ProcVolContSwitch | omis.ProcInvolContSwitch
 	before, _ := n.ProcInfo(g.ID, fields)
-	g.begin()
-	g.line()
+	g.Begin()
+	g.Line()
 	awaitState(t, g.ID.PID, "S")
 	time.Sleep(20 * time.Millisecond)
 	after, _ := n.ProcInfo(g.ID, fields)

@@ -13,6 +13,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/subject"
 )
 
 // TestSignalEvents: each signal is told once, held or not, and gets through.
@@ -20,7 +21,7 @@ func TestSignalEvents(t *testing.T) {
 	signals := build(t, "signals.c")
 	for _, held := range []bool{false, true} {
 		t.Run(fmt.Sprint("held ", held), func(t *testing.T) {
-			want := expected(t, signals, "own")
+			want := subject.Alone(t, signals, "own")
 			n := openNode(t)
 			g := start(t, signals, "own")
 			var told, traps atomic.Int64
@@ -36,8 +37,8 @@ func TestSignalEvents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.begin()
-			if got := g.line(); got != want || traps.Load() != 240 || told.Load() < 250 {
+			g.Begin()
+			if got := g.Line(); got != want || traps.Load() != 240 || told.Load() < 250 {
 				t.Errorf("got %s with %d signals, %d traps, want %s", got, told.Load(), traps.Load(), want)
 			}
 			if err := cancel(); err != nil {

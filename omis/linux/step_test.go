@@ -65,7 +65,7 @@ func TestStepsAgreeWithGDB(t *testing.T) {
 				n := openNode(t)
 				g := start(t, program)
 				var inner, last uint64
-				fmt.Sscanf(g.line(), "%v %v", &inner, &last)
+				fmt.Sscanf(g.Line(), "%v %v", &inner, &last)
 				release := holdAt(t, n, g)
 				var got []int64
 				in := true
@@ -124,7 +124,7 @@ func holdAt(t *testing.T, n *Node, g *target) (release func()) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	g.begin()
+	g.Begin()
 	return <-held
 }
 
@@ -140,8 +140,8 @@ func readStopped(n *Node, g *target, values *[]int64) ([]int64, error) {
 func TestStepsEnd(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "steps.c"), "2000000")
-	g.line()
-	g.begin()
+	g.Line()
+	g.Begin()
 	for _, kind := range []omis.EventKind{omis.EventStepped, omis.EventSteppedOver, omis.EventStepped} {
 		var steps atomic.Int64
 		cancel, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID}, func(h *omis.Hit) { steps.Add(1) })
@@ -154,7 +154,7 @@ func TestStepsEnd(t *testing.T) {
 		}
 		checkUntouched(t, g)
 	}
-	if got := g.line(); got != "done" {
+	if got := g.Line(); got != "done" {
 		t.Error(got)
 	}
 }
@@ -164,18 +164,18 @@ func TestStepsKilled(t *testing.T) {
 	for i := range 8 {
 		kind := []omis.EventKind{omis.EventStepped, omis.EventSteppedOver}[i%2]
 		g := start(t, program)
-		g.line()
+		g.Line()
 		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d nowarden", g.ID.PID, g.Addr, kind))
-		g.begin()
+		g.Begin()
 		out.ReadString('\n')
 		time.Sleep(time.Duration(i) * time.Millisecond)
 		cmd.Process.Kill()
 		cmd.Wait()
-		if got := g.line(); got != "done" {
+		if got := g.Line(); got != "done" {
 			t.Error(got)
 		}
-		g.in.Close()
-		if err := g.cmd.Wait(); err != nil {
+		g.HangUp()
+		if err := g.Cmd.Wait(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 func cpuTime(t *testing.T, n *Node, p omis.ProcID) float64 {
@@ -24,7 +25,7 @@ func TestStop(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	n := openNode(t)
 	g := start(t, hammer, "4", "100000000")
-	g.begin()
+	g.Begin()
 	for range 2 { // it is idempotent
 		if err := n.Stop(g.ID, nil); err != nil {
 			t.Fatal(err)
@@ -60,7 +61,7 @@ func TestStop(t *testing.T) {
 func TestHold(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "500"}
-	want := expected(t, hammer, args...)
+	want := subject.Alone(t, hammer, args...)
 	n := openNode(t)
 	g := start(t, hammer, args...)
 	var held, hits atomic.Int64
@@ -80,8 +81,8 @@ func TestHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.begin()
-	if got := g.finish(); got != want || hits.Load() != 2000 {
+	g.Begin()
+	if got := g.Finish(); got != want || hits.Load() != 2000 {
 		t.Errorf("got %s with %d hits, want %s", got, hits.Load(), want)
 	}
 	wg.Wait()
@@ -102,8 +103,8 @@ func TestThreadEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g.begin()
-	g.finish()
+	g.Begin()
+	g.Finish()
 	<-done
 	if created.Load() != 7 || ended.Load() < 7 {
 		t.Errorf("%d threads created, %d terminated before the process", created.Load(), ended.Load())

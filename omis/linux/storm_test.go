@@ -17,8 +17,8 @@ func TestExecStorm(t *testing.T) {
 	g := start(t, build(t, "life.c"), "exec", "700")
 	n := openNode(t)
 	done := make(chan string, 1)
-	g.begin()
-	go func() { done <- g.line() }()
+	g.Begin()
+	go func() { done <- g.Line() }()
 	begin := time.Now()
 	for requests := 1; ; requests++ {
 		select {

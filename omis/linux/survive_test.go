@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 // watchWork counts the hits on the function a target announced.
@@ -29,9 +30,9 @@ func TestWaiting(t *testing.T) {
 	sleepers := build(t, "sleepers.c")
 	n := openNode(t)
 	g := start(t, sleepers)
-	g.begin()
+	g.Begin()
 	done := make(chan string, 1)
-	go func() { done <- g.line() }()
+	go func() { done <- g.Line() }()
 	for {
 		select {
 		case got := <-done:
@@ -55,12 +56,12 @@ func TestWaiting(t *testing.T) {
 func TestBlockedTrap(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "3000", "block"}
-	want := expected(t, hammer, args...)
+	want := subject.Alone(t, hammer, args...)
 	n := openNode(t)
 	g := start(t, hammer, args...)
 	hits, _ := watchWork(t, n, g)
-	g.begin()
-	if got := g.finish(); got != want || hits.Load() != 12000 {
+	g.Begin()
+	if got := g.Finish(); got != want || hits.Load() != 12000 {
 		t.Errorf("got %s with %d hits, want %s", got, hits.Load(), want)
 	}
 }
@@ -70,16 +71,16 @@ func TestBlockedTrap(t *testing.T) {
 func TestBlockedTrapKilled(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "30000", "block"}
-	want := expected(t, hammer, args...)
+	want := subject.Alone(t, hammer, args...)
 	for range 5 {
 		g := start(t, hammer, args...)
 		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
 		out.ReadString('\n')
-		g.begin()
+		g.Begin()
 		time.Sleep(200 * time.Millisecond)
 		cmd.Process.Kill()
 		cmd.Wait()
-		if got := g.finish(); got != want {
+		if got := g.Finish(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -89,12 +90,12 @@ func TestSignals(t *testing.T) {
 	signals := build(t, "signals.c")
 	for _, mode := range []string{"plain", "own"} {
 		t.Run(mode, func(t *testing.T) {
-			want := expected(t, signals, mode)
+			want := subject.Alone(t, signals, mode)
 			n := openNode(t)
 			g := start(t, signals, mode)
 			hits, cancel := watchWork(t, n, g)
-			g.begin()
-			if got := g.line(); got != want || hits.Load() < 12000 {
+			g.Begin()
+			if got := g.Line(); got != want || hits.Load() < 12000 {
 				t.Errorf("got %s with %d hits, want %s", got, hits.Load(), want)
 			}
 			if err := cancel(); err != nil {
@@ -102,16 +103,16 @@ func TestSignals(t *testing.T) {
 			}
 		})
 		t.Run(mode+" killed", func(t *testing.T) {
-			want := expected(t, signals, mode)
+			want := subject.Alone(t, signals, mode)
 			for range 5 {
 				g := start(t, signals, mode)
 				cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
 				out.ReadString('\n')
-				g.begin()
+				g.Begin()
 				time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
 				cmd.Process.Kill()
 				cmd.Wait()
-				if got := g.finish(); got != want {
+				if got := g.Finish(); got != want {
 					t.Errorf("got %s, want %s", got, want)
 				}
 			}
@@ -132,8 +133,8 @@ func TestFamily(t *testing.T) {
 			if _, err := n.Watch(omis.Watch{Event: omis.EventProcCreated, Proc: g.ID}, func(h *omis.Hit) { children.Add(1) }); err != nil {
 				t.Fatal(err)
 			}
-			g.begin()
-			if got := g.line(); got != "bad 0" {
+			g.Begin()
+			if got := g.Line(); got != "bad 0" {
 				t.Error(got)
 			}
 			if hits.Load() != count || mode != "exec" && children.Load() != 30 {
@@ -153,11 +154,11 @@ func TestFamily(t *testing.T) {
 				}
 				cmd, out := startMonitor(t, spec)
 				out.ReadString('\n')
-				g.begin()
+				g.Begin()
 				time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
 				cmd.Process.Kill()
 				cmd.Wait()
-				if got := g.finish(); got != "bad 0" {
+				if got := g.Finish(); got != "bad 0" {
 					t.Error(strings.TrimSpace(spec), got)
 				}
 			}

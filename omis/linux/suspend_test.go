@@ -36,7 +36,7 @@ func runs(t *testing.T, n *Node, p omis.ProcID, tid int) bool {
 func TestSuspend(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "2", "1000000000")
-	g.begin()
+	g.Begin()
 	tids, _ := n.Threads(g.ID)
 	one, two := tids[1], tids[2]
 	if !runs(t, n, g.ID, one) || !runs(t, n, g.ID, two) {
@@ -78,7 +78,7 @@ func TestLetGo(t *testing.T) {
 	if err := n.LetGo(g.ID, one); err != nil {
 		t.Fatal(err)
 	}
-	g.begin()
+	g.Begin()
 	if !runs(t, n, g.ID, one) || !runs(t, n, g.ID, two) {
 		t.Error("a thread stands")
 	}

@@ -73,8 +73,8 @@ func TestSystemCallsAgreeWithStrace(t *testing.T) {
 	if _, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) { hits.Add(1) }); err != nil {
 		t.Fatal(err)
 	}
-	g.begin()
-	if got := g.line(); got != "done" || hits.Load() != 200 {
+	g.Begin()
+	if got := g.Line(); got != "done" || hits.Load() != 200 {
 		t.Errorf("%s, %d hits", got, hits.Load())
 	}
 	if err := n.Stop(g.ID, nil); err != nil {
@@ -124,8 +124,8 @@ func TestHeldSystemCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g.begin()
-	if got := g.line(); got != "done" {
+	g.Begin()
+	if got := g.Line(); got != "done" {
 		t.Error(got)
 	}
 	for i := range 8 {
@@ -133,10 +133,10 @@ func TestHeldSystemCalls(t *testing.T) {
 		kind := []omis.EventKind{omis.EventSysCallStarted, omis.EventSysCallEnded}[i%2]
 		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d", g.ID.PID, g.Addr, kind))
 		out.ReadString('\n')
-		g.begin()
+		g.Begin()
 		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
 		killMonitor(cmd)
-		if got := g.line(); got != "done" {
+		if got := g.Line(); got != "done" {
 			t.Error(got)
 		}
 	}

@@ -3,10 +3,8 @@
 package linux
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 	"mirador/omis/linux/warden"
 )
 
@@ -65,15 +64,8 @@ func openNodeWith(t testing.TB, c Config) *Node {
 // build compiles a program of testdata.
 func build(t testing.TB, source string, flags ...string) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), strings.TrimSuffix(source, filepath.Ext(source)))
-	args := append([]string{"-O2", "-g", "-pthread", "-o", out, filepath.Join("testdata", source)}, flags...)
-	compiler := "gcc"
-	if filepath.Ext(source) == ".cc" {
-		compiler = "g++"
-	}
-	if msg, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", compiler, err, msg)
-	}
+	name := strings.TrimSuffix(source, filepath.Ext(source))
+	out := subject.Compile(t, name, append([]string{filepath.Join("testdata", source)}, flags...)...)
 	openDirs(t, filepath.Dir(out))
 	return out
 }
@@ -90,10 +82,7 @@ func openDirs(t testing.TB, dir string) {
 
 // target is a running program of testdata.
 type target struct {
-	t    testing.TB
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *bufio.Reader
+	*subject.Subject
 	Addr uint64 // of the function it announced
 	ID   omis.ProcID
 }
@@ -105,55 +94,15 @@ func start(t testing.TB, path string, args ...string) *target {
 
 func startAs(t testing.TB, cred *syscall.Credential, path string, args ...string) *target {
 	t.Helper()
-	g := &target{t: t, cmd: exec.Command(path, args...)}
-	g.cmd.Stderr = os.Stderr
-	g.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
-	g.in, _ = g.cmd.StdinPipe()
-	out, _ := g.cmd.StdoutPipe()
-	g.out = bufio.NewReader(out)
-	if err := g.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		g.cmd.Process.Kill()
-		g.cmd.Wait()
-	})
-	if _, err := fmt.Sscanf(g.line(), "ready %v", &g.Addr); err != nil {
+	cmd := exec.Command(path, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
+	g := &target{Subject: subject.Start(t, cmd)}
+	if _, err := fmt.Sscanf(g.Line(), "ready %v", &g.Addr); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if g.ID, err = procIdentify(g.cmd.Process.Pid); err != nil {
+	if g.ID, err = procIdentify(g.PID); err != nil {
 		t.Fatal(err)
 	}
 	return g
-}
-
-func (g *target) line() string {
-	g.t.Helper()
-	s, err := g.out.ReadString('\n')
-	if err != nil {
-		g.t.Fatalf("the target said nothing more: %v (%v)", err, g.cmd.Wait())
-	}
-	return strings.TrimSpace(s)
-}
-
-func (g *target) begin() { fmt.Fprintln(g.in) }
-
-// finish waits for the end of the target and returns its last line.
-func (g *target) finish() string {
-	g.t.Helper()
-	last := g.line()
-	g.in.Close()
-	if err := g.cmd.Wait(); err != nil {
-		g.t.Fatalf("the target ended with %v after %q", err, last)
-	}
-	return last
-}
-
-// expected is what a program prints when nobody watches.
-func expected(t testing.TB, path string, args ...string) string {
-	t.Helper()
-	g := start(t, path, args...)
-	g.begin()
-	return g.finish()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 // TestEndsWithoutReturn: a call that is left by an exception does not end, and
@@ -15,7 +16,7 @@ import (
 // one's result.
 func TestEndsWithoutReturn(t *testing.T) {
 	program := build(t, "thrower.cc")
-	want := expected(t, program)
+	want := subject.Alone(t, program)
 	n := openNode(t)
 	g := start(t, program)
 	counts := make(map[string]int)
@@ -35,8 +36,8 @@ func TestEndsWithoutReturn(t *testing.T) {
 			cancels = append(cancels, cancel)
 		}
 	}
-	g.begin()
-	if got := g.line(); got != want {
+	g.Begin()
+	if got := g.Line(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	for _, cancel := range cancels {
@@ -60,16 +61,16 @@ func TestEndsWithoutReturn(t *testing.T) {
 
 func TestThrowersOutliveTheMonitor(t *testing.T) {
 	program := build(t, "thrower.cc")
-	want := expected(t, program)
+	want := subject.Alone(t, program)
 	for i := range 6 {
 		g := start(t, program)
 		name := []string{"risky", "qsort"}[i%2]
 		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d=%s", g.ID.PID, g.Addr, omis.EventLibCallEnded, name))
 		out.ReadString('\n')
-		g.begin()
+		g.Begin()
 		time.Sleep(time.Duration(i) * time.Millisecond)
 		killMonitor(cmd)
-		if got := g.line(); got != want {
+		if got := g.Line(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 // TestToggle plants and takes out a breakpoint again and again while four
@@ -16,12 +17,12 @@ import (
 func TestToggle(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	const threads, calls = "4", "20000000"
-	want := expected(t, hammer, threads, calls)
+	want := subject.Alone(t, hammer, threads, calls)
 	n := openNode(t)
 	g := start(t, hammer, threads, calls)
-	g.begin()
+	g.Begin()
 	said := make(chan string, 1)
-	go func() { said <- g.line() }() // its end is awaited later: a wait would see the stops of a tracee
+	go func() { said <- g.Line() }() // its end is awaited later: a wait would see the stops of a tracee
 	watch := omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}
 	rounds := 0
 	for {
@@ -33,8 +34,8 @@ func TestToggle(t *testing.T) {
 			if rounds < 20 {
 				t.Errorf("only %d rounds", rounds)
 			}
-			g.in.Close()
-			if err := g.cmd.Wait(); err != nil {
+			g.HangUp()
+			if err := g.Cmd.Wait(); err != nil {
 				t.Error(err)
 			}
 			return

@@ -13,13 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 // TestKilledWarden kills the wardens of a monitor, one after the other, and then
 // the monitor: the last warden knows all.
 func TestKilledWarden(t *testing.T) {
 	hammer := build(t, "hammer.c")
-	want := expected(t, hammer, "4", "100000")
+	want := subject.Alone(t, hammer, "4", "100000")
 	g := start(t, hammer, "4", "100000")
 	cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant", g.ID.PID, g.Addr))
 	out.ReadString('\n')
@@ -35,8 +36,8 @@ func TestKilledWarden(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // the new one is told what stands
 	killMonitor(cmd)
 	awaitRestored(t, g)
-	g.begin()
-	if got := g.finish(); got != want {
+	g.Begin()
+	if got := g.Finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mirador/omis/linux/subject"
 )
 
 // monitorEnv makes the test binary a monitor of the process it names: PATH PID
@@ -60,7 +62,7 @@ func runMonitor(spec string) {
 func startMonitor(t *testing.T, p *party, mode string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %#x %s", monitorEnv, p.path, p.cmd.Process.Pid, p.work, mode))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %#x %s", monitorEnv, p.path, p.PID, p.work, mode))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -85,7 +87,7 @@ func TestKilledMonitor(t *testing.T) {
 	path := build(t)
 	const rounds = 5 // with one target
 	args := []string{"8", "1000000"}
-	want := expected(t, path, args...)
+	want := subject.Alone(t, path, args...)
 	for n := range (kills() + rounds - 1) / rounds {
 		p := start(t, path, args...)
 		begun := time.Now()
@@ -93,7 +95,7 @@ func TestKilledMonitor(t *testing.T) {
 			mode := []string{"serve", "hold", "mixed"}[(n+i)%3]
 			cmd := startMonitor(t, p, mode)
 			if i == 0 {
-				p.begin()
+				p.Begin()
 			}
 			time.Sleep(time.Duration(rand.IntN(8000)) * time.Microsecond)
 			if i%4 == 3 {
@@ -103,7 +105,7 @@ func TestKilledMonitor(t *testing.T) {
 			cmd.Wait()
 			p.signal(syscall.SIGCONT)
 		}
-		if got := p.finish(); got != want {
+		if got := p.Finish(); got != want {
 			t.Fatalf("target %d: got %s, want %s", n, got, want)
 		}
 		if took := time.Since(begun); took > limit/2 {
@@ -115,21 +117,16 @@ func TestKilledMonitor(t *testing.T) {
 // TestStoppedMonitor stops a monitor that holds everybody: threads lose patience.
 func TestStoppedMonitor(t *testing.T) {
 	path := build(t)
-	want := expected(t, path, "4", "3")
+	want := subject.Alone(t, path, "4", "3")
 	p := start(t, path, "4", "3")
 	cmd := startMonitor(t, p, "hold")
-	p.begin()
-	time.Sleep(2 * patience) // a monitor that stirs may hold for as long as it likes
-	select {
-	case s := <-p.lines:
-		t.Fatalf("not held: %s", s)
-	default:
-	}
+	p.Begin()
+	p.IsSilent(2 * patience) // a monitor that stirs may hold for as long as it likes
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	if got := p.finish(); got != want {
+	if got := p.Finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if took := time.Since(begun); took > 3*(patience+3*nap)+time.Second {
@@ -142,10 +139,10 @@ func TestStoppedMonitor(t *testing.T) {
 // left.
 func TestContinuedMonitor(t *testing.T) {
 	path := build(t)
-	want := expected(t, path, "40", "1000000")
+	want := subject.Alone(t, path, "40", "1000000")
 	p := start(t, path, "40", "1000000")
 	cmd := startMonitor(t, p, "hold")
-	p.begin()
+	p.Begin()
 	time.Sleep(2 * nap)
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -154,13 +151,9 @@ func TestContinuedMonitor(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case s := <-p.lines:
-		t.Fatalf("not held: %s", s)
-	case <-time.After(2 * patience):
-	}
+	p.IsSilent(2 * patience)
 	cmd.Process.Kill()
-	if got := p.finish(); got != want {
+	if got := p.Finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -168,11 +161,11 @@ func TestContinuedMonitor(t *testing.T) {
 // TestRefusedFutex has a filter that refuses the target its futexes.
 func TestRefusedFutex(t *testing.T) {
 	path := build(t)
-	want := expected(t, path, "1", "300", "filter")
+	want := subject.Alone(t, path, "1", "300", "filter")
 	p := start(t, path, "1", "300", "filter")
 	_, s := serve(t, p, func(*Hit) {}, p.work)
-	p.begin()
-	if got := p.finish(); got != want {
+	p.Begin()
+	if got := p.Finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if stats := s.Stats(); stats.Forsook == 0 {

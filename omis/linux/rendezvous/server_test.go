@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mirador/omis/linux/subject"
 )
 
 const patience = time.Second
@@ -15,7 +17,7 @@ const patience = time.Second
 // serve plants jumps and serves them until the test ends.
 func serve(t *testing.T, p *party, handler func(*Hit), addrs ...uint64) (*Site, *Server) {
 	t.Helper()
-	site, err := plant(p.path, p.cmd.Process.Pid, patience, addrs...)
+	site, err := plant(p.path, p.PID, patience, addrs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +34,7 @@ func serve(t *testing.T, p *party, handler func(*Hit), addrs ...uint64) (*Site, 
 
 func TestHits(t *testing.T) {
 	path := build(t)
-	want := expected(t, path, "4", "5000")
+	want := subject.Alone(t, path, "4", "5000")
 	p := start(t, path, "4", "5000")
 	hits := 0
 	_, s := serve(t, p, func(h *Hit) {
@@ -41,8 +43,8 @@ func TestHits(t *testing.T) {
 			t.Errorf("hit %+v", h)
 		}
 	}, p.work)
-	p.begin()
-	if got := p.finish(); got != want {
+	p.Begin()
+	if got := p.Finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	s.Close()
@@ -65,8 +67,8 @@ func TestRegistersAreKept(t *testing.T) {
 				t.Error("no carry flag")
 			}
 		}, map[string]uint64{"check": p.plain, "middle": p.middle}[mode])
-		p.begin()
-		if got := p.finish(); got != "kept" || hits.Load() != 1000 {
+		p.Begin()
+		if got := p.Finish(); got != "kept" || hits.Load() != 1000 {
 			t.Errorf("%s: %s, %d hits", mode, got, hits.Load())
 		}
 	}
@@ -74,11 +76,11 @@ func TestRegistersAreKept(t *testing.T) {
 
 func TestChangedRegistersArrive(t *testing.T) {
 	path := build(t)
-	want := expected(t, path, "1", "77", "value")
+	want := subject.Alone(t, path, "1", "77", "value")
 	p := start(t, path, "1", "5", "value")
 	serve(t, p, func(h *Hit) { h.Regs[RDI] = 77 }, p.work)
-	p.begin()
-	if got := p.finish(); got != want {
+	p.Begin()
+	if got := p.Finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -86,7 +88,7 @@ func TestChangedRegistersArrive(t *testing.T) {
 // TestGoto returns from a function that was never executed, by its registers.
 func TestGoto(t *testing.T) {
 	p := start(t, build(t), "1", "5", "value")
-	site, err := plant(p.path, p.cmd.Process.Pid, patience, p.work)
+	site, err := plant(p.path, p.PID, patience, p.work)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +100,8 @@ func TestGoto(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	p.begin()
-	if got := p.finish(); got != "value 1234" {
+	p.Begin()
+	if got := p.Finish(); got != "value 1234" {
 		t.Error(got)
 	}
 }
@@ -107,14 +109,14 @@ func TestGoto(t *testing.T) {
 // TestCrowd has more threads than slots: those beyond wait for one.
 func TestCrowd(t *testing.T) {
 	path := build(t)
-	want := expected(t, path, "100", "200")
+	want := subject.Alone(t, path, "100", "200")
 	p := start(t, path, "100", "200")
 	_, s := serve(t, p, func(h *Hit) {
 		release := h.Hold() // so that slots fill up
 		time.AfterFunc(time.Millisecond, release)
 	}, p.work)
-	p.begin()
-	if got := p.finish(); got != want {
+	p.Begin()
+	if got := p.Finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	stats := s.Stats()
@@ -127,7 +129,7 @@ func TestCrowd(t *testing.T) {
 // that are held themselves.
 func TestSignalHandlers(t *testing.T) {
 	path := build(t)
-	want := expected(t, path, "3", "2000")
+	want := subject.Alone(t, path, "3", "2000")
 	p := start(t, path, "3", "2000", "signals")
 	nested := 0
 	_, s := serve(t, p, func(h *Hit) {
@@ -141,8 +143,8 @@ func TestSignalHandlers(t *testing.T) {
 			yield()
 		}
 	}, p.work)
-	p.begin()
-	if got := p.finish(); got != want {
+	p.Begin()
+	if got := p.Finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	s.Close()
@@ -164,11 +166,11 @@ func slotsOf(s *Server, tid int) (n int) {
 
 func TestForkedChildIsNotHeld(t *testing.T) {
 	path := build(t)
-	want := expected(t, path, "2", "5000")
+	want := subject.Alone(t, path, "2", "5000")
 	p := start(t, path, "2", "5000", "fork")
 	_, s := serve(t, p, func(*Hit) { t.Error("a hit") }, p.work)
-	p.begin()
-	if got := p.finish(); got != want {
+	p.Begin()
+	if got := p.Finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if s.Stats() != (Stats{}) {
@@ -178,10 +180,10 @@ func TestForkedChildIsNotHeld(t *testing.T) {
 
 func TestCloseLetsGo(t *testing.T) {
 	path := build(t)
-	want := expected(t, path, "10", "1000000")
+	want := subject.Alone(t, path, "10", "1000000")
 	p := start(t, path, "10", "1000000")
 	held := make(chan func(), 1000)
-	site, err := plant(path, p.cmd.Process.Pid, 0, p.work)
+	site, err := plant(path, p.PID, 0, p.work)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +198,7 @@ func TestCloseLetsGo(t *testing.T) {
 		}
 		defer s.Close()
 		if i == 0 {
-			p.begin()
+			p.Begin()
 		}
 		for range 10 {
 			select {
@@ -208,7 +210,7 @@ func TestCloseLetsGo(t *testing.T) {
 		}
 		s.Close()
 	}
-	if got := p.finish(); got != want {
+	if got := p.Finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -216,7 +218,7 @@ func TestCloseLetsGo(t *testing.T) {
 func TestRemove(t *testing.T) {
 	path := build(t)
 	p := start(t, path, "2", "1000")
-	pid := p.cmd.Process.Pid
+	pid := p.PID
 	fn, err := function(path, pid, p.work)
 	if err != nil {
 		t.Fatal(err)
@@ -249,8 +251,8 @@ func TestRemove(t *testing.T) {
 	if text() != string(fn.Code) || site.Stands(p.work) {
 		t.Error("the jump still stands")
 	}
-	p.begin()
-	p.finish()
+	p.Begin()
+	p.Finish()
 	if s.Stats() != (Stats{}) {
 		t.Errorf("%+v", s.Stats())
 	}
@@ -259,17 +261,17 @@ func TestRemove(t *testing.T) {
 // TestStoppedTarget stops the target while it is held; nothing is lost.
 func TestStoppedTarget(t *testing.T) {
 	path := build(t)
-	want := expected(t, path, "4", "3000")
+	want := subject.Alone(t, path, "4", "3000")
 	p := start(t, path, "4", "3000")
 	_, s := serve(t, p, func(*Hit) {}, p.work)
-	p.begin()
+	p.Begin()
 	for i := range 20 {
 		time.Sleep(time.Duration(i) * 100 * time.Microsecond)
 		p.signal(syscall.SIGSTOP)
 		time.Sleep(2 * time.Millisecond)
 		p.signal(syscall.SIGCONT)
 	}
-	if got := p.finish(); got != want {
+	if got := p.Finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if want := (Stats{Served: 12000}); s.Stats() != want {
@@ -293,8 +295,8 @@ func TestReclaim(t *testing.T) {
 	if free != Slots/2 {
 		t.Errorf("%d slots are free", free)
 	}
-	p.begin()
-	p.finish()
+	p.Begin()
+	p.Finish()
 	if got := fmt.Sprintf("%+v", s.Stats()); got != "{Served:20 Full:0 Unheld:0 Forsook:0 Deep:0}" {
 		t.Error(got)
 	}

@@ -3,19 +3,17 @@
 package rendezvous
 
 import (
-	"bufio"
 	"debug/elf"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"mirador/omis/linux/subject"
 )
 
 // limit is how long anything may take that cannot be waited for otherwise.
@@ -29,92 +27,34 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// build compiles party once for a test.
+// build compiles party.
 func build(t testing.TB, flags ...string) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), "party")
-	args := append([]string{"-O2", "-g", "-pthread", "-o", out, "testdata/party.c"}, flags...)
-	if msg, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, msg)
-	}
-	return out
+	return subject.Compile(t, "party", append([]string{"testdata/party.c"}, flags...)...)
 }
 
 // party is a running target.
 type party struct {
+	*subject.Subject
 	t                   testing.TB
 	path                string
-	cmd                 *exec.Cmd
-	in                  io.WriteCloser
-	lines               chan string
 	work, middle, plain uint64
 }
 
 func start(t testing.TB, path string, args ...string) *party {
 	t.Helper()
-	p := &party{t: t, path: path, cmd: exec.Command(path, args...), lines: make(chan string, 16)}
-	p.cmd.Stderr = os.Stderr
-	p.in, _ = p.cmd.StdinPipe()
-	out, _ := p.cmd.StdoutPipe()
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.lines)
-		for s := bufio.NewScanner(out); s.Scan(); {
-			p.lines <- s.Text()
-		}
-	}()
-	t.Cleanup(func() {
-		p.cmd.Process.Kill()
-		p.cmd.Wait()
-	})
-	if _, err := fmt.Sscanf(p.line(), "ready %v %v %v", &p.work, &p.middle, &p.plain); err != nil {
+	p := &party{Subject: subject.Start(t, exec.Command(path, args...)), t: t, path: path}
+	if _, err := fmt.Sscanf(p.Line(), "ready %v %v %v", &p.work, &p.middle, &p.plain); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func (p *party) line() string {
-	p.t.Helper()
-	select {
-	case s, ok := <-p.lines:
-		if !ok {
-			p.t.Fatalf("the target said nothing more: %v", p.cmd.Wait())
-		}
-		return strings.TrimSpace(s)
-	case <-time.After(limit):
-		p.t.Fatal("the target hangs")
-		return ""
-	}
-}
-
-func (p *party) begin() { fmt.Fprintln(p.in) }
-
 func (p *party) signal(sig syscall.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(sig); err != nil {
+	if err := p.Cmd.Process.Signal(sig); err != nil {
 		p.t.Fatal(err)
 	}
-}
-
-// finish waits for the target's last line and its end.
-func (p *party) finish() string {
-	p.t.Helper()
-	last := p.line()
-	p.in.Close()
-	if err := p.cmd.Wait(); err != nil {
-		p.t.Fatalf("the target ended with %v after %q", err, last)
-	}
-	return last
-}
-
-// expected is what a target says when nobody watches.
-func expected(t testing.TB, path string, args ...string) string {
-	t.Helper()
-	p := start(t, path, args...)
-	p.begin()
-	return p.finish()
 }
 
 // function reads the function around an address of a running program from its file.

@@ -53,7 +53,7 @@ var scenarios = []scenario{
 
 func execAgain(r *rig) {
 	r.g.do("call 10")
-	r.g.begin("exec")
+	r.g.Tell("exec")
 	r.g.ready()
 	r.g.do("call 10")
 }
@@ -83,7 +83,9 @@ func deleteAll(r *rig) {
 }
 
 func unlinked(r *rig) {
-	run(r.t, "rm", r.g.path)
+	if err := os.Remove(r.g.path); err != nil {
+		r.t.Fatal(err)
+	}
 	r.g.do("call 10")
 }
 

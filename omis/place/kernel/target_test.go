@@ -3,14 +3,9 @@
 package kernel_test
 
 import (
-	"bufio"
 	"debug/elf"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -18,6 +13,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/subject"
 )
 
 func TestMain(m *testing.M) {
@@ -30,26 +26,14 @@ func TestMain(m *testing.M) {
 // build compiles the target.
 func build(t testing.TB, flags ...string) string {
 	t.Helper()
-	dir := t.TempDir()
-	object, out := filepath.Join(dir, "target.o"), filepath.Join(dir, "target")
-	run(t, append([]string{"gcc", "-O1", "-g", "-pthread", "-c", "-o", object, "testdata/target.c"}, flags...)...)
-	run(t, append([]string{"g++", "-O1", "-g", "-pthread", "-o", out, object, "testdata/thrower.cc"}, flags...)...)
-	return out
-}
-
-func run(t testing.TB, command ...string) {
-	t.Helper()
-	if msg, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", command[0], err, msg)
-	}
+	object := subject.Compile(t, "target.o", append([]string{"-O1", "-c", "testdata/target.c"}, flags...)...)
+	return subject.Compile(t, "target", append([]string{"-O1", object, "testdata/thrower.cc"}, flags...)...)
 }
 
 // target is a running target.
 type target struct {
+	*subject.Subject
 	t         testing.TB
-	cmd       *exec.Cmd
-	in        io.WriteCloser
-	out       *bufio.Reader
 	path      string
 	ID        omis.ProcID
 	fun       map[string]uint64 // addresses of functions
@@ -59,21 +43,13 @@ type target struct {
 
 func start(t testing.TB, path string) *target {
 	t.Helper()
-	g := &target{t: t, cmd: exec.Command(path), path: path, fun: make(map[string]uint64), size: make(map[string]int)}
-	g.cmd.Stderr = os.Stderr
-	g.in, _ = g.cmd.StdinPipe()
-	out, _ := g.cmd.StdoutPipe()
-	g.out = bufio.NewReader(out)
-	if err := g.cmd.Start(); err != nil {
-		t.Fatal(err)
+	g := &target{
+		Subject: subject.Start(t, exec.Command(path)), t: t, path: path,
+		fun: make(map[string]uint64), size: make(map[string]int),
 	}
-	t.Cleanup(func() {
-		g.cmd.Process.Kill()
-		g.cmd.Wait()
-	})
 	g.ready()
 	var err error
-	if g.ID, err = proc.Identify(g.cmd.Process.Pid); err != nil {
+	if g.ID, err = proc.Identify(g.PID); err != nil {
 		t.Fatal(err)
 	}
 	g.locate()
@@ -83,7 +59,7 @@ func start(t testing.TB, path string) *target {
 // ready reads where the code is that the target generated.
 func (g *target) ready() {
 	g.t.Helper()
-	if _, err := fmt.Sscanf(g.line(), "ready 0x%x", &g.generated); err != nil {
+	if _, err := fmt.Sscanf(g.Line(), "ready 0x%x", &g.generated); err != nil {
 		g.t.Fatal(err)
 	}
 }
@@ -111,22 +87,11 @@ func (g *target) locate() {
 	}
 }
 
-func (g *target) line() string {
-	g.t.Helper()
-	s, err := g.out.ReadString('\n')
-	if err != nil {
-		g.t.Fatalf("the target said nothing more: %v (%v)", err, g.cmd.Wait())
-	}
-	return strings.TrimSpace(s)
-}
-
-func (g *target) begin(format string, args ...any) { fmt.Fprintf(g.in, format+"\n", args...) }
-
 // do has the target do something, and returns what it answers.
 func (g *target) do(format string, args ...any) string {
 	g.t.Helper()
-	g.begin(format, args...)
-	return g.line()
+	g.Tell(format, args...)
+	return g.Line()
 }
 
 // exits are the addresses of a function's returns.
