@@ -97,8 +97,13 @@ func (o *owner) seizePatiently(tid int) (bool, error) {
 			return false, o.refused(err)
 		case o.isOurs(tid):
 			return false, nil
-		case isRefused(proc.MayTrace(o.proc.PID)) || proc.Alive(o.proc) != nil || time.Now().After(deadline):
+		case time.Now().After(deadline):
 			return false, o.refused(err)
+		case isRefused(proc.MayTrace(o.proc.PID)) || proc.Alive(o.proc) != nil:
+			// In the midst of an execve it may look so for a moment.
+			if _, err := proc.Identify(o.proc.PID); err != nil {
+				return false, err
+			}
 		}
 	}
 }
