@@ -49,6 +49,13 @@ type ThreadControl interface {
 	LetGo(p ProcID, tid int) error
 }
 
+// ThreadCrowd reads about many threads of a process at once, where that is cheaper.
+type ThreadCrowd interface {
+	// ThreadInfos is ThreadInfo of threads, by their numbers. There may be others among them, and any may be missing: ThreadInfo
+	// tells of those, or why it cannot.
+	ThreadInfos(p ProcID, tids []int, f ThreadFields) map[int]ThreadInfo
+}
+
 // NodeInformer is node_get_info (OMIS 8.1.1): the components of the groups whose
 // bits are set in flags (0 to 13), in the order of the specification; -1 or ""
 // where Linux has no such thing. Rates are averaged over 1 to 15 seconds.

@@ -89,7 +89,7 @@ func threadActions() map[string]action {
 		"thread_write_fp_regs":  {each: threadWriteFPRegs},
 		"thread_goto":           {each: threadGoto},
 		"thread_call":           {each: threadCall},
-		"thread_get_info":       {each: threadGetInfo, crowded: true},
+		"thread_get_info":       {each: threadGetInfo, ahead: threadsAhead, crowded: true},
 		"thread_get_backtrace":  {batch: threadGetBacktrace},
 		"thread_read_int_regs":  {each: threadReadIntRegs},
 		"thread_read_fp_regs":   {each: threadReadFPRegs},

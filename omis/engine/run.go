@@ -29,6 +29,8 @@ type step struct {
 type action struct {
 	// each executes the service on one object, or on none.
 	each func(*execution, *call) ([]omis.Value, error)
+	// ahead reads about all objects at once what each then finds in the call.
+	ahead func(*call, []object)
 	// batch executes it on all objects at once, where that is cheaper or less
 	// intrusive.
 	batch func(*execution, *call, []object) omis.ServiceResult
@@ -57,6 +59,7 @@ type call struct {
 	*step
 	object object
 	args   []omis.Value
+	infos  map[*process]map[int]omis.ThreadInfo // of threads, read ahead
 }
 
 func (c *call) int(i int) (int64, error) {
@@ -178,6 +181,9 @@ func (x *execution) bound(s *step) (call, omis.ServiceResult) {
 func (x *execution) work(c call, objs []object) omis.ServiceResult {
 	if len(objs) == 0 {
 		return nil
+	}
+	if c.do.ahead != nil {
+		c.do.ahead(&c, objs)
 	}
 	switch {
 	case c.do.batch != nil:

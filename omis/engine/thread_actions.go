@@ -127,23 +127,41 @@ func frameValues(frames []omis.Frame) []omis.Value {
 // knownThreadFields are the components thread_get_info has.
 const knownThreadFields = omis.ThreadSystemTime<<1 - 1 | omis.ThreadName
 
+func threadFields(c *call) (omis.ThreadFields, error) {
+	flags, err := c.int(1)
+	if err == nil && flags&^int64(knownThreadFields) != 0 {
+		err = omis.Errorf(omis.ParameterError, "thread_get_info has no components for flags %#x", uint64(flags&^int64(knownThreadFields)))
+	}
+	return omis.ThreadFields(flags), err
+}
+
+// threadsAhead has nodes that can read about threads of a process at once do so.
+func threadsAhead(c *call, objs []object) {
+	fields, err := threadFields(c)
+	if err != nil || fields == 0 || len(objs) == 1 {
+		return
+	}
+	c.infos = make(map[*process]map[int]omis.ThreadInfo)
+	for _, g := range crews(objs) {
+		at := g.proc.at()
+		if node, ok := at.node.Node.(omis.ThreadCrowd); ok {
+			c.infos[g.proc] = node.ThreadInfos(at.id, g.tids(), fields)
+		}
+	}
+}
+
 func threadGetInfo(x *execution, c *call) ([]omis.Value, error) {
 	t := c.object.(*thread)
-	flags, err := c.int(1)
-	if err != nil {
+	fields, err := threadFields(c)
+	if err != nil || fields == 0 {
 		return nil, err
 	}
-	if flags&^int64(knownThreadFields) != 0 {
-		return nil, omis.Errorf(omis.ParameterError, "thread_get_info has no components for flags %#x", uint64(flags&^int64(knownThreadFields)))
-	}
-	fields := omis.ThreadFields(flags)
-	if fields == 0 {
-		return nil, nil
-	}
-	at := t.proc.at()
-	info, err := at.node.ThreadInfo(at.id, t.tid, fields)
-	if err != nil {
-		return nil, err
+	info, read := c.infos[t.proc][t.tid]
+	if !read {
+		at := t.proc.at()
+		if info, err = at.node.ThreadInfo(at.id, t.tid, fields); err != nil {
+			return nil, err
+		}
 	}
 	values := make([]omis.Value, 0, bits.OnesCount32(uint32(fields)))
 	for bit := omis.ThreadProcess; bit <= omis.ThreadName; bit <<= 1 {

@@ -11,6 +11,7 @@ import (
 var (
 	_ omis.NodeInformer = (*Node)(nil)
 	_ omis.Detector     = (*Node)(nil)
+	_ omis.ThreadCrowd  = (*Node)(nil)
 )
 
 // NodeInfo: see omis.NodeInformer.
@@ -47,6 +48,11 @@ func (n *Node) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.Thr
 		info.RootFunction, err = n.rootFunction(p, tid)
 	}
 	return info, err
+}
+
+// ThreadInfos: see omis.ThreadCrowd.
+func (n *Node) ThreadInfos(p omis.ProcID, tids []int, f omis.ThreadFields) map[int]omis.ThreadInfo {
+	return n.reader.ThreadInfos(p, tids, f)
 }
 
 // stackSize is that of a running thread.

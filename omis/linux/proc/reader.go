@@ -24,6 +24,7 @@ import (
 type Reader struct {
 	buffers sync.Pool
 	most    int // descriptors
+	crowd   crowd
 
 	mu     sync.Mutex
 	procs  map[omis.ProcID]*kept
@@ -40,9 +41,11 @@ type kept struct {
 	files map[fileID]int
 	stale []int // of threads that have ended
 	tids  []int // of threads, as they were listed last; never written to
-	users int   // who read at this moment
-	gone  bool  // from the reader's table; closed by the last user
-	at    *list.Element
+	// systems are the times spent in the kernel that were told last, see neverLess.
+	systems map[instance]uint64
+	users   int  // who read at this moment
+	gone    bool // from the reader's table; closed by the last user
+	at      *list.Element
 }
 
 // fileID names a file of a process, or of a thread where tid is not 0.
@@ -96,6 +99,7 @@ func share() int {
 
 // Close closes all files. The reader may still be used; it keeps nothing then.
 func (r *Reader) Close() {
+	r.crowd.close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true

@@ -227,32 +227,44 @@ func component(i *omis.ProcInfo, bit omis.ProcFields) string {
 	}[bit])
 }
 
-// The same for threads; root functions, stacks and creators are read by stopping
-// threads, and tested in omis/linux.
+// The same for threads, whichever way they are read; root functions, stacks and
+// creators are read by stopping threads, and tested in omis/linux.
 func TestThreadInfoIsWhatTheThreadSays(t *testing.T) {
 	u := startUsage(t)
-	r := newReader(t, 0)
+	r := newCrowd(t)
 	tids, err := r.Threads(u.id)
 	if err != nil || len(tids) != 3 || len(u.threads) != 3 {
 		t.Fatal(tids, err, u.threads)
 	}
 	names := strings.Split(strings.TrimSpace(ps(t, u.id.PID, "-L", "-o", "comm=")), "\n")
+	atOnce := r.ThreadInfos(u.id, append(make([]int, fewest), tids...), everything)
 	for n, tid := range tids {
-		self, ok := u.threads[tid]
-		if !ok {
-			t.Fatalf("no thread %d", tid)
-		}
 		i, err := r.ThreadInfo(u.id, tid, omis.ThreadSystemTime<<1-1|omis.ThreadName)
 		if err != nil {
 			t.Fatal(err)
 		}
-		near(t, "total time", i.TotalTime, self[0], 0.01)
-		near(t, "system time", i.SystemTime, self[1], 0.02)
-		near(t, "priority", float64(i.Priority), self[2], 0)
-		near(t, "priority", float64(i.Priority), []float64{3, 5, 7}[n], 0)
-		near(t, "state", float64(i.State), omis.StateBlocked, 0)
-		if i.Name != names[n] {
-			t.Errorf("name %q, ps says %q", i.Name, names[n])
+		u.check(t, tid, n, names[n], i)
+		if i, there := atOnce[tid]; there {
+			u.check(t, tid, n, names[n], i)
+		} else {
+			t.Errorf("thread %d is not among those read at once", tid)
 		}
+	}
+}
+
+// check compares what was read about a thread, the n-th, with what it said.
+func (u *usage) check(t *testing.T, tid, n int, name string, i omis.ThreadInfo) {
+	t.Helper()
+	self, ok := u.threads[tid]
+	if !ok {
+		t.Fatalf("no thread %d", tid)
+	}
+	near(t, "total time", i.TotalTime, self[0], 0.01)
+	near(t, "system time", i.SystemTime, self[1], 0.02)
+	near(t, "priority", float64(i.Priority), self[2], 0)
+	near(t, "priority", float64(i.Priority), []float64{3, 5, 7}[n], 0)
+	near(t, "state", float64(i.State), omis.StateBlocked, 0)
+	if i.Name != name {
+		t.Errorf("name %q, ps says %q", i.Name, name)
 	}
 }

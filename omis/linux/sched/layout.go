@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf/btf"
 
 	"mirador/omis"
+	"mirador/omis/linux/tracepoint"
 )
 
 // layout is where this kernel keeps the number of a thread, and how long it ran.
@@ -50,7 +51,7 @@ func findLayout() (layout, error) {
 		if err := kernel.TypeByName(m.in, &s); err != nil {
 			return l, unsupported("the kernel does not describe struct %s: %v", m.in, err)
 		}
-		offset, ok := member(s.Members, m.name)
+		_, offset, ok := tracepoint.Member(s.Members, m.name)
 		if !ok {
 			return l, unsupported("struct %s of the kernel has no member %s", m.in, m.name)
 		}
@@ -64,22 +65,6 @@ func findLayout() (layout, error) {
 
 func unsupported(format string, args ...any) error {
 	return omis.Errorf(omis.UnsupportedService, "cannot observe scheduling: "+format, args...)
-}
-
-// member finds a member, also in structs without a name, which randomised
-// layouts have.
-func member(members []btf.Member, name string) (offset uint32, ok bool) {
-	for _, m := range members {
-		if m.Name == name {
-			return m.Offset.Bytes(), true
-		}
-		if inner, isStruct := btf.UnderlyingType(m.Type).(*btf.Struct); isStruct && m.Name == "" {
-			if offset, ok := member(inner.Members, name); ok {
-				return m.Offset.Bytes() + offset, true
-			}
-		}
-	}
-	return 0, false
 }
 
 // checkSwitch makes sure that the tracepoint tells the state of who leaves as

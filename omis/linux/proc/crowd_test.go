@@ -1,0 +1,254 @@
+//go:build linux && amd64
+
+package proc
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/examples/targets"
+	"mirador/omis"
+)
+
+// aloneEnv makes the test binary ask about its own threads without privilege.
+const aloneEnv = "MIRADOR_TEST_CROWD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(aloneEnv) != "" {
+		fmt.Println(askWithoutPrivilege())
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// everything is what reading at once tells of a thread.
+const everything = threadStatFields | omis.ThreadTotalTime
+
+// newCrowd is a reader that reads threads at once from the beginning.
+func newCrowd(t testing.TB) *Reader {
+	t.Helper()
+	r := newReader(t, 0)
+	awaitCrowd(r)
+	if r.crowd.reader() == nil {
+		t.Fatal("threads cannot be read at once")
+	}
+	return r
+}
+
+func awaitCrowd(r *Reader) {
+	r.crowd.reader()
+	r.crowd.loading.Wait()
+}
+
+// manyThreads are new threads of this process, asleep.
+func manyThreads(t *testing.T, n int) (tids []int, finish []func()) {
+	t.Helper()
+	for range n {
+		tid, end := lastingThread()
+		tids, finish = append(tids, tid), append(finish, end)
+	}
+	for _, tid := range tids {
+		for state := ""; state != "S"; state, _ = ThreadState(os.Getpid(), tid) {
+		}
+	}
+	return tids, finish
+}
+
+// Threads asleep are the same whichever way they are read.
+func TestCrowdIsWhatFilesSay(t *testing.T) {
+	r := newCrowd(t)
+	me := self(t)
+	tids, finish := manyThreads(t, 200)
+	for _, end := range finish {
+		defer end()
+	}
+	for i, tid := range tids {
+		if err := unix.Setpriority(unix.PRIO_PROCESS, tid, i%20); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", tid), []byte(fmt.Sprintf("(%d) S", i)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	infos := r.ThreadInfos(me, tids, everything)
+	for _, tid := range tids {
+		got, there := infos[tid]
+		want, err := r.ThreadInfo(me, tid, everything)
+		if err != nil || !there || got != want {
+			t.Errorf("thread %d: %+v, %t, want %+v, %v", tid, got, there, want, err)
+		}
+	}
+	if other := r.ThreadInfos(me, tids, everything&^omis.ThreadName)[tids[0]]; other.Name != "" {
+		t.Errorf("name %q, which nobody wants", other.Name)
+	}
+}
+
+// What is not read at once is left to ThreadInfo.
+func TestCrowdLeavesTheRest(t *testing.T) {
+	r := newCrowd(t)
+	me := self(t)
+	tids, finish := manyThreads(t, fewest)
+	if infos := r.ThreadInfos(me, tids, 0); len(infos) < fewest {
+		t.Errorf("%d threads", len(infos))
+	}
+	if infos := r.ThreadInfos(me, tids[1:], everything); infos != nil {
+		t.Errorf("%d threads for a few", len(infos))
+	}
+	if infos := r.ThreadInfos(me, tids, everything|omis.ThreadStackSize); infos != nil {
+		t.Errorf("%d threads without what was asked for", len(infos))
+	}
+	if infos := r.ThreadInfos(omis.ProcID{PID: me.PID, Start: me.Start + 1}, tids, everything); infos != nil {
+		t.Error("another process's threads")
+	}
+	for _, end := range finish {
+		end()
+	}
+	id, cmd := sleeper(t)
+	if infos := r.ThreadInfos(id, tids, everything); len(infos) != 1 || infos[id.PID].Name != "sleep" {
+		t.Errorf("threads %v of a process with one", infos)
+	}
+	end(cmd)
+	if infos := r.ThreadInfos(id, tids, everything); infos != nil {
+		t.Errorf("threads %v of a process that has ended", infos)
+	}
+}
+
+func TestCrowdComesAndGoes(t *testing.T) {
+	r := newCrowd(t)
+	me := self(t)
+	tids, finish := manyThreads(t, 3*fewest)
+	for n := range tids {
+		if infos := r.ThreadInfos(me, tids, everything); len(infos) < len(tids)-n {
+			t.Fatalf("%d threads, want %d at the least", len(infos), len(tids)-n)
+		}
+		finish[n]()
+		for deadline := time.Now().Add(10 * time.Second); ; {
+			if _, there := r.ThreadInfos(me, tids, everything)[tids[n]]; !there {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("thread %d is there for ever", tids[n])
+			}
+		}
+		_, err := r.ThreadInfo(me, tids[n], everything)
+		wantGone(t, err)
+	}
+}
+
+// The kernel's estimates, unlike its files, may be less than those before.
+func TestSystemTimeNeverFalls(t *testing.T) {
+	r := newCrowd(t)
+	me := self(t)
+	q, err := r.ask(me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.done()
+	for _, c := range []struct {
+		thread instance
+		system uint64
+		want   float64
+	}{
+		{instance{7, 100}, 55e6, 0.05}, {instance{7, 100}, 49e6, 0.05}, {instance{7, 100}, 65e6, 0.06}, {instance{7, 101}, 19e6, 0.01},
+	} {
+		infos := map[int]omis.ThreadInfo{7: {Priority: 3}}
+		q.neverLess(infos, map[instance]uint64{c.thread: c.system})
+		if got := infos[7]; got != (omis.ThreadInfo{Priority: 3, SystemTime: c.want}) {
+			t.Errorf("%+v, want %v", got, c.want)
+		}
+	}
+}
+
+// Nobody waits until the kernel's program is loaded, and a reader that is closed
+// loads none.
+func TestCrowdIsNotWaitedFor(t *testing.T) {
+	r := newReader(t, 0)
+	if r.crowd.loaded.Load() != nil {
+		t.Error("loaded before anybody asks")
+	}
+	r.ThreadInfos(self(t), make([]int, fewest), everything)
+	r.Close()
+	awaitCrowd(r)
+	if infos := r.ThreadInfos(self(t), make([]int, fewest), everything); infos != nil {
+		t.Errorf("a closed reader knows %v", infos)
+	}
+	unused := newReader(t, 0)
+	unused.Close()
+	if awaitCrowd(unused); unused.crowd.reader() != nil {
+		t.Error("a closed reader has loaded a program")
+	}
+}
+
+// Whoever reads when the reader is closed gets all or nothing.
+func TestCrowdIsClosedMeanwhile(t *testing.T) {
+	r := newCrowd(t)
+	me := self(t)
+	tids, finish := manyThreads(t, fewest)
+	var working sync.WaitGroup
+	for range 4 {
+		working.Go(func() {
+			for range 200 {
+				if infos := r.ThreadInfos(me, tids, everything); infos != nil && len(infos) < fewest {
+					t.Errorf("%d threads", len(infos))
+				}
+			}
+		})
+	}
+	r.Close()
+	working.Wait()
+	for _, end := range finish {
+		end()
+	}
+}
+
+func TestCrowdWithoutPrivilege(t *testing.T) {
+	program := targets.SharedDir(t) + "/ask"
+	binary, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = os.WriteFile(program, binary, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), aloneEnv+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nogroup}}
+	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "by files" {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+func askWithoutPrivilege() string {
+	r := NewReader(0)
+	defer r.Close()
+	var tids []int
+	for range fewest {
+		tid, end := lastingThread()
+		defer end()
+		tids = append(tids, tid)
+	}
+	s, err := readStat(os.Getpid())
+	if err != nil {
+		return err.Error()
+	}
+	me := omis.ProcID{PID: os.Getpid(), Start: s.start}
+	awaitCrowd(r)
+	if infos := r.ThreadInfos(me, tids, everything); infos != nil {
+		return fmt.Sprint("at once: ", infos)
+	}
+	for _, tid := range slices.Backward(tids) {
+		if info, err := r.ThreadInfo(me, tid, everything); err != nil || info.Name == "" {
+			return fmt.Sprint(info, err)
+		}
+	}
+	return "by files"
+}
