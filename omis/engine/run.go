@@ -29,8 +29,9 @@ type step struct {
 type action struct {
 	// each executes the service on one object, or on none.
 	each func(*execution, *call) ([]omis.Value, error)
-	// ahead reads about all objects at once what each then finds in the call.
-	ahead func(*call, []object)
+	// ahead reads about objects at once what each then finds in the call; it tells
+	// about how many.
+	ahead func(*call, []object) int
 	// batch executes it on all objects at once, where that is cheaper or less
 	// intrusive.
 	batch func(*execution, *call, []object) omis.ServiceResult
@@ -182,13 +183,14 @@ func (x *execution) work(c call, objs []object) omis.ServiceResult {
 	if len(objs) == 0 {
 		return nil
 	}
+	unread := len(objs)
 	if c.do.ahead != nil {
-		c.do.ahead(&c, objs)
+		unread -= c.do.ahead(&c, objs)
 	}
 	switch {
 	case c.do.batch != nil:
 		return c.do.batch(x, &c, objs)
-	case c.do.crowded && len(objs) >= 2*crowd:
+	case c.do.crowded && unread >= 2*crowd:
 		return x.workCrowd(c, objs)
 	}
 	return x.workInTurn(c, objs)

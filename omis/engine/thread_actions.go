@@ -136,18 +136,21 @@ func threadFields(c *call) (omis.ThreadFields, error) {
 }
 
 // threadsAhead has nodes that can read about threads of a process at once do so.
-func threadsAhead(c *call, objs []object) {
+func threadsAhead(c *call, objs []object) (read int) {
 	fields, err := threadFields(c)
 	if err != nil || fields == 0 || len(objs) == 1 {
-		return
+		return 0
 	}
 	c.infos = make(map[*process]map[int]omis.ThreadInfo)
 	for _, g := range crews(objs) {
 		at := g.proc.at()
 		if node, ok := at.node.Node.(omis.ThreadCrowd); ok {
-			c.infos[g.proc] = node.ThreadInfos(at.id, g.tids(), fields)
+			infos := node.ThreadInfos(at.id, g.tids(), fields)
+			c.infos[g.proc] = infos
+			read += min(len(infos), len(g.threads))
 		}
 	}
+	return read
 }
 
 func threadGetInfo(x *execution, c *call) ([]omis.Value, error) {
