@@ -182,8 +182,8 @@ func TestIntervals(t *testing.T) {
 	eventually(t, func() bool { return value() > 1000002 && value() < 2000000 })
 	b.ask(": csr_disable([c_1])")
 	last := value()
-	time.Sleep(5 * time.Millisecond)
-	if value() != last {
+	time.Sleep(20 * time.Millisecond)
+	if value() > last+1 { // the list that was being executed may add its one
 		t.Error("the event came after the request was disabled")
 	}
 }
