@@ -154,7 +154,9 @@ func (c *csr) trigger(occ *service.Occurrence, at omis.Token, outer *execution) 
 	x := (&execution{e: c.tool.e, tool: c.tool, csr: c, occ: occ, locked: c.request.Locked}).within(outer)
 	reply := make(omis.Reply, 1, len(c.steps)+1)
 	reply[0] = omis.ServiceResult{c.triggered(at)}
-	reply = x.run(reply, c.steps)
+	if reply = x.run(reply, c.steps); reply == nil {
+		return
+	}
 	c.note(reply)
 	c.tool.replies.push(c.to, reply)
 	x.settle()

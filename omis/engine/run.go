@@ -108,13 +108,16 @@ type execution struct {
 	after []func() // done when the list's reply is on its way
 }
 
-// run executes the steps and returns their results, to be appended to the first
-// element of a reply.
+// run executes the steps and returns their results, appended to the first element
+// of a reply; nil: the request was disabled before they could begin.
 func (x *execution) run(reply omis.Reply, steps []step) omis.Reply {
 	x.conv.tool = x.tool
 	x.nodes = x.touched(steps)
 	x.lock()
 	defer x.unlock()
+	if x.csr != nil && !x.csr.active.Load() {
+		return nil // it was disabled by the locked list that this one waited for
+	}
 	if len(x.nodes) > 1 {
 		return x.runSpread(reply, steps)
 	}
