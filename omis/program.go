@@ -56,6 +56,9 @@ type Verdict struct {
 	Where string  // in words
 	Why   string  // there, and not where it were cheaper still
 	Cost  float64 // nanoseconds that an occurrence takes of the thread, roughly
+	// Kind tells apart places of one placement that differ in what they cost, such as
+	// instructions that the kernel emulates and others; see Costs.
+	Kind string
 }
 
 // Refusal says why a program cannot run at a place. Nothing has failed: there is

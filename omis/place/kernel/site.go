@@ -123,6 +123,12 @@ func measure(code []byte) (length int, quick bool) {
 	return inst.Len, false
 }
 
+// Kinds of places, which differ in what a hit costs.
+const (
+	Emulated = "emulated" // the kernel does itself what the instruction does
+	Stepped  = "stepped"  // the thread executes a copy of it, and comes back to the kernel
+)
+
 // Costs of a hit, in nanoseconds, as measured on a Zen 4 virtual machine; exceptions
 // are less dear on bare metal.
 const (
@@ -133,10 +139,10 @@ const (
 func (s *site) verdict() omis.Verdict {
 	v := omis.Verdict{
 		Name: Name, Where: "in the kernel, at a uprobe; nobody is held", Cost: quickCost,
-		Why: "its actions only count and measure time",
+		Why: "its actions only count and measure time", Kind: Emulated,
 	}
 	if !s.quick {
-		v.Cost = slowCost
+		v.Cost, v.Kind = slowCost, Stepped
 		v.Why += "; the kernel has to step over the instruction there, which it cannot emulate"
 	}
 	return v
