@@ -95,6 +95,7 @@ func (e *Engine) detachLocked(t *Tool, p *process) {
 		return
 	}
 	e.leave(t, p)
+	e.unkeepIn(t, p)
 	e.giveBack(t, p)
 	if p.tools--; p.tools == 0 {
 		e.unplantAll(p)
@@ -165,6 +166,7 @@ func (e *Engine) processEnded(p *process) {
 			}
 		}
 	}
+	e.nameRows(p)
 	e.unplantAll(p)
 	e.reg.end(p)
 }
@@ -190,6 +192,9 @@ func (e *Engine) release(t *Tool) error {
 	e.remove(requests...)
 	for _, o := range t.own(omis.ClassProcess) {
 		e.detachLocked(t, o.(*process))
+	}
+	for _, cell := range t.cells() {
+		e.unkeep(cell)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,7 +25,8 @@ type Engine struct {
 	reg     *registry
 	pid     int // of the monitor itself
 
-	admin sync.Mutex // see the package comment
+	admin sync.Mutex                // see the package comment
+	kept  map[service.Cell]*keeping // guarded by admin
 
 	toolsMu sync.Mutex
 	tools   map[string]*Tool
@@ -45,6 +46,7 @@ func NewOver(nodes []omis.Node, log *slog.Logger, extensions ...service.Extensio
 	e := &Engine{
 		log: log, reg: newRegistry(), pid: os.Getpid(),
 		classes: make(map[omis.Class]*service.Class), tools: make(map[string]*Tool),
+		kept: make(map[service.Cell]*keeping),
 	}
 	tables := make([]service.Table, len(extensions))
 	for i, x := range extensions {

@@ -8,7 +8,8 @@ import (
 )
 
 // feed is what the programs in a process keep of a cell: the rows of a store, with
-// the tokens of their threads. It lasts as long as there is such a program.
+// the tokens of their threads. It lasts as long as there is such a program, or as the
+// cell where that is kept.
 type feed struct {
 	e     *Engine
 	proc  *process
@@ -27,27 +28,48 @@ var _ service.Store = (*feed)(nil)
 func (e *Engine) feed(placer omis.Placer, p *process, cell service.Cell) (*feed, error) {
 	f := p.feeds[cell]
 	if f == nil {
-		store, err := placer.NewStore(p.at().id, cell.Kind())
+		store, err := e.newStore(placer, p, cell)
 		if err != nil {
 			return nil, err
 		}
-		f = &feed{e: e, proc: p, cell: cell, store: store}
-		if p.feeds == nil {
-			p.feeds = make(map[service.Cell]*feed)
-		}
-		p.feeds[cell] = f
-		e.reg.rememberThreads(p)
-		cell.Join(f)
+		f = e.newFeed(p, cell, store)
 	}
 	f.users++
 	return f, nil
 }
 
-// release is the contrary of feed: with its last user the cell takes its rows over.
+// newFeed adds a store to a cell.
+func (e *Engine) newFeed(p *process, cell service.Cell, store omis.Store) *feed {
+	f := &feed{e: e, proc: p, cell: cell, store: store}
+	if p.feeds == nil {
+		p.feeds = make(map[service.Cell]*feed)
+	}
+	p.feeds[cell] = f
+	if k := e.kept[cell]; k != nil {
+		k.feeds = append(k.feeds, f)
+	}
+	e.reg.rememberThreads(p)
+	cell.Join(f)
+	return f
+}
+
+// release is the contrary of feed. One that is kept stays, unless the monitor measures
+// on in place of its programs.
 func (f *feed) release() {
 	if f.users--; f.users > 0 {
 		return
 	}
+	if k := f.e.kept[f.cell]; k != nil {
+		if !f.broken.Load() {
+			return
+		}
+		k.drop(f)
+	}
+	f.end()
+}
+
+// end has the cell take over the rows.
+func (f *feed) end() {
 	delete(f.proc.feeds, f.cell)
 	if err := f.cell.Leave(f); err != nil {
 		f.e.log.Warn("what was measured in a process is lost", "process", f.proc.token, "error", err)

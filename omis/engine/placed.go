@@ -325,6 +325,7 @@ func (e *Engine) abandonCell(t *Tool, token omis.Token, cell service.Cell) {
 			}
 		}
 	}
+	e.unkeep(cell)
 }
 
 // trap has the monitor execute a request's actions, and says why nothing is cheaper.

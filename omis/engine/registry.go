@@ -16,6 +16,9 @@ type registry struct {
 	objects map[omis.Token]object
 	procs   map[place]*process
 
+	recalled recalled
+	ghosts   map[place]*process // that ended under a former monitor
+
 	queues   map[queueKey]*queueObject
 	messages map[messageKey]*messageObject
 
@@ -26,10 +29,12 @@ type registry struct {
 
 func newRegistry() *registry {
 	return &registry{
-		last:    make(map[omis.Class]int),
-		objects: make(map[omis.Token]object),
-		procs:   make(map[place]*process),
-		queues:  make(map[queueKey]*queueObject), messages: make(map[messageKey]*messageObject),
+		last:     make(map[omis.Class]int),
+		objects:  make(map[omis.Token]object),
+		procs:    make(map[place]*process),
+		ghosts:   make(map[place]*process),
+		recalled: recalled{procs: make(map[place]int), threads: make(map[threadPlace]int)},
+		queues:   make(map[queueKey]*queueObject), messages: make(map[messageKey]*messageObject),
 	}
 }
 
@@ -67,7 +72,7 @@ func (r *registry) process(at place) *process {
 	if p := r.procs[at]; p != nil {
 		return p
 	}
-	p := &process{ident: r.newIdent(omis.ClassProcess), queue: newQueue(maxPending), points: make(map[pointKey]*point), threads: make(map[int]*thread)}
+	p := &process{ident: r.procIdent(at), queue: newQueue(maxPending), points: make(map[pointKey]*point), threads: make(map[int]*thread)}
 	p.where.Store(&at)
 	r.procs[at], r.objects[p.token] = p, p
 	return p
@@ -126,7 +131,7 @@ func (r *registry) threadLocked(p *process, tid int) *thread {
 	if t := p.threads[tid]; t != nil {
 		return t
 	}
-	t := &thread{ident: r.newIdent(omis.ClassThread), proc: p, tid: tid}
+	t := &thread{ident: r.threadIdent(*p.at(), tid), proc: p, tid: tid}
 	// A hit may still be on its way when its process is gone already: the token
 	// serves for what is printed, but it names nothing.
 	if !p.ended {

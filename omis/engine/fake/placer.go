@@ -21,7 +21,7 @@ type Placer struct {
 	stores []*store
 }
 
-var _ omis.Placer = (*Placer)(nil)
+var _ omis.Keeper = (*Placer)(nil)
 
 // NewPlacer makes a node a placer.
 func NewPlacer(n *Node) *Placer { return &Placer{Node: n} }
@@ -74,7 +74,7 @@ func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, erro
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &store{placer: p, kind: kind}
+	s := &store{placer: p, proc: id, kind: kind}
 	p.stores = append(p.stores, s)
 	return s, nil
 }
@@ -82,6 +82,9 @@ func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, erro
 func (p *Placer) Place(w omis.Watch, steps omis.Program) (omis.Placed, error) {
 	if _, err := p.Judge(w, steps); err != nil {
 		return nil, err
+	}
+	if pl := p.adopt(w, steps); pl != nil {
+		return pl, nil
 	}
 	pl := &placed{placer: p, watch: w, steps: steps}
 	var err error
@@ -101,6 +104,7 @@ type placed struct {
 	steps                 omis.Program
 	cancel                func() error
 	active, gone, removed bool
+	orphan                bool // its monitor was killed
 }
 
 func (pl *placed) hit(h *omis.Hit) {
@@ -143,7 +147,10 @@ func (pl *placed) Remove() error {
 // store is a store of the fake; Placer.mu guards it.
 type store struct {
 	placer *Placer
+	proc   omis.ProcID
 	kind   omis.StoreKind
+	key    string // "": it ends with the monitor
+	orphan bool
 	rows   []*storeRow
 }
 
@@ -200,12 +207,16 @@ func (s *store) row(tid int) *storeRow {
 func (s *store) Rows() ([]omis.Row, error) {
 	s.placer.mu.Lock()
 	defer s.placer.mu.Unlock()
+	return s.read(), nil
+}
+
+func (s *store) read() []omis.Row {
 	list := make([]omis.Row, len(s.rows))
 	for i, r := range s.rows {
 		list[i] = r.Row
 		list[i].Alive = s.placer.Started == nil || s.placer.Started(r.TID) == r.Row.Started
 	}
-	return list, nil
+	return list
 }
 
 func (s *store) Reset() error {

@@ -1,0 +1,111 @@
+package fake
+
+import (
+	"fmt"
+	"slices"
+
+	"mirador/omis"
+)
+
+// Kill lets the monitor die, and returns what the next one finds: what is kept goes on
+// and belongs to nobody, the rest is gone. Whatever the dead one still does with its
+// stores and programs has no effect.
+func (p *Placer) Kill() (*Placer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	heir := &Placer{Node: p.Node, Refuse: p.Refuse, Started: p.Started}
+	heirs := make(map[omis.Store]*store)
+	for _, s := range p.stores {
+		if s.key != "" {
+			left := *s
+			left.placer, left.orphan = heir, true
+			heirs[s] = &left
+			heir.stores = append(heir.stores, &left)
+		}
+	}
+	for _, pl := range p.placed {
+		if pl.removed {
+			continue
+		}
+		if err := pl.cancel(); err != nil {
+			return nil, err
+		}
+		pl.cancel = func() error { return nil }
+		left := &placed{placer: heir, watch: pl.watch, active: pl.active, gone: pl.gone, orphan: true}
+		for _, op := range pl.steps {
+			if s := heirs[op.Store]; s != nil {
+				op.Store = s
+				left.steps = append(left.steps, op)
+			}
+		}
+		if len(left.steps) < len(pl.steps) {
+			continue // a step whose store has gone
+		}
+		var err error
+		if left.cancel, err = p.Watch(left.watch, left.hit); err != nil {
+			return nil, err
+		}
+		heir.placed = append(heir.placed, left)
+	}
+	return heir, nil
+}
+
+// adopt finds the program of a dead monitor that does the same.
+func (p *Placer) adopt(w omis.Watch, steps omis.Program) *placed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pl := range p.placed {
+		same := pl.watch.Proc == w.Proc && pl.watch.Addr == w.Addr && slices.Equal(pl.watch.Threads, w.Threads) && slices.Equal(pl.steps, steps)
+		if pl.orphan && !pl.gone && same {
+			pl.orphan = false
+			return pl
+		}
+	}
+	return nil
+}
+
+func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (omis.Store, error) {
+	if s, err := p.Recall(id, kind, key); s != nil || err != nil {
+		return s, err
+	}
+	s, err := p.NewStore(id, kind)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.(*store).key = key
+	return s, nil
+}
+
+func (p *Placer) Recall(id omis.ProcID, kind omis.StoreKind, key string) (omis.Store, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.stores {
+		if s.orphan && s.proc == id && s.kind == kind && s.key == key {
+			s.orphan = false
+			return s, nil
+		}
+	}
+	return nil, nil
+}
+
+func (p *Placer) Settle() ([]omis.Orphan, error) {
+	p.mu.Lock()
+	var list []omis.Orphan
+	var ended []*placed
+	for _, pl := range p.placed {
+		if pl.orphan && !pl.removed {
+			list = append(list, omis.Orphan{Proc: pl.watch.Proc, What: fmt.Sprintf("a program at %#x", pl.watch.Addr)})
+			ended = append(ended, pl)
+		}
+	}
+	p.stores = slices.DeleteFunc(p.stores, func(s *store) bool { return s.orphan })
+	p.mu.Unlock()
+	for _, pl := range ended {
+		if err := pl.Remove(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// A tool's object can be kept: what programs measure for it, they measure in stores that
+// outlive the monitor, for as long as the object exists. A later monitor makes an object
+// of the same key, and what has been measured meanwhile is the object's.
+
+// keeping is what makes an object one that is kept; Engine.admin guards it.
+type keeping struct {
+	key   string
+	feeds []*feed // in which its rows are, also of processes that have ended
+}
+
+// Keep has what programs measure for an object from now on outlive the monitor, where
+// placements can do that (omis.Keeper). What is left of a former monitor under the key
+// is the object's from now on, in the processes of the tool's scope and in those that
+// have ended.
+func (t *Tool) Keep(object omis.Token, key string, ended ...omis.ProcID) error {
+	cell, ok := t.cell(object)
+	if !ok {
+		return unknownToken(object)
+	}
+	e := t.e
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	k := &keeping{key: key}
+	e.kept[cell] = k
+	var procs []*process
+	for _, o := range t.own(omis.ClassProcess) {
+		procs = append(procs, o.(*process))
+	}
+	for _, id := range ended {
+		procs = append(procs, e.reg.ghost(place{e.home, id}))
+	}
+	var errs []error
+	for _, p := range procs {
+		errs = append(errs, e.recall(p, cell, k))
+	}
+	return errors.Join(errs...)
+}
+
+// recall joins what a former monitor has left in a process to a cell.
+func (e *Engine) recall(p *process, cell service.Cell, k *keeping) error {
+	keeper, ok := p.node().Node.(omis.Keeper)
+	if !ok {
+		return nil
+	}
+	store, err := keeper.Recall(p.at().id, cell.Kind(), k.key)
+	if err != nil || store == nil {
+		return err
+	}
+	e.newFeed(p, cell, store)
+	return nil
+}
+
+// newStore makes the store of a cell in a process.
+func (e *Engine) newStore(placer omis.Placer, p *process, cell service.Cell) (omis.Store, error) {
+	keeper, able := placer.(omis.Keeper)
+	if k := e.kept[cell]; k != nil && able {
+		return keeper.Keep(p.at().id, cell.Kind(), k.key)
+	}
+	return placer.NewStore(p.at().id, cell.Kind())
+}
+
+// unkeep gives up that an object is kept; what was measured stays in it.
+func (e *Engine) unkeep(cell service.Cell) {
+	k := e.kept[cell]
+	if k == nil {
+		return
+	}
+	delete(e.kept, cell)
+	for _, f := range k.feeds {
+		if f.users == 0 {
+			f.end()
+		}
+	}
+}
+
+// unkeepIn gives up what a tool keeps in a process that it detaches from.
+func (e *Engine) unkeepIn(t *Tool, p *process) {
+	for cell, f := range p.feeds {
+		if k := e.kept[cell]; k != nil && f.users == 0 && t.has(cell) {
+			k.drop(f)
+			f.end()
+		}
+	}
+}
+
+// nameRows gives the rows that are kept of a process their tokens, while those of its
+// threads are known.
+func (e *Engine) nameRows(p *process) {
+	for _, f := range p.feeds {
+		if _, err := f.Rows(); err != nil {
+			e.log.Warn("cannot read what was measured in a process that has ended", "process", p.token, "error", err)
+		}
+	}
+}
+
+func (k *keeping) drop(f *feed) {
+	k.feeds = slices.DeleteFunc(k.feeds, func(other *feed) bool { return other == f })
+}
+
+// has tells whether a cell is an object of the tool.
+func (t *Tool) has(cell service.Cell) bool {
+	return slices.Contains(t.cells(), cell)
+}
+
+// cells are the tool's objects that programs can change.
+func (t *Tool) cells() []service.Cell {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []service.Cell
+	for _, items := range t.items {
+		for _, it := range items {
+			if cell, ok := it.value.(service.Cell); ok {
+				list = append(list, cell)
+			}
+		}
+	}
+	return list
+}
+
+// Settle takes away what former monitors have left and nobody keeps, and says what that
+// was. Who keeps something has said so before.
+func (e *Engine) Settle() ([]omis.Orphan, error) {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	var all []omis.Orphan
+	var errs []error
+	for _, n := range e.nodes {
+		if keeper, ok := n.Node.(omis.Keeper); ok {
+			list, err := keeper.Settle()
+			all, errs = append(all, list...), append(errs, err)
+		}
+	}
+	return all, errors.Join(errs...)
+}
