@@ -42,17 +42,51 @@ var _ gateway.Backend = (*monitor)(nil)
 // placing is a node that can have programs run elsewhere than in the monitor.
 type placing struct {
 	*linux.Node
-	*kernel.Placer
+	placers []placer // cheapest first
+}
+
+// placer is a placement of this machine.
+type placer interface {
+	omis.Placer
+	// Hide puts the original bytes where it has changed code into memory that was read.
+	Hide(id omis.ProcID, addr uint64, memory []byte)
+	// Close gives back what all programs share, when all of them were removed.
+	Close() error
+}
+
+var _ omis.Placements = placing{}
+
+// newPlacing gives a node the placements that the settings allow.
+func newPlacing(node *linux.Node, s settings) omis.Node {
+	p := placing{Node: node}
+	if s.mayPlace(kernel.Name) {
+		p.placers = append(p.placers, kernel.New())
+	}
+	return p
+}
+
+func (p placing) Placers() []omis.Placer {
+	list := make([]omis.Placer, len(p.placers))
+	for i, placer := range p.placers {
+		list[i] = placer
+	}
+	return list
 }
 
 func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {
 	n, err := p.Node.ReadMemory(id, addr, buf)
-	p.Hide(id, addr, buf[:n])
+	for _, placer := range p.placers {
+		placer.Hide(id, addr, buf[:n])
+	}
 	return n, err
 }
 
 func (p placing) Close(ctx context.Context) error {
-	return errors.Join(p.Node.Close(ctx), p.Placer.Close())
+	errs := []error{p.Node.Close(ctx)}
+	for _, placer := range p.placers {
+		errs = append(errs, placer.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // join builds a monitor from its parts.
@@ -64,10 +98,7 @@ func join(s settings, log *slog.Logger) (*monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &monitor{node: node, machine: node, programs: newPrograms(node)}
-	if s.mayPlace(kernel.Name) {
-		m.machine = placing{node, kernel.New()}
-	}
+	m := &monitor{node: node, machine: newPlacing(node, s), programs: newPrograms(node)}
 	if m.engine, err = engine.New(m.machine, log, pa.New()); err != nil {
 		return nil, errors.Join(err, m.machine.Close(context.Background()))
 	}

@@ -23,18 +23,38 @@ type Op struct {
 // Program is what to do, step by step.
 type Program []Op
 
-// Placer is the capability to run programs where events happen. An error is a
-// *Refusal where the program can run by Node.Watch all the same, only dearer.
+// Placements is the capability to run programs where events happen.
+type Placements interface {
+	// Placers are the placements there are, cheapest first. They stay the same.
+	Placers() []Placer
+}
+
+// Placing is a program, and the event at whose occurrences it is to run. Unlike in
+// Node.Watch, Watch.Threads is the whole truth: for other threads the program does not
+// run.
+type Placing struct {
+	Watch   Watch
+	Program Program
+}
+
+// Placer runs programs where events happen. Whatever takes a list does all of it at
+// once, which is much less than one after the other; all of a list concern the same
+// process. Of each element of a list either the result or the error is nil. An error is
+// a *Refusal where the program can run elsewhere all the same, only dearer.
 type Placer interface {
-	// Judge says how a program would run, or why it cannot. The steps need no
+	// Name is the name of the placement.
+	Name() string
+	// Judge says how programs would run, or why they cannot. Their steps need no
 	// stores yet.
-	Judge(w Watch, p Program) (Verdict, error)
-	// NewStore makes the memory for what programs do in a process.
+	Judge(list []Placing) ([]Verdict, []error)
+	// NewStore makes the memory for what programs do in a process. Only this placer's
+	// programs can use it.
 	NewStore(p ProcID, k StoreKind) (Store, error)
-	// Place has a program run at each occurrence of an event from now on, as soon
-	// as it is made active. Unlike in Node.Watch, Watch.Threads is the whole
-	// truth: for other threads the program does not run.
-	Place(w Watch, p Program) (Placed, error)
+	// Place has programs run from now on, each as soon as it is made active.
+	Place(list []Placing) ([]Placed, []error)
+	// Remove takes programs away: when it returns, they do not run any more, and the
+	// code is what it was.
+	Remove(list []Placed) error
 }
 
 // Placed is a program in its place. It goes by itself with the code it stands in,
@@ -45,9 +65,9 @@ type Placed interface {
 	SetActive(bool)
 	// Stands tells whether the code it was placed in is still there.
 	Stands() bool
-	// Remove takes the program away: when it returns, it does not run any more,
-	// and the code is what it was.
-	Remove() error
+	// Covers tells whether the code at an address is another while the program stands,
+	// so that there cannot be a breakpoint.
+	Covers(addr uint64) bool
 }
 
 // Verdict says where a program runs.
@@ -93,7 +113,7 @@ type Store interface {
 // Row is what a store knows of one thread.
 type Row struct {
 	TID     int
-	Started uint64 // tells apart the threads that had this TID one after the other
+	Started uint64 // when it began, as /proc has it: tells apart who had this TID one after the other
 	Alive   bool   // the thread with this TID is still the one meant here
 
 	Value     int64 // StoreSums

@@ -26,8 +26,10 @@ type monitor struct {
 // placing is a node that places programs in the kernel.
 type placing struct {
 	*linux.Node
-	omis.Placer
+	placer omis.Placer
 }
+
+func (p placing) Placers() []omis.Placer { return []omis.Placer{p.placer} }
 
 func openMonitor(inKernel bool) (*monitor, error) {
 	n, err := linux.Open(linux.Config{Name: "bench"})

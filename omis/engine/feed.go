@@ -7,13 +7,13 @@ import (
 	"mirador/omis/service"
 )
 
-// feed is what the programs in a process keep of a cell: the rows of a store, with
-// the tokens of their threads. It lasts as long as there is such a program, or as the
+// feed is what the programs of a placement in a process keep of a cell: the rows of a
+// store, with the tokens of their threads. It lasts as long as there is such a program, or as the
 // cell where that is kept.
 type feed struct {
+	feedKey
 	e     *Engine
 	proc  *process
-	cell  service.Cell
 	store omis.Store
 	users int // programs; guarded by Engine.admin
 
@@ -21,30 +21,36 @@ type feed struct {
 	broken atomic.Bool
 }
 
+// feedKey tells the feeds of a process apart.
+type feedKey struct {
+	placer omis.Placer
+	cell   service.Cell
+}
+
 var _ service.Store = (*feed)(nil)
 
 // feed returns the feed of a cell in a process, made at the first time, and counts a
 // user. The caller holds Engine.admin.
 func (e *Engine) feed(placer omis.Placer, p *process, cell service.Cell) (*feed, error) {
-	f := p.feeds[cell]
+	f := p.feeds[feedKey{placer, cell}]
 	if f == nil {
 		store, err := e.newStore(placer, p, cell)
 		if err != nil {
 			return nil, err
 		}
-		f = e.newFeed(p, cell, store)
+		f = e.newFeed(placer, p, cell, store)
 	}
 	f.users++
 	return f, nil
 }
 
 // newFeed adds a store to a cell.
-func (e *Engine) newFeed(p *process, cell service.Cell, store omis.Store) *feed {
-	f := &feed{e: e, proc: p, cell: cell, store: store}
+func (e *Engine) newFeed(placer omis.Placer, p *process, cell service.Cell, store omis.Store) *feed {
+	f := &feed{feedKey: feedKey{placer, cell}, e: e, proc: p, store: store}
 	if p.feeds == nil {
-		p.feeds = make(map[service.Cell]*feed)
+		p.feeds = make(map[feedKey]*feed)
 	}
-	p.feeds[cell] = f
+	p.feeds[f.feedKey] = f
 	if k := e.kept[cell]; k != nil {
 		k.feeds = append(k.feeds, f)
 	}
@@ -70,7 +76,7 @@ func (f *feed) release() {
 
 // end has the cell take over the rows.
 func (f *feed) end() {
-	delete(f.proc.feeds, f.cell)
+	delete(f.proc.feeds, f.feedKey)
 	if err := f.cell.Leave(f); err != nil {
 		f.e.log.Warn("what was measured in a process is lost", "process", f.proc.token, "error", err)
 	}

@@ -48,16 +48,15 @@ func (t *Tool) Keep(object omis.Token, key string, ended ...omis.ProcID) error {
 
 // recall joins what a former monitor has left in a process to a cell.
 func (e *Engine) recall(p *process, cell service.Cell, k *keeping) error {
-	keeper, ok := p.node().Node.(omis.Keeper)
-	if !ok {
-		return nil
+	var errs []error
+	for _, keeper := range p.node().keepers() {
+		store, err := keeper.Recall(p.at().id, cell.Kind(), k.key)
+		if store != nil {
+			e.newFeed(keeper, p, cell, store)
+		}
+		errs = append(errs, err)
 	}
-	store, err := keeper.Recall(p.at().id, cell.Kind(), k.key)
-	if err != nil || store == nil {
-		return err
-	}
-	e.newFeed(p, cell, store)
-	return nil
+	return errors.Join(errs...)
 }
 
 // newStore makes the store of a cell in a process.
@@ -85,8 +84,8 @@ func (e *Engine) unkeep(cell service.Cell) {
 
 // unkeepIn gives up what a tool keeps in a process that it detaches from.
 func (e *Engine) unkeepIn(t *Tool, p *process) {
-	for cell, f := range p.feeds {
-		if k := e.kept[cell]; k != nil && f.users == 0 && t.has(cell) {
+	for key, f := range p.feeds {
+		if k := e.kept[key.cell]; k != nil && f.users == 0 && t.has(key.cell) {
 			k.drop(f)
 			f.end()
 		}
@@ -135,7 +134,7 @@ func (e *Engine) Settle() ([]omis.Orphan, error) {
 	var all []omis.Orphan
 	var errs []error
 	for _, n := range e.nodes {
-		if keeper, ok := n.Node.(omis.Keeper); ok {
+		for _, keeper := range n.keepers() {
 			list, err := keeper.Settle()
 			all, errs = append(all, list...), append(errs, err)
 		}

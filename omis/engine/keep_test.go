@@ -16,7 +16,7 @@ func successor(t *testing.T, placer *fake.Placer, ended ...omis.ProcID) (*bench,
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := startOver(t, []omis.Node{heir}, []*fake.Node{heir.Node}, pa.New())
+	b := startOver(t, []omis.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
 	b.engine.RecallProcess(omis.ProcID{PID: 1, Start: heir.Process(1).ID.Start}, "p_7")
 	b.engine.RecallThread(heir.Process(1).ID, 12, "t_9")
 	b.ask(`: proc_attach3([],1,"") pa_counter_create() pa_timer_create()`)
@@ -93,7 +93,7 @@ func TestOrphansAreTakenAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := startOver(t, []omis.Node{heir}, []*fake.Node{heir.Node}, pa.New())
+	b := startOver(t, []omis.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
 	b.ask(`: proc_attach3([],1,"") pa_counter_create()`)
 	if err := b.tool.Keep("pa_c_1", "count"); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestRowsOfEndedProcessesAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := startOver(t, []omis.Node{heir}, []*fake.Node{heir.Node}, pa.New())
+	next := startOver(t, []omis.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
 	next.engine.RecallProcess(p.ID, "p_1")
 	next.ask(`: pa_counter_create() pa_timer_create()`)
 	keepBoth(next, p.ID)

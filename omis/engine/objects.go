@@ -31,6 +31,25 @@ type node struct {
 	lists sync.RWMutex // see the package comment
 }
 
+// placers are the node's placements, cheapest first.
+func (n *node) placers() []omis.Placer {
+	if p, ok := n.Node.(omis.Placements); ok {
+		return p.Placers()
+	}
+	return nil
+}
+
+// keepers are those of them whose programs can outlive the monitor.
+func (n *node) keepers() []omis.Keeper {
+	var list []omis.Keeper
+	for _, p := range n.placers() {
+		if k, ok := p.(omis.Keeper); ok {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
 // capability asks a node for what a service needs beyond omis.Node.
 func capability[C any](n *node, s *service.Service) (C, error) {
 	c, ok := n.Node.(C)
@@ -54,10 +73,10 @@ type process struct {
 	threads  map[int]*thread     // by what the node calls them; guarded by registry.mu
 	halts    halts
 
-	feeds     map[service.Cell]*feed // guarded by Engine.admin
-	rowTokens map[rowKey]omis.Token  // of rows of feeds; guarded by registry.mu
-	hasRow    map[omis.Token]bool    // the threads in rowTokens; guarded by registry.mu
-	former    map[int]omis.Token     // of threads that ended, while there are feeds; guarded by registry.mu
+	feeds     map[feedKey]*feed     // guarded by Engine.admin
+	rowTokens map[rowKey]omis.Token // of rows of feeds; guarded by registry.mu
+	hasRow    map[omis.Token]bool   // the threads in rowTokens; guarded by registry.mu
+	former    map[int]omis.Token    // of threads that ended, while there are feeds; guarded by registry.mu
 }
 
 // place is the node a process lives on, and what it is called there.

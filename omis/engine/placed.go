@@ -19,7 +19,8 @@ import (
 // inPlace is a request's program in a process.
 type inPlace struct {
 	omis.Placed
-	feeds []*feed
+	placer omis.Placer
+	feeds  []*feed
 }
 
 // placing is where a request's program may run in a process, before it does.
@@ -36,9 +37,9 @@ func (e *Engine) placingOf(c *csr, t target) (*placing, error) {
 	if !c.placement.local || c.event.source.kind != omis.EventReachedAddr {
 		return nil, declined("%s", c.placement.Why)
 	}
-	placer, ok := t.proc.node().Node.(omis.Placer)
+	placers := t.proc.node().placers()
 	switch {
-	case !ok:
+	case len(placers) == 0:
 		return nil, declined("this monitor generates no code for the program or the kernel")
 	case c.wantsReplies():
 		return nil, declined("the tool wants a reply for each execution")
@@ -52,7 +53,7 @@ func (e *Engine) placingOf(c *csr, t target) (*placing, error) {
 	if err := e.inTheWay(c, t.proc); err != nil {
 		return nil, err
 	}
-	p := &placing{placer: placer, watch: c.event.watch, steps: steps}
+	p := &placing{placer: placers[0], watch: c.event.watch, steps: steps}
 	p.watch.Proc, p.watch.Threads = t.proc.at().id, e.reg.tids(t.only)
 	if t.only != nil && (len(t.only) == 0 || len(p.watch.Threads) != len(t.only)) {
 		return nil, declined("a thread that it names has ended")
@@ -126,10 +127,13 @@ func (e *Engine) tryPlace(s *subscription) error {
 		in.feeds = append(in.feeds, f)
 		p.program[i].Store = f.store
 	}
-	if in.Placed, err = p.placer.Place(p.watch, p.program); err != nil {
+	in.placer = p.placer
+	placed, errs := p.placer.Place([]omis.Placing{{Watch: p.watch, Program: p.program}})
+	if errs[0] != nil {
 		in.release()
-		return err
+		return errs[0]
 	}
+	in.Placed = placed[0]
 	s.placed = in
 	s.placement = placementOf(in.Verdict())
 	in.SetActive(true)
@@ -158,7 +162,7 @@ func (e *Engine) unplace(list ...*subscription) {
 		turns <- struct{}{}
 		all.Go(func() {
 			defer func() { <-turns }()
-			if err := s.placed.Remove(); err != nil {
+			if err := s.placed.placer.Remove([]omis.Placed{s.placed.Placed}); err != nil {
 				e.log.Warn("cannot take a program away", "process", s.proc.token, "address", s.csr.event.watch.Addr, "error", err)
 			}
 		})
@@ -383,9 +387,9 @@ func (e *Engine) where(c *csr) Placement {
 func (e *Engine) wouldBe(c *csr, t target) Placement {
 	p, err := e.placingOf(c, t)
 	if err == nil {
-		var v omis.Verdict
-		if v, err = p.placer.Judge(p.watch, p.program); err == nil {
-			return placementOf(v)
+		verdicts, errs := p.placer.Judge([]omis.Placing{{Watch: p.watch, Program: p.program}})
+		if err = errs[0]; err == nil {
+			return placementOf(verdicts[0])
 		}
 	}
 	return c.placement.because(reason(err))

@@ -17,11 +17,11 @@ import (
 func startPlacing(t *testing.T) (*bench, *fake.Placer, *fake.Process) {
 	t.Helper()
 	n := fake.New("here")
-	placer := fake.NewPlacer(n)
-	b := startOver(t, []omis.Node{placer}, []*fake.Node{n}, pa.New())
+	placing := fake.NewPlacing(n, "fake")
+	b := startOver(t, []omis.Node{placing}, []*fake.Node{n}, pa.New())
 	p := n.Add(1, nil, 11, 12)
 	b.ask(`: proc_attach3([],1,"")`)
-	return b, placer, p
+	return b, placing.Places[0], p
 }
 
 // runs checks where a request runs, and what it says of why.

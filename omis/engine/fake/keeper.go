@@ -13,7 +13,7 @@ import (
 func (p *Placer) Kill() (*Placer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	heir := &Placer{Node: p.Node, Refuse: p.Refuse, Started: p.Started}
+	heir := &Placer{Node: p.Node, name: p.name, Refuse: p.Refuse, Started: p.Started}
 	heirs := make(map[omis.Store]*store)
 	for _, s := range p.stores {
 		if s.key != "" {
@@ -103,7 +103,7 @@ func (p *Placer) Settle() ([]omis.Orphan, error) {
 	p.stores = slices.DeleteFunc(p.stores, func(s *store) bool { return s.orphan })
 	p.mu.Unlock()
 	for _, pl := range ended {
-		if err := pl.Remove(); err != nil {
+		if err := pl.remove(); err != nil {
 			return nil, err
 		}
 	}

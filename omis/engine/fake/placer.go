@@ -1,16 +1,48 @@
 package fake
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
 	"mirador/omis"
 )
 
-// Placer is a node that has programs run where events happen. It does what they say
-// whenever the events of the node come.
+// Placing is a node that has programs run where events happen.
+type Placing struct {
+	*Node
+	Places []*Placer // cheapest first
+}
+
+var _ omis.Placements = (*Placing)(nil)
+
+// NewPlacing makes a node one with placements of these names.
+func NewPlacing(n *Node, names ...string) *Placing {
+	p := &Placing{Node: n}
+	for _, name := range names {
+		p.Places = append(p.Places, &Placer{Node: n, name: name})
+	}
+	return p
+}
+
+// Placers: see omis.Placements.
+func (p *Placing) Placers() []omis.Placer {
+	var list []omis.Placer
+	for _, place := range p.Places {
+		list = append(list, place)
+	}
+	return list
+}
+
+// Alone is a node with this placement and no other.
+func (p *Placer) Alone() *Placing { return &Placing{Node: p.Node, Places: []*Placer{p}} }
+
+// Placer is a placement. It does what its programs say whenever the events of the node
+// come.
 type Placer struct {
 	*Node
+	name string
 	// Refuse is asked before a program is placed; its error is the answer.
 	Refuse func(omis.Watch) error
 	// Started says when a thread started; without it all numbers are used once.
@@ -19,12 +51,10 @@ type Placer struct {
 	mu     sync.Mutex
 	placed []*placed // all that ever were
 	stores []*store
+	calls  []string // what was asked of the placement, with how many at once
 }
 
 var _ omis.Keeper = (*Placer)(nil)
-
-// NewPlacer makes a node a placer.
-func NewPlacer(n *Node) *Placer { return &Placer{Node: n} }
 
 // Standing is how many programs stand, Placed how many ever did, Stores how many stores
 // there are.
@@ -59,13 +89,43 @@ func (p *Placer) Exec(id omis.ProcID) {
 	}
 }
 
-func (p *Placer) Judge(w omis.Watch, _ omis.Program) (omis.Verdict, error) {
-	if p.Refuse != nil {
-		if err := p.Refuse(w); err != nil {
-			return omis.Verdict{}, err
+// Name: see omis.Placer.
+func (p *Placer) Name() string { return p.name }
+
+// Calls are how often something was done and for how many at once, such as "place 3".
+func (p *Placer) Calls() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.calls)
+}
+
+func (p *Placer) note(what string, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, fmt.Sprint(what, " ", n))
+}
+
+// Judge: see omis.Placer.
+func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
+	p.note("judge", len(list))
+	verdicts, errs := make([]omis.Verdict, len(list)), make([]error, len(list))
+	for i := range list {
+		if errs[i] = p.refusal(list[i].Watch); errs[i] == nil {
+			verdicts[i] = p.verdict()
 		}
 	}
-	return omis.Verdict{Name: "fake", Where: "in the fake", Why: "it may", Cost: 1}, nil
+	return verdicts, errs
+}
+
+func (p *Placer) refusal(w omis.Watch) error {
+	if p.Refuse == nil {
+		return nil
+	}
+	return p.Refuse(w)
+}
+
+func (p *Placer) verdict() omis.Verdict {
+	return omis.Verdict{Name: p.name, Where: "in the fake", Why: "it may", Cost: 1}
 }
 
 func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, error) {
@@ -79,8 +139,23 @@ func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, erro
 	return s, nil
 }
 
-func (p *Placer) Place(w omis.Watch, steps omis.Program) (omis.Placed, error) {
-	if _, err := p.Judge(w, steps); err != nil {
+// Place: see omis.Placer.
+func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
+	p.note("place", len(list))
+	all, errs := make([]omis.Placed, len(list)), make([]error, len(list))
+	for i := range list {
+		pl, err := p.place(list[i].Watch, list[i].Program)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		all[i] = pl
+	}
+	return all, errs
+}
+
+func (p *Placer) place(w omis.Watch, steps omis.Program) (*placed, error) {
+	if err := p.refusal(w); err != nil {
 		return nil, err
 	}
 	if pl := p.adopt(w, steps); pl != nil {
@@ -118,10 +193,7 @@ func (pl *placed) hit(h *omis.Hit) {
 	}
 }
 
-func (pl *placed) Verdict() omis.Verdict {
-	v, _ := pl.placer.Judge(omis.Watch{}, nil)
-	return v
-}
+func (pl *placed) Verdict() omis.Verdict { return pl.placer.verdict() }
 
 func (pl *placed) SetActive(active bool) {
 	pl.placer.mu.Lock()
@@ -135,7 +207,19 @@ func (pl *placed) Stands() bool {
 	return !pl.gone
 }
 
-func (pl *placed) Remove() error {
+func (pl *placed) Covers(addr uint64) bool { return addr == pl.watch.Addr }
+
+// Remove: see omis.Placer.
+func (p *Placer) Remove(list []omis.Placed) error {
+	p.note("remove", len(list))
+	var errs []error
+	for _, pl := range list {
+		errs = append(errs, pl.(*placed).remove())
+	}
+	return errors.Join(errs...)
+}
+
+func (pl *placed) remove() error {
 	pl.SetActive(false)
 	err := pl.cancel()
 	pl.placer.mu.Lock()

@@ -5,6 +5,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -32,15 +33,23 @@ var _ omis.Placed = (*placed)(nil)
 // mostNamed is how many threads a program tells apart; they are compared one by one.
 const mostNamed = 16
 
+// Name: see omis.Placer.
+func (*Placer) Name() string { return Name }
+
 // Judge: see omis.Placer.
-func (p *Placer) Judge(w omis.Watch, steps omis.Program) (omis.Verdict, error) {
+func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s, err := p.judge(w)
-	if err != nil {
-		return omis.Verdict{}, err
+	verdicts, errs := make([]omis.Verdict, len(list)), make([]error, len(list))
+	for i := range list {
+		s, err := p.judge(list[i].Watch)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		verdicts[i] = s.verdict()
 	}
-	return s.verdict(), nil
+	return verdicts, errs
 }
 
 // judge finds the place for a program. The caller holds mu.
@@ -66,9 +75,23 @@ func (p *Placer) judge(w omis.Watch) (site, error) {
 }
 
 // Place: see omis.Placer.
-func (p *Placer) Place(w omis.Watch, steps omis.Program) (omis.Placed, error) {
+func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	all, errs := make([]omis.Placed, len(list)), make([]error, len(list))
+	for i := range list {
+		pl, err := p.place(list[i].Watch, list[i].Program)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		all[i] = pl
+	}
+	return all, errs
+}
+
+// place places one program. The caller holds mu.
+func (p *Placer) place(w omis.Watch, steps omis.Program) (*placed, error) {
 	s, err := p.judge(w)
 	if err != nil {
 		return nil, err
@@ -169,6 +192,8 @@ func (pl *placed) Verdict() omis.Verdict { return pl.site.verdict() }
 
 func (pl *placed) Stands() bool { return !pl.target.isGone() }
 
+func (pl *placed) Covers(addr uint64) bool { return addr == pl.site.addr }
+
 func (pl *placed) SetActive(active bool) {
 	var v uint64
 	if active {
@@ -177,8 +202,27 @@ func (pl *placed) SetActive(active bool) {
 	pl.placer.control.at(pl.active).Store(v)
 }
 
-// Remove takes the uprobe out; the kernel waits until nobody is in the program.
-func (pl *placed) Remove() error {
+// atOnce bounds how many uprobes are taken out at the same time.
+const atOnce = 32
+
+// Remove takes uprobes out at the same time: the kernel waits each time until nobody is
+// in the program.
+func (p *Placer) Remove(list []omis.Placed) error {
+	var all sync.WaitGroup
+	turns := make(chan struct{}, atOnce)
+	errs := make([]error, len(list))
+	for i := range list {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			errs[i] = list[i].(*placed).remove()
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (pl *placed) remove() error {
 	pl.SetActive(false)
 	err := pl.link.Close()
 	pl.link = nil

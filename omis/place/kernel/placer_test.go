@@ -3,6 +3,7 @@
 package kernel_test
 
 import (
+	"errors"
 	"testing"
 
 	"mirador/omis"
@@ -36,16 +37,27 @@ func newStore(t testing.TB, p *kernel.Placer, id omis.ProcID, kind omis.StoreKin
 
 func place(t testing.TB, p *kernel.Placer, id omis.ProcID, addr uint64, steps ...omis.Op) omis.Placed {
 	t.Helper()
-	placed, err := p.Place(omis.Watch{Event: omis.EventReachedAddr, Proc: id, Addr: addr}, steps)
-	if err != nil {
-		t.Fatal(err)
-	}
+	placed := placeAt(t, p, id, steps, addr)
 	t.Cleanup(func() {
-		if err := placed.Remove(); err != nil {
+		if err := p.Remove(placed); err != nil {
 			t.Error(err)
 		}
 	})
-	placed.SetActive(true)
+	placed[0].SetActive(true)
+	return placed[0]
+}
+
+// placeAt places the same program at several addresses.
+func placeAt(t testing.TB, p *kernel.Placer, id omis.ProcID, steps omis.Program, addrs ...uint64) []omis.Placed {
+	t.Helper()
+	var list []omis.Placing
+	for _, addr := range addrs {
+		list = append(list, omis.Placing{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: id, Addr: addr}, Program: steps})
+	}
+	placed, errs := p.Place(list)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
 	return placed
 }
 

@@ -20,11 +20,17 @@ import (
 // refused checks that nothing is placed at an address, and what is said of why.
 func refused(t *testing.T, p *kernel.Placer, id omis.ProcID, addr uint64, why string) {
 	t.Helper()
-	_, err := p.Judge(omis.Watch{Event: omis.EventReachedAddr, Proc: id, Addr: addr}, nil)
+	err := judge(p, omis.Watch{Event: omis.EventReachedAddr, Proc: id, Addr: addr})
 	var r *omis.Refusal
 	if !errors.As(err, &r) || !strings.Contains(r.Why, why) {
 		t.Errorf("at %#x: %v, want a refusal because %q", addr, err, why)
 	}
+}
+
+// judge says why nothing can be placed somewhere.
+func judge(p *kernel.Placer, w omis.Watch) error {
+	_, errs := p.Judge([]omis.Placing{{Watch: w}})
+	return errs[0]
 }
 
 func TestRefusals(t *testing.T) {
@@ -33,17 +39,17 @@ func TestRefusals(t *testing.T) {
 	refused(t, p, g.ID, mapped(t, g, "[vdso]"), "of no file")
 	refused(t, p, g.ID, 0x1000, "has no code at 0x1000")
 	refused(t, p, g.ID, mapped(t, g, "[heap]"), "has no code")
-	if _, err := p.Judge(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, nil); err == nil {
+	if judge(p, omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}) == nil {
 		t.Error("there are no uprobes at new threads")
 	}
 	w := omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.fun["work"], Threads: make([]int, 17)}
-	if _, err := p.Judge(w, nil); err == nil || !strings.Contains(err.Error(), "16 threads") {
+	if err := judge(p, w); err == nil || !strings.Contains(err.Error(), "16 threads") {
 		t.Errorf("many threads: %v", err)
 	}
 	poke(t, g, g.fun["work"])
 	refused(t, p, g.ID, g.fun["work"], "has been changed")
 	former := omis.ProcID{PID: g.ID.PID, Start: g.ID.Start + 1}
-	if _, err := p.Judge(omis.Watch{Event: omis.EventReachedAddr, Proc: former, Addr: g.fun["nap"]}, nil); err == nil || !strings.Contains(err.Error(), "has ended") {
+	if err := judge(p, omis.Watch{Event: omis.EventReachedAddr, Proc: former, Addr: g.fun["nap"]}); err == nil || !strings.Contains(err.Error(), "has ended") {
 		t.Errorf("another process: %v", err)
 	}
 }
@@ -121,23 +127,17 @@ func TestCodeIsPutRight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []omis.Placed
-	for _, addr := range append(g.exits("work"), g.fun["work"], g.fun["work"]) {
-		placed, err := p.Place(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}, omis.Program{{Do: omis.OpAdd, Value: 1, Store: store}})
-		if err != nil {
-			t.Fatal(err)
-		}
+	addrs := append(g.exits("work"), g.fun["work"], g.fun["work"])
+	all := placeAt(t, p, g.ID, omis.Program{{Do: omis.OpAdd, Value: 1, Store: store}}, addrs...)
+	for _, placed := range all {
 		placed.SetActive(true)
-		all = append(all, placed)
 	}
 	if bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
 		t.Error("there is no uprobe in the code")
 	}
 	g.do("call 10")
-	for _, placed := range all {
-		if err := placed.Remove(); err != nil {
-			t.Error(err)
-		}
+	if err := p.Remove(all); err != nil {
+		t.Error(err)
 	}
 	if !bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
 		t.Error("the code is not what it was")

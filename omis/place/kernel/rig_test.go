@@ -30,16 +30,16 @@ type rig struct {
 // placing is a node that places programs in the kernel.
 type placing struct {
 	*linux.Node
-	*kernel.Placer
+	placer *kernel.Placer
 }
+
+func (p placing) Placers() []omis.Placer { return []omis.Placer{p.placer} }
 
 func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {
 	n, err := p.Node.ReadMemory(id, addr, buf)
-	p.Hide(id, addr, buf[:n])
+	p.placer.Hide(id, addr, buf[:n])
 	return n, err
 }
-
-func (p placing) Close(ctx context.Context) error { return p.Node.Close(ctx) }
 
 func newRig(t testing.TB, placement string, g *target) *rig {
 	t.Helper()

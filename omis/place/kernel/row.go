@@ -55,7 +55,7 @@ func consistent(b []byte) bool { return wordAt(b, rowDone) == wordAt(b, rowBegun
 
 // decode reads a row.
 func decode(k key, b []byte, kind omis.StoreKind) omis.Row {
-	r := omis.Row{TID: int(k.TID), Started: k.Started}
+	r := omis.Row{TID: int(k.TID), Started: k.Started / nsPerTick}
 	if kind == omis.StoreSums {
 		r.Value = int64(wordAt(b, rowSum))
 		return r
