@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -63,11 +62,6 @@ func (a *appTool) Finalize() error {
 	return a.Tool.Finalize()
 }
 
-// trapCost is what a hit costs by a stop of the thread with ptrace, in
-// nanoseconds, with target and monitor on one CPU; between CPUs it is the
-// latency of their wake-ups, several times as much.
-const trapCost = 10_000
-
 // placement is where a conditional request of an application's tool runs, or
 // would run.
 func placement(tool omis.Tool, request string) (mir.Placement, error) {
@@ -92,7 +86,7 @@ func inWords(x engine.Explanation, err error) (mir.Placement, error) {
 	if err != nil {
 		return mir.Placement{}, err
 	}
-	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: cmp.Or(x.Placement.Cost, trapCost)}, nil
+	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: x.Placement.Cost}, nil
 }
 
 // hub of a tool, made by the first request or the first listener.

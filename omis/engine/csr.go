@@ -18,6 +18,7 @@ type csr struct {
 	steps     []step
 	to        *sink
 	placement Placement
+	times     bool // it opens or closes intervals
 
 	// active is false from the moment the request is disabled, so that what was
 	// recognised before and still waits is not executed after it.
@@ -25,10 +26,12 @@ type csr struct {
 	failed atomic.Uint64 // local executions with an error that nobody was told of
 
 	// guarded by Engine.admin
-	deleted bool
-	subs    map[*process]*subscription
-	resting map[*process]*subscription // programs that stand while the request is disabled
-	cancel  func()                     // of a source that is no place in a process
+	deleted  bool
+	spent    omis.Spending     // where it is not executed any more
+	observed map[*process]bool // where it ever was
+	subs     map[*process]*subscription
+	resting  map[*process]*subscription // programs that stand while the request is disabled
+	cancel   func()                     // of a source that is no place in a process
 }
 
 // definition is the event of a conditional request.
@@ -75,6 +78,7 @@ func (t *Tool) define(r *omis.Request, to *sink) omis.Reply {
 		}
 	}).(*csr)
 	c.placement = t.e.place(r, c.steps)
+	c.times = slices.ContainsFunc(c.steps, step.times)
 	t.keep(c, func() { t.csrs = append(t.csrs, c) })
 	return c.stateReply(omis.CSRDefined, omis.ServiceResult{done()})
 }

@@ -37,10 +37,11 @@ type point struct {
 	node   *node        // where it is planted
 	cancel func() error // guarded by Engine.admin
 
-	mu   sync.Mutex // held while local actions run
-	subs []*subscription
-	occ  service.Occurrence // of the hit at hand
-	room [5]omis.Value
+	mu    sync.Mutex // held while local actions run
+	subs  []*subscription
+	timed bool               // some of them open or close intervals
+	occ   service.Occurrence // of the hit at hand
+	room  [5]omis.Value
 }
 
 // subscription is a request's share in a point.
@@ -51,8 +52,9 @@ type subscription struct {
 	point *point
 
 	proc       *process
-	placed     *inPlace  // not nil: a program runs in place of a list, and there is no point
-	restsSince time.Time // of a program that does not run
+	hits       map[string]uint64 // executions by the monitor, by how the thread was held; Point.mu guards it
+	placed     *inPlace          // not nil: a program runs in place of a list, and there is no point
+	restsSince time.Time         // of a program that does not run
 	placement  Placement
 }
 
@@ -62,13 +64,17 @@ func (e *Engine) subscribe(c *csr, t target) error {
 	if e.wake(c, t) {
 		return nil
 	}
-	s := &subscription{csr: c, only: t.only, proc: t.proc}
+	s := &subscription{csr: c, only: t.only, proc: t.proc, hits: make(map[string]uint64)}
 	if refused := e.tryPlace(s); refused != nil {
 		if err := e.trap(s, reason(refused)); err != nil {
 			return err
 		}
 	}
 	c.subs[t.proc] = s
+	if c.observed == nil {
+		c.observed = make(map[*process]bool)
+	}
+	c.observed[t.proc] = true
 	return nil
 }
 
@@ -127,6 +133,7 @@ func (e *Engine) unsubscribe(c *csr, proc *process) {
 		e.unplace(s)
 		return
 	}
+	c.settle(s)
 	if s.point.withdraw(s) {
 		e.unplant(s.point)
 	}
@@ -155,6 +162,7 @@ func (p *point) enter(s *subscription) {
 		i = len(p.subs)
 	}
 	p.subs = slices.Insert(p.subs, i, s)
+	p.timed = p.timed || s.csr.times
 }
 
 // withdraw returns whether nobody is left.
@@ -177,6 +185,7 @@ func (p *point) handle(hit *omis.Hit) {
 		if !p.concerns(s) {
 			continue
 		}
+		s.hits[hit.Held]++
 		// The lock is not free while a locked list is executed. A new process is known
 		// only when the node was asked who it is.
 		if waiting == nil && s.local != nil && hit.ChildProc == 0 && p.node.lists.TryRLock() {
@@ -209,6 +218,10 @@ func (p *point) occurred(hit *omis.Hit) {
 	p.occ = service.Occurrence{
 		Node: p.node.token, Proc: p.proc.token, Thread: omis.Undefined,
 		Time: hit.Time, SP: hit.SP, Now: hit.Now, Held: hit.Held,
+	}
+	if p.timed {
+		cost, _ := p.node.cost(trapped, hit.Held)
+		p.occ.Before, p.occ.After = int64(cost.Before), int64(cost.After)
 	}
 	if p.node.skew != 0 {
 		p.occ.Time += p.node.skew

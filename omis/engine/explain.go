@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"mirador/omis"
 	"mirador/omis/syntax"
 )
@@ -12,6 +14,7 @@ type Explanation struct {
 	Points    []Point // what would be looked out for in the scope as it is now
 	Enabled   bool
 	Failed    uint64 // executions with an error that no callback heard of
+	Bias      uint64 // what is taken off the intervals that it opens or closes, in nanoseconds
 }
 
 // Point is a place that a request looks out for.
@@ -38,6 +41,7 @@ func (t *Tool) Explain(text string) (Explanation, error) {
 		return x, omis.Reply{failed}.Err()
 	}
 	c := &csr{tool: t, request: r, event: def, steps: steps, placement: x.Placement}
+	c.times = slices.ContainsFunc(c.steps, step.times)
 	x.Points = c.points()
 	t.e.admin.Lock()
 	defer t.e.admin.Unlock()
@@ -59,7 +63,7 @@ func (t *Tool) State(request omis.Token) (Explanation, error) {
 	defer t.e.admin.Unlock()
 	return Explanation{
 		Request: syntax.Print(c.request), Placement: t.e.where(c), Points: c.points(),
-		Enabled: c.active.Load(), Failed: c.failed.Load(),
+		Enabled: c.active.Load(), Failed: c.failed.Load(), Bias: c.bias(),
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"mirador/omis"
@@ -16,6 +17,10 @@ type feed struct {
 	proc  *process
 	store omis.Store
 	users int // programs; guarded by Engine.admin
+
+	mu      sync.Mutex
+	tallies [omis.OpStop + 1]tally
+	edges   map[edge]bool // where intervals begin and end
 
 	// broken tells that the programs end before what they measure did.
 	broken atomic.Bool
@@ -46,7 +51,7 @@ func (e *Engine) feed(placer omis.Placer, p *process, cell service.Cell) (*feed,
 
 // newFeed adds a store to a cell.
 func (e *Engine) newFeed(placer omis.Placer, p *process, cell service.Cell, store omis.Store) *feed {
-	f := &feed{feedKey: feedKey{placer, cell}, e: e, proc: p, store: store}
+	f := &feed{feedKey: feedKey{placer, cell}, e: e, proc: p, store: store, edges: make(map[edge]bool)}
 	if p.feeds == nil {
 		p.feeds = make(map[feedKey]*feed)
 	}
@@ -85,7 +90,17 @@ func (f *feed) end() {
 	}
 }
 
-func (f *feed) Reset() error { return f.store.Reset() }
+// Reset keeps how often programs were executed.
+func (f *feed) Reset() error {
+	if n, err := f.executions(); err == nil {
+		f.mu.Lock()
+		for op := range f.tallies {
+			f.tallies[op].past += n[op]
+		}
+		f.mu.Unlock()
+	}
+	return f.store.Reset()
+}
 
 func (f *feed) Rows() ([]service.Row, error) {
 	rows, err := f.store.Rows()
@@ -93,7 +108,10 @@ func (f *feed) Rows() ([]service.Row, error) {
 		return nil, err
 	}
 	list := make([]service.Row, len(rows))
+	f.calibrate()
+	bias := f.bias()
 	for i, r := range rows {
+		r.Intervals = r.Intervals.Without(bias)
 		if f.broken.Load() {
 			r.Unfinished += r.Open
 		}

@@ -73,6 +73,7 @@ type process struct {
 	threads  map[int]*thread     // by what the node calls them; guarded by registry.mu
 	halts    halts
 
+	cpu       clock
 	feeds     map[feedKey]*feed     // guarded by Engine.admin
 	rowTokens map[rowKey]omis.Token // of rows of feeds; guarded by registry.mu
 	hasRow    map[omis.Token]bool   // the threads in rowTokens; guarded by registry.mu

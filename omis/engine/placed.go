@@ -21,6 +21,8 @@ type inPlace struct {
 	omis.Placed
 	placer omis.Placer
 	feeds  []*feed
+	count  count // of its executions
+	times  bool  // it opens or closes intervals
 }
 
 // placing is where a request's program may run in a process, before it does.
@@ -134,8 +136,13 @@ func (e *Engine) tryPlace(s *subscription) error {
 		return errs[0]
 	}
 	in.Placed = placed[0]
+	in.counting(p.program)
 	s.placed = in
 	s.placement = placementOf(in.Verdict())
+	if in.times = s.csr.times; in.times {
+		in.edges(p.program)
+		go s.proc.node().calibrate(s.placement.Name)
+	}
 	in.SetActive(true)
 	return nil
 }
@@ -147,7 +154,7 @@ func (in *inPlace) release() {
 }
 
 func placementOf(v omis.Verdict) Placement {
-	return Placement{Name: v.Name, Where: v.Where, Why: v.Why, Cost: v.Cost, local: true}
+	return Placement{Name: v.Name, Where: v.Where, Why: v.Why, Kind: v.Kind, Cost: v.Cost, local: true}
 }
 
 // atOnce bounds how many programs are taken away at the same time.
@@ -169,6 +176,7 @@ func (e *Engine) unplace(list ...*subscription) {
 	}
 	all.Wait()
 	for _, s := range list {
+		s.csr.settle(s)
 		s.placed.release()
 		s.placed = nil
 	}
@@ -335,6 +343,9 @@ func (e *Engine) abandonCell(t *Tool, token omis.Token, cell service.Cell) {
 // trap has the monitor execute a request's actions, and says why nothing is cheaper.
 func (e *Engine) trap(s *subscription, why string) error {
 	e.makeWay(s.csr, s.proc)
+	if s.csr.times {
+		s.proc.node().calibrate(trapped) // what is measured is corrected as it is measured
+	}
 	s.placement = s.csr.placement.because(why)
 	if s.placement.local {
 		s.local = newLocalList(s.csr)
@@ -362,7 +373,7 @@ func reason(err error) string {
 func (e *Engine) where(c *csr) Placement {
 	all := make([]Placement, 0, len(c.subs))
 	for _, s := range c.subs {
-		all = append(all, s.placement)
+		all = append(all, s.proc.node().priced(s.where(), c.times))
 	}
 	if len(c.subs) == 0 && c.event.source.kind != 0 {
 		for _, t := range c.targets() {
@@ -389,8 +400,8 @@ func (e *Engine) wouldBe(c *csr, t target) Placement {
 	if err == nil {
 		verdicts, errs := p.placer.Judge([]omis.Placing{{Watch: p.watch, Program: p.program}})
 		if err = errs[0]; err == nil {
-			return placementOf(verdicts[0])
+			return t.proc.node().priced(placementOf(verdicts[0]), c.times)
 		}
 	}
-	return c.placement.because(reason(err))
+	return t.proc.node().priced(c.placement.because(reason(err)), c.times)
 }

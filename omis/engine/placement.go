@@ -14,12 +14,19 @@ type Placement struct {
 	Name  string
 	Where string
 	Why   string
-	// Cost is how many nanoseconds an occurrence takes of the thread, roughly; 0
-	// where nobody said.
-	Cost float64
+	// Cost is how many nanoseconds an occurrence takes of the thread, roughly unless
+	// it was measured on this machine; 0 where nobody said.
+	Cost     float64
+	Measured bool
+	Kind     string // omis.Verdict.Kind; of a thread that is held, how
 
 	local bool
 }
+
+// heldCost is what it costs to hold a thread, in nanoseconds, roughly: by a stop of
+// ptrace, with target and monitor on one CPU. Between CPUs it is the latency of their
+// wake-ups, several times as much.
+const heldCost = 10_000
 
 // trapped is the name of the placement where a thread stops for the monitor.
 const trapped = "trap"
@@ -35,21 +42,21 @@ func (e *Engine) place(r *omis.Request, steps []step) Placement {
 	if src.kind == 0 {
 		return Placement{Name: "monitor", Where: "in the engine", Why: r.Event.Service + " is an event of the monitor itself"}
 	}
-	const held = "in the engine, with the thread held until the list is done"
+	const where = "in the engine, with the thread held until the list is done"
 	if r.Locked {
-		return Placement{Name: trapped, Where: held, Why: "a locked list must wait until no other list is executed"}
+		return Placement{Name: trapped, Where: where, Cost: heldCost, Why: "a locked list must wait until no other list is executed"}
 	}
 	if src.kind == omis.EventProcCreated {
-		return Placement{Name: trapped, Where: held, Why: "the node must be asked who the new process is"}
+		return Placement{Name: trapped, Where: where, Cost: heldCost, Why: "the node must be asked who the new process is"}
 	}
 	for i := range steps {
 		if !steps[i].isLocal() {
-			return Placement{Name: trapped, Where: held, Why: steps[i].service.Name + " needs more than the event itself"}
+			return Placement{Name: trapped, Where: where, Cost: heldCost, Why: steps[i].service.Name + " needs more than the event itself"}
 		}
 	}
 	return Placement{
 		Name: trapped, Where: "in the monitor, on a thread that serves the process",
-		Why: "its actions need nothing but the event itself", local: true,
+		Why: "its actions need nothing but the event itself", Cost: heldCost, local: true,
 	}
 }
 

@@ -93,11 +93,14 @@ type Call struct {
 // attributed to a process or a thread, these are omis.Undefined.
 type Occurrence struct {
 	Node, Proc, Thread omis.Token
-	Time               int64  // the node's monotonic nanoseconds
-	SP                 uint64 // stack pointer; 0 where the event has none
-	Held               string // how the thread is held: omis.Hit.Held
-	Params             []omis.Value
-	Now                func() int64 // the clock that Time was read from
+	Time               int64 // the node's monotonic nanoseconds
+	// Before and After are what the cost of the occurrence was until Time, and will be
+	// from the end of the list on, as far as that was measured; in nanoseconds.
+	Before, After int64
+	SP            uint64 // stack pointer; 0 where the event has none
+	Held          string // how the thread is held: omis.Hit.Held
+	Params        []omis.Value
+	Now           func() int64 // the clock that Time was read from
 }
 
 // Scope is the tool on whose behalf an action runs. Its methods may be called

@@ -40,6 +40,7 @@ type Node struct {
 	planted []omis.Watch // every watch that was ever set, in order
 	launch  []omis.Launch
 	post    post
+	costs   map[string]omis.Cost
 }
 
 var _ omis.Node = (*Node)(nil)

@@ -125,7 +125,7 @@ func (p *Placer) refusal(w omis.Watch) error {
 }
 
 func (p *Placer) verdict() omis.Verdict {
-	return omis.Verdict{Name: p.name, Where: "in the fake", Why: "it may", Cost: 1}
+	return omis.Verdict{Name: p.name, Where: "in the fake", Why: "it may", Cost: 1, Kind: "kind"}
 }
 
 func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, error) {

@@ -127,21 +127,22 @@ func resetTimer(c *service.Call) ([]omis.Value, error) {
 }
 
 // startTimer takes the time as late as it can, so that as little as possible of
-// the monitor's own work is measured.
+// the monitor's own work is measured; what is left of it does not count.
 func startTimer(c *service.Call) ([]omis.Value, error) {
 	if c.Event == nil {
 		return nil, noEvent()
 	}
-	c.Object.(*timer).start(owner{c.Event.Proc, c.Event.Thread}, c.Event.SP, c.Event.Now)
+	later := func() int64 { return c.Event.Now() + c.Event.After }
+	c.Object.(*timer).start(owner{c.Event.Proc, c.Event.Thread}, c.Event.SP, later)
 	return nil, nil
 }
 
-// stopTimer uses the time at which the event was recognised.
+// stopTimer uses the time at which the event was recognised, without what that took.
 func stopTimer(c *service.Call) ([]omis.Value, error) {
 	if c.Event == nil {
 		return nil, noEvent()
 	}
-	c.Object.(*timer).stop(owner{c.Event.Proc, c.Event.Thread}, c.Event.SP, c.Event.Time)
+	c.Object.(*timer).stop(owner{c.Event.Proc, c.Event.Thread}, c.Event.SP, c.Event.Time-c.Event.Before)
 	return nil, nil
 }
 

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"mirador/omis"
+)
+
+// What an interval contains of the cost of the very probes that measure it is known,
+// and taken off when the interval is read: see omis.Cost.
+
+// edge is where programs open or close the intervals of a feed.
+type edge struct {
+	do              omis.Operation
+	placement, kind string
+}
+
+// edges notes where a program opens and closes intervals.
+func (in *inPlace) edges(p omis.Program) {
+	v := in.Verdict()
+	for i, op := range p {
+		if op.Do == omis.OpStart || op.Do == omis.OpStop {
+			f := in.feeds[i]
+			f.mu.Lock()
+			f.edges[edge{op.Do, v.Name, v.Kind}] = true
+			f.mu.Unlock()
+		}
+	}
+}
+
+// bias is what each interval of the feed contains of the cost of its probes. Where they
+// differ, the least is meant: too much must not be taken off. 0 is what it says before
+// the placement was calibrated.
+func (f *feed) bias() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	begins, ends := math.Inf(1), math.Inf(1)
+	n := f.proc.node()
+	for at := range f.edges {
+		cost, ok := n.cost(at.placement, at.kind)
+		switch {
+		case !ok:
+			return 0
+		case at.do == omis.OpStart:
+			begins = min(begins, cost.After)
+		default:
+			ends = min(ends, cost.Before)
+		}
+	}
+	if math.IsInf(begins+ends, 0) {
+		return 0
+	}
+	return uint64(math.Round(omis.Cost{After: begins}.Bias(omis.Cost{Before: ends})))
+}
+
+// calibrate waits until bias knows.
+func (f *feed) calibrate() {
+	f.mu.Lock()
+	edges := slices.Collect(maps.Keys(f.edges))
+	f.mu.Unlock()
+	for _, at := range edges {
+		f.proc.node().calibrate(at.placement)
+	}
+}
+
+// times tells whether an action opens or closes intervals.
+func (s step) times() bool {
+	if s.do.compile == nil {
+		return false
+	}
+	op, err := s.do.compile(s.args)
+	return err == nil && op.Do != omis.OpAdd
+}
+
+// bias is the least that is taken off the intervals of a request.
+func (c *csr) bias() (least uint64) {
+	first := true
+	for _, s := range c.subs {
+		if s.placed == nil || !c.times {
+			continue
+		}
+		for _, f := range s.placed.feeds {
+			if f.cell.Kind() == omis.StoreIntervals {
+				if b := f.bias(); first || b < least {
+					least, first = b, false
+				}
+			}
+		}
+	}
+	return least
+}

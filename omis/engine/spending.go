@@ -1,0 +1,256 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"mirador/omis"
+)
+
+// What requests cost is computed, not measured: from how often they were executed,
+// which the programs tell that count anyway, and from what one execution costs
+// on this machine.
+
+// costs are what the node knows of the cost of occurrences; nil: nothing.
+func (n *node) costs() omis.Costs {
+	c, _ := n.Node.(omis.Costs)
+	return c
+}
+
+// cost of an occurrence at a kind of place; false where it was not measured.
+func (n *node) cost(placement, kind string) (omis.Cost, bool) {
+	if c := n.costs(); c != nil {
+		return c.Cost(placement, kind)
+	}
+	return omis.Cost{}, false
+}
+
+// calibrate has a placement measured, and waits for it.
+func (n *node) calibrate(placement string) {
+	if c := n.costs(); c != nil {
+		c.Calibrate(placement)
+	}
+}
+
+// priced is the placement with what an occurrence costs on the node, where that was
+// measured.
+func (n *node) priced(p Placement, times bool) Placement {
+	cost, ok := n.cost(p.Name, p.Kind)
+	switch {
+	case !ok:
+		return p
+	case times:
+		p.Cost = cost.Time
+	default:
+		p.Cost = cost.Count
+	}
+	p.Measured = true
+	return p
+}
+
+// count says where the executions of a program are counted: by the feed of one of its
+// steps, of which other programs may be users too.
+type count struct {
+	feed *feed
+	op   omis.Operation
+}
+
+// tally is what a feed knows of how often programs were executed that do one and the
+// same with it.
+type tally struct {
+	users   int
+	each    int64   // what an execution adds, of OpAdd
+	mixed   bool    // some add more than others: who did cannot be told
+	past    uint64  // executions before the feed was reset
+	settled float64 // executions that have been accounted for
+}
+
+// counting chooses which step of a program tells how often it is executed, and enters
+// the program there. Nobody counts those that only add different numbers.
+func (in *inPlace) counting(p omis.Program) {
+	added := make(map[*feed]int64)
+	for i, op := range p {
+		if op.Do == omis.OpAdd {
+			added[in.feeds[i]] += op.Value
+		}
+	}
+	for i, op := range p {
+		f := in.feeds[i]
+		f.mu.Lock()
+		t := &f.tallies[op.Do]
+		if op.Do == omis.OpAdd && t.users > 0 && t.each != added[f] {
+			t.mixed = true
+		}
+		better := in.count.feed == nil || op.Do < in.count.op
+		if better && !(op.Do == omis.OpAdd && (t.mixed || added[f] == 0)) {
+			in.count = count{f, op.Do}
+		}
+		if op.Do == omis.OpAdd {
+			t.each = added[f]
+		}
+		f.mu.Unlock()
+	}
+	if f := in.count.feed; f != nil {
+		f.mu.Lock()
+		f.tallies[in.count.op].users++
+		f.mu.Unlock()
+	}
+}
+
+// executions is how often the program was executed that has this count; ok is false
+// where that cannot be told. Where several programs have it, each has an equal part.
+func (c count) executions() (n float64, ok bool) {
+	if c.feed == nil {
+		return 0, false
+	}
+	now, err := c.feed.executions()
+	if err != nil {
+		return 0, false
+	}
+	c.feed.mu.Lock()
+	defer c.feed.mu.Unlock()
+	t := &c.feed.tallies[c.op]
+	if t.mixed || t.users == 0 {
+		return 0, false
+	}
+	return (float64(t.past+now[c.op]) - t.settled) / float64(t.users), true
+}
+
+// settle takes a program off the tally, with its part.
+func (c count) settle(part float64) {
+	if c.feed == nil {
+		return
+	}
+	c.feed.mu.Lock()
+	defer c.feed.mu.Unlock()
+	t := &c.feed.tallies[c.op]
+	t.users--
+	t.settled += part
+}
+
+// executions are those that the store knows of, by what was done.
+func (f *feed) executions() (n [omis.OpStop + 1]uint64, err error) {
+	rows, err := f.store.Rows()
+	if err != nil {
+		return n, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var added int64
+	for i := range rows {
+		r := &rows[i]
+		added += r.Value
+		n[omis.OpStart] += uint64(r.Count + r.Unfinished + r.Open)
+		n[omis.OpStop] += uint64(r.Count)
+	}
+	if each := f.tallies[omis.OpAdd].each; each != 0 {
+		n[omis.OpAdd] = uint64(max(added/each, 0))
+	}
+	return n, nil
+}
+
+// spent is what a request costs in a process since it was enabled there.
+func (s *subscription) spent() omis.Spending {
+	if s.placed == nil {
+		return s.held()
+	}
+	n, ok := s.placed.count.executions()
+	p := s.proc.node().priced(s.placement, s.placed.times)
+	spent := omis.Spending{Hits: uint64(n + 0.5), Inside: n * p.Cost, Rough: !p.Measured, Uncounted: !ok}
+	for _, f := range slices.Compact(slices.Clone(s.placed.feeds)) {
+		spent.Lost += f.store.Lost()
+	}
+	return spent
+}
+
+// held is what it costs to have the monitor execute a request.
+func (s *subscription) held() (spent omis.Spending) {
+	if s.point == nil {
+		return spent
+	}
+	s.point.mu.Lock()
+	defer s.point.mu.Unlock()
+	for how, n := range s.hits {
+		p := s.placement
+		p.Kind = how
+		p = s.proc.node().priced(p, s.csr.times)
+		spent.Hits += n
+		spent.Outside += float64(n) * p.Cost
+		spent.Rough = spent.Rough || !p.Measured
+	}
+	return spent
+}
+
+// where is the placement of a request in a process; where threads are held, with the
+// way in which they mostly were.
+func (s *subscription) where() Placement {
+	p := s.placement
+	if s.point == nil {
+		return p
+	}
+	s.point.mu.Lock()
+	defer s.point.mu.Unlock()
+	for how, n := range s.hits {
+		if n > s.hits[p.Kind] {
+			p.Kind = how
+		}
+	}
+	return p
+}
+
+// settle keeps what a request has cost in a process where it is not executed any more.
+// The caller holds Engine.admin.
+func (c *csr) settle(s *subscription) {
+	spent := s.spent()
+	c.spent = c.spent.Plus(spent)
+	if s.placed != nil {
+		s.placed.count.settle(float64(spent.Hits))
+	}
+}
+
+// Spent is what requests have cost the processes that they were enabled in.
+func (t *Tool) Spent(requests []omis.Token) (all omis.Spending, err error) {
+	t.e.admin.Lock()
+	defer t.e.admin.Unlock()
+	observed := make(map[*process]bool)
+	for _, token := range requests {
+		o, err := t.find(token)
+		if err != nil {
+			return all, err
+		}
+		c, ok := o.(*csr)
+		if !ok {
+			return all, omis.Errorf(omis.TypeMismatch, "%s is no conditional request", token)
+		}
+		all = all.Plus(c.spent)
+		for _, subs := range []map[*process]*subscription{c.subs, c.resting} {
+			for _, s := range subs {
+				all = all.Plus(s.spent())
+			}
+		}
+		maps.Copy(observed, c.observed)
+	}
+	for p := range observed {
+		all.CPU += p.cpu.time(p)
+	}
+	return all, nil
+}
+
+// clock is how much CPU time a process has used, as far as is known.
+type clock struct {
+	mu sync.Mutex
+	ns float64
+}
+
+// time reads the clock. That of a process that has ended stands still.
+func (c *clock) time(p *process) float64 {
+	at := p.at()
+	info, err := at.node.ProcInfo(at.id, omis.ProcTotalTime)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.ns = info.TotalTime * 1e9
+	}
+	return c.ns
+}

@@ -1,0 +1,166 @@
+package engine_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/ext/pa"
+)
+
+// spent is what requests of the tool have cost.
+func (b *bench) spent(requests ...omis.Token) omis.Spending {
+	b.Helper()
+	s, err := b.tool.Spent(requests)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// times are the sum of the intervals of a timer and of their squares, in nanoseconds.
+func (b *bench) times() (sum, squares float64) {
+	b.Helper()
+	row := b.reply(": pa_timer_read([pa_t_1])")[1][0].Values[1].List
+	sum, _ = row[4].Number()
+	squares, _ = row[5].Number()
+	return sum * 1e9, squares * 1e18
+}
+
+// What probes cost is taken off each interval, exactly.
+func TestIntervalsLackWhatProbesCost(t *testing.T) {
+	b, _, p := startPlacing(t)
+	region(b)
+	for range 3 {
+		p.Reach(11, 0x10, 100)
+		time.Sleep(time.Millisecond)
+		p.Reach(11, 0x20, 100)
+	}
+	sum, squares := b.times()
+	b.node.SetCost("fake", "kind", omis.Cost{After: 100_000, Before: 20_000})
+	less, lessSquares := b.times()
+	const bias = 120_000
+	if got := sum - less; math.Abs(got-3*bias) > 1 {
+		t.Errorf("the sum of three intervals is shorter by %.0f ns, want %d", got, 3*bias)
+	}
+	if want := squares - 2*bias*sum + 3*bias*bias; math.Abs(lessSquares-want) > 1e-9*squares {
+		t.Errorf("the sum of squares is %g, want %g", lessSquares, want)
+	}
+	x, err := b.tool.State("c_2")
+	if err != nil || x.Bias != bias {
+		t.Errorf("the bias is said to be %d (%v)", x.Bias, err)
+	}
+	b.ask(": csr_delete([c_1,c_2])") // the rows go to the timer
+	if kept, _ := b.times(); math.Abs(kept-less) > 1 {
+		t.Errorf("after the probes were removed the sum is %.0f, before it was %.0f", kept, less)
+	}
+}
+
+// Where the monitor executes the requests, it takes off what holding the thread costs.
+func TestHeldIntervalsLackWhatHoldingCosts(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "no"} }
+	b.node.SetCost("trap", "ptrace", omis.Cost{After: 1e15, Before: 1e14})
+	region(b)
+	p.Reach(11, 0x10, 100)
+	p.Reach(11, 0x20, 100)
+	if sum, _ := b.times(); sum != 0 {
+		t.Errorf("the interval took %.0f ns, less than nothing of which was the program's", sum)
+	}
+	b.node.SetCost("trap", "ptrace", omis.Cost{After: -1e9, Before: -2e9})
+	p.Reach(11, 0x10, 100)
+	p.Reach(11, 0x20, 100)
+	if sum, _ := b.times(); sum < 3e9 || sum > 4e9 {
+		t.Errorf("the interval took %.0f ns, want 3 s more than it did", sum)
+	}
+}
+
+func TestSpending(t *testing.T) {
+	b, _, p := startPlacing(t)
+	b.node.SetCost("fake", "kind", omis.Cost{Count: 10, Time: 30})
+	region(b)
+	b.ask(`thread_reached_addr([],0x30) : pa_counter_add([pa_c_1],1)`)
+	b.ask(": csr_enable([c_3])")
+	for range 5 {
+		p.Reach(11, 0x10, 100)
+		p.Reach(11, 0x20, 100)
+	}
+	p.Reach(12, 0x10, 100)
+	check := func(when string, hits uint64, inside float64, requests ...omis.Token) {
+		t.Helper()
+		if s := b.spent(requests...); s.Hits != hits || s.Inside != inside || s.Outside != 0 || s.Rough || s.Uncounted {
+			t.Errorf("%s: %v cost %+v, want %d hits and %.0f ns", when, requests, s, hits, inside)
+		}
+	}
+	check("in place", 5, 150, "c_2")
+	check("in place", 11, 5*30+3*30+3*10, "c_1", "c_2", "c_3") // six at two places that count alike
+	b.ask(": pa_counter_reset([pa_c_1]) pa_timer_reset([pa_t_1])")
+	check("after a reset", 5, 150, "c_2")
+	p.Reach(11, 0x10, 100)
+	p.Reach(11, 0x20, 100)
+	check("after a reset", 6, 180, "c_2")
+	b.ask(": csr_disable([c_2])")
+	check("disabled", 6, 180, "c_2")
+	b.ask(": csr_delete([c_1])")
+	check("with one removed", 6, 180, "c_2")
+	p.Reach(11, 0x30, 100)
+	check("with one removed", 4, 40, "c_3")
+}
+
+// What the monitor executes is outside of the processes' time.
+func TestSpendingOfHeldThreads(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "no"} }
+	b.node.SetCost("trap", "ptrace", omis.Cost{Count: 7000, Time: 9000})
+	region(b)
+	for range 4 {
+		p.Reach(11, 0x10, 100)
+	}
+	if s := b.spent("c_1"); s.Hits != 4 || s.Outside != 4*9000 || s.Inside != 0 {
+		t.Errorf("held: %+v", s)
+	}
+	b.ask(": csr_disable([c_1])")
+	p.Reach(11, 0x10, 100)
+	if s := b.spent("c_1"); s.Hits != 4 || s.Outside != 4*9000 {
+		t.Errorf("held, then disabled: %+v", s)
+	}
+}
+
+// Without figures of the machine the costs are those of the table, and that is said.
+func TestSpendingByRoughCosts(t *testing.T) {
+	b, _, p := startPlacing(t)
+	region(b)
+	p.Reach(11, 0x10, 100)
+	p.Info.TotalTime = 2
+	if s := b.spent("c_1"); s.CPU != 2e9 || s.Hits != 1 || s.Inside != 1 || !s.Rough {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// Who adds what where different numbers are added cannot be told.
+func TestUncountedSpending(t *testing.T) {
+	b, _, p := startPlacing(t)
+	b.ask(": pa_counter_create()")
+	b.ask(`thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],2)`)
+	b.ask(`thread_reached_addr([],0x20) : pa_counter_add([pa_c_1],2)`)
+	b.ask(": csr_enable([])")
+	p.Reach(11, 0x10, 100)
+	p.Reach(11, 0x20, 100)
+	if s := b.spent("c_1", "c_2"); s.Hits != 2 || s.Uncounted {
+		t.Errorf("two that add the same: %+v", s)
+	}
+	b.ask(`thread_reached_addr([],0x30) : pa_counter_add([pa_c_1],3)`)
+	b.ask(": csr_enable([c_3])")
+	if s := b.spent("c_1", "c_2", "c_3"); !s.Uncounted {
+		t.Errorf("a third that adds more: %+v", s)
+	}
+}
+
+func TestSpendingIsOfRequests(t *testing.T) {
+	b := start(t, pa.New())
+	b.ask(": node_attach2([],\"\")")
+	if _, err := b.tool.Spent([]omis.Token{"n_1"}); err == nil {
+		t.Error("a node has cost something")
+	}
+}

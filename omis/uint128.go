@@ -1,0 +1,45 @@
+package omis
+
+import "math/bits"
+
+// Add is u+v, modulo 2¹²⁸ as all that follows.
+func (u Uint128) Add(v Uint128) Uint128 {
+	lo, carry := bits.Add64(u.Lo, v.Lo, 0)
+	hi, _ := bits.Add64(u.Hi, v.Hi, carry)
+	return Uint128{Hi: hi, Lo: lo}
+}
+
+// Sub is u-v.
+func (u Uint128) Sub(v Uint128) Uint128 {
+	lo, borrow := bits.Sub64(u.Lo, v.Lo, 0)
+	hi, _ := bits.Sub64(u.Hi, v.Hi, borrow)
+	return Uint128{Hi: hi, Lo: lo}
+}
+
+// Times is u·n.
+func (u Uint128) Times(n uint64) Uint128 {
+	hi, lo := bits.Mul64(u.Lo, n)
+	return Uint128{Hi: hi + u.Hi*n, Lo: lo}
+}
+
+// Less tells whether u < v.
+func (u Uint128) Less(v Uint128) bool { return u.Hi < v.Hi || u.Hi == v.Hi && u.Lo < v.Lo }
+
+// Without are the intervals as they would be if each were shorter by what probing it
+// took: Σ(x−c) and Σ(x−c)² follow from Σx and Σx² exactly. Nothing becomes negative.
+func (i Intervals) Without(bias uint64) Intervals {
+	n := uint64(i.Count)
+	if n == 0 || bias == 0 {
+		return i
+	}
+	shorter := func(ns uint64) uint64 { return ns - min(ns, bias) }
+	i.Last, i.Min, i.Max = shorter(i.Last), shorter(i.Min), shorter(i.Max)
+	all := Uint128{Lo: n}.Times(bias)
+	i.Squares = i.Squares.Add(all.Times(bias)).Sub(i.Sum.Times(2 * bias))
+	if i.Sum.Less(all) {
+		i.Sum = Uint128{}
+		return i
+	}
+	i.Sum = i.Sum.Sub(all)
+	return i
+}

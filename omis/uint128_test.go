@@ -1,0 +1,79 @@
+package omis_test
+
+import (
+	"math"
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"mirador/omis"
+)
+
+func whole(u omis.Uint128) *big.Int {
+	b := new(big.Int).Lsh(new(big.Int).SetUint64(u.Hi), 64)
+	return b.Add(b, new(big.Int).SetUint64(u.Lo))
+}
+
+// summed is what a place that measures intervals would know of them.
+func summed(list []uint64) (i omis.Intervals) {
+	for k, ns := range list {
+		i.Count++
+		i.Last, i.Max = ns, max(i.Max, ns)
+		if k == 0 || ns < i.Min {
+			i.Min = ns
+		}
+		i.Sum = i.Sum.Add(omis.Uint128{Lo: ns})
+		i.Squares = i.Squares.Add(omis.Uint128{Lo: ns}.Times(ns))
+	}
+	return i
+}
+
+// Intervals without a bias are those that would have been measured had each been shorter.
+func TestIntervalsWithoutBias(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bias := rapid.Uint64Range(0, 1e6).Draw(t, "bias")
+		list := rapid.SliceOfN(rapid.Uint64Range(bias, math.MaxUint64>>2), 0, 20).Draw(t, "intervals")
+		short := make([]uint64, len(list))
+		for i, ns := range list {
+			short[i] = ns - bias
+		}
+		if got, want := summed(list).Without(bias), summed(short); got != want {
+			t.Fatalf("%v without %d:\n got %+v\nwant %+v", list, bias, got, want)
+		}
+	})
+}
+
+// The squares are right also where some intervals are shorter than the bias.
+func TestSquaresWithoutBias(t *testing.T) {
+	list := []uint64{10, 90, 30}
+	got := summed(list).Without(50)
+	if want := int64(40*40 + 40*40 + 20*20); whole(got.Squares).Int64() != want {
+		t.Errorf("squares are %v, want %d", got.Squares, want)
+	}
+	if got.Min != 0 || got.Max != 40 || got.Last != 0 || got.Sum != (omis.Uint128{}) || got.Count != 3 {
+		t.Errorf("got %+v: nothing may become negative", got)
+	}
+}
+
+func TestUint128(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.Custom(func(t *rapid.T) omis.Uint128 {
+			return omis.Uint128{Hi: rapid.Uint64().Draw(t, "hi"), Lo: rapid.Uint64().Draw(t, "lo")}
+		})
+		u, v, n := number.Draw(t, "u"), number.Draw(t, "v"), rapid.Uint64().Draw(t, "n")
+		modulus := new(big.Int).Lsh(big.NewInt(1), 128)
+		for what, pair := range map[string][2]*big.Int{
+			"sum":        {whole(u.Add(v)), new(big.Int).Add(whole(u), whole(v))},
+			"difference": {whole(u.Sub(v)), new(big.Int).Sub(whole(u), whole(v))},
+			"product":    {whole(u.Times(n)), new(big.Int).Mul(whole(u), new(big.Int).SetUint64(n))},
+		} {
+			if want := pair[1].Mod(pair[1], modulus); pair[0].Cmp(want) != 0 {
+				t.Fatalf("the %s of %v and %v (%d) is %v, want %v", what, u, v, n, pair[0], want)
+			}
+		}
+		if u.Less(v) != (whole(u).Cmp(whole(v)) < 0) {
+			t.Fatalf("%v < %v is wrong", u, v)
+		}
+	})
+}
