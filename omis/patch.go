@@ -15,7 +15,8 @@ type Patcher interface {
 	Survey(p ProcID, addrs []uint64) []error
 	// Patch puts code where it is wanted, all at once: the threads of the process are
 	// stopped a single time, however long the list. Of each patch either the result or
-	// the error is nil. New patches are off.
+	// the error is nil. New patches are off. Several may stand at one address; they run
+	// in the order in which they came.
 	Patch(p ProcID, list []Patch) ([]Patched, []error)
 	// Unpatch takes code away, all at once as well. When it returns, no thread runs the
 	// code any more or ever will, and the program's own bytes are back.
@@ -26,7 +27,9 @@ type Patcher interface {
 // ends or executes another program.
 type Ground interface {
 	// Shared is the shared memory as the monitor sees it, zero at first. Pages that
-	// nobody touches take no room.
+	// nobody touches take no room, so there should be a lot: 256 GB, where the process
+	// may have that much in its address space. It can be read until Close, also when
+	// the process has ended.
 	Shared() []byte
 	// Base is where the process has that memory.
 	Base() uint64
@@ -38,6 +41,9 @@ type Ground interface {
 	Self() bool
 	// Gone tells that the process has ended, or executes another program.
 	Gone() bool
+	// Close ends the monitor's sight of the memory. Nobody asks for anything any more,
+	// and there are no patches.
+	Close() error
 }
 
 // Patch is code for an address.
@@ -60,12 +66,18 @@ type Spot struct {
 	// Entry tells that Addr is where a function begins: the flags mean nothing there,
 	// and there is nothing below the stack pointer. All registers matter.
 	Entry bool
+	// Return tells that the instruction at Addr returns from a function: again the flags
+	// mean nothing, and there is nothing below the stack pointer.
+	Return bool
 }
 
 // Patched is code in its place. It goes by itself when the process ends or executes
 // another program.
 type Patched interface {
 	Addr() uint64
+	// Covers tells whether the instruction at an address is another, or none, while the
+	// code is in its place.
+	Covers(addr uint64) bool
 	// SetActive turns the code on or off, by one byte of memory.
 	SetActive(bool) error
 }
