@@ -21,6 +21,7 @@ import (
 	"mirador/omis/linux"
 	"mirador/omis/place/kernel"
 	"mirador/probes"
+	"mirador/probes/journal"
 	"mirador/schemas"
 	"mirador/sir"
 )
@@ -89,8 +90,9 @@ func (p placing) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// join builds a monitor from its parts.
-func join(s settings, log *slog.Logger) (*monitor, error) {
+// join builds a monitor from its parts. The journal is the caller's; it is closed after
+// the monitor.
+func join(s settings, log *slog.Logger, j *journal.Journal) (*monitor, error) {
 	node, err := linux.Open(linux.Config{
 		Name: s.Node, Warden: []string{"/proc/self/exe", wardenCommand},
 		Prototypes: s.Prototypes, Checkpoints: s.checkpoints(), Ptrace: s.Hold == holdByPtrace,
@@ -102,10 +104,14 @@ func join(s settings, log *slog.Logger) (*monitor, error) {
 	if m.engine, err = engine.New(m.machine, log, pa.New()); err != nil {
 		return nil, errors.Join(err, m.machine.Close(context.Background()))
 	}
+	left, err := heritage(j, node, m.engine, log)
+	if err != nil {
+		return nil, errors.Join(err, m.engine.Close(context.Background()), m.machine.Close(context.Background()))
+	}
 	m.tools = newTools(m.engine)
 	m.registry = probes.New(probes.Config{
 		Node: s.Node, NewTool: m.tools.ofApp, ProgramName: programName,
-		Modules: m.programs.modules, Resolver: m.programs.resolver, Placement: placement, Placed: placed, Log: log,
+		Modules: m.programs.modules, Resolver: m.programs.resolver, Placement: placement, Placed: placed, Heritage: left, Log: log,
 	})
 	return m, nil
 }

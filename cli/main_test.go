@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -58,6 +59,9 @@ type served struct {
 	dir    string // everybody may read it
 	socket string
 	url    string
+	mark   string // in the environment of all that it starts
+	uid    int
+	more   []string // arguments
 	cmd    *exec.Cmd
 	ended  chan struct{}
 	log    string // a file: programs that it starts have it open too
@@ -67,25 +71,34 @@ type served struct {
 // test ends it is told to end, and nothing it started may be left.
 func startServe(t *testing.T, uid int, more ...string) *served {
 	t.Helper()
-	mark := targets.NoneLeft(t)
-	s := &served{dir: targets.SharedDir(t), ended: make(chan struct{})}
+	s := &served{dir: targets.SharedDir(t), mark: targets.NoneLeft(t), uid: uid, more: more}
 	if err := os.Chown(s.dir, uid, uid); err != nil {
 		t.Fatal(err)
 	}
 	s.socket = filepath.Join(s.dir, "m.sock")
-	s.cmd = exec.Command(program, append([]string{"serve", "--socket", s.socket, "--listen", "127.0.0.1:0", "--data", filepath.Join(s.dir, "data")}, more...)...)
-	s.cmd.Env = append(os.Environ(), mark)
-	s.cmd.Dir = "/"
 	s.log = filepath.Join(t.TempDir(), "log")
-	log, err := os.Create(s.log)
+	out := s.begin(t)
+	t.Cleanup(func() { s.end(t) })
+	s.await(t, out)
+	return s
+}
+
+// begin starts the gateway, also one that comes after another on the same data
+// directory, and returns its standard output.
+func (s *served) begin(t *testing.T) io.Reader {
+	t.Helper()
+	s.cmd = exec.Command(program, append([]string{"serve", "--socket", s.socket, "--listen", "127.0.0.1:0", "--data", s.data()}, s.more...)...)
+	s.cmd.Env = append(os.Environ(), s.mark)
+	s.cmd.Dir = "/"
+	log, err := os.OpenFile(s.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
 	s.cmd.Stderr = log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if uid != os.Geteuid() {
-		s.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
+	if s.uid != os.Geteuid() {
+		s.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(s.uid), Gid: uint32(s.uid)}
 	}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -94,18 +107,26 @@ func startServe(t *testing.T, uid int, more ...string) *served {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.end(t) })
+	s.ended = make(chan struct{})
+	return out
+}
+
+func (s *served) data() string { return filepath.Join(s.dir, "data") }
+
+// await waits for the line "ready".
+func (s *served) await(t *testing.T, out io.Reader) {
+	t.Helper()
 	line, err := bufio.NewReader(out).ReadString('\n')
 	fields := strings.Fields(line)
 	if err != nil || len(fields) != 3 || fields[0] != "ready" || fields[1] != "unix:"+s.socket {
 		t.Fatalf("first line %q, %v\n%s", line, err, s.logged())
 	}
 	s.url = fields[2]
+	cmd, ended := s.cmd, s.ended
 	go func() {
-		s.cmd.Wait()
-		close(s.ended)
+		cmd.Wait()
+		close(ended)
 	}()
-	return s
 }
 
 // logged is what the gateway wrote to its log.

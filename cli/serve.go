@@ -14,6 +14,7 @@ import (
 
 	"mirador/cli/client"
 	gateway "mirador/http"
+	"mirador/probes/journal"
 )
 
 // grace is how long running requests may take after the gateway was told to end.
@@ -81,7 +82,12 @@ func serve(ctx context.Context, s settings, streams Streams, ready func(context.
 	if err != nil {
 		return err
 	}
-	m, err := join(s, log)
+	j, err := journal.Open(s.Data)
+	if err != nil {
+		return err
+	}
+	defer j.Close() // all that matters was written before
+	m, err := join(s, log, j)
 	if err != nil {
 		return err
 	}
@@ -90,6 +96,9 @@ func serve(ctx context.Context, s settings, streams Streams, ready func(context.
 		defer cancel()
 		err = errors.Join(err, m.Close(bounded))
 	}()
+	if err := m.registry.Restore(ctx); err != nil {
+		return err
+	}
 	server, err := newGateway(s, token, log, m)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"io"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/service"
+	"mirador/probes/journal"
 )
 
 //go:generate go test . -run TestServicesPage -update
@@ -23,12 +25,16 @@ const servicesPage = "../doc/omis-services.md"
 // joined is a monitor over the real node.
 func joined(t *testing.T) *monitor {
 	t.Helper()
-	m, err := join(settings{Node: "here", Placements: placements}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	j, err := journal.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := join(settings{Node: "here", Placements: placements}, slog.New(slog.NewTextHandler(io.Discard, nil)), j)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := m.Close(context.Background()); err != nil {
+		if err := errors.Join(m.Close(context.Background()), j.Close()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -37,6 +37,7 @@ type App struct {
 type Process struct {
 	Token   omis.Token
 	PID     int
+	Start   uint64 // tells it from others of this pid; 0 where no journal is kept
 	UID     int
 	Argv    []string
 	Started bool // by the monitor
@@ -112,6 +113,9 @@ func (a *App) joined(made bool, add func(*App) error) (again bool, err error) {
 	if err == nil {
 		err = add(a)
 	}
+	if err == nil {
+		err = errors.Join(a.writeSelf(), a.writeDown())
+	}
 	if err != nil && made {
 		err = errors.Join(err, a.close())
 	}
@@ -126,10 +130,11 @@ func (a *App) close() error {
 	a.released = true
 	a.mu.Unlock()
 	a.registry.forget(a)
+	err := a.registry.erase(appPrefix + a.name)
 	if tool == nil {
-		return nil
+		return err
 	}
-	return tool.Finalize()
+	return errors.Join(err, tool.Finalize())
 }
 
 // connect makes the application's tool. op is held.

@@ -29,6 +29,9 @@ type Config struct {
 	Placement func(tool omis.Tool, request string) (mir.Placement, error)
 	// Placed says the same of a request that was defined.
 	Placed func(tool omis.Tool, request omis.Token) (mir.Placement, error)
+	// Heritage joins the registry to what a killed gateway has left; nil: nothing is
+	// left.
+	Heritage *Heritage
 	// Log takes what nobody waits for an answer to; nil is slog.Default.
 	Log *slog.Logger
 }

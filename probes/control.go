@@ -2,6 +2,7 @@ package probes
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"mirador/mir"
@@ -30,14 +31,18 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 		return nil, err
 	}
 	if r.Flush {
-		if err := a.flush(ctx, nil, nil); err != nil {
+		if err := errors.Join(a.flush(ctx, nil, nil), a.writeDown()); err != nil {
 			return nil, err
 		}
 	}
 	if r.Action == mir.Value {
 		return measurement(a.values(ctx, found))
 	}
-	return a.act(ctx, r, found)
+	done, err := a.act(ctx, r, found)
+	if err := errors.Join(err, a.writeDown()); err != nil {
+		return nil, err
+	}
+	return done, nil
 }
 
 // consistent refuses changes along with actions that change nothing or end
@@ -134,7 +139,7 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 		p.swap(state, w, next)
 		return nil
 	}
-	w, err := p.app.install(ctx, plan, &next)
+	w, err := p.app.install(ctx, plan, p, &next)
 	if err != nil {
 		return err
 	}
@@ -145,14 +150,15 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 		}
 	}
 	p.swap(state, w, next)
-	return p.app.do(ctx, old.plan.Remove(old.handles))
+	// Written before the old ones go: after a kill either of the two is there.
+	return errors.Join(p.writeDown(), p.app.do(ctx, old.plan.Remove(old.handles)))
 }
 
 // swap puts a new definition in the place of the old one.
 func (p *Probe) swap(state State, w *installed, next mir.InstrRequest) {
 	p.undeliver()
 	p.mu.Lock()
-	p.request, p.work = next, w
+	p.request, p.work, p.changed = next, w, true
 	p.mu.Unlock()
 	if state == Active {
 		p.deliver(w)

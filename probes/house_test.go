@@ -17,6 +17,7 @@ import (
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
 	"mirador/probes"
+	"mirador/probes/journal"
 	"mirador/sir"
 )
 
@@ -33,6 +34,11 @@ const (
 type house struct {
 	testing.TB
 	node     *fake.Node
+	placer   *fake.Placer // nil: the monitor executes everything
+	engine   *engine.Engine
+	journal  *journal.Journal
+	threads  threads
+	data     string // the directory of the journal; "": there is none
 	registry *probes.Registry
 	log      bytes.Buffer // to be read when everything is closed
 }
@@ -40,11 +46,21 @@ type house struct {
 func newHouse(t testing.TB) *house {
 	t.Helper()
 	h := &house{TB: t, node: fake.New("here")}
-	e, err := engine.New(h.node, slog.New(slog.DiscardHandler), pa.New())
+	h.open(h.node)
+	return h
+}
+
+// open starts an engine over a node, and the registry.
+func (h *house) open(node omis.Node) {
+	t := h.TB
+	t.Helper()
+	e, err := engine.New(node, slog.New(slog.DiscardHandler), pa.New())
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.engine = e
 	h.registry = probes.New(probes.Config{
+		Heritage:    h.heritage(),
 		Node:        "here",
 		NewTool:     func(name string) (omis.Tool, error) { return e.Tool(name), nil },
 		ProgramName: h.programName,
@@ -62,7 +78,6 @@ func newHouse(t testing.TB) *house {
 			}
 		}
 	})
-	return h
 }
 
 func (h *house) programName(pid int) string {

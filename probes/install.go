@@ -2,6 +2,7 @@ package probes
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"mirador/mir"
@@ -9,12 +10,17 @@ import (
 	"mirador/omis"
 )
 
-// install makes a plan real: what it counts with, and a conditional request for
-// each of its places, all of them disabled. After an error nothing of it is
-// left.
-func (a *App) install(ctx context.Context, plan *translate.Plan, r *mir.InstrRequest) (*installed, error) {
+// install makes a plan real for a probe: what it counts with, and a conditional
+// request for each of its places, all of them disabled. After an error nothing of it
+// is left.
+func (a *App) install(ctx context.Context, plan *translate.Plan, p *Probe, r *mir.InstrRequest) (*installed, error) {
 	h, err := a.makeObjects(ctx, plan)
 	if err != nil {
+		return nil, err
+	}
+	p.made++
+	if err := errors.Join(a.kept(h.Counter, p.key(p.made, "count")), a.kept(h.Timer, p.key(p.made, "time"))); err != nil {
+		a.clear(ctx, plan, h)
 		return nil, err
 	}
 	for _, request := range plan.Conditional(h) {

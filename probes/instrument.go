@@ -2,6 +2,7 @@ package probes
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"mirador/mir"
@@ -30,18 +31,21 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 	if o.Explain {
 		return a.explain(plan, r.Activated)
 	}
-	p := &Probe{app: a, request: full, state: Defined, armed: r.Activated}
-	a.registry.enter(p)
+	p := &Probe{app: a, request: full, state: Defined, armed: r.Activated, changed: true}
+	if err := a.registry.enter(p); err != nil {
+		a.registry.drop(p)
+		return nil, err
+	}
 	a.mu.Lock()
 	a.probes = append(a.probes, p)
 	a.mu.Unlock()
 	a.waiting = append(a.waiting, p)
 	if r.Flush {
 		if err := a.flush(ctx, p, plan); err != nil {
-			return nil, err
+			return nil, errors.Join(err, a.writeDown())
 		}
 	}
-	return p.document(), nil
+	return p.document(), a.writeDown()
 }
 
 // measuresNothing tells the requests that get no probe: those that only set
@@ -58,9 +62,12 @@ func (a *App) settings(ctx context.Context, r *mir.InstrRequest) error {
 	}
 	if r.Measuring != nil {
 		a.defaults = overlay(a.defaults, r.Measuring)
+		if err := a.writeSelf(); err != nil {
+			return err
+		}
 	}
 	if r.Flush {
-		return a.flush(ctx, nil, nil)
+		return errors.Join(a.flush(ctx, nil, nil), a.writeDown())
 	}
 	return nil
 }
@@ -124,12 +131,12 @@ func (a *App) settle(ctx context.Context, p *Probe, plan *translate.Plan) (err e
 			return err
 		}
 	}
-	w, err := a.install(ctx, plan, &p.request)
+	w, err := a.install(ctx, plan, p, &p.request)
 	if err != nil {
 		return err
 	}
 	p.mu.Lock()
-	p.state, p.work = Inactive, w
+	p.state, p.work, p.changed = Inactive, w, true
 	armed := p.armed
 	p.mu.Unlock()
 	if !armed {
@@ -146,5 +153,5 @@ func (a *App) settle(ctx context.Context, p *Probe, plan *translate.Plan) (err e
 func (p *Probe) fail(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.state, p.work, p.failure = Failed, nil, err
+	p.state, p.work, p.failure, p.changed = Failed, nil, err, true
 }

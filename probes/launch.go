@@ -117,7 +117,14 @@ func (a *App) admit(ctx context.Context, token omis.Token, started bool) error {
 		return err
 	}
 	p.Started = started
+	a.list(p)
+	return a.watchEnd(ctx, token)
+}
+
+// list enters a process into the table.
+func (a *App) list(p Process) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.processes = append(a.processes, p)
 	slices.SortFunc(a.processes, func(p, q Process) int {
 		if translate.Before(p.Token, q.Token) {
@@ -125,8 +132,6 @@ func (a *App) admit(ctx context.Context, token omis.Token, started bool) error {
 		}
 		return 1
 	})
-	a.mu.Unlock()
-	return a.watchEnd(ctx, token)
 }
 
 // identify asks for a process' arguments, user and pid.
@@ -150,6 +155,13 @@ func (a *App) identify(ctx context.Context, token omis.Token) (Process, error) {
 	uid, _ := vs[1].Int64()
 	pid, _ := vs[2].Int64()
 	p.UID, p.PID = int(uid), int(pid)
+	if h := a.registry.config.Heritage; h != nil {
+		id, err := h.Identify(p.PID)
+		if err != nil {
+			return Process{}, failf(NotFound, "process %d has just ended", p.PID)
+		}
+		p.Start = id.Start
+	}
 	return p, nil
 }
 

@@ -2,6 +2,7 @@ package probes
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -34,6 +35,8 @@ type Probe struct {
 	state    State
 	armed    bool // to be activated when it is flushed
 	work     *installed
+	made     int  // how often it was installed
+	changed  bool // since it was written into the journal
 	failure  error
 	delivery *delivery // nil unless active and sampling or delivering
 
@@ -69,14 +72,14 @@ func (p *Probe) now() (State, *installed) {
 func (p *Probe) change(s State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.state = s
+	p.state, p.changed = s, true
 }
 
 // arm remembers whether to activate a probe that waits.
 func (p *Probe) arm(active bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.armed = active
+	p.armed, p.changed = active, true
 }
 
 // activate starts the measuring; an active probe stays as it is (MIR 5). op is
@@ -126,8 +129,9 @@ func (p *Probe) reset(ctx context.Context) error {
 }
 
 // remove takes the probe away. It is gone also where the monitor could not be
-// told.
+// told. The journal forgets it first: what then is left of it is nobody's.
 func (p *Probe) remove(ctx context.Context) error {
+	forgotten := p.app.registry.erase(probePrefix + p.id)
 	p.undeliver()
 	_, w := p.now()
 	p.mu.Lock()
@@ -137,7 +141,7 @@ func (p *Probe) remove(ctx context.Context) error {
 	p.app.strike(p)
 	p.app.registry.drop(p)
 	if w == nil {
-		return nil
+		return forgotten
 	}
-	return p.app.do(ctx, w.plan.Remove(w.handles))
+	return errors.Join(forgotten, p.app.do(ctx, w.plan.Remove(w.handles)))
 }

@@ -191,14 +191,21 @@ func (r *Registry) Probe(id string) (*Probe, error) {
 }
 
 // enter gives a new probe its id.
-func (r *Registry) enter(p *Probe) {
+func (r *Registry) enter(p *Probe) error {
+	r.name(p)
+	return r.write(issuedKey, p.number)
+}
+
+func (r *Registry) name(p *Probe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.issued++
 	p.number = r.issued
-	p.id = fmt.Sprintf("probe-%d", r.issued)
+	p.id = probeID(r.issued)
 	r.probes[p.id] = p
 }
+
+func probeID(number int) string { return fmt.Sprintf("probe-%d", number) }
 
 func (r *Registry) drop(p *Probe) {
 	r.mu.Lock()

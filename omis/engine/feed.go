@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -56,7 +57,7 @@ func (e *Engine) newFeed(placer omis.Placer, p *process, cell service.Cell, stor
 		p.feeds = make(map[feedKey]*feed)
 	}
 	p.feeds[f.feedKey] = f
-	if k := e.kept[cell]; k != nil {
+	if k := e.kept[cell]; k != nil && canKeep(placer) {
 		k.feeds = append(k.feeds, f)
 	}
 	e.reg.rememberThreads(p)
@@ -70,7 +71,7 @@ func (f *feed) release() {
 	if f.users--; f.users > 0 {
 		return
 	}
-	if k := f.e.kept[f.cell]; k != nil {
+	if k := f.e.kept[f.cell]; k != nil && slices.Contains(k.feeds, f) {
 		if !f.broken.Load() {
 			return
 		}

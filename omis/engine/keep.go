@@ -68,6 +68,11 @@ func (e *Engine) newStore(placer omis.Placer, p *process, cell service.Cell) (om
 	return placer.NewStore(p.at().id, cell.Kind())
 }
 
+func canKeep(placer omis.Placer) bool {
+	_, able := placer.(omis.Keeper)
+	return able
+}
+
 // unkeep gives up that an object is kept; what was measured stays in it.
 func (e *Engine) unkeep(cell service.Cell) {
 	k := e.kept[cell]
@@ -85,7 +90,7 @@ func (e *Engine) unkeep(cell service.Cell) {
 // unkeepIn gives up what a tool keeps in a process that it detaches from.
 func (e *Engine) unkeepIn(t *Tool, p *process) {
 	for key, f := range p.feeds {
-		if k := e.kept[key.cell]; k != nil && f.users == 0 && t.has(key.cell) {
+		if k := e.kept[key.cell]; k != nil && f.users == 0 && slices.Contains(k.feeds, f) && t.has(key.cell) {
 			k.drop(f)
 			f.end()
 		}

@@ -23,6 +23,22 @@ type threadPlace struct {
 	tid int
 }
 
+// Chronicle is told which threads have which tokens, so that a later monitor can be told
+// so. It is called while tables are locked, and must not call the engine.
+type Chronicle interface {
+	Named(token omis.Token, id omis.ProcID, tid int)
+	// Ended tells that the thread has ended, as far as is known.
+	Ended(token omis.Token)
+}
+
+// Tell has a chronicle be told of the threads of this machine from now on. It is said
+// before anybody attaches to anything.
+func (e *Engine) Tell(c Chronicle) {
+	e.reg.mu.Lock()
+	defer e.reg.mu.Unlock()
+	e.reg.chronicle, e.reg.home = c, e.home
+}
+
 // RecallProcess has a process of this machine get the token that a former monitor gave
 // it, RecallThread a thread. It has to be said before anybody asks for them.
 func (e *Engine) RecallProcess(id omis.ProcID, token omis.Token) {
@@ -64,12 +80,15 @@ func (r *registry) procIdent(at place) ident {
 
 func (r *registry) threadIdent(at place, tid int) ident {
 	key := threadPlace{at, tid}
-	num, ok := r.recalled.threads[key]
-	if !ok {
-		return r.newIdent(omis.ClassThread)
+	if num, ok := r.recalled.threads[key]; ok {
+		delete(r.recalled.threads, key) // another thread may get its number one day
+		return ident{token: tokenOf(omis.ClassThread, num), num: num}
 	}
-	delete(r.recalled.threads, key) // another thread may get its number one day
-	return ident{token: tokenOf(omis.ClassThread, num), num: num}
+	i := r.newIdent(omis.ClassThread)
+	if r.chronicle != nil && at.node == r.home {
+		r.chronicle.Named(i.token, at.id, tid)
+	}
+	return i
 }
 
 // ghost is a process that has ended, as far as its rows need one.

@@ -56,7 +56,7 @@ func (p *Placer) adopt(w omis.Watch, steps omis.Program) *placed {
 	defer p.mu.Unlock()
 	for _, pl := range p.placed {
 		same := pl.watch.Proc == w.Proc && pl.watch.Addr == w.Addr && slices.Equal(pl.watch.Threads, w.Threads) && slices.Equal(pl.steps, steps)
-		if pl.orphan && !pl.gone && same {
+		if pl.orphan && !pl.gone && !pl.removed && same {
 			pl.orphan = false
 			return pl
 		}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/engine"
+	"mirador/omis/linux"
+	"mirador/omis/linux/proc"
+	"mirador/probes"
+	"mirador/probes/journal"
+)
+
+// heritage joins the registry to what a gateway that was killed has left in the data
+// directory, and in the monitor's engine.
+func heritage(j *journal.Journal, node *linux.Node, e *engine.Engine, log *slog.Logger) (*probes.Heritage, error) {
+	threads := &threadBook{journal: j, log: log}
+	if err := threads.recall(e); err != nil {
+		return nil, err
+	}
+	e.Tell(threads)
+	return &probes.Heritage{
+		Journal: j, Identify: node.Identify, Recall: e.RecallProcess, Settle: e.Settle,
+		Keep: func(tool omis.Tool, object omis.Token, key string, ended []omis.ProcID) error {
+			t, ok := tool.(*appTool)
+			if !ok {
+				return fmt.Errorf("%T is no application's tool", tool)
+			}
+			return t.Keep(object, key, ended...)
+		},
+	}, nil
+}
+
+// threadBook keeps the tokens of threads in the journal: a token is the thread's for
+// life, whatever becomes of gateways.
+type threadBook struct {
+	journal *journal.Journal
+	log     *slog.Logger
+}
+
+var _ engine.Chronicle = (*threadBook)(nil)
+
+// namedThread is what stands in the journal. Seen is when the token was given out, in
+// ticks since boot: a thread of that number that began later is another one.
+type namedThread struct {
+	Proc omis.ProcID `json:"proc"`
+	TID  int         `json:"tid"`
+	Seen uint64      `json:"seen"`
+}
+
+const threadPrefix = "thread/"
+
+// recall tells the engine the tokens of the threads that still live.
+func (b *threadBook) recall(e *engine.Engine) error {
+	for _, key := range b.journal.Keys(threadPrefix) {
+		var t namedThread
+		if _, err := b.journal.Get(key, &t); err != nil {
+			return err
+		}
+		if start, err := proc.ThreadStart(t.Proc.PID, t.TID); err != nil || start > t.Seen || proc.Alive(t.Proc) != nil {
+			if err := b.journal.Delete(key); err != nil {
+				return err
+			}
+			continue
+		}
+		e.RecallThread(t.Proc, t.TID, omis.Token(strings.TrimPrefix(key, threadPrefix)))
+	}
+	return nil
+}
+
+func (b *threadBook) Named(token omis.Token, id omis.ProcID, tid int) {
+	b.note(b.journal.Put(threadPrefix+string(token), namedThread{id, tid, ticks()}))
+}
+
+func (b *threadBook) Ended(token omis.Token) { b.note(b.journal.Delete(threadPrefix + string(token))) }
+
+// note logs what nobody waits for.
+func (b *threadBook) note(err error) {
+	if err != nil {
+		b.log.Debug("a thread's token will not outlive the gateway", "error", err)
+	}
+}
+
+// ticks is the time since boot as /proc tells when threads began: USER_HZ is 100 on x86.
+func ticks() uint64 {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return 0 // Linux has this clock since 2.6.39
+	}
+	return uint64(time.Duration(now.Nano()) / (10 * time.Millisecond))
+}

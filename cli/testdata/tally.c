@@ -1,0 +1,72 @@
+// tally calls a function for as long as it is told to, in threads that live and in threads that
+// come and go, and says how often that was: the truth that the values of probes are compared with.
+// It takes "go" and "stop" on standard input, and answers each with a line.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { threads = 2, brief = 50 };
+
+static volatile int going;
+static atomic_long calls, busy;
+static volatile unsigned long sink;
+
+__attribute__((noinline)) void work(unsigned long x) { sink = x * 3 + 1; }
+
+// some calls it a few times.
+static void some(int n) {
+	for (int i = 0; i < n; i++)
+		work(i);
+	atomic_fetch_add(&calls, n);
+}
+
+static void *lasting(void *arg) {
+	for (;;) {
+		atomic_fetch_add(&busy, 1);
+		if (going)
+			some(100);
+		atomic_fetch_sub(&busy, 1);
+		usleep(going ? 100 : 1000);
+	}
+	return arg;
+}
+
+static void *passing(void *arg) {
+	some(brief);
+	return arg;
+}
+
+// crowd starts threads that end at once.
+static void *crowd(void *arg) {
+	for (;;) {
+		atomic_fetch_add(&busy, 1);
+		if (going) {
+			pthread_t t;
+			if (!pthread_create(&t, 0, passing, 0))
+				pthread_join(t, 0);
+		}
+		atomic_fetch_sub(&busy, 1);
+		usleep(2000);
+	}
+	return arg;
+}
+
+int main(void) {
+	char line[16];
+	pthread_t t;
+	for (int i = 0; i < threads; i++)
+		pthread_create(&t, 0, lasting, 0);
+	pthread_create(&t, 0, crowd, 0);
+	puts("ready");
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin)) {
+		going = !strcmp(line, "go\n");
+		while (!going && atomic_load(&busy))
+			usleep(100);
+		printf("%ld\n", atomic_load(&calls));
+		fflush(stdout);
+	}
+	return 0;
+}

@@ -1,0 +1,115 @@
+package probes
+
+import (
+	"fmt"
+
+	"mirador/omis"
+	"mirador/probes/journal"
+)
+
+// Heritage is what a gateway that is killed leaves to the next one on the same data
+// directory: a journal of its applications and probes, and what of the monitor goes on.
+// Functions of it concern the machine that the gateway runs on.
+type Heritage struct {
+	Journal *journal.Journal
+	// Identify tells a process from a later one of the same pid; an error says that
+	// there is none.
+	Identify func(pid int) (omis.ProcID, error)
+	// Recall has a process get the token that a former gateway knew it by, as soon as
+	// somebody attaches to it.
+	Recall func(id omis.ProcID, token omis.Token)
+	// Keep has what programs measure for an object of a tool outlive the gateway. What a
+	// former one has left under the key is the object's, in the tool's processes and in
+	// those that have ended.
+	Keep func(tool omis.Tool, object omis.Token, key string, ended []omis.ProcID) error
+	// Settle takes away what was left and was not kept.
+	Settle func() ([]omis.Orphan, error)
+}
+
+// Keys of the journal.
+const (
+	issuedKey   = "issued" // the number of the probe made last
+	appPrefix   = "app/"
+	probePrefix = "probe/"
+)
+
+// appRecord is what the journal knows of an application.
+type appRecord struct {
+	Processes []processRecord `json:"processes"`
+	Defaults  string          `json:"defaults,omitempty"` // an instrreq with nothing else
+}
+
+type processRecord struct {
+	Token   omis.Token `json:"token"`
+	PID     int        `json:"pid"`
+	Start   uint64     `json:"start"`
+	UID     int        `json:"uid"`
+	Argv    []string   `json:"argv"`
+	Started bool       `json:"started,omitempty"`
+}
+
+// probeRecord is what the journal knows of a probe.
+type probeRecord struct {
+	App     string `json:"app"`
+	Number  int    `json:"number"`
+	Request string `json:"request"` // an instrreq
+	State   State  `json:"state"`
+	Armed   bool   `json:"armed,omitempty"`
+	Failure string `json:"failure,omitempty"`
+	// Made counts the times that the probe was installed: what measured for it before
+	// it was defined anew is another's.
+	Made int `json:"made,omitempty"`
+}
+
+// write puts a value into the journal, if there is one.
+func (r *Registry) write(key string, value any) error {
+	h := r.config.Heritage
+	if h == nil {
+		return nil
+	}
+	return unwritten(h.Journal.Put(key, value))
+}
+
+func (r *Registry) erase(key string) error {
+	h := r.config.Heritage
+	if h == nil {
+		return nil
+	}
+	return unwritten(h.Journal.Delete(key))
+}
+
+// unwritten says what it means that something is not in the journal.
+func unwritten(err error) error {
+	if err == nil {
+		return nil
+	}
+	return failf(Unavailable, "it was done, but will not be known any more if the gateway is killed: %v", err)
+}
+
+// kept makes the objects of an installed plan ones that outlive the gateway.
+func (a *App) kept(h omis.Token, key string) error {
+	heritage := a.registry.config.Heritage
+	if heritage == nil || h == "" {
+		return nil
+	}
+	if err := heritage.Keep(a.tool, h, key, a.ended()); err != nil {
+		return failf(Unavailable, "what was measured before the gateway was started cannot be read: %v", err)
+	}
+	return nil
+}
+
+// ended lists the processes that are gone.
+func (a *App) ended() []omis.ProcID {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	var list []omis.ProcID
+	for _, p := range a.processes {
+		if p.Gone {
+			list = append(list, omis.ProcID{PID: p.PID, Start: p.Start})
+		}
+	}
+	return list
+}
+
+// key names what measures for a probe, as it was installed for the nth time.
+func (p *Probe) key(nth int, what string) string { return fmt.Sprintf("%s.%d.%s", p.id, nth, what) }

@@ -1,0 +1,163 @@
+// Package journal remembers what a gateway must know to go on after it was killed: keys
+// with values, in a file of the data directory.
+//
+// The file is for the life of the machine, no longer: what stands in it is about live
+// processes. So a record is safe as soon as it is written, without waiting for a disk,
+// and a journal of an earlier boot is empty.
+//
+// A record is a line with a checksum. A line that was cut short, by a signal in the
+// middle of a write, is not there. The directory is locked while the journal is open.
+//
+// It imports nothing of ours; probes and cli import it. A Journal may be used from any
+// goroutine.
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// File is the name of the journal in the data directory.
+const File = "journal"
+
+// bootKey is the first record: of which boot of the machine the others are.
+const bootKey = "boot"
+
+// Journal is an open journal.
+type Journal struct {
+	path    string
+	lock    *os.File
+	damaged int
+
+	mu     sync.Mutex
+	file   *os.File
+	size   int64 // of the file
+	slim   int64 // of the file when it was written anew
+	broken error // why nothing can be written any more
+	values map[string]json.RawMessage
+}
+
+// Open locks a data directory and reads its journal, or begins one. An error that is
+// a *InUse says that another gateway is at work there.
+func Open(dir string) (*Journal, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{path: filepath.Join(dir, File), lock: lock, values: make(map[string]json.RawMessage)}
+	if err := j.load(); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
+}
+
+// load reads the journal and writes it anew, without what was overwritten.
+func (j *Journal) load() error {
+	text, err := os.ReadFile(j.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot read the journal: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		r, ok := parse(line)
+		switch {
+		case !ok:
+			j.damaged++
+		case r.Value == nil:
+			delete(j.values, r.Key)
+		default:
+			j.values[r.Key] = r.Value
+		}
+	}
+	boot, err := bootID()
+	if err != nil {
+		return err
+	}
+	if string(j.values[bootKey]) != string(boot) {
+		clear(j.values)
+	}
+	j.values[bootKey] = boot
+	return j.rewrite()
+}
+
+// bootID tells one boot of the machine from another.
+func bootID() (json.RawMessage, error) {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell which boot of the machine this is: %w", err)
+	}
+	return json.Marshal(strings.TrimSpace(string(text)))
+}
+
+// Damaged is how many lines could not be read; one is what a kill in the middle of a
+// write leaves.
+func (j *Journal) Damaged() int { return j.damaged }
+
+// Keys lists the keys that begin with a prefix, sorted.
+func (j *Journal) Keys(prefix string) []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var keys []string
+	for key := range j.values {
+		if strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Get reads a value; false: there is none.
+func (j *Journal) Get(key string, value any) (bool, error) {
+	j.mu.Lock()
+	raw, ok := j.values[key]
+	j.mu.Unlock()
+	if !ok {
+		return false, nil
+	}
+	if err := json.Unmarshal(raw, value); err != nil {
+		return true, fmt.Errorf("cannot understand %s in the journal: %w", key, err)
+	}
+	return true, nil
+}
+
+// Put writes a value. When it returns, the value outlives this process.
+func (j *Journal) Put(key string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return j.write(record{key, raw})
+}
+
+// Delete removes a value, if there is one.
+func (j *Journal) Delete(key string) error {
+	j.mu.Lock()
+	_, ok := j.values[key]
+	j.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return j.write(record{Key: key})
+}
+
+// Close unlocks the directory. What was written stays.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var err error
+	if j.file != nil {
+		err = j.file.Close()
+	}
+	j.broken = fs.ErrClosed
+	return errors.Join(err, j.lock.Close())
+}

@@ -1,0 +1,133 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func open(t *testing.T, dir string) *Journal {
+	t.Helper()
+	j, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() }) // a second time tells nothing
+	return j
+}
+
+// killed is the directory as a gateway leaves it that is killed when the journal has
+// some size.
+func killed(t *testing.T, dir string, size int) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := t.TempDir()
+	if err := os.WriteFile(filepath.Join(left, File), text[:min(size, len(text))], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+func TestWhatWasWrittenIsThere(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir)
+	for i := range 3 {
+		if err := j.Put(fmt.Sprint("probe/", i), []int{i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Put("probe/1", []int{10}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Delete("probe/0"); err != nil {
+		t.Fatal(err)
+	}
+	k := open(t, killed(t, dir, 1<<20))
+	if got := k.Keys("probe/"); !slices.Equal(got, []string{"probe/1", "probe/2"}) {
+		t.Errorf("keys %q", got)
+	}
+	var value []int
+	if ok, err := k.Get("probe/1", &value); !ok || err != nil || value[0] != 10 {
+		t.Errorf("%v, %v, %v", value, ok, err)
+	}
+	if ok, _ := k.Get("probe/0", &value); ok || k.Damaged() != 0 {
+		t.Errorf("a deleted value is there; %d lines damaged", k.Damaged())
+	}
+}
+
+// A kill may cut the file anywhere: what was whole before is there, and what is written
+// from then on too.
+func TestTornWrites(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir)
+	if err := j.Put("first", "1"); err != nil {
+		t.Fatal(err)
+	}
+	whole := int(j.size)
+	if err := j.Put("second", "2"); err != nil {
+		t.Fatal(err)
+	}
+	for size := whole; size < int(j.size); size++ {
+		left := killed(t, dir, size)
+		k := open(t, left)
+		if got := k.Keys(""); !slices.Equal(got, []string{bootKey, "first"}) || k.Damaged() != min(size-whole, 1) {
+			t.Fatalf("cut after %d bytes: %q, %d damaged", size, got, k.Damaged())
+		}
+		if err := errors.Join(k.Put("third", "3"), k.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got := open(t, left).Keys(""); !slices.Equal(got, []string{bootKey, "first", "third"}) {
+			t.Fatalf("cut after %d bytes, then written: %q", size, got)
+		}
+	}
+}
+
+// What a former boot of the machine has left is about processes that are gone.
+func TestJournalOfAFormerBoot(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir)
+	if err := errors.Join(j.Put("app/x", 1), j.Put(bootKey, "another"), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := open(t, dir).Keys(""); !slices.Equal(got, []string{bootKey}) {
+		t.Errorf("keys %q", got)
+	}
+}
+
+// A value that changes all the time does not fill the disk.
+func TestThePastIsForgotten(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir)
+	value := bytes.Repeat([]byte("x"), 10_000)
+	for i := range 1000 {
+		if err := j.Put("same", append(value, fmt.Sprint(i)...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(j.path); err != nil || info.Size() > 2*slack || info.Size() != j.size {
+		t.Errorf("%v, %v", info.Size(), err)
+	}
+	var last []byte
+	if ok, err := open(t, killed(t, dir, 1<<30)).Get("same", &last); !ok || err != nil || !bytes.HasSuffix(last, []byte("999")) {
+		t.Errorf("%v %v %q", ok, err, last)
+	}
+}
+
+func TestOneGatewayOnly(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir)
+	_, err := Open(dir)
+	var used *InUse
+	if !errors.As(err, &used) || used.By != fmt.Sprint(os.Getpid()) {
+		t.Fatalf("%v", err)
+	}
+	j.Close()
+	open(t, dir)
+}

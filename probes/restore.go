@@ -1,0 +1,194 @@
+package probes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// Restore brings back what a gateway that was killed has left: its applications, as far
+// as their processes live, and their probes, with what they have measured meanwhile.
+// What cannot come back is logged, and is there as a failed probe that says why; what
+// nobody wants any more is taken away. It is called once, before anything else.
+func (r *Registry) Restore(ctx context.Context) error {
+	h := r.config.Heritage
+	if h == nil {
+		return nil
+	}
+	if n := h.Journal.Damaged(); n > 0 {
+		r.config.Log.Warn("the journal has lines that cannot be read; one is what a kill in the middle of a write leaves", "lines", n)
+	}
+	if _, err := h.Journal.Get(issuedKey, &r.issued); err != nil {
+		return err
+	}
+	left, err := r.leftProbes()
+	if err != nil {
+		return err
+	}
+	for _, key := range h.Journal.Keys(appPrefix) {
+		name := strings.TrimPrefix(key, appPrefix)
+		if err := r.restoreApp(ctx, name, left[name]); err != nil {
+			return fmt.Errorf("cannot bring back the application %s: %w", name, err)
+		}
+	}
+	return r.settle()
+}
+
+// settle takes away what a former gateway has left and nobody keeps.
+func (r *Registry) settle() error {
+	orphans, err := r.config.Heritage.Settle()
+	for _, o := range orphans {
+		r.config.Log.Warn("took away what a former gateway has left", "pid", o.Proc.PID, "what", o.What)
+	}
+	if err != nil {
+		r.config.Log.Warn("cannot take away all that a former gateway has left", "error", err)
+	}
+	return nil
+}
+
+// leftProbes reads the probes of the journal, by their applications, in the order of
+// their making.
+func (r *Registry) leftProbes() (map[string][]probeRecord, error) {
+	j := r.config.Heritage.Journal
+	left := make(map[string][]probeRecord)
+	byNumber := make(map[int]probeRecord)
+	for _, key := range j.Keys(probePrefix) {
+		var p probeRecord
+		if _, err := j.Get(key, &p); err != nil {
+			return nil, err
+		}
+		byNumber[p.Number] = p
+		r.issued = max(r.issued, p.Number)
+	}
+	for number := range r.issued + 1 {
+		if p, ok := byNumber[number]; ok {
+			left[p.App] = append(left[p.App], p)
+		}
+	}
+	return left, nil
+}
+
+// restoreApp brings one application back. An error is one of the journal or of the
+// monitor itself; that something has ended meanwhile is none.
+func (r *Registry) restoreApp(ctx context.Context, name string, left []probeRecord) error {
+	var rec appRecord
+	if _, err := r.config.Heritage.Journal.Get(appPrefix+name, &rec); err != nil {
+		return err
+	}
+	a := &App{name: name, registry: r}
+	r.mu.Lock()
+	r.apps[name] = a
+	r.mu.Unlock()
+	a.op.Lock()
+	defer a.op.Unlock()
+	if err := a.connect(); err != nil {
+		return err
+	}
+	if rec.Defaults != "" {
+		request, err := readInstr(rec.Defaults)
+		if err != nil {
+			return err
+		}
+		a.defaults = request.Measuring
+	}
+	why := a.readmit(ctx, rec.Processes)
+	for _, p := range left {
+		a.restoreProbe(ctx, p, why)
+	}
+	return a.writeDown()
+}
+
+// readmit attaches to the processes again that still live. why says, where none does,
+// what became of the last one.
+func (a *App) readmit(ctx context.Context, left []processRecord) (why error) {
+	log := a.registry.config.Log
+	for _, rec := range left {
+		p := Process{Token: rec.Token, PID: rec.PID, Start: rec.Start, UID: rec.UID, Argv: rec.Argv, Started: rec.Started}
+		if err := a.reattach(ctx, p); err != nil {
+			why = err
+			log.Warn("a process of a former gateway does not come back", "app", a.name, "process", rec.Token, "pid", rec.PID, "error", err)
+			p.Gone = true
+			a.list(p)
+		}
+	}
+	if a.State() == Running {
+		return nil
+	}
+	return why
+}
+
+// reattach takes a process into the application again, under the token it had.
+func (a *App) reattach(ctx context.Context, p Process) error {
+	h := a.registry.config.Heritage
+	id := omis.ProcID{PID: p.PID, Start: p.Start}
+	h.Recall(id, p.Token)
+	if now, err := h.Identify(p.PID); err != nil || now != id {
+		return failf(NotFound, "process %d has ended while no gateway was there", p.PID)
+	}
+	node, err := a.attachNode(ctx)
+	if err != nil {
+		return err
+	}
+	token, err := a.create(ctx, "proc_attach3", omis.Tokens(node), omis.Int(int64(p.PID)), omis.String(""))
+	if err != nil {
+		return err
+	}
+	if err := a.admit(ctx, token, p.Started); err != nil {
+		a.expel(ctx, token)
+		return err
+	}
+	return nil
+}
+
+// restoreProbe brings a probe back, as one that failed where it cannot be what it was.
+// lost says why none can.
+func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
+	request, err := readInstr(rec.Request)
+	p := &Probe{
+		id: probeID(rec.Number), number: rec.Number, app: a, request: request,
+		state: Defined, armed: rec.Armed, made: max(rec.Made-1, 0), changed: true,
+	}
+	a.registry.mu.Lock()
+	a.registry.probes[p.id] = p
+	a.registry.mu.Unlock()
+	a.mu.Lock()
+	a.probes = append(a.probes, p)
+	a.mu.Unlock()
+	switch {
+	case err != nil:
+	case rec.State == Failed:
+		p.fail(failf(Conflict, "%s", rec.Failure))
+		return
+	case lost != nil:
+		err = lost
+	case rec.State == Defined:
+		p.made = rec.Made
+		a.waiting = append(a.waiting, p)
+		return
+	default:
+		p.armed = rec.State == Active
+		err = a.settle(ctx, p, nil)
+	}
+	if err == nil {
+		a.registry.config.Log.Info("a probe of a former gateway goes on", "probe", p.id, "app", a.name)
+		return
+	}
+	p.fail(err)
+	a.registry.config.Log.Warn("a probe of a former gateway does not come back", "probe", p.id, "app", a.name, "error", err)
+}
+
+// readInstr reads an instrumentation request that was written by us.
+func readInstr(text string) (mir.InstrRequest, error) {
+	doc, err := mir.Decoder{Limits: mir.RequestLimits()}.DecodeRequest([]byte(text))
+	if err != nil {
+		return mir.InstrRequest{}, fmt.Errorf("the journal has a request that cannot be read: %w", err)
+	}
+	request, ok := doc.(*mir.InstrRequest)
+	if !ok {
+		return mir.InstrRequest{}, fmt.Errorf("the journal has a %s in place of an instrreq", doc.Root())
+	}
+	return *request, nil
+}

@@ -1,0 +1,230 @@
+package probes_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/engine"
+	"mirador/omis/engine/fake"
+	"mirador/probes"
+	"mirador/probes/journal"
+)
+
+// newEstate is a house whose monitor can have programs outlive it.
+func newEstate(t *testing.T) *house {
+	t.Helper()
+	h := &house{TB: t, node: fake.New("here"), data: t.TempDir()}
+	node := fake.NewPlacing(h.node, "fake")
+	h.placer = node.Places[0]
+	h.open(node)
+	return h
+}
+
+// kill is the house of the gateway that comes after this one was killed. Of this one
+// nothing may be used any more.
+func (h *house) kill() *house {
+	h.Helper()
+	heir, err := h.placer.Kill()
+	if err != nil {
+		h.Fatal(err)
+	}
+	next := &house{TB: h.TB, node: h.node, placer: heir, data: h.TempDir()}
+	text, err := os.ReadFile(filepath.Join(h.data, journal.File))
+	if err != nil {
+		h.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(next.data, journal.File), text, 0o600); err != nil {
+		h.Fatal(err)
+	}
+	next.threads = h.threads
+	next.open(heir.Alone())
+	if err := next.registry.Restore(h.Context()); err != nil {
+		h.Fatal(err)
+	}
+	return next
+}
+
+func (h *house) heritage() *probes.Heritage {
+	if h.data == "" {
+		return nil
+	}
+	j, err := journal.Open(h.data)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { j.Close() }) // there is nobody to tell
+	h.journal = j
+	e := h.engine
+	for token, t := range h.threads {
+		e.RecallThread(t.id, t.tid, token)
+	}
+	h.threads = maps.Clone(h.threads) // the dead one's tells nothing any more
+	if h.threads == nil {
+		h.threads = make(threads)
+	}
+	e.Tell(h.threads)
+	return &probes.Heritage{
+		Journal: j, Identify: h.node.Identify, Recall: e.RecallProcess, Settle: e.Settle,
+		Keep: func(tool omis.Tool, object omis.Token, key string, ended []omis.ProcID) error {
+			return tool.(*engine.Tool).Keep(object, key, ended...)
+		},
+	}
+}
+
+// threads is an engine.Chronicle.
+type threads map[omis.Token]namedThread
+
+type namedThread struct {
+	id  omis.ProcID
+	tid int
+}
+
+func (t threads) Named(token omis.Token, id omis.ProcID, tid int) { t[token] = namedThread{id, tid} }
+func (t threads) Ended(token omis.Token)                          { delete(t, token) }
+
+func (h *house) app(name string) *probes.App {
+	h.Helper()
+	a, err := h.registry.App(name)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return a
+}
+
+// A gateway that comes after a killed one goes on as if it were the same.
+func TestProbesOutliveTheGateway(t *testing.T) {
+	h := newEstate(t)
+	h.node.Add(7, []string{"bin/other"}, 7)
+	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
+	h.attach("other", 7)
+	a := h.attach("", 812)
+	h.want(a, countIt, `<probe id="probe-1"/>`)
+	execute(p, 813)
+	h.want(a, valueIt, `<measurement processId="p_2" threadId="t_3" value="1"/>`)
+	for range 3 {
+		execute(p, 813)
+		h = h.kill()
+		a = h.app("mmul")
+		execute(p, 813)
+	}
+	h.want(a, valueIt, `<measurement processId="p_2" threadId="t_3" value="7"/>`)
+	if h.placer.Placed() != 1 {
+		t.Errorf("%d programs were placed", h.placer.Placed())
+	}
+	h.want(a, `<ctrlreq action="DEACTIVATE"><probe id="probe-1"/></ctrlreq>`, `<probe id="probe-1"/>`)
+	execute(p, 813)
+	h = h.kill()
+	a = h.app("mmul")
+	execute(p, 813)
+	h.want(a, valueIt, `<measurement processId="p_2" threadId="t_3" value="7"/>`)
+	h.want(a, `<ctrlreq action="ACTIVATE"><probe id="probe-1"/></ctrlreq>`, `<probe id="probe-1"/>`)
+	execute(p, 813)
+	h.want(a, `<ctrlreq action="RESET"><probe id="probe-1"/></ctrlreq>`, `<probe id="probe-1"/>`)
+	execute(p, 813)
+	h = h.kill()
+	a = h.app("mmul")
+	h.want(a, valueIt, `<measurement processId="p_2" threadId="t_3" value="1"/>`)
+	h.want(a, removeIt, `<probe id="probe-1"/>`)
+	h = h.kill()
+	a = h.app("mmul")
+	h.want(a, valueIt, "errors: line 1, column 25: no probe probe-1 in application mmul")
+	if h.placer.Standing() != 0 || h.placer.Stores() != 0 {
+		t.Errorf("%d programs, %d stores are left", h.placer.Standing(), h.placer.Stores())
+	}
+	h.want(a, countIt, `<probe id="probe-2"/>`) // an id is not used twice
+	if err := a.Release(t.Context(), false); err != nil {
+		t.Error(err)
+	}
+	h = h.kill()
+	if apps := h.registry.Apps(); len(apps) != 1 || apps[0].Name() != "other" {
+		t.Errorf("applications %v", apps)
+	}
+}
+
+// What was asked for, and is not in the program yet, is asked for still.
+func TestWaitingProbesOutliveTheGateway(t *testing.T) {
+	h := newEstate(t)
+	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
+	a := h.attach("", 812)
+	h.want(a, `<instrreq><measuring delivery="5000"/></instrreq>`, "")
+	h.want(a, `<instrreq activated="true"><codeRegion from="f.1a2b"/><metric name="COUNT"/><process id="p_1"><thread id="t_2"/></process></instrreq>`, `<probe id="probe-1"/>`)
+	h = h.kill()
+	a = h.app("mmul")
+	h.want(a, `<instrreq flush="true"/>`, "")
+	execute(p, 812)
+	execute(p, 813)
+	h.want(a, valueIt, `<measurement><measurement value="1"/></measurement>`)
+	if _, cancel, err := h.registry.Subscribe("probe-1"); err != nil {
+		t.Errorf("the defaults are forgotten: %v", err)
+	} else {
+		cancel()
+	}
+}
+
+// A probe that was defined anew has the values of its new definition only.
+func TestRedefinedProbesOutliveTheGateway(t *testing.T) {
+	h := newEstate(t)
+	p := h.node.Add(812, []string{"bin/mmul"}, 812)
+	a := h.attach("", 812)
+	h.want(a, countIt, `<probe id="probe-1"/>`)
+	execute(p, 812)
+	h.want(a, `<ctrlreq action="ACTIVATE"><probe id="probe-1"/><metric name="COUNT"/><process id="*"/></ctrlreq>`, `<probe id="probe-1"/>`)
+	execute(p, 812)
+	h = h.kill()
+	a = h.app("mmul")
+	execute(p, 812)
+	h.want(a, valueIt, `<measurement processId="p_1" value="2"/>`)
+	if h.placer.Stores() != 1 {
+		t.Errorf("%d stores", h.placer.Stores())
+	}
+}
+
+// What has ended meanwhile cannot come back: that is said, and its remains are gone.
+func TestWhatDoesNotComeBack(t *testing.T) {
+	h := newEstate(t)
+	h.node.Add(812, []string{"bin/mmul"}, 812)
+	q := h.node.Add(813, []string{"bin/mmul"}, 813)
+	h.attach("ended", 812)
+	a := h.attach("both", 812, 813)
+	h.want(h.app("ended"), countIt, `<probe id="probe-1"/>`)
+	h.want(a, `<instrreq activated="true" flush="true"><codeRegion from="f.1a2b"/><metric name="COUNT"/><process id="*"/></instrreq>`, `<probe id="probe-2"/>`)
+	execute(q, 813)
+	h.node.Process(812).End()
+	h.node.Add(812, []string{"bin/mmul"}, 812) // another one
+	h = h.kill()
+	status := h.app("ended").Probes()[0].Status()
+	if status.State != probes.Failed || !strings.Contains(status.Failure, "process 812 has ended while no gateway was there") {
+		t.Errorf("%+v", status)
+	}
+	if state := h.app("ended").State(); state != probes.Terminated {
+		t.Errorf("the application is %s", state)
+	}
+	h.want(h.app("ended"), removeIt, `<probe id="probe-1"/>`)
+	execute(q, 813)
+	h.want(h.app("both"), `<ctrlreq action="VALUE"><probe id="probe-2"/></ctrlreq>`, `<measurement processId="p_2" value="2"/>`)
+	if h.placer.Standing() != 1 || h.placer.Stores() != 2 {
+		t.Errorf("%d programs and %d stores, want those of one process and the rows of the other", h.placer.Standing(), h.placer.Stores())
+	}
+}
+
+// Where the journal cannot be written, who asked hears so.
+func TestJournalThatCannotBeWritten(t *testing.T) {
+	h := newEstate(t)
+	h.node.Add(812, []string{"bin/mmul"}, 812)
+	a := h.attach("", 812)
+	h.want(a, countIt, `<probe id="probe-1"/>`)
+	if err := h.journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := h.post(a, `<ctrlreq action="DEACTIVATE"><probe id="probe-1"/></ctrlreq>`)
+	if !strings.Contains(got, "will not be known any more if the gateway is killed") {
+		t.Error(got)
+	}
+	if err := a.Release(t.Context(), false); err == nil {
+		t.Error("that the journal still has the application is told nobody")
+	}
+}
