@@ -29,7 +29,7 @@ func (e *Engine) basicActions() map[string]action {
 		"message_create":            {each: messageCreate},
 		"message_copy":              {each: messageCopy},
 
-		"csr_enable":  {each: csrEnable},
+		"csr_enable":  {batch: csrEnable},
 		"csr_disable": {each: csrDisable},
 		"csr_delete":  {batch: csrDelete},
 

@@ -32,6 +32,8 @@ type csr struct {
 	subs     map[*process]*subscription
 	resting  map[*process]*subscription // programs that stand while the request is disabled
 	cancel   func()                     // of a source that is no place in a process
+	cells    []service.Cell             // what intervals found
+	cellsAt  uint64                     // the registry's generation then, and one
 }
 
 // definition is the event of a conditional request.
@@ -181,13 +183,4 @@ func (c *csr) note(r omis.Reply) {
 	if err := r.Err(); err != nil && c.failed.Add(1) == 1 {
 		c.tool.e.log.Warn("an action failed", "tool", c.tool.name, "request", c.token, "error", err)
 	}
-}
-
-// remove takes a deleted request out of the tables.
-func (c *csr) remove() {
-	c.deleted = true
-	c.tool.e.reg.remove(c.token)
-	c.tool.mu.Lock()
-	defer c.tool.mu.Unlock()
-	c.tool.csrs = slices.DeleteFunc(c.tool.csrs, func(other *csr) bool { return other == c })
 }

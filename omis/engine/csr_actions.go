@@ -4,10 +4,21 @@ import "mirador/omis"
 
 // The services for conditional requests (OMIS 8.2.1).
 
-func csrEnable(x *execution, c *call) ([]omis.Value, error) {
+func csrEnable(x *execution, _ *call, objs []object) omis.ServiceResult {
 	x.e.admin.Lock()
 	defer x.e.admin.Unlock()
-	return nil, x.e.enable(c.object.(*csr))
+	list := make([]*csr, len(objs))
+	for i, o := range objs {
+		list[i] = o.(*csr)
+	}
+	results := make(omis.ServiceResult, len(list))
+	for i, err := range x.e.enable(list) {
+		results[i] = omis.ObjectResult{Objects: []omis.Token{list[i].token}, Status: omis.OK}
+		if err != nil {
+			results[i] = failure(err, list[i].token)
+		}
+	}
+	return results
 }
 
 func csrDisable(x *execution, c *call) ([]omis.Value, error) {

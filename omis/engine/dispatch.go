@@ -55,27 +55,8 @@ type subscription struct {
 	hits       map[string]uint64 // executions by the monitor, by how the thread was held; Point.mu guards it
 	placed     *inPlace          // not nil: a program runs in place of a list, and there is no point
 	restsSince time.Time         // of a program that does not run
+	refused    []obstacle        // why it does not run where it is cheaper
 	placement  Placement
-}
-
-// subscribe begins to look out for a request's event in a process. The caller
-// holds Engine.admin.
-func (e *Engine) subscribe(c *csr, t target) error {
-	if e.wake(c, t) {
-		return nil
-	}
-	s := &subscription{csr: c, only: t.only, proc: t.proc, hits: make(map[string]uint64)}
-	if refused := e.tryPlace(s); refused != nil {
-		if err := e.trap(s, reason(refused)); err != nil {
-			return err
-		}
-	}
-	c.subs[t.proc] = s
-	if c.observed == nil {
-		c.observed = make(map[*process]bool)
-	}
-	c.observed[t.proc] = true
-	return nil
 }
 
 // isDense tells whether a kind of event comes so often that the node should look
@@ -103,6 +84,9 @@ func (e *Engine) pointAt(proc *process, w omis.Watch, s *subscription) (*point, 
 		return nil, err
 	}
 	proc.points[key] = p
+	if roams(key.kind) {
+		proc.roaming++
+	}
 	return p, nil
 }
 
@@ -146,6 +130,9 @@ func (e *Engine) unplant(p *point) {
 		return
 	}
 	delete(p.proc.points, p.key)
+	if roams(p.key.kind) {
+		p.proc.roaming--
+	}
 	if err := p.cancel(); err != nil {
 		e.log.Warn("cannot take a watch away", "process", p.proc.token, "address", p.key.addr, "error", err)
 	}

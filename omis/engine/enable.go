@@ -12,38 +12,74 @@ import (
 
 // All functions of this file want Engine.admin held by their caller.
 
-// enable begins to look out for the event of a request. Where some of the
-// processes cannot be watched, the others are, and the error is marked fatal: the
-// state of the request has changed all the same (OMIS 7.2.3).
-func (e *Engine) enable(c *csr) error {
-	if c.deleted {
-		return unknownToken(c.token)
+// enable begins to look out for the events of requests of one tool, all at once. Where
+// some of the processes cannot be watched, the others are, and the error is marked
+// fatal: the state of the request has changed all the same (OMIS 7.2.3).
+func (e *Engine) enable(list []*csr) []error {
+	errs := make([]error, len(list))
+	var wants []wanted
+	begin, end := make([]int, len(list)), make([]int, len(list))
+	for i, c := range list {
+		begin[i], end[i] = len(wants), len(wants)
+		switch {
+		case c.deleted:
+			errs[i] = unknownToken(c.token)
+		case c.active.Swap(true):
+			begin[i] = enabledBefore
+		case c.event.source.kind == 0:
+			errs[i] = e.open(c)
+		default:
+			for _, t := range c.targets() {
+				wants = append(wants, wanted{c, t})
+			}
+			end[i] = len(wants)
+		}
 	}
-	if c.active.Swap(true) {
+	failed := e.subscribeAll(wants)
+	for i, c := range list {
+		if errs[i] == nil && begin[i] != enabledBefore {
+			errs[i] = c.enabled(wants[begin[i]:end[i]], failed[begin[i]:end[i]])
+		}
+	}
+	return errs
+}
+
+// enabledBefore stands for the targets of a request that is enabled already.
+const enabledBefore = -1
+
+// open begins to look out for an event that occurs in no process.
+func (e *Engine) open(c *csr) error {
+	e.makeWayEverywhere(c)
+	if c.event.source.open == nil {
 		return nil
 	}
-	var results omis.ServiceResult
-	var err error
-	switch {
-	case c.event.source.open != nil:
-		e.makeWayEverywhere(c)
-		err = e.openSource(c)
-	case c.event.source.kind == 0:
-		e.makeWayEverywhere(c)
-	default:
-		results, err = e.watchAll(c)
-	}
-	if err != nil && !isFatal(err) {
+	err := e.openSource(c)
+	if err != nil {
 		c.active.Store(false)
-		return err
 	}
-	c.tool.replies.push(c.to, c.stateReply(omis.CSREnabled, onlyErrors(results, len(c.subs)+len(results))))
 	return err
 }
 
-func isFatal(err error) bool {
-	var typed *omis.Error
-	return errors.As(err, &typed) && typed.Status&omis.Fatal != 0
+// enabled tells the tool what came of it.
+func (c *csr) enabled(wants []wanted, failed []error) error {
+	var results omis.ServiceResult
+	for i, err := range failed {
+		if err != nil {
+			results = append(results, failure(err, wants[i].proc.token))
+		}
+	}
+	var err error
+	if n := len(results); n > 0 {
+		first := results[0]
+		if n == len(wants) {
+			c.active.Store(false)
+			return &omis.Error{Status: first.Status, Msg: first.Msg}
+		}
+		err = omis.Errorf(first.Status|omis.Fatal, "enabled for %d of %d processes; for %s: %s",
+			len(wants)-n, len(wants), first.Objects[0], first.Msg)
+	}
+	c.tool.replies.push(c.to, c.stateReply(omis.CSREnabled, onlyErrors(results, len(c.subs)+len(results))))
+	return err
 }
 
 func isUnknown(err error) bool {
@@ -54,26 +90,6 @@ func isUnknown(err error) bool {
 func isUnsupported(err error) bool {
 	var typed *omis.Error
 	return errors.As(err, &typed) && typed.Status == omis.UnsupportedService
-}
-
-// watchAll looks out for the event in every process it is defined for.
-func (e *Engine) watchAll(c *csr) (results omis.ServiceResult, err error) {
-	good := 0
-	for _, target := range c.targets() {
-		if failed := e.subscribe(c, target); failed != nil {
-			results = append(results, failure(failed, target.proc.token))
-			continue
-		}
-		good++
-	}
-	switch {
-	case len(results) == 0:
-		return nil, nil
-	case good == 0:
-		return nil, &omis.Error{Status: results[0].Status, Msg: results[0].Msg}
-	}
-	return results, omis.Errorf(results[0].Status|omis.Fatal, "enabled for %d of %d processes; for %s: %s",
-		good, good+len(results), results[0].Objects[0], results[0].Msg)
 }
 
 // openSource starts an extension's event.
@@ -114,7 +130,7 @@ func (e *Engine) makeWayEverywhere(c *csr) {
 	}
 }
 
-// remove ends looking out for good.
+// remove ends looking out for good, and takes the requests out of the tables.
 func (e *Engine) remove(list ...*csr) {
 	var resting []*subscription
 	for _, c := range list {
@@ -123,8 +139,15 @@ func (e *Engine) remove(list ...*csr) {
 		c.resting = nil
 	}
 	e.unplace(resting...)
+	tools := make(map[*Tool]bool)
 	for _, c := range list {
-		c.remove()
+		c.deleted, tools[c.tool] = true, true
+		e.reg.remove(c.token)
+	}
+	for t := range tools {
+		t.mu.Lock()
+		t.csrs = slices.DeleteFunc(t.csrs, func(c *csr) bool { return c.deleted })
+		t.mu.Unlock()
 	}
 }
 

@@ -25,8 +25,9 @@ type Engine struct {
 	reg     *registry
 	pid     int // of the monitor itself
 
-	admin sync.Mutex                // see the package comment
-	kept  map[service.Cell]*keeping // guarded by admin
+	admin    sync.Mutex                // see the package comment
+	kept     map[service.Cell]*keeping // guarded by admin
+	clearing bool                      // programs that rest are cleared away soon; guarded by admin
 
 	toolsMu sync.Mutex
 	tools   map[string]*Tool

@@ -50,6 +50,11 @@ func (e *Engine) feed(placer omis.Placer, p *process, cell service.Cell) (*feed,
 	return f, nil
 }
 
+// feedsAny tells whether programs in the process work on a cell.
+func (p *process) feedsAny(cell service.Cell) bool {
+	return slices.ContainsFunc(p.node().placers(), func(placer omis.Placer) bool { return p.feeds[feedKey{placer, cell}] != nil })
+}
+
 // newFeed adds a store to a cell.
 func (e *Engine) newFeed(placer omis.Placer, p *process, cell service.Cell, store omis.Store) *feed {
 	f := &feed{feedKey: feedKey{placer, cell}, e: e, proc: p, store: store, edges: make(map[edge]bool)}

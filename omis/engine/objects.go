@@ -74,10 +74,12 @@ type process struct {
 	halts    halts
 
 	cpu       clock
-	feeds     map[feedKey]*feed     // guarded by Engine.admin
-	rowTokens map[rowKey]omis.Token // of rows of feeds; guarded by registry.mu
-	hasRow    map[omis.Token]bool   // the threads in rowTokens; guarded by registry.mu
-	former    map[int]omis.Token    // of threads that ended, while there are feeds; guarded by registry.mu
+	programs  map[*csr]*subscription // those that stand, active or not; guarded by Engine.admin
+	roaming   int                    // points whose breakpoints may stand anywhere; guarded by Engine.admin
+	feeds     map[feedKey]*feed      // guarded by Engine.admin
+	rowTokens map[rowKey]omis.Token  // of rows of feeds; guarded by registry.mu
+	hasRow    map[omis.Token]bool    // the threads in rowTokens; guarded by registry.mu
+	former    map[int]omis.Token     // of threads that ended, while there are feeds; guarded by registry.mu
 }
 
 // place is the node a process lives on, and what it is called there.

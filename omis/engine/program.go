@@ -64,8 +64,15 @@ func (t *Tool) cell(token omis.Token) (service.Cell, bool) {
 }
 
 // intervals are the cells that an action list opens and closes intervals in. Both must
-// be done in one place, where they find each other.
+// be done in one place, where they find each other. The caller holds Engine.admin.
 func (c *csr) intervals() []service.Cell {
+	if g := c.tool.e.reg.generation.Load() + 1; c.cellsAt != g {
+		c.cells, c.cellsAt = c.findIntervals(), g
+	}
+	return c.cells
+}
+
+func (c *csr) findIntervals() []service.Cell {
 	var cells []service.Cell
 	for i := range c.steps {
 		s := &c.steps[i]

@@ -74,7 +74,7 @@ func (r *registry) process(at place) *process {
 	if p := r.procs[at]; p != nil {
 		return p
 	}
-	p := &process{ident: r.procIdent(at), queue: newQueue(maxPending), points: make(map[pointKey]*point), threads: make(map[int]*thread)}
+	p := &process{ident: r.procIdent(at), queue: newQueue(maxPending), points: make(map[pointKey]*point), programs: make(map[*csr]*subscription), threads: make(map[int]*thread)}
 	p.where.Store(&at)
 	r.procs[at], r.objects[p.token] = p, p
 	return p

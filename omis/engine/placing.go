@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+
+	"mirador/omis"
+)
+
+// A request whose actions only count and measure time is a program, and runs in the
+// first of its node's placements (omis.Placements) that does not refuse it. Where all
+// do, the monitor executes the request itself (dispatch.go). This file finds out what
+// may be placed; plant.go places it. All functions want Engine.admin held by their
+// caller.
+
+// candidate is a request that is about to get a place in a process, or may have to move
+// to another.
+type candidate struct {
+	*subscription
+	bond    *bond
+	steps   []compiled
+	placing omis.Placing
+	in      *inPlace // not a subscription's yet
+	err     error    // why not even the monitor can execute it
+}
+
+// obstacle is why a placement does not run a program; without a name: why none does.
+type obstacle struct{ placement, why string }
+
+// refuse notes why a placement does not run the program.
+func (s *subscription) refuse(placement string, err error) {
+	s.refused = append(s.refused, obstacle{placement, reason(err)})
+}
+
+// reason is an error in the words of a placement.
+func reason(err error) string {
+	var r *omis.Refusal
+	if errors.As(err, &r) {
+		return r.Why
+	}
+	return err.Error()
+}
+
+// reasons are refusals in the words of the placement that was taken instead.
+func reasons(list []obstacle) string {
+	words := make([]string, len(list))
+	for i, r := range list {
+		words[i] = r.why
+		if r.placement != "" {
+			words[i] = r.placement + ": " + r.why
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
+// compile makes the request's program, if it may run anywhere in the process but in the
+// monitor. The error says why it may not.
+func (k *candidate) compile(e *Engine) (err error) {
+	c, p := k.csr, k.proc
+	switch {
+	case !c.placement.local || c.event.source.kind != omis.EventReachedAddr:
+		return declined("%s", c.placement.Why)
+	case len(p.node().placers()) == 0:
+		return declined("this monitor generates no code for the program or the kernel")
+	case c.wantsReplies():
+		return declined("the tool wants a reply for each execution")
+	case c.tool.hidesAny(p):
+		return declined("the tool has detached from a thread of the process")
+	}
+	if k.steps, err = compile(c.tool, c.steps); err != nil {
+		return err
+	}
+	if err := p.inTheWay(c); err != nil {
+		return err
+	}
+	w := c.event.watch
+	w.Proc, w.Threads = p.at().id, e.reg.tids(k.only)
+	if k.only != nil && (len(k.only) == 0 || len(w.Threads) != len(k.only)) {
+		return declined("a thread that it names has ended")
+	}
+	k.placing = omis.Placing{Watch: w, Program: make(omis.Program, len(k.steps))}
+	for i, s := range k.steps {
+		if s.cell == nil {
+			return declined("an object of the list does not exist")
+		}
+		k.placing.Program[i] = s.op
+	}
+	return nil
+}
+
+// inTheWay says why no program can be placed beside what the monitor executes in the
+// process.
+func (p *process) inTheWay(c *csr) error {
+	if addr := c.event.watch.Addr; p.points[pointKey{kind: omis.EventReachedAddr, addr: addr}] != nil {
+		return declined("a breakpoint of another request stands at %#x", addr)
+	}
+	if p.roaming > 0 {
+		return declined("another request looks out for library calls or single instructions, whose breakpoints may stand anywhere")
+	}
+	return nil
+}
+
+// roams tells whether the node finds out itself where to plant for a kind of event, now
+// or later. A breakpoint and a program at one address spoil each other.
+func roams(kind omis.EventKind) bool {
+	switch kind {
+	case omis.EventLibCallStarted, omis.EventLibCallEnded, omis.EventStepped, omis.EventSteppedOver:
+		return true
+	}
+	return false
+}
