@@ -65,6 +65,8 @@ clean: ## remove what was built
 needs-run:
 	@scripts/install run
 
+# Where no CRIU can save processes, which it has said then, the tests see that
+# requests to do so are refused.
 needs-test:
 	@scripts/install run test
-	@scripts/criu
+	@scripts/criu || [ $$? = 3 ]

@@ -39,12 +39,12 @@ func version(ctx context.Context, install string, flag string, programs ...strin
 }
 
 func criu(ctx context.Context) finding {
-	program, err := tool.Find(ctx, "")
+	program, err := new(tool.Finder).Find(ctx)
 	if err != nil {
 		return missing(err.Error(),
 			"to save, restore and migrate processes: run 'make criu' where mirador is built, which gets one from 4.1 on, and be root")
 	}
-	return fine(program.Path() + " check is content")
+	return fine(program.Path() + " has saved and restored a process")
 }
 
 func pvm(context.Context) finding {

@@ -172,12 +172,11 @@ func (n *Node) Discard(name string) error {
 // reapPatience is how long a process that has ended may take to be reaped.
 const reapPatience = 2 * time.Second
 
-// awaitReaped waits while a process has ended, but has not been reaped.
+// awaitReaped waits while a process ends, and until it is reaped.
 func awaitReaped(pid int) error {
 	const pause = 5 * time.Millisecond
 	for deadline := time.Now().Add(reapPatience); ; time.Sleep(pause) {
-		state, err := proc.ThreadState(pid, pid)
-		if err != nil || state != "Z" && state != "X" {
+		if !proc.Ending(pid) {
 			return nil
 		}
 		if time.Now().After(deadline) {
@@ -188,7 +187,7 @@ func awaitReaped(pid int) error {
 
 // criu finds the CRIU that this machine has.
 func (n *Node) criu() (criu.Program, error) {
-	tool, err := criu.Find(context.Background(), n.criuPath)
+	tool, err := n.tools.Find(context.Background())
 	if err != nil {
 		return tool, omis.Errorf(omis.UnsupportedService, "processes are saved and restored by CRIU, as root: %v; 'make criu' where mirador is built gets one that works", err)
 	}

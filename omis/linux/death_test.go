@@ -53,6 +53,10 @@ func runMonitor(spec string) {
 	fail(err)
 	p, err := n.Identify(pid)
 	fail(err)
+	if f[2] == "checkpoint" {
+		_, err := n.criu() // what is to be killed is not the trial of it
+		fail(err)
+	}
 	fmt.Println("ready")
 	var kind omis.EventKind
 	switch {

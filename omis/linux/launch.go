@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/inheritance"
 	"mirador/omis/linux/proc"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
@@ -85,6 +86,7 @@ func (l launch) start() (pid int, err error) {
 	if env == nil {
 		env = os.Environ()
 	}
+	inheritance.Withhold()
 	pid, err = syscall.ForkExec(path, append([]string{l.Path}, l.Args...), &syscall.ProcAttr{
 		Dir: l.Dir, Env: env,
 		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},

@@ -14,6 +14,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/branch"
+	"mirador/omis/linux/criu"
 	"mirador/omis/linux/library"
 	"mirador/omis/linux/machine"
 	"mirador/omis/linux/proc"
@@ -67,7 +68,8 @@ type Node struct {
 	machine *machine.Machine
 	reader  *proc.Reader
 
-	criuPath, checkpoints string // see Config
+	tools       criu.Finder
+	checkpoints string // see Config
 
 	byPtrace bool          // Config.Ptrace
 	patience time.Duration // Config.Patience
@@ -102,7 +104,7 @@ func Open(c Config) (*Node, error) {
 	n := &Node{
 		name: c.Name, start: time.Now(),
 		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), texts: branch.NewCatalog(), library: library.NewCatalog(), machine: m, reader: proc.NewReader(0),
-		criuPath: c.CRIU, checkpoints: c.Checkpoints,
+		tools: criu.Finder{Named: c.CRIU}, checkpoints: c.Checkpoints,
 		owners: make(map[omis.ProcID]*owner), births: make(map[int]*birth), letGo: make(map[omis.ProcID]map[threadID]struct{}),
 		identities: make(map[int]identity),
 	}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"mirador/omis"
+	"mirador/omis/linux/inheritance"
 	"mirador/omis/linux/subject"
 	"mirador/omis/linux/warden"
 )
@@ -34,6 +35,7 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(monitorEnv); spec != "" {
 		runMonitor(spec)
 	}
+	inheritance.Withhold()
 	goleak.VerifyTestMain(m)
 }
 
@@ -94,8 +96,13 @@ func start(t testing.TB, path string, args ...string) *target {
 
 func startAs(t testing.TB, cred *syscall.Credential, path string, args ...string) *target {
 	t.Helper()
+	return startWith(t, &syscall.SysProcAttr{Credential: cred}, path, args...)
+}
+
+func startWith(t testing.TB, attr *syscall.SysProcAttr, path string, args ...string) *target {
+	t.Helper()
 	cmd := exec.Command(path, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
+	cmd.SysProcAttr = attr
 	g := &target{Subject: subject.Start(t, cmd)}
 	if _, err := fmt.Sscanf(g.Line(), "ready %v", &g.Addr); err != nil {
 		t.Fatal(err)

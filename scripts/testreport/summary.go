@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
 // event is a line of go test -json (see go doc test2json).
 type event struct {
-	Action, Package, Test, Output, ImportPath string
-	Elapsed                                   float64
+	Action, Package, Test, Output string
+	Elapsed                       float64
+	ImportPath, FailedBuild       string // of what is built, of what failed to build
+	Key, Value                    string // of an attribute
 }
 
 // summary counts tests, subtests included, and keeps their output until it is
@@ -23,8 +26,16 @@ type summary struct {
 	output                  map[string][]string
 	tests                   map[string]int // by package
 	bad                     map[string]bool
-	problems                []string
+	problems                []problem
+	untested                []string // what tests had no way to test here
 }
+
+// problem is a line of what is not green, and the beginning of what was said about
+// it. It is told twice, for of a long report often just the end is kept.
+type problem struct{ what, said string }
+
+// mostLines is how much of a failed test's output is told again at the end.
+const mostLines = 15
 
 func newSummary(out io.Writer) *summary {
 	return &summary{out: out, output: map[string][]string{}, tests: map[string]int{}, bad: map[string]bool{}}
@@ -56,6 +67,11 @@ func (s *summary) take(e event) {
 		s.output[key] = append(s.output[key], e.Output)
 	case "build-output":
 		fmt.Fprint(s.out, e.Output)
+		s.output[e.ImportPath] = append(s.output[e.ImportPath], e.Output)
+	case "attr":
+		if e.Key == "untested" && !slices.Contains(s.untested, e.Value) {
+			s.untested = append(s.untested, e.Value)
+		}
 	case "pass", "fail", "skip":
 		if e.Test == "" {
 			s.endPackage(e)
@@ -78,7 +94,7 @@ func (s *summary) endTest(e event) {
 		s.failed++
 		s.bad[e.Package] = true
 	}
-	s.problems = append(s.problems, fmt.Sprintf("%s %s %s", e.Action, e.Package, e.Test))
+	s.problem(e.Package+" "+e.Test, "%s %s %s", e.Action, e.Package, e.Test)
 	fmt.Fprintf(s.out, "--- %s %s %s (%.2fs)\n%s", e.Action, e.Package, e.Test, e.Elapsed, s.text(e.Package+" "+e.Test))
 }
 
@@ -86,7 +102,11 @@ func (s *summary) endPackage(e event) {
 	switch {
 	case e.Action == "fail" && !s.bad[e.Package]:
 		s.packagesFailed++
-		s.problems = append(s.problems, "fail "+e.Package)
+		key := e.Package + " "
+		if e.FailedBuild != "" {
+			key = e.FailedBuild
+		}
+		s.problem(key, "fail %s", e.Package)
 		fmt.Fprintf(s.out, "FAIL %s: it did not build, or its test program broke off\n%s", e.Package, s.text(e.Package+" "))
 	case e.Action == "fail":
 		fmt.Fprintf(s.out, "FAIL %s (%.1fs)\n", e.Package, e.Elapsed)
@@ -95,6 +115,23 @@ func (s *summary) endPackage(e event) {
 	}
 	delete(s.tests, e.Package)
 	delete(s.bad, e.Package)
+}
+
+// problem notes what is not green, and the beginning of the output kept of it.
+func (s *summary) problem(key, format string, args ...any) {
+	var said strings.Builder
+	lines := 0
+	for line := range strings.Lines(strings.Join(s.output[key], "")) {
+		if strings.HasPrefix(line, "===") { // that it runs, pauses, goes on
+			continue
+		}
+		if lines++; lines > mostLines {
+			said.WriteString("      ...\n")
+			break
+		}
+		fmt.Fprintln(&said, "     ", strings.TrimRight(line, "\n"))
+	}
+	s.problems = append(s.problems, problem{fmt.Sprintf(format, args...), said.String()})
 }
 
 // text is the kept output, indented.
@@ -108,7 +145,7 @@ func (s *summary) text(key string) string {
 
 // broken notes a run that could not be made.
 func (s *summary) broken(args []string, err error) {
-	s.problems = append(s.problems, fmt.Sprintf("go test %s: %v", strings.Join(args, " "), err))
+	s.problem("", "go test %s: %v", strings.Join(args, " "), err)
 }
 
 func (s *summary) print() {
@@ -116,7 +153,10 @@ func (s *summary) print() {
 		fmt.Fprintf(s.out, "\nNot green:\n")
 	}
 	for _, p := range s.problems {
-		fmt.Fprintln(s.out, "  "+p)
+		fmt.Fprintf(s.out, "  %s\n%s", p.what, p.said)
+	}
+	for _, why := range s.untested {
+		fmt.Fprintf(s.out, "\nNot to be tested on this machine: %s\n", why)
 	}
 	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.passed, s.failures(), s.skipped)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -30,8 +31,11 @@ func TestSummary(t *testing.T) {
 			false, []string{"skip q S", "    why", "1 passed, 0 failed, 1 skipped"}},
 		{"a failure", pass + `{"Action":"output","Package":"q","Test":"F","Output":"q_test.go:3: no\n"}{"Action":"fail","Package":"q","Test":"F"}{"Action":"fail","Package":"q"}`,
 			false, []string{"q_test.go:3: no", "FAIL q", "1 passed, 1 failed, 0 skipped"}},
-		{"no build", pass + `{"ImportPath":"q","Action":"build-output","Output":"q.go:1: syntax\n"}{"Action":"fail","Package":"q"}`,
-			false, []string{"q.go:1: syntax", "did not build", "1 passed, 1 failed, 0 skipped"}},
+		{"a long failure", pass + `{"Action":"output","Package":"q","Test":"F","Output":"=== RUN F\n"}` + lines(20) + `{"Action":"fail","Package":"q","Test":"F"}{"Action":"fail","Package":"q"}`,
+			false, []string{"Not green:\n  fail q F\n      line 1\n      line 2\n", "      line 15\n      ...\n1 passed"}},
+		{"an attribute", `{"Action":"attr","Package":"p","Test":"A","Key":"untested","Value":"no ships here"}` + pass, true, []string{"Not to be tested on this machine: no ships here\n1 passed"}},
+		{"no build", pass + `{"ImportPath":"q","Action":"build-output","Output":"q.go:1: syntax\n"}{"Action":"fail","Package":"q","FailedBuild":"q"}`,
+			false, []string{"Not green:\n  fail q\n      q.go:1: syntax\n", "did not build", "1 passed, 1 failed, 0 skipped"}},
 		{"a crash", `{"Action":"output","Package":"q","Output":"panic: x\n"}{"Action":"fail","Package":"q"}`,
 			false, []string{"panic: x", "0 passed, 1 failed"}},
 	}
@@ -48,6 +52,15 @@ func TestSummary(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lines are events of a test that says much.
+func lines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"Action":"output","Package":"q","Test":"F","Output":"line %d\n"}`, i+1)
+	}
+	return b.String()
 }
 
 func TestGroups(t *testing.T) {

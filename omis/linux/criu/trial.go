@@ -1,0 +1,98 @@
+//go:build linux && amd64
+
+package criu
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/inheritance"
+	"mirador/omis/linux/proc"
+)
+
+// life is how long, in seconds, the process of a trial lives if nobody ends it.
+const life = "30"
+
+// trial saves a small process, ends it and restores it. The process has a session
+// of its own and no open file but the null device, so that what it inherits from
+// whoever runs this is no reason to fail.
+func trial(path string) error {
+	p := Program{path, "-v4"} // somebody may want to read what went wrong
+	folder, err := os.MkdirTemp("", "criu-trial-")
+	if err != nil {
+		return fmt.Errorf("cannot try %s: %w", p.path, err)
+	}
+	defer os.RemoveAll(folder)
+	pid, err := startAlone("sleep", life)
+	if err != nil {
+		return fmt.Errorf("cannot try %s: %w", p.path, err)
+	}
+	err = p.Dump(pid, folder)
+	end(pid)
+	if err != nil {
+		return p.unfit("cannot save a process here", err, filepath.Join(folder, dumpLog))
+	}
+	// As our child we can reap it, which not every init does.
+	pid, err = p.restore(folder, "--restore-sibling")
+	if err != nil {
+		return p.unfit("saves processes here, but cannot restore them", err, filepath.Join(folder, restoreLog))
+	}
+	end(pid)
+	return nil
+}
+
+func (p Program) unfit(does string, cause error, log string) error {
+	why := cause.Error()
+	var r *Refusal
+	if errors.As(cause, &r) {
+		why = r.Reason
+	}
+	text, _ := os.ReadFile(log) // there is none when it did not get that far
+	return &Unfit{Path: p.path, Does: does, Reason: why, Log: string(text)}
+}
+
+// startAlone starts a program with nothing of ours, and waits until it sleeps: it
+// is past its beginnings then, in which it opens files and maps libraries.
+func startAlone(name string, args ...string) (pid int, err error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return 0, err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()
+	inheritance.Withhold()
+	fd := null.Fd()
+	pid, err = syscall.ForkExec(path, append([]string{name}, args...), &syscall.ProcAttr{
+		Dir: "/", Env: []string{}, Files: []uintptr{fd, fd, fd}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	const patience, pause = 2 * time.Second, time.Millisecond
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(pause) {
+		if state, err := proc.ThreadState(pid, pid); err != nil || state == "S" {
+			break
+		}
+	}
+	return pid, nil
+}
+
+// end kills a child and waits until its pid is free.
+func end(pid int) {
+	_ = unix.Kill(pid, unix.SIGKILL) // what cannot be killed has ended
+	for {
+		if _, err := unix.Wait4(pid, nil, 0, nil); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
