@@ -1,8 +1,8 @@
 // Command testreport runs go test and reports what a person wants to know: one
-// line per package, the output of what failed or was skipped, and at the end its
-// beginning once more and the
-// sums. It fails if anything failed, and also if anything was skipped: green
-// means that every test ran.
+// line per package, the output of what failed or was skipped, and at the end the
+// beginning of that output once more, what tests could not test on this machine,
+// and the sums. It fails if anything failed, and also if anything was skipped:
+// green means that every test ran.
 //
 //	testreport ARGUMENT... [-- ARGUMENT...]
 //
