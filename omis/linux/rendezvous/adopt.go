@@ -5,6 +5,7 @@ package rendezvous
 import (
 	"encoding/binary"
 
+	"mirador/omis/linux/detour"
 	"mirador/omis/linux/proc"
 )
 
@@ -52,7 +53,7 @@ func (s *Site) adoptArena(addr uint64) bool {
 }
 
 func (s *Site) adoptPlace(stub []byte, addr uint64) {
-	p := &place{stub: addr, Plan: Plan{Addr: binary.LittleEndian.Uint64(stub[stubAddr:])}}
+	p := &place{stub: addr, Plan: Plan{detour.Window{Addr: binary.LittleEndian.Uint64(stub[stubAddr:])}}}
 	s.former[p.Addr] = append(s.former[p.Addr], addr)
 	code := make([]byte, stub[stubLength])
 	if _, err := s.target.ReadAt(code, int64(p.Addr)); err != nil || len(code) < jumpSize {
@@ -64,18 +65,18 @@ func (s *Site) adoptPlace(stub []byte, addr uint64) {
 	}
 	copy(code, stub[stubOriginal:][:jumpSize])
 	for n := 0; n < len(code); {
-		length := landingPad
-		if !isEndbr64(code[n:]) {
-			inst, err := decode(code[n:])
+		length := detour.LandingPad
+		if !detour.IsLandingPad(code[n:]) {
+			inst, err := detour.Decode(code[n:])
 			if err != nil {
 				return
 			}
 			length = inst.Len
 		}
 		n += length
-		p.ends = append(p.ends, n)
+		p.Ends = append(p.Ends, n)
 	}
-	p.code = code
+	p.Code = code
 	var err error
 	if _, p.moved, err = encodeStub(&p.Plan, addr, 0); err == nil {
 		s.places[p.Addr] = p

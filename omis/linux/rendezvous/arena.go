@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/detour"
 )
 
 // arena is a mapping in the target with hold and stubs.
@@ -85,18 +87,18 @@ func (s *Site) point(a arena, board uint64) error {
 
 // encodeStub makes the code for a place that goes to a stub at addr.
 func encodeStub(p *Plan, addr, hold uint64) (code []byte, moved []int, err error) {
-	copied, moved, err := p.copyTo(addr + stubCopy)
+	copied, moved, err := p.Copy(addr + stubCopy)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, p.refuse("%v", err)
 	}
 	if len(copied) > stubSize-stubCopy {
 		return nil, nil, p.refuse("its copy is too long")
 	}
 	b := binary.LittleEndian.AppendUint64(nil, p.Addr)
-	b = append(b, p.code[:jumpSize]...)
-	b = append(b, byte(len(p.code)), 0, 0)
+	b = append(b, p.Code[:jumpSize]...)
+	b = append(b, byte(len(p.Code)), 0, 0)
 	b = append(b, 0x48, 0x8d, 0x64, 0x24, 0x100-redZone) // lea -128(%rsp), %rsp
-	call := jump(addr+uint64(len(b)), hold)
+	call := detour.Jump(addr+uint64(len(b)), hold)
 	call[0] = 0xe8
 	b = append(b, call[:]...)
 	return append(b, copied...), moved, nil

@@ -49,8 +49,8 @@ func TestSurvey(t *testing.T) {
 		p, err := Survey(Function{start, code}, start+tt.at)
 		var refusal *Refusal
 		switch {
-		case err == nil && hex.EncodeToString(p.code) != tt.displaced:
-			t.Errorf("%s: displaces %x", tt.name, p.code)
+		case err == nil && hex.EncodeToString(p.Code) != tt.displaced:
+			t.Errorf("%s: displaces %x", tt.name, p.Code)
 		case err != nil && (!errors.As(err, &refusal) || !strings.Contains(err.Error(), tt.displaced)):
 			t.Errorf("%s: %v", tt.name, err)
 		}

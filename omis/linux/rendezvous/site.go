@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/detour"
 )
 
 // Target is a process in the hands of a tracer. It is asked for things only
@@ -102,7 +104,7 @@ func callError(name string, r int64) error {
 // go on elsewhere (see Moved), so that the monitor may die at any time in between.
 func (s *Site) Prepare(p Plan) error {
 	old := s.places[p.Addr]
-	if old != nil && string(old.code) == string(p.code) || s.reuse(&p) {
+	if old != nil && string(old.Code) == string(p.Code) || s.reuse(&p) {
 		return s.meet(s.arenas[0])
 	}
 	a, err := s.arenaFor(p.Addr)
@@ -173,7 +175,7 @@ func (s *Site) Plant(addr uint64) error {
 	return err
 }
 
-func (p *place) jump() [jumpSize]byte { return jump(p.Addr, p.stub+stubEntry) }
+func (p *place) jump() [jumpSize]byte { return detour.Jump(p.Addr, p.stub+stubEntry) }
 
 // arenaFor finds an arena with a free stub near an address, or makes one.
 func (s *Site) arenaFor(addr uint64) (*arena, error) {
@@ -212,7 +214,7 @@ func (p *place) restore(memory Memory) error {
 	if _, err := memory.ReadAt(now[:], int64(p.Addr)); err != nil || now != p.jump() {
 		return err
 	}
-	return writeWord(memory, p.Addr, p.code[:jumpSize])
+	return writeWord(memory, p.Addr, p.Code[:jumpSize])
 }
 
 // writeWord writes bytes that lie in one machine word, all at once: a thread that

@@ -18,7 +18,7 @@ type Patch struct {
 func (s *Site) PatchAt(addr uint64) Patch {
 	p := s.places[addr]
 	j := p.jump()
-	return Patch{addr, j[:], p.code[:jumpSize]}
+	return Patch{addr, j[:], p.Code[:jumpSize]}
 }
 
 // Standing lists the places where jumps stand.
@@ -36,7 +36,7 @@ func (s *Site) Standing() []uint64 {
 func (s *Site) Covering(addr, length uint64) []uint64 {
 	var all []uint64
 	for at, p := range s.places {
-		if p.stands && at < addr+length && addr < at+uint64(len(p.code)) {
+		if p.stands && at < addr+length && addr < at+uint64(len(p.Code)) {
 			all = append(all, at)
 		}
 	}
@@ -50,7 +50,7 @@ func (s *Site) Moved(pc uint64) (to uint64, ok bool) {
 		if !p.Inside(pc) {
 			continue
 		}
-		for i, end := range p.ends[:len(p.ends)-1] {
+		for i, end := range p.Ends[:len(p.Ends)-1] {
 			if pc == p.Addr+uint64(end) {
 				return p.copyAt(i + 1), true
 			}
@@ -88,14 +88,14 @@ func (s *Site) InPlace(pc uint64) (at uint64, ok bool) {
 		if pc < p.stub+stubCopy || pc >= p.stub+stubSize {
 			continue
 		}
-		for i := len(p.ends) - 1; i >= 0; i-- {
+		for i := len(p.Ends) - 1; i >= 0; i-- {
 			switch at := p.copyAt(i); {
 			case pc > at: // in the middle of what stands for one instruction
-				return p.Addr + uint64(p.ends[i]), true
+				return p.Addr + uint64(p.Ends[i]), true
 			case pc == at && i == 0:
 				return p.Addr, true
 			case pc == at:
-				return p.Addr + uint64(p.ends[i-1]), true
+				return p.Addr + uint64(p.Ends[i-1]), true
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func (s *Site) Unpatched(addr uint64, code []byte) {
 		if !p.stands {
 			continue
 		}
-		for i, b := range p.code[:jumpSize] {
+		for i, b := range p.Code[:jumpSize] {
 			if at := p.Addr + uint64(i) - addr; at < uint64(len(code)) {
 				code[at] = b
 			}
