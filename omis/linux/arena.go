@@ -54,7 +54,7 @@ func (o *owner) addArena(addr uint64, home bool) *arena {
 // mapArena has a thread of the frozen process map an arena. It is not writable,
 // we write it through /proc/PID/mem.
 func (o *owner) mapArena(maps proc.Mappings, near uint64) (uint64, error) {
-	for _, addr := range vacancies(maps, near) {
+	for _, addr := range vacancies(maps, near, resident.ArenaSize) {
 		r, err := o.inject(resident.Call{Number: unix.SYS_MMAP, Args: [6]uint64{
 			addr, resident.ArenaSize, unix.PROT_READ | unix.PROT_EXEC,
 			unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED_NOREPLACE, ^uint64(0), 0,
@@ -71,9 +71,9 @@ func (o *owner) mapArena(maps proc.Mappings, near uint64) (uint64, error) {
 	return 0, omis.Errorf(omis.NoMemory, "process %d has no free addresses near its code at %#x", o.proc.PID, near)
 }
 
-// vacancies proposes addresses for an arena near addr, the best first: below is
-// better than above, where heaps and stacks grow.
-func vacancies(maps proc.Mappings, addr uint64) []uint64 {
+// vacancies proposes addresses for an arena of some bytes near addr, the best first:
+// below is better than above, where heaps and stacks grow.
+func vacancies(maps proc.Mappings, addr, room uint64) []uint64 {
 	const (
 		page   = 0x1000
 		lowest = 0x10000
@@ -86,12 +86,12 @@ func vacancies(maps proc.Mappings, addr uint64) []uint64 {
 		if m.Start < end {
 			size = 0
 		}
-		if size >= resident.ArenaSize {
-			distance := min(gap, (size-resident.ArenaSize)/2&^(page-1))
-			if low := m.Start - distance - resident.ArenaSize; low < addr && near(low, addr) {
+		if size >= room {
+			distance := min(gap, (size-room)/2&^(page-1))
+			if low := m.Start - distance - room; low < addr && near(low, addr) {
 				below = append([]uint64{low}, below...)
 			}
-			if high := end + max(distance, min(reach/2, (size-resident.ArenaSize)/2&^(page-1))); high > addr && near(high, addr) && m.Path != "[stack]" {
+			if high := end + max(distance, min(reach/2, (size-room)/2&^(page-1))); high > addr && near(high, addr) && m.Path != "[stack]" {
 				above = append(above, high)
 			}
 		}

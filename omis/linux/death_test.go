@@ -22,7 +22,7 @@ import (
 const monitorPatience = time.Second
 
 // monitorEnv makes the test binary a monitor of the process it names:
-// PID ADDRESS plant|churn|hold|stop|suspend|birth|event-KIND[=NAME] [nowarden], or
+// PID ADDRESS plant|churn|hold|stop|suspend|birth|patch|repatch|event-KIND[=NAME] [nowarden], or
 // PID ADDRESS checkpoint CRIU FOLDER.
 const monitorEnv = "MIRADOR_TEST_MONITOR"
 
@@ -71,6 +71,8 @@ func runMonitor(spec string) {
 		}
 		fmt.Println("stopped")
 		select {}
+	case strings.HasSuffix(f[2], "patch"):
+		fail(runPatcher(n, p, addr, f[2] == "repatch"))
 	case f[2] == "birth":
 		w := omis.Watch{Event: omis.EventReachedAddr, Proc: p, Addr: addr}
 		_, err = n.Watch(w, func(*omis.Hit) {})

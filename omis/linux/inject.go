@@ -31,12 +31,17 @@ const callPatience = 2 * time.Second
 
 // inject has some thread of the frozen process make a system call.
 func (o *owner) inject(c resident.Call) (int64, error) {
+	var block [resident.BlockSize]byte
+	return o.injectOn(&block, func(uint64) resident.Call { return c })
+}
+
+// injectOn is inject for a call that uses a block of memory.
+func (o *owner) injectOn(block *[resident.BlockSize]byte, c func(block uint64) resident.Call) (int64, error) {
 	t, err := o.volunteer()
 	if err != nil {
 		return 0, err
 	}
-	var block [resident.BlockSize]byte
-	return o.call(t, o.space.memory, func(uint64) resident.Call { return c }, &block)
+	return o.call(t, o.space.memory, c, block)
 }
 
 // volunteer picks a stopped thread that can make system calls for us, one

@@ -110,7 +110,7 @@ func (o *owner) vacancies(near uint64) []uint64 {
 	if err != nil {
 		return nil
 	}
-	return vacancies(mapped, near)
+	return vacancies(mapped, near, rendezvous.ArenaSize)
 }
 
 // host is the process as package rendezvous wants to have it.

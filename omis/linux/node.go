@@ -15,6 +15,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/linux/branch"
 	"mirador/omis/linux/criu"
+	"mirador/omis/linux/landing"
 	"mirador/omis/linux/library"
 	"mirador/omis/linux/machine"
 	"mirador/omis/linux/proc"
@@ -60,6 +61,7 @@ type Node struct {
 	warden *warden.Client
 	images *unwind.Images
 	texts  *branch.Catalog
+	codes  *landing.Catalog
 	owning sync.WaitGroup // the owners' goroutines
 	exits  exits
 	sched  scheduling
@@ -77,6 +79,7 @@ type Node struct {
 	mu         sync.Mutex
 	owners     map[omis.ProcID]*owner
 	births     map[int]*birth                        // by the pids of the children
+	grounds    map[omis.ProcID]*ground               // of processes that code is put into
 	letGo      map[omis.ProcID]map[threadID]struct{} // by LetGo
 	identities map[int]identity                      // by pid, of the processes that were identified
 	watches    uint64                                // set so far
@@ -103,10 +106,10 @@ func Open(c Config) (*Node, error) {
 	}
 	n := &Node{
 		name: c.Name, start: time.Now(),
-		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), texts: branch.NewCatalog(), library: library.NewCatalog(), machine: m, reader: proc.NewReader(0),
+		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), texts: branch.NewCatalog(), codes: landing.NewCatalog(), library: library.NewCatalog(), machine: m, reader: proc.NewReader(0),
 		tools: criu.Finder{Named: c.CRIU}, checkpoints: c.Checkpoints,
 		owners: make(map[omis.ProcID]*owner), births: make(map[int]*birth), letGo: make(map[omis.ProcID]map[threadID]struct{}),
-		identities: make(map[int]identity),
+		identities: make(map[int]identity), grounds: make(map[omis.ProcID]*ground),
 	}
 	n.byPtrace, n.patience = c.Ptrace, c.Patience
 	if n.patience == 0 {
@@ -159,6 +162,9 @@ func (n *Node) ReadMemory(p omis.ProcID, addr uint64, buf []byte) (int, error) {
 	count, err := proc.ReadMemory(p.PID, addr, buf)
 	if o := n.owner(p); o != nil {
 		o.veil.hide(addr, buf[:count])
+	}
+	if g := n.groundOf(p); g != nil {
+		g.site.Hide(addr, buf[:count])
 	}
 	return count, err
 }

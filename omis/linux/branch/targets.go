@@ -47,6 +47,12 @@ func (t Targets) Between(begin, end uint64) bool {
 	return i < len(t) && t[i] < end
 }
 
+// Has tells whether a branch leads to an address.
+func (t Targets) Has(addr uint64) bool {
+	_, found := slices.BinarySearch(t, addr)
+	return found
+}
+
 // Reach is how far a short branch leads at most.
 const Reach = 130
 
@@ -65,4 +71,21 @@ func ShortBetween(code []byte, addr, begin, end uint64) bool {
 		}
 	}
 	return false
+}
+
+// Calls lists the targets of what may be direct calls in code, which begins at an
+// address.
+func Calls(code []byte, addr uint64) Targets {
+	var all Targets
+	for i := 0; i+5 <= len(code); i++ {
+		if code[i] != call {
+			continue
+		}
+		to := uint64(i) + 5 + uint64(int64(int32(binary.LittleEndian.Uint32(code[i+1:]))))
+		if to < uint64(len(code)) {
+			all = append(all, addr+to)
+		}
+	}
+	slices.Sort(all)
+	return slices.Clip(slices.Compact(all))
 }

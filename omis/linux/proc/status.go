@@ -29,6 +29,7 @@ type Status struct {
 	Seccomp   int
 
 	Memory, Resident, MostResident int64 // bytes
+	Locked                         int64 // bytes that are to stay resident
 	Voluntary, Preemptive          int64 // context switches of this thread
 
 	// ShadowStack tells that return addresses are checked against a second stack.
@@ -72,6 +73,8 @@ func parseStatus(text []byte) (s Status) {
 			s.GIDs = four(value)
 		case "VmSize":
 			s.Memory = Number(value) << 10
+		case "VmLck":
+			s.Locked = Number(value) << 10
 		case "VmRSS":
 			s.Resident = Number(value) << 10
 		case "VmHWM":

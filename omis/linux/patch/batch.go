@@ -1,0 +1,264 @@
+//go:build linux && amd64
+
+package patch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"mirador/omis"
+	"mirador/omis/linux/detour"
+)
+
+// Batch is what is to be changed at once.
+type Batch struct {
+	site    *Site
+	program Program
+	patches []omis.Patch
+	points  []*Point
+	errs    []error
+	changes []*change
+	arenas  []*arena // to be mapped
+	writes  []write
+	used    map[*arena]uint64 // before it was prepared
+}
+
+// Program is what has to be known of the process.
+type Program interface {
+	// Surveyor is for the module that has an address.
+	Surveyor(addr uint64) (*Surveyor, error)
+	// Vacancies proposes page-aligned addresses with room for a mapping near an
+	// address, the best first, and none within the ranges that are taken.
+	Vacancies(near, size uint64, taken []Range) []uint64
+}
+
+// Range is one of addresses.
+type Range struct{ Begin, End uint64 }
+
+// change is that of one place.
+type change struct {
+	former *place // nil: there was none
+	detour.Window
+	points []*Point
+	fresh  []int  // indices of the patches it is for
+	made   *place // what is to stand; nil: nothing
+	err    error  // why not
+}
+
+type write struct {
+	addr  uint64
+	bytes []byte
+}
+
+// Prepare makes ready what can be made so before the process is stopped. Nothing
+// changes in the process, nor in what the site says.
+func (s *Site) Prepare(list []omis.Patch, program Program) *Batch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.newBatch()
+	b.program, b.patches = program, list
+	b.points, b.errs = make([]*Point, len(list)), make([]error, len(list))
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(list[i].Addr, list[j].Addr) })
+	for _, i := range order {
+		b.errs[i] = b.add(i)
+	}
+	// One that stands was looked at, maybe, for nothing.
+	b.changes = slices.DeleteFunc(b.changes, func(c *change) bool { return len(c.fresh) == 0 })
+	for _, c := range b.changes {
+		c.err = b.build(c)
+	}
+	return b
+}
+
+func (s *Site) newBatch() *Batch {
+	b := &Batch{site: s, used: make(map[*arena]uint64)}
+	for _, a := range s.arenas {
+		b.used[a] = a.used
+	}
+	return b
+}
+
+// Survey tells why no code can be put at an address; nil: it can.
+func (s *Site) Survey(addr uint64, program Program) error {
+	v, err := program.Surveyor(addr)
+	if err != nil {
+		return err
+	}
+	_, err = v.find(addr)
+	return err
+}
+
+// add finds the place for a patch.
+func (b *Batch) add(i int) error {
+	patch := b.patches[i]
+	v, err := b.program.Surveyor(patch.Addr)
+	if err != nil {
+		return err
+	}
+	f, n, spot, err := v.locate(patch.Addr)
+	if err != nil {
+		return err
+	}
+	c := b.changing(spot.at, spot.at+1)
+	if c == nil || !c.begins(spot.at) {
+		var w *detour.Window
+		if c != nil {
+			w = &c.Window
+		}
+		if spot.Window, err = v.reach(f, n, w); err != nil {
+			return err
+		}
+		if c, err = b.changeFor(v, f, n, spot.Window); err != nil {
+			return err
+		}
+	}
+	b.points[i] = &Point{site: b.site, patch: patch, at: spot.at, entry: spot.entry, ends: spot.ends}
+	c.points, c.fresh = append(c.points, b.points[i]), append(c.fresh, i)
+	return nil
+}
+
+// changing finds the place that has something of a range: one that is to be changed
+// in this batch, or else one that stands, which is to be changed from now on.
+func (b *Batch) changing(begin, end uint64) *change {
+	for i := len(b.changes) - 1; i >= 0 && b.changes[i].End() > begin; i-- {
+		if b.changes[i].Addr < end {
+			return b.changes[i]
+		}
+	}
+	stands := b.site.covering(begin, end)
+	if len(stands) == 0 {
+		return nil
+	}
+	p := stands[0]
+	c := &change{former: p, Window: p.Window, points: slices.Clone(p.points)}
+	b.enlist(c)
+	return c
+}
+
+// enlist keeps changes in ascending order.
+func (b *Batch) enlist(c *change) {
+	i := len(b.changes)
+	for i > 0 && b.changes[i-1].Addr > c.Addr {
+		i--
+	}
+	b.changes = slices.Insert(b.changes, i, c)
+}
+
+// begins tells whether a displaced instruction begins at an address.
+func (c *change) begins(at uint64) bool {
+	for i := range c.Ends {
+		if c.Start(i) == at {
+			return true
+		}
+	}
+	return false
+}
+
+// changeFor finds or makes the change that has a window, as large as it takes.
+func (b *Batch) changeFor(v *Surveyor, f *function, n int, w detour.Window) (*change, error) {
+	c := b.changing(w.Addr, w.End())
+	switch {
+	case c == nil:
+		c = &change{Window: w}
+		b.enlist(c)
+		return c, nil
+	case c.Addr <= w.Addr && c.End() >= w.End() && c.begins(w.Addr):
+		return c, nil
+	}
+	union, err := v.reach(f, n, &c.Window)
+	if err != nil {
+		return nil, err
+	}
+	wider := &change{former: c.former, Window: union, points: c.points, fresh: c.fresh}
+	if c.former != nil && union.Addr != c.Addr || b.overlaps(wider, c) {
+		return nil, errors.New("the code of another request stands too near")
+	}
+	b.changes = slices.DeleteFunc(b.changes, func(other *change) bool { return other == c })
+	b.enlist(wider)
+	return wider, nil
+}
+
+// overlaps tells whether a change is in the way of others than the one it takes the
+// place of.
+func (b *Batch) overlaps(c, instead *change) bool {
+	return slices.ContainsFunc(b.changes, func(other *change) bool {
+		return other != instead && other.Addr < c.End() && c.Addr < other.End()
+	}) || slices.ContainsFunc(b.site.covering(c.Addr, c.End()), func(p *place) bool { return p != c.former })
+}
+
+// build makes the place of a change, in a block of an arena.
+func (b *Batch) build(c *change) error {
+	slices.SortStableFunc(c.points, func(p, q *Point) int { return cmp.Compare(p.at, q.at) })
+	a, err := b.arenaFor(c)
+	if err != nil {
+		return err
+	}
+	for _, p := range c.points {
+		if p.change == 0 {
+			p.change, _ = a.takeSwitch()
+		}
+	}
+	made := &place{Window: c.Window, points: c.points}
+	at := a.code() + a.used + uint64(made.stubOffset())
+	stub, err := made.encode(at)
+	if err != nil {
+		return err
+	}
+	room, ok := a.take(made.stubOffset() + len(stub))
+	if !ok {
+		if a, err = b.plan(c.Addr, uint64(align(made.stubOffset()+len(stub)))); err != nil {
+			return err
+		}
+		room, _ = a.take(made.stubOffset() + len(stub))
+	}
+	made.block = room
+	if now := room.addr + uint64(made.stubOffset()); now != at {
+		again, err := made.encode(now)
+		if err != nil {
+			return err
+		}
+		if len(again) != len(stub) {
+			return fmt.Errorf("its code has %d bytes, and then %d", len(stub), len(again))
+		}
+		stub = again
+	}
+	c.made = made
+	b.writes = append(b.writes, write{room.addr, append(made.describe(), stub...)})
+	return nil
+}
+
+// mostStub is what an ordinary stub takes at most, with its description.
+const mostStub = 512
+
+// arenaFor finds an arena near a change with room for switches and, as far as is
+// known before it is made, a stub.
+func (b *Batch) arenaFor(c *change) (*arena, error) {
+	for _, a := range slices.Concat(b.site.arenas, b.arenas) {
+		if a.near(c.Addr) && a.used+mostStub <= a.size && a.next+uint64(len(c.points)) <= a.switches {
+			return a, nil
+		}
+	}
+	return b.plan(c.Addr, uint64(len(b.changes)*mostStub))
+}
+
+// plan plans another arena.
+func (b *Batch) plan(near, room uint64) (*arena, error) {
+	var taken []Range
+	for _, a := range b.arenas {
+		taken = append(taken, Range{a.addr, a.end()})
+	}
+	a := newArena(room)
+	for _, a.addr = range b.program.Vacancies(near, a.length(), taken) {
+		if a.near(near) {
+			b.arenas = append(b.arenas, a)
+			return a, nil
+		}
+	}
+	return nil, errors.New("there is no room within reach of it")
+}

@@ -1,0 +1,309 @@
+//go:build linux && amd64
+
+package patch
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/detour"
+)
+
+// Process is one whose threads are all stopped.
+type Process interface {
+	// Call has one of the threads make a system call, and returns its result:
+	// -errno where the kernel refuses it. The error is for calls that could not
+	// be made at all.
+	Call(number uint64, args ...uint64) (int64, error)
+	// CallOn is Call for one whose first argument is the address of a string.
+	CallOn(s string, number uint64, more ...uint64) (int64, error)
+	// Threads are those of the process.
+	Threads() ([]Thread, error)
+	// Held lists those addresses on the stacks of the threads that a function picks:
+	// a signal handler will return there.
+	Held(pick func(addr uint64) bool) ([]uint64, error)
+}
+
+// Thread is a stopped one.
+type Thread struct {
+	TID  int
+	PC   uint64                // or where it will be in a moment, when it comes from code of the monitor's
+	Move func(pc uint64) error // nil: it cannot be moved
+}
+
+// ErrRaced is returned when the process has changed too much since a batch was
+// prepared: another may succeed.
+var ErrRaced = errors.New("the process has changed meanwhile")
+
+// Commit makes the changes of a batch in the stopped process. With an error none is
+// made; of single changes Batch.Results tells. Threads that were in stubs of former
+// places may be there still, see Site.Inside.
+func (b *Batch) Commit(process Process) error {
+	s := b.site
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := b.furnish(process)
+	if err == nil {
+		b.compare()
+		err = b.clearWay(process)
+	}
+	if err != nil {
+		for _, c := range b.changes {
+			c.err = err
+		}
+	}
+	b.replace()
+	return err
+}
+
+// furnish maps the arenas and fills them. Nothing in the program leads there yet.
+func (b *Batch) furnish(process Process) error {
+	for _, a := range b.arenas {
+		if err := a.mapIn(process); err != nil {
+			return err
+		}
+		if err := b.open(a); err != nil {
+			return err
+		}
+	}
+	b.arenas = nil
+	for _, w := range joined(b.writes) {
+		if _, err := b.site.memory.WriteAt(w.bytes, int64(w.addr)); err != nil {
+			return err
+		}
+	}
+	for _, a := range b.site.arenas {
+		if b.used[a] == a.used {
+			continue
+		}
+		if err := b.site.writeWord(a.code()+headUsed, a.used); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open makes an arena known to whoever looks for one.
+func (b *Batch) open(a *arena) error {
+	s := b.site
+	if err := s.writeWord(a.addr+arenaAlive, 1); err != nil {
+		return err
+	}
+	if _, err := s.memory.WriteAt(a.head(s.base, s.shared), int64(a.code())); err != nil {
+		return err
+	}
+	s.arenas = append(s.arenas, a)
+	return nil
+}
+
+func (s *Site) writeWord(addr, v uint64) error {
+	_, err := s.memory.WriteAt(binary.LittleEndian.AppendUint64(nil, v), int64(addr))
+	return err
+}
+
+// mapIn has the process map an arena. Its code is not writable there; we write it as
+// tracers do.
+func (a *arena) mapIn(process Process) error {
+	r, err := process.Call(unix.SYS_MMAP, a.addr, a.length(), unix.PROT_READ|unix.PROT_EXEC,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE|unix.MAP_FIXED_NOREPLACE, ^uint64(0), 0)
+	switch {
+	case err != nil:
+		return err
+	case unix.Errno(-r) == unix.EEXIST:
+		return ErrRaced
+	case r != int64(a.addr):
+		return refused("mmap", r)
+	}
+	if err := succeeds(process, "mprotect", unix.SYS_MPROTECT, a.addr, a.switches, unix.PROT_READ|unix.PROT_WRITE); err != nil {
+		return err
+	}
+	return succeeds(process, "madvise", unix.SYS_MADVISE, a.addr, a.switches, unix.MADV_WIPEONFORK)
+}
+
+func succeeds(process Process, name string, number uint64, args ...uint64) error {
+	r, err := process.Call(number, args...)
+	if err == nil && r != 0 {
+		err = refused(name, r)
+	}
+	return err
+}
+
+func refused(name string, r int64) error {
+	return fmt.Errorf("the process is refused %s: %w", name, unix.Errno(-r))
+}
+
+// joined makes one write of those that are next to each other.
+func joined(writes []write) []write {
+	slices.SortFunc(writes, func(a, b write) int { return compare(a.addr, b.addr) })
+	var all []write
+	for _, w := range writes {
+		if n := len(all); n > 0 && all[n-1].addr+uint64(len(all[n-1].bytes)) == w.addr {
+			all[n-1].bytes = append(all[n-1].bytes, w.bytes...)
+			continue
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// compare sees to it that windows are as they were thought to be: nobody else has
+// put something there.
+func (b *Batch) compare() {
+	const gap = 1 << 16 // worth reading rather than beginning anew
+	for first := 0; first < len(b.changes); {
+		begin, end := b.changes[first].Addr, b.changes[first].End()
+		last := first + 1
+		for last < len(b.changes) && b.changes[last].Addr < end+gap {
+			end = b.changes[last].End()
+			last++
+		}
+		now := make([]byte, end-begin)
+		_, err := b.site.memory.ReadAt(now, int64(begin))
+		for _, c := range b.changes[first:last] {
+			if err != nil {
+				now = make([]byte, c.Length())
+				begin = c.Addr
+				if _, e := b.site.memory.ReadAt(now, int64(begin)); e != nil {
+					c.fail(errors.New("its code is not there any more"))
+					continue
+				}
+			}
+			c.compare(now[c.Addr-begin:][:c.Length()])
+		}
+		first = last
+	}
+}
+
+func (c *change) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// compare compares the window with what stands there.
+func (c *change) compare(now []byte) {
+	want := slices.Clone(c.Code)
+	if c.former != nil {
+		jump := c.former.jump()
+		copy(want, jump[:])
+	}
+	if !slices.Equal(now, want) {
+		if c.former != nil {
+			c.former.gone = true
+		}
+		c.fail(errors.New("the program's code is not as its file has it: somebody else has put something there, or a breakpoint stands too near"))
+	}
+}
+
+// clearWay sees to it that no thread stands where jumps will be, nor comes back there
+// from a signal handler.
+func (b *Batch) clearWay(process Process) error {
+	var planted []*change
+	for _, c := range b.changes {
+		if c.err == nil && c.made != nil {
+			planted = append(planted, c)
+		}
+	}
+	if len(planted) == 0 {
+		return nil
+	}
+	threads, err := process.Threads()
+	if err != nil {
+		return err
+	}
+	lowest, highest := planted[0].Addr, planted[len(planted)-1].End()
+	inside := func(addr uint64) *change {
+		if addr < lowest || addr >= highest {
+			return nil
+		}
+		i := sort.Search(len(planted), func(i int) bool { return planted[i].Addr+detour.JumpSize > addr })
+		if i < len(planted) && planted[i].Addr < addr {
+			return planted[i]
+		}
+		return nil
+	}
+	leads := func(addr uint64) uint64 {
+		if p := b.site.stubAt(addr); p != nil {
+			return p.End()
+		}
+		return addr
+	}
+	held, err := process.Held(func(addr uint64) bool { return inside(leads(addr)) != nil })
+	if err != nil {
+		return err
+	}
+	for _, addr := range held {
+		inside(leads(addr)).fail(errors.New("a signal handler may return to its middle"))
+	}
+	for _, t := range threads {
+		c := inside(leads(t.PC))
+		if c == nil || c.err != nil {
+			continue
+		}
+		to, ok := c.made.moved(t.PC)
+		if !ok || t.Move == nil {
+			c.fail(errors.New("a thread is in its middle"))
+		} else if err := t.Move(to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace writes the jumps, and has the site say so.
+func (b *Batch) replace() {
+	s := b.site
+	former := make(map[*place]bool)
+	var places, retired []*place
+	retired = append(retired, s.retired...)
+	for _, c := range b.changes {
+		if c.err == nil {
+			c.err = c.write(s.memory)
+		}
+		if c.err != nil {
+			s.discard(c.made)
+			s.releaseAll(b.freshOf(c))
+		} else if c.made != nil {
+			places = append(places, c.made)
+		}
+		if p := c.former; p != nil && (c.err == nil || p.gone) {
+			former[p] = true
+			retired = append(retired, p)
+		}
+	}
+	for _, p := range s.places {
+		if !former[p] {
+			places = append(places, p)
+		}
+	}
+	s.note(places, retired)
+}
+
+// write makes a jump stand, or takes it out.
+func (c *change) write(memory Memory) error {
+	bytes := c.Code[:detour.JumpSize]
+	if c.made != nil {
+		jump := c.made.jump()
+		bytes = jump[:]
+	}
+	_, err := memory.WriteAt(bytes, int64(c.Addr))
+	return err
+}
+
+// discard gives the room of a stub back that nothing leads to.
+func (s *Site) discard(p *place) {
+	if p == nil {
+		return
+	}
+	for _, a := range s.arenas {
+		if a.contains(p.block.addr) {
+			_ = s.writeWord(p.block.addr, p.block.state(holdsNothing)) // the process has ended
+			a.free = append(a.free, p.block)
+		}
+	}
+}

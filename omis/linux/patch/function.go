@@ -1,0 +1,77 @@
+//go:build linux && amd64
+
+package patch
+
+import (
+	"slices"
+	"sort"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"mirador/omis/linux/branch"
+	"mirador/omis/linux/detour"
+)
+
+// function is a piece of program text, as far as it could be decoded.
+type function struct {
+	begin, end uint64
+	insts      []instruction
+	targets    branch.Targets // of its direct branches, calls aside
+	indirect   bool           // it has a jump to where a register or memory says
+	unknown    uint64         // where decoding ended; end if it did not
+}
+
+type instruction struct {
+	addr    uint64
+	length  int
+	leaves  bool // execution does not, or not at once, go on behind it
+	returns bool // it is a call: execution does, later
+	waits   bool // it is a system call
+	ends    bool // it returns from the function
+	pad     bool // it is a landing pad for indirect branches
+}
+
+func (i *instruction) end() uint64 { return i.addr + uint64(i.length) }
+
+func decodeFunction(begin uint64, code []byte) *function {
+	f := &function{begin: begin, end: begin + uint64(len(code))}
+	at := begin
+	for at < f.end {
+		rest := code[at-begin:]
+		if detour.IsLandingPad(rest) {
+			f.insts = append(f.insts, instruction{addr: at, length: detour.LandingPad, pad: true})
+			at += detour.LandingPad
+			continue
+		}
+		inst, err := detour.Decode(rest)
+		if err != nil {
+			break
+		}
+		f.add(at, inst)
+		at += uint64(inst.Len)
+	}
+	f.unknown = at
+	slices.Sort(f.targets)
+	return f
+}
+
+func (f *function) add(at uint64, inst x86asm.Inst) {
+	i := instruction{
+		addr: at, length: inst.Len,
+		leaves: detour.Leaves(inst), returns: inst.Op == x86asm.CALL || inst.Op == x86asm.LCALL, waits: detour.Calls(inst),
+		ends: inst.Op == x86asm.RET,
+	}
+	if rel, ok := inst.Args[0].(x86asm.Rel); ok {
+		if !i.returns {
+			f.targets = append(f.targets, i.end()+uint64(int64(rel)))
+		}
+	} else if inst.Op == x86asm.JMP {
+		f.indirect = true
+	}
+	f.insts = append(f.insts, i)
+}
+
+// at finds the instruction that begins at an address.
+func (f *function) at(addr uint64) (i int, ok bool) {
+	return sort.Find(len(f.insts), func(i int) int { return int(int64(addr - f.insts[i].addr)) })
+}

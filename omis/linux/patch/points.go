@@ -1,0 +1,161 @@
+//go:build linux && amd64
+
+package patch
+
+import (
+	"errors"
+	"slices"
+
+	"mirador/omis"
+)
+
+// Results tells for each patch of a batch that was committed what became of it.
+func (b *Batch) Results() ([]*Point, []error) {
+	for _, c := range b.changes {
+		for _, i := range c.fresh {
+			if b.errs[i] == nil {
+				b.errs[i] = c.err
+			}
+		}
+	}
+	for i, err := range b.errs {
+		if err != nil {
+			b.points[i] = nil
+		}
+	}
+	return b.points, b.errs
+}
+
+// errGone is returned for points of a program that is not there any more.
+var errGone = errors.New("the process has ended, or executes another program")
+
+// SetActive: see omis.Patched.
+func (p *Point) SetActive(on bool) error {
+	var b [1]byte
+	if on {
+		b[0] = 1
+	}
+	if n, err := p.site.memory.WriteAt(b[:], int64(p.change)); n < len(b) || err != nil {
+		return errGone
+	}
+	return nil
+}
+
+// Covers: see omis.Patched.
+func (p *Point) Covers(addr uint64) bool {
+	p.site.mu.RLock()
+	defer p.site.mu.RUnlock()
+	has := func(other *place) bool { return slices.Contains(other.points, p) }
+	return slices.ContainsFunc(p.site.covering(addr, addr+1), has)
+}
+
+// Withdraw makes ready to take points away. Those that are not there any more are
+// left out.
+func (s *Site) Withdraw(points []*Point) *Batch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.newBatch()
+	away := make(map[*Point]bool, len(points))
+	for _, p := range points {
+		away[p] = true
+		_ = p.SetActive(false) // the process has ended: nor is it on
+	}
+	isAway := func(p *Point) bool { return away[p] }
+	for _, p := range s.places {
+		if !slices.ContainsFunc(p.points, isAway) {
+			continue
+		}
+		c := &change{former: p, Window: p.Window, points: slices.DeleteFunc(slices.Clone(p.points), isAway)}
+		b.changes = append(b.changes, c)
+		if len(c.points) > 0 {
+			c.err = b.build(c)
+		}
+	}
+	return b
+}
+
+// Touched are the stubs that a batch has taken jumps from.
+func (b *Batch) Touched() []Stub {
+	var list []Stub
+	for _, c := range b.changes {
+		if c.former != nil && c.err == nil {
+			list = append(list, Stub{c.former})
+		}
+	}
+	return list
+}
+
+// Stub is code of a place that stands no more, or not as it did.
+type Stub struct{ place *place }
+
+// Contains tells whether a thread at an address is in it.
+func (s Stub) Contains(pc uint64) bool { return s.place.block.contains(pc) }
+
+// Inside tells whether an address is in a stub nobody is led to any more.
+func (s *Site) Inside(pc uint64) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p := s.stubAt(pc)
+	return p != nil && slices.Contains(s.retired, p)
+}
+
+// Reclaim gives back the room of stubs that no thread can be in any more: neither
+// is one stopped there, nor has it such an address on its stack.
+func (s *Site) Reclaim(occupied func(Stub) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var kept []*place
+	for _, p := range s.retired {
+		// Of one that is gone nobody knows whether its jump may come back.
+		if p.gone || occupied(Stub{p}) {
+			kept = append(kept, p)
+			continue
+		}
+		s.discard(p)
+		s.release(p)
+	}
+	s.note(s.places, kept)
+}
+
+// release gives back the switches of points that went with a stub.
+func (s *Site) release(p *place) {
+	var gone []*Point
+	for _, point := range p.points {
+		stays := func(other *place) bool { return slices.Contains(other.points, point) }
+		if !slices.ContainsFunc(s.covering(p.Addr, p.End()), stays) {
+			gone = append(gone, point)
+		}
+	}
+	s.releaseAll(gone)
+}
+
+func (s *Site) releaseAll(points []*Point) {
+	for _, point := range points {
+		for _, a := range s.arenas {
+			if a.owns(point.change) {
+				a.idle = append(a.idle, point.change)
+			}
+		}
+	}
+}
+
+// freshOf are the points of a change that were not there before.
+func (b *Batch) freshOf(c *change) (list []*Point) {
+	for _, i := range c.fresh {
+		list = append(list, b.points[i])
+	}
+	return list
+}
+
+// Points are all that stand.
+func (s *Site) Points() []omis.Patched {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var list []omis.Patched
+	for _, p := range s.places {
+		for _, point := range p.points {
+			list = append(list, point)
+		}
+	}
+	return list
+}

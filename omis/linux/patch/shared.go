@@ -1,0 +1,99 @@
+//go:build linux && amd64
+
+package patch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Shared is memory that a process shares with the monitor.
+type Shared struct {
+	Bytes []byte // as the monitor has it
+	Base  uint64 // where the process has it
+}
+
+// sizes are tried one after the other: a process may be allowed less.
+var sizes = [...]uint64{1 << 38, 1 << 36, 1 << 34, 1 << 32, 1 << 30, 1 << 28, 1 << 26, 1 << 24, 1 << 22, 1 << 20}
+
+// lockedSize is for processes that have all their memory resident: the whole of it
+// would take room.
+const lockedSize = 1 << 22
+
+// sharedName is what the mappings of a process show.
+const sharedName = "mirador patches"
+
+// Share has a stopped process map memory of a file without a name in any folder. The
+// program wants its descriptors to itself: none stays.
+func Share(process Process, pid int, locked bool) (*Shared, error) {
+	fd, err := process.CallOn(sharedName, unix.SYS_MEMFD_CREATE, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, err
+	}
+	if fd < 0 {
+		return nil, refused("memfd_create", fd)
+	}
+	s, err := shareFile(process, pid, uint64(fd), locked)
+	if e := succeeds(process, "close", unix.SYS_CLOSE, uint64(fd)); err == nil && e != nil {
+		s.Close()
+		return nil, e
+	}
+	return s, err
+}
+
+func shareFile(process Process, pid int, fd uint64, locked bool) (*Shared, error) {
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for _, size := range sizes {
+		if locked && size > lockedSize {
+			continue
+		}
+		base, err := mapThere(process, f, fd, size)
+		if errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EFBIG) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return mapHere(f, base, size)
+	}
+	return nil, refused("mmap", -int64(unix.ENOMEM))
+}
+
+// mapThere maps the file in the process. A core dump is to have none of it.
+func mapThere(process Process, f *os.File, fd, size uint64) (uint64, error) {
+	if err := f.Truncate(int64(size)); err != nil {
+		return 0, err
+	}
+	r, err := process.Call(unix.SYS_MMAP, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE, fd, 0)
+	if err != nil {
+		return 0, err
+	}
+	if r < 0 && r > -pageSize {
+		return 0, refused("mmap", r)
+	}
+	return uint64(r), succeeds(process, "madvise", unix.SYS_MADVISE, uint64(r), size, unix.MADV_DONTDUMP)
+}
+
+// mapHere maps it in the monitor. It is sealed, so that the process cannot take the
+// memory away under our feet.
+func mapHere(f *os.File, base, size uint64) (*Shared, error) {
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		return nil, fmt.Errorf("cannot seal the shared memory: %w", err)
+	}
+	b, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("cannot map the shared memory: %w", err)
+	}
+	_ = unix.Madvise(b, unix.MADV_DONTDUMP) // a dump would be larger, and nothing else
+	return &Shared{b, base}, nil
+}
+
+// Close unmaps what the monitor has; nobody may use it any more.
+func (s *Shared) Close() error { return unix.Munmap(s.Bytes) }

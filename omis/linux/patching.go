@@ -1,0 +1,299 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/linux/patch"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/resident"
+)
+
+// Patch: see omis.Patcher.
+func (n *Node) Patch(p omis.ProcID, list []omis.Patch) ([]omis.Patched, []error) {
+	made, errs := make([]omis.Patched, len(list)), make([]error, len(list))
+	g, err := n.ground(p)
+	if err == nil {
+		g.changing.Lock()
+		defer g.changing.Unlock()
+		err = n.patch(g, list, made, errs)
+	}
+	for i := range errs {
+		if errs[i] == nil && made[i] == nil {
+			errs[i] = err
+		}
+		errs[i] = noCode(list[i].Addr, errs[i])
+	}
+	return made, errs
+}
+
+// noCode is a refusal in the words of whoever asked for an address.
+func noCode(addr uint64, err error) error {
+	var refusal *omis.Refusal
+	var failure *omis.Error
+	if err == nil || errors.As(err, &refusal) || errors.As(err, &failure) {
+		return err
+	}
+	return &omis.Refusal{Why: fmt.Sprintf("no code can be put at %#x: %v", addr, err)}
+}
+
+// attempts is how often a batch is tried of which a part failed for what threads
+// were just doing, or all for what the process mapped meanwhile.
+const attempts = 4
+
+func (n *Node) patch(g *ground, list []omis.Patch, made []omis.Patched, errs []error) error {
+	rest := make([]int, len(list))
+	for i := range rest {
+		rest[i] = i
+	}
+	var err error
+	for try := 0; len(rest) > 0 && try < attempts; try++ {
+		some := make([]omis.Patch, len(rest))
+		for i, at := range rest {
+			some[i] = list[at]
+		}
+		var program *program
+		if program, err = n.program(g.proc); err != nil {
+			return err
+		}
+		batch := g.site.Prepare(some, program)
+		if err = n.commit(g, batch); err != nil && !errors.Is(err, patch.ErrRaced) {
+			return err
+		}
+		points, failed := batch.Results()
+		var again []int
+		for i, at := range rest {
+			errs[at] = failed[i]
+			switch {
+			case failed[i] == nil:
+				made[at] = points[i]
+			case errors.Is(failed[i], patch.ErrRaced):
+				again = append(again, at)
+			}
+		}
+		if rest = again; len(rest) > 0 {
+			time.Sleep(moment << try)
+		}
+	}
+	return err
+}
+
+// Survey: see omis.Patcher.
+func (n *Node) Survey(p omis.ProcID, addrs []uint64) []error {
+	errs := make([]error, len(addrs))
+	g, err := n.ground(p)
+	var known *program
+	if err == nil {
+		known, err = n.program(p)
+	}
+	for i, addr := range addrs {
+		if errs[i] = err; err == nil {
+			errs[i] = noCode(addr, g.site.Survey(addr, known))
+		}
+	}
+	return errs
+}
+
+// Unpatch: see omis.Patcher.
+func (n *Node) Unpatch(p omis.ProcID, list []omis.Patched) error {
+	g := n.groundOf(p)
+	if g == nil {
+		return nil // they went with the program
+	}
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	points := make([]*patch.Point, 0, len(list))
+	for _, patched := range list {
+		if point, ok := patched.(*patch.Point); ok {
+			points = append(points, point)
+		}
+	}
+	err := n.commit(g, g.site.Withdraw(points))
+	if isEnded(err) {
+		return nil
+	}
+	return err
+}
+
+func (n *Node) commit(g *ground, b *patch.Batch) error {
+	c := commit{newAnswer(), g, b}
+	return n.ask(g.proc, c, c.answer)
+}
+
+// commit has an owner make the changes of a batch.
+type commit struct {
+	*answer
+	ground *ground
+	batch  *patch.Batch
+}
+
+func (c commit) do(o *owner) {
+	err := o.commit(c.ground, c.batch)
+	o.restIfIdle()
+	c.give(err)
+}
+
+func (o *owner) commit(g *ground, b *patch.Batch) error {
+	if err := o.enterProgram(); err != nil {
+		return err
+	}
+	o.freeze(nil)
+	defer o.endFreeze()
+	o.comeOut(nil)
+	if o.space.memory == nil || g.Gone() {
+		return ended(o.proc.PID)
+	}
+	if err := b.Commit(patched{host{o}}); err != nil {
+		return err
+	}
+	return o.letOut(g, b.Touched())
+}
+
+// letOut has threads of the frozen process leave stubs that nobody is led to any
+// more, and gives their room back. They leave by themselves, in a moment, unless a
+// signal came upon them there.
+func (o *owner) letOut(g *ground, stubs []patch.Stub) error {
+	if len(stubs) == 0 {
+		return nil
+	}
+	begin := time.Now()
+	for !o.ended && o.space.memory != nil {
+		late := o.insideOf(g)
+		if len(late) == 0 || time.Since(begin) > patience {
+			break
+		}
+		if !o.goOnFor(moment, late) {
+			break
+		}
+	}
+	return o.reclaim(g)
+}
+
+// insideOf lists the threads that stand in stubs nobody is led to.
+func (o *owner) insideOf(g *ground) (late []*thread) {
+	for _, t := range o.threads {
+		var regs ptrace.Regs
+		if t.stopped() && t.stop != groupStop && ptrace.GetRegs(t.tid, &regs) == nil && g.site.Inside(regs.Rip) {
+			late = append(late, t)
+		}
+	}
+	return late
+}
+
+// goOnFor lets stopped threads run for a while; false: they do not stop again.
+func (o *owner) goOnFor(d time.Duration, threads []*thread) bool {
+	for _, t := range threads {
+		t.stop = running
+		_ = ptrace.Cont(t.tid, 0)
+	}
+	time.Sleep(d)
+	for _, t := range threads {
+		o.interrupt(t)
+	}
+	return o.pump(patience, func() bool { return o.allStopped(threads) })
+}
+
+// reclaim gives back the room of stubs that nobody is in.
+func (o *owner) reclaim(g *ground) error {
+	threads, err := patched{host{o}}.Threads()
+	if err != nil {
+		return err
+	}
+	inside, err := patched{host{o}}.Held(g.site.Inside)
+	if err != nil {
+		return err
+	}
+	for _, t := range threads {
+		inside = append(inside, t.PC)
+	}
+	g.site.Reclaim(func(s patch.Stub) bool {
+		for _, addr := range inside {
+			if s.Contains(addr) {
+				return true
+			}
+		}
+		return false
+	})
+	return nil
+}
+
+// patched is the frozen process as package patch wants to have it.
+type patched struct{ host }
+
+var _ patch.Process = patched{}
+
+func (p patched) CallOn(s string, number uint64, more ...uint64) (int64, error) {
+	var block [resident.BlockSize]byte
+	copy(block[:], s)
+	return p.o.injectOn(&block, func(at uint64) resident.Call {
+		c := resident.Call{Number: number, Args: [6]uint64{at}}
+		copy(c.Args[1:], more)
+		return c
+	})
+}
+
+func (p patched) Threads() ([]patch.Thread, error) {
+	list := make([]patch.Thread, 0, len(p.o.threads))
+	for _, t := range p.o.threads {
+		if t.kind > guest {
+			continue // it has a memory of its own
+		}
+		var regs ptrace.Regs
+		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
+			return nil, omis.Errorf(omis.OSError, "thread %d of process %d cannot be stopped: it waits uninterruptibly in the kernel", t.tid, p.o.proc.PID)
+		}
+		thread := patch.Thread{TID: t.tid, PC: p.o.inPlace(regs.Rip)}
+		if thread.PC == regs.Rip {
+			thread.Move = func(pc uint64) error { return ptrace.SetPC(t.tid, pc) }
+		}
+		list = append(list, thread)
+	}
+	return list, nil
+}
+
+func (p patched) Held(pick func(uint64) bool) (list []uint64, err error) {
+	mapped, err := proc.Maps(p.o.proc.PID)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range p.o.threads {
+		var regs ptrace.Regs
+		if t.kind > guest || ptrace.GetRegs(t.tid, &regs) != nil {
+			continue
+		}
+		held, err := p.o.heldOn(&regs, mapped, pick)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, held...)
+	}
+	return list, nil
+}
+
+// heldOn lists what a function picks of the stack of a stopped thread.
+func (o *owner) heldOn(regs *ptrace.Regs, mapped proc.Mappings, pick func(uint64) bool) (list []uint64, err error) {
+	const redZone, word = 128, 8
+	begin := (regs.Rsp - redZone) &^ (word - 1)
+	m, ok := mapped.At(regs.Rsp)
+	if !ok {
+		return nil, fmt.Errorf("the stack of a thread cannot be read")
+	}
+	stack := make([]byte, min(m.End-begin, maxStack))
+	n, _ := o.space.memory.ReadAt(stack, int64(begin))
+	for at := 0; at+word <= n; at += word {
+		v := binary.LittleEndian.Uint64(stack[at:])
+		if o.inArena(v) || o.meeting.site.Contains(v) {
+			v = o.inPlace(v)
+		}
+		if pick(v) {
+			list = append(list, v)
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,218 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"mirador/omis"
+	"mirador/omis/linux/subject"
+)
+
+// counting makes code that adds 1 to a word of shared memory, by an offset in it.
+func counting(g omis.Ground, offset uint64) func(omis.Spot) ([]byte, error) {
+	return func(s omis.Spot) ([]byte, error) {
+		b := []byte{0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c, 0x50} // lea -128(%rsp), %rsp; pushf; push %rax
+		b = append(b, 0x80, 0x3d)                             // cmpb $0, Switch
+		b = binary.LittleEndian.AppendUint32(b, uint32(s.Switch-(s.Code+uint64(len(b))+5)))
+		b = append(b, 0, 0x74, 14)                                                   // je behind the count
+		b = binary.LittleEndian.AppendUint64(append(b, 0x48, 0xb8), g.Base()+offset) // mov $counter, %rax
+		b = append(b, 0xf0, 0x48, 0xff, 0x00)                                        // lock incq (%rax)
+		return append(b, 0x58, 0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0), nil     // pop %rax; popf; lea 128(%rsp), %rsp
+	}
+}
+
+func counted(g omis.Ground, offset uint64) uint64 {
+	return binary.LittleEndian.Uint64(g.Shared()[offset:])
+}
+
+// instructions lists where those of a function begin that has n bytes.
+func instructions(t *testing.T, n *Node, g *target, size int) (addrs []uint64, last uint64) {
+	t.Helper()
+	code := make([]byte, size)
+	if _, err := n.ReadMemory(g.ID, g.Addr, code); err != nil {
+		t.Fatal(err)
+	}
+	addrs = boundaries(g.Addr, code)
+	return addrs, addrs[len(addrs)-1]
+}
+
+// boundaries lists where instructions begin, up to a return.
+func boundaries(begin uint64, code []byte) (addrs []uint64) {
+	for at := 0; at < len(code); {
+		inst, err := x86asm.Decode(code[at:], 64)
+		if err != nil {
+			return addrs
+		}
+		addrs = append(addrs, begin+uint64(at))
+		if inst.Op == x86asm.RET {
+			break
+		}
+		at += inst.Len
+	}
+	return addrs
+}
+
+func mustPatch(t *testing.T, n *Node, p omis.ProcID, list []omis.Patch) []omis.Patched {
+	t.Helper()
+	made, errs := n.Patch(p, list)
+	for i, err := range errs {
+		if err != nil {
+			t.Fatalf("%#x: %v", list[i].Addr, err)
+		}
+	}
+	return made
+}
+
+func activate(t *testing.T, list []omis.Patched) {
+	t.Helper()
+	for _, p := range list {
+		if err := p.SetActive(true); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPatch counts the calls and the returns of a function.
+func TestPatch(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	args := []string{"4", "300000"}
+	want := subject.Alone(t, hammer, args...)
+	n := openNode(t)
+	g := start(t, hammer, args...)
+	ground, err := n.Ground(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d GB at %#x, numbers at %#x, %v", len(ground.Shared())>>30, ground.Base(), ground.TID(), ground.Self())
+	_, last := instructions(t, n, g, 100)
+	begin := time.Now()
+	made := mustPatch(t, n, g.ID, []omis.Patch{{Addr: g.Addr, Make: counting(ground, 0)}, {Addr: last, Make: counting(ground, 8)}})
+	t.Logf("patched in %v", time.Since(begin))
+	activate(t, made)
+	g.Begin()
+	if got := g.Line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if entries, exits := counted(ground, 0), counted(ground, 8); entries != 1200000 || exits != 1200000 {
+		t.Errorf("%d calls, %d returns", entries, exits)
+	}
+	if err := n.Unpatch(g.ID, made); err != nil {
+		t.Error(err)
+	}
+	checkUntouched(t, g)
+}
+
+// everywhere is a count at each of some addresses.
+func everywhere(g omis.Ground, addrs []uint64) []omis.Patch {
+	var list []omis.Patch
+	for i, addr := range addrs {
+		list = append(list, omis.Patch{Addr: addr, Make: counting(g, uint64(i)*64)})
+	}
+	return list
+}
+
+// TestPatchUnderLoad puts code everywhere into a function that 64 threads run
+// through, and takes it out, again and again.
+func TestPatchUnderLoad(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	args := []string{"64", "400000"}
+	want := subject.Alone(t, hammer, args...)
+	n := openNode(t)
+	g := start(t, hammer, args...)
+	ground, err := n.Ground(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addrs, _ := instructions(t, n, g, 100)
+	g.Begin()
+	var longest time.Duration
+	for round := range 200 {
+		begin := time.Now()
+		made, errs := n.Patch(g.ID, everywhere(ground, addrs))
+		longest = max(longest, time.Since(begin))
+		for i, err := range errs {
+			if err != nil && round == 0 {
+				t.Logf("%#x: %v", addrs[i], err)
+			}
+		}
+		made = slices.DeleteFunc(made, func(p omis.Patched) bool { return p == nil })
+		activate(t, made)
+		if err := n.Unpatch(g.ID, made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%v at most", longest)
+	checkUntouched(t, g)
+	if got := g.Line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if counted(ground, 0) == 0 {
+		t.Error("nothing was counted")
+	}
+}
+
+// TestPatchKilled kills monitors while they put code into a target, have it there,
+// and take it out.
+func TestPatchKilled(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	args := []string{"4", "200000"}
+	want := subject.Alone(t, hammer, args...)
+	for _, mode := range []string{"patch", "repatch"} {
+		t.Run(mode, func(t *testing.T) {
+			for i := range 12 {
+				g := start(t, hammer, args...)
+				cmd, out := startMonitor(t, fmt.Sprintf("%d %#x %s", g.ID.PID, g.Addr, mode))
+				if mode == "patch" && i%2 == 0 {
+					out.ReadString('\n')
+				}
+				g.Begin()
+				time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
+				cmd.Process.Kill()
+				cmd.Wait()
+				if got := g.Finish(); got != want {
+					t.Fatalf("round %d: got %s, want %s", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+// runPatcher puts code everywhere into a function that begins at an address; with
+// "repatch" it takes it out and begins anew, without end.
+func runPatcher(n *Node, p omis.ProcID, addr uint64, again bool) error {
+	ground, err := n.Ground(p)
+	if err != nil {
+		return err
+	}
+	code := make([]byte, 100)
+	if _, err := n.ReadMemory(p, addr, code); err != nil {
+		return err
+	}
+	addrs := boundaries(addr, code)
+	for {
+		made, errs := n.Patch(p, everywhere(ground, addrs))
+		if made[0] == nil {
+			return errs[0]
+		}
+		for _, p := range made {
+			if p != nil {
+				_ = p.SetActive(true)
+			}
+		}
+		if !again {
+			fmt.Println("planted")
+			select {}
+		}
+		if err := n.Unpatch(p, made); err != nil {
+			return err
+		}
+	}
+}

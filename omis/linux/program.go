@@ -1,0 +1,74 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"errors"
+
+	"mirador/omis"
+	"mirador/omis/linux/patch"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/unwind"
+)
+
+// program is what has to be known of a process to put code into it, as of one
+// moment.
+type program struct {
+	node      *Node
+	pid       int
+	layout    *unwind.Layout
+	mapped    proc.Mappings
+	surveyors map[uint64]*patch.Surveyor // by where the code is mapped
+}
+
+var _ patch.Program = (*program)(nil)
+
+func (n *Node) program(p omis.ProcID) (*program, error) {
+	mapped, err := proc.Maps(p.PID)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := n.images.Layout(p.PID)
+	if err != nil {
+		return nil, err
+	}
+	return &program{n, p.PID, layout, mapped, make(map[uint64]*patch.Surveyor)}, nil
+}
+
+// Surveyor: see patch.Program.
+func (p *program) Surveyor(addr uint64) (*patch.Surveyor, error) {
+	m, ok := p.mapped.At(addr)
+	switch {
+	case !ok || !m.Exec:
+		return nil, errors.New("the process has no code there")
+	case m.Inode == 0:
+		return nil, errors.New("the code there is of no file")
+	case !m.Private:
+		return nil, errors.New("the code there is shared with other processes")
+	}
+	s := p.surveyors[m.Start]
+	if s == nil {
+		module, err := p.node.codes.Of(p.pid, m)
+		if err != nil {
+			return nil, err
+		}
+		s = &patch.Surveyor{Module: module, Base: m.Start, Bounds: p.layout.Bounds}
+		p.surveyors[m.Start] = s
+	}
+	return s, nil
+}
+
+// Vacancies: see patch.Program.
+func (p *program) Vacancies(near, size uint64, taken []patch.Range) []uint64 {
+	var free []uint64
+	for _, addr := range vacancies(p.mapped, near, size) {
+		overlaps := false
+		for _, r := range taken {
+			overlaps = overlaps || addr < r.End && r.Begin < addr+size
+		}
+		if !overlaps {
+			free = append(free, addr)
+		}
+	}
+	return free
+}

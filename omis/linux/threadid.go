@@ -1,0 +1,90 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"mirador/omis/linux/ptrace"
+)
+
+// A thread's C library keeps the thread's number in memory of the thread's own,
+// which the register fs leads to; where, is nowhere said. It is found by looking.
+
+// How far from there it is looked for.
+const (
+	identityBefore = 0x400
+	identityBehind = 0xc00
+)
+
+// glibcIdentity is where glibc has kept it since there has been one for x86-64.
+const glibcIdentity = 0x2d0
+
+// identityPlace finds the distance from the address in fs at which every thread of
+// the frozen process has its own number, and whether that address is in memory
+// there as well.
+func (o *owner) identityPlace() (distance int32, self bool, err error) {
+	var common []int32
+	self = true
+	first := true
+	for _, t := range o.threads {
+		if t.kind > stranger {
+			continue
+		}
+		var regs ptrace.Regs
+		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
+			return 0, false, errors.New("a thread does not stop")
+		}
+		places, own := o.identitiesAt(regs.Fs_base, uint32(t.tid))
+		self = self && own
+		if first {
+			common, first = places, false
+		} else {
+			common = intersection32(common, places)
+		}
+	}
+	switch {
+	case len(common) == 1:
+		return common[0], self, nil
+	case len(common) == 0:
+		return 0, false, errors.New("its threads do not all keep their numbers where they find them")
+	}
+	for _, place := range common {
+		if place == glibcIdentity {
+			return place, self, nil
+		}
+	}
+	return 0, false, errors.New("it is not certain where its threads keep their numbers")
+}
+
+// identitiesAt lists the distances from an address at which a number is.
+func (o *owner) identitiesAt(fs uint64, number uint32) (places []int32, self bool) {
+	const word = 4
+	memory := make([]byte, identityBefore+identityBehind)
+	begin := fs - identityBefore
+	for part := begin &^ (pageSize - 1); part < begin+uint64(len(memory)); part += pageSize {
+		// What is not mapped stays zero.
+		from, to := max(part, begin)-begin, min(part+pageSize-begin, uint64(len(memory)))
+		_, _ = o.space.memory.ReadAt(memory[from:to], int64(begin+from))
+	}
+	for i := 0; i+word <= len(memory); i += word {
+		if binary.LittleEndian.Uint32(memory[i:]) == number {
+			places = append(places, int32(i-identityBefore))
+		}
+	}
+	return places, fs != 0 && binary.LittleEndian.Uint64(memory[identityBefore:]) == fs
+}
+
+func intersection32(a, b []int32) (both []int32) {
+	in := make(map[int32]bool, len(b))
+	for _, v := range b {
+		in[v] = true
+	}
+	for _, v := range a {
+		if in[v] {
+			both = append(both, v)
+		}
+	}
+	return both
+}
