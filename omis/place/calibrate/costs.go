@@ -30,6 +30,8 @@ type Costs struct {
 	known  map[string]map[string]omis.Cost // by placement and kind
 	tried  map[string]bool
 	failed map[string]error
+	dummy  *process // while there is one
+	closed bool
 }
 
 var _ omis.Costs = (*Costs)(nil)
@@ -91,6 +93,37 @@ func (k *Costs) outcome(placement string) (done bool, err error) {
 	return k.tried[placement], k.failed[placement]
 }
 
+// hold notes that there is a dummy, for Close to end it.
+func (k *Costs) hold(d *process) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return errors.New("the monitor is closing down")
+	}
+	k.dummy = d
+	return nil
+}
+
+func (k *Costs) release(d *process) {
+	k.mu.Lock()
+	k.dummy = nil
+	k.mu.Unlock()
+	d.end()
+}
+
+// Close gives up what is being measured, and waits until nothing of it is left.
+func (k *Costs) Close() error {
+	k.mu.Lock()
+	k.closed = true
+	if k.dummy != nil {
+		_ = k.dummy.cmd.Process.Kill() // it may have ended already
+	}
+	k.mu.Unlock()
+	k.turn.Lock()
+	defer k.turn.Unlock()
+	return nil
+}
+
 // find is a placement by its name.
 func (k *Costs) find(name string) (placement, error) {
 	if name == Held {
@@ -114,7 +147,10 @@ func (k *Costs) measure(name string) (found map[string]omis.Cost, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer d.end()
+	defer k.release(d)
+	if err := k.hold(d); err != nil {
+		return nil, err
+	}
 	s, err := p.sites(d)
 	if err != nil {
 		return nil, err

@@ -208,3 +208,24 @@ func TestCalibrationFails(t *testing.T) {
 		t.Error("a placement that there is not was calibrated")
 	}
 }
+
+// Whoever closes does not wait for a calibration to end by itself.
+func TestCloseEndsCalibrating(t *testing.T) {
+	k := New(machine(t))
+	done := make(chan error)
+	go func() { done <- k.Try(kernel.Name) }()
+	for standing := false; !standing; time.Sleep(time.Millisecond) {
+		k.mu.RLock()
+		standing = k.dummy != nil
+		k.mu.RUnlock()
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err == nil {
+		t.Error("the calibration went well")
+	}
+	if err := k.Try(Held); err == nil {
+		t.Error("there was another one after the end")
+	}
+}
