@@ -99,11 +99,11 @@ const (
 func (d *process) run(list []*trial) error {
 	calls := make([]int, len(list))
 	for i, t := range list {
-		ns, err := d.call(t.function, warmUp, howLong)
-		if err != nil {
+		if _, err := d.call(t.function, warmUp, howLong); err != nil {
 			return err
 		}
-		if ns, err = d.call(t.function, warmUp, howLong); err != nil {
+		ns, err := d.call(t.function, warmUp, howLong)
+		if err != nil {
 			return err
 		}
 		calls[i] = min(most, max(fewest, int(batch/ns)))
