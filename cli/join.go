@@ -19,7 +19,7 @@ import (
 	"mirador/omis/engine"
 	"mirador/omis/ext/pa"
 	"mirador/omis/linux"
-	"mirador/omis/place/calibrate"
+	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 	"mirador/probes"
 	"mirador/probes/journal"
@@ -44,31 +44,33 @@ var _ gateway.Backend = (*monitor)(nil)
 // placing is a node that can have programs run elsewhere than in the monitor.
 type placing struct {
 	*linux.Node
-	*calibrate.Costs
 	placers []placer // cheapest first
 }
 
 // placer is a placement of this machine.
 type placer interface {
 	omis.Placer
-	// Hide puts the original bytes where it has changed code into memory that was read.
-	Hide(id omis.ProcID, addr uint64, memory []byte)
 	// Close gives back what all programs share, when all of them were removed.
 	Close() error
 }
 
-var (
-	_ omis.Placements = placing{}
-	_ omis.Costs      = placing{}
-)
+// hider is a placer that changes code behind the node's back.
+type hider interface {
+	// Hide puts the original bytes where it has changed code into memory that was read.
+	Hide(id omis.ProcID, addr uint64, memory []byte)
+}
+
+var _ omis.Placements = placing{}
 
 // newPlacing gives a node the placements that the settings allow.
 func newPlacing(node *linux.Node, s settings) omis.Node {
 	p := placing{Node: node}
+	if s.mayPlace(inline.Name) {
+		p.placers = append(p.placers, inline.New(node))
+	}
 	if s.mayPlace(kernel.Name) {
 		p.placers = append(p.placers, kernel.New())
 	}
-	p.Costs = calibrate.New(calibrate.Config{Node: node, Placers: p.Placers(), File: s.costs()})
 	return p
 }
 
@@ -83,13 +85,15 @@ func (p placing) Placers() []omis.Placer {
 func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {
 	n, err := p.Node.ReadMemory(id, addr, buf)
 	for _, placer := range p.placers {
-		placer.Hide(id, addr, buf[:n])
+		if h, ok := placer.(hider); ok {
+			h.Hide(id, addr, buf[:n])
+		}
 	}
 	return n, err
 }
 
 func (p placing) Close(ctx context.Context) error {
-	errs := []error{p.Costs.Close(), p.Node.Close(ctx)}
+	errs := []error{p.Node.Close(ctx)}
 	for _, placer := range p.placers {
 		errs = append(errs, placer.Close())
 	}

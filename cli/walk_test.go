@@ -166,10 +166,10 @@ func TestErrorsOfDocuments(t *testing.T) {
 	}
 }
 
-// inEachPlacement runs a test with a gateway whose probes run in the kernel, and with
-// one whose probes run by trap.
+// inEachPlacement runs a test with a gateway whose probes run in the program, in the
+// kernel, or by trap.
 func inEachPlacement(t *testing.T, test func(t *testing.T, s *served, placement string)) {
-	for placement, allowed := range map[string]string{"kernel": placements, "trap": "trap"} {
+	for placement, allowed := range map[string]string{"inline": placements, "kernel": "kernel,trap", "trap": "trap"} {
 		t.Run(placement, func(t *testing.T) { test(t, startServe(t, os.Geteuid(), "--placements", allowed), placement) })
 	}
 }

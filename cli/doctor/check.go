@@ -49,6 +49,7 @@ var checks = []struct {
 	{"perf, hardware counters", false, perfHardware},
 	{"uprobes", false, uprobes},
 	{"programs in the kernel", false, placement},
+	{"code in programs", false, ticks},
 	{"tracefs", false, tracefs},
 	{"criu", false, criu},
 	{"pvm", false, pvm},

@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 )
 
@@ -125,6 +126,15 @@ func placement(context.Context) finding {
 		return missing(firstLine(err), needBPF)
 	}
 	return fine("probes that count and time run as programs at uprobes")
+}
+
+// ticks looks whether code in programs can measure time, which it does by the
+// processor's time stamp counter.
+func ticks(context.Context) finding {
+	if err := inline.New(nil).Check(); err != nil {
+		return limited(firstLine(err), "probes only count there; to measure time they run in the kernel, or by breakpoints")
+	}
+	return fine("the time stamp counter runs steadily: probes that count and time can run as code in the program")
 }
 
 func tracefs(context.Context) finding {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 )
 
@@ -131,7 +132,7 @@ func TestConformance(t *testing.T) {
 			programs[flags] = build(t, s.flags...)
 		}
 		t.Run(s.name, func(t *testing.T) {
-			for _, placement := range []string{"trap", kernel.Name} {
+			for _, placement := range []string{"trap", kernel.Name, inline.Name} {
 				t.Run(placement, func(t *testing.T) { s.run(t, placement, programs[flags]) })
 			}
 		})

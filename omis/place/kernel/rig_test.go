@@ -14,11 +14,12 @@ import (
 	"mirador/omis/engine"
 	"mirador/omis/ext/pa"
 	"mirador/omis/linux"
+	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 )
 
 // rig is a monitor, whole but for the gateway, that has attached to a target. With a
-// placer its programs run in the kernel, without by trap.
+// placer its programs run in the kernel or in the target, without by trap.
 type rig struct {
 	t       testing.TB
 	tool    *engine.Tool
@@ -27,17 +28,19 @@ type rig struct {
 	regions []string // of the counters and timers, in their order
 }
 
-// placing is a node that places programs in the kernel.
+// placing is a node that places programs in one way.
 type placing struct {
 	*linux.Node
-	placer *kernel.Placer
+	placer omis.Placer
 }
 
 func (p placing) Placers() []omis.Placer { return []omis.Placer{p.placer} }
 
 func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {
 	n, err := p.Node.ReadMemory(id, addr, buf)
-	p.placer.Hide(id, addr, buf[:n])
+	if k, ok := p.placer.(*kernel.Placer); ok {
+		k.Hide(id, addr, buf[:n])
+	}
 	return n, err
 }
 
@@ -48,8 +51,17 @@ func newRig(t testing.TB, placement string, g *target) *rig {
 		t.Fatal(err)
 	}
 	var node omis.Node = n
-	if placement == kernel.Name {
+	switch placement {
+	case kernel.Name:
 		node = placing{n, newPlacer(t)}
+	case inline.Name:
+		p := inline.New(n)
+		t.Cleanup(func() {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		node = placing{n, p}
 	}
 	e, err := engine.New(node, slog.New(slog.DiscardHandler), pa.New())
 	if err != nil {

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 // build compiles the target.
 func build(t testing.TB, flags ...string) string {
 	t.Helper()
-	object := subject.Compile(t, "target.o", append([]string{"-O1", "-c", "testdata/target.c"}, flags...)...)
-	return subject.Compile(t, "target", append([]string{"-O1", object, "testdata/thrower.cc"}, flags...)...)
+	object := subject.Compile(t, "target.o", append([]string{"-O2", "-c", "testdata/target.c"}, flags...)...)
+	return subject.Compile(t, "target", append([]string{"-O2", object, "testdata/thrower.cc"}, flags...)...)
 }
 
 // target is a running target.

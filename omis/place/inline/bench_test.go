@@ -1,0 +1,77 @@
+//go:build linux && amd64
+
+package inline_test
+
+import (
+	"fmt"
+	"testing"
+
+	"mirador/omis"
+)
+
+// work is a function's body of 46 ns or so: a chain of multiplications.
+var work = []byte{
+	0x48, 0x89, 0xf8, // mov %rdi, %rax
+	0xb9, 0x30, 0, 0, 0, // mov $48, %ecx
+	0x48, 0x69, 0xc0, 0x6d, 0x4e, 0xc6, 0x41, // 1: imul $1103515245, %rax, %rax
+	0x48, 0x05, 0x39, 0x30, 0, 0, // add $12345, %rax
+	0xff, 0xc9, // dec %ecx
+	0x75, 0xef, // jnz 1b
+}
+
+// What the code adds to a call, in nanoseconds: of calls that need each other's results
+// (LB), and of calls that may overlap (TB). Bare and other calls take turns.
+func BenchmarkCode(b *testing.B) {
+	h := newHost(b, 2*gigabyte)
+	h.body = work
+	p := newPlacer(b, h)
+	sums, intervals := newStore(b, p, h.ID, omis.StoreSums), newStore(b, p, h.ID, omis.StoreIntervals)
+	one := omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}
+	start, stop := omis.Op{Do: omis.OpStart, Store: intervals}, omis.Op{Do: omis.OpStop, Store: intervals}
+	const bare, probed = 1, 2
+	if err := h.write(h.place(bare, atBegin)); err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		active bool
+		at     map[int]omis.Op
+	}{
+		{"off", false, map[int]omis.Op{atBegin: one}},
+		{"off inside", false, map[int]omis.Op{atBody: one}},
+		{"count", true, map[int]omis.Op{atBegin: one}},
+		{"count at the return", true, map[int]omis.Op{atEnd: one}},
+		{"count inside", true, map[int]omis.Op{atBody: one}},
+		{"add 5", true, map[int]omis.Op{atBegin: {Do: omis.OpAdd, Value: 5, Store: sums}}},
+		{"time", true, map[int]omis.Op{atBegin: start, atEnd: stop}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for where, op := range c.at {
+				w := h.watch(probed, where)
+				w.Event = omis.EventReachedAddr
+				list, errs := p.Place([]omis.Placing{{Watch: w, Program: omis.Program{op}}})
+				if errs[0] != nil {
+					b.Fatal(errs[0])
+				}
+				list[0].SetActive(c.active)
+				defer p.Remove(list)
+			}
+			var least [2][3]int // dependent, function
+			for b.Loop() {
+				for dependent := range least {
+					for _, function := range []int{bare, probed} {
+						var ps int
+						fmt.Sscan(h.do("time", function, dependent), &ps)
+						if at := &least[dependent][function]; *at == 0 || ps < *at {
+							*at = ps
+						}
+					}
+				}
+			}
+			for dependent, unit := range []string{"ns-TB", "ns-LB"} {
+				b.ReportMetric(float64(least[dependent][probed]-least[dependent][bare])/1000, unit)
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

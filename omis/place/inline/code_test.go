@@ -1,0 +1,100 @@
+//go:build linux && amd64
+
+package inline_test
+
+import (
+	"slices"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// checked has the host run code at a place with all kinds of registers, flags and
+// memory.
+func (h *host) checked(p interface {
+	Place([]omis.Placing) ([]omis.Placed, []error)
+	Remove([]omis.Placed) error
+}, where int, w omis.Watch, active bool, steps ...omis.Op) {
+	h.t.Helper()
+	const number = 5
+	w.Event, w.Proc, w.Addr = omis.EventReachedAddr, h.ID, h.place(number, where)
+	list, errs := p.Place([]omis.Placing{{Watch: w, Program: steps}})
+	if errs[0] != nil {
+		h.t.Fatal(errs[0])
+	}
+	list[0].SetActive(active)
+	h.endByJump(number)
+	dead := 1
+	if where == atBody {
+		dead = 0
+	}
+	if got := h.do("check", number, 2000, dead); got != "done" {
+		h.t.Errorf("at %d, active %v: %s", where, active, got)
+	}
+	if err := p.Remove(list); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// endByJump puts a jump to the end of the check in the place of a function's return.
+func (h *host) endByJump(number int) {
+	f := h.funcs[uint64(number)]
+	at := uint64(number * functionSize)
+	for _, list := range [][]*point{f.begin, f.body, f.end} {
+		for _, p := range list {
+			b, err := p.patch.Make(omis.Spot{Code: h.at, Switch: h.at, Entry: p.patch.Addr%8 == atBegin, Return: p.patch.Addr%8 == atEnd})
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			at += uint64(len(b))
+		}
+	}
+	if h.code[at] != 0xc3 {
+		h.t.Fatal("the code is not where it should be")
+	}
+	b := []byte{0xff, 0x25, 0, 0, 0, 0} // jmp *0(%rip)
+	for shift := 0; shift < 64; shift += 8 {
+		b = append(b, byte(h.back>>shift))
+	}
+	copy(h.code[at:], b)
+}
+
+// The code leaves all registers, the flags and the stack as they are.
+func TestNothingElseChanges(t *testing.T) {
+	for _, blind := range []bool{false, true} {
+		h := newHost(t, 2*gigabyte)
+		h.blind = blind
+		p := newPlacer(t, h)
+		sums, intervals := newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreIntervals)
+		one := omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}
+		start, stop := omis.Op{Do: omis.OpStart, Store: intervals}, omis.Op{Do: omis.OpStop, Store: intervals}
+		all, err := proc.Threads(h.PID)
+		if err != nil || len(all) != 2 {
+			t.Fatal(all, err)
+		}
+		me, others := []int{h.PID}, slices.DeleteFunc(all, func(tid int) bool { return tid == h.PID })
+		for _, where := range []int{atBegin, atBody, atEnd} {
+			for _, active := range []bool{true, false} {
+				h.checked(p, where, omis.Watch{}, active, one)
+				h.checked(p, where, omis.Watch{}, active, omis.Op{Do: omis.OpAdd, Value: -7, Store: sums})
+				h.checked(p, where, omis.Watch{}, active, omis.Op{Do: omis.OpAdd, Value: 1 << 40, Store: sums})
+				h.checked(p, where, omis.Watch{}, active, start)
+				h.checked(p, where, omis.Watch{}, active, stop)
+				h.checked(p, where, omis.Watch{Threads: me}, active, one, stop, start, one, stop)
+				h.checked(p, where, omis.Watch{Threads: others}, active, one, start, stop)
+			}
+		}
+		if list := rows(t, intervals); len(list) != 1 || list[0].Count == 0 || list[0].Unfinished == 0 {
+			t.Errorf("rows %+v", list)
+		}
+		// Eight of one each, three times active; of the others as many as were checked.
+		if list := rows(t, sums); len(list) != 1 || list[0].Value != 3*2000*(1-7+1<<40+2) {
+			t.Errorf("rows %+v", list)
+		}
+	}
+}

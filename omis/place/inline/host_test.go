@@ -1,0 +1,256 @@
+//go:build linux && amd64
+
+package inline_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/subject"
+	"mirador/omis/place/inline"
+)
+
+// host is a process that runs code which was made for it, as functions of its own; and
+// the omis.Patcher that writes them.
+type host struct {
+	*subject.Subject
+	t        testing.TB
+	ID       omis.ProcID
+	shared   []byte
+	code     []byte
+	base     uint64
+	at, back uint64 // of the code; where checks go on
+	tid      int32
+	blind    bool // threads are not told that their pointer is in memory
+	funcs    map[uint64]*function
+	body     []byte // of functions
+	standing int
+}
+
+var (
+	_ omis.Patcher = (*host)(nil)
+	_ omis.Ground  = (*host)(nil)
+)
+
+// function is what calls run: code at its beginning, a body, and code at its return.
+type function struct{ begin, body, end []*point }
+
+// point is an omis.Patched.
+type point struct {
+	host  *host
+	patch omis.Patch
+	flag  uint64
+}
+
+// Places of a function.
+const (
+	functionSize = 8192
+	atBegin      = 0 // where a function begins
+	atBody       = 1 // where the flags and the red zone are somebody's
+	atEnd        = 2 // where it returns
+)
+
+const gigabyte = 1 << 30
+
+// newHost starts one with so much shared memory.
+func newHost(t testing.TB, size int) *host {
+	t.Helper()
+	path := subject.Compile(t, "host", "testdata/host.c")
+	h := &host{Subject: subject.Start(t, exec.Command(path, fmt.Sprint(size))), t: t, funcs: make(map[uint64]*function)}
+	var shared, text int
+	if _, err := fmt.Sscanf(h.Line(), "ready %d %d 0x%x 0x%x 0x%x %d", &shared, &text, &h.base, &h.at, &h.back, &h.tid); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if h.ID, err = proc.Identify(h.PID); err != nil {
+		t.Fatal(err)
+	}
+	h.shared, h.code = h.mapped(shared), h.mapped(text)
+	return h
+}
+
+func (h *host) mapped(fd int) []byte {
+	h.t.Helper()
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", h.PID, fd), os.O_RDWR, 0)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	b, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() {
+		if err := unix.Munmap(b); err != nil {
+			h.t.Error(err)
+		}
+	})
+	return b
+}
+
+func (h *host) Ground(omis.ProcID) (omis.Ground, error) { return h, nil }
+func (h *host) Shared() []byte                          { return h.shared }
+func (h *host) Base() uint64                            { return h.base }
+func (h *host) TID() int32                              { return h.tid }
+func (h *host) Self() bool                              { return !h.blind }
+func (h *host) Gone() bool                              { return proc.Alive(h.ID) != nil }
+func (h *host) Close() error                            { return nil }
+
+func (h *host) Survey(_ omis.ProcID, addrs []uint64) []error { return make([]error, len(addrs)) }
+
+func (h *host) Patch(_ omis.ProcID, list []omis.Patch) ([]omis.Patched, []error) {
+	all, errs := make([]omis.Patched, len(list)), make([]error, len(list))
+	for i, patch := range list {
+		p := &point{h, patch, uint64(h.standing)}
+		h.standing++
+		h.code[p.flag] = 0
+		f := h.function(patch.Addr)
+		*f.at(patch.Addr) = append(*f.at(patch.Addr), p)
+		all[i], errs[i] = p, h.write(patch.Addr)
+	}
+	return all, errs
+}
+
+func (h *host) Unpatch(_ omis.ProcID, list []omis.Patched) error {
+	for _, p := range list {
+		addr := p.Addr()
+		points := h.function(addr).at(addr)
+		*points = slices.DeleteFunc(*points, func(other *point) bool { return other == p })
+		if err := h.write(addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *point) Addr() uint64            { return p.patch.Addr }
+func (p *point) Covers(addr uint64) bool { return addr == p.patch.Addr }
+
+func (p *point) SetActive(active bool) error {
+	p.host.code[p.flag] = 0
+	if active {
+		p.host.code[p.flag] = 1
+	}
+	return nil
+}
+
+// function of an address; the first page has the switches.
+func (h *host) function(addr uint64) *function {
+	n := (addr - h.at) / functionSize
+	if h.funcs[n] == nil {
+		h.funcs[n] = &function{}
+	}
+	return h.funcs[n]
+}
+
+func (f *function) at(addr uint64) *[]*point {
+	return map[uint64]*[]*point{atBegin: &f.begin, atBody: &f.body, atEnd: &f.end}[addr%8]
+}
+
+// write makes the function of an address. Nobody may be in it.
+func (h *host) write(addr uint64) error {
+	f := h.function(addr)
+	begin := (addr - h.at) / functionSize * functionSize
+	at := begin
+	for place, list := range [][]*point{f.begin, f.body, f.end} {
+		if place == atEnd && h.body != nil {
+			// Where the body stands must not depend on what is before it.
+			body := begin + functionSize/2
+			d := body - at - 5
+			copy(h.code[at:], []byte{0xe9, byte(d), byte(d >> 8), 0, 0}) // jmp
+			at = body + uint64(copy(h.code[body:], h.body))
+		}
+		for _, p := range list {
+			b, err := p.patch.Make(omis.Spot{
+				Addr: p.patch.Addr, Code: h.at + at, Switch: h.at + p.flag, Entry: place == atBegin, Return: place == atEnd,
+			})
+			if err != nil {
+				return err
+			}
+			at += uint64(copy(h.code[at:], b))
+		}
+	}
+	h.code[at] = 0xc3 // ret
+	return nil
+}
+
+// place is where a point of a function is.
+func (h *host) place(function, where int) uint64 {
+	return h.at + uint64(function*functionSize+where)
+}
+
+// do has the host do something with a function.
+func (h *host) do(what string, function int, args ...any) string {
+	h.t.Helper()
+	line := fmt.Sprint(what, " ", function*functionSize)
+	for _, a := range args {
+		line += fmt.Sprint(" ", a)
+	}
+	h.Tell("%s", line)
+	return h.Line()
+}
+
+func newPlacer(t testing.TB, patcher omis.Patcher) *inline.Placer {
+	p := inline.New(patcher)
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func newStore(t testing.TB, p *inline.Placer, id omis.ProcID, kind omis.StoreKind) omis.Store {
+	t.Helper()
+	s, err := p.NewStore(id, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func place(t testing.TB, p *inline.Placer, w omis.Watch, steps ...omis.Op) omis.Placed {
+	t.Helper()
+	w.Event = omis.EventReachedAddr
+	list, errs := p.Place([]omis.Placing{{Watch: w, Program: steps}})
+	if errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	t.Cleanup(func() {
+		if err := p.Remove(list); err != nil {
+			t.Error(err)
+		}
+	})
+	list[0].SetActive(true)
+	return list[0]
+}
+
+// at is the watch on a place of a function.
+func (h *host) watch(function, where int) omis.Watch {
+	return omis.Watch{Proc: h.ID, Addr: h.place(function, where)}
+}
+
+func rows(t testing.TB, s omis.Store) []omis.Row {
+	t.Helper()
+	list, err := s.Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}

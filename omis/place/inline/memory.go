@@ -1,0 +1,229 @@
+//go:build linux && amd64
+
+package inline
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// memory is what a process shares with the monitor. Who uses it has the lock of the
+// process, but for what threads of the process do.
+type memory struct {
+	bytes   []byte
+	base    uint64 // where the process has it
+	slots   int
+	groups  int // as many go into it
+	next    map[cellKind]cell
+	free    map[cellKind][]cell
+	entries numbers // of the directory
+	filters numbers
+	swaps   bool           // pages may be elsewhere than in memory
+	touched map[int]uint16 // by room: the pages that are known to be in use
+}
+
+// numbers are given to whoever needs one, and taken back.
+type numbers struct {
+	most, next int
+	free       []int
+}
+
+func (n *numbers) take() (int, error) {
+	if k := len(n.free); k > 0 {
+		number := n.free[k-1]
+		n.free = n.free[:k-1]
+		return number, nil
+	}
+	if n.next == n.most {
+		return 0, errNoRoom
+	}
+	n.next++
+	return n.next - 1, nil
+}
+
+func (n *numbers) give(number int) { n.free = append(n.free, number) }
+
+// cell is where the rows of a store are, or some of them.
+type cell struct {
+	entry        int // of the directory
+	kind         cellKind
+	group, index int
+}
+
+var errNoRoom = errors.New("the memory that is shared with the process has room for no more counters and timers")
+
+// newMemory makes a layout in memory that is all zero.
+func newMemory(b []byte, base uint64) (*memory, error) {
+	slots, ok := slotsFor(len(b))
+	if !ok {
+		return nil, fmt.Errorf("the process shares no more than %d MB of memory with the monitor", len(b)>>20)
+	}
+	m := &memory{
+		bytes: b, base: base, slots: slots, groups: min((len(b)-groupsAt)/(slots*roomSize), mostGroups),
+		next: make(map[cellKind]cell), free: make(map[cellKind][]cell),
+		entries: numbers{most: mostCells}, filters: numbers{most: mostFilters}, touched: make(map[int]uint16),
+	}
+	var s unix.Sysinfo_t
+	m.swaps = unix.Sysinfo(&s) != nil || s.Totalswap > 0
+	copy(b, magic)
+	binary.LittleEndian.PutUint64(b[headerSlots:], uint64(slots))
+	return m, nil
+}
+
+func (m *memory) word(at int) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&m.bytes[at]))
+}
+
+func (m *memory) word32(at int) *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Pointer(&m.bytes[at]))
+}
+
+// distance of a cell's row from its thread's slot.
+func (m *memory) distance(c cell) uint64 {
+	return uint64(c.group*m.slots)<<roomShift + uint64(c.index*c.kind.size())
+}
+
+// slotAt is where a slot is.
+func (m *memory) slotAt(slot int) int { return groupsAt + slot<<roomShift }
+
+// rowAt is where the row of a slot in a cell is.
+func (m *memory) rowAt(slot int, c cell) int { return m.slotAt(slot) + int(m.distance(c)) }
+
+func entryAt(entry int) int { return directoryAt + entry*entrySize }
+
+func (m *memory) lost(c cell) *atomic.Uint64 { return m.word(entryAt(c.entry) + entryLost) }
+
+// take reserves a cell for a store of that key. Its rows are zero.
+func (m *memory) take(kind cellKind, key string) (c cell, err error) {
+	if n := len(m.free[kind]); n > 0 {
+		c = m.free[kind][n-1]
+	} else if c, err = m.unused(kind); err != nil {
+		return c, err
+	}
+	if c.entry, err = m.entries.take(); err != nil {
+		return c, err
+	}
+	if n := len(m.free[kind]); n > 0 {
+		m.free[kind] = m.free[kind][:n-1]
+	} else {
+		m.next[kind] = cell{group: c.group, index: c.index + 1}
+	}
+	b := m.bytes[entryAt(c.entry):][:entrySize]
+	binary.LittleEndian.PutUint32(b[entryGroup:], uint32(c.group))
+	binary.LittleEndian.PutUint32(b[entryIndex:], uint32(c.index))
+	binary.LittleEndian.PutUint64(b[entryLost:], 0)
+	clear(b[copy(b[entryKey:], key)+entryKey:])
+	m.word32(entryAt(c.entry) + entryKind).Store(uint32(kind)) // last: now it is all there
+	return c, nil
+}
+
+// unused is the next cell that never was used.
+func (m *memory) unused(kind cellKind) (cell, error) {
+	c, begun := m.next[kind]
+	c.kind = kind
+	if begun && c.index < kind.capacity() {
+		return c, nil
+	}
+	c.group = int(m.word(headerGroups).Load())
+	if c.group == m.groups {
+		return c, errNoRoom
+	}
+	c.index = kind.first(c.group)
+	m.next[kind] = c
+	m.bytes[headerKinds+c.group] = byte(kind)
+	m.word(headerGroups).Store(uint64(c.group + 1))
+	return c, nil
+}
+
+// give frees a cell, whose rows are zero again.
+func (m *memory) give(c cell) {
+	m.word32(entryAt(c.entry) + entryKind).Store(0)
+	m.entries.give(c.entry)
+	m.free[c.kind] = append(m.free[c.kind], c)
+}
+
+const pageSize = 4096
+
+// inUse tells whether a page of a room was ever written to. To look at one that was not
+// would make the kernel find memory for it.
+func (m *memory) inUse(at int) bool {
+	if m.swaps {
+		return true // what the kernel says is not in memory may be on a disk
+	}
+	room := (at - groupsAt) >> roomShift
+	page := uint16(1) << (at % roomSize / pageSize)
+	if m.touched[room]&page != 0 {
+		return true
+	}
+	begin := groupsAt + room<<roomShift
+	var in [roomSize / pageSize]byte
+	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m.bytes[begin])), roomSize, uintptr(unsafe.Pointer(&in[0]))); errno != 0 {
+		return true
+	}
+	var pages uint16
+	for i, b := range in {
+		pages |= uint16(b&1) << i
+	}
+	m.touched[room] = pages
+	return pages&page != 0
+}
+
+// forget empties a room, and gives its pages back.
+func (m *memory) forget(room int) error {
+	delete(m.touched, room)
+	begin := groupsAt + room<<roomShift
+	return unix.Madvise(m.bytes[begin:][:roomSize], unix.MADV_REMOVE)
+}
+
+// wipe clears a row.
+func (m *memory) wipe(slot int, c cell) {
+	at := m.rowAt(slot, c)
+	for i := 0; i < c.kind.size(); i += 8 {
+		if m.inUse(at+i) && m.word(at+i).Load() != 0 {
+			m.word(at + i).Store(0)
+		}
+	}
+	if c.kind != cellTimers {
+		if m.inUse(at + former) {
+			clear(m.bytes[at+former:][:c.kind.size()])
+		}
+		return
+	}
+	for depth := range maxOpen {
+		// Timers are one byte of distance in sixteen of their rows.
+		open := m.rowAt(slot, c) + c.open() + depth*depthSize
+		if !m.inUse(open) {
+			return
+		}
+		m.word(open + openSP).Store(0)
+	}
+}
+
+// relent empties all rooms of a slot whose thread has ended, and lets others have it.
+func (m *memory) relent(slot int) error {
+	groups := int(m.word(headerGroups).Load())
+	for group := 1; group < groups; group++ {
+		if err := m.forget(group*m.slots + slot); err != nil {
+			return err
+		}
+	}
+	at := m.slotAt(slot)
+	for page := pageSize; page < roomSize; page += pageSize {
+		if m.inUse(at + page) {
+			clear(m.bytes[at+page:][:pageSize])
+		}
+	}
+	clear(m.bytes[at+slotTID:][:pageSize-slotTID])
+	m.word(at + slotKey).Store(relented)
+	return nil
+}
+
+// filterWord is where a program has the number of a thread that it is for.
+func (m *memory) filterWord(filter, i int) *atomic.Uint32 {
+	return m.word32(filtersAt + filter*filterSize + 4*i)
+}

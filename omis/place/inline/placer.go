@@ -1,0 +1,185 @@
+//go:build linux && amd64
+
+package inline
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"mirador/omis"
+)
+
+// Name is the name of this placement.
+const Name = "inline"
+
+// Placer places programs in the code of processes.
+type Placer struct {
+	patcher omis.Patcher
+	clock   *clock
+
+	mu      sync.Mutex
+	closed  bool
+	targets map[omis.ProcID]*target
+	stop    chan struct{}
+	tending bool
+	tended  sync.WaitGroup
+}
+
+var _ omis.Placer = (*Placer)(nil)
+
+// New makes a placer that has code put into processes by a patcher.
+func New(patcher omis.Patcher) *Placer {
+	return &Placer{patcher: patcher, clock: newClock(), targets: make(map[omis.ProcID]*target), stop: make(chan struct{})}
+}
+
+// Name: see omis.Placer.
+func (*Placer) Name() string { return Name }
+
+// Check tells why time cannot be measured in the code of processes on this machine;
+// nil: it can.
+func (p *Placer) Check() error { return p.clock.check() }
+
+// enter finds the target of a process, and counts a user. Who came before the process
+// executed another program stays with what it was.
+func (p *Placer) enter(id omis.ProcID) (*target, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, &omis.Refusal{Why: "the monitor is closing down"}
+	}
+	t := p.targets[id]
+	if t != nil && t.ground.Gone() {
+		p.part(t)
+		t = nil
+	}
+	if t == nil {
+		var err error
+		if t, err = p.newTarget(id); err != nil {
+			return nil, err
+		}
+		p.targets[id] = t
+		p.tend()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.users++
+	return t, nil
+}
+
+func (p *Placer) newTarget(id omis.ProcID) (*target, error) {
+	ground, err := p.patcher.Ground(id)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMemory(ground.Shared(), ground.Base())
+	if err != nil {
+		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, ground.Close())
+	}
+	return &target{placer: p, proc: id, ground: ground, memory: m, users: 1}, nil
+}
+
+// part forgets a target that is gone; its users still have it. The caller holds mu.
+func (p *Placer) part(t *target) {
+	delete(p.targets, t.proc)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_ = t.leave() // nothing can be done about memory that cannot be unmapped
+}
+
+// sameNumbers tells why the numbers that the threads of a process know themselves by are
+// not the ones that the monitor knows; nil: they are.
+func sameNumbers(pid int) error {
+	own, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return err
+	}
+	its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	if err != nil {
+		return err
+	}
+	if own != its {
+		return &omis.Refusal{Why: "the process lives in a pid namespace of its own, in which its threads have other numbers"}
+	}
+	return nil
+}
+
+// NewStore: see omis.Placer.
+func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, error) {
+	t, err := p.enter(id)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := &store{target: t, kind: kind}
+	if s.cell, err = t.memory.take(kindOf(kind), s.key); err != nil {
+		_ = t.leave()
+		return nil, &omis.Refusal{Why: err.Error()}
+	}
+	t.stores = append(t.stores, s)
+	return s, nil
+}
+
+// tend has the slots of all targets looked after. The caller holds mu.
+func (p *Placer) tend() {
+	if !p.tending {
+		p.tending = true
+		p.tended.Go(p.attendAll)
+	}
+}
+
+func (p *Placer) attendAll() {
+	ticker := time.NewTicker(attendEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-ticker.C:
+		}
+		for _, t := range p.all() {
+			t.mu.Lock()
+			_ = t.attend() // memory that is not given back is used again all the same
+			t.mu.Unlock()
+		}
+	}
+}
+
+// all are the targets that run, without those that do not any more.
+func (p *Placer) all() (list []*target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.targets {
+		if t.ground.Gone() {
+			p.part(t)
+			continue
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// Close frees what is shared. Programs and stores must have been removed.
+func (p *Placer) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	tending := p.tending
+	p.mu.Unlock()
+	if tending {
+		close(p.stop)
+		p.tended.Wait()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, t := range p.targets {
+		t.mu.Lock()
+		errs = append(errs, t.leave())
+		t.mu.Unlock()
+	}
+	clear(p.targets)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,165 @@
+//go:build linux && amd64
+
+package inline
+
+import (
+	"math/bits"
+	"time"
+
+	"mirador/omis"
+)
+
+// reading is a row as it was read.
+type reading struct {
+	omis.Row        // without its thread; intervals in ticks
+	first    uint64 // when the row was begun, or else the slot was claimed
+	any      bool   // something was measured since the last reset
+	torn     bool   // it was read in the middle of a change
+}
+
+// tries bounds how often a row is read at once that changes meanwhile.
+const tries = 100
+
+// ones is how often one was added.
+func (m *memory) ones(slot int, c cell) uint64 {
+	at := m.rowAt(slot, c)
+	if !m.inUse(at) {
+		return 0
+	}
+	n := m.word(at).Load()
+	if m.inUse(at + former) {
+		n -= m.word(at + former).Load()
+	}
+	return n
+}
+
+// sum is what else was added, and whether there was something.
+func (m *memory) sum(slot int, c cell) (v uint64, any, torn bool) {
+	at := m.rowAt(slot, c)
+	if !m.inUse(at) {
+		return 0, false, false
+	}
+	v, n, torn := m.wholeSum(at)
+	if m.inUse(at + former) {
+		v -= m.word(at + former + sumValue).Load()
+		n -= m.word(at + former + sumDone).Load()
+	}
+	return v, n != 0, torn
+}
+
+func (m *memory) wholeSum(at int) (v, n uint64, torn bool) {
+	for range tries {
+		n = m.word(at + sumDone).Load()
+		v = m.word(at + sumValue).Load()
+		if m.word(at+sumBegun).Load() == n {
+			return v, n, false
+		}
+	}
+	return v, n, true
+}
+
+// forgetSums has the rows of a slot count from now on.
+func (m *memory) forgetSums(slot int, c cell) {
+	at := m.rowAt(slot, c)
+	if !m.inUse(at) {
+		return
+	}
+	m.touched[(at-groupsAt)>>roomShift] |= 1 << ((at + former) % roomSize / pageSize)
+	if c.kind == cellOnes {
+		m.word(at + former).Store(m.word(at).Load())
+		return
+	}
+	v, n, _ := m.wholeSum(at)
+	m.word(at + former + sumValue).Store(v)
+	m.word(at + former + sumDone).Store(n)
+}
+
+// forgetTimer has the thread of a slot clear its row when it comes by.
+func (m *memory) forgetTimer(slot int, c cell) {
+	if at := m.rowAt(slot, c); m.inUse(at) {
+		m.word(at + rowFresh).Store(0)
+	}
+}
+
+// timer reads the row of a timer.
+func (m *memory) timer(slot int, c cell) (r reading) {
+	at := m.rowAt(slot, c)
+	if !m.inUse(at) {
+		return r
+	}
+	member := func(i int) uint64 { return m.word(at + i).Load() }
+	for range tries {
+		r = reading{any: member(rowFresh) != 0, first: member(rowFirst), torn: true}
+		done := member(rowDone)
+		r.Count, r.Unfinished, r.Open = int64(done), int64(member(rowUnfinished)), int64(member(rowDepth)/depthSize)
+		r.Last, r.Min, r.Max = member(rowLast), ^member(rowLeast), member(rowMost)
+		r.Sum = omis.Uint128{Lo: member(rowTotal), Hi: member(rowTotal + 8)}
+		r.Squares = omis.Uint128{Lo: member(rowSquares), Hi: member(rowSquares + 8)}
+		switch {
+		case !r.any || member(rowFresh) == 0:
+			return reading{} // reset, and the thread has not come by
+		case member(rowBegun) == done:
+			r.torn = false
+			return r
+		}
+	}
+	return r
+}
+
+// mended makes the best of a row whose thread stays in the middle of a change: it
+// is in the sum, or not, and in the sum of squares, or not.
+func (r reading) mended() reading {
+	if r.Count == 0 {
+		r.Last, r.Min, r.Max, r.Sum, r.Squares = 0, 0, 0, omis.Uint128{}, omis.Uint128{}
+		return r
+	}
+	if least := leastSquares(r.Sum, uint64(r.Count)); r.Squares.Less(least) {
+		r.Squares = least
+	}
+	return r
+}
+
+// leastSquares is the least that a sum of n squares can be: the square of the sum, by
+// n, rounded up. Sums beyond 64 bits are left alone.
+func leastSquares(sum omis.Uint128, n uint64) omis.Uint128 {
+	if sum.Hi != 0 {
+		return omis.Uint128{}
+	}
+	hi, lo := bits.Mul64(sum.Lo, sum.Lo)
+	top, rest := bits.Div64(0, hi, n)
+	low, rest := bits.Div64(rest, lo, n)
+	least := omis.Uint128{Hi: top, Lo: low}
+	if rest != 0 {
+		least = least.Add(omis.Uint128{Lo: 1})
+	}
+	return least
+}
+
+// inNanoseconds turns ticks into nanoseconds. A tick is less than one, so what was true
+// of the numbers need not be true of what is left of them: a sum of 5·20.3 is 101, and
+// greater than 5·20. It is made true again.
+func inNanoseconds(i omis.Intervals, tick uint64) omis.Intervals {
+	if i.Count == 0 {
+		i.Min = 0
+		return i
+	}
+	n := uint64(i.Count)
+	i.Last, i.Min, i.Max = nanoseconds(i.Last, tick), nanoseconds(i.Min, tick), nanoseconds(i.Max, tick)
+	i.Sum, i.Squares = scale(i.Sum, tick), scale(scale(i.Squares, tick), tick)
+	if i.Sum.Hi == 0 {
+		i.Max = max(i.Max, (i.Sum.Lo+n-1)/n)
+	}
+	if most := i.Sum.Times(i.Max); most.Less(i.Squares) {
+		i.Squares = most
+	}
+	if least := leastSquares(i.Sum, n); i.Squares.Less(least) {
+		i.Squares = least
+	}
+	return i
+}
+
+// Threads that are read in the middle of a change are waited for, all at the same time.
+const (
+	pause  = 50 * time.Microsecond
+	pauses = 40
+)

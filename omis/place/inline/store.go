@@ -1,0 +1,186 @@
+//go:build linux && amd64
+
+package inline
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"mirador/omis"
+)
+
+// store is an omis.Store in the memory of a process.
+type store struct {
+	target *target
+	kind   omis.StoreKind
+	key    string
+
+	// The target's lock guards what follows.
+	cell   cell
+	other  *cell // of sums: for what is added and is not one; made when it is needed
+	past   []dated
+	closed bool
+}
+
+// dated is a row with the time when it was begun, by which rows are ordered.
+type dated struct {
+	omis.Row
+	first uint64
+}
+
+var _ omis.Store = (*store)(nil)
+
+// cells are those that the store has.
+func (s *store) cells() []cell {
+	if s.other == nil {
+		return []cell{s.cell}
+	}
+	return []cell{s.cell, *s.other}
+}
+
+// cellFor finds the cell that a step works on. The caller holds the target's lock.
+func (s *store) cellFor(op omis.Op) (cell, error) {
+	if op.Do != omis.OpAdd || op.Value == 1 {
+		return s.cell, nil
+	}
+	if s.other == nil {
+		c, err := s.target.memory.take(cellSums, s.key)
+		if err != nil {
+			return c, err
+		}
+		s.other = &c
+	}
+	return *s.other, nil
+}
+
+// Rows: see omis.Store.
+func (s *store) Rows() ([]omis.Row, error) {
+	t := s.target
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.closed {
+		return nil, nil
+	}
+	t.meet()
+	all := slices.Clone(s.past)
+	for i, r := range s.read(t.known) {
+		if r.any {
+			all = append(all, s.told(t.known[i], r))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b dated) int { return cmp.Compare(a.first, b.first) })
+	list := make([]omis.Row, len(all))
+	tick := t.tick(s.kind)
+	for i := range all {
+		list[i] = all[i].Row
+		list[i].Intervals = inNanoseconds(list[i].Intervals, tick)
+	}
+	return list, nil
+}
+
+// told is a row with its thread.
+func (s *store) told(o *owner, r reading) dated {
+	r.TID, r.Started, r.Alive = o.tid, o.started, o.alive
+	return dated{r.Row, r.first}
+}
+
+// read reads the rows of some slots.
+func (s *store) read(owners []*owner) []reading {
+	list := make([]reading, len(owners))
+	torn := 0
+	for i, o := range owners {
+		if list[i] = s.readOne(o); list[i].torn {
+			torn++
+		}
+	}
+	for n := 0; torn > 0 && n < pauses; n++ {
+		time.Sleep(pause)
+		for i, o := range owners {
+			if !list[i].torn {
+				continue
+			}
+			if list[i] = s.readOne(o); !list[i].torn {
+				torn--
+			}
+		}
+	}
+	for i := range list {
+		if list[i].torn {
+			list[i] = list[i].mended()
+		}
+	}
+	return list
+}
+
+func (s *store) readOne(o *owner) reading {
+	m := s.target.memory
+	if s.kind == omis.StoreIntervals {
+		return m.timer(o.slot, s.cell)
+	}
+	r := reading{first: o.first}
+	ones := m.ones(o.slot, s.cell)
+	r.Value, r.any = int64(ones), ones != 0
+	if s.other != nil {
+		v, any, torn := m.sum(o.slot, *s.other)
+		r.Value, r.any, r.torn = r.Value+int64(v), r.any || any, torn
+	}
+	return r
+}
+
+// Reset: see omis.Store.
+func (s *store) Reset() error {
+	t := s.target
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	t.meet()
+	s.past = nil
+	for _, c := range s.cells() {
+		t.memory.lost(c).Store(0)
+		for _, o := range t.known {
+			if s.kind == omis.StoreIntervals {
+				t.memory.forgetTimer(o.slot, c)
+			} else {
+				t.memory.forgetSums(o.slot, c)
+			}
+		}
+	}
+	return nil
+}
+
+// Lost: see omis.Store.
+func (s *store) Lost() (n uint64) {
+	t := s.target
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.closed {
+		return 0
+	}
+	for _, c := range s.cells() {
+		n += t.memory.lost(c).Load()
+	}
+	return n
+}
+
+// Close: see omis.Store.
+func (s *store) Close() error {
+	t := s.target
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	t.meet()
+	for _, c := range s.cells() {
+		for _, o := range t.known {
+			t.memory.wipe(o.slot, c)
+		}
+		t.memory.give(c)
+	}
+	t.stores = slices.DeleteFunc(t.stores, func(other *store) bool { return other == s })
+	return t.leave()
+}

@@ -1,0 +1,136 @@
+//go:build linux && amd64
+
+package inline_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/place/inline"
+)
+
+// timed counts and times function 1 of a host.
+func timed(t *testing.T, h *host, p *inline.Placer) (sums, intervals omis.Store) {
+	t.Helper()
+	sums, intervals = newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreIntervals)
+	place(t, p, h.watch(1, atBegin), omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}, omis.Op{Do: omis.OpStart, Store: intervals})
+	place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
+	return sums, intervals
+}
+
+// expect checks that so many threads have so many calls each.
+func expect(t *testing.T, sums, intervals omis.Store, threads int, calls int64) {
+	t.Helper()
+	counted, measured := rows(t, sums), rows(t, intervals)
+	if len(counted) != threads || len(measured) != threads {
+		t.Errorf("%d and %d rows, want %d", len(counted), len(measured), threads)
+		return
+	}
+	for i := range counted {
+		if r := counted[i]; r.Value != calls {
+			t.Errorf("row %+v, want %d calls", r, calls)
+		}
+		if r := measured[i]; r.Count != calls || r.Unfinished != 0 || r.Open != 0 || r.Sum.Lo < r.Min*uint64(calls) || r.Last > r.Max || r.Last < r.Min {
+			t.Errorf("row %+v, want %d calls", r, calls)
+		}
+	}
+	if n := sums.Lost() + intervals.Lost(); n != 0 {
+		t.Errorf("%d lost", n)
+	}
+}
+
+func TestOneThread(t *testing.T) {
+	h := newHost(t, 2*gigabyte)
+	sums, intervals := timed(t, h, newPlacer(t, h))
+	h.do("call", 1, 100_000)
+	expect(t, sums, intervals, 1, 100_000)
+	if r := rows(t, sums)[0]; r.TID != h.PID || !r.Alive || r.Started == 0 {
+		t.Errorf("row %+v", r)
+	}
+}
+
+func TestThreadsAtOnce(t *testing.T) {
+	h := newHost(t, 2*gigabyte)
+	sums, intervals := timed(t, h, newPlacer(t, h))
+	h.do("together", 1, 64, 100_000)
+	expect(t, sums, intervals, 64, 100_000)
+}
+
+// Threads one after the other have their rows, though they are more than there are slots.
+func TestThreadsOneByOne(t *testing.T) {
+	h := newHost(t, gigabyte) // for 256 slots
+	sums, intervals := timed(t, h, newPlacer(t, h))
+	const threads = 3000
+	for range threads / 100 {
+		h.do("onebyone", 1, 100, 7)
+		time.Sleep(30 * time.Millisecond)
+	}
+	expect(t, sums, intervals, threads, 7)
+}
+
+// Without a free slot, what is lost is counted.
+func TestTooManyThreads(t *testing.T) {
+	h := newHost(t, gigabyte)
+	sums, intervals := timed(t, h, newPlacer(t, h))
+	h.do("together", 1, 600, 1000)
+	var n int64
+	for _, r := range rows(t, sums) {
+		n += r.Value
+	}
+	if lost := int64(sums.Lost()); n+lost != 600_000 || lost == 0 {
+		t.Errorf("%d counted, %d lost", n, lost)
+	}
+	n = 0
+	for _, r := range rows(t, intervals) {
+		n += r.Count
+	}
+	// Of an interval the beginning may be lost, the end, or both.
+	if lost := int64(intervals.Lost()); n > 600_000 || n+lost < 600_000 || n+lost/2 > 600_000+600 {
+		t.Errorf("%d timed, %d lost", n, lost)
+	}
+}
+
+// Handlers of signals that interrupt the code, and run it, spoil nothing.
+func TestSignals(t *testing.T) {
+	for _, other := range []int{0, 1} {
+		h := newHost(t, 2*gigabyte)
+		p := newPlacer(t, h)
+		sums, intervals := timed(t, h, p)
+		odd := newStore(t, p, h.ID, omis.StoreSums)
+		place(t, p, h.watch(1, atBody), omis.Op{Do: omis.OpAdd, Value: 3, Store: odd})
+		var n int64
+		if _, err := fmt.Sscan(h.do("storm", 1, 1500, other), &n); err != nil {
+			t.Fatal(err)
+		}
+		c, m, o := rows(t, sums)[0], rows(t, intervals)[0], rows(t, odd)[0]
+		if c.Value != n || o.Value != 3*n || m.Count+m.Unfinished != n || m.Open != 0 || other == 0 && m.Unfinished != 0 {
+			t.Errorf("%d calls: counted %d and %d, timed %+v", n, c.Value, o.Value, m.Intervals)
+		}
+	}
+}
+
+// The child of a vfork is taken for its parent.
+func TestVfork(t *testing.T) {
+	h := newHost(t, 2*gigabyte)
+	sums, intervals := timed(t, h, newPlacer(t, h))
+	h.do("call", 1, 3)
+	h.do("vfork", 1)
+	expect(t, sums, intervals, 1, 4)
+}
+
+func TestReset(t *testing.T) {
+	h := newHost(t, 2*gigabyte)
+	sums, intervals := timed(t, h, newPlacer(t, h))
+	for range 3 {
+		h.do("call", 1, 100)
+		expect(t, sums, intervals, 1, 100)
+		for _, s := range []omis.Store{sums, intervals} {
+			if err := s.Reset(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect(t, sums, intervals, 0, 0)
+	}
+}

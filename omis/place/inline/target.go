@@ -1,0 +1,157 @@
+//go:build linux && amd64
+
+package inline
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+)
+
+// target is a process that programs are placed in.
+type target struct {
+	placer *Placer
+	proc   omis.ProcID
+	ground omis.Ground
+
+	mu      sync.Mutex
+	memory  *memory
+	users   int // stores, programs, and the placer for as long as it may be asked for
+	stores  []*store
+	known   []*owner // the slots that are taken
+	seen    uint64   // claims that were looked at
+	waiting []uint64 // claims that were made, but not said which
+	filters []filter
+}
+
+// owner is the thread that has a slot.
+type owner struct {
+	slot    int
+	tid     int
+	first   uint64 // when it took the slot, by the time stamp counter
+	started uint64 // as /proc has it
+	alive   bool   // it was, when it was seen first
+}
+
+// filter are the threads that a program is for.
+type filter struct {
+	number  int
+	threads []thread
+}
+
+type thread struct {
+	tid     int
+	started uint64
+}
+
+// nsPerTick is the unit of starting times in /proc: USER_HZ is 100 on x86.
+const nsPerTick = 10_000_000
+
+// meet looks who has taken slots since it was called last. The caller holds mu.
+func (t *target) meet() {
+	claimed := t.memory.word(headerClaimed).Load()
+	for ; t.seen != claimed; t.seen++ {
+		t.waiting = append(t.waiting, t.seen)
+	}
+	t.waiting = slices.DeleteFunc(t.waiting, func(claim uint64) bool {
+		said := t.memory.word32(claimsAt + 4*int(claim%uint64(t.memory.slots)))
+		slot := int(said.Load()) - 1
+		if slot >= 0 {
+			said.Store(0)
+			t.known = append(t.known, t.identify(slot))
+		}
+		return slot >= 0
+	})
+}
+
+// identify finds out whose slot it is. A thread that was started after the slot was
+// taken is another that has its number by now.
+func (t *target) identify(slot int) *owner {
+	at := t.memory.slotAt(slot)
+	o := &owner{slot: slot, tid: int(t.memory.word32(at + slotTID).Load()), first: t.memory.word(at + slotFirst).Load()}
+	taken := t.placer.clock.sinceBoot(o.first) / nsPerTick
+	ticks, err := proc.ThreadStart(t.proc.PID, o.tid)
+	o.started, o.alive = ticks, err == nil && ticks <= taken && !t.ground.Gone()
+	if !o.alive {
+		o.started = taken // unknown; it came no later
+	}
+	return o
+}
+
+// retire moves the rows of ended threads away, and gives their slots to others. The
+// caller holds mu.
+func (t *target) retire() error {
+	tids, err := proc.Threads(t.proc.PID)
+	if err != nil {
+		return nil // the process has ended: nobody needs a slot
+	}
+	slices.Sort(tids)
+	latest := make(map[int]*owner) // by tid
+	for _, o := range t.known {
+		if other := latest[o.tid]; other == nil || other.first < o.first {
+			latest[o.tid] = o
+		}
+	}
+	var ended, rest []*owner
+	for _, o := range t.known {
+		if _, runs := slices.BinarySearch(tids, o.tid); runs && latest[o.tid] == o {
+			rest = append(rest, o)
+		} else {
+			ended = append(ended, o)
+		}
+	}
+	for _, s := range t.stores {
+		for i, r := range s.read(ended) {
+			if r.any {
+				s.past = append(s.past, s.told(ended[i], r))
+			}
+		}
+	}
+	var errs []error
+	for _, o := range ended {
+		errs = append(errs, t.memory.relent(o.slot))
+	}
+	t.known = rest
+	return errors.Join(errs...)
+}
+
+// attend looks after the slots and the threads that programs are for. The caller
+// holds mu.
+func (t *target) attend() error {
+	t.meet()
+	for _, f := range t.filters {
+		for i, named := range f.threads {
+			if ticks, err := proc.ThreadStart(t.proc.PID, named.tid); err != nil || ticks != named.started {
+				t.memory.filterWord(f.number, i).Store(0)
+			}
+		}
+	}
+	if len(t.known) < t.memory.slots/2 {
+		return nil
+	}
+	return t.retire()
+}
+
+// leave counts a user less; the last one closes the ground. The caller holds mu.
+func (t *target) leave() error {
+	if t.users--; t.users > 0 {
+		return nil
+	}
+	return t.ground.Close()
+}
+
+// tick is the length of the ticks that intervals are counted in.
+func (t *target) tick(k omis.StoreKind) uint64 {
+	if k == omis.StoreSums {
+		return 0
+	}
+	return t.placer.clock.tick()
+}
+
+// attendEvery is how often slots are looked after. A process has to begin and end 4,000
+// threads in that time for one of them to find no slot.
+const attendEvery = 20 * time.Millisecond
