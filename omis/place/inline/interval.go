@@ -60,11 +60,11 @@ func (m *compiler) drop(s *step, on x86.Label) (dropping x86.Label) {
 // so that as little as possible of the program itself is measured.
 func (m *compiler) start(s *step) {
 	c := m.c
-	fresh, look, done := c.NewLabel(), c.NewLabel(), c.NewLabel()
+	begun, look, done := c.NewLabel(), c.NewLabel(), c.NewLabel()
 	m.enterRow(s)
-	c.DoStoreImm(x86.Cmp, x86.At(row, rowFresh), 0)
-	c.JumpIf(x86.IfEqual, m.clear(s, fresh))
-	c.Here(fresh)
+	c.DoStoreImm(x86.Cmp, x86.At(row, rowState), rowCounts)
+	c.JumpIf(x86.IfNot, m.begin(s, begun))
+	c.Here(begun)
 	m.place()
 	c.Here(look)
 	c.DoLoad(x86.Cmp, x86.RDX, s.innermost(openSP))
@@ -95,13 +95,20 @@ func (m *compiler) tooDeep(done x86.Label) (label x86.Label) {
 	return label
 }
 
-// clear makes the code, apart, that clears a row at the first hit after a reset.
-func (m *compiler) clear(s *step, on x86.Label) (label x86.Label) {
+// begin makes the code, apart, that begins a row, at the first hit of all or after a
+// reset. What a handler of a signal measures while it clears the row goes with the reset.
+func (m *compiler) begin(s *step, on x86.Label) (label x86.Label) {
 	c := m.c
 	label = c.NewLabel()
-	next, none := c.NewLabel(), c.NewLabel()
+	next, none, cleared := c.NewLabel(), c.NewLabel(), c.NewLabel()
 	c.Part(partRare)
 	c.Here(label)
+	c.ReadClock()
+	c.Shl(x86.RDX, 32)
+	c.Do(x86.Or, x86.RAX, x86.RDX)
+	c.Store(x86.At(row, rowFirst), x86.RAX)
+	c.DoStoreImm(x86.Cmp, x86.At(row, rowState), rowStale)
+	c.JumpIf(x86.IfNot, cleared)
 	c.Load(depth, x86.At(row, rowDepth))
 	c.Here(next)
 	c.Test(depth)
@@ -110,15 +117,11 @@ func (m *compiler) clear(s *step, on x86.Label) (label x86.Label) {
 	c.DoImm(x86.Sub, depth, depthSize)
 	c.Jump(next)
 	c.Here(none)
-	c.ReadClock()
-	c.Shl(x86.RDX, 32)
-	c.Do(x86.Or, x86.RAX, x86.RDX)
-	c.Store(x86.At(row, rowFirst), x86.RAX)
-	c.Zero(x86.RAX)
 	for member := int32(rowDepth); member <= rowDone; member += 8 {
-		c.Store(x86.At(row, member), x86.RAX)
+		c.Store(x86.At(row, member), depth) // which is 0
 	}
-	c.StoreImm(x86.At(row, rowFresh), 1)
+	c.Here(cleared)
+	c.StoreImm(x86.At(row, rowState), rowCounts)
 	c.Jump(on)
 	c.Part(partSteps)
 	return label
@@ -130,8 +133,8 @@ func (m *compiler) stop(s *step) {
 	c := m.c
 	look, done, later := c.NewLabel(), c.NewLabel(), c.NewLabel()
 	m.enterRow(s)
-	c.DoStoreImm(x86.Cmp, x86.At(row, rowFresh), 0)
-	c.JumpIf(x86.IfEqual, done)
+	c.DoStoreImm(x86.Cmp, x86.At(row, rowState), rowCounts)
+	c.JumpIf(x86.IfNot, done)
 	m.place()
 	c.Here(look)
 	c.DoLoad(x86.Cmp, x86.RDX, s.innermost(openSP))

@@ -126,8 +126,8 @@ const (
 
 // A row of a timer, in ticks of the clock.
 const (
-	rowFresh      = 0 // 0: to be cleared by its thread when it comes by
-	rowFirst      = 8 // when that was
+	rowState      = 0 // see below
+	rowFirst      = 8 // when it was begun
 	rowDepth      = 16
 	rowUnfinished = 24
 	rowBegun      = 32 // as rowDone, when the last change began
@@ -138,6 +138,14 @@ const (
 	rowSquares    = 80
 	rowDone       = 96 // how many intervals have ended
 	rowSize       = 128
+)
+
+// Values of rowState. Nothing is cleared at the first hit: that is where a thread waits
+// for pages of memory, and where signals come.
+const (
+	rowUnused = 0 // all of it is zero
+	rowCounts = 1
+	rowStale  = 2 // to be cleared by its thread when it comes by
 )
 
 // The open intervals of all timers of a room lie by depth: first the outermost of

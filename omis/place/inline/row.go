@@ -77,7 +77,7 @@ func (m *memory) forgetSums(slot int, c cell) {
 // forgetTimer has the thread of a slot clear its row when it comes by.
 func (m *memory) forgetTimer(slot int, c cell) {
 	if at := m.rowAt(slot, c); m.inUse(at) {
-		m.word(at + rowFresh).Store(0)
+		m.word(at+rowState).CompareAndSwap(rowCounts, rowStale)
 	}
 }
 
@@ -89,15 +89,15 @@ func (m *memory) timer(slot int, c cell) (r reading) {
 	}
 	member := func(i int) uint64 { return m.word(at + i).Load() }
 	for range tries {
-		r = reading{any: member(rowFresh) != 0, first: member(rowFirst), torn: true}
+		r = reading{any: member(rowState) == rowCounts, first: member(rowFirst), torn: true}
 		done := member(rowDone)
 		r.Count, r.Unfinished, r.Open = int64(done), int64(member(rowUnfinished)), int64(member(rowDepth)/depthSize)
 		r.Last, r.Min, r.Max = member(rowLast), ^member(rowLeast), member(rowMost)
 		r.Sum = omis.Uint128{Lo: member(rowTotal), Hi: member(rowTotal + 8)}
 		r.Squares = omis.Uint128{Lo: member(rowSquares), Hi: member(rowSquares + 8)}
 		switch {
-		case !r.any || member(rowFresh) == 0:
-			return reading{} // reset, and the thread has not come by
+		case !r.any || member(rowState) != rowCounts:
+			return reading{} // unused, or reset and the thread has not come by
 		case member(rowBegun) == done:
 			r.torn = false
 			return r
