@@ -29,7 +29,7 @@ var directions = []direction{
 	{"omis/engine/...", []string{"omis", "omis/syntax", "omis/service", "omis/ext/...", "omis/engine/..."},
 		"the engine knows nodes, placements and other monitors by interfaces, so that it runs against a scripted fake"},
 	{"omis/linux/...", []string{"omis", "omis/linux/..."}, "the backend is platform code: it observes and knows of no request"},
-	{"omis/place/...", []string{"omis", "omis/place/...", "omis/linux/proc", "omis/linux/tracepoint"},
+	{"omis/place/...", []string{"omis", "omis/place/...", "omis/linux/calls", "omis/linux/proc", "omis/linux/tracepoint"},
 		"a placement runs programs it is given; it knows of no request, and of the machine what it reads in /proc and the kernel's tracepoints"},
 	{"omis/ext/...", []string{"omis", "omis/syntax", "omis/service", "omis/ext/..."},
 		"an extension adds services by the interface every extension has; the engine must not need to know it, nor it the engine"},

@@ -12,8 +12,8 @@ import (
 // caller, unless they say otherwise.
 
 // makeWay moves to the monitor what must not run elsewhere beside a request that the
-// monitor executes: programs where its breakpoint stands, and those that open or close
-// the same intervals.
+// monitor executes: programs where its breakpoint stands, those at system calls, some of
+// which will be ours, and those that open or close the same intervals.
 func (e *Engine) makeWay(c *csr, p *process) {
 	var list []*csr
 	var why string
@@ -22,10 +22,14 @@ func (e *Engine) makeWay(c *csr, p *process) {
 		list = p.programsThat(func(s *subscription) bool { return s.placed.Covers(c.event.watch.Addr) })
 		why = "a breakpoint of " + string(c.token) + " stands at the same address"
 	case roams(kind):
-		list = p.programsThat(func(*subscription) bool { return true })
+		list = p.programsThat(func(s *subscription) bool { return s.csr.event.source.kind == omis.EventReachedAddr })
 		why = string(c.token) + " looks out for library calls or single instructions, whose breakpoints may stand anywhere"
 	}
 	e.evict(p, why, list...)
+	if plants(c.event.source.kind) {
+		e.evict(p, "threads are held for "+string(c.token)+", and make system calls of their own for that",
+			p.programsThat(func(s *subscription) bool { return isSysCall(s.csr.event.source.kind) })...)
+	}
 	cells := c.intervals()
 	if len(cells) == 0 {
 		return

@@ -58,7 +58,7 @@ func reasons(list []obstacle) string {
 func (k *candidate) compile(e *Engine) (err error) {
 	c, p := k.csr, k.proc
 	switch {
-	case !c.placement.local || c.event.source.kind != omis.EventReachedAddr:
+	case !c.placement.local || !isPlaceable(c.event.source.kind):
 		return declined("%s", c.placement.Why)
 	case len(p.node().placers()) == 0:
 		return declined("this monitor generates no code for the program or the kernel")
@@ -88,9 +88,25 @@ func (k *candidate) compile(e *Engine) (err error) {
 	return nil
 }
 
+// isPlaceable tells whether there are placements for a kind of event: others are the
+// monitor's own doing, or have to wait for it.
+func isPlaceable(kind omis.EventKind) bool {
+	switch kind {
+	case omis.EventReachedAddr, omis.EventSysCallStarted, omis.EventSysCallEnded:
+		return true
+	}
+	return false
+}
+
 // inTheWay says why no program can be placed beside what the monitor executes in the
 // process.
 func (p *process) inTheWay(c *csr) error {
+	if kind := c.event.source.kind; kind != omis.EventReachedAddr {
+		if isSysCall(kind) && p.holding() {
+			return declined("threads of the process are held for other requests, and make system calls of their own for that")
+		}
+		return nil
+	}
 	if addr := c.event.watch.Addr; p.points[pointKey{kind: omis.EventReachedAddr, addr: addr}] != nil {
 		return declined("a breakpoint of another request stands at %#x", addr)
 	}
@@ -109,3 +125,22 @@ func roams(kind omis.EventKind) bool {
 	}
 	return false
 }
+
+func isSysCall(kind omis.EventKind) bool {
+	return kind == omis.EventSysCallStarted || kind == omis.EventSysCallEnded
+}
+
+// holding tells whether the monitor plants in the code of the process. For that threads
+// make system calls, and where they are held by rendezvous at each hit. The node leaves
+// them out when it looks out for system calls itself; programs cannot tell.
+func (p *process) holding() bool {
+	for key := range p.points {
+		if plants(key.kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// plants tells whether the node plants in the code of a process for a kind of event.
+func plants(kind omis.EventKind) bool { return kind == omis.EventReachedAddr || roams(kind) }

@@ -91,7 +91,8 @@ func (o *owner) call(t *thread, memory *os.File, c func(block uint64) resident.C
 	}
 	resumed := resident.Resumed(regs)
 	if t.stop == entryStop {
-		resumed, t.reissued = resident.Reissued(regs), true
+		t.interrupted.push(interruptedCall{t.call, regs.Rsp, regs.Rip})
+		resumed = resident.Reissued(regs)
 	}
 	blockAt := resident.BlockAt(&resumed)
 	request := c(blockAt)

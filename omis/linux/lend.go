@@ -209,9 +209,9 @@ func (o *owner) letGo(t *thread) {
 	if t.stop == entryStop {
 		var regs ptrace.Regs
 		if ptrace.GetRegs(t.tid, &regs) == nil {
+			t.interrupted.push(interruptedCall{t.call, regs.Rsp, regs.Rip})
 			regs = resident.Reissued(regs)
 			_ = ptrace.SetRegs(t.tid, &regs)
-			t.reissued = true
 		}
 	}
 	o.reblock(t)

@@ -16,6 +16,9 @@ type systemCall struct {
 	args   [6]uint64
 }
 
+// otherCall is the number of calls of 32-bit code, whose own numbers mean something else.
+const otherCall = -1
+
 func isSystemCall(kind omis.EventKind) bool {
 	return kind == omis.EventSysCallStarted || kind == omis.EventSysCallEnded
 }
@@ -36,16 +39,20 @@ func (o *owner) atSystemCall(t *thread) {
 	case ptrace.SyscallEntry:
 		t.stop = entryStop
 		t.call = systemCall{known: true, number: int(int32(info.Number)), args: info.Args}
-		if !t.reissued {
+		if info.Arch != unix.AUDIT_ARCH_X86_64 {
+			t.call.number = otherCall
+		}
+		if t.interrupted.starts(interruptedCall{t.call, info.SP, info.IP}) {
 			o.tellCall(omis.EventSysCallStarted, t, 0)
 		}
-		t.reissued = false
 	case ptrace.SyscallExit:
 		// A new thread comes out of the call that made it, which it never made.
-		if t.call.known && !isRestart(info.Result()) {
-			o.tellCall(omis.EventSysCallEnded, t, info.Result())
+		if t.call.known {
+			var ended bool
+			if t.call, ended = t.interrupted.ends(interruptedCall{t.call, info.SP, info.IP}, info.Result()); ended {
+				o.tellCall(omis.EventSysCallEnded, t, info.Result())
+			}
 		}
-		t.reissued = t.call.known && isRestart(info.Result())
 		t.call = systemCall{}
 		o.stepEnded(t)
 		if t.fresh {

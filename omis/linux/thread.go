@@ -45,12 +45,12 @@ type thread struct {
 	served uint8  // hits in this round
 	round  uint64 // the round that served counts in
 
-	injection *injection // the system call it is making for us
-	received  received   // the signal it is held for
-	call      systemCall // the one it is in, while those are watched
-	reissued  bool       // its system call was told, and comes once more
-	fresh     bool       // it executes another program, and is inside execve yet
-	stepper   stepper
+	injection   *injection  // the system call it is making for us
+	received    received    // the signal it is held for
+	call        systemCall  // the one it is in, while those are watched
+	interrupted interrupted // calls that were, and are told once
+	fresh       bool        // it executes another program, and is inside execve yet
+	stepper     stepper
 }
 
 // role is what a tracee is to its owner.

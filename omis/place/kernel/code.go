@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -36,6 +37,8 @@ type assembler struct {
 	gone    word // not zero: the process executes another program by now
 	addr    uint64
 	only    []thread
+	event   bool // what happens has no place of the stack
+	timed   bool // hitAt is when it happened, not only when programs began to see it
 }
 
 // thread names one thread for good: procfs tells its start in hundredths of a second.
@@ -62,22 +65,24 @@ func (a *assembler) program(steps omis.Program) asm.Instructions {
 		asm.LoadImm(asm.R2, int64(a.addr), asm.DWord),
 		asm.JNE.Reg(asm.R1, asm.R2, end),
 	}
-	for _, s := range steps {
-		if s.Do == omis.OpStop {
-			code = append(code, asm.FnKtimeGetNs.Call(), asm.Mov.Reg(hitAt, asm.R0))
-			break
-		}
+	if stops(steps) {
+		code = append(code, asm.FnKtimeGetNs.Call(), asm.Mov.Reg(hitAt, asm.R0))
 	}
 	code = append(code, a.layout.thread(end)...)
-	code = append(code, a.filter()...)
+	code = append(code, a.filter("", end)...)
 	for i, s := range steps {
 		code = append(code, a.step(s, fmt.Sprint("step", i))...)
 	}
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(end), asm.Return())
 }
 
-// filter ends the program for threads that were not asked for.
-func (a *assembler) filter() asm.Instructions {
+// stops tells whether a program closes intervals, for which it must know the time.
+func stops(steps omis.Program) bool {
+	return slices.ContainsFunc(steps, func(s omis.Op) bool { return s.Do == omis.OpStop })
+}
+
+// filter goes over for threads that were not asked for. Its labels begin with a name.
+func (a *assembler) filter(name, over string) asm.Instructions {
 	if len(a.only) == 0 {
 		return nil
 	}
@@ -87,14 +92,14 @@ func (a *assembler) filter() asm.Instructions {
 		asm.Div.Imm(asm.R2, nsPerTick),
 	}
 	for i, t := range a.only {
-		other := fmt.Sprint("thread", i)
+		other := fmt.Sprint(name, "thread", i)
 		code = append(code,
 			asm.JNE.Imm(asm.R1, int32(t.tid), other),
 			asm.LoadImm(asm.R3, int64(t.ticks), asm.DWord),
-			asm.JEq.Reg(asm.R2, asm.R3, "meant"),
+			asm.JEq.Reg(asm.R2, asm.R3, name+"meant"),
 			asm.Mov.Imm(asm.R0, 0).WithSymbol(other))
 	}
-	return append(code, asm.Ja.Label(end), asm.Mov.Imm(asm.R0, 0).WithSymbol("meant"))
+	return append(code, asm.Ja.Label(over), asm.Mov.Imm(asm.R0, 0).WithSymbol(name+"meant"))
 }
 
 // step assembles one step. Its labels begin with its name; the last one is where the
@@ -111,9 +116,9 @@ func (a *assembler) step(s omis.Op, name string) asm.Instructions {
 			asm.Add.Reg(asm.R2, asm.R1),
 			asm.StoreMem(row, rowSum, asm.R2, asm.DWord))
 	case omis.OpStart:
-		code = append(a.rowToWrite(st, name, over), start(name)...)
+		code = append(a.rowToWrite(st, name, over), a.start(name)...)
 	case omis.OpStop:
-		code = append(a.rowAsItIs(st, over), stop(name)...)
+		code = append(a.rowAsItIs(st, over), a.stop(name)...)
 	}
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(over))
 }

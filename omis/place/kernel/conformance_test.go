@@ -157,6 +157,12 @@ func (s *scenario) run(t *testing.T, placement, program string) {
 		t.Fatalf("the requests run in %s", got)
 	}
 	s.do(r)
+	s.check(t, r)
+}
+
+// check compares what was measured with what is wanted.
+func (s *scenario) check(t *testing.T, r *rig) {
+	t.Helper()
 	for i, want := range s.want {
 		rows := r.rows(i + 1)
 		if got := summary(rows); got != want {

@@ -75,30 +75,7 @@ func TestMonitorsDeath(t *testing.T) {
 	}
 	requests = append(requests, ": csr_enable([])")
 	for i := range kills {
-		cmd := exec.Command("/proc/self/exe")
-		cmd.Env = append(os.Environ(), monitorEnv+"="+strings.Join(requests, "\n"))
-		hold, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if i%3 > 0 { // the others are killed while they begin
-			if line, _ := bufio.NewReader(out).ReadString('\n'); line != "measuring\n" {
-				t.Fatalf("the monitor said %q", line)
-			}
-		}
-		time.Sleep(time.Duration(rand.IntN(40)) * time.Millisecond)
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		cmd.Wait()
-		hold.Close()
+		killMonitor(t, requests, i%3 > 0) // the others are killed while they begin
 		if got := g.do("recurse 30"); got != "done 331" {
 			t.Errorf("the target said %q", got)
 		}
@@ -106,4 +83,57 @@ func TestMonitorsDeath(t *testing.T) {
 			t.Fatal("the code is not what it was")
 		}
 	}
+}
+
+// The same of system calls, one of which waits when the monitor is killed.
+func TestMonitorsDeathAtCalls(t *testing.T) {
+	g := start(t, buildCaller(t))
+	g.do("forever")
+	requests := []string{
+		fmt.Sprintf(`: proc_attach3([],%d,"") pa_counter_create() pa_timer_create()`, g.ID.PID),
+		`thread_has_started_sys_call([],"") : pa_counter_add([pa_c_1],1)`,
+		`thread_has_started_sys_call([],"readv") : pa_timer_start([pa_t_1])`,
+		`thread_has_ended_sys_call([],"readv") : pa_timer_stop([pa_t_1])`,
+		": csr_enable([])",
+	}
+	for i := range kills {
+		g.Tell("interrupted 20")
+		killMonitor(t, requests, i%3 > 0)
+		if got := g.Line(); got != "done 1" {
+			t.Errorf("the target said %q", got)
+		}
+		if got := g.do("late 1"); got != "done 1" {
+			t.Errorf("the target said %q", got)
+		}
+	}
+}
+
+// killMonitor starts a monitor and kills it, some time after it measures or, maybe,
+// before.
+func killMonitor(t *testing.T, requests []string, measuring bool) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), monitorEnv+"="+strings.Join(requests, "\n"))
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if measuring {
+		if line, _ := bufio.NewReader(out).ReadString('\n'); line != "measuring\n" {
+			t.Fatalf("the monitor said %q", line)
+		}
+	}
+	time.Sleep(time.Duration(rand.IntN(40)) * time.Millisecond)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
 }

@@ -50,11 +50,15 @@ func pop(name, none string, rule asm.Instructions) asm.Instructions {
 }
 
 // start opens an interval. A frame that is still open although the stack is back at
-// its place, or above, was left by an exception or a longjmp. The time is taken last,
-// so that as little as possible of the program itself is measured.
-func start(name string) asm.Instructions {
+// its place, or above, was left by an exception or a longjmp; what was opened without
+// a stack pointer stays. The time is taken last, so that as little as possible of the
+// program itself is measured.
+func (a *assembler) start(name string) asm.Instructions {
 	push, keep := name+"push", name+"keep"
-	code := pop(name, push, asm.Instructions{asm.JGT.Reg(asm.R1, sp, push)})
+	code := pop(name, push, asm.Instructions{asm.JEq.Imm(asm.R1, 0, push), asm.JGT.Reg(asm.R1, sp, push)})
+	if a.event {
+		code = a.startEvent(name)
+	}
 	code = append(code,
 		asm.JLT.Imm(open, maxOpen, name+"room").WithSymbol(push),
 		asm.StoreMem(row, rowDepth, open, asm.DWord))
@@ -65,21 +69,48 @@ func start(name string) asm.Instructions {
 		asm.LSh.Imm(mark, 4), asm.Add.Reg(mark, row),
 		asm.StoreMem(mark, rowOpen, sp, asm.DWord),
 		asm.Add.Imm(open, 1),
-		asm.StoreMem(row, rowDepth, open, asm.DWord),
-		asm.FnKtimeGetNs.Call(),
-		asm.StoreMem(mark, rowOpen+8, asm.R0, asm.DWord),
-		asm.Mov.Imm(asm.R0, 0).WithSymbol(keep))
+		asm.StoreMem(row, rowDepth, open, asm.DWord))
+	if a.timed {
+		code = append(code, asm.StoreMem(mark, rowOpen+8, hitAt, asm.DWord))
+	} else {
+		code = append(code, asm.FnKtimeGetNs.Call(), asm.StoreMem(mark, rowOpen+8, asm.R0, asm.DWord))
+	}
+	code = append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(keep))
 	return append(code, done()...)
 }
 
+// startEvent is pop for events without a stack pointer. They nest only where signal
+// handlers do: as many as there is room for have been left by a longjmp.
+func (a *assembler) startEvent(name string) asm.Instructions {
+	push := name + "push"
+	return append(begin(),
+		asm.Mov.Imm(sp, 0),
+		asm.LoadMem(open, row, rowDepth, asm.DWord),
+		asm.JGT.Imm(open, maxOpen, name+"keep"),
+		asm.JLT.Imm(open, maxOpen, push),
+		asm.LoadMem(asm.R1, row, rowUnfinished, asm.DWord),
+		asm.Add.Imm(asm.R1, maxOpen),
+		asm.StoreMem(row, rowUnfinished, asm.R1, asm.DWord),
+		asm.Mov.Imm(open, 0))
+}
+
 // stop closes the interval that was opened at the same place of the stack, and drops
-// those further down, which can never end.
-func stop(name string) asm.Instructions {
+// those further down, which can never end. Where one of the two has no stack pointer,
+// the innermost interval is meant.
+func (a *assembler) stop(name string) asm.Instructions {
 	found, none := name+"found", name+"none"
 	code := pop(name, none, asm.Instructions{
 		asm.JEq.Reg(asm.R1, sp, found),
+		asm.JEq.Imm(asm.R1, 0, found),
 		asm.JGT.Reg(asm.R1, sp, none), // its start was not seen
 	})
+	if a.event {
+		code = append(append(begin(),
+			asm.LoadMem(open, row, rowDepth, asm.DWord),
+			asm.JGT.Imm(open, maxOpen, name+"keep"),
+			asm.JEq.Imm(open, 0, none)),
+			innermost()...)
+	}
 	code = append(code,
 		asm.Sub.Imm(open, 1).WithSymbol(found),
 		asm.StoreMem(row, rowDepth, open, asm.DWord),

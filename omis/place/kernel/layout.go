@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -13,7 +14,9 @@ import (
 
 // layout is how programs learn who the current thread is.
 type layout struct {
-	pid, started int16 // members of task_struct
+	// Members of task_struct.
+	pid, tgid, leader, started int16
+	status                     int16 // what its system call is, in its thread_info
 
 	// nested tells that the monitor lives in a pid namespace of its own, which
 	// dev and ino identify: it knows threads by their numbers there.
@@ -35,13 +38,24 @@ func findLayout() (layout, error) {
 	if err := types.TypeByName("task_struct", &task); err != nil {
 		return l, fmt.Errorf("the kernel does not describe task_struct: %w", err)
 	}
-	for name, to := range map[string]*int16{"pid": &l.pid, "start_boottime": &l.started} {
+	for name, to := range map[string]*int16{
+		"pid": &l.pid, "tgid": &l.tgid, "group_leader": &l.leader, "start_boottime": &l.started, "thread_info": &l.status,
+	} {
 		offset, ok := member(task.Members, name)
 		if !ok || offset > 1<<15-1 {
 			return l, fmt.Errorf("task_struct of this kernel has no %s in reach (it takes Linux 5.6)", name)
 		}
 		*to = int16(offset)
 	}
+	var info *btf.Struct
+	if err := types.TypeByName("thread_info", &info); err != nil {
+		return l, fmt.Errorf("the kernel does not describe thread_info: %w", err)
+	}
+	status, ok := member(info.Members, "status")
+	if !ok {
+		return l, errors.New("thread_info of this kernel has no status")
+	}
+	l.status += int16(status)
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
 		return l, fmt.Errorf("cannot find the pid namespace of the monitor: %w", err)

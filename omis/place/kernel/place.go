@@ -42,20 +42,30 @@ func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 	defer p.mu.Unlock()
 	verdicts, errs := make([]omis.Verdict, len(list)), make([]error, len(list))
 	for i := range list {
-		s, err := p.judge(list[i].Watch)
-		if err != nil {
-			errs[i] = err
-			continue
-		}
-		verdicts[i] = s.verdict()
+		verdicts[i], errs[i] = p.verdict(list[i].Watch)
 	}
 	return verdicts, errs
+}
+
+func (p *Placer) verdict(w omis.Watch) (omis.Verdict, error) {
+	if isEvent(w.Event) {
+		at, err := p.judgeEvent(w)
+		if err != nil {
+			return omis.Verdict{}, err
+		}
+		return at.verdict(), nil
+	}
+	s, err := p.judge(w)
+	if err != nil {
+		return omis.Verdict{}, err
+	}
+	return s.verdict(), nil
 }
 
 // judge finds the place for a program. The caller holds mu.
 func (p *Placer) judge(w omis.Watch) (site, error) {
 	if w.Event != omis.EventReachedAddr {
-		return site{}, &omis.Refusal{Why: "the kernel runs programs where threads reach an address, not at other events"}
+		return site{}, &omis.Refusal{Why: "the kernel runs programs where threads reach an address and at events of its own, not at others"}
 	}
 	if err := p.ready(); err != nil {
 		return site{}, err
@@ -78,8 +88,11 @@ func (p *Placer) judge(w omis.Watch) (site, error) {
 func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all, errs := make([]omis.Placed, len(list)), make([]error, len(list))
+	all, errs := p.listen(list)
 	for i := range list {
+		if isEvent(list[i].Watch.Event) {
+			continue
+		}
 		pl, err := p.place(list[i].Watch, list[i].Program)
 		if err != nil {
 			errs[i] = err
@@ -210,8 +223,13 @@ const atOnce = 32
 func (p *Placer) Remove(list []omis.Placed) error {
 	var all sync.WaitGroup
 	turns := make(chan struct{}, atOnce)
-	errs := make([]error, len(list))
+	errs := make([]error, len(list), len(list)+1)
+	var listeners []*listener
 	for i := range list {
+		if l, ok := list[i].(*listener); ok {
+			listeners = append(listeners, l)
+			continue
+		}
 		turns <- struct{}{}
 		all.Go(func() {
 			defer func() { <-turns }()
@@ -219,6 +237,9 @@ func (p *Placer) Remove(list []omis.Placed) error {
 		})
 	}
 	all.Wait()
+	if len(listeners) > 0 {
+		errs = append(errs, p.removeListeners(listeners))
+	}
 	return errors.Join(errs...)
 }
 

@@ -29,6 +29,7 @@ type Placer struct {
 	layout  layout
 	running *ebpf.Map // pid -> the word that says whether it runs another program
 	targets map[omis.ProcID]*target
+	events  events
 	stores  []*store
 	stop    chan struct{}
 	swept   sync.WaitGroup
@@ -98,6 +99,9 @@ func (p *Placer) open(set *tracepoint.Set) (err error) {
 		return errors.New("this kernel sets no uprobes for a process by eBPF (it takes Linux 6.6)")
 	}
 	if p.running, err = set.Map(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 4, ValueSize: 4, MaxEntries: mostProcesses}); err != nil {
+		return err
+	}
+	if err := p.events.open(set, &p.layout, p.control); err != nil {
 		return err
 	}
 	return set.Attach("sched_process_exec", p.onExec())
@@ -207,6 +211,7 @@ func (p *Placer) keepRoom() {
 		}
 		p.mu.Lock()
 		stores := slices.Clone(p.stores)
+		p.events.forgetEnded()
 		p.mu.Unlock()
 		for _, s := range stores {
 			s.sweep()
@@ -225,5 +230,6 @@ func (p *Placer) Close() error {
 	}
 	close(p.stop)
 	p.swept.Wait()
+	p.events.records.close()
 	return errors.Join(p.control.close(), p.set.Close())
 }

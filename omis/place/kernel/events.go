@@ -1,0 +1,342 @@
+//go:build linux && amd64
+
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/calls"
+	"mirador/omis/linux/proc"
+)
+
+// events runs programs at events of the kernel itself. Whoever calls it holds
+// Placer.mu.
+type events struct {
+	layout      *layout
+	control     *control
+	records     records
+	interrupted *ebpf.Map
+	enter, exit hook
+	watched     map[omis.ProcID]*watched
+}
+
+// watched is a process in which such events are looked out for.
+type watched struct {
+	proc   omis.ProcID
+	record record
+	places map[point]slot // where programs stand
+	all    []*listener    // in the order in which they came
+}
+
+// point is where a program of a process stands: at the start or the end of a system
+// call.
+type point struct {
+	kind   omis.EventKind
+	number int
+}
+
+// everyCall is the number of a point for all system calls.
+const everyCall = -1
+
+func (e *events) open(set maps, l *layout, c *control) (err error) {
+	e.layout, e.control, e.watched = l, c, make(map[omis.ProcID]*watched)
+	e.enter = hook{tracepoint: "sys_enter", root: e.onEnter}
+	e.exit = hook{tracepoint: "sys_exit", root: e.onExit}
+	if err := e.records.open(set); err != nil {
+		return err
+	}
+	for _, h := range []*hook{&e.enter, &e.exit} {
+		if err := h.open(set); err != nil {
+			return err
+		}
+	}
+	e.interrupted, err = newInterrupted(set)
+	return err
+}
+
+// isEvent tells whether an event is one of the kernel's own.
+func isEvent(kind omis.EventKind) bool {
+	return kind == omis.EventSysCallStarted || kind == omis.EventSysCallEnded
+}
+
+// judgeEvent says whether a program can run at an event of the kernel.
+func (p *Placer) judgeEvent(w omis.Watch) (point, error) {
+	if err := p.ready(); err != nil {
+		return point{}, err
+	}
+	if len(w.Threads) > mostNamed {
+		return point{}, &omis.Refusal{Why: fmt.Sprintf("a program in the kernel tells %d threads apart, not %d", mostNamed, len(w.Threads))}
+	}
+	if err := proc.Alive(w.Proc); err != nil {
+		return point{}, err
+	}
+	if err := p.layout.reaches(w.Proc.PID); err != nil {
+		return point{}, &omis.Refusal{Why: err.Error()}
+	}
+	if w.Name == "" {
+		return point{w.Event, everyCall}, nil
+	}
+	call, ok := calls.ByName(w.Name)
+	if !ok {
+		return point{}, omis.Errorf(omis.ParameterError, "there is no system call %s", w.Name)
+	}
+	return point{w.Event, call.Number}, nil
+}
+
+// listen places those programs of a list, all of one process, that are to run at events
+// of the kernel.
+func (p *Placer) listen(list []omis.Placing) ([]omis.Placed, []error) {
+	all, errs := make([]omis.Placed, len(list)), make([]error, len(list))
+	var began []*listener
+	for i := range list {
+		if !isEvent(list[i].Watch.Event) {
+			continue
+		}
+		l, err := p.newListener(list[i])
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		all[i] = l
+		began = append(began, l)
+	}
+	err := p.events.begin(began)
+	for i := range all {
+		if err != nil && all[i] != nil {
+			all[i], errs[i] = nil, err
+		}
+	}
+	return all, errs
+}
+
+func (p *Placer) newListener(what omis.Placing) (*listener, error) {
+	w := what.Watch
+	at, err := p.judgeEvent(w)
+	if err != nil {
+		return nil, err
+	}
+	only, err := named(w.Proc.PID, w.Threads)
+	if err != nil {
+		return nil, err
+	}
+	on, err := p.events.watch(w.Proc)
+	if err != nil {
+		return nil, err
+	}
+	l := &listener{placer: p, on: on, point: at, only: only, steps: what.Program}
+	if l.active, err = p.control.take(); err != nil {
+		p.events.unwatch(on)
+		return nil, &omis.Refusal{Why: err.Error()}
+	}
+	return l, nil
+}
+
+// watch gives a process a record, if it has none.
+func (e *events) watch(id omis.ProcID) (*watched, error) {
+	if w := e.watched[id]; w != nil {
+		return w, nil
+	}
+	rec, err := e.records.take(id)
+	if err != nil {
+		return nil, err
+	}
+	w := &watched{proc: id, record: rec, places: make(map[point]slot)}
+	e.watched[id] = w
+	return w, nil
+}
+
+// unwatch takes the record of a process away in which nothing is looked out for.
+func (e *events) unwatch(w *watched) {
+	if len(w.all) > 0 || e.watched[w.proc] != w {
+		return
+	}
+	delete(e.watched, w.proc)
+	e.records.hide(w.proc)
+	awaitPrograms()
+	e.records.give(w.record)
+}
+
+// awaitPrograms returns when no program runs any more that has seen the tables as they
+// were before. They run without being preempted, so what the kernel calls a grace
+// period is enough, and membarrier(2) waits for one.
+func awaitPrograms() {
+	const global = 1
+	// It fails where processors are left to real-time programs alone; then a program may
+	// see for a moment what was.
+	_, _, _ = unix.Syscall(unix.SYS_MEMBARRIER, global, 0, 0)
+}
+
+// begin has listeners of one process listen: all of them, or none.
+func (e *events) begin(list []*listener) error {
+	if len(list) == 0 {
+		return nil
+	}
+	on := list[0].on
+	on.all = append(on.all, list...)
+	var err error
+	for i, l := range list {
+		if err = e.attach(l); err != nil {
+			for _, l := range list[:i] {
+				err = errors.Join(err, e.detach(l))
+			}
+			break
+		}
+	}
+	if err == nil {
+		if err = e.place(on, list); err == nil {
+			return nil
+		}
+		for _, l := range list {
+			err = errors.Join(err, e.detach(l))
+		}
+	}
+	on.all = on.all[:len(on.all)-len(list)]
+	e.place(on, list)
+	for _, l := range list {
+		e.control.give(l.active)
+	}
+	e.unwatch(on)
+	return err
+}
+
+// attach counts a listener as a user of the tracepoints that it takes.
+func (e *events) attach(l *listener) error {
+	hooks := e.hooks(l)
+	for i, h := range hooks {
+		if err := h.enter(); err != nil {
+			for _, h := range hooks[:i] {
+				err = errors.Join(err, h.leave())
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *events) detach(l *listener) error {
+	var errs []error
+	for _, h := range e.hooks(l) {
+		errs = append(errs, h.leave())
+	}
+	return errors.Join(errs...)
+}
+
+// hooks are the tracepoints that a listener takes.
+func (e *events) hooks(l *listener) []*hook {
+	if l.point.kind == omis.EventSysCallStarted && isNeverMadeAgain(l.point.number) {
+		return []*hook{&e.enter}
+	}
+	return []*hook{&e.enter, &e.exit}
+}
+
+// hook is the tracepoint at which the program for a point runs.
+func (e *events) hook(at point) *hook {
+	if at.kind == omis.EventSysCallStarted {
+		return &e.enter
+	}
+	return &e.exit
+}
+
+// place assembles anew the programs of a process that some listeners have to do with.
+func (e *events) place(on *watched, changed []*listener) error {
+	for _, kind := range []omis.EventKind{omis.EventSysCallStarted, omis.EventSysCallEnded} {
+		numbers := make(map[int]bool)
+		for _, l := range changed {
+			if l.point.kind == kind {
+				numbers[l.point.number] = true
+			}
+		}
+		if numbers[everyCall] { // it has part in the programs of all
+			for at := range on.places {
+				if at.kind == kind {
+					numbers[at.number] = true
+				}
+			}
+		}
+		for number := range numbers {
+			if err := e.placeAt(on, point{kind, number}); err != nil {
+				return err
+			}
+		}
+		e.direct(on, kind)
+	}
+	return nil
+}
+
+// placeAt assembles the program for a point; where nobody listens there is none.
+func (e *events) placeAt(on *watched, at point) error {
+	h := e.hook(at)
+	var list []*listener
+	own := false
+	for _, l := range on.all {
+		if l.point == at || l.point == (point{at.kind, everyCall}) {
+			list = append(list, l)
+			own = own || l.point == at
+		}
+	}
+	s, stands := on.places[at]
+	switch {
+	case !own && stands:
+		delete(on.places, at)
+		e.direct(on, at.kind) // nobody comes to it any more
+		h.drop(s)
+		return nil
+	case !own:
+		return nil
+	case !stands:
+		var err error
+		if s, err = h.take(); err != nil {
+			return err
+		}
+		on.places[at] = s
+	}
+	return h.put(s, e.body(list))
+}
+
+// direct writes into the record of a process which program runs at which call.
+func (e *events) direct(on *watched, kind omis.EventKind) {
+	table := recordStarted
+	if kind == omis.EventSysCallEnded {
+		table = recordEnded
+	}
+	for number := range otherCalls + 1 {
+		s, ok := on.places[point{kind, number}]
+		if !ok {
+			s = on.places[point{kind, everyCall}]
+		}
+		storeHalf(on.record.data[table+2*number:], uint16(s))
+	}
+}
+
+// removeListeners takes programs away.
+func (p *Placer) removeListeners(list []*listener) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	by := make(map[*watched][]*listener)
+	for _, l := range list {
+		l.SetActive(false)
+		by[l.on] = append(by[l.on], l)
+	}
+	for on, gone := range by {
+		on.all = slices.DeleteFunc(on.all, func(l *listener) bool { return slices.Contains(gone, l) })
+		errs = append(errs, p.events.place(on, gone))
+		for _, l := range gone {
+			errs = append(errs, p.events.detach(l))
+		}
+	}
+	awaitPrograms()
+	for on, gone := range by {
+		for _, l := range gone {
+			p.control.give(l.active)
+		}
+		p.events.unwatch(on)
+	}
+	return errors.Join(errs...)
+}

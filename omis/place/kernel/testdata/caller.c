@@ -1,0 +1,182 @@
+/* A program that makes a known number of system calls. It does what the lines of its standard input say, and
+   answers each with a line. What it needs for that itself are read and write. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static int ends[2];
+static volatile int left;
+static sigjmp_buf back;
+
+static void *calls(void *n) {
+	for (long i = 0; i < (long)n; i++)
+		syscall(SYS_getppid);
+	return 0;
+}
+
+static void together(int threads, long each) {
+	pthread_t t[1000];
+	for (int i = 0; i < threads; i++)
+		pthread_create(&t[i], 0, calls, (void *)each);
+	for (int i = 0; i < threads; i++)
+		pthread_join(t[i], 0);
+}
+
+static void oneByOne(int threads, long each) {
+	for (int i = 0; i < threads; i++) {
+		pthread_t t;
+		pthread_create(&t, 0, calls, (void *)each);
+		pthread_join(t, 0);
+	}
+}
+
+__attribute__((noinline, noclone)) int child(long n) {
+	pid_t pid = fork();
+	if (pid == 0) {
+		calls((void *)n);
+		_exit(7);
+	}
+	int status;
+	waitpid(pid, &status, 0);
+	return WEXITSTATUS(status);
+}
+
+static void feed(void) {
+	if (write(ends[1], "x", 1) != 1)
+		abort();
+}
+
+static long drink(void) {
+	char byte;
+	struct iovec v = {&byte, 1};
+	return readv(ends[0], &v, 1);
+}
+
+/* late feeds the pipe after some milliseconds. */
+static void *late(void *ms) {
+	struct timespec t = {(long)ms / 1000, (long)ms % 1000 * 1000000L};
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &t, 0);
+	feed();
+	return 0;
+}
+
+static void quiet(int sig) { (void)sig; }
+
+/* counting lets the call it interrupts come to its end when it has come often enough. It makes a call itself. */
+static void counting(int sig) {
+	(void)sig;
+	syscall(SYS_getppid);
+	if (--left == 0)
+		feed();
+}
+
+static void leaving(int sig) {
+	(void)sig;
+	siglongjmp(back, 1);
+}
+
+/* alarms has SIGALRM come every 2 ms. */
+static void alarms(void (*handler)(int), int flags, int on) {
+	static timer_t timer;
+	static int made;
+	struct sigaction a = {.sa_handler = handler, .sa_flags = flags};
+	sigaction(SIGALRM, &a, 0);
+	if (!made++)
+		timer_create(CLOCK_MONOTONIC, 0, &timer);
+	struct itimerspec every = {{0, on * 2000000}, {0, on * 2000000}};
+	timer_settime(timer, 0, &every, 0);
+}
+
+/* interrupted: one call of readv that is made again after each of so many handlers. */
+static long interrupted(int handlers) {
+	left = handlers;
+	alarms(counting, SA_RESTART, 1);
+	long r = drink();
+	alarms(SIG_IGN, 0, 0);
+	return r;
+}
+
+/* failing: so many calls of readv that fail since a handler runs. */
+static int failing(int times) {
+	int failed = 0;
+	alarms(quiet, 0, 1);
+	while (failed < times)
+		failed += drink() < 0;
+	alarms(SIG_IGN, 0, 0);
+	return failed;
+}
+
+/* jumping: so many calls of readv that a handler jumps out of. */
+static int jumping(int times) {
+	for (volatile int i = 0; i < times; i++)
+		if (!sigsetjmp(back, 1)) {
+			alarms(leaving, SA_RESTART, 1);
+			drink();
+		} else
+			alarms(SIG_IGN, 0, 0);
+	return times;
+}
+
+/* another makes calls as 32-bit programs do: 20 is getpid there, writev here. */
+static void another(long n) {
+	for (long r = 20; n > 0; n--, r = 20)
+		__asm__ volatile("int $0x80" : "+a"(r) : : "memory", "r8", "r9", "r10", "r11");
+}
+
+static int nap(long ms) {
+	struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
+	return clock_nanosleep(CLOCK_MONOTONIC, 0, &t, 0);
+}
+
+int main(int argc, char **argv) {
+	char line[200], what[20];
+	setvbuf(stdout, 0, _IOLBF, 0);
+	if (pipe(ends))
+		return 9;
+	printf("ready 0x1\n");
+	while (fgets(line, sizeof line, stdin)) {
+		long a = 0, b = 0, r = 0;
+		pthread_t t;
+		sscanf(line, "%19s %ld %ld", what, &a, &b);
+		if (!strcmp(what, "call"))
+			calls((void *)a);
+		else if (!strcmp(what, "together"))
+			together(a, b);
+		else if (!strcmp(what, "onebyone"))
+			oneByOne(a, b);
+		else if (!strcmp(what, "fork"))
+			r = child(a);
+		else if (!strcmp(what, "interrupted"))
+			r = interrupted(a);
+		else if (!strcmp(what, "failing"))
+			r = failing(a);
+		else if (!strcmp(what, "jumping"))
+			r = jumping(a);
+		else if (!strcmp(what, "another"))
+			another(a);
+		else if (!strcmp(what, "nap"))
+			r = nap(a);
+		else if (!strcmp(what, "late")) {
+			pthread_create(&t, 0, late, (void *)a);
+			r = drink();
+			pthread_join(t, 0);
+		} else if (!strcmp(what, "forever"))
+			pthread_create(&t, 0, calls, (void *)(1L << 60));
+		else if (!strcmp(what, "exec")) {
+			execv("/proc/self/exe", argv);
+			return 9;
+		}
+		printf("done %ld\n", r + 0 * argc);
+	}
+	return 0;
+}
