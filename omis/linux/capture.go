@@ -119,8 +119,19 @@ func (o *owner) copyThread(layout *unwind.Layout, c *capture) {
 	}
 }
 
-// inPlace gives for an address in a copy the one it stands for in the program.
+// inPlace gives for an address in a copy, or in code that was put into the program,
+// the one it stands for there.
 func (o *owner) inPlace(pc uint64) uint64 {
+	if g := o.node.groundOf(o.proc); g != nil {
+		if at, _, ok := g.site.InPlace(pc); ok {
+			return at
+		}
+	}
+	return o.ofCopy(pc)
+}
+
+// ofCopy is inPlace for the copies that breakpoints and rendezvous have.
+func (o *owner) ofCopy(pc uint64) uint64 {
 	if o.meeting.site != nil {
 		if at, ok := o.meeting.site.InPlace(pc); ok {
 			return at

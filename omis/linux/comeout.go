@@ -27,6 +27,7 @@ const (
 // comeOut does so with stopped threads. Those that are in a group-stop cannot go
 // on for a moment.
 func (o *owner) comeOut(among func(*thread) bool) {
+	o.comeOutOfPatches(among)
 	server := o.meeting.server
 	if server == nil || len(o.underWay(among, true)) == 0 {
 		return
@@ -49,6 +50,22 @@ func (o *owner) comeOut(among func(*thread) bool) {
 			o.interrupt(t)
 		}
 		if !o.pump(patience, func() bool { return o.allStopped(late) }) {
+			return
+		}
+		o.absorb(among)
+	}
+}
+
+// comeOutOfPatches has stopped threads leave code that was put into the program; they
+// are through it in no time, unless a signal handler came in between.
+func (o *owner) comeOutOfPatches(among func(*thread) bool) {
+	g := o.node.groundOf(o.proc)
+	if g == nil {
+		return
+	}
+	for begin := time.Now(); !o.ended && time.Since(begin) < handlerPatience; {
+		late := o.standing(func(t *thread, pc uint64) bool { return (among == nil || among(t)) && g.site.Contains(pc) })
+		if len(late) == 0 || !o.goOnFor(moment, late) {
 			return
 		}
 		o.absorb(among)

@@ -109,6 +109,9 @@ func (o *owner) clean(t *thread, memory *os.File) {
 	if o.meeting.site != nil {
 		o.meeting.site.Clean(memory)
 	}
+	if g := o.node.groundOf(o.proc); g != nil {
+		g.site.Clean(memory)
+	}
 	// Everything ever planted: what has been removed since the fork, too.
 	for _, b := range o.space.table {
 		restore(memory, b)

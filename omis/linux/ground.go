@@ -86,6 +86,19 @@ func (n *Node) groundOf(p omis.ProcID) *ground {
 	return g
 }
 
+// forgetGround is called when a process's program has ended.
+func (n *Node) forgetGround(p omis.ProcID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.grounds, p)
+}
+
+// isPatched tells whether code was put where a range of the program is.
+func (o *owner) isPatched(begin, end uint64) bool {
+	g := o.node.groundOf(o.proc)
+	return g != nil && g.site.Covers(begin, end)
+}
+
 // prepareGround makes the ground of a process.
 type prepareGround struct {
 	*answer

@@ -56,6 +56,9 @@ func (o *owner) writeMemory(addr uint64, data []byte) error {
 		}
 		return o.memoryError(addr+uint64(n), err)
 	}
+	if o.isPatched(addr, addr+uint64(len(data))) {
+		return omis.Errorf(omis.UnsupportedService, "cannot write to %#x of process %d: code that was put into the program stands there", addr, o.proc.PID)
+	}
 	if err := o.giveWay(addr, uint64(len(data))); err != nil {
 		return err
 	}

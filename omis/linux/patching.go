@@ -114,12 +114,24 @@ func (n *Node) Unpatch(p omis.ProcID, list []omis.Patched) error {
 			points = append(points, point)
 		}
 	}
-	err := n.commit(g, g.site.Withdraw(points))
-	if isEnded(err) {
-		return nil
+	for begin := time.Now(); ; time.Sleep(handlerPatience) {
+		err := n.commit(g, g.site.Withdraw(points))
+		switch {
+		case isEnded(err):
+			return nil
+		case err != nil:
+			return err
+		case !g.site.Lingers(points):
+			return nil
+		case time.Since(begin) > unpatchPatience:
+			return omis.Errorf(omis.OSError, "a thread of process %d may still run code that was taken away: it is stopped there, or in a signal handler that interrupted it", p.PID)
+		}
 	}
-	return err
 }
+
+// unpatchPatience is how long Unpatch waits for threads that signals keep from leaving
+// code that was taken away.
+const unpatchPatience = time.Second
 
 func (n *Node) commit(g *ground, b *patch.Batch) error {
 	c := commit{newAnswer(), g, b}
@@ -152,38 +164,36 @@ func (o *owner) commit(g *ground, b *patch.Batch) error {
 	if err := b.Commit(patched{host{o}}); err != nil {
 		return err
 	}
-	return o.letOut(g, b.Touched())
+	return o.letOut(g)
 }
 
 // letOut has threads of the frozen process leave stubs that nobody is led to any
-// more, and gives their room back. They leave by themselves, in a moment, unless a
-// signal came upon them there.
-func (o *owner) letOut(g *ground, stubs []patch.Stub) error {
-	if len(stubs) == 0 {
+// more, and gives their room back.
+func (o *owner) letOut(g *ground) error {
+	if !g.site.Retired() {
 		return nil
 	}
-	begin := time.Now()
-	for !o.ended && o.space.memory != nil {
-		late := o.insideOf(g)
-		if len(late) == 0 || time.Since(begin) > patience {
-			break
-		}
-		if !o.goOnFor(moment, late) {
+	for begin := time.Now(); !o.ended && time.Since(begin) < handlerPatience; {
+		late := o.standing(func(_ *thread, pc uint64) bool { return g.site.Inside(pc) })
+		if len(late) == 0 || !o.goOnFor(moment, late) {
 			break
 		}
 	}
 	return o.reclaim(g)
 }
 
-// insideOf lists the threads that stand in stubs nobody is led to.
-func (o *owner) insideOf(g *ground) (late []*thread) {
+// standing lists the stopped threads that can go on, by where they stand.
+func (o *owner) standing(where func(t *thread, pc uint64) bool) (list []*thread) {
 	for _, t := range o.threads {
+		if t.kind > guest || !t.stopped() || t.stop == groupStop || t.stop == eventStop {
+			continue
+		}
 		var regs ptrace.Regs
-		if t.stopped() && t.stop != groupStop && ptrace.GetRegs(t.tid, &regs) == nil && g.site.Inside(regs.Rip) {
-			late = append(late, t)
+		if ptrace.GetRegs(t.tid, &regs) == nil && where(t, regs.Rip) {
+			list = append(list, t)
 		}
 	}
-	return late
+	return list
 }
 
 // goOnFor lets stopped threads run for a while; false: they do not stop again.
@@ -246,9 +256,9 @@ func (p patched) Threads() ([]patch.Thread, error) {
 		}
 		var regs ptrace.Regs
 		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
-			return nil, omis.Errorf(omis.OSError, "thread %d of process %d cannot be stopped: it waits uninterruptibly in the kernel", t.tid, p.o.proc.PID)
+			return nil, fmt.Errorf("thread %d cannot be stopped: it waits uninterruptibly in the kernel", t.tid)
 		}
-		thread := patch.Thread{TID: t.tid, PC: p.o.inPlace(regs.Rip)}
+		thread := patch.Thread{TID: t.tid, PC: p.o.ofCopy(regs.Rip)}
 		if thread.PC == regs.Rip {
 			thread.Move = func(pc uint64) error { return ptrace.SetPC(t.tid, pc) }
 		}
@@ -289,7 +299,7 @@ func (o *owner) heldOn(regs *ptrace.Regs, mapped proc.Mappings, pick func(uint64
 	for at := 0; at+word <= n; at += word {
 		v := binary.LittleEndian.Uint64(stack[at:])
 		if o.inArena(v) || o.meeting.site.Contains(v) {
-			v = o.inPlace(v)
+			v = o.ofCopy(v)
 		}
 		if pick(v) {
 			list = append(list, v)

@@ -75,6 +75,9 @@ func (o *owner) plant(addr uint64) (*breakpoint, error) {
 	if b := o.space.breakpoints[addr]; b != nil {
 		return b, nil // the jump there has become one
 	}
+	if o.isPatched(addr, addr+1) {
+		return nil, omis.Errorf(omis.UnsupportedService, "no breakpoint can stand at %#x: code that was put into the program stands there", addr)
+	}
 	b, err := o.ready(addr)
 	if err != nil {
 		return nil, err
@@ -179,11 +182,14 @@ func (o *owner) enter(b *breakpoint, copied []byte) error {
 	return nil
 }
 
-// unpatched is code with the original bytes where breakpoints and jumps of ours
-// stand.
+// unpatched is code with the original bytes where breakpoints, jumps and patches of
+// ours stand.
 func (o *owner) unpatched(addr uint64, code []byte) []byte {
 	if o.meeting.site != nil {
 		o.meeting.site.Unpatched(addr, code)
+	}
+	if g := o.node.groundOf(o.proc); g != nil {
+		g.site.Hide(addr, code)
 	}
 	for i := range code {
 		if b := o.space.breakpoints[addr+uint64(i)]; b != nil {
@@ -234,6 +240,7 @@ func (o *owner) vacate() {
 		}
 	}
 	o.meeting.end()
+	o.node.forgetGround(o.proc)
 	if o.space.memory != nil {
 		// A warden that cannot be told finds that memory gone by itself.
 		_ = o.node.warden.Drop(o.proc.PID)

@@ -33,6 +33,9 @@ func (o *owner) survey(addr uint64) (rendezvous.Plan, error) {
 	if len(o.meeting.site.Covering(addr, plan.Length())) > 0 {
 		return plan, refuse(addr, "another jump is too near")
 	}
+	if o.isPatched(addr, addr+plan.Length()) {
+		return plan, refuse(addr, "code that was put into the program is too near")
+	}
 	for at := range plan.Length() {
 		if o.space.breakpoints[addr+at] != nil {
 			return plan, refuse(addr, "a breakpoint is too near")

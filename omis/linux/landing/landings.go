@@ -26,14 +26,15 @@ type scan struct {
 	absolute bool // the module is not moved: addresses may be in the code as they are
 	landings []uint64
 	taken    []reference
+	bases    []uint64 // addresses that instructions take, or seem to
+	tables   []uint64 // those of them where jump tables begin
 }
 
 // find returns all places control may come to, in ascending order.
 func (s *scan) find() branch.Targets {
 	s.landings = branch.Find(s.code.bytes, 0)
-	for _, table := range s.references() {
-		s.relativeTable(table)
-	}
+	s.references()
+	s.relativeTables()
 	for _, segment := range s.all {
 		s.pointers(segment)
 	}
@@ -52,11 +53,10 @@ func (s *scan) land(addr uint64) bool {
 	return true
 }
 
-// references notes addresses of code that are taken by lea with an offset from the
-// instruction, and returns the others that are taken so: tables may be there.
-func (s *scan) references() []uint64 {
+// references notes the addresses that are taken by lea with an offset from the
+// instruction: tables may be there, or code.
+func (s *scan) references() {
 	const lea, ripRelative, length = 0x8d, 0x05, 6
-	var others []uint64
 	code := s.code.bytes
 	for i := 0; i+length <= len(code); i++ {
 		if code[i] != lea || code[i+1]&0xc7 != ripRelative {
@@ -64,29 +64,53 @@ func (s *scan) references() []uint64 {
 		}
 		next := s.code.addr + uint64(i) + length
 		to := next + uint64(int64(int32(binary.LittleEndian.Uint32(code[i+2:]))))
-		others = append(others, to) // a table may stand in the code, too
+		s.bases = append(s.bases, to)
+		if i > 0 && code[i-1]&0xfb == wide {
+			if _, ok := s.entry(to, to); ok {
+				s.tables = append(s.tables, to)
+			}
+		}
 		if s.land(to) {
 			s.taken = append(s.taken, reference{uint64(i), to - s.code.addr})
 		}
 	}
-	slices.Sort(others)
-	return slices.Compact(others)
+	slices.Sort(s.bases)
+	s.bases = slices.Compact(s.bases)
+	slices.Sort(s.tables)
 }
 
-// relativeTable takes what stands at an address for a jump table of distances from
-// itself, as far as they lead to code.
-func (s *scan) relativeTable(at uint64) {
-	const entry = 4
-	i := slices.IndexFunc(s.all, func(s segment) bool { return s.contains(at) })
-	if i < 0 {
-		return
-	}
-	b := s.all[i].bytes[at-s.all[i].addr:]
-	for ; len(b) >= entry; b = b[entry:] {
-		if !s.land(at + uint64(int64(int32(binary.LittleEndian.Uint32(b))))) {
-			return
+// wide is a prefix for operands of 64 bits, without the bit for eight more registers.
+// Compilers write no lea that takes an address without one.
+const wide = 0x48
+
+// relativeTables takes what stands at addresses for jump tables of distances from
+// themselves, as far as they lead to code. One that begins for certain ends another.
+func (s *scan) relativeTables() {
+	for _, at := range s.bases {
+		end := ^uint64(0)
+		if i, _ := slices.BinarySearch(s.tables, at+1); i < len(s.tables) {
+			end = s.tables[i]
+		}
+		for entry := at; entry < end; entry += entrySize {
+			to, ok := s.entry(at, entry)
+			if !ok {
+				break
+			}
+			s.land(to)
 		}
 	}
+}
+
+const entrySize = 4
+
+// entry reads one of a table, wherever it is; false: it leads to no code.
+func (s *scan) entry(table, at uint64) (to uint64, ok bool) {
+	i := slices.IndexFunc(s.all, func(s segment) bool { return s.contains(at) && s.contains(at+entrySize-1) })
+	if i < 0 {
+		return 0, false
+	}
+	to = table + uint64(int64(int32(binary.LittleEndian.Uint32(s.all[i].bytes[at-s.all[i].addr:]))))
+	return to, s.code.contains(to)
 }
 
 // pointers takes all aligned words for addresses: tables of them, and what the

@@ -55,8 +55,6 @@ type write struct {
 // Prepare makes ready what can be made so before the process is stopped. Nothing
 // changes in the process, nor in what the site says.
 func (s *Site) Prepare(list []omis.Patch, program Program) *Batch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	b := s.newBatch()
 	b.program, b.patches = program, list
 	b.points, b.errs = make([]*Point, len(list)), make([]error, len(list))

@@ -40,13 +40,17 @@ type Thread struct {
 // prepared: another may succeed.
 var ErrRaced = errors.New("the process has changed meanwhile")
 
+// passing is a reason that is none in a moment: to errors.Is it is ErrRaced.
+type passing string
+
+func (p passing) Error() string { return string(p) }
+
+func (p passing) Is(target error) bool { return target == ErrRaced }
+
 // Commit makes the changes of a batch in the stopped process. With an error none is
 // made; of single changes Batch.Results tells. Threads that were in stubs of former
 // places may be there still, see Site.Inside.
 func (b *Batch) Commit(process Process) error {
-	s := b.site
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	err := b.furnish(process)
 	if err == nil {
 		b.compare()
@@ -97,7 +101,7 @@ func (b *Batch) open(a *arena) error {
 	if _, err := s.memory.WriteAt(a.head(s.base, s.shared), int64(a.code())); err != nil {
 		return err
 	}
-	s.arenas = append(s.arenas, a)
+	s.note(append(slices.Clone(s.arenas), a), slices.Clone(s.places), s.retired)
 	return nil
 }
 
@@ -238,7 +242,7 @@ func (b *Batch) clearWay(process Process) error {
 		return err
 	}
 	for _, addr := range held {
-		inside(leads(addr)).fail(errors.New("a signal handler may return to its middle"))
+		inside(leads(addr)).fail(passing("a signal handler may return to its middle"))
 	}
 	for _, t := range threads {
 		c := inside(leads(t.PC))
@@ -247,7 +251,7 @@ func (b *Batch) clearWay(process Process) error {
 		}
 		to, ok := c.made.moved(t.PC)
 		if !ok || t.Move == nil {
-			c.fail(errors.New("a thread is in its middle"))
+			c.fail(passing("a thread is in its middle"))
 		} else if err := t.Move(to); err != nil {
 			return err
 		}
@@ -281,7 +285,7 @@ func (b *Batch) replace() {
 			places = append(places, p)
 		}
 	}
-	s.note(places, retired)
+	s.note(s.arenas, places, retired)
 }
 
 // write makes a jump stand, or takes it out.

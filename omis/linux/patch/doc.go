@@ -24,6 +24,6 @@
 //
 // # Who owns what
 //
-// A Site is guarded by a lock of its own. What changes the program, Commit, is
+// A Site may be read from any goroutine. What changes the program, Commit, is
 // for the owner of the process while all of its threads are stopped.
 package patch

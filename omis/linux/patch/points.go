@@ -52,8 +52,6 @@ func (p *Point) Covers(addr uint64) bool {
 // Withdraw makes ready to take points away. Those that are not there any more are
 // left out.
 func (s *Site) Withdraw(points []*Point) *Batch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	b := s.newBatch()
 	away := make(map[*Point]bool, len(points))
 	for _, p := range points {
@@ -74,22 +72,31 @@ func (s *Site) Withdraw(points []*Point) *Batch {
 	return b
 }
 
-// Touched are the stubs that a batch has taken jumps from.
-func (b *Batch) Touched() []Stub {
-	var list []Stub
-	for _, c := range b.changes {
-		if c.former != nil && c.err == nil {
-			list = append(list, Stub{c.former})
-		}
-	}
-	return list
-}
-
 // Stub is code of a place that stands no more, or not as it did.
 type Stub struct{ place *place }
 
 // Contains tells whether a thread at an address is in it.
 func (s Stub) Contains(pc uint64) bool { return s.place.block.contains(pc) }
+
+// Lingers tells whether a thread may still be in code of points that were taken away.
+func (s *Site) Lingers(points []*Point) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	away := make(map[*Point]bool, len(points))
+	for _, p := range points {
+		away[p] = true
+	}
+	return slices.ContainsFunc(s.retired, func(p *place) bool {
+		return !p.gone && slices.ContainsFunc(p.points, func(q *Point) bool { return away[q] })
+	})
+}
+
+// Retired tells whether there are stubs nobody is led to any more.
+func (s *Site) Retired() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.ContainsFunc(s.retired, func(p *place) bool { return !p.gone })
+}
 
 // Inside tells whether an address is in a stub nobody is led to any more.
 func (s *Site) Inside(pc uint64) bool {
@@ -102,8 +109,6 @@ func (s *Site) Inside(pc uint64) bool {
 // Reclaim gives back the room of stubs that no thread can be in any more: neither
 // is one stopped there, nor has it such an address on its stack.
 func (s *Site) Reclaim(occupied func(Stub) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var kept []*place
 	for _, p := range s.retired {
 		// Of one that is gone nobody knows whether its jump may come back.
@@ -114,7 +119,7 @@ func (s *Site) Reclaim(occupied func(Stub) bool) {
 		s.discard(p)
 		s.release(p)
 	}
-	s.note(s.places, kept)
+	s.note(s.arenas, slices.Clone(s.places), kept)
 }
 
 // release gives back the switches of points that went with a stub.

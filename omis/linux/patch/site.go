@@ -18,11 +18,13 @@ type Memory interface {
 }
 
 // Site is all the code that was put into a process. Its methods may be called from
-// any goroutine.
+// any goroutine, but those that change something, or prepare to, one after the other.
 type Site struct {
 	memory       Memory
 	base, shared uint64 // where the process has the shared memory, and its size
 
+	// The lock is held by note, and by those who read while a change is under way: not
+	// by a change itself, during which the process does things that make others read.
 	mu      sync.RWMutex
 	arenas  []*arena
 	places  []*place // that stand, by the address of the jump
@@ -35,12 +37,14 @@ func NewSite(memory Memory, base, shared uint64) *Site {
 	return &Site{memory: memory, base: base, shared: shared}
 }
 
-// note has the tables say what stands now. The caller holds mu.
-func (s *Site) note(places, retired []*place) {
+// note has the tables say what stands now.
+func (s *Site) note(arenas []*arena, places, retired []*place) {
 	slices.SortFunc(places, func(a, b *place) int { return compare(a.Addr, b.Addr) })
-	s.places, s.retired = places, retired
-	s.stubs = slices.Concat(places, retired)
-	slices.SortFunc(s.stubs, func(a, b *place) int { return compare(a.stub, b.stub) })
+	stubs := slices.Concat(places, retired)
+	slices.SortFunc(stubs, func(a, b *place) int { return compare(a.stub, b.stub) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.arenas, s.places, s.retired, s.stubs = arenas, places, retired, stubs
 }
 
 func compare(a, b uint64) int {

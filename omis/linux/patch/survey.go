@@ -177,7 +177,7 @@ func (s *Surveyor) before(f *function, begin, end uint64) bool {
 		b, e := s.bounds(at - 1)
 		if b == e {
 			at--
-			if s.short(at, f.begin, begin, end) {
+			if s.short(at, at+2, begin, end) {
 				return true
 			}
 			continue
