@@ -1,0 +1,55 @@
+//go:build linux && amd64
+
+package peers
+
+import (
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+
+	"mirador/bench/subject"
+)
+
+// bpftrace counts or times by thread, as its manual does; it has no probe at returns
+// but the uretprobe.
+func (p *Peers) bpftrace(task subject.Task) (*subject.Standing, error) {
+	path, err := find("bpftrace")
+	if err != nil {
+		return nil, err
+	}
+	t, err := p.own()
+	if err != nil {
+		return nil, err
+	}
+	script := fmt.Sprintf("uprobe:%s:%s { @[tid] = count(); }", t.Path, task.Function)
+	if task.Timed {
+		script = fmt.Sprintf("uprobe:%[1]s:%[2]s { @at[tid] = nsecs; } uretprobe:%[1]s:%[2]s /@at[tid]/ { @[tid] = stats(nsecs - @at[tid]); delete(@at[tid]); }", t.Path, task.Function)
+	}
+	b, err := beginBpftrace(path, t.PID(), script)
+	if err != nil {
+		_ = t.End()
+		return nil, err
+	}
+	return interrupted(t, b, task, meanOfStats), nil
+}
+
+func beginBpftrace(path string, pid int, script string) (*tool, error) {
+	b, err := launch(exec.Command(path, "-p", fmt.Sprint(pid), "-e", `BEGIN { printf("begun\n"); } `+script))
+	if err != nil {
+		return nil, err
+	}
+	return b, b.await("begun")
+}
+
+var averageOfStats = regexp.MustCompile(`^@\[\d+\]: count \d+, average (\d+)`)
+
+// meanOfStats finds the mean in what bpftrace prints when it ends.
+func meanOfStats(lines []string) (float64, error) {
+	for _, line := range lines {
+		if m := averageOfStats.FindStringSubmatch(line); m != nil {
+			return strconv.ParseFloat(m[1], 64)
+		}
+	}
+	return 0, fmt.Errorf("bpftrace told no mean, but %q", lines)
+}

@@ -1,0 +1,69 @@
+//go:build linux && amd64
+
+package peers
+
+import (
+	"os/exec"
+
+	"mirador/bench/subject"
+)
+
+// Peers are the tools that can be had.
+type Peers struct {
+	// Program is what they probe, and Traced the same with static tracepoints of
+	// lttng-ust in it; nil: it could not be compiled, for the reason Untraced.
+	Program, Traced *subject.Program
+	Untraced        error
+	Dir             string // for what they write
+}
+
+// Contenders are all of them, those that are missing too.
+func (p *Peers) Contenders() []subject.Contender {
+	return []subject.Contender{
+		{Name: "bpftrace", Start: p.bpftrace},
+		{Name: "perf", Start: p.perf},
+		{Name: "gdb, breakpoint", Start: p.breakpoint, Slow: true},
+		{Name: "gdb, fast tracepoint", Start: p.fastTracepoint, Suits: fastTracepoints},
+		{Name: "uftrace, dynamic", Start: p.uftrace, Suits: onlyTimes},
+		{Name: "lttng-ust, compiled in", Start: p.lttng},
+	}
+}
+
+// onlyTimes is for who cannot count without timing.
+func onlyTimes(t subject.Task) string {
+	if t.Timed {
+		return ""
+	}
+	return "it records the times of entry and return, and does not merely count"
+}
+
+// find is the path of a tool.
+func find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", &subject.Missing{Why: name + " is not installed (scripts/install bench gets it on Debian)"}
+	}
+	return path, nil
+}
+
+// own starts the program in a file of its own, which uprobes of others do not touch.
+func (p *Peers) own() (*subject.Target, error) {
+	program, err := p.Program.Copy()
+	if err != nil {
+		return nil, err
+	}
+	t, err := program.Start()
+	if err != nil {
+		return nil, err
+	}
+	return t, begin(t)
+}
+
+// begin waits until the program has begun, or ends it.
+func begin(t *subject.Target) error {
+	err := t.Ready()
+	if err != nil {
+		_ = t.End()
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package report
+
+import (
+	"fmt"
+	"math"
+)
+
+// Goal is what a figure is to reach. The zero goal asks for nothing.
+type Goal struct {
+	kind  goalKind
+	limit float64
+}
+
+type goalKind uint8
+
+const (
+	atMost  goalKind = iota + 1 // the figure itself
+	within                      // the figure, as a multiple of the reference
+	cheaper                     // the reference, as a multiple of the figure
+)
+
+// AtMost asks for a figure no greater than limit, in the unit of the row.
+func AtMost(limit float64) Goal { return Goal{atMost, limit} }
+
+// Within asks for a figure no greater than so many times the reference.
+func Within(times float64) Goal { return Goal{within, times} }
+
+// Cheaper asks for a figure that so many times is no greater than the reference.
+func Cheaper(times float64) Goal { return Goal{cheaper, times} }
+
+func (g Goal) text(u Unit) string {
+	switch g.kind {
+	case atMost:
+		return "at most " + u.Format(g.limit)
+	case within:
+		return fmt.Sprintf("at most %.3g times", g.limit)
+	case cheaper:
+		return fmt.Sprintf("%.3g times as fast", g.limit)
+	}
+	return ""
+}
+
+// holds judges one figure. Where there is no reference to be compared with, it is not
+// known whether the goal holds.
+func (g Goal) holds(ours float64, reference float64, known bool) Verdict {
+	met := false
+	switch g.kind {
+	case 0:
+		return NoGoal
+	case atMost:
+		met = ours <= g.limit
+	case within:
+		if !known {
+			return Unknown
+		}
+		met = ours <= g.limit*reference
+	case cheaper:
+		if !known {
+			return Unknown
+		}
+		met = max(ours, 0)*g.limit <= reference
+	}
+	if math.IsNaN(ours) {
+		return Unknown
+	}
+	if met {
+		return Holds
+	}
+	return Fails
+}
+
+// Verdict says whether a goal is reached.
+type Verdict string
+
+const (
+	NoGoal  Verdict = ""
+	Holds   Verdict = "yes"
+	Fails   Verdict = "no"
+	Unknown Verdict = "unknown"
+	AtBest  Verdict = "at best" // by the least figures, but not by the median ones
+)
+
+// judge takes both figures of a row.
+func (g Goal) judge(r Row) Verdict {
+	if r.Why != "" {
+		if g.kind == 0 {
+			return NoGoal
+		}
+		return Unknown
+	}
+	known := r.Reference != nil
+	var other Stat
+	if known {
+		other = *r.Reference
+	}
+	least, median := g.holds(r.Ours.Least, other.Least, known), g.holds(r.Ours.Median, other.Median, known)
+	if least == Holds && median == Fails {
+		return AtBest
+	}
+	return least
+}

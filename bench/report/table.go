@@ -1,0 +1,96 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// Row is one figure, beside that of a reference where there is one.
+type Row struct {
+	What      string
+	Unit      Unit
+	Ours      Stat
+	Than      string // the reference; "" where there is none
+	Reference *Stat
+	Goal      Goal
+	Why       string // why the figure or the reference cannot be had; "": it can
+}
+
+// Table is what one section of the benchmark found out.
+type Table struct {
+	Name  string // of the section
+	Title string
+	Rows  []Row
+	Notes []string
+}
+
+// Add adds a row.
+func (t *Table) Add(r Row) { t.Rows = append(t.Rows, r) }
+
+// Note adds a line below the table, once.
+func (t *Table) Note(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	for _, other := range t.Notes {
+		if other == line {
+			return
+		}
+	}
+	t.Notes = append(t.Notes, line)
+}
+
+// Print writes the table for people.
+func (t *Table) Print(out io.Writer) {
+	fmt.Fprintf(out, "\n%s\n", t.Title)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "measured\tleast\tmedian\treference\tleast\tmedian\tratio of least\tof median\tgoal\tholds\t")
+	for _, r := range t.Rows {
+		r.print(w)
+	}
+	w.Flush()
+	for _, line := range t.Notes {
+		fmt.Fprintln(out, line)
+	}
+	for _, r := range t.Rows {
+		if r.Why != "" {
+			fmt.Fprintf(out, "%s: %s\n", r.subject(), r.Why)
+		}
+	}
+}
+
+// subject is what the row could not be measured for.
+func (r Row) subject() string {
+	if r.Than != "" && r.Reference == nil && r.Ours != (Stat{}) {
+		return r.What + ", beside " + r.Than
+	}
+	return r.What
+}
+
+func (r Row) print(w io.Writer) {
+	figure := func(v float64) string {
+		if r.Ours == (Stat{}) && r.Why != "" {
+			return "–"
+		}
+		return r.Unit.Format(v)
+	}
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t", r.What, figure(r.Ours.Least), figure(r.Ours.Median), r.Than)
+	if r.Reference == nil {
+		fmt.Fprint(w, "\t\t\t\t")
+	} else {
+		least, median := r.Ratios()
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t", r.Unit.Format(r.Reference.Least), r.Unit.Format(r.Reference.Median), times(least), times(median))
+	}
+	fmt.Fprintf(w, "%s\t%s\t\n", r.Goal.text(r.Unit), r.Goal.judge(r))
+}
+
+// Ratios are those of the least and of the median figures: how many times as fast as the
+// reference where that is the goal, else how many times as much as it.
+func (r Row) Ratios() (least, median float64) {
+	a, b := r.Ours, *r.Reference
+	if r.Goal.kind == cheaper {
+		a, b = b, a
+	}
+	return ratio(a.Least, b.Least, r.Unit.finest()), ratio(a.Median, b.Median, r.Unit.finest())
+}
+
+func times(v float64) string { return Number.Format(v) }

@@ -1,0 +1,49 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Unit is what the figures of a row are in.
+type Unit string
+
+const (
+	Nanoseconds Unit = "ns"
+	Percent     Unit = "%"
+	Times       Unit = "times" // a multiple of something
+	Number      Unit = ""
+)
+
+// Format leaves out digits that mean nothing.
+func (u Unit) Format(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "–"
+	case u == Percent:
+		return fmt.Sprintf("%.3g %%", v)
+	case u != Nanoseconds:
+		return fmt.Sprintf("%.3g", v)
+	case math.Abs(v) < 100:
+		return fmt.Sprintf("%.1fns", v)
+	}
+	return shorten(time.Duration(v)).String()
+}
+
+// shorten keeps four digits.
+func shorten(d time.Duration) time.Duration {
+	for unit := time.Duration(1); ; unit *= 10 {
+		if d.Abs() < 10_000*unit {
+			return d.Round(unit)
+		}
+	}
+}
+
+// finest is the least that is worth a ratio.
+func (u Unit) finest() float64 {
+	if u == Nanoseconds {
+		return 1
+	}
+	return 0
+}
