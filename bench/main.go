@@ -1,28 +1,42 @@
-// Bench measures what the gateway adds to a request: POST /mir with a VALUE
-// request of 1 KiB, through the whole pipeline to the monitor and back, against a
-// bare chi handler that reads the same body and writes the same reply.
+// Bench measures how fast mirador is, section by section, each figure beside that of a
+// reference, with the goals it is to reach and whether it does:
 //
-// Both servers are processes of their own with GOMAXPROCS=1, pinned to one CPU;
-// the client, which is the same for both, is pinned to another where there is
-// one. Rounds alternate, and are short: what else the machine has to do changes
-// little from one to the next. The median ratio is that of the ratios of
-// neighbouring rounds. The CPU time of the servers is measured too, since it does
-// not depend on the client.
+//	gateway   what the gateway adds to a request (this package)
+//	hold      what it costs to hold a thread, and what else tools wait for (package hold)
+//	probe     what probes add to a call, beside bare eBPF programs (package probe, as all that follow),
+//	          when they are switched off, and when many threads hammer one
+//	peers     what they add beside other tools
+//	many      ten thousand functions probed
+//	truth     the mean durations that are reported, beside the true ones
+//	syscalls  what counting adds to a system call
+//	plots     what a probe costs by the numbers of probes, of threads and of hits (with -plots only)
 //
-// It measures too what it costs to hold a thread, and what else tools wait for
-// (package hold), and what probes cost that count and time functions (package probe).
+// For the gateway, POST /mir with a VALUE request of 1 KiB goes through the whole
+// pipeline to the monitor and back, against a bare chi handler that reads the same body
+// and writes the same reply. Both servers are processes of their own with GOMAXPROCS=1,
+// pinned to one CPU; the client, which is the same for both, is pinned to another where
+// there is one. Rounds alternate, and are short: what else the machine has to do changes
+// little from one to the next. The CPU time of the servers is measured too, since it
+// does not depend on the client.
 //
+// Whether goals are reached changes nothing of the exit status: a machine may be busy.
 // It is a program for people and for the Makefile; nothing imports it.
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
+	"time"
 
 	"mirador/bench/hold"
 	"mirador/bench/probe"
+	"mirador/bench/report"
 )
 
 func main() {
@@ -35,38 +49,29 @@ func main() {
 		return
 	}
 	var o options
-	var h hold.Options
-	only := flag.String("only", "", "what to measure: gateway, hold or probe; all if empty")
+	flag.StringVar(&o.only, "only", "", "what to measure: one of "+strings.Join(sectionNames, ", ")+"; all if empty")
+	flag.StringVar(&o.json, "json", "", "the file to write all figures to, besides")
+	flag.StringVar(&o.plots, "plots", "", "the directory to write plots to, as SVG")
 	flag.StringVar(&o.mirador, "mirador", "bin/mirador", "the program to measure")
 	flag.StringVar(&o.target, "target", "bin/mmul", "the target to measure it with")
 	flag.IntVar(&o.rounds, "rounds", 41, "rounds of each server")
 	flag.IntVar(&o.requests, "requests", 1000, "requests of a round")
 	flag.IntVar(&o.memory, "memory", 100_000, "requests over which the memory is watched")
-	flag.Float64Var(&o.least, "least", 0, "fail if a ratio is lower than this")
-	flag.StringVar(&h.Sources, "references", "bench/reference", "the directory of the reference programs")
-	flag.IntVar(&h.Rounds, "hold-rounds", 15, "rounds of each way to hold a thread")
-	flag.IntVar(&h.Scale, "hold-scale", 1, "what the numbers of hits are divided by")
-	probeRounds := flag.Int("probe-rounds", 15, "rounds of each way to probe")
+	flag.Float64Var(&o.least, "least", 0, "fail if a ratio of the gateway's is lower than this")
+	flag.StringVar(&o.hold.Sources, "references", "bench/reference", "the directory of the reference programs")
+	flag.IntVar(&o.hold.Rounds, "hold-rounds", 15, "rounds of each way to hold a thread")
+	flag.IntVar(&o.hold.Scale, "hold-scale", 1, "what the numbers of hits are divided by")
+	flag.IntVar(&o.probeRounds, "probe-rounds", 15, "rounds of each way to probe")
 	flag.Parse()
+	if o.only != "" && !slices.Contains(sectionNames, o.only) {
+		fail(fmt.Errorf("there is nothing called %q to measure", o.only))
+	}
 	// Servers are to end with the thread that starts them (PR_SET_PDEATHSIG):
 	// that must be one that lasts.
 	runtime.LockOSThread()
 	ctx, stop := signalled()
 	defer stop()
-	switch *only {
-	case "", "gateway", "hold", "probe":
-	default:
-		fail(fmt.Errorf("there is nothing called %q to measure", *only))
-	}
-	if *only == "" || *only == "gateway" {
-		fail(run(ctx, o))
-	}
-	if *only == "" || *only == "hold" {
-		fail(hold.Run(ctx, h))
-	}
-	if *only == "" || *only == "probe" {
-		fail(probe.Run(ctx, probe.Options{Sources: h.Sources, Rounds: *probeRounds}))
-	}
+	fail(measureAll(ctx, o))
 }
 
 func fail(err error) {
@@ -77,7 +82,97 @@ func fail(err error) {
 }
 
 type options struct {
+	only, json, plots        string
 	mirador, target          string
 	rounds, requests, memory int
 	least                    float64
+	hold                     hold.Options
+	probeRounds              int
+	progress                 *report.Progress
+}
+
+var sectionNames = []string{"gateway", "hold", "probe", "peers", "many", "truth", "syscalls", "plots"}
+
+// wants tells whether a section is to be measured.
+func (o options) wants(section string) bool {
+	if section == "plots" {
+		return o.plots != "" && (o.only == "" || o.only == section)
+	}
+	return o.only == "" || o.only == section
+}
+
+// measureAll prints each table as soon as it is there. A section that fails does not
+// keep the others from being measured.
+func measureAll(ctx context.Context, o options) error {
+	o.progress = report.NewProgress(os.Stderr)
+	machine, err := report.ThisMachine()
+	if err != nil {
+		return err
+	}
+	all := report.Document{Begun: time.Now(), Machine: machine}
+	fmt.Printf("On %s.\n", machine)
+	var errs []error
+	show := func(t *report.Table, err error) {
+		o.progress.Say("")
+		if t != nil && len(t.Rows) > 0 {
+			t.Print(os.Stdout)
+			all.Tables = append(all.Tables, t)
+		}
+		errs = append(errs, err)
+	}
+	if o.wants("gateway") {
+		show(run(ctx, o))
+	}
+	if o.wants("hold") && ctx.Err() == nil {
+		o.progress.Say("holding threads")
+		show(hold.Run(ctx, o.hold))
+	}
+	if ctx.Err() == nil {
+		errs = append(errs, measureProbes(ctx, o, show))
+	}
+	if o.json != "" {
+		errs = append(errs, write(o.json, all))
+	}
+	return errors.Join(append(errs, ctx.Err())...)
+}
+
+// measureProbes measures what concerns probes.
+func measureProbes(ctx context.Context, o options, show func(*report.Table, error)) error {
+	type section struct {
+		group   string
+		measure func(*probe.Bench) (*report.Table, error)
+	}
+	sections := []section{
+		{"probe", (*probe.Bench).Probe},
+		{"probe", (*probe.Bench).Inactive},
+		{"probe", (*probe.Bench).Threads},
+		{"peers", (*probe.Bench).Peers},
+		{"many", (*probe.Bench).Many},
+		{"truth", (*probe.Bench).Truth},
+		{"syscalls", (*probe.Bench).Syscalls},
+	}
+	sections = slices.DeleteFunc(sections, func(s section) bool { return !o.wants(s.group) })
+	if len(sections) == 0 && !o.wants("plots") {
+		return nil
+	}
+	b, err := probe.New(ctx, probe.Options{
+		Sources: o.hold.Sources, Rounds: o.probeRounds, Progress: o.progress, Warden: []string{"/proc/self/exe", hold.WardenCommand},
+	})
+	if err != nil {
+		return err
+	}
+	for _, section := range sections {
+		if ctx.Err() == nil {
+			show(section.measure(b))
+		}
+	}
+	return b.Close()
+}
+
+func write(path string, all report.Document) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(all.WriteJSON(file), file.Close())
 }

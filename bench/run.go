@@ -6,53 +6,57 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	"mirador/bench/report"
 )
 
 // size is that of the measured request.
 const size = 1024
 
-func run(ctx context.Context, o options) error {
+// run measures the gateway.
+func run(ctx context.Context, o options) (*report.Table, error) {
 	dir, err := os.MkdirTemp("", "mirador-bench-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	if err := stayOff(); err != nil {
-		return err
+		return nil, err
 	}
 	mirador, err := start(ctx, dir, "mirador", o.mirador, "serve", "--listen", "off",
 		"--socket", socketOf(dir, "mirador"), "--data", filepath.Join(dir, "data"), "--log-level", "warn")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer mirador.stop()
 	if err := launch(ctx, mirador.socket, o.target); err != nil {
-		return err
+		return nil, err
 	}
 	defer release(mirador.socket)
 	probe, err := plant(ctx, mirador.socket)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	t := &report.Table{Name: "gateway", Title: "A request of 1 KiB through the gateway, each on one CPU"}
 	worst := 1.0
-	fmt.Printf("%-34s %12s %12s %9s %12s %12s %9s\n", "request of 1 KiB", "mirador/s", "bare chi/s", "ratio", "mirador CPU", "bare CPU", "ratio")
 	for _, r := range requests(probe) {
-		ratio, err := compare(ctx, o, dir, mirador, r)
+		o.progress.Say("the gateway: %s", r.name)
+		ratio, err := compare(ctx, o, dir, mirador, r, t)
 		if err != nil {
-			return err
+			return t, err
 		}
 		worst = min(worst, ratio)
 	}
-	if err := watchMemory(ctx, mirador, requests(probe)[0].text, o.memory); err != nil {
-		return err
+	o.progress.Say("the gateway: its memory")
+	if err := watchMemory(ctx, mirador, requests(probe)[0].text, o.memory, t); err != nil {
+		return t, err
 	}
 	if worst < o.least {
-		return fmt.Errorf("a ratio is %.2f, less than %.2f", worst, o.least)
+		return t, fmt.Errorf("a ratio is %.2f, less than %.2f", worst, o.least)
 	}
-	return nil
+	return t, nil
 }
 
 // launch starts a target that waits, so that it takes no time from anybody. An
@@ -123,8 +127,8 @@ func message(body string) []byte {
 // sample is one round.
 type sample struct{ wall, cpu time.Duration }
 
-// compare runs alternate rounds of the two servers and prints their rates.
-func compare(ctx context.Context, o options, dir string, mirador *server, r request) (ratio float64, err error) {
+// compare runs alternate rounds of the two servers; ratio is that of their rates.
+func compare(ctx context.Context, o options, dir string, mirador *server, r request, t *report.Table) (ratio float64, err error) {
 	bare, err := startBare(ctx, dir, mirador, r)
 	if err != nil {
 		return 0, err
@@ -143,7 +147,8 @@ func compare(ctx context.Context, o options, dir string, mirador *server, r requ
 			}
 		}
 	}
-	return report(r.name, o.requests, samples[0], samples[1]), nil
+	tell(t, r.name, o.requests, samples[0], samples[1])
+	return neighbours(samples[0], samples[1], func(s sample) time.Duration { return s.wall }), nil
 }
 
 // startBare starts a bare server that gives the gateway's reply.
@@ -179,21 +184,21 @@ func measure(ctx context.Context, s *server, request []byte, n int) (sample, err
 	return sample{wall, after - before}, err
 }
 
-// report prints the best rounds and the median ones, and answers the median of
-// the ratios of rates.
-func report(name string, n int, ours, bare []sample) float64 {
-	wall := func(s sample) time.Duration { return s.wall }
-	cpu := func(s sample) time.Duration { return s.cpu }
-	line := func(which string, a, b, c, d time.Duration, ratio, ratioCPU float64) {
-		rate := func(d time.Duration) float64 { return float64(n) / d.Seconds() }
-		fmt.Printf("%-34s %12.0f %12.0f %9.2f %12v %12v %9.2f  %s\n", name, rate(a), rate(b), ratio,
-			c/time.Duration(n), d/time.Duration(n), ratioCPU, which)
+// tell adds what a request takes of time, and of CPU time.
+func tell(t *report.Table, name string, n int, ours, bare []sample) {
+	add := func(what string, of func(sample) time.Duration) {
+		each := func(samples []sample) report.Stat {
+			list := make([]float64, len(samples))
+			for i, s := range samples {
+				list[i] = float64(of(s)) / float64(n)
+			}
+			return report.Summary(list)
+		}
+		other := each(bare)
+		t.Add(report.Row{What: what, Unit: report.Nanoseconds, Ours: each(ours), Than: "bare chi", Reference: &other})
 	}
-	a, b, c, d := least(ours, wall), least(bare, wall), least(ours, cpu), least(bare, cpu)
-	line("best", a, b, c, d, b.Seconds()/a.Seconds(), d.Seconds()/c.Seconds())
-	ratio := neighbours(ours, bare, wall)
-	line("median", median(ours, wall), median(bare, wall), median(ours, cpu), median(bare, cpu), ratio, neighbours(ours, bare, cpu))
-	return ratio
+	add(name, func(s sample) time.Duration { return s.wall })
+	add(name+", CPU", func(s sample) time.Duration { return s.cpu })
 }
 
 // neighbours is the median of what each round took of the bare server, as a
@@ -203,31 +208,13 @@ func neighbours(ours, bare []sample, of func(sample) time.Duration) float64 {
 	for i := range ours {
 		ratios[i] = of(bare[i]).Seconds() / of(ours[i]).Seconds()
 	}
-	slices.Sort(ratios)
-	return ratios[len(ratios)/2]
+	return report.Median(ratios)
 }
 
-func sorted(samples []sample, of func(sample) time.Duration) []time.Duration {
-	all := make([]time.Duration, len(samples))
-	for i, s := range samples {
-		all[i] = of(s)
-	}
-	slices.Sort(all)
-	return all
-}
-
-func least(samples []sample, of func(sample) time.Duration) time.Duration {
-	return sorted(samples, of)[0]
-}
-
-func median(samples []sample, of func(sample) time.Duration) time.Duration {
-	return sorted(samples, of)[len(samples)/2]
-}
-
-// watchMemory prints the gateway's memory as requests go by: it must not grow.
-func watchMemory(ctx context.Context, s *server, request []byte, n int) error {
+// watchMemory notes the gateway's memory as requests go by: it must not grow.
+func watchMemory(ctx context.Context, s *server, request []byte, n int, t *report.Table) error {
 	const steps = 10
-	fmt.Printf("\nresident memory of mirador over %d requests, MiB:", n)
+	var sizes strings.Builder
 	for range steps {
 		if err := load(ctx, s, request, n/steps); err != nil {
 			return err
@@ -236,8 +223,8 @@ func watchMemory(ctx context.Context, s *server, request []byte, n int) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf(" %.1f", float64(kib)/1024)
+		fmt.Fprintf(&sizes, " %.1f", float64(kib)/1024)
 	}
-	fmt.Println()
+	t.Note("Resident memory of mirador over %d requests, MiB:%s", n, &sizes)
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mirador/bench/report"
 )
 
 // Options are what the benchmark can be told.
@@ -28,7 +30,7 @@ type bench struct {
 	dir     string // of the programs
 	dlv     string // Delve's command
 	noDelve error  // why it is missing
-	table   table
+	table   report.Table
 	missing []string // references that cannot be had, and why
 	errs    []error  // of steps; the others go on
 }
@@ -41,21 +43,22 @@ func (b *bench) note(err error) {
 	}
 }
 
-// Run measures, and prints a table.
-func Run(ctx context.Context, o Options) error {
+// Run measures.
+func Run(ctx context.Context, o Options) (*report.Table, error) {
 	dir, err := os.MkdirTemp("", "mirador-bench-hold-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	b := &bench{Options: o, dir: dir}
+	b.table.Name, b.table.Title = "hold", "What it costs to hold a thread, to stop and to ask about processes"
 	if err := compile(ctx, o.Sources, dir); err != nil {
-		return err
+		return nil, err
 	}
 	b.dlv, b.noDelve = obtainDelve(ctx, dir)
 	restore, err := pinAll(0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	steps := []func() error{b.hits, b.print}
 	for _, step := range steps {
@@ -69,11 +72,10 @@ func Run(ctx context.Context, o Options) error {
 			b.note(step())
 		}
 	}
-	b.table.print(os.Stdout)
 	for _, line := range b.missing {
-		fmt.Println(line)
+		b.table.Note("%s", line)
 	}
-	return errors.Join(append(b.errs, ctx.Err())...)
+	return &b.table, errors.Join(append(b.errs, ctx.Err())...)
 }
 
 // pinAll puts all threads of this process on one CPU, from which programs it
@@ -113,6 +115,22 @@ func summary(rounds []time.Duration) stat {
 		return stat{}
 	}
 	return stat{s[0], s[len(s)/2]}
+}
+
+// figures are what the table shows.
+func (s stat) figures() report.Stat {
+	return report.Stat{Least: float64(s.least), Median: float64(s.median)}
+}
+
+// add compares two figures in the table.
+func (b *bench) add(what, than string, ours, reference stat, goal report.Goal) {
+	other := reference.figures()
+	b.table.Add(report.Row{What: what, Unit: report.Nanoseconds, Ours: ours.figures(), Than: than, Reference: &other, Goal: goal})
+}
+
+// alone adds a figure that is compared with nothing.
+func (b *bench) alone(what string, ours stat, goal report.Goal) {
+	b.table.Add(report.Row{What: what, Unit: report.Nanoseconds, Ours: ours.figures(), Goal: goal})
 }
 
 // less is what a watched call takes beyond an unwatched one.

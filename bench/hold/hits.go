@@ -4,7 +4,9 @@ package hold
 
 import (
 	"fmt"
+	"time"
 
+	"mirador/bench/report"
 	"mirador/omis/linux"
 )
 
@@ -66,23 +68,23 @@ func (b *bench) compareHits(c [8]*contender) {
 		return
 	}
 	bare := summary(c[0].each)
-	compare := func(ours, other *contender, goal string, inverse bool) {
+	compare := func(ours, other *contender, goal report.Goal) {
 		switch {
 		case ours == nil || other == nil: // which was noted
 		case other.missing:
-			b.table.add(row{what: "hit, " + ours.name, than: other.name + " (missing)", ours: summary(ours.each).less(bare), goal: goal})
+			b.alone("hit, "+ours.name+", beside "+other.name+" (missing)", summary(ours.each).less(bare), goal)
 		default:
-			b.table.add(row{"hit, " + ours.name, other.name, summary(ours.each).less(bare), summary(other.each).less(bare), goal, inverse})
+			b.add("hit, "+ours.name, other.name, summary(ours.each).less(bare), summary(other.each).less(bare), goal)
 		}
 	}
-	const tenfold = "10 times as fast"
+	tenfold := report.Cheaper(10)
 	ptrace, int3, ours, futex, silent, condition, delve := c[1], c[2], c[3], c[4], c[5], c[6], c[7]
-	compare(ptrace, int3, "at most 1.5", false)
-	compare(ours, futex, "at most 1.5", false)
+	compare(ptrace, int3, report.Within(1.5))
+	compare(ours, futex, report.Within(1.5))
 	for _, mine := range []*contender{ptrace, ours} {
-		compare(mine, silent, "20 times as fast", true)
-		compare(mine, condition, tenfold, true)
-		compare(mine, delve, tenfold, true)
+		compare(mine, silent, report.Cheaper(20))
+		compare(mine, condition, tenfold)
+		compare(mine, delve, tenfold)
 	}
 }
 
@@ -117,7 +119,7 @@ func (b *bench) crowd() error {
 	}
 	than := each(reference)
 	for _, c := range all[1:] {
-		b.table.add(row{fmt.Sprintf("hit, %d threads, %s", threads, c.name), reference.name, each(c), than, "0.6 times as fast", true})
+		b.add(fmt.Sprintf("hit, %d threads, %s", threads, c.name), reference.name, each(c), than, report.Cheaper(0.6))
 	}
 	return nil
 }
@@ -131,6 +133,6 @@ func (b *bench) print() error {
 	defer func() { b.note(m.close()) }()
 	const n = 2000
 	s, err := timed(b.Rounds, func() error { return m.prints(n) })
-	b.table.add(row{what: ": print([1])", than: "none", ours: stat{s.least / n, s.median / n}, goal: "under 5µs"})
+	b.alone(": print([1])", stat{s.least / n, s.median / n}, report.AtMost(float64(5*time.Microsecond)))
 	return err
 }

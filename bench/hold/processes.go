@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"mirador/bench/report"
 	"mirador/omis"
 	"mirador/omis/linux"
 )
@@ -76,7 +77,7 @@ func (b *bench) compareReading(what string, ours, procfs func() error) error {
 			mine, theirs = append(mine, one), append(theirs, other)
 		}
 	}
-	b.table.add(row{what, "procfs", summary(mine), summary(theirs), "3 times as fast", true})
+	b.add(what, "procfs", summary(mine), summary(theirs), report.Cheaper(3))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"time"
 
+	"mirador/bench/report"
 	"mirador/omis"
 
 	"mirador/omis/linux"
@@ -61,10 +62,11 @@ func (b *bench) stops() error {
 		}
 		all = append(all, time.Duration(ns))
 	}
-	const goal, than = "at most 20ms", "C, in turn"
-	b.table.add(row{what: "stop 50 busy threads", than: than, ours: summary(stop), reference: reference[0], goal: goal})
-	b.table.add(row{what: what + "all go on", than: than, ours: summary(all), reference: reference[1], goal: goal})
-	b.table.add(row{what: what + "the reply", than: "none", ours: summary(reply)})
+	const than = "C, in turn"
+	goal := report.AtMost(float64(20 * time.Millisecond))
+	b.add("stop 50 busy threads", than, summary(stop), reference[0], goal)
+	b.add(what+"all go on", than, summary(all), reference[1], goal)
+	b.alone(what+"the reply", summary(reply), report.Goal{})
 	return nil
 }
 

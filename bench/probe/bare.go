@@ -5,11 +5,14 @@ package probe
 import (
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"mirador/bench/subject"
 )
 
 // bare is the least that eBPF programs can do: one number for all threads, or by
@@ -54,50 +57,119 @@ func (b *bare) close() error {
 	return errors.Join(errs...)
 }
 
-func (b *bare) start(t *target, s subject) (func() error, error) {
-	if !s.timed {
-		return b.set(t, uprobe{b.count, t.at[s.function], false})
+// start probes entry and return, or the entry alone.
+func (b *bare) start(program *subject.Program, task subject.Task) (*subject.Standing, error) {
+	list := []uprobe{{b.count, program.Entry(task.Function), false}}
+	if task.Timed {
+		list = []uprobe{{b.enter, program.Entry(task.Function), false}, {b.exit, program.Return(task.Function), false}}
 	}
-	return b.set(t, uprobe{b.enter, t.at[s.function], false}, uprobe{b.exit, t.ret[s.function], false})
+	return b.stand(program, task, list...)
 }
 
 // startReturning times up to a return address that the kernel puts in the place of the
 // function's own: what a C program without exceptions stands.
-func (b *bare) startReturning(t *target, s subject) (func() error, error) {
-	return b.set(t, uprobe{b.enter, t.at[s.function], false}, uprobe{b.exit, t.at[s.function], true})
+func (b *bare) startReturning(program *subject.Program, task subject.Task) (*subject.Standing, error) {
+	at := program.Entry(task.Function)
+	return b.stand(program, task, uprobe{b.enter, at, false}, uprobe{b.exit, at, true})
 }
 
+func (b *bare) stand(program *subject.Program, task subject.Task, list ...uprobe) (*subject.Standing, error) {
+	t, err := startOwn(program)
+	if err != nil {
+		return nil, err
+	}
+	remove, err := set(t, list...)
+	if err != nil {
+		return nil, errors.Join(err, t.End())
+	}
+	s := &subject.Standing{Target: t, Function: task.Function, Stop: func() error { return errors.Join(remove(), t.End()) }}
+	if task.Timed {
+		s.Begin = func() error { return b.reset(t.PID()) }
+		s.Mean = func() (float64, error) { return b.mean(t.PID()) }
+	}
+	return s, nil
+}
+
+// row is what the programs know of a thread.
+type row struct{ Entry, Calls, Sum, Greatest uint64 }
+
+// key is a thread's, of a process with one.
+func key(pid int) uint64 { return uint64(pid)<<32 | uint64(pid) }
+
+func (b *bare) reset(pid int) error {
+	err := b.rows.Delete(key(pid))
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (b *bare) mean(pid int) (float64, error) {
+	var r row
+	if err := b.rows.Lookup(key(pid), &r); err != nil {
+		return 0, err
+	}
+	return float64(r.Sum) / float64(max(r.Calls, 1)), nil
+}
+
+// uprobe is a program at an address.
 type uprobe struct {
 	program   *ebpf.Program
 	addr      uint64
 	returning bool
 }
 
-func (b *bare) set(t *target, list ...uprobe) (func() error, error) {
+// set sets uprobes in one process: one link for those at which the same program runs.
+func set(t *subject.Target, list ...uprobe) (remove func() error, err error) {
 	var links []io.Closer
-	stop := func() error {
+	remove = func() error {
 		var errs []error
 		for _, l := range links {
 			errs = append(errs, l.Close())
 		}
 		return errors.Join(errs...)
 	}
-	file, err := link.OpenExecutable(t.path)
+	file, err := link.OpenExecutable(t.Path)
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range list {
+	for len(list) > 0 {
+		first := list[0]
+		var offsets []uint64
+		list = slices.DeleteFunc(list, func(u uprobe) bool {
+			same := u.program == first.program && u.returning == first.returning
+			if same {
+				offsets = append(offsets, u.addr-subject.Base)
+			}
+			return same
+		})
 		attach := file.UprobeMulti
-		if u.returning {
+		if first.returning {
 			attach = file.UretprobeMulti
 		}
-		l, err := attach(nil, u.program, &link.UprobeMultiOptions{Addresses: []uint64{u.addr - base}, PID: uint32(t.pid())})
+		l, err := attach(nil, first.program, &link.UprobeMultiOptions{Addresses: offsets, PID: uint32(t.PID())})
 		if err != nil {
-			return nil, errors.Join(err, stop())
+			return nil, errors.Join(err, remove())
 		}
 		links = append(links, l)
 	}
-	return stop, nil
+	return remove, nil
+}
+
+// startOwn starts a program in a file of its own.
+func startOwn(program *subject.Program) (*subject.Target, error) {
+	own, err := program.Copy()
+	if err != nil {
+		return nil, err
+	}
+	t, err := own.Start()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.Ready(); err != nil {
+		return nil, errors.Join(err, t.End())
+	}
+	return t, nil
 }
 
 func (b *bare) counting() asm.Instructions {

@@ -8,151 +8,135 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mirador/bench/peers"
+	"mirador/bench/report"
+	"mirador/bench/subject"
 )
 
 // Options are what the benchmark can be told.
 type Options struct {
-	Sources string // the directory of the reference programs
-	Rounds  int
+	Sources  string // the directory of the reference programs
+	Rounds   int
+	Warden   []string // the command that is a warden
+	Progress *report.Progress
 }
 
-// subject is what is measured: a function, counted or timed.
-type subject struct {
-	what     string
-	function string
-	timed    bool
+// Bench measures, section by section. Its methods are called by one goroutine.
+type Bench struct {
+	Options
+	ctx      context.Context
+	dir      string
+	program  *subject.Program // bench/reference/subject.c
+	many     *subject.Program // bench/reference/many.c
+	peers    *peers.Peers
+	bare     *bare
+	monitors []*monitor
+	rate     float64 // nanoseconds that a round of a function's work takes
 }
 
-var subjects = []subject{
-	{"count, at a push", "pushed", false},
-	{"count, at a mov", "moved", false},
-	{"time, from a push to ret", "pushed", true},
-	{"time, from a mov to ret", "moved", true},
-}
-
-// contender is a way to probe. It stands from start until stop is called.
-type contender struct {
-	name  string
-	start func(t *target, s subject) (stop func() error, err error)
-	suits func(s subject) bool // nil: all
-}
-
-// Run measures, and prints a table.
-func Run(ctx context.Context, o Options) error {
+// New compiles the programs that are measured, and opens a monitor for each placement.
+func New(ctx context.Context, o Options) (*Bench, error) {
 	dir, err := os.MkdirTemp("", "mirador-bench-probe-")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "probe")
-	if err := compile(ctx, filepath.Join(o.Sources, "probe.c"), path); err != nil {
-		return err
+	b := &Bench{Options: o, ctx: ctx, dir: dir}
+	if err := b.open(); err != nil {
+		return nil, errors.Join(err, b.Close())
 	}
-	t, err := startTarget(path)
-	if err != nil {
-		return err
-	}
-	defer t.end()
-	if err := pin(t.pid()); err != nil {
-		return err
-	}
-	all, done, err := contenders()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	var rows []row
-	for _, s := range subjects {
-		if ctx.Err() != nil {
-			break
-		}
-		found, err := measure(ctx, t, s, all, o.Rounds)
-		rows = append(rows, found...)
-		errs = append(errs, err)
-	}
-	printTable(os.Stdout, rows)
-	return errors.Join(append(errs, done(), ctx.Err())...)
+	return b, nil
 }
 
-// pin keeps the target on one CPU.
-func pin(pid int) error {
-	var one unix.CPUSet
-	one.Set(0)
-	return unix.SchedSetaffinity(pid, &one)
-}
-
-// measure lets the contenders take turns.
-func measure(ctx context.Context, t *target, s subject, all []contender, rounds int) ([]row, error) {
-	added := make([][]float64, len(all))
-	for round := range rounds + 1 {
-		for i, c := range all {
-			if c.suits != nil && !c.suits(s) || ctx.Err() != nil {
-				continue
-			}
-			ns, err := turn(t, s, c)
-			if err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", s.what, c.name, err)
-			}
-			if round > 0 { // the first warms up
-				added[i] = append(added[i], ns)
-			}
-		}
+func (b *Bench) open() (err error) {
+	if b.program, err = subject.Compile(b.ctx, b.Sources, "subject", b.dir); err != nil {
+		return err
 	}
-	var rows []row
-	for i, c := range all {
-		if len(added[i]) > 0 {
-			rows = append(rows, newRow(s.what, c.name, added[i], added[0]))
-		}
+	if b.many, err = subject.Compile(b.ctx, b.Sources, "many", b.dir); err != nil {
+		return err
 	}
-	return rows, nil
-}
-
-// A turn consists of batches that are short enough to be rarely interrupted; the
-// quickest of them counts.
-const (
-	batches  = 20
-	batch    = 1e6 // nanoseconds
-	warmUp   = 50  // calls, in which is made what is made once: rows, copies of code
-	mostEach = 20_000
-)
-
-// quickest is how long a call of a function takes.
-func quickest(t *target, function string) (float64, error) {
-	first, err := t.calls(function, warmUp)
-	if err != nil {
-		return 0, err
+	b.peers = &peers.Peers{Program: b.program, Dir: b.dir}
+	b.peers.Traced, b.peers.Untraced = peers.CompileTraced(b.ctx, b.Sources, b.dir)
+	if b.bare, err = newBare(); err != nil {
+		return err
 	}
-	n := min(mostEach, max(10, int(batch/first)))
-	least := first
-	for range batches {
-		ns, err := t.calls(function, n)
+	for _, placement := range placements {
+		m, err := openMonitor(placement, b.Warden)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		least = min(least, ns)
+		b.monitors = append(b.monitors, m)
 	}
-	return least, nil
+	return b.findRate()
 }
 
-// turn measures what a contender adds to a call.
-func turn(t *target, s subject, c contender) (float64, error) {
-	bare, err := quickest(t, s.function)
-	if err != nil {
-		return 0, err
+// Close gives everything back.
+func (b *Bench) Close() error {
+	var errs []error
+	for _, m := range b.monitors {
+		errs = append(errs, m.close())
 	}
-	stop, err := c.start(t, s)
-	if err != nil {
-		return 0, err
+	if b.bare != nil {
+		errs = append(errs, b.bare.close())
 	}
-	probed, err := quickest(t, s.function)
-	return probed - bare, errors.Join(err, stop())
+	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
 }
 
-// median of some figures.
-func median(list []float64) float64 {
-	sorted := slices.Sorted(slices.Values(list))
-	return sorted[len(sorted)/2]
+// findRate finds out how long a round of work takes on this machine.
+func (b *Bench) findRate() error {
+	t, err := startOwn(b.program)
+	if err != nil {
+		return err
+	}
+	const rounds = 10_000
+	cost, err := t.Ask(2, "cost pushed lb %d 20", rounds)
+	if err == nil {
+		b.rate = min(cost[0], cost[1]) / rounds
+	}
+	return errors.Join(err, t.End())
+}
+
+// work is the number of rounds that take so long.
+func (b *Bench) work(d time.Duration) int { return max(1, int(float64(d)/b.rate+0.5)) }
+
+// usual is the length of the function that is measured.
+const usual = 46 * time.Nanosecond
+
+// cpu is the one that everything is measured on that does not need several.
+const cpu = 0
+
+// onOneCPU keeps this process on a CPU, and what it starts: a thread that is held by
+// another process waits the less for its wake-up. restore undoes it.
+func onOneCPU() (restore func() error, err error) {
+	var before, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return nil, err
+	}
+	one.Set(cpu)
+	return func() error { return moveAll(&before) }, moveAll(&one)
+}
+
+func moveAll(to *unix.CPUSet) error {
+	tasks, err := filepath.Glob("/proc/self/task/*")
+	if err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		var tid int
+		if _, err := fmt.Sscan(filepath.Base(task), &tid); err != nil {
+			return err
+		}
+		if err := unix.SchedSetaffinity(tid, to); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("cannot choose a CPU: %w", err)
+		}
+	}
+	return nil
+}
+
+// spent tells whether a time is over, or somebody has interrupted.
+func (b *Bench) spent(begin time.Time, budget time.Duration) bool {
+	return b.ctx.Err() != nil || time.Since(begin) > budget
 }

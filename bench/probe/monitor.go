@@ -6,93 +6,158 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"mirador/omis"
 	"mirador/omis/engine"
-	"mirador/omis/ext/pa"
-	"mirador/omis/linux"
-	"mirador/omis/place/kernel"
+
+	"mirador/bench/subject"
 )
 
-// monitor is the real engine over the real node.
-type monitor struct {
-	node   *linux.Node
-	placer *kernel.Placer // nil: everything by trap
-	e      *engine.Engine
-	turns  int
+// hand is a tool of the monitor that has a process of its own.
+type hand struct {
+	*engine.Tool
+	m *monitor
 }
 
-// placing is a node that places programs in the kernel.
-type placing struct {
-	*linux.Node
-	placer omis.Placer
+// attach makes a tool that sees one process.
+func (m *monitor) attach(pid int) (*hand, error) {
+	m.tools++
+	h := &hand{m.e.Tool(fmt.Sprint("bench", m.tools)), m}
+	if _, err := h.do(`: proc_attach3([],%d,"")`, pid); err != nil {
+		return nil, errors.Join(err, h.Finalize())
+	}
+	return h, nil
 }
 
-func (p placing) Placers() []omis.Placer { return []omis.Placer{p.placer} }
-
-func openMonitor(inKernel bool) (*monitor, error) {
-	n, err := linux.Open(linux.Config{Name: "bench"})
-	if err != nil {
-		return nil, err
-	}
-	m := &monitor{node: n}
-	var node omis.Node = n
-	if inKernel {
-		m.placer = kernel.New()
-		node = placing{n, m.placer}
-	}
-	if m.e, err = engine.New(node, slog.New(slog.DiscardHandler), pa.New()); err != nil {
-		return nil, errors.Join(err, m.close())
-	}
-	return m, nil
-}
-
-func (m *monitor) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// do sends a request; any error in its reply is one.
+func (h *hand) do(format string, args ...any) (omis.Reply, error) {
+	text := fmt.Sprintf(format, args...)
+	ctx, cancel := context.WithTimeout(context.Background(), subject.Patience)
 	defer cancel()
-	var err error
-	if m.e != nil {
-		err = m.e.Close(ctx)
+	reply, err := h.Request(ctx, text, nil, 0)
+	if err == nil {
+		err = reply.Err()
 	}
-	err = errors.Join(err, m.node.Close(ctx))
-	if m.placer != nil {
-		err = errors.Join(err, m.placer.Close())
+	if err != nil {
+		return nil, fmt.Errorf("%.200s: %w", text, err)
 	}
-	return err
+	return reply, nil
 }
 
-// start probes with a tool of its own, which takes everything away when it ends.
-func (m *monitor) start(t *target, s subject) (func() error, error) {
-	m.turns++
-	tool := m.e.Tool(fmt.Sprint("turn", m.turns))
-	do := func(format string, args ...any) (omis.Reply, error) {
-		text := fmt.Sprintf(format, args...)
-		reply, err := tool.Request(context.Background(), text, nil, 0)
-		if err == nil {
-			err = reply.Err()
-		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", text, err), tool.Finalize())
-		}
-		return reply, nil
+// make has a service make one of its objects.
+func (h *hand) make(service string) (omis.Token, error) {
+	reply, err := h.do(": %s()", service)
+	if err != nil {
+		return "", err
 	}
-	made, err := do(`: proc_attach3([],%d,"") pa_counter_create() pa_timer_create()`, t.pid())
+	return token(reply, 1)
+}
+
+// token is what a service of a reply answered, as its object or its value.
+func token(r omis.Reply, service int) (omis.Token, error) {
+	if len(r) > service && len(r[service]) > 0 {
+		one := r[service][0]
+		if len(one.Values) > 0 && one.Values[0].Kind == omis.KindToken {
+			return one.Values[0].Token(), nil
+		}
+		if len(one.Objects) > 0 {
+			return one.Objects[0], nil
+		}
+	}
+	return "", fmt.Errorf("no token in the reply %v", r)
+}
+
+// define defines a conditional request and returns its token.
+func (h *hand) define(format string, args ...any) (omis.Token, error) {
+	text := fmt.Sprintf(format, args...)
+	reply, err := h.Request(context.Background(), text, func(omis.Reply) {}, omis.WaitForFirstReply|omis.DontReturnOK)
+	if err == nil {
+		err = reply.Err()
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", text, err)
+	}
+	return token(reply, 0)
+}
+
+// probe counts or times a function. It is a *subject.Missing if the placement refuses.
+func (h *hand) probe(p *subject.Program, task subject.Task) (cell omis.Token, err error) {
+	kind, actions := "pa_counter", []string{"thread_reached_addr([],%#x) : pa_counter_add([%s],1)"}
+	at := []uint64{p.Entry(task.Function), p.Return(task.Function)}
+	if task.Timed {
+		kind = "pa_timer"
+		actions = []string{"thread_reached_addr([],%#x) : pa_timer_start([%s])", "thread_reached_addr([],%#x) : pa_timer_stop([%s])"}
+	}
+	if cell, err = h.make(kind + "_create"); err != nil {
+		return "", err
+	}
+	var requests []omis.Token
+	for i, action := range actions {
+		request, err := h.define(action, at[i], cell)
+		if err != nil {
+			return "", err
+		}
+		requests = append(requests, request)
+	}
+	if _, err := h.do(": csr_enable([])"); err != nil {
+		return "", err
+	}
+	return cell, h.placed(requests)
+}
+
+// placed makes sure that requests run where they are to be measured.
+func (h *hand) placed(requests []omis.Token) error {
+	for _, request := range requests {
+		x, err := h.State(request)
+		if err != nil {
+			return err
+		}
+		if x.Placement.Name != h.m.placement {
+			return &subject.Missing{Why: x.Placement.Why}
+		}
+	}
+	return nil
+}
+
+// start is the contender that is the monitor.
+func (m *monitor) start(program *subject.Program, task subject.Task) (*subject.Standing, error) {
+	t, err := startOwn(program)
 	if err != nil {
 		return nil, err
 	}
-	counter, timer := made[2][0].Values[0].Token(), made[3][0].Values[0].Token()
-	requests := []string{fmt.Sprintf("thread_reached_addr([],%#x) : pa_counter_add([%s],1)", t.at[s.function], counter)}
-	if s.timed {
-		requests = []string{
-			fmt.Sprintf("thread_reached_addr([],%#x) : pa_timer_start([%s])", t.at[s.function], timer),
-			fmt.Sprintf("thread_reached_addr([],%#x) : pa_timer_stop([%s])", t.ret[s.function], timer),
-		}
+	h, err := m.attach(t.PID())
+	if err != nil {
+		return nil, errors.Join(err, t.End())
 	}
-	for _, request := range append(requests, ": csr_enable([])") {
-		if _, err := do("%s", request); err != nil {
-			return nil, err
-		}
+	stop := func() error { return errors.Join(h.Finalize(), t.End()) }
+	cell, err := h.probe(t.Program, task)
+	if err != nil {
+		return nil, errors.Join(err, stop())
 	}
-	return tool.Finalize, nil
+	s := &subject.Standing{Target: t, Function: task.Function, Stop: stop}
+	if task.Timed {
+		s.Begin = func() error { _, err := h.do(": pa_timer_reset([%s])", cell); return err }
+		s.Mean = func() (float64, error) { return h.mean(cell) }
+	}
+	return s, nil
+}
+
+// mean is what a timer knows of the only thread of a process.
+func (h *hand) mean(timer omis.Token) (float64, error) {
+	reply, err := h.do(": pa_timer_read([%s])", timer)
+	if err != nil {
+		return 0, err
+	}
+	// The number of rows, and of each: process, thread, count, last, sum, …
+	values := reply[1][0].Values
+	if len(values) < 2 || len(values[1].List) < 5 {
+		return 0, fmt.Errorf("a timer has no rows: %v", values)
+	}
+	row := values[1].List
+	count, counted := row[2].Int64()
+	sum, summed := row[4].Number()
+	if !counted || !summed || count == 0 {
+		return 0, fmt.Errorf("a timer measured nothing: %v", row)
+	}
+	return sum * 1e9 / float64(count), nil
 }

@@ -7,6 +7,7 @@
 	run FUNCTION N CALLS           nanoseconds that so many calls took
 	twin FUNCTION N CALLS          the same of its twin
 	threads FUNCTION N COUNT MS    calls, CPU nanoseconds and wall nanoseconds of COUNT threads
+	spared FUNCTION N COUNT MS     the same of its twin
 	syscalls BATCHES               nanoseconds of a system call
 
    A function works for N rounds of four cycles. Beside each stands its twin, the same code
@@ -180,7 +181,7 @@ static void syscalls(long batches) {
 
 /* One of many threads; all begin at once, and go on until the time is over. */
 struct crowd {
-	const struct pair *p;
+	function *f;
 	uint64_t n;
 	double until;
 	pthread_barrier_t begin;
@@ -192,12 +193,12 @@ static void *member(void *arg) {
 	struct crowd *c = arg;
 	uint64_t x = 1;
 	double calls = 0;
-	x = c->p->probed(x, c->n); /* what is made once for a thread */
+	x = c->f(x, c->n); /* what is made once for a thread */
 	pthread_barrier_wait(&c->begin);
 	double begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	do {
 		for (int i = 0; i < 20; i++)
-			x = c->p->probed(x, c->n);
+			x = c->f(x, c->n);
 		calls += 20;
 	} while (now() < c->until);
 	double took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
@@ -209,8 +210,8 @@ static void *member(void *arg) {
 	return 0;
 }
 
-static void threads(const struct pair *p, uint64_t n, int count, double ms) {
-	struct crowd c = {.p = p, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
+static void threads(function *f, uint64_t n, int count, double ms) {
+	struct crowd c = {.f = f, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
 	pthread_t *all = calloc(count, sizeof *all);
 	pthread_barrier_init(&c.begin, 0, count + 1);
 	for (int i = 0; i < count; i++)
@@ -260,7 +261,9 @@ static int obey(const char *line) {
 	else if (sscanf(line, "twin %19s %llu %ld", name, &n, &batches) == 3)
 		printf("%.0f\n", dependent(find(name)->twin, n, 0, batches));
 	else if (sscanf(line, "threads %19s %llu %d %lf", name, &n, &count, &ms) == 4)
-		threads(find(name), n, count, ms);
+		threads(find(name)->probed, n, count, ms);
+	else if (sscanf(line, "spared %19s %llu %d %lf", name, &n, &count, &ms) == 4)
+		threads(find(name)->twin, n, count, ms);
 	else if (sscanf(line, "syscalls %ld", &batches) == 1)
 		syscalls(batches);
 	else

@@ -17,6 +17,7 @@ const (
 	atMost  goalKind = iota + 1 // the figure itself
 	within                      // the figure, as a multiple of the reference
 	cheaper                     // the reference, as a multiple of the figure
+	near                        // the figure, by how much it differs from the reference
 )
 
 // AtMost asks for a figure no greater than limit, in the unit of the row.
@@ -28,6 +29,9 @@ func Within(times float64) Goal { return Goal{within, times} }
 // Cheaper asks for a figure that so many times is no greater than the reference.
 func Cheaper(times float64) Goal { return Goal{cheaper, times} }
 
+// Near asks for a figure that differs from the reference by no more than such a part of it.
+func Near(part float64) Goal { return Goal{near, part} }
+
 func (g Goal) text(u Unit) string {
 	switch g.kind {
 	case atMost:
@@ -36,6 +40,8 @@ func (g Goal) text(u Unit) string {
 		return fmt.Sprintf("at most %.3g times", g.limit)
 	case cheaper:
 		return fmt.Sprintf("%.3g times as fast", g.limit)
+	case near:
+		return fmt.Sprintf("within %.3g %%", 100*g.limit)
 	}
 	return ""
 }
@@ -44,24 +50,19 @@ func (g Goal) text(u Unit) string {
 // known whether the goal holds.
 func (g Goal) holds(ours float64, reference float64, known bool) Verdict {
 	met := false
-	switch g.kind {
-	case 0:
+	switch {
+	case g.kind == 0:
 		return NoGoal
-	case atMost:
-		met = ours <= g.limit
-	case within:
-		if !known {
-			return Unknown
-		}
-		met = ours <= g.limit*reference
-	case cheaper:
-		if !known {
-			return Unknown
-		}
-		met = max(ours, 0)*g.limit <= reference
-	}
-	if math.IsNaN(ours) {
+	case math.IsNaN(ours) || g.kind != atMost && !known:
 		return Unknown
+	case g.kind == atMost:
+		met = ours <= g.limit
+	case g.kind == within:
+		met = ours <= g.limit*reference
+	case g.kind == cheaper:
+		met = ours*g.limit <= reference
+	case g.kind == near:
+		met = math.Abs(ours-reference) <= g.limit*reference
 	}
 	if met {
 		return Holds

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -51,11 +52,35 @@ func (t *Table) Print(out io.Writer) {
 	for _, line := range t.Notes {
 		fmt.Fprintln(out, line)
 	}
-	for _, r := range t.Rows {
-		if r.Why != "" {
-			fmt.Fprintf(out, "%s: %s\n", r.subject(), r.Why)
-		}
+	for _, line := range t.missing() {
+		fmt.Fprintln(out, line)
 	}
+}
+
+// missing says once for all rows that have it in common why figures are missing.
+func (t *Table) missing() (lines []string) {
+	const named = 3
+	var reasons []string
+	rows := make(map[string][]string)
+	for _, r := range t.Rows {
+		if r.Why == "" {
+			continue
+		}
+		if rows[r.Why] == nil {
+			reasons = append(reasons, r.Why)
+		}
+		rows[r.Why] = append(rows[r.Why], r.subject())
+	}
+	for _, why := range reasons {
+		of := rows[why]
+		more := ""
+		if len(of) > named {
+			more = fmt.Sprintf(" and %d more", len(of)-named)
+			of = of[:named]
+		}
+		lines = append(lines, fmt.Sprintf("No figure for %s%s: %s.", strings.Join(of, "; "), more, strings.TrimSuffix(why, ".")))
+	}
+	return lines
 }
 
 // subject is what the row could not be measured for.

@@ -1,0 +1,137 @@
+//go:build linux && amd64
+
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"mirador/bench/report"
+	"mirador/bench/subject"
+)
+
+// The two ways of calling.
+const (
+	dependent   = "LB" // each call waits for the one before
+	independent = "TB"
+)
+
+var modes = []string{dependent, independent}
+
+// figures are what a contender adds to a call, by mode.
+type figures map[string]report.Stat
+
+// costs are those of all contenders of one task; those that are missing say why.
+type costs struct {
+	task  subject.Task
+	added map[string]figures // by contender
+	why   map[string]string
+}
+
+// entrant is a contender in its place, with what was measured.
+type entrant struct {
+	subject.Contender
+	*subject.Standing
+	probed, bare map[string][]float64 // by mode
+}
+
+func newEntrant(c subject.Contender, s *subject.Standing) *entrant {
+	return &entrant{c, s, make(map[string][]float64), make(map[string][]float64)}
+}
+
+// costBudget bounds one task, whatever the number of rounds.
+const costBudget = 25 * time.Second
+
+// cost lets contenders take turns at one task.
+func (b *Bench) cost(task subject.Task, contenders []subject.Contender) (costs, error) {
+	c := costs{task, make(map[string]figures), make(map[string]string)}
+	entrants, err := b.enter(c, contenders)
+	defer func() {
+		for _, e := range entrants {
+			err = errors.Join(err, e.Stop())
+		}
+	}()
+	if err != nil {
+		return c, err
+	}
+	begin := time.Now()
+	for round := 0; round <= b.Rounds && !b.spent(begin, costBudget); round++ {
+		b.Progress.Say("what a probe costs: %s %s, round %d of %d", task, task.Function, round, b.Rounds)
+		for _, e := range entrants {
+			if err := e.turn(b.work(usual), round); err != nil {
+				return c, fmt.Errorf("%s, %s: %w", e.Name, task, err)
+			}
+		}
+	}
+	for _, e := range entrants {
+		c.added[e.Name] = e.figures()
+	}
+	return c, err
+}
+
+// enter starts those who can be had.
+func (b *Bench) enter(c costs, contenders []subject.Contender) (list []*entrant, err error) {
+	for _, one := range contenders {
+		if b.ctx.Err() != nil {
+			return list, b.ctx.Err()
+		}
+		if one.Suits != nil {
+			if why := one.Suits(c.task); why != "" {
+				c.why[one.Name] = why
+				continue
+			}
+		}
+		b.Progress.Say("what a probe costs: %s %s, starting %s", c.task, c.task.Function, one.Name)
+		s, err := one.Start(c.task)
+		if why, missing := subject.WhyMissing(err); missing {
+			c.why[one.Name] = why
+			continue
+		}
+		if err != nil {
+			return list, fmt.Errorf("%s, %s: %w", one.Name, c.task, err)
+		}
+		list = append(list, newEntrant(one, s))
+		if err := s.Target.Pin(cpu); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
+}
+
+// Rounds consist of batches that are short enough to be rarely interrupted; the quickest
+// counts. Where a hit takes long, so does a batch, and nothing much can be gained.
+const (
+	batches    = 12
+	batchesIf  = 3 // contenders are slow
+	roundsSlow = 4 // every so many rounds
+)
+
+// turn measures one round. The first one warms up.
+func (e *entrant) turn(work, round int) error {
+	n := batches
+	if e.Slow {
+		n = batchesIf
+		if round%roundsSlow != 1 {
+			return nil
+		}
+	}
+	for _, mode := range modes {
+		ns, err := e.Target.Ask(2, "cost %s %s %d %d", e.Function, map[string]string{dependent: "lb", independent: "tb"}[mode], work, n)
+		if err != nil {
+			return err
+		}
+		if round > 0 {
+			e.probed[mode], e.bare[mode] = append(e.probed[mode], ns[0]), append(e.bare[mode], ns[1])
+		}
+	}
+	return nil
+}
+
+func (e *entrant) figures() figures {
+	f := make(figures)
+	for _, mode := range modes {
+		f[mode] = report.Added(e.probed[mode], e.bare[mode])
+	}
+	return f
+}

@@ -1,0 +1,204 @@
+//go:build linux && amd64
+
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"mirador/omis"
+
+	"mirador/bench/report"
+	"mirador/bench/subject"
+)
+
+// most is how many functions are probed at a time.
+const most = 10_000
+
+// manyRounds is how often: planting takes long, and does not vary much.
+const manyRounds = 3
+
+// The steps that are measured.
+const (
+	defining = "define"
+	planting = "plant"
+	reading  = "read"
+	removing = "remove"
+)
+
+// manySteps collects, by step, how long it took and how long a thread stood still.
+type manySteps struct{ took, still map[string][]float64 }
+
+func newManySteps() *manySteps {
+	return &manySteps{make(map[string][]float64), make(map[string][]float64)}
+}
+
+// Many measures planting probes in ten thousand functions, reading them and taking them
+// away, and how long a busy thread of the program stands still meanwhile.
+func (b *Bench) Many() (*report.Table, error) {
+	t := &report.Table{Name: "many", Title: fmt.Sprintf("%d functions counted", most)}
+	t.Note("Still: how long a busy thread of the program did not run in all, though it could have, as it sees it itself.")
+	reference, err := b.repeat(bareEBPF, b.manyBare)
+	if err != nil {
+		return t, err
+	}
+	for _, m := range b.monitors {
+		if m.placement == trap {
+			continue // it is not meant for so many
+		}
+		steps, err := b.repeat(m.placement, func(s *manySteps) error { return b.manyOurs(m, s) })
+		if why, missing := subject.WhyMissing(err); missing {
+			t.Add(report.Row{What: m.placement, Why: why})
+			continue
+		}
+		if err != nil {
+			return t, fmt.Errorf("%d functions, %s: %w", most, m.placement, err)
+		}
+		steps.rows(t, m.placement, reference)
+	}
+	return t, b.ctx.Err()
+}
+
+func (b *Bench) repeat(name string, once func(*manySteps) error) (*manySteps, error) {
+	s := newManySteps()
+	for round := range manyRounds {
+		if b.ctx.Err() != nil {
+			return s, b.ctx.Err()
+		}
+		b.Progress.Say("%d functions: %s, round %d of %d", most, name, round+1, manyRounds)
+		if err := once(s); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (s *manySteps) rows(t *report.Table, name string, reference *manySteps) {
+	second, still := report.AtMost(float64(time.Second)), report.AtMost(float64(50*time.Millisecond))
+	goals := map[string]report.Goal{planting: second, removing: second, reading: report.AtMost(float64(5 * time.Millisecond))}
+	for _, step := range []string{defining, planting, reading, removing} {
+		row := report.Row{What: name + ", " + step, Unit: report.Nanoseconds, Ours: report.Summary(s.took[step]), Goal: goals[step]}
+		if other := reference.took[step]; len(other) > 0 {
+			sum := report.Summary(other)
+			row.Than, row.Reference = bareEBPF, &sum
+		}
+		t.Add(row)
+		if len(s.still[step]) > 0 {
+			t.Add(report.Row{What: name + ", " + step + ", still", Unit: report.Nanoseconds, Ours: report.Summary(s.still[step]), Goal: still})
+		}
+	}
+}
+
+// watched measures a step, while a thread of the target watches itself. The monitor is
+// on the other CPUs where there are some.
+func (s *manySteps) watched(t *subject.Target, step string, do func() error) error {
+	if _, err := t.Ask(0, "watch %d", cpu); err != nil {
+		return err
+	}
+	begin := time.Now()
+	err := do()
+	took := time.Since(begin)
+	gaps, asked := t.Ask(3, "watched")
+	if err := errors.Join(err, asked); err != nil {
+		return err
+	}
+	s.took[step] = append(s.took[step], float64(took))
+	s.still[step] = append(s.still[step], gaps[1])
+	return nil
+}
+
+// manyBare has one program run at all functions.
+func (b *Bench) manyBare(s *manySteps) error {
+	t, err := startOwn(b.many)
+	if err != nil {
+		return err
+	}
+	var list []uprobe
+	for i := range most {
+		list = append(list, uprobe{b.bare.count, t.Entry(fmt.Sprint("f_", i)), false})
+	}
+	var remove func() error
+	err = s.watched(t, planting, func() (err error) {
+		remove, err = set(t, list...)
+		return err
+	})
+	if err == nil {
+		err = s.watched(t, removing, remove)
+	}
+	return errors.Join(err, t.End())
+}
+
+// manyOurs has the monitor count each function by a counter of its own.
+func (b *Bench) manyOurs(m *monitor, s *manySteps) (err error) {
+	t, err := startOwn(b.many)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.End()) }()
+	h, err := m.attach(t.PID())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Finalize()) }()
+	begin := time.Now()
+	requests, err := h.defineMany(t)
+	if err != nil {
+		return err
+	}
+	s.took[defining] = append(s.took[defining], float64(time.Since(begin)))
+	if err := s.watched(t, planting, func() error { _, err := h.do(": csr_enable([])"); return err }); err != nil {
+		return err
+	}
+	if err := h.placed(requests); err != nil {
+		return err
+	}
+	if _, err := t.Ask(1, "call %d", most); err != nil {
+		return err
+	}
+	if err := s.watched(t, reading, h.readMany); err != nil {
+		return err
+	}
+	return s.watched(t, removing, func() error { _, err := h.do(": csr_delete([])"); return err })
+}
+
+// defineMany defines a request for each function, each with a counter.
+func (h *hand) defineMany(t *subject.Target) (requests []omis.Token, err error) {
+	reply, err := h.do("%s", ":"+strings.Repeat(" pa_counter_create()", most))
+	if err != nil {
+		return nil, err
+	}
+	for i := range most {
+		counter, err := token(reply, i+1)
+		if err != nil {
+			return nil, err
+		}
+		request, err := h.define("thread_reached_addr([],%#x) : pa_counter_add([%s],1)", t.Entry(fmt.Sprint("f_", i)), counter)
+		if err != nil {
+			return nil, err
+		}
+		requests = append(requests, request)
+	}
+	return requests, nil
+}
+
+// readMany reads all counters, each of which has counted one call.
+func (h *hand) readMany() error {
+	reply, err := h.do(": pa_counter_read([])")
+	if err != nil {
+		return err
+	}
+	if n := len(reply[1]); n != most {
+		return fmt.Errorf("%d counters were read, not %d", n, most)
+	}
+	for i, one := range reply[1] {
+		if len(one.Values) < 2 || len(one.Values[1].List) < 3 {
+			return fmt.Errorf("counter %d has no rows: %v", i, one.Values)
+		}
+		if n, _ := one.Values[1].List[2].Int64(); n != 1 {
+			return fmt.Errorf("counter %d has counted %d calls, not one", i, n)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+//go:build linux && amd64
+
+package probe
+
+import (
+	"fmt"
+
+	"mirador/bench/report"
+	"mirador/bench/subject"
+)
+
+// pairing is one of ours beside a reference, at one task, with the goals for both ways
+// of calling.
+type pairing struct {
+	task      subject.Task
+	ours      string
+	reference string // "": none
+	lb, tb    report.Goal
+}
+
+// The tasks. They differ in what stands at the beginning of the function: a push, which
+// the kernel emulates at a uprobe; an endbr64 and then a push; a mov of five bytes.
+var (
+	countPush   = subject.Task{Function: "pushed"}
+	countLanded = subject.Task{Function: "guarded"}
+	countMov    = subject.Task{Function: "moved"}
+	timePush    = subject.Task{Function: "pushed", Timed: true}
+	timeLanded  = subject.Task{Function: "guarded", Timed: true}
+)
+
+// title says a task in a table.
+func title(t subject.Task) string {
+	return map[string]string{"pushed": "at a push", "guarded": "at an endbr64", "moved": "at a mov"}[t.Function]
+}
+
+// none asks for nothing.
+var none report.Goal
+
+// ownPairings are the placements beside bare eBPF programs.
+func ownPairings() []pairing {
+	tenPercent := report.Within(1.1)
+	list := []pairing{
+		{countPush, inline, "", none, report.AtMost(2.5)},
+		{timePush, inline, "", none, report.AtMost(20)},
+	}
+	for _, t := range []subject.Task{countPush, countLanded, countMov, timePush, timeLanded} {
+		list = append(list, pairing{t, inKernel, bareEBPF, tenPercent, tenPercent})
+	}
+	return append(list,
+		pairing{timePush, inKernel, bareReturning, none, none},
+		pairing{countPush, trap, "", none, none}, pairing{timePush, trap, "", none, none})
+}
+
+// peerPairings are the placements beside other tools.
+func peerPairings() []pairing {
+	times := report.Cheaper
+	return []pairing{
+		{countPush, inline, "bpftrace", none, times(200)},
+		{countMov, inline, "gdb, fast tracepoint", none, times(50)},
+		{countPush, inline, "lttng-ust, compiled in", none, none},
+		{countPush, inline, "perf", none, none},
+		{timePush, inline, "uftrace, dynamic", none, times(4)},
+		{timePush, inline, "bpftrace", none, times(60)},
+		{timePush, inline, "lttng-ust, compiled in", none, none},
+		{timePush, inline, "perf", none, none},
+		{countPush, inKernel, "bpftrace", none, none},
+		{countLanded, inKernel, "bpftrace", times(5), times(5)},
+		{timePush, inKernel, "bpftrace", none, none},
+		{timeLanded, inKernel, "bpftrace", times(5), times(5)},
+		{countPush, inKernel, "perf", none, none},
+		{timePush, inKernel, "perf", none, none},
+		{countPush, trap, "gdb, breakpoint", none, none},
+		{timePush, trap, "gdb, breakpoint", none, none},
+	}
+}
+
+// Probe measures the placements beside bare eBPF; Peers beside other tools.
+func (b *Bench) Probe() (*report.Table, error) {
+	t := &report.Table{Name: "probe", Title: fmt.Sprintf("What a probe adds to a call of a function of %v (LB: each call waits for the one before; TB: it does not)", usual)}
+	return t, b.compare(t, ownPairings(), append(b.ours(), b.references()...))
+}
+
+// Peers: see Probe.
+func (b *Bench) Peers() (*report.Table, error) {
+	t := &report.Table{Name: "peers", Title: fmt.Sprintf("What a probe adds to a call of a function of %v, beside other tools", usual)}
+	return t, b.compare(t, peerPairings(), append(b.ours(), b.peers.Contenders()...))
+}
+
+// compare measures what pairings speak of, task by task.
+func (b *Bench) compare(t *report.Table, list []pairing, contenders []subject.Contender) error {
+	restore, err := onOneCPU()
+	if err != nil {
+		return err
+	}
+	defer func() { err = restore() }()
+	for _, task := range tasksOf(list) {
+		c, err := b.cost(task, wanted(list, task, contenders))
+		if err != nil {
+			return err
+		}
+		for _, p := range list {
+			if p.task == task {
+				c.rows(t, p)
+			}
+		}
+	}
+	return err
+}
+
+// tasksOf are the tasks in the order in which they come first.
+func tasksOf(list []pairing) (tasks []subject.Task) {
+	seen := make(map[subject.Task]bool)
+	for _, p := range list {
+		if !seen[p.task] {
+			seen[p.task] = true
+			tasks = append(tasks, p.task)
+		}
+	}
+	return tasks
+}
+
+// wanted are the contenders that pairings of a task speak of.
+func wanted(list []pairing, task subject.Task, contenders []subject.Contender) (some []subject.Contender) {
+	for _, c := range contenders {
+		for _, p := range list {
+			if p.task == task && (p.ours == c.Name || p.reference == c.Name) {
+				some = append(some, c)
+				break
+			}
+		}
+	}
+	return some
+}
+
+// rows adds a row for each way of calling.
+func (c costs) rows(t *report.Table, p pairing) {
+	goals := map[string]report.Goal{dependent: p.lb, independent: p.tb}
+	for _, mode := range modes {
+		row := report.Row{
+			What: fmt.Sprintf("%s, %s %s, %s", p.ours, p.task, title(p.task), mode), Unit: report.Nanoseconds,
+			Than: p.reference, Goal: goals[mode],
+		}
+		mine, ok := c.added[p.ours]
+		if ok {
+			row.Ours = mine[mode]
+		} else {
+			row.Why = c.why[p.ours]
+		}
+		if other, ok := c.added[p.reference]; ok {
+			s := other[mode]
+			row.Reference = &s
+		} else if p.reference != "" && row.Why == "" {
+			row.Why = c.why[p.reference]
+		}
+		t.Add(row)
+	}
+}

@@ -1,0 +1,140 @@
+//go:build linux && amd64
+
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"mirador/bench/report"
+	"mirador/bench/subject"
+)
+
+// lengths are those of the functions whose duration is known.
+var lengths = []time.Duration{usual, time.Microsecond, 10 * time.Microsecond}
+
+// How many calls a mean is of; fewer where each hit takes long.
+const (
+	truthCalls     = 20_000
+	truthCallsSlow = 200
+	truthTime      = 20 * time.Millisecond // of the calls themselves, at most
+)
+
+// Truth measures what contenders report as the mean duration of a function whose
+// duration is known: that of its twin.
+func (b *Bench) Truth() (*report.Table, error) {
+	t := &report.Table{Name: "truth", Title: "The mean duration that is reported, beside the true one"}
+	restore, err := onOneCPU()
+	if err != nil {
+		return t, err
+	}
+	all := slices.Concat(b.ours(), b.references(), b.peers.Contenders())
+	for _, length := range lengths {
+		for _, c := range all {
+			if b.ctx.Err() != nil {
+				break
+			}
+			b.Progress.Say("the truth about %v: %s", length, c.Name)
+			row, one := b.truth(c, length)
+			if one != nil {
+				err = errors.Join(err, fmt.Errorf("truth, %s: %w", c.Name, one))
+				continue
+			}
+			t.Add(row)
+		}
+	}
+	return t, errors.Join(err, restore(), b.ctx.Err())
+}
+
+func (b *Bench) truth(c subject.Contender, length time.Duration) (report.Row, error) {
+	row := report.Row{What: fmt.Sprintf("%s, %v", c.Name, length), Unit: report.Nanoseconds, Than: "truth", Why: suits(c, timePush)}
+	if c.Name == inline {
+		row.Goal = report.Near(0.05)
+	}
+	if row.Why != "" {
+		return row, nil
+	}
+	var told, known []float64
+	begin := time.Now()
+	for again := true; again; again = len(told) < b.Rounds && !b.spent(begin, truthBudget) {
+		more, truth, err := b.tell(c, length)
+		if why, missing := subject.WhyMissing(err); missing {
+			row.Why = why
+			return row, nil
+		}
+		if err != nil {
+			return row, err
+		}
+		told, known = append(told, more...), append(known, truth...)
+	}
+	row.Ours = report.Summary(told)
+	reference := report.Summary(known)
+	row.Reference = &reference
+	return row, nil
+}
+
+const truthBudget = 2 * time.Second
+
+func suits(c subject.Contender, t subject.Task) string {
+	if c.Suits == nil {
+		return ""
+	}
+	return c.Suits(t)
+}
+
+// tell lets a contender measure once, or again and again if it can begin anew.
+func (b *Bench) tell(c subject.Contender, length time.Duration) (told, truth []float64, err error) {
+	s, err := c.Start(timePush)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	if s.Mean == nil {
+		return nil, nil, &subject.Missing{Why: "it reports no durations"}
+	}
+	if err := s.Target.Pin(cpu); err != nil {
+		return nil, nil, err
+	}
+	calls := truthCalls
+	if c.Slow {
+		calls = truthCallsSlow
+	}
+	calls = min(calls, int(truthTime/length))
+	again := b.Rounds
+	if s.Begin == nil {
+		again = 1
+	}
+	for range again {
+		reported, ns, err := meanOf(s, b.work(length), calls)
+		if err != nil {
+			return nil, nil, err
+		}
+		told, truth = append(told, reported), append(truth, ns)
+	}
+	return told, truth, nil
+}
+
+// meanOf is the mean that is reported of some calls, and what one took of the twin just
+// before and after them.
+func meanOf(s *subject.Standing, work, calls int) (reported, truth float64, err error) {
+	if s.Begin != nil {
+		if err := s.Begin(); err != nil {
+			return 0, 0, err
+		}
+	}
+	before, err := s.Target.Ask(1, "twin %s %d %d", s.Function, work, calls)
+	if err != nil {
+		return 0, 0, err
+	}
+	if _, err := s.Target.Ask(1, "run %s %d %d", s.Function, work, calls); err != nil {
+		return 0, 0, err
+	}
+	after, err := s.Target.Ask(1, "twin %s %d %d", s.Function, work, calls)
+	if err != nil {
+		return 0, 0, err
+	}
+	reported, err = s.Mean()
+	return reported, min(before[0], after[0]) / float64(calls), err
+}
