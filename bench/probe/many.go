@@ -142,6 +142,9 @@ func (b *Bench) manyOurs(m *monitor, s *manySteps) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Finalize()) }()
+	if err := m.tries(t); err != nil {
+		return err
+	}
 	begin := time.Now()
 	requests, err := h.defineMany(t)
 	if err != nil {
@@ -161,6 +164,17 @@ func (b *Bench) manyOurs(m *monitor, s *manySteps) (err error) {
 		return err
 	}
 	return s.watched(t, removing, func() error { _, err := h.do(": csr_delete([])"); return err })
+}
+
+// tries makes sure by one function that the placement is willing: what it refuses would
+// be planted some other way, which is not meant for so many.
+func (m *monitor) tries(t *subject.Target) error {
+	h, err := m.attach(t.PID())
+	if err != nil {
+		return err
+	}
+	_, err = h.probe(t.Program, subject.Task{Function: "f_0"})
+	return errors.Join(err, h.Finalize())
 }
 
 // defineMany defines a request for each function, each with a counter.

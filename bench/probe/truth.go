@@ -15,11 +15,12 @@ import (
 // lengths are those of the functions whose duration is known.
 var lengths = []time.Duration{usual, time.Microsecond, 10 * time.Microsecond}
 
-// How many calls a mean is of; fewer where each hit takes long.
+// How long the calls themselves take that a mean is of, and how many are enough where a
+// hit takes long. Who can begin anew measures in spans that are rarely interrupted.
 const (
-	truthCalls     = 20_000
-	truthCallsSlow = 200
-	truthTime      = 20 * time.Millisecond // of the calls themselves, at most
+	truthSpan     = 20 * time.Millisecond
+	truthSpanAnew = 2 * time.Millisecond
+	truthSlow     = 200
 )
 
 // Truth measures what contenders report as the mean duration of a function whose
@@ -97,14 +98,12 @@ func (b *Bench) tell(c subject.Contender, length time.Duration) (told, truth []f
 	if err := s.Target.Pin(cpu); err != nil {
 		return nil, nil, err
 	}
-	calls := truthCalls
-	if c.Slow {
-		calls = truthCallsSlow
+	calls, again := int(truthSpan/length), 1
+	if s.Begin != nil {
+		calls, again = int(truthSpanAnew/length), b.Rounds
 	}
-	calls = min(calls, int(truthTime/length))
-	again := b.Rounds
-	if s.Begin == nil {
-		again = 1
+	if c.Slow {
+		calls = min(calls, truthSlow)
 	}
 	for range again {
 		reported, ns, err := meanOf(s, b.work(length), calls)
@@ -116,25 +115,34 @@ func (b *Bench) tell(c subject.Contender, length time.Duration) (told, truth []f
 	return told, truth, nil
 }
 
-// meanOf is the mean that is reported of some calls, and what one took of the twin just
-// before and after them.
+// meanOf is the mean that is reported of some calls, and how long one takes of the twin.
 func meanOf(s *subject.Standing, work, calls int) (reported, truth float64, err error) {
+	if truth, err = trueLength(s, work, calls); err != nil {
+		return 0, 0, err
+	}
 	if s.Begin != nil {
 		if err := s.Begin(); err != nil {
 			return 0, 0, err
 		}
 	}
-	before, err := s.Target.Ask(1, "twin %s %d %d", s.Function, work, calls)
-	if err != nil {
-		return 0, 0, err
-	}
 	if _, err := s.Target.Ask(1, "run %s %d %d", s.Function, work, calls); err != nil {
 		return 0, 0, err
 	}
-	after, err := s.Target.Ask(1, "twin %s %d %d", s.Function, work, calls)
-	if err != nil {
-		return 0, 0, err
-	}
 	reported, err = s.Mean()
-	return reported, min(before[0], after[0]) / float64(calls), err
+	return reported, truth, err
+}
+
+// trueLength is what a call takes of the twin that nobody has interrupted.
+func trueLength(s *subject.Standing, work, calls int) (float64, error) {
+	const parts = 10
+	each := max(calls/parts, 1)
+	var list []float64
+	for range parts {
+		took, err := s.Target.Ask(1, "twin %s %d %d", s.Function, work, each)
+		if err != nil {
+			return 0, err
+		}
+		list = append(list, took[0]/float64(each))
+	}
+	return slices.Min(list), nil
 }

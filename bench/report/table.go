@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 )
@@ -111,6 +112,9 @@ func (r Row) print(w io.Writer) {
 // Ratios are those of the least and of the median figures: how many times as fast as the
 // reference where that is the goal, else how many times as much as it.
 func (r Row) Ratios() (least, median float64) {
+	if r.Why != "" {
+		return math.NaN(), math.NaN()
+	}
 	a, b := r.Ours, *r.Reference
 	if r.Goal.kind == cheaper {
 		a, b = b, a
