@@ -19,6 +19,7 @@ import (
 	"mirador/omis/engine"
 	"mirador/omis/ext/pa"
 	"mirador/omis/linux"
+	"mirador/omis/place/calibrate"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 	"mirador/probes"
@@ -44,6 +45,7 @@ var _ gateway.Backend = (*monitor)(nil)
 // placing is a node that can have programs run elsewhere than in the monitor.
 type placing struct {
 	*linux.Node
+	*calibrate.Costs
 	placers []placer // cheapest first
 }
 
@@ -60,7 +62,10 @@ type hider interface {
 	Hide(id omis.ProcID, addr uint64, memory []byte)
 }
 
-var _ omis.Placements = placing{}
+var (
+	_ omis.Placements = placing{}
+	_ omis.Costs      = placing{}
+)
 
 // newPlacing gives a node the placements that the settings allow.
 func newPlacing(node *linux.Node, s settings) omis.Node {
@@ -71,6 +76,7 @@ func newPlacing(node *linux.Node, s settings) omis.Node {
 	if s.mayPlace(kernel.Name) {
 		p.placers = append(p.placers, kernel.New())
 	}
+	p.Costs = calibrate.New(calibrate.Config{Node: node, Placers: p.Placers(), File: s.costs()})
 	return p
 }
 
@@ -93,7 +99,7 @@ func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error
 }
 
 func (p placing) Close(ctx context.Context) error {
-	errs := []error{p.Node.Close(ctx)}
+	errs := []error{p.Costs.Close(), p.Node.Close(ctx)}
 	for _, placer := range p.placers {
 		errs = append(errs, placer.Close())
 	}

@@ -57,7 +57,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.Listen, "listen", "127.0.0.1:6470", `the TCP address, "off" for none`)
 	flags.StringVar(&s.Socket, "socket", client.DefaultSocket(), "the Unix socket")
-	flags.StringVar(&s.Data, "data", client.DefaultData(), "the directory for the token and for checkpoints of processes")
+	flags.StringVar(&s.Data, "data", client.DefaultData(), "the directory for the token, checkpoints of processes, and what probes cost")
 	flags.StringVar(&s.Node, "node", hostname(), "the node's name")
 	flags.StringVar(&s.Placements, "placements", placements, "where the actions of conditional requests may run; trap alone spares the kernel, and changes the least of programs")
 	flags.StringVar(&s.Hold, "hold", holdByRendezvous, "how threads are held: rendezvous (where possible) or ptrace")
@@ -193,6 +193,14 @@ func (s *settings) open() ([]net.Listener, error) {
 		return nil, fmt.Errorf("cannot listen: %w (choose another address with --listen, or --listen off)", err)
 	}
 	return []net.Listener{local, remote}, nil
+}
+
+// costs is where what probes cost is kept once it was measured; "" is nowhere.
+func (s *settings) costs() string {
+	if s.Data == "" {
+		return ""
+	}
+	return filepath.Join(s.Data, "costs.json")
 }
 
 // checkpoints is where processes are saved; "" leaves it to the node.

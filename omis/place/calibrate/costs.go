@@ -1,0 +1,175 @@
+//go:build linux && amd64
+
+package calibrate
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"mirador/omis"
+)
+
+// Config is what calibrating takes.
+type Config struct {
+	// Node holds the threads of the dummy.
+	Node omis.Node
+	// Placers are the placements to calibrate beside that.
+	Placers []omis.Placer
+	// File is where figures are kept; "": nowhere.
+	File string
+}
+
+// Costs are the figures of this machine. Its methods may be called from any goroutine.
+type Costs struct {
+	config Config
+
+	turn sync.Mutex // of calibrations
+
+	mu     sync.RWMutex
+	known  map[string]map[string]omis.Cost // by placement and kind
+	tried  map[string]bool
+	failed map[string]error
+	dummy  *process // while there is one
+	closed bool
+}
+
+var _ omis.Costs = (*Costs)(nil)
+
+// New knows what the file says, if that is about this machine.
+func New(c Config) *Costs {
+	k := &Costs{config: c, known: make(map[string]map[string]omis.Cost), tried: make(map[string]bool), failed: make(map[string]error)}
+	if c.File == "" {
+		return k
+	}
+	if kept, err := load(c.File); err == nil {
+		k.known = kept
+		for name := range kept {
+			k.tried[name] = true
+		}
+	}
+	return k
+}
+
+// Cost: see omis.Costs.
+func (k *Costs) Cost(placement, kind string) (omis.Cost, bool) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	c, ok := k.known[placement][kind]
+	return c, ok
+}
+
+// Calibrate: see omis.Costs.
+func (k *Costs) Calibrate(placement string) { _ = k.Try(placement) }
+
+// Try calibrates a placement, and says why it could not.
+func (k *Costs) Try(placement string) error {
+	if done, err := k.outcome(placement); done {
+		return err
+	}
+	k.turn.Lock()
+	defer k.turn.Unlock()
+	if done, err := k.outcome(placement); done {
+		return err
+	}
+	found, err := k.measure(placement)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tried[placement] = true
+	if err != nil {
+		k.failed[placement] = err
+		return err
+	}
+	k.known[placement] = found
+	if k.config.File != "" {
+		err = save(k.config.File, k.known)
+	}
+	return err
+}
+
+func (k *Costs) outcome(placement string) (done bool, err error) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.tried[placement], k.failed[placement]
+}
+
+// hold notes that there is a dummy, for Close to end it.
+func (k *Costs) hold(d *process) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return errors.New("the monitor is closing down")
+	}
+	k.dummy = d
+	return nil
+}
+
+func (k *Costs) release(d *process) {
+	k.mu.Lock()
+	k.dummy = nil
+	k.mu.Unlock()
+	d.end()
+}
+
+// Close gives up what is being measured, and waits until nothing of it is left.
+func (k *Costs) Close() error {
+	k.mu.Lock()
+	k.closed = true
+	if k.dummy != nil {
+		_ = k.dummy.cmd.Process.Kill() // it may have ended already
+	}
+	k.mu.Unlock()
+	k.turn.Lock()
+	defer k.turn.Unlock()
+	return nil
+}
+
+// find is a placement by its name.
+func (k *Costs) find(name string) (placement, error) {
+	if name == Held {
+		return watches{k.config.Node}, nil
+	}
+	for _, p := range k.config.Placers {
+		if p.Name() == name {
+			return programs{p}, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no placement %s to calibrate", name)
+}
+
+// measure has the trials of a placement made.
+func (k *Costs) measure(name string) (found map[string]omis.Cost, err error) {
+	p, err := k.find(name)
+	if err != nil {
+		return nil, err
+	}
+	d, err := start(k.config.Node.Identify)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release(d)
+	if err := k.hold(d); err != nil {
+		return nil, err
+	}
+	s, err := p.sites(d)
+	if err != nil {
+		return nil, err
+	}
+	list, reference := s.trials()
+	if len(list) == 0 {
+		return nil, errors.New("no interval can be measured on the dummy")
+	}
+	remove, err := p.plant(d, list, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(d.run(list), remove()); err != nil {
+		return nil, err
+	}
+	for _, t := range list {
+		if t.timed() && len(t.measured) == 0 {
+			return nil, errors.New("no interval of the dummy was measured")
+		}
+	}
+	return costs(list, reference), nil
+}

@@ -1,0 +1,231 @@
+//go:build linux && amd64
+
+package calibrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/linux"
+	"mirador/omis/place/kernel"
+)
+
+// machine is what there is to calibrate.
+func machine(t *testing.T) Config {
+	t.Helper()
+	node, err := linux.Open(linux.Config{Name: "here"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := kernel.New()
+	t.Cleanup(func() {
+		if err := errors.Join(node.Close(context.Background()), k.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return Config{Node: node, Placers: []omis.Placer{k}, File: filepath.Join(t.TempDir(), "costs.json")}
+}
+
+func known(t *testing.T, k *Costs, placement, kind string) omis.Cost {
+	t.Helper()
+	c, ok := k.Cost(placement, kind)
+	if !ok {
+		t.Fatalf("nothing is known of %s, %s", placement, kind)
+	}
+	return c
+}
+
+// Orders of magnitude, by whichever machine: an exception or two, a switch between
+// processes or two.
+func TestCalibrate(t *testing.T) {
+	k := New(machine(t))
+	for _, placement := range []string{kernel.Name, Held} {
+		if err := k.Try(placement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quick, slow := known(t, k, kernel.Name, kernel.Emulated), known(t, k, kernel.Name, kernel.Stepped)
+	t.Logf("emulated %+v, stepped %+v", quick, slow)
+	for _, c := range []omis.Cost{quick, slow} {
+		if c.Count < 50 || c.Count > 100_000 || c.Time < 50 || c.Bias(c) < 0.2*c.Count || c.Bias(c) > 2*c.Time {
+			t.Errorf("a hit costs %+v", c)
+		}
+	}
+	if quick.Count >= slow.Count || quick.After >= slow.After {
+		t.Errorf("an emulated instruction costs more than one that is stepped over: %+v, %+v", quick, slow)
+	}
+	for _, how := range []string{omis.HeldByPtrace, omis.HeldByRendezvous} {
+		if c := known(t, k, Held, how); c.Count < 200 || c.Count > 1e6 {
+			t.Errorf("to hold a thread by %s costs %+v", how, c)
+		}
+	}
+}
+
+// timedBy is the mean of the intervals that programs in the kernel measure of a function of
+// the dummy, and how long a call takes without them; of the quietest batch.
+func timedBy(t *testing.T, c Config, begin, end uint64, work int) (mean, truth float64) {
+	t.Helper()
+	d, err := start(c.Node.Identify)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.end()
+	s := &sites{begin: map[string]uint64{"begin": begin}, end: map[string]uint64{"end": end}}
+	trials := []*trial{{begin: "begin", end: "end", function: 1}}
+	remove, err := programs{c.Placers[0]}.plant(d, trials, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean, truth = math.Inf(1), math.Inf(1)
+	for range 200 {
+		const calls = 20
+		if _, _, err := trials[0].read(); err != nil {
+			t.Fatal(err)
+		}
+		bare, err := d.call(0, calls, work)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.call(1, calls, work); err != nil {
+			t.Fatal(err)
+		}
+		m, _, err := trials[0].read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean, truth = min(mean, m), min(truth, bare)
+	}
+	if err := remove(); err != nil {
+		t.Fatal(err)
+	}
+	return mean, truth
+}
+
+// What is known of the cost makes the truth of what is measured, of a function of some
+// microseconds, wherever it begins and ends. While others keep the machine busy neither
+// is; so it has several tries.
+func TestBiasMakesTheTruth(t *testing.T) {
+	c := machine(t)
+	var wrong []string
+	for range 5 {
+		if wrong = untruths(t, c); wrong == nil {
+			return
+		}
+	}
+	t.Errorf("at the last of several tries: %s", strings.Join(wrong, "\n"))
+}
+
+func untruths(t *testing.T, c Config) (wrong []string) {
+	t.Helper()
+	k := New(Config{Node: c.Node, Placers: c.Placers})
+	if err := k.Try(kernel.Name); err != nil {
+		t.Fatal(err)
+	}
+	quick, slow := known(t, k, kernel.Name, kernel.Emulated), known(t, k, kernel.Name, kernel.Stepped)
+	for _, at := range []struct {
+		what       string
+		begin, end uint64
+		bias       float64
+		tolerance  float64
+	}{
+		{"from a push to a return", begins[0], ends[3], quick.Bias(slow), 0.04},
+		{"from a push to a push", begins[0], ends[0], quick.Bias(quick), 0.04},
+		{"from a mov to a return", begins[2], ends[3], slow.Bias(slow), 0.1},
+	} {
+		const work = 20_000 // some µs
+		mean, truth := timedBy(t, c, at.begin, at.end, work)
+		said := fmt.Sprintf("%s: %.0f ns are measured, %.0f less the probes' %.0f, the truth is %.0f", at.what, mean, mean-at.bias, at.bias, truth)
+		t.Log(said)
+		if math.Abs(mean-at.bias-truth) > at.tolerance*truth {
+			wrong = append(wrong, said)
+		}
+	}
+	return wrong
+}
+
+// Figures are kept, and hold for the machine, kernel and program that they are of.
+func TestFiguresAreKept(t *testing.T) {
+	c := machine(t)
+	k := New(c)
+	if err := k.Try(kernel.Name); err != nil {
+		t.Fatal(err)
+	}
+	want := known(t, k, kernel.Name, kernel.Stepped)
+	again := New(Config{File: c.File}) // there is nothing to calibrate with
+	again.Calibrate(kernel.Name)
+	if got := known(t, again, kernel.Name, kernel.Stepped); got != want {
+		t.Errorf("kept was %+v, want %+v", got, want)
+	}
+	text, err := os.ReadFile(c.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"machine", "kernel", "build"} {
+		other := strings.Replace(string(text), `"`+field+`": "`, `"`+field+`": "another `, 1)
+		if err := os.WriteFile(c.File, []byte(other), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := New(c).Cost(kernel.Name, kernel.Stepped); ok {
+			t.Errorf("figures of another %s are believed", field)
+		}
+	}
+}
+
+// refusing is a placement that can place nothing.
+type refusing struct{ omis.Placer }
+
+func (refusing) Name() string { return "refusing" }
+
+func (refusing) Judge([]omis.Placing) ([]omis.Verdict, []error) {
+	return make([]omis.Verdict, 1), []error{&omis.Refusal{Why: "no capability"}}
+}
+
+// What cannot be calibrated is tried once; nothing is known of it then.
+func TestCalibrationFails(t *testing.T) {
+	c := machine(t)
+	c.Placers = append(c.Placers, refusing{})
+	k := New(c)
+	if err := k.Try("refusing"); err == nil || !strings.Contains(err.Error(), "no capability") {
+		t.Errorf("error %v", err)
+	}
+	began := time.Now()
+	k.Calibrate("refusing")
+	if took := time.Since(began); took > 5*time.Millisecond {
+		t.Errorf("tried again, for %v", took)
+	}
+	if _, ok := k.Cost("refusing", ""); ok {
+		t.Error("something is known of a placement that refuses")
+	}
+	if err := k.Try("nowhere"); err == nil {
+		t.Error("a placement that there is not was calibrated")
+	}
+}
+
+// Whoever closes does not wait for a calibration to end by itself.
+func TestCloseEndsCalibrating(t *testing.T) {
+	k := New(machine(t))
+	done := make(chan error)
+	go func() { done <- k.Try(kernel.Name) }()
+	for standing := false; !standing; time.Sleep(time.Millisecond) {
+		k.mu.RLock()
+		standing = k.dummy != nil
+		k.mu.RUnlock()
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err == nil {
+		t.Error("the calibration went well")
+	}
+	if err := k.Try(Held); err == nil {
+		t.Error("there was another one after the end")
+	}
+}

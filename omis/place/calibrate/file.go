@@ -1,0 +1,100 @@
+package calibrate
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+)
+
+// kept is the file of figures. They hold for one machine, kernel and program.
+type kept struct {
+	Machine string                          `json:"machine"`
+	Kernel  string                          `json:"kernel"`
+	Build   string                          `json:"build"`
+	Costs   map[string]map[string]omis.Cost `json:"costs"` // by placement and kind of place, in nanoseconds
+}
+
+// here is a file without figures, for this machine.
+func here() (kept, error) {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return kept{}, err
+	}
+	program, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return kept{}, err
+	}
+	model, err := processor()
+	return kept{
+		Machine: model,
+		Kernel:  unix.ByteSliceToString(name.Release[:]) + " " + unix.ByteSliceToString(name.Version[:]),
+		Build:   fmt.Sprint(program.Size(), " ", program.ModTime().UnixNano()),
+	}, err
+}
+
+// processor is the name of the machine's processors.
+func processor() (string, error) {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if name, value, _ := strings.Cut(lines.Text(), ":"); strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value), nil
+		}
+	}
+	return "", errors.New("/proc/cpuinfo does not name the processor")
+}
+
+var errElsewhere = errors.New("the figures are those of another machine, kernel or program")
+
+func load(path string) (map[string]map[string]omis.Cost, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var k kept
+	if err := json.Unmarshal(text, &k); err != nil {
+		return nil, err
+	}
+	now, err := here()
+	if err != nil {
+		return nil, err
+	}
+	if k.Machine != now.Machine || k.Kernel != now.Kernel || k.Build != now.Build || k.Costs == nil {
+		return nil, errElsewhere
+	}
+	return k.Costs, nil
+}
+
+// save replaces the file as a whole, so that nobody reads half of it.
+func save(path string, costs map[string]map[string]omis.Cost) error {
+	k, err := here()
+	if err != nil {
+		return err
+	}
+	k.Costs = costs
+	text, err := json.MarshalIndent(k, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // in vain once it has its name
+	_, err = f.Write(append(text, '\n'))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,115 @@
+//go:build linux && amd64
+
+package calibrate
+
+import (
+	"errors"
+	"sync"
+
+	"mirador/omis"
+)
+
+// Held is the name of the placement where threads are held for the monitor.
+const Held = "trap"
+
+// watches has the node hold threads. What the monitor would do meanwhile, it does not:
+// that takes little beside the holding.
+type watches struct{ omis.Node }
+
+func (w watches) watch(d *process, function int, offset uint64, handle func(*omis.Hit)) (func() error, error) {
+	return w.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: d.id, Addr: d.at(function, offset)}, handle)
+}
+
+// sites has a look at how threads are held at each place: the node chooses.
+func (w watches) sites(d *process) (*sites, error) {
+	s := &sites{begin: make(map[string]uint64), end: make(map[string]uint64)}
+	look := func(offset uint64, to map[string]uint64) error {
+		var mu sync.Mutex
+		held := make(map[string]bool)
+		cancel, err := w.watch(d, 1, offset, func(hit *omis.Hit) {
+			mu.Lock()
+			defer mu.Unlock()
+			held[hit.Held] = true
+		})
+		if err != nil {
+			return err
+		}
+		_, err = d.call(1, warmUp, howLong)
+		err = errors.Join(err, cancel())
+		mu.Lock()
+		defer mu.Unlock()
+		if len(held) == 1 {
+			for how := range held {
+				s.enter(how, to, offset)
+			}
+		}
+		return err
+	}
+	for _, offset := range begins {
+		if err := look(offset, s.begin); err != nil {
+			return nil, err
+		}
+	}
+	for _, offset := range ends {
+		if err := look(offset, s.end); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// clock takes the times of intervals as a timer of the monitor does.
+type clock struct {
+	mu    sync.Mutex
+	began int64
+	row   omis.Row
+}
+
+func (c *clock) start(hit *omis.Hit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.began = hit.Now()
+}
+
+func (c *clock) stop(hit *omis.Hit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.row.Count++
+	c.row.Sum = c.row.Sum.Add(omis.Uint128{Lo: uint64(max(hit.Time-c.began, 0))})
+}
+
+func (c *clock) rows() ([]omis.Row, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return []omis.Row{c.row}, nil
+}
+
+func (w watches) plant(d *process, list []*trial, s *sites) (remove func() error, err error) {
+	var cancels []func() error
+	remove = func() error {
+		var errs []error
+		for _, cancel := range cancels {
+			errs = append(errs, cancel())
+		}
+		return errors.Join(errs...)
+	}
+	set := func(function int, offset uint64, handle func(*omis.Hit)) error {
+		cancel, err := w.watch(d, function, offset, handle)
+		if err == nil {
+			cancels = append(cancels, cancel)
+		}
+		return err
+	}
+	for _, t := range list {
+		begin := func(*omis.Hit) {}
+		if t.timed() {
+			c := &clock{}
+			begin, t.rows = c.start, c.rows
+			err = set(t.function, s.end[t.end], c.stop)
+		}
+		if err = errors.Join(err, set(t.function, s.where(t), begin)); err != nil {
+			return nil, errors.Join(err, remove())
+		}
+	}
+	return remove, nil
+}

@@ -1,0 +1,112 @@
+//go:build linux && amd64
+
+package calibrate
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+)
+
+// process is a dummy that runs.
+type process struct {
+	folder string
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    io.Reader
+	id     omis.ProcID
+	first  uint64 // where its functions are
+}
+
+// patience is how long a dummy may take for what takes a millisecond.
+const patience = 2 * time.Second
+
+// start starts a dummy. identify finds it again by its pid.
+func start(identify func(int) (omis.ProcID, error)) (d *process, err error) {
+	d = &process{}
+	defer func() {
+		if err != nil {
+			d.end()
+			err = fmt.Errorf("cannot start a process to try probes on: %w", err)
+		}
+	}()
+	if d.folder, err = os.MkdirTemp("", "mirador-dummy-"); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(d.folder, "dummy")
+	file, first := program()
+	if err := os.WriteFile(path, file, 0o700); err != nil {
+		return nil, err
+	}
+	d.cmd = exec.Command(path)
+	if d.in, err = d.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if d.out, err = d.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	if err := d.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if err := d.find(path, first); err != nil {
+		return nil, err
+	}
+	d.id, err = identify(d.cmd.Process.Pid)
+	return d, err
+}
+
+// find finds out where the program was loaded. That it has been, its answer to a first
+// order tells: one to call nothing would not do.
+func (d *process) find(path string, first uint64) error {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		maps, err := proc.Maps(d.cmd.Process.Pid)
+		if err != nil {
+			return err
+		}
+		for _, m := range maps {
+			if m.Path == path && m.Exec {
+				d.first = m.Start - m.Offset + first
+				_, err := d.call(0, 1, 1)
+				return err
+			}
+		}
+	}
+	return errors.New("it does not come to its beginning")
+}
+
+// end ends the dummy. Its probes must have been removed.
+func (d *process) end() {
+	if d.cmd != nil && d.cmd.Process != nil {
+		_ = d.cmd.Process.Kill()
+		_ = d.cmd.Wait()
+	}
+	_ = os.RemoveAll(d.folder)
+}
+
+// at is the address of a place of a function.
+func (d *process) at(function int, offset uint64) uint64 {
+	return d.first + uint64(function)*stride + offset
+}
+
+// call has a function called, and tells how many nanoseconds one call took.
+func (d *process) call(function, calls, work int) (float64, error) {
+	late := time.AfterFunc(patience, func() { _ = d.cmd.Process.Kill() })
+	defer late.Stop()
+	order := [3]uint64{d.at(function, 0), uint64(calls), uint64(work)}
+	if err := binary.Write(d.in, binary.LittleEndian, order); err != nil {
+		return 0, err
+	}
+	var ns uint64
+	if err := binary.Read(d.out, binary.LittleEndian, &ns); err != nil {
+		return 0, fmt.Errorf("the process to try probes on said nothing more within %v: %w", patience, err)
+	}
+	return float64(ns) / float64(calls), nil
+}
