@@ -69,7 +69,7 @@ func compareCalls(t *report.Table, added map[string]report.Stat, why map[string]
 func (b *Bench) ourCounters() []peers.Counter {
 	var list []peers.Counter
 	for _, m := range b.monitors {
-		if m.placement == inline {
+		if m.placement == inCode {
 			continue // system calls are the kernel's
 		}
 		list = append(list, peers.Counter{Name: m.placement, Start: m.countCalls})

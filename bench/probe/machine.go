@@ -11,6 +11,8 @@ import (
 	"mirador/omis/engine"
 	"mirador/omis/ext/pa"
 	"mirador/omis/linux"
+	"mirador/omis/place/calibrate"
+	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 
 	"mirador/bench/subject"
@@ -22,9 +24,11 @@ type placer interface {
 	Close() error
 }
 
-// machine is this node with one placement, so that it is known which is measured.
+// machine is this node with one placement, so that it is known which is measured. What
+// its probes cost is found out anew, and taken off what they report.
 type machine struct {
 	*linux.Node
+	*calibrate.Costs
 	placers []placer
 }
 
@@ -37,7 +41,7 @@ func (m machine) Placers() []omis.Placer {
 }
 
 func (m machine) Close(ctx context.Context) error {
-	errs := []error{m.Node.Close(ctx)}
+	errs := []error{m.Costs.Close(), m.Node.Close(ctx)}
 	for _, p := range m.placers {
 		errs = append(errs, p.Close())
 	}
@@ -48,11 +52,11 @@ func (m machine) Close(ctx context.Context) error {
 const (
 	trap     = "trap"
 	inKernel = kernel.Name
-	inline   = "inline"
+	inCode   = inline.Name
 )
 
 // placements are all, cheapest first.
-var placements = [...]string{inline, inKernel, trap}
+var placements = [...]string{inCode, inKernel, trap}
 
 // monitor is the real engine over the real node.
 type monitor struct {
@@ -69,9 +73,12 @@ func openMonitor(placement string, warden []string) (*monitor, error) {
 	}
 	here := machine{Node: n}
 	switch placement {
+	case inCode:
+		here.placers = []placer{inline.New(n)}
 	case inKernel:
 		here.placers = []placer{kernel.New()}
 	}
+	here.Costs = calibrate.New(calibrate.Config{Node: n, Placers: here.Placers()})
 	m := &monitor{placement: placement, node: here}
 	if m.e, err = engine.New(here, slog.New(slog.DiscardHandler), pa.New()); err != nil {
 		return nil, errors.Join(err, here.Close(context.Background()))

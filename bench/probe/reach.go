@@ -40,8 +40,8 @@ var none report.Goal
 func ownPairings() []pairing {
 	tenPercent := report.Within(1.1)
 	list := []pairing{
-		{countPush, inline, "", none, report.AtMost(2.5)},
-		{timePush, inline, "", none, report.AtMost(20)},
+		{countPush, inCode, "", none, report.AtMost(2.5)},
+		{timePush, inCode, "", none, report.AtMost(20)},
 	}
 	for _, t := range []subject.Task{countPush, countLanded, countMov, timePush, timeLanded} {
 		list = append(list, pairing{t, inKernel, bareEBPF, tenPercent, tenPercent})
@@ -55,14 +55,14 @@ func ownPairings() []pairing {
 func peerPairings() []pairing {
 	times := report.Cheaper
 	return []pairing{
-		{countPush, inline, "bpftrace", none, times(200)},
-		{countMov, inline, "gdb, fast tracepoint", none, times(50)},
-		{countPush, inline, "lttng-ust, compiled in", none, none},
-		{countPush, inline, "perf", none, none},
-		{timePush, inline, "uftrace, dynamic", none, times(4)},
-		{timePush, inline, "bpftrace", none, times(60)},
-		{timePush, inline, "lttng-ust, compiled in", none, none},
-		{timePush, inline, "perf", none, none},
+		{countPush, inCode, "bpftrace", none, times(200)},
+		{countMov, inCode, "gdb, fast tracepoint", none, times(50)},
+		{countPush, inCode, "lttng-ust, compiled in", none, none},
+		{countPush, inCode, "perf", none, none},
+		{timePush, inCode, "uftrace, dynamic", none, times(4)},
+		{timePush, inCode, "bpftrace", none, times(60)},
+		{timePush, inCode, "lttng-ust, compiled in", none, none},
+		{timePush, inCode, "perf", none, none},
 		{countPush, inKernel, "bpftrace", none, none},
 		{countLanded, inKernel, "bpftrace", times(5), times(5)},
 		{timePush, inKernel, "bpftrace", none, none},

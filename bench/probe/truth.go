@@ -51,7 +51,7 @@ func (b *Bench) Truth() (*report.Table, error) {
 
 func (b *Bench) truth(c subject.Contender, length time.Duration) (report.Row, error) {
 	row := report.Row{What: fmt.Sprintf("%s, %v", c.Name, length), Unit: report.Nanoseconds, Than: "truth", Why: suits(c, timePush)}
-	if c.Name == inline {
+	if c.Name == inCode {
 		row.Goal = report.Near(0.05)
 	}
 	if row.Why != "" {
