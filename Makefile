@@ -3,6 +3,7 @@
 PREFIX   ?= /usr/local
 FUZZTIME ?= 20s
 TIMES    ?= 20
+TORTURE  ?= -time 10m -kills 200
 
 # Packages whose goroutines share state are tested once more under the race
 # detector; all of them would take too long.
@@ -10,7 +11,7 @@ RACE = ./omis/engine/... ./probes/... ./http/...
 
 TARGETS = $(notdir $(patsubst %/,%,$(dir $(wildcard examples/targets/*/main.c examples/targets/*/main.cc))))
 
-.PHONY: help run demo build targets criu test survive lint bench fuzz generate install clean needs-run needs-test
+.PHONY: help run demo build targets criu test survive torture lint bench fuzz generate install clean needs-run needs-test
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +37,10 @@ test: needs-test lint ## run every test; a skipped one is a failure
 
 survive: needs-test ## run what targets must survive TIMES (20) times, and count
 	go run ./scripts/survive -times $(TIMES)
+
+torture: build needs-test ## torture real programs with random probes, as TORTURE (-time 10m -kills 200) says
+	@scripts/install torture
+	go run ./torture $(TORTURE)
 
 lint: needs-run ## check the code's form: gofmt, go vet, staticcheck
 	@scripts/lint

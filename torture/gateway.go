@@ -1,0 +1,127 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"mirador/cli/client"
+	"mirador/omis/linux/proc"
+)
+
+// gateway is the mirador that plagues the victims. When it is killed it is started
+// anew, with the same data.
+type gateway struct {
+	program, placements, dir string
+	log                      *os.File
+
+	mu     sync.RWMutex
+	cmd    *exec.Cmd
+	client *client.Client
+	life   int // how often it was started
+}
+
+// errGone tells that the gateway that was asked has been killed.
+var errGone = errors.New("the gateway was killed")
+
+func openGateway(program, placements, dir string) (*gateway, error) {
+	log, err := os.Create(filepath.Join(dir, "gateway.log"))
+	if err != nil {
+		return nil, err
+	}
+	g := &gateway{program: program, placements: placements, dir: dir, log: log}
+	return g, g.start()
+}
+
+// start starts it and waits until it answers. The lock is held, or nobody else
+// knows the gateway yet.
+func (g *gateway) start() error {
+	const patience = time.Minute // the machine has much to do
+	g.life++
+	socket := filepath.Join(g.dir, fmt.Sprintf("socket-%d", g.life))
+	args := []string{"serve", "--listen", "off", "--socket", socket, "--data", filepath.Join(g.dir, "data")}
+	if g.placements != "" {
+		args = append(args, "--placements", g.placements)
+	}
+	g.cmd = exec.Command(g.program, args...)
+	g.cmd.Stderr = g.log
+	out, err := g.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := g.cmd.Start(); err != nil {
+		return err
+	}
+	slow := time.AfterFunc(patience, func() { g.cmd.Process.Kill() })
+	defer slow.Stop()
+	if line, err := bufio.NewReader(out).ReadString('\n'); !strings.HasPrefix(line, "ready") {
+		g.cmd.Process.Kill()
+		return fmt.Errorf("the gateway does not start: %q, %v, %v", line, err, g.cmd.Wait())
+	}
+	g.client, err = client.New(client.Options{Place: client.Place{Socket: socket}})
+	return err
+}
+
+// kill kills it at once, whatever it is doing, and starts another.
+func (g *gateway) kill() error {
+	g.mu.RLock()
+	g.cmd.Process.Kill()
+	g.mu.RUnlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.cmd.Wait() // it was killed
+	g.client.Close()
+	return g.start()
+}
+
+// stop has it end in peace.
+func (g *gateway) stop() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	defer g.log.Close()
+	g.cmd.Process.Signal(syscall.SIGTERM)
+	g.client.Close()
+	return g.cmd.Wait()
+}
+
+// ask sends a request to the gateway of a life.
+func (g *gateway) ask(ctx context.Context, life int, r client.Request) (*client.Reply, error) {
+	g.mu.RLock()
+	c, now := g.client, g.life
+	g.mu.RUnlock()
+	if life != now {
+		return nil, errGone
+	}
+	reply, err := c.Do(ctx, r)
+	if err == nil && reply.Failed() {
+		return nil, errors.New(reply.Message())
+	}
+	if err != nil && g.isKilled(life) {
+		return nil, errGone
+	}
+	return reply, err
+}
+
+// isKilled tells whether the gateway of a life has been killed, or is dying of it.
+func (g *gateway) isKilled(life int) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.life != life || proc.Ending(g.cmd.Process.Pid)
+}
+
+// now is the life the gateway is in.
+func (g *gateway) now() int {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.life
+}

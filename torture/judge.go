@@ -1,0 +1,144 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// patience is how long a victim may take for a round when next to no probe is left
+// in it.
+const patience = 2 * time.Minute
+
+// judge has a victim work round after round. In between, when it waits, he plants,
+// activates, deactivates and removes probes of his own, at functions whose calls
+// somebody else counts too.
+type judge struct {
+	victim    *victim
+	tool      *tool
+	functions map[string]function // whose calls are counted
+	fixed     map[string]int64    // calls in a round, of those that gdb has counted
+	random    *rand.Rand
+	slow      func()
+	rounds    *atomic.Int64 // for those who watch
+	tally     *tally
+
+	probes []*probe
+}
+
+func (j *judge) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := j.round(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round is one of the victim's, and what there is to do before and after it.
+func (j *judge) round(ctx context.Context) error {
+	trusted := j.prepare(ctx)
+	if trusted != nil && !errors.Is(trusted, errGone) {
+		return trusted
+	}
+	result, counts, err := j.victim.round(patience, j.slow)
+	if err != nil {
+		return err
+	}
+	j.tally.rounds++
+	j.rounds.Add(1)
+	if result != j.victim.calm {
+		return fmt.Errorf("the result is %s, not %s", result, j.victim.calm)
+	}
+	if trusted != nil {
+		return nil
+	}
+	for name, n := range j.fixed {
+		counts[name] = n
+	}
+	err = j.compare(ctx, counts)
+	if errors.Is(err, errGone) {
+		return nil
+	}
+	return err
+}
+
+// prepare changes at random what is planted.
+func (j *judge) prepare(ctx context.Context) error {
+	fresh, err := j.tool.fresh(ctx)
+	if fresh {
+		j.probes = nil
+	}
+	if err != nil {
+		return err
+	}
+	for name, f := range j.functions {
+		i := slices.IndexFunc(j.probes, func(p *probe) bool { return p.name == name })
+		switch change := j.random.IntN(10); {
+		case i < 0 && change < 5:
+			timed := slices.Contains(j.victim.timed, name) && j.random.IntN(2) == 0
+			p, err := j.tool.define(ctx, f, timed)
+			if err == nil {
+				err = j.turn(ctx, p, true)
+			}
+			if err != nil {
+				return err
+			}
+			j.probes = append(j.probes, p)
+			j.tally.planted++
+		case i < 0:
+		case change < 2:
+			if err := j.tool.remove(ctx, j.probes[i:i+1]); err != nil {
+				return err
+			}
+			j.probes = slices.Delete(j.probes, i, i+1)
+			j.tally.removed++
+		case change < 5:
+			if err := j.turn(ctx, j.probes[i], !j.probes[i].active); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// turn activates or deactivates a probe. Nobody may refuse: these are functions that
+// are fit to be probed.
+func (j *judge) turn(ctx context.Context, p *probe, on bool) error {
+	service := "csr_disable"
+	if on {
+		service = "csr_enable"
+	}
+	refused, err := j.tool.all(ctx, service, []*probe{p})
+	if err == nil && len(refused) > 0 {
+		err = fmt.Errorf("%s of %s: %s", service, p.name, refused[0])
+	}
+	p.active = on
+	j.tally.turned++
+	return err
+}
+
+// compare has every probe tell what the victim has counted since it was planted,
+// while it was active.
+func (j *judge) compare(ctx context.Context, counts map[string]int64) error {
+	for _, p := range j.probes {
+		if p.active {
+			p.want += counts[p.name]
+		}
+		got, err := j.tool.calls(ctx, p)
+		if err != nil {
+			return err
+		}
+		j.tally.compared++
+		if got != p.want {
+			return fmt.Errorf("%s (timed: %v, active: %v) was called %d times, and the probe has counted %d", p.name, p.timer, p.active, p.want, got)
+		}
+	}
+	return nil
+}

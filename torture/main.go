@@ -1,0 +1,53 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+func main() {
+	p := plan{progress: os.Stdout}
+	var programs string
+	flag.StringVar(&p.mirador, "mirador", "bin/mirador", "the gateway's program")
+	flag.DurationVar(&p.time, "time", 10*time.Minute, "how long")
+	flag.IntVar(&p.kills, "kills", 0, "how often to kill the gateway")
+	flag.StringVar(&p.placements, "placements", "", "where probes may run, as serve takes it; \"\": anywhere")
+	flag.StringVar(&programs, "programs", "", "a list of bash, python, c++, go, rust; \"\": all")
+	flag.IntVar(&p.most, "most", 300, "probes at a time in a program, besides those that are compared")
+	flag.Uint64Var(&p.seed, "seed", rand.Uint64N(1e6), "of the random numbers")
+	flag.Parse()
+	if programs != "" {
+		p.programs = strings.Split(programs, ",")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := p.report(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "torture:", err)
+		os.Exit(1)
+	}
+}
+
+// report runs the plan and prints what came of it.
+func (p plan) report(ctx context.Context) error {
+	fmt.Fprintf(p.progress, "torturing for %v with seed %d\n", p.time, p.seed)
+	outcomes, kills, err := p.run(ctx)
+	table(p.progress, outcomes, kills)
+	if err != nil {
+		return err
+	}
+	for _, o := range outcomes {
+		if o.err != nil {
+			return errors.New("not all programs came through it")
+		}
+	}
+	return nil
+}

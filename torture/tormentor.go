@@ -1,0 +1,146 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// tormentor plants, activates, deactivates, reads and removes probes at random, at
+// any functions, whatever the victim is doing.
+type tormentor struct {
+	tool      *tool
+	functions []function
+	most      int // probes at a time
+	random    *rand.Rand
+	tally     *tally
+	relent    atomic.Bool // the victim does not get on
+
+	probes []*probe
+}
+
+func (t *tormentor) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := t.torment(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, errGone):
+			t.probes = nil
+		case err != nil:
+			return err
+		}
+		t.rest(ctx)
+	}
+	return nil
+}
+
+func (t *tormentor) rest(ctx context.Context) {
+	const most = 40 * time.Millisecond
+	select {
+	case <-time.After(time.Duration(t.random.Int64N(int64(most)))):
+	case <-ctx.Done():
+	}
+}
+
+// torment does one thing.
+func (t *tormentor) torment(ctx context.Context) error {
+	fresh, err := t.tool.fresh(ctx)
+	if fresh {
+		t.probes = nil
+	}
+	if err != nil {
+		return err
+	}
+	if t.relent.Swap(false) {
+		t.tally.relented++
+		return t.remove(ctx, t.probes)
+	}
+	switch action := t.random.IntN(10); {
+	case action < 4 || len(t.probes) == 0:
+		return t.plant(ctx)
+	case action < 7:
+		return t.turn(ctx)
+	case action < 8:
+		return t.read(ctx)
+	default:
+		return t.remove(ctx, t.some())
+	}
+}
+
+// some are a few probes or many.
+func (t *tormentor) some() []*probe {
+	t.random.Shuffle(len(t.probes), func(i, j int) { t.probes[i], t.probes[j] = t.probes[j], t.probes[i] })
+	return t.probes[:t.random.IntN(len(t.probes)+1)]
+}
+
+// plant plants probes at functions, a few or many; one of four is a timer, and some
+// are activated at once.
+func (t *tormentor) plant(ctx context.Context) error {
+	var added []*probe
+	for range t.random.IntN(t.most - len(t.probes) + 1) {
+		f := t.functions[t.random.IntN(len(t.functions))]
+		p, err := t.tool.define(ctx, f, t.random.IntN(4) == 0)
+		switch {
+		case errors.Is(err, errGone) || ctx.Err() != nil:
+			return err
+		case err != nil:
+			t.tally.refuse(err.Error())
+			continue
+		}
+		added = append(added, p)
+	}
+	t.probes = append(t.probes, added...)
+	t.tally.planted += int64(len(added))
+	if len(added) == 0 || t.random.IntN(5) == 0 {
+		return nil
+	}
+	return t.switchAll(ctx, "csr_enable", added)
+}
+
+func (t *tormentor) turn(ctx context.Context) error {
+	service := "csr_enable"
+	if t.random.IntN(2) == 0 {
+		service = "csr_disable"
+	}
+	return t.switchAll(ctx, service, t.some())
+}
+
+func (t *tormentor) switchAll(ctx context.Context, service string, probes []*probe) error {
+	if len(probes) == 0 {
+		return nil
+	}
+	refused, err := t.tool.all(ctx, service, probes)
+	for _, why := range refused {
+		t.tally.refuse(why)
+	}
+	t.tally.turned += int64(len(probes))
+	return err
+}
+
+func (t *tormentor) read(ctx context.Context) error {
+	for _, p := range t.some() {
+		service := "pa_counter_read"
+		if p.timer {
+			service = "pa_timer_read"
+		}
+		if _, err := t.tool.ask(ctx, ": %s([%s])", service, p.object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes some of the probes, which are the first.
+func (t *tormentor) remove(ctx context.Context, some []*probe) error {
+	if err := t.tool.remove(ctx, some); err != nil {
+		return fmt.Errorf("removing %d probes: %w", len(some), err)
+	}
+	t.tally.removed += int64(len(some))
+	t.probes = t.probes[len(some):]
+	return nil
+}
