@@ -19,7 +19,8 @@ import (
 // Placer.mu.
 type events struct {
 	layout      *layout
-	control     *control
+	slab        *slab
+	pools       *pools
 	records     records
 	interrupted *ebpf.Map
 	enter, exit hook
@@ -44,8 +45,8 @@ type point struct {
 // everyCall is the number of a point for all system calls.
 const everyCall = -1
 
-func (e *events) open(set maps, l *layout, c *control) (err error) {
-	e.layout, e.control, e.watched = l, c, make(map[omis.ProcID]*watched)
+func (e *events) open(set maps, l *layout, s *slab, p *pools) (err error) {
+	e.layout, e.slab, e.pools, e.watched = l, s, p, make(map[omis.ProcID]*watched)
 	e.enter = hook{tracepoint: "sys_enter", root: e.onEnter}
 	e.exit = hook{tracepoint: "sys_exit", root: e.onExit}
 	if err := e.records.open(set); err != nil {
@@ -130,7 +131,7 @@ func (p *Placer) newListener(what omis.Placing) (*listener, error) {
 		return nil, err
 	}
 	l := &listener{placer: p, on: on, point: at, only: only, steps: what.Program}
-	if l.active, err = p.control.take(); err != nil {
+	if l.active, err = p.slab.take(1); err != nil {
 		p.events.unwatch(on)
 		return nil, &omis.Refusal{Why: err.Error()}
 	}
@@ -199,7 +200,7 @@ func (e *events) begin(list []*listener) error {
 	on.all = on.all[:len(on.all)-len(list)]
 	e.place(on, list)
 	for _, l := range list {
-		e.control.give(l.active)
+		e.slab.give(l.active, 1)
 	}
 	e.unwatch(on)
 	return err
@@ -334,7 +335,7 @@ func (p *Placer) removeListeners(list []*listener) error {
 	awaitPrograms()
 	for on, gone := range by {
 		for _, l := range gone {
-			p.control.give(l.active)
+			p.slab.give(l.active, 1)
 		}
 		p.events.unwatch(on)
 	}

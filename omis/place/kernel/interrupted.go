@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/cilium/ebpf/asm"
@@ -65,21 +66,23 @@ func (e *events) broken(none, out string) asm.Instructions {
 
 // key puts the current thread's number and start on the stack.
 func (e *events) key(out string) asm.Instructions {
+	none := asm.StoreImm(asm.RFP, stackCell, 0, asm.Word)
 	if e.layout.nested {
-		return e.layout.thread(out)
+		return append(e.layout.thread(out), none)
 	}
 	return asm.Instructions{
+		none,
 		asm.LoadMem(asm.R1, whose, e.layout.started, asm.DWord),
 		asm.StoreMem(asm.RFP, stackStarted, asm.R1, asm.DWord),
 		asm.LoadMem(asm.R1, whose, e.layout.pid, asm.Word),
-		asm.StoreMem(asm.RFP, stackTID, asm.R1, asm.DWord),
+		asm.StoreMem(asm.RFP, stackTID, asm.R1, asm.Word),
 	}
 }
 
 func (e *events) lookup() asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMapPtr(asm.R1, e.interrupted.FD()),
-		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackTID),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackStarted),
 		asm.FnMapLookupElem.Call(),
 	}
 }
@@ -176,7 +179,7 @@ func (e *events) newBroken(label, out string) asm.Instructions {
 		asm.LoadMem(asm.R1, found, recordPID, asm.Word),
 		asm.StoreMem(asm.RFP, stackBroken+brokenPID, asm.R1, asm.DWord),
 		asm.LoadMapPtr(asm.R1, e.interrupted.FD()),
-		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackTID),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackStarted),
 		asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, stackBroken),
 		asm.Mov.Imm(asm.R4, 0),
 		asm.FnMapUpdateElem.Call(),
@@ -234,7 +237,7 @@ func (e *events) pop(ended string) asm.Instructions {
 		asm.StoreMem(asm.R0, brokenDepth, asm.R1, asm.DWord),
 		asm.JNE.Imm(asm.R1, 0, ended),
 		asm.LoadMapPtr(asm.R1, e.interrupted.FD()),
-		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackTID),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackStarted),
 		asm.FnMapDeleteElem.Call(),
 		asm.JNE.Imm(asm.R0, 0, ended),
 		asm.Mov.Imm(asm.R1, -1),
@@ -260,7 +263,7 @@ func (e *events) forget(id omis.ProcID) (n int64) {
 	var ended []key
 	row := make([]byte, sizeOfBroken)
 	for err := e.interrupted.NextKey(nil, &k); err == nil; err = e.interrupted.NextKey(k, &k) {
-		if e.interrupted.Lookup(k, row) != nil || wordAt(row, brokenPID) != uint64(id.PID) {
+		if e.interrupted.Lookup(k, row) != nil || binary.LittleEndian.Uint64(row[brokenPID:]) != uint64(id.PID) {
 			continue
 		}
 		if ticks, err := proc.ThreadStart(id.PID, int(k.TID)); err != nil || ticks != k.Started/nsPerTick {

@@ -10,40 +10,74 @@ import "github.com/cilium/ebpf/asm"
 // one adds one to a member of the row.
 func one(member int16) asm.Instructions {
 	return asm.Instructions{
-		asm.LoadMem(asm.R1, row, member, asm.DWord),
+		asm.LoadMem(asm.R1, rowAt, member, asm.DWord),
 		asm.Add.Imm(asm.R1, 1),
-		asm.StoreMem(row, member, asm.R1, asm.DWord),
+		asm.StoreMem(rowAt, member, asm.R1, asm.DWord),
 	}
 }
 
-// Registers of start and stop: the stack pointer of the hit, how many intervals are
-// open, and the address of one of them.
+// Registers of start and stop: where the intervals are that are not near, or 0 if there
+// are none; the stack pointer of the hit; the address of an interval; and how many are
+// open.
 const (
+	deep = asm.R0
 	sp   = asm.R3
-	open = asm.R4
 	at   = asm.R5
+	open = kept
 )
 
-// innermost puts the address of the innermost open interval into at, and its stack
-// pointer into R1. That there is one, and no more than there is room for, is known.
-func innermost() asm.Instructions {
+// depth loads how many intervals are open, and where those are that are not near, if
+// there are at least as many as some number. It makes room for them where a label says
+// where to go if there is none.
+func (p *pool) depth(name string, least int32, full string) asm.Instructions {
+	shallow, have := name+"shallow", name+"deep"
+	code := asm.Instructions{
+		asm.LoadMem(open, rowAt, rowDepth, asm.DWord),
+		asm.JGT.Imm(open, maxOpen, name+"over"),
+		asm.JLT.Imm(open, least, shallow),
+	}
+	code = append(code, lookup(p.deep, stackRow)...)
+	code = append(code, asm.JNE.Imm(deep, 0, have))
+	if full == "" {
+		code = append(code, asm.Ja.Label(name+"over"))
+	} else {
+		code = append(code,
+			asm.LoadMapPtr(asm.R1, p.deep.FD()),
+			asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackRow),
+			asm.LoadMapValue(asm.R3, p.blank.FD(), 0),
+			asm.Mov.Imm(asm.R4, 0),
+			asm.FnMapUpdateElem.Call())
+		code = append(code, lookup(p.deep, stackRow)...)
+		code = append(code, asm.JNE.Imm(deep, 0, have), asm.Ja.Label(full))
+	}
+	return append(code,
+		asm.Mov.Imm(deep, 0).WithSymbol(shallow),
+		asm.Mov.Imm(asm.R1, 0).WithSymbol(have))
+}
+
+// reach puts the address of an interval into at, which holds its number. That it is near,
+// or that there is room for others, is known.
+func reach(name string) asm.Instructions {
+	isNear, have := name+"near", name+"slot"
 	return asm.Instructions{
-		asm.Mov.Reg(at, open), asm.Sub.Imm(at, 1),
-		asm.LSh.Imm(at, 4), asm.Add.Reg(at, row),
-		asm.LoadMem(asm.R1, at, rowOpen, asm.DWord),
+		asm.JLT.Imm(at, near, isNear),
+		asm.Sub.Imm(at, near), asm.LSh.Imm(at, 4), asm.Add.Reg(at, deep),
+		asm.Ja.Label(have),
+		asm.LSh.Imm(at, 4).WithSymbol(isNear), asm.Add.Reg(at, rowAt), asm.Add.Imm(at, rowOpen),
+		asm.Mov.Imm(asm.R1, 0).WithSymbol(have),
 	}
 }
 
-// pop loads what start and stop need, and loops while the innermost interval is one
-// that was left: rule jumps to where the loop ends.
-func pop(name, none string, rule asm.Instructions) asm.Instructions {
+// pop loops while the innermost interval is one that was left: rule jumps to where the
+// loop ends.
+func pop(f *form, name, none string, rule asm.Instructions) asm.Instructions {
 	loop := name + "loop"
-	code := append(begin(),
+	code := append(begin(f),
 		asm.LoadMem(sp, regsAt, regSP, asm.DWord),
-		asm.LoadMem(open, row, rowDepth, asm.DWord),
-		asm.JGT.Imm(open, maxOpen, name+"keep"),
-		asm.JEq.Imm(open, 0, none).WithSymbol(loop))
-	code = append(code, innermost()...)
+		asm.JEq.Imm(open, 0, none).WithSymbol(loop),
+		asm.Mov.Reg(at, open), asm.Sub.Imm(at, 1))
+	code = append(code, reach(name+"top")...)
+	code = append(code, asm.LoadMem(asm.R1, at, 0, asm.DWord))
 	code = append(code, rule...)
 	code = append(code, one(rowUnfinished)...)
 	return append(code, asm.Sub.Imm(open, 1), asm.Ja.Label(loop))
@@ -53,68 +87,74 @@ func pop(name, none string, rule asm.Instructions) asm.Instructions {
 // its place, or above, was left by an exception or a longjmp; what was opened without
 // a stack pointer stays. The time is taken last, so that as little as possible of the
 // program itself is measured.
-func (a *assembler) start(name string) asm.Instructions {
-	push, keep := name+"push", name+"keep"
-	code := pop(name, push, asm.Instructions{asm.JEq.Imm(asm.R1, 0, push), asm.JGT.Reg(asm.R1, sp, push)})
+func (a *assembler) start(p *pool, name string) asm.Instructions {
+	push, room, keep, drop := name+"push", name+"room", name+"keep", name+"drop"
+	code := p.depth(name, near, drop)
 	if a.event {
-		code = a.startEvent(name)
+		code = append(code, nest(p.form, push)...)
+	} else {
+		code = append(code, pop(p.form, name, push, asm.Instructions{asm.JEq.Imm(asm.R1, 0, push), asm.JGT.Reg(asm.R1, sp, push)})...)
 	}
 	code = append(code,
-		asm.JLT.Imm(open, maxOpen, name+"room").WithSymbol(push),
-		asm.StoreMem(row, rowDepth, open, asm.DWord))
+		asm.JLT.Imm(open, maxOpen, room).WithSymbol(push),
+		asm.StoreMem(rowAt, rowDepth, open, asm.DWord))
 	code = append(code, one(rowUnfinished)...)
 	code = append(code,
 		asm.Ja.Label(keep),
-		asm.Mov.Reg(mark, open).WithSymbol(name+"room"),
-		asm.LSh.Imm(mark, 4), asm.Add.Reg(mark, row),
-		asm.StoreMem(mark, rowOpen, sp, asm.DWord),
+		asm.Mov.Reg(at, open).WithSymbol(room))
+	code = append(code, reach(name+"new")...)
+	code = append(code,
+		asm.StoreMem(at, 0, sp, asm.DWord),
 		asm.Add.Imm(open, 1),
-		asm.StoreMem(row, rowDepth, open, asm.DWord))
+		asm.StoreMem(rowAt, rowDepth, open, asm.DWord),
+		asm.Mov.Reg(kept, at))
 	if a.timed {
-		code = append(code, asm.StoreMem(mark, rowOpen+8, hitAt, asm.DWord))
+		code = append(code, asm.StoreMem(kept, 8, hitAt, asm.DWord))
 	} else {
-		code = append(code, asm.FnKtimeGetNs.Call(), asm.StoreMem(mark, rowOpen+8, asm.R0, asm.DWord))
+		code = append(code, asm.FnKtimeGetNs.Call(), asm.StoreMem(kept, 8, asm.R0, asm.DWord))
 	}
 	code = append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(keep))
-	return append(code, done()...)
+	code = append(code, done(p.form)...)
+	code = append(code, asm.Ja.Label(name+"over"), asm.Mov.Imm(asm.R0, 0).WithSymbol(drop))
+	code = append(code, begin(p.form)...)
+	code = append(code, one(rowUnfinished)...)
+	return append(code, done(p.form)...)
 }
 
-// startEvent is pop for events without a stack pointer. They nest only where signal
-// handlers do: as many as there is room for have been left by a longjmp.
-func (a *assembler) startEvent(name string) asm.Instructions {
-	push := name + "push"
-	return append(begin(),
+// nest is pop for events without a stack pointer. They nest only where signal handlers
+// do: as many as there is room for have been left by a longjmp.
+func nest(f *form, push string) asm.Instructions {
+	return append(begin(f),
 		asm.Mov.Imm(sp, 0),
-		asm.LoadMem(open, row, rowDepth, asm.DWord),
-		asm.JGT.Imm(open, maxOpen, name+"keep"),
 		asm.JLT.Imm(open, maxOpen, push),
-		asm.LoadMem(asm.R1, row, rowUnfinished, asm.DWord),
+		asm.LoadMem(asm.R1, rowAt, rowUnfinished, asm.DWord),
 		asm.Add.Imm(asm.R1, maxOpen),
-		asm.StoreMem(row, rowUnfinished, asm.R1, asm.DWord),
+		asm.StoreMem(rowAt, rowUnfinished, asm.R1, asm.DWord),
 		asm.Mov.Imm(open, 0))
 }
 
 // stop closes the interval that was opened at the same place of the stack, and drops
 // those further down, which can never end. Where one of the two has no stack pointer,
 // the innermost interval is meant.
-func (a *assembler) stop(name string) asm.Instructions {
+func (a *assembler) stop(p *pool, name string) asm.Instructions {
 	found, none := name+"found", name+"none"
-	code := pop(name, none, asm.Instructions{
-		asm.JEq.Reg(asm.R1, sp, found),
-		asm.JEq.Imm(asm.R1, 0, found),
-		asm.JGT.Reg(asm.R1, sp, none), // its start was not seen
-	})
+	code := p.depth(name, near+1, "")
 	if a.event {
-		code = append(append(begin(),
-			asm.LoadMem(open, row, rowDepth, asm.DWord),
-			asm.JGT.Imm(open, maxOpen, name+"keep"),
-			asm.JEq.Imm(open, 0, none)),
-			innermost()...)
+		code = append(append(code, begin(p.form)...),
+			asm.JEq.Imm(open, 0, none),
+			asm.Mov.Reg(at, open), asm.Sub.Imm(at, 1))
+		code = append(code, reach(name+"top")...)
+	} else {
+		code = append(code, pop(p.form, name, none, asm.Instructions{
+			asm.JEq.Reg(asm.R1, sp, found),
+			asm.JEq.Imm(asm.R1, 0, found),
+			asm.JGT.Reg(asm.R1, sp, none), // its start was not seen
+		})...)
 	}
 	code = append(code,
 		asm.Sub.Imm(open, 1).WithSymbol(found),
-		asm.StoreMem(row, rowDepth, open, asm.DWord),
-		asm.LoadMem(asm.R2, at, rowOpen+8, asm.DWord),
+		asm.StoreMem(rowAt, rowDepth, open, asm.DWord),
+		asm.LoadMem(asm.R2, at, 8, asm.DWord),
 		asm.Mov.Reg(asm.R1, hitAt),
 		asm.JGE.Reg(asm.R1, asm.R2, name+"later"),
 		asm.Mov.Reg(asm.R1, asm.R2),
@@ -122,26 +162,26 @@ func (a *assembler) stop(name string) asm.Instructions {
 	code = append(code, measured(name)...)
 	code = append(code,
 		asm.Ja.Label(name+"keep"),
-		asm.StoreMem(row, rowDepth, open, asm.DWord).WithSymbol(none),
+		asm.StoreMem(rowAt, rowDepth, open, asm.DWord).WithSymbol(none),
 		asm.Mov.Imm(asm.R0, 0).WithSymbol(name+"keep"))
-	return append(code, done()...)
+	return append(code, done(p.form)...)
 }
 
 // measured adds the duration in R1 to the row.
 func measured(name string) asm.Instructions {
 	least, noLeast, noMost := name+"least", name+"noleast", name+"nomost"
 	code := asm.Instructions{
-		asm.LoadMem(asm.R2, row, rowCount, asm.DWord),
+		asm.LoadMem(asm.R2, rowAt, rowCount, asm.DWord),
 		asm.JEq.Imm(asm.R2, 0, least),
-		asm.LoadMem(asm.R3, row, rowMin, asm.DWord),
+		asm.LoadMem(asm.R3, rowAt, rowMin, asm.DWord),
 		asm.JLE.Reg(asm.R3, asm.R1, noLeast),
-		asm.StoreMem(row, rowMin, asm.R1, asm.DWord).WithSymbol(least),
+		asm.StoreMem(rowAt, rowMin, asm.R1, asm.DWord).WithSymbol(least),
 		asm.Add.Imm(asm.R2, 1).WithSymbol(noLeast),
-		asm.StoreMem(row, rowCount, asm.R2, asm.DWord),
-		asm.LoadMem(asm.R3, row, rowMax, asm.DWord),
+		asm.StoreMem(rowAt, rowCount, asm.R2, asm.DWord),
+		asm.LoadMem(asm.R3, rowAt, rowMax, asm.DWord),
 		asm.JGE.Reg(asm.R3, asm.R1, noMost),
-		asm.StoreMem(row, rowMax, asm.R1, asm.DWord),
-		asm.StoreMem(row, rowLast, asm.R1, asm.DWord).WithSymbol(noMost),
+		asm.StoreMem(rowAt, rowMax, asm.R1, asm.DWord),
+		asm.StoreMem(rowAt, rowLast, asm.R1, asm.DWord).WithSymbol(noMost),
 	}
 	code = append(code, add128(rowTotal, name+"total", asm.R1)...)
 	return append(code, square(name)...)
@@ -150,13 +190,13 @@ func measured(name string) asm.Instructions {
 // add128 adds a register to an integer of two words, the lower first.
 func add128(member int16, name string, v asm.Register) asm.Instructions {
 	return append(asm.Instructions{
-		asm.LoadMem(asm.R2, row, member, asm.DWord),
+		asm.LoadMem(asm.R2, rowAt, member, asm.DWord),
 		asm.Add.Reg(asm.R2, v),
-		asm.StoreMem(row, member, asm.R2, asm.DWord),
+		asm.StoreMem(rowAt, member, asm.R2, asm.DWord),
 		asm.JGE.Reg(asm.R2, v, name+"whole"),
-		asm.LoadMem(asm.R2, row, member+8, asm.DWord),
+		asm.LoadMem(asm.R2, rowAt, member+8, asm.DWord),
 		asm.Add.Imm(asm.R2, 1),
-		asm.StoreMem(row, member+8, asm.R2, asm.DWord),
+		asm.StoreMem(rowAt, member+8, asm.R2, asm.DWord),
 	}, asm.Mov.Imm(asm.R0, 0).WithSymbol(name+"whole"))
 }
 
@@ -172,9 +212,9 @@ func square(name string) asm.Instructions {
 		asm.Mul.Reg(asm.R3, asm.R3),
 		asm.Mov.Reg(asm.R0, asm.R5), asm.RSh.Imm(asm.R0, 31),
 		asm.Add.Reg(asm.R3, asm.R0),
-		asm.LoadMem(asm.R2, row, rowSquares+8, asm.DWord),
+		asm.LoadMem(asm.R2, rowAt, rowSquares+8, asm.DWord),
 		asm.Add.Reg(asm.R2, asm.R3),
-		asm.StoreMem(row, rowSquares+8, asm.R2, asm.DWord),
+		asm.StoreMem(rowAt, rowSquares+8, asm.R2, asm.DWord),
 		asm.LSh.Imm(asm.R5, 33),
 	}
 	code = append(code, add128(rowSquares, name+"middle", asm.R5)...)

@@ -100,13 +100,6 @@ func (l *layout) reaches(pid int) error {
 	return nil
 }
 
-// Places of a program's own stack.
-const (
-	stackTID     = -16 // the key of the thread's row: number, start time
-	stackStarted = -8
-	stackNumbers = -24 // what the kernel says of the namespace: thread, process
-)
-
 // thread puts the key of the current thread's row on the stack; label is where to go
 // if it has none.
 func (l *layout) thread(label string) asm.Instructions {
@@ -118,12 +111,12 @@ func (l *layout) thread(label string) asm.Instructions {
 	if !l.nested {
 		return append(code,
 			asm.LoadMem(asm.R1, asm.R0, l.pid, asm.Word),
-			asm.StoreMem(asm.RFP, stackTID, asm.R1, asm.DWord))
+			asm.StoreMem(asm.RFP, stackTID, asm.R1, asm.Word))
 	}
 	code = append(code, l.numbers(label)...)
 	return append(code,
 		asm.LoadMem(asm.R1, asm.RFP, stackNumbers, asm.Word),
-		asm.StoreMem(asm.RFP, stackTID, asm.R1, asm.DWord))
+		asm.StoreMem(asm.RFP, stackTID, asm.R1, asm.Word))
 }
 
 // process puts the number of the current process into R0.

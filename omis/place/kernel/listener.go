@@ -20,14 +20,14 @@ type listener struct {
 	point  point
 	only   []thread
 	steps  omis.Program
-	active word
+	active unit
 }
 
 var _ omis.Placed = (*listener)(nil)
 
 // body assembles the program that does what some listeners want.
 func (e *events) body(list []*listener) asm.Instructions {
-	code := asm.Instructions{asm.Mov.Reg(told, asm.R1)}
+	code := asm.Instructions{asm.Mov.Reg(told, asm.R1), asm.StoreImm(asm.RFP, stackZero, 0, asm.Word)}
 	if slices.ContainsFunc(list, func(l *listener) bool { return stops(l.steps) }) {
 		code = append(code, asm.FnKtimeGetNs.Call(), asm.Mov.Reg(hitAt, asm.R0))
 	}
@@ -40,18 +40,44 @@ func (e *events) body(list []*listener) asm.Instructions {
 
 // part is what one of several listeners does.
 func (e *events) part(l *listener, name string) asm.Instructions {
-	a := assembler{layout: e.layout, control: e.control, only: l.only, event: true}
+	a := assembler{layout: e.layout, slab: e.slab, pools: e.pools, fixed: l.steps, event: true}
 	over := name + "over"
 	code := asm.Instructions{
-		e.control.address(asm.R1, l.active),
+		e.slab.at(asm.R1, l.active),
 		asm.LoadMem(asm.R1, asm.R1, 0, asm.DWord),
 		asm.JEq.Imm(asm.R1, 0, over),
 	}
-	code = append(code, a.filter(name, over)...)
+	code = append(code, l.filter(name, over)...)
 	for i, s := range l.steps {
-		code = append(code, a.step(s, fmt.Sprint(name, "step", i))...)
+		code = append(code, a.step(s.Do, i, fmt.Sprint(name, "step", i))...)
 	}
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(over))
+}
+
+// filter goes over for threads that were not asked for. Its labels begin with a name.
+func (l *listener) filter(name, over string) asm.Instructions {
+	if len(l.only) == 0 {
+		return nil
+	}
+	code := asm.Instructions{
+		asm.LoadMem(asm.R1, asm.RFP, stackTID, asm.Word),
+		asm.LoadMem(asm.R2, asm.RFP, stackStarted, asm.DWord),
+		asm.Div.Imm(asm.R2, nsPerTick),
+	}
+	for i, t := range l.only {
+		other := fmt.Sprint(name, "thread", i)
+		code = append(code,
+			asm.JNE.Imm(asm.R1, int32(t.tid), other),
+			asm.LoadImm(asm.R3, int64(t.ticks), asm.DWord),
+			asm.JEq.Reg(asm.R2, asm.R3, name+"meant"),
+			asm.Mov.Imm(asm.R0, 0).WithSymbol(other))
+	}
+	return append(code, asm.Ja.Label(over), asm.Mov.Imm(asm.R0, 0).WithSymbol(name+"meant"))
+}
+
+// stops tells whether a program closes intervals, for which it must know the time.
+func stops(steps omis.Program) bool {
+	return slices.ContainsFunc(steps, func(s omis.Op) bool { return s.Do == omis.OpStop })
 }
 
 func (l *listener) Verdict() omis.Verdict { return l.point.verdict() }
@@ -66,7 +92,7 @@ func (l *listener) SetActive(active bool) {
 	if active {
 		v = 1
 	}
-	l.placer.control.at(l.active).Store(v)
+	l.placer.slab.word(l.active, 0).Store(v)
 }
 
 // Kinds of places for events of the kernel, and what they cost, as measured on a Zen 4

@@ -5,11 +5,8 @@ package kernel
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
-	"golang.org/x/sys/unix"
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
@@ -18,14 +15,17 @@ import (
 // Name is the name of this placement.
 const Name = "kernel"
 
-// placed is an omis.Placed: one program at one uprobe of one process.
+// placed is an omis.Placed: what happens at one address. Placer.mu guards it.
 type placed struct {
-	placer  *Placer
-	target  *target
-	site    site
-	active  word
-	program *ebpf.Program
-	link    link.Link
+	placer *Placer
+	target *target
+	site   site
+	shape  *shape
+	spot   unit
+	bunch  *bunch // it is set by
+	former uint32 // the link that the bunch takes over from
+	active bool
+	err    error // why it could not be placed
 }
 
 var _ omis.Placed = (*placed)(nil)
@@ -41,75 +41,133 @@ func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	verdicts, errs := make([]omis.Verdict, len(list)), make([]error, len(list))
+	sites, errs := p.judge(list, errs)
 	for i := range list {
-		verdicts[i], errs[i] = p.verdict(list[i].Watch)
+		if isEvent(list[i].Watch.Event) {
+			var at point
+			if at, errs[i] = p.judgeEvent(list[i].Watch); errs[i] == nil {
+				verdicts[i] = at.verdict()
+			}
+		} else if errs[i] == nil {
+			verdicts[i] = sites[i].verdict()
+		}
 	}
 	return verdicts, errs
 }
 
-func (p *Placer) verdict(w omis.Watch) (omis.Verdict, error) {
-	if isEvent(w.Event) {
-		at, err := p.judgeEvent(w)
-		if err != nil {
-			return omis.Verdict{}, err
-		}
-		return at.verdict(), nil
+// judge finds places for programs that are to run at addresses. The caller holds mu.
+func (p *Placer) judge(list []omis.Placing, errs []error) ([]site, []error) {
+	sites := make([]site, len(list))
+	if len(list) == 0 {
+		return sites, errs
 	}
-	s, err := p.judge(w)
-	if err != nil {
-		return omis.Verdict{}, err
+	sv, err := p.survey(list[0].Watch.Proc)
+	if err == nil {
+		defer sv.close()
 	}
-	return s.verdict(), nil
-}
-
-// judge finds the place for a program. The caller holds mu.
-func (p *Placer) judge(w omis.Watch) (site, error) {
-	if w.Event != omis.EventReachedAddr {
-		return site{}, &omis.Refusal{Why: "the kernel runs programs where threads reach an address and at events of its own, not at others"}
-	}
-	if err := p.ready(); err != nil {
-		return site{}, err
-	}
-	if len(w.Threads) > mostNamed {
-		return site{}, &omis.Refusal{Why: fmt.Sprintf("a program in the kernel tells %d threads apart, not %d", mostNamed, len(w.Threads))}
-	}
-	if err := proc.Alive(w.Proc); err != nil {
-		return site{}, err
-	}
-	if err := p.layout.reaches(w.Proc.PID); err != nil {
-		return site{}, &omis.Refusal{Why: err.Error()}
-	}
-	t := p.targets[w.Proc]
-	ours := t != nil && !t.isGone() && t.sites[w.Addr].count > 0
-	return findSite(w.Proc.PID, w.Addr, ours)
-}
-
-// Place: see omis.Placer.
-func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all, errs := p.listen(list)
 	for i := range list {
 		if isEvent(list[i].Watch.Event) {
 			continue
 		}
-		pl, err := p.place(list[i].Watch, list[i].Program)
-		if err != nil {
-			errs[i] = err
+		if errs[i] = err; err != nil {
 			continue
 		}
-		all[i] = pl
+		if errs[i] = suits(&list[i]); errs[i] == nil {
+			sites[i], errs[i] = sv.site(list[i].Watch.Addr)
+		}
 	}
-	return all, errs
+	return sites, errs
 }
 
-// place places one program. The caller holds mu.
-func (p *Placer) place(w omis.Watch, steps omis.Program) (*placed, error) {
-	s, err := p.judge(w)
+// suits says why a program is none for the kernel.
+func suits(pl *omis.Placing) error {
+	if pl.Watch.Event != omis.EventReachedAddr {
+		return &omis.Refusal{Why: "the kernel runs programs where threads reach an address and at events of its own, not at others"}
+	}
+	named := len(pl.Watch.Threads)
+	if named > mostNamed {
+		return &omis.Refusal{Why: fmt.Sprintf("a program in the kernel tells %d threads apart, not %d", mostNamed, named)}
+	}
+	if most := mostUnits - unitsOfHead - named; len(pl.Program) > most {
+		return &omis.Refusal{Why: fmt.Sprintf("a program in the kernel has %d steps at most, not %d", most, len(pl.Program))}
+	}
+	return nil
+}
+
+// survey begins to look at a process. The caller holds mu.
+func (p *Placer) survey(id omis.ProcID) (*survey, error) {
+	if err := p.ready(); err != nil {
+		return nil, err
+	}
+	if err := proc.Alive(id); err != nil {
+		return nil, err
+	}
+	if err := p.layout.reaches(id.PID); err != nil {
+		return nil, &omis.Refusal{Why: err.Error()}
+	}
+	t := p.targets[id]
+	if t != nil && t.isGone() {
+		t = nil
+	}
+	return newSurvey(id.PID, t)
+}
+
+// Place: see omis.Placer.
+func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
+	p.planting.Lock()
+	defer p.planting.Unlock()
+	stand, all, errs := p.prepare(list)
+	var fresh []*placed
+	for _, pl := range all {
+		if pl != nil {
+			fresh = append(fresh, pl)
+		}
+	}
+	p.attach(fresh)
+	for i, pl := range all {
+		switch {
+		case pl == nil:
+		case pl.err != nil:
+			errs[i] = pl.err
+			pl.free()
+		default:
+			stand[i] = pl
+		}
+	}
+	return stand, errs
+}
+
+// prepare does all but set uprobes.
+func (p *Placer) prepare(list []omis.Placing) ([]omis.Placed, []*placed, []error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	listeners, errs := p.listen(list)
+	all := make([]*placed, len(list))
+	sites, errs := p.judge(list, errs)
+	fresh := 0
+	for i := range list {
+		if errs[i] != nil || listeners[i] != nil {
+			continue
+		}
+		if all[i], errs[i] = p.prepareOne(&list[i], sites[i]); errs[i] == nil {
+			fresh++
+		}
+	}
+	for _, q := range p.pools {
+		if q != nil {
+			_ = q.provide(spare + fresh) // rows that find no room are counted
+		}
+	}
+	return listeners, all, errs
+}
+
+func (p *Placer) prepareOne(what *omis.Placing, s site) (*placed, error) {
+	w, steps := &what.Watch, what.Program
+	named, err := named(w.Proc.PID, w.Threads)
 	if err != nil {
 		return nil, err
 	}
-	only, err := named(w.Proc.PID, w.Threads)
+	shape, err := p.load(shapeOf(steps, named))
 	if err != nil {
 		return nil, err
 	}
@@ -117,16 +175,17 @@ func (p *Placer) place(w omis.Watch, steps omis.Program) (*placed, error) {
 	if err != nil {
 		return nil, &omis.Refusal{Why: err.Error()}
 	}
-	pl := &placed{placer: p, target: t, site: s}
-	a := assembler{layout: &p.layout, control: p.control, gone: t.gone, addr: w.Addr, only: only}
-	if err := pl.plant(&a, steps); err != nil {
-		pl.free()
-		return nil, err
+	pl := &placed{placer: p, target: t, site: s, shape: shape}
+	if pl.spot, err = p.slab.take(pl.units()); err != nil {
+		t.leave()
+		return nil, &omis.Refusal{Why: err.Error()}
 	}
-	standing := t.sites[w.Addr]
-	t.sites[w.Addr] = uprobes{standing.count + 1, s.code}
+	p.slab.writeSpot(pl.spot, t, w.Addr, steps, named)
+	t.stand(&pl.site)
 	return pl, nil
 }
+
+func (pl *placed) units() int { return unitsOfSpot(len(pl.shape.steps), pl.shape.threads) }
 
 // named says for good which threads are meant.
 func named(pid int, tids []int) ([]thread, error) {
@@ -141,47 +200,75 @@ func named(pid int, tids []int) ([]thread, error) {
 	return list, nil
 }
 
-// plant loads the program and sets the uprobe. The kernel sets one only where it
-// thinks that code is; so it is looked after.
-func (pl *placed) plant(a *assembler, steps omis.Program) (err error) {
-	if pl.active, err = pl.placer.control.take(); err != nil {
-		return &omis.Refusal{Why: err.Error()}
+// load loads the program of a shape, once. The caller holds mu.
+func (p *Placer) load(s *shape) (*shape, error) {
+	if known := p.shapes[s.String()]; known != nil {
+		return known, nil
 	}
-	a.active = pl.active
-	pl.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{
+	a := &assembler{layout: &p.layout, slab: p.slab, pools: &p.pools}
+	var err error
+	s.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "mirador", Type: ebpf.Kprobe, AttachType: ebpf.AttachTraceUprobeMulti,
-		Instructions: a.program(steps), License: "GPL", // tasks are shown to programs under the GPL alone
+		Instructions: a.program(s), License: "GPL", // tasks are shown to programs under the GPL alone
 	})
 	if err != nil {
-		return &omis.Refusal{Why: fmt.Sprintf("the kernel refuses the program: %v", err)}
+		return nil, &omis.Refusal{Why: fmt.Sprintf("the kernel refuses the program: %v", err)}
 	}
-	file, err := link.OpenExecutable(pl.site.path)
-	if err != nil {
-		return &omis.Refusal{Why: fmt.Sprintf("cannot open %s for a uprobe: %v", pl.site.file, err)}
-	}
-	pl.link, err = file.UprobeMulti(nil, pl.program, &link.UprobeMultiOptions{Addresses: []uint64{pl.site.offset}, PID: uint32(pl.target.proc.PID)})
-	if err != nil {
-		return &omis.Refusal{Why: unplanted(err, pl.site)}
-	}
-	var now [1]byte
-	if n, err := proc.ReadMemory(pl.target.proc.PID, a.addr, now[:]); err != nil || n == 0 || now[0] == pl.site.code[0] {
-		return &omis.Refusal{Why: fmt.Sprintf("the kernel did not set the uprobe at %#x", a.addr)}
-	}
-	return nil
+	p.shapes[s.String()] = s
+	return s, nil
 }
 
-// unplanted says why there is no uprobe.
-func unplanted(err error, s site) string {
-	const notSupported = unix.Errno(524) // ENOTSUPP, which never was meant for user space
-	switch {
-	case errors.Is(err, ebpf.ErrNotSupported):
-		return "this kernel sets no uprobes for a process by eBPF (it takes Linux 6.6)"
-	case errors.Is(err, notSupported), errors.Is(err, unix.EINVAL):
-		return fmt.Sprintf("the kernel sets no uprobe on the instruction at %#x of %s", s.offset, s.file)
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return "the kernel forbids uprobes (the monitor lacks CAP_PERFMON, or the kernel is locked down)"
+// attach sets uprobes. The kernel sets one only where it thinks that code is; so it is
+// looked after. The caller holds planting.
+func (p *Placer) attach(list []*placed) {
+	if len(list) == 0 {
+		return
 	}
-	return fmt.Sprintf("no uprobe in %s: %v", s.file, err)
+	p.mu.Lock()
+	bunches := p.bunches(list)
+	p.mu.Unlock()
+	for _, b := range bunches {
+		for _, part := range b.attach() {
+			part.counts(0)
+		}
+	}
+	after := pager{read: func(b []byte, addr uint64) (int, error) { return proc.ReadMemory(list[0].target.proc.PID, addr, b) }}
+	var missing []*placed
+	for _, pl := range list {
+		var now [1]byte
+		if pl.err == nil && (after.at(now[:], pl.site.addr) == 0 || now[0] == pl.site.code[0]) {
+			pl.err = &omis.Refusal{Why: fmt.Sprintf("the kernel did not set the uprobe at %#x", pl.site.addr)}
+			missing = append(missing, pl)
+		}
+	}
+	if err := remove(missing); err != nil {
+		missing[0].err = errors.Join(missing[0].err, err)
+	}
+}
+
+// Remove: see omis.Placer.
+func (p *Placer) Remove(list []omis.Placed) error {
+	p.planting.Lock()
+	defer p.planting.Unlock()
+	var all []*placed
+	var listeners []*listener
+	for _, one := range list {
+		one.SetActive(false)
+		switch one := one.(type) {
+		case *placed:
+			all = append(all, one)
+		case *listener:
+			listeners = append(listeners, one)
+		}
+	}
+	err := remove(all)
+	for _, pl := range all {
+		pl.free()
+	}
+	if len(listeners) > 0 {
+		err = errors.Join(err, p.removeListeners(listeners))
+	}
+	return err
 }
 
 // Hide puts the original bytes where uprobes stand into memory that was read.
@@ -192,11 +279,25 @@ func (p *Placer) Hide(id omis.ProcID, addr uint64, memory []byte) {
 	if t == nil || t.isGone() {
 		return
 	}
-	for at, s := range t.sites {
-		for i, original := range s.code { // of a nop the kernel replaces all bytes
-			if b := at + uint64(i); b >= addr && b-addr < uint64(len(memory)) {
-				memory[b-addr] = original
-			}
+	if len(t.sites) <= len(memory) {
+		for at, u := range t.sites {
+			u.hide(at, addr, memory)
+		}
+		return
+	}
+	for at := addr - min(addr, longest); at < addr+uint64(len(memory)); at++ {
+		t.sites[at].hide(at, addr, memory)
+	}
+}
+
+// longest is the length of the longest instruction.
+const longest = 15
+
+// hide puts the original bytes in. Of a nop the kernel replaces all bytes.
+func (u uprobes) hide(at, addr uint64, memory []byte) {
+	for i, original := range u.code {
+		if b := at + uint64(i); b >= addr && b-addr < uint64(len(memory)) {
+			memory[b-addr] = original
 		}
 	}
 }
@@ -208,67 +309,26 @@ func (pl *placed) Stands() bool { return !pl.target.isGone() }
 func (pl *placed) Covers(addr uint64) bool { return addr == pl.site.addr }
 
 func (pl *placed) SetActive(active bool) {
-	var v uint64
-	if active {
-		v = 1
-	}
-	pl.placer.control.at(pl.active).Store(v)
-}
-
-// atOnce bounds how many uprobes are taken out at the same time.
-const atOnce = 32
-
-// Remove takes uprobes out at the same time: the kernel waits each time until nobody is
-// in the program.
-func (p *Placer) Remove(list []omis.Placed) error {
-	var all sync.WaitGroup
-	turns := make(chan struct{}, atOnce)
-	errs := make([]error, len(list), len(list)+1)
-	var listeners []*listener
-	for i := range list {
-		if l, ok := list[i].(*listener); ok {
-			listeners = append(listeners, l)
-			continue
-		}
-		turns <- struct{}{}
-		all.Go(func() {
-			defer func() { <-turns }()
-			errs[i] = list[i].(*placed).remove()
-		})
-	}
-	all.Wait()
-	if len(listeners) > 0 {
-		errs = append(errs, p.removeListeners(listeners))
-	}
-	return errors.Join(errs...)
-}
-
-func (pl *placed) remove() error {
-	pl.SetActive(false)
-	err := pl.link.Close()
-	pl.link = nil
 	pl.placer.mu.Lock()
 	defer pl.placer.mu.Unlock()
-	t := pl.target
-	if left := t.sites[pl.site.addr].count - 1; left > 0 {
-		t.sites[pl.site.addr] = uprobes{left, pl.site.code}
-	} else {
-		delete(t.sites, pl.site.addr)
-	}
-	pl.free()
-	return err
+	pl.active = active
+	pl.tell()
 }
 
-// free gives everything back. The caller holds Placer.mu.
+// tell tells the program of the kernel whose hits count. The caller holds Placer.mu.
+func (pl *placed) tell() {
+	var v uint64
+	if pl.active {
+		v = uint64(pl.former)<<32 | uint64(pl.bunch.serial)
+	}
+	pl.placer.slab.word(pl.spot, spotLink/8).Store(v)
+}
+
+// free gives everything back.
 func (pl *placed) free() {
-	if pl.link != nil {
-		pl.link.Close()
-	}
-	if pl.program != nil {
-		pl.program.Close()
-	}
-	if pl.active != 0 {
-		pl.placer.control.give(pl.active)
-	}
+	pl.placer.mu.Lock()
+	defer pl.placer.mu.Unlock()
+	pl.target.fall(&pl.site)
+	pl.placer.slab.give(pl.spot, pl.units())
 	pl.target.leave()
 }

@@ -20,40 +20,31 @@ import (
 // Placer places programs in the kernel of this machine. What it needs there it makes
 // when the first store is asked for.
 type Placer struct {
-	mu      sync.Mutex
-	broken  error // why nothing can be placed; found once
+	planting sync.Mutex // while uprobes are set and taken out
+
+	mu      sync.Mutex // taken after planting, and before that of a pool
+	broken  error      // why nothing can be placed; found once
 	opened  bool
 	closed  bool
 	set     *tracepoint.Set
-	control *control
+	slab    *slab
+	pools   pools
 	layout  layout
-	running *ebpf.Map // pid -> the word that says whether it runs another program
+	running *ebpf.Map // pid -> the unit that says whether it runs another program
 	targets map[omis.ProcID]*target
 	events  events
-	stores  []*store
+	shapes  map[string]*shape
+	serial  uint32 // of the last link
 	stop    chan struct{}
 	swept   sync.WaitGroup
-}
-
-// target is a process that programs are placed in.
-type target struct {
-	placer *Placer
-	proc   omis.ProcID
-	gone   word
-	users  int                // stores and programs
-	sites  map[uint64]uprobes // of ours, by address
-}
-
-// uprobes are those at one address.
-type uprobes struct {
-	count int
-	code  []byte // the instruction that stands there
 }
 
 var _ omis.Placer = (*Placer)(nil)
 
 // New makes a placer. It takes nothing from the kernel yet.
-func New() *Placer { return &Placer{targets: make(map[omis.ProcID]*target), stop: make(chan struct{})} }
+func New() *Placer {
+	return &Placer{targets: make(map[omis.ProcID]*target), shapes: make(map[string]*shape), stop: make(chan struct{})}
+}
 
 // Check tells why this monitor cannot place programs in this kernel; nil: it can.
 func (p *Placer) Check() error {
@@ -84,12 +75,7 @@ func (p *Placer) ready() error {
 }
 
 func (p *Placer) open(set *tracepoint.Set) (err error) {
-	if p.control, err = newControl(set); err != nil {
-		return err
-	}
-	// Word 0 belongs to nobody, so that a word that was never taken is not mistaken
-	// for one that was.
-	if _, err = p.control.take(); err != nil {
+	if p.slab, err = newSlab(set); err != nil {
 		return err
 	}
 	if p.layout, err = findLayout(); err != nil {
@@ -101,7 +87,7 @@ func (p *Placer) open(set *tracepoint.Set) (err error) {
 	if p.running, err = set.Map(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 4, ValueSize: 4, MaxEntries: mostProcesses}); err != nil {
 		return err
 	}
-	if err := p.events.open(set, &p.layout, p.control); err != nil {
+	if err := p.events.open(set, &p.layout, p.slab, &p.pools); err != nil {
 		return err
 	}
 	return set.Attach("sched_process_exec", p.onExec())
@@ -117,51 +103,13 @@ func (p *Placer) onExec() asm.Instructions {
 		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackTID),
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, end),
-		asm.LoadMem(asm.R2, asm.R0, 0, asm.Word),
-		asm.JGE.Imm(asm.R2, controlWords, end),
-		asm.LSh.Imm(asm.R2, 3))
+		asm.LoadMem(asm.R2, asm.R0, 0, asm.Word))
+	code = append(code, p.slab.address(asm.R1, asm.R2, end)...)
 	return append(code,
-		p.control.address(asm.R1, 0),
-		asm.Add.Reg(asm.R1, asm.R2),
 		asm.Mov.Imm(asm.R2, 1),
 		asm.StoreMem(asm.R1, 0, asm.R2, asm.DWord),
 		asm.Mov.Imm(asm.R0, 0).WithSymbol(end), asm.Return())
 }
-
-// enter counts a user of a process. Who came before the process executed another
-// program stays with what it was. The caller holds mu.
-func (p *Placer) enter(id omis.ProcID) (*target, error) {
-	t := p.targets[id]
-	if t == nil || t.isGone() {
-		gone, err := p.control.take()
-		if err != nil {
-			return nil, err
-		}
-		if err := p.running.Put(uint32(id.PID), uint32(gone)); err != nil {
-			p.control.give(gone)
-			return nil, fmt.Errorf("there are programs in %d processes, there is no room for more: %w", len(p.targets), err)
-		}
-		t = &target{placer: p, proc: id, gone: gone, sites: make(map[uint64]uprobes)}
-		p.targets[id] = t
-	}
-	t.users++
-	return t, nil
-}
-
-// leave is the contrary of enter. The caller holds Placer.mu.
-func (t *target) leave() {
-	if t.users--; t.users > 0 {
-		return
-	}
-	if p := t.placer; p.targets[t.proc] == t {
-		delete(p.targets, t.proc)
-		_ = p.running.Delete(uint32(t.proc.PID)) // it was put there
-	}
-	t.placer.control.give(t.gone)
-}
-
-// isGone tells whether the process executes another program by now.
-func (t *target) isGone() bool { return t.placer.control.at(t.gone).Load() != 0 }
 
 // NewStore: see omis.Placer.
 func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, error) {
@@ -174,32 +122,57 @@ func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, erro
 	if err != nil {
 		return nil, &omis.Refusal{Why: err.Error()}
 	}
-	s := &store{placer: p, target: t, proc: id, kind: kind, alive: make(map[key]bool)}
-	if err := s.open(); err != nil {
+	s := &store{placer: p, target: t}
+	if err := s.open(kind); err != nil {
 		t.leave()
 		return nil, &omis.Refusal{Why: fmt.Sprintf("cannot make a table in the kernel: %v", err)}
 	}
-	p.stores = append(p.stores, s)
 	return s, nil
 }
 
-// drop forgets a store that is to be closed.
-func (p *Placer) drop(s *store) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := slices.Index(p.stores, s)
-	if i < 0 {
-		return
+// open has a store begin. The caller holds Placer.mu.
+func (s *store) open(kind omis.StoreKind) (err error) {
+	p := s.placer
+	if s.pool, err = p.poolOf(kind); err != nil {
+		return err
 	}
-	p.stores = slices.Delete(p.stores, i, i+1)
-	s.target.leave()
+	if s.cell, err = p.slab.take(1); err != nil {
+		return err
+	}
+	p.slab.word(s.cell, cellEpoch).Store(1) // a row just taken is of epoch 0
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.pool.stores[uint32(s.cell)] = s
+	return nil
 }
 
-// sweepEvery is how often tables are looked after. A process has to begin and end 16,000
-// threads in that time for one of them to find no room.
+// poolOf is the pool for the rows of a kind of stores, made at the first time. The
+// caller holds mu.
+func (p *Placer) poolOf(kind omis.StoreKind) (_ *pool, err error) {
+	if p.pools[kind] == nil {
+		made, err := newPool(p.set, &forms[kind])
+		if err != nil {
+			return nil, err
+		}
+		if err := made.provide(spare); err != nil {
+			return nil, errors.Join(err, made.close())
+		}
+		p.pools[kind] = made
+	}
+	return p.pools[kind], nil
+}
+
+// openPools are those that there are.
+func (p *Placer) openPools() []*pool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(p.pools[:]), func(q *pool) bool { return q == nil })
+}
+
+// sweepEvery is how often pools are looked after.
 const sweepEvery = 250 * time.Millisecond
 
-// keepRoom keeps tables from filling up with rows of ended threads.
+// keepRoom keeps pools from filling up with rows of ended threads.
 func (p *Placer) keepRoom() {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -210,11 +183,10 @@ func (p *Placer) keepRoom() {
 		case <-ticker.C:
 		}
 		p.mu.Lock()
-		stores := slices.Clone(p.stores)
 		p.events.forgetEnded()
 		p.mu.Unlock()
-		for _, s := range stores {
-			s.sweep()
+		for _, q := range p.openPools() {
+			_ = q.sweep() // rows that find no room are counted
 		}
 	}
 }
@@ -231,5 +203,12 @@ func (p *Placer) Close() error {
 	close(p.stop)
 	p.swept.Wait()
 	p.events.records.close()
-	return errors.Join(p.control.close(), p.set.Close())
+	var errs []error
+	for _, s := range p.shapes {
+		errs = append(errs, s.program.Close())
+	}
+	for _, q := range p.openPools() {
+		errs = append(errs, q.close())
+	}
+	return errors.Join(append(errs, p.slab.close(), p.set.Close())...)
 }

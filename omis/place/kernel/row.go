@@ -3,7 +3,8 @@
 package kernel
 
 import (
-	"encoding/binary"
+	"sync/atomic"
+	"unsafe"
 
 	"mirador/omis"
 )
@@ -11,60 +12,109 @@ import (
 // A row of a store, as programs write it: offsets of words. What rowSum and rowCount
 // begin depends on the kind of the store.
 const (
-	rowDone  = 0  // as rowBegun, when the last change was through
-	rowEpoch = 8  // of the store, when the row was begun
-	rowFirst = 16 // when that was
+	rowDone    = 0  // as the word at begun, when the last change was through
+	rowEpoch   = 8  // of the store, when the row was begun
+	rowFirst   = 16 // when that was
+	rowOwner   = 24 // whose row it is: the thread's number, and above it the store's
+	rowStarted = 32 // when the thread began
+	rowMark    = 40 // the link whose hit was counted last, while it takes over from another
 
-	rowValues = 24
+	rowValues = 48
 	rowSum    = rowValues
 
 	rowCount      = rowValues
-	rowUnfinished = 32
-	rowLast       = 40
-	rowMin        = 48
-	rowMax        = 56
-	rowTotal      = 64 // two words, the lower first
-	rowSquares    = 80
-	rowDepth      = 96
+	rowUnfinished = 56
+	rowLast       = 64
+	rowMin        = 72
+	rowMax        = 80
+	rowTotal      = 88 // two words, the lower first
+	rowSquares    = 104
+	rowDepth      = 120
 
-	rowBegun = 104 // changes so far
-	rowOpen  = 112 // the open intervals, the outermost first: stack pointer, time
+	rowOpen = 136 // the outermost open intervals: stack pointer, time
 )
 
-// maxOpen bounds the intervals of a thread that are open at a time. With it a row
-// fits into the 2048 bytes that the kernel's allocator knows for it, its own part
-// included. A recursion that is deeper is not measured further down; what is
-// dropped counts as unfinished.
-const maxOpen = 112
+// nobody is in place of a store's number in a row that was taken in vain.
+const nobody = 1<<32 - 1
 
+// maxOpen bounds the intervals of a thread that are open at a time, near is how many of
+// them are in the row itself; the others are in a table of their own. A recursion that
+// is deeper is not measured further down; what is dropped counts as unfinished.
 const (
-	sizeOfSums      = rowOpen
-	sizeOfIntervals = rowOpen + 16*maxOpen
+	maxOpen = 112
+	near    = 7
 )
 
-// key names a thread for good.
-type key struct {
-	TID     uint64
-	Started uint64 // nanoseconds since boot
+// form is what the rows of one kind of stores look like.
+type form struct {
+	kind  omis.StoreKind
+	shift int // their size is a power of two
+	begun int // where the changes so far are counted
+	deep  bool
 }
 
-func wordAt(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
+func (f *form) size() int { return 1 << f.shift }
 
-// consistent tells whether a copy of a row was not made in the middle of a change.
-func consistent(b []byte) bool { return wordAt(b, rowDone) == wordAt(b, rowBegun) }
+// forms are those of the kinds of stores.
+var forms = [omis.StoreIntervals + 1]form{
+	omis.StoreSums:      {kind: omis.StoreSums, shift: 6, begun: 56},
+	omis.StoreIntervals: {kind: omis.StoreIntervals, shift: 8, begun: 128, deep: true},
+}
 
-// decode reads a row.
-func decode(k key, b []byte, kind omis.StoreKind) omis.Row {
-	r := omis.Row{TID: int(k.TID), Started: k.Started / nsPerTick}
+// key names a thread of a store for good.
+type key struct {
+	Started uint64 // nanoseconds since boot
+	TID     uint32
+	Cell    uint32 // the number of the store
+}
+
+// image is a copy of the part of a row that readers want.
+type image [rowOpen / 8]uint64
+
+func (m *image) at(member int) uint64 { return m[member/8] }
+
+// row is a row in shared memory.
+type row struct {
+	form *form
+	b    []byte
+}
+
+func (r row) word(member int) uint64 { return wordIn(r.b, member).Load() }
+
+func (r row) key() key {
+	owner := r.word(rowOwner)
+	return key{Started: r.word(rowStarted), TID: uint32(owner), Cell: uint32(owner >> 32)}
+}
+
+// copy is false where the copy was made in the middle of a change.
+func (r row) copy(to *image) bool {
+	for at := rowDone; at < r.form.begun; at += 8 {
+		to[at/8] = r.word(at)
+	}
+	return to.at(rowDone) == r.word(r.form.begun)
+}
+
+// clear makes it a row as good as new.
+func (r row) clear() {
+	for at := 0; at < len(r.b); at += 8 {
+		wordIn(r.b, at).Store(0)
+	}
+}
+
+// decode reads a copy.
+func (m *image) decode(kind omis.StoreKind) omis.Row {
+	r := omis.Row{TID: int(uint32(m.at(rowOwner))), Started: m.at(rowStarted) / nsPerTick}
 	if kind == omis.StoreSums {
-		r.Value = int64(wordAt(b, rowSum))
+		r.Value = int64(m.at(rowSum))
 		return r
 	}
 	r.Intervals = omis.Intervals{
-		Count: int64(wordAt(b, rowCount)), Unfinished: int64(wordAt(b, rowUnfinished)), Open: int64(wordAt(b, rowDepth)),
-		Last: wordAt(b, rowLast), Min: wordAt(b, rowMin), Max: wordAt(b, rowMax),
-		Sum:     omis.Uint128{Lo: wordAt(b, rowTotal), Hi: wordAt(b, rowTotal+8)},
-		Squares: omis.Uint128{Lo: wordAt(b, rowSquares), Hi: wordAt(b, rowSquares+8)},
+		Count: int64(m.at(rowCount)), Unfinished: int64(m.at(rowUnfinished)), Open: int64(m.at(rowDepth)),
+		Last: m.at(rowLast), Min: m.at(rowMin), Max: m.at(rowMax),
+		Sum:     omis.Uint128{Lo: m.at(rowTotal), Hi: m.at(rowTotal + 8)},
+		Squares: omis.Uint128{Lo: m.at(rowSquares), Hi: m.at(rowSquares + 8)},
 	}
 	return r
 }
+
+func wordIn(b []byte, at int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&b[at])) }

@@ -5,7 +5,6 @@ package kernel
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"syscall"
 
@@ -26,75 +25,144 @@ type site struct {
 	quick  bool   // the kernel emulates it
 }
 
-// findSite finds the place for a uprobe. ours tells that one of ours stands there.
-func findSite(pid int, addr uint64, ours bool) (site, error) {
+// survey looks at the code of one process, for many addresses.
+type survey struct {
+	pid    int
+	target *target // nil: nothing of ours stands there
+	maps   proc.Mappings
+	memory pager
+	files  map[uint64]*mapped // by where they are mapped
+}
+
+// mapped is a file with code.
+type mapped struct {
+	path  string // what the kernel finds it by
+	file  *os.File
+	bytes pager
+	err   error
+}
+
+func newSurvey(pid int, t *target) (*survey, error) {
 	maps, err := proc.Maps(pid)
 	if err != nil {
-		return site{}, err
+		return nil, err
 	}
-	m, ok := maps.At(addr)
+	read := func(b []byte, addr uint64) (int, error) { return proc.ReadMemory(pid, addr, b) }
+	return &survey{pid: pid, target: t, maps: maps, memory: pager{read: read}, files: make(map[uint64]*mapped)}, nil
+}
+
+// site finds the place for a uprobe.
+func (sv *survey) site(addr uint64) (site, error) {
+	m, ok := sv.maps.At(addr)
 	switch {
 	case !ok || !m.Exec || !m.Private:
 		// What is wrong with it is for the dearer placement to say.
-		return site{}, &omis.Refusal{Why: fmt.Sprintf("process %d has no code at %#x", pid, addr)}
+		return site{}, &omis.Refusal{Why: fmt.Sprintf("process %d has no code at %#x", sv.pid, addr)}
 	case m.Inode == 0:
 		return site{}, &omis.Refusal{Why: fmt.Sprintf("the code at %#x is of no file (generated at run time, or the kernel's own), and uprobes stand in files", addr)}
 	case m.Write:
 		return site{}, &omis.Refusal{Why: fmt.Sprintf("the code at %#x may be written to by the program itself, and the kernel sets no uprobes there", addr)}
 	}
-	s := site{addr: addr, file: m.Path, offset: addr - m.Start + m.Offset}
-	f, err := s.open(pid, m)
-	if err != nil {
-		return s, &omis.Refusal{Why: err.Error()}
+	f := sv.files[m.Start]
+	if f == nil {
+		f = &mapped{}
+		f.open(sv.pid, m)
+		f.bytes.read = func(b []byte, at uint64) (int, error) { return f.file.ReadAt(b, int64(at)) }
+		sv.files[m.Start] = f
 	}
-	defer f.Close()
-	return s, s.compare(pid, f, ours)
+	if f.err != nil {
+		return site{}, &omis.Refusal{Why: f.err.Error()}
+	}
+	s := site{addr: addr, path: f.path, file: m.Path, offset: addr - m.Start + m.Offset}
+	return s, s.compare(sv, f)
 }
 
 // open opens the mapped file, also one that was deleted or lies in another mount
 // namespace.
-func (s *site) open(pid int, m proc.Mapping) (*os.File, error) {
-	s.path = fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Start, m.End)
-	f, err := os.Open(s.path)
-	if err == nil {
-		return f, nil
+func (f *mapped) open(pid int, m proc.Mapping) {
+	f.path = fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Start, m.End)
+	if f.file, f.err = os.Open(f.path); f.err == nil {
+		return
 	}
 	// Links of map_files take CAP_CHECKPOINT_RESTORE.
-	s.path = fmt.Sprintf("/proc/%d/root%s", pid, m.Path)
-	if f, err = os.Open(s.path); err != nil {
-		return nil, fmt.Errorf("cannot open %s, which the code at %#x is of: %w", m.Path, s.addr, err)
+	f.path = fmt.Sprintf("/proc/%d/root%s", pid, m.Path)
+	if f.file, f.err = os.Open(f.path); f.err != nil {
+		f.err = fmt.Errorf("cannot open %s, which the process has its code from: %w", m.Path, f.err)
+		return
 	}
-	info, err := f.Stat()
-	if err == nil && info.Sys().(*syscall.Stat_t).Ino == m.Inode {
-		return f, nil
+	info, err := f.file.Stat()
+	if err != nil || info.Sys().(*syscall.Stat_t).Ino != m.Inode {
+		f.err = fmt.Errorf("%s is not the file any more that process %d runs (the monitor would need CAP_CHECKPOINT_RESTORE to get at that)", m.Path, pid)
 	}
-	f.Close()
-	return nil, fmt.Errorf("%s is not the file any more that process %d runs (the monitor would need CAP_CHECKPOINT_RESTORE to get at that)", m.Path, pid)
+}
+
+// close ends the survey.
+func (sv *survey) close() {
+	for _, f := range sv.files {
+		if f.file != nil {
+			f.file.Close()
+		}
+	}
 }
 
 // compare makes sure that the process runs what stands in the file: neither a
 // breakpoint nor a patch of somebody else may be disturbed.
-func (s *site) compare(pid int, f io.ReaderAt, ours bool) error {
+func (s *site) compare(sv *survey, f *mapped) error {
 	var file, memory [16]byte
-	n, err := f.ReadAt(file[:], int64(s.offset))
+	n := f.bytes.at(file[:], s.offset)
 	if n == 0 {
-		return &omis.Refusal{Why: fmt.Sprintf("cannot read %s: %v", s.file, err)}
+		return &omis.Refusal{Why: fmt.Sprintf("%s has no code at %#x", s.file, s.offset)}
 	}
 	length, quick := measure(file[:n])
 	if length == 0 {
 		return &omis.Refusal{Why: fmt.Sprintf("the instruction at %#x is not known (% x)", s.addr, file[:min(n, 8)])}
 	}
-	s.code, s.quick = file[:length], quick
-	if ours {
+	s.code, s.quick = bytes.Clone(file[:length]), quick
+	if sv.target != nil && sv.target.sites[s.addr].count > 0 {
 		return nil
 	}
-	if n, err := proc.ReadMemory(pid, s.addr, memory[:length]); err != nil || n < length {
-		return omis.Errorf(omis.OSError, "cannot read the code of process %d at %#x: %v", pid, s.addr, err)
+	if n := sv.memory.at(memory[:length], s.addr); n < length {
+		return omis.Errorf(omis.OSError, "cannot read the code of process %d at %#x", sv.pid, s.addr)
 	}
 	if !bytes.Equal(memory[:length], file[:length]) {
 		return &omis.Refusal{Why: fmt.Sprintf("the code at %#x has been changed: a breakpoint, a uprobe or a patch stands there", s.addr)}
 	}
 	return nil
+}
+
+// pager reads pages and keeps them: addresses that are asked for lie close together.
+type pager struct {
+	read  func(b []byte, at uint64) (int, error)
+	pages map[uint64][]byte
+}
+
+const pageSize = 4096
+
+// at reads as much as there is, up to the length of the buffer.
+func (p *pager) at(buf []byte, at uint64) (n int) {
+	for n < len(buf) {
+		page := p.page((at + uint64(n)) / pageSize)
+		from := min((at+uint64(n))%pageSize, uint64(len(page)))
+		if from == uint64(len(page)) {
+			break
+		}
+		n += copy(buf[n:], page[from:])
+	}
+	return n
+}
+
+func (p *pager) page(number uint64) []byte {
+	if p.pages == nil {
+		p.pages = make(map[uint64][]byte)
+	}
+	page, known := p.pages[number]
+	if !known {
+		page = make([]byte, pageSize)
+		n, _ := p.read(page, number*pageSize) // what cannot be read is not there
+		page = page[:n]
+		p.pages[number] = page
+	}
+	return page
 }
 
 // measure is the length of an instruction, 0 where it is not known, and whether the

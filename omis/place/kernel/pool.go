@@ -1,0 +1,204 @@
+//go:build linux && amd64
+
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/tracepoint"
+)
+
+// pool is memory for rows of one kind, which programs and the monitor share: whoever
+// reads rows needs no system call. It grows by chunks. The rows that programs may take
+// next lie in a ring, where they also show in which order they were taken.
+type pool struct {
+	form   *form
+	index  *ebpf.Map // key -> number of the row
+	deep   *ebpf.Map // number of a row -> its intervals beyond those that are near
+	blank  *ebpf.Map // what is new in there
+	chunks *ebpf.Map // of maps with rows
+	ring   ring
+
+	mu      sync.Mutex
+	memory  [][]byte // the chunks
+	free    []uint32 // numbers of rows that are not in the ring
+	pending []uint32 // taken by programs that do not say yet for whom
+	stores  map[uint32]*store
+	known   int // rows of stores
+	sweepAt int // so many rows make it worth while to look for ended threads
+}
+
+const (
+	chunkShift = 12 // rows of a chunk, as a power of two
+	mostChunks = 1 << 7
+	// spare is how many rows are ready for new threads at any time: a process has to
+	// begin and end as many within sweepEvery for one of them to find no room.
+	spare = 1 << 14
+)
+
+func newPool(set *tracepoint.Set, f *form) (p *pool, err error) {
+	p = &pool{form: f, stores: make(map[uint32]*store), sweepAt: spare / 2}
+	p.index, err = set.Map(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 16, ValueSize: 4, MaxEntries: mostChunks << chunkShift, Flags: unix.BPF_F_NO_PREALLOC})
+	if err != nil {
+		return nil, err
+	}
+	p.chunks, err = set.Map(&ebpf.MapSpec{
+		Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: mostChunks, InnerMap: p.chunkSpec(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if f.deep {
+		p.deep, err = set.Map(&ebpf.MapSpec{
+			Type: ebpf.Hash, KeySize: 4, ValueSize: 16 * (maxOpen - near), MaxEntries: mostDeep, Flags: unix.BPF_F_NO_PREALLOC,
+		})
+		if err != nil {
+			return nil, err
+		}
+		p.blank, err = set.Map(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 16 * (maxOpen - near), MaxEntries: 1})
+		if err != nil {
+			return nil, err
+		}
+	}
+	p.ring, err = newRing(set)
+	return p, err
+}
+
+// mostDeep is how many threads are deep in recursions at a time.
+const mostDeep = 1 << 14
+
+func (p *pool) chunkSpec() *ebpf.MapSpec {
+	return &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: uint32(p.form.size()) << chunkShift, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE}
+}
+
+// row is the row of a number.
+func (p *pool) row(n uint32) row {
+	at := int(n&(1<<chunkShift-1)) << p.form.shift
+	return row{p.form, p.memory[n>>chunkShift][at : at+p.form.size()]}
+}
+
+// grow adds a chunk. The caller holds mu.
+func (p *pool) grow() error {
+	if len(p.memory) == mostChunks {
+		return fmt.Errorf("there is no room in the kernel for more than %d rows", mostChunks<<chunkShift)
+	}
+	m, err := ebpf.NewMap(p.chunkSpec())
+	if err != nil {
+		return err
+	}
+	defer m.Close() // the map of maps keeps it, and the mapping
+	b, err := mapShared(m, uint32(p.form.size())<<chunkShift)
+	if err != nil {
+		return err
+	}
+	if err := p.chunks.Put(uint32(len(p.memory)), m); err != nil {
+		return errors.Join(err, unix.Munmap(b))
+	}
+	first := uint32(len(p.memory)) << chunkShift
+	p.memory = append(p.memory, b)
+	for n := range uint32(1 << chunkShift) {
+		p.free = append(p.free, first+n)
+	}
+	return nil
+}
+
+// provide has enough rows ready for programs.
+func (p *pool) provide(n int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.provideLocked(n)
+}
+
+func (p *pool) provideLocked(n int) error {
+	p.discover() // or the ring might be written over
+	n = min(n, ringSize)
+	for p.ring.ready() < n {
+		if len(p.free) == 0 {
+			if err := p.grow(); err != nil {
+				return err
+			}
+		}
+		last := len(p.free) - 1
+		p.ring.push(p.free[last])
+		p.free = p.free[:last]
+	}
+	return nil
+}
+
+// discover finds the rows that programs have taken since the last time. The caller
+// holds mu.
+func (p *pool) discover() {
+	p.pending = slices.DeleteFunc(p.pending, p.claim)
+	for n := range p.ring.taken() {
+		if !p.claim(n) {
+			p.pending = append(p.pending, n)
+		}
+	}
+}
+
+// claim gives a row to its store; false: it does not say yet which one that is.
+func (p *pool) claim(n uint32) bool {
+	owner := p.row(n).word(rowOwner)
+	if owner == 0 {
+		return false
+	}
+	s := p.stores[uint32(owner>>32)]
+	if s == nil { // it was taken in vain
+		p.row(n).clear()
+		p.free = append(p.free, n)
+		return true
+	}
+	s.rows = append(s.rows, n)
+	p.known++
+	return true
+}
+
+// release takes a row from its owner: no program can come to it any more. The caller
+// holds mu.
+func (p *pool) release(n uint32) {
+	r := p.row(n)
+	// There is none where the thread found no room in the index.
+	_ = p.index.Delete(r.key())
+	if p.deep != nil {
+		_ = p.deep.Delete(n)
+	}
+	r.clear()
+	p.free = append(p.free, n)
+	p.known--
+}
+
+// sweep takes rows of ended threads out, where there are many rows, and has enough of
+// them ready.
+func (p *pool) sweep() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.stores) == 0 {
+		return nil
+	}
+	p.discover()
+	if p.known >= p.sweepAt {
+		ended := make(map[*target]func(key) bool)
+		for _, s := range p.stores {
+			if ended[s.target] == nil {
+				ended[s.target] = s.target.ended()
+			}
+			s.retire(ended[s.target])
+		}
+		p.sweepAt = max(spare/2, 2*p.known)
+	}
+	return p.provideLocked(spare)
+}
+
+func (p *pool) close() error {
+	var errs []error
+	for _, b := range p.memory {
+		errs = append(errs, unix.Munmap(b))
+	}
+	return errors.Join(append(errs, p.ring.close())...)
+}
