@@ -1,0 +1,61 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"mirador/omis"
+)
+
+// What is taken out of a bunch goes, and the others count on without losing a hit or
+// counting one twice: they are set anew while threads run into them.
+func TestPartOfABunch(t *testing.T) {
+	g, p := start(t, build(t)), newPlacer(t)
+	before := g.code(g.fun["nap"], g.size["nap"])
+	sums, twin := newStore(t, p, g.ID, omis.StoreSums), newStore(t, p, g.ID, omis.StoreSums)
+	intervals := newStore(t, p, g.ID, omis.StoreIntervals)
+	work, exits := g.fun["work"], g.exits("work")
+	count := omis.Program{{Do: omis.OpAdd, Value: 1, Store: sums}}
+	for _, placed := range placeAt(t, p, g.ID, omis.Program{{Do: omis.OpStart, Store: intervals}}, work) {
+		defer p.Remove([]omis.Placed{placed})
+		placed.SetActive(true)
+	}
+	for _, placed := range placeAt(t, p, g.ID, omis.Program{{Do: omis.OpStop, Store: intervals}, {Do: omis.OpAdd, Value: 1, Store: twin}}, exits...) {
+		defer p.Remove([]omis.Placed{placed})
+		placed.SetActive(true)
+	}
+	const rounds = 6
+	others := []uint64{g.fun["nap"], g.fun["recurse"], g.fun["jump"]}
+	for range rounds {
+		all := placeAt(t, p, g.ID, count, append(others, work)...)
+		for _, placed := range all {
+			placed.SetActive(true)
+		}
+		g.Tell("together 3 2000")
+		time.Sleep(10 * time.Millisecond)
+		for _, placed := range all[:len(others)] {
+			if err := p.Remove([]omis.Placed{placed}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.Line()
+		if err := p.Remove(all[len(others):]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(before, g.code(g.fun["nap"], g.size["nap"])) {
+		t.Error("the code is not what it was")
+	}
+	for what, s := range map[string]omis.Store{"entries": sums, "exits": twin} {
+		var sum int64
+		for _, r := range rows(t, s) {
+			sum += r.Value
+		}
+		if want := int64(rounds * 3 * 2000); sum != want {
+			t.Errorf("%d %s were counted, want %d", sum, what, want)
+		}
+	}
+}
