@@ -322,8 +322,8 @@ func (a *assembler) newRow(p *pool, name, over string) asm.Instructions {
 		asm.Mov.Imm(asm.R4, 0),
 		asm.FnMapUpdateElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, name+"have"),
-		asm.Mov.Imm(asm.R1, -1),
-		asm.StoreMem(rowAt, rowOwner+4, asm.R1, asm.Word), // nobody's
+		asm.Mov.Imm(asm.R1, nobody),
+		asm.StoreMem(rowAt, rowOwner+4, asm.R1, asm.Word),
 		asm.Ja.Label(full))
 	return code
 }

@@ -34,8 +34,8 @@ const (
 	rowOpen = 136 // the outermost open intervals: stack pointer, time
 )
 
-// nobody is in place of a store's number in a row that was taken in vain.
-const nobody = 1<<32 - 1
+// nobody is in place of a store's number in a row that was taken in vain: 32 bits of one.
+const nobody = -1
 
 // maxOpen bounds the intervals of a thread that are open at a time, near is how many of
 // them are in the row itself; the others are in a table of their own. A recursion that
