@@ -22,21 +22,24 @@ var work = []byte{
 // What the code adds to a call, in nanoseconds: of calls that need each other's results
 // (LB), and of calls that may overlap (TB). Bare and other calls take turns.
 func BenchmarkCode(b *testing.B) {
-	h := newHost(b, 2*gigabyte)
+	h := newHost(b, 64*gigabyte)
 	h.body = work
 	p := newPlacer(b, h)
 	sums, intervals := newStore(b, p, h.ID, omis.StoreSums), newStore(b, p, h.ID, omis.StoreIntervals)
 	one := omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}
 	start, stop := omis.Op{Do: omis.OpStart, Store: intervals}, omis.Op{Do: omis.OpStop, Store: intervals}
 	const bare, probed = 1, 2
-	if err := h.write(h.place(bare, atBegin)); err != nil {
-		b.Fatal(err)
+	for _, function := range []int{bare, probed} {
+		if err := h.write(h.place(function, atBegin)); err != nil {
+			b.Fatal(err)
+		}
 	}
 	for _, c := range []struct {
 		name   string
 		active bool
 		at     map[int]omis.Op
 	}{
+		{"nothing", false, map[int]omis.Op{}},
 		{"off", false, map[int]omis.Op{atBegin: one}},
 		{"off inside", false, map[int]omis.Op{atBody: one}},
 		{"count", true, map[int]omis.Op{atBegin: one}},

@@ -3,6 +3,8 @@
 package inline
 
 import (
+	"slices"
+
 	"mirador/omis"
 	"mirador/omis/place/inline/x86"
 )
@@ -10,10 +12,9 @@ import (
 // compiler makes the code of a program for places of a process. It may be used many
 // times, but by one goroutine at a time.
 type compiler struct {
+	shape
 	tid     int32 // where a thread has its number, behind its pointer
-	self    bool  // a thread finds its pointer in memory
 	base    uint64
-	slots   int
 	ordered bool   // the clock waits for the instructions before it
 	filter  uint64 // address of the numbers of the threads that are meant
 	named   int    // how many these are; 0: all threads
@@ -25,7 +26,7 @@ type compiler struct {
 	pushed int32 // how far the stack pointer is from where the program has it
 
 	off, claims, found, over, end x86.Label
-	firstSlot, behindSlots        x86.Label // data: addresses
+	table                         x86.Label // data: its address
 }
 
 // step is a step of a program.
@@ -37,11 +38,12 @@ type step struct {
 	lost  uint64 // address of the number of occurrences that left no trace
 }
 
-// Registers of a program, beside RAX and RDX for the moment.
+// Registers of a program, beside RAX and RDX.
 const (
 	slot = x86.RCX // the address of the thread's slot
-	row  = x86.RSI // of a timer
-	now  = x86.RDI // the time of the hit, where an interval ends
+	row  = x86.RCX // that of its row, of a timer; it takes the place of the slot
+	now  = x86.RSI // the time of the hit, where an interval ends
+	sp   = x86.RDI // the program's stack pointer, all bits inverted
 )
 
 // Parts of a code. What happens once stands in the middle: the code goes on behind its
@@ -54,9 +56,10 @@ const (
 
 // bytes makes the code for a place.
 func (m *compiler) bytes(spot omis.Spot) ([]byte, error) {
-	m.c, m.spot, m.pushed, m.saved = &x86.Code{}, spot, 0, m.registers()
+	m.c, m.spot, m.pushed = &x86.Code{}, spot, 0
+	m.saved = m.registers()
 	c := m.c
-	for _, l := range []*x86.Label{&m.off, &m.claims, &m.found, &m.over, &m.end, &m.firstSlot, &m.behindSlots} {
+	for _, l := range []*x86.Label{&m.off, &m.claims, &m.found, &m.over, &m.end, &m.table} {
 		*l = c.NewLabel()
 	}
 	c.Part(partFront)
@@ -69,11 +72,13 @@ func (m *compiler) bytes(spot omis.Spot) ([]byte, error) {
 	m.findSlot()
 	c.Jump(m.found)
 	c.Part(partRare)
+	c.Here(m.table)
+	c.Data(m.base + tableAt)
 	m.claimSlot()
 	c.Part(partSteps)
 	c.Here(m.found)
 	for i := range m.steps {
-		m.step(&m.steps[i])
+		m.step(&m.steps[i], i == len(m.steps)-1)
 	}
 	c.Here(m.over)
 	m.leave()
@@ -89,33 +94,54 @@ func (m *compiler) has(do omis.Operation) bool {
 	return false
 }
 
-// registers are those that the code uses beside RAX and RCX.
+// registers are those that the code uses beside RCX.
 func (m *compiler) registers() (list []x86.Reg) {
-	times := m.has(omis.OpStart) || m.has(omis.OpStop)
-	if times || !m.self {
-		list = append(list, x86.RDX)
+	if m.named > 0 {
+		list = append(list, x86.RAX)
 	}
-	if times {
-		list = append(list, row)
+	for i := range m.steps {
+		for _, r := range m.steps[i].registers() {
+			if !slices.Contains(list, r) {
+				list = append(list, r)
+			}
+		}
 	}
-	if m.has(omis.OpStop) {
-		list = append(list, now)
+	if !m.dead() {
+		list = slices.DeleteFunc(list, func(r x86.Reg) bool { return r == x86.RAX }) // saved with the flags
 	}
 	return list
 }
 
+// isNear tells that the row is in reach of an instruction that has the slot.
+func (s *step) isNear() bool { return s.row == uint64(int32(s.row)) }
+
+func (s *step) registers() []x86.Reg {
+	switch {
+	case s.do == omis.OpStart:
+		return []x86.Reg{x86.RAX, x86.RDX, sp}
+	case s.do == omis.OpStop:
+		return []x86.Reg{x86.RAX, x86.RDX, sp, now}
+	case s.value != int64(int32(s.value)):
+		return []x86.Reg{x86.RAX, x86.RDX}
+	case !s.isNear():
+		return []x86.Reg{x86.RAX}
+	}
+	return nil
+}
+
+// dead tells that flags and what is below the stack pointer are nobody's.
+func (m *compiler) dead() bool { return m.spot.Entry || m.spot.Return }
+
 // redZone is what a function may use below its stack pointer.
 const redZone = 128
 
-// enter looks at the switch, and saves what the code changes. Where a function begins,
-// the flags are nobody's, and nothing is below the stack pointer.
+// enter looks at the switch, and saves what the code changes.
 func (m *compiler) enter() {
 	c := m.c
-	if m.spot.Entry {
+	if m.dead() {
 		c.CmpByte(x86.Abs(m.spot.Switch), 0)
 		c.JumpIf(x86.IfEqual, m.end)
 		m.push(x86.RCX)
-		m.push(x86.RAX)
 	} else {
 		c.Lea(x86.RSP, x86.At(x86.RSP, -redZone))
 		m.pushed += redZone
@@ -148,14 +174,14 @@ func (m *compiler) leave() {
 	for i := range m.saved {
 		c.Pop(m.saved[len(m.saved)-1-i])
 	}
-	c.Pop(x86.RAX)
-	if !m.spot.Entry {
+	if m.dead() {
+		c.Pop(x86.RCX)
+	} else {
+		c.Pop(x86.RAX)
 		c.RestoreFlags()
 		c.Pop(x86.RAX)
 		c.Here(m.off)
-	}
-	c.Pop(x86.RCX)
-	if !m.spot.Entry {
+		c.Pop(x86.RCX)
 		c.Lea(x86.RSP, x86.At(x86.RSP, redZone))
 	}
 	c.Here(m.end)
@@ -180,24 +206,23 @@ func (m *compiler) filterThreads() {
 	c.Here(meant)
 }
 
-// findSlot looks for the thread's slot where it most likely is: at the place that its
-// number says.
-func (m *compiler) findSlot() {
+// findPlace puts the address into slot where the table has the thread's.
+func (m *compiler) findPlace() {
 	c := m.c
 	c.Load32(slot, x86.FS(m.tid))
-	c.Mov(x86.RAX, slot)
-	c.Shl(x86.RAX, keyShift)
-	if m.self {
-		c.DoLoad(x86.Add, x86.RAX, x86.FS(0))
-	} else {
-		c.ReadFSBase(x86.RDX)
-		c.Do(x86.Add, x86.RAX, x86.RDX)
+	c.Shl32(slot, 32-threadBits) // what is no number of a thread has bits that go
+	if down := 32 - threadBits - m.stride; down > 0 {
+		c.Shr(slot, uint8(down))
 	}
-	c.DoImm32(x86.And, slot, int32(m.slots-1))
-	c.Shl32(slot, roomShift)
-	c.DoLoad(x86.Add, slot, x86.In(m.firstSlot))
-	c.DoLoad(x86.Cmp, x86.RAX, x86.At(slot, slotKey))
-	c.JumpIf(x86.IfNot, m.claims)
+	c.DoLoad(x86.Add, slot, x86.In(m.table))
+}
+
+// findSlot finds the thread's slot.
+func (m *compiler) findSlot() {
+	m.findPlace()
+	m.c.Load(slot, x86.At(slot, 0))
+	m.c.Test(slot)
+	m.c.JumpIf(x86.IfEqual, m.claims)
 }
 
 // readClock reads the clock into RAX, when an interval ends. With the ordered clock
@@ -215,15 +240,23 @@ func (m *compiler) readClock() {
 }
 
 // step makes the code of a step. It finds the thread's slot, and may spoil all registers
-// but that and the time.
-func (m *compiler) step(s *step) {
-	switch s.do {
-	case omis.OpAdd:
+// but that and the time; the last step spoils the slot too.
+func (m *compiler) step(s *step, last bool) {
+	if s.do == omis.OpAdd {
 		m.add(s)
-	case omis.OpStart:
+		return
+	}
+	if !last {
+		m.push(slot)
+	}
+	if s.do == omis.OpStart {
 		m.start(s)
-	case omis.OpStop:
+	} else {
 		m.stop(s)
+	}
+	if !last {
+		m.c.Pop(slot)
+		m.pushed -= 8
 	}
 }
 
@@ -232,7 +265,7 @@ func (m *compiler) step(s *step) {
 func (m *compiler) add(s *step) {
 	c := m.c
 	at := x86.At(slot, int32(s.row))
-	if s.row != uint64(int32(s.row)) {
+	if !s.isNear() {
 		c.MovImm(x86.RAX, s.row)
 		at = x86.Sum(slot, x86.RAX, 0)
 	}
@@ -244,10 +277,8 @@ func (m *compiler) add(s *step) {
 	if s.value == int64(int32(s.value)) {
 		c.DoStoreImm(x86.Add, at.Plus(sumValue), int32(s.value))
 	} else {
-		c.Push(x86.RBX)
-		c.MovImm(x86.RBX, uint64(s.value))
-		c.DoStore(x86.Add, at.Plus(sumValue), x86.RBX)
-		c.Pop(x86.RBX)
+		c.MovImm(x86.RDX, uint64(s.value))
+		c.DoStore(x86.Add, at.Plus(sumValue), x86.RDX)
 	}
 	c.Inc(at.Plus(sumDone))
 }

@@ -66,9 +66,8 @@ func (h *host) endByJump(number int) {
 
 // The code leaves all registers, the flags and the stack as they are.
 func TestNothingElseChanges(t *testing.T) {
-	for _, blind := range []bool{false, true} {
-		h := newHost(t, 2*gigabyte)
-		h.blind = blind
+	for _, size := range []int{gigabyte, 64 * gigabyte} {
+		h := newHost(t, size)
 		p := newPlacer(t, h)
 		sums, intervals := newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreIntervals)
 		one := omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}

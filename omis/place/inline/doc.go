@@ -7,19 +7,19 @@
 //
 // Package inline makes the code, and an omis.Patcher puts it into the process. It works on
 // memory that the process shares with the monitor (layout.go). Each thread has a slot
-// there, which it finds by its number and its pointer (fs): both stand in its own memory,
-// so that no system call is needed. It has a row of its own for each cell, so
-// nothing is lost and nothing locked. A thread that ended leaves its slot to nobody,
-// until the monitor has moved its rows away.
+// there, which it finds by its number: that stands in its own memory, so that no
+// system call is needed. It has a row of its own for each cell, so nothing is lost and
+// nothing locked. A thread that ended leaves its slot to nobody, until the monitor has
+// moved its rows away.
 //
 // # Who is who
 //
-// A thread is another than the one before if its number or its pointer is. Two
-// threads of one process that had the same number and the same stack, one after the
-// other, within a few milliseconds of each other, would be taken for one; the kernel gives
-// a number again after some ten thousand others. The child of a vfork has its parent's
-// number in its memory, which is its parent's as well, and counts as its parent
-// until it executes another program. The child of a fork does not count at all.
+// No two threads have the same number at a time. One that gets the number of another
+// before the monitor has seen that that one ended, which takes it half a second,
+// would be taken for it; the kernel gives a number again after some ten thousand
+// others. The child of a vfork reads its parent's number in its parent's memory, and
+// counts as its parent until it executes another program. The child of a fork does not
+// count at all.
 //
 // # Signals
 //

@@ -28,7 +28,6 @@ type host struct {
 	base     uint64
 	at, back uint64 // of the code; where checks go on
 	tid      int32
-	blind    bool // threads are not told that their pointer is in memory
 	funcs    map[uint64]*function
 	body     []byte // of functions
 	standing int
@@ -103,7 +102,7 @@ func (h *host) Ground(omis.ProcID) (omis.Ground, error) { return h, nil }
 func (h *host) Shared() []byte                          { return h.shared }
 func (h *host) Base() uint64                            { return h.base }
 func (h *host) TID() int32                              { return h.tid }
-func (h *host) Self() bool                              { return !h.blind }
+func (h *host) Self() bool                              { return true }
 func (h *host) Gone() bool                              { return proc.Alive(h.ID) != nil }
 func (h *host) Close() error                            { return nil }
 

@@ -11,6 +11,7 @@ import "mirador/omis"
 //	directory  an entry for each cell
 //	filters    the threads that programs are for
 //	claims     the slots that threads have taken, in that order
+//	table      the address of each thread's slot, by the number of the thread
 //	groups     of cells of one kind, each with a room for every slot
 //
 // A slot belongs to a thread. All rooms of a slot lie at the same distance from each
@@ -22,7 +23,8 @@ const (
 	headerSlots   = 16 // a power of two
 	headerClaimed = 24 // by threads: how many claims there were
 	headerGroups  = 32
-	headerKinds   = 1024 // a byte for each group
+	headerTurn    = 40 // by threads: where to look for a slot
+	headerKinds   = 1024
 	headerSize    = 4096
 
 	directoryAt = headerSize
@@ -35,7 +37,7 @@ const (
 
 	claimsAt = 0x400000 // 4 bytes each: the number of a slot, plus one
 
-	groupsAt  = 0x1000000
+	tableAt   = 0x1000000
 	roomSize  = 1 << roomShift
 	roomShift = 16
 )
@@ -43,34 +45,55 @@ const (
 // magic begins the header; the number is that of the layout.
 const magic = "mirador inline 1"
 
-// mostGroups is how many groups the header has room for.
+// mostGroups is how many groups the header has room for, a byte each for their kind.
 const mostGroups = headerSize - headerKinds
 
 // mostNamed is how many threads a program tells apart; they are compared one by one.
 const mostNamed = 16
 
-// Slots: more than there are threads at a time, since those of threads that ended are
-// given free only now and then. With the memory that there should be, 10,000 timers have
-// room.
-const (
-	mostSlots  = 1 << 13
-	leastSlots = 1 << 8
-	fewGroups  = 16 // as many there must be
-)
+// threadBits are those of the number of a thread: Linux gives none beyond four millions.
+// Whatever else may be in a thread's memory where its number should be, the table has a
+// place for it.
+const threadBits = 22
 
-// slotsFor is how many slots go into so much memory.
-func slotsFor(size int) (n int, ok bool) {
-	for n = mostSlots; n >= leastSlots; n /= 2 {
-		groups := 4 * fewGroups
-		if n == leastSlots {
-			groups = fewGroups
-		}
-		if groupsAt+groups*n*roomSize <= size {
-			return n, true
+// shape is how the memory is divided.
+type shape struct {
+	slots  int // more than there are threads at a time: those of ended threads are given free only now and then
+	stride int // of the table, as a power of two
+	groups int
+}
+
+// Shapes, the best first, for memory of so many bytes. In the first, 10,000 timers
+// have room. The table is large where that makes finding a place in it quicker; nearly
+// all of it is never touched.
+var shapes = [...]struct {
+	size  int
+	shape shape
+}{
+	{1 << 36, shape{slots: 1 << 13, stride: 32 - threadBits}},
+	{1 << 32, shape{slots: 1 << 10, stride: 3}},
+	{1 << 28, shape{slots: 1 << 8, stride: 3}},
+}
+
+// shapeFor finds the shape of memory of a size.
+func shapeFor(size int) (s shape, ok bool) {
+	for _, known := range shapes {
+		if size >= known.size {
+			s = known.shape
+			s.groups = min((size-s.groupsAt())/(s.slots*roomSize), mostGroups)
+			return s, true
 		}
 	}
-	return 0, false
+	return s, false
 }
+
+func (s shape) groupsAt() int { return tableAt + 1<<(threadBits+s.stride) }
+
+// placeOf is where the table has the slot of a thread.
+func (s shape) placeOf(tid int) int { return tableAt + tid<<s.stride }
+
+// slotAt is where a slot is.
+func (s shape) slotAt(slot int) int { return s.groupsAt() + slot<<roomShift }
 
 // An entry of the directory.
 const (
@@ -84,19 +107,9 @@ const (
 
 // A slot begins its room in the first group.
 const (
-	slotKey   = 0  // names the thread; see keyShift
-	slotTID   = 8  // 4 bytes
-	slotFirst = 16 // when it was claimed, by the time stamp counter
+	slotTID   = 0 // of its owner; 0: nobody has it
+	slotFirst = 8 // when it was taken, by the time stamp counter
 	slotSize  = 64
-)
-
-// Values of slotKey that are no thread's. A slot that was given free cannot be vacant
-// again: threads that were sent past it would not find theirs.
-const (
-	vacant    = 0
-	relented  = 1
-	keyShift  = 42 // a key is the thread's number shifted so far, plus its pointer
-	threadMax = 1 << 22
 )
 
 // cellKind is what a cell is for. The rows of a store of sums are in two cells, since
@@ -126,26 +139,18 @@ const (
 
 // A row of a timer, in ticks of the clock.
 const (
-	rowState      = 0 // see below
-	rowFirst      = 8 // when it was begun
+	rowLimit      = 0 // of rowDepth; 0: the row is to be begun by its thread when it comes by
+	rowFirst      = 8 // when the row was begun; 0: never
 	rowDepth      = 16
 	rowUnfinished = 24
 	rowBegun      = 32 // as rowDone, when the last change began
 	rowLast       = 40
-	rowLeast      = 48 // all bits inverted, so that 0 means: none yet
+	rowLeast      = 48
 	rowMost       = 56
-	rowTotal      = 64 // two words, the lower first
-	rowSquares    = 80
-	rowDone       = 96 // how many intervals have ended
+	rowTotal      = 64 // it would take a thread two centuries to go beyond a word
+	rowSquares    = 72 // two words, the lower first
+	rowDone       = 88 // how many intervals have ended
 	rowSize       = 128
-)
-
-// Values of rowState. Nothing is cleared at the first hit: that is where a thread waits
-// for pages of memory, and where signals come.
-const (
-	rowUnused = 0 // all of it is zero
-	rowCounts = 1
-	rowStale  = 2 // to be cleared by its thread when it comes by
 )
 
 // The open intervals of all timers of a room lie by depth: first the outermost of
@@ -175,6 +180,10 @@ func (k cellKind) capacity() int {
 	}
 	return timersOfRoom
 }
+
+// nearGroups are left to cells that are only counted up: so far a row is in reach of an
+// instruction that has the address of the slot.
+const nearGroups = 3
 
 // first is the first cell that may be used in a group. The slots lie where the first
 // group has its first cells.

@@ -15,10 +15,9 @@ import (
 // memory is what a process shares with the monitor. Who uses it has the lock of the
 // process, but for what threads of the process do.
 type memory struct {
+	shape
 	bytes   []byte
 	base    uint64 // where the process has it
-	slots   int
-	groups  int // as many go into it
 	next    map[cellKind]cell
 	free    map[cellKind][]cell
 	entries numbers // of the directory
@@ -59,19 +58,19 @@ var errNoRoom = errors.New("the memory that is shared with the process has room 
 
 // newMemory makes a layout in memory that is all zero.
 func newMemory(b []byte, base uint64) (*memory, error) {
-	slots, ok := slotsFor(len(b))
+	sh, ok := shapeFor(len(b))
 	if !ok {
 		return nil, fmt.Errorf("the process shares no more than %d MB of memory with the monitor", len(b)>>20)
 	}
 	m := &memory{
-		bytes: b, base: base, slots: slots, groups: min((len(b)-groupsAt)/(slots*roomSize), mostGroups),
+		shape: sh, bytes: b, base: base,
 		next: make(map[cellKind]cell), free: make(map[cellKind][]cell),
 		entries: numbers{most: mostCells}, filters: numbers{most: mostFilters}, touched: make(map[int]uint16),
 	}
 	var s unix.Sysinfo_t
 	m.swaps = unix.Sysinfo(&s) != nil || s.Totalswap > 0
 	copy(b, magic)
-	binary.LittleEndian.PutUint64(b[headerSlots:], uint64(slots))
+	binary.LittleEndian.PutUint64(b[headerSlots:], uint64(sh.slots))
 	return m, nil
 }
 
@@ -87,9 +86,6 @@ func (m *memory) word32(at int) *atomic.Uint32 {
 func (m *memory) distance(c cell) uint64 {
 	return uint64(c.group*m.slots)<<roomShift + uint64(c.index*c.kind.size())
 }
-
-// slotAt is where a slot is.
-func (m *memory) slotAt(slot int) int { return groupsAt + slot<<roomShift }
 
 // rowAt is where the row of a slot in a cell is.
 func (m *memory) rowAt(slot int, c cell) int { return m.slotAt(slot) + int(m.distance(c)) }
@@ -129,14 +125,18 @@ func (m *memory) unused(kind cellKind) (cell, error) {
 	if begun && c.index < kind.capacity() {
 		return c, nil
 	}
-	c.group = int(m.word(headerGroups).Load())
-	if c.group == m.groups {
-		return c, errNoRoom
+	if kind != cellOnes {
+		c.group = min(nearGroups, m.groups/4)
+	}
+	for ; m.bytes[headerKinds+c.group] != 0; c.group++ {
+		if c.group == m.groups-1 {
+			return c, errNoRoom
+		}
 	}
 	c.index = kind.first(c.group)
 	m.next[kind] = c
 	m.bytes[headerKinds+c.group] = byte(kind)
-	m.word(headerGroups).Store(uint64(c.group + 1))
+	m.word(headerGroups).Store(max(m.word(headerGroups).Load(), uint64(c.group+1)))
 	return c, nil
 }
 
@@ -155,12 +155,12 @@ func (m *memory) inUse(at int) bool {
 	if m.swaps {
 		return true // what the kernel says is not in memory may be on a disk
 	}
-	room := (at - groupsAt) >> roomShift
+	room := (at - m.groupsAt()) >> roomShift
 	page := uint16(1) << (at % roomSize / pageSize)
 	if m.touched[room]&page != 0 {
 		return true
 	}
-	begin := groupsAt + room<<roomShift
+	begin := m.groupsAt() + room<<roomShift
 	var in [roomSize / pageSize]byte
 	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m.bytes[begin])), roomSize, uintptr(unsafe.Pointer(&in[0]))); errno != 0 {
 		return true
@@ -176,7 +176,7 @@ func (m *memory) inUse(at int) bool {
 // forget empties a room, and gives its pages back.
 func (m *memory) forget(room int) error {
 	delete(m.touched, room)
-	begin := groupsAt + room<<roomShift
+	begin := m.groupsAt() + room<<roomShift
 	return unix.Madvise(m.bytes[begin:][:roomSize], unix.MADV_REMOVE)
 }
 
@@ -204,10 +204,13 @@ func (m *memory) wipe(slot int, c cell) {
 	}
 }
 
-// relent empties all rooms of a slot whose thread has ended, and lets others have it.
-func (m *memory) relent(slot int) error {
+// freeSlot empties all rooms of a slot whose thread has ended, and lets others have it.
+func (m *memory) freeSlot(slot, tid int) error {
 	groups := int(m.word(headerGroups).Load())
 	for group := 1; group < groups; group++ {
+		if m.bytes[headerKinds+group] == 0 {
+			continue
+		}
 		if err := m.forget(group*m.slots + slot); err != nil {
 			return err
 		}
@@ -218,8 +221,9 @@ func (m *memory) relent(slot int) error {
 			clear(m.bytes[at+page:][:pageSize])
 		}
 	}
-	clear(m.bytes[at+slotTID:][:pageSize-slotTID])
-	m.word(at + slotKey).Store(relented)
+	clear(m.bytes[at+slotFirst:][:pageSize-slotFirst])
+	m.word(m.placeOf(tid)).CompareAndSwap(m.base+uint64(at), 0)
+	m.word(at + slotTID).Store(0)
 	return nil
 }
 

@@ -137,7 +137,7 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 		return nil, omis.Patch{}, err
 	}
 	m := &compiler{
-		tid: t.ground.TID(), self: t.ground.Self(), base: t.memory.base, slots: t.memory.slots, named: len(l.Watch.Threads),
+		shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads),
 	}
 	for _, op := range l.Program {
 		s := op.Store.(*store)

@@ -64,7 +64,7 @@ func (m *memory) forgetSums(slot int, c cell) {
 	if !m.inUse(at) {
 		return
 	}
-	m.touched[(at-groupsAt)>>roomShift] |= 1 << ((at + former) % roomSize / pageSize)
+	m.touched[(at-m.groupsAt())>>roomShift] |= 1 << ((at + former) % roomSize / pageSize)
 	if c.kind == cellOnes {
 		m.word(at + former).Store(m.word(at).Load())
 		return
@@ -77,7 +77,7 @@ func (m *memory) forgetSums(slot int, c cell) {
 // forgetTimer has the thread of a slot clear its row when it comes by.
 func (m *memory) forgetTimer(slot int, c cell) {
 	if at := m.rowAt(slot, c); m.inUse(at) {
-		m.word(at+rowState).CompareAndSwap(rowCounts, rowStale)
+		m.word(at + rowLimit).Store(0)
 	}
 }
 
@@ -89,14 +89,14 @@ func (m *memory) timer(slot int, c cell) (r reading) {
 	}
 	member := func(i int) uint64 { return m.word(at + i).Load() }
 	for range tries {
-		r = reading{any: member(rowState) == rowCounts, first: member(rowFirst), torn: true}
+		r = reading{any: member(rowLimit) != 0, first: member(rowFirst), torn: true}
 		done := member(rowDone)
 		r.Count, r.Unfinished, r.Open = int64(done), int64(member(rowUnfinished)), int64(member(rowDepth)/depthSize)
-		r.Last, r.Min, r.Max = member(rowLast), ^member(rowLeast), member(rowMost)
-		r.Sum = omis.Uint128{Lo: member(rowTotal), Hi: member(rowTotal + 8)}
+		r.Last, r.Min, r.Max = member(rowLast), member(rowLeast), member(rowMost)
+		r.Sum = omis.Uint128{Lo: member(rowTotal)}
 		r.Squares = omis.Uint128{Lo: member(rowSquares), Hi: member(rowSquares + 8)}
 		switch {
-		case !r.any || member(rowState) != rowCounts:
+		case !r.any || member(rowLimit) == 0:
 			return reading{} // unused, or reset and the thread has not come by
 		case member(rowBegun) == done:
 			r.torn = false

@@ -42,7 +42,7 @@ func expect(t *testing.T, sums, intervals omis.Store, threads int, calls int64) 
 }
 
 func TestOneThread(t *testing.T) {
-	h := newHost(t, 2*gigabyte)
+	h := newHost(t, 64*gigabyte)
 	sums, intervals := timed(t, h, newPlacer(t, h))
 	h.do("call", 1, 100_000)
 	expect(t, sums, intervals, 1, 100_000)
@@ -52,7 +52,7 @@ func TestOneThread(t *testing.T) {
 }
 
 func TestThreadsAtOnce(t *testing.T) {
-	h := newHost(t, 2*gigabyte)
+	h := newHost(t, 64*gigabyte)
 	sums, intervals := timed(t, h, newPlacer(t, h))
 	h.do("together", 1, 64, 100_000)
 	expect(t, sums, intervals, 64, 100_000)
@@ -95,7 +95,7 @@ func TestTooManyThreads(t *testing.T) {
 // Handlers of signals that interrupt the code, and run it, spoil nothing.
 func TestSignals(t *testing.T) {
 	for _, other := range []int{0, 1} {
-		h := newHost(t, 2*gigabyte)
+		h := newHost(t, 64*gigabyte)
 		p := newPlacer(t, h)
 		sums, intervals := timed(t, h, p)
 		odd := newStore(t, p, h.ID, omis.StoreSums)
@@ -113,7 +113,7 @@ func TestSignals(t *testing.T) {
 
 // The child of a vfork is taken for its parent.
 func TestVfork(t *testing.T) {
-	h := newHost(t, 2*gigabyte)
+	h := newHost(t, 64*gigabyte)
 	sums, intervals := timed(t, h, newPlacer(t, h))
 	h.do("call", 1, 3)
 	h.do("vfork", 1)
@@ -121,7 +121,7 @@ func TestVfork(t *testing.T) {
 }
 
 func TestReset(t *testing.T) {
-	h := newHost(t, 2*gigabyte)
+	h := newHost(t, 64*gigabyte)
 	sums, intervals := timed(t, h, newPlacer(t, h))
 	for range 3 {
 		h.do("call", 1, 100)

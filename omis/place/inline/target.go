@@ -26,6 +26,7 @@ type target struct {
 	seen    uint64   // claims that were looked at
 	waiting []uint64 // claims that were made, but not said which
 	filters []filter
+	retired time.Time // when rows of ended threads were moved away last
 }
 
 // owner is the thread that has a slot.
@@ -90,15 +91,9 @@ func (t *target) retire() error {
 		return nil // the process has ended: nobody needs a slot
 	}
 	slices.Sort(tids)
-	latest := make(map[int]*owner) // by tid
-	for _, o := range t.known {
-		if other := latest[o.tid]; other == nil || other.first < o.first {
-			latest[o.tid] = o
-		}
-	}
 	var ended, rest []*owner
 	for _, o := range t.known {
-		if _, runs := slices.BinarySearch(tids, o.tid); runs && latest[o.tid] == o {
+		if _, runs := slices.BinarySearch(tids, o.tid); runs {
 			rest = append(rest, o)
 		} else {
 			ended = append(ended, o)
@@ -113,7 +108,7 @@ func (t *target) retire() error {
 	}
 	var errs []error
 	for _, o := range ended {
-		errs = append(errs, t.memory.relent(o.slot))
+		errs = append(errs, t.memory.freeSlot(o.slot, o.tid))
 	}
 	t.known = rest
 	return errors.Join(errs...)
@@ -130,9 +125,10 @@ func (t *target) attend() error {
 			}
 		}
 	}
-	if len(t.known) < t.memory.slots/2 {
+	if len(t.known) < t.memory.slots/2 && time.Since(t.retired) < retireEvery {
 		return nil
 	}
+	t.retired = time.Now()
 	return t.retire()
 }
 
@@ -155,3 +151,7 @@ func (t *target) tick(k omis.StoreKind) uint64 {
 // attendEvery is how often slots are looked after. A process has to begin and end 4,000
 // threads in that time for one of them to find no slot.
 const attendEvery = 20 * time.Millisecond
+
+// retireEvery is how soon a thread that ended is not taken for a new one of the same
+// number any more.
+const retireEvery = 500 * time.Millisecond
