@@ -17,8 +17,9 @@ type Cost struct {
 }
 
 // Bias is what of the cost of probes an interval contains from a place like this to
-// one like the other.
-func (c Cost) Bias(end Cost) float64 { return max(c.After+end.Before, 0) }
+// one like the other. Where processors do one thing before another is done, that may be
+// less than nothing.
+func (c Cost) Bias(end Cost) float64 { return c.After + end.Before }
 
 // Costs is the capability to tell what occurrences cost on this machine.
 type Costs interface {

@@ -26,12 +26,17 @@ func (u Uint128) Times(n uint64) Uint128 {
 func (u Uint128) Less(v Uint128) bool { return u.Hi < v.Hi || u.Hi == v.Hi && u.Lo < v.Lo }
 
 // Without are the intervals as they would be if each were shorter by what probing it
-// took: Σ(x−c) and Σ(x−c)² follow from Σx and Σx² exactly. Nothing becomes negative.
-func (i Intervals) Without(bias uint64) Intervals {
+// took: Σ(x−c) and Σ(x−c)² follow from Σx and Σx² exactly. Nothing becomes negative. The
+// bias is, where a clock is read before what went before it was done.
+func (i Intervals) Without(nanoseconds int64) Intervals {
 	n := uint64(i.Count)
-	if n == 0 || bias == 0 {
+	if n == 0 || nanoseconds == 0 {
 		return i
 	}
+	if nanoseconds < 0 {
+		return i.longer(uint64(-nanoseconds))
+	}
+	bias := uint64(nanoseconds)
 	shorter := func(ns uint64) uint64 { return ns - min(ns, bias) }
 	i.Last, i.Min, i.Max = shorter(i.Last), shorter(i.Min), shorter(i.Max)
 	all := Uint128{Lo: n}.Times(bias)
@@ -41,5 +46,14 @@ func (i Intervals) Without(bias uint64) Intervals {
 		return i
 	}
 	i.Sum = i.Sum.Sub(all)
+	return i
+}
+
+// longer is the contrary of Without.
+func (i Intervals) longer(by uint64) Intervals {
+	all := Uint128{Lo: uint64(i.Count)}.Times(by)
+	i.Last, i.Min, i.Max = i.Last+by, i.Min+by, i.Max+by
+	i.Squares = i.Squares.Add(all.Times(by)).Add(i.Sum.Times(2 * by))
+	i.Sum = i.Sum.Add(all)
 	return i
 }

@@ -33,7 +33,7 @@ func (in *inPlace) edges(p omis.Program) {
 // bias is what each interval of the feed contains of the cost of its probes. Where they
 // differ, the least is meant: too much must not be taken off. 0 is what it says before
 // the placement was calibrated.
-func (f *feed) bias() uint64 {
+func (f *feed) bias() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	begins, ends := math.Inf(1), math.Inf(1)
@@ -52,7 +52,7 @@ func (f *feed) bias() uint64 {
 	if math.IsInf(begins+ends, 0) {
 		return 0
 	}
-	return uint64(math.Round(omis.Cost{After: begins}.Bias(omis.Cost{Before: ends})))
+	return int64(math.Round(omis.Cost{After: begins}.Bias(omis.Cost{Before: ends})))
 }
 
 // calibrate waits until bias knows.
@@ -75,7 +75,7 @@ func (s step) times() bool {
 }
 
 // bias is the least that is taken off the intervals of a request.
-func (c *csr) bias() (least uint64) {
+func (c *csr) bias() (least int64) {
 	first := true
 	for _, s := range c.subs {
 		if s.placed == nil || !c.times {

@@ -5,6 +5,7 @@ package calibrate
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"mirador/omis"
@@ -18,6 +19,8 @@ type Config struct {
 	Placers []omis.Placer
 	// File is where figures are kept; "": nowhere.
 	File string
+	// Log takes what cannot be calibrated, and why; nil is slog.Default.
+	Log *slog.Logger
 }
 
 // Costs are the figures of this machine. Its methods may be called from any goroutine.
@@ -39,6 +42,9 @@ var _ omis.Costs = (*Costs)(nil)
 // New knows what the file says, if that is about this machine.
 func New(c Config) *Costs {
 	k := &Costs{config: c, known: make(map[string]map[string]omis.Cost), tried: make(map[string]bool), failed: make(map[string]error)}
+	if c.Log == nil {
+		k.config.Log = slog.Default()
+	}
 	if c.File == "" {
 		return k
 	}
@@ -60,7 +66,14 @@ func (k *Costs) Cost(placement, kind string) (omis.Cost, bool) {
 }
 
 // Calibrate: see omis.Costs.
-func (k *Costs) Calibrate(placement string) { _ = k.Try(placement) }
+func (k *Costs) Calibrate(placement string) {
+	if done, _ := k.outcome(placement); done {
+		return
+	}
+	if err := k.Try(placement); err != nil {
+		k.config.Log.Info("what probes cost is known but roughly, and not taken off the times that they measure", "placement", placement, "error", err)
+	}
+}
 
 // Try calibrates a placement, and says why it could not.
 func (k *Costs) Try(placement string) error {

@@ -15,6 +15,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux"
+	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 )
 
@@ -25,13 +26,13 @@ func machine(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := kernel.New()
+	k, in := kernel.New(), inline.New(node)
 	t.Cleanup(func() {
-		if err := errors.Join(node.Close(context.Background()), k.Close()); err != nil {
+		if err := errors.Join(node.Close(context.Background()), in.Close(), k.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	return Config{Node: node, Placers: []omis.Placer{k}, File: filepath.Join(t.TempDir(), "costs.json")}
+	return Config{Node: node, Placers: []omis.Placer{k, in}, File: filepath.Join(t.TempDir(), "costs.json")}
 }
 
 func known(t *testing.T, k *Costs, placement, kind string) omis.Cost {
@@ -62,6 +63,8 @@ func TestCalibrate(t *testing.T) {
 	if quick.Count >= slow.Count || quick.After >= slow.After {
 		t.Errorf("an emulated instruction costs more than one that is stepped over: %+v, %+v", quick, slow)
 	}
+	err := k.Try(inline.Name)
+	t.Log(err, k.known)
 	for _, how := range []string{omis.HeldByPtrace, omis.HeldByRendezvous} {
 		if c := known(t, k, Held, how); c.Count < 200 || c.Count > 1e6 {
 			t.Errorf("to hold a thread by %s costs %+v", how, c)
