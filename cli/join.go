@@ -68,7 +68,7 @@ var (
 )
 
 // newPlacing gives a node the placements that the settings allow.
-func newPlacing(node *linux.Node, s settings) omis.Node {
+func newPlacing(node *linux.Node, s settings, log *slog.Logger) omis.Node {
 	p := placing{Node: node}
 	if s.mayPlace(inline.Name) {
 		p.placers = append(p.placers, inline.New(node))
@@ -76,7 +76,7 @@ func newPlacing(node *linux.Node, s settings) omis.Node {
 	if s.mayPlace(kernel.Name) {
 		p.placers = append(p.placers, kernel.New())
 	}
-	p.Costs = calibrate.New(calibrate.Config{Node: node, Placers: p.Placers(), File: s.costs()})
+	p.Costs = calibrate.New(calibrate.Config{Node: node, Placers: p.Placers(), File: s.costs(), Log: log})
 	return p
 }
 
@@ -116,7 +116,7 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &monitor{node: node, machine: newPlacing(node, s), programs: newPrograms(node)}
+	m := &monitor{node: node, machine: newPlacing(node, s, log), programs: newPrograms(node)}
 	if m.engine, err = engine.New(m.machine, log, pa.New()); err != nil {
 		return nil, errors.Join(err, m.machine.Close(context.Background()))
 	}
@@ -127,7 +127,7 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*monitor, error) {
 	m.tools = newTools(m.engine)
 	m.registry = probes.New(probes.Config{
 		Node: s.Node, NewTool: m.tools.ofApp, ProgramName: programName,
-		Modules: m.programs.modules, Resolver: m.programs.resolver, Placement: placement, Placed: placed, Heritage: left, Log: log,
+		Modules: m.programs.modules, Resolver: m.programs.resolver, Placement: placement, Placed: placed, Spent: spent, Heritage: left, Log: log,
 	})
 	return m, nil
 }
@@ -261,7 +261,14 @@ func describeProbe(s probes.Status) gateway.Probe {
 	}
 	if len(s.Placements) > 0 { // of several kinds, the dearest is what the target feels
 		dearest := slices.MaxFunc(s.Placements, func(a, b mir.Placement) int { return cmp.Compare(a.Cost, b.Cost) })
-		p.Placement, p.Why, p.Cost = dearest.Where, dearest.Why, dearest.Cost
+		p.Placement, p.Why, p.Cost, p.Calibrated = dearest.Where, dearest.Why, dearest.Cost, dearest.Measured
+		for _, place := range s.Placements {
+			p.Bias = max(p.Bias, place.Bias)
+		}
+	}
+	p.Notice = s.Notice
+	if c := s.Cost; c != nil {
+		p.Spent = &gateway.Spent{Hits: c.Hits, Lost: c.Lost, Rate: c.Rate, PerHit: c.PerHit, Share: c.Share, Dilation: c.Dilation, Budget: c.Budget, Rough: c.Rough}
 	}
 	return p
 }

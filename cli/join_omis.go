@@ -82,11 +82,20 @@ func placed(tool omis.Tool, request omis.Token) (mir.Placement, error) {
 	return inWords(t.State(request))
 }
 
+// spent is what requests of an application's tool have cost.
+func spent(tool omis.Tool, requests []omis.Token) (omis.Spending, error) {
+	t, ok := tool.(*appTool)
+	if !ok {
+		return omis.Spending{}, fmt.Errorf("%T is no application's tool", tool)
+	}
+	return t.Spent(requests)
+}
+
 func inWords(x engine.Explanation, err error) (mir.Placement, error) {
 	if err != nil {
 		return mir.Placement{}, err
 	}
-	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: x.Placement.Cost}, nil
+	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: x.Placement.Cost, Measured: x.Placement.Measured, Bias: float64(x.Bias)}, nil
 }
 
 // hub of a tool, made by the first request or the first listener.

@@ -101,6 +101,23 @@ type Probe struct {
 	Gone      bool     `json:"gone,omitempty"` // its processes have terminated
 	Failure   string   `json:"failure,omitempty"`
 	Requests  []string `json:"requests,omitempty"`
+
+	Calibrated bool    `json:"calibrated,omitempty"` // Cost was measured on this machine
+	Bias       float64 `json:"bias,omitempty"`       // nanoseconds that were taken off each time it reports
+	Notice     string  `json:"notice,omitempty"`     // what became of it unasked
+	Spent      *Spent  `json:"spent,omitempty"`      // what it costs its processes; nothing where that is not known
+}
+
+// Spent is what a probe has cost since it was activated, and what it costs now.
+type Spent struct {
+	Hits     int64   `json:"hits"`
+	Lost     int64   `json:"lost"`
+	Rate     float64 `json:"hits_per_second"`
+	PerHit   float64 `json:"ns_per_hit"`
+	Share    float64 `json:"share"`    // of the processes' time, from 0 to 1
+	Dilation float64 `json:"dilation"` // of that time: with the probe, over without it
+	Budget   float64 `json:"budget,omitempty"`
+	Rough    bool    `json:"rough,omitempty"` // what a hit costs was not measured on this machine
 }
 
 // Metric is a row of the metric catalog (MIR 8).

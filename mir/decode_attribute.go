@@ -26,6 +26,31 @@ func optional(e Element, name string) string {
 	return a.Value
 }
 
+// ours is an attribute of the gateway's namespace.
+func ours(e Element, name string) (Attribute, bool) {
+	for _, a := range e.Attributes() {
+		if a.Space == GatewayNamespace && a.Name == name {
+			return a, true
+		}
+	}
+	return Attribute{}, false
+}
+
+// budget is a share in percent, as a fraction; 0 if it is not there.
+func (f *findings) budget(e Element) float64 {
+	a, ok := ours(e, "budget")
+	if !ok {
+		return 0
+	}
+	text, percent := strings.CutSuffix(strings.Trim(a.Value, blanks), "%")
+	share, err := strconv.ParseFloat(text, 64)
+	if !percent || !isDecimal(text) || err != nil || share <= 0 || share > 100 {
+		f.add(a.Pos, "budget is %s; a share of the program's time was expected, such as 2%% or 0.5%%", Quote(a.Value))
+		return 0
+	}
+	return share / 100
+}
+
 // boolean is an attribute that is false when it is not there.
 func (f *findings) boolean(e Element, name string) bool {
 	value, _ := f.stated(e, name)

@@ -3,6 +3,7 @@ package mir
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 func readSnapshot(f *findings, root Element) Document {
@@ -19,14 +20,45 @@ func readSnapshot(f *findings, root Element) Document {
 
 func readProbe(f *findings, root Element) Document {
 	probe := &Probe{ID: f.required(root, "id")}
+	notice, _ := ours(root, "notice")
+	probe.Notice = notice.Value
 	for child := range root.Children() {
-		if !child.isGateway("placement") {
+		switch {
+		case child.isGateway("placement"):
+			probe.Placements = append(probe.Placements, f.placement(child))
+		case child.isGateway("cost"):
+			probe.Cost = f.spent(child)
+		default:
 			f.unexpected(child)
-			continue
 		}
-		probe.Placements = append(probe.Placements, f.placement(child))
 	}
 	return probe
+}
+
+// spent reads what a probe has cost.
+func (f *findings) spent(e Element) *Cost {
+	c := &Cost{
+		Rate: f.number(e, "rate"), PerHit: f.number(e, "perHit"), Dilation: f.number(e, "dilation"),
+		Share: f.share(e, "share"), Budget: f.share(e, "budget"), Rough: f.boolean(e, "rough"),
+	}
+	if n := f.integer(e, "hits", 0); n != nil {
+		c.Hits = *n
+	}
+	if n := f.integer(e, "lost", 0); n != nil {
+		c.Lost = *n
+	}
+	return c
+}
+
+// share is a percentage as a fraction, 0 if it is not there.
+func (f *findings) share(e Element, name string) float64 {
+	text := strings.TrimSuffix(optional(e, name), "%")
+	share, err := strconv.ParseFloat(text, 64)
+	if text != "" && (err != nil || !isDecimal(text)) {
+		f.add(e.Pos(), "%s is %s; a percentage was expected", name, Quote(text))
+		return 0
+	}
+	return share / 100
 }
 
 func (e Element) isGateway(name string) bool {
@@ -35,11 +67,12 @@ func (e Element) isGateway(name string) bool {
 }
 
 func (f *findings) placement(e Element) Placement {
-	return Placement{Where: optional(e, "where"), Why: optional(e, "why"), Cost: f.cost(e)}
+	return Placement{Where: optional(e, "where"), Why: optional(e, "why"), Cost: f.number(e, "cost"), Bias: f.number(e, "bias"), Measured: f.boolean(e, "measured")}
 }
 
-func (f *findings) cost(e Element) float64 {
-	text := f.decimal(e, "cost")
+// number is a decimal attribute, 0 if it is not there.
+func (f *findings) number(e Element, name string) float64 {
+	text := f.decimal(e, name)
 	if text == "" || !isDecimal(text) {
 		return 0
 	}
@@ -51,7 +84,7 @@ func (f *findings) cost(e Element) float64 {
 }
 
 func readExplain(f *findings, root Element) Document {
-	explain := &Explain{Cost: f.cost(root)}
+	explain := &Explain{Cost: f.number(root, "cost")}
 	if matches := f.integer(root, "matches", 0); matches != nil {
 		explain.Matches = int(min(*matches, math.MaxInt32))
 	}
@@ -92,6 +125,8 @@ func (f *findings) measurement(e Element) Measurement {
 		ThreadID:       optional(e, "threadId"),
 		Value:          f.decimal(e, "value"),
 	}
+	notice, _ := ours(e, "notice")
+	m.Notice = notice.Value
 	for child := range e.Children() {
 		if !child.is("measurement") {
 			f.unexpected(child)

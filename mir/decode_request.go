@@ -33,7 +33,7 @@ func readSnapshotRequest(f *findings, root Element) Document {
 }
 
 func readInstrRequest(f *findings, root Element) Document {
-	request := &InstrRequest{Flush: f.boolean(root, "flush"), Activated: f.activated(root)}
+	request := &InstrRequest{Flush: f.boolean(root, "flush"), Activated: f.activated(root), Budget: f.budget(root)}
 	for child := range root.Children() {
 		switch {
 		case child.is("codeRegion"):
@@ -131,7 +131,7 @@ func (f *findings) aggregate(e Element) Function {
 }
 
 func readControlRequest(f *findings, root Element) Document {
-	request := &ControlRequest{Flush: f.boolean(root, "flush")}
+	request := &ControlRequest{Flush: f.boolean(root, "flush"), Budget: f.budget(root)}
 	if a, ok := root.Attribute("action"); ok {
 		f.act(request, a)
 	}

@@ -32,6 +32,10 @@ func TestDecode(t *testing.T) {
 		{"ctrlreq, the action both ways", `<ctrlreq action="RESET"><action type="RESET"/><probe id="p3"/><metric name="NET_SEND"/><measuring interval="4000"/><communicator id="cb"/></ctrlreq>`,
 			&ControlRequest{Action: Reset, Probes: []ProbeRef{{ID: "p3"}}, Metrics: []Metric{{Name: "NET_SEND"}},
 				Measuring: &Measuring{Interval: new(int64(4000))}, Entities: []Entity{named(Communicator, "cb")}}},
+		{"a budget", `<instrreq xmlns:g="urn:mirador:gateway" g:budget=" 2.5% "><codeRegion from="a"/></instrreq>`,
+			&InstrRequest{Region: &CodeRegion{From: "a"}, Budget: 0.025}},
+		{"a budget of another namespace", `<ctrlreq action="VALUE" budget="x" xmlns:g="urn:g" g:budget="2%"><probe id="p"/></ctrlreq>`,
+			&ControlRequest{Action: Value, Probes: []ProbeRef{{ID: "p"}}}},
 		{"foreign parts are passed over", `<ctrlreq action="VALUE" xmlns:g="urn:g" g:action="x"><g:probe id="q"/><probe id="p" g:id="r"/></ctrlreq>`,
 			&ControlRequest{Action: Value, Probes: []ProbeRef{{ID: "p"}}}},
 		{"snapshot", `<snapshot><node id="n_1" name="h"><process id="p_1"><stack>main</stack></process><thread id="t_2" master="true"><stack>a&lt;b&gt;</stack><stack/></thread></node></snapshot>`,
@@ -93,6 +97,12 @@ func TestDecodeRefuses(t *testing.T) {
 			`line 1, column 1: <ctrlreq> has no action; write <ctrlreq action="VALUE">`, `line 1, column 1: <ctrlreq> names no probe; write <probe id="…"/> inside`}},
 		{"ids", "<instrreq><thread/><process id=''/></instrreq>", Invalid,
 			[]string{`line 1, column 11: <thread> has no id; write <thread id="…">`, "line 1, column 29: id of <process> is empty"}},
+		{"budgets", "<instrreq xmlns:g='urn:mirador:gateway' g:budget='2'/>", Invalid,
+			[]string{`line 1, column 41: budget is "2"; a share of the program's time was expected, such as 2% or 0.5%`}},
+		{"a budget of nothing", "<ctrlreq action='ACTIVATE' xmlns:g='urn:mirador:gateway' g:budget='0%'><probe id='p'/></ctrlreq>", Invalid,
+			[]string{`line 1, column 58: budget is "0%"; a share of the program's time was expected, such as 2% or 0.5%`}},
+		{"a budget of more than all", "<instrreq xmlns:g='urn:mirador:gateway' g:budget='101%'/>", Invalid,
+			[]string{`line 1, column 41: budget is "101%"; a share of the program's time was expected, such as 2% or 0.5%`}},
 		{"misplaced", "<snapshotreq><thread id='t'/></snapshotreq>", Invalid, []string{"line 1, column 14: <thread> has no place in <snapshotreq>"}},
 	}
 	for _, test := range tests {

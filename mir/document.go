@@ -71,6 +71,9 @@ type InstrRequest struct {
 	Entities  []Entity
 	Activated bool
 	Flush     bool
+	// Budget is the share of the processes' time that the probe may take; 0: any. It is
+	// an attribute of the gateway's namespace, in percent.
+	Budget float64
 }
 
 // CodeRegion delimits what to measure: at least one of From and To is set.
@@ -116,6 +119,7 @@ type ControlRequest struct {
 	Measuring *Measuring
 	Entities  []Entity
 	Flush     bool
+	Budget    float64 // as of an InstrRequest; 0: the one there was
 }
 
 // ProbeRef names a probe in a request.
@@ -135,12 +139,26 @@ const (
 	Remove     Action = "REMOVE"
 )
 
-// Probe answers an InstrRequest, and a ControlRequest that changes a probe. The
-// placements go into the gateway's namespace, where a tool that knows only MIR
-// does not see them.
+// Probe answers an InstrRequest, and a ControlRequest that changes a probe. All but
+// the id goes into the gateway's namespace, where a tool that knows only MIR does not
+// see it.
 type Probe struct {
 	ID         string
 	Placements []Placement
+	Cost       *Cost  // nil: not known
+	Notice     string // what became of the probe without being asked for
+}
+
+// Cost is what a probe has cost the processes that it measures since it was activated,
+// and what it costs them now.
+type Cost struct {
+	Hits, Lost int64
+	Rate       float64 // hits a second, lately
+	PerHit     float64 // nanoseconds
+	Share      float64 // of the processes' time, lately
+	Dilation   float64 // of that time: with the probe, over without it
+	Budget     float64 // the share that it may take; 0: any
+	Rough      bool    // PerHit was not measured on this machine
 }
 
 // Placement is where a request of the monitor runs, and what that costs.
@@ -148,6 +166,10 @@ type Placement struct {
 	Where string  // "inline", "kernel", "trap"
 	Why   string  // why not somewhere cheaper; "" if there is nothing cheaper
 	Cost  float64 // predicted nanoseconds a hit; 0: not known
+	// Bias is what was taken off each time that is reported, in nanoseconds, because it
+	// was the probe's and not the program's.
+	Bias     float64
+	Measured bool // Cost was measured on this machine
 }
 
 // Explain answers a request that was sent to be explained: what would be asked
@@ -174,6 +196,7 @@ type Errors struct{ Messages []string }
 type Measurement struct {
 	ProbeID, SiteID, NodeID, CommunicatorID, ProcessID, ThreadID string
 	Value                                                        string // a decimal, "" where the element carries none
+	Notice                                                       string // of the gateway: why there will be no more
 	Children                                                     []Measurement
 }
 

@@ -1,6 +1,9 @@
 package mir
 
-import "strconv"
+import (
+	"math"
+	"strconv"
+)
 
 func (w *writer) snapshot(s *Snapshot) {
 	w.begin(s.Root())
@@ -11,14 +14,16 @@ func (w *writer) snapshot(s *Snapshot) {
 func (w *writer) probe(p *Probe) {
 	w.begin(p.Root())
 	w.attribute("id", p.ID)
-	if len(p.Placements) > 0 {
+	if len(p.Placements) > 0 || p.Cost != nil || p.Notice != "" {
 		w.attribute("xmlns:gateway", GatewayNamespace)
 	}
+	w.optional("gateway:notice", p.Notice)
 	for _, placement := range p.Placements {
 		w.begin("gateway:placement")
 		w.placement(placement)
 		w.end()
 	}
+	w.spent(p.Cost)
 	w.end()
 }
 
@@ -26,6 +31,27 @@ func (w *writer) placement(p Placement) {
 	w.optional("where", p.Where)
 	w.optional("why", p.Why)
 	w.cost("cost", p.Cost)
+	w.flag("measured", p.Measured)
+	w.cost("bias", p.Bias)
+}
+
+// spent writes what a probe has cost.
+func (w *writer) spent(c *Cost) {
+	if c == nil {
+		return
+	}
+	w.begin("gateway:cost")
+	w.attribute("hits", strconv.FormatInt(c.Hits, 10))
+	w.attribute("lost", strconv.FormatInt(c.Lost, 10))
+	w.attribute("rate", Decimal(math.Round(c.Rate)))
+	w.attribute("perHit", Decimal(math.Round(c.PerHit*10)/10))
+	w.attribute("share", percent(c.Share))
+	w.attribute("dilation", Decimal(math.Round(c.Dilation*1e6)/1e6))
+	if c.Budget > 0 {
+		w.attribute("budget", percent(c.Budget))
+	}
+	w.flag("rough", c.Rough)
+	w.end()
 }
 
 func (w *writer) explain(e *Explain) {
@@ -59,6 +85,10 @@ func (w *writer) measurement(m *Measurement) {
 	w.optional("processId", m.ProcessID)
 	w.optional("threadId", m.ThreadID)
 	w.optional("value", m.Value)
+	if m.Notice != "" {
+		w.attribute("xmlns:gateway", GatewayNamespace)
+		w.attribute("gateway:notice", m.Notice)
+	}
 	for i := range m.Children {
 		w.measurement(&m.Children[i])
 	}

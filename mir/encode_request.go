@@ -2,6 +2,7 @@ package mir
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 )
@@ -30,6 +31,7 @@ func (w *writer) instrRequest(r *InstrRequest) {
 	w.begin(r.Root())
 	w.flag("activated", r.Activated)
 	w.flag("flush", r.Flush)
+	w.budget(r.Budget)
 	if r.Region != nil {
 		w.begin("codeRegion")
 		w.optional("from", r.Region.From)
@@ -50,6 +52,7 @@ func (w *writer) controlRequest(r *ControlRequest) {
 	w.begin(r.Root())
 	w.flag("flush", r.Flush)
 	w.attribute("action", string(r.Action))
+	w.budget(r.Budget)
 	for _, probe := range r.Probes {
 		w.begin("probe")
 		w.attribute("id", probe.ID)
@@ -60,6 +63,17 @@ func (w *writer) controlRequest(r *ControlRequest) {
 	w.entities(r.Entities)
 	w.end()
 }
+
+// budget writes a share in percent.
+func (w *writer) budget(share float64) {
+	if share > 0 {
+		w.attribute("xmlns:gateway", GatewayNamespace)
+		w.attribute("gateway:budget", percent(share))
+	}
+}
+
+// percent is a share as people write it.
+func percent(share float64) string { return Decimal(math.Round(share*1e8)/1e6) + "%" }
 
 func (w *writer) metrics(metrics []Metric) {
 	for _, metric := range metrics {

@@ -50,7 +50,7 @@ func documents() *rapid.Generator[Document] {
 		case 4:
 			return &Snapshot{Entities: entities(t, kinds(), true)}
 		case 5:
-			return &Probe{ID: id(t), Placements: some(t, 0, placement)}
+			return &Probe{ID: id(t), Placements: some(t, 0, placement), Cost: perhaps(t, spent), Notice: text(t)}
 		case 6:
 			m := measurement(t, 3)
 			return &m
@@ -98,7 +98,19 @@ func function(t *rapid.T) Function {
 }
 
 func placement(t *rapid.T) Placement {
-	return Placement{Where: text(t), Why: text(t), Cost: cost(t)}
+	return Placement{Where: text(t), Why: text(t), Cost: cost(t), Bias: cost(t), Measured: flag(t)}
+}
+
+// tenths is a number as it is written: with no more digits than it has.
+func tenths(t *rapid.T) float64 { return float64(rapid.IntRange(0, 1000).Draw(t, "tenths")) / 10 }
+
+func share(t *rapid.T) float64 { return tenths(t) / 100 }
+
+func spent(t *rapid.T) Cost {
+	return Cost{
+		Hits: rapid.Int64Min(0).Draw(t, "hits"), Lost: rapid.Int64Min(0).Draw(t, "lost"), Rate: float64(rapid.IntRange(0, 1e9).Draw(t, "rate")),
+		PerHit: tenths(t), Share: share(t), Dilation: tenths(t), Budget: share(t), Rough: flag(t),
+	}
 }
 
 func explained(t *rapid.T) ExplainedRequest {
@@ -126,7 +138,7 @@ func instrRequest(t *rapid.T) *InstrRequest {
 	return &InstrRequest{
 		Region:  perhaps(t, func(t *rapid.T) CodeRegion { return CodeRegion{From: id(t), To: text(t)} }),
 		Metrics: some(t, 0, metric), Events: rapid.IntRange(0, 2).Draw(t, "events"), Measuring: measuring(t),
-		Entities: entities(t, kinds(), false), Activated: flag(t), Flush: flag(t),
+		Entities: entities(t, kinds(), false), Activated: flag(t), Flush: flag(t), Budget: share(t),
 	}
 }
 
@@ -134,7 +146,7 @@ func controlRequest(t *rapid.T) *ControlRequest {
 	return &ControlRequest{
 		Action:  rapid.SampledFrom([]Action{Value, Activate, Deactivate, Reset, Remove}).Draw(t, "action"),
 		Probes:  some(t, 1, func(t *rapid.T) ProbeRef { return ProbeRef{ID: id(t)} }),
-		Metrics: some(t, 0, metric), Measuring: measuring(t), Entities: entities(t, kinds(), false), Flush: flag(t),
+		Metrics: some(t, 0, metric), Measuring: measuring(t), Entities: entities(t, kinds(), false), Flush: flag(t), Budget: share(t),
 	}
 }
 
@@ -178,7 +190,7 @@ func entities(t *rapid.T, allowed []EntityKind, snapshot bool) []Entity {
 }
 
 func measurement(t *rapid.T, depth int) Measurement {
-	m := Measurement{ProbeID: text(t), ProcessID: text(t), ThreadID: text(t), Value: Decimal(rapid.Float64Range(-1e9, 1e9).Draw(t, "value"))}
+	m := Measurement{ProbeID: text(t), ProcessID: text(t), ThreadID: text(t), Value: Decimal(rapid.Float64Range(-1e9, 1e9).Draw(t, "value")), Notice: text(t)}
 	if depth > 0 {
 		m.Children = some(t, 0, func(t *rapid.T) Measurement { return measurement(t, depth-1) })
 	}

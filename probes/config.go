@@ -32,6 +32,9 @@ type Config struct {
 	// Heritage joins the registry to what a killed gateway has left; nil: nothing is
 	// left.
 	Heritage *Heritage
+	// Spent says what requests of a tool have cost the processes that they were enabled
+	// in; nil where the monitor does not tell.
+	Spent func(tool omis.Tool, requests []omis.Token) (omis.Spending, error)
 	// Log takes what nobody waits for an answer to; nil is slog.Default.
 	Log *slog.Logger
 }

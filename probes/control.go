@@ -51,12 +51,12 @@ func consistent(r *mir.ControlRequest) error {
 	if !redefines(r) || r.Action != mir.Value && r.Action != mir.Remove {
 		return nil
 	}
-	return failf(Invalid, "%s does not change what a probe measures: leave metric, measuring and entities out, or use ACTIVATE, DEACTIVATE or RESET", r.Action)
+	return failf(Invalid, "%s does not change what a probe measures: leave metric, measuring, entities and budget out, or use ACTIVATE, DEACTIVATE or RESET", r.Action)
 }
 
 // redefines tells whether a control request changes the definition of probes.
 func redefines(r *mir.ControlRequest) bool {
-	return len(r.Metrics) > 0 || r.Measuring != nil || len(r.Entities) > 0
+	return len(r.Metrics) > 0 || r.Measuring != nil || len(r.Entities) > 0 || r.Budget > 0
 }
 
 // act changes probes one after the other. All are tried; the errors say which
@@ -124,6 +124,9 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 	if len(r.Entities) > 0 {
 		next.Entities = r.Entities
 	}
+	if r.Budget > 0 {
+		next.Budget = r.Budget
+	}
 	plan, err := p.app.plan(ctx, &next)
 	if err != nil {
 		return err
@@ -149,6 +152,7 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 			return err
 		}
 	}
+	p.meter.begin(p.spent(w))
 	p.swap(state, w, next)
 	// Written before the old ones go: after a kill either of the two is there.
 	return errors.Join(p.writeDown(), p.app.do(ctx, old.plan.Remove(old.handles)))

@@ -16,7 +16,7 @@ type delivery struct {
 // deliver starts the goroutine if the probe needs one. op is held.
 func (p *Probe) deliver(w *installed) {
 	measure, send := interval(w.times), pace(w.times)
-	if w.samples == nil && send == 0 {
+	if w.samples == nil && send == 0 && w.budget == 0 {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -49,6 +49,14 @@ func (p *Probe) beat(ctx context.Context, w *installed, measure, send time.Durat
 	defer stopSample()
 	post, stopPost := ticks(send)
 	defer stopPost()
+	var every time.Duration
+	s := &scales{}
+	if w.budget > 0 {
+		every = weighEvery
+		s.begin(p.spent(w))
+	}
+	weigh, stopWeighing := ticks(every)
+	defer stopWeighing()
 	p.sample(ctx, w)
 	for {
 		select {
@@ -61,6 +69,8 @@ func (p *Probe) beat(ctx context.Context, w *installed, measure, send time.Durat
 			}
 		case <-post:
 			p.send(ctx)
+		case <-weigh:
+			p.weigh(w, s)
 		}
 	}
 }

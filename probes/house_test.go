@@ -3,6 +3,7 @@ package probes_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"path"
 	"strings"
@@ -38,7 +39,8 @@ type house struct {
 	engine   *engine.Engine
 	journal  *journal.Journal
 	threads  threads
-	data     string // the directory of the journal; "": there is none
+	spent    func() omis.Spending // nil: what probes cost is not known
+	data     string               // the directory of the journal; "": there is none
 	registry *probes.Registry
 	log      bytes.Buffer // to be read when everything is closed
 }
@@ -67,6 +69,12 @@ func (h *house) open(node omis.Node) {
 		Modules:     func(context.Context, int) ([]translate.Module, error) { return h.modules(), nil },
 		Resolver: func(context.Context, int) (func(uint64, bool) string, error) {
 			return func(uint64, bool) string { return "multiply" }, nil
+		},
+		Spent: func(omis.Tool, []omis.Token) (omis.Spending, error) {
+			if h.spent == nil {
+				return omis.Spending{}, errors.New("nobody knows")
+			}
+			return h.spent(), nil
 		},
 		Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 	})

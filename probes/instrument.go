@@ -81,6 +81,9 @@ func checkSettings(r *mir.InstrRequest) error {
 
 // plan translates a request against the application as it is now.
 func (a *App) plan(ctx context.Context, r *mir.InstrRequest) (*translate.Plan, error) {
+	if r.Budget > 0 && r.Region == nil {
+		return nil, failf(CannotBeDone, "a budget is for a probe on a region: what is measured without one stands nowhere in the program, and takes none of its time")
+	}
 	t, err := a.targets(ctx, r.Region != nil)
 	if err != nil {
 		return nil, err

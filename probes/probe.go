@@ -38,8 +38,10 @@ type Probe struct {
 	made     int  // how often it was installed
 	changed  bool // since it was written into the journal
 	failure  error
-	delivery *delivery // nil unless active and sampling or delivering
+	notice   string    // what became of it unasked
+	delivery *delivery // nil unless active and sampling, delivering or on a budget
 
+	meter    meter
 	audience audience
 }
 
@@ -50,6 +52,7 @@ type installed struct {
 	handles    translate.Handles
 	read       string         // the request for the values
 	times      *mir.Measuring // how often to measure and to deliver
+	budget     float64        // the share of the processes' time that it may take; 0: any
 	samples    *samples       // of a probe that measures by the clock, else nil
 	last       atomic.Pointer[[]translate.Value]
 	placements atomic.Pointer[[]mir.Placement] // where its conditional requests run
@@ -89,6 +92,10 @@ func (p *Probe) activate(ctx context.Context) error {
 	if state != Inactive {
 		return nil
 	}
+	p.mu.Lock()
+	p.notice = ""
+	p.mu.Unlock()
+	p.meter.begin(p.spent(w))
 	if err := p.app.do(ctx, w.plan.Enable(w.handles)); err != nil {
 		return err
 	}
@@ -108,6 +115,7 @@ func (p *Probe) deactivate(ctx context.Context) error {
 	if err := p.app.do(ctx, w.plan.Disable(w.handles)); err != nil {
 		return err
 	}
+	p.meter.read(p.spent(w))
 	p.change(Inactive)
 	return nil
 }

@@ -20,6 +20,8 @@ import (
 type Registry struct {
 	config Config
 
+	relieving sync.WaitGroup // probes that are being deactivated because they take too much
+
 	mu     sync.Mutex
 	apps   map[string]*App
 	probes map[string]*Probe
@@ -227,5 +229,6 @@ func (r *Registry) Close(ctx context.Context) error {
 	for _, a := range r.Apps() {
 		errs = append(errs, a.Release(ctx, false))
 	}
+	r.relieving.Wait()
 	return errors.Join(errs...)
 }

@@ -19,13 +19,16 @@ type Status struct {
 	Placements []mir.Placement // where these run
 	Gone       bool            // all the processes that it measured have terminated
 	Failure    string          // why it could not be installed
+	Notice     string          // what became of it unasked
+	Cost       *mir.Cost       // what it costs its processes; nil: not known
 }
 
-// Status is what the probe is doing; it asks the monitor nothing.
+// Status is what the probe is doing.
 func (p *Probe) Status() Status {
 	p.mu.RLock()
 	s := Status{ID: p.id, App: p.app.name, State: p.state}
 	w, request := p.work, p.request
+	s.Notice = p.notice
 	if p.failure != nil {
 		s.Failure = p.failure.Error()
 	}
@@ -45,12 +48,18 @@ func (p *Probe) Status() Status {
 		s.Placements = *all
 	}
 	s.Gone = w.plan.Outlived(p.app.gone())
+	s.Cost = p.cost(w, request.Budget)
 	return s
 }
 
 // document is the probe document: its id, and where its requests run.
 func (p *Probe) document() *mir.Probe {
-	return &mir.Probe{ID: p.id, Placements: p.Status().Placements}
+	s := p.Status()
+	d := &mir.Probe{ID: p.id, Placements: s.Placements, Notice: s.Notice}
+	if s.Cost != nil && (s.Cost.Hits > 0 || s.Cost.Budget > 0) {
+		d.Cost = s.Cost
+	}
+	return d
 }
 
 // Hits is how often the probe's region was executed, as far as its metrics tell;

@@ -27,8 +27,8 @@ type csr struct {
 
 	// guarded by Engine.admin
 	deleted  bool
-	spent    omis.Spending     // where it is not executed any more
-	observed map[*process]bool // where it ever was
+	spent    omis.Spending        // where it is not executed any more
+	observed map[*process]float64 // where it ever was, and how much CPU time that process had used before
 	subs     map[*process]*subscription
 	resting  map[*process]*subscription // programs that stand while the request is disabled
 	cancel   func()                     // of a source that is no place in a process

@@ -14,7 +14,7 @@ type Explanation struct {
 	Points    []Point // what would be looked out for in the scope as it is now
 	Enabled   bool
 	Failed    uint64 // executions with an error that no callback heard of
-	Bias      int64 // what is taken off the intervals that it opens or closes, in nanoseconds
+	Bias      int64  // what is taken off the intervals that it opens or closes, in nanoseconds
 }
 
 // Point is a place that a request looks out for.

@@ -98,9 +98,11 @@ func (e *Engine) execute(k *candidate) {
 // observe notes that a request is executed in a process.
 func (c *csr) observe(p *process) {
 	if c.observed == nil {
-		c.observed = make(map[*process]bool)
+		c.observed = make(map[*process]float64)
 	}
-	c.observed[p] = true
+	if _, before := c.observed[p]; !before {
+		c.observed[p] = p.cpu.time(p)
+	}
 }
 
 // round is an attempt to place bonds in one placement, all at once.

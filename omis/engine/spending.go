@@ -1,9 +1,9 @@
 package engine
 
 import (
-	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"mirador/omis"
 )
@@ -210,10 +210,12 @@ func (c *csr) settle(s *subscription) {
 }
 
 // Spent is what requests have cost the processes that they were enabled in.
+// Where their placements have not been calibrated, they are now.
 func (t *Tool) Spent(requests []omis.Token) (all omis.Spending, err error) {
+	t.calibrate(requests)
 	t.e.admin.Lock()
 	defer t.e.admin.Unlock()
-	observed := make(map[*process]bool)
+	observed := make(map[*process]float64)
 	for _, token := range requests {
 		o, err := t.find(token)
 		if err != nil {
@@ -229,28 +231,63 @@ func (t *Tool) Spent(requests []omis.Token) (all omis.Spending, err error) {
 				all = all.Plus(s.spent())
 			}
 		}
-		maps.Copy(observed, c.observed)
+		for p, before := range c.observed {
+			if first, ok := observed[p]; !ok || before < first {
+				observed[p] = before
+			}
+		}
 	}
-	for p := range observed {
-		all.CPU += p.cpu.time(p)
+	for p, before := range observed {
+		all.CPU += p.cpu.time(p) - before
 	}
 	return all, nil
 }
 
+// calibrate has the placements of requests measured. It takes no lock meanwhile.
+func (t *Tool) calibrate(requests []omis.Token) {
+	type where struct {
+		node      *node
+		placement string
+	}
+	all := make(map[where]bool)
+	t.e.admin.Lock()
+	for _, token := range requests {
+		if o, err := t.find(token); err == nil {
+			if c, ok := o.(*csr); ok {
+				for p, s := range c.subs {
+					all[where{p.node(), s.placement.Name}] = true
+				}
+			}
+		}
+	}
+	t.e.admin.Unlock()
+	for w := range all {
+		w.node.calibrate(w.placement)
+	}
+}
+
 // clock is how much CPU time a process has used, as far as is known.
 type clock struct {
-	mu sync.Mutex
-	ns float64
+	mu   sync.Mutex
+	ns   float64
+	read time.Time
 }
+
+// fresh is how long what a clock said is true enough: thousands of requests may ask at
+// the same time.
+const fresh = time.Millisecond
 
 // time reads the clock. That of a process that has ended stands still.
 func (c *clock) time(p *process) float64 {
-	at := p.at()
-	info, err := at.node.ProcInfo(at.id, omis.ProcTotalTime)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil {
+	if time.Since(c.read) < fresh {
+		return c.ns
+	}
+	at := p.at()
+	if info, err := at.node.ProcInfo(at.id, omis.ProcTotalTime); err == nil {
 		c.ns = info.TotalTime * 1e9
 	}
+	c.read = time.Now()
 	return c.ns
 }

@@ -1,0 +1,137 @@
+package probes_test
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mirador/omis"
+	"mirador/probes"
+)
+
+// load is a process that does nothing but be measured: hits of a microsecond, in one
+// thread. Its rate may be changed at any time.
+type load struct {
+	rate atomic.Int64 // hits a second
+
+	mu  sync.Mutex
+	sum omis.Spending
+	at  time.Time
+}
+
+// spent is what the hits cost so far.
+func (l *load) spent() omis.Spending {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); !l.at.IsZero() {
+		took := now.Sub(l.at)
+		hits := float64(l.rate.Load()) * took.Seconds()
+		l.sum = l.sum.Plus(omis.Spending{Hits: uint64(hits), Inside: hits * 1000, CPU: float64(took)})
+	}
+	l.at = time.Now()
+	return l.sum
+}
+
+const onBudget = `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:budget="2%"><codeRegion from="f.1a2b"/><metric name="COUNT"/></instrreq>`
+
+func (h *house) state(id string) probes.Status {
+	h.Helper()
+	p, err := h.registry.Probe(id)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return p.Status()
+}
+
+// A probe that takes more than its budget is deactivated within a second, says so, and
+// goes on when it is told to.
+func TestBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.node.Add(1, []string{"mmul"}, 1)
+		a := h.attach("", 1)
+		l := &load{}
+		l.rate.Store(1000)
+		h.spent = l.spent
+		if got := h.post(a, onBudget); !strings.Contains(got, `budget="2%"`) {
+			t.Errorf("the probe says %s", got)
+		}
+		time.Sleep(10 * time.Second)
+		if s := h.state("probe-1"); s.State != probes.Active || s.Notice != "" || s.Cost.Share < 0.0009 || s.Cost.Share > 0.0011 || s.Cost.PerHit != 1000 {
+			t.Errorf("with 1000 hits a second it is %+v, cost %+v", s, s.Cost)
+		}
+		l.rate.Store(100_000)
+		time.Sleep(200 * time.Millisecond) // one window with too much is not enough
+		l.rate.Store(1000)
+		time.Sleep(10 * time.Second)
+		if s := h.state("probe-1"); s.State != probes.Active {
+			t.Errorf("after a short time with too much it is %+v", s)
+		}
+		l.rate.Store(100_000)
+		time.Sleep(time.Second)
+		s := h.state("probe-1")
+		if s.State != probes.Inactive || !strings.Contains(s.Notice, "10%") || !strings.Contains(s.Notice, "budget of 2%") {
+			t.Errorf("a second after it took too much it is %+v", s)
+		}
+		if got := h.post(a, `<ctrlreq action="ACTIVATE"><probe id="probe-1"/></ctrlreq>`); strings.Contains(got, "notice") {
+			t.Errorf("activated again it says %s", got)
+		}
+		time.Sleep(time.Second)
+		if s := h.state("probe-1"); s.State != probes.Inactive {
+			t.Errorf("activated again it took as much, and is %+v", s)
+		}
+	})
+}
+
+// Those who listen to a probe hear that there will be no more.
+func TestBudgetIsAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.node.Add(1, []string{"mmul"}, 1)
+		a := h.attach("", 1)
+		l := &load{}
+		l.rate.Store(100_000)
+		h.spent = l.spent
+		h.post(a, strings.Replace(onBudget, `</instrreq>`, `<measuring delivery="100000"/></instrreq>`, 1))
+		documents, cancel, err := h.registry.Subscribe("probe-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cancel()
+		if got := line(t, <-documents); !strings.Contains(got, `gateway:notice="deactivated: it took 10%`) {
+			t.Errorf("the stream says %s", got)
+		}
+	})
+}
+
+// A budget may be changed; more of it lets a probe go on.
+func TestBudgetIsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.node.Add(1, []string{"mmul"}, 1)
+		a := h.attach("", 1)
+		l := &load{}
+		l.rate.Store(100_000)
+		h.spent = l.spent
+		h.post(a, onBudget)
+		time.Sleep(time.Second)
+		h.post(a, `<ctrlreq action="ACTIVATE" xmlns:g="urn:mirador:gateway" g:budget="20%"><probe id="probe-1"/></ctrlreq>`)
+		time.Sleep(10 * time.Second)
+		if s := h.state("probe-1"); s.State != probes.Active || s.Cost.Budget != 0.2 {
+			t.Errorf("with a budget of 20%% it is %+v, cost %+v", s, s.Cost)
+		}
+	})
+}
+
+func TestBudgetWithoutRegion(t *testing.T) {
+	h := newHouse(t)
+	h.node.Add(1, []string{"mmul"}, 1)
+	a := h.attach("", 1)
+	got := h.post(a, `<instrreq flush="true" xmlns:g="urn:mirador:gateway" g:budget="2%"><metric name="CPU_TIME"/></instrreq>`)
+	if !strings.Contains(got, "a budget is for a probe on a region") {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,105 @@
+package probes
+
+import (
+	"sync"
+	"time"
+
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// spent is what the requests of a probe have cost so far; ok is false where that is not
+// known, as of a probe without a region.
+func (p *Probe) spent(w *installed) (s omis.Spending, ok bool) {
+	ask := p.app.registry.config.Spent
+	if ask == nil || len(w.handles.Requests) == 0 {
+		return s, false
+	}
+	s, err := ask(p.app.tool, w.handles.Requests)
+	return s, err == nil
+}
+
+// cost is what the probe has cost, and costs now; nil: not known.
+func (p *Probe) cost(w *installed, budget float64) *mir.Cost {
+	if state, _ := p.now(); state == Active {
+		p.meter.read(p.spent(w))
+	}
+	c := p.meter.cost()
+	if c != nil {
+		c.Budget = budget
+	}
+	return c
+}
+
+// meter tells what a probe costs from what it has cost at different times. Its methods
+// may be called from any goroutine.
+type meter struct {
+	mu    sync.Mutex
+	known bool
+	first reading // when the probe was activated
+	last  reading // when it was read last
+	now   window  // the time before that
+}
+
+// reading is what a probe had cost at a time.
+type reading struct {
+	omis.Spending
+	at time.Time
+}
+
+// window is what a probe has cost in some time.
+type window struct {
+	omis.Spending
+	took time.Duration
+}
+
+// shortest is how long a probe is watched at least before what it costs is said anew.
+const shortest = 100 * time.Millisecond
+
+// begin notes that the probe begins to cost something.
+func (m *meter) begin(s omis.Spending, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known, m.now = ok, window{}
+	m.first = reading{s, time.Now()}
+	m.last = m.first
+}
+
+// read notes what the probe has cost so far. Of the first window it says at once what
+// there is to say.
+func (m *meter) read(s omis.Spending, ok bool) window {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !ok || !m.known {
+		return window{}
+	}
+	now := reading{s, time.Now()}
+	if took := now.at.Sub(m.last.at); took >= shortest || m.last == m.first {
+		m.now = window{s.Since(m.last.Spending), took}
+		if took >= shortest {
+			m.last = now
+		}
+	}
+	return m.now
+}
+
+// cost is what there is to say.
+func (m *meter) cost() *mir.Cost {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.known {
+		return nil
+	}
+	all := m.last.Since(m.first.Spending)
+	if m.last == m.first {
+		all = m.now.Spending
+	}
+	c := &mir.Cost{
+		Hits: int64(all.Hits), Lost: int64(all.Lost), PerHit: all.PerHit(), Rough: all.Rough || all.Uncounted,
+		Share: m.now.Share(), Dilation: m.now.Dilation(),
+	}
+	if seconds := m.now.took.Seconds(); seconds > 0 {
+		c.Rate = float64(m.now.Hits) / seconds
+	}
+	return c
+}
