@@ -18,9 +18,6 @@ const (
 	// a row it may take too much: one window may hold what is rare.
 	weighEvery = 250 * time.Millisecond
 	patience   = 2
-	// leastWeighed is how long the processes of a probe must have run for a share of
-	// that to mean something, in nanoseconds.
-	leastWeighed = 10e6
 )
 
 // scales weigh a probe on a budget. They belong to the goroutine of the probe.
@@ -32,7 +29,7 @@ type scales struct {
 // weigh is called every weighEvery while a probe is active.
 func (p *Probe) weigh(w *installed, s *scales) {
 	now := s.read(p.spent(w))
-	if now.CPU+now.Outside < leastWeighed || now.Share() <= w.budget {
+	if !now.tells() || now.Share() <= w.budget {
 		s.over = 0
 		return
 	}

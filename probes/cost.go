@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -25,10 +26,20 @@ func (p *Probe) cost(w *installed, budget float64) *mir.Cost {
 		p.meter.read(p.spent(w))
 	}
 	c := p.meter.cost()
-	if c != nil {
-		c.Budget = budget
+	if c == nil {
+		return nil
+	}
+	c.Budget = budget
+	if !c.Rough && !w.priced() {
+		p.app.place(w) // its placements have been calibrated since
 	}
 	return c
+}
+
+// priced tells whether what is noted of the placements was measured.
+func (w *installed) priced() bool {
+	all := w.placements.Load()
+	return all == nil || !slices.ContainsFunc(*all, func(p mir.Placement) bool { return !p.Measured })
 }
 
 // meter tells what a probe costs from what it has cost at different times. Its methods
@@ -52,6 +63,13 @@ type window struct {
 	omis.Spending
 	took time.Duration
 }
+
+// leastWeighed is how long processes must have run for a share of that to mean
+// something, in nanoseconds.
+const leastWeighed = 10e6
+
+// tells whether what was spent in the window says something about other times.
+func (w window) tells() bool { return w.took >= shortest/2 && w.CPU+w.Outside >= leastWeighed }
 
 // shortest is how long a probe is watched at least before what it costs is said anew.
 const shortest = 100 * time.Millisecond
@@ -95,11 +113,10 @@ func (m *meter) cost() *mir.Cost {
 		all = m.now.Spending
 	}
 	c := &mir.Cost{
-		Hits: int64(all.Hits), Lost: int64(all.Lost), PerHit: all.PerHit(), Rough: all.Rough || all.Uncounted,
-		Share: m.now.Share(), Dilation: m.now.Dilation(),
+		Hits: int64(all.Hits), Lost: int64(all.Lost), PerHit: all.PerHit(), Rough: all.Rough || all.Uncounted, Dilation: 1,
 	}
-	if seconds := m.now.took.Seconds(); seconds > 0 {
-		c.Rate = float64(m.now.Hits) / seconds
+	if m.now.tells() {
+		c.Share, c.Dilation, c.Rate = m.now.Share(), m.now.Dilation(), float64(m.now.Hits)/m.now.took.Seconds()
 	}
 	return c
 }

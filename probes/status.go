@@ -44,11 +44,11 @@ func (p *Probe) Status() Status {
 	}
 	s.Unit = w.plan.Region
 	s.Requests = w.plan.Conditional(w.handles)
+	s.Gone = w.plan.Outlived(p.app.gone())
+	s.Cost = p.cost(w, request.Budget)
 	if all := w.placements.Load(); all != nil {
 		s.Placements = *all
 	}
-	s.Gone = w.plan.Outlived(p.app.gone())
-	s.Cost = p.cost(w, request.Budget)
 	return s
 }
 

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	gateway "mirador/http"
+)
+
+// rates is a process of testdata/rates.c.
+type rates struct {
+	t   *testing.T
+	pid int
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func startRates(t *testing.T) *rates {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rates")
+	if msg, err := exec.Command("gcc", "-O2", "-g", "-pthread", "-o", path, "testdata/rates.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, msg)
+	}
+	cmd := exec.Command(path)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait() // it was killed
+	})
+	return &rates{t, cmd.Process.Pid, in, bufio.NewReader(out)}
+}
+
+// calls is how often the hot function was called.
+func (r *rates) calls() (hot int64) {
+	r.t.Helper()
+	fmt.Fprintln(r.in)
+	line, err := r.out.ReadString('\n')
+	if err == nil {
+		_, err = fmt.Sscan(line, &hot)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return hot
+}
+
+// rate is how often it is called in a second.
+func (r *rates) rate() float64 {
+	r.t.Helper()
+	const watched = 200 * time.Millisecond
+	before, began := r.calls(), time.Now()
+	time.Sleep(watched)
+	return float64(r.calls()-before) / time.Since(began).Seconds()
+}
+
+func (s *served) probe(t *testing.T, id string) (p gateway.Probe) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(wants(t, "--unix-socket", s.socket, "http://mirador/probes/"+id)), &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A probe on a function that is called ten million times a second takes most of the
+// program's time, and is deactivated when that is more than its budget; one on a function
+// that is called now and then stays. The program is as quick then as it was before.
+func TestBudgetOfHotAndColdFunction(t *testing.T) {
+	s := startServe(t, 0, "--placements", "kernel,trap")
+	r := startRates(t)
+	s.must(t, "", "attach", fmt.Sprint(r.pid))
+	bare := r.rate()
+	const request = `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:budget="2%%"><codeRegion from="rates:%s"/><metric name="COUNT"/></instrreq>`
+	s.must(t, fmt.Sprintf(request, "cold"), "post", "-")
+	s.must(t, fmt.Sprintf(request, "hot"), "post", "-")
+	began := time.Now()
+	probed := r.rate()
+	var hot gateway.Probe
+	eventually(t, "the hot function's probe is deactivated", func() bool {
+		hot = s.probe(t, "probe-2")
+		return hot.State == "inactive"
+	})
+	took := time.Since(began)
+	t.Logf("%.3g calls a second, %.3g with the probe; deactivated after %v: %s", bare, probed, took, hot.Notice)
+	if took > 2*time.Second {
+		t.Errorf("it was deactivated after %v", took)
+	}
+	if !strings.Contains(hot.Notice, "budget of 2%") || hot.Spent == nil || hot.Spent.Budget != 0.02 || hot.Spent.Hits == 0 {
+		t.Errorf("it says %+v, spent %+v", hot, hot.Spent)
+	}
+	if cost := hot.Spent; cost.Share < 0.3 || cost.Dilation < 1.4 || cost.PerHit < 50 {
+		t.Errorf("of a program that is slower by %.1f times, it took %+v", bare/probed, cost)
+	}
+	eventually(t, "the program is as quick as before", func() bool { return r.rate() > 0.7*bare })
+	cold := s.probe(t, "probe-1")
+	if cold.State != "active" || cold.Notice != "" || cold.Spent == nil || cold.Spent.Share > 0.02 || cold.Spent.Hits == 0 {
+		t.Errorf("the cold function's probe is %+v, spent %+v", cold, cold.Spent)
+	}
+	if got := s.must(t, `<ctrlreq action="ACTIVATE"><probe id="probe-2"/></ctrlreq>`, "post", "-"); strings.Contains(got, "notice") {
+		t.Errorf("activated again it says %s", got)
+	}
+	s.must(t, `<ctrlreq action="REMOVE"><probe id="probe-2"/></ctrlreq>`, "post", "-")
+}
