@@ -92,7 +92,8 @@ func (k *candidate) compile(e *Engine) (err error) {
 // monitor's own doing, or have to wait for it.
 func isPlaceable(kind omis.EventKind) bool {
 	switch kind {
-	case omis.EventReachedAddr, omis.EventSysCallStarted, omis.EventSysCallEnded:
+	case omis.EventReachedAddr, omis.EventSysCallStarted, omis.EventSysCallEnded,
+		omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventUnblocked:
 		return true
 	}
 	return false

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
@@ -24,6 +25,8 @@ type events struct {
 	records     records
 	interrupted *ebpf.Map
 	enter, exit hook
+	states      *ebpf.Map // of threads whose scheduling is looked out for
+	roles       [roles]hook
 	watched     map[omis.ProcID]*watched
 }
 
@@ -35,11 +38,11 @@ type watched struct {
 	all    []*listener    // in the order in which they came
 }
 
-// point is where a program of a process stands: at the start or the end of a system
-// call.
+// point is what is looked out for: the start or the end of a system call, or that a
+// thread loses a processor, and the like.
 type point struct {
 	kind   omis.EventKind
-	number int
+	number int // of the system call
 }
 
 // everyCall is the number of a point for all system calls.
@@ -52,17 +55,27 @@ func (e *events) open(set maps, l *layout, s *slab, p *pools) (err error) {
 	if err := e.records.open(set); err != nil {
 		return err
 	}
-	for _, h := range []*hook{&e.enter, &e.exit} {
+	hooks := []*hook{&e.enter, &e.exit}
+	for r, tracepoint := range tracepointOf {
+		e.roles[r] = hook{tracepoint: tracepoint, root: e.rootOf(role(r))}
+		hooks = append(hooks, &e.roles[r])
+	}
+	for _, h := range hooks {
 		if err := h.open(set); err != nil {
 			return err
 		}
+	}
+	if e.states, err = newStates(set); err != nil {
+		return err
 	}
 	e.interrupted, err = newInterrupted(set)
 	return err
 }
 
 // isEvent tells whether an event is one of the kernel's own.
-func isEvent(kind omis.EventKind) bool {
+func isEvent(kind omis.EventKind) bool { return isCall(kind) || isScheduling(kind) }
+
+func isCall(kind omis.EventKind) bool {
 	return kind == omis.EventSysCallStarted || kind == omis.EventSysCallEnded
 }
 
@@ -80,7 +93,10 @@ func (p *Placer) judgeEvent(w omis.Watch) (point, error) {
 	if err := p.layout.reaches(w.Proc.PID); err != nil {
 		return point{}, &omis.Refusal{Why: err.Error()}
 	}
-	if w.Name == "" {
+	switch {
+	case isScheduling(w.Event):
+		return point{kind: w.Event}, p.events.judgeScheduling()
+	case w.Name == "":
 		return point{w.Event, everyCall}, nil
 	}
 	call, ok := calls.ByName(w.Name)
@@ -125,6 +141,11 @@ func (p *Placer) newListener(what omis.Placing) (*listener, error) {
 	only, err := named(w.Proc.PID, w.Threads)
 	if err != nil {
 		return nil, err
+	}
+	if isScheduling(w.Event) {
+		if err := claim(what.Program, atSwitches); err != nil {
+			return nil, err
+		}
 	}
 	on, err := p.events.watch(w.Proc)
 	if err != nil {
@@ -191,6 +212,7 @@ func (e *events) begin(list []*listener) error {
 	}
 	if err == nil {
 		if err = e.place(on, list); err == nil {
+			e.noteWaiting(on, list)
 			return nil
 		}
 		for _, l := range list {
@@ -230,49 +252,55 @@ func (e *events) detach(l *listener) error {
 
 // hooks are the tracepoints that a listener takes.
 func (e *events) hooks(l *listener) []*hook {
+	if isScheduling(l.point.kind) {
+		return e.schedulingHooks(l.point.kind)
+	}
 	if l.point.kind == omis.EventSysCallStarted && isNeverMadeAgain(l.point.number) {
 		return []*hook{&e.enter}
 	}
 	return []*hook{&e.enter, &e.exit}
 }
 
-// hook is the tracepoint at which the program for a point runs.
-func (e *events) hook(at point) *hook {
-	if at.kind == omis.EventSysCallStarted {
-		return &e.enter
-	}
-	return &e.exit
-}
-
 // place assembles anew the programs of a process that some listeners have to do with.
 func (e *events) place(on *watched, changed []*listener) error {
 	for _, kind := range []omis.EventKind{omis.EventSysCallStarted, omis.EventSysCallEnded} {
-		numbers := make(map[int]bool)
-		for _, l := range changed {
-			if l.point.kind == kind {
-				numbers[l.point.number] = true
-			}
-		}
-		if numbers[everyCall] { // it has part in the programs of all
-			for at := range on.places {
-				if at.kind == kind {
-					numbers[at.number] = true
-				}
-			}
-		}
-		for number := range numbers {
-			if err := e.placeAt(on, point{kind, number}); err != nil {
+		for number := range on.numbers(kind, changed) {
+			if err := e.placeCall(on, point{kind, number}); err != nil {
 				return err
 			}
 		}
 		e.direct(on, kind)
 	}
+	if slices.ContainsFunc(changed, func(l *listener) bool { return isScheduling(l.point.kind) }) {
+		return e.placeRoles(on)
+	}
 	return nil
 }
 
-// placeAt assembles the program for a point; where nobody listens there is none.
-func (e *events) placeAt(on *watched, at point) error {
-	h := e.hook(at)
+// numbers are those of the system calls that some listeners have to do with.
+func (on *watched) numbers(kind omis.EventKind, changed []*listener) map[int]bool {
+	numbers := make(map[int]bool)
+	for _, l := range changed {
+		if l.point.kind == kind {
+			numbers[l.point.number] = true
+		}
+	}
+	if numbers[everyCall] { // it has part in the programs of all
+		for at := range on.places {
+			if at.kind == kind {
+				numbers[at.number] = true
+			}
+		}
+	}
+	return numbers
+}
+
+// placeCall assembles the program for a system call.
+func (e *events) placeCall(on *watched, at point) error {
+	h := &e.enter
+	if at.kind == omis.EventSysCallEnded {
+		h = &e.exit
+	}
 	var list []*listener
 	own := false
 	for _, l := range on.all {
@@ -281,14 +309,23 @@ func (e *events) placeAt(on *watched, at point) error {
 			own = own || l.point == at
 		}
 	}
+	if !own {
+		list = nil
+	}
+	return e.settle(on, at, h, len(list) > 0, func() asm.Instructions { return e.body(list) }, func(slot) { e.direct(on, at.kind) })
+}
+
+// settle gives a point of a process its program, or takes it away. direct has the root
+// find the slot, or 0.
+func (e *events) settle(on *watched, at point, h *hook, wanted bool, body func() asm.Instructions, direct func(slot)) error {
 	s, stands := on.places[at]
 	switch {
-	case !own && stands:
+	case !wanted && stands:
 		delete(on.places, at)
-		e.direct(on, at.kind) // nobody comes to it any more
+		direct(0)
 		h.drop(s)
 		return nil
-	case !own:
+	case !wanted:
 		return nil
 	case !stands:
 		var err error
@@ -297,7 +334,11 @@ func (e *events) placeAt(on *watched, at point) error {
 		}
 		on.places[at] = s
 	}
-	return h.put(s, e.body(list))
+	if err := h.put(s, body()); err != nil {
+		return err
+	}
+	direct(s)
+	return nil
 }
 
 // direct writes into the record of a process which program runs at which call.

@@ -3,7 +3,6 @@
 package kernel
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -17,6 +16,7 @@ type layout struct {
 	// Members of task_struct.
 	pid, tgid, leader, started int16
 	status                     int16 // what its system call is, in its thread_info
+	ran, ranBefore             int16 // time on processors, and that before this turn, in its sched_entity
 
 	// nested tells that the monitor lives in a pid namespace of its own, which
 	// dev and ino identify: it knows threads by their numbers there.
@@ -39,7 +39,7 @@ func findLayout() (layout, error) {
 		return l, fmt.Errorf("the kernel does not describe task_struct: %w", err)
 	}
 	for name, to := range map[string]*int16{
-		"pid": &l.pid, "tgid": &l.tgid, "group_leader": &l.leader, "start_boottime": &l.started, "thread_info": &l.status,
+		"pid": &l.pid, "tgid": &l.tgid, "group_leader": &l.leader, "start_boottime": &l.started,
 	} {
 		offset, ok := member(task.Members, name)
 		if !ok || offset > 1<<15-1 {
@@ -47,21 +47,37 @@ func findLayout() (layout, error) {
 		}
 		*to = int16(offset)
 	}
-	var info *btf.Struct
-	if err := types.TypeByName("thread_info", &info); err != nil {
-		return l, fmt.Errorf("the kernel does not describe thread_info: %w", err)
+	for _, inner := range []struct {
+		member, of, name string
+		to               *int16
+	}{
+		{"thread_info", "thread_info", "status", &l.status},
+		{"se", "sched_entity", "sum_exec_runtime", &l.ran}, {"se", "sched_entity", "prev_sum_exec_runtime", &l.ranBefore},
+	} {
+		if *inner.to, err = membersMember(types, task, inner.member, inner.of, inner.name); err != nil {
+			return l, err
+		}
 	}
-	status, ok := member(info.Members, "status")
-	if !ok {
-		return l, errors.New("thread_info of this kernel has no status")
-	}
-	l.status += int16(status)
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
 		return l, fmt.Errorf("cannot find the pid namespace of the monitor: %w", err)
 	}
 	l.nested, l.dev, l.ino = st.Ino != initPIDNamespace, st.Dev, st.Ino
 	return l, nil
+}
+
+// membersMember is where a member of a struct lies that is a member of task_struct itself.
+func membersMember(types *btf.Spec, task *btf.Struct, outer, of, name string) (int16, error) {
+	var inner *btf.Struct
+	if err := types.TypeByName(of, &inner); err != nil {
+		return 0, fmt.Errorf("the kernel does not describe %s: %w", of, err)
+	}
+	a, ok := member(task.Members, outer)
+	b, has := member(inner.Members, name)
+	if !ok || !has || a+b > 1<<15-1 {
+		return 0, fmt.Errorf("task_struct of this kernel has no %s.%s in reach", outer, name)
+	}
+	return int16(a + b), nil
 }
 
 // member finds a member, also in structs without a name, which randomised layouts

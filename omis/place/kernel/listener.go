@@ -40,7 +40,7 @@ func (e *events) body(list []*listener) asm.Instructions {
 
 // part is what one of several listeners does.
 func (e *events) part(l *listener, name string) asm.Instructions {
-	a := assembler{layout: e.layout, slab: e.slab, pools: e.pools, fixed: l.steps, event: true}
+	a := assembler{layout: e.layout, slab: e.slab, pools: e.pools, fixed: l.steps, event: true, timed: isScheduling(l.point.kind)}
 	over := name + "over"
 	code := asm.Instructions{
 		e.slab.at(asm.R1, l.active),
@@ -99,13 +99,21 @@ func (l *listener) SetActive(active bool) {
 // virtual machine: a processor on its way into the kernel and out of it looks for
 // programs at tracepoints.
 const (
-	atCall  = "call"
-	atEnd   = "callend"
-	costIn  = 240
-	costOut = 330
+	atCall     = "call"
+	atEnd      = "callend"
+	atSwitch   = "switch"
+	costIn     = 240
+	costOut    = 330
+	costSwitch = 500
 )
 
 func (at point) verdict() omis.Verdict {
+	if isScheduling(at.kind) {
+		return omis.Verdict{
+			Name: Name, Where: "in the kernel, at its tracepoints for scheduling; nobody is held", Kind: atSwitch, Cost: costSwitch,
+			Why: "its actions only count and measure time",
+		}
+	}
 	v := omis.Verdict{
 		Name: Name, Where: "in the kernel, at its tracepoint for system calls; nobody is held", Kind: atCall, Cost: costIn,
 		Why: "its actions only count and measure time",

@@ -171,6 +171,9 @@ func (p *Placer) prepareOne(what *omis.Placing, s site) (*placed, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := claim(steps, atAddresses); err != nil {
+		return nil, err
+	}
 	t, err := p.enter(w.Proc)
 	if err != nil {
 		return nil, &omis.Refusal{Why: err.Error()}

@@ -20,6 +20,8 @@ type store struct {
 	rows   []uint32 // in the pool
 	past   []dated  // rows that were given back, of this epoch
 	closed bool
+
+	writers writers // guarded by Placer.mu
 }
 
 // Words of a store's unit.
@@ -27,6 +29,29 @@ const (
 	cellEpoch = 0
 	cellLost  = 1
 )
+
+// writers are who changes the rows of a store. A program at a uprobe may be interrupted
+// by one that sees its thread lose the processor: they must not change the same row.
+type writers uint8
+
+const (
+	atAddresses writers = 1 << iota
+	atSwitches
+)
+
+// claim notes who changes the stores of a program. The caller holds Placer.mu.
+func claim(steps omis.Program, w writers) error {
+	for _, s := range steps {
+		st := s.Store.(*store)
+		if st.writers|w == atAddresses|atSwitches {
+			return &omis.Refusal{Why: "what happens at an address and what happens at the loss of a processor are not counted or timed together"}
+		}
+	}
+	for _, s := range steps {
+		s.Store.(*store).writers |= w
+	}
+	return nil
+}
 
 // dated is a row with the time when it was begun, by which rows are ordered.
 type dated struct {

@@ -27,10 +27,8 @@ const (
 	recordInterrupted = 24 // threads of which something is in the table of interrupted calls
 	recordStarted     = 32 // slots, by the number of the system call
 	recordEnded       = recordStarted + 2*callNumbers
-	recordSwitch      = recordEnded + 2*callNumbers // slots: who loses the processor, gets it, is woken
-	recordNext        = recordSwitch + 2
-	recordWake        = recordSwitch + 4
-	recordSize        = recordSwitch + 8
+	recordRoles       = recordEnded + 2*callNumbers // slots, by roles
+	recordSize        = recordRoles + 8
 )
 
 // Numbers of system calls: those that the table of names knows are below otherCalls,

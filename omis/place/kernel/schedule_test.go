@@ -1,0 +1,144 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/proc"
+	"mirador/omis/place/kernel"
+)
+
+// scheduling counts how often threads get and lose processors, and times how long they
+// wait: counters 1 to 4 (got, lost, blocked, unblocked), timer 1.
+func (r *rig) scheduling(threads string) {
+	r.t.Helper()
+	r.ask(": pa_counter_create() pa_counter_create() pa_counter_create() pa_counter_create() pa_timer_create()")
+	r.define("thread_has_been_scheduled(%s) : pa_counter_add([pa_c_1],1)", threads)
+	r.define("thread_has_been_descheduled(%s) : pa_counter_add([pa_c_2],1)", threads)
+	r.define("thread_has_blocked(%s) : pa_counter_add([pa_c_3],1) pa_timer_start([pa_t_1])", threads)
+	r.define("thread_has_been_unblocked(%s) : pa_counter_add([pa_c_4],1) pa_timer_stop([pa_t_1])", threads)
+	r.enable()
+}
+
+// total is what a counter says in all.
+func (r *rig) total(counter int) int64 {
+	r.t.Helper()
+	list := r.ask(": pa_counter_sum([pa_c_%d],2)", counter)[1][0].Values[1].List
+	if len(list) == 0 {
+		return 0
+	}
+	n, _ := list[2].Int64()
+	return n
+}
+
+// onFirstProcessor keeps the target there. Others were seen to run threads without
+// telling, and what is caught up with then may come later.
+func onFirstProcessor(t *testing.T, g *target) {
+	t.Helper()
+	tids, err := proc.Threads(g.ID.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set unix.CPUSet
+	set.Set(0)
+	for _, tid := range tids {
+		if err := unix.SchedSetaffinity(tid, &set); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// switches are what the kernel counts itself.
+func switches(t *testing.T, g *target) (voluntary, involuntary int64) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.ID.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, counts, _ := strings.Cut(string(text), "voluntary_ctxt_switches:")
+	if _, err := fmt.Sscanf(counts, "%d\nnonvoluntary_ctxt_switches:%d", &voluntary, &involuntary); err != nil {
+		t.Fatal(err)
+	}
+	return voluntary, involuntary
+}
+
+// The kernel's own counts are those of the requests, wherever these are executed.
+func TestSwitches(t *testing.T) {
+	program := buildCaller(t)
+	for _, placement := range []string{"trap", kernel.Name} {
+		t.Run(placement, func(t *testing.T) {
+			r := newRig(t, placement, start(t, program))
+			onFirstProcessor(t, r.g)
+			r.scheduling("[t_1]")
+			if got := r.where(); got != placement {
+				t.Fatalf("the requests run in %s", got)
+			}
+			v, i := switches(t, r.g)
+			for range 40 {
+				r.g.do("nap 2")
+			}
+			r.g.do("call 1")
+			voluntary, involuntary := switches(t, r.g)
+			voluntary, involuntary = voluntary-v, involuntary-i
+			// It answers, and waits a little later.
+			if got := r.total(3); got < voluntary-1 || got > voluntary+1 || voluntary < 40 {
+				t.Errorf("blocked %d times, the kernel counts %d voluntary switches", got, voluntary)
+			}
+			if got := r.total(2); got < voluntary+involuntary-1 || got > voluntary+involuntary+1 {
+				t.Errorf("descheduled %d times, the kernel counts %d switches", got, voluntary+involuntary)
+			}
+			if a, b := r.total(1), r.total(2); a < b-1 || a > b+1 {
+				t.Errorf("scheduled %d times, descheduled %d", a, b)
+			}
+			if a, b := r.total(4), r.total(3); a < b-1 || a > b+1 {
+				t.Errorf("unblocked %d times, blocked %d", a, b)
+			}
+		})
+	}
+}
+
+// Threads are told apart, on whatever processor they are, and new ones are seen; what
+// they wait is what they were told to.
+func TestBlockedTime(t *testing.T) {
+	r := newRig(t, kernel.Name, start(t, buildCaller(t)))
+	r.scheduling("[]")
+	for range 5 {
+		r.g.do("late 40") // the thread naps, and the first one waits for it
+	}
+	list := r.ask(": pa_timer_read([pa_t_1])")[1][0].Values[1].List
+	rows := 0
+	for ; len(list) > 0; list = list[9:] {
+		if n, sum := list[2].N, list[4].Float; sum < 0.039*float64(max(1, min(n, 5)))*0.9 || sum > 3 {
+			t.Errorf("thread %s: %d times, %g s", list[1].Token(), n, sum)
+		}
+		rows++
+	}
+	if rows != 6 {
+		t.Errorf("%d threads have waited", rows)
+	}
+}
+
+// What is counted in one counter at an address and at the loss of a processor is counted
+// in two places, and told as one.
+func TestAddressesAndSwitchesTogether(t *testing.T) {
+	r := newRig(t, kernel.Name, start(t, build(t)))
+	onFirstProcessor(t, r.g)
+	r.ask(": pa_counter_create()")
+	r.define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1000000)", r.g.fun["nap"])
+	r.define("thread_has_blocked([]) : pa_counter_add([pa_c_1],1)")
+	r.enable()
+	r.g.do("nap 5")
+	r.g.do("nap 5")
+	if got := r.total(1); got/1000000 != 2 || got%1000000 < 3 || got%1000000 > 6 {
+		t.Errorf("counted %d", got)
+	}
+	if got := r.where(); got == kernel.Name {
+		t.Errorf("both run in %s", got)
+	}
+}
