@@ -25,7 +25,9 @@ func (a *App) explain(plan *translate.Plan, activated bool) (*mir.Explain, error
 			return nil, err
 		}
 		x.Requests = append(x.Requests, mir.ExplainedRequest{Text: request, Placement: p})
-		x.Cost = p.Cost * float64(plan.HitsEach())
+		if plan.OnRegion() {
+			x.Cost = p.Cost * float64(plan.HitsEach())
+		}
 	}
 	if activated {
 		once(x, plan.Enable(h))
@@ -78,6 +80,7 @@ func imagined(plan *translate.Plan) (h translate.Handles) {
 	if plan.Times() {
 		h.Timer = "pa_t_1"
 	}
+	h.Events = plan.Imagined()
 	return h
 }
 

@@ -3,6 +3,7 @@ package probes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"mirador/mir"
@@ -19,7 +20,11 @@ func (a *App) install(ctx context.Context, plan *translate.Plan, p *Probe, r *mi
 		return nil, err
 	}
 	p.made++
-	if err := errors.Join(a.kept(h.Counter, p.key(p.made, "count")), a.kept(h.Timer, p.key(p.made, "time"))); err != nil {
+	kept := []error{a.kept(h.Counter, p.key(p.made, "count")), a.kept(h.Timer, p.key(p.made, "time"))}
+	for i, object := range h.Events {
+		kept = append(kept, a.kept(object, p.key(p.made, fmt.Sprint("event", i+1))))
+	}
+	if err := errors.Join(kept...); err != nil {
 		a.clear(ctx, plan, h)
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func (p *Probe) measure(ctx context.Context) (*installed, []translate.Value, err
 		}
 		return w, w.plan.Nothing(), nil
 	}
-	if !w.plan.OnRegion() && state == Inactive {
+	if !w.plan.OnRegion() && !w.plan.OnEvents() && state == Inactive {
 		return w, w.lastValues(), nil
 	}
 	vs, err := p.ask(ctx, w)

@@ -18,6 +18,9 @@ type Metric struct {
 	Measured string // how it is measured
 
 	source source
+	begin  []event // what counts, or begins an interval: fromEvents, betweenEvents
+	end    []event // what ends an interval: betweenEvents
+	byCall bool    // there is one of it for each system call: NAME:CALL
 }
 
 // source is the service that a metric's values come from.
@@ -28,12 +31,26 @@ const (
 	fromTimer
 	fromThreads
 	fromCPU
+	fromEvents
+	betweenEvents
 )
 
 // Catalog lists the metrics that can be measured, in alphabetical order.
 func Catalog() []Metric {
 	all := []mir.EntityKind{mir.Node, mir.Process, mir.Thread}
 	return []Metric{
+		{
+			Name: "BLOCKED_COUNT", Unit: "1", Kind: "counter", Entities: all, source: fromEvents,
+			Doc:      "How often threads began to wait, for input, a lock, a time or each other, since the probe was activated or reset.",
+			Measured: "pa_counter_add when thread_has_blocked",
+			begin:    []event{{service: "thread_has_blocked"}},
+		},
+		{
+			Name: "BLOCKED_TIME", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents,
+			Doc:      "How long threads waited, in all, as far as they go on again.",
+			Measured: "pa_timer_start when thread_has_blocked, pa_timer_stop when thread_has_been_unblocked",
+			begin:    []event{{service: "thread_has_blocked"}}, end: []event{{service: "thread_has_been_unblocked"}},
+		},
 		{
 			Name: "COUNT", Unit: "1", Kind: "counter", Region: true, Entities: all, source: fromCounter,
 			Doc:      "How often the region was executed since the probe was activated or reset.",
@@ -43,6 +60,24 @@ func Catalog() []Metric {
 			Name: "CPU_TIME", Unit: "ms", Kind: "gauge", Entities: all, source: fromCPU,
 			Doc:      "CPU time used since the start, user and system together.",
 			Measured: "proc_get_info, thread_get_info: read from /proc, nothing is stopped",
+		},
+		{
+			Name: "NET_SEND", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents,
+			Doc:      "How long threads were sending messages through sockets, in all.",
+			Measured: "pa_timer_start and pa_timer_stop at the beginning and end of the system calls sendto, sendmsg and sendmmsg",
+			begin:    systemCalls(started, "sendto", "sendmsg", "sendmmsg"), end: systemCalls(ended, "sendto", "sendmsg", "sendmmsg"),
+		},
+		{
+			Name: "SYSCALL_COUNT", Unit: "1", Kind: "counter", Entities: all, source: fromEvents, byCall: true,
+			Doc:      "How many system calls were made since the probe was activated or reset; of one kind: SYSCALL_COUNT:read, with any name.",
+			Measured: "pa_counter_add when thread_has_started_sys_call",
+			begin:    systemCalls(started, ""),
+		},
+		{
+			Name: "SYSCALL_TIME", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents, byCall: true,
+			Doc:      "How long system calls took that have ended, in all; those of one kind: SYSCALL_TIME:futex, with any name.",
+			Measured: "pa_timer_start when thread_has_started_sys_call, pa_timer_stop when thread_has_ended_sys_call",
+			begin:    systemCalls(started, ""), end: systemCalls(ended, ""),
 		},
 		{
 			Name: "THREAD_COUNT", Unit: "1", Kind: "gauge", Entities: all[:2], source: fromThreads,
@@ -57,11 +92,15 @@ func Catalog() []Metric {
 	}
 }
 
-// metric finds a row by its name.
+// metric finds a row by its name, which may have that of a system call behind it.
 func metric(name string) (Metric, bool) {
+	base, of, particular := strings.Cut(name, ":")
 	for _, m := range Catalog() {
-		if m.Name == name {
+		switch {
+		case m.Name == name:
 			return m, true
+		case particular && m.Name == base && m.byCall && isCallName(of):
+			return m.of(of), true
 		}
 	}
 	return Metric{}, false

@@ -23,6 +23,7 @@ type Plan struct {
 // Handles are the tokens that stand for an installed Plan.
 type Handles struct {
 	Counter, Timer omis.Token   // "" where the plan needs none
+	Events         []omis.Token // of metrics that are measured at events, in the order of the request
 	Requests       []omis.Token // the conditional requests, in the order of Plan.Conditional
 }
 
@@ -219,7 +220,7 @@ func (p *Plan) Outlived(gone []omis.Token) bool {
 func (p *Plan) Executions(vs []Value) int64 {
 	executed := make([]int64, len(p.Metrics))
 	for _, v := range vs {
-		if p.Metrics[v.Metric].source == fromCounter {
+		if p.Metrics[v.Metric].source == fromCounter || p.Metrics[v.Metric].source == fromEvents {
 			executed[v.Metric] += int64(v.Stats.Sum)
 		} else {
 			executed[v.Metric] += v.Stats.N

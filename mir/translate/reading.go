@@ -11,10 +11,11 @@ import (
 // reading is what the reply to Plan.Read says, as rows of processes and
 // threads.
 type reading struct {
-	counts  []row // COUNT
-	timers  []row // WC_TIME
-	procs   []row // CPU_TIME of processes
-	threads []row // the threads there are, with their CPU_TIME if it is wanted
+	counts  []row            // COUNT
+	timers  []row            // WC_TIME
+	events  map[string][]row // by metrics that are measured at events
+	procs   []row            // CPU_TIME of processes
+	threads []row            // the threads there are, with their CPU_TIME if it is wanted
 }
 
 type row struct {
@@ -39,6 +40,16 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 	}
 	if h.Timer != "" {
 		take(&rd.timers, timerRows)
+	}
+	rd.events = make(map[string][]row)
+	for _, m := range p.eventMetrics() {
+		var rows []row
+		if m.source == betweenEvents {
+			take(&rows, sumRows)
+		} else {
+			take(&rows, counterRows)
+		}
+		rd.events[m.Name] = rows
 	}
 	if p.uses(fromCPU) && p.wants(processLevel) {
 		take(&rd.procs, processRows)
@@ -146,6 +157,8 @@ func (rd *reading) of(m Metric, i *Instance) Stats {
 		return total(rd.counts, i, single(0))
 	case fromTimer:
 		return merged(rd.timers, i)
+	case fromEvents, betweenEvents:
+		return total(rd.events[m.Name], i, single(0))
 	case fromThreads:
 		return rd.threadCount(i)
 	}

@@ -17,6 +17,9 @@ func (p *Plan) Create() string {
 	if p.uses(fromTimer) {
 		actions = append(actions, "pa_timer_create()")
 	}
+	for _, m := range p.eventMetrics() {
+		actions = append(actions, m.object()+"_create()")
+	}
 	return unconditional(actions)
 }
 
@@ -30,19 +33,31 @@ func (p *Plan) Bind(reply omis.Reply) (h Handles, err error) {
 		next++
 	}
 	if p.uses(fromTimer) {
-		h.Timer, err = Token(reply, next)
+		if h.Timer, err = Token(reply, next); err != nil {
+			return h, err
+		}
+		next++
 	}
-	return h, err
+	for range p.Objects() {
+		t, err := Token(reply, next)
+		if err != nil {
+			return h, err
+		}
+		h.Events = append(h.Events, t)
+		next++
+	}
+	return h, nil
 }
 
 // Conditional lists the conditional requests of the plan, one for each place,
-// in the order of Places. Their tokens belong into Handles.Requests.
+// in the order of Places, and those for events. Their tokens belong into
+// Handles.Requests.
 func (p *Plan) Conditional(h Handles) []string {
 	requests := make([]string, len(p.Places))
 	for i, place := range p.Places {
 		requests[i] = fmt.Sprintf("thread_reached_addr(%s,%#x) : %s", list(p.watched(place)), place.Addr, strings.Join(actions(h, place, p.counts(place)), " "))
 	}
-	return requests
+	return append(requests, p.conditionalEvents(h)...)
 }
 
 // counts tells whether executions are counted at a place: where the region is
@@ -98,7 +113,7 @@ func (p *Plan) Disable(h Handles) string {
 }
 
 // Reset forgets what was measured; "" where the monitor keeps nothing.
-func (p *Plan) Reset(h Handles) string { return unconditional(each(h, "reset")) }
+func (p *Plan) Reset(h Handles) string { return unconditional(p.each(h, "reset")) }
 
 // Remove takes everything away that was created for the plan: the conditional
 // requests before what their actions use.
@@ -106,16 +121,16 @@ func (p *Plan) Remove(h Handles) string {
 	var as []string
 	if len(h.Requests) > 0 {
 		as = append(as, "csr_delete("+list(h.Requests)+")")
-		if h.Counter != "" || h.Timer != "" {
+		if h.Counter != "" || h.Timer != "" || len(h.Events) > 0 {
 			as[0] += " ;"
 		}
 	}
-	return unconditional(append(as, each(h, "delete")...))
+	return unconditional(append(as, p.each(h, "delete")...))
 }
 
 // Read asks for the values. Rows reads the reply.
 func (p *Plan) Read(h Handles) string {
-	as := each(h, "read")
+	as := p.each(h, "read")
 	if p.uses(fromCPU) && p.wants(processLevel) {
 		as = append(as, fmt.Sprintf("proc_get_info(%s,%#x)", list(p.read()), omis.ProcTotalTime))
 	}
@@ -165,14 +180,19 @@ func (p *Plan) wants(what func(*entity) bool) bool {
 	return false
 }
 
-// each calls a service of the counter and of the timer.
-func each(h Handles, verb string) []string {
+// each calls a service of the counter, of the timer and of what events change.
+func (p *Plan) each(h Handles, verb string) []string {
 	var as []string
 	if h.Counter != "" {
 		as = append(as, call("pa_counter_"+verb, h.Counter))
 	}
 	if h.Timer != "" {
 		as = append(as, call("pa_timer_"+verb, h.Timer))
+	}
+	for i, m := range p.eventMetrics() {
+		if i < len(h.Events) {
+			as = append(as, call(m.object()+"_"+verb, h.Events[i]))
+		}
 	}
 	return as
 }

@@ -117,6 +117,9 @@ func threads(e *entity, rd *reading) []Instance {
 		return []Instance{in}
 	}
 	rows := [][]row{rd.counts, rd.timers}
+	for _, of := range rd.events {
+		rows = append(rows, of)
+	}
 	if e.thread == every {
 		rows = append(rows, rd.threads)
 	}
