@@ -54,7 +54,7 @@ func findLayout() (layout, error) {
 		{"thread_info", "thread_info", "status", &l.status},
 		{"se", "sched_entity", "sum_exec_runtime", &l.ran}, {"se", "sched_entity", "prev_sum_exec_runtime", &l.ranBefore},
 	} {
-		if *inner.to, err = membersMember(types, task, inner.member, inner.of, inner.name); err != nil {
+		if *inner.to, err = within(types, task, inner.member, inner.of, inner.name); err != nil {
 			return l, err
 		}
 	}
@@ -66,8 +66,8 @@ func findLayout() (layout, error) {
 	return l, nil
 }
 
-// membersMember is where a member of a struct lies that is a member of task_struct itself.
-func membersMember(types *btf.Spec, task *btf.Struct, outer, of, name string) (int16, error) {
+// within is where a member of a struct lies that is a member of task_struct itself.
+func within(types *btf.Spec, task *btf.Struct, outer, of, name string) (int16, error) {
 	var inner *btf.Struct
 	if err := types.TypeByName(of, &inner); err != nil {
 		return 0, fmt.Errorf("the kernel does not describe %s: %w", of, err)
