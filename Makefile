@@ -11,7 +11,7 @@ RACE = ./omis/engine/... ./probes/... ./http/...
 
 TARGETS = $(notdir $(patsubst %/,%,$(dir $(wildcard examples/targets/*/main.c examples/targets/*/main.cc))))
 
-.PHONY: help run demo build targets criu test survive torture lint bench fuzz generate install clean needs-run needs-test
+.PHONY: help run demo build targets criu test survive torture lint bench fuzz generate install clean needs-run needs-test needs-bench
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +45,7 @@ torture: build needs-test ## torture real programs with random probes, as TORTUR
 lint: needs-run ## check the code's form: gofmt, go vet, staticcheck
 	@scripts/lint
 
-bench: build targets ## measure how fast mirador is
+bench: build targets needs-bench ## measure how fast mirador is, beside other tools
 	go run ./bench
 
 fuzz: needs-run ## run every fuzz target for FUZZTIME (20s)
@@ -75,3 +75,7 @@ needs-run:
 needs-test:
 	@scripts/install run test
 	@scripts/criu || [ $$? = 3 ]
+
+# What cannot be had is named in the tables, with the reason.
+needs-bench:
+	-@scripts/install bench
