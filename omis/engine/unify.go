@@ -15,7 +15,11 @@ func unified(results omis.ServiceResult) omis.ServiceResult {
 	if len(results) < 2 {
 		return results
 	}
-	index := make(map[uint64]int, len(results))
+	type place struct {
+		at    int
+		alone bool // its list of objects belongs to who made it
+	}
+	index := make(map[uint64]place, len(results))
 	kept := results[:0]
 	d := digest{}
 	for i := range results {
@@ -25,13 +29,18 @@ func unified(results omis.ServiceResult) omis.ServiceResult {
 			continue
 		}
 		sum := d.of(&r)
-		at, seen := index[sum]
-		if seen && identical(&kept[at], &r) {
-			kept[at].Objects = append(slices.Clip(kept[at].Objects), r.Objects...)
+		p, seen := index[sum]
+		if seen && identical(&kept[p.at], &r) {
+			all := kept[p.at].Objects
+			if p.alone {
+				all = slices.Clip(all)
+				index[sum] = place{at: p.at}
+			}
+			kept[p.at].Objects = append(all, r.Objects...)
 			continue
 		}
 		if !seen {
-			index[sum] = len(kept)
+			index[sum] = place{len(kept), true}
 		}
 		kept = append(kept, r)
 	}
