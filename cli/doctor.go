@@ -11,16 +11,26 @@ import (
 
 func newDoctor(g *globals) *cobra.Command {
 	var format tableFormat
+	var clean bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what works on this machine",
 		Long: `Tries what Mirador uses of this machine, without a gateway: tracing, memory, BPF,
 performance counters, and the programs that some of its features want. It says
 what works, what does not and why, and what to do. The exit status is 1 if one of
-the basics fails: tracing own processes, reading their memory, writing to it.`,
-		Example: "  mirador doctor\n  mirador doctor --json",
+the basics fails: tracing own processes, reading their memory, writing to it.
+
+Probes of a gateway that was killed go on measuring, and cost their targets as much as
+before, until a gateway is started with the same --data, which takes them over. Where
+none ever will, --clean removes them.`,
+		Example: "  mirador doctor\n  mirador doctor --json\n  mirador doctor --clean",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if clean {
+				if err := cleanUp(g.streams); err != nil {
+					return err
+				}
+			}
 			watch := watchChecks(g.streams)
 			found := doctor.Examine(cmd.Context(), watch.show)
 			watch.clear()
@@ -39,7 +49,17 @@ the basics fails: tracing own processes, reading their memory, writing to it.`,
 		},
 	}
 	format.flags(cmd)
+	cmd.Flags().BoolVar(&clean, "clean", false, "remove what killed gateways have left in the kernel, before looking")
 	return cmd
+}
+
+// cleanUp says whose remains it removed.
+func cleanUp(s Streams) error {
+	of, err := doctor.Clean()
+	for _, data := range of {
+		fmt.Fprintf(s.Err, "removed what a gateway with --data %s has left\n", data)
+	}
+	return err
 }
 
 // checkCells put what to do into the same cell as the reason: it is long.

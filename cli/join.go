@@ -68,13 +68,13 @@ var (
 )
 
 // newPlacing gives a node the placements that the settings allow.
-func newPlacing(node *linux.Node, s settings, log *slog.Logger) omis.Node {
+func newPlacing(node *linux.Node, s settings, log *slog.Logger, j *journal.Journal) omis.Node {
 	p := placing{Node: node}
 	if s.mayPlace(inline.Name) {
 		p.placers = append(p.placers, inline.New(node))
 	}
 	if s.mayPlace(kernel.Name) {
-		p.placers = append(p.placers, kernel.New())
+		p.placers = append(p.placers, kernel.NewKeeper(s.Data, j))
 	}
 	p.Costs = calibrate.New(calibrate.Config{Node: node, Placers: p.Placers(), File: s.costs(), Log: log})
 	return p
@@ -116,7 +116,7 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &monitor{node: node, machine: newPlacing(node, s, log), programs: newPrograms(node)}
+	m := &monitor{node: node, machine: newPlacing(node, s, log, j), programs: newPrograms(node)}
 	if m.engine, err = engine.New(m.machine, log, pa.New()); err != nil {
 		return nil, errors.Join(err, m.machine.Close(context.Background()))
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,6 +116,33 @@ func TestGatewayComesBack(t *testing.T) {
 	}
 }
 
+// What a killed gateway leaves in the kernel can be found and removed without it.
+func TestDoctorCleansUp(t *testing.T) {
+	s := startServe(t, os.Geteuid(), "--placements", "kernel,trap")
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.pid))
+	s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/><metric name="COUNT"/></instrreq>`)
+	if got := s.must(t, "", "doctor", "--json"); strings.Contains(got, s.data()) {
+		t.Errorf("what is used counts as left behind: %s", got)
+	}
+	s.kill(t)
+	if got := s.must(t, "", "doctor", "--json"); !strings.Contains(got, "objects of killed gateways, which used") || !strings.Contains(got, s.data()) {
+		t.Errorf("nothing of what is left: %s", got)
+	}
+	before := c.says("stop")
+	if _, errs, _ := s.mirador(t, "", "doctor", "--clean"); !strings.Contains(errs, "removed what a gateway with --data "+s.data()+" has left") {
+		t.Errorf("%s", errs)
+	}
+	if got := s.must(t, "", "doctor", "--json"); strings.Contains(got, s.data()) {
+		t.Errorf("left after it was removed: %s", got)
+	}
+	c.says("go")
+	s.await(t, s.begin(t))
+	if calls := c.says("stop"); s.counted(t) >= calls-before+1 {
+		t.Errorf("%d calls are counted of %d", s.counted(t), calls-before)
+	}
+}
+
 // Two gateways do not share a data directory.
 func TestDataDirectoryInUse(t *testing.T) {
 	s := startServe(t, os.Geteuid())
@@ -122,4 +150,65 @@ func TestDataDirectoryInUse(t *testing.T) {
 	if status != 1 || !strings.Contains(errs, fmt.Sprintf("another gateway (pid %d) uses %s", s.cmd.Process.Pid, s.data())) {
 		t.Errorf("status %d: %s", status, errs)
 	}
+}
+
+// killsEnv says how often TestCountsOutliveTheGateway kills.
+const killsEnv = "MIRADOR_TEST_KILLS"
+
+func kills(t *testing.T) int {
+	t.Helper()
+	if text := os.Getenv(killsEnv); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return 20
+}
+
+// A gateway may be killed at any instant: what its probes count they go on counting,
+// and the next one has every count.
+func TestCountsOutliveTheGateway(t *testing.T) {
+	s := startServe(t, os.Geteuid(), "--placements", "kernel,trap")
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.pid))
+	s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/>
+		<metric name="COUNT"/><metric name="WC_TIME"/><measuring><aggregate function="SUM"/></measuring></instrreq>`)
+	for i := range kills(t) {
+		c.says("go")
+		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
+		s.kill(t)
+		time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
+		out := s.begin(t)
+		if i%3 == 0 { // killed while it begins
+			time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
+			s.reap(t)
+			out = s.begin(t)
+		}
+		s.await(t, out)
+		if calls := c.says("stop"); s.counted(t) != calls {
+			t.Fatalf("after %d kills %d calls of %d are counted\n%s", i+1, s.counted(t), calls, s.logged())
+		}
+	}
+	s.mir(t, "tally", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
+}
+
+// reap kills a gateway that may not have said that it is ready.
+func (s *served) reap(t *testing.T) {
+	t.Helper()
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	s.cmd.Wait() // it was killed
+}
+
+// counted is what the probe says.
+func (s *served) counted(t *testing.T) (n int) {
+	t.Helper()
+	answer := s.mir(t, "tally", `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`)
+	if _, err := fmt.Sscanf(answer[strings.Index(answer, `value="`):], "value=\"%d\"", &n); err != nil {
+		t.Fatalf("%v: %s", err, answer)
+	}
+	return n
 }

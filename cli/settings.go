@@ -57,7 +57,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.Listen, "listen", "127.0.0.1:6470", `the TCP address, "off" for none`)
 	flags.StringVar(&s.Socket, "socket", client.DefaultSocket(), "the Unix socket")
-	flags.StringVar(&s.Data, "data", client.DefaultData(), "the directory for the token, checkpoints of processes, and what probes cost")
+	flags.StringVar(&s.Data, "data", client.DefaultData(), "the directory for the token, checkpoints of processes, what probes cost, and what a gateway that is killed leaves to the next one")
 	flags.StringVar(&s.Node, "node", hostname(), "the node's name")
 	flags.StringVar(&s.Placements, "placements", placements, "where the actions of conditional requests may run; trap alone spares the kernel, and changes the least of programs")
 	flags.StringVar(&s.Hold, "hold", holdByRendezvous, "how threads are held: rendezvous (where possible) or ptrace")

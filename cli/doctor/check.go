@@ -50,6 +50,8 @@ var checks = []struct {
 	{"uprobes", false, uprobes},
 	{"programs in the kernel", false, placement},
 	{"code in programs", false, ticks},
+	{"programs that outlive a gateway", false, outliving},
+	{"left behind", false, left},
 	{"tracefs", false, tracefs},
 	{"criu", false, criu},
 	{"pvm", false, pvm},

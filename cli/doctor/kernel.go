@@ -15,6 +15,7 @@ import (
 
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
+	"mirador/omis/place/kernel/pins"
 )
 
 const needBPF = "run the gateway as root, or with CAP_BPF and CAP_PERFMON; breakpoints work without it"
@@ -135,6 +136,15 @@ func ticks(context.Context) finding {
 		return limited(firstLine(err), "probes only count there; to measure time they run in the kernel, or by breakpoints")
 	}
 	return fine("the time stamp counter runs steadily: probes that count and time can run as code in the program")
+}
+
+// outliving tells whether what stands in the kernel may stay there when a gateway is
+// killed.
+func outliving(context.Context) finding {
+	if err := pins.Mount(); err != nil {
+		return missing(firstLine(err), "mount -t bpf bpf /sys/fs/bpf; until then probes end with a gateway that is killed")
+	}
+	return fine("a gateway that was killed finds its probes again, with every count")
 }
 
 func tracefs(context.Context) finding {

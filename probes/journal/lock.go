@@ -47,6 +47,16 @@ func lockDir(dir string) (*os.File, error) {
 	}
 }
 
+// Held tells whether a gateway uses a directory.
+func Held(dir string) bool {
+	file, err := os.Open(filepath.Join(dir, LockFile))
+	if err != nil {
+		return false
+	}
+	defer file.Close() // and with it the lock
+	return errors.Is(unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
+
 // sign says who has the lock.
 func sign(file *os.File) error {
 	if err := file.Truncate(0); err != nil {

@@ -32,9 +32,11 @@ func items() []item {
 		{"attached and detached 10,000 times", machine, []string{"TestAttachAndDetach"}},
 		{"the monitor is killed: breakpoints stand", machine, []string{"TestKilledMonitor", "TestLibraryCallsKilled", "TestStepsKilled"}},
 		{"the monitor is killed: programs count in the kernel", kernel, []string{"TestMonitorsDeath"}},
+		{"the monitor is killed: another one takes over", kernel, []string{"TestAnotherMonitorTakesOver", "TestNobodyTakesOver", "TestKeptRowsOfManyThreads", "TestExecWithoutAMonitor", "TestEndWithoutAMonitor", "TestAnotherVersion"}},
 		{"the monitor is killed: threads stopped, suspended", machine, []string{"TestStoppedKilled"}},
 		{"the warden is killed, stopped, or killed with the monitor", machine, []string{"TestKilledWarden", "TestStoppedWarden", "TestLeftovers"}},
 		{"the gateway is killed", gateway, []string{"TestTargetsOutliveTheGateway", "TestProbeOfTheDead"}},
+		{"the gateway is killed and started again", gateway, []string{"TestGatewayComesBack", "TestCountsOutliveTheGateway", "TestDoctorCleansUp"}},
 		{"requests that would stop the monitor itself", machine, []string{"TestSparesItself"}},
 	}
 }

@@ -52,17 +52,26 @@ func (s *Set) Program(code asm.Instructions) (*ebpf.Program, error) {
 // Attach runs a program at each occurrence of a tracepoint, on the whole
 // machine, until the set is closed.
 func (s *Set) Attach(name string, code asm.Instructions) error {
+	_, err := s.Link(name, code)
+	return err
+}
+
+// Link is Attach, and returns the link: pinned, it outlives the set.
+func (s *Set) Link(name string, code asm.Instructions) (link.Link, error) {
 	p, err := s.Program(code)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: name, Program: p})
 	if err != nil {
-		return s.explain(err)
+		return nil, s.explain(err)
 	}
-	s.closers = append(s.closers, l)
-	return nil
+	s.Add(l)
+	return l, nil
 }
+
+// Add adds an object that was made elsewhere.
+func (s *Set) Add(c io.Closer) { s.closers = append(s.closers, c) }
 
 // Close detaches the programs first and frees the maps last.
 func (s *Set) Close() error {

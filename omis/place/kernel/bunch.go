@@ -37,11 +37,12 @@ func (p *Placer) bunches(list []*placed) []*bunch {
 	type alike struct {
 		shape *shape
 		path  string
+		lasts bool
 	}
 	var all []*bunch
 	growing := make(map[alike]*bunch)
 	for _, pl := range list {
-		key := alike{pl.shape, pl.site.path}
+		key := alike{pl.shape, pl.site.path, pl.lasts}
 		b := growing[key]
 		if b == nil || len(b.members) == mostOfBunch {
 			b = p.newBunch(pl)
@@ -62,6 +63,7 @@ func (p *Placer) newBunch(like *placed) *bunch {
 func (b *bunch) attach() []*bunch {
 	err := b.set()
 	if err == nil {
+		b.bequeath(0)
 		return []*bunch{b}
 	}
 	if len(b.members) == 1 {
@@ -120,13 +122,14 @@ func (b *bunch) without(gone map[*placed]bool) error {
 		}
 	}
 	if len(next.members) == 0 || proc.Alive(b.target.proc) != nil {
-		return b.link.Close()
+		return b.close()
 	}
 	if err := next.set(); err != nil {
 		return fmt.Errorf("uprobes stand on that should not: %w", err)
 	}
+	next.bequeath(b.serial)
 	next.counts(b.serial)
-	err := b.link.Close()
+	err := b.close()
 	next.counts(0)
 	return err
 }

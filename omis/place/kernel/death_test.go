@@ -31,6 +31,10 @@ func isMonitor() bool {
 		sayWhatIsMissing()
 		return true
 	}
+	if a := os.Getenv(keeperEnv); a != "" {
+		keep(a)
+		return true
+	}
 	requests := os.Getenv(monitorEnv)
 	if requests == "" {
 		return false

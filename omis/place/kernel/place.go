@@ -25,6 +25,7 @@ type placed struct {
 	bunch  *bunch // it is set by
 	former uint32 // the link that the bunch takes over from
 	active bool
+	lasts  bool  // it outlives the monitor
 	err    error // why it could not be placed
 }
 
@@ -49,7 +50,7 @@ func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 				verdicts[i] = at.verdict()
 			}
 		} else if errs[i] == nil {
-			verdicts[i] = sites[i].verdict()
+			verdicts[i] = p.mortally(sites[i].verdict())
 		}
 	}
 	return verdicts, errs
@@ -119,7 +120,7 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 	stand, all, errs := p.prepare(list)
 	var fresh []*placed
 	for _, pl := range all {
-		if pl != nil {
+		if pl != nil && pl.bunch == nil {
 			fresh = append(fresh, pl)
 		}
 	}
@@ -167,6 +168,9 @@ func (p *Placer) prepareOne(what *omis.Placing, s site) (*placed, error) {
 	if err != nil {
 		return nil, err
 	}
+	if pl := p.standing(what, named); pl != nil {
+		return pl, nil
+	}
 	shape, err := p.load(shapeOf(steps, named))
 	if err != nil {
 		return nil, err
@@ -178,7 +182,7 @@ func (p *Placer) prepareOne(what *omis.Placing, s site) (*placed, error) {
 	if err != nil {
 		return nil, &omis.Refusal{Why: err.Error()}
 	}
-	pl := &placed{placer: p, target: t, site: s, shape: shape}
+	pl := &placed{placer: p, target: t, site: s, shape: shape, lasts: p.estate != nil && lasts(steps)}
 	if pl.spot, err = p.slab.take(pl.units()); err != nil {
 		t.leave()
 		return nil, &omis.Refusal{Why: err.Error()}
@@ -305,7 +309,7 @@ func (u uprobes) hide(at, addr uint64, memory []byte) {
 	}
 }
 
-func (pl *placed) Verdict() omis.Verdict { return pl.site.verdict() }
+func (pl *placed) Verdict() omis.Verdict { return pl.placer.mortally(pl.site.verdict()) }
 
 func (pl *placed) Stands() bool { return !pl.target.isGone() }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -37,6 +38,12 @@ type Placer struct {
 	serial  uint32 // of the last link
 	stop    chan struct{}
 	swept   sync.WaitGroup
+
+	heir   heir
+	estate *estate               // nil: everything ends with the monitor
+	mortal atomic.Pointer[error] // why it does although there should be an estate
+	pages  atomic.Uint32         // the number of the last
+	left   leftovers             // of a former monitor
 }
 
 var _ omis.Placer = (*Placer)(nil)
@@ -75,22 +82,36 @@ func (p *Placer) ready() error {
 }
 
 func (p *Placer) open(set *tracepoint.Set) (err error) {
-	if p.slab, err = newSlab(set); err != nil {
-		return err
-	}
 	if p.layout, err = findLayout(); err != nil {
 		return err
 	}
 	if err := features.HaveBPFLinkUprobeMulti(); errors.Is(err, ebpf.ErrNotSupported) {
 		return errors.New("this kernel sets no uprobes for a process by eBPF (it takes Linux 6.6)")
 	}
+	if p.heir.data != "" {
+		p.openEstate()
+	}
+	if p.estate == nil || !p.takeOver(set) {
+		if err := p.openShared(set); err != nil {
+			return err
+		}
+	}
+	return p.events.open(set, &p.layout, p.slab, &p.pools)
+}
+
+// openShared makes what all programs share.
+func (p *Placer) openShared(set *tracepoint.Set) (err error) {
+	if p.slab, err = newSlab(set); err != nil {
+		return err
+	}
 	if p.running, err = set.Map(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 4, ValueSize: 4, MaxEntries: mostProcesses}); err != nil {
 		return err
 	}
-	if err := p.events.open(set, &p.layout, p.slab, &p.pools); err != nil {
-		return err
+	exec, err := set.Link("sched_process_exec", p.onExec())
+	if err == nil && p.estate != nil {
+		p.bequeath(exec)
 	}
-	return set.Attach("sched_process_exec", p.onExec())
+	return err
 }
 
 // onExec notes that a process executes another program: its uprobes are none of ours
@@ -115,6 +136,15 @@ func (p *Placer) onExec() asm.Instructions {
 func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	s, err := p.newStore(id, kind)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// newStore is NewStore. The caller holds mu.
+func (p *Placer) newStore(id omis.ProcID, kind omis.StoreKind) (*store, error) {
 	if err := p.ready(); err != nil {
 		return nil, err
 	}
@@ -150,7 +180,7 @@ func (s *store) open(kind omis.StoreKind) (err error) {
 // caller holds mu.
 func (p *Placer) poolOf(kind omis.StoreKind) (_ *pool, err error) {
 	if p.pools[kind] == nil {
-		made, err := newPool(p.set, &forms[kind])
+		made, err := newPool(p.set, &forms[kind], p.estate)
 		if err != nil {
 			return nil, err
 		}
@@ -209,6 +239,9 @@ func (p *Placer) Close() error {
 	}
 	for _, q := range p.openPools() {
 		errs = append(errs, q.close())
+	}
+	if p.estate != nil {
+		errs = append(errs, p.estate.wipe())
 	}
 	return errors.Join(append(errs, p.slab.close(), p.set.Close())...)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -24,6 +25,7 @@ type pool struct {
 	blank  *ebpf.Map // what is new in there
 	chunks *ebpf.Map // of maps with rows
 	ring   ring
+	estate *estate // nil: it ends with the monitor
 
 	mu      sync.Mutex
 	memory  [][]byte // the chunks
@@ -32,6 +34,9 @@ type pool struct {
 	stores  map[uint32]*store
 	known   int // rows of stores
 	sweepAt int // so many rows make it worth while to look for ended threads
+
+	doubtful []uint32  // of a former monitor: free, or taken by a program that does not say yet for whom
+	doubtEnd time.Time // when those that say nothing until then are free
 }
 
 const (
@@ -42,8 +47,8 @@ const (
 	spare = 1 << 14
 )
 
-func newPool(set *tracepoint.Set, f *form) (p *pool, err error) {
-	p = &pool{form: f, stores: make(map[uint32]*store), sweepAt: spare / 2}
+func newPool(set *tracepoint.Set, f *form, e *estate) (p *pool, err error) {
+	p = &pool{form: f, estate: e, stores: make(map[uint32]*store), sweepAt: spare / 2}
 	p.index, err = set.Map(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 16, ValueSize: 4, MaxEntries: mostChunks << chunkShift, Flags: unix.BPF_F_NO_PREALLOC})
 	if err != nil {
 		return nil, err
@@ -61,13 +66,18 @@ func newPool(set *tracepoint.Set, f *form) (p *pool, err error) {
 		if err != nil {
 			return nil, err
 		}
-		p.blank, err = set.Map(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 16 * (maxOpen - near), MaxEntries: 1})
-		if err != nil {
+		if p.blank, err = newBlank(set); err != nil {
 			return nil, err
 		}
 	}
-	p.ring, err = newRing(set)
+	if p.ring, err = newRing(set); err == nil && e != nil {
+		err = p.bequeath(e)
+	}
 	return p, err
+}
+
+func newBlank(set *tracepoint.Set) (*ebpf.Map, error) {
+	return set.Map(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 16 * (maxOpen - near), MaxEntries: 1})
 }
 
 // mostDeep is how many threads are deep in recursions at a time.
@@ -97,7 +107,13 @@ func (p *pool) grow() error {
 	if err != nil {
 		return err
 	}
-	if err := p.chunks.Put(uint32(len(p.memory)), m); err != nil {
+	if p.estate != nil {
+		err = m.Pin(p.estate.folder.Path(nameOf(chunkName, int(p.form.kind), len(p.memory))))
+	}
+	if err == nil {
+		err = p.chunks.Put(uint32(len(p.memory)), m)
+	}
+	if err != nil {
 		return errors.Join(err, unix.Munmap(b))
 	}
 	first := uint32(len(p.memory)) << chunkShift
@@ -134,6 +150,7 @@ func (p *pool) provideLocked(n int) error {
 // discover finds the rows that programs have taken since the last time. The caller
 // holds mu.
 func (p *pool) discover() {
+	p.settleDoubts()
 	p.pending = slices.DeleteFunc(p.pending, p.claim)
 	for n := range p.ring.taken() {
 		if !p.claim(n) {

@@ -37,6 +37,9 @@ func newRing(set *tracepoint.Set) (r ring, err error) {
 
 func (r *ring) entry(i uint64) []byte { return r.bytes[ringEntries+4*(i%ringSize):] }
 
+// at is the i-th row that was ever put in, one of the last ringSize.
+func (r *ring) at(i uint64) uint32 { return binary.NativeEndian.Uint32(r.entry(i)) }
+
 // ready is how many rows programs may take.
 func (r *ring) ready() int {
 	return int(wordIn(r.bytes, ringTail).Load() - wordIn(r.bytes, ringHead).Load())
@@ -53,7 +56,7 @@ func (r *ring) push(n uint32) {
 func (r *ring) taken() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for head := wordIn(r.bytes, ringHead).Load(); r.seen < head; {
-			n := binary.NativeEndian.Uint32(r.entry(r.seen))
+			n := r.at(r.seen)
 			r.seen++
 			if !yield(n) {
 				return

@@ -71,6 +71,10 @@ type key struct {
 // image is a copy of the part of a row that readers want.
 type image [rowOpen / 8]uint64
 
+func (m *image) key() key {
+	return key{Started: m.at(rowStarted), TID: uint32(m.at(rowOwner)), Cell: uint32(m.at(rowOwner) >> 32)}
+}
+
 func (m *image) at(member int) uint64 { return m[member/8] }
 
 // row is a row in shared memory.

@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/cilium/ebpf"
@@ -81,6 +82,28 @@ func (s *slab) take(n int) (unit, error) {
 	u := s.next
 	s.next += unit(n)
 	return u, nil
+}
+
+// keepOnly makes the slab of a former monitor ours: what is not used is free. used says
+// how many units each has that is.
+func (s *slab) keepOnly(used map[unit]int) {
+	var order []unit
+	for u := range used {
+		order = append(order, u)
+	}
+	slices.Sort(order)
+	at := unit(1)
+	for _, u := range order {
+		for ; u-at >= unitsOfHead+1 && at < u; at += unitsOfHead + 1 { // as most spots take
+			s.give(at, unitsOfHead+1)
+		}
+		for ; at < u; at++ {
+			s.give(at, 1)
+		}
+		at = u + unit(used[u])
+	}
+	s.next = at
+	clear(s.bytes[int(at)*unitSize:])
 }
 
 // give lets others use units again.

@@ -17,9 +17,12 @@ type store struct {
 	target *target
 	cell   unit // its number: the epoch of the rows that count, and how many occurrences have none
 
-	rows   []uint32 // in the pool
-	past   []dated  // rows that were given back, of this epoch
-	closed bool
+	kept    bool     // it outlives the monitor
+	pages   []uint32 // where its rows are written down that were given back
+	written []key    // whose they are, by a former monitor
+	rows    []uint32 // in the pool
+	past    []dated  // rows that were given back, of this epoch
+	closed  bool
 
 	writers writers // guarded by Placer.mu
 }
@@ -99,24 +102,29 @@ const (
 	patience = time.Second
 )
 
-// read copies a row; counts is false for one of another epoch. The caller holds the
+// read reads a row; counts is false for one of another epoch. The caller holds the
 // pool's lock.
 func (s *store) read(n uint32, epoch uint64) (row dated, counts bool, err error) {
+	copied, err := s.copy(n)
+	if err != nil || copied.at(rowEpoch) != epoch {
+		return row, false, err
+	}
+	return dated{copied.decode(s.pool.form.kind), copied.at(rowFirst)}, true, nil
+}
+
+// copy is a consistent copy of a row. The caller holds the pool's lock.
+func (s *store) copy(n uint32) (copied image, err error) {
 	r := s.pool.row(n)
-	var copied image
 	for try, deadline := 0, time.Now().Add(patience); !r.copy(&copied); try++ {
 		if try < tries {
 			continue
 		}
 		if time.Now().After(deadline) {
-			return row, false, omis.Errorf(omis.OSError, "cannot read what thread %d measures in the kernel: it never pauses", r.key().TID)
+			return copied, omis.Errorf(omis.OSError, "cannot read what thread %d measures in the kernel: it never pauses", r.key().TID)
 		}
 		time.Sleep(pause)
 	}
-	if copied.at(rowEpoch) != epoch {
-		return row, false, nil
-	}
-	return dated{copied.decode(s.pool.form.kind), copied.at(rowFirst)}, true, nil
+	return copied, nil
 }
 
 // Reset begins a new epoch.
@@ -129,7 +137,7 @@ func (s *store) Reset() error {
 	s.placer.slab.word(s.cell, cellEpoch).Add(1)
 	s.placer.slab.word(s.cell, cellLost).Store(0)
 	s.past = nil
-	return nil
+	return s.dropPages()
 }
 
 func (s *store) Lost() uint64 {
@@ -145,22 +153,40 @@ func (s *store) Lost() uint64 {
 // lock.
 func (s *store) retire(hasEnded func(key) bool) {
 	epoch := s.word(cellEpoch)
-	s.rows = slices.DeleteFunc(s.rows, func(n uint32) bool {
-		k := s.pool.row(n).key()
-		if !hasEnded(k) {
-			return false
+	ended := make(map[uint32]bool)
+	var page []image
+	for _, n := range s.rows {
+		if !hasEnded(s.pool.row(n).key()) {
+			continue
 		}
-		row, counts, err := s.read(n, epoch)
+		copied, err := s.copy(n)
 		if err != nil {
-			return false
+			continue
 		}
-		if counts {
-			row.Alive = s.target.knewAlive(k)
-			s.past = append(s.past, row)
+		ended[n] = true
+		if copied.at(rowEpoch) == epoch {
+			page = append(page, copied)
 		}
-		s.pool.release(n)
-		return true
+	}
+	if err := s.turn(page); err != nil {
+		return // there is room yet, and the next time it may succeed
+	}
+	for i := range page {
+		s.keep(&page[i])
+	}
+	s.rows = slices.DeleteFunc(s.rows, func(n uint32) bool {
+		if ended[n] {
+			s.pool.release(n)
+		}
+		return ended[n]
 	})
+}
+
+// keep remembers a row that is given back.
+func (s *store) keep(copied *image) {
+	row := dated{copied.decode(s.pool.form.kind), copied.at(rowFirst)}
+	row.Alive = s.target.knewAlive(copied.key())
+	s.past = append(s.past, row)
 }
 
 // Close: see omis.Store.
@@ -178,6 +204,7 @@ func (s *store) Close() error {
 		s.pool.release(n)
 	}
 	delete(s.pool.stores, uint32(s.cell))
+	s.forget()
 	s.placer.slab.give(s.cell, 1)
 	s.target.leave()
 	return nil

@@ -45,6 +45,7 @@ func (p *Placer) enter(id omis.ProcID) (*target, error) {
 		}
 		t = &target{placer: p, proc: id, gone: gone, sites: make(map[uint64]uprobes), alive: make(map[thread]bool)}
 		p.targets[id] = t
+		t.note()
 	}
 	t.users++
 	return t, nil
@@ -59,6 +60,7 @@ func (t *target) leave() {
 		delete(p.targets, t.proc)
 		_ = p.running.Delete(uint32(t.proc.PID)) // it was put there
 	}
+	t.forget()
 	t.placer.slab.give(t.gone, 1)
 }
 

@@ -1,0 +1,190 @@
+//go:build linux && amd64
+
+package kernel
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf/link"
+
+	"mirador/omis"
+	"mirador/omis/place/kernel/pins"
+)
+
+// What a placer with an estate does so that what it makes outlives it. Where that fails,
+// programs run all the same, and their verdicts say why they end with the monitor.
+
+// heir says where a former monitor's estate is, and this one's.
+type heir struct {
+	data string // directory; "": nowhere
+	book Book
+}
+
+// NewKeeper makes a placer whose programs can outlive it: what stands where is in the
+// book, and its objects belong to the data directory. Both are the placer's alone.
+func NewKeeper(data string, book Book) *Placer {
+	p := New()
+	p.heir = heir{data, book}
+	return p
+}
+
+// openEstate finds where to leave things. The caller holds mu.
+func (p *Placer) openEstate() {
+	folder, err := pins.Open(p.heir.data)
+	if err != nil {
+		p.fails(err)
+		return
+	}
+	p.estate = &estate{folder, p.heir.book}
+}
+
+// fails notes why not everything outlives the monitor.
+func (p *Placer) fails(err error) {
+	if err != nil {
+		p.mortal.Store(&err)
+	}
+}
+
+// mortally adds to a verdict why the program ends with the monitor, where it should not.
+func (p *Placer) mortally(v omis.Verdict) omis.Verdict {
+	if err := p.mortal.Load(); err != nil {
+		v.Why += fmt.Sprintf("; it ends with the monitor: %v", *err)
+	}
+	return v
+}
+
+// bequeath pins what all programs share. The caller holds mu.
+func (p *Placer) bequeath(exec link.Link) {
+	e := p.estate
+	err := errors.Join(
+		e.book.Put(headKey, headRecord{p.layout.shape()}),
+		p.slab.words.Pin(e.folder.Path(slabName)),
+		p.running.Pin(e.folder.Path(runningName)),
+		exec.Pin(e.folder.Path(execName)),
+	)
+	if err != nil {
+		p.fails(errors.Join(err, e.wipe()))
+		p.estate = nil
+	}
+}
+
+// bequeath pins what all rows of a kind share, the index last: a pool without one never
+// was used. Chunks are pinned when they are made.
+func (p *pool) bequeath(e *estate) error {
+	kind := int(p.form.kind)
+	if p.deep != nil {
+		if err := p.deep.Pin(e.folder.Path(nameOf(deepName, kind))); err != nil {
+			return err
+		}
+	}
+	if err := p.chunks.Pin(e.folder.Path(nameOf(chunksName, kind))); err != nil {
+		return err
+	}
+	if err := p.ring.words.Pin(e.folder.Path(nameOf(ringName, kind))); err != nil {
+		return err
+	}
+	return p.index.Pin(e.folder.Path(nameOf(indexName, kind)))
+}
+
+// note and forget keep the record of a target. The caller holds Placer.mu.
+func (t *target) note() {
+	if e := t.placer.estate; e != nil {
+		t.placer.fails(e.book.Put(keyOf(targetPrefix, t.gone), targetRecord{t.proc}))
+	}
+}
+
+func (t *target) forget() {
+	if e := t.placer.estate; e != nil {
+		t.placer.fails(e.book.Delete(keyOf(targetPrefix, t.gone)))
+	}
+}
+
+// note has a store outlive the monitor, under its key. The caller holds Placer.mu.
+func (s *store) note(key string) {
+	e := s.placer.estate
+	if e == nil {
+		return
+	}
+	err := e.book.Put(keyOf(storePrefix, s.cell), storeRecord{key, s.target.gone, s.pool.form.kind})
+	s.placer.fails(err)
+	s.kept = err == nil
+}
+
+// forget has it end with its user.
+func (s *store) forget() {
+	if s.kept {
+		s.placer.fails(errors.Join(s.dropPages(), s.placer.estate.book.Delete(keyOf(storePrefix, s.cell))))
+	}
+}
+
+// turn writes rows down that are about to be given back.
+func (s *store) turn(rows []image) error {
+	if !s.kept || len(rows) == 0 {
+		return nil
+	}
+	n := s.placer.pages.Add(1)
+	if err := s.placer.estate.book.Put(keyOf(pagePrefix, n), pageRecord{s.cell, rows}); err != nil {
+		return err
+	}
+	s.pages = append(s.pages, n)
+	return nil
+}
+
+// dropPages forgets what was written down.
+func (s *store) dropPages() error {
+	var errs []error
+	for _, n := range s.pages {
+		errs = append(errs, s.placer.estate.book.Delete(keyOf(pagePrefix, n)))
+	}
+	s.pages = nil
+	return errors.Join(errs...)
+}
+
+// lasts tells whether what a program changes outlives the monitor.
+func lasts(steps omis.Program) bool {
+	for _, op := range steps {
+		if !op.Store.(*store).kept {
+			return false
+		}
+	}
+	return true
+}
+
+// bequeath has a bunch outlive the monitor, before its hits count, if its stores do.
+// after is the one that it takes over from.
+func (b *bunch) bequeath(after uint32) {
+	e := b.placer.estate
+	if e == nil || !b.members[0].lasts {
+		return
+	}
+	r := bunchRecord{Target: b.target.gone, Steps: b.shape.steps, Threads: b.shape.threads, Path: b.path, After: after}
+	for _, pl := range b.members {
+		r.Members = append(r.Members, memberRecord{pl.spot, pl.site.file, pl.site.offset, pl.site.code})
+	}
+	err := e.book.Put(keyOf(bunchPrefix, b.serial), r)
+	if err == nil {
+		if err = b.link.Pin(e.folder.Path(nameOf(linkName, int(b.serial)))); err != nil {
+			err = errors.Join(err, e.book.Delete(keyOf(bunchPrefix, b.serial)))
+		}
+	}
+	b.placer.fails(err)
+}
+
+// close takes the uprobes out.
+func (b *bunch) close() error {
+	if b.placer.estate == nil || !b.members[0].lasts {
+		return b.link.Close()
+	}
+	return b.withdraw()
+}
+
+// withdraw takes the uprobes of a bunch out that would outlive the monitor.
+func (b *bunch) withdraw() error {
+	e := b.placer.estate
+	return errors.Join(
+		e.book.Delete(keyOf(bunchPrefix, b.serial)),
+		e.folder.Remove(nameOf(linkName, int(b.serial))),
+		b.link.Close(),
+	)
+}

@@ -1,0 +1,358 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/place/kernel"
+	"mirador/omis/place/kernel/pins"
+	"mirador/probes/journal"
+)
+
+// keeperEnv makes the test binary a monitor that keeps what it measures: an assignment.
+const keeperEnv = "MIRADOR_TEST_KEEPER"
+
+// assignment is a region of a process to be counted and timed.
+type assignment struct {
+	Data  string
+	Proc  omis.ProcID
+	Entry uint64
+	Exits []uint64
+}
+
+// keeper is such a monitor, in a process of its own.
+type keeper struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  *bufio.Writer
+	out *bufio.Reader
+}
+
+// newKeeper starts a monitor.
+func newKeeper(t *testing.T, a assignment) *keeper {
+	t.Helper()
+	text, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &keeper{t: t, cmd: exec.Command("/proc/self/exe")}
+	k.cmd.Env = append(os.Environ(), keeperEnv+"="+string(text))
+	k.cmd.Stderr = os.Stderr
+	in, err := k.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := k.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.in, k.out = bufio.NewWriter(in), bufio.NewReader(out)
+	if err := k.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.kill)
+	return k
+}
+
+func (k *keeper) kill() {
+	k.cmd.Process.Kill() // it may have ended
+	k.cmd.Wait()
+}
+
+// do tells it to do something, and returns what it answers.
+func (k *keeper) do(what string) string {
+	k.t.Helper()
+	fmt.Fprintln(k.in, what)
+	k.in.Flush()
+	line, err := k.out.ReadString('\n')
+	if err != nil {
+		k.t.Fatalf("%s: %v", what, err)
+	}
+	return strings.TrimSpace(line)
+}
+
+func (k *keeper) want(what, answer string) {
+	k.t.Helper()
+	if got := k.do(what); got != answer {
+		k.t.Errorf("%s: %q, want %q", what, got, answer)
+	}
+}
+
+// assign says what keepers are to do with a target nothing stands in yet, in a data
+// directory of their own; what is left of it in the kernel goes with the test.
+func assign(t *testing.T, g *target) assignment {
+	t.Helper()
+	data := t.TempDir()
+	t.Cleanup(func() {
+		f, err := pins.Of(data)
+		if err == nil {
+			err = f.Clear()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return assignment{data, g.ID, g.fun["work"], g.exits("work")}
+}
+
+// keep is the monitor's side.
+func keep(text string) {
+	var a assignment
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		panic(err)
+	}
+	j, err := journal.Open(a.Data)
+	if err != nil {
+		panic(err)
+	}
+	m := &monitor{assignment: a, placer: kernel.NewKeeper(a.Data, j)}
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		answer, err := m.obey(lines.Text())
+		if err != nil {
+			answer = "error: " + err.Error()
+		}
+		fmt.Println(answer)
+	}
+}
+
+// monitor is what a keeper has.
+type monitor struct {
+	assignment
+	placer          *kernel.Placer
+	sums, intervals omis.Store
+	placed          []omis.Placed
+}
+
+func (m *monitor) obey(what string) (answer string, err error) {
+	switch what {
+	case "recall":
+		m.sums, err = m.placer.Recall(m.Proc, omis.StoreSums, "count")
+		if err == nil {
+			m.intervals, err = m.placer.Recall(m.Proc, omis.StoreIntervals, "time")
+		}
+		return fmt.Sprint(m.sums != nil, m.intervals != nil), err
+	case "keep":
+		m.sums, err = m.placer.Keep(m.Proc, omis.StoreSums, "count")
+		if err == nil {
+			m.intervals, err = m.placer.Keep(m.Proc, omis.StoreIntervals, "time")
+		}
+		return "kept", err
+	case "place":
+		return "placed", m.place()
+	case "settle":
+		orphans, err := m.placer.Settle()
+		return fmt.Sprintf("%d orphans", len(orphans)), err
+	case "rows":
+		return m.rows()
+	case "threads":
+		list, err := m.sums.Rows()
+		return fmt.Sprint(len(list)), err
+	case "stands":
+		return fmt.Sprint(m.placed[0].Stands()), nil
+	case "reset":
+		return "reset", errors.Join(m.sums.Reset(), m.intervals.Reset())
+	case "close":
+		err := m.placer.Remove(m.placed)
+		return "closed", errors.Join(err, m.sums.Close(), m.intervals.Close(), m.placer.Close())
+	}
+	return "", errors.New("what?")
+}
+
+func (m *monitor) place() error {
+	watch := func(addr uint64) omis.Watch {
+		return omis.Watch{Event: omis.EventReachedAddr, Proc: m.Proc, Addr: addr}
+	}
+	list := []omis.Placing{{Watch: watch(m.Entry), Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: m.sums}, {Do: omis.OpStart, Store: m.intervals}}}}
+	for _, exit := range m.Exits {
+		list = append(list, omis.Placing{Watch: watch(exit), Program: omis.Program{{Do: omis.OpStop, Store: m.intervals}}})
+	}
+	placed, errs := m.placer.Place(list)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	m.placed = placed
+	for _, p := range placed {
+		p.SetActive(true)
+	}
+	return nil
+}
+
+// rows are the sums of all rows.
+func (m *monitor) rows() (string, error) {
+	var calls, intervals, unfinished int64
+	sums, err := m.sums.Rows()
+	for _, r := range sums {
+		calls += r.Value
+	}
+	times, again := m.intervals.Rows()
+	for _, r := range times {
+		intervals, unfinished = intervals+r.Count, unfinished+r.Unfinished
+	}
+	return fmt.Sprint(calls, intervals, unfinished), errors.Join(err, again)
+}
+
+// What a killed monitor has left goes on, and the next one takes it over as it stands.
+func TestAnotherMonitorTakesOver(t *testing.T) {
+	g := start(t, build(t))
+	a := assign(t, g)
+	before := g.code(g.fun["work"], g.size["work"])
+	k := newKeeper(t, a)
+	k.want("recall", "false false")
+	k.want("settle", "0 orphans")
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	g.do("together 3 100")
+	k.want("rows", "300 300 0")
+	for i := range 3 {
+		k.kill()
+		g.do("call 50")
+		k = newKeeper(t, a)
+		k.want("recall", "true true")
+		k.want("rows", fmt.Sprint(350+i*60, 350+i*60, 0))
+		k.want("place", "placed")
+		k.want("settle", "0 orphans")
+		g.do("call 10")
+		k.want("rows", fmt.Sprint(360+i*60, 360+i*60, 0))
+	}
+	k.want("reset", "reset")
+	g.do("call 5")
+	k.kill()
+	g.do("call 5")
+	k = newKeeper(t, a)
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	k.want("rows", "10 10 0")
+	k.want("close", "closed")
+	if !bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+		t.Error("the code is not what it was")
+	}
+	if f, err := pins.Of(a.Data); err != nil || len(f.Names()) > 0 {
+		t.Errorf("%q are left, %v", f.Names(), err)
+	}
+}
+
+// What nobody takes over is taken away.
+func TestNobodyTakesOver(t *testing.T) {
+	g := start(t, build(t))
+	a := assign(t, g)
+	before, other := g.code(g.fun["work"], g.size["work"]), assign(t, g)
+	k := newKeeper(t, a)
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	k.kill()
+	if bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+		t.Error("no uprobe has outlived the monitor")
+	}
+	newKeeper(t, other).want("settle", "0 orphans") // those of another data directory are none of its business
+	k = newKeeper(t, a)
+	k.want("settle", fmt.Sprintf("%d orphans", 3+len(a.Exits)))
+	k.want("recall", "false false")
+	if !bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+		t.Error("the code is not what it was")
+	}
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	g.do("call 7")
+	k.want("rows", "7 7 0")
+}
+
+// More threads than there is room for come and go while monitors are killed.
+func TestKeptRowsOfManyThreads(t *testing.T) {
+	g := start(t, build(t))
+	a := assign(t, g)
+	k := newKeeper(t, a)
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	const threads, rounds = 7000, 3
+	for i := range rounds {
+		g.do("onebyone %d 1", threads)
+		k.want("threads", fmt.Sprint(threads*(i+1)+min(i, 1)))
+		k.kill()
+		g.do("call 1")
+		k = newKeeper(t, a)
+		k.want("recall", "true true")
+		k.want("place", "placed")
+		n := threads*(i+1) + i + 1
+		k.want("rows", fmt.Sprint(n, n, 0))
+	}
+	k.want("close", "closed")
+}
+
+// A program that the target executes while there is no monitor is none of the former's
+// business: its uprobes would count there, where it maps the same file.
+func TestExecWithoutAMonitor(t *testing.T) {
+	g := start(t, build(t, "-no-pie"))
+	a := assign(t, g)
+	k := newKeeper(t, a)
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	g.do("call 5")
+	k.kill()
+	g.Tell("exec")
+	g.ready()
+	g.do("call 5")
+	k = newKeeper(t, a)
+	k.want("recall", "true true")
+	k.want("rows", "5 5 0")
+	k.want("place", "placed") // anew
+	k.want("stands", "true")
+	k.want("settle", fmt.Sprintf("%d orphans", 1+len(a.Exits)))
+	g.do("call 5")
+	k.want("rows", "10 10 0")
+}
+
+// A target that ends while there is no monitor leaves what was measured.
+func TestEndWithoutAMonitor(t *testing.T) {
+	g := start(t, build(t))
+	a := assign(t, g)
+	k := newKeeper(t, a)
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	g.do("call 5")
+	k.kill()
+	g.do("call 5")
+	g.HangUp()
+	g.Cmd.Wait() // its end is what matters
+	k = newKeeper(t, a)
+	k.want("recall", "true true")
+	k.want("settle", fmt.Sprintf("%d orphans", 2))
+	k.want("rows", "10 10 0")
+}
+
+// What a monitor of another version has left is not touched but to take it away.
+func TestAnotherVersion(t *testing.T) {
+	g := start(t, build(t))
+	a := assign(t, g)
+	before := g.code(g.fun["work"], g.size["work"])
+	k := newKeeper(t, a)
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	k.kill()
+	j, err := journal.Open(a.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.Put("kernel/head", map[string]string{"shape": "another"}), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	k = newKeeper(t, a)
+	k.want("recall", "false false")
+	k.want("settle", "1 orphans")
+	if !bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+		t.Error("the code is not what it was")
+	}
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	g.do("call 7")
+	k.want("rows", "7 7 0")
+}
