@@ -243,11 +243,7 @@ func (a *assembler) cell(over string) asm.Instructions {
 
 // rowAsItIs goes over where the thread has no row of this epoch.
 func (a *assembler) rowAsItIs(p *pool, name, over string) asm.Instructions {
-	code := append(find(p),
-		asm.JEq.Imm(asm.R0, 0, over),
-		asm.LoadMem(asm.R1, asm.R0, 0, asm.Word),
-		asm.StoreMem(asm.RFP, stackRow, asm.R1, asm.Word))
-	code = append(code, locate(p, over)...)
+	code := a.findRow(p, name, over, over)
 	code = append(code, a.once(name, over)...)
 	code = append(code, a.cell(over)...)
 	return append(code,
@@ -260,12 +256,7 @@ func (a *assembler) rowAsItIs(p *pool, name, over string) asm.Instructions {
 // over. A row that cannot be had is counted as lost.
 func (a *assembler) rowToWrite(p *pool, name, over string) asm.Instructions {
 	have, fresh, take := name+"have", name+"fresh", name+"take"
-	code := append(find(p),
-		asm.JEq.Imm(asm.R0, 0, take),
-		asm.LoadMem(asm.R1, asm.R0, 0, asm.Word),
-		asm.StoreMem(asm.RFP, stackRow, asm.R1, asm.Word))
-	code = append(code, locate(p, over)...)
-	code = append(code, asm.Ja.Label(have))
+	code := append(a.findRow(p, name, take, over), asm.Ja.Label(have))
 	code = append(code, a.newRow(p, name, over)...)
 	code = append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(have))
 	code = append(code, a.once(name, over)...)

@@ -24,6 +24,7 @@ type pool struct {
 	deep   *ebpf.Map // number of a row -> its intervals beyond those that are near
 	blank  *ebpf.Map // what is new in there
 	chunks *ebpf.Map // of maps with rows
+	recent *ebpf.Map // numbers of rows that were found lately
 	ring   ring
 	estate *estate // nil: it ends with the monitor
 
@@ -56,6 +57,10 @@ func newPool(set *tracepoint.Set, f *form, e *estate) (p *pool, err error) {
 	p.chunks, err = set.Map(&ebpf.MapSpec{
 		Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: mostChunks, InnerMap: p.chunkSpec(),
 	})
+	if err != nil {
+		return nil, err
+	}
+	p.recent, err = set.Map(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4 * recentSize, MaxEntries: 1})
 	if err != nil {
 		return nil, err
 	}
