@@ -31,6 +31,7 @@ type host struct {
 	funcs    map[uint64]*function
 	body     []byte // of functions
 	standing int
+	orphaned bool // the monitor has died
 }
 
 var (
@@ -105,6 +106,21 @@ func (h *host) TID() int32                              { return h.tid }
 func (h *host) Self() bool                              { return true }
 func (h *host) Gone() bool                              { return proc.Alive(h.ID) != nil }
 func (h *host) Close() error                            { return nil }
+
+// Left are all patches that stand, when a test has let a monitor die.
+func (h *host) Left() (list []omis.Patched) {
+	if !h.orphaned {
+		return nil
+	}
+	for _, f := range h.funcs {
+		for _, points := range [][]*point{f.begin, f.body, f.end} {
+			for _, p := range points {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
 
 func (h *host) Survey(_ omis.ProcID, addrs []uint64) []error { return make([]error, len(addrs)) }
 

@@ -11,7 +11,9 @@ import "mirador/omis"
 //	directory  an entry for each cell
 //	filters    the threads that programs are for
 //	claims     the slots that threads have taken, in that order
+//	programs   what stands where, for a later monitor
 //	table      the address of each thread's slot, by the number of the thread
+//	ledger     rows of threads that have ended
 //	groups     of cells of one kind, each with a room for every slot
 //
 // A slot belongs to a thread. All rooms of a slot lie at the same distance from each
@@ -24,6 +26,8 @@ const (
 	headerClaimed = 24 // by threads: how many claims there were
 	headerGroups  = 32
 	headerTurn    = 40 // by threads: where to look for a slot
+	headerLedger  = 48 // how many records of the ledger were ever used
+	headerSaid    = 56 // how many of programs
 	headerKinds   = 1024
 	headerSize    = 4096
 
@@ -36,6 +40,10 @@ const (
 	mostFilters = 1 << 13
 
 	claimsAt = 0x400000 // 4 bytes each: the number of a slot, plus one
+
+	programsAt   = 0x500000
+	programSize  = 64
+	mostPrograms = 1 << 17
 
 	tableAt   = 0x1000000
 	roomSize  = 1 << roomShift
@@ -60,6 +68,7 @@ const threadBits = 22
 type shape struct {
 	slots  int // more than there are threads at a time: those of ended threads are given free only now and then
 	stride int // of the table, as a power of two
+	ledger int // records
 	groups int
 }
 
@@ -70,9 +79,9 @@ var shapes = [...]struct {
 	size  int
 	shape shape
 }{
-	{1 << 36, shape{slots: 1 << 13, stride: 32 - threadBits}},
-	{1 << 32, shape{slots: 1 << 10, stride: 3}},
-	{1 << 28, shape{slots: 1 << 8, stride: 3}},
+	{1 << 36, shape{slots: 1 << 13, stride: 32 - threadBits, ledger: 1 << 23}},
+	{1 << 32, shape{slots: 1 << 10, stride: 3, ledger: 1 << 18}},
+	{1 << 28, shape{slots: 1 << 8, stride: 3, ledger: 1 << 15}},
 }
 
 // shapeFor finds the shape of memory of a size.
@@ -87,7 +96,8 @@ func shapeFor(size int) (s shape, ok bool) {
 	return s, false
 }
 
-func (s shape) groupsAt() int { return tableAt + 1<<(threadBits+s.stride) }
+func (s shape) ledgerAt() int { return tableAt + 1<<(threadBits+s.stride) }
+func (s shape) groupsAt() int { return s.ledgerAt() + s.ledger*recordSize }
 
 // placeOf is where the table has the slot of a thread.
 func (s shape) placeOf(tid int) int { return tableAt + tid<<s.stride }
@@ -110,6 +120,27 @@ const (
 	slotTID   = 0 // of its owner; 0: nobody has it
 	slotFirst = 8 // when it was taken, by the time stamp counter
 	slotSize  = 64
+)
+
+// A record of the ledger: a row of a thread that has ended.
+const (
+	recordEntry   = 0  // of the directory, plus one: written last; 4 bytes
+	recordTID     = 4  // 4 bytes
+	recordTaken   = 8  // slotFirst of the slot it was in
+	recordStarted = 16 // when the thread was, as /proc has it
+	recordFirst   = 24 // by which rows are ordered
+	recordValues  = 32 // those of a row, a word each
+	recordSize    = 128
+)
+
+// What is said of a program, in the order in which they were placed.
+const (
+	programState  = 0 // 0: free; 4 bytes
+	programKind   = 4 // an index of kinds; 4 bytes
+	programAddr   = 8
+	programTurn   = 16 // grows from one to the next
+	programFilter = 24 // plus one; 0: none
+	programText   = 32 // a digest of what it does
 )
 
 // cellKind is what a cell is for. The rows of a store of sums are in two cells, since
@@ -211,6 +242,14 @@ func kindOf(k omis.StoreKind) cellKind {
 		return cellOnes
 	}
 	return cellTimers
+}
+
+// storeKind is what stores have such cells.
+func (k cellKind) storeKind() omis.StoreKind {
+	if k == cellTimers {
+		return omis.StoreIntervals
+	}
+	return omis.StoreSums
 }
 
 // open is how far the open intervals of a timer are from its row.

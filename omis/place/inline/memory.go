@@ -3,6 +3,7 @@
 package inline
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,14 +17,18 @@ import (
 // process, but for what threads of the process do.
 type memory struct {
 	shape
-	bytes   []byte
-	base    uint64 // where the process has it
-	next    map[cellKind]cell
-	free    map[cellKind][]cell
-	entries numbers // of the directory
-	filters numbers
-	swaps   bool           // pages may be elsewhere than in memory
-	touched map[int]uint16 // by room: the pages that are known to be in use
+	bytes     []byte
+	base      uint64 // where the process has it
+	inherited bool   // a former monitor has made the layout
+	next      map[cellKind]cell
+	free      map[cellKind][]cell
+	entries   numbers // of the directory
+	filters   numbers
+	records   numbers // of the ledger
+	program   numbers
+	turn      uint64         // of programs
+	swaps     bool           // pages may be elsewhere than in memory
+	touched   map[int]uint16 // by room: the pages that are known to be in use
 }
 
 // numbers are given to whoever needs one, and taken back.
@@ -56,7 +61,7 @@ type cell struct {
 
 var errNoRoom = errors.New("the memory that is shared with the process has room for no more counters and timers")
 
-// newMemory makes a layout in memory that is all zero.
+// newMemory makes a layout in memory that is all zero, or has one already.
 func newMemory(b []byte, base uint64) (*memory, error) {
 	sh, ok := shapeFor(len(b))
 	if !ok {
@@ -65,12 +70,20 @@ func newMemory(b []byte, base uint64) (*memory, error) {
 	m := &memory{
 		shape: sh, bytes: b, base: base,
 		next: make(map[cellKind]cell), free: make(map[cellKind][]cell),
-		entries: numbers{most: mostCells}, filters: numbers{most: mostFilters}, touched: make(map[int]uint16),
+		entries: numbers{most: mostCells}, filters: numbers{most: mostFilters}, records: numbers{most: sh.ledger}, program: numbers{most: mostPrograms},
+		touched: make(map[int]uint16),
 	}
 	var s unix.Sysinfo_t
 	m.swaps = unix.Sysinfo(&s) != nil || s.Totalswap > 0
-	copy(b, magic)
-	binary.LittleEndian.PutUint64(b[headerSlots:], uint64(sh.slots))
+	switch said := [len(magic)]byte(b); {
+	case said == [len(magic)]byte{}:
+		copy(b, magic)
+		binary.LittleEndian.PutUint64(b[headerSlots:], uint64(sh.slots))
+	case string(said[:]) == magic && m.word(headerSlots).Load() == uint64(sh.slots):
+		m.inherited = true
+	default:
+		return nil, errors.New("a monitor of another version has left its memory in the process")
+	}
 	return m, nil
 }
 
@@ -113,9 +126,59 @@ func (m *memory) take(kind cellKind, key string) (c cell, err error) {
 	binary.LittleEndian.PutUint32(b[entryGroup:], uint32(c.group))
 	binary.LittleEndian.PutUint32(b[entryIndex:], uint32(c.index))
 	binary.LittleEndian.PutUint64(b[entryLost:], 0)
-	clear(b[copy(b[entryKey:], key)+entryKey:])
+	name := nameOf(key)
+	copy(b[entryKey:], name[:])
 	m.word32(entryAt(c.entry) + entryKind).Store(uint32(kind)) // last: now it is all there
 	return c, nil
+}
+
+// cellOf reads an entry of the directory; one that is free has kind 0.
+func (m *memory) cellOf(entry int) cell {
+	b := m.bytes[entryAt(entry):][:entrySize]
+	number := func(at int) int { return int(binary.LittleEndian.Uint32(b[at:])) }
+	return cell{entry: entry, kind: cellKind(number(entryKind)), group: number(entryGroup), index: number(entryIndex)}
+}
+
+func (m *memory) name(entry int) [maxKey]byte {
+	return [maxKey]byte(m.bytes[entryAt(entry)+entryKey:])
+}
+
+// resume finds out what is free beside the cells that a former monitor has taken.
+func (m *memory) resume(taken []cell) {
+	type place struct{ group, index int }
+	entries, places := make(map[int]bool), make(map[place]bool)
+	for _, c := range taken {
+		entries[c.entry], places[place{c.group, c.index}] = true, true
+		m.entries.next = max(m.entries.next, c.entry+1)
+	}
+	for entry := range m.entries.next {
+		if !entries[entry] {
+			m.entries.give(entry)
+		}
+	}
+	for group := range int(m.word(headerGroups).Load()) {
+		kind := cellKind(m.bytes[headerKinds+group])
+		if kind == 0 {
+			continue
+		}
+		for index := kind.first(group); index < kind.capacity(); index++ {
+			if !places[place{group, index}] {
+				m.free[kind] = append(m.free[kind], cell{kind: kind, group: group, index: index})
+			}
+		}
+		m.next[kind] = cell{group: group, index: kind.capacity()}
+	}
+}
+
+// nameOf is what the directory says of a key: itself where there is room.
+func nameOf(key string) (name [maxKey]byte) {
+	if len(key) < maxKey {
+		copy(name[:], key)
+		return name
+	}
+	digest := sha256.Sum256([]byte(key))
+	copy(name[copy(name[:], key[:maxKey-len(digest)]):], digest[:])
+	return name
 }
 
 // unused is the next cell that never was used.

@@ -3,6 +3,7 @@
 package inline
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,7 +16,8 @@ type placed struct {
 	target  *target
 	patch   omis.Patched
 	verdict omis.Verdict
-	filter  int // -1: the program is for all threads
+	said    said
+	former  bool // a former monitor has placed it
 }
 
 var _ omis.Placed = (*placed)(nil)
@@ -36,7 +38,7 @@ func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 			errs[i] = err
 		}
 		if errs[i] == nil {
-			verdicts[i] = verdict(list[i].Program, omis.Spot{})
+			verdicts[i] = verdict(list[i].Program, 0)
 		}
 	}
 	return verdicts, errs
@@ -68,24 +70,19 @@ const (
 	costOfFlags = 2 // where they matter, and the red zone
 )
 
-// verdict says how a program runs.
-func verdict(program omis.Program, spot omis.Spot) omis.Verdict {
+// verdict says how a program runs at a kind of place.
+func verdict(program omis.Program, kind int) omis.Verdict {
 	v := omis.Verdict{
 		Name: Name, Where: "in the program, in code of ours; nobody is held",
 		Why:  "its actions only count and measure time, and there is room for a jump",
-		Cost: costToCount, Kind: "inside",
+		Cost: costToCount, Kind: kinds[kind],
 	}
 	for _, op := range program {
 		if op.Do != omis.OpAdd {
 			v.Cost = costToTime
 		}
 	}
-	switch {
-	case spot.Entry:
-		v.Kind = "entry"
-	case spot.Return:
-		v.Kind = "return"
-	default:
+	if kind == 0 {
 		v.Cost += costOfFlags
 	}
 	return v
@@ -112,11 +109,17 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 	var from []int // indices in the list
 	for i := range list {
 		pl, patch, err := t.prepare(&list[i])
-		if err != nil {
+		switch {
+		case err != nil:
 			errs[i] = err
-			continue
+		case pl.former:
+			all[i] = pl
+		default:
+			made, patches, from = append(made, pl), append(patches, patch), append(from, i)
 		}
-		made, patches, from = append(made, pl), append(patches, patch), append(from, i)
+	}
+	if len(patches) == 0 {
+		return all, errs
 	}
 	stands, failed := p.patcher.Patch(t.proc, patches)
 	for k, i := range from {
@@ -125,20 +128,20 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 			continue
 		}
 		made[k].patch = stands[k]
+		t.memory.sayKind(&made[k].said)
 		all[i] = made[k]
 	}
 	return all, errs
 }
 
-// prepare makes ready what a program needs. The caller holds mu.
+// prepare makes ready what a program needs, or finds the one that a former monitor has
+// left. The caller holds mu.
 func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
-	pl := &placed{target: t, filter: -1}
 	if err := t.placer.judge(l); err != nil {
 		return nil, omis.Patch{}, err
 	}
-	m := &compiler{
-		shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads),
-	}
+	m := &compiler{shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads)}
+	var entries []int
 	for _, op := range l.Program {
 		s := op.Store.(*store)
 		if s.target != t {
@@ -148,53 +151,94 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 		if err != nil {
 			return nil, omis.Patch{}, &omis.Refusal{Why: err.Error()}
 		}
+		entries = append(entries, c.entry)
 		m.steps = append(m.steps, step{
 			do: op.Do, value: op.Value, row: t.memory.distance(c), open: int32(c.open()),
 			lost: t.memory.base + uint64(entryAt(c.entry)+entryLost),
 		})
 	}
-	if m.named > 0 {
-		if err := t.name(pl, l.Watch.Threads); err != nil {
-			return nil, omis.Patch{}, err
-		}
-		m.filter = m.base + filtersAt + uint64(pl.filter*filterSize)
+	threads, err := named(t.proc.PID, l.Watch.Threads)
+	if err != nil {
+		return nil, omis.Patch{}, err
 	}
-	t.users++
+	pl := &placed{target: t, said: said{addr: l.Watch.Addr, filter: -1, text: textOf(m, entries, threads)}}
+	if former := t.claim(pl.said.addr, pl.said.text); former != nil {
+		t.users++
+		pl.said, pl.patch, pl.former = former.said, former.patch, true
+		pl.verdict = verdict(l.Program, pl.said.kind)
+		return pl, omis.Patch{}, nil
+	}
+	if err := t.announce(pl, m, threads); err != nil {
+		return nil, omis.Patch{}, err
+	}
 	program := slices.Clone(l.Program)
 	return pl, omis.Patch{Addr: l.Watch.Addr, Make: func(spot omis.Spot) ([]byte, error) {
-		pl.verdict = verdict(program, spot)
+		pl.said.kind = kindAt(spot)
+		pl.verdict = verdict(program, pl.said.kind)
 		return m.bytes(spot)
 	}}, nil
 }
 
-// name has a program know the threads that it is for.
-func (t *target) name(pl *placed, tids []int) error {
-	var f filter
-	for _, tid := range tids {
-		started, err := proc.ThreadStart(t.proc.PID, tid)
-		if err != nil {
-			return omis.Errorf(omis.UnknownObject, "thread %d of process %d has ended", tid, t.proc.PID)
+// announce makes room for a program that is to be placed.
+func (t *target) announce(pl *placed, m *compiler, threads []thread) error {
+	var others []*left
+	for _, l := range t.left {
+		if l.addr == pl.said.addr {
+			others = append(others, l)
 		}
-		f.threads = append(f.threads, thread{tid, started})
 	}
-	var err error
-	if f.number, err = t.memory.filters.take(); err != nil {
+	if err := t.dismiss(others); err != nil {
+		return err
+	}
+	if len(threads) > 0 {
+		number, err := t.memory.filters.take()
+		if err != nil {
+			return &omis.Refusal{Why: err.Error()}
+		}
+		for i := range mostNamed {
+			tid := 0
+			if i < len(threads) {
+				tid = threads[i].tid
+			}
+			t.memory.filterWord(number, i).Store(uint32(tid))
+		}
+		t.filters = append(t.filters, filter{number, threads})
+		pl.said.filter, m.filter = number, m.base+filtersAt+uint64(number*filterSize)
+	}
+	if err := t.memory.say(&pl.said); err != nil {
+		t.unfilter(pl.said.filter)
 		return &omis.Refusal{Why: err.Error()}
 	}
-	for i, th := range f.threads {
-		t.memory.filterWord(f.number, i).Store(uint32(th.tid))
-	}
-	t.filters = append(t.filters, f)
-	pl.filter = f.number
+	t.users++
 	return nil
+}
+
+// named says for good which threads are meant.
+func named(pid int, tids []int) ([]thread, error) {
+	var list []thread
+	for _, tid := range tids {
+		started, err := proc.ThreadStart(pid, tid)
+		if err != nil {
+			return nil, omis.Errorf(omis.UnknownObject, "thread %d of process %d has ended", tid, pid)
+		}
+		list = append(list, thread{tid, started})
+	}
+	return list, nil
+}
+
+// unfilter frees a filter.
+func (t *target) unfilter(number int) {
+	if number < 0 {
+		return
+	}
+	t.filters = slices.DeleteFunc(t.filters, func(f filter) bool { return f.number == number })
+	t.memory.filters.give(number)
 }
 
 // abandon gives back what a program needed. The caller holds mu.
 func (t *target) abandon(pl *placed) {
-	if pl.filter >= 0 {
-		t.filters = slices.DeleteFunc(t.filters, func(f filter) bool { return f.number == pl.filter })
-		t.memory.filters.give(pl.filter)
-	}
+	t.unfilter(pl.said.filter)
+	t.memory.unsay(&pl.said)
 	_ = t.leave() // somebody else has the target still
 }
 
@@ -206,20 +250,26 @@ func (p *Placer) Remove(list []omis.Placed) error {
 	t := list[0].(*placed).target
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	patches := make([]omis.Patched, len(list))
-	for i, pl := range list {
-		patches[i] = pl.(*placed).patch
+	var patches []omis.Patched
+	var errs []error
+	for _, l := range list {
+		pl := l.(*placed)
+		if !pl.former {
+			patches = append(patches, pl.patch)
+			continue
+		}
+		t.heirlooms[pl.said.addr].wanted--
+		errs = append(errs, pl.patch.SetActive(false), t.unwanted(pl.said.addr))
 	}
-	var err error
-	if !t.ground.Gone() {
-		err = p.patcher.Unpatch(t.proc, patches)
+	if t.ground.Gone() {
+		errs, patches = nil, nil
 	}
+	errs = append(errs, t.takeAway(patches))
 	t.users++ // not to be the last of them
 	for _, pl := range list {
 		t.abandon(pl.(*placed))
 	}
-	_ = t.leave()
-	return err
+	return errors.Join(append(errs, t.leave())...)
 }
 
 // Verdict: see omis.Placed.

@@ -78,7 +78,11 @@ func (p *Placer) newTarget(id omis.ProcID) (*target, error) {
 	if err != nil {
 		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, ground.Close())
 	}
-	return &target{placer: p, proc: id, ground: ground, memory: m, users: 1}, nil
+	t := &target{placer: p, proc: id, ground: ground, memory: m, users: 1}
+	if err := t.inherit(); err != nil {
+		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, ground.Close())
+	}
+	return t, nil
 }
 
 // part forgets a target that is gone; its users still have it. The caller holds mu.
@@ -108,19 +112,7 @@ func sameNumbers(pid int) error {
 
 // NewStore: see omis.Placer.
 func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, error) {
-	t, err := p.enter(id)
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := &store{target: t, kind: kind}
-	if s.cell, err = t.memory.take(kindOf(kind), s.key); err != nil {
-		_ = t.leave()
-		return nil, &omis.Refusal{Why: err.Error()}
-	}
-	t.stores = append(t.stores, s)
-	return s, nil
+	return p.Keep(id, kind, "")
 }
 
 // tend has the slots of all targets looked after. The caller holds mu.

@@ -19,7 +19,7 @@ type store struct {
 	// The target's lock guards what follows.
 	cell   cell
 	other  *cell // of sums: for what is added and is not one; made when it is needed
-	past   []dated
+	past   []record
 	closed bool
 }
 
@@ -63,10 +63,13 @@ func (s *store) Rows() ([]omis.Row, error) {
 		return nil, nil
 	}
 	t.meet()
-	all := slices.Clone(s.past)
+	var all []dated
+	for i := range s.past {
+		all = append(all, s.past[i].dated)
+	}
 	for i, r := range s.read(t.known) {
 		if r.any {
-			all = append(all, s.told(t.known[i], r))
+			all = append(all, told(t.known[i], r))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b dated) int { return cmp.Compare(a.first, b.first) })
@@ -80,7 +83,7 @@ func (s *store) Rows() ([]omis.Row, error) {
 }
 
 // told is a row with its thread.
-func (s *store) told(o *owner, r reading) dated {
+func told(o *owner, r reading) dated {
 	r.TID, r.Started, r.Alive = o.tid, o.started, o.alive
 	return dated{r.Row, r.first}
 }
@@ -137,7 +140,7 @@ func (s *store) Reset() error {
 		return nil
 	}
 	t.meet()
-	s.past = nil
+	s.forgetPast()
 	for _, c := range s.cells() {
 		t.memory.lost(c).Store(0)
 		for _, o := range t.known {
@@ -149,6 +152,33 @@ func (s *store) Reset() error {
 		}
 	}
 	return nil
+}
+
+// move moves rows of ended threads out of their slots. Only those that are to outlive the
+// monitor are written down.
+func (s *store) move(ended []*owner) error {
+	for i, r := range s.read(ended) {
+		if !r.any || slices.ContainsFunc(s.past, func(p record) bool { return p.taken == ended[i].first }) {
+			continue // there is none, or a former monitor has done so
+		}
+		rec := record{dated: told(ended[i], r), taken: ended[i].first}
+		if s.key != "" {
+			if err := s.target.memory.enterRecord(s.cell.entry, &rec); err != nil {
+				return err
+			}
+		}
+		s.past = append(s.past, rec)
+	}
+	return nil
+}
+
+func (s *store) forgetPast() {
+	for i := range s.past {
+		if s.key != "" {
+			s.target.memory.strike(&s.past[i])
+		}
+	}
+	s.past = nil
 }
 
 // Lost: see omis.Store.
@@ -175,11 +205,9 @@ func (s *store) Close() error {
 	}
 	s.closed = true
 	t.meet()
+	s.forgetPast()
 	for _, c := range s.cells() {
-		for _, o := range t.known {
-			t.memory.wipe(o.slot, c)
-		}
-		t.memory.give(c)
+		t.clear(c)
 	}
 	t.stores = slices.DeleteFunc(t.stores, func(other *store) bool { return other == s })
 	return t.leave()

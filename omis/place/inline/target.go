@@ -26,7 +26,11 @@ type target struct {
 	seen    uint64   // claims that were looked at
 	waiting []uint64 // claims that were made, but not said which
 	filters []filter
-	retired time.Time // when rows of ended threads were moved away last
+	left    []*left // programs of a former monitor that nobody has asked for yet
+	orphans []orphan
+	// heirlooms are the code that a former monitor has left, by addresses.
+	heirlooms map[uint64]*heirloom
+	retired   time.Time // when rows of ended threads were moved away last
 }
 
 // owner is the thread that has a slot.
@@ -63,10 +67,25 @@ func (t *target) meet() {
 		slot := int(said.Load()) - 1
 		if slot >= 0 {
 			said.Store(0)
-			t.known = append(t.known, t.identify(slot))
+			t.admit(slot)
 		}
 		return slot >= 0
 	})
+}
+
+// admit notes that a slot is taken.
+func (t *target) admit(slot int) {
+	if !slices.ContainsFunc(t.known, func(o *owner) bool { return o.slot == slot }) {
+		t.known = append(t.known, t.identify(slot))
+	}
+}
+
+// clear frees a cell, with all its rows.
+func (t *target) clear(c cell) {
+	for _, o := range t.known {
+		t.memory.wipe(o.slot, c)
+	}
+	t.memory.give(c)
 }
 
 // identify finds out whose slot it is. A thread that was started after the slot was
@@ -99,11 +118,13 @@ func (t *target) retire() error {
 			ended = append(ended, o)
 		}
 	}
-	for _, s := range t.stores {
-		for i, r := range s.read(ended) {
-			if r.any {
-				s.past = append(s.past, s.told(ended[i], r))
-			}
+	stores := slices.Clone(t.stores)
+	for _, o := range t.orphans {
+		stores = append(stores, o.store)
+	}
+	for _, s := range stores {
+		if err := s.move(ended); err != nil {
+			return err
 		}
 	}
 	var errs []error
@@ -120,6 +141,9 @@ func (t *target) attend() error {
 	t.meet()
 	for _, f := range t.filters {
 		for i, named := range f.threads {
+			if named.tid == 0 {
+				continue
+			}
 			if ticks, err := proc.ThreadStart(t.proc.PID, named.tid); err != nil || ticks != named.started {
 				t.memory.filterWord(f.number, i).Store(0)
 			}

@@ -1,0 +1,214 @@
+//go:build linux && amd64
+
+package inline
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"slices"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+)
+
+// What a former monitor has left in a process is found in the memory that it shared
+// with it, and in the code that stands there. All of it belongs to nobody at first.
+
+// left is a program that nobody has asked for yet.
+type left struct {
+	said
+	patch omis.Patched
+}
+
+// orphan is a store that nobody has asked for yet, or that nobody can ask for, since it
+// was not to outlive its monitor.
+type orphan struct {
+	store *store
+	kind  omis.StoreKind
+	name  [maxKey]byte
+}
+
+func (o *orphan) word() string {
+	word, _, _ := bytes.Cut(o.name[:], []byte{0})
+	return string(word)
+}
+
+// heirloom is the code at an address that a former monitor has left. It can be taken
+// away together only, so it stays until none of its programs is wanted.
+type heirloom struct {
+	patches []omis.Patched
+	wanted  int
+}
+
+// inherit takes over what is in the memory.
+func (t *target) inherit() error {
+	var patches []omis.Patched
+	if heir, ok := t.ground.(interface{ Left() []omis.Patched }); ok {
+		patches = heir.Left()
+	}
+	if !t.memory.inherited {
+		return t.takeAway(patches)
+	}
+	t.inheritStores()
+	t.inheritSlots()
+	return errors.Join(t.inheritPrograms(patches), t.retire())
+}
+
+func (t *target) takeAway(patches []omis.Patched) error {
+	if len(patches) == 0 {
+		return nil
+	}
+	return t.placer.patcher.Unpatch(t.proc, patches)
+}
+
+// inheritStores reads the directory and the ledger.
+func (t *target) inheritStores() {
+	m := t.memory
+	records := m.audit()
+	var all, sums []cell
+	for entry := range mostCells {
+		c := m.cellOf(entry)
+		switch c.kind {
+		case 0:
+			continue
+		case cellSums:
+			sums = append(sums, c)
+		default:
+			s := &store{target: t, kind: c.kind.storeKind(), cell: c, past: records[entry]}
+			o := orphan{s, s.kind, m.name(entry)}
+			s.key = o.word()
+			t.orphans = append(t.orphans, o)
+		}
+		all = append(all, c)
+	}
+	for _, c := range sums {
+		t.joinSums(c)
+	}
+	m.resume(all)
+}
+
+// joinSums joins a cell to the store that has the one beside it; its monitor may have
+// died before there was one.
+func (t *target) joinSums(c cell) {
+	name := t.memory.name(c.entry)
+	for _, o := range t.orphans {
+		if o.name == name && o.kind == omis.StoreSums && o.store.other == nil {
+			o.store.other = &c
+			return
+		}
+	}
+	t.orphans = append(t.orphans, orphan{store: &store{target: t, kind: omis.StoreSums, cell: c}})
+}
+
+// inheritSlots finds the slots that are taken.
+func (t *target) inheritSlots() {
+	m := t.memory
+	t.seen = m.word(headerClaimed).Load()
+	for i := range m.slots {
+		m.word32(claimsAt + 4*i).Store(0)
+	}
+	for slot := range m.slots {
+		if at := m.slotAt(slot); m.inUse(at) && m.word32(at+slotTID).Load() != 0 {
+			t.admit(slot)
+		}
+	}
+}
+
+// inheritPrograms finds out which code is whose. Where that cannot be told, since the
+// monitor died while it changed it, the code is taken away.
+func (t *target) inheritPrograms(patches []omis.Patched) error {
+	m := t.memory
+	t.heirlooms = make(map[uint64]*heirloom)
+	for _, p := range patches {
+		if t.heirlooms[p.Addr()] == nil {
+			t.heirlooms[p.Addr()] = &heirloom{}
+		}
+		h := t.heirlooms[p.Addr()]
+		h.patches = append(h.patches, p)
+	}
+	all := m.allSaid()
+	slices.SortFunc(all, func(a, b said) int { return cmp.Compare(a.turn, b.turn) })
+	at := make(map[uint64][]said)
+	for _, s := range all {
+		at[s.addr] = append(at[s.addr], s)
+	}
+	var strays []omis.Patched
+	for addr, h := range t.heirlooms {
+		if len(at[addr]) != len(h.patches) {
+			strays = append(strays, h.patches...)
+			delete(t.heirlooms, addr)
+		}
+	}
+	for _, s := range all {
+		h := t.heirlooms[s.addr]
+		if h == nil {
+			m.unsay(&s)
+			continue
+		}
+		t.left = append(t.left, &left{said: s, patch: h.patches[slices.Index(at[s.addr], s)]})
+	}
+	t.inheritFilters()
+	return t.takeAway(strays)
+}
+
+func (t *target) inheritFilters() {
+	m := t.memory
+	used := make(map[int]bool)
+	for _, l := range t.left {
+		if l.filter < 0 {
+			continue
+		}
+		used[l.filter] = true
+		f := filter{number: l.filter}
+		for i := range mostNamed {
+			if tid := int(m.filterWord(l.filter, i).Load()); tid != 0 {
+				started, _ := proc.ThreadStart(t.proc.PID, tid) // one that has ended is struck out soon
+				f.threads = append(f.threads, thread{tid, started})
+			} else {
+				f.threads = append(f.threads, thread{})
+			}
+		}
+		t.filters = append(t.filters, f)
+		m.filters.next = max(m.filters.next, l.filter+1)
+	}
+	for number := range m.filters.next {
+		if !used[number] {
+			m.filters.give(number)
+		}
+	}
+}
+
+// claim finds a program that does the same at the same address. The caller holds mu.
+func (t *target) claim(addr uint64, what text) *left {
+	for i, l := range t.left {
+		if l.addr == addr && l.text == what {
+			t.left = slices.Delete(t.left, i, i+1)
+			t.heirlooms[addr].wanted++
+			return l
+		}
+	}
+	return nil
+}
+
+// dismiss takes programs away that nobody wants. The caller holds mu.
+func (t *target) dismiss(list []*left) error {
+	var errs []error
+	for _, l := range slices.Clone(list) {
+		t.left = slices.DeleteFunc(t.left, func(other *left) bool { return other == l })
+		errs = append(errs, l.patch.SetActive(false), t.unwanted(l.addr))
+		t.memory.unsay(&l.said)
+		t.unfilter(l.filter)
+	}
+	return errors.Join(errs...)
+}
+
+// unwanted takes the code at an address away if no program there is wanted.
+func (t *target) unwanted(addr uint64) error {
+	h := t.heirlooms[addr]
+	if h == nil || h.wanted > 0 || slices.ContainsFunc(t.left, func(l *left) bool { return l.addr == addr }) {
+		return nil
+	}
+	delete(t.heirlooms, addr)
+	return t.takeAway(h.patches)
+}

@@ -1,0 +1,123 @@
+//go:build linux && amd64
+
+package inline
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+)
+
+var _ omis.Keeper = (*Placer)(nil)
+
+// Keep: see omis.Keeper.
+func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (omis.Store, error) {
+	t, err := p.enter(id)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.reclaim(kind, key); s != nil {
+		return s, nil
+	}
+	s := &store{target: t, kind: kind, key: key}
+	if s.cell, err = t.memory.take(kindOf(kind), key); err != nil {
+		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, t.leave())
+	}
+	t.stores = append(t.stores, s)
+	return s, nil
+}
+
+// Recall: see omis.Keeper. What a process measured that has ended while there was no
+// monitor has ended with it.
+func (p *Placer) Recall(id omis.ProcID, kind omis.StoreKind, key string) (omis.Store, error) {
+	if !p.mayHave(id) {
+		return nil, nil
+	}
+	t, err := p.enter(id)
+	var refusal *omis.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.reclaim(kind, key); s != nil {
+		return s, nil
+	}
+	return nil, t.leave()
+}
+
+// mapping is what the memory is called that processes share with a monitor.
+const mapping = "/memfd:mirador patches"
+
+// mayHave tells whether a former monitor may have left something in a process.
+func (p *Placer) mayHave(id omis.ProcID) bool {
+	p.mu.Lock()
+	known := p.targets[id] != nil
+	p.mu.Unlock()
+	if known || proc.Alive(id) != nil {
+		return known
+	}
+	maps, err := proc.Maps(id.PID)
+	return err == nil && slices.ContainsFunc(maps, func(m proc.Mapping) bool { return strings.HasPrefix(m.Path, mapping) })
+}
+
+// reclaim gives back the store of a key that a former monitor has left, nil if there is
+// none. It is another user of the target. The caller holds mu.
+func (t *target) reclaim(kind omis.StoreKind, key string) *store {
+	if key == "" {
+		return nil
+	}
+	i := slices.IndexFunc(t.orphans, func(o orphan) bool { return o.kind == kind && o.name == nameOf(key) })
+	if i < 0 {
+		return nil
+	}
+	s := t.orphans[i].store
+	t.orphans = slices.Delete(t.orphans, i, i+1)
+	s.key = key
+	t.stores = append(t.stores, s)
+	return s
+}
+
+// Settle: see omis.Keeper.
+func (p *Placer) Settle() ([]omis.Orphan, error) {
+	var list []omis.Orphan
+	var errs []error
+	for _, t := range p.all() {
+		t.mu.Lock()
+		orphans, err := t.settle()
+		t.mu.Unlock()
+		list, errs = append(list, orphans...), append(errs, err)
+	}
+	return list, errors.Join(errs...)
+}
+
+// settle takes away what nobody has asked for. The caller holds mu.
+func (t *target) settle() ([]omis.Orphan, error) {
+	var list []omis.Orphan
+	for _, l := range t.left {
+		list = append(list, omis.Orphan{Proc: t.proc, What: fmt.Sprintf("a program at %#x", l.addr)})
+	}
+	if err := t.dismiss(t.left); err != nil {
+		return list, err
+	}
+	for _, o := range t.orphans {
+		if name := o.word(); name != "" {
+			list = append(list, omis.Orphan{Proc: t.proc, What: "what was measured for " + name})
+		}
+		o.store.forgetPast()
+		for _, c := range o.store.cells() {
+			t.clear(c)
+		}
+	}
+	t.orphans = nil
+	return list, nil
+}

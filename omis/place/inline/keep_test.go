@@ -1,0 +1,175 @@
+//go:build linux && amd64
+
+package inline_test
+
+import (
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/place/inline"
+)
+
+// heritage is what a monitor keeps in a host: function 1 counted and timed.
+type heritage struct {
+	h               *host
+	p               *inline.Placer
+	sums, intervals omis.Store
+	placings        []omis.Placing
+	placed          []omis.Placed
+}
+
+func keep(t *testing.T, p *inline.Placer, id omis.ProcID, kind omis.StoreKind, key string) omis.Store {
+	t.Helper()
+	s, err := p.Keep(id, kind, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// placeAll has the programs of a heritage run.
+func (e *heritage) placeAll(t *testing.T) {
+	t.Helper()
+	watch := func(where int) omis.Watch {
+		w := e.h.watch(1, where)
+		w.Event = omis.EventReachedAddr
+		return w
+	}
+	e.placings = []omis.Placing{
+		{Watch: watch(atBegin), Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: e.sums}, {Do: omis.OpAdd, Value: 10, Store: e.sums}, {Do: omis.OpStart, Store: e.intervals}}},
+		{Watch: watch(atEnd), Program: omis.Program{{Do: omis.OpStop, Store: e.intervals}}},
+	}
+	var errs []error
+	e.placed, errs = e.p.Place(e.placings)
+	for i, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.placed[i].SetActive(true)
+	}
+}
+
+// begin has a new monitor, after the death of the former one, if there was one.
+func (e *heritage) begin(t *testing.T) {
+	t.Helper()
+	if e.p != nil {
+		if err := e.p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e.h.orphaned = true
+	}
+	e.p = inline.New(e.h)
+	e.sums, e.intervals = keep(t, e.p, e.h.ID, omis.StoreSums, "calls"), keep(t, e.p, e.h.ID, omis.StoreIntervals, "times, under a key that is longer than what the directory has room for")
+}
+
+// end takes everything away.
+func (e *heritage) end(t *testing.T) {
+	t.Helper()
+	if err := e.p.Remove(e.placed); err != nil {
+		t.Error(err)
+	}
+	for _, s := range []omis.Store{e.sums, e.intervals} {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := e.p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// total sums the rows up.
+func (e *heritage) total(t *testing.T) (threads int, calls, intervals int64) {
+	t.Helper()
+	for _, r := range rows(t, e.sums) {
+		calls += r.Value
+		threads++
+	}
+	for _, r := range rows(t, e.intervals) {
+		intervals += r.Count
+	}
+	return threads, calls, intervals
+}
+
+// What is kept goes on while there is no monitor, and is the next one's; threads that
+// ended meanwhile are in it, and those whose rows were moved away before.
+func TestKept(t *testing.T) {
+	e := &heritage{h: newHost(t, gigabyte)}
+	e.begin(t)
+	e.placeAll(t)
+	var calls int64
+	threads := 1
+	for n := range int64(4) {
+		e.h.do("call", 1, 1000)
+		e.h.do("onebyone", 1, 100, 3)
+		if n == 1 {
+			time.Sleep(700 * time.Millisecond) // rows are moved away
+		}
+		calls, threads = calls+1300, threads+100
+		stood := e.h.standing
+		if n%2 == 0 {
+			rows(t, e.sums)
+		}
+		e.begin(t)
+		e.placeAll(t)
+		if e.h.standing != stood {
+			t.Errorf("%d patches were put in place of those that stood", e.h.standing-stood)
+		}
+		if orphans, err := e.p.Settle(); err != nil || len(orphans) > 0 {
+			t.Errorf("orphans %v, %v", orphans, err)
+		}
+		if who, sum, timed := e.total(t); who != threads || sum != 11*calls || timed != calls {
+			t.Errorf("%d threads counted %d and timed %d, want %d, %d and %d", who, sum, timed, threads, 11*calls, calls)
+		}
+	}
+	if v := e.placed[0].Verdict(); v.Kind != "entry" {
+		t.Errorf("the verdict is %+v", v)
+	}
+	e.end(t)
+}
+
+// What nobody asks for is taken away, and its memory is zero for others.
+func TestSettle(t *testing.T) {
+	e := &heritage{h: newHost(t, gigabyte)}
+	e.begin(t)
+	e.placeAll(t)
+	e.h.do("call", 1, 1000)
+	other := newStoreOf(t, e.p, e.h.ID)
+	if _, errs := e.p.Place([]omis.Placing{{Watch: e.placings[0].Watch, Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: other}}}}); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	if err := e.p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e.h.orphaned = true
+	e.p = inline.New(e.h)
+	if s, err := e.p.Recall(e.h.ID, omis.StoreSums, "something else"); s != nil || err != nil {
+		t.Errorf("recalled %v, %v", s, err)
+	}
+	e.sums = keep(t, e.p, e.h.ID, omis.StoreSums, "calls")
+	orphans, err := e.p.Settle()
+	if err != nil || len(orphans) != 4 {
+		t.Errorf("orphans %v, %v", orphans, err)
+	}
+	e.h.do("call", 1, 1000)
+	if r := rows(t, e.sums); len(r) != 1 || r[0].Value != 11_000 {
+		t.Errorf("rows %+v", r)
+	}
+	e.intervals = keep(t, e.p, e.h.ID, omis.StoreIntervals, "new")
+	e.placeAll(t)
+	e.h.do("call", 1, 5)
+	if _, calls, intervals := e.total(t); calls != 11_055 || intervals != 5 {
+		t.Errorf("counted %d, timed %d", calls, intervals)
+	}
+	e.end(t)
+}
+
+func newStoreOf(t *testing.T, p *inline.Placer, id omis.ProcID) omis.Store {
+	t.Helper()
+	s, err := p.NewStore(id, omis.StoreSums)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

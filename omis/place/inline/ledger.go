@@ -1,0 +1,78 @@
+//go:build linux && amd64
+
+package inline
+
+import "mirador/omis"
+
+// record is a row of a thread that has ended, as it stands in the ledger: in ticks, and
+// with the slot it was moved from.
+type record struct {
+	dated
+	number int
+	taken  uint64
+}
+
+// words are the numbers of a row.
+func words(r omis.Row) [11]uint64 {
+	return [...]uint64{
+		uint64(r.Value), uint64(r.Count), uint64(r.Unfinished), uint64(r.Open),
+		r.Last, r.Min, r.Max, r.Sum.Lo, r.Sum.Hi, r.Squares.Lo, r.Squares.Hi,
+	}
+}
+
+// rowOf is the contrary of words.
+func rowOf(w [11]uint64) omis.Row {
+	return omis.Row{Value: int64(w[0]), Intervals: omis.Intervals{
+		Count: int64(w[1]), Unfinished: int64(w[2]), Open: int64(w[3]),
+		Last: w[4], Min: w[5], Max: w[6],
+		Sum: omis.Uint128{Lo: w[7], Hi: w[8]}, Squares: omis.Uint128{Lo: w[9], Hi: w[10]},
+	}}
+}
+
+// enterRecord writes a row of a store into the ledger, and that it is there at last.
+func (m *memory) enterRecord(entry int, r *record) (err error) {
+	if r.number, err = m.records.take(); err != nil {
+		return err
+	}
+	at := m.ledgerAt() + r.number*recordSize
+	m.word32(at + recordTID).Store(uint32(r.TID))
+	m.word(at + recordTaken).Store(r.taken)
+	m.word(at + recordStarted).Store(r.Started)
+	m.word(at + recordFirst).Store(r.first)
+	for i, v := range words(r.Row) {
+		m.word(at + recordValues + 8*i).Store(v)
+	}
+	m.word32(at + recordEntry).Store(uint32(entry + 1))
+	if used := m.word(headerLedger); used.Load() <= uint64(r.number) {
+		used.Store(uint64(r.number + 1))
+	}
+	return nil
+}
+
+// strike takes a record off the ledger.
+func (m *memory) strike(r *record) {
+	m.word32(m.ledgerAt() + r.number*recordSize + recordEntry).Store(0)
+	m.records.give(r.number)
+}
+
+// audit reads the ledger that a former monitor has left, by entries of the directory.
+func (m *memory) audit() map[int][]record {
+	all := make(map[int][]record)
+	m.records.next = int(m.word(headerLedger).Load())
+	for number := range m.records.next {
+		at := m.ledgerAt() + number*recordSize
+		entry := int(m.word32(at+recordEntry).Load()) - 1
+		if entry < 0 {
+			m.records.give(number)
+			continue
+		}
+		var w [11]uint64
+		for i := range w {
+			w[i] = m.word(at + recordValues + 8*i).Load()
+		}
+		r := record{dated: dated{rowOf(w), m.word(at + recordFirst).Load()}, number: number, taken: m.word(at + recordTaken).Load()}
+		r.TID, r.Started = int(m.word32(at+recordTID).Load()), m.word(at+recordStarted).Load()
+		all[entry] = append(all[entry], r)
+	}
+	return all
+}

@@ -1,0 +1,104 @@
+//go:build linux && amd64
+
+package inline
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"mirador/omis"
+)
+
+// text is a digest of what a program does, and for whom: two of the same text at one
+// address can stand for each other.
+type text [sha256.Size]byte
+
+// textOf describes a program. Its steps name their cells by entries of the directory.
+func textOf(m *compiler, entries []int, named []thread) text {
+	var b []byte
+	number := func(v uint64) { b = binary.LittleEndian.AppendUint64(b, v) }
+	for i, s := range m.steps {
+		number(uint64(s.do))
+		number(uint64(s.value))
+		number(uint64(entries[i]))
+	}
+	if m.ordered {
+		b = append(b, 1)
+	}
+	for _, t := range named {
+		number(uint64(t.tid))
+		number(t.started)
+	}
+	return sha256.Sum256(b)
+}
+
+// said is what the memory says of a program.
+type said struct {
+	number int
+	addr   uint64
+	turn   uint64
+	filter int // -1: none
+	kind   int // an index of kinds
+	text   text
+}
+
+// kinds are those of verdicts.
+var kinds = [...]string{"inside", "entry", "return"}
+
+func kindAt(spot omis.Spot) int {
+	switch {
+	case spot.Entry:
+		return 1
+	case spot.Return:
+		return 2
+	}
+	return 0
+}
+
+// say has the memory tell of a program that is about to be placed.
+func (m *memory) say(s *said) (err error) {
+	if s.number, err = m.program.take(); err != nil {
+		return err
+	}
+	m.turn++
+	s.turn = m.turn
+	at := programsAt + s.number*programSize
+	m.word(at + programAddr).Store(s.addr)
+	m.word(at + programTurn).Store(s.turn)
+	m.word32(at + programFilter).Store(uint32(s.filter + 1))
+	copy(m.bytes[at+programText:], s.text[:])
+	m.word32(at + programState).Store(1)
+	if used := m.word(headerSaid); used.Load() <= uint64(s.number) {
+		used.Store(uint64(s.number + 1))
+	}
+	return nil
+}
+
+// sayKind adds what is known only when the program has been placed.
+func (m *memory) sayKind(s *said) {
+	m.word32(programsAt + s.number*programSize + programKind).Store(uint32(s.kind))
+}
+
+// unsay has it say no more.
+func (m *memory) unsay(s *said) {
+	m.word32(programsAt + s.number*programSize + programState).Store(0)
+	m.program.give(s.number)
+}
+
+// allSaid is what a former monitor has had it say.
+func (m *memory) allSaid() (list []said) {
+	m.program.next = min(int(m.word(headerSaid).Load()), mostPrograms)
+	for number := range m.program.next {
+		at := programsAt + number*programSize
+		if m.word32(at+programState).Load() == 0 {
+			m.program.give(number)
+			continue
+		}
+		s := said{number: number, addr: m.word(at + programAddr).Load(), turn: m.word(at + programTurn).Load()}
+		s.filter, s.kind = int(m.word32(at+programFilter).Load())-1, int(m.word32(at+programKind).Load())%len(kinds)
+		copy(s.text[:], m.bytes[at+programText:])
+		m.turn = max(m.turn, s.turn)
+		list = append(list, s)
+	}
+	return list
+}
