@@ -49,6 +49,7 @@ var checks = []struct {
 	{"perf, hardware counters", false, perfHardware},
 	{"uprobes", false, uprobes},
 	{"programs in the kernel", false, placement},
+	{"events of the kernel", false, events},
 	{"code in programs", false, ticks},
 	{"programs that outlive a gateway", false, outliving},
 	{"left behind", false, left},

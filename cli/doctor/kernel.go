@@ -129,6 +129,16 @@ func placement(context.Context) finding {
 	return fine("probes that count and time run as programs at uprobes")
 }
 
+// events has the placer attach to the kernel's tracepoints for a moment.
+func events(context.Context) finding {
+	placer := kernel.New()
+	defer placer.Close()
+	if err := placer.CheckEvents(); err != nil {
+		return missing(firstLine(err), "run the gateway as root, or with CAP_BPF and CAP_PERFMON, on a kernel with CONFIG_FTRACE_SYSCALLS; system calls are counted by ptrace without it, a thousand times as dear")
+	}
+	return fine("system calls and waiting are counted and timed by programs at tracepoints")
+}
+
 // ticks looks whether code in programs can measure time, which it does by the
 // processor's time stamp counter.
 func ticks(context.Context) finding {

@@ -72,6 +72,34 @@ func (e *events) open(set maps, l *layout, s *slab, p *pools) (err error) {
 	return err
 }
 
+// CheckEvents tells why this monitor cannot place programs at the events of the kernel
+// itself, system calls and scheduling; nil: it can.
+func (p *Placer) CheckEvents() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.ready(); err != nil {
+		return err
+	}
+	return p.events.try()
+}
+
+// try attaches to each tracepoint for a moment.
+func (e *events) try() error {
+	hooks := []*hook{&e.enter, &e.exit}
+	for r := range e.roles {
+		hooks = append(hooks, &e.roles[r])
+	}
+	for _, h := range hooks {
+		if err := h.enter(); err != nil {
+			return err
+		}
+		if err := h.leave(); err != nil {
+			return err
+		}
+	}
+	return e.judgeScheduling()
+}
+
 // isEvent tells whether an event is one of the kernel's own.
 func isEvent(kind omis.EventKind) bool { return isCall(kind) || isScheduling(kind) }
 

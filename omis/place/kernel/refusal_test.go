@@ -3,17 +3,23 @@
 package kernel_test
 
 import (
+	"bufio"
 	"bytes"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/subject"
 	"mirador/omis/place/kernel"
 )
 
@@ -87,17 +93,105 @@ const unprivileged = "MIRADOR_TEST_UNPRIVILEGED"
 
 func sayWhatIsMissing() {
 	p := kernel.New()
-	fmt.Print(p.Check(), "\n", p.Close())
+	defer p.Close()
+	err := p.Check()
+	if err == nil {
+		err = p.CheckEvents()
+	}
+	if err == nil {
+		err = measureOwn(p, os.Getenv(unprivileged))
+	}
+	fmt.Print(err)
 }
 
-func TestWithoutPrivileges(t *testing.T) {
+// measureOwn starts a target as the same user, and counts in it.
+func measureOwn(p *kernel.Placer, path string) error {
+	cmd := exec.Command(path)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}()
+	lines := bufio.NewScanner(out)
+	lines.Scan()
+	id, err := proc.Identify(cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	store, err := p.NewStore(id, omis.StoreSums)
+	if err != nil {
+		return err
+	}
+	placed, errs := p.Place([]omis.Placing{
+		{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: id, Addr: symbol(path, "child")}, Program: omis.Program{{Do: omis.OpAdd, Value: 1000, Store: store}}},
+		{Watch: omis.Watch{Event: omis.EventSysCallStarted, Proc: id, Name: "getppid"}, Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: store}}},
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, pl := range placed {
+		pl.SetActive(true)
+	}
+	fmt.Fprintln(in, "call 100\nfork 3")
+	lines.Scan()
+	lines.Scan()
+	rows, err := store.Rows()
+	if err != nil || len(rows) != 1 || rows[0].Value != 1100 {
+		return fmt.Errorf("counted %v, %v", rows, err)
+	}
+	return errors.Join(p.Remove(placed), store.Close())
+}
+
+// symbol is the address of a function of a program that is loaded where it was linked.
+func symbol(path, name string) uint64 {
+	file, err := elf.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	symbols, _ := file.Symbols()
+	for _, s := range symbols {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	return 0
+}
+
+// What is missing is said; two capabilities are all it takes to measure one's own
+// processes.
+func TestPrivileges(t *testing.T) {
 	self := copyOfSelf(t)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), unprivileged+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
-	if want := "cannot run programs in the kernel: the monitor lacks CAP_BPF and CAP_PERFMON\n<nil>"; err != nil || string(out) != want {
-		t.Errorf("%q, %v; want %q", out, err, want)
+	target := filepath.Join(filepath.Dir(self), "caller")
+	if err := os.Link(subject.Compile(t, "caller", "-O1", "-no-pie", "testdata/caller.c"), target); err != nil {
+		t.Fatal(err)
+	}
+	const lacks = "cannot run programs in the kernel: the monitor lacks "
+	for _, try := range []struct {
+		have []uintptr
+		want string
+	}{
+		{nil, lacks + "CAP_BPF and CAP_PERFMON"},
+		{[]uintptr{unix.CAP_BPF}, lacks + "CAP_PERFMON"},
+		{[]uintptr{unix.CAP_PERFMON}, lacks + "CAP_BPF"},
+		{[]uintptr{unix.CAP_BPF, unix.CAP_PERFMON}, "<nil>"},
+	} {
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), unprivileged+"="+target)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, AmbientCaps: try.have}
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != try.want {
+			t.Errorf("with %v: %q, %v; want %q", try.have, out, err, try.want)
+		}
 	}
 }
 
