@@ -64,8 +64,8 @@ func onLinux() map[string]string {
 		"thread_executed_insn_call":   "`PTRACE_SINGLESTEP`, and a breakpoint behind each call",
 		"thread_has_started_lib_call": "breakpoints at the function's entries. The name is `[MODULE:]FUNCTION[@VERSION]`, also a C++ name without parameters. Told where the call does not come from the function's own library. Parameters by the ABI, typed by [prototype files](prototypes.md) or debug information, else six integers. Libraries that are loaded later and programs executed in place are watched too; calls that were inlined are none",
 		"thread_has_ended_lib_call":   "as `thread_has_started_lib_call`, and breakpoints where the calls return to; the stack is not touched. A call that an exception or longjmp leaves does not end",
-		"thread_has_started_sys_call": "the ptrace stop before a system call. With a name too every call of the thread stops, twice: what filters in the kernel (seccomp) has to be installed by the process itself, and stays for ever. An interrupted call that the kernel makes again is told once",
-		"thread_has_ended_sys_call":   "the ptrace stop behind a system call; `$par1` is the result, `$par2` errno, then the parameters",
+		"thread_has_started_sys_call": "the raw tracepoint sys_enter, with eBPF, where the list only counts and times (see [system calls](system-calls.md)); else the ptrace stop before a system call. With a name too every call of the thread stops, twice: what filters in the kernel (seccomp) has to be installed by the process itself, and stays for ever. An interrupted call that the kernel makes again is told once",
+		"thread_has_ended_sys_call":   "as `thread_has_started_sys_call`, at its end; `$par1` is the result, `$par2` errno, then the parameters",
 
 		"csr_enable":                 "the first watch on a place plants it, others share it",
 		"csr_disable":                "the last watch on a place takes it away",

@@ -2,7 +2,8 @@
 // as eBPF programs at uprobes (omis.Placer). The thread is not held and nobody is
 // woken up; a hit costs two thirds of a microsecond where the kernel emulates the
 // instruction that the uprobe displaces, and several times as much where it has to
-// step over it.
+// step over it. At events of the kernel itself, system calls and scheduling, they run
+// as programs at its tracepoints.
 //
 // # What a program consists of
 //
@@ -25,7 +26,8 @@
 // happens to map the same file. The child of a fork is not counted.
 //
 // Only cli imports this package, to hand a Placer to the engine along with the node.
-// It imports omis, and what it takes from omis/linux/proc and omis/linux/tracepoint. A
+// It imports omis, and what it takes from omis/linux/calls, omis/linux/proc and
+// omis/linux/tracepoint. A
 // Placer and its stores may be used from any goroutine; one goroutine of its own
 // moves rows of ended threads out of stores that fill up.
 package kernel
