@@ -110,6 +110,12 @@ type Store interface {
 	Close() error
 }
 
+// RowAppender is the capability of a Store to add its rows to a list: who reads many
+// stores needs memory once.
+type RowAppender interface {
+	AppendRows([]Row) ([]Row, error)
+}
+
 // Row is what a store knows of one thread.
 type Row struct {
 	TID     int

@@ -43,7 +43,12 @@ func (c *conversions) objects(v omis.Value, p service.Param) ([]object, omis.Ser
 }
 
 func (c *conversions) several(tokens []omis.Value, p service.Param) (list []object, failed omis.ServiceResult) {
+	list = make([]object, 0, len(tokens))
 	for i := range tokens {
+		if o, ok := c.itself(&tokens[i], p); ok {
+			list = append(list, o)
+			continue
+		}
 		objs, missing := c.one(tokens[i], p)
 		failed = append(failed, missing...)
 		list = append(list, objs...)
@@ -55,7 +60,19 @@ func (c *conversions) several(tokens []omis.Value, p service.Param) (list []obje
 	return list, failed
 }
 
+// itself is the object of a token, where it needs no conversion.
+func (c *conversions) itself(v *omis.Value, p service.Param) (object, bool) {
+	if v.Kind != omis.KindToken {
+		return nil, false
+	}
+	o, err := c.tool.find(v.Token())
+	return o, err == nil && classOf(o) == p.Class
+}
+
 func unique(list []object) []object {
+	if areAscending(list) {
+		return list
+	}
 	seen := make(map[object]bool, len(list))
 	return slices.DeleteFunc(list, func(o object) bool {
 		was := seen[o]
@@ -64,7 +81,20 @@ func unique(list []object) []object {
 	})
 }
 
+// areAscending tells that objects, all of one class, are in the order of their tokens.
+func areAscending(list []object) bool {
+	for i := 1; i < len(list); i++ {
+		if number(list[i-1]) >= number(list[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 func uniqueFailures(list omis.ServiceResult) omis.ServiceResult {
+	if len(list) < 2 {
+		return list
+	}
 	seen := make(map[omis.Token]bool, len(list))
 	return slices.DeleteFunc(list, func(r omis.ObjectResult) bool {
 		if len(r.Objects) == 0 {

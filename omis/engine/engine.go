@@ -27,6 +27,7 @@ type Engine struct {
 
 	admin    sync.Mutex                // see the package comment
 	kept     map[service.Cell]*keeping // guarded by admin
+	room     sync.Pool                 // of lists of rows, which are read often
 	clearing bool                      // programs that rest are cleared away soon; guarded by admin
 
 	toolsMu sync.Mutex
@@ -49,6 +50,7 @@ func NewOver(nodes []omis.Node, log *slog.Logger, extensions ...service.Extensio
 		classes: make(map[omis.Class]*service.Class), tools: make(map[string]*Tool),
 		kept: make(map[service.Cell]*keeping),
 	}
+	e.room.New = func() any { return new([]omis.Row) }
 	tables := make([]service.Table, len(extensions))
 	for i, x := range extensions {
 		tables[i] = service.Table{Prefix: x.Prefix(), Services: x.Services()}
@@ -78,7 +80,8 @@ func NewOver(nodes []omis.Node, log *slog.Logger, extensions ...service.Extensio
 // adopt takes over the implementations of an extension.
 func (e *Engine) adopt(x service.Extension) {
 	for name, do := range x.Actions() {
-		e.actions[name] = action{each: extensionAction(do), local: do, leads: true}
+		s := e.catalog.Lookup(name)
+		e.actions[name] = action{each: extensionAction(do), local: do, leads: true, crowded: s != nil && s.Kind == service.Information}
 	}
 	if c, ok := x.(service.Compiler); ok {
 		for name, compile := range c.Compilers() {

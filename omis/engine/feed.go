@@ -109,21 +109,38 @@ func (f *feed) Reset() error {
 }
 
 func (f *feed) Rows() ([]service.Row, error) {
-	rows, err := f.store.Rows()
-	if err != nil {
+	room := f.e.room.Get().(*[]omis.Row)
+	defer f.e.room.Put(room)
+	rows, err := readRows(f.store, (*room)[:0])
+	*room = rows
+	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	list := make([]service.Row, len(rows))
+	for i := range rows {
+		list[i] = service.Row{Proc: f.proc.token, Thread: f.e.reg.threadOfRow(f.proc, &rows[i]), Row: rows[i]}
+	}
+	if f.cell.Kind() != omis.StoreIntervals {
+		return list, nil
+	}
 	f.calibrate()
 	bias := f.bias()
-	for i, r := range rows {
+	for i := range list {
+		r := &list[i]
 		r.Intervals = r.Intervals.Without(bias)
 		if f.broken.Load() {
 			r.Unfinished += r.Open
 		}
-		list[i] = service.Row{Proc: f.proc.token, Thread: f.e.reg.threadOfRow(f.proc, &r), Row: r}
 	}
 	return list, nil
+}
+
+// readRows reads a store into a list of rows that has room, if the store can do that.
+func readRows(s omis.Store, room []omis.Row) ([]omis.Row, error) {
+	if a, ok := s.(omis.RowAppender); ok {
+		return a.AppendRows(room)
+	}
+	return s.Rows()
 }
 
 // rowKey names a thread of a process, also one that has ended.
@@ -135,12 +152,22 @@ type rowKey struct {
 // threadOfRow is the token of the thread that a row of a store belongs to: once and
 // for all the same.
 func (r *registry) threadOfRow(p *process, row *omis.Row) omis.Token {
+	key := rowKey{row.TID, row.Started}
+	r.mu.RLock()
+	token, known := p.rowTokens[key]
+	r.mu.RUnlock()
+	if known {
+		return token
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := rowKey{row.TID, row.Started}
 	if token, known := p.rowTokens[key]; known {
 		return token
 	}
+	return r.nameRowLocked(p, key, row)
+}
+
+func (r *registry) nameRowLocked(p *process, key rowKey, row *omis.Row) omis.Token {
 	token := r.newRowTokenLocked(p, row)
 	if p.rowTokens == nil {
 		p.rowTokens, p.hasRow = make(map[rowKey]omis.Token), make(map[omis.Token]bool)

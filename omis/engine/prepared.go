@@ -6,10 +6,11 @@ import (
 	"mirador/omis"
 )
 
-// What a tool may have prepared: enough for one that polls many probes.
+// What a tool may have prepared: enough for one that polls ten thousand probes, or
+// many a few.
 const (
 	maxPrepared     = 64
-	longestPrepared = 4 << 10
+	longestPrepared = 256 << 10 // of all texts together
 )
 
 // prepared keeps the unconditional requests that a tool sent lately as they are
@@ -18,6 +19,7 @@ const (
 type prepared struct {
 	mu     sync.Mutex
 	byText map[string]ready
+	length int // of all texts
 }
 
 // ready is a request that was parsed and checked.
@@ -41,8 +43,11 @@ func (p *prepared) put(text string, r ready) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.byText == nil || len(p.byText) >= maxPrepared {
-		p.byText = make(map[string]ready)
+	if p.byText == nil || len(p.byText) >= maxPrepared || p.length+len(text) > longestPrepared {
+		p.byText, p.length = make(map[string]ready), 0
+	}
+	if _, known := p.byText[text]; !known {
+		p.length += len(text)
 	}
 	p.byText[text] = r
 }

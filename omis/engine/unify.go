@@ -21,7 +21,7 @@ func unified(results omis.ServiceResult) omis.ServiceResult {
 	}
 	index := make(map[uint64]place, len(results))
 	kept := results[:0]
-	d := digest{}
+	d := digest{seed: maphash.MakeSeed()}
 	for i := range results {
 		r := results[i]
 		if len(r.Objects) == 0 {
@@ -48,21 +48,24 @@ func unified(results omis.ServiceResult) omis.ServiceResult {
 }
 
 // digest tells results apart without comparing each with each.
-type digest struct{ maphash.Hash }
+type digest struct {
+	seed maphash.Seed
+	b    []byte
+}
 
 func (d *digest) of(r *omis.ObjectResult) uint64 {
-	d.Reset()
+	d.b = d.b[:0]
 	d.number(uint64(r.Status))
 	d.text(r.Msg)
 	d.values(r.Values)
-	return d.Sum64()
+	return maphash.Bytes(d.seed, d.b)
 }
 
 func (d *digest) values(vs []omis.Value) {
 	d.number(uint64(len(vs)))
 	for i := range vs {
 		v := &vs[i]
-		d.WriteByte(byte(v.Kind))
+		d.b = append(d.b, byte(v.Kind))
 		switch v.Kind {
 		case omis.KindInt:
 			d.number(v.N)
@@ -76,15 +79,11 @@ func (d *digest) values(vs []omis.Value) {
 	}
 }
 
-func (d *digest) number(n uint64) {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], n)
-	d.Write(b[:])
-}
+func (d *digest) number(n uint64) { d.b = binary.LittleEndian.AppendUint64(d.b, n) }
 
 func (d *digest) text(s string) {
 	d.number(uint64(len(s)))
-	d.WriteString(s)
+	d.b = append(d.b, s...)
 }
 
 // identical tells whether two results differ in nothing but their objects.

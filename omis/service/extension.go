@@ -37,7 +37,8 @@ func (c *Class) Converts() bool { return c.Parent != nil || c.Contained != nil }
 // Action executes a manipulation or information service on one object. One that
 // the table calls Local may be called on the goroutine that owns a process, while
 // the thread is held: it must not block, must not use Call.Scope, and must not
-// keep the Call or what it points to.
+// keep the Call or what it points to. That of an information service may be called for
+// several objects at a time.
 //
 // An error that is no *omis.Error is reported with OMIS_UNSPECIFIED_ERROR.
 type Action func(*Call) ([]omis.Value, error)

@@ -62,23 +62,27 @@ type dated struct {
 	first uint64
 }
 
-var _ omis.Store = (*store)(nil)
+var _ omis.RowAppender = (*store)(nil)
 
 func (s *store) word(i int) uint64 { return s.placer.slab.word(s.cell, i).Load() }
 
-func (s *store) Rows() ([]omis.Row, error) {
+func (s *store) Rows() ([]omis.Row, error) { return s.AppendRows(nil) }
+
+// AppendRows: see omis.RowAppender.
+func (s *store) AppendRows(list []omis.Row) ([]omis.Row, error) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	if s.closed {
-		return nil, nil
+		return list, nil
 	}
 	s.pool.discover()
-	all := slices.Clone(s.past)
+	var room [few]dated
+	all := append(room[:0], s.past...)
 	epoch := s.word(cellEpoch)
 	for _, n := range s.rows {
 		switch row, counts, err := s.read(n, epoch); {
 		case err != nil:
-			return nil, err
+			return list, err
 		case counts:
 			row.Alive = s.target.wasAlive(s.pool.row(n).key())
 			all = append(all, row)
@@ -87,12 +91,14 @@ func (s *store) Rows() ([]omis.Row, error) {
 	if len(all) > 1 {
 		slices.SortStableFunc(all, func(a, b dated) int { return cmp.Compare(a.first, b.first) })
 	}
-	list := make([]omis.Row, len(all))
 	for i := range all {
-		list[i] = all[i].Row
+		list = append(list, all[i].Row)
 	}
 	return list, nil
 }
+
+// few is how many rows most stores have at most.
+const few = 4
 
 // patience is how long a row is looked at that changes meanwhile: it takes longer to be
 // hit than to be copied, but who changes it may be kept waiting in the middle.
@@ -115,11 +121,14 @@ func (s *store) read(n uint32, epoch uint64) (row dated, counts bool, err error)
 // copy is a consistent copy of a row. The caller holds the pool's lock.
 func (s *store) copy(n uint32) (copied image, err error) {
 	r := s.pool.row(n)
-	for try, deadline := 0, time.Now().Add(patience); !r.copy(&copied); try++ {
-		if try < tries {
+	var deadline time.Time
+	for try := 0; !r.copy(&copied); try++ {
+		switch {
+		case try < tries:
 			continue
-		}
-		if time.Now().After(deadline) {
+		case try == tries:
+			deadline = time.Now().Add(patience)
+		case time.Now().After(deadline):
 			return copied, omis.Errorf(omis.OSError, "cannot read what thread %d measures in the kernel: it never pauses", r.key().TID)
 		}
 		time.Sleep(pause)
