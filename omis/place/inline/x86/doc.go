@@ -1,6 +1,5 @@
 // Package x86 encodes the few x86-64 instructions that the placement "inline" makes its
-// code of. Jumps within the code take two bytes where that is enough; memory may be
-// addressed relative to where the code will stand. A Code belongs to one goroutine at a
+// code of. Memory may be addressed relative to where the code will stand. A Code belongs to one goroutine at a
 // time.
 //
 // Package inline imports it, nobody else.
