@@ -168,14 +168,14 @@ func (p *Placer) prepareOne(what *omis.Placing, s site) (*placed, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := claim(steps, atAddresses); err != nil {
+		return nil, err
+	}
 	if pl := p.standing(what, named); pl != nil {
 		return pl, nil
 	}
 	shape, err := p.load(shapeOf(steps, named))
 	if err != nil {
-		return nil, err
-	}
-	if err := claim(steps, atAddresses); err != nil {
 		return nil, err
 	}
 	t, err := p.enter(w.Proc)
