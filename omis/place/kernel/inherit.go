@@ -142,9 +142,9 @@ func openPool(set *tracepoint.Set, f *form, e *estate) (p *pool, err error) {
 			return nil, err
 		}
 		set.Add(p.deep)
-		if p.blank, err = newBlank(set); err != nil {
-			return nil, err
-		}
+	}
+	if err := p.openPassing(set); err != nil {
+		return nil, err
 	}
 	if p.ring.words, err = e.folder.Map(nameOf(ringName, kind)); err != nil {
 		return nil, err

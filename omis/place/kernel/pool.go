@@ -60,10 +60,6 @@ func newPool(set *tracepoint.Set, f *form, e *estate) (p *pool, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p.recent, err = set.Map(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4 * recentSize, MaxEntries: 1})
-	if err != nil {
-		return nil, err
-	}
 	if f.deep {
 		p.deep, err = set.Map(&ebpf.MapSpec{
 			Type: ebpf.Hash, KeySize: 4, ValueSize: 16 * (maxOpen - near), MaxEntries: mostDeep, Flags: unix.BPF_F_NO_PREALLOC,
@@ -71,9 +67,9 @@ func newPool(set *tracepoint.Set, f *form, e *estate) (p *pool, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.blank, err = newBlank(set); err != nil {
-			return nil, err
-		}
+	}
+	if err := p.openPassing(set); err != nil {
+		return nil, err
 	}
 	if p.ring, err = newRing(set); err == nil && e != nil {
 		err = p.bequeath(e)
@@ -81,8 +77,13 @@ func newPool(set *tracepoint.Set, f *form, e *estate) (p *pool, err error) {
 	return p, err
 }
 
-func newBlank(set *tracepoint.Set) (*ebpf.Map, error) {
-	return set.Map(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 16 * (maxOpen - near), MaxEntries: 1})
+// openPassing makes what programs need, but says nothing that matters to others.
+func (p *pool) openPassing(set *tracepoint.Set) (err error) {
+	p.recent, err = set.Map(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4 * recentSize, MaxEntries: 1})
+	if err == nil && p.form.deep {
+		p.blank, err = set.Map(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 16 * (maxOpen - near), MaxEntries: 1})
+	}
+	return err
 }
 
 // mostDeep is how many threads are deep in recursions at a time.
