@@ -35,6 +35,9 @@ func (e *Engine) enable(list []*csr) []error {
 			end[i] = len(wants)
 		}
 	}
+	for _, c := range list {
+		c.guard()
+	}
 	failed := e.subscribeAll(wants)
 	for i, c := range list {
 		if errs[i] == nil && begin[i] != enabledBefore {
@@ -42,6 +45,22 @@ func (e *Engine) enable(list []*csr) []error {
 		}
 	}
 	return errs
+}
+
+// guard has the monitor execute what changes the objects that the request's list names,
+// if that is a locked one, before it is executed for the first time.
+func (c *csr) guard() {
+	if !c.request.Locked || c.deleted {
+		return
+	}
+	x := &execution{e: c.tool.e, tool: c.tool, csr: c}
+	for i := range c.steps {
+		if s := &c.steps[i]; !s.params {
+			for _, cell := range x.cells(s) {
+				c.tool.e.guard(c.tool, cell)
+			}
+		}
+	}
 }
 
 // enabledBefore stands for the targets of a request that is enabled already.

@@ -27,6 +27,7 @@ type Engine struct {
 
 	admin    sync.Mutex                // see the package comment
 	kept     map[service.Cell]*keeping // guarded by admin
+	guarded  map[service.Cell]bool     // named by locked lists; guarded by admin
 	room     sync.Pool                 // of lists of rows, which are read often
 	clearing bool                      // programs that rest are cleared away soon; guarded by admin
 
@@ -48,7 +49,7 @@ func NewOver(nodes []omis.Node, log *slog.Logger, extensions ...service.Extensio
 	e := &Engine{
 		log: log, reg: newRegistry(), pid: os.Getpid(),
 		classes: make(map[omis.Class]*service.Class), tools: make(map[string]*Tool),
-		kept: make(map[service.Cell]*keeping),
+		kept: make(map[service.Cell]*keeping), guarded: make(map[service.Cell]bool),
 	}
 	e.room.New = func() any { return new([]omis.Row) }
 	tables := make([]service.Table, len(extensions))

@@ -108,14 +108,9 @@ func (e *Engine) abandonCell(t *Tool, token omis.Token, cell service.Cell) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
 	for _, o := range t.own(omis.ClassProcess) {
-		p := o.(*process)
-		if !p.feedsAny(cell) {
-			continue
-		}
-		e.evict(p, string(token)+" does not exist any more", p.programsThat(func(s *subscription) bool {
-			return slices.ContainsFunc(s.placed.feeds, func(f *feed) bool { return f.cell == cell })
-		})...)
+		o.(*process).evictUsers(e, cell, string(token)+" does not exist any more")
 	}
+	delete(e.guarded, cell)
 	e.unkeep(cell)
 }
 

@@ -188,3 +188,36 @@ func TestManyRequestsAtOnce(t *testing.T) {
 		t.Errorf("%s, want %s", strings.Join(far.Calls(), ", "), want)
 	}
 }
+
+// What a locked list names is changed by nobody meanwhile: not even by programs, which
+// nothing could hold up.
+func TestProgramsGiveWayToLockedLists(t *testing.T) {
+	b, near, _, p := startPlacements(t)
+	b.ask(": pa_counter_create() pa_counter_create() pa_timer_create()")
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1) pa_timer_start([pa_t_1])")
+	b.ask("thread_reached_addr([],0x20) : pa_timer_stop([pa_t_1])")
+	b.ask("thread_reached_addr([],0x30) : pa_counter_add([pa_c_2],1)")
+	b.ask(": csr_enable([])")
+	p.Reach(11, 0x10, 100)
+	b.ask(": {thread_get_info([],1)}")
+	stands(t, 3, 3, near)
+	b.want(": {pa_counter_read([pa_c_1]) pa_counter_reset([pa_c_1])}", "0 OMIS_OK []\n1 OMIS_OK [pa_c_1] 1,[p_1,t_1,1]\n2 OMIS_OK []\n")
+	b.runs("c_1", "trap", "a locked list names an object that it changes")
+	b.runs("c_2", "trap", "c_1, which opens or closes the same intervals, is executed by the monitor")
+	b.runs("c_3", "near", "")
+	p.Reach(11, 0x10, 100)
+	b.counts("1,[p_1,t_1,1]")
+	b.ask(": csr_disable([c_1]) csr_enable([c_1])")
+	b.runs("c_1", "trap", "a locked list names an object that it changes")
+	// A conditional one, as soon as it is enabled.
+	b.ask("thread_reached_addr([],0x40) : {pa_counter_reset([pa_c_2])}")
+	b.runs("c_3", "near", "")
+	b.ask(": csr_enable([c_4])")
+	b.runs("c_3", "trap", "a locked list names an object that it changes")
+	stands(t, 0, 0, near)
+	// Another object is another matter.
+	b.ask(": csr_delete([c_1,c_2,c_3,c_4]) pa_counter_delete([pa_c_1,pa_c_2]) pa_counter_create()")
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_3],1)")
+	b.ask(": csr_enable([])")
+	b.runs("c_5", "near", "")
+}

@@ -70,6 +70,9 @@ func (k *candidate) compile(e *Engine) (err error) {
 	if k.steps, err = compile(c.tool, c.steps); err != nil {
 		return err
 	}
+	if e.isGuarded(k.steps) {
+		return inLockedList()
+	}
 	if err := p.inTheWay(c); err != nil {
 		return err
 	}

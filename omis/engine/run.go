@@ -113,6 +113,9 @@ type execution struct {
 func (x *execution) run(reply omis.Reply, steps []step) omis.Reply {
 	x.conv.tool = x.tool
 	x.nodes = x.touched(steps)
+	if x.locked || x.covered {
+		x.guard(steps)
+	}
 	x.lock()
 	defer x.unlock()
 	if x.csr != nil && !x.csr.active.Load() {
