@@ -11,9 +11,10 @@
 // touches, in their order (lists.go). What fails on one node fails for its objects.
 //
 // A conditional request whose actions only count and measure time is a program
-// (program.go). Where the node is an omis.Placer it runs in the process or the kernel
-// (placed.go), and what it measures is read from there (feed.go); else it is executed by
-// the monitor as any other.
+// (program.go). Where the node has placements (omis.Placements) it runs in the first that
+// takes it, in the process or in the kernel (placing.go, plant.go), and what it measures
+// is read from there (feed.go); else it is executed by the monitor as any other. So it is
+// where a breakpoint or a locked list is in its way (evict.go, locked.go).
 //
 // The gateway makes an Engine and sends requests through its Tools. The engine
 // imports omis, omis/syntax and omis/service; extensions are handed to New.

@@ -7,12 +7,16 @@
 //
 // # What a program consists of
 //
-// A store is a hash table with a row for each thread, by its number and its start
-// time, so that a number that is used again is another row. Only the thread itself
-// writes its row, so nothing is lost and nothing locked. What the monitor tells
-// programs (active or not, the epoch of a store) stands in one block of memory that
-// it shares with them. A reset begins a new epoch: each thread clears its own row
-// when it comes by.
+// All that do the same share one program of the kernel, its shape. What is different is
+// in spots, of a slab of memory that the monitor shares with its programs; the cookie of
+// a uprobe leads to its spot. Up to a thousand uprobes are set and taken out by one link,
+// as a bunch. Where some of a bunch are taken out, the others are set anew.
+//
+// The rows of stores lie in pools, memory that is shared as well. A thread finds its row
+// by an index, by its number and its start time, so that a number that is used again is
+// another row. Only the thread itself writes it, so nothing is lost and nothing locked;
+// the monitor reads it where it lies. A reset begins a new epoch: each thread clears its
+// own row when it comes by.
 //
 // # Life
 //
