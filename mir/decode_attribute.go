@@ -51,6 +51,15 @@ func (f *findings) budget(e Element) float64 {
 	return share / 100
 }
 
+// fast tells whether the fast clock is asked for.
+func (f *findings) fast(e Element) bool {
+	a, ok := ours(e, "clock")
+	if ok && a.Value != "fast" && a.Value != "ordered" {
+		f.add(a.Pos, "clock is %s; it can be ordered or fast", Quote(a.Value))
+	}
+	return a.Value == "fast"
+}
+
 // boolean is an attribute that is false when it is not there.
 func (f *findings) boolean(e Element, name string) bool {
 	value, _ := f.stated(e, name)

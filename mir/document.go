@@ -71,6 +71,9 @@ type InstrRequest struct {
 	Entities  []Entity
 	Activated bool
 	Flush     bool
+	// Fast asks for times to be taken by the quicker and less certain clock, where there
+	// is a choice: the attribute clock="fast" of the gateway's namespace.
+	Fast bool
 	// Budget is the share of the processes' time that the probe may take; 0: any. It is
 	// an attribute of the gateway's namespace, in percent.
 	Budget float64

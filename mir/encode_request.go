@@ -31,7 +31,7 @@ func (w *writer) instrRequest(r *InstrRequest) {
 	w.begin(r.Root())
 	w.flag("activated", r.Activated)
 	w.flag("flush", r.Flush)
-	w.budget(r.Budget)
+	w.wishes(r.Budget, r.Fast)
 	if r.Region != nil {
 		w.begin("codeRegion")
 		w.optional("from", r.Region.From)
@@ -52,7 +52,7 @@ func (w *writer) controlRequest(r *ControlRequest) {
 	w.begin(r.Root())
 	w.flag("flush", r.Flush)
 	w.attribute("action", string(r.Action))
-	w.budget(r.Budget)
+	w.wishes(r.Budget, false)
 	for _, probe := range r.Probes {
 		w.begin("probe")
 		w.attribute("id", probe.ID)
@@ -64,11 +64,16 @@ func (w *writer) controlRequest(r *ControlRequest) {
 	w.end()
 }
 
-// budget writes a share in percent.
-func (w *writer) budget(share float64) {
-	if share > 0 {
+// wishes writes what is asked of the gateway alone.
+func (w *writer) wishes(budget float64, fast bool) {
+	if budget > 0 || fast {
 		w.attribute("xmlns:gateway", GatewayNamespace)
-		w.attribute("gateway:budget", percent(share))
+	}
+	if budget > 0 {
+		w.attribute("gateway:budget", percent(budget))
+	}
+	if fast {
+		w.attribute("gateway:clock", "fast")
 	}
 }
 

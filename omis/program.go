@@ -13,10 +13,24 @@ const (
 	OpStop                       // close the interval that was opened at the same place of the stack
 )
 
+// Clock is how the time is taken, where a program takes it in the code of a process. In
+// other placements there is no choice.
+type Clock uint8
+
+const (
+	// ClockOrdered waits until what stands before it has been done, and lets nothing
+	// begin that stands behind it: an interval contains what it encloses.
+	ClockOrdered Clock = iota
+	// ClockFast does not: it costs half as much, and of some tens of instructions at
+	// both ends of an interval it is uncertain whether they are in it.
+	ClockFast
+)
+
 // Op is one step of a program.
 type Op struct {
 	Do    Operation
 	Value int64 // OpAdd
+	Clock Clock // OpStart, OpStop
 	Store Store // what it changes: of the process that the program runs in
 }
 

@@ -13,6 +13,7 @@ type Plan struct {
 	Metrics   []Metric       // in the order of the request
 	Functions []mir.Function // none: the last value (MIR 4)
 	Region    string         // the unit's name; "" without a region
+	Fast      bool           // times are taken by the fast clock, where there is a choice
 	Places    []Place        // where the region is entered and left
 
 	requested []mir.Entity
@@ -30,7 +31,7 @@ type Handles struct {
 // Instrument translates an instrumentation request that measures something. All
 // that is wrong with it is reported at once, as Errors.
 func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
-	p := &Plan{requested: assumed(r.Entities, r.Region != nil), Functions: r.Measuring.Functions()}
+	p := &Plan{requested: assumed(r.Entities, r.Region != nil), Functions: r.Measuring.Functions(), Fast: r.Fast}
 	var errs Errors
 	p.Metrics, errs = metrics(r)
 	errs = append(errs, CheckMeasuring(r.Measuring, r.Region != nil)...)

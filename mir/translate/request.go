@@ -15,7 +15,11 @@ func (p *Plan) Create() string {
 		actions = append(actions, "pa_counter_create()")
 	}
 	if p.uses(fromTimer) {
-		actions = append(actions, "pa_timer_create()")
+		if p.Fast {
+			actions = append(actions, `pa_timer_create2("fast")`)
+		} else {
+			actions = append(actions, "pa_timer_create()")
+		}
 	}
 	for _, m := range p.eventMetrics() {
 		actions = append(actions, m.object()+"_create()")

@@ -32,6 +32,9 @@ func compile(t *Tool, steps []step) ([]compiled, error) {
 		}
 		for _, token := range tokensOf(s.args[s.subject]) {
 			cell, _ := t.cell(token.Token())
+			if timed, ok := cell.(service.Clocked); ok {
+				op.Clock = timed.Clock()
+			}
 			list = append(list, compiled{op, cell})
 		}
 	}

@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -163,5 +165,21 @@ func TestSpendingIsOfRequests(t *testing.T) {
 	b.ask(": node_attach2([],\"\")")
 	if _, err := b.tool.Spent([]omis.Token{"n_1"}); err == nil {
 		t.Error("a node has cost something")
+	}
+}
+
+// A timer says by which clock it is measured.
+func TestClocksOfTimers(t *testing.T) {
+	b, placer, _ := startPlacing(t)
+	b.ask(`: pa_timer_create2("fast") pa_timer_create2("ordered") pa_timer_create()`)
+	for i, want := range []omis.Clock{omis.ClockFast, omis.ClockOrdered, omis.ClockOrdered} {
+		b.ask(fmt.Sprintf("thread_reached_addr([],%#x) : pa_timer_start([pa_t_%d])", 0x10+i, 1+i))
+		b.ask(fmt.Sprintf(": csr_enable([c_%d])", 1+i))
+		if got := placer.Programs()[i][0].Clock; got != want {
+			t.Errorf("timer %d is measured by clock %d, want %d", 1+i, got, want)
+		}
+	}
+	if got := b.ask(`: pa_timer_create2("sundial")`); !strings.Contains(got, "OMIS_PARAMETER_ERROR") || !strings.Contains(got, "is no clock: there are ordered and fast") {
+		t.Errorf("another clock: %s", got)
 	}
 }

@@ -66,6 +66,12 @@ type Cell interface {
 	Leave(Store) error
 }
 
+// Clocked is a Cell that says by which clock it wants to be measured.
+type Clocked interface {
+	Cell
+	Clock() omis.Clock
+}
+
 // Store holds rows of a cell for one process: see omis.Store.
 type Store interface {
 	Rows() ([]Row, error)

@@ -67,6 +67,16 @@ func (p *Placer) Stores() int {
 	return len(p.stores)
 }
 
+// Programs are all that were ever placed, in that order.
+func (p *Placer) Programs() (list []omis.Program) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pl := range p.placed {
+		list = append(list, pl.steps)
+	}
+	return list
+}
+
 func (p *Placer) count(which func(*placed) bool) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

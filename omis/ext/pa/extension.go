@@ -51,7 +51,11 @@ func (*Extension) Services() []service.Service {
 		},
 		{
 			Name: "pa_timer_create", Class: classTimer, Result: "token",
-			Doc: "make a timer and return its token",
+			Doc: "make a timer and return its token; its clock is ordered",
+		},
+		{
+			Name: "pa_timer_create2", Class: classTimer, Result: "token", Params: []service.Param{service.StringParam("clock")},
+			Doc: "make a timer and return its token; where it is started and stopped in the code of a program, it takes the time by an ordered clock, which waits for what went before, or by a fast one, which costs less and is uncertain by some nanoseconds",
 		},
 		{
 			Name: "pa_timer_delete", Class: classTimer, Object: classTimer, Params: []service.Param{timers},
@@ -134,6 +138,7 @@ func (*Extension) Actions() map[string]service.Action {
 		"pa_counter_read":   readCounter,
 		"pa_counter_sum":    sumCounter,
 		"pa_timer_create":   createTimer,
+		"pa_timer_create2":  createTimer2,
 		"pa_timer_delete":   remove,
 		"pa_timer_reset":    resetTimer,
 		"pa_timer_start":    startTimer,

@@ -14,9 +14,13 @@ type timer struct {
 	rows     []*row // in the order in which the threads came
 	byThread map[owner]*row
 	feeds    feeds
+	clock    omis.Clock
 }
 
 func newTimer() *timer { return &timer{byThread: make(map[owner]*row)} }
+
+// Clock: see service.Clocked.
+func (t *timer) Clock() omis.Clock { return t.clock }
 
 // of returns the row of a thread. The caller holds mu.
 func (t *timer) of(o owner) *row {
@@ -120,6 +124,21 @@ func compileStop([]omis.Value) (omis.Op, error)  { return omis.Op{Do: omis.OpSto
 
 func createTimer(c *service.Call) ([]omis.Value, error) {
 	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, newTimer()))}, nil
+}
+
+// clocks are the names of clocks in requests.
+func clocks() map[string]omis.Clock {
+	return map[string]omis.Clock{"ordered": omis.ClockOrdered, "fast": omis.ClockFast}
+}
+
+func createTimer2(c *service.Call) ([]omis.Value, error) {
+	clock, ok := clocks()[c.Args[0].Str]
+	if !ok {
+		return nil, omis.Errorf(omis.ParameterError, "%q is no clock: there are ordered and fast", c.Args[0].Str)
+	}
+	t := newTimer()
+	t.clock = clock
+	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, t))}, nil
 }
 
 func resetTimer(c *service.Call) ([]omis.Value, error) {

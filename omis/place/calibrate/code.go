@@ -10,14 +10,14 @@ import (
 // The functions of the dummy are all alike: probes stand in all but the first at the
 // same time.
 const (
-	functions = 12
-	stride    = 64 // from one to the next
+	functions = 24
+	stride    = 128 // from one to the next
 )
 
 // Offsets of places to probe, from the beginning of a function.
 var (
 	begins = []uint64{0, 2, 17, 30}
-	ends   = []uint64{55, 50, 40, 57, 35}
+	ends   = []uint64{89, 87, 82, 72, 67}
 )
 
 // begin is where the dummy's code stands in this program.

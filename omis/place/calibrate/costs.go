@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 
 	"mirador/omis"
@@ -164,25 +165,37 @@ func (k *Costs) measure(name string) (found map[string]omis.Cost, err error) {
 	if err := k.hold(d); err != nil {
 		return nil, err
 	}
-	s, err := p.sites(d)
+	groups, err := p.sites(d)
 	if err != nil {
 		return nil, err
 	}
-	list, reference := s.trials()
+	found = make(map[string]omis.Cost)
+	for _, s := range groups {
+		if err := try(p, d, s, found); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// try has the trials made of what differs by the kind of place alone.
+func try(p placement, d *process, s *sites, found map[string]omis.Cost) error {
+	list := s.trials()
 	if len(list) == 0 {
-		return nil, errors.New("no interval can be measured on the dummy")
+		return errors.New("no interval can be measured on the dummy")
 	}
 	remove, err := p.plant(d, list, s)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := errors.Join(d.run(list), remove()); err != nil {
-		return nil, err
+		return err
 	}
 	for _, t := range list {
 		if t.timed() && len(t.measured) == 0 {
-			return nil, errors.New("no interval of the dummy was measured")
+			return errors.New("no interval of the dummy was measured")
 		}
 	}
-	return costs(list, reference), nil
+	maps.Copy(found, s.costs(list))
+	return nil
 }

@@ -48,7 +48,7 @@ func known(t *testing.T, k *Costs, placement, kind string) omis.Cost {
 // processes or two.
 func TestCalibrate(t *testing.T) {
 	k := New(machine(t))
-	for _, placement := range []string{kernel.Name, Held} {
+	for _, placement := range []string{inline.Name, kernel.Name, Held} {
 		if err := k.Try(placement); err != nil {
 			t.Fatal(err)
 		}
@@ -63,8 +63,13 @@ func TestCalibrate(t *testing.T) {
 	if quick.Count >= slow.Count || quick.After >= slow.After {
 		t.Errorf("an emulated instruction costs more than one that is stepped over: %+v, %+v", quick, slow)
 	}
-	err := k.Try(inline.Name)
-	t.Log(err, k.known)
+	for _, kind := range []string{"entry", "inside"} {
+		fast, ordered := known(t, k, inline.Name, kind), known(t, k, inline.Name, kind+", ordered")
+		t.Logf("%s: fast %+v, ordered %+v", kind, fast, ordered)
+		if fast.Time > 100 || ordered.Time > 300 || ordered.Time < fast.Time || ordered.After <= fast.After {
+			t.Errorf("inline, %s: by the fast clock %+v, by the ordered one %+v", kind, fast, ordered)
+		}
+	}
 	for _, how := range []string{omis.HeldByPtrace, omis.HeldByRendezvous} {
 		if c := known(t, k, Held, how); c.Count < 200 || c.Count > 1e6 {
 			t.Errorf("to hold a thread by %s costs %+v", how, c)
@@ -72,24 +77,23 @@ func TestCalibrate(t *testing.T) {
 	}
 }
 
-// timedBy is the mean of the intervals that programs in the kernel measure of a function of
-// the dummy, and how long a call takes without them; of the quietest batch.
-func timedBy(t *testing.T, c Config, begin, end uint64, work int) (mean, truth float64) {
+// timedBy is the mean of the intervals that programs measure of a function of the dummy,
+// and how long a call takes without them; of the quietest batch.
+func timedBy(t *testing.T, node omis.Node, p omis.Placer, s *sites, work int) (mean, truth float64) {
 	t.Helper()
-	d, err := start(c.Node.Identify)
+	d, err := start(node.Identify)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.end()
-	s := &sites{begin: map[string]uint64{"begin": begin}, end: map[string]uint64{"end": end}}
 	trials := []*trial{{begin: "begin", end: "end", function: 1}}
-	remove, err := programs{c.Placers[0]}.plant(d, trials, s)
+	remove, err := programs{p}.plant(d, trials, s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mean, truth = math.Inf(1), math.Inf(1)
 	for range 200 {
-		const calls = 20
+		calls := max(20, 10_000/work) // enough for what goes around them not to count
 		if _, _, err := trials[0].read(); err != nil {
 			t.Fatal(err)
 		}
@@ -112,9 +116,9 @@ func timedBy(t *testing.T, c Config, begin, end uint64, work int) (mean, truth f
 	return mean, truth
 }
 
-// What is known of the cost makes the truth of what is measured, of a function of some
-// microseconds, wherever it begins and ends. While others keep the machine busy neither
-// is; so it has several tries.
+// What is known of the cost makes the truth of what is measured, of functions of different
+// lengths, wherever they begin and end. While others keep the machine busy neither is; so
+// it has several tries.
 func TestBiasMakesTheTruth(t *testing.T) {
 	c := machine(t)
 	var wrong []string
@@ -129,25 +133,32 @@ func TestBiasMakesTheTruth(t *testing.T) {
 func untruths(t *testing.T, c Config) (wrong []string) {
 	t.Helper()
 	k := New(Config{Node: c.Node, Placers: c.Placers})
-	if err := k.Try(kernel.Name); err != nil {
-		t.Fatal(err)
+	for _, p := range c.Placers {
+		if err := k.Try(p.Name()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	quick, slow := known(t, k, kernel.Name, kernel.Emulated), known(t, k, kernel.Name, kernel.Stepped)
+	inKernel, inCode := c.Placers[0], c.Placers[1]
 	for _, at := range []struct {
-		what       string
-		begin, end uint64
-		bias       float64
-		tolerance  float64
+		what          string
+		placer        omis.Placer
+		clock         omis.Clock
+		begin, end    uint64
+		kind, endKind string
+		work          int
+		tolerance     float64
 	}{
-		{"from a push to a return", begins[0], ends[3], quick.Bias(slow), 0.04},
-		{"from a push to a push", begins[0], ends[0], quick.Bias(quick), 0.04},
-		{"from a mov to a return", begins[2], ends[3], slow.Bias(slow), 0.1},
+		{"kernel, from a push to a return", inKernel, 0, begins[0], ends[0], kernel.Emulated, kernel.Stepped, 800, 0.04},
+		{"kernel, from a push to a push", inKernel, 0, begins[0], ends[1], kernel.Emulated, kernel.Emulated, 800, 0.04},
+		{"kernel, from a mov to a return", inKernel, 0, begins[2], ends[0], kernel.Stepped, kernel.Stepped, 800, 0.1},
+		{"inline, from the entry to a return", inCode, omis.ClockOrdered, begins[0], ends[0], "entry, ordered", "return, ordered", 5, 0.05},
+		{"inline, long, by the fast clock", inCode, omis.ClockFast, begins[0], ends[0], "entry", "return", 120, 0.02},
 	} {
-		const work = 20_000 // some µs
-		mean, truth := timedBy(t, c, at.begin, at.end, work)
-		said := fmt.Sprintf("%s: %.0f ns are measured, %.0f less the probes' %.0f, the truth is %.0f", at.what, mean, mean-at.bias, at.bias, truth)
+		bias := known(t, k, at.placer.Name(), at.kind).Bias(known(t, k, at.placer.Name(), at.endKind))
+		mean, truth := timedBy(t, c.Node, at.placer, &sites{clock: at.clock, begin: []site{{"begin", at.begin}}, end: []site{{"end", at.end}}}, at.work)
+		said := fmt.Sprintf("%s: %.1f ns are measured, %.1f less the probes' %.1f, the truth is %.1f", at.what, mean, mean-bias, bias, truth)
 		t.Log(said)
-		if math.Abs(mean-at.bias-truth) > at.tolerance*truth {
+		if math.Abs(mean-bias-truth) > at.tolerance*truth {
 			wrong = append(wrong, said)
 		}
 	}
@@ -187,8 +198,8 @@ type refusing struct{ omis.Placer }
 
 func (refusing) Name() string { return "refusing" }
 
-func (refusing) Judge([]omis.Placing) ([]omis.Verdict, []error) {
-	return make([]omis.Verdict, 1), []error{&omis.Refusal{Why: "no capability"}}
+func (refusing) NewStore(omis.ProcID, omis.StoreKind) (omis.Store, error) {
+	return nil, &omis.Refusal{Why: "no capability"}
 }
 
 // What cannot be calibrated is tried once; nothing is known of it then.

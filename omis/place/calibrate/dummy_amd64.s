@@ -3,26 +3,48 @@
 // A function of the dummy is made of places to probe and of work between them. All the
 // places have one stack pointer, so that an interval may go from any of the first group
 // to any of the second. Offsets are those of site.go. R8 says how long to work.
+#define FILL QUAD $0xcccccccccccccccc
+
+// The work is a chain of multiplications, from one call to the next, so that none begins
+// before the other has ended; in a loop that is short enough for its end to be foreseen: a
+// branch that is not would cost more or less where there are probes.
+#define IMUL BYTE $0x48; BYTE $0x0f; BYTE $0xaf; BYTE $0xc0 // imul %rax, %rax
+
 #define FUNCTION \
 	BYTE $0x53 \ // 0: push %rbx
 	BYTE $0x5b \ // pop %rbx
 	BYTE $0x0f; BYTE $0x1f; BYTE $0x44; BYTE $0x00; BYTE $0x00 \ // 2: nop of five bytes
 	BYTE $0x44; BYTE $0x89; BYTE $0xc1 \ // mov %r8d, %ecx
 	BYTE $0x0f; BYTE $0x1f; BYTE $0x80; LONG $0 \ // nop of seven bytes
-	BYTE $0x48; BYTE $0xb8; QUAD $1 \ // 17: movabs, %rax
+	BYTE $0x48; BYTE $0xba; QUAD $1 \ // 17: movabs, %rdx
 	BYTE $0x0f; BYTE $0x1f; BYTE $0x00 \ // nop of three bytes
 	BYTE $0x90 \ // 30: nop, before the target of a branch
-	BYTE $0xff; BYTE $0xc9 \ // 31: dec %ecx
-	BYTE $0x75; BYTE $0xfc \ // jne 31
-	BYTE $0x90 \ // 35: nop, before the target of a branch
-	BYTE $0x85; BYTE $0xc9 \ // 36: test %ecx, %ecx
-	BYTE $0x75; BYTE $0xfc \ // jne 36, never taken
-	BYTE $0x48; BYTE $0xb8; QUAD $1 \ // 40: movabs, %rax
-	BYTE $0x0f; BYTE $0x1f; BYTE $0x44; BYTE $0x00; BYTE $0x00 \ // 50: nop of five bytes
-	BYTE $0x53 \ // 55: push %rbx
+	IMUL; IMUL; IMUL; IMUL; IMUL; IMUL; IMUL; IMUL \ // 31
+	BYTE $0xff; BYTE $0xc9 \ // dec %ecx
+	BYTE $0x75; BYTE $0xdc \ // jne 31
+	BYTE $0x90 \ // 67: nop, before the target of a branch
+	BYTE $0x85; BYTE $0xc9 \ // 68: test %ecx, %ecx
+	BYTE $0x75; BYTE $0xfc \ // jne 68, never taken
+	BYTE $0x48; BYTE $0xba; QUAD $1 \ // 72: movabs, %rdx
+	BYTE $0x0f; BYTE $0x1f; BYTE $0x44; BYTE $0x00; BYTE $0x00 \ // 82: nop of five bytes
+	BYTE $0x53 \ // 87: push %rbx
 	BYTE $0x5b \ // pop %rbx
-	BYTE $0xc3 \ // 57: ret
-	BYTE $0xcc; BYTE $0xcc; BYTE $0xcc; BYTE $0xcc; BYTE $0xcc; BYTE $0xcc
+	BYTE $0xc3 \ // 89: ret
+	FILL; FILL; FILL; FILL; BYTE $0xcc; BYTE $0xcc; BYTE $0xcc; BYTE $0xcc; BYTE $0xcc; BYTE $0xcc
+
+#define FUNCTIONS \
+	FUNCTION \
+	FUNCTION \
+	FUNCTION \
+	FUNCTION \
+	FUNCTION \
+	FUNCTION \
+	FUNCTION \
+	FUNCTION \
+	FUNCTION \
+	FUNCTION \
+	FUNCTION \
+	FUNCTION
 
 // dummy is the whole code of the dummy: it is copied into a program of its own, which
 // enters it at its beginning. It reads orders of three words, a function's address, how
@@ -70,18 +92,8 @@ end:
 	MOVL $231, AX           // exit_group
 	XORL DI, DI
 	SYSCALL
-	FUNCTION
-	FUNCTION
-	FUNCTION
-	FUNCTION
-	FUNCTION
-	FUNCTION
-	FUNCTION
-	FUNCTION
-	FUNCTION
-	FUNCTION
-	FUNCTION
-	FUNCTION
+	FUNCTIONS
+	FUNCTIONS
 	RET
 
 // func begin() uintptr

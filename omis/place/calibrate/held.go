@@ -21,41 +21,41 @@ func (w watches) watch(d *process, function int, offset uint64, handle func(*omi
 }
 
 // sites has a look at how threads are held at each place: the node chooses.
-func (w watches) sites(d *process) (*sites, error) {
-	s := &sites{begin: make(map[string]uint64), end: make(map[string]uint64)}
-	look := func(offset uint64, to map[string]uint64) error {
-		var mu sync.Mutex
-		held := make(map[string]bool)
-		cancel, err := w.watch(d, 1, offset, func(hit *omis.Hit) {
-			mu.Lock()
-			defer mu.Unlock()
-			held[hit.Held] = true
-		})
-		if err != nil {
-			return err
-		}
-		_, err = d.call(1, warmUp, howLong)
-		err = errors.Join(err, cancel())
-		mu.Lock()
-		defer mu.Unlock()
-		if len(held) == 1 {
-			for how := range held {
-				s.enter(how, to, offset)
-			}
-		}
-		return err
-	}
+func (w watches) sites(d *process) ([]*sites, error) {
+	s := &sites{}
 	for _, offset := range begins {
-		if err := look(offset, s.begin); err != nil {
+		how, err := w.look(d, offset)
+		if err != nil {
 			return nil, err
 		}
+		s.begin = enter(s.begin, how, offset)
 	}
 	for _, offset := range ends {
-		if err := look(offset, s.end); err != nil {
+		how, err := w.look(d, offset)
+		if err != nil {
 			return nil, err
 		}
+		s.end = enter(s.end, how, offset)
 	}
-	return s, nil
+	return []*sites{s}, nil
+}
+
+// look finds out how threads are held at a place.
+func (w watches) look(d *process, offset uint64) (how string, err error) {
+	var mu sync.Mutex
+	cancel, err := w.watch(d, 1, offset, func(hit *omis.Hit) {
+		mu.Lock()
+		defer mu.Unlock()
+		how = hit.Held
+	})
+	if err != nil {
+		return "", err
+	}
+	_, err = d.call(1, warmUp, howLong)
+	err = errors.Join(err, cancel())
+	mu.Lock()
+	defer mu.Unlock()
+	return how, err
 }
 
 // clock takes the times of intervals as a timer of the monitor does.
@@ -105,7 +105,7 @@ func (w watches) plant(d *process, list []*trial, s *sites) (remove func() error
 		if t.timed() {
 			c := &clock{}
 			begin, t.rows = c.start, c.rows
-			err = set(t.function, s.end[t.end], c.stop)
+			err = set(t.function, find(s.end, t.end).offset, c.stop)
 		}
 		if err = errors.Join(err, set(t.function, s.where(t), begin)); err != nil {
 			return nil, errors.Join(err, remove())

@@ -4,14 +4,16 @@ package calibrate
 
 import (
 	"errors"
+	"slices"
 
 	"mirador/omis"
 )
 
 // placement is a way to have trials made.
 type placement interface {
-	// sites says of which kinds the places of the dummy's functions are.
-	sites(*process) (*sites, error)
+	// sites says of which kinds the places of the dummy's functions are; where clocks
+	// differ, for each.
+	sites(*process) ([]*sites, error)
 	// plant probes functions for trials, until remove is called.
 	plant(*process, []*trial, *sites) (remove func() error, err error)
 }
@@ -24,33 +26,61 @@ func (d *process) placing(function int, offset uint64, steps ...omis.Op) omis.Pl
 	return omis.Placing{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: d.id, Addr: d.at(function, offset)}, Program: steps}
 }
 
-func (p programs) sites(d *process) (*sites, error) {
-	s := &sites{begin: make(map[string]uint64), end: make(map[string]uint64)}
-	var refused error
-	look := func(offsets []uint64, to map[string]uint64, do omis.Operation) {
-		for _, offset := range offsets {
-			verdicts, errs := p.Judge([]omis.Placing{d.placing(1, offset, omis.Op{Do: do})})
-			if refused = errors.Join(refused, errs[0]); errs[0] == nil {
-				s.enter(verdicts[0].Kind, to, offset)
-			}
+// sites has programs placed: what kind a place is of, a placement may say only then.
+func (p programs) sites(d *process) (list []*sites, err error) {
+	for _, clock := range []omis.Clock{omis.ClockOrdered, omis.ClockFast} {
+		s, err := p.look(d, clock)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) == 0 || !slices.Equal(s.begin, list[0].begin) || !slices.Equal(s.end, list[0].end) {
+			list = append(list, s)
 		}
 	}
-	look(begins, s.begin, omis.OpStart)
-	look(ends, s.end, omis.OpStop)
-	if len(s.kinds) == 0 {
-		return nil, refused
+	return list, nil
+}
+
+// look places a program at each place, each of another function.
+func (p programs) look(d *process, clock omis.Clock) (s *sites, err error) {
+	s = &sites{clock: clock}
+	store, err := p.NewStore(d.id, omis.StoreIntervals)
+	if err != nil {
+		return nil, err
 	}
-	return s, nil
+	var all []omis.Placing
+	for i, offset := range slices.Concat(begins, ends) {
+		do := omis.OpStart
+		if i >= len(begins) {
+			do = omis.OpStop
+		}
+		all = append(all, d.placing(1+i, offset, omis.Op{Do: do, Clock: clock, Store: store}))
+	}
+	placed, errs := p.Place(all)
+	var standing []omis.Placed
+	for i, one := range placed {
+		if one == nil {
+			continue
+		}
+		standing = append(standing, one)
+		kind := one.Verdict().Kind
+		if i < len(begins) {
+			s.begin = enter(s.begin, kind, begins[i])
+		} else {
+			s.end = enter(s.end, kind, ends[i-len(begins)])
+		}
+	}
+	err = errors.Join(p.Remove(standing), store.Close())
+	if len(standing) == 0 {
+		err = errors.Join(errs...)
+	}
+	return s, err
 }
 
 func (p programs) plant(d *process, list []*trial, s *sites) (remove func() error, err error) {
 	var stores []omis.Store
 	var standing []omis.Placed
 	remove = func() error {
-		var errs []error
-		if len(standing) > 0 {
-			errs = append(errs, p.Remove(standing))
-		}
+		errs := []error{p.Remove(standing)}
 		for _, store := range stores {
 			errs = append(errs, store.Close())
 		}
@@ -60,7 +90,7 @@ func (p programs) plant(d *process, list []*trial, s *sites) (remove func() erro
 	for _, t := range list {
 		kind, first := omis.StoreSums, omis.Op{Do: omis.OpAdd, Value: 1}
 		if t.timed() {
-			kind, first = omis.StoreIntervals, omis.Op{Do: omis.OpStart}
+			kind, first = omis.StoreIntervals, omis.Op{Do: omis.OpStart, Clock: s.clock}
 		}
 		store, err := p.NewStore(d.id, kind)
 		if err != nil {
@@ -71,7 +101,8 @@ func (p programs) plant(d *process, list []*trial, s *sites) (remove func() erro
 		all = append(all, d.placing(t.function, s.where(t), first))
 		if t.timed() {
 			t.rows = store.Rows
-			all = append(all, d.placing(t.function, s.end[t.end], omis.Op{Do: omis.OpStop, Store: store}))
+			end := find(s.end, t.end).offset
+			all = append(all, d.placing(t.function, end, omis.Op{Do: omis.OpStop, Clock: s.clock, Store: store}))
 		}
 	}
 	placed, errs := p.Place(all)

@@ -59,10 +59,21 @@ func (l *layout) put(v any) uint64 {
 const (
 	libraryName  = 1 // in dynamicNames
 	dynamicNames = "\x00libc.so.6\x00"
-	sectionNames = "\x00.text\x00.eh_frame\x00.shstrtab\x00"
+	sectionNames = "\x00.text\x00.eh_frame\x00.symtab\x00.strtab\x00function\x00"
 	textName     = 1
 	framesName   = 7
-	stringsName  = 17
+	symbolsName  = 17
+	stringsName  = 25
+	functionName = 33
+)
+
+// Sections, as they refer to each other.
+const (
+	textSection = 1 + iota
+	_
+	_
+	stringsSection
+	sections
 )
 
 // program makes the file, and says where in it the functions begin.
@@ -73,7 +84,7 @@ func program() (file []byte, first uint64) {
 	first = entry + uint64(offset)
 
 	var l layout
-	const segments, sections = 6, 4
+	const segments = 6
 	l.Write(make([]byte, 64+56*segments)) // the headers, which come last
 	interp := l.put([]byte(interpreter() + "\x00"))
 	interpSize := uint64(l.Len()) - interp
@@ -83,10 +94,13 @@ func program() (file []byte, first uint64) {
 	table := frames(l.align(), entry, first)
 	framesAt := l.put(table)
 	strings := l.put([]byte(sectionNames))
+	list := symbolTable(first)
+	symbolsAt := l.put(list)
 	sectionsAt := l.put([]elf.Section64{
 		{},
 		{Name: textName, Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_ALLOC | elf.SHF_EXECINSTR), Addr: codeAt, Off: codeAt, Size: page, Addralign: stride},
 		{Name: framesName, Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_ALLOC), Addr: framesAt, Off: framesAt, Size: uint64(len(table)), Addralign: 8},
+		{Name: symbolsName, Type: uint32(elf.SHT_SYMTAB), Off: symbolsAt, Size: uint64(elf.Sym64Size * len(list)), Link: stringsSection, Info: 1, Addralign: 8, Entsize: elf.Sym64Size},
 		{Name: stringsName, Type: uint32(elf.SHT_STRTAB), Off: strings, Size: uint64(len(sectionNames)), Addralign: 1},
 	})
 	dynamic := []elf.Dyn64{
@@ -97,7 +111,7 @@ func program() (file []byte, first uint64) {
 	head.put(elf.Header64{
 		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
 		Type:  uint16(elf.ET_DYN), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT), Entry: entry,
-		Phoff: 64, Shoff: sectionsAt, Ehsize: 64, Phentsize: 56, Phnum: segments, Shentsize: 64, Shnum: sections, Shstrndx: sections - 1,
+		Phoff: 64, Shoff: sectionsAt, Ehsize: 64, Phentsize: 56, Phnum: segments, Shentsize: 64, Shnum: sections, Shstrndx: stringsSection,
 	})
 	head.put([segments]elf.Prog64{
 		segment(elf.PT_PHDR, elf.PF_R, 64, 56*segments, 8),
@@ -122,6 +136,15 @@ func (l *layout) align() uint64 { return uint64(l.Len()+7) &^ 7 }
 
 func segment(t elf.ProgType, f elf.ProgFlag, at, size, align uint64) elf.Prog64 {
 	return elf.Prog64{Type: uint32(t), Flags: uint32(f), Off: at, Vaddr: at, Paddr: at, Filesz: size, Memsz: size, Align: align}
+}
+
+// symbolTable says where the functions are.
+func symbolTable(first uint64) []elf.Sym64 {
+	list := make([]elf.Sym64, 1+functions)
+	for i := range uint64(functions) {
+		list[1+i] = elf.Sym64{Name: functionName, Info: elf.ST_INFO(elf.STB_GLOBAL, elf.STT_FUNC), Shndx: textSection, Value: first + i*stride, Size: stride}
+	}
+	return list
 }
 
 // frames are the unwind tables of the functions, to stand at an address: the stack

@@ -26,63 +26,64 @@ type total struct{ count, sum float64 }
 
 func (t *trial) timed() bool { return t.end != "" }
 
-// sites are the places of each kind in a function, as a placement sees them.
+// sites are the places of a function, by kinds, that a placement finds there: the first
+// of each kind, where an interval may begin and where it may end.
 type sites struct {
-	kinds      []string
-	begin, end map[string]uint64 // by kind
+	clock      omis.Clock
+	begin, end []site
+}
+
+type site struct {
+	kind   string
+	offset uint64
 }
 
 // enter takes a place in, unless there is one of its kind.
-func (s *sites) enter(kind string, to map[string]uint64, at uint64) {
-	if _, have := to[kind]; have {
-		return
+func enter(list []site, kind string, at uint64) []site {
+	if at := find(list, kind); at != nil {
+		return list
 	}
-	to[kind] = at
-	if !slices.Contains(s.kinds, kind) {
-		s.kinds = append(s.kinds, kind)
-	}
+	return append(list, site{kind, at})
 }
 
-// trials are those that tell the costs of all kinds: each is counted, and timed where it
-// can be with itself, else from or to the reference, the first that can be both.
-func (s *sites) trials() (list []*trial, reference string) {
-	i := slices.IndexFunc(s.kinds, func(k string) bool { return s.has(s.begin, k) && s.has(s.end, k) })
-	if i < 0 {
-		return nil, ""
+func find(list []site, kind string) *site {
+	if i := slices.IndexFunc(list, func(s site) bool { return s.kind == kind }); i >= 0 {
+		return &list[i]
 	}
-	reference = s.kinds[i]
-	for _, k := range s.kinds {
-		begins, ends := s.has(s.begin, k), s.has(s.end, k)
-		list = append(list, &trial{begin: k})
-		if begins && (ends || k != reference) {
-			end := k
-			if !ends {
-				end = reference
-			}
-			list = append(list, &trial{begin: k, end: end})
-		}
-		if ends && k != reference {
-			list = append(list, &trial{begin: reference, end: k})
+	return nil
+}
+
+// trials are those that tell the costs of all kinds. Each is counted; intervals go from
+// the first kind to each where one may end, and from each where one may begin to the
+// first of the others: that is where most functions begin and end.
+func (s *sites) trials() (list []*trial) {
+	if len(s.begin) == 0 || len(s.end) == 0 {
+		return nil
+	}
+	for i, place := range slices.Concat(s.begin, s.end) {
+		if i < len(s.begin) || find(s.begin, place.kind) == nil {
+			list = append(list, &trial{begin: place.kind})
 		}
 	}
-	list = list[:min(len(list), functions-1)]
+	for _, end := range s.end {
+		list = append(list, &trial{begin: s.begin[0].kind, end: end.kind})
+	}
+	for _, begin := range s.begin[1:] {
+		list = append(list, &trial{begin: begin.kind, end: s.end[0].kind})
+	}
+	list = list[:max(0, min(len(list), functions-1))]
 	for i, t := range list {
-		t.function = i + 1
+		t.function = 1 + i // the first is not probed
 	}
-	return list, reference
-}
-
-func (*sites) has(of map[string]uint64, kind string) bool {
-	_, ok := of[kind]
-	return ok
+	return list
 }
 
 // where is the offset of a trial's first place.
 func (s *sites) where(t *trial) uint64 {
-	if at, ok := s.begin[t.begin]; ok {
-		return at
+	if at := find(s.begin, t.begin); at != nil {
+		return at.offset
 	}
-	return s.end[t.begin] // one that can only be counted
+	return find(s.end, t.begin).offset // one that can only be counted
 }
 
 // Batches take a fraction of a millisecond, so that they are rarely interrupted.
@@ -92,7 +93,7 @@ const (
 	warmUp  = 4   // calls, in which is made what is made once: rows, copies of code
 	fewest  = 8
 	most    = 2000
-	howLong = 200 // rounds of work, some 50 ns
+	howLong = 6 // rounds of work, some 50 ns
 )
 
 // run measures the trials in turns with the function that is not probed.
@@ -165,40 +166,34 @@ func (t *trial) read() (mean float64, ok bool, err error) {
 	return (now.sum - was.sum) / (now.count - was.count), true, nil
 }
 
-// costs are what the trials say of each kind. An interval that begins and ends at the
-// reference contains one cost of it; where within a hit the time is taken does not matter.
-func costs(list []*trial, reference string) map[string]omis.Cost {
+// costs are what the trials say of each kind. Where within a hit the time is taken does
+// not matter, as long as the costs of a beginning and an end make what an interval
+// contains of both.
+func (s *sites) costs(list []*trial) map[string]omis.Cost {
 	all := make(map[string]omis.Cost)
 	change := func(kind string, f func(*omis.Cost)) {
 		c := all[kind]
 		f(&c)
 		all[kind] = c
 	}
+	begin, end := s.begin[0].kind, s.end[0].kind
+	var extra float64 // what it takes to time, beside counting
 	for _, t := range list {
-		if !t.timed() {
-			change(t.begin, func(c *omis.Cost) { c.Count, c.Time = t.added(), t.added() })
+		switch {
+		case !t.timed():
+			change(t.begin, func(c *omis.Cost) { c.Count = max(t.added(), 0) })
+		case t.begin == begin && t.end == end:
+			extra = (t.added() - all[begin].Count - all[end].Count) / 2
+			change(end, func(c *omis.Cost) { c.Before = c.Count / 2 })
+			change(begin, func(c *omis.Cost) { c.After = t.inside() - all[end].Before })
+		case t.begin == begin:
+			change(t.end, func(c *omis.Cost) { c.Before = t.inside() - all[begin].After })
+		default:
+			change(t.begin, func(c *omis.Cost) { c.After = t.inside() - all[end].Before })
 		}
 	}
-	ref := all[reference]
-	for _, t := range list {
-		if t.timed() && t.begin == reference && t.end == reference {
-			ref.Before = ref.Count / 2
-			ref.After = t.inside() - ref.Before
-		}
-	}
-	all[reference] = ref
-	for _, t := range list {
-		if t.timed() && t.begin == reference && t.end != reference {
-			change(t.end, func(c *omis.Cost) { c.Before = t.inside() - ref.After })
-		}
-	}
-	for _, t := range list {
-		if t.timed() && t.begin != reference {
-			change(t.begin, func(c *omis.Cost) { c.After = t.inside() - all[t.end].Before })
-		}
-		if t.timed() && t.begin == t.end {
-			change(t.begin, func(c *omis.Cost) { c.Time = t.added() / 2 })
-		}
+	for kind := range all {
+		change(kind, func(c *omis.Cost) { c.Time = max(c.Count+extra, 0) })
 	}
 	return all
 }

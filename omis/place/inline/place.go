@@ -52,7 +52,7 @@ func (p *Placer) judge(l *omis.Placing) error {
 	case len(w.Threads) > mostNamed:
 		return &omis.Refusal{Why: fmt.Sprintf("code in a program tells %d threads apart, not %d", mostNamed, len(w.Threads))}
 	}
-	if slices.ContainsFunc(l.Program, func(op omis.Op) bool { return op.Do != omis.OpAdd }) {
+	if times(l.Program) {
 		if err := p.clock.check(); err != nil {
 			return &omis.Refusal{Why: err.Error()}
 		}
@@ -67,8 +67,19 @@ func (p *Placer) judge(l *omis.Placing) error {
 const (
 	costToCount = 2.5
 	costToTime  = 10
+	costOfOrder = 15
 	costOfFlags = 2 // where they matter, and the red zone
 )
+
+// times tells whether a program takes the time.
+func times(p omis.Program) bool {
+	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Do != omis.OpAdd })
+}
+
+// isOrdered tells whether it does so by the ordered clock.
+func isOrdered(p omis.Program) bool {
+	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Do != omis.OpAdd && op.Clock == omis.ClockOrdered })
+}
 
 // verdict says how a program runs at a kind of place.
 func verdict(program omis.Program, kind int) omis.Verdict {
@@ -77,13 +88,15 @@ func verdict(program omis.Program, kind int) omis.Verdict {
 		Why:  "its actions only count and measure time, and there is room for a jump",
 		Cost: costToCount, Kind: kinds[kind],
 	}
-	for _, op := range program {
-		if op.Do != omis.OpAdd {
-			v.Cost = costToTime
-		}
+	if times(program) {
+		v.Cost = costToTime
 	}
 	if kind == 0 {
 		v.Cost += costOfFlags
+	}
+	if isOrdered(program) {
+		v.Kind += ", ordered"
+		v.Cost += costOfOrder
 	}
 	return v
 }
@@ -140,7 +153,7 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 	if err := t.placer.judge(l); err != nil {
 		return nil, omis.Patch{}, err
 	}
-	m := &compiler{shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads)}
+	m := &compiler{shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads), ordered: isOrdered(l.Program)}
 	var entries []int
 	for _, op := range l.Program {
 		s := op.Store.(*store)
