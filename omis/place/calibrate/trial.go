@@ -183,7 +183,7 @@ func (s *sites) costs(list []*trial) map[string]omis.Cost {
 		case !t.timed():
 			change(t.begin, func(c *omis.Cost) { c.Count = max(t.added(), 0) })
 		case t.begin == begin && t.end == end:
-			extra = (t.added() - all[begin].Count - all[end].Count) / 2
+			extra = max(t.added()-all[begin].Count-all[end].Count, 0) / 2
 			change(end, func(c *omis.Cost) { c.Before = c.Count / 2 })
 			change(begin, func(c *omis.Cost) { c.After = t.inside() - all[end].Before })
 		case t.begin == begin:
@@ -193,7 +193,7 @@ func (s *sites) costs(list []*trial) map[string]omis.Cost {
 		}
 	}
 	for kind := range all {
-		change(kind, func(c *omis.Cost) { c.Time = max(c.Count+extra, 0) })
+		change(kind, func(c *omis.Cost) { c.Time = c.Count + extra })
 	}
 	return all
 }

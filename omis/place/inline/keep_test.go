@@ -123,7 +123,7 @@ func TestKept(t *testing.T) {
 			t.Errorf("%d threads counted %d and timed %d, want %d, %d and %d", who, sum, timed, threads, 11*calls, calls)
 		}
 	}
-	if v := e.placed[0].Verdict(); v.Kind != "entry" {
+	if v := e.placed[0].Verdict(); v.Kind != "entry, ordered" {
 		t.Errorf("the verdict is %+v", v)
 	}
 	e.end(t)
