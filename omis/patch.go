@@ -46,6 +46,17 @@ type Ground interface {
 	Close() error
 }
 
+// Heir is the Ground of a process in which an earlier monitor has put code; it is as
+// that one left it.
+type Heir interface {
+	Ground
+	// Left are the patches that stand since then, on or off, and go on to work with the
+	// same shared memory. They stay until Patcher.Unpatch, which takes those at one
+	// address away together. Nothing else can be put there meanwhile: what their code
+	// is, nobody knows.
+	Left() []Patched
+}
+
 // Patch is code for an address.
 type Patch struct {
 	Addr uint64

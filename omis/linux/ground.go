@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"mirador/omis"
 	"mirador/omis/linux/patch"
@@ -22,19 +25,24 @@ type ground struct {
 	tid    int32
 	self   bool
 	site   *patch.Site
+	left   []omis.Patched
+	stood  time.Duration // how long the process was stopped for the last change
 
 	changing sync.Mutex // one batch at a time
 }
 
 var (
 	_ omis.Patcher = (*Node)(nil)
-	_ omis.Ground  = (*ground)(nil)
+	_ omis.Heir    = (*ground)(nil)
 )
 
 func (g *ground) Shared() []byte { return g.shared.Bytes }
 func (g *ground) Base() uint64   { return g.shared.Base }
 func (g *ground) TID() int32     { return g.tid }
 func (g *ground) Self() bool     { return g.self }
+
+// Left: see omis.Heir.
+func (g *ground) Left() []omis.Patched { return g.left }
 
 // Gone: see omis.Ground. A memory without users reads as an empty file.
 func (g *ground) Gone() bool {
@@ -131,15 +139,93 @@ func (o *owner) prepareGround() (*ground, error) {
 	o.freeze(nil)
 	defer o.endFreeze()
 	g := &ground{node: o.node, proc: o.proc, memory: memory}
-	if err := o.share(g); err != nil {
+	if err := o.furnish(g); err != nil {
 		memory.Close()
 		return nil, err
 	}
-	g.site = patch.NewSite(memory, g.shared.Base, uint64(len(g.shared.Bytes)))
 	o.node.mu.Lock()
 	o.node.grounds[o.proc] = g
 	o.node.mu.Unlock()
 	return g, nil
+}
+
+// furnish makes the ground of the frozen process, or takes over what is there.
+func (o *owner) furnish(g *ground) error {
+	if o.space.memory == nil {
+		return ended(o.proc.PID)
+	}
+	var err error
+	if g.tid, g.self, err = o.identityPlace(); err != nil {
+		return &omis.Refusal{Why: err.Error()}
+	}
+	mapped, err := proc.Maps(o.proc.PID)
+	if err != nil {
+		return err
+	}
+	site, inherited := patch.Adopt(g.memory, mapped)
+	if site == nil {
+		if err := o.share(g); err != nil {
+			return err
+		}
+		g.site = patch.NewSite(g.memory, g.shared.Base, uint64(len(g.shared.Bytes)))
+		return nil
+	}
+	g.site = site
+	if !inherited && o.reopen(g, mapped) {
+		return nil
+	}
+	return o.beginAnew(g, inherited)
+}
+
+// reopen takes over what an earlier monitor left, with the memory it shared; false:
+// that cannot be had, or is still written to by code that was taken away.
+func (o *owner) reopen(g *ground, mapped proc.Mappings) bool {
+	base, size := g.site.Base()
+	m, ok := mapped.At(base)
+	if !ok || m.Start != base || m.End-m.Start != size {
+		return false
+	}
+	shared, err := patch.Reopen(o.proc.PID, m)
+	if err != nil {
+		return false
+	}
+	g.shared, g.left = shared, g.site.Points()
+	if len(g.left) > 0 {
+		return true
+	}
+	if o.letOut(g) == nil && !g.site.Retired() && shared.Clear() == nil {
+		return true
+	}
+	shared.Close()
+	return false
+}
+
+// beginAnew takes out what is there, and makes new shared memory.
+func (o *owner) beginAnew(g *ground, inherited bool) error {
+	base, size := g.site.Base()
+	batch := g.site.WithdrawAll()
+	err := batch.Commit(patched{host{o}}, nil)
+	if err == nil {
+		err = batch.Err()
+	}
+	if err == nil {
+		err = o.letOut(g)
+	}
+	if err != nil {
+		return &omis.Refusal{Why: err.Error()}
+	}
+	if inherited && !g.site.Retired() {
+		// It would keep its parent's memory alive.
+		_, _ = patched{host{o}}.Call(unix.SYS_MUNMAP, base, size)
+	}
+	if err := o.share(g); err != nil {
+		return err
+	}
+	if err := g.site.Use(g.shared.Base, uint64(len(g.shared.Bytes))); err != nil {
+		g.shared.Close()
+		return err
+	}
+	return nil
 }
 
 // enterProgram attaches to the process, and opens its memory.
@@ -186,18 +272,15 @@ func (o *owner) barsPatches() error {
 
 // share has the frozen process map the memory of a ground.
 func (o *owner) share(g *ground) error {
-	if o.space.memory == nil {
-		return ended(o.proc.PID)
-	}
-	var err error
-	if g.tid, g.self, err = o.identityPlace(); err != nil {
-		return &omis.Refusal{Why: err.Error()}
-	}
 	s, err := proc.ReadStatus(o.proc.PID)
 	if err != nil {
 		return ended(o.proc.PID)
 	}
-	if g.shared, err = patch.Share(patched{host{o}}, o.proc.PID, s.Locked > 0); err != nil {
+	mapped, err := proc.Maps(o.proc.PID)
+	if err != nil {
+		return ended(o.proc.PID)
+	}
+	if g.shared, err = patch.Share(patched{host{o}}, o.proc.PID, mapped, s.Locked > 0); err != nil {
 		return &omis.Refusal{Why: err.Error()}
 	}
 	return nil

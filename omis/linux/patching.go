@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"time"
 
 	"mirador/omis"
@@ -114,8 +116,13 @@ func (n *Node) Unpatch(p omis.ProcID, list []omis.Patched) error {
 			points = append(points, point)
 		}
 	}
-	for begin := time.Now(); ; time.Sleep(handlerPatience) {
-		err := n.commit(g, g.site.Withdraw(points))
+	for begin, tries := time.Now(), 0; ; time.Sleep(handlerPatience) {
+		tries++
+		batch := g.site.Withdraw(points)
+		err := n.commit(g, batch)
+		if err == nil {
+			err = batch.Err()
+		}
 		switch {
 		case isEnded(err):
 			return nil
@@ -123,7 +130,7 @@ func (n *Node) Unpatch(p omis.ProcID, list []omis.Patched) error {
 			return err
 		case !g.site.Lingers(points):
 			return nil
-		case time.Since(begin) > unpatchPatience:
+		case tries > attempts && time.Since(begin) > unpatchPatience:
 			return omis.Errorf(omis.OSError, "a thread of process %d may still run code that was taken away: it is stopped there, or in a signal handler that interrupted it", p.PID)
 		}
 	}
@@ -155,16 +162,54 @@ func (o *owner) commit(g *ground, b *patch.Batch) error {
 	if err := o.enterProgram(); err != nil {
 		return err
 	}
+	if t := o.sleeper(); t != nil && b.NeedsRoom() {
+		o.furnishBy(t, g, b)
+	}
+	var err error
+	if !b.NeedsRoom() {
+		err = b.Fill()
+	}
+	begin := time.Now()
 	o.freeze(nil)
-	defer o.endFreeze()
+	defer func() {
+		o.endFreeze()
+		g.stood = time.Since(begin)
+	}()
 	o.comeOut(nil)
 	if o.space.memory == nil || g.Gone() {
 		return ended(o.proc.PID)
 	}
-	if err := b.Commit(patched{host{o}}); err != nil {
+	if err == nil && b.NeedsRoom() {
+		if err = b.Furnish(patched{host{o}}); err == nil {
+			err = b.Fill()
+		}
+	}
+	if err := b.Commit(patched{host{o}}, err); err != nil {
 		return err
 	}
 	return o.letOut(g)
+}
+
+// sleeper is a thread that waits for something, and can be stopped at once.
+func (o *owner) sleeper() *thread {
+	for _, t := range o.threads {
+		if state, err := proc.ThreadState(t.pid, t.tid); t.kind <= stranger && err == nil && state == "S" {
+			return t
+		}
+	}
+	return nil
+}
+
+// furnishBy has a thread map memory while the others run: less is left for when all
+// are stopped.
+func (o *owner) furnishBy(one *thread, g *ground, b *patch.Batch) {
+	o.freeze(func(t *thread) bool { return t == one })
+	defer o.thaw()
+	if !one.stopped() || o.threads[one.tid] != one || o.space.memory == nil || g.Gone() {
+		return
+	}
+	// Where that fails, it is tried again when all are stopped.
+	_ = b.Furnish(patched{host{o}})
 }
 
 // letOut has threads of the frozen process leave stubs that nobody is led to any
@@ -173,7 +218,7 @@ func (o *owner) letOut(g *ground) error {
 	if !g.site.Retired() {
 		return nil
 	}
-	for begin := time.Now(); !o.ended && time.Since(begin) < handlerPatience; {
+	for range attempts {
 		late := o.standing(func(_ *thread, pc uint64) bool { return g.site.Inside(pc) })
 		if len(late) == 0 || !o.goOnFor(moment, late) {
 			break
@@ -196,17 +241,40 @@ func (o *owner) standing(where func(t *thread, pc uint64) bool) (list []*thread)
 	return list
 }
 
-// goOnFor lets stopped threads run for a while; false: they do not stop again.
+// turnPatience is how long a thread is given to get a processor. It has them for
+// itself, but for other processes.
+const turnPatience = 50 * time.Millisecond
+
+// goOnFor lets stopped threads run for a moment, as many at a time as there are
+// processors: each gets one, however many there are. false: they do not stop again.
 func (o *owner) goOnFor(d time.Duration, threads []*thread) bool {
-	for _, t := range threads {
+	for some := range slices.Chunk(threads, runtime.NumCPU()) {
+		o.takeTurns(d, some)
+		if !o.pump(patience, func() bool { return o.allStopped(some) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (o *owner) takeTurns(d time.Duration, threads []*thread) {
+	before := make([]uint64, len(threads))
+	for i, t := range threads {
+		before[i], _ = proc.Turns(t.pid, t.tid)
 		t.stop = running
 		_ = ptrace.Cont(t.tid, 0)
+	}
+	for i, t := range threads {
+		for begin := time.Now(); time.Since(begin) < turnPatience; time.Sleep(d) {
+			if now, err := proc.Turns(t.pid, t.tid); err != nil || now != before[i] {
+				break
+			}
+		}
 	}
 	time.Sleep(d)
 	for _, t := range threads {
 		o.interrupt(t)
 	}
-	return o.pump(patience, func() bool { return o.allStopped(threads) })
 }
 
 // reclaim gives back the room of stubs that nobody is in.

@@ -3,7 +3,9 @@
 package linux
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
 	"mirador/omis"
 	"mirador/omis/linux/patch"
@@ -60,15 +62,10 @@ func (p *program) Surveyor(addr uint64) (*patch.Surveyor, error) {
 
 // Vacancies: see patch.Program.
 func (p *program) Vacancies(near, size uint64, taken []patch.Range) []uint64 {
-	var free []uint64
-	for _, addr := range vacancies(p.mapped, near, size) {
-		overlaps := false
-		for _, r := range taken {
-			overlaps = overlaps || addr < r.End && r.Begin < addr+size
-		}
-		if !overlaps {
-			free = append(free, addr)
-		}
+	mapped := slices.Clone(p.mapped)
+	for _, r := range taken {
+		mapped = append(mapped, proc.Mapping{Start: r.Begin, End: r.End})
 	}
-	return free
+	slices.SortFunc(mapped, func(a, b proc.Mapping) int { return cmp.Compare(a.Start, b.Start) })
+	return vacancies(mapped, near, size)
 }

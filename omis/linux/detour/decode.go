@@ -1,6 +1,10 @@
 package detour
 
-import "golang.org/x/arch/x86/x86asm"
+import (
+	"golang.org/x/arch/x86/x86asm"
+
+	"mirador/omis/linux/relocate"
+)
 
 // LandingPad is the length of an endbr64, the only instruction that an indirect
 // branch may lead to where that is enforced. Linux does so in the kernel only.
@@ -12,14 +16,7 @@ func IsLandingPad(code []byte) bool {
 }
 
 // Decode reads the instruction that code begins with.
-func Decode(code []byte) (x86asm.Inst, error) {
-	inst, err := x86asm.Decode(code, 64)
-	// Op(0) without an error is what the decoder answers on instructions its tables lack.
-	if err == nil && inst.Op == 0 {
-		err = x86asm.ErrUnrecognized
-	}
-	return inst, err
-}
+func Decode(code []byte) (x86asm.Inst, error) { return relocate.Decode(code) }
 
 // Leaves tells whether execution does not, or not at once, go on behind inst.
 func Leaves(inst x86asm.Inst) bool {

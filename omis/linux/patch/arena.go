@@ -19,7 +19,7 @@ const (
 	headSize    = 64      // of the code
 	headMagic   = 0       // 16 bytes
 	headUsed    = 16      // bytes of the code, this head included
-	headSize64  = 24      // of the code
+	headLength  = 24      // of the code
 	headBase    = 32      // where the process has the shared memory
 	headShared  = 40      // its size
 	blockAlign  = 16
@@ -76,8 +76,13 @@ type arena struct {
 func newArena(room uint64) *arena {
 	size := (max(arenaCode, room+headSize) + pageSize - 1) &^ (pageSize - 1)
 	a := &arena{size: size, used: headSize, next: firstSwitch}
-	a.switches = (firstSwitch + size/perSwitch + pageSize - 1) &^ (pageSize - 1)
+	a.switches = switchesFor(size)
 	return a
+}
+
+// switchesFor is how much stands before some code.
+func switchesFor(size uint64) uint64 {
+	return (firstSwitch + size/perSwitch + pageSize - 1) &^ (pageSize - 1)
 }
 
 func (a *arena) length() uint64 { return a.switches + a.size }
@@ -133,7 +138,7 @@ func (a *arena) owns(change uint64) bool { return change-a.addr < a.switches }
 func (a *arena) head(base, shared uint64) []byte {
 	b := make([]byte, headSize)
 	copy(b[headMagic:], magic[:])
-	binary.LittleEndian.PutUint64(b[headSize64:], a.size)
+	binary.LittleEndian.PutUint64(b[headLength:], a.size)
 	binary.LittleEndian.PutUint64(b[headBase:], base)
 	binary.LittleEndian.PutUint64(b[headShared:], shared)
 	return b

@@ -115,6 +115,9 @@ func (b *Batch) add(i int) error {
 		if c, err = b.changeFor(v, f, n, spot.Window); err != nil {
 			return err
 		}
+		if !c.begins(spot.at) {
+			return errors.New("it is padding that nobody runs")
+		}
 	}
 	b.points[i] = &Point{site: b.site, patch: patch, at: spot.at, entry: spot.entry, ends: spot.ends}
 	c.points, c.fresh = append(c.points, b.points[i]), append(c.fresh, i)

@@ -47,11 +47,29 @@ func (p passing) Error() string { return string(p) }
 
 func (p passing) Is(target error) bool { return target == ErrRaced }
 
-// Commit makes the changes of a batch in the stopped process. With an error none is
-// made; of single changes Batch.Results tells. Threads that were in stubs of former
-// places may be there still, see Site.Inside.
-func (b *Batch) Commit(process Process) error {
-	err := b.furnish(process)
+// NeedsRoom tells whether a batch takes memory that the process has to map.
+func (b *Batch) NeedsRoom() bool { return len(b.arenas) > 0 }
+
+// Furnish has the process map what memory a batch takes; one thread must be stopped
+// for that.
+func (b *Batch) Furnish(process Process) error {
+	for len(b.arenas) > 0 {
+		a := b.arenas[0]
+		if err := a.mapIn(process); err != nil {
+			return err
+		}
+		if err := b.open(a); err != nil {
+			return err
+		}
+		b.arenas = b.arenas[1:]
+	}
+	return nil
+}
+
+// Commit makes the changes of a batch in the stopped process. With an error, which
+// may be that of a former step, none is made; of single changes Batch.Results tells.
+// Threads that were in stubs of former places may be there still, see Site.Inside.
+func (b *Batch) Commit(process Process, err error) error {
 	if err == nil {
 		b.compare()
 		err = b.clearWay(process)
@@ -65,17 +83,8 @@ func (b *Batch) Commit(process Process) error {
 	return err
 }
 
-// furnish maps the arenas and fills them. Nothing in the program leads there yet.
-func (b *Batch) furnish(process Process) error {
-	for _, a := range b.arenas {
-		if err := a.mapIn(process); err != nil {
-			return err
-		}
-		if err := b.open(a); err != nil {
-			return err
-		}
-	}
-	b.arenas = nil
+// Fill writes the stubs. Nothing in the program leads there yet: the process may run.
+func (b *Batch) Fill() error {
 	for _, w := range joined(b.writes) {
 		if _, err := b.site.memory.WriteAt(w.bytes, int64(w.addr)); err != nil {
 			return err
@@ -173,7 +182,7 @@ func (b *Batch) compare() {
 				now = make([]byte, c.Length())
 				begin = c.Addr
 				if _, e := b.site.memory.ReadAt(now, int64(begin)); e != nil {
-					c.fail(errors.New("its code is not there any more"))
+					c.lose("its code is not there any more")
 					continue
 				}
 			}
@@ -189,6 +198,17 @@ func (c *change) fail(err error) {
 	}
 }
 
+// lose notes that a window is not what it was. A place that stood there has gone, and
+// is in nobody's way from now on.
+func (c *change) lose(why string) {
+	if c.former == nil {
+		c.fail(errors.New(why))
+		return
+	}
+	c.former.gone = true
+	c.fail(passing(why))
+}
+
 // compare compares the window with what stands there.
 func (c *change) compare(now []byte) {
 	want := slices.Clone(c.Code)
@@ -197,10 +217,7 @@ func (c *change) compare(now []byte) {
 		copy(want, jump[:])
 	}
 	if !slices.Equal(now, want) {
-		if c.former != nil {
-			c.former.gone = true
-		}
-		c.fail(errors.New("the program's code is not as its file has it: somebody else has put something there, or a breakpoint stands too near"))
+		c.lose("the program's code is not as its file has it: somebody else has put something there, or a breakpoint stands too near")
 	}
 }
 
@@ -262,13 +279,11 @@ func (b *Batch) clearWay(process Process) error {
 // replace writes the jumps, and has the site say so.
 func (b *Batch) replace() {
 	s := b.site
+	b.writeJumps()
 	former := make(map[*place]bool)
-	var places, retired []*place
-	retired = append(retired, s.retired...)
+	retired := slices.Clone(s.retired)
+	var places []*place
 	for _, c := range b.changes {
-		if c.err == nil {
-			c.err = c.write(s.memory)
-		}
 		if c.err != nil {
 			s.discard(c.made)
 			s.releaseAll(b.freshOf(c))
@@ -288,15 +303,46 @@ func (b *Batch) replace() {
 	s.note(s.arenas, places, retired)
 }
 
-// write makes a jump stand, or takes it out.
-func (c *change) write(memory Memory) error {
-	bytes := c.Code[:detour.JumpSize]
-	if c.made != nil {
-		jump := c.made.jump()
-		bytes = jump[:]
+// writeJumps has jumps stand, and takes others out, with a write for each page: it is
+// carried out wholly or not at all, also when we are killed.
+func (b *Batch) writeJumps() {
+	for first := 0; first < len(b.changes); {
+		last := first + 1
+		for last < len(b.changes) && b.changes[last].Addr/pageSize == b.changes[first].Addr/pageSize {
+			last++
+		}
+		b.writePage(b.changes[first:last])
+		first = last
 	}
-	_, err := memory.WriteAt(bytes, int64(c.Addr))
-	return err
+}
+
+func (b *Batch) writePage(changes []*change) {
+	changes = slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.err != nil })
+	if len(changes) == 0 {
+		return
+	}
+	begin := changes[0].Addr
+	page := make([]byte, changes[len(changes)-1].Addr+detour.JumpSize-begin)
+	_, err := b.site.memory.ReadAt(page, int64(begin))
+	for _, c := range changes {
+		c.put(page[c.Addr-begin:])
+	}
+	if err == nil {
+		_, err = b.site.memory.WriteAt(page, int64(begin))
+	}
+	for _, c := range changes {
+		c.err = err
+	}
+}
+
+// put puts into text what is to stand at its beginning.
+func (c *change) put(text []byte) {
+	if c.made == nil {
+		copy(text, c.Code[:detour.JumpSize])
+		return
+	}
+	jump := c.made.jump()
+	copy(text, jump[:])
 }
 
 // discard gives the room of a stub back that nothing leads to.

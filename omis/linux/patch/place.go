@@ -4,6 +4,7 @@ package patch
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -72,6 +73,9 @@ func (p *place) encode(at uint64) (stub []byte, err error) {
 }
 
 func (p *Point) make(at uint64) ([]byte, error) {
+	if p.patch.Make == nil {
+		return nil, errors.New("the code of an earlier monitor stands there")
+	}
 	return p.patch.Make(omis.Spot{Addr: p.patch.Addr, Code: at, Switch: p.change, Entry: p.entry, Return: p.ends})
 }
 

@@ -4,6 +4,7 @@ package patch
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"mirador/omis"
@@ -26,6 +27,17 @@ func (b *Batch) Results() ([]*Point, []error) {
 	return b.points, b.errs
 }
 
+// Err tells why something of a batch could not be taken away. What is not there any
+// more is no reason.
+func (b *Batch) Err() error {
+	for _, c := range b.changes {
+		if c.err != nil && (c.former == nil || !c.former.gone) {
+			return fmt.Errorf("the code at %#x cannot be taken away: %w", c.Addr, c.err)
+		}
+	}
+	return nil
+}
+
 // errGone is returned for points of a program that is not there any more.
 var errGone = errors.New("the process has ended, or executes another program")
 
@@ -39,6 +51,15 @@ func (p *Point) SetActive(on bool) error {
 		return errGone
 	}
 	return nil
+}
+
+// WithdrawAll is Withdraw for all that stands.
+func (s *Site) WithdrawAll() *Batch {
+	var all []*Point
+	for _, p := range s.places {
+		all = append(all, p.points...)
+	}
+	return s.Withdraw(all)
 }
 
 // Covers: see omis.Patched.

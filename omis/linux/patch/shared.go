@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/proc"
 )
 
 // Shared is memory that a process shares with the monitor.
@@ -28,7 +30,7 @@ const sharedName = "mirador patches"
 
 // Share has a stopped process map memory of a file without a name in any folder. The
 // program wants its descriptors to itself: none stays.
-func Share(process Process, pid int, locked bool) (*Shared, error) {
+func Share(process Process, pid int, mapped proc.Mappings, locked bool) (*Shared, error) {
 	fd, err := process.CallOn(sharedName, unix.SYS_MEMFD_CREATE, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, err
@@ -36,7 +38,7 @@ func Share(process Process, pid int, locked bool) (*Shared, error) {
 	if fd < 0 {
 		return nil, refused("memfd_create", fd)
 	}
-	s, err := shareFile(process, pid, uint64(fd), locked)
+	s, err := shareFile(process, pid, uint64(fd), mapped, locked)
 	if e := succeeds(process, "close", unix.SYS_CLOSE, uint64(fd)); err == nil && e != nil {
 		s.Close()
 		return nil, e
@@ -44,7 +46,7 @@ func Share(process Process, pid int, locked bool) (*Shared, error) {
 	return s, err
 }
 
-func shareFile(process Process, pid int, fd uint64, locked bool) (*Shared, error) {
+func shareFile(process Process, pid int, fd uint64, mapped proc.Mappings, locked bool) (*Shared, error) {
 	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -54,24 +56,42 @@ func shareFile(process Process, pid int, fd uint64, locked bool) (*Shared, error
 		if locked && size > lockedSize {
 			continue
 		}
-		base, err := mapThere(process, f, fd, size)
+		base, err := mapThere(process, f, fd, size, aside(mapped, size))
 		if errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EFBIG) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
+		// It is sealed, so that the process cannot take the memory away under our feet.
+		if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+			return nil, fmt.Errorf("cannot seal the shared memory: %w", err)
+		}
 		return mapHere(f, base, size)
 	}
 	return nil, refused("mmap", -int64(unix.ENOMEM))
 }
 
-// mapThere maps the file in the process. A core dump is to have none of it.
-func mapThere(process Process, f *os.File, fd, size uint64) (uint64, error) {
+// aside is an address with room for some bytes in the middle of nowhere: what is near
+// code is for arenas. 0: there is no such room.
+func aside(mapped proc.Mappings, size uint64) uint64 {
+	var best, room uint64
+	for i := 1; i < len(mapped); i++ {
+		begin, end := mapped[i-1].End, mapped[i].Start
+		if end > begin && end-begin > max(room, size+4*reach) && mapped[i].Path != "[vsyscall]" {
+			best, room = (begin+(end-begin-size)/2)&^(pageSize-1), end-begin
+		}
+	}
+	return best
+}
+
+// mapThere maps the file in the process, at an address if it is still free. A core
+// dump is to have none of it.
+func mapThere(process Process, f *os.File, fd, size, at uint64) (uint64, error) {
 	if err := f.Truncate(int64(size)); err != nil {
 		return 0, err
 	}
-	r, err := process.Call(unix.SYS_MMAP, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE, fd, 0)
+	r, err := process.Call(unix.SYS_MMAP, at, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE, fd, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -81,12 +101,8 @@ func mapThere(process Process, f *os.File, fd, size uint64) (uint64, error) {
 	return uint64(r), succeeds(process, "madvise", unix.SYS_MADVISE, uint64(r), size, unix.MADV_DONTDUMP)
 }
 
-// mapHere maps it in the monitor. It is sealed, so that the process cannot take the
-// memory away under our feet.
+// mapHere maps it in the monitor.
 func mapHere(f *os.File, base, size uint64) (*Shared, error) {
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-		return nil, fmt.Errorf("cannot seal the shared memory: %w", err)
-	}
 	b, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, fmt.Errorf("cannot map the shared memory: %w", err)
@@ -94,6 +110,19 @@ func mapHere(f *os.File, base, size uint64) (*Shared, error) {
 	_ = unix.Madvise(b, unix.MADV_DONTDUMP) // a dump would be larger, and nothing else
 	return &Shared{b, base}, nil
 }
+
+// Reopen maps in the monitor the memory that a process shares already.
+func Reopen(pid int, m proc.Mapping) (*Shared, error) {
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Start, m.End), os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return mapHere(f, m.Start, m.End-m.Start)
+}
+
+// Clear makes it zero again; it takes no room then.
+func (s *Shared) Clear() error { return unix.Madvise(s.Bytes, unix.MADV_REMOVE) }
 
 // Close unmaps what the monitor has; nobody may use it any more.
 func (s *Shared) Close() error { return unix.Munmap(s.Bytes) }

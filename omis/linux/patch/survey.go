@@ -68,6 +68,9 @@ func (s *Surveyor) locate(addr uint64) (f *function, i int, p spot, err error) {
 	return f, i, p, err
 }
 
+// farthest is how far before an instruction a jump for it is looked for.
+const farthest = 32
+
 // reach tries windows that begin with the instruction, then with those before it.
 // With a former window, that of another address, it makes one that includes both.
 func (s *Surveyor) reach(f *function, at int, former *detour.Window) (detour.Window, error) {
@@ -81,7 +84,7 @@ func (s *Surveyor) reach(f *function, at int, former *detour.Window) (detour.Win
 		return s.window(f, min(first, at), upTo)
 	}
 	w, err := s.window(f, at, upTo)
-	for i := at - 1; err != nil && i >= 0 && f.insts[i].addr+detour.JumpSize > f.insts[at].addr; i-- {
+	for i := at - 1; err != nil && i >= 0 && f.insts[i].addr+farthest > f.insts[at].addr && !f.insts[i].leaves; i-- {
 		if earlier, e := s.window(f, i, upTo); e == nil {
 			return earlier, nil
 		}

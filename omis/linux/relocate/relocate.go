@@ -42,9 +42,8 @@ func Instruction(code []byte, from, to uint64) (Copy, error) {
 		r.emit(code[:n]...)
 		return r.finish(true)
 	}
-	inst, err := x86asm.Decode(code, 64)
-	// Op(0) without an error is what the decoder answers on instructions its tables lack.
-	if err != nil || inst.Op == 0 {
+	inst, err := Decode(code)
+	if err != nil {
 		return Copy{}, &Error{from, fmt.Sprintf("it is not known (% x)", clip(code, 8))}
 	}
 	r := relocation{from: from, to: to, length: inst.Len, inst: inst, code: code[:inst.Len]}

@@ -1,0 +1,187 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-delve/delve/pkg/dwarf/frame"
+	"golang.org/x/arch/x86/x86asm"
+
+	"mirador/omis"
+	"mirador/omis/linux/detour"
+)
+
+// begun and left list where the functions of a module begin, as its unwind tables
+// tell, and where they return.
+func begunAndLeft(t *testing.T, m omis.Module) (begun, left []uint64) {
+	t.Helper()
+	f, err := elf.Open(m.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s := f.Section(".eh_frame")
+	if s == nil {
+		return nil, nil
+	}
+	data, err := s.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := frame.Parse(data, binary.LittleEndian, 0, 8, s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, function := range list {
+		begun = append(begun, function.Begin()+m.Bias)
+		code := codeAt(f, function.Begin(), function.End())
+		for at := 0; at < len(code); {
+			if detour.IsLandingPad(code[at:]) {
+				at += detour.LandingPad
+				continue
+			}
+			inst, err := detour.Decode(code[at:])
+			if err != nil {
+				break
+			}
+			if inst.Op == x86asm.RET {
+				left = append(left, function.Begin()+uint64(at)+m.Bias)
+			}
+			at += inst.Len
+		}
+	}
+	return begun, left
+}
+
+func codeAt(f *elf.File, begin, end uint64) []byte {
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && begin >= p.Vaddr && end <= p.Vaddr+p.Filesz {
+			code := make([]byte, end-begin)
+			if _, err := p.ReadAt(code, int64(begin-p.Vaddr)); err == nil {
+				return code
+			}
+		}
+	}
+	return nil
+}
+
+const bashScript = `f() { local i; for ((i=0;i<3000;i++)); do x=$((x*31+i)); s="$s${x:0:1}"; done; }
+f; echo ${#s} $x
+for w in $s; do case $w in *5*) echo ${w//5/x} | wc -c;; esac; done
+trap 'echo caught' USR1; kill -USR1 $$
+printf '%s\n' {1..500} | sort -n | tail -1
+exit
+`
+
+const pythonScript = `import json, re, hashlib, zlib, threading
+d = {str(i): [i*i, {'k': i/7}] for i in range(3000)}
+s = json.dumps(d, sort_keys=True)
+print(hashlib.sha256(s.encode()).hexdigest(), len(zlib.compress(s.encode())))
+print(len(re.findall(r'\d+', s)), json.loads(s) == d)
+def g(n):
+  try:
+    return g(n-1) if n else 1/0
+  except ZeroDivisionError as e:
+    raise ValueError(n) from e
+try:
+  g(50)
+except ValueError as e: print(e)
+l = []
+ts = [threading.Thread(target=lambda i=i: l.append(sum(range(i*1000)))) for i in range(20)]
+for t in ts: t.start()
+for t in ts: t.join()
+print(sorted(l))
+`
+
+// TestPatchEverything puts code to the beginnings and the returns of all functions of
+// programs, and of their libraries. They do what they do without.
+func TestPatchEverything(t *testing.T) {
+	for _, p := range []struct {
+		script string
+		argv   []string
+	}{
+		{bashScript, []string{"/bin/bash", "--norc"}},
+		{pythonScript, []string{"/usr/bin/python3", "-"}},
+	} {
+		t.Run(p.argv[0], func(t *testing.T) {
+			alone := exec.Command(p.argv[0], p.argv[1:]...)
+			alone.Stdin = bytes.NewBufferString(p.script)
+			want, err := alone.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(p.argv[0], p.argv[1:]...)
+			var out, complaints bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &complaints
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				cmd.Process.Kill()
+				cmd.Wait()
+			})
+			time.Sleep(200 * time.Millisecond) // it has loaded what it needs
+			calls := patchEverything(t, cmd.Process.Pid)
+			if _, err := in.Write([]byte(p.script)); err != nil {
+				t.Fatal(err)
+			}
+			in.Close()
+			if err := cmd.Wait(); err != nil || out.String() != string(want) {
+				t.Errorf("%v: got\n%s%s\nwant\n%s", err, out.String(), complaints.String(), want)
+			}
+			if n := calls(); n < 10000 {
+				t.Errorf("%d calls and returns", n)
+			}
+		})
+	}
+}
+
+// patchEverything returns what tells how much was counted.
+func patchEverything(t *testing.T, pid int) (sum func() uint64) {
+	t.Helper()
+	n := openNode(t)
+	id, err := procIdentify(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := n.Ground(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules, err := n.Modules(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var addrs []uint64
+	for _, m := range modules {
+		begun, left := begunAndLeft(t, m)
+		addrs = append(append(addrs, begun...), left...)
+	}
+	list := everywhere(g, addrs)
+	begin := time.Now()
+	made, _ := n.Patch(id, list)
+	took := time.Since(begin)
+	made = slices.DeleteFunc(made, func(p omis.Patched) bool { return p == nil })
+	t.Logf("%d of %d in %v, of which the process stood %v", len(made), len(list), took, n.groundOf(id).stood)
+	if len(made) < len(list)*9/10 {
+		t.Errorf("%d of %d places have code", len(made), len(list))
+	}
+	activate(t, made)
+	return func() (sum uint64) {
+		for i := range list {
+			sum += counted(g, uint64(i)*64)
+		}
+		return sum
+	}
+}

@@ -1,0 +1,132 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/subject"
+)
+
+// TestPatchLeft: what a killed monitor left goes on to count, is found by the next
+// one, and taken out.
+func TestPatchLeft(t *testing.T) {
+	g := start(t, build(t, "hammer.c"), "4", "1000000000")
+	g.Begin()
+	for range 3 {
+		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x patch", g.ID.PID, g.Addr))
+		out.ReadString('\n')
+		killMonitor(cmd)
+		n := openNode(t)
+		ground, err := n.Ground(g.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := ground.(omis.Heir).Left()
+		if len(left) == 0 {
+			t.Fatal("nothing was left")
+		}
+		if !slices.ContainsFunc(left, func(p omis.Patched) bool { return p.Addr() == g.Addr }) {
+			t.Errorf("nothing is left at %#x", g.Addr)
+		}
+		before := counted(ground, 0)
+		time.Sleep(20 * time.Millisecond)
+		if before == 0 || counted(ground, 0) == before {
+			t.Errorf("it counts no more: %d", before)
+		}
+		if _, errs := n.Patch(g.ID, []omis.Patch{{Addr: g.Addr, Make: counting(ground, 0)}}); errs[0] == nil {
+			t.Error("code was put beside what is not known")
+		}
+		if err := n.Unpatch(g.ID, left); err != nil {
+			t.Fatal(err)
+		}
+		checkUntouched(t, g)
+		made := mustPatch(t, n, g.ID, []omis.Patch{{Addr: g.Addr, Make: counting(ground, 64)}})
+		if err := n.Unpatch(g.ID, made); err != nil {
+			t.Fatal(err)
+		}
+		if err := ground.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if maps, err := procMaps(g.ID.PID); err != nil {
+		t.Fatal(err)
+	} else if n := len(slices.DeleteFunc(maps, func(m proc.Mapping) bool { return m.Path != "/memfd:mirador patches (deleted)" })); n != 1 {
+		t.Errorf("%d shared memories", n)
+	}
+}
+
+// TestPatchKilledThenClean kills monitors at any moment, and has the next one take out
+// what is there.
+func TestPatchKilledThenClean(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	args := []string{"4", "3000000"}
+	want := subject.Alone(t, hammer, args...)
+	g := start(t, hammer, args...)
+	g.Begin()
+	for i := range 20 {
+		cmd, _ := startMonitor(t, fmt.Sprintf("%d %#x repatch", g.ID.PID, g.Addr))
+		time.Sleep(time.Duration(i*i) * 50 * time.Microsecond)
+		killMonitor(cmd)
+		n := openNode(t)
+		ground, err := n.Ground(g.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Unpatch(g.ID, ground.(omis.Heir).Left()); err != nil {
+			t.Fatal(err)
+		}
+		checkUntouched(t, g)
+		if err := ground.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := g.Line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestPatchFamily: code is off in children that have memory of their own; with the
+// program it goes.
+func TestPatchFamily(t *testing.T) {
+	family := build(t, "family.c")
+	want := map[string]uint64{"fork": 100 + 30*100, "spawn": 100 + 30*100, "vfork": 100 + 60*100, "exec": 100}
+	for mode, count := range want {
+		for _, followed := range []bool{false, true} {
+			t.Run(fmt.Sprint(mode, " ", followed), func(t *testing.T) {
+				n := openNode(t)
+				g := start(t, family, mode, "30")
+				ground, err := n.Ground(g.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				made := mustPatch(t, n, g.ID, []omis.Patch{{Addr: g.Addr, Make: counting(ground, 0)}})
+				activate(t, made)
+				if followed {
+					if _, err := n.Watch(omis.Watch{Event: omis.EventProcCreated, Proc: g.ID}, func(*omis.Hit) {}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				g.Begin()
+				if got := g.Line(); got != "bad 0" {
+					t.Error(got)
+				}
+				if got := counted(ground, 0); got != count {
+					t.Errorf("%d calls, want %d", got, count)
+				}
+				if gone := ground.Gone(); gone != (mode == "exec") {
+					t.Errorf("the ground has gone: %v", gone)
+				}
+				if err := n.Unpatch(g.ID, made); err != nil {
+					t.Error(err)
+				}
+				checkText(t, g)
+			})
+		}
+	}
+}
