@@ -178,9 +178,11 @@ func measure(code []byte) (length int, quick bool) {
 		return 0, false
 	}
 	switch inst.Op {
-	case x86asm.NOP, x86asm.PUSH:
+	case x86asm.NOP: // also 66 90, but none of the long ones with a prefix
+		return inst.Len, !bytes.HasPrefix(code, []byte{0x66, 0x0f})
+	case x86asm.PUSH:
 		_, register := inst.Args[0].(x86asm.Reg)
-		return inst.Len, inst.Op == x86asm.NOP || register
+		return inst.Len, register
 	case x86asm.JMP, x86asm.CALL:
 		_, direct := inst.Args[0].(x86asm.Rel)
 		return inst.Len, direct

@@ -1,0 +1,38 @@
+//go:build linux && amd64
+
+package kernel
+
+import "testing"
+
+// What the kernel emulates (Linux 6.18) was measured: what it does not takes ten times as
+// long.
+func TestMeasure(t *testing.T) {
+	for _, try := range []struct {
+		what, code string
+		length     int
+		quick      bool
+	}{
+		{"push %rbp", "\x55", 1, true},
+		{"push %r12", "\x41\x54", 2, true},
+		{"push $1", "\x6a\x01", 2, false},
+		{"nop", "\x90", 1, true},
+		{"xchg %ax,%ax", "\x66\x90", 2, true},
+		{"nopl (%rax)", "\x0f\x1f\x00", 3, true},
+		{"nopl 0(%rax,%rax)", "\x0f\x1f\x44\x00\x00", 5, true},
+		{"nopw 0(%rax,%rax)", "\x66\x0f\x1f\x84\x00\x00\x00\x00\x00", 9, false},
+		{"endbr64", "\xf3\x0f\x1e\xfa", 4, false},
+		{"jmp", "\xeb\x00", 2, true},
+		{"je", "\x74\x00", 2, true},
+		{"call", "\xe8\x00\x00\x00\x00", 5, true},
+		{"jmp *%rax", "\xff\xe0", 2, false},
+		{"ret", "\xc3", 1, false},
+		{"leave", "\xc9", 1, false},
+		{"pop %rbp", "\x5d", 1, false},
+		{"sub $24,%rsp", "\x48\x83\xec\x18", 4, false},
+		{"mov %rdi,%rax", "\x48\x89\xf8", 3, false},
+	} {
+		if length, quick := measure([]byte(try.code)); length != try.length || quick != try.quick {
+			t.Errorf("%s: %d bytes, quick %t", try.what, length, quick)
+		}
+	}
+}
