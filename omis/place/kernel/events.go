@@ -19,6 +19,7 @@ import (
 // events runs programs at events of the kernel itself. Whoever calls it holds
 // Placer.mu.
 type events struct {
+	placer      *Placer
 	layout      *layout
 	slab        *slab
 	pools       *pools
@@ -50,17 +51,15 @@ const everyCall = -1
 
 func (e *events) open(set maps, l *layout, s *slab, p *pools) (err error) {
 	e.layout, e.slab, e.pools, e.watched = l, s, p, make(map[omis.ProcID]*watched)
-	e.enter = hook{tracepoint: "sys_enter", root: e.onEnter}
-	e.exit = hook{tracepoint: "sys_exit", root: e.onExit}
+	e.enter = hook{placer: e.placer, name: "enter", tracepoint: "sys_enter", root: e.onEnter}
+	e.exit = hook{placer: e.placer, name: "exit", tracepoint: "sys_exit", root: e.onExit}
 	if err := e.records.open(set); err != nil {
 		return err
 	}
-	hooks := []*hook{&e.enter, &e.exit}
 	for r, tracepoint := range tracepointOf {
-		e.roles[r] = hook{tracepoint: tracepoint, root: e.rootOf(role(r))}
-		hooks = append(hooks, &e.roles[r])
+		e.roles[r] = hook{placer: e.placer, name: fmt.Sprint("role", r), tracepoint: tracepoint, root: e.rootOf(role(r))}
 	}
-	for _, h := range hooks {
+	for _, h := range e.allHooks() {
 		if err := h.open(set); err != nil {
 			return err
 		}
@@ -149,7 +148,9 @@ func (p *Placer) listen(list []omis.Placing) ([]omis.Placed, []error) {
 			continue
 		}
 		all[i] = l
-		began = append(began, l)
+		if !slices.Contains(l.on.all, l) { // else a former monitor has begun with it
+			began = append(began, l)
+		}
 	}
 	err := p.events.begin(began)
 	for i := range all {
@@ -175,6 +176,9 @@ func (p *Placer) newListener(what omis.Placing) (*listener, error) {
 			return nil, err
 		}
 	}
+	if l := p.standingListener(&what, at, only); l != nil {
+		return l, nil
+	}
 	on, err := p.events.watch(w.Proc)
 	if err != nil {
 		return nil, err
@@ -184,6 +188,7 @@ func (p *Placer) newListener(what omis.Placing) (*listener, error) {
 		p.events.unwatch(on)
 		return nil, &omis.Refusal{Why: err.Error()}
 	}
+	l.note()
 	return l, nil
 }
 
@@ -198,6 +203,7 @@ func (e *events) watch(id omis.ProcID) (*watched, error) {
 	}
 	w := &watched{proc: id, record: rec, places: make(map[point]slot)}
 	e.watched[id] = w
+	w.note(e.placer)
 	return w, nil
 }
 
@@ -209,6 +215,7 @@ func (e *events) unwatch(w *watched) {
 	delete(e.watched, w.proc)
 	e.records.hide(w.proc)
 	awaitPrograms()
+	w.forget(e.placer)
 	e.records.give(w.record)
 }
 
@@ -250,6 +257,7 @@ func (e *events) begin(list []*listener) error {
 	on.all = on.all[:len(on.all)-len(list)]
 	e.place(on, list)
 	for _, l := range list {
+		l.forget()
 		e.slab.give(l.active, 1)
 	}
 	e.unwatch(on)
@@ -404,6 +412,7 @@ func (p *Placer) removeListeners(list []*listener) error {
 	awaitPrograms()
 	for on, gone := range by {
 		for _, l := range gone {
+			l.forget()
 			p.slab.give(l.active, 1)
 		}
 		p.events.unwatch(on)

@@ -18,6 +18,8 @@ import (
 // there are, it is attached to once: a program finds out whose event it is, and hands
 // over to that process's own. It stands as long as there is one.
 type hook struct {
+	placer     *Placer
+	name       string
 	tracepoint string
 	root       func(*hook) asm.Instructions
 	bodies     *ebpf.Map // slot -> program
@@ -35,7 +37,7 @@ const mostBodies = 1 << 13
 
 func (h *hook) open(set maps) (err error) {
 	h.next = 1
-	h.bodies, err = set.Map(&ebpf.MapSpec{Type: ebpf.ProgramArray, KeySize: 4, ValueSize: 4, MaxEntries: mostBodies})
+	h.bodies, err = set.Map(&ebpf.MapSpec{Name: h.name, Type: ebpf.ProgramArray, KeySize: 4, ValueSize: 4, MaxEntries: mostBodies})
 	return err
 }
 
@@ -55,7 +57,7 @@ func (h *hook) load(code asm.Instructions) (*ebpf.Program, error) {
 
 // enter counts a user; the first one attaches.
 func (h *hook) enter() error {
-	if h.users++; h.users > 1 {
+	if h.users++; h.users > 1 || len(h.standing) > 0 {
 		return nil
 	}
 	if err := h.attach(); err != nil {
@@ -76,6 +78,9 @@ func (h *hook) attach() error {
 		return err
 	}
 	h.standing = append(h.standing, l)
+	if e := h.placer.estate; e != nil {
+		h.placer.fails(l.Pin(e.folder.Path(h.pin())))
+	}
 	return nil
 }
 
@@ -85,6 +90,9 @@ func (h *hook) leave() error {
 		return nil
 	}
 	var errs []error
+	if e := h.placer.estate; e != nil {
+		errs = append(errs, e.folder.Remove(h.pin()))
+	}
 	for i := len(h.standing) - 1; i >= 0; i-- {
 		errs = append(errs, h.standing[i].Close())
 	}

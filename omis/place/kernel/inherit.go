@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"mirador/omis"
@@ -15,9 +16,10 @@ import (
 // leftovers are what a former monitor has left, as if it were ours, until somebody asks
 // for it. Placer.mu guards them.
 type leftovers struct {
-	stores  map[*store]string // with their keys
-	placed  map[where][]*placed
-	orphans []omis.Orphan // what was taken away at once
+	stores    map[*store]string // with their keys
+	placed    map[where][]*placed
+	listeners []*listener
+	orphans   []omis.Orphan // what was taken away at once
 }
 
 // where is an address of a process.
@@ -64,10 +66,17 @@ func (p *Placer) openLeft(set *tracepoint.Set) error {
 	if err != nil {
 		return err
 	}
-	if err := p.openStores(targets, used); err != nil {
+	stores, err := p.openStores(targets, used)
+	if err != nil {
 		return err
 	}
 	if err := p.openBunches(targets, used); err != nil {
+		return err
+	}
+	if err := p.openEvents(set); err != nil {
+		return err
+	}
+	if err := p.openListeners(stores, used); err != nil {
 		return err
 	}
 	p.slab.keepOnly(used)
@@ -243,7 +252,7 @@ func (p *Placer) openTargets(used map[unit]int) (map[unit]*target, error) {
 }
 
 // openStores makes the stores, and reads what was written down of them.
-func (p *Placer) openStores(targets map[unit]*target, used map[unit]int) error {
+func (p *Placer) openStores(targets map[unit]*target, used map[unit]int) (map[unit]*store, error) {
 	stores := make(map[unit]*store)
 	err := each(p.estate, storePrefix, func(n int, r storeRecord) error {
 		t, q := targets[r.Target], p.pools[r.Kind]
@@ -257,9 +266,9 @@ func (p *Placer) openStores(targets map[unit]*target, used map[unit]int) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return each(p.estate, pagePrefix, func(n int, r pageRecord) error {
+	return stores, each(p.estate, pagePrefix, func(n int, r pageRecord) error {
 		p.pages.Store(max(p.pages.Load(), uint32(n)))
 		s := stores[r.Store]
 		if s == nil || len(r.Rows) > 0 && r.Rows[0].at(rowEpoch) != s.word(cellEpoch) {
@@ -296,9 +305,15 @@ func (e *estate) sweep(p *Placer) error {
 	}
 	var errs []error
 	for _, name := range e.folder.Names() {
-		if !mine[name] {
+		if !mine[name] && !isOfEvents(name) {
 			errs = append(errs, e.folder.Remove(name))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// isOfEvents tells whether an object is one of the events of the kernel, which are looked
+// after apart.
+func isOfEvents(name string) bool {
+	return strings.HasPrefix(name, tableName+"-") || strings.HasPrefix(name, hookName+"-")
 }

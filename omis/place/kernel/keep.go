@@ -82,6 +82,9 @@ func (p *Placer) Settle() ([]omis.Orphan, error) {
 			orphans, placed = append(orphans, pl.orphan()), append(placed, pl)
 		}
 	}
+	for _, l := range left.listeners {
+		orphans, placed = append(orphans, l.orphan()), append(placed, l)
+	}
 	errs := []error{p.Remove(placed)}
 	for s, key := range left.stores {
 		orphans = append(orphans, omis.Orphan{Proc: s.target.proc, What: "what was measured for " + key})

@@ -28,6 +28,7 @@ type assignment struct {
 	Proc  omis.ProcID
 	Entry uint64
 	Exits []uint64
+	Calls bool // the system call of a nap in place of the function
 }
 
 // keeper is such a monitor, in a process of its own.
@@ -102,7 +103,7 @@ func assign(t *testing.T, g *target) assignment {
 			t.Error(err)
 		}
 	})
-	return assignment{data, g.ID, g.fun["work"], g.exits("work")}
+	return assignment{Data: data, Proc: g.ID, Entry: g.fun["work"], Exits: g.exits("work")}
 }
 
 // keep is the monitor's side.
@@ -169,13 +170,25 @@ func (m *monitor) obey(what string) (answer string, err error) {
 }
 
 func (m *monitor) place() error {
+	count := omis.Program{{Do: omis.OpAdd, Value: 1, Store: m.sums}, {Do: omis.OpStart, Store: m.intervals}}
+	end := omis.Program{{Do: omis.OpStop, Store: m.intervals}}
+	if m.Calls {
+		call := func(kind omis.EventKind) omis.Watch {
+			return omis.Watch{Event: kind, Proc: m.Proc, Name: "clock_nanosleep"}
+		}
+		return m.placeAll([]omis.Placing{{Watch: call(omis.EventSysCallStarted), Program: count}, {Watch: call(omis.EventSysCallEnded), Program: end}})
+	}
 	watch := func(addr uint64) omis.Watch {
 		return omis.Watch{Event: omis.EventReachedAddr, Proc: m.Proc, Addr: addr}
 	}
-	list := []omis.Placing{{Watch: watch(m.Entry), Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: m.sums}, {Do: omis.OpStart, Store: m.intervals}}}}
+	list := []omis.Placing{{Watch: watch(m.Entry), Program: count}}
 	for _, exit := range m.Exits {
-		list = append(list, omis.Placing{Watch: watch(exit), Program: omis.Program{{Do: omis.OpStop, Store: m.intervals}}})
+		list = append(list, omis.Placing{Watch: watch(exit), Program: end})
 	}
+	return m.placeAll(list)
+}
+
+func (m *monitor) placeAll(list []omis.Placing) error {
 	placed, errs := m.placer.Place(list)
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -355,4 +368,40 @@ func TestAnotherVersion(t *testing.T) {
 	k.want("place", "placed")
 	g.do("call 7")
 	k.want("rows", "7 7 0")
+}
+
+// Programs at events of the kernel are taken over as well.
+func TestEventsAreTakenOver(t *testing.T) {
+	g := start(t, build(t))
+	a := assign(t, g)
+	a.Calls = true
+	k := newKeeper(t, a)
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	g.do("nap 1")
+	for i := range 4 {
+		k.want("rows", fmt.Sprint(1+3*i, 1+3*i, 0))
+		k.kill()
+		g.do("nap 1")
+		k = newKeeper(t, a)
+		k.want("recall", "true true")
+		g.do("nap 1")
+		k.want("place", "placed")
+		k.want("settle", "0 orphans")
+		g.do("nap 1")
+	}
+	k.want("rows", "13 13 0")
+	k.want("reset", "reset")
+	k.kill()
+	g.do("nap 1")
+	k = newKeeper(t, a)
+	k.want("settle", "4 orphans")
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	g.do("nap 1")
+	k.want("rows", "1 1 0")
+	k.want("close", "closed")
+	if f, err := pins.Of(a.Data); err != nil || len(f.Names()) > 0 {
+		t.Errorf("%q are left, %v", f.Names(), err)
+	}
 }

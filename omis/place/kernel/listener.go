@@ -21,6 +21,7 @@ type listener struct {
 	only   []thread
 	steps  omis.Program
 	active unit
+	lasts  bool // it outlives the monitor
 }
 
 var _ omis.Placed = (*listener)(nil)

@@ -91,12 +91,13 @@ func (p *Placer) open(set *tracepoint.Set) (err error) {
 	if p.heir.data != "" {
 		p.openEstate()
 	}
-	if p.estate == nil || !p.takeOver(set) {
-		if err := p.openShared(set); err != nil {
-			return err
-		}
+	if p.estate != nil && p.takeOver(set) {
+		return nil
 	}
-	return p.events.open(set, &p.layout, p.slab, &p.pools)
+	if err := p.openShared(set); err != nil {
+		return err
+	}
+	return p.openEvents(set)
 }
 
 // openShared makes what all programs share.

@@ -108,7 +108,7 @@ const (
 )
 
 func newStates(set maps) (*ebpf.Map, error) {
-	return set.Map(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 4, ValueSize: sizeOfState, MaxEntries: 1 << 15, Flags: unix.BPF_F_NO_PREALLOC})
+	return set.Map(&ebpf.MapSpec{Name: "states", Type: ebpf.Hash, KeySize: 4, ValueSize: sizeOfState, MaxEntries: 1 << 15, Flags: unix.BPF_F_NO_PREALLOC})
 }
 
 // noteWaiting notes which threads of a process wait, now that somebody wants to know when

@@ -101,5 +101,5 @@ func (e *events) onExit(h *hook) asm.Instructions {
 
 // newInterrupted makes the table of interrupted calls.
 func newInterrupted(set maps) (*ebpf.Map, error) {
-	return set.Map(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 16, ValueSize: sizeOfBroken, MaxEntries: 1 << 12, Flags: unix.BPF_F_NO_PREALLOC})
+	return set.Map(&ebpf.MapSpec{Name: "interrupted", Type: ebpf.Hash, KeySize: 16, ValueSize: sizeOfBroken, MaxEntries: 1 << 12, Flags: unix.BPF_F_NO_PREALLOC})
 }

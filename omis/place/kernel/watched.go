@@ -57,10 +57,10 @@ type records struct {
 
 func (r *records) open(set maps) (err error) {
 	r.next = 1 // 0 says that there is none
-	if r.index, err = set.Map(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 2 * indexSize, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE}); err != nil {
+	if r.index, err = set.Map(&ebpf.MapSpec{Name: "index", Type: ebpf.Array, KeySize: 4, ValueSize: 2 * indexSize, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE}); err != nil {
 		return err
 	}
-	if r.list, err = set.Map(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: recordSize, MaxEntries: mostWatched, Flags: unix.BPF_F_MMAPABLE}); err != nil {
+	if r.list, err = set.Map(&ebpf.MapSpec{Name: "list", Type: ebpf.Array, KeySize: 4, ValueSize: recordSize, MaxEntries: mostWatched, Flags: unix.BPF_F_MMAPABLE}); err != nil {
 		return err
 	}
 	if r.indexed, err = share(r.index, 2*indexSize); err != nil {
