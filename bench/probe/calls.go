@@ -82,7 +82,7 @@ func (m *monitor) countCalls(t *subject.Target) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	counter, err := h.make("pa_counter_create")
+	counter, err := h.make("pa_counter_create()")
 	if err == nil {
 		_, err = h.define(`thread_has_started_sys_call([],"getppid") : pa_counter_add([%s],1)`, counter)
 	}

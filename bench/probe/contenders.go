@@ -18,8 +18,14 @@ func (b *Bench) ours() []subject.Contender {
 	for _, m := range b.monitors {
 		list = append(list, subject.Contender{
 			Name: m.placement, Slow: m.placement == trap,
-			Start: func(t subject.Task) (*subject.Standing, error) { return m.start(b.program, t) },
+			Start: func(t subject.Task) (*subject.Standing, error) { return m.start(b.program, t, ordered) },
 		})
+		if m.placement == inCode {
+			list = append(list, subject.Contender{
+				Name: inCodeFast, Suits: onlyTimes,
+				Start: func(t subject.Task) (*subject.Standing, error) { return m.start(b.program, t, fast) },
+			})
+		}
 	}
 	return list
 }
@@ -40,5 +46,5 @@ func onlyTimes(t subject.Task) string {
 	if t.Timed {
 		return ""
 	}
-	return "to count, no return is needed"
+	return "to count, neither a clock nor a return is needed"
 }

@@ -53,6 +53,8 @@ const (
 	trap     = "trap"
 	inKernel = kernel.Name
 	inCode   = inline.Name
+	// inCodeFast is the same with the fast clock, where that makes a difference.
+	inCodeFast = inCode + ", fast clock"
 )
 
 // placements are all, cheapest first.

@@ -46,7 +46,7 @@ func (h *hand) do(format string, args ...any) (omis.Reply, error) {
 
 // make has a service make one of its objects.
 func (h *hand) make(service string) (omis.Token, error) {
-	reply, err := h.do(": %s()", service)
+	reply, err := h.do(": %s", service)
 	if err != nil {
 		return "", err
 	}
@@ -80,15 +80,25 @@ func (h *hand) define(format string, args ...any) (omis.Token, error) {
 	return token(reply, 0)
 }
 
+// The clocks of timers.
+const (
+	ordered = "ordered"
+	fast    = "fast"
+)
+
 // probe counts or times a function. It is a *subject.Missing if the placement refuses.
-func (h *hand) probe(p *subject.Program, task subject.Task) (cell omis.Token, err error) {
-	kind, actions := "pa_counter", []string{"thread_reached_addr([],%#x) : pa_counter_add([%s],1)"}
+func (h *hand) probe(p *subject.Program, task subject.Task) (omis.Token, error) {
+	return h.probeBy(p, task, ordered)
+}
+
+func (h *hand) probeBy(p *subject.Program, task subject.Task, clock string) (cell omis.Token, err error) {
+	create, actions := "pa_counter_create()", []string{"thread_reached_addr([],%#x) : pa_counter_add([%s],1)"}
 	at := []uint64{p.Entry(task.Function), p.Return(task.Function)}
 	if task.Timed {
-		kind = "pa_timer"
+		create = fmt.Sprintf("pa_timer_create2(%q)", clock)
 		actions = []string{"thread_reached_addr([],%#x) : pa_timer_start([%s])", "thread_reached_addr([],%#x) : pa_timer_stop([%s])"}
 	}
-	if cell, err = h.make(kind + "_create"); err != nil {
+	if cell, err = h.make(create); err != nil {
 		return "", err
 	}
 	var requests []omis.Token
@@ -120,7 +130,7 @@ func (h *hand) placed(requests []omis.Token) error {
 }
 
 // start is the contender that is the monitor.
-func (m *monitor) start(program *subject.Program, task subject.Task) (*subject.Standing, error) {
+func (m *monitor) start(program *subject.Program, task subject.Task, clock string) (*subject.Standing, error) {
 	t, err := startOwn(program)
 	if err != nil {
 		return nil, err
@@ -130,7 +140,7 @@ func (m *monitor) start(program *subject.Program, task subject.Task) (*subject.S
 		return nil, errors.Join(err, t.End())
 	}
 	stop := func() error { return errors.Join(h.Finalize(), t.End()) }
-	cell, err := h.probe(t.Program, task)
+	cell, err := h.probeBy(t.Program, task, clock)
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
