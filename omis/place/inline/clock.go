@@ -26,6 +26,9 @@ type clock struct {
 	begin instant
 	span  uint64 // nanoseconds that ratio was found over
 	ratio uint64 // nanoseconds of a tick, in units of 2⁻⁴⁰
+
+	checked sync.Once
+	broken  error // why ticks are not steady
 }
 
 // instant is one moment by both clocks.
@@ -61,7 +64,12 @@ func moment(id int32) instant {
 }
 
 // check says why time cannot be measured by ticks; nil: it can.
-func (*clock) check() error {
+func (c *clock) check() error {
+	c.checked.Do(func() { c.broken = unsteady() })
+	return c.broken
+}
+
+func unsteady() error {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (omis.Sto
 	if s.cell, err = t.memory.take(kindOf(kind), key); err != nil {
 		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, t.leave())
 	}
-	t.stores = append(t.stores, s)
+	t.stores[s] = true
 	return s, nil
 }
 
@@ -83,7 +83,7 @@ func (t *target) reclaim(kind omis.StoreKind, key string) *store {
 	s := t.orphans[i].store
 	t.orphans = slices.Delete(t.orphans, i, i+1)
 	s.key = key
-	t.stores = append(t.stores, s)
+	t.stores[s] = true
 	return s
 }
 

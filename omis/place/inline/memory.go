@@ -26,9 +26,9 @@ type memory struct {
 	filters   numbers
 	records   numbers // of the ledger
 	program   numbers
-	turn      uint64         // of programs
-	swaps     bool           // pages may be elsewhere than in memory
-	touched   map[int]uint16 // by room: the pages that are known to be in use
+	turn      uint64     // of programs
+	swaps     bool       // pages may be elsewhere than in memory
+	touched   [][]uint16 // by groups and slots: the pages of a room that are known to be in use
 }
 
 // numbers are given to whoever needs one, and taken back.
@@ -71,7 +71,7 @@ func newMemory(b []byte, base uint64) (*memory, error) {
 		shape: sh, bytes: b, base: base,
 		next: make(map[cellKind]cell), free: make(map[cellKind][]cell),
 		entries: numbers{most: mostCells}, filters: numbers{most: mostFilters}, records: numbers{most: sh.ledger}, program: numbers{most: mostPrograms},
-		touched: make(map[int]uint16),
+		touched: make([][]uint16, sh.groups),
 	}
 	var s unix.Sysinfo_t
 	m.swaps = unix.Sysinfo(&s) != nil || s.Totalswap > 0
@@ -219,8 +219,9 @@ func (m *memory) inUse(at int) bool {
 		return true // what the kernel says is not in memory may be on a disk
 	}
 	room := (at - m.groupsAt()) >> roomShift
+	known := m.pages(room)
 	page := uint16(1) << (at % roomSize / pageSize)
-	if m.touched[room]&page != 0 {
+	if *known&page != 0 {
 		return true
 	}
 	begin := m.groupsAt() + room<<roomShift
@@ -228,17 +229,24 @@ func (m *memory) inUse(at int) bool {
 	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m.bytes[begin])), roomSize, uintptr(unsafe.Pointer(&in[0]))); errno != 0 {
 		return true
 	}
-	var pages uint16
 	for i, b := range in {
-		pages |= uint16(b&1) << i
+		*known |= uint16(b&1) << i
 	}
-	m.touched[room] = pages
-	return pages&page != 0
+	return *known&page != 0
+}
+
+// pages are those of a room that are known to be in use.
+func (m *memory) pages(room int) *uint16 {
+	group := &m.touched[room/m.slots]
+	if *group == nil {
+		*group = make([]uint16, m.slots)
+	}
+	return &(*group)[room%m.slots]
 }
 
 // forget empties a room, and gives its pages back.
 func (m *memory) forget(room int) error {
-	delete(m.touched, room)
+	*m.pages(room) = 0
 	begin := m.groupsAt() + room<<roomShift
 	return unix.Madvise(m.bytes[begin:][:roomSize], unix.MADV_REMOVE)
 }

@@ -24,43 +24,52 @@ var _ omis.Placed = (*placed)(nil)
 
 // Judge: see omis.Placer.
 func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
-	verdicts, errs := make([]omis.Verdict, len(list)), make([]error, len(list))
-	addrs := make([]uint64, len(list))
-	for i := range list {
-		addrs[i] = list[i].Watch.Addr
-		errs[i] = p.judge(&list[i])
+	verdicts := make([]omis.Verdict, len(list))
+	errs := p.judge(list)
+	var at []int
+	var addrs []uint64
+	for i, err := range errs {
+		if err == nil {
+			at, addrs = append(at, i), append(addrs, list[i].Watch.Addr)
+		}
 	}
-	if !slices.Contains(errs, nil) {
+	if len(addrs) == 0 {
 		return verdicts, errs
 	}
-	for i, err := range p.patcher.Survey(list[0].Watch.Proc, addrs) {
-		if errs[i] == nil {
-			errs[i] = err
-		}
-		if errs[i] == nil {
-			verdicts[i] = verdict(list[i].Program, 0)
+	for k, err := range p.patcher.Survey(list[0].Watch.Proc, addrs) {
+		if errs[at[k]] = err; err == nil {
+			verdicts[at[k]] = verdict(list[at[k]].Program, 0)
 		}
 	}
 	return verdicts, errs
 }
 
-// judge says why a program cannot be made, whatever stands at its address.
-func (p *Placer) judge(l *omis.Placing) error {
-	switch w := &l.Watch; {
-	case w.Event != omis.EventReachedAddr:
-		return &omis.Refusal{Why: "code of ours runs where threads reach an address, not at other events"}
-	case len(w.Threads) > mostNamed:
-		return &omis.Refusal{Why: fmt.Sprintf("code in a program tells %d threads apart, not %d", mostNamed, len(w.Threads))}
+// judge says why programs cannot be made, whatever stands at their addresses.
+func (p *Placer) judge(list []omis.Placing) []error {
+	errs := make([]error, len(list))
+	if len(list) == 0 {
+		return errs
 	}
-	if times(l.Program) {
-		if err := p.clock.check(); err != nil {
-			return &omis.Refusal{Why: err.Error()}
+	id := list[0].Watch.Proc
+	all := proc.Alive(id)
+	if all == nil {
+		all = sameNumbers(id.PID)
+	}
+	untimed := p.clock.check()
+	for i := range list {
+		l := &list[i]
+		switch {
+		case all != nil:
+			errs[i] = all
+		case l.Watch.Event != omis.EventReachedAddr:
+			errs[i] = &omis.Refusal{Why: "code of ours runs where threads reach an address, not at other events"}
+		case len(l.Watch.Threads) > mostNamed:
+			errs[i] = &omis.Refusal{Why: fmt.Sprintf("code in a program tells %d threads apart, not %d", mostNamed, len(l.Watch.Threads))}
+		case untimed != nil && times(l.Program):
+			errs[i] = &omis.Refusal{Why: untimed.Error()}
 		}
 	}
-	if err := proc.Alive(l.Watch.Proc); err != nil {
-		return err
-	}
-	return sameNumbers(l.Watch.Proc.PID)
+	return errs
 }
 
 // Costs of a hit, in nanoseconds, as measured on a Zen 4 virtual machine.
@@ -103,8 +112,8 @@ func verdict(program omis.Program, kind int) omis.Verdict {
 
 // Place: see omis.Placer.
 func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
-	all, errs := make([]omis.Placed, len(list)), make([]error, len(list))
-	if len(list) == 0 {
+	all, errs := make([]omis.Placed, len(list)), p.judge(list)
+	if !slices.Contains(errs, nil) {
 		return all, errs
 	}
 	t, err := p.enter(list[0].Watch.Proc)
@@ -121,6 +130,9 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 	var patches []omis.Patch
 	var from []int // indices in the list
 	for i := range list {
+		if errs[i] != nil {
+			continue
+		}
 		pl, patch, err := t.prepare(&list[i])
 		switch {
 		case err != nil:
@@ -150,9 +162,6 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 // prepare makes ready what a program needs, or finds the one that a former monitor has
 // left. The caller holds mu.
 func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
-	if err := t.placer.judge(l); err != nil {
-		return nil, omis.Patch{}, err
-	}
 	m := &compiler{shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads), ordered: isOrdered(l.Program)}
 	var entries []int
 	for _, op := range l.Program {

@@ -78,7 +78,7 @@ func (p *Placer) newTarget(id omis.ProcID) (*target, error) {
 	if err != nil {
 		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, ground.Close())
 	}
-	t := &target{placer: p, proc: id, ground: ground, memory: m, users: 1}
+	t := &target{placer: p, proc: id, ground: ground, memory: m, users: 1, stores: make(map[*store]bool)}
 	if err := t.inherit(); err != nil {
 		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, ground.Close())
 	}

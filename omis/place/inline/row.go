@@ -64,7 +64,7 @@ func (m *memory) forgetSums(slot int, c cell) {
 	if !m.inUse(at) {
 		return
 	}
-	m.touched[(at-m.groupsAt())>>roomShift] |= 1 << ((at + former) % roomSize / pageSize)
+	*m.pages((at - m.groupsAt()) >> roomShift) |= 1 << ((at + former) % roomSize / pageSize)
 	if c.kind == cellOnes {
 		m.word(at + former).Store(m.word(at).Load())
 		return

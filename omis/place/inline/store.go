@@ -63,7 +63,7 @@ func (s *store) Rows() ([]omis.Row, error) {
 		return nil, nil
 	}
 	t.meet()
-	var all []dated
+	all := make([]dated, 0, len(s.past)+len(t.known))
 	for i := range s.past {
 		all = append(all, s.past[i].dated)
 	}
@@ -74,10 +74,14 @@ func (s *store) Rows() ([]omis.Row, error) {
 	}
 	slices.SortStableFunc(all, func(a, b dated) int { return cmp.Compare(a.first, b.first) })
 	list := make([]omis.Row, len(all))
-	tick := t.tick(s.kind)
 	for i := range all {
 		list[i] = all[i].Row
-		list[i].Intervals = inNanoseconds(list[i].Intervals, tick)
+	}
+	if s.kind == omis.StoreIntervals && len(list) > 0 {
+		tick := t.placer.clock.tick()
+		for i := range list {
+			list[i].Intervals = inNanoseconds(list[i].Intervals, tick)
+		}
 	}
 	return list, nil
 }
@@ -209,6 +213,6 @@ func (s *store) Close() error {
 	for _, c := range s.cells() {
 		t.clear(c)
 	}
-	t.stores = slices.DeleteFunc(t.stores, func(other *store) bool { return other == s })
+	delete(t.stores, s)
 	return t.leave()
 }

@@ -4,6 +4,7 @@ package inline
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -21,7 +22,7 @@ type target struct {
 	mu      sync.Mutex
 	memory  *memory
 	users   int // stores, programs, and the placer for as long as it may be asked for
-	stores  []*store
+	stores  map[*store]bool
 	known   []*owner // the slots that are taken
 	seen    uint64   // claims that were looked at
 	waiting []uint64 // claims that were made, but not said which
@@ -118,7 +119,7 @@ func (t *target) retire() error {
 			ended = append(ended, o)
 		}
 	}
-	stores := slices.Clone(t.stores)
+	stores := slices.Collect(maps.Keys(t.stores))
 	for _, o := range t.orphans {
 		stores = append(stores, o.store)
 	}
@@ -162,14 +163,6 @@ func (t *target) leave() error {
 		return nil
 	}
 	return t.ground.Close()
-}
-
-// tick is the length of the ticks that intervals are counted in.
-func (t *target) tick(k omis.StoreKind) uint64 {
-	if k == omis.StoreSums {
-		return 0
-	}
-	return t.placer.clock.tick()
 }
 
 // attendEvery is how often slots are looked after. A process has to begin and end 4,000
