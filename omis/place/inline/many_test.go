@@ -172,3 +172,15 @@ func TestManyFunctions(t *testing.T) {
 		t.Error("the code is not what it was")
 	}
 }
+
+// How long it takes to read a counter.
+func BenchmarkRows(b *testing.B) {
+	h := newHost(b, 64*gigabyte)
+	p := newPlacer(b, h)
+	s := newStore(b, p, h.ID, omis.StoreSums)
+	place(b, p, h.watch(1, atBegin), omis.Op{Do: omis.OpAdd, Value: 1, Store: s})
+	h.do("call", 1, 10)
+	for b.Loop() {
+		rows(b, s)
+	}
+}
