@@ -44,7 +44,7 @@ type heirloom struct {
 // inherit takes over what is in the memory.
 func (t *target) inherit() error {
 	var patches []omis.Patched
-	if heir, ok := t.ground.(interface{ Left() []omis.Patched }); ok {
+	if heir, ok := t.ground.(omis.Heir); ok {
 		patches = heir.Left()
 	}
 	if !t.memory.inherited {
