@@ -29,12 +29,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"mirador/bench/hold"
+	"mirador/bench/plot"
 	"mirador/bench/probe"
 	"mirador/bench/report"
 )
@@ -128,7 +130,7 @@ func measureAll(ctx context.Context, o options) error {
 		show(hold.Run(ctx, o.hold))
 	}
 	if ctx.Err() == nil {
-		errs = append(errs, measureProbes(ctx, o, show))
+		errs = append(errs, measureProbes(ctx, o, &all, show))
 	}
 	if o.json != "" {
 		errs = append(errs, write(o.json, all))
@@ -137,7 +139,7 @@ func measureAll(ctx context.Context, o options) error {
 }
 
 // measureProbes measures what concerns probes.
-func measureProbes(ctx context.Context, o options, show func(*report.Table, error)) error {
+func measureProbes(ctx context.Context, o options, all *report.Document, show func(*report.Table, error)) error {
 	type section struct {
 		group   string
 		measure func(*probe.Bench) (*report.Table, error)
@@ -166,7 +168,31 @@ func measureProbes(ctx context.Context, o options, show func(*report.Table, erro
 			show(section.measure(b))
 		}
 	}
-	return b.Close()
+	if o.wants("plots") && ctx.Err() == nil {
+		all.Charts, err = b.Curves(fmt.Sprintf("%s, %s", all.Begun.Format(time.DateOnly), all.Machine))
+		o.progress.Say("")
+		err = errors.Join(err, draw(o.plots, all.Charts))
+	}
+	return errors.Join(err, b.Close())
+}
+
+// draw writes each chart into a file of its own.
+func draw(dir string, charts []plot.Chart) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, c := range charts {
+		path := filepath.Join(dir, c.Name+".svg")
+		file, err := os.Create(path)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(c.WriteSVG(file), file.Close()); err != nil {
+			return err
+		}
+		fmt.Println("drawn:", path)
+	}
+	return nil
 }
 
 func write(path string, all report.Document) error {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"mirador/bench/subject"
 )
@@ -32,6 +33,38 @@ func (p *Peers) bpftrace(task subject.Task) (*subject.Standing, error) {
 		return nil, err
 	}
 	return interrupted(t, b, task, meanOfStats), nil
+}
+
+// BpftraceMost is how many probes bpftrace is given at once: it loads a program for each.
+const BpftraceMost = 100
+
+// BpftraceMany counts all calls of many functions of a program.
+func BpftraceMany(program *subject.Program, functions []string) (*subject.Standing, error) {
+	path, err := find("bpftrace")
+	if err != nil {
+		return nil, err
+	}
+	own, err := program.Copy()
+	if err != nil {
+		return nil, err
+	}
+	t, err := own.Start()
+	if err != nil {
+		return nil, err
+	}
+	if err := begin(t); err != nil {
+		return nil, err
+	}
+	var probes []string
+	for _, f := range functions {
+		probes = append(probes, fmt.Sprintf("uprobe:%s:%s", own.Path, f))
+	}
+	b, err := beginBpftrace(path, t.PID(), strings.Join(probes, ",")+" { @ = count(); }")
+	if err != nil {
+		_ = t.End()
+		return nil, err
+	}
+	return interrupted(t, b, subject.Task{}, nil), nil
 }
 
 func beginBpftrace(path string, pid int, script string) (*tool, error) {

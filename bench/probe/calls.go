@@ -90,9 +90,9 @@ func (m *monitor) countCalls(t *subject.Target) (func() error, error) {
 		_, err = h.do(": csr_enable([])")
 	}
 	if err != nil {
-		return nil, errors.Join(err, h.Finalize())
+		return nil, errors.Join(err, h.finish())
 	}
-	return h.Finalize, nil
+	return h.finish, nil
 }
 
 const callsBudget = 30 * time.Second

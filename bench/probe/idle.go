@@ -57,7 +57,7 @@ func (b *Bench) inactive(m *monitor, task subject.Task) (rows []report.Row, err 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, h.Finalize()) }()
+	defer func() { err = errors.Join(err, h.finish()) }()
 	_, err = h.probe(t.Program, task)
 	if why, missing := subject.WhyMissing(err); missing {
 		for i := range rows {

@@ -141,12 +141,12 @@ func (b *Bench) manyOurs(m *monitor, s *manySteps) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.Finalize()) }()
+	defer func() { err = errors.Join(err, h.finish()) }()
 	if err := m.tries(t); err != nil {
 		return err
 	}
 	begin := time.Now()
-	requests, err := h.defineMany(t)
+	requests, err := h.defineMany(t, most)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (b *Bench) manyOurs(m *monitor, s *manySteps) (err error) {
 	if err := s.watched(t, planting, func() error { _, err := h.do(": csr_enable([])"); return err }); err != nil {
 		return err
 	}
-	if err := h.placed(requests); err != nil {
+	if err := h.placed(requests[:1]); err != nil {
 		return err
 	}
 	if _, err := t.Ask(1, "call %d", most); err != nil {
@@ -174,16 +174,16 @@ func (m *monitor) tries(t *subject.Target) error {
 		return err
 	}
 	_, err = h.probe(t.Program, subject.Task{Function: "f_0"})
-	return errors.Join(err, h.Finalize())
+	return errors.Join(err, h.finish())
 }
 
-// defineMany defines a request for each function, each with a counter.
-func (h *hand) defineMany(t *subject.Target) (requests []omis.Token, err error) {
-	reply, err := h.do("%s", ":"+strings.Repeat(" pa_counter_create()", most))
+// defineMany defines a request for each of the first functions, each with a counter.
+func (h *hand) defineMany(t *subject.Target, count int) (requests []omis.Token, err error) {
+	reply, err := h.do("%s", ":"+strings.Repeat(" pa_counter_create()", count))
 	if err != nil {
 		return nil, err
 	}
-	for i := range most {
+	for i := range count {
 		counter, err := token(reply, i+1)
 		if err != nil {
 			return nil, err

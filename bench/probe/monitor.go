@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/engine"
@@ -24,24 +25,40 @@ func (m *monitor) attach(pid int) (*hand, error) {
 	m.tools++
 	h := &hand{m.e.Tool(fmt.Sprint("bench", m.tools)), m}
 	if _, err := h.do(`: proc_attach3([],%d,"")`, pid); err != nil {
-		return nil, errors.Join(err, h.Finalize())
+		return nil, errors.Join(err, h.finish())
 	}
 	return h, nil
 }
 
-// do sends a request; any error in its reply is one.
-func (h *hand) do(format string, args ...any) (omis.Reply, error) {
+// do sends a request; any error in its reply is one. What takes longer than anybody
+// would wait is a *subject.Missing.
+func (h *hand) do(format string, args ...any) (reply omis.Reply, err error) {
 	text := fmt.Sprintf(format, args...)
-	ctx, cancel := context.WithTimeout(context.Background(), subject.Patience)
-	defer cancel()
-	reply, err := h.Request(ctx, text, nil, 0)
-	if err == nil {
-		err = reply.Err()
-	}
+	err = within(func() error {
+		var err error
+		if reply, err = h.Request(context.Background(), text, nil, 0); err != nil {
+			return err
+		}
+		return reply.Err()
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%.200s: %w", text, err)
 	}
 	return reply, nil
+}
+
+// finish ends the tool, which takes everything away.
+func (h *hand) finish() error { return within(h.Finalize) }
+
+func within(do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(subject.Patience):
+		return &subject.Missing{Why: "it was not done within " + subject.Patience.String()}
+	}
 }
 
 // make has a service make one of its objects.
@@ -139,7 +156,7 @@ func (m *monitor) start(program *subject.Program, task subject.Task, clock strin
 	if err != nil {
 		return nil, errors.Join(err, t.End())
 	}
-	stop := func() error { return errors.Join(h.Finalize(), t.End()) }
+	stop := func() error { return errors.Join(h.finish(), t.End()) }
 	cell, err := h.probeBy(t.Program, task, clock)
 	if err != nil {
 		return nil, errors.Join(err, stop())

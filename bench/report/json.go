@@ -5,6 +5,8 @@ import (
 	"io"
 	"math"
 	"time"
+
+	"mirador/bench/plot"
 )
 
 // Document is everything that one run of the benchmark found out.
@@ -12,6 +14,7 @@ type Document struct {
 	Begun   time.Time
 	Machine Machine
 	Tables  []*Table
+	Charts  []plot.Chart
 }
 
 // WriteJSON writes it for programs.
@@ -22,7 +25,8 @@ func (d Document) WriteJSON(out io.Writer) error {
 		Begun    time.Time      `json:"begun"`
 		Machine  Machine        `json:"machine"`
 		Sections []sectionValue `json:"sections"`
-	}{d.Begun, d.Machine, sections(d.Tables)})
+		Charts   []plot.Chart   `json:"charts,omitempty"`
+	}{d.Begun, d.Machine, sections(d.Tables), d.Charts})
 }
 
 type sectionValue struct {

@@ -11,9 +11,7 @@ type Unit string
 
 const (
 	Nanoseconds Unit = "ns"
-	Percent     Unit = "%"
-	Times       Unit = "times" // a multiple of something
-	Number      Unit = ""
+	Number      Unit = "" // a multiple of something
 )
 
 // Format leaves out digits that mean nothing.
@@ -21,8 +19,6 @@ func (u Unit) Format(v float64) string {
 	switch {
 	case math.IsNaN(v):
 		return "–"
-	case u == Percent:
-		return fmt.Sprintf("%.3g %%", v)
 	case u != Nanoseconds:
 		return fmt.Sprintf("%.3g", v)
 	case math.Abs(v) < 100:
