@@ -30,6 +30,9 @@ func (b *Bench) Threads() (*report.Table, error) {
 			if b.ctx.Err() != nil {
 				return t, b.ctx.Err()
 			}
+			if suits(c, task) != "" {
+				continue
+			}
 			b.Progress.Say("%d threads: %s, %s", crowded, c.Name, task)
 			row, err := b.crowd(c, task)
 			if err != nil {
