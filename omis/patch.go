@@ -47,7 +47,7 @@ type Ground interface {
 }
 
 // Heir is the Ground of a process in which an earlier monitor has put code; it is as
-// that one left it.
+// that one left it, its shared memory too, also where none of the code stands any more.
 type Heir interface {
 	Ground
 	// Left are the patches that stand since then, on or off, and go on to work with the

@@ -193,7 +193,8 @@ func (o *owner) reopen(g *ground, mapped proc.Mappings) bool {
 	if len(g.left) > 0 {
 		return true
 	}
-	if o.letOut(g) == nil && !g.site.Retired() && shared.Clear() == nil {
+	// What is kept in the memory may have no code just now.
+	if o.letOut(g) == nil && !g.site.Retired() {
 		return true
 	}
 	shared.Close()

@@ -121,8 +121,5 @@ func Reopen(pid int, m proc.Mapping) (*Shared, error) {
 	return mapHere(f, m.Start, m.End-m.Start)
 }
 
-// Clear makes it zero again; it takes no room then.
-func (s *Shared) Clear() error { return unix.Madvise(s.Bytes, unix.MADV_REMOVE) }
-
 // Close unmaps what the monitor has; nobody may use it any more.
 func (s *Shared) Close() error { return unix.Munmap(s.Bytes) }
