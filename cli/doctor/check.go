@@ -53,6 +53,7 @@ var checks = []struct {
 	{"code in programs", false, ticks},
 	{"programs that outlive a gateway", false, outliving},
 	{"left behind", false, left},
+	{"cost of a probe's hit", false, costs},
 	{"tracefs", false, tracefs},
 	{"criu", false, criu},
 	{"pvm", false, pvm},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 
 	"mirador/omis"
@@ -64,6 +65,13 @@ func (k *Costs) Cost(placement, kind string) (omis.Cost, bool) {
 	defer k.mu.RUnlock()
 	c, ok := k.known[placement][kind]
 	return c, ok
+}
+
+// Kinds are the kinds of places of a placement whose cost is known.
+func (k *Costs) Kinds(placement string) []string {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return slices.Sorted(maps.Keys(k.known[placement]))
 }
 
 // Calibrate: see omis.Costs.

@@ -1,0 +1,59 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"mirador/omis"
+	"mirador/omis/linux"
+	"mirador/omis/place/calibrate"
+	"mirador/omis/place/inline"
+	"mirador/omis/place/kernel"
+)
+
+// costs measures what probes cost here, as a gateway does when it needs to know.
+func costs(ctx context.Context) finding {
+	node, err := linux.Open(linux.Config{Name: "doctor"})
+	if err != nil {
+		return failed(err, "")
+	}
+	inCode, inKernel := inline.New(node), kernel.New()
+	known := calibrate.New(calibrate.Config{
+		Node: node, Placers: []omis.Placer{inCode, inKernel}, Log: slog.New(slog.DiscardHandler),
+	})
+	var said, unknown []string
+	for _, name := range []string{inline.Name, kernel.Name, calibrate.Held} {
+		if err := known.Try(name); err != nil {
+			unknown = append(unknown, fmt.Sprintf("%s: not known (%s)", name, firstLine(err)))
+			continue
+		}
+		said = append(said, name+" "+strings.Join(prices(known, name), ", "))
+	}
+	why := strings.Join(append(said, unknown...), "; ")
+	if err := errors.Join(known.Close(), inCode.Close(), inKernel.Close(), node.Close(ctx)); err != nil {
+		return failed(err, "")
+	}
+	if len(unknown) > 0 {
+		return limited(why, needBPF)
+	}
+	return fine(why)
+}
+
+// prices are what a hit costs at the kinds of places of a placement, to count and to time.
+func prices(known *calibrate.Costs, placement string) (list []string) {
+	for _, kind := range known.Kinds(placement) {
+		c, _ := known.Cost(placement, kind)
+		list = append(list, fmt.Sprintf("%s ns to count and %s to time (%s)", nanoseconds(c.Count), nanoseconds(c.Time), kind))
+	}
+	return list
+}
+
+func nanoseconds(ns float64) string {
+	if ns < 10 {
+		return fmt.Sprintf("%.1f", ns)
+	}
+	return fmt.Sprintf("%.0f", ns)
+}
