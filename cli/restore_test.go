@@ -170,11 +170,19 @@ func kills(t *testing.T) int {
 // A gateway may be killed at any instant: what its probes count they go on counting,
 // and the next one has every count.
 func TestCountsOutliveTheGateway(t *testing.T) {
-	s := startServe(t, os.Geteuid(), "--placements", "kernel,trap")
+	t.Run("kernel", func(t *testing.T) { countsOutlive(t, "kernel", `<metric name="COUNT"/><metric name="WC_TIME"/>`) })
+	t.Run("inline", func(t *testing.T) { countsOutlive(t, "inline", `<metric name="COUNT"/>`) })
+}
+
+func countsOutlive(t *testing.T, placement, metrics string) {
+	s := startServe(t, os.Geteuid(), "--placements", placement+",trap")
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.pid))
-	s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/>
-		<metric name="COUNT"/><metric name="WC_TIME"/><measuring><aggregate function="SUM"/></measuring></instrreq>`)
+	probe := s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/>`+metrics+
+		`<measuring><aggregate function="SUM"/></measuring></instrreq>`)
+	if !strings.Contains(probe, `where="`+placement+`"`) {
+		t.Fatalf("the probe is not placed there: %s", probe)
+	}
 	for i := range kills(t) {
 		c.says("go")
 		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
