@@ -111,5 +111,12 @@ func (a *App) ended() []omis.ProcID {
 	return list
 }
 
-// key names what measures for a probe, as it was installed for the nth time.
-func (p *Probe) key(nth int, what string) string { return fmt.Sprintf("%s.%d.%s", p.id, nth, what) }
+// key names what measures for a probe, as it was installed for the nth time. Probes of
+// another gateway may have left something in the same process.
+func (p *Probe) key(nth int, what string) string {
+	h := p.app.registry.config.Heritage
+	if h == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s.%s.%d.%s", h.Journal.ID(), p.id, nth, what)
+}

@@ -3,6 +3,7 @@
 package linux
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -171,34 +172,40 @@ func (o *owner) furnish(g *ground) error {
 		return nil
 	}
 	g.site = site
-	if !inherited && o.reopen(g, mapped) {
-		return nil
+	if !inherited {
+		if taken, err := o.reopen(g, mapped); taken || err != nil {
+			return err
+		}
 	}
 	return o.beginAnew(g, inherited)
 }
 
 // reopen takes over what an earlier monitor left, with the memory it shared; false:
-// that cannot be had, or is still written to by code that was taken away.
-func (o *owner) reopen(g *ground, mapped proc.Mappings) bool {
+// that cannot be had, or is still written to by code that was taken away. An error says
+// that the earlier monitor is still there.
+func (o *owner) reopen(g *ground, mapped proc.Mappings) (bool, error) {
 	base, size := g.site.Base()
 	m, ok := mapped.At(base)
 	if !ok || m.Start != base || m.End-m.Start != size {
-		return false
+		return false, nil
 	}
 	shared, err := patch.Reopen(o.proc.PID, m)
-	if err != nil {
-		return false
+	switch {
+	case errors.Is(err, patch.ErrInUse):
+		return false, &omis.Refusal{Why: err.Error()}
+	case err != nil:
+		return false, nil
 	}
 	g.shared, g.left = shared, g.site.Points()
 	if len(g.left) > 0 {
-		return true
+		return true, nil
 	}
 	// What is kept in the memory may have no code just now.
 	if o.letOut(g) == nil && !g.site.Retired() {
-		return true
+		return true, nil
 	}
 	shared.Close()
-	return false
+	return false, nil
 }
 
 // beginAnew takes out what is there, and makes new shared memory.

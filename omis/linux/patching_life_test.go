@@ -3,8 +3,10 @@
 package linux
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,5 +130,38 @@ func TestPatchFamily(t *testing.T) {
 				checkText(t, g)
 			})
 		}
+	}
+}
+
+// Two monitors do not put code into one process at a time.
+func TestPatchOneMonitor(t *testing.T) {
+	g := start(t, build(t, "hammer.c"), "4", "1000000000")
+	g.Begin()
+	one, other := openNode(t), openNode(t)
+	ground, err := one.Ground(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := mustPatch(t, one, g.ID, []omis.Patch{{Addr: g.Addr, Make: counting(ground, 0)}})
+	activate(t, made)
+	var refusal *omis.Refusal
+	if _, err := other.Ground(g.ID); !errors.As(err, &refusal) || !strings.Contains(refusal.Why, "another monitor") {
+		t.Errorf("the other monitor is told %v", err)
+	}
+	before := counted(ground, 0)
+	time.Sleep(20 * time.Millisecond)
+	if counted(ground, 0) == before {
+		t.Error("it counts no more")
+	}
+	if err := errors.Join(one.Unpatch(g.ID, made), ground.Close()); err != nil {
+		t.Fatal(err)
+	}
+	checkUntouched(t, g)
+	next, err := other.Ground(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -13,6 +13,7 @@
 package journal
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -27,8 +29,12 @@ import (
 // File is the name of the journal in the data directory.
 const File = "journal"
 
-// bootKey is the first record: of which boot of the machine the others are.
-const bootKey = "boot"
+// Records of the journal itself: of which boot of the machine the others are, and what
+// tells this journal from others.
+const (
+	bootKey = "boot"
+	idKey   = "id"
+)
 
 // Journal is an open journal.
 type Journal struct {
@@ -86,7 +92,20 @@ func (j *Journal) load() error {
 		clear(j.values)
 	}
 	j.values[bootKey] = boot
+	if j.values[idKey] == nil {
+		j.values[idKey] = json.RawMessage(strconv.Quote(rand.Text()[:idLength]))
+	}
 	return j.rewrite()
+}
+
+// idLength makes it improbable that two journals of a machine have the same.
+const idLength = 8
+
+// ID tells this journal from all others.
+func (j *Journal) ID() string {
+	var id string
+	_, _ = j.Get(idKey, &id) // it was written by load
+	return id
 }
 
 // bootID tells one boot of the machine from another.

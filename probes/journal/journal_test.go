@@ -77,13 +77,13 @@ func TestTornWrites(t *testing.T) {
 	for size := whole; size < int(j.size); size++ {
 		left := killed(t, dir, size)
 		k := open(t, left)
-		if got := k.Keys(""); !slices.Equal(got, []string{bootKey, "first"}) || k.Damaged() != min(size-whole, 1) {
+		if got := k.Keys(""); !slices.Equal(got, []string{bootKey, "first", idKey}) || k.Damaged() != min(size-whole, 1) {
 			t.Fatalf("cut after %d bytes: %q, %d damaged", size, got, k.Damaged())
 		}
 		if err := errors.Join(k.Put("third", "3"), k.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if got := open(t, left).Keys(""); !slices.Equal(got, []string{bootKey, "first", "third"}) {
+		if got := open(t, left).Keys(""); !slices.Equal(got, []string{bootKey, "first", idKey, "third"}) {
 			t.Fatalf("cut after %d bytes, then written: %q", size, got)
 		}
 	}
@@ -96,7 +96,7 @@ func TestJournalOfAFormerBoot(t *testing.T) {
 	if err := errors.Join(j.Put("app/x", 1), j.Put(bootKey, "another"), j.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if got := open(t, dir).Keys(""); !slices.Equal(got, []string{bootKey}) {
+	if got := open(t, dir).Keys(""); !slices.Equal(got, []string{bootKey, idKey}) {
 		t.Errorf("keys %q", got)
 	}
 }

@@ -101,8 +101,18 @@ func mapThere(process Process, f *os.File, fd, size, at uint64) (uint64, error) 
 	return uint64(r), succeeds(process, "madvise", unix.SYS_MADVISE, uint64(r), size, unix.MADV_DONTDUMP)
 }
 
-// mapHere maps it in the monitor.
+// ErrInUse is returned for memory that another monitor shares, which lives.
+var ErrInUse = errors.New("another monitor has put code into the process")
+
+// mapHere maps it in the monitor. The lock on it lasts as long as the mapping, and goes
+// with a monitor that dies: two of them would give the same room to different things.
 func mapHere(f *os.File, base, size uint64) (*Shared, error) {
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return nil, ErrInUse
+	case err != nil:
+		return nil, fmt.Errorf("cannot lock the shared memory: %w", err)
+	}
 	b, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, fmt.Errorf("cannot map the shared memory: %w", err)
