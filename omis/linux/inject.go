@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/calls"
 	"mirador/omis/linux/proc"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
@@ -97,6 +98,9 @@ func (o *owner) call(t *thread, memory *os.File, c func(block uint64) resident.C
 	blockAt := resident.BlockAt(&resumed)
 	request := c(blockAt)
 	request.Block = *block
+	if o.node.marks {
+		request.Number = calls.Marked(request.Number)
+	}
 	detour, frame := resident.Detour(resumed, stub, request)
 	if _, err := memory.WriteAt(frame, int64(detour.Rsp)); err != nil {
 		return 0, o.memoryError(detour.Rsp, err)

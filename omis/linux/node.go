@@ -14,6 +14,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/branch"
+	"mirador/omis/linux/calls"
 	"mirador/omis/linux/criu"
 	"mirador/omis/linux/landing"
 	"mirador/omis/linux/library"
@@ -74,6 +75,7 @@ type Node struct {
 	checkpoints string // see Config
 
 	byPtrace bool          // Config.Ptrace
+	marks    bool          // calls that threads make for us are marked, see calls.Mark
 	patience time.Duration // Config.Patience
 
 	mu         sync.Mutex
@@ -112,6 +114,10 @@ func Open(c Config) (*Node, error) {
 		identities: make(map[int]identity), grounds: make(map[omis.ProcID]*ground),
 	}
 	n.byPtrace, n.patience = c.Ptrace, c.Patience
+	var kernel unix.Utsname
+	if unix.Uname(&kernel) == nil {
+		n.marks = calls.Marks(unix.ByteSliceToString(kernel.Release[:]))
+	}
 	if n.patience == 0 {
 		n.patience = DefaultPatience
 	}

@@ -3,6 +3,7 @@
 package kernel_test
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"mirador/omis"
+	"mirador/omis/linux"
 	"mirador/omis/linux/subject"
 	"mirador/omis/place/kernel"
 )
@@ -242,6 +245,45 @@ func TestCallTimes(t *testing.T) {
 	for region := range r.regions {
 		if w := r.rows(region + 1); len(w) != 1 || w[0].sum < 0.25 || w[0].sum > 2 {
 			t.Errorf("%s: %+v", r.regions[region], w)
+		}
+	}
+}
+
+// Calls that threads make for the monitor are none of the program's: here it plants a
+// breakpoint, behind the engine's back.
+func TestMarkedCalls(t *testing.T) {
+	g, p := start(t, buildCaller(t)), newPlacer(t)
+	n, err := linux.Open(linux.Config{Name: "here", Ptrace: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Close(context.Background()) })
+	count := func(kind omis.EventKind, name string) omis.Store {
+		s := newStore(t, p, g.ID, omis.StoreSums)
+		placed, errs := p.Place([]omis.Placing{{Watch: omis.Watch{Event: kind, Proc: g.ID, Name: name}, Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: s}}}})
+		if errs[0] != nil {
+			t.Fatal(errs[0])
+		}
+		t.Cleanup(func() { p.Remove(placed) })
+		placed[0].SetActive(true)
+		return s
+	}
+	stores := []omis.Store{
+		count(omis.EventSysCallStarted, "mmap"), count(omis.EventSysCallEnded, "mmap"),
+		count(omis.EventSysCallStarted, "rt_sigaction"), count(omis.EventSysCallEnded, "rt_sigaction"),
+	}
+	hits := 0
+	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.fun["child"]}, func(*omis.Hit) { hits++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.do("fork 1")
+	if err := cancel(); err != nil || hits != 1 {
+		t.Errorf("%d hits, %v", hits, err)
+	}
+	for i, s := range stores {
+		if list := rows(t, s); len(list) > 0 {
+			t.Errorf("store %d has %+v", i, list)
 		}
 	}
 }

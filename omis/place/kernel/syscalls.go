@@ -6,6 +6,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/calls"
 )
 
 // System calls are seen at the tracepoints sys_enter and sys_exit. The former suffices
@@ -58,9 +60,17 @@ func (e *events) run(h *hook, table int16) asm.Instructions {
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(end), asm.Return())
 }
 
+// ofMonitor ends the program where the number in R1 says that the thread makes its call
+// for the monitor.
+func ofMonitor() asm.Instructions {
+	return asm.Instructions{asm.RSh.Imm(asm.R1, 32), asm.JEq.Imm(asm.R1, calls.Mark, end)}
+}
+
 // onEnter: a thread makes a system call.
 func (e *events) onEnter(h *hook) asm.Instructions {
 	code := e.callRoot(end)
+	code = append(code, argument(asm.R2, 0), asm.LoadMem(asm.R1, asm.R2, regOrig, asm.DWord))
+	code = append(code, ofMonitor()...)
 	code = append(code, argument(number, 1))
 	code = append(code, e.clamp("enter")...)
 	code = append(code, e.isAgain("fresh", end)...)
@@ -75,6 +85,9 @@ func (e *events) onExit(h *hook) asm.Instructions {
 	code = append(code,
 		argument(asm.R2, 0),
 		asm.LoadMem(number, asm.R2, regOrig, asm.DWord),
+		asm.Mov.Reg(asm.R1, number))
+	code = append(code, ofMonitor()...)
+	code = append(code,
 		argument(asm.R1, 1),
 		asm.Add.Imm(asm.R1, -lastRestart), // unsigned: what is no restart is far above
 		asm.JGT.Imm(asm.R1, firstRestart-lastRestart, "whole"),
