@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,31 +17,39 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/detour"
+	"mirador/omis/linux/subject"
 )
 
-// begun and left list where the functions of a module begin, as its unwind tables
-// tell, and where they return.
-func begunAndLeft(t *testing.T, m omis.Module) (begun, left []uint64) {
+// places are addresses of instructions in a module.
+type places struct {
+	begun, left []uint64 // where functions begin, and where they return
+	all         []uint64
+}
+
+// placesOf reads them by the unwind tables.
+func placesOf(t *testing.T, m omis.Module) (p places) {
 	t.Helper()
 	f, err := elf.Open(m.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	s := f.Section(".eh_frame")
-	if s == nil {
-		return nil, nil
+	s, at := f.Section(".eh_frame"), uint64(0)
+	if s != nil {
+		at = s.Addr
+	} else if s = f.Section(".debug_frame"); s == nil {
+		return p
 	}
 	data, err := s.Data()
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := frame.Parse(data, binary.LittleEndian, 0, 8, s.Addr)
+	list, err := frame.Parse(data, binary.LittleEndian, 0, 8, at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, function := range list {
-		begun = append(begun, function.Begin()+m.Bias)
+		p.begun = append(p.begun, function.Begin()+m.Bias)
 		code := codeAt(f, function.Begin(), function.End())
 		for at := 0; at < len(code); {
 			if detour.IsLandingPad(code[at:]) {
@@ -51,13 +60,15 @@ func begunAndLeft(t *testing.T, m omis.Module) (begun, left []uint64) {
 			if err != nil {
 				break
 			}
+			addr := function.Begin() + uint64(at) + m.Bias
+			p.all = append(p.all, addr)
 			if inst.Op == x86asm.RET {
-				left = append(left, function.Begin()+uint64(at)+m.Bias)
+				p.left = append(p.left, addr)
 			}
 			at += inst.Len
 		}
 	}
-	return begun, left
+	return p
 }
 
 func codeAt(f *elf.File, begin, end uint64) []byte {
@@ -165,8 +176,8 @@ func patchEverything(t *testing.T, pid int) (sum func() uint64) {
 	}
 	var addrs []uint64
 	for _, m := range modules {
-		begun, left := begunAndLeft(t, m)
-		addrs = append(append(addrs, begun...), left...)
+		p := placesOf(t, m)
+		addrs = append(append(addrs, p.begun...), p.left...)
 	}
 	list := everywhere(g, addrs)
 	begin := time.Now()
@@ -183,5 +194,91 @@ func patchEverything(t *testing.T, pid int) (sum func() uint64) {
 			sum += counted(g, uint64(i)*64)
 		}
 		return sum
+	}
+}
+
+// TestPatchShapes puts code to all instructions of a program, compiled in many ways,
+// that signals interrupt all the time.
+func TestPatchShapes(t *testing.T) {
+	for _, flags := range []string{
+		"-O0", "-O2", "-O3 -mavx2 -ffast-math", "-Os -no-pie", "-O1 -static", "-O2 -static-pie", "-O2 -fcf-protection=full",
+		"-O2 -flto -s", "-O2 -fno-pic -no-pie -fno-jump-tables", "-O2 -fpatchable-function-entry=5", "Go",
+	} {
+		t.Run(flags, func(t *testing.T) {
+			var maze string
+			if flags == "Go" {
+				maze = buildGo(t, "goroutines")
+			} else {
+				maze = build(t, "maze.c", append(strings.Fields(flags), "-w")...)
+			}
+			want := subject.Alone(t, maze)
+			n := openNode(t)
+			g := start(t, maze)
+			ground, err := n.Ground(g.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			modules, err := n.Modules(g.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := placesOf(t, modules[0])
+			if strings.Contains(flags, "static") || flags == "Go" { // it is its library as well
+				p.all = slices.Concat(p.begun, p.left)
+			}
+			made, errs := n.Patch(g.ID, everywhere(ground, p.all))
+			for i, err := range errs {
+				if err == nil && !made[i].Covers(p.all[i]) && !made[i].Covers(p.all[i]+detour.LandingPad) {
+					t.Errorf("%#x is not covered", p.all[i])
+				}
+			}
+			made = slices.DeleteFunc(made, func(p omis.Patched) bool { return p == nil })
+			activate(t, made)
+			g.Begin()
+			if got := g.Line(); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			t.Logf("%d of %d", len(made), len(p.all))
+			if err := n.Unpatch(g.ID, made); err != nil {
+				t.Error(err)
+			}
+			checkText(t, g)
+		})
+	}
+}
+
+// TestPatchStorm puts code to all instructions of such a program and takes it out,
+// again and again, while signals interrupt it there.
+func TestPatchStorm(t *testing.T) {
+	maze := build(t, "maze.c", "-O2", "-w")
+	const rounds = "60000"
+	want := subject.Alone(t, maze, rounds)
+	n := openNode(t)
+	g := start(t, maze, rounds)
+	ground, err := n.Ground(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules, err := n.Modules(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := everywhere(ground, placesOf(t, modules[0]).all)
+	g.Begin()
+	for range 20 {
+		made, _ := n.Patch(g.ID, list)
+		made = slices.DeleteFunc(made, func(p omis.Patched) bool { return p == nil })
+		if len(made) < len(list)*9/10 {
+			t.Errorf("%d of %d", len(made), len(list))
+		}
+		activate(t, made)
+		time.Sleep(time.Millisecond)
+		if err := n.Unpatch(g.ID, made); err != nil {
+			t.Error(err)
+		}
+	}
+	checkText(t, g)
+	if got := g.Line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

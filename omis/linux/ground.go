@@ -76,11 +76,15 @@ func (n *Node) ground(p omis.ProcID) (*ground, error) {
 	if g := n.groundOf(p); g != nil {
 		return g, nil
 	}
-	c := &prepareGround{answer: newAnswer()}
-	if err := n.ask(p, c, c.answer); err != nil {
-		return nil, err
+	var err error
+	for try := range attempts {
+		c := &prepareGround{answer: newAnswer()}
+		if err = n.ask(p, c, c.answer); !errors.Is(err, errNoIdentity) {
+			return c.ground, err
+		}
+		time.Sleep(time.Millisecond << try) // a thread that begins does not know its number yet
 	}
-	return c.ground, nil
+	return nil, &omis.Refusal{Why: err.Error()}
 }
 
 // groundOf is that of a process's program; nil: there is none.
@@ -157,7 +161,7 @@ func (o *owner) furnish(g *ground) error {
 	}
 	var err error
 	if g.tid, g.self, err = o.identityPlace(); err != nil {
-		return &omis.Refusal{Why: err.Error()}
+		return err
 	}
 	mapped, err := proc.Maps(o.proc.PID)
 	if err != nil {

@@ -3,7 +3,6 @@
 package linux
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -331,47 +330,6 @@ func (p patched) Threads() ([]patch.Thread, error) {
 			thread.Move = func(pc uint64) error { return ptrace.SetPC(t.tid, pc) }
 		}
 		list = append(list, thread)
-	}
-	return list, nil
-}
-
-func (p patched) Held(pick func(uint64) bool) (list []uint64, err error) {
-	mapped, err := proc.Maps(p.o.proc.PID)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range p.o.threads {
-		var regs ptrace.Regs
-		if t.kind > guest || ptrace.GetRegs(t.tid, &regs) != nil {
-			continue
-		}
-		held, err := p.o.heldOn(&regs, mapped, pick)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, held...)
-	}
-	return list, nil
-}
-
-// heldOn lists what a function picks of the stack of a stopped thread.
-func (o *owner) heldOn(regs *ptrace.Regs, mapped proc.Mappings, pick func(uint64) bool) (list []uint64, err error) {
-	const redZone, word = 128, 8
-	begin := (regs.Rsp - redZone) &^ (word - 1)
-	m, ok := mapped.At(regs.Rsp)
-	if !ok {
-		return nil, fmt.Errorf("the stack of a thread cannot be read")
-	}
-	stack := make([]byte, min(m.End-begin, maxStack))
-	n, _ := o.space.memory.ReadAt(stack, int64(begin))
-	for at := 0; at+word <= n; at += word {
-		v := binary.LittleEndian.Uint64(stack[at:])
-		if o.inArena(v) || o.meeting.site.Contains(v) {
-			v = o.ofCopy(v)
-		}
-		if pick(v) {
-			list = append(list, v)
-		}
 	}
 	return list, nil
 }

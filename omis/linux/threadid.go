@@ -5,7 +5,9 @@ package linux
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 
+	"mirador/omis"
 	"mirador/omis/linux/ptrace"
 )
 
@@ -21,6 +23,8 @@ const (
 // glibcIdentity is where glibc has kept it since there has been one for x86-64.
 const glibcIdentity = 0x2d0
 
+var errNoIdentity = errors.New("its threads do not all keep their numbers where they find them")
+
 // identityPlace finds the distance from the address in fs at which every thread of
 // the frozen process has its own number, and whether that address is in memory
 // there as well.
@@ -34,7 +38,7 @@ func (o *owner) identityPlace() (distance int32, self bool, err error) {
 		}
 		var regs ptrace.Regs
 		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
-			return 0, false, errors.New("a thread does not stop")
+			return 0, false, &omis.Refusal{Why: fmt.Sprintf("thread %d cannot be stopped: it waits uninterruptibly in the kernel", t.tid)}
 		}
 		places, own := o.identitiesAt(regs.Fs_base, uint32(t.tid))
 		self = self && own
@@ -48,14 +52,14 @@ func (o *owner) identityPlace() (distance int32, self bool, err error) {
 	case len(common) == 1:
 		return common[0], self, nil
 	case len(common) == 0:
-		return 0, false, errors.New("its threads do not all keep their numbers where they find them")
+		return 0, false, errNoIdentity
 	}
 	for _, place := range common {
 		if place == glibcIdentity {
 			return place, self, nil
 		}
 	}
-	return 0, false, errors.New("it is not certain where its threads keep their numbers")
+	return 0, false, &omis.Refusal{Why: "it is not certain where its threads keep their numbers"}
 }
 
 // identitiesAt lists the distances from an address at which a number is.

@@ -34,7 +34,7 @@ func items() []item {
 		{"the monitor is killed: programs count in the kernel", kernel, []string{"TestMonitorsDeath"}},
 		{"the monitor is killed: another one takes over", kernel, []string{"TestAnotherMonitorTakesOver", "TestNobodyTakesOver", "TestKeptRowsOfManyThreads", "TestExecWithoutAMonitor", "TestEndWithoutAMonitor", "TestEventsAreTakenOver", "TestAnotherVersion"}},
 		{"code in the program: the monitor is killed, and another comes", machine, []string{"TestPatchKilled", "TestPatchKilledThenClean", "TestPatchLeft", "TestPatchOneMonitor"}},
-		{"code in the program: under load, everywhere, in children", machine, []string{"TestPatchUnderLoad", "TestPatchEverything", "TestPatchFamily"}},
+		{"code in the program: under load, everywhere, in children", machine, []string{"TestPatchUnderLoad", "TestPatchStorm", "TestPatchShapes", "TestPatchEverything", "TestPatchFamily"}},
 		{"the monitor is killed: threads stopped, suspended", machine, []string{"TestStoppedKilled"}},
 		{"the warden is killed, stopped, or killed with the monitor", machine, []string{"TestKilledWarden", "TestStoppedWarden", "TestLeftovers"}},
 		{"the gateway is killed", gateway, []string{"TestTargetsOutliveTheGateway", "TestProbeOfTheDead"}},

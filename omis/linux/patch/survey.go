@@ -127,6 +127,11 @@ func (s *Surveyor) window(f *function, first int, upTo uint64) (detour.Window, e
 // check sees to it that nobody comes into a window but through its first
 // instruction, and that a jump can be written there.
 func (s *Surveyor) check(f *function, w *detour.Window) error {
+	if s.Module.Go {
+		if err := checkGo(w); err != nil {
+			return err
+		}
+	}
 	switch {
 	case w.Addr%pageSize > pageSize-detour.JumpSize:
 		return fmt.Errorf("the jump would lie in two pages, which are not written at once")
@@ -135,31 +140,9 @@ func (s *Surveyor) check(f *function, w *detour.Window) error {
 	case w.Whole():
 	case f.indirect && s.Module.TakesOwn(f.begin-s.Base, f.end-s.Base):
 		return fmt.Errorf("its function computes where it jumps to")
-	case s.Module.Go && !isStackCheck(w):
-		return fmt.Errorf("a goroutine may have been interrupted in its middle")
 	}
 	_, _, err := w.Copy(w.Addr)
 	return err
-}
-
-// isStackCheck tells that a window has nothing but what a function in Go begins
-// with, where its goroutine is never interrupted: the comparison of the stack
-// pointer with a limit, and a conditional jump.
-func isStackCheck(w *detour.Window) bool {
-	begin := 0
-	for i, end := range w.Ends {
-		inst, err := detour.Decode(w.Code[begin:end])
-		if err != nil {
-			return false
-		}
-		switch last := i == len(w.Ends)-1; {
-		case inst.Op == x86asm.LEA && i == 0 && !last, inst.Op == x86asm.CMP && !last, inst.Op == x86asm.JBE && last:
-		default:
-			return false
-		}
-		begin = end
-	}
-	return true
 }
 
 // lands tells whether control may come from elsewhere behind begin, and before end.

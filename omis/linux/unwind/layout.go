@@ -5,6 +5,7 @@ package unwind
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"mirador/omis/linux/proc"
 )
@@ -77,16 +78,24 @@ func (l *Layout) Function(pc uint64) uint64 {
 }
 
 // Bounds are those of the function that holds pc, as far as the unwind tables
-// tell; 0 if they do not, or if its code is not the process's own copy.
+// tell; 0 if they do not, if its code is not the process's own copy, or if it is what
+// signal handlers return to.
 func (l *Layout) Bounds(pc uint64) (begin, end uint64) {
 	if mapped, ok := l.maps.At(pc); !ok || !mapped.Private {
 		return 0, 0
 	}
 	m, ok := l.module(pc)
-	if !ok {
+	if !ok || m.isSignalFrame(pc) {
 		return 0, 0
 	}
 	return m.bounds(pc)
+}
+
+// isSignalFrame tells whether pc is in what signal handlers return to, the entry for
+// which begins before the code does.
+func (m module) isSignalFrame(pc uint64) bool {
+	entry, err := m.entries.FDEForPC(pc - m.bias)
+	return err == nil && strings.Contains(entry.CIE.Augmentation, "S")
 }
 
 func (m module) bounds(pc uint64) (begin, end uint64) {

@@ -1,0 +1,95 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/ptrace"
+)
+
+// What a signal handler will return to stands on the stack, in the frame that the
+// kernel made (struct rt_sigframe): first the address of the code that ends the
+// handler, then a ucontext.
+const (
+	frameAltStack = 24 // where the alternate stack begins, and its flags and size
+	frameAltSize  = 40
+	frameRIP      = 176 // where the thread was interrupted
+)
+
+// How much of a stack is looked at for such frames. What is larger is no stack but a
+// heap with stacks in it, of goroutines, say, whose signals have small ones.
+const (
+	mostStack   = 16 << 20
+	signalStack = 256 << 10
+)
+
+// Held: see patch.Process.
+func (p patched) Held(pick func(uint64) bool) (list []uint64, err error) {
+	mapped, err := proc.Maps(p.o.proc.PID)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range p.o.threads {
+		var regs ptrace.Regs
+		if t.kind > guest || ptrace.GetRegs(t.tid, &regs) != nil {
+			continue
+		}
+		held, err := p.o.interruptedAt(regs.Rsp, mapped, pick)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, held...)
+	}
+	return list, nil
+}
+
+// interruptedAt lists those addresses that a function picks among the ones where
+// signals have interrupted a stopped thread, by its stack pointer.
+func (o *owner) interruptedAt(sp uint64, mapped proc.Mappings, pick func(uint64) bool) (list []uint64, err error) {
+	const redZone, word = 128, 8
+	begin := (sp - redZone) &^ (word - 1)
+	m, ok := mapped.At(sp)
+	if !ok {
+		return nil, fmt.Errorf("the stack of a thread cannot be read")
+	}
+	size := m.End - begin
+	if size > mostStack {
+		size = signalStack
+	}
+	stack := make([]byte, size)
+	n, _ := o.space.memory.ReadAt(stack, int64(begin))
+	for at := frameRIP &^ (word - 1); at+word <= n; at += word {
+		pc := binary.LittleEndian.Uint64(stack[at:])
+		if o.inArena(pc) || o.meeting.site.Contains(pc) {
+			pc = o.ofCopy(pc)
+		}
+		if pick(pc) && o.isFrame(stack[at-frameRIP:], begin+uint64(at-frameRIP), sp) {
+			list = append(list, pc)
+		}
+	}
+	return list, nil
+}
+
+// isFrame tells whether what is read from an address is the frame of a handler that
+// has not ended: one on an alternate stack has, as soon as the stack pointer is not
+// there any more.
+func (o *owner) isFrame(frame []byte, addr, sp uint64) bool {
+	le := binary.LittleEndian
+	if !o.endsHandlers(le.Uint64(frame)) {
+		return false
+	}
+	begin, size := le.Uint64(frame[frameAltStack:]), le.Uint64(frame[frameAltSize:])
+	return addr-begin >= size || sp-begin < size
+}
+
+// endsHandlers tells whether code makes the system call that ends a signal handler.
+func (o *owner) endsHandlers(addr uint64) bool {
+	var code [16]byte
+	n, _ := o.space.memory.ReadAt(code[:], int64(addr))
+	// mov $15, %eax; syscall, however it is written
+	return bytes.Contains(code[:n], []byte{15, 0, 0, 0, 0x0f, 0x05})
+}
