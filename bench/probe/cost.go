@@ -41,7 +41,7 @@ func newEntrant(c subject.Contender, s *subject.Standing) *entrant {
 }
 
 // costBudget bounds one task, whatever the number of rounds.
-const costBudget = 25 * time.Second
+const costBudget = 12 * time.Second
 
 // cost lets contenders take turns at one task.
 func (b *Bench) cost(task subject.Task, contenders []subject.Contender) (costs, error) {

@@ -77,7 +77,7 @@ func (b *Bench) crowd(c subject.Contender, task subject.Task) (report.Row, error
 	return row, s.Stop()
 }
 
-const crowdBudget = 5 * time.Second
+const crowdBudget = 3 * time.Second
 
 // pairs are figures of calls that are probed, and of their twins.
 type pairs struct{ probed, bare []float64 }

@@ -96,7 +96,7 @@ func (b *Bench) inactive(m *monitor, task subject.Task) (rows []report.Row, err 
 // cleared is when the monitor has certainly taken away what is off.
 const cleared = 2500 * time.Millisecond
 
-const idleBudget = 5 * time.Second
+const idleBudget = 2 * time.Second
 
 // offAndOn does something while the tool's requests are switched off.
 func (h *hand) offAndOn(do func() error) error {

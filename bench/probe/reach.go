@@ -54,24 +54,24 @@ func ownPairings() []pairing {
 
 // peerPairings are the placements beside other tools.
 func peerPairings() []pairing {
-	times := report.Cheaper
+	times, just := report.Cheaper, report.Beside()
 	return []pairing{
-		{countPush, inCode, "bpftrace", none, times(200)},
-		{countMov, inCode, "gdb, fast tracepoint", none, times(50)},
-		{countPush, inCode, "lttng-ust, compiled in", none, none},
-		{countPush, inCode, "perf", none, none},
-		{timePush, inCodeFast, "uftrace, dynamic", none, times(4)},
-		{timePush, inCodeFast, "bpftrace", none, times(60)},
-		{timePush, inCode, "lttng-ust, compiled in", none, none},
-		{timePush, inCode, "perf", none, none},
-		{countPush, inKernel, "bpftrace", none, none},
+		{countPush, inCode, "bpftrace", just, times(200)},
+		{countMov, inCode, "gdb, fast tracepoint", just, times(50)},
+		{countPush, inCode, "lttng-ust, compiled in", just, just},
+		{countPush, inCode, "perf", just, just},
+		{timePush, inCodeFast, "uftrace, dynamic", just, times(4)},
+		{timePush, inCodeFast, "bpftrace", just, times(60)},
+		{timePush, inCode, "lttng-ust, compiled in", just, just},
+		{timePush, inCode, "perf", just, just},
+		{countPush, inKernel, "bpftrace", just, just},
 		{countLanded, inKernel, "bpftrace", times(5), times(5)},
-		{timePush, inKernel, "bpftrace", none, none},
+		{timePush, inKernel, "bpftrace", just, just},
 		{timeLanded, inKernel, "bpftrace", times(5), times(5)},
-		{countPush, inKernel, "perf", none, none},
-		{timePush, inKernel, "perf", none, none},
-		{countPush, trap, "gdb, breakpoint", none, none},
-		{timePush, trap, "gdb, breakpoint", none, none},
+		{countPush, inKernel, "perf", just, just},
+		{timePush, inKernel, "perf", just, just},
+		{countPush, trap, "gdb, breakpoint", just, just},
+		{timePush, trap, "gdb, breakpoint", just, just},
 	}
 }
 

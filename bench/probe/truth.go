@@ -76,7 +76,7 @@ func (b *Bench) truth(c subject.Contender, length time.Duration) (report.Row, er
 	return row, nil
 }
 
-const truthBudget = 2 * time.Second
+const truthBudget = 1200 * time.Millisecond
 
 func suits(c subject.Contender, t subject.Task) string {
 	if c.Suits == nil {

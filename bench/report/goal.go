@@ -18,6 +18,7 @@ const (
 	within                      // the figure, as a multiple of the reference
 	cheaper                     // the reference, as a multiple of the figure
 	near                        // the figure, by how much it differs from the reference
+	beside                      // nothing; the ratio is that of cheaper
 )
 
 // AtMost asks for a figure no greater than limit, in the unit of the row.
@@ -31,6 +32,13 @@ func Cheaper(times float64) Goal { return Goal{cheaper, times} }
 
 // Near asks for a figure that differs from the reference by no more than such a part of it.
 func Near(part float64) Goal { return Goal{near, part} }
+
+// Beside asks for nothing either, and has the ratio say how many times as fast as the
+// reference it is.
+func Beside() Goal { return Goal{kind: beside} }
+
+// asks tells whether there is anything to be reached.
+func (g Goal) asks() bool { return g.kind != 0 && g.kind != beside }
 
 func (g Goal) text(u Unit) string {
 	switch g.kind {
@@ -51,7 +59,7 @@ func (g Goal) text(u Unit) string {
 func (g Goal) holds(ours float64, reference float64, known bool) Verdict {
 	met := false
 	switch {
-	case g.kind == 0:
+	case !g.asks():
 		return NoGoal
 	case math.IsNaN(ours) || g.kind != atMost && !known:
 		return Unknown
@@ -84,7 +92,7 @@ const (
 // judge takes both figures of a row.
 func (g Goal) judge(r Row) Verdict {
 	if r.Why != "" {
-		if g.kind == 0 {
+		if !g.asks() {
 			return NoGoal
 		}
 		return Unknown

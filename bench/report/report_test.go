@@ -59,6 +59,7 @@ func TestGoals(t *testing.T) {
 		{"near, met", Near(0.05), Stat{44, 48}, of(46, 46), "", Holds, "within 5 %"},
 		{"near, missed below", Near(0.05), Stat{36, 36}, of(46, 46), "", Fails, "within 5 %"},
 		{"near, missed above", Near(0.05), Stat{56, 56}, of(46, 46), "", Fails, "within 5 %"},
+		{"beside", Beside(), Stat{5, 5}, of(1, 1), "", NoGoal, ""},
 		{"no reference", Cheaper(2), Stat{1, 1}, nil, "", Unknown, "2 times as fast"},
 		{"no figure", AtMost(1), Stat{}, nil, "it is not installed", Unknown, "at most 1.0ns"},
 		{"no figure, no goal", Goal{}, Stat{}, nil, "it is not installed", NoGoal, ""},
@@ -81,6 +82,10 @@ func TestRatios(t *testing.T) {
 	row.Goal = Within(1)
 	if least, median := row.Ratios(); least != 0.02 || median != 0.04 {
 		t.Errorf("it takes %v and %v times as much", least, median)
+	}
+	row.Goal = Beside()
+	if least, _ := row.Ratios(); least != 50 {
+		t.Errorf("without a goal it is %v times as fast", least)
 	}
 	row.Goal, row.Ours = Cheaper(10), Stat{0.01, 4}
 	if least, _ := row.Ratios(); !math.IsNaN(least) {

@@ -46,7 +46,7 @@ func Added(probed, bare []float64) Stat {
 // ratio is how many times as much the first is as the second; not a number where that
 // says nothing: what is less than a tenth of the finest that is measured is nothing.
 func ratio(a, b, finest float64) float64 {
-	if b < finest/10 {
+	if min(a, b) < finest/10 {
 		return math.NaN()
 	}
 	return a / b

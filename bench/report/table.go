@@ -116,7 +116,7 @@ func (r Row) Ratios() (least, median float64) {
 		return math.NaN(), math.NaN()
 	}
 	a, b := r.Ours, *r.Reference
-	if r.Goal.kind == cheaper {
+	if r.Goal.kind == cheaper || r.Goal.kind == beside {
 		a, b = b, a
 	}
 	return ratio(a.Least, b.Least, r.Unit.finest()), ratio(a.Median, b.Median, r.Unit.finest())
