@@ -59,10 +59,8 @@ const threadPrefix = "thread/"
 func (b *threadBook) recall(e *engine.Engine) error {
 	for _, key := range b.journal.Keys(threadPrefix) {
 		var t namedThread
-		if _, err := b.journal.Get(key, &t); err != nil {
-			return err
-		}
-		if start, err := proc.ThreadStart(t.Proc.PID, t.TID); err != nil || start > t.Seen || proc.Alive(t.Proc) != nil {
+		_, unclear := b.journal.Get(key, &t)
+		if start, err := proc.ThreadStart(t.Proc.PID, t.TID); unclear != nil || err != nil || start > t.Seen || proc.Alive(t.Proc) != nil {
 			if err := b.journal.Delete(key); err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package probes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -21,24 +22,33 @@ func (r *Registry) Restore(ctx context.Context) error {
 	if n := h.Journal.Damaged(); n > 0 {
 		r.config.Log.Warn("the journal has lines that cannot be read; one is what a kill in the middle of a write leaves", "lines", n)
 	}
-	if _, err := h.Journal.Get(issuedKey, &r.issued); err != nil {
-		return err
-	}
-	left, err := r.leftProbes()
-	if err != nil {
-		return err
-	}
+	r.recollect(issuedKey, &r.issued)
+	left := r.leftProbes()
 	for _, key := range h.Journal.Keys(appPrefix) {
 		name := strings.TrimPrefix(key, appPrefix)
 		if err := r.restoreApp(ctx, name, left[name]); err != nil {
 			return fmt.Errorf("cannot bring back the application %s: %w", name, err)
 		}
 	}
-	return r.settle()
+	r.settle()
+	return nil
+}
+
+// recollect reads a value of the journal. One that cannot be understood, since a gateway
+// of another version has written it, say, is forgotten: it must not keep this one from
+// starting.
+func (r *Registry) recollect(key string, value any) (ok bool) {
+	j := r.config.Heritage.Journal
+	ok, err := j.Get(key, value)
+	if err == nil {
+		return ok
+	}
+	r.config.Log.Warn("forgot what a former gateway has written", "error", errors.Join(err, j.Delete(key)))
+	return false
 }
 
 // settle takes away what a former gateway has left and nobody keeps.
-func (r *Registry) settle() error {
+func (r *Registry) settle() {
 	orphans, err := r.config.Heritage.Settle()
 	for _, o := range orphans {
 		r.config.Log.Warn("took away what a former gateway has left", "pid", o.Proc.PID, "what", o.What)
@@ -46,37 +56,34 @@ func (r *Registry) settle() error {
 	if err != nil {
 		r.config.Log.Warn("cannot take away all that a former gateway has left", "error", err)
 	}
-	return nil
 }
 
 // leftProbes reads the probes of the journal, by their applications, in the order of
 // their making.
-func (r *Registry) leftProbes() (map[string][]probeRecord, error) {
-	j := r.config.Heritage.Journal
+func (r *Registry) leftProbes() map[string][]probeRecord {
 	left := make(map[string][]probeRecord)
 	byNumber := make(map[int]probeRecord)
-	for _, key := range j.Keys(probePrefix) {
+	for _, key := range r.config.Heritage.Journal.Keys(probePrefix) {
 		var p probeRecord
-		if _, err := j.Get(key, &p); err != nil {
-			return nil, err
+		if r.recollect(key, &p) {
+			byNumber[p.Number] = p
+			r.issued = max(r.issued, p.Number)
 		}
-		byNumber[p.Number] = p
-		r.issued = max(r.issued, p.Number)
 	}
 	for number := range r.issued + 1 {
 		if p, ok := byNumber[number]; ok {
 			left[p.App] = append(left[p.App], p)
 		}
 	}
-	return left, nil
+	return left
 }
 
-// restoreApp brings one application back. An error is one of the journal or of the
-// monitor itself; that something has ended meanwhile is none.
+// restoreApp brings one application back. An error is one of the monitor itself, or that
+// nothing can be written; that something has ended meanwhile is none.
 func (r *Registry) restoreApp(ctx context.Context, name string, left []probeRecord) error {
 	var rec appRecord
-	if _, err := r.config.Heritage.Journal.Get(appPrefix+name, &rec); err != nil {
-		return err
+	if !r.recollect(appPrefix+name, &rec) {
+		return nil
 	}
 	a := &App{name: name, registry: r}
 	r.mu.Lock()
@@ -90,7 +97,7 @@ func (r *Registry) restoreApp(ctx context.Context, name string, left []probeReco
 	if rec.Defaults != "" {
 		request, err := readInstr(rec.Defaults)
 		if err != nil {
-			return err
+			r.config.Log.Warn("forgot the defaults of an application", "app", name, "error", err)
 		}
 		a.defaults = request.Measuring
 	}

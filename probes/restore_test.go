@@ -1,6 +1,7 @@
 package probes_test
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -208,6 +209,23 @@ func TestWhatDoesNotComeBack(t *testing.T) {
 	h.want(h.app("both"), `<ctrlreq action="VALUE"><probe id="probe-2"/></ctrlreq>`, `<measurement processId="p_2" value="2"/>`)
 	if h.placer.Standing() != 1 || h.placer.Stores() != 2 {
 		t.Errorf("%d programs and %d stores, want those of one process and the rows of the other", h.placer.Standing(), h.placer.Stores())
+	}
+}
+
+// A record that cannot be understood is forgotten, and the others come back.
+func TestRecordsOfAnotherVersion(t *testing.T) {
+	h := newEstate(t)
+	p := h.node.Add(812, []string{"bin/mmul"}, 812)
+	a := h.attach("", 812)
+	h.want(a, countIt, `<probe id="probe-1"/>`)
+	if err := errors.Join(h.journal.Put("probe/probe-7", 7), h.journal.Put("app/other", "x"), h.journal.Put("issued", "many")); err != nil {
+		t.Fatal(err)
+	}
+	execute(p, 812)
+	h = h.kill()
+	h.want(h.app("mmul"), valueIt, `<measurement processId="p_1" threadId="t_1" value="1"/>`)
+	if len(h.registry.Apps()) != 1 || len(h.registry.Probes()) != 1 {
+		t.Errorf("%d applications, %d probes", len(h.registry.Apps()), len(h.registry.Probes()))
 	}
 }
 
