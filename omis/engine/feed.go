@@ -22,6 +22,8 @@ type feed struct {
 	mu      sync.Mutex
 	tallies [omis.OpStop + 1]tally
 	edges   map[edge]bool // where intervals begin and end
+	// recalled tells that what is in the store may be from before the monitor's time.
+	recalled bool
 
 	// broken tells that the programs end before what they measure did.
 	broken atomic.Bool

@@ -52,7 +52,7 @@ func (e *Engine) recall(p *process, cell service.Cell, k *keeping) error {
 	for _, keeper := range p.node().keepers() {
 		store, err := keeper.Recall(p.at().id, cell.Kind(), k.key)
 		if store != nil {
-			e.newFeed(keeper, p, cell, store)
+			e.newFeed(keeper, p, cell, store).recalled = true
 		}
 		errs = append(errs, err)
 	}

@@ -54,16 +54,17 @@ func (n *node) priced(p Placement, times bool) Placement {
 type count struct {
 	feed *feed
 	op   omis.Operation
+	sum  float64 // what is the program's for good; feed.mu guards it
 }
 
 // tally is what a feed knows of how often programs were executed that do one and the
 // same with it.
 type tally struct {
-	users   int
+	users   []*count
 	each    int64   // what an execution adds, of OpAdd
 	mixed   bool    // some add more than others: who did cannot be told
 	past    uint64  // executions before the feed was reset
-	settled float64 // executions that have been accounted for
+	settled float64 // executions that have been shared out
 }
 
 // counting chooses which step of a program tells how often it is executed, and enters
@@ -79,28 +80,53 @@ func (in *inPlace) counting(p omis.Program) {
 		f := in.feeds[i]
 		f.mu.Lock()
 		t := &f.tallies[op.Do]
-		if op.Do == omis.OpAdd && t.users > 0 && t.each != added[f] {
+		if op.Do == omis.OpAdd && len(t.users) > 0 && t.each != added[f] {
 			t.mixed = true
 		}
 		better := in.count.feed == nil || op.Do < in.count.op
 		if better && !(op.Do == omis.OpAdd && (t.mixed || added[f] == 0)) {
-			in.count = count{f, op.Do}
+			in.count = count{feed: f, op: op.Do}
 		}
 		if op.Do == omis.OpAdd {
 			t.each = added[f]
 		}
 		f.mu.Unlock()
 	}
-	if f := in.count.feed; f != nil {
-		f.mu.Lock()
-		f.tallies[in.count.op].users++
-		f.mu.Unlock()
+	in.count.enter()
+}
+
+// enter puts a program on the tally. What was executed before was others.
+func (c *count) enter() {
+	if c.feed == nil {
+		return
+	}
+	var now [omis.OpStop + 1]uint64
+	if c.feed.users > 1 || c.feed.recalled {
+		now, _ = c.feed.executions() // else there is nothing in it
+	}
+	c.feed.mu.Lock()
+	defer c.feed.mu.Unlock()
+	t := &c.feed.tallies[c.op]
+	t.share(now[c.op])
+	t.users = append(t.users, c)
+}
+
+// share gives each of the programs an equal part of what was executed since the last
+// time.
+func (t *tally) share(now uint64) {
+	more := float64(t.past+now) - t.settled
+	if more <= 0 {
+		return
+	}
+	t.settled += more
+	for _, c := range t.users {
+		c.sum += more / float64(len(t.users))
 	}
 }
 
 // executions is how often the program was executed that has this count; ok is false
-// where that cannot be told. Where several programs have it, each has an equal part.
-func (c count) executions() (n float64, ok bool) {
+// where that cannot be told.
+func (c *count) executions() (n float64, ok bool) {
 	if c.feed == nil {
 		return 0, false
 	}
@@ -111,22 +137,22 @@ func (c count) executions() (n float64, ok bool) {
 	c.feed.mu.Lock()
 	defer c.feed.mu.Unlock()
 	t := &c.feed.tallies[c.op]
-	if t.mixed || t.users == 0 {
+	if t.mixed {
 		return 0, false
 	}
-	return (float64(t.past+now[c.op]) - t.settled) / float64(t.users), true
+	t.share(now[c.op])
+	return c.sum, true
 }
 
-// settle takes a program off the tally, with its part.
-func (c count) settle(part float64) {
+// leave takes a program off the tally.
+func (c *count) leave() {
 	if c.feed == nil {
 		return
 	}
 	c.feed.mu.Lock()
 	defer c.feed.mu.Unlock()
 	t := &c.feed.tallies[c.op]
-	t.users--
-	t.settled += part
+	t.users = slices.DeleteFunc(t.users, func(other *count) bool { return other == c })
 }
 
 // executions are those that the store knows of, by what was done.
@@ -205,7 +231,7 @@ func (c *csr) settle(s *subscription) {
 	spent := s.spent()
 	c.spent = c.spent.Plus(spent)
 	if s.placed != nil {
-		s.placed.count.settle(float64(spent.Hits))
+		s.placed.count.leave()
 	}
 }
 

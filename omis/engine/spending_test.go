@@ -107,7 +107,48 @@ func TestSpending(t *testing.T) {
 	b.ask(": csr_delete([c_1])")
 	check("with one removed", 6, 180, "c_2")
 	p.Reach(11, 0x30, 100)
-	check("with one removed", 4, 40, "c_3")
+	check("with one removed", 5, 45, "c_3") // half of seven, and one of its own
+}
+
+// A program that comes later to what another one counts has no part in what was before.
+func TestSpendingOfLatecomers(t *testing.T) {
+	b, _, p := startPlacing(t)
+	region(b)
+	for range 10 {
+		p.Reach(11, 0x10, 100)
+	}
+	b.ask(`thread_reached_addr([],0x30) : pa_counter_add([pa_c_1],1)`)
+	b.ask(": csr_enable([c_3])")
+	if first, later := b.spent("c_1"), b.spent("c_3"); first.Hits != 10 || later.Hits != 0 {
+		t.Errorf("before: %+v and %+v", first, later)
+	}
+	p.Reach(11, 0x30, 100)
+	p.Reach(11, 0x30, 100)
+	if first, later := b.spent("c_1"), b.spent("c_3"); first.Hits != 11 || later.Hits != 1 {
+		t.Errorf("of two hits one is each one's part: %+v and %+v", first, later)
+	}
+	b.ask(": csr_delete([c_1])")
+	p.Reach(11, 0x30, 100)
+	if later := b.spent("c_3"); later.Hits != 2 {
+		t.Errorf("alone: %+v", later)
+	}
+}
+
+// What a former monitor's programs have counted is nothing that was spent now.
+func TestSpendingAfterRestart(t *testing.T) {
+	_, placer, p := kept(t)
+	for range 100 {
+		p.Reach(11, 0x10, 100)
+	}
+	b, _ := successor(t, placer)
+	watchRegion(b)
+	if s := b.spent("c_1"); s.Hits != 0 {
+		t.Errorf("after the restart: %+v", s)
+	}
+	p.Reach(11, 0x10, 100)
+	if s := b.spent("c_1"); s.Hits != 1 {
+		t.Errorf("after a hit: %+v", s)
+	}
 }
 
 // What the monitor executes is outside of the processes' time.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -242,4 +243,52 @@ func TestCloseEndsCalibrating(t *testing.T) {
 	if err := k.Try(Held); err == nil {
 		t.Error("there was another one after the end")
 	}
+}
+
+// A dummy ends when its monitor is killed, whatever stands in it, and its folder goes with
+// the next calibration, some time later.
+func TestDummyEndsWithItsMonitor(t *testing.T) {
+	for _, wait := range []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond, 900 * time.Millisecond} {
+		tmp := t.TempDir()
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestCalibrate$")
+		cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(10 * time.Second); len(running(tmp)) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			continue
+		}
+		time.Sleep(wait)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // it was killed
+		for end := time.Now().Add(10 * time.Second); len(running(tmp)) > 0; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("killed after %v, it left %v", wait, running(tmp))
+			}
+		}
+		t.Setenv("TMPDIR", tmp)
+		left, _ := filepath.Glob(filepath.Join(tmp, folders))
+		for _, folder := range left {
+			if err := os.Chtimes(folder, time.Time{}, time.Now().Add(-2*time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sweep()
+		if left, _ := filepath.Glob(filepath.Join(tmp, folders)); len(left) > 0 {
+			t.Errorf("%v are left", left)
+		}
+	}
+}
+
+// running are the processes whose program is in a folder.
+func running(folder string) (list []string) {
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, l := range links {
+		if path, err := os.Readlink(l); err == nil && strings.HasPrefix(path, folder) {
+			list = append(list, l)
+		}
+	}
+	return list
 }

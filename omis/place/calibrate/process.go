@@ -38,7 +38,8 @@ func start(identify func(int) (omis.ProcID, error)) (d *process, err error) {
 			err = fmt.Errorf("cannot start a process to try probes on: %w", err)
 		}
 	}()
-	if d.folder, err = os.MkdirTemp("", "mirador-dummy-"); err != nil {
+	sweep()
+	if d.folder, err = os.MkdirTemp("", folders); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(d.folder, "dummy")
@@ -61,6 +62,20 @@ func start(identify func(int) (omis.ProcID, error)) (d *process, err error) {
 	}
 	d.id, err = identify(d.cmd.Process.Pid)
 	return d, err
+}
+
+// folders are the names of those where dummies are.
+const folders = "mirador-dummy-*"
+
+// sweep removes what monitors have left that were killed while they calibrated. Their
+// dummies have ended with their input.
+func sweep() {
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), folders)) // the pattern is a good one
+	for _, folder := range left {
+		if info, err := os.Stat(folder); err == nil && time.Since(info.ModTime()) > time.Hour {
+			_ = os.RemoveAll(folder) // another user's stays
+		}
+	}
 }
 
 // find finds out where the program was loaded. That it has been, its answer to a first
