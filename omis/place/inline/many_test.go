@@ -76,7 +76,8 @@ func (g *program) locate(m omis.Module) {
 	}
 	defer file.Close()
 	symbols, _ := file.Symbols() // a library may have been stripped of them
-	for _, s := range symbols {
+	dynamic, _ := file.DynamicSymbols()
+	for _, s := range append(symbols, dynamic...) {
 		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Value != 0 {
 			g.fun[s.Name], g.size[s.Name] = s.Value+m.Bias, int(s.Size)
 		}

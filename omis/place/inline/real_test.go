@@ -1,0 +1,179 @@
+//go:build linux && amd64
+
+package inline_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"mirador/omis"
+	"mirador/omis/linux/subject"
+	"mirador/omis/place/inline"
+)
+
+// scenes is the program whose functions are called a known number of times.
+func scenes(t testing.TB, flags ...string) string {
+	t.Helper()
+	object := subject.Compile(t, "scenes.o", append([]string{"-c", "../kernel/testdata/target.c"}, flags...)...)
+	return subject.Compile(t, "scenes", append([]string{object, "../kernel/testdata/thrower.cc"}, flags...)...)
+}
+
+// do has the program do something.
+func (g *program) do(format string, args ...any) {
+	g.t.Helper()
+	g.Tell(format, args...)
+	if line := g.Line(); !strings.HasPrefix(line, "done") {
+		g.t.Fatal(line)
+	}
+}
+
+// returns are the addresses of a function's returns.
+func (g *program) returns(name string) (list []uint64) {
+	g.t.Helper()
+	for at, code := 0, g.code(g.fun[name], g.size[name]); at < len(code); {
+		inst, err := x86asm.Decode(code[at:], 64)
+		switch {
+		case err != nil:
+			g.t.Fatal(err)
+		case inst.Op == 0:
+			inst.Len = 4 // endbr64
+		case inst.Op == x86asm.RET:
+			list = append(list, g.fun[name]+uint64(at))
+		}
+		at += inst.Len
+	}
+	return list
+}
+
+func (g *program) at(addr uint64) omis.Watch {
+	return omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}
+}
+
+// timing counts and times a function; where a return has no room for a jump, it is
+// counted only.
+func (g *program) timing(p *inline.Placer, function string) (sums, intervals omis.Store) {
+	g.t.Helper()
+	sums, intervals = newStore(g.t, p, g.ID, omis.StoreSums), newStore(g.t, p, g.ID, omis.StoreIntervals)
+	stop := omis.Program{{Do: omis.OpStop, Store: intervals}}
+	var ends []omis.Placing
+	for _, addr := range g.returns(function) {
+		ends = append(ends, omis.Placing{Watch: g.at(addr), Program: stop})
+	}
+	steps := []omis.Op{{Do: omis.OpAdd, Value: 1, Store: sums}}
+	if _, errs := p.Judge(ends); errors.Join(errs...) == nil {
+		steps = append(steps, omis.Op{Do: omis.OpStart, Store: intervals})
+		for _, end := range ends {
+			place(g.t, p, end.Watch, stop...)
+		}
+	} else {
+		g.t.Log(errors.Join(errs...))
+		intervals = nil
+	}
+	place(g.t, p, g.at(g.fun[function]), steps...)
+	return sums, intervals
+}
+
+// However the compiler has made a program, each call is counted, by each of many threads.
+func TestCompiled(t *testing.T) {
+	for _, flags := range []string{"-O0", "-O1", "-O2", "-O3", "-Os", "-O2 -no-pie", "-O2 -static", "-O2 -fcf-protection=full", "-O2 -fno-plt -flto", "-O0 -fcf-protection=full -static"} {
+		t.Run(flags, func(t *testing.T) {
+			g := observe(t, scenes(t, strings.Fields(flags)...))
+			sums, intervals := g.timing(newPlacer(t, g.node), "work")
+			g.do("together 64 500")
+			g.do("call 500")
+			if intervals == nil {
+				intervals = sums
+			}
+			counted, timed := rows(t, sums), rows(t, intervals)
+			if len(counted) != 65 || len(timed) != 65 || sums.Lost()+intervals.Lost() > 0 {
+				t.Fatalf("%d and %d rows", len(counted), len(timed))
+			}
+			for i := range counted {
+				if counted[i].Value != 500 || timed[i].Count+timed[i].Value != 500 {
+					t.Errorf("row %+v, %+v", counted[i], timed[i])
+				}
+			}
+		})
+	}
+}
+
+// Threads come and go without end, and none is lost. In a library code can stand as well.
+func TestThreadChurn(t *testing.T) {
+	g := observe(t, scenes(t))
+	p := newPlacer(t, g.node)
+	sums, _ := g.timing(p, "work")
+	library := newStore(t, p, g.ID, omis.StoreSums)
+	place(t, p, g.at(g.fun["pthread_create"]), omis.Op{Do: omis.OpAdd, Value: 1, Store: library})
+	const threads = 10_000
+	g.do("onebyone %d 1", threads)
+	g.do("call 1")
+	var sum int64
+	list := rows(t, sums)
+	for _, r := range list {
+		sum += r.Value
+	}
+	if len(list) != threads+1 || sum != threads+1 || sums.Lost() != 0 {
+		t.Errorf("%d rows, in all %d, lost %d", len(list), sum, sums.Lost())
+	}
+	if r := rows(t, library); len(r) != 1 || r[0].Value != threads {
+		t.Errorf("pthread_create: %+v", r)
+	}
+}
+
+// What was taken away leaves the code as it was.
+func TestCodeIsPutRight(t *testing.T) {
+	g := observe(t, scenes(t))
+	p := newPlacer(t, g.node)
+	s := newStore(t, p, g.ID, omis.StoreSums)
+	before := g.code(g.fun["work"], g.size["work"])
+	var list []omis.Placing
+	for _, addr := range append(g.returns("work"), g.fun["work"], g.fun["work"]) {
+		list = append(list, omis.Placing{Watch: g.at(addr), Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: s}}})
+	}
+	placed, errs := p.Place(list)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for _, pl := range placed {
+		pl.SetActive(true)
+	}
+	if !placed[1].Covers(g.fun["work"]) || string(before) == string(g.code(g.fun["work"], len(before))) {
+		t.Error("nothing stands there")
+	}
+	g.do("call 10")
+	if err := p.Remove(placed); err != nil {
+		t.Fatal(err)
+	}
+	if string(before) != string(g.code(g.fun["work"], len(before))) {
+		t.Error("the code is not what it was")
+	}
+	g.do("call 10")
+	if r := rows(t, s); len(r) != 1 || r[0].Value != int64(10*len(list)) {
+		t.Errorf("rows %+v", r)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	g := observe(t, scenes(t))
+	p := newPlacer(t, g.node)
+	for why, w := range map[string]omis.Watch{
+		"not at other events": {Event: omis.EventThreadCreated, Proc: g.ID},
+		"16 threads":          {Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.fun["work"], Threads: make([]int, 17)},
+		"no code can be put":  g.at(g.fun["work"] + 1),
+	} {
+		_, errs := p.Judge([]omis.Placing{{Watch: w, Program: omis.Program{{Do: omis.OpAdd, Value: 1}}}})
+		var refusal *omis.Refusal
+		if !errors.As(errs[0], &refusal) || !strings.Contains(refusal.Why, why) {
+			t.Errorf("%v, want a refusal because %q", errs[0], why)
+		}
+	}
+	former := g.ID
+	former.Start++
+	if _, errs := p.Judge([]omis.Placing{{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: former}}}); errs[0] == nil || !strings.Contains(fmt.Sprint(errs[0]), "has ended") {
+		t.Errorf("another process: %v", errs[0])
+	}
+}
