@@ -123,7 +123,7 @@ func everywhere(g omis.Ground, addrs []uint64) []omis.Patch {
 // through, and takes it out, again and again.
 func TestPatchUnderLoad(t *testing.T) {
 	hammer := build(t, "hammer.c")
-	args := []string{"64", "1500000"}
+	args := []string{"64", "500000"}
 	want := subject.Alone(t, hammer, args...)
 	n := openNode(t)
 	g := start(t, hammer, args...)
@@ -168,11 +168,11 @@ func TestPatchUnderLoad(t *testing.T) {
 // and take it out.
 func TestPatchKilled(t *testing.T) {
 	hammer := build(t, "hammer.c")
-	args := []string{"4", "200000"}
+	args := []string{"4", "100000"}
 	want := subject.Alone(t, hammer, args...)
 	for _, mode := range []string{"patch", "repatch"} {
 		t.Run(mode, func(t *testing.T) {
-			for i := range 12 {
+			for i := range 6 {
 				g := start(t, hammer, args...)
 				cmd, out := startMonitor(t, fmt.Sprintf("%d %#x %s", g.ID.PID, g.Addr, mode))
 				if mode == "patch" && i%2 == 0 {

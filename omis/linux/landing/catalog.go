@@ -46,7 +46,7 @@ func (c *Catalog) Of(pid int, m proc.Mapping) (*Module, error) {
 	if known := c.known[id]; known != nil {
 		return known, nil
 	}
-	module, err := read(f, m.Offset, m.End-m.Start)
+	module, err := Read(f, m.Offset, m.End-m.Start)
 	if err == nil {
 		c.known[id] = module
 	}

@@ -71,8 +71,8 @@ func (m *Module) symbol(at uint64) (symbol, bool) {
 
 var errNoCode = errors.New("the file has no such code")
 
-// read reads the segment that is mapped from an offset in a file.
-func read(r io.ReaderAt, offset, length uint64) (*Module, error) {
+// Read reads the segment of a file that is mapped from an offset in it.
+func Read(r io.ReaderAt, offset, length uint64) (*Module, error) {
 	file, err := elf.NewFile(r)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,103 @@
+//go:build linux && amd64
+
+package patch
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mirador/omis/linux/landing"
+)
+
+// shapes are functions in assembler; code is asked for at the label in them that ends
+// in _at. Where it stands is how many bytes before, or what the refusal says.
+var shapes = []struct{ name, code, want string }{
+	{"long", "long_at: mov $1, %eax; ret", "0"},
+	{"short", "short_at: push %rbx; mov %rsp, %rbx; sub $16, %rsp; leave; ret", "0"},
+	{"epilogue", "nop; add $8, %rsp; pop %rbx; epilogue_at: ret; push %rax", "5"},
+	{"padded", "xor %eax, %eax; jmp 1f; padded_at: ret; nopl 0(%rax,%rax,1); 1: mov $1, %eax; ret", "0"},
+	{"crowded", "jmp crowded_at; crowded_at: ret; push %rax; ret", "control leaves"},
+	{"entered", "entered_at: xor %eax, %eax; 1: inc %eax; cmp $9, %eax; jl 1b; ret", "branch may lead"},
+	{"head", "head_at: xor %eax, %eax; inc %eax; cmp $9, %eax; jl head_at; ret", "0"},
+	{"pad", "pad_at: endbr64; mov $1, %eax; ret", "-4"},
+	{"loop", "loop_at: endbr64; 1: inc %eax; cmp $9, %eax; jl 1b; ret", "behind its landing pad"},
+	{"relative", "relative_at: xor %eax, %eax; 1: inc %eax; inc %ecx; ret; .section .rodata; 2: .long 1b - 2b; .text; lea 2b(%rip), %rax", "branch may lead"},
+	{"absolute", "absolute_at: xor %eax, %eax; 1: inc %eax; inc %ecx; ret; .data; .balign 8; .quad 1b; .text", "branch may lead"},
+	{"taken", "taken_at: xor %eax, %eax; 1: inc %eax; inc %ecx; lea 1b(%rip), %rax; ret", "branch may lead"},
+	{"computed", "computed_at: xor %eax, %eax; inc %eax; inc %ecx; lea 1f(%rip), %rax; jmp *%rax; nop; 1: ret", "computes"},
+	{"whole", "whole_at: mov $1, %eax; lea 1f(%rip), %rcx; jmp *%rcx; nop; 1: ret", "0"},
+	{"waits", "xor %edi, %edi; waits_at: syscall; ret", "system call"},
+	{"prefix", "je 1f; prefix_at: .byte 0xf0; 1: cmpxchg %rcx, (%rdi); ret", "branch may lead"},
+	{"vector", "vector_at: vzeroupper; ret; nop; nop; nop", "0"},
+	{"within", "mov $1, %eax; .set within_at, . - 2; ret", "no instruction"},
+	{"called", "called_at: mov %rdi, %rax; call long_at; ret", "0"},
+}
+
+// TestSurvey has code asked for in all shapes.
+func TestSurvey(t *testing.T) {
+	var source strings.Builder
+	source.WriteString(".text\n")
+	for _, s := range shapes {
+		fmt.Fprintf(&source, ".balign 64, 0x90\n.globl %[1]s, %[1]s_at\n.type %[1]s, @function\n%[1]s: .cfi_startproc; %[2]s\n.cfi_endproc\n.size %[1]s, .-%[1]s\n", s.name, s.code)
+	}
+	dir := t.TempDir()
+	file, object := filepath.Join(dir, "shapes.s"), filepath.Join(dir, "shapes.so")
+	if err := os.WriteFile(file, []byte(source.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-shared", "-nostdlib", "-o", object, file).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	surveyor, labels := survey(t, object)
+	for _, s := range shapes {
+		addr := labels[s.name+"_at"]
+		found, err := surveyor.find(addr)
+		got := fmt.Sprint(int64(addr - found.Addr))
+		if err != nil {
+			got = err.Error()
+		}
+		if err == nil && got != s.want || err != nil && !strings.Contains(got, s.want) {
+			t.Errorf("%s: %s, want %s", s.name, got, s.want)
+		}
+	}
+}
+
+// survey reads a module as if it were mapped where it was linked to be.
+func survey(t *testing.T, object string) (*Surveyor, map[string]uint64) {
+	t.Helper()
+	f, err := os.Open(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	file, err := elf.NewFile(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	symbols, err := file.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := make(map[string]uint64)
+	for _, s := range symbols {
+		labels[s.Name] = s.Value
+	}
+	for _, p := range file.Progs {
+		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 {
+			continue
+		}
+		module, err := landing.Read(f, p.Off, p.Filesz)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unknown := func(uint64) (begin, end uint64) { return 0, 0 }
+		return &Surveyor{Module: module, Base: p.Vaddr, Bounds: unknown}, labels
+	}
+	t.Fatal("no code")
+	return nil, nil
+}
