@@ -66,7 +66,10 @@ func (o *owner) takeOver(s resident.State) {
 	for i, e := range s.Entries {
 		b := &breakpoint{addr: e.Addr, copy: e.Copy, length: int(e.Length), original: e.Original, entry: i}
 		o.space.table[e.Addr] = b
-		restore(o.space.memory, b)
+		if e.Standing {
+			restore(o.space.memory, b)
+			_ = o.enroll(b, false) // what cannot be written has ended
+		}
 		for j := range o.space.arenas {
 			a := &o.space.arenas[j]
 			if e.Copy >= a.next && e.Copy < a.last {

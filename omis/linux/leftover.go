@@ -91,6 +91,9 @@ func left(pid int, memory *os.File) (l leftover) {
 	}
 	_, s, _ := homeIn(memory, maps)
 	for _, e := range s.Entries {
+		if !e.Standing {
+			continue
+		}
 		var now [1]byte
 		if _, err := memory.ReadAt(now[:], int64(e.Addr)); err == nil && now[0] == int3 {
 			l.entries = append(l.entries, e)

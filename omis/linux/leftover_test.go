@@ -4,9 +4,12 @@ package linux
 
 import (
 	"bytes"
+	"debug/elf"
 	"fmt"
+	"os"
 	"testing"
 
+	"mirador/omis"
 	"mirador/omis/linux/subject"
 )
 
@@ -39,4 +42,80 @@ func TestLeftovers(t *testing.T) {
 		t.Error(err)
 	}
 	checkUntouched(t, g)
+}
+
+// TestOthersTraps: an INT3 that somebody else has set is left alone, a uprobe's for
+// instance, also where one of ours stood before.
+func TestOthersTraps(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	want := subject.Alone(t, hammer, "4", "2000")
+	g := start(t, hammer, "4", "2000")
+	n := openNodeWith(t, Config{Ptrace: true}) // breakpoints only
+	elsewhere := functionOf(t, hammer, "main") - functionOf(t, hammer, "work") + g.Addr
+	original := pokeText(t, g, g.Addr, nil)
+	for _, addr := range []uint64{g.Addr, elsewhere} {
+		cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}, func(*omis.Hit) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if addr == elsewhere {
+			if now := pokeText(t, g, g.Addr, nil); now != int3 {
+				t.Errorf("somebody else's trap became %#x", now)
+			}
+		}
+		if err := cancel(); err != nil {
+			t.Fatal(err)
+		}
+		pokeText(t, g, g.Addr, []byte{int3})
+	}
+	if _, err := openNode(t).Identify(g.ID.PID); err != nil { // who looks for leftovers
+		t.Fatal(err)
+	}
+	if now := pokeText(t, g, g.Addr, nil); now != int3 {
+		t.Errorf("somebody else's trap became %#x", now)
+	}
+	pokeText(t, g, g.Addr, []byte{original})
+	g.Begin()
+	if got := g.Line(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	checkUntouched(t, g)
+}
+
+func functionOf(t *testing.T, path, name string) uint64 {
+	t.Helper()
+	file, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	symbols, err := file.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	t.Fatal("there is no ", name)
+	return 0
+}
+
+// pokeText writes to the code of a target, and returns the byte that is there then.
+func pokeText(t *testing.T, g *target, addr uint64, code []byte) byte {
+	t.Helper()
+	memory, err := os.OpenFile(memoryPath(g.ID.PID), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	if _, err := memory.WriteAt(code, int64(addr)); err != nil {
+		t.Fatal(err)
+	}
+	now := make([]byte, 1)
+	if _, err := memory.ReadAt(now, int64(addr)); err != nil {
+		t.Fatal(err)
+	}
+	return now[0]
 }

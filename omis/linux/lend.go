@@ -174,6 +174,7 @@ func (o *owner) clear() {
 		// What cannot be written has ended; CRIU will say so.
 		_ = o.write(b.addr, []byte{b.original})
 		_ = o.node.warden.Clear(o.proc.PID, b.addr)
+		_ = o.enroll(b, false)
 	}
 	if o.stepping {
 		_ = o.write(o.space.home.Stepping(), word(0))
@@ -198,6 +199,7 @@ func (o *owner) restock() {
 	}
 	for _, b := range o.space.breakpoints {
 		if o.node.warden.Plant(o.proc.PID, b.addr, []byte{int3}, []byte{b.original}) == nil {
+			_ = o.enroll(b, true)
 			_ = o.write(b.addr, []byte{int3})
 		}
 	}

@@ -43,11 +43,12 @@ type breakpoint struct {
 	original   byte
 	code       []byte // the displaced instruction; nil: an earlier monitor's
 	entry      int    // in the resident table
+	standing   bool   // says the resident table
 	watches    []*watch
 }
 
 func (b *breakpoint) residentEntry() resident.Entry {
-	return resident.Entry{Addr: b.addr, Copy: b.copy, Original: b.original, Length: uint64(b.length)}
+	return resident.Entry{Addr: b.addr, Copy: b.copy, Original: b.original, Length: uint64(b.length), Standing: b.standing}
 }
 
 // restore takes an INT3 out, if it is there.
@@ -105,11 +106,21 @@ func (o *owner) stand(b *breakpoint) error {
 	if err := o.node.warden.Plant(o.proc.PID, b.addr, []byte{int3}, []byte{b.original}); err != nil {
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
+	if err := o.enroll(b, true); err != nil {
+		return err
+	}
 	if err := o.write(b.addr, []byte{int3}); err != nil {
 		return err
 	}
 	o.space.breakpoints[b.addr] = b
 	return nil
+}
+
+// enroll says in the resident table whether a breakpoint stands, to whoever comes after
+// us: before its INT3 is written, and after it was taken out.
+func (o *owner) enroll(b *breakpoint, standing bool) error {
+	b.standing = standing
+	return o.write(o.space.home.Entry(b.entry), b.residentEntry().Encode())
 }
 
 // settleIn opens the memory and puts the process under the warden's guard.
@@ -213,7 +224,7 @@ func (o *owner) uproot(b *breakpoint) error {
 	if err := o.node.warden.Clear(o.proc.PID, b.addr); err != nil {
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
-	return nil
+	return o.enroll(b, false)
 }
 
 // stands tells whether the INT3 is still there: the program may have unmapped
@@ -230,6 +241,7 @@ func (o *owner) forgetBreakpoint(b *breakpoint) {
 	b.watches = nil
 	// A warden that cannot be told finds no INT3 there.
 	_ = o.node.warden.Clear(o.proc.PID, b.addr)
+	_ = o.enroll(b, false) // what cannot be written has ended
 }
 
 // vacate forgets a memory that has ceased to be, by execve or the process's end.

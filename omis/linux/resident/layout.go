@@ -28,7 +28,7 @@ const (
 )
 
 // magic tells an arena of ours, also to a monitor that did not make it.
-var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'a', 'r', 'e', 'n', 'a', ' ', '2', 0}
+var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'a', 'r', 'e', 'n', 'a', ' ', '3', 0}
 
 // Home is the first arena of a target, known by its address.
 type Home uint64
@@ -91,14 +91,24 @@ type Entry struct {
 	Addr, Copy uint64
 	Original   byte   // what the INT3 displaced
 	Length     uint64 // of the displaced instruction
+	// Standing tells that the INT3 is there, or is about to be. One that is found where
+	// none of ours stands is somebody else's, a uprobe's for instance.
+	Standing bool
 }
+
+// standing is set in the last word of an entry, above the displaced byte.
+const standing = 1 << 8
 
 // Encode gives the entry's bytes in the table.
 func (e Entry) Encode() []byte {
 	b := binary.LittleEndian.AppendUint64(nil, e.Addr)
 	b = binary.LittleEndian.AppendUint64(b, e.Copy)
 	b = binary.LittleEndian.AppendUint64(b, e.Length)
-	return binary.LittleEndian.AppendUint64(b, uint64(e.Original))
+	last := uint64(e.Original)
+	if e.Standing {
+		last |= standing
+	}
+	return binary.LittleEndian.AppendUint64(b, last)
 }
 
 // State is what an earlier monitor left in home.
@@ -125,7 +135,8 @@ func (h Home) Parse(b []byte) (State, error) {
 	}
 	for i := range min(word(offsetCount), MaxEntries) {
 		off := offsetEntries + int(i)*entrySize
-		s.Entries = append(s.Entries, Entry{word(off), word(off + 8), byte(word(off + 24)), word(off + 16)})
+		last := word(off + 24)
+		s.Entries = append(s.Entries, Entry{word(off), word(off + 8), byte(last), word(off + 16), last&standing != 0})
 	}
 	s.Old = ParseSigaction(b[offsetOld:])
 	return s, nil
