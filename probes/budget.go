@@ -56,6 +56,7 @@ func (p *Probe) relieve(w *installed, now window) {
 		p.complain(ctx, "cannot deactivate a probe that takes too much", err)
 		return
 	}
+	p.meter.lately(now)
 	p.mu.Lock()
 	p.notice = notice
 	p.mu.Unlock()

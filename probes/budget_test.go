@@ -73,7 +73,7 @@ func TestBudget(t *testing.T) {
 		l.rate.Store(100_000)
 		time.Sleep(time.Second)
 		s := h.state("probe-1")
-		if s.State != probes.Inactive || !strings.Contains(s.Notice, "10%") || !strings.Contains(s.Notice, "budget of 2%") {
+		if s.State != probes.Inactive || !strings.Contains(s.Notice, "10%") || !strings.Contains(s.Notice, "budget of 2%") || s.Cost.Share < 0.099 || s.Cost.Share > 0.101 {
 			t.Errorf("a second after it took too much it is %+v", s)
 		}
 		if got := h.post(a, `<ctrlreq action="ACTIVATE"><probe id="probe-1"/></ctrlreq>`); strings.Contains(got, "notice") {

@@ -101,6 +101,27 @@ func (m *meter) read(s omis.Spending, ok bool) window {
 	return m.now
 }
 
+// end notes what the probe has cost in the end. What it cost lately is what it did before
+// it was ended, and not in the instants between.
+func (m *meter) end(s omis.Spending, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !ok || !m.known {
+		return
+	}
+	if w := (window{s.Since(m.last.Spending), time.Since(m.last.at)}); w.tells() || !m.now.tells() {
+		m.now = w
+	}
+	m.last = reading{s, time.Now()}
+}
+
+// lately has the meter say that this is what the probe cost lately.
+func (m *meter) lately(w window) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now = w
+}
+
 // cost is what there is to say.
 func (m *meter) cost() *mir.Cost {
 	m.mu.Lock()

@@ -115,7 +115,7 @@ func (p *Probe) deactivate(ctx context.Context) error {
 	if err := p.app.do(ctx, w.plan.Disable(w.handles)); err != nil {
 		return err
 	}
-	p.meter.read(p.spent(w))
+	p.meter.end(p.spent(w))
 	p.change(Inactive)
 	return nil
 }
