@@ -113,7 +113,7 @@ func (t *target) retire() error {
 	slices.Sort(tids)
 	var ended, rest []*owner
 	for _, o := range t.known {
-		if _, runs := slices.BinarySearch(tids, o.tid); runs {
+		if _, runs := slices.BinarySearch(tids, o.tid); runs || t.runs(o) {
 			rest = append(rest, o)
 		} else {
 			ended = append(ended, o)
@@ -134,6 +134,13 @@ func (t *target) retire() error {
 	}
 	t.known = rest
 	return errors.Join(errs...)
+}
+
+// runs tells whether a thread is there that was not in the list: one that others leave
+// while it is read may lack some.
+func (t *target) runs(o *owner) bool {
+	_, err := proc.ThreadStart(t.proc.PID, o.tid)
+	return err == nil
 }
 
 // attend looks after the slots and the threads that programs are for. The caller
