@@ -132,7 +132,6 @@ func TestPatchUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	addrs, _ := instructions(t, n, g, 100)
-	g.Begin()
 	done := make(chan string, 1)
 	go func() { done <- g.Line() }()
 	rounds, got := 0, ""
@@ -143,6 +142,9 @@ func TestPatchUnderLoad(t *testing.T) {
 		}
 		made = slices.DeleteFunc(made, func(p omis.Patched) bool { return p == nil })
 		activate(t, made)
+		if rounds == 0 {
+			g.Begin()
+		}
 		select {
 		case got = <-done:
 		case <-time.After(time.Duration(rand.IntN(2000)) * time.Microsecond):
