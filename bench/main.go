@@ -171,7 +171,9 @@ func measureProbes(ctx context.Context, o options, all *report.Document, show fu
 	if o.wants("plots") && ctx.Err() == nil {
 		all.Charts, err = b.Curves(fmt.Sprintf("%s, %s", all.Begun.Format(time.DateOnly), all.Machine))
 		o.progress.Say("")
-		err = errors.Join(err, draw(o.plots, all.Charts))
+		if ctx.Err() == nil { // else lines are missing
+			err = errors.Join(err, draw(o.plots, all.Charts))
+		}
 	}
 	return errors.Join(err, b.Close())
 }

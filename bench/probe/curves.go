@@ -139,10 +139,7 @@ func (b *Bench) oursAt(m *monitor, count int) (*subject.Standing, error) {
 	s := &subject.Standing{Target: t, Stop: func() error { return errors.Join(h.finish(), t.End()) }}
 	requests, err := h.defineMany(t, count)
 	if err == nil {
-		_, err = h.do(": csr_enable([])")
-	}
-	if err == nil {
-		err = h.placed(requests[:1])
+		err = h.plant(requests)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Stop())
@@ -201,7 +198,7 @@ func (b *Bench) byRate() (plot.Chart, error) {
 			for every := slowest; every >= quickest; every /= 10 {
 				var p pairs
 				for range tries {
-					got, err := s.Target.Ask(2, "mix %s 1 %d 5", s.Function, b.work(every))
+					got, err := s.Target.Ask(2, "mix %s 1 %d 20", s.Function, b.work(every))
 					if err != nil {
 						return nil, err
 					}

@@ -151,10 +151,7 @@ func (b *Bench) manyOurs(m *monitor, s *manySteps) (err error) {
 		return err
 	}
 	s.took[defining] = append(s.took[defining], float64(time.Since(begin)))
-	if err := s.watched(t, planting, func() error { _, err := h.do(": csr_enable([])"); return err }); err != nil {
-		return err
-	}
-	if err := h.placed(requests[:1]); err != nil {
+	if err := s.watched(t, planting, func() error { return h.plant(requests) }); err != nil {
 		return err
 	}
 	if _, err := t.Ask(1, "call %d", most); err != nil {
@@ -195,6 +192,19 @@ func (h *hand) defineMany(t *subject.Target, count int) (requests []omis.Token, 
 		requests = append(requests, request)
 	}
 	return requests, nil
+}
+
+// plant enables all requests. A placement that does not take all of them leaves the rest
+// to breakpoints, and of those there is not room for so many.
+func (h *hand) plant(requests []omis.Token) error {
+	if _, err := h.do(": csr_enable([])"); err != nil {
+		why := err.Error()
+		if x, err := h.State(requests[len(requests)-1]); err == nil && x.Placement.Why != "" {
+			why = x.Placement.Why
+		}
+		return &subject.Missing{Why: why}
+	}
+	return h.placed(requests[len(requests)-1:])
 }
 
 // readMany reads all counters, each of which has counted one call.

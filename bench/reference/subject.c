@@ -133,7 +133,7 @@ __attribute__((noinline, noclone)) static double mixed(function *f, uint64_t n, 
 	uint64_t x = 1;
 	double begin = now();
 	for (long i = 0; i < calls; i++)
-		x = f(pushed_twin(x, filler), n);
+		x ^= f(pushed_twin(i, filler), n);
 	sink = x;
 	return now() - begin;
 }
