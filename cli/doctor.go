@@ -11,7 +11,7 @@ import (
 
 func newDoctor(g *globals) *cobra.Command {
 	var format tableFormat
-	var clean bool
+	var clean []string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what works on this machine",
@@ -22,12 +22,12 @@ the basics fails: tracing own processes, reading their memory, writing to it.
 
 Probes of a gateway that was killed go on measuring, and cost their targets as much as
 before, until a gateway is started with the same --data, which takes them over. Where
-none ever will, --clean removes them.`,
-		Example: "  mirador doctor\n  mirador doctor --json\n  mirador doctor --clean",
+none ever will, --clean removes them, for good.`,
+		Example: "  mirador doctor\n  mirador doctor --json\n  mirador doctor --clean /tmp/mirador",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if clean {
-				if err := cleanUp(g.streams); err != nil {
+			for _, data := range clean {
+				if err := doctor.Clean(data); err != nil {
 					return err
 				}
 			}
@@ -49,17 +49,8 @@ none ever will, --clean removes them.`,
 		},
 	}
 	format.flags(cmd)
-	cmd.Flags().BoolVar(&clean, "clean", false, "remove what killed gateways have left in the kernel, before looking")
+	cmd.Flags().StringArrayVar(&clean, "clean", nil, "a data directory: remove what a killed gateway that used it has left in the kernel, before looking")
 	return cmd
-}
-
-// cleanUp says whose remains it removed.
-func cleanUp(s Streams) error {
-	of, err := doctor.Clean()
-	for _, data := range of {
-		fmt.Fprintf(s.Err, "removed what a gateway with --data %s has left\n", data)
-	}
-	return err
 }
 
 // checkCells put what to do into the same cell as the reason: it is long.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"mirador/omis/place/kernel/pins"
@@ -23,7 +24,7 @@ func left(context.Context) finding {
 		return fine("nothing")
 	}
 	return limited(fmt.Sprintf("%d objects of killed gateways, which used %s", objects, strings.Join(of, ", ")),
-		"start a gateway with --data and that directory again, which takes them over, or remove them by \"mirador doctor --clean\"")
+		"start a gateway with --data and that directory again, which takes them over, or remove them by \"mirador doctor --clean\" and that directory")
 }
 
 // abandoned are the folders of data directories that no gateway uses.
@@ -39,14 +40,21 @@ func abandoned() []*pins.Folder {
 	return list
 }
 
-// Clean removes what killed gateways have left in the kernel. It returns the data
-// directories that they used.
-func Clean() ([]string, error) {
-	var of []string
+// Clean removes what a gateway has left in the kernel that used a data directory, was
+// killed, and will not come back.
+func Clean(data string) error {
+	data, err := filepath.Abs(data)
+	if err != nil {
+		return err
+	}
+	if journal.Held(data) {
+		return fmt.Errorf("a gateway uses %s: what it has in the kernel goes when it ends, or with \"mirador release\"", data)
+	}
 	var errs []error
 	for _, f := range abandoned() {
-		of = append(of, f.Data())
-		errs = append(errs, f.Clear())
+		if f.Data() == data {
+			errs = append(errs, f.Clear())
+		}
 	}
-	return of, errors.Join(errs...)
+	return errors.Join(errs...)
 }
