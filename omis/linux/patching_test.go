@@ -4,6 +4,7 @@ package linux
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -222,4 +223,46 @@ func runPatcher(n *Node, p omis.ProcID, addr uint64, again bool) error {
 			return err
 		}
 	}
+}
+
+// TestPatchPrecedence: code, and what holds threads, are never at one place; who reads
+// the memory sees neither.
+func TestPatchPrecedence(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "hammer.c"), "1", "1000")
+	ground, err := n.Ground(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := make([]byte, 32)
+	if _, err := n.ReadMemory(g.ID, g.Addr, code); err != nil {
+		t.Fatal(err)
+	}
+	patch := []omis.Patch{{Addr: g.Addr, Make: counting(ground, 0)}}
+	made := mustPatch(t, n, g.ID, patch)
+	if _, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {}); err == nil {
+		t.Error("a thread is to be held where code stands")
+	}
+	if err := n.WriteMemory(g.ID, g.Addr, code[:1]); err == nil {
+		t.Error("what is below code was written to")
+	}
+	again := make([]byte, len(code))
+	if _, err := n.ReadMemory(g.ID, g.Addr, again); err != nil || !slices.Equal(code, again) {
+		t.Errorf("% x is read as % x, %v", code, again, err)
+	}
+	if err := n.Unpatch(g.ID, made); err != nil {
+		t.Fatal(err)
+	}
+	_, _, cancel := watchHeld(t, n, g, nil)
+	var refusal *omis.Refusal
+	if _, errs := n.Patch(g.ID, patch); !errors.As(errs[0], &refusal) {
+		t.Errorf("code was put where threads are held: %v", errs[0])
+	}
+	if err := cancel(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Unpatch(g.ID, mustPatch(t, n, g.ID, patch)); err != nil {
+		t.Fatal(err)
+	}
+	checkUntouched(t, g)
 }
