@@ -89,10 +89,7 @@ func (a *App) Release(ctx context.Context, kill bool) error {
 	if err := a.usable(); err != nil {
 		return err
 	}
-	var errs []error
-	for _, p := range a.Probes() {
-		errs = append(errs, p.remove(ctx))
-	}
+	errs := a.removeAll(ctx, a.Probes())
 	if kill {
 		errs = append(errs, a.kill(ctx))
 	}

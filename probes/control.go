@@ -59,13 +59,21 @@ func redefines(r *mir.ControlRequest) bool {
 	return len(r.Metrics) > 0 || r.Measuring != nil || len(r.Entities) > 0 || r.Budget > 0
 }
 
-// act changes probes one after the other. All are tried; the errors say which
-// ones did not follow.
+// act changes probes, those that are removed all at once, others one after the other.
+// All are tried; the errors say which ones did not follow.
 func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []addressed) (mir.Document, error) {
 	var errs Errors
-	for _, p := range found {
-		if err := p.obey(ctx, r); err != nil {
-			errs = append(errs, p.blame(err)...)
+	if r.Action == mir.Remove {
+		list := make([]*Probe, len(found))
+		for i, p := range found {
+			list[i] = p.Probe
+		}
+		for i, err := range a.removeAll(ctx, list) {
+			errs = append(errs, found[i].blame(err)...)
+		}
+	} else {
+		for _, p := range found {
+			errs = append(errs, p.blame(p.obey(ctx, r))...)
 		}
 	}
 	if len(errs) > 0 {
@@ -89,11 +97,7 @@ func acknowledgement(ps []addressed) mir.Document {
 
 // obey changes one probe.
 func (p *Probe) obey(ctx context.Context, r *mir.ControlRequest) error {
-	state, _ := p.now()
-	if r.Action == mir.Remove {
-		return p.remove(ctx)
-	}
-	if state == Failed {
+	if state, _ := p.now(); state == Failed {
 		return p.broken()
 	}
 	if redefines(r) {

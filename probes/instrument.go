@@ -3,10 +3,12 @@ package probes
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 
 	"mirador/mir"
 	"mirador/mir/translate"
+	"mirador/omis"
 )
 
 // instrument carries out an instrumentation request (MIR 4).
@@ -81,8 +83,8 @@ func checkSettings(r *mir.InstrRequest) error {
 
 // plan translates a request against the application as it is now.
 func (a *App) plan(ctx context.Context, r *mir.InstrRequest) (*translate.Plan, error) {
-	if r.Budget > 0 && r.Region == nil {
-		return nil, failf(CannotBeDone, "a budget is for a probe on a region: what is measured without one stands nowhere in the program, and takes none of its time")
+	if err := checkBudget(r); err != nil {
+		return nil, err
 	}
 	t, err := a.targets(ctx, r.Region != nil)
 	if err != nil {
@@ -91,20 +93,52 @@ func (a *App) plan(ctx context.Context, r *mir.InstrRequest) (*translate.Plan, e
 	return translate.Instrument(r, t)
 }
 
+func checkBudget(r *mir.InstrRequest) error {
+	if r.Budget > 0 && r.Region == nil {
+		return failf(CannotBeDone, "a budget is for a probe on a region: what is measured without one stands nowhere in the program, and takes none of its time")
+	}
+	return nil
+}
+
+// replan plans probes that wait again, all against the application as it is now: it may
+// have changed since they were asked for.
+func (a *App) replan(ctx context.Context, list []*Probe) (map[*Probe]*translate.Plan, map[*Probe]error) {
+	plans, errs := make(map[*Probe]*translate.Plan), make(map[*Probe]error)
+	if len(list) == 0 {
+		return plans, errs
+	}
+	t, failed := a.targets(ctx, slices.ContainsFunc(list, func(p *Probe) bool { return p.request.Region != nil }))
+	for _, p := range list {
+		if errs[p] = failed; failed == nil {
+			if errs[p] = checkBudget(&p.request); errs[p] == nil {
+				plans[p], errs[p] = translate.Instrument(&p.request, t)
+			}
+		}
+	}
+	return plans, errs
+}
+
 // flush installs the probes that wait, in the order of their requests. newest,
 // if there is one, is that of the flushing request, with its plan. All of them
 // are tried; if one fails, newest is not kept, since its id cannot be told along
 // with the errors.
 func (a *App) flush(ctx context.Context, newest *Probe, plan *translate.Plan) error {
 	var errs Errors
+	var settled []*Probe
+	earlier := slices.DeleteFunc(slices.Clone(a.waiting), func(p *Probe) bool { return p == newest })
+	plans, refused := a.replan(ctx, earlier)
+	if newest != nil {
+		plans[newest] = plan
+	}
 	for _, p := range slices.Clone(a.waiting) {
-		its := plan
-		if p != newest {
-			its = nil
-		}
-		if err := a.settle(ctx, p, its); err != nil {
+		if err := a.settle(ctx, p, plans[p], refused[p]); err != nil {
 			errs = append(errs, AsErrors(named(p, newest, err))...)
+			continue
 		}
+		settled = append(settled, p)
+	}
+	for p, err := range a.start(ctx, settled) {
+		errs = append(errs, AsErrors(named(p, newest, err))...)
 	}
 	a.waiting = nil
 	if len(errs) > 0 && newest != nil {
@@ -122,34 +156,59 @@ func named(p, newest *Probe, err error) error {
 	return failf(AsErrors(err)[0].Kind, "%s, asked for earlier: %v", p.id, err)
 }
 
-// settle installs a probe that waited, and activates it if that was asked for.
-func (a *App) settle(ctx context.Context, p *Probe, plan *translate.Plan) (err error) {
+// settle installs a probe that waited, unless it could not be planned.
+func (a *App) settle(ctx context.Context, p *Probe, plan *translate.Plan, refused error) (err error) {
 	defer func() {
 		if err != nil {
 			p.fail(err)
 		}
 	}()
-	if plan == nil { // planned again: the application may have changed
-		if plan, err = a.plan(ctx, &p.request); err != nil {
-			return err
-		}
+	if refused != nil {
+		return refused
 	}
 	w, err := a.install(ctx, plan, p, &p.request)
 	if err != nil {
 		return err
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.state, p.work, p.changed = Inactive, w, true
-	armed := p.armed
-	p.mu.Unlock()
-	if !armed {
-		return nil
-	}
-	if err := p.activate(ctx); err != nil {
-		a.clear(ctx, plan, w.handles)
-		return err
-	}
 	return nil
+}
+
+// start activates those of installed probes for which that was asked for. It tells which
+// ones failed, and of those nothing is left.
+func (a *App) start(ctx context.Context, list []*Probe) iter.Seq2[*Probe, error] {
+	list = slices.DeleteFunc(list, func(p *Probe) bool { return !p.isArmed() })
+	a.enableAtOnce(ctx, list)
+	return func(yield func(*Probe, error) bool) {
+		for _, p := range list {
+			_, w := p.now()
+			err := p.activate(ctx)
+			if err == nil {
+				continue
+			}
+			p.fail(err)
+			a.clear(ctx, w.plan, w.handles)
+			if !yield(p, err) {
+				return
+			}
+		}
+	}
+}
+
+// enableAtOnce enables the requests of many probes, which takes much less time than one
+// after the other. What is wrong with one of them it says again when it is activated.
+func (a *App) enableAtOnce(ctx context.Context, list []*Probe) {
+	if len(list) < 2 {
+		return
+	}
+	var requests []omis.Token
+	for _, p := range list {
+		_, w := p.now()
+		requests = append(requests, w.handles.Requests...)
+	}
+	_ = a.do(ctx, translate.Enable(requests))
 }
 
 // fail marks a probe that could not be installed.

@@ -8,6 +8,7 @@ import (
 
 	"mirador/mir"
 	"mirador/mir/translate"
+	"mirador/omis"
 )
 
 // State is where a probe is in its life.
@@ -85,6 +86,12 @@ func (p *Probe) arm(active bool) {
 	p.armed, p.changed = active, true
 }
 
+func (p *Probe) isArmed() bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.armed
+}
+
 // activate starts the measuring; an active probe stays as it is (MIR 5). op is
 // held, here and in all that changes a probe.
 func (p *Probe) activate(ctx context.Context) error {
@@ -136,20 +143,49 @@ func (p *Probe) reset(ctx context.Context) error {
 	return nil
 }
 
-// remove takes the probe away. It is gone also where the monitor could not be
-// told. The journal forgets it first: what then is left of it is nobody's.
-func (p *Probe) remove(ctx context.Context) error {
-	forgotten := p.app.registry.erase(probePrefix + p.id)
+// remove takes the probe away. It is gone also where the monitor could not be told.
+func (p *Probe) remove(ctx context.Context) error { return p.app.removeAll(ctx, []*Probe{p})[0] }
+
+// dismiss does all that removes a probe but for telling the monitor, and returns what is
+// left there.
+// The journal forgets the probe first: what then is left of it is nobody's.
+func (p *Probe) dismiss() (left *installed, err error) {
+	err = p.app.registry.erase(probePrefix + p.id)
 	p.undeliver()
-	_, w := p.now()
 	p.mu.Lock()
-	p.state, p.work = Removed, nil
+	left, p.state, p.work = p.work, Removed, nil
 	p.mu.Unlock()
 	p.audience.close()
 	p.app.strike(p)
 	p.app.registry.drop(p)
-	if w == nil {
-		return forgotten
+	return left, err
+}
+
+// removeAll takes probes away, which takes much less time than one after the other. Of
+// each it tells what went wrong.
+func (a *App) removeAll(ctx context.Context, list []*Probe) []error {
+	if len(list) == 0 {
+		return nil
 	}
-	return errors.Join(forgotten, p.app.do(ctx, w.plan.Remove(w.handles)))
+	var requests []omis.Token
+	lefts, errs := make([]*installed, len(list)), make([]error, len(list))
+	for i, p := range list {
+		if lefts[i], errs[i] = p.dismiss(); lefts[i] != nil {
+			requests = append(requests, lefts[i].handles.Requests...)
+		}
+	}
+	if len(list) > 1 {
+		errs[0] = errors.Join(errs[0], a.do(ctx, translate.Delete(requests)))
+	}
+	for i, w := range lefts {
+		if w == nil {
+			continue
+		}
+		h := w.handles
+		if len(list) > 1 {
+			h.Requests = nil
+		}
+		errs[i] = errors.Join(errs[i], a.do(ctx, w.plan.Remove(h)))
+	}
+	return errs
 }

@@ -177,7 +177,12 @@ func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 		return
 	default:
 		p.armed = rec.State == Active
-		err = a.settle(ctx, p, nil)
+		plan, refused := a.plan(ctx, &p.request)
+		if err = a.settle(ctx, p, plan, refused); err == nil {
+			for _, failed := range a.start(ctx, []*Probe{p}) {
+				err = failed
+			}
+		}
 	}
 	if err == nil {
 		a.registry.config.Log.Info("a probe of a former gateway goes on", "probe", p.id, "app", a.name)

@@ -101,11 +101,22 @@ func (p *Plan) watched(place Place) []omis.Token {
 // where nothing is watched. The order in which places come and go does not
 // matter: a timer that is stopped before it was started stays as it is, and one
 // that nothing stops is dropped by the next start at its place on the stack.
-func (p *Plan) Enable(h Handles) string {
-	if len(h.Requests) == 0 {
+func (p *Plan) Enable(h Handles) string { return Enable(h.Requests) }
+
+// Enable enables conditional requests, of one plan or of many.
+func Enable(requests []omis.Token) string {
+	if len(requests) == 0 {
 		return ""
 	}
-	return ": csr_enable(" + list(h.Requests) + ")"
+	return ": csr_enable(" + list(requests) + ")"
+}
+
+// Delete deletes them.
+func Delete(requests []omis.Token) string {
+	if len(requests) == 0 {
+		return ""
+	}
+	return ": csr_delete(" + list(requests) + ")"
 }
 
 // Disable is the contrary of Enable.

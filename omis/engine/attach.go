@@ -158,17 +158,18 @@ func (e *Engine) processEnded(p *process) {
 		}
 		p.tools--
 		t.takeSuspended(p)
-		for _, o := range t.own(omis.ClassCSR) {
-			c := o.(*csr)
-			e.forget(c, p)
-			if c.subs[p] != nil {
-				e.unsubscribe(c, p)
-			}
-		}
+		e.unsubscribe(p, t.requests()...)
 	}
 	e.nameRows(p)
 	e.unplantAll(p)
 	e.reg.end(p)
+}
+
+// requests are the tool's conditional requests.
+func (t *Tool) requests() []*csr {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.csrs)
 }
 
 func (e *Engine) allTools() []*Tool {
@@ -185,11 +186,7 @@ func (e *Engine) allTools() []*Tool {
 func (e *Engine) release(t *Tool) error {
 	e.admin.Lock()
 	defer e.admin.Unlock()
-	var requests []*csr
-	for _, o := range t.own(omis.ClassCSR) {
-		requests = append(requests, o.(*csr))
-	}
-	e.remove(requests...)
+	e.remove(t.requests()...)
 	for _, o := range t.own(omis.ClassProcess) {
 		e.detachLocked(t, o.(*process))
 	}

@@ -108,19 +108,29 @@ func (p *point) plant() error {
 	return nil
 }
 
-// unsubscribe ends a request's share in a process. When it returns, no local list
-// of it is running there. The caller holds Engine.admin.
-func (e *Engine) unsubscribe(c *csr, proc *process) {
-	s := c.subs[proc]
-	delete(c.subs, proc)
-	if s.placed != nil {
-		e.unplace(s)
-		return
+// unsubscribe ends the shares of requests in a process, all at once. When it returns, no
+// local list of theirs is running there. The caller holds Engine.admin.
+func (e *Engine) unsubscribe(proc *process, list ...*csr) {
+	var programs []*subscription
+	for _, c := range list {
+		if s := c.resting[proc]; s != nil {
+			delete(c.resting, proc)
+			programs = append(programs, s)
+		}
+		s := c.subs[proc]
+		delete(c.subs, proc)
+		switch {
+		case s == nil:
+		case s.placed != nil:
+			programs = append(programs, s)
+		default:
+			c.settle(s)
+			if s.point.withdraw(s) {
+				e.unplant(s.point)
+			}
+		}
 	}
-	c.settle(s)
-	if s.point.withdraw(s) {
-		e.unplant(s.point)
-	}
+	e.unplace(programs...)
 }
 
 // unplant takes away a point that nobody needs. How a process ends is always

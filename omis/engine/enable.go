@@ -185,7 +185,7 @@ func (e *Engine) disable(c *csr) bool {
 			c.rest(s)
 			continue
 		}
-		e.unsubscribe(c, p)
+		e.unsubscribe(p, c)
 	}
 	return true
 }
@@ -301,7 +301,7 @@ func (e *Engine) regroup(t *Tool, changed *item) {
 			if i >= 0 && maps.Equal(wanted[i].only, s.only) && (wanted[i].only == nil) == (s.only == nil) {
 				continue
 			}
-			e.unsubscribe(c, p)
+			e.unsubscribe(p, c)
 			if i < 0 {
 				c.report(omis.CSRDisabled, p, nil)
 			}
@@ -330,13 +330,10 @@ func (c *csr) report(s omis.Status, p *process, failed error) {
 
 // leave takes the instrumentation of a tool out of a process.
 func (e *Engine) leave(t *Tool, p *process) {
-	for _, o := range t.own(omis.ClassCSR) {
-		c := o.(*csr)
-		e.forget(c, p)
-		if c.subs[p] == nil {
-			continue
-		}
-		e.unsubscribe(c, p)
+	all := t.requests()
+	enabled := slices.DeleteFunc(slices.Clone(all), func(c *csr) bool { return c.subs[p] == nil })
+	e.unsubscribe(p, all...)
+	for _, c := range enabled {
 		c.report(omis.CSRDisabled, p, nil)
 	}
 }

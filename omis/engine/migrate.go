@@ -213,7 +213,7 @@ func (m *move) rescope() {
 			if c.subs[m.proc] == nil || slices.ContainsFunc(c.targets(), func(t target) bool { return t.proc == m.proc }) {
 				continue
 			}
-			m.e.unsubscribe(c, m.proc)
+			m.e.unsubscribe(m.proc, c)
 			gone := omis.ObjectResult{Objects: []omis.Token{m.proc.token}, Status: omis.OK}
 			t.replies.push(c.to, c.stateReply(omis.CSRDisabled, omis.ServiceResult{gone}))
 		}

@@ -171,8 +171,13 @@ func (b *bunch) bequeath(after uint32) {
 	b.placer.fails(err)
 }
 
-// close takes the uprobes out.
+// close takes the uprobes out. Those of a process that has ended are taken out all, with
+// the first that is removed.
 func (b *bunch) close() error {
+	if b.link == nil {
+		return nil
+	}
+	defer func() { b.link = nil }()
 	if b.placer.estate == nil || !b.members[0].lasts {
 		return b.link.Close()
 	}
