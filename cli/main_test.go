@@ -3,8 +3,10 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"mirador/examples/targets"
+	"mirador/omis/place/kernel/pins"
 )
 
 // program is the real mirador: the monitor starts itself again as its warden, and
@@ -78,7 +81,10 @@ func startServe(t *testing.T, uid int, more ...string) *served {
 	s.socket = filepath.Join(s.dir, "m.sock")
 	s.log = filepath.Join(t.TempDir(), "log")
 	out := s.begin(t)
-	t.Cleanup(func() { s.end(t) })
+	t.Cleanup(func() {
+		s.end(t)
+		s.clean(t)
+	})
 	s.await(t, out)
 	return s
 }
@@ -109,6 +115,18 @@ func (s *served) begin(t *testing.T) io.Reader {
 	}
 	s.ended = make(chan struct{})
 	return out
+}
+
+// clean removes what a gateway has left in the kernel that the test has killed.
+func (s *served) clean(t *testing.T) {
+	t.Helper()
+	f, err := pins.Of(s.data())
+	if err == nil {
+		err = f.Clear()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
 }
 
 func (s *served) data() string { return filepath.Join(s.dir, "data") }
