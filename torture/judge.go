@@ -83,7 +83,7 @@ func (j *judge) prepare(ctx context.Context) error {
 		switch change := j.random.IntN(10); {
 		case i < 0 && change < 5:
 			timed := slices.Contains(j.victim.timed, name) && j.random.IntN(2) == 0
-			p, err := j.tool.define(ctx, f, timed)
+			p, err := j.tool.define(ctx, f, timed, j.random.IntN(4) == 0)
 			if err == nil {
 				err = j.turn(ctx, p, true)
 			}

@@ -39,8 +39,9 @@ func (t *tool) fresh(ctx context.Context) (bool, error) {
 }
 
 // reply sends a request.
-func (t *tool) reply(ctx context.Context, request string) (omis.Reply, error) {
-	reply, err := t.gateway.ask(ctx, t.life, client.Request{Method: "POST", Path: "/omis?flags=5&tool=" + t.name, Accept: "text/plain", Body: []byte(request)})
+func (t *tool) reply(ctx context.Context, request string, flags omis.Flags) (omis.Reply, error) {
+	path := fmt.Sprintf("/omis?tool=%s&flags=%d", t.name, flags|omis.WaitForFirstReply)
+	reply, err := t.gateway.ask(ctx, t.life, client.Request{Method: "POST", Path: path, Accept: "text/plain", Body: []byte(request)})
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (t *tool) reply(ctx context.Context, request string) (omis.Reply, error) {
 // ask sends a request that must succeed and returns the values of its last result.
 func (t *tool) ask(ctx context.Context, format string, args ...any) ([]omis.Value, error) {
 	request := fmt.Sprintf(format, args...)
-	reply, err := t.reply(ctx, request)
+	reply, err := t.reply(ctx, request, 0)
 	if err == nil {
 		err = reply.Err()
 	}
@@ -78,9 +79,14 @@ type probe struct {
 	want   int64 // calls, where somebody knows
 }
 
-// define makes a probe. It is not active.
-func (t *tool) define(ctx context.Context, f function, timed bool) (*probe, error) {
+// define makes a probe. It is not active. Who wants to be told of every hit has to do
+// without cheaper placements than the dearest.
+func (t *tool) define(ctx context.Context, f function, timed, told bool) (*probe, error) {
 	p := &probe{function: f, timer: timed}
+	flags := omis.DontReturnEnDis
+	if !told {
+		flags |= omis.DontReturnOK
+	}
 	kind := "counter"
 	if timed {
 		kind = "timer"
@@ -102,7 +108,7 @@ func (t *tool) define(ctx context.Context, f function, timed bool) (*probe, erro
 		feeds[f.addr] = fmt.Sprintf("pa_timer_start([%s])", p.object)
 	}
 	for addr, action := range feeds {
-		reply, err := t.reply(ctx, fmt.Sprintf("thread_reached_addr([%s],%#x) : %s", t.process, addr, action))
+		reply, err := t.reply(ctx, fmt.Sprintf("thread_reached_addr([%s],%#x) : %s", t.process, addr, action), flags)
 		if err == nil {
 			err = reply.Err()
 		}
@@ -123,7 +129,7 @@ func (t *tool) all(ctx context.Context, service string, probes []*probe) (refuse
 			csrs = append(csrs, string(csr))
 		}
 	}
-	reply, err := t.reply(ctx, fmt.Sprintf(": %s([%s])", service, strings.Join(csrs, ",")))
+	reply, err := t.reply(ctx, fmt.Sprintf(": %s([%s])", service, strings.Join(csrs, ",")), 0)
 	if err != nil {
 		return nil, err
 	}

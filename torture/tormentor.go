@@ -84,7 +84,7 @@ func (t *tormentor) plant(ctx context.Context) error {
 	var added []*probe
 	for range t.random.IntN(t.most - len(t.probes) + 1) {
 		f := t.functions[t.random.IntN(len(t.functions))]
-		p, err := t.tool.define(ctx, f, t.random.IntN(4) == 0)
+		p, err := t.tool.define(ctx, f, t.random.IntN(4) == 0, t.random.IntN(8) == 0)
 		switch {
 		case errors.Is(err, errGone) || ctx.Err() != nil:
 			return err
