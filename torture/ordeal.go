@@ -106,6 +106,7 @@ func (o *ordeal) run(ctx context.Context) {
 	})
 	both.Wait()
 	o.outcome.err = errors.Join(judged, tormented)
+	o.outcome.asked = o.judge.tool.asked
 }
 
 // release has all probes removed, and looks whether the victim works as ever.

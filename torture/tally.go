@@ -9,6 +9,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -51,6 +52,7 @@ type outcome struct {
 	tally
 	functions int
 	err       error
+	asked     []string // by the judge, last
 }
 
 // table prints what was done and what came of it.
@@ -73,7 +75,7 @@ func table(w io.Writer, all []*outcome, kills int) {
 	}
 	for _, o := range all {
 		if o.err != nil {
-			fmt.Fprintf(w, "%s: FAILED: %v\n", o.name, o.err)
+			fmt.Fprintf(w, "%s: FAILED: %v\nits judge has asked:\n  %s\n", o.name, o.err, strings.Join(o.asked, "\n  "))
 		}
 	}
 }

@@ -19,6 +19,18 @@ type tool struct {
 	pid     int
 	life    int        // in which it attached
 	process omis.Token // of the victim
+	asked   []string   // last, with the answers
+}
+
+// memory is how many requests are told of when a victim has failed.
+const memory = 40
+
+func (t *tool) remember(request string, reply []byte, err error) {
+	if err != nil {
+		reply = []byte(err.Error())
+	}
+	line := fmt.Sprintf("%.300s -> %.200s", request, strings.Join(strings.Split(strings.TrimSpace(string(reply)), "\n"), "; "))
+	t.asked = append(t.asked[max(0, len(t.asked)+1-memory):], line)
 }
 
 // fresh attaches to the victim if the gateway was killed since the last time, and
@@ -43,8 +55,10 @@ func (t *tool) reply(ctx context.Context, request string, flags omis.Flags) (omi
 	path := fmt.Sprintf("/omis?tool=%s&flags=%d", t.name, flags|omis.WaitForFirstReply)
 	reply, err := t.gateway.ask(ctx, t.life, client.Request{Method: "POST", Path: path, Accept: "text/plain", Body: []byte(request)})
 	if err != nil {
+		t.remember(request, nil, err)
 		return nil, err
 	}
+	t.remember(request, reply.Body, nil)
 	return syntax.ParseReply(string(reply.Body))
 }
 
