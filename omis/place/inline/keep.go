@@ -89,6 +89,9 @@ func (t *target) reclaim(kind omis.StoreKind, key string) *store {
 
 // Settle: see omis.Keeper.
 func (p *Placer) Settle() ([]omis.Orphan, error) {
+	p.mu.Lock()
+	p.settled = true // in processes that are entered later nobody keeps anything, either
+	p.mu.Unlock()
 	var list []omis.Orphan
 	var errs []error
 	for _, t := range p.all() {

@@ -22,6 +22,7 @@ type Placer struct {
 
 	mu      sync.Mutex
 	closed  bool
+	settled bool // Settle was called
 	targets map[omis.ProcID]*target
 	stop    chan struct{}
 	tending bool
@@ -62,6 +63,14 @@ func (p *Placer) enter(id omis.ProcID) (*target, error) {
 		}
 		p.targets[id] = t
 		p.tend()
+		if p.settled {
+			t.mu.Lock()
+			_, err = t.settle()
+			t.mu.Unlock()
+			if err != nil {
+				return nil, &omis.Refusal{Why: err.Error()}
+			}
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
