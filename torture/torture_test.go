@@ -21,13 +21,20 @@ func TestTorture(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", mirador, "mirador").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	var progress strings.Builder
-	p := plan{mirador: mirador, time: 12 * time.Second, kills: 3, programs: []string{"bash", "c++", "go"}, most: 60,
-		seed: uint64(time.Now().UnixNano() % 1e6), progress: &progress}
-	if err := p.report(t.Context()); err != nil {
-		t.Errorf("%v\n%s", err, &progress)
+	programs, seed := []string{"bash", "c++", "go"}, uint64(time.Now().UnixNano()%1e6)
+	for name, p := range map[string]plan{
+		"everywhere": {kills: 0},
+		"killed":     {kills: 3, placements: "trap"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var progress strings.Builder
+			p.mirador, p.time, p.programs, p.most, p.seed, p.progress = mirador, 6*time.Second, programs, 60, seed, &progress
+			if err := p.report(t.Context()); err != nil {
+				t.Errorf("%v\n%s", err, &progress)
+			}
+			t.Log(progress.String())
+		})
 	}
-	t.Log(progress.String())
 }
 
 // calm starts a victim that nobody is going to torment.

@@ -165,6 +165,31 @@ func TestSettle(t *testing.T) {
 	e.end(t)
 }
 
+// What is found after that in a process nobody has spoken of is nobody's either.
+func TestSettleFirst(t *testing.T) {
+	e := &heritage{h: newHost(t, gigabyte)}
+	e.begin(t)
+	e.placeAll(t)
+	if err := e.p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e.h.orphaned = true
+	e.p = inline.New(e.h)
+	if orphans, err := e.p.Settle(); err != nil || len(orphans) != 0 {
+		t.Errorf("orphans %v, %v", orphans, err)
+	}
+	if s, err := e.p.Recall(e.h.ID, omis.StoreSums, "calls"); s != nil || err != nil {
+		t.Errorf("recalled %v, %v", s, err)
+	}
+	e.sums, e.intervals = keep(t, e.p, e.h.ID, omis.StoreSums, "calls"), keep(t, e.p, e.h.ID, omis.StoreIntervals, "times")
+	e.placeAll(t)
+	e.h.do("call", 1, 5)
+	if _, calls, intervals := e.total(t); calls != 55 || intervals != 5 {
+		t.Errorf("counted %d, timed %d", calls, intervals)
+	}
+	e.end(t)
+}
+
 func newStoreOf(t *testing.T, p *inline.Placer, id omis.ProcID) omis.Store {
 	t.Helper()
 	s, err := p.NewStore(id, omis.StoreSums)
