@@ -106,6 +106,9 @@ func TestSignals(t *testing.T) {
 		if _, err := fmt.Sscan(h.do("storm", 1, 1500, other), &n); err != nil {
 			t.Fatal(err)
 		}
+		if all := rows(t, sums); len(all) != 1 {
+			t.Fatalf("rows %+v", all)
+		}
 		c, m, o := rows(t, sums)[0], rows(t, intervals)[0], rows(t, odd)[0]
 		if c.Value != n || o.Value != 3*n || m.Count+m.Unfinished != n || m.Open != 0 || other == 0 && m.Unfinished != 0 {
 			t.Errorf("%d calls: counted %d and %d, timed %+v", n, c.Value, o.Value, m.Intervals)

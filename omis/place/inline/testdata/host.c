@@ -169,9 +169,6 @@ static long quickest(uint64_t (*f)(uint64_t), int dependent) {
 }
 
 static void *sleeps(void *unused) {
-	sigset_t all;
-	sigfillset(&all); /* signals are for the first thread */
-	pthread_sigmask(SIG_BLOCK, &all, 0);
 	for (;;)
 		pause();
 	return unused;
@@ -197,7 +194,11 @@ int main(int argc, char **argv) {
 	if (base == MAP_FAILED || code == MAP_FAILED)
 		return 2;
 	pthread_t sleeper;
+	sigset_t all, none;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &none); /* signals are for the first thread */
 	pthread_create(&sleeper, 0, sleeps, 0);
+	pthread_sigmask(SIG_SETMASK, &none, 0);
 	setvbuf(stdout, 0, _IOLBF, 0);
 	printf("ready %d %d %p %p %p %d\n", shared, text, base, code, check_back, thread_pointer_distance());
 	while (fgets(line, sizeof line, stdin)) {
