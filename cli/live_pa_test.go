@@ -32,8 +32,14 @@ func TestCountersLive(t *testing.T) {
 // TestTimersLive: a timer tells what the witness measures by its own clock, less
 // what the witness itself takes around the calls.
 func TestTimersLive(t *testing.T) {
+	for _, create := range []string{`pa_timer_create()`, `pa_timer_create2("ordered")`, `pa_timer_create2("fast")`} {
+		t.Run(create, func(t *testing.T) { timersLive(t, create) })
+	}
+}
+
+func timersLive(t *testing.T, create string) {
 	l, w := startWitness(t)
-	timer := text(l.ask(t, "pa_timer_create()")[0])
+	timer := text(l.ask(t, "%s", create)[0])
 	l.define(t, `thread_has_started_lib_call([p_1],"usleep") : pa_timer_start([%s])`, timer)
 	l.define(t, `thread_has_ended_lib_call([p_1],"usleep") : pa_timer_stop([%s])`, timer)
 	for range 2 {

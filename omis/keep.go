@@ -18,6 +18,9 @@ type Keeper interface {
 	// Settle takes away what former monitors have left and nobody has asked for, and
 	// says what that was.
 	Settle() ([]Orphan, error)
+	// Meet does so in a process that was not known when Settle was called. It costs
+	// next to nothing where no monitor has left anything.
+	Meet(p ProcID) ([]Orphan, error)
 }
 
 // Orphan is something that outlived a monitor, and that no monitor wants any more.

@@ -79,6 +79,7 @@ func (e *Engine) prepare(p *process) error {
 		return err
 	}
 	e.reg.refresh(p, tids)
+	e.meet(p)
 	return nil
 }
 

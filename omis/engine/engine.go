@@ -27,6 +27,7 @@ type Engine struct {
 
 	admin    sync.Mutex                // see the package comment
 	kept     map[service.Cell]*keeping // guarded by admin
+	settled  bool                      // Settle was called; guarded by admin
 	guarded  map[service.Cell]bool     // named by locked lists; guarded by admin
 	room     sync.Pool                 // of lists of rows, which are read often
 	clearing bool                      // programs that rest are cleared away soon; guarded by admin

@@ -144,5 +144,26 @@ func (e *Engine) Settle() ([]omis.Orphan, error) {
 			all, errs = append(all, list...), append(errs, err)
 		}
 	}
+	e.settled = true
+	for _, p := range e.reg.attached() {
+		e.meet(p)
+	}
 	return all, errors.Join(errs...)
+}
+
+// meet takes away what former monitors have left in a process and nobody keeps. Until
+// Settle is called, somebody may.
+func (e *Engine) meet(p *process) {
+	if !e.settled {
+		return
+	}
+	for _, keeper := range p.node().keepers() {
+		orphans, err := keeper.Meet(p.at().id)
+		if err != nil {
+			e.log.Warn("cannot take away what a former monitor has left", "process", p.token, "error", err)
+		}
+		for _, o := range orphans {
+			e.log.Info("taken away what a former monitor has left", "process", p.token, "what", o.What)
+		}
+	}
 }

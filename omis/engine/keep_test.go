@@ -109,6 +109,23 @@ func TestOrphansAreTakenAway(t *testing.T) {
 	}
 }
 
+// So it is in processes that a tool attaches to later.
+func TestOrphansAreTakenAwayLater(t *testing.T) {
+	_, placer, _ := kept(t)
+	heir, err := placer.Kill()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := startOver(t, []omis.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
+	if left, err := b.engine.Settle(); err != nil || len(left) != 0 || heir.Standing() == 0 {
+		t.Errorf("%v were taken away, %v, %d programs are left", left, err, heir.Standing())
+	}
+	b.ask(`: proc_attach3([],1,"")`)
+	if heir.Standing() != 0 || heir.Stores() != 0 {
+		t.Errorf("%d programs, %d stores are left", heir.Standing(), heir.Stores())
+	}
+}
+
 // What is not kept ends with the monitor.
 func TestOnlyWhatIsKeptOutlivesTheMonitor(t *testing.T) {
 	b, placer, _ := startPlacing(t)

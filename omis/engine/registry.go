@@ -104,11 +104,20 @@ func (r *registry) byPID(n *node, pid int) *process {
 // unattached lists the processes that no tool is attached to. The caller holds
 // Engine.admin.
 func (r *registry) unattached() []*process {
+	return r.which(func(p *process) bool { return p.tools == 0 })
+}
+
+// attached are the processes that a tool is attached to. The caller holds Engine.admin.
+func (r *registry) attached() []*process {
+	return r.which(func(p *process) bool { return p.tools > 0 })
+}
+
+func (r *registry) which(picked func(*process) bool) []*process {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var list []*process
 	for _, p := range r.procs {
-		if p.tools == 0 {
+		if picked(p) {
 			list = append(list, p)
 		}
 	}

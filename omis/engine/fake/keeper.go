@@ -81,6 +81,10 @@ func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (omis.Sto
 func (p *Placer) Recall(id omis.ProcID, kind omis.StoreKind, key string) (omis.Store, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.asked == nil {
+		p.asked = make(map[omis.ProcID]bool)
+	}
+	p.asked[id] = true
 	for _, s := range p.stores {
 		if s.orphan && s.proc == id && s.kind == kind && s.key == key {
 			s.orphan = false
@@ -91,16 +95,24 @@ func (p *Placer) Recall(id omis.ProcID, kind omis.StoreKind, key string) (omis.S
 }
 
 func (p *Placer) Settle() ([]omis.Orphan, error) {
+	return p.settle(func(id omis.ProcID) bool { return p.asked[id] })
+}
+
+func (p *Placer) Meet(id omis.ProcID) ([]omis.Orphan, error) {
+	return p.settle(func(other omis.ProcID) bool { return other == id })
+}
+
+func (p *Placer) settle(in func(omis.ProcID) bool) ([]omis.Orphan, error) {
 	p.mu.Lock()
 	var list []omis.Orphan
 	var ended []*placed
 	for _, pl := range p.placed {
-		if pl.orphan && !pl.removed {
+		if pl.orphan && !pl.removed && in(pl.watch.Proc) {
 			list = append(list, omis.Orphan{Proc: pl.watch.Proc, What: fmt.Sprintf("a program at %#x", pl.watch.Addr)})
 			ended = append(ended, pl)
 		}
 	}
-	p.stores = slices.DeleteFunc(p.stores, func(s *store) bool { return s.orphan })
+	p.stores = slices.DeleteFunc(p.stores, func(s *store) bool { return s.orphan && in(s.proc) })
 	p.mu.Unlock()
 	for _, pl := range ended {
 		if err := pl.remove(); err != nil {

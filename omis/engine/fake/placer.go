@@ -51,7 +51,8 @@ type Placer struct {
 	mu     sync.Mutex
 	placed []*placed // all that ever were
 	stores []*store
-	calls  []string // what was asked of the placement, with how many at once
+	calls  []string             // what was asked of the placement, with how many at once
+	asked  map[omis.ProcID]bool // in which processes Recall was called
 }
 
 var _ omis.Keeper = (*Placer)(nil)

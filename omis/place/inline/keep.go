@@ -103,6 +103,21 @@ func (p *Placer) Settle() ([]omis.Orphan, error) {
 	return list, errors.Join(errs...)
 }
 
+// Meet: see omis.Keeper.
+func (p *Placer) Meet(id omis.ProcID) ([]omis.Orphan, error) {
+	if !p.mayHave(id) {
+		return nil, nil
+	}
+	t, err := p.enter(id)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	orphans, err := t.settle()
+	return orphans, errors.Join(err, t.leave())
+}
+
 // settle takes away what nobody has asked for. The caller holds mu.
 func (t *target) settle() ([]omis.Orphan, error) {
 	var list []omis.Orphan

@@ -69,6 +69,10 @@ func (p *Placer) isHeir() bool {
 	return err == nil && (len(folder.Names()) > 0 || len(p.heir.book.Keys(allRecords)) > 0)
 }
 
+// Meet: see omis.Keeper. What a monitor leaves in the kernel is found there, whichever
+// process it is about.
+func (p *Placer) Meet(omis.ProcID) ([]omis.Orphan, error) { return nil, nil }
+
 // Settle: see omis.Keeper.
 func (p *Placer) Settle() ([]omis.Orphan, error) {
 	left, err := p.unwanted()
