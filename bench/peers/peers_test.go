@@ -38,12 +38,8 @@ func probe(t *testing.T, c subject.Contender, task subject.Task) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const rounds = 1000
-	cost, err := s.Target.Ask(2, "cost %s lb %d 3", s.Function, rounds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if cost[0] <= cost[1] {
+	cost := leastCost(t, s)
+	if cost[0] < cost[1]+cheapest {
 		t.Errorf("a call takes %v ns, its twin %v: nothing was probed", cost[0], cost[1])
 	}
 	if task.Timed && s.Mean != nil {
@@ -54,6 +50,30 @@ func probe(t *testing.T, c subject.Contender, task subject.Task) {
 	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+// cheapest is what any of them adds to a call, at least: nanoseconds.
+const cheapest = 10
+
+// leastCost is what a call of the function and one of its twin take, the least of as many
+// measurements as it takes for a machine that has other things to do to let both run.
+func leastCost(t *testing.T, s *subject.Standing) []float64 {
+	const rounds, tries = 1000, 20
+	var least []float64
+	for range tries {
+		cost, err := s.Target.Ask(2, "cost %s lb %d 3", s.Function, rounds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if least == nil {
+			least = cost
+		}
+		least[0], least[1] = min(least[0], cost[0]), min(least[1], cost[1])
+		if least[0] >= least[1]+cheapest {
+			break
+		}
+	}
+	return least
 }
 
 func TestMissingTool(t *testing.T) {

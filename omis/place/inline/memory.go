@@ -26,9 +26,9 @@ type memory struct {
 	filters   numbers
 	records   numbers // of the ledger
 	program   numbers
-	turn      uint64     // of programs
-	swaps     bool       // pages may be elsewhere than in memory
-	touched   [][]uint16 // by groups and slots: the pages of a room that are known to be in use
+	turn      uint64    // of programs
+	swaps     bool      // pages may be elsewhere than in memory
+	rooms     [][]pages // by groups and slots: what is known of the pages of a room
 }
 
 // numbers are given to whoever needs one, and taken back.
@@ -71,7 +71,7 @@ func newMemory(b []byte, base uint64) (*memory, error) {
 		shape: sh, bytes: b, base: base,
 		next: make(map[cellKind]cell), free: make(map[cellKind][]cell),
 		entries: numbers{most: mostCells}, filters: numbers{most: mostFilters}, records: numbers{most: sh.ledger}, program: numbers{most: mostPrograms},
-		touched: make([][]uint16, sh.groups),
+		rooms: make([][]pages, sh.groups),
 	}
 	var s unix.Sysinfo_t
 	m.swaps = unix.Sysinfo(&s) != nil || s.Totalswap > 0
@@ -212,42 +212,61 @@ func (m *memory) give(c cell) {
 
 const pageSize = 4096
 
+// pages are those of a room, a bit for each.
+type pages struct {
+	used  uint16 // they are known to be in use
+	asked bool   // the kernel has been asked; what the monitor alone writes has not changed since
+}
+
 // inUse tells whether a page of a room was ever written to. To look at one that was not
 // would make the kernel find memory for it.
 func (m *memory) inUse(at int) bool {
 	if m.swaps {
 		return true // what the kernel says is not in memory may be on a disk
 	}
-	room := (at - m.groupsAt()) >> roomShift
-	known := m.pages(room)
-	page := uint16(1) << (at % roomSize / pageSize)
-	if *known&page != 0 {
-		return true
-	}
-	begin := m.groupsAt() + room<<roomShift
-	var in [roomSize / pageSize]byte
-	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m.bytes[begin])), roomSize, uintptr(unsafe.Pointer(&in[0]))); errno != 0 {
-		return true
-	}
-	for i, b := range in {
-		*known |= uint16(b&1) << i
-	}
-	return *known&page != 0
+	known, page := m.room(at), pageOf(at)
+	return known.used&page != 0 || m.ask(at, known)&page != 0
 }
 
-// pages are those of a room that are known to be in use.
-func (m *memory) pages(room int) *uint16 {
-	group := &m.touched[room/m.slots]
+// wasReset is inUse for what the monitor alone writes (see forgetSums): the kernel need
+// not be asked again.
+func (m *memory) wasReset(at int) bool {
+	if known := m.room(at); known.asked && !m.swaps {
+		return known.used&pageOf(at) != 0
+	}
+	return m.inUse(at)
+}
+
+// ask has the kernel say which pages of a room are in use.
+func (m *memory) ask(at int, known *pages) uint16 {
+	begin := at - (at-m.groupsAt())%roomSize
+	var in [roomSize / pageSize]byte
+	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m.bytes[begin])), roomSize, uintptr(unsafe.Pointer(&in[0]))); errno != 0 {
+		return ^uint16(0)
+	}
+	for i, b := range in {
+		known.used |= uint16(b&1) << i
+	}
+	known.asked = true
+	return known.used
+}
+
+func pageOf(at int) uint16 { return 1 << (at % roomSize / pageSize) }
+
+// room is what is known of the pages of the room that something is in.
+func (m *memory) room(at int) *pages {
+	room := (at - m.groupsAt()) >> roomShift
+	group := &m.rooms[room/m.slots]
 	if *group == nil {
-		*group = make([]uint16, m.slots)
+		*group = make([]pages, m.slots)
 	}
 	return &(*group)[room%m.slots]
 }
 
 // forget empties a room, and gives its pages back.
 func (m *memory) forget(room int) error {
-	*m.pages(room) = 0
 	begin := m.groupsAt() + room<<roomShift
+	*m.room(begin) = pages{}
 	return unix.Madvise(m.bytes[begin:][:roomSize], unix.MADV_REMOVE)
 }
 

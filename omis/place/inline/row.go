@@ -27,7 +27,7 @@ func (m *memory) ones(slot int, c cell) uint64 {
 		return 0
 	}
 	n := m.word(at).Load()
-	if m.inUse(at + former) {
+	if m.wasReset(at + former) {
 		n -= m.word(at + former).Load()
 	}
 	return n
@@ -40,7 +40,7 @@ func (m *memory) sum(slot int, c cell) (v uint64, any, torn bool) {
 		return 0, false, false
 	}
 	v, n, torn := m.wholeSum(at)
-	if m.inUse(at + former) {
+	if m.wasReset(at + former) {
 		v -= m.word(at + former + sumValue).Load()
 		n -= m.word(at + former + sumDone).Load()
 	}
@@ -64,7 +64,7 @@ func (m *memory) forgetSums(slot int, c cell) {
 	if !m.inUse(at) {
 		return
 	}
-	*m.pages((at - m.groupsAt()) >> roomShift) |= 1 << ((at + former) % roomSize / pageSize)
+	m.room(at).used |= pageOf(at + former)
 	if c.kind == cellOnes {
 		m.word(at + former).Store(m.word(at).Load())
 		return
