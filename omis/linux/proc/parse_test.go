@@ -4,28 +4,43 @@ package proc
 
 import (
 	"bytes"
-	"os"
+	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/prometheus/procfs"
 )
 
-// Our parsing against another's, of the same text.
+// Our parsing against another's, of a process that waits, and so does not change.
 func TestStatIsThatOfProcfs(t *testing.T) {
-	p, err := procfs.Self()
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer in.Close()
+	p, err := procfs.NewProc(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want, err := p.Stat()
+	for n := 0; n < 1000 && err == nil && (want.State != "S" || want.Comm != "cat"); n++ {
+		time.Sleep(time.Millisecond)
+		want, err = p.Stat()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := readStat(os.Getpid())
+	got, err := readStat(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.parent != want.PPID || got.flags != uint64(want.Flags) || got.nice != int64(want.Nice) || got.start != want.Starttime ||
-		string(rune(got.state)) != want.State || got.majorFaults != int64(want.MajFlt) || got.memory>>30 != int64(want.VSize)>>30 {
+		string(rune(got.state)) != want.State || got.majorFaults != int64(want.MajFlt) || got.memory != int64(want.VSize) {
 		t.Errorf("%+v, procfs has %+v", got, want)
 	}
 }
