@@ -109,13 +109,18 @@ func (o *ordeal) run(ctx context.Context) {
 	o.outcome.asked = o.judge.tool.asked
 }
 
-// release has all probes removed, and looks whether the victim works as ever.
+// release has all probes removed, and looks whether the victim works as ever. What
+// killed gateways have left goes when somebody attaches again.
 func (o *ordeal) release(ctx context.Context) {
 	if o.outcome.err != nil {
 		return
 	}
 	for _, t := range []*tool{o.judge.tool, o.tormentor.tool} {
-		if err := t.finalize(ctx); err != nil {
+		_, err := t.fresh(ctx)
+		if err == nil {
+			err = t.finalize(ctx)
+		}
+		if err != nil {
 			o.outcome.err = err
 			return
 		}
