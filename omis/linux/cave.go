@@ -30,6 +30,11 @@ func caveStub(pid int, memory *os.File) (addr uint64, cleanUp func(), err error)
 	if err != nil {
 		return 0, nil, err
 	}
+	if holds(memory, addr, resident.StubCode) {
+		// A monitor was killed here, and a thread may still be on its way back from
+		// the call: what it stands in stays.
+		return addr, func() {}, nil
+	}
 	if _, err := memory.WriteAt(resident.StubCode, int64(addr)); err != nil {
 		return 0, nil, omis.Errorf(omis.OSError, "cannot write into process %d at %#x: %v", pid, addr, unwrapPath(err))
 	}
@@ -74,15 +79,21 @@ func cave(pid int, m proc.Mapping, main string, memory *os.File) uint64 {
 		const aside = 16 // some distance to the code
 		addr := m.Start + s.Filesz + s.Off&(pageSize-1) + aside
 		end := (addr + pageSize - 1) &^ (pageSize - 1)
-		if end <= m.End && end-addr >= uint64(len(resident.StubCode)) && isZero(memory, addr) {
+		if end <= m.End && end-addr >= uint64(len(resident.StubCode)) && isVacant(memory, addr) {
 			return addr
 		}
 	}
 	return 0
 }
 
-func isZero(memory *os.File, addr uint64) bool {
-	b := make([]byte, len(resident.StubCode))
+// isVacant tells whether nobody has put anything at an address but a monitor that was
+// killed.
+func isVacant(memory *os.File, addr uint64) bool {
+	return holds(memory, addr, make([]byte, len(resident.StubCode))) || holds(memory, addr, resident.StubCode)
+}
+
+func holds(memory *os.File, addr uint64, what []byte) bool {
+	b := make([]byte, len(what))
 	_, err := memory.ReadAt(b, int64(addr))
-	return err == nil && bytes.Equal(b, make([]byte, len(b)))
+	return err == nil && bytes.Equal(b, what)
 }

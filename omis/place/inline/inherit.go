@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
@@ -108,8 +109,20 @@ func (t *target) inheritSlots() {
 	for i := range m.slots {
 		m.word32(claimsAt + 4*i).Store(0)
 	}
+	t.doubtful = time.Now().Add(doubt)
+	t.lookRound()
+}
+
+// doubt is how long after a take-over all slots are looked at: a thread may have been
+// about to claim one when the claims were wiped.
+const doubt = 2 * time.Second
+
+// lookRound finds the slots that are taken, whatever the claims say. A thread that is
+// about to take one has not said since when.
+func (t *target) lookRound() {
+	m := t.memory
 	for slot := range m.slots {
-		if at := m.slotAt(slot); m.inUse(at) && m.word32(at+slotTID).Load() != 0 {
+		if at := m.slotAt(slot); m.inUse(at) && m.word32(at+slotTID).Load() != 0 && m.word(at+slotFirst).Load() != 0 {
 			t.admit(slot)
 		}
 	}

@@ -19,16 +19,17 @@ type target struct {
 	proc   omis.ProcID
 	ground omis.Ground
 
-	mu      sync.Mutex
-	memory  *memory
-	users   int // stores, programs, and the placer for as long as it may be asked for
-	stores  map[*store]bool
-	known   []*owner // the slots that are taken
-	seen    uint64   // claims that were looked at
-	waiting []uint64 // claims that were made, but not said which
-	filters []filter
-	left    []*left // programs of a former monitor that nobody has asked for yet
-	orphans []orphan
+	mu       sync.Mutex
+	memory   *memory
+	users    int // stores, programs, and the placer for as long as it may be asked for
+	stores   map[*store]bool
+	known    []*owner  // the slots that are taken
+	seen     uint64    // claims that were looked at
+	doubtful time.Time // until when claims may say nothing of a slot
+	waiting  []uint64  // claims that were made, but not said which
+	filters  []filter
+	left     []*left // programs of a former monitor that nobody has asked for yet
+	orphans  []orphan
 	// heirlooms are the code that a former monitor has left, by addresses.
 	heirlooms map[uint64]*heirloom
 	retired   time.Time // when rows of ended threads were moved away last
@@ -72,6 +73,9 @@ func (t *target) meet() {
 		}
 		return slot >= 0
 	})
+	if time.Now().Before(t.doubtful) {
+		t.lookRound()
+	}
 }
 
 // admit notes that a slot is taken.
@@ -147,6 +151,9 @@ func (t *target) runs(o *owner) bool {
 // holds mu.
 func (t *target) attend() error {
 	t.meet()
+	if !t.doubtful.IsZero() {
+		t.lookRound() // a claim may have been wiped when this process was taken over
+	}
 	for _, f := range t.filters {
 		for i, named := range f.threads {
 			if named.tid == 0 {

@@ -91,12 +91,24 @@ static void *calls(void *n) {
 	return 0;
 }
 
+static pthread_barrier_t all_there;
+
+static void *callsTogether(void *each) {
+	pthread_barrier_wait(&all_there);
+	calls(each);
+	pthread_barrier_wait(&all_there);
+	return 0;
+}
+
+/* together has threads call the function that are all there at the same time. */
 static void together(int threads, long each) {
 	pthread_t t[1000];
+	pthread_barrier_init(&all_there, 0, threads);
 	for (int i = 0; i < threads; i++)
-		pthread_create(&t[i], 0, calls, (void *)each);
+		pthread_create(&t[i], 0, callsTogether, (void *)each);
 	for (int i = 0; i < threads; i++)
 		pthread_join(t[i], 0);
+	pthread_barrier_destroy(&all_there);
 }
 
 static void oneByOne(int threads, long each) {
