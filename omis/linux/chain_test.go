@@ -60,7 +60,7 @@ func newChain(t testing.TB, g *target, threads int) *chain {
 
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}
@@ -105,6 +105,26 @@ func (c *chain) grows(t testing.TB) {
 	t.Helper()
 	before := c.length(t)
 	eventually(t, "the chain goes on", func() bool { return c.length(t) > before+10 })
+}
+
+// awaitStop waits until another's SIGSTOP has stopped every thread: neither on its
+// way to the stop, nor held by us before it, which looks the same for a moment.
+func (c *chain) awaitStop(t testing.TB) {
+	t.Helper()
+	tids, err := proc.Threads(c.ID.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tid := range tids {
+		stood := 0
+		eventually(t, "the thread stops", func() bool {
+			state, _ := proc.ThreadState(c.ID.PID, tid)
+			if stood++; state != "T" && state != "t" {
+				stood = 0
+			}
+			return stood == 20
+		})
+	}
 }
 
 // kill ends the process and waits until its pid is free.

@@ -324,10 +324,7 @@ func TestCheckpointOfStoppedByOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	unix.Kill(c.ID.PID, unix.SIGSTOP)
-	tids, _ := n.Threads(c.ID)
-	eventually(t, "it stops", func() bool {
-		return !runs(t, n, c.ID, tids[0]) && !runs(t, n, c.ID, tids[1]) && !runs(t, n, c.ID, tids[2])
-	})
+	c.awaitStop(t)
 	before := c.length(t)
 	if err := n.Checkpoint([]omis.ProcID{c.ID}, "stopped"); err != nil {
 		t.Fatal(err)

@@ -121,7 +121,7 @@ func awaitLine(t *testing.T, r io.Reader, word string) {
 
 func awaitState(t *testing.T, pid int, state string) {
 	t.Helper()
-	for range 200 {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if strings.Contains(string(b), ") "+state+" ") {
 			return

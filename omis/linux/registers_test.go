@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"mirador/omis"
 )
@@ -94,7 +95,7 @@ func TestRegistersAgreeWithGDB(t *testing.T) {
 
 func awaitRegister(t *testing.T, n *Node, g *target, tid, number int, value uint64) {
 	t.Helper()
-	for range 1000 {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
 		got, err := n.ReadIntRegs(g.ID, tid, number, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -150,6 +151,10 @@ func TestWriteRegisters(t *testing.T) {
 	if err := n.Continue(g.ID, nil); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the thread whose system call was interrupted ends", func() bool {
+		tids, err := n.Threads(g.ID)
+		return err == nil && len(tids) == 2
+	})
 	if err := n.WriteIntRegs(g.ID, spin, 15, []uint64{0x7777}); err != nil {
 		t.Fatal(err)
 	}
