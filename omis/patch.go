@@ -51,9 +51,8 @@ type Ground interface {
 type Heir interface {
 	Ground
 	// Left are the patches that stand since then, on or off, and go on to work with the
-	// same shared memory. They stay until Patcher.Unpatch, which takes those at one
-	// address away together. Nothing else can be put there meanwhile: what their code
-	// is, nobody knows.
+	// same shared memory, until Patcher.Unpatch. Those at one address are in the order
+	// in which they came.
 	Left() []Patched
 }
 

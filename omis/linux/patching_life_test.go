@@ -5,6 +5,7 @@ package linux
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -41,9 +42,6 @@ func TestPatchLeft(t *testing.T) {
 		if before == 0 || counted(ground, 0) == before {
 			t.Errorf("it counts no more: %d", before)
 		}
-		if _, errs := n.Patch(g.ID, []omis.Patch{{Addr: g.Addr, Make: counting(ground, 0)}}); errs[0] == nil {
-			t.Error("code was put beside what is not known")
-		}
 		if err := n.Unpatch(g.ID, left); err != nil {
 			t.Fatal(err)
 		}
@@ -61,6 +59,52 @@ func TestPatchLeft(t *testing.T) {
 	} else if n := len(slices.DeleteFunc(maps, func(m proc.Mapping) bool { return m.Path != "/memfd:mirador patches (deleted)" })); n != 1 {
 		t.Errorf("%d shared memories", n)
 	}
+}
+
+// TestPatchLeftPartly takes away one after the other of what a killed monitor left, and
+// puts code beside it: what shares its place goes on to count, and misses nobody.
+func TestPatchLeftPartly(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	args := []string{"4", "400000"}
+	want := subject.Alone(t, hammer, args...)
+	g := start(t, hammer, args...)
+	cmd, out := startMonitor(t, fmt.Sprintf("%d %#x patch", g.ID.PID, g.Addr))
+	out.ReadString('\n')
+	killMonitor(cmd)
+	n := openNode(t)
+	ground, err := n.Ground(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := ground.(omis.Heir).Left()
+	rand.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
+	entry := slices.IndexFunc(left, func(p omis.Patched) bool { return p.Addr() == g.Addr })
+	if entry < 0 || len(left) < 3 {
+		t.Fatalf("%d patches are left, that at the entry is number %d", len(left), entry)
+	}
+	left[0], left[entry] = left[entry], left[0]
+	const ours = 1 << 20
+	beside := mustPatch(t, n, g.ID, []omis.Patch{{Addr: g.Addr, Make: counting(ground, ours)}})
+	activate(t, beside)
+	g.Begin()
+	for _, p := range left[1:] {
+		if err := n.Unpatch(g.ID, []omis.Patched{p}); err != nil {
+			t.Fatal(err)
+		}
+		if p.Covers(p.Addr()) {
+			t.Errorf("what was taken away stands at %#x", p.Addr())
+		}
+	}
+	if got := g.Line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if counted(ground, 0) != 4*400000 || counted(ground, ours) != 4*400000 {
+		t.Errorf("%d counted by what was left, %d by what was put beside it", counted(ground, 0), counted(ground, ours))
+	}
+	if err := n.Unpatch(g.ID, append(beside, left[0])); err != nil {
+		t.Error(err)
+	}
+	checkUntouched(t, g)
 }
 
 // TestPatchKilledThenClean kills monitors at any moment, and has the next one take out

@@ -3,6 +3,7 @@
 package patch
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 
@@ -97,7 +98,7 @@ func (s *Site) adoptPlace(a *arena, b block, text []byte) *place {
 		return nil
 	}
 	p.stub = b.addr + uint64(end)
-	rest := text[blockHead:]
+	stub, rest := text[end:], text[blockHead:]
 	for range insts {
 		p.Ends = append(p.Ends, int(le.Uint32(rest)))
 		p.copies = append(p.copies, int(le.Uint32(rest[4:])))
@@ -105,8 +106,12 @@ func (s *Site) adoptPlace(a *arena, b block, text []byte) *place {
 	}
 	for range points {
 		point := &Point{site: s, patch: omis.Patch{Addr: le.Uint64(rest)}, at: le.Uint64(rest[8:]), change: le.Uint64(rest[16:])}
-		p.points = append(p.points, point)
-		p.codes = append(p.codes, span{int(le.Uint32(rest[24:])), int(le.Uint32(rest[28:]))})
+		code := span{int(le.Uint32(rest[24:])), int(le.Uint32(rest[28:]))}
+		if code.begin > code.end || code.end > len(stub) {
+			return nil
+		}
+		point.left, point.from = bytes.Clone(stub[code.begin:code.end]), p.stub+uint64(code.begin)
+		p.points, p.codes = append(p.points, point), append(p.codes, code)
 		if a.owns(point.change) {
 			a.next = max(a.next, point.change-a.addr+1)
 		}

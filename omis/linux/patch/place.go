@@ -4,12 +4,12 @@ package patch
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
 	"mirador/omis"
 	"mirador/omis/linux/detour"
+	"mirador/omis/linux/relocate"
 )
 
 // place is a window with the points in it and the block that its stub is in. A
@@ -35,6 +35,8 @@ type Point struct {
 	entry  bool
 	ends   bool   // it runs before a return
 	change uint64 // the address of its byte in the process
+	left   []byte // what an earlier monitor has made; nil: we make it
+	from   uint64 // where that stands
 }
 
 var _ omis.Patched = (*Point)(nil)
@@ -45,7 +47,8 @@ func (p *Point) Addr() uint64 { return p.patch.Addr }
 func (p *place) jump() [detour.JumpSize]byte { return detour.Jump(p.Addr, p.stub) }
 
 // encode makes the stub for an address: the code of each point, and then what its
-// instruction became. The code is made anew, for the place where it will stand.
+// instruction became. The code is made anew, for the place where it will stand, or
+// copied.
 func (p *place) encode(at uint64) (stub []byte, err error) {
 	p.stub, p.copies, p.codes = at, nil, nil
 	next := 0
@@ -73,8 +76,12 @@ func (p *place) encode(at uint64) (stub []byte, err error) {
 }
 
 func (p *Point) make(at uint64) ([]byte, error) {
-	if p.patch.Make == nil {
-		return nil, errors.New("the code of an earlier monitor stands there")
+	if p.left != nil {
+		code, err := relocate.Piece(p.left, p.from, at)
+		if err != nil {
+			err = fmt.Errorf("the code of an earlier monitor stands there: %w", err)
+		}
+		return code, err
 	}
 	return p.patch.Make(omis.Spot{Addr: p.patch.Addr, Code: at, Switch: p.change, Entry: p.entry, Return: p.ends})
 }

@@ -96,3 +96,35 @@ func describe(inst x86asm.Inst, next uint64) string {
 func hexOf(v uint64) string {
 	return strings.TrimLeft(hex.EncodeToString([]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}), "0")
 }
+
+// A piece of code reaches from its new place what it reached before; what is within it
+// moves along, and what nobody comes to is no code.
+func TestPiece(t *testing.T) {
+	const from, to = 0x401000, 0x500010
+	for _, tt := range []struct{ name, code, want string }{
+		{"nothing", "", ""},
+		{"push, pop", "5058", "5058"},
+		{"a byte elsewhere", "803d00001000" + "00" + "90", "803df00f000000" + "90"},
+		{"to its end", "7401" + "90", "7401" + "90"},
+		{"behind its end is no code of it", "eb00", "eb00"},
+		{"data within", "48030d02000000" + "eb08" + "803d000010000080" + "90", "48030d02000000" + "eb08" + "803d000010000080" + "90"},
+		{"a loop", "ffc9" + "75fc" + "488b0500000f00", "ffc9" + "75fc" + "488b05f00fffff"},
+	} {
+		code, _ := hex.DecodeString(tt.code)
+		moved, err := Piece(code, from, to)
+		if got := hex.EncodeToString(moved); err != nil || got != tt.want {
+			t.Errorf("%s: %s, want %s, %v", tt.name, got, tt.want, err)
+		}
+	}
+	for name, code := range map[string]string{
+		"call": "e800000000", "ret": "c3", "far branch": "0f8400100000", "indirect jump": "ffe0", "cut": "488b05", "unknown": "06",
+		"out of reach": "488b05000000ff",
+	} {
+		b, _ := hex.DecodeString(code)
+		_, err := Piece(b, 0x7fff00000000, 0x7fff80000000)
+		var typed *Error
+		if !errors.As(err, &typed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
