@@ -130,6 +130,14 @@ type RowAppender interface {
 	AppendRows([]Row) ([]Row, error)
 }
 
+// ManyReader is the capability of a Placer to read many of its stores with one look.
+type ManyReader interface {
+	// AppendRows adds the rows of stores to a list, store by store, and to ends where
+	// those of each end in it. After an error both are worth nothing: whose fault it is
+	// shows where the stores are read one by one.
+	AppendRows(stores []Store, rows []Row, ends []int) ([]Row, []int, error)
+}
+
 // Row is what a store knows of one thread.
 type Row struct {
 	TID     int

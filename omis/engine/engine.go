@@ -30,6 +30,7 @@ type Engine struct {
 	settled  bool                      // Settle was called; guarded by admin
 	guarded  map[service.Cell]bool     // named by locked lists; guarded by admin
 	room     sync.Pool                 // of lists of rows, which are read often
+	rooms    sync.Pool                 // of manyRows
 	clearing bool                      // programs that rest are cleared away soon; guarded by admin
 
 	toolsMu sync.Mutex
@@ -53,6 +54,7 @@ func NewOver(nodes []omis.Node, log *slog.Logger, extensions ...service.Extensio
 		kept: make(map[service.Cell]*keeping), guarded: make(map[service.Cell]bool),
 	}
 	e.room.New = func() any { return new([]omis.Row) }
+	e.rooms.New = func() any { return new(manyRows) }
 	tables := make([]service.Table, len(extensions))
 	for i, x := range extensions {
 		tables[i] = service.Table{Prefix: x.Prefix(), Services: x.Services()}
@@ -84,6 +86,13 @@ func (e *Engine) adopt(x service.Extension) {
 	for name, do := range x.Actions() {
 		s := e.catalog.Lookup(name)
 		e.actions[name] = action{each: extensionAction(do), local: do, leads: true, crowded: s != nil && s.Kind == service.Information}
+	}
+	if g, ok := x.(service.Collector); ok {
+		for name, do := range g.Collectors() {
+			a := e.actions[name]
+			a.batch = collecting(do)
+			e.actions[name] = a
+		}
 	}
 	if c, ok := x.(service.Compiler); ok {
 		for name, compile := range c.Compilers() {

@@ -118,13 +118,39 @@ func (f *feed) Rows() ([]service.Row, error) {
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	list := make([]service.Row, len(rows))
+	return f.appendNamed(make([]service.Row, 0, len(rows)), rows, &named{reg: f.e.reg}), nil
+}
+
+// named is the row whose thread's token was looked up last: the next one is often of
+// the same thread.
+type named struct {
+	reg   *registry
+	proc  *process
+	key   rowKey
+	token omis.Token
+}
+
+func (n *named) threadOf(p *process, row *omis.Row) omis.Token {
+	if key := (rowKey{row.TID, row.Started}); n.proc != p || n.key != key {
+		n.proc, n.key, n.token = p, key, n.reg.threadOfRow(p, row)
+	}
+	return n.token
+}
+
+// appendNamed adds rows of the store to a list, with whose they are.
+func (f *feed) appendNamed(list []service.Row, rows []omis.Row, last *named) []service.Row {
+	first := len(list)
 	for i := range rows {
-		list[i] = service.Row{Proc: f.proc.token, Thread: f.e.reg.threadOfRow(f.proc, &rows[i]), Row: rows[i]}
+		list = append(list, service.Row{Proc: f.proc.token, Thread: last.threadOf(f.proc, &rows[i]), Row: rows[i]})
 	}
-	if f.cell.Kind() != omis.StoreIntervals {
-		return list, nil
+	if len(rows) > 0 && f.cell.Kind() == omis.StoreIntervals {
+		f.correct(list[first:])
 	}
+	return list
+}
+
+// correct takes what probes cost off intervals.
+func (f *feed) correct(list []service.Row) {
 	f.calibrate()
 	bias := f.bias()
 	for i := range list {
@@ -134,7 +160,6 @@ func (f *feed) Rows() ([]service.Row, error) {
 			r.Unfinished += r.Open
 		}
 	}
-	return list, nil
 }
 
 // readRows reads a store into a list of rows that has room, if the store can do that.

@@ -24,8 +24,8 @@ type step struct {
 	barrier bool // a semicolon follows
 }
 
-// action implements a manipulation or information service. Exactly one of each
-// and batch is set.
+// action implements a manipulation or information service: by each or batch, or by
+// both.
 type action struct {
 	// each executes the service on one object, or on none.
 	each func(*execution, *call) ([]omis.Value, error)
@@ -33,7 +33,7 @@ type action struct {
 	// about how many.
 	ahead func(*call, []object) int
 	// batch executes it on all objects at once, where that is cheaper or less
-	// intrusive.
+	// intrusive; on several, where each is there for one.
 	batch func(*execution, *call, []object) omis.ServiceResult
 	// local is what may run on the owner of a process, if the table says so.
 	local service.Action
@@ -194,7 +194,7 @@ func (x *execution) work(c call, objs []object) omis.ServiceResult {
 		unread -= c.do.ahead(&c, objs)
 	}
 	switch {
-	case c.do.batch != nil:
+	case c.do.batch != nil && (c.do.each == nil || len(objs) > 1):
 		return c.do.batch(x, &c, objs)
 	case c.do.crowded && unread >= 2*crowd:
 		return x.workCrowd(c, objs)

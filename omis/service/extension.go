@@ -55,6 +55,20 @@ type Compiler interface {
 // the Action itself can do it.
 type Compile func(args []omis.Value) (omis.Op, error)
 
+// Collector is an extension that reads many objects together for much less than one
+// after the other.
+type Collector interface {
+	Extension
+	// Collectors are by the names of actions of information services, and answer as these
+	// do.
+	Collectors() map[string]Collect
+}
+
+// Collect executes an action on many objects; Call is as it is for each of them, but for
+// the object. It answers for all of them in their order, for those that follow each
+// other and have the same answer at once.
+type Collect func(c *Call, objects []any, answer func(n int, values []omis.Value, err error))
+
 // Cell is an object that programs change. They do it in stores, one for each process,
 // whose rows are the cell's own for whoever reads it. Its methods may be called from
 // any goroutine.
@@ -76,6 +90,14 @@ type Clocked interface {
 type Store interface {
 	Rows() ([]Row, error)
 	Reset() error
+}
+
+// ManyReader is the capability of a Store to read many of its kind with one look.
+type ManyReader interface {
+	Store
+	// ReadMany hands over the rows of each store, in their order. They are lent until
+	// each returns.
+	ReadMany(list []Store, each func(i int, rows []Row, err error))
 }
 
 // Row is a row of a store, and whose it is.

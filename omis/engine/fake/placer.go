@@ -45,6 +45,8 @@ type Placer struct {
 	name string
 	// Refuse is asked before a program is placed; its error is the answer.
 	Refuse func(omis.Watch) error
+	// Unreadable is asked when stores are read; its error is the answer.
+	Unreadable func(omis.ProcID, omis.StoreKind) error
 	// Started says when a thread started; without it all numbers are used once.
 	Started func(tid int) uint64
 
@@ -302,7 +304,32 @@ func (s *store) row(tid int) *storeRow {
 func (s *store) Rows() ([]omis.Row, error) {
 	s.placer.mu.Lock()
 	defer s.placer.mu.Unlock()
+	return s.readable()
+}
+
+func (s *store) readable() ([]omis.Row, error) {
+	if s.placer.Unreadable != nil {
+		if err := s.placer.Unreadable(s.proc, s.kind); err != nil {
+			return nil, err
+		}
+	}
 	return s.read(), nil
+}
+
+// AppendRows: see omis.ManyReader.
+func (p *Placer) AppendRows(stores []omis.Store, rows []omis.Row, ends []int) ([]omis.Row, []int, error) {
+	p.note("read", len(stores))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range stores {
+		more, err := s.(*store).readable()
+		if err != nil {
+			return rows, ends, err
+		}
+		rows = append(rows, more...)
+		ends = append(ends, len(rows))
+	}
+	return rows, ends, nil
 }
 
 func (s *store) read() []omis.Row {

@@ -25,6 +25,10 @@ type count struct {
 	value int64
 }
 
+func (r *count) append(list []omis.Value) []omis.Value {
+	return append(list, omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.value))
+}
+
 func newCounter() *counter { return &counter{byThread: make(map[owner]*count)} }
 
 func (c *counter) add(o owner, n int64) {
@@ -58,9 +62,6 @@ func (c *counter) values(level int64) ([]omis.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if level == byThreads && len(c.rows) == 0 && areApart(fed) {
-		return counted(fed), nil
-	}
 	rows := c.with(fed).rows
 	if level != byThreads {
 		rows = gather(rows, level, func(r *count) owner { return r.owner },
@@ -68,21 +69,9 @@ func (c *counter) values(level int64) ([]omis.Value, error) {
 	}
 	list := make([]omis.Value, 0, 3*len(rows))
 	for _, r := range rows {
-		list = append(list, omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.value))
+		list = r.append(list)
 	}
 	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}, nil
-}
-
-// counted are the values of a counter that has no rows but those of stores: many are
-// read at once, and most are such.
-func counted(fed []service.Row) []omis.Value {
-	all := make([]omis.Value, 2, 2+3*len(fed))
-	for i := range fed {
-		r := &fed[i]
-		all = append(all, omis.TokenValue(r.Proc), omis.TokenValue(r.Thread), omis.Int(r.Value))
-	}
-	all[0], all[1] = omis.Int(int64(len(fed))), omis.List(all[2:]...)
-	return all[:2:2]
 }
 
 // with is the counter with the rows of stores added to its own; itself, where there
@@ -105,12 +94,31 @@ func (c *counter) take(fed []service.Row) {
 	}
 }
 
+// inStores: see measure.
+func (c *counter) inStores(list []service.Store) ([]service.Store, uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append(list, c.feeds.stores...), c.feeds.changes
+}
+
+// isFed: see measure.
+func (c *counter) isFed(changes uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.rows) == 0 && c.feeds.changes == changes
+}
+
+func (*counter) appendFed(list []omis.Value, r *service.Row) []omis.Value {
+	one := count{owner{r.Proc, r.Thread}, r.Value}
+	return one.append(list)
+}
+
 func (*counter) Kind() omis.StoreKind { return omis.StoreSums }
 
 func (c *counter) Join(s service.Store) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.feeds = append(c.feeds, s)
+	c.feeds.join(s)
 }
 
 func (c *counter) Leave(s service.Store) error {

@@ -19,7 +19,10 @@ type Extension struct{}
 // New makes the extension.
 func New() *Extension { return &Extension{} }
 
-var _ service.Compiler = (*Extension)(nil)
+var (
+	_ service.Compiler  = (*Extension)(nil)
+	_ service.Collector = (*Extension)(nil)
+)
 
 func (*Extension) Prefix() string { return "pa" }
 
@@ -160,6 +163,11 @@ func (*Extension) Actions() map[string]service.Action {
 		"pa_combination_reset":  resetCombination,
 		"pa_combination_delete": remove,
 	}
+}
+
+// Collectors are the actions that are done for many objects at once.
+func (*Extension) Collectors() map[string]service.Collect {
+	return map[string]service.Collect{"pa_counter_read": collect, "pa_timer_read": collect}
 }
 
 // Compilers are the actions that programs can do. Integrators add floating point

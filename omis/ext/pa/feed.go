@@ -8,16 +8,19 @@ import (
 
 // feeds are the stores where placements keep rows of a counter or a timer. Whoever
 // calls them holds the lock of that object.
-type feeds []service.Store
+type feeds struct {
+	stores  []service.Store
+	changes uint64 // rises with each but rows
+}
 
 var _, _ service.Cell = (*counter)(nil), (*timer)(nil)
 
-func (f feeds) rows() ([]service.Row, error) {
-	if len(f) == 1 {
-		return f[0].Rows()
+func (f *feeds) rows() ([]service.Row, error) {
+	if len(f.stores) == 1 {
+		return f.stores[0].Rows()
 	}
 	var all []service.Row
-	for _, s := range f {
+	for _, s := range f.stores {
 		rows, err := s.Rows()
 		if err != nil {
 			return nil, err
@@ -27,8 +30,9 @@ func (f feeds) rows() ([]service.Row, error) {
 	return all, nil
 }
 
-func (f feeds) reset() error {
-	for _, s := range f {
+func (f *feeds) reset() error {
+	f.changes++
+	for _, s := range f.stores {
 		if err := s.Reset(); err != nil {
 			return err
 		}
@@ -36,9 +40,15 @@ func (f feeds) reset() error {
 	return nil
 }
 
+func (f *feeds) join(s service.Store) {
+	f.changes++
+	f.stores = append(f.stores, s)
+}
+
 // leave takes a store off the list; its rows are to be kept.
 func (f *feeds) leave(s service.Store) ([]service.Row, error) {
-	*f = slices.DeleteFunc(*f, func(other service.Store) bool { return other == s })
+	f.changes++
+	f.stores = slices.DeleteFunc(f.stores, func(other service.Store) bool { return other == s })
 	return s.Rows()
 }
 

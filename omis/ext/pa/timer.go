@@ -92,13 +92,39 @@ func (t *timer) with(fed []service.Row) *timer {
 }
 
 func (t *timer) take(fed []service.Row) {
-	for _, r := range fed {
-		i := &r.Intervals
-		t.of(owner{r.Proc, r.Thread}).join(&row{
-			count: i.Count, unfinished: i.Unfinished, last: i.Last, min: i.Min, max: i.Max,
-			sum: uint128{i.Sum.Hi, i.Sum.Lo}, squares: uint128{i.Squares.Hi, i.Squares.Lo},
-		})
+	for i := range fed {
+		r := measured(&fed[i])
+		t.of(r.owner).join(&r)
 	}
+}
+
+// measured is a row of a store as one of a timer.
+func measured(fed *service.Row) row {
+	i := &fed.Intervals
+	return row{
+		owner: owner{fed.Proc, fed.Thread},
+		count: i.Count, unfinished: i.Unfinished, last: i.Last, min: i.Min, max: i.Max,
+		sum: uint128{i.Sum.Hi, i.Sum.Lo}, squares: uint128{i.Squares.Hi, i.Squares.Lo},
+	}
+}
+
+// inStores: see measure.
+func (t *timer) inStores(list []service.Store) ([]service.Store, uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append(list, t.feeds.stores...), t.feeds.changes
+}
+
+// isFed: see measure.
+func (t *timer) isFed(changes uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.rows) == 0 && t.feeds.changes == changes
+}
+
+func (*timer) appendFed(list []omis.Value, r *service.Row) []omis.Value {
+	one := measured(r)
+	return one.append(list)
 }
 
 func (*timer) Kind() omis.StoreKind { return omis.StoreIntervals }
@@ -106,7 +132,7 @@ func (*timer) Kind() omis.StoreKind { return omis.StoreIntervals }
 func (t *timer) Join(s service.Store) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.feeds = append(t.feeds, s)
+	t.feeds.join(s)
 }
 
 func (t *timer) Leave(s service.Store) error {

@@ -72,20 +72,26 @@ func (s *store) Rows() ([]omis.Row, error) { return s.AppendRows(nil) }
 func (s *store) AppendRows(list []omis.Row) ([]omis.Row, error) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
+	s.pool.discover()
+	return s.append(list, &lively{})
+}
+
+// append is AppendRows after rows were discovered. The caller holds the pool's lock.
+func (s *store) append(list []omis.Row, last *lively) ([]omis.Row, error) {
 	if s.closed {
 		return list, nil
 	}
-	s.pool.discover()
 	var room [few]dated
 	all := append(room[:0], s.past...)
 	epoch := s.word(cellEpoch)
 	for _, n := range s.rows {
-		switch row, counts, err := s.read(n, epoch); {
-		case err != nil:
+		copied, err := s.copy(n)
+		if err != nil {
 			return list, err
-		case counts:
-			row.Alive = s.target.wasAlive(s.pool.row(n).key())
-			all = append(all, row)
+		}
+		if copied.at(rowEpoch) == epoch {
+			all = append(all, dated{copied.decode(s.pool.form.kind), copied.at(rowFirst)})
+			all[len(all)-1].Alive = last.wasAlive(s.target, copied.key())
 		}
 	}
 	if len(all) > 1 {
@@ -107,16 +113,6 @@ const (
 	pause    = 50 * time.Microsecond
 	patience = time.Second
 )
-
-// read reads a row; counts is false for one of another epoch. The caller holds the
-// pool's lock.
-func (s *store) read(n uint32, epoch uint64) (row dated, counts bool, err error) {
-	copied, err := s.copy(n)
-	if err != nil || copied.at(rowEpoch) != epoch {
-		return row, false, err
-	}
-	return dated{copied.decode(s.pool.form.kind), copied.at(rowFirst)}, true, nil
-}
 
 // copy is a consistent copy of a row. The caller holds the pool's lock.
 func (s *store) copy(n uint32) (copied image, err error) {

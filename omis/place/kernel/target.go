@@ -93,10 +93,9 @@ const nsPerTick = 10_000_000
 func (k key) thread() thread { return thread{int(k.TID), k.Started / nsPerTick} }
 
 // wasAlive tells whether a thread was there when a row of it was read first.
-func (t *target) wasAlive(k key) bool {
+func (t *target) wasAlive(th thread) bool {
 	t.threads.Lock()
 	defer t.threads.Unlock()
-	th := k.thread()
 	was, known := t.alive[th]
 	if !known {
 		was = th.isAlive(t.proc.PID)

@@ -1,0 +1,89 @@
+package pa
+
+import (
+	"fmt"
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// shelf is a store; all are read at once, and during is called meanwhile.
+type shelf struct {
+	rows   []service.Row
+	during func()
+}
+
+func (s *shelf) Rows() ([]service.Row, error) { return s.rows, nil }
+func (s *shelf) Reset() error                 { s.rows = nil; return nil }
+
+func (s *shelf) ReadMany(list []service.Store, each func(int, []service.Row, error)) {
+	var read [][]service.Row
+	for _, other := range list {
+		read = append(read, other.(*shelf).rows)
+	}
+	s.during()
+	for i, rows := range read {
+		each(i, rows, nil)
+	}
+}
+
+// What changes while many counters are read is read once more, so that nothing is seen
+// twice or not at all.
+func TestChangesMeanwhile(t *testing.T) {
+	row := func(thread omis.Token, n int64) service.Row {
+		return service.Row{Proc: "p_1", Thread: thread, Row: omis.Row{Value: n}}
+	}
+	c := []*counter{newCounter(), newCounter(), newCounter(), newCounter(), newCounter()}
+	shelves := make([]*shelf, len(c))
+	for i := range c {
+		shelves[i] = &shelf{rows: []service.Row{row("t_1", 1)}}
+		c[i].Join(shelves[i])
+	}
+	shelves[0].during = func() {
+		c[1].add(owner{"p_1", "t_1"}, 10)
+		if err := c[2].Leave(shelves[2]); err != nil {
+			t.Error(err)
+		}
+		shelves[2].rows = nil
+		c[3].Join(&shelf{rows: []service.Row{row("t_2", 1)}})
+		if err := c[4].reset(); err != nil {
+			t.Error(err)
+		}
+	}
+	var objects []any
+	for _, one := range c {
+		objects = append(objects, one)
+	}
+	var got []string
+	collect(nil, objects, func(n int, values []omis.Value, err error) {
+		for range n {
+			got = append(got, fmt.Sprint(texts(values), err))
+		}
+	})
+	for i, want := range []string{"1 [p_1 t_1 1]", "1 [p_1 t_1 11]", "1 [p_1 t_1 1]", "2 [p_1 t_1 1 p_1 t_2 1]", "0 []"} {
+		if want = "[" + want + "] <nil>"; got[i] != want {
+			t.Errorf("counter %d: %s, want %s", i+1, got[i], want)
+		}
+	}
+	if len(got) != len(c) {
+		t.Errorf("%d answers", len(got))
+	}
+}
+
+// texts are values as people write them.
+func texts(values []omis.Value) []any {
+	var list []any
+	for _, v := range values {
+		switch v.Kind {
+		case omis.KindList:
+			list = append(list, texts(v.List))
+		case omis.KindToken:
+			list = append(list, v.Str)
+		default:
+			n, _ := v.Int64()
+			list = append(list, n)
+		}
+	}
+	return list
+}
