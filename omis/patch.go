@@ -85,6 +85,8 @@ type Spot struct {
 // another program.
 type Patched interface {
 	Addr() uint64
+	// Switch is that of its Spot: no two have the same.
+	Switch() uint64
 	// Covers tells whether the instruction at an address is another, or none, while the
 	// code is in its place.
 	Covers(addr uint64) bool

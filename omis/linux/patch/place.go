@@ -44,6 +44,9 @@ var _ omis.Patched = (*Point)(nil)
 // Addr: see omis.Patched.
 func (p *Point) Addr() uint64 { return p.patch.Addr }
 
+// Switch: see omis.Patched.
+func (p *Point) Switch() uint64 { return p.change }
+
 func (p *place) jump() [detour.JumpSize]byte { return detour.Jump(p.Addr, p.stub) }
 
 // encode makes the stub for an address: the code of each point, and then what its

@@ -3,6 +3,7 @@
 package inline_test
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/relocate"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,9 +49,13 @@ func (h *host) endByJump(number int) {
 	at := uint64(number * functionSize)
 	for _, list := range [][]*point{f.begin, f.body, f.end} {
 		for _, p := range list {
-			b, err := p.patch.Make(omis.Spot{Code: h.at, Switch: h.at, Entry: p.patch.Addr%8 == atBegin, Return: p.patch.Addr%8 == atEnd})
+			b, err := p.patch.Make(omis.Spot{Code: h.at, Switch: h.at + p.flag, Entry: p.patch.Addr%8 == atBegin, Return: p.patch.Addr%8 == atEnd})
 			if err != nil {
 				h.t.Fatal(err)
+			}
+			// A monitor that has not made the code can move it.
+			if moved, err := relocate.Piece(h.code[at:][:len(b)], h.at+at, h.at); err != nil || !bytes.Equal(moved, b) {
+				h.t.Fatalf("moved it is % x, not % x, %v", moved, b, err)
 			}
 			at += uint64(len(b))
 		}

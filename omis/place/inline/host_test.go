@@ -32,6 +32,7 @@ type host struct {
 	body     []byte // of functions
 	standing int
 	orphaned bool // the monitor has died
+	deadly   bool // the monitor dies when it has changed something next
 }
 
 var (
@@ -134,6 +135,7 @@ func (h *host) Patch(_ omis.ProcID, list []omis.Patch) ([]omis.Patched, []error)
 		*f.at(patch.Addr) = append(*f.at(patch.Addr), p)
 		all[i], errs[i] = p, h.write(patch.Addr)
 	}
+	h.mayDie()
 	return all, errs
 }
 
@@ -146,10 +148,22 @@ func (h *host) Unpatch(_ omis.ProcID, list []omis.Patched) error {
 			return err
 		}
 	}
+	h.mayDie()
 	return nil
 }
 
+// death is what a monitor dies of.
+const death = "killed"
+
+func (h *host) mayDie() {
+	if h.deadly {
+		h.deadly = false
+		panic(death)
+	}
+}
+
 func (p *point) Addr() uint64            { return p.patch.Addr }
+func (p *point) Switch() uint64          { return p.host.at + p.flag }
 func (p *point) Covers(addr uint64) bool { return addr == p.patch.Addr }
 
 func (p *point) SetActive(active bool) error {

@@ -4,8 +4,8 @@ package inline
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -33,13 +33,6 @@ type orphan struct {
 func (o *orphan) word() string {
 	word, _, _ := bytes.Cut(o.name[:], []byte{0})
 	return string(word)
-}
-
-// heirloom is the code at an address that a former monitor has left. It can be taken
-// away together only, so it stays until none of its programs is wanted.
-type heirloom struct {
-	patches []omis.Patched
-	wanted  int
 }
 
 // inherit takes over what is in the memory.
@@ -128,41 +121,24 @@ func (t *target) lookRound() {
 	}
 }
 
-// inheritPrograms finds out which code is whose. Where that cannot be told, since the
-// monitor died while it changed it, the code is taken away.
+// inheritPrograms finds out which code is whose. What does not stand yet, or not any
+// more, is nobody's; nor is code that nothing is said of.
 func (t *target) inheritPrograms(patches []omis.Patched) error {
-	m := t.memory
-	t.heirlooms = make(map[uint64]*heirloom)
+	at := make(map[uint64]omis.Patched)
 	for _, p := range patches {
-		if t.heirlooms[p.Addr()] == nil {
-			t.heirlooms[p.Addr()] = &heirloom{}
-		}
-		h := t.heirlooms[p.Addr()]
-		h.patches = append(h.patches, p)
+		at[p.Switch()] = p
 	}
-	all := m.allSaid()
-	slices.SortFunc(all, func(a, b said) int { return cmp.Compare(a.turn, b.turn) })
-	at := make(map[uint64][]said)
-	for _, s := range all {
-		at[s.addr] = append(at[s.addr], s)
-	}
-	var strays []omis.Patched
-	for addr, h := range t.heirlooms {
-		if len(at[addr]) != len(h.patches) {
-			strays = append(strays, h.patches...)
-			delete(t.heirlooms, addr)
-		}
-	}
-	for _, s := range all {
-		h := t.heirlooms[s.addr]
-		if h == nil {
-			m.unsay(&s)
+	for _, s := range t.memory.allSaid() {
+		p := at[s.change]
+		if p == nil || p.Addr() != s.addr {
+			t.memory.unsay(&s)
 			continue
 		}
-		t.left = append(t.left, &left{said: s, patch: h.patches[slices.Index(at[s.addr], s)]})
+		delete(at, s.change)
+		t.left = append(t.left, &left{said: s, patch: p})
 	}
 	t.inheritFilters()
-	return t.takeAway(strays)
+	return t.takeAway(slices.Collect(maps.Values(at)))
 }
 
 func (t *target) inheritFilters() {
@@ -197,7 +173,6 @@ func (t *target) claim(addr uint64, what text) *left {
 	for i, l := range t.left {
 		if l.addr == addr && l.text == what {
 			t.left = slices.Delete(t.left, i, i+1)
-			t.heirlooms[addr].wanted++
 			return l
 		}
 	}
@@ -206,22 +181,15 @@ func (t *target) claim(addr uint64, what text) *left {
 
 // dismiss takes programs away that nobody wants. The caller holds mu.
 func (t *target) dismiss(list []*left) error {
-	var errs []error
+	var patches []omis.Patched
+	for _, l := range list {
+		patches = append(patches, l.patch)
+	}
+	err := t.takeAway(patches)
 	for _, l := range slices.Clone(list) {
 		t.left = slices.DeleteFunc(t.left, func(other *left) bool { return other == l })
-		errs = append(errs, l.patch.SetActive(false), t.unwanted(l.addr))
 		t.memory.unsay(&l.said)
 		t.unfilter(l.filter)
 	}
-	return errors.Join(errs...)
-}
-
-// unwanted takes the code at an address away if no program there is wanted.
-func (t *target) unwanted(addr uint64) error {
-	h := t.heirlooms[addr]
-	if h == nil || h.wanted > 0 || slices.ContainsFunc(t.left, func(l *left) bool { return l.addr == addr }) {
-		return nil
-	}
-	delete(t.heirlooms, addr)
-	return t.takeAway(h.patches)
+	return err
 }

@@ -129,6 +129,58 @@ func TestKept(t *testing.T) {
 	e.end(t)
 }
 
+// dies has the monitor do something that it does not survive.
+func (e *heritage) dies(t *testing.T, of func()) {
+	t.Helper()
+	defer func() {
+		if why := recover(); why != death {
+			t.Errorf("the monitor ended of %v", why)
+		}
+	}()
+	e.h.deadly = true
+	of()
+}
+
+// A monitor that is killed while it puts code beside what it keeps, or takes it away,
+// leaves what it keeps as it was.
+func TestKilledWhileItChanges(t *testing.T) {
+	e := &heritage{h: newHost(t, gigabyte)}
+	e.begin(t)
+	e.placeAll(t)
+	var calls int64
+	for _, placedBefore := range []bool{false, true, false, true} {
+		other := newStoreOf(t, e.p, e.h.ID)
+		beside := []omis.Placing{{Watch: e.placings[0].Watch, Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: other}}}}
+		if placedBefore {
+			made, errs := e.p.Place(beside)
+			if errs[0] != nil {
+				t.Fatal(errs[0])
+			}
+			e.dies(t, func() { e.p.Remove(made) })
+		} else {
+			e.dies(t, func() { e.p.Place(beside) })
+		}
+		stood := e.h.standing
+		e.begin(t)
+		e.placeAll(t)
+		if e.h.standing != stood {
+			t.Errorf("%d patches were put in place of those that stood", e.h.standing-stood)
+		}
+		if orphans, err := e.p.Settle(); err != nil {
+			t.Errorf("orphans %v, %v", orphans, err)
+		}
+		if points := len(e.h.Left()); points != len(e.placings) {
+			t.Errorf("%d patches stand", points)
+		}
+		e.h.do("call", 1, 1000)
+		calls += 1000
+		if _, sum, timed := e.total(t); sum != 11*calls || timed != calls {
+			t.Errorf("counted %d and timed %d of %d", sum, timed, calls)
+		}
+	}
+	e.end(t)
+}
+
 // What nobody asks for is taken away, and its memory is zero for others.
 func TestSettle(t *testing.T) {
 	e := &heritage{h: newHost(t, gigabyte)}

@@ -51,7 +51,7 @@ const (
 )
 
 // magic begins the header; the number is that of the layout.
-const magic = "mirador inline 1"
+const magic = "mirador inline 2"
 
 // mostGroups is how many groups the header has room for, a byte each for their kind.
 const mostGroups = headerSize - headerKinds
@@ -133,12 +133,12 @@ const (
 	recordSize    = 128
 )
 
-// What is said of a program, in the order in which they were placed.
+// What is said of a program.
 const (
 	programState  = 0 // 0: free; 4 bytes
 	programKind   = 4 // an index of kinds; 4 bytes
 	programAddr   = 8
-	programTurn   = 16 // grows from one to the next
+	programSwitch = 16 // that of its code, before that stands anywhere
 	programFilter = 24 // plus one; 0: none
 	programText   = 32 // a digest of what it does
 )

@@ -26,7 +26,6 @@ type memory struct {
 	filters   numbers
 	records   numbers // of the ledger
 	program   numbers
-	turn      uint64    // of programs
 	swaps     bool      // pages may be elsewhere than in memory
 	rooms     [][]pages // by groups and slots: what is known of the pages of a room
 }

@@ -153,7 +153,6 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 			continue
 		}
 		made[k].patch = stands[k]
-		t.memory.sayKind(&made[k].said)
 		all[i] = made[k]
 	}
 	return all, errs
@@ -195,7 +194,8 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 	}
 	program := slices.Clone(l.Program)
 	return pl, omis.Patch{Addr: l.Watch.Addr, Make: func(spot omis.Spot) ([]byte, error) {
-		pl.said.kind = kindAt(spot)
+		pl.said.kind, pl.said.change = kindAt(spot), spot.Switch
+		t.memory.sayWhere(&pl.said)
 		pl.verdict = verdict(program, pl.said.kind)
 		return m.bytes(spot)
 	}}, nil
@@ -203,15 +203,6 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 
 // announce makes room for a program that is to be placed.
 func (t *target) announce(pl *placed, m *compiler, threads []thread) error {
-	var others []*left
-	for _, l := range t.left {
-		if l.addr == pl.said.addr {
-			others = append(others, l)
-		}
-	}
-	if err := t.dismiss(others); err != nil {
-		return err
-	}
 	if len(threads) > 0 {
 		number, err := t.memory.filters.take()
 		if err != nil {
@@ -273,25 +264,18 @@ func (p *Placer) Remove(list []omis.Placed) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var patches []omis.Patched
-	var errs []error
 	for _, l := range list {
-		pl := l.(*placed)
-		if !pl.former {
-			patches = append(patches, pl.patch)
-			continue
-		}
-		t.heirlooms[pl.said.addr].wanted--
-		errs = append(errs, pl.patch.SetActive(false), t.unwanted(pl.said.addr))
+		patches = append(patches, l.(*placed).patch)
 	}
 	if t.ground.Gone() {
-		errs, patches = nil, nil
+		patches = nil
 	}
-	errs = append(errs, t.takeAway(patches))
+	err := t.takeAway(patches)
 	t.users++ // not to be the last of them
 	for _, pl := range list {
 		t.abandon(pl.(*placed))
 	}
-	return errors.Join(append(errs, t.leave())...)
+	return errors.Join(err, t.leave())
 }
 
 // Verdict: see omis.Placed.

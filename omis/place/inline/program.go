@@ -36,9 +36,9 @@ func textOf(m *compiler, entries []int, named []thread) text {
 type said struct {
 	number int
 	addr   uint64
-	turn   uint64
-	filter int // -1: none
-	kind   int // an index of kinds
+	change uint64 // address of its code's switch
+	filter int    // -1: none
+	kind   int    // an index of kinds
 	text   text
 }
 
@@ -60,11 +60,9 @@ func (m *memory) say(s *said) (err error) {
 	if s.number, err = m.program.take(); err != nil {
 		return err
 	}
-	m.turn++
-	s.turn = m.turn
 	at := programsAt + s.number*programSize
 	m.word(at + programAddr).Store(s.addr)
-	m.word(at + programTurn).Store(s.turn)
+	m.word(at + programSwitch).Store(0)
 	m.word32(at + programFilter).Store(uint32(s.filter + 1))
 	copy(m.bytes[at+programText:], s.text[:])
 	m.word32(at + programState).Store(1)
@@ -74,9 +72,11 @@ func (m *memory) say(s *said) (err error) {
 	return nil
 }
 
-// sayKind adds what is known only when the program has been placed.
-func (m *memory) sayKind(s *said) {
-	m.word32(programsAt + s.number*programSize + programKind).Store(uint32(s.kind))
+// sayWhere adds what is known only when code is made for the program.
+func (m *memory) sayWhere(s *said) {
+	at := programsAt + s.number*programSize
+	m.word32(at + programKind).Store(uint32(s.kind))
+	m.word(at + programSwitch).Store(s.change)
 }
 
 // unsay has it say no more.
@@ -94,10 +94,9 @@ func (m *memory) allSaid() (list []said) {
 			m.program.give(number)
 			continue
 		}
-		s := said{number: number, addr: m.word(at + programAddr).Load(), turn: m.word(at + programTurn).Load()}
+		s := said{number: number, addr: m.word(at + programAddr).Load(), change: m.word(at + programSwitch).Load()}
 		s.filter, s.kind = int(m.word32(at+programFilter).Load())-1, int(m.word32(at+programKind).Load())%len(kinds)
 		copy(s.text[:], m.bytes[at+programText:])
-		m.turn = max(m.turn, s.turn)
 		list = append(list, s)
 	}
 	return list

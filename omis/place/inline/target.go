@@ -30,9 +30,7 @@ type target struct {
 	filters  []filter
 	left     []*left // programs of a former monitor that nobody has asked for yet
 	orphans  []orphan
-	// heirlooms are the code that a former monitor has left, by addresses.
-	heirlooms map[uint64]*heirloom
-	retired   time.Time // when rows of ended threads were moved away last
+	retired  time.Time // when rows of ended threads were moved away last
 }
 
 // owner is the thread that has a slot.
