@@ -90,7 +90,7 @@ func (s *Subject) Line() string {
 		}
 		return line
 	case <-time.After(patience):
-		s.t.Fatal("the target hangs")
+		s.t.Fatalf("the target hangs\n%s", stuck(s.PID))
 		return ""
 	}
 }
