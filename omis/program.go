@@ -18,8 +18,8 @@ const (
 type Clock uint8
 
 const (
-	// ClockOrdered waits until what stands before it has been done, and lets nothing
-	// begin that stands behind it: an interval contains what it encloses.
+	// ClockOrdered waits until what stands before it has been done: an interval contains
+	// what it encloses, and nothing of what comes before.
 	ClockOrdered Clock = iota
 	// ClockFast does not: it costs half as much, and of some tens of instructions at
 	// both ends of an interval it is uncertain whether they are in it.

@@ -43,7 +43,7 @@ const (
 	slot = x86.RCX // the address of the thread's slot
 	row  = x86.RCX // that of its row, of a timer; it takes the place of the slot
 	now  = x86.RSI // the time of the hit, where an interval ends
-	sp   = x86.RDI // the program's stack pointer, all bits inverted
+	sp   = x86.RDX // the program's stack pointer, all bits inverted
 )
 
 // Parts of a code. What happens once stands in the middle: the code goes on behind its
@@ -118,9 +118,9 @@ func (s *step) isNear() bool { return s.row == uint64(int32(s.row)) }
 func (s *step) registers() []x86.Reg {
 	switch {
 	case s.do == omis.OpStart:
-		return []x86.Reg{x86.RAX, x86.RDX, sp}
+		return []x86.Reg{x86.RAX, x86.RDX}
 	case s.do == omis.OpStop:
-		return []x86.Reg{x86.RAX, x86.RDX, sp, now}
+		return []x86.Reg{x86.RAX, x86.RDX, now}
 	case s.value != int64(int32(s.value)):
 		return []x86.Reg{x86.RAX, x86.RDX}
 	case !s.isNear():
@@ -226,12 +226,13 @@ func (m *compiler) findSlot() {
 }
 
 // readClock reads the clock into RAX, when an interval ends. With the ordered clock
-// nothing of the interval is still to be done then, and nothing else has begun.
+// nothing of the interval is still to be done then. What comes behind may have begun:
+// that costs the interval nothing, and what is noted of it can be done while the clock
+// is read.
 func (m *compiler) readClock() {
 	c := m.c
 	if m.ordered {
 		c.ReadClockOrdered()
-		c.Fence()
 	} else {
 		c.ReadClock()
 	}

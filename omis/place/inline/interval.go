@@ -12,7 +12,7 @@ import "mirador/omis/place/inline/x86"
 // added by single instructions. An open interval whose stack pointer is not written yet
 // is left alone by whoever comes in between.
 
-// enterRow loads row, depth and sp.
+// enterRow loads row and depth.
 func (m *compiler) enterRow(s *step) {
 	c := m.c
 	if s.isNear() {
@@ -21,9 +21,13 @@ func (m *compiler) enterRow(s *step) {
 		c.MovImm(x86.RAX, s.row)
 		c.Do(x86.Add, row, x86.RAX)
 	}
-	c.Lea(sp, x86.At(x86.RSP, m.pushed))
 	c.Load(depth, x86.At(row, rowDepth))
-	c.Not(sp)
+}
+
+// loadSP loads sp.
+func (m *compiler) loadSP() {
+	m.c.Lea(sp, x86.At(x86.RSP, m.pushed))
+	m.c.Not(sp)
 }
 
 // depth is where the open intervals of the row end. innermost is the one before that, or
@@ -63,6 +67,7 @@ func (m *compiler) start(s *step) {
 	look, done := c.NewLabel(), c.NewLabel()
 	m.enterRow(s)
 	c.Here(look)
+	m.loadSP()
 	c.DoLoad(x86.Cmp, sp, s.innermost(openSP))
 	c.JumpIf(x86.IfBelowOrEqual, m.aside(func() { m.drop(s, look) }))
 	c.DoLoad(x86.Cmp, depth, x86.At(row, rowLimit))
@@ -124,6 +129,7 @@ func (m *compiler) stop(s *step) {
 	c := m.c
 	look, later, done := c.NewLabel(), c.NewLabel(), c.NewLabel()
 	m.enterRow(s)
+	m.loadSP()
 	c.Here(look)
 	c.DoLoad(x86.Cmp, sp, s.innermost(openSP))
 	c.JumpIf(x86.IfNot, m.aside(func() {
