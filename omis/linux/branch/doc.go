@@ -7,5 +7,5 @@
 // So there are more of them than in truth, never fewer, and one in a thousand
 // places is said to be gone to that is not.
 //
-// Only omis/linux may import it. Its functions may be called from any goroutine.
+// Only omis/linux, its subpackages and omis/place/kernel may import it. Its functions may be called from any goroutine.
 package branch

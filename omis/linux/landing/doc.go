@@ -10,5 +10,5 @@
 // Module.TakesOwn).
 //
 // A Catalog may be used from any goroutine; what it returns never changes. Only
-// omis/linux and its subpackages may import it.
+// omis/linux and its subpackages may import it, and omis/place/kernel.
 package landing

@@ -49,24 +49,34 @@ func (p *Placer) withdraw(b *bunch, members []memberRecord) error {
 	for _, m := range members {
 		p.left.orphans = append(p.left.orphans, omis.Orphan{
 			Proc: b.target.proc,
-			What: fmt.Sprintf("a program at %#x, where the process does not execute that any more", p.slab.word(m.Spot, spotAddr/8).Load()),
+			What: fmt.Sprintf("a program at %#x, where the process does not execute that any more", p.siteOf(b, m).asked),
 		})
 	}
 	return b.withdraw()
 }
 
+// siteOf is where a uprobe stands. Former monitors have not always written down what was
+// asked for.
+func (p *Placer) siteOf(b *bunch, m memberRecord) site {
+	s := site{addr: p.slab.word(m.Spot, spotAddr/8).Load(), path: b.path, file: m.File, offset: m.Offset, code: m.Code}
+	if s.asked = p.slab.word(m.Spot, spotAsked/8).Load(); s.asked == 0 {
+		s.asked = s.addr
+	}
+	_, s.quick = measure(m.Code)
+	return s
+}
+
 // openSpot makes what happens at one address of what the slab says.
 func (p *Placer) openSpot(b *bunch, m memberRecord) *placed {
 	word := func(offset int16) uint64 { return p.slab.word(m.Spot, int(offset)/8).Load() }
-	s := site{addr: word(spotAddr), path: b.path, file: m.File, offset: m.Offset, code: m.Code}
-	_, s.quick = measure(m.Code)
+	s := p.siteOf(b, m)
 	pl := &placed{
 		placer: p, target: b.target, site: s, shape: b.shape, spot: m.Spot,
 		bunch: b, active: word(spotLink) != 0, lasts: true,
 	}
 	b.target.users++
 	b.target.stand(&pl.site)
-	at := where{b.target.proc, s.addr}
+	at := where{b.target.proc, s.asked}
 	p.left.placed[at] = append(p.left.placed[at], pl)
 	return pl
 }
@@ -107,7 +117,7 @@ func (p *Placer) abandon(pl *placed) {
 
 // claim takes a program out of the leftovers.
 func (p *Placer) claim(pl *placed) {
-	at := where{pl.target.proc, pl.site.addr}
+	at := where{pl.target.proc, pl.site.asked}
 	p.left.placed[at] = slices.DeleteFunc(p.left.placed[at], func(other *placed) bool { return other == pl })
 }
 
@@ -155,5 +165,5 @@ func (pl *placed) isSet() bool {
 
 // orphan is what is to be said of a program that nobody wants any more.
 func (pl *placed) orphan() omis.Orphan {
-	return omis.Orphan{Proc: pl.target.proc, What: fmt.Sprintf("a program at %#x", pl.site.addr)}
+	return omis.Orphan{Proc: pl.target.proc, What: fmt.Sprintf("a program at %#x", pl.site.asked)}
 }

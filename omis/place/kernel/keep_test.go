@@ -254,6 +254,30 @@ func TestAnotherMonitorTakesOver(t *testing.T) {
 	}
 }
 
+// What stands behind a landing pad is found again by the address that was asked for.
+func TestKeptBehindPad(t *testing.T) {
+	g := start(t, buildPads(t))
+	a := assign(t, g)
+	a.Entry, a.Exits = g.fun["pad_push"], g.exits("pad_push")
+	before := g.code(a.Entry, 16)
+	k := newKeeper(t, a)
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	g.do("all 0 1")
+	k.kill()
+	g.do("all 0 1")
+	k = newKeeper(t, a)
+	k.want("recall", "true true")
+	k.want("place", "placed")
+	k.want("settle", "0 orphans")
+	g.do("all 0 1")
+	k.want("rows", "3 3 0")
+	k.want("close", "closed")
+	if after := g.code(a.Entry, 16); !bytes.Equal(before, after) {
+		t.Errorf("the code is % x, not % x", after, before)
+	}
+}
+
 // What nobody takes over is taken away.
 func TestNobodyTakesOver(t *testing.T) {
 	g := start(t, build(t))

@@ -110,7 +110,7 @@ func (p *Placer) survey(id omis.ProcID) (*survey, error) {
 	if t != nil && t.isGone() {
 		t = nil
 	}
-	return newSurvey(id.PID, t)
+	return newSurvey(id.PID, p.codes, t)
 }
 
 // Place: see omis.Placer.
@@ -187,7 +187,7 @@ func (p *Placer) prepareOne(what *omis.Placing, s site) (*placed, error) {
 		t.leave()
 		return nil, &omis.Refusal{Why: err.Error()}
 	}
-	p.slab.writeSpot(pl.spot, t, w.Addr, steps, named)
+	p.slab.writeSpot(pl.spot, t, &s, steps, named)
 	t.stand(&pl.site)
 	return pl, nil
 }
@@ -313,7 +313,7 @@ func (pl *placed) Verdict() omis.Verdict { return pl.placer.mortally(pl.site.ver
 
 func (pl *placed) Stands() bool { return !pl.target.isGone() }
 
-func (pl *placed) Covers(addr uint64) bool { return addr == pl.site.addr }
+func (pl *placed) Covers(addr uint64) bool { return addr == pl.site.addr || addr == pl.site.asked }
 
 func (pl *placed) SetActive(active bool) {
 	pl.placer.mu.Lock()

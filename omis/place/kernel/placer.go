@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf/features"
 
 	"mirador/omis"
+	"mirador/omis/linux/landing"
 	"mirador/omis/linux/tracepoint"
 )
 
@@ -32,6 +33,7 @@ type Placer struct {
 	pools   pools
 	layout  layout
 	running *ebpf.Map // pid -> the unit that says whether it runs another program
+	codes   *landing.Catalog
 	targets map[omis.ProcID]*target
 	events  events
 	shapes  map[string]*shape
@@ -50,7 +52,10 @@ var _ omis.Placer = (*Placer)(nil)
 
 // New makes a placer. It takes nothing from the kernel yet.
 func New() *Placer {
-	return &Placer{targets: make(map[omis.ProcID]*target), shapes: make(map[string]*shape), stop: make(chan struct{})}
+	return &Placer{
+		codes: landing.NewCatalog(), targets: make(map[omis.ProcID]*target),
+		shapes: make(map[string]*shape), stop: make(chan struct{}),
+	}
 }
 
 // Check tells why this monitor cannot place programs in this kernel; nil: it can.

@@ -11,12 +11,14 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"mirador/omis"
+	"mirador/omis/linux/landing"
 	"mirador/omis/linux/proc"
 )
 
 // site is where a uprobe stands: at an address of a process, which is an offset of a
 // file.
 type site struct {
+	asked  uint64 // the address that was asked for; addr is behind its landing pad, maybe
 	addr   uint64
 	path   string // what the kernel finds the file by
 	file   string // what people call it
@@ -28,6 +30,7 @@ type site struct {
 // survey looks at the code of one process, for many addresses.
 type survey struct {
 	pid    int
+	codes  *landing.Catalog
 	target *target // nil: nothing of ours stands there
 	maps   proc.Mappings
 	memory pager
@@ -40,15 +43,17 @@ type mapped struct {
 	file  *os.File
 	bytes pager
 	err   error
+
+	module *landing.Module // where somebody needed it
 }
 
-func newSurvey(pid int, t *target) (*survey, error) {
+func newSurvey(pid int, codes *landing.Catalog, t *target) (*survey, error) {
 	maps, err := proc.Maps(pid)
 	if err != nil {
 		return nil, err
 	}
 	read := func(b []byte, addr uint64) (int, error) { return proc.ReadMemory(pid, addr, b) }
-	return &survey{pid: pid, target: t, maps: maps, memory: pager{read: read}, files: make(map[uint64]*mapped)}, nil
+	return &survey{pid: pid, codes: codes, target: t, maps: maps, memory: pager{read: read}, files: make(map[uint64]*mapped)}, nil
 }
 
 // site finds the place for a uprobe.
@@ -73,8 +78,14 @@ func (sv *survey) site(addr uint64) (site, error) {
 	if f.err != nil {
 		return site{}, &omis.Refusal{Why: f.err.Error()}
 	}
-	s := site{addr: addr, path: f.path, file: m.Path, offset: addr - m.Start + m.Offset}
-	return s, s.compare(sv, f)
+	s := site{asked: addr, addr: addr, path: f.path, file: m.Path, offset: addr - m.Start + m.Offset}
+	err := s.compare(sv, f)
+	if err == nil && !s.quick {
+		if behind, ok := sv.behindPad(s, m, f); ok {
+			return behind, nil
+		}
+	}
+	return s, err
 }
 
 // open opens the mapped file, also one that was deleted or lies in another mount
@@ -210,6 +221,9 @@ func (s *site) verdict() omis.Verdict {
 	v := omis.Verdict{
 		Name: Name, Where: "in the kernel, at a uprobe; nobody is held", Cost: quickCost,
 		Why: "its actions only count and measure time", Kind: Emulated,
+	}
+	if s.addr != s.asked {
+		v.Where = fmt.Sprintf("in the kernel, at a uprobe behind the landing pad, at %#x; nobody is held", s.addr)
 	}
 	if !s.quick {
 		v.Cost, v.Kind = slowCost, Stepped

@@ -19,6 +19,7 @@ const (
 	spotLink    = 0
 	spotAddr    = 8
 	spotGone    = 16 // the unit that says whether the process executes another program
+	spotAsked   = 24 // the address that was asked for, 0: the same
 	spotSteps   = 32 // of each: the store's unit, and a value
 	unitsOfHead = spotSteps / unitSize
 )
@@ -31,9 +32,10 @@ func spotThread(steps, i int) int16 { return spotStep(steps + i) }
 func unitsOfSpot(steps, threads int) int { return unitsOfHead + steps + threads }
 
 // writeSpot fills in a spot.
-func (s *slab) writeSpot(u unit, t *target, addr uint64, steps omis.Program, named []thread) {
+func (s *slab) writeSpot(u unit, t *target, where *site, steps omis.Program, named []thread) {
 	at := func(offset int16) *atomic.Uint64 { return s.word(u, int(offset)/8) }
-	at(spotAddr).Store(addr)
+	at(spotAddr).Store(where.addr)
+	at(spotAsked).Store(where.asked)
 	at(spotGone).Store(uint64(t.gone))
 	for i, op := range steps {
 		at(spotStep(i)).Store(uint64(op.Store.(*store).cell))

@@ -3,6 +3,7 @@
 package kernel_test
 
 import (
+	"bytes"
 	"debug/elf"
 	"fmt"
 	"os/exec"
@@ -36,7 +37,7 @@ type target struct {
 	t         testing.TB
 	path      string
 	ID        omis.ProcID
-	fun       map[string]uint64 // addresses of functions
+	fun       map[string]uint64 // addresses of functions and variables
 	size      map[string]int
 	generated uint64 // address of code of no file
 }
@@ -81,7 +82,7 @@ func (g *target) locate() {
 		g.t.Fatal(err)
 	}
 	for _, s := range symbols {
-		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Value != 0 {
+		if kind := elf.ST_TYPE(s.Info); (kind == elf.STT_FUNC || kind == elf.STT_OBJECT) && s.Value != 0 {
 			g.fun[s.Name], g.size[s.Name] = s.Value+modules[0].Bias, int(s.Size)
 		}
 	}
@@ -99,6 +100,10 @@ func (g *target) exits(name string) []uint64 { return g.returns(g.fun[name], g.s
 
 func (g *target) returns(addr uint64, size int) (list []uint64) {
 	for at, code := 0, g.code(addr, size); at < size; {
+		if bytes.HasPrefix(code[at:], []byte("\xf3\x0f\x1e\xfa")) { // endbr64, which the decoder does not know
+			at += 4
+			continue
+		}
 		inst, err := x86asm.Decode(code[at:], 64)
 		if err != nil {
 			g.t.Fatal(err)

@@ -1,0 +1,101 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"errors"
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/linux/subject"
+	"mirador/omis/place/kernel"
+)
+
+// pads are functions that begin with a landing pad, and what a hit costs at each.
+var pads = []struct{ name, kind string }{
+	{"pad_push", kernel.Emulated}, {"pad_nops", kernel.Emulated}, {"pad_jump", kernel.Emulated}, {"pad_call", kernel.Emulated},
+	{"pad_ret", kernel.Stepped}, {"pad_sub", kernel.Stepped},
+	// What is behind these pads is gone to otherwise.
+	{"pad_loop", kernel.Stepped}, {"pad_far", kernel.Stepped}, {"pad_table", kernel.Stepped}, {"pad_back", kernel.Stepped},
+}
+
+// buildPads compiles a target that has them.
+func buildPads(t *testing.T, flags ...string) string {
+	return subject.Compile(t, "pads", append(flags, "-O1", "testdata/many.c", "testdata/pads.s")...)
+}
+
+// Uprobes stand behind landing pads where nothing else leads, and all calls are counted
+// and timed, wherever they stand: each as often as the function itself counts.
+func TestLandingPads(t *testing.T) {
+	for _, flags := range [][]string{{"-pie", "-fPIE"}, {"-no-pie"}} {
+		g := start(t, buildPads(t, flags...))
+		p := newPlacer(t)
+		var sums, intervals []omis.Store
+		for _, f := range pads {
+			sums = append(sums, newStore(t, p, g.ID, omis.StoreSums))
+			intervals = append(intervals, newStore(t, p, g.ID, omis.StoreIntervals))
+			last, exits := len(sums)-1, g.exits(f.name)
+			steps := omis.Program{{Do: omis.OpAdd, Value: 1, Store: sums[last]}, {Do: omis.OpStart, Store: intervals[last]}}
+			v := place(t, p, g.ID, g.fun[f.name], steps...).Verdict()
+			if v.Kind != f.kind {
+				t.Errorf("%s, %s: %s, want %s (%s)", flags, f.name, v.Kind, f.kind, v.Where)
+			}
+			for _, exit := range exits {
+				place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: intervals[last]})
+			}
+		}
+		const rounds = 50
+		for range rounds {
+			g.do("all 0 %d", len(pads))
+		}
+		for i, f := range pads {
+			counted, timed := rows(t, sums[i]), rows(t, intervals[i])
+			if len(counted) != 1 || counted[0].Value != rounds {
+				t.Errorf("%s, %s: %+v, want %d", flags, f.name, counted, rounds)
+			}
+			// What pad_call calls returns inside of it, with another stack pointer.
+			if len(timed) != 1 || timed[0].Count != rounds || timed[0].Unfinished != 0 || timed[0].Open != 0 {
+				t.Errorf("%s, %s: %+v, want %d intervals", flags, f.name, timed, rounds)
+			}
+			own := g.code(g.fun["many_calls"]+uint64(8*i), 1)
+			if f.name != "pad_ret" && own[0] != rounds {
+				t.Errorf("%s, %s has counted %d itself, want %d", flags, f.name, own[0], rounds)
+			}
+		}
+	}
+}
+
+// A uprobe behind a pad is in the way of breakpoints at both places, and goes with
+// them; where somebody else has changed the code there, it stands at the pad.
+func TestLandingPadCovered(t *testing.T) {
+	g := start(t, buildPads(t))
+	p := newPlacer(t)
+	addr := g.fun["pad_push"]
+	before := g.code(addr, 16)
+	sums := newStore(t, p, g.ID, omis.StoreSums)
+	add := omis.Program{{Do: omis.OpAdd, Value: 1, Store: sums}}
+	placed := placeAt(t, p, g.ID, add, addr, addr+4)
+	for _, at := range []uint64{addr, addr + 4} {
+		if !placed[0].Covers(at) {
+			t.Errorf("%#x is not covered", at)
+		}
+	}
+	for _, one := range placed {
+		one.SetActive(true)
+	}
+	g.do("all 0 1")
+	if got := rows(t, sums); len(got) != 1 || got[0].Value != 2 {
+		t.Errorf("%+v, want both to count", got)
+	}
+	if err := p.Remove(placed); err != nil {
+		t.Error(err)
+	}
+	if after := g.code(addr, 16); string(after) != string(before) {
+		t.Errorf("the code is % x, not % x", after, before)
+	}
+	poke(t, g, addr+4)
+	verdicts, errs := p.Judge([]omis.Placing{{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}}})
+	if err := errors.Join(errs...); err != nil || verdicts[0].Kind != kernel.Stepped {
+		t.Errorf("%+v, %v", verdicts, err)
+	}
+}
