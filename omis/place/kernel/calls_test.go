@@ -158,7 +158,7 @@ func TestAllCalls(t *testing.T) {
 	// The read of the first line had begun before; that of the next one waits.
 	for region, want := range []string{"1×1005/1004/0", "1×1001/1001/0", "1×2/1/0", "1×2/2/0", ""} {
 		got := summary(r.rows(region + 1))
-		for late := time.Now().Add(5 * time.Second); got != want && time.Now().Before(late); got = summary(r.rows(region + 1)) {
+		for late := time.Now().Add(30 * time.Second); got != want && time.Now().Before(late); got = summary(r.rows(region + 1)) {
 			time.Sleep(time.Millisecond) // it has answered, but is not waiting yet
 		}
 		if got != want {
@@ -228,7 +228,7 @@ func TestFromAddressToCall(t *testing.T) {
 			r.g.do("nap 20")
 			r.g.do("nap 30")
 			rows := r.rows(1)
-			if got := summary(rows); got != "1×2/2/0" || rows[0].least < 0.02 || rows[0].utmost < 0.03 || rows[0].sum > 1 {
+			if got := summary(rows); got != "1×2/2/0" || rows[0].least < 0.02 || rows[0].utmost < 0.03 || rows[0].sum > 30 {
 				t.Errorf("%s: %+v", got, rows)
 			}
 		})
@@ -243,7 +243,7 @@ func TestCallTimes(t *testing.T) {
 	r.enable()
 	stopAndGo("late 250")(r)
 	for region := range r.regions {
-		if w := r.rows(region + 1); len(w) != 1 || w[0].sum < 0.25 || w[0].sum > 2 {
+		if w := r.rows(region + 1); len(w) != 1 || w[0].sum < 0.25 || w[0].sum > 30 {
 			t.Errorf("%s: %+v", r.regions[region], w)
 		}
 	}
