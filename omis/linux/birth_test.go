@@ -57,9 +57,7 @@ func TestBirth(t *testing.T) {
 				t.Error(got)
 			}
 			// The end of the last one may still be on its way through its owner.
-			for deadline := time.Now().Add(5 * time.Second); hits.Load() < want && time.Now().Before(deadline); {
-				time.Sleep(time.Millisecond)
-			}
+			eventually(t, "all hits are told", func() bool { return hits.Load() >= want })
 			if hits.Load() != want {
 				t.Errorf("%d hits in the children, want %d", hits.Load(), want)
 			}
@@ -159,14 +157,10 @@ func TestKilledCreator(t *testing.T) {
 	if err := n.Signal(g.ID, 9); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := n.Identify(child.PID); err != nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d does not begin", child.PID)
-		}
-	}
+	eventually(t, "the child begins, and ends", func() bool {
+		_, err := n.Identify(child.PID)
+		return err != nil
+	})
 }
 
 // TestNewThreadIsKept: a new thread does not begin while its creator is held, and

@@ -59,6 +59,7 @@ func TestCheckpoint(t *testing.T) {
 		t.Errorf("restored beside itself: %v", err)
 	}
 	tids, _ := n.Threads(c.ID)
+	c.grows(t)
 	last := c.length(t)
 	c.kill(t)
 	ps, err := n.Restore("one")

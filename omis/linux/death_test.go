@@ -188,7 +188,7 @@ func TestKilledMonitor(t *testing.T) {
 
 func awaitRestored(t *testing.T, g *target) {
 	t.Helper()
-	deadline := time.Now().Add(time.Second)
+	deadline := time.Now().Add(patienceOfTests)
 	for {
 		memory, file := text(t, g)
 		if string(memory) == string(file) {

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/go-delve/delve/pkg/dwarf/frame"
 	"golang.org/x/arch/x86/x86asm"
+	"golang.org/x/sys/unix"
 
 	"mirador/omis"
 	"mirador/omis/linux/detour"
@@ -142,7 +145,11 @@ func TestPatchEverything(t *testing.T) {
 				cmd.Process.Kill()
 				cmd.Wait()
 			})
-			time.Sleep(200 * time.Millisecond) // it has loaded what it needs
+			// It has loaded what it needs when it reads its input.
+			eventually(t, "it reads", func() bool {
+				call, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", cmd.Process.Pid))
+				return strings.HasPrefix(string(call), fmt.Sprintf("%d 0x0 ", unix.SYS_READ))
+			})
 			calls := patchEverything(t, cmd.Process.Pid)
 			if _, err := in.Write([]byte(p.script)); err != nil {
 				t.Fatal(err)

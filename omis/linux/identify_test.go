@@ -121,7 +121,7 @@ func awaitLine(t *testing.T, r io.Reader, word string) {
 
 func awaitState(t *testing.T, pid int, state string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patienceOfTests); time.Now().Before(deadline); {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if strings.Contains(string(b), ") "+state+" ") {
 			return
@@ -232,13 +232,13 @@ func TestCloseLetsGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := start(t, hammer, "4", "100000000")
+	g := start(t, hammer, "4", endless)
 	g.Begin()
 	watchWork(t, n, g)
 	if err := n.Stop(g.ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patienceOfTests)
 	defer cancel()
 	if err := n.Close(ctx); err != nil {
 		t.Fatal(err)

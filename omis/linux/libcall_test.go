@@ -92,7 +92,7 @@ func TestLibraryCallsKilled(t *testing.T) {
 // TestStopEvents: each stop and continue is told once.
 func TestStopEvents(t *testing.T) {
 	n := openNode(t)
-	g := start(t, build(t, "hammer.c"), "3", "100000000")
+	g := start(t, build(t, "hammer.c"), "3", endless)
 	g.Begin()
 	var stopped, continued atomic.Int64
 	for kind, count := range map[omis.EventKind]*atomic.Int64{omis.EventThreadStopped: &stopped, omis.EventThreadContinued: &continued} {

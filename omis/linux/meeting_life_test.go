@@ -109,11 +109,15 @@ func TestGiveWay(t *testing.T) {
 	want := subject.Alone(t, hammer, args...)
 	n := openNode(t)
 	g := start(t, hammer, args...)
-	met, stopped, cancel := watchHeld(t, n, g, nil)
+	// A thread of the first hundred hits is held until the jump has to give way.
+	held, count := make(chan func(), 1), 0
+	met, stopped, cancel := watchHeld(t, n, g, func(h *omis.Hit) {
+		if count++; count == 100 {
+			held <- h.Hold()
+		}
+	})
 	g.Begin()
-	for met.Load() < 100 {
-		time.Sleep(time.Millisecond)
-	}
+	release := <-held
 	var ours atomic.Int64
 	calls, err := n.Watch(omis.Watch{Event: omis.EventSysCallStarted, Proc: g.ID}, func(h *omis.Hit) {
 		ours.Add(int64(strings.Count(fmt.Sprint(h.Params), "gettid")))
@@ -121,6 +125,7 @@ func TestGiveWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	release()
 	if got := g.Line(); got != want || met.Load()+stopped.Load() != 16000 || stopped.Load() == 0 {
 		t.Errorf("got %s with %d hits, and %d by ptrace, want %s", got, met.Load(), stopped.Load(), want)
 	}
@@ -150,7 +155,7 @@ func TestByPtrace(t *testing.T) {
 
 // TestNextMonitor: jumps that a killed monitor left are found, used and removed.
 func TestNextMonitor(t *testing.T) {
-	g := start(t, build(t, "hammer.c"), "4", "1000000000")
+	g := start(t, build(t, "hammer.c"), "4", endless)
 	g.Begin()
 	for range 3 {
 		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
@@ -161,11 +166,9 @@ func TestNextMonitor(t *testing.T) {
 		}
 		n := openNode(t)
 		met, stopped, cancel := watchHeld(t, n, g, nil)
-		for i := 0; met.Load() < 100; i++ {
-			if i > 5000 {
-				t.Fatalf("%d hits, and %d by ptrace", met.Load(), stopped.Load())
-			}
-			time.Sleep(time.Millisecond)
+		eventually(t, "threads are held by rendezvous", func() bool { return met.Load() >= 100 })
+		if stopped.Load() > 0 {
+			t.Logf("%d hits by ptrace", stopped.Load())
 		}
 		if err := cancel(); err != nil {
 			t.Fatal(err)
@@ -198,18 +201,13 @@ func ours(t *testing.T, g *target) (arenas, boards int) {
 // TestMeetAndPart does so again and again under load: nothing piles up.
 func TestMeetAndPart(t *testing.T) {
 	n := openNode(t)
-	g := start(t, build(t, "hammer.c"), "4", "1000000000")
+	g := start(t, build(t, "hammer.c"), "4", endless)
 	g.Begin()
 	var last, met *atomic.Int64
 	for range 100 {
 		var cancel func() error
 		met, _, cancel = watchHeld(t, n, g, nil)
-		for i := 0; met.Load() == 0; i++ {
-			if i > 5000 {
-				t.Fatal("no hits")
-			}
-			time.Sleep(time.Millisecond)
-		}
+		eventually(t, "threads are held by rendezvous", func() bool { return met.Load() > 0 })
 		if err := cancel(); err != nil {
 			t.Fatal(err)
 		}
@@ -241,22 +239,15 @@ func TestEndsWhileHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.Begin()
-	for i := 0; ; i++ {
+	eventually(t, "all four are held", func() bool {
 		mu.Lock()
-		held := len(releases)
-		mu.Unlock()
-		if held == 4 {
-			break
-		}
-		if i > 5000 {
-			t.Fatalf("%d are held", held)
-		}
-		time.Sleep(time.Millisecond)
-	}
+		defer mu.Unlock()
+		return len(releases) == 4
+	})
 	unix.Kill(g.ID.PID, unix.SIGKILL)
 	select {
 	case <-ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patienceOfTests):
 		t.Fatal("its end is not told")
 	}
 	for _, release := range releases {
@@ -277,7 +268,8 @@ func TestStoppedMonitor(t *testing.T) {
 	cmd.Process.Signal(unix.SIGSTOP)
 	begin := time.Now()
 	got := g.Line()
-	if took := time.Since(begin); got != want || took > 4*monitorPatience {
+	// If every call waited for the monitor it would take hours.
+	if took := time.Since(begin); got != want || took > 30*monitorPatience {
 		t.Errorf("got %s after %v, want %s", got, took, want)
 	}
 	killMonitor(cmd)

@@ -58,7 +58,7 @@ func TestMeeting(t *testing.T) {
 // TestHeldThread has everything done with a thread while it is held.
 func TestHeldThread(t *testing.T) {
 	n := openNode(t)
-	g := start(t, build(t, "hammer.c"), "1", "1000000000")
+	g := start(t, build(t, "hammer.c"), "1", endless)
 	held := make(chan func(), 1)
 	var tid atomic.Int64
 	_, _, cancel := watchHeld(t, n, g, func(h *omis.Hit) {
@@ -71,7 +71,7 @@ func TestHeldThread(t *testing.T) {
 		select {
 		case release := <-held:
 			return release
-		case <-time.After(10 * time.Second):
+		case <-time.After(patienceOfTests):
 			t.Fatal("no hit")
 			return nil
 		}
@@ -132,16 +132,7 @@ func TestHeldThread(t *testing.T) {
 		t.Error("it runs though it is held")
 	}
 	release()
-	for i := 0; !runs(t, n, g.ID, thread); i++ {
-		if i > 50 {
-			t.Fatal("it is not let go")
-		}
-	}
-	for i := 0; n.owner(g.ID) != nil; i++ {
-		if i > 1000 {
-			t.Fatal("the owner stays")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "it is let go", func() bool { return runs(t, n, g.ID, thread) })
+	eventually(t, "the owner goes", func() bool { return n.owner(g.ID) == nil })
 	checkUntouched(t, g)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"mirador/omis"
 )
@@ -57,7 +56,7 @@ func mappingEnd(t *testing.T, g *target, addr uint64) (mapping string, end uint6
 func TestBreakpointsAreHidden(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	n := openNode(t)
-	g := start(t, hammer, "2", "100000000")
+	g := start(t, hammer, "2", endless)
 	before := make([]byte, 64)
 	n.ReadMemory(g.ID, g.Addr-16, before)
 	hits, cancel := watchWork(t, n, g)
@@ -94,10 +93,6 @@ func TestBreakpointsAreHidden(t *testing.T) {
 
 func awaitMore(t *testing.T, count *atomic.Int64) {
 	t.Helper()
-	for begin, deadline := count.Load(), time.Now().Add(2*time.Second); count.Load() < begin+10; {
-		if time.Now().After(deadline) {
-			t.Fatalf("no more than %d", count.Load()-begin)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	begin := count.Load()
+	eventually(t, "ten more are told", func() bool { return count.Load() >= begin+10 })
 }

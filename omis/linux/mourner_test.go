@@ -34,19 +34,14 @@ func TestExecveWhileAttaching(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.Begin()
-	for deadline := time.Now().Add(5 * time.Second); !threadEnded(g.ID.PID, others[0]); {
-		if time.Now().After(deadline) {
-			t.Fatal("the execve does not begin")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the execve begins", func() bool { return threadEnded(g.ID.PID, others[0]) })
 	close(dying)
 	select {
 	case err := <-whole:
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patienceOfTests):
 		g.Cmd.Process.Kill()
 		t.Fatal("the attachment and the execve wait for each other")
 	}

@@ -92,7 +92,7 @@ func checkUntouched(t *testing.T, g *target) {
 func TestCancelRestores(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	n := openNode(t)
-	g := start(t, hammer, "4", "100000000")
+	g := start(t, hammer, "4", endless)
 	g.Begin()
 	for range 20 {
 		var hits atomic.Int64
@@ -100,9 +100,7 @@ func TestCancelRestores(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for hits.Load() < 100 {
-			time.Sleep(time.Millisecond)
-		}
+		eventually(t, "hits", func() bool { return hits.Load() >= 100 })
 		if err := cancel(); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +115,7 @@ func TestCancelRestores(t *testing.T) {
 func TestBacktraces(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	n := openNode(t)
-	g := start(t, hammer, "4", "100000000")
+	g := start(t, hammer, "4", endless)
 	g.Begin()
 	tids, err := n.Threads(g.ID)
 	if err != nil {
@@ -162,10 +160,8 @@ func TestLaunch(t *testing.T) {
 	<-done
 	b, _ := os.ReadFile(dir + "/out")
 	t.Logf("%s", b)
-	if _, err := os.Stat(fmt.Sprintf("/proc/%d", p.PID)); err == nil {
-		time.Sleep(10 * time.Millisecond)
-		if _, err := os.Stat(fmt.Sprintf("/proc/%d", p.PID)); err == nil {
-			t.Error("zombie")
-		}
-	}
+	eventually(t, "it is reaped", func() bool {
+		_, err := os.Stat(fmt.Sprintf("/proc/%d", p.PID))
+		return err != nil
+	})
 }

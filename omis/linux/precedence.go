@@ -25,15 +25,17 @@ const stepBackAfter = time.Millisecond
 type precedence struct {
 	thread int // the owner's thread
 
-	mu    sync.Mutex // the owner and the timer step back
-	usual *unix.SchedAttr
-	timer *time.Timer
+	mu     sync.Mutex // the owner and the timer step back
+	usual  *unix.SchedAttr
+	timer  *time.Timer
+	needed bool // between begin and end
 }
 
 // begin is called by the owner. A thread that has a precedence of its own keeps it.
 func (p *precedence) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.needed = true
 	if p.timer != nil {
 		p.timer.Stop()
 	}
@@ -57,16 +59,31 @@ func (p *precedence) begin() {
 func (p *precedence) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.needed = false
 	if p.usual != nil {
-		p.timer = time.AfterFunc(stepBackAfter, p.stepBack)
+		p.timer = time.AfterFunc(stepBackAfter, p.expire)
 	}
 }
 
-// stepBack is called by the timer, and by the owner before it does anything that
-// others should not wait for.
+// expire is called by the timer, whose time may have been over just before begin
+// stopped it.
+func (p *precedence) expire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.needed {
+		p.restore()
+	}
+}
+
+// stepBack is called by the owner before it does anything that others should not
+// wait for.
 func (p *precedence) stepBack() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.restore()
+}
+
+func (p *precedence) restore() {
 	if p.usual == nil {
 		return
 	}

@@ -36,7 +36,7 @@ func onThread(do func(tid int)) {
 // until waits for a condition, half a minute at most.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patienceOfTests); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Error("for half a minute it was not so: " + what)
 			return
@@ -95,7 +95,7 @@ func TestPrecedenceRefused(t *testing.T) {
 func TestStepsBack(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	n := openNode(t)
-	g := start(t, hammer, "4", "100000000")
+	g := start(t, hammer, "4", endless)
 	g.Begin()
 	cancel, err := n.Watch(omis.Watch{Event: omis.EventThreadTerminated, Proc: g.ID}, func(*omis.Hit) {})
 	if err != nil {

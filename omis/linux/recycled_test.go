@@ -50,7 +50,7 @@ func TestRecycledPid(t *testing.T) {
 func recycle(t *testing.T, n *Node, program string) (former omis.ProcID, g *target) {
 	t.Helper()
 	for range 100 {
-		first := start(t, program, "1", "1000000000")
+		first := start(t, program, "1", endless)
 		first.Begin()
 		if _, err := n.Identify(first.ID.PID); err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func recycle(t *testing.T, n *Node, program string) (former omis.ProcID, g *targ
 		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Append(nil, first.ID.PID-1), 0); err != nil {
 			t.Fatal(err)
 		}
-		if g := start(t, program, "1", "1000000000"); g.ID.PID == first.ID.PID {
+		if g := start(t, program, "1", endless); g.ID.PID == first.ID.PID {
 			return first.ID, g
 		}
 	}

@@ -95,7 +95,7 @@ func TestRegistersAgreeWithGDB(t *testing.T) {
 
 func awaitRegister(t *testing.T, n *Node, g *target, tid, number int, value uint64) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patienceOfTests); time.Now().Before(deadline); {
 		got, err := n.ReadIntRegs(g.ID, tid, number, 1)
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -44,7 +43,7 @@ func openSaving(t testing.TB, name, folder string) *Node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patienceOfTests)
 		defer cancel()
 		if err := n.Close(ctx); err != nil {
 			t.Error(err)

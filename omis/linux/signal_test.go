@@ -5,6 +5,7 @@ package linux
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -96,19 +97,16 @@ func TestHeldSignalKilled(t *testing.T) {
 // one gets a process's signal.
 func awaitHeld(t *testing.T, g *target) {
 	t.Helper()
-	for range 200 {
+	eventually(t, "a thread is held", func() bool {
 		tids, err := proc.Threads(g.ID.PID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, tid := range tids {
-			if state, err := proc.ThreadState(g.ID.PID, tid); err == nil && state == "t" {
-				return
-			}
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatal("no thread is held")
+		return slices.ContainsFunc(tids, func(tid int) bool {
+			state, err := proc.ThreadState(g.ID.PID, tid)
+			return err == nil && state == "t"
+		})
+	})
 }
 
 func killMonitor(cmd *exec.Cmd) {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mirador/omis"
 )
 
@@ -96,11 +98,10 @@ func TestStepsAgreeWithGDB(t *testing.T) {
 					}
 				}
 				release()
-				for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-					if s, _ := readStopped(n, g, &got); len(s) >= len(want) {
-						break
-					}
-				}
+				eventually(t, "all is stepped", func() bool {
+					s, _ := readStopped(n, g, &got)
+					return len(s) >= len(want)
+				})
 				s, _ := readStopped(n, g, &got)
 				if len(s) < len(want) || fmt.Sprint(s[:len(want)]) != fmt.Sprint(want) {
 					t.Errorf("\ngot %v\ngdb %v", s, want)
@@ -139,7 +140,7 @@ func readStopped(n *Node, g *target, values *[]int64) ([]int64, error) {
 
 func TestStepsEnd(t *testing.T) {
 	n := openNode(t)
-	g := start(t, build(t, "steps.c"), "2000000")
+	g := start(t, build(t, "steps.c"), "0")
 	g.Line()
 	g.Begin()
 	for _, kind := range []omis.EventKind{omis.EventStepped, omis.EventSteppedOver, omis.EventStepped} {
@@ -153,6 +154,9 @@ func TestStepsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkUntouched(t, g)
+	}
+	if err := n.Signal(g.ID, int(unix.SIGUSR1)); err != nil {
+		t.Fatal(err)
 	}
 	if got := g.Line(); got != "done" {
 		t.Error(got)

@@ -3,6 +3,7 @@
 package linux
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func runs(t *testing.T, n *Node, p omis.ProcID, tid int) bool {
 
 func TestSuspend(t *testing.T) {
 	n := openNode(t)
-	g := start(t, build(t, "hammer.c"), "2", "1000000000")
+	g := start(t, build(t, "hammer.c"), "2", endless)
 	g.Begin()
 	tids, _ := n.Threads(g.ID)
 	one, two := tids[1], tids[2]
@@ -72,11 +73,17 @@ func TestSuspend(t *testing.T) {
 
 func TestLetGo(t *testing.T) {
 	n := openNode(t)
-	g := start(t, build(t, "hammer.c"), "2", "1000000000")
+	g := start(t, build(t, "hammer.c"), "2", endless)
 	tids, _ := n.Threads(g.ID)
 	one, two := tids[1], tids[2]
-	hits := make(map[int]int)
-	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *omis.Hit) { hits[h.TID]++ })
+	var hitsOfOne, hitsOfTwo atomic.Int64
+	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *omis.Hit) {
+		if h.TID == one {
+			hitsOfOne.Add(1)
+		} else {
+			hitsOfTwo.Add(1)
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,12 +104,12 @@ func TestLetGo(t *testing.T) {
 	if err := n.Continue(g.ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(20 * time.Millisecond)
+	eventually(t, "the other is told of", func() bool { return hitsOfTwo.Load() > 0 })
 	if err := cancel(); err != nil {
 		t.Fatal(err)
 	}
-	if hits[one] != 0 || hits[two] == 0 {
-		t.Error(hits)
+	if n := hitsOfOne.Load(); n != 0 {
+		t.Errorf("%d hits of a thread that was let go", n)
 	}
 	checkUntouched(t, g)
 }

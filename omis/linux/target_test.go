@@ -21,6 +21,13 @@ import (
 	"mirador/omis/linux/warden"
 )
 
+// patienceOfTests is how long what must happen may take, on a machine with much else
+// to do.
+const patienceOfTests = 30 * time.Second
+
+// endless is how often a hammer calls that is to outlast its test.
+const endless = "1000000000000"
+
 // wardenEnv makes the test binary a warden.
 const wardenEnv = "MIRADOR_TEST_WARDEN"
 
@@ -54,7 +61,7 @@ func openNodeWith(t testing.TB, c Config) *Node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patienceOfTests)
 		defer cancel()
 		if err := n.Close(ctx); err != nil {
 			t.Error(err)

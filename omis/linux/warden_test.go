@@ -5,6 +5,8 @@ package linux
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/proc"
 	"mirador/omis/linux/subject"
 )
 
@@ -29,11 +32,17 @@ func TestKilledWarden(t *testing.T) {
 		former = awaitWarden(t, cmd.Process.Pid, former)
 		unix.Kill(former, unix.SIGKILL)
 	}
-	awaitWarden(t, cmd.Process.Pid, former)
 	if memory, file := text(t, g); string(memory) == string(file) {
 		t.Error("a warden's death has taken the breakpoint out")
 	}
-	time.Sleep(100 * time.Millisecond) // the new one is told what stands
+	last := awaitWarden(t, cmd.Process.Pid, former)
+	asleep := 0
+	eventually(t, "the new one is told what stands", func() bool {
+		if asleep++; !holdsMemoryOf(last, g.ID.PID) || !sleeps(t, cmd.Process.Pid) {
+			asleep = 0
+		}
+		return asleep == 20
+	})
 	killMonitor(cmd)
 	awaitRestored(t, g)
 	g.Begin()
@@ -42,11 +51,34 @@ func TestKilledWarden(t *testing.T) {
 	}
 }
 
+// sleeps tells whether all threads of a process do: a monitor has told its warden what
+// it had to.
+func sleeps(t *testing.T, pid int) bool {
+	t.Helper()
+	tids, err := proc.Threads(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !slices.ContainsFunc(tids, func(tid int) bool {
+		state, err := proc.ThreadState(pid, tid)
+		return err == nil && state != "S"
+	})
+}
+
+// holdsMemoryOf tells whether a warden was given the memory of a process.
+func holdsMemoryOf(warden, pid int) bool {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", warden))
+	return slices.ContainsFunc(files, func(file string) bool {
+		to, _ := os.Readlink(file)
+		return to == memoryPath(pid)
+	})
+}
+
 // awaitWarden waits for a child of a monitor that is a warden, another than the
 // former one.
 func awaitWarden(t *testing.T, monitor, former int) int {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patienceOfTests); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", monitor))
 		for _, task := range tasks {
 			children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", monitor, task.Name()))

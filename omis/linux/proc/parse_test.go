@@ -28,7 +28,7 @@ func TestStatIsThatOfProcfs(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, err := p.Stat()
-	for n := 0; n < 1000 && err == nil && (want.State != "S" || want.Comm != "cat"); n++ {
+	for n := 0; n < 30000 && err == nil && (want.State != "S" || want.Comm != "cat"); n++ {
 		time.Sleep(time.Millisecond)
 		want, err = p.Stat()
 	}

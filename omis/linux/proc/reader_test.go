@@ -210,16 +210,16 @@ func lastingThread() (tid int, finish func()) {
 		go func() {
 			runtime.LockOSThread() // for ever: the thread ends with the goroutine
 			id := unix.Gettid()
+			ids <- id
+			<-stop
 			if id == os.Getpid() {
 				runtime.UnlockOSThread()
 			}
-			ids <- id
-			<-stop
 		}()
 		if tid = <-ids; tid != os.Getpid() {
 			return tid, func() { close(stop) }
 		}
-		close(stop)
+		defer close(stop) // it keeps the first thread, so that the next goroutine gets another
 	}
 }
 
@@ -277,7 +277,7 @@ func TestEnvironmentAfterExec(t *testing.T) {
 		t.Fatal(i, err)
 	}
 	in.Close()
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(30 * time.Second); ; {
 		i, err := r.Info(id, allFields)
 		if err != nil {
 			t.Fatal(err)

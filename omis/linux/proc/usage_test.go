@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"mirador/examples/targets"
 	"mirador/omis"
@@ -103,6 +104,7 @@ func (u *usage) listen(t *testing.T, lines *bufio.Scanner) {
 func awaitAsleep(t *testing.T, pid int) {
 	t.Helper()
 	for strings.Trim(ps(t, pid, "-L", "-o", "state="), "S\n") != "" {
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -12,12 +12,10 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-const patience = time.Second
-
 // serve plants jumps and serves them until the test ends.
 func serve(t *testing.T, p *party, handler func(*Hit), addrs ...uint64) (*Site, *Server) {
 	t.Helper()
-	site, err := plant(p.path, p.PID, patience, addrs...)
+	site, err := plant(p.path, p.PID, forEver, addrs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +86,7 @@ func TestChangedRegistersArrive(t *testing.T) {
 // TestGoto returns from a function that was never executed, by its registers.
 func TestGoto(t *testing.T) {
 	p := start(t, build(t), "1", "5", "value")
-	site, err := plant(p.path, p.PID, patience, p.work)
+	site, err := plant(p.path, p.PID, forEver, p.work)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,9 +109,18 @@ func TestCrowd(t *testing.T) {
 	path := build(t)
 	want := subject.Alone(t, path, "100", "200")
 	p := start(t, path, "100", "200")
-	_, s := serve(t, p, func(h *Hit) {
+	var s *Server
+	_, s = serve(t, p, func(h *Hit) {
 		release := h.Hold() // so that slots fill up
-		time.AfterFunc(time.Millisecond, release)
+		var later func()
+		later = func() {
+			if s.Stats().Full == 0 {
+				time.AfterFunc(time.Millisecond, later)
+				return
+			}
+			release()
+		}
+		time.AfterFunc(time.Millisecond, later)
 	}, p.work)
 	p.Begin()
 	if got := p.Finish(); got != want {

@@ -19,6 +19,10 @@ import (
 // limit is how long anything may take that cannot be waited for otherwise.
 const limit = 30 * time.Second
 
+// forEver is the patience of threads with a monitor that nobody stops, whichever
+// turn it gets on a busy machine.
+const forEver = time.Hour
+
 func TestMain(m *testing.M) {
 	if spec := os.Getenv(monitorEnv); spec != "" {
 		runMonitor(spec)

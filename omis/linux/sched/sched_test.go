@@ -19,6 +19,7 @@ import (
 
 	"mirador/examples/targets"
 	"mirador/omis"
+	"mirador/omis/linux/proc"
 )
 
 // insideEnv makes the test binary observe one of its own threads, in whatever
@@ -29,6 +30,19 @@ func TestMain(m *testing.M) {
 	if os.Getenv(insideEnv) != "" {
 		fmt.Println(observeItself())
 		return
+	}
+	// Who wakes a thread is where the wake-up is seen: see onFirstProcessor. Threads
+	// that are made later are where their makers are.
+	for range 2 {
+		tids, err := proc.Threads(os.Getpid())
+		if err != nil {
+			panic(err)
+		}
+		for _, tid := range tids {
+			if err := onFirstProcessor(tid); err != nil && !errors.Is(err, unix.ESRCH) {
+				panic(err)
+			}
+		}
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -108,17 +122,35 @@ func sleeper(t testing.TB) (tid int, sleep func(times int)) {
 		}
 		close(done)
 	}()
+	rest := func() {
+		for state := byte(0); state != 'S'; time.Sleep(time.Millisecond) {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", tid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			state = proc.StateLetter(stat)
+		}
+	}
 	t.Cleanup(func() {
 		close(orders)
 		<-done
 	})
 	tid = <-done
 	pin(t, tid)
+	rest()
 	return tid, func(times int) {
 		orders <- times
 		<-done
-		time.Sleep(20 * time.Millisecond) // it goes to rest
+		rest()
 	}
+}
+
+// settled waits until all events are told of threads that are at rest.
+func settled(o *Observer) {
+	for o.reader.AvailableBytes() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(20 * time.Millisecond) // the last one
 }
 
 func TestCountsAreThoseOfTheKernel(t *testing.T) {
@@ -138,9 +170,23 @@ func TestCountsAreThoseOfTheKernel(t *testing.T) {
 		}
 	}
 	p.Go(t)
-	time.Sleep(400 * time.Millisecond)
+	for enough := 0; enough < 200; time.Sleep(100 * time.Millisecond) {
+		enough = 0
+		for _, tid := range tids {
+			v, _ := switches(t, tid)
+			enough += v - before[tid][0]
+		}
+	}
 	p.Signal(t, syscall.SIGSTOP) // nobody runs while the counts are compared
-	time.Sleep(50 * time.Millisecond)
+	for _, tid := range tids {
+		for state := ""; state != "T"; time.Sleep(time.Millisecond) {
+			var err error
+			if state, err = proc.ThreadState(p.PID, tid); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	settled(o)
 	var some int
 	for _, tid := range tids {
 		events := l.of(tid)
@@ -233,6 +279,7 @@ func TestOnlyWhatIsWantedIsTold(t *testing.T) {
 	}
 	sleep(20)
 	sleepOther(20)
+	settled(o)
 	if n := count(l.of(tid), Blocked); n < 20 || n != len(l.of(tid)) {
 		t.Errorf("%d events, %d of them wanted", len(l.of(tid)), n)
 	}
@@ -244,6 +291,7 @@ func TestOnlyWhatIsWantedIsTold(t *testing.T) {
 	}
 	before := len(l.of(tid))
 	sleep(20)
+	settled(o)
 	if n := len(l.of(tid)); n != before {
 		t.Errorf("%d events after the end", n-before)
 	}
@@ -256,11 +304,11 @@ func TestUnblockedOfThreadThatWaitedBefore(t *testing.T) {
 	var l log
 	o := observer(t, l.add)
 	tid, sleep := sleeper(t)
-	time.Sleep(20 * time.Millisecond)
 	if err := o.Watch(tid, All); err != nil {
 		t.Fatal(err)
 	}
 	sleep(1)
+	settled(o)
 	if e := l.of(tid); len(e) == 0 || e[0].Kind != Unblocked {
 		t.Errorf("events %+v", e)
 	}
@@ -274,6 +322,7 @@ func TestTimeIsMonotonic(t *testing.T) {
 	var before, after unix.Timespec
 	unix.ClockGettime(unix.CLOCK_MONOTONIC, &before)
 	sleep(3)
+	settled(o)
 	unix.ClockGettime(unix.CLOCK_MONOTONIC, &after)
 	for _, e := range l.of(tid) {
 		if e.Time < before.Nano() || e.Time > after.Nano() {
@@ -361,9 +410,14 @@ func observeItself() string {
 	for range 10 {
 		unix.Nanosleep(&unix.Timespec{Nsec: 200_000}, nil)
 	}
-	time.Sleep(20 * time.Millisecond)
-	if n := count(l.of(tid), Blocked); n < 10 {
-		return fmt.Sprintf("thread %d: blocked %d times", tid, n)
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		n := count(l.of(tid), Blocked)
+		if n >= 10 {
+			break
+		}
+		if time.Now().After(deadline) {
+			return fmt.Sprintf("thread %d: blocked %d times", tid, n)
+		}
 	}
 	return "seen"
 }

@@ -41,6 +41,8 @@ static atomic_long running = 2;
 
 static void *shot(void *arg) {
 	void *r = run(arg);
+	while (signals < 50) // the shooter may get its processor late
+		usleep(100);
 	running--;
 	while (!stop) // alive, so that its id is valid for the shooter
 		usleep(1000);

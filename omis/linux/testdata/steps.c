@@ -1,5 +1,6 @@
 // steps [ROUNDS]: after a line on standard input the first thread runs begin, whose instructions are to be stepped:
-// 23 instructions from first to last, two calls among them.
+// 23 instructions from first to last, two calls among them. With 0 ROUNDS it does so until SIGUSR1 comes.
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,13 +30,18 @@ __asm__(".text\n"
 
 uint64_t work(uint64_t x) { return x; }
 
+static volatile sig_atomic_t enough;
+
+static void end(int sig) { enough = 1; }
+
 int main(int argc, char **argv) {
 	long rounds = argc > 1 ? atol(argv[1]) : 100000;
 	printf("ready %p\n", (void *)begin);
 	printf("%p %p\n", (void *)inner, (void *)last);
 	fflush(stdout);
+	signal(SIGUSR1, end);
 	getchar();
-	for (long i = 0; i < rounds; i++)
+	for (long i = 0; rounds ? i < rounds : !enough; i++)
 		begin();
 	printf("done\n");
 	fflush(stdout);

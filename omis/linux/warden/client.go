@@ -191,6 +191,10 @@ func (c *Client) start() error {
 	return nil
 }
 
+// restarts is how often a warden that has ended is replaced without having been told
+// all in between.
+const restarts = 3
+
 // attend waits for the end of a warden, and replaces it at once when there is
 // still something to guard.
 func (c *Client) attend(cmd *exec.Cmd, ended chan struct{}) {
@@ -205,8 +209,13 @@ func (c *Client) attend(cmd *exec.Cmd, ended chan struct{}) {
 	if err == nil || len(c.targets)+len(c.stills) == 0 {
 		return
 	}
-	// A failure shows at the next message, which tries again and reports it.
-	_ = c.restart()
+	// The next may be killed as well, while it is told. Another failure shows at the
+	// next message, which tries again and reports it.
+	for range restarts {
+		if c.restart() == nil {
+			return
+		}
+	}
 }
 
 func (c *Client) hangUp() {
