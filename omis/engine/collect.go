@@ -49,8 +49,14 @@ func (f *feed) ReadMany(list []service.Store, each func(i int, rows []service.Ro
 	clear(room.stores) // they are not to outlive their owners
 }
 
-// alike is how many of the first stores are of one placement.
+// most is how many stores are read with one look: what is read of them stays in the
+// processor's cache until it is answered for, and needs no new memory.
+const most = 500
+
+// alike is how many of the first stores are of one placement, as far as they are read
+// with one look.
 func alike(list []service.Store) int {
+	list = list[:min(len(list), most)]
 	first := list[0].(*feed).placer
 	for i, s := range list {
 		if s.(*feed).placer != first {

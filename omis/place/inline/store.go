@@ -29,7 +29,7 @@ type dated struct {
 	first uint64
 }
 
-var _ omis.Store = (*store)(nil)
+var _ omis.RowAppender = (*store)(nil)
 
 // cells are those that the store has.
 func (s *store) cells() []cell {
@@ -55,35 +55,70 @@ func (s *store) cellFor(op omis.Op) (cell, error) {
 }
 
 // Rows: see omis.Store.
-func (s *store) Rows() ([]omis.Row, error) {
+func (s *store) Rows() ([]omis.Row, error) { return s.AppendRows(nil) }
+
+// AppendRows: see omis.RowAppender.
+func (s *store) AppendRows(list []omis.Row) ([]omis.Row, error) {
 	t := s.target
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s.closed {
-		return nil, nil
-	}
 	t.meet()
-	all := make([]dated, 0, len(s.past)+len(t.known))
+	return s.append(list, &pace{clock: t.placer.clock}), nil
+}
+
+// append adds the rows to a list. The caller holds the target's lock, and has met who
+// came.
+func (s *store) append(list []omis.Row, p *pace) []omis.Row {
+	if s.closed {
+		return list
+	}
+	var room [few]dated
+	all := room[:0]
 	for i := range s.past {
 		all = append(all, s.past[i].dated)
 	}
-	for i, r := range s.read(t.known) {
-		if r.any {
-			all = append(all, told(t.known[i], r))
-		}
+	all = s.readAll(all)
+	if len(all) > 1 {
+		slices.SortStableFunc(all, func(a, b dated) int { return cmp.Compare(a.first, b.first) })
 	}
-	slices.SortStableFunc(all, func(a, b dated) int { return cmp.Compare(a.first, b.first) })
-	list := make([]omis.Row, len(all))
 	for i := range all {
-		list[i] = all[i].Row
-	}
-	if s.kind == omis.StoreIntervals && len(list) > 0 {
-		tick := t.placer.clock.tick()
-		for i := range list {
-			list[i].Intervals = inNanoseconds(list[i].Intervals, tick)
+		list = append(list, all[i].Row)
+		if s.kind == omis.StoreIntervals {
+			row := &list[len(list)-1]
+			row.Intervals = inNanoseconds(row.Intervals, p.tick())
 		}
 	}
-	return list, nil
+	return list
+}
+
+// few is how many rows most stores have at most.
+const few = 4
+
+// readAll adds the rows of all threads that have measured something and run, as far as
+// the monitor knows.
+func (s *store) readAll(all []dated) []dated {
+	before := len(all)
+	for _, o := range s.target.known {
+		r := s.readOne(o)
+		if r.torn {
+			return s.readPatiently(all[:before])
+		}
+		if r.any {
+			all = append(all, told(o, r))
+		}
+	}
+	return all
+}
+
+// readPatiently is readAll where a row is in the middle of a change.
+func (s *store) readPatiently(all []dated) []dated {
+	known := s.target.known
+	for i, r := range s.read(known) {
+		if r.any {
+			all = append(all, told(known[i], r))
+		}
+	}
+	return all
 }
 
 // told is a row with its thread.

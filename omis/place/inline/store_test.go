@@ -4,6 +4,7 @@ package inline_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -137,5 +138,35 @@ func TestReset(t *testing.T) {
 			}
 		}
 		expect(t, sums, intervals, 0, 0)
+	}
+}
+
+// Many stores are read with one look, and each has the rows that it has by itself: one
+// that nobody has changed has none, nor has one that is closed.
+func TestReadAtOnce(t *testing.T) {
+	h := newHost(t, 64*gigabyte)
+	p := newPlacer(t, h)
+	sums, intervals := timed(t, h, p)
+	odd, unused, closed := newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreIntervals)
+	place(t, p, h.watch(1, atBody), omis.Op{Do: omis.OpAdd, Value: 3, Store: odd})
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.do("together", 1, 5, 100)
+	h.do("call", 1, 7)
+	stores := []omis.Store{intervals, unused, sums, closed, odd}
+	list, ends, err := p.AppendRows(stores, nil, nil)
+	if err != nil || len(ends) != len(stores) || len(list) != 18 {
+		t.Fatalf("%d rows that end at %v (%v), want 6 each of three stores", len(list), ends, err)
+	}
+	from := 0
+	for i, s := range stores {
+		alike := func(a, b omis.Row) bool { // nanoseconds are not: the clock is known better from time to time
+			return a.TID == b.TID && a.Value == b.Value && a.Count == b.Count
+		}
+		if alone := rows(t, s); !slices.EqualFunc(list[from:ends[i]], alone, alike) {
+			t.Errorf("store %d: %+v, alone %+v", i, list[from:ends[i]], alone)
+		}
+		from = ends[i]
 	}
 }
