@@ -177,7 +177,11 @@ func (b *bunch) close() error {
 	if b.link == nil {
 		return nil
 	}
-	defer func() { b.link = nil }()
+	b.changing()
+	defer func() {
+		b.changed()
+		b.link = nil
+	}()
 	if b.placer.estate == nil || !b.members[0].lasts {
 		return b.link.Close()
 	}

@@ -92,6 +92,8 @@ func (b *bunch) set() error {
 		o.Addresses = append(o.Addresses, pl.site.offset)
 		o.Cookies = append(o.Cookies, uint64(b.serial)<<32|uint64(pl.spot))
 	}
+	b.changing()
+	defer b.changed()
 	b.link, err = file.UprobeMulti(nil, b.shape.program, o)
 	return err
 }

@@ -84,6 +84,7 @@ const (
 	storePrefix  = "kernel/store/"
 	pagePrefix   = "kernel/page/"
 	bunchPrefix  = "kernel/bunch/"
+	changePrefix = "kernel/change/"
 )
 
 // Names of objects. Those of pools have the kind of store behind them, those of links

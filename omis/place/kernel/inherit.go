@@ -20,6 +20,7 @@ type leftovers struct {
 	placed    map[where][]*placed
 	listeners []*listener
 	orphans   []omis.Orphan // what was taken away at once
+	unmended  error         // why uprobes stand that nobody has set
 }
 
 // where is an address of a process.
@@ -33,6 +34,7 @@ type where struct {
 func (p *Placer) takeOver(set *tracepoint.Set) bool {
 	e := p.estate
 	var head headRecord
+	p.left.unmended = e.mend(p.codes)
 	known, err := e.book.Get(headKey, &head)
 	if known && err == nil {
 		err = fmt.Errorf("it is of another version")
@@ -44,7 +46,7 @@ func (p *Placer) takeOver(set *tracepoint.Set) bool {
 		}
 	}
 	if known {
-		p.left = leftovers{orphans: []omis.Orphan{{What: fmt.Sprintf("everything a former monitor had in the kernel (%v)", err)}}}
+		p.left = leftovers{unmended: p.left.unmended, orphans: []omis.Orphan{{What: fmt.Sprintf("everything a former monitor had in the kernel (%v)", err)}}}
 	}
 	p.targets, p.pools = make(map[omis.ProcID]*target), pools{}
 	err = e.wipe()

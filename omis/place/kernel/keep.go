@@ -89,7 +89,7 @@ func (p *Placer) Settle() ([]omis.Orphan, error) {
 	for _, l := range left.listeners {
 		orphans, placed = append(orphans, l.orphan()), append(placed, l)
 	}
-	errs := []error{p.Remove(placed)}
+	errs := []error{left.unmended, p.Remove(placed)}
 	for s, key := range left.stores {
 		orphans = append(orphans, omis.Orphan{Proc: s.target.proc, What: "what was measured for " + key})
 		errs = append(errs, s.Close())

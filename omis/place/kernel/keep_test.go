@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/place/kernel"
@@ -162,6 +163,8 @@ func (m *monitor) obey(what string) (answer string, err error) {
 		return fmt.Sprint(m.placed[0].Stands()), nil
 	case "reset":
 		return "reset", errors.Join(m.sums.Reset(), m.intervals.Reset())
+	case "remove":
+		return "removed", m.placer.Remove(m.placed)
 	case "close":
 		err := m.placer.Remove(m.placed)
 		return "closed", errors.Join(err, m.sums.Close(), m.intervals.Close(), m.placer.Close())
@@ -429,3 +432,55 @@ func TestEventsAreTakenOver(t *testing.T) {
 		t.Errorf("%q are left, %v", f.Names(), err)
 	}
 }
+
+// Uprobes that the kernel leaves standing when a monitor is killed while they are taken
+// out are taken out by the next monitor. A kernel may leave none.
+func TestMend(t *testing.T) {
+	g := start(t, buildMany(t))
+	a := assign(t, g)
+	a.Entry, a.Exits = g.fun[fmt.Sprint("many_", many-1)], nil
+	const some = 3000
+	for i := range some {
+		a.Exits = append(a.Exits, g.fun[fmt.Sprint("many_", i)])
+	}
+	code := func() []byte { return g.code(a.Exits[0], int(a.Exits[some-1]-a.Exits[0])+1) }
+	standing := func() int { return bytes.Count(code(), []byte{int3}) }
+	before, none := code(), standing()
+	left := 0
+	for try := 0; try < 20 && left == 0; try++ {
+		k := newKeeper(t, a)
+		k.want("settle", "0 orphans")
+		k.want("keep", "kept")
+		k.want("place", "placed")
+		fmt.Fprintln(k.in, "remove")
+		k.in.Flush()
+		for began := time.Now(); standing() == none+some; {
+			if time.Since(began) > 30*time.Second {
+				t.Fatal("nothing is taken out")
+			}
+		}
+		k.kill()
+		links, err := pins.Of(a.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range links.Names() {
+			if strings.HasPrefix(name, "link-") {
+				err = errors.Join(err, links.Remove(name))
+			}
+		}
+		left = standing() - none
+		k = newKeeper(t, a)
+		k.do("settle")
+		if !bytes.Equal(before, code()) {
+			t.Fatalf("%d uprobes were left, and %d are", left, standing()-none)
+		}
+		k.want("recall", "false false")
+		k.kill()
+	}
+	t.Log(left, "uprobes were left")
+	g.do("all 0 %d", some)
+}
+
+// int3 is what a uprobe puts in the place of an instruction's first byte.
+const int3 = 0xcc
