@@ -69,7 +69,7 @@ func newRig(t testing.TB, placement string, g *target) *rig {
 	}
 	r := &rig{t: t, tool: e.Tool("test"), g: g}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := e.Close(ctx); err != nil {
 			t.Error(err)

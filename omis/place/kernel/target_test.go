@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/arch/x86/x86asm"
@@ -93,6 +94,25 @@ func (g *target) do(format string, args ...any) string {
 	g.t.Helper()
 	g.Tell(format, args...)
 	return g.Line()
+}
+
+// rest waits until the target waits for its next line.
+func (g *target) rest() {
+	g.t.Helper()
+	until(g.t, "the target waits", func() bool {
+		state, err := proc.ThreadState(g.ID.PID, g.ID.PID)
+		return err == nil && state == "S"
+	})
+}
+
+// until waits for something that must happen, for as long as a busy machine may take.
+func until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for late := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("never: %s", what)
+		}
+	}
 }
 
 // exits are the addresses of a function's returns.

@@ -97,11 +97,12 @@ static void counting(int sig) {
 		feed();
 }
 
-/* leaving leaves the call of readv that it interrupted; if there is none, it waits for the next time. */
+/* leaving leaves the call of readv that it interrupted; if there is none, it waits for the next time. A call that
+   was begun has left in RCX where it was to return to. */
 static void leaving(int sig, siginfo_t *info, void *context) {
 	(void)sig, (void)info;
 	greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
-	if (r[REG_RAX] == SYS_readv && !memcmp((void *)r[REG_RIP], "\x0f\x05", 2))
+	if (r[REG_RAX] == SYS_readv && r[REG_RCX] == r[REG_RIP] + 2 && !memcmp((void *)r[REG_RIP], "\x0f\x05", 2))
 		siglongjmp(back, 1);
 }
 
