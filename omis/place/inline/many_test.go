@@ -58,7 +58,7 @@ func newNode(t testing.TB) *linux.Node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := n.Close(ctx); err != nil {
 			t.Error(err)
