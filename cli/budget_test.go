@@ -1,68 +1,40 @@
 package cli
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	gateway "mirador/http"
+	"mirador/omis/linux/subject"
 )
 
 // rates is a process of testdata/rates.c.
 type rates struct {
-	t   *testing.T
-	pid int
-	in  io.Writer
-	out *bufio.Reader
+	t *testing.T
+	*subject.Subject
 }
 
-func startRates(t *testing.T) *rates {
+func startRates(t *testing.T) rates {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "rates")
-	if msg, err := exec.Command("gcc", "-O2", "-g", "-pthread", "-o", path, "testdata/rates.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, msg)
-	}
-	cmd := exec.Command(path)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait() // it was killed
-	})
-	return &rates{t, cmd.Process.Pid, in, bufio.NewReader(out)}
+	return rates{t, subject.Start(t, exec.Command(subject.Compile(t, "rates", "testdata/rates.c")))}
 }
 
 // calls is how often the hot function was called.
-func (r *rates) calls() (hot int64) {
+func (r rates) calls() (hot int64) {
 	r.t.Helper()
-	fmt.Fprintln(r.in)
-	line, err := r.out.ReadString('\n')
-	if err == nil {
-		_, err = fmt.Sscan(line, &hot)
-	}
-	if err != nil {
+	r.Tell("")
+	if _, err := fmt.Sscan(r.Line(), &hot); err != nil {
 		r.t.Fatal(err)
 	}
 	return hot
 }
 
 // rate is how often it is called in a second.
-func (r *rates) rate() float64 {
+func (r rates) rate() float64 {
 	r.t.Helper()
 	const watched = 200 * time.Millisecond
 	before, began := r.calls(), time.Now()
@@ -84,7 +56,7 @@ func (s *served) probe(t *testing.T, id string) (p gateway.Probe) {
 func TestBudgetOfHotAndColdFunction(t *testing.T) {
 	s := startServe(t, 0, "--placements", "kernel,trap")
 	r := startRates(t)
-	s.must(t, "", "attach", fmt.Sprint(r.pid))
+	s.must(t, "", "attach", fmt.Sprint(r.PID))
 	bare := r.rate()
 	const request = `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:budget="2%%"><codeRegion from="rates:%s"/><metric name="COUNT"/></instrreq>`
 	s.must(t, fmt.Sprintf(request, "cold"), "post", "-")

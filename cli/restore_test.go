@@ -1,72 +1,40 @@
 package cli
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"mirador/omis/linux/subject"
 )
 
 // tally is a process of testdata/tally.c: it calls a function and knows how often.
 type tally struct {
-	t   *testing.T
-	pid int
-	in  io.Writer
-	out *bufio.Reader
+	t *testing.T
+	*subject.Subject
 }
 
-func startTally(t *testing.T) *tally {
+func startTally(t *testing.T) tally {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "tally")
-	if msg, err := exec.Command("gcc", "-O2", "-g", "-pthread", "-o", path, "testdata/tally.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, msg)
-	}
-	cmd := exec.Command(path)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait() // it was killed
-	})
-	c := &tally{t, cmd.Process.Pid, in, bufio.NewReader(out)}
-	c.answer()
+	c := tally{t, subject.Start(t, exec.Command(subject.Compile(t, "tally", "testdata/tally.c")))}
+	c.Line() // it is ready
 	return c
 }
 
 // says has it go or stop; after "stop" nobody calls the function any more.
-func (c *tally) says(what string) (calls int) {
+func (c tally) says(what string) (calls int) {
 	c.t.Helper()
-	fmt.Fprintln(c.in, what)
-	calls, err := strconv.Atoi(c.answer())
+	c.Tell("%s", what)
+	calls, err := strconv.Atoi(c.Line())
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return calls
-}
-
-func (c *tally) answer() string {
-	c.t.Helper()
-	line, err := c.out.ReadString('\n')
-	if err != nil {
-		c.t.Fatalf("the target says nothing more: %v", err)
-	}
-	return strings.TrimSpace(line)
 }
 
 // kill ends the gateway as nothing else does.
@@ -92,7 +60,7 @@ func (s *served) mir(t *testing.T, app, document string) string {
 func TestGatewayComesBack(t *testing.T) {
 	s := startServe(t, os.Geteuid())
 	c := startTally(t)
-	attached := s.must(t, "", "attach", strconv.Itoa(c.pid))
+	attached := s.must(t, "", "attach", strconv.Itoa(c.PID))
 	s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/><metric name="COUNT"/><process id="*"/></instrreq>`)
 	s.mir(t, "tally", `<instrreq><codeRegion from="tally:work"/><metric name="WC_TIME"/></instrreq>`)
 	apps := s.must(t, "", "apps")
@@ -120,7 +88,7 @@ func TestGatewayComesBack(t *testing.T) {
 func TestDoctorCleansUp(t *testing.T) {
 	s := startServe(t, os.Geteuid(), "--placements", "kernel,trap")
 	c := startTally(t)
-	s.must(t, "", "attach", strconv.Itoa(c.pid))
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/><metric name="COUNT"/></instrreq>`)
 	if got := s.must(t, "", "doctor", "--json"); strings.Contains(got, s.data()) {
 		t.Errorf("what is used counts as left behind: %s", got)
@@ -178,7 +146,7 @@ func TestCountsOutliveTheGateway(t *testing.T) {
 func countsOutlive(t *testing.T, placement, metrics string) {
 	s := startServe(t, os.Geteuid(), "--placements", placement+",trap")
 	c := startTally(t)
-	s.must(t, "", "attach", strconv.Itoa(c.pid))
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	probe := s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/>`+metrics+
 		`<measuring><aggregate function="SUM"/></measuring></instrreq>`)
 	if !strings.Contains(probe, `where="`+placement+`"`) {

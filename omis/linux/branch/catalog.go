@@ -6,18 +6,12 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
-	"sync"
-
-	"golang.org/x/sys/unix"
 
 	"mirador/omis/linux/proc"
 )
 
 // Catalog keeps what is known of files that are mapped, each read once.
-type Catalog struct {
-	mu    sync.Mutex
-	known map[segment]*Text
-}
+type Catalog struct{ known proc.Images[*Text] }
 
 // Text is what is known of code.
 type Text struct {
@@ -28,15 +22,8 @@ type Text struct {
 	Go bool
 }
 
-// segment is a mapped part of one version of a file.
-type segment struct {
-	dev, inode     uint64
-	size, mtime    int64
-	offset, length uint64
-}
-
 // NewCatalog makes an empty one.
-func NewCatalog() *Catalog { return &Catalog{known: make(map[segment]*Text)} }
+func NewCatalog() *Catalog { return new(Catalog) }
 
 // Of reads the code of a process that is mapped at m, in its file: what stands in
 // memory has been patched, maybe. It reads some of it into code, too, which begins
@@ -51,21 +38,7 @@ func (c *Catalog) Of(pid int, m proc.Mapping, addr uint64, code []byte) (*Text, 
 	if _, err := f.ReadAt(code, int64(addr-m.Start+m.Offset)); err != nil {
 		return nil, err
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return nil, err
-	}
-	id := segment{st.Dev, st.Ino, st.Size, st.Mtim.Nano(), m.Offset, m.End - m.Start}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if t := c.known[id]; t != nil {
-		return t, nil
-	}
-	t, err := read(f, m)
-	if err == nil {
-		c.known[id] = t
-	}
-	return t, err
+	return c.known.Of(f, m, func() (*Text, error) { return read(f, m) })
 }
 
 func read(f *os.File, m proc.Mapping) (*Text, error) {

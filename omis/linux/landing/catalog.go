@@ -5,28 +5,15 @@ package landing
 import (
 	"fmt"
 	"os"
-	"sync"
-
-	"golang.org/x/sys/unix"
 
 	"mirador/omis/linux/proc"
 )
 
 // Catalog keeps what is known of files that are mapped, each read once.
-type Catalog struct {
-	mu    sync.Mutex
-	known map[identity]*Module
-}
-
-// identity is a mapped part of one version of a file.
-type identity struct {
-	dev, inode     uint64
-	size, mtime    int64
-	offset, length uint64
-}
+type Catalog struct{ known proc.Images[*Module] }
 
 // NewCatalog makes an empty one.
-func NewCatalog() *Catalog { return &Catalog{known: make(map[identity]*Module)} }
+func NewCatalog() *Catalog { return new(Catalog) }
 
 // Of knows the code of a process that is mapped at m.
 func (c *Catalog) Of(pid int, m proc.Mapping) (*Module, error) {
@@ -36,19 +23,5 @@ func (c *Catalog) Of(pid int, m proc.Mapping) (*Module, error) {
 		return nil, err
 	}
 	defer f.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return nil, err
-	}
-	id := identity{st.Dev, st.Ino, st.Size, st.Mtim.Nano(), m.Offset, m.End - m.Start}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if known := c.known[id]; known != nil {
-		return known, nil
-	}
-	module, err := Read(f, m.Offset, m.End-m.Start)
-	if err == nil {
-		c.known[id] = module
-	}
-	return module, err
+	return c.known.Of(f, m, func() (*Module, error) { return Read(f, m.Offset, m.End-m.Start) })
 }

@@ -1,7 +1,7 @@
 // Package subject has the programs that tests observe: small ones in C and C++,
 // in testdata, that say by lines where they are, and go on when they are told to.
 //
-// Tests of omis/linux, of its packages and of omis/place import it, nothing else.
+// Tests of omis/linux, of its packages, of omis/place and of cli import it, nothing else.
 package subject
 
 import (

@@ -8,11 +8,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 
 	"github.com/go-delve/delve/pkg/dwarf/frame"
-	"golang.org/x/sys/unix"
 
 	"mirador/omis/linux/proc"
 )
@@ -26,24 +24,18 @@ type image struct {
 	segments []elf.ProgHeader
 }
 
-// identity tells one version of a file from another.
-type identity struct {
-	dev, inode  uint64
-	size, mtime int64
-}
-
 // Images keeps the images of modules, each parsed once, whatever the number of
 // processes that run it.
 type Images struct {
 	mu    sync.Mutex
-	known map[identity]*image
+	known map[proc.Version]*image
 }
 
 // NewImages makes an empty cache.
-func NewImages() *Images { return &Images{known: make(map[identity]*image)} }
+func NewImages() *Images { return &Images{known: make(map[proc.Version]*image)} }
 
-// vdso is the identity of the module that the kernel maps everywhere.
-var vdso = identity{}
+// vdso stands for the version of the module that the kernel maps everywhere.
+var vdso = proc.Version{}
 
 // load returns the image of a mapping, nil when there is none to be had.
 func (c *Images) load(pid int, m proc.Mapping, main string) *image {
@@ -70,7 +62,7 @@ type source interface {
 	io.Closer
 }
 
-func open(pid int, m proc.Mapping, main string) (source, identity, error) {
+func open(pid int, m proc.Mapping, main string) (source, proc.Version, error) {
 	if m.Path == "[vdso]" {
 		code := make([]byte, m.End-m.Start)
 		n, err := proc.ReadMemory(pid, m.Start, code)
@@ -78,22 +70,14 @@ func open(pid int, m proc.Mapping, main string) (source, identity, error) {
 	}
 	f, err := proc.OpenImage(pid, m.Path, m.Path == main)
 	if err != nil {
-		return nil, identity{}, err
+		return nil, proc.Version{}, err
 	}
-	id, err := identify(f)
+	id, err := proc.VersionOf(f)
 	if err != nil {
 		f.Close()
-		return nil, identity{}, err
+		return nil, proc.Version{}, err
 	}
 	return f, id, nil
-}
-
-func identify(f *os.File) (identity, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return identity{}, err
-	}
-	return identity{st.Dev, st.Ino, st.Size, st.Mtim.Nano()}, nil
 }
 
 type memoryFile struct{ *bytes.Reader }
