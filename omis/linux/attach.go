@@ -17,6 +17,10 @@ import (
 // wait takes longer than microseconds, for example the parent of a vfork.
 const patience = 300 * time.Millisecond
 
+// turn is how long one may wait for a processor that others keep busy, before it can
+// stop.
+const turn = 30 * time.Second
+
 // restless is how long a process may keep us from attaching to it whole, by
 // executing one program after another.
 const restless = 2 * time.Second
@@ -162,8 +166,24 @@ func threadEnded(pid, tid int) bool {
 func (o *owner) freeze(among func(*thread) bool) {
 	o.frozen++
 	o.interruptAll(among)
-	o.pump(patience, func() bool { return o.still(among) })
+	for end := time.Now().Add(turn); !o.pump(patience, func() bool { return o.still(among) }); {
+		if !o.runnable(among) || time.Now().After(end) {
+			break
+		}
+	}
 	o.absorb(among)
+}
+
+// runnable tells whether a thread has not stopped because others have its processor.
+func (o *owner) runnable(among func(*thread) bool) bool {
+	for _, t := range o.threads {
+		if (among == nil || among(t)) && !t.stopped() {
+			if s, err := proc.ThreadState(t.pid, t.tid); err == nil && s == "R" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (o *owner) interruptAll(among func(*thread) bool) {

@@ -1,0 +1,49 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/proc"
+)
+
+// A thread that does not come to its processor, because others keep it busy, is waited
+// for: it is not one that cannot be stopped.
+func TestStopWhoeverHasNoTurn(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "hammer.c"), "1", endless)
+	g.Begin()
+	var one unix.CPUSet
+	one.Set(0)
+	tids, err := proc.Threads(g.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tid := range tids {
+		if err := unix.SchedSetaffinity(tid, &one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := cpuTime(t, n, g.ID)
+	eventually(t, "it runs", func() bool { return cpuTime(t, n, g.ID) > before })
+	// It has priority over everybody else there, until it has used up what those may take.
+	greedy := exec.Command("timeout", "1.2", "chrt", "-f", "1", "taskset", "-c", "0", "sh", "-c", "while :; do :; done")
+	if err := greedy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = greedy.Wait() }() // it ends by itself
+	eventually(t, "it has no turn", func() bool {
+		used := cpuTime(t, n, g.ID)
+		time.Sleep(30 * time.Millisecond)
+		return cpuTime(t, n, g.ID) == used
+	})
+	if _, err := n.Backtraces(g.ID, tids, 4); err != nil {
+		t.Error(err)
+	}
+	checkUntouched(t, g)
+}
