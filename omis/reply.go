@@ -1,5 +1,7 @@
 package omis
 
+import "fmt"
+
 // Status is the outcome of a service (OMIS 7.3.1). The numbers are the
 // specification's. Fatal may be set on an error: the object's state has been
 // changed in an inconsistent way.
@@ -71,6 +73,21 @@ type ServiceResult []ObjectResult
 // Reply answers a request: element 0 speaks for the request as a whole, element
 // i for its i-th action (OMIS 7.3.1).
 type Reply []ServiceResult
+
+// Token is what the service of element i answered, as its first value or the object
+// it speaks of: mostly that of something it has made.
+func (r Reply) Token(i int) (Token, error) {
+	if len(r) > i && len(r[i]) > 0 {
+		one := r[i][0]
+		if len(one.Values) > 0 && one.Values[0].Kind == KindToken {
+			return one.Values[0].Token(), nil
+		}
+		if len(one.Objects) > 0 {
+			return one.Objects[0], nil
+		}
+	}
+	return "", fmt.Errorf("element %d of the reply has no token", i)
+}
 
 // Err returns the first error of the reply as an *Error, nil if there is none.
 func (r Reply) Err() error {

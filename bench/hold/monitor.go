@@ -75,7 +75,7 @@ func (m *monitor) attach(pid int) (omis.Token, error) {
 	if err != nil {
 		return "", err
 	}
-	return token(reply, 1)
+	return reply.Token(1)
 }
 
 // count defines and enables a request that counts how often an address is
@@ -93,7 +93,7 @@ func (m *monitor) count(pid int, addr uint64, way string, hit func() error) erro
 	if err != nil {
 		return err
 	}
-	counter, err := token(reply, 1)
+	counter, err := reply.Token(1)
 	if err != nil {
 		return err
 	}
@@ -137,25 +137,11 @@ func (m *monitor) enable(request string, hear func(omis.Reply)) (csr omis.Token,
 	if err := reply.Err(); err != nil {
 		return "", err
 	}
-	if csr, err = token(reply, 0); err != nil {
+	if csr, err = reply.Token(0); err != nil {
 		return "", err
 	}
 	_, err = m.do(": csr_enable([%s])", csr)
 	return csr, err
-}
-
-// token is the token a service of a reply answered, as its object or its value.
-func token(r omis.Reply, service int) (omis.Token, error) {
-	if len(r) > service && len(r[service]) > 0 {
-		one := r[service][0]
-		if len(one.Values) > 0 && one.Values[0].Kind == omis.KindToken {
-			return one.Values[0].Token(), nil
-		}
-		if len(one.Objects) > 0 {
-			return one.Objects[0], nil
-		}
-	}
-	return "", fmt.Errorf("no token in the reply %v", r)
 }
 
 // prints sends the shortest request that answers n times.

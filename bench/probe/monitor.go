@@ -67,21 +67,7 @@ func (h *hand) make(service string) (omis.Token, error) {
 	if err != nil {
 		return "", err
 	}
-	return token(reply, 1)
-}
-
-// token is what a service of a reply answered, as its object or its value.
-func token(r omis.Reply, service int) (omis.Token, error) {
-	if len(r) > service && len(r[service]) > 0 {
-		one := r[service][0]
-		if len(one.Values) > 0 && one.Values[0].Kind == omis.KindToken {
-			return one.Values[0].Token(), nil
-		}
-		if len(one.Objects) > 0 {
-			return one.Objects[0], nil
-		}
-	}
-	return "", fmt.Errorf("no token in the reply %v", r)
+	return reply.Token(1)
 }
 
 // define defines a conditional request and returns its token.
@@ -94,7 +80,7 @@ func (h *hand) define(format string, args ...any) (omis.Token, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", text, err)
 	}
-	return token(reply, 0)
+	return reply.Token(0)
 }
 
 // The clocks of timers.
