@@ -181,7 +181,7 @@ func (h *hand) defineMany(t *subject.Target, count int) (requests []omis.Token, 
 		return nil, err
 	}
 	for i := range count {
-		counter, err := reply.Token(i+1)
+		counter, err := reply.Token(i + 1)
 		if err != nil {
 			return nil, err
 		}
