@@ -26,8 +26,9 @@ type process struct {
 	first  uint64 // where its functions are
 }
 
-// patience is how long a dummy may take for what takes a millisecond.
-const patience = 2 * time.Second
+// patience is how long a dummy may take for what takes a millisecond, on a machine where
+// others are busy.
+const patience = 30 * time.Second
 
 // start starts a dummy. identify finds it again by its pid.
 func start(identify func(int) (omis.ProcID, error)) (d *process, err error) {

@@ -86,12 +86,13 @@ func (s *sites) where(t *trial) uint64 {
 	return find(s.end, t.begin).offset // one that can only be counted
 }
 
-// Batches take a fraction of a millisecond, so that they are rarely interrupted.
+// Batches take a tenth of a millisecond, so that many are not interrupted also where others
+// keep the machine busy.
 const (
-	rounds  = 40
-	batch   = 2e5 // nanoseconds
+	rounds  = 120
+	batch   = 1e5 // nanoseconds
 	warmUp  = 4   // calls, in which is made what is made once: rows, copies of code
-	fewest  = 8
+	fewest  = 4
 	most    = 2000
 	howLong = 6 // rounds of work, some 50 ns
 )
