@@ -43,6 +43,7 @@ var _ omis.Costs = (*Costs)(nil)
 
 // New knows what the file says, if that is about this machine.
 func New(c Config) *Costs {
+	sweep()
 	k := &Costs{config: c, known: make(map[string]map[string]omis.Cost), tried: make(map[string]bool), failed: make(map[string]error)}
 	if c.Log == nil {
 		k.config.Log = slog.Default()

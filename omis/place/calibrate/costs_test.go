@@ -252,8 +252,46 @@ func TestCloseEndsCalibrating(t *testing.T) {
 	}
 }
 
-// A dummy ends when its monitor is killed, whatever stands in it, and its folder goes with
-// the next calibration, some time later.
+// age has a folder be older than any that a monitor has not locked yet.
+func age(t *testing.T, folder string) {
+	t.Helper()
+	if err := os.Chtimes(folder, time.Time{}, time.Now().Add(-2*beginning)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The folder of a monitor that lives stays, however long that takes, also one that was
+// just made.
+func TestSweepSparesTheLiving(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var list []string
+	for range 2 {
+		folder, err := os.MkdirTemp("", folders)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, folder)
+	}
+	lock, err := lockFolder(list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	age(t, list[0])
+	sweep()
+	for _, folder := range list {
+		if _, err := os.Stat(folder); err != nil {
+			t.Error(err)
+		}
+	}
+	lock.Close()
+	sweep()
+	if _, err := os.Stat(list[0]); err == nil {
+		t.Error("the folder of a monitor that has died is left")
+	}
+}
+
+// A dummy ends when its monitor is killed, whatever stands in it, and its folder goes when
+// the next one begins, some time later.
 func TestDummyEndsWithItsMonitor(t *testing.T) {
 	for _, wait := range []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond, 900 * time.Millisecond} {
 		tmp := t.TempDir()
@@ -278,11 +316,9 @@ func TestDummyEndsWithItsMonitor(t *testing.T) {
 		t.Setenv("TMPDIR", tmp)
 		left, _ := filepath.Glob(filepath.Join(tmp, folders))
 		for _, folder := range left {
-			if err := os.Chtimes(folder, time.Time{}, time.Now().Add(-2*time.Hour)); err != nil {
-				t.Fatal(err)
-			}
+			age(t, folder)
 		}
-		sweep()
+		New(Config{})
 		if left, _ := filepath.Glob(filepath.Join(tmp, folders)); len(left) > 0 {
 			t.Errorf("%v are left", left)
 		}

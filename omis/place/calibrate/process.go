@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mirador/omis"
 	"mirador/omis/linux/proc"
 )
@@ -19,6 +21,7 @@ import (
 // process is a dummy that runs.
 type process struct {
 	folder string
+	lock   *os.File // on the folder, for as long as the monitor lives
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    io.Reader
@@ -39,8 +42,10 @@ func start(identify func(int) (omis.ProcID, error)) (d *process, err error) {
 			err = fmt.Errorf("cannot start a process to try probes on: %w", err)
 		}
 	}()
-	sweep()
 	if d.folder, err = os.MkdirTemp("", folders); err != nil {
+		return nil, err
+	}
+	if d.lock, err = lockFolder(d.folder); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(d.folder, "dummy")
@@ -73,10 +78,31 @@ const folders = "mirador-dummy-*"
 func sweep() {
 	left, _ := filepath.Glob(filepath.Join(os.TempDir(), folders)) // the pattern is a good one
 	for _, folder := range left {
-		if info, err := os.Stat(folder); err == nil && time.Since(info.ModTime()) > time.Hour {
+		info, err := os.Stat(folder)
+		if err != nil || time.Since(info.ModTime()) < beginning {
+			continue
+		}
+		if lock, err := lockFolder(folder); err == nil {
 			_ = os.RemoveAll(folder) // another user's stays
+			lock.Close()
 		}
 	}
+}
+
+// beginning is how long a monitor may take from making a folder to locking it.
+const beginning = time.Minute
+
+// lockFolder locks a folder for this monitor; an error may be that another one has it.
+func lockFolder(path string) (*os.File, error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
 }
 
 // find finds out where the program was loaded. That it has been, its answer to a first
@@ -105,6 +131,9 @@ func (d *process) end() {
 		_ = d.cmd.Wait()
 	}
 	_ = os.RemoveAll(d.folder)
+	if d.lock != nil {
+		d.lock.Close()
+	}
 }
 
 // at is the address of a place of a function.
