@@ -28,6 +28,7 @@ type judge struct {
 	slow      func()
 	rounds    *atomic.Int64 // for those who watch
 	tally     *tally
+	witness   *witness
 
 	probes []*probe
 }
@@ -56,15 +57,27 @@ func (j *judge) round(ctx context.Context) error {
 	if result != j.victim.calm {
 		return fmt.Errorf("the result is %s, not %s", result, j.victim.calm)
 	}
-	if trusted != nil {
-		return nil
-	}
 	for name, n := range j.fixed {
 		counts[name] = n
 	}
-	err = j.compare(ctx, counts)
+	j.witness.want += counts[j.victim.kept]
+	if trusted == nil {
+		err = j.compare(ctx, counts)
+	}
+	if err == nil || errors.Is(err, errGone) {
+		err = j.hear(ctx)
+	}
 	if errors.Is(err, errGone) {
 		return nil
+	}
+	return err
+}
+
+// hear has the witness testify.
+func (j *judge) hear(ctx context.Context) error {
+	outlived, err := j.witness.compare(ctx)
+	if outlived {
+		j.tally.outlived++
 	}
 	return err
 }
@@ -83,7 +96,9 @@ func (j *judge) prepare(ctx context.Context) error {
 		switch change := j.random.IntN(10); {
 		case i < 0 && change < 5:
 			timed := slices.Contains(j.victim.timed, name) && j.random.IntN(2) == 0
-			p, err := j.tool.define(ctx, f, timed, j.random.IntN(4) == 0)
+			// Where every hit is told, programs that outlive the gateway cannot run.
+			told := j.random.IntN(4) == 0 && name != j.victim.kept
+			p, err := j.tool.define(ctx, f, timed, told)
 			if err == nil {
 				err = j.turn(ctx, p, true)
 			}

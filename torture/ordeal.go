@@ -77,10 +77,16 @@ func (o *ordeal) cast(p plan, g *gateway, fixed map[string]int64, number uint64)
 		counted[name] = f
 	}
 	o.outcome.functions = len(all)
+	kept := counted[v.kept]
+	w, err := newWitness(g, v, kept)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(f function) bool { return f.addr == kept.addr })
 	o.tormentor = &tormentor{tool: &tool{gateway: g, name: "torment-" + nameOfTool(v.name), pid: v.pid()}, functions: all, most: p.most,
 		random: rand.New(rand.NewPCG(p.seed, 2*number+1)), tally: &tally{}}
 	o.judge = &judge{victim: v, tool: &tool{gateway: g, name: "judge-" + nameOfTool(v.name), pid: v.pid()}, functions: counted, fixed: fixed,
-		random: rand.New(rand.NewPCG(p.seed, 2*number+2)), rounds: &o.rounds, tally: &tally{},
+		random: rand.New(rand.NewPCG(p.seed, 2*number+2)), rounds: &o.rounds, tally: &tally{}, witness: w,
 		slow: func() { o.tormentor.relent.Store(true) }}
 	return nil
 }
@@ -109,9 +115,16 @@ func (o *ordeal) run(ctx context.Context) {
 	o.outcome.asked = o.judge.tool.asked
 }
 
-// release has all probes removed, and looks whether the victim works as ever. What
-// killed gateways have left goes when somebody attaches again.
+// release has all probes removed, the witness after its last testimony, and looks whether
+// the victim works as ever. What killed gateways have left goes when somebody attaches
+// again.
 func (o *ordeal) release(ctx context.Context) {
+	if o.outcome.err != nil {
+		return
+	}
+	if o.outcome.err = o.judge.hear(ctx); o.outcome.err == nil {
+		o.outcome.err = o.judge.witness.release(ctx)
+	}
 	if o.outcome.err != nil {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 // tally is what was done to a victim. Its judge and its tormentor have one each.
 type tally struct {
 	rounds, compared         int64
+	outlived                 int64 // comparisons with probes that have outlived a gateway
 	planted, turned, removed int64
 	relented                 int64
 	refused                  map[string]int64
@@ -34,6 +35,7 @@ func (t *tally) refuse(why string) {
 func (t *tally) add(o *tally) {
 	t.rounds += o.rounds
 	t.compared += o.compared
+	t.outlived += o.outlived
 	t.planted += o.planted
 	t.turned += o.turned
 	t.removed += o.removed
@@ -58,13 +60,13 @@ type outcome struct {
 // table prints what was done and what came of it.
 func table(w io.Writer, all []*outcome, kills int) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "program\tfunctions\trounds\tplanted\tturned\tremoved\tcounts compared\trelented\trefused\t")
+	fmt.Fprintln(t, "program\tfunctions\trounds\tplanted\tturned\tremoved\tcounts compared\tafter a kill\trelented\trefused\t")
 	for _, o := range all {
 		var refused int64
 		for _, n := range o.refused {
 			refused += n
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", o.name, o.functions, o.rounds, o.planted, o.turned, o.removed, o.compared, o.relented, refused)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", o.name, o.functions, o.rounds, o.planted, o.turned, o.removed, o.compared, o.outlived, o.relented, refused)
 	}
 	t.Flush() // an error is the writer's
 	fmt.Fprintf(w, "the gateway was killed %d times\n", kills)

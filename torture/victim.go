@@ -29,6 +29,8 @@ type kind struct {
 	// them in a round is asked of gdb. file is part of the name of the file they are in.
 	file    string
 	counted []string
+	// kept is one whose calls a probe counts that outlives the gateway.
+	kept string
 	// timed are functions that are left by their returns only, or by nothing else that
 	// the program counts. A timer measures them.
 	timed []string
@@ -36,12 +38,12 @@ type kind struct {
 
 var kinds = []kind{
 	{name: "bash", source: "victim.sh", execute: []string{"bash"}, file: "/bash",
-		counted: []string{"execute_command_internal", "expand_string", "find_variable", "evalexp", "make_word"}},
+		counted: []string{"execute_command_internal", "expand_string", "find_variable", "evalexp", "make_word"}, kept: "find_variable"},
 	{name: "python", source: "victim.py", execute: []string{"/usr/bin/python3"}, env: "PYTHONHASHSEED=0", file: "libsqlite3",
-		counted: []string{"sqlite3_step", "sqlite3_bind_int64", "sqlite3_column_type", "sqlite3_reset"}},
-	{name: "c++", source: "victim.cc", compile: []string{"g++", "-O2", "-g", "-pthread", "-std=c++17", "-o"}, timed: []string{"counted_mix", "counted_walk"}},
-	{name: "go", source: "server/main.go", compile: []string{"go", "build", "-o"}, timed: []string{"main.countedMix", "main.countedFold"}},
-	{name: "rust", source: "victim.rs", compile: []string{"rustc", "-O", "-g", "-o"}, timed: []string{"counted_mix", "counted_walk"}},
+		counted: []string{"sqlite3_step", "sqlite3_bind_int64", "sqlite3_column_type", "sqlite3_reset"}, kept: "sqlite3_step"},
+	{name: "c++", source: "victim.cc", compile: []string{"g++", "-O2", "-g", "-pthread", "-std=c++17", "-o"}, kept: "counted_fall", timed: []string{"counted_mix", "counted_walk"}},
+	{name: "go", source: "server/main.go", compile: []string{"go", "build", "-o"}, kept: "main.countedStep", timed: []string{"main.countedMix", "main.countedFold"}},
+	{name: "rust", source: "victim.rs", compile: []string{"rustc", "-O", "-g", "-o"}, kept: "counted_fall", timed: []string{"counted_mix", "counted_walk"}},
 }
 
 //go:embed victims
