@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 
 	"mirador/omis"
@@ -35,16 +36,17 @@ func fleets(objs []object) []*fleet {
 
 // procCheckpoint saves all processes as they are at one moment: where nodes can
 // suspend, those of all nodes are suspended meanwhile. One alone needs no such
-// thing, it is saved as it is.
+// thing, it is saved as it is, unless there are programs in it: they are out of their
+// places for a while, in which nobody must come by.
 func procCheckpoint(x *execution, c *call, objs []object) omis.ServiceResult {
 	all := fleets(objs)
 	for _, f := range all {
-		f.clear(x.e)
-	}
-	if len(objs) > 1 {
-		for _, f := range all {
+		if len(objs) > 1 || f.hasPrograms(x.e) {
 			defer f.freeze(x.e)()
 		}
+	}
+	for _, f := range all {
+		defer f.clear(x.e)()
 	}
 	var failed omis.ServiceResult
 	for _, f := range all {
@@ -62,14 +64,29 @@ func procCheckpoint(x *execution, c *call, objs []object) omis.ServiceResult {
 	return failed
 }
 
-// clear has the monitor execute what runs elsewhere: a node knows its own breakpoints
-// and saves the code without them, but not those of other placements.
-func (f *fleet) clear(e *Engine) {
+func (f *fleet) hasPrograms(e *Engine) bool {
 	e.admin.Lock()
 	defer e.admin.Unlock()
+	return slices.ContainsFunc(f.procs, func(p *process) bool { return len(p.programs) > 0 })
+}
+
+// clear has the monitor execute what runs elsewhere: a node knows its own breakpoints
+// and saves the code without them, but not those of other placements. What it returns
+// puts the programs back.
+func (f *fleet) clear(e *Engine) (back func()) {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	var moved []*subscription
 	for _, p := range f.procs {
+		list := p.programsThat(func(s *subscription) bool { return s.csr.subs[p] == s })
 		e.evictAll(p, "the process was saved", func(*csr) bool { return true })
+		for _, c := range list {
+			if s := c.subs[p]; s != nil {
+				moved = append(moved, s)
+			}
+		}
 	}
+	return func() { e.promote(moved) }
 }
 
 // freeze suspends what can be suspended and returns how to resume it.
@@ -80,13 +97,7 @@ func (f *fleet) freeze(e *Engine) (thaw func()) {
 	}
 	var frozen []func()
 	for _, id := range f.ids {
-		tids, err := f.node.Threads(id)
-		if err == nil {
-			err = s.Suspend(id, tids)
-		}
-		if err != nil {
-			continue // the checkpoint will say what is wrong with it
-		}
+		tids := f.suspend(s, id)
 		frozen = append(frozen, func() {
 			if err := s.Resume(id, tids); err != nil && !isUnknown(err) {
 				e.log.Warn("cannot resume a process", "pid", id.PID, "error", err)
@@ -97,6 +108,19 @@ func (f *fleet) freeze(e *Engine) (thaw func()) {
 		for _, resume := range frozen {
 			resume()
 		}
+	}
+}
+
+// suspend suspends the threads of a process, and those that they create meanwhile. What
+// fails the checkpoint will tell.
+func (f *fleet) suspend(s omis.Suspender, id omis.ProcID) (suspended []int) {
+	for {
+		tids, err := f.node.Threads(id)
+		late := slices.DeleteFunc(slices.Clone(tids), func(tid int) bool { return slices.Contains(suspended, tid) })
+		if err != nil || len(late) == 0 || s.Suspend(id, late) != nil {
+			return suspended
+		}
+		suspended = append(suspended, late...)
 	}
 }
 

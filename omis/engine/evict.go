@@ -73,6 +73,27 @@ func (e *Engine) evict(p *process, why string, list ...*csr) {
 	}
 }
 
+// promote looks for better places for requests that the monitor executes since they were
+// evicted. It takes Engine.admin itself. Nobody is to come by meanwhile.
+func (e *Engine) promote(list []*subscription) {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	byTool := make(map[*Tool][]wanted)
+	for _, s := range list {
+		if c := s.csr; c.subs[s.proc] == s && s.placed == nil { // it is as it was left
+			e.unsubscribe(s.proc, c)
+			byTool[c.tool] = append(byTool[c.tool], wanted{c, target{s.proc, s.only}})
+		}
+	}
+	for _, wants := range byTool {
+		for i, err := range e.subscribeAll(wants) {
+			if c := wants[i].csr; err != nil {
+				c.tool.replies.push(c.to, c.stateReply(omis.CSRDisabled, omis.ServiceResult{failure(err, wants[i].proc.token)}))
+			}
+		}
+	}
+}
+
 // displace takes programs away whose requests will be executed elsewhere.
 func (e *Engine) displace(list ...*subscription) {
 	for _, s := range list {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -296,20 +297,45 @@ func TestRowsOfFormerThreads(t *testing.T) {
 	b.counts("5,[p_1,t_2,1,p_1,t_3,1,p_1,t_4,1,p_1,t_1,1,p_1,t_5,1]")
 }
 
+// Programs are out of the code while it is saved, and back in their places afterwards,
+// whether it could be saved or not. Nobody comes by meanwhile.
 func TestCheckpointMovesPrograms(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	region(b)
+	b.ask("thread_reached_addr([],0x30) : pa_counter_add([pa_c_1],1)")
+	b.ask(": csr_enable([c_3]) csr_disable([c_3])")
 	p.Reach(11, 0x10, 0)
+	var refused error
 	placer.Node.Script = func(method string) error {
-		if method == "Checkpoint" && placer.Standing() > 0 {
+		switch suspended := p.Threads[0].Suspended > 0 && p.Threads[1].Suspended > 0; {
+		case method == "Checkpoint" && placer.Standing() > 0:
 			return errors.New("there are programs in the code")
+		case method == "Checkpoint" && !suspended:
+			return errors.New("it runs")
+		case method == "Checkpoint":
+			return refused
 		}
 		return nil
 	}
+	for i, want := range []string{"0 OMIS_OK []\n1 OMIS_OK []\n", "0 OMIS_OK []\n1 OMIS_UNSPECIFIED_ERROR(1000) [p_1] \"the disk is full\"\n"} {
+		b.want(`: proc_checkpoint([p_1],"x")`, want)
+		b.runs("c_1", "fake", "it may")
+		b.runs("c_2", "fake", "it may")
+		if placer.Standing() != 2 || p.Threads[0].Suspended > 0 {
+			t.Errorf("%d programs stand, %d times suspended", placer.Standing(), p.Threads[0].Suspended)
+		}
+		p.Reach(11, 0x10, 0)
+		p.Reach(11, 0x30, 0)
+		b.counts(fmt.Sprintf("1,[p_1,t_1,%d]", i+2))
+		refused = errors.New("the disk is full")
+	}
+	// What is not placed again stays with the monitor.
+	placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "not any more"} }
+	refused = nil
 	b.want(`: proc_checkpoint([p_1],"x")`, "0 OMIS_OK []\n1 OMIS_OK []\n")
-	b.runs("c_1", "trap", "the process was saved")
+	b.runs("c_1", "trap", "not any more")
 	p.Reach(11, 0x10, 0)
-	b.counts("1,[p_1,t_1,2]")
+	b.counts("1,[p_1,t_1,4]")
 }
 
 // Programs of tools that leave are taken away.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -77,12 +78,25 @@ func (s *checkpoint) save(tool criu.Program, trees []familyTree) error {
 			return s.failed(err)
 		}
 		if err := tool.Dump(t.root, s.images(t.root)); err != nil {
-			return omis.Errorf(omis.OSError, "cannot save process %d: %v", t.root, err)
+			return t.unsaved(err)
 		}
 		s.roots = append(s.roots, t.root)
 		s.members = append(s.members, t.members...)
 	}
 	return nil
+}
+
+// unsaved says why a tree was not saved. Where a thread came to a uprobe at an instruction
+// that the kernel steps over, the kernel has given its process a page for that, for good;
+// CRIU knows no such pages.
+func (t *familyTree) unsaved(err error) error {
+	for _, pid := range t.members {
+		mapped, _ := proc.Maps(pid) // none where it has ended
+		if slices.ContainsFunc(mapped, func(m proc.Mapping) bool { return strings.HasPrefix(m.Path, "[uprobes") }) {
+			return omis.Errorf(omis.OSError, "cannot save process %d: uprobes have stood in process %d, such as probes in the kernel, and until it ends or executes another program it has a page of the kernel's for them, which CRIU cannot save; processes that are started anew and observed without ('mirador serve --placements inline,trap') can be saved (%v)", t.root, pid, err)
+		}
+	}
+	return omis.Errorf(omis.OSError, "cannot save process %d: %v", t.root, err)
 }
 
 // Restore: see omis.Checkpointer. Processes get the process ids they had, which

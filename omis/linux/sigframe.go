@@ -64,7 +64,7 @@ func (o *owner) interruptedAt(sp uint64, mapped proc.Mappings, pick func(uint64)
 	n, _ := o.space.memory.ReadAt(stack, int64(begin))
 	for at := frameRIP &^ (word - 1); at+word <= n; at += word {
 		pc := binary.LittleEndian.Uint64(stack[at:])
-		if o.inArena(pc) || o.meeting.site.Contains(pc) {
+		if o.inArena(pc) {
 			pc = o.ofCopy(pc)
 		}
 		if pick(pc) && o.isFrame(stack[at-frameRIP:], begin+uint64(at-frameRIP), sp) {

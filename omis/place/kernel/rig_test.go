@@ -46,7 +46,12 @@ func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error
 
 func newRig(t testing.TB, placement string, g *target) *rig {
 	t.Helper()
-	n, err := linux.Open(linux.Config{Name: "here"})
+	return openRig(t, linux.Config{Name: "here"}, placement, g)
+}
+
+func openRig(t testing.TB, c linux.Config, placement string, g *target) *rig {
+	t.Helper()
+	n, err := linux.Open(c)
 	if err != nil {
 		t.Fatal(err)
 	}

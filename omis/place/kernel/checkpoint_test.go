@@ -1,0 +1,89 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/linux"
+	"mirador/omis/place/kernel"
+)
+
+// criuForTests finds the CRIU that scripts/criu has made sure of.
+func criuForTests(t *testing.T) string {
+	t.Helper()
+	cache, _ := os.UserCacheDir()
+	for _, path := range []string{"../../../bin/criu", filepath.Join(cache, "mirador", "criu", "criu")} {
+		if full, err := filepath.Abs(path); err == nil {
+			if _, err := os.Stat(full); err == nil {
+				return full
+			}
+		}
+	}
+	path, err := exec.LookPath("criu")
+	if err != nil {
+		t.Fatal("no CRIU: scripts/criu gets one")
+	}
+	return path
+}
+
+// A process is saved again and again while a thread calls what is counted in the
+// kernel: no call is missed and none counted twice, and the kernel counts on. So it is
+// where CRIU cannot save the process.
+func TestSavedWhileCounting(t *testing.T) {
+	for _, try := range []struct {
+		name string
+		why  string // it is not saved; "": it is
+	}{
+		{"pad_push", ""},
+		{"pad_sub", "has a page of the kernel's for them, which CRIU cannot save"},
+	} {
+		t.Run(try.name, func(t *testing.T) {
+			g := start(t, buildPads(t))
+			r := openRig(t, linux.Config{Name: "here", CRIU: criuForTests(t), Checkpoints: t.TempDir()}, kernel.Name, g)
+			which := 0
+			for pads[which].name != try.name {
+				which++
+			}
+			r.ask(": pa_counter_create()")
+			r.define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1)", g.fun[try.name])
+			r.enable()
+			g.do("spin %d", which)
+			counted := func() uint64 { return r.ask(": pa_counter_sum([pa_c_1],2)")[1][0].Values[1].List[2].N }
+			own := func() uint64 {
+				return binary.LittleEndian.Uint64(g.code(g.fun["many_calls"]+uint64(8*which), 8))
+			}
+			for range 3 {
+				for before := own(); own() < before+100; {
+					time.Sleep(time.Millisecond)
+				}
+				reply, err := r.tool.Request(context.Background(), `: proc_checkpoint([],"again")`, nil, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				said := reply.Err()
+				switch {
+				case said != nil && strings.Contains(said.Error(), omis.UnsupportedService.String()):
+					t.Attr("untested", said.Error()) // no CRIU saves anything here
+				case try.why == "" && said != nil, try.why != "" && (said == nil || !strings.Contains(said.Error(), try.why)):
+					t.Errorf("the reply to the checkpoint is %v, want %q", said, try.why)
+				}
+				if where := r.where(); where != kernel.Name {
+					t.Errorf("after the checkpoint the request runs in %s", where)
+				}
+			}
+			g.do("halt")
+			if got, want := counted(), own(); got != want || want < 300 {
+				t.Errorf("%d calls were counted, %d were made", got, want)
+			}
+		})
+	}
+}
