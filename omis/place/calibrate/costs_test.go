@@ -119,25 +119,34 @@ func timedBy(t *testing.T, node omis.Node, p omis.Placer, s *sites, work int) (m
 	return mean, truth
 }
 
+// least is the least of all tries: whatever else a machine does makes everything longer,
+// calls, what is measured of them, and what probes cost.
+type least struct{ mean, truth, bias float64 }
+
 // What is known of the cost makes the truth of what is measured, of functions of different
 // lengths, wherever they begin and end. While others keep the machine busy neither is; so
-// each has many tries, of which one has to be undisturbed.
+// it has several tries.
 func TestBiasMakesTheTruth(t *testing.T) {
 	c := machine(t)
 	var wrong []string
-	seen := make(map[string]bool)
+	known := make(map[string]least)
 	for range 25 {
-		if wrong = untruths(t, c, seen); wrong == nil {
+		if wrong = untruths(t, c, known); wrong == nil {
 			return
 		}
 	}
 	t.Errorf("at the last of several tries: %s", strings.Join(wrong, "\n"))
 }
 
-// untruths are what a new calibration does not make true, beside what was seen to be so.
-func untruths(t *testing.T, c Config, seen map[string]bool) (wrong []string) {
+// untruths are what a new calibration does not make true.
+func untruths(t *testing.T, c Config, all map[string]least) (wrong []string) {
 	t.Helper()
 	k := New(Config{Node: c.Node, Placers: c.Placers})
+	for _, p := range c.Placers {
+		if err := k.Try(p.Name()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	inKernel, inCode := c.Placers[0], c.Placers[1]
 	for _, at := range []struct {
 		what          string
@@ -154,21 +163,17 @@ func untruths(t *testing.T, c Config, seen map[string]bool) (wrong []string) {
 		{"inline, from the entry to a return", inCode, omis.ClockOrdered, begins[0], ends[0], "entry, ordered", "return, ordered", 5, 0.05},
 		{"inline, long, by the fast clock", inCode, omis.ClockFast, begins[0], ends[0], "entry", "return", 120, 0.02},
 	} {
-		if seen[at.what] {
-			continue
-		}
-		if err := k.Try(at.placer.Name()); err != nil {
-			t.Fatal(err)
-		}
 		bias := known(t, k, at.placer.Name(), at.kind).Bias(known(t, k, at.placer.Name(), at.endKind))
 		mean, truth := timedBy(t, c.Node, at.placer, &sites{clock: at.clock, begin: []site{{"begin", at.begin}}, end: []site{{"end", at.end}}}, at.work)
+		if before, again := all[at.what]; again {
+			mean, truth, bias = min(mean, before.mean), min(truth, before.truth), min(bias, before.bias)
+		}
+		all[at.what] = least{mean, truth, bias}
 		said := fmt.Sprintf("%s: %.1f ns are measured, %.1f less the probes' %.1f, the truth is %.1f", at.what, mean, mean-bias, bias, truth)
 		t.Log(said)
 		if math.Abs(mean-bias-truth) > at.tolerance*truth {
 			wrong = append(wrong, said)
-			continue
 		}
-		seen[at.what] = true
 	}
 	return wrong
 }
