@@ -20,7 +20,7 @@ func TestInterruptWhileReading(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	late := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
+	late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 	defer late.Stop()
 	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns when the command has opened it
 	if err != nil {

@@ -91,7 +91,7 @@ func (s *screen) keys(text string) {
 // wait waits until a text has come since the last wait, and returns what came.
 func (s *screen) wait(text string) string {
 	s.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		s.mu.Lock()
 		before, after, found := strings.Cut(s.text.String(), text)
 		if found {

@@ -107,7 +107,7 @@ func TestProcessOfTwoUsers(t *testing.T) {
 	}
 	defer func() { both.Process.Kill(); both.Wait() }()
 	pid := both.Process.Pid
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(name) == "sleep\n" {
 			break
 		}

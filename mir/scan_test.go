@@ -3,6 +3,7 @@ package mir
 import (
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -142,9 +143,9 @@ func TestHostile(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			data := []byte(test.document)
-			began := time.Now()
+			began := processorTime(t)
 			_, err := Decode(data, test.limits)
-			if took := time.Since(began); took > 500*time.Millisecond {
+			if took := processorTime(t) - began; took > 500*time.Millisecond {
 				t.Errorf("refusing took %v", took)
 			}
 			var refused *Error
@@ -153,6 +154,17 @@ func TestHostile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// processorTime is what this process has used. How long things take on a busy machine
+// says nothing about them.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func manyAttributes(n int) string {

@@ -13,9 +13,9 @@ import (
 	"mirador/examples/targets/report"
 )
 
-// How long a target may take for what is done in milliseconds on an idle
-// machine.
-const patience = 30 * time.Second
+// How long a target may take for what is done in seconds at most, with probes in it,
+// on an idle machine.
+const patience = 2 * time.Minute
 
 // Process is a running target.
 type Process struct {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -134,15 +135,26 @@ func TestInvalidDocuments(t *testing.T) {
 // TestManyFaults: what is kept of an invalid document is bounded.
 func TestManyFaults(t *testing.T) {
 	schema := parsed(t, schemas.MIR())
-	began := time.Now()
+	began := processorTime(t)
 	err := validate(t, schema, "<instrreq>"+strings.Repeat("<metric/>", 6000)+"</instrreq>")
 	var refused *mir.Error
 	if !errors.As(err, &refused) || len(refused.Faults) != 16 {
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := processorTime(t) - began; took > time.Second {
 		t.Errorf("it took %v", took)
 	}
+}
+
+// processorTime is what this process has used. How long things take on a busy machine
+// says nothing about them.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // TestSchemaLocation: a document cannot make the validator read a file.

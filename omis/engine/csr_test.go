@@ -295,7 +295,7 @@ func (x *extension) Actions() map[string]service.Action {
 
 func eventually(t testing.TB, ok func() bool) {
 	t.Helper()
-	for range 500 {
+	for range 3000 {
 		if ok() {
 			return
 		}

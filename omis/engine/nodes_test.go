@@ -86,7 +86,7 @@ func TestBarrierAcrossNodes(t *testing.T) {
 			}
 			select {
 			case <-both: // the other node has begun too
-			case <-time.After(5 * time.Second):
+			case <-time.After(30 * time.Second):
 				return omis.Errorf(omis.OSError, "the nodes do not work at the same time")
 			}
 		case "SetPriority":

@@ -154,7 +154,7 @@ func (l *listener) want(replies ...string) {
 			if got := syntax.PrintReply(r); got != want {
 				l.Errorf("got reply\n%swant\n%s", got, want)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(30 * time.Second):
 			l.Fatalf("no reply, want\n%s", want)
 		}
 	}

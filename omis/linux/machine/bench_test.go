@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,8 +14,20 @@ import (
 )
 
 // The figures of the benchmarks, against loops of their own by the same measure.
-// The factors are wide: they tell a wrong unit, not a slow hour.
+// The factors are wide: they tell a wrong unit, not a slow hour. Where others have taken
+// the processor from one of the two, both are tried again.
 func TestBenchmarksArePlausible(t *testing.T) {
+	var wrong []string
+	for range 20 {
+		if wrong = implausible(t); wrong == nil {
+			return
+		}
+	}
+	t.Errorf("at the last of several tries: %s", strings.Join(wrong, "\n"))
+}
+
+func implausible(t *testing.T) (wrong []string) {
+	t.Helper()
 	m := openMachine(t)
 	cpu, mem, disk := info(t, m, groupProcessors), info(t, m, groupMemory), info(t, m, groupDisks)
 	for _, c := range []struct {
@@ -29,9 +42,10 @@ func TestBenchmarksArePlausible(t *testing.T) {
 		{"disk", disk[4], writes(t), 50},
 	} {
 		if got := value(c.got); got < c.want/c.factor || got > c.want*c.factor {
-			t.Errorf("%s: %v, a loop of the test makes %v", c.what, got, c.want)
+			wrong = append(wrong, fmt.Sprintf("%s: %v, a loop of the test makes %v", c.what, got, c.want))
 		}
 	}
+	return wrong
 }
 
 // fastest is the best of a few turns, in millions a second.

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -224,8 +225,14 @@ func TestMemoryAndDisks(t *testing.T) {
 	equal(t, "pages", v[0], field(t, free, "Mem:", 1)/page)
 	equal(t, "page size", v[1], page)
 
-	v = info(t, m, groupFreeMemory)
-	near(t, "free pages", value(v[0]), field(t, says(t, "free", "-b"), "Mem:", 3)/page, 50_000)
+	const others = 50_000 // pages that they may take or give back at the same time
+	for tries := 20; tries > 0; tries-- {
+		v, free = info(t, m, groupFreeMemory), says(t, "free", "-b")
+		if math.Abs(value(v[0])-field(t, free, "Mem:", 3)/page) <= others && value(v[2]) == field(t, free, "Swap:", 3)/page {
+			break
+		}
+	}
+	near(t, "free pages", value(v[0]), field(t, free, "Mem:", 3)/page, others)
 	equal(t, "used and free pages", omis.Float(value(v[0])+value(v[1])), field(t, free, "Mem:", 1)/page)
 	equal(t, "free swap", v[2], field(t, free, "Swap:", 3)/page)
 
@@ -282,13 +289,24 @@ func TestBenchmarksRunOnce(t *testing.T) {
 			t.Errorf("benchmark %d: %v", i, f)
 		}
 	}
-	start := time.Now()
+	start := processorTime(t)
 	if again := figures(); again != first {
 		t.Errorf("%v, then %v", first, again)
 	}
-	if d := time.Since(start); d > 50*time.Millisecond {
+	if d := processorTime(t) - start; d > 50*time.Millisecond {
 		t.Errorf("asked again, the benchmarks took %v", d)
 	}
+}
+
+// processorTime is what this process has used. How long things take on a busy machine
+// says nothing about them.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func TestLimitOfLogins(t *testing.T) {
@@ -435,9 +453,20 @@ func column(t *testing.T, text, name string) float64 {
 func TestRatesFollowWhatHappens(t *testing.T) {
 	m := openMachine(t)
 	done := make(chan struct{})
-	busy := make(chan struct{})
-	go func() {
-		defer close(busy)
+	var busy sync.WaitGroup
+	for range 4 { // at once, since each takes its time on a busy machine
+		busy.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					exec.Command("/bin/true").Run()
+				}
+			}
+		})
+	}
+	busy.Go(func() {
 		file, err := os.Open("/dev/zero")
 		if err != nil {
 			t.Error(err)
@@ -445,23 +474,18 @@ func TestRatesFollowWhatHappens(t *testing.T) {
 		}
 		defer file.Close()
 		b := make([]byte, 1)
-		ticks := time.NewTicker(10 * time.Millisecond)
-		defer ticks.Stop()
 		for {
 			select {
 			case <-done:
 				return
-			case <-ticks.C:
-			}
-			for range 50 { // 5000 a second
+			default:
 				unix.Read(int(file.Fd()), b)
 			}
-			exec.Command("/bin/true").Run()
 		}
-	}()
+	})
 	v := info(t, m, groupSystemRates, groupDiskRates)
 	close(done)
-	<-busy
+	busy.Wait()
 	const switches, execs, calls, reads = 0, 1, 2, 7
 	for i, least := range map[int]float64{switches: 20, execs: 20, calls: 2000, reads: 1500} {
 		if n := value(v[i]); n < least || n > 1e7 {

@@ -65,7 +65,7 @@ func TestReapDeadLeavesStops(t *testing.T) {
 // awaitPoll waits until a thread has something to tell.
 func awaitPoll(t *testing.T, tid int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		if _, ok := PollThread(tid); ok {
 			return
 		}
