@@ -55,6 +55,7 @@ func (g *gateway) start() error {
 	}
 	g.cmd = exec.Command(g.program, args...)
 	g.cmd.Stderr = g.log
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us: we end it
 	out, err := g.cmd.StdoutPipe()
 	if err != nil {
 		return err

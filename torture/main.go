@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -28,7 +29,7 @@ func main() {
 	if programs != "" {
 		p.programs = strings.Split(programs, ",")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := p.report(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "torture:", err)

@@ -64,7 +64,7 @@ func (p plan) run(ctx context.Context) (outcomes []*outcome, kills int, err erro
 	}
 	kills, err = p.torture(ctx, g, ordeals)
 	for _, o := range ordeals {
-		o.release(ctx)
+		o.release(context.WithoutCancel(ctx)) // also when somebody has interrupted it
 		outcomes = append(outcomes, o.outcome)
 	}
 	if stopped := g.stop(); err == nil {

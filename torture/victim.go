@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -86,6 +87,7 @@ func start(k kind, command []string) (*victim, error) {
 	v := &victim{kind: k, cmd: exec.Command(command[0], command[1:]...), lines: make(chan string)}
 	v.cmd.Env = append(os.Environ(), k.env)
 	v.cmd.Stderr = os.Stderr
+	v.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var err error
 	if v.in, err = v.cmd.StdinPipe(); err != nil {
 		return nil, err
