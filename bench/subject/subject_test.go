@@ -7,6 +7,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 )
@@ -102,12 +103,16 @@ func TestCommands(t *testing.T) {
 	}
 	const n = 1000
 	for _, command := range []string{"cost pushed lb %d 3", "cost guarded tb %d 3", "mix moved 1 %d 3"} {
-		got, err := target.Ask(2, command, n)
-		if err != nil {
-			t.Fatal(err)
+		least := []float64{math.Inf(1), math.Inf(1)} // of many tries: others may take the processor away
+		for range 20 {
+			got, err := target.Ask(2, command, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			least[0], least[1] = min(least[0], got[0]), min(least[1], got[1])
 		}
-		if got[0] < n/10 || got[0] > 2*got[1] || got[1] > 2*got[0] {
-			t.Errorf("%q took %v and %v ns", fmt.Sprintf(command, n), got[0], got[1])
+		if least[0] < n/10 || least[0] > 2*least[1] || least[1] > 2*least[0] {
+			t.Errorf("%q took %v and %v ns", fmt.Sprintf(command, n), least[0], least[1])
 		}
 	}
 	for _, command := range []string{"run pushed %d 100", "twin pushed %d 100"} {
