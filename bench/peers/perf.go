@@ -53,7 +53,7 @@ func (p *Peers) perf(task subject.Task) (*subject.Standing, error) {
 // settle waits until the tool's uprobe stands, which it does not tell: calls are slower.
 func settle(t *subject.Target, b *tool, task subject.Task) error {
 	for begin := time.Now(); time.Since(begin) < subject.Patience; time.Sleep(50 * time.Millisecond) {
-		cost, err := t.Ask(2, "cost %s lb 10 1", task.Function)
+		cost, err := t.Ask(2, "cost %s lb 10 20", task.Function) // the least of 20 is no accident
 		if err != nil {
 			return err
 		}
