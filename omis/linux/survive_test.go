@@ -166,9 +166,15 @@ func TestFamily(t *testing.T) {
 	}
 }
 
+// checkText compares the code of a program with its file.
 func checkText(t *testing.T, g *target) {
 	t.Helper()
-	if memory, file := text(t, g); string(memory) != string(file) {
-		t.Error("the text is not what the file says")
+	memory, file := text(t, g)
+	for at := 0; at < len(file); at++ {
+		if memory[at] != file[at] {
+			end := min(at+16, len(file))
+			t.Errorf("the text is not what the file says: at %#x it is %x, not %x", at, memory[at:end], file[at:end])
+			at = end
+		}
 	}
 }
