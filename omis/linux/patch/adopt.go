@@ -50,6 +50,7 @@ func (s *Site) adoptArena(code uint64) (a *arena, alive bool) {
 	}
 	le := binary.LittleEndian
 	a = &arena{size: le.Uint64(head[headLength:]), used: le.Uint64(head[headUsed:]), next: firstSwitch}
+	a.told = a.used
 	a.switches = switchesFor(a.size)
 	a.addr = code - a.switches
 	s.base, s.shared = le.Uint64(head[headBase:]), le.Uint64(head[headShared:])

@@ -66,7 +66,8 @@ type arena struct {
 	addr     uint64
 	switches uint64 // bytes before the code
 	size     uint64 // of the code
-	used     uint64 // of the code
+	used     uint64 // of the code, the head included
+	told     uint64 // as much of it as the head in the process says
 	free     []block
 	next     uint64   // the first switch that was never used
 	idle     []uint64 // switches that were
@@ -138,6 +139,7 @@ func (a *arena) owns(change uint64) bool { return change-a.addr < a.switches }
 func (a *arena) head(base, shared uint64) []byte {
 	b := make([]byte, headSize)
 	copy(b[headMagic:], magic[:])
+	binary.LittleEndian.PutUint64(b[headUsed:], headSize) // no block stands yet
 	binary.LittleEndian.PutUint64(b[headLength:], a.size)
 	binary.LittleEndian.PutUint64(b[headBase:], base)
 	binary.LittleEndian.PutUint64(b[headShared:], shared)

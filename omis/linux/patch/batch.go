@@ -22,7 +22,6 @@ type Batch struct {
 	changes []*change
 	arenas  []*arena // to be mapped
 	writes  []write
-	used    map[*arena]uint64 // before it was prepared
 }
 
 // Program is what has to be known of the process.
@@ -55,7 +54,7 @@ type write struct {
 // Prepare makes ready what can be made so before the process is stopped. Nothing
 // changes in the process, nor in what the site says.
 func (s *Site) Prepare(list []omis.Patch, program Program) *Batch {
-	b := s.newBatch()
+	b := &Batch{site: s}
 	b.program, b.patches = program, list
 	b.points, b.errs = make([]*Point, len(list)), make([]error, len(list))
 	order := make([]int, len(list))
@@ -70,14 +69,6 @@ func (s *Site) Prepare(list []omis.Patch, program Program) *Batch {
 	b.changes = slices.DeleteFunc(b.changes, func(c *change) bool { return len(c.fresh) == 0 })
 	for _, c := range b.changes {
 		c.err = b.build(c)
-	}
-	return b
-}
-
-func (s *Site) newBatch() *Batch {
-	b := &Batch{site: s, used: make(map[*arena]uint64)}
-	for _, a := range s.arenas {
-		b.used[a] = a.used
 	}
 	return b
 }

@@ -91,12 +91,13 @@ func (b *Batch) Fill() error {
 		}
 	}
 	for _, a := range b.site.arenas {
-		if b.used[a] == a.used {
+		if a.told == a.used {
 			continue
 		}
 		if err := b.site.writeWord(a.code()+headUsed, a.used); err != nil {
 			return err
 		}
+		a.told = a.used
 	}
 	return nil
 }
@@ -110,6 +111,7 @@ func (b *Batch) open(a *arena) error {
 	if _, err := s.memory.WriteAt(a.head(s.base, s.shared), int64(a.code())); err != nil {
 		return err
 	}
+	a.told = headSize
 	s.note(append(slices.Clone(s.arenas), a), slices.Clone(s.places), s.retired)
 	return nil
 }

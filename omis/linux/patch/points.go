@@ -73,7 +73,7 @@ func (p *Point) Covers(addr uint64) bool {
 // Withdraw makes ready to take points away. Those that are not there any more are
 // left out.
 func (s *Site) Withdraw(points []*Point) *Batch {
-	b := s.newBatch()
+	b := &Batch{site: s}
 	away := make(map[*Point]bool, len(points))
 	for _, p := range points {
 		away[p] = true
