@@ -5,11 +5,13 @@ package kernel_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -436,7 +438,7 @@ func TestEventsAreTakenOver(t *testing.T) {
 // Uprobes that the kernel leaves standing when a monitor is killed while they are taken
 // out are taken out by the next monitor. A kernel may leave none.
 func TestMend(t *testing.T) {
-	g := start(t, buildMany(t))
+	g := start(t, lasting(t, buildMany(t, "-g0")))
 	a := assign(t, g)
 	a.Entry, a.Exits = g.fun[fmt.Sprint("many_", many-1)], nil
 	const some = 3000
@@ -480,6 +482,39 @@ func TestMend(t *testing.T) {
 	}
 	t.Log(left, "uprobes were left")
 	g.do("all 0 %d", some)
+}
+
+// lasting copies a program to where it stays when the tests are over. What the kernel
+// has left once it takes, for as long as it runs, for what is known of the file's
+// instructions: of another one, when the file is deleted and another takes its place
+// in the kernel's memory, and a program that is observed there goes astray.
+func lasting(t *testing.T, program string) string {
+	t.Helper()
+	code, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(cache, "mirador", "programs-of-tests")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, fmt.Sprintf("many-%x", sha256.Sum256(code)))
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	part, err := os.CreateTemp(folder, "part-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = part.Write(code)
+	if err := errors.Join(err, part.Chmod(0o755), part.Close(), os.Rename(part.Name(), path)); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // int3 is what a uprobe puts in the place of an instruction's first byte.

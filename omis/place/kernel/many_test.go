@@ -19,7 +19,7 @@ const many = 10_000
 
 // buildMany compiles a target with many functions more, each of which counts its calls
 // as well, and the command "all FROM TO" that calls those in between.
-func buildMany(t *testing.T) string {
+func buildMany(t *testing.T, flags ...string) string {
 	t.Helper()
 	var code strings.Builder
 	fmt.Fprintf(&code, ".data\n.globl many_calls\nmany_calls: .zero %d\n.text\n", 8*many)
@@ -35,7 +35,7 @@ func buildMany(t *testing.T) string {
 	if err := os.WriteFile(path, []byte(code.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return subject.Compile(t, "many", "-O1", "-no-pie", "testdata/many.c", path)
+	return subject.Compile(t, "many", append(flags, "-O1", "-no-pie", "testdata/many.c", path)...)
 }
 
 // Ten thousand functions are measured, read and let alone again at once, and each of
