@@ -244,7 +244,7 @@ func (m *compiler) readClock() {
 // but that and the time; the last step spoils the slot too.
 func (m *compiler) step(s *step, last bool) {
 	if s.do == omis.OpAdd {
-		m.add(s)
+		m.add(s, func() {})
 		return
 	}
 	if !last {
@@ -262,8 +262,8 @@ func (m *compiler) step(s *step, last bool) {
 }
 
 // add adds to a sum. Each change is a single instruction, so that a handler of a signal
-// may do the same in between.
-func (m *compiler) add(s *step) {
+// may do the same in between; change is called before each.
+func (m *compiler) add(s *step, change func()) {
 	c := m.c
 	at := x86.At(slot, int32(s.row))
 	if !s.isNear() {
@@ -271,15 +271,21 @@ func (m *compiler) add(s *step) {
 		at = x86.Sum(slot, x86.RAX, 0)
 	}
 	if s.value == 1 {
+		change()
 		c.Inc(at)
 		return
 	}
+	if s.value != int64(int32(s.value)) {
+		c.MovImm(x86.RDX, uint64(s.value))
+	}
+	change()
 	c.Inc(at.Plus(sumBegun))
+	change()
 	if s.value == int64(int32(s.value)) {
 		c.DoStoreImm(x86.Add, at.Plus(sumValue), int32(s.value))
 	} else {
-		c.MovImm(x86.RDX, uint64(s.value))
 		c.DoStore(x86.Add, at.Plus(sumValue), x86.RDX)
 	}
+	change()
 	c.Inc(at.Plus(sumDone))
 }

@@ -10,7 +10,9 @@
 // there, which it finds by its number: that stands in its own memory, so that no
 // system call is needed. It has a row of its own for each cell, so nothing is lost and
 // nothing locked. A thread that ended leaves its slot to nobody, until the monitor has
-// moved its rows away.
+// moved its rows away. Where all slots are taken, threads share one: they add to its
+// rows by locked instructions, so that none of what they count is lost, but it is not known
+// whose it is. Intervals need a slot of the thread's own, and are lost without.
 //
 // # Who is who
 //

@@ -51,7 +51,7 @@ const (
 )
 
 // magic begins the header; the number is that of the layout.
-const magic = "mirador inline 2"
+const magic = "mirador inline 3"
 
 // mostGroups is how many groups the header has room for, a byte each for their kind.
 const mostGroups = headerSize - headerKinds
@@ -121,6 +121,14 @@ const (
 	slotFirst = 8 // when it was taken, by the time stamp counter
 	slotSize  = 64
 )
+
+// crowd is the slot that belongs to all threads that find none of their own: with so
+// many of them that begin and end, or none but the threads themselves to look after
+// slots when the monitor was killed. What they count is not told apart, but not lost.
+const crowd = 0
+
+// everybody is the number in the crowd's slot, which is nobody's.
+const everybody = 1<<32 - 1
 
 // A record of the ledger: a row of a thread that has ended.
 const (

@@ -49,6 +49,9 @@ func (n *numbers) take() (int, error) {
 	return n.next - 1, nil
 }
 
+// room is how many can be taken yet.
+func (n *numbers) room() int { return n.most - n.next + len(n.free) }
+
 func (n *numbers) give(number int) { n.free = append(n.free, number) }
 
 // cell is where the rows of a store are, or some of them.
@@ -78,6 +81,7 @@ func newMemory(b []byte, base uint64) (*memory, error) {
 	case said == [len(magic)]byte{}:
 		copy(b, magic)
 		binary.LittleEndian.PutUint64(b[headerSlots:], uint64(sh.slots))
+		m.word32(m.slotAt(crowd) + slotTID).Store(everybody)
 	case string(said[:]) == magic && m.word(headerSlots).Load() == uint64(sh.slots):
 		m.inherited = true
 	default:

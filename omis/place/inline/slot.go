@@ -2,7 +2,10 @@
 
 package inline
 
-import "mirador/omis/place/inline/x86"
+import (
+	"mirador/omis"
+	"mirador/omis/place/inline/x86"
+)
 
 // Registers of the search for a slot.
 const (
@@ -33,7 +36,7 @@ func (m *compiler) claimSlot() {
 	}
 	c.Test(slot)
 	c.JumpIf(x86.IfNot, m.found)
-	m.countLost()
+	m.joinCrowd()
 }
 
 // search takes a slot that nobody has, beginning where it is another's turn each time. It
@@ -95,11 +98,20 @@ func (m *compiler) take() {
 	c.Here(done)
 }
 
-// countLost counts the occurrence as lost in all cells, and does nothing else.
-func (m *compiler) countLost() {
+// joinCrowd does the steps for a thread that has found no slot. It adds to the crowd's
+// rows, where others do the same at the same time. Intervals need rows of the thread's
+// own: of them only is counted how many are lost.
+func (m *compiler) joinCrowd() {
+	c := m.c
 	for i := range m.steps {
-		m.c.MovImm(slot, m.steps[i].lost)
-		m.c.LockedInc(x86.At(slot, 0))
+		s := &m.steps[i]
+		if s.do != omis.OpAdd {
+			c.MovImm(slot, s.lost)
+			c.LockedInc(x86.At(slot, 0))
+			continue
+		}
+		c.MovImm(slot, m.base+uint64(m.slotAt(crowd)))
+		m.add(s, c.Lock)
 	}
-	m.c.Jump(m.over)
+	c.Jump(m.over)
 }

@@ -73,19 +73,32 @@ func TestThreadsOneByOne(t *testing.T) {
 	expect(t, sums, intervals, threads, 7)
 }
 
-// Without a free slot, what is lost is counted.
+// Without a free slot calls are counted all the same, though not by threads. How many
+// intervals are lost is counted.
 func TestTooManyThreads(t *testing.T) {
 	h := newHost(t, gigabyte)
-	sums, intervals := timed(t, h, newPlacer(t, h))
+	p := newPlacer(t, h)
+	sums, intervals := timed(t, h, p)
+	many := newStore(t, p, h.ID, omis.StoreSums)
+	const large = 1 << 40
+	place(t, p, h.watch(1, atBody), omis.Op{Do: omis.OpAdd, Value: 3, Store: many}, omis.Op{Do: omis.OpAdd, Value: large, Store: many})
 	h.do("together", 1, 600, 1000)
+	for s, each := range map[omis.Store]int64{sums: 1, many: large + 3} {
+		var n, crowd int64
+		for _, r := range rows(t, s) {
+			n += r.Value
+			if r.TID == 0 {
+				crowd = r.Value
+			}
+		}
+		if n != 600_000*each || crowd == 0 || s.Lost() != 0 {
+			t.Errorf("%d counted, %d of them by nobody known, want %d; %d lost", n, crowd, 600_000*each, s.Lost())
+		}
+		if err := s.Reset(); err != nil || len(rows(t, s)) != 0 {
+			t.Errorf("after the reset (%v) there are %d rows", err, len(rows(t, s)))
+		}
+	}
 	var n int64
-	for _, r := range rows(t, sums) {
-		n += r.Value
-	}
-	if lost := int64(sums.Lost()); n+lost != 600_000 || lost == 0 {
-		t.Errorf("%d counted, %d lost", n, lost)
-	}
-	n = 0
 	for _, r := range rows(t, intervals) {
 		n += r.Count
 	}

@@ -23,10 +23,11 @@ type target struct {
 	memory   *memory
 	users    int // stores, programs, and the placer for as long as it may be asked for
 	stores   map[*store]bool
-	known    []*owner  // the slots that are taken
-	seen     uint64    // claims that were looked at
-	doubtful time.Time // until when claims may say nothing of a slot
-	waiting  []uint64  // claims that were made, but not said which
+	known    []*owner     // the slots that are taken; first the crowd's
+	taken    map[int]bool // which these are
+	seen     uint64       // claims that were looked at
+	doubtful time.Time    // until when claims may say nothing of a slot
+	waiting  []uint64     // claims that were made, but not said which
 	filters  []filter
 	left     []*left // programs of a former monitor that nobody has asked for yet
 	orphans  []orphan
@@ -41,6 +42,10 @@ type owner struct {
 	started uint64 // as /proc has it
 	alive   bool   // it was, when it was seen first
 }
+
+// theCrowd is the owner of the crowd's slot. Its row comes last in lists, with no
+// thread.
+func theCrowd() *owner { return &owner{slot: crowd, first: 1<<64 - 1} }
 
 // filter are the threads that a program is for.
 type filter struct {
@@ -78,7 +83,8 @@ func (t *target) meet() {
 
 // admit notes that a slot is taken.
 func (t *target) admit(slot int) {
-	if !slices.ContainsFunc(t.known, func(o *owner) bool { return o.slot == slot }) {
+	if !t.taken[slot] {
+		t.taken[slot] = true
 		t.known = append(t.known, t.identify(slot))
 	}
 }
@@ -105,16 +111,16 @@ func (t *target) identify(slot int) *owner {
 	return o
 }
 
-// retire moves the rows of ended threads away, and gives their slots to others. The
-// caller holds mu.
+// retire moves the rows of ended threads away, and gives their slots to others, some
+// after the other: new threads may be waiting for them. The caller holds mu.
 func (t *target) retire() error {
 	tids, err := proc.Threads(t.proc.PID)
 	if err != nil {
 		return nil // the process has ended: nobody needs a slot
 	}
 	slices.Sort(tids)
-	var ended, rest []*owner
-	for _, o := range t.known {
+	ended, rest := []*owner(nil), t.known[:1:1]
+	for _, o := range t.known[1:] {
 		if _, runs := slices.BinarySearch(tids, o.tid); runs || t.runs(o) {
 			rest = append(rest, o)
 		} else {
@@ -125,18 +131,29 @@ func (t *target) retire() error {
 	for _, o := range t.orphans {
 		stores = append(stores, o.store)
 	}
-	for _, s := range stores {
-		if err := s.move(ended); err != nil {
-			return err
-		}
-	}
-	var errs []error
-	for _, o := range ended {
-		errs = append(errs, t.memory.freeSlot(o.slot, o.tid))
-	}
 	t.known = rest
+	var errs []error
+	for len(ended) > 0 {
+		// Of a slot either all rows are moved or none: else some would be told twice.
+		n := min(len(ended), atOnce, t.memory.records.room()/max(len(stores), 1))
+		if n == 0 {
+			t.known = append(t.known, ended...)
+			return errors.Join(append(errs, errNoRoom)...)
+		}
+		for _, s := range stores {
+			errs = append(errs, s.move(ended[:n]))
+		}
+		for _, o := range ended[:n] {
+			errs = append(errs, t.memory.freeSlot(o.slot, o.tid))
+			delete(t.taken, o.slot)
+		}
+		ended = ended[n:]
+	}
 	return errors.Join(errs...)
 }
+
+// atOnce is how many slots are given to others together.
+const atOnce = 64
 
 // runs tells whether a thread is there that was not in the list: one that others leave
 // while it is read may lack some.
@@ -178,7 +195,7 @@ func (t *target) leave() error {
 }
 
 // attendEvery is how often slots are looked after. A process has to begin and end 4,000
-// threads in that time for one of them to find no slot.
+// threads in that time for one of them to find no slot of its own.
 const attendEvery = 20 * time.Millisecond
 
 // retireEvery is how soon a thread that ended is not taken for a new one of the same

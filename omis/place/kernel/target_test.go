@@ -7,6 +7,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,8 +46,10 @@ type target struct {
 
 func start(t testing.TB, path string) *target {
 	t.Helper()
+	cmd := exec.Command(path)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // CRIU saves no process whose session began outside of its pid namespace
 	g := &target{
-		Subject: subject.Start(t, exec.Command(path)), t: t, path: path,
+		Subject: subject.Start(t, cmd), t: t, path: path,
 		fun: make(map[string]uint64), size: make(map[string]int),
 	}
 	g.ready()

@@ -63,14 +63,18 @@ func TestInstructions(t *testing.T) {
 		"test %rdx,%rdx":               func(c *x86.Code) { c.Test(x86.RDX) },
 		"cmpxchg %rdx,0x38(%rsi)":      func(c *x86.Code) { c.Swap(x86.At(x86.RSI, 0x38), x86.RDX) },
 		"lock cmpxchg %rdi,(%rsi)":     func(c *x86.Code) { c.LockedSwap(x86.At(x86.RSI, 0), x86.RDI) },
-		"lock incq (%rax)":             func(c *x86.Code) { c.LockedInc(x86.At(x86.RAX, 0)) },
-		"lock xadd %rax,(%rdx)":        func(c *x86.Code) { c.LockedFetchAdd(x86.At(x86.RDX, 0), x86.RAX) },
-		"lahf; seto %al":               func(c *x86.Code) { c.SaveFlags() },
-		"add $0x7f,%al; sahf":          func(c *x86.Code) { c.RestoreFlags() },
-		"rdtsc":                        func(c *x86.Code) { c.ReadClock() },
-		"rdtscp":                       func(c *x86.Code) { c.ReadClockOrdered() },
-		"lfence":                       func(c *x86.Code) { c.Fence() },
-		"rdfsbase %rdx":                func(c *x86.Code) { c.ReadFSBase(x86.RDX) },
+		"lock addq $0x7,0x8(%rcx)": func(c *x86.Code) {
+			c.Lock()
+			c.DoStoreImm(x86.Add, x86.At(x86.RCX, 8), 7)
+		},
+		"lock incq (%rax)":      func(c *x86.Code) { c.LockedInc(x86.At(x86.RAX, 0)) },
+		"lock xadd %rax,(%rdx)": func(c *x86.Code) { c.LockedFetchAdd(x86.At(x86.RDX, 0), x86.RAX) },
+		"lahf; seto %al":        func(c *x86.Code) { c.SaveFlags() },
+		"add $0x7f,%al; sahf":   func(c *x86.Code) { c.RestoreFlags() },
+		"rdtsc":                 func(c *x86.Code) { c.ReadClock() },
+		"rdtscp":                func(c *x86.Code) { c.ReadClockOrdered() },
+		"lfence":                func(c *x86.Code) { c.Fence() },
+		"rdfsbase %rdx":         func(c *x86.Code) { c.ReadFSBase(x86.RDX) },
 	} {
 		var c x86.Code
 		make(&c)

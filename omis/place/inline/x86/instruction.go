@@ -272,6 +272,9 @@ func (c *Code) LockedSwap(m Mem, from Reg) {
 	c.withMem(instruction{prefix: lock, wide: true, opcode: 0x0fb1, field: from}, m)
 }
 
+// Lock has other threads see all or nothing of the instruction that comes next.
+func (c *Code) Lock() { c.emit(lock) }
+
 // LockedInc is Inc of which other threads see all or nothing.
 func (c *Code) LockedInc(m Mem) {
 	c.withMem(instruction{prefix: lock, wide: true, opcode: 0xff}, m)
