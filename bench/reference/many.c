@@ -13,13 +13,13 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+#include "obedient.h"
 
 #define ALL(letter) \
 	".altmacro\n" \
@@ -89,15 +89,6 @@ static void cost(int count, long batches) {
 				least[i] = each;
 		}
 	printf("%.4f %.4f\n", least[0], least[1]);
-}
-
-static void pin(int cpu) {
-	cpu_set_t set;
-	CPU_ZERO(&set);
-	for (int i = 0; i < CPU_SETSIZE; i++)
-		if (cpu < 0 || i == cpu)
-			CPU_SET(i, &set);
-	sched_setaffinity(0, sizeof set, &set);
 }
 
 /* waited is how long the thread was kept from running though it could, by the kernel. */
@@ -176,16 +167,4 @@ static int obey(const char *line) {
 	else
 		return 0;
 	return 1;
-}
-
-int main(void) {
-	char line[200];
-	setvbuf(stdout, 0, _IOLBF, 0);
-	printf("ready %d\n", getpid());
-	while (fgets(line, sizeof line, stdin))
-		if (!obey(line)) {
-			fprintf(stderr, "many: cannot obey %s", line);
-			return 2;
-		}
-	return 0;
 }

@@ -20,7 +20,6 @@
    which is what a fast tracepoint of gdb's takes. */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +27,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "obedient.h"
 #ifdef WITH_TRACEPOINTS
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
@@ -226,16 +226,6 @@ static void threads(function *f, uint64_t n, int count, double ms) {
 	free(all);
 }
 
-static void pin(int cpu) {
-	cpu_set_t set;
-	CPU_ZERO(&set);
-	for (int i = 0; i < CPU_SETSIZE; i++)
-		if (cpu < 0 || i == cpu)
-			CPU_SET(i, &set);
-	sched_setaffinity(0, sizeof set, &set);
-	puts("pinned");
-}
-
 static const struct pair *find(const char *name) {
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
 		if (!strcmp(functions[i].name, name))
@@ -250,9 +240,10 @@ static int obey(const char *line) {
 	long batches;
 	int count;
 	double ms;
-	if (sscanf(line, "pin %d", &count) == 1)
+	if (sscanf(line, "pin %d", &count) == 1) {
 		pin(count);
-	else if (sscanf(line, "cost %19s %2s %llu %ld", name, mode, &n, &batches) == 4)
+		puts("pinned");
+	} else if (sscanf(line, "cost %19s %2s %llu %ld", name, mode, &n, &batches) == 4)
 		compare(find(name), strcmp(mode, "lb") ? independent : dependent, n, 0, batches);
 	else if (sscanf(line, "mix %19s %llu %llu %ld", name, &n, &filler, &batches) == 4)
 		compare(find(name), mixed, n, filler, batches);
@@ -269,16 +260,4 @@ static int obey(const char *line) {
 	else
 		return 0;
 	return 1;
-}
-
-int main(void) {
-	char line[200];
-	setvbuf(stdout, 0, _IOLBF, 0);
-	printf("ready %d\n", getpid());
-	while (fgets(line, sizeof line, stdin))
-		if (!obey(line)) {
-			fprintf(stderr, "subject: cannot obey %s", line);
-			return 2;
-		}
-	return 0;
 }

@@ -40,7 +40,7 @@ type Engine struct {
 
 // New makes an engine over the machine it runs on, with extensions (OMIS 6). It
 // fails where two extensions are in each other's way, or where a table names
-// services that are not implemented.
+// services that nobody carries out.
 func New(n omis.Node, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
 	return NewOver([]omis.Node{n}, log, extensions...)
 }

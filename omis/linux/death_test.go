@@ -155,6 +155,14 @@ func startMonitor(t *testing.T, spec string) (*exec.Cmd, *bufio.Reader) {
 	return cmd, out
 }
 
+// leaveMonitor starts a monitor and kills it as soon as it has done what it is for.
+func leaveMonitor(t *testing.T, spec string) {
+	t.Helper()
+	cmd, out := startMonitor(t, spec)
+	out.ReadString('\n')
+	killMonitor(cmd)
+}
+
 // TestKilledMonitor kills monitors at random moments; the target never notices.
 func TestKilledMonitor(t *testing.T) {
 	hammer := build(t, "hammer.c")

@@ -19,9 +19,7 @@ func TestLeftovers(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	want := subject.Alone(t, hammer, "4", "2000")
 	g := start(t, hammer, "4", "2000")
-	cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
-	out.ReadString('\n')
-	killMonitor(cmd)
+	leaveMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
 	if memory, file := text(t, g); bytes.Equal(memory, file) {
 		t.Fatal("nothing was left")
 	}

@@ -158,9 +158,7 @@ func TestNextMonitor(t *testing.T) {
 	g := start(t, build(t, "hammer.c"), "4", endless)
 	g.Begin()
 	for range 3 {
-		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
-		out.ReadString('\n')
-		killMonitor(cmd)
+		leaveMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
 		if memory, file := text(t, g); bytes.Equal(memory, file) {
 			t.Fatal("nothing was left")
 		}

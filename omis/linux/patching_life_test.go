@@ -16,21 +16,26 @@ import (
 	"mirador/omis/linux/subject"
 )
 
+// takeOver has a monitor put code into a process, kills it, and returns another one with
+// what it finds there.
+func takeOver(t *testing.T, g *target) (*Node, omis.Ground, []omis.Patched) {
+	t.Helper()
+	leaveMonitor(t, fmt.Sprintf("%d %#x patch", g.ID.PID, g.Addr))
+	n := openNode(t)
+	ground, err := n.Ground(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n, ground, ground.(omis.Heir).Left()
+}
+
 // TestPatchLeft: what a killed monitor left goes on to count, is found by the next
 // one, and taken out.
 func TestPatchLeft(t *testing.T) {
 	g := start(t, build(t, "hammer.c"), "4", endless)
 	g.Begin()
 	for range 3 {
-		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x patch", g.ID.PID, g.Addr))
-		out.ReadString('\n')
-		killMonitor(cmd)
-		n := openNode(t)
-		ground, err := n.Ground(g.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		left := ground.(omis.Heir).Left()
+		n, ground, left := takeOver(t, g)
 		if len(left) == 0 {
 			t.Fatal("nothing was left")
 		}
@@ -65,15 +70,7 @@ func TestPatchLeftPartly(t *testing.T) {
 	args := []string{"4", "400000"}
 	want := subject.Alone(t, hammer, args...)
 	g := start(t, hammer, args...)
-	cmd, out := startMonitor(t, fmt.Sprintf("%d %#x patch", g.ID.PID, g.Addr))
-	out.ReadString('\n')
-	killMonitor(cmd)
-	n := openNode(t)
-	ground, err := n.Ground(g.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	left := ground.(omis.Heir).Left()
+	n, ground, left := takeOver(t, g)
 	rand.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
 	entry := slices.IndexFunc(left, func(p omis.Patched) bool { return p.Addr() == g.Addr })
 	if entry < 0 || len(left) < 3 {

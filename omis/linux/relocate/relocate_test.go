@@ -55,10 +55,15 @@ func TestRefused(t *testing.T) {
 	} {
 		b, _ := hex.DecodeString(code)
 		_, err := Instruction(b, 0x7fff00000000, 0x7fff80000000)
-		var typed *Error
-		if !errors.As(err, &typed) {
-			t.Errorf("%s: %v", name, err)
-		}
+		checkRefused(t, name, err)
+	}
+}
+
+func checkRefused(t *testing.T, name string, err error) {
+	t.Helper()
+	var typed *Error
+	if !errors.As(err, &typed) {
+		t.Errorf("%s: %v", name, err)
 	}
 }
 
@@ -122,9 +127,6 @@ func TestPiece(t *testing.T) {
 	} {
 		b, _ := hex.DecodeString(code)
 		_, err := Piece(b, 0x7fff00000000, 0x7fff80000000)
-		var typed *Error
-		if !errors.As(err, &typed) {
-			t.Errorf("%s: %v", name, err)
-		}
+		checkRefused(t, name, err)
 	}
 }

@@ -114,7 +114,7 @@ func buildMany(t testing.TB) string {
 	if err := os.WriteFile(path, []byte(code.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return subject.Compile(t, "many", "-O1", "-no-pie", "testdata/many.c", path)
+	return subject.Compile(t, "many", "-O1", "-no-pie", "../kernel/testdata/many.c", path)
 }
 
 // Ten thousand functions are measured, read and let alone again, each by itself.

@@ -68,6 +68,15 @@ func newKeeper(t *testing.T, a assignment) *keeper {
 	return k
 }
 
+// placedKeeper starts a monitor that keeps what it counts and has its program in place.
+func placedKeeper(t *testing.T, a assignment) *keeper {
+	t.Helper()
+	k := newKeeper(t, a)
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	return k
+}
+
 func (k *keeper) kill() {
 	k.cmd.Process.Kill() // it may have ended
 	k.cmd.Wait()
@@ -246,9 +255,7 @@ func TestAnotherMonitorTakesOver(t *testing.T) {
 	g.do("call 5")
 	k.kill()
 	g.do("call 5")
-	k = newKeeper(t, a)
-	k.want("keep", "kept")
-	k.want("place", "placed")
+	k = placedKeeper(t, a)
 	k.want("rows", "10 10 0")
 	k.want("close", "closed")
 	if !bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
@@ -265,9 +272,7 @@ func TestKeptBehindPad(t *testing.T) {
 	a := assign(t, g)
 	a.Entry, a.Exits = g.fun["pad_push"], g.exits("pad_push")
 	before := g.code(a.Entry, 16)
-	k := newKeeper(t, a)
-	k.want("keep", "kept")
-	k.want("place", "placed")
+	k := placedKeeper(t, a)
 	g.do("all 0 1")
 	k.kill()
 	g.do("all 0 1")
@@ -288,9 +293,7 @@ func TestNobodyTakesOver(t *testing.T) {
 	g := start(t, build(t))
 	a := assign(t, g)
 	before, other := g.code(g.fun["work"], g.size["work"]), assign(t, g)
-	k := newKeeper(t, a)
-	k.want("keep", "kept")
-	k.want("place", "placed")
+	k := placedKeeper(t, a)
 	k.kill()
 	if bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
 		t.Error("no uprobe has outlived the monitor")
@@ -312,9 +315,7 @@ func TestNobodyTakesOver(t *testing.T) {
 func TestKeptRowsOfManyThreads(t *testing.T) {
 	g := start(t, build(t))
 	a := assign(t, g)
-	k := newKeeper(t, a)
-	k.want("keep", "kept")
-	k.want("place", "placed")
+	k := placedKeeper(t, a)
 	const threads, rounds = 7000, 3
 	for i := range rounds {
 		g.do("onebyone %d 1", threads)
@@ -335,9 +336,7 @@ func TestKeptRowsOfManyThreads(t *testing.T) {
 func TestExecWithoutAMonitor(t *testing.T) {
 	g := start(t, build(t, "-no-pie"))
 	a := assign(t, g)
-	k := newKeeper(t, a)
-	k.want("keep", "kept")
-	k.want("place", "placed")
+	k := placedKeeper(t, a)
 	g.do("call 5")
 	k.kill()
 	g.Tell("exec")
@@ -357,9 +356,7 @@ func TestExecWithoutAMonitor(t *testing.T) {
 func TestEndWithoutAMonitor(t *testing.T) {
 	g := start(t, build(t))
 	a := assign(t, g)
-	k := newKeeper(t, a)
-	k.want("keep", "kept")
-	k.want("place", "placed")
+	k := placedKeeper(t, a)
 	g.do("call 5")
 	k.kill()
 	g.do("call 5")
@@ -376,9 +373,7 @@ func TestAnotherVersion(t *testing.T) {
 	g := start(t, build(t))
 	a := assign(t, g)
 	before := g.code(g.fun["work"], g.size["work"])
-	k := newKeeper(t, a)
-	k.want("keep", "kept")
-	k.want("place", "placed")
+	k := placedKeeper(t, a)
 	k.kill()
 	j, err := journal.Open(a.Data)
 	if err != nil {
@@ -404,9 +399,7 @@ func TestEventsAreTakenOver(t *testing.T) {
 	g := start(t, build(t))
 	a := assign(t, g)
 	a.Calls = true
-	k := newKeeper(t, a)
-	k.want("keep", "kept")
-	k.want("place", "placed")
+	k := placedKeeper(t, a)
 	g.do("nap 1")
 	for i := range 4 {
 		k.want("rows", fmt.Sprint(1+3*i, 1+3*i, 0))

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include "crowd.h"
 
 static int ends[2];
 static volatile int left;
@@ -23,22 +24,6 @@ static void *calls(void *n) {
 	for (long i = 0; i < (long)n; i++)
 		syscall(SYS_getppid);
 	return 0;
-}
-
-static void together(int threads, long each) {
-	pthread_t t[1000];
-	for (int i = 0; i < threads; i++)
-		pthread_create(&t[i], 0, calls, (void *)each);
-	for (int i = 0; i < threads; i++)
-		pthread_join(t[i], 0);
-}
-
-static void oneByOne(int threads, long each) {
-	for (int i = 0; i < threads; i++) {
-		pthread_t t;
-		pthread_create(&t, 0, calls, (void *)each);
-		pthread_join(t, 0);
-	}
 }
 
 __attribute__((noinline, noclone)) int child(long n) {

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "crowd.h"
 
 #define ALONE __attribute__((noinline, noclone, noipa))
 
@@ -57,24 +58,6 @@ static void *calls(void *n) {
 	for (long i = 0; i < (long)n; i++)
 		work(20);
 	return 0;
-}
-
-/* together: each of so many threads calls work so many times, at the same time. */
-static void together(int threads, long each) {
-	pthread_t t[1000];
-	for (int i = 0; i < threads; i++)
-		pthread_create(&t[i], 0, calls, (void *)each);
-	for (int i = 0; i < threads; i++)
-		pthread_join(t[i], 0);
-}
-
-/* oneByOne: so many threads, each of which ends before the next begins. */
-static void oneByOne(int threads, long each) {
-	for (int i = 0; i < threads; i++) {
-		pthread_t t;
-		pthread_create(&t, 0, calls, (void *)each);
-		pthread_join(t, 0);
-	}
 }
 
 static void *forever(void *unused) {
