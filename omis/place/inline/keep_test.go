@@ -54,13 +54,19 @@ func (e *heritage) placeAll(t *testing.T) {
 func (e *heritage) begin(t *testing.T) {
 	t.Helper()
 	if e.p != nil {
-		if err := e.p.Close(); err != nil {
-			t.Fatal(err)
-		}
-		e.h.orphaned = true
+		e.die(t)
 	}
 	e.p = inline.New(e.h)
 	e.sums, e.intervals = keep(t, e.p, e.h.ID, omis.StoreSums, "calls"), keep(t, e.p, e.h.ID, omis.StoreIntervals, "times, under a key that is longer than what the directory has room for")
+}
+
+// die has there be no monitor any more.
+func (e *heritage) die(t *testing.T) {
+	t.Helper()
+	if err := e.p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e.p, e.h.orphaned = nil, true
 }
 
 // end takes everything away.
@@ -126,6 +132,26 @@ func TestKept(t *testing.T) {
 	if v := e.placed[0].Verdict(); v.Kind != "entry, ordered" {
 		t.Errorf("the verdict is %+v", v)
 	}
+	e.end(t)
+}
+
+// Without a monitor nobody gives slots free: threads that find none are counted together,
+// and the next monitor tells of them what this one would have.
+func TestCrowdIsKept(t *testing.T) {
+	e := &heritage{h: newHost(t, gigabyte)} // for 256 slots
+	e.begin(t)
+	e.placeAll(t)
+	e.die(t)
+	e.h.do("onebyone", 1, 600, 3)
+	for range 2 { // the second finds what the first one has read
+		e.begin(t)
+		if _, calls, intervals := e.total(t); calls != 11*1800 || e.sums.Lost() != 0 || intervals == 0 || intervals+int64(e.intervals.Lost())/2 != 1800 {
+			t.Errorf("%d calls (%d lost), %d intervals (%d lost)", calls, e.sums.Lost(), intervals, e.intervals.Lost())
+		}
+		e.die(t)
+	}
+	e.begin(t)
+	e.placeAll(t)
 	e.end(t)
 }
 
