@@ -57,7 +57,11 @@ func walk(t *testing.T, pid int, path string, post func(string, ...string) []str
 	if !strings.Contains(explained, "thread_reached_addr") || !strings.Contains(explained, "pa_counter_add") {
 		t.Errorf("explained as %s", explained)
 	}
-	probe := probeID(t, wants(t, post(request)...))
+	planted := wants(t, post(request)...)
+	if where := regexp.MustCompile(`where="[a-z]+"`); where.FindString(explained) != where.FindString(planted) {
+		t.Errorf("%s, but it was explained as %s", planted, explained)
+	}
+	probe := probeID(t, planted)
 	if bytes.Equal(before, textOf(t, pid, path)) {
 		t.Error("no breakpoint stands in the text")
 	}

@@ -19,6 +19,7 @@ type csr struct {
 	to        *sink
 	placement Placement
 	times     bool // it opens or closes intervals
+	imagined  bool // it is only explained: its objects need not exist
 
 	// active is false from the moment the request is disabled, so that what was
 	// recognised before and still waits is not executed after it.

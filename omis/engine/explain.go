@@ -40,7 +40,7 @@ func (t *Tool) Explain(text string) (Explanation, error) {
 	if failed := t.checkEvent(&def); len(failed) > 0 {
 		return x, omis.Reply{failed}.Err()
 	}
-	c := &csr{tool: t, request: r, event: def, steps: steps, placement: x.Placement}
+	c := &csr{tool: t, request: r, event: def, steps: steps, placement: x.Placement, imagined: true}
 	c.times = slices.ContainsFunc(c.steps, step.times)
 	x.Points = c.points()
 	t.e.admin.Lock()

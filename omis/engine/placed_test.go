@@ -122,6 +122,20 @@ func TestWhyPrograms(t *testing.T) {
 	c.want("0 OMIS_CSR_ENABLED(4) [] c_1\n1 OMIS_OK []\n")
 }
 
+// What would be is told before there is what it would be done to.
+func TestExplainBeforeItExists(t *testing.T) {
+	b, placer, _ := startPlacing(t)
+	for _, list := range []string{"pa_counter_add([pa_c_1],1)", "pa_timer_start([pa_t_1])", "pa_counter_add([pa_c_1],1) pa_timer_stop([pa_t_1])"} {
+		if x, err := b.tool.Explain("thread_reached_addr([],0x10) : " + list); err != nil || x.Placement.Name != placer.Name() {
+			t.Errorf("%s: %s, %v", list, x.Placement, err)
+		}
+	}
+	b.ask(": pa_counter_create()")
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
+	b.ask(": pa_counter_delete([pa_c_1])")
+	b.runs("c_1", "trap", "an object of the list does not exist")
+}
+
 // The two ends of an interval are executed in one place, and what was measured before
 // is not lost.
 func TestIntervalsStayTogether(t *testing.T) {

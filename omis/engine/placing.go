@@ -83,7 +83,7 @@ func (k *candidate) compile(e *Engine) (err error) {
 	}
 	k.placing = omis.Placing{Watch: w, Program: make(omis.Program, len(k.steps))}
 	for i, s := range k.steps {
-		if s.cell == nil {
+		if s.cell == nil && !c.imagined {
 			return declined("an object of the list does not exist")
 		}
 		k.placing.Program[i] = s.op
