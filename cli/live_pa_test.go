@@ -61,6 +61,29 @@ func timersLive(t *testing.T, create string) {
 	l.refused(t, omis.UnknownObject, "pa_timer_read([%s])", timer)
 }
 
+// TestSampledTimersLive: of calls a part is timed, but all are counted, and what is
+// estimated of all is what the times of that part allow.
+func TestSampledTimersLive(t *testing.T) {
+	l, w := startWitness(t)
+	timer := text(l.ask(t, `pa_timer_create3("ordered",5)`)[0])
+	l.define(t, `thread_has_started_lib_call([p_1],"usleep") : pa_timer_start([%s])`, timer)
+	l.define(t, `thread_has_ended_lib_call([p_1],"usleep") : pa_timer_stop([%s])`, timer)
+	slept, err := strconv.ParseFloat(w.says("nap", 20)[0], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := l.ask(t, "pa_timer_estimate([%s],0)", timer)[1].List
+	wantText(t, "estimate", text(omis.List(row[0], row[1], row[2], row[3], row[9])), "p_1 "+l.token(t, w.pid)+" 20 4 0")
+	sum, least, most, deviation := row[5].Float, row[7].Float, row[8].Float, row[10].Float
+	if least < 0.002 || most > slept || sum < 20*least || sum > 20*most || deviation < 0 || deviation > 20*(most-least) {
+		t.Errorf("%v, the witness has slept %v s", texts(row), slept)
+	}
+	wantText(t, "what was timed", text(l.ask(t, "pa_timer_read([%s])", timer)[1].List[2]), "4")
+	l.refused(t, omis.ParameterError, `pa_timer_create3("ordered",0)`)
+	l.refused(t, omis.ParameterError, `pa_timer_create3("sundial",5)`)
+	l.refused(t, omis.ParameterError, "pa_timer_estimate([%s],3)", timer)
+}
+
 // TestIntegratorLive sums up what the witness got from a function.
 func TestIntegratorLive(t *testing.T) {
 	l, w := startWitness(t)

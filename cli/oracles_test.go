@@ -101,6 +101,8 @@ var oracles = map[string]oracle{
 	"pa_counter_sum":        {"the target's count", "TestCountersLive TestSumsOfCountersAndTimers"},
 	"pa_timer_create":       {"the target's clock", "TestTimersLive"},
 	"pa_timer_create2":      {"the target's clock", "TestTimersLive"},
+	"pa_timer_create3":      {"the target's count and clock", "TestSampledTimersLive"},
+	"pa_timer_estimate":     {"the target's count and clock", "TestSampledTimersLive"},
 	"pa_timer_delete":       {"the table of objects", "TestTimersLive"},
 	"pa_timer_reset":        {"the target's clock", "TestTimersLive"},
 	"pa_timer_start":        {"the target's clock", "TestTimersLive"},

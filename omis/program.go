@@ -31,6 +31,10 @@ type Op struct {
 	Do    Operation
 	Value int64 // OpAdd
 	Clock Clock // OpStart, OpStop
+	// OneIn is how many intervals of a thread begin for each one that is timed; 1 and
+	// less: every one is. OpStart, and OpStop of the same store: it finds no interval
+	// where none was opened.
+	OneIn int64
 	Store Store // what it changes: of the process that the program runs in
 }
 
@@ -153,6 +157,7 @@ type Intervals struct {
 	Count      int64
 	Unfinished int64 // begun, and then left by an exception, a longjmp or for want of room
 	Open       int64 // begun, not ended yet
+	Skipped    int64 // begun, but not to be timed: of none of them it is known whether it ended
 	Last       uint64
 	Min, Max   uint64
 	Sum        Uint128

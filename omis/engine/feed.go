@@ -157,7 +157,7 @@ func (f *feed) correct(list []service.Row) {
 		r := &list[i]
 		r.Intervals = r.Intervals.Without(bias)
 		if f.broken.Load() {
-			r.Unfinished += r.Open
+			r.Unfinished, r.Open = r.Unfinished+r.Open, 0
 		}
 	}
 }

@@ -35,6 +35,9 @@ func compile(t *Tool, steps []step) ([]compiled, error) {
 			if timed, ok := cell.(service.Clocked); ok {
 				op.Clock = timed.Clock()
 			}
+			if sampled, ok := cell.(service.Sampled); ok {
+				op.OneIn = sampled.OneIn()
+			}
 			list = append(list, compiled{op, cell})
 		}
 	}

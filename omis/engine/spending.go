@@ -167,8 +167,8 @@ func (f *feed) executions() (n [omis.OpStop + 1]uint64, err error) {
 	for i := range rows {
 		r := &rows[i]
 		added += r.Value
-		n[omis.OpStart] += uint64(r.Count + r.Unfinished + r.Open)
-		n[omis.OpStop] += uint64(r.Count)
+		n[omis.OpStart] += uint64(r.Count + r.Unfinished + r.Open + r.Skipped)
+		n[omis.OpStop] += uint64(r.Count + r.Skipped)
 	}
 	if each := f.tallies[omis.OpAdd].each; each != 0 {
 		n[omis.OpAdd] = uint64(max(added/each, 0))

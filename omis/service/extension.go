@@ -86,6 +86,12 @@ type Clocked interface {
 	Clock() omis.Clock
 }
 
+// Sampled is a Cell that wants only some of its intervals to be timed.
+type Sampled interface {
+	Cell
+	OneIn() int64 // see omis.Op
+}
+
 // Store holds rows of a cell for one process: see omis.Store.
 type Store interface {
 	Rows() ([]Row, error)

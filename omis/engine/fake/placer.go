@@ -253,7 +253,8 @@ type store struct {
 
 type storeRow struct {
 	omis.Row
-	open []openInterval
+	open   []openInterval
+	passed int64 // starts
 }
 
 type openInterval struct {
@@ -267,6 +268,11 @@ func (s *store) do(op omis.Op, h *omis.Hit) {
 	case omis.OpAdd:
 		r.Value += op.Value
 	case omis.OpStart:
+		r.passed++
+		if op.OneIn > 1 && r.passed%op.OneIn != 1 {
+			r.Skipped++
+			break
+		}
 		r.open = append(r.open, openInterval{h.SP, h.Time})
 	case omis.OpStop:
 		i := slices.IndexFunc(r.open, func(o openInterval) bool { return o.sp == h.SP })

@@ -61,6 +61,11 @@ func (*Extension) Services() []service.Service {
 			Doc: "make a timer and return its token; where it is started and stopped in the code of a program, it takes the time by an ordered clock, which waits for what went before, or by a fast one, which costs less and is uncertain by some nanoseconds",
 		},
 		{
+			Name: "pa_timer_create3", Class: classTimer, Result: "token",
+			Params: []service.Param{service.StringParam("clock"), service.IntegerParam("one_in")},
+			Doc:    "make a timer as pa_timer_create2 does, which counts all intervals of a thread, but times only one of every so many: of those that follow each other one, by lot. Intervals that events without a place in the code begin are all timed",
+		},
+		{
 			Name: "pa_timer_delete", Class: classTimer, Object: classTimer, Params: []service.Param{timers},
 			Doc: "delete timers",
 		},
@@ -84,6 +89,7 @@ func (*Extension) Services() []service.Service {
 	}
 	list = append(list, readers(counters, timers)...)
 	list = append(list, sumServices(counters, timers)...)
+	list = append(list, sampleServices(timers)...)
 	for i := range list {
 		list[i].Need, list[i].Support = service.Optional, service.Support{Level: service.Full}
 		list[i].Linux = how(&list[i])
@@ -115,7 +121,7 @@ func readers(counters, timers service.Param) []service.Service {
 			Name: "pa_timer_read", Class: classTimer, Kind: service.Information, Object: classTimer,
 			Params: []service.Param{timers}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer count; floating last; floating sum; floating sumsq; floating min; floating max; integer unfinished; }* threads; }",
-			Doc:    "return the rows of timers, in seconds",
+			Doc:    "return the rows of timers, in seconds; where only some intervals are timed, these",
 		},
 		{
 			Name: "pa_integrator_read", Class: classIntegrator, Kind: service.Information, Object: classIntegrator,
@@ -142,12 +148,14 @@ func (*Extension) Actions() map[string]service.Action {
 		"pa_counter_sum":    sumCounter,
 		"pa_timer_create":   createTimer,
 		"pa_timer_create2":  createTimer2,
+		"pa_timer_create3":  createTimer3,
 		"pa_timer_delete":   remove,
 		"pa_timer_reset":    resetTimer,
 		"pa_timer_start":    startTimer,
 		"pa_timer_stop":     stopTimer,
 		"pa_timer_read":     readTimer,
 		"pa_timer_sum":      sumTimer,
+		"pa_timer_estimate": estimateTimer,
 
 		"pa_integrator_create": createIntegrator,
 		"pa_integrator_delete": remove,

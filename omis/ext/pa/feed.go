@@ -13,7 +13,11 @@ type feeds struct {
 	changes uint64 // rises with each but rows
 }
 
-var _, _ service.Cell = (*counter)(nil), (*timer)(nil)
+var (
+	_ service.Cell    = (*counter)(nil)
+	_ service.Clocked = (*timer)(nil)
+	_ service.Sampled = (*timer)(nil)
+)
 
 func (f *feeds) rows() ([]service.Row, error) {
 	if len(f.stores) == 1 {

@@ -15,9 +15,12 @@ const maxOpen = 1 << 16
 // a variance is the small difference of large sums.
 type row struct {
 	owner
+	sampler
 	open       []interval // the innermost last
+	away       int64      // intervals that are open too, where programs have them
 	count      int64
 	unfinished int64
+	skipped    int64 // began and were not to be timed
 	last       uint64
 	min, max   uint64
 	sum        uint128
@@ -30,11 +33,17 @@ type interval struct {
 }
 
 // start opens an interval. A frame that is still open although the stack is back
-// at its place, or above, was left by an exception or a longjmp.
+// at its place, or above, was left by an exception or a longjmp: that is seen also by
+// one that is not timed, whose end would else be taken for that of the other. Without a
+// stack pointer an end could not be told from that of another, so all are timed.
 func (r *row) start(sp uint64, now func() int64) {
 	if sp != 0 {
 		for n := len(r.open); n > 0 && r.open[n-1].sp != 0 && r.open[n-1].sp <= sp; n-- {
 			r.drop()
+		}
+		if !r.chooses() {
+			r.skipped++
+			return
 		}
 	}
 	if len(r.open) == maxOpen {
@@ -82,6 +91,8 @@ func (r *row) measured(ns uint64) {
 // came last.
 func (r *row) join(other *row) {
 	r.unfinished += other.unfinished
+	r.skipped += other.skipped
+	r.away += other.away + int64(len(other.open))
 	if other.count == 0 {
 		return
 	}

@@ -15,6 +15,7 @@ type timer struct {
 	byThread map[owner]*row
 	feeds    feeds
 	clock    omis.Clock
+	oneIn    int64 // see omis.Op
 }
 
 func newTimer() *timer { return &timer{byThread: make(map[owner]*row)} }
@@ -22,11 +23,14 @@ func newTimer() *timer { return &timer{byThread: make(map[owner]*row)} }
 // Clock: see service.Clocked.
 func (t *timer) Clock() omis.Clock { return t.clock }
 
+// OneIn: see service.Sampled.
+func (t *timer) OneIn() int64 { return t.oneIn }
+
 // of returns the row of a thread. The caller holds mu.
 func (t *timer) of(o owner) *row {
 	r := t.byThread[o]
 	if r == nil {
-		r = &row{owner: o}
+		r = &row{owner: o, sampler: sampler{oneIn: t.oneIn}}
 		t.byThread[o] = r
 		t.rows = append(t.rows, r)
 	}
@@ -58,7 +62,13 @@ func (t *timer) reset() error {
 	return t.feeds.reset()
 }
 
-func (t *timer) values(level int64) ([]omis.Value, error) {
+func (t *timer) values(level int64) ([]omis.Value, error) { return t.told(level, (*row).append) }
+
+// widest is how many components a row has at most.
+const widest = 11
+
+// told are the rows, up to a level, as components that somebody else adds to a list.
+func (t *timer) told(level int64, add func(*row, []omis.Value) []omis.Value) ([]omis.Value, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fed, err := t.feeds.rows()
@@ -70,9 +80,9 @@ func (t *timer) values(level int64) ([]omis.Value, error) {
 		rows = gather(rows, level, func(r *row) owner { return r.owner },
 			func(o owner) *row { return &row{owner: o} }, (*row).join)
 	}
-	list := make([]omis.Value, 0, 9*len(rows))
+	list := make([]omis.Value, 0, widest*len(rows))
 	for _, r := range rows {
-		list = r.append(list)
+		list = add(r, list)
 	}
 	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}, nil
 }
@@ -103,7 +113,7 @@ func measured(fed *service.Row) row {
 	i := &fed.Intervals
 	return row{
 		owner: owner{fed.Proc, fed.Thread},
-		count: i.Count, unfinished: i.Unfinished, last: i.Last, min: i.Min, max: i.Max,
+		count: i.Count, unfinished: i.Unfinished, away: i.Open, skipped: i.Skipped, last: i.Last, min: i.Min, max: i.Max,
 		sum: uint128{i.Sum.Hi, i.Sum.Lo}, squares: uint128{i.Squares.Hi, i.Squares.Lo},
 	}
 }
@@ -157,10 +167,19 @@ func clocks() map[string]omis.Clock {
 	return map[string]omis.Clock{"ordered": omis.ClockOrdered, "fast": omis.ClockFast}
 }
 
-func createTimer2(c *service.Call) ([]omis.Value, error) {
-	clock, ok := clocks()[c.Args[0].Str]
+// clockOf reads the parameter that says by which clock times are taken.
+func clockOf(v omis.Value) (omis.Clock, error) {
+	clock, ok := clocks()[v.Str]
 	if !ok {
-		return nil, omis.Errorf(omis.ParameterError, "%q is no clock: there are ordered and fast", c.Args[0].Str)
+		return 0, omis.Errorf(omis.ParameterError, "%q is no clock: there are ordered and fast", v.Str)
+	}
+	return clock, nil
+}
+
+func createTimer2(c *service.Call) ([]omis.Value, error) {
+	clock, err := clockOf(c.Args[0])
+	if err != nil {
+		return nil, err
 	}
 	t := newTimer()
 	t.clock = clock

@@ -65,6 +65,8 @@ func (p *Placer) judge(list []omis.Placing) []error {
 			errs[i] = &omis.Refusal{Why: "code of ours runs where threads reach an address, not at other events"}
 		case len(l.Watch.Threads) > mostNamed:
 			errs[i] = &omis.Refusal{Why: fmt.Sprintf("code in a program tells %d threads apart, not %d", mostNamed, len(l.Watch.Threads))}
+		case samples(l.Program):
+			errs[i] = &omis.Refusal{Why: "code in a program times all intervals, not one of so many"}
 		case untimed != nil && times(l.Program):
 			errs[i] = &omis.Refusal{Why: untimed.Error()}
 		}
@@ -83,6 +85,11 @@ const (
 // times tells whether a program takes the time.
 func times(p omis.Program) bool {
 	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Do != omis.OpAdd })
+}
+
+// samples tells whether it times only some of the intervals.
+func samples(p omis.Program) bool {
+	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.OneIn > 1 })
 }
 
 // isOrdered tells whether it does so by the ordered clock.

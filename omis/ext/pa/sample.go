@@ -1,0 +1,117 @@
+package pa
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// mostOneIn bounds how many intervals there are for one that is timed.
+const mostOneIn = 1_000_000
+
+// sampler chooses which intervals of a thread are timed where that is one in so many: of
+// every so many that follow each other one, by lot. So each has the same chance, a
+// thread's first too, and nothing that recurs is timed always or never.
+type sampler struct {
+	oneIn int64 // 1 and less: all are timed
+	left  int64 // how many more begin until one is timed, that one included; 0: the lot is to be drawn
+	rest  int64 // and behind that one, until the next lot is drawn
+}
+
+// chooses tells whether the interval that begins is to be timed.
+func (s *sampler) chooses() bool {
+	if s.oneIn <= 1 {
+		return true
+	}
+	if s.left == 0 {
+		s.draw()
+	}
+	if s.left--; s.left > 0 {
+		return false
+	}
+	s.draw()
+	return true
+}
+
+func (s *sampler) draw() {
+	at := rand.Int64N(s.oneIn)
+	s.left, s.rest = s.rest+at+1, s.oneIn-1-at
+}
+
+// begun is how many intervals began, timed or not.
+func (r *row) begun() int64 { return r.chosen() + r.skipped }
+
+// chosen is how many of them were to be timed.
+func (r *row) chosen() int64 { return r.count + r.unfinished + int64(len(r.open)) + r.away }
+
+// each is how many intervals one that was timed stands for.
+func (r *row) each() float64 {
+	if r.skipped == 0 || r.chosen() == 0 {
+		return 1
+	}
+	return float64(r.begun()) / float64(r.chosen())
+}
+
+// untold is in place of an error that cannot be estimated: a single value says nothing
+// of how much others differ from it.
+const untold = -1
+
+// deviation is the standard error of the sum of all intervals, in seconds, from those
+// that were timed: with n of them out of m, and s² as their variance, it is
+// m·√(s²/n·(1−n/m)). That they are spread evenly over time makes it smaller, if anything.
+func (r *row) deviation() float64 {
+	n, m := float64(r.count), float64(r.count)*r.each()
+	switch {
+	case r.skipped == 0:
+		return 0
+	case r.count < 2:
+		return untold
+	}
+	sum := r.sum.float() / 1e9
+	variance := max(r.squares.float()/1e18-sum*sum/n, 0) / (n - 1)
+	return m * math.Sqrt(variance/n*(1-n/m))
+}
+
+// estimate adds the components of the row, as append does, but for all intervals that
+// began. The last, the least and the greatest are of those that were timed.
+func (r *row) estimate(list []omis.Value) []omis.Value {
+	each := r.each()
+	return append(list,
+		omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.begun()), omis.Int(r.count),
+		omis.Float(seconds(r.last)), omis.Float(r.sum.float()/1e9*each), omis.Float(r.squares.float()/1e18*each),
+		omis.Float(seconds(r.min)), omis.Float(seconds(r.max)), omis.Int(r.unfinished), omis.Float(r.deviation()))
+}
+
+// sampleServices are the rows of the table that read what timers estimate.
+func sampleServices(timers service.Param) []service.Service {
+	return []service.Service{{
+		Name: "pa_timer_estimate", Class: classTimer, Kind: service.Information, Object: classTimer,
+		Params: []service.Param{timers, service.IntegerParam("level")}, Role: service.Read,
+		Result: "struct { integer num; struct { token process; token thread; integer count; integer timed; floating last; floating sum; floating sumsq; floating min; floating max; integer unfinished; floating error; }* rows; }",
+		Doc:    "return how many intervals of timers began and how many of these were timed, and what follows from the latter for all: their sum and the sum of their squares, with the standard error of the sum (-1 where fewer than two were timed); last, min, max and unfinished are of those that were timed; by threads (level 0), by processes (1) or in total (2), in seconds",
+	}}
+}
+
+func createTimer3(c *service.Call) ([]omis.Value, error) {
+	clock, err := clockOf(c.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	oneIn, ok := c.Args[1].Int64()
+	if !ok || oneIn < 1 || oneIn > mostOneIn {
+		return nil, omis.Errorf(omis.ParameterError, "a timer times one in 1 to %d intervals", mostOneIn)
+	}
+	t := newTimer()
+	t.clock, t.oneIn = clock, oneIn
+	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, t))}, nil
+}
+
+func estimateTimer(c *service.Call) ([]omis.Value, error) {
+	level, err := levelOf(c.Args[1])
+	if err != nil {
+		return nil, err
+	}
+	return c.Object.(*timer).told(level, (*row).estimate)
+}

@@ -1,0 +1,152 @@
+package pa
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func sampling(oneIn int64) row { return row{sampler: sampler{oneIn: oneIn}} }
+
+// Of every so many intervals that follow each other exactly one is timed, each of them
+// with the same chance.
+func TestOneOfEverySoMany(t *testing.T) {
+	const oneIn, blocks = 5, 4000
+	var places [oneIn]int
+	r := sampling(oneIn)
+	for b := range blocks {
+		timed := 0
+		for i := range places {
+			if r.chooses() {
+				places[i]++
+				timed++
+			}
+		}
+		if timed != 1 {
+			t.Fatalf("%d are timed of block %d", timed, b)
+		}
+	}
+	for i, n := range places {
+		// Seven standard deviations.
+		if share, off := blocks/oneIn, 7*math.Sqrt(blocks*0.2*0.8); math.Abs(float64(n-share)) > off {
+			t.Errorf("number %d of %d was timed %d times in %d", i, oneIn, n, blocks)
+		}
+	}
+}
+
+// What is timed, and what is not, is never taken for one another, in whatever way calls
+// nest, recur at the same place of the stack or are left by exceptions.
+func TestSampledRowProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c clock
+		r := sampling(rapid.Int64Range(1, 6).Draw(t, "one in"))
+		type frame struct {
+			sp    uint64
+			from  int64
+			timed bool
+		}
+		var stack []frame
+		var starts, count, open int64
+		var sum uint64
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			c += clock(rapid.IntRange(1, 1000).Draw(t, "passes"))
+			switch what := rapid.IntRange(0, 9).Draw(t, "what"); {
+			case what == 0: // an exception, caught some frames up
+				stack = stack[:rapid.IntRange(0, len(stack)).Draw(t, "caught")]
+			case what < 5 && len(stack) > 0:
+				top := stack[len(stack)-1]
+				stack = stack[:len(stack)-1]
+				r.stop(top.sp, int64(c))
+				if top.timed {
+					count++
+					sum += uint64(int64(c) - top.from)
+				}
+			default:
+				f := frame{sp: uint64(1<<40 - 16*len(stack)), from: int64(c)}
+				before := r.skipped
+				r.start(f.sp, c.now)
+				f.timed = r.skipped == before
+				stack = append(stack, f)
+				starts++
+			}
+		}
+		for _, f := range stack {
+			if f.timed {
+				open++
+			}
+		}
+		if r.begun() != starts || r.count != count || r.sum.lo != sum || int64(len(r.open)) < open {
+			t.Fatalf("row %+v, want %d starts, %d intervals of %d, %d open", r, starts, count, sum, open)
+		}
+	})
+}
+
+// The sum of all intervals lies as often within the error of what is estimated as it
+// should, which is 68 times out of a hundred, and 99.7 times within three of them.
+func TestStandardError(t *testing.T) {
+	const oneIn, calls, times = 10, 1000, 400
+	source := rand.New(rand.NewPCG(1, 2))
+	within, within3, total := 0, 0, 0.0
+	for range times {
+		r := sampling(oneIn)
+		truth, at := 0.0, int64(0)
+		for range calls {
+			ns := int64(source.ExpFloat64() * 1000)
+			r.start(64, func() int64 { return at })
+			at += ns
+			r.stop(64, at)
+			truth += float64(ns)
+		}
+		told := r.sum.float() * r.each()
+		off, deviation := math.Abs(told-truth), r.deviation()*1e9
+		if off <= deviation {
+			within++
+		}
+		if off <= 3*deviation {
+			within3++
+		}
+		total += told / truth
+	}
+	if mean := total / times; math.Abs(mean-1) > 0.03 {
+		t.Errorf("on the average %.3f of the truth", mean)
+	}
+	if share := float64(within) / times; share < 0.56 || share > 0.80 {
+		t.Errorf("%.2f of the truths lie within the standard error", share)
+	}
+	if share := float64(within3) / times; share < 0.95 {
+		t.Errorf("%.3f of the truths lie within three standard errors", share)
+	}
+}
+
+func TestErrorOfFew(t *testing.T) {
+	all, none, one, equal := row{}, row{skipped: 3}, row{skipped: 3}, row{skipped: 2}
+	for range 4 {
+		all.measured(10)
+	}
+	one.measured(10)
+	equal.measured(10)
+	equal.measured(10)
+	for name, test := range map[string]struct {
+		row        *row
+		sum, error float64
+	}{"all timed": {&all, 40, 0}, "none": {&none, 0, untold}, "one": {&one, 40, untold}, "equal ones": {&equal, 40, 0}} {
+		if got := test.row.sum.float() * test.row.each(); got != test.sum || test.row.deviation() != test.error {
+			t.Errorf("%s: sum %g, error %g; want %g, %g", name, got, test.row.deviation(), test.sum, test.error)
+		}
+	}
+}
+
+// Events without a place of the stack are all timed.
+func TestSampledWithoutStack(t *testing.T) {
+	var c clock
+	r := sampling(10)
+	for range 20 {
+		r.start(0, c.now)
+		r.stop(0, 1)
+	}
+	if r.count != 20 || r.skipped != 0 {
+		t.Errorf("row %+v", r)
+	}
+}
