@@ -56,6 +56,13 @@ type ThreadCrowd interface {
 	ThreadInfos(p ProcID, tids []int, f ThreadFields) map[int]ThreadInfo
 }
 
+// ProcCrowd reads about many processes at once, where that is cheaper.
+type ProcCrowd interface {
+	// ProcInfos is ProcInfo of processes, in the order of the list. Any may be nil, or all of them missing: ProcInfo tells of
+	// those, or why it cannot.
+	ProcInfos(list []ProcID, f ProcFields) []*ProcInfo
+}
+
 // NodeInformer is node_get_info (OMIS 8.1.1): the components of the groups whose
 // bits are set in flags (0 to 13), in the order of the specification; -1 or ""
 // where Linux has no such thing. Rates are averaged over 1 to 15 seconds.

@@ -70,7 +70,7 @@ func processActions() map[string]action {
 		"proc_set_priority":     {each: procSetPriority},
 		"proc_write_memory":     {each: procWriteMemory},
 		"proc_write_memory_bin": {each: procWriteMemoryBin},
-		"proc_get_info":         {each: procGetInfo, crowded: true},
+		"proc_get_info":         {each: procGetInfo, ahead: procsAhead, crowded: true},
 		"proc_read_memory":      {each: procReadMemory},
 		"proc_read_memory_bin":  {each: procReadMemoryBin},
 		"proc_get_loader_info":  {each: procGetLoaderInfo},

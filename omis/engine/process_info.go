@@ -11,28 +11,62 @@ import (
 // knownProcFields are the components proc_get_info has.
 const knownProcFields = omis.ProcInvolContSwitch<<1 - 1
 
+func procFields(c *call) (omis.ProcFields, error) {
+	flags, err := c.int(1)
+	if err == nil && flags&^int64(knownProcFields) != 0 {
+		err = omis.Errorf(omis.ParameterError, "proc_get_info has no components for flags %#x", uint64(flags&^int64(knownProcFields)))
+	}
+	return omis.ProcFields(flags), err
+}
+
+// procsAhead has a node that can read about processes at once do so.
+func procsAhead(c *call, objs []object) (read int) {
+	fields, err := procFields(c)
+	if err != nil || fields == 0 || len(objs) < 2 {
+		return 0
+	}
+	home := nodeOf(objs[0]) // those of other nodes are worked on apart, but one may just have gone there
+	node, ok := home.Node.(omis.ProcCrowd)
+	if !ok {
+		return 0
+	}
+	procs, list := make([]*process, 0, len(objs)), make([]omis.ProcID, 0, len(objs))
+	for _, o := range objs {
+		p := o.(*process)
+		if at := p.at(); at.node == home {
+			procs, list = append(procs, p), append(list, at.id)
+		}
+	}
+	infos := node.ProcInfos(list, fields)
+	c.procs = make(map[*process]*omis.ProcInfo, len(infos))
+	for i, info := range infos {
+		if info != nil {
+			c.procs[procs[i]] = info
+			read++
+		}
+	}
+	return read
+}
+
 func procGetInfo(x *execution, c *call) ([]omis.Value, error) {
 	p := c.object.(*process)
-	flags, err := c.int(1)
-	if err != nil {
+	fields, err := procFields(c)
+	if err != nil || fields == 0 {
 		return nil, err
 	}
-	if flags&^int64(knownProcFields) != 0 {
-		return nil, omis.Errorf(omis.ParameterError, "proc_get_info has no components for flags %#x", uint64(flags&^int64(knownProcFields)))
-	}
-	fields := omis.ProcFields(flags)
-	if fields == 0 {
-		return nil, nil
-	}
-	at := p.at()
-	info, err := at.node.ProcInfo(at.id, fields)
-	if err != nil {
-		return nil, err
+	info := c.procs[p]
+	if info == nil {
+		at := p.at()
+		one, err := at.node.ProcInfo(at.id, fields)
+		if err != nil {
+			return nil, err
+		}
+		info = &one
 	}
 	values := make([]omis.Value, 0, bits.OnesCount32(uint32(fields)))
 	for bit := omis.ProcGlobalID; bit <= omis.ProcInvolContSwitch; bit <<= 1 {
 		if fields&bit != 0 {
-			values = append(values, x.procValue(p, bit, &info))
+			values = append(values, x.procValue(p, bit, info))
 		}
 	}
 	return values, nil

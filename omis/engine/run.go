@@ -60,7 +60,10 @@ type call struct {
 	*step
 	object object
 	args   []omis.Value
-	infos  map[*process]map[int]omis.ThreadInfo // of threads, read ahead
+
+	// What was read ahead, of threads by their numbers.
+	infos map[*process]map[int]omis.ThreadInfo
+	procs map[*process]*omis.ProcInfo
 }
 
 func (c *call) int(i int) (int64, error) {

@@ -12,6 +12,7 @@ var (
 	_ omis.NodeInformer = (*Node)(nil)
 	_ omis.Detector     = (*Node)(nil)
 	_ omis.ThreadCrowd  = (*Node)(nil)
+	_ omis.ProcCrowd    = (*Node)(nil)
 )
 
 // NodeInfo: see omis.NodeInformer.
@@ -53,6 +54,11 @@ func (n *Node) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.Thr
 // ThreadInfos: see omis.ThreadCrowd.
 func (n *Node) ThreadInfos(p omis.ProcID, tids []int, f omis.ThreadFields) map[int]omis.ThreadInfo {
 	return n.reader.ThreadInfos(p, tids, f)
+}
+
+// ProcInfos: see omis.ProcCrowd.
+func (n *Node) ProcInfos(list []omis.ProcID, f omis.ProcFields) []*omis.ProcInfo {
+	return n.reader.ProcInfos(list, f)
 }
 
 // stackSize is that of a running thread.

@@ -10,8 +10,8 @@ import (
 	"mirador/omis/linux/tasks"
 )
 
-// crowd reads all threads of a process at once, as soon as it can. What it takes
-// for that is loaded when somebody first asks about so many threads that it pays,
+// crowd reads all threads of a process at once, or all processes, as soon as it can.
+// What it takes for that is loaded when somebody first asks about so many that it pays,
 // and on a goroutine: nobody waits for it, files are read meanwhile. Where it
 // cannot be loaded, files it is for good.
 type crowd struct {

@@ -32,10 +32,12 @@ const (
 	switches = omis.ProcVolContSwitch | omis.ProcInvolContSwitch
 )
 
+// unread has what Linux does not account for (OMIS 8.1.2).
+func unread() omis.ProcInfo { return omis.ProcInfo{IntResidentSize: -1, Swaps: -1} }
+
 // Info reads what f asks for, from where it is had cheapest.
 func (r *Reader) Info(p omis.ProcID, f omis.ProcFields) (omis.ProcInfo, error) {
-	// Linux does not account for these (OMIS 8.1.2).
-	info := omis.ProcInfo{IntResidentSize: -1, Swaps: -1}
+	info := unread()
 	q, err := r.ask(p)
 	if err != nil {
 		return info, err
@@ -89,7 +91,7 @@ func (q query) stat(_ omis.ProcFields, info *omis.ProcInfo) error {
 	info.Parent = s.parent
 	info.State = schedulingState(s.state)
 	info.Priority = s.nice
-	info.SystemTime = float64(s.systemTime) / userHz
+	info.SystemTime = q.notLess(s.systemTime)
 	info.MemorySize = s.memory
 	info.MinorFaults, info.MajorFaults = s.minorFaults, s.majorFaults
 	return nil

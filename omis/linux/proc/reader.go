@@ -43,8 +43,9 @@ type kept struct {
 	tids  []int // of threads, as they were listed last; never written to
 	// systems are the times spent in the kernel that were told last, see neverLess.
 	systems map[instance]uint64
-	users   int  // who read at this moment
-	gone    bool // from the reader's table; closed by the last user
+	system  int64 // the same of the process, in ticks, see notLess
+	users   int   // who read at this moment
+	gone    bool  // from the reader's table; closed by the last user
 	at      *list.Element
 }
 

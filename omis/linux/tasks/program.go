@@ -28,11 +28,10 @@ const (
 	recordSize        = recordName + nameSize
 )
 
-// What the program keeps on its stack.
+// What a program keeps on its stack.
 const (
-	stackRecord = -recordSize
+	stackRecord = -max(recordSize, processSize)
 	stackPID    = stackRecord - 8 // pointer to a struct pid
-	stackLevel  = stackPID - 8
 )
 
 // member is one of task_struct, or of a struct in it, and where it goes.
@@ -51,53 +50,100 @@ var members = [...]member{
 	{"stime", 8, recordSystem},
 	{"prev_cputime.utime", 8, recordShownUser},
 	{"prev_cputime.stime", 8, recordShownSystem},
-	{"comm", nameSize, recordName},
 }
 
-// program writes one record for each task. Register 6 holds its arguments,
+// The arguments of an iterator's program.
+const (
+	argMeta = 0
+	argTask = 8
+)
+
+// threadProgram writes one record for each task. Register 6 holds its arguments,
 // register 7 the task.
-func program(kernel *btf.Spec) (asm.Instructions, error) {
-	const meta, task = 0, 8 // arguments
-	code := asm.Instructions{
-		asm.Mov.Reg(asm.R6, asm.R1),
-		asm.LoadMem(asm.R7, asm.R6, task, asm.DWord),
-		asm.JEq.Imm(asm.R7, 0, "out"), // after the last one
-	}
-	for _, m := range members {
-		offset, err := find(kernel, "task_struct", m.path, m.size)
+func threadProgram(kernel *btf.Spec) (asm.Instructions, error) {
+	return assembled(
+		begin,
+		func() (asm.Instructions, error) { return copies(kernel, asm.R7, "task_struct", members[:]) },
+		func() (asm.Instructions, error) {
+			return copies(kernel, asm.R7, "task_struct", []member{{"comm", nameSize, recordName}})
+		},
+		func() (asm.Instructions, error) { return number(kernel) },
+		finish(recordSize),
+	)
+}
+
+// assembled puts parts of a program together.
+func assembled(parts ...func() (asm.Instructions, error)) (code asm.Instructions, err error) {
+	for _, part := range parts {
+		next, err := part()
 		if err != nil {
 			return nil, err
 		}
-		code = append(code, asm.Mov.Reg(asm.R3, asm.R7))
-		code = append(code, read(stackRecord+m.to, m.size, offset)...)
+		code = append(code, next...)
 	}
-	number, err := number(kernel)
-	if err != nil {
-		return nil, err
-	}
-	code = append(code, number...)
-	return append(code,
-		asm.LoadMem(asm.R1, asm.R6, meta, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R1, 0, asm.DWord), // its seq_file
-		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackRecord),
-		asm.Mov.Imm(asm.R3, recordSize),
-		asm.FnSeqWrite.Call(),
-		asm.Mov.Imm(asm.R0, 0).WithSymbol("out"),
-		asm.Return()), nil
+	return code, nil
 }
 
-// number notes the number of the task in the pid namespace of who reads, which
-// is the monitor. The kernel chose the process by its number there, so that its
-// threads have one, too; zero is noted for those that have just ended.
+func begin() (asm.Instructions, error) {
+	return asm.Instructions{
+		asm.Mov.Reg(asm.R6, asm.R1),
+		asm.LoadMem(asm.R7, asm.R6, argTask, asm.DWord),
+		asm.JEq.Imm(asm.R7, 0, "out"), // after the last one
+	}, nil
+}
+
+// copies reads members of a struct that a register points to into the record. The
+// kernel knows the type of that pointer, and what it leads to may be read as any
+// memory is, but for arrays.
+func copies(kernel *btf.Spec, from asm.Register, in string, list []member) (code asm.Instructions, err error) {
+	for _, m := range list {
+		offset, err := find(kernel, in, m.path, m.size)
+		if err != nil {
+			return nil, err
+		}
+		to := stackRecord + m.to
+		switch m.size {
+		case 4, 8:
+			size := asm.Word
+			if m.size == 8 {
+				size = asm.DWord
+			}
+			code = append(code, asm.LoadMem(asm.R1, from, int16(offset), size), asm.StoreMem(asm.RFP, int16(to), asm.R1, size))
+		default:
+			code = append(code, asm.Mov.Reg(asm.R3, from))
+			code = append(code, read(to, m.size, offset)...)
+		}
+	}
+	return code, nil
+}
+
+// finish gives the record away.
+func finish(size int32) func() (asm.Instructions, error) {
+	return func() (asm.Instructions, error) {
+		return asm.Instructions{
+			asm.LoadMem(asm.R1, asm.R6, argMeta, asm.DWord).WithSymbol("numbered"),
+			asm.LoadMem(asm.R1, asm.R1, 0, asm.DWord), // its seq_file
+			asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackRecord),
+			asm.Mov.Imm(asm.R3, size),
+			asm.FnSeqWrite.Call(),
+			asm.Mov.Imm(asm.R0, 0).WithSymbol("out"),
+			asm.Return(),
+		}, nil
+	}
+}
+
+// number notes the number of the task in the pid namespace of who reads, which is the
+// monitor. The kernel chose the task there, so that it has one; zero may be noted for
+// those that have just ended.
 func number(kernel *btf.Spec) (asm.Instructions, error) {
-	var threadPID, level, numbers, nr int32
+	var pid, threadPID, level, numbers, nr int32
 	for _, m := range []struct {
 		in, path string
 		size     int
 		offset   *int32
 	}{
-		{"task_struct", "thread_pid", 8, &threadPID}, {"pid", "level", 4, &level},
-		{"pid", "numbers", 0, &numbers}, {"upid", "nr", 4, &nr},
+		{"task_struct", "pid", 4, &pid}, {"task_struct", "thread_pid", 8, &threadPID},
+		{"pid", "level", 4, &level}, {"pid", "numbers", 0, &numbers}, {"upid", "nr", 4, &nr},
 	} {
 		var err error
 		if *m.offset, err = find(kernel, m.in, m.path, m.size); err != nil {
@@ -108,17 +154,22 @@ func number(kernel *btf.Spec) (asm.Instructions, error) {
 	if err := kernel.TypeByName("upid", &upid); err != nil {
 		return nil, fmt.Errorf("the kernel does not describe struct upid: %w", err)
 	}
-	code := asm.Instructions{asm.FnGetCurrentTask.Call(), asm.Mov.Reg(asm.R3, asm.R0)}
-	code = append(code, read(stackPID, 8, threadPID)...)
-	code = append(code, asm.LoadMem(asm.R3, asm.RFP, stackPID, asm.DWord))
-	code = append(code, read(stackLevel, 4, level)...)
-	code = append(code, asm.Mov.Reg(asm.R3, asm.R7))
+	code := asm.Instructions{
+		asm.FnGetCurrentTaskBtf.Call(),
+		asm.LoadMem(asm.R1, asm.R0, int16(threadPID), asm.DWord),
+		asm.JEq.Imm(asm.R1, 0, "out"),
+		asm.LoadMem(asm.R9, asm.R1, int16(level), asm.Word),
+		asm.JNE.Imm(asm.R9, 0, "inner"),
+		asm.LoadMem(asm.R1, asm.R7, int16(pid), asm.Word), // in the outermost namespace
+		asm.StoreMem(asm.RFP, stackRecord+recordTID, asm.R1, asm.Word),
+		asm.Ja.Label("numbered"),
+		asm.Mov.Reg(asm.R3, asm.R7).WithSymbol("inner"),
+	}
 	code = append(code, read(stackPID, 8, threadPID)...)
 	code = append(code,
 		asm.LoadMem(asm.R3, asm.RFP, stackPID, asm.DWord),
-		asm.LoadMem(asm.R1, asm.RFP, stackLevel, asm.Word),
-		asm.Mul.Imm(asm.R1, int32(upid.Size)),
-		asm.Add.Reg(asm.R3, asm.R1))
+		asm.Mul.Imm(asm.R9, int32(upid.Size)),
+		asm.Add.Reg(asm.R3, asm.R9))
 	return append(code, read(stackRecord+recordTID, 4, numbers+nr)...), nil
 }
 

@@ -12,23 +12,25 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 )
 
-// Reader reads threads. Its methods may be called from any goroutine.
+// Reader reads threads and processes. Its methods may be called from any goroutine.
 type Reader struct {
 	buffers sync.Pool
 
-	mu      sync.RWMutex  // held for reading by those who read
-	program *ebpf.Program // nil when closed
+	mu        sync.RWMutex  // held for reading by those who read
+	threads   *ebpf.Program // nil when closed, as the next
+	processes *ebpf.Program
 }
 
 // bufferSize is what the kernel gives in one piece at the most.
-const bufferSize = 8 * 4096 / recordSize * recordSize
+const bufferSize = 8 * 4096
 
-// Open loads the program, which takes some tens of milliseconds. The kernel runs
-// it when somebody reads, and at no other time.
+// Open loads the programs, which takes some tens of milliseconds. The kernel runs
+// them when somebody reads, and at no other time.
 func Open() (*Reader, error) {
 	if err := checkAccounting(nohzFull); err != nil {
 		return nil, err
@@ -37,18 +39,34 @@ func Open() (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the kernel does not describe its types: %w", err)
 	}
-	code, err := program(kernel)
+	threads, err := load(kernel, threadProgram)
 	if err != nil {
 		return nil, err
 	}
-	// Reading kernel memory is offered to programs under the GPL alone.
+	processes, err := load(kernel, processProgram)
+	if err != nil {
+		threads.Close()
+		return nil, err
+	}
+	return &Reader{
+		threads: threads, processes: processes,
+		buffers: sync.Pool{New: func() any { b := make([]byte, bufferSize); return &b }},
+	}, nil
+}
+
+// load loads a program. Reading kernel memory is offered to those under the GPL alone.
+func load(kernel *btf.Spec, assemble func(*btf.Spec) (asm.Instructions, error)) (*ebpf.Program, error) {
+	code, err := assemble(kernel)
+	if err != nil {
+		return nil, err
+	}
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.Tracing, AttachType: ebpf.AttachTraceIter, AttachTo: "task", Instructions: code, License: "GPL",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot load a task iterator: %w", err)
 	}
-	return &Reader{program: p, buffers: sync.Pool{New: func() any { b := make([]byte, bufferSize); return &b }}}, nil
+	return p, nil
 }
 
 // nohzFull lists the processors without a timer's ticks, "(null)" for none.
@@ -64,13 +82,13 @@ func checkAccounting(path string) error {
 	return nil
 }
 
-// Close unloads the program, when those who read are done.
+// Close unloads the programs, when those who read are done.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.program
-	r.program = nil
-	return p.Close()
+	threads, processes := r.threads, r.processes
+	r.threads, r.processes = nil, nil
+	return errors.Join(threads.Close(), processes.Close())
 }
 
 // Read calls see with each thread of a process, the oldest first, up to about
@@ -79,40 +97,56 @@ func (r *Reader) Close() error {
 func (r *Reader) Read(pid, most int, see func(*Task)) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if r.program == nil {
+	seen := 0
+	err := r.records(r.threads, pid, recordSize, func(record []byte) bool {
+		t := parse(record)
+		copy(t.Name[:], record[recordName:])
+		see(&t)
+		seen++
+		return seen < most
+	})
+	if err != nil {
+		return fmt.Errorf("cannot read the threads of process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// records calls see with what a program writes about the threads of a process, or
+// about all where pid is 0. What the kernel gives in one piece is seen to its end,
+// then no more after see has said so.
+func (r *Reader) records(program *ebpf.Program, pid, size int, see func(record []byte) bool) error {
+	if program == nil {
 		return os.ErrClosed
 	}
-	iterator, err := r.iterate(pid)
+	iterator, err := iterate(program, pid)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(iterator)
 	buf := r.buffers.Get().(*[]byte)
 	defer r.buffers.Put(buf)
-	for seen := 0; seen < most; {
-		n, err := unix.Read(iterator, *buf)
+	for goOn := true; goOn; {
+		n, err := unix.Read(iterator, (*buf)[:bufferSize/size*size])
 		switch {
 		case errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN):
 			continue
 		case err != nil:
-			return fmt.Errorf("cannot read the threads of process %d: %w", pid, err)
+			return err
 		case n == 0:
 			return nil
-		case n%recordSize != 0:
-			return fmt.Errorf("the threads of process %d are %d bytes, no multiple of %d", pid, n, recordSize)
+		case n%size != 0:
+			return fmt.Errorf("%d bytes are no multiple of %d", n, size)
 		}
-		for records := (*buf)[:n]; len(records) > 0; records = records[recordSize:] {
-			t := parse(records)
-			see(&t)
-			seen++
+		for records := (*buf)[:n]; len(records) > 0; records = records[size:] {
+			goOn = see(records[:size])
 		}
 	}
 	return nil
 }
 
-// iterate makes a descriptor that shows the threads of a process. Which process
-// is a matter of the link, so that each has its own.
-func (r *Reader) iterate(pid int) (int, error) {
+// iterate makes a descriptor that shows the threads of a process, or all there are.
+// Which process is a matter of the link, so that each has its own.
+func iterate(program *ebpf.Program, pid int) (int, error) {
 	const create, createIterator = 28, 33 // BPF_LINK_CREATE, BPF_ITER_CREATE
 	info := struct{ tid, pid, pidfd uint32 }{pid: uint32(pid)}
 	link, err := bpf(create, unsafe.Pointer(&struct {
@@ -121,17 +155,17 @@ func (r *Reader) iterate(pid int) (int, error) {
 		size                           uint32
 		_                              uint32
 	}{
-		program: uint32(r.program.FD()), attach: uint32(ebpf.AttachTraceIter),
+		program: uint32(program.FD()), attach: uint32(ebpf.AttachTraceIter),
 		info: unsafe.Pointer(&info), size: uint32(unsafe.Sizeof(info)),
 	}), 32)
 	runtime.KeepAlive(&info)
 	if err != nil {
-		return -1, fmt.Errorf("cannot choose the threads of process %d: %w", pid, err)
+		return -1, fmt.Errorf("cannot choose threads: %w", err)
 	}
 	defer unix.Close(link) // the iterator keeps what it needs of it
 	iterator, err := bpf(createIterator, unsafe.Pointer(&struct{ link, flags uint32 }{link: uint32(link)}), 8)
 	if err != nil {
-		return -1, fmt.Errorf("cannot show the threads of process %d: %w", pid, err)
+		return -1, fmt.Errorf("cannot show threads: %w", err)
 	}
 	return iterator, nil
 }

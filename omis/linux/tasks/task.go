@@ -28,7 +28,7 @@ const nameSize = 16 // TASK_COMM_LEN
 // nice0 is the static priority where nice is 0 (DEFAULT_PRIO).
 const nice0 = 120
 
-// parse takes a record of the program apart.
+// parse takes a record of a program apart, up to the name.
 func parse(record []byte) (t Task) {
 	long := func(at int) uint64 { return binary.LittleEndian.Uint64(record[at:]) }
 	word := func(at int) uint32 { return binary.LittleEndian.Uint32(record[at:]) }
@@ -39,7 +39,6 @@ func parse(record []byte) (t Task) {
 	t.Ran = long(recordRan)
 	t.ticked = modes{long(recordUser), long(recordSystem)}
 	t.shown = modes{long(recordShownUser), long(recordShownSystem)}
-	copy(t.Name[:], record[recordName:])
 	return t
 }
 

@@ -1,0 +1,200 @@
+//go:build linux && amd64
+
+package proc
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/examples/targets"
+	"mirador/omis"
+)
+
+// allCrowd is everything that may be asked for when processes are read at once.
+const allCrowd = crowdStat | crowdKnown | crowdSizes
+
+// former is a process of testdata/former.c that has done its work, most of it by a
+// thread that has ended.
+func former(t *testing.T) omis.ProcID {
+	t.Helper()
+	program := filepath.Join(targets.SharedDir(t), "former")
+	if msg, err := exec.Command("gcc", "-O2", "-pthread", "-o", program, "testdata/former.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, msg)
+	}
+	cmd := exec.Command(program)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { end(cmd) })
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "worked\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	id, err := Identify(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// Processes asleep are the same whichever way they are read: at once first, since the
+// kernel notes what it has shown in files.
+func TestProcessesAreWhatFilesSay(t *testing.T) {
+	r, files := newCrowd(t), NewReader(0)
+	defer files.Close()
+	worker := former(t)
+	ids := append(sleepers(t, 5), worker)
+	for i, id := range ids {
+		if err := unix.Setpriority(unix.PRIO_PROCESS, id.PID, 3*i); err != nil {
+			t.Fatal(err)
+		}
+		awaitAsleep(t, id.PID)
+	}
+	for _, f := range []omis.ProcFields{allCrowd, omis.ProcTotalTime | omis.ProcSystemTime} {
+		infos := r.procInfosAtOnce(ids, f)
+		for i, id := range ids {
+			want, err := files.Info(id, f)
+			got := infos[i]
+			if got == nil || err != nil {
+				t.Fatalf("process %d: %v, %v", id.PID, got, err)
+			}
+			if a, b := shown(got, f), shown(&want, f); a != b {
+				t.Errorf("process %d: %s, by files %s", id.PID, a, b)
+			}
+		}
+	}
+	if i := r.procInfosAtOnce([]omis.ProcID{worker}, allCrowd)[0]; i.TotalTime < 0.2 || i.SystemTime == 0 {
+		t.Errorf("a process whose threads worked for 0.1 s each has %v s, %v of them in the kernel", i.TotalTime, i.SystemTime)
+	}
+}
+
+// shown is what was asked for of what was read.
+func shown(i *omis.ProcInfo, f omis.ProcFields) (s string) {
+	for bit := omis.ProcGlobalID; bit <= omis.ProcInvolContSwitch; bit <<= 1 {
+		if f&bit&^(omis.ProcGlobalID|omis.ProcLocalID|omis.ProcMessageQueue|omis.ProcNode) != 0 {
+			s += fmt.Sprintf("%#x %s, ", uint32(bit), component(i, bit))
+		}
+	}
+	return s
+}
+
+// A process at work has at least the time that was told before, whichever way.
+func TestTimesOfProcessesNeverFall(t *testing.T) {
+	r := newCrowd(t)
+	cmd := exec.Command("sh", "-c", "while :; do :; done")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer end(cmd)
+	id, err := Identify(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last omis.ProcInfo
+	for begin := time.Now(); last.TotalTime < 0.2; {
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("it has worked for %v s", last.TotalTime)
+		}
+		info, err := r.Info(id, crowdStat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := r.procInfosAtOnce([]omis.ProcID{id}, crowdStat)[0]
+		if at == nil {
+			t.Fatal("it was not read")
+		}
+		for _, now := range []omis.ProcInfo{info, *at} {
+			if now.TotalTime < last.TotalTime || now.SystemTime < last.SystemTime {
+				t.Fatalf("%+v after %+v", now, last)
+			}
+			last = now
+		}
+	}
+	q, err := r.ask(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.done()
+	if before := q.notLess(1000); before != 10 || q.notLess(999) != 10 || q.notLess(1001) != 10.01 {
+		t.Error("a system time fell")
+	}
+}
+
+// What is not read at once is left to Info.
+func TestProcessesThatAreLeft(t *testing.T) {
+	r := newCrowd(t)
+	dying, cmd := sleeper(t)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if s, err := readStat(dying.PID); err != nil || time.Now().After(deadline) {
+			t.Fatalf("no zombie: %+v, %v", s, err)
+		} else if s.state == 'Z' {
+			break
+		}
+	}
+	alive, _ := sleeper(t)
+	later := omis.ProcID{PID: alive.PID, Start: alive.Start + 1}
+	infos := r.procInfosAtOnce([]omis.ProcID{self(t), dying, later, alive}, crowdStat)
+	for i, what := range []string{"one with several threads", "one that has ended", "one that had the number before"} {
+		if infos[i] != nil {
+			t.Errorf("%s was read: %+v", what, infos[i])
+		}
+	}
+	if infos[3] == nil || infos[3].Swaps != -1 {
+		t.Errorf("the one that is alive: %+v", infos[3])
+	}
+	end(cmd)
+	if infos := r.procInfosAtOnce([]omis.ProcID{dying}, crowdStat); infos[0] != nil {
+		t.Errorf("one that is not there was read: %+v", infos[0])
+	}
+	many := make([]omis.ProcID, 1<<16)
+	for _, f := range []omis.ProcFields{0, crowdSizes, crowdStat | omis.ProcUID, crowdStat | omis.ProcParent} {
+		if r.ProcInfos(many, f) != nil {
+			t.Errorf("fields %#x were read at once", uint32(f))
+		}
+	}
+	if infos := r.ProcInfos(many, crowdStat); len(infos) != len(many) {
+		t.Errorf("%d of many", len(infos))
+	}
+	r.crowd.close()
+	if infos := r.ProcInfos(many, crowdStat); infos != nil {
+		t.Errorf("a closed reader tells of %d", len(infos))
+	}
+}
+
+func TestWhenItPaysToReadAllProcesses(t *testing.T) {
+	for _, c := range []struct {
+		asked, threads int
+		want           bool
+	}{
+		{fewest - 1, fewest, false}, {fewest, passed * fewest, true}, {fewest, passed*fewest + 1, false}, {100, 1000, true},
+	} {
+		if got := pays(c.asked, c.threads); got != c.want {
+			t.Errorf("%d processes with %d threads: %t", c.asked, c.threads, got)
+		}
+	}
+	if n := allThreads(); n < len(mustList(t)) {
+		t.Errorf("there are %d threads, fewer than of this process alone", n)
+	}
+}
+
+func mustList(t *testing.T) []int {
+	t.Helper()
+	tids, err := Threads(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tids
+}
