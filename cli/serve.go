@@ -38,9 +38,10 @@ The configuration is a JSON file with the names of the flags, and:
   "certificate", "key", "client_authority":  PEM files for TLS
 Flags override it; "prototypes" is a list there.
 
-Placements are where the actions of conditional requests may run: kernel (programs in
-the kernel; nobody is held) and trap (in the monitor, while the thread is held, which
-is always possible). The cheapest one that can do all of a request is taken.
+Placements are where the actions of conditional requests may run: inline (code in the
+program itself), kernel (programs in the kernel), neither of which holds anybody, and
+trap (in the monitor, while the thread is held, which is always possible). The cheapest
+one that can do all of a request is taken.
 
 Prototypes give the parameters of library calls their types where a library has no
 debug information (doc/prototypes.md); of a folder, the files *.prototypes are
@@ -48,8 +49,8 @@ read.
 
 Threads of a program are held, until the actions of an event are done, by
 "rendezvous" where that is possible: a jump in the program leads them to memory
-that is shared with the monitor. With --hold ptrace no program is patched but by
-breakpoints; each hit costs more (doc/survival.md).`,
+that is shared with the monitor. With --hold ptrace breakpoints stop them instead; each
+hit costs more (doc/survival.md).`,
 		Example: `  mirador serve
   mirador serve --socket /tmp/m.sock --listen 127.0.0.1:0 --data /tmp/m
   mirador serve --prototypes examples/prototypes
