@@ -65,6 +65,7 @@ type hider interface {
 var (
 	_ omis.Placements = placing{}
 	_ omis.Costs      = placing{}
+	_ omis.CPUTimer   = placing{}
 )
 
 // newPlacing gives a node the placements that the settings allow.

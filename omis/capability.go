@@ -63,6 +63,13 @@ type ProcCrowd interface {
 	ProcInfos(list []ProcID, f ProcFields) []*ProcInfo
 }
 
+// CPUTimer tells the CPU time of threads that are held.
+type CPUTimer interface {
+	// CPUTime is how long a thread has had processors since it began, in nanoseconds. It may
+	// be asked while a handler of Watch runs; it waits until the thread rests.
+	CPUTime(p ProcID, tid int) (int64, error)
+}
+
 // NodeInformer is node_get_info (OMIS 8.1.1): the components of the groups whose
 // bits are set in flags (0 to 13), in the order of the specification; -1 or ""
 // where Linux has no such thing. Rates are averaged over 1 to 15 seconds.

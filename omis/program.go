@@ -13,8 +13,8 @@ const (
 	OpStop                       // close the interval that was opened at the same place of the stack
 )
 
-// Clock is how the time is taken, where a program takes it in the code of a process. In
-// other placements there is no choice.
+// Clock is which time is taken, and how where a program takes it in the code of a
+// process: other placements have one way alone for the time that passes.
 type Clock uint8
 
 const (
@@ -24,6 +24,9 @@ const (
 	// ClockFast does not: it costs half as much, and of some tens of instructions at
 	// both ends of an interval it is uncertain whether they are in it.
 	ClockFast
+	// ClockCPU takes the time that the thread has been given on processors, and not what
+	// passes meanwhile.
+	ClockCPU
 )
 
 // Op is one step of a program.

@@ -41,6 +41,8 @@ type point struct {
 	subs  []*subscription
 	timed bool               // some of them open or close intervals
 	occ   service.Occurrence // of the hit at hand
+	who   held               // whose that is
+	cpu   func() (int64, error)
 	room  [5]omis.Value
 }
 
@@ -79,6 +81,7 @@ func (e *Engine) pointAt(proc *process, w omis.Watch, s *subscription) (*point, 
 		return p, nil
 	}
 	p = &point{e: e, proc: proc, watch: w, key: key}
+	p.cpu = func() (int64, error) { return p.who.cpuTime() }
 	p.enter(s)
 	if err := p.plant(); err != nil {
 		return nil, err
@@ -216,6 +219,7 @@ func (p *point) occurred(hit *omis.Hit) {
 		Node: p.node.token, Proc: p.proc.token, Thread: omis.Undefined,
 		Time: hit.Time, SP: hit.SP, Now: hit.Now, Held: hit.Held,
 	}
+	p.who, p.occ.CPU = held{p.node, hit.Proc, hit.TID, hit.Held}, p.cpu
 	if p.timed {
 		cost, _ := p.node.cost(trapped, hit.Held)
 		p.occ.Before, p.occ.After = int64(cost.Before), int64(cost.After)
@@ -265,8 +269,8 @@ func (p *point) ends() bool {
 
 // enqueue leaves lists to the process's queue.
 func (p *point) enqueue(hit *omis.Hit, waiting []*csr) {
-	occ := p.occ
-	occ.Params = slices.Clone(occ.Params)
+	occ, who := p.occ, p.who
+	occ.Params, occ.CPU = slices.Clone(occ.Params), who.cpuTime
 	tid, child, newProc := hit.TID, hit.Child, hit.ChildProc
 	release := hit.Hold()
 	task := func() {

@@ -212,15 +212,15 @@ func TestSpendingIsOfRequests(t *testing.T) {
 // A timer says by which clock it is measured.
 func TestClocksOfTimers(t *testing.T) {
 	b, placer, _ := startPlacing(t)
-	b.ask(`: pa_timer_create2("fast") pa_timer_create2("ordered") pa_timer_create()`)
-	for i, want := range []omis.Clock{omis.ClockFast, omis.ClockOrdered, omis.ClockOrdered} {
+	b.ask(`: pa_timer_create2("fast") pa_timer_create2("ordered") pa_timer_create() pa_timer_create2("cpu")`)
+	for i, want := range []omis.Clock{omis.ClockFast, omis.ClockOrdered, omis.ClockOrdered, omis.ClockCPU} {
 		b.ask(fmt.Sprintf("thread_reached_addr([],%#x) : pa_timer_start([pa_t_%d])", 0x10+i, 1+i))
 		b.ask(fmt.Sprintf(": csr_enable([c_%d])", 1+i))
 		if got := placer.Programs()[i][0].Clock; got != want {
 			t.Errorf("timer %d is measured by clock %d, want %d", 1+i, got, want)
 		}
 	}
-	if got := b.ask(`: pa_timer_create2("sundial")`); !strings.Contains(got, "OMIS_PARAMETER_ERROR") || !strings.Contains(got, "is no clock: there are ordered and fast") {
+	if got := b.ask(`: pa_timer_create2("sundial")`); !strings.Contains(got, "OMIS_PARAMETER_ERROR") || !strings.Contains(got, "is no clock: there are ordered, fast and cpu") {
 		t.Errorf("another clock: %s", got)
 	}
 }

@@ -136,6 +136,9 @@ type Occurrence struct {
 	Held          string // how the thread is held: omis.Hit.Held
 	Params        []omis.Value
 	Now           func() int64 // the clock that Time was read from
+	// CPU is how much CPU time the thread has used, in nanoseconds; nil where there is
+	// nobody to ask. The error says why it cannot be told.
+	CPU func() (int64, error)
 }
 
 // Scope is the tool on whose behalf an action runs. Its methods may be called

@@ -41,6 +41,7 @@ type Node struct {
 	launch  []omis.Launch
 	post    post
 	costs   map[string]omis.Cost
+	cpu     map[int]int64 // CPU time of threads
 }
 
 var _ omis.Node = (*Node)(nil)

@@ -58,7 +58,7 @@ func (*Extension) Services() []service.Service {
 		},
 		{
 			Name: "pa_timer_create2", Class: classTimer, Result: "token", Params: []service.Param{service.StringParam("clock")},
-			Doc: "make a timer and return its token; where it is started and stopped in the code of a program, it takes the time by an ordered clock, which waits for what went before, or by a fast one, which costs less and is uncertain by some nanoseconds",
+			Doc: "make a timer and return its token; where it is started and stopped in the code of a program, it takes the time by an ordered clock, which waits for what went before, or by a fast one, which costs less and is uncertain by some nanoseconds; by the clock cpu it takes the CPU time of the thread, wherever that can be had, and never in the code of the program",
 		},
 		{
 			Name: "pa_timer_create3", Class: classTimer, Result: "token",

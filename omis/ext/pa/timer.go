@@ -164,14 +164,14 @@ func createTimer(c *service.Call) ([]omis.Value, error) {
 
 // clocks are the names of clocks in requests.
 func clocks() map[string]omis.Clock {
-	return map[string]omis.Clock{"ordered": omis.ClockOrdered, "fast": omis.ClockFast}
+	return map[string]omis.Clock{"ordered": omis.ClockOrdered, "fast": omis.ClockFast, "cpu": omis.ClockCPU}
 }
 
 // clockOf reads the parameter that says by which clock times are taken.
 func clockOf(v omis.Value) (omis.Clock, error) {
 	clock, ok := clocks()[v.Str]
 	if !ok {
-		return 0, omis.Errorf(omis.ParameterError, "%q is no clock: there are ordered and fast", v.Str)
+		return 0, omis.Errorf(omis.ParameterError, "%q is no clock: there are ordered, fast and cpu", v.Str)
 	}
 	return clock, nil
 }
@@ -196,8 +196,16 @@ func startTimer(c *service.Call) ([]omis.Value, error) {
 	if c.Event == nil {
 		return nil, noEvent()
 	}
+	t := c.Object.(*timer)
 	later := func() int64 { return c.Event.Now() + c.Event.After }
-	c.Object.(*timer).start(owner{c.Event.Proc, c.Event.Thread}, c.Event.SP, later)
+	if t.clock == omis.ClockCPU {
+		used, err := cpuTime(c.Event)
+		if err != nil {
+			return nil, err
+		}
+		later = func() int64 { return used }
+	}
+	t.start(owner{c.Event.Proc, c.Event.Thread}, c.Event.SP, later)
 	return nil, nil
 }
 
@@ -206,8 +214,25 @@ func stopTimer(c *service.Call) ([]omis.Value, error) {
 	if c.Event == nil {
 		return nil, noEvent()
 	}
-	c.Object.(*timer).stop(owner{c.Event.Proc, c.Event.Thread}, c.Event.SP, c.Event.Time-c.Event.Before)
+	t := c.Object.(*timer)
+	at := c.Event.Time - c.Event.Before
+	if t.clock == omis.ClockCPU {
+		var err error
+		if at, err = cpuTime(c.Event); err != nil {
+			return nil, err
+		}
+	}
+	t.stop(owner{c.Event.Proc, c.Event.Thread}, c.Event.SP, at)
 	return nil, nil
+}
+
+// cpuTime is the CPU time of the thread that is held for an event. What the thread itself
+// does to be held, and to go on, counts: nobody has measured how much of that is CPU time.
+func cpuTime(e *service.Occurrence) (int64, error) {
+	if e.CPU == nil {
+		return 0, omis.Errorf(omis.UnsupportedService, "the event is none of a thread, whose CPU time could be told")
+	}
+	return e.CPU()
 }
 
 // noEvent says why a timer cannot be used in an unconditional request: it measures

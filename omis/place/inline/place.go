@@ -67,6 +67,8 @@ func (p *Placer) judge(list []omis.Placing) []error {
 			errs[i] = &omis.Refusal{Why: fmt.Sprintf("code in a program tells %d threads apart, not %d", mostNamed, len(l.Watch.Threads))}
 		case samples(l.Program):
 			errs[i] = &omis.Refusal{Why: "code in a program times all intervals, not one of so many"}
+		case takesCPU(l.Program):
+			errs[i] = &omis.Refusal{Why: "code in a program has no clock of the thread's CPU time but a system call, which it does not make"}
 		case untimed != nil && times(l.Program):
 			errs[i] = &omis.Refusal{Why: untimed.Error()}
 		}
@@ -90,6 +92,11 @@ func times(p omis.Program) bool {
 // samples tells whether it times only some of the intervals.
 func samples(p omis.Program) bool {
 	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.OneIn > 1 })
+}
+
+// takesCPU tells whether it takes the CPU time.
+func takesCPU(p omis.Program) bool {
+	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Do != omis.OpAdd && op.Clock == omis.ClockCPU })
 }
 
 // isOrdered tells whether it does so by the ordered clock.

@@ -24,9 +24,15 @@ func buildCaller(t testing.TB) string {
 // call counts and times a system call, for some threads or all of them ("[]").
 func (r *rig) call(name, threads string) {
 	r.t.Helper()
+	r.callBy("ordered", name, threads)
+}
+
+// callBy does so by a clock.
+func (r *rig) callBy(clock, name, threads string) {
+	r.t.Helper()
 	r.regions = append(r.regions, name)
 	i := len(r.regions)
-	r.ask(": pa_counter_create() pa_timer_create()")
+	r.ask(`: pa_counter_create() pa_timer_create2("%s")`, clock)
 	r.define("thread_has_started_sys_call(%s,%q) : pa_counter_add([pa_c_%d],1) pa_timer_start([pa_t_%d])", threads, name, i, i)
 	r.define("thread_has_ended_sys_call(%s,%q) : pa_timer_stop([pa_t_%d])", threads, name, i)
 }

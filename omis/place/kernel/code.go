@@ -38,7 +38,7 @@ const (
 	stackRow     = -52 // the number of a row
 	stackChunk   = -56
 	stackZero    = -60
-	stackHanding = -64 // not zero: a link takes over
+	stackHanding = -64 // not zero: a link takes over; further down see schedcode.go and cputime.go
 )
 
 // end is the label of a program's last instructions.
@@ -49,19 +49,20 @@ const end = "end"
 // spots, which the cookies of uprobes tell.
 type shape struct {
 	steps   []omis.Operation
-	threads int // that are named
+	cpu     []bool // of each, whether it takes the CPU time
+	threads int    // that are named
 	program *ebpf.Program
 }
 
 func shapeOf(steps omis.Program, named []thread) *shape {
 	s := &shape{threads: len(named)}
 	for _, op := range steps {
-		s.steps = append(s.steps, op.Do)
+		s.steps, s.cpu = append(s.steps, op.Do), append(s.cpu, takesCPU(op))
 	}
 	return s
 }
 
-func (s *shape) String() string { return fmt.Sprint(s.steps, s.threads) }
+func (s *shape) String() string { return fmt.Sprint(s.steps, s.cpu, s.threads) }
 
 // assembler makes the code of a shape.
 type assembler struct {
@@ -88,15 +89,38 @@ func storeOf(op omis.Operation) omis.StoreKind {
 // several addresses, only the one that was meant counts.
 func (a *assembler) program(s *shape) asm.Instructions {
 	code := a.spot()
-	if slices.Contains(s.steps, omis.OpStop) {
-		code = append(code, asm.FnKtimeGetNs.Call(), asm.Mov.Reg(hitAt, asm.R0))
-	}
+	code = append(code, a.hit(s)...)
 	code = append(code, a.layout.thread(end)...)
 	code = append(code, filter(s)...)
 	for i, op := range s.steps {
-		code = append(code, a.step(op, i, fmt.Sprint("step", i))...)
+		code = append(code, a.step(op, s.cpu[i], i, fmt.Sprint("step", i))...)
 	}
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(end), asm.Return())
+}
+
+// stops tells whether steps close intervals of CPU time, or else of what passes.
+func (s *shape) stops(cpu bool) bool {
+	for i, op := range s.steps {
+		if op == omis.OpStop && s.cpu[i] == cpu {
+			return true
+		}
+	}
+	return false
+}
+
+// hit takes the times at which intervals are closed by programs of some shapes, as early
+// as it can.
+func (a *assembler) hit(all ...*shape) (code asm.Instructions) {
+	if slices.ContainsFunc(all, func(s *shape) bool { return slices.Contains(s.cpu, true) }) {
+		code = a.layout.cpu.find()
+	}
+	if slices.ContainsFunc(all, func(s *shape) bool { return s.stops(true) }) {
+		code = append(append(code, a.layout.cpu.read("hit")...), asm.StoreMem(asm.RFP, stackCPU, asm.R0, asm.DWord))
+	}
+	if slices.ContainsFunc(all, func(s *shape) bool { return s.stops(false) }) {
+		code = append(code, asm.FnKtimeGetNs.Call(), asm.Mov.Reg(hitAt, asm.R0))
+	}
+	return code
 }
 
 // spot finds the spot, and ends the program where it is not to run: see hand.go.
@@ -161,7 +185,7 @@ func filter(s *shape) asm.Instructions {
 
 // step assembles one step. Its labels begin with its name; the last one is where the
 // next step begins.
-func (a *assembler) step(op omis.Operation, i int, name string) asm.Instructions {
+func (a *assembler) step(op omis.Operation, cpu bool, i int, name string) asm.Instructions {
 	p, over := a.pools[storeOf(op)], name+"over"
 	code := append(a.cellOf(i), asm.StoreMem(asm.RFP, stackCell, asm.R1, asm.Word))
 	switch op {
@@ -174,10 +198,10 @@ func (a *assembler) step(op omis.Operation, i int, name string) asm.Instructions
 			asm.StoreMem(rowAt, rowSum, asm.R2, asm.DWord))
 	case omis.OpStart:
 		code = append(code, a.rowToWrite(p, name, over)...)
-		code = append(code, a.start(p, name)...)
+		code = append(code, a.start(p, cpu, name)...)
 	case omis.OpStop:
 		code = append(code, a.rowAsItIs(p, name, over)...)
-		code = append(code, a.stop(p, name)...)
+		code = append(code, a.stop(p, cpu, name)...)
 	}
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(over))
 }

@@ -63,6 +63,7 @@ type pageRecord struct {
 type bunchRecord struct {
 	Target  unit             `json:"target"`
 	Steps   []omis.Operation `json:"steps"`
+	CPU     []bool           `json:"cpu"`
 	Threads int              `json:"threads"`
 	Path    string           `json:"path"`
 	After   uint32           `json:"after,omitempty"` // the bunch it takes over from

@@ -107,12 +107,16 @@ func isCall(kind omis.EventKind) bool {
 }
 
 // judgeEvent says whether a program can run at an event of the kernel.
-func (p *Placer) judgeEvent(w omis.Watch) (point, error) {
+func (p *Placer) judgeEvent(pl *omis.Placing) (point, error) {
+	w := &pl.Watch
 	if err := p.ready(); err != nil {
 		return point{}, err
 	}
 	if len(w.Threads) > mostNamed {
 		return point{}, &omis.Refusal{Why: fmt.Sprintf("a program in the kernel tells %d threads apart, not %d", mostNamed, len(w.Threads))}
+	}
+	if err := p.layout.cpu.suits(w.Event, pl.Program); err != nil {
+		return point{}, err
 	}
 	if err := proc.Alive(w.Proc); err != nil {
 		return point{}, err
@@ -163,7 +167,7 @@ func (p *Placer) listen(list []omis.Placing) ([]omis.Placed, []error) {
 
 func (p *Placer) newListener(what omis.Placing) (*listener, error) {
 	w := what.Watch
-	at, err := p.judgeEvent(w)
+	at, err := p.judgeEvent(&what)
 	if err != nil {
 		return nil, err
 	}

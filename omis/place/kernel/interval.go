@@ -87,7 +87,7 @@ func pop(f *form, name, none string, rule asm.Instructions) asm.Instructions {
 // its place, or above, was left by an exception or a longjmp; what was opened without
 // a stack pointer stays. The time is taken last, so that as little as possible of the
 // program itself is measured.
-func (a *assembler) start(p *pool, name string) asm.Instructions {
+func (a *assembler) start(p *pool, cpu bool, name string) asm.Instructions {
 	push, room, keep, drop := name+"push", name+"room", name+"keep", name+"drop"
 	code := p.depth(name, near, drop)
 	if a.event {
@@ -108,9 +108,12 @@ func (a *assembler) start(p *pool, name string) asm.Instructions {
 		asm.Add.Imm(open, 1),
 		asm.StoreMem(rowAt, rowDepth, open, asm.DWord),
 		asm.Mov.Reg(kept, at))
-	if a.timed {
+	switch {
+	case cpu:
+		code = append(append(code, a.layout.cpu.read(name)...), asm.StoreMem(kept, 8, asm.R0, asm.DWord))
+	case a.timed:
 		code = append(code, asm.StoreMem(kept, 8, hitAt, asm.DWord))
-	} else {
+	default:
 		code = append(code, asm.FnKtimeGetNs.Call(), asm.StoreMem(kept, 8, asm.R0, asm.DWord))
 	}
 	code = append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(keep))
@@ -136,7 +139,7 @@ func nest(f *form, push string) asm.Instructions {
 // stop closes the interval that was opened at the same place of the stack, and drops
 // those further down, which can never end. Where one of the two has no stack pointer,
 // the innermost interval is meant.
-func (a *assembler) stop(p *pool, name string) asm.Instructions {
+func (a *assembler) stop(p *pool, cpu bool, name string) asm.Instructions {
 	found, none := name+"found", name+"none"
 	code := p.depth(name, near+1, "")
 	if a.event {
@@ -154,14 +157,27 @@ func (a *assembler) stop(p *pool, name string) asm.Instructions {
 	code = append(code,
 		asm.Sub.Imm(open, 1).WithSymbol(found),
 		asm.StoreMem(rowAt, rowDepth, open, asm.DWord),
-		asm.LoadMem(asm.R2, at, 8, asm.DWord),
-		asm.Mov.Reg(asm.R1, hitAt),
+		asm.LoadMem(asm.R2, at, 8, asm.DWord))
+	if cpu {
+		code = append(code,
+			asm.LoadMem(asm.R1, asm.RFP, stackCPU, asm.DWord),
+			asm.JEq.Imm(asm.R1, 0, name+"unknown"),
+			asm.JEq.Imm(asm.R2, 0, name+"unknown"))
+	} else {
+		code = append(code, asm.Mov.Reg(asm.R1, hitAt))
+	}
+	code = append(code,
 		asm.JGE.Reg(asm.R1, asm.R2, name+"later"),
 		asm.Mov.Reg(asm.R1, asm.R2),
 		asm.Sub.Reg(asm.R1, asm.R2).WithSymbol(name+"later"))
 	code = append(code, measured(name)...)
+	code = append(code, asm.Ja.Label(name+"keep"))
+	if cpu { // there was no knowing the time at both ends
+		unknown := one(rowUnfinished)
+		unknown[0] = unknown[0].WithSymbol(name + "unknown")
+		code = append(append(code, unknown...), asm.Ja.Label(name+"keep"))
+	}
 	code = append(code,
-		asm.Ja.Label(name+"keep"),
 		asm.StoreMem(rowAt, rowDepth, open, asm.DWord).WithSymbol(none),
 		asm.Mov.Imm(asm.R0, 0).WithSymbol(name+"keep"))
 	return append(code, done(p.form)...)

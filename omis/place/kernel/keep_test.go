@@ -32,6 +32,7 @@ type assignment struct {
 	Entry uint64
 	Exits []uint64
 	Calls bool // the system call of a nap in place of the function
+	Clock omis.Clock
 }
 
 // keeper is such a monitor, in a process of its own.
@@ -184,8 +185,8 @@ func (m *monitor) obey(what string) (answer string, err error) {
 }
 
 func (m *monitor) place() error {
-	count := omis.Program{{Do: omis.OpAdd, Value: 1, Store: m.sums}, {Do: omis.OpStart, Store: m.intervals}}
-	end := omis.Program{{Do: omis.OpStop, Store: m.intervals}}
+	count := omis.Program{{Do: omis.OpAdd, Value: 1, Store: m.sums}, {Do: omis.OpStart, Clock: m.Clock, Store: m.intervals}}
+	end := omis.Program{{Do: omis.OpStop, Clock: m.Clock, Store: m.intervals}}
 	if m.Calls {
 		call := func(kind omis.EventKind) omis.Watch {
 			return omis.Watch{Event: kind, Proc: m.Proc, Name: "clock_nanosleep"}
@@ -230,8 +231,15 @@ func (m *monitor) rows() (string, error) {
 
 // What a killed monitor has left goes on, and the next one takes it over as it stands.
 func TestAnotherMonitorTakesOver(t *testing.T) {
+	for name, clock := range map[string]omis.Clock{"what passes": omis.ClockOrdered, "CPU time": omis.ClockCPU} {
+		t.Run(name, func(t *testing.T) { takeOver(t, clock) })
+	}
+}
+
+func takeOver(t *testing.T, clock omis.Clock) {
 	g := start(t, build(t))
 	a := assign(t, g)
+	a.Clock = clock
 	before := g.code(g.fun["work"], g.size["work"])
 	k := newKeeper(t, a)
 	k.want("recall", "false false")
@@ -264,6 +272,22 @@ func TestAnotherMonitorTakesOver(t *testing.T) {
 	if f, err := pins.Of(a.Data); err != nil || len(f.Names()) > 0 {
 		t.Errorf("%q are left, %v", f.Names(), err)
 	}
+}
+
+// A program that takes other times is another one.
+func TestKeptProgramOfAnotherClock(t *testing.T) {
+	g := start(t, build(t))
+	a := assign(t, g)
+	a.Clock = omis.ClockCPU
+	k := placedKeeper(t, a)
+	g.do("call 3")
+	k.kill()
+	a.Clock = omis.ClockOrdered
+	k = placedKeeper(t, a)
+	k.want("settle", fmt.Sprintf("%d orphans", 1+len(a.Exits)))
+	g.do("call 4")
+	k.want("rows", "7 7 0")
+	k.want("close", "closed")
 }
 
 // What stands behind a landing pad is found again by the address that was asked for.

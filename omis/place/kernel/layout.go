@@ -17,6 +17,7 @@ type layout struct {
 	pid, tgid, leader, started int16
 	status                     int16 // what its system call is, in its thread_info
 	ran, ranBefore             int16 // time on processors, and that before this turn, in its sched_entity
+	cpu                        cpuClock
 
 	// nested tells that the monitor lives in a pid namespace of its own, which
 	// dev and ino identify: it knows threads by their numbers there.
@@ -58,6 +59,7 @@ func findLayout() (layout, error) {
 			return l, err
 		}
 	}
+	l.cpu = findCPUClock(types, task)
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
 		return l, fmt.Errorf("cannot find the pid namespace of the monitor: %w", err)

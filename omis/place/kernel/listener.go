@@ -4,7 +4,6 @@ package kernel
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
@@ -29,9 +28,11 @@ var _ omis.Placed = (*listener)(nil)
 // body assembles the program that does what some listeners want.
 func (e *events) body(list []*listener) asm.Instructions {
 	code := asm.Instructions{asm.Mov.Reg(told, asm.R1), asm.StoreImm(asm.RFP, stackZero, 0, asm.Word)}
-	if slices.ContainsFunc(list, func(l *listener) bool { return stops(l.steps) }) {
-		code = append(code, asm.FnKtimeGetNs.Call(), asm.Mov.Reg(hitAt, asm.R0))
+	shapes := make([]*shape, len(list))
+	for i, l := range list {
+		shapes[i] = shapeOf(l.steps, nil)
 	}
+	code = append(code, (&assembler{layout: e.layout}).hit(shapes...)...)
 	code = append(code, e.layout.thread(end)...)
 	for i, l := range list {
 		code = append(code, e.part(l, fmt.Sprint("listener", i))...)
@@ -50,7 +51,7 @@ func (e *events) part(l *listener, name string) asm.Instructions {
 	}
 	code = append(code, l.filter(name, over)...)
 	for i, s := range l.steps {
-		code = append(code, a.step(s.Do, i, fmt.Sprint(name, "step", i))...)
+		code = append(code, a.step(s.Do, takesCPU(s), i, fmt.Sprint(name, "step", i))...)
 	}
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(over))
 }
@@ -74,11 +75,6 @@ func (l *listener) filter(name, over string) asm.Instructions {
 			asm.Mov.Imm(asm.R0, 0).WithSymbol(other))
 	}
 	return append(code, asm.Ja.Label(over), asm.Mov.Imm(asm.R0, 0).WithSymbol(name+"meant"))
-}
-
-// stops tells whether a program closes intervals, for which it must know the time.
-func stops(steps omis.Program) bool {
-	return slices.ContainsFunc(steps, func(s omis.Op) bool { return s.Do == omis.OpStop })
 }
 
 func (l *listener) Verdict() omis.Verdict { return l.point.verdict() }

@@ -47,7 +47,7 @@ func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 	for i := range list {
 		if isEvent(list[i].Watch.Event) {
 			var at point
-			if at, errs[i] = p.judgeEvent(list[i].Watch); errs[i] == nil {
+			if at, errs[i] = p.judgeEvent(&list[i]); errs[i] == nil {
 				verdicts[i] = at.verdict()
 			}
 		} else if errs[i] == nil {
@@ -74,7 +74,7 @@ func (p *Placer) judge(list []omis.Placing, errs []error) ([]site, []error) {
 		if errs[i] = err; err != nil {
 			continue
 		}
-		if errs[i] = suits(&list[i]); errs[i] == nil {
+		if errs[i] = p.suits(&list[i]); errs[i] == nil {
 			sites[i], errs[i] = sv.site(list[i].Watch.Addr)
 		}
 	}
@@ -82,7 +82,7 @@ func (p *Placer) judge(list []omis.Placing, errs []error) ([]site, []error) {
 }
 
 // suits says why a program is none for the kernel.
-func suits(pl *omis.Placing) error {
+func (p *Placer) suits(pl *omis.Placing) error {
 	if pl.Watch.Event != omis.EventReachedAddr {
 		return &omis.Refusal{Why: "the kernel runs programs where threads reach an address and at events of its own, not at others"}
 	}
@@ -96,7 +96,7 @@ func suits(pl *omis.Placing) error {
 	if most := mostUnits - unitsOfHead - named; len(pl.Program) > most {
 		return &omis.Refusal{Why: fmt.Sprintf("a program in the kernel has %d steps at most, not %d", most, len(pl.Program))}
 	}
-	return nil
+	return p.layout.cpu.suits(pl.Watch.Event, pl.Program)
 }
 
 // survey begins to look at a process. The caller holds mu.

@@ -110,9 +110,15 @@ func (r *rig) define(format string, args ...any) {
 // region counts and times a function, for some threads or all of them ("[]").
 func (r *rig) region(function, threads string) {
 	r.t.Helper()
+	r.regionBy("ordered", function, threads)
+}
+
+// regionBy does so by a clock.
+func (r *rig) regionBy(clock, function, threads string) {
+	r.t.Helper()
 	r.regions = append(r.regions, function)
 	i := len(r.regions)
-	r.ask(": pa_counter_create() pa_timer_create()")
+	r.ask(`: pa_counter_create() pa_timer_create2("%s")`, clock)
 	r.define("thread_reached_addr(%s,%#x) : pa_counter_add([pa_c_%d],1) pa_timer_start([pa_t_%d])", threads, r.g.fun[function], i, i)
 	for _, exit := range r.g.exits(function) {
 		r.define("thread_reached_addr(%s,%#x) : pa_timer_stop([pa_t_%d])", threads, exit, i)

@@ -1,0 +1,186 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/linux/subject"
+	"mirador/omis/place/inline"
+	"mirador/omis/place/kernel"
+)
+
+// usage is what a target has its threads do in a function.
+type usage struct {
+	name, function, does string
+	intervals            int64 // that are measured meanwhile
+	rounds               int   // how often that is done
+}
+
+var usages = []usage{
+	{"spins", "work", "work 1 1 3000 0", 1, 12},
+	{"rests", "work", "work 1 1 0 10000", 1, 12},
+	{"rests for long, and spins", "work", "work 1 1 2000 200000", 1, 4},
+	{"goes from processor to processor", "wander", "wander 1 20 100", 1, 12},
+	{"hardly anything", "work", "work 1 1000 0 0", 1000, 1},
+	{"threads that displace each other", "work", "work 8 20 1500 100", 160, 1},
+	{"threads that wander", "wander", "wander 4 100 50", 4, 1},
+}
+
+// slack is by how much an interval may seem to take less than what the function itself
+// sees of it, or more than what its caller sees: what a probe costs is taken off as it was
+// measured, and the clocks may be apart by a ten thousandth of the time that passes.
+const slack = 40 * time.Microsecond
+
+// The CPU time of a region is what the threads that pass it see by their own clocks, inside
+// of it and around it, whatever else runs on the machine, and wherever it is measured.
+func TestCPUTime(t *testing.T) {
+	program := subject.Compile(t, "usage", "-O2", "-pthread", "testdata/usage.c")
+	for _, u := range usages {
+		t.Run(u.name, func(t *testing.T) {
+			for _, placement := range []string{"trap", kernel.Name} {
+				t.Run(placement, func(t *testing.T) { u.run(t, placement, program) })
+			}
+		})
+	}
+}
+
+func (u *usage) run(t *testing.T, placement, program string) {
+	r := newRig(t, placement, start(t, program))
+	r.regionBy("cpu", u.function, "[]")
+	r.enable()
+	if got := r.where(); got != placement {
+		t.Fatalf("the requests run in %s", got)
+	}
+	before := stolen(t)
+	var all []round
+	var n int64
+	var so time.Duration // far
+	for range u.rounds {
+		var w round
+		if _, err := fmt.Sscanf(r.g.do("%s", u.does), "done %d %d", &w.inside, &w.outside); err != nil {
+			t.Fatal(err)
+		}
+		n, w.measured = r.measured()
+		w.measured, so = w.measured-so, w.measured
+		all = append(all, w)
+	}
+	if n != u.intervals*int64(u.rounds) {
+		t.Errorf("%d intervals, want %d in each of %d rounds", n, u.intervals, u.rounds)
+	}
+	checkUsage(t, all, time.Duration(u.intervals)*slack, stolen(t)-before+time.Duration(runtime.NumCPU())*tick)
+}
+
+// round is the CPU time of some intervals.
+type round struct{ inside, measured, outside time.Duration }
+
+// checkUsage checks that what was measured lies between what is seen inside of a function
+// and around it. What a host takes is noticed at the next tick, where all of it is taken
+// off; so at its ends an interval may be off by that. But that is not always so.
+func checkUsage(t *testing.T, all []round, slack, stolen time.Duration) {
+	t.Helper()
+	var sum round
+	good := 0
+	for _, w := range all {
+		if w.measured > w.inside-slack && w.measured < w.outside+slack {
+			good++
+		}
+		sum.inside, sum.measured, sum.outside = sum.inside+w.inside, sum.measured+w.measured, sum.outside+w.outside
+	}
+	t.Logf("%d of %d; %+v, stolen %v", good, len(all), sum, stolen)
+	if len(all) > 1 && good < (len(all)+2)/3 {
+		t.Errorf("%d of %d lie between inside and outside: %+v", good, len(all), all)
+	}
+	slack *= time.Duration(len(all))
+	if sum.measured < sum.inside-slack-stolen || sum.measured > sum.outside+slack+stolen {
+		t.Errorf("all together do not lie between inside and outside, of which a host took %v: %+v", stolen, sum)
+	}
+}
+
+// measured is how many intervals there are of the first region, and how long they took.
+func (r *rig) measured() (n int64, sum time.Duration) {
+	for _, w := range r.rows(1) {
+		n += w.intervals
+		sum += time.Duration(w.sum * 1e9)
+	}
+	return n, sum
+}
+
+// tick is USER_HZ: the kernel shows whole ones.
+const tick = 10 * time.Millisecond
+
+// stolen is how much of the processors a host has taken so far.
+func stolen(t *testing.T) time.Duration {
+	t.Helper()
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var name string
+	var v [8]int64
+	if _, err := fmt.Sscan(string(b), &name, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(v[7]) * tick
+}
+
+// Code in a program cannot know the CPU time, and says so.
+func TestNoCPUTimeInline(t *testing.T) {
+	r := newRig(t, inline.Name, start(t, build(t)))
+	r.regionBy("cpu", "work", "[]")
+	r.enable()
+	x, err := r.tool.State(omis.Token(r.csrs[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x.Placement.Name != "trap" || !strings.Contains(x.Placement.Why, "inline: code in a program has no clock of the thread's CPU time") {
+		t.Errorf("it runs in %v", x.Placement)
+	}
+	r.g.do("call 5")
+	if n, _ := r.measured(); n != 5 {
+		t.Errorf("%d intervals, want 5", n)
+	}
+}
+
+// A system call that waits takes next to no CPU time.
+func TestCPUTimeOfCalls(t *testing.T) {
+	program := buildCaller(t)
+	for _, placement := range []string{"trap", kernel.Name} {
+		t.Run(placement, func(t *testing.T) {
+			r := newRig(t, placement, start(t, program))
+			r.callBy("cpu", "clock_nanosleep", "[]")
+			r.enable()
+			if got := r.where(); got != placement {
+				t.Fatalf("the requests run in %s", got)
+			}
+			before := stolen(t)
+			r.g.do("nap 300")
+			n, sum := r.measured()
+			if most := 50*time.Millisecond + stolen(t) - before + time.Duration(runtime.NumCPU())*tick; n != 1 || sum > most {
+				t.Errorf("%d intervals, %v; want 1, of at most %v", n, sum, most)
+			}
+		})
+	}
+}
+
+// Where threads get and lose processors, their CPU time is not what the kernel's programs
+// see.
+func TestNoCPUTimeOfScheduling(t *testing.T) {
+	r := newRig(t, kernel.Name, start(t, build(t)))
+	r.ask(`: pa_timer_create2("cpu")`)
+	r.define("thread_has_been_scheduled([]) : pa_timer_start([pa_t_1])")
+	r.enable()
+	x, err := r.tool.State(omis.Token(r.csrs[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "kernel: where a thread gets or loses its processor"; x.Placement.Name != "trap" || !strings.Contains(x.Placement.Why, want) {
+		t.Errorf("it runs in %v", x.Placement)
+	}
+}
