@@ -1,16 +1,21 @@
 package cli
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"mirador/omis/linux/proc"
 	"mirador/omis/linux/subject"
+	"mirador/probes/journal"
 )
 
 // tally is a process of testdata/tally.c: it calls a function and knows how often.
@@ -109,6 +114,70 @@ func TestDoctorCleansUp(t *testing.T) {
 	s.await(t, s.begin(t))
 	if calls := c.says("stop"); s.counted(t) >= calls-before+1 {
 		t.Errorf("%d calls are counted of %d", s.counted(t), calls-before)
+	}
+}
+
+// A uprobe that the kernel has left, because the gateway was killed when it was about to
+// take it out, is taken out: here a breakpoint of which the journal tells, in place of
+// one that the kernel has not forgotten.
+func TestDoctorMends(t *testing.T) {
+	s := startServe(t, os.Geteuid())
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	explained := s.must(t, `<instrreq><codeRegion from="tally:work"/><metric name="COUNT"/></instrreq>`, "post", "--explain", "-")
+	at := regexp.MustCompile(`thread_reached_addr\(\[p_1\],(0x[0-9a-f]+)\)`).FindStringSubmatch(explained)
+	if at == nil {
+		t.Fatalf("explained as %s", explained)
+	}
+	addr, err := strconv.ParseUint(at[1], 0, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.kill(t)
+	before := textOf(t, c.PID, c.Cmd.Path)
+	breakAt(t, c.PID, addr)
+	noteChange(t, s.data(), c.PID, addr)
+	if bytes.Equal(before, textOf(t, c.PID, c.Cmd.Path)) {
+		t.Fatal("there is no breakpoint")
+	}
+	for range 2 { // the second time there is nothing to do
+		s.must(t, "", "doctor", "--clean", s.data())
+		if !bytes.Equal(before, textOf(t, c.PID, c.Cmd.Path)) {
+			t.Fatal("the breakpoint is left")
+		}
+	}
+	c.says("go")
+	c.says("stop")
+}
+
+// breakAt puts a breakpoint where nobody comes by just now.
+func breakAt(t *testing.T, pid int, addr uint64) {
+	t.Helper()
+	const int3 = 0xcc
+	mem, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	if _, err := mem.WriteAt([]byte{int3}, int64(addr)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noteChange writes into a journal that a uprobe is about to be taken out.
+func noteChange(t *testing.T, data string, pid int, addr uint64) {
+	t.Helper()
+	id, err := proc.Identify(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.Open(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = j.Put("kernel/change/1", map[string]any{"proc": id, "members": []uint64{addr}})
+	if err := errors.Join(err, j.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
 

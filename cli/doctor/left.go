@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
+	"mirador/omis/place/kernel"
 	"mirador/omis/place/kernel/pins"
 	"mirador/probes/journal"
 )
@@ -41,7 +43,8 @@ func abandoned() []*pins.Folder {
 }
 
 // Clean removes what a gateway has left in the kernel that used a data directory, was
-// killed, and will not come back.
+// killed, and will not come back; also uprobes that the kernel itself has left, since the
+// gateway was killed in the middle of its work.
 func Clean(data string) error {
 	data, err := filepath.Abs(data)
 	if err != nil {
@@ -56,5 +59,17 @@ func Clean(data string) error {
 			errs = append(errs, f.Clear())
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, mend(data))...)
+}
+
+// mend takes out the uprobes that a journal tells of.
+func mend(data string) error {
+	if _, err := os.Stat(filepath.Join(data, journal.File)); err != nil {
+		return nil // it has none
+	}
+	j, err := journal.Open(data)
+	if err != nil {
+		return err
+	}
+	return errors.Join(kernel.Mend(j), j.Close())
 }

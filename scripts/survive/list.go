@@ -38,7 +38,7 @@ func items() []item {
 		{"the monitor is killed: threads stopped, suspended", machine, []string{"TestStoppedKilled"}},
 		{"the warden is killed, stopped, or killed with the monitor", machine, []string{"TestKilledWarden", "TestStoppedWarden", "TestLeftovers"}},
 		{"the gateway is killed", gateway, []string{"TestTargetsOutliveTheGateway", "TestProbeOfTheDead"}},
-		{"the gateway is killed and started again", gateway, []string{"TestGatewayComesBack", "TestCountsOutliveTheGateway", "TestDoctorCleansUp"}},
+		{"the gateway is killed and started again", gateway, []string{"TestGatewayComesBack", "TestCountsOutliveTheGateway", "TestDoctorCleansUp", "TestDoctorMends"}},
 		{"requests that would stop the monitor itself", machine, []string{"TestSparesItself"}},
 	}
 }

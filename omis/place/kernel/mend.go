@@ -57,6 +57,9 @@ func (e *estate) mend(codes *landing.Catalog) error {
 	})
 }
 
+// Mend is that for a monitor which no other one comes after.
+func Mend(book Book) error { return (&estate{book: book}).mend(landing.NewCatalog()) }
+
 func (r *changeRecord) mend(codes *landing.Catalog) error {
 	if proc.Alive(r.Proc) != nil {
 		return nil
