@@ -80,6 +80,12 @@ func imagined(plan *translate.Plan) (h translate.Handles) {
 	if plan.Times() {
 		h.Timer = "pa_t_1"
 	}
+	if plan.TimesCPU() {
+		h.CPUTimer = "pa_t_1"
+		if plan.Times() {
+			h.CPUTimer = "pa_t_2"
+		}
+	}
 	h.Events = plan.Imagined()
 	return h
 }

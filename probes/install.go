@@ -20,7 +20,9 @@ func (a *App) install(ctx context.Context, plan *translate.Plan, p *Probe, r *mi
 		return nil, err
 	}
 	p.made++
-	kept := []error{a.kept(h.Counter, p.key(p.made, "count")), a.kept(h.Timer, p.key(p.made, "time"))}
+	kept := []error{
+		a.kept(h.Counter, p.key(p.made, "count")), a.kept(h.Timer, p.key(p.made, "time")), a.kept(h.CPUTimer, p.key(p.made, "cpu")),
+	}
 	for i, object := range h.Events {
 		kept = append(kept, a.kept(object, p.key(p.made, fmt.Sprint("event", i+1))))
 	}

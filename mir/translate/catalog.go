@@ -29,6 +29,7 @@ type source uint8
 const (
 	fromCounter source = iota
 	fromTimer
+	fromCPUTimer
 	fromThreads
 	fromCPU
 	fromEvents
@@ -62,6 +63,11 @@ func Catalog() []Metric {
 			Measured: "proc_get_info, thread_get_info: read from /proc, nothing is stopped",
 		},
 		{
+			Name: "CPU_TIME", Unit: "ms", Kind: "timer", Region: true, Entities: all, source: fromCPUTimer,
+			Doc:      "CPU time of the thread from entering the region to leaving it, user and system together, of one execution: the last one, as of WC_TIME.",
+			Measured: "pa_timer_start and pa_timer_stop as of WC_TIME, by a timer with the clock cpu: in the kernel, or while the thread is held",
+		},
+		{
 			Name: "NET_SEND", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents,
 			Doc:      "How long threads were sending messages through sockets, in all.",
 			Measured: "pa_timer_start and pa_timer_stop at the beginning and end of the system calls sendto, sendmsg and sendmmsg",
@@ -92,18 +98,19 @@ func Catalog() []Metric {
 	}
 }
 
-// metric finds a row by its name, which may have that of a system call behind it.
-func metric(name string) (Metric, bool) {
+// metric finds a row by its name, which may have that of a system call behind it. Of one
+// that can be measured with and without a region, it is the row that suits.
+func metric(name string, region bool) (found Metric, ok bool) {
 	base, of, particular := strings.Cut(name, ":")
 	for _, m := range Catalog() {
 		switch {
-		case m.Name == name:
-			return m, true
+		case m.Name == name && (!ok || m.Region == region):
+			found, ok = m, true
 		case particular && m.Name == base && m.byCall && isCallName(of):
 			return m.of(of), true
 		}
 	}
-	return Metric{}, false
+	return found, ok
 }
 
 // namesOf lists the metrics with or without a region, for messages.

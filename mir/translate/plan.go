@@ -24,6 +24,7 @@ type Plan struct {
 // Handles are the tokens that stand for an installed Plan.
 type Handles struct {
 	Counter, Timer omis.Token   // "" where the plan needs none
+	CPUTimer       omis.Token   // the same
 	Events         []omis.Token // of metrics that are measured at events, in the order of the request
 	Requests       []omis.Token // the conditional requests, in the order of Plan.Conditional
 }
@@ -55,7 +56,7 @@ func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
 	var ms []Metric
 	var errs Errors
 	for _, asked := range r.Metrics {
-		m, ok := metric(asked.Name)
+		m, ok := metric(asked.Name, r.Region != nil)
 		if !ok {
 			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "no metric %s; on a region there are %s, without one %s", asked.Name, namesOf(true), namesOf(false)))
 			continue
@@ -79,11 +80,14 @@ func (m Metric) suits(r *mir.InstrRequest, pos mir.Position) Errors {
 		return Errors{Errorf(CannotBeDone, pos, "%s is measured on a region: add a codeRegion; without one there are %s", m.Name, namesOf(false))}
 	case !m.Region && r.Region != nil:
 		return Errors{Errorf(CannotBeDone, pos, "%s is not measured on a region; on one there are %s", m.Name, namesOf(true))}
-	case m.source == fromTimer && r.Region.From == "":
+	case m.times() && r.Region.From == "":
 		return Errors{Errorf(CannotBeDone, pos, "%s needs the beginning of the region: add \"from\"", m.Name)}
 	}
 	return nil
 }
+
+// times tells whether the metric is measured from one place of the code to another.
+func (m Metric) times() bool { return m.source == fromTimer || m.source == fromCPUTimer }
 
 // place is where to point at for what a request lacks.
 func place(r *mir.InstrRequest) mir.Position {
@@ -163,7 +167,7 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 	for _, s := range p.scopes {
 		within = append(within, s.process)
 	}
-	places, err := r.places(within, p.uses(fromTimer))
+	places, err := r.places(within, p.Times() || p.TimesCPU())
 	if err != nil {
 		return Errors{Errorf(CannotBeDone, c.Pos, "%v", err)}
 	}
@@ -206,6 +210,9 @@ func (p *Plan) Counts() bool { return p.uses(fromCounter) }
 
 // Times tells whether the plan needs a timer of the monitor.
 func (p *Plan) Times() bool { return p.uses(fromTimer) }
+
+// TimesCPU tells whether it needs one of CPU time.
+func (p *Plan) TimesCPU() bool { return p.uses(fromCPUTimer) }
 
 // Outlived tells whether everything that the plan measures has terminated.
 func (p *Plan) Outlived(gone []omis.Token) bool {

@@ -13,6 +13,7 @@ import (
 type reading struct {
 	counts  []row            // COUNT
 	timers  []row            // WC_TIME
+	cpu     []row            // CPU_TIME of a region
 	events  map[string][]row // by metrics that are measured at events
 	procs   []row            // CPU_TIME of processes
 	threads []row            // the threads there are, with their CPU_TIME if it is wanted
@@ -40,6 +41,9 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 	}
 	if h.Timer != "" {
 		take(&rd.timers, timerRows)
+	}
+	if h.CPUTimer != "" {
+		take(&rd.cpu, timerRows)
 	}
 	rd.events = make(map[string][]row)
 	for _, m := range p.eventMetrics() {
@@ -157,6 +161,8 @@ func (rd *reading) of(m Metric, i *Instance) Stats {
 		return total(rd.counts, i, single(0))
 	case fromTimer:
 		return merged(rd.timers, i)
+	case fromCPUTimer:
+		return merged(rd.cpu, i)
 	case fromEvents, betweenEvents:
 		return total(rd.events[m.Name], i, single(0))
 	case fromThreads:

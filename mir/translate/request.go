@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"mirador/omis"
@@ -21,6 +22,9 @@ func (p *Plan) Create() string {
 			actions = append(actions, "pa_timer_create()")
 		}
 	}
+	if p.TimesCPU() {
+		actions = append(actions, `pa_timer_create2("cpu")`)
+	}
 	for _, m := range p.eventMetrics() {
 		actions = append(actions, m.object()+"_create()")
 	}
@@ -38,6 +42,12 @@ func (p *Plan) Bind(reply omis.Reply) (h Handles, err error) {
 	}
 	if p.uses(fromTimer) {
 		if h.Timer, err = Token(reply, next); err != nil {
+			return h, err
+		}
+		next++
+	}
+	if p.TimesCPU() {
+		if h.CPUTimer, err = Token(reply, next); err != nil {
 			return h, err
 		}
 		next++
@@ -72,14 +82,19 @@ func (p *Plan) counts(place Place) bool { return !place.Exit || p.Places[0].Exit
 // measure the counting.
 func actions(h Handles, place Place, counts bool) []string {
 	var as []string
-	if place.Exit && h.Timer != "" {
-		as = append(as, call("pa_timer_stop", h.Timer))
+	timers := slices.DeleteFunc([]omis.Token{h.CPUTimer, h.Timer}, func(t omis.Token) bool { return t == "" })
+	for _, t := range timers {
+		if place.Exit {
+			as = append(as, call("pa_timer_stop", t))
+		}
 	}
 	if counts && h.Counter != "" {
 		as = append(as, fmt.Sprintf("pa_counter_add([%s],1)", h.Counter))
 	}
-	if !place.Exit && h.Timer != "" {
-		as = append(as, call("pa_timer_start", h.Timer))
+	for _, t := range timers {
+		if !place.Exit {
+			as = append(as, call("pa_timer_start", t))
+		}
 	}
 	return as
 }
@@ -136,7 +151,7 @@ func (p *Plan) Remove(h Handles) string {
 	var as []string
 	if len(h.Requests) > 0 {
 		as = append(as, "csr_delete("+list(h.Requests)+")")
-		if h.Counter != "" || h.Timer != "" || len(h.Events) > 0 {
+		if h.Counter != "" || h.Timer != "" || h.CPUTimer != "" || len(h.Events) > 0 {
 			as[0] += " ;"
 		}
 	}
@@ -203,6 +218,9 @@ func (p *Plan) each(h Handles, verb string) []string {
 	}
 	if h.Timer != "" {
 		as = append(as, call("pa_timer_"+verb, h.Timer))
+	}
+	if h.CPUTimer != "" {
+		as = append(as, call("pa_timer_"+verb, h.CPUTimer))
 	}
 	for i, m := range p.eventMetrics() {
 		if i < len(h.Events) {

@@ -54,7 +54,7 @@ func (p *Plan) Nothing() []Value {
 }
 
 func (p *Plan) values(rd *reading) []Value {
-	rows := max(len(rd.counts), len(rd.timers), len(rd.threads), len(p.entities))
+	rows := max(len(rd.counts), len(rd.timers), len(rd.cpu), len(rd.threads), len(p.entities))
 	vs := make([]Value, 0, rows*len(p.Metrics))
 	for i := range p.entities {
 		for _, in := range p.instances(&p.entities[i], rd) {
@@ -88,7 +88,7 @@ func (p *Plan) processes(e *entity, rd *reading) []Instance {
 			}
 		}
 	case current:
-		for _, r := range slices.Concat(rd.counts, rd.timers) {
+		for _, r := range slices.Concat(rd.counts, rd.timers, rd.cpu) {
 			ids = append(ids, r.process)
 		}
 	default:
@@ -116,14 +116,14 @@ func threads(e *entity, rd *reading) []Instance {
 		}
 		return []Instance{in}
 	}
-	rows := [][]row{rd.counts, rd.timers}
+	rows := [][]row{rd.counts, rd.timers, rd.cpu}
 	for _, of := range rd.events {
 		rows = append(rows, of)
 	}
 	if e.thread == every {
 		rows = append(rows, rd.threads)
 	}
-	found := make([]Instance, 0, len(rd.counts)+len(rd.timers))
+	found := make([]Instance, 0, len(rd.counts)+len(rd.timers)+len(rd.cpu))
 	for _, rs := range rows {
 		for i := range rs {
 			if r := &rs[i]; e.covers(r.process, r.thread) {
