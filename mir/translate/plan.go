@@ -58,7 +58,7 @@ func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
 	for _, asked := range r.Metrics {
 		m, ok := metric(asked.Name, r.Region != nil)
 		if !ok {
-			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "no metric %s; on a region there are %s, without one %s", asked.Name, namesOf(true), namesOf(false)))
+			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "%s", unknown(asked.Name)))
 			continue
 		}
 		ms = append(ms, m)
