@@ -30,6 +30,10 @@ func BenchmarkCode(b *testing.B) {
 	start, stop := omis.Op{Do: omis.OpStart, Store: intervals}, omis.Op{Do: omis.OpStop, Store: intervals}
 	startFast, stopFast := start, stop
 	startFast.Clock, stopFast.Clock = omis.ClockFast, omis.ClockFast
+	startSome, stopSome := start, stop
+	startSome.OneIn, stopSome.OneIn = 100, 100
+	startSome.Store = newStore(b, p, h.ID, omis.StoreIntervals)
+	stopSome.Store = startSome.Store
 	const bare, probed = 1, 2
 	for _, function := range []int{bare, probed} {
 		if err := h.write(h.place(function, atBegin)); err != nil {
@@ -50,6 +54,8 @@ func BenchmarkCode(b *testing.B) {
 		{"add 5", true, map[int]omis.Op{atBegin: {Do: omis.OpAdd, Value: 5, Store: sums}}},
 		{"time, fast", true, map[int]omis.Op{atBegin: startFast, atEnd: stopFast}},
 		{"time, ordered", true, map[int]omis.Op{atBegin: start, atEnd: stop}},
+		{"time one in 100, ordered", true, map[int]omis.Op{atBegin: startSome, atEnd: stopSome}},
+		{"count at both", true, map[int]omis.Op{atBegin: one, atEnd: one}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for where, op := range c.at {

@@ -16,6 +16,7 @@ type compiler struct {
 	tid     int32 // where a thread has its number, behind its pointer
 	base    uint64
 	ordered bool   // the clock waits for the instructions before it
+	late    bool   // the clock is read only where an interval is found that ends
 	filter  uint64 // address of the numbers of the threads that are meant
 	named   int    // how many these are; 0: all threads
 	steps   []step
@@ -35,6 +36,7 @@ type step struct {
 	value int64
 	row   uint64 // of the thread: the distance from its slot
 	open  int32  // of a timer: the distance of its open intervals from the row
+	oneIn int64  // of a timer: see omis.Op
 	lost  uint64 // address of the number of occurrences that left no trace
 }
 
@@ -64,7 +66,7 @@ func (m *compiler) bytes(spot omis.Spot) ([]byte, error) {
 	}
 	c.Part(partFront)
 	m.enter()
-	if m.has(omis.OpStop) {
+	if m.has(omis.OpStop) && !m.late {
 		m.readClock()
 		c.Mov(now, x86.RAX)
 	}

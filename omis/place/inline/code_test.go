@@ -78,6 +78,10 @@ func TestNothingElseChanges(t *testing.T) {
 		sums, intervals := newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreIntervals)
 		one := omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}
 		start, stop := omis.Op{Do: omis.OpStart, Store: intervals}, omis.Op{Do: omis.OpStop, Store: intervals}
+		some := newStore(t, p, h.ID, omis.StoreIntervals)
+		startSome, stopSome := omis.Op{Do: omis.OpStart, OneIn: 3, Store: some}, omis.Op{Do: omis.OpStop, OneIn: 3, Store: some}
+		stopFast := stopSome
+		stopFast.Clock = omis.ClockFast
 		all, err := proc.Threads(h.PID)
 		if err != nil || len(all) != 2 {
 			t.Fatal(all, err)
@@ -90,11 +94,17 @@ func TestNothingElseChanges(t *testing.T) {
 				h.checked(p, where, omis.Watch{}, active, omis.Op{Do: omis.OpAdd, Value: 1 << 40, Store: sums})
 				h.checked(p, where, omis.Watch{}, active, start)
 				h.checked(p, where, omis.Watch{}, active, stop)
+				h.checked(p, where, omis.Watch{}, active, startSome)
+				h.checked(p, where, omis.Watch{}, active, startSome, stopSome)
+				h.checked(p, where, omis.Watch{}, active, stopFast, startSome)
 				h.checked(p, where, omis.Watch{Threads: me}, active, one, stop, start, one, stop)
 				h.checked(p, where, omis.Watch{Threads: others}, active, one, start, stop)
 			}
 		}
 		if list := rows(t, intervals); len(list) != 1 || list[0].Count == 0 || list[0].Unfinished == 0 {
+			t.Errorf("rows %+v", list)
+		}
+		if list := rows(t, some); len(list) != 1 || list[0].Count == 0 || list[0].Skipped < 2*list[0].Count {
 			t.Errorf("rows %+v", list)
 		}
 		// Eight of one each, three times active; of the others as many as were checked.

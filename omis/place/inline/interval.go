@@ -70,8 +70,12 @@ func (m *compiler) start(s *step) {
 	m.loadSP()
 	c.DoLoad(x86.Cmp, sp, s.innermost(openSP))
 	c.JumpIf(x86.IfBelowOrEqual, m.aside(func() { m.drop(s, look) }))
+	fresh := m.aside(func() { m.begin(s, look, done) })
+	if s.oneIn > 1 {
+		m.choose(s, fresh, done)
+	}
 	c.DoLoad(x86.Cmp, depth, x86.At(row, rowLimit))
-	c.JumpIf(x86.IfAboveOrEqual, m.aside(func() { m.begin(s, look, done) }))
+	c.JumpIf(x86.IfAboveOrEqual, fresh)
 	c.DoStoreImm(x86.Add, x86.At(row, rowDepth), depthSize)
 	c.Store(x86.Sum(row, depth, s.open+openSP), sp)
 	c.Lea(row, x86.Sum(row, depth, s.open+openFrom))
@@ -103,7 +107,7 @@ func (m *compiler) begin(s *step, look, done x86.Label) {
 	c.DoImm(x86.Sub, depth, depthSize)
 	c.Jump(next)
 	c.Here(none)
-	for member := int32(rowDepth); member <= rowDone; member += 8 {
+	for member := int32(rowDepth); member <= rowTurn; member += 8 {
 		c.Store(x86.At(row, member), depth) // which is 0
 	}
 	c.Here(cleared)
@@ -111,6 +115,10 @@ func (m *compiler) begin(s *step, look, done x86.Label) {
 	c.Shl(x86.RDX, 32)
 	c.Do(x86.Or, x86.RAX, x86.RDX)
 	c.Store(x86.At(row, rowFirst), x86.RAX)
+	if s.oneIn > 1 {
+		c.DoStore(x86.Add, x86.At(row, rowSeed), x86.RAX)
+		m.draw(s)
+	}
 	c.Zero(x86.RAX) // a least time of 0 is none yet
 	c.MovImm(x86.RDX, 1<<64-1)
 	c.Swap(x86.At(row, rowLeast), x86.RDX)
@@ -132,10 +140,16 @@ func (m *compiler) stop(s *step) {
 	m.loadSP()
 	c.Here(look)
 	c.DoLoad(x86.Cmp, sp, s.innermost(openSP))
+	if m.late {
+		c.JumpIf(x86.IfAbove, done) // it was not timed: no detour
+	}
 	c.JumpIf(x86.IfNot, m.aside(func() {
 		c.JumpIf(x86.IfAbove, done) // its start was not seen
 		m.drop(s, look)
 	}))
+	if m.late {
+		m.readLate()
+	}
 	c.Mov(x86.RDX, now)
 	c.DoLoad(x86.Sub, x86.RDX, s.innermost(openFrom))
 	c.JumpIf(x86.IfBelow, m.aside(func() {

@@ -51,7 +51,7 @@ const (
 )
 
 // magic begins the header; the number is that of the layout.
-const magic = "mirador inline 3"
+const magic = "mirador inline 4"
 
 // mostGroups is how many groups the header has room for, a byte each for their kind.
 const mostGroups = headerSize - headerKinds
@@ -189,7 +189,14 @@ const (
 	rowTotal      = 64 // it would take a thread two centuries to go beyond a word
 	rowSquares    = 72 // two words, the lower first
 	rowDone       = 88 // how many intervals have ended
-	rowSize       = 128
+
+	// Where one in so many is timed; else nobody writes them.
+	rowPassed = 96  // how many began, timed or not
+	rowNext   = 104 // the number of the next to be timed, by which they are counted
+	rowTurn   = 112 // and of the last one that the lot was drawn for
+	rowSeed   = 120 // what lots are drawn from; a reset leaves it
+
+	rowSize = 128
 )
 
 // The open intervals of all timers of a room lie by depth: first the outermost of

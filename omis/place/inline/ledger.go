@@ -13,19 +13,21 @@ type record struct {
 }
 
 // words are the numbers of a row.
-func words(r omis.Row) [11]uint64 {
+func words(r omis.Row) [12]uint64 {
 	return [...]uint64{
 		uint64(r.Value), uint64(r.Count), uint64(r.Unfinished), uint64(r.Open),
 		r.Last, r.Min, r.Max, r.Sum.Lo, r.Sum.Hi, r.Squares.Lo, r.Squares.Hi,
+		uint64(r.Skipped),
 	}
 }
 
 // rowOf is the contrary of words.
-func rowOf(w [11]uint64) omis.Row {
+func rowOf(w [12]uint64) omis.Row {
 	return omis.Row{Value: int64(w[0]), Intervals: omis.Intervals{
 		Count: int64(w[1]), Unfinished: int64(w[2]), Open: int64(w[3]),
 		Last: w[4], Min: w[5], Max: w[6],
 		Sum: omis.Uint128{Lo: w[7], Hi: w[8]}, Squares: omis.Uint128{Lo: w[9], Hi: w[10]},
+		Skipped: int64(w[11]),
 	}}
 }
 
@@ -66,7 +68,7 @@ func (m *memory) audit() map[int][]record {
 			m.records.give(number)
 			continue
 		}
-		var w [11]uint64
+		var w [12]uint64
 		for i := range w {
 			w[i] = m.word(at + recordValues + 8*i).Load()
 		}

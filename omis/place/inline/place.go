@@ -65,8 +65,6 @@ func (p *Placer) judge(list []omis.Placing) []error {
 			errs[i] = &omis.Refusal{Why: "code of ours runs where threads reach an address, not at other events"}
 		case len(l.Watch.Threads) > mostNamed:
 			errs[i] = &omis.Refusal{Why: fmt.Sprintf("code in a program tells %d threads apart, not %d", mostNamed, len(l.Watch.Threads))}
-		case samples(l.Program):
-			errs[i] = &omis.Refusal{Why: "code in a program times all intervals, not one of so many"}
 		case takesCPU(l.Program):
 			errs[i] = &omis.Refusal{Why: "code in a program has no clock of the thread's CPU time but a system call, which it does not make"}
 		case untimed != nil && times(l.Program):
@@ -78,20 +76,16 @@ func (p *Placer) judge(list []omis.Placing) []error {
 
 // Costs of a hit, in nanoseconds, as measured on a Zen 4 virtual machine.
 const (
-	costToCount = 2.5
-	costToTime  = 10
-	costOfOrder = 15
-	costOfFlags = 2 // where they matter, and the red zone
+	costToCount  = 2.5
+	costToSample = 4 // where nothing is timed
+	costToTime   = 10
+	costOfOrder  = 15
+	costOfFlags  = 2 // where they matter, and the red zone
 )
 
 // times tells whether a program takes the time.
 func times(p omis.Program) bool {
 	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Do != omis.OpAdd })
-}
-
-// samples tells whether it times only some of the intervals.
-func samples(p omis.Program) bool {
-	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.OneIn > 1 })
 }
 
 // takesCPU tells whether it takes the CPU time.
@@ -120,6 +114,10 @@ func verdict(program omis.Program, kind int) omis.Verdict {
 	if isOrdered(program) {
 		v.Kind += ", ordered"
 		v.Cost += costOfOrder
+	}
+	if n := sampled(program); n > 1 {
+		v.Kind += ", sampled"
+		v.Cost = costToSample + v.Cost/float64(n)
 	}
 	return v
 }
@@ -175,7 +173,7 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 // prepare makes ready what a program needs, or finds the one that a former monitor has
 // left. The caller holds mu.
 func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
-	m := &compiler{shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads), ordered: isOrdered(l.Program)}
+	m := &compiler{shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads), ordered: isOrdered(l.Program), late: sampled(l.Program) > 1}
 	var entries []int
 	for _, op := range l.Program {
 		s := op.Store.(*store)
@@ -188,7 +186,7 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 		}
 		entries = append(entries, c.entry)
 		m.steps = append(m.steps, step{
-			do: op.Do, value: op.Value, row: t.memory.distance(c), open: int32(c.open()),
+			do: op.Do, value: op.Value, row: t.memory.distance(c), open: int32(c.open()), oneIn: op.OneIn,
 			lost: t.memory.base + uint64(entryAt(c.entry)+entryLost),
 		})
 	}

@@ -20,6 +20,7 @@ func textOf(m *compiler, entries []int, named []thread) text {
 	for i, s := range m.steps {
 		number(uint64(s.do))
 		number(uint64(s.value))
+		number(uint64(s.oneIn))
 		number(uint64(entries[i]))
 	}
 	if m.ordered {

@@ -1,0 +1,135 @@
+//go:build linux && amd64
+
+package inline_test
+
+import (
+	"fmt"
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/place/inline"
+)
+
+// sampled counts function 1 of a host and times one in so many of its calls.
+func sampled(t *testing.T, h *host, p *inline.Placer, oneIn int64) (sums, intervals omis.Store) {
+	t.Helper()
+	sums, intervals = newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreIntervals)
+	one := omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}
+	place(t, p, h.watch(1, atBegin), one, omis.Op{Do: omis.OpStart, OneIn: oneIn, Store: intervals})
+	place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStop, OneIn: oneIn, Store: intervals})
+	return sums, intervals
+}
+
+// expectSampled checks that so many threads have begun so many intervals each, and timed
+// so many of them.
+func expectSampled(t *testing.T, intervals omis.Store, threads int, begun, timed int64) {
+	t.Helper()
+	list := rows(t, intervals)
+	if len(list) != threads {
+		t.Fatalf("%d rows, want %d", len(list), threads)
+	}
+	for _, r := range list {
+		if r.Count != timed || r.Count+r.Skipped != begun || r.Unfinished != 0 || r.Open != 0 || r.Sum.Lo < r.Min*uint64(timed) || r.Sum.Lo > r.Max*uint64(timed) {
+			t.Errorf("row %+v, want %d timed of %d", r, timed, begun)
+		}
+	}
+}
+
+func TestSampled(t *testing.T) {
+	for _, oneIn := range []int64{2, 100, 1_000_000} {
+		h := newHost(t, 64*gigabyte)
+		_, intervals := sampled(t, h, newPlacer(t, h), oneIn)
+		h.do("call", 1, oneIn)
+		expectSampled(t, intervals, 1, oneIn, 1)
+		h.do("call", 1, oneIn)
+		expectSampled(t, intervals, 1, 2*oneIn, 2)
+	}
+}
+
+func TestSampledThreads(t *testing.T) {
+	h := newHost(t, 64*gigabyte)
+	_, intervals := sampled(t, h, newPlacer(t, h), 10)
+	h.do("together", 1, 64, 10_000)
+	expectSampled(t, intervals, 64, 10_000, 1000)
+	if err := intervals.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	expectSampled(t, intervals, 0, 0, 0)
+	h.do("call", 1, 20)
+	expectSampled(t, intervals, 1, 20, 2)
+	if err := intervals.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	h.do("call", 1, 20)
+	expectSampled(t, intervals, 1, 20, 2)
+}
+
+// What threads have measured that have ended is kept in whole.
+func TestSampledThreadsOneByOne(t *testing.T) {
+	h := newHost(t, gigabyte)
+	_, intervals := sampled(t, h, newPlacer(t, h), 5)
+	for range 20 {
+		h.do("onebyone", 1, 50, 10)
+		inline.Taken(intervals)
+	}
+	expectSampled(t, intervals, 1000, 10, 2)
+}
+
+// In each turn one call is timed, and every one has its chance.
+func TestLots(t *testing.T) {
+	const oneIn, turns = 4, 200
+	h := newHost(t, 64*gigabyte)
+	_, intervals := sampled(t, h, newPlacer(t, h), oneIn)
+	var places [oneIn]int
+	var timed int64
+	for turn := range turns {
+		for i := range places {
+			h.do("call", 1, 1)
+			if n := rows(t, intervals)[0].Count; n != timed {
+				timed = n
+				places[i]++
+			}
+		}
+		if timed != int64(turn+1) {
+			t.Fatalf("%d were timed in %d turns", timed, turn+1)
+		}
+	}
+	for i, n := range places {
+		if n == 0 {
+			t.Errorf("number %d of %d was never timed: %v", i, oneIn, places)
+		}
+	}
+}
+
+// Handlers of signals that interrupt the code, and run it, have no call miscounted, and
+// end nobody else's interval.
+func TestSampledSignals(t *testing.T) {
+	for _, other := range []int{0, 1} {
+		h := newHost(t, 64*gigabyte)
+		sums, intervals := sampled(t, h, newPlacer(t, h), 3)
+		var n int64
+		if _, err := fmt.Sscan(h.do("storm", 1, 700, other), &n); err != nil {
+			t.Fatal(err)
+		}
+		c, m := rows(t, sums)[0], rows(t, intervals)[0]
+		if c.Value != n || m.Count+m.Unfinished+m.Skipped != n || m.Open != 0 || other == 0 && m.Unfinished != 0 {
+			t.Errorf("%d calls: counted %d, timed %+v", n, c.Value, m.Intervals)
+		}
+		if m.Count < n/4 || m.Count > n/2 {
+			t.Errorf("%d of %d calls were timed, want a third", m.Count, n)
+		}
+	}
+}
+
+// Where another timer at the same place times all, both are right.
+func TestSampledBesideOthers(t *testing.T) {
+	h := newHost(t, 64*gigabyte)
+	p := newPlacer(t, h)
+	some, all := newStore(t, p, h.ID, omis.StoreIntervals), newStore(t, p, h.ID, omis.StoreIntervals)
+	for where, do := range map[int]omis.Operation{atBegin: omis.OpStart, atEnd: omis.OpStop} {
+		place(t, p, h.watch(1, where), omis.Op{Do: do, OneIn: 10, Store: some}, omis.Op{Do: do, Store: all})
+	}
+	h.do("call", 1, 1000)
+	expectSampled(t, some, 1, 1000, 100)
+	expectSampled(t, all, 1, 1000, 1000)
+}
