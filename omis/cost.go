@@ -7,8 +7,9 @@ package omis
 // Cost is what an occurrence of an event takes of the thread, in nanoseconds. It
 // depends on the placement and on the kind of place (Verdict.Kind).
 type Cost struct {
-	Count float64 // of an occurrence that is only counted
-	Time  float64 // of one that also opens or closes an interval
+	// Count is of an occurrence that is only counted, or of one that is not timed where
+	// only some are (Verdict.OneIn); Time of one that opens or closes an interval.
+	Count, Time float64
 	// Before is what has passed of it when the time is taken, After what is to come. An
 	// interval contains the After of the place where it begins and the Before of the
 	// place where it ends. Only such sums mean something: where within an occurrence

@@ -100,6 +100,9 @@ type Verdict struct {
 	// Kind tells apart places of one placement that differ in what they cost, such as
 	// instructions that the kernel emulates and others; see Costs.
 	Kind string
+	// OneIn is how many occurrences there are for one that is timed, where the others cost
+	// what counting costs at a place of this kind; 1 and less: there is no difference.
+	OneIn int64
 }
 
 // Refusal says why a program cannot run at a place. Nothing has failed: there is

@@ -28,7 +28,7 @@ func (in *inPlace) release() {
 }
 
 func placementOf(v omis.Verdict) Placement {
-	return Placement{Name: v.Name, Where: v.Where, Why: v.Why, Kind: v.Kind, Cost: v.Cost, local: true}
+	return Placement{Name: v.Name, Where: v.Where, Why: v.Why, Kind: v.Kind, OneIn: v.OneIn, Cost: v.Cost, local: true}
 }
 
 // unplace takes programs away. What they measured stays in their cells.

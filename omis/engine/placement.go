@@ -19,6 +19,7 @@ type Placement struct {
 	Cost     float64
 	Measured bool
 	Kind     string // omis.Verdict.Kind; of a thread that is held, how
+	OneIn    int64  // omis.Verdict.OneIn
 
 	local bool
 }

@@ -40,6 +40,8 @@ func (n *node) priced(p Placement, times bool) Placement {
 	switch {
 	case !ok:
 		return p
+	case times && p.OneIn > 1:
+		p.Cost = cost.Count + (cost.Time-cost.Count)/float64(p.OneIn)
 	case times:
 		p.Cost = cost.Time
 	default:

@@ -26,18 +26,11 @@ func (s *sampler) chooses() bool {
 		return true
 	}
 	if s.left == 0 {
-		s.draw()
+		at := rand.Int64N(s.oneIn)
+		s.left, s.rest = s.rest+at+1, s.oneIn-1-at
 	}
-	if s.left--; s.left > 0 {
-		return false
-	}
-	s.draw()
-	return true
-}
-
-func (s *sampler) draw() {
-	at := rand.Int64N(s.oneIn)
-	s.left, s.rest = s.rest+at+1, s.oneIn-1-at
+	s.left--
+	return s.left == 0
 }
 
 // begun is how many intervals began, timed or not.

@@ -179,32 +179,36 @@ func (k *Costs) measure(name string) (found map[string]omis.Cost, err error) {
 		return nil, err
 	}
 	found = make(map[string]omis.Cost)
-	for _, s := range groups {
-		if err := try(p, d, s, found); err != nil {
+	for i, s := range groups {
+		costs, err := try(p, d, s)
+		if err != nil {
 			return nil, err
 		}
+		if s.oneIn > 1 {
+			s.spread(costs, found, groups[i-len(groups)/2]) // by the same clock
+		}
+		maps.Copy(found, costs)
 	}
 	return found, nil
 }
 
 // try has the trials made of what differs by the kind of place alone.
-func try(p placement, d *process, s *sites, found map[string]omis.Cost) error {
+func try(p placement, d *process, s *sites) (map[string]omis.Cost, error) {
 	list := s.trials()
 	if len(list) == 0 {
-		return errors.New("no interval can be measured on the dummy")
+		return nil, errors.New("no interval can be measured on the dummy")
 	}
 	remove, err := p.plant(d, list, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := errors.Join(d.run(list), remove()); err != nil {
-		return err
+		return nil, err
 	}
 	for _, t := range list {
 		if t.timed() && len(t.measured) == 0 {
-			return errors.New("no interval of the dummy was measured")
+			return nil, errors.New("no interval of the dummy was measured")
 		}
 	}
-	maps.Copy(found, s.costs(list))
-	return nil
+	return s.costs(list), nil
 }

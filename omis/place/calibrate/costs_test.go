@@ -67,6 +67,9 @@ func TestCalibrate(t *testing.T) {
 	for _, kind := range []string{"entry", "inside"} {
 		fast, ordered := known(t, k, inline.Name, kind), known(t, k, inline.Name, kind+", ordered")
 		t.Logf("%s: fast %+v, ordered %+v", kind, fast, ordered)
+		if some := known(t, k, inline.Name, kind+", ordered, sampled"); some.Count > ordered.Time/2 || some.Time != ordered.Time {
+			t.Errorf("inline, %s: where only some are timed %+v, where all are %+v", kind, some, ordered)
+		}
 		if fast.Time > 100 || ordered.Time > 300 || ordered.Time < fast.Time || ordered.After <= fast.After {
 			t.Errorf("inline, %s: by the fast clock %+v, by the ordered one %+v", kind, fast, ordered)
 		}
@@ -152,19 +155,21 @@ func untruths(t *testing.T, c Config, all map[string]least) (wrong []string) {
 		what          string
 		placer        omis.Placer
 		clock         omis.Clock
+		oneIn         int64
 		begin, end    uint64
 		kind, endKind string
 		work          int
 		tolerance     float64
 	}{
-		{"kernel, from a push to a return", inKernel, 0, begins[0], ends[0], kernel.Emulated, kernel.Stepped, 800, 0.04},
-		{"kernel, from a push to a push", inKernel, 0, begins[0], ends[1], kernel.Emulated, kernel.Emulated, 800, 0.04},
-		{"kernel, from a mov to a return", inKernel, 0, begins[2], ends[0], kernel.Stepped, kernel.Stepped, 800, 0.1},
-		{"inline, from the entry to a return", inCode, omis.ClockOrdered, begins[0], ends[0], "entry, ordered", "return, ordered", 5, 0.05},
-		{"inline, long, by the fast clock", inCode, omis.ClockFast, begins[0], ends[0], "entry", "return", 120, 0.02},
+		{"kernel, from a push to a return", inKernel, 0, 0, begins[0], ends[0], kernel.Emulated, kernel.Stepped, 800, 0.04},
+		{"kernel, from a push to a push", inKernel, 0, 0, begins[0], ends[1], kernel.Emulated, kernel.Emulated, 800, 0.04},
+		{"kernel, from a mov to a return", inKernel, 0, 0, begins[2], ends[0], kernel.Stepped, kernel.Stepped, 800, 0.1},
+		{"inline, from the entry to a return", inCode, omis.ClockOrdered, 0, begins[0], ends[0], "entry, ordered", "return, ordered", 5, 0.05},
+		{"inline, long, by the fast clock", inCode, omis.ClockFast, 0, begins[0], ends[0], "entry", "return", 120, 0.02},
+		{"inline, one in ten", inCode, omis.ClockOrdered, 10, begins[0], ends[0], "entry, ordered, sampled", "return, ordered, sampled", 20, 0.08},
 	} {
 		bias := known(t, k, at.placer.Name(), at.kind).Bias(known(t, k, at.placer.Name(), at.endKind))
-		mean, truth := timedBy(t, c.Node, at.placer, &sites{clock: at.clock, begin: []site{{"begin", at.begin}}, end: []site{{"end", at.end}}}, at.work)
+		mean, truth := timedBy(t, c.Node, at.placer, &sites{clock: at.clock, oneIn: at.oneIn, begin: []site{{"begin", at.begin}}, end: []site{{"end", at.end}}}, at.work)
 		if before, again := all[at.what]; again {
 			mean, truth, bias = min(mean, before.mean), min(truth, before.truth), min(bias, before.bias)
 		}

@@ -28,21 +28,25 @@ func (d *process) placing(function int, offset uint64, steps ...omis.Op) omis.Pl
 
 // sites has programs placed: what kind a place is of, a placement may say only then.
 func (p programs) sites(d *process) (list []*sites, err error) {
-	for _, clock := range []omis.Clock{omis.ClockOrdered, omis.ClockFast} {
-		s, err := p.look(d, clock)
+	for _, way := range []sites{
+		{clock: omis.ClockOrdered}, {clock: omis.ClockFast},
+		{clock: omis.ClockOrdered, oneIn: some}, {clock: omis.ClockFast, oneIn: some},
+	} {
+		s, err := p.look(d, way.clock, way.oneIn)
 		if err != nil {
 			return nil, err
 		}
-		if len(list) == 0 || !slices.Equal(s.begin, list[0].begin) || !slices.Equal(s.end, list[0].end) {
-			list = append(list, s)
+		if len(list) > 0 && slices.Equal(s.begin, list[0].begin) && slices.Equal(s.end, list[0].end) {
+			break // nothing makes a difference
 		}
+		list = append(list, s)
 	}
 	return list, nil
 }
 
 // look places a program at each place, each of another function.
-func (p programs) look(d *process, clock omis.Clock) (s *sites, err error) {
-	s = &sites{clock: clock}
+func (p programs) look(d *process, clock omis.Clock, oneIn int64) (s *sites, err error) {
+	s = &sites{clock: clock, oneIn: oneIn}
 	store, err := p.NewStore(d.id, omis.StoreIntervals)
 	if err != nil {
 		return nil, err
@@ -53,7 +57,7 @@ func (p programs) look(d *process, clock omis.Clock) (s *sites, err error) {
 		if i >= len(begins) {
 			do = omis.OpStop
 		}
-		all = append(all, d.placing(1+i, offset, omis.Op{Do: do, Clock: clock, Store: store}))
+		all = append(all, d.placing(1+i, offset, omis.Op{Do: do, Clock: clock, OneIn: oneIn, Store: store}))
 	}
 	placed, errs := p.Place(all)
 	var standing []omis.Placed
@@ -90,7 +94,7 @@ func (p programs) plant(d *process, list []*trial, s *sites) (remove func() erro
 	for _, t := range list {
 		kind, first := omis.StoreSums, omis.Op{Do: omis.OpAdd, Value: 1}
 		if t.timed() {
-			kind, first = omis.StoreIntervals, omis.Op{Do: omis.OpStart, Clock: s.clock}
+			kind, first = omis.StoreIntervals, omis.Op{Do: omis.OpStart, Clock: s.clock, OneIn: s.oneIn}
 		}
 		store, err := p.NewStore(d.id, kind)
 		if err != nil {
@@ -102,7 +106,7 @@ func (p programs) plant(d *process, list []*trial, s *sites) (remove func() erro
 		if t.timed() {
 			t.rows = store.Rows
 			end := find(s.end, t.end).offset
-			all = append(all, d.placing(t.function, end, omis.Op{Do: omis.OpStop, Clock: s.clock, Store: store}))
+			all = append(all, d.placing(t.function, end, omis.Op{Do: omis.OpStop, Clock: s.clock, OneIn: s.oneIn, Store: store}))
 		}
 	}
 	placed, errs := p.Place(all)

@@ -30,8 +30,14 @@ func (t *trial) timed() bool { return t.end != "" }
 // of each kind, where an interval may begin and where it may end.
 type sites struct {
 	clock      omis.Clock
+	oneIn      int64 // see omis.Op
 	begin, end []site
 }
+
+// some is how many intervals there are for one that is timed, where that makes a
+// difference: enough for the processor to foresee the others, and few enough for a batch to
+// have many that are timed.
+const some = 50
 
 type site struct {
 	kind   string
@@ -197,4 +203,21 @@ func (s *sites) costs(list []*trial) map[string]omis.Cost {
 		change(kind, func(c *omis.Cost) { c.Time = c.Count + extra })
 	}
 	return all
+}
+
+// spread is for sites where one in some is timed, and tells apart what costs are then: what
+// is known of the same places where all are timed is what those cost that are.
+func (s *sites) spread(costs, all map[string]omis.Cost, timed *sites) {
+	like := make(map[string]string) // a kind may be both in begin and in end
+	for i, at := range s.begin {
+		like[at.kind] = timed.begin[i].kind
+	}
+	for i, at := range s.end {
+		like[at.kind] = timed.end[i].kind
+	}
+	for kind, whole := range like {
+		c, one := costs[kind], all[whole].Time
+		c.Count, c.Time = max((c.Time-one/some)/(1-1.0/some), 0), one
+		costs[kind] = c
+	}
 }

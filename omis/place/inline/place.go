@@ -116,7 +116,7 @@ func verdict(program omis.Program, kind int) omis.Verdict {
 		v.Cost += costOfOrder
 	}
 	if n := sampled(program); n > 1 {
-		v.Kind += ", sampled"
+		v.Kind, v.OneIn = v.Kind+", sampled", n
 		v.Cost = costToSample + v.Cost/float64(n)
 	}
 	return v

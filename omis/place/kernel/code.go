@@ -38,7 +38,7 @@ const (
 	stackRow     = -52 // the number of a row
 	stackChunk   = -56
 	stackZero    = -60
-	stackHanding = -64 // not zero: a link takes over; further down see schedcode.go and cputime.go
+	stackHanding = -64 // not zero: a link takes over; further down see schedcode.go, cputime.go and sample.go
 )
 
 // end is the label of a program's last instructions.
@@ -57,7 +57,7 @@ type shape struct {
 func shapeOf(steps omis.Program, named []thread) *shape {
 	s := &shape{threads: len(named)}
 	for _, op := range steps {
-		s.steps, s.cpu = append(s.steps, op.Do), append(s.cpu, takesCPU(op))
+		s.steps, s.cpu = append(s.steps, stepOf(op)), append(s.cpu, takesCPU(op))
 	}
 	return s
 }
@@ -198,7 +198,12 @@ func (a *assembler) step(op omis.Operation, cpu bool, i int, name string) asm.In
 			asm.StoreMem(rowAt, rowSum, asm.R2, asm.DWord))
 	case omis.OpStart:
 		code = append(code, a.rowToWrite(p, name, over)...)
-		code = append(code, a.start(p, cpu, name)...)
+		code = append(code, a.start(p, cpu, false, name)...)
+	case startSome:
+		code = append(code, a.rowToWrite(p, name, over)...)
+		code = append(code, a.valueOf(i)...)
+		code = append(code, lot()...)
+		code = append(code, a.start(p, cpu, true, name)...)
 	case omis.OpStop:
 		code = append(code, a.rowAsItIs(p, name, over)...)
 		code = append(code, a.stop(p, cpu, name)...)

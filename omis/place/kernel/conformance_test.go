@@ -21,8 +21,9 @@ type scenario struct {
 	regions []string
 	threads string   // that the requests name; "[]" if empty
 	flags   []string // to compile the target with
+	oneIn   int      // how many intervals there are for one that is timed; 0: all are
 	do      func(r *rig)
-	want    []string // by regions: count/intervals/unfinished of each thread, as often as there are such
+	want    []string // by regions: count/intervals/unfinished of each thread, as often as there are such; where some are timed, /all that began behind it
 }
 
 // commands has the target do its lines.
@@ -49,6 +50,13 @@ var scenarios = []scenario{
 	{name: "reset in between", regions: []string{"work"}, do: resetBetween, want: []string{"1×20/20/0"}},
 	{name: "deleted", regions: []string{"work"}, do: deleteAll, want: []string{"1×10/10/0"}},
 	{name: "one thread of several", regions: []string{"work"}, threads: "[t_1]", do: commands("together 3 20", "call 4"), want: []string{"1×4/4/0"}},
+	{name: "one in ten", regions: []string{"work"}, oneIn: 10, do: commands("call 1000"), want: []string{"1×1000/100/0/1000"}},
+	{name: "one in ten, threads", regions: []string{"work"}, oneIn: 10, do: commands("together 6 400"), want: []string{"6×400/40/0/400"}},
+	{name: "one in two, reset in between", regions: []string{"work"}, oneIn: 2, do: resetBetween, want: []string{"1×20/10/0/20"}},
+	{name: "one in two, disabled in between", regions: []string{"work"}, oneIn: 2, do: disableBetween, want: []string{"1×30/15/0/30"}},
+	{name: "one in four, recursion", regions: []string{"recurse", "work"}, oneIn: 4, do: commands("recurse 59", "recurse 3", "recurse 1", "recurse 1"), want: []string{"1×68/17/0/68", "1×64/16/0/64"}},
+	{name: "one in six, longjmp", regions: []string{"jump", "catch"}, oneIn: 6, do: commands("jump 5 300"), want: []string{"1×1800/0/299/1800", "1×300/50/0/300"}},
+	{name: "one in eight, exceptions", regions: []string{"throwing", "caught"}, oneIn: 8, do: commands("throw 7 40"), want: []string{"1×320/0/39/320", "1×40/5/0/40"}},
 	{name: "code without a file of its own name", regions: []string{"work"}, do: unlinked, want: []string{"1×10/10/0"}},
 }
 
@@ -96,6 +104,9 @@ func summary(rows []row) string {
 	times := make(map[string]int)
 	for _, w := range rows {
 		kind := fmt.Sprintf("%d/%d/%d", w.count, w.intervals, w.unfinished)
+		if w.some {
+			kind += fmt.Sprintf("/%d", w.begun)
+		}
 		if times[kind]++; times[kind] == 1 {
 			kinds = append(kinds, kind)
 		}
@@ -145,6 +156,7 @@ func (s *scenario) run(t *testing.T, placement, program string) {
 		t.Fatal(err)
 	}
 	r := newRig(t, placement, start(t, own))
+	r.oneIn = s.oneIn
 	for _, function := range s.regions {
 		threads := s.threads
 		if threads == "" {

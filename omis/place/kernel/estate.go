@@ -31,7 +31,7 @@ type estate struct {
 
 // version changes with what programs, rows and spots look like: a monitor takes over
 // what those of the same version have left.
-const version = 1
+const version = 2
 
 // headRecord is what all objects have in common.
 type headRecord struct {

@@ -46,6 +46,7 @@ type listenerStep struct {
 	Do    omis.Operation `json:"do"`
 	Value int64          `json:"value,omitempty"`
 	Clock omis.Clock     `json:"clock,omitempty"`
+	OneIn int64          `json:"oneIn,omitempty"`
 	Store unit           `json:"store"`
 }
 
@@ -134,7 +135,7 @@ func (p *Placer) openListeners(stores map[unit]*store, used map[unit]int) error 
 		l := &listener{placer: p, on: byNumber[r.Watched], point: point{r.Kind, r.Number}, active: unit(n), lasts: true}
 		for _, s := range r.Steps {
 			if stores[s.Store] != nil {
-				l.steps = append(l.steps, omis.Op{Do: s.Do, Value: s.Value, Clock: s.Clock, Store: stores[s.Store]})
+				l.steps = append(l.steps, omis.Op{Do: s.Do, Value: s.Value, Clock: s.Clock, OneIn: s.OneIn, Store: stores[s.Store]})
 			}
 		}
 		for _, t := range r.Only {
@@ -234,7 +235,7 @@ func (l *listener) note() {
 	}
 	r := listenerRecord{Watched: l.on.record.at, Kind: l.point.kind, Number: l.point.number}
 	for _, s := range l.steps {
-		r.Steps = append(r.Steps, listenerStep{s.Do, s.Value, s.Clock, s.Store.(*store).cell})
+		r.Steps = append(r.Steps, listenerStep{s.Do, s.Value, s.Clock, s.OneIn, s.Store.(*store).cell})
 	}
 	for _, t := range l.only {
 		r.Only = append(r.Only, listenerThread{t.tid, t.ticks})

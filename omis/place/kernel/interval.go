@@ -87,16 +87,20 @@ func pop(f *form, name, none string, rule asm.Instructions) asm.Instructions {
 // its place, or above, was left by an exception or a longjmp; what was opened without
 // a stack pointer stays. The time is taken last, so that as little as possible of the
 // program itself is measured.
-func (a *assembler) start(p *pool, cpu bool, name string) asm.Instructions {
-	push, room, keep, drop := name+"push", name+"room", name+"keep", name+"drop"
+func (a *assembler) start(p *pool, cpu, some bool, name string) asm.Instructions {
+	push, timed, room, keep, drop := name+"push", name+"timed", name+"room", name+"keep", name+"drop"
 	code := p.depth(name, near, drop)
 	if a.event {
 		code = append(code, nest(p.form, push)...)
 	} else {
 		code = append(code, pop(p.form, name, push, asm.Instructions{asm.JEq.Imm(asm.R1, 0, push), asm.JGT.Reg(asm.R1, sp, push)})...)
 	}
+	code = append(code, asm.Mov.Imm(asm.R1, 0).WithSymbol(push))
+	if some {
+		code = append(code, choose(name, timed, keep)...)
+	}
 	code = append(code,
-		asm.JLT.Imm(open, maxOpen, room).WithSymbol(push),
+		asm.JLT.Imm(open, maxOpen, room).WithSymbol(timed),
 		asm.StoreMem(rowAt, rowDepth, open, asm.DWord))
 	code = append(code, one(rowUnfinished)...)
 	code = append(code,

@@ -5,7 +5,6 @@ package kernel
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cilium/ebpf"
 
@@ -85,9 +84,6 @@ func (p *Placer) judge(list []omis.Placing, errs []error) ([]site, []error) {
 func (p *Placer) suits(pl *omis.Placing) error {
 	if pl.Watch.Event != omis.EventReachedAddr {
 		return &omis.Refusal{Why: "the kernel runs programs where threads reach an address and at events of its own, not at others"}
-	}
-	if slices.ContainsFunc(pl.Program, func(op omis.Op) bool { return op.OneIn > 1 }) {
-		return &omis.Refusal{Why: "a program in the kernel times all intervals, not one of so many"}
 	}
 	named := len(pl.Watch.Threads)
 	if named > mostNamed {

@@ -26,6 +26,7 @@ type rig struct {
 	g       *target
 	csrs    []string
 	regions []string // of the counters and timers, in their order
+	oneIn   int      // how many intervals there are for one that is timed; 0: all are
 }
 
 // placing is a node that places programs in one way.
@@ -118,7 +119,11 @@ func (r *rig) regionBy(clock, function, threads string) {
 	r.t.Helper()
 	r.regions = append(r.regions, function)
 	i := len(r.regions)
-	r.ask(`: pa_counter_create() pa_timer_create2("%s")`, clock)
+	create := fmt.Sprintf("pa_timer_create2(%q)", clock)
+	if r.oneIn > 0 {
+		create = fmt.Sprintf("pa_timer_create3(%q,%d)", clock, r.oneIn)
+	}
+	r.ask(": pa_counter_create() %s", create)
 	r.define("thread_reached_addr(%s,%#x) : pa_counter_add([pa_c_%d],1) pa_timer_start([pa_t_%d])", threads, r.g.fun[function], i, i)
 	for _, exit := range r.g.exits(function) {
 		r.define("thread_reached_addr(%s,%#x) : pa_timer_stop([pa_t_%d])", threads, exit, i)
@@ -157,6 +162,8 @@ type row struct {
 	thread                            omis.Token
 	count, intervals, unfinished      int64
 	last, sum, squares, least, utmost float64
+	some                              bool  // only some of the intervals are timed
+	begun                             int64 // of all
 }
 
 // rows of a region, in the order in which the threads came.
@@ -180,5 +187,24 @@ func (r *rig) rows(region int) []row {
 			}
 		}
 	}
+	for i := range list {
+		list[i].some = r.oneIn > 0
+	}
+	if r.oneIn > 0 {
+		r.estimates(region, list)
+	}
 	return list
+}
+
+// estimates adds how many intervals began to the rows of a region.
+func (r *rig) estimates(region int, list []row) {
+	r.t.Helper()
+	told := r.ask(": pa_timer_estimate([pa_t_%d],0)", region)[1][0].Values[1].List
+	for ; len(told) > 0; told = told[11:] {
+		for k := range list {
+			if list[k].thread == told[1].Token() {
+				list[k].begun, _ = told[2].Int64()
+			}
+		}
+	}
 }

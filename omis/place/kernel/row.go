@@ -30,8 +30,11 @@ const (
 	rowTotal      = 88 // two words, the lower first
 	rowSquares    = 104
 	rowDepth      = 120
+	rowSkipped    = 128
+	rowLeft       = 136 // how many more begin until one is timed, that one included; 0: the lot is to be drawn
+	rowRest       = 144 // and behind that one, until the next lot is drawn
 
-	rowOpen = 136 // the outermost open intervals: stack pointer, time
+	rowOpen = 160 // the outermost open intervals: stack pointer, time
 )
 
 // nobody is in place of a store's number in a row that was taken in vain: 32 bits of one.
@@ -42,7 +45,7 @@ const nobody = -1
 // is deeper is not measured further down; what is dropped counts as unfinished.
 const (
 	maxOpen = 112
-	near    = 7
+	near    = 6
 )
 
 // form is what the rows of one kind of stores look like.
@@ -58,7 +61,7 @@ func (f *form) size() int { return 1 << f.shift }
 // forms are those of the kinds of stores.
 var forms = [omis.StoreIntervals + 1]form{
 	omis.StoreSums:      {kind: omis.StoreSums, shift: 6, begun: 56},
-	omis.StoreIntervals: {kind: omis.StoreIntervals, shift: 8, begun: 128, deep: true},
+	omis.StoreIntervals: {kind: omis.StoreIntervals, shift: 8, begun: 152, deep: true},
 }
 
 // key names a thread of a store for good.
@@ -113,7 +116,7 @@ func (m *image) decode(kind omis.StoreKind) omis.Row {
 		return r
 	}
 	r.Intervals = omis.Intervals{
-		Count: int64(m.at(rowCount)), Unfinished: int64(m.at(rowUnfinished)), Open: int64(m.at(rowDepth)),
+		Count: int64(m.at(rowCount)), Unfinished: int64(m.at(rowUnfinished)), Open: int64(m.at(rowDepth)), Skipped: int64(m.at(rowSkipped)),
 		Last: m.at(rowLast), Min: m.at(rowMin), Max: m.at(rowMax),
 		Sum:     omis.Uint128{Lo: m.at(rowTotal), Hi: m.at(rowTotal + 8)},
 		Squares: omis.Uint128{Lo: m.at(rowSquares), Hi: m.at(rowSquares + 8)},

@@ -39,7 +39,7 @@ func (s *slab) writeSpot(u unit, t *target, where *site, steps omis.Program, nam
 	at(spotGone).Store(uint64(t.gone))
 	for i, op := range steps {
 		at(spotStep(i)).Store(uint64(op.Store.(*store).cell))
-		at(spotStep(i) + 8).Store(uint64(op.Value))
+		at(spotStep(i) + 8).Store(valueOf(op))
 	}
 	for i, th := range named {
 		at(spotThread(len(steps), i)).Store(uint64(th.tid))
