@@ -56,7 +56,7 @@ func (b *bench) turns(all []*contender) error {
 				return err
 			}
 			if i == 0 {
-				c.each = c.each[:0]
+				c.each, c.least = c.each[:0], 0
 			}
 		}
 	}
@@ -67,14 +67,14 @@ func (b *bench) compareHits(c [8]*contender) {
 	if c[0] == nil {
 		return
 	}
-	bare := summary(c[0].each)
+	bare := c[0].stat()
 	compare := func(ours, other *contender, goal report.Goal) {
 		switch {
 		case ours == nil || other == nil: // which was noted
 		case other.missing:
-			b.alone("hit, "+ours.name+", beside "+other.name+" (missing)", summary(ours.each).less(bare), goal)
+			b.alone("hit, "+ours.name+", beside "+other.name+" (missing)", ours.stat().less(bare), goal)
 		default:
-			b.add("hit, "+ours.name, other.name, summary(ours.each).less(bare), summary(other.each).less(bare), goal)
+			b.add("hit, "+ours.name, other.name, ours.stat().less(bare), other.stat().less(bare), goal)
 		}
 	}
 	tenfold := report.Cheaper(10)
@@ -106,16 +106,14 @@ func (b *bench) crowd() error {
 		all = append(all, c)
 	}
 	for _, c := range all {
-		c.hits = 400 // of each thread
+		c.hits, c.batches = 400, 1 // of each thread
 	}
 	if err := b.turns(all); err != nil {
 		return err
 	}
 	each := func(c *contender) stat {
-		for i := range c.each {
-			c.each[i] /= threads
-		}
-		return summary(c.each)
+		s := c.stat()
+		return stat{s.least / threads, s.median / threads}
 	}
 	than := each(reference)
 	for _, c := range all[1:] {

@@ -61,10 +61,13 @@ func (b *bench) processes() error {
 // loads what reads them at once, which takes a while.
 const warmUp = 300 * time.Millisecond
 
+// readings are so many in a round: they are short.
+const readings = 10
+
 // compareReading measures in turn.
 func (b *bench) compareReading(what string, ours, procfs func() error) error {
 	var mine, theirs []time.Duration
-	for begin := time.Now(); len(mine) < b.Rounds; {
+	for begin := time.Now(); len(mine) < readings*b.Rounds; {
 		one, err := duration(ours)
 		if err != nil {
 			return err
