@@ -77,6 +77,30 @@ func (u *usage) run(t *testing.T, placement, program string) {
 	checkUsage(t, all, time.Duration(u.intervals)*slack, stolen(t)-before+time.Duration(runtime.NumCPU())*tick)
 }
 
+// Between its ticks the kernel does not bring up to date what it knows of a thread. Equal
+// intervals much shorter than that have about equal times all the same: their mean square is
+// not many times the square of their mean, but where a host took the processor often.
+func TestCPUTimeBetweenTicks(t *testing.T) {
+	r := newRig(t, kernel.Name, start(t, subject.Compile(t, "usage", "-O2", "-pthread", "testdata/usage.c")))
+	r.regionBy("cpu", "even", "[]")
+	r.enable()
+	const n, enough, rounds = 400, 3, 20
+	var ratios []float64
+	for range rounds {
+		r.ask(": pa_timer_reset([pa_t_1])")
+		r.g.do("even %d", n)
+		var sum, squares, count float64
+		for _, w := range r.rows(1) {
+			sum, squares, count = sum+w.sum, squares+w.squares, count+float64(w.intervals)
+		}
+		ratios = append(ratios, count*squares/(sum*sum))
+		if ratios[len(ratios)-1] < enough {
+			return
+		}
+	}
+	t.Errorf("the mean square is %.1f times the square of the mean", ratios)
+}
+
 // round is the CPU time of some intervals.
 type round struct{ inside, measured, outside time.Duration }
 

@@ -79,6 +79,20 @@ static void *wandering(void *p) {
 	return 0;
 }
 
+/* A function that takes as much CPU time each time, about a tenth of a millisecond, and asks for none: to be asked,
+   the kernel brings up to date what it knows. */
+__attribute__((noinline, noclone)) void even(void) {
+	for (volatile int i = 0; i < 100000; i++)
+		;
+}
+
+static void *evenly(void *p) {
+	struct job *j = p;
+	for (long i = 0; i < j->times; i++)
+		even();
+	return 0;
+}
+
 static void run(int threads, void *(*f)(void *), struct job j) {
 	pthread_t t[64];
 	struct job each[64];
@@ -104,6 +118,8 @@ int main(void) {
 			run(threads, measured, j);
 		else if (sscanf(line, "wander %d %ld %ld", &threads, &j.times, &j.busy) == 3)
 			run(threads, wandering, j);
+		else if (sscanf(line, "even %ld", &j.times) == 1)
+			run(1, evenly, j);
 		else
 			return 1;
 	}
