@@ -179,13 +179,13 @@ func (k *Costs) measure(name string) (found map[string]omis.Cost, err error) {
 		return nil, err
 	}
 	found = make(map[string]omis.Cost)
-	for i, s := range groups {
+	for _, s := range groups {
 		costs, err := try(p, d, s)
 		if err != nil {
 			return nil, err
 		}
 		if s.oneIn > 1 {
-			s.spread(costs, found, groups[i-len(groups)/2]) // by the same clock
+			s.spread(costs, found, groups)
 		}
 		maps.Copy(found, costs)
 	}

@@ -206,18 +206,28 @@ func (s *sites) costs(list []*trial) map[string]omis.Cost {
 }
 
 // spread is for sites where one in some is timed, and tells apart what costs are then: what
-// is known of the same places where all are timed is what those cost that are.
-func (s *sites) spread(costs, all map[string]omis.Cost, timed *sites) {
+// is known of the same places by the same clock, where all are timed, is what those cost
+// that are. Of a place that could not be had then, nothing is known.
+func (s *sites) spread(costs, all map[string]omis.Cost, groups []*sites) {
 	like := make(map[string]string) // a kind may be both in begin and in end
-	for i, at := range s.begin {
-		like[at.kind] = timed.begin[i].kind
+	for _, timed := range groups {
+		if timed.clock == s.clock && timed.oneIn == 0 {
+			for _, at := range slices.Concat(s.begin, s.end) {
+				for _, whole := range slices.Concat(timed.begin, timed.end) {
+					if whole.offset == at.offset {
+						like[at.kind] = whole.kind
+					}
+				}
+			}
+		}
 	}
-	for i, at := range s.end {
-		like[at.kind] = timed.end[i].kind
-	}
-	for kind, whole := range like {
-		c, one := costs[kind], all[whole].Time
-		c.Count, c.Time = max((c.Time-one/some)/(1-1.0/some), 0), one
+	for kind, c := range costs {
+		one, ok := all[like[kind]]
+		if !ok {
+			delete(costs, kind)
+			continue
+		}
+		c.Count, c.Time = max((c.Time-one.Time/some)/(1-1.0/some), 0), one.Time
 		costs[kind] = c
 	}
 }
