@@ -30,6 +30,20 @@ func (b *Bench) ours() []subject.Contender {
 	return list
 }
 
+// sampling times only some calls, where that makes a difference. What it says of the
+// others it takes many calls to know.
+func (b *Bench) sampling() []subject.Contender {
+	for _, m := range b.monitors {
+		if m.placement == inCode {
+			return []subject.Contender{{
+				Name: inCodeSome, Suits: onlyTimes,
+				Start: func(t subject.Task) (*subject.Standing, error) { return m.start(b.program, t, sampled) },
+			}}
+		}
+	}
+	return nil
+}
+
 // references are the least that eBPF can do.
 func (b *Bench) references() []subject.Contender {
 	return []subject.Contender{

@@ -55,6 +55,8 @@ const (
 	inCode   = inline.Name
 	// inCodeFast is the same with the fast clock, where that makes a difference.
 	inCodeFast = inCode + ", fast clock"
+	// inCodeSome is where all calls are counted and one in a hundred is timed.
+	inCodeSome = inCode + ", one in 100"
 )
 
 // placements are all, cheapest first.

@@ -83,10 +83,11 @@ func (h *hand) define(format string, args ...any) (omis.Token, error) {
 	return reply.Token(0)
 }
 
-// The clocks of timers.
+// How timers are made.
 const (
-	ordered = "ordered"
-	fast    = "fast"
+	ordered = `pa_timer_create2("ordered")`
+	fast    = `pa_timer_create2("fast")`
+	sampled = `pa_timer_create3("ordered",100)`
 )
 
 // probe counts or times a function. It is a *subject.Missing if the placement refuses.
@@ -94,11 +95,11 @@ func (h *hand) probe(p *subject.Program, task subject.Task) (omis.Token, error) 
 	return h.probeBy(p, task, ordered)
 }
 
-func (h *hand) probeBy(p *subject.Program, task subject.Task, clock string) (cell omis.Token, err error) {
+func (h *hand) probeBy(p *subject.Program, task subject.Task, timer string) (cell omis.Token, err error) {
 	create, actions := "pa_counter_create()", []string{"thread_reached_addr([],%#x) : pa_counter_add([%s],1)"}
 	at := []uint64{p.Entry(task.Function), p.Return(task.Function)}
 	if task.Timed {
-		create = fmt.Sprintf("pa_timer_create2(%q)", clock)
+		create = timer
 		actions = []string{"thread_reached_addr([],%#x) : pa_timer_start([%s])", "thread_reached_addr([],%#x) : pa_timer_stop([%s])"}
 	}
 	if cell, err = h.make(create); err != nil {
@@ -133,7 +134,7 @@ func (h *hand) placed(requests []omis.Token) error {
 }
 
 // start is the contender that is the monitor.
-func (m *monitor) start(program *subject.Program, task subject.Task, clock string) (*subject.Standing, error) {
+func (m *monitor) start(program *subject.Program, task subject.Task, timer string) (*subject.Standing, error) {
 	t, err := startOwn(program)
 	if err != nil {
 		return nil, err
@@ -143,7 +144,7 @@ func (m *monitor) start(program *subject.Program, task subject.Task, clock strin
 		return nil, errors.Join(err, t.End())
 	}
 	stop := func() error { return errors.Join(h.finish(), t.End()) }
-	cell, err := h.probeBy(t.Program, task, clock)
+	cell, err := h.probeBy(t.Program, task, timer)
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}

@@ -92,7 +92,7 @@ func TestPairings(t *testing.T) {
 	if len(tasks) != 5 || tasks[0] != countPush {
 		t.Errorf("the tasks are %v", tasks)
 	}
-	known := map[string]bool{"": true, bareEBPF: true, bareReturning: true, inCodeFast: true}
+	known := map[string]bool{"": true, bareEBPF: true, bareReturning: true, inCodeFast: true, inCodeSome: true}
 	for _, name := range placements {
 		known[name] = true
 	}
