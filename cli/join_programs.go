@@ -11,6 +11,7 @@ import (
 	gateway "mirador/http"
 	"mirador/mir/translate"
 	"mirador/omis"
+	"mirador/omis/linux/proc"
 	"mirador/sir"
 	"mirador/sir/binary"
 )
@@ -50,8 +51,10 @@ func (p *programs) modules(_ context.Context, pid int) ([]translate.Module, erro
 	return modules, nil
 }
 
+// loaded does not have the node identify the process: whose it is was noted when it was
+// attached.
 func (p *programs) loaded(pid int) ([]omis.Module, error) {
-	process, err := p.node.Identify(pid)
+	process, err := proc.Identify(pid)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,8 @@ func redefines(r *mir.ControlRequest) bool {
 	return len(r.Metrics) > 0 || r.Measuring != nil || len(r.Entities) > 0 || r.Budget > 0
 }
 
-// act changes probes, those that are removed all at once, others one after the other.
+// act changes probes: those that are removed or activated in the monitor all at once,
+// others one after the other.
 // All are tried; the errors say which ones did not follow.
 func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []addressed) (mir.Document, error) {
 	var errs Errors
@@ -72,6 +73,9 @@ func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []addressed)
 			errs = append(errs, found[i].blame(err)...)
 		}
 	} else {
+		if r.Action == mir.Activate && !redefines(r) {
+			a.enableAtOnce(ctx, idle(found))
+		}
 		for _, p := range found {
 			errs = append(errs, p.blame(p.obey(ctx, r))...)
 		}
@@ -80,6 +84,17 @@ func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []addressed)
 		return nil, collected(errs)
 	}
 	return acknowledgement(found), nil
+}
+
+// idle are the probes that are installed and do not measure.
+func idle(ps []addressed) []*Probe {
+	var list []*Probe
+	for _, p := range ps {
+		if state, _ := p.now(); state == Inactive {
+			list = append(list, p.Probe)
+		}
+	}
+	return list
 }
 
 // acknowledgement is the probe document, for several probes a measurement
@@ -156,6 +171,7 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 			return err
 		}
 	}
+	p.app.place(w)
 	p.meter.begin(p.spent(w))
 	p.swap(state, w, next)
 	// Written before the old ones go: after a kill either of the two is there.

@@ -38,9 +38,7 @@ func (a *App) install(ctx context.Context, plan *translate.Plan, p *Probe, r *mi
 		}
 		h.Requests = append(h.Requests, csr)
 	}
-	w := newInstalled(plan, h, r)
-	a.place(w)
-	return w, nil
+	return newInstalled(plan, h, r), nil
 }
 
 func newInstalled(plan *translate.Plan, h translate.Handles, r *mir.InstrRequest) *installed {

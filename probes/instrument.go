@@ -108,6 +108,9 @@ func (a *App) replan(ctx context.Context, list []*Probe) (map[*Probe]*translate.
 		return plans, errs
 	}
 	t, failed := a.targets(ctx, slices.ContainsFunc(list, func(p *Probe) bool { return p.request.Region != nil }))
+	if failed == nil && len(list) > 1 {
+		t.Index()
+	}
 	for _, p := range list {
 		if errs[p] = failed; failed == nil {
 			if errs[p] = checkBudget(&p.request); errs[p] == nil {
@@ -169,6 +172,9 @@ func (a *App) settle(ctx context.Context, p *Probe, plan *translate.Plan, refuse
 	w, err := a.install(ctx, plan, p, &p.request)
 	if err != nil {
 		return err
+	}
+	if !p.isArmed() {
+		a.place(w) // else that is asked when it is activated
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

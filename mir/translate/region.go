@@ -54,7 +54,7 @@ func findRegion(c *mir.CodeRegion, t *Targets) (*region, *Error) {
 
 // findUnit finds a unit by its id, else by a name that only one unit has.
 func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
-	if found := collect(t, func(u *sir.Unit) bool { return u.ID == name }); len(found) > 0 {
+	if found := t.withID(name); len(found) > 0 {
 		return found, nil
 	}
 	found := collect(t, func(u *sir.Unit) bool { return u.Name == name || u.Symbol == name })
@@ -65,6 +65,22 @@ func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
 		return nil, Errorf(NotFound, pos, "%d units are called %s, use an id: %s", len(others), name, strings.Join(others, ", "))
 	}
 	return found, nil
+}
+
+// withID are the copies of the unit of an id.
+func (t *Targets) withID(id string) []unitCopy {
+	if t.byID != nil {
+		return t.byID[id]
+	}
+	return collect(t, func(u *sir.Unit) bool { return u.ID == id })
+}
+
+// Index makes looking units up much quicker, and pays where many requests do.
+func (t *Targets) Index() {
+	t.byID = make(map[string][]unitCopy)
+	for _, c := range collect(t, func(*sir.Unit) bool { return true }) {
+		t.byID[c.unit.ID] = append(t.byID[c.unit.ID], c)
+	}
 }
 
 func collect(t *Targets, want func(*sir.Unit) bool) []unitCopy {

@@ -13,6 +13,8 @@ import (
 type Targets struct {
 	Node      Node
 	Processes []Process // in the order of their tokens
+
+	byID map[string][]unitCopy // nil: see Index
 }
 
 // Node is the machine the processes run on.
