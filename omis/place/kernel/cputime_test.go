@@ -101,6 +101,32 @@ func TestCPUTimeBetweenTicks(t *testing.T) {
 	t.Errorf("the mean square is %.1f times the square of the mean", ratios)
 }
 
+// Of CPU time, too, one interval in so many is taken, and all are counted.
+func TestCPUTimeOfOneInSoMany(t *testing.T) {
+	program := subject.Compile(t, "usage", "-O2", "-pthread", "testdata/usage.c")
+	for _, placement := range []string{"trap", kernel.Name} {
+		t.Run(placement, func(t *testing.T) {
+			r := newRig(t, placement, start(t, program))
+			r.ask(`: pa_timer_create3("cpu",4)`)
+			r.define("thread_reached_addr([],%#x) : pa_timer_start([pa_t_1])", r.g.fun["even"])
+			for _, exit := range r.g.exits("even") {
+				r.define("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_1])", exit)
+			}
+			r.enable()
+			if got := r.where(); got != placement {
+				t.Fatalf("the requests run in %s", got)
+			}
+			r.g.do("even 40")
+			row := r.ask(": pa_timer_estimate([pa_t_1],2)")[1][0].Values[1].List
+			begun, _ := row[2].Int64()
+			timed, _ := row[3].Int64()
+			if begun != 40 || timed != 10 {
+				t.Errorf("%d intervals, %d of them timed; want 40, 10", begun, timed)
+			}
+		})
+	}
+}
+
 // round is the CPU time of some intervals.
 type round struct{ inside, measured, outside time.Duration }
 
