@@ -27,7 +27,7 @@ none ever will, --clean removes them, for good.`,
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, data := range clean {
-				if err := doctor.Clean(data); err != nil {
+				if err := doctor.Clean(data, registrarSelf()); err != nil {
 					return err
 				}
 			}

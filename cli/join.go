@@ -75,7 +75,7 @@ func newPlacing(node *linux.Node, s settings, log *slog.Logger, j *journal.Journ
 		p.placers = append(p.placers, inline.New(node))
 	}
 	if s.mayPlace(kernel.Name) {
-		p.placers = append(p.placers, kernel.NewKeeper(s.Data, j))
+		p.placers = append(p.placers, kernel.NewKeeper(registrarSelf(), s.Data, j))
 	}
 	p.Costs = calibrate.New(calibrate.Config{Node: node, Placers: p.Placers(), File: s.costs(), Log: log})
 	return p
@@ -87,6 +87,22 @@ func (p placing) Placers() []omis.Placer {
 		list[i] = placer
 	}
 	return list
+}
+
+// servant is a placer that has a process of its own.
+type servant interface {
+	// Registrar is the process that sets uprobes, 0 while there is none.
+	Registrar() int
+}
+
+// Identify refuses what placers need: they would wait for it, and it for the monitor.
+func (p placing) Identify(pid int) (omis.ProcID, error) {
+	for _, placer := range p.placers {
+		if s, ok := placer.(servant); ok && pid > 0 && pid == s.Registrar() {
+			return omis.ProcID{}, omis.Errorf(omis.ParameterError, "process %d is the registrar, which sets uprobes for the monitor; the monitor must not stop it", pid)
+		}
+	}
+	return p.Node.Identify(pid)
 }
 
 func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {

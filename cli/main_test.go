@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf/link"
 	"go.uber.org/goleak"
 
 	"mirador/examples/targets"
@@ -131,7 +132,7 @@ func (s *served) clean(t *testing.T) {
 	t.Helper()
 	f, err := pins.Of(s.data())
 	if err == nil {
-		err = f.Clear()
+		err = f.Clear(link.Link.Close)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)

@@ -221,6 +221,9 @@ func countsOutlive(t *testing.T, placement, metrics string) {
 	if !strings.Contains(probe, `where="`+placement+`"`) {
 		t.Fatalf("the probe is not placed there: %s", probe)
 	}
+	if placement == "kernel" {
+		s.sparesRegistrar(t)
+	}
 	for i := range kills(t) {
 		c.says("go")
 		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
@@ -238,6 +241,38 @@ func countsOutlive(t *testing.T, placement, metrics string) {
 		}
 	}
 	s.mir(t, "tally", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
+}
+
+// sparesRegistrar makes sure that the gateway refuses to observe the process that sets
+// uprobes for it.
+func (s *served) sparesRegistrar(t *testing.T) {
+	t.Helper()
+	for _, pid := range children(t, s.cmd.Process.Pid) {
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if err != nil || strings.TrimSpace(string(name)) != registrarName {
+			continue
+		}
+		if _, errs, status := s.mirador(t, "", "attach", strconv.Itoa(pid)); status != 1 || !strings.Contains(errs, "is the registrar") {
+			t.Errorf("attaching to the registrar: status %d, %s", status, errs)
+		}
+		return
+	}
+	t.Error("there is no registrar")
+}
+
+// children are the processes that one has started.
+func children(t *testing.T, pid int) (pids []int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if child, err := strconv.Atoi(e.Name()); err == nil && proc.Parent(child) == pid {
+			pids = append(pids, child)
+		}
+	}
+	return pids
 }
 
 // reap kills a gateway that may not have said that it is ready.

@@ -80,7 +80,7 @@ func openMonitor(placement string, warden []string) (*monitor, error) {
 	case inCode:
 		here.placers = []placer{inline.New(n)}
 	case inKernel:
-		here.placers = []placer{kernel.New()}
+		here.placers = []placer{kernel.New(nil)}
 	}
 	here.Costs = calibrate.New(calibrate.Config{Node: n, Placers: here.Placers()})
 	m := &monitor{placement: placement, node: here}

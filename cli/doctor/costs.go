@@ -20,7 +20,7 @@ func costs(ctx context.Context) finding {
 	if err != nil {
 		return failed(err, "")
 	}
-	inCode, inKernel := inline.New(node), kernel.New()
+	inCode, inKernel := inline.New(node), kernel.New(nil)
 	known := calibrate.New(calibrate.Config{
 		Node: node, Placers: []omis.Placer{inCode, inKernel}, Log: slog.New(slog.DiscardHandler),
 	})

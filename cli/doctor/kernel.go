@@ -121,7 +121,7 @@ func uprobes(context.Context) finding {
 
 // placement has the placer of the kernel make ready what all programs share.
 func placement(context.Context) finding {
-	placer := kernel.New()
+	placer := kernel.New(nil)
 	defer placer.Close()
 	if err := placer.Check(); err != nil {
 		return missing(firstLine(err), needBPF)
@@ -131,7 +131,7 @@ func placement(context.Context) finding {
 
 // events has the placer attach to the kernel's tracepoints for a moment.
 func events(context.Context) finding {
-	placer := kernel.New()
+	placer := kernel.New(nil)
 	defer placer.Close()
 	if err := placer.CheckEvents(); err != nil {
 		return missing(firstLine(err), "run the gateway as root, or with CAP_BPF and CAP_PERFMON, on a kernel with CONFIG_FTRACE_SYSCALLS; system calls are counted by ptrace without it, a thousand times as dear")

@@ -10,6 +10,7 @@ import (
 
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/kernel/pins"
+	"mirador/omis/place/kernel/registrar"
 	"mirador/probes/journal"
 )
 
@@ -44,8 +45,9 @@ func abandoned() []*pins.Folder {
 
 // Clean removes what a gateway has left in the kernel that used a data directory, was
 // killed, and will not come back; also uprobes that the kernel itself has left, since the
-// gateway was killed in the middle of its work.
-func Clean(data string) error {
+// gateway and its registrar were killed in the middle of their work. They are taken out by
+// command, which runs registrar.Run: doctor may be killed as well.
+func Clean(data string, command []string) error {
 	data, err := filepath.Abs(data)
 	if err != nil {
 		return err
@@ -53,17 +55,19 @@ func Clean(data string) error {
 	if journal.Held(data) {
 		return fmt.Errorf("a gateway uses %s: what it has in the kernel goes when it ends, or with \"mirador release\"", data)
 	}
+	uprobes := registrar.NewClient(command, func(int) {})
+	defer uprobes.Close()
 	var errs []error
 	for _, f := range abandoned() {
 		if f.Data() == data {
-			errs = append(errs, f.Clear())
+			errs = append(errs, f.Clear(uprobes.TakeOut))
 		}
 	}
-	return errors.Join(append(errs, mend(data))...)
+	return errors.Join(append(errs, mend(data, uprobes))...)
 }
 
 // mend takes out the uprobes that a journal tells of.
-func mend(data string) error {
+func mend(data string, uprobes *registrar.Client) error {
 	if _, err := os.Stat(filepath.Join(data, journal.File)); err != nil {
 		return nil // it has none
 	}
@@ -71,5 +75,5 @@ func mend(data string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(kernel.Mend(j), j.Close())
+	return errors.Join(kernel.Mend(uprobes, j), j.Close())
 }

@@ -27,7 +27,7 @@ func machine(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, in := kernel.New(), inline.New(node)
+	k, in := kernel.New(nil), inline.New(node)
 	t.Cleanup(func() {
 		if err := errors.Join(node.Close(context.Background()), in.Close(), k.Close()); err != nil {
 			t.Error(err)

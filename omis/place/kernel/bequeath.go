@@ -23,8 +23,8 @@ type heir struct {
 
 // NewKeeper makes a placer whose programs can outlive it: what stands where is in the
 // book, and its objects belong to the data directory. Both are the placer's alone.
-func NewKeeper(data string, book Book) *Placer {
-	p := New()
+func NewKeeper(command []string, data string, book Book) *Placer {
+	p := New(command)
 	p.heir = heir{data, book}
 	return p
 }
@@ -36,7 +36,7 @@ func (p *Placer) openEstate() {
 		p.fails(err)
 		return
 	}
-	p.estate = &estate{folder, p.heir.book}
+	p.estate = &estate{folder, p.heir.book, p.uprobes}
 }
 
 // fails notes why not everything outlives the monitor.
@@ -183,7 +183,7 @@ func (b *bunch) close() error {
 		b.link = nil
 	}()
 	if b.placer.estate == nil || !b.members[0].lasts {
-		return b.link.Close()
+		return b.takeOut()
 	}
 	return b.withdraw()
 }
@@ -193,7 +193,7 @@ func (b *bunch) withdraw() error {
 	e := b.placer.estate
 	return errors.Join(
 		e.book.Delete(keyOf(bunchPrefix, b.serial)),
-		e.folder.Remove(nameOf(linkName, int(b.serial))),
-		b.link.Close(),
+		e.folder.Remove(nameOf(linkName, int(b.serial)), link.Link.Close), // b.link keeps it
+		b.takeOut(),
 	)
 }

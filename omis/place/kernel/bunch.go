@@ -14,6 +14,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/place/kernel/registrar"
 )
 
 // bunch is placed programs of one shape, at addresses of one file, whose uprobes are set
@@ -83,18 +84,15 @@ func (b *bunch) split(from, to int) *bunch {
 
 // set makes the link.
 func (b *bunch) set() error {
-	file, err := link.OpenExecutable(b.path)
-	if err != nil {
-		return err
-	}
-	o := &link.UprobeMultiOptions{PID: uint32(b.target.proc.PID)}
+	u := registrar.Uprobes{Program: b.shape.program, PID: b.target.proc.PID, Path: b.path}
 	for _, pl := range b.members {
-		o.Addresses = append(o.Addresses, pl.site.offset)
-		o.Cookies = append(o.Cookies, uint64(b.serial)<<32|uint64(pl.spot))
+		u.Offsets = append(u.Offsets, pl.site.offset)
+		u.Cookies = append(u.Cookies, uint64(b.serial)<<32|uint64(pl.spot))
 	}
 	b.changing()
 	defer b.changed()
-	b.link, err = file.UprobeMulti(nil, b.shape.program, o)
+	var err error
+	b.link, err = b.placer.uprobes.Set(u)
 	return err
 }
 

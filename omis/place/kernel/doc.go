@@ -24,9 +24,11 @@
 // dies, by whatever signal, the kernel takes the uprobes out and puts the code
 // right; the target notices nothing. But for those that are kept (omis.Keeper): their
 // objects are files of package pins as well, and go on; a book says what they are. The
-// next monitor takes them over while they run (inherit.go). A process that executes
-// another program is told by a tracepoint, since its uprobes would be set again where
-// the new program happens to map the same file. The child of a fork is not counted.
+// next monitor takes them over while they run (inherit.go). While the monitor lives, a
+// process of its own that is not killed with it sets uprobes and takes them out (package
+// registrar). A process that executes another program is told by a tracepoint, since its
+// uprobes would be set again where the new program happens to map the same file. The
+// child of a fork is not counted.
 //
 // Only cli imports this package, to hand a Placer to the engine along with the node.
 // It imports omis, and what it takes from omis/linux/calls, omis/linux/proc and

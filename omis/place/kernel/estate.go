@@ -10,6 +10,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/place/kernel/pins"
+	"mirador/omis/place/kernel/registrar"
 )
 
 // Book remembers what stands in the kernel, beyond the monitor's death: see
@@ -25,8 +26,9 @@ type Book interface {
 // and records of what is in them. The record of a link is written before the link is
 // pinned, and goes before it: a link without a record is nobody's.
 type estate struct {
-	folder *pins.Folder
-	book   Book
+	folder  *pins.Folder
+	book    Book
+	uprobes *registrar.Client
 }
 
 // version changes with what programs, rows and spots look like: a monitor takes over
@@ -136,9 +138,12 @@ func each[R any](e *estate, prefix string, do func(n int, r R) error) error {
 	return nil
 }
 
+// remove lets go of an object.
+func (e *estate) remove(name string) error { return e.folder.Remove(name, e.uprobes.TakeOut) }
+
 // wipe removes everything.
 func (e *estate) wipe() error {
-	errs := []error{e.folder.Clear()}
+	errs := []error{e.folder.Clear(e.uprobes.TakeOut)}
 	for _, key := range e.book.Keys(allRecords) {
 		errs = append(errs, e.book.Delete(key))
 	}

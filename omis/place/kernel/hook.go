@@ -91,7 +91,7 @@ func (h *hook) leave() error {
 	}
 	var errs []error
 	if e := h.placer.estate; e != nil {
-		errs = append(errs, e.folder.Remove(h.pin()))
+		errs = append(errs, e.remove(h.pin()))
 	}
 	for i := len(h.standing) - 1; i >= 0; i-- {
 		errs = append(errs, h.standing[i].Close())

@@ -308,7 +308,7 @@ func (e *estate) sweep(p *Placer) error {
 	var errs []error
 	for _, name := range e.folder.Names() {
 		if !mine[name] && !isOfEvents(name) {
-			errs = append(errs, e.folder.Remove(name))
+			errs = append(errs, e.remove(name))
 		}
 	}
 	return errors.Join(errs...)

@@ -104,7 +104,7 @@ func (p *Placer) dropEvents() error {
 	var errs []error
 	for _, name := range e.folder.Names() {
 		if isOfEvents(name) {
-			errs = append(errs, e.folder.Remove(name))
+			errs = append(errs, e.remove(name))
 		}
 	}
 	for _, prefix := range []string{watchedPrefix, listenerPrefix} {

@@ -5,16 +5,15 @@ package kernel_test
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/cilium/ebpf/link"
 
 	"mirador/omis"
 	"mirador/omis/place/kernel"
@@ -46,11 +45,17 @@ type keeper struct {
 // newKeeper starts a monitor.
 func newKeeper(t *testing.T, a assignment) *keeper {
 	t.Helper()
+	return startKeeper(t, "/proc/self/exe", a)
+}
+
+// startKeeper is newKeeper, by a copy of the test binary.
+func startKeeper(t *testing.T, program string, a assignment) *keeper {
+	t.Helper()
 	text, err := json.Marshal(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &keeper{t: t, cmd: exec.Command("/proc/self/exe")}
+	k := &keeper{t: t, cmd: exec.Command(program)}
 	k.cmd.Env = append(os.Environ(), keeperEnv+"="+string(text))
 	k.cmd.Stderr = os.Stderr
 	in, err := k.cmd.StdinPipe()
@@ -86,8 +91,19 @@ func (k *keeper) kill() {
 // do tells it to do something, and returns what it answers.
 func (k *keeper) do(what string) string {
 	k.t.Helper()
+	k.begin(what)
+	return k.next(what)
+}
+
+// begin tells it to do something that it will not answer, or not yet.
+func (k *keeper) begin(what string) {
 	fmt.Fprintln(k.in, what)
 	k.in.Flush()
+}
+
+// next is its answer to what it was told.
+func (k *keeper) next(what string) string {
+	k.t.Helper()
 	line, err := k.out.ReadString('\n')
 	if err != nil {
 		k.t.Fatalf("%s: %v", what, err)
@@ -110,7 +126,7 @@ func assign(t *testing.T, g *target) assignment {
 	t.Cleanup(func() {
 		f, err := pins.Of(data)
 		if err == nil {
-			err = f.Clear()
+			err = f.Clear(link.Link.Close)
 		}
 		if err != nil {
 			t.Error(err)
@@ -129,7 +145,7 @@ func keep(text string) {
 	if err != nil {
 		panic(err)
 	}
-	m := &monitor{assignment: a, placer: kernel.NewKeeper(a.Data, j)}
+	m := &monitor{assignment: a, placer: kernel.NewKeeper(registrarCommand(), a.Data, j)}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		answer, err := m.obey(lines.Text())
 		if err != nil {
@@ -175,6 +191,13 @@ func (m *monitor) obey(what string) (answer string, err error) {
 		return fmt.Sprint(m.placed[0].Stands()), nil
 	case "reset":
 		return "reset", errors.Join(m.sums.Reset(), m.intervals.Reset())
+	case "registrar":
+		return fmt.Sprint(m.placer.Registrar()), nil
+	case "churn":
+		for err == nil {
+			err = errors.Join(m.place(), m.placer.Remove(m.placed))
+		}
+		return "", err
 	case "remove":
 		return "removed", m.placer.Remove(m.placed)
 	case "close":
@@ -451,88 +474,3 @@ func TestEventsAreTakenOver(t *testing.T) {
 		t.Errorf("%q are left, %v", f.Names(), err)
 	}
 }
-
-// Uprobes that the kernel leaves standing when a monitor is killed while they are taken
-// out are taken out by the next monitor. A kernel may leave none.
-func TestMend(t *testing.T) {
-	g := start(t, lasting(t, buildMany(t, "-g0")))
-	a := assign(t, g)
-	a.Entry, a.Exits = g.fun[fmt.Sprint("many_", many-1)], nil
-	const some = 3000
-	for i := range some {
-		a.Exits = append(a.Exits, g.fun[fmt.Sprint("many_", i)])
-	}
-	code := func() []byte { return g.code(a.Exits[0], int(a.Exits[some-1]-a.Exits[0])+1) }
-	standing := func() int { return bytes.Count(code(), []byte{int3}) }
-	before, none := code(), standing()
-	left := 0
-	for try := 0; try < 20 && left == 0; try++ {
-		k := newKeeper(t, a)
-		k.want("settle", "0 orphans")
-		k.want("keep", "kept")
-		k.want("place", "placed")
-		fmt.Fprintln(k.in, "remove")
-		k.in.Flush()
-		for began := time.Now(); standing() == none+some; {
-			if time.Since(began) > 30*time.Second {
-				t.Fatal("nothing is taken out")
-			}
-		}
-		k.kill()
-		links, err := pins.Of(a.Data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range links.Names() {
-			if strings.HasPrefix(name, "link-") {
-				err = errors.Join(err, links.Remove(name))
-			}
-		}
-		left = standing() - none
-		k = newKeeper(t, a)
-		k.do("settle")
-		if !bytes.Equal(before, code()) {
-			t.Fatalf("%d uprobes were left, and %d are", left, standing()-none)
-		}
-		k.want("recall", "false false")
-		k.kill()
-	}
-	t.Log(left, "uprobes were left")
-	g.do("all 0 %d", some)
-}
-
-// lasting copies a program to where it stays when the tests are over. What the kernel
-// has left once it takes, for as long as it runs, for what is known of the file's
-// instructions: of another one, when the file is deleted and another takes its place
-// in the kernel's memory, and a program that is observed there goes astray.
-func lasting(t *testing.T, program string) string {
-	t.Helper()
-	code, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := filepath.Join(cache, "mirador", "programs-of-tests")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(folder, fmt.Sprintf("many-%x", sha256.Sum256(code)))
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-	part, err := os.CreateTemp(folder, "part-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = part.Write(code)
-	if err := errors.Join(err, part.Chmod(0o755), part.Close(), os.Rename(part.Name(), path)); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// int3 is what a uprobe puts in the place of an instruction's first byte.
-const int3 = 0xcc

@@ -22,7 +22,7 @@ const many = 10_000
 func buildMany(t *testing.T, flags ...string) string {
 	t.Helper()
 	var code strings.Builder
-	fmt.Fprintf(&code, ".data\n.globl many_calls\nmany_calls: .zero %d\n.text\n", 8*many)
+	fmt.Fprintf(&code, ".data\n.globl many_calls\n.type many_calls, @object\nmany_calls: .zero %d\n.text\n", 8*many)
 	for i := range many {
 		fmt.Fprintf(&code, ".globl many_%d\n.type many_%[1]d, @function\nmany_%[1]d: push %%rbp\nincq many_calls+%d(%%rip)\npop %%rbp\nret\n.size many_%[1]d, .-many_%[1]d\n", i, 8*i)
 	}

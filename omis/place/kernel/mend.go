@@ -5,22 +5,24 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
-	"github.com/cilium/ebpf/link"
 
 	"mirador/omis"
 	"mirador/omis/linux/landing"
 	"mirador/omis/linux/proc"
+	"mirador/omis/place/kernel/registrar"
 )
 
-// A monitor that is killed while the kernel takes uprobes out for it, or gives up setting
-// them, leaves some of them for ever: with SIGKILL on its way, the kernel does not get at
-// the memory of the process any more ("failed to unregister, leaking uprobe"). Nobody
-// counts there then, but each hit costs what it did, and nothing else can be put there.
-// The kernel takes such a uprobe out with the next one that is set at its place and
-// taken out. So a monitor writes down what it is about to do.
+// A registrar that is killed while the kernel takes uprobes out for it, or gives up
+// setting them, leaves some of them for ever: with SIGKILL on its way, the kernel does not
+// get at the memory of the process any more ("failed to unregister, leaking uprobe").
+// Nobody counts there then, but each hit costs what it did, and nothing else can be put
+// there. The kernel takes such a uprobe out with the next one that is set at its place
+// and taken out. So a monitor does that if it lives, and writes down what it is about to
+// have done, in case it is killed as well.
 
 // changeRecord are the uprobes of a bunch that are being set or taken out; its key is
 // the bunch's serial number.
@@ -36,11 +38,24 @@ func (b *bunch) changing() {
 	if e == nil {
 		return
 	}
-	r := changeRecord{Proc: b.target.proc}
+	b.placer.fails(e.book.Put(keyOf(changePrefix, b.serial), b.change()))
+}
+
+func (b *bunch) change() *changeRecord {
+	r := &changeRecord{Proc: b.target.proc}
 	for _, pl := range b.members {
 		r.Members = append(r.Members, pl.site.addr)
 	}
-	b.placer.fails(e.book.Put(keyOf(changePrefix, b.serial), r))
+	return r
+}
+
+// takeOut takes the uprobes of a bunch out, if need be by two registrars.
+func (b *bunch) takeOut() error {
+	err := b.placer.uprobes.TakeOut(b.link)
+	if errors.Is(err, registrar.ErrKilled) {
+		return b.change().mend(b.placer.uprobes, b.placer.codes)
+	}
+	return err
 }
 
 func (b *bunch) changed() {
@@ -53,14 +68,17 @@ func (b *bunch) changed() {
 // still have stay.
 func (e *estate) mend(codes *landing.Catalog) error {
 	return each(e, changePrefix, func(n int, r changeRecord) error {
-		return errors.Join(r.mend(codes), e.book.Delete(keyOf(changePrefix, n)))
+		return errors.Join(r.mend(e.uprobes, codes), e.book.Delete(keyOf(changePrefix, n)))
 	})
 }
 
 // Mend is that for a monitor which no other one comes after.
-func Mend(book Book) error { return (&estate{book: book}).mend(landing.NewCatalog()) }
+func Mend(uprobes *registrar.Client, book Book) error {
+	awaitRegistrar(book)
+	return (&estate{book: book, uprobes: uprobes}).mend(landing.NewCatalog())
+}
 
-func (r *changeRecord) mend(codes *landing.Catalog) error {
+func (r *changeRecord) mend(uprobes *registrar.Client, codes *landing.Catalog) error {
 	if proc.Alive(r.Proc) != nil {
 		return nil
 	}
@@ -88,7 +106,7 @@ func (r *changeRecord) mend(codes *landing.Catalog) error {
 	defer nothing.Close()
 	var errs []error
 	for path, offsets := range byFile {
-		errs = append(errs, setAndTakeOut(nothing, r.Proc.PID, path, offsets))
+		errs = append(errs, setAndTakeOut(uprobes, registrar.Uprobes{Program: nothing, PID: r.Proc.PID, Path: path, Offsets: offsets}))
 	}
 	return errors.Join(errs...)
 }
@@ -100,14 +118,53 @@ func (s *site) isTrapped(sv *survey) bool {
 	return len(now) > 0 && sv.memory.at(now, s.addr) == len(now) && now[0] == int3 && string(now[1:]) == string(s.code[1:])
 }
 
-func setAndTakeOut(program *ebpf.Program, pid int, path string, offsets []uint64) error {
-	file, err := link.OpenExecutable(path)
-	if err != nil {
-		return err
+func setAndTakeOut(uprobes *registrar.Client, left registrar.Uprobes) error {
+	l, err := uprobes.Set(left)
+	if err == nil {
+		err = uprobes.TakeOut(l)
 	}
-	l, err := file.UprobeMulti(nil, program, &link.UprobeMultiOptions{PID: uint32(pid), Addresses: offsets})
 	if err != nil {
-		return fmt.Errorf("uprobes of a killed monitor stand in process %d that cannot be taken out: %w", pid, err)
+		return fmt.Errorf("uprobes that nobody has set stand in process %d and cannot be taken out: %w", left.PID, err)
 	}
-	return l.Close()
+	return nil
 }
+
+// registrarKey is the record of the process that sets uprobes for a monitor. It completes
+// what it is about when the monitor is killed, and until then there are uprobes that the
+// next one does not know.
+const registrarKey = "registrar"
+
+func (p *Placer) noteRegistrar(pid int) {
+	if p.heir.data == "" {
+		return
+	}
+	start, err := proc.ThreadStart(pid, pid)
+	if err == nil {
+		err = p.heir.book.Put(registrarKey, omis.ProcID{PID: pid, Start: start})
+	}
+	p.fails(err)
+}
+
+// ending is how long a registrar is waited for whose monitor was killed. It takes tenths
+// of a second where nobody stops it.
+const ending = time.Minute
+
+func awaitRegistrar(book Book) {
+	var id omis.ProcID
+	known, err := book.Get(registrarKey, &id)
+	for deadline := time.Now().Add(ending); known && err == nil && proc.Alive(id) == nil && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// dismissRegistrar lets the registrar go.
+func (p *Placer) dismissRegistrar() error {
+	p.uprobes.Close()
+	if p.heir.data == "" {
+		return nil
+	}
+	return p.heir.book.Delete(registrarKey)
+}
+
+// Registrar is the process that sets uprobes, 0 while there is none.
+func (p *Placer) Registrar() int { return p.uprobes.PID() }

@@ -17,6 +17,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/linux/landing"
 	"mirador/omis/linux/tracepoint"
+	"mirador/omis/place/kernel/registrar"
 )
 
 // Placer places programs in the kernel of this machine. What it needs there it makes
@@ -34,6 +35,7 @@ type Placer struct {
 	layout  layout
 	running *ebpf.Map // pid -> the unit that says whether it runs another program
 	codes   *landing.Catalog
+	uprobes *registrar.Client
 	targets map[omis.ProcID]*target
 	events  events
 	shapes  map[string]*shape
@@ -50,12 +52,16 @@ type Placer struct {
 
 var _ omis.Placer = (*Placer)(nil)
 
-// New makes a placer. It takes nothing from the kernel yet.
-func New() *Placer {
-	return &Placer{
+// New makes a placer. It takes nothing from the kernel yet. command is what runs
+// registrar.Run on its standard input; without one the monitor sets uprobes itself, and
+// may leave some of them for ever if it is killed just then.
+func New(command []string) *Placer {
+	p := &Placer{
 		codes: landing.NewCatalog(), targets: make(map[omis.ProcID]*target),
 		shapes: make(map[string]*shape), stop: make(chan struct{}),
 	}
+	p.uprobes = registrar.NewClient(command, p.noteRegistrar)
+	return p
 }
 
 // Check tells why this monitor cannot place programs in this kernel; nil: it can.
@@ -94,6 +100,7 @@ func (p *Placer) open(set *tracepoint.Set) (err error) {
 		return errors.New("this kernel sets no uprobes for a process by eBPF (it takes Linux 6.6)")
 	}
 	if p.heir.data != "" {
+		awaitRegistrar(p.heir.book)
 		p.openEstate()
 	}
 	if p.estate != nil && p.takeOver(set) {
@@ -234,6 +241,7 @@ func (p *Placer) Close() error {
 	opened := p.opened
 	p.mu.Unlock()
 	if !opened {
+		p.uprobes.Close()
 		return nil
 	}
 	close(p.stop)
@@ -249,5 +257,5 @@ func (p *Placer) Close() error {
 	if p.estate != nil {
 		errs = append(errs, p.estate.wipe())
 	}
-	return errors.Join(append(errs, p.slab.close(), p.set.Close())...)
+	return errors.Join(append(errs, p.slab.close(), p.set.Close(), p.dismissRegistrar())...)
 }

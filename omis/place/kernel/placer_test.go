@@ -12,7 +12,7 @@ import (
 
 // newPlacer makes a placer for a test.
 func newPlacer(t testing.TB) *kernel.Placer {
-	p := kernel.New()
+	p := kernel.New(registrarCommand())
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)

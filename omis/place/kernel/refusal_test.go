@@ -92,7 +92,7 @@ func poke(t *testing.T, g *target, addr uint64) {
 const unprivileged = "MIRADOR_TEST_UNPRIVILEGED"
 
 func sayWhatIsMissing() {
-	p := kernel.New()
+	p := kernel.New(registrarCommand())
 	defer p.Close()
 	err := p.Check()
 	if err == nil {

@@ -119,24 +119,28 @@ func (f *Folder) Map(name string) (*ebpf.Map, error) { return ebpf.LoadPinnedMap
 // Link opens a link.
 func (f *Folder) Link(name string) (link.Link, error) { return link.LoadPinnedLink(f.Path(name), nil) }
 
-// Remove lets go of an object. Of a link, it returns when its program does not run any
-// more: the kernel takes what a file held out later, what a descriptor held at once.
-func (f *Folder) Remove(name string) error {
+// Remove lets go of an object. A link, which may be the last that keeps it, goes to
+// letGo: when that has closed it, its program does not run any more. The kernel takes
+// what a file held out later, what a descriptor held at once.
+func (f *Folder) Remove(name string, letGo func(link.Link) error) error {
 	l, err := f.Link(name)
 	if removed := os.Remove(f.Path(name)); removed != nil && !errors.Is(removed, fs.ErrNotExist) {
+		if err == nil {
+			l.Close() // its file keeps it
+		}
 		return removed
 	}
 	if err == nil {
-		return l.Close()
+		return letGo(l)
 	}
 	return nil
 }
 
 // Clear removes everything, and the folder.
-func (f *Folder) Clear() error {
+func (f *Folder) Clear(letGo func(link.Link) error) error {
 	var errs []error
 	for _, name := range f.Names() {
-		errs = append(errs, f.Remove(name))
+		errs = append(errs, f.Remove(name, letGo))
 	}
 	for _, path := range []string{f.Path(dataLink), f.path} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

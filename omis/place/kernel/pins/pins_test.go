@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 )
 
 func TestWhatIsPinnedStays(t *testing.T) {
@@ -17,7 +18,7 @@ func TestWhatIsPinnedStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := f.Clear(); err != nil {
+		if err := f.Clear(link.Link.Close); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Stat(f.path); err == nil {
@@ -53,7 +54,7 @@ func TestWhatIsPinnedStays(t *testing.T) {
 	if !slices.ContainsFunc(All(), func(other *Folder) bool { return *other == *f }) {
 		t.Error("it is not among all")
 	}
-	if err := again.Remove("words"); err != nil || again.Has("words") {
+	if err := again.Remove("words", link.Link.Close); err != nil || again.Has("words") {
 		t.Errorf("removed: %v", err)
 	}
 }

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"mirador/omis/place/kernel/registrar"
+)
+
+// registrarCommand is how a monitor starts its registrar: this program again.
+const registrarCommand = "registrar"
+
+func registrarSelf() []string { return []string{"/proc/self/exe", registrarCommand} }
+
+// registrarName is what ps shows of it.
+const registrarName = "mirador-uprobes"
+
+func newRegistrar(*globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   registrarCommand,
+		Short: "Set uprobes and take them out (started by the monitor)",
+		Long: `The registrar is a small process that the monitor starts when it sets its first
+uprobe. It sets all of them and takes them out, so that nothing goes wrong in the
+kernel when the monitor is killed meanwhile. When the monitor is gone, it completes
+what it is about, and ends. It talks to its monitor over its standard input and is of
+no use by itself.`,
+		Example: "  mirador serve    # starts one when it needs it",
+		Hidden:  true,
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			// By prctl it would be this thread's name, which need not be the process's.
+			if err := os.WriteFile("/proc/self/comm", []byte(registrarName), 0); err != nil {
+				return fmt.Errorf("cannot name the registrar: %w", err)
+			}
+			return registrar.Run(os.Stdin)
+		},
+	}
+}

@@ -1,0 +1,302 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/proc"
+	"mirador/omis/place/kernel/pins"
+)
+
+// crowd is a target with many functions, at some of which uprobes are set.
+type crowd struct {
+	*target
+	assignment
+	before []byte // the code of those functions
+	none   int    // bytes in it that look like breakpoints
+	rounds uint64 // how often all have been called
+}
+
+// some is how many functions have uprobes.
+const some = 3000
+
+func newCrowd(t *testing.T) *crowd {
+	t.Helper()
+	c := &crowd{target: start(t, lasting(t, buildMany(t, "-g0")))}
+	c.assignment = assign(t, c.target)
+	c.Entry, c.Exits = c.fun[fmt.Sprint("many_", many-1)], nil
+	for i := range some {
+		c.Exits = append(c.Exits, c.fun[fmt.Sprint("many_", i)])
+	}
+	c.before = c.code()
+	c.none = bytes.Count(c.before, []byte{int3})
+	return c
+}
+
+func (c *crowd) code() []byte { return c.target.code(c.Exits[0], int(c.Exits[some-1]-c.Exits[0])+1) }
+
+func (c *crowd) standing() int { return bytes.Count(c.code(), []byte{int3}) - c.none }
+
+// isWhole makes sure that no uprobe stays, and that the functions do what they do. What
+// was on its way to a process that has been killed the kernel lets go of a little later;
+// what it has left would stay for ever.
+func (c *crowd) isWhole() {
+	c.t.Helper()
+	until(c.t, "the code is what it was", func() bool { return bytes.Equal(c.before, c.code()) })
+	c.works()
+}
+
+// works has all functions called, each of which counts its calls.
+func (c *crowd) works() {
+	c.t.Helper()
+	if got := c.do("all 0 %d", some); got != fmt.Sprint("done ", some) {
+		c.t.Fatalf("the target said %q", got)
+	}
+	c.rounds++
+	counts := make([]byte, 8*some)
+	if _, err := proc.ReadMemory(c.PID, c.fun["many_calls"], counts); err != nil {
+		c.t.Fatal(err)
+	}
+	want := binary.LittleEndian.AppendUint64(nil, c.rounds)
+	for i := range some {
+		if got := counts[8*i:][:8]; !bytes.Equal(got, want) {
+			c.t.Fatalf("function %d has counted % x, want % x", i, got, want)
+		}
+	}
+}
+
+// unpin removes the files of all links that a killed monitor has left.
+func (c *crowd) unpin() {
+	c.t.Helper()
+	links, err := pins.Of(c.Data)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, name := range links.Names() {
+		if strings.HasPrefix(name, "link-") {
+			err = errors.Join(err, links.Remove(name, link.Link.Close))
+		}
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// registrar is the process that sets uprobes for the monitor.
+func (k *keeper) registrar() int {
+	k.t.Helper()
+	pid, err := strconv.Atoi(k.do("registrar"))
+	if err != nil || pid == 0 {
+		k.t.Fatalf("the registrar is %d, %v", pid, err)
+	}
+	return pid
+}
+
+// isOver tells whether a process has ended. Nobody may have waited for it.
+func isOver(t *testing.T, pid int) bool {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return err != nil || bytes.Contains(status, []byte("State:\tZ"))
+}
+
+// A monitor that is killed while uprobes are set and taken out for it leaves none, but
+// for those it has pinned, and no registrar.
+func TestKilledWhileSetting(t *testing.T) {
+	c := newCrowd(t)
+	log := followKernel(t)
+	self := copyOfSelf(t)
+	name := fmt.Sprintf("k%d", os.Getpid()) // the kernel's log names processes so
+	if err := os.Rename(self, filepath.Join(filepath.Dir(self), name)); err != nil {
+		t.Fatal(err)
+	}
+	for range kills {
+		k := startKeeper(t, filepath.Join(filepath.Dir(self), name), c.assignment)
+		k.do("settle")
+		k.want("keep", "kept")
+		k.want("place", "placed")
+		k.want("remove", "removed")
+		registrar := k.registrar()
+		k.begin("churn")
+		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
+		k.kill()
+		until(t, "the registrar ends", func() bool { return isOver(t, registrar) })
+		c.works()
+		c.unpin()
+		c.isWhole()
+	}
+	if lines := log.leaks(name); len(lines) > 0 {
+		t.Errorf("the kernel says: %s", strings.Join(lines, "; "))
+	}
+}
+
+// A registrar that is killed is replaced, and what the kernel has left of its work is
+// taken out.
+func TestKilledRegistrar(t *testing.T) {
+	c := newCrowd(t)
+	k := newKeeper(t, c.assignment)
+	k.want("settle", "0 orphans")
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	for i := range kills {
+		for _, step := range [][2]string{{"remove", "removed"}, {"place", "placed"}} {
+			registrar, err := strconv.Atoi(k.do("registrar"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.begin(step[0])
+			time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
+			if registrar != 0 { // it may have been killed when all was done, and has no successor yet
+				_ = syscall.Kill(registrar, syscall.SIGKILL)
+			}
+			if got := k.next(step[0]); got != step[1] {
+				t.Fatalf("%s: %q", step[0], got)
+			}
+			if step[0] == "remove" {
+				c.isWhole()
+			}
+			c.works()
+			c.do("all %d %d", many-1, many)
+		}
+		if rows := k.do("rows"); !strings.HasPrefix(rows, fmt.Sprintf("%d ", i+1)) {
+			t.Errorf("%s were counted, want %d", rows, i+1)
+		}
+	}
+	k.want("close", "closed")
+	c.isWhole()
+}
+
+// A registrar that somebody has stopped is set going; nobody waits for ever.
+func TestStoppedRegistrar(t *testing.T) {
+	c := newCrowd(t)
+	k := newKeeper(t, c.assignment)
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	if err := syscall.Kill(k.registrar(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	k.want("remove", "removed")
+	c.isWhole()
+	if err := syscall.Kill(k.registrar(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	k.want("close", "closed")
+}
+
+// Uprobes that the kernel leaves standing when monitor and registrar are killed while
+// they are taken out are taken out by the next monitor. A kernel may leave none.
+func TestMend(t *testing.T) {
+	c := newCrowd(t)
+	left := 0
+	for try := 0; try < 20 && left == 0; try++ {
+		k := newKeeper(t, c.assignment)
+		k.want("settle", "0 orphans")
+		k.want("keep", "kept")
+		k.want("place", "placed")
+		registrar := k.registrar()
+		k.begin("remove")
+		until(t, "something is taken out", func() bool { return c.standing() < some })
+		k.cmd.Process.Kill() // it does not start another registrar
+		if err := syscall.Kill(registrar, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		k.kill()
+		until(t, "the registrar ends", func() bool { return isOver(t, registrar) })
+		c.unpin()
+		left = c.standing()
+		k = newKeeper(t, c.assignment)
+		k.do("settle")
+		c.isWhole()
+		k.want("recall", "false false")
+		k.kill()
+	}
+	t.Log(left, "uprobes were left")
+	c.isWhole()
+}
+
+// kernelLog follows what the kernel says.
+type kernelLog struct{ fd int }
+
+// followKernel begins at the end of the log. Where it cannot be read, it is empty.
+func followKernel(t *testing.T) *kernelLog {
+	t.Helper()
+	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Log("the kernel's log cannot be read:", err)
+		return &kernelLog{-1}
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if _, err := unix.Seek(fd, 0, unix.SEEK_END); err != nil {
+		t.Fatal(err)
+	}
+	return &kernelLog{fd}
+}
+
+// leaks are the lines on uprobes that were left by a process of this name.
+func (l *kernelLog) leaks(name string) (lines []string) {
+	record := make([]byte, 8192)
+	for {
+		n, err := unix.Read(l.fd, record)
+		switch {
+		case err == unix.EPIPE:
+			continue // records were overwritten meanwhile
+		case err != nil:
+			return lines
+		}
+		_, text, _ := strings.Cut(string(record[:n]), ";")
+		if strings.HasPrefix(text, "uprobe: "+name+":") && strings.Contains(text, "leaking uprobe") {
+			lines = append(lines, strings.TrimSpace(text))
+		}
+	}
+}
+
+// lasting copies a program to where it stays when the tests are over. What the kernel
+// has left once it takes, for as long as it runs, for what is known of the file's
+// instructions: of another one, when the file is deleted and another takes its place
+// in the kernel's memory, and a program that is observed there goes astray.
+func lasting(t *testing.T, program string) string {
+	t.Helper()
+	code, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(cache, "mirador", "programs-of-tests")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, fmt.Sprintf("many-%x", sha256.Sum256(code)))
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	part, err := os.CreateTemp(folder, "part-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = part.Write(code)
+	if err := errors.Join(err, part.Chmod(0o755), part.Close(), os.Rename(part.Name(), path)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// int3 is what a uprobe puts in the place of an instruction's first byte.
+const int3 = 0xcc
