@@ -28,9 +28,10 @@ type contender struct {
 	least   time.Duration   // of a hit, of all batches
 }
 
-// quick is how many batches those make whose hits take microseconds: of short ones
-// some are undisturbed also on a busy machine.
-const quick = 40
+// quick is how many batches those make whose hits take microseconds: of shorter ones
+// some are undisturbed also on a busy machine. Too short ones would measure how a monitor
+// wakes up that had nothing to do.
+const quick = 4
 
 // round measures one round.
 func (c *contender) round(scale int) error {
