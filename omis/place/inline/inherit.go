@@ -115,7 +115,7 @@ const doubt = 2 * time.Second
 func (t *target) lookRound() {
 	m := t.memory
 	for slot := range m.slots {
-		if at := m.slotAt(slot); m.inUse(at) && m.word32(at+slotTID).Load() != 0 && m.word(at+slotFirst).Load() != 0 {
+		if at := m.slotAt(slot); m.inUse(at) && slot != crowd && m.word32(at+slotTID).Load() != 0 && m.word(at+slotFirst).Load() != 0 {
 			t.admit(slot)
 		}
 	}

@@ -28,6 +28,7 @@ const (
 	headerTurn    = 40 // by threads: where to look for a slot
 	headerLedger  = 48 // how many records of the ledger were ever used
 	headerSaid    = 56 // how many of programs
+	headerCrowd   = 64 // by threads: 1 when some have joined the crowd
 	headerKinds   = 1024
 	headerSize    = 4096
 
@@ -51,7 +52,7 @@ const (
 )
 
 // magic begins the header; the number is that of the layout.
-const magic = "mirador inline 4"
+const magic = "mirador inline 5"
 
 // mostGroups is how many groups the header has room for, a byte each for their kind.
 const mostGroups = headerSize - headerKinds

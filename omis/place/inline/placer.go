@@ -87,8 +87,7 @@ func (p *Placer) newTarget(id omis.ProcID) (*target, error) {
 	if err != nil {
 		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, ground.Close())
 	}
-	t := &target{placer: p, proc: id, ground: ground, memory: m, users: 1, stores: make(map[*store]bool),
-		known: []*owner{theCrowd()}, taken: map[int]bool{crowd: true}}
+	t := &target{placer: p, proc: id, ground: ground, memory: m, users: 1, stores: make(map[*store]bool), taken: make(map[int]bool)}
 	if err := t.inherit(); err != nil {
 		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, ground.Close())
 	}

@@ -103,6 +103,8 @@ func (m *compiler) take() {
 // own: of them only is counted how many are lost.
 func (m *compiler) joinCrowd() {
 	c := m.c
+	c.MovImm(slot, m.base+headerCrowd)
+	c.StoreImm(x86.At(slot, 0), 1)
 	for i := range m.steps {
 		s := &m.steps[i]
 		if s.do != omis.OpAdd {

@@ -23,7 +23,7 @@ type target struct {
 	memory   *memory
 	users    int // stores, programs, and the placer for as long as it may be asked for
 	stores   map[*store]bool
-	known    []*owner     // the slots that are taken; first the crowd's
+	known    []*owner     // the slots that are taken
 	taken    map[int]bool // which these are
 	seen     uint64       // claims that were looked at
 	doubtful time.Time    // until when claims may say nothing of a slot
@@ -42,10 +42,6 @@ type owner struct {
 	started uint64 // as /proc has it
 	alive   bool   // it was, when it was seen first
 }
-
-// theCrowd is the owner of the crowd's slot. Its row comes last in lists, with no
-// thread.
-func theCrowd() *owner { return &owner{slot: crowd, first: 1<<64 - 1} }
 
 // filter are the threads that a program is for.
 type filter struct {
@@ -79,7 +75,14 @@ func (t *target) meet() {
 	if time.Now().Before(t.doubtful) {
 		t.lookRound()
 	}
+	if t.memory.word(headerCrowd).Load() != 0 && !t.taken[crowd] {
+		t.taken[crowd] = true
+		t.known = append(t.known, &owner{slot: crowd, first: last})
+	}
 }
+
+// last is when the crowd came: its rows are the last ones.
+const last = 1<<64 - 1
 
 // admit notes that a slot is taken.
 func (t *target) admit(slot int) {
@@ -119,9 +122,9 @@ func (t *target) retire() error {
 		return nil // the process has ended: nobody needs a slot
 	}
 	slices.Sort(tids)
-	ended, rest := []*owner(nil), t.known[:1:1]
-	for _, o := range t.known[1:] {
-		if _, runs := slices.BinarySearch(tids, o.tid); runs || t.runs(o) {
+	var ended, rest []*owner
+	for _, o := range t.known {
+		if _, runs := slices.BinarySearch(tids, o.tid); runs || o.slot == crowd || t.runs(o) {
 			rest = append(rest, o)
 		} else {
 			ended = append(ended, o)
