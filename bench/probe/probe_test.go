@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -60,13 +61,23 @@ func TestOursAndReferences(t *testing.T) {
 }
 
 func TestCountingSystemCalls(t *testing.T) {
-	table, err := opened(t).Syscalls()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range table.Rows {
-		if row.Why == "" && row.Ours.Least <= 0 {
-			t.Errorf("%s adds %v ns", row.What, row.Ours.Least)
+	b := opened(t)
+	for try := 1; ; try++ {
+		table, err := b.Syscalls()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var nothing []string
+		for _, row := range table.Rows {
+			if row.Why == "" && row.Ours.Least <= 0 {
+				nothing = append(nothing, fmt.Sprintf("%s adds %v ns", row.What, row.Ours.Least))
+			}
+		}
+		switch {
+		case len(nothing) == 0:
+			return
+		case try == 10: // on a machine that has other things to do the difference of two times may be less than nothing
+			t.Fatal(nothing)
 		}
 	}
 }

@@ -127,6 +127,20 @@ func (c *chain) awaitStop(t testing.TB) {
 	}
 }
 
+// restingLength is the length at which a stopped chain rests: on a busy machine a thread
+// may be held for a hit, and not be at its stop yet, for longer than awaitStop looks.
+func (c *chain) restingLength(t testing.TB) uint64 {
+	t.Helper()
+	length := c.length(t)
+	eventually(t, "the chain rests", func() bool {
+		before := length
+		time.Sleep(300 * time.Millisecond)
+		length = c.length(t)
+		return length == before
+	})
+	return length
+}
+
 // kill ends the process and waits until its pid is free.
 func (c *chain) kill(t testing.TB) {
 	t.Helper()

@@ -326,7 +326,7 @@ func TestCheckpointOfStoppedByOthers(t *testing.T) {
 	}
 	unix.Kill(c.ID.PID, unix.SIGSTOP)
 	c.awaitStop(t)
-	before := c.length(t)
+	before := c.restingLength(t)
 	if err := n.Checkpoint([]omis.ProcID{c.ID}, "stopped"); err != nil {
 		t.Fatal(err)
 	}

@@ -46,39 +46,63 @@ func known(t *testing.T, k *Costs, placement, kind string) omis.Cost {
 }
 
 // Orders of magnitude, by whichever machine: an exception or two, a switch between
-// processes or two.
+// processes or two. What is measured while the machine has other things to do may be
+// wrong; it is not always.
 func TestCalibrate(t *testing.T) {
-	k := New(machine(t))
-	for _, placement := range []string{inline.Name, kernel.Name, Held} {
-		if err := k.Try(placement); err != nil {
-			t.Fatal(err)
+	for try := 1; ; try++ {
+		k := New(machine(t))
+		for _, placement := range []string{inline.Name, kernel.Name, Held} {
+			if err := k.Try(placement); err != nil {
+				t.Fatal(err)
+			}
 		}
+		wrong := errors.Join(kernelCosts(t, k), inlineCosts(t, k, "entry"), inlineCosts(t, k, "inside"), holdingCosts(t, k))
+		switch {
+		case wrong == nil:
+			return
+		case try == 10:
+			t.Fatal(wrong)
+		}
+		t.Logf("at try %d: %v", try, wrong)
 	}
+}
+
+func kernelCosts(t *testing.T, k *Costs) error {
+	t.Helper()
 	quick, slow := known(t, k, kernel.Name, kernel.Emulated), known(t, k, kernel.Name, kernel.Stepped)
 	t.Logf("emulated %+v, stepped %+v", quick, slow)
 	for _, c := range []omis.Cost{quick, slow} {
 		if c.Count < 50 || c.Count > 100_000 || c.Time < 50 || c.Bias(c) < 0.2*c.Count || c.Bias(c) > 2*c.Time {
-			t.Errorf("a hit costs %+v", c)
+			return fmt.Errorf("a hit costs %+v", c)
 		}
 	}
 	if quick.Count >= slow.Count || quick.After >= slow.After {
-		t.Errorf("an emulated instruction costs more than one that is stepped over: %+v, %+v", quick, slow)
+		return fmt.Errorf("an emulated instruction costs more than one that is stepped over: %+v, %+v", quick, slow)
 	}
-	for _, kind := range []string{"entry", "inside"} {
-		fast, ordered := known(t, k, inline.Name, kind), known(t, k, inline.Name, kind+", ordered")
-		t.Logf("%s: fast %+v, ordered %+v", kind, fast, ordered)
-		if some := known(t, k, inline.Name, kind+", ordered, sampled"); some.Count > ordered.Time/2 || some.Time != ordered.Time {
-			t.Errorf("inline, %s: where only some are timed %+v, where all are %+v", kind, some, ordered)
-		}
-		if fast.Time > 100 || ordered.Time > 300 || ordered.Time < fast.Time || ordered.After <= fast.After {
-			t.Errorf("inline, %s: by the fast clock %+v, by the ordered one %+v", kind, fast, ordered)
-		}
+	return nil
+}
+
+func inlineCosts(t *testing.T, k *Costs, kind string) error {
+	t.Helper()
+	fast, ordered := known(t, k, inline.Name, kind), known(t, k, inline.Name, kind+", ordered")
+	t.Logf("%s: fast %+v, ordered %+v", kind, fast, ordered)
+	if some := known(t, k, inline.Name, kind+", ordered, sampled"); some.Count > ordered.Time/2 || some.Time != ordered.Time {
+		return fmt.Errorf("inline, %s: where only some are timed %+v, where all are %+v", kind, some, ordered)
 	}
+	if fast.Time > 100 || ordered.Time > 300 || ordered.Time < fast.Time || ordered.After <= fast.After {
+		return fmt.Errorf("inline, %s: by the fast clock %+v, by the ordered one %+v", kind, fast, ordered)
+	}
+	return nil
+}
+
+func holdingCosts(t *testing.T, k *Costs) error {
+	t.Helper()
 	for _, how := range []string{omis.HeldByPtrace, omis.HeldByRendezvous} {
 		if c := known(t, k, Held, how); c.Count < 200 || c.Count > 1e6 {
-			t.Errorf("to hold a thread by %s costs %+v", how, c)
+			return fmt.Errorf("to hold a thread by %s costs %+v", how, c)
 		}
 	}
+	return nil
 }
 
 // timedBy is the mean of the intervals that programs measure of a function of the dummy,
