@@ -53,9 +53,35 @@ func (b *bunch) change() *changeRecord {
 func (b *bunch) takeOut() error {
 	err := b.placer.uprobes.TakeOut(b.link)
 	if errors.Is(err, registrar.ErrKilled) {
-		return b.change().mend(b.placer.uprobes, b.placer.codes)
+		return b.change().mendAfterwards(b.placer.uprobes, b.placer.codes)
 	}
 	return err
+}
+
+// How often, and how soon after another, it is looked whether uprobes are left.
+const (
+	looks     = 40
+	lookEvery = 50 * time.Millisecond
+)
+
+// mendAfterwards mends until nothing was left twice: of what was on its way to a registrar
+// when that was killed, the kernel lets go some time later.
+func (r *changeRecord) mendAfterwards(uprobes *registrar.Client, codes *landing.Catalog) error {
+	good := 0
+	for range looks {
+		left, err := r.mend(uprobes, codes)
+		if err != nil {
+			return err
+		}
+		if good++; left > 0 {
+			good = 0
+		}
+		if good == 2 {
+			return nil
+		}
+		time.Sleep(lookEvery)
+	}
+	return fmt.Errorf("uprobes that nobody has set stand in process %d and come back", r.Proc.PID)
 }
 
 func (b *bunch) changed() {
@@ -68,7 +94,8 @@ func (b *bunch) changed() {
 // still have stay.
 func (e *estate) mend(codes *landing.Catalog) error {
 	return each(e, changePrefix, func(n int, r changeRecord) error {
-		return errors.Join(r.mend(e.uprobes, codes), e.book.Delete(keyOf(changePrefix, n)))
+		_, err := r.mend(e.uprobes, codes)
+		return errors.Join(err, e.book.Delete(keyOf(changePrefix, n)))
 	})
 }
 
@@ -78,37 +105,39 @@ func Mend(uprobes *registrar.Client, book Book) error {
 	return (&estate{book: book, uprobes: uprobes}).mend(landing.NewCatalog())
 }
 
-func (r *changeRecord) mend(uprobes *registrar.Client, codes *landing.Catalog) error {
+// mend takes out what is left of the uprobes, and says how many that were.
+func (r *changeRecord) mend(uprobes *registrar.Client, codes *landing.Catalog) (left int, err error) {
 	if proc.Alive(r.Proc) != nil {
-		return nil
+		return 0, nil
 	}
 	sv, err := newSurvey(r.Proc.PID, codes, nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer sv.close()
 	byFile := make(map[string][]uint64)
 	for _, addr := range r.Members {
 		if s, err := sv.site(addr); err != nil && s.isTrapped(sv) {
 			byFile[s.path] = append(byFile[s.path], s.offset)
+			left++
 		}
 	}
-	if len(byFile) == 0 {
-		return nil
+	if left == 0 {
+		return 0, nil
 	}
 	nothing, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.Kprobe, AttachType: ebpf.AttachTraceUprobeMulti, License: "GPL",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
 	})
 	if err != nil {
-		return err
+		return left, err
 	}
 	defer nothing.Close()
 	var errs []error
 	for path, offsets := range byFile {
 		errs = append(errs, setAndTakeOut(uprobes, registrar.Uprobes{Program: nothing, PID: r.Proc.PID, Path: path, Offsets: offsets}))
 	}
-	return errors.Join(errs...)
+	return left, errors.Join(errs...)
 }
 
 // isTrapped tells that there is a breakpoint, and else what the file has.

@@ -53,11 +53,27 @@ func (c *crowd) code() []byte { return c.target.code(c.Exits[0], int(c.Exits[som
 
 func (c *crowd) standing() int { return bytes.Count(c.code(), []byte{int3}) - c.none }
 
+// first is where the code is not what it was, 0: nowhere.
+func (c *crowd) first() uint64 {
+	now := c.code()
+	for i := range now {
+		if now[i] != c.before[i] {
+			return c.Exits[0] + uint64(i)
+		}
+	}
+	return 0
+}
+
 // isWhole makes sure that no uprobe stays, and that the functions do what they do. What
 // was on its way to a process that has been killed the kernel lets go of a little later;
 // what it has left would stay for ever.
 func (c *crowd) isWhole() {
 	c.t.Helper()
+	c.t.Cleanup(func() {
+		if c.t.Failed() {
+			c.t.Logf("%d uprobes stand, the first at %#x", c.standing(), c.first())
+		}
+	})
 	until(c.t, "the code is what it was", func() bool { return bytes.Equal(c.before, c.code()) })
 	c.works()
 }
