@@ -82,6 +82,7 @@ func newMemory(b []byte, base uint64) (*memory, error) {
 		copy(b, magic)
 		binary.LittleEndian.PutUint64(b[headerSlots:], uint64(sh.slots))
 		m.word32(m.slotAt(crowd) + slotTID).Store(everybody)
+		m.word(headerTurn).Store(crowd + 1)
 	case string(said[:]) == magic && m.word(headerSlots).Load() == uint64(sh.slots):
 		m.inherited = true
 	default:

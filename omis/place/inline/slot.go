@@ -14,8 +14,13 @@ const (
 	count = x86.RDI
 )
 
-// reach is how many slots a thread looks at before it gives up.
-const reach = 64
+// reach is how many slots a thread looks at before it gives up, and leap how far they
+// are apart: not side by side, where others that came one after the other may have many
+// in a row. An odd leap leads to all of them.
+const (
+	reach = 64
+	leap  = 617
+)
 
 // claimSlot gives the thread a slot: the first time it comes by anywhere.
 func (m *compiler) claimSlot() {
@@ -63,7 +68,7 @@ func (m *compiler) search(taken x86.Label) {
 	c.Pop(count)
 	c.JumpIf(x86.IfEqual, taken)
 	c.Here(next)
-	c.DoImm(x86.Add, count, 1)
+	c.DoImm32(x86.Add, count, leap)
 	c.DecReg32(slot)
 	c.JumpIf(x86.IfNot, look)
 }
