@@ -11,6 +11,9 @@ const (
 	OpAdd   Operation = iota + 1 // add Op.Value to the thread's sum
 	OpStart                      // open an interval of the thread
 	OpStop                       // close the interval that was opened at the same place of the stack
+	OpTrace                      // append a record with Op.Mark and Op.Value to the thread's trace
+
+	Operations = iota + 1 // more than any operation: for what is kept by operations
 )
 
 // Clock is which time is taken, and how where a program takes it in the code of a
@@ -32,14 +35,21 @@ const (
 // Op is one step of a program.
 type Op struct {
 	Do    Operation
-	Value int64 // OpAdd
+	Value int64 // OpAdd, OpTrace
+	Mark  int32 // OpTrace
 	Clock Clock // OpStart, OpStop
 	// OneIn is how many intervals of a thread begin for each one that is timed; 1 and
 	// less: every one is. OpStart, and OpStop of the same store: it finds no interval
 	// where none was opened.
 	OneIn int64
+	// Room is how many records of a thread are kept, the newest; OpTrace, of the same store
+	// always the same.
+	Room  int64
 	Store Store // what it changes: of the process that the program runs in
 }
+
+// Times tells whether it opens or closes intervals.
+func (op Op) Times() bool { return op.Do == OpStart || op.Do == OpStop }
 
 // Program is what to do, step by step.
 type Program []Op
@@ -117,6 +127,9 @@ type StoreKind uint8
 const (
 	StoreSums      StoreKind = iota + 1 // OpAdd
 	StoreIntervals                      // OpStart, OpStop
+	StoreTraces                         // OpTrace; such a Store is a Trail
+
+	StoreKinds = iota + 1 // more than any kind
 )
 
 // Store holds a row for each thread of a process that changed it. Its methods may
@@ -154,7 +167,7 @@ type Row struct {
 	Started uint64 // when it began, as /proc has it: tells apart who had this TID one after the other
 	Alive   bool   // the thread with this TID is still the one meant here
 
-	Value     int64 // StoreSums
+	Value     int64 // StoreSums; StoreTraces: how many records were appended
 	Intervals       // StoreIntervals
 }
 

@@ -21,7 +21,7 @@ type edge struct {
 func (in *inPlace) edges(p omis.Program) {
 	v := in.Verdict()
 	for i, op := range p {
-		if op.Do == omis.OpStart || op.Do == omis.OpStop {
+		if op.Times() {
 			f := in.feeds[i]
 			f.mu.Lock()
 			f.edges[edge{op.Do, v.Name, v.Kind}] = true
@@ -71,7 +71,7 @@ func (s step) times() bool {
 		return false
 	}
 	op, err := s.do.compile(s.args)
-	return err == nil && op.Do != omis.OpAdd
+	return err == nil && op.Times()
 }
 
 // bias is the least that is taken off the intervals of a request.

@@ -20,7 +20,7 @@ type feed struct {
 	users int // programs; guarded by Engine.admin
 
 	mu      sync.Mutex
-	tallies [omis.OpStop + 1]tally
+	tallies [omis.Operations]tally
 	edges   map[edge]bool // where intervals begin and end
 	// recalled tells that what is in the store may be from before the monitor's time.
 	recalled bool

@@ -38,6 +38,9 @@ func compile(t *Tool, steps []step) ([]compiled, error) {
 			if sampled, ok := cell.(service.Sampled); ok {
 				op.OneIn = sampled.OneIn()
 			}
+			if traced, ok := cell.(service.Traced); ok {
+				op.Room = traced.Room()
+			}
 			list = append(list, compiled{op, cell})
 		}
 	}

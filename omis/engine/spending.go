@@ -63,7 +63,7 @@ type count struct {
 // same with it.
 type tally struct {
 	users   []*count
-	each    int64   // what an execution adds, of OpAdd
+	each    int64   // what an execution adds to Row.Value
 	mixed   bool    // some add more than others: who did cannot be told
 	past    uint64  // executions before the feed was reset
 	settled float64 // executions that have been shared out
@@ -74,27 +74,34 @@ type tally struct {
 func (in *inPlace) counting(p omis.Program) {
 	added := make(map[*feed]int64)
 	for i, op := range p {
-		if op.Do == omis.OpAdd {
-			added[in.feeds[i]] += op.Value
-		}
+		added[in.feeds[i]] += adds(op)
 	}
 	for i, op := range p {
 		f := in.feeds[i]
 		f.mu.Lock()
 		t := &f.tallies[op.Do]
-		if op.Do == omis.OpAdd && len(t.users) > 0 && t.each != added[f] {
+		if !op.Times() && len(t.users) > 0 && t.each != added[f] {
 			t.mixed = true
 		}
 		better := in.count.feed == nil || op.Do < in.count.op
-		if better && !(op.Do == omis.OpAdd && (t.mixed || added[f] == 0)) {
+		if better && (op.Times() || !t.mixed && added[f] != 0) {
 			in.count = count{feed: f, op: op.Do}
 		}
-		if op.Do == omis.OpAdd {
-			t.each = added[f]
-		}
+		t.each = added[f]
 		f.mu.Unlock()
 	}
 	in.count.enter()
+}
+
+// adds is how much greater a step makes the Value of a row.
+func adds(op omis.Op) int64 {
+	switch op.Do {
+	case omis.OpAdd:
+		return op.Value
+	case omis.OpTrace:
+		return 1
+	}
+	return 0
 }
 
 // enter puts a program on the tally. What was executed before was others.
@@ -102,7 +109,7 @@ func (c *count) enter() {
 	if c.feed == nil {
 		return
 	}
-	var now [omis.OpStop + 1]uint64
+	var now [omis.Operations]uint64
 	if c.feed.users > 1 || c.feed.recalled {
 		now, _ = c.feed.executions() // else there is nothing in it
 	}
@@ -158,7 +165,7 @@ func (c *count) leave() {
 }
 
 // executions are those that the store knows of, by what was done.
-func (f *feed) executions() (n [omis.OpStop + 1]uint64, err error) {
+func (f *feed) executions() (n [omis.Operations]uint64, err error) {
 	rows, err := f.store.Rows()
 	if err != nil {
 		return n, err
@@ -172,8 +179,10 @@ func (f *feed) executions() (n [omis.OpStop + 1]uint64, err error) {
 		n[omis.OpStart] += uint64(r.Count + r.Unfinished + r.Open + r.Skipped)
 		n[omis.OpStop] += uint64(r.Count + r.Skipped)
 	}
-	if each := f.tallies[omis.OpAdd].each; each != 0 {
-		n[omis.OpAdd] = uint64(max(added/each, 0))
+	for _, op := range []omis.Operation{omis.OpAdd, omis.OpTrace} {
+		if each := f.tallies[op].each; each != 0 {
+			n[op] = uint64(max(added/each, 0))
+		}
 	}
 	return n, nil
 }

@@ -92,10 +92,28 @@ type Sampled interface {
 	OneIn() int64 // see omis.Op
 }
 
+// Traced is a Cell whose stores are Trails.
+type Traced interface {
+	Cell
+	Room() int64 // see omis.Op
+}
+
 // Store holds rows of a cell for one process: see omis.Store.
 type Store interface {
 	Rows() ([]Row, error)
 	Reset() error
+}
+
+// Trail is a Store of a Traced cell: see omis.Trail.
+type Trail interface {
+	Store
+	Take() (records []Record, lost uint64, err error)
+}
+
+// Record is a record of a trail, and whose it is.
+type Record struct {
+	Proc, Thread omis.Token
+	omis.Record
 }
 
 // ManyReader is the capability of a Store to read many of its kind with one look.

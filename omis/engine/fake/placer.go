@@ -249,12 +249,14 @@ type store struct {
 	key    string // "": it ends with the monitor
 	orphan bool
 	rows   []*storeRow
+	lost   uint64 // records since they were taken last
 }
 
 type storeRow struct {
 	omis.Row
-	open   []openInterval
-	passed int64 // starts
+	open    []openInterval
+	passed  int64         // starts
+	records []omis.Record // not taken yet, the newest
 }
 
 type openInterval struct {
@@ -267,6 +269,8 @@ func (s *store) do(op omis.Op, h *omis.Hit) {
 	switch op.Do {
 	case omis.OpAdd:
 		r.Value += op.Value
+	case omis.OpTrace:
+		s.append(r, op, h)
 	case omis.OpStart:
 		r.passed++
 		if op.OneIn > 1 && r.passed%op.OneIn != 1 {
@@ -350,7 +354,7 @@ func (s *store) read() []omis.Row {
 func (s *store) Reset() error {
 	s.placer.mu.Lock()
 	defer s.placer.mu.Unlock()
-	s.rows = nil
+	s.rows, s.lost = nil, 0
 	return nil
 }
 

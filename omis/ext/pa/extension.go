@@ -11,6 +11,7 @@ const (
 	classTimer       omis.Class = "pa_t"
 	classIntegrator  omis.Class = "pa_i"
 	classCombination omis.Class = "pa_k"
+	classTrace       omis.Class = "pa_b"
 )
 
 // Extension adds the services of this package to an engine.
@@ -27,7 +28,7 @@ var (
 func (*Extension) Prefix() string { return "pa" }
 
 func (*Extension) Classes() []service.Class {
-	return []service.Class{{Class: classCounter}, {Class: classTimer}, {Class: classIntegrator}, {Class: classCombination}}
+	return []service.Class{{Class: classCounter}, {Class: classTimer}, {Class: classIntegrator}, {Class: classCombination}, {Class: classTrace}}
 }
 
 // Services is the table of the extension.
@@ -84,6 +85,7 @@ func (*Extension) Services() []service.Service {
 	}
 	list = append(list, integratorServices()...)
 	list = append(list, combinationServices()...)
+	list = append(list, traceServices()...)
 	for i := range list {
 		list[i].Kind, list[i].Role = service.Manipulation, service.Control
 	}
@@ -163,6 +165,13 @@ func (*Extension) Actions() map[string]service.Action {
 		"pa_integrator_add":    addToIntegrator,
 		"pa_integrator_read":   readIntegrator,
 
+		"pa_trace_create": createTrace,
+		"pa_trace_delete": remove,
+		"pa_trace_reset":  resetTrace,
+		"pa_trace_add":    addToTrace,
+		"pa_trace_add2":   addToTrace,
+		"pa_trace_read":   readTrace,
+
 		"pa_filter":             filter,
 		"pa_and_create":         createAnd,
 		"pa_sequence_create":    createSequence,
@@ -185,6 +194,8 @@ func (*Extension) Compilers() map[string]service.Compile {
 		"pa_counter_add": compileAdd,
 		"pa_timer_start": compileStart,
 		"pa_timer_stop":  compileStop,
+		"pa_trace_add":   compileTrace,
+		"pa_trace_add2":  compileTrace,
 	}
 }
 

@@ -67,6 +67,8 @@ func (p *Placer) judge(list []omis.Placing) []error {
 			errs[i] = &omis.Refusal{Why: fmt.Sprintf("code in a program tells %d threads apart, not %d", mostNamed, len(l.Watch.Threads))}
 		case takesCPU(l.Program):
 			errs[i] = &omis.Refusal{Why: "code in a program has no clock of the thread's CPU time but a system call, which it does not make"}
+		case traces(l.Program):
+			errs[i] = &omis.Refusal{Why: "code in a program keeps no records"}
 		case untimed != nil && times(l.Program):
 			errs[i] = &omis.Refusal{Why: untimed.Error()}
 		}
@@ -85,17 +87,22 @@ const (
 
 // times tells whether a program takes the time.
 func times(p omis.Program) bool {
-	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Do != omis.OpAdd })
+	return slices.ContainsFunc(p, omis.Op.Times)
+}
+
+// traces tells whether it appends records.
+func traces(p omis.Program) bool {
+	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Do == omis.OpTrace })
 }
 
 // takesCPU tells whether it takes the CPU time.
 func takesCPU(p omis.Program) bool {
-	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Do != omis.OpAdd && op.Clock == omis.ClockCPU })
+	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Times() && op.Clock == omis.ClockCPU })
 }
 
 // isOrdered tells whether it does so by the ordered clock.
 func isOrdered(p omis.Program) bool {
-	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Do != omis.OpAdd && op.Clock == omis.ClockOrdered })
+	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Times() && op.Clock == omis.ClockOrdered })
 }
 
 // verdict says how a program runs at a kind of place.

@@ -17,7 +17,7 @@ import (
 func sampled(p omis.Program) int64 {
 	var least int64
 	for _, op := range p {
-		if op.Do != omis.OpAdd && (least == 0 || op.OneIn < least) {
+		if op.Times() && (least == 0 || op.OneIn < least) {
 			least = max(op.OneIn, 1)
 		}
 	}

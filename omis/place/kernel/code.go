@@ -75,7 +75,7 @@ type assembler struct {
 }
 
 // pools are those for the kinds of stores, where they are needed.
-type pools [omis.StoreIntervals + 1]*pool
+type pools [omis.StoreKinds]*pool
 
 // storeOf is the kind of stores that an operation changes.
 func storeOf(op omis.Operation) omis.StoreKind {

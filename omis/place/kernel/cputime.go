@@ -182,4 +182,4 @@ func (c *cpuClock) suits(kind omis.EventKind, steps omis.Program) error {
 }
 
 // takesCPU tells whether a step takes the CPU time.
-func takesCPU(op omis.Op) bool { return op.Do != omis.OpAdd && op.Clock == omis.ClockCPU }
+func takesCPU(op omis.Op) bool { return op.Times() && op.Clock == omis.ClockCPU }

@@ -161,6 +161,9 @@ func (p *Placer) newStore(id omis.ProcID, kind omis.StoreKind) (*store, error) {
 	if err := p.ready(); err != nil {
 		return nil, err
 	}
+	if kind == omis.StoreTraces {
+		return nil, &omis.Refusal{Why: "programs in the kernel keep no records"}
+	}
 	t, err := p.enter(id)
 	if err != nil {
 		return nil, &omis.Refusal{Why: err.Error()}

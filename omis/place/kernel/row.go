@@ -59,7 +59,7 @@ type form struct {
 func (f *form) size() int { return 1 << f.shift }
 
 // forms are those of the kinds of stores.
-var forms = [omis.StoreIntervals + 1]form{
+var forms = [omis.StoreKinds]form{
 	omis.StoreSums:      {kind: omis.StoreSums, shift: 6, begun: 56},
 	omis.StoreIntervals: {kind: omis.StoreIntervals, shift: 8, begun: 152, deep: true},
 }

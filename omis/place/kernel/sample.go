@@ -13,7 +13,7 @@ import (
 
 // startSome is omis.OpStart where not all intervals are timed: another program. What it
 // is told in place of a value is how many there are for one.
-const startSome = omis.OpStop + 1
+const startSome = omis.Operation(omis.Operations)
 
 // Places of the stack of a program that begins such intervals.
 const (

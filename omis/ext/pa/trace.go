@@ -1,0 +1,236 @@
+package pa
+
+import (
+	"math"
+	"slices"
+	"sync"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// trace remembers occurrences, the newest of each thread, until somebody reads them. Its
+// methods may be called from any goroutine.
+type trace struct {
+	room int64 // see omis.Op
+
+	mu       sync.Mutex
+	byThread map[owner]*tail
+	stores   []service.Trail
+	taken    []service.Record // in the order of their times; not read yet
+	lost     uint64           // of which nobody has been told
+}
+
+// mostRoom bounds how many records of a thread are kept.
+const mostRoom = 1 << 16
+
+var _ service.Traced = (*trace)(nil)
+
+func newTrace(room int64) *trace { return &trace{room: room, byThread: make(map[owner]*tail)} }
+
+// tail is the newest records of a thread, of those that the monitor appended.
+type tail struct {
+	records []service.Record
+	next    int // where the oldest is, when there is no room for more
+}
+
+// append returns how many records it has cost.
+func (l *tail) append(r service.Record, room int64) uint64 {
+	if int64(len(l.records)) < room {
+		l.records = append(l.records, r)
+		return 0
+	}
+	l.records[l.next] = r
+	l.next = (l.next + 1) % len(l.records)
+	return 1
+}
+
+// inOrder are the records, the oldest first.
+func (l *tail) inOrder() []service.Record { return append(l.records[l.next:], l.records[:l.next]...) }
+
+// Kind: see service.Cell.
+func (*trace) Kind() omis.StoreKind { return omis.StoreTraces }
+
+// Room: see service.Traced.
+func (t *trace) Room() int64 { return t.room }
+
+// Join: see service.Cell.
+func (t *trace) Join(s service.Store) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stores = append(t.stores, s.(service.Trail))
+}
+
+// Leave: see service.Cell.
+func (t *trace) Leave(s service.Store) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stores = slices.DeleteFunc(t.stores, func(other service.Trail) bool { return service.Store(other) == s })
+	err := t.take(s.(service.Trail))
+	t.sort()
+	return err
+}
+
+// take takes over what is in a store. The caller holds mu.
+func (t *trace) take(s service.Trail) error {
+	records, lost, err := s.Take()
+	t.taken, t.lost = append(t.taken, records...), t.lost+lost
+	return err
+}
+
+func (t *trace) sort() {
+	slices.SortStableFunc(t.taken, func(a, b service.Record) int { return int(a.Time - b.Time) })
+}
+
+func (t *trace) add(r service.Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := owner{r.Proc, r.Thread}
+	l := t.byThread[o]
+	if l == nil {
+		l = &tail{}
+		t.byThread[o] = l
+	}
+	t.lost += l.append(r, t.room)
+}
+
+// read hands out records, the oldest first, but no more than so many at once. Only when
+// those are too few that were taken before, it takes what has been appended since.
+func (t *trace) read(most int) (records []service.Record, lost uint64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.taken) < most {
+		if err := t.gather(); err != nil {
+			return nil, 0, err
+		}
+	}
+	n := min(most, len(t.taken))
+	records, t.taken = t.taken[:n:n], t.taken[n:]
+	lost, t.lost = t.lost, 0
+	return records, lost, nil
+}
+
+func (t *trace) gather() error {
+	for _, l := range t.byThread {
+		t.taken = append(t.taken, l.inOrder()...)
+	}
+	clear(t.byThread)
+	for _, s := range t.stores {
+		if err := t.take(s); err != nil {
+			return err
+		}
+	}
+	t.sort()
+	return nil
+}
+
+func (t *trace) reset() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.byThread)
+	t.taken, t.lost = nil, 0
+	for _, s := range t.stores {
+		if err := s.Reset(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// traceServices are the rows of the table for traces.
+func traceServices() []service.Service {
+	traces, mark := service.TokensParam("trace_list", classTrace), service.IntegerParam("mark")
+	return []service.Service{
+		{
+			Name: "pa_trace_create", Class: classTrace, Result: "token", Params: []service.Param{service.IntegerParam("room")},
+			Doc: "make a trace and return its token; it keeps at least so many records of each thread until they are read, the newest. In the kernel it keeps so many of all threads of a process together",
+		},
+		{
+			Name: "pa_trace_delete", Class: classTrace, Object: classTrace, Params: []service.Param{traces},
+			Doc: "delete traces",
+		},
+		{
+			Name: "pa_trace_reset", Class: classTrace, Object: classTrace, Params: []service.Param{traces},
+			Doc: "forget all records of traces",
+		},
+		{
+			Name: "pa_trace_add", Class: classTrace, Object: classTrace, Local: true, Params: []service.Param{traces, mark},
+			Doc: "append a record to traces: when it was, the thread that the event belongs to, and a mark of 32 bits that tells requests apart",
+		},
+		{
+			Name: "pa_trace_add2", Class: classTrace, Object: classTrace, Local: true,
+			Params: []service.Param{traces, mark, service.IntegerParam("value")},
+			Doc:    "append a record to traces as pa_trace_add does, with a value, such as a parameter of the event",
+		},
+		{
+			Name: "pa_trace_read", Class: classTrace, Object: classTrace, Params: []service.Param{traces, service.IntegerParam("most")},
+			Result: "struct { integer lost; integer num; struct { token process; token thread; floating time; integer mark; integer value; }* records; }",
+			Doc:    "return records of traces that have not been read yet, in the order of their times, and no more than so many at once, 0: all; and how many were lost, of which nobody has been told yet, since there was no room for them. What is returned, the trace keeps no more",
+		},
+	}
+}
+
+func createTrace(c *service.Call) ([]omis.Value, error) {
+	room, ok := c.Args[0].Int64()
+	if !ok || room < 1 || room > mostRoom {
+		return nil, omis.Errorf(omis.ParameterError, "a trace keeps 1 to %d records of each thread", mostRoom)
+	}
+	return []omis.Value{omis.TokenValue(c.Scope.Add(classTrace, newTrace(room)))}, nil
+}
+
+func resetTrace(c *service.Call) ([]omis.Value, error) { return nil, c.Object.(*trace).reset() }
+
+// noted are the mark and the value that an action is told.
+func noted(args []omis.Value) (mark int32, value int64, err error) {
+	n, ok := args[1].Int64()
+	if !ok || n != int64(int32(n)) {
+		return 0, 0, omis.Errorf(omis.ParameterError, "the mark does not fit into 32 bits with a sign")
+	}
+	if len(args) > 2 {
+		if value, ok = args[2].Int64(); !ok {
+			return 0, 0, omis.Errorf(omis.ParameterError, "the value does not fit into 64 bits with a sign")
+		}
+	}
+	return int32(n), value, nil
+}
+
+// compileTrace is pa_trace_add, or pa_trace_add2, as a step of a program.
+func compileTrace(args []omis.Value) (omis.Op, error) {
+	mark, value, err := noted(args)
+	return omis.Op{Do: omis.OpTrace, Mark: mark, Value: value}, err
+}
+
+func addToTrace(c *service.Call) ([]omis.Value, error) {
+	mark, value, err := noted(c.Args)
+	if err != nil {
+		return nil, err
+	}
+	r := service.Record{Record: omis.Record{Mark: mark, Value: value}}
+	r.Proc, r.Thread = origin(c.Event)
+	if c.Event != nil {
+		r.Time = c.Event.Time
+	}
+	c.Object.(*trace).add(r)
+	return nil, nil
+}
+
+func readTrace(c *service.Call) ([]omis.Value, error) {
+	most, ok := c.Args[1].Int64()
+	if !ok || most < 0 {
+		return nil, omis.Errorf(omis.ParameterError, "records are read by a number of them, 0: all")
+	}
+	if most == 0 {
+		most = math.MaxInt
+	}
+	records, lost, err := c.Object.(*trace).read(int(most))
+	if err != nil {
+		return nil, err
+	}
+	list := make([]omis.Value, 0, 5*len(records))
+	for i := range records {
+		r := &records[i]
+		list = append(list, omis.TokenValue(r.Proc), omis.TokenValue(r.Thread),
+			omis.Float(seconds(uint64(r.Time))), omis.Int(int64(r.Mark)), omis.Int(r.Value))
+	}
+	return []omis.Value{omis.Uint(lost), omis.Int(int64(len(records))), omis.List(list...)}, nil
+}
