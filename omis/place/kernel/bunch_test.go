@@ -8,16 +8,17 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/place/rig"
 )
 
 // What is taken out of a bunch goes, and the others count on without losing a hit or
 // counting one twice: they are set anew while threads run into them.
 func TestPartOfABunch(t *testing.T) {
-	g, p := start(t, build(t)), newPlacer(t)
-	before := g.code(g.fun["nap"], g.size["nap"])
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
+	before := g.Code(g.Func["nap"], g.Size["nap"])
 	sums, twin := newStore(t, p, g.ID, omis.StoreSums), newStore(t, p, g.ID, omis.StoreSums)
 	intervals := newStore(t, p, g.ID, omis.StoreIntervals)
-	work, exits := g.fun["work"], g.exits("work")
+	work, exits := g.Func["work"], g.Exits("work")
 	count := omis.Program{{Do: omis.OpAdd, Value: 1, Store: sums}}
 	for _, placed := range placeAt(t, p, g.ID, omis.Program{{Do: omis.OpStart, Store: intervals}}, work) {
 		defer p.Remove([]omis.Placed{placed})
@@ -28,7 +29,7 @@ func TestPartOfABunch(t *testing.T) {
 		placed.SetActive(true)
 	}
 	const rounds = 6
-	others := []uint64{g.fun["nap"], g.fun["recurse"], g.fun["jump"]}
+	others := []uint64{g.Func["nap"], g.Func["recurse"], g.Func["jump"]}
 	for range rounds {
 		all := placeAt(t, p, g.ID, count, append(others, work)...)
 		for _, placed := range all {
@@ -46,7 +47,7 @@ func TestPartOfABunch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !bytes.Equal(before, g.code(g.fun["nap"], g.size["nap"])) {
+	if !bytes.Equal(before, g.Code(g.Func["nap"], g.Size["nap"])) {
 		t.Error("the code is not what it was")
 	}
 	for what, s := range map[string]omis.Store{"entries": sums, "exits": twin} {

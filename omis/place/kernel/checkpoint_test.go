@@ -15,6 +15,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/linux"
 	"mirador/omis/place/kernel"
+	"mirador/omis/place/rig"
 )
 
 // criuForTests finds the CRIU that scripts/criu has made sure of.
@@ -47,25 +48,25 @@ func TestSavedWhileCounting(t *testing.T) {
 		{"pad_sub", "has a page of the kernel's for them, which CRIU cannot save"},
 	} {
 		t.Run(try.name, func(t *testing.T) {
-			g := start(t, buildPads(t))
-			r := openRig(t, linux.Config{Name: "here", CRIU: criuForTests(t), Checkpoints: t.TempDir()}, kernel.Name, g)
+			g := rig.Start(t, buildPads(t))
+			r := rig.Open(t, linux.Config{Name: "here", CRIU: criuForTests(t), Checkpoints: t.TempDir()}, inKernel, g)
 			which := 0
 			for pads[which].name != try.name {
 				which++
 			}
-			r.ask(": pa_counter_create()")
-			r.define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1)", g.fun[try.name])
-			r.enable()
-			g.do("spin %d", which)
-			counted := func() uint64 { return r.ask(": pa_counter_sum([pa_c_1],2)")[1][0].Values[1].List[2].N }
+			r.Ask(": pa_counter_create()")
+			r.Define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1)", g.Func[try.name])
+			r.Enable()
+			g.Do("spin %d", which)
+			counted := func() uint64 { return r.Ask(": pa_counter_sum([pa_c_1],2)")[1][0].Values[1].List[2].N }
 			own := func() uint64 {
-				return binary.LittleEndian.Uint64(g.code(g.fun["many_calls"]+uint64(8*which), 8))
+				return binary.LittleEndian.Uint64(g.Code(g.Func["many_calls"]+uint64(8*which), 8))
 			}
 			for range 3 {
 				for before := own(); own() < before+100; {
 					time.Sleep(time.Millisecond)
 				}
-				reply, err := r.tool.Request(context.Background(), `: proc_checkpoint([],"again")`, nil, 0)
+				reply, err := r.Tool.Request(context.Background(), `: proc_checkpoint([],"again")`, nil, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -76,11 +77,11 @@ func TestSavedWhileCounting(t *testing.T) {
 				case try.why == "" && said != nil, try.why != "" && (said == nil || !strings.Contains(said.Error(), try.why)):
 					t.Errorf("the reply to the checkpoint is %v, want %q", said, try.why)
 				}
-				if where := r.where(); where != kernel.Name {
+				if where := r.Where(); where != kernel.Name {
 					t.Errorf("after the checkpoint the request runs in %s", where)
 				}
 			}
-			g.do("halt")
+			g.Do("halt")
 			if got, want := counted(), own(); got != want || want < 300 {
 				t.Errorf("%d calls were counted, %d were made", got, want)
 			}

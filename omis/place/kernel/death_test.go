@@ -21,6 +21,7 @@ import (
 	"mirador/omis/linux"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/kernel/registrar"
+	"mirador/omis/place/rig"
 )
 
 // monitorEnv makes the test binary a monitor that measures until it is killed: the
@@ -63,7 +64,7 @@ func isMonitor() bool {
 		fmt.Println(err)
 		return true
 	}
-	e, err := engine.New(placing{n, kernel.New(registrarCommand())}, slog.New(slog.DiscardHandler), pa.New())
+	e, err := engine.New(rig.Node(n, kernel.New(registrarCommand())), slog.New(slog.DiscardHandler), pa.New())
 	if err != nil {
 		fmt.Println(err)
 		return true
@@ -85,33 +86,33 @@ const kills = 12
 // A monitor that is killed at whatever moment leaves a target that goes on with right
 // results, in code that is what it was as soon as the registrar has ended.
 func TestMonitorsDeath(t *testing.T) {
-	g := start(t, build(t))
-	g.do("forever")
-	g.do("forever")
-	before := g.code(g.fun["work"], g.size["work"])
+	g := rig.Start(t, rig.Scenes(t))
+	g.Do("forever")
+	g.Do("forever")
+	before := g.Code(g.Func["work"], g.Size["work"])
 	requests := []string{
 		fmt.Sprintf(`: proc_attach3([],%d,"") pa_counter_create() pa_timer_create()`, g.ID.PID),
-		fmt.Sprintf("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1) pa_timer_start([pa_t_1])", g.fun["work"]),
+		fmt.Sprintf("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1) pa_timer_start([pa_t_1])", g.Func["work"]),
 	}
-	for _, exit := range g.exits("work") {
+	for _, exit := range g.Exits("work") {
 		requests = append(requests, fmt.Sprintf("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_1])", exit))
 	}
 	requests = append(requests, ": csr_enable([])")
 	for i := range kills {
 		killMonitor(t, requests, i%3 > 0) // the others are killed while they begin
-		if got := g.do("recurse 30"); got != "done 331" {
+		if got := g.Do("recurse 30"); got != "done 331" {
 			t.Errorf("the target said %q", got)
 		}
-		until(t, "the code is what it was", func() bool {
-			return bytes.Equal(before, g.code(g.fun["work"], g.size["work"]))
+		rig.Until(t, "the code is what it was", func() bool {
+			return bytes.Equal(before, g.Code(g.Func["work"], g.Size["work"]))
 		})
 	}
 }
 
 // The same of system calls, one of which waits when the monitor is killed.
 func TestMonitorsDeathAtCalls(t *testing.T) {
-	g := start(t, buildCaller(t))
-	g.do("forever")
+	g := rig.Start(t, rig.Caller(t))
+	g.Do("forever")
 	requests := []string{
 		fmt.Sprintf(`: proc_attach3([],%d,"") pa_counter_create() pa_timer_create()`, g.ID.PID),
 		`thread_has_started_sys_call([],"") : pa_counter_add([pa_c_1],1)`,
@@ -125,7 +126,7 @@ func TestMonitorsDeathAtCalls(t *testing.T) {
 		if got := g.Line(); got != "done 1" {
 			t.Errorf("the target said %q", got)
 		}
-		if got := g.do("late 1"); got != "done 1" {
+		if got := g.Do("late 1"); got != "done 1" {
 			t.Errorf("the target said %q", got)
 		}
 	}

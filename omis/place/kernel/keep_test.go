@@ -18,6 +18,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/kernel/pins"
+	"mirador/omis/place/rig"
 	"mirador/probes/journal"
 )
 
@@ -120,7 +121,7 @@ func (k *keeper) want(what, answer string) {
 
 // assign says what keepers are to do with a target nothing stands in yet, in a data
 // directory of their own; what is left of it in the kernel goes with the test.
-func assign(t *testing.T, g *target) assignment {
+func assign(t *testing.T, g *rig.Target) assignment {
 	t.Helper()
 	data := t.TempDir()
 	t.Cleanup(func() {
@@ -132,7 +133,7 @@ func assign(t *testing.T, g *target) assignment {
 			t.Error(err)
 		}
 	})
-	return assignment{Data: data, Proc: g.ID, Entry: g.fun["work"], Exits: g.exits("work")}
+	return assignment{Data: data, Proc: g.ID, Entry: g.Func["work"], Exits: g.Exits("work")}
 }
 
 // keep is the monitor's side.
@@ -260,36 +261,36 @@ func TestAnotherMonitorTakesOver(t *testing.T) {
 }
 
 func takeOver(t *testing.T, clock omis.Clock) {
-	g := start(t, build(t))
+	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
 	a.Clock = clock
-	before := g.code(g.fun["work"], g.size["work"])
+	before := g.Code(g.Func["work"], g.Size["work"])
 	k := newKeeper(t, a)
 	k.want("recall", "false false")
 	k.want("settle", "0 orphans")
 	k.want("keep", "kept")
 	k.want("place", "placed")
-	g.do("together 3 100")
+	g.Do("together 3 100")
 	k.want("rows", "300 300 0")
 	for i := range 3 {
 		k.kill()
-		g.do("call 50")
+		g.Do("call 50")
 		k = newKeeper(t, a)
 		k.want("recall", "true true")
 		k.want("rows", fmt.Sprint(350+i*60, 350+i*60, 0))
 		k.want("place", "placed")
 		k.want("settle", "0 orphans")
-		g.do("call 10")
+		g.Do("call 10")
 		k.want("rows", fmt.Sprint(360+i*60, 360+i*60, 0))
 	}
 	k.want("reset", "reset")
-	g.do("call 5")
+	g.Do("call 5")
 	k.kill()
-	g.do("call 5")
+	g.Do("call 5")
 	k = placedKeeper(t, a)
 	k.want("rows", "10 10 0")
 	k.want("close", "closed")
-	if !bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+	if !bytes.Equal(before, g.Code(g.Func["work"], g.Size["work"])) {
 		t.Error("the code is not what it was")
 	}
 	if f, err := pins.Of(a.Data); err != nil || len(f.Names()) > 0 {
@@ -299,76 +300,76 @@ func takeOver(t *testing.T, clock omis.Clock) {
 
 // A program that takes other times is another one.
 func TestKeptProgramOfAnotherClock(t *testing.T) {
-	g := start(t, build(t))
+	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
 	a.Clock = omis.ClockCPU
 	k := placedKeeper(t, a)
-	g.do("call 3")
+	g.Do("call 3")
 	k.kill()
 	a.Clock = omis.ClockOrdered
 	k = placedKeeper(t, a)
 	k.want("settle", fmt.Sprintf("%d orphans", 1+len(a.Exits)))
-	g.do("call 4")
+	g.Do("call 4")
 	k.want("rows", "7 7 0")
 	k.want("close", "closed")
 }
 
 // What stands behind a landing pad is found again by the address that was asked for.
 func TestKeptBehindPad(t *testing.T) {
-	g := start(t, buildPads(t))
+	g := rig.Start(t, buildPads(t))
 	a := assign(t, g)
-	a.Entry, a.Exits = g.fun["pad_push"], g.exits("pad_push")
-	before := g.code(a.Entry, 16)
+	a.Entry, a.Exits = g.Func["pad_push"], g.Exits("pad_push")
+	before := g.Code(a.Entry, 16)
 	k := placedKeeper(t, a)
-	g.do("all 0 1")
+	g.Do("all 0 1")
 	k.kill()
-	g.do("all 0 1")
+	g.Do("all 0 1")
 	k = newKeeper(t, a)
 	k.want("recall", "true true")
 	k.want("place", "placed")
 	k.want("settle", "0 orphans")
-	g.do("all 0 1")
+	g.Do("all 0 1")
 	k.want("rows", "3 3 0")
 	k.want("close", "closed")
-	if after := g.code(a.Entry, 16); !bytes.Equal(before, after) {
+	if after := g.Code(a.Entry, 16); !bytes.Equal(before, after) {
 		t.Errorf("the code is % x, not % x", after, before)
 	}
 }
 
 // What nobody takes over is taken away.
 func TestNobodyTakesOver(t *testing.T) {
-	g := start(t, build(t))
+	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
-	before, other := g.code(g.fun["work"], g.size["work"]), assign(t, g)
+	before, other := g.Code(g.Func["work"], g.Size["work"]), assign(t, g)
 	k := placedKeeper(t, a)
 	k.kill()
-	if bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+	if bytes.Equal(before, g.Code(g.Func["work"], g.Size["work"])) {
 		t.Error("no uprobe has outlived the monitor")
 	}
 	newKeeper(t, other).want("settle", "0 orphans") // those of another data directory are none of its business
 	k = newKeeper(t, a)
 	k.want("settle", fmt.Sprintf("%d orphans", 3+len(a.Exits)))
 	k.want("recall", "false false")
-	if !bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+	if !bytes.Equal(before, g.Code(g.Func["work"], g.Size["work"])) {
 		t.Error("the code is not what it was")
 	}
 	k.want("keep", "kept")
 	k.want("place", "placed")
-	g.do("call 7")
+	g.Do("call 7")
 	k.want("rows", "7 7 0")
 }
 
 // More threads than there is room for come and go while monitors are killed.
 func TestKeptRowsOfManyThreads(t *testing.T) {
-	g := start(t, build(t))
+	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
 	k := placedKeeper(t, a)
 	const threads, rounds = 7000, 3
 	for i := range rounds {
-		g.do("onebyone %d 1", threads)
+		g.Do("onebyone %d 1", threads)
 		k.want("threads", fmt.Sprint(threads*(i+1)+min(i, 1)))
 		k.kill()
-		g.do("call 1")
+		g.Do("call 1")
 		k = newKeeper(t, a)
 		k.want("recall", "true true")
 		k.want("place", "placed")
@@ -381,32 +382,32 @@ func TestKeptRowsOfManyThreads(t *testing.T) {
 // A program that the target executes while there is no monitor is none of the former's
 // business: its uprobes would count there, where it maps the same file.
 func TestExecWithoutAMonitor(t *testing.T) {
-	g := start(t, build(t, "-no-pie"))
+	g := rig.Start(t, rig.Scenes(t, "-no-pie"))
 	a := assign(t, g)
 	k := placedKeeper(t, a)
-	g.do("call 5")
+	g.Do("call 5")
 	k.kill()
 	g.Tell("exec")
-	g.ready()
-	g.do("call 5")
+	g.Ready()
+	g.Do("call 5")
 	k = newKeeper(t, a)
 	k.want("recall", "true true")
 	k.want("rows", "5 5 0")
 	k.want("place", "placed") // anew
 	k.want("stands", "true")
 	k.want("settle", fmt.Sprintf("%d orphans", 1+len(a.Exits)))
-	g.do("call 5")
+	g.Do("call 5")
 	k.want("rows", "10 10 0")
 }
 
 // A target that ends while there is no monitor leaves what was measured.
 func TestEndWithoutAMonitor(t *testing.T) {
-	g := start(t, build(t))
+	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
 	k := placedKeeper(t, a)
-	g.do("call 5")
+	g.Do("call 5")
 	k.kill()
-	g.do("call 5")
+	g.Do("call 5")
 	g.HangUp()
 	g.Cmd.Wait() // its end is what matters
 	k = newKeeper(t, a)
@@ -417,9 +418,9 @@ func TestEndWithoutAMonitor(t *testing.T) {
 
 // What a monitor of another version has left is not touched but to take it away.
 func TestAnotherVersion(t *testing.T) {
-	g := start(t, build(t))
+	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
-	before := g.code(g.fun["work"], g.size["work"])
+	before := g.Code(g.Func["work"], g.Size["work"])
 	k := placedKeeper(t, a)
 	k.kill()
 	j, err := journal.Open(a.Data)
@@ -432,42 +433,42 @@ func TestAnotherVersion(t *testing.T) {
 	k = newKeeper(t, a)
 	k.want("recall", "false false")
 	k.want("settle", "1 orphans")
-	if !bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+	if !bytes.Equal(before, g.Code(g.Func["work"], g.Size["work"])) {
 		t.Error("the code is not what it was")
 	}
 	k.want("keep", "kept")
 	k.want("place", "placed")
-	g.do("call 7")
+	g.Do("call 7")
 	k.want("rows", "7 7 0")
 }
 
 // Programs at events of the kernel are taken over as well.
 func TestEventsAreTakenOver(t *testing.T) {
-	g := start(t, build(t))
+	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
 	a.Calls = true
 	k := placedKeeper(t, a)
-	g.do("nap 1")
+	g.Do("nap 1")
 	for i := range 4 {
 		k.want("rows", fmt.Sprint(1+3*i, 1+3*i, 0))
 		k.kill()
-		g.do("nap 1")
+		g.Do("nap 1")
 		k = newKeeper(t, a)
 		k.want("recall", "true true")
-		g.do("nap 1")
+		g.Do("nap 1")
 		k.want("place", "placed")
 		k.want("settle", "0 orphans")
-		g.do("nap 1")
+		g.Do("nap 1")
 	}
 	k.want("rows", "13 13 0")
 	k.want("reset", "reset")
 	k.kill()
-	g.do("nap 1")
+	g.Do("nap 1")
 	k = newKeeper(t, a)
 	k.want("settle", "4 orphans")
 	k.want("keep", "kept")
 	k.want("place", "placed")
-	g.do("nap 1")
+	g.Do("nap 1")
 	k.want("rows", "1 1 0")
 	k.want("close", "closed")
 	if f, err := pins.Of(a.Data); err != nil || len(f.Names()) > 0 {

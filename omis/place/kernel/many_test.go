@@ -12,6 +12,7 @@ import (
 
 	"mirador/omis/linux/subject"
 	"mirador/omis/place/kernel"
+	"mirador/omis/place/rig"
 )
 
 // many is how many functions are measured by one request.
@@ -41,24 +42,24 @@ func buildMany(t *testing.T, flags ...string) string {
 // Ten thousand functions are measured, read and let alone again at once, and each of
 // their calls is counted.
 func TestManyFunctions(t *testing.T) {
-	g := start(t, buildMany(t))
-	before := g.code(g.fun["many_0"], int(g.fun[fmt.Sprint("many_", many-1)]-g.fun["many_0"]))
+	g := rig.Start(t, buildMany(t))
+	before := g.Code(g.Func["many_0"], int(g.Func[fmt.Sprint("many_", many-1)]-g.Func["many_0"]))
 	r := newRig(t, kernel.Name, g)
 	for i := range many {
-		r.ask(": pa_counter_create()")
-		r.define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_%d],1)", g.fun[fmt.Sprint("many_", i)], i+1)
+		r.Ask(": pa_counter_create()")
+		r.Define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_%d],1)", g.Func[fmt.Sprint("many_", i)], i+1)
 	}
 	began := time.Now()
-	r.ask(": csr_enable([])")
+	r.Ask(": csr_enable([])")
 	t.Log("enabled in", time.Since(began))
-	if where := r.where(); where != kernel.Name {
+	if where := r.Where(); where != kernel.Name {
 		t.Fatal(where)
 	}
 	for _, to := range []int{many, many / 2, many / 4} {
-		g.do("all 0 %d", to)
+		g.Do("all 0 %d", to)
 	}
 	began = time.Now()
-	results := r.ask(": pa_counter_read([])")[1]
+	results := r.Ask(": pa_counter_read([])")[1]
 	t.Log("read in", time.Since(began))
 	seen := 0
 	for _, result := range results {
@@ -82,17 +83,17 @@ func TestManyFunctions(t *testing.T) {
 	if seen != many {
 		t.Errorf("%d counters were read", seen)
 	}
-	r.ask(": csr_delete([c_5000])")
-	g.do("all 0 %d", many)
-	if got := r.ask(": pa_counter_read([pa_c_4999,pa_c_5000])"); got[1][0].Values[1].List[2].N != 3 || got[1][1].Values[1].List[2].N != 2 {
+	r.Ask(": csr_delete([c_5000])")
+	g.Do("all 0 %d", many)
+	if got := r.Ask(": pa_counter_read([pa_c_4999,pa_c_5000])"); got[1][0].Values[1].List[2].N != 3 || got[1][1].Values[1].List[2].N != 2 {
 		t.Errorf("after one of them was deleted: %v", got)
 	}
 	began = time.Now()
-	r.ask(": csr_delete([])")
+	r.Ask(": csr_delete([])")
 	t.Log("deleted in", time.Since(began))
-	r.csrs = nil
-	if after := g.code(g.fun["many_0"], len(before)); string(after) != string(before) {
+	r.CSRs = nil
+	if after := g.Code(g.Func["many_0"], len(before)); string(after) != string(before) {
 		t.Error("the code is not what it was")
 	}
-	r.ask(": pa_counter_delete([])")
+	r.Ask(": pa_counter_delete([])")
 }

@@ -9,6 +9,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/linux/subject"
 	"mirador/omis/place/kernel"
+	"mirador/omis/place/rig"
 )
 
 // pads are functions that begin with a landing pad, and what a hit costs at each.
@@ -28,15 +29,15 @@ func buildPads(t *testing.T, flags ...string) string {
 // and timed, wherever they stand: each as often as the function itself counts.
 func TestLandingPads(t *testing.T) {
 	for _, flags := range [][]string{{"-pie", "-fPIE"}, {"-no-pie"}} {
-		g := start(t, buildPads(t, flags...))
+		g := rig.Start(t, buildPads(t, flags...))
 		p := newPlacer(t)
 		var sums, intervals []omis.Store
 		for _, f := range pads {
 			sums = append(sums, newStore(t, p, g.ID, omis.StoreSums))
 			intervals = append(intervals, newStore(t, p, g.ID, omis.StoreIntervals))
-			last, exits := len(sums)-1, g.exits(f.name)
+			last, exits := len(sums)-1, g.Exits(f.name)
 			steps := omis.Program{{Do: omis.OpAdd, Value: 1, Store: sums[last]}, {Do: omis.OpStart, Store: intervals[last]}}
-			v := place(t, p, g.ID, g.fun[f.name], steps...).Verdict()
+			v := place(t, p, g.ID, g.Func[f.name], steps...).Verdict()
 			if v.Kind != f.kind {
 				t.Errorf("%s, %s: %s, want %s (%s)", flags, f.name, v.Kind, f.kind, v.Where)
 			}
@@ -46,7 +47,7 @@ func TestLandingPads(t *testing.T) {
 		}
 		const rounds = 50
 		for range rounds {
-			g.do("all 0 %d", len(pads))
+			g.Do("all 0 %d", len(pads))
 		}
 		for i, f := range pads {
 			counted, timed := rows(t, sums[i]), rows(t, intervals[i])
@@ -57,7 +58,7 @@ func TestLandingPads(t *testing.T) {
 			if len(timed) != 1 || timed[0].Count != rounds || timed[0].Unfinished != 0 || timed[0].Open != 0 {
 				t.Errorf("%s, %s: %+v, want %d intervals", flags, f.name, timed, rounds)
 			}
-			own := g.code(g.fun["many_calls"]+uint64(8*i), 1)
+			own := g.Code(g.Func["many_calls"]+uint64(8*i), 1)
 			if f.name != "pad_ret" && own[0] != rounds {
 				t.Errorf("%s, %s has counted %d itself, want %d", flags, f.name, own[0], rounds)
 			}
@@ -68,10 +69,10 @@ func TestLandingPads(t *testing.T) {
 // A uprobe behind a pad is in the way of breakpoints at both places, and goes with
 // them; where somebody else has changed the code there, it stands at the pad.
 func TestLandingPadCovered(t *testing.T) {
-	g := start(t, buildPads(t))
+	g := rig.Start(t, buildPads(t))
 	p := newPlacer(t)
-	addr := g.fun["pad_push"]
-	before := g.code(addr, 16)
+	addr := g.Func["pad_push"]
+	before := g.Code(addr, 16)
 	sums := newStore(t, p, g.ID, omis.StoreSums)
 	add := omis.Program{{Do: omis.OpAdd, Value: 1, Store: sums}}
 	placed := placeAt(t, p, g.ID, add, addr, addr+4)
@@ -83,14 +84,14 @@ func TestLandingPadCovered(t *testing.T) {
 	for _, one := range placed {
 		one.SetActive(true)
 	}
-	g.do("all 0 1")
+	g.Do("all 0 1")
 	if got := rows(t, sums); len(got) != 1 || got[0].Value != 2 {
 		t.Errorf("%+v, want both to count", got)
 	}
 	if err := p.Remove(placed); err != nil {
 		t.Error(err)
 	}
-	if after := g.code(addr, 16); string(after) != string(before) {
+	if after := g.Code(addr, 16); string(after) != string(before) {
 		t.Errorf("the code is % x, not % x", after, before)
 	}
 	poke(t, g, addr+4)

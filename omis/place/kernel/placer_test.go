@@ -8,6 +8,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/place/kernel"
+	"mirador/omis/place/rig"
 )
 
 // newPlacer makes a placer for a test.
@@ -71,14 +72,14 @@ func rows(t testing.TB, s omis.Store) []omis.Row {
 }
 
 func TestCountAndTime(t *testing.T) {
-	g, p := start(t, build(t)), newPlacer(t)
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	sums, intervals := newStore(t, p, g.ID, omis.StoreSums), newStore(t, p, g.ID, omis.StoreIntervals)
-	place(t, p, g.ID, g.fun["work"], omis.Op{Do: omis.OpAdd, Value: 3, Store: sums}, omis.Op{Do: omis.OpStart, Store: intervals})
-	for _, exit := range g.exits("work") {
+	place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpAdd, Value: 3, Store: sums}, omis.Op{Do: omis.OpStart, Store: intervals})
+	for _, exit := range g.Exits("work") {
 		place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: intervals})
 	}
-	g.do("together 4 500")
-	g.do("call 7")
+	g.Do("together 4 500")
+	g.Do("call 7")
 	all := rows(t, sums)
 	if len(all) != 5 {
 		t.Fatalf("%d rows: %+v", len(all), all)

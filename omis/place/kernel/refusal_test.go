@@ -19,8 +19,8 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
-	"mirador/omis/linux/subject"
 	"mirador/omis/place/kernel"
+	"mirador/omis/place/rig"
 )
 
 // refused checks that nothing is placed at an address, and what is said of why.
@@ -40,27 +40,27 @@ func judge(p *kernel.Placer, w omis.Watch) error {
 }
 
 func TestRefusals(t *testing.T) {
-	g, p := start(t, build(t)), newPlacer(t)
-	refused(t, p, g.ID, g.generated, "generated at run time")
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
+	refused(t, p, g.ID, g.Generated, "generated at run time")
 	refused(t, p, g.ID, mapped(t, g, "[vdso]"), "of no file")
 	refused(t, p, g.ID, 0x1000, "has no code at 0x1000")
 	refused(t, p, g.ID, mapped(t, g, "[heap]"), "has no code")
 	if judge(p, omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}) == nil {
 		t.Error("there are no uprobes at new threads")
 	}
-	w := omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.fun["work"], Threads: make([]int, 17)}
+	w := omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Func["work"], Threads: make([]int, 17)}
 	if err := judge(p, w); err == nil || !strings.Contains(err.Error(), "16 threads") {
 		t.Errorf("many threads: %v", err)
 	}
-	poke(t, g, g.fun["work"])
-	refused(t, p, g.ID, g.fun["work"], "has been changed")
+	poke(t, g, g.Func["work"])
+	refused(t, p, g.ID, g.Func["work"], "has been changed")
 	former := omis.ProcID{PID: g.ID.PID, Start: g.ID.Start + 1}
-	if err := judge(p, omis.Watch{Event: omis.EventReachedAddr, Proc: former, Addr: g.fun["nap"]}); err == nil || !strings.Contains(err.Error(), "has ended") {
+	if err := judge(p, omis.Watch{Event: omis.EventReachedAddr, Proc: former, Addr: g.Func["nap"]}); err == nil || !strings.Contains(err.Error(), "has ended") {
 		t.Errorf("another process: %v", err)
 	}
 }
 
-func mapped(t *testing.T, g *target, name string) uint64 {
+func mapped(t *testing.T, g *rig.Target, name string) uint64 {
 	t.Helper()
 	maps, err := proc.Maps(g.ID.PID)
 	if err != nil {
@@ -76,7 +76,7 @@ func mapped(t *testing.T, g *target, name string) uint64 {
 }
 
 // poke writes a breakpoint into the target, as another debugger would.
-func poke(t *testing.T, g *target, addr uint64) {
+func poke(t *testing.T, g *rig.Target, addr uint64) {
 	t.Helper()
 	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", g.ID.PID), os.O_RDWR, 0)
 	if err != nil {
@@ -173,7 +173,7 @@ func symbol(path, name string) uint64 {
 func TestPrivileges(t *testing.T) {
 	self := copyOfSelf(t)
 	target := filepath.Join(filepath.Dir(self), "caller")
-	if err := os.Link(subject.Compile(t, "caller", "-O1", "-no-pie", "testdata/caller.c"), target); err != nil {
+	if err := os.Link(rig.Caller(t, "-no-pie"), target); err != nil {
 		t.Fatal(err)
 	}
 	const lacks = "cannot run programs in the kernel: the monitor lacks "
@@ -215,28 +215,28 @@ func copyOfSelf(t *testing.T) string {
 
 // What was taken away leaves the code as it was.
 func TestCodeIsPutRight(t *testing.T) {
-	g, p := start(t, build(t)), newPlacer(t)
-	before := g.code(g.fun["work"], g.size["work"])
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
+	before := g.Code(g.Func["work"], g.Size["work"])
 	store, err := p.NewStore(g.ID, omis.StoreSums)
 	if err != nil {
 		t.Fatal(err)
 	}
-	addrs := append(g.exits("work"), g.fun["work"], g.fun["work"])
+	addrs := append(g.Exits("work"), g.Func["work"], g.Func["work"])
 	all := placeAt(t, p, g.ID, omis.Program{{Do: omis.OpAdd, Value: 1, Store: store}}, addrs...)
 	for _, placed := range all {
 		placed.SetActive(true)
 	}
-	if bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+	if bytes.Equal(before, g.Code(g.Func["work"], g.Size["work"])) {
 		t.Error("there is no uprobe in the code")
 	}
-	g.do("call 10")
+	g.Do("call 10")
 	if err := p.Remove(all); err != nil {
 		t.Error(err)
 	}
-	if !bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+	if !bytes.Equal(before, g.Code(g.Func["work"], g.Size["work"])) {
 		t.Error("the code is not what it was")
 	}
-	g.do("call 10")
+	g.Do("call 10")
 	if list := rows(t, store); len(list) != 1 || list[0].Value != 10*int64(len(all)) {
 		t.Errorf("rows %+v", list)
 	}
@@ -247,15 +247,15 @@ func TestCodeIsPutRight(t *testing.T) {
 
 // Who reads the memory of a target does not see what stands there.
 func TestUprobesAreHidden(t *testing.T) {
-	g := start(t, build(t))
-	before := g.code(g.fun["work"], g.size["work"])
+	g := rig.Start(t, rig.Scenes(t))
+	before := g.Code(g.Func["work"], g.Size["work"])
 	r := newRig(t, kernel.Name, g)
-	r.region("work", "[]")
-	r.enable()
-	if bytes.Equal(before, g.code(g.fun["work"], g.size["work"])) {
+	r.Region("work", "[]")
+	r.Enable()
+	if bytes.Equal(before, g.Code(g.Func["work"], g.Size["work"])) {
 		t.Error("there is no uprobe in the code")
 	}
-	reply := r.ask(": proc_read_memory_bin([],%#x,%d,%[2]d,1)", g.fun["work"], len(before))
+	reply := r.Ask(": proc_read_memory_bin([],%#x,%d,%[2]d,1)", g.Func["work"], len(before))
 	if got := reply[1][0].Values[0].Str; got != string(before) {
 		t.Errorf("% x, want % x", got, before)
 	}

@@ -22,11 +22,13 @@ import (
 
 	"mirador/omis/linux/proc"
 	"mirador/omis/place/kernel/pins"
+	"mirador/omis/place/rig"
 )
 
 // crowd is a target with many functions, at some of which uprobes are set.
 type crowd struct {
-	*target
+	t *testing.T
+	*rig.Target
 	assignment
 	before []byte // the code of those functions
 	none   int    // bytes in it that look like breakpoints
@@ -38,18 +40,20 @@ const some = 3000
 
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
-	c := &crowd{target: start(t, lasting(t, buildMany(t, "-g0")))}
-	c.assignment = assign(t, c.target)
-	c.Entry, c.Exits = c.fun[fmt.Sprint("many_", many-1)], nil
+	c := &crowd{t: t, Target: rig.Start(t, lasting(t, buildMany(t, "-g0")))}
+	c.assignment = assign(t, c.Target)
+	c.Entry, c.assignment.Exits = c.Func[fmt.Sprint("many_", many-1)], nil
 	for i := range some {
-		c.Exits = append(c.Exits, c.fun[fmt.Sprint("many_", i)])
+		c.assignment.Exits = append(c.assignment.Exits, c.Func[fmt.Sprint("many_", i)])
 	}
 	c.before = c.code()
 	c.none = bytes.Count(c.before, []byte{int3})
 	return c
 }
 
-func (c *crowd) code() []byte { return c.target.code(c.Exits[0], int(c.Exits[some-1]-c.Exits[0])+1) }
+func (c *crowd) code() []byte {
+	return c.Target.Code(c.assignment.Exits[0], int(c.assignment.Exits[some-1]-c.assignment.Exits[0])+1)
+}
 
 func (c *crowd) standing() int { return bytes.Count(c.code(), []byte{int3}) - c.none }
 
@@ -58,7 +62,7 @@ func (c *crowd) first() uint64 {
 	now := c.code()
 	for i := range now {
 		if now[i] != c.before[i] {
-			return c.Exits[0] + uint64(i)
+			return c.assignment.Exits[0] + uint64(i)
 		}
 	}
 	return 0
@@ -74,19 +78,19 @@ func (c *crowd) isWhole() {
 			c.t.Logf("%d uprobes stand, the first at %#x", c.standing(), c.first())
 		}
 	})
-	until(c.t, "the code is what it was", func() bool { return bytes.Equal(c.before, c.code()) })
+	rig.Until(c.t, "the code is what it was", func() bool { return bytes.Equal(c.before, c.code()) })
 	c.works()
 }
 
 // works has all functions called, each of which counts its calls.
 func (c *crowd) works() {
 	c.t.Helper()
-	if got := c.do("all 0 %d", some); got != fmt.Sprint("done ", some) {
+	if got := c.Do("all 0 %d", some); got != fmt.Sprint("done ", some) {
 		c.t.Fatalf("the target said %q", got)
 	}
 	c.rounds++
 	counts := make([]byte, 8*some)
-	if _, err := proc.ReadMemory(c.PID, c.fun["many_calls"], counts); err != nil {
+	if _, err := proc.ReadMemory(c.PID, c.Func["many_calls"], counts); err != nil {
 		c.t.Fatal(err)
 	}
 	want := binary.LittleEndian.AppendUint64(nil, c.rounds)
@@ -151,7 +155,7 @@ func TestKilledWhileSetting(t *testing.T) {
 		k.begin("churn")
 		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
 		k.kill()
-		until(t, "the registrar ends", func() bool { return isOver(t, registrar) })
+		rig.Until(t, "the registrar ends", func() bool { return isOver(t, registrar) })
 		c.works()
 		c.unpin()
 		c.isWhole()
@@ -187,7 +191,7 @@ func TestKilledRegistrar(t *testing.T) {
 				c.isWhole()
 			}
 			c.works()
-			c.do("all %d %d", many-1, many)
+			c.Do("all %d %d", many-1, many)
 		}
 		if rows := k.do("rows"); !strings.HasPrefix(rows, fmt.Sprintf("%d ", i+1)) {
 			t.Errorf("%s were counted, want %d", rows, i+1)
@@ -226,13 +230,13 @@ func TestMend(t *testing.T) {
 		k.want("place", "placed")
 		registrar := k.registrar()
 		k.begin("remove")
-		until(t, "something is taken out", func() bool { return c.standing() < some })
+		rig.Until(t, "something is taken out", func() bool { return c.standing() < some })
 		k.cmd.Process.Kill() // it does not start another registrar
 		if err := syscall.Kill(registrar, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		k.kill()
-		until(t, "the registrar ends", func() bool { return isOver(t, registrar) })
+		rig.Until(t, "the registrar ends", func() bool { return isOver(t, registrar) })
 		c.unpin()
 		left = c.standing()
 		k = newKeeper(t, c.assignment)

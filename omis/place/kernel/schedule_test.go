@@ -12,24 +12,25 @@ import (
 
 	"mirador/omis/linux/proc"
 	"mirador/omis/place/kernel"
+	"mirador/omis/place/rig"
 )
 
 // scheduling counts how often threads get and lose processors, and times how long they
 // wait: counters 1 to 4 (got, lost, blocked, unblocked), timer 1.
-func (r *rig) scheduling(threads string) {
-	r.t.Helper()
-	r.ask(": pa_counter_create() pa_counter_create() pa_counter_create() pa_counter_create() pa_timer_create()")
-	r.define("thread_has_been_scheduled(%s) : pa_counter_add([pa_c_1],1)", threads)
-	r.define("thread_has_been_descheduled(%s) : pa_counter_add([pa_c_2],1)", threads)
-	r.define("thread_has_blocked(%s) : pa_counter_add([pa_c_3],1) pa_timer_start([pa_t_1])", threads)
-	r.define("thread_has_been_unblocked(%s) : pa_counter_add([pa_c_4],1) pa_timer_stop([pa_t_1])", threads)
-	r.enable()
+func scheduling(r *rig.Monitor, threads string) {
+	r.T.Helper()
+	r.Ask(": pa_counter_create() pa_counter_create() pa_counter_create() pa_counter_create() pa_timer_create()")
+	r.Define("thread_has_been_scheduled(%s) : pa_counter_add([pa_c_1],1)", threads)
+	r.Define("thread_has_been_descheduled(%s) : pa_counter_add([pa_c_2],1)", threads)
+	r.Define("thread_has_blocked(%s) : pa_counter_add([pa_c_3],1) pa_timer_start([pa_t_1])", threads)
+	r.Define("thread_has_been_unblocked(%s) : pa_counter_add([pa_c_4],1) pa_timer_stop([pa_t_1])", threads)
+	r.Enable()
 }
 
 // total is what a counter says in all.
-func (r *rig) total(counter int) int64 {
-	r.t.Helper()
-	list := r.ask(": pa_counter_sum([pa_c_%d],2)", counter)[1][0].Values[1].List
+func total(r *rig.Monitor, counter int) int64 {
+	r.T.Helper()
+	list := r.Ask(": pa_counter_sum([pa_c_%d],2)", counter)[1][0].Values[1].List
 	if len(list) == 0 {
 		return 0
 	}
@@ -39,7 +40,7 @@ func (r *rig) total(counter int) int64 {
 
 // onFirstProcessor keeps the target there. Others were seen to run threads without
 // telling, and what is caught up with then may come later.
-func onFirstProcessor(t *testing.T, g *target) {
+func onFirstProcessor(t *testing.T, g *rig.Target) {
 	t.Helper()
 	tids, err := proc.Threads(g.ID.PID)
 	if err != nil {
@@ -55,9 +56,9 @@ func onFirstProcessor(t *testing.T, g *target) {
 }
 
 // switches are what the kernel counts itself, when the target waits.
-func switches(t *testing.T, g *target) (voluntary, involuntary int64) {
+func switches(t *testing.T, g *rig.Target) (voluntary, involuntary int64) {
 	t.Helper()
-	g.rest()
+	g.Rest()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.ID.PID))
 	if err != nil {
 		t.Fatal(err)
@@ -71,35 +72,35 @@ func switches(t *testing.T, g *target) (voluntary, involuntary int64) {
 
 // The kernel's own counts are those of the requests, wherever these are executed.
 func TestSwitches(t *testing.T) {
-	program := buildCaller(t)
+	program := rig.Caller(t)
 	for _, placement := range []string{"trap", kernel.Name} {
 		t.Run(placement, func(t *testing.T) {
-			r := newRig(t, placement, start(t, program))
-			onFirstProcessor(t, r.g)
-			r.scheduling("[t_1]")
-			if got := r.where(); got != placement {
+			r := newRig(t, placement, rig.Start(t, program))
+			onFirstProcessor(t, r.Target)
+			scheduling(r, "[t_1]")
+			if got := r.Where(); got != placement {
 				t.Fatalf("the requests run in %s", got)
 			}
-			v, i := switches(t, r.g)
+			v, i := switches(t, r.Target)
 			for range 40 {
-				r.g.do("nap 2")
+				r.Target.Do("nap 2")
 			}
-			r.g.do("call 1")
-			voluntary, involuntary := switches(t, r.g)
+			r.Target.Do("call 1")
+			voluntary, involuntary := switches(t, r.Target)
 			voluntary, involuntary = voluntary-v, involuntary-i
-			until(t, "what the monitor is told is counted", func() bool {
-				return r.total(4) >= voluntary-1 && r.total(1) >= voluntary+involuntary-1
+			rig.Until(t, "what the monitor is told is counted", func() bool {
+				return total(r, 4) >= voluntary-1 && total(r, 1) >= voluntary+involuntary-1
 			})
-			if got := r.total(3); got < voluntary-1 || got > voluntary+1 || voluntary < 40 {
+			if got := total(r, 3); got < voluntary-1 || got > voluntary+1 || voluntary < 40 {
 				t.Errorf("blocked %d times, the kernel counts %d voluntary switches", got, voluntary)
 			}
-			if got := r.total(2); got < voluntary+involuntary-1 || got > voluntary+involuntary+1 {
+			if got := total(r, 2); got < voluntary+involuntary-1 || got > voluntary+involuntary+1 {
 				t.Errorf("descheduled %d times, the kernel counts %d switches", got, voluntary+involuntary)
 			}
-			if a, b := r.total(1), r.total(2); a < b-1 || a > b+1 {
+			if a, b := total(r, 1), total(r, 2); a < b-1 || a > b+1 {
 				t.Errorf("scheduled %d times, descheduled %d", a, b)
 			}
-			if a, b := r.total(4), r.total(3); a < b-1 || a > b+1 {
+			if a, b := total(r, 4), total(r, 3); a < b-1 || a > b+1 {
 				t.Errorf("unblocked %d times, blocked %d", a, b)
 			}
 		})
@@ -109,12 +110,12 @@ func TestSwitches(t *testing.T) {
 // Threads are told apart, on whatever processor they are, and new ones are seen; what
 // they wait is what they were told to.
 func TestBlockedTime(t *testing.T) {
-	r := newRig(t, kernel.Name, start(t, buildCaller(t)))
-	r.scheduling("[]")
+	r := newRig(t, kernel.Name, rig.Start(t, rig.Caller(t)))
+	scheduling(r, "[]")
 	for range 5 {
-		r.g.do("late 40") // the thread naps, and the first one waits for it
+		r.Target.Do("late 40") // the thread naps, and the first one waits for it
 	}
-	list := r.ask(": pa_timer_read([pa_t_1])")[1][0].Values[1].List
+	list := r.Ask(": pa_timer_read([pa_t_1])")[1][0].Values[1].List
 	rows := 0
 	for ; len(list) > 0; list = list[9:] {
 		naps := 1.0
@@ -134,21 +135,21 @@ func TestBlockedTime(t *testing.T) {
 // What is counted in one counter at an address and at the loss of a processor is counted
 // in two places, and told as one.
 func TestAddressesAndSwitchesTogether(t *testing.T) {
-	r := newRig(t, kernel.Name, start(t, build(t)))
-	onFirstProcessor(t, r.g)
-	r.ask(": pa_counter_create()")
-	r.define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1000000)", r.g.fun["nap"])
-	r.define("thread_has_blocked([]) : pa_counter_add([pa_c_1],1)")
-	r.enable()
-	before, _ := switches(t, r.g)
-	r.g.do("nap 5")
-	r.g.do("nap 5")
-	after, _ := switches(t, r.g)
-	until(t, "what the monitor is told is counted", func() bool { return r.total(1)%1000000 >= after-before-1 })
-	if got, want := r.total(1), after-before; got/1000000 != 2 || got%1000000 < want-1 || got%1000000 > want+1 || want < 3 {
+	r := newRig(t, kernel.Name, rig.Start(t, rig.Scenes(t)))
+	onFirstProcessor(t, r.Target)
+	r.Ask(": pa_counter_create()")
+	r.Define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1000000)", r.Target.Func["nap"])
+	r.Define("thread_has_blocked([]) : pa_counter_add([pa_c_1],1)")
+	r.Enable()
+	before, _ := switches(t, r.Target)
+	r.Target.Do("nap 5")
+	r.Target.Do("nap 5")
+	after, _ := switches(t, r.Target)
+	rig.Until(t, "what the monitor is told is counted", func() bool { return total(r, 1)%1000000 >= after-before-1 })
+	if got, want := total(r, 1), after-before; got/1000000 != 2 || got%1000000 < want-1 || got%1000000 > want+1 || want < 3 {
 		t.Errorf("counted %d, the kernel counts %d voluntary switches", got, want)
 	}
-	if got := r.where(); got == kernel.Name {
+	if got := r.Where(); got == kernel.Name {
 		t.Errorf("both run in %s", got)
 	}
 }

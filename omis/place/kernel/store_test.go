@@ -9,17 +9,18 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/place/rig"
 )
 
 // A recursion that is deeper than there is room for is measured as far as there is.
 func TestDeepRecursion(t *testing.T) {
-	g, p := start(t, build(t)), newPlacer(t)
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newStore(t, p, g.ID, omis.StoreIntervals)
-	place(t, p, g.ID, g.fun["recurse"], omis.Op{Do: omis.OpStart, Store: s})
-	for _, exit := range g.exits("recurse") {
+	place(t, p, g.ID, g.Func["recurse"], omis.Op{Do: omis.OpStart, Store: s})
+	for _, exit := range g.Exits("recurse") {
 		place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: s})
 	}
-	g.do("recurse 999")
+	g.Do("recurse 999")
 	list := rows(t, s)
 	if len(list) != 1 || list[0].Count != 112 || list[0].Unfinished != 1000-112 || list[0].Open != 0 {
 		t.Errorf("rows %+v", list)
@@ -28,10 +29,10 @@ func TestDeepRecursion(t *testing.T) {
 
 // The times are those that passed.
 func TestTimes(t *testing.T) {
-	g, p := start(t, build(t)), newPlacer(t)
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newStore(t, p, g.ID, omis.StoreIntervals)
-	place(t, p, g.ID, g.fun["nap"], omis.Op{Do: omis.OpStart, Store: s})
-	for _, exit := range g.exits("nap") {
+	place(t, p, g.ID, g.Func["nap"], omis.Op{Do: omis.OpStart, Store: s})
+	for _, exit := range g.Exits("nap") {
 		place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: s})
 	}
 	const ms = uint64(time.Millisecond)
@@ -39,7 +40,7 @@ func TestTimes(t *testing.T) {
 	var took []uint64
 	var sum, squares omis.Uint128
 	for _, nap := range []uint64{10, 4400, 20} { // the square of the longest has more than 64 bits
-		g.do("nap %d", nap)
+		g.Do("nap %d", nap)
 		r = rows(t, s)[0]
 		if r.Last < nap*ms {
 			t.Errorf("a nap of %d ms took %d ns", nap, r.Last)
@@ -57,11 +58,11 @@ func TestTimes(t *testing.T) {
 
 // More threads than a table has rows are kept, when they end.
 func TestManyThreads(t *testing.T) {
-	g, p := start(t, build(t)), newPlacer(t)
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newStore(t, p, g.ID, omis.StoreSums)
-	place(t, p, g.ID, g.fun["work"], omis.Op{Do: omis.OpAdd, Value: 1, Store: s})
+	place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpAdd, Value: 1, Store: s})
 	const threads = 20_000
-	g.do("onebyone %d 1", threads)
+	g.Do("onebyone %d 1", threads)
 	var sum int64
 	list := rows(t, s)
 	for _, r := range list {
@@ -74,16 +75,16 @@ func TestManyThreads(t *testing.T) {
 
 // A reset forgets; what is read while threads are at work is always consistent.
 func TestResetWhileRunning(t *testing.T) {
-	g, p := start(t, build(t)), newPlacer(t)
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newStore(t, p, g.ID, omis.StoreIntervals)
-	stops := g.exits("work")
-	entry := place(t, p, g.ID, g.fun["work"], omis.Op{Do: omis.OpStart, Store: s})
+	stops := g.Exits("work")
+	entry := place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpStart, Store: s})
 	for _, exit := range stops {
 		place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: s})
 	}
-	g.do("forever")
-	g.do("forever")
-	g.do("forever")
+	g.Do("forever")
+	g.Do("forever")
+	g.Do("forever")
 	for range 300 {
 		if err := s.Reset(); err != nil {
 			t.Fatal(err)
@@ -95,7 +96,7 @@ func TestResetWhileRunning(t *testing.T) {
 		}
 	}
 	entry.SetActive(false)
-	until(t, "no thread is in an interval", func() bool {
+	rig.Until(t, "no thread is in an interval", func() bool {
 		return !slices.ContainsFunc(rows(t, s), func(r omis.Row) bool { return r.Open > 0 })
 	})
 	time.Sleep(20 * time.Millisecond)

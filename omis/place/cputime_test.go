@@ -1,6 +1,6 @@
 //go:build linux && amd64
 
-package kernel_test
+package place_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"mirador/omis/linux/subject"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
+	"mirador/omis/place/rig"
 )
 
 // usage is what a target has its threads do in a function.
@@ -52,10 +53,10 @@ func TestCPUTime(t *testing.T) {
 }
 
 func (u *usage) run(t *testing.T, placement, program string) {
-	r := newRig(t, placement, start(t, program))
-	r.regionBy("cpu", u.function, "[]")
-	r.enable()
-	if got := r.where(); got != placement {
+	r := newRig(t, placement, rig.Start(t, program))
+	r.RegionBy("cpu", u.function, "[]")
+	r.Enable()
+	if got := r.Where(); got != placement {
 		t.Fatalf("the requests run in %s", got)
 	}
 	before := stolen(t)
@@ -64,10 +65,10 @@ func (u *usage) run(t *testing.T, placement, program string) {
 	var so time.Duration // far
 	for range u.rounds {
 		var w round
-		if _, err := fmt.Sscanf(r.g.do("%s", u.does), "done %d %d", &w.inside, &w.outside); err != nil {
+		if _, err := fmt.Sscanf(r.Target.Do("%s", u.does), "done %d %d", &w.inside, &w.outside); err != nil {
 			t.Fatal(err)
 		}
-		n, w.measured = r.measured()
+		n, w.measured = measured(r)
 		w.measured, so = w.measured-so, w.measured
 		all = append(all, w)
 	}
@@ -81,17 +82,17 @@ func (u *usage) run(t *testing.T, placement, program string) {
 // intervals much shorter than that have about equal times all the same: their mean square is
 // not many times the square of their mean, but where a host took the processor often.
 func TestCPUTimeBetweenTicks(t *testing.T) {
-	r := newRig(t, kernel.Name, start(t, subject.Compile(t, "usage", "-O2", "-pthread", "testdata/usage.c")))
-	r.regionBy("cpu", "even", "[]")
-	r.enable()
+	r := newRig(t, kernel.Name, rig.Start(t, subject.Compile(t, "usage", "-O2", "-pthread", "testdata/usage.c")))
+	r.RegionBy("cpu", "even", "[]")
+	r.Enable()
 	const n, enough, rounds = 400, 3, 20
 	var ratios []float64
 	for range rounds {
-		r.ask(": pa_timer_reset([pa_t_1])")
-		r.g.do("even %d", n)
+		r.Ask(": pa_timer_reset([pa_t_1])")
+		r.Target.Do("even %d", n)
 		var sum, squares, count float64
-		for _, w := range r.rows(1) {
-			sum, squares, count = sum+w.sum, squares+w.squares, count+float64(w.intervals)
+		for _, w := range r.Rows(1) {
+			sum, squares, count = sum+w.Sum, squares+w.Squares, count+float64(w.Intervals)
 		}
 		ratios = append(ratios, count*squares/(sum*sum))
 		if ratios[len(ratios)-1] < enough {
@@ -106,18 +107,18 @@ func TestCPUTimeOfOneInSoMany(t *testing.T) {
 	program := subject.Compile(t, "usage", "-O2", "-pthread", "testdata/usage.c")
 	for _, placement := range []string{"trap", kernel.Name} {
 		t.Run(placement, func(t *testing.T) {
-			r := newRig(t, placement, start(t, program))
-			r.ask(`: pa_timer_create3("cpu",4)`)
-			r.define("thread_reached_addr([],%#x) : pa_timer_start([pa_t_1])", r.g.fun["even"])
-			for _, exit := range r.g.exits("even") {
-				r.define("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_1])", exit)
+			r := newRig(t, placement, rig.Start(t, program))
+			r.Ask(`: pa_timer_create3("cpu",4)`)
+			r.Define("thread_reached_addr([],%#x) : pa_timer_start([pa_t_1])", r.Target.Func["even"])
+			for _, exit := range r.Target.Exits("even") {
+				r.Define("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_1])", exit)
 			}
-			r.enable()
-			if got := r.where(); got != placement {
+			r.Enable()
+			if got := r.Where(); got != placement {
 				t.Fatalf("the requests run in %s", got)
 			}
-			r.g.do("even 40")
-			row := r.ask(": pa_timer_estimate([pa_t_1],2)")[1][0].Values[1].List
+			r.Target.Do("even 40")
+			row := r.Ask(": pa_timer_estimate([pa_t_1],2)")[1][0].Values[1].List
 			begun, _ := row[2].Int64()
 			timed, _ := row[3].Int64()
 			if begun != 40 || timed != 10 {
@@ -154,10 +155,10 @@ func checkUsage(t *testing.T, all []round, slack, stolen time.Duration) {
 }
 
 // measured is how many intervals there are of the first region, and how long they took.
-func (r *rig) measured() (n int64, sum time.Duration) {
-	for _, w := range r.rows(1) {
-		n += w.intervals
-		sum += time.Duration(w.sum * 1e9)
+func measured(r *rig.Monitor) (n int64, sum time.Duration) {
+	for _, w := range r.Rows(1) {
+		n += w.Intervals
+		sum += time.Duration(w.Sum * 1e9)
 	}
 	return n, sum
 }
@@ -182,36 +183,36 @@ func stolen(t *testing.T) time.Duration {
 
 // Code in a program cannot know the CPU time, and says so.
 func TestNoCPUTimeInline(t *testing.T) {
-	r := newRig(t, inline.Name, start(t, build(t)))
-	r.regionBy("cpu", "work", "[]")
-	r.enable()
-	x, err := r.tool.State(omis.Token(r.csrs[0]))
+	r := newRig(t, inline.Name, rig.Start(t, rig.Scenes(t)))
+	r.RegionBy("cpu", "work", "[]")
+	r.Enable()
+	x, err := r.Tool.State(omis.Token(r.CSRs[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if x.Placement.Name != "trap" || !strings.Contains(x.Placement.Why, "inline: code in a program has no clock of the thread's CPU time") {
 		t.Errorf("it runs in %v", x.Placement)
 	}
-	r.g.do("call 5")
-	if n, _ := r.measured(); n != 5 {
+	r.Target.Do("call 5")
+	if n, _ := measured(r); n != 5 {
 		t.Errorf("%d intervals, want 5", n)
 	}
 }
 
 // A system call that waits takes next to no CPU time.
 func TestCPUTimeOfCalls(t *testing.T) {
-	program := buildCaller(t)
+	program := rig.Caller(t)
 	for _, placement := range []string{"trap", kernel.Name} {
 		t.Run(placement, func(t *testing.T) {
-			r := newRig(t, placement, start(t, program))
-			r.callBy("cpu", "clock_nanosleep", "[]")
-			r.enable()
-			if got := r.where(); got != placement {
+			r := newRig(t, placement, rig.Start(t, program))
+			r.CallBy("cpu", "clock_nanosleep", "[]")
+			r.Enable()
+			if got := r.Where(); got != placement {
 				t.Fatalf("the requests run in %s", got)
 			}
 			before := stolen(t)
-			r.g.do("nap 300")
-			n, sum := r.measured()
+			r.Target.Do("nap 300")
+			n, sum := measured(r)
 			if most := 50*time.Millisecond + stolen(t) - before + time.Duration(runtime.NumCPU())*tick; n != 1 || sum > most {
 				t.Errorf("%d intervals, %v; want 1, of at most %v", n, sum, most)
 			}
@@ -222,11 +223,11 @@ func TestCPUTimeOfCalls(t *testing.T) {
 // Where threads get and lose processors, their CPU time is not what the kernel's programs
 // see.
 func TestNoCPUTimeOfScheduling(t *testing.T) {
-	r := newRig(t, kernel.Name, start(t, build(t)))
-	r.ask(`: pa_timer_create2("cpu")`)
-	r.define("thread_has_been_scheduled([]) : pa_timer_start([pa_t_1])")
-	r.enable()
-	x, err := r.tool.State(omis.Token(r.csrs[0]))
+	r := newRig(t, kernel.Name, rig.Start(t, rig.Scenes(t)))
+	r.Ask(`: pa_timer_create2("cpu")`)
+	r.Define("thread_has_been_scheduled([]) : pa_timer_start([pa_t_1])")
+	r.Enable()
+	x, err := r.Tool.State(omis.Token(r.CSRs[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,17 +1,16 @@
 //go:build linux && amd64
 
-package kernel_test
+package place_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
+	"mirador/omis/place/rig"
 )
 
 // scenario is something that a target does while its functions are measured: the same
@@ -22,15 +21,15 @@ type scenario struct {
 	threads string   // that the requests name; "[]" if empty
 	flags   []string // to compile the target with
 	oneIn   int      // how many intervals there are for one that is timed; 0: all are
-	do      func(r *rig)
+	do      func(r *rig.Monitor)
 	want    []string // by regions: count/intervals/unfinished of each thread, as often as there are such; where some are timed, /all that began behind it
 }
 
 // commands has the target do its lines.
-func commands(lines ...string) func(*rig) {
-	return func(r *rig) {
+func commands(lines ...string) func(*rig.Monitor) {
+	return func(r *rig.Monitor) {
 		for _, line := range lines {
-			r.g.do("%s", line)
+			r.Target.Do("%s", line)
 		}
 	}
 }
@@ -60,78 +59,42 @@ var scenarios = []scenario{
 	{name: "code without a file of its own name", regions: []string{"work"}, do: unlinked, want: []string{"1×10/10/0"}},
 }
 
-func execAgain(r *rig) {
-	r.g.do("call 10")
-	r.g.Tell("exec")
-	r.g.ready()
-	r.g.do("call 10")
+func execAgain(r *rig.Monitor) {
+	r.Target.Do("call 10")
+	r.Target.Tell("exec")
+	r.Target.Ready()
+	r.Target.Do("call 10")
 }
 
-func disableBetween(r *rig) {
-	r.g.do("call 10")
-	r.disable()
-	r.g.do("call 10")
-	r.enable()
-	r.g.do("call 10")
-	r.disable()
-	r.enable()
-	r.g.do("call 10")
+func disableBetween(r *rig.Monitor) {
+	r.Target.Do("call 10")
+	r.Disable()
+	r.Target.Do("call 10")
+	r.Enable()
+	r.Target.Do("call 10")
+	r.Disable()
+	r.Enable()
+	r.Target.Do("call 10")
 }
 
-func resetBetween(r *rig) {
-	r.g.do("together 3 10")
-	r.ask(": pa_counter_reset([pa_c_1]) pa_timer_reset([pa_t_1])")
-	r.g.do("call 20")
+func resetBetween(r *rig.Monitor) {
+	r.Target.Do("together 3 10")
+	r.Ask(": pa_counter_reset([pa_c_1]) pa_timer_reset([pa_t_1])")
+	r.Target.Do("call 20")
 }
 
-func deleteAll(r *rig) {
-	r.g.do("call 10")
-	r.ask(": csr_delete([%s])", strings.Join(r.csrs, ","))
-	r.csrs = nil
-	r.g.do("call 10")
+func deleteAll(r *rig.Monitor) {
+	r.Target.Do("call 10")
+	r.Ask(": csr_delete([%s])", strings.Join(r.CSRs, ","))
+	r.CSRs = nil
+	r.Target.Do("call 10")
 }
 
-func unlinked(r *rig) {
-	if err := os.Remove(r.g.path); err != nil {
-		r.t.Fatal(err)
+func unlinked(r *rig.Monitor) {
+	if err := os.Remove(r.Target.Path); err != nil {
+		r.T.Fatal(err)
 	}
-	r.g.do("call 10")
-}
-
-// summary says of a region how many threads have the same counts.
-func summary(rows []row) string {
-	var kinds []string
-	times := make(map[string]int)
-	for _, w := range rows {
-		kind := fmt.Sprintf("%d/%d/%d", w.count, w.intervals, w.unfinished)
-		if w.some {
-			kind += fmt.Sprintf("/%d", w.begun)
-		}
-		if times[kind]++; times[kind] == 1 {
-			kinds = append(kinds, kind)
-		}
-	}
-	for i, kind := range kinds {
-		kinds[i] = fmt.Sprintf("%d×%s", times[kind], kind)
-	}
-	slices.Sort(kinds)
-	return strings.Join(kinds, " ")
-}
-
-// plausible checks the times of a row against each other.
-func (w *row) plausible() error {
-	n := float64(w.intervals)
-	switch {
-	case n == 0:
-		return nil
-	case w.least <= 0 || w.least > w.utmost || w.last < w.least || w.last > w.utmost:
-		return fmt.Errorf("least %g, last %g, utmost %g", w.least, w.last, w.utmost)
-	case w.sum < n*w.least*0.999999 || w.sum > n*w.utmost*1.000001:
-		return fmt.Errorf("sum %g of %g times %g to %g", w.sum, n, w.least, w.utmost)
-	case w.squares*n < w.sum*w.sum*0.999999 || w.squares > w.sum*w.utmost*1.000001:
-		return fmt.Errorf("sum of squares %g with sum %g", w.squares, w.sum)
-	}
-	return nil
+	r.Target.Do("call 10")
 }
 
 // What a request measures does not depend on where its actions run.
@@ -140,7 +103,7 @@ func TestConformance(t *testing.T) {
 	for _, s := range scenarios {
 		flags := strings.Join(s.flags, " ")
 		if programs[flags] == "" {
-			programs[flags] = build(t, s.flags...)
+			programs[flags] = rig.Scenes(t, s.flags...)
 		}
 		t.Run(s.name, func(t *testing.T) {
 			for _, placement := range []string{"trap", kernel.Name, inline.Name} {
@@ -155,17 +118,17 @@ func (s *scenario) run(t *testing.T, placement, program string) {
 	if err := os.Link(program, own); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, placement, start(t, own))
-	r.oneIn = s.oneIn
+	r := newRig(t, placement, rig.Start(t, own))
+	r.OneIn = s.oneIn
 	for _, function := range s.regions {
 		threads := s.threads
 		if threads == "" {
 			threads = "[]"
 		}
-		r.region(function, threads)
+		r.Region(function, threads)
 	}
-	r.enable()
-	if got := r.where(); got != placement {
+	r.Enable()
+	if got := r.Where(); got != placement {
 		t.Fatalf("the requests run in %s", got)
 	}
 	s.do(r)
@@ -173,16 +136,16 @@ func (s *scenario) run(t *testing.T, placement, program string) {
 }
 
 // check compares what was measured with what is wanted.
-func (s *scenario) check(t *testing.T, r *rig) {
+func (s *scenario) check(t *testing.T, r *rig.Monitor) {
 	t.Helper()
 	for i, want := range s.want {
-		rows := r.rows(i + 1)
-		if got := summary(rows); got != want {
+		rows := r.Rows(i + 1)
+		if got := rig.Summary(rows); got != want {
 			t.Errorf("%s: %s, want %s", s.regions[i], got, want)
 		}
 		for _, w := range rows {
-			if err := w.plausible(); err != nil {
-				t.Errorf("%s of %s: %v", s.regions[i], w.thread, err)
+			if err := w.Plausible(); err != nil {
+				t.Errorf("%s of %s: %v", s.regions[i], w.Thread, err)
 			}
 		}
 	}

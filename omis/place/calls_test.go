@@ -1,0 +1,88 @@
+//go:build linux && amd64
+
+package place_test
+
+import (
+	"testing"
+
+	"mirador/omis/place/kernel"
+	"mirador/omis/place/rig"
+)
+
+var callScenarios = []scenario{
+	{name: "calls", regions: []string{"getppid", "getsid"}, do: commands("call 1000"), want: []string{"1×1000/1000/0", ""}},
+	{name: "threads", regions: []string{"getppid"}, do: commands("together 6 400"), want: []string{"6×400/400/0"}},
+	{name: "threads that come and go", regions: []string{"getppid"}, do: commands("onebyone 100 5"), want: []string{"100×5/5/0"}},
+	{name: "one thread of several", regions: []string{"getppid"}, threads: "[t_1]", do: commands("together 3 20", "call 4"), want: []string{"1×4/4/0"}},
+	{name: "fork", regions: []string{"getppid", "clone"}, do: commands("fork 50", "call 10"), want: []string{"1×10/10/0", "1×1/1/0"}},
+	{name: "new threads", regions: []string{"clone3"}, do: commands("together 5 1"), want: []string{"1×5/5/0"}},
+	{name: "exec", regions: []string{"getppid"}, do: execAgain, want: []string{"1×20/20/0"}},
+	{name: "the call of exec", regions: []string{"execve"}, do: execAgain, want: []string{"1×1/1/0"}},
+	{name: "disabled in between", regions: []string{"getppid"}, do: disableBetween, want: []string{"1×30/30/0"}},
+	{name: "reset in between", regions: []string{"getppid"}, do: resetBetweenCalls, want: []string{"1×20/20/0"}},
+	{name: "deleted", regions: []string{"getppid"}, do: deleteAll, want: []string{"1×10/10/0"}},
+	{name: "made again after handlers", regions: []string{"readv", "getppid"}, do: commands("interrupted 7"), want: []string{"1×1/1/0", "1×7/7/0"}},
+	{name: "failed since handlers ran", regions: []string{"readv"}, do: commands("failing 5"), want: []string{"1×5/5/0"}},
+	{name: "left by handlers", regions: []string{"readv"}, do: commands("jumping 4"), want: []string{"1×4/0/0"}},
+	{name: "made again after stops", regions: []string{"readv", "clock_nanosleep"}, do: rig.StopAndGo("late 300"), want: []string{"1×1/1/0", "1×1/1/0"}},
+	{name: "a nap through stops", regions: []string{"clock_nanosleep", "restart_syscall"}, do: rig.StopAndGo("nap 300"), want: []string{"1×1/1/0", ""}},
+	{name: "of 32-bit code", regions: []string{"writev", "getpid"}, do: commands("another 10"), want: []string{"", ""}},
+}
+
+func resetBetweenCalls(r *rig.Monitor) {
+	r.Target.Do("together 3 10")
+	r.Ask(": pa_counter_reset([pa_c_1]) pa_timer_reset([pa_t_1])")
+	r.Target.Do("call 20")
+}
+
+// What a request finds out about system calls does not depend on where it is executed.
+func TestCallConformance(t *testing.T) {
+	program := rig.Caller(t)
+	for _, s := range callScenarios {
+		t.Run(s.name, func(t *testing.T) {
+			for _, placement := range []string{"trap", kernel.Name} {
+				t.Run(placement, func(t *testing.T) { s.runCalls(t, placement, program) })
+			}
+		})
+	}
+}
+
+func (s *scenario) runCalls(t *testing.T, placement, program string) {
+	r := newRig(t, placement, rig.Start(t, program))
+	for _, name := range s.regions {
+		threads := s.threads
+		if threads == "" {
+			threads = "[]"
+		}
+		r.Call(name, threads)
+	}
+	r.Enable()
+	if got := r.Where(); got != placement {
+		t.Fatalf("the requests run in %s", got)
+	}
+	s.do(r)
+	s.check(t, r)
+}
+
+// An interval may begin at an address and end with a system call, wherever it is measured.
+func TestFromAddressToCall(t *testing.T) {
+	program := rig.Scenes(t)
+	for _, placement := range []string{"trap", kernel.Name} {
+		t.Run(placement, func(t *testing.T) {
+			r := newRig(t, placement, rig.Start(t, program))
+			r.Ask(": pa_counter_create() pa_timer_create()")
+			r.Define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1) pa_timer_start([pa_t_1])", r.Target.Func["nap"])
+			r.Define(`thread_has_ended_sys_call([],"clock_nanosleep") : pa_timer_stop([pa_t_1])`)
+			r.Enable()
+			if got := r.Where(); got != placement {
+				t.Fatalf("the requests run in %s", got)
+			}
+			r.Target.Do("nap 20")
+			r.Target.Do("nap 30")
+			rows := r.Rows(1)
+			if got := rig.Summary(rows); got != "1×2/2/0" || rows[0].Least < 0.02 || rows[0].Utmost < 0.03 || rows[0].Sum > 30 {
+				t.Errorf("%s: %+v", got, rows)
+			}
+		})
+	}
+}

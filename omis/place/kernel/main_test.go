@@ -1,0 +1,16 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if isMonitor() {
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,158 @@
+//go:build linux && amd64
+
+package rig
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/engine"
+	"mirador/omis/ext/pa"
+	"mirador/omis/linux"
+)
+
+// Monitor is one, whole but for the gateway, that has attached to a target.
+type Monitor struct {
+	Target  *Target
+	Tool    *engine.Tool
+	CSRs    []string // the conditional requests that were defined
+	Regions []string // of the counters and timers, in their order
+	OneIn   int      // how many intervals there are for one that is timed; 0: all are
+
+	T testing.TB
+}
+
+// hider is a placer that puts something into the code which nobody is to see.
+type hider interface {
+	Hide(id omis.ProcID, addr uint64, mem []byte)
+}
+
+// placing is a node that places programs in one way.
+type placing struct {
+	*linux.Node
+	placer omis.Placer
+}
+
+func (p placing) Placers() []omis.Placer { return []omis.Placer{p.placer} }
+
+func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {
+	n, err := p.Node.ReadMemory(id, addr, buf)
+	if k, ok := p.placer.(hider); ok {
+		k.Hide(id, addr, buf[:n])
+	}
+	return n, err
+}
+
+// NewPlacer makes what places programs on a node.
+type NewPlacer func(testing.TB, *linux.Node) omis.Placer
+
+// Node is a node with one placement.
+func Node(n *linux.Node, placer omis.Placer) omis.Node { return placing{n, placer} }
+
+// Open opens a monitor on a node of its own, with one placement, or by trap if there is none,
+// and attaches it to a target.
+func Open(t testing.TB, c linux.Config, placer NewPlacer, g *Target) *Monitor {
+	t.Helper()
+	n, err := linux.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var node omis.Node = n
+	if placer != nil {
+		node = Node(n, placer(t, n))
+	}
+	e, err := engine.New(node, slog.New(slog.DiscardHandler), pa.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Monitor{T: t, Tool: e.Tool("test"), Target: g}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := e.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := n.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	r.Ask(`: proc_attach3([],%d,"")`, g.ID.PID)
+	return r
+}
+
+// Ask makes a request that has to succeed.
+func (r *Monitor) Ask(format string, args ...any) omis.Reply {
+	r.T.Helper()
+	request := fmt.Sprintf(format, args...)
+	reply, err := r.Tool.Request(context.Background(), request, nil, 0)
+	if err == nil {
+		err = reply.Err()
+	}
+	if err != nil {
+		r.T.Fatalf("%s: %v", request, err)
+	}
+	return reply
+}
+
+// Define defines a conditional request.
+func (r *Monitor) Define(format string, args ...any) {
+	r.T.Helper()
+	reply := r.Ask(format, args...)
+	r.CSRs = append(r.CSRs, string(reply[0][0].Values[0].Token()))
+}
+
+// Region counts and times a function, for some threads or all of them ("[]").
+func (r *Monitor) Region(function, threads string) {
+	r.T.Helper()
+	r.RegionBy("ordered", function, threads)
+}
+
+// RegionBy does so by a clock.
+func (r *Monitor) RegionBy(clock, function, threads string) {
+	r.T.Helper()
+	r.Regions = append(r.Regions, function)
+	i := len(r.Regions)
+	create := fmt.Sprintf("pa_timer_create2(%q)", clock)
+	if r.OneIn > 0 {
+		create = fmt.Sprintf("pa_timer_create3(%q,%d)", clock, r.OneIn)
+	}
+	r.Ask(": pa_counter_create() %s", create)
+	r.Define("thread_reached_addr(%s,%#x) : pa_counter_add([pa_c_%d],1) pa_timer_start([pa_t_%d])", threads, r.Target.Func[function], i, i)
+	for _, exit := range r.Target.Exits(function) {
+		r.Define("thread_reached_addr(%s,%#x) : pa_timer_stop([pa_t_%d])", threads, exit, i)
+	}
+}
+
+// Enable enables all conditional requests.
+func (r *Monitor) Enable() {
+	r.T.Helper()
+	r.Ask(": csr_enable([%s])", strings.Join(r.CSRs, ","))
+}
+
+// Disable disables them.
+func (r *Monitor) Disable() {
+	r.T.Helper()
+	r.Ask(": csr_disable([%s])", strings.Join(r.CSRs, ","))
+}
+
+// Where is where all requests run.
+func (r *Monitor) Where() string {
+	r.T.Helper()
+	var name string
+	for i, csr := range r.CSRs {
+		x, err := r.Tool.State(omis.Token(csr))
+		if err != nil {
+			r.T.Fatal(err)
+		}
+		if i > 0 && x.Placement.Name != name {
+			return "several places: " + x.Placement.String()
+		}
+		name = x.Placement.Name
+	}
+	return name
+}

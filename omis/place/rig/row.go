@@ -1,0 +1,99 @@
+//go:build linux && amd64
+
+package rig
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mirador/omis"
+)
+
+// Row is what is known of one thread in a region.
+type Row struct {
+	Thread                            omis.Token
+	Count, Intervals, Unfinished      int64
+	Last, Sum, Squares, Least, Utmost float64
+	Some                              bool  // only some of the intervals are timed
+	Begun                             int64 // of all
+}
+
+// Rows of a region, in the order in which the threads came.
+func (r *Monitor) Rows(region int) []Row {
+	r.T.Helper()
+	reply := r.Ask(": pa_counter_read([pa_c_%d]) pa_timer_read([pa_t_%d])", region, region)
+	var list []Row
+	counted, timed := reply[1][0].Values[1].List, reply[2][0].Values[1].List
+	for i := 0; i < len(counted); i += 3 {
+		w := Row{Thread: counted[i+1].Token()}
+		w.Count, _ = counted[i+2].Int64()
+		list = append(list, w)
+	}
+	for i := 0; i < len(timed); i += 9 {
+		v := timed[i:]
+		for k := range list {
+			if w := &list[k]; w.Thread == v[1].Token() {
+				w.Intervals, _ = v[2].Int64()
+				w.Unfinished, _ = v[8].Int64()
+				w.Last, w.Sum, w.Squares, w.Least, w.Utmost = v[3].Float, v[4].Float, v[5].Float, v[6].Float, v[7].Float
+			}
+		}
+	}
+	for i := range list {
+		list[i].Some = r.OneIn > 0
+	}
+	if r.OneIn > 0 {
+		r.estimates(region, list)
+	}
+	return list
+}
+
+// estimates adds how many intervals began to the rows of a region.
+func (r *Monitor) estimates(region int, list []Row) {
+	r.T.Helper()
+	told := r.Ask(": pa_timer_estimate([pa_t_%d],0)", region)[1][0].Values[1].List
+	for ; len(told) > 0; told = told[11:] {
+		for k := range list {
+			if list[k].Thread == told[1].Token() {
+				list[k].Begun, _ = told[2].Int64()
+			}
+		}
+	}
+}
+
+// Summary says of a region how many threads have the same counts.
+func Summary(rows []Row) string {
+	var kinds []string
+	times := make(map[string]int)
+	for _, w := range rows {
+		kind := fmt.Sprintf("%d/%d/%d", w.Count, w.Intervals, w.Unfinished)
+		if w.Some {
+			kind += fmt.Sprintf("/%d", w.Begun)
+		}
+		if times[kind]++; times[kind] == 1 {
+			kinds = append(kinds, kind)
+		}
+	}
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d×%s", times[kind], kind)
+	}
+	slices.Sort(kinds)
+	return strings.Join(kinds, " ")
+}
+
+// Plausible checks the times of a row against each other.
+func (w *Row) Plausible() error {
+	n := float64(w.Intervals)
+	switch {
+	case n == 0:
+		return nil
+	case w.Least <= 0 || w.Least > w.Utmost || w.Last < w.Least || w.Last > w.Utmost:
+		return fmt.Errorf("least %g, last %g, utmost %g", w.Least, w.Last, w.Utmost)
+	case w.Sum < n*w.Least*0.999999 || w.Sum > n*w.Utmost*1.000001:
+		return fmt.Errorf("sum %g of %g times %g to %g", w.Sum, n, w.Least, w.Utmost)
+	case w.Squares*n < w.Sum*w.Sum*0.999999 || w.Squares > w.Sum*w.Utmost*1.000001:
+		return fmt.Errorf("sum of squares %g with sum %g", w.Squares, w.Sum)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+//go:build linux && amd64
+
+// Package place_test has the tests that hold for all placements alike.
+package place_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"mirador/omis"
+	"mirador/omis/linux"
+	"mirador/omis/place/inline"
+	"mirador/omis/place/kernel"
+	"mirador/omis/place/kernel/registrar"
+	"mirador/omis/place/rig"
+)
+
+// asRegistrar is the argument by which the test binary becomes the process that sets uprobes.
+const asRegistrar = "registrar"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == asRegistrar {
+		if err := registrar.Run(os.Stdin); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// placers are what places programs, by placements; by trap nothing does.
+var placers = map[string]rig.NewPlacer{
+	kernel.Name: func(t testing.TB, _ *linux.Node) omis.Placer {
+		return closed(t, kernel.New([]string{self(t), asRegistrar}))
+	},
+	inline.Name: func(t testing.TB, n *linux.Node) omis.Placer { return closed(t, inline.New(n)) },
+}
+
+func self(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// closed has a placer closed when the test ends.
+func closed[P interface {
+	omis.Placer
+	Close() error
+}](t testing.TB, p P) P {
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func newRig(t testing.TB, placement string, g *rig.Target) *rig.Monitor {
+	t.Helper()
+	return rig.Open(t, linux.Config{Name: "here"}, placers[placement], g)
+}
