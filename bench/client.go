@@ -86,6 +86,29 @@ func loadOne(ctx context.Context, s *server, request []byte, n int) error {
 	return nil
 }
 
+// inTurn sends requests over one connection, each when the one before was answered.
+func inTurn(ctx context.Context, s *server, requests []string) error {
+	conn, err := net.DialTimeout("unix", s.socket, patience)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	in := bufio.NewReader(conn)
+	for _, request := range requests {
+		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+			return err
+		}
+		if _, err := conn.Write([]byte(request)); err != nil {
+			return err
+		}
+		if _, err := readReply(in); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
 // readReply reads a reply of status 200 with as little work as possible.
 func readReply(in *bufio.Reader) ([]byte, error) {
 	status, err := in.ReadSlice('\n')

@@ -7,6 +7,7 @@
 //	          when they are switched off, and when many threads hammer one
 //	peers     what they add beside other tools
 //	many      ten thousand functions probed
+//	documents the same by documents through the gateway, one for each
 //	truth     the mean durations that are reported, beside the true ones
 //	syscalls  what counting adds to a system call
 //	plots     what a probe costs by the numbers of probes, of threads and of hits (with -plots only)
@@ -58,6 +59,7 @@ func main() {
 	flag.StringVar(&o.target, "target", "bin/mmul", "the target to measure it with")
 	flag.IntVar(&o.rounds, "rounds", 41, "rounds of each server")
 	flag.IntVar(&o.requests, "requests", 1000, "requests of a round")
+	flag.IntVar(&o.documents, "documents", 10_000, "probes that are asked for, each by a document")
 	flag.IntVar(&o.memory, "memory", 100_000, "requests over which the memory is watched")
 	flag.Float64Var(&o.least, "least", 0, "fail if a ratio of the gateway's is lower than this")
 	flag.StringVar(&o.hold.Sources, "references", "bench/reference", "the directory of the reference programs")
@@ -87,13 +89,14 @@ type options struct {
 	only, json, plots        string
 	mirador, target          string
 	rounds, requests, memory int
+	documents                int
 	least                    float64
 	hold                     hold.Options
 	probeRounds              int
 	progress                 *report.Progress
 }
 
-var sectionNames = []string{"gateway", "hold", "probe", "peers", "many", "truth", "syscalls", "plots"}
+var sectionNames = []string{"gateway", "hold", "probe", "peers", "many", "documents", "truth", "syscalls", "plots"}
 
 // wants tells whether a section is to be measured.
 func (o options) wants(section string) bool {
@@ -124,6 +127,9 @@ func measureAll(ctx context.Context, o options) error {
 	}
 	if o.wants("gateway") {
 		show(run(ctx, o))
+	}
+	if o.wants("documents") && ctx.Err() == nil {
+		show(measureDocuments(ctx, o))
 	}
 	if o.wants("hold") && ctx.Err() == nil {
 		o.progress.Say("holding threads")

@@ -19,7 +19,7 @@ func newGateway(s settings, token gateway.Token, log *slog.Logger, backend gatew
 	return gateway.New(gateway.Config{
 		SocketPath: s.Socket,
 		Token:      token,
-		Decoder:    mir.Decoder{Limits: mir.RequestLimits(), Validator: schema},
+		Decoder:    mir.Decoder{Limits: mir.RequestLimits().Longest(s.Longest), Validator: schema},
 		Resources:  s.Resources,
 		Version:    readVersion().Version,
 		Notation:   syntax.PrintReply,

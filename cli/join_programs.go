@@ -24,6 +24,7 @@ const debugDir = "/usr/lib/debug"
 type programs struct {
 	node  omis.Node
 	cache *binary.Cache
+	known inventory
 }
 
 func newPrograms(node omis.Node) *programs {
@@ -31,14 +32,26 @@ func newPrograms(node omis.Node) *programs {
 }
 
 // modules lists what a process has loaded, with its structure. A library that
-// cannot be read has none; its functions cannot be measured, the others can.
+// cannot be read has none; its functions cannot be measured, the others can. The list
+// belongs to all who ask.
 func (p *programs) modules(_ context.Context, pid int) ([]translate.Module, error) {
-	loaded, err := p.loaded(pid)
+	process, err := proc.Identify(pid)
+	if err != nil {
+		return nil, err
+	}
+	files, err := mappedFiles(pid)
+	if err != nil {
+		return nil, err
+	}
+	if modules := p.known.find(process, files); modules != nil {
+		return modules, nil
+	}
+	loaded, err := p.node.Modules(process)
 	if err != nil {
 		return nil, err
 	}
 	open := binary.FromProcess(pid)
-	modules := make([]translate.Module, len(loaded))
+	modules, images := make([]translate.Module, len(loaded)), make([]*binary.Image, len(loaded))
 	for i, m := range loaded {
 		modules[i] = translate.Module{Path: m.Path, Bias: m.Bias}
 		image, err := p.cache.Open(m.Path, open)
@@ -46,7 +59,11 @@ func (p *programs) modules(_ context.Context, pid int) ([]translate.Module, erro
 			continue
 		}
 		program := image.Program()
-		modules[i].Program, modules[i].Exits = &program, image.Exits
+		modules[i].Program, modules[i].Index, modules[i].Exits = &program, image.Index, image.Exits
+		images[i] = image
+	}
+	if after, err := mappedFiles(pid); err == nil && after == files { // else they are of neither
+		p.known.enter(process, stock{files, modules, images})
 	}
 	return modules, nil
 }

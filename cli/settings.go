@@ -21,6 +21,7 @@ import (
 
 	"mirador/cli/client"
 	gateway "mirador/http"
+	"mirador/mir"
 	"mirador/omis"
 )
 
@@ -33,6 +34,7 @@ type settings struct {
 	Hold      string   `json:"hold"`
 	LogLevel  string   `json:"log-level"`
 	Resources []string `json:"resources"`
+	Longest   int      `json:"longest-request"` // in bytes
 	// Placements are where the actions of conditional requests may run: "trap" and
 	// whatever is cheaper.
 	Placements string `json:"placements"`
@@ -62,8 +64,15 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.Placements, "placements", placements, "where the actions of conditional requests may run; trap alone spares the kernel, and changes the least of programs")
 	flags.StringVar(&s.Hold, "hold", holdByRendezvous, "how threads are held: rendezvous (where possible) or ptrace")
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
+	flags.IntVar(&s.Longest, "longest-request", mir.RequestLimits().Bytes, "how many bytes a request may have; one that names ten thousand probes has a quarter of a million")
 	flags.StringArrayVar(&s.Prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
 }
+
+// The limits of --longest-request.
+const (
+	leastLongest = 1 << 10
+	mostLongest  = 16 << 20
+)
 
 // placements are all that there are, cheapest first.
 const placements = "inline,kernel,trap"
@@ -107,6 +116,9 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	if merged.Hold != holdByRendezvous && merged.Hold != holdByPtrace {
 		return merged, usagef("%q is no way to hold threads: rendezvous or ptrace", merged.Hold)
 	}
+	if merged.Longest < leastLongest || merged.Longest > mostLongest {
+		return merged, usagef("--longest-request %d: requests may be restricted to %d to %d bytes", merged.Longest, leastLongest, mostLongest)
+	}
 	return merged, merged.checkPlacements()
 }
 
@@ -129,6 +141,9 @@ func (s *settings) read(cmd *cobra.Command, file string) error {
 		if cmd.Flags().Changed(name) {
 			*field[0] = *field[1]
 		}
+	}
+	if cmd.Flags().Changed("longest-request") {
+		s.Longest = flags.Longest
 	}
 	if cmd.Flags().Changed("prototypes") {
 		s.Prototypes = flags.Prototypes

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // TestConfigurationFromPipe: a pipe is read when somebody writes into it, and
@@ -37,5 +39,40 @@ func TestConfigurationFromPipe(t *testing.T) {
 	}
 	if _, err := readConfiguration(t.TempDir()); err == nil {
 		t.Error("read a folder")
+	}
+}
+
+// TestLongestRequest: by default the gateway refuses what a stranger would send to keep it
+// busy; who has ten thousand probes says so.
+func TestLongestRequest(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want int
+	}{{nil, 65536}, {[]string{"--longest-request", "1048576"}, 1 << 20}, {[]string{"--longest-request", "9"}, 0}, {[]string{"--longest-request", "99999999"}, 0}} {
+		var s settings
+		cmd := &cobra.Command{}
+		s.define(cmd)
+		if err := cmd.ParseFlags(c.args); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.complete(cmd, "")
+		if refused := err != nil; refused != (c.want == 0) || !refused && got.Longest != c.want {
+			t.Errorf("%q: %d bytes, %v", c.args, got.Longest, err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte(`{"longest-request":4096}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[int][]string{4096: nil, 2048: {"--longest-request", "2048"}} {
+		var s settings
+		cmd := &cobra.Command{}
+		s.define(cmd)
+		if err := cmd.ParseFlags(args); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.complete(cmd, file); err != nil || got.Longest != want {
+			t.Errorf("%q over a file: %d bytes, %v", args, got.Longest, err)
+		}
 	}
 }

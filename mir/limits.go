@@ -16,6 +16,14 @@ func RequestLimits() Limits {
 	return Limits{Bytes: 64 << 10, Depth: 32, AttributesPerElement: 32, NameLength: 128, Elements: 8192}
 }
 
+// Longest is the limits for documents of up to so many bytes, with as many more elements
+// or fewer.
+func (l Limits) Longest(bytes int) Limits {
+	l.Elements = l.Elements * bytes / l.Bytes
+	l.Bytes = bytes
+	return l
+}
+
 // ReplyLimits suit what a gateway answers: snapshots of large applications.
 func ReplyLimits() Limits {
 	return Limits{Bytes: 64 << 20, Depth: 64, AttributesPerElement: 32, NameLength: 128, Elements: 4 << 20}

@@ -3,7 +3,6 @@ package probes
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"mirador/mir"
 	"mirador/mir/translate"
@@ -126,23 +125,18 @@ func (p addressed) blame(err error) Errors {
 func (a *App) find(refs []mir.ProbeRef) ([]addressed, error) {
 	var found []addressed
 	var errs Errors
-	mine := a.Probes()
+	named := make(map[*Probe]bool, len(refs))
 	for _, ref := range refs {
-		i := slices.IndexFunc(mine, func(p *Probe) bool { return p.id == ref.ID })
-		if i < 0 {
-			errs = append(errs, a.unknown(ref))
-			continue
-		}
-		if !slices.ContainsFunc(found, func(p addressed) bool { return p.Probe == mine[i] }) {
-			found = append(found, addressed{mine[i], ref.Pos})
+		p, err := a.registry.Probe(ref.ID)
+		switch {
+		case err != nil:
+			errs = append(errs, translate.Errorf(NotFound, ref.Pos, "no probe %s in application %s", ref.ID, a.name))
+		case p.app != a:
+			errs = append(errs, translate.Errorf(NotFound, ref.Pos, "probe %s belongs to application %s, not to %s", ref.ID, p.app.name, a.name))
+		case !named[p]:
+			named[p] = true
+			found = append(found, addressed{p, ref.Pos})
 		}
 	}
 	return found, collected(errs)
-}
-
-func (a *App) unknown(ref mir.ProbeRef) *Error {
-	if p, err := a.registry.Probe(ref.ID); err == nil && p.app != a {
-		return translate.Errorf(NotFound, ref.Pos, "probe %s belongs to application %s, not to %s", ref.ID, p.app.name, a.name)
-	}
-	return translate.Errorf(NotFound, ref.Pos, "no probe %s in application %s", ref.ID, a.name)
 }

@@ -22,6 +22,7 @@ type App struct {
 	// monitor to its last. What it guards is used by changes alone.
 	op       sync.Mutex
 	waiting  []*Probe       // not yet flushed, in the order of their requests
+	touched  []*Probe       // changed since they were written into the journal
 	defaults *mir.Measuring // of requests to come (MIR 4)
 
 	// mu guards what readers see. It is never held while the monitor is asked.

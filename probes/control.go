@@ -182,7 +182,8 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 func (p *Probe) swap(state State, w *installed, next mir.InstrRequest) {
 	p.undeliver()
 	p.mu.Lock()
-	p.request, p.work, p.changed = next, w, true
+	p.request, p.work = next, w
+	p.touch()
 	p.mu.Unlock()
 	if state == Active {
 		p.deliver(w)

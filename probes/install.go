@@ -83,9 +83,13 @@ func (a *App) clear(ctx context.Context, plan *translate.Plan, h translate.Handl
 	}
 }
 
-// strike takes a probe off the application's lists.
-func (a *App) strike(p *Probe) {
-	is := func(q *Probe) bool { return q == p }
+// strike takes probes off the application's lists.
+func (a *App) strike(list []*Probe) {
+	gone := make(map[*Probe]bool, len(list))
+	for _, p := range list {
+		gone[p] = true
+	}
+	is := func(p *Probe) bool { return gone[p] }
 	a.waiting = slices.DeleteFunc(a.waiting, is)
 	a.mu.Lock()
 	defer a.mu.Unlock()

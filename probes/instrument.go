@@ -33,11 +33,12 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 	if o.Explain {
 		return a.explain(plan, r.Activated)
 	}
-	p := &Probe{app: a, request: full, state: Defined, armed: r.Activated, changed: true}
+	p := &Probe{app: a, request: full, state: Defined, armed: r.Activated}
 	if err := a.registry.enter(p); err != nil {
 		a.registry.drop(p)
 		return nil, err
 	}
+	p.touch()
 	a.mu.Lock()
 	a.probes = append(a.probes, p)
 	a.mu.Unlock()
@@ -108,9 +109,6 @@ func (a *App) replan(ctx context.Context, list []*Probe) (map[*Probe]*translate.
 		return plans, errs
 	}
 	t, failed := a.targets(ctx, slices.ContainsFunc(list, func(p *Probe) bool { return p.request.Region != nil }))
-	if failed == nil && len(list) > 1 {
-		t.Index()
-	}
 	for _, p := range list {
 		if errs[p] = failed; failed == nil {
 			if errs[p] = checkBudget(&p.request); errs[p] == nil {
@@ -178,7 +176,8 @@ func (a *App) settle(ctx context.Context, p *Probe, plan *translate.Plan, refuse
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.state, p.work, p.changed = Inactive, w, true
+	p.state, p.work = Inactive, w
+	p.touch()
 	return nil
 }
 
@@ -221,5 +220,6 @@ func (a *App) enableAtOnce(ctx context.Context, list []*Probe) {
 func (p *Probe) fail(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.state, p.work, p.failure, p.changed = Failed, nil, err, true
+	p.state, p.work, p.failure = Failed, nil, err
+	p.touch()
 }

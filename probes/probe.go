@@ -37,7 +37,7 @@ type Probe struct {
 	armed    bool // to be activated when it is flushed
 	work     *installed
 	made     int  // how often it was installed
-	changed  bool // since it was written into the journal
+	changed  bool // since it was written into the journal; see touch
 	failure  error
 	notice   string    // what became of it unasked
 	delivery *delivery // nil unless active and sampling, delivering or on a budget
@@ -76,14 +76,16 @@ func (p *Probe) now() (State, *installed) {
 func (p *Probe) change(s State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.state, p.changed = s, true
+	p.state = s
+	p.touch()
 }
 
 // arm remembers whether to activate a probe that waits.
 func (p *Probe) arm(active bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.armed, p.changed = active, true
+	p.armed = active
+	p.touch()
 }
 
 func (p *Probe) isArmed() bool {
@@ -146,17 +148,16 @@ func (p *Probe) reset(ctx context.Context) error {
 // remove takes the probe away. It is gone also where the monitor could not be told.
 func (p *Probe) remove(ctx context.Context) error { return p.app.removeAll(ctx, []*Probe{p})[0] }
 
-// dismiss does all that removes a probe but for telling the monitor, and returns what is
-// left there.
+// dismiss does all that removes a probe but for taking it off the application's lists and
+// telling the monitor, and returns what is left there.
 // The journal forgets the probe first: what then is left of it is nobody's.
 func (p *Probe) dismiss() (left *installed, err error) {
 	err = p.app.registry.erase(probePrefix + p.id)
 	p.undeliver()
 	p.mu.Lock()
-	left, p.state, p.work = p.work, Removed, nil
+	left, p.state, p.work, p.changed = p.work, Removed, nil, false
 	p.mu.Unlock()
 	p.audience.close()
-	p.app.strike(p)
 	p.app.registry.drop(p)
 	return left, err
 }
@@ -168,6 +169,7 @@ func (a *App) removeAll(ctx context.Context, list []*Probe) []error {
 		return nil
 	}
 	var requests []omis.Token
+	a.strike(list)
 	lefts, errs := make([]*installed, len(list)), make([]error, len(list))
 	for i, p := range list {
 		if lefts[i], errs[i] = p.dismiss(); lefts[i] != nil {

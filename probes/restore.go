@@ -156,8 +156,9 @@ func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 	request, err := readInstr(rec.Request)
 	p := &Probe{
 		id: probeID(rec.Number), number: rec.Number, app: a, request: request,
-		state: Defined, armed: rec.Armed, made: max(rec.Made-1, 0), changed: true,
+		state: Defined, armed: rec.Armed, made: max(rec.Made-1, 0),
 	}
+	p.touch()
 	a.registry.mu.Lock()
 	a.registry.probes[p.id] = p
 	a.registry.mu.Unlock()
@@ -194,7 +195,7 @@ func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 
 // readInstr reads an instrumentation request that was written by us.
 func readInstr(text string) (mir.InstrRequest, error) {
-	doc, err := mir.Decoder{Limits: mir.RequestLimits()}.DecodeRequest([]byte(text))
+	doc, err := mir.Decoder{Limits: mir.ReplyLimits()}.DecodeRequest([]byte(text))
 	if err != nil {
 		return mir.InstrRequest{}, fmt.Errorf("the journal has a request that cannot be read: %w", err)
 	}

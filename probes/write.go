@@ -10,15 +10,22 @@ import (
 // changed it: who was answered finds it so after a kill, who was not may find either.
 // All functions of this file want op held by their caller.
 
-// writeDown writes the application, with those of its probes that have changed.
-func (a *App) writeDown() error {
-	if a.registry.config.Heritage == nil {
-		return nil
+// touch has the probe written with the next change that is. The caller holds mu, unless
+// nobody knows the probe yet.
+func (p *Probe) touch() {
+	if !p.changed {
+		p.changed = true
+		p.app.touched = append(p.app.touched, p)
 	}
+}
+
+// writeDown writes those of the application's probes that have changed.
+func (a *App) writeDown() error {
 	var errs []error
-	for _, p := range a.Probes() {
+	for _, p := range a.touched {
 		errs = append(errs, p.writeDown())
 	}
+	a.touched = nil
 	return errors.Join(errs...)
 }
 
@@ -45,9 +52,6 @@ func (a *App) writeSelf() error {
 
 // writeDown writes the probe, if it has changed.
 func (p *Probe) writeDown() error {
-	if p.app.registry.config.Heritage == nil {
-		return nil
-	}
 	p.mu.Lock()
 	changed := p.changed
 	p.changed = false
@@ -57,7 +61,7 @@ func (p *Probe) writeDown() error {
 		r.Failure = p.failure.Error()
 	}
 	p.mu.Unlock()
-	if !changed {
+	if !changed || p.app.registry.config.Heritage == nil {
 		return nil
 	}
 	text, err := mir.Marshal(&request)

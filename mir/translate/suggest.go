@@ -16,7 +16,7 @@ func didYouMean(name string, t *Targets) string {
 		far  int
 	}
 	var near []candidate
-	units := collect(t, func(*sir.Unit) bool { return true })
+	units := t.units()
 	for _, c := range units {
 		if far := unlike(name, c.unit); far <= 1+len(name)/4 {
 			near = append(near, candidate{c.unit.ID + " (" + c.unit.Name + ")", far})

@@ -13,8 +13,6 @@ import (
 type Targets struct {
 	Node      Node
 	Processes []Process // in the order of their tokens
-
-	byID map[string][]unitCopy // nil: see Index
 }
 
 // Node is the machine the processes run on.
@@ -45,6 +43,8 @@ type Module struct {
 	Path    string
 	Bias    uint64 // add it to an address of the file
 	Program *sir.Program
+	// Index finds the units of Program; nil: all are gone through.
+	Index func() *sir.Index
 	// Exits returns the addresses of the file at which a unit is left. It takes
 	// a disassembly, so it is asked only for units that are measured.
 	Exits func(sir.Unit) ([]uint64, error)

@@ -3,6 +3,7 @@ package binary
 import (
 	"container/list"
 	"io"
+	"os"
 	"sync"
 	"syscall"
 )
@@ -78,11 +79,18 @@ func identity(path string, f File) (fileKey, bool) {
 	if err != nil {
 		return fileKey{}, false
 	}
+	key := stamp(info)
+	key.path = path
+	return key, key.ino != 0
+}
+
+// stamp is the identity of a file but for its path; nothing of what is only in memory.
+func stamp(info os.FileInfo) fileKey {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return fileKey{}, false
+		return fileKey{}
 	}
-	return fileKey{path, st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim}, true
+	return fileKey{dev: st.Dev, ino: st.Ino, size: st.Size, mtim: st.Mtim, ctim: st.Ctim}
 }
 
 func (c *Cache) entry(key fileKey) *cached {

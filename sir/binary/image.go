@@ -27,14 +27,16 @@ type File interface {
 // closed when the image is garbage.
 type Image struct {
 	path    string
-	file    io.ReaderAt
+	file    File
 	elf     *elf.File
 	buildID string
 	ibt     bool     // built with indirect branch tracking: every switch is a notrack jump
 	funcs   []symbol // all functions, sorted by address, aliases merged
 	lines   *lineTable
 	memory  int64
+	stamp   fileKey // which file was read
 	program func() sir.Program
+	index   func() *sir.Index
 	frames  func() frameTable
 }
 
@@ -60,12 +62,16 @@ func New(path string, f File, debugDir string) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	im := &Image{path: path, file: f}
+	im := &Image{path: path, file: f, stamp: stamp(info)}
 	err = guard(path, func() error { return im.read(f, info.Size(), debugDir) })
 	if err != nil {
 		return nil, err
 	}
 	im.program = sync.OnceValue(im.makeProgram)
+	im.index = sync.OnceValue(func() *sir.Index {
+		p := im.program()
+		return sir.NewIndex(&p)
+	})
 	im.frames = sync.OnceValue(im.readFrames)
 	return im, nil
 }
@@ -88,8 +94,15 @@ func (im *Image) read(f io.ReaderAt, size int64, debugDir string) error {
 		return err
 	}
 	im.lines = openLines(main, debug)
-	im.memory = int64(len(im.funcs))*200 + main.symbolBytes() + im.lines.memory
+	im.memory = int64(len(im.funcs))*300 + main.symbolBytes() + im.lines.memory
 	return nil
+}
+
+// Current tells whether the file is still the one that was read: one may be written anew in
+// its place.
+func (im *Image) Current() bool {
+	info, err := im.file.Stat()
+	return err == nil && stamp(info) == im.stamp
 }
 
 // Path is the path the image was opened under.

@@ -20,6 +20,9 @@ import (
 // still the same.
 func (im *Image) Program() sir.Program { return im.program() }
 
+// Index finds the units of Program. It is made at the first call.
+func (im *Image) Index() *sir.Index { return im.index() }
+
 func (im *Image) makeProgram() sir.Program {
 	units := make([]sir.Unit, 0, len(im.funcs))
 	ids := newIdentities(im.base(), im.funcs)

@@ -17,15 +17,16 @@ import (
 
 // heir says where a former monitor's estate is, and this one's.
 type heir struct {
-	data string // directory; "": nowhere
-	book Book
+	data  string // directory; "": nowhere
+	book  Book
+	empty bool // a former monitor has left nothing
 }
 
 // NewKeeper makes a placer whose programs can outlive it: what stands where is in the
 // book, and its objects belong to the data directory. Both are the placer's alone.
 func NewKeeper(command []string, data string, book Book) *Placer {
 	p := New(command)
-	p.heir = heir{data, book}
+	p.heir = heir{data: data, book: book}
 	return p
 }
 

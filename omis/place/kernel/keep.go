@@ -62,11 +62,15 @@ func (p *Placer) former(id omis.ProcID, kind omis.StoreKind, key string) (*store
 // isHeir tells whether a former monitor has left anything, without taking anything from
 // the kernel. The caller holds mu.
 func (p *Placer) isHeir() bool {
-	if p.heir.data == "" || p.opened {
+	if p.heir.data == "" || p.heir.empty || p.opened {
 		return p.opened
 	}
 	folder, err := pins.Of(p.heir.data)
-	return err == nil && (len(folder.Names()) > 0 || len(p.heir.book.Keys(allRecords)) > 0)
+	if err != nil {
+		return false
+	}
+	p.heir.empty = len(folder.Names()) == 0 && len(p.heir.book.Keys(allRecords)) == 0
+	return !p.heir.empty
 }
 
 // Meet: see omis.Keeper. What a monitor leaves in the kernel is found there, whichever

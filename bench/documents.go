@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mirador/bench/report"
+	"mirador/bench/subject"
+)
+
+// documentRounds is how often: it takes long, and does not vary much.
+const documentRounds = 3
+
+// The steps that are measured. Those that end in a document are one request for all probes.
+const (
+	asking       = "a probe asked for, one of all"
+	lateAsking   = "a probe asked for, one of the last thousand"
+	flushing     = "all flushed"
+	valuing      = "all read (VALUE)"
+	deactivating = "all switched off (DEACTIVATE)"
+	activating   = "all switched on (ACTIVATE)"
+	listing      = "all listed (GET /probes)"
+	oneValue     = "one read, of so many"
+	taking       = "all removed (REMOVE)"
+)
+
+// measureDocuments measures many probes through the gateway: asked for by one
+// document after the other, then read, switched and removed by one document for all.
+func measureDocuments(ctx context.Context, o options) (*report.Table, error) {
+	t := &report.Table{Name: "documents", Title: fmt.Sprintf("%d functions probed by documents, through the gateway", o.documents)}
+	dir, err := os.MkdirTemp("", "mirador-bench-documents-")
+	if err != nil {
+		return t, err
+	}
+	defer os.RemoveAll(dir)
+	program, err := subject.Compile(ctx, o.hold.Sources, "many", dir)
+	if err != nil {
+		return t, err
+	}
+	took := make(map[string][]float64)
+	for round := range documentRounds {
+		o.progress.Say("%d documents: round %d of %d", o.documents, round+1, documentRounds)
+		if err := documentRound(ctx, o, program, filepath.Join(dir, fmt.Sprint(round)), took); err != nil {
+			return t, err
+		}
+	}
+	goals := map[string]report.Goal{asking: report.AtMost(float64(time.Millisecond) / 2), flushing: report.AtMost(float64(time.Second)), taking: report.AtMost(float64(time.Second))}
+	for _, step := range []string{asking, lateAsking, flushing, oneValue, valuing, listing, deactivating, activating, taking} {
+		t.Add(report.Row{What: step, Unit: report.Nanoseconds, Ours: report.Summary(took[step]), Goal: goals[step]})
+	}
+	return t, nil
+}
+
+// documentRound goes through all steps with a gateway and a program of its own.
+func documentRound(ctx context.Context, o options, program *subject.Program, dir string, took map[string][]float64) (err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	s, err := start(ctx, dir, "mirador", o.mirador, "serve", "--listen", "off", "--longest-request", "1048576",
+		"--socket", socketOf(dir, "mirador"), "--data", filepath.Join(dir, "data"), "--log-level", "warn")
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	target, err := program.Start()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, target.End()) }()
+	if err := target.Ready(); err != nil {
+		return err
+	}
+	if _, err := post(ctx, s.socket, "/apps", "application/json", fmt.Sprintf(`{"name":"many","attach":[%d]}`, target.PID())); err != nil {
+		return err
+	}
+	r := &correspondence{ctx: ctx, server: s, asked: o.documents, took: took}
+	r.warmUp()
+	r.askAll()
+	r.control(oneValue, "VALUE", `<probe id="probe-2"/>`)
+	r.control(valuing, "VALUE", r.all())
+	r.timed(listing, func() error { _, err := send(ctx, s.socket, "GET", "/probes", "", ""); return err })
+	r.control(deactivating, "DEACTIVATE", r.all())
+	r.control(activating, "ACTIVATE", r.all())
+	r.control(taking, "REMOVE", r.all())
+	return r.err
+}
+
+// correspondence is what is posted to a gateway. After an error nothing more is.
+type correspondence struct {
+	ctx    context.Context
+	server *server
+	asked  int // how many functions are probed, each by a document of its own
+	took   map[string][]float64
+	err    error
+}
+
+// timed notes how long a step takes.
+func (r *correspondence) timed(step string, do func() error) {
+	if r.err != nil {
+		return
+	}
+	began := time.Now()
+	if err := do(); err != nil {
+		r.err = fmt.Errorf("%s: %w", step, err)
+		return
+	}
+	r.took[step] = append(r.took[step], float64(time.Since(began)))
+}
+
+func (r *correspondence) post(text string) error {
+	_, err := post(r.ctx, r.server.socket, "/mir", "application/xml", text)
+	return err
+}
+
+// warmUp has the gateway find out what probes cost here, once.
+func (r *correspondence) warmUp() {
+	r.err = r.post(`<instrreq activated="true" flush="true"><codeRegion from="many:f_0"/><metric name="COUNT"/></instrreq>`)
+	if r.err == nil {
+		r.err = r.post(`<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
+	}
+}
+
+// askAll asks for all probes over one connection, then flushes.
+func (r *correspondence) askAll() {
+	late := min(r.asked/2, 1000)
+	ask := func(step string, from, to int) {
+		var texts []string
+		for i := from; i < to; i++ {
+			texts = append(texts, string(message(fmt.Sprintf(`<instrreq activated="true"><codeRegion from="many:f_%d"/><metric name="COUNT"/></instrreq>`, i))))
+		}
+		r.timed(step, func() error { return inTurn(r.ctx, r.server, texts) })
+	}
+	ask(asking, 0, r.asked-late)
+	ask(lateAsking, r.asked-late, r.asked)
+	if r.err != nil {
+		return
+	}
+	first, last := lastOf(r.took[asking]), lastOf(r.took[lateAsking])
+	*first, *last = (*first+*last)/float64(r.asked), *last/float64(late)
+	r.timed(flushing, func() error { return r.post(`<instrreq flush="true"/>`) })
+}
+
+func lastOf(list []float64) *float64 { return &list[len(list)-1] }
+
+// all names all probes that were asked for; the one that warmed up had the first number.
+func (r *correspondence) all() string {
+	var b strings.Builder
+	for i := range r.asked {
+		fmt.Fprintf(&b, `<probe id="probe-%d"/>`, i+2)
+	}
+	return b.String()
+}
+
+func (r *correspondence) control(step, action, probes string) {
+	r.timed(step, func() error { return r.post(`<ctrlreq action="` + action + `">` + probes + `</ctrlreq>`) })
+}

@@ -1,0 +1,77 @@
+package probes_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mirador/omis"
+	"mirador/probes/journal"
+)
+
+// records are the keys of the journal's lines, in the order in which they were written.
+func (h *house) records() []string {
+	h.Helper()
+	text, err := os.ReadFile(filepath.Join(h.data, journal.File))
+	if err != nil {
+		h.Fatal(err)
+	}
+	var keys []string
+	for line := range strings.Lines(string(text)) {
+		_, rest, _ := strings.Cut(line, `{"key":"`)
+		key, _, _ := strings.Cut(rest, `"`)
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// A request writes what it has changed, and nothing else: among thousands of probes the
+// journal would be all that there is time for.
+func TestJournalOfWhatChanged(t *testing.T) {
+	const ask = `<instrreq activated="true" flush="%t"><codeRegion from="f.1a2b"/><metric name="COUNT"/></instrreq>`
+	h := newEstate(t)
+	h.node.Add(812, []string{"bin/mmul"}, 812, 813)
+	a := h.attach("", 812)
+	for _, step := range []struct {
+		request string
+		written []string
+	}{
+		{fmt.Sprintf(ask, false), []string{"issued", "probe/probe-1"}},
+		{fmt.Sprintf(ask, false), []string{"issued", "probe/probe-2"}},
+		{fmt.Sprintf(ask, true), []string{"issued", "probe/probe-1", "probe/probe-2", "probe/probe-3"}},
+		{valueIt, nil},
+		{`<ctrlreq action="DEACTIVATE"><probe id="probe-2"/></ctrlreq>`, []string{"probe/probe-2"}},
+		{removeIt, []string{"probe/probe-1"}},
+		{`<instrreq flush="true"/>`, nil},
+	} {
+		before := len(h.records())
+		if answer := h.post(a, step.request); strings.HasPrefix(answer, "errors") {
+			t.Fatal(answer)
+		}
+		written := slices.DeleteFunc(h.records()[before:], func(key string) bool { return strings.HasPrefix(key, "thread/") })
+		slices.Sort(written)
+		if !slices.Equal(written, step.written) {
+			t.Errorf("%s wrote %q, not %q", step.request, written, step.written)
+		}
+	}
+}
+
+// A probe whose request fails is not kept, and nothing of it comes back.
+func TestJournalForgetsWhatFailed(t *testing.T) {
+	h := newEstate(t)
+	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
+	h.placer.Refuse = func(omis.Watch) error { return errors.New("not here") }
+	p.Unmapped = []uint64{leave}
+	a := h.attach("", 812)
+	if answer := h.post(a, strings.Replace(countIt, "COUNT", "WC_TIME", 1)); !strings.HasPrefix(answer, "errors") {
+		t.Fatalf("answered %s", answer)
+	}
+	next := h.kill()
+	if left := next.registry.Probes(); len(left) > 0 {
+		t.Errorf("%s comes back", left[0].ID())
+	}
+}
