@@ -202,7 +202,7 @@ func try(p placement, d *process, s *sites) (map[string]omis.Cost, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(d.run(list), remove()); err != nil {
+	if err := errors.Join(d.run(list, s.clock), remove()); err != nil {
 		return nil, err
 	}
 	for _, t := range list {

@@ -47,9 +47,10 @@
 	FUNCTION
 
 // dummy is the whole code of the dummy: it is copied into a program of its own, which
-// enters it at its beginning. It reads orders of three words, a function's address, how
-// often to call it and how long it is to work, and answers each with the nanoseconds that
-// this took, until there are no more.
+// enters it at its beginning. It reads orders of four words, a function's address, how
+// often to call it, how long it is to work and how far calls may be apart, and answers each
+// with the nanoseconds that this took, until there are no more. How far they are apart is
+// drawn anew for each; the same numbers come for each order.
 TEXT ·dummy(SB), NOSPLIT|NOFRAME, $0-0
 	ANDQ $~63, SP
 	SUBQ $128, SP
@@ -57,34 +58,47 @@ next:
 	XORL AX, AX             // read
 	XORL DI, DI
 	MOVQ SP, SI
-	MOVL $24, DX
+	MOVL $32, DX
 	SYSCALL
-	CMPQ AX, $24
+	CMPQ AX, $32
 	JNE  end
 	MOVL $228, AX           // clock_gettime
 	MOVL $1, DI             // CLOCK_MONOTONIC
-	LEAQ 32(SP), SI
+	LEAQ 48(SP), SI
 	SYSCALL
 	MOVQ 0(SP), R12
 	MOVQ 8(SP), R13
 	MOVQ 16(SP), R8
+	MOVQ 24(SP), R14
+	MOVQ $6364136223846793005, R15 // Knuth's MMIX
+	MOVQ R15, BX
 again:
 	CALL R12
+	IMULQ R15, BX
+	INCQ BX
+	MOVQ BX, CX             // the upper bits look like chance
+	SHRQ $32, CX
+	ANDQ R14, CX
+	JZ   done
+rest:
+	DECQ CX
+	JNZ  rest
+done:
 	DECQ R13
 	JNZ  again
 	MOVL $228, AX
 	MOVL $1, DI
-	LEAQ 48(SP), SI
+	LEAQ 64(SP), SI
 	SYSCALL
-	MOVQ 48(SP), AX
-	SUBQ 32(SP), AX
+	MOVQ 64(SP), AX
+	SUBQ 48(SP), AX
 	IMULQ $1000000000, AX
-	ADDQ 56(SP), AX
-	SUBQ 40(SP), AX
-	MOVQ AX, 64(SP)
+	ADDQ 72(SP), AX
+	SUBQ 56(SP), AX
+	MOVQ AX, 80(SP)
 	MOVL $1, AX             // write
 	MOVL $1, DI
-	LEAQ 64(SP), SI
+	LEAQ 80(SP), SI
 	MOVL $8, DX
 	SYSCALL
 	JMP  next

@@ -143,9 +143,19 @@ func (d *process) at(function int, offset uint64) uint64 {
 
 // call has a function called, and tells how many nanoseconds one call took.
 func (d *process) call(function, calls, work int) (float64, error) {
+	return d.callApart(function, calls, work, 0)
+}
+
+// apart has calls be apart by 0 to 127 turns of a loop, by chance: three times as much as
+// the steps that time stamp counters go on by, where they do not go on by ones. Calls that
+// keep step with such a counter are all measured too long, or too short.
+const apart = 127
+
+// callApart has calls be apart by chance; a is a number of bits that are all set.
+func (d *process) callApart(function, calls, work, a int) (float64, error) {
 	late := time.AfterFunc(patience, func() { _ = d.cmd.Process.Kill() })
 	defer late.Stop()
-	order := [3]uint64{d.at(function, 0), uint64(calls), uint64(work)}
+	order := [4]uint64{d.at(function, 0), uint64(calls), uint64(work), uint64(a)}
 	if err := binary.Write(d.in, binary.LittleEndian, order); err != nil {
 		return 0, err
 	}

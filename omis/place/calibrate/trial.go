@@ -14,11 +14,13 @@ type trial struct {
 	begin, end string // kinds; end "": only counted
 	function   int
 
-	rows     func() ([]omis.Row, error) // of what it measures, if it times
-	before   total
-	bare     []float64 // what a call takes, of each batch without probes
-	probed   []float64 // and with them
-	measured []float64 // the mean of the intervals, of each batch with probes
+	rows      func() ([]omis.Row, error) // of what it measures, if it times
+	before    total
+	calls     int       // of a batch
+	bare      float64   // what a call takes without probes
+	probed    []float64 // and with them, of each batch
+	measured  []float64 // the mean of the intervals, of each batch
+	intervals float64   // that a batch measures
 }
 
 // total is what a store of intervals says.
@@ -92,65 +94,6 @@ func (s *sites) where(t *trial) uint64 {
 	return find(s.end, t.begin).offset // one that can only be counted
 }
 
-// Batches take a tenth of a millisecond, so that many are not interrupted also where others
-// keep the machine busy.
-const (
-	rounds  = 120
-	batch   = 1e5 // nanoseconds
-	warmUp  = 4   // calls, in which is made what is made once: rows, copies of code
-	fewest  = 4
-	most    = 2000
-	howLong = 6 // rounds of work, some 50 ns
-)
-
-// run measures the trials in turns with the function that is not probed.
-func (d *process) run(list []*trial) error {
-	calls := make([]int, len(list))
-	for i, t := range list {
-		if _, err := d.call(t.function, warmUp, howLong); err != nil {
-			return err
-		}
-		ns, err := d.call(t.function, warmUp, howLong)
-		if err != nil {
-			return err
-		}
-		calls[i] = min(most, max(fewest, int(batch/ns)))
-	}
-	for range rounds {
-		for i, t := range list {
-			if err := t.turn(d, calls[i]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (t *trial) turn(d *process, calls int) error {
-	if _, _, err := t.read(); err != nil {
-		return err
-	}
-	bare, err := d.call(0, most, howLong)
-	if err != nil {
-		return err
-	}
-	probed, err := d.call(t.function, calls, howLong)
-	if err != nil {
-		return err
-	}
-	t.bare, t.probed = append(t.bare, bare), append(t.probed, probed)
-	mean, ok, err := t.read()
-	if ok {
-		t.measured = append(t.measured, mean)
-	}
-	return err
-}
-
-// added is what probing adds to a call, inside what of that the intervals contain. Of
-// all batches the quickest count: whatever else the machine does adds to a batch.
-func (t *trial) added() float64  { return slices.Min(t.probed) - slices.Min(t.bare) }
-func (t *trial) inside() float64 { return slices.Min(t.measured) - slices.Min(t.bare) }
-
 // read returns the mean of the intervals since it was called last.
 func (t *trial) read() (mean float64, ok bool, err error) {
 	if t.rows == nil {
@@ -170,7 +113,8 @@ func (t *trial) read() (mean float64, ok bool, err error) {
 	if now.count == was.count {
 		return 0, false, nil
 	}
-	return (now.sum - was.sum) / (now.count - was.count), true, nil
+	t.intervals = now.count - was.count
+	return (now.sum - was.sum) / t.intervals, true, nil
 }
 
 // costs are what the trials say of each kind. Where within a hit the time is taken does

@@ -1,0 +1,116 @@
+//go:build linux && amd64
+
+package calibrate
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"mirador/omis"
+)
+
+// blurred are batches of a trial whose intervals take so long, as a clock tells it that
+// goes on in steps; some batches are disturbed.
+func blurred(random *rand.Rand, batches, intervals int, truth float64, disturbed float64) (list []float64) {
+	for range batches {
+		var sum float64
+		for range intervals {
+			begin := grain * random.Float64()
+			sum += grain * math.Floor((begin+truth)/grain)
+		}
+		mean := sum / float64(intervals)
+		if random.Float64() < disturbed {
+			mean += 1 + 20*random.Float64()
+		}
+		list = append(list, mean)
+	}
+	return list
+}
+
+// What batches tell is the truth, whether few of them are disturbed or nearly all, and
+// whether they measure many intervals or few; the least of them is too short.
+func TestFloorIsTheTruth(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct {
+		intervals int
+		disturbed float64
+		tolerance float64
+	}{{1000, 0, 0.1}, {1000, 0.3, 0.2}, {1000, 0.95, 0.5}, {20, 0, 1}, {20, 0.3, 2}} {
+		for range 5 {
+			const truth = 57.3
+			list := blurred(random, mostRounds, c.intervals, truth, c.disturbed)
+			one := &trial{intervals: float64(c.intervals)}
+			if got := floor(list, one.blur()); math.Abs(got-truth) > c.tolerance {
+				t.Errorf("%+v: %.2f of %v", c, got, truth)
+			}
+			if least := slices.Min(list); c.intervals == 20 && least > truth-1.5 {
+				t.Errorf("the least is %.2f: nothing is blurred here", least)
+			}
+		}
+	}
+}
+
+// Enough batches that are alike settle a trial, but not some that are far apart.
+func TestSettled(t *testing.T) {
+	alone := []float64{50}
+	apart := []float64{50}
+	near := []float64{50}
+	for i := range 2 * alike {
+		apart = append(apart, 50*(1.02+float64(i)/10))
+		near = append(near, 50.1)
+	}
+	for _, c := range []struct {
+		what string
+		list []float64
+		want bool
+	}{{"nothing", nil, false}, {"one", alone, false}, {"apart", apart, false}, {"alike", near, true}} {
+		if got := settled(c.list, 0); got != c.want {
+			t.Errorf("%s: settled is %v", c.what, got)
+		}
+	}
+	counted := &trial{probed: near}
+	if !counted.settled() {
+		t.Error("a trial that is only counted waits for what it measures")
+	}
+	timed := &trial{end: "return", probed: near, measured: apart, intervals: 1000}
+	if timed.settled() {
+		t.Error("a trial is settled whose intervals are not")
+	}
+	timed.measured = near
+	if !timed.settled() {
+		t.Error("a trial is not settled that tells the same again and again")
+	}
+}
+
+// Calls that are apart are as many as those that are not, and all are measured.
+func TestCallsApart(t *testing.T) {
+	c := machine(t)
+	d, err := start(c.Node.Identify)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.end()
+	one := &trial{begin: "begin", end: "end", function: 1}
+	s := &sites{begin: []site{{"begin", begins[0]}}, end: []site{{"end", ends[0]}}}
+	remove, err := programs{c.Placers[1]}.plant(d, []*trial{one}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.calls = 100
+	for _, clock := range []omis.Clock{omis.ClockOrdered, omis.ClockFast} {
+		if err := one.turn(d, clock); err != nil {
+			t.Fatal(err)
+		}
+		if one.intervals != 100 {
+			t.Errorf("%v of 100 intervals were measured", one.intervals)
+		}
+	}
+	if one.before.count != 300 || len(one.probed) != 2 || len(one.measured) != 2 {
+		t.Errorf("%v intervals in all, and %d and %d batches", one.before.count, len(one.probed), len(one.measured))
+	}
+	if err := remove(); err != nil {
+		t.Error(err)
+	}
+}
