@@ -15,6 +15,7 @@ type heritage struct {
 	h               *host
 	p               *inline.Placer
 	sums, intervals omis.Store
+	oneIn           int64 // how many intervals there are for one that is timed; 0: all are
 	placings        []omis.Placing
 	placed          []omis.Placed
 }
@@ -37,8 +38,8 @@ func (e *heritage) placeAll(t *testing.T) {
 		return w
 	}
 	e.placings = []omis.Placing{
-		{Watch: watch(atBegin), Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: e.sums}, {Do: omis.OpAdd, Value: 10, Store: e.sums}, {Do: omis.OpStart, Store: e.intervals}}},
-		{Watch: watch(atEnd), Program: omis.Program{{Do: omis.OpStop, Store: e.intervals}}},
+		{Watch: watch(atBegin), Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: e.sums}, {Do: omis.OpAdd, Value: 10, Store: e.sums}, {Do: omis.OpStart, OneIn: e.oneIn, Store: e.intervals}}},
+		{Watch: watch(atEnd), Program: omis.Program{{Do: omis.OpStop, OneIn: e.oneIn, Store: e.intervals}}},
 	}
 	var errs []error
 	e.placed, errs = e.p.Place(e.placings)

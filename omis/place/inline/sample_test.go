@@ -136,3 +136,44 @@ func TestSampledBesideOthers(t *testing.T) {
 	expectSampled(t, some, 1, 1000, 100)
 	expectSampled(t, all, 1, 1000, 1000)
 }
+
+// Where one in so many is timed, the next monitor has every count as well, and goes on
+// in the middle of a turn. Other turns make another program.
+func TestSampledIsKept(t *testing.T) {
+	const oneIn = 10
+	e := &heritage{h: newHost(t, gigabyte), oneIn: oneIn}
+	e.begin(t)
+	e.placeAll(t)
+	for n := range int64(4) {
+		e.h.do("call", 1, oneIn/2)
+		e.h.do("onebyone", 1, 20, 2*oneIn)
+		e.die(t)
+		e.h.do("call", 1, oneIn)
+		e.h.do("onebyone", 1, 20, oneIn)
+		stood := e.h.standing
+		e.begin(t)
+		e.placeAll(t)
+		e.h.do("call", 1, oneIn/2)
+		if e.h.standing != stood {
+			t.Errorf("%d patches were put in place of those that stood", e.h.standing-stood)
+		}
+		var timed, begun int64
+		for _, r := range rows(t, e.intervals) {
+			timed, begun = timed+r.Count, begun+r.Count+r.Skipped
+			if r.Unfinished != 0 || r.Open != 0 || r.Sum.Lo < r.Min*uint64(r.Count) || r.Sum.Lo > r.Max*uint64(r.Count) {
+				t.Errorf("row %+v", r)
+			}
+		}
+		if turns := (n + 1) * (2 + 20*2 + 20); timed != turns || begun != turns*oneIn {
+			t.Errorf("%d of %d were timed, want %d of %d", timed, begun, turns, turns*oneIn)
+		}
+	}
+	stood := e.h.standing
+	e.oneIn = 2 * oneIn
+	e.begin(t)
+	e.placeAll(t)
+	if orphans, err := e.p.Settle(); err != nil || len(orphans) != len(e.placings) || e.h.standing != stood+len(e.placings) {
+		t.Errorf("%d patches were put beside %d: orphans %v, %v", e.h.standing-stood, stood, orphans, err)
+	}
+	e.end(t)
+}

@@ -33,6 +33,7 @@ type assignment struct {
 	Exits []uint64
 	Calls bool // the system call of a nap in place of the function
 	Clock omis.Clock
+	OneIn int64 // how many intervals there are for one that is timed; 0: all are
 }
 
 // keeper is such a monitor, in a process of its own.
@@ -209,8 +210,8 @@ func (m *monitor) obey(what string) (answer string, err error) {
 }
 
 func (m *monitor) place() error {
-	count := omis.Program{{Do: omis.OpAdd, Value: 1, Store: m.sums}, {Do: omis.OpStart, Clock: m.Clock, Store: m.intervals}}
-	end := omis.Program{{Do: omis.OpStop, Clock: m.Clock, Store: m.intervals}}
+	count := omis.Program{{Do: omis.OpAdd, Value: 1, Store: m.sums}, {Do: omis.OpStart, Clock: m.Clock, OneIn: m.OneIn, Store: m.intervals}}
+	end := omis.Program{{Do: omis.OpStop, Clock: m.Clock, OneIn: m.OneIn, Store: m.intervals}}
 	if m.Calls {
 		call := func(kind omis.EventKind) omis.Watch {
 			return omis.Watch{Event: kind, Proc: m.Proc, Name: "clock_nanosleep"}
@@ -247,8 +248,15 @@ func (m *monitor) rows() (string, error) {
 		calls += r.Value
 	}
 	times, again := m.intervals.Rows()
+	var skipped int64
 	for _, r := range times {
-		intervals, unfinished = intervals+r.Count, unfinished+r.Unfinished
+		intervals, unfinished, skipped = intervals+r.Count, unfinished+r.Unfinished, skipped+r.Skipped
+		if n := uint64(r.Count); r.Sum.Lo < n*r.Min || r.Sum.Lo > n*r.Max {
+			return fmt.Sprintf("%+v", r), nil
+		}
+	}
+	if m.OneIn > 0 {
+		return fmt.Sprint(calls, intervals, unfinished, skipped), errors.Join(err, again)
 	}
 	return fmt.Sprint(calls, intervals, unfinished), errors.Join(err, again)
 }
@@ -296,6 +304,35 @@ func takeOver(t *testing.T, clock omis.Clock) {
 	if f, err := pins.Of(a.Data); err != nil || len(f.Names()) > 0 {
 		t.Errorf("%q are left, %v", f.Names(), err)
 	}
+}
+
+// Where one in so many is timed, the next monitor has every count as well, and the kernel
+// goes on in the middle of a turn. Other turns make another program.
+func TestSampledIsTakenOver(t *testing.T) {
+	g := rig.Start(t, rig.Scenes(t))
+	a := assign(t, g)
+	a.OneIn = 10
+	k := placedKeeper(t, a)
+	g.Do("together 3 100")
+	k.want("rows", "300 30 0 270")
+	for i := range 3 {
+		g.Do("call 5")
+		k.kill()
+		g.Do("call 10")
+		g.Do("onebyone 20 20")
+		k = newKeeper(t, a)
+		k.want("recall", "true true")
+		k.want("place", "placed")
+		k.want("settle", "0 orphans")
+		g.Do("call 5")
+		turns := 30 + (i+1)*(2+2*20)
+		k.want("rows", fmt.Sprint(10*turns, turns, 0, 9*turns))
+	}
+	k.kill()
+	a.OneIn = 20
+	k = placedKeeper(t, a)
+	k.want("settle", "1 orphans") // intervals end all alike
+	k.want("close", "closed")
 }
 
 // A program that takes other times is another one.
