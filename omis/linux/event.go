@@ -43,6 +43,7 @@ func (o *owner) handle(s ptrace.Status) {
 	default:
 		// Every stop consumes a pending interrupt; it is asked for again where needed.
 		t.asked = false
+		t.lower()
 		o.stopped(t, s)
 	}
 }

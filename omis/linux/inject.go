@@ -49,6 +49,7 @@ func (o *owner) injectOn(block *[resident.BlockSize]byte, c func(block uint64) r
 // outside a system call of its own if there is one.
 func (o *owner) volunteer() (*thread, error) {
 	var second *thread
+	barred := false
 	for _, t := range o.threads {
 		if t.kind > stranger || !t.stopped() || t.stop == eventStop || o.pendingTrap(t) {
 			continue
@@ -57,13 +58,20 @@ func (o *owner) volunteer() (*thread, error) {
 		if ptrace.GetRegs(t.tid, &regs) != nil || !o.hasStack(&regs) {
 			continue
 		}
-		if !resident.InSyscall(&regs) {
+		switch {
+		case !t.mayCall():
+			barred = true
+		case !resident.InSyscall(&regs):
 			return t, nil
+		default:
+			second = t
 		}
-		second = t
 	}
 	if second == nil && proc.Alive(o.proc) != nil {
 		return nil, ended(o.proc.PID)
+	}
+	if second == nil && barred {
+		return nil, errStrict(o.proc.PID)
 	}
 	if second == nil {
 		return nil, omis.Errorf(omis.OSError, "process %d has no thread that can be stopped", o.proc.PID)
@@ -86,6 +94,8 @@ func (o *owner) call(t *thread, memory *os.File, c func(block uint64) resident.C
 		return 0, err
 	}
 	t.clearFlag()
+	t.lift()
+	defer t.lower()
 	var regs ptrace.Regs
 	if err := ptrace.GetRegs(t.tid, &regs); err != nil {
 		return 0, o.callFailed(t)

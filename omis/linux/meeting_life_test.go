@@ -273,17 +273,42 @@ func TestStoppedMonitor(t *testing.T) {
 	killMonitor(cmd)
 }
 
-// TestFiltered: a process with a filter of system calls is not patched.
+// TestFiltered: a process with a filter of system calls is not patched, and is not
+// killed for those that it makes for us.
 func TestFiltered(t *testing.T) {
 	n := openNode(t)
 	filtered := build(t, "filtered.c")
 	want := subject.Alone(t, filtered)
 	g := start(t, filtered)
-	met, stopped, _ := watchHeld(t, n, g, nil)
+	met, stopped, cancel := watchHeld(t, n, g, nil)
 	g.Begin()
 	if got := g.Line(); got != want || met.Load() > 0 || stopped.Load() != 100 {
 		t.Errorf("got %s with %d hits, and %d by ptrace, want %s", got, met.Load(), stopped.Load(), want)
 	}
+	if err := cancel(); err != nil {
+		t.Error(err)
+	}
+	checkUntouched(t, g)
+}
+
+// TestStrict: nothing stands in a process that may make no system call for it.
+func TestStrict(t *testing.T) {
+	n := openNode(t)
+	filtered := build(t, "filtered.c")
+	want := subject.Alone(t, filtered, "strict")
+	g := start(t, filtered, "strict")
+	_, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {})
+	if err == nil || !strings.Contains(err.Error(), "strict mode") {
+		t.Errorf("a breakpoint in a strict process: %v", err)
+	}
+	if _, err := n.Ground(g.ID); err == nil || !strings.Contains(err.Error(), "a filter of the process") {
+		t.Errorf("code in a strict process: %v", err)
+	}
+	g.Begin()
+	if got := g.Line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	checkUntouched(t, g)
 }
 
 // TestWriteBelowJump: what is written where a jump stands is what is executed.

@@ -46,6 +46,7 @@ type thread struct {
 	round  uint64 // the round that served counts in
 
 	injection   *injection  // the system call it is making for us
+	lifted      bool        // and its filter of system calls is not asked
 	received    received    // the signal it is held for
 	call        systemCall  // the one it is in, while those are watched
 	interrupted interrupted // calls that were, and are told once

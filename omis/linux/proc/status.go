@@ -26,7 +26,7 @@ type Status struct {
 	Caught    uint64
 	Permitted uint64 // capabilities
 	Effective uint64
-	Seccomp   int
+	Seccomp   int // 0, SeccompStrict or SeccompFilter
 
 	Memory, Resident, MostResident int64 // bytes
 	Locked                         int64 // bytes that are to stay resident
@@ -35,6 +35,12 @@ type Status struct {
 	// ShadowStack tells that return addresses are checked against a second stack.
 	ShadowStack bool
 }
+
+// How a thread may have forbidden itself system calls.
+const (
+	SeccompStrict = 1 // all but a few
+	SeccompFilter = 2 // those that a filter of its own picks
+)
 
 // ReadStatus reads the status of a process or thread.
 func ReadStatus(pid int) (Status, error) { return readStatus(fmt.Sprintf("/proc/%d/status", pid)) }

@@ -51,6 +51,11 @@ func Seize(tid int) error {
 	return nil
 }
 
+// SetOptions replaces those that a stopped tracee was seized with.
+func SetOptions(tid, options int) error {
+	return request(unix.PTRACE_SETOPTIONS, tid, 0, uintptr(options))
+}
+
 // Interrupt stops a seized tracee soon; a system call it interrupts restarts by itself.
 func Interrupt(tid int) error { return request(unix.PTRACE_INTERRUPT, tid, 0, 0) }
 
