@@ -46,6 +46,10 @@ type Ground interface {
 	Close() error
 }
 
+// NobodysPage is where the shared memory of a Ground may have a page that the process
+// cannot touch: nobody puts anything into the 4 KB there.
+const NobodysPage = 0x2ff000
+
 // Heir is the Ground of a process in which an earlier monitor has put code; it is as
 // that one left it, its shared memory too, also where none of the code stands any more.
 type Heir interface {

@@ -284,15 +284,11 @@ func (o *owner) barsPatches() error {
 
 // share has the frozen process map the memory of a ground.
 func (o *owner) share(g *ground) error {
-	s, err := proc.ReadStatus(o.proc.PID)
-	if err != nil {
-		return ended(o.proc.PID)
-	}
 	mapped, err := proc.Maps(o.proc.PID)
 	if err != nil {
 		return ended(o.proc.PID)
 	}
-	if g.shared, err = patch.Share(patched{host{o}}, o.proc.PID, mapped, s.Locked > 0); err != nil {
+	if g.shared, err = patch.Share(patched{host{o}}, o.proc.PID, mapped); err != nil {
 		return &omis.Refusal{Why: err.Error()}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mirador/omis"
 	"mirador/omis/linux/proc"
 )
 
@@ -25,12 +26,16 @@ var sizes = [...]uint64{1 << 38, 1 << 36, 1 << 34, 1 << 32, 1 << 30, 1 << 28, 1 
 // would take room.
 const lockedSize = 1 << 22
 
+// modesty is the part of the address space that a process is allowed (RLIMIT_AS) which
+// we take at most: it may want the rest itself.
+const modesty = 8
+
 // sharedName is what the mappings of a process show.
 const sharedName = "mirador patches"
 
 // Share has a stopped process map memory of a file without a name in any folder. The
 // program wants its descriptors to itself: none stays.
-func Share(process Process, pid int, mapped proc.Mappings, locked bool) (*Shared, error) {
+func Share(process Process, pid int, mapped proc.Mappings) (*Shared, error) {
 	fd, err := process.CallOn(sharedName, unix.SYS_MEMFD_CREATE, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, err
@@ -38,7 +43,7 @@ func Share(process Process, pid int, mapped proc.Mappings, locked bool) (*Shared
 	if fd < 0 {
 		return nil, refused("memfd_create", fd)
 	}
-	s, err := shareFile(process, pid, uint64(fd), mapped, locked)
+	s, err := shareFile(process, pid, uint64(fd), mapped)
 	if e := succeeds(process, "close", unix.SYS_CLOSE, uint64(fd)); err == nil && e != nil {
 		s.Close()
 		return nil, e
@@ -46,14 +51,18 @@ func Share(process Process, pid int, mapped proc.Mappings, locked bool) (*Shared
 	return s, err
 }
 
-func shareFile(process Process, pid int, fd uint64, mapped proc.Mappings, locked bool) (*Shared, error) {
+func shareFile(process Process, pid int, fd uint64, mapped proc.Mappings) (*Shared, error) {
 	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	most, err := allowed(process, pid, f, fd)
+	if err != nil {
+		return nil, err
+	}
 	for _, size := range sizes {
-		if locked && size > lockedSize {
+		if size > most {
 			continue
 		}
 		base, err := mapThere(process, f, fd, size, aside(mapped, size))
@@ -70,6 +79,45 @@ func shareFile(process Process, pid int, fd uint64, mapped proc.Mappings, locked
 		return mapHere(f, base, size)
 	}
 	return nil, refused("mmap", -int64(unix.ENOMEM))
+}
+
+// allowed tells how much the process may share, by having it map a page: whether all
+// that it maps is locked shows then only. The page serves to ask whether it may read the
+// time stamp counter, too, which code in it does.
+func allowed(process Process, pid int, f *os.File, fd uint64) (most uint64, err error) {
+	at, err := mapThere(process, f, fd, pageSize, 0)
+	if err != nil {
+		return 0, err
+	}
+	s, err := proc.ReadStatus(pid)
+	if err != nil {
+		return 0, err
+	}
+	limit, err := proc.AddressSpace(pid)
+	if err != nil {
+		return 0, err
+	}
+	if err := succeeds(process, "prctl", unix.SYS_PRCTL, unix.PR_GET_TSC, at); err != nil {
+		return 0, err
+	}
+	var tsc [4]byte
+	if _, err := f.ReadAt(tsc[:], 0); err != nil {
+		return 0, err
+	}
+	if err := succeeds(process, "munmap", unix.SYS_MUNMAP, at, pageSize); err != nil {
+		return 0, err
+	}
+	switch used := uint64(s.Memory); {
+	case tsc[0] != unix.PR_TSC_ENABLE:
+		return 0, errors.New("the process has forbidden itself to read the time stamp counter")
+	case s.Locked > 0:
+		most = lockedSize
+	case limit == proc.Unlimited:
+		most = sizes[0]
+	case limit > used:
+		most = (limit - used) / modesty
+	}
+	return most, f.Truncate(0) // of which nothing is left then
 }
 
 // aside is an address with room for some bytes in the middle of nowhere: what is near
@@ -98,8 +146,20 @@ func mapThere(process Process, f *os.File, fd, size, at uint64) (uint64, error) 
 	if r < 0 && r > -pageSize {
 		return 0, refused("mmap", r)
 	}
-	return uint64(r), succeeds(process, "madvise", unix.SYS_MADVISE, uint64(r), size, unix.MADV_DONTDUMP)
+	if size > omis.NobodysPage {
+		// A program that locks all its memory (mlockall) has the kernel find room for all of
+		// it, until it comes to a page that there can be none for. Before Linux 6.15 there is
+		// no such page.
+		_, err = process.Call(unix.SYS_MADVISE, uint64(r)+omis.NobodysPage, pageSize, guardInstall)
+	}
+	if err == nil {
+		err = succeeds(process, "madvise", unix.SYS_MADVISE, uint64(r), size, unix.MADV_DONTDUMP)
+	}
+	return uint64(r), err
 }
+
+// guardInstall is MADV_GUARD_INSTALL, which golang.org/x/sys/unix does not name.
+const guardInstall = 102
 
 // ErrInUse is returned for memory that another monitor shares, which lives.
 var ErrInUse = errors.New("another monitor has put code into the process")

@@ -51,6 +51,12 @@ const (
 	roomShift = 16
 )
 
+// Nobody's page lies between the directory and the filters.
+const (
+	_ = uint(omis.NobodysPage - directoryAt - mostCells*entrySize)
+	_ = uint(filtersAt - omis.NobodysPage - pageSize)
+)
+
 // magic begins the header; the number is that of the layout.
 const magic = "mirador inline 5"
 
