@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"mirador/mir"
 	"mirador/omis/linux/proc"
 	"mirador/omis/linux/subject"
 	"mirador/probes/journal"
@@ -241,6 +242,53 @@ func countsOutlive(t *testing.T, placement, metrics string) {
 		}
 	}
 	s.mir(t, "tally", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
+}
+
+// Of what is sampled each execution is counted as well, and one in so many goes on being
+// timed.
+func TestSamplesOutliveTheGateway(t *testing.T) {
+	for _, placement := range []string{"kernel", "inline"} {
+		t.Run(placement, func(t *testing.T) { samplesOutlive(t, placement) })
+	}
+}
+
+func samplesOutlive(t *testing.T, placement string) {
+	s := startServe(t, os.Geteuid(), "--placements", placement+",trap")
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	probe := s.mir(t, "tally", `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:sample="1/16">
+		<codeRegion from="tally:work"/><metric name="WC_TIME"/><measuring><aggregate function="SUM"/></measuring></instrreq>`)
+	if !strings.Contains(probe, `where="`+placement+`"`) {
+		t.Fatalf("the probe is not placed there: %s", probe)
+	}
+	c.says("go")
+	eventually(t, "there is something to lose", func() bool { return s.sampled(t).Count > 2000 })
+	s.kill(t)
+	s.await(t, s.begin(t))
+	calls := c.says("stop")
+	m := s.sampled(t)
+	if m.Count != int64(calls) || m.Sum == "" || m.Error == "" {
+		t.Fatalf("of %d calls: %+v", calls, m)
+	}
+	// Threads are sampled each by itself, and half of them live for 50 calls only.
+	if m.Timed < m.Count/32 || m.Timed > m.Count/8 {
+		t.Errorf("%d of %d are timed, not one in 16", m.Timed, m.Count)
+	}
+	s.mir(t, "tally", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
+}
+
+// sampled is what the probe says of its sample.
+func (s *served) sampled(t *testing.T) mir.Sample {
+	t.Helper()
+	answer := s.mir(t, "tally", `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`)
+	document, err := mir.Decode([]byte(answer), mir.ReplyLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, ok := document.(*mir.Measurement); ok && m.Sample != nil {
+		return *m.Sample
+	}
+	return mir.Sample{}
 }
 
 // sparesRegistrar makes sure that the gateway refuses to observe the process that sets

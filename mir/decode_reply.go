@@ -126,7 +126,7 @@ func (f *findings) measurement(e Element) Measurement {
 		Value:          f.decimal(e, "value"),
 	}
 	notice, _ := ours(e, "notice")
-	m.Notice = notice.Value
+	m.Notice, m.Sample = notice.Value, f.sampled(e)
 	for child := range e.Children() {
 		if !child.is("measurement") {
 			f.unexpected(child)

@@ -74,6 +74,9 @@ type InstrRequest struct {
 	// Fast asks for times to be taken by the quicker and less certain clock, where there
 	// is a choice: the attribute clock="fast" of the gateway's namespace.
 	Fast bool
+	// OneIn is how many executions of the region there are for one that is timed; 0: all
+	// are timed. It is the attribute sample="1/N" of the gateway's namespace.
+	OneIn int64
 	// Budget is the share of the processes' time that the probe may take; 0: any. It is
 	// an attribute of the gateway's namespace, in percent.
 	Budget float64
@@ -200,6 +203,7 @@ type Measurement struct {
 	ProbeID, SiteID, NodeID, CommunicatorID, ProcessID, ThreadID string
 	Value                                                        string // a decimal, "" where the element carries none
 	Notice                                                       string // of the gateway: why there will be no more
+	Sample                                                       *Sample
 	Children                                                     []Measurement
 }
 

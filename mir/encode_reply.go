@@ -85,10 +85,11 @@ func (w *writer) measurement(m *Measurement) {
 	w.optional("processId", m.ProcessID)
 	w.optional("threadId", m.ThreadID)
 	w.optional("value", m.Value)
-	if m.Notice != "" {
+	if m.Notice != "" || m.Sample != nil {
 		w.attribute("xmlns:gateway", GatewayNamespace)
-		w.attribute("gateway:notice", m.Notice)
 	}
+	w.optional("gateway:notice", m.Notice)
+	w.sample(m.Sample)
 	for i := range m.Children {
 		w.measurement(&m.Children[i])
 	}

@@ -2,6 +2,7 @@ package mir
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -31,7 +32,7 @@ func (w *writer) instrRequest(r *InstrRequest) {
 	w.begin(r.Root())
 	w.flag("activated", r.Activated)
 	w.flag("flush", r.Flush)
-	w.wishes(r.Budget, r.Fast)
+	w.wishes(r.Budget, r.Fast, r.OneIn)
 	if r.Region != nil {
 		w.begin("codeRegion")
 		w.optional("from", r.Region.From)
@@ -52,7 +53,7 @@ func (w *writer) controlRequest(r *ControlRequest) {
 	w.begin(r.Root())
 	w.flag("flush", r.Flush)
 	w.attribute("action", string(r.Action))
-	w.wishes(r.Budget, false)
+	w.wishes(r.Budget, false, 0)
 	for _, probe := range r.Probes {
 		w.begin("probe")
 		w.attribute("id", probe.ID)
@@ -65,8 +66,8 @@ func (w *writer) controlRequest(r *ControlRequest) {
 }
 
 // wishes writes what is asked of the gateway alone.
-func (w *writer) wishes(budget float64, fast bool) {
-	if budget > 0 || fast {
+func (w *writer) wishes(budget float64, fast bool, oneIn int64) {
+	if budget > 0 || fast || oneIn > 0 {
 		w.attribute("xmlns:gateway", GatewayNamespace)
 	}
 	if budget > 0 {
@@ -74,6 +75,9 @@ func (w *writer) wishes(budget float64, fast bool) {
 	}
 	if fast {
 		w.attribute("gateway:clock", "fast")
+	}
+	if oneIn > 0 {
+		w.attribute("gateway:sample", fmt.Sprintf("1/%d", oneIn))
 	}
 }
 

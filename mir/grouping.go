@@ -129,7 +129,7 @@ func (p *place) hold(t *Tuple) {
 
 func (t *Tuple) valueless() Tuple {
 	bare := *t
-	bare.Value = ""
+	bare.Value, bare.Sample = "", nil
 	return bare
 }
 
@@ -221,15 +221,15 @@ func (g *grouping) rows(held []Tuple) []Measurement {
 		if t.Metric < 0 || t.Metric >= metrics {
 			continue
 		}
-		ids := t
-		ids.Metric, ids.Function, ids.Value = 0, 0, ""
+		ids := t.valueless()
+		ids.Metric, ids.Function = 0, 0
 		row, ok := began[ids]
 		if !ok {
 			row = len(began) * metrics
 			began[ids] = row
 			rows = append(rows, make([]Measurement, max(0, row+metrics-len(rows)))...)
 		}
-		rows[row+t.Metric].Value = t.Value
+		rows[row+t.Metric].Value, rows[row+t.Metric].Sample = t.Value, t.Sample
 	}
 	return rows
 }

@@ -138,7 +138,7 @@ func instrRequest(t *rapid.T) *InstrRequest {
 	return &InstrRequest{
 		Region:  perhaps(t, func(t *rapid.T) CodeRegion { return CodeRegion{From: id(t), To: text(t)} }),
 		Metrics: some(t, 0, metric), Events: rapid.IntRange(0, 2).Draw(t, "events"), Measuring: measuring(t),
-		Entities: entities(t, kinds(), false), Activated: flag(t), Flush: flag(t), Budget: share(t), Fast: flag(t),
+		Entities: entities(t, kinds(), false), Activated: flag(t), Flush: flag(t), Budget: share(t), Fast: flag(t), OneIn: rapid.Int64Range(0, MostOneIn).Draw(t, "one in"),
 	}
 }
 
@@ -191,6 +191,9 @@ func entities(t *rapid.T, allowed []EntityKind, snapshot bool) []Entity {
 
 func measurement(t *rapid.T, depth int) Measurement {
 	m := Measurement{ProbeID: text(t), ProcessID: text(t), ThreadID: text(t), Value: Decimal(rapid.Float64Range(-1e9, 1e9).Draw(t, "value")), Notice: text(t)}
+	m.Sample = perhaps(t, func(t *rapid.T) Sample {
+		return Sample{rapid.Int64Min(0).Draw(t, "count"), rapid.Int64Min(0).Draw(t, "timed"), Decimal(tenths(t)), Decimal(tenths(t))}
+	})
 	if depth > 0 {
 		m.Children = some(t, 0, func(t *rapid.T) Measurement { return measurement(t, depth-1) })
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mirador/omis/place/kernel"
@@ -20,7 +21,9 @@ func left(context.Context) finding {
 	var of []string
 	objects := 0
 	for _, f := range abandoned() {
-		of = append(of, f.Data())
+		if !slices.Contains(of, f.Data()) { // a directory that was made anew has had several folders
+			of = append(of, f.Data())
+		}
 		objects += len(f.Names())
 	}
 	if len(of) == 0 {

@@ -1,6 +1,11 @@
 package translate
 
-import "mirador/mir"
+import (
+	"math"
+	"strconv"
+
+	"mirador/mir"
+)
 
 // Reading is what was measured by a probe: everything that a measurement
 // document says about it.
@@ -54,10 +59,13 @@ func statistic(vs []Value, metric int, f mir.Function) mir.Tuple {
 	var least, most *Value
 	for i := range vs {
 		v := &vs[i]
-		if v.Metric != metric || v.Stats.N == 0 {
+		if v.Metric != metric {
 			continue
 		}
 		all.Merge(v.Stats)
+		if v.Stats.N == 0 {
+			continue
+		}
 		if least == nil || v.Stats.Min < least.Stats.Min {
 			least = v
 		}
@@ -77,9 +85,25 @@ func statistic(vs []Value, metric int, f mir.Function) mir.Tuple {
 // tuple is a statistic with the ids of the instance. A value that cannot be had
 // is "".
 func (i *Instance) tuple(s Stats, f mir.Function) mir.Tuple {
-	t := mir.Tuple{NodeID: i.Node, ProcessID: string(i.Process), ThreadID: string(i.Thread)}
+	t := mir.Tuple{NodeID: i.Node, ProcessID: string(i.Process), ThreadID: string(i.Thread), Sample: s.sample()}
 	if v, ok := s.Of(f); ok {
-		t.Value = mir.Decimal(v)
+		t.Value = decimal(v, f)
 	}
 	return t
+}
+
+// decimal writes a value down without what is only the rounding of floating point numbers.
+// Whatever is measured is a whole number of nanoseconds, or of something else; what is
+// computed from many of these may be finer.
+func decimal(v float64, f mir.Function) string {
+	const nanosecond = 1e6 // in a millisecond
+	const exact = 1 << 53 / nanosecond
+	switch {
+	case f == mir.Average || f == mir.Variance:
+		text := strconv.FormatFloat(v, 'e', 11, 64)
+		v, _ = strconv.ParseFloat(text, 64) // it was written by us
+	case math.Abs(v) < exact:
+		v = math.Round(v*nanosecond) / nanosecond
+	}
+	return mir.Decimal(v)
 }

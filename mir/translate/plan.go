@@ -14,6 +14,7 @@ type Plan struct {
 	Functions []mir.Function // none: the last value (MIR 4)
 	Region    string         // the unit's name; "" without a region
 	Fast      bool           // times are taken by the fast clock, where there is a choice
+	OneIn     int64          // one execution in so many is timed; 0: all are
 	Places    []Place        // where the region is entered and left
 
 	requested []mir.Entity
@@ -32,9 +33,12 @@ type Handles struct {
 // Instrument translates an instrumentation request that measures something. All
 // that is wrong with it is reported at once, as Errors.
 func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
-	p := &Plan{requested: assumed(r.Entities, r.Region != nil), Functions: r.Measuring.Functions(), Fast: r.Fast}
+	p := &Plan{requested: assumed(r.Entities, r.Region != nil), Functions: r.Measuring.Functions(), Fast: r.Fast, OneIn: r.OneIn}
 	var errs Errors
 	p.Metrics, errs = metrics(r)
+	if len(errs) == 0 {
+		errs = p.sampling(r)
+	}
 	errs = append(errs, CheckMeasuring(r.Measuring, r.Region != nil)...)
 	found, wrong := entities(r.Entities, r.Region != nil, t)
 	errs = append(errs, wrong...)
@@ -231,7 +235,7 @@ func (p *Plan) Executions(vs []Value) int64 {
 		if p.Metrics[v.Metric].source == fromCounter || p.Metrics[v.Metric].source == fromEvents {
 			executed[v.Metric] += int64(v.Stats.Sum)
 		} else {
-			executed[v.Metric] += v.Stats.N
+			executed[v.Metric] += max(v.Stats.N, v.Stats.Sampled.Begun)
 		}
 	}
 	return slices.Max(executed)

@@ -39,11 +39,19 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 	if h.Counter != "" {
 		take(&rd.counts, counterRows)
 	}
+	timed := func(into *[]row) {
+		take(into, timerRows)
+		if p.OneIn > 0 {
+			var all []row
+			take(&all, sampleRows)
+			*into = withSamples(*into, all)
+		}
+	}
 	if h.Timer != "" {
-		take(&rd.timers, timerRows)
+		timed(&rd.timers)
 	}
 	if h.CPUTimer != "" {
-		take(&rd.cpu, timerRows)
+		timed(&rd.cpu)
 	}
 	rd.events = make(map[string][]row)
 	for _, m := range p.eventMetrics() {

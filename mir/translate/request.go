@@ -16,14 +16,14 @@ func (p *Plan) Create() string {
 		actions = append(actions, "pa_counter_create()")
 	}
 	if p.uses(fromTimer) {
+		clock := ""
 		if p.Fast {
-			actions = append(actions, `pa_timer_create2("fast")`)
-		} else {
-			actions = append(actions, "pa_timer_create()")
+			clock = "fast"
 		}
+		actions = append(actions, p.createTimer(clock))
 	}
 	if p.TimesCPU() {
-		actions = append(actions, `pa_timer_create2("cpu")`)
+		actions = append(actions, p.createTimer("cpu"))
 	}
 	for _, m := range p.eventMetrics() {
 		actions = append(actions, m.object()+"_create()")
@@ -216,11 +216,14 @@ func (p *Plan) each(h Handles, verb string) []string {
 	if h.Counter != "" {
 		as = append(as, call("pa_counter_"+verb, h.Counter))
 	}
-	if h.Timer != "" {
-		as = append(as, call("pa_timer_"+verb, h.Timer))
-	}
-	if h.CPUTimer != "" {
-		as = append(as, call("pa_timer_"+verb, h.CPUTimer))
+	for _, t := range []omis.Token{h.Timer, h.CPUTimer} {
+		switch {
+		case t == "":
+		case verb == "read":
+			as = append(as, p.readTimer(t)...)
+		default:
+			as = append(as, call("pa_timer_"+verb, t))
+		}
 	}
 	for i, m := range p.eventMetrics() {
 		if i < len(h.Events) {

@@ -10,6 +10,8 @@ import (
 type Stats struct {
 	N                          int64
 	Last, Sum, SumSq, Min, Max float64
+
+	Sampled Sampled // where N are only some of those there were
 }
 
 // Add takes one more value.
@@ -20,6 +22,8 @@ func (s *Stats) Add(v float64) {
 // Merge takes the values that o sums up, as if they had been measured after
 // those of s.
 func (s *Stats) Merge(o Stats) {
+	o.Sampled = s.Sampled.plus(o.Sampled)
+	s.Sampled = o.Sampled
 	switch {
 	case o.N == 0:
 		return
@@ -45,6 +49,9 @@ func (s Stats) Of(f mir.Function) (v float64, ok bool) {
 	n := float64(s.N)
 	switch f {
 	case mir.Sum:
+		if s.Sampled.Begun > 0 {
+			return s.Sampled.estimate(), true
+		}
 		return s.Sum, true
 	case mir.Average:
 		return s.Sum / n, true

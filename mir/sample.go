@@ -1,0 +1,71 @@
+package mir
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Sample is what a measurement document says of times of which one in so many was taken.
+// It goes into the gateway's namespace, beside the value.
+type Sample struct {
+	Count int64  // executions of the region: none is missing
+	Timed int64  // how many of them were timed, and have ended
+	Sum   string // what all took together, as follows from those that were timed; "" if none was
+	Error string // the standard error of that; "" where it cannot be told
+}
+
+// MostOneIn bounds how many executions there may be for one that is timed.
+const MostOneIn = 1_000_000
+
+// sample is how many executions there are for one that is timed; 0 if it is not there.
+func (f *findings) sample(e Element) int64 {
+	a, ok := ours(e, "sample")
+	if !ok {
+		return 0
+	}
+	digits, one := strings.CutPrefix(strings.Trim(a.Value, blanks), "1/")
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if !one || err != nil || n < 1 || n > MostOneIn {
+		f.add(a.Pos, "sample is %s; the part of the executions to be timed was expected, from 1/1 to 1/%d, such as 1/100", Quote(a.Value), MostOneIn)
+		return 0
+	}
+	return int64(n)
+}
+
+// sampled reads what a measurement says of its sample, nil if that is nothing.
+func (f *findings) sampled(e Element) *Sample {
+	if _, ok := ours(e, "count"); !ok {
+		return nil
+	}
+	sum, _ := ours(e, "sum")
+	deviation, _ := ours(e, "error")
+	return &Sample{f.whole(e, "count"), f.whole(e, "timed"), f.ourDecimal(sum), f.ourDecimal(deviation)}
+}
+
+// whole is an attribute of the gateway's namespace that counts.
+func (f *findings) whole(e Element, name string) int64 {
+	a, ok := ours(e, name)
+	n, err := strconv.ParseUint(a.Value, 10, 63)
+	if ok && err != nil {
+		f.add(a.Pos, "%s is %s; a whole number was expected", name, Quote(a.Value))
+	}
+	return int64(n)
+}
+
+func (f *findings) ourDecimal(a Attribute) string {
+	if a.Value != "" && !isDecimal(a.Value) {
+		f.add(a.Pos, "%s is %s; a decimal number was expected", a.Name, Quote(a.Value))
+	}
+	return a.Value
+}
+
+// sample writes it. The namespace was declared.
+func (w *writer) sample(s *Sample) {
+	if s == nil {
+		return
+	}
+	w.attribute("gateway:count", strconv.FormatInt(s.Count, 10))
+	w.attribute("gateway:timed", strconv.FormatInt(s.Timed, 10))
+	w.optional("gateway:sum", s.Sum)
+	w.optional("gateway:error", s.Error)
+}

@@ -1,0 +1,47 @@
+package probes_test
+
+import (
+	"strings"
+	"testing"
+)
+
+const sampleIt = `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:sample="1/1000000">
+	<codeRegion from="f.1a2b"/><metric name="WC_TIME"/></instrreq>`
+
+// All executions are counted, however few are timed, and none is lost with the gateway.
+func TestSampledProbeOutlivesTheGateway(t *testing.T) {
+	h := newEstate(t)
+	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
+	h.post(h.attach("", 812), sampleIt)
+	for range 5 {
+		execute(p, 813)
+		h = h.kill()
+		execute(p, 813)
+	}
+	if got := h.post(h.app("mmul"), valueIt); !strings.Contains(got, `gateway:count="10" gateway:timed="`) {
+		t.Errorf("the value is %s", got)
+	}
+	if n := h.placer.Placed(); n != 2 {
+		t.Errorf("%d programs were placed", n)
+	}
+	h.want(h.app("mmul"), removeIt, `<probe id="probe-1"/>`)
+}
+
+// What is timed can be changed while it is sampled, but not to nothing.
+func TestSampledProbeDefinedAnew(t *testing.T) {
+	h := newHouse(t)
+	p := h.node.Add(1, []string{"mmul"}, 1)
+	a := h.attach("", 1)
+	h.post(a, sampleIt)
+	execute(p, 1)
+	if got := h.post(a, `<ctrlreq action="RESET"><probe id="probe-1"/><metric name="COUNT"/></ctrlreq>`); !strings.Contains(got, "only times are sampled") {
+		t.Errorf("answered %s", got)
+	}
+	h.post(a, `<ctrlreq action="RESET"><probe id="probe-1"/><metric name="COUNT"/><metric name="WC_TIME"/></ctrlreq>`)
+	execute(p, 1)
+	execute(p, 1)
+	got := h.post(a, valueIt)
+	if !strings.Contains(got, `<measurement value="2"/>`) || !strings.Contains(got, `gateway:count="2"`) {
+		t.Errorf("the value is %s", got)
+	}
+}
