@@ -22,6 +22,6 @@ type Trail interface {
 	// Take hands out the records that were appended since the last time, those of each
 	// thread in their order, and says how many were lost meanwhile: each one that was
 	// appended is either handed out or lost, once. One that a thread is just about to
-	// write is handed out the next time.
+	// write is handed out later, and until then those behind it may be, too.
 	Take() (records []Record, lost uint64, err error)
 }

@@ -118,6 +118,19 @@ func (c *clock) sinceBoot(at uint64) uint64 {
 	return now.ns - min(nanoseconds(now.ticks-at, c.tick()), now.ns)
 }
 
+// converter makes times by the kernel's monotonic clock of ticks, all of them by one
+// reading of both: so their order stays.
+func (c *clock) converter() func(ticks uint64) int64 {
+	tick := c.tick()
+	now := moment(unix.CLOCK_MONOTONIC)
+	return func(at uint64) int64 {
+		if at > now.ticks {
+			return int64(now.ns + nanoseconds(at-now.ticks, tick))
+		}
+		return int64(now.ns) - int64(nanoseconds(now.ticks-at, tick))
+	}
+}
+
 func nanoseconds(ticks, tick uint64) uint64 { return scale(omis.Uint128{Lo: ticks}, tick).Lo }
 
 // scale multiplies by a factor in units of 2⁻⁴⁰.

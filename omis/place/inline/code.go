@@ -38,6 +38,11 @@ type step struct {
 	open  int32  // of a timer: the distance of its open intervals from the row
 	oneIn int64  // of a timer: see omis.Op
 	lost  uint64 // address of the number of occurrences that left no trace
+
+	// Of a trace: see notes.go.
+	mark  int32
+	ring  uint64 // the distance of its ring from the thread's slot
+	rooms int    // of the ring
 }
 
 // Registers of a program, beside RAX and RDX.
@@ -119,6 +124,8 @@ func (s *step) isNear() bool { return s.row == uint64(int32(s.row)) }
 
 func (s *step) registers() []x86.Reg {
 	switch {
+	case s.do == omis.OpTrace:
+		return []x86.Reg{x86.RAX, x86.RDX, number}
 	case s.do == omis.OpStart:
 		return []x86.Reg{x86.RAX, x86.RDX}
 	case s.do == omis.OpStop:
@@ -252,10 +259,13 @@ func (m *compiler) step(s *step, last bool) {
 	if !last {
 		m.push(slot)
 	}
-	if s.do == omis.OpStart {
+	switch s.do {
+	case omis.OpStart:
 		m.start(s)
-	} else {
+	case omis.OpStop:
 		m.stop(s)
+	case omis.OpTrace:
+		m.trace(s)
 	}
 	if !last {
 		m.c.Pop(slot)

@@ -82,6 +82,8 @@ func TestNothingElseChanges(t *testing.T) {
 		startSome, stopSome := omis.Op{Do: omis.OpStart, OneIn: 3, Store: some}, omis.Op{Do: omis.OpStop, OneIn: 3, Store: some}
 		stopFast := stopSome
 		stopFast.Clock = omis.ClockFast
+		short, long := newStore(t, p, h.ID, omis.StoreTraces), newStore(t, p, h.ID, omis.StoreTraces)
+		note, noteMore := omis.Op{Do: omis.OpTrace, Mark: -1, Room: 1, Store: short}, omis.Op{Do: omis.OpTrace, Value: 1 << 40, Room: 65536, Store: long}
 		all, err := proc.Threads(h.PID)
 		if err != nil || len(all) != 2 {
 			t.Fatal(all, err)
@@ -97,6 +99,8 @@ func TestNothingElseChanges(t *testing.T) {
 				h.checked(p, where, omis.Watch{}, active, startSome)
 				h.checked(p, where, omis.Watch{}, active, startSome, stopSome)
 				h.checked(p, where, omis.Watch{}, active, stopFast, startSome)
+				h.checked(p, where, omis.Watch{}, active, note)
+				h.checked(p, where, omis.Watch{}, active, noteMore, stop, note, start)
 				h.checked(p, where, omis.Watch{Threads: me}, active, one, stop, start, one, stop)
 				h.checked(p, where, omis.Watch{Threads: others}, active, one, start, stop)
 			}
@@ -106,6 +110,11 @@ func TestNothingElseChanges(t *testing.T) {
 		}
 		if list := rows(t, some); len(list) != 1 || list[0].Count == 0 || list[0].Skipped < 2*list[0].Count {
 			t.Errorf("rows %+v", list)
+		}
+		for trace, want := range map[omis.Store]int64{short: 3 * 2 * 2000, long: 3 * 2000} {
+			if list := rows(t, trace); len(list) != 1 || list[0].Value != want {
+				t.Errorf("rows %+v, want %d notes", list, want)
+			}
 		}
 		// Eight of one each, three times active; of the others as many as were checked.
 		if list := rows(t, sums); len(list) != 1 || list[0].Value != 3*2000*(1-7+1<<40+2) {

@@ -166,6 +166,10 @@ const (
 	cellOnes   cellKind = iota + 1 // a word: how often one was added
 	cellSums                       // other numbers that were added
 	cellTimers                     // intervals
+
+	// Rings of notes: of one room, and above that of two, four and so on.
+	cellRing
+	cellRest = cellRing + ringSizes // a group that belongs to the ring before it
 )
 
 // Ones and sums are never cleared by a reset, but their values remembered at a distance,
@@ -230,8 +234,12 @@ func (k cellKind) capacity() int {
 		return former / oneSize
 	case cellSums:
 		return former / sumSize
+	case cellTimers:
+		return timersOfRoom
+	case cellRest:
+		return 0
 	}
-	return timersOfRoom
+	return 1
 }
 
 // nearGroups are left to cells that are only counted up: so far a row is in reach of an
@@ -254,16 +262,19 @@ func (k cellKind) size() int {
 		return oneSize
 	case cellSums:
 		return sumSize
+	case cellTimers:
+		return rowSize
 	}
-	return rowSize
+	return roomSize
 }
 
-// kindOf is the kind of cell that a store begins with.
+// kindOf is the kind of cell that a store begins with. A trace has its notes elsewhere,
+// and counts them by ones.
 func kindOf(k omis.StoreKind) cellKind {
-	if k == omis.StoreSums {
-		return cellOnes
+	if k == omis.StoreIntervals {
+		return cellTimers
 	}
-	return cellTimers
+	return cellOnes
 }
 
 // storeKind is what stores have such cells.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -195,16 +196,28 @@ func (m *memory) unused(kind cellKind) (cell, error) {
 	if kind != cellOnes {
 		c.group = min(nearGroups, m.groups/4)
 	}
-	for ; m.bytes[headerKinds+c.group] != 0; c.group++ {
-		if c.group == m.groups-1 {
-			return c, errNoRoom
+	n := kind.groups()
+	for ; c.group+n <= m.groups; c.group++ {
+		if m.isFree(c.group, n) {
+			break
 		}
+	}
+	if c.group+n > m.groups {
+		return c, errNoRoom
 	}
 	c.index = kind.first(c.group)
 	m.next[kind] = c
+	for rest := c.group + 1; rest < c.group+n; rest++ {
+		m.bytes[headerKinds+rest] = byte(cellRest)
+	}
 	m.bytes[headerKinds+c.group] = byte(kind)
-	m.word(headerGroups).Store(max(m.word(headerGroups).Load(), uint64(c.group+1)))
+	m.word(headerGroups).Store(max(m.word(headerGroups).Load(), uint64(c.group+n)))
 	return c, nil
+}
+
+// isFree tells that so many groups, one after the other, have no cells.
+func (m *memory) isFree(group, n int) bool {
+	return !slices.ContainsFunc(m.bytes[headerKinds+group:][:n], func(kind byte) bool { return kind != 0 })
 }
 
 // give frees a cell, whose rows are zero again.
@@ -276,6 +289,10 @@ func (m *memory) forget(room int) error {
 
 // wipe clears a row.
 func (m *memory) wipe(slot int, c cell) {
+	if c.kind >= cellRing {
+		m.wipeRing(slot, c)
+		return
+	}
 	at := m.rowAt(slot, c)
 	for i := 0; i < c.kind.size(); i += 8 {
 		if m.inUse(at+i) && m.word(at+i).Load() != 0 {

@@ -67,9 +67,7 @@ func (p *Placer) judge(list []omis.Placing) []error {
 			errs[i] = &omis.Refusal{Why: fmt.Sprintf("code in a program tells %d threads apart, not %d", mostNamed, len(l.Watch.Threads))}
 		case takesCPU(l.Program):
 			errs[i] = &omis.Refusal{Why: "code in a program has no clock of the thread's CPU time but a system call, which it does not make"}
-		case traces(l.Program):
-			errs[i] = &omis.Refusal{Why: "code in a program keeps no records"}
-		case untimed != nil && times(l.Program):
+		case untimed != nil && (times(l.Program) || traces(l.Program)):
 			errs[i] = &omis.Refusal{Why: untimed.Error()}
 		}
 	}
@@ -81,6 +79,7 @@ const (
 	costToCount  = 2.5
 	costToSample = 4 // where nothing is timed
 	costToTime   = 10
+	costToTrace  = 12
 	costOfOrder  = 15
 	costOfFlags  = 2 // where they matter, and the red zone
 )
@@ -114,6 +113,9 @@ func verdict(program omis.Program, kind int) omis.Verdict {
 	}
 	if times(program) {
 		v.Cost = costToTime
+	}
+	if traces(program) {
+		v.Cost, v.Kind = v.Cost+costToTrace, v.Kind+", traced"
 	}
 	if kind == 0 {
 		v.Cost += costOfFlags
@@ -196,6 +198,9 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 			do: op.Do, value: op.Value, row: t.memory.distance(c), open: int32(c.open()), oneIn: op.OneIn,
 			lost: t.memory.base + uint64(entryAt(c.entry)+entryLost),
 		})
+		if op.Do == omis.OpTrace {
+			s.notes.enter(op, &m.steps[len(m.steps)-1])
+		}
 	}
 	threads, err := named(t.proc.PID, l.Watch.Threads)
 	if err != nil {

@@ -22,6 +22,9 @@ func textOf(m *compiler, entries []int, named []thread) text {
 		number(uint64(s.value))
 		number(uint64(s.oneIn))
 		number(uint64(entries[i]))
+		if s.do == omis.OpTrace {
+			number(uint64(s.mark))
+		}
 	}
 	if m.ordered {
 		b = append(b, 1)

@@ -19,6 +19,7 @@ type store struct {
 	// The target's lock guards what follows.
 	cell   cell
 	other  *cell // of sums: for what is added and is not one; made when it is needed
+	notes  notes // of a trace
 	past   []record
 	closed bool
 }
@@ -41,6 +42,9 @@ func (s *store) cells() []cell {
 
 // cellFor finds the cell that a step works on. The caller holds the target's lock.
 func (s *store) cellFor(op omis.Op) (cell, error) {
+	if op.Do == omis.OpTrace {
+		return s.cell, s.notes.open(s, op.Room)
+	}
 	if op.Do != omis.OpAdd || op.Value == 1 {
 		return s.cell, nil
 	}
@@ -160,6 +164,9 @@ func (s *store) readOne(o *owner) reading {
 	if s.kind == omis.StoreIntervals {
 		return m.timer(o.slot, s.cell)
 	}
+	if s.cell.kind >= cellRing {
+		return reading{} // a former monitor's, of which nobody knows up to where it was read
+	}
 	r := reading{first: o.first}
 	ones := m.ones(o.slot, s.cell)
 	r.Value, r.any = int64(ones), ones != 0
@@ -180,6 +187,7 @@ func (s *store) Reset() error {
 	}
 	t.meet()
 	s.forgetPast()
+	s.notes.forget(t.known)
 	for _, c := range s.cells() {
 		t.memory.lost(c).Store(0)
 		for _, o := range t.known {
@@ -196,6 +204,7 @@ func (s *store) Reset() error {
 // move moves rows of ended threads out of their slots. Only those that are to outlive the
 // monitor are written down.
 func (s *store) move(ended []*owner) error {
+	s.notes.leave(ended)
 	for i, r := range s.read(ended) {
 		if !r.any || slices.ContainsFunc(s.past, func(p record) bool { return p.taken == ended[i].first }) {
 			continue // there is none, or a former monitor has done so
@@ -247,6 +256,9 @@ func (s *store) Close() error {
 	s.forgetPast()
 	for _, c := range s.cells() {
 		t.clear(c)
+	}
+	if s.notes.ring != nil {
+		t.clear(*s.notes.ring)
 	}
 	delete(t.stores, s)
 	return t.leave()

@@ -52,6 +52,7 @@ func TestInstructions(t *testing.T) {
 		"adcq $0x0,0x48(%rsi)":         func(c *x86.Code) { c.DoStoreImm(x86.Adc, x86.At(x86.RSI, 72), 0) },
 		"addq $0x12345678,0x8(%rcx)":   func(c *x86.Code) { c.DoStoreImm(x86.Add, x86.At(x86.RCX, 8), 0x12345678) },
 		"cmpb $0x0,0xffffefff(%rip)":   func(c *x86.Code) { c.CmpByte(x86.Abs(at-0x1001+7), 0) },
+		"xadd %rdi,0x80(%rcx)":         func(c *x86.Code) { c.FetchAdd(x86.At(x86.RCX, 0x80), x86.RDI) },
 		"incq 0x40(%rcx)":              func(c *x86.Code) { c.Inc(x86.At(x86.RCX, 0x40)) },
 		"dec %edi":                     func(c *x86.Code) { c.DecReg32(x86.RDI) },
 		"shl $0x2a,%rax":               func(c *x86.Code) { c.Shl(x86.RAX, 42) },

@@ -280,7 +280,13 @@ func (c *Code) LockedInc(m Mem) {
 	c.withMem(instruction{prefix: lock, wide: true, opcode: 0xff}, m)
 }
 
-// LockedFetchAdd adds a register to memory and loads it with what was there.
+// FetchAdd adds a register to memory and loads it with what was there. No signal comes in
+// between, but other threads may.
+func (c *Code) FetchAdd(m Mem, r Reg) {
+	c.withMem(instruction{wide: true, opcode: 0x0fc1, field: r}, m)
+}
+
+// LockedFetchAdd is FetchAdd of which other threads see all or nothing.
 func (c *Code) LockedFetchAdd(m Mem, r Reg) {
 	c.withMem(instruction{prefix: lock, wide: true, opcode: 0x0fc1, field: r}, m)
 }

@@ -1,0 +1,125 @@
+//go:build linux && amd64
+
+package inline
+
+import (
+	"math/bits"
+
+	"mirador/omis"
+	"mirador/omis/place/inline/x86"
+)
+
+// The records of a thread in a trace lie in a ring of its own: whole rooms, of groups
+// that follow each other. Records there are called notes. Which number the next one gets
+// is counted by ones; the first has the number 0.
+//
+// Last of all a note gets its number, plus one, and first of all it loses the one it had.
+// So what a reader finds between two looks at the number is whole. A signal may come at
+// any instant, and its handler take numbers of its own: a note without its number may yet
+// be written, or may never be, where the handler does not return. A handler that fills a
+// whole ring spoils the note that it has interrupted, and no other.
+const (
+	noteNumber = 0
+	noteTime   = 8 // in ticks
+	noteMark   = 16
+	noteValue  = 24
+	noteShift  = 5
+
+	notesShift  = roomShift - noteShift
+	notesOfRoom = 1 << notesShift
+)
+
+// ringSizes is how many sizes of rings there are, each twice the one before.
+const ringSizes = 6
+
+// ringFor is the kind of a ring that has room for so many notes.
+func ringFor(room int64) cellKind {
+	rooms := max((room+notesOfRoom-1)/notesOfRoom, 1)
+	return cellRing + min(cellKind(bits.Len64(uint64(rooms-1))), ringSizes-1)
+}
+
+// groups is how many groups a cell takes part of.
+func (k cellKind) groups() int {
+	if k >= cellRing && k < cellRest {
+		return 1 << (k - cellRing)
+	}
+	return 1
+}
+
+// number is the register that has the number of a note.
+const number = x86.RDI
+
+// trace makes the code that takes a note.
+func (m *compiler) trace(s *step) {
+	c := m.c
+	c.ReadClock()
+	c.Shl(x86.RDX, 32)
+	c.Do(x86.Or, x86.RAX, x86.RDX)
+	c.MovImm(number, 1)
+	if s.isNear() {
+		c.FetchAdd(x86.At(slot, int32(s.row)), number)
+	} else {
+		c.MovImm(x86.RDX, s.row)
+		c.FetchAdd(x86.Sum(slot, x86.RDX, 0), number)
+	}
+	m.findNote(s)
+	c.StoreImm(x86.At(slot, noteNumber), 0)
+	c.Store(x86.At(slot, noteTime), x86.RAX)
+	c.StoreImm(x86.At(slot, noteMark), s.mark)
+	if s.value == int64(int32(s.value)) {
+		c.StoreImm(x86.At(slot, noteValue), int32(s.value))
+	} else {
+		c.MovImm(x86.RDX, uint64(s.value))
+		c.Store(x86.At(slot, noteValue), x86.RDX)
+	}
+	c.DoImm(x86.Add, number, 1)
+	c.Store(x86.At(slot, noteNumber), number)
+}
+
+// findNote has slot point to where the note of a number is.
+func (m *compiler) findNote(s *step) {
+	c := m.c
+	c.Mov(x86.RDX, number)
+	c.DoImm32(x86.And, x86.RDX, notesOfRoom-1)
+	c.Shl(x86.RDX, noteShift)
+	c.Do(x86.Add, slot, x86.RDX)
+	if s.rooms > 1 {
+		c.Mov(x86.RDX, number)
+		c.Shr(x86.RDX, notesShift)
+		c.DoImm32(x86.And, x86.RDX, int32(s.rooms-1))
+		c.Shl(x86.RDX, roomShift+uint8(bits.TrailingZeros(uint(m.slots))))
+		c.Do(x86.Add, slot, x86.RDX)
+	}
+	c.MovImm(x86.RDX, s.ring)
+	c.Do(x86.Add, slot, x86.RDX)
+}
+
+// noteAt is where the note of a number is, or another of the ring.
+func (m *memory) noteAt(slot int, ring cell, n uint64) int {
+	room := int(n>>notesShift) & (ring.kind.groups() - 1)
+	return m.slotAt(slot) + (ring.group+room)*m.slots<<roomShift + int(n%notesOfRoom)<<noteShift
+}
+
+// note reads the note of a number, its time in ticks. gone tells that there is a later
+// one in its place.
+func (m *memory) note(slot int, ring cell, n uint64) (r omis.Record, whole, gone bool) {
+	at := m.noteAt(slot, ring, n)
+	if !m.inUse(at) {
+		return r, false, false
+	}
+	before := m.word(at + noteNumber).Load()
+	r.Time = int64(m.word(at + noteTime).Load())
+	r.Mark, r.Value = int32(m.word(at+noteMark).Load()), int64(m.word(at+noteValue).Load())
+	after := m.word(at + noteNumber).Load()
+	return r, before == n+1 && after == n+1, after > n+1
+}
+
+// wipeRing clears the notes of a slot.
+func (m *memory) wipeRing(slot int, ring cell) {
+	for room := range ring.kind.groups() {
+		at := m.slotAt(slot) + (ring.group+room)*m.slots<<roomShift
+		if m.forget((ring.group+room)*m.slots+slot) != nil {
+			clear(m.bytes[at:][:roomSize])
+		}
+	}
+}
