@@ -104,6 +104,8 @@ func how(s *service.Service) string {
 	switch {
 	case s.Kind == service.Event:
 		return "by the clock of the monitor; nobody is held"
+	case s.Local && s.Class == classTrace:
+		return "in code of ours in the program, or on the thread of the monitor that owns the process, while the thread is held; not in the kernel"
 	case s.Local:
 		return "in the kernel, at a uprobe, or on the thread of the monitor that owns the process, while the thread is held"
 	}

@@ -143,7 +143,7 @@ func traceServices() []service.Service {
 	return []service.Service{
 		{
 			Name: "pa_trace_create", Class: classTrace, Result: "token", Params: []service.Param{service.IntegerParam("room")},
-			Doc: "make a trace and return its token; it keeps at least so many records of each thread until they are read, the newest. In the kernel it keeps so many of all threads of a process together",
+			Doc: "make a trace and return its token; it keeps at least so many records of each thread until they are read, the newest",
 		},
 		{
 			Name: "pa_trace_delete", Class: classTrace, Object: classTrace, Params: []service.Param{traces},

@@ -115,7 +115,7 @@ func (p *Placer) judgeEvent(pl *omis.Placing) (point, error) {
 	if len(w.Threads) > mostNamed {
 		return point{}, &omis.Refusal{Why: fmt.Sprintf("a program in the kernel tells %d threads apart, not %d", mostNamed, len(w.Threads))}
 	}
-	if err := p.layout.cpu.suits(w.Event, pl.Program); err != nil {
+	if err := p.suitsAnywhere(pl); err != nil {
 		return point{}, err
 	}
 	if err := proc.Alive(w.Proc); err != nil {

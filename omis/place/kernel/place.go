@@ -5,6 +5,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
 
@@ -92,8 +93,18 @@ func (p *Placer) suits(pl *omis.Placing) error {
 	if most := mostUnits - unitsOfHead - named; len(pl.Program) > most {
 		return &omis.Refusal{Why: fmt.Sprintf("a program in the kernel has %d steps at most, not %d", most, len(pl.Program))}
 	}
+	return p.suitsAnywhere(pl)
+}
+
+// suitsAnywhere is suits, whatever the event.
+func (p *Placer) suitsAnywhere(pl *omis.Placing) error {
+	if slices.ContainsFunc(pl.Program, func(op omis.Op) bool { return op.Do == omis.OpTrace }) {
+		return noTraces()
+	}
 	return p.layout.cpu.suits(pl.Watch.Event, pl.Program)
 }
+
+func noTraces() error { return &omis.Refusal{Why: "programs in the kernel keep no records of traces"} }
 
 // survey begins to look at a process. The caller holds mu.
 func (p *Placer) survey(id omis.ProcID) (*survey, error) {

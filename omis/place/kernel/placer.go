@@ -162,7 +162,7 @@ func (p *Placer) newStore(id omis.ProcID, kind omis.StoreKind) (*store, error) {
 		return nil, err
 	}
 	if kind == omis.StoreTraces {
-		return nil, &omis.Refusal{Why: "programs in the kernel keep no records"}
+		return nil, noTraces()
 	}
 	t, err := p.enter(id)
 	if err != nil {
