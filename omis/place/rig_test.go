@@ -28,6 +28,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if what := os.Getenv(tracerEnv); what != "" {
+		fmt.Println(traceUntilKilled(what))
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -3,13 +3,23 @@
 package place_test
 
 import (
+	"bufio"
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/engine"
+	"mirador/omis/ext/pa"
+	"mirador/omis/linux"
 	"mirador/omis/place/inline"
+	"mirador/omis/place/kernel"
 	"mirador/omis/place/rig"
 )
 
@@ -22,9 +32,15 @@ const (
 // traces has a trace remember when a function begins and is left.
 func traces(r *rig.Monitor, function string, room int) {
 	r.T.Helper()
+	tracesAt(r, room, r.Target.Func[function], r.Target.Exits(function))
+}
+
+// tracesAt does so where it is known by its addresses.
+func tracesAt(r *rig.Monitor, room int, begin uint64, exits []uint64) {
+	r.T.Helper()
 	r.Ask(": pa_trace_create(%d)", room)
-	r.Define("thread_reached_addr([],%#x) : pa_trace_add([pa_b_1],%d)", r.Target.Func[function], begins)
-	for _, exit := range r.Target.Exits(function) {
+	r.Define("thread_reached_addr([],%#x) : pa_trace_add([pa_b_1],%d)", begin, begins)
+	for _, exit := range exits {
 		r.Define("thread_reached_addr([],%#x) : pa_trace_add2([pa_b_1],%d,%d)", exit, leaves, int64(-1)<<40)
 	}
 	r.Enable()
@@ -166,5 +182,98 @@ func TestTracesReadMeanwhile(t *testing.T) {
 				t.Errorf("%d read, %d lost, of %d", all+in.all, lost+int(in.lost), 2*threads*calls)
 			}
 		})
+	}
+}
+
+// The kernel keeps no records: the monitor appends them, and says why.
+func TestTracesNotInTheKernel(t *testing.T) {
+	r := newRig(t, kernel.Name, rig.Start(t, rig.Scenes(t)))
+	traces(r, "work", 2048)
+	state, err := r.Tool.State(omis.Token(r.CSRs[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := state.Placement; p.Name != "trap" || !strings.Contains(p.Why, "keep no records") {
+		t.Errorf("it runs in %s, %s", p.Name, p.Why)
+	}
+	r.Target.Do("call 10")
+	if got := readTrace(r); got.String() != "1×10/10" || got.lost != 0 {
+		t.Errorf("%s, %d lost", got, got.lost)
+	}
+}
+
+// tracerEnv makes the test binary a monitor that traces until it is killed: the process,
+// and the addresses of the function's begin and ends.
+const tracerEnv = "MIRADOR_TEST_TRACER"
+
+// traceUntilKilled is that monitor. It reads all the time.
+func traceUntilKilled(what string) error {
+	n, err := linux.Open(linux.Config{Name: "here"})
+	if err != nil {
+		return err
+	}
+	e, err := engine.New(rig.Node(n, inline.New(n)), slog.New(slog.DiscardHandler), pa.New())
+	if err != nil {
+		return err
+	}
+	ask := func(request string) error {
+		reply, err := e.Tool("test").Request(context.Background(), request, nil, 0)
+		return errors.Join(err, reply.Err())
+	}
+	words := strings.Fields(what)
+	if err := ask(fmt.Sprintf(`: proc_attach3([],%s,"") pa_trace_create(1)`, words[0])); err != nil {
+		return err
+	}
+	for _, addr := range words[1:] {
+		if err := ask(fmt.Sprintf("thread_reached_addr([],%s) : pa_trace_add([pa_b_1],1)", addr)); err != nil {
+			return err
+		}
+	}
+	if err := ask(": csr_enable([])"); err != nil {
+		return err
+	}
+	for fmt.Println("tracing"); err == nil; {
+		err = ask(": pa_trace_read([pa_b_1],0)")
+	}
+	return err
+}
+
+// When the monitor is killed, the target goes on to append records, until another monitor
+// comes; what that one traces is all there.
+func TestMonitorKilledWhileTracing(t *testing.T) {
+	g := rig.Start(t, rig.Scenes(t))
+	exits := g.Exits("work")
+	what := fmt.Sprintf("%d %#x", g.ID.PID, g.Func["work"])
+	for _, exit := range exits {
+		what += fmt.Sprintf(" %#x", exit)
+	}
+	for range 3 {
+		tracer := exec.Command(self(t))
+		tracer.Env = append(os.Environ(), tracerEnv+"="+what)
+		out, err := tracer.StdoutPipe()
+		if err == nil {
+			err = tracer.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said, err := bufio.NewReader(out).ReadString('\n'); said != "tracing\n" {
+			t.Errorf("the monitor says %q (%v)", said, err)
+		}
+		g.Tell("together 4 5000")
+		if err := tracer.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = tracer.Wait() // it was killed
+		if got := g.Line(); !strings.HasPrefix(got, "done") {
+			t.Errorf("the target says %q", got)
+		}
+		g.Do("call 1000")
+	}
+	r := newRig(t, inline.Name, g)
+	tracesAt(r, 2048, g.Func["work"], exits)
+	g.Do("call 1000")
+	if got := readTrace(r); got.String() != "1×1000/1000" || got.lost != 0 {
+		t.Errorf("afterwards %s, %d lost", got, got.lost)
 	}
 }
