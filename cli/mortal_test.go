@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/subject"
 )
 
 // Tests that are killed take nothing down with them by themselves: their gateways and the
@@ -72,27 +72,13 @@ func TestKilledTests(t *testing.T) {
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledTests$")
 	cmd.Env = append(os.Environ(), mortalEnv+"="+program, "TMPDIR="+t.TempDir())
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
+	tests := subject.Start(t, cmd)
 	var pid int
 	var made string
-	for lines := bufio.NewScanner(out); made == "" && lines.Scan(); {
-		fmt.Sscanf(lines.Text(), "serving %d %s", &pid, &made)
+	for made == "" {
+		fmt.Sscanf(tests.Line(), "serving %d %s", &pid, &made)
 	}
-	if made == "" {
-		t.Fatal("they start no gateway")
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	tests.Kill()
 	eventually(t, "the gateway ends", func() bool {
 		state, err := proc.ThreadState(pid, pid)
 		return err != nil || strings.Contains("ZX", state)

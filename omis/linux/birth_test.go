@@ -122,18 +122,10 @@ func TestBirthKilled(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			for range 4 {
 				g := start(t, family, mode, "30")
-				spec := fmt.Sprintf("%d %#x birth", g.ID.PID, g.Addr)
-				if rand.IntN(2) == 0 {
-					spec += " nowarden"
-				}
-				cmd, out := startMonitor(t, spec)
-				out.ReadString('\n')
-				g.Begin()
-				time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
-				cmd.Process.Kill()
-				cmd.Wait()
+				way := "birth" + []string{"", " nowarden"}[rand.IntN(2)]
+				outlive(t, g, way, time.Duration(rand.IntN(20000))*time.Microsecond)
 				if got := g.Finish(); got != "bad 0" {
-					t.Error(spec, got)
+					t.Errorf("%s: %s", way, got)
 				}
 			}
 		})
@@ -196,13 +188,13 @@ func TestNewThreadIsKept(t *testing.T) {
 	}
 
 	g = start(t, sleepers)
-	cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d", g.ID.PID, g.Addr, omis.EventThreadCreated))
-	if said, err := out.ReadString('\n'); said != "watching\n" {
-		t.Fatal(said, err)
+	monitor := startMonitor(t, g, fmt.Sprintf("event-%d", omis.EventThreadCreated))
+	if said := monitor.Line(); said != "watching" {
+		t.Fatal(said)
 	}
 	g.Begin()
 	awaitHeld(t, g)
-	killMonitor(cmd)
+	monitor.Kill()
 	if got := g.Finish(); got != "bad 0" {
 		t.Error(got)
 	}

@@ -240,12 +240,12 @@ func TestCheckpointKilled(t *testing.T) {
 		return
 	}
 	for i := range 8 {
-		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x checkpoint %s %s", c.ID.PID, c.Addr, criu, folder))
+		monitor := startMonitor(t, c.target, fmt.Sprintf("checkpoint %s %s", criu, folder))
 		if i%4 == 0 {
-			out.ReadString('\n')
+			monitor.Line()
 		}
 		time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond)
-		killMonitor(cmd)
+		monitor.Kill()
 		c.grows(t) // though CRIU, which lives on, may be in it still
 		awaitRestored(t, c.target)
 		eventually(t, "no CRIU is left", func() bool { return !isNamedByAny(folder) })

@@ -3,11 +3,9 @@
 package linux
 
 import (
-	"bufio"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -131,36 +129,29 @@ func runMonitor(spec string) {
 // eventNames are the calls that a monitor of the tests watches.
 var eventNames = map[omis.EventKind]string{omis.EventLibCallStarted: "strtol", omis.EventLibCallEnded: "strtol"}
 
-// startMonitor returns a monitor process and its output, once it is ready.
-func startMonitor(t *testing.T, spec string) (*exec.Cmd, *bufio.Reader) {
+// startMonitor returns a monitor of a target, in another process, once it is ready.
+func startMonitor(t *testing.T, g *target, mode string) *subject.Subject {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), monitorEnv+"="+spec)
-	cmd.Stderr = os.Stderr
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	out := bufio.NewReader(pipe)
-	if s, err := out.ReadString('\n'); s != "ready\n" {
-		t.Fatalf("the monitor said %q, %v", s, err)
-	}
-	return cmd, out
+	return subject.StartAgain(t, fmt.Sprintf("%s=%d %#x %s", monitorEnv, g.PID, g.Addr, mode))
 }
 
 // leaveMonitor starts a monitor and kills it as soon as it has done what it is for.
-func leaveMonitor(t *testing.T, spec string) {
+func leaveMonitor(t *testing.T, g *target, mode string) {
 	t.Helper()
-	cmd, out := startMonitor(t, spec)
-	out.ReadString('\n')
-	killMonitor(cmd)
+	monitor := startMonitor(t, g, mode)
+	monitor.Line()
+	monitor.Kill()
+}
+
+// outlive has a target begin under a monitor that has done what it is for, and kills the
+// monitor a while after.
+func outlive(t *testing.T, g *target, mode string, while time.Duration) {
+	t.Helper()
+	monitor := startMonitor(t, g, mode)
+	monitor.Line()
+	g.Begin()
+	time.Sleep(while)
+	monitor.Kill()
 }
 
 // TestKilledMonitor kills monitors at random moments; the target never notices.
@@ -175,14 +166,13 @@ func TestKilledMonitor(t *testing.T) {
 			want := subject.Alone(t, hammer, args...)
 			for i := range 12 {
 				g := start(t, hammer, args...)
-				cmd, out := startMonitor(t, fmt.Sprintf("%d %#x %s", g.ID.PID, g.Addr, mode))
+				monitor := startMonitor(t, g, mode)
 				if !strings.HasPrefix(mode, "churn") && i%2 == 0 {
-					out.ReadString('\n')
+					monitor.Line()
 				}
 				g.Begin()
 				time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
-				cmd.Process.Kill()
-				cmd.Wait()
+				monitor.Kill()
 				if !strings.HasSuffix(mode, "nowarden") {
 					awaitRestored(t, g)
 				}

@@ -135,8 +135,7 @@ func awaitState(t *testing.T, pid int, state string) {
 // asNobody runs a test of this file once more, in a process without privileges.
 func asNobody(t *testing.T, name string, env ...string) {
 	t.Helper()
-	self := copySelf(t)
-	cmd := exec.Command(self, "-test.run", "^"+name+"$", "-test.v")
+	cmd := exec.Command(subject.ForAll(t), "-test.run", "^"+name+"$", "-test.v")
 	tmp := t.TempDir()
 	openDirs(t, tmp)
 	if err := os.Chmod(tmp, 0o777); err != nil {
@@ -149,22 +148,6 @@ func asNobody(t *testing.T, name string, env ...string) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	t.Logf("%s", out)
-}
-
-// copySelf puts the test binary where anybody can run it.
-func copySelf(t *testing.T) string {
-	t.Helper()
-	b, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	openDirs(t, dir)
-	self := dir + "/linux.test"
-	if err := os.WriteFile(self, b, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return self
 }
 
 // unprivilegedEnv tells the inner half of a test what to work on.
@@ -208,12 +191,7 @@ func TestUnprivileged(t *testing.T) {
 	}
 	for range 3 {
 		g := start(t, hammer, "4", "30000")
-		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant", g.ID.PID, g.Addr))
-		out.ReadString('\n')
-		g.Begin()
-		time.Sleep(5 * time.Millisecond)
-		cmd.Process.Kill()
-		cmd.Wait()
+		outlive(t, g, "plant", 5*time.Millisecond)
 		awaitRestored(t, g)
 		g.Finish()
 	}

@@ -33,11 +33,7 @@ func TestIdentityGivenUp(t *testing.T) {
 	checkText(t, g)
 	for range 5 {
 		g := start(t, changer, "drop", rounds)
-		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant", g.ID.PID, g.Addr))
-		out.ReadString('\n')
-		g.Begin()
-		time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
-		killMonitor(cmd)
+		outlive(t, g, "plant", time.Duration(rand.IntN(20000))*time.Microsecond)
 		if line := g.Finish(); line != want {
 			t.Errorf("killed: %s, want %s", line, want)
 		}

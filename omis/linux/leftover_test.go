@@ -5,7 +5,6 @@ package linux
 import (
 	"bytes"
 	"debug/elf"
-	"fmt"
 	"os"
 	"testing"
 
@@ -19,7 +18,7 @@ func TestLeftovers(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	want := subject.Alone(t, hammer, "4", "2000")
 	g := start(t, hammer, "4", "2000")
-	leaveMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
+	leaveMonitor(t, g, "plant nowarden")
 	if memory, file := text(t, g); bytes.Equal(memory, file) {
 		t.Fatal("nothing was left")
 	}

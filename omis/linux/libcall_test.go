@@ -78,11 +78,7 @@ func TestLibraryCallsKilled(t *testing.T) {
 	want := subject.Alone(t, program)
 	for i := range 6 {
 		g := start(t, program)
-		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d", g.ID.PID, g.Addr, omis.EventLibCallEnded))
-		out.ReadString('\n')
-		g.Begin()
-		time.Sleep(time.Duration(i) * time.Millisecond)
-		killMonitor(cmd)
+		outlive(t, g, fmt.Sprintf("event-%d", omis.EventLibCallEnded), time.Duration(i)*time.Millisecond)
 		if got := g.Line(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

@@ -71,13 +71,13 @@ func TestLivesKilled(t *testing.T) {
 			want := subject.Alone(t, life, mode, rounds)
 			for _, way := range ways {
 				g := start(t, life, mode, rounds)
-				cmd, out := startMonitor(t, fmt.Sprintf("%d %#x %s", g.ID.PID, g.Addr, way))
+				monitor := startMonitor(t, g, way)
 				if way != "churn" {
-					out.ReadString('\n')
+					monitor.Line()
 				}
 				g.Begin()
 				time.Sleep(time.Duration(rand.IntN(15)) * time.Millisecond)
-				killMonitor(cmd)
+				monitor.Kill()
 				got := g.Line()
 				if mode == "tracer" {
 					// It traces children that may have inherited breakpoints at the very
@@ -106,10 +106,10 @@ func TestStoppedKilled(t *testing.T) {
 		for range 3 {
 			g := start(t, hammer, "8", "20000")
 			g.Begin()
-			cmd, out := startMonitor(t, fmt.Sprintf("%d %#x %s", g.ID.PID, g.Addr, way))
-			out.ReadString('\n')
+			monitor := startMonitor(t, g, way)
+			monitor.Line()
 			time.Sleep(time.Duration(i) * time.Millisecond)
-			killMonitor(cmd)
+			monitor.Kill()
 			if got := g.Finish(); got != want {
 				t.Errorf("%s: got %s, want %s", way, got, want)
 			}
@@ -217,7 +217,10 @@ func Test32Bit(t *testing.T) {
 		}
 		t.Fatal(err)
 	}
-	defer killMonitor(cmd)
+	defer func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}()
 	n := openNode(t)
 	_, err := n.Identify(cmd.Process.Pid)
 	wantError(t, err, omis.UnsupportedService, "32-bit")

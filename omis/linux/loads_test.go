@@ -144,11 +144,7 @@ func TestLoadersOutliveTheMonitor(t *testing.T) {
 	want := subject.Alone(t, loader, libraries...)
 	for i := range 10 {
 		g := start(t, loader, libraries...)
-		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d=libtwo.so:twist", g.ID.PID, g.Addr, omis.EventLibCallEnded))
-		out.ReadString('\n')
-		g.Begin()
-		time.Sleep(time.Duration(i) * 700 * time.Microsecond)
-		killMonitor(cmd)
+		outlive(t, g, fmt.Sprintf("event-%d=libtwo.so:twist", omis.EventLibCallEnded), time.Duration(i)*700*time.Microsecond)
 		if got := g.Line(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

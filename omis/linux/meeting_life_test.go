@@ -158,7 +158,7 @@ func TestNextMonitor(t *testing.T) {
 	g := start(t, build(t, "hammer.c"), "4", endless)
 	g.Begin()
 	for range 3 {
-		leaveMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
+		leaveMonitor(t, g, "plant nowarden")
 		if memory, file := text(t, g); bytes.Equal(memory, file) {
 			t.Fatal("nothing was left")
 		}
@@ -259,18 +259,18 @@ func TestStoppedMonitor(t *testing.T) {
 	args := []string{"4", "20000"}
 	want := subject.Alone(t, hammer, args...)
 	g := start(t, hammer, args...)
-	cmd, out := startMonitor(t, fmt.Sprintf("%d %#x hold", g.ID.PID, g.Addr))
-	out.ReadString('\n')
+	monitor := startMonitor(t, g, "hold")
+	monitor.Line()
 	g.Begin()
 	time.Sleep(100 * time.Millisecond)
-	cmd.Process.Signal(unix.SIGSTOP)
+	monitor.Cmd.Process.Signal(unix.SIGSTOP)
 	begin := time.Now()
 	got := g.Line()
 	// If every call waited for the monitor it would take hours.
 	if took := time.Since(begin); got != want || took > 30*monitorPatience {
 		t.Errorf("got %s after %v, want %s", got, took, want)
 	}
-	killMonitor(cmd)
+	monitor.Kill()
 }
 
 // TestFiltered: a process with a filter of system calls is not patched, and is not

@@ -20,7 +20,7 @@ import (
 // what it finds there.
 func takeOver(t *testing.T, g *target) (*Node, omis.Ground, []omis.Patched) {
 	t.Helper()
-	leaveMonitor(t, fmt.Sprintf("%d %#x patch", g.ID.PID, g.Addr))
+	leaveMonitor(t, g, "patch")
 	n := openNode(t)
 	ground, err := n.Ground(g.ID)
 	if err != nil {
@@ -110,9 +110,9 @@ func TestPatchKilledThenClean(t *testing.T) {
 	g := start(t, hammer, args...)
 	g.Begin()
 	for i := range 20 {
-		cmd, _ := startMonitor(t, fmt.Sprintf("%d %#x repatch", g.ID.PID, g.Addr))
+		monitor := startMonitor(t, g, "repatch")
 		time.Sleep(time.Duration(i*i) * 50 * time.Microsecond)
-		killMonitor(cmd)
+		monitor.Kill()
 		n := openNode(t)
 		ground, err := n.Ground(g.ID)
 		if err != nil {

@@ -177,14 +177,13 @@ func TestPatchKilled(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			for i := range 6 {
 				g := start(t, hammer, args...)
-				cmd, out := startMonitor(t, fmt.Sprintf("%d %#x %s", g.ID.PID, g.Addr, mode))
+				monitor := startMonitor(t, g, mode)
 				if mode == "patch" && i%2 == 0 {
-					out.ReadString('\n')
+					monitor.Line()
 				}
 				g.Begin()
 				time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
-				cmd.Process.Kill()
-				cmd.Wait()
+				monitor.Kill()
 				if got := g.Finish(); got != want {
 					t.Fatalf("round %d: got %s, want %s", i, got, want)
 				}

@@ -4,7 +4,6 @@ package linux
 
 import (
 	"fmt"
-	"os/exec"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -81,14 +80,14 @@ func TestHeldSignalKilled(t *testing.T) {
 		}
 
 		g = start(t, hammer, "2", "10")
-		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d", g.ID.PID, g.Addr, omis.EventSignal))
-		if said, err := out.ReadString('\n'); said != "watching\n" {
-			t.Fatal(said, err)
+		monitor := startMonitor(t, g, fmt.Sprintf("event-%d", omis.EventSignal))
+		if said := monitor.Line(); said != "watching" {
+			t.Fatal(said)
 		}
 		unix.Kill(g.ID.PID, sig)
 		time.Sleep(20 * time.Millisecond)
 		awaitHeld(t, g)
-		killMonitor(cmd)
+		monitor.Kill()
 		awaitState(t, g.ID.PID, "Z")
 	}
 }
@@ -107,9 +106,4 @@ func awaitHeld(t *testing.T, g *target) {
 			return err == nil && state == "t"
 		})
 	})
-}
-
-func killMonitor(cmd *exec.Cmd) {
-	cmd.Process.Kill()
-	cmd.Wait()
 }

@@ -169,12 +169,11 @@ func TestStepsKilled(t *testing.T) {
 		kind := []omis.EventKind{omis.EventStepped, omis.EventSteppedOver}[i%2]
 		g := start(t, program)
 		g.Line()
-		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d nowarden", g.ID.PID, g.Addr, kind))
+		monitor := startMonitor(t, g, fmt.Sprintf("event-%d nowarden", kind))
 		g.Begin()
-		out.ReadString('\n')
+		monitor.Line()
 		time.Sleep(time.Duration(i) * time.Millisecond)
-		cmd.Process.Kill()
-		cmd.Wait()
+		monitor.Kill()
 		if got := g.Line(); got != "done" {
 			t.Error(got)
 		}

@@ -3,9 +3,7 @@
 package linux
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,12 +72,7 @@ func TestBlockedTrapKilled(t *testing.T) {
 	want := subject.Alone(t, hammer, args...)
 	for range 5 {
 		g := start(t, hammer, args...)
-		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
-		out.ReadString('\n')
-		g.Begin()
-		time.Sleep(200 * time.Millisecond)
-		cmd.Process.Kill()
-		cmd.Wait()
+		outlive(t, g, "plant nowarden", 200*time.Millisecond)
 		if got := g.Finish(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -106,12 +99,7 @@ func TestSignals(t *testing.T) {
 			want := subject.Alone(t, signals, mode)
 			for range 5 {
 				g := start(t, signals, mode)
-				cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant nowarden", g.ID.PID, g.Addr))
-				out.ReadString('\n')
-				g.Begin()
-				time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
-				cmd.Process.Kill()
-				cmd.Wait()
+				outlive(t, g, "plant nowarden", time.Duration(rand.IntN(30))*time.Millisecond)
 				if got := g.Finish(); got != want {
 					t.Errorf("got %s, want %s", got, want)
 				}
@@ -148,18 +136,10 @@ func TestFamily(t *testing.T) {
 		t.Run(mode+" killed", func(t *testing.T) {
 			for range 5 {
 				g := start(t, family, mode, "30")
-				spec := fmt.Sprintf("%d %#x plant", g.ID.PID, g.Addr)
-				if rand.IntN(2) == 0 {
-					spec += " nowarden"
-				}
-				cmd, out := startMonitor(t, spec)
-				out.ReadString('\n')
-				g.Begin()
-				time.Sleep(time.Duration(rand.IntN(20000)) * time.Microsecond)
-				cmd.Process.Kill()
-				cmd.Wait()
+				way := "plant" + []string{"", " nowarden"}[rand.IntN(2)]
+				outlive(t, g, way, time.Duration(rand.IntN(20000))*time.Microsecond)
 				if got := g.Finish(); got != "bad 0" {
-					t.Error(strings.TrimSpace(spec), got)
+					t.Errorf("%s: %s", way, got)
 				}
 			}
 		})

@@ -131,11 +131,7 @@ func TestHeldSystemCalls(t *testing.T) {
 	for i := range 8 {
 		g := start(t, program)
 		kind := []omis.EventKind{omis.EventSysCallStarted, omis.EventSysCallEnded}[i%2]
-		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d", g.ID.PID, g.Addr, kind))
-		out.ReadString('\n')
-		g.Begin()
-		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
-		killMonitor(cmd)
+		outlive(t, g, fmt.Sprintf("event-%d", kind), time.Duration(rand.IntN(20))*time.Millisecond)
 		if got := g.Line(); got != "done" {
 			t.Error(got)
 		}

@@ -65,11 +65,7 @@ func TestThrowersOutliveTheMonitor(t *testing.T) {
 	for i := range 6 {
 		g := start(t, program)
 		name := []string{"risky", "qsort"}[i%2]
-		cmd, out := startMonitor(t, fmt.Sprintf("%d %#x event-%d=%s", g.ID.PID, g.Addr, omis.EventLibCallEnded, name))
-		out.ReadString('\n')
-		g.Begin()
-		time.Sleep(time.Duration(i) * time.Millisecond)
-		killMonitor(cmd)
+		outlive(t, g, fmt.Sprintf("event-%d=%s", omis.EventLibCallEnded, name), time.Duration(i)*time.Millisecond)
 		if got := g.Line(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

@@ -25,25 +25,25 @@ func TestKilledWarden(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	want := subject.Alone(t, hammer, "4", "100000")
 	g := start(t, hammer, "4", "100000")
-	cmd, out := startMonitor(t, fmt.Sprintf("%d %#x plant", g.ID.PID, g.Addr))
-	out.ReadString('\n')
+	monitor := startMonitor(t, g, "plant")
+	monitor.Line()
 	former := 0
 	for range 5 {
-		former = awaitWarden(t, cmd.Process.Pid, former)
+		former = awaitWarden(t, monitor.PID, former)
 		unix.Kill(former, unix.SIGKILL)
 	}
 	if memory, file := text(t, g); string(memory) == string(file) {
 		t.Error("a warden's death has taken the breakpoint out")
 	}
-	last := awaitWarden(t, cmd.Process.Pid, former)
+	last := awaitWarden(t, monitor.PID, former)
 	asleep := 0
 	eventually(t, "the new one is told what stands", func() bool {
-		if asleep++; !holdsMemoryOf(last, g.ID.PID) || !sleeps(t, cmd.Process.Pid) {
+		if asleep++; !holdsMemoryOf(last, g.ID.PID) || !sleeps(t, monitor.PID) {
 			asleep = 0
 		}
 		return asleep == 20
 	})
-	killMonitor(cmd)
+	monitor.Kill()
 	awaitRestored(t, g)
 	g.Begin()
 	if got := g.Finish(); got != want {

@@ -14,15 +14,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"mirador/examples/targets"
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 // ratesEnv makes the test binary print the rates of the system.
@@ -54,22 +53,8 @@ func printRates() {
 }
 
 func TestWithoutPrivilegeSystemCallsAreNotCounted(t *testing.T) {
-	program := targets.SharedDir(t) + "/rates"
-	binary, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = os.WriteFile(program, binary, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), ratesEnv+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f := strings.Fields(string(out)); len(f) != 3 || f[0] == "-1" || f[1] != "-1" || f[2] != "-1" {
+	out := subject.RunAgain(t, ratesEnv+"=1", subject.Nobody())
+	if f := strings.Fields(out); len(f) != 3 || f[0] == "-1" || f[1] != "-1" || f[2] != "-1" {
 		t.Errorf("rates %s", out)
 	}
 }
@@ -135,10 +120,18 @@ func equal(t *testing.T, what string, got omis.Value, want any) {
 
 func near(t *testing.T, what string, got float64, want any, tolerance float64) {
 	t.Helper()
-	w, err := strconv.ParseFloat(fmt.Sprint(want), 64)
-	if err != nil || math.Abs(got-w) > tolerance {
-		t.Errorf("%s is %v, want %v (within %v)", what, got, want, tolerance)
+	if why := far(what, got, want, tolerance); why != "" {
+		t.Error(why)
 	}
+}
+
+// far says how far a figure is from another one, "" if it is near.
+func far(what string, got float64, want any, tolerance float64) string {
+	w, err := strconv.ParseFloat(fmt.Sprint(want), 64)
+	if err == nil && math.Abs(got-w) <= tolerance {
+		return ""
+	}
+	return fmt.Sprintf("%s is %v, want %v (within %v)", what, got, want, tolerance)
 }
 
 func value(v omis.Value) float64 {
@@ -332,33 +325,50 @@ func TestLimitOfLogins(t *testing.T) {
 	equal(t, "in a further file", info(t, m, groupUsers)[0], 80)
 }
 
+// Other processes begin and end all the time: where other tools differ from the machine,
+// all are asked again.
 func TestLoad(t *testing.T) {
 	m := openMachine(t)
+	var wrong []string
+	for range 50 {
+		if wrong = wrongLoad(t, m); wrong == nil {
+			return
+		}
+	}
+	t.Errorf("at the last of several tries: %s", strings.Join(wrong, "; "))
+}
+
+func wrongLoad(t *testing.T, m *Machine) (wrong []string) {
+	t.Helper()
+	near := func(what string, got omis.Value, want any, tolerance float64) {
+		if why := far(what, value(got), want, tolerance); why != "" {
+			wrong = append(wrong, why)
+		}
+	}
 	v := info(t, m, groupLoad)
-	// The fourth field is "running/all"; others start and end all the time.
+	if value(v[0]) < 1 {
+		wrong = append(wrong, "no process runs")
+	}
+	// The fourth field is "running/all".
 	if n, _, ok := strings.Cut(strings.Fields(says(t, "cat", "/proc/loadavg"))[3], "/"); ok {
-		near(t, "running processes", value(v[0]), n, 30)
+		near("running processes", v[0], n, 30)
 	}
-	if running := value(v[0]); running < 1 {
-		t.Errorf("%v processes run", running)
-	}
-	states := says(t, "ps", "-e", "-o", "stat=")
 	var sleeping int
-	for l := range strings.Lines(states) {
+	for l := range strings.Lines(says(t, "ps", "-e", "-o", "stat=")) {
 		if l[0] == 'S' || l[0] == 'I' {
 			sleeping++
 		}
 	}
-	near(t, "sleeping processes", value(info(t, m, groupLoad)[3]), sleeping, 10)
+	near("sleeping processes", info(t, m, groupLoad)[3], sleeping, 10)
 	// uptime prints "load average: 0.10, 0.20, 0.30".
 	_, averages, _ := strings.Cut(says(t, "uptime"), "average: ")
-	for i, text := range strings.Split(averages, ", ") {
-		want, _ := strconv.ParseFloat(text, 64)
-		near(t, "load average", value(v[5+i]), want, 0.5)
+	for i, want := range strings.Split(averages, ", ") {
+		near("load average", v[5+i], want, 0.5)
 	}
 	for _, i := range []int{2, 4} {
-		equal(t, "what Linux has not", v[i], -1)
+		near("what Linux has not", v[i], -1, 0)
 	}
+	return wrong
 }
 
 // utmp writes a file as login programs do.

@@ -5,19 +5,16 @@ package proc
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"mirador/examples/targets"
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 )
 
 // aloneEnv makes the test binary ask about its own threads without privilege.
@@ -213,19 +210,8 @@ func TestCrowdIsClosedMeanwhile(t *testing.T) {
 }
 
 func TestCrowdWithoutPrivilege(t *testing.T) {
-	program := targets.SharedDir(t) + "/ask"
-	binary, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = os.WriteFile(program, binary, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), aloneEnv+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nogroup}}
-	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "by files" {
-		t.Errorf("%s, %v", out, err)
+	if out := subject.RunAgain(t, aloneEnv+"=1", subject.Nobody()); out != "by files" {
+		t.Error(out)
 	}
 }
 

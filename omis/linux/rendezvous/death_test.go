@@ -3,11 +3,9 @@
 package rendezvous
 
 import (
-	"bufio"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,26 +60,9 @@ func runMonitor(spec string) {
 	select {}
 }
 
-func startMonitor(t *testing.T, p *party, mode string) *exec.Cmd {
+func startMonitor(t *testing.T, p *party, mode string) *subject.Subject {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %#x %s", monitorEnv, p.path, p.PID, p.work, mode))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	if s, err := bufio.NewReader(out).ReadString('\n'); s != "ready\n" {
-		t.Fatalf("the monitor said %q, %v", s, err)
-	}
-	return cmd
+	return subject.StartAgain(t, fmt.Sprintf("%s=%s %d %#x %s", monitorEnv, p.path, p.PID, p.work, mode))
 }
 
 // TestKilledMonitor kills monitors at random moments, while they serve, hold
@@ -96,7 +77,7 @@ func TestKilledMonitor(t *testing.T) {
 		begun := time.Now()
 		for i := range rounds {
 			mode := []string{"serve", "hold", "mixed"}[(n+i)%3]
-			cmd := startMonitor(t, p, mode)
+			monitor := startMonitor(t, p, mode)
 			if i == 0 {
 				p.Begin()
 			}
@@ -104,8 +85,7 @@ func TestKilledMonitor(t *testing.T) {
 			if i%4 == 3 {
 				p.signal(syscall.SIGSTOP)
 			}
-			cmd.Process.Kill()
-			cmd.Wait()
+			monitor.Kill()
 			p.signal(syscall.SIGCONT)
 		}
 		if got := p.Finish(); got != want {
@@ -122,10 +102,10 @@ func TestStoppedMonitor(t *testing.T) {
 	path := build(t)
 	want := subject.Alone(t, path, "4", "300")
 	p := start(t, path, "4", "300")
-	cmd := startMonitor(t, p, "hold")
+	monitor := startMonitor(t, p, "hold")
 	p.Begin()
 	p.IsSilent(2 * patience) // a monitor that stirs may hold for as long as it likes
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := monitor.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
@@ -144,18 +124,18 @@ func TestContinuedMonitor(t *testing.T) {
 	path := build(t)
 	want := subject.Alone(t, path, "40", "1000000")
 	p := start(t, path, "40", "1000000")
-	cmd := startMonitor(t, p, "hold")
+	monitor := startMonitor(t, p, "hold")
 	p.Begin()
 	time.Sleep(2 * nap)
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := monitor.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(patience + 5*nap)
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := monitor.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	p.IsSilent(2 * patience)
-	cmd.Process.Kill()
+	monitor.Kill()
 	if got := p.Finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"mirador/examples/targets"
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/subject"
 )
 
 // insideEnv makes the test binary observe one of its own threads, in whatever
@@ -145,12 +145,23 @@ func sleeper(t testing.TB) (tid int, sleep func(times int)) {
 	}
 }
 
-// settled waits until all events are told of threads that are at rest.
-func settled(o *Observer) {
-	for o.reader.AvailableBytes() > 0 {
-		time.Sleep(time.Millisecond)
+// settled waits until all events are told of threads that are at rest: events are told in
+// order, and those of one more thread, which begins to sleep now, come behind them.
+func settled(t *testing.T, o *Observer, l *log) {
+	t.Helper()
+	last, sleep := sleeper(t)
+	if err := o.Watch(last, Blocked); err != nil {
+		t.Fatal(err)
 	}
-	time.Sleep(20 * time.Millisecond) // the last one
+	sleep(1)
+	for deadline := time.Now().Add(30 * time.Second); count(l.of(last), Blocked) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the events are not told")
+		}
+	}
+	if err := o.Watch(last, 0); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestCountsAreThoseOfTheKernel(t *testing.T) {
@@ -186,7 +197,7 @@ func TestCountsAreThoseOfTheKernel(t *testing.T) {
 			}
 		}
 	}
-	settled(o)
+	settled(t, o, &l)
 	var some int
 	for _, tid := range tids {
 		events := l.of(tid)
@@ -279,7 +290,7 @@ func TestOnlyWhatIsWantedIsTold(t *testing.T) {
 	}
 	sleep(20)
 	sleepOther(20)
-	settled(o)
+	settled(t, o, &l)
 	if n := count(l.of(tid), Blocked); n < 20 || n != len(l.of(tid)) {
 		t.Errorf("%d events, %d of them wanted", len(l.of(tid)), n)
 	}
@@ -291,7 +302,7 @@ func TestOnlyWhatIsWantedIsTold(t *testing.T) {
 	}
 	before := len(l.of(tid))
 	sleep(20)
-	settled(o)
+	settled(t, o, &l)
 	if n := len(l.of(tid)); n != before {
 		t.Errorf("%d events after the end", n-before)
 	}
@@ -308,7 +319,7 @@ func TestUnblockedOfThreadThatWaitedBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	sleep(1)
-	settled(o)
+	settled(t, o, &l)
 	if e := l.of(tid); len(e) == 0 || e[0].Kind != Unblocked {
 		t.Errorf("events %+v", e)
 	}
@@ -322,7 +333,7 @@ func TestTimeIsMonotonic(t *testing.T) {
 	var before, after unix.Timespec
 	unix.ClockGettime(unix.CLOCK_MONOTONIC, &before)
 	sleep(3)
-	settled(o)
+	settled(t, o, &l)
 	unix.ClockGettime(unix.CLOCK_MONOTONIC, &after)
 	for _, e := range l.of(tid) {
 		if e.Time < before.Nano() || e.Time > after.Nano() {
@@ -355,37 +366,16 @@ func TestLostEventsAreCounted(t *testing.T) {
 }
 
 func TestWithoutPrivilege(t *testing.T) {
-	out := startItself(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
+	out := subject.RunAgain(t, insideEnv+"=1", subject.Nobody())
 	if want := "cannot observe scheduling: the monitor lacks CAP_BPF and CAP_PERFMON (OMIS_NO_PERMISSION)"; out != want {
 		t.Errorf("%s\nwant %s", out, want)
 	}
 }
 
 func TestInsidePIDNamespace(t *testing.T) {
-	if out := startItself(t, &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}); out != "seen" {
+	if out := subject.RunAgain(t, insideEnv+"=1", &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}); out != "seen" {
 		t.Error(out)
 	}
-}
-
-// startItself runs observeItself in another process.
-func startItself(t *testing.T, attr *syscall.SysProcAttr) string {
-	t.Helper()
-	program := targets.SharedDir(t) + "/observe"
-	binary, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = os.WriteFile(program, binary, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), insideEnv+"=1")
-	cmd.SysProcAttr = attr
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return strings.TrimSpace(string(out))
 }
 
 func observeItself() string {

@@ -5,7 +5,6 @@ package tasks
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/examples/targets"
+	"mirador/omis/linux/subject"
 )
 
 // insideEnv makes the test binary read its own threads, in whatever surroundings
@@ -87,21 +86,28 @@ func objects(t *testing.T) (n int) {
 	return n
 }
 
-// worker is a thread that works in the program and in the kernel for a while, and
-// then sleeps until it is told to end.
+// worker is a thread that works in the program and in the kernel for some processor time,
+// and then sleeps until it is told to end.
 func worker(t *testing.T, work time.Duration) (tid int) {
 	t.Helper()
 	ids, end := make(chan int), make(chan struct{})
 	t.Cleanup(func() { close(end) })
 	go func() {
 		runtime.LockOSThread() // for ever: the thread ends with the goroutine
-		for begin := time.Now(); time.Since(begin) < work; {
+		for cpuTime() < work {
 			unix.Getpriority(unix.PRIO_PROCESS, 0)
 		}
 		ids <- unix.Gettid()
 		<-end
 	}()
 	return <-ids
+}
+
+// cpuTime is what the thread has had of a processor.
+func cpuTime() time.Duration {
+	var t unix.Timespec
+	unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t)
+	return time.Duration(t.Nano())
 }
 
 // TestWhatFilesSay compares with the files, which are read afterwards: what they
@@ -181,35 +187,14 @@ func TestProcessorsWithoutTicks(t *testing.T) {
 }
 
 func TestWithoutPrivilege(t *testing.T) {
-	out := startItself(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
+	out := subject.RunAgain(t, insideEnv+"=1", subject.Nobody())
 	if !strings.HasPrefix(out, "cannot load a task iterator: ") {
 		t.Error(out)
 	}
 }
 
 func TestInsidePIDNamespace(t *testing.T) {
-	if out := startItself(t, &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}); out != "seen" {
+	if out := subject.RunAgain(t, insideEnv+"=1", &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}); out != "seen" {
 		t.Error(out)
 	}
-}
-
-// startItself runs readItself in another process.
-func startItself(t *testing.T, attr *syscall.SysProcAttr) string {
-	t.Helper()
-	program := targets.SharedDir(t) + "/read"
-	binary, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = os.WriteFile(program, binary, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), insideEnv+"=1")
-	cmd.SysProcAttr = attr
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return strings.TrimSpace(string(out))
 }

@@ -6,14 +6,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/subject"
 )
 
 // tryEnv makes the test binary try to attach, and say how that went.
@@ -76,17 +76,6 @@ func TestUnknownTracepoint(t *testing.T) {
 }
 
 func TestMissingCapabilitiesAreNamed(t *testing.T) {
-	program := t.TempDir() + "/try"
-	binary, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(program, binary, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for dir := program; dir != os.TempDir(); dir = dir[:strings.LastIndexByte(dir, '/')] {
-		os.Chmod(dir, 0o755)
-	}
 	for _, try := range []struct {
 		have []uintptr
 		want string
@@ -96,12 +85,8 @@ func TestMissingCapabilitiesAreNamed(t *testing.T) {
 		{[]uintptr{unix.CAP_PERFMON}, "cannot count system calls: the monitor lacks CAP_BPF"},
 		{[]uintptr{unix.CAP_BPF, unix.CAP_PERFMON}, "<nil>"},
 	} {
-		cmd := exec.Command(program)
-		cmd.Env = append(os.Environ(), tryEnv+"=1")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, AmbientCaps: try.have}
-		out, err := cmd.CombinedOutput()
-		if err != nil || strings.TrimSpace(string(out)) != try.want {
-			t.Errorf("with %v: %s, %v; want %s", try.have, out, err, try.want)
+		if out := subject.RunAgain(t, tryEnv+"=1", subject.Nobody(try.have...)); out != try.want {
+			t.Errorf("with %v: %s; want %s", try.have, out, try.want)
 		}
 	}
 }

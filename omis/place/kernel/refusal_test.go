@@ -12,13 +12,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/subject"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/rig"
 )
@@ -171,8 +171,7 @@ func symbol(path, name string) uint64 {
 // What is missing is said; two capabilities are all it takes to measure one's own
 // processes.
 func TestPrivileges(t *testing.T) {
-	self := copyOfSelf(t)
-	target := filepath.Join(filepath.Dir(self), "caller")
+	target := filepath.Join(subject.Shared(t), "caller")
 	if err := os.Link(rig.Caller(t, "-no-pie"), target); err != nil {
 		t.Fatal(err)
 	}
@@ -186,31 +185,10 @@ func TestPrivileges(t *testing.T) {
 		{[]uintptr{unix.CAP_PERFMON}, lacks + "CAP_BPF"},
 		{[]uintptr{unix.CAP_BPF, unix.CAP_PERFMON}, "<nil>"},
 	} {
-		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), unprivileged+"="+target)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, AmbientCaps: try.have}
-		if out, err := cmd.CombinedOutput(); err != nil || string(out) != try.want {
-			t.Errorf("with %v: %q, %v; want %q", try.have, out, err, try.want)
+		if out := subject.RunAgain(t, unprivileged+"="+target, subject.Nobody(try.have...)); out != try.want {
+			t.Errorf("with %v: %q; want %q", try.have, out, try.want)
 		}
 	}
-}
-
-// copyOfSelf is the test binary where everybody can execute it.
-func copyOfSelf(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "mirador-kernel-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	text, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = errors.Join(os.Chmod(dir, 0o755), os.WriteFile(dir+"/monitor", text, 0o755))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir + "/monitor"
 }
 
 // What was taken away leaves the code as it was.

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/subject"
 	"mirador/omis/place/kernel/pins"
 	"mirador/omis/place/rig"
 )
@@ -140,7 +141,7 @@ func isOver(t *testing.T, pid int) bool {
 func TestKilledWhileSetting(t *testing.T) {
 	c := newCrowd(t)
 	log := followKernel(t)
-	self := copyOfSelf(t)
+	self := subject.ForAll(t)
 	name := fmt.Sprintf("k%d", os.Getpid()) // the kernel's log names processes so
 	if err := os.Rename(self, filepath.Join(filepath.Dir(self), name)); err != nil {
 		t.Fatal(err)
