@@ -35,6 +35,16 @@ func (l *load) spent() omis.Spending {
 	return l.sum
 }
 
+// loaded has an application whose probes are hit so often in a second.
+func loaded(t *testing.T, rate int64) (*house, *probes.App, *load) {
+	h := newHouse(t)
+	h.node.Add(1, []string{"mmul"}, 1)
+	l := &load{}
+	l.rate.Store(rate)
+	h.spent = l.spent
+	return h, h.attach("", 1), l
+}
+
 const onBudget = `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:budget="2%"><codeRegion from="f.1a2b"/><metric name="COUNT"/></instrreq>`
 
 func (h *house) state(id string) probes.Status {
@@ -50,12 +60,7 @@ func (h *house) state(id string) probes.Status {
 // goes on when it is told to.
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		h.node.Add(1, []string{"mmul"}, 1)
-		a := h.attach("", 1)
-		l := &load{}
-		l.rate.Store(1000)
-		h.spent = l.spent
+		h, a, l := loaded(t, 1000)
 		if got := h.post(a, onBudget); !strings.Contains(got, `budget="2%"`) {
 			t.Errorf("the probe says %s", got)
 		}
@@ -89,12 +94,7 @@ func TestBudget(t *testing.T) {
 // Those who listen to a probe hear that there will be no more.
 func TestBudgetIsAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		h.node.Add(1, []string{"mmul"}, 1)
-		a := h.attach("", 1)
-		l := &load{}
-		l.rate.Store(100_000)
-		h.spent = l.spent
+		h, a, _ := loaded(t, 100_000)
 		h.post(a, strings.Replace(onBudget, `</instrreq>`, `<measuring delivery="100000"/></instrreq>`, 1))
 		documents, cancel, err := h.registry.Subscribe("probe-1")
 		if err != nil {
@@ -110,12 +110,7 @@ func TestBudgetIsAnnounced(t *testing.T) {
 // A budget may be changed; more of it lets a probe go on.
 func TestBudgetIsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		h.node.Add(1, []string{"mmul"}, 1)
-		a := h.attach("", 1)
-		l := &load{}
-		l.rate.Store(100_000)
-		h.spent = l.spent
+		h, a, _ := loaded(t, 100_000)
 		h.post(a, onBudget)
 		time.Sleep(time.Second)
 		h.post(a, `<ctrlreq action="ACTIVATE" xmlns:g="urn:mirador:gateway" g:budget="20%"><probe id="probe-1"/></ctrlreq>`)

@@ -38,6 +38,29 @@ func (n *crowdNode) ProcInfos(list []omis.ProcID, f omis.ProcFields) []*omis.Pro
 	return infos
 }
 
+// wasAsked compares what the node was asked for since it was compared last.
+func (n *crowdNode) wasAsked(t *testing.T, want string) {
+	t.Helper()
+	if asked := strings.Join(n.asked, "; "); asked != want {
+		t.Errorf("asked for %q, want %q", asked, want)
+	}
+	n.asked = nil
+}
+
+// endBeforeSecond has the second object end that a method asks about.
+func endBeforeSecond(method string) func(string) error {
+	asked := 0
+	return func(m string) error {
+		if m == method {
+			asked++
+		}
+		if m == method && asked == 2 {
+			return omis.Errorf(omis.UnknownObject, "it has ended")
+		}
+		return nil
+	}
+}
+
 // Processes, too.
 func TestProcessesReadAtOnce(t *testing.T) {
 	f := fake.New("here")
@@ -47,30 +70,16 @@ func TestProcessesReadAtOnce(t *testing.T) {
 		f.Add(pid, nil, pid).Info.Priority = -1
 		b.ask(fmt.Sprintf(`: proc_attach3([],%d,"")`, pid))
 	}
-	one := 0
-	f.Script = func(method string) error {
-		if method != "ProcInfo" {
-			return nil
-		}
-		if one++; one == 2 {
-			return omis.Errorf(omis.UnknownObject, "it has ended")
-		}
-		return nil
-	}
+	f.Script = endBeforeSecond("ProcInfo")
 	got := b.ask(": proc_get_info([],0x1200)") // the local id, the priority
 	for _, want := range []string{"11,-1", "12,12", "14,14", `"it has ended"`} {
 		if strings.Count(got, want) != 1 {
 			t.Errorf("no %s in %s", want, got)
 		}
 	}
-	if asked := strings.Join(n.asked, "; "); asked != "11 0x1200; 12 0x1200; 13 0x1200; 14 0x1200" {
-		t.Errorf("asked for %s", asked)
-	}
-	n.asked = nil
+	n.wasAsked(t, "11 0x1200; 12 0x1200; 13 0x1200; 14 0x1200")
 	b.ask(": proc_get_info([p_1],0x1200) proc_get_info([],0) proc_get_info([],0x2000000)")
-	if n.asked != nil {
-		t.Errorf("asked for %s", n.asked)
-	}
+	n.wasAsked(t, "")
 }
 
 // Threads of a process are read at once; those that are missing then are read one
@@ -85,28 +94,14 @@ func TestThreadsReadAtOnce(t *testing.T) {
 		}
 	}
 	b.ask(`: proc_attach3([],10,"") proc_attach3([],20,"")`)
-	one := 0
-	f.Script = func(method string) error {
-		if method != "ThreadInfo" {
-			return nil
-		}
-		if one++; one == 2 {
-			return omis.Errorf(omis.UnknownObject, "it has ended")
-		}
-		return nil
-	}
+	f.Script = endBeforeSecond("ThreadInfo")
 	got := b.ask(": thread_get_info([],0x10080)")
 	for _, want := range []string{`10,"at once"`, `11,"one by one"`, `12,"at once"`, `20,"at once"`, `"it has ended"`} {
 		if strings.Count(got, want) != 1 {
 			t.Errorf("no %s in %s", want, got)
 		}
 	}
-	if asked := strings.Join(n.asked, "; "); asked != "10 [10 11 12] 0x10080; 20 [20 21] 0x10080" {
-		t.Errorf("asked for %s", asked)
-	}
-	n.asked = nil
+	n.wasAsked(t, "10 [10 11 12] 0x10080; 20 [20 21] 0x10080")
 	b.ask(": thread_get_info([t_1],0x10080) thread_get_info([],0) thread_get_info([],0x20000)")
-	if n.asked != nil {
-		t.Errorf("asked for %s", n.asked)
-	}
+	n.wasAsked(t, "")
 }

@@ -38,18 +38,7 @@ func criuForTests(t testing.TB) string {
 // openSaving opens a node that keeps checkpoints in a folder.
 func openSaving(t testing.TB, name, folder string) *Node {
 	t.Helper()
-	n, err := Open(Config{Name: name, Warden: testWarden(), CRIU: criuForTests(t), Checkpoints: folder})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patienceOfTests)
-		defer cancel()
-		if err := n.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	return n
+	return openNodeWith(t, Config{Name: name, CRIU: criuForTests(t), Checkpoints: folder})
 }
 
 // cannotSave tells whether CRIU cannot save processes on this machine. If so it

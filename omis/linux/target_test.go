@@ -3,6 +3,7 @@
 package linux
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -55,7 +56,7 @@ func openNode(t testing.TB) *Node {
 
 func openNodeWith(t testing.TB, c Config) *Node {
 	t.Helper()
-	c.Name, c.Warden = "here", testWarden()
+	c.Name, c.Warden = cmp.Or(c.Name, "here"), testWarden()
 	n, err := Open(c)
 	if err != nil {
 		t.Fatal(err)
