@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/engine"
@@ -51,6 +52,7 @@ func tracesAt(r *rig.Monitor, room int, begin uint64, exits []uint64) {
 type traced struct {
 	lost   uint64
 	all    int
+	last   float64 // when the last one was
 	open   map[omis.Token]int
 	counts map[omis.Token]*[2]int
 }
@@ -67,7 +69,7 @@ func readTrace(r *rig.Monitor) *traced {
 			if in.take(r.T, list[1].Token(), list[3], list[4]); list[2].Float < last {
 				r.T.Fatalf("a record of %g comes after one of %g", list[2].Float, last)
 			}
-			last = list[2].Float
+			last, in.last = list[2].Float, list[2].Float
 		}
 		if values[1].N == 0 {
 			return in
@@ -135,14 +137,19 @@ func TestTraces(t *testing.T) {
 	} {
 		for _, placement := range placements {
 			t.Run(s.name+"/"+placement, func(t *testing.T) {
-				r := newRig(t, placement, rig.Start(t, program))
+				g, opened := rig.Start(t, program), time.Now()
+				r := newRig(t, placement, g)
 				traces(r, s.function, s.room)
 				if got := r.Where(); got != placement {
 					t.Fatalf("the requests run in %s", got)
 				}
 				s.do(r)
-				if got := readTrace(r); got.String() != s.want || got.lost != s.lost {
+				got := readTrace(r)
+				if got.String() != s.want || got.lost != s.lost {
 					t.Errorf("%s, %d lost, want %s, %d lost", got, got.lost, s.want, s.lost)
+				}
+				if got.last <= 0 || got.last > time.Since(opened).Seconds() {
+					t.Errorf("the last record is of %g by the node's clock, which has gone for %v", got.last, time.Since(opened))
 				}
 				if again := readTrace(r); again.all != 0 || again.lost != 0 {
 					t.Errorf("read once more: %s, %d lost", again, again.lost)

@@ -47,17 +47,24 @@ func newClock() *clock { return &clock{begin: moment(unix.CLOCK_MONOTONIC)} }
 
 // moment reads both clocks at as nearly the same time as can be had.
 func moment(id int32) instant {
+	return momentBy(func() int64 {
+		var t unix.Timespec
+		_ = unix.ClockGettime(id, &t) // these clocks exist
+		return t.Nano()
+	})
+}
+
+func momentBy(clock func() int64) instant {
 	const tries = 16
 	var best instant
 	least := ^uint64(0)
 	for range tries {
-		var t unix.Timespec
 		before := ticks()
-		_ = unix.ClockGettime(id, &t) // these clocks exist
+		ns := clock()
 		after := ticks()
 		if took := after - before; took < least {
 			least = took
-			best = instant{ticks: before + took/2, ns: uint64(t.Nano())}
+			best = instant{ticks: before + took/2, ns: uint64(ns)}
 		}
 	}
 	return best
@@ -118,11 +125,11 @@ func (c *clock) sinceBoot(at uint64) uint64 {
 	return now.ns - min(nanoseconds(now.ticks-at, c.tick()), now.ns)
 }
 
-// converter makes times by the kernel's monotonic clock of ticks, all of them by one
-// reading of both: so their order stays.
-func (c *clock) converter() func(ticks uint64) int64 {
+// converter makes times by another clock of ticks, all of them by one reading of both: so
+// their order stays.
+func (c *clock) converter(other func() int64) func(ticks uint64) int64 {
 	tick := c.tick()
-	now := moment(unix.CLOCK_MONOTONIC)
+	now := momentBy(other)
 	return func(at uint64) int64 {
 		if at > now.ticks {
 			return int64(now.ns + nanoseconds(at-now.ticks, tick))

@@ -5,6 +5,8 @@ package inline
 import (
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"mirador/omis"
 )
 
@@ -113,7 +115,7 @@ func (l *notes) leave(ended []*owner) {
 	if l.ring == nil {
 		return
 	}
-	inTime := l.store.target.placer.clock.converter()
+	inTime := l.store.target.placer.inNodeTime()
 	for _, o := range ended {
 		l.follow(o, true, inTime)
 		delete(l.read, o)
@@ -131,6 +133,15 @@ func (l *notes) forget(known []*owner) {
 	l.taken, l.lost, l.told = nil, 0, 0
 }
 
+// inNodeTime makes times by the clock of the node of ticks; by the kernel's monotonic one
+// where the patcher is no node.
+func (p *Placer) inNodeTime() func(ticks uint64) int64 {
+	if n, ok := p.patcher.(interface{ Now() int64 }); ok {
+		return p.clock.converter(n.Now)
+	}
+	return p.clock.converter(func() int64 { return int64(moment(unix.CLOCK_MONOTONIC).ns) })
+}
+
 var _ omis.Trail = (*store)(nil)
 
 // Take: see omis.Trail.
@@ -142,7 +153,7 @@ func (s *store) Take() ([]omis.Record, uint64, error) {
 		return nil, 0, nil
 	}
 	t.meet()
-	inTime := t.placer.clock.converter()
+	inTime := t.placer.inNodeTime()
 	for _, o := range t.known {
 		l.follow(o, false, inTime)
 	}
