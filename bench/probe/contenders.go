@@ -10,6 +10,7 @@ import (
 const (
 	bareEBPF      = "bare eBPF"
 	bareReturning = "bare eBPF, uretprobe"
+	twoReadings   = "two readings of the clock"
 )
 
 // ours are the placements.
@@ -54,6 +55,24 @@ func (b *Bench) references() []subject.Contender {
 			Start: func(t subject.Task) (*subject.Standing, error) { return b.bare.startReturning(b.program, t) },
 		},
 	}
+}
+
+// reading is the least that an ordered clock costs.
+func (b *Bench) reading() subject.Contender {
+	return subject.Contender{
+		Name: twoReadings, Suits: onlyTimes,
+		Start: func(subject.Task) (*subject.Standing, error) { return startFenced(b.program) },
+	}
+}
+
+// startFenced starts a program one of whose functions has the readings of an ordered clock
+// compiled in. Nobody probes it, and it says nothing of what it reads.
+func startFenced(program *subject.Program) (*subject.Standing, error) {
+	t, err := startOwn(program)
+	if err != nil {
+		return nil, err
+	}
+	return &subject.Standing{Target: t, Function: "fenced", Stop: t.End}, nil
 }
 
 func onlyTimes(t subject.Task) string {

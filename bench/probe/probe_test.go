@@ -58,6 +58,21 @@ func TestOursAndReferences(t *testing.T) {
 			}
 		})
 	}
+	t.Run(twoReadings, func(t *testing.T) { reads(t, b) })
+}
+
+// reads has the least that a clock costs measured, where nobody probes and nobody tells a
+// duration.
+func reads(t *testing.T, b *Bench) {
+	t.Helper()
+	c := b.reading()
+	got, err := b.cost(timePush, []subject.Contender{c})
+	if err != nil || len(got.added[c.Name]) != len(modes) || got.why[c.Name] != "" {
+		t.Errorf("it adds %+v (%v)", got, err)
+	}
+	if row, err := b.truth(c, usual); err != nil || row.Why == "" {
+		t.Errorf("of the truth it tells %+v (%v)", row, err)
+	}
 }
 
 func TestCountingSystemCalls(t *testing.T) {
@@ -103,7 +118,7 @@ func TestPairings(t *testing.T) {
 	if len(tasks) != 5 || tasks[0] != countPush {
 		t.Errorf("the tasks are %v", tasks)
 	}
-	known := map[string]bool{"": true, bareEBPF: true, bareReturning: true, inCodeFast: true, inCodeSome: true}
+	known := map[string]bool{"": true, bareEBPF: true, bareReturning: true, inCodeFast: true, inCodeSome: true, twoReadings: true}
 	for _, name := range placements {
 		known[name] = true
 	}

@@ -44,6 +44,7 @@ func ownPairings() []pairing {
 		{countPush, inCode, "", none, report.AtMost(2.5)},
 		{timePush, inCodeFast, "", none, report.AtMost(20)},
 		{timePush, inCode, "", report.AtMost(55), report.AtMost(55)},
+		{timePush, inCode, twoReadings, tenPercent, tenPercent},
 		{timePush, inCodeSome, "", report.AtMost(2.5), report.AtMost(10)},
 	}
 	for _, t := range []subject.Task{countPush, countLanded, countMov, timePush, timeLanded} {
@@ -80,7 +81,7 @@ func peerPairings() []pairing {
 // Probe measures the placements beside bare eBPF; Peers beside other tools.
 func (b *Bench) Probe() (*report.Table, error) {
 	t := &report.Table{Name: "probe", Title: fmt.Sprintf("What a probe adds to a call of a function of %v (LB: each call waits for the one before; TB: it does not)", usual)}
-	return t, b.compare(t, ownPairings(), slices.Concat(b.ours(), b.sampling(), b.references()))
+	return t, b.compare(t, ownPairings(), append(slices.Concat(b.ours(), b.sampling(), b.references()), b.reading()))
 }
 
 // Peers: see Probe.

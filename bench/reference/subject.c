@@ -17,7 +17,8 @@
 
    The functions differ in their first instruction: the kernel emulates a push at a
    uprobe, and has to step over a mov and an endbr64. That of moved is five bytes long,
-   which is what a fast tracepoint of gdb's takes. */
+   which is what a fast tracepoint of gdb's takes. fenced is pushed, with nothing but two
+   readings of an ordered clock compiled in. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
@@ -51,15 +52,24 @@
 
 #define BOTH(name, entry, exit) FUNCTION(name, entry, exit) FUNCTION(name "_twin", entry, exit)
 
+/* READ reads the time stamp counter and keeps the lower half: the least that who measures
+   the function's duration has to do at both ends. */
+#define READ(how, where) \
+	"  push %rax\n  push %rcx\n  push %rdx\n" \
+	"  " how "\n  mov %eax, " where "(%rip)\n" \
+	"  pop %rdx\n  pop %rcx\n  pop %rax\n"
+
 __asm__(
 	".text\n"
 	BOTH("pushed", "  push %rbp\n  mov %rdi, %rax\n", "  pop %rbp\n")
 	BOTH("guarded", "  endbr64\n  push %rbp\n  mov %rdi, %rax\n", "  pop %rbp\n")
 	BOTH("moved", "  mov $12345, %eax\n  add %rdi, %rax\n", "")
+	FUNCTION("fenced", READ("lfence\n  rdtsc", "began") "  push %rbp\n  mov %rdi, %rax\n", "  pop %rbp\n" READ("rdtscp", "ended"))
+	".comm began, 8\n.comm ended, 8\n"
 	".p2align 6\n");
 
 typedef uint64_t function(uint64_t, uint64_t);
-function pushed, pushed_twin, guarded, guarded_twin, moved, moved_twin;
+function pushed, pushed_twin, guarded, guarded_twin, moved, moved_twin, fenced;
 
 #ifdef WITH_TRACEPOINTS
 __attribute__((noinline, noclone)) uint64_t traced(uint64_t x, uint64_t n) {
@@ -91,6 +101,7 @@ static const struct pair {
 	{"pushed", pushed, pushed_twin},
 	{"guarded", guarded, guarded_twin},
 	{"moved", moved, moved_twin},
+	{"fenced", fenced, pushed_twin},
 #ifdef WITH_TRACEPOINTS
 	{"traced", traced, traced_twin},
 	{"counted", counted, traced_twin},
