@@ -11,11 +11,9 @@ import (
 // collecting makes a batch of what an extension does for many objects.
 func collecting(do service.Collect) func(*execution, *call, []object) omis.ServiceResult {
 	return func(x *execution, c *call, objs []object) (results omis.ServiceResult) {
-		named, values := tokens(objs), make([]any, len(objs))
-		for i, o := range objs {
-			values[i] = o.(*item).value
-		}
-		do(&service.Call{Args: c.args, Event: x.occ, Scope: x}, values, func(n int, values []omis.Value, err error) {
+		named := tokens(objs)
+		object := func(i int) any { return objs[i].(*item).value }
+		do(&service.Call{Args: c.args, Event: x.occ, Scope: x}, len(objs), object, func(n int, values []omis.Value, err error) {
 			r := omis.ObjectResult{Status: omis.OK, Values: values}
 			if err != nil {
 				r = failure(err)

@@ -77,6 +77,7 @@ func (t *Tool) own(class omis.Class) []object {
 			list = append(list, v)
 		}
 	default:
+		list = make([]object, 0, len(t.items[class])) // often many
 		for _, it := range t.items[class] {
 			list = append(list, it)
 		}

@@ -64,10 +64,10 @@ type Collector interface {
 	Collectors() map[string]Collect
 }
 
-// Collect executes an action on many objects; Call is as it is for each of them, but for
-// the object. It answers for all of them in their order, for those that follow each
+// Collect executes an action on many objects, as many as count tells; Call is as it is for
+// each of them, but for the object. It answers for all of them in their order, for those that follow each
 // other and have the same answer at once.
-type Collect func(c *Call, objects []any, answer func(n int, values []omis.Value, err error))
+type Collect func(c *Call, count int, object func(i int) any, answer func(n int, values []omis.Value, err error))
 
 // Cell is an object that programs change. They do it in stores, one for each process,
 // whose rows are the cell's own for whoever reads it. Its methods may be called from

@@ -8,15 +8,15 @@ import (
 )
 
 // Who reads many counters or timers has all their stores read with one look. Meanwhile
-// none of the objects is locked: one that was changed is read once more, by itself.
+// none of the objects is locked: one that was changed is read once more, by itself. Nor
+// is a lock taken to find their stores, since nothing else can be fetched from memory
+// while a processor waits for one that is not in its cache.
 
 // measure is what reads many counters or timers.
 type measure interface {
-	// inStores adds the stores where its rows are to a list, and tells the number of
-	// changes so far.
-	inStores(list []service.Store) ([]service.Store, uint64)
-	// isFed tells that it has no rows but those, after as many changes.
-	isFed(changes uint64) bool
+	// inStores are the stores where all its rows are, as it shows them now; nil: it has
+	// rows elsewhere, or is about to change.
+	inStores() *shown
 	// appendFed adds the values of a row of a store.
 	appendFed(list []omis.Value, r *service.Row) []omis.Value
 	values(level int64) ([]omis.Value, error)
@@ -27,16 +27,22 @@ var _, _ measure = (*counter)(nil), (*timer)(nil)
 // part is one of many objects.
 type part struct {
 	measure
-	changes uint64
-	stores  int // that are to be read yet
-	failed  bool
+	shown  *shown
+	stores int // that are to be read yet
+	failed bool
 }
+
+// most is how many objects are read with one look: what is known of them stays in the
+// processor's cache until they are answered for.
+const most = 500
 
 // collection is the reading of many objects.
 type collection struct {
-	parts  []part
+	parts  []part // those of this look
 	next   int
-	rows   []service.Row // of that one, as far as they are read, where it has several stores
+	stores []service.Store
+	rows   []service.Row // of the next part, as far as they are read, where it has several stores
+	left   int           // objects that are not answered for yet
 	answer func(n int, values []omis.Value, err error)
 
 	// What the last ones have in common that were not answered for yet.
@@ -48,25 +54,45 @@ type collection struct {
 }
 
 // collect is readCounter, or readTimer, for many.
-func collect(_ *service.Call, objects []any, answer func(n int, values []omis.Value, err error)) {
-	g := &collection{parts: make([]part, len(objects)), answer: answer}
-	stores := make([]service.Store, 0, len(objects))
-	for i, o := range objects {
-		p := &g.parts[i]
-		before := len(stores)
-		p.measure = o.(measure)
-		stores, p.changes = p.inStores(stores)
-		p.stores = len(stores) - before
+func collect(_ *service.Call, count int, object func(i int) any, answer func(n int, values []omis.Value, err error)) {
+	g := &collection{parts: make([]part, 0, min(count, most)), left: count, answer: answer}
+	for from := 0; from < count; from += most {
+		g.parts, g.next = g.parts[:0], 0
+		for i := from; i < min(from+most, count); i++ {
+			g.parts = append(g.parts, part{measure: object(i).(measure)})
+		}
+		g.findStores()
+		g.read()
 	}
-	if len(stores) > 0 {
-		if reader, able := stores[0].(service.ManyReader); able {
-			reader.ReadMany(stores, g.take)
+	g.flush()
+}
+
+// findStores lists the stores of the objects of this look. Short loops have the processor
+// fetch what it finds for several objects at the same time.
+func (g *collection) findStores() {
+	for i := range g.parts {
+		g.parts[i].shown = g.parts[i].inStores()
+	}
+	g.stores = g.stores[:0]
+	for i := range g.parts {
+		p := &g.parts[i]
+		if p.shown != nil {
+			g.stores = append(append(g.stores, p.shown.first), p.shown.more...)
+			p.stores = 1 + len(p.shown.more)
+		}
+	}
+}
+
+// read reads the objects of this look.
+func (g *collection) read() {
+	if len(g.stores) > 0 {
+		if reader, able := g.stores[0].(service.ManyReader); able {
+			reader.ReadMany(g.stores, g.take)
 		}
 	}
 	for g.next < len(g.parts) {
 		g.alone()
 	}
-	g.flush()
 }
 
 // take takes the rows of the next store.
@@ -84,7 +110,7 @@ func (g *collection) take(_ int, rows []service.Row, err error) {
 		return
 	}
 	g.rows = g.rows[:0]
-	if p.failed || !areApart(rows) || !p.isFed(p.changes) {
+	if p.failed || !areApart(rows) || p.inStores() != p.shown {
 		g.alone()
 		return
 	}
@@ -101,6 +127,7 @@ func (g *collection) alone() {
 	g.flush()
 	values, err := g.parts[g.next].values(byThreads)
 	g.answer(1, values, err)
+	g.left--
 	g.next++
 }
 
@@ -110,6 +137,7 @@ func (g *collection) flush() {
 		return
 	}
 	g.answer(g.count, g.words(), nil)
+	g.left -= g.count
 	g.count = 0
 }
 
@@ -117,7 +145,7 @@ func (g *collection) flush() {
 func (g *collection) words() []omis.Value {
 	const most, block = 9, 512 // values of a row, and as many as are made at a time
 	if need := 2 + most*len(g.fed); cap(g.room)-len(g.room) < need {
-		g.room = make([]omis.Value, 0, max(need, min(block, need*(len(g.parts)-g.next+1))))
+		g.room = make([]omis.Value, 0, max(need, min(block, need*g.left)))
 	}
 	at := len(g.room)
 	g.room = append(g.room, omis.Int(int64(len(g.fed))), omis.Value{})

@@ -56,7 +56,7 @@ func TestChangesMeanwhile(t *testing.T) {
 		objects = append(objects, one)
 	}
 	var got []string
-	collect(nil, objects, func(n int, values []omis.Value, err error) {
+	collect(nil, len(objects), func(i int) any { return objects[i] }, func(n int, values []omis.Value, err error) {
 		for range n {
 			got = append(got, fmt.Sprint(texts(values), err))
 		}

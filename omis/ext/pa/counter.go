@@ -42,6 +42,7 @@ func (c *counter) addLocked(o owner, n int64) {
 	if row == nil {
 		row = &count{owner: o}
 		c.byThread[o] = row
+		c.feeds.hide()
 		c.rows = append(c.rows, row)
 	}
 	row.value += n
@@ -95,18 +96,7 @@ func (c *counter) take(fed []service.Row) {
 }
 
 // inStores: see measure.
-func (c *counter) inStores(list []service.Store) ([]service.Store, uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append(list, c.feeds.stores...), c.feeds.changes
-}
-
-// isFed: see measure.
-func (c *counter) isFed(changes uint64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.rows) == 0 && c.feeds.changes == changes
-}
+func (c *counter) inStores() *shown { return c.feeds.shown.Load() }
 
 func (*counter) appendFed(list []omis.Value, r *service.Row) []omis.Value {
 	one := count{owner{r.Proc, r.Thread}, r.Value}
@@ -118,7 +108,7 @@ func (*counter) Kind() omis.StoreKind { return omis.StoreSums }
 func (c *counter) Join(s service.Store) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.feeds.join(s)
+	c.feeds.join(s, len(c.rows))
 }
 
 func (c *counter) Leave(s service.Store) error {
@@ -126,6 +116,7 @@ func (c *counter) Leave(s service.Store) error {
 	defer c.mu.Unlock()
 	fed, err := c.feeds.leave(s)
 	c.take(fed)
+	c.feeds.show(len(c.rows))
 	return err
 }
 

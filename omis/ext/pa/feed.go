@@ -2,16 +2,37 @@ package pa
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"mirador/omis/service"
 )
 
 // feeds are the stores where placements keep rows of a counter or a timer. Whoever
-// calls them holds the lock of that object.
+// calls them holds the lock of that object, but for shown.
 type feeds struct {
-	stores  []service.Store
-	changes uint64 // rises with each but rows
+	stores []service.Store
+	shown  atomic.Pointer[shown]
 }
+
+// shown are stores for those who read many objects at once, without their locks. An
+// object shows them as long as its rows are in there and nowhere else, and others after
+// each change.
+type shown struct {
+	first service.Store // most have no more
+	more  []service.Store
+}
+
+// show has others see the stores, if the object has no rows of its own.
+func (f *feeds) show(own int) {
+	if own > 0 || len(f.stores) == 0 {
+		f.hide()
+		return
+	}
+	f.shown.Store(&shown{f.stores[0], slices.Clone(f.stores[1:])})
+}
+
+// hide goes before each change: who looks meanwhile has to wait for the lock.
+func (f *feeds) hide() { f.shown.Store(nil) }
 
 var (
 	_ service.Cell    = (*counter)(nil)
@@ -35,7 +56,8 @@ func (f *feeds) rows() ([]service.Row, error) {
 }
 
 func (f *feeds) reset() error {
-	f.changes++
+	f.hide()
+	defer f.show(0)
 	for _, s := range f.stores {
 		if err := s.Reset(); err != nil {
 			return err
@@ -44,14 +66,16 @@ func (f *feeds) reset() error {
 	return nil
 }
 
-func (f *feeds) join(s service.Store) {
-	f.changes++
+// join adds a store; the object has some rows of its own.
+func (f *feeds) join(s service.Store, own int) {
 	f.stores = append(f.stores, s)
+	f.show(own)
 }
 
-// leave takes a store off the list; its rows are to be kept.
+// leave takes a store off the list; its rows are to be kept, and the stores to be shown
+// when they are.
 func (f *feeds) leave(s service.Store) ([]service.Row, error) {
-	f.changes++
+	f.hide()
 	f.stores = slices.DeleteFunc(f.stores, func(other service.Store) bool { return other == s })
 	return s.Rows()
 }

@@ -32,6 +32,7 @@ func (t *timer) of(o owner) *row {
 	if r == nil {
 		r = &row{owner: o, sampler: sampler{oneIn: t.oneIn}}
 		t.byThread[o] = r
+		t.feeds.hide()
 		t.rows = append(t.rows, r)
 	}
 	return r
@@ -119,18 +120,7 @@ func measured(fed *service.Row) row {
 }
 
 // inStores: see measure.
-func (t *timer) inStores(list []service.Store) ([]service.Store, uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return append(list, t.feeds.stores...), t.feeds.changes
-}
-
-// isFed: see measure.
-func (t *timer) isFed(changes uint64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.rows) == 0 && t.feeds.changes == changes
-}
+func (t *timer) inStores() *shown { return t.feeds.shown.Load() }
 
 func (*timer) appendFed(list []omis.Value, r *service.Row) []omis.Value {
 	one := measured(r)
@@ -142,7 +132,7 @@ func (*timer) Kind() omis.StoreKind { return omis.StoreIntervals }
 func (t *timer) Join(s service.Store) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.feeds.join(s)
+	t.feeds.join(s, len(t.rows))
 }
 
 func (t *timer) Leave(s service.Store) error {
@@ -150,6 +140,7 @@ func (t *timer) Leave(s service.Store) error {
 	defer t.mu.Unlock()
 	fed, err := t.feeds.leave(s)
 	t.take(fed)
+	t.feeds.show(len(t.rows))
 	return err
 }
 

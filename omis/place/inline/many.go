@@ -14,13 +14,35 @@ func (*Placer) AppendRows(stores []omis.Store, rows []omis.Row, ends []int) ([]o
 		p := pace{clock: t.placer.clock}
 		t.mu.Lock()
 		t.meet()
-		for ; from < len(stores) && stores[from].(*store).target == t; from++ {
-			rows = stores[from].(*store).append(rows, &p)
+		n, plain := t.those(stores[from:])
+		for _, one := range stores[from : from+n] {
+			if plain {
+				rows = one.(*store).appendOnly(rows, &p)
+			} else {
+				rows = one.(*store).append(rows, &p)
+			}
 			ends = append(ends, len(rows))
 		}
 		t.mu.Unlock()
+		from += n
 	}
 	return rows, ends, nil
+}
+
+// those is how many of the first stores belong to the target; plain tells that each has
+// one row at most. It has looked at all of them then: in so short a loop the processor
+// fetches several at the same time. The caller holds mu.
+func (t *target) those(stores []omis.Store) (n int, plain bool) {
+	plain = len(t.known) == 1
+	for _, one := range stores {
+		s := one.(*store)
+		if s.target != t {
+			break
+		}
+		plain = plain && !s.closed && len(s.past) == 0
+		n++
+	}
+	return n, plain
 }
 
 // pace asks the clock once how long its ticks are, when it is needed first.

@@ -95,6 +95,26 @@ func (s *store) append(list []omis.Row, p *pace) []omis.Row {
 	return list
 }
 
+// appendOnly is append where one thread has come to the process so far, and the store is
+// open.
+func (s *store) appendOnly(list []omis.Row, p *pace) []omis.Row {
+	known := s.target.known
+	r := s.readOne(known[0])
+	if r.torn {
+		r = s.read(known)[0]
+	}
+	if !r.any {
+		return list
+	}
+	list = append(list, r.Row)
+	row := &list[len(list)-1]
+	known[0].sign(row)
+	if s.kind == omis.StoreIntervals {
+		row.Intervals = inNanoseconds(row.Intervals, p.tick())
+	}
+	return list
+}
+
 // few is how many rows most stores have at most.
 const few = 4
 
@@ -125,9 +145,12 @@ func (s *store) readPatiently(all []dated) []dated {
 	return all
 }
 
+// sign says whose a row is.
+func (o *owner) sign(r *omis.Row) { r.TID, r.Started, r.Alive = o.tid, o.started, o.alive }
+
 // told is a row with its thread.
 func told(o *owner, r reading) dated {
-	r.TID, r.Started, r.Alive = o.tid, o.started, o.alive
+	o.sign(&r.Row)
 	return dated{r.Row, r.first}
 }
 

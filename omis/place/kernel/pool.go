@@ -177,6 +177,9 @@ func (p *pool) claim(n uint32) bool {
 		p.free = append(p.free, n)
 		return true
 	}
+	if s.rows == nil {
+		s.rows = s.room[:0] // ten thousand may come at a time
+	}
 	s.rows = append(s.rows, n)
 	p.known++
 	return true

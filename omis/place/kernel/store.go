@@ -17,11 +17,12 @@ type store struct {
 	target *target
 	cell   unit // its number: the epoch of the rows that count, and how many occurrences have none
 
-	kept    bool     // it outlives the monitor
-	pages   []uint32 // where its rows are written down that were given back
-	written []key    // whose they are, by a former monitor
-	rows    []uint32 // in the pool
-	past    []dated  // rows that were given back, of this epoch
+	kept    bool      // it outlives the monitor
+	pages   []uint32  // where its rows are written down that were given back
+	written []key     // whose they are, by a former monitor
+	rows    []uint32  // in the pool
+	room    [2]uint32 // for the first of them
+	past    []dated   // rows that were given back, of this epoch
 	closed  bool
 
 	writers writers // guarded by Placer.mu
@@ -81,9 +82,12 @@ func (s *store) append(list []omis.Row, last *lively) ([]omis.Row, error) {
 	if s.closed {
 		return list, nil
 	}
+	epoch := s.word(cellEpoch)
+	if len(s.rows) == 1 && len(s.past) == 0 {
+		return s.appendOnly(list, epoch, last)
+	}
 	var room [few]dated
 	all := append(room[:0], s.past...)
-	epoch := s.word(cellEpoch)
 	for _, n := range s.rows {
 		copied, err := s.copy(n)
 		if err != nil {
@@ -100,6 +104,17 @@ func (s *store) append(list []omis.Row, last *lively) ([]omis.Row, error) {
 	for i := range all {
 		list = append(list, all[i].Row)
 	}
+	return list, nil
+}
+
+// appendOnly is append where there is one row.
+func (s *store) appendOnly(list []omis.Row, epoch uint64, last *lively) ([]omis.Row, error) {
+	copied, err := s.copy(s.rows[0])
+	if err != nil || copied.at(rowEpoch) != epoch {
+		return list, err
+	}
+	list = append(list, copied.decode(s.pool.form.kind))
+	list[len(list)-1].Alive = last.wasAlive(s.target, copied.key())
 	return list, nil
 }
 
