@@ -206,6 +206,7 @@ func (o *owner) reopen(g *ground, mapped proc.Mappings) (bool, error) {
 	}
 	// What is kept in the memory may have no code just now.
 	if o.letOut(g) == nil && !g.site.Retired() {
+		g.site.Tidy()
 		return true, nil
 	}
 	shared.Close()
@@ -222,6 +223,7 @@ func (o *owner) beginAnew(g *ground, inherited bool) error {
 	}
 	if err == nil {
 		err = o.letOut(g)
+		g.site.Tidy()
 	}
 	if err != nil {
 		return &omis.Refusal{Why: err.Error()}

@@ -173,6 +173,7 @@ func (o *owner) commit(g *ground, b *patch.Batch) error {
 	defer func() {
 		o.endFreeze()
 		g.stood = time.Since(begin)
+		g.site.Tidy()
 	}()
 	o.comeOut(nil)
 	if o.space.memory == nil || g.Gone() {

@@ -127,8 +127,9 @@ func (s *Site) Inside(pc uint64) bool {
 	return p != nil && slices.Contains(s.retired, p)
 }
 
-// Reclaim gives back the room of stubs that no thread can be in any more: neither
-// is one stopped there, nor has it such an address on its stack.
+// Reclaim finds the stubs that no thread can be in any more: neither is one stopped
+// there, nor has it such an address on its stack. Tidy gives their room back, which takes
+// longer and can wait until the process runs again.
 func (s *Site) Reclaim(occupied func(Stub) bool) {
 	var kept []*place
 	for _, p := range s.retired {
@@ -137,10 +138,18 @@ func (s *Site) Reclaim(occupied func(Stub) bool) {
 			kept = append(kept, p)
 			continue
 		}
+		s.empty = append(s.empty, p)
+	}
+	s.note(s.arenas, slices.Clone(s.places), kept)
+}
+
+// Tidy gives back the room of stubs that nobody can be in.
+func (s *Site) Tidy() {
+	for _, p := range s.empty {
 		s.discard(p)
 		s.release(p)
 	}
-	s.note(s.arenas, slices.Clone(s.places), kept)
+	s.empty = nil
 }
 
 // release gives back the switches of points that went with a stub.

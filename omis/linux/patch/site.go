@@ -30,6 +30,7 @@ type Site struct {
 	places  []*place // that stand, by the address of the jump
 	stubs   []*place // that a thread may be in, by address: those of places that stand, and
 	retired []*place // those of places that do not, or have others by now
+	empty   []*place // were retired, and nobody can be in their stubs; for Tidy
 }
 
 // NewSite makes the site of a process with shared memory at base.
