@@ -147,10 +147,7 @@ func (s *Surveyor) check(f *function, w *detour.Window) error {
 
 // lands tells whether control may come from elsewhere behind begin, and before end.
 func (s *Surveyor) lands(f *function, begin, end uint64) bool {
-	if s.Module.Lands(begin-s.Base, end-s.Base) || f.targets.Between(begin, end) {
-		return true
-	}
-	if f.unknown < f.end && s.short(f.unknown, f.end, begin, end) {
+	if s.Module.Lands(begin-s.Base, end-s.Base) || s.leads(f, begin, end) {
 		return true
 	}
 	return s.before(f, begin, end) || s.behind(f, begin, end)
@@ -168,7 +165,7 @@ func (s *Surveyor) before(f *function, begin, end uint64) bool {
 			}
 			continue
 		}
-		if s.leadsFrom(b, begin, end) {
+		if b < s.Base || s.leads(s.decoded(b, e), begin, end) {
 			return true
 		}
 		at = b
@@ -188,7 +185,7 @@ func (s *Surveyor) behind(f *function, begin, end uint64) bool {
 			at++
 			continue
 		}
-		if s.leadsFrom(b, begin, end) {
+		if b < s.Base || s.leads(s.decoded(b, e), begin, end) {
 			return true
 		}
 		at = e
@@ -196,13 +193,8 @@ func (s *Surveyor) behind(f *function, begin, end uint64) bool {
 	return false
 }
 
-// leadsFrom tells whether a branch of the function at an address leads behind
-// begin, and before end.
-func (s *Surveyor) leadsFrom(at, begin, end uint64) bool {
-	f, err := s.function(at)
-	if err != nil {
-		return true
-	}
+// leads tells whether a branch of a function leads behind begin, and before end.
+func (s *Surveyor) leads(f *function, begin, end uint64) bool {
 	return f.targets.Between(begin, end) || f.unknown < f.end && s.short(f.unknown, f.end, begin, end)
 }
 
@@ -233,15 +225,20 @@ func (s *Surveyor) function(addr uint64) (*function, error) {
 	if begin == end || begin < s.Base {
 		return nil, fmt.Errorf("it is not known in which function it is")
 	}
+	return s.decoded(begin, end), nil
+}
+
+// decoded is the function within bounds that are known.
+func (s *Surveyor) decoded(begin, end uint64) *function {
 	if f := s.functions[begin]; f != nil {
-		return f, nil
+		return f
 	}
 	f := decodeFunction(begin, s.code(begin, end))
 	if s.functions == nil {
 		s.functions = make(map[uint64]*function)
 	}
 	s.functions[begin] = f
-	return f, nil
+	return f
 }
 
 // isPadding tells whether nothing but padding stands between two addresses, the

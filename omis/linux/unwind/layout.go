@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/go-delve/delve/pkg/dwarf/frame"
+
 	"mirador/omis/linux/proc"
 )
 
@@ -46,7 +48,15 @@ func (l *Layout) StackEnd(sp uint64) uint64 {
 // module finds the module whose code holds pc.
 func (l *Layout) module(pc uint64) (module, bool) {
 	m, ok := l.maps.At(pc)
-	if !ok || !m.Exec || m.Inode == 0 && m.Path != "[vdso]" {
+	if !ok {
+		return module{}, false
+	}
+	return l.moduleOf(m)
+}
+
+// moduleOf is the module that a mapping is of.
+func (l *Layout) moduleOf(m proc.Mapping) (module, bool) {
+	if !m.Exec || m.Inode == 0 && m.Path != "[vdso]" {
 		return module{}, false
 	}
 	found, ok := l.loaded[m.Start]
@@ -73,35 +83,34 @@ func (l *Layout) Function(pc uint64) uint64 {
 	if !ok {
 		return 0
 	}
-	begin, _ := m.bounds(pc)
-	return begin
+	entry, err := m.entries.FDEForPC(pc - m.bias)
+	if err != nil {
+		return 0
+	}
+	return entry.Begin() + m.bias
 }
 
 // Bounds are those of the function that holds pc, as far as the unwind tables
 // tell; 0 if they do not, if its code is not the process's own copy, or if it is what
 // signal handlers return to.
 func (l *Layout) Bounds(pc uint64) (begin, end uint64) {
-	if mapped, ok := l.maps.At(pc); !ok || !mapped.Private {
+	mapped, ok := l.maps.At(pc)
+	if !ok || !mapped.Private {
 		return 0, 0
 	}
-	m, ok := l.module(pc)
-	if !ok || m.isSignalFrame(pc) {
+	m, ok := l.moduleOf(mapped)
+	if !ok {
 		return 0, 0
 	}
-	return m.bounds(pc)
-}
-
-// isSignalFrame tells whether pc is in what signal handlers return to, the entry for
-// which begins before the code does.
-func (m module) isSignalFrame(pc uint64) bool {
 	entry, err := m.entries.FDEForPC(pc - m.bias)
-	return err == nil && strings.Contains(entry.CIE.Augmentation, "S")
-}
-
-func (m module) bounds(pc uint64) (begin, end uint64) {
-	entry, err := m.entries.FDEForPC(pc - m.bias)
-	if err != nil {
+	if err != nil || isSignalFrame(entry) {
 		return 0, 0
 	}
 	return entry.Begin() + m.bias, entry.End() + m.bias
+}
+
+// isSignalFrame tells whether an entry is for what signal handlers return to; it begins
+// before the code does.
+func isSignalFrame(entry *frame.FrameDescriptionEntry) bool {
+	return strings.Contains(entry.CIE.Augmentation, "S")
 }
