@@ -68,6 +68,7 @@ var oracles = map[string]oracle{
 	"thread_has_terminated":       {"the target's count", "TestEventsLive TestThreadEvents"},
 	"thread_received_signal":      {"the target's count", "TestEventsLive TestSignalEvents"},
 	"thread_has_blocked":          {"the kernel's count of voluntary switches", "TestSchedulingLive TestScheduling"},
+	"thread_has_blocked_on_io":    {"the target reads past all caches, or naps", "TestIOWait"},
 	"thread_has_been_unblocked":   {"the kernel's count of voluntary switches", "TestSchedulingLive TestScheduling"},
 	"thread_has_been_stopped":     {"/proc/PID/task/TID/status", "TestStopsLive TestStopEvents"},
 	"thread_has_been_continued":   {"/proc/PID/task/TID/status", "TestStopsLive TestStopEvents"},

@@ -68,6 +68,24 @@ func Catalog() []Metric {
 			Measured: "pa_timer_start and pa_timer_stop as of WC_TIME, by a timer with the clock cpu: in the kernel, or while the thread is held",
 		},
 		{
+			Name: "IOWAIT_COUNT", Unit: "1", Kind: "counter", Entities: all, source: fromEvents,
+			Doc:      "How often threads began to wait for a disk, since the probe was activated or reset.",
+			Measured: "pa_counter_add when thread_has_blocked_on_io",
+			begin:    []event{{service: "thread_has_blocked_on_io"}},
+		},
+		{
+			Name: "IOWAIT_TIME", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents,
+			Doc:      "How long threads waited for a disk, in all, as far as they go on again: in a system call, or for a page that had to be read.",
+			Measured: "pa_timer_start when thread_has_blocked_on_io, pa_timer_stop when thread_has_been_unblocked",
+			begin:    []event{{service: "thread_has_blocked_on_io"}}, end: []event{{service: "thread_has_been_unblocked"}},
+		},
+		{
+			Name: "NET_RECEIVE", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents,
+			Doc:      "How long threads were receiving messages through sockets, in all, which contains that they waited for them.",
+			Measured: "pa_timer_start and pa_timer_stop at the beginning and end of the system calls recvfrom, recvmsg and recvmmsg",
+			begin:    systemCalls(started, "recvfrom", "recvmsg", "recvmmsg"), end: systemCalls(ended, "recvfrom", "recvmsg", "recvmmsg"),
+		},
+		{
 			Name: "NET_SEND", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents,
 			Doc:      "How long threads were sending messages through sockets, in all.",
 			Measured: "pa_timer_start and pa_timer_stop at the beginning and end of the system calls sendto, sendmsg and sendmmsg",

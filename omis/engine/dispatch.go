@@ -65,7 +65,7 @@ type subscription struct {
 // out only for the threads that are meant.
 func isDense(kind omis.EventKind) bool {
 	switch kind {
-	case omis.EventStepped, omis.EventSteppedOver, omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventUnblocked:
+	case omis.EventStepped, omis.EventSteppedOver, omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventBlockedOnIO, omis.EventUnblocked:
 		return true
 	}
 	return false

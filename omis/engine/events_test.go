@@ -51,6 +51,7 @@ func TestPlainThreadEvents(t *testing.T) {
 		omis.EventScheduled:       {"thread_has_been_scheduled", "proc_has_been_scheduled"},
 		omis.EventDescheduled:     {"thread_has_been_descheduled", "proc_has_been_descheduled"},
 		omis.EventBlocked:         {"thread_has_blocked"},
+		omis.EventBlockedOnIO:     {"thread_has_blocked_on_io"},
 		omis.EventUnblocked:       {"thread_has_been_unblocked"},
 		omis.EventThreadStopped:   {"thread_has_been_stopped"},
 		omis.EventThreadContinued: {"thread_has_been_continued"},

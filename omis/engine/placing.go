@@ -96,7 +96,7 @@ func (k *candidate) compile(e *Engine) (err error) {
 func isPlaceable(kind omis.EventKind) bool {
 	switch kind {
 	case omis.EventReachedAddr, omis.EventSysCallStarted, omis.EventSysCallEnded,
-		omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventUnblocked:
+		omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventBlockedOnIO, omis.EventUnblocked:
 		return true
 	}
 	return false

@@ -24,7 +24,7 @@ func (n *Node) CanDetect(kind omis.EventKind) error {
 	case omis.EventReachedAddr, omis.EventProcTerminated, omis.EventThreadCreated, omis.EventThreadTerminated, omis.EventProcCreated,
 		omis.EventSignal, omis.EventSysCallStarted, omis.EventSysCallEnded, omis.EventLibCallStarted, omis.EventLibCallEnded,
 		omis.EventStepped, omis.EventSteppedOver, omis.EventThreadStopped, omis.EventThreadContinued,
-		omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventUnblocked:
+		omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventBlockedOnIO, omis.EventUnblocked:
 		return nil
 	case omis.EventNodeAdded, omis.EventNodeRemoved:
 		return omis.Errorf(omis.UnsupportedService, "threads of Linux add and remove no nodes; a message-passing library could tell, and none is observed")

@@ -234,7 +234,7 @@ func (n *Node) Watch(w omis.Watch, handle func(*omis.Hit)) (cancel func() error,
 		if err := n.findLibraryCalls(set); err != nil {
 			return nil, err
 		}
-	case omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventUnblocked:
+	case omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventBlockedOnIO, omis.EventUnblocked:
 		return n.sched.watch(set)
 	case omis.EventSysCallStarted, omis.EventSysCallEnded:
 		if set.call, err = callNumber(w.Name); err != nil {

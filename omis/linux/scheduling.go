@@ -36,6 +36,7 @@ var schedulingKinds = map[sched.Kind]omis.EventKind{
 	sched.Scheduled:   omis.EventScheduled,
 	sched.Descheduled: omis.EventDescheduled,
 	sched.Blocked:     omis.EventBlocked,
+	sched.BlockedOnIO: omis.EventBlockedOnIO,
 	sched.Unblocked:   omis.EventUnblocked,
 }
 

@@ -24,6 +24,9 @@ type layout struct {
 	entity         int32 // in task_struct: its struct sched_entity
 	ran, ranBefore int32 // in struct sched_entity: time on processors, and that before this turn
 
+	inIOWait  int32 // in task_struct: the byte with the bit that says that it waits for a disk
+	ioWaitBit int32
+
 	// level is the depth of the monitor's own pid namespace: it knows threads by
 	// their numbers there.
 	level int32
@@ -44,20 +47,23 @@ func findLayout() (layout, error) {
 	}{
 		{"task_struct", "pid", &l.pid}, {"task_struct", "thread_pid", &l.threadPID},
 		{"pid", "level", &l.pidLevel}, {"pid", "numbers", &l.numbers}, {"upid", "nr", &l.nr},
-		{"task_struct", "se", &l.entity},
+		{"task_struct", "se", &l.entity}, {"task_struct", "in_iowait", &l.inIOWait},
 		{"sched_entity", "sum_exec_runtime", &l.ran}, {"sched_entity", "prev_sum_exec_runtime", &l.ranBefore},
 	} {
 		var s *btf.Struct
 		if err := kernel.TypeByName(m.in, &s); err != nil {
 			return l, unsupported("the kernel does not describe struct %s: %v", m.in, err)
 		}
-		_, offset, ok := tracepoint.Member(s.Members, m.name)
+		member, offset, ok := tracepoint.Member(s.Members, m.name)
 		if !ok {
 			return l, unsupported("struct %s of the kernel has no member %s", m.in, m.name)
 		}
 		*m.offset = int32(offset)
-		if m.in == "upid" {
+		switch m.name {
+		case "nr":
 			l.upid = int32(s.Size)
+		case "in_iowait":
+			l.ioWaitBit = 1 << (member.Offset % 8)
 		}
 	}
 	return l, nil

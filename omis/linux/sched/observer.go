@@ -26,7 +26,8 @@ const (
 	Descheduled                  // it lost it: its time was over, or it blocked, stopped or ended
 	Blocked                      // it waits for something; always together with Descheduled
 	Unblocked                    // what it waited for is there
-	All         = Scheduled | Descheduled | Blocked | Unblocked
+	BlockedOnIO                  // it waits for a disk; always together with Blocked
+	All         = Scheduled | Descheduled | Blocked | Unblocked | BlockedOnIO
 )
 
 // Event is one occurrence. Time is CLOCK_MONOTONIC in nanoseconds.

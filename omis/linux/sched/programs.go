@@ -25,6 +25,7 @@ const (
 	stackRan    = -24
 	stackBefore = -32
 	stackRecord = -32 - recordSize
+	stackIOWait = stackRecord - 8
 )
 
 // Members of watched.
@@ -71,6 +72,13 @@ func (p *programs) onSwitch() asm.Instructions {
 	)
 	code = append(code, enter(isBlocked)...)
 	code = append(code, p.raise(Blocked)...)
+	code = append(code, asm.LoadMem(asm.R3, asm.R6, argPrev, asm.DWord))
+	code = append(code, read(stackIOWait, 1, p.inIOWait)...)
+	code = append(code,
+		asm.LoadMem(asm.R1, asm.RFP, stackIOWait, asm.Byte),
+		asm.And.Imm(asm.R1, p.ioWaitBit),
+		asm.JEq.Imm(asm.R1, 0, "next"))
+	code = append(code, p.raise(BlockedOnIO)...)
 
 	next := p.find(argNext, "out")
 	next[0] = next[0].WithSymbol("next")

@@ -9,6 +9,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/tracepoint"
 )
 
 // layout is how programs learn who the current thread is.
@@ -17,6 +19,8 @@ type layout struct {
 	pid, tgid, leader, started int16
 	status                     int16 // what its system call is, in its thread_info
 	ran, ranBefore             int16 // time on processors, and that before this turn, in its sched_entity
+	inIOWait                   int16 // the byte with the bit that says that it waits for a disk
+	ioWaitBit                  int32
 	cpu                        cpuClock
 
 	// nested tells that the monitor lives in a pid namespace of its own, which
@@ -59,6 +63,9 @@ func findLayout() (layout, error) {
 			return l, err
 		}
 	}
+	if l.inIOWait, l.ioWaitBit, err = findIOWait(task); err != nil {
+		return l, err
+	}
 	l.cpu = findCPUClock(types, task)
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
@@ -80,6 +87,15 @@ func within(types *btf.Spec, task *btf.Struct, outer, of, name string) (int16, e
 		return 0, fmt.Errorf("task_struct of this kernel has no %s.%s in reach", outer, name)
 	}
 	return int16(a + b), nil
+}
+
+// findIOWait finds the bit that is set while a task waits for a disk.
+func findIOWait(task *btf.Struct) (offset int16, bit int32, err error) {
+	m, at, ok := tracepoint.Member(task.Members, "in_iowait")
+	if !ok || at > 1<<15-1 {
+		return 0, 0, fmt.Errorf("task_struct of this kernel has no in_iowait in reach")
+	}
+	return int16(at), 1 << (m.Offset % 8), nil
 }
 
 // member finds a member, also in structs without a name, which randomised layouts

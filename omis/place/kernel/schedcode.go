@@ -170,6 +170,12 @@ func (s *scheduling) leave() asm.Instructions {
 		asm.LoadMem(asm.R1, asm.RFP, stackWas, asm.DWord),
 		asm.JNE.Imm(asm.R1, isWaiting, "gone"))
 	code = append(code, s.raise(omis.EventBlocked)...)
+	code = append(code,
+		argument(whose, argPrev),
+		asm.LoadMem(asm.R1, whose, s.layout.inIOWait, asm.Byte),
+		asm.And.Imm(asm.R1, s.layout.ioWaitBit),
+		asm.JEq.Imm(asm.R1, 0, "gone"))
+	code = append(code, s.raise(omis.EventBlockedOnIO)...)
 	return append(code,
 		argument(asm.R2, argState).WithSymbol("gone"),
 		asm.And.Imm(asm.R2, stateDead),

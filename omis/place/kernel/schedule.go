@@ -39,7 +39,7 @@ var tracepointOf = [roles]string{"sched_switch", "sched_switch", "sched_wakeup"}
 func kindsOf(r role) []omis.EventKind {
 	switch r {
 	case leaving:
-		return []omis.EventKind{omis.EventDescheduled, omis.EventBlocked, omis.EventScheduled, omis.EventUnblocked}
+		return []omis.EventKind{omis.EventDescheduled, omis.EventBlocked, omis.EventBlockedOnIO, omis.EventScheduled, omis.EventUnblocked}
 	case coming:
 		return []omis.EventKind{omis.EventScheduled, omis.EventUnblocked}
 	}

@@ -132,6 +132,44 @@ func TestBlockedTime(t *testing.T) {
 	}
 }
 
+// Who reads past all caches waits for the disk, who naps does not. How often is for the
+// disk to say, which may be done before anybody waits for it.
+func TestIOWait(t *testing.T) {
+	program := rig.Caller(t)
+	for _, placement := range []string{"trap", kernel.Name} {
+		t.Run(placement, func(t *testing.T) {
+			r := newRig(t, placement, rig.Start(t, program))
+			r.Ask(": pa_counter_create() pa_counter_create() pa_timer_create()")
+			r.Define("thread_has_blocked([]) : pa_counter_add([pa_c_1],1)")
+			r.Define("thread_has_blocked_on_io([]) : pa_counter_add([pa_c_2],1) pa_timer_start([pa_t_1])")
+			r.Define("thread_has_been_unblocked([]) : pa_timer_stop([pa_t_1])")
+			r.Enable()
+			if got := r.Where(); got != placement {
+				t.Fatalf("the requests run in %s", got)
+			}
+			for range 10 {
+				r.Target.Do("nap 2")
+			}
+			rig.Until(t, "the naps are counted", func() bool { return total(r, 1) >= 10 })
+			if n := total(r, 2); n != 0 {
+				t.Errorf("%d naps waited for a disk", n)
+			}
+			asked := int64(0)
+			rig.Until(t, "a read waits for the disk, and goes on", func() bool {
+				if got := r.Target.Do("disk 20"); got != "done 0" {
+					t.Fatalf("the target said %q", got)
+				}
+				asked += 20
+				list := r.Ask(": pa_timer_sum([pa_t_1],2)")[1][0].Values[1].List
+				return len(list) > 4 && list[2].N > 0 && list[4].Float > 0
+			})
+			if n, all := total(r, 2), total(r, 1); n < 1 || n >= all {
+				t.Errorf("%d of %d waits were for the disk, which was asked %d times", n, all, asked)
+			}
+		})
+	}
+}
+
 // What is counted in one counter at an address and at the loss of a processor is counted
 // in two places, and told as one.
 func TestAddressesAndSwitchesTogether(t *testing.T) {

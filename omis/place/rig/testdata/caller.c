@@ -1,6 +1,7 @@
 /* A program that makes a known number of system calls. It does what the lines of its standard input say, and
    answers each with a line. What it needs for that itself are read and write. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -145,6 +146,18 @@ static int nap(long ms) {
 	return clock_nanosleep(CLOCK_MONOTONIC, 0, &t, 0);
 }
 
+/* Reads the program's file past all caches, and returns how often that was refused. */
+static long disk(long n) {
+	enum { size = 4096 };
+	static char room[size] __attribute__((aligned(size)));
+	int fd = open("/proc/self/exe", O_RDONLY | O_DIRECT);
+	long refused = 0;
+	while (n-- > 0)
+		refused += pread(fd, room, size, 0) != size;
+	close(fd);
+	return refused;
+}
+
 int main(int argc, char **argv) {
 	char line[200], what[20];
 	setvbuf(stdout, 0, _IOLBF, 0);
@@ -173,6 +186,8 @@ int main(int argc, char **argv) {
 			another(a);
 		else if (!strcmp(what, "nap"))
 			r = nap(a);
+		else if (!strcmp(what, "disk"))
+			r = disk(a);
 		else if (!strcmp(what, "late")) {
 			pthread_create(&t, 0, late, (void *)a);
 			r = drink();
