@@ -77,6 +77,10 @@ func TestTrace(t *testing.T) {
 		p.Reach(11, 0x10, 0)
 		b.ask(": pa_trace_reset([pa_b_1])")
 		b.wantTraced(0, 0)
+		b.ask(": pa_trace_delete([pa_b_1])")
+		if reply := b.reply(": pa_trace_read([pa_b_1],0)"); reply.Err() == nil {
+			t.Error("a trace can be read that was deleted")
+		}
 	})
 }
 
