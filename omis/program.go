@@ -125,12 +125,16 @@ func (r *Refusal) Error() string { return r.Why }
 type StoreKind uint8
 
 const (
-	StoreSums      StoreKind = iota + 1 // OpAdd
-	StoreIntervals                      // OpStart, OpStop
-	StoreTraces                         // OpTrace; such a Store is a Trail
+	StoreSums       StoreKind = iota + 1 // OpAdd
+	StoreIntervals                       // OpStart, OpStop
+	StoreTraces                          // OpTrace; such a Store is a Trail
+	StoreHistograms                      // as StoreIntervals, and how many took how long: see HistogramStore
 
 	StoreKinds = iota + 1 // more than any kind
 )
+
+// HasIntervals tells whether such a store knows of intervals.
+func (k StoreKind) HasIntervals() bool { return k == StoreIntervals || k == StoreHistograms }
 
 // Store holds a row for each thread of a process that changed it. Its methods may
 // be called from any goroutine.
@@ -168,7 +172,7 @@ type Row struct {
 	Alive   bool   // the thread with this TID is still the one meant here
 
 	Value     int64 // StoreSums; StoreTraces: how many records were appended
-	Intervals       // StoreIntervals
+	Intervals       // StoreIntervals, StoreHistograms
 }
 
 // Intervals sums up the intervals of one thread, in nanoseconds. Sums are exact.

@@ -82,7 +82,7 @@ func (c *csr) bias() (least int64) {
 			continue
 		}
 		for _, f := range s.placed.feeds {
-			if f.cell.Kind() == omis.StoreIntervals {
+			if f.cell.Kind().HasIntervals() {
 				if b := f.bias(); first || b < least {
 					least, first = b, false
 				}

@@ -143,7 +143,7 @@ func (f *feed) appendNamed(list []service.Row, rows []omis.Row, last *named) []s
 	for i := range rows {
 		list = append(list, service.Row{Proc: f.proc.token, Thread: last.threadOf(f.proc, &rows[i]), Row: rows[i]})
 	}
-	if len(rows) > 0 && f.cell.Kind() == omis.StoreIntervals {
+	if len(rows) > 0 && f.cell.Kind().HasIntervals() {
 		f.correct(list[first:])
 	}
 	return list

@@ -91,7 +91,7 @@ func (c *csr) findIntervals() []service.Cell {
 		conv := conversions{tool: c.tool}
 		objs, _ := conv.objects(s.args[s.subject], s.service.Params[s.subject])
 		for _, o := range objs {
-			if cell, ok := o.(*item).value.(service.Cell); ok && cell.Kind() == omis.StoreIntervals {
+			if cell, ok := o.(*item).value.(service.Cell); ok && cell.Kind().HasIntervals() {
 				cells = append(cells, cell)
 			}
 		}

@@ -21,6 +21,7 @@ type scenario struct {
 	threads string   // that the requests name; "[]" if empty
 	flags   []string // to compile the target with
 	oneIn   int      // how many intervals there are for one that is timed; 0: all are
+	spread  bool     // timers keep histograms
 	do      func(r *rig.Monitor)
 	want    []string // by regions: count/intervals/unfinished of each thread, as often as there are such; where some are timed, /all that began behind it
 }
@@ -56,6 +57,16 @@ var scenarios = []scenario{
 	{name: "one in four, recursion", regions: []string{"recurse", "work"}, oneIn: 4, do: commands("recurse 59", "recurse 3", "recurse 1", "recurse 1"), want: []string{"1×68/17/0/68", "1×64/16/0/64"}},
 	{name: "one in six, longjmp", regions: []string{"jump", "catch"}, oneIn: 6, do: commands("jump 5 300"), want: []string{"1×1800/0/299/1800", "1×300/50/0/300"}},
 	{name: "one in eight, exceptions", regions: []string{"throwing", "caught"}, oneIn: 8, do: commands("throw 7 40"), want: []string{"1×320/0/39/320", "1×40/5/0/40"}},
+	{name: "histogram", regions: []string{"work"}, spread: true, do: commands("call 1000", "together 3 100", "call 1000"), want: []string{"1×2000/2000/0 3×100/100/0"}},
+	{name: "histogram, threads that come and go", regions: []string{"work"}, spread: true, do: commands("onebyone 200 5"), want: []string{"200×5/5/0"}},
+	{name: "histogram, 200 threads at once", regions: []string{"work"}, spread: true, do: commands("together 200 20"), want: []string{"200×20/20/0"}},
+	{name: "histogram, recursion", regions: []string{"recurse", "work"}, spread: true, do: commands("recurse 60", "recurse 0"), want: []string{"1×62/62/0", "1×60/60/0"}},
+	{name: "histogram, longjmp", regions: []string{"jump", "catch"}, spread: true, do: commands("jump 5 3"), want: []string{"1×18/0/12", "1×3/3/0"}},
+	{name: "histogram, exec", regions: []string{"work"}, spread: true, do: execAgain, want: []string{"1×10/10/0"}},
+	{name: "histogram, disabled in between", regions: []string{"work"}, spread: true, do: disableBetween, want: []string{"1×30/30/0"}},
+	{name: "histogram, reset in between", regions: []string{"work"}, spread: true, do: resetBetween, want: []string{"1×20/20/0"}},
+	{name: "histogram, deleted", regions: []string{"work"}, spread: true, do: deleteAll, want: []string{"1×10/10/0"}},
+	{name: "histogram, one in ten", regions: []string{"work"}, spread: true, oneIn: 10, do: commands("together 6 400"), want: []string{"6×400/40/0/400"}},
 	{name: "code without a file of its own name", regions: []string{"work"}, do: unlinked, want: []string{"1×10/10/0"}},
 }
 
@@ -120,6 +131,7 @@ func (s *scenario) run(t *testing.T, placement, program string) {
 	}
 	r := newRig(t, placement, rig.Start(t, own))
 	r.OneIn = s.oneIn
+	r.Spread = s.spread
 	for _, function := range s.regions {
 		threads := s.threads
 		if threads == "" {

@@ -116,6 +116,12 @@ type Record struct {
 	omis.Record
 }
 
+// HistogramStore is a Store of omis.StoreHistograms: see omis.HistogramStore.
+type HistogramStore interface {
+	Store
+	Histograms() ([]Histogram, error)
+}
+
 // ManyReader is the capability of a Store to read many of its kind with one look.
 type ManyReader interface {
 	Store
@@ -128,6 +134,12 @@ type ManyReader interface {
 type Row struct {
 	Proc, Thread omis.Token
 	omis.Row
+}
+
+// Histogram is a row of a store with its distribution.
+type Histogram struct {
+	Row
+	Buckets omis.Distribution
 }
 
 // Call is one execution of an action on one object.

@@ -241,6 +241,8 @@ func (pl *placed) remove() error {
 	return err
 }
 
+var _ omis.HistogramStore = (*store)(nil)
+
 // store is a store of the fake; Placer.mu guards it.
 type store struct {
 	placer *Placer
@@ -257,6 +259,7 @@ type storeRow struct {
 	open    []openInterval
 	passed  int64         // starts
 	records []omis.Record // not taken yet, the newest
+	counts  []uint64
 }
 
 type openInterval struct {
@@ -292,6 +295,9 @@ func (s *store) do(op omis.Op, h *omis.Hit) {
 		r.Count, r.Last, r.Max = r.Count+1, ns, max(r.Max, ns)
 		r.Sum.Lo += ns
 		r.Squares.Lo += ns * ns
+		if s.kind == omis.StoreHistograms {
+			r.counts[omis.BucketOf(ns)]++
+		}
 	}
 	r.Open = int64(len(r.open))
 }
@@ -306,7 +312,7 @@ func (s *store) row(tid int) *storeRow {
 			return r
 		}
 	}
-	r := &storeRow{Row: omis.Row{TID: tid, Started: started}}
+	r := &storeRow{Row: omis.Row{TID: tid, Started: started}, counts: make([]uint64, omis.Buckets)}
 	s.rows = append(s.rows, r)
 	return r
 }
@@ -349,6 +355,18 @@ func (s *store) read() []omis.Row {
 		list[i].Alive = s.placer.Started == nil || s.placer.Started(r.TID) == r.Row.Started
 	}
 	return list
+}
+
+// Histograms: see omis.HistogramStore.
+func (s *store) Histograms() ([]omis.Histogram, error) {
+	s.placer.mu.Lock()
+	defer s.placer.mu.Unlock()
+	rows, err := s.readable()
+	list := make([]omis.Histogram, len(rows))
+	for i := range rows {
+		list[i] = omis.Histogram{Row: rows[i], Buckets: omis.DistributionOf(s.rows[i].counts)}
+	}
+	return list, err
 }
 
 func (s *store) Reset() error {

@@ -114,7 +114,8 @@ func (c *counter) Join(s service.Store) {
 func (c *counter) Leave(s service.Store) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fed, err := c.feeds.leave(s)
+	c.feeds.leave(s)
+	fed, err := s.Rows()
 	c.take(fed)
 	c.feeds.show(len(c.rows))
 	return err

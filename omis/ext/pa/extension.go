@@ -67,6 +67,11 @@ func (*Extension) Services() []service.Service {
 			Doc:    "make a timer as pa_timer_create2 does, which counts all intervals of a thread, but times only one of every so many: of those that follow each other one, by lot. Intervals that events without a place in the code begin are all timed",
 		},
 		{
+			Name: "pa_timer_create4", Class: classTimer, Result: "token",
+			Params: []service.Param{service.StringParam("clock"), service.IntegerParam("one_in"), service.StringParam("keep")},
+			Doc:    "make a timer as pa_timer_create3 does, which keeps sums, or a histogram beside them: how many intervals took how long, for pa_timer_histogram and pa_timer_percentiles",
+		},
+		{
 			Name: "pa_timer_delete", Class: classTimer, Object: classTimer, Params: []service.Param{timers},
 			Doc: "delete timers",
 		},
@@ -92,6 +97,7 @@ func (*Extension) Services() []service.Service {
 	list = append(list, readers(counters, timers)...)
 	list = append(list, sumServices(counters, timers)...)
 	list = append(list, sampleServices(timers)...)
+	list = append(list, histogramServices(timers)...)
 	for i := range list {
 		list[i].Need, list[i].Support = service.Optional, service.Support{Level: service.Full}
 		list[i].Linux = how(&list[i])
@@ -153,6 +159,7 @@ func (*Extension) Actions() map[string]service.Action {
 		"pa_timer_create":   createTimer,
 		"pa_timer_create2":  createTimer2,
 		"pa_timer_create3":  createTimer3,
+		"pa_timer_create4":  createTimer4,
 		"pa_timer_delete":   remove,
 		"pa_timer_reset":    resetTimer,
 		"pa_timer_start":    startTimer,
@@ -160,6 +167,9 @@ func (*Extension) Actions() map[string]service.Action {
 		"pa_timer_read":     readTimer,
 		"pa_timer_sum":      sumTimer,
 		"pa_timer_estimate": estimateTimer,
+
+		"pa_timer_histogram":   histogramOfTimer,
+		"pa_timer_percentiles": percentilesOfTimer,
 
 		"pa_integrator_create": createIntegrator,
 		"pa_integrator_delete": remove,

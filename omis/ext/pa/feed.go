@@ -74,10 +74,9 @@ func (f *feeds) join(s service.Store, own int) {
 
 // leave takes a store off the list; its rows are to be kept, and the stores to be shown
 // when they are.
-func (f *feeds) leave(s service.Store) ([]service.Row, error) {
+func (f *feeds) leave(s service.Store) {
 	f.hide()
 	f.stores = slices.DeleteFunc(f.stores, func(other service.Store) bool { return other == s })
-	return s.Rows()
 }
 
 // areApart tells that no two rows belong to the same thread, as those of one store do. It

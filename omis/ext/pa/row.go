@@ -25,6 +25,7 @@ type row struct {
 	min, max   uint64
 	sum        uint128
 	squares    uint128
+	histogram
 }
 
 type interval struct {
@@ -85,6 +86,7 @@ func (r *row) measured(ns uint64) {
 	r.count++
 	r.sum.add(0, ns)
 	r.squares.add(bits.Mul64(ns, ns))
+	r.histogram.measured(ns)
 }
 
 // join adds what another row has measured; the last value is that of the row that
@@ -104,6 +106,7 @@ func (r *row) join(other *row) {
 	r.count += other.count
 	r.sum.add(other.sum.hi, other.sum.lo)
 	r.squares.add(other.squares.hi, other.squares.lo)
+	r.histogram.join(&other.histogram)
 }
 
 // append adds the components of the row, in seconds.

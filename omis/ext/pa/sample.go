@@ -88,6 +88,15 @@ func sampleServices(timers service.Param) []service.Service {
 }
 
 func createTimer3(c *service.Call) ([]omis.Value, error) {
+	t, err := sampledTimer(c)
+	if err != nil {
+		return nil, err
+	}
+	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, t))}, nil
+}
+
+// sampledTimer makes a timer of the parameters clock and one_in.
+func sampledTimer(c *service.Call) (*timer, error) {
 	clock, err := clockOf(c.Args[0])
 	if err != nil {
 		return nil, err
@@ -98,7 +107,7 @@ func createTimer3(c *service.Call) ([]omis.Value, error) {
 	}
 	t := newTimer()
 	t.clock, t.oneIn = clock, oneIn
-	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, t))}, nil
+	return t, nil
 }
 
 func estimateTimer(c *service.Call) ([]omis.Value, error) {

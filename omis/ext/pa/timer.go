@@ -16,6 +16,8 @@ type timer struct {
 	feeds    feeds
 	clock    omis.Clock
 	oneIn    int64 // see omis.Op
+	// spread has it count how many intervals took how long.
+	spread bool
 }
 
 func newTimer() *timer { return &timer{byThread: make(map[owner]*row)} }
@@ -31,6 +33,9 @@ func (t *timer) of(o owner) *row {
 	r := t.byThread[o]
 	if r == nil {
 		r = &row{owner: o, sampler: sampler{oneIn: t.oneIn}}
+		if t.spread {
+			r.counts = make([]uint64, omis.Buckets)
+		}
 		t.byThread[o] = r
 		t.feeds.hide()
 		t.rows = append(t.rows, r)
@@ -76,7 +81,11 @@ func (t *timer) told(level int64, add func(*row, []omis.Value) []omis.Value) ([]
 	if err != nil {
 		return nil, err
 	}
-	rows := t.with(fed).rows
+	return inWords(t.with(rowsOf(fed)), level, add), nil
+}
+
+// inWords are rows up to a level.
+func inWords(rows []*row, level int64, add func(*row, []omis.Value) []omis.Value) []omis.Value {
 	if level != byThreads {
 		rows = gather(rows, level, func(r *row) owner { return r.owner },
 			func(o owner) *row { return &row{owner: o} }, (*row).join)
@@ -85,28 +94,34 @@ func (t *timer) told(level int64, add func(*row, []omis.Value) []omis.Value) ([]
 	for _, r := range rows {
 		list = add(r, list)
 	}
-	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}, nil
+	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}
 }
 
-// with is the timer with the rows of stores added to its own; itself, where there
-// are none. The caller holds mu.
-func (t *timer) with(fed []service.Row) *timer {
+// with are the rows of the timer with those of stores added. The caller holds mu.
+func (t *timer) with(fed []row) []*row {
 	if len(fed) == 0 {
-		return t
+		return t.rows
 	}
 	all := newTimer()
 	for _, r := range t.rows {
 		all.of(r.owner).join(r)
 	}
 	all.take(fed)
-	return all
+	return all.rows
 }
 
-func (t *timer) take(fed []service.Row) {
+func (t *timer) take(fed []row) {
 	for i := range fed {
-		r := measured(&fed[i])
-		t.of(r.owner).join(&r)
+		t.of(fed[i].owner).join(&fed[i])
 	}
+}
+
+func rowsOf(fed []service.Row) []row {
+	rows := make([]row, len(fed))
+	for i := range fed {
+		rows[i] = measured(&fed[i])
+	}
+	return rows
 }
 
 // measured is a row of a store as one of a timer.
@@ -127,7 +142,12 @@ func (*timer) appendFed(list []omis.Value, r *service.Row) []omis.Value {
 	return one.append(list)
 }
 
-func (*timer) Kind() omis.StoreKind { return omis.StoreIntervals }
+func (t *timer) Kind() omis.StoreKind {
+	if t.spread {
+		return omis.StoreHistograms
+	}
+	return omis.StoreIntervals
+}
 
 func (t *timer) Join(s service.Store) {
 	t.mu.Lock()
@@ -138,9 +158,21 @@ func (t *timer) Join(s service.Store) {
 func (t *timer) Leave(s service.Store) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fed, err := t.feeds.leave(s)
-	t.take(fed)
+	t.feeds.leave(s)
+	err := t.takeFrom(s)
 	t.feeds.show(len(t.rows))
+	return err
+}
+
+// takeFrom takes over the rows of a store, as far as they can be read. The caller holds mu.
+func (t *timer) takeFrom(s service.Store) error {
+	if t.spread {
+		fed, err := spreadOf([]service.Store{s})
+		t.take(fed)
+		return err
+	}
+	fed, err := s.Rows()
+	t.take(rowsOf(fed))
 	return err
 }
 

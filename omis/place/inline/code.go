@@ -36,8 +36,11 @@ type step struct {
 	value int64
 	row   uint64 // of the thread: the distance from its slot
 	open  int32  // of a timer: the distance of its open intervals from the row
+	level int32  // of a timer: how far these are apart
 	oneIn int64  // of a timer: see omis.Op
 	lost  uint64 // address of the number of occurrences that left no trace
+
+	spread bool // it keeps a histogram
 
 	// Of a trace: see notes.go.
 	mark  int32
@@ -51,6 +54,8 @@ const (
 	row  = x86.RCX // that of its row, of a timer; it takes the place of the slot
 	now  = x86.RSI // the time of the hit, where an interval ends
 	sp   = x86.RDX // the program's stack pointer, all bits inverted
+
+	spare = x86.RDI // where a histogram is kept
 )
 
 // Parts of a code. What happens once stands in the middle: the code goes on behind its
@@ -128,6 +133,8 @@ func (s *step) registers() []x86.Reg {
 		return []x86.Reg{x86.RAX, x86.RDX, number}
 	case s.do == omis.OpStart:
 		return []x86.Reg{x86.RAX, x86.RDX}
+	case s.do == omis.OpStop && s.spread:
+		return []x86.Reg{x86.RAX, x86.RDX, now, spare}
 	case s.do == omis.OpStop:
 		return []x86.Reg{x86.RAX, x86.RDX, now}
 	case s.value != int64(int32(s.value)):

@@ -35,7 +35,7 @@ func (m *compiler) loadSP() {
 const depth = x86.RAX
 
 func (s *step) innermost(member int32) x86.Mem {
-	return x86.Sum(row, depth, s.open-depthSize+member)
+	return x86.Sum(row, depth, s.open-s.level+member)
 }
 
 // aside makes code that is rarely executed, and returns its label.
@@ -53,7 +53,7 @@ func (m *compiler) aside(code func()) x86.Label {
 func (m *compiler) drop(s *step, on x86.Label) {
 	c := m.c
 	c.StoreImm(s.innermost(openSP), 0)
-	c.DoImm(x86.Sub, depth, depthSize)
+	c.DoImm(x86.Sub, depth, s.level)
 	c.Store(x86.At(row, rowDepth), depth)
 	c.Inc(x86.At(row, rowUnfinished))
 	c.Jump(on)
@@ -76,7 +76,7 @@ func (m *compiler) start(s *step) {
 	}
 	c.DoLoad(x86.Cmp, depth, x86.At(row, rowLimit))
 	c.JumpIf(x86.IfAboveOrEqual, fresh)
-	c.DoStoreImm(x86.Add, x86.At(row, rowDepth), depthSize)
+	c.DoStoreImm(x86.Add, x86.At(row, rowDepth), s.level)
 	c.Store(x86.Sum(row, depth, s.open+openSP), sp)
 	c.Lea(row, x86.Sum(row, depth, s.open+openFrom))
 	if m.ordered {
@@ -104,11 +104,14 @@ func (m *compiler) begin(s *step, look, done x86.Label) {
 	c.Test(depth)
 	c.JumpIf(x86.IfEqual, none)
 	c.StoreImm(s.innermost(openSP), 0)
-	c.DoImm(x86.Sub, depth, depthSize)
+	c.DoImm(x86.Sub, depth, s.level)
 	c.Jump(next)
 	c.Here(none)
 	for member := int32(rowDepth); member <= rowTurn; member += 8 {
 		c.Store(x86.At(row, member), depth) // which is 0
+	}
+	if s.spread {
+		m.clearBuckets()
 	}
 	c.Here(cleared)
 	c.ReadClock()
@@ -122,7 +125,7 @@ func (m *compiler) begin(s *step, look, done x86.Label) {
 	c.Zero(x86.RAX) // a least time of 0 is none yet
 	c.MovImm(x86.RDX, 1<<64-1)
 	c.Swap(x86.At(row, rowLeast), x86.RDX)
-	c.StoreImm(x86.At(row, rowLimit), maxOpen*depthSize)
+	c.StoreImm(x86.At(row, rowLimit), maxOpen*s.level)
 	c.Load(depth, x86.At(row, rowDepth))
 	c.Jump(look)
 	c.Here(deep)
@@ -158,19 +161,22 @@ func (m *compiler) stop(s *step) {
 	}))
 	c.Here(later)
 	c.StoreImm(s.innermost(openSP), 0)
-	c.DoImm(x86.Sub, depth, depthSize)
+	c.DoImm(x86.Sub, depth, s.level)
 	c.Store(x86.At(row, rowDepth), depth)
-	m.measured()
+	m.measured(s)
 	c.Here(done)
 }
 
 // measured adds the duration in RDX to the row.
-func (m *compiler) measured() {
+func (m *compiler) measured(s *step) {
 	c := m.c
 	c.Inc(x86.At(row, rowBegun))
 	c.Store(x86.At(row, rowLast), x86.RDX)
 	m.bound(rowMost, x86.IfAbove)
 	m.bound(rowLeast, x86.IfBelow)
+	if s.spread {
+		m.countInBucket()
+	}
 	c.DoStore(x86.Add, x86.At(row, rowTotal), x86.RDX)
 	c.Mov(x86.RAX, x86.RDX)
 	c.Mul(x86.RAX)

@@ -15,7 +15,8 @@ type heritage struct {
 	h               *host
 	p               *inline.Placer
 	sums, intervals omis.Store
-	oneIn           int64 // how many intervals there are for one that is timed; 0: all are
+	oneIn           int64          // how many intervals there are for one that is timed; 0: all are
+	kind            omis.StoreKind // of intervals; 0: StoreIntervals
 	placings        []omis.Placing
 	placed          []omis.Placed
 }
@@ -58,7 +59,7 @@ func (e *heritage) begin(t *testing.T) {
 		e.die(t)
 	}
 	e.p = inline.New(e.h)
-	e.sums, e.intervals = keep(t, e.p, e.h.ID, omis.StoreSums, "calls"), keep(t, e.p, e.h.ID, omis.StoreIntervals, "times, under a key that is longer than what the directory has room for")
+	e.sums, e.intervals = keep(t, e.p, e.h.ID, omis.StoreSums, "calls"), keep(t, e.p, e.h.ID, max(e.kind, omis.StoreIntervals), "times, under a key that is longer than what the directory has room for")
 }
 
 // die has there be no monitor any more.

@@ -58,7 +58,7 @@ const (
 )
 
 // magic begins the header; the number is that of the layout.
-const magic = "mirador inline 5"
+const magic = "mirador inline 7"
 
 // mostGroups is how many groups the header has room for, a byte each for their kind.
 const mostGroups = headerSize - headerKinds
@@ -163,9 +163,10 @@ const (
 type cellKind uint32
 
 const (
-	cellOnes   cellKind = iota + 1 // a word: how often one was added
-	cellSums                       // other numbers that were added
-	cellTimers                     // intervals
+	cellOnes    cellKind = iota + 1 // a word: how often one was added
+	cellSums                        // other numbers that were added
+	cellTimers                      // intervals
+	cellSpreads                     // and how many of them took how long
 
 	// Rings of notes: of one room, and above that of two, four and so on.
 	cellRing
@@ -208,19 +209,24 @@ const (
 	rowSeed   = 120 // what lots are drawn from; a reset leaves it
 
 	rowSize = 128
+
+	// The buckets of a histogram, in ticks too, stand behind the row. There is room for
+	// all that a duration of 64 bits can belong to: the last ones are for more than
+	// omis.Buckets has, which a time stamp counter takes decades to reach.
+	rowBuckets = rowSize
+	spreadSize = 4096
 )
 
-// The open intervals of all timers of a room lie by depth: first the outermost of
-// each. So a timer that never has many open does not take the memory of those that
-// have. rowDepth is a distance, from one depth to the next; a depth below all others is
-// never written, so that nobody has to look whether he is at the lowest.
+// The open intervals of all timers of a room lie behind their rows, by depth: first the
+// outermost of each. So a timer that never has many open does not take the memory of those
+// that have. rowDepth is a distance, from one depth to the next; a depth below all others
+// is never written, so that nobody has to look whether he is at the lowest.
 const (
-	timersOfRoom = 32
-	openAt       = timersOfRoom * rowSize
-	openSize     = 16
-	openSP       = 0 // the stack pointer, all bits inverted; 0: the thread is about to write it
-	openFrom     = 8
-	depthSize    = timersOfRoom * openSize
+	timersOfRoom  = 32
+	spreadsOfRoom = 11
+	openSize      = 16
+	openSP        = 0 // the stack pointer, all bits inverted; 0: the thread is about to write it
+	openFrom      = 8
 
 	// maxOpen bounds the intervals of a thread that are open at a time, as in the
 	// placement kernel.
@@ -238,9 +244,17 @@ func (k cellKind) capacity() int {
 		return timersOfRoom
 	case cellRest:
 		return 0
+	case cellSpreads:
+		return spreadsOfRoom
 	}
 	return 1
 }
+
+// depth is how far two open intervals of a timer are apart, one within the other.
+func (k cellKind) depth() int { return k.capacity() * openSize }
+
+// hasIntervals tells whether cells are timers.
+func (k cellKind) hasIntervals() bool { return k == cellTimers || k == cellSpreads }
 
 // nearGroups are left to cells that are only counted up: so far a row is in reach of an
 // instruction that has the address of the slot.
@@ -264,6 +278,8 @@ func (k cellKind) size() int {
 		return sumSize
 	case cellTimers:
 		return rowSize
+	case cellSpreads:
+		return spreadSize
 	}
 	return roomSize
 }
@@ -271,21 +287,28 @@ func (k cellKind) size() int {
 // kindOf is the kind of cell that a store begins with. A trace has its notes elsewhere,
 // and counts them by ones.
 func kindOf(k omis.StoreKind) cellKind {
-	if k == omis.StoreIntervals {
+	switch k {
+	case omis.StoreIntervals:
 		return cellTimers
+	case omis.StoreHistograms:
+		return cellSpreads
 	}
 	return cellOnes
 }
 
 // storeKind is what stores have such cells.
 func (k cellKind) storeKind() omis.StoreKind {
-	if k == cellTimers {
+	switch k {
+	case cellTimers:
 		return omis.StoreIntervals
+	case cellSpreads:
+		return omis.StoreHistograms
 	}
 	return omis.StoreSums
 }
 
 // open is how far the open intervals of a timer are from its row.
 func (c cell) open() int {
-	return openAt + depthSize + c.index*openSize - c.index*rowSize
+	k := c.kind
+	return k.capacity()*k.size() + k.depth() + c.index*openSize - c.index*k.size()
 }

@@ -10,6 +10,8 @@ type record struct {
 	dated
 	number int
 	taken  uint64
+	counts []uint64 // of the buckets of a histogram
+	blocks []int    // the records where these are
 }
 
 // words are the numbers of a row.
@@ -33,7 +35,11 @@ func rowOf(w [12]uint64) omis.Row {
 
 // enterRecord writes a row of a store into the ledger, and that it is there at last.
 func (m *memory) enterRecord(entry int, r *record) (err error) {
-	if r.number, err = m.records.take(); err != nil {
+	if err = m.enterBlocks(entry, r); err == nil {
+		r.number, err = m.records.take()
+	}
+	if err != nil {
+		m.strikeBlocks(r.blocks)
 		return err
 	}
 	at := m.ledgerAt() + r.number*recordSize
@@ -44,28 +50,40 @@ func (m *memory) enterRecord(entry int, r *record) (err error) {
 	for i, v := range words(r.Row) {
 		m.word(at + recordValues + 8*i).Store(v)
 	}
-	m.word32(at + recordEntry).Store(uint32(entry + 1))
-	if used := m.word(headerLedger); used.Load() <= uint64(r.number) {
-		used.Store(uint64(r.number + 1))
-	}
+	m.finish(r.number, uint32(entry+1))
 	return nil
+}
+
+// finish says that a record is there.
+func (m *memory) finish(number int, entry uint32) {
+	m.word32(m.ledgerAt() + number*recordSize + recordEntry).Store(entry)
+	if used := m.word(headerLedger); used.Load() <= uint64(number) {
+		used.Store(uint64(number + 1))
+	}
 }
 
 // strike takes a record off the ledger.
 func (m *memory) strike(r *record) {
 	m.word32(m.ledgerAt() + r.number*recordSize + recordEntry).Store(0)
 	m.records.give(r.number)
+	m.strikeBlocks(r.blocks)
 }
 
 // audit reads the ledger that a former monitor has left, by entries of the directory.
 func (m *memory) audit() map[int][]record {
 	all := make(map[int][]record)
+	blocks := make(map[blockKey][]int)
 	m.records.next = int(m.word(headerLedger).Load())
 	for number := range m.records.next {
 		at := m.ledgerAt() + number*recordSize
 		entry := int(m.word32(at+recordEntry).Load()) - 1
 		if entry < 0 {
 			m.records.give(number)
+			continue
+		}
+		if entry >= blockOf {
+			key := blockKey{entry - blockOf, m.word(at + recordTaken).Load()}
+			blocks[key] = append(blocks[key], number)
 			continue
 		}
 		var w [12]uint64
@@ -76,5 +94,6 @@ func (m *memory) audit() map[int][]record {
 		r.TID, r.Started = int(m.word32(at+recordTID).Load()), m.word(at+recordStarted).Load()
 		all[entry] = append(all[entry], r)
 	}
+	m.joinBlocks(all, blocks)
 	return all
 }

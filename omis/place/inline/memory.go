@@ -299,15 +299,14 @@ func (m *memory) wipe(slot int, c cell) {
 			m.word(at + i).Store(0)
 		}
 	}
-	if c.kind != cellTimers {
+	if !c.kind.hasIntervals() {
 		if m.inUse(at + former) {
 			clear(m.bytes[at+former:][:c.kind.size()])
 		}
 		return
 	}
 	for depth := range maxOpen {
-		// Timers are one byte of distance in sixteen of their rows.
-		open := m.rowAt(slot, c) + c.open() + depth*depthSize
+		open := m.rowAt(slot, c) + c.open() + depth*c.kind.depth()
 		if !m.inUse(open) {
 			return
 		}

@@ -195,7 +195,7 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 		}
 		entries = append(entries, c.entry)
 		m.steps = append(m.steps, step{
-			do: op.Do, value: op.Value, row: t.memory.distance(c), open: int32(c.open()), oneIn: op.OneIn,
+			do: op.Do, value: op.Value, row: t.memory.distance(c), open: int32(c.open()), level: int32(c.kind.depth()), oneIn: op.OneIn, spread: c.kind == cellSpreads,
 			lost: t.memory.base + uint64(entryAt(c.entry)+entryLost),
 		})
 		if op.Do == omis.OpTrace {

@@ -25,6 +25,7 @@ func textOf(m *compiler, entries []int, named []thread) text {
 		if s.do == omis.OpTrace {
 			number(uint64(s.mark))
 		}
+		number(uint64(s.level))
 	}
 	if m.ordered {
 		b = append(b, 1)

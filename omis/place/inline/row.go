@@ -91,7 +91,7 @@ func (m *memory) timer(slot int, c cell) (r reading) {
 	for range tries {
 		r = reading{any: member(rowLimit) != 0, first: member(rowFirst), torn: true}
 		done := member(rowDone)
-		r.Count, r.Unfinished, r.Open = int64(done), int64(member(rowUnfinished)), int64(member(rowDepth)/depthSize)
+		r.Count, r.Unfinished, r.Open = int64(done), int64(member(rowUnfinished)), int64(member(rowDepth))/int64(c.kind.depth())
 		r.Skipped = max(int64(member(rowPassed))-r.Count-r.Unfinished-r.Open, 0)
 		r.Last, r.Min, r.Max = member(rowLast), member(rowLeast), member(rowMost)
 		r.Sum = omis.Uint128{Lo: member(rowTotal)}

@@ -87,7 +87,7 @@ func (s *store) append(list []omis.Row, p *pace) []omis.Row {
 	}
 	for i := range all {
 		list = append(list, all[i].Row)
-		if s.kind == omis.StoreIntervals {
+		if s.kind.HasIntervals() {
 			row := &list[len(list)-1]
 			row.Intervals = inNanoseconds(row.Intervals, p.tick())
 		}
@@ -184,7 +184,7 @@ func (s *store) read(owners []*owner) []reading {
 
 func (s *store) readOne(o *owner) reading {
 	m := s.target.memory
-	if s.kind == omis.StoreIntervals {
+	if s.kind.HasIntervals() {
 		return m.timer(o.slot, s.cell)
 	}
 	if s.cell.kind >= cellRing {
@@ -214,7 +214,7 @@ func (s *store) Reset() error {
 	for _, c := range s.cells() {
 		t.memory.lost(c).Store(0)
 		for _, o := range t.known {
-			if s.kind == omis.StoreIntervals {
+			if s.kind.HasIntervals() {
 				t.memory.forgetTimer(o.slot, c)
 			} else {
 				t.memory.forgetSums(o.slot, c)
@@ -233,6 +233,9 @@ func (s *store) move(ended []*owner) error {
 			continue // there is none, or a former monitor has done so
 		}
 		rec := record{dated: told(ended[i], r), taken: ended[i].first}
+		if s.kind == omis.StoreHistograms {
+			rec.counts = s.target.memory.counts(ended[i].slot, s.cell)
+		}
 		if s.key != "" {
 			if err := s.target.memory.enterRecord(s.cell.entry, &rec); err != nil {
 				return err

@@ -138,7 +138,7 @@ func (t *target) retire() error {
 	var errs []error
 	for len(ended) > 0 {
 		// Of a slot either all rows are moved or none: else some would be told twice.
-		n := min(len(ended), atOnce, t.memory.records.room()/max(len(stores), 1))
+		n := min(len(ended), atOnce, t.memory.records.room()/max(recordsOf(stores), 1))
 		if n == 0 {
 			t.known = append(t.known, ended...)
 			return errors.Join(append(errs, errNoRoom)...)

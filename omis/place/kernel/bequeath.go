@@ -120,12 +120,12 @@ func (s *store) forget() {
 }
 
 // turn writes rows down that are about to be given back.
-func (s *store) turn(rows []image) error {
+func (s *store) turn(rows []image, buckets []omis.Distribution) error {
 	if !s.kept || len(rows) == 0 {
 		return nil
 	}
 	n := s.placer.pages.Add(1)
-	if err := s.placer.estate.book.Put(keyOf(pagePrefix, n), pageRecord{s.cell, rows}); err != nil {
+	if err := s.placer.estate.book.Put(keyOf(pagePrefix, n), pageRecord{s.cell, rows, buckets}); err != nil {
 		return err
 	}
 	s.pages = append(s.pages, n)
@@ -159,7 +159,7 @@ func (b *bunch) bequeath(after uint32) {
 	if e == nil || !b.members[0].lasts {
 		return
 	}
-	r := bunchRecord{Target: b.target.gone, Steps: b.shape.steps, CPU: b.shape.cpu, Threads: b.shape.threads, Path: b.path, After: after}
+	r := bunchRecord{Target: b.target.gone, Steps: b.shape.steps, CPU: b.shape.cpu, Kinds: b.shape.kinds, Threads: b.shape.threads, Path: b.path, After: after}
 	for _, pl := range b.members {
 		r.Members = append(r.Members, memberRecord{pl.spot, pl.site.file, pl.site.offset, pl.site.code})
 	}

@@ -50,19 +50,20 @@ const end = "end"
 type shape struct {
 	steps   []omis.Operation
 	cpu     []bool // of each, whether it takes the CPU time
-	threads int    // that are named
+	kinds   []omis.StoreKind
+	threads int // that are named
 	program *ebpf.Program
 }
 
 func shapeOf(steps omis.Program, named []thread) *shape {
 	s := &shape{threads: len(named)}
 	for _, op := range steps {
-		s.steps, s.cpu = append(s.steps, stepOf(op)), append(s.cpu, takesCPU(op))
+		s.steps, s.cpu, s.kinds = append(s.steps, stepOf(op)), append(s.cpu, takesCPU(op)), append(s.kinds, kindOf(op))
 	}
 	return s
 }
 
-func (s *shape) String() string { return fmt.Sprint(s.steps, s.cpu, s.threads) }
+func (s *shape) String() string { return fmt.Sprint(s.steps, s.cpu, s.kinds, s.threads) }
 
 // assembler makes the code of a shape.
 type assembler struct {
@@ -77,13 +78,8 @@ type assembler struct {
 // pools are those for the kinds of stores, where they are needed.
 type pools [omis.StoreKinds]*pool
 
-// storeOf is the kind of stores that an operation changes.
-func storeOf(op omis.Operation) omis.StoreKind {
-	if op == omis.OpAdd {
-		return omis.StoreSums
-	}
-	return omis.StoreIntervals
-}
+// kindOf is the kind of the store that a step changes.
+func kindOf(op omis.Op) omis.StoreKind { return op.Store.(*store).pool.form.kind }
 
 // program assembles a shape. Where the kernel has mapped the file of the uprobe at
 // several addresses, only the one that was meant counts.
@@ -93,7 +89,7 @@ func (a *assembler) program(s *shape) asm.Instructions {
 	code = append(code, a.layout.thread(end)...)
 	code = append(code, filter(s)...)
 	for i, op := range s.steps {
-		code = append(code, a.step(op, s.cpu[i], i, fmt.Sprint("step", i))...)
+		code = append(code, a.step(op, s.cpu[i], s.kinds[i], i, fmt.Sprint("step", i))...)
 	}
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(end), asm.Return())
 }
@@ -185,8 +181,8 @@ func filter(s *shape) asm.Instructions {
 
 // step assembles one step. Its labels begin with its name; the last one is where the
 // next step begins.
-func (a *assembler) step(op omis.Operation, cpu bool, i int, name string) asm.Instructions {
-	p, over := a.pools[storeOf(op)], name+"over"
+func (a *assembler) step(op omis.Operation, cpu bool, kind omis.StoreKind, i int, name string) asm.Instructions {
+	p, over := a.pools[kind], name+"over"
 	code := append(a.cellOf(i), asm.StoreMem(asm.RFP, stackCell, asm.R1, asm.Word))
 	switch op {
 	case omis.OpAdd:
@@ -248,7 +244,7 @@ func lookup(m *ebpf.Map, key int32) asm.Instructions {
 func locate(p *pool, over string) asm.Instructions {
 	code := asm.Instructions{
 		asm.LoadMem(asm.R1, asm.RFP, stackRow, asm.Word),
-		asm.RSh.Imm(asm.R1, chunkShift),
+		asm.RSh.Imm(asm.R1, int32(p.form.chunk)),
 		asm.StoreMem(asm.RFP, stackChunk, asm.R1, asm.Word),
 	}
 	code = append(code, lookup(p.chunks, stackChunk)...)
@@ -259,7 +255,7 @@ func locate(p *pool, over string) asm.Instructions {
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, over),
 		asm.LoadMem(asm.R1, asm.RFP, stackRow, asm.Word),
-		asm.And.Imm(asm.R1, 1<<chunkShift-1),
+		asm.And.Imm(asm.R1, 1<<p.form.chunk-1),
 		asm.LSh.Imm(asm.R1, int32(p.form.shift)),
 		asm.Add.Reg(asm.R0, asm.R1),
 		asm.Mov.Reg(rowAt, asm.R0))
@@ -303,6 +299,7 @@ func (a *assembler) rowToWrite(p *pool, name, over string) asm.Instructions {
 	for at := rowValues; at < p.form.begun; at += 8 {
 		code = append(code, asm.StoreMem(rowAt, int16(at), asm.R1, asm.DWord))
 	}
+	code = append(code, clearBuckets(p.form)...)
 	code = append(code, done(p.form)...)
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(fresh))
 }

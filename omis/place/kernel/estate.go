@@ -33,7 +33,7 @@ type estate struct {
 
 // version changes with what programs, rows and spots look like: a monitor takes over
 // what those of the same version have left.
-const version = 2
+const version = 3
 
 // headRecord is what all objects have in common.
 type headRecord struct {
@@ -58,6 +58,8 @@ type storeRecord struct {
 type pageRecord struct {
 	Store unit    `json:"store"`
 	Rows  []image `json:"rows"`
+	// Buckets are those of rows with histograms.
+	Buckets []omis.Distribution `json:"buckets,omitempty"`
 }
 
 // bunchRecord is a bunch; its key is its serial number. What its spots are told is in
@@ -66,6 +68,7 @@ type bunchRecord struct {
 	Target  unit             `json:"target"`
 	Steps   []omis.Operation `json:"steps"`
 	CPU     []bool           `json:"cpu"`
+	Kinds   []omis.StoreKind `json:"kinds"`
 	Threads int              `json:"threads"`
 	Path    string           `json:"path"`
 	After   uint32           `json:"after,omitempty"` // the bunch it takes over from

@@ -86,7 +86,7 @@ func (p *Placer) openLeft(set *tracepoint.Set) error {
 		if q == nil {
 			continue
 		}
-		if err := errors.Join(q.recount(), q.provideLocked(spare)); err != nil {
+		if err := errors.Join(q.recount(), q.provideLocked(q.form.spare)); err != nil {
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ func (p *Placer) openFormer(set *tracepoint.Set) (err error) {
 
 // openPool opens the pool of a former monitor.
 func openPool(set *tracepoint.Set, f *form, e *estate) (p *pool, err error) {
-	p = &pool{form: f, estate: e, stores: make(map[uint32]*store), sweepAt: spare / 2}
+	p = &pool{form: f, estate: e, stores: make(map[uint32]*store), sweepAt: f.spare / 2}
 	kind := int(f.kind)
 	if p.index, err = e.folder.Map(nameOf(indexName, kind)); err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (p *pool) openChunks() error {
 		if err != nil {
 			return err
 		}
-		b, err := mapShared(m, uint32(p.form.size())<<chunkShift)
+		b, err := mapShared(m, p.form.chunkSize())
 		if err == nil {
 			err = p.chunks.Put(uint32(len(p.memory)), m) // it may have been pinned, and no more
 		}
@@ -208,7 +208,7 @@ func (p *pool) recount() error {
 			gone[k] = true
 		}
 	}
-	for n := range uint32(len(p.memory)) << chunkShift {
+	for n := range uint32(len(p.memory)) << p.form.chunk {
 		switch r := p.row(n); {
 		case ready[n]:
 		case r.word(rowOwner) == 0:
@@ -278,7 +278,11 @@ func (p *Placer) openStores(targets map[unit]*target, used map[unit]int) (map[un
 		}
 		s.pages = append(s.pages, uint32(n))
 		for i := range r.Rows {
-			s.keep(&r.Rows[i])
+			var buckets omis.Distribution
+			if i < len(r.Buckets) {
+				buckets = r.Buckets[i]
+			}
+			s.keep(&r.Rows[i], buckets)
 			s.written = append(s.written, r.Rows[i].key())
 		}
 		return nil

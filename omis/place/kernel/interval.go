@@ -175,6 +175,7 @@ func (a *assembler) stop(p *pool, cpu bool, name string) asm.Instructions {
 		asm.Mov.Reg(asm.R1, asm.R2),
 		asm.Sub.Reg(asm.R1, asm.R2).WithSymbol(name+"later"))
 	code = append(code, measured(name)...)
+	code = append(code, countInBucket(p.form, name)...)
 	code = append(code, asm.Ja.Label(name+"keep"))
 	if cpu { // there was no knowing the time at both ends
 		unknown := one(rowUnfinished)

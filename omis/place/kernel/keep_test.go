@@ -34,6 +34,15 @@ type assignment struct {
 	Calls bool // the system call of a nap in place of the function
 	Clock omis.Clock
 	OneIn int64 // how many intervals there are for one that is timed; 0: all are
+	// Spread has histograms be kept of intervals.
+	Spread bool
+}
+
+func (a *assignment) kind() omis.StoreKind {
+	if a.Spread {
+		return omis.StoreHistograms
+	}
+	return omis.StoreIntervals
 }
 
 // keeper is such a monitor, in a process of its own.
@@ -170,13 +179,13 @@ func (m *monitor) obey(what string) (answer string, err error) {
 	case "recall":
 		m.sums, err = m.placer.Recall(m.Proc, omis.StoreSums, "count")
 		if err == nil {
-			m.intervals, err = m.placer.Recall(m.Proc, omis.StoreIntervals, "time")
+			m.intervals, err = m.placer.Recall(m.Proc, m.kind(), "time")
 		}
 		return fmt.Sprint(m.sums != nil, m.intervals != nil), err
 	case "keep":
 		m.sums, err = m.placer.Keep(m.Proc, omis.StoreSums, "count")
 		if err == nil {
-			m.intervals, err = m.placer.Keep(m.Proc, omis.StoreIntervals, "time")
+			m.intervals, err = m.placer.Keep(m.Proc, m.kind(), "time")
 		}
 		return "kept", err
 	case "place":
@@ -255,10 +264,26 @@ func (m *monitor) rows() (string, error) {
 			return fmt.Sprintf("%+v", r), nil
 		}
 	}
+	if m.Spread {
+		in, third := inBuckets(m.intervals)
+		return fmt.Sprint(calls, intervals, unfinished, in), errors.Join(err, again, third)
+	}
 	if m.OneIn > 0 {
 		return fmt.Sprint(calls, intervals, unfinished, skipped), errors.Join(err, again)
 	}
 	return fmt.Sprint(calls, intervals, unfinished), errors.Join(err, again)
+}
+
+// inBuckets is how many intervals are in the buckets of all rows of a store.
+func inBuckets(s omis.Store) (n uint64, err error) {
+	list, err := s.(omis.HistogramStore).Histograms()
+	for _, r := range list {
+		n += r.Buckets.Count()
+		if r.Buckets.Count() != uint64(r.Count) {
+			err = errors.Join(err, fmt.Errorf("row %+v", r))
+		}
+	}
+	return n, err
 }
 
 // What a killed monitor has left goes on, and the next one takes it over as it stands.
@@ -332,6 +357,39 @@ func TestSampledIsTakenOver(t *testing.T) {
 	a.OneIn = 20
 	k = placedKeeper(t, a)
 	k.want("settle", "1 orphans") // intervals end all alike
+	k.want("close", "closed")
+}
+
+// Every interval is in its bucket for the next monitor, too, also those of threads whose
+// rows were given to others. A timer of the same key without a histogram is another one.
+func TestHistogramIsTakenOver(t *testing.T) {
+	g := rig.Start(t, rig.Scenes(t))
+	a := assign(t, g)
+	a.Spread = true
+	k := placedKeeper(t, a)
+	n := 0
+	for range 3 {
+		g.Do("onebyone 400 2") // more than half of what is in store
+		g.Do("call 5")
+		k.want("rows", fmt.Sprint(n+805, n+805, 0, n+805))
+		k.kill()
+		g.Do("onebyone 20 20")
+		n += 805 + 400
+		k = newKeeper(t, a)
+		k.want("recall", "true true")
+		k.want("rows", fmt.Sprint(n, n, 0, n))
+		k.want("place", "placed")
+		k.want("settle", "0 orphans")
+	}
+	k.want("reset", "reset")
+	g.Do("call 7")
+	k.want("rows", "7 7 0 7")
+	k.kill()
+	a.Spread = false
+	k = placedKeeper(t, a)
+	k.want("settle", fmt.Sprintf("%d orphans", 2+len(a.Exits)))
+	g.Do("call 3")
+	k.want("rows", "10 3 0")
 	k.want("close", "closed")
 }
 

@@ -51,7 +51,7 @@ func (e *events) part(l *listener, name string) asm.Instructions {
 	}
 	code = append(code, l.filter(name, over)...)
 	for i, s := range l.steps {
-		code = append(code, a.step(s.Do, takesCPU(s), i, fmt.Sprint(name, "step", i))...)
+		code = append(code, a.step(s.Do, takesCPU(s), kindOf(s), i, fmt.Sprint(name, "step", i))...)
 	}
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(over))
 }

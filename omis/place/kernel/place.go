@@ -167,7 +167,7 @@ func (p *Placer) prepare(list []omis.Placing) ([]omis.Placed, []*placed, []error
 	}
 	for _, q := range p.pools {
 		if q != nil {
-			_ = q.provide(spare + fresh) // rows that find no room are counted
+			_ = q.provide(q.form.spare + fresh) // rows that find no room are counted
 		}
 	}
 	return listeners, all, errs

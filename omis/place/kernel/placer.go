@@ -200,7 +200,7 @@ func (p *Placer) poolOf(kind omis.StoreKind) (_ *pool, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := made.provide(spare); err != nil {
+		if err := made.provide(made.form.spare); err != nil {
 			return nil, errors.Join(err, made.close())
 		}
 		p.pools[kind] = made

@@ -40,17 +40,11 @@ type pool struct {
 	doubtEnd time.Time // when those that say nothing until then are free
 }
 
-const (
-	chunkShift = 12 // rows of a chunk, as a power of two
-	mostChunks = 1 << 7
-	// spare is how many rows are ready for new threads at any time: a process has to
-	// begin and end as many within sweepEvery for one of them to find no room.
-	spare = 1 << 14
-)
+const mostChunks = 1 << 7
 
 func newPool(set *tracepoint.Set, f *form, e *estate) (p *pool, err error) {
-	p = &pool{form: f, estate: e, stores: make(map[uint32]*store), sweepAt: spare / 2}
-	p.index, err = set.Map(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 16, ValueSize: 4, MaxEntries: mostChunks << chunkShift, Flags: unix.BPF_F_NO_PREALLOC})
+	p = &pool{form: f, estate: e, stores: make(map[uint32]*store), sweepAt: f.spare / 2}
+	p.index, err = set.Map(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 16, ValueSize: 4, MaxEntries: mostChunks << f.chunk, Flags: unix.BPF_F_NO_PREALLOC})
 	if err != nil {
 		return nil, err
 	}
@@ -90,26 +84,26 @@ func (p *pool) openPassing(set *tracepoint.Set) (err error) {
 const mostDeep = 1 << 14
 
 func (p *pool) chunkSpec() *ebpf.MapSpec {
-	return &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: uint32(p.form.size()) << chunkShift, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE}
+	return &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: p.form.chunkSize(), MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE}
 }
 
 // row is the row of a number.
 func (p *pool) row(n uint32) row {
-	at := int(n&(1<<chunkShift-1)) << p.form.shift
-	return row{p.form, p.memory[n>>chunkShift][at : at+p.form.size()]}
+	at := int(n&(1<<p.form.chunk-1)) << p.form.shift
+	return row{p.form, p.memory[n>>p.form.chunk][at : at+p.form.size()]}
 }
 
 // grow adds a chunk. The caller holds mu.
 func (p *pool) grow() error {
 	if len(p.memory) == mostChunks {
-		return fmt.Errorf("there is no room in the kernel for more than %d rows", mostChunks<<chunkShift)
+		return fmt.Errorf("there is no room in the kernel for more than %d rows", mostChunks<<p.form.chunk)
 	}
 	m, err := ebpf.NewMap(p.chunkSpec())
 	if err != nil {
 		return err
 	}
 	defer m.Close() // the map of maps keeps it, and the mapping
-	b, err := mapShared(m, uint32(p.form.size())<<chunkShift)
+	b, err := mapShared(m, p.form.chunkSize())
 	if err != nil {
 		return err
 	}
@@ -122,9 +116,9 @@ func (p *pool) grow() error {
 	if err != nil {
 		return errors.Join(err, unix.Munmap(b))
 	}
-	first := uint32(len(p.memory)) << chunkShift
+	first := uint32(len(p.memory)) << p.form.chunk
 	p.memory = append(p.memory, b)
-	for n := range uint32(1 << chunkShift) {
+	for n := range uint32(1) << p.form.chunk {
 		p.free = append(p.free, first+n)
 	}
 	return nil
@@ -216,9 +210,9 @@ func (p *pool) sweep() error {
 			}
 			s.retire(ended[s.target])
 		}
-		p.sweepAt = max(spare/2, 2*p.known)
+		p.sweepAt = max(p.form.spare/2, 2*p.known)
 	}
-	return p.provideLocked(spare)
+	return p.provideLocked(p.form.spare)
 }
 
 func (p *pool) close() error {

@@ -34,7 +34,8 @@ const (
 	rowLeft       = 136 // how many more begin until one is timed, that one included; 0: the lot is to be drawn
 	rowRest       = 144 // and behind that one, until the next lot is drawn
 
-	rowOpen = 160 // the outermost open intervals: stack pointer, time
+	rowOpen    = 160 // the outermost open intervals: stack pointer, time
+	rowBuckets = rowOpen + 16*near
 )
 
 // nobody is in place of a store's number in a row that was taken in vain: 32 bits of one.
@@ -54,14 +55,26 @@ type form struct {
 	shift int // their size is a power of two
 	begun int // where the changes so far are counted
 	deep  bool
+	// buckets are how many the rows have, behind all else.
+	buckets int
+
+	chunk int // rows of a chunk, as a power of two
+	// spare is how many rows are ready for new threads at any time: a process has to
+	// begin and end as many within sweepEvery for one of them to find no room.
+	spare int
 }
 
 func (f *form) size() int { return 1 << f.shift }
 
+func (f *form) chunkSize() uint32 { return uint32(f.size()) << f.chunk }
+
 // forms are those of the kinds of stores.
+//
+// A row with a histogram is a page, of which there are fewer in store.
 var forms = [omis.StoreKinds]form{
-	omis.StoreSums:      {kind: omis.StoreSums, shift: 6, begun: 56},
-	omis.StoreIntervals: {kind: omis.StoreIntervals, shift: 8, begun: 152, deep: true},
+	omis.StoreSums:       {kind: omis.StoreSums, shift: 6, begun: 56, chunk: 12, spare: 1 << 14},
+	omis.StoreIntervals:  {kind: omis.StoreIntervals, shift: 8, begun: 152, deep: true, chunk: 12, spare: 1 << 14},
+	omis.StoreHistograms: {kind: omis.StoreHistograms, shift: 12, begun: 152, deep: true, buckets: omis.Buckets, chunk: 8, spare: 1 << 10},
 }
 
 // key names a thread of a store for good.

@@ -60,7 +60,8 @@ func claim(steps omis.Program, w writers) error {
 // dated is a row with the time when it was begun, by which rows are ordered.
 type dated struct {
 	omis.Row
-	first uint64
+	first   uint64
+	buckets omis.Distribution // of one that was given back
 }
 
 var _ omis.RowAppender = (*store)(nil)
@@ -94,7 +95,7 @@ func (s *store) append(list []omis.Row, last *lively) ([]omis.Row, error) {
 			return list, err
 		}
 		if copied.at(rowEpoch) == epoch {
-			all = append(all, dated{copied.decode(s.pool.form.kind), copied.at(rowFirst)})
+			all = append(all, dated{Row: copied.decode(s.pool.form.kind), first: copied.at(rowFirst)})
 			all[len(all)-1].Alive = last.wasAlive(s.target, copied.key())
 		}
 	}
@@ -175,6 +176,7 @@ func (s *store) retire(hasEnded func(key) bool) {
 	epoch := s.word(cellEpoch)
 	ended := make(map[uint32]bool)
 	var page []image
+	var buckets []omis.Distribution
 	for _, n := range s.rows {
 		if !hasEnded(s.pool.row(n).key()) {
 			continue
@@ -186,13 +188,20 @@ func (s *store) retire(hasEnded func(key) bool) {
 		ended[n] = true
 		if copied.at(rowEpoch) == epoch {
 			page = append(page, copied)
+			if s.pool.form.buckets > 0 {
+				buckets = append(buckets, s.pool.row(n).distribution())
+			}
 		}
 	}
-	if err := s.turn(page); err != nil {
+	if err := s.turn(page, buckets); err != nil {
 		return // there is room yet, and the next time it may succeed
 	}
 	for i := range page {
-		s.keep(&page[i])
+		var in omis.Distribution
+		if buckets != nil {
+			in = buckets[i]
+		}
+		s.keep(&page[i], in)
 	}
 	s.rows = slices.DeleteFunc(s.rows, func(n uint32) bool {
 		if ended[n] {
@@ -203,8 +212,8 @@ func (s *store) retire(hasEnded func(key) bool) {
 }
 
 // keep remembers a row that is given back.
-func (s *store) keep(copied *image) {
-	row := dated{copied.decode(s.pool.form.kind), copied.at(rowFirst)}
+func (s *store) keep(copied *image, buckets omis.Distribution) {
+	row := dated{copied.decode(s.pool.form.kind), copied.at(rowFirst), buckets}
 	row.Alive = s.target.knewAlive(copied.key())
 	s.past = append(s.past, row)
 }

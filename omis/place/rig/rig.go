@@ -23,6 +23,7 @@ type Monitor struct {
 	CSRs    []string // the conditional requests that were defined
 	Regions []string // of the counters and timers, in their order
 	OneIn   int      // how many intervals there are for one that is timed; 0: all are
+	Spread  bool     // timers keep histograms
 
 	T testing.TB
 }
@@ -120,6 +121,9 @@ func (r *Monitor) RegionBy(clock, function, threads string) {
 	create := fmt.Sprintf("pa_timer_create2(%q)", clock)
 	if r.OneIn > 0 {
 		create = fmt.Sprintf("pa_timer_create3(%q,%d)", clock, r.OneIn)
+	}
+	if r.Spread {
+		create = fmt.Sprintf(`pa_timer_create4(%q,%d,"histogram")`, clock, max(r.OneIn, 1))
 	}
 	r.Ask(": pa_counter_create() %s", create)
 	r.Define("thread_reached_addr(%s,%#x) : pa_counter_add([pa_c_%d],1) pa_timer_start([pa_t_%d])", threads, r.Target.Func[function], i, i)

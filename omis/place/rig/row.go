@@ -4,6 +4,7 @@ package rig
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -17,6 +18,8 @@ type Row struct {
 	Last, Sum, Squares, Least, Utmost float64
 	Some                              bool  // only some of the intervals are timed
 	Begun                             int64 // of all
+	Spread                            bool  // there is a histogram
+	Buckets                           []omis.Bucket
 }
 
 // Rows of a region, in the order in which the threads came.
@@ -46,7 +49,27 @@ func (r *Monitor) Rows(region int) []Row {
 	if r.OneIn > 0 {
 		r.estimates(region, list)
 	}
+	if r.Spread {
+		r.histograms(region, list)
+	}
 	return list
+}
+
+// histograms adds the buckets of a region, in nanoseconds.
+func (r *Monitor) histograms(region int, list []Row) {
+	r.T.Helper()
+	told := r.Ask(": pa_timer_histogram([pa_t_%d],0)", region)[1][0].Values[1].List
+	ns := func(v omis.Value) uint64 { return uint64(math.Round(v.Float * 1e9)) }
+	for ; len(told) > 0; told = told[4:] {
+		for k := range list {
+			if w := &list[k]; w.Thread == told[1].Token() {
+				w.Spread = true
+				for b := told[3].List; len(b) > 0; b = b[3:] {
+					w.Buckets = append(w.Buckets, omis.Bucket{Least: ns(b[0]), Most: ns(b[1]), Count: b[2].N})
+				}
+			}
+		}
+	}
 }
 
 // estimates adds how many intervals began to the rows of a region.
@@ -85,6 +108,9 @@ func Summary(rows []Row) string {
 // Plausible checks the times of a row against each other.
 func (w *Row) Plausible() error {
 	n := float64(w.Intervals)
+	if err := w.spreads(); err != nil {
+		return err
+	}
 	switch {
 	case n == 0:
 		return nil
@@ -94,6 +120,26 @@ func (w *Row) Plausible() error {
 		return fmt.Errorf("sum %g of %g times %g to %g", w.Sum, n, w.Least, w.Utmost)
 	case w.Squares*n < w.Sum*w.Sum*0.999999 || w.Squares > w.Sum*w.Utmost*1.000001:
 		return fmt.Errorf("sum of squares %g with sum %g", w.Squares, w.Sum)
+	}
+	return nil
+}
+
+// spreads checks buckets: they have all intervals, and none beyond the least and the
+// greatest, which are in the first and in the last of them.
+func (w *Row) spreads() error {
+	if !w.Spread || w.Intervals == 0 && len(w.Buckets) == 0 {
+		return nil
+	}
+	var n uint64
+	for _, b := range w.Buckets {
+		n += b.Count
+	}
+	if n != uint64(w.Intervals) {
+		return fmt.Errorf("%d intervals in buckets, %d in all", n, w.Intervals)
+	}
+	first, last := w.Buckets[0], w.Buckets[len(w.Buckets)-1]
+	if least, utmost := math.Round(w.Least*1e9), math.Round(w.Utmost*1e9); float64(first.Least) != least || float64(last.Most) != utmost {
+		return fmt.Errorf("buckets %v of %g to %g", w.Buckets, least, utmost)
 	}
 	return nil
 }

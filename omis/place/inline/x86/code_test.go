@@ -58,6 +58,8 @@ func TestInstructions(t *testing.T) {
 		"shl $0x2a,%rax":               func(c *x86.Code) { c.Shl(x86.RAX, 42) },
 		"shl $0x10,%ecx":               func(c *x86.Code) { c.Shl32(x86.RCX, 16) },
 		"shr $0x10,%rdi":               func(c *x86.Code) { c.Shr(x86.RDI, 16) },
+		"shr %cl,%rax":                 func(c *x86.Code) { c.ShrByCL(x86.RAX) },
+		"bsr %rdx,%rdi":                func(c *x86.Code) { c.HighestBit(x86.RDI, x86.RDX) },
 		"not %rdx":                     func(c *x86.Code) { c.Not(x86.RDX) },
 		"mul %rax":                     func(c *x86.Code) { c.Mul(x86.RAX) },
 		"xor %r9d,%r9d":                func(c *x86.Code) { c.Zero(x86.R9) },

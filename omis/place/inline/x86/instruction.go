@@ -244,6 +244,15 @@ func (c *Code) Shr(r Reg, bits uint8) {
 	c.withReg(instruction{wide: true, opcode: 0xc1, field: 5, imm: int32(bits), size: 1}, r)
 }
 
+// ShrByCL shifts a register to the right by as many bits as the lowest byte of RCX says.
+func (c *Code) ShrByCL(r Reg) { c.withReg(instruction{wide: true, opcode: 0xd3, field: 5}, r) }
+
+// HighestBit loads the number of the highest bit of a register that is set; there must be
+// one. (bsr, which every processor has.)
+func (c *Code) HighestBit(r, from Reg) {
+	c.withReg(instruction{wide: true, opcode: 0x0fbd, field: r}, from)
+}
+
 // Not inverts the bits of a register.
 func (c *Code) Not(r Reg) { c.withReg(instruction{wide: true, opcode: 0xf7, field: 2}, r) }
 

@@ -1,0 +1,100 @@
+package omis_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"mirador/omis"
+)
+
+// Buckets follow each other without a gap, and are an eighth of what is in them wide.
+func TestBuckets(t *testing.T) {
+	var next uint64
+	for n := range omis.Buckets {
+		least, most := omis.BucketRange(n)
+		if least != next || most < least || omis.BucketOf(least) != n || omis.BucketOf(most) != n {
+			t.Fatalf("bucket %d is %d to %d, which belong to %d and %d; the one before ends at %d", n, least, most, omis.BucketOf(least), omis.BucketOf(most), next)
+		}
+		if n < omis.Buckets-1 && (most-least)*8 > least {
+			t.Fatalf("bucket %d is %d to %d", n, least, most)
+		}
+		next = most + 1
+	}
+	if next != 0 {
+		t.Errorf("the last bucket ends at %d", next-1)
+	}
+	if least, _ := omis.BucketRange(omis.Buckets - 1); least < 100*365*24*60*60*1e9 {
+		t.Errorf("the last bucket begins at %d", least)
+	}
+}
+
+// durations draws some, from nanoseconds to hours.
+func durations(t *rapid.T) []uint64 {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) uint64 {
+		return rapid.Uint64Range(0, 1<<rapid.IntRange(0, 44).Draw(t, "size")).Draw(t, "duration")
+	}), 1, 100).Draw(t, "durations")
+}
+
+// distribution counts durations, as a placement does that measures them longer by a bias.
+func distribution(list []uint64, bias uint64) omis.Distribution {
+	var d omis.Distribution
+	for _, v := range list {
+		least, most := omis.BucketRange(omis.BucketOf(v + bias))
+		d = d.Join(omis.Distribution{{Least: least, Most: most, Count: 1}})
+	}
+	return d.Without(int64(bias))
+}
+
+// A percentile lies where it says, whichever placements have measured what there is of it;
+// and within an eighth, but for what was taken off.
+func TestPercentile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		one, other := durations(t), durations(t)
+		bias := rapid.Uint64Range(0, 20000).Draw(t, "bias")
+		all := slices.Concat(one, other)
+		slices.Sort(all)
+		d := distribution(one, 0).Join(distribution(other, bias)).Within(all[0], all[len(all)-1])
+		if d.Count() != uint64(len(all)) {
+			t.Fatalf("%d in %v, want %d", d.Count(), d, len(all))
+		}
+		percent := rapid.Float64Range(0, 100).Draw(t, "percent")
+		rank := max(int(math.Ceil(float64(len(all))*percent/100-1e-9)), 1)
+		least, most := d.Percentile(percent)
+		if v := all[rank-1]; v < least || v > most {
+			t.Fatalf("the %gth percentile of %v is %d, not %d to %d as %v says", percent, all, v, least, most, d)
+		}
+		if bias == 0 && float64(most-least) > float64(least)/8 {
+			t.Fatalf("the %gth percentile is %d to %d", percent, least, most)
+		}
+	})
+}
+
+func TestPercentilesOfAHundred(t *testing.T) {
+	var list []uint64
+	for v := range uint64(100) {
+		list = append(list, v/16) // in buckets of their own
+	}
+	d := distribution(list, 0)
+	for percent, want := range map[float64]uint64{0: 0, 1: 0, 50: 49 / 16, 90: 89 / 16, 99: 98 / 16, 99.9: 99 / 16, 100: 99 / 16} {
+		if least, most := d.Percentile(percent); least != want || most != want {
+			t.Errorf("the %gth percentile is %d to %d, want %d", percent, least, most, want)
+		}
+	}
+}
+
+// A bias of less than nothing makes intervals longer, but not beyond what there is.
+func TestDistributionWithout(t *testing.T) {
+	d := omis.Distribution{{Least: 3, Most: 9, Count: 1}, {Least: 10, Most: math.MaxUint64, Count: 2}}
+	for bias, want := range map[int64]omis.Distribution{
+		5:  {{Least: 0, Most: 4, Count: 1}, {Least: 5, Most: math.MaxUint64 - 5, Count: 2}},
+		-5: {{Least: 8, Most: 14, Count: 1}, {Least: 15, Most: math.MaxUint64, Count: 2}},
+		0:  d,
+	} {
+		if got := d.Without(bias); !slices.Equal(got, want) {
+			t.Errorf("without %d: %v, want %v", bias, got, want)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+//go:build linux && amd64
+
+package inline
+
+import (
+	"cmp"
+	"slices"
+
+	"mirador/omis"
+	"mirador/omis/place/inline/x86"
+)
+
+// A timer that keeps a histogram counts each of its intervals in a bucket as well, by one
+// instruction that no signal can interrupt: the buckets of a row have every interval once,
+// at any instant.
+
+// countInBucket counts the duration in RDX in the bucket that omis.BucketOf tells. It
+// spoils RAX.
+func (m *compiler) countInBucket() {
+	c := m.c
+	c.Mov(spare, row)
+	c.Mov(x86.RAX, x86.RDX)
+	c.DoImm(x86.Or, x86.RAX, 8)
+	c.HighestBit(x86.RCX, x86.RAX)
+	c.DoImm(x86.Sub, x86.RCX, 3)
+	c.Mov(x86.RAX, x86.RDX)
+	c.ShrByCL(x86.RAX)
+	c.Shl(x86.RCX, 3)
+	c.Do(x86.Add, x86.RAX, x86.RCX)
+	c.Shl(x86.RAX, 3)
+	c.Inc(x86.Sum(spare, x86.RAX, rowBuckets))
+	c.Mov(row, spare)
+}
+
+// clearBuckets stores RAX, which is 0, in all of them. It spoils RDX.
+func (m *compiler) clearBuckets() {
+	c := m.c
+	next := c.NewLabel()
+	c.MovImm(x86.RDX, spreadSize-rowBuckets)
+	c.Here(next)
+	c.Store(x86.Sum(row, x86.RDX, rowBuckets-8), x86.RAX)
+	c.DoImm(x86.Sub, x86.RDX, 8)
+	c.JumpIf(x86.IfNot, next)
+}
+
+// counts are those of the buckets of a row that is in use.
+func (m *memory) counts(slot int, c cell) []uint64 {
+	at := m.rowAt(slot, c) + rowBuckets
+	list := make([]uint64, omis.Buckets)
+	for n := range list {
+		list[n] = m.word(at + 8*n).Load()
+	}
+	return list
+}
+
+var _ omis.HistogramStore = (*store)(nil)
+
+// Histograms: see omis.HistogramStore.
+func (s *store) Histograms() ([]omis.Histogram, error) {
+	t := s.target
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.closed {
+		return nil, nil
+	}
+	t.meet()
+	all := slices.Clone(s.past)
+	for _, o := range t.known {
+		if r, ok := s.readSpread(o); ok {
+			all = append(all, r)
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	slices.SortStableFunc(all, func(a, b record) int { return cmp.Compare(a.first, b.first) })
+	tick := t.placer.clock.tick()
+	list := make([]omis.Histogram, len(all))
+	for i := range all {
+		list[i] = omis.Histogram{Row: all[i].Row, Buckets: bucketsIn(all[i].counts, tick)}
+		list[i].Intervals = inNanoseconds(list[i].Intervals, tick)
+	}
+	return list, nil
+}
+
+// readSpread reads a row, and its buckets before that. A thread that clears its row
+// meanwhile, after a reset, has begun it at another time.
+func (s *store) readSpread(o *owner) (r record, ok bool) {
+	m := s.target.memory
+	for range tries {
+		before := m.timer(o.slot, s.cell)
+		if before.any {
+			r.counts = m.counts(o.slot, s.cell)
+		}
+		now := s.read([]*owner{o})[0]
+		if !now.any || before.any && before.first == now.first {
+			r.dated = told(o, now)
+			return r, now.any
+		}
+	}
+	return r, false
+}
+
+// bucketsIn makes a distribution of counts by ticks.
+func bucketsIn(counts []uint64, tick uint64) omis.Distribution {
+	d := omis.DistributionOf(counts)
+	for i := range d {
+		d[i].Least, d[i].Most = nanoseconds(d[i].Least, tick), nanoseconds(d[i].Most, tick)
+	}
+	return d
+}
+
+// What a thread has counted that has ended is in as many records of the ledger as it
+// takes, blocks that come before that of the row: without that they are nobody's.
+const (
+	blockOf   = 1 << 30 // is added to their entry
+	blockSize = (recordSize - recordValues) / 8
+
+	blockFirst = recordStarted // the number of the first bucket
+)
+
+// blockKey says which row a block belongs to: that of an entry, and of a slot that was
+// taken then.
+type blockKey struct {
+	entry int
+	taken uint64
+}
+
+// recordsOf is how many records rows of some stores may take.
+func recordsOf(stores []*store) (n int) {
+	for _, s := range stores {
+		n++
+		if s.kind == omis.StoreHistograms {
+			n += omis.Buckets / blockSize
+		}
+	}
+	return n
+}
+
+// enterBlocks writes the buckets of a record into the ledger.
+func (m *memory) enterBlocks(entry int, r *record) error {
+	for first := 0; first < len(r.counts); first += blockSize {
+		counts := r.counts[first:min(first+blockSize, len(r.counts))]
+		if !slices.ContainsFunc(counts, func(n uint64) bool { return n != 0 }) {
+			continue
+		}
+		number, err := m.records.take()
+		if err != nil {
+			return err
+		}
+		r.blocks = append(r.blocks, number)
+		at := m.ledgerAt() + number*recordSize
+		m.word(at + recordTaken).Store(r.taken)
+		m.word(at + blockFirst).Store(uint64(first))
+		for i, n := range counts {
+			m.word(at + recordValues + 8*i).Store(n)
+		}
+		m.finish(number, uint32(blockOf+entry+1))
+	}
+	return nil
+}
+
+func (m *memory) strikeBlocks(blocks []int) {
+	for _, number := range blocks {
+		m.word32(m.ledgerAt() + number*recordSize + recordEntry).Store(0)
+		m.records.give(number)
+	}
+}
+
+// joinBlocks gives records their buckets. Blocks without a record were being written when
+// their monitor died; the row is still where it was.
+func (m *memory) joinBlocks(all map[int][]record, blocks map[blockKey][]int) {
+	for entry, records := range all {
+		for i := range records {
+			r := &records[i]
+			key := blockKey{entry, r.taken}
+			if r.blocks = blocks[key]; len(r.blocks) > 0 {
+				m.readBlocks(r)
+			}
+			delete(blocks, key)
+		}
+	}
+	for _, list := range blocks {
+		m.strikeBlocks(list)
+	}
+}
+
+func (m *memory) readBlocks(r *record) {
+	r.counts = make([]uint64, omis.Buckets)
+	for _, number := range r.blocks {
+		at := m.ledgerAt() + number*recordSize
+		first := min(m.word(at+blockFirst).Load(), omis.Buckets)
+		for i := range r.counts[first:min(first+blockSize, omis.Buckets)] {
+			r.counts[int(first)+i] = m.word(at + recordValues + 8*i).Load()
+		}
+	}
+}
