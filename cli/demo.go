@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mirador/cli/client"
+	"mirador/mir"
 )
 
 func newDemo(g *globals) *cobra.Command {
@@ -73,7 +74,8 @@ func demo(ctx context.Context, streams Streams, target, socket string, stay bool
 		socket = filepath.Join(dir, "mirador.sock")
 	}
 	// Only the documents are of interest: the log speaks of what goes wrong.
-	s := settings{Listen: "off", Socket: socket, Data: filepath.Join(dir, "data"), Node: hostname(), Placements: placements, Hold: holdByRendezvous, level: slog.LevelWarn}
+	s := settings{Listen: "off", Socket: socket, Data: filepath.Join(dir, "data"), Node: hostname(), Placements: placements, Hold: holdByRendezvous,
+		Longest: mir.RequestLimits().Bytes, level: slog.LevelWarn}
 	c, err := client.New(client.Options{Place: client.Place{Socket: socket}})
 	if err != nil {
 		return err

@@ -84,6 +84,41 @@ func TestSampledTimersLive(t *testing.T) {
 	l.refused(t, omis.ParameterError, "pa_timer_estimate([%s],3)", timer)
 }
 
+// TestHistogramsLive has every nap of the witness in a bucket, of those which the
+// witness's own clock allows.
+func TestHistogramsLive(t *testing.T) {
+	l, w := startWitness(t)
+	timer := text(l.ask(t, `pa_timer_create4("ordered",1,"histogram")`)[0])
+	l.define(t, `thread_has_started_lib_call([p_1],"usleep") : pa_timer_start([%s])`, timer)
+	l.define(t, `thread_has_ended_lib_call([p_1],"usleep") : pa_timer_stop([%s])`, timer)
+	slept, err := strconv.ParseFloat(w.says("nap", 20)[0], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := l.ask(t, "pa_timer_histogram([%s],0)", timer)[1].List
+	wantText(t, "histogram", text(omis.List(row[0], row[1], row[2])), "p_1 "+l.token(t, w.pid)+" 20")
+	var count int64
+	var sum float64
+	for buckets := row[3].List; len(buckets) > 0; buckets = buckets[3:] {
+		least, most, n := buckets[0].Float, buckets[1].Float, buckets[2].N
+		if most < 0.002 || least > most || most > 1.13*least {
+			t.Errorf("%d naps took from %g to %g s", n, least, most)
+		}
+		count, sum = count+int64(n), sum+float64(n)*least
+	}
+	if count != 20 || sum > slept {
+		t.Errorf("%d naps of %g s, the witness has slept 20 times, %g s", count, sum, slept)
+	}
+	row = l.ask(t, "pa_timer_percentiles([%s],[50.0,100.0],2)", timer)[1].List
+	half, all := row[3].List[0].Float, row[3].List[2].Float
+	if half < 0.002/1.13 || half > all || all > 1.13*slept || 10*half > 1.13*slept {
+		t.Errorf("half of the naps took %g s, all %g s, the witness has slept %g s", half, all, slept)
+	}
+	l.refused(t, omis.ParameterError, `pa_timer_create4("ordered",1,"bars")`)
+	l.ask(t, "pa_timer_delete([%s])", timer)
+	l.refused(t, omis.UnknownObject, "pa_timer_histogram([%s],0)", timer)
+}
+
 // TestIntegratorLive sums up what the witness got from a function.
 func TestIntegratorLive(t *testing.T) {
 	l, w := startWitness(t)

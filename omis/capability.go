@@ -133,5 +133,5 @@ const (
 	EventNodeRemoved                           // thread_removes_node; Hit.Peer
 	EventQueueExtended                         // message_queue_has_been_extended; Hit.Queue, Hit.Message
 	EventTaggedMessage                         // thread_has_received_tagged_msg; Watch.Signals are the tags, Hit.Message
-	EventBlockedOnIO                           // thread_has_blocked_on_io
+	EventBlockedOnIO                           // pa_thread_has_blocked_on_io
 )

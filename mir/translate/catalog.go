@@ -70,14 +70,14 @@ func Catalog() []Metric {
 		{
 			Name: "IOWAIT_COUNT", Unit: "1", Kind: "counter", Entities: all, source: fromEvents,
 			Doc:      "How often threads began to wait for a disk, since the probe was activated or reset.",
-			Measured: "pa_counter_add when thread_has_blocked_on_io",
-			begin:    []event{{service: "thread_has_blocked_on_io"}},
+			Measured: "pa_counter_add when pa_thread_has_blocked_on_io",
+			begin:    []event{{service: "pa_thread_has_blocked_on_io"}},
 		},
 		{
 			Name: "IOWAIT_TIME", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents,
 			Doc:      "How long threads waited for a disk, in all, as far as they go on again: in a system call, or for a page that had to be read.",
-			Measured: "pa_timer_start when thread_has_blocked_on_io, pa_timer_stop when thread_has_been_unblocked",
-			begin:    []event{{service: "thread_has_blocked_on_io"}}, end: []event{{service: "thread_has_been_unblocked"}},
+			Measured: "pa_timer_start when pa_thread_has_blocked_on_io, pa_timer_stop when thread_has_been_unblocked",
+			begin:    []event{{service: "pa_thread_has_blocked_on_io"}}, end: []event{{service: "thread_has_been_unblocked"}},
 		},
 		{
 			Name: "NET_RECEIVE", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents,

@@ -114,7 +114,6 @@ func (e *Engine) basicSources() map[string]source {
 		"thread_has_terminated":          {kind: omis.EventThreadTerminated},
 		"thread_received_signal":         {kind: omis.EventSignal, numbers: 1},
 		"thread_has_blocked":             {kind: omis.EventBlocked},
-		"thread_has_blocked_on_io":       {kind: omis.EventBlockedOnIO},
 		"thread_has_been_unblocked":      {kind: omis.EventUnblocked},
 		"thread_has_been_stopped":        {kind: omis.EventThreadStopped},
 		"thread_has_been_continued":      {kind: omis.EventThreadContinued},

@@ -101,6 +101,11 @@ func (e *Engine) adopt(x service.Extension) {
 			e.actions[name] = a
 		}
 	}
+	if d, ok := x.(service.Detector); ok {
+		for name, kind := range d.Kinds() {
+			e.sources[name] = source{kind: kind}
+		}
+	}
 	for name, src := range x.Sources() {
 		e.sources[name] = source{open: src}
 	}

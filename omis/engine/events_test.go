@@ -7,6 +7,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/engine"
 	"mirador/omis/engine/fake"
+	"mirador/omis/ext/pa"
 )
 
 func TestCallEvents(t *testing.T) {
@@ -51,12 +52,12 @@ func TestPlainThreadEvents(t *testing.T) {
 		omis.EventScheduled:       {"thread_has_been_scheduled", "proc_has_been_scheduled"},
 		omis.EventDescheduled:     {"thread_has_been_descheduled", "proc_has_been_descheduled"},
 		omis.EventBlocked:         {"thread_has_blocked"},
-		omis.EventBlockedOnIO:     {"thread_has_blocked_on_io"},
+		omis.EventBlockedOnIO:     {"pa_thread_has_blocked_on_io"}, // of an extension
 		omis.EventUnblocked:       {"thread_has_been_unblocked"},
 		omis.EventThreadStopped:   {"thread_has_been_stopped"},
 		omis.EventThreadContinued: {"thread_has_been_continued"},
 	} {
-		b := start(t)
+		b := start(t, pa.New())
 		p := b.node.Add(1, nil, 11, 12)
 		b.ask(`: proc_attach3([],1,"") thread_get_info([],0)`)
 		for _, s := range services {

@@ -40,10 +40,6 @@ func threadEvents() []Service {
 			Doc: "a thread has blocked",
 		},
 		{
-			Name: "thread_has_blocked_on_io", Need: Optional,
-			Doc: "a thread has blocked until a disk has done something (not in OMIS 2.0); thread_has_blocked occurs as well",
-		},
-		{
 			Name: "thread_has_been_unblocked", Need: Optional,
 			Doc: "a thread is no longer blocked",
 		},

@@ -19,6 +19,14 @@ type Extension interface {
 	Sources() map[string]Source
 }
 
+// Detector is an extension some of whose event services are detected by nodes, as those of
+// chapter 8 are.
+type Detector interface {
+	Extension
+	// Kinds are the events by the names of their services.
+	Kinds() map[string]omis.EventKind
+}
+
 // Class is a class of tokens that an extension adds, with its place in the
 // hierarchy of objects (OMIS 7.2.2). A class without conversions stands apart,
 // like conditional requests do.

@@ -54,7 +54,6 @@ func onLinux() map[string]string {
 		"thread_has_terminated":       "the end of a tracee",
 		"thread_received_signal":      "the ptrace stop before a signal is delivered; it is delivered then, whatever becomes of the monitor. SIGKILL cannot be seen",
 		"thread_has_blocked":          "the raw tracepoint sched_switch, with eBPF; the thread is not held. Needs CAP_BPF and CAP_PERFMON",
-		"thread_has_blocked_on_io":    "as `thread_has_blocked`, where the kernel itself calls it waiting for input or output: its `iowait`",
 		"thread_has_been_unblocked":   "the raw tracepoint sched_wakeup, with eBPF; the thread is not held. Needs CAP_BPF and CAP_PERFMON",
 		"thread_has_been_stopped":     "told by the node, when `thread_stop` has stopped the thread",
 		"thread_has_been_continued":   "told by the node, when `thread_continue` lets the thread go on",

@@ -14,6 +14,9 @@ const (
 	classTrace       omis.Class = "pa_b"
 )
 
+// blockedOnIO is what chapter 8 of OMIS does not tell apart from other waiting.
+const blockedOnIO = "pa_thread_has_blocked_on_io"
+
 // Extension adds the services of this package to an engine.
 type Extension struct{}
 
@@ -23,6 +26,7 @@ func New() *Extension { return &Extension{} }
 var (
 	_ service.Compiler  = (*Extension)(nil)
 	_ service.Collector = (*Extension)(nil)
+	_ service.Detector  = (*Extension)(nil)
 )
 
 func (*Extension) Prefix() string { return "pa" }
@@ -108,6 +112,8 @@ func (*Extension) Services() []service.Service {
 // how says how a service is done, on any system.
 func how(s *service.Service) string {
 	switch {
+	case s.Name == blockedOnIO:
+		return "as `thread_has_blocked`, where the kernel itself calls it waiting for input or output: its `iowait`"
 	case s.Kind == service.Event:
 		return "by the clock of the monitor; nobody is held"
 	case s.Local && s.Class == classTrace:
@@ -118,7 +124,7 @@ func how(s *service.Service) string {
 	return "in the monitor's memory"
 }
 
-// readers are the rows of the table that disturb nothing, and the event.
+// readers are the rows of the table that disturb nothing, and the events.
 func readers(counters, timers service.Param) []service.Service {
 	return []service.Service{
 		{
@@ -143,6 +149,11 @@ func readers(counters, timers service.Param) []service.Service {
 			Name: "pa_interval_elapsed", Kind: service.Event, Role: service.Control,
 			Params: []service.Param{service.IntegerParam("ms")},
 			Doc:    "a number of milliseconds has gone by since the last time, or since the request was enabled",
+		},
+		{
+			Name: blockedOnIO, Class: omis.ClassThread, Kind: service.Event, Object: omis.ClassThread, Role: service.Control,
+			Params: []service.Param{service.TokensParam("thread_list", omis.ClassThread)},
+			Doc:    "a thread has blocked until a disk has done something; thread_has_blocked occurs as well",
 		},
 	}
 }
@@ -211,7 +222,12 @@ func (*Extension) Compilers() map[string]service.Compile {
 	}
 }
 
-// Sources are the implementations of the events.
+// Kinds are the events that nodes detect.
+func (*Extension) Kinds() map[string]omis.EventKind {
+	return map[string]omis.EventKind{blockedOnIO: omis.EventBlockedOnIO}
+}
+
+// Sources are the implementations of the others.
 func (*Extension) Sources() map[string]service.Source {
 	return map[string]service.Source{"pa_interval_elapsed": intervals}
 }

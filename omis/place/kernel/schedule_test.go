@@ -141,7 +141,7 @@ func TestIOWait(t *testing.T) {
 			r := newRig(t, placement, rig.Start(t, program))
 			r.Ask(": pa_counter_create() pa_counter_create() pa_timer_create()")
 			r.Define("thread_has_blocked([]) : pa_counter_add([pa_c_1],1)")
-			r.Define("thread_has_blocked_on_io([]) : pa_counter_add([pa_c_2],1) pa_timer_start([pa_t_1])")
+			r.Define("pa_thread_has_blocked_on_io([]) : pa_counter_add([pa_c_2],1) pa_timer_start([pa_t_1])")
 			r.Define("thread_has_been_unblocked([]) : pa_timer_stop([pa_t_1])")
 			r.Enable()
 			if got := r.Where(); got != placement {
