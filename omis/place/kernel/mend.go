@@ -49,11 +49,17 @@ func (b *bunch) change() *changeRecord {
 	return r
 }
 
-// takeOut takes the uprobes of a bunch out, if need be by two registrars.
+// takeOut takes the uprobes of a bunch out, if need be by two registrars. Only the code
+// tells for certain that none is left: who let go of a link last, and was killed over it,
+// may have been another process.
 func (b *bunch) takeOut() error {
-	err := b.placer.uprobes.TakeOut(b.link)
+	p, change := b.placer, b.change()
+	err := p.uprobes.TakeOut(b.link)
 	if errors.Is(err, registrar.ErrKilled) {
-		return b.change().mendAfterwards(b.placer.uprobes, b.placer.codes)
+		return change.mendAfterwards(p.uprobes, p.codes)
+	}
+	if left, look := change.mend(p.uprobes, p.codes); err == nil && look == nil && left > 0 {
+		_ = change.mendAfterwards(p.uprobes, p.codes) // they may be somebody else's
 	}
 	return err
 }
@@ -67,21 +73,19 @@ const (
 // mendAfterwards mends until nothing was left twice: of what was on its way to a registrar
 // when that was killed, the kernel lets go some time later.
 func (r *changeRecord) mendAfterwards(uprobes *registrar.Client, codes *landing.Catalog) error {
+	var failed error
 	good := 0
 	for range looks {
 		left, err := r.mend(uprobes, codes)
-		if err != nil {
-			return err
-		}
-		if good++; left > 0 {
-			good = 0
+		if good++; left > 0 || err != nil {
+			good, failed = 0, err
 		}
 		if good == 2 {
 			return nil
 		}
 		time.Sleep(lookEvery)
 	}
-	return fmt.Errorf("uprobes that nobody has set stand in process %d and come back", r.Proc.PID)
+	return errors.Join(fmt.Errorf("uprobes that nobody has set stand in process %d and come back", r.Proc.PID), failed)
 }
 
 func (b *bunch) changed() {
@@ -116,14 +120,20 @@ func (r *changeRecord) mend(uprobes *registrar.Client, codes *landing.Catalog) (
 	}
 	defer sv.close()
 	byFile := make(map[string][]uint64)
+	var unseen error
 	for _, addr := range r.Members {
-		if s, err := sv.site(addr); err != nil && s.isTrapped(sv) {
+		s, err := sv.site(addr)
+		switch {
+		case err == nil:
+		case s.isTrapped(sv):
 			byFile[s.path] = append(byFile[s.path], s.offset)
 			left++
+		case s.code == nil && sv.isMapped(addr):
+			unseen = err
 		}
 	}
 	if left == 0 {
-		return 0, nil
+		return 0, unseen
 	}
 	nothing, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.Kprobe, AttachType: ebpf.AttachTraceUprobeMulti, License: "GPL",
@@ -138,6 +148,12 @@ func (r *changeRecord) mend(uprobes *registrar.Client, codes *landing.Catalog) (
 		errs = append(errs, setAndTakeOut(uprobes, registrar.Uprobes{Program: nothing, PID: r.Proc.PID, Path: path, Offsets: offsets}))
 	}
 	return left, errors.Join(errs...)
+}
+
+// isMapped tells whether there is code of a file that uprobes could be in.
+func (sv *survey) isMapped(addr uint64) bool {
+	m, ok := sv.maps.At(addr)
+	return ok && m.Exec && m.Private && m.Inode != 0
 }
 
 // isTrapped tells that there is a breakpoint, and else what the file has.
