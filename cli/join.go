@@ -75,7 +75,9 @@ func newPlacing(node *linux.Node, s settings, log *slog.Logger, j *journal.Journ
 		p.placers = append(p.placers, inline.New(node))
 	}
 	if s.mayPlace(kernel.Name) {
-		p.placers = append(p.placers, kernel.NewKeeper(registrarSelf(), s.Data, j))
+		inKernel := kernel.NewKeeper(registrarSelf(), s.Data, j)
+		inKernel.DateBy(node.Now)
+		p.placers = append(p.placers, inKernel)
 	}
 	p.Costs = calibrate.New(calibrate.Config{Node: node, Placers: p.Placers(), File: s.costs(), Log: log})
 	return p

@@ -86,3 +86,40 @@ func TestFromAddressToCall(t *testing.T) {
 		})
 	}
 }
+
+// What a trace has of system calls does not depend on where its records are appended.
+func TestTracesOfCalls(t *testing.T) {
+	program := rig.Caller(t)
+	for _, s := range []struct {
+		name, call string
+		do         func(*rig.Monitor)
+		want       string
+		lost       uint64
+	}{
+		{"calls", "getppid", commands("call 1000"), "1×1000/1000", 0},
+		{"a trace that is full", "getppid", commands("call 1500"), "1×1024/1024", 3000 - 2048},
+		{"threads", "getppid", commands("together 6 100"), "6×100/100", 0},
+		{"made again after handlers", "readv", commands("interrupted 7"), "1×1/1", 0},
+		{"left by handlers", "readv", commands("jumping 4"), "1×4/0", 0},
+		{"exec", "getppid", execAgain, "1×20/20", 0},
+		{"disabled in between", "getppid", disableBetween, "1×30/30", 0},
+		{"deleted", "getppid", deleteAll, "1×10/10", 0},
+	} {
+		for _, placement := range []string{"trap", kernel.Name} {
+			t.Run(s.name+"/"+placement, func(t *testing.T) {
+				r := newRig(t, placement, rig.Start(t, program))
+				r.Ask(": pa_trace_create(2048)")
+				r.Define("thread_has_started_sys_call([],%q) : pa_trace_add([pa_b_1],%d)", s.call, begins)
+				r.Define("thread_has_ended_sys_call([],%q) : pa_trace_add2([pa_b_1],%d,%d)", s.call, leaves, int64(-1)<<40)
+				r.Enable()
+				if got := r.Where(); got != placement {
+					t.Fatalf("the requests run in %s", got)
+				}
+				s.do(r)
+				if got := readTrace(r); got.String() != s.want || got.lost != s.lost {
+					t.Errorf("%s, %d lost, want %s, %d lost", got, got.lost, s.want, s.lost)
+				}
+			})
+		}
+	}
+}

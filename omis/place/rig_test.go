@@ -37,8 +37,10 @@ func TestMain(m *testing.M) {
 
 // placers are what places programs, by placements; by trap nothing does.
 var placers = map[string]rig.NewPlacer{
-	kernel.Name: func(t testing.TB, _ *linux.Node) omis.Placer {
-		return closed(t, kernel.New([]string{self(t), asRegistrar}))
+	kernel.Name: func(t testing.TB, n *linux.Node) omis.Placer {
+		p := kernel.New([]string{self(t), asRegistrar})
+		p.DateBy(n.Now)
+		return closed(t, p)
 	},
 	inline.Name: func(t testing.TB, n *linux.Node) omis.Placer { return closed(t, inline.New(n)) },
 }

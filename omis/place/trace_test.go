@@ -4,6 +4,7 @@ package place_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -160,14 +161,14 @@ func TestTraces(t *testing.T) {
 }
 
 // placements are where records are appended.
-var placements = []string{"trap", inline.Name}
+var placements = []string{"trap", inline.Name, kernel.Name}
 
 // Each record is read once, or told to be lost, also while threads leave more of them than
 // there is room for.
 func TestTracesReadMeanwhile(t *testing.T) {
-	const threads, calls = 4, 20_000
+	const threads = 4
 	program := rig.Scenes(t)
-	for _, placement := range placements[1:] {
+	for placement, calls := range map[string]int{inline.Name: 20_000, kernel.Name: 2_000} {
 		t.Run(placement, func(t *testing.T) {
 			r := newRig(t, placement, rig.Start(t, program))
 			traces(r, "work", 1)
@@ -192,25 +193,8 @@ func TestTracesReadMeanwhile(t *testing.T) {
 	}
 }
 
-// The kernel keeps no records: the monitor appends them, and says why.
-func TestTracesNotInTheKernel(t *testing.T) {
-	r := newRig(t, kernel.Name, rig.Start(t, rig.Scenes(t)))
-	traces(r, "work", 2048)
-	state, err := r.Tool.State(omis.Token(r.CSRs[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := state.Placement; p.Name != "trap" || !strings.Contains(p.Why, "keep no records") {
-		t.Errorf("it runs in %s, %s", p.Name, p.Why)
-	}
-	r.Target.Do("call 10")
-	if got := readTrace(r); got.String() != "1×10/10" || got.lost != 0 {
-		t.Errorf("%s, %d lost", got, got.lost)
-	}
-}
-
 // tracerEnv makes the test binary a monitor that traces until it is killed: the process,
-// and the addresses of the function's begin and ends.
+// the placement, and the addresses of the function's begin and ends.
 const tracerEnv = "MIRADOR_TEST_TRACER"
 
 // traceUntilKilled is that monitor. It reads all the time.
@@ -219,7 +203,12 @@ func traceUntilKilled(what string) error {
 	if err != nil {
 		return err
 	}
-	e, err := engine.New(rig.Node(n, inline.New(n)), slog.New(slog.DiscardHandler), pa.New())
+	words := strings.Fields(what)
+	var placer omis.Placer = inline.New(n)
+	if words[1] == kernel.Name {
+		placer = kernel.New([]string{os.Args[0], asRegistrar})
+	}
+	e, err := engine.New(rig.Node(n, placer), slog.New(slog.DiscardHandler), pa.New())
 	if err != nil {
 		return err
 	}
@@ -227,11 +216,10 @@ func traceUntilKilled(what string) error {
 		reply, err := e.Tool("test").Request(context.Background(), request, nil, 0)
 		return errors.Join(err, reply.Err())
 	}
-	words := strings.Fields(what)
 	if err := ask(fmt.Sprintf(`: proc_attach3([],%s,"") pa_trace_create(1)`, words[0])); err != nil {
 		return err
 	}
-	for _, addr := range words[1:] {
+	for _, addr := range words[2:] {
 		if err := ask(fmt.Sprintf("thread_reached_addr([],%s) : pa_trace_add([pa_b_1],1)", addr)); err != nil {
 			return err
 		}
@@ -246,14 +234,22 @@ func traceUntilKilled(what string) error {
 }
 
 // When the monitor is killed, the target goes on to append records, until another monitor
-// comes; what that one traces is all there.
+// comes, or it has none of the monitor's code any more; what another one traces is all
+// there.
 func TestMonitorKilledWhileTracing(t *testing.T) {
+	for _, placement := range placements[1:] {
+		t.Run(placement, func(t *testing.T) { killWhileTracing(t, placement) })
+	}
+}
+
+func killWhileTracing(t *testing.T, placement string) {
 	g := rig.Start(t, rig.Scenes(t))
 	exits := g.Exits("work")
-	what := fmt.Sprintf("%d %#x", g.ID.PID, g.Func["work"])
+	what := fmt.Sprintf("%d %s %#x", g.ID.PID, placement, g.Func["work"])
 	for _, exit := range exits {
 		what += fmt.Sprintf(" %#x", exit)
 	}
+	before := g.Code(g.Func["work"], g.Size["work"])
 	for range 3 {
 		tracer := exec.Command(self(t))
 		tracer.Env = append(os.Environ(), tracerEnv+"="+what)
@@ -277,7 +273,10 @@ func TestMonitorKilledWhileTracing(t *testing.T) {
 		}
 		g.Do("call 1000")
 	}
-	r := newRig(t, inline.Name, g)
+	if placement == kernel.Name {
+		rig.Until(t, "the code is what it was", func() bool { return bytes.Equal(before, g.Code(g.Func["work"], g.Size["work"])) })
+	}
+	r := newRig(t, placement, g)
 	tracesAt(r, 2048, g.Func["work"], exits)
 	g.Do("call 1000")
 	if got := readTrace(r); got.String() != "1×1000/1000" || got.lost != 0 {

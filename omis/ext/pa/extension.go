@@ -117,7 +117,7 @@ func how(s *service.Service) string {
 	case s.Kind == service.Event:
 		return "by the clock of the monitor; nobody is held"
 	case s.Local && s.Class == classTrace:
-		return "in code of ours in the program, or on the thread of the monitor that owns the process, while the thread is held; not in the kernel"
+		return "in code of ours in the program, in the kernel, or on the thread of the monitor that owns the process, while the thread is held"
 	case s.Local:
 		return "in the kernel, at a uprobe, or on the thread of the monitor that owns the process, while the thread is held"
 	}

@@ -145,7 +145,7 @@ func (s *store) dropPages() error {
 // lasts tells whether what a program changes outlives the monitor.
 func lasts(steps omis.Program) bool {
 	for _, op := range steps {
-		if !op.Store.(*store).kept {
+		if !storeIn(op).kept {
 			return false
 		}
 	}

@@ -75,11 +75,11 @@ type assembler struct {
 	timed  bool         // hitAt is when it happened, not only when programs began to see it
 }
 
-// pools are those for the kinds of stores, where they are needed.
-type pools [omis.StoreKinds]*pool
+// pools are those for the kinds of rows, where they are needed.
+type pools [rowKinds]*pool
 
-// kindOf is the kind of the store that a step changes.
-func kindOf(op omis.Op) omis.StoreKind { return op.Store.(*store).pool.form.kind }
+// kindOf is the kind of the rows that a step changes.
+func kindOf(op omis.Op) omis.StoreKind { return storeIn(op).pool.form.kind }
 
 // program assembles a shape. Where the kernel has mapped the file of the uprobe at
 // several addresses, only the one that was meant counts.
@@ -104,8 +104,8 @@ func (s *shape) stops(cpu bool) bool {
 	return false
 }
 
-// hit takes the times at which intervals are closed by programs of some shapes, as early
-// as it can.
+// hit takes the times at which intervals are closed, and notes taken, by programs of some
+// shapes, as early as it can.
 func (a *assembler) hit(all ...*shape) (code asm.Instructions) {
 	if slices.ContainsFunc(all, func(s *shape) bool { return slices.Contains(s.cpu, true) }) {
 		code = a.layout.cpu.find()
@@ -113,7 +113,7 @@ func (a *assembler) hit(all ...*shape) (code asm.Instructions) {
 	if slices.ContainsFunc(all, func(s *shape) bool { return s.stops(true) }) {
 		code = append(append(code, a.layout.cpu.read("hit")...), asm.StoreMem(asm.RFP, stackCPU, asm.R0, asm.DWord))
 	}
-	if slices.ContainsFunc(all, func(s *shape) bool { return s.stops(false) }) {
+	if slices.ContainsFunc(all, func(s *shape) bool { return s.stops(false) || s.takesNotes() }) {
 		code = append(code, asm.FnKtimeGetNs.Call(), asm.Mov.Reg(hitAt, asm.R0))
 	}
 	return code
@@ -203,6 +203,9 @@ func (a *assembler) step(op omis.Operation, cpu bool, kind omis.StoreKind, i int
 	case omis.OpStop:
 		code = append(code, a.rowAsItIs(p, name, over)...)
 		code = append(code, a.stop(p, cpu, name)...)
+	case omis.OpTrace:
+		code = append(code, a.rowToWrite(p, name, over)...)
+		code = append(code, a.note(p.form, i)...)
 	}
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(over))
 }
@@ -210,7 +213,7 @@ func (a *assembler) step(op omis.Operation, cpu bool, kind omis.StoreKind, i int
 // cellOf puts the number of a step's store into R1, valueOf its value.
 func (a *assembler) cellOf(i int) asm.Instructions {
 	if a.fixed != nil {
-		return asm.Instructions{asm.Mov.Imm(asm.R1, int32(a.fixed[i].Store.(*store).cell))}
+		return asm.Instructions{asm.Mov.Imm(asm.R1, int32(storeIn(a.fixed[i]).cell))}
 	}
 	return fromSpot(spotStep(i))
 }
@@ -256,7 +259,7 @@ func locate(p *pool, over string) asm.Instructions {
 		asm.JEq.Imm(asm.R0, 0, over),
 		asm.LoadMem(asm.R1, asm.RFP, stackRow, asm.Word),
 		asm.And.Imm(asm.R1, 1<<p.form.chunk-1),
-		asm.LSh.Imm(asm.R1, int32(p.form.shift)),
+		p.form.scale(asm.R1),
 		asm.Add.Reg(asm.R0, asm.R1),
 		asm.Mov.Reg(rowAt, asm.R0))
 }

@@ -16,7 +16,7 @@
 // by an index, by its number and its start time, so that a number that is used again is
 // another row. Only the thread itself writes it, so nothing is lost and nothing locked;
 // the monitor reads it where it lies. A reset begins a new epoch: each thread clears its
-// own row when it comes by.
+// own row when it comes by. The records of traces lie behind the rows of their threads.
 //
 // # Life
 //

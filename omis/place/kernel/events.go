@@ -115,7 +115,7 @@ func (p *Placer) judgeEvent(pl *omis.Placing) (point, error) {
 	if len(w.Threads) > mostNamed {
 		return point{}, &omis.Refusal{Why: fmt.Sprintf("a program in the kernel tells %d threads apart, not %d", mostNamed, len(w.Threads))}
 	}
-	if err := p.suitsAnywhere(pl); err != nil {
+	if err := p.layout.cpu.suits(w.Event, pl.Program); err != nil {
 		return point{}, err
 	}
 	if err := proc.Alive(w.Proc); err != nil {
@@ -173,6 +173,9 @@ func (p *Placer) newListener(what omis.Placing) (*listener, error) {
 	}
 	only, err := named(w.Proc.PID, w.Threads)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.openTrails(what.Program); err != nil {
 		return nil, err
 	}
 	if isScheduling(w.Event) {

@@ -144,7 +144,7 @@ func (pl *placed) does(steps omis.Program, named []thread) bool {
 	}
 	word := func(offset int16) uint64 { return pl.placer.slab.word(pl.spot, int(offset)/8).Load() }
 	for i, op := range steps {
-		if word(spotStep(i)) != uint64(op.Store.(*store).cell) || word(spotStep(i)+8) != valueOf(op) {
+		if word(spotStep(i)) != cellAndMark(op) || word(spotStep(i)+8) != valueOf(op) {
 			return false
 		}
 	}

@@ -235,7 +235,7 @@ func (l *listener) note() {
 	}
 	r := listenerRecord{Watched: l.on.record.at, Kind: l.point.kind, Number: l.point.number}
 	for _, s := range l.steps {
-		r.Steps = append(r.Steps, listenerStep{s.Do, s.Value, s.Clock, s.OneIn, s.Store.(*store).cell})
+		r.Steps = append(r.Steps, listenerStep{s.Do, s.Value, s.Clock, s.OneIn, storeIn(s).cell})
 	}
 	for _, t := range l.only {
 		r.Only = append(r.Only, listenerThread{t.tid, t.ticks})

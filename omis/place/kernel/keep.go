@@ -16,6 +16,9 @@ var _ omis.Keeper = (*Placer)(nil)
 func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (omis.Store, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if kind == omis.StoreTraces { // nothing keeps it
+		return p.newTrail(id)
+	}
 	s, err := p.former(id, kind, key)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ package kernel
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cilium/ebpf"
 
@@ -93,18 +92,8 @@ func (p *Placer) suits(pl *omis.Placing) error {
 	if most := mostUnits - unitsOfHead - named; len(pl.Program) > most {
 		return &omis.Refusal{Why: fmt.Sprintf("a program in the kernel has %d steps at most, not %d", most, len(pl.Program))}
 	}
-	return p.suitsAnywhere(pl)
-}
-
-// suitsAnywhere is suits, whatever the event.
-func (p *Placer) suitsAnywhere(pl *omis.Placing) error {
-	if slices.ContainsFunc(pl.Program, func(op omis.Op) bool { return op.Do == omis.OpTrace }) {
-		return noTraces()
-	}
 	return p.layout.cpu.suits(pl.Watch.Event, pl.Program)
 }
-
-func noTraces() error { return &omis.Refusal{Why: "programs in the kernel keep no records of traces"} }
 
 // survey begins to look at a process. The caller holds mu.
 func (p *Placer) survey(id omis.ProcID) (*survey, error) {
@@ -177,6 +166,9 @@ func (p *Placer) prepareOne(what *omis.Placing, s site) (*placed, error) {
 	w, steps := &what.Watch, what.Program
 	named, err := named(w.Proc.PID, w.Threads)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.openTrails(steps); err != nil {
 		return nil, err
 	}
 	if err := claim(steps, atAddresses); err != nil {

@@ -40,6 +40,7 @@ type Placer struct {
 	events  events
 	shapes  map[string]*shape
 	serial  uint32 // of the last link
+	zero    int64  // when the clock began that notes are dated by, in the kernel's time
 	stop    chan struct{}
 	swept   sync.WaitGroup
 
@@ -149,6 +150,9 @@ func (p *Placer) onExec() asm.Instructions {
 func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if kind == omis.StoreTraces {
+		return p.newTrail(id)
+	}
 	s, err := p.newStore(id, kind)
 	if err != nil {
 		return nil, err
@@ -160,9 +164,6 @@ func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, erro
 func (p *Placer) newStore(id omis.ProcID, kind omis.StoreKind) (*store, error) {
 	if err := p.ready(); err != nil {
 		return nil, err
-	}
-	if kind == omis.StoreTraces {
-		return nil, noTraces()
 	}
 	t, err := p.enter(id)
 	if err != nil {
@@ -176,10 +177,10 @@ func (p *Placer) newStore(id omis.ProcID, kind omis.StoreKind) (*store, error) {
 	return s, nil
 }
 
-// open has a store begin. The caller holds Placer.mu.
-func (s *store) open(kind omis.StoreKind) (err error) {
+// open has a store begin, with rows of a kind. The caller holds Placer.mu.
+func (s *store) open(rows omis.StoreKind) (err error) {
 	p := s.placer
-	if s.pool, err = p.poolOf(kind); err != nil {
+	if s.pool, err = p.poolOf(rows); err != nil {
 		return err
 	}
 	if s.cell, err = p.slab.take(1); err != nil {
@@ -192,20 +193,24 @@ func (s *store) open(kind omis.StoreKind) (err error) {
 	return nil
 }
 
-// poolOf is the pool for the rows of a kind of stores, made at the first time. The
-// caller holds mu.
-func (p *Placer) poolOf(kind omis.StoreKind) (_ *pool, err error) {
-	if p.pools[kind] == nil {
-		made, err := newPool(p.set, &forms[kind], p.estate)
+// poolOf is the pool for a kind of rows, made at the first time. Those with notes end
+// with the monitor. The caller holds mu.
+func (p *Placer) poolOf(rows omis.StoreKind) (_ *pool, err error) {
+	if p.pools[rows] == nil {
+		f, e := &forms[rows], p.estate
+		if f.notes > 0 {
+			e = nil
+		}
+		made, err := newPool(p.set, f, e)
 		if err != nil {
 			return nil, err
 		}
 		if err := made.provide(made.form.spare); err != nil {
 			return nil, errors.Join(err, made.close())
 		}
-		p.pools[kind] = made
+		p.pools[rows] = made
 	}
-	return p.pools[kind], nil
+	return p.pools[rows], nil
 }
 
 // openPools are those that there are.

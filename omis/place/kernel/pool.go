@@ -40,6 +40,7 @@ type pool struct {
 	doubtEnd time.Time // when those that say nothing until then are free
 }
 
+// mostChunks is how many chunks of rows a pool has.
 const mostChunks = 1 << 7
 
 func newPool(set *tracepoint.Set, f *form, e *estate) (p *pool, err error) {
@@ -89,8 +90,8 @@ func (p *pool) chunkSpec() *ebpf.MapSpec {
 
 // row is the row of a number.
 func (p *pool) row(n uint32) row {
-	at := int(n&(1<<p.form.chunk-1)) << p.form.shift
-	return row{p.form, p.memory[n>>p.form.chunk][at : at+p.form.size()]}
+	at := int(n&(1<<p.form.chunk-1)) * p.form.size
+	return row{p.form, p.memory[n>>p.form.chunk][at : at+p.form.size]}
 }
 
 // grow adds a chunk. The caller holds mu.

@@ -52,11 +52,13 @@ const (
 // form is what the rows of one kind of stores look like.
 type form struct {
 	kind  omis.StoreKind
-	shift int // their size is a power of two
+	size  int
 	begun int // where the changes so far are counted
 	deep  bool
 	// buckets are how many the rows have, behind all else.
 	buckets int
+	// notes are how many the rows have room for, behind all else; a power of two.
+	notes int
 
 	chunk int // rows of a chunk, as a power of two
 	// spare is how many rows are ready for new threads at any time: a process has to
@@ -64,17 +66,26 @@ type form struct {
 	spare int
 }
 
-func (f *form) size() int { return 1 << f.shift }
+func (f *form) chunkSize() uint32 { return uint32(f.size) << f.chunk }
 
-func (f *form) chunkSize() uint32 { return uint32(f.size()) << f.chunk }
+// rowsWithNotes are kinds of rows for StoreTraces, one for each size of rings.
+const (
+	rowsWithNotes = omis.StoreKind(omis.StoreKinds)
+	rowKinds      = rowsWithNotes + ringSizes // more than any kind
+)
 
-// forms are those of the kinds of stores.
-//
-// A row with a histogram is a page, of which there are fewer in store.
-var forms = [omis.StoreKinds]form{
-	omis.StoreSums:       {kind: omis.StoreSums, shift: 6, begun: 56, chunk: 12, spare: 1 << 14},
-	omis.StoreIntervals:  {kind: omis.StoreIntervals, shift: 8, begun: 152, deep: true, chunk: 12, spare: 1 << 14},
-	omis.StoreHistograms: {kind: omis.StoreHistograms, shift: 12, begun: 152, deep: true, buckets: omis.Buckets, chunk: 8, spare: 1 << 10},
+// forms are those of the kinds of rows.
+var forms = allForms()
+
+// allForms makes them. A row with a histogram is a page, of which there are fewer in store.
+func allForms() (list [rowKinds]form) {
+	list[omis.StoreSums] = form{kind: omis.StoreSums, size: 1 << 6, begun: 56, chunk: 12, spare: 1 << 14}
+	list[omis.StoreIntervals] = form{kind: omis.StoreIntervals, size: 1 << 8, begun: 152, deep: true, chunk: 12, spare: 1 << 14}
+	list[omis.StoreHistograms] = form{kind: omis.StoreHistograms, size: 1 << 12, begun: 152, deep: true, buckets: omis.Buckets, chunk: 8, spare: 1 << 10}
+	for size := range omis.StoreKind(ringSizes) {
+		list[rowsWithNotes+size] = formWithNotes(size)
+	}
+	return list
 }
 
 // key names a thread of a store for good.
@@ -124,7 +135,7 @@ func (r row) clear() {
 // decode reads a copy.
 func (m *image) decode(kind omis.StoreKind) omis.Row {
 	r := omis.Row{TID: int(uint32(m.at(rowOwner))), Started: m.at(rowStarted) / nsPerTick}
-	if kind == omis.StoreSums {
+	if kind == omis.StoreSums || kind >= rowsWithNotes {
 		r.Value = int64(m.at(rowSum))
 		return r
 	}

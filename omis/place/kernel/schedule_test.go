@@ -3,6 +3,7 @@
 package kernel_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mirador/omis"
 	"mirador/omis/linux/proc"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/rig"
@@ -189,5 +191,52 @@ func TestAddressesAndSwitchesTogether(t *testing.T) {
 	}
 	if got := r.Where(); got == kernel.Name {
 		t.Errorf("both run in %s", got)
+	}
+}
+
+// A trace tells that a thread loses its processor and waits, and gets one again, in this
+// order; and when, as the timer does.
+func TestTraceOfWaits(t *testing.T) {
+	g, p := rig.Start(t, rig.Caller(t)), newPlacer(t)
+	onFirstProcessor(t, g)
+	s, waits := newTrail(t, p, g.ID), newStore(t, p, g.ID, omis.StoreIntervals)
+	program := func(event omis.EventKind, steps ...omis.Op) omis.Placing {
+		return omis.Placing{Watch: omis.Watch{Event: event, Proc: g.ID}, Program: steps}
+	}
+	note := func(mark int32) omis.Op { return omis.Op{Do: omis.OpTrace, Mark: mark, Store: s, Room: 1 << 12} }
+	const blocked, unblocked = 1, 2
+	placed, errs := p.Place([]omis.Placing{
+		program(omis.EventBlocked, note(blocked), omis.Op{Do: omis.OpStart, Store: waits}),
+		program(omis.EventUnblocked, note(unblocked), omis.Op{Do: omis.OpStop, Store: waits}),
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	g.Rest()
+	for _, pl := range placed {
+		pl.SetActive(true)
+	}
+	for range 20 {
+		g.Do("nap 2")
+	}
+	g.Rest()
+	if err := p.Remove(placed); err != nil {
+		t.Fatal(err)
+	}
+	var since, sum, ended int64
+	for i, r := range take(t, s, 0) {
+		switch {
+		case i == 0 && r.Mark == unblocked: // it waited before
+		case r.Mark == blocked && since == 0:
+			since = r.Time
+		case r.Mark == unblocked && since != 0:
+			sum, ended, since = sum+r.Time-since, ended+1, 0
+		default:
+			t.Fatalf("record %d is %+v", i, r)
+		}
+	}
+	list := rows(t, waits)
+	if len(list) != 1 || list[0].Count != ended || list[0].Sum.Lo != uint64(sum) || ended < 20 {
+		t.Errorf("%d waits took %d ns by the trace, the rows are %+v", ended, sum, list)
 	}
 }

@@ -20,7 +20,7 @@ const (
 	spotAddr    = 8
 	spotGone    = 16 // the unit that says whether the process executes another program
 	spotAsked   = 24 // the address that was asked for, 0: the same
-	spotSteps   = 32 // of each: the store's unit, and a value
+	spotSteps   = 32 // of each: the store's unit, above it the mark of a note, and a value
 	unitsOfHead = spotSteps / unitSize
 )
 
@@ -38,7 +38,7 @@ func (s *slab) writeSpot(u unit, t *target, where *site, steps omis.Program, nam
 	at(spotAsked).Store(where.asked)
 	at(spotGone).Store(uint64(t.gone))
 	for i, op := range steps {
-		at(spotStep(i)).Store(uint64(op.Store.(*store).cell))
+		at(spotStep(i)).Store(cellAndMark(op))
 		at(spotStep(i) + 8).Store(valueOf(op))
 	}
 	for i, th := range named {

@@ -26,6 +26,7 @@ type store struct {
 	closed  bool
 
 	writers writers // guarded by Placer.mu
+	notes   *notes  // of a trace; nil: there are none
 }
 
 // Words of a store's unit.
@@ -46,13 +47,13 @@ const (
 // claim notes who changes the stores of a program. The caller holds Placer.mu.
 func claim(steps omis.Program, w writers) error {
 	for _, s := range steps {
-		st := s.Store.(*store)
+		st := storeIn(s)
 		if st.writers|w == atAddresses|atSwitches {
 			return &omis.Refusal{Why: "what happens at an address and what happens at the loss of a processor are not counted or timed together"}
 		}
 	}
 	for _, s := range steps {
-		s.Store.(*store).writers |= w
+		storeIn(s).writers |= w
 	}
 	return nil
 }
@@ -186,6 +187,9 @@ func (s *store) retire(hasEnded func(key) bool) {
 			continue
 		}
 		ended[n] = true
+		if s.notes != nil {
+			s.notes.leave(s, n, &copied)
+		}
 		if copied.at(rowEpoch) == epoch {
 			page = append(page, copied)
 			if s.pool.form.buckets > 0 {

@@ -1,0 +1,125 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"math"
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/place/kernel"
+	"mirador/omis/place/rig"
+)
+
+// newTrail makes a trace for the programs of a process.
+func newTrail(t testing.TB, p *kernel.Placer, id omis.ProcID) omis.Trail {
+	t.Helper()
+	return newStore(t, p, id, omis.StoreTraces).(omis.Trail)
+}
+
+// take takes the records there are, and checks how many were lost.
+func take(t testing.TB, s omis.Trail, lost uint64) []omis.Record {
+	t.Helper()
+	list, n, err := s.Take()
+	if err != nil || n != lost {
+		t.Fatalf("%d records, %d lost (%v), want %d", len(list), n, err, lost)
+	}
+	return list
+}
+
+// Programs at one address differ in what they write, and have their stores to themselves.
+func TestNotesOfSeveralPrograms(t *testing.T) {
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
+	one, other := newTrail(t, p, g.ID), newTrail(t, p, g.ID)
+	for _, op := range []omis.Op{
+		{Mark: math.MinInt32, Value: math.MinInt64, Store: one, Room: 1},
+		{Mark: math.MaxInt32, Value: math.MaxInt64, Store: one, Room: 1},
+		{Mark: -7, Value: -1 << 33, Store: other, Room: 1 << 16},
+	} {
+		op.Do = omis.OpTrace
+		place(t, p, g.ID, g.Func["work"], op)
+	}
+	g.Do("call 50")
+	seen := make(map[omis.Record]int)
+	for _, r := range append(take(t, one, 0), take(t, other, 0)...) {
+		if r.TID != g.ID.PID || r.Started != g.ID.Start || !r.Alive || r.Time <= 0 {
+			t.Fatalf("record %+v", r)
+		}
+		seen[omis.Record{Mark: r.Mark, Value: r.Value}]++
+	}
+	for _, want := range []omis.Record{{Mark: math.MinInt32, Value: math.MinInt64}, {Mark: math.MaxInt32, Value: math.MaxInt64}, {Mark: -7, Value: -1 << 33}} {
+		if seen[want] != 50 {
+			t.Errorf("%d records of mark %d and value %d", seen[want], want.Mark, want.Value)
+		}
+	}
+	if n := rows(t, one); len(n) != 1 || n[0].Value != 100 {
+		t.Errorf("rows %+v", n)
+	}
+}
+
+// What is kept are the newest records, as many as there is room for; a reset forgets them,
+// and what was lost.
+func TestRingsOfNotes(t *testing.T) {
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
+	for room, kept := range map[int64]int{1: 128, 128: 128, 129: 256, 5000: 8192} {
+		s := newTrail(t, p, g.ID)
+		if list := take(t, s, 0); len(list) != 0 {
+			t.Errorf("%d records of a trace that has no program", len(list))
+		}
+		place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpTrace, Mark: 1, Store: s, Room: room})
+		g.Do("call %d", kept+10)
+		list := take(t, s, 10)
+		if len(list) != kept {
+			t.Errorf("%d records where there is room for %d", len(list), kept)
+		}
+		for i := range list[1:] {
+			if list[i].Time >= list[i+1].Time {
+				t.Errorf("record %d is of %d, the next one of %d", i, list[i].Time, list[i+1].Time)
+			}
+		}
+		g.Do("call %d", kept+10)
+		if err := s.Reset(); err != nil {
+			t.Fatal(err)
+		}
+		g.Do("call 5")
+		if list := take(t, s, 0); len(list) != 5 {
+			t.Errorf("%d records since a reset", len(list))
+		}
+	}
+}
+
+// Records of threads that have ended outlive their rows, which others get.
+func TestNotesOfEndedThreads(t *testing.T) {
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
+	s := newTrail(t, p, g.ID)
+	place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpTrace, Mark: 1, Store: s, Room: 1 << 14})
+	const rounds, threads = 20, 24 // fewer than there are rows, of which half is too much
+	for range rounds {
+		g.Do("onebyone %d 3", threads)
+		if err := p.Sweep(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list := take(t, s, 0); len(list) != 3*rounds*threads {
+		t.Errorf("%d records", len(list))
+	}
+	if list := take(t, s, 0); len(list) != 0 {
+		t.Errorf("%d records once more", len(list))
+	}
+	if n := len(rows(t, s)); n != rounds*threads {
+		t.Errorf("%d threads", n)
+	}
+}
+
+// Threads that come faster than room is made for them leave no records, but are counted.
+func TestNotesWithoutRoom(t *testing.T) {
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
+	s := newTrail(t, p, g.ID)
+	place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpTrace, Mark: 1, Store: s, Room: 1 << 16})
+	const threads = 100
+	g.Do("together %d 5", threads)
+	list, lost, err := s.Take()
+	if err != nil || len(list)+int(lost) != 5*threads || len(list) == 0 {
+		t.Errorf("%d records, %d lost (%v)", len(list), lost, err)
+	}
+}
