@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -245,7 +246,7 @@ func countsOutlive(t *testing.T, placement, metrics string) {
 }
 
 // Of what is sampled each execution is counted as well, and one in so many goes on being
-// timed.
+// timed. Of what percentiles are told of each execution is in them as well.
 func TestSamplesOutliveTheGateway(t *testing.T) {
 	for _, placement := range []string{"kernel", "inline"} {
 		t.Run(placement, func(t *testing.T) { samplesOutlive(t, placement) })
@@ -261,11 +262,21 @@ func samplesOutlive(t *testing.T, placement string) {
 	if !strings.Contains(probe, `where="`+placement+`"`) {
 		t.Fatalf("the probe is not placed there: %s", probe)
 	}
+	probe = s.mir(t, "tally", `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:percentiles="25 50 90 100">
+		<codeRegion from="tally:nap"/><metric name="WC_TIME"/></instrreq>`)
+	if !strings.Contains(probe, `where="`+placement+`"`) {
+		t.Fatalf("the probe on naps is not placed there: %s", probe)
+	}
+	var slept naps
+	slept.take(c)
 	c.says("go")
 	eventually(t, "there is something to lose", func() bool { return s.sampled(t).Count > 2000 })
 	s.kill(t)
+	slept.take(c)
 	s.await(t, s.begin(t))
 	calls := c.says("stop")
+	slept.take(c)
+	slept.check(t, s.value(t, "probe-2").Spread)
 	m := s.sampled(t)
 	if m.Count != int64(calls) || m.Sum == "" || m.Error == "" {
 		t.Fatalf("of %d calls: %+v", calls, m)
@@ -274,21 +285,71 @@ func samplesOutlive(t *testing.T, placement string) {
 	if m.Timed < m.Count/32 || m.Timed > m.Count/8 {
 		t.Errorf("%d of %d are timed, not one in 16", m.Timed, m.Count)
 	}
-	s.mir(t, "tally", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
+	s.mir(t, "tally", `<ctrlreq action="REMOVE"><probe id="probe-1"/><probe id="probe-2"/></ctrlreq>`)
 }
 
 // sampled is what the probe says of its sample.
 func (s *served) sampled(t *testing.T) mir.Sample {
 	t.Helper()
-	answer := s.mir(t, "tally", `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`)
+	if m := s.value(t, "probe-1"); m.Sample != nil {
+		return *m.Sample
+	}
+	return mir.Sample{}
+}
+
+// value is the document that says what a probe has measured.
+func (s *served) value(t *testing.T, id string) mir.Measurement {
+	t.Helper()
+	answer := s.mir(t, "tally", `<ctrlreq action="VALUE"><probe id="`+id+`"/></ctrlreq>`)
 	document, err := mir.Decode([]byte(answer), mir.ReplyLimits())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, ok := document.(*mir.Measurement); ok && m.Sample != nil {
-		return *m.Sample
+	if m, ok := document.(*mir.Measurement); ok {
+		return *m
 	}
-	return mir.Sample{}
+	return mir.Measurement{}
+}
+
+// naps are those that the target was asked to take, and what they took by its own clock,
+// in milliseconds. A probe measures them.
+type naps struct{ asked, took []float64 }
+
+func (n *naps) take(c tally) {
+	c.t.Helper()
+	for _, ms := range []int{1, 3, 7, 15} {
+		n.asked = append(n.asked, float64(ms))
+		n.took = append(n.took, float64(c.says(fmt.Sprintf("nap %d", ms)))/1e6)
+	}
+}
+
+// check finds the percentiles that the probe tells to be those of all naps.
+func (n *naps) check(t *testing.T, s *mir.Spread) {
+	t.Helper()
+	slices.Sort(n.asked)
+	slices.Sort(n.took)
+	if s == nil || len(s.Percentiles) != 4 {
+		t.Fatalf("percentiles of the naps are %+v", s)
+	}
+	for i, rank := range []int{3, 6, 11, 12} { // of twelve
+		p := s.Percentiles[i]
+		value, half := decimal(t, p.Value), decimal(t, p.Error)
+		// A sleep is not shorter than asked for, nor what is measured longer than what the
+		// target sees around it, but for what was taken off or was not.
+		const cost = 0.5
+		if value+half < n.asked[rank-1]-cost || value-half > n.took[rank-1]+cost || half > value/16+cost {
+			t.Errorf("%v%% of the naps took %s ms, give or take %s; asked for were %v, which took %v", p.Of, p.Value, p.Error, n.asked, n.took)
+		}
+	}
+}
+
+func decimal(t *testing.T, text string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // sparesRegistrar makes sure that the gateway refuses to observe the process that sets

@@ -20,6 +20,7 @@ type Tuple struct {
 	Function int    // index of the statistic in the request, 0 without aggregation
 	Value    string // a decimal; "" for a value that cannot be had
 	Sample   *Sample
+	Spread   *Spread
 }
 
 // Compress makes the measurement document of some probes, in the order given, by
@@ -78,7 +79,7 @@ func (v *Values) aggregated() []Measurement {
 func (t *Tuple) element() Measurement {
 	return Measurement{
 		SiteID: t.SiteID, NodeID: t.NodeID, CommunicatorID: t.CommunicatorID,
-		ProcessID: t.ProcessID, ThreadID: t.ThreadID, Value: t.Value, Sample: t.Sample,
+		ProcessID: t.ProcessID, ThreadID: t.ThreadID, Value: t.Value, Sample: t.Sample, Spread: t.Spread,
 	}
 }
 

@@ -128,11 +128,14 @@ func (f *findings) measurement(e Element) Measurement {
 	notice, _ := ours(e, "notice")
 	m.Notice, m.Sample = notice.Value, f.sampled(e)
 	for child := range e.Children() {
-		if !child.is("measurement") {
+		switch {
+		case child.is("measurement"):
+			m.Children = append(m.Children, f.measurement(child))
+		case child.isGateway("percentile"):
+			m.Spread = m.Spread.with(f.percentile(child))
+		default:
 			f.unexpected(child)
-			continue
 		}
-		m.Children = append(m.Children, f.measurement(child))
 	}
 	return m
 }

@@ -33,7 +33,10 @@ func readSnapshotRequest(f *findings, root Element) Document {
 }
 
 func readInstrRequest(f *findings, root Element) Document {
-	request := &InstrRequest{Flush: f.boolean(root, "flush"), Activated: f.activated(root), Budget: f.budget(root), Fast: f.fast(root), OneIn: f.sample(root)}
+	request := &InstrRequest{
+		Flush: f.boolean(root, "flush"), Activated: f.activated(root),
+		Budget: f.budget(root), Fast: f.fast(root), OneIn: f.sample(root), Percentiles: f.percentiles(root),
+	}
 	for child := range root.Children() {
 		switch {
 		case child.is("codeRegion"):

@@ -77,6 +77,9 @@ type InstrRequest struct {
 	// OneIn is how many executions of the region there are for one that is timed; 0: all
 	// are timed. It is the attribute sample="1/N" of the gateway's namespace.
 	OneIn int64
+	// Percentiles are the percentages of which it is to be told how long they took at
+	// most: the attribute percentiles="50 99" of the gateway's namespace.
+	Percentiles []float64
 	// Budget is the share of the processes' time that the probe may take; 0: any. It is
 	// an attribute of the gateway's namespace, in percent.
 	Budget float64
@@ -204,6 +207,7 @@ type Measurement struct {
 	Value                                                        string // a decimal, "" where the element carries none
 	Notice                                                       string // of the gateway: why there will be no more
 	Sample                                                       *Sample
+	Spread                                                       *Spread
 	Children                                                     []Measurement
 }
 

@@ -85,11 +85,12 @@ func (w *writer) measurement(m *Measurement) {
 	w.optional("processId", m.ProcessID)
 	w.optional("threadId", m.ThreadID)
 	w.optional("value", m.Value)
-	if m.Notice != "" || m.Sample != nil {
+	if m.Notice != "" || m.Sample != nil || m.Spread != nil {
 		w.attribute("xmlns:gateway", GatewayNamespace)
 	}
 	w.optional("gateway:notice", m.Notice)
 	w.sample(m.Sample)
+	w.spread(m.Spread)
 	for i := range m.Children {
 		w.measurement(&m.Children[i])
 	}

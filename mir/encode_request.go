@@ -32,7 +32,7 @@ func (w *writer) instrRequest(r *InstrRequest) {
 	w.begin(r.Root())
 	w.flag("activated", r.Activated)
 	w.flag("flush", r.Flush)
-	w.wishes(r.Budget, r.Fast, r.OneIn)
+	w.wishes(r)
 	if r.Region != nil {
 		w.begin("codeRegion")
 		w.optional("from", r.Region.From)
@@ -53,7 +53,7 @@ func (w *writer) controlRequest(r *ControlRequest) {
 	w.begin(r.Root())
 	w.flag("flush", r.Flush)
 	w.attribute("action", string(r.Action))
-	w.wishes(r.Budget, false, 0)
+	w.wishes(&InstrRequest{Budget: r.Budget})
 	for _, probe := range r.Probes {
 		w.begin("probe")
 		w.attribute("id", probe.ID)
@@ -66,19 +66,20 @@ func (w *writer) controlRequest(r *ControlRequest) {
 }
 
 // wishes writes what is asked of the gateway alone.
-func (w *writer) wishes(budget float64, fast bool, oneIn int64) {
-	if budget > 0 || fast || oneIn > 0 {
+func (w *writer) wishes(r *InstrRequest) {
+	if r.Budget > 0 || r.Fast || r.OneIn > 0 || len(r.Percentiles) > 0 {
 		w.attribute("xmlns:gateway", GatewayNamespace)
 	}
-	if budget > 0 {
-		w.attribute("gateway:budget", percent(budget))
+	if r.Budget > 0 {
+		w.attribute("gateway:budget", percent(r.Budget))
 	}
-	if fast {
+	if r.Fast {
 		w.attribute("gateway:clock", "fast")
 	}
-	if oneIn > 0 {
-		w.attribute("gateway:sample", fmt.Sprintf("1/%d", oneIn))
+	if r.OneIn > 0 {
+		w.attribute("gateway:sample", fmt.Sprintf("1/%d", r.OneIn))
 	}
+	w.percentages(r.Percentiles)
 }
 
 // percent is a share as people write it.

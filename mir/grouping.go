@@ -129,7 +129,7 @@ func (p *place) hold(t *Tuple) {
 
 func (t *Tuple) valueless() Tuple {
 	bare := *t
-	bare.Value, bare.Sample = "", nil
+	bare.Value, bare.Sample, bare.Spread = "", nil, nil
 	return bare
 }
 
@@ -229,7 +229,8 @@ func (g *grouping) rows(held []Tuple) []Measurement {
 			began[ids] = row
 			rows = append(rows, make([]Measurement, max(0, row+metrics-len(rows)))...)
 		}
-		rows[row+t.Metric].Value, rows[row+t.Metric].Sample = t.Value, t.Sample
+		m := &rows[row+t.Metric]
+		m.Value, m.Sample, m.Spread = t.Value, t.Sample, t.Spread
 	}
 	return rows
 }

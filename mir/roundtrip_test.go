@@ -139,6 +139,7 @@ func instrRequest(t *rapid.T) *InstrRequest {
 		Region:  perhaps(t, func(t *rapid.T) CodeRegion { return CodeRegion{From: id(t), To: text(t)} }),
 		Metrics: some(t, 0, metric), Events: rapid.IntRange(0, 2).Draw(t, "events"), Measuring: measuring(t),
 		Entities: entities(t, kinds(), false), Activated: flag(t), Flush: flag(t), Budget: share(t), Fast: flag(t), OneIn: rapid.Int64Range(0, MostOneIn).Draw(t, "one in"),
+		Percentiles: some(t, 0, percentageOf),
 	}
 }
 
@@ -149,6 +150,8 @@ func controlRequest(t *rapid.T) *ControlRequest {
 		Metrics: some(t, 0, metric), Measuring: measuring(t), Entities: entities(t, kinds(), false), Flush: flag(t), Budget: share(t),
 	}
 }
+
+func percentageOf(t *rapid.T) float64 { return rapid.Float64Range(0, 100).Draw(t, "of") }
 
 // within are the kinds that may stand in a kind (MIR 3).
 func within(t *rapid.T, kind EntityKind) []EntityKind {
@@ -193,6 +196,11 @@ func measurement(t *rapid.T, depth int) Measurement {
 	m := Measurement{ProbeID: text(t), ProcessID: text(t), ThreadID: text(t), Value: Decimal(rapid.Float64Range(-1e9, 1e9).Draw(t, "value")), Notice: text(t)}
 	m.Sample = perhaps(t, func(t *rapid.T) Sample {
 		return Sample{rapid.Int64Min(0).Draw(t, "count"), rapid.Int64Min(0).Draw(t, "timed"), Decimal(tenths(t)), Decimal(tenths(t))}
+	})
+	m.Spread = perhaps(t, func(t *rapid.T) Spread {
+		return Spread{some(t, 1, func(t *rapid.T) Percentile {
+			return Percentile{percentageOf(t), Decimal(tenths(t)), Decimal(tenths(t))}
+		})}
 	})
 	if depth > 0 {
 		m.Children = some(t, 0, func(t *rapid.T) Measurement { return measurement(t, depth-1) })

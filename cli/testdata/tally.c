@@ -1,10 +1,12 @@
 // tally calls a function for as long as it is told to, in threads that live and in threads that
 // come and go, and says how often that was: the truth that the values of probes are compared with.
-// It takes "go" and "stop" on standard input, and answers each with a line.
+// It takes "go" and "stop" on standard input, and answers each with a line. At "nap 5" it sleeps
+// for five milliseconds, and says how many nanoseconds that took by its own clock.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { threads = 2, brief = 50 };
@@ -14,6 +16,19 @@ static atomic_long calls, busy;
 static volatile unsigned long sink;
 
 __attribute__((noinline)) void work(unsigned long x) { sink = x * 3 + 1; }
+
+__attribute__((noinline)) void nap(int ms) {
+	usleep(ms * 1000);
+	sink = ms; // so that it does not end with a jump
+}
+
+static long timed(int ms) {
+	struct timespec before, after;
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	nap(ms);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	return (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
+}
 
 // some calls it a few times.
 static void some(int n) {
@@ -55,6 +70,7 @@ static void *crowd(void *arg) {
 
 int main(void) {
 	char line[16];
+	int ms;
 	pthread_t t;
 	for (int i = 0; i < threads; i++)
 		pthread_create(&t, 0, lasting, 0);
@@ -62,6 +78,11 @@ int main(void) {
 	puts("ready");
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin)) {
+		if (sscanf(line, "nap %d", &ms) == 1) {
+			printf("%ld\n", timed(ms));
+			fflush(stdout);
+			continue;
+		}
 		going = !strcmp(line, "go\n");
 		while (!going && atomic_load(&busy))
 			usleep(100);

@@ -36,7 +36,7 @@ func (p *Plan) tuples(vs []Value) []mir.Tuple {
 	}
 	ts := make([]mir.Tuple, len(vs))
 	for i := range vs {
-		ts[i] = vs[i].Instance.tuple(vs[i].Stats, mir.Last)
+		ts[i] = p.tuple(&vs[i].Instance, vs[i].Stats, mir.Last)
 		ts[i].Metric = vs[i].Metric
 	}
 	return ts
@@ -46,7 +46,7 @@ func (p *Plan) statistics(vs []Value) []mir.Tuple {
 	ts := make([]mir.Tuple, 0, len(p.Metrics)*len(p.Functions))
 	for m := range p.Metrics {
 		for i, f := range p.Functions {
-			t := statistic(vs, m, f)
+			t := p.statistic(vs, m, f)
 			t.Metric, t.Function = m, i
 			ts = append(ts, t)
 		}
@@ -54,7 +54,7 @@ func (p *Plan) statistics(vs []Value) []mir.Tuple {
 	return ts
 }
 
-func statistic(vs []Value, metric int, f mir.Function) mir.Tuple {
+func (p *Plan) statistic(vs []Value, metric int, f mir.Function) mir.Tuple {
 	var all Stats
 	var least, most *Value
 	for i := range vs {
@@ -75,17 +75,20 @@ func statistic(vs []Value, metric int, f mir.Function) mir.Tuple {
 	}
 	switch {
 	case f == mir.Minimum && least != nil:
-		return least.Instance.tuple(all, f)
+		return p.tuple(&least.Instance, all, f)
 	case f == mir.Maximum && most != nil:
-		return most.Instance.tuple(all, f)
+		return p.tuple(&most.Instance, all, f)
 	}
-	return (&Instance{}).tuple(all, f)
+	return p.tuple(&Instance{}, all, f)
 }
 
 // tuple is a statistic with the ids of the instance. A value that cannot be had
 // is "".
-func (i *Instance) tuple(s Stats, f mir.Function) mir.Tuple {
-	t := mir.Tuple{NodeID: i.Node, ProcessID: string(i.Process), ThreadID: string(i.Thread), Sample: s.sample()}
+func (p *Plan) tuple(i *Instance, s Stats, f mir.Function) mir.Tuple {
+	t := mir.Tuple{
+		NodeID: i.Node, ProcessID: string(i.Process), ThreadID: string(i.Thread),
+		Sample: s.sample(), Spread: s.spread(p.Percent),
+	}
 	if v, ok := s.Of(f); ok {
 		t.Value = decimal(v, f)
 	}

@@ -15,6 +15,7 @@ type Plan struct {
 	Region    string         // the unit's name; "" without a region
 	Fast      bool           // times are taken by the fast clock, where there is a choice
 	OneIn     int64          // one execution in so many is timed; 0: all are
+	Percent   []float64      // of how many it is told how long they took at most; none: only sums are kept
 	Places    []Place        // where the region is entered and left
 
 	requested []mir.Entity
@@ -33,11 +34,14 @@ type Handles struct {
 // Instrument translates an instrumentation request that measures something. All
 // that is wrong with it is reported at once, as Errors.
 func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
-	p := &Plan{requested: assumed(r.Entities, r.Region != nil), Functions: r.Measuring.Functions(), Fast: r.Fast, OneIn: r.OneIn}
+	p := &Plan{
+		requested: assumed(r.Entities, r.Region != nil), Functions: r.Measuring.Functions(),
+		Fast: r.Fast, OneIn: r.OneIn, Percent: r.Percentiles,
+	}
 	var errs Errors
 	p.Metrics, errs = metrics(r)
 	if len(errs) == 0 {
-		errs = p.sampling(r)
+		errs = append(p.sampling(r), p.spreading(r)...)
 	}
 	errs = append(errs, CheckMeasuring(r.Measuring, r.Region != nil)...)
 	found, wrong := entities(r.Entities, r.Region != nil, t)

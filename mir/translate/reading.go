@@ -46,6 +46,11 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 			take(&all, sampleRows)
 			*into = withSamples(*into, all)
 		}
+		if len(p.Percent) > 0 {
+			var spread []row
+			take(&spread, spreadRows)
+			*into = withSpread(*into, spread)
+		}
 	}
 	if h.Timer != "" {
 		timed(&rd.timers)
@@ -124,6 +129,24 @@ func flat(reply omis.Reply, i int, service string, width int, stats func([]omis.
 		}
 	}
 	return rows, nil
+}
+
+// withMore adds to the rows of threads what another service tells of the same threads. The
+// former were read first, so threads may have begun since.
+func withMore(rows, more []row, add func(*Stats, Stats)) []row {
+	type owner struct{ process, thread omis.Token }
+	at := make(map[owner]int, len(rows))
+	for i := range rows {
+		at[owner{rows[i].process, rows[i].thread}] = i
+	}
+	for _, r := range more {
+		if i, known := at[owner{r.process, r.thread}]; known {
+			add(&rows[i].stats, r.stats)
+		} else {
+			rows = append(rows, r)
+		}
+	}
+	return rows
 }
 
 func processRows(reply omis.Reply, i int) ([]row, error) {

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -78,11 +79,12 @@ func (p *Plan) sampling(r *mir.InstrRequest) Errors {
 
 // createTimer makes a timer of some clock, "" for the usual one.
 func (p *Plan) createTimer(clock string) string {
+	named := cmp.Or(clock, "ordered")
 	switch {
-	case p.OneIn > 0 && clock == "":
-		return fmt.Sprintf(`pa_timer_create3("ordered",%d)`, p.OneIn)
+	case len(p.Percent) > 0:
+		return fmt.Sprintf(`pa_timer_create4(%q,%d,"histogram")`, named, max(p.OneIn, 1))
 	case p.OneIn > 0:
-		return fmt.Sprintf("pa_timer_create3(%q,%d)", clock, p.OneIn)
+		return fmt.Sprintf("pa_timer_create3(%q,%d)", named, p.OneIn)
 	case clock == "":
 		return "pa_timer_create()"
 	}
@@ -90,12 +92,16 @@ func (p *Plan) createTimer(clock string) string {
 }
 
 // readTimer asks for what a timer has measured, by threads; one that samples also for what
-// follows from it.
+// follows from it, and where percentiles are wanted for its histogram.
 func (p *Plan) readTimer(t omis.Token) []string {
+	as := []string{call("pa_timer_read", t)}
 	if p.OneIn > 0 {
-		return []string{call("pa_timer_read", t), fmt.Sprintf("pa_timer_estimate([%s],0)", t)}
+		as = append(as, fmt.Sprintf("pa_timer_estimate([%s],0)", t))
 	}
-	return []string{call("pa_timer_read", t)}
+	if len(p.Percent) > 0 {
+		as = append(as, fmt.Sprintf("pa_timer_histogram([%s],0)", t))
+	}
+	return as
 }
 
 // sampleRows reads pa_timer_estimate: behind process and thread stand count, timed, last
@@ -111,20 +117,7 @@ func sampleRows(reply omis.Reply, i int) ([]row, error) {
 	})
 }
 
-// withSamples adds to the rows of threads what is known of all their executions. The
-// former were read first, so threads may have begun since.
+// withSamples adds to the rows of threads what is known of all their executions.
 func withSamples(timed, all []row) []row {
-	type owner struct{ process, thread omis.Token }
-	at := make(map[owner]int, len(timed))
-	for i := range timed {
-		at[owner{timed[i].process, timed[i].thread}] = i
-	}
-	for _, r := range all {
-		if i, known := at[owner{r.process, r.thread}]; known {
-			timed[i].stats.Sampled = r.stats.Sampled
-		} else {
-			timed = append(timed, r)
-		}
-	}
-	return timed
+	return withMore(timed, all, func(s *Stats, more Stats) { s.Sampled = more.Sampled })
 }

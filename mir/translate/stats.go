@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"mirador/mir"
+	"mirador/omis"
 )
 
 // Stats sums up values that were measured, in the metric's own unit.
@@ -11,7 +12,8 @@ type Stats struct {
 	N                          int64
 	Last, Sum, SumSq, Min, Max float64
 
-	Sampled Sampled // where N are only some of those there were
+	Sampled Sampled           // where N are only some of those there were
+	Spread  omis.Distribution // where percentiles are wanted
 }
 
 // Add takes one more value.
@@ -24,6 +26,8 @@ func (s *Stats) Add(v float64) {
 func (s *Stats) Merge(o Stats) {
 	o.Sampled = s.Sampled.plus(o.Sampled)
 	s.Sampled = o.Sampled
+	o.Spread = joined(s.Spread, o.Spread)
+	s.Spread = o.Spread
 	switch {
 	case o.N == 0:
 		return

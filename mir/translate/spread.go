@@ -1,0 +1,99 @@
+package translate
+
+import (
+	"math"
+	"strings"
+
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// Percentiles of times are told of what a value is made of, be it of one thread or of all. So
+// the histograms of threads are read, and put together here: percentiles of several threads
+// do not follow from those of each.
+
+// joined are two distributions as one, of which each may be none.
+func joined(a, b omis.Distribution) omis.Distribution {
+	switch {
+	case len(a) == 0:
+		return b
+	case len(b) == 0:
+		return a
+	}
+	return a.Join(b)
+}
+
+// spread are percentiles of the times; nil where there are none, or of nothing.
+func (s Stats) spread(percent []float64) *mir.Spread {
+	if len(percent) == 0 || s.Spread.Count() == 0 {
+		return nil
+	}
+	told := &mir.Spread{Percentiles: make([]mir.Percentile, len(percent))}
+	for i, p := range percent {
+		middle, half := between(s.Spread.Percentile(p))
+		told.Percentiles[i] = mir.Percentile{Of: p, Value: inMilliseconds(middle), Error: inMilliseconds(half)}
+	}
+	return told
+}
+
+// between is the middle of two durations, and how far it is from either at most: whole
+// nanoseconds, as all times that are written.
+func between(least, most uint64) (middle, half uint64) {
+	half = (most-least)/2 + (most-least)%2
+	return least + half, half
+}
+
+func inMilliseconds(ns uint64) string { return decimal(float64(ns)/1e6, mir.Last) }
+
+// spreading refuses percentiles of what is no time of a region.
+func (p *Plan) spreading(r *mir.InstrRequest) Errors {
+	switch {
+	case len(p.Percent) == 0 || p.Times() || p.TimesCPU():
+		return nil
+	case r.Region == nil:
+		return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "percentiles %s: only times of a region have them, WC_TIME and CPU_TIME; without a region sums are kept, leave \"percentiles\" out", inWords(p.Percent))}
+	}
+	return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "percentiles %s: only times have them; add WC_TIME or CPU_TIME, or leave \"percentiles\" out", inWords(p.Percent))}
+}
+
+// inWords are percentages as they were asked for.
+func inWords(percent []float64) string {
+	words := make([]string, len(percent))
+	for i, p := range percent {
+		words[i] = mir.Decimal(p)
+	}
+	return strings.Join(words, " ")
+}
+
+// spreadRows reads pa_timer_histogram: behind process and thread stand a number and the
+// buckets, which are the least and the greatest duration, in seconds, and how many there are.
+func spreadRows(reply omis.Reply, i int) ([]row, error) {
+	return flat(reply, i, "pa_timer_histogram", 4, func(vs []omis.Value) (s Stats) {
+		for l := vs[1].List; len(l) >= 3; l = l[3:] {
+			least, most := nanoseconds(l[0]), nanoseconds(l[1])
+			if n, _ := l[2].Int64(); n > 0 && least <= most {
+				s.Spread = append(s.Spread, omis.Bucket{Least: least, Most: most, Count: uint64(n)})
+			}
+		}
+		return s
+	})
+}
+
+// nanoseconds makes a whole number of them of seconds; what is beyond all clocks is the most
+// that there can be.
+func nanoseconds(v omis.Value) uint64 {
+	seconds, _ := v.Number()
+	switch ns := math.Round(seconds * 1e9); {
+	case !(ns > 0):
+		return 0
+	case ns >= math.MaxUint64:
+		return math.MaxUint64
+	default:
+		return uint64(ns)
+	}
+}
+
+// withSpread adds to the rows of threads how their times spread.
+func withSpread(timed, spread []row) []row {
+	return withMore(timed, spread, func(s *Stats, more Stats) { s.Spread = more.Spread })
+}

@@ -1,0 +1,52 @@
+package probes_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const spreadIt = `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:sample="1/1" g:percentiles="50 99.9">
+	<codeRegion from="f.1a2b"/><metric name="WC_TIME"/></instrreq>`
+
+// Percentiles are told of what was measured before and after the gateway was killed.
+func TestPercentilesOutliveTheGateway(t *testing.T) {
+	h := newEstate(t)
+	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
+	h.post(h.attach("", 812), spreadIt)
+	told := regexp.MustCompile(`gateway:timed="10"[^>]*><gateway:percentile of="50" value="[0-9.]+" error="[0-9.]+"/><gateway:percentile of="99.9" `)
+	for range 5 {
+		execute(p, 813)
+		h = h.kill()
+		execute(p, 813)
+	}
+	if got := h.post(h.app("mmul"), valueIt); !told.MatchString(got) {
+		t.Errorf("the value is %s", got)
+	}
+	if n := h.placer.Placed(); n != 2 {
+		t.Errorf("%d programs were placed", n)
+	}
+	h.want(h.app("mmul"), removeIt, `<probe id="probe-1"/>`)
+}
+
+// What is timed can be changed while percentiles of it are told, but not to nothing.
+func TestPercentilesDefinedAnew(t *testing.T) {
+	h := newHouse(t)
+	p := h.node.Add(1, []string{"mmul"}, 1)
+	a := h.attach("", 1)
+	h.post(a, spreadIt)
+	execute(p, 1)
+	if got := h.post(a, `<ctrlreq action="RESET"><probe id="probe-1"/><metric name="COUNT"/></ctrlreq>`); !strings.Contains(got, "percentiles 50 99.9: only times have them") {
+		t.Errorf("answered %s", got)
+	}
+	h.post(a, `<ctrlreq action="RESET"><probe id="probe-1"/><metric name="COUNT"/><metric name="CPU_TIME"/></ctrlreq>`)
+	execute(p, 1)
+	got := h.post(a, valueIt)
+	if !strings.Contains(got, `<measurement value="1"/>`) || strings.Count(got, "<gateway:percentile ") != 2 {
+		t.Errorf("the value is %s", got)
+	}
+	h.post(a, `<ctrlreq action="RESET"><probe id="probe-1"/></ctrlreq>`)
+	if got := h.post(a, valueIt); strings.Contains(got, "percentile") {
+		t.Errorf("after a reset the value is %s", got)
+	}
+}
