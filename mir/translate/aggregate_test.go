@@ -146,7 +146,9 @@ func TestTokensOfAnEvent(t *testing.T) {
 // they hold must end in values or in an error.
 func TestMalformedReplies(t *testing.T) {
 	targets, _ := oneProcess(2)
-	request := &mir.InstrRequest{Region: &mir.CodeRegion{From: "work"}, Metrics: []mir.Metric{{Name: "COUNT"}, {Name: "WC_TIME"}}}
+	request := &mir.InstrRequest{
+		Region: &mir.CodeRegion{From: "work"}, Metrics: []mir.Metric{{Name: "COUNT"}, {Name: "WC_TIME"}}, Percentiles: []float64{50},
+	}
 	plan, err := Instrument(request, targets)
 	if err != nil {
 		t.Fatal(err)
@@ -154,6 +156,7 @@ func TestMalformedReplies(t *testing.T) {
 	value := rapid.SampledFrom([]omis.Value{
 		{}, omis.Int(-1), omis.Int(3), omis.Float(math.NaN()), omis.String("x"), omis.List(), omis.List(omis.Int(1)),
 		omis.List(omis.TokenValue("p_1"), omis.TokenValue("t_1"), omis.String("x")), omis.TokenValue("_"),
+		omis.List(omis.TokenValue("p_1"), omis.TokenValue("t_1"), omis.Int(1), omis.List(omis.Float(2), omis.Float(1), omis.Int(1), omis.String("x"))),
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		reply := make(omis.Reply, rapid.IntRange(0, 4).Draw(t, "services"))
