@@ -49,19 +49,32 @@ func (b *bunch) change() *changeRecord {
 	return r
 }
 
-// takeOut takes the uprobes of a bunch out, if need be by two registrars. Only the code
-// tells for certain that none is left: who let go of a link last, and was killed over it,
-// may have been another process.
+// takeOut takes the uprobes of a bunch out, if need be by two registrars.
 func (b *bunch) takeOut() error {
-	p, change := b.placer, b.change()
-	err := p.uprobes.TakeOut(b.link)
-	if errors.Is(err, registrar.ErrKilled) {
-		return change.mendAfterwards(p.uprobes, p.codes)
+	err := b.placer.uprobes.TakeOut(b.link)
+	if !errors.Is(err, registrar.ErrKilled) {
+		return err
 	}
-	if left, look := change.mend(p.uprobes, p.codes); err == nil && look == nil && left > 0 {
-		_ = change.mendAfterwards(p.uprobes, p.codes) // they may be somebody else's
+	gone, alone := b.gone()
+	if err := gone.mendAfterwards(b.placer.uprobes, b.placer.codes); alone {
+		return err
 	}
-	return err
+	return nil // what still stands are others of ours, which take along what was left
+}
+
+// gone are the uprobes of a bunch that no other has taken over, and whether none of ours
+// is at their addresses besides.
+func (b *bunch) gone() (r *changeRecord, alone bool) {
+	b.placer.mu.Lock()
+	defer b.placer.mu.Unlock()
+	r, alone = &changeRecord{Proc: b.target.proc}, true
+	for _, pl := range b.members {
+		if pl.bunch == b {
+			r.Members = append(r.Members, pl.site.addr)
+			alone = alone && b.target.sites[pl.site.addr].count <= 1
+		}
+	}
+	return r, alone
 }
 
 // How often, and how soon after another, it is looked whether uprobes are left.

@@ -58,7 +58,10 @@ func (c *Client) TakeOut(l link.Link) error {
 	if err := l.Close(); err != nil {
 		return err
 	}
-	return held.takeOut()
+	if err := held.takeOut(); err != nil || !held.worker.hasEnded() {
+		return err
+	}
+	return ErrKilled // what it has answered may not have been the end of it
 }
 
 // retry does something by a registrar, and once more if that was killed.
