@@ -131,12 +131,16 @@ func (c *chain) awaitStop(t testing.TB) {
 // may be held for a hit, and not be at its stop yet, for longer than awaitStop looks.
 func (c *chain) restingLength(t testing.TB) uint64 {
 	t.Helper()
-	length := c.length(t)
+	length, same := c.length(t), 0
 	eventually(t, "the chain rests", func() bool {
 		before := length
-		time.Sleep(300 * time.Millisecond)
-		length = c.length(t)
-		return length == before
+		time.Sleep(200 * time.Millisecond)
+		if length = c.length(t); length != before {
+			same = 0
+		} else {
+			same++
+		}
+		return same == 5
 	})
 	return length
 }
