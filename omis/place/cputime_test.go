@@ -56,9 +56,7 @@ func (u *usage) run(t *testing.T, placement, program string) {
 	r := newRig(t, placement, rig.Start(t, program))
 	r.RegionBy("cpu", u.function, "[]")
 	r.Enable()
-	if got := r.Where(); got != placement {
-		t.Fatalf("the requests run in %s", got)
-	}
+	r.RunsIn(placement)
 	before := stolen(t)
 	var all []round
 	var n int64
@@ -114,9 +112,7 @@ func TestCPUTimeOfOneInSoMany(t *testing.T) {
 				r.Define("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_1])", exit)
 			}
 			r.Enable()
-			if got := r.Where(); got != placement {
-				t.Fatalf("the requests run in %s", got)
-			}
+			r.RunsIn(placement)
 			r.Target.Do("even 40")
 			row := r.Ask(": pa_timer_estimate([pa_t_1],2)")[1][0].Values[1].List
 			begun, _ := row[2].Int64()
@@ -207,9 +203,7 @@ func TestCPUTimeOfCalls(t *testing.T) {
 			r := newRig(t, placement, rig.Start(t, program))
 			r.CallBy("cpu", "clock_nanosleep", "[]")
 			r.Enable()
-			if got := r.Where(); got != placement {
-				t.Fatalf("the requests run in %s", got)
-			}
+			r.RunsIn(placement)
 			before := stolen(t)
 			r.Target.Do("nap 300")
 			n, sum := measured(r)

@@ -141,9 +141,7 @@ func TestTraces(t *testing.T) {
 				g, opened := rig.Start(t, program), time.Now()
 				r := newRig(t, placement, g)
 				traces(r, s.function, s.room)
-				if got := r.Where(); got != placement {
-					t.Fatalf("the requests run in %s", got)
-				}
+				r.RunsIn(placement)
 				s.do(r)
 				got := readTrace(r)
 				if got.String() != s.want || got.lost != s.lost {

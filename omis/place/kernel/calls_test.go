@@ -90,9 +90,7 @@ func TestCallsBesideTheMonitor(t *testing.T) {
 	r.Call("readv", "[]")
 	r.Ask(": pa_counter_create()")
 	r.Enable()
-	if got := r.Where(); got != kernel.Name {
-		t.Fatalf("the requests run in %s", got)
-	}
+	r.RunsIn(kernel.Name)
 	r.Define(`thread_has_started_sys_call([],"getppid") : pa_counter_add([pa_c_3],1) print(["again"])`)
 	r.Enable()
 	r.Target.Do("together 3 50")

@@ -80,9 +80,7 @@ func TestSwitches(t *testing.T) {
 			r := newRig(t, placement, rig.Start(t, program))
 			onFirstProcessor(t, r.Target)
 			scheduling(r, "[t_1]")
-			if got := r.Where(); got != placement {
-				t.Fatalf("the requests run in %s", got)
-			}
+			r.RunsIn(placement)
 			v, i := switches(t, r.Target)
 			for range 40 {
 				r.Target.Do("nap 2")
@@ -146,9 +144,7 @@ func TestIOWait(t *testing.T) {
 			r.Define("pa_thread_has_blocked_on_io([]) : pa_counter_add([pa_c_2],1) pa_timer_start([pa_t_1])")
 			r.Define("thread_has_been_unblocked([]) : pa_timer_stop([pa_t_1])")
 			r.Enable()
-			if got := r.Where(); got != placement {
-				t.Fatalf("the requests run in %s", got)
-			}
+			r.RunsIn(placement)
 			for range 10 {
 				r.Target.Do("nap 2")
 			}

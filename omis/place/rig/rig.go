@@ -160,3 +160,11 @@ func (r *Monitor) Where() string {
 	}
 	return name
 }
+
+// RunsIn fails the test if the requests run anywhere else.
+func (r *Monitor) RunsIn(placement string) {
+	r.T.Helper()
+	if got := r.Where(); got != placement {
+		r.T.Fatalf("the requests run in %s, want %s", got, placement)
+	}
+}
