@@ -77,8 +77,7 @@ func (s *store) Histograms() ([]omis.Histogram, error) {
 	tick := t.placer.clock.tick()
 	list := make([]omis.Histogram, len(all))
 	for i := range all {
-		list[i] = omis.Histogram{Row: all[i].Row, Buckets: bucketsIn(all[i].counts, tick)}
-		list[i].Intervals = inNanoseconds(list[i].Intervals, tick)
+		list[i] = spreadIn(&all[i], tick)
 	}
 	return list, nil
 }
@@ -99,6 +98,17 @@ func (s *store) readSpread(o *owner) (r record, ok bool) {
 		}
 	}
 	return r, false
+}
+
+// spreadIn turns ticks into nanoseconds. Limits and the greatest interval are rounded
+// each by itself, and the latter upwards where the sum says so: it stays within its bucket.
+func spreadIn(r *record, tick uint64) omis.Histogram {
+	h := omis.Histogram{Row: r.Row, Buckets: bucketsIn(r.counts, tick)}
+	h.Intervals = inNanoseconds(h.Intervals, tick)
+	if n := len(h.Buckets); n > 0 {
+		h.Buckets[n-1].Most = max(h.Buckets[n-1].Most, h.Max)
+	}
+	return h
 }
 
 // bucketsIn makes a distribution of counts by ticks.

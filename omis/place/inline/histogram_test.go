@@ -85,6 +85,18 @@ func TestManyHistograms(t *testing.T) {
 	}
 }
 
+// Whatever a tick is, the least and the greatest are in the first and the last bucket.
+func TestHistogramIsRounded(t *testing.T) {
+	for tick := uint64(1) << 38; tick < 1<<41; tick += 1 << 36 / 3 {
+		for ticks := range uint64(300) {
+			h := inline.Same(40, ticks, tick)
+			if first, last := h.Buckets[0], h.Buckets[len(h.Buckets)-1]; first.Least > h.Min || first.Most < h.Min || last.Least > h.Max || last.Most < h.Max {
+				t.Fatalf("%d ticks: from %d to %d, and buckets %v", ticks, h.Min, h.Max, h.Buckets)
+			}
+		}
+	}
+}
+
 // What threads have measured that have ended is kept in whole.
 func TestHistogramOneByOne(t *testing.T) {
 	h := newHost(t, gigabyte)
