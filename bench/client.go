@@ -63,24 +63,19 @@ func load(ctx context.Context, s *server, request []byte, n int) error {
 }
 
 func loadOne(ctx context.Context, s *server, request []byte, n int) error {
-	conn, err := net.DialTimeout("unix", s.socket, patience)
+	l, err := call(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	in := bufio.NewReader(conn)
+	defer l.hangUp()
 	for i := range n {
 		if i%patient == 0 {
-			if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+			if err := l.bePatient(); err != nil {
 				return err
 			}
 		}
-		if _, err := conn.Write(request); err != nil {
+		if err := l.ask(request); err != nil {
 			return err
-		}
-		if _, err := readReply(in); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
 	return nil
@@ -88,23 +83,54 @@ func loadOne(ctx context.Context, s *server, request []byte, n int) error {
 
 // inTurn sends requests over one connection, each when the one before was answered.
 func inTurn(ctx context.Context, s *server, requests []string) error {
-	conn, err := net.DialTimeout("unix", s.socket, patience)
+	l, err := call(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	in := bufio.NewReader(conn)
+	defer l.hangUp()
 	for _, request := range requests {
-		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		if err := l.bePatient(); err != nil {
 			return err
 		}
-		if _, err := conn.Write([]byte(request)); err != nil {
+		if err := l.ask([]byte(request)); err != nil {
 			return err
 		}
-		if _, err := readReply(in); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
+	}
+	return nil
+}
+
+// line is a connection to a server that stays open.
+type line struct {
+	server *server
+	conn   net.Conn
+	in     *bufio.Reader
+	spared func() bool // the context's end does not close it any more
+}
+
+// call connects to a server until the context ends.
+func call(ctx context.Context, s *server) (*line, error) {
+	conn, err := net.DialTimeout("unix", s.socket, patience)
+	if err != nil {
+		return nil, err
+	}
+	return &line{s, conn, bufio.NewReader(conn), context.AfterFunc(ctx, func() { conn.Close() })}, nil
+}
+
+func (l *line) hangUp() {
+	l.spared()
+	l.conn.Close()
+}
+
+// bePatient gives the server time anew.
+func (l *line) bePatient() error { return l.conn.SetDeadline(time.Now().Add(patience)) }
+
+// ask sends a request and waits for the reply.
+func (l *line) ask(request []byte) error {
+	if _, err := l.conn.Write(request); err != nil {
+		return err
+	}
+	if _, err := readReply(l.in); err != nil {
+		return fmt.Errorf("%s: %w", l.server.name, err)
 	}
 	return nil
 }

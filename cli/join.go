@@ -280,14 +280,17 @@ func describeProbe(s probes.Status) gateway.Probe {
 	}
 	if len(s.Placements) > 0 { // of several kinds, the dearest is what the target feels
 		dearest := slices.MaxFunc(s.Placements, func(a, b mir.Placement) int { return cmp.Compare(a.Cost, b.Cost) })
-		p.Placement, p.Why, p.Cost, p.Calibrated = dearest.Where, dearest.Why, dearest.Cost, dearest.Measured
+		p.Placement, p.Why, p.Cost, p.Calibrated = dearest.Where, dearest.Why, mir.Rounded(dearest.Cost, 3), dearest.Measured
 		for _, place := range s.Placements {
 			p.Bias = max(p.Bias, place.Bias)
 		}
 	}
 	p.Notice = s.Notice
 	if c := s.Cost; c != nil {
-		p.Spent = &gateway.Spent{Hits: c.Hits, Lost: c.Lost, Rate: c.Rate, PerHit: c.PerHit, Share: c.Share, Dilation: c.Dilation, Budget: c.Budget, Rough: c.Rough}
+		p.Spent = &gateway.Spent{
+			Hits: c.Hits, Lost: c.Lost, Rate: mir.Rounded(c.Rate, 1), PerHit: mir.Rounded(c.PerHit, 1),
+			Share: mir.Rounded(c.Share, 8), Dilation: mir.Rounded(c.Dilation, 6), Budget: mir.Rounded(c.Budget, 8), Rough: c.Rough,
+		}
 	}
 	return p
 }

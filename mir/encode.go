@@ -64,3 +64,13 @@ func Decimal(number float64) string {
 	}
 	return strconv.FormatFloat(number, 'f', -1, 64)
 }
+
+// Rounded is a number with so many digits behind the point; a number that is too large to
+// have them is what it was.
+func Rounded(number float64, digits int) float64 {
+	unit := math.Pow10(digits)
+	if whole := math.Round(number * unit); math.Abs(whole) < 1<<50 {
+		return whole / unit
+	}
+	return number
+}

@@ -1,9 +1,6 @@
 package mir
 
-import (
-	"math"
-	"strconv"
-)
+import "strconv"
 
 func (w *writer) snapshot(s *Snapshot) {
 	w.begin(s.Root())
@@ -43,10 +40,10 @@ func (w *writer) spent(c *Cost) {
 	w.begin("gateway:cost")
 	w.attribute("hits", strconv.FormatInt(c.Hits, 10))
 	w.attribute("lost", strconv.FormatInt(c.Lost, 10))
-	w.attribute("rate", Decimal(math.Round(c.Rate)))
-	w.attribute("perHit", Decimal(math.Round(c.PerHit*10)/10))
+	w.attribute("rate", Decimal(Rounded(c.Rate, 0)))
+	w.attribute("perHit", Decimal(Rounded(c.PerHit, 1)))
 	w.attribute("share", percent(c.Share))
-	w.attribute("dilation", Decimal(math.Round(c.Dilation*1e6)/1e6))
+	w.attribute("dilation", Decimal(Rounded(c.Dilation, 6)))
 	if c.Budget > 0 {
 		w.attribute("budget", percent(c.Budget))
 	}

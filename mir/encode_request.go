@@ -3,7 +3,6 @@ package mir
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 )
@@ -83,7 +82,7 @@ func (w *writer) wishes(r *InstrRequest) {
 }
 
 // percent is a share as people write it.
-func percent(share float64) string { return Decimal(math.Round(share*1e8)/1e6) + "%" }
+func percent(share float64) string { return Decimal(Rounded(share*100, 6)) + "%" }
 
 func (w *writer) metrics(metrics []Metric) {
 	for _, metric := range metrics {

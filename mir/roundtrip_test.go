@@ -87,7 +87,8 @@ func text(t *rapid.T) string {
 
 func id(t *rapid.T) string { return "x" + text(t) }
 
-func cost(t *rapid.T) float64 { return rapid.Float64Range(0, 1e12).Draw(t, "cost") }
+// cost has no more digits than are written of one.
+func cost(t *rapid.T) float64 { return float64(rapid.Int64Range(0, 1e15).Draw(t, "cost")) / 1000 }
 
 func resources(t *rapid.T) Resource { return Resource{In: id(t), Out: text(t)} }
 

@@ -104,10 +104,11 @@ func (w *writer) number(name string, value *int64) {
 	}
 }
 
-// cost writes a prediction unless there is none.
+// cost writes nanoseconds unless there are none. What is finer than a thousandth of one is the
+// rounding of floating point numbers, and no measurement.
 func (w *writer) cost(name string, value float64) {
 	if value != 0 {
-		w.optional(name, Decimal(value))
+		w.optional(name, Decimal(Rounded(value, 3)))
 	}
 }
 

@@ -1,7 +1,6 @@
 package probes_test
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -11,22 +10,7 @@ const spreadIt = `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:g
 
 // Percentiles are told of what was measured before and after the gateway was killed.
 func TestPercentilesOutliveTheGateway(t *testing.T) {
-	h := newEstate(t)
-	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
-	h.post(h.attach("", 812), spreadIt)
-	told := regexp.MustCompile(`gateway:timed="10"[^>]*><gateway:percentile of="50" value="[0-9.]+" error="[0-9.]+"/><gateway:percentile of="99.9" `)
-	for range 5 {
-		execute(p, 813)
-		h = h.kill()
-		execute(p, 813)
-	}
-	if got := h.post(h.app("mmul"), valueIt); !told.MatchString(got) {
-		t.Errorf("the value is %s", got)
-	}
-	if n := h.placer.Placed(); n != 2 {
-		t.Errorf("%d programs were placed", n)
-	}
-	h.want(h.app("mmul"), removeIt, `<probe id="probe-1"/>`)
+	timesOutlive(t, spreadIt, `gateway:timed="10"[^>]*><gateway:percentile of="50" value="[0-9.]+" error="[0-9.]+"/><gateway:percentile of="99.9" `)
 }
 
 // What is timed can be changed while percentiles of it are told, but not to nothing.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -144,6 +145,27 @@ func TestProbesOutliveTheGateway(t *testing.T) {
 	if apps := h.registry.Apps(); len(apps) != 1 || apps[0].Name() != "other" {
 		t.Errorf("applications %v", apps)
 	}
+}
+
+// timesOutlive has a request measure ten executions by turns of gateways that are killed, and
+// the value of its probe told of all of them. None of its two programs is placed again.
+func timesOutlive(t *testing.T, request, told string) {
+	t.Helper()
+	h := newEstate(t)
+	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
+	h.post(h.attach("", 812), request)
+	for range 5 {
+		execute(p, 813)
+		h = h.kill()
+		execute(p, 813)
+	}
+	if got := h.post(h.app("mmul"), valueIt); !regexp.MustCompile(told).MatchString(got) {
+		t.Errorf("the value is %s", got)
+	}
+	if n := h.placer.Placed(); n != 2 {
+		t.Errorf("%d programs were placed", n)
+	}
+	h.want(h.app("mmul"), removeIt, `<probe id="probe-1"/>`)
 }
 
 // What was asked for, and is not in the program yet, is asked for still.

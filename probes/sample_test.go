@@ -10,21 +10,7 @@ const sampleIt = `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:g
 
 // All executions are counted, however few are timed, and none is lost with the gateway.
 func TestSampledProbeOutlivesTheGateway(t *testing.T) {
-	h := newEstate(t)
-	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
-	h.post(h.attach("", 812), sampleIt)
-	for range 5 {
-		execute(p, 813)
-		h = h.kill()
-		execute(p, 813)
-	}
-	if got := h.post(h.app("mmul"), valueIt); !strings.Contains(got, `gateway:count="10" gateway:timed="`) {
-		t.Errorf("the value is %s", got)
-	}
-	if n := h.placer.Placed(); n != 2 {
-		t.Errorf("%d programs were placed", n)
-	}
-	h.want(h.app("mmul"), removeIt, `<probe id="probe-1"/>`)
+	timesOutlive(t, sampleIt, `gateway:count="10" gateway:timed="`)
 }
 
 // What is timed can be changed while it is sampled, but not to nothing.

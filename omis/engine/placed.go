@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -149,7 +150,7 @@ func (e *Engine) where(c *csr) Placement {
 		case trapA != trapB:
 			return -1
 		}
-		return int(a.Cost - b.Cost)
+		return cmp.Compare(a.Cost, b.Cost)
 	})
 }
 

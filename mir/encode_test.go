@@ -1,0 +1,33 @@
+package mir
+
+import (
+	"math"
+	"testing"
+)
+
+// Costs are written without the digits that only their computation gave them.
+func TestCostsAreWrittenShort(t *testing.T) {
+	for _, c := range []struct {
+		cost float64
+		want string
+	}{
+		{22.974349880140306, `cost="22.974" bias="22.974"`},
+		{18674.9775, `cost="18674.978" bias="18674.978"`},
+		{10000, `cost="10000" bias="10000"`},
+		{1.0000000000000002e16, `cost="10000000000000002" bias="10000000000000002"`},
+	} {
+		got, err := Marshal(&Probe{ID: "x", Placements: []Placement{{Cost: c.cost, Bias: c.cost}}})
+		if want := `<probe id="x" xmlns:gateway="urn:mirador:gateway"><gateway:placement ` + c.want + "/></probe>\n"; err != nil || string(got) != want {
+			t.Errorf("%s (%v)\nwant %s", got, err, want)
+		}
+	}
+}
+
+// What was rounded is not changed by rounding it again, however large it is.
+func TestRounded(t *testing.T) {
+	for _, v := range []float64{0, 0.0004, 0.0005, -1.23456, 22.974349880140306, 1e15 / 3, 1 << 53, 1e200 / 3, math.MaxFloat64} {
+		if once := Rounded(v, 3); Rounded(once, 3) != once || math.Abs(once-v) > 0.0005000001 {
+			t.Errorf("%v becomes %v, then %v", v, once, Rounded(once, 3))
+		}
+	}
+}
