@@ -133,12 +133,23 @@ func (h *hook) drop(s slot) {
 	h.free = append(h.free, s)
 }
 
+// quickSlots are the first of all slots, which the kernel jumps to directly: it does so
+// where the number is in the code. Elsewhere it takes it out of the table, and jumps in
+// the way that no processor foresees (a retpoline).
+const quickSlots = 4
+
 // handOver continues with the program of the slot in R3, if there is one. What the
 // tracepoint told is in a register that calls leave alone.
-func (h *hook) handOver(told asm.Register) asm.Instructions {
-	return asm.Instructions{
-		asm.Mov.Reg(asm.R1, told),
-		asm.LoadMapPtr(asm.R2, h.bodies.FD()),
-		asm.FnTailCall.Call(),
+func (h *hook) handOver(told asm.Register) (code asm.Instructions) {
+	jump := func() {
+		code = append(code, asm.Mov.Reg(asm.R1, told), asm.LoadMapPtr(asm.R2, h.bodies.FD()), asm.FnTailCall.Call())
 	}
+	for s := range int32(quickSlots) {
+		other := fmt.Sprint(h.name, "slot", s)
+		code = append(code, asm.JNE.Imm(asm.R3, 1+s, other), asm.Mov.Imm(asm.R3, 1+s))
+		jump()
+		code = append(code, asm.Ja.Label(h.name+"handed"), asm.Mov.Imm(asm.R0, 0).WithSymbol(other))
+	}
+	jump()
+	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(h.name+"handed"))
 }
