@@ -44,7 +44,7 @@ func (f *feed) ReadMany(list []service.Store, each func(i int, rows []service.Ro
 		f.e.readAlike(list[from:from+n], room, func(i int, rows []service.Row, err error) { each(from+i, rows, err) })
 		from += n
 	}
-	clear(room.stores) // they are not to outlive their owners
+	clear(room.stores[:cap(room.stores)]) // they are not to outlive their owners
 }
 
 // most is how many stores are read with one look: what is read of them stays in the

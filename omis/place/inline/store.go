@@ -109,7 +109,7 @@ func (s *store) appendOnly(list []omis.Row, p *pace) []omis.Row {
 	list = append(list, r.Row)
 	row := &list[len(list)-1]
 	known[0].sign(row)
-	if s.kind == omis.StoreIntervals {
+	if s.kind.HasIntervals() {
 		row.Intervals = inNanoseconds(row.Intervals, p.tick())
 	}
 	return list

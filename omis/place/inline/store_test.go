@@ -4,6 +4,7 @@ package inline_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -151,6 +152,26 @@ func TestReset(t *testing.T) {
 			}
 		}
 		expect(t, sums, intervals, 0, 0)
+	}
+}
+
+// Where one thread has come by so far, stores of all kinds are in nanoseconds, too.
+func TestReadAtOnceOfOneThread(t *testing.T) {
+	h := newHost(t, 64*gigabyte)
+	p := newPlacer(t, h)
+	sums, intervals := timed(t, h, p)
+	stores := []omis.Store{sums, intervals, spread(t, h, p, 1)}
+	h.do("call", 1, 1000)
+	list, ends, err := p.AppendRows(stores, nil, nil)
+	if err != nil || len(ends) != len(stores) || len(list) != 3 {
+		t.Fatalf("%d rows that end at %v (%v), want one of each store", len(list), ends, err)
+	}
+	for i, s := range stores {
+		got, alone := list[i], rows(t, s)[0]
+		// The clock is known better from time to time, but never by a twentieth.
+		if got.TID != alone.TID || got.Value != alone.Value || got.Count != alone.Count || math.Abs(float64(got.Sum.Lo)/float64(max(alone.Sum.Lo, 1))-1) > 0.05 && alone.Sum.Lo > 0 {
+			t.Errorf("store %d: %+v, alone %+v", i, got, alone)
+		}
 	}
 }
 
