@@ -35,8 +35,34 @@ func (b *Bench) Inactive() (*report.Table, error) {
 	return t, errors.Join(err, restore(), b.ctx.Err())
 }
 
-func (b *Bench) inactive(m *monitor, task subject.Task) (rows []report.Row, err error) {
+// idleStarts is how often the program is started: where it lies in memory makes a
+// difference of more than what is left of such a probe.
+const idleStarts = 3
+
+func (b *Bench) inactive(m *monitor, task subject.Task) ([]report.Row, error) {
 	b.Progress.Say("inactive probes: %s, %s", m.placement, task)
+	rows := inactiveRows(m, task)
+	soon, later := newEntrant(subject.Contender{}, nil), newEntrant(subject.Contender{}, nil)
+	for range idleStarts {
+		err := b.measureInactive(m, task, soon, later)
+		if why, missing := subject.WhyMissing(err); missing {
+			for i := range rows {
+				rows[i].Why = why
+			}
+			return rows, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i, mode := range modes {
+		rows[i].Ours, rows[i+len(modes)].Ours = soon.figures()[mode], later.figures()[mode]
+	}
+	return rows, nil
+}
+
+// inactiveRows are the rows of a task, without their figures: at once, and after a while.
+func inactiveRows(m *monitor, task subject.Task) (rows []report.Row) {
 	least := report.AtMost(1)
 	soon := least
 	if m.placement == inKernel {
@@ -48,49 +74,48 @@ func (b *Bench) inactive(m *monitor, task subject.Task) (rows []report.Row, err 
 	for _, mode := range modes {
 		rows = append(rows, report.Row{What: fmt.Sprintf("%s, %s, off for a while, %s", m.placement, task, mode), Unit: report.Nanoseconds, Goal: least})
 	}
+	return rows
+}
+
+// measureInactive adds what one start of the program tells.
+func (b *Bench) measureInactive(m *monitor, task subject.Task, soon, later *entrant) (err error) {
 	t, err := startOwn(b.program)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, t.End()) }()
 	h, err := m.attach(t.PID())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, h.finish()) }()
-	_, err = h.probe(t.Program, task)
-	if why, missing := subject.WhyMissing(err); missing {
-		for i := range rows {
-			rows[i].Why = why
-		}
-		return rows, nil
+	if _, err := h.probe(t.Program, task); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, err
-	}
-	e := newEntrant(subject.Contender{}, &subject.Standing{Target: t, Function: task.Function})
 	if err := t.Pin(cpu); err != nil {
-		return nil, err
+		return err
 	}
-	for begin, round := time.Now(), 0; round <= b.Rounds && !b.spent(begin, idleBudget); round++ {
-		if err := h.offAndOn(func() error { return e.turn(b.work(usual), round) }); err != nil {
-			return nil, err
+	standing := &subject.Standing{Target: t, Function: task.Function}
+	soon.Standing, later.Standing = standing, standing
+	for begin, round := time.Now(), 0; b.goesOn(begin, round); round++ {
+		if err := h.offAndOn(func() error { return soon.turn(b.work(usual), round) }); err != nil {
+			return err
 		}
 	}
-	later := newEntrant(e.Contender, e.Standing)
-	err = h.offAndOn(func() error {
+	return h.offAndOn(func() error {
 		time.Sleep(cleared)
-		for begin, round := time.Now(), 0; round <= b.Rounds && !b.spent(begin, idleBudget); round++ {
+		for begin, round := time.Now(), 0; b.goesOn(begin, round); round++ {
 			if err := later.turn(b.work(usual), round); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	for i, mode := range modes {
-		rows[i].Ours, rows[i+len(modes)].Ours = e.figures()[mode], later.figures()[mode]
-	}
-	return rows, err
+}
+
+// goesOn tells whether there is another round of one start. The first warms up.
+func (b *Bench) goesOn(begin time.Time, round int) bool {
+	return round <= max(1, b.Rounds/idleStarts) && !b.spent(begin, idleBudget)
 }
 
 // cleared is when the monitor has certainly taken away what is off.

@@ -17,7 +17,8 @@ var lengths = []time.Duration{usual, time.Microsecond, 10 * time.Microsecond}
 
 // How long the calls themselves take that a mean is of, and how many are enough where a
 // hit takes long. Who can begin anew measures in spans that are rarely interrupted, also by
-// the kernel's own clock: the twin's parts are no longer.
+// the kernel's own clock, and as many as there is time for: machines have bad moments that
+// are longer than one. The twin's parts are no longer.
 const (
 	truthSpan     = 20 * time.Millisecond
 	truthSpanAnew = 300 * time.Microsecond
@@ -99,14 +100,15 @@ func (b *Bench) tell(c subject.Contender, length time.Duration) (told, truth []f
 	if err := s.Target.Pin(cpu); err != nil {
 		return nil, nil, err
 	}
-	calls, again := int(truthSpan/length), 1
+	calls := int(truthSpan / length)
 	if s.Begin != nil {
-		calls, again = int(truthSpanAnew/length), b.Rounds
+		calls = int(truthSpanAnew / length)
 	}
 	if c.Slow {
 		calls = min(calls, truthSlow)
 	}
-	for range again {
+	begin := time.Now()
+	for again := true; again; again = s.Begin != nil && !b.spent(begin, truthBudget) {
 		reported, ns, err := meanOf(s, b.work(length), calls)
 		if err != nil {
 			return nil, nil, err
