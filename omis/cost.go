@@ -8,7 +8,8 @@ package omis
 // depends on the placement and on the kind of place (Verdict.Kind).
 type Cost struct {
 	// Count is of an occurrence that is only counted, or of one that is not timed where
-	// only some are (Verdict.OneIn); Time of one that opens or closes an interval.
+	// only some are (Verdict.OneIn), or of one that appends a record; Time of one that opens
+	// or closes an interval.
 	Count, Time float64
 	// Before is what has passed of it when the time is taken, After what is to come. An
 	// interval contains the After of the place where it begins and the Before of the

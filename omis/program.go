@@ -1,5 +1,7 @@
 package omis
 
+import "slices"
+
 // A local action list that only counts and measures time is a small program. It
 // can run where the event happens, in place of a handler of Node.Watch: that
 // place keeps what it measures, and is read when somebody wants to know.
@@ -42,6 +44,8 @@ type Op struct {
 	// less: every one is. OpStart, and OpStop of the same store: it finds no interval
 	// where none was opened.
 	OneIn int64
+	// Histogram tells that the store keeps one; OpStart and OpStop of StoreHistograms.
+	Histogram bool
 	// Room is how many records of a thread are kept, the newest; OpTrace, of the same store
 	// always the same.
 	Room  int64
@@ -53,6 +57,16 @@ func (op Op) Times() bool { return op.Do == OpStart || op.Do == OpStop }
 
 // Program is what to do, step by step.
 type Program []Op
+
+// FillsHistogram tells whether it counts intervals in the buckets of one, as they end.
+func (p Program) FillsHistogram() bool {
+	return slices.ContainsFunc(p, func(op Op) bool { return op.Do == OpStop && op.Histogram })
+}
+
+// Traces tells whether it appends records.
+func (p Program) Traces() bool {
+	return slices.ContainsFunc(p, func(op Op) bool { return op.Do == OpTrace })
+}
 
 // Placements is the capability to run programs where events happen.
 type Placements interface {

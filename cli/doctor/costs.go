@@ -42,10 +42,15 @@ func costs(ctx context.Context) finding {
 	return fine(why)
 }
 
-// prices are what a hit costs at the kinds of places of a placement, to count and to time.
+// prices are what a hit costs at the kinds of places of a placement, to count and to time,
+// or to append a record.
 func prices(known *calibrate.Costs, placement string) (list []string) {
 	for _, kind := range known.Kinds(placement) {
 		c, _ := known.Cost(placement, kind)
+		if c.Time == 0 {
+			list = append(list, fmt.Sprintf("%s ns (%s)", nanoseconds(c.Count), kind))
+			continue
+		}
 		list = append(list, fmt.Sprintf("%s ns to count and %s to time (%s)", nanoseconds(c.Count), nanoseconds(c.Time), kind))
 	}
 	return list

@@ -38,6 +38,7 @@ func compile(t *Tool, steps []step) ([]compiled, error) {
 			if sampled, ok := cell.(service.Sampled); ok {
 				op.OneIn = sampled.OneIn()
 			}
+			op.Histogram = cell != nil && op.Times() && cell.Kind() == omis.StoreHistograms
 			if traced, ok := cell.(service.Traced); ok {
 				op.Room = traced.Room()
 			}

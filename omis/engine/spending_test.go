@@ -224,3 +224,16 @@ func TestClocksOfTimers(t *testing.T) {
 		t.Errorf("another clock: %s", got)
 	}
 }
+
+// Programs are told whether the timer that they change keeps a histogram.
+func TestHistogramsOfTimers(t *testing.T) {
+	b, placer, _ := startPlacing(t)
+	b.ask(`: pa_timer_create4("ordered",1,"histogram") pa_timer_create4("ordered",1,"sums")`)
+	for i, want := range []bool{true, false} {
+		b.ask(fmt.Sprintf("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_%d])", 0x10+i, 1+i))
+		b.ask(fmt.Sprintf(": csr_enable([c_%d])", 1+i))
+		if p := placer.Programs()[i]; p.FillsHistogram() != want {
+			t.Errorf("timer %d: %+v", 1+i, p)
+		}
+	}
+}

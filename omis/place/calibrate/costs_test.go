@@ -56,7 +56,7 @@ func TestCalibrate(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		wrong := errors.Join(kernelCosts(t, k), inlineCosts(t, k, "entry"), inlineCosts(t, k, "inside"), holdingCosts(t, k))
+		wrong := errors.Join(kernelCosts(t, k), inlineCosts(t, k, "entry"), inlineCosts(t, k, "inside"), moreCosts(t, k), holdingCosts(t, k))
 		switch {
 		case wrong == nil:
 			return
@@ -93,6 +93,26 @@ func inlineCosts(t *testing.T, k *Costs, kind string) error {
 		return fmt.Errorf("inline, %s: by the fast clock %+v, by the ordered one %+v", kind, fast, ordered)
 	}
 	return nil
+}
+
+// moreCosts are those of what is done beside counting and timing.
+func moreCosts(t *testing.T, k *Costs) (wrong error) {
+	t.Helper()
+	for _, at := range []struct{ placement, kind, clock string }{
+		{inline.Name, "return", ""}, {inline.Name, "return", ", ordered"}, {inline.Name, "inside", ", ordered, sampled"},
+		{kernel.Name, kernel.Stepped, ""}, {kernel.Name, kernel.Emulated, ""},
+	} {
+		count, plain := known(t, k, at.placement, at.kind), known(t, k, at.placement, at.kind+at.clock)
+		filling, record := known(t, k, at.placement, at.kind+at.clock+", histogram"), known(t, k, at.placement, at.kind+", traced")
+		t.Logf("%v: to time %+v, with a histogram %+v; to append a record %+v", at, plain, filling, record)
+		if filling.Time < 0.8*plain.Time || filling.Time > 2*plain.Time+20 || filling.After != plain.After {
+			wrong = errors.Join(wrong, fmt.Errorf("%v: to time %+v, with a histogram %+v", at, plain, filling))
+		}
+		if record.Count < 0.8*count.Count || record.Count > 2*count.Count+50 || record.Time != 0 {
+			wrong = errors.Join(wrong, fmt.Errorf("%v: to count %+v, to append a record %+v", at, count, record))
+		}
+	}
+	return wrong
 }
 
 func holdingCosts(t *testing.T, k *Costs) error {

@@ -41,44 +41,68 @@ func (p programs) sites(d *process) (list []*sites, err error) {
 		}
 		list = append(list, s)
 	}
-	return list, nil
+	list[0].traced, err = p.kinds(d, record(), slices.Concat(begins, ends))
+	return list, err
 }
 
 // look places a program at each place, each of another function.
 func (p programs) look(d *process, clock omis.Clock, oneIn int64) (s *sites, err error) {
 	s = &sites{clock: clock, oneIn: oneIn}
-	store, err := p.NewStore(d.id, omis.StoreIntervals)
-	if err != nil {
+	start := omis.Op{Do: omis.OpStart, Clock: clock, OneIn: oneIn}
+	stop := omis.Op{Do: omis.OpStop, Clock: clock, OneIn: oneIn}
+	filling := stop
+	filling.Histogram = true
+	for _, found := range []struct {
+		at      *[]site
+		op      omis.Op
+		offsets []uint64
+	}{{&s.begin, start, begins}, {&s.end, stop, ends}, {&s.filling, filling, ends}} {
+		if *found.at, err = p.kinds(d, found.op, found.offsets); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// storeFor is what a step works on.
+func storeFor(op omis.Op) omis.StoreKind {
+	switch {
+	case op.Do == omis.OpTrace:
+		return omis.StoreTraces
+	case op.Histogram:
+		return omis.StoreHistograms
+	case op.Times():
+		return omis.StoreIntervals
+	}
+	return omis.StoreSums
+}
+
+// kinds places a step at places, each of another function.
+func (p programs) kinds(d *process, op omis.Op, offsets []uint64) (list []site, err error) {
+	if op.Store, err = p.NewStore(d.id, storeFor(op)); err != nil {
 		return nil, err
 	}
 	var all []omis.Placing
-	for i, offset := range slices.Concat(begins, ends) {
-		do := omis.OpStart
-		if i >= len(begins) {
-			do = omis.OpStop
-		}
-		all = append(all, d.placing(1+i, offset, omis.Op{Do: do, Clock: clock, OneIn: oneIn, Store: store}))
+	for i, offset := range offsets {
+		all = append(all, d.placing(1+i, offset, op))
 	}
 	placed, errs := p.Place(all)
 	var standing []omis.Placed
 	for i, one := range placed {
-		if one == nil {
-			continue
-		}
-		standing = append(standing, one)
-		kind := one.Verdict().Kind
-		if i < len(begins) {
-			s.begin = enter(s.begin, kind, begins[i])
-		} else {
-			s.end = enter(s.end, kind, ends[i-len(begins)])
+		if one != nil {
+			standing = append(standing, one)
+			list = enter(list, one.Verdict().Kind, offsets[i])
 		}
 	}
-	err = errors.Join(p.Remove(standing), store.Close())
+	err = errors.Join(p.Remove(standing), op.Store.Close())
 	if len(standing) == 0 {
 		err = errors.Join(errs...)
 	}
-	return s, err
+	return list, err
 }
+
+// record appends one, where some thousands are kept.
+func record() omis.Op { return omis.Op{Do: omis.OpTrace, Value: 1, Room: 1 << 13} }
 
 func (p programs) plant(d *process, list []*trial, s *sites) (remove func() error, err error) {
 	var stores []omis.Store
@@ -92,21 +116,17 @@ func (p programs) plant(d *process, list []*trial, s *sites) (remove func() erro
 	}
 	var all []omis.Placing
 	for _, t := range list {
-		kind, first := omis.StoreSums, omis.Op{Do: omis.OpAdd, Value: 1}
-		if t.timed() {
-			kind, first = omis.StoreIntervals, omis.Op{Do: omis.OpStart, Clock: s.clock, OneIn: s.oneIn}
-		}
-		store, err := p.NewStore(d.id, kind)
-		if err != nil {
+		first := s.begins(t)
+		if first.Store, err = p.NewStore(d.id, storeFor(first)); err != nil {
 			return nil, errors.Join(err, remove())
 		}
-		stores = append(stores, store)
-		first.Store = store
+		stores = append(stores, first.Store)
 		all = append(all, d.placing(t.function, s.where(t), first))
 		if t.timed() {
-			t.rows = store.Rows
-			end := find(s.end, t.end).offset
-			all = append(all, d.placing(t.function, end, omis.Op{Do: omis.OpStop, Clock: s.clock, OneIn: s.oneIn, Store: store}))
+			t.rows = first.Store.Rows
+			last := first
+			last.Do = omis.OpStop
+			all = append(all, d.placing(t.function, s.until(t), last))
 		}
 	}
 	placed, errs := p.Place(all)
@@ -120,4 +140,15 @@ func (p programs) plant(d *process, list []*trial, s *sites) (remove func() erro
 		return nil, errors.Join(err, remove())
 	}
 	return remove, nil
+}
+
+// begins is what is done at a trial's first place, but for the store.
+func (s *sites) begins(t *trial) omis.Op {
+	switch {
+	case t.timed():
+		return omis.Op{Do: omis.OpStart, Clock: s.clock, OneIn: s.oneIn, Histogram: s.fillsHistogram(t)}
+	case s.appends(t):
+		return record()
+	}
+	return omis.Op{Do: omis.OpAdd, Value: 1}
 }

@@ -34,6 +34,8 @@ type sites struct {
 	clock      omis.Clock
 	oneIn      int64 // see omis.Op
 	begin, end []site
+	filling    []site // where intervals may end that are counted in a histogram
+	traced     []site // where records may be appended; only in one of those that differ by clocks
 }
 
 // some is how many intervals there are for one that is timed, where that makes a
@@ -79,6 +81,12 @@ func (s *sites) trials() (list []*trial) {
 	for _, begin := range s.begin[1:] {
 		list = append(list, &trial{begin: begin.kind, end: s.end[0].kind})
 	}
+	for _, end := range s.filling {
+		list = append(list, &trial{begin: s.begin[0].kind, end: end.kind})
+	}
+	for _, place := range s.traced {
+		list = append(list, &trial{begin: place.kind})
+	}
 	list = list[:max(0, min(len(list), functions-1))]
 	for i, t := range list {
 		t.function = 1 + i // the first is not probed
@@ -86,13 +94,21 @@ func (s *sites) trials() (list []*trial) {
 	return list
 }
 
-// where is the offset of a trial's first place.
+// where is the offset of a trial's first place, which may be one that is only counted.
 func (s *sites) where(t *trial) uint64 {
-	if at := find(s.begin, t.begin); at != nil {
-		return at.offset
-	}
-	return find(s.end, t.begin).offset // one that can only be counted
+	return find(slices.Concat(s.begin, s.end, s.traced), t.begin).offset
 }
+
+// until is where its interval ends.
+func (s *sites) until(t *trial) uint64 {
+	return find(slices.Concat(s.end, s.filling), t.end).offset
+}
+
+// fillsHistogram tells whether its intervals are counted in one.
+func (s *sites) fillsHistogram(t *trial) bool { return find(s.filling, t.end) != nil }
+
+// appends tells whether it has records appended.
+func (s *sites) appends(t *trial) bool { return find(s.traced, t.begin) != nil }
 
 // read returns the mean of the intervals since it was called last.
 func (t *trial) read() (mean float64, ok bool, err error) {
@@ -133,6 +149,7 @@ func (s *sites) costs(list []*trial) map[string]omis.Cost {
 		switch {
 		case !t.timed():
 			change(t.begin, func(c *omis.Cost) { c.Count = max(t.added(), 0) })
+		case s.fillsHistogram(t):
 		case t.begin == begin && t.end == end:
 			extra = max(t.added()-all[begin].Count-all[end].Count, 0) / 2
 			change(end, func(c *omis.Cost) { c.Before = c.Count / 2 })
@@ -144,9 +161,29 @@ func (s *sites) costs(list []*trial) map[string]omis.Cost {
 		}
 	}
 	for kind := range all {
-		change(kind, func(c *omis.Cost) { c.Time = c.Count + extra })
+		if find(s.traced, kind) == nil {
+			change(kind, func(c *omis.Cost) { c.Time = c.Count + extra })
+		}
+	}
+	for _, t := range list {
+		if s.fillsHistogram(t) {
+			all[t.end] = s.inHistogram(t, all)
+		}
 	}
 	return all
+}
+
+// inHistogram is what it costs to end an interval that is counted in a histogram. To begin
+// it costs what it costs otherwise.
+func (s *sites) inHistogram(t *trial, all map[string]omis.Cost) (c omis.Cost) {
+	begin := all[t.begin]
+	for _, at := range s.end {
+		if at.offset == s.until(t) {
+			c = all[at.kind]
+		}
+	}
+	c.Time, c.Before = max(t.added()-begin.Time, c.Count), t.inside()-begin.After
+	return c
 }
 
 // spread is for sites where one in some is timed, and tells apart what costs are then: what
@@ -156,13 +193,8 @@ func (s *sites) spread(costs, all map[string]omis.Cost, groups []*sites) {
 	like := make(map[string]string) // a kind may be both in begin and in end
 	for _, timed := range groups {
 		if timed.clock == s.clock && timed.oneIn == 0 {
-			for _, at := range slices.Concat(s.begin, s.end) {
-				for _, whole := range slices.Concat(timed.begin, timed.end) {
-					if whole.offset == at.offset {
-						like[at.kind] = whole.kind
-					}
-				}
-			}
+			pair(like, slices.Concat(s.begin, s.end), slices.Concat(timed.begin, timed.end))
+			pair(like, s.filling, timed.filling)
 		}
 	}
 	for kind, c := range costs {
@@ -173,5 +205,16 @@ func (s *sites) spread(costs, all map[string]omis.Cost, groups []*sites) {
 		}
 		c.Count, c.Time = max((c.Time-one.Time/some)/(1-1.0/some), 0), one.Time
 		costs[kind] = c
+	}
+}
+
+// pair notes which kinds places are of in another list.
+func pair(like map[string]string, list, other []site) {
+	for _, at := range list {
+		for _, same := range other {
+			if same.offset == at.offset {
+				like[at.kind] = same.kind
+			}
+		}
 	}
 }

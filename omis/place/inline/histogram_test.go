@@ -183,3 +183,20 @@ func TestHistogramIsKept(t *testing.T) {
 	}
 	e.end(t)
 }
+
+// What a hit does beside counting and timing makes its place one of another kind, which has
+// costs of its own; to begin an interval is the same for all timers.
+func TestKindsOfMore(t *testing.T) {
+	h := newHost(t, gigabyte)
+	p := newPlacer(t, h)
+	intervals, trail := newStore(t, p, h.ID, omis.StoreHistograms), newStore(t, p, h.ID, omis.StoreTraces)
+	begin, end := omis.Op{Do: omis.OpStart, Histogram: true, Store: intervals}, omis.Op{Do: omis.OpStop, Histogram: true, Store: intervals}
+	record := omis.Op{Do: omis.OpTrace, Room: 10, Store: trail}
+	for want, steps := range map[string]omis.Program{
+		"entry, ordered": {begin}, "entry, ordered, histogram": {end}, "entry, traced": {record}, "entry, traced, timed, ordered": {begin, record},
+	} {
+		if v := place(t, p, h.watch(1, atBegin), steps...).Verdict(); v.Kind != want {
+			t.Errorf("%s, want %s", v.Kind, want)
+		}
+	}
+}

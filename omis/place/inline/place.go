@@ -67,7 +67,7 @@ func (p *Placer) judge(list []omis.Placing) []error {
 			errs[i] = &omis.Refusal{Why: fmt.Sprintf("code in a program tells %d threads apart, not %d", mostNamed, len(l.Watch.Threads))}
 		case takesCPU(l.Program):
 			errs[i] = &omis.Refusal{Why: "code in a program has no clock of the thread's CPU time but a system call, which it does not make"}
-		case untimed != nil && (times(l.Program) || traces(l.Program)):
+		case untimed != nil && (times(l.Program) || l.Program.Traces()):
 			errs[i] = &omis.Refusal{Why: untimed.Error()}
 		}
 	}
@@ -80,6 +80,7 @@ const (
 	costToSample = 4 // where nothing is timed
 	costToTime   = 10
 	costToTrace  = 12
+	costToSpread = 3
 	costOfOrder  = 15
 	costOfFlags  = 2 // where they matter, and the red zone
 )
@@ -87,11 +88,6 @@ const (
 // times tells whether a program takes the time.
 func times(p omis.Program) bool {
 	return slices.ContainsFunc(p, omis.Op.Times)
-}
-
-// traces tells whether it appends records.
-func traces(p omis.Program) bool {
-	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Do == omis.OpTrace })
 }
 
 // takesCPU tells whether it takes the CPU time.
@@ -114,8 +110,11 @@ func verdict(program omis.Program, kind int) omis.Verdict {
 	if times(program) {
 		v.Cost = costToTime
 	}
-	if traces(program) {
+	if program.Traces() {
 		v.Cost, v.Kind = v.Cost+costToTrace, v.Kind+", traced"
+		if times(program) {
+			v.Kind += ", timed" // which nobody has measured together
+		}
 	}
 	if kind == 0 {
 		v.Cost += costOfFlags
@@ -127,6 +126,9 @@ func verdict(program omis.Program, kind int) omis.Verdict {
 	if n := sampled(program); n > 1 {
 		v.Kind, v.OneIn = v.Kind+", sampled", n
 		v.Cost = costToSample + v.Cost/float64(n)
+	}
+	if program.FillsHistogram() {
+		v.Cost, v.Kind = v.Cost+costToSpread/float64(max(v.OneIn, 1)), v.Kind+", histogram"
 	}
 	return v
 }

@@ -4,6 +4,7 @@ package kernel_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"mirador/omis"
@@ -98,5 +99,26 @@ func TestLandingPadCovered(t *testing.T) {
 	verdicts, errs := p.Judge([]omis.Placing{{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}}})
 	if err := errors.Join(errs...); err != nil || verdicts[0].Kind != kernel.Stepped {
 		t.Errorf("%+v, %v", verdicts, err)
+	}
+}
+
+// What a hit does beside counting and timing makes its place one of another kind, which has
+// costs of its own; it is told before and after a program is placed.
+func TestKindsOfMore(t *testing.T) {
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
+	intervals, trail := newStore(t, p, g.ID, omis.StoreHistograms), newTrail(t, p, g.ID)
+	begin, end := omis.Op{Do: omis.OpStart, Histogram: true, Store: intervals}, omis.Op{Do: omis.OpStop, Histogram: true, Store: intervals}
+	record := omis.Op{Do: omis.OpTrace, Room: 10, Store: trail}
+	w := omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Func["work"]}
+	for added, steps := range map[string]omis.Program{"": {begin}, ", histogram": {end}, ", traced": {record}} {
+		verdicts, errs := p.Judge([]omis.Placing{{Watch: w, Program: steps}})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range []omis.Verdict{verdicts[0], place(t, p, g.ID, w.Addr, steps...).Verdict()} {
+			if kind := strings.TrimPrefix(strings.TrimPrefix(v.Kind, kernel.Emulated), kernel.Stepped); kind != added {
+				t.Errorf("%+v is of the kind %s", steps, v.Kind)
+			}
+		}
 	}
 }

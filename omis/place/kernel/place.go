@@ -17,16 +17,17 @@ const Name = "kernel"
 
 // placed is an omis.Placed: what happens at one address. Placer.mu guards it.
 type placed struct {
-	placer *Placer
-	target *target
-	site   site
-	shape  *shape
-	spot   unit
-	bunch  *bunch // it is set by
-	former uint32 // the link that the bunch takes over from
-	active bool
-	lasts  bool  // it outlives the monitor
-	err    error // why it could not be placed
+	placer    *Placer
+	target    *target
+	site      site
+	shape     *shape
+	spot      unit
+	bunch     *bunch // it is set by
+	former    uint32 // the link that the bunch takes over from
+	active    bool
+	lasts     bool   // it outlives the monitor
+	kindAdded string // see kindAdded
+	err       error  // why it could not be placed
 }
 
 var _ omis.Placed = (*placed)(nil)
@@ -50,7 +51,7 @@ func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 				verdicts[i] = at.verdict()
 			}
 		} else if errs[i] == nil {
-			verdicts[i] = p.mortally(sites[i].verdict())
+			verdicts[i] = p.mortally(sites[i].verdict(kindAdded(list[i].Program)))
 		}
 	}
 	return verdicts, errs
@@ -175,6 +176,7 @@ func (p *Placer) prepareOne(what *omis.Placing, s site) (*placed, error) {
 		return nil, err
 	}
 	if pl := p.standing(what, named); pl != nil {
+		pl.kindAdded = kindAdded(steps)
 		return pl, nil
 	}
 	shape, err := p.load(shapeOf(steps, named))
@@ -185,7 +187,7 @@ func (p *Placer) prepareOne(what *omis.Placing, s site) (*placed, error) {
 	if err != nil {
 		return nil, &omis.Refusal{Why: err.Error()}
 	}
-	pl := &placed{placer: p, target: t, site: s, shape: shape, lasts: p.estate != nil && lasts(steps)}
+	pl := &placed{placer: p, target: t, site: s, shape: shape, lasts: p.estate != nil && lasts(steps), kindAdded: kindAdded(steps)}
 	if pl.spot, err = p.slab.take(pl.units()); err != nil {
 		t.leave()
 		return nil, &omis.Refusal{Why: err.Error()}
@@ -312,7 +314,7 @@ func (u uprobes) hide(at, addr uint64, memory []byte) {
 	}
 }
 
-func (pl *placed) Verdict() omis.Verdict { return pl.placer.mortally(pl.site.verdict()) }
+func (pl *placed) Verdict() omis.Verdict { return pl.placer.mortally(pl.site.verdict(pl.kindAdded)) }
 
 func (pl *placed) Stands() bool { return !pl.target.isGone() }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -217,7 +218,20 @@ const (
 	slowCost  = 9100
 )
 
-func (s *site) verdict() omis.Verdict {
+// kindAdded is what is added to the kind of a place where a program does something that takes
+// longer than to count or to time. To append a record takes little beside to time.
+func kindAdded(p omis.Program) string {
+	switch {
+	case p.FillsHistogram():
+		return ", histogram"
+	case p.Traces() && !slices.ContainsFunc(p, omis.Op.Times):
+		return ", traced"
+	}
+	return ""
+}
+
+// verdict is that of programs whose kind has so much added.
+func (s *site) verdict(added string) omis.Verdict {
 	v := omis.Verdict{
 		Name: Name, Where: "in the kernel, at a uprobe; nobody is held", Cost: quickCost,
 		Why: "its actions only count and measure time", Kind: Emulated,
@@ -229,5 +243,6 @@ func (s *site) verdict() omis.Verdict {
 		v.Cost, v.Kind = slowCost, Stepped
 		v.Why += "; the kernel has to step over the instruction there, which it cannot emulate"
 	}
+	v.Kind += added
 	return v
 }
