@@ -6,6 +6,7 @@
 //	probe     what probes add to a call, beside bare eBPF programs (package probe, as all that follow),
 //	          when they are switched off, and when many threads hammer one
 //	peers     what they add beside other tools
+//	records   what histograms and records of each hit add
 //	many      ten thousand functions probed
 //	documents the same by documents through the gateway, one for each
 //	truth     the mean durations that are reported, beside the true ones
@@ -96,7 +97,7 @@ type options struct {
 	progress                 *report.Progress
 }
 
-var sectionNames = []string{"gateway", "hold", "probe", "peers", "many", "documents", "truth", "syscalls", "plots"}
+var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "truth", "syscalls", "plots"}
 
 // wants tells whether a section is to be measured.
 func (o options) wants(section string) bool {
@@ -155,6 +156,7 @@ func measureProbes(ctx context.Context, o options, all *report.Document, show fu
 		{"probe", (*probe.Bench).Inactive},
 		{"probe", (*probe.Bench).Threads},
 		{"peers", (*probe.Bench).Peers},
+		{"records", (*probe.Bench).Records},
 		{"many", (*probe.Bench).Many},
 		{"truth", (*probe.Bench).Truth},
 		{"syscalls", (*probe.Bench).Syscalls},

@@ -126,7 +126,14 @@ func TestPairings(t *testing.T) {
 	for _, c := range b.peers.Contenders() {
 		known[c.Name] = true
 	}
-	for _, p := range list {
+	for _, c := range b.peers.EachHit() {
+		known[c.Name] = true
+	}
+	b.monitors = []*monitor{{placement: inCode}, {placement: inKernel}, {placement: trap}}
+	for _, c := range b.keeping() {
+		known[c.Name] = true
+	}
+	for _, p := range append(list, keepingPairings()...) {
 		if !known[p.ours] || !known[p.reference] {
 			t.Errorf("nobody is called %q or %q", p.ours, p.reference)
 		}

@@ -1,0 +1,47 @@
+//go:build linux && amd64
+
+package peers
+
+import (
+	"fmt"
+
+	"mirador/bench/subject"
+)
+
+// EachHit are tools that note every hit by itself, whether they could count or not.
+func (p *Peers) EachHit() []subject.Contender {
+	return []subject.Contender{
+		{Name: "bpftrace, each hit", Start: p.bpftraceEach},
+		{Name: "uftrace, dynamic", Start: p.uftrace, Suits: onlyTimes},
+		{Name: "lttng-ust, compiled in", Start: p.lttng},
+	}
+}
+
+// bpftraceEach has bpftrace print a line for each hit, which goes through the kernel's
+// buffer from the program to bpftrace. Nobody reads the lines.
+func (p *Peers) bpftraceEach(task subject.Task) (*subject.Standing, error) {
+	path, err := find("bpftrace")
+	if err != nil {
+		return nil, err
+	}
+	t, err := p.own()
+	if err != nil {
+		return nil, err
+	}
+	script := fmt.Sprintf(`uprobe:%s:%s { printf("%%d %%llu\n", tid, nsecs); }`, t.Path, task.Function)
+	if task.Timed {
+		script += fmt.Sprintf(` uretprobe:%s:%s { printf("%%d %%llu\n", tid, nsecs); }`, t.Path, task.Function)
+	}
+	b, err := beginBpftrace(path, t.PID(), script)
+	if err != nil {
+		_ = t.End()
+		return nil, err
+	}
+	go func() {
+		for range b.lines {
+		}
+	}()
+	s := interrupted(t, b, task, nil)
+	s.Mean = nil
+	return s, nil
+}
