@@ -124,7 +124,7 @@ func floor(batches []float64, blur float64) float64 {
 func settled(batches []float64, blur float64) bool { return len(lowest(batches, blur)) >= alike }
 
 func (t *trial) settled() bool {
-	return settled(t.probed, 0) && (!t.timed() || settled(t.measured, t.blur()))
+	return t.minor || settled(t.probed, 0) && (!t.timed() || settled(t.measured, t.blur()))
 }
 
 // added is what probing adds to a call, inside what of that the intervals contain.

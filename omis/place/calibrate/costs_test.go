@@ -98,21 +98,26 @@ func inlineCosts(t *testing.T, k *Costs, kind string) error {
 // moreCosts are those of what is done beside counting and timing.
 func moreCosts(t *testing.T, k *Costs) (wrong error) {
 	t.Helper()
-	for _, at := range []struct{ placement, kind, clock string }{
-		{inline.Name, "return", ""}, {inline.Name, "return", ", ordered"}, {inline.Name, "inside", ", ordered, sampled"},
-		{kernel.Name, kernel.Stepped, ""}, {kernel.Name, kernel.Emulated, ""},
-	} {
-		count, plain := known(t, k, at.placement, at.kind), known(t, k, at.placement, at.kind+at.clock)
-		filling, record := known(t, k, at.placement, at.kind+at.clock+", histogram"), known(t, k, at.placement, at.kind+", traced")
+	for _, at := range []struct{ kind, clock string }{{"return", ""}, {"return", ", ordered"}, {"inside", ", ordered, sampled"}} {
+		count, plain := known(t, k, inline.Name, at.kind), known(t, k, inline.Name, at.kind+at.clock)
+		filling, record := known(t, k, inline.Name, at.kind+at.clock+", histogram"), known(t, k, inline.Name, at.kind+", traced")
 		t.Logf("%v: to time %+v, with a histogram %+v; to append a record %+v", at, plain, filling, record)
 		if filling.Time < 0.8*plain.Time || filling.Time > 2*plain.Time+20 || filling.After != plain.After {
 			wrong = errors.Join(wrong, fmt.Errorf("%v: to time %+v, with a histogram %+v", at, plain, filling))
 		}
-		if record.Count < 0.8*count.Count || record.Count > 2*count.Count+50 || record.Time != 0 {
-			wrong = errors.Join(wrong, fmt.Errorf("%v: to count %+v, to append a record %+v", at, count, record))
-		}
+		wrong = errors.Join(wrong, recordCost(at.kind, count, record))
+	}
+	for _, kind := range []string{kernel.Stepped, kernel.Emulated} {
+		wrong = errors.Join(wrong, recordCost(kind, known(t, k, kernel.Name, kind), known(t, k, kernel.Name, kind+", traced")))
 	}
 	return wrong
+}
+
+func recordCost(kind string, count, record omis.Cost) error {
+	if record.Count < 0.8*count.Count || record.Count > 2*count.Count+50 || record.Time != 0 {
+		return fmt.Errorf("%s: to count %+v, to append a record %+v", kind, count, record)
+	}
+	return nil
 }
 
 func holdingCosts(t *testing.T, k *Costs) error {
@@ -262,6 +267,10 @@ type refusing struct {
 }
 
 func (*refusing) Name() string { return "refusing" }
+
+func (*refusing) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
+	return make([]omis.Verdict, len(list)), make([]error, len(list))
+}
 
 func (r *refusing) NewStore(omis.ProcID, omis.StoreKind) (omis.Store, error) {
 	r.asked++

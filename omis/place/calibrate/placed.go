@@ -32,7 +32,7 @@ func (p programs) sites(d *process) (list []*sites, err error) {
 		{clock: omis.ClockOrdered}, {clock: omis.ClockFast},
 		{clock: omis.ClockOrdered, oneIn: some}, {clock: omis.ClockFast, oneIn: some},
 	} {
-		s, err := p.look(d, way.clock, way.oneIn)
+		s, err := p.look(d, way.clock, way.oneIn, len(list) == 0)
 		if err != nil {
 			return nil, err
 		}
@@ -41,27 +41,77 @@ func (p programs) sites(d *process) (list []*sites, err error) {
 		}
 		list = append(list, s)
 	}
-	list[0].traced, err = p.kinds(d, record(), slices.Concat(begins, ends))
-	return list, err
+	return list, nil
 }
 
-// look places a program at each place, each of another function.
-func (p programs) look(d *process, clock omis.Clock, oneIn int64) (s *sites, err error) {
+// wanted is a step whose kinds of places are looked for, and where.
+type wanted struct {
+	found   *[]site
+	op      omis.Op
+	offsets []uint64
+}
+
+// look places all that there may be at each place, each at another function, and all at
+// once: to set uprobes and to take them out takes a while, however many they are.
+func (p programs) look(d *process, clock omis.Clock, oneIn int64, traced bool) (s *sites, err error) {
 	s = &sites{clock: clock, oneIn: oneIn}
 	start := omis.Op{Do: omis.OpStart, Clock: clock, OneIn: oneIn}
 	stop := omis.Op{Do: omis.OpStop, Clock: clock, OneIn: oneIn}
 	filling := stop
 	filling.Histogram = true
-	for _, found := range []struct {
-		at      *[]site
-		op      omis.Op
-		offsets []uint64
-	}{{&s.begin, start, begins}, {&s.end, stop, ends}, {&s.filling, filling, ends}} {
-		if *found.at, err = p.kinds(d, found.op, found.offsets); err != nil {
-			return nil, err
+	all := []wanted{{&s.begin, start, begins}, {&s.end, stop, ends}}
+	if p.tellsApart(d, stop, filling) {
+		all = append(all, wanted{&s.filling, filling, ends})
+	}
+	if traced {
+		all = append(all, wanted{&s.traced, record(), slices.Concat(begins, ends)})
+	}
+	return s, p.find(d, all)
+}
+
+// tellsApart tells whether places where two steps are done are of different kinds.
+func (p programs) tellsApart(d *process, one, other omis.Op) bool {
+	v, _ := p.Judge([]omis.Placing{d.placing(1, ends[0], one), d.placing(1, ends[0], other)})
+	return v[0].Kind != v[1].Kind
+}
+
+func (p programs) find(d *process, all []wanted) (err error) {
+	var stores []omis.Store
+	var list []omis.Placing
+	for _, w := range all {
+		store, err := p.NewStore(d.id, storeFor(w.op))
+		if err != nil {
+			return errors.Join(err, closeAll(stores))
+		}
+		stores, w.op.Store = append(stores, store), store
+		for _, offset := range w.offsets {
+			list = append(list, d.placing(1+len(list), offset, w.op))
 		}
 	}
-	return s, nil
+	placed, errs := p.Place(list)
+	var standing []omis.Placed
+	for _, w := range all {
+		for i, offset := range w.offsets {
+			if one := placed[i]; one != nil {
+				standing = append(standing, one)
+				*w.found = enter(*w.found, one.Verdict().Kind, offset)
+			}
+		}
+		placed = placed[len(w.offsets):]
+	}
+	err = errors.Join(p.Remove(standing), closeAll(stores))
+	if len(standing) == 0 {
+		err = errors.Join(errs...)
+	}
+	return err
+}
+
+func closeAll(stores []omis.Store) error {
+	var errs []error
+	for _, store := range stores {
+		errs = append(errs, store.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // storeFor is what a step works on.
@@ -77,30 +127,6 @@ func storeFor(op omis.Op) omis.StoreKind {
 	return omis.StoreSums
 }
 
-// kinds places a step at places, each of another function.
-func (p programs) kinds(d *process, op omis.Op, offsets []uint64) (list []site, err error) {
-	if op.Store, err = p.NewStore(d.id, storeFor(op)); err != nil {
-		return nil, err
-	}
-	var all []omis.Placing
-	for i, offset := range offsets {
-		all = append(all, d.placing(1+i, offset, op))
-	}
-	placed, errs := p.Place(all)
-	var standing []omis.Placed
-	for i, one := range placed {
-		if one != nil {
-			standing = append(standing, one)
-			list = enter(list, one.Verdict().Kind, offsets[i])
-		}
-	}
-	err = errors.Join(p.Remove(standing), op.Store.Close())
-	if len(standing) == 0 {
-		err = errors.Join(errs...)
-	}
-	return list, err
-}
-
 // record appends one, where some thousands are kept.
 func record() omis.Op { return omis.Op{Do: omis.OpTrace, Value: 1, Room: 1 << 13} }
 
@@ -108,11 +134,7 @@ func (p programs) plant(d *process, list []*trial, s *sites) (remove func() erro
 	var stores []omis.Store
 	var standing []omis.Placed
 	remove = func() error {
-		errs := []error{p.Remove(standing)}
-		for _, store := range stores {
-			errs = append(errs, store.Close())
-		}
-		return errors.Join(errs...)
+		return errors.Join(p.Remove(standing), closeAll(stores))
 	}
 	var all []omis.Placing
 	for _, t := range list {

@@ -13,6 +13,7 @@ import (
 type trial struct {
 	begin, end string // kinds; end "": only counted
 	function   int
+	minor      bool // no more batches are made for its sake
 
 	rows      func() ([]omis.Row, error) // of what it measures, if it times
 	before    total
@@ -81,11 +82,11 @@ func (s *sites) trials() (list []*trial) {
 	for _, begin := range s.begin[1:] {
 		list = append(list, &trial{begin: begin.kind, end: s.end[0].kind})
 	}
-	for _, end := range s.filling {
-		list = append(list, &trial{begin: s.begin[0].kind, end: end.kind})
+	for _, end := range s.measured(s.filling) {
+		list = append(list, &trial{begin: s.begin[0].kind, end: end.kind, minor: true})
 	}
 	for _, place := range s.traced {
-		list = append(list, &trial{begin: place.kind})
+		list = append(list, &trial{begin: place.kind, minor: true})
 	}
 	list = list[:max(0, min(len(list), functions-1))]
 	for i, t := range list {
@@ -186,15 +187,25 @@ func (s *sites) inHistogram(t *trial, all map[string]omis.Cost) (c omis.Cost) {
 	return c
 }
 
+// measured are the places that there are trials of: where one in some is timed, what comes
+// on top of that is known from those where all are.
+func (s *sites) measured(list []site) []site {
+	if s.oneIn > 1 {
+		return nil
+	}
+	return list
+}
+
 // spread is for sites where one in some is timed, and tells apart what costs are then: what
 // is known of the same places by the same clock, where all are timed, is what those cost
 // that are. Of a place that could not be had then, nothing is known.
 func (s *sites) spread(costs, all map[string]omis.Cost, groups []*sites) {
 	like := make(map[string]string) // a kind may be both in begin and in end
+	filling := make(map[string]string)
 	for _, timed := range groups {
 		if timed.clock == s.clock && timed.oneIn == 0 {
 			pair(like, slices.Concat(s.begin, s.end), slices.Concat(timed.begin, timed.end))
-			pair(like, s.filling, timed.filling)
+			pair(filling, s.filling, timed.filling)
 		}
 	}
 	for kind, c := range costs {
@@ -205,6 +216,16 @@ func (s *sites) spread(costs, all map[string]omis.Cost, groups []*sites) {
 		}
 		c.Count, c.Time = max((c.Time-one.Time/some)/(1-1.0/some), 0), one.Time
 		costs[kind] = c
+	}
+	plain := make(map[string]string)
+	pair(plain, s.filling, s.end)
+	for _, at := range s.filling {
+		c, known := costs[plain[at.kind]]
+		one, ok := all[filling[at.kind]]
+		if known && ok {
+			c.Time = one.Time
+			costs[at.kind] = c
+		}
 	}
 }
 

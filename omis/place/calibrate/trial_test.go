@@ -20,7 +20,7 @@ func TestSpread(t *testing.T) {
 	all := map[string]omis.Cost{"return, filling": {Time: 29}, "entry": {Time: 20}, "inside": {Time: 30}, "return": {Time: 25}, "other": {Time: 1}}
 	const skipped = 2
 	mixed := func(timed float64) omis.Cost { return omis.Cost{Time: skipped + (timed-skipped)/some, Before: 7} }
-	costs := map[string]omis.Cost{"entry, some": mixed(20), "inside, some": mixed(30), "return, some": mixed(25), "return, filling some": mixed(29), "new, some": mixed(9)}
+	costs := map[string]omis.Cost{"entry, some": mixed(20), "inside, some": mixed(30), "return, some": mixed(25), "new, some": mixed(9)}
 	part.spread(costs, all, []*sites{whole, other, part})
 	for kind, timed := range map[string]float64{"entry, some": 20, "inside, some": 30, "return, some": 25, "return, filling some": 29} {
 		if c := costs[kind]; c.Time != timed || math.Abs(c.Count-skipped) > 1e-9 || c.Before != 7 {

@@ -110,7 +110,8 @@ func TestKindsOfMore(t *testing.T) {
 	begin, end := omis.Op{Do: omis.OpStart, Histogram: true, Store: intervals}, omis.Op{Do: omis.OpStop, Histogram: true, Store: intervals}
 	record := omis.Op{Do: omis.OpTrace, Room: 10, Store: trail}
 	w := omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Func["work"]}
-	for added, steps := range map[string]omis.Program{"": {begin}, ", histogram": {end}, ", traced": {record}} {
+	for added, steps := range map[string]omis.Program{"": {begin, record}, " ": {end}, ", traced": {record}} {
+		added = strings.TrimSuffix(added, " ")
 		verdicts, errs := p.Judge([]omis.Placing{{Watch: w, Program: steps}})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)

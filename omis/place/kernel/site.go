@@ -219,12 +219,10 @@ const (
 )
 
 // kindAdded is what is added to the kind of a place where a program does something that takes
-// longer than to count or to time. To append a record takes little beside to time.
+// longer than to count. To append a record, or to count an interval in a bucket, takes
+// little beside to time.
 func kindAdded(p omis.Program) string {
-	switch {
-	case p.FillsHistogram():
-		return ", histogram"
-	case p.Traces() && !slices.ContainsFunc(p, omis.Op.Times):
+	if p.Traces() && !slices.ContainsFunc(p, omis.Op.Times) {
 		return ", traced"
 	}
 	return ""
