@@ -98,6 +98,7 @@ var oracles = map[string]oracle{
 	"pa_counter_delete":     {"the table of objects", "TestCountersLive"},
 	"pa_counter_reset":      {"the target's count", "TestCountersLive"},
 	"pa_counter_add":        {"the target's count", "TestCountersLive TestPerformanceAnalysisLive"},
+	"pa_counter_add_amount": {"strace; the target's count of bytes", "TestLoads TestLoadsAgreeWithStrace"},
 	"pa_counter_read":       {"the target's count", "TestCountersLive TestPerformanceAnalysisLive"},
 	"pa_counter_sum":        {"the target's count", "TestCountersLive TestSumsOfCountersAndTimers"},
 	"pa_timer_create":       {"the target's clock", "TestTimersLive"},

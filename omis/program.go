@@ -10,10 +10,10 @@ import "slices"
 type Operation uint8
 
 const (
-	OpAdd   Operation = iota + 1 // add Op.Value to the thread's sum
+	OpAdd   Operation = iota + 1 // add the step's value to the thread's sum
 	OpStart                      // open an interval of the thread
 	OpStop                       // close the interval that was opened at the same place of the stack
-	OpTrace                      // append a record with Op.Mark and Op.Value to the thread's trace
+	OpTrace                      // append a record with Op.Mark and the step's value to the thread's trace
 
 	Operations = iota + 1 // more than any operation: for what is kept by operations
 )
@@ -37,7 +37,8 @@ const (
 // Op is one step of a program.
 type Op struct {
 	Do    Operation
-	Value int64 // OpAdd, OpTrace
+	Value int64 // OpAdd, OpTrace: their value, unless it is loaded
+	Load  Load  // OpAdd, OpTrace
 	Mark  int32 // OpTrace
 	Clock Clock // OpStart, OpStop
 	// OneIn is how many intervals of a thread begin for each one that is timed; 1 and

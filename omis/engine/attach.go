@@ -193,6 +193,7 @@ func (e *Engine) release(t *Tool) error {
 	}
 	for _, cell := range t.cells() {
 		e.unkeep(cell)
+		e.forgetHits(cell)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

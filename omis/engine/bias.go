@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/service"
 )
 
 // What an interval contains of the cost of the very probes that measure it is known,
@@ -70,7 +71,7 @@ func (s step) times() bool {
 	if s.do.compile == nil {
 		return false
 	}
-	op, err := s.do.compile(s.args)
+	op, err := s.do.compile(service.Arguments(s.args))
 	return err == nil && op.Times()
 }
 

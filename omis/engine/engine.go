@@ -25,13 +25,14 @@ type Engine struct {
 	reg     *registry
 	pid     int // of the monitor itself
 
-	admin    sync.Mutex                // see the package comment
-	kept     map[service.Cell]*keeping // guarded by admin
-	settled  bool                      // Settle was called; guarded by admin
-	guarded  map[service.Cell]bool     // named by locked lists; guarded by admin
-	room     sync.Pool                 // of lists of rows, which are read often
-	rooms    sync.Pool                 // of manyRows
-	clearing bool                      // programs that rest are cleared away soon; guarded by admin
+	admin    sync.Mutex                 // see the package comment
+	kept     map[service.Cell]*keeping  // guarded by admin
+	hits     map[service.Cell]*hitCount // guarded by admin
+	settled  bool                       // Settle was called; guarded by admin
+	guarded  map[service.Cell]bool      // named by locked lists; guarded by admin
+	room     sync.Pool                  // of lists of rows, which are read often
+	rooms    sync.Pool                  // of manyRows
+	clearing bool                       // programs that rest are cleared away soon; guarded by admin
 
 	toolsMu sync.Mutex
 	tools   map[string]*Tool
@@ -51,7 +52,7 @@ func NewOver(nodes []omis.Node, log *slog.Logger, extensions ...service.Extensio
 	e := &Engine{
 		log: log, reg: newRegistry(), pid: os.Getpid(),
 		classes: make(map[omis.Class]*service.Class), tools: make(map[string]*Tool),
-		kept: make(map[service.Cell]*keeping), guarded: make(map[service.Cell]bool),
+		kept: make(map[service.Cell]*keeping), hits: make(map[service.Cell]*hitCount), guarded: make(map[service.Cell]bool),
 	}
 	e.room.New = func() any { return new([]omis.Row) }
 	e.rooms.New = func() any { return new(manyRows) }

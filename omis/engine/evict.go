@@ -133,6 +133,7 @@ func (e *Engine) abandonCell(t *Tool, token omis.Token, cell service.Cell) {
 	}
 	delete(e.guarded, cell)
 	e.unkeep(cell)
+	e.forgetHits(cell)
 }
 
 // trap has the monitor execute a request's actions, and says why nothing is cheaper.

@@ -47,6 +47,7 @@ func (e *Engine) feed(placer omis.Placer, p *process, cell service.Cell) (*feed,
 			return nil, err
 		}
 		f = e.newFeed(placer, p, cell, store)
+		_, f.recalled = cell.(*hitCount) // whose store nobody has asked for before
 	}
 	f.users++
 	return f, nil

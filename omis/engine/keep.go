@@ -111,8 +111,11 @@ func (k *keeping) drop(f *feed) {
 	k.feeds = slices.DeleteFunc(k.feeds, func(other *feed) bool { return other == f })
 }
 
-// has tells whether a cell is an object of the tool.
+// has tells whether a cell is an object of the tool, or counts the hits of what changes one.
 func (t *Tool) has(cell service.Cell) bool {
+	if h, ok := cell.(*hitCount); ok {
+		cell = h.of
+	}
 	return slices.Contains(t.cells(), cell)
 }
 

@@ -67,12 +67,13 @@ func (k *candidate) compile(e *Engine) (err error) {
 	case c.tool.hidesAny(p):
 		return declined("the tool has detached from a thread of the process")
 	}
-	if k.steps, err = compile(c.tool, c.steps); err != nil {
+	if k.steps, err = c.compile(p); err != nil {
 		return err
 	}
 	if e.isGuarded(k.steps) {
 		return inLockedList()
 	}
+	k.steps = e.withHits(k.steps)
 	if err := p.inTheWay(c); err != nil {
 		return err
 	}

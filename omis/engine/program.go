@@ -12,21 +12,26 @@ type compiled struct {
 	cell service.Cell
 }
 
-// compile makes a program of an action list. The error says which action has to be
-// executed by the monitor, and why.
-func compile(t *Tool, steps []step) ([]compiled, error) {
+// compile makes a program of the action list, for a process. The error says which action has
+// to be executed by the monitor, and why.
+func (c *csr) compile(p *process) ([]compiled, error) {
+	t := c.tool
 	var list []compiled
-	for i := range steps {
-		s := &steps[i]
+	for i := range c.steps {
+		s := &c.steps[i]
 		switch {
 		case s.do.compile == nil:
 			return nil, declined("%s cannot be done outside of the monitor", s.service.Name)
-		case s.params:
-			return nil, declined("%s takes its arguments from the event", s.service.Name)
 		case s.subject < 0 || len(tokensOf(s.args[s.subject])) == 0:
 			return nil, declined("[] in %s stands for objects to come as well: name them", s.service.Name)
+		case hasParams(s.args[s.subject : s.subject+1]):
+			return nil, declined("%s takes its objects from the event", s.service.Name)
 		}
-		op, err := s.do.compile(s.args)
+		args, err := c.arguments(s, p)
+		if err != nil {
+			return nil, err
+		}
+		op, err := s.do.compile(args)
 		if err != nil {
 			return nil, err
 		}
@@ -46,6 +51,34 @@ func compile(t *Tool, steps []step) ([]compiled, error) {
 		}
 	}
 	return list, nil
+}
+
+// arguments are those of an action for a program in a process.
+func (c *csr) arguments(s *step, p *process) ([]service.Argument, error) {
+	args := service.Arguments(s.args)
+	for i := range args {
+		if v := &args[i]; v.Kind == omis.KindParam {
+			var err error
+			if v.Load, err = c.load(v.Str, p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return args, nil
+}
+
+// load says how a program in a process gets at an event context parameter.
+func (c *csr) load(name string, p *process) (omis.Load, error) {
+	loader, able := p.node().Node.(omis.Loader)
+	i := c.paramIndex(name)
+	if !able || i < 0 {
+		return omis.Load{}, declined("$%s is known to the monitor alone", name)
+	}
+	l, err := loader.Load(c.event.watch, i)
+	if err != nil {
+		return l, declined("$%s: %s", name, reason(err))
+	}
+	return l, nil
 }
 
 func declined(format string, args ...any) error {

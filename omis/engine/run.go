@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 
 	"mirador/omis"
@@ -281,19 +282,20 @@ func contextValue(c *csr, occ *service.Occurrence, name string) (omis.Value, boo
 	case "held_for":
 		return omis.Float(float64(occ.Now()-occ.Time) / 1e9), true
 	}
-	i, ok := service.OpenIndex(name)
-	if !ok {
-		i = -1
-		for k, p := range c.event.service.Context {
-			if p.Name == name {
-				i = k
-			}
-		}
-	}
+	i := c.paramIndex(name)
 	if i < 0 || i >= len(occ.Params) {
 		return omis.Value{}, false
 	}
 	return occ.Params[i], true
+}
+
+// paramIndex is where an occurrence has an event context parameter of the event's own; -1:
+// the event has none of that name.
+func (c *csr) paramIndex(name string) int {
+	if i, ok := service.OpenIndex(name); ok {
+		return i
+	}
+	return slices.IndexFunc(c.event.service.Context, func(p service.Param) bool { return p.Name == name })
 }
 
 // checkTypes checks what could not be checked when the request was defined: the

@@ -73,14 +73,17 @@ type tally struct {
 // the program there. Nobody counts those that only add different numbers.
 func (in *inPlace) counting(p omis.Program) {
 	added := make(map[*feed]int64)
+	loads := make(map[*feed]bool)
 	for i, op := range p {
-		added[in.feeds[i]] += adds(op)
+		f := in.feeds[i]
+		added[f] += adds(op)
+		loads[f] = loads[f] || op.Do == omis.OpAdd && op.Load.IsLoaded()
 	}
 	for i, op := range p {
 		f := in.feeds[i]
 		f.mu.Lock()
 		t := &f.tallies[op.Do]
-		if !op.Times() && len(t.users) > 0 && t.each != added[f] {
+		if loads[f] || !op.Times() && len(t.users) > 0 && t.each != added[f] {
 			t.mixed = true
 		}
 		better := in.count.feed == nil || op.Do < in.count.op

@@ -61,7 +61,23 @@ type Compiler interface {
 
 // Compile says what an action does to each of its objects. An error says why only
 // the Action itself can do it.
-type Compile func(args []omis.Value) (omis.Op, error)
+type Compile func(args []Argument) (omis.Op, error)
+
+// Argument is one of an action that is to be a step of a program: a value or, where it is an
+// event context parameter, how programs load it.
+type Argument struct {
+	omis.Value
+	Load omis.Load
+}
+
+// Arguments are those of an action that takes none from the event.
+func Arguments(values []omis.Value) []Argument {
+	list := make([]Argument, len(values))
+	for i, v := range values {
+		list[i].Value = v
+	}
+	return list
+}
 
 // Collector is an extension that reads many objects together for much less than one
 // after the other.

@@ -202,7 +202,13 @@ func (pl *placed) hit(h *omis.Hit) {
 		return
 	}
 	for _, op := range pl.steps {
-		op.Store.(*store).do(op, h)
+		s := op.Store.(*store)
+		if v, fits := value(op, pl.watch.Event, h); fits {
+			op.Value = v
+			s.do(op, h)
+		} else {
+			s.overflows++
+		}
 	}
 }
 
@@ -252,6 +258,8 @@ type store struct {
 	orphan bool
 	rows   []*storeRow
 	lost   uint64 // records since they were taken last
+	// overflows are how many values were too great.
+	overflows uint64
 }
 
 type storeRow struct {
@@ -372,11 +380,15 @@ func (s *store) Histograms() ([]omis.Histogram, error) {
 func (s *store) Reset() error {
 	s.placer.mu.Lock()
 	defer s.placer.mu.Unlock()
-	s.rows, s.lost = nil, 0
+	s.rows, s.lost, s.overflows = nil, 0, 0
 	return nil
 }
 
-func (*store) Lost() uint64 { return 0 }
+func (s *store) Lost() uint64 {
+	s.placer.mu.Lock()
+	defer s.placer.mu.Unlock()
+	return s.overflows
+}
 
 func (s *store) Close() error {
 	s.placer.mu.Lock()

@@ -1,6 +1,7 @@
 package pa
 
 import (
+	"math"
 	"sync"
 
 	"mirador/omis"
@@ -121,8 +122,19 @@ func (c *counter) Leave(s service.Store) error {
 	return err
 }
 
+// compileAmount is pa_counter_add_amount as a step of a program.
+func compileAmount(args []service.Argument) (omis.Op, error) {
+	op, err := compileAdd(args)
+	op.Value = max(op.Value, 0)
+	op.Load.Amount = op.Load.IsLoaded()
+	return op, err
+}
+
 // compileAdd is pa_counter_add as a step of a program.
-func compileAdd(args []omis.Value) (omis.Op, error) {
+func compileAdd(args []service.Argument) (omis.Op, error) {
+	if args[1].Load.IsLoaded() {
+		return omis.Op{Do: omis.OpAdd, Load: args[1].Load}, nil
+	}
 	n, ok := args[1].Int64()
 	if !ok {
 		return omis.Op{}, omis.Errorf(omis.ParameterError, "the value to add does not fit into 64 bits with a sign")
@@ -139,12 +151,21 @@ func resetCounter(c *service.Call) ([]omis.Value, error) {
 }
 
 func addToCounter(c *service.Call) ([]omis.Value, error) {
+	return addAtLeast(math.MinInt64, c)
+}
+
+func addAmountToCounter(c *service.Call) ([]omis.Value, error) {
+	return addAtLeast(0, c)
+}
+
+// addAtLeast adds a value, or what is the least to be added.
+func addAtLeast(least int64, c *service.Call) ([]omis.Value, error) {
 	n, ok := c.Args[1].Int64()
 	if !ok {
 		return nil, omis.Errorf(omis.ParameterError, "the value to add does not fit into 64 bits with a sign")
 	}
 	proc, thread := origin(c.Event)
-	c.Object.(*counter).add(owner{proc, thread}, n)
+	c.Object.(*counter).add(owner{proc, thread}, max(n, least))
 	return nil, nil
 }
 

@@ -58,6 +58,11 @@ func (*Extension) Services() []service.Service {
 			Doc:    "add a value to counters, in the row of the thread that the event belongs to",
 		},
 		{
+			Name: "pa_counter_add_amount", Class: classCounter, Object: classCounter, Local: true,
+			Params: []service.Param{counters, service.IntegerParam("value")},
+			Doc:    "add a value to counters as pa_counter_add does, but nothing where it is negative, such as the result of a call that has failed",
+		},
+		{
 			Name: "pa_timer_create", Class: classTimer, Result: "token",
 			Doc: "make a timer and return its token; its clock is ordered",
 		},
@@ -168,6 +173,9 @@ func (*Extension) Actions() map[string]service.Action {
 		"pa_counter_read":   readCounter,
 		"pa_counter_sum":    sumCounter,
 		"pa_timer_create":   createTimer,
+
+		"pa_counter_add_amount": addAmountToCounter,
+
 		"pa_timer_create2":  createTimer2,
 		"pa_timer_create3":  createTimer3,
 		"pa_timer_create4":  createTimer4,
@@ -214,11 +222,12 @@ func (*Extension) Collectors() map[string]service.Collect {
 // numbers, which the kernel cannot.
 func (*Extension) Compilers() map[string]service.Compile {
 	return map[string]service.Compile{
-		"pa_counter_add": compileAdd,
-		"pa_timer_start": compileStart,
-		"pa_timer_stop":  compileStop,
-		"pa_trace_add":   compileTrace,
-		"pa_trace_add2":  compileTrace,
+		"pa_counter_add":        compileAdd,
+		"pa_counter_add_amount": compileAmount,
+		"pa_timer_start":        compileStart,
+		"pa_timer_stop":         compileStop,
+		"pa_trace_add":          compileTrace,
+		"pa_trace_add2":         compileTrace,
 	}
 }
 

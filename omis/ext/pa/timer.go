@@ -178,8 +178,8 @@ func (t *timer) takeFrom(s service.Store) error {
 
 // compileStart and compileStop are pa_timer_start and pa_timer_stop as steps of a
 // program.
-func compileStart([]omis.Value) (omis.Op, error) { return omis.Op{Do: omis.OpStart}, nil }
-func compileStop([]omis.Value) (omis.Op, error)  { return omis.Op{Do: omis.OpStop}, nil }
+func compileStart([]service.Argument) (omis.Op, error) { return omis.Op{Do: omis.OpStart}, nil }
+func compileStop([]service.Argument) (omis.Op, error)  { return omis.Op{Do: omis.OpStop}, nil }
 
 func createTimer(c *service.Call) ([]omis.Value, error) {
 	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, newTimer()))}, nil

@@ -180,32 +180,49 @@ func createTrace(c *service.Call) ([]omis.Value, error) {
 
 func resetTrace(c *service.Call) ([]omis.Value, error) { return nil, c.Object.(*trace).reset() }
 
-// noted are the mark and the value that an action is told.
-func noted(args []omis.Value) (mark int32, value int64, err error) {
-	n, ok := args[1].Int64()
+// markOf and valueOf are what an action is told.
+func markOf(v omis.Value) (int32, error) {
+	n, ok := v.Int64()
 	if !ok || n != int64(int32(n)) {
-		return 0, 0, omis.Errorf(omis.ParameterError, "the mark does not fit into 32 bits with a sign")
+		return 0, omis.Errorf(omis.ParameterError, "the mark does not fit into 32 bits with a sign")
 	}
-	if len(args) > 2 {
-		if value, ok = args[2].Int64(); !ok {
-			return 0, 0, omis.Errorf(omis.ParameterError, "the value does not fit into 64 bits with a sign")
-		}
+	return int32(n), nil
+}
+
+func valueOf(v omis.Value) (int64, error) {
+	n, ok := v.Int64()
+	if !ok {
+		return 0, omis.Errorf(omis.ParameterError, "the value does not fit into 64 bits with a sign")
 	}
-	return int32(n), value, nil
+	return n, nil
 }
 
 // compileTrace is pa_trace_add, or pa_trace_add2, as a step of a program.
-func compileTrace(args []omis.Value) (omis.Op, error) {
-	mark, value, err := noted(args)
-	return omis.Op{Do: omis.OpTrace, Mark: mark, Value: value}, err
+func compileTrace(args []service.Argument) (op omis.Op, err error) {
+	if args[1].Load.IsLoaded() {
+		return op, omis.Errorf(omis.ParameterError, "a mark that comes from the event may be another at each hit")
+	}
+	op.Do = omis.OpTrace
+	if op.Mark, err = markOf(args[1].Value); err != nil || len(args) == 2 {
+		return op, err
+	}
+	if op.Load = args[2].Load; !op.Load.IsLoaded() {
+		op.Value, err = valueOf(args[2].Value)
+	}
+	return op, err
 }
 
 func addToTrace(c *service.Call) ([]omis.Value, error) {
-	mark, value, err := noted(c.Args)
-	if err != nil {
+	var r service.Record
+	var err error
+	if r.Mark, err = markOf(c.Args[1]); err != nil {
 		return nil, err
 	}
-	r := service.Record{Record: omis.Record{Mark: mark, Value: value}}
+	if len(c.Args) > 2 {
+		if r.Value, err = valueOf(c.Args[2]); err != nil {
+			return nil, err
+		}
+	}
 	r.Proc, r.Thread = origin(c.Event)
 	if c.Event != nil {
 		r.Time = c.Event.Time

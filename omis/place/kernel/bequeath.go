@@ -159,7 +159,7 @@ func (b *bunch) bequeath(after uint32) {
 	if e == nil || !b.members[0].lasts {
 		return
 	}
-	r := bunchRecord{Target: b.target.gone, Steps: b.shape.steps, CPU: b.shape.cpu, Kinds: b.shape.kinds, Threads: b.shape.threads, Path: b.path, After: after}
+	r := bunchRecord{Target: b.target.gone, Steps: b.shape.steps, CPU: b.shape.cpu, Kinds: b.shape.kinds, Loads: b.shape.loads, Threads: b.shape.threads, Path: b.path, After: after}
 	for _, pl := range b.members {
 		r.Members = append(r.Members, memberRecord{pl.spot, pl.site.file, pl.site.offset, pl.site.code})
 	}

@@ -51,7 +51,8 @@ type shape struct {
 	steps   []omis.Operation
 	cpu     []bool // of each, whether it takes the CPU time
 	kinds   []omis.StoreKind
-	threads int // that are named
+	loads   []omis.Load // where one of them loads something
+	threads int         // that are named
 	program *ebpf.Program
 }
 
@@ -60,10 +61,23 @@ func shapeOf(steps omis.Program, named []thread) *shape {
 	for _, op := range steps {
 		s.steps, s.cpu, s.kinds = append(s.steps, stepOf(op)), append(s.cpu, takesCPU(op)), append(s.kinds, kindOf(op))
 	}
+	s.loads = loadsOf(steps)
 	return s
 }
 
-func (s *shape) String() string { return fmt.Sprint(s.steps, s.cpu, s.kinds, s.threads) }
+// loadsOf are what steps load, step by step; nil where none does.
+func loadsOf(steps omis.Program) []omis.Load {
+	if !slices.ContainsFunc(steps, func(op omis.Op) bool { return op.Load.IsLoaded() }) {
+		return nil
+	}
+	list := make([]omis.Load, len(steps))
+	for i, op := range steps {
+		list[i] = op.Load
+	}
+	return list
+}
+
+func (s *shape) String() string { return fmt.Sprint(s.steps, s.cpu, s.kinds, s.loads, s.threads) }
 
 // assembler makes the code of a shape.
 type assembler struct {
@@ -73,6 +87,7 @@ type assembler struct {
 	fixed  omis.Program // what there is in place of a spot; nil: there is one
 	event  bool         // what happens has no place of the stack
 	timed  bool         // hitAt is when it happened, not only when programs began to see it
+	loads  []omis.Load  // as shape has them
 }
 
 // pools are those for the kinds of rows, where they are needed.
@@ -84,6 +99,7 @@ func kindOf(op omis.Op) omis.StoreKind { return storeIn(op).pool.form.kind }
 // program assembles a shape. Where the kernel has mapped the file of the uprobe at
 // several addresses, only the one that was meant counts.
 func (a *assembler) program(s *shape) asm.Instructions {
+	a.loads = s.loads
 	code := a.spot()
 	code = append(code, a.hit(s)...)
 	code = append(code, a.layout.thread(end)...)
@@ -186,8 +202,9 @@ func (a *assembler) step(op omis.Operation, cpu bool, kind omis.StoreKind, i int
 	code := append(a.cellOf(i), asm.StoreMem(asm.RFP, stackCell, asm.R1, asm.Word))
 	switch op {
 	case omis.OpAdd:
+		code = append(code, a.fits(a.loadOf(i), name+"before", over)...)
 		code = append(code, a.rowToWrite(p, name, over)...)
-		code = append(code, a.valueOf(i)...)
+		code = append(code, a.valueOf(i, name)...)
 		code = append(code,
 			asm.LoadMem(asm.R2, rowAt, rowSum, asm.DWord),
 			asm.Add.Reg(asm.R2, asm.R1),
@@ -197,15 +214,16 @@ func (a *assembler) step(op omis.Operation, cpu bool, kind omis.StoreKind, i int
 		code = append(code, a.start(p, cpu, false, name)...)
 	case startSome:
 		code = append(code, a.rowToWrite(p, name, over)...)
-		code = append(code, a.valueOf(i)...)
+		code = append(code, a.valueOf(i, name)...)
 		code = append(code, lot()...)
 		code = append(code, a.start(p, cpu, true, name)...)
 	case omis.OpStop:
 		code = append(code, a.rowAsItIs(p, name, over)...)
 		code = append(code, a.stop(p, cpu, name)...)
 	case omis.OpTrace:
+		code = append(code, a.fits(a.loadOf(i), name+"before", over)...)
 		code = append(code, a.rowToWrite(p, name, over)...)
-		code = append(code, a.note(p.form, i)...)
+		code = append(code, a.note(p.form, i, name)...)
 	}
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(over))
 }
@@ -218,11 +236,22 @@ func (a *assembler) cellOf(i int) asm.Instructions {
 	return fromSpot(spotStep(i))
 }
 
-func (a *assembler) valueOf(i int) asm.Instructions {
+func (a *assembler) valueOf(i int, name string) asm.Instructions {
+	if l := a.loadOf(i); l.IsLoaded() {
+		return a.load(l, name)
+	}
 	if a.fixed != nil {
 		return asm.Instructions{asm.LoadImm(asm.R1, a.fixed[i].Value, asm.DWord)}
 	}
 	return fromSpot(spotStep(i) + 8)
+}
+
+// loadOf is what a step loads.
+func (a *assembler) loadOf(i int) (l omis.Load) {
+	if a.loads != nil {
+		l = a.loads[i]
+	}
+	return l
 }
 
 func fromSpot(at int16) asm.Instructions {

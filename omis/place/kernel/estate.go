@@ -33,7 +33,7 @@ type estate struct {
 
 // version changes with what programs, rows and spots look like: a monitor takes over
 // what those of the same version have left.
-const version = 3
+const version = 4
 
 // headRecord is what all objects have in common.
 type headRecord struct {
@@ -69,6 +69,7 @@ type bunchRecord struct {
 	Steps   []omis.Operation `json:"steps"`
 	CPU     []bool           `json:"cpu"`
 	Kinds   []omis.StoreKind `json:"kinds"`
+	Loads   []omis.Load      `json:"loads,omitempty"`
 	Threads int              `json:"threads"`
 	Path    string           `json:"path"`
 	After   uint32           `json:"after,omitempty"` // the bunch it takes over from

@@ -118,6 +118,9 @@ func (p *Placer) judgeEvent(pl *omis.Placing) (point, error) {
 	if err := p.layout.cpu.suits(w.Event, pl.Program); err != nil {
 		return point{}, err
 	}
+	if err := canLoad(w, pl.Program); err != nil {
+		return point{}, err
+	}
 	if err := proc.Alive(w.Proc); err != nil {
 		return point{}, err
 	}

@@ -27,7 +27,7 @@ func (p *Placer) openBunches(targets map[unit]*target, used map[unit]int) error 
 		if b.target.isGone() || proc.Alive(b.target.proc) != nil {
 			return p.withdraw(b, r.Members)
 		}
-		s := &shape{steps: r.Steps, cpu: r.CPU, kinds: r.Kinds, threads: r.Threads}
+		s := &shape{steps: r.Steps, cpu: r.CPU, kinds: r.Kinds, loads: r.Loads, threads: r.Threads}
 		if b.shape, err = p.load(s); err != nil {
 			return err
 		}

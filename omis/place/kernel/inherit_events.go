@@ -45,6 +45,7 @@ type listenerRecord struct {
 type listenerStep struct {
 	Do    omis.Operation `json:"do"`
 	Value int64          `json:"value,omitempty"`
+	Load  omis.Load      `json:"load,omitzero"`
 	Clock omis.Clock     `json:"clock,omitempty"`
 	OneIn int64          `json:"oneIn,omitempty"`
 	Store unit           `json:"store"`
@@ -135,7 +136,7 @@ func (p *Placer) openListeners(stores map[unit]*store, used map[unit]int) error 
 		l := &listener{placer: p, on: byNumber[r.Watched], point: point{r.Kind, r.Number}, active: unit(n), lasts: true}
 		for _, s := range r.Steps {
 			if stores[s.Store] != nil {
-				l.steps = append(l.steps, omis.Op{Do: s.Do, Value: s.Value, Clock: s.Clock, OneIn: s.OneIn, Store: stores[s.Store]})
+				l.steps = append(l.steps, omis.Op{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Store: stores[s.Store]})
 			}
 		}
 		for _, t := range r.Only {
@@ -235,7 +236,7 @@ func (l *listener) note() {
 	}
 	r := listenerRecord{Watched: l.on.record.at, Kind: l.point.kind, Number: l.point.number}
 	for _, s := range l.steps {
-		r.Steps = append(r.Steps, listenerStep{s.Do, s.Value, s.Clock, s.OneIn, storeIn(s).cell})
+		r.Steps = append(r.Steps, listenerStep{s.Do, s.Value, s.Load, s.Clock, s.OneIn, storeIn(s).cell})
 	}
 	for _, t := range l.only {
 		r.Only = append(r.Only, listenerThread{t.tid, t.ticks})

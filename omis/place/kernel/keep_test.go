@@ -36,6 +36,14 @@ type assignment struct {
 	OneIn int64 // how many intervals there are for one that is timed; 0: all are
 	// Spread has histograms be kept of intervals.
 	Spread bool
+	// Sum has it be summed up what an event tells, and nothing else.
+	Sum *loadedSum
+}
+
+// loadedSum is what is summed up at an event.
+type loadedSum struct {
+	Watch omis.Watch
+	Load  omis.Load
 }
 
 func (a *assignment) kind() omis.StoreKind {
@@ -143,7 +151,11 @@ func assign(t *testing.T, g *rig.Target) assignment {
 			t.Error(err)
 		}
 	})
-	return assignment{Data: data, Proc: g.ID, Entry: g.Func["work"], Exits: g.Exits("work")}
+	a := assignment{Data: data, Proc: g.ID, Entry: g.Func["work"]}
+	if a.Entry != 0 {
+		a.Exits = g.Exits("work")
+	}
+	return a
 }
 
 // keep is the monitor's side.
@@ -221,6 +233,10 @@ func (m *monitor) obey(what string) (answer string, err error) {
 func (m *monitor) place() error {
 	count := omis.Program{{Do: omis.OpAdd, Value: 1, Store: m.sums}, {Do: omis.OpStart, Clock: m.Clock, OneIn: m.OneIn, Store: m.intervals}}
 	end := omis.Program{{Do: omis.OpStop, Clock: m.Clock, OneIn: m.OneIn, Store: m.intervals}}
+	if m.Sum != nil {
+		m.Sum.Watch.Proc = m.Proc
+		return m.placeAll([]omis.Placing{{Watch: m.Sum.Watch, Program: omis.Program{{Do: omis.OpAdd, Load: m.Sum.Load, Store: m.sums}}}})
+	}
 	if m.Calls {
 		call := func(kind omis.EventKind) omis.Watch {
 			return omis.Watch{Event: kind, Proc: m.Proc, Name: "clock_nanosleep"}

@@ -42,7 +42,7 @@ func (e *events) body(list []*listener) asm.Instructions {
 
 // part is what one of several listeners does.
 func (e *events) part(l *listener, name string) asm.Instructions {
-	a := assembler{layout: e.layout, slab: e.slab, pools: e.pools, fixed: l.steps, event: true, timed: isScheduling(l.point.kind)}
+	a := assembler{layout: e.layout, slab: e.slab, pools: e.pools, fixed: l.steps, event: true, timed: isScheduling(l.point.kind), loads: loadsOf(l.steps)}
 	over := name + "over"
 	code := asm.Instructions{
 		e.slab.at(asm.R1, l.active),

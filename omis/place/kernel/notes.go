@@ -68,9 +68,9 @@ func (f *form) scale(number asm.Register) asm.Instruction {
 }
 
 // note assembles the code that takes a note in the row of the thread.
-func (a *assembler) note(f *form, i int) asm.Instructions {
+func (a *assembler) note(f *form, i int, name string) asm.Instructions {
 	code := append(a.markOf(i), asm.Mov.Reg(asm.R4, asm.R1))
-	code = append(code, a.valueOf(i)...)
+	code = append(code, a.valueOf(i, name)...)
 	return append(code,
 		asm.LoadMem(asm.R2, rowAt, rowSum, asm.DWord),
 		asm.Mov.Reg(asm.R3, asm.R2),

@@ -93,6 +93,9 @@ func (p *Placer) suits(pl *omis.Placing) error {
 	if most := mostUnits - unitsOfHead - named; len(pl.Program) > most {
 		return &omis.Refusal{Why: fmt.Sprintf("a program in the kernel has %d steps at most, not %d", most, len(pl.Program))}
 	}
+	if err := canLoad(&pl.Watch, pl.Program); err != nil {
+		return err
+	}
 	return p.layout.cpu.suits(pl.Watch.Event, pl.Program)
 }
 

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -158,6 +160,41 @@ static long disk(long n) {
 	return refused;
 }
 
+/* amounts sends and receives messages of 1 to n bytes, and asks for one more that is not there after each. */
+static long amounts(long n) {
+	static char room[1 << 16];
+	int pair[2];
+	long sum = 0;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair))
+		abort();
+	for (long i = 1; i <= n; i++) {
+		sendto(pair[0], room, i, 0, 0, 0);
+		sum += recvfrom(pair[1], room, sizeof room, 0, 0, 0);
+		recvfrom(pair[1], room, sizeof room, MSG_DONTWAIT, 0, 0);
+	}
+	close(pair[0]);
+	close(pair[1]);
+	return sum;
+}
+
+static void *amountsOf(void *n) {
+	amounts((long)n);
+	return 0;
+}
+
+/* extremes makes calls whose arguments and results are at the ends of what numbers can be. */
+static void extremes(void) {
+	int fd = memfd_create("extremes", 0);
+	for (int i = 0; i < 3; i++)
+		syscall(SYS_lseek, fd, 0x7fffffffffffffffL, SEEK_SET);
+	syscall(SYS_lseek, fd, -5L, SEEK_SET);
+	close(fd);
+	syscall(SYS_getsid, 0x700000000L - 3); /* the kernel and the table take 32 bits of it */
+	syscall(SYS_getsid, 0x700000000L);
+	syscall(SYS_munmap, 1L, 0x8000000000000000UL);
+	syscall(SYS_munmap, 1L, 0x7fffffffffffffffUL);
+}
+
 int main(int argc, char **argv) {
 	char line[200], what[20];
 	setvbuf(stdout, 0, _IOLBF, 0);
@@ -186,6 +223,16 @@ int main(int argc, char **argv) {
 			another(a);
 		else if (!strcmp(what, "nap"))
 			r = nap(a);
+		else if (!strcmp(what, "amounts"))
+			r = amounts(a);
+		else if (!strcmp(what, "crowd")) {
+			pthread_t all[16];
+			for (long i = 0; i < a && i < 16; i++)
+				pthread_create(&all[i], 0, amountsOf, (void *)(b + i));
+			for (long i = 0; i < a && i < 16; i++)
+				pthread_join(all[i], 0);
+		} else if (!strcmp(what, "extremes"))
+			extremes();
 		else if (!strcmp(what, "disk"))
 			r = disk(a);
 		else if (!strcmp(what, "late")) {

@@ -1,0 +1,111 @@
+package engine_test
+
+import (
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/engine/fake"
+)
+
+// amounts is a request that adds what a system call is told, in place.
+const amounts = `thread_has_started_sys_call([],"write") : pa_counter_add([pa_c_1],$par3)`
+
+func write(p *fake.Process, bytes uint64) {
+	p.SysCall(11, "write", omis.Uint(bytes), omis.Int(1), omis.Int(0x1000), omis.Uint(bytes))
+}
+
+func (b *bench) askAll(requests ...string) {
+	b.Helper()
+	for _, r := range requests {
+		b.ask(r)
+	}
+}
+
+// hits checks how often a request was executed, as far as is known.
+func (b *bench) hits(want uint64, requests ...omis.Token) {
+	b.Helper()
+	if s := b.spent(requests...); s.Hits != want || s.Uncounted {
+		b.Errorf("%v: %+v, want %d hits", requests, s, want)
+	}
+}
+
+// What is loaded from events is no measure of how often they happen.
+func TestHitsOfLoadedValues(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	b.askAll(": pa_counter_create()", amounts, ": csr_enable([c_1])")
+	b.runs("c_1", "fake", "it may")
+	for _, n := range []uint64{0, 7, 0, 1 << 62, 1 << 63} {
+		write(p, n)
+	}
+	b.counts("1,[p_1,t_1,4611686018427387911]")
+	b.hits(5, "c_1")
+	if s := b.spent("c_1"); s.Lost != 1 {
+		t.Errorf("%d values were too great", s.Lost)
+	}
+	b.ask(": pa_counter_reset([pa_c_1])")
+	b.hits(5, "c_1")
+	write(p, 3)
+	b.counts("1,[p_1,t_1,3]")
+	b.hits(6, "c_1")
+
+	// A second one shares the count, a third one has its own.
+	b.askAll(`thread_has_ended_sys_call([],"write") : pa_counter_add([pa_c_1],$par1)`, ": pa_timer_create()",
+		`thread_has_ended_sys_call([],"write") : pa_counter_add([pa_c_1],$par1) pa_timer_start([pa_t_1])`,
+		`thread_has_ended_sys_call([],"write") : pa_counter_add([pa_c_1],1)`, ": csr_enable([c_2,c_3,c_4])")
+	write(p, 1)
+	b.hits(9, "c_1", "c_2", "c_4") // three of which each has an equal part
+	b.hits(1, "c_3")
+	b.counts("1,[p_1,t_1,7]")
+
+	b.ask(": pa_counter_delete([pa_c_1])")
+	if n := placer.Stores(); n != 0 {
+		t.Errorf("%d stores are left of a counter that was deleted", n)
+	}
+}
+
+// Hits are told by what is counted anyway, where that is so.
+func TestWhichProgramsCountTheirHits(t *testing.T) {
+	b, placer, _ := startPlacing(t)
+	b.ask(": pa_counter_create() pa_counter_create() pa_trace_create(10)")
+	for i, c := range []struct {
+		list  string
+		steps int
+	}{
+		{"pa_counter_add([pa_c_1],$par3)", 2},
+		{"pa_counter_add([pa_c_1],$par3) pa_counter_add([pa_c_2],1)", 2},
+		{"pa_counter_add([pa_c_1],$par3) pa_counter_add([pa_c_1],1)", 3},
+		{"pa_trace_add2([pa_b_1],1,$par3)", 1},
+		{"pa_counter_add([pa_c_2],3)", 1},
+	} {
+		b.askAll(`thread_has_started_sys_call([],"write") : `+c.list, ": csr_enable([])")
+		if got := placer.Programs()[i]; len(got) != c.steps {
+			t.Errorf("%s: %d steps, want %d", c.list, len(got), c.steps)
+		}
+	}
+}
+
+// A killed monitor's sums go on, and with them what they cost.
+func TestKeptLoadedValues(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	b.ask(": pa_counter_create() pa_timer_create()")
+	keepBoth(b)
+	b.askAll(amounts, ": csr_enable([c_1])")
+	write(p, 10)
+	b, heir := successor(t, placer)
+	write(p, 20)
+	b.counts("1,[p_7,t_10,30]")
+	b.askAll(amounts, ": csr_enable([c_1])")
+	write(p, 30)
+	b.counts("1,[p_7,t_10,60]")
+	b.hits(1, "c_1")
+	if heir.Placed() != 1 {
+		t.Errorf("%d programs were placed: the one that stood was not taken over", heir.Placed())
+	}
+	if left, err := b.engine.Settle(); err != nil || len(left) != 0 {
+		t.Errorf("%v are left, %v", left, err)
+	}
+	b.ask(": pa_counter_delete([pa_c_1]) pa_timer_delete([pa_t_1])")
+	if n := heir.Stores(); n != 0 {
+		t.Errorf("%d stores are left", n)
+	}
+}

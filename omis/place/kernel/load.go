@@ -1,0 +1,98 @@
+//go:build linux && amd64
+
+package kernel
+
+import (
+	"github.com/cilium/ebpf/asm"
+
+	"mirador/omis"
+)
+
+// What steps load stands in registers of the program: in those that the tracepoint for system
+// calls, or the uprobe, hands over.
+
+// Where pt_regs has the arguments of calls.
+var (
+	regsOfCall     = [...]int16{14 * 8, 13 * 8, 12 * 8, 7 * 8, 9 * 8, 8 * 8}  // rdi, rsi, rdx, r10, r8, r9
+	regsOfFunction = [...]int16{14 * 8, 13 * 8, 12 * 8, 11 * 8, 9 * 8, 8 * 8} // rdi, rsi, rdx, rcx, r8, r9
+)
+
+// mostError is the greatest error number: results of system calls from its negative up to -1
+// are none (calls.Errno).
+const mostError = 4095
+
+// load puts what a step loads into R1, and changes no other register. Labels begin with its
+// name.
+func (a *assembler) load(l omis.Load, name string) asm.Instructions {
+	ok, failed := name+"succeeded", name+"failed"
+	code := a.fetch(l)
+	switch l.From {
+	case omis.FromResult:
+		code = append(code,
+			asm.JLT.Imm(asm.R1, -mostError, ok),
+			asm.Mov.Imm(asm.R1, -1),
+			asm.Mov.Reg(asm.R1, asm.R1).WithSymbol(ok))
+	case omis.FromError:
+		return append(code,
+			asm.JGE.Imm(asm.R1, -mostError, failed),
+			asm.Mov.Imm(asm.R1, 0),
+			asm.Neg.Imm(asm.R1, 0).WithSymbol(failed))
+	}
+	if unused := 64 - 8*int32(l.Bytes); unused > 0 {
+		back := asm.RSh
+		if l.Signed {
+			back = asm.ArSh
+		}
+		code = append(code, asm.LSh.Imm(asm.R1, unused), back.Imm(asm.R1, unused))
+	}
+	if l.Amount {
+		amount := name + "amount"
+		code = append(code, asm.JSGE.Imm(asm.R1, 0, amount), asm.Mov.Imm(asm.R1, 0), asm.Mov.Reg(asm.R1, asm.R1).WithSymbol(amount))
+	}
+	return code
+}
+
+// fetch puts into R1 what a register of the program has.
+func (a *assembler) fetch(l omis.Load) asm.Instructions {
+	switch {
+	case !a.event:
+		return asm.Instructions{asm.LoadMem(asm.R1, regsAt, regsOfFunction[l.Arg], asm.DWord)}
+	case l.From == omis.FromArgument:
+		return asm.Instructions{argument(asm.R1, 0), asm.LoadMem(asm.R1, asm.R1, regsOfCall[l.Arg], asm.DWord)}
+	}
+	return asm.Instructions{argument(asm.R1, 1)}
+}
+
+// fits goes over where a value is loaded that is too great, and counts that as lost.
+func (a *assembler) fits(l omis.Load, name, over string) asm.Instructions {
+	if !l.MayOverflow() {
+		return nil
+	}
+	fine := name + "fits"
+	code := append(a.load(l, name), asm.JSGE.Imm(asm.R1, 0, fine))
+	code = append(code, a.cell(over)...)
+	code = append(code, asm.Mov.Imm(asm.R1, 1), asm.Add.Imm(asm.R2, 8*cellLost), asm.StoreXAdd(asm.R2, asm.R1, asm.DWord))
+	return append(code, asm.Ja.Label(over), asm.Mov.Imm(asm.R0, 0).WithSymbol(fine))
+}
+
+// canLoad says why a program cannot load what it wants of an event; nil: it can.
+func canLoad(w *omis.Watch, p omis.Program) error {
+	for _, op := range p {
+		if l := op.Load; l.IsLoaded() && !loadable(w.Event, l) {
+			return &omis.Refusal{Why: "a program in the kernel cannot load that of this event"}
+		}
+	}
+	return nil
+}
+
+func loadable(event omis.EventKind, l omis.Load) bool {
+	switch event {
+	case omis.EventSysCallStarted:
+		return l.From == omis.FromArgument && int(l.Arg) < len(regsOfCall)
+	case omis.EventSysCallEnded:
+		return l.From != omis.FromArgument || int(l.Arg) < len(regsOfCall)
+	case omis.EventReachedAddr:
+		return l.From == omis.FromArgument && int(l.Arg) < len(regsOfFunction)
+	}
+	return false
+}
