@@ -21,8 +21,12 @@ type trace struct {
 	lost     uint64           // of which nobody has been told
 }
 
-// mostRoom bounds how many records of a thread are kept.
-const mostRoom = 1 << 16
+// mostRoom bounds how many records of a thread are kept, and mostTails of how many threads
+// the monitor appends some apart: others are kept as if they had ended.
+const (
+	mostRoom  = 1 << 16
+	mostTails = 1 << 10
+)
 
 var _ service.Traced = (*trace)(nil)
 
@@ -68,6 +72,7 @@ func (t *trace) Leave(s service.Store) error {
 	t.stores = slices.DeleteFunc(t.stores, func(other service.Trail) bool { return service.Store(other) == s })
 	err := t.take(s.(service.Trail))
 	t.sort()
+	t.forgetOld()
 	return err
 }
 
@@ -88,6 +93,11 @@ func (t *trace) add(r service.Record) {
 	o := owner{r.Proc, r.Thread}
 	l := t.byThread[o]
 	if l == nil {
+		if len(t.byThread) == mostTails {
+			t.takeTails()
+			t.sort()
+			t.forgetOld()
+		}
 		l = &tail{}
 		t.byThread[o] = l
 	}
@@ -110,11 +120,22 @@ func (t *trace) read(most int) (records []service.Record, lost uint64, err error
 	return records, lost, nil
 }
 
-func (t *trace) gather() error {
+// takeTails takes over what the monitor appended. The caller holds mu.
+func (t *trace) takeTails() {
 	for _, l := range t.byThread {
 		t.taken = append(t.taken, l.inOrder()...)
 	}
 	clear(t.byThread)
+}
+
+// forgetOld bounds what is kept until somebody reads it. The caller holds mu.
+func (t *trace) forgetOld() {
+	kept, lost := omis.Newest(t.taken)
+	t.taken, t.lost = kept, t.lost+lost
+}
+
+func (t *trace) gather() error {
+	t.takeTails()
 	for _, s := range t.stores {
 		if err := t.take(s); err != nil {
 			return err

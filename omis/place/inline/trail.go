@@ -120,6 +120,8 @@ func (l *notes) leave(ended []*owner) {
 		l.follow(o, true, inTime)
 		delete(l.read, o)
 	}
+	kept, lost := omis.Newest(l.taken)
+	l.taken, l.lost = kept, l.lost+lost
 }
 
 // forget has threads note from now on.

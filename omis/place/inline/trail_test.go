@@ -144,6 +144,22 @@ func TestTrailOfThreads(t *testing.T) {
 	expectTraced(t, s, 1000, 14, 0)
 }
 
+// A reader who never comes does not fill the monitor's memory: of threads that have ended the
+// newest records are kept, and the others lost.
+func TestUnreadTrail(t *testing.T) {
+	h := newHost(t, gigabyte)
+	s := traced(t, h, newPlacer(t, h), 65536)
+	const threads, calls = 36, 20_000
+	h.do("onebyone", 1, threads, calls)
+	for inline.Taken(s) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	list, lost, err := s.Take()
+	if all := len(list) + int(lost); err != nil || len(list) != omis.MostUnread || all != 2*threads*calls {
+		t.Errorf("%d records and %d lost (%v)", len(list), lost, err)
+	}
+}
+
 // Whoever takes records while threads leave them gets each one, or is told that it is lost:
 // also where threads are so many that some have no slot.
 func TestTakenMeanwhile(t *testing.T) {

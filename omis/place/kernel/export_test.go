@@ -2,7 +2,11 @@
 
 package kernel
 
-import "errors"
+import (
+	"errors"
+
+	"mirador/omis"
+)
 
 // Sweep takes rows of ended threads out, as is done from time to time.
 func (p *Placer) Sweep() error {
@@ -11,4 +15,12 @@ func (p *Placer) Sweep() error {
 		errs = append(errs, q.sweep())
 	}
 	return errors.Join(errs...)
+}
+
+// Unread has a trace keep so many records more for a reader.
+func Unread(s omis.Trail, n int) {
+	t := s.(*trail)
+	t.store.pool.mu.Lock()
+	defer t.store.pool.mu.Unlock()
+	t.store.notes.taken = append(t.store.notes.taken, make([]omis.Record, n)...)
 }

@@ -197,6 +197,9 @@ func (s *store) retire(hasEnded func(key) bool) {
 			}
 		}
 	}
+	if s.notes != nil {
+		s.notes.forgetOld()
+	}
 	if err := s.turn(page, buckets); err != nil {
 		return // there is room yet, and the next time it may succeed
 	}

@@ -193,6 +193,12 @@ func (l *notes) leave(s *store, n uint32, copied *image) {
 	delete(l.read, n)
 }
 
+// forgetOld bounds what is kept until somebody reads it.
+func (l *notes) forgetOld() {
+	kept, lost := omis.Newest(l.taken)
+	l.taken, l.lost = kept, l.lost+lost
+}
+
 // comparisons is how often two clocks are compared.
 const comparisons = 8
 

@@ -111,6 +111,23 @@ func TestNotesOfEndedThreads(t *testing.T) {
 	}
 }
 
+// A reader who never comes does not fill the monitor's memory: of threads that have ended the
+// newest records are kept, and the others lost.
+func TestUnreadNotes(t *testing.T) {
+	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
+	s := newTrail(t, p, g.ID)
+	place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpTrace, Mark: 1, Store: s, Room: 1 << 14})
+	kernel.Unread(s, omis.MostUnread)
+	const threads = 24 // of which some have to make room
+	g.Do("onebyone %d 3", threads)
+	if err := p.Sweep(); err != nil {
+		t.Fatal(err)
+	}
+	if list := take(t, s, 3*threads); len(list) != omis.MostUnread || list[len(list)-1].Mark != 1 {
+		t.Errorf("%d records", len(list))
+	}
+}
+
 // Threads that come faster than room is made for them leave no records, but are counted.
 func TestNotesWithoutRoom(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
