@@ -18,12 +18,18 @@ type Module struct {
 	// Go tells that it is of a program in Go, whose scheduler may keep the address of
 	// any instruction where it interrupted a goroutine.
 	Go bool
+	// Goroutines is where that program lists them; nil: no symbol tells.
+	Goroutines *Goroutines
 
 	landings branch.Targets
 	taken    []reference
 	called   branch.Targets
 	symbols  []symbol // by begin
 }
+
+// Goroutines are the places of two variables of Go's runtime: the address of an array
+// with the address of each goroutine, and how many these are.
+type Goroutines struct{ List, Count uint64 }
 
 // symbol is a function that the symbol table names.
 type symbol struct {
@@ -97,7 +103,27 @@ func Read(r io.ReaderAt, offset, length uint64) (*Module, error) {
 	m := &Module{Code: s.code.bytes, Go: file.Section(".gopclntab") != nil, landings: s.find(), taken: s.taken}
 	m.called = branch.Calls(m.Code, 0)
 	m.symbols = symbols(file, s.code)
+	if m.Go {
+		m.Goroutines = goroutines(file, s.code.addr)
+	}
 	return m, nil
+}
+
+// goroutines finds them by the symbols of their variables.
+func goroutines(file *elf.File, begin uint64) *Goroutines {
+	at := make(map[string]uint64)
+	static, _ := file.Symbols() // a stripped file has none
+	for _, s := range static {
+		if elf.ST_TYPE(s.Info) == elf.STT_OBJECT {
+			at[s.Name] = s.Value - begin
+		}
+	}
+	list, listed := at["runtime.allgptr"]
+	count, counted := at["runtime.allglen"]
+	if !listed || !counted {
+		return nil
+	}
+	return &Goroutines{list, count}
 }
 
 const page = 0x1000

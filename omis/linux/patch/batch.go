@@ -10,6 +10,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/detour"
+	"mirador/omis/linux/landing"
 )
 
 // Batch is what is to be changed at once.
@@ -41,9 +42,12 @@ type change struct {
 	former *place // nil: there was none
 	detour.Window
 	points []*Point
-	fresh  []int  // indices of the patches it is for
-	made   *place // what is to stand; nil: nothing
-	err    error  // why not
+	fresh  []int // indices of the patches it is for
+	// sleepers is where to find goroutines that may have been interrupted within the
+	// window, where nobody has seen to it yet that none was; nil: nobody may have.
+	sleepers *landing.Goroutines
+	made     *place // what is to stand; nil: nothing
+	err      error  // why not
 }
 
 type write struct {
@@ -157,7 +161,7 @@ func (b *Batch) changeFor(v *Surveyor, f *function, n int, w detour.Window) (*ch
 	c := b.changing(w.Addr, w.End())
 	switch {
 	case c == nil:
-		c = &change{Window: w}
+		c = &change{Window: w, sleepers: v.sleepers(&w)}
 		b.enlist(c)
 		return c, nil
 	case c.Addr <= w.Addr && c.End() >= w.End() && c.begins(w.Addr):
@@ -167,7 +171,7 @@ func (b *Batch) changeFor(v *Surveyor, f *function, n int, w detour.Window) (*ch
 	if err != nil {
 		return nil, err
 	}
-	wider := &change{former: c.former, Window: union, points: c.points, fresh: c.fresh}
+	wider := &change{former: c.former, Window: union, points: c.points, fresh: c.fresh, sleepers: v.sleepers(&union)}
 	if c.former != nil && union.Addr != c.Addr || b.overlaps(wider, c) {
 		return nil, errors.New("the code of another request stands too near")
 	}

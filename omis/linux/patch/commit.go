@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis/linux/detour"
+	"mirador/omis/linux/landing"
 )
 
 // Process is one whose threads are all stopped.
@@ -27,6 +28,8 @@ type Process interface {
 	// Held lists those addresses on the stacks of the threads that a function picks:
 	// a signal handler will return there.
 	Held(pick func(addr uint64) bool) ([]uint64, error)
+	// Parked does so for the stacks of goroutines: Go's scheduler may have one go on there.
+	Parked(where landing.Goroutines, pick func(addr uint64) bool) ([]uint64, error)
 }
 
 // Thread is a stopped one.
@@ -239,17 +242,7 @@ func (b *Batch) clearWay(process Process) error {
 	if err != nil {
 		return err
 	}
-	lowest, highest := planted[0].Addr, planted[len(planted)-1].End()
-	inside := func(addr uint64) *change {
-		if addr < lowest || addr >= highest {
-			return nil
-		}
-		i := sort.Search(len(planted), func(i int) bool { return planted[i].Addr+detour.JumpSize > addr })
-		if i < len(planted) && planted[i].Addr < addr {
-			return planted[i]
-		}
-		return nil
-	}
+	inside := func(addr uint64) *change { return under(planted, addr) }
 	leads := func(addr uint64) uint64 {
 		if p := b.site.stubAt(addr); p != nil {
 			return p.End()
@@ -263,6 +256,7 @@ func (b *Batch) clearWay(process Process) error {
 	for _, addr := range held {
 		inside(leads(addr)).fail(passing("a signal handler may return to its middle"))
 	}
+	b.clearOfGoroutines(process, planted)
 	for _, t := range threads {
 		c := inside(leads(t.PC))
 		if c == nil || c.err != nil {
@@ -276,6 +270,40 @@ func (b *Batch) clearWay(process Process) error {
 		}
 	}
 	return nil
+}
+
+// under is the one of some changes, in ascending order, whose jump will be written over
+// what stands at an address, but not from there on.
+func under(some []*change, addr uint64) *change {
+	if addr <= some[0].Addr || addr >= some[len(some)-1].End() {
+		return nil
+	}
+	i := sort.Search(len(some), func(i int) bool { return some[i].Addr+detour.JumpSize > addr })
+	if i < len(some) && some[i].Addr < addr {
+		return some[i]
+	}
+	return nil
+}
+
+// clearOfGoroutines sees to it that no goroutine will go on where jumps will be.
+func (b *Batch) clearOfGoroutines(process Process, planted []*change) {
+	programs := make(map[landing.Goroutines][]*change)
+	for _, c := range planted {
+		if c.err == nil && c.sleepers != nil {
+			programs[*c.sleepers] = append(programs[*c.sleepers], c)
+		}
+	}
+	for where, some := range programs {
+		parked, err := process.Parked(where, func(addr uint64) bool { return under(some, addr) != nil })
+		for _, c := range some {
+			if err != nil {
+				c.fail(fmt.Errorf("a goroutine may have been interrupted in its middle: %w", err))
+			}
+		}
+		for _, addr := range parked {
+			under(some, addr).fail(passing("a goroutine was interrupted in its middle"))
+		}
+	}
 }
 
 // replace writes the jumps, and has the site say so.

@@ -8,23 +8,64 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"mirador/omis/linux/detour"
+	"mirador/omis/linux/landing"
 )
 
 // checkGo tells why a window cannot be in a program in Go. Its scheduler keeps the
-// addresses at which it interrupts goroutines, on their own stacks, where nobody
-// finds them; and it makes panics of faults at addresses that it knows.
-func checkGo(w *detour.Window) error {
+// addresses at which it interrupts goroutines, on their stacks; it makes panics of faults
+// at addresses that it knows; and some of its functions have hardly any room on a stack.
+func (s *Surveyor) checkGo(f *function, w *detour.Window) error {
 	if isStackCheck(w) {
 		return nil
 	}
 	if !w.Whole() {
-		return errors.New("a goroutine may have been interrupted in its middle")
+		switch {
+		case s.Module.Goroutines == nil:
+			return errors.New("a goroutine may have been interrupted in its middle, and no symbol tells where the program lists them")
+		case !s.checksStack(f):
+			return errors.New("a goroutine may have been interrupted in its middle, and its function does not see to it that there is room on the stack")
+		}
 	}
-	inst, err := detour.Decode(w.Code)
-	if err == nil && mayFault(inst) {
-		err = errors.New("the instruction there may fault, of which Go makes a panic where it knows the address")
+	begin := 0
+	for _, end := range w.Ends {
+		inst, err := detour.Decode(w.Code[begin:end])
+		switch {
+		case err != nil:
+			return err
+		case mayFault(inst):
+			return errors.New("an instruction there may fault, of which Go makes a panic where it knows the address")
+		case !w.Whole() && inst.Op == x86asm.CALL:
+			return errors.New("there is a call, to whose end a goroutine may return")
+		}
+		begin = end
 	}
-	return err
+	return nil
+}
+
+// checksStack tells that a function begins with the check of the stack.
+func (s *Surveyor) checksStack(f *function) bool {
+	w := detour.Window{Addr: f.begin}
+	for i := range f.insts {
+		end := f.insts[i].end()
+		w.Code, w.Ends = s.code(f.begin, end), append(w.Ends, int(end-f.begin))
+		if len(w.Ends) > longestCheck || isStackCheck(&w) {
+			break
+		}
+	}
+	return isStackCheck(&w)
+}
+
+// longestCheck is of how many instructions such a check consists at most.
+const longestCheck = 3
+
+// sleepers is where to find the goroutines that may have been interrupted within a
+// window; nil: nobody may have.
+func (s *Surveyor) sleepers(w *detour.Window) *landing.Goroutines {
+	g := s.Module.Goroutines
+	if !s.Module.Go || g == nil || w.Whole() || isStackCheck(w) {
+		return nil
+	}
+	return &landing.Goroutines{List: s.Base + g.List, Count: s.Base + g.Count}
 }
 
 // isStackCheck tells that a window has nothing but what a function in Go begins

@@ -128,7 +128,7 @@ func (s *Surveyor) window(f *function, first int, upTo uint64) (detour.Window, e
 // instruction, and that a jump can be written there.
 func (s *Surveyor) check(f *function, w *detour.Window) error {
 	if s.Module.Go {
-		if err := checkGo(w); err != nil {
+		if err := s.checkGo(f, w); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,103 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"mirador/omis/linux/landing"
+)
+
+// Go's scheduler takes processors away from goroutines wherever they are: it writes the
+// address where one is to go on onto its stack, below which it saves the registers
+// (runtime.asyncPreempt). What looks like an address there is taken for one.
+
+// Bounds of what is looked through while the program stands still.
+const (
+	mostGoroutines = 1 << 18
+	mostOfStacks   = 64 << 20 // bytes in all
+)
+
+// Parked: see patch.Process.
+func (p patched) Parked(where landing.Goroutines, pick func(uint64) bool) (list []uint64, err error) {
+	all, err := p.goroutines(where)
+	if err != nil {
+		return nil, err
+	}
+	var stack []byte
+	left := uint64(mostOfStacks)
+	for _, g := range all {
+		begin, end, err := p.stackOf(g)
+		switch {
+		case err != nil:
+			return nil, err
+		case end-begin > left:
+			return nil, fmt.Errorf("the stacks of its %d goroutines are more than the %d MB that are looked through while it stands still", len(all), mostOfStacks>>20)
+		}
+		left -= end - begin
+		if uint64(cap(stack)) < end-begin {
+			stack = make([]byte, end-begin)
+		}
+		stack = stack[:end-begin]
+		if _, err := p.o.space.memory.ReadAt(stack, int64(begin)); err != nil {
+			return nil, fmt.Errorf("the stack of a goroutine cannot be read: %w", err)
+		}
+		for at := 0; at+8 <= len(stack); at += 8 {
+			if addr := binary.LittleEndian.Uint64(stack[at:]); pick(addr) {
+				list = append(list, addr)
+			}
+		}
+	}
+	return list, nil
+}
+
+// goroutines are the addresses of all.
+func (p patched) goroutines(where landing.Goroutines) ([]uint64, error) {
+	count, err := p.word(where.Count)
+	if err != nil {
+		return nil, err
+	}
+	if count > mostGoroutines {
+		return nil, fmt.Errorf("it has %d goroutines, and %d are looked through while it stands still", count, mostGoroutines)
+	}
+	first, err := p.word(where.List)
+	if err != nil {
+		return nil, err
+	}
+	bytes := make([]byte, 8*count)
+	if _, err := p.o.space.memory.ReadAt(bytes, int64(first)); err != nil {
+		return nil, fmt.Errorf("the list of goroutines cannot be read: %w", err)
+	}
+	list := make([]uint64, count)
+	for i := range list {
+		list[i] = binary.LittleEndian.Uint64(bytes[8*i:])
+	}
+	return list, nil
+}
+
+// stackOf is where the stack of a goroutine is: it begins with that (runtime.g). One that
+// has ended may have none.
+func (p patched) stackOf(g uint64) (begin, end uint64, err error) {
+	const (
+		least = 1 << 11
+		most  = 1 << 30 // unless the program has the runtime allow more
+	)
+	var bounds [16]byte
+	if _, err := p.o.space.memory.ReadAt(bounds[:], int64(g)); err != nil {
+		return 0, 0, fmt.Errorf("a goroutine cannot be read: %w", err)
+	}
+	begin, end = binary.LittleEndian.Uint64(bounds[:]), binary.LittleEndian.Uint64(bounds[8:])
+	if size := end - begin; begin != end && (begin%8 != 0 || size < least || size > most) {
+		return 0, 0, fmt.Errorf("a goroutine has a stack from %#x to %#x: this runtime is not known", begin, end)
+	}
+	return begin, end, nil
+}
+
+func (p patched) word(addr uint64) (uint64, error) {
+	var word [8]byte
+	if _, err := p.o.space.memory.ReadAt(word[:], int64(addr)); err != nil {
+		return 0, fmt.Errorf("the list of goroutines cannot be read: %w", err)
+	}
+	return binary.LittleEndian.Uint64(word[:]), nil
+}
