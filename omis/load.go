@@ -21,6 +21,26 @@ const (
 	FromError                      // its error number: 0 where it has not
 )
 
+// ArgumentsOf are the context parameters of an address reached: the arguments as integers with
+// a sign, of 64 bits each, and then of 32.
+func ArgumentsOf(a Args) (list [2 * len(Args{})]Value) {
+	for i := range list {
+		v, _ := ArgumentAt(i).Of(a[i%len(a)])
+		list[i] = Int(v)
+	}
+	return list
+}
+
+// ArgumentAt says how one of them is loaded.
+func ArgumentAt(param int) Load {
+	const n = len(Args{})
+	l := Load{From: FromArgument, Arg: uint8(param % n), Bytes: 8, Signed: true}
+	if param >= n {
+		l.Bytes = 4
+	}
+	return l
+}
+
 // IsLoaded tells whether there is something to load.
 func (l Load) IsLoaded() bool { return l.From != 0 }
 
@@ -44,7 +64,7 @@ func (l Load) Of(register uint64) (v int64, fits bool) {
 
 // Loader is the capability of a Node to have programs load what its events tell.
 type Loader interface {
-	// Load says how programs get at one of Hit.Params, counted from 0. The error is a
-	// *Refusal where only the monitor can tell its value.
+	// Load says how programs get at one of the event's context parameters, counted from 0.
+	// The error is a *Refusal where only the monitor can tell its value.
 	Load(w Watch, param int) (Load, error)
 }

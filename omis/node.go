@@ -103,6 +103,7 @@ type Hit struct {
 	TID   int
 	Addr  uint64
 	SP    uint64 // stack pointer, of an address reached; of a library call as it started, at its end too
+	Args  Args   // of an address reached
 	Time  int64  // monotonic nanoseconds, taken as the event was recognised
 	Child int    // new thread or process
 	// ChildProc is the pid of a new thread's process where that is new too; 0: Proc.
@@ -125,6 +126,10 @@ type Hit struct {
 	// Now is the node's clock, the one Time was read from.
 	Now func() int64
 }
+
+// Args are the registers that have the first arguments of a function where it begins, if
+// these are integers or addresses: rdi, rsi, rdx, rcx, r8, r9 on x86-64.
+type Args [6]uint64
 
 // Ways to hold a thread from the recognition of an event to the end of all
 // action lists.

@@ -40,10 +40,11 @@ type point struct {
 	mu    sync.Mutex // held while local actions run
 	subs  []*subscription
 	timed bool               // some of them open or close intervals
+	told  bool               // some of them are told what their event has for them
 	occ   service.Occurrence // of the hit at hand
 	who   held               // whose that is
 	cpu   func() (int64, error)
-	room  [5]omis.Value
+	room  [12]omis.Value
 }
 
 // subscription is a request's share in a point.
@@ -163,6 +164,7 @@ func (p *point) enter(s *subscription) {
 	}
 	p.subs = slices.Insert(p.subs, i, s)
 	p.timed = p.timed || s.csr.times
+	p.told = p.told || slices.ContainsFunc(s.csr.steps, func(s step) bool { return s.params })
 }
 
 // withdraw returns whether nobody is left.
@@ -238,6 +240,12 @@ func (p *point) occurred(hit *omis.Hit) {
 // the node.
 func (p *point) params(hit *omis.Hit) []omis.Value {
 	switch p.key.kind {
+	case omis.EventReachedAddr:
+		if !p.told {
+			return nil // to no purpose, at each of many hits
+		}
+		p.room = omis.ArgumentsOf(hit.Args)
+		return p.room[:]
 	case omis.EventThreadCreated:
 		if hit.ChildProc != 0 {
 			return nil

@@ -109,3 +109,24 @@ func TestKeptLoadedValues(t *testing.T) {
 		t.Errorf("%d stores are left", n)
 	}
 }
+
+// Arguments of functions are loaded, and are the same where the monitor adds them.
+func TestArguments(t *testing.T) {
+	for _, refuses := range []bool{false, true} {
+		b, placer, p := startPlacing(t)
+		where := "fake"
+		if refuses {
+			placer.Refuse, where = func(omis.Watch) error { return &omis.Refusal{Why: "no"} }, "trap"
+		}
+		b.askAll(": pa_counter_create()", "thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],$par2) pa_counter_add([pa_c_1],$int3) pa_counter_add_amount([pa_c_1],$int3)", ": csr_enable([])")
+		b.runs("c_1", where, "")
+		p.ReachWith(11, 0x10, omis.Args{1, 10, 0xffffffff}) // int3 is -1
+		p.ReachWith(11, 0x10, omis.Args{1, 1<<64 - 100, 0x700000005})
+		b.counts("1,[p_1,t_1,-81]")
+		b.hits(2, "c_1")
+	}
+	b, _, _ := startPlacing(t)
+	b.ask(": pa_counter_create()")
+	b.want("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],$par7)",
+		`0 OMIS_UNKNOWN_ECP(22) [] "position 55: thread_reached_addr has no event context parameter $par7"`+"\n")
+}

@@ -80,6 +80,8 @@ func (m *meeting) newHit(at *rendezvous.Hit) *heldHit {
 		Proc: m.o.proc, TID: at.TID, Addr: at.Addr, SP: at.Regs[rendezvous.RSP], Time: h.Now(),
 		Held: omis.HeldByRendezvous, Hold: h.Hold, Now: h.Now,
 	}
+	r := at.Regs
+	h.Args = omis.Args{r[rendezvous.RDI], r[rendezvous.RSI], r[rendezvous.RDX], r[rendezvous.RCX], r[rendezvous.R8], r[rendezvous.R9]}
 	h.at = at
 	return h
 }

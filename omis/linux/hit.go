@@ -95,6 +95,7 @@ func (o *owner) reached(t *thread) bool {
 	}
 	h := o.newHit(t)
 	h.Addr, h.SP = addr, regs.Rsp
+	h.Args = omis.Args{regs.Rdi, regs.Rsi, regs.Rdx, regs.Rcx, regs.R8, regs.R9}
 	_ = ptrace.SetPC(t.tid, b.copy)
 	t.stop = hitStop
 	if t.kind == member {

@@ -12,6 +12,9 @@ var _ omis.Loader = (*Node)(nil)
 
 // Load: see omis.Loader.
 func (*Node) Load(w omis.Watch, param int) (omis.Load, error) {
+	if w.Event == omis.EventReachedAddr {
+		return omis.ArgumentAt(param), nil
+	}
 	if !isSystemCall(w.Event) {
 		return omis.Load{}, &omis.Refusal{Why: "only the monitor can tell it of this event"}
 	}

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/arch/x86/x86asm"
+
 	"mirador/omis"
+	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/rig"
 )
@@ -76,11 +79,7 @@ func (l *loading) run(t *testing.T, placement, program string) {
 	for i, add := range l.adds {
 		event, value, _ := strings.Cut(add, " : ")
 		r.Ask(": pa_counter_create()")
-		action := "pa_counter_add"
-		if amount, ok := strings.CutPrefix(value, "*"); ok {
-			action, value = "pa_counter_add_amount", amount
-		}
-		r.Define("%s : %s([pa_c_%d],%s)", event, action, i+1, value)
+		r.Define("%s : %s", event, added(i+1, value))
 	}
 	r.Enable()
 	r.RunsIn(placement)
@@ -105,4 +104,121 @@ func sums(r *rig.Monitor, counter int) string {
 	}
 	slices.Sort(list)
 	return strings.Trim(fmt.Sprint(list), "[]")
+}
+
+// told are what arguments of a function add up to that is called n times, with i = 1 … n: i, -i,
+// -i of 32 bits, 10 i, 2^62, and i of 32 bits.
+var told = []struct {
+	param string
+	of    func(n int64) int64
+}{
+	{"$par1", func(n int64) int64 { return n * (n + 1) / 2 }},
+	{"$par2", func(n int64) int64 { return -n * (n + 1) / 2 }},
+	{"$int3", func(n int64) int64 { return -n * (n + 1) / 2 }},
+	{"$par4", func(n int64) int64 { return 10 * n * (n + 1) / 2 }},
+	{"$par5", func(n int64) int64 { return n << 62 }}, // it goes round
+	{"$int6", func(n int64) int64 { return n * (n + 1) / 2 }},
+	{"*$par2", func(int64) int64 { return 0 }},
+	{"*$int1", func(n int64) int64 { return n * (n + 1) / 2 }},
+}
+
+// Arguments of a function are the same wherever they are added, beside whatever else is done.
+func TestLoadedArguments(t *testing.T) {
+	program := rig.Scenes(t)
+	for _, placement := range []string{"trap", kernel.Name, inline.Name} {
+		for _, beside := range []string{"", " pa_timer_start([pa_t_1]) pa_timer_stop([pa_t_1])"} {
+			t.Run(placement+beside, func(t *testing.T) {
+				r := newRig(t, placement, rig.Start(t, program))
+				r.Ask(": pa_timer_create()")
+				var list []string
+				for i, v := range told {
+					r.Ask(": pa_counter_create()")
+					list = append(list, added(i+1, v.param))
+				}
+				r.Define("thread_reached_addr([],%#x) :%s %s", r.Target.Func["told"], beside, strings.Join(list, " "))
+				r.Enable()
+				r.RunsIn(placement)
+				r.Target.Do("tells 5")
+				r.Target.Do("crowd 3 100")
+				for i, v := range told {
+					all := []int64{v.of(5), v.of(100), v.of(101), v.of(102)}
+					slices.Sort(all)
+					if got, want := sums(r, i+1), strings.Trim(fmt.Sprint(all), "[]"); got != want {
+						t.Errorf("%s: sums %s, want %s", v.param, got, want)
+					}
+				}
+				if s, err := r.Tool.Spent([]omis.Token{omis.Token(r.CSRs[0])}); err != nil || s.Uncounted || s.Hits != 308 {
+					t.Errorf("%+v, %v; want 308 hits", s, err)
+				}
+			})
+		}
+	}
+}
+
+// added is the action that adds a parameter to a counter.
+func added(counter int, param string) string {
+	action := "pa_counter_add"
+	if amount, ok := strings.CutPrefix(param, "*"); ok {
+		action, param = "pa_counter_add_amount", amount
+	}
+	return fmt.Sprintf("%s([pa_c_%d],%s)", action, counter, param)
+}
+
+// Records have the arguments that they were told.
+func TestRecordedArguments(t *testing.T) {
+	program := rig.Scenes(t)
+	for _, placement := range []string{"trap", kernel.Name, inline.Name} {
+		t.Run(placement, func(t *testing.T) {
+			r := newRig(t, placement, rig.Start(t, program))
+			r.Ask(": pa_trace_create(1000)")
+			r.Define("thread_reached_addr([],%#x) : pa_trace_add2([pa_b_1],1,$par1) pa_trace_add2([pa_b_1],2,$int3)", r.Target.Func["told"])
+			r.Enable()
+			r.RunsIn(placement)
+			r.Target.Do("tells 200")
+			i := int64(0)
+			for list := r.Ask(": pa_trace_read([pa_b_1],0)")[1][0].Values[2].List; len(list) > 0; list, i = list[5:], i+1 {
+				mark, _ := list[3].Int64()
+				value, _ := list[4].Int64()
+				if n := i/2 + 1; mark != 1+i%2 || value != []int64{n, -n}[i%2] {
+					t.Fatalf("record %d has the mark %d and the value %d", i, mark, value)
+				}
+			}
+			if i != 400 {
+				t.Errorf("%d records, want 400", i)
+			}
+		})
+	}
+}
+
+// In the middle of a function, where the processor's flags matter, the registers are what the
+// debugger finds in them.
+func TestLoadedInside(t *testing.T) {
+	program := rig.Scenes(t)
+	want := ""
+	for _, placement := range []string{"trap", kernel.Name, inline.Name} {
+		r := newRig(t, placement, rig.Start(t, program))
+		first, err := x86asm.Decode(r.Target.Code(r.Target.Func["told"], r.Target.Size["told"]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		for i := range 6 {
+			r.Ask(": pa_counter_create()")
+			list = append(list, added(i+1, fmt.Sprint("$par", i+1)))
+		}
+		r.Define("thread_reached_addr([],%#x) : %s", r.Target.Func["told"]+uint64(first.Len), strings.Join(list, " "))
+		r.Enable()
+		r.RunsIn(placement)
+		r.Target.Do("tells 50")
+		got := ""
+		for i := range list {
+			got += sums(r, i+1) + ";"
+		}
+		if want == "" {
+			want = got // by trap
+		}
+		if got != want || strings.HasPrefix(got, ";") {
+			t.Errorf("%s: sums %s, want %s", placement, got, want)
+		}
+	}
 }

@@ -1,6 +1,10 @@
 package service
 
-import "mirador/omis"
+import (
+	"fmt"
+
+	"mirador/omis"
+)
 
 // threadEvents are the event services for threads (OMIS 8.1.3).
 func threadEvents() []Service {
@@ -61,7 +65,8 @@ func threadEvents() []Service {
 		},
 		{
 			Name: "thread_reached_addr", Need: Required, Params: []Param{IntegerParam("address")},
-			Doc: "a thread is about to execute the instruction at an address",
+			Context: arguments(),
+			Doc:     "a thread is about to execute the instruction at an address; where that is the beginning of a function, par1 to par6 are its first arguments, as far as these are integers or addresses, as integers of 64 bits with a sign, and int1 to int6 the same of 32 bits",
 		},
 		{
 			Name: "thread_executed_insn", Need: Optional,
@@ -102,4 +107,15 @@ func threadEvents() []Service {
 		list[i].Params = append([]Param{threadList()}, list[i].Params...)
 	}
 	return under(omis.ClassThread, list)
+}
+
+// arguments are the context parameters of an address reached, in the order of
+// omis.ArgumentsOf.
+func arguments() (list []Param) {
+	for _, kind := range []string{"par", "int"} {
+		for i := range len(omis.Args{}) {
+			list = append(list, IntegerParam(fmt.Sprint(kind, i+1)))
+		}
+	}
+	return list
 }

@@ -4,16 +4,18 @@ import "mirador/omis"
 
 var _ omis.Loader = (*Node)(nil)
 
-// Load: see omis.Loader. All arguments are integers of 64 bits without a sign, and all results
-// ones with a sign.
+// Load: see omis.Loader. All arguments of system calls are integers of 64 bits without a sign,
+// and all results ones with a sign.
 func (n *Node) Load(w omis.Watch, param int) (omis.Load, error) {
 	switch {
+	case w.Event == omis.EventReachedAddr:
+		return omis.ArgumentAt(param), nil
 	case w.Event == omis.EventSysCallEnded && param == 0:
 		return omis.Load{From: omis.FromResult, Bytes: 8, Signed: true}, nil
 	case w.Event == omis.EventSysCallEnded:
 		param--
 	case w.Event != omis.EventSysCallStarted:
-		return omis.Load{}, &omis.Refusal{Why: "it is of no system call"}
+		return omis.Load{}, &omis.Refusal{Why: "it is of no system call and no function"}
 	}
 	return omis.Load{From: omis.FromArgument, Arg: uint8(param), Bytes: 8}, nil
 }
@@ -25,6 +27,9 @@ func value(op omis.Op, event omis.EventKind, h *omis.Hit) (v int64, fits bool) {
 		return op.Value, true
 	}
 	i := int(l.Arg)
+	if event == omis.EventReachedAddr {
+		return l.Of(h.Args[i])
+	}
 	if l.From == omis.FromArgument && event == omis.EventSysCallEnded {
 		i++ // behind the result
 	}

@@ -262,6 +262,11 @@ func (p *Process) Reach(tid int, addr, sp uint64) {
 	<-p.Hit(omis.EventReachedAddr, omis.Hit{TID: tid, Addr: addr, SP: sp, Held: omis.HeldByPtrace})
 }
 
+// ReachWith is Reach where registers have arguments.
+func (p *Process) ReachWith(tid int, addr uint64, args omis.Args) {
+	<-p.Hit(omis.EventReachedAddr, omis.Hit{TID: tid, Addr: addr, Args: args, Held: omis.HeldByPtrace})
+}
+
 // Spawn adds a thread, made by another one.
 func (p *Process) Spawn(by, tid int) {
 	p.mu.Lock()

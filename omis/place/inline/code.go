@@ -24,7 +24,8 @@ type compiler struct {
 	c      *x86.Code
 	spot   omis.Spot
 	saved  []x86.Reg
-	pushed int32 // how far the stack pointer is from where the program has it
+	pushed int32             // how far the stack pointer is from where the program has it
+	kept   map[x86.Reg]int32 // how far it was when what the program has in a register was saved
 
 	off, claims, found, over, end x86.Label
 	table                         x86.Label // data: its address
@@ -34,6 +35,7 @@ type compiler struct {
 type step struct {
 	do    omis.Operation
 	value int64
+	load  omis.Load
 	row   uint64 // of the thread: the distance from its slot
 	open  int32  // of a timer: the distance of its open intervals from the row
 	level int32  // of a timer: how far these are apart
@@ -69,7 +71,7 @@ const (
 // bytes makes the code for a place.
 func (m *compiler) bytes(spot omis.Spot) ([]byte, error) {
 	m.c, m.spot, m.pushed = &x86.Code{}, spot, 0
-	m.saved = m.registers()
+	m.saved, m.kept = m.registers(), make(map[x86.Reg]int32)
 	c := m.c
 	for _, l := range []*x86.Label{&m.off, &m.claims, &m.found, &m.over, &m.end, &m.table} {
 		*l = c.NewLabel()
@@ -127,6 +129,9 @@ func (m *compiler) registers() (list []x86.Reg) {
 // isNear tells that the row is in reach of an instruction that has the slot.
 func (s *step) isNear() bool { return s.row == uint64(int32(s.row)) }
 
+// isLarge tells that the value goes through a register.
+func (s *step) isLarge() bool { return s.load.IsLoaded() || s.value != int64(int32(s.value)) }
+
 func (s *step) registers() []x86.Reg {
 	switch {
 	case s.do == omis.OpTrace:
@@ -137,7 +142,7 @@ func (s *step) registers() []x86.Reg {
 		return []x86.Reg{x86.RAX, x86.RDX, now, spare}
 	case s.do == omis.OpStop:
 		return []x86.Reg{x86.RAX, x86.RDX, now}
-	case s.value != int64(int32(s.value)):
+	case s.isLarge():
 		return []x86.Reg{x86.RAX, x86.RDX}
 	case !s.isNear():
 		return []x86.Reg{x86.RAX}
@@ -157,11 +162,11 @@ func (m *compiler) enter() {
 	if m.dead() {
 		c.CmpByte(x86.Abs(m.spot.Switch), 0)
 		c.JumpIf(x86.IfEqual, m.end)
-		m.push(x86.RCX)
+		m.save(x86.RCX)
 	} else {
 		c.Lea(x86.RSP, x86.At(x86.RSP, -redZone))
 		m.pushed += redZone
-		m.push(x86.RCX)
+		m.save(x86.RCX)
 		c.Load8(x86.RCX, x86.Abs(m.spot.Switch))
 		c.JumpIfRCXZero(m.off)
 		m.push(x86.RAX)
@@ -175,8 +180,14 @@ func (m *compiler) enter() {
 		m.off = resting
 	}
 	for _, r := range m.saved {
-		m.push(r)
+		m.save(r)
 	}
+}
+
+// save pushes what the program has in a register.
+func (m *compiler) save(r x86.Reg) {
+	m.push(r)
+	m.kept[r] = m.pushed
 }
 
 func (m *compiler) push(r x86.Reg) {
@@ -294,16 +305,16 @@ func (m *compiler) add(s *step, change func()) {
 		c.Inc(at)
 		return
 	}
-	if s.value != int64(int32(s.value)) {
-		c.MovImm(x86.RDX, uint64(s.value))
+	if s.isLarge() {
+		m.bring(s)
 	}
 	change()
 	c.Inc(at.Plus(sumBegun))
 	change()
-	if s.value == int64(int32(s.value)) {
-		c.DoStoreImm(x86.Add, at.Plus(sumValue), int32(s.value))
-	} else {
+	if s.isLarge() {
 		c.DoStore(x86.Add, at.Plus(sumValue), x86.RDX)
+	} else {
+		c.DoStoreImm(x86.Add, at.Plus(sumValue), int32(s.value))
 	}
 	change()
 	c.Inc(at.Plus(sumDone))

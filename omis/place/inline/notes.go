@@ -66,11 +66,11 @@ func (m *compiler) trace(s *step) {
 	c.StoreImm(x86.At(slot, noteNumber), 0)
 	c.Store(x86.At(slot, noteTime), x86.RAX)
 	c.StoreImm(x86.At(slot, noteMark), s.mark)
-	if s.value == int64(int32(s.value)) {
-		c.StoreImm(x86.At(slot, noteValue), int32(s.value))
-	} else {
-		c.MovImm(x86.RDX, uint64(s.value))
+	if s.isLarge() {
+		m.bring(s)
 		c.Store(x86.At(slot, noteValue), x86.RDX)
+	} else {
+		c.StoreImm(x86.At(slot, noteValue), int32(s.value))
 	}
 	c.DoImm(x86.Add, number, 1)
 	c.Store(x86.At(slot, noteNumber), number)

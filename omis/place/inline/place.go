@@ -67,6 +67,8 @@ func (p *Placer) judge(list []omis.Placing) []error {
 			errs[i] = &omis.Refusal{Why: fmt.Sprintf("code in a program tells %d threads apart, not %d", mostNamed, len(l.Watch.Threads))}
 		case takesCPU(l.Program):
 			errs[i] = &omis.Refusal{Why: "code in a program has no clock of the thread's CPU time but a system call, which it does not make"}
+		case canLoad(l.Program) != nil:
+			errs[i] = canLoad(l.Program)
 		case untimed != nil && (times(l.Program) || l.Program.Traces()):
 			errs[i] = &omis.Refusal{Why: untimed.Error()}
 		}
@@ -197,7 +199,7 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 		}
 		entries = append(entries, c.entry)
 		m.steps = append(m.steps, step{
-			do: op.Do, value: op.Value, row: t.memory.distance(c), open: int32(c.open()), level: int32(c.kind.depth()), oneIn: op.OneIn, spread: c.kind == cellSpreads,
+			do: op.Do, value: op.Value, load: op.Load, row: t.memory.distance(c), open: int32(c.open()), level: int32(c.kind.depth()), oneIn: op.OneIn, spread: c.kind == cellSpreads,
 			lost: t.memory.base + uint64(entryAt(c.entry)+entryLost),
 		})
 		if op.Do == omis.OpTrace {

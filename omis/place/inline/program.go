@@ -5,6 +5,7 @@ package inline
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 
 	"mirador/omis"
 )
@@ -26,6 +27,9 @@ func textOf(m *compiler, entries []int, named []thread) text {
 			number(uint64(s.mark))
 		}
 		number(uint64(s.level))
+		if s.load.IsLoaded() {
+			b = fmt.Appendf(b, "%+v", s.load)
+		}
 	}
 	if m.ordered {
 		b = append(b, 1)

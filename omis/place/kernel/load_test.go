@@ -25,6 +25,13 @@ func TestLoadedSumsAreTakenOver(t *testing.T) {
 	takeSumOver(t, a, func() { g.Do("amounts 10") }, 45) // 55 bytes, and ten calls that fail
 }
 
+func TestLoadedArgumentsAreTakenOver(t *testing.T) {
+	g := rig.Start(t, rig.Scenes(t))
+	a := assign(t, g)
+	a.Sum = &loadedSum{omis.Watch{Event: omis.EventReachedAddr, Addr: g.Func["told"]}, omis.ArgumentAt(2 + 6)}
+	takeSumOver(t, a, func() { g.Do("tells 9") }, -45)
+}
+
 // takeSumOver kills monitors, and has the target do something that adds an amount.
 func takeSumOver(t *testing.T, a assignment, do func(), amount int) {
 	t.Helper()

@@ -17,7 +17,7 @@
 #define CODE_SIZE 0x100000
 
 static char *code;
-static void (*function)(void);
+static void (*function)(long); /* it gets a 3 */
 
 /* State as check_run loads it, and as it stores it: flags, then registers. */
 enum { FLAGS, RAX, RBX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R11, R12, R13, R14, R15, STATE };
@@ -87,7 +87,7 @@ static const char *check(void *at, int n, int dead) {
 
 static void *calls(void *n) {
 	for (long i = 0; i < (long)n; i++)
-		function();
+		function(3);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ static void handler(int unused) {
 	armed = 0;
 	if (++depth < 8)
 		arm(); /* the next signal may interrupt the handler */
-	function();
+	function(3);
 	__atomic_add_fetch(&handled, 1, __ATOMIC_RELAXED); /* another signal may come in between */
 	depth--;
 	(void)unused;
@@ -162,7 +162,7 @@ static long storm(int ms, int other) {
 		for (int i = 0; i < 1000; i++, n++) {
 			if (!armed)
 				arm();
-			function();
+			function(3);
 		}
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < ms);
@@ -233,7 +233,7 @@ int main(int argc, char **argv) {
 		long at = 0, a = 0, b = 0;
 		int status;
 		sscanf(line, "%19s %ld %ld %ld", what, &at, &a, &b);
-		function = (void (*)(void))(code + at);
+		function = (void (*)(long))(code + at);
 		if (!strcmp(what, "call"))
 			calls((void *)a);
 		else if (!strcmp(what, "together"))
@@ -251,7 +251,7 @@ int main(int argc, char **argv) {
 			continue;
 		} else if (!strcmp(what, "vfork")) {
 			if (vfork() == 0) {
-				function();
+				function(3);
 				_exit(0);
 			}
 			wait(&status);

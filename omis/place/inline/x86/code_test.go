@@ -55,6 +55,8 @@ func TestInstructions(t *testing.T) {
 		"xadd %rdi,0x80(%rcx)":         func(c *x86.Code) { c.FetchAdd(x86.At(x86.RCX, 0x80), x86.RDI) },
 		"incq 0x40(%rcx)":              func(c *x86.Code) { c.Inc(x86.At(x86.RCX, 0x40)) },
 		"dec %edi":                     func(c *x86.Code) { c.DecReg32(x86.RDI) },
+		"movsxd %edx,%rdx":             func(c *x86.Code) { c.SignExtend(x86.RDX) },
+		"movsxd %r9d,%r9":              func(c *x86.Code) { c.SignExtend(x86.R9) },
 		"shl $0x2a,%rax":               func(c *x86.Code) { c.Shl(x86.RAX, 42) },
 		"shl $0x10,%ecx":               func(c *x86.Code) { c.Shl32(x86.RCX, 16) },
 		"shr $0x10,%rdi":               func(c *x86.Code) { c.Shr(x86.RDI, 16) },

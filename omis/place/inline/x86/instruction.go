@@ -253,6 +253,9 @@ func (c *Code) HighestBit(r, from Reg) {
 	c.withReg(instruction{wide: true, opcode: 0x0fbd, field: r}, from)
 }
 
+// SignExtend makes 64 bits of the lower 32 of a register, with their sign.
+func (c *Code) SignExtend(r Reg) { c.withReg(instruction{wide: true, opcode: 0x63, field: r}, r) }
+
 // Not inverts the bits of a register.
 func (c *Code) Not(r Reg) { c.withReg(instruction{wide: true, opcode: 0xf7, field: 2}, r) }
 

@@ -79,6 +79,7 @@ const (
 	IfNot          Cond = 0x5 // equal, or zero
 	IfBelowOrEqual Cond = 0x6
 	IfAbove        Cond = 0x7
+	IfNotNegative  Cond = 0x9 // by its sign
 )
 
 // Op is an operation on two operands.

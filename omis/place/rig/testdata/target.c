@@ -22,6 +22,17 @@ ALONE int work(int n) {
 	return n + 1;
 }
 
+ALONE long told(long a, long b, int c, long d, long e, int f) {
+	return a + b + c + d + e + f;
+}
+
+/* tells has told be called n times, with arguments of all sizes and signs. */
+static void *tells(void *n) {
+	for (long i = 1; i <= (long)n; i++)
+		told(i, -i, -(int)i, 10 * i, 1L << 62, (int)i);
+	return 0;
+}
+
 ALONE int recurse(int n) {
 	int r = n == 0 ? 1 : recurse(n - 1) + work(10);
 	nothing();
@@ -101,7 +112,15 @@ int main(int argc, char **argv) {
 			together(a, b);
 		else if (!strcmp(what, "onebyone"))
 			oneByOne(a, b);
-		else if (!strcmp(what, "recurse"))
+		else if (!strcmp(what, "tells"))
+			tells((void *)a);
+		else if (!strcmp(what, "crowd")) {
+			pthread_t all[16];
+			for (long i = 0; i < a && i < 16; i++)
+				pthread_create(&all[i], 0, tells, (void *)(b + i));
+			for (long i = 0; i < a && i < 16; i++)
+				pthread_join(all[i], 0);
+		} else if (!strcmp(what, "recurse"))
 			r = recurse(a);
 		else if (!strcmp(what, "jump"))
 			for (; b > 0; b--)

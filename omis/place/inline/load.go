@@ -1,0 +1,46 @@
+//go:build linux && amd64
+
+package inline
+
+import (
+	"mirador/omis"
+	"mirador/omis/place/inline/x86"
+)
+
+// arguments are the registers of omis.Args.
+var arguments = [...]x86.Reg{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
+
+// bring puts the value of a step into RDX.
+func (m *compiler) bring(s *step) {
+	c, l := m.c, s.load
+	if !l.IsLoaded() {
+		c.MovImm(x86.RDX, uint64(s.value))
+		return
+	}
+	from := arguments[l.Arg]
+	if at, saved := m.kept[from]; saved { // it may have something else in it by now
+		c.Load(x86.RDX, x86.At(x86.RSP, m.pushed-at))
+	} else {
+		c.Mov(x86.RDX, from)
+	}
+	if l.Bytes == 4 {
+		c.SignExtend(x86.RDX)
+	}
+	if l.Amount {
+		amount := c.NewLabel()
+		c.Test(x86.RDX)
+		c.JumpIf(x86.IfNotNegative, amount)
+		c.Zero(x86.RDX)
+		c.Here(amount)
+	}
+}
+
+// canLoad says why a program cannot load what it wants; nil: it can.
+func canLoad(p omis.Program) error {
+	for _, op := range p {
+		if l := op.Load; l.IsLoaded() && (l.From != omis.FromArgument || int(l.Arg) >= len(arguments) || !l.Signed || l.Bytes < 4) {
+			return &omis.Refusal{Why: "code in a program loads arguments of functions, of 32 or 64 bits with a sign, and nothing else"}
+		}
+	}
+	return nil
+}
