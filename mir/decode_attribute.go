@@ -36,6 +36,9 @@ func ours(e Element, name string) (Attribute, bool) {
 	return Attribute{}, false
 }
 
+// leastBudget is the least share, in percent, that shares are written with digits for.
+const leastBudget = 0.000001
+
 // budget is a share in percent, as a fraction; 0 if it is not there.
 func (f *findings) budget(e Element) float64 {
 	a, ok := ours(e, "budget")
@@ -44,7 +47,7 @@ func (f *findings) budget(e Element) float64 {
 	}
 	text, percent := strings.CutSuffix(strings.Trim(a.Value, blanks), "%")
 	share, err := strconv.ParseFloat(text, 64)
-	if !percent || !isDecimal(text) || err != nil || share <= 0 || share > 100 {
+	if !percent || !isDecimal(text) || err != nil || share < leastBudget || share > 100 {
 		f.add(a.Pos, "budget is %s; a share of the program's time was expected, such as 2%% or 0.5%%", Quote(a.Value))
 		return 0
 	}

@@ -131,6 +131,8 @@ func TestDecodeRefuses(t *testing.T) {
 			[]string{`line 1, column 41: percentiles is "NaN": "NaN" is no percentage from 0 to 100; a list was expected, such as 50 99 99.9`}},
 		{"a budget of nothing", "<ctrlreq action='ACTIVATE' xmlns:g='urn:mirador:gateway' g:budget='0%'><probe id='p'/></ctrlreq>", Invalid,
 			[]string{`line 1, column 58: budget is "0%"; a share of the program's time was expected, such as 2% or 0.5%`}},
+		{"a budget that is written as nothing", "<instrreq xmlns:g='urn:mirador:gateway' g:budget='0.0000001%'/>", Invalid,
+			[]string{`line 1, column 41: budget is "0.0000001%"; a share of the program's time was expected, such as 2% or 0.5%`}},
 		{"a budget of more than all", "<instrreq xmlns:g='urn:mirador:gateway' g:budget='101%'/>", Invalid,
 			[]string{`line 1, column 41: budget is "101%"; a share of the program's time was expected, such as 2% or 0.5%`}},
 		{"misplaced", "<snapshotreq><thread id='t'/></snapshotreq>", Invalid, []string{"line 1, column 14: <thread> has no place in <snapshotreq>"}},
