@@ -12,9 +12,15 @@ import (
 	"mirador/omis"
 	"mirador/omis/linux/proc"
 	"mirador/omis/linux/relocate"
+	"mirador/omis/place/inline"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if inline.IsFolder() {
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // checked has the host run code at a place with all kinds of registers, flags and
 // memory.

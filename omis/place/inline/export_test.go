@@ -2,7 +2,14 @@
 
 package inline
 
-import "mirador/omis"
+import (
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+)
 
 // Taken is how many slots are, in the process of a store.
 func Taken(s omis.Store) int {
@@ -24,3 +31,124 @@ func Same(n int, ticks, tick uint64) omis.Histogram {
 	r.Count, r.Last, r.Min, r.Max = int64(n), ticks, ticks, ticks
 	return spreadIn(&r, tick)
 }
+// Folder is a store whose records are added up, again and again, in memory that outlives
+// whoever does it.
+type Folder struct {
+	*store
+	begun, done *atomic.Uint64 // how many threads
+}
+
+// Words of the header that nobody uses.
+const (
+	folderBegun = 128
+	folderDone  = 136
+)
+
+// folderEnv has a test's program be a folder, which is killed.
+const folderEnv = "MIRADOR_TEST_FOLDER"
+
+const folderSize = 1 << 28
+
+// OpenFolder finds one in a file, with the records that a killed one has left.
+func OpenFolder(f *os.File) (*Folder, error) {
+	b, err := unix.Mmap(int(f.Fd()), 0, folderSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMemory(b, 0)
+	if err != nil {
+		return nil, err
+	}
+	const entry = 5
+	s := &store{target: &target{memory: m}, kind: omis.StoreHistograms, key: "kept", cell: cell{entry: entry}, past: m.audit()[entry]}
+	return &Folder{s, m.word(folderBegun), m.word(folderDone)}, nil
+}
+
+// Close unmaps it.
+func (f *Folder) Close() error { return unix.Munmap(f.target.memory.bytes) }
+
+// Totals are how many threads its records tell of, by rows and by buckets, and how many
+// there are at least and at most: a killed one may have been about to tell of one more.
+func (f *Folder) Totals() (threads, inBuckets, least, most uint64) {
+	for _, r := range f.past {
+		threads += uint64(r.Count)
+		for _, n := range r.counts {
+			inBuckets += n
+		}
+	}
+	return threads, inBuckets, f.done.Load(), f.begun.Load()
+}
+
+// Count has it go on from so many threads.
+func (f *Folder) Count(threads uint64) {
+	f.begun.Store(threads)
+	f.done.Store(threads)
+}
+
+// Records is how many there are, and how many records of the ledger are in use.
+func (f *Folder) Records() (n, used int) {
+	m := f.target.memory
+	return len(f.past), m.records.most - m.records.room()
+}
+
+// fewEnded is how many threads keep records of their own.
+const fewEnded = 5
+
+// step has a thread end, and adds up if there are many.
+func (f *Folder) step() error {
+	if err := f.tell(); err != nil || len(f.past) <= 2*fewEnded {
+		return err
+	}
+	return f.fold(fewEnded, nil)
+}
+
+// tell enters the record of a thread.
+func (f *Folder) tell() error {
+	m := f.target.memory
+	n := f.begun.Add(1)
+	m.serial++
+	r := record{taken: 1000 + n, serial: m.serial, counts: make([]uint64, omis.Buckets)}
+	r.TID, r.Count, r.Min, r.Max, r.Sum.Lo = 1, 1, n, n, n
+	r.counts[n%omis.Buckets] = 1
+	if err := m.enterRecord(f.cell.entry, &r); err != nil {
+		return err
+	}
+	f.past = append(f.past, r)
+	f.done.Add(1)
+	return nil
+}
+
+// Add has so many threads end, whose records are not added up.
+func (f *Folder) Add(threads int) error {
+	for range threads {
+		if err := f.tell(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FoldPartly adds up as many records, and is killed when it has struck some of them.
+func (f *Folder) FoldPartly(records, struck int) error {
+	sum := sumOf(f.past[:records])
+	err := f.target.memory.enterRecord(f.cell.entry, &sum)
+	for i := range f.past[:struck] {
+		f.target.memory.strike(&f.past[i])
+	}
+	return err
+}
+
+// IsFolder is one for as long as it lives, if this program is to be one.
+func IsFolder() bool {
+	if os.Getenv(folderEnv) == "" {
+		return false
+	}
+	f, err := OpenFolder(os.NewFile(3, "memory"))
+	for err == nil {
+		err = f.step()
+	}
+	panic(err)
+}
+
+// FolderEnv is the environment of one.
+func FolderEnv() []string { return append(os.Environ(), folderEnv+"=1") }

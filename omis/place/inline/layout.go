@@ -58,7 +58,7 @@ const (
 )
 
 // magic begins the header; the number is that of the layout.
-const magic = "mirador inline 7"
+const magic = "mirador inline 8"
 
 // mostGroups is how many groups the header has room for, a byte each for their kind.
 const mostGroups = headerSize - headerKinds
@@ -137,15 +137,17 @@ const crowd = 0
 // everybody is the number in the crowd's slot, which is nobody's.
 const everybody = 1<<32 - 1
 
-// A record of the ledger: a row of a thread that has ended.
+// A record of the ledger: a row of a thread that has ended, or what was added up of several
+// (see fold.go).
 const (
 	recordEntry   = 0  // of the directory, plus one: written last; 4 bytes
-	recordTID     = 4  // 4 bytes
+	recordTID     = 4  // 0: of several; 4 bytes
 	recordTaken   = 8  // slotFirst of the slot it was in
 	recordStarted = 16 // when the thread was, as /proc has it
 	recordFirst   = 24 // by which rows are ordered
-	recordValues  = 32 // those of a row, a word each
-	recordSize    = 128
+	recordSerial  = 32 // in which order threads have ended
+	recordValues  = 40 // those of a row, a word each
+	recordSize    = 160
 )
 
 // What is said of a program.

@@ -5,11 +5,12 @@ package inline
 import "mirador/omis"
 
 // record is a row of a thread that has ended, as it stands in the ledger: in ticks, and
-// with the slot it was moved from.
+// with the slot it was moved from; or the sum of several, without a thread.
 type record struct {
 	dated
 	number int
 	taken  uint64
+	serial uint64   // of the thread, the last one of a sum
 	counts []uint64 // of the buckets of a histogram
 	blocks []int    // the records where these are
 }
@@ -47,6 +48,7 @@ func (m *memory) enterRecord(entry int, r *record) (err error) {
 	m.word(at + recordTaken).Store(r.taken)
 	m.word(at + recordStarted).Store(r.Started)
 	m.word(at + recordFirst).Store(r.first)
+	m.word(at + recordSerial).Store(r.serial)
 	for i, v := range words(r.Row) {
 		m.word(at + recordValues + 8*i).Store(v)
 	}
@@ -90,10 +92,16 @@ func (m *memory) audit() map[int][]record {
 		for i := range w {
 			w[i] = m.word(at + recordValues + 8*i).Load()
 		}
-		r := record{dated: dated{rowOf(w), m.word(at + recordFirst).Load()}, number: number, taken: m.word(at + recordTaken).Load()}
+		r := record{
+			dated: dated{rowOf(w), m.word(at + recordFirst).Load()}, number: number,
+			taken: m.word(at + recordTaken).Load(), serial: m.word(at + recordSerial).Load(),
+		}
 		r.TID, r.Started = int(m.word32(at+recordTID).Load()), m.word(at+recordStarted).Load()
 		all[entry] = append(all[entry], r)
 	}
 	m.joinBlocks(all, blocks)
+	for entry, records := range all {
+		all[entry] = m.unfolded(records)
+	}
 	return all
 }

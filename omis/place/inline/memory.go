@@ -26,6 +26,7 @@ type memory struct {
 	entries   numbers // of the directory
 	filters   numbers
 	records   numbers // of the ledger
+	serial    uint64  // of the record made last
 	program   numbers
 	swaps     bool      // pages may be elsewhere than in memory
 	rooms     [][]pages // by groups and slots: what is known of the pages of a room

@@ -84,6 +84,7 @@ func (s *store) append(list []omis.Row, p *pace) []omis.Row {
 	all = s.readAll(all)
 	if len(all) > 1 {
 		slices.SortStableFunc(all, func(a, b dated) int { return cmp.Compare(a.first, b.first) })
+		all = nobodys(all)
 	}
 	for i := range all {
 		list = append(list, all[i].Row)
@@ -232,7 +233,8 @@ func (s *store) move(ended []*owner) error {
 		if !r.any || slices.ContainsFunc(s.past, func(p record) bool { return p.taken == ended[i].first }) {
 			continue // there is none, or a former monitor has done so
 		}
-		rec := record{dated: told(ended[i], r), taken: ended[i].first}
+		s.target.memory.serial++
+		rec := record{dated: told(ended[i], r), taken: ended[i].first, serial: s.target.memory.serial}
 		if s.kind == omis.StoreHistograms {
 			rec.counts = s.target.memory.counts(ended[i].slot, s.cell)
 		}

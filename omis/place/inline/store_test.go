@@ -64,14 +64,53 @@ func TestThreadsAtOnce(t *testing.T) {
 func TestThreadsOneByOne(t *testing.T) {
 	h := newHost(t, gigabyte) // for 256 slots
 	sums, intervals := timed(t, h, newPlacer(t, h))
-	const threads = 3000
+	oneByOne(h, sums, omis.RowsOfEnded(2))
+	expect(t, sums, intervals, omis.RowsOfEnded(2), 7)
+}
+
+// oneByOne has threads come by seven times, each after the other has ended.
+func oneByOne(h *host, sums omis.Store, threads int) {
 	for range threads / 100 {
 		h.do("onebyone", 1, 100, 7)
 		for inline.Taken(sums) > 100 { // the others are given free soon
 			time.Sleep(time.Millisecond)
 		}
 	}
-	expect(t, sums, intervals, threads, 7)
+}
+
+// Of very many threads that have ended the last ones have rows of their own; what the
+// others have measured is told in whole.
+func TestVeryManyThreadsOneByOne(t *testing.T) {
+	h := newHost(t, gigabyte)
+	sums, intervals := timed(t, h, newPlacer(t, h))
+	const threads = 3000
+	oneByOne(h, sums, threads)
+	most := omis.RowsOfEnded(2)*5/4 + inline.Taken(sums) + 1
+	var calls, timed, apart int64
+	counted, measured := rows(t, sums), rows(t, intervals)
+	for i, r := range counted {
+		if calls += r.Value; r.TID != 0 {
+			apart++
+		}
+		if (i == 0) != (r.TID == 0) || i > 0 && r.Value != 7 {
+			t.Errorf("row %d: %+v", i, r)
+		}
+	}
+	for i, r := range measured {
+		timed += r.Count
+		if n := uint64(r.Count); (i == 0) != (r.TID == 0) || i > 0 && n != 7 || r.Sum.Lo < n*r.Min || r.Sum.Lo > n*r.Max || r.Last < r.Min || r.Last > r.Max || r.Unfinished != 0 || r.Open != 0 {
+			t.Errorf("row %d: %+v", i, r)
+		}
+	}
+	if calls != 7*threads || timed != 7*threads || sums.Lost()+intervals.Lost() != 0 {
+		t.Errorf("%d calls, %d timed, want %d; %d and %d lost", calls, timed, 7*threads, sums.Lost(), intervals.Lost())
+	}
+	if len(counted) > most || len(measured) > most || apart < int64(omis.RowsOfEnded(2)) {
+		t.Errorf("%d and %d rows, want no more than %d", len(counted), len(measured), most)
+	}
+	if err := sums.Reset(); err != nil || len(rows(t, sums)) != 0 {
+		t.Errorf("after a reset (%v) there are %d rows", err, len(rows(t, sums)))
+	}
 }
 
 // Without a free slot calls are counted all the same, though not by threads. How many

@@ -138,7 +138,11 @@ func (t *target) retire() error {
 	var errs []error
 	for len(ended) > 0 {
 		// Of a slot either all rows are moved or none: else some would be told twice.
-		n := min(len(ended), atOnce, t.memory.records.room()/max(recordsOf(stores), 1))
+		n := min(len(ended), atOnce, t.recordsLeft(stores))
+		if n == 0 {
+			errs = append(errs, t.fold(stores, 1)) // to the sums alone
+			n = min(len(ended), atOnce, t.recordsLeft(stores))
+		}
 		if n == 0 {
 			t.known = append(t.known, ended...)
 			return errors.Join(append(errs, errNoRoom)...)
@@ -147,10 +151,14 @@ func (t *target) retire() error {
 			errs = append(errs, s.move(ended[:n]))
 		}
 		for _, o := range ended[:n] {
-			errs = append(errs, t.memory.freeSlot(o.slot, o.tid))
+			if err := t.memory.freeSlot(o.slot, o.tid); err != nil {
+				t.known, errs = append(t.known, o), append(errs, err)
+				continue
+			}
 			delete(t.taken, o.slot)
 		}
 		ended = ended[n:]
+		errs = append(errs, t.foldMany(stores))
 	}
 	return errors.Join(errs...)
 }
