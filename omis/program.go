@@ -155,8 +155,8 @@ func (k StoreKind) HasIntervals() bool { return k == StoreIntervals || k == Stor
 // be called from any goroutine.
 type Store interface {
 	// Rows are all rows since the store was made or reset, also of threads that
-	// have ended. Each is consistent in itself; they are in the order in which
-	// the threads came.
+	// have ended; of those that ended long ago there is one for all (RowsOfEnded).
+	// Each is consistent in itself; they are in the order in which the threads came.
 	Rows() ([]Row, error)
 	// Reset forgets all rows, and the intervals that are open.
 	Reset() error

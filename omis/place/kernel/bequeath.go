@@ -5,6 +5,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf/link"
 
@@ -124,21 +125,46 @@ func (s *store) turn(rows []image, buckets []omis.Distribution) error {
 	if !s.kept || len(rows) == 0 {
 		return nil
 	}
+	return s.putPage(pageRecord{Store: s.cell, Rows: rows, Buckets: buckets})
+}
+
+func (s *store) putPage(r pageRecord) error {
 	n := s.placer.pages.Add(1)
-	if err := s.placer.estate.book.Put(keyOf(pagePrefix, n), pageRecord{s.cell, rows, buckets}); err != nil {
+	if err := s.placer.estate.book.Put(keyOf(pagePrefix, n), r); err != nil {
 		return err
 	}
 	s.pages = append(s.pages, n)
 	return nil
 }
 
+// rewrite writes one page in place of all that there are.
+func (s *store) rewrite(rows []dated) error {
+	if !s.kept {
+		return nil
+	}
+	page := pageRecord{Store: s.cell, All: true}
+	for i := range rows {
+		page.Rows = append(page.Rows, s.imageOf(&rows[i]))
+		if s.pool.form.buckets > 0 {
+			page.Buckets = append(page.Buckets, rows[i].buckets)
+		}
+	}
+	former := len(s.pages)
+	if err := s.putPage(page); err != nil {
+		return err
+	}
+	return s.dropFirst(former)
+}
+
 // dropPages forgets what was written down.
-func (s *store) dropPages() error {
+func (s *store) dropPages() error { return s.dropFirst(len(s.pages)) }
+
+func (s *store) dropFirst(pages int) error {
 	var errs []error
-	for _, n := range s.pages {
+	for _, n := range s.pages[:pages] {
 		errs = append(errs, s.placer.estate.book.Delete(keyOf(pagePrefix, n)))
 	}
-	s.pages = nil
+	s.pages = slices.Delete(s.pages, 0, pages)
 	return errors.Join(errs...)
 }
 

@@ -58,6 +58,8 @@ type storeRecord struct {
 type pageRecord struct {
 	Store unit    `json:"store"`
 	Rows  []image `json:"rows"`
+	// All tells that what the store's former pages tell is in this one.
+	All bool `json:"all,omitempty"`
 	// Buckets are those of rows with histograms.
 	Buckets []omis.Distribution `json:"buckets,omitempty"`
 }

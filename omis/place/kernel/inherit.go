@@ -138,7 +138,7 @@ func (p *Placer) openFormer(set *tracepoint.Set) (err error) {
 
 // openPool opens the pool of a former monitor.
 func openPool(set *tracepoint.Set, f *form, e *estate) (p *pool, err error) {
-	p = &pool{form: f, estate: e, stores: make(map[uint32]*store), sweepAt: f.spare / 2}
+	p = &pool{form: f, estate: e, stores: make(map[uint32]*store), sweepAt: f.worthSweeping()}
 	kind := int(f.kind)
 	if p.index, err = e.folder.Map(nameOf(indexName, kind)); err != nil {
 		return nil, err
@@ -207,6 +207,7 @@ func (p *pool) recount() error {
 		for _, k := range s.written {
 			gone[k] = true
 		}
+		s.written = nil
 	}
 	for n := range uint32(len(p.memory)) << p.form.chunk {
 		switch r := p.row(n); {
@@ -276,17 +277,28 @@ func (p *Placer) openStores(targets map[unit]*target, used map[unit]int) (map[un
 		if s == nil || len(r.Rows) > 0 && r.Rows[0].at(rowEpoch) != s.word(cellEpoch) {
 			return p.estate.book.Delete(keyOf(pagePrefix, n))
 		}
-		s.pages = append(s.pages, uint32(n))
-		for i := range r.Rows {
-			var buckets omis.Distribution
-			if i < len(r.Buckets) {
-				buckets = r.Buckets[i]
-			}
-			s.keep(&r.Rows[i], buckets)
-			s.written = append(s.written, r.Rows[i].key())
-		}
-		return nil
+		return s.read(uint32(n), &r)
 	})
+}
+
+// read reads a page.
+func (s *store) read(n uint32, r *pageRecord) error {
+	if r.All {
+		if err := s.dropPages(); err != nil { // their monitor came no further
+			return err
+		}
+		s.past, s.written = nil, nil
+	}
+	s.pages = append(s.pages, n)
+	for i := range r.Rows {
+		var buckets omis.Distribution
+		if i < len(r.Buckets) {
+			buckets = r.Buckets[i]
+		}
+		s.keep(&r.Rows[i], buckets)
+		s.written = append(s.written, r.Rows[i].key())
+	}
+	return nil
 }
 
 // sweep removes objects without a record: their monitor was killed while it pinned or

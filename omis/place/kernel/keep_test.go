@@ -12,8 +12,10 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"mirador/omis"
 	"mirador/omis/place/kernel"
@@ -38,6 +40,9 @@ type assignment struct {
 	Spread bool
 	// Sum has it be summed up what an event tells, and nothing else.
 	Sum *loadedSum
+	// Deadly kills the monitor when it strikes out rows of ended threads that it has
+	// added up.
+	Deadly bool
 }
 
 // loadedSum is what is summed up at an event.
@@ -168,7 +173,11 @@ func keep(text string) {
 	if err != nil {
 		panic(err)
 	}
-	m := &monitor{assignment: a, placer: kernel.NewKeeper(registrarCommand(), a.Data, j)}
+	var book kernel.Book = j
+	if a.Deadly {
+		book = deadlyBook{j}
+	}
+	m := &monitor{assignment: a, placer: kernel.NewKeeper(registrarCommand(), a.Data, book)}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		answer, err := m.obey(lines.Text())
 		if err != nil {
@@ -208,8 +217,12 @@ func (m *monitor) obey(what string) (answer string, err error) {
 	case "rows":
 		return m.rows()
 	case "threads":
+		swept := m.placer.Sweep()
 		list, err := m.sums.Rows()
-		return fmt.Sprint(len(list)), err
+		if n := len(list); n > omis.RowsOfEnded(2)*5/4+1<<9 {
+			return fmt.Sprintf("%d have rows", n), err
+		}
+		return "few have rows", errors.Join(swept, err)
 	case "stands":
 		return fmt.Sprint(m.placed[0].Stands()), nil
 	case "reset":
@@ -478,7 +491,7 @@ func TestKeptRowsOfManyThreads(t *testing.T) {
 	const threads, rounds = 7000, 3
 	for i := range rounds {
 		g.Do("onebyone %d 1", threads)
-		k.want("threads", fmt.Sprint(threads*(i+1)+min(i, 1)))
+		k.want("threads", "few have rows")
 		k.kill()
 		g.Do("call 1")
 		k = newKeeper(t, a)
@@ -487,6 +500,65 @@ func TestKeptRowsOfManyThreads(t *testing.T) {
 		n := threads*(i+1) + i + 1
 		k.want("rows", fmt.Sprint(n, n, 0))
 	}
+	k.want("close", "closed")
+}
+
+// ended returns a function that tells whether a keeper has ended by itself.
+func (k *keeper) ended() func() bool {
+	over := make(chan struct{})
+	deadline := time.Now().Add(time.Minute)
+	go func() {
+		k.cmd.Wait() // however it ends
+		close(over)
+	}()
+	return func() bool {
+		select {
+		case <-over:
+			return true
+		default:
+		}
+		if time.Now().After(deadline) {
+			k.t.Fatal("it does not end")
+		}
+		return false
+	}
+}
+
+// deadlyBook kills its monitor when pages are to be deleted.
+type deadlyBook struct{ *journal.Journal }
+
+func (b deadlyBook) Delete(key string) error {
+	if strings.HasPrefix(key, "kernel/page/") {
+		if err := unix.Kill(os.Getpid(), unix.SIGKILL); err != nil {
+			panic(err)
+		}
+		select {}
+	}
+	return b.Journal.Delete(key)
+}
+
+// A monitor that is killed when it has added up what threads have measured that ended, and
+// has not deleted yet what it was made of, leaves each of them once.
+func TestKilledWhileFolding(t *testing.T) {
+	g := rig.Start(t, rig.Scenes(t))
+	a := assign(t, g)
+	a.Deadly = true
+	k := placedKeeper(t, a)
+	threads := 0
+	for ended := k.ended(); ; {
+		g.Do("onebyone 300 1") // for which there is room without it, too
+		threads += 300
+		if ended() {
+			break
+		}
+	}
+	g.Do("call 1")
+	a.Deadly = false
+	k = newKeeper(t, a)
+	k.want("recall", "true true")
+	k.want("place", "placed")
+	g.Do("call 1")
+	k.want("rows", fmt.Sprint(threads+2, threads+2, 0))
 	k.want("close", "closed")
 }
 

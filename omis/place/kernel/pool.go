@@ -44,7 +44,7 @@ type pool struct {
 const mostChunks = 1 << 7
 
 func newPool(set *tracepoint.Set, f *form, e *estate) (p *pool, err error) {
-	p = &pool{form: f, estate: e, stores: make(map[uint32]*store), sweepAt: f.spare / 2}
+	p = &pool{form: f, estate: e, stores: make(map[uint32]*store), sweepAt: f.worthSweeping()}
 	p.index, err = set.Map(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 16, ValueSize: 4, MaxEntries: mostChunks << f.chunk, Flags: unix.BPF_F_NO_PREALLOC})
 	if err != nil {
 		return nil, err
@@ -204,14 +204,17 @@ func (p *pool) sweep() error {
 	}
 	p.discover()
 	if p.known >= p.sweepAt {
-		ended := make(map[*target]func(key) bool)
+		ended := make(map[*target]func(thread) bool)
 		for _, s := range p.stores {
 			if ended[s.target] == nil {
 				ended[s.target] = s.target.ended()
 			}
 			s.retire(ended[s.target])
 		}
-		p.sweepAt = max(p.form.spare/2, 2*p.known)
+		for t, hasEnded := range ended {
+			t.forgetEnded(hasEnded)
+		}
+		p.sweepAt = max(p.form.worthSweeping(), 2*p.known)
 	}
 	return p.provideLocked(p.form.spare)
 }

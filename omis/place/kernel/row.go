@@ -66,6 +66,9 @@ type form struct {
 	spare int
 }
 
+// worthSweeping is how many rows make it worth while to look for ended threads.
+func (f *form) worthSweeping() int { return min(f.spare/2, 1<<9) }
+
 func (f *form) chunkSize() uint32 { return uint32(f.size) << f.chunk }
 
 // rowsWithNotes are kinds of rows for StoreTraces, one for each size of rings.

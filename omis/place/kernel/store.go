@@ -173,13 +173,13 @@ func (s *store) Lost() uint64 {
 
 // retire gives back the rows of threads that have ended. The caller holds the pool's
 // lock.
-func (s *store) retire(hasEnded func(key) bool) {
+func (s *store) retire(hasEnded func(thread) bool) {
 	epoch := s.word(cellEpoch)
 	ended := make(map[uint32]bool)
 	var page []image
 	var buckets []omis.Distribution
 	for _, n := range s.rows {
-		if !hasEnded(s.pool.row(n).key()) {
+		if !hasEnded(s.pool.row(n).key().thread()) {
 			continue
 		}
 		copied, err := s.copy(n)
@@ -216,6 +216,7 @@ func (s *store) retire(hasEnded func(key) bool) {
 		}
 		return ended[n]
 	})
+	s.fold()
 }
 
 // keep remembers a row that is given back.

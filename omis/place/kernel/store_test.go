@@ -63,13 +63,25 @@ func TestManyThreads(t *testing.T) {
 	place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpAdd, Value: 1, Store: s})
 	const threads = 20_000
 	g.Do("onebyone %d 1", threads)
-	var sum int64
-	list := rows(t, s)
-	for _, r := range list {
-		sum += r.Value
+	if err := p.Sweep(); err != nil {
+		t.Fatal(err)
 	}
-	if len(list) != threads || sum != threads || s.Lost() != 0 {
-		t.Errorf("%d rows, in all %d, lost %d", len(list), sum, s.Lost())
+	var sum, apart int64
+	list := rows(t, s)
+	for i, r := range list {
+		if sum += r.Value; r.TID != 0 {
+			apart += r.Value
+		}
+		if (i == 0) != (r.TID == 0) {
+			t.Errorf("row %d: %+v", i, r)
+		}
+	}
+	if sum != threads || s.Lost() != 0 {
+		t.Errorf("in all %d, lost %d", sum, s.Lost())
+	}
+	most := omis.RowsOfEnded(1)*5/4 + 1<<9 // and so many rows that nobody looks whose threads have ended
+	if n := len(list); n > most || n < omis.RowsOfEnded(1) || apart != int64(n-1) {
+		t.Errorf("%d rows, of which those of threads tell of %d", n, apart)
 	}
 }
 

@@ -118,16 +118,26 @@ func (th thread) isAlive(pid int) bool {
 
 // ended returns a function that tells which threads have ended by now. It looks once
 // for each.
-func (t *target) ended() func(key) bool {
+func (t *target) ended() func(thread) bool {
 	tids, _ := proc.Threads(t.proc.PID) // none where the process has ended
 	known := make(map[thread]bool)
-	return func(k key) bool {
-		th := k.thread()
+	return func(th thread) bool {
 		is, looked := known[th]
 		if !looked {
 			is = !slices.Contains(tids, th.tid) || !th.isAlive(t.proc.PID)
 			known[th] = is
 		}
 		return is
+	}
+}
+
+// forgetEnded forgets of threads that have ended whether they were there once.
+func (t *target) forgetEnded(hasEnded func(thread) bool) {
+	t.threads.Lock()
+	defer t.threads.Unlock()
+	for th := range t.alive {
+		if hasEnded(th) {
+			delete(t.alive, th)
+		}
 	}
 }
