@@ -54,6 +54,7 @@ func NewOver(nodes []omis.Node, log *slog.Logger, extensions ...service.Extensio
 		classes: make(map[omis.Class]*service.Class), tools: make(map[string]*Tool),
 		kept: make(map[service.Cell]*keeping), hits: make(map[service.Cell]*hitCount), guarded: make(map[service.Cell]bool),
 	}
+	e.reg.prune = e.prune
 	e.room.New = func() any { return new([]omis.Row) }
 	e.rooms.New = func() any { return new(manyRows) }
 	tables := make([]service.Table, len(extensions))

@@ -201,6 +201,7 @@ func (r *registry) nameRowLocked(p *process, key rowKey, row *omis.Row) omis.Tok
 		p.rowTokens, p.hasRow = make(map[rowKey]omis.Token), make(map[omis.Token]bool)
 	}
 	p.rowTokens[key], p.hasRow[token] = token, true
+	r.grownLocked(p)
 	return token
 }
 

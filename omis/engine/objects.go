@@ -80,6 +80,8 @@ type process struct {
 	rowTokens map[rowKey]omis.Token  // of rows of feeds; guarded by registry.mu
 	hasRow    map[omis.Token]bool    // the threads in rowTokens; guarded by registry.mu
 	former    map[int]omis.Token     // of threads that ended, while there are feeds; guarded by registry.mu
+	pruning   bool                   // it is about to be looked through; guarded by registry.mu
+	pruneAt   int                    // when so much is remembered; guarded by registry.mu
 }
 
 // place is the node a process lives on, and what it is called there.

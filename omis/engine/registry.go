@@ -24,6 +24,8 @@ type registry struct {
 	queues   map[queueKey]*queueObject
 	messages map[messageKey]*messageObject
 
+	prune func(*process) // looks through what is remembered of a process
+
 	// generation changes when an extension's object comes or goes; compiled
 	// action lists look objects up again then.
 	generation atomic.Uint64
@@ -147,6 +149,7 @@ func (r *registry) threadLocked(p *process, tid int) *thread {
 	// serves for what is printed, but it names nothing.
 	if !p.ended {
 		p.threads[tid], r.objects[t.token] = t, t
+		r.grownLocked(p)
 	}
 	return t
 }

@@ -122,6 +122,20 @@ type Traced interface {
 	Room() int64 // see omis.Op
 }
 
+// Folder is an object with rows of threads in the monitor's memory.
+type Folder interface {
+	// Fold adds up the rows of threads that have ended, but for those that came last
+	// (omis.RowsOfEnded).
+	Fold(Ended)
+}
+
+// Ended tells whose rows are to be added up: those of threads of a process that do not live
+// any more. What they have measured together is nobody's.
+type Ended struct {
+	Proc, Nobody omis.Token
+	Lives        func(thread omis.Token) bool
+}
+
 // Store holds rows of a cell for one process: see omis.Store.
 type Store interface {
 	Rows() ([]Row, error)

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"maps"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/service"
+)
+
+// A process may begin and end thousands of threads a minute. Nobody says when the last
+// row of one is gone, and where nobody waits for the ends of threads they are not told:
+// so a process of which much is remembered is looked through, and what belongs to no
+// thread that lives, nor to any row, is forgotten. A token is not used again for that.
+
+// leastPruned is how many threads may be remembered before anybody looks.
+const leastPruned = 1 << 12
+
+// memories are what is remembered of the threads of a process, beside their rows.
+type memories struct {
+	threads map[int]*thread
+	rows    map[rowKey]omis.Token
+	former  map[int]omis.Token
+}
+
+// grownLocked notes that more is remembered of a process.
+func (r *registry) grownLocked(p *process) {
+	if p.pruning || len(p.threads)+len(p.rowTokens)+len(p.former) < max(p.pruneAt, leastPruned) {
+		return
+	}
+	p.pruning = true
+	time.AfterFunc(0, func() { r.prune(p) }) // who is here has locks
+}
+
+// prune forgets what is remembered of threads that have ended. What was measured of them
+// stays where it is, but many rows in the monitor's memory are added up.
+func (e *Engine) prune(p *process) {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	before := e.reg.memories(p)
+	alive, rows, err := e.inUse(p)
+	if err != nil {
+		e.log.Warn("cannot forget threads that have ended", "process", p.token, "error", err)
+	} else {
+		e.reg.forget(p, before, alive, rows)
+		e.foldRows(p)
+	}
+	e.reg.mu.Lock()
+	defer e.reg.mu.Unlock()
+	p.pruning, p.pruneAt = false, 2*(len(alive)+len(rows))
+}
+
+func (r *registry) memories(p *process) memories {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return memories{maps.Clone(p.threads), maps.Clone(p.rowTokens), maps.Clone(p.former)}
+}
+
+// inUse are the threads that live and those that have rows in stores; all of the latter
+// have tokens then. The caller holds Engine.admin.
+func (e *Engine) inUse(p *process) (alive map[int]bool, rows map[rowKey]bool, err error) {
+	alive, rows = make(map[int]bool), make(map[rowKey]bool)
+	at := p.at()
+	for range 2 { // a list that is read while threads end may lack others
+		tids, err := at.node.Threads(at.id)
+		if err != nil && !isUnknown(err) {
+			return nil, nil, err
+		}
+		for _, tid := range tids {
+			alive[tid] = true
+		}
+	}
+	for _, f := range p.feeds {
+		list, err := f.store.Rows()
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range list {
+			e.reg.threadOfRow(p, &list[i])
+			rows[rowKey{list[i].TID, list[i].Started}] = true
+		}
+	}
+	return alive, rows, nil
+}
+
+// forget forgets of what was remembered before what is not in use.
+func (r *registry) forget(p *process, before memories, alive map[int]bool, rows map[rowKey]bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for tid, t := range before.threads {
+		if !alive[tid] && p.threads[tid] == t {
+			r.dropThreadLocked(t)
+		}
+	}
+	for key, token := range before.rows {
+		if t := p.threads[key.tid]; rows[key] || key == (rowKey{}) || t != nil && t.token == token {
+			continue // nobody's, or a reset has taken the rows of a thread that lives
+		}
+		delete(p.rowTokens, key)
+		delete(p.hasRow, token)
+	}
+	for tid, token := range before.former {
+		if p.former[tid] == token {
+			delete(p.former, tid)
+		}
+	}
+}
+
+// foldRows has objects of tools add up what they have measured themselves of threads that
+// have ended. The caller holds Engine.admin.
+func (e *Engine) foldRows(p *process) {
+	ended := service.Ended{
+		Proc: p.token, Nobody: e.reg.threadOfRow(p, &omis.Row{}),
+		Lives: func(thread omis.Token) bool { return e.reg.lookup(thread) != nil },
+	}
+	for _, t := range e.allTools() {
+		for _, f := range t.folders() {
+			f.Fold(ended)
+		}
+	}
+}
+
+// folders are the tool's objects with rows of threads.
+func (t *Tool) folders() []service.Folder {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []service.Folder
+	for _, items := range t.items {
+		for _, it := range items {
+			if f, ok := it.value.(service.Folder); ok {
+				list = append(list, f)
+			}
+		}
+	}
+	return list
+}

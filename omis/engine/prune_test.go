@@ -1,0 +1,102 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/engine/fake"
+	"mirador/omis/ext/pa"
+)
+
+// brief has threads begin, call the region, and end, one after the other.
+func brief(p *fake.Process, from, threads int) {
+	for tid := from; tid < from+threads; tid++ {
+		p.Spawn(11, tid)
+		call(p, tid)
+		p.EndThread(tid)
+	}
+}
+
+// call has a thread call the region.
+func call(p *fake.Process, tid int) {
+	p.Reach(tid, 0x10, 100)
+	p.Reach(tid, 0x20, 100)
+}
+
+// rowsOf are the rows of a service, each of so many values.
+func (b *bench) rowsOf(request string, width int) [][]omis.Value {
+	b.Helper()
+	return slices.Collect(slices.Chunk(b.reply(request)[1][0].Values[1].List, width))
+}
+
+// totals are how many rows there are, and what those of a counter and of a timer tell in all.
+func (b *bench) totals() (rows int, calls, intervals int64) {
+	b.Helper()
+	counted, timed := b.rowsOf(": pa_counter_read([pa_c_1])", 3), b.rowsOf(": pa_timer_read([pa_t_1])", 9)
+	for _, r := range counted {
+		calls += int64(r[2].N)
+	}
+	for _, r := range timed {
+		intervals += int64(r[2].N)
+	}
+	return max(len(counted), len(timed)), calls, intervals
+}
+
+// What the monitor itself counts of threads that end is bounded, and none of it lost; a
+// thread that lives keeps its row, however long ago it came.
+func TestRowsOfEndedThreadsAreAddedUp(t *testing.T) {
+	b := start(t, pa.New())
+	p := b.node.Add(1, nil, 11, 12)
+	b.ask(`: proc_attach3([],1,"")`)
+	region(b)
+	call(p, 12)
+	const threads = 20_000
+	brief(p, 1000, threads)
+	n := threads
+	most := omis.RowsOfEnded(1)*5/4 + 1<<12 + 4 // as many come before anybody looks
+	for deadline := time.Now().Add(time.Minute); ; n++ {
+		rows, calls, intervals := b.totals()
+		if calls != int64(n)+1 || intervals != int64(n)+1 {
+			t.Fatalf("%d calls, %d intervals, want %d", calls, intervals, n+1)
+		}
+		if rows <= most {
+			break
+		}
+		if time.Sleep(time.Millisecond); time.Now().After(deadline) {
+			t.Fatalf("there are %d rows, want no more than %d", rows, most)
+		}
+		brief(p, 1000+n, 1)
+	}
+	call(p, 12)
+	lasting := slices.IndexFunc(b.rowsOf(": pa_counter_read([pa_c_1])", 3), func(r []omis.Value) bool { return r[1].Token() == "t_2" && r[2].N == 2 })
+	if lasting < 0 {
+		t.Error("a thread that lives has lost its row")
+	}
+}
+
+// Rows in the stores of a placement keep their tokens, whatever is forgotten.
+func TestRowsKeepTheirTokens(t *testing.T) {
+	b, _, p := startPlacing(t)
+	region(b)
+	const threads = 5000
+	brief(p, 1000, threads)
+	first := b.rowsOf(": pa_counter_read([pa_c_1])", 3)
+	if len(first) != threads {
+		t.Fatalf("%d rows", len(first))
+	}
+	brief(p, 1000+threads, threads)
+	for range 3 {
+		time.Sleep(10 * time.Millisecond) // what is remembered is looked through
+		again := b.rowsOf(": pa_counter_read([pa_c_1])", 3)
+		if len(again) != 2*threads {
+			t.Fatalf("%d rows", len(again))
+		}
+		for i, r := range first {
+			if r[1].Token() != again[i][1].Token() {
+				t.Fatalf("row %d was %s's, and is %s's", i, r[1].Token(), again[i][1].Token())
+			}
+		}
+	}
+}
