@@ -136,13 +136,13 @@ func readers(counters, timers service.Param) []service.Service {
 			Name: "pa_counter_read", Class: classCounter, Kind: service.Information, Object: classCounter,
 			Params: []service.Param{counters}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer value; }* threads; }",
-			Doc:    "return the rows of counters",
+			Doc:    "return the rows of counters; of threads that ended before a thousand others there is one for all, whose thread token names none",
 		},
 		{
 			Name: "pa_timer_read", Class: classTimer, Kind: service.Information, Object: classTimer,
 			Params: []service.Param{timers}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer count; floating last; floating sum; floating sumsq; floating min; floating max; integer unfinished; }* threads; }",
-			Doc:    "return the rows of timers, in seconds; where only some intervals are timed, these",
+			Doc:    "return the rows of timers, in seconds; where only some intervals are timed, these; of threads that ended before a thousand others there is one for all, whose thread token names none",
 		},
 		{
 			Name: "pa_integrator_read", Class: classIntegrator, Kind: service.Information, Object: classIntegrator,
