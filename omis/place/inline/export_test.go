@@ -31,6 +31,7 @@ func Same(n int, ticks, tick uint64) omis.Histogram {
 	r.Count, r.Last, r.Min, r.Max = int64(n), ticks, ticks, ticks
 	return spreadIn(&r, tick)
 }
+
 // Folder is a store whose records are added up, again and again, in memory that outlives
 // whoever does it.
 type Folder struct {
