@@ -107,6 +107,35 @@ func TestNewbornIsKept(t *testing.T) {
 	}
 }
 
+// TestNewbornStaysStopped has breakpoints set and taken out, for which the creator's threads
+// are stopped and set going, while a new process waits to be let go.
+func TestNewbornStaysStopped(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "family.c"), "fork", "5")
+	_, err := n.Watch(omis.Watch{Event: omis.EventProcCreated, Proc: g.ID}, func(h *omis.Hit) {
+		pid, release := h.Child, h.Hold()
+		go func() {
+			defer release()
+			for range 3 {
+				// It may be refused: the only thread is in the middle of a fork.
+				if cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {}); err == nil {
+					_ = cancel()
+				}
+			}
+			if state, err := proc.ThreadState(pid, pid); state != "t" {
+				t.Errorf("the child is in state %s (%v)", state, err)
+			}
+		}()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Begin()
+	if got := g.Line(); got != "bad 0" {
+		t.Error(got)
+	}
+}
+
 func identified(t *testing.T, n *Node, pid int) omis.ProcID {
 	id, err := n.Identify(pid)
 	if err != nil {

@@ -108,12 +108,13 @@ func (o *owner) goOn() {
 	o.leave()
 }
 
-// resumeAll lets those threads go on that nothing keeps any more.
+// resumeAll lets those threads go on that nothing keeps any more. New processes wait to be
+// let go otherwise: one that ran before it is clean would come to a breakpoint.
 func (o *owner) resumeAll() {
 	o.precedence.begin()
 	defer o.precedence.end()
 	for _, t := range o.threads {
-		if t.stopped() && !t.deferred && !t.stays(o) {
+		if t.stopped() && !t.deferred && t.kind < offspring && !t.stays(o) {
 			o.resume(t)
 		}
 	}
