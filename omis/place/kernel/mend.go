@@ -49,32 +49,34 @@ func (b *bunch) change() *changeRecord {
 	return r
 }
 
-// takeOut takes the uprobes of a bunch out, if need be by two registrars.
+// takeOut takes the uprobes of a bunch out, if need be by two registrars. That the kernel
+// says it is done does not tell that it has done so everywhere.
 func (b *bunch) takeOut() error {
 	err := b.placer.uprobes.TakeOut(b.link)
-	if !errors.Is(err, registrar.ErrKilled) {
-		return err
-	}
-	gone, alone := b.gone()
-	if err := gone.mendAfterwards(b.placer.uprobes, b.placer.codes); alone {
-		return err
-	}
-	return nil // what still stands are others of ours, which take along what was left
-}
-
-// gone are the uprobes of a bunch that no other has taken over, and whether none of ours
-// is at their addresses besides.
-func (b *bunch) gone() (r *changeRecord, alone bool) {
-	b.placer.mu.Lock()
-	defer b.placer.mu.Unlock()
-	r, alone = &changeRecord{Proc: b.target.proc}, true
-	for _, pl := range b.members {
-		if pl.bunch == b {
-			r.Members = append(r.Members, pl.site.addr)
-			alone = alone && b.target.sites[pl.site.addr].count <= 1
+	switch gone := b.gone(); {
+	case errors.Is(err, registrar.ErrKilled):
+		return gone.mendAfterwards(b.placer.uprobes, b.placer.codes)
+	case err == nil:
+		left, failed := gone.mend(b.placer.uprobes, b.placer.codes)
+		if left > 0 {
+			return failed // what stands even now is another's, of whom we know nothing
 		}
 	}
-	return r, alone
+	return err
+}
+
+// gone are the uprobes of a bunch where none of ours is besides: what stands at the same
+// address takes along what was left, as soon as it is taken out.
+func (b *bunch) gone() *changeRecord {
+	b.placer.mu.Lock()
+	defer b.placer.mu.Unlock()
+	r := &changeRecord{Proc: b.target.proc}
+	for _, pl := range b.members {
+		if pl.bunch == b && b.target.sites[pl.site.addr].count <= 1 {
+			r.Members = append(r.Members, pl.site.addr)
+		}
+	}
+	return r
 }
 
 // How often, and how soon after another, it is looked whether uprobes are left.
