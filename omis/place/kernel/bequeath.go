@@ -198,9 +198,9 @@ func (b *bunch) bequeath(after uint32) {
 	b.placer.fails(err)
 }
 
-// close takes the uprobes out. Those of a process that has ended are taken out all, with
-// the first that is removed.
-func (b *bunch) close() error {
+// close takes the uprobes out, of which those are gone then. Those of a process that has
+// ended are taken out all, with the first that is removed.
+func (b *bunch) close(gone *changeRecord) error {
 	if b.link == nil {
 		return nil
 	}
@@ -210,17 +210,17 @@ func (b *bunch) close() error {
 		b.link = nil
 	}()
 	if b.placer.estate == nil || !b.members[0].lasts {
-		return b.takeOut()
+		return b.takeOut(gone)
 	}
-	return b.withdraw()
+	return b.withdraw(gone)
 }
 
 // withdraw takes the uprobes of a bunch out that would outlive the monitor.
-func (b *bunch) withdraw() error {
+func (b *bunch) withdraw(gone *changeRecord) error {
 	e := b.placer.estate
 	return errors.Join(
 		e.book.Delete(keyOf(bunchPrefix, b.serial)),
 		e.folder.Remove(nameOf(linkName, int(b.serial)), link.Link.Close), // b.link keeps it
-		b.takeOut(),
+		b.takeOut(gone),
 	)
 }

@@ -122,16 +122,24 @@ func (b *bunch) without(gone map[*placed]bool) error {
 		}
 	}
 	if len(next.members) == 0 || proc.Alive(b.target.proc) != nil {
-		return b.close()
+		return b.leave()
 	}
 	if err := next.set(); err != nil {
 		return fmt.Errorf("uprobes stand on that should not: %w", err)
 	}
 	next.bequeath(b.serial)
 	next.counts(b.serial)
-	err := b.close()
+	err := b.leave()
 	next.counts(0)
 	return err
+}
+
+// leave is close, of one whose placer goes on with others.
+func (b *bunch) leave() error {
+	b.placer.mu.Lock()
+	gone := b.gone()
+	b.placer.mu.Unlock()
+	return b.close(gone)
 }
 
 // counts has the hits of a bunch count from now on, in place of those of a former one

@@ -52,7 +52,7 @@ func (p *Placer) withdraw(b *bunch, members []memberRecord) error {
 			What: fmt.Sprintf("a program at %#x, where the process does not execute that any more", p.siteOf(b, m).asked),
 		})
 	}
-	return b.withdraw()
+	return b.withdraw(b.gone())
 }
 
 // siteOf is where a uprobe stands. Former monitors have not always written down what was
@@ -91,7 +91,7 @@ func (p *Placer) succeed(b, former *bunch, used map[unit]int) error {
 		pl.bunch, pl.former = b, former.serial
 		pl.tell()
 	}
-	if err := former.close(); err != nil {
+	if err := former.close(former.gone()); err != nil {
 		return err
 	}
 	for _, pl := range b.members {

@@ -360,6 +360,42 @@ func takeOver(t *testing.T, clock omis.Clock) {
 	}
 }
 
+// Monitors that are killed one soon after the other take no more memory each.
+func TestQuickSuccessors(t *testing.T) {
+	g := rig.Start(t, rig.Scenes(t))
+	a := assign(t, g)
+	k := newKeeper(t, a)
+	k.want("settle", "0 orphans")
+	k.want("keep", "kept")
+	k.want("place", "placed")
+	chunks := func() (n int) {
+		f, err := pins.Of(a.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range f.Names() {
+			if strings.HasPrefix(name, "chunk-") {
+				n++
+			}
+		}
+		return n
+	}
+	before := chunks()
+	for i := range 6 {
+		g.Do("onebyone 100 1")
+		k.kill()
+		k = newKeeper(t, a)
+		k.want("recall", "true true")
+		k.want("rows", fmt.Sprint((i+1)*100, (i+1)*100, 0))
+		k.want("place", "placed")
+		k.want("settle", "0 orphans")
+	}
+	if now := chunks(); before == 0 || now > before {
+		t.Errorf("%d pieces of memory, and then %d", before, now)
+	}
+	k.want("close", "closed")
+}
+
 // Where one in so many is timed, the next monitor has every count as well, and the kernel
 // goes on in the middle of a turn. Other turns make another program.
 func TestSampledIsTakenOver(t *testing.T) {

@@ -49,11 +49,12 @@ func (b *bunch) change() *changeRecord {
 	return r
 }
 
-// takeOut takes the uprobes of a bunch out, if need be by two registrars. That the kernel
-// says it is done does not tell that it has done so everywhere.
-func (b *bunch) takeOut() error {
+// takeOut takes the uprobes of a bunch out, if need be by two registrars, and looks at those
+// that are gone then: that the kernel says it is done does not tell that it has done so
+// everywhere.
+func (b *bunch) takeOut(gone *changeRecord) error {
 	err := b.placer.uprobes.TakeOut(b.link)
-	switch gone := b.gone(); {
+	switch {
 	case errors.Is(err, registrar.ErrKilled):
 		return gone.mendAfterwards(b.placer.uprobes, b.placer.codes)
 	case err == nil:
@@ -66,10 +67,9 @@ func (b *bunch) takeOut() error {
 }
 
 // gone are the uprobes of a bunch where none of ours is besides: what stands at the same
-// address takes along what was left, as soon as it is taken out.
+// address takes along what was left, as soon as it is taken out. The caller holds
+// Placer.mu.
 func (b *bunch) gone() *changeRecord {
-	b.placer.mu.Lock()
-	defer b.placer.mu.Unlock()
 	r := &changeRecord{Proc: b.target.proc}
 	for _, pl := range b.members {
 		if pl.bunch == b && b.target.sites[pl.site.addr].count <= 1 {

@@ -137,6 +137,9 @@ func (p *pool) provideLocked(n int) error {
 	n = min(n, ringSize)
 	for p.ring.ready() < n {
 		if len(p.free) == 0 {
+			if missing := n - p.ring.ready(); missing <= min(p.form.spare/2, len(p.doubtful)) {
+				return nil // they come in a moment: see settleDoubts
+			}
 			if err := p.grow(); err != nil {
 				return err
 			}
