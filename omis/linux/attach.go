@@ -177,13 +177,17 @@ func (o *owner) freeze(among func(*thread) bool) {
 // runnable tells whether a thread has not stopped because others have its processor.
 func (o *owner) runnable(among func(*thread) bool) bool {
 	for _, t := range o.threads {
-		if (among == nil || among(t)) && !t.stopped() {
-			if s, err := proc.ThreadState(t.pid, t.tid); err == nil && s == "R" {
-				return true
-			}
+		if (among == nil || among(t)) && !t.stopped() && t.isReady() {
+			return true
 		}
 	}
 	return false
+}
+
+// isReady tells whether a thread has a processor, or waits for one.
+func (t *thread) isReady() bool {
+	s, err := proc.ThreadState(t.pid, t.tid)
+	return err == nil && s == "R"
 }
 
 func (o *owner) interruptAll(among func(*thread) bool) {

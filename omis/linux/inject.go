@@ -26,8 +26,8 @@ type injection struct {
 	failed bool
 }
 
-// callPatience is how long an injected call may take. It may be kept by signal
-// handlers of the program, which run first.
+// callPatience is how long an injected call may take, beside what the thread waits for a
+// processor. It may be kept by signal handlers of the program, which run first.
 const callPatience = 2 * time.Second
 
 // inject has some thread of the frozen process make a system call.
@@ -120,7 +120,9 @@ func (o *owner) call(t *thread, memory *os.File, c func(block uint64) resident.C
 		return 0, err
 	}
 	in := t.injection
-	o.pump(callPatience, func() bool { return in.done || in.failed || o.threads[t.tid] != t })
+	over := func() bool { return in.done || in.failed || o.threads[t.tid] != t }
+	for end := time.Now().Add(turn); !o.pump(callPatience, over) && t.isReady() && time.Now().Before(end); {
+	}
 	t.injection = nil
 	if !in.done {
 		return 0, o.callFailed(t) // and the stub stays: the thread may yet come to it
