@@ -15,24 +15,31 @@ import (
 // bpftrace counts or times by thread, as its manual does; it has no probe at returns
 // but the uretprobe.
 func (p *Peers) bpftrace(task subject.Task) (*subject.Standing, error) {
+	s, _, err := p.runBpftrace(task, meanOfStats, func(path string) string {
+		if task.Timed {
+			return fmt.Sprintf("uprobe:%[1]s:%[2]s { @at[tid] = nsecs; } uretprobe:%[1]s:%[2]s /@at[tid]/ { @[tid] = stats(nsecs - @at[tid]); delete(@at[tid]); }", path, task.Function)
+		}
+		return fmt.Sprintf("uprobe:%s:%s { @[tid] = count(); }", path, task.Function)
+	})
+	return s, err
+}
+
+// runBpftrace has bpftrace run a script, which is made for the path of the target.
+func (p *Peers) runBpftrace(task subject.Task, mean func([]string) (float64, error), script func(path string) string) (*subject.Standing, *tool, error) {
 	path, err := find("bpftrace")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	t, err := p.own()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	script := fmt.Sprintf("uprobe:%s:%s { @[tid] = count(); }", t.Path, task.Function)
-	if task.Timed {
-		script = fmt.Sprintf("uprobe:%[1]s:%[2]s { @at[tid] = nsecs; } uretprobe:%[1]s:%[2]s /@at[tid]/ { @[tid] = stats(nsecs - @at[tid]); delete(@at[tid]); }", t.Path, task.Function)
-	}
-	b, err := beginBpftrace(path, t.PID(), script)
+	b, err := beginBpftrace(path, t.PID(), script(t.Path))
 	if err != nil {
 		_ = t.End()
-		return nil, err
+		return nil, nil, err
 	}
-	return interrupted(t, b, task, meanOfStats), nil
+	return interrupted(t, b, task, mean), b, nil
 }
 
 // BpftraceMost is how many probes bpftrace is given at once: it loads a program for each.

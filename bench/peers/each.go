@@ -20,28 +20,20 @@ func (p *Peers) EachHit() []subject.Contender {
 // bpftraceEach has bpftrace print a line for each hit, which goes through the kernel's
 // buffer from the program to bpftrace. Nobody reads the lines.
 func (p *Peers) bpftraceEach(task subject.Task) (*subject.Standing, error) {
-	path, err := find("bpftrace")
+	s, b, err := p.runBpftrace(task, nil, func(path string) string {
+		script := fmt.Sprintf(`uprobe:%s:%s { printf("%%d %%llu\n", tid, nsecs); }`, path, task.Function)
+		if task.Timed {
+			script += fmt.Sprintf(` uretprobe:%s:%s { printf("%%d %%llu\n", tid, nsecs); }`, path, task.Function)
+		}
+		return script
+	})
 	if err != nil {
 		return nil, err
 	}
-	t, err := p.own()
-	if err != nil {
-		return nil, err
-	}
-	script := fmt.Sprintf(`uprobe:%s:%s { printf("%%d %%llu\n", tid, nsecs); }`, t.Path, task.Function)
-	if task.Timed {
-		script += fmt.Sprintf(` uretprobe:%s:%s { printf("%%d %%llu\n", tid, nsecs); }`, t.Path, task.Function)
-	}
-	b, err := beginBpftrace(path, t.PID(), script)
-	if err != nil {
-		_ = t.End()
-		return nil, err
-	}
+	s.Mean = nil
 	go func() {
 		for range b.lines {
 		}
 	}()
-	s := interrupted(t, b, task, nil)
-	s.Mean = nil
 	return s, nil
 }

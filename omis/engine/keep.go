@@ -120,14 +120,16 @@ func (t *Tool) has(cell service.Cell) bool {
 }
 
 // cells are the tool's objects that programs can change.
-func (t *Tool) cells() []service.Cell {
+func (t *Tool) cells() []service.Cell { return valuesOf[service.Cell](t) }
+
+// valuesOf are the values of a tool's objects that are of a type.
+func valuesOf[V any](t *Tool) (list []V) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var list []service.Cell
 	for _, items := range t.items {
 		for _, it := range items {
-			if cell, ok := it.value.(service.Cell); ok {
-				list = append(list, cell)
+			if v, ok := it.value.(V); ok {
+				list = append(list, v)
 			}
 		}
 	}

@@ -114,23 +114,8 @@ func (e *Engine) foldRows(p *process) {
 		Lives: func(thread omis.Token) bool { return e.reg.lookup(thread) != nil },
 	}
 	for _, t := range e.allTools() {
-		for _, f := range t.folders() {
+		for _, f := range valuesOf[service.Folder](t) {
 			f.Fold(ended)
 		}
 	}
-}
-
-// folders are the tool's objects with rows of threads.
-func (t *Tool) folders() []service.Folder {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var list []service.Folder
-	for _, items := range t.items {
-		for _, it := range items {
-			if f, ok := it.value.(service.Folder); ok {
-				list = append(list, f)
-			}
-		}
-	}
-	return list
 }
