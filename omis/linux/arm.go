@@ -9,7 +9,6 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
-	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
 )
 
@@ -54,7 +53,7 @@ func (o *owner) findHome(maps proc.Mappings) bool {
 	if !found {
 		return false
 	}
-	o.space.home, o.space.old = home, s.Old
+	o.space.home, o.space.old, o.space.opened = home, s.Old, s.Opened
 	o.takeOver(s)
 	return true
 }
@@ -80,39 +79,14 @@ func (o *owner) takeOver(s resident.State) {
 	o.space.entries = len(s.Entries)
 }
 
-// unblockAll unblocks SIGTRAP in all threads: the kernel resets the handler of a
-// blocked signal that the processor raises.
-func (o *owner) unblockAll() {
-	for _, t := range o.threads {
-		if t.stopped() {
-			o.unblock(t)
-		}
-	}
-}
-
-func (o *owner) unblock(t *thread) {
-	trap := proc.SignalBit(unix.SIGTRAP)
-	if mask, err := ptrace.Sigmask(t.tid); err == nil && mask&trap != 0 {
-		t.unblocked, t.mask = ptrace.SetSigmask(t.tid, mask&^trap) == nil, mask&^trap
-	}
-}
-
-// reblock undoes unblock, unless the program has set another mask since, as
-// pthread_create does: what it set then is what it wants.
-func (o *owner) reblock(t *thread) {
-	if !t.unblocked {
-		return
-	}
-	if mask, err := ptrace.Sigmask(t.tid); err == nil && mask == t.mask {
-		_ = ptrace.SetSigmask(t.tid, mask|proc.SignalBit(unix.SIGTRAP))
-	}
-	t.unblocked = false
-}
-
 // install makes the resident handler the action for SIGTRAP. The program's own
 // action is noted first: the handler needs it from its first moment on.
 func (o *owner) install() error {
-	now, err := o.action()
+	t, err := o.volunteer()
+	if err != nil {
+		return err
+	}
+	now, err := o.action(t, o.space.memory, unix.SIGTRAP)
 	if err != nil {
 		return err
 	}
@@ -122,26 +96,19 @@ func (o *owner) install() error {
 			return err
 		}
 	}
-	t, err := o.volunteer()
-	if err != nil {
-		return err
-	}
-	if err := o.setAction(t, o.space.memory, o.space.home.Action()); err != nil {
+	if err := o.setAction(t, o.space.memory, unix.SIGTRAP, o.space.home.Action()); err != nil {
 		return err
 	}
 	o.space.armed = true
-	return nil
+	return o.openHandlers(t)
 }
 
-// action asks for the action for SIGTRAP that is in force.
-func (o *owner) action() (resident.Sigaction, error) {
-	t, err := o.volunteer()
-	if err != nil {
-		return resident.Sigaction{}, err
-	}
+// action asks, by a stopped thread of the process that memory belongs to, for the
+// action for a signal that is in force.
+func (o *owner) action(t *thread, memory *os.File, sig unix.Signal) (resident.Sigaction, error) {
 	var block [resident.BlockSize]byte
-	r, err := o.call(t, o.space.memory, func(at uint64) resident.Call {
-		return resident.Call{Number: unix.SYS_RT_SIGACTION, Args: [6]uint64{uint64(unix.SIGTRAP), 0, at, 8}}
+	r, err := o.call(t, memory, func(at uint64) resident.Call {
+		return resident.Call{Number: unix.SYS_RT_SIGACTION, Args: [6]uint64{uint64(sig), 0, at, 8}}
 	}, &block)
 	if err != nil {
 		return resident.Sigaction{}, err
@@ -152,13 +119,13 @@ func (o *owner) action() (resident.Sigaction, error) {
 	return resident.ParseSigaction(block[:]), nil
 }
 
-// setAction sets the action for SIGTRAP by a stopped thread of the process that
+// setAction sets the action for a signal, by a stopped thread of the process that
 // memory belongs to.
-func (o *owner) setAction(t *thread, memory *os.File, act resident.Sigaction) error {
+func (o *owner) setAction(t *thread, memory *os.File, sig unix.Signal, act resident.Sigaction) error {
 	var block [resident.BlockSize]byte
 	copy(block[:], act.Encode())
 	r, err := o.call(t, memory, func(at uint64) resident.Call {
-		return resident.Call{Number: unix.SYS_RT_SIGACTION, Args: [6]uint64{uint64(unix.SIGTRAP), at, 0, 8}}
+		return resident.Call{Number: unix.SYS_RT_SIGACTION, Args: [6]uint64{uint64(sig), at, 0, 8}}
 	}, &block)
 	if err != nil {
 		return err
@@ -188,29 +155,17 @@ func (o *owner) disarm() {
 	o.veil.clear()
 }
 
-// giveBack makes the program's own action for SIGTRAP the one in force.
+// giveBack makes the program's own actions for signals those in force.
 func (o *owner) giveBack() bool {
 	t, err := o.volunteer()
 	if err != nil {
 		return false
 	}
-	now, err := o.action()
+	o.closeHandlers(t, o.space.memory)
+	now, err := o.action(t, o.space.memory, unix.SIGTRAP)
 	if err == nil && now.Handler == o.space.home.Handler() {
-		_ = o.setAction(t, o.space.memory, o.space.old)
+		_ = o.setAction(t, o.space.memory, unix.SIGTRAP, o.space.old)
 	}
 	o.space.armed = false
 	return true
-}
-
-// reinstall puts the handler back after the kernel reset it: a thread ran into a
-// breakpoint with SIGTRAP blocked.
-func (o *owner) reinstall() {
-	if !o.space.armed {
-		return
-	}
-	o.freeze(nil)
-	defer o.thaw()
-	o.unblockAll()
-	// A failure leaves the breakpoints to the tracer alone; the next check tries again.
-	_ = o.install()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,8 +21,8 @@ import (
 const monitorPatience = time.Second
 
 // monitorEnv makes the test binary a monitor of the process it names:
-// PID ADDRESS plant|churn|hold|stop|suspend|birth|patch|repatch|event-KIND[=NAME] [nowarden], or
-// PID ADDRESS checkpoint CRIU FOLDER.
+// PID ADDRESS plant|churn|hold|stop|suspend|birth|patch|repatch|event-KIND[=NAME] [nowarden] [ptrace], or
+// PID ADDRESS checkpoint CRIU FOLDER. With "ptrace" breakpoints stand, and no jumps.
 const monitorEnv = "MIRADOR_TEST_MONITOR"
 
 // runMonitor watches an address of a process until it is killed; with "churn" it
@@ -35,12 +36,13 @@ func runMonitor(spec string) {
 	pid, _ := strconv.Atoi(f[0])
 	addr, _ := strconv.ParseUint(f[1], 0, 64)
 	c := Config{Name: "doomed", Warden: testWarden(), Patience: monitorPatience}
-	switch {
-	case f[2] == "checkpoint":
+	if f[2] == "checkpoint" {
 		c.CRIU, c.Checkpoints = f[3], f[4]
-	case len(f) > 3:
+	}
+	if slices.Contains(f, "nowarden") {
 		c.Warden = nil
 	}
+	c.Ptrace = slices.Contains(f, "ptrace")
 	n, err := Open(c)
 	fail := func(err error) {
 		if err != nil && !isEnded(err) {

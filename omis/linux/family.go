@@ -117,7 +117,8 @@ func (o *owner) clean(t *thread, memory *os.File) {
 		restore(memory, b)
 	}
 	if o.space.home != 0 && o.hasHome(memory) {
-		_ = o.setAction(t, memory, o.space.old)
+		o.closeHandlers(t, memory)
+		_ = o.setAction(t, memory, unix.SIGTRAP, o.space.old)
 	}
 	o.reblock(t)
 }

@@ -4,12 +4,8 @@ package linux
 
 import (
 	"sync"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
 	"mirador/omis/linux/ptrace"
 )
 
@@ -19,9 +15,6 @@ const fromKernel = 0x80
 // share is how many hits of a thread are served in one round before others come
 // first (see owner.endRound).
 const share = 4
-
-// checkEvery bounds how often the resident handler is verified.
-const checkEvery = 50 * time.Millisecond
 
 // hit is what handlers get to see of an occurrence.
 type hit struct {
@@ -131,18 +124,6 @@ func (o *owner) afterHit(t *thread) {
 	ptrace.Reap(t.tid)
 	t.deferred = true
 	o.deferred = append(o.deferred, t)
-}
-
-// verify looks, now and then, whether the resident handler is still in place.
-func (o *owner) verify(t *thread) {
-	if t.checked && o.node.since(o.checked) < checkEvery {
-		return
-	}
-	t.checked, o.checked = true, o.node.Now()
-	s, err := proc.ReadStatus(o.proc.PID)
-	if err == nil && o.space.armed && s.Caught&proc.SignalBit(unix.SIGTRAP) == 0 {
-		o.repair = true
-	}
 }
 
 // tell fires an event other than a reached address.

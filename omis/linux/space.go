@@ -29,6 +29,12 @@ type space struct {
 	armed       bool                   // the resident handler is installed
 	leftover    bool                   // an earlier monitor may have installed it
 	old         resident.Sigaction     // what was installed before
+
+	// opened are the program's handlers of whose masks SIGTRAP was taken, see mask.go;
+	// caught the signals whose handlers were looked at, all of them the last time then.
+	opened [resident.Signals]uint64
+	caught uint64
+	looked int64
 }
 
 type arena struct {

@@ -3,6 +3,7 @@
 package linux
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -68,11 +69,11 @@ func TestBlockedTrap(t *testing.T) {
 // blocked; it must be back before the monitor dies.
 func TestBlockedTrapKilled(t *testing.T) {
 	hammer := build(t, "hammer.c")
-	args := []string{"4", "30000", "block"}
+	args := []string{"4", "12000", "block"}
 	want := subject.Alone(t, hammer, args...)
 	for range 5 {
 		g := start(t, hammer, args...)
-		outlive(t, g, "plant nowarden", 200*time.Millisecond)
+		outlive(t, g, "plant nowarden ptrace", 200*time.Millisecond)
 		if got := g.Finish(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -81,30 +82,67 @@ func TestBlockedTrapKilled(t *testing.T) {
 
 func TestSignals(t *testing.T) {
 	signals := build(t, "signals.c")
-	for _, mode := range []string{"plain", "own"} {
-		t.Run(mode, func(t *testing.T) {
-			want := subject.Alone(t, signals, mode)
-			n := openNode(t)
-			g := start(t, signals, mode)
-			hits, cancel := watchWork(t, n, g)
-			g.Begin()
-			if got := g.Line(); got != want || hits.Load() < 12000 {
-				t.Errorf("got %s with %d hits, want %s", got, hits.Load(), want)
-			}
-			if err := cancel(); err != nil {
-				t.Error(err)
-			}
-		})
+	for _, mode := range []string{"plain", "own", "masked"} {
+		for _, ptrace := range []bool{false, true} {
+			t.Run(fmt.Sprint(mode, ", by ptrace: ", ptrace), func(t *testing.T) {
+				want := subject.Alone(t, signals, mode)
+				n := openNodeWith(t, Config{Ptrace: ptrace})
+				g := start(t, signals, mode)
+				hits, cancel := watchWork(t, n, g)
+				g.Begin()
+				if got := g.Line(); got != want || hits.Load() < 12000 {
+					t.Errorf("got %s with %d hits, want %s", got, hits.Load(), want)
+				}
+				if err := cancel(); err != nil {
+					t.Error(err)
+				}
+				checkMask(t, g, mode)
+			})
+		}
 		t.Run(mode+" killed", func(t *testing.T) {
 			want := subject.Alone(t, signals, mode)
 			for range 5 {
 				g := start(t, signals, mode)
-				outlive(t, g, "plant nowarden", time.Duration(rand.IntN(30))*time.Millisecond)
-				if got := g.Finish(); got != want {
+				outlive(t, g, "plant nowarden ptrace", time.Duration(rand.IntN(30))*time.Millisecond)
+				if got := g.Line(); got != want {
 					t.Errorf("got %s, want %s", got, want)
 				}
+				watchAndCancel(t, g) // by a monitor that comes after
+				checkMask(t, g, mode)
 			}
 		})
+	}
+}
+
+// checkMask: a handler of the program's blocks what it did before.
+func checkMask(t *testing.T, g *target, mode string) {
+	t.Helper()
+	g.Begin()
+	if got, want := g.Line(), map[bool]string{true: "blocked 1", false: "blocked 0"}[mode == "masked"]; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func watchAndCancel(t *testing.T, g *target) {
+	t.Helper()
+	_, cancel := watchWork(t, openNodeWith(t, Config{Ptrace: true}), g)
+	if err := cancel(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGoSignalsKilled: while programs in Go handle signals, they block all of them.
+func TestGoSignalsKilled(t *testing.T) {
+	hogs := buildGo(t, "hogs")
+	const rounds = "400000"
+	want := subject.Alone(t, hogs, rounds)
+	for range 5 {
+		g := start(t, hogs, rounds)
+		g.Addr = functionOf(t, hogs, "runtime.sighandler")
+		outlive(t, g, "plant nowarden ptrace", time.Duration(rand.IntN(30))*time.Millisecond)
+		if got := g.Finish(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ type thread struct {
 	asked     bool   // PTRACE_INTERRUPT was sent, its stop is still to come
 	unblocked bool   // SIGTRAP was blocked, and is to be again
 	mask      uint64 // the signals blocked since then, as long as the program leaves it at that
+	atHit     uint64 // the signals blocked at its last hit
 	checked   bool   // the handler was found in place after its first hit
 	regroup   bool   // was taken out of a group-stop
 	deferred  bool   // waits for the end of the round, see owner.round

@@ -19,12 +19,16 @@ const (
 	offsetOld     = 0x720 // struct kernel_sigaction that was in force
 	offsetCount   = 0x780
 	offsetStep    = 0x788 // not 0 while single steps are asked for
+	offsetOpened  = 0x800 // a handler's address for each signal
 	offsetEntries = 0x1000
 	entrySize     = 32
 	MaxEntries    = 0x700
 	homeSlots     = 0x10000
 	SlotSize      = 64
 	SigactionSize = 32
+
+	// Signals are numbered from 1.
+	Signals = 64
 )
 
 // magic tells an arena of ours, also to a monitor that did not make it.
@@ -49,6 +53,10 @@ func (h Home) Count() uint64 { return uint64(h) + offsetCount }
 
 // Stepping is where it stands that the monitor asks for single steps.
 func (h Home) Stepping() uint64 { return uint64(h) + offsetStep }
+
+// Opened is where the address of the program's handler for a signal stands of whose mask
+// SIGTRAP was taken, or 0.
+func (h Home) Opened(sig int) uint64 { return uint64(h) + offsetOpened + uint64(sig-1)*8 }
 
 // Arena is where the bounds of the i-th arena stand.
 func (h Home) Arena(i int) uint64 { return uint64(h) + offsetArenas + uint64(i)*16 }
@@ -116,6 +124,7 @@ type State struct {
 	Entries []Entry
 	Arenas  []uint64
 	Old     Sigaction
+	Opened  [Signals]uint64
 }
 
 // ErrForeign is returned for memory that is no home.
@@ -139,5 +148,8 @@ func (h Home) Parse(b []byte) (State, error) {
 		s.Entries = append(s.Entries, Entry{word(off), word(off + 8), byte(last), word(off + 16), last&standing != 0})
 	}
 	s.Old = ParseSigaction(b[offsetOld:])
+	for i := range s.Opened {
+		s.Opened[i] = word(offsetOpened + i*8)
+	}
 	return s, nil
 }

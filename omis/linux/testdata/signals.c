@@ -1,5 +1,7 @@
-// signals own|plain: two threads call work while the first sends them SIGUSR1 without end; with "own"
-// the program has a handler for SIGTRAP and traps itself now and then.
+// signals own|plain|masked: two threads call work while the first sends them SIGUSR1 without end; with "own"
+// the program has a handler for SIGTRAP and traps itself now and then; with "masked" its handler blocks
+// all signals, as those of programs in Go do. Then, for each line that comes in, it says whether that
+// one still blocks SIGTRAP.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -52,7 +54,10 @@ static void *shot(void *arg) {
 int main(int argc, char **argv) {
 	pthread_t t[2];
 	own = !strcmp(argv[1], "own");
-	signal(SIGUSR1, count);
+	struct sigaction act = {.sa_handler = count, .sa_flags = SA_RESTART};
+	if (!strcmp(argv[1], "masked"))
+		sigfillset(&act.sa_mask);
+	sigaction(SIGUSR1, &act, 0);
 	if (own)
 		signal(SIGTRAP, count);
 	printf("ready %p\n", (void *)work);
@@ -74,7 +79,12 @@ int main(int argc, char **argv) {
 	}
 	printf("sum %lx traps %ld\n", sum, (long)traps);
 	fflush(stdout);
-	while (getchar() != EOF)
-		;
+	for (int c; (c = getchar()) != EOF;) {
+		if (c != '\n')
+			continue;
+		sigaction(SIGUSR1, 0, &act);
+		printf("blocked %d\n", sigismember(&act.sa_mask, SIGTRAP));
+		fflush(stdout);
+	}
 	return 0;
 }

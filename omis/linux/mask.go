@@ -1,0 +1,152 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/resident"
+)
+
+// A thread that runs into a breakpoint with SIGTRAP blocked makes the kernel reset the
+// handler, for all threads, and without a monitor it dies at once. So while breakpoints
+// stand no thread blocks SIGTRAP, as far as it can be had: neither by its mask, nor in
+// the program's signal handlers by theirs. Who sets a new mask meanwhile is noticed at
+// his next hit.
+
+// trapBit is SIGTRAP in a set of signals.
+const trapBit = 1 << (unix.SIGTRAP - 1)
+
+// unblockAll unblocks SIGTRAP in all threads: the kernel resets the handler of a
+// blocked signal that the processor raises.
+func (o *owner) unblockAll() {
+	for _, t := range o.threads {
+		if t.stopped() {
+			o.unblock(t)
+		}
+	}
+}
+
+func (o *owner) unblock(t *thread) {
+	if mask, err := ptrace.Sigmask(t.tid); err == nil && mask&trapBit != 0 {
+		t.unblocked, t.mask = ptrace.SetSigmask(t.tid, mask&^trapBit) == nil, mask&^trapBit
+	}
+}
+
+// reblock undoes unblock, unless the program has set another mask since, as
+// pthread_create does: what it set then is what it wants.
+func (o *owner) reblock(t *thread) {
+	if !t.unblocked {
+		return
+	}
+	if mask, err := ptrace.Sigmask(t.tid); err == nil && mask == t.mask {
+		_ = ptrace.SetSigmask(t.tid, mask|trapBit)
+	}
+	t.unblocked = false
+}
+
+// openHandlers takes SIGTRAP out of the masks of the program's signal handlers that were
+// not looked at yet. Which they are is noted first, for a monitor that comes after us.
+func (o *owner) openHandlers(t *thread) error {
+	s, err := proc.ReadStatus(o.proc.PID)
+	if err != nil {
+		return ended(o.proc.PID)
+	}
+	for sig := unix.Signal(1); sig <= resident.Signals; sig++ {
+		if sig == unix.SIGTRAP || (s.Caught&^o.space.caught)&proc.SignalBit(sig) == 0 {
+			continue
+		}
+		act, err := o.action(t, o.space.memory, sig)
+		if err != nil {
+			return err
+		}
+		if act.Mask&trapBit == 0 {
+			continue
+		}
+		if err := o.noteOpened(sig, act.Handler); err != nil {
+			return err
+		}
+		act.Mask &^= trapBit
+		if err := o.setAction(t, o.space.memory, sig, act); err != nil {
+			return err
+		}
+	}
+	o.space.caught = s.Caught
+	return nil
+}
+
+// noteOpened says in home of which handler's mask SIGTRAP was taken; 0: of none.
+func (o *owner) noteOpened(sig unix.Signal, handler uint64) error {
+	o.space.opened[sig-1] = handler
+	return o.write(o.space.home.Opened(int(sig)), word(handler))
+}
+
+// closeHandlers gives them their masks back, unless the program has set other handlers
+// since, in the process or in a child that memory belongs to.
+func (o *owner) closeHandlers(t *thread, memory *os.File) {
+	for i, handler := range o.space.opened {
+		sig := unix.Signal(i + 1)
+		if handler == 0 {
+			continue
+		}
+		act, err := o.action(t, memory, sig)
+		if err == nil && act.Handler == handler && act.Mask&trapBit == 0 {
+			act.Mask |= trapBit
+			_ = o.setAction(t, memory, sig, act) // it has ended
+		}
+		if memory == o.space.memory {
+			_ = o.noteOpened(sig, 0)
+		}
+	}
+	if memory == o.space.memory {
+		o.space.caught = 0
+	}
+}
+
+// How often to look whether the resident handler is in place, and at the least whether
+// the program has set its own handlers again, with masks as before.
+const (
+	checkEvery = 50 * time.Millisecond
+	openEvery  = time.Second
+)
+
+// verify looks whether the resident handler is still in place: now and then, at a
+// thread's first hit, and where a thread blocks other signals than at its last hit. The
+// kernel has taken SIGTRAP out of its mask then, when it reset the handler, but only
+// that. It looks as well whether the program has set new handlers of its own.
+func (o *owner) verify(t *thread) {
+	mask, err := ptrace.Sigmask(t.tid)
+	changed := err == nil && mask != 0 && mask != t.atHit
+	t.atHit = mask
+	if t.checked && !changed && o.node.since(o.checked) < checkEvery {
+		return
+	}
+	t.checked, o.checked = true, o.node.Now()
+	s, err := proc.ReadStatus(o.proc.PID)
+	if err != nil || !o.space.armed {
+		return
+	}
+	reset := s.Caught&trapBit == 0
+	if reset && o.node.since(o.space.looked) > openEvery {
+		o.space.looked, o.space.caught = o.node.Now(), 0 // look at all of them again
+	}
+	o.repair = o.repair || reset || (s.Caught&^o.space.caught)&^trapBit != 0
+}
+
+// reinstall puts the handler back after the kernel reset it: a thread ran into a
+// breakpoint with SIGTRAP blocked.
+func (o *owner) reinstall() {
+	if !o.space.armed {
+		return
+	}
+	o.freeze(nil)
+	defer o.thaw()
+	o.unblockAll()
+	// A failure leaves the breakpoints to the tracer alone; the next check tries again.
+	_ = o.install()
+}
