@@ -18,9 +18,11 @@ import (
 // injection is a system call that a thread makes for us (see resident.StubCode).
 // Whatever happens to us, the thread makes its call and goes on where it was.
 type injection struct {
-	at     uint64 // rip behind the stub's syscall instruction
+	begin  uint64 // of the stub
+	at     uint64 // rip behind the stub's syscall instruction, or behind the end of a sweep
 	sp     uint64
-	stops  int // entry and exit
+	sweep  bool // it makes many calls, and stops behind all of them only
+	stops  int  // entry and exit
 	result int64
 	done   bool
 	failed bool
@@ -93,12 +95,40 @@ func (o *owner) call(t *thread, memory *os.File, c func(block uint64) resident.C
 	if err != nil {
 		return 0, err
 	}
+	in := &injection{begin: stub, at: stub + resident.StubReturn}
+	err = o.through(t, memory, in, c, block)
+	if in.done {
+		cleanUp()
+	} // else it stays: the thread may yet come to it
+	return in.result, err
+}
+
+// sweep has a stopped thread go through the actions for some signals, and tells which it
+// has changed: SIGTRAP is in their masks now, or is not.
+func (o *owner) sweep(t *thread, memory *os.File, signals uint64, block bool) (changed uint64, err error) {
+	c := resident.SweepCall(o.numberOf(unix.SYS_RT_SIGACTION), signals, block)
+	in := &injection{begin: o.space.home.Sweep(), at: o.space.home.SweepEnd(), sweep: true}
+	left := c.Block
+	err = o.through(t, memory, in, func(uint64) resident.Call { return c }, &left)
+	return resident.Swept(left[:]), err
+}
+
+// numberOf is the number under which a thread makes a system call for us.
+func (o *owner) numberOf(call uint64) uint64 {
+	if o.node.marks {
+		return calls.Marked(call)
+	}
+	return call
+}
+
+// through sends a stopped thread through a stub, and takes it back behind.
+func (o *owner) through(t *thread, memory *os.File, in *injection, c func(block uint64) resident.Call, block *[resident.BlockSize]byte) error {
 	t.clearFlag()
 	t.lift()
 	defer t.lower()
 	var regs ptrace.Regs
 	if err := ptrace.GetRegs(t.tid, &regs); err != nil {
-		return 0, o.callFailed(t)
+		return o.callFailed(t)
 	}
 	resumed := resident.Resumed(regs)
 	if t.stop == entryStop {
@@ -107,53 +137,56 @@ func (o *owner) call(t *thread, memory *os.File, c func(block uint64) resident.C
 	}
 	blockAt := resident.BlockAt(&resumed)
 	request := c(blockAt)
-	request.Block = *block
-	if o.node.marks {
-		request.Number = calls.Marked(request.Number)
-	}
-	detour, frame := resident.Detour(resumed, stub, request)
+	request.Block, request.Number = *block, o.numberOf(request.Number)
+	detour, frame := resident.Detour(resumed, in.begin, request)
 	if _, err := memory.WriteAt(frame, int64(detour.Rsp)); err != nil {
-		return 0, o.memoryError(detour.Rsp, err)
+		return o.memoryError(detour.Rsp, err)
 	}
 	t.regroup = t.regroup || t.stop == groupStop
-	if err := o.detour(t, detour); err != nil {
-		return 0, err
+	if err := o.detour(t, detour, in); err != nil {
+		return err
 	}
-	in := t.injection
 	over := func() bool { return in.done || in.failed || o.threads[t.tid] != t }
 	for end := time.Now().Add(turn); !o.pump(callPatience, over) && t.isReady() && time.Now().Before(end); {
 	}
 	t.injection = nil
 	if !in.done {
-		return 0, o.callFailed(t) // and the stub stays: the thread may yet come to it
+		return o.callFailed(t)
 	}
 	_, readErr := memory.ReadAt(block[:], int64(blockAt))
 	// The thread need not take the way back through the frame.
 	if err := ptrace.SetRegs(t.tid, &resumed); err != nil {
-		return 0, o.callFailed(t)
+		in.done = false // it is being killed
+		return o.callFailed(t)
 	}
 	t.stop = callStop
 	ptrace.Reap(t.tid)
-	cleanUp()
 	if readErr != nil {
-		return 0, o.memoryError(blockAt, readErr)
+		return o.memoryError(blockAt, readErr)
 	}
-	return in.result, nil
+	return nil
 }
 
 // detour sends the thread off.
-func (o *owner) detour(t *thread, regs ptrace.Regs) error {
-	t.injection = &injection{at: regs.Rip + resident.StubReturn, sp: regs.Rsp}
+func (o *owner) detour(t *thread, regs ptrace.Regs, in *injection) error {
+	in.sp = regs.Rsp
 	if err := ptrace.SetRegs(t.tid, &regs); err != nil {
-		t.injection = nil
 		return o.callFailed(t)
 	}
-	t.stop = running
-	if err := ptrace.Syscall(t.tid, 0); err != nil {
+	t.stop, t.injection = running, in
+	if err := in.resume(t, 0); err != nil {
 		t.injection = nil
 		return o.callFailed(t)
 	}
 	return nil
+}
+
+// resume lets the thread go on, up to the next stop that matters.
+func (in *injection) resume(t *thread, sig int) error {
+	if in.sweep {
+		return ptrace.Cont(t.tid, sig)
+	}
+	return ptrace.Syscall(t.tid, sig)
 }
 
 func (o *owner) callFailed(t *thread) error {
@@ -170,7 +203,7 @@ func (in *injection) advance(o *owner, t *thread, s ptrace.Status) {
 	switch {
 	case s.SyscallStop():
 		var regs ptrace.Regs
-		if ptrace.GetRegs(t.tid, &regs) == nil && regs.Rip == in.at && regs.Rsp == in.sp {
+		if in.isAtEnd(t, &regs) {
 			in.stops++
 			in.result = int64(regs.Rax)
 		}
@@ -181,11 +214,19 @@ func (in *injection) advance(o *owner, t *thread, s ptrace.Status) {
 		}
 	case s.Event() != 0:
 		t.asked = false
+		if in.sweep && in.isAtEnd(t, &ptrace.Regs{}) {
+			in.done = true
+			t.stop = callStop
+			return
+		}
 		if s.Event() != ptrace.EventStop {
 			t.stop = eventStop
 			o.family(t, s.Event())
 			t.stop = running
 		}
+	case s.Signal() == int(unix.SIGTRAP) && in.sweep && in.isAtEnd(t, &ptrace.Regs{}):
+		// It stops once more, without the signal: a monitor that dies takes that along.
+		_ = ptrace.Interrupt(t.tid)
 	case s.Signal() == int(unix.SIGTRAP) && o.reached(t):
 		// A breakpoint in a signal handler of the program. A handler that holds
 		// the thread there keeps it from making our call for an unknown time.
@@ -196,7 +237,13 @@ func (in *injection) advance(o *owner, t *thread, s ptrace.Status) {
 	default:
 		sig = s.Signal()
 	}
-	if err := ptrace.Syscall(t.tid, sig); err != nil {
+	if err := in.resume(t, sig); err != nil {
 		in.failed = true
 	}
+}
+
+// isAtEnd tells whether the stopped thread is where the injection ends, and reads its
+// registers.
+func (in *injection) isAtEnd(t *thread, regs *ptrace.Regs) bool {
+	return ptrace.GetRegs(t.tid, regs) == nil && regs.Rip == in.at && regs.Rsp == in.sp
 }

@@ -10,7 +10,6 @@ import (
 
 	"mirador/omis/linux/proc"
 	"mirador/omis/linux/ptrace"
-	"mirador/omis/linux/resident"
 )
 
 // A thread that runs into a breakpoint with SIGTRAP blocked makes the kernel reset the
@@ -50,61 +49,47 @@ func (o *owner) reblock(t *thread) {
 	t.unblocked = false
 }
 
-// openHandlers takes SIGTRAP out of the masks of the program's signal handlers that were
-// not looked at yet. Which they are is noted first, for a monitor that comes after us.
+// openHandlers takes SIGTRAP out of the masks of those of the program's signal handlers
+// that were not looked at yet.
 func (o *owner) openHandlers(t *thread) error {
 	s, err := proc.ReadStatus(o.proc.PID)
 	if err != nil {
 		return ended(o.proc.PID)
 	}
-	for sig := unix.Signal(1); sig <= resident.Signals; sig++ {
-		if sig == unix.SIGTRAP || (s.Caught&^o.space.caught)&proc.SignalBit(sig) == 0 {
-			continue
-		}
-		act, err := o.action(t, o.space.memory, sig)
-		if err != nil {
-			return err
-		}
-		if act.Mask&trapBit == 0 {
-			continue
-		}
-		if err := o.noteOpened(sig, act.Handler); err != nil {
-			return err
-		}
-		act.Mask &^= trapBit
-		if err := o.setAction(t, o.space.memory, sig, act); err != nil {
-			return err
-		}
+	fresh := s.Caught &^ o.space.caught &^ trapBit
+	if fresh == 0 {
+		return nil
+	}
+	opened, err := o.sweep(t, o.space.memory, fresh, false)
+	if err != nil {
+		return err
 	}
 	o.space.caught = s.Caught
-	return nil
+	return o.noteOpened(o.space.opened | opened)
 }
 
-// noteOpened says in home of which handler's mask SIGTRAP was taken; 0: of none.
-func (o *owner) noteOpened(sig unix.Signal, handler uint64) error {
-	o.space.opened[sig-1] = handler
-	return o.write(o.space.home.Opened(int(sig)), word(handler))
+// noteOpened says in home which handlers are open, for a monitor that comes after us.
+func (o *owner) noteOpened(signals uint64) error {
+	if signals == o.space.opened {
+		return nil
+	}
+	o.space.opened = signals
+	return o.write(o.space.home.Opened(), word(signals))
 }
 
-// closeHandlers gives them their masks back, unless the program has set other handlers
-// since, in the process or in a child that memory belongs to.
+// closeHandlers gives them their masks back, in the process or in a child that memory
+// belongs to.
 func (o *owner) closeHandlers(t *thread, memory *os.File) {
-	for i, handler := range o.space.opened {
-		sig := unix.Signal(i + 1)
-		if handler == 0 {
-			continue
-		}
-		act, err := o.action(t, memory, sig)
-		if err == nil && act.Handler == handler && act.Mask&trapBit == 0 {
-			act.Mask |= trapBit
-			_ = o.setAction(t, memory, sig, act) // it has ended
-		}
-		if memory == o.space.memory {
-			_ = o.noteOpened(sig, 0)
-		}
+	s, err := proc.ReadStatus(t.pid)
+	if err != nil {
+		return // it has ended
+	}
+	if signals := o.space.opened & s.Caught; signals != 0 {
+		_, _ = o.sweep(t, memory, signals, true) // the same
 	}
 	if memory == o.space.memory {
 		o.space.caught = 0
+		_ = o.noteOpened(0)
 	}
 }
 

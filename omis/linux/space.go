@@ -30,11 +30,10 @@ type space struct {
 	leftover    bool                   // an earlier monitor may have installed it
 	old         resident.Sigaction     // what was installed before
 
-	// opened are the program's handlers of whose masks SIGTRAP was taken, see mask.go;
-	// caught the signals whose handlers were looked at, all of them the last time then.
-	opened [resident.Signals]uint64
-	caught uint64
-	looked int64
+	// opened are the signals of whose handlers' masks SIGTRAP was taken, see mask.go;
+	// caught those whose handlers were looked at, all of them the last time at looked.
+	opened, caught uint64
+	looked         int64
 }
 
 type arena struct {

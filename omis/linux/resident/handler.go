@@ -7,16 +7,18 @@ import (
 	"unsafe"
 )
 
-// handlerAddress and restorerAddress tell where the linker put the code in
-// handler_amd64.s. It is copied, never called.
+// These tell where the linker put the code in handler_amd64.s. It is copied, never
+// called.
 func handlerAddress() unsafe.Pointer
 func restorerAddress() unsafe.Pointer
+func sweepAddress() unsafe.Pointer
 
 // endMark stands behind each piece of code in handler_amd64.s.
 const endMark = "end here"
 
 func handlerCode() []byte  { return codeAt(handlerAddress(), offsetRestorer) }
 func restorerCode() []byte { return codeAt(restorerAddress(), offsetStub-offsetRestorer) }
+func sweepCode() []byte    { return codeAt(sweepAddress(), offsetMagic-offsetSweep-len(StubCode)) }
 
 // codeAt copies the code at p up to its end mark; limit is the room it has.
 func codeAt(p unsafe.Pointer, limit int) []byte {

@@ -120,6 +120,51 @@ TEXT ·restorer(SB), NOSPLIT|NOFRAME, $0-0
 	SYSCALL
 	BYTE $'e'; BYTE $'n'; BYTE $'d'; BYTE $' '; BYTE $'h'; BYTE $'e'; BYTE $'r'; BYTE $'e'
 
+// sweep goes through actions for signals: for those in the set R8 it asks for the action,
+// puts SIGTRAP into its mask or takes it out, and sets the action again if that made a
+// difference. R10 is 8. Its block of memory (see SweepCall) begins at FRAME(SP). It ends with an INT3, at which the
+// monitor takes the thread; without one the handler above lets it go on behind, to the
+// end of the stub, which takes back the registers from the stack.
+#define FRAME 88
+#define BLOCK_MASK    (FRAME+24) // of the action
+#define BLOCK_BLOCK   (FRAME+32) // 1: into the masks, 0: out of them
+#define BLOCK_CHANGED (FRAME+40) // which ones made a difference
+#define BLOCK_NUMBER  (FRAME+48) // of the system call rt_sigaction
+TEXT ·sweep(SB), NOSPLIT|NOFRAME, $0-0
+next:
+	TESTQ R8, R8
+	JZ    swept
+	BSFQ  R8, DI
+	BTRQ  DI, R8
+	INCL  DI
+	XORL  SI, SI
+	LEAQ  FRAME(SP), DX
+	MOVL  BLOCK_NUMBER(SP), AX
+	SYSCALL
+	TESTL AX, AX
+	JNZ   next
+	CMPQ  BLOCK_BLOCK(SP), $0
+	JNE   block
+	BTRQ  $(SIGTRAP-1), BLOCK_MASK(SP)
+	JCC   next
+	JMP   set
+block:
+	BTSQ  $(SIGTRAP-1), BLOCK_MASK(SP)
+	JCS   next
+set:
+	MOVQ  DX, SI
+	XORL  DX, DX
+	MOVL  BLOCK_NUMBER(SP), AX
+	SYSCALL
+	TESTL AX, AX
+	JNZ   next
+	LEAQ  -1(DI), CX
+	BTSQ  CX, BLOCK_CHANGED(SP)
+	JMP   next
+swept:
+	INT   $3
+	BYTE $'e'; BYTE $'n'; BYTE $'d'; BYTE $' '; BYTE $'h'; BYTE $'e'; BYTE $'r'; BYTE $'e'
+
 // The addresses of the code above; a Go function value would lead to a wrapper.
 
 TEXT ·handlerAddress(SB), NOSPLIT, $0-8
@@ -129,5 +174,10 @@ TEXT ·handlerAddress(SB), NOSPLIT, $0-8
 
 TEXT ·restorerAddress(SB), NOSPLIT, $0-8
 	LEAQ ·restorer(SB), AX
+	MOVQ AX, ret+0(FP)
+	RET
+
+TEXT ·sweepAddress(SB), NOSPLIT, $0-8
+	LEAQ ·sweep(SB), AX
 	MOVQ AX, ret+0(FP)
 	RET

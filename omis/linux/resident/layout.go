@@ -19,20 +19,17 @@ const (
 	offsetOld     = 0x720 // struct kernel_sigaction that was in force
 	offsetCount   = 0x780
 	offsetStep    = 0x788 // not 0 while single steps are asked for
-	offsetOpened  = 0x800 // a handler's address for each signal
+	offsetOpened  = 0x790 // a set of signals
 	offsetEntries = 0x1000
 	entrySize     = 32
 	MaxEntries    = 0x700
 	homeSlots     = 0x10000
 	SlotSize      = 64
 	SigactionSize = 32
-
-	// Signals are numbered from 1.
-	Signals = 64
 )
 
 // magic tells an arena of ours, also to a monitor that did not make it.
-var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'a', 'r', 'e', 'n', 'a', ' ', '3', 0}
+var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'a', 'r', 'e', 'n', 'a', ' ', '4', 0}
 
 // Home is the first arena of a target, known by its address.
 type Home uint64
@@ -54,9 +51,8 @@ func (h Home) Count() uint64 { return uint64(h) + offsetCount }
 // Stepping is where it stands that the monitor asks for single steps.
 func (h Home) Stepping() uint64 { return uint64(h) + offsetStep }
 
-// Opened is where the address of the program's handler for a signal stands of whose mask
-// SIGTRAP was taken, or 0.
-func (h Home) Opened(sig int) uint64 { return uint64(h) + offsetOpened + uint64(sig-1)*8 }
+// Opened is where the signals stand of whose handlers' masks SIGTRAP was taken.
+func (h Home) Opened() uint64 { return uint64(h) + offsetOpened }
 
 // Arena is where the bounds of the i-th arena stand.
 func (h Home) Arena(i int) uint64 { return uint64(h) + offsetArenas + uint64(i)*16 }
@@ -75,6 +71,7 @@ func Slots(arena uint64, home bool) (first, end uint64) {
 const (
 	offsetRestorer = 0x500
 	offsetStub     = 0x540
+	offsetSweep    = 0x560
 )
 
 // Image is what home holds before the first breakpoint.
@@ -83,6 +80,7 @@ func (h Home) Image() []byte {
 	copy(image, handlerCode())
 	copy(image[offsetRestorer:], restorerCode())
 	copy(image[offsetStub:], StubCode)
+	copy(image[offsetSweep:], append(sweepCode(), StubCode[StubReturn:]...))
 	copy(image[offsetMagic:], magic[:])
 	copy(image[offsetArenas:], Bounds(uint64(h)))
 	return image
@@ -124,7 +122,7 @@ type State struct {
 	Entries []Entry
 	Arenas  []uint64
 	Old     Sigaction
-	Opened  [Signals]uint64
+	Opened  uint64
 }
 
 // ErrForeign is returned for memory that is no home.
@@ -148,8 +146,6 @@ func (h Home) Parse(b []byte) (State, error) {
 		s.Entries = append(s.Entries, Entry{word(off), word(off + 8), byte(last), word(off + 16), last&standing != 0})
 	}
 	s.Old = ParseSigaction(b[offsetOld:])
-	for i := range s.Opened {
-		s.Opened[i] = word(offsetOpened + i*8)
-	}
+	s.Opened = word(offsetOpened)
 	return s, nil
 }
