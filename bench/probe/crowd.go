@@ -60,7 +60,8 @@ func (b *Bench) crowd(c subject.Contender, task subject.Task) (report.Row, error
 	stop := s.Stop
 	defer func() { _ = stop() }()
 	many, one := &pairs{}, &pairs{}
-	for begin, round := time.Now(), 0; round < b.Rounds && !b.spent(begin, crowdBudget); round++ {
+	budget, rounds := crowdBudget, b.Rounds
+	for begin, round := time.Now(), 0; round < rounds && !b.spent(begin, budget); round++ {
 		for _, of := range []struct {
 			*pairs
 			threads int
@@ -68,6 +69,9 @@ func (b *Bench) crowd(c subject.Contender, task subject.Task) (report.Row, error
 			if err := of.measure(s, of.threads, c.Slow); err != nil {
 				return row, err
 			}
+		}
+		if one.added().Median < slight {
+			budget, rounds = slightTimes*crowdBudget, slightTimes*b.Rounds
 		}
 	}
 	row.Ours = many.added()
@@ -78,6 +82,13 @@ func (b *Bench) crowd(c subject.Contender, task subject.Task) (report.Row, error
 }
 
 const crowdBudget = 3 * time.Second
+
+// What is slight, in nanoseconds, is the difference of two times of which each varies by
+// as much: it takes more rounds.
+const (
+	slight      = 5
+	slightTimes = 5
+)
 
 // pairs are figures of calls that are probed, and of their twins.
 type pairs struct{ probed, bare []float64 }
