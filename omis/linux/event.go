@@ -114,22 +114,24 @@ func (o *owner) isAwaited(tid int) bool {
 	return tid == o.proc.PID && !o.child && proc.Parent(tid) == os.Getpid()
 }
 
-// isForeign tells that an end is of a child of the monitor that nobody traces, as
-// the warden or a program that somebody runs: whoever started it, on what is now
-// the owner's thread, reaps it some day, and must find it.
+// isForeign tells that something is told of a child of the monitor that this owner does
+// not trace, as the warden or a program that somebody runs, whom somebody has started on
+// what is now the owner's thread. Its end is for whoever started it, who must find it. If
+// it is another owner's process, its stops are that one's, who would wait for them for
+// ever: within the monitor the kernel tells them to the parent as well.
 func (o *owner) isForeign(s ptrace.Status) bool {
-	if !s.Ended() || s.TID == o.proc.PID || o.threads[s.TID] != nil {
+	if o.threads[s.TID] != nil || s.TID == o.proc.PID && s.Cause != ptrace.Trapped {
 		return false
 	}
 	status, err := proc.ReadStatus(s.TID)
-	return err != nil || status.Tracer == 0
+	return err != nil || status.Tracer != int(o.box.thread.Load())
 }
 
-// pollEvery is how often to look past the end of a foreign child.
+// pollEvery is how often to look past what is told of a foreign child.
 const pollEvery = 200 * time.Microsecond
 
-// poll is ptrace.Poll without foreign children, whose ends the kernel tells first,
-// each time.
+// poll is ptrace.Poll without foreign children, of whom the kernel tells first, each
+// time.
 func (o *owner) poll() (ptrace.Status, bool) {
 	s, ok := ptrace.Poll()
 	if !ok || !o.isForeign(s) {
@@ -140,7 +142,9 @@ func (o *owner) poll() (ptrace.Status, bool) {
 			return s, true
 		}
 	}
-	return ptrace.Status{}, false
+	// An execve may have made the process's first thread ours.
+	s, ok = ptrace.PollThread(o.proc.PID)
+	return s, ok && !o.isForeign(s)
 }
 
 // forget takes a thread off the books.
