@@ -2,11 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"mirador/mir/translate"
 	"mirador/omis"
@@ -57,7 +61,7 @@ func (v *inventory) enter(process omis.ProcID, s stock) {
 func mappedFiles(pid int) (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
-		return "", omis.Errorf(omis.UnknownObject, "process %d has ended", pid)
+		return "", unmapped(pid, err)
 	}
 	var files strings.Builder
 	for line := range bytes.Lines(text) {
@@ -66,4 +70,15 @@ func mappedFiles(pid int) (string, error) {
 		}
 	}
 	return files.String(), nil
+}
+
+// unmapped is why a process' map could not be read.
+func unmapped(pid int, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
+		return omis.Errorf(omis.UnknownObject, "process %d has ended", pid)
+	case errors.Is(err, fs.ErrPermission):
+		return omis.Errorf(omis.NoPermission, "cannot tell what process %d has loaded: the kernel does not let us read its map, which takes the right to trace it", pid)
+	}
+	return omis.Errorf(omis.OSError, "cannot tell what process %d has loaded: %s", pid, err.Error())
 }

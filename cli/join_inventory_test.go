@@ -1,13 +1,19 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mirador/mir/translate"
+	"mirador/omis"
 	"mirador/omis/linux"
 	"mirador/omis/linux/proc"
 	"mirador/omis/linux/subject"
@@ -67,5 +73,17 @@ func TestInventory(t *testing.T) {
 	}
 	if look() == first {
 		t.Error("not looked up again, though the file has changed")
+	}
+}
+
+// A map that cannot be read says why: not every process of which we have none has ended.
+func TestUnreadableMap(t *testing.T) {
+	for cause, want := range map[error]omis.Status{
+		unix.ENOENT: omis.UnknownObject, unix.ESRCH: omis.UnknownObject, fs.ErrPermission: omis.NoPermission, unix.EMFILE: omis.OSError,
+	} {
+		var got *omis.Error
+		if err := unmapped(7, fmt.Errorf("open /proc/7/maps: %w", cause)); !errors.As(err, &got) || got.Status != want {
+			t.Errorf("%v: %v", cause, err)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -107,6 +108,9 @@ func removeStale(path string) error {
 // ListenTCP opens a TCP address. Beyond loopback it takes TLS, because a token
 // in clear text is nobody's secret.
 func ListenTCP(addr string, secure *tls.Config) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return nil, fmt.Errorf("%s is no TCP address: write --socket %s for a Unix socket", addr, path)
+	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %q: write it as HOST:PORT", addr)

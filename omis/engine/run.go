@@ -314,6 +314,7 @@ func checkTypes(s *step, args []omis.Value) error {
 func (x *execution) Add(c omis.Class, value any) omis.Token { return x.tool.addItem(c, value) }
 func (x *execution) Remove(t omis.Token)                    { x.tool.removeItem(t) }
 func (x *execution) Changed(t omis.Token)                   { x.tool.itemChanged(t) }
+func (x *execution) Now() int64                             { return x.tool.e.now() }
 
 // Request executes a request of an extension within the action that makes it.
 func (x *execution) Request(ctx context.Context, text string) (omis.Reply, error) {

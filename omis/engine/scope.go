@@ -168,6 +168,7 @@ type toolScope struct{ t *Tool }
 func (s toolScope) Add(c omis.Class, value any) omis.Token { return s.t.addItem(c, value) }
 func (s toolScope) Remove(t omis.Token)                    { s.t.removeItem(t) }
 func (s toolScope) Changed(t omis.Token)                   { s.t.itemChanged(t) }
+func (s toolScope) Now() int64                             { return s.t.e.now() }
 
 func (s toolScope) Request(ctx context.Context, text string) (omis.Reply, error) {
 	return s.t.nested(ctx, text, nil)

@@ -97,6 +97,16 @@ func TestTraceByBatches(t *testing.T) {
 	})
 }
 
+// What a request without an event appends is of nobody, and has the time of then.
+func TestTraceOutsideOfEvents(t *testing.T) {
+	inBothPlaces(t, func(t *testing.T, b *bench, p interface{ Reach(int, uint64, uint64) }) {
+		p.Reach(11, 0x10, 0)
+		b.ask(": pa_trace_add([pa_b_1],7)")
+		p.Reach(11, 0x10, 0)
+		b.wantTraced(0, 0, "t_1:1:0", string(omis.Undefined)+":7:0", "t_1:1:0")
+	})
+}
+
 // What was appended outlasts the programs that did.
 func TestTraceOutlastsPrograms(t *testing.T) {
 	inBothPlaces(t, func(t *testing.T, b *bench, p interface{ Reach(int, uint64, uint64) }) {

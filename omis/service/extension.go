@@ -219,6 +219,8 @@ type Scope interface {
 	// Changed tells that what an object contains is another now: requests whose
 	// event names its token are adapted.
 	Changed(omis.Token)
+	// Now reads the clock that times of events are by, for what happens outside of one.
+	Now() int64
 	// Request uses other services, as the tool would.
 	Request(ctx context.Context, request string) (omis.Reply, error)
 }

@@ -247,6 +247,8 @@ func addToTrace(c *service.Call) ([]omis.Value, error) {
 	r.Proc, r.Thread = origin(c.Event)
 	if c.Event != nil {
 		r.Time = c.Event.Time
+	} else {
+		r.Time = c.Scope.Now()
 	}
 	c.Object.(*trace).add(r)
 	return nil, nil
