@@ -2,6 +2,7 @@ package mir
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,6 +35,23 @@ func ours(e Element, name string) (Attribute, bool) {
 		}
 	}
 	return Attribute{}, false
+}
+
+// onlyOurs refuses what the gateway's namespace has no meaning for: attributes of a request
+// other than those that its root may have. What is misspelt would go unnoticed.
+func (f *findings) onlyOurs(root Element, known ...string) {
+	for i := range root.tree.elements {
+		e := Element{root.tree, i}
+		for _, a := range e.Attributes() {
+			switch {
+			case a.Space != GatewayNamespace || i == root.index && slices.Contains(known, a.Name):
+			case i == root.index && len(known) > 0:
+				f.add(a.Pos, "%s is no attribute of the gateway's; on <%s> there are %s", Quote(a.Name), root.Name(), strings.Join(known, ", "))
+			default:
+				f.add(a.Pos, "%s: <%s> has no attributes of the gateway's; they stand on <instrreq> and <ctrlreq>", Quote(a.Name), quoteless(e.Tag()))
+			}
+		}
+	}
 }
 
 // leastBudget is the least share, in percent, that shares are written with digits for.

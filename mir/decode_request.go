@@ -1,6 +1,7 @@
 package mir
 
 func readSIRRequest(f *findings, root Element) Document {
+	f.onlyOurs(root)
 	request := &SIRRequest{}
 	for child := range root.Children() {
 		if !child.is("resource") {
@@ -22,6 +23,7 @@ func readSIRRequest(f *findings, root Element) Document {
 const deepest = 1 << 20
 
 func readSnapshotRequest(f *findings, root Element) Document {
+	f.onlyOurs(root)
 	request := &SnapshotRequest{Named: f.boolean(root, "named")}
 	if depth := f.integer(root, "stack", 0); depth != nil {
 		request.Stack = int(min(*depth, deepest))
@@ -33,6 +35,7 @@ func readSnapshotRequest(f *findings, root Element) Document {
 }
 
 func readInstrRequest(f *findings, root Element) Document {
+	f.onlyOurs(root, "budget", "clock", "percentiles", "sample")
 	request := &InstrRequest{
 		Flush: f.boolean(root, "flush"), Activated: f.activated(root),
 		Budget: f.budget(root), Fast: f.fast(root), OneIn: f.sample(root), Percentiles: f.percentiles(root),
@@ -134,6 +137,7 @@ func (f *findings) aggregate(e Element) Function {
 }
 
 func readControlRequest(f *findings, root Element) Document {
+	f.onlyOurs(root, "budget")
 	request := &ControlRequest{Flush: f.boolean(root, "flush"), Budget: f.budget(root)}
 	if a, ok := root.Attribute("action"); ok {
 		f.act(request, a)

@@ -109,6 +109,11 @@ func TestDecodeRefuses(t *testing.T) {
 			[]string{`line 1, column 11: <thread> has no id; write <thread id="…">`, "line 1, column 29: id of <process> is empty"}},
 		{"budgets", "<instrreq xmlns:g='urn:mirador:gateway' g:budget='2'/>", Invalid,
 			[]string{`line 1, column 41: budget is "2"; a share of the program's time was expected, such as 2% or 0.5%`}},
+		{"what is misspelt, or at the wrong place", "<instrreq xmlns:g='urn:mirador:gateway' g:buget='2%' xmlns:o='urn:o' o:x=''>\n<metric name='COUNT' g:clock='fast' o:x=''/></instrreq>", Invalid, []string{
+			`line 1, column 41: "buget" is no attribute of the gateway's; on <instrreq> there are budget, clock, percentiles, sample`,
+			`line 2, column 22: "clock": <metric> has no attributes of the gateway's; they stand on <instrreq> and <ctrlreq>`}},
+		{"what only another request has", "<ctrlreq xmlns:g='urn:mirador:gateway' g:sample='1/2' action='VALUE'><probe id='p'/></ctrlreq>", Invalid,
+			[]string{`line 1, column 40: "sample" is no attribute of the gateway's; on <ctrlreq> there are budget`}},
 		{"an unknown clock", "<instrreq xmlns:g='urn:mirador:gateway' g:clock='sundial'/>", Invalid,
 			[]string{`line 1, column 41: clock is "sundial"; it can be ordered or fast`}},
 		{"a sample that is none", "<instrreq xmlns:g='urn:mirador:gateway' g:sample='100'/>", Invalid,
