@@ -77,6 +77,7 @@ func newPlacing(node *linux.Node, s settings, log *slog.Logger, j *journal.Journ
 	if s.mayPlace(kernel.Name) {
 		inKernel := kernel.NewKeeper(registrarSelf(), s.Data, j)
 		inKernel.DateBy(node.Now)
+		inKernel.CheckBy(node.Boundaries)
 		p.placers = append(p.placers, inKernel)
 	}
 	p.Costs = calibrate.New(calibrate.Config{Node: node, Placers: p.Placers(), File: s.costs(), Log: log})

@@ -15,7 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/detour"
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/relocate"
 	"mirador/omis/linux/subject"
 )
 
@@ -99,6 +101,18 @@ func awaitWarden(t *testing.T, monitor, former int) int {
 func TestStoppedWarden(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "2", "1000")
+	var code [relocate.MaxLen]byte
+	if _, err := n.ReadMemory(g.ID, g.Addr, code[:]); err != nil {
+		t.Fatal(err)
+	}
+	first := detour.LandingPad
+	if !detour.IsLandingPad(code[:]) {
+		inst, err := detour.Decode(code[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		first = inst.Len
+	}
 	_, cancel := watchWork(t, n, g)
 	warden := n.warden.PID()
 	unix.Kill(warden, unix.SIGSTOP)
@@ -106,7 +120,7 @@ func TestStoppedWarden(t *testing.T) {
 		if _, again := watchWork(t, n, g); again() != nil {
 			t.Fatal("cannot remove a watch")
 		}
-		at := g.Addr + 4 // behind endbr64
+		at := g.Addr + uint64(first)
 		second, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: at}, func(*omis.Hit) {})
 		if err != nil {
 			t.Fatal(err)

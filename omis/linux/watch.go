@@ -98,6 +98,9 @@ func (o *owner) prepare(w *watch) error {
 // watchAddr has threads held at an address: where they can be, without stopping
 // them.
 func (o *owner) watchAddr(w *watch) error {
+	if err := o.isReached(w); err != nil {
+		return err
+	}
 	if o.meet(w) {
 		o.watches[w] = struct{}{}
 		return nil

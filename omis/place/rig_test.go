@@ -40,6 +40,7 @@ var placers = map[string]rig.NewPlacer{
 	kernel.Name: func(t testing.TB, n *linux.Node) omis.Placer {
 		p := kernel.New([]string{self(t), asRegistrar})
 		p.DateBy(n.Now)
+		p.CheckBy(n.Boundaries)
 		return closed(t, p)
 	},
 	inline.Name: func(t testing.TB, n *linux.Node) omis.Placer { return closed(t, inline.New(n)) },

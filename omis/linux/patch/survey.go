@@ -68,6 +68,23 @@ func (s *Surveyor) locate(addr uint64) (f *function, i int, p spot, err error) {
 	return f, i, p, err
 }
 
+// Splits tells whether an address is inside of an instruction for certain, and where that
+// begins: its function could be decoded up to there.
+func (s *Surveyor) Splits(addr uint64) (begin uint64, splits bool) {
+	if begin, _ := s.bounds(addr); begin == addr {
+		return 0, false // looked up by far the most often
+	}
+	f, err := s.function(addr)
+	if err != nil || addr >= f.unknown {
+		return 0, false
+	}
+	i, begins := f.at(addr)
+	if begins || i == 0 {
+		return 0, false
+	}
+	return f.insts[i-1].addr, true
+}
+
 // farthest is how far before an instruction a jump for it is looked for.
 const farthest = 32
 

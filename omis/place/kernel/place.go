@@ -66,6 +66,7 @@ func (p *Placer) judge(list []omis.Placing, errs []error) ([]site, []error) {
 	sv, err := p.survey(list[0].Watch.Proc)
 	if err == nil {
 		defer sv.close()
+		sv.check, err = p.boundaries(list[0].Watch.Proc)
 	}
 	for i := range list {
 		if isEvent(list[i].Watch.Event) {
@@ -75,10 +76,18 @@ func (p *Placer) judge(list []omis.Placing, errs []error) ([]site, []error) {
 			continue
 		}
 		if errs[i] = p.suits(&list[i]); errs[i] == nil {
-			sites[i], errs[i] = sv.site(list[i].Watch.Addr)
+			sites[i], errs[i] = sv.place(list[i].Watch.Addr)
 		}
 	}
 	return sites, errs
+}
+
+// boundaries makes the check of the addresses of a process.
+func (p *Placer) boundaries(id omis.ProcID) (func(uint64) error, error) {
+	if p.bounds == nil {
+		return func(uint64) error { return nil }, nil
+	}
+	return p.bounds(id)
 }
 
 // suits says why a program is none for the kernel.

@@ -35,6 +35,7 @@ type Placer struct {
 	layout  layout
 	running *ebpf.Map // pid -> the unit that says whether it runs another program
 	codes   *landing.Catalog
+	bounds  Boundaries // nil: every address is taken for that of an instruction
 	uprobes *registrar.Client
 	targets map[omis.ProcID]*target
 	events  events
@@ -64,6 +65,14 @@ func New(command []string) *Placer {
 	p.uprobes = registrar.NewClient(command, p.noteRegistrar)
 	return p
 }
+
+// Boundaries makes what says, of many addresses of a process, why no probe may stand at one:
+// the kernel sets a uprobe wherever it is told to, inside of an instruction, too.
+type Boundaries func(omis.ProcID) (func(addr uint64) error, error)
+
+// CheckBy has addresses checked before anything is set there. It comes before the first
+// program.
+func (p *Placer) CheckBy(b Boundaries) { p.bounds = b }
 
 // Check tells why this monitor cannot place programs in this kernel; nil: it can.
 func (p *Placer) Check() error {

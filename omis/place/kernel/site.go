@@ -36,6 +36,7 @@ type survey struct {
 	maps   proc.Mappings
 	memory pager
 	files  map[uint64]*mapped // by where they are mapped
+	check  func(addr uint64) error
 }
 
 // mapped is a file with code.
@@ -55,6 +56,14 @@ func newSurvey(pid int, codes *landing.Catalog, t *target) (*survey, error) {
 	}
 	read := func(b []byte, addr uint64) (int, error) { return proc.ReadMemory(pid, addr, b) }
 	return &survey{pid: pid, codes: codes, target: t, maps: maps, memory: pager{read: read}, files: make(map[uint64]*mapped)}, nil
+}
+
+// place is site where a uprobe may be set.
+func (sv *survey) place(addr uint64) (site, error) {
+	if err := sv.check(addr); err != nil {
+		return site{}, &omis.Refusal{Why: err.Error()}
+	}
+	return sv.site(addr)
 }
 
 // site finds the place for a uprobe.
