@@ -126,15 +126,7 @@ func TestDoctorMends(t *testing.T) {
 	s := startServe(t, os.Geteuid())
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
-	explained := s.must(t, `<instrreq><codeRegion from="tally:work"/><metric name="COUNT"/></instrreq>`, "post", "--explain", "-")
-	at := regexp.MustCompile(`thread_reached_addr\(\[p_1\],(0x[0-9a-f]+)\)`).FindStringSubmatch(explained)
-	if at == nil {
-		t.Fatalf("explained as %s", explained)
-	}
-	addr, err := strconv.ParseUint(at[1], 0, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	addr := s.addrOf(t, "work")
 	s.kill(t)
 	before := textOf(t, c.PID, c.Cmd.Path)
 	breakAt(t, c.PID, addr)
@@ -150,6 +142,21 @@ func TestDoctorMends(t *testing.T) {
 	}
 	c.says("go")
 	c.says("stop")
+}
+
+// addrOf is where a probe of a function of the target would stand.
+func (s *served) addrOf(t *testing.T, function string) uint64 {
+	t.Helper()
+	explained := s.must(t, `<instrreq><codeRegion from="tally:`+function+`"/><metric name="COUNT"/></instrreq>`, "post", "--explain", "-")
+	at := regexp.MustCompile(`thread_reached_addr\(\[p_1\],(0x[0-9a-f]+)\)`).FindStringSubmatch(explained)
+	if at == nil {
+		t.Fatalf("explained as %s", explained)
+	}
+	addr, err := strconv.ParseUint(at[1], 0, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
 }
 
 // breakAt puts a breakpoint where nobody comes by just now.
@@ -243,6 +250,47 @@ func countsOutlive(t *testing.T, placement, metrics string) {
 		}
 	}
 	s.mir(t, "tally", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
+}
+
+// A probe counts in the kernel where a killed gateway had a breakpoint, and goes on to,
+// whoever attaches to the process afterwards and has breakpoints elsewhere.
+func TestCountsWhereABreakpointStood(t *testing.T) {
+	s := startServe(t, os.Geteuid(), "--placements", "kernel,trap", "--hold", "ptrace")
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	elsewhere := s.addrOf(t, "nap")
+	s.holdsAt(t, c.PID, s.addrOf(t, "work"))
+	s.kill(t)
+	s.await(t, s.begin(t))
+	probe := s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/><metric name="COUNT"/>`+
+		`<measuring><aggregate function="SUM"/></measuring></instrreq>`)
+	if !strings.Contains(probe, `where="kernel"`) {
+		t.Fatalf("the probe is not in the kernel: %s", probe)
+	}
+	s.holdsAt(t, c.PID, elsewhere)
+	before := c.says("go")
+	eventually(t, "the function is called", func() bool { return c.says("go") > before })
+	if calls := c.says("stop"); s.counted(t) != calls {
+		t.Fatalf("%d calls of %d are counted", s.counted(t), calls)
+	}
+	s.mir(t, "tally", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
+}
+
+// holdsAt has a tool attach to a process and be told when a thread reaches an address,
+// which takes a breakpoint.
+func (s *served) holdsAt(t *testing.T, pid int, addr uint64) {
+	t.Helper()
+	ask := func(format string, args ...any) string {
+		request := fmt.Sprintf(format, args...)
+		answer := wants(t, "--unix-socket", s.socket, "-H", "Accept: text/plain", "-d", request, "http://mirador/omis?tool=debugger&flags=1")
+		if !strings.Contains(answer, "1 OMIS_OK ") {
+			t.Fatalf("%s: %s", request, answer)
+		}
+		return answer
+	}
+	process := regexp.MustCompile(`p_\d+`).FindString(ask(`: proc_attach3([],%d,"")`, pid))
+	request := regexp.MustCompile(`c_\d+`).FindString(ask("thread_reached_addr([%s],%#x) : print([$time])", process, addr))
+	ask(": csr_enable([%s])", request)
 }
 
 // Of what is sampled each execution is counted as well, and one in so many goes on being
@@ -397,8 +445,9 @@ func (s *served) reap(t *testing.T) {
 func (s *served) counted(t *testing.T) (n int) {
 	t.Helper()
 	answer := s.mir(t, "tally", `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`)
-	if _, err := fmt.Sscanf(answer[strings.Index(answer, `value="`):], "value=\"%d\"", &n); err != nil {
-		t.Fatalf("%v: %s", err, answer)
+	_, value, _ := strings.Cut(answer, `value="`)
+	if _, err := fmt.Sscanf(value, "%d\"", &n); err != nil {
+		t.Fatalf("no count: %s", answer)
 	}
 	return n
 }

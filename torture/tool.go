@@ -54,11 +54,12 @@ func (t *tool) fresh(ctx context.Context) (bool, error) {
 func (t *tool) reply(ctx context.Context, request string, flags omis.Flags) (omis.Reply, error) {
 	path := fmt.Sprintf("/omis?tool=%s&flags=%d", t.name, flags|omis.WaitForFirstReply)
 	reply, err := t.gateway.ask(ctx, t.life, client.Request{Method: "POST", Path: path, Accept: "text/plain", Body: []byte(request)})
+	told := fmt.Sprintf("%s (flags %d)", request, flags)
 	if err != nil {
-		t.remember(request, nil, err)
+		t.remember(told, nil, err)
 		return nil, err
 	}
-	t.remember(request, reply.Body, nil)
+	t.remember(told, reply.Body, nil)
 	return syntax.ParseReply(string(reply.Body))
 }
 

@@ -4,6 +4,7 @@ package linux
 
 import (
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -33,18 +34,22 @@ func homeIn(memory *os.File, maps proc.Mappings) (resident.Home, resident.State,
 }
 
 // leftover is what a monitor left standing that was killed together with its
-// warden.
+// warden, or before it could say that it does not stand any more.
 type leftover struct {
-	entries []resident.Entry
+	home    resident.Home
+	entries []resident.Entry // the whole table
 	jumps   *rendezvous.Site
 }
 
 func (l leftover) stands() bool {
-	return len(l.entries) > 0 || l.jumps != nil && len(l.jumps.Standing()) > 0
+	return slices.ContainsFunc(l.entries, func(e resident.Entry) bool { return e.Standing }) ||
+		l.jumps != nil && len(l.jumps.Standing()) > 0
 }
 
 // tidyUp takes out what a monitor left. Nobody needs to be traced for it. Until
 // then the process passes its breakpoints by itself, at the cost of a signal each.
+// Nothing of ours may stand in the process before: a uprobe's INT3 where the table says
+// that a breakpoint stands would be taken for that.
 func (n *Node) tidyUp(p omis.ProcID) {
 	memory, err := os.Open(memoryPath(p.PID))
 	if err != nil {
@@ -75,8 +80,11 @@ func (o *owner) removeLeftovers() {
 	}
 	defer memory.Close()
 	l := left(o.proc.PID, memory)
-	for _, e := range l.entries {
-		restore(memory, &breakpoint{addr: e.Addr, original: e.Original})
+	for i, e := range l.entries {
+		if e.Standing {
+			restore(memory, &breakpoint{addr: e.Addr, original: e.Original})
+			_, _ = memory.WriteAt([]byte{0}, int64(l.home.Mark(i))) // what cannot be written has ended
+		}
 	}
 	if l.jumps != nil {
 		l.jumps.Clean(memory)
@@ -89,16 +97,8 @@ func left(pid int, memory *os.File) (l leftover) {
 	if err != nil {
 		return l
 	}
-	_, s, _ := homeIn(memory, maps)
-	for _, e := range s.Entries {
-		if !e.Standing {
-			continue
-		}
-		var now [1]byte
-		if _, err := memory.ReadAt(now[:], int64(e.Addr)); err == nil && now[0] == int3 {
-			l.entries = append(l.entries, e)
-		}
-	}
+	home, s, _ := homeIn(memory, maps)
+	l.home, l.entries = home, s.Entries
 	l.jumps = rendezvous.Adopt(bystander{memory, pid}, maps, rendezvous.Config{})
 	return l
 }

@@ -8,7 +8,10 @@ import (
 	"os"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"mirador/omis"
+	"mirador/omis/linux/proc"
 	"mirador/omis/linux/subject"
 )
 
@@ -77,6 +80,102 @@ func TestOthersTraps(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	checkUntouched(t, g)
+}
+
+// TestOthersTrapsLater: where a killed monitor's breakpoint stood, an INT3 that somebody
+// else sets afterwards is left alone, by a warden that comes late, by whoever attaches,
+// and by whoever sets breakpoints elsewhere.
+func TestOthersTrapsLater(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	want := subject.Alone(t, hammer, "4", "2000")
+	elsewhere := functionOf(t, hammer, "main") - functionOf(t, hammer, "work")
+	for mode, killed := range map[string]func(*testing.T, *target) (late func()){
+		"warden":      killedWithWarden,
+		"no warden":   killedWithoutWarden,
+		"late warden": killedWithLateWarden,
+	} {
+		t.Run(mode, func(t *testing.T) {
+			g := start(t, hammer, "4", "2000")
+			late := killed(t, g)
+			checkText(t, g)
+			original := pokeText(t, g, g.Addr, nil)
+			pokeText(t, g, g.Addr, []byte{int3})
+			late()
+			if now := pokeText(t, g, g.Addr, nil); now != int3 {
+				t.Fatalf("the warden has made %#x of somebody else's trap", now)
+			}
+			n := openNodeWith(t, Config{Ptrace: true})
+			if _, err := n.Identify(g.ID.PID); err != nil {
+				t.Fatal(err)
+			}
+			cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr + elsewhere}, func(*omis.Hit) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cancel(); err != nil {
+				t.Fatal(err)
+			}
+			if now := pokeText(t, g, g.Addr, nil); now != int3 {
+				t.Errorf("the next monitor has made %#x of somebody else's trap", now)
+			}
+			pokeText(t, g, g.Addr, []byte{original})
+			g.Begin()
+			if got := g.Line(); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+			checkUntouched(t, g)
+		})
+	}
+}
+
+// killedWithWarden has a monitor's breakpoint taken out by its warden, killedWithoutWarden
+// by the next monitor, as killedWithLateWarden does, whose warden comes afterwards: when
+// the function that it returns is called.
+
+func killedWithWarden(t *testing.T, g *target) (late func()) {
+	leaveMonitor(t, g, "plant ptrace")
+	awaitRestored(t, g)
+	eventually(t, "the warden says that nothing stands", func() bool { return !leftIn(t, g).stands() })
+	return func() {}
+}
+
+func killedWithoutWarden(t *testing.T, g *target) (late func()) {
+	leaveMonitor(t, g, "plant nowarden ptrace")
+	if _, err := openNode(t).Identify(g.ID.PID); err != nil {
+		t.Fatal(err)
+	}
+	return func() {}
+}
+
+func killedWithLateWarden(t *testing.T, g *target) (late func()) {
+	monitor := startMonitor(t, g, "plant ptrace")
+	monitor.Line()
+	warden, err := proc.Identify(awaitWarden(t, monitor.PID, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	goOn := func() { unix.Kill(warden.PID, unix.SIGCONT) }
+	t.Cleanup(goOn)
+	unix.Kill(warden.PID, unix.SIGSTOP)
+	monitor.Kill()
+	if _, err := openNode(t).Identify(g.ID.PID); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		goOn()
+		eventually(t, "the warden ends", func() bool { return proc.Alive(warden) != nil })
+	}
+}
+
+// leftIn is what a target has of killed monitors.
+func leftIn(t *testing.T, g *target) leftover {
+	t.Helper()
+	memory, err := openMemory(g.ID.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	return left(g.ID.PID, memory)
 }
 
 func functionOf(t *testing.T, path, name string) uint64 {

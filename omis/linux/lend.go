@@ -198,7 +198,7 @@ func (o *owner) restock() {
 		_ = o.write(o.space.home.Stepping(), word(1))
 	}
 	for _, b := range o.space.breakpoints {
-		if o.node.warden.Plant(o.proc.PID, b.addr, []byte{int3}, []byte{b.original}) == nil {
+		if o.tellWarden(b) == nil {
 			_ = o.enroll(b, true)
 			_ = o.write(b.addr, []byte{int3})
 		}

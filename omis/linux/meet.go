@@ -7,6 +7,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/rendezvous"
+	"mirador/omis/linux/warden"
 )
 
 // meet makes a watch's place a crossing, if the program allows that; false: it
@@ -53,7 +54,7 @@ func (o *owner) plantJump(plan rendezvous.Plan, w *watch) error {
 		return err
 	}
 	patch := m.site.PatchAt(plan.Addr)
-	if err := o.node.warden.Plant(o.proc.PID, plan.Addr, patch.Jump, patch.Displaced); err != nil {
+	if err := o.node.warden.Plant(o.proc.PID, plan.Addr, warden.Patch{Standing: patch.Jump, Displaced: patch.Displaced}); err != nil {
 		return err
 	}
 	o.veil.patch(patch)

@@ -159,7 +159,7 @@ func (o *owner) recopy(maps proc.Mappings, b *breakpoint, code []byte) error {
 
 // revise changes what a standing breakpoint says about its instruction.
 func (o *owner) revise(b, now *breakpoint) error {
-	if err := o.node.warden.Plant(o.proc.PID, b.addr, []byte{int3}, []byte{now.original}); err != nil {
+	if err := o.tellWarden(now); err != nil {
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
 	if err := o.write(o.space.home.Entry(b.entry), now.residentEntry().Encode()); err != nil {

@@ -12,6 +12,7 @@ import (
 	"mirador/omis/linux/proc"
 	"mirador/omis/linux/relocate"
 	"mirador/omis/linux/resident"
+	"mirador/omis/linux/warden"
 )
 
 const int3 = 0xcc
@@ -108,7 +109,7 @@ func (o *owner) ready(addr uint64) (*breakpoint, error) {
 
 // stand writes the INT3 of a breakpoint that is ready.
 func (o *owner) stand(b *breakpoint) error {
-	if err := o.node.warden.Plant(o.proc.PID, b.addr, []byte{int3}, []byte{b.original}); err != nil {
+	if err := o.tellWarden(b); err != nil {
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
 	if err := o.enroll(b, true); err != nil {
@@ -119,6 +120,13 @@ func (o *owner) stand(b *breakpoint) error {
 	}
 	o.space.breakpoints[b.addr] = b
 	return nil
+}
+
+// tellWarden tells the warden of a breakpoint that is about to stand.
+func (o *owner) tellWarden(b *breakpoint) error {
+	return o.node.warden.Plant(o.proc.PID, b.addr, warden.Patch{
+		Standing: []byte{int3}, Displaced: []byte{b.original}, Mark: o.space.home.Mark(b.entry),
+	})
 }
 
 // enroll says in the resident table whether a breakpoint stands, to whoever comes after
@@ -226,10 +234,13 @@ func (o *owner) uproot(b *breakpoint) error {
 		return err
 	}
 	delete(o.space.breakpoints, b.addr)
+	if err := o.enroll(b, false); err != nil {
+		return err
+	}
 	if err := o.node.warden.Clear(o.proc.PID, b.addr); err != nil {
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
-	return o.enroll(b, false)
+	return nil
 }
 
 // stands tells whether the INT3 is still there: the program may have unmapped

@@ -68,6 +68,10 @@ func Slots(arena uint64, home bool) (first, end uint64) {
 	return arena, arena + ArenaSize
 }
 
+// Mark is the byte of the i-th table entry that is not 0 while its INT3 stands: see
+// Entry.Standing.
+func (h Home) Mark(i int) uint64 { return h.Entry(i) + offsetMark }
+
 const (
 	offsetRestorer = 0x500
 	offsetStub     = 0x540
@@ -98,12 +102,17 @@ type Entry struct {
 	Original   byte   // what the INT3 displaced
 	Length     uint64 // of the displaced instruction
 	// Standing tells that the INT3 is there, or is about to be. One that is found where
-	// none of ours stands is somebody else's, a uprobe's for instance.
+	// none of ours stands is somebody else's, a uprobe's for instance. So whoever takes an
+	// INT3 out has it say so, the warden too.
 	Standing bool
 }
 
-// standing is set in the last word of an entry, above the displaced byte.
-const standing = 1 << 8
+// standing is set in the last word of an entry, in the byte above the displaced one,
+// which lies at offsetMark.
+const (
+	standing   = 1 << 8
+	offsetMark = 25
+)
 
 // Encode gives the entry's bytes in the table.
 func (e Entry) Encode() []byte {

@@ -40,10 +40,9 @@ func (c *Client) Hold(pid int, memory *os.File) error {
 	return c.tell(message{verb: hold, pid: pid}, memory)
 }
 
-// Plant says that a patch is about to displace bytes at addr. It must lie within
-// a machine word.
-func (c *Client) Plant(pid int, addr uint64, standing, displaced []byte) error {
-	return c.tell(message{plant, pid, addr, patch{standing, displaced}}, nil)
+// Plant says that a patch is about to displace bytes at addr.
+func (c *Client) Plant(pid int, addr uint64, p Patch) error {
+	return c.tell(message{plant, pid, addr, p}, nil)
 }
 
 // Clear says that the original bytes are in their place again.
@@ -116,9 +115,9 @@ func (c *Client) note(m message, file *os.File) {
 	t := c.targets[m.pid]
 	switch {
 	case m.verb == hold:
-		c.targets[m.pid] = &target{memory: file, planted: make(map[uint64]patch)}
+		c.targets[m.pid] = &target{memory: file, planted: make(map[uint64]Patch)}
 	case m.verb == plant && t != nil:
-		t.planted[m.addr] = m.patch
+		t.planted[m.addr] = m.Patch
 	case m.verb == clear && t != nil:
 		delete(t.planted, m.addr)
 	case m.verb == drop:

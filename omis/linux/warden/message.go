@@ -25,27 +25,33 @@ type message struct {
 	verb verb
 	pid  int
 	addr uint64
-	patch
+	Patch
 }
 
-// patch is what stands in place of a program's own bytes.
-type patch struct{ standing, displaced []byte }
+// Patch is what stands in place of a program's own bytes, within a machine word.
+type Patch struct {
+	Standing, Displaced []byte
+	// Mark is where a byte of the target tells that the patch stands, or is about to: it
+	// is not 0 then. Whoever takes the patch out sets it to 0 afterwards. 0: there is no
+	// such byte.
+	Mark uint64
+}
 
 const maxMessage = 128
 
 func (m message) encode() []byte {
-	return fmt.Appendf(nil, "%s %d %#x %x. %x.", m.verb, m.pid, m.addr, m.standing, m.displaced)
+	return fmt.Appendf(nil, "%s %d %#x %x. %x. %#x", m.verb, m.pid, m.addr, m.Standing, m.Displaced, m.Mark)
 }
 
 func decode(b []byte) (m message, err error) {
 	var standing, displaced string
-	if _, err = fmt.Sscanf(string(b), "%s %d %v %s %s", &m.verb, &m.pid, &m.addr, &standing, &displaced); err != nil {
+	if _, err = fmt.Sscanf(string(b), "%s %d %v %s %s %v", &m.verb, &m.pid, &m.addr, &standing, &displaced, &m.Mark); err != nil {
 		return m, err
 	}
-	if m.standing, err = decodeBytes(standing); err != nil {
+	if m.Standing, err = decodeBytes(standing); err != nil {
 		return m, err
 	}
-	m.displaced, err = decodeBytes(displaced)
+	m.Displaced, err = decodeBytes(displaced)
 	return m, err
 }
 

@@ -45,7 +45,7 @@ type guard struct {
 
 type target struct {
 	memory  *os.File
-	planted map[uint64]patch
+	planted map[uint64]Patch
 }
 
 func (g *guard) take(m message, file *os.File) {
@@ -53,9 +53,9 @@ func (g *guard) take(m message, file *os.File) {
 	switch {
 	case m.verb == hold && file != nil:
 		g.drop(m.pid)
-		g.targets[m.pid] = &target{memory: file, planted: make(map[uint64]patch)}
+		g.targets[m.pid] = &target{memory: file, planted: make(map[uint64]Patch)}
 	case m.verb == plant && t != nil:
-		t.planted[m.addr] = m.patch
+		t.planted[m.addr] = m.Patch
 	case m.verb == clear && t != nil:
 		delete(t.planted, m.addr)
 	case m.verb == drop:
@@ -87,15 +87,23 @@ func (g *guard) restore() {
 }
 
 // remove takes a patch out while threads run through it: the word it lies in is
-// written at once.
-func (p patch) remove(memory *os.File, addr uint64) {
+// written at once. Where the next monitor has taken it out before us, what stands there
+// now is somebody else's, a uprobe's for instance.
+func (p Patch) remove(memory *os.File, addr uint64) {
+	if p.Mark != 0 {
+		var mark [1]byte
+		if _, err := memory.ReadAt(mark[:], int64(p.Mark)); err != nil || mark[0] == 0 {
+			return
+		}
+		defer memory.WriteAt([]byte{0}, int64(p.Mark))
+	}
 	const size = 8
 	var word [size]byte
 	begin, at := addr&^(size-1), addr%size
-	if _, err := memory.ReadAt(word[:], int64(begin)); err != nil || !bytes.HasPrefix(word[at:], p.standing) {
+	if _, err := memory.ReadAt(word[:], int64(begin)); err != nil || !bytes.HasPrefix(word[at:], p.Standing) {
 		return
 	}
-	copy(word[at:], p.displaced)
+	copy(word[at:], p.Displaced)
 	memory.WriteAt(word[:], int64(begin))
 }
 
