@@ -54,14 +54,14 @@ func (b *bunch) change() *changeRecord {
 // everywhere.
 func (b *bunch) takeOut(gone *changeRecord) error {
 	err := b.placer.uprobes.TakeOut(b.link)
-	switch {
-	case errors.Is(err, registrar.ErrKilled):
-		return gone.mendAfterwards(b.placer.uprobes, b.placer.codes)
-	case err == nil:
+	if err == nil {
 		left, failed := gone.mend(b.placer.uprobes, b.placer.codes)
 		if left > 0 {
-			return failed // what stands even now is another's, of whom we know nothing
+			err = failed // what stands even now is another's, of whom we know nothing
 		}
+	}
+	if errors.Is(err, registrar.ErrKilled) { // while it took them out, or looked at them
+		return gone.mendAfterwards(b.placer.uprobes, b.placer.codes)
 	}
 	return err
 }
