@@ -267,8 +267,7 @@ func (o *owner) endFreeze() {
 
 // barsPatches tells why code cannot be put into the process.
 func (o *owner) barsPatches() error {
-	mine, _ := os.Readlink("/proc/self/ns/pid")
-	if theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", o.proc.PID)); err != nil || theirs != mine {
+	if same, err := proc.SameNumbers(o.proc.PID); err != nil || !same {
 		return fmt.Errorf("the process is in another pid namespace, and its threads know themselves by other numbers")
 	}
 	for _, t := range o.threads {

@@ -5,7 +5,6 @@ package linux
 import (
 	"encoding/binary"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,8 +87,7 @@ func (o *owner) bars() error {
 		return fmt.Errorf("the monitor was told to patch no program")
 	}
 	// A thread would wait under the id it has there.
-	mine, _ := os.Readlink("/proc/self/ns/pid")
-	if theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", o.proc.PID)); err != nil || theirs != mine {
+	if same, err := proc.SameNumbers(o.proc.PID); err != nil || !same {
 		return fmt.Errorf("the process is in another pid namespace")
 	}
 	for _, t := range o.threads {

@@ -4,12 +4,11 @@ package inline
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/linux/proc"
 )
 
 // Name is the name of this placement.
@@ -105,18 +104,11 @@ func (p *Placer) part(t *target) {
 // sameNumbers tells why the numbers that the threads of a process know themselves by are
 // not the ones that the monitor knows; nil: they are.
 func sameNumbers(pid int) error {
-	own, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		return err
+	same, err := proc.SameNumbers(pid)
+	if err == nil && !same {
+		err = &omis.Refusal{Why: "the process lives in a pid namespace of its own, in which its threads have other numbers"}
 	}
-	its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
-	if err != nil {
-		return err
-	}
-	if own != its {
-		return &omis.Refusal{Why: "the process lives in a pid namespace of its own, in which its threads have other numbers"}
-	}
-	return nil
+	return err
 }
 
 // NewStore: see omis.Placer.

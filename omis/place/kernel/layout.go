@@ -3,13 +3,14 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
-	"os"
 
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 
+	"mirador/omis/linux/proc"
 	"mirador/omis/linux/tracepoint"
 )
 
@@ -120,18 +121,11 @@ func (l *layout) reaches(pid int) error {
 	if !l.nested {
 		return nil
 	}
-	own, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		return err
+	same, err := proc.SameNumbers(pid)
+	if err == nil && !same {
+		err = errors.New("the process lives in a pid namespace inside the monitor's, which itself is not the machine's first")
 	}
-	its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
-	if err != nil {
-		return err
-	}
-	if own != its {
-		return fmt.Errorf("the process lives in a pid namespace inside the monitor's, which itself is not the machine's first")
-	}
-	return nil
+	return err
 }
 
 // thread puts the key of the current thread's row on the stack; label is where to go
