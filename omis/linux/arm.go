@@ -167,5 +167,10 @@ func (o *owner) giveBack() bool {
 		_ = o.setAction(t, o.space.memory, unix.SIGTRAP, o.space.old)
 	}
 	o.space.armed = false
+	if o.space.old.Handled() {
+		for _, t := range o.threads {
+			t.unblocked = false
+		}
+	}
 	return true
 }

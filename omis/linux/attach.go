@@ -209,14 +209,14 @@ func (o *owner) still(among func(*thread) bool) bool {
 	return true
 }
 
-// absorb deals with threads that have run into a breakpoint but were interrupted
-// before its signal came: it makes the signal come. They must not be interrupted
+// absorb deals with threads that have run into a breakpoint, of ours or of the program's
+// own, but were interrupted before its signal came: it makes the signal come. They must not be interrupted
 // on the way: that stop would be told before the signal, as the first one was.
 func (o *owner) absorb(among func(*thread) bool) {
 	for {
 		var late []*thread
 		for _, t := range o.threads {
-			if (among == nil || among(t)) && t.stop == trapStop && o.pendingTrap(t) {
+			if (among == nil || among(t)) && t.stop == trapStop && ptrace.WillTrap(t.tid) {
 				late = append(late, t)
 			}
 		}
@@ -248,25 +248,11 @@ func (o *owner) allStopped(threads []*thread) bool {
 // of a breakpoint.
 func (o *owner) allSettled() bool {
 	for _, t := range o.threads {
-		if !t.stopped() || o.pendingTrap(t) {
+		if !t.stopped() || ptrace.WillTrap(t.tid) {
 			return false
 		}
 	}
 	return true
-}
-
-// pendingTrap tells whether a stopped thread's next step is the signal of a
-// breakpoint or of a single step.
-func (o *owner) pendingTrap(t *thread) bool {
-	if len(o.space.table) == 0 && !t.stepper.used {
-		return false
-	}
-	var regs ptrace.Regs
-	if ptrace.GetRegs(t.tid, &regs) != nil || o.space.table[regs.Rip-1] == nil && !t.stepper.used {
-		return false
-	}
-	s, err := proc.ReadThreadStatus(t.pid, t.tid)
-	return err == nil && s.Pending&proc.SignalBit(unix.SIGTRAP) != 0
 }
 
 // thaw ends a freeze: who has no other reason to stay goes on.

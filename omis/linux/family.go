@@ -120,7 +120,9 @@ func (o *owner) clean(t *thread, memory *os.File) {
 		o.closeHandlers(t, memory)
 		_ = o.setAction(t, memory, unix.SIGTRAP, o.space.old)
 	}
-	o.reblock(t)
+	if !o.space.old.Handled() {
+		o.reblock(t)
+	}
 }
 
 // letParentGo ends a parent's waiting for its child.

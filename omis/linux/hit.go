@@ -9,9 +9,6 @@ import (
 	"mirador/omis/linux/ptrace"
 )
 
-// fromKernel is the si_code of a signal that the processor raised.
-const fromKernel = 0x80
-
 // share is how many hits of a thread are served in one round before others come
 // first (see owner.endRound).
 const share = 4
@@ -108,7 +105,7 @@ func (o *owner) reached(t *thread) bool {
 // behind a breakpoint otherwise than by running into it.
 func raised(t *thread) bool {
 	var info ptrace.SigInfo
-	return ptrace.GetSigInfo(t.tid, &info) == nil && info.Code == fromKernel
+	return ptrace.GetSigInfo(t.tid, &info) == nil && info.Code == ptrace.FromKernel
 }
 
 // afterHit lets the thread go on, or wait for the end of the round.

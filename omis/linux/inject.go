@@ -53,7 +53,7 @@ func (o *owner) volunteer() (*thread, error) {
 	var second *thread
 	barred := false
 	for _, t := range o.threads {
-		if t.kind > stranger || !t.stopped() || t.stop == eventStop || o.pendingTrap(t) {
+		if t.kind > stranger || !t.stopped() || t.stop == eventStop || ptrace.WillTrap(t.tid) {
 			continue
 		}
 		var regs ptrace.Regs

@@ -126,7 +126,7 @@ func (o *owner) lendOut(l *loan) error {
 // the way, and go back into the group-stop when they are let go.
 func (o *owner) absorbStopped() {
 	for _, t := range o.threads {
-		if t.stop == groupStop && o.pendingTrap(t) {
+		if t.stop == groupStop && ptrace.WillTrap(t.tid) {
 			t.stop, t.regroup = trapStop, true
 		}
 	}

@@ -38,7 +38,9 @@ func (o *owner) unblock(t *thread) {
 }
 
 // reblock undoes unblock, unless the program has set another mask since, as
-// pthread_create does: what it set then is what it wants.
+// pthread_create does: what it set then is what it wants. Nor does it where the program
+// has a handler for SIGTRAP, in which the signal is blocked: the thread may have been
+// there, and have returned since, and would die of its next trap.
 func (o *owner) reblock(t *thread) {
 	if !t.unblocked {
 		return

@@ -50,7 +50,8 @@ func TestScheduling(t *testing.T) {
 	eventually(t, "all switches are told", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return counts[omis.EventDescheduled] >= switches && counts[omis.EventScheduled] >= switches
+		return counts[omis.EventDescheduled] >= switches && counts[omis.EventScheduled] >= switches &&
+			counts[omis.EventBlocked] >= blocked && counts[omis.EventUnblocked] >= blocked
 	})
 	for _, cancel := range cancels {
 		if err := cancel(); err != nil {

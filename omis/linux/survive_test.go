@@ -114,6 +114,25 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// TestOwnTraps: a program that traps itself is made ready for breakpoints, and is let
+// go, again and again. None of its own traps is lost on a thread's way through our calls.
+func TestOwnTraps(t *testing.T) {
+	traps := build(t, "traps.c")
+	n := openNodeWith(t, Config{Ptrace: true})
+	g := start(t, traps)
+	g.Begin()
+	for range 40 {
+		_, cancel := watchWork(t, n, g)
+		if err := cancel(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.Begin()
+	if got := g.Finish(); got != "missed 0" {
+		t.Error(got)
+	}
+}
+
 // checkMask: a handler of the program's blocks what it did before.
 func checkMask(t *testing.T, g *target, mode string) {
 	t.Helper()

@@ -22,7 +22,7 @@ func items() []item {
 		{"vfork, posix_spawn", machine, []string{"TestFamily/vfork", "TestFamily/spawn"}},
 		{"the first thread leaves first", machine, []string{"TestLives/leader", "TestLivesKilled/leader"}},
 		{"group stops, SIGSTOP and SIGCONT by others", machine, []string{"TestLives/stops", "TestLivesKilled/stops", "TestStoppedByOthers"}},
-		{"signals at full rate", machine, []string{"TestSignals", "TestBlockedTrap", "TestBlockedTrapKilled", "TestHeldSignalKilled"}},
+		{"signals at full rate", machine, []string{"TestSignals", "TestBlockedTrap", "TestBlockedTrapKilled", "TestHeldSignalKilled", "TestOwnTraps", "TestGoSignalsKilled"}},
 		{"every kind of wait is interrupted", machine, []string{"TestWaiting"}},
 		{"a target that ptraces", machine, []string{"TestLives/tracer", "TestLivesKilled/tracer"}},
 		{"setuid, set-user-ID programs", machine, []string{"TestIdentityGivenUp", "TestSetUserID", "TestSetUserIDUnprivileged"}},
@@ -37,9 +37,9 @@ func items() []item {
 		{"code in the program: the monitor is killed, and another comes", machine, []string{"TestPatchKilled", "TestPatchKilledThenClean", "TestPatchLeft", "TestPatchLeftPartly", "TestPatchOneMonitor"}},
 		{"code in the program: under load, everywhere, in children", machine, []string{"TestPatchUnderLoad", "TestPatchStorm", "TestPatchShapes", "TestPatchEverything", "TestPatchFamily"}},
 		{"the monitor is killed: threads stopped, suspended", machine, []string{"TestStoppedKilled"}},
-		{"the warden is killed, stopped, or killed with the monitor", machine, []string{"TestKilledWarden", "TestStoppedWarden", "TestLeftovers"}},
+		{"the warden is killed, stopped, or killed with the monitor", machine, []string{"TestKilledWarden", "TestStoppedWarden", "TestLeftovers", "TestOthersTrapsLater"}},
 		{"the gateway is killed", gateway, []string{"TestTargetsOutliveTheGateway", "TestProbeOfTheDead"}},
-		{"the gateway is killed and started again", gateway, []string{"TestGatewayComesBack", "TestCountsOutliveTheGateway", "TestDoctorCleansUp", "TestDoctorMends"}},
+		{"the gateway is killed and started again", gateway, []string{"TestGatewayComesBack", "TestCountsOutliveTheGateway", "TestCountsWhereABreakpointStood", "TestDoctorCleansUp", "TestDoctorMends"}},
 		{"requests that would stop the monitor itself", machine, []string{"TestSparesItself"}},
 	}
 }

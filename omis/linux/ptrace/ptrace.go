@@ -107,6 +107,34 @@ func GetSigInfo(tid int, info *SigInfo) error {
 	return err
 }
 
+// FromKernel is the code of a signal that the processor raised at a breakpoint.
+const FromKernel = 0x80
+
+// WillTrap tells whether a stopped tracee has yet to be told of a SIGTRAP that the
+// processor raised, by a breakpoint or a step.
+func WillTrap(tid int) bool {
+	var pending [16]SigInfo // of the thread alone; nobody else's is raised by the processor
+	for off := uint64(0); ; off += uint64(len(pending)) {
+		args := struct {
+			off   uint64
+			flags uint32
+			most  int32
+		}{off: off, most: int32(len(pending))}
+		n, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_PEEKSIGINFO, uintptr(tid), uintptr(unsafe.Pointer(&args)), uintptr(unsafe.Pointer(&pending)), 0, 0)
+		if errno != 0 {
+			return false
+		}
+		for _, s := range pending[:n] {
+			if s.Signo == int32(unix.SIGTRAP) && s.Code > 0 {
+				return true
+			}
+		}
+		if int(n) < len(pending) {
+			return false
+		}
+	}
+}
+
 // SetSigInfo replaces what a tracee gets to know about the signal it is stopped for.
 func SetSigInfo(tid int, info *SigInfo) error {
 	err := request(unix.PTRACE_SETSIGINFO, tid, 0, uintptr(unsafe.Pointer(info)))

@@ -25,6 +25,9 @@ func (h Home) Action() Sigaction {
 	return Sigaction{Handler: h.Handler(), Flags: saSiginfo | saRestorer | saOnStack | saRestart | saNoDefer, Restorer: h.Restorer()}
 }
 
+// Handled tells that the program has a handler: the action is neither SIG_DFL nor SIG_IGN.
+func (a Sigaction) Handled() bool { return a.Handler > 1 }
+
 // Encode gives the bytes for rt_sigaction.
 func (a Sigaction) Encode() []byte {
 	b := binary.LittleEndian.AppendUint64(nil, a.Handler)
