@@ -97,6 +97,7 @@ func (o *owner) install() error {
 		}
 	}
 	if err := o.setAction(t, o.space.memory, unix.SIGTRAP, o.space.home.Action()); err != nil {
+		o.space.leftover = true // the thread may set it yet
 		return err
 	}
 	o.space.armed = true
@@ -146,7 +147,7 @@ func (o *owner) disarm() {
 	if o.space.memory == nil || len(o.space.breakpoints) > 0 || !o.part() {
 		return
 	}
-	if (o.space.armed || o.space.leftover) && !o.giveBack() {
+	if o.awaitsSweep() || (o.space.armed || o.space.leftover) && !o.giveBack() {
 		return // the handler stays, it passes everything on to the program's own
 	}
 	_ = o.node.warden.Drop(o.proc.PID)

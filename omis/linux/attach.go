@@ -184,10 +184,11 @@ func (o *owner) runnable(among func(*thread) bool) bool {
 	return false
 }
 
-// isReady tells whether a thread has a processor, or waits for one.
+// isReady tells whether a thread has a processor, or waits for one; or has stopped, which
+// its owner has not heard yet, having had to wait for one itself.
 func (t *thread) isReady() bool {
 	s, err := proc.ThreadState(t.pid, t.tid)
-	return err == nil && s == "R"
+	return err == nil && (s == "R" || s == "t")
 }
 
 func (o *owner) interruptAll(among func(*thread) bool) {

@@ -139,10 +139,11 @@ func (o *owner) arrived(t *thread) {
 // takes a nap.
 func (o *owner) handOver(b *birth, c *inherit) {
 	t := b.child
-	b.heir = c.heir
 	n, err := o.putToSleep(t)
-	_ = ptrace.Detach(t.tid, 0)
-	o.forget(t)
+	if t.stopped() {
+		b.heir = c.heir
+	}
+	o.detach(t)
 	c.nap = n
 	c.give(err)
 }

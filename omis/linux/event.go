@@ -37,7 +37,7 @@ func (o *owner) handle(s ptrace.Status) {
 		// A new thread or process whose creator has not been heard yet.
 		ptrace.Reap(s.TID)
 		o.unborn[s.TID] = s
-	case t.injection != nil:
+	case t.makesCall():
 		t.asked = false
 		t.injection.advance(o, t, s)
 	default:
@@ -57,6 +57,8 @@ func (o *owner) stopped(t *thread, s ptrace.Status) {
 		o.family(t, s.Event())
 	case s.SyscallStop():
 		o.atSystemCall(t)
+	case t.sweptLate(s.Signal()):
+		o.pass(t, 0)
 	case s.Signal() == int(unix.SIGTRAP) && (o.reached(t) || o.stepped(t)):
 	default:
 		o.received(t, s.Signal())
@@ -81,7 +83,7 @@ func (o *owner) trapped(t *thread, s ptrace.Status) {
 // would take the signal with it. One that is to stop is interrupted again.
 func (o *owner) pass(t *thread, sig int) {
 	o.proceed(t, sig)
-	if t.stays(o) {
+	if t.stays(o) || t.kind >= offspring {
 		o.interrupt(t)
 	}
 }

@@ -87,13 +87,24 @@ func (o *owner) adopt(t *thread) {
 
 // release lets a child go, a fork child cleaned.
 func (o *owner) release(t *thread) {
-	defer func() {
-		_ = ptrace.Detach(t.tid, 0)
-		o.forget(t)
-	}()
-	if t.kind != offspring {
+	if t.kind == offspring {
+		o.cleanChild(t)
+	}
+	o.detach(t)
+}
+
+// detach lets a child go. One that takes too long over a call for us is let go when it
+// stops again.
+func (o *owner) detach(t *thread) {
+	if o.threads[t.tid] == t && !t.stopped() {
+		o.interrupt(t)
 		return
 	}
+	_ = ptrace.Detach(t.tid, 0)
+	o.forget(t)
+}
+
+func (o *owner) cleanChild(t *thread) {
 	memory, err := openMemory(t.pid)
 	if err != nil {
 		return // it was killed
@@ -158,6 +169,9 @@ func (o *owner) executed(t *thread, former int) {
 		}
 	}
 	o.vacate()
+	if !t.makesCall() {
+		t.injection = nil // what it was to come to has gone
+	}
 	if o.estranged = o.sameUser() != nil; o.estranged {
 		ptrace.Reap(t.tid)
 		return

@@ -26,11 +26,20 @@ type injection struct {
 	result int64
 	done   bool
 	failed bool
+
+	// Nobody waits for it any more. The thread comes to it some day, maybe after others,
+	// and then goes on like any.
+	abandoned bool
+	outer     *injection // an abandoned one, which the thread comes to after this one
 }
 
 // callPatience is how long an injected call may take, beside what the thread waits for a
 // processor. It may be kept by signal handlers of the program, which run first.
 const callPatience = 2 * time.Second
+
+// callTurns is how many times as long the thread may be on its way, if others have its
+// processor.
+const callTurns = 15
 
 // inject has some thread of the frozen process make a system call.
 func (o *owner) inject(c resident.Call) (int64, error) {
@@ -132,7 +141,10 @@ func (o *owner) through(t *thread, memory *os.File, in *injection, c func(block 
 	}
 	resumed := resident.Resumed(regs)
 	if t.stop == entryStop {
-		t.interrupted.push(interruptedCall{t.call, regs.Rsp, regs.Rip})
+		if t.call.known {
+			t.interrupted.push(interruptedCall{t.call, regs.Rsp, regs.Rip})
+			t.call = systemCall{}
+		}
 		resumed = resident.Reissued(regs)
 	}
 	blockAt := resident.BlockAt(&resumed)
@@ -147,12 +159,14 @@ func (o *owner) through(t *thread, memory *os.File, in *injection, c func(block 
 		return err
 	}
 	over := func() bool { return in.done || in.failed || o.threads[t.tid] != t }
-	for end := time.Now().Add(turn); !o.pump(callPatience, over) && t.isReady() && time.Now().Before(end); {
+	most := o.node.callPatience
+	for end := time.Now().Add(callTurns * most); !o.pump(most, over) && t.isReady() && time.Now().Before(end); {
 	}
-	t.injection = nil
 	if !in.done {
+		in.abandoned = true
 		return o.callFailed(t)
 	}
+	t.injection = in.outer
 	_, readErr := memory.ReadAt(block[:], int64(blockAt))
 	// The thread need not take the way back through the frame.
 	if err := ptrace.SetRegs(t.tid, &resumed); err != nil {
@@ -173,9 +187,9 @@ func (o *owner) detour(t *thread, regs ptrace.Regs, in *injection) error {
 	if err := ptrace.SetRegs(t.tid, &regs); err != nil {
 		return o.callFailed(t)
 	}
-	t.stop, t.injection = running, in
+	t.stop, in.outer, t.injection = running, t.injection, in
 	if err := in.resume(t, 0); err != nil {
-		t.injection = nil
+		t.injection = in.outer
 		return o.callFailed(t)
 	}
 	return nil

@@ -110,7 +110,11 @@ func (o *owner) lendOut(l *loan) error {
 	o.giveWayEverywhere()
 	o.part()
 	o.clear()
-	if err := o.holdStill(l); err != nil {
+	err := o.lendable() // for that they have made calls
+	if err == nil {
+		err = o.holdStill(l)
+	}
+	if err != nil {
 		o.restock()
 		o.thaw()
 		return err

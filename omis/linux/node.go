@@ -78,6 +78,8 @@ type Node struct {
 	marks    bool          // calls that threads make for us are marked, see calls.Mark
 	patience time.Duration // Config.Patience
 
+	callPatience time.Duration // see there
+
 	mu         sync.Mutex
 	owners     map[omis.ProcID]*owner
 	births     map[int]*birth                        // by the pids of the children
@@ -113,7 +115,7 @@ func Open(c Config) (*Node, error) {
 		owners: make(map[omis.ProcID]*owner), births: make(map[int]*birth), letGo: make(map[omis.ProcID]map[threadID]struct{}),
 		identities: make(map[int]identity), grounds: make(map[omis.ProcID]*ground),
 	}
-	n.byPtrace, n.patience = c.Ptrace, c.Patience
+	n.byPtrace, n.patience, n.callPatience = c.Ptrace, c.Patience, callPatience
 	var kernel unix.Utsname
 	if unix.Uname(&kernel) == nil {
 		n.marks = calls.Marks(unix.ByteSliceToString(kernel.Release[:]))

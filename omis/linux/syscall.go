@@ -38,6 +38,9 @@ func (o *owner) atSystemCall(t *thread) {
 	switch info.Op {
 	case ptrace.SyscallEntry:
 		t.stop = entryStop
+		if t.atAbandoned(&info) {
+			break
+		}
 		t.call = systemCall{known: true, number: int(int32(info.Number)), args: info.Args}
 		if info.Arch != unix.AUDIT_ARCH_X86_64 {
 			t.call.number = otherCall
@@ -47,7 +50,7 @@ func (o *owner) atSystemCall(t *thread) {
 		}
 	case ptrace.SyscallExit:
 		// A new thread comes out of the call that made it, which it never made.
-		if t.call.known {
+		if !t.atAbandoned(&info) && t.call.known {
 			var ended bool
 			if t.call, ended = t.interrupted.ends(interruptedCall{t.call, info.SP, info.IP}, info.Result()); ended {
 				o.tellCall(omis.EventSysCallEnded, t, info.Result())

@@ -46,7 +46,7 @@ type thread struct {
 	served uint8  // hits in this round
 	round  uint64 // the round that served counts in
 
-	injection   *injection  // the system call it is making for us
+	injection   *injection  // the system call it is making for us, or was to make
 	lifted      bool        // and its filter of system calls is not asked
 	received    received    // the signal it is held for
 	call        systemCall  // the one it is in, while those are watched
@@ -76,20 +76,26 @@ func (t *thread) stopped() bool { return t.stop > listening }
 
 // stays tells whether something stands on the thread that keeps it stopped.
 func (t *thread) stays(o *owner) bool {
-	if o.frozen > 0 || t.holds > 0 || t.injection != nil {
+	if o.frozen > 0 || t.holds > 0 || t.makesCall() {
 		return true
 	}
 	return t.isHalted(o) || t.isPaused(o)
 }
 
 // settle is called when a stop has been dealt with: the thread goes on, or the
-// stop is taken so that the kernel does not tell it again.
+// stop is taken so that the kernel does not tell it again. A child that is to be let go
+// can be so anywhere but inside of an event.
 func (o *owner) settle(t *thread) {
-	if t.stays(o) {
+	switch {
+	case t.makesCall() || t.kind < offspring && t.stays(o):
 		ptrace.Reap(t.tid)
-		return
+	case t.kind < offspring:
+		o.resume(t)
+	case t.stop == eventStop:
+		o.pass(t, 0)
+	default:
+		o.arrived(t)
 	}
-	o.resume(t)
 }
 
 // resume lets a stopped thread go on. ESRCH means that it was killed meanwhile;
