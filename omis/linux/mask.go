@@ -108,9 +108,9 @@ const (
 // that. It looks as well whether the program has set new handlers of its own.
 func (o *owner) verify(t *thread) {
 	mask, err := ptrace.Sigmask(t.tid)
-	changed := err == nil && mask != 0 && mask != t.atHit
+	suspect := err == nil && mask != 0 && mask != t.atHit && !o.space.harmless[mask]
 	t.atHit = mask
-	if t.checked && !changed && o.node.since(o.checked) < checkEvery {
+	if t.checked && !suspect && o.node.since(o.checked) < checkEvery {
 		return
 	}
 	t.checked, o.checked = true, o.node.Now()
@@ -119,10 +119,22 @@ func (o *owner) verify(t *thread) {
 		return
 	}
 	reset := s.Caught&trapBit == 0
+	o.space.judge(mask, reset)
 	if reset && o.node.since(o.space.looked) > openEvery {
 		o.space.looked, o.space.caught = o.node.Now(), 0 // look at all of them again
 	}
 	o.repair = o.repair || reset || (s.Caught&^o.space.caught)&^trapBit != 0
+}
+
+// judge notes what was found where a thread blocks the signals of a mask: one that is
+// never met with the handler reset need not be looked at each time.
+func (s *space) judge(mask uint64, reset bool) {
+	const most = 64
+	if s.harmless == nil || len(s.harmless) == most {
+		s.harmless = make(map[uint64]bool)
+	}
+	known, met := s.harmless[mask]
+	s.harmless[mask] = !reset && (known || !met)
 }
 
 // reinstall puts the handler back after the kernel reset it: a thread ran into a

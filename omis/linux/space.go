@@ -35,6 +35,7 @@ type space struct {
 	// caught those whose handlers were looked at, all of them the last time at looked.
 	opened, caught uint64
 	looked         int64
+	harmless       map[uint64]bool // masks met at hits; see judge
 }
 
 type arena struct {
