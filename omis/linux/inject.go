@@ -115,6 +115,7 @@ func (o *owner) call(t *thread, memory *os.File, c func(block uint64) resident.C
 // sweep has a stopped thread go through the actions for some signals, and tells which it
 // has changed: SIGTRAP is in their masks now, or is not.
 func (o *owner) sweep(t *thread, memory *os.File, signals uint64, block bool) (changed uint64, err error) {
+	o.unblock(t) // it ends with a breakpoint
 	c := resident.SweepCall(o.numberOf(unix.SYS_RT_SIGACTION), signals, block)
 	in := &injection{begin: o.space.home.Sweep(), at: o.space.home.SweepEnd(), sweep: true}
 	left := c.Block

@@ -122,9 +122,10 @@ TEXT ·restorer(SB), NOSPLIT|NOFRAME, $0-0
 
 // sweep goes through actions for signals: for those in the set R8 it asks for the action,
 // puts SIGTRAP into its mask or takes it out, and sets the action again if that made a
-// difference. R10 is 8. Its block of memory (see SweepCall) begins at FRAME(SP). It ends with an INT3, at which the
-// monitor takes the thread; without one the handler above lets it go on behind, to the
-// end of the stub, which takes back the registers from the stack.
+// difference. R10 is 8. Its block of memory (see SweepCall) begins at FRAME(SP). It ends
+// with an INT3, at which the monitor takes the thread; without one the handler above
+// lets it go on behind, to the end of the stub, which takes back the registers from the
+// stack.
 #define FRAME 88
 #define BLOCK_MASK    (FRAME+24) // of the action
 #define BLOCK_BLOCK   (FRAME+32) // 1: into the masks, 0: out of them
