@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"mirador/omis"
 	"mirador/omis/linux/detour"
@@ -37,6 +38,13 @@ func Adopt(memory Memory, mapped proc.Mappings) (s *Site, inherited bool) {
 	}
 	if len(arenas) == 0 {
 		return nil, false
+	}
+	for _, p := range slices.Concat(places, retired) {
+		for _, point := range p.points {
+			for _, a := range arenas {
+				a.gave(point.change)
+			}
+		}
 	}
 	s.note(arenas, places, retired)
 	return s, inherited
@@ -113,9 +121,6 @@ func (s *Site) adoptPlace(a *arena, b block, text []byte) *place {
 		}
 		point.left, point.from = bytes.Clone(stub[code.begin:code.end]), p.stub+uint64(code.begin)
 		p.points, p.codes = append(p.points, point), append(p.codes, code)
-		if a.owns(point.change) {
-			a.next = max(a.next, point.change-a.addr+1)
-		}
 		rest = rest[pointSize:]
 	}
 	p.Code = make([]byte, le.Uint32(text[blockLength:])&math.MaxUint16)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"mirador/omis/linux/detour"
 	"mirador/omis/linux/proc"
 )
 
@@ -59,5 +60,41 @@ func TestAdoptArenaWithoutBlocks(t *testing.T) {
 		if err := (&Batch{site: s, writes: []write{{b.addr, some}}}).Fill(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestAdoptSwitchElsewhere: a stub that was made anew may be in another arena than the
+// switch of its point, which nobody else gets.
+func TestAdoptSwitchElsewhere(t *testing.T) {
+	first, second := newArena(0), newArena(0)
+	first.addr = 0x10000
+	second.addr = first.end()
+	memory := ram{first.addr, make([]byte, first.length()+second.length())}
+	var mapped proc.Mappings
+	s := NewSite(memory, 0x5000, 0x1000)
+	for _, a := range []*arena{first, second} {
+		mapped = append(mapped, proc.Mapping{Start: a.code(), End: a.end(), Read: true, Exec: true, Private: true})
+		if err := (&Batch{site: s}).open(a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken, _ := first.takeSwitch()
+	p := &place{Window: detour.Window{Addr: second.code() + 0x8000, Code: make([]byte, detour.JumpSize), Ends: []int{detour.JumpSize}}, copies: []int{0}}
+	p.points, p.codes = []*Point{{site: s, change: taken}}, []span{{}}
+	p.block, _ = second.take(p.stubOffset() + blockAlign)
+	p.stub = p.block.addr + uint64(p.stubOffset())
+	jump := p.jump()
+	if _, err := memory.WriteAt(jump[:], int64(p.Addr)); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Batch{site: s, writes: []write{{p.block.addr, p.describe()}}}).Fill(); err != nil {
+		t.Fatal(err)
+	}
+	s, _ = Adopt(memory, mapped)
+	if s == nil || len(s.arenas) != 2 || len(s.places) != 1 || len(s.places[0].points) != 1 || s.places[0].points[0].change != taken {
+		t.Fatal("the place is not found")
+	}
+	if again, ok := s.arenas[0].takeSwitch(); !ok || again == taken {
+		t.Errorf("the switch at %#x is given to two", again)
 	}
 }

@@ -135,6 +135,14 @@ func (a *arena) takeSwitch() (uint64, bool) {
 // owns tells whether a switch is of the arena.
 func (a *arena) owns(change uint64) bool { return change-a.addr < a.switches }
 
+// gave notes that a switch is taken, if it is of the arena. The stub of a point may be in
+// another one by now, beside those of others.
+func (a *arena) gave(change uint64) {
+	if a.owns(change) {
+		a.next = max(a.next, change-a.addr+1)
+	}
+}
+
 // head is what the code begins with.
 func (a *arena) head(base, shared uint64) []byte {
 	b := make([]byte, headSize)
