@@ -63,38 +63,78 @@ func TestAdoptArenaWithoutBlocks(t *testing.T) {
 	}
 }
 
-// TestAdoptSwitchElsewhere: a stub that was made anew may be in another arena than the
-// switch of its point, which nobody else gets.
-func TestAdoptSwitchElsewhere(t *testing.T) {
-	first, second := newArena(0), newArena(0)
+// stands puts a place with a point into an arena, at an address of the memory; without
+// standing no jump leads there.
+func stands(t *testing.T, s *Site, a *arena, at, change uint64, standing bool) {
+	t.Helper()
+	p := &place{Window: detour.Window{Addr: at, Code: make([]byte, detour.JumpSize), Ends: []int{detour.JumpSize}}, copies: []int{0}}
+	p.points, p.codes = []*Point{{site: s, change: change}}, []span{{}}
+	p.block, _ = a.take(p.stubOffset() + blockAlign)
+	p.stub = p.block.addr + uint64(p.stubOffset())
+	if jump := p.jump(); standing {
+		if _, err := s.memory.WriteAt(jump[:], int64(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (&Batch{site: s, writes: []write{{p.block.addr, p.describe()}}}).Fill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// twoArenas are those of a site, and what is mapped.
+func twoArenas(t *testing.T) (s *Site, first, second *arena, mapped proc.Mappings) {
+	t.Helper()
+	first, second = newArena(0), newArena(0)
 	first.addr = 0x10000
 	second.addr = first.end()
-	memory := ram{first.addr, make([]byte, first.length()+second.length())}
-	var mapped proc.Mappings
-	s := NewSite(memory, 0x5000, 0x1000)
+	s = NewSite(ram{first.addr, make([]byte, first.length()+second.length())}, 0x5000, 0x1000)
 	for _, a := range []*arena{first, second} {
 		mapped = append(mapped, proc.Mapping{Start: a.code(), End: a.end(), Read: true, Exec: true, Private: true})
 		if err := (&Batch{site: s}).open(a); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return s, first, second, mapped
+}
+
+// TestAdoptSwitchElsewhere: a stub that was made anew may be in another arena than the
+// switch of its point, which nobody else gets.
+func TestAdoptSwitchElsewhere(t *testing.T) {
+	s, first, second, mapped := twoArenas(t)
 	taken, _ := first.takeSwitch()
-	p := &place{Window: detour.Window{Addr: second.code() + 0x8000, Code: make([]byte, detour.JumpSize), Ends: []int{detour.JumpSize}}, copies: []int{0}}
-	p.points, p.codes = []*Point{{site: s, change: taken}}, []span{{}}
-	p.block, _ = second.take(p.stubOffset() + blockAlign)
-	p.stub = p.block.addr + uint64(p.stubOffset())
-	jump := p.jump()
-	if _, err := memory.WriteAt(jump[:], int64(p.Addr)); err != nil {
-		t.Fatal(err)
-	}
-	if err := (&Batch{site: s, writes: []write{{p.block.addr, p.describe()}}}).Fill(); err != nil {
-		t.Fatal(err)
-	}
-	s, _ = Adopt(memory, mapped)
-	if s == nil || len(s.arenas) != 2 || len(s.places) != 1 || len(s.places[0].points) != 1 || s.places[0].points[0].change != taken {
+	stands(t, s, second, second.code()+0x8000, taken, true)
+	s, _ = Adopt(s.memory, mapped)
+	if s == nil || len(s.arenas) != 2 || len(s.places) != 1 || s.places[0].points[0].change != taken {
 		t.Fatal("the place is not found")
 	}
 	if again, ok := s.arenas[0].takeSwitch(); !ok || again == taken {
 		t.Errorf("the switch at %#x is given to two", again)
+	}
+}
+
+// TestAdoptFormerStub: of a place that was made anew the former stub may be there as well,
+// if the monitor was killed just then. The switch that both read goes with the last.
+func TestAdoptFormerStub(t *testing.T) {
+	for _, standing := range []bool{true, false} {
+		s, first, _, mapped := twoArenas(t)
+		at := first.code() + 0x8000
+		taken, _ := first.takeSwitch()
+		stands(t, s, first, at, taken, false)
+		stands(t, s, first, at, taken, standing)
+		s, _ = Adopt(s.memory, mapped)
+		if got := len(s.retired); got != map[bool]int{true: 1, false: 2}[standing] {
+			t.Fatalf("%d stubs do not stand", got)
+		}
+		occupied := s.retired[0] // a thread is in one of them
+		s.Reclaim(func(one Stub) bool { return !standing && one.place == occupied })
+		s.Tidy()
+		if idle := s.arenas[0].idle; len(idle) > 0 {
+			t.Errorf("standing: %v, the switches %#x are given back", standing, idle)
+		}
+		s.Reclaim(func(Stub) bool { return false })
+		s.Tidy()
+		if idle := s.arenas[0].idle; len(idle) != map[bool]int{true: 0, false: 1}[standing] {
+			t.Errorf("standing: %v, the switches %#x are given back in the end", standing, idle)
+		}
 	}
 }

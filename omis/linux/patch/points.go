@@ -143,25 +143,34 @@ func (s *Site) Reclaim(occupied func(Stub) bool) {
 	s.note(s.arenas, slices.Clone(s.places), kept)
 }
 
-// Tidy gives back the room of stubs that nobody can be in.
+// Tidy gives back the room of stubs that nobody can be in, and the switches that went with
+// the last stub that reads them. A point may have several: one for each time that its
+// place was made anew. Those of a former monitor have points of their own for each.
 func (s *Site) Tidy() {
+	stubs := make(map[uint64]int) // that stand no more, by switches
+	for _, p := range slices.Concat(s.retired, s.empty) {
+		for _, point := range p.points {
+			stubs[point.change]++
+		}
+	}
 	for _, p := range s.empty {
 		s.discard(p)
-		s.release(p)
+		var gone []*Point
+		for _, point := range p.points {
+			if stubs[point.change]--; stubs[point.change] == 0 && !s.reads(p, point.change) {
+				gone = append(gone, point)
+			}
+		}
+		s.releaseAll(gone)
 	}
 	s.empty = nil
 }
 
-// release gives back the switches of points that went with a stub.
-func (s *Site) release(p *place) {
-	var gone []*Point
-	for _, point := range p.points {
-		stays := func(other *place) bool { return slices.Contains(other.points, point) }
-		if !slices.ContainsFunc(s.covering(p.Addr, p.End()), stays) {
-			gone = append(gone, point)
-		}
-	}
-	s.releaseAll(gone)
+// reads tells whether a place that stands where another did reads a switch.
+func (s *Site) reads(former *place, change uint64) bool {
+	return slices.ContainsFunc(s.covering(former.Addr, former.End()), func(p *place) bool {
+		return slices.ContainsFunc(p.points, func(point *Point) bool { return point.change == change })
+	})
 }
 
 func (s *Site) releaseAll(points []*Point) {
