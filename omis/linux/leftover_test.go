@@ -59,9 +59,7 @@ func TestOthersTraps(t *testing.T) {
 			t.Fatal(err)
 		}
 		if addr == elsewhere {
-			if now := pokeText(t, g, g.Addr, nil); now != int3 {
-				t.Errorf("somebody else's trap became %#x", now)
-			}
+			checkTrap(t, g, "whoever set a breakpoint elsewhere")
 		}
 		if err := cancel(); err != nil {
 			t.Fatal(err)
@@ -71,15 +69,22 @@ func TestOthersTraps(t *testing.T) {
 	if _, err := openNode(t).Identify(g.ID.PID); err != nil { // who looks for leftovers
 		t.Fatal(err)
 	}
-	if now := pokeText(t, g, g.Addr, nil); now != int3 {
-		t.Errorf("somebody else's trap became %#x", now)
-	}
+	checkTrap(t, g, "who looked for leftovers")
 	pokeText(t, g, g.Addr, []byte{original})
 	g.Begin()
 	if got := g.Line(); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	checkUntouched(t, g)
+}
+
+// checkTrap: somebody else's INT3 stands where a target does its work; who may have taken
+// it out.
+func checkTrap(t *testing.T, g *target, who string) {
+	t.Helper()
+	if now := pokeText(t, g, g.Addr, nil); now != int3 {
+		t.Errorf("%s has made %#x of somebody else's trap", who, now)
+	}
 }
 
 // TestOthersTrapsLater: where a killed monitor's breakpoint stood, an INT3 that somebody
@@ -101,9 +106,7 @@ func TestOthersTrapsLater(t *testing.T) {
 			original := pokeText(t, g, g.Addr, nil)
 			pokeText(t, g, g.Addr, []byte{int3})
 			late()
-			if now := pokeText(t, g, g.Addr, nil); now != int3 {
-				t.Fatalf("the warden has made %#x of somebody else's trap", now)
-			}
+			checkTrap(t, g, "the warden")
 			n := openNodeWith(t, Config{Ptrace: true})
 			if _, err := n.Identify(g.ID.PID); err != nil {
 				t.Fatal(err)
@@ -115,9 +118,7 @@ func TestOthersTrapsLater(t *testing.T) {
 			if err := cancel(); err != nil {
 				t.Fatal(err)
 			}
-			if now := pokeText(t, g, g.Addr, nil); now != int3 {
-				t.Errorf("the next monitor has made %#x of somebody else's trap", now)
-			}
+			checkTrap(t, g, "the next monitor")
 			pokeText(t, g, g.Addr, []byte{original})
 			g.Begin()
 			if got := g.Line(); got != want {
