@@ -17,6 +17,11 @@ type fleet struct {
 	ids   []omis.ProcID
 }
 
+func fleetOf(p *process) *fleet {
+	at := p.at()
+	return &fleet{node: at.node, procs: []*process{p}, ids: []omis.ProcID{at.id}}
+}
+
 func fleets(objs []object) []*fleet {
 	var list []*fleet
 	index := make(map[*node]*fleet)
@@ -89,38 +94,25 @@ func (f *fleet) clear(e *Engine) (back func()) {
 	return func() { e.promote(moved) }
 }
 
-// freeze suspends what can be suspended and returns how to resume it.
+// freeze suspends what can be suspended and returns how to resume it. What fails, who
+// needs it will tell.
 func (f *fleet) freeze(e *Engine) (thaw func()) {
 	s, ok := f.node.Node.(omis.Suspender)
 	if !ok {
 		return func() {}
 	}
-	var frozen []func()
+	var frozen []omis.ProcID
 	for _, id := range f.ids {
-		tids := f.suspend(s, id)
-		frozen = append(frozen, func() {
-			if err := s.Resume(id, tids); err != nil && !isUnknown(err) {
-				e.log.Warn("cannot resume a process", "pid", id.PID, "error", err)
-			}
-		})
+		if s.Suspend(id, nil) == nil {
+			frozen = append(frozen, id)
+		}
 	}
 	return func() {
-		for _, resume := range frozen {
-			resume()
+		for _, id := range frozen {
+			if err := s.Resume(id, nil); err != nil && !isUnknown(err) {
+				e.log.Warn("cannot resume a process", "pid", id.PID, "error", err)
+			}
 		}
-	}
-}
-
-// suspend suspends the threads of a process, and those that they create meanwhile. What
-// fails the checkpoint will tell.
-func (f *fleet) suspend(s omis.Suspender, id omis.ProcID) (suspended []int) {
-	for {
-		tids, err := f.node.Threads(id)
-		late := slices.DeleteFunc(slices.Clone(tids), func(tid int) bool { return slices.Contains(suspended, tid) })
-		if err != nil || len(late) == 0 || s.Suspend(id, late) != nil {
-			return suspended
-		}
-		suspended = append(suspended, late...)
 	}
 }
 

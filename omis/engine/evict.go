@@ -53,8 +53,9 @@ func (p *process) programsThat(which func(*subscription) bool) []*csr {
 	return list
 }
 
-// evict has the monitor execute requests that ran elsewhere in a process. An interval
-// that is open then ends nowhere, and counts as unfinished.
+// evict has the monitor execute requests that ran elsewhere in a process. It is suspended
+// meanwhile: nobody comes by where neither looks. An interval that is open then ends
+// nowhere, and counts as unfinished.
 func (e *Engine) evict(p *process, why string, list ...*csr) {
 	var standing, resting []*subscription
 	for _, c := range list {
@@ -66,6 +67,10 @@ func (e *Engine) evict(p *process, why string, list ...*csr) {
 		}
 	}
 	e.unplace(resting...)
+	if len(standing) == 0 {
+		return
+	}
+	defer fleetOf(p).freeze(e)()
 	e.displace(standing...)
 	for _, s := range standing {
 		s.refused = []obstacle{{why: why}}

@@ -149,13 +149,18 @@ func (n *Node) count(method string, id omis.ProcID, tids []int, by int) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := make([]*Thread, len(tids))
+	list := slices.Clone(p.Threads)
+	if len(tids) > 0 {
+		list = make([]*Thread, len(tids))
+	}
 	for i, tid := range tids {
 		if list[i], err = p.thread(tid); err != nil {
 			return err
 		}
-		if list[i].Suspended+by < 0 {
-			return omis.Errorf(omis.ParameterError, "thread %d is not suspended", tid)
+	}
+	for _, t := range list {
+		if t.Suspended+by < 0 {
+			return omis.Errorf(omis.ParameterError, "thread %d is not suspended", t.TID)
 		}
 	}
 	for _, t := range list {
