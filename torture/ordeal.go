@@ -76,6 +76,12 @@ func (o *ordeal) cast(p plan, g *gateway, fixed map[string]int64, number uint64)
 		}
 		counted[name] = f
 	}
+	var contested []function
+	for _, name := range slices.Sorted(maps.Keys(counted)) {
+		if name != v.kept {
+			contested = append(contested, counted[name])
+		}
+	}
 	o.outcome.functions = len(all)
 	kept := counted[v.kept]
 	w, err := newWitness(g, v, kept)
@@ -83,7 +89,8 @@ func (o *ordeal) cast(p plan, g *gateway, fixed map[string]int64, number uint64)
 		return err
 	}
 	all = slices.DeleteFunc(all, func(f function) bool { return f.addr == kept.addr })
-	o.tormentor = &tormentor{tool: &tool{gateway: g, name: "torment-" + nameOfTool(v.name), pid: v.pid()}, functions: all, most: p.most,
+	o.tormentor = &tormentor{tool: &tool{gateway: g, name: "torment-" + nameOfTool(v.name), pid: v.pid()}, most: p.most,
+		functions: all, contested: contested, timed: v.timed,
 		random: rand.New(rand.NewPCG(p.seed, 2*number+1)), tally: &tally{}}
 	o.judge = &judge{victim: v, tool: &tool{gateway: g, name: "judge-" + nameOfTool(v.name), pid: v.pid()}, functions: counted, fixed: fixed,
 		random: rand.New(rand.NewPCG(p.seed, 2*number+2)), rounds: &o.rounds, tally: &tally{}, witness: w,
