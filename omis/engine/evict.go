@@ -53,9 +53,8 @@ func (p *process) programsThat(which func(*subscription) bool) []*csr {
 	return list
 }
 
-// evict has the monitor execute requests that ran elsewhere in a process. It is suspended
-// meanwhile: nobody comes by where neither looks. An interval that is open then ends
-// nowhere, and counts as unfinished.
+// evict has the monitor execute requests that ran elsewhere in a process. An interval
+// that is open then ends nowhere, and counts as unfinished.
 func (e *Engine) evict(p *process, why string, list ...*csr) {
 	var standing, resting []*subscription
 	for _, c := range list {
@@ -67,10 +66,9 @@ func (e *Engine) evict(p *process, why string, list ...*csr) {
 		}
 	}
 	e.unplace(resting...)
-	if len(standing) == 0 {
-		return
-	}
-	defer fleetOf(p).freeze(e)()
+	still := &stillness{e: e, proc: p}
+	defer still.end()
+	still.begin(standing, true)
 	e.displace(standing...)
 	for _, s := range standing {
 		s.refused = []obstacle{{why: why}}

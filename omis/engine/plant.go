@@ -67,11 +67,13 @@ func (e *Engine) settle(p *process, list []*candidate) {
 	list = slices.DeleteFunc(list, func(k *candidate) bool { return check(k, p.inTheWay(k.csr)) })
 	bonds := e.bonds(p, list)
 	placers := p.node().placers()
+	still := &stillness{e: e, proc: p}
+	defer still.end()
 	for level, placer := range placers {
-		r := &round{e: e, level: level, placer: placer, bonds: at(level, bonds)}
+		r := &round{e: e, level: level, placer: placer, bonds: at(level, bonds), still: still}
 		r.run()
 	}
-	last := &round{e: e, level: len(placers), bonds: at(len(placers), bonds)}
+	last := &round{e: e, level: len(placers), bonds: at(len(placers), bonds), still: still}
 	last.lift()
 	for _, k := range last.newcomers() {
 		e.execute(k)
@@ -109,8 +111,9 @@ func (c *csr) observe(p *process) {
 type round struct {
 	e      *Engine
 	level  int
-	placer omis.Placer
+	placer omis.Placer // nil: the monitor
 	bonds  []*bond
+	still  *stillness
 }
 
 // run places what is not refused. Where a placement refuses one of a bond, the whole
@@ -146,6 +149,7 @@ func (r *round) lift() {
 			}
 		}
 	}
+	r.still.begin(list, r.placer == nil)
 	r.e.displace(list...)
 }
 
