@@ -19,7 +19,9 @@ type Patcher interface {
 	// in the order in which they came.
 	Patch(p ProcID, list []Patch) ([]Patched, []error)
 	// Unpatch takes code away, all at once as well. When it returns, no thread runs the
-	// code any more or ever will, and the program's own bytes are back.
+	// code any more or ever will, and the program's own bytes are back. With an error
+	// threads may do so yet, and in a process that is suspended: see Patched.Lingers. It
+	// may be called again then.
 	Unpatch(p ProcID, list []Patched) error
 }
 
@@ -94,6 +96,8 @@ type Patched interface {
 	// Covers tells whether the instruction at an address is another, or none, while the
 	// code is in its place.
 	Covers(addr uint64) bool
+	// Lingers tells that a thread may run the code yet although it was taken away.
+	Lingers() bool
 	// SetActive turns the code on or off, by one byte of memory.
 	SetActive(bool) error
 }

@@ -114,6 +114,16 @@ type Placed interface {
 	// Covers tells whether the code at an address is another while the program stands,
 	// so that there cannot be a breakpoint.
 	Covers(addr uint64) bool
+	// Lingers tells that a thread may run the program once more although it was removed:
+	// its process is suspended, or a signal handler will return there. Its stores may be
+	// added to until then.
+	Lingers() bool
+}
+
+// Drainer is the capability of a Placer to have threads leave programs that were removed and
+// linger. It does not wait for them.
+type Drainer interface {
+	Drain([]Placed)
 }
 
 // Verdict says where a program runs.

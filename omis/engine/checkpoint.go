@@ -94,8 +94,7 @@ func (f *fleet) clear(e *Engine) (back func()) {
 	return func() { e.promote(moved) }
 }
 
-// freeze suspends what can be suspended and returns how to resume it. What fails, who
-// needs it will tell.
+// freeze suspends what can be suspended and returns how to resume it.
 func (f *fleet) freeze(e *Engine) (thaw func()) {
 	s, ok := f.node.Node.(omis.Suspender)
 	if !ok {
@@ -103,8 +102,11 @@ func (f *fleet) freeze(e *Engine) (thaw func()) {
 	}
 	var frozen []omis.ProcID
 	for _, id := range f.ids {
-		if s.Suspend(id, nil) == nil {
+		switch err := s.Suspend(id, nil); {
+		case err == nil:
 			frozen = append(frozen, id)
+		case !isUnknown(err):
+			e.log.Warn("cannot suspend a process", "pid", id.PID, "error", err)
 		}
 	}
 	return func() {

@@ -14,7 +14,8 @@
 // (program.go). Where the node has placements (omis.Placements) it runs in the first that
 // takes it, in the process or in the kernel (placing.go, plant.go), and what it measures
 // is read from there (feed.go); else it is executed by the monitor as any other. So it is
-// where a breakpoint or a locked list is in its way (evict.go, locked.go).
+// where a breakpoint or a locked list is in its way (evict.go, locked.go). While it moves,
+// its process is suspended (still.go).
 //
 // The gateway makes an Engine and sends requests through its Tools. The engine
 // imports omis, omis/syntax and omis/service; extensions are handed to New.

@@ -25,14 +25,15 @@ type Engine struct {
 	reg     *registry
 	pid     int // of the monitor itself
 
-	admin    sync.Mutex                 // see the package comment
-	kept     map[service.Cell]*keeping  // guarded by admin
-	hits     map[service.Cell]*hitCount // guarded by admin
-	settled  bool                       // Settle was called; guarded by admin
-	guarded  map[service.Cell]bool      // named by locked lists; guarded by admin
-	room     sync.Pool                  // of lists of rows, which are read often
-	rooms    sync.Pool                  // of manyRows
-	clearing bool                       // programs that rest are cleared away soon; guarded by admin
+	admin     sync.Mutex                 // see the package comment
+	kept      map[service.Cell]*keeping  // guarded by admin
+	hits      map[service.Cell]*hitCount // guarded by admin
+	settled   bool                       // Settle was called; guarded by admin
+	guarded   map[service.Cell]bool      // named by locked lists; guarded by admin
+	room      sync.Pool                  // of lists of rows, which are read often
+	rooms     sync.Pool                  // of manyRows
+	clearing  bool                       // programs that rest are cleared away soon; guarded by admin
+	lingering []*inPlace                 // were taken away, and threads may run them yet; guarded by admin
 
 	toolsMu sync.Mutex
 	tools   map[string]*Tool
@@ -174,6 +175,12 @@ func (e *Engine) Close(context.Context) error {
 	for _, t := range list {
 		errs = append(errs, t.Finalize())
 	}
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	for _, in := range e.lingering {
+		in.release()
+	}
+	e.lingering = nil
 	return errors.Join(errs...)
 }
 

@@ -68,7 +68,7 @@ func (e *Engine) evict(p *process, why string, list ...*csr) {
 	e.unplace(resting...)
 	still := &stillness{e: e, proc: p}
 	defer still.end()
-	still.begin(standing, true)
+	still.begin(standing)
 	e.displace(standing...)
 	for _, s := range standing {
 		s.refused = []obstacle{{why: why}}
@@ -77,13 +77,16 @@ func (e *Engine) evict(p *process, why string, list ...*csr) {
 }
 
 // promote looks for better places for requests that the monitor executes since they were
-// evicted. It takes Engine.admin itself. Nobody is to come by meanwhile.
+// evicted. It takes Engine.admin itself.
 func (e *Engine) promote(list []*subscription) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
 	byTool := make(map[*Tool][]wanted)
 	for _, s := range list {
 		if c := s.csr; c.subs[s.proc] == s && s.placed == nil { // it is as it was left
+			still := &stillness{e: e, proc: s.proc}
+			still.begin([]*subscription{s})
+			defer still.end()
 			e.unsubscribe(s.proc, c)
 			byTool[c.tool] = append(byTool[c.tool], wanted{c, target{s.proc, s.only}})
 		}

@@ -41,7 +41,8 @@ var _ service.Store = (*feed)(nil)
 // user. The caller holds Engine.admin.
 func (e *Engine) feed(placer omis.Placer, p *process, cell service.Cell) (*feed, error) {
 	f := p.feeds[feedKey{placer, cell}]
-	if f == nil {
+	// One whose intervals have moved away is there yet where its programs linger.
+	if f == nil || f.broken.Load() && cell.Kind().HasIntervals() {
 		store, err := e.newStore(placer, p, cell)
 		if err != nil {
 			return nil, err
@@ -90,7 +91,9 @@ func (f *feed) release() {
 
 // end has the cell take over the rows.
 func (f *feed) end() {
-	delete(f.proc.feeds, f.feedKey)
+	if f.proc.feeds[f.feedKey] == f {
+		delete(f.proc.feeds, f.feedKey)
+	}
 	if err := f.cell.Leave(f); err != nil {
 		f.e.log.Warn("what was measured in a process is lost", "process", f.proc.token, "error", err)
 	}

@@ -75,6 +75,7 @@ type process struct {
 
 	cpu       clock
 	programs  map[*csr]*subscription // those that stand, active or not; guarded by Engine.admin
+	still     bool                   // it is suspended while requests move; guarded by Engine.admin
 	roaming   int                    // points whose breakpoints may stand anywhere; guarded by Engine.admin
 	feeds     map[feedKey]*feed      // guarded by Engine.admin
 	rowTokens map[rowKey]omis.Token  // of rows of feeds; guarded by registry.mu

@@ -32,6 +32,17 @@ func placementOf(v omis.Verdict) Placement {
 	return Placement{Name: v.Name, Where: v.Where, Why: v.Why, Kind: v.Kind, OneIn: v.OneIn, Cost: v.Cost, local: true}
 }
 
+// giveUp gives back the memory of a program that was taken away, as soon as no thread can
+// add to it any more.
+func (e *Engine) giveUp(in *inPlace) {
+	if in.Lingers() {
+		e.lingering = append(e.lingering, in)
+		e.clearLater(restsFor)
+		return
+	}
+	in.release()
+}
+
 // unplace takes programs away. What they measured stays in their cells.
 func (e *Engine) unplace(list ...*subscription) {
 	back := make([]*inPlace, len(list))
@@ -41,7 +52,7 @@ func (e *Engine) unplace(list ...*subscription) {
 	e.takeAway(back)
 	for _, s := range list {
 		s.csr.settle(s)
-		s.placed.release()
+		e.giveUp(s.placed)
 		s.placed = nil
 		delete(s.proc.programs, s.csr)
 	}
@@ -97,7 +108,8 @@ func (e *Engine) clearLater(after time.Duration) {
 	}
 }
 
-// clearAway takes all programs away that have rested long enough.
+// clearAway takes all programs away that have rested long enough, and gives back what
+// others needed that no thread runs any more.
 func (e *Engine) clearAway() {
 	e.admin.Lock()
 	defer e.admin.Unlock()
@@ -118,6 +130,29 @@ func (e *Engine) clearAway() {
 		delete(s.csr.resting, s.proc)
 	}
 	e.unplace(tired...)
+	e.drain()
+}
+
+// drain gives back what programs needed that have lingered until now.
+func (e *Engine) drain() {
+	list := e.lingering
+	e.lingering = nil
+	for placer, placed := range byPlacer(list) {
+		if d, ok := placer.(omis.Drainer); ok {
+			d.Drain(placed)
+		}
+	}
+	for _, in := range list {
+		e.giveUp(in)
+	}
+}
+
+func byPlacer(list []*inPlace) map[omis.Placer][]omis.Placed {
+	all := make(map[omis.Placer][]omis.Placed)
+	for _, in := range list {
+		all[in.placer] = append(all[in.placer], in.Placed)
+	}
+	return all
 }
 
 // forget takes a program away that rests.

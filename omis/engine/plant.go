@@ -111,7 +111,7 @@ func (c *csr) observe(p *process) {
 type round struct {
 	e      *Engine
 	level  int
-	placer omis.Placer // nil: the monitor
+	placer omis.Placer
 	bonds  []*bond
 	still  *stillness
 }
@@ -149,7 +149,7 @@ func (r *round) lift() {
 			}
 		}
 	}
-	r.still.begin(list, r.placer == nil)
+	r.still.begin(list)
 	r.e.displace(list...)
 }
 

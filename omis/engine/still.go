@@ -1,35 +1,58 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+	"sync"
+	"time"
+)
 
 // stillness keeps a process suspended while requests move from one placement to another:
-// who came by in between would be missed.
+// who came by in between would be missed. Its methods want Engine.admin held by their
+// caller.
 type stillness struct {
 	e    *Engine
 	proc *process
-	goOn func() // nil: it runs
+	goOn func() // nil: it is not suspended, or by somebody else
 }
 
-// mostMoving is how many requests a process is suspended for. To become a breakpoint each
-// takes half a millisecond.
-const mostMoving = 100
+// mostStill is how long a process stays suspended for that. A request that becomes a
+// breakpoint takes half a millisecond; what is not in its place by then misses what
+// happens, and the log says so.
+const mostStill = time.Second
 
-// begin suspends the process, unless it is already, or nothing moves that runs in it, or
-// too much. To move to the monitor may take a measurement of what it costs, which is made
-// before: it takes long.
-func (s *stillness) begin(moving []*subscription, toMonitor bool) {
+// begin suspends the process, if something moves that runs in it and not only rests.
+func (s *stillness) begin(moving []*subscription) {
 	moving = slices.DeleteFunc(slices.Clone(moving), func(m *subscription) bool { return m.csr.subs[s.proc] != m })
-	switch {
-	case s.goOn != nil || len(moving) == 0:
-		return
-	case len(moving) > mostMoving:
-		s.e.log.Warn("requests move to another placement while their process runs: what happens meanwhile is not measured", "process", s.proc.token, "requests", len(moving))
+	if s.proc.still || len(moving) == 0 {
 		return
 	}
-	if toMonitor && slices.ContainsFunc(moving, func(m *subscription) bool { return m.csr.times }) {
-		s.proc.node().calibrate(trapped)
+	s.prepare(moving)
+	thaw := sync.OnceFunc(fleetOf(s.proc).freeze(s.e))
+	late := time.AfterFunc(mostStill, func() {
+		s.e.log.Warn("so many requests move to another placement that their process goes on meanwhile, and something may be missed", "process", s.proc.token)
+		thaw()
+	})
+	s.proc.still = true
+	s.goOn = func() {
+		late.Stop()
+		thaw()
+		s.proc.still = false
 	}
-	s.goOn = fleetOf(s.proc).freeze(s.e)
+}
+
+// prepare makes sure that it is known what timers are corrected by, before and after. Else
+// that would be measured in the middle, which takes long.
+func (s *stillness) prepare(moving []*subscription) {
+	n := s.proc.node()
+	for _, m := range moving {
+		if !m.csr.times {
+			continue
+		}
+		n.calibrate(trapped)
+		if m.placed != nil {
+			n.calibrate(m.placed.placer.Name())
+		}
+	}
 }
 
 func (s *stillness) end() {

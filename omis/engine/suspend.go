@@ -83,7 +83,10 @@ func (x *execution) suspendLateComers(s omis.Suspender, g *crew) error {
 	}
 }
 
+// threadResume ends no suspension of the engine's own (see stillness).
 func threadResume(x *execution, c *call, objs []object) omis.ServiceResult {
+	x.e.admin.Lock()
+	defer x.e.admin.Unlock()
 	return x.eachCrew(objs, func(g *crew, _ []int) error {
 		s, err := capability[omis.Suspender](g.proc.node(), c.service)
 		if err != nil {

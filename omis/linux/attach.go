@@ -166,12 +166,18 @@ func threadEnded(pid, tid int) bool {
 func (o *owner) freeze(among func(*thread) bool) {
 	o.frozen++
 	o.interruptAll(among)
+	o.awaitStop(among)
+	o.absorb(among)
+}
+
+// awaitStop waits until threads have stopped that were asked to; false: not all have.
+func (o *owner) awaitStop(among func(*thread) bool) bool {
 	for end := time.Now().Add(turn); !o.pump(patience, func() bool { return o.still(among) }); {
 		if !o.runnable(among) || time.Now().After(end) {
-			break
+			return false
 		}
 	}
-	o.absorb(among)
+	return true
 }
 
 // runnable tells whether a thread has not stopped because others have its processor.

@@ -217,6 +217,7 @@ func (o *owner) reopen(g *ground, mapped proc.Mappings) (bool, error) {
 func (o *owner) beginAnew(g *ground, inherited bool) error {
 	base, size := g.site.Base()
 	batch := g.site.WithdrawAll()
+	batch.Silence()
 	err := batch.Commit(patched{host{o}}, nil)
 	if err == nil {
 		err = batch.Err()

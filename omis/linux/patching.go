@@ -64,7 +64,7 @@ func (n *Node) patch(g *ground, list []omis.Patch, made []omis.Patched, errs []e
 			return err
 		}
 		batch := g.site.Prepare(some, program)
-		if err = n.commit(g, batch); err != nil && !errors.Is(err, patch.ErrRaced) {
+		if _, err = n.commit(g, batch); err != nil && !errors.Is(err, patch.ErrRaced) {
 			return err
 		}
 		points, failed := batch.Results()
@@ -115,10 +115,11 @@ func (n *Node) Unpatch(p omis.ProcID, list []omis.Patched) error {
 			points = append(points, point)
 		}
 	}
-	for begin, tries := time.Now(), 0; ; time.Sleep(handlerPatience) {
-		tries++
+	begin, again := time.Now(), false // again: they stand no more
+	for tries := 1; ; tries++ {
 		batch := g.site.Withdraw(points)
-		err := n.commit(g, batch)
+		again = again || tries == 1 && batch.Void()
+		suspended, err := n.commit(g, batch)
 		if err == nil {
 			err = batch.Err()
 		}
@@ -127,11 +128,12 @@ func (n *Node) Unpatch(p omis.ProcID, list []omis.Patched) error {
 			return nil
 		case err != nil:
 			return err
-		case !g.site.Lingers(points):
+		case !g.site.Lingers(points) || suspended:
 			return nil
-		case tries > attempts && time.Since(begin) > unpatchPatience:
+		case again || tries > attempts && time.Since(begin) > unpatchPatience:
 			return omis.Errorf(omis.OSError, "a thread of process %d may still run code that was taken away: it is stopped there, or in a signal handler that interrupted it", p.PID)
 		}
+		time.Sleep(handlerPatience)
 	}
 }
 
@@ -139,27 +141,37 @@ func (n *Node) Unpatch(p omis.ProcID, list []omis.Patched) error {
 // code that was taken away.
 const unpatchPatience = time.Second
 
-func (n *Node) commit(g *ground, b *patch.Batch) error {
-	c := commit{newAnswer(), g, b}
-	return n.ask(g.proc, c, c.answer)
+func (n *Node) commit(g *ground, b *patch.Batch) (suspended bool, err error) {
+	c := &commit{answer: newAnswer(), ground: g, batch: b}
+	err = n.ask(g.proc, c, c.answer)
+	return c.suspended, err
 }
 
 // commit has an owner make the changes of a batch.
 type commit struct {
 	*answer
-	ground *ground
-	batch  *patch.Batch
+	ground    *ground
+	batch     *patch.Batch
+	suspended bool // the process is
 }
 
-func (c commit) do(o *owner) {
+func (c *commit) do(o *owner) {
 	err := o.commit(c.ground, c.batch)
+	c.suspended = o.pauses > 0
 	o.restIfIdle()
 	c.give(err)
 }
 
+// commit makes the changes of a batch. Where the process is suspended, threads stay in the
+// code that is taken away, and what it does is done when they go on: a hit that has begun
+// is not lost.
 func (o *owner) commit(g *ground, b *patch.Batch) error {
 	if err := o.enterProgram(); err != nil {
 		return err
+	}
+	stays := o.pauses > 0
+	if !stays {
+		b.Silence()
 	}
 	if t := o.sleeper(); t != nil && b.NeedsRoom() {
 		o.furnishBy(t, g, b)
@@ -175,7 +187,9 @@ func (o *owner) commit(g *ground, b *patch.Batch) error {
 		g.stood = time.Since(begin)
 		g.site.Tidy()
 	}()
-	o.comeOut(nil)
+	if !stays {
+		o.comeOut(nil)
+	}
 	if o.space.memory == nil || g.Gone() {
 		return ended(o.proc.PID)
 	}
@@ -186,6 +200,9 @@ func (o *owner) commit(g *ground, b *patch.Batch) error {
 	}
 	if err := b.Commit(patched{host{o}}, err); err != nil {
 		return err
+	}
+	if stays {
+		return o.reclaim(g)
 	}
 	return o.letOut(g)
 }

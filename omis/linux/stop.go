@@ -58,7 +58,7 @@ func (o *owner) known(tids []int) error {
 func (o *owner) bringToRest(toRest func(*thread, *owner) bool) error {
 	among := func(t *thread) bool { return toRest(t, o) }
 	o.interruptAll(among)
-	if !o.pump(patience, func() bool { return o.still(among) }) && o.ended {
+	if !o.awaitStop(among) && o.ended {
 		return ended(o.proc.PID)
 	}
 	o.absorb(among)

@@ -114,11 +114,16 @@ func (o *owner) clearWay(plan rendezvous.Plan) error {
 }
 
 // leadsInto tells whether execution at an address is, or comes at once, in the
-// middle of what is to be displaced: directly, or from the copy of an instruction
-// of it.
+// middle of what is to be displaced: directly, from the copy of an instruction of it, or
+// from a patch that was taken away and is not left yet.
 func (o *owner) leadsInto(plan *rendezvous.Plan, addr uint64) bool {
 	if plan.Inside(addr) {
 		return true
+	}
+	if g := o.node.groundOf(o.proc); g != nil {
+		if to, ok := g.site.Leads(addr); ok {
+			return plan.Inside(to)
+		}
 	}
 	if place, ok := o.meeting.site.PlaceOf(addr); ok && place == plan.Addr {
 		return false // that copy has all of it

@@ -4,103 +4,87 @@ package place_test
 
 import (
 	"fmt"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
-	"mirador/omis"
+	"mirador/omis/linux/subject"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/rig"
 )
 
-// wanted is how many moves are to fall into the middle of the calls, of so many.
-const wanted, tries = 2, 20
-
-// A breakpoint has the monitor execute what ran elsewhere at its address. While that moves,
-// no call is missed.
+// Requests move to the monitor for others that stand in their way. No call is missed
+// meanwhile; intervals that are open then are told as unfinished.
 func TestMoveWhileItRuns(t *testing.T) {
-	for placement, calls := range map[string]int64{inline.Name: 40_000, kernel.Name: 15_000} {
-		t.Run(placement, func(t *testing.T) {
-			m := newRig(t, placement, rig.Start(t, rig.Scenes(t, "-O2")))
-			untilAmid(t, func(i int) bool { return moveAmid(t, m, placement, i, calls) })
+	const (
+		breakpoint = `thread_reached_addr([],%#x) : print(["here"])`
+		sysCall    = `thread_has_started_sys_call([],"getppid") : pa_timer_start([pa_t_%d])`
+	)
+	busy := subject.Compile(t, "busy", "-O2", filepath.Join("testdata", "busy.c"))
+	for _, c := range []struct {
+		name, placement string
+		work            string // for the target: threads, milliseconds, those of a signal handler
+		timed           bool
+	}{
+		{"a counter in the program", inline.Name, "3 200 0", false},
+		{"a counter in the kernel", kernel.Name, "3 200 0", false},
+		{"a timer, for another request that works on it", inline.Name, "3 200 0", true},
+		// A thread whose handler will return to the code that is taken away counts there
+		// once more.
+		{"a counter, during signal handlers", inline.Name, "2 400 60", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newRig(t, c.placement, rig.Start(t, busy))
+			work := m.Target.Func["work"]
+			const rounds = 4
+			for i := 1; i <= rounds; i++ {
+				m.CSRs = nil
+				other := fmt.Sprintf(breakpoint, work)
+				if m.Ask(": pa_counter_create() pa_timer_create()"); c.timed {
+					m.Define("thread_reached_addr([],%#x) : pa_timer_start([pa_t_%d])", work, i)
+					for _, exit := range m.Target.Exits("work") {
+						m.Define("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_%d])", exit, i)
+					}
+					other = fmt.Sprintf(sysCall, i)
+				} else {
+					m.Define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_%d],1)", work, i)
+				}
+				m.Enable()
+				m.RunsIn(c.placement)
+				m.Target.Tell("%s", c.work)
+				time.Sleep(100*time.Millisecond + time.Duration(i)*7*time.Millisecond)
+				csr := m.Ask("%s", other)[0][0].Values[0].Token()
+				m.Ask(": csr_enable([%s])", csr)
+				m.Ask(": csr_delete([%s])", csr)
+				m.RunsIn("trap")
+				want, err := strconv.ParseInt(m.Target.Line(), 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := began(m, i); got != want {
+					t.Errorf("%d of %d calls were counted", got, want)
+				}
+				m.Ask(": csr_delete([%s])", strings.Join(m.CSRs, ","))
+			}
 		})
 	}
 }
 
-// Where one request of a timer cannot run in the program, none does. No call is missed
-// while they move; intervals that are open then are told as unfinished.
-func TestMoveWithATimer(t *testing.T) {
-	m := newRig(t, inline.Name, rig.Start(t, rig.Scenes(t, "-O2")))
-	untilAmid(t, func(i int) bool {
-		m.CSRs = nil
-		m.Ask(": pa_timer_create()")
-		m.Define("thread_reached_addr([],%#x) : pa_timer_start([pa_t_%d])", m.Target.Func["work"], i)
-		for _, exit := range m.Target.Exits("work") {
-			m.Define("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_%d])", exit, i)
-		}
-		counted := func() int64 {
-			row := totals(m.Ask(": pa_timer_sum([pa_t_%d],2)", i))
-			n, _ := row[2].Int64()
-			unfinished, _ := row[8].Int64()
-			return n + unfinished
-		}
-		return amid(t, m, inline.Name, 10_000, counted, fmt.Sprintf(`thread_has_started_sys_call([],"getppid") : pa_timer_start([pa_t_%d])`, i))
-	})
-}
-
-func untilAmid(t *testing.T, move func(i int) bool) {
-	t.Helper()
-	for i, amid := 1, 0; amid < wanted; i++ {
-		if i > tries {
-			t.Fatalf("%d of %d moves fell into the middle of the calls", amid, tries)
-		}
-		if move(i) {
-			amid++
+// began is what a counter has counted, and how many intervals of a timer have begun.
+func began(m *rig.Monitor, number int) int64 {
+	m.T.Helper()
+	reply := m.Ask(": pa_counter_sum([pa_c_%d],2) pa_timer_sum([pa_t_%d],2)", number, number)
+	var sum int64
+	for i, components := range [][]int{{2}, {2, 8}} {
+		if row := reply[1+i][0].Values[1].List; len(row) > 0 {
+			for _, at := range components {
+				n, _ := row[at].Int64()
+				sum += n
+			}
 		}
 	}
-}
-
-// moveAmid counts calls by a new counter, the number of which is given, and has a breakpoint
-// stand in between; true: when only some of the calls had been made.
-func moveAmid(t *testing.T, m *rig.Monitor, placement string, counter int, calls int64) bool {
-	work := m.Target.Func["work"]
-	m.CSRs = nil
-	m.Ask(": pa_counter_create()")
-	m.Define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_%d],1)", work, counter)
-	counted := func() int64 {
-		row := totals(m.Ask(": pa_counter_sum([pa_c_%d],2)", counter))
-		n, _ := row[len(row)-1].Int64()
-		return n
-	}
-	return amid(t, m, placement, calls, counted, fmt.Sprintf(`thread_reached_addr([],%#x) : print(["here"])`, work))
-}
-
-// amid has requests move to the monitor for another one while calls are made.
-func amid(t *testing.T, m *rig.Monitor, placement string, calls int64, counted func() int64, other string) bool {
-	t.Helper()
-	const threads = 3
-	m.Enable()
-	m.RunsIn(placement)
-	m.Target.Tell("together %d %d", threads, calls)
-	rig.Until(t, "calls are counted", func() bool { return counted() > 0 })
-	csr := m.Ask("%s", other)[0][0].Values[0].Token()
-	m.Ask(": csr_enable([%s])", csr)
-	m.Ask(": csr_delete([%s])", csr)
-	moved := counted()
-	m.RunsIn("trap")
-	m.Target.Line()
-	if got := counted(); got != threads*calls {
-		t.Errorf("%d of %d calls were counted, %d of them before the move was over", got, threads*calls, moved)
-	}
-	m.Ask(": csr_delete([%s])", strings.Join(m.CSRs, ","))
-	return moved < threads*calls
-}
-
-// totals are the components of the only row that a request for sums was answered with; where
-// nothing was measured, zeros.
-func totals(reply omis.Reply) []omis.Value {
-	if list := reply[1][0].Values[1].List; len(list) > 0 {
-		return list
-	}
-	return make([]omis.Value, 9)
+	return sum
 }

@@ -50,11 +50,12 @@ type Placer struct {
 	// Started says when a thread started; without it all numbers are used once.
 	Started func(tid int) uint64
 
-	mu     sync.Mutex
-	placed []*placed // all that ever were
-	stores []*store
-	calls  []string             // what was asked of the placement, with how many at once
-	asked  map[omis.ProcID]bool // in which processes Recall was called
+	mu      sync.Mutex
+	lingers bool      // removed programs do
+	placed  []*placed // all that ever were
+	stores  []*store
+	calls   []string             // what was asked of the placement, with how many at once
+	asked   map[omis.ProcID]bool // in which processes Recall was called
 }
 
 var _ omis.Keeper = (*Placer)(nil)
@@ -63,6 +64,24 @@ var _ omis.Keeper = (*Placer)(nil)
 // there are.
 func (p *Placer) Standing() (n int) { return p.count(func(pl *placed) bool { return !pl.removed }) }
 func (p *Placer) Placed() (n int)   { return p.count(func(*placed) bool { return true }) }
+
+// Linger says whether threads may still run programs that were removed.
+func (p *Placer) Linger(may bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lingers = may
+}
+
+// RunLate has a thread run all that were removed.
+func (p *Placer) RunLate(tid int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pl := range p.placed {
+		if pl.removed {
+			pl.run(&omis.Hit{TID: tid})
+		}
+	}
+}
 
 func (p *Placer) Stores() int {
 	p.mu.Lock()
@@ -201,6 +220,10 @@ func (pl *placed) hit(h *omis.Hit) {
 	if !pl.active || pl.watch.Threads != nil && !slices.Contains(pl.watch.Threads, h.TID) {
 		return
 	}
+	pl.run(h)
+}
+
+func (pl *placed) run(h *omis.Hit) {
 	for _, op := range pl.steps {
 		s := op.Store.(*store)
 		if v, fits := value(op, pl.watch.Event, h); fits {
@@ -224,6 +247,12 @@ func (pl *placed) Stands() bool {
 	pl.placer.mu.Lock()
 	defer pl.placer.mu.Unlock()
 	return !pl.gone
+}
+
+func (pl *placed) Lingers() bool {
+	pl.placer.mu.Lock()
+	defer pl.placer.mu.Unlock()
+	return pl.placer.lingers
 }
 
 func (pl *placed) Covers(addr uint64) bool { return addr == pl.watch.Addr }

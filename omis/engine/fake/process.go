@@ -175,6 +175,17 @@ func (p *Process) StoppedThreads() []int {
 	return tids
 }
 
+// Suspended is how often a thread is.
+func (p *Process) Suspended(tid int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t, err := p.thread(tid)
+	if err != nil {
+		return 0
+	}
+	return t.Suspended
+}
+
 // Hit makes an event happen. It returns when the handlers have been called; the
 // channel is closed when the thread may go on.
 func (p *Process) Hit(event omis.EventKind, hit omis.Hit) (released <-chan struct{}) {

@@ -21,6 +21,7 @@ type Batch struct {
 	points  []*Point
 	errs    []error
 	changes []*change
+	away    []*Point // are to be taken away
 	arenas  []*arena // to be mapped
 	writes  []write
 }

@@ -244,8 +244,8 @@ func (b *Batch) clearWay(process Process) error {
 	}
 	inside := func(addr uint64) *change { return under(planted, addr) }
 	leads := func(addr uint64) uint64 {
-		if p := b.site.stubAt(addr); p != nil {
-			return p.End()
+		if to, ok := b.site.Leads(addr); ok {
+			return to
 		}
 		return addr
 	}

@@ -70,6 +70,9 @@ func (p *Point) Covers(addr uint64) bool {
 	return slices.ContainsFunc(p.site.covering(addr, addr+1), has)
 }
 
+// Lingers: see omis.Patched.
+func (p *Point) Lingers() bool { return p.site.Lingers([]*Point{p}) }
+
 // Withdraw makes ready to take points away. Those that are not there any more are
 // left out.
 func (s *Site) Withdraw(points []*Point) *Batch {
@@ -77,11 +80,16 @@ func (s *Site) Withdraw(points []*Point) *Batch {
 	away := make(map[*Point]bool, len(points))
 	for _, p := range points {
 		away[p] = true
-		_ = p.SetActive(false) // the process has ended: nor is it on
 	}
 	isAway := func(p *Point) bool { return away[p] }
 	for _, p := range s.places {
-		if !slices.ContainsFunc(p.points, isAway) {
+		before := len(b.away)
+		for _, point := range p.points {
+			if away[point] {
+				b.away = append(b.away, point)
+			}
+		}
+		if len(b.away) == before {
 			continue
 		}
 		c := &change{former: p, Window: p.Window, points: slices.DeleteFunc(slices.Clone(p.points), isAway)}
@@ -92,6 +100,16 @@ func (s *Site) Withdraw(points []*Point) *Batch {
 	}
 	return b
 }
+
+// Silence turns off what is to be taken away.
+func (b *Batch) Silence() {
+	for _, p := range b.away {
+		_ = p.SetActive(false) // the process has ended: nor is it on
+	}
+}
+
+// Void tells that there is nothing to change.
+func (b *Batch) Void() bool { return len(b.changes) == 0 }
 
 // Stub is code of a place that stands no more, or not as it did.
 type Stub struct{ place *place }

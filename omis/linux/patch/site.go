@@ -112,6 +112,18 @@ func (s *Site) InPlace(pc uint64) (at uint64, exact, ok bool) {
 	return at, exact, true
 }
 
+// Leads gives for an address in a stub the one in the program where a thread there will come
+// out, unless it branches elsewhere.
+func (s *Site) Leads(pc uint64) (to uint64, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p := s.stubAt(pc)
+	if p == nil {
+		return 0, false
+	}
+	return p.End(), true
+}
+
 // Hide puts into memory that was read from an address what the program has where
 // jumps stand.
 func (s *Site) Hide(addr uint64, memory []byte) {

@@ -162,8 +162,10 @@ func (h *host) mayDie() {
 	}
 }
 
-func (p *point) Addr() uint64            { return p.patch.Addr }
-func (p *point) Switch() uint64          { return p.host.at + p.flag }
+func (p *point) Addr() uint64   { return p.patch.Addr }
+func (p *point) Switch() uint64 { return p.host.at + p.flag }
+func (p *point) Lingers() bool  { return false }
+
 func (p *point) Covers(addr uint64) bool { return addr == p.patch.Addr }
 
 func (p *point) SetActive(active bool) error {

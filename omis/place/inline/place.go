@@ -306,6 +306,19 @@ func (p *Placer) Remove(list []omis.Placed) error {
 	return errors.Join(err, t.leave())
 }
 
+// Drain: see omis.Drainer.
+func (p *Placer) Drain(list []omis.Placed) {
+	patches := make(map[*target][]omis.Patched)
+	for _, l := range list {
+		if pl := l.(*placed); pl.Lingers() {
+			patches[pl.target] = append(patches[pl.target], pl.patch)
+		}
+	}
+	for t, some := range patches {
+		_ = p.patcher.Unpatch(t.proc, some) // those that it could not get out linger on
+	}
+}
+
 // Verdict: see omis.Placed.
 func (pl *placed) Verdict() omis.Verdict { return pl.verdict }
 
@@ -314,6 +327,9 @@ func (pl *placed) Stands() bool { return !pl.target.ground.Gone() }
 
 // Covers: see omis.Placed.
 func (pl *placed) Covers(addr uint64) bool { return pl.Stands() && pl.patch.Covers(addr) }
+
+// Lingers: see omis.Placed.
+func (pl *placed) Lingers() bool { return pl.Stands() && pl.patch.Lingers() }
 
 // SetActive: see omis.Placed.
 func (pl *placed) SetActive(active bool) {

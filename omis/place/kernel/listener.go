@@ -84,6 +84,8 @@ func (l *listener) Stands() bool { return proc.Alive(l.on.proc) == nil }
 
 func (l *listener) Covers(uint64) bool { return false }
 
+func (l *listener) Lingers() bool { return false }
+
 func (l *listener) SetActive(active bool) {
 	var v uint64
 	if active {

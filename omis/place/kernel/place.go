@@ -330,6 +330,10 @@ func (pl *placed) Verdict() omis.Verdict { return pl.placer.mortally(pl.site.ver
 
 func (pl *placed) Stands() bool { return !pl.target.isGone() }
 
+// Lingers: see omis.Placed. The kernel waits for those who run a program.
+func (pl *placed) Lingers() bool { return false }
+
+// Covers: see omis.Placed.
 func (pl *placed) Covers(addr uint64) bool { return addr == pl.site.addr || addr == pl.site.asked }
 
 func (pl *placed) SetActive(active bool) {
