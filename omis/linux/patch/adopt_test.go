@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"mirador/omis"
 	"mirador/omis/linux/detour"
 	"mirador/omis/linux/proc"
 )
@@ -136,5 +137,34 @@ func TestAdoptFormerStub(t *testing.T) {
 		if idle := s.arenas[0].idle; len(idle) != map[bool]int{true: 0, false: 1}[standing] {
 			t.Errorf("standing: %v, the switches %#x are given back in the end", standing, idle)
 		}
+	}
+}
+
+// A point is off at first, also where its switch was another's, who was on to the end.
+func TestSwitchThatWasOn(t *testing.T) {
+	a := newArena(0)
+	a.addr = 0x20000
+	memory := ram{0x10000, make([]byte, 0x10000+a.length())}
+	s := NewSite(memory, 0x5000, 0x1000)
+	if err := (&Batch{site: s}).open(a); err != nil {
+		t.Fatal(err)
+	}
+	switched, _ := a.takeSwitch()
+	former := &Point{site: s, change: switched}
+	if err := former.SetActive(true); err != nil {
+		t.Fatal(err)
+	}
+	s.releaseAll([]*Point{former})
+	point := &Point{site: s, at: 0x10000, patch: omis.Patch{Addr: 0x10000, Make: func(omis.Spot) ([]byte, error) { return nil, nil }}}
+	nop := []byte{0x0f, 0x1f, 0x44, 0, 0}
+	b := &Batch{site: s}
+	if err := b.build(&change{Window: detour.Window{Addr: 0x10000, Code: nop, Ends: []int{len(nop)}}, points: []*Point{point}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Fill(); err != nil {
+		t.Fatal(err)
+	}
+	if point.change != switched || memory.bytes[switched-memory.begin] != 0 {
+		t.Errorf("the point has the switch at %#x, which says %d; want that at %#x, and 0", point.change, memory.bytes[point.change-memory.begin], switched)
 	}
 }

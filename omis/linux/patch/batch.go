@@ -199,6 +199,8 @@ func (b *Batch) build(c *change) error {
 	for _, p := range c.points {
 		if p.change == 0 {
 			p.change, _ = a.takeSwitch()
+			// Who had it before may have been on to the end.
+			b.writes = append(b.writes, write{p.change, []byte{0}})
 		}
 	}
 	made := &place{Window: c.Window, points: c.points}
