@@ -32,10 +32,10 @@ type MemoryWriter interface {
 	WriteMemory(p ProcID, addr uint64, data []byte) error
 }
 
-// Suspender counts: a thread suspended twice must be resumed twice. No threads stand
-// for all of the process, those to come included. It is
-// distinct from Stop and Continue. With an error, none of the threads has been
-// suspended or resumed. To resume a thread that is not suspended is an error.
+// Suspender counts: a thread suspended twice must be resumed twice. An empty list
+// means all threads of the process, those to come included. It is distinct from Stop
+// and Continue. With an error, none of the threads has been suspended or resumed. To
+// resume a thread that is not suspended is an error.
 type Suspender interface {
 	Suspend(p ProcID, tids []int) error
 	Resume(p ProcID, tids []int) error

@@ -137,22 +137,18 @@ func (e *Engine) clearAway() {
 func (e *Engine) drain() {
 	list := e.lingering
 	e.lingering = nil
-	for placer, placed := range byPlacer(list) {
-		if d, ok := placer.(omis.Drainer); ok {
-			d.Drain(placed)
+	placed := make(map[omis.Drainer][]omis.Placed)
+	for _, in := range list {
+		if d, ok := in.placer.(omis.Drainer); ok {
+			placed[d] = append(placed[d], in.Placed)
 		}
+	}
+	for d, some := range placed {
+		d.Drain(some)
 	}
 	for _, in := range list {
 		e.giveUp(in)
 	}
-}
-
-func byPlacer(list []*inPlace) map[omis.Placer][]omis.Placed {
-	all := make(map[omis.Placer][]omis.Placed)
-	for _, in := range list {
-		all[in.placer] = append(all[in.placer], in.Placed)
-	}
-	return all
 }
 
 // forget takes a program away that rests.

@@ -66,9 +66,9 @@ func startMoving(t *testing.T) *moving {
 	return m
 }
 
-// moves counts the watches that began meanwhile, while the process was suspended and while
-// it ran.
-func (m *moving) moves(request string) (held, runs int64) {
+// moves sees how many watches begin while a request is executed: with the process
+// suspended, and running.
+func (m *moving) moves(request string, held, runs int64) {
 	m.Helper()
 	m.held.Store(0)
 	m.runs.Store(0)
@@ -79,7 +79,9 @@ func (m *moving) moves(request string) (held, runs int64) {
 	if n := m.calibrated.Load(); n > 0 {
 		m.Errorf("%s: %d placements were measured while it was suspended", request, n)
 	}
-	return m.held.Load(), m.runs.Load()
+	if h, r := m.held.Load(), m.runs.Load(); h != held || r != runs {
+		m.Errorf("%s: %d watches while it was suspended, %d others; want %d and %d", request, h, r, held, runs)
+	}
 }
 
 // timing has a timer started at 0x10 and stopped at 0x20.
@@ -99,23 +101,17 @@ func TestNobodyComesByWhileRequestsMove(t *testing.T) {
 		m := startMoving(t)
 		m.timing()
 		m.ask("thread_reached_addr([],0x10) : print([])")
-		if held, runs := m.moves(": csr_enable([c_3])"); held != 2 || runs != 0 {
-			t.Errorf("%d watches while it was suspended, %d others", held, runs)
-		}
+		m.moves(": csr_enable([c_3])", 2, 0)
 		m.bench.runs("c_2", "trap", "c_1, which opens or closes the same intervals")
 	})
 	t.Run("with another of the same timer", func(t *testing.T) {
 		m := startMoving(t)
 		m.timing()
 		m.ask("thread_reached_addr([],0x130) : pa_timer_stop([pa_t_1])")
-		if held, runs := m.moves(": csr_enable([c_3])"); held != 3 || runs != 0 {
-			t.Errorf("%d watches while it was suspended, %d others", held, runs)
-		}
+		m.moves(": csr_enable([c_3])", 3, 0)
 		m.bench.runs("c_1", "far", "")
 		m.ask("thread_reached_addr([],0x230) : pa_timer_stop([pa_t_1])")
-		if held, runs := m.moves(": csr_enable([c_4])"); held != 4 || runs != 0 {
-			t.Errorf("%d watches while it was suspended, %d others", held, runs)
-		}
+		m.moves(": csr_enable([c_4])", 4, 0)
 		m.bench.runs("c_1", "trap", "")
 	})
 	t.Run("for long", func(t *testing.T) {
@@ -123,9 +119,7 @@ func TestNobodyComesByWhileRequestsMove(t *testing.T) {
 		m.timing()
 		m.ask("thread_reached_addr([],0x10) : print([])")
 		m.waits.Store(true)
-		if held, runs := m.moves(": csr_enable([c_3])"); held != 0 || runs != 2 {
-			t.Errorf("%d watches while it was suspended, %d others", held, runs)
-		}
+		m.moves(": csr_enable([c_3])", 0, 2)
 	})
 }
 
