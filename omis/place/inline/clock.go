@@ -43,6 +43,10 @@ const (
 	longest  = uint64(2 * time.Second)
 )
 
+// ofMachine is the clock of all placers. It begins with the monitor: the sooner its span is
+// long enough, the sooner is a duration always told as the same number of nanoseconds.
+var ofMachine = newClock()
+
 func newClock() *clock { return &clock{begin: moment(unix.CLOCK_MONOTONIC)} }
 
 // moment reads both clocks at as nearly the same time as can be had.

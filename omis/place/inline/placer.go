@@ -32,7 +32,7 @@ var _ omis.Placer = (*Placer)(nil)
 
 // New makes a placer that has code put into processes by a patcher.
 func New(patcher omis.Patcher) *Placer {
-	return &Placer{patcher: patcher, clock: newClock(), targets: make(map[omis.ProcID]*target), stop: make(chan struct{})}
+	return &Placer{patcher: patcher, clock: ofMachine, targets: make(map[omis.ProcID]*target), stop: make(chan struct{})}
 }
 
 // Name: see omis.Placer.
