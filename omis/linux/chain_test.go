@@ -79,6 +79,15 @@ func (c *chain) word(t testing.TB, addr uint64) uint64 {
 // length is how far the first chain is.
 func (c *chain) length(t testing.TB) uint64 { return c.word(t, c.chains) }
 
+// steps are how many the threads have made together.
+func (c *chain) steps(t testing.TB) (n uint64) {
+	t.Helper()
+	for i := range c.threads {
+		n += c.word(t, c.chains+16*uint64(i))
+	}
+	return n
+}
+
 // check verifies the chains, while the process is stopped.
 func (c *chain) check(t testing.TB, n *Node, p omis.ProcID) {
 	t.Helper()
@@ -127,22 +136,23 @@ func (c *chain) awaitStop(t testing.TB) {
 	}
 }
 
-// restingLength is the length at which a stopped chain rests: on a busy machine a thread
-// may be held for a hit, and not be at its stop yet, for longer than awaitStop looks.
-func (c *chain) restingLength(t testing.TB) uint64 {
+// awaitRest waits until the chains rest, and says after how many steps they do: on a busy
+// machine a thread may be held for a hit, and not be at its stop yet, for longer than
+// awaitStop looks.
+func (c *chain) awaitRest(t testing.TB) uint64 {
 	t.Helper()
-	length, same := c.length(t), 0
-	eventually(t, "the chain rests", func() bool {
-		before := length
+	steps, same := c.steps(t), 0
+	eventually(t, "the chains rest", func() bool {
+		before := steps
 		time.Sleep(200 * time.Millisecond)
-		if length = c.length(t); length != before {
+		if steps = c.steps(t); steps != before {
 			same = 0
 		} else {
 			same++
 		}
 		return same == 5
 	})
-	return length
+	return steps
 }
 
 // kill ends the process and waits until its pid is free.

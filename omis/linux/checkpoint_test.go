@@ -314,10 +314,10 @@ func TestCheckpointOfFamily(t *testing.T) {
 }
 
 // TestCheckpointOfStoppedByOthers: what job control has stopped stays so, saved
-// and restored.
+// and restored, also a thread that has made system calls for us meanwhile in code of ours.
 func TestCheckpointOfStoppedByOthers(t *testing.T) {
 	n := openSaving(t, "here", t.TempDir())
-	c := startChain(t, 2)
+	c := startChain(t, 12)
 	if cannotSave(t, n, c) {
 		return
 	}
@@ -326,13 +326,13 @@ func TestCheckpointOfStoppedByOthers(t *testing.T) {
 	}
 	unix.Kill(c.ID.PID, unix.SIGSTOP)
 	c.awaitStop(t)
-	before := c.restingLength(t)
+	before := c.awaitRest(t)
 	if err := n.Checkpoint([]omis.ProcID{c.ID}, "stopped"); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(20 * time.Millisecond)
-	if now := c.length(t); now != before {
-		t.Errorf("we continued what another stopped: at %d, was at %d", now, before)
+	if now := c.steps(t); now != before {
+		t.Errorf("we continued what another stopped: after %d steps, they rested after %d", now, before)
 	}
 	c.kill(t)
 	ps, err := n.Restore("stopped")
@@ -344,7 +344,7 @@ func TestCheckpointOfStoppedByOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(20 * time.Millisecond)
-	if now := c.length(t); now != before {
+	if now := c.steps(t); now != before {
 		t.Error("the restored process runs")
 	}
 	unix.Kill(c.ID.PID, unix.SIGCONT)

@@ -158,7 +158,7 @@ func (o *owner) lendable() error {
 func (o *owner) stoppedByOthers() bool {
 	stop := proc.SignalBit(unix.SIGSTOP)
 	for _, t := range o.threads {
-		if t.stop == groupStop || t.regroup {
+		if t.groupStopped() {
 			return true
 		}
 		if s, err := proc.ReadThreadStatus(t.pid, t.tid); err == nil && (s.Pending|s.Shared)&stop != 0 {

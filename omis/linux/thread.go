@@ -74,6 +74,10 @@ func (t *thread) isPaused(o *owner) bool { return t.kind == member && o.pauses+t
 
 func (t *thread) stopped() bool { return t.stop > listening }
 
+// groupStopped tells whether a stopped thread takes part in a group-stop: it executes
+// nothing of its program, even where it has left that for a system call of ours.
+func (t *thread) groupStopped() bool { return t.stop == groupStop || t.regroup }
+
 // stays tells whether something stands on the thread that keeps it stopped.
 func (t *thread) stays(o *owner) bool {
 	if o.frozen > 0 || t.holds > 0 || t.makesCall() {
