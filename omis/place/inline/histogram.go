@@ -93,11 +93,29 @@ func (s *store) readSpread(o *owner) (r record, ok bool) {
 		}
 		now := s.read([]*owner{o})[0]
 		if !now.any || before.any && before.first == now.first {
+			if now.torn {
+				leaveOut(r.counts, &now)
+			}
 			r.dated = told(o, now)
 			return r, now.any
 		}
 	}
 	return r, false
+}
+
+// leaveOut takes intervals from their buckets that a torn row does not count yet: the last
+// one, and where handlers of signals interrupt the code some before it, of which any will do.
+func leaveOut(counts []uint64, torn *reading) {
+	var all uint64
+	for _, n := range counts {
+		all += n
+	}
+	for n := omis.BucketOf(torn.Last); all > uint64(torn.Count); all-- {
+		if counts[n] == 0 {
+			n = slices.IndexFunc(counts, func(n uint64) bool { return n > 0 })
+		}
+		counts[n]--
+	}
 }
 
 // spreadIn turns ticks into nanoseconds. Limits and the greatest interval are rounded

@@ -151,6 +151,18 @@ func TestHistogramIsReadMeanwhile(t *testing.T) {
 	expectSpread(t, s, 4, 100_000)
 }
 
+// A thread may lose its processor for long in the middle of counting.
+func TestHistogramIsReadInBetween(t *testing.T) {
+	h := newHost(t, gigabyte)
+	s := spread(t, h, newPlacer(t, h), 1)
+	h.do("call", 1, 100)
+	expectSpread(t, s, 1, 100)
+	for range 2 { // the second time in a handler of a signal
+		inline.Interrupt(s)
+		expectSpread(t, s, 1, 100)
+	}
+}
+
 // A histogram that is kept has what was counted under all monitors and without one, of
 // threads that ended too.
 func TestHistogramIsKept(t *testing.T) {
