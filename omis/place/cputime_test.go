@@ -100,6 +100,24 @@ func TestCPUTimeBetweenTicks(t *testing.T) {
 	t.Errorf("the mean square is %.1f times the square of the mean", ratios)
 }
 
+// The time is known, too, where other processors change what it is taken from.
+func TestCPUTimeInTurn(t *testing.T) {
+	r := newRig(t, kernel.Name, rig.Start(t, subject.Compile(t, "usage", "-O2", "-pthread", "testdata/usage.c")))
+	r.RegionBy("cpu", "work", "[]")
+	r.Enable()
+	const threads, each = 32, 10_000
+	r.Target.Do("in turn %d %d", threads, each)
+	rows := r.Rows(1)
+	if len(rows) != threads {
+		t.Errorf("%d threads, want %d", len(rows), threads)
+	}
+	for _, w := range rows {
+		if w.Intervals != each || w.Unfinished != 0 {
+			t.Errorf("%d intervals, and of %d the time is not known; want %d", w.Intervals, w.Unfinished, each)
+		}
+	}
+}
+
 // Of CPU time, too, one interval in so many is taken, and all are counted.
 func TestCPUTimeOfOneInSoMany(t *testing.T) {
 	program := subject.Compile(t, "usage", "-O2", "-pthread", "testdata/usage.c")

@@ -83,6 +83,7 @@ const (
 	stackNow   = -128
 	stackQueue = -136 // the run queue of the processor, which stays the same while a program runs
 	stackApart = -144 // how far the clocks are apart, at most
+	stackWhole = -152 // the time with what they are apart by, or 0
 )
 
 const (
@@ -110,28 +111,35 @@ func (c *cpuClock) read(name string) asm.Instructions {
 	code := asm.Instructions{
 		asm.Mov.Imm(asm.R1, -1),
 		asm.StoreMem(asm.RFP, stackApart, asm.R1, asm.DWord),
+		asm.Mov.Imm(asm.R1, 0),
+		asm.StoreMem(asm.RFP, stackWhole, asm.R1, asm.DWord),
 	}
 	for i := range cpuTries {
-		code = append(code, c.try(fmt.Sprint(name, "try", i), name+"read", i == cpuTries-1)...)
+		code = append(code, c.try(fmt.Sprint(name, "try", i), name+"sure")...)
 	}
 	return append(code,
 		asm.Mov.Imm(asm.R0, 0),
-		asm.Ja.Label(name+"none"),
-		asm.LoadImm(asm.R0, cpuBegin, asm.DWord).WithSymbol(name+"read"),
+		asm.LoadMem(asm.R5, asm.RFP, stackWhole, asm.DWord),
+		asm.JEq.Imm(asm.R5, 0, name+"none"),
+		asm.LoadMem(asm.R1, asm.RFP, stackApart, asm.DWord),
+		asm.Sub.Reg(asm.R5, asm.R1).WithSymbol(name+"sure"),
+		asm.LoadImm(asm.R0, cpuBegin, asm.DWord),
 		asm.Add.Reg(asm.R0, asm.R5),
 		asm.Mov.Imm(asm.R1, 0).WithSymbol(name+"none"))
 }
 
-// try goes on at a label, with the time in R5, if the kernel noted no time meanwhile, as it
-// does when the thread loses its processor.
+// try goes on at a label, with the time in R5 and how far the clocks are apart in R1, if
+// both are sure. The former is if the kernel noted no time meanwhile, as it does when the
+// thread loses its processor; it is kept, as what the kernel adds to the turns it takes off
+// from what has passed since.
 //
-// How far the clocks are apart it knows for sure if no other processor changes them: that
-// takes the lock of the run queue, and the clock for tasks is changed last. Where the lock
-// is taken, that is seldom for the clocks; so at the last try it believes the least that it
-// has seen. In the few nanoseconds in which the one is changed already, it would be more.
-func (c *cpuClock) try(name, read string, last bool) asm.Instructions {
-	doubt, sure, next := name+"doubt", name+"sure", name+"next"
-	code := asm.Instructions{
+// The latter is if no other processor changes the clocks: that takes the lock of the run
+// queue, and the clock for tasks is changed last. Where the lock is taken, that is seldom
+// for the clocks; so in the end the least is believed that was seen. In the few nanoseconds
+// in which the one is changed already, it would be more.
+func (c *cpuClock) try(name, sure string) asm.Instructions {
+	doubt, next := name+"doubt", name+"next"
+	return asm.Instructions{
 		asm.FnGetCurrentTaskBtf.Call(),
 		asm.LoadMem(asm.R1, asm.R0, c.noted, asm.DWord),
 		asm.StoreMem(asm.RFP, stackNoted, asm.R1, asm.DWord),
@@ -139,6 +147,13 @@ func (c *cpuClock) try(name, read string, last bool) asm.Instructions {
 		asm.StoreMem(asm.RFP, stackNow, asm.R0, asm.DWord),
 		asm.FnGetCurrentTaskBtf.Call(),
 		asm.LoadMem(asm.R5, asm.R0, c.ran, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R0, c.noted, asm.DWord),
+		asm.LoadMem(asm.R2, asm.RFP, stackNoted, asm.DWord),
+		asm.JNE.Reg(asm.R1, asm.R2, next),
+		asm.Sub.Reg(asm.R5, asm.R1),
+		asm.LoadMem(asm.R1, asm.RFP, stackNow, asm.DWord),
+		asm.Add.Reg(asm.R5, asm.R1),
+		asm.StoreMem(asm.RFP, stackWhole, asm.R5, asm.DWord),
 		asm.LoadMem(asm.R3, asm.RFP, stackQueue, asm.DWord),
 		asm.LoadMem(asm.R4, asm.R3, c.tasks, asm.DWord),
 		asm.LoadMem(asm.R1, asm.R3, c.clock, asm.DWord),
@@ -148,24 +163,10 @@ func (c *cpuClock) try(name, read string, last bool) asm.Instructions {
 		asm.LoadMem(asm.R2, asm.R3, c.tasks, asm.DWord),
 		asm.JEq.Reg(asm.R2, asm.R4, sure),
 		asm.LoadMem(asm.R2, asm.RFP, stackApart, asm.DWord).WithSymbol(doubt),
-		asm.JGE.Reg(asm.R1, asm.R2, name+"more"),
+		asm.JGE.Reg(asm.R1, asm.R2, next),
 		asm.StoreMem(asm.RFP, stackApart, asm.R1, asm.DWord),
-		asm.Mov.Imm(asm.R2, 0).WithSymbol(name + "more"),
+		asm.Mov.Imm(asm.R1, 0).WithSymbol(next),
 	}
-	if last {
-		code = append(code, asm.LoadMem(asm.R1, asm.RFP, stackApart, asm.DWord))
-	} else {
-		code = append(code, asm.Ja.Label(next))
-	}
-	return append(code,
-		asm.Sub.Reg(asm.R5, asm.R1).WithSymbol(sure),
-		asm.LoadMem(asm.R1, asm.RFP, stackNow, asm.DWord),
-		asm.Add.Reg(asm.R5, asm.R1),
-		asm.LoadMem(asm.R1, asm.R0, c.noted, asm.DWord),
-		asm.Sub.Reg(asm.R5, asm.R1),
-		asm.LoadMem(asm.R2, asm.RFP, stackNoted, asm.DWord),
-		asm.JEq.Reg(asm.R1, asm.R2, read),
-		asm.Mov.Imm(asm.R1, 0).WithSymbol(next))
 }
 
 // suits says why CPU time cannot be taken where a program is to run.

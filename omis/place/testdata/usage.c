@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,11 +94,28 @@ static void *evenly(void *p) {
 	return 0;
 }
 
+/* Two threads each wait for the other after each turn, so that their processors change each other's run queues all
+   the time. */
+static struct { sem_t turn[2]; } pairs[32];
+
+static void *in_turn(void *p) {
+	struct job *j = p;
+	sem_t *own = &pairs[j->busy / 2].turn[j->busy % 2], *other = &pairs[j->busy / 2].turn[1 - j->busy % 2];
+	for (long i = 0; i < j->times; i++) {
+		work(0, 0);
+		sem_post(other);
+		sem_wait(own);
+	}
+	return 0;
+}
+
 static void run(int threads, void *(*f)(void *), struct job j) {
 	pthread_t t[64];
 	struct job each[64];
 	for (int i = 0; i < threads; i++) {
 		each[i] = j;
+		if (f == in_turn)
+			each[i].busy = i;
 		pthread_create(&t[i], 0, f, &each[i]);
 	}
 	for (int i = 0; i < threads; i++) {
@@ -118,6 +136,8 @@ int main(void) {
 			run(threads, measured, j);
 		else if (sscanf(line, "wander %d %ld %ld", &threads, &j.times, &j.busy) == 3)
 			run(threads, wandering, j);
+		else if (sscanf(line, "in turn %d %ld", &threads, &j.times) == 2)
+			run(threads, in_turn, j);
 		else if (sscanf(line, "even %ld", &j.times) == 1)
 			run(1, evenly, j);
 		else
