@@ -277,26 +277,26 @@ func (o *owner) forgetDelivered(t *thread) {
 // awaitStill waits until the last thread has come to rest.
 func (o *owner) awaitStill(l *loan) error {
 	const pause = time.Millisecond
-	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
-		if o.isStopped() {
+	var late *thread
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(pause) {
+		if late = o.unstopped(); late == nil {
 			return nil
 		}
-		if time.Now().After(deadline) {
-			break
-		}
 	}
-	err := omis.Errorf(omis.OSError, "cannot save process %d: it does not stop", o.proc.PID)
+	state, _ := proc.ThreadState(late.pid, late.tid)
+	err := omis.Errorf(omis.OSError, "cannot save process %d: thread %d does not stop (it is in state %q)", o.proc.PID, late.tid, state)
 	if lost := o.takeBack(l); lost != nil {
 		return lost
 	}
 	return err
 }
 
-func (o *owner) isStopped() bool {
+// unstopped is a thread that job control has not stopped yet.
+func (o *owner) unstopped() *thread {
 	for _, t := range o.threads {
 		if s, err := proc.ThreadState(t.pid, t.tid); err == nil && s != "T" && s != "Z" && s != "X" {
-			return false
+			return t
 		}
 	}
-	return true
+	return nil
 }
