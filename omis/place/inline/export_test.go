@@ -164,3 +164,20 @@ func Interrupt(s omis.Store) {
 	m.word(at + rowBegun).Add(1)
 	m.word(at + rowBuckets + 8*omis.BucketOf(m.word(at+rowLast).Load())).Add(1)
 }
+
+// Coincide has the threads that come by meanwhile have taken their slots at the same tick,
+// and moves their rows away once they have ended.
+func Coincide(s omis.Store, run func()) error {
+	t := s.(*store).target
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.meet()
+	before := len(t.known)
+	run()
+	t.meet()
+	for _, o := range t.known[before:] {
+		o.first = t.known[before].first
+		t.memory.word(t.memory.slotAt(o.slot) + slotFirst).Store(o.first)
+	}
+	return t.retire()
+}

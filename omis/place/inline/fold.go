@@ -31,9 +31,9 @@ func (t *target) fold(stores []*store, left int) error {
 	if len(stores) == 0 {
 		return nil
 	}
-	occupied := make(map[uint64]bool)
+	occupied := make(map[claim]bool)
 	for _, o := range t.known {
-		occupied[o.first] = true
+		occupied[o.claim()] = true
 	}
 	var errs []error
 	for _, s := range stores {
@@ -44,9 +44,9 @@ func (t *target) fold(stores []*store, left int) error {
 
 // fold: see target.fold. A record whose row stands in a slot yet has to be known, or that
 // would be told as well.
-func (s *store) fold(left int, occupied map[uint64]bool) error {
+func (s *store) fold(left int, occupied map[claim]bool) error {
 	n := max(len(s.past)-left+1, 0)
-	if i := slices.IndexFunc(s.past[:n], func(r record) bool { return r.TID != 0 && occupied[r.taken] }); i >= 0 {
+	if i := slices.IndexFunc(s.past[:n], func(r record) bool { return r.TID != 0 && occupied[r.claim()] }); i >= 0 {
 		n = i
 	}
 	if n < 2 {

@@ -147,11 +147,10 @@ const (
 	blockFirst = recordStarted // the number of the first bucket
 )
 
-// blockKey says which row a block belongs to: that of an entry, and of a slot that was
-// taken then.
+// blockKey says which row a block belongs to: that of an entry, and of somebody's slot.
 type blockKey struct {
 	entry int
-	taken uint64
+	claim
 }
 
 // recordsOf is how many records rows of some stores may take.
@@ -178,6 +177,7 @@ func (m *memory) enterBlocks(entry int, r *record) error {
 		}
 		r.blocks = append(r.blocks, number)
 		at := m.ledgerAt() + number*recordSize
+		m.word32(at + recordTID).Store(uint32(r.TID))
 		m.word(at + recordTaken).Store(r.taken)
 		m.word(at + blockFirst).Store(uint64(first))
 		for i, n := range counts {
@@ -201,7 +201,7 @@ func (m *memory) joinBlocks(all map[int][]record, blocks map[blockKey][]int) {
 	for entry, records := range all {
 		for i := range records {
 			r := &records[i]
-			key := blockKey{entry, r.taken}
+			key := blockKey{entry, r.claim()}
 			if r.blocks = blocks[key]; len(r.blocks) > 0 {
 				m.readBlocks(r)
 			}

@@ -278,3 +278,26 @@ func newStoreOf(t *testing.T, p *inline.Placer, id omis.ProcID) omis.Store {
 	}
 	return s
 }
+
+// Threads that run side by side may come by for the first time at the same tick.
+func TestKeepCoincidence(t *testing.T) {
+	e := &heritage{h: newHost(t, gigabyte), kind: omis.StoreHistograms}
+	e.begin(t)
+	e.placeAll(t)
+	const threads, calls = 6, 100
+	if err := inline.Coincide(e.intervals, func() { e.h.do("together", 1, threads, calls) }); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		expectSpread(t, e.intervals, threads, calls)
+		counted := rows(t, e.sums)
+		for _, r := range counted {
+			if len(counted) != threads || r.Value != 11*calls {
+				t.Errorf("%d threads, and %d of one; want %d, %d of each", len(counted), r.Value, threads, 11*calls)
+			}
+		}
+		e.begin(t)
+		e.placeAll(t)
+	}
+	e.end(t)
+}

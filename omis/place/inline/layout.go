@@ -58,7 +58,7 @@ const (
 )
 
 // magic begins the header; the number is that of the layout.
-const magic = "mirador inline 8"
+const magic = "mirador inline 9"
 
 // mostGroups is how many groups the header has room for, a byte each for their kind.
 const mostGroups = headerSize - headerKinds

@@ -15,6 +15,9 @@ type record struct {
 	blocks []int    // the records where these are
 }
 
+// claim is whose slot it was in.
+func (r *record) claim() claim { return claim{r.TID, r.taken} }
+
 // words are the numbers of a row.
 func words(r omis.Row) [12]uint64 {
 	return [...]uint64{
@@ -84,7 +87,7 @@ func (m *memory) audit() map[int][]record {
 			continue
 		}
 		if entry >= blockOf {
-			key := blockKey{entry - blockOf, m.word(at + recordTaken).Load()}
+			key := blockKey{entry - blockOf, claim{int(m.word32(at + recordTID).Load()), m.word(at + recordTaken).Load()}}
 			blocks[key] = append(blocks[key], number)
 			continue
 		}

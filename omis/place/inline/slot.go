@@ -86,6 +86,7 @@ func (m *compiler) take() {
 	c.Zero(x86.RAX)
 	c.LockedSwap(x86.At(slot, 0), at)
 	c.JumpIf(x86.IfEqual, ours)
+	c.StoreImm(x86.At(at, slotFirst), 0)
 	c.StoreImm(x86.At(at, slotTID), 0)
 	c.Mov(slot, x86.RAX)
 	c.Jump(done)

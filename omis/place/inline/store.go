@@ -230,7 +230,7 @@ func (s *store) Reset() error {
 func (s *store) move(ended []*owner) error {
 	s.notes.leave(ended)
 	for i, r := range s.read(ended) {
-		if !r.any || slices.ContainsFunc(s.past, func(p record) bool { return p.taken == ended[i].first }) {
+		if !r.any || slices.ContainsFunc(s.past, func(p record) bool { return p.claim() == ended[i].claim() }) {
 			continue // there is none, or a former monitor has done so
 		}
 		s.target.memory.serial++

@@ -43,6 +43,15 @@ type owner struct {
 	alive   bool   // it was, when it was seen first
 }
 
+// claim is who took a slot, and when. Either is not enough: numbers are given again, and
+// threads that run side by side may take theirs at the same tick.
+type claim struct {
+	tid int
+	at  uint64
+}
+
+func (o *owner) claim() claim { return claim{o.tid, o.first} }
+
 // filter are the threads that a program is for.
 type filter struct {
 	number  int
