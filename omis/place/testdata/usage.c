@@ -33,6 +33,7 @@ __attribute__((noinline, noclone)) long long work(long busy, long idle) {
 }
 
 struct job {
+	int number; /* of its thread */
 	long times, busy, idle;
 	long long inside, outside;
 };
@@ -100,7 +101,7 @@ static struct { sem_t turn[2]; } pairs[32];
 
 static void *in_turn(void *p) {
 	struct job *j = p;
-	sem_t *own = &pairs[j->busy / 2].turn[j->busy % 2], *other = &pairs[j->busy / 2].turn[1 - j->busy % 2];
+	sem_t *turn = pairs[j->number / 2].turn, *own = &turn[j->number % 2], *other = &turn[1 - j->number % 2];
 	for (long i = 0; i < j->times; i++) {
 		work(0, 0);
 		sem_post(other);
@@ -114,8 +115,7 @@ static void run(int threads, void *(*f)(void *), struct job j) {
 	struct job each[64];
 	for (int i = 0; i < threads; i++) {
 		each[i] = j;
-		if (f == in_turn)
-			each[i].busy = i;
+		each[i].number = i;
 		pthread_create(&t[i], 0, f, &each[i]);
 	}
 	for (int i = 0; i < threads; i++) {
