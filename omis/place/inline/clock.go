@@ -4,12 +4,15 @@ package inline
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/bits"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -96,10 +99,41 @@ func unsteady() error {
 	if err != nil {
 		return err
 	}
-	if name := strings.TrimSpace(string(source)); name != "tsc" {
+	switch name := strings.TrimSpace(string(source)); name {
+	case "tsc":
+		return nil
+	case "kvm-clock":
+		return stableKVMClock()
+	default:
 		return fmt.Errorf("the kernel does not trust the processor's time stamp counter: its clock is %s", name)
 	}
-	return nil
+}
+
+// stableKVMClock returns nil if the kernel computes kvm-clock from the time stamp counter in
+// the same way on all processors. The hypervisor says so by flag 1 of the page that the
+// kernel maps into every process as [vvar_vclock].
+func stableKVMClock() error {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(maps)) {
+		if !strings.HasSuffix(strings.TrimSpace(line), "[vvar_vclock]") {
+			continue
+		}
+		first, _, _ := strings.Cut(line, "-")
+		at, err := strconv.ParseUint(first, 16, 64)
+		if err != nil {
+			return err
+		}
+		const flags = 29 // of struct pvclock_vcpu_time_info
+		page := *(**[32]byte)(unsafe.Pointer(&at)) // the kernel's page, which Go's collector does not know
+		if page[flags]&1 == 0 {
+			return errors.New("the hypervisor does not promise that kvm-clock is the same on all processors (flag TSC_STABLE)")
+		}
+		return nil
+	}
+	return errors.New("the clock is kvm-clock, and this kernel does not map its page as [vvar_vclock]")
 }
 
 // tick is the length of a tick, in units of 2⁻⁴⁰ nanoseconds.
