@@ -126,7 +126,7 @@ func stableKVMClock() error {
 		if err != nil {
 			return err
 		}
-		const flags = 29 // of struct pvclock_vcpu_time_info
+		const flags = 29                           // of struct pvclock_vcpu_time_info
 		page := *(**[32]byte)(unsafe.Pointer(&at)) // the kernel's page, which Go's collector does not know
 		if page[flags]&1 == 0 {
 			return errors.New("the hypervisor does not promise that kvm-clock is the same on all processors (flag TSC_STABLE)")
