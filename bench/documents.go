@@ -61,7 +61,7 @@ func documentRound(ctx context.Context, o options, program *subject.Program, dir
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	s, err := start(ctx, dir, "mirador", o.mirador, "serve", "--listen", "off", "--longest-request", "1048576",
+	s, err := start(ctx, dir, "mirador", o.mirador, "serve", "--calibrate", "when-needed", "--listen", "off", "--longest-request", "1048576",
 		"--socket", socketOf(dir, "mirador"), "--data", filepath.Join(dir, "data"), "--log-level", "warn")
 	if err != nil {
 		return err

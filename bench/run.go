@@ -25,7 +25,7 @@ func run(ctx context.Context, o options) (*report.Table, error) {
 	if err := stayOff(); err != nil {
 		return nil, err
 	}
-	mirador, err := start(ctx, dir, "mirador", o.mirador, "serve", "--listen", "off",
+	mirador, err := start(ctx, dir, "mirador", o.mirador, "serve", "--calibrate", "when-needed", "--listen", "off",
 		"--socket", socketOf(dir, "mirador"), "--data", filepath.Join(dir, "data"), "--log-level", "warn")
 	if err != nil {
 		return nil, err

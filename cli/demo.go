@@ -74,7 +74,7 @@ func demo(ctx context.Context, streams Streams, target, socket string, stay bool
 		socket = filepath.Join(dir, "mirador.sock")
 	}
 	// Only the documents are of interest: the log speaks of what goes wrong.
-	s := settings{Listen: "off", Socket: socket, Data: filepath.Join(dir, "data"), Node: hostname(), Placements: placements, Hold: holdByRendezvous,
+	s := settings{Listen: "off", Socket: socket, Data: filepath.Join(dir, "data"), Node: hostname(), Placements: placements, Hold: holdByRendezvous, Calibrate: calibrateWhenNeeded,
 		Longest: mir.RequestLimits().Bytes, level: slog.LevelWarn}
 	c, err := client.New(client.Options{Place: client.Place{Socket: socket}})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	gateway "mirador/http"
 	"mirador/mir"
@@ -150,6 +151,19 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*monitor, error) {
 		Modules: m.programs.modules, Resolver: m.programs.resolver, Placement: placement, Placed: placed, Spent: spent, Heritage: left, Log: log,
 	})
 	return m, nil
+}
+
+// calibrate measures what probes cost, where the data directory does not say so yet. It
+// returns early when the monitor closes.
+func (m *monitor) calibrate(log *slog.Logger) {
+	p, ok := m.machine.(placing)
+	if !ok {
+		return
+	}
+	begin := time.Now()
+	if p.CalibrateAll() {
+		log.Info("measured what probes cost on this machine", "seconds", time.Since(begin).Seconds())
+	}
 }
 
 // Close takes everything back, from the top down: what is above the node must

@@ -103,7 +103,7 @@ func startServe(t *testing.T, uid int, more ...string) *served {
 // directory, and returns its standard output.
 func (s *served) begin(t *testing.T) io.Reader {
 	t.Helper()
-	s.cmd = exec.Command(program, append([]string{"serve", "--socket", s.socket, "--listen", "127.0.0.1:0", "--data", s.data()}, s.more...)...)
+	s.cmd = exec.Command(program, append([]string{"serve", "--socket", s.socket, "--listen", "127.0.0.1:0", "--data", s.data(), "--calibrate", "when-needed"}, s.more...)...)
 	s.cmd.Env = append(os.Environ(), s.mark)
 	s.cmd.Dir = "/"
 	log, err := os.OpenFile(s.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)

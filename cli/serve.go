@@ -24,7 +24,7 @@ func newServe(g *globals) *cobra.Command {
 	flags := settings{}
 	var file string
 	cmd := &cobra.Command{
-		Use:   "serve [--listen HOST:PORT] [--socket PATH] [--data DIR] [--config FILE] [--node NAME] [--prototypes PATH] [--placements LIST] [--hold WAY]",
+		Use:   "serve [--listen HOST:PORT] [--socket PATH] [--data DIR] [--config FILE] [--node NAME] [--prototypes PATH] [--placements LIST] [--hold WAY] [--calibrate WHEN]",
 		Short: "Start the gateway",
 		Long: `Starts the gateway with everything embedded, and serves until it is interrupted.
 When it answers requests it prints one line, "ready" and where it listens.
@@ -50,7 +50,12 @@ read.
 Threads of a program are held, until the actions of an event are done, by
 "rendezvous" where that is possible: a jump in the program leads them to memory
 that is shared with the monitor. With --hold ptrace breakpoints stop them instead; each
-hit costs more (doc/survival.md).`,
+hit costs more (doc/survival.md).
+
+What probes cost on this machine is measured once for each data directory, in the
+background after the start (--calibrate at-start). It takes 5 to 15 seconds, and a request
+that needs the figures earlier waits for them. With --calibrate when-needed the first such
+request has them measured.`,
 		Example: `  mirador serve
   mirador serve --socket /tmp/m.sock --listen 127.0.0.1:0 --data /tmp/m
   mirador serve --prototypes examples/prototypes
@@ -106,6 +111,9 @@ func serve(ctx context.Context, s settings, streams Streams, ready func(context.
 	}
 	fmt.Fprintln(streams.Out, "ready "+strings.Join(places(listeners, s), " "))
 	notifySystemd("READY=1")
+	if s.Calibrate == calibrateAtStart {
+		go m.calibrate(log)
+	}
 	log.Info("serving", "places", places(listeners, s), "token", token.Path(), "version", readVersion().Version)
 
 	serving := ctx

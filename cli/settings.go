@@ -32,6 +32,7 @@ type settings struct {
 	Data      string   `json:"data"`
 	Node      string   `json:"node"`
 	Hold      string   `json:"hold"`
+	Calibrate string   `json:"calibrate"`
 	LogLevel  string   `json:"log-level"`
 	Resources []string `json:"resources"`
 	Longest   int      `json:"longest-request"` // in bytes
@@ -49,6 +50,12 @@ type settings struct {
 	level slog.Level
 }
 
+// Values of Calibrate.
+const (
+	calibrateAtStart    = "at-start"
+	calibrateWhenNeeded = "when-needed"
+)
+
 // Values of Hold.
 const (
 	holdByRendezvous = omis.HeldByRendezvous
@@ -63,6 +70,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.Node, "node", hostname(), "the node's name")
 	flags.StringVar(&s.Placements, "placements", placements, "where the actions of conditional requests may run; trap alone spares the kernel, and changes the least of programs")
 	flags.StringVar(&s.Hold, "hold", holdByRendezvous, "how threads are held: rendezvous (where possible) or ptrace")
+	flags.StringVar(&s.Calibrate, "calibrate", calibrateAtStart, "when to measure what probes cost on this machine: at-start (in the background, once a data directory) or when-needed")
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.IntVar(&s.Longest, "longest-request", mir.RequestLimits().Bytes, "how many bytes a request may have; one that names ten thousand probes has a quarter of a million")
 	flags.StringArrayVar(&s.Prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
@@ -116,6 +124,9 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	if merged.Hold != holdByRendezvous && merged.Hold != holdByPtrace {
 		return merged, usagef("%q is no way to hold threads: rendezvous or ptrace", merged.Hold)
 	}
+	if merged.Calibrate != calibrateAtStart && merged.Calibrate != calibrateWhenNeeded {
+		return merged, usagef("--calibrate %q: choose %s or %s", merged.Calibrate, calibrateAtStart, calibrateWhenNeeded)
+	}
 	if merged.Longest < leastLongest || merged.Longest > mostLongest {
 		return merged, usagef("--longest-request %d: requests may be restricted to %d to %d bytes", merged.Longest, leastLongest, mostLongest)
 	}
@@ -136,7 +147,7 @@ func (s *settings) read(cmd *cobra.Command, file string) error {
 	}
 	for name, field := range map[string][2]*string{
 		"listen": {&s.Listen, &flags.Listen}, "socket": {&s.Socket, &flags.Socket}, "data": {&s.Data, &flags.Data},
-		"placements": {&s.Placements, &flags.Placements}, "node": {&s.Node, &flags.Node}, "hold": {&s.Hold, &flags.Hold}, "log-level": {&s.LogLevel, &flags.LogLevel},
+		"placements": {&s.Placements, &flags.Placements}, "node": {&s.Node, &flags.Node}, "hold": {&s.Hold, &flags.Hold}, "calibrate": {&s.Calibrate, &flags.Calibrate}, "log-level": {&s.LogLevel, &flags.LogLevel},
 	} {
 		if cmd.Flags().Changed(name) {
 			*field[0] = *field[1]

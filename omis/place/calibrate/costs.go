@@ -80,9 +80,32 @@ func (k *Costs) Calibrate(placement string) {
 	if done, _ := k.outcome(placement); done {
 		return
 	}
-	if err := k.Try(placement); err != nil {
+	if err := k.Try(placement); err != nil && !k.isClosed() {
 		k.config.Log.Info("what probes cost is known but roughly, and not taken off the times that they measure", "placement", placement, "error", err)
 	}
+}
+
+// CalibrateAll calibrates every placement whose costs are not known yet, the cheapest
+// first. It reports whether it measured any; it stops when Costs is closed.
+func (k *Costs) CalibrateAll() (measured bool) {
+	names := make([]string, 0, len(k.config.Placers)+1)
+	for _, p := range k.config.Placers {
+		names = append(names, p.Name())
+	}
+	for _, name := range append(names, Held) {
+		if done, _ := k.outcome(name); done || k.isClosed() {
+			continue
+		}
+		k.Calibrate(name)
+		measured = true
+	}
+	return measured
+}
+
+func (k *Costs) isClosed() bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.closed
 }
 
 // Try calibrates a placement, and says why it could not.
