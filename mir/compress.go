@@ -25,7 +25,7 @@ type Tuple struct {
 
 // Compress makes the measurement document of some probes, in the order given, by
 // the rules of MIR 6. Whoever knows the requests can tell from it what each
-// value is, since three things hold that MIR's text leaves open:
+// value is, since four things hold that MIR's text leaves open:
 //
 //   - Ids that are left out because the request names them are told by position:
 //     there is one element for each named entity, in the request's order, even
@@ -33,6 +33,8 @@ type Tuple struct {
 //     element of its own around it.
 //   - An entity that is in the document has all its values there, metric by metric
 //     and statistic by statistic; one that is missing is an element without value.
+//   - An element that holds others has one id at most: there is a level of nesting for each
+//     attribute that elements are merged by.
 //   - Only neighbours are merged, so that order is never lost. Under * and ?
 //     entities stand in the numeric order of their ids.
 //
@@ -114,10 +116,11 @@ func merge(elements []Measurement, kind EntityKind) []Measurement {
 	return merge(merged, kind.inner())
 }
 
-// nest puts elements under one with an id. A single element takes the id itself
-// (MIR 6: only several are replaced by one).
+// nest puts elements under one with an id. A single element takes the id itself, since only
+// several are replaced by one (MIR 6, rule 3), unless it is such a replacement already: an
+// element that holds others has the id they were merged by, and no second one.
 func nest(elements []Measurement, around Measurement) []Measurement {
-	if len(elements) != 1 {
+	if len(elements) != 1 || len(elements[0].Children) > 0 && elements[0].identified() {
 		around.Children = elements
 		return []Measurement{around}
 	}
@@ -131,6 +134,11 @@ func nest(elements []Measurement, around Measurement) []Measurement {
 		}
 	}
 	return []Measurement{only}
+}
+
+// identified reports whether the element has any id.
+func (m *Measurement) identified() bool {
+	return m.ProbeID != "" || slices.ContainsFunc(kinds(), func(kind EntityKind) bool { return *m.id(kind) != "" })
 }
 
 // id is the attribute for a kind of entity.

@@ -21,6 +21,7 @@ func TestCompressIsReversible(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		singleLevels(t, document)
 		for i, elements := range apart(t, document, probes) {
 			r := reading{t: t, metrics: probes[i].Metrics, found: map[string]string{}}
 			r.siblings(probes[i].Entities, elements, "")
@@ -47,11 +48,32 @@ func TestCompressKeepsStatistics(t *testing.T) {
 			want = append(want, tuple.ProcessID+"/"+tuple.ThreadID+"="+tuple.Value)
 		}
 		v.Tuples = rapid.Permutation(v.Tuples).Draw(t, "order")
-		got := flat(Compress([]Values{v}), "", "")
+		document := Compress([]Values{v})
+		singleLevels(t, document)
+		got := flat(document, "", "")
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 	})
+}
+
+// singleLevels checks MIR 6, rule 3: a merged element has "only the attribute k".
+func singleLevels(t *rapid.T, m *Measurement) {
+	if len(m.Children) == 0 {
+		return
+	}
+	ids := 0
+	for _, id := range []string{m.ProbeID, m.SiteID, m.NodeID, m.CommunicatorID, m.ProcessID, m.ThreadID} {
+		if id != "" {
+			ids++
+		}
+	}
+	if ids > 1 || m.Value != "" {
+		t.Fatalf("a merged element has %d ids and the value %q: %+v", ids, m.Value, m)
+	}
+	for i := range m.Children {
+		singleLevels(t, &m.Children[i])
+	}
 }
 
 // flat are the leaves of a document with the ids around them.

@@ -87,6 +87,23 @@ var compressions = []struct {
 			</measurement>`,
 	},
 	{
+		name: "metrics of one thread: a level for each id",
+		probes: []Values{{ProbeID: "probe-1", Metrics: 2, Tuples: []Tuple{
+			{ProcessID: "p_1", ThreadID: "t_1", Value: "2"}, {ProcessID: "p_1", ThreadID: "t_1", Metric: 1, Value: "0.5"},
+		}}, {ProbeID: "probe-2", Metrics: 2, Entities: []Entity{named(Process, "p_1")}, Tuples: []Tuple{
+			{ProcessID: "p_1", Value: "3"}, {ProcessID: "p_1", Metric: 1, Value: "4"},
+		}}},
+		document: `
+			<measurement>
+				<measurement probeId="probe-1">
+					<measurement processId="p_1">
+						<measurement threadId="t_1"><measurement value="2"/><measurement value="0.5"/></measurement>
+					</measurement>
+				</measurement>
+				<measurement probeId="probe-2"><measurement value="3"/><measurement value="4"/></measurement>
+			</measurement>`,
+	},
+	{
 		name:     "a sequential program: all ids are null",
 		probes:   []Values{{Metrics: 2, Tuples: []Tuple{{Metric: 0, Value: "1"}, {Metric: 1, Value: "2"}}}},
 		document: `<measurement><measurement value="1"/><measurement value="2"/></measurement>`,
