@@ -76,19 +76,23 @@ func prepareLaunch(launch *gateway.LaunchRequest, args []string) error {
 }
 
 func newAttach(g *globals) *cobra.Command {
-	var asJSON bool
+	var asJSON, alone bool
 	var name string
 	cmd := &cobra.Command{
-		Use:   "attach [--app NAME] PID…",
+		Use:   "attach [--app NAME] [--alone] PID…",
 		Short: "Observe running processes",
 		Long: `Takes running processes into an application and prints its name and its process
 tokens. They are not disturbed by that: a process is stopped for an instant only
-when a request needs it.`,
+when a request needs it.
+
+The processes that they have forked and that still execute the same program, such as the
+workers of a server, are taken in with them, unless --alone is given.`,
 		Example: `  mirador attach 4711
+  mirador attach --alone 4711
   mirador attach --app web $(pgrep nginx)`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			req := gateway.AppRequest{Name: name}
+			req := gateway.AppRequest{Name: name, Alone: alone}
 			for _, arg := range args {
 				pid, err := strconv.Atoi(arg)
 				if err != nil || pid <= 0 {
@@ -100,6 +104,7 @@ when a request needs it.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "app", "", "the application's name (default the first program's)")
+	cmd.Flags().BoolVar(&alone, "alone", false, "leave out what the processes have forked")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

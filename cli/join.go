@@ -20,6 +20,7 @@ import (
 	"mirador/omis/engine"
 	"mirador/omis/ext/pa"
 	"mirador/omis/linux"
+	"mirador/omis/linux/proc"
 	"mirador/omis/place/calibrate"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
@@ -209,6 +210,8 @@ func (m *monitor) Attach(ctx context.Context, name string, pids []int) (gateway.
 	}
 	return describe(a), nil
 }
+
+func (m *monitor) Forked(pid int) []int { return proc.Forked(pid) }
 
 func (m *monitor) Release(ctx context.Context, name string, kill bool) error {
 	a, err := m.registry.App(name)

@@ -20,6 +20,8 @@ type AppRequest struct {
 	Name   string         `json:"name,omitempty"`
 	Launch *LaunchRequest `json:"launch,omitempty"`
 	Attach []int          `json:"attach,omitempty"`
+	// Alone leaves out the processes that the attached ones have forked.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // LaunchRequest says how to start a program.
@@ -161,7 +163,35 @@ func (s *Server) attach(x *exchange, req *AppRequest) (App, error) {
 				"process %d belongs to uid %d, and you are %s: ask that user or root to attach to it", pid, uid, x.caller.Name))
 		}
 	}
-	return s.backend.Attach(x.r.Context(), req.Name, req.Attach)
+	app, err := s.backend.Attach(x.r.Context(), req.Name, req.Attach)
+	if err != nil || req.Alone {
+		return app, err
+	}
+	return s.attachForked(x, app, req.Attach)
+}
+
+// attachForked takes in what the attached processes have forked: the workers of a server
+// count with it. It leaves out those that the caller may not touch, and those that end
+// meanwhile.
+func (s *Server) attachForked(x *exchange, app App, pids []int) (App, error) {
+	for _, pid := range pids {
+		for _, child := range s.backend.Forked(pid) {
+			if slices.Contains(pids, child) {
+				continue
+			}
+			if uid, err := processOwner(child); err != nil || !x.caller.MayTouch(uid) {
+				continue
+			}
+			wider, err := s.backend.Attach(x.r.Context(), app.Name, []int{child})
+			if _, gone := processOwner(child); err != nil && gone == nil {
+				return app, fmt.Errorf("cannot attach to process %d, which process %d has forked (\"alone\" leaves it out): %w", child, pid, err)
+			}
+			if err == nil {
+				app = wider
+			}
+		}
+	}
+	return app, nil
 }
 
 func (s *Server) releaseApp(x *exchange) error {

@@ -96,6 +96,38 @@ func TestAttachLooksAtTheOwner(t *testing.T) {
 	expect(t, ask(t, one(), nobody, "POST", "/apps/web", fmt.Sprintf(`{"attach":[%d]}`, foreign.Process.Pid)), 201)
 }
 
+// TestAttachForked takes in what a process has forked, unless the caller may not touch it or
+// asks for the process alone.
+func TestAttachForked(t *testing.T) {
+	foreign := exec.Command("sleep", "60")
+	foreign.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	own := exec.Command("sleep", "60")
+	for _, cmd := range []*exec.Cmd{foreign, own} {
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	}
+	const gone = 4194305
+	parent := os.Getpid()
+	for _, c := range []struct {
+		caller *Caller
+		body   string
+		want   []int
+	}{
+		{root, `{"attach":[%d]}`, []int{parent, own.Process.Pid, foreign.Process.Pid}},
+		{&Caller{Name: "me", Role: Debug, UID: os.Geteuid()}, `{"attach":[%d]}`, []int{parent, own.Process.Pid}},
+		{root, `{"attach":[%d],"alone":true}`, []int{parent}},
+	} {
+		b := one()
+		b.forked = map[int][]int{parent: {gone, own.Process.Pid, foreign.Process.Pid}}
+		expect(t, ask(t, b, c.caller, "POST", "/apps/web", fmt.Sprintf(c.body, parent)), 201)
+		if !slices.Equal(b.attached, c.want) {
+			t.Errorf("%s as %s: attached %d, want %d", c.body, c.caller.Name, b.attached, c.want)
+		}
+	}
+}
+
 var nobody = &Caller{Name: "uid 65534", Role: Debug, UID: 65534}
 
 // A process of root that acts as another user for a while is not that user's,

@@ -23,6 +23,9 @@ type Backend interface {
 	// Attach takes running processes into an application; without a name, into
 	// one that is named after the first program.
 	Attach(ctx context.Context, app string, pids []int) (App, error)
+	// Forked lists the processes that a process, or one of its children, has forked and
+	// that still execute the same program.
+	Forked(pid int) []int
 	// Release forgets an application: its probes are removed, its processes go
 	// on. kill ends those that the monitor started.
 	Release(ctx context.Context, app string, kill bool) error

@@ -33,6 +33,7 @@ type scripted struct {
 	released []string
 	launched []omis.Launch
 	attached []int
+	forked   map[int][]int
 	streams  map[string]chan *mir.Measurement
 	replies  chan omis.Reply
 }
@@ -54,6 +55,8 @@ func (s *scripted) Attach(_ context.Context, name string, pids []int) (App, erro
 	s.attached = append(s.attached, pids...)
 	return App{Name: name, Processes: []Process{{Token: "p_1", PID: pids[0]}}}, nil
 }
+
+func (s *scripted) Forked(pid int) []int { return s.forked[pid] }
 
 func (s *scripted) Release(_ context.Context, app string, kill bool) error {
 	s.mu.Lock()
