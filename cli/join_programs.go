@@ -60,6 +60,7 @@ func (p *programs) modules(_ context.Context, pid int) ([]translate.Module, erro
 		}
 		program := image.Program()
 		modules[i].Program, modules[i].Index, modules[i].Exits = &program, image.Index, image.Exits
+		modules[i].Entered = image.Entered
 		images[i] = image
 	}
 	if after, err := mappedFiles(pid); err == nil && after == files { // else they are of neither

@@ -144,7 +144,11 @@ func (r *region) places(processes []omis.Token, timed bool) ([]Place, error) {
 			continue
 		}
 		if r.entry {
-			ps = addPlace(ps, Place{Addr: c.unit.Entry + c.module.Bias}, c.process)
+			addr, err := c.module.entered(c.unit)
+			if err != nil {
+				return nil, fmt.Errorf("cannot find where %s is entered: %w", c.unit.Name, err)
+			}
+			ps = addPlace(ps, Place{Addr: addr + c.module.Bias}, c.process)
 		}
 		if r.entry && !timed {
 			continue
@@ -161,6 +165,13 @@ func (r *region) places(processes []omis.Token, timed bool) ([]Place, error) {
 		}
 	}
 	return ps, nil
+}
+
+func (m *Module) entered(u *sir.Unit) (uint64, error) {
+	if m.Entered == nil {
+		return u.Entry, nil
+	}
+	return m.Entered(*u)
 }
 
 func addPlace(ps []Place, p Place, process omis.Token) []Place {

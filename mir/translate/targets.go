@@ -48,6 +48,9 @@ type Module struct {
 	// Exits returns the addresses of the file at which a unit is left. It takes
 	// a disassembly, so it is asked only for units that are measured.
 	Exits func(sir.Unit) ([]uint64, error)
+	// Entered returns the address of the file that each execution of a unit passes once;
+	// nil: the unit's entry. In Go it stands behind the check of the stack.
+	Entered func(sir.Unit) (uint64, error)
 }
 
 // process finds a process by its token.

@@ -1,0 +1,152 @@
+package binary
+
+import (
+	"fmt"
+	"slices"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"mirador/sir"
+)
+
+// Entered returns the address that each execution of the function passes exactly once,
+// before it has changed the stack pointer. That is the function's entry, except in Go:
+// there most functions compare the stack pointer with a limit first, and begin again at
+// the entry after the runtime has moved the goroutine to a larger stack. In these
+// functions Entered returns the instruction behind that check.
+//
+// The error is a *CodeError where a function begins again but its check is not known:
+// what is counted at its entry would be wrong.
+func (im *Image) Entered(unit sir.Unit) (uint64, error) {
+	if im.elf.Section(".gopclntab") == nil {
+		return unit.Entry, nil
+	}
+	f, ok := im.find(unit.Entry)
+	if !ok || f.addr != unit.Entry {
+		return 0, &CodeError{unit.Name, unit.Entry, "no function of " + im.base() + " begins"}
+	}
+	code, err := im.code(f.addr, f.size)
+	if err != nil {
+		return 0, err
+	}
+	behind, grow := stackCheck(code, f.addr)
+	if grow != 0 && beginsAgain(code, f.addr, grow) {
+		b, err := im.disassemble(f)
+		if err == nil && slices.ContainsFunc(b.jumps, func(j jump) bool { return j.direct && j.target == behind }) {
+			return 0, &CodeError{f.name, behind, "a branch leads behind the check of the stack: executions cannot be told from rounds of a loop"}
+		}
+		return behind, nil
+	}
+	if at, calls := im.growsStack(code, f.addr); calls {
+		return 0, &CodeError{f.name, at, "the function begins again when its stack has grown, and its check of the stack is not known"}
+	}
+	return f.addr, nil
+}
+
+// longestStackCheck is how many instructions the check has at most: mov, sub, jb, mov, cmp, jbe.
+const longestStackCheck = 8
+
+// stackCheck finds the check of the stack at the begin of a function: the address behind
+// it, and where it branches to when there is too little room; 0 if there is no check.
+func stackCheck(code []byte, begin uint64) (behind, grow uint64) {
+	compared := false
+	at := 0
+	for range longestStackCheck {
+		inst, ok := decodeInstruction(code[at:])
+		if !ok {
+			return 0, 0
+		}
+		at += inst.Len
+		switch inst.Op {
+		case x86asm.CMP:
+			compared = compared || comparesLimit(inst)
+		case x86asm.JBE:
+			to, direct := inst.Args[0].(x86asm.Rel)
+			if !compared || !direct {
+				return 0, 0
+			}
+			return begin + uint64(at), begin + uint64(at) + uint64(int64(to))
+		case x86asm.MOV, x86asm.LEA, x86asm.SUB, x86asm.JB, x86asm.JE:
+			if to, ok := inst.Args[0].(x86asm.Reg); ok && to == x86asm.RSP {
+				return 0, 0
+			}
+		default:
+			return 0, 0
+		}
+	}
+	return 0, 0
+}
+
+// comparesLimit reports whether an instruction compares with a limit of the stack, which
+// runtime.g has at these distances: stackguard0 and stackguard1.
+func comparesLimit(inst x86asm.Inst) bool {
+	for _, arg := range inst.Args[:2] {
+		if m, ok := arg.(x86asm.Mem); ok && m.Index == 0 && (m.Disp == 0x10 || m.Disp == 0x18) {
+			return true
+		}
+	}
+	return false
+}
+
+// longestGrow is how many instructions the branch has at most that grows the stack: it
+// saves the arguments, calls the runtime, and loads them again.
+const longestGrow = 80
+
+// beginsAgain reports whether the code at an address makes a call and then jumps to the
+// begin of the function.
+func beginsAgain(code []byte, begin, from uint64) bool {
+	if from < begin || from-begin >= uint64(len(code)) {
+		return false
+	}
+	called := false
+	at := int(from - begin)
+	for range longestGrow {
+		inst, ok := decodeInstruction(code[at:])
+		if !ok {
+			return false
+		}
+		at += inst.Len
+		switch inst.Op {
+		case x86asm.CALL:
+			called = true
+		case x86asm.JMP:
+			to, direct := inst.Args[0].(x86asm.Rel)
+			return called && direct && int64(at)+int64(to) == 0
+		case x86asm.RET:
+			return false
+		}
+	}
+	return false
+}
+
+// growsStack finds a call of the runtime's functions that grow the stack.
+func (im *Image) growsStack(code []byte, begin uint64) (at uint64, calls bool) {
+	for n := 0; n < len(code); {
+		inst, ok := decodeInstruction(code[n:])
+		if !ok {
+			return 0, false // such code is the assembler's, which checks no stack in this way
+		}
+		n += inst.Len
+		if inst.Op != x86asm.CALL {
+			continue
+		}
+		to, direct := inst.Args[0].(x86asm.Rel)
+		if !direct {
+			continue
+		}
+		if f, ok := im.find(begin + uint64(n) + uint64(int64(to))); ok && slices.Contains(growing, f.name) {
+			return begin + uint64(n-inst.Len), true
+		}
+	}
+	return 0, false
+}
+
+// growing are the functions of Go's runtime that grow the stack of their caller.
+var growing = growers()
+
+func growers() (names []string) {
+	for _, name := range []string{"morestack", "morestack_noctxt"} {
+		names = append(names, fmt.Sprintf("runtime.%s", name), fmt.Sprintf("runtime.%s.abi0", name))
+	}
+	return names
+}
