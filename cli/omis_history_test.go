@@ -90,7 +90,7 @@ func TestHistoryBetweenSessions(t *testing.T) {
 		t.Helper()
 		cmd := exec.Command(program, append([]string{"omis"}, args...)...)
 		cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+gateway.socket, "TERM=xterm", "XDG_STATE_HOME="+state)
-		s := openScreen(t, cmd)
+		s := openScreen(t, openTerminal(t), cmd)
 		s.wait("omis> ")
 		s.keys(line)
 		s.wait("0 OMIS_OK")

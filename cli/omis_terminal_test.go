@@ -3,7 +3,7 @@ package cli
 import (
 	"os"
 	"os/exec"
-	"strconv"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,29 +23,50 @@ type screen struct {
 	text strings.Builder
 }
 
-// openScreen starts a program with a new pseudo terminal as its terminal.
-func openScreen(t *testing.T, cmd *exec.Cmd) *screen {
+// openTerminal opens the controlling end of a new pseudo terminal. On a machine without a
+// file system devpts at /dev/pts it mounts one of its own, which takes root.
+func openTerminal(t *testing.T) *os.File {
 	t.Helper()
-	ptmx, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if ptmx, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err == nil {
+		return ptmx
+	}
+	return openPrivateTerminal(t)
+}
+
+func openPrivateTerminal(t *testing.T) *os.File {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("devpts", dir, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0600"); err != nil {
+		t.Fatalf("this machine has no pseudo terminals, and devpts cannot be mounted: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	ptmx, err := os.OpenFile(filepath.Join(dir, "ptmx"), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ptmx
+}
+
+// openScreen starts a program with a new pseudo terminal as its terminal.
+func openScreen(t *testing.T, ptmx *os.File, cmd *exec.Cmd) *screen {
+	t.Helper()
 	s := &screen{T: t, ptmx: ptmx, done: make(chan struct{})}
 	fd := int(ptmx.Fd())
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 200}); err != nil {
 		t.Fatal(err)
 	}
-	tty, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
+	peer, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY)
+	if errno != 0 {
+		t.Fatal(errno)
 	}
+	tty := os.NewFile(peer, "pseudo terminal")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -114,7 +135,11 @@ func TestSessionOnTerminal(t *testing.T) {
 	gateway.must(t, "", "run", "--app", "one", "--", "sleep", "600")
 	cmd := exec.Command(program, "omis")
 	cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+gateway.socket, "TERM=xterm", "MIRADOR_HISTORY="+noHistory)
-	s := openScreen(t, cmd)
+	open := openTerminal
+	if os.Geteuid() == 0 {
+		open = openPrivateTerminal // works on every machine; TestHistoryBetweenSessions opens the machine's own
+	}
+	s := openScreen(t, open(t), cmd)
 	s.wait("omis> ")
 	s.keys(": proc_get_i\t[p\t],0x200)\r")
 	s.wait("proc_get_info([p_1],0x200)")

@@ -18,21 +18,24 @@ import (
 	"mirador/omis/linux/criu"
 )
 
-// criuForTests finds the CRIU that scripts/criu has made sure of.
+// criuForTests returns the path of the CRIU that scripts/criu has made sure of. Where the
+// script could not get one, no file has this path, and requests to save are refused.
 func criuForTests(t testing.TB) string {
 	t.Helper()
+	beside, err := filepath.Abs("../../bin/criu")
+	if err != nil {
+		t.Fatal(err)
+	}
 	cache, _ := os.UserCacheDir()
-	for _, path := range []string{"../../bin/criu", filepath.Join(cache, "mirador", "criu", "criu")} {
+	for _, path := range []string{beside, filepath.Join(cache, "mirador", "criu", "criu")} {
 		if _, err := os.Stat(path); err == nil {
-			full, _ := filepath.Abs(path)
-			return full
+			return path
 		}
 	}
-	path, err := exec.LookPath("criu")
-	if err != nil {
-		t.Fatal("no CRIU: scripts/criu gets one")
+	if path, err := exec.LookPath("criu"); err == nil {
+		return path
 	}
-	return path
+	return beside
 }
 
 // openSaving opens a node that keeps checkpoints in a folder.

@@ -3,6 +3,10 @@
 package place_test
 
 import (
+	"errors"
+	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
 
 	"mirador/omis/place/kernel"
@@ -26,7 +30,25 @@ var callScenarios = []scenario{
 	{name: "left by handlers", regions: []string{"readv"}, do: commands("jumping 4"), want: []string{"1×4/0/0"}},
 	{name: "made again after stops", regions: []string{"readv", "clock_nanosleep"}, do: rig.StopAndGo("late 300"), want: []string{"1×1/1/0", "1×1/1/0"}},
 	{name: "a nap through stops", regions: []string{"clock_nanosleep", "restart_syscall"}, do: rig.StopAndGo("nap 300"), want: []string{"1×1/1/0", ""}},
-	{name: "of 32-bit code", regions: []string{"writev", "getpid"}, do: commands("another 10"), want: []string{"", ""}},
+	{name: "of 32-bit code", calls32: true, regions: []string{"writev", "getpid"}, do: commands("another 10"), want: []string{"", ""}},
+}
+
+// callsAs32Bit reports whether 64-bit programs may make system calls by int $0x80. A kernel
+// without IA-32 emulation, and some hypervisors, send SIGSEGV instead. In that case no such
+// call exists that a request could count.
+func callsAs32Bit(t *testing.T, program string) bool {
+	t.Helper()
+	cmd := exec.Command(program)
+	cmd.Stdin = strings.NewReader("another 1\n")
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGSEGV {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return true
 }
 
 func resetBetweenCalls(r *rig.Monitor) {
@@ -40,6 +62,10 @@ func TestCallConformance(t *testing.T) {
 	program := rig.Caller(t)
 	for _, s := range callScenarios {
 		t.Run(s.name, func(t *testing.T) {
+			if s.calls32 && !callsAs32Bit(t, program) {
+				t.Attr("untested", "system calls by int $0x80, for which the kernel sends SIGSEGV")
+				return
+			}
 			for _, placement := range []string{"trap", kernel.Name} {
 				t.Run(placement, func(t *testing.T) { s.runCalls(t, placement, program) })
 			}

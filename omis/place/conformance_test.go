@@ -20,6 +20,7 @@ type scenario struct {
 	regions []string
 	threads string   // that the requests name; "[]" if empty
 	flags   []string // to compile the target with
+	calls32 bool     // the target makes system calls by int $0x80
 	oneIn   int      // how many intervals there are for one that is timed; 0: all are
 	spread  bool     // timers keep histograms
 	do      func(r *rig.Monitor)

@@ -5,7 +5,6 @@ package criu
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,7 +72,7 @@ func (f *Finder) Find(ctx context.Context) (Program, error) {
 func (f *Finder) try(ctx context.Context, path string) error {
 	var s unix.Stat_t
 	if err := unix.Stat(path, &s); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return &Unfit{Path: path, Does: "cannot be used", Reason: err.Error()}
 	}
 	now := file{path, s.Ino, s.Ctim.Nano(), s.Size}
 	f.mu.Lock()

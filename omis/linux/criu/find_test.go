@@ -119,3 +119,13 @@ func TestFinderLooksAgain(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A named file that does not exist is unfit, with the reason.
+func TestFinderWithoutFile(t *testing.T) {
+	f := Finder{Named: filepath.Join(t.TempDir(), program)}
+	_, err := f.Find(context.Background())
+	var unfit *Unfit
+	if !errors.As(err, &unfit) || unfit.Path != f.Named || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("error %v", err)
+	}
+}
