@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"mirador/omis"
 )
@@ -160,4 +161,39 @@ func TestThreadDetachLive(t *testing.T) {
 	work := l.define(t, "thread_reached_addr([p_1],%#x) : print([$thread])", w.work)
 	wantText(t, "results", w.says("work", 9)[0], "117")
 	work.await(t, 0)
+}
+
+// TestSuspendNewThreadsLive: a program that creates threads while requests suspend and
+// resume it, in a list of their own and in that of an event, ends all of them.
+func TestSuspendNewThreadsLive(t *testing.T) {
+	l, w := startWitness(t)
+	d := l.define(t, "thread_creates_thread([p_1]) : thread_suspend([$proc]) thread_resume([$proc])")
+	created := make(chan []string)
+	const many = 40
+	go func() { created <- w.says("threads", many) }()
+	late := time.After(patience)
+	for {
+		select {
+		case tids := <-created:
+			if len(tids) != many || d.count() != many {
+				t.Errorf("%d threads have ended, and %d events were told, of %d threads", len(tids), d.count(), many)
+			}
+			w.says("work", 1)
+			return
+		case <-late:
+			t.Fatal("a thread does not end")
+		default:
+		}
+		reply, err := l.tool.Request(t.Context(), ": thread_suspend([p_1]) thread_resume([p_1])", nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, results := range reply {
+			for _, r := range results {
+				if r.Status.IsError() && r.Status != omis.UnknownObject {
+					t.Errorf("%v of %v: %s", r.Status, r.Objects, r.Msg)
+				}
+			}
+		}
+	}
 }

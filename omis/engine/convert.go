@@ -327,7 +327,15 @@ func (c *conversions) threadsOf(p *process) ([]object, error) {
 // then, and no thread that is just being created gets away.
 func (c *conversions) whole(g *crew) bool {
 	all, ok := c.threads[g.proc]
-	return ok && len(all) == len(g.threads) && c.tool.hidden.Load() == nil
+	if !ok || len(all) != len(g.threads) || c.tool.hidden.Load() != nil {
+		return false
+	}
+	// A list may name a thread besides that was created after its conversion.
+	named := make(map[object]bool, len(g.threads))
+	for _, t := range g.threads {
+		named[t] = true
+	}
+	return !slices.ContainsFunc(all, func(o object) bool { return !named[o] })
 }
 
 func classOf(o object) omis.Class {

@@ -143,7 +143,7 @@ func (x *execution) holdFor(kind omis.EventKind, at *place, g *crew, tids []int)
 		return nil, err
 	}
 	return func() {
-		if err := s.Resume(at.id, tids); err != nil && !isUnknown(err) {
+		if err := resumeThreads(s, at, tids); err != nil {
 			x.tool.complain(err, g.proc.token)
 		}
 	}, nil

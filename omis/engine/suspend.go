@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 
 	"mirador/omis"
@@ -9,20 +10,27 @@ import (
 // thread_suspend and thread_resume (OMIS 8.1.3). The node counts; the tool's share
 // is kept, so that a tool that leaves leaves nobody suspended.
 
-func threadSuspend(x *execution, c *call, objs []object) omis.ServiceResult {
-	return x.eachCrew(objs, func(g *crew, tids []int) error {
-		s, err := capability[omis.Suspender](g.proc.node(), c.service)
-		if err != nil {
-			return err
-		}
-		if err := x.suspend(s, g); err != nil {
-			return err
-		}
-		if tids == nil {
-			return x.suspendLateComers(s, g)
-		}
-		return nil
-	})
+func threadSuspend(x *execution, c *call, objs []object) (failed omis.ServiceResult) {
+	for _, g := range crews(objs) {
+		failed = append(failed, x.suspendCrew(c, g)...)
+	}
+	return failed
+}
+
+// suspendCrew suspends threads of a process; if these are all that it has, those to come
+// as well.
+func (x *execution) suspendCrew(c *call, g *crew) omis.ServiceResult {
+	s, err := capability[omis.Suspender](g.proc.node(), c.service)
+	if err != nil {
+		return omis.ServiceResult{failure(err, tokens(g.objects())...)}
+	}
+	suspend := func(g *crew, _ []int) error { return x.suspend(s, g) }
+	whole := x.conv.whole(g)
+	failed := x.onCrew(g, suspend)
+	if !whole || slices.ContainsFunc(failed, func(r omis.ObjectResult) bool { return r.Status != omis.UnknownObject }) {
+		return failed
+	}
+	return append(failed, x.suspendLateComers(g, suspend)...)
 }
 
 func (x *execution) suspend(s omis.Suspender, g *crew) error {
@@ -33,10 +41,32 @@ func (x *execution) suspend(s omis.Suspender, g *crew) error {
 	if x.tool.owes(g) {
 		return nil
 	}
-	if err := s.Resume(at.id, g.tids()); err != nil {
+	if err := resumeThreads(s, at, g.tids()); err != nil {
 		return fatal(unknownToken(g.proc.token), "its threads are suspended: %v", err)
 	}
 	return unknownToken(g.proc.token)
+}
+
+// resumeThreads resumes threads. If one of them has ended, the node resumes none at once,
+// so each is resumed by itself.
+func resumeThreads(s omis.Suspender, at *place, tids []int) error {
+	err := s.Resume(at.id, tids)
+	if len(tids) < 2 || !isUnknown(err) {
+		return ifKnown(err)
+	}
+	var errs []error
+	for _, tid := range tids {
+		errs = append(errs, ifKnown(s.Resume(at.id, []int{tid})))
+	}
+	return errors.Join(errs...)
+}
+
+// ifKnown drops the error that an object has ended.
+func ifKnown(err error) error {
+	if isUnknown(err) {
+		return nil
+	}
+	return err
 }
 
 // owes notes that the tool has to resume threads. A tool that left the process
@@ -54,9 +84,8 @@ func (t *Tool) owes(g *crew) bool {
 }
 
 // suspendLateComers suspends the threads that were created while the others were
-// being suspended, until there are no more. That ends: who is suspended creates
-// none.
-func (x *execution) suspendLateComers(s omis.Suspender, g *crew) error {
+// being suspended, until there are no more. That ends: a suspended thread creates none.
+func (x *execution) suspendLateComers(g *crew, suspend func(*crew, []int) error) omis.ServiceResult {
 	known := make(map[object]bool, len(g.threads))
 	for _, t := range g.threads {
 		known[t] = true
@@ -64,8 +93,11 @@ func (x *execution) suspendLateComers(s omis.Suspender, g *crew) error {
 	for {
 		at := g.proc.at()
 		tids, err := at.node.Threads(at.id)
-		if err != nil {
-			return err
+		switch {
+		case isUnknown(err):
+			return nil // the process has ended
+		case err != nil:
+			return omis.ServiceResult{failure(err, g.proc.token)}
 		}
 		late := &crew{proc: g.proc}
 		for _, o := range x.e.reg.refresh(g.proc, tids) {
@@ -77,33 +109,81 @@ func (x *execution) suspendLateComers(s omis.Suspender, g *crew) error {
 		if len(late.threads) == 0 {
 			return nil
 		}
-		if err := x.suspend(s, late); err != nil && !isUnknown(err) {
-			return fatal(err, "other threads of %s are suspended", g.proc.token)
+		for _, r := range x.onCrew(late, suspend) {
+			if r.Status != omis.UnknownObject {
+				err := fatal(&omis.Error{Status: r.Status, Msg: r.Msg}, "other threads of %s are suspended", g.proc.token)
+				return omis.ServiceResult{failure(err, g.proc.token)}
+			}
 		}
 	}
 }
 
-// threadResume ends no suspension of the engine's own (see stillness).
-func threadResume(x *execution, c *call, objs []object) omis.ServiceResult {
+// threadResume ends no suspension of the engine's own (see stillness). If all threads of
+// a process are named, it also resumes those that the list's conversion of the process
+// does not contain because they were created after it (OMIS 7.2.2, rule 3): the tool
+// suspended them with the process (see suspendLateComers).
+func threadResume(x *execution, c *call, objs []object) (failed omis.ServiceResult) {
 	x.e.admin.Lock()
 	defer x.e.admin.Unlock()
-	return x.eachCrew(objs, func(g *crew, _ []int) error {
+	for _, g := range crews(objs) {
 		s, err := capability[omis.Suspender](g.proc.node(), c.service)
 		if err != nil {
-			return err
+			failed = append(failed, failure(err, tokens(g.objects())...))
+			continue
 		}
-		if err := s.Resume(g.proc.at().id, g.tids()); err != nil {
-			return err
+		resume := func(g *crew, _ []int) error { return x.resume(s, g) }
+		var late *crew
+		if x.conv.whole(g) {
+			late = x.tool.owedBeyond(g)
 		}
-		x.tool.mu.Lock()
-		defer x.tool.mu.Unlock()
-		for _, t := range g.threads {
-			if x.tool.suspended[t]--; x.tool.suspended[t] <= 0 {
-				delete(x.tool.suspended, t)
+		failed = append(failed, x.onCrew(g, resume)...)
+		if late == nil {
+			continue
+		}
+		for _, r := range x.onCrew(late, resume) {
+			if r.Status != omis.UnknownObject {
+				failed = append(failed, r)
 			}
 		}
+	}
+	return failed
+}
+
+func (x *execution) resume(s omis.Suspender, g *crew) error {
+	err := s.Resume(g.proc.at().id, g.tids())
+	if err != nil && !(isUnknown(err) && len(g.threads) == 1) {
+		return err
+	}
+	x.tool.mu.Lock()
+	defer x.tool.mu.Unlock()
+	for _, t := range g.threads {
+		if x.tool.suspended[t]--; err != nil || x.tool.suspended[t] <= 0 {
+			delete(x.tool.suspended, t)
+		}
+	}
+	return err
+}
+
+// owedBeyond returns the threads of a process that the tool has to resume besides those
+// of a crew; nil: there are none.
+func (t *Tool) owedBeyond(g *crew) *crew {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	named := make(map[*thread]bool, len(g.threads))
+	for _, th := range g.threads {
+		named[th] = true
+	}
+	var list []*thread
+	for th := range t.suspended {
+		if th.proc == g.proc && !named[th] {
+			list = append(list, th)
+		}
+	}
+	if list == nil {
 		return nil
-	})
+	}
+	slices.SortFunc(list, func(a, b *thread) int { return a.num - b.num })
+	return &crew{proc: g.proc, threads: list}
 }
 
 // giveBack resumes what a tool has suspended of a process it leaves.

@@ -49,25 +49,30 @@ func threadContinue(x *execution, _ *call, objs []object) omis.ServiceResult {
 	return x.eachCrew(objs, x.continueCrew)
 }
 
-// eachCrew does something to the threads of each process at once. Where that fails,
-// it is tried thread by thread, so that only those fail that must.
+// eachCrew does something to the threads of each process at once.
 func (x *execution) eachCrew(objs []object, do func(*crew, []int) error) omis.ServiceResult {
 	var failed omis.ServiceResult
 	for _, g := range crews(objs) {
-		tids := g.tids()
-		if x.conv.whole(g) {
-			tids = nil
-		}
-		err := do(g, tids)
-		switch {
-		case err == nil:
-		case len(g.threads) == 1 || isUnsupported(err):
-			failed = append(failed, failure(err, tokens(g.objects())...))
-		default:
-			failed = append(failed, oneByOne(g, do)...)
-		}
+		failed = append(failed, x.onCrew(g, do)...)
 	}
 	return failed
+}
+
+// onCrew does something to threads of a process at once. Where that fails, it is tried
+// thread by thread, so that only those fail that must.
+func (x *execution) onCrew(g *crew, do func(*crew, []int) error) omis.ServiceResult {
+	tids := g.tids()
+	if x.conv.whole(g) {
+		tids = nil
+	}
+	err := do(g, tids)
+	switch {
+	case err == nil:
+		return nil
+	case len(g.threads) == 1 || isUnsupported(err):
+		return omis.ServiceResult{failure(err, tokens(g.objects())...)}
+	}
+	return oneByOne(g, do)
 }
 
 func oneByOne(g *crew, do func(*crew, []int) error) omis.ServiceResult {
