@@ -23,7 +23,7 @@ the basics fails: tracing own processes, reading their memory, writing to it.
 Probes of a gateway that was killed go on measuring, and cost their targets as much as
 before, until a gateway is started with the same --data, which takes them over. Where
 none ever will, --clean removes them, for good.`,
-		Example: "  mirador doctor\n  mirador doctor --json\n  mirador doctor --clean /tmp/mirador",
+		Example: "  mirador doctor\n  mirador doctor --json\n  mirador doctor --clean /var/lib/mirador",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, data := range clean {

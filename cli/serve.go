@@ -33,6 +33,9 @@ The Unix socket knows its callers by their user id and lets them touch their own
 processes. TCP wants the token that is made at the first start, in the data
 directory; beyond loopback it wants TLS (a certificate in the configuration).
 
+The data directory must belong to the gateway's user, and nobody else may write to
+it or to a directory that leads to it, sticky ones like /tmp excepted.
+
 The configuration is a JSON file with the names of the flags, and:
   "resources":    folders whose files a sirreq may name
   "certificate", "key", "client_authority":  PEM files for TLS
@@ -57,7 +60,7 @@ background after the start (--calibrate at-start). It takes 5 to 15 seconds, and
 that needs the figures earlier waits for them. With --calibrate when-needed the first such
 request has them measured.`,
 		Example: `  mirador serve
-  mirador serve --socket /tmp/m.sock --listen 127.0.0.1:0 --data /tmp/m
+  mirador serve --socket ~/.mirador/socket --listen 127.0.0.1:0 --data ~/.mirador
   mirador serve --prototypes examples/prototypes
   mirador serve --config /etc/mirador.json --log-level debug`,
 		Args: arguments(cobra.NoArgs),
@@ -79,15 +82,15 @@ request has them measured.`,
 // function is a client, and after ctx ended it may have something to clean up.
 func serve(ctx context.Context, s settings, streams Streams, ready func(context.Context) error) (err error) {
 	log := slog.New(slog.NewTextHandler(streams.Err, &slog.HandlerOptions{Level: s.level}))
+	token, err := gateway.LoadToken(s.Data)
+	if err != nil {
+		return err
+	}
 	listeners, err := s.open()
 	if err != nil {
 		return err
 	}
 	defer closeAll(listeners)
-	token, err := gateway.LoadToken(s.Data)
-	if err != nil {
-		return err
-	}
 	j, err := journal.Open(s.Data)
 	if err != nil {
 		return err

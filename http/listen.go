@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"mirador/omis/linux/owned"
 )
 
 // Bounds against callers who send slowly or never end. Replies have no write
@@ -61,12 +63,13 @@ func (s *Server) Serve(ctx context.Context, grace time.Duration, listeners ...ne
 	return err
 }
 
-// ListenUnix opens the Unix socket. Anybody may connect: who it is, the kernel
-// says, and what they may do depends on it. A socket that nobody listens on any
-// more is replaced; one that somebody listens on is not.
+// ListenUnix opens the Unix socket. Anybody may connect: the kernel says who it
+// is, and what they may do depends on it. Its directory must be one in which
+// nobody else can replace the socket. A socket that nobody listens on any more is
+// replaced; one that somebody listens on is not.
 func ListenUnix(path string) (net.Listener, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
+	if err := owned.Shared(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("the socket's directory is not safe: %w", err)
 	}
 	if err := removeStale(path); err != nil {
 		return nil, err

@@ -6,10 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"mirador/omis/linux/owned"
 )
 
 // TokenFile is the name of the token's file in the data directory.
@@ -22,9 +25,13 @@ type Token struct {
 }
 
 // LoadToken reads the token of a data directory and makes one at the first
-// start. The file is readable by its owner alone; one that others may read is
-// refused, since its secret may be known.
+// start. The directory and the file must belong to this process's user; a file
+// that others may read is refused, since they may know its secret.
 func LoadToken(dir string) (Token, error) {
+	dir, err := owned.Directory(dir)
+	if err != nil {
+		return Token{}, fmt.Errorf("cannot use the data directory: %w", err)
+	}
 	path := filepath.Join(dir, TokenFile)
 	t, err := readToken(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,14 +41,22 @@ func LoadToken(dir string) (Token, error) {
 }
 
 func readToken(path string) (Token, error) {
-	info, err := os.Stat(path)
+	file, err := owned.Open(path, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Token{}, err
+	}
+	if err != nil {
+		return Token{}, fmt.Errorf("cannot use the token: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
 	if err != nil {
 		return Token{}, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return Token{}, fmt.Errorf("cannot use the token in %s: others may read it (mode %04o); remove it and start again, a new one is made", path, info.Mode().Perm())
 	}
-	text, err := os.ReadFile(path)
+	text, err := io.ReadAll(file)
 	if err != nil {
 		return Token{}, err
 	}
@@ -55,9 +70,6 @@ func readToken(path string) (Token, error) {
 // makeToken writes under another name and links, so that of two servers that
 // start at once both come to read the same complete file.
 func makeToken(dir, path string) (Token, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return Token{}, err
-	}
 	var raw [32]byte
 	rand.Read(raw[:])                               // never fails (crypto/rand, since Go 1.24)
 	file, err := os.CreateTemp(dir, TokenFile+".*") // mode 0600

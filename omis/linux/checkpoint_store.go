@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"mirador/omis"
+	"mirador/omis/linux/owned"
 )
 
 // checkpoint is a checkpoint on disk: a folder of its name with a list of
@@ -60,7 +61,7 @@ func (n *Node) newCheckpoint(name string) (*checkpoint, error) {
 		return nil, err
 	}
 	s := &checkpoint{name: name, final: final}
-	if err := os.MkdirAll(filepath.Dir(final), 0o700); err != nil {
+	if _, err := owned.Directory(filepath.Dir(final)); err != nil {
 		return nil, s.failed(err)
 	}
 	// A name that no checkpoint can have.
@@ -77,7 +78,15 @@ func (n *Node) savedCheckpoint(name string) (*checkpoint, error) {
 		return nil, err
 	}
 	s := &checkpoint{name: name, folder: folder, final: folder}
-	list, err := os.ReadFile(filepath.Join(folder, listName))
+	// Whoever writes the images decides what the restored processes are.
+	_, err = owned.Existing(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, omis.Errorf(omis.UnknownObject, "there is no checkpoint %q", name)
+	}
+	if err != nil {
+		return nil, omis.Errorf(omis.NoPermission, "cannot use the checkpoint %s: %v", name, err)
+	}
+	list, err := owned.ReadFile(filepath.Join(folder, listName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, omis.Errorf(omis.UnknownObject, "there is no checkpoint %q", name)
 	}

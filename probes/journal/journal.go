@@ -8,7 +8,8 @@
 // A record is a line with a checksum. A line that was cut short, by a signal in the
 // middle of a write, is not there. The directory is locked while the journal is open.
 //
-// It imports nothing of ours; probes and cli import it. A Journal may be used from any
+// The directory and its files must belong to this process's user: what stands in them
+// decides what a gateway does. Of ours it imports omis/linux/owned; probes and cli import it. A Journal may be used from any
 // goroutine.
 package journal
 
@@ -24,6 +25,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"mirador/omis/linux/owned"
 )
 
 // File is the name of the journal in the data directory.
@@ -53,8 +56,9 @@ type Journal struct {
 // Open locks a data directory and reads its journal, or begins one. An error that is
 // a *InUse says that another gateway is at work there.
 func Open(dir string) (*Journal, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+	dir, err := owned.Directory(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the data directory: %w", err)
 	}
 	lock, err := lockDir(dir)
 	if err != nil {
@@ -69,7 +73,7 @@ func Open(dir string) (*Journal, error) {
 
 // load reads the journal and writes it anew, without what was overwritten.
 func (j *Journal) load() error {
-	text, err := os.ReadFile(j.path)
+	text, err := owned.ReadFile(j.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot read the journal: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/owned"
 )
 
 // LockFile is the name of the file that is locked while a gateway uses a directory.
@@ -27,7 +29,7 @@ const dying = 2 * time.Second
 
 // lockDir locks a directory for as long as the file is open.
 func lockDir(dir string) (*os.File, error) {
-	file, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := owned.Open(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +51,8 @@ func lockDir(dir string) (*os.File, error) {
 
 // Held tells whether a gateway uses a directory.
 func Held(dir string) bool {
-	file, err := os.Open(filepath.Join(dir, LockFile))
+	// It may be a directory of another user, with a pipe in it.
+	file, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return false
 	}

@@ -3,8 +3,10 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -79,7 +81,10 @@ func (j *Journal) rewrite() error {
 		all.Write(line)
 	}
 	fresh := j.path + ".new"
-	file, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) { // a gateway was killed while it wrote it
+		return fmt.Errorf("cannot write the journal: %w", err)
+	}
+	file, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}

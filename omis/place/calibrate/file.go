@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/owned"
 )
 
 // kept is the file of figures. They hold for one machine, kernel and program.
@@ -58,7 +59,7 @@ func processor() (string, error) {
 var errElsewhere = errors.New("the figures are those of another machine, kernel or program")
 
 func load(path string) (map[string]map[string]omis.Cost, error) {
-	text, err := os.ReadFile(path)
+	text, err := owned.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
