@@ -80,6 +80,7 @@ func newPlacing(node *linux.Node, s settings, log *slog.Logger, j *journal.Journ
 		inKernel := kernel.NewKeeper(registrarSelf(), s.Data, j)
 		inKernel.DateBy(node.Now)
 		inKernel.CheckBy(node.Boundaries)
+		inKernel.NoticeBy(func(message string) { log.Warn(message) })
 		p.placers = append(p.placers, inKernel)
 	}
 	p.Costs = calibrate.New(calibrate.Config{Node: node, Placers: p.Placers(), File: s.costs(), Log: log})

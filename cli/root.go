@@ -125,6 +125,7 @@ socket or over HTTP. Exit status: 0 fine, 1 the request failed, 2 bad usage,
 func (g *globals) flags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.gateway, "gateway", "", "where the gateway is: unix:PATH or http(s)://HOST:PORT (default MIRADOR_GATEWAY, else unix:"+client.DefaultSocket()+")")
+	flags.StringVar(&g.options.User, "gateway-user", "", "the user, by name or uid, whose gateway on a Unix socket is trusted besides root's and your own (default MIRADOR_GATEWAY_USER)")
 	flags.StringVar(&g.options.TokenFile, "token-file", "", "the token for a gateway over TCP (default "+client.DefaultData()+"/token)")
 	flags.StringVar(&g.options.CA, "ca", "", "the authority of the gateway's certificate, a PEM file")
 	flags.StringVar(&g.options.Cert, "cert", "", "a client certificate, a PEM file")

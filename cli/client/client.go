@@ -14,12 +14,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // Options say how to reach a gateway.
 type Options struct {
 	Place     Place
+	User      string // whose gateway is trusted besides root's and this user's: a name or a uid; "": MIRADOR_GATEWAY_USER
 	TokenFile string // for TCP; "": the token of DefaultData
 	CA        string // a file with the authority of the gateway's certificate
 	Cert, Key string // a client certificate
@@ -53,11 +53,15 @@ func (e *Unreachable) Unwrap() error { return e.Err }
 // New makes a client. It does not connect.
 func New(o Options) (*Client, error) {
 	c := &Client{place: o.Place, base: o.Place.URL}
-	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext}
+	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext}
 	if o.Place.Socket != "" {
+		users, err := trusted(o.User)
+		if err != nil {
+			return nil, err
+		}
 		c.base = "http://mirador"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", o.Place.Socket)
+			return dialSocket(ctx, o.Place, users)
 		}
 	} else if err := c.secure(transport, o); err != nil {
 		return nil, err
@@ -168,6 +172,10 @@ func (c *Client) open(ctx context.Context, r Request) (*http.Response, error) {
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
+		}
+		var untrusted *Untrusted
+		if errors.As(err, &untrusted) {
+			return nil, untrusted
 		}
 		return nil, &Unreachable{Place: c.place, Err: err}
 	}

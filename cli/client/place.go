@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // DefaultSocket is where a gateway of this user listens.
@@ -15,7 +16,21 @@ func DefaultSocket() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
 		return filepath.Join(dir, "mirador", "mirador.sock")
 	}
+	// What XDG_RUNTIME_DIR names in a login session; a cron job finds the same gateway.
+	if dir := fmt.Sprintf("/run/user/%d", os.Geteuid()); isOwn(dir) {
+		return filepath.Join(dir, "mirador", "mirador.sock")
+	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("mirador-%d", os.Geteuid()), "mirador.sock")
+}
+
+// isOwn reports whether a directory exists and belongs to this user.
+func isOwn(dir string) bool {
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
 }
 
 // DefaultData is where a gateway of this user keeps its token.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 
 	"mirador/omis"
 	"mirador/omis/linux/landing"
@@ -120,7 +121,7 @@ func (e *estate) mend(codes *landing.Catalog) error {
 
 // Mend is that for a monitor which no other one comes after.
 func Mend(uprobes *registrar.Client, book Book) error {
-	awaitRegistrar(book)
+	awaitRegistrar(book, ending, func(string) {})
 	return (&estate{book: book, uprobes: uprobes}).mend(landing.NewCatalog())
 }
 
@@ -205,14 +206,46 @@ func (p *Placer) noteRegistrar(pid int) {
 	p.fails(err)
 }
 
-// ending is how long a registrar is waited for whose monitor was killed. It takes tenths
-// of a second where nobody stops it.
+// ending is how long a monitor waits for the registrar of a killed one. A registrar that
+// runs ends within tenths of a second.
 const ending = time.Minute
 
-func awaitRegistrar(book Book) {
+// awakeEvery is how often a monitor continues a registrar that may be stopped; silence is
+// after what time it says that it waits.
+const (
+	awakeEvery = 100 * time.Millisecond
+	silence    = time.Second
+)
+
+// awaitRegistrar waits until the registrar of a killed monitor has ended. A stopped one
+// would never end, so it is continued. What SIGCONT does not continue (a frozen cgroup, a
+// debugger) is named in a notice and waited for until limit has passed.
+func awaitRegistrar(book Book, limit time.Duration, notice func(string)) {
 	var id omis.ProcID
-	known, err := book.Get(registrarKey, &id)
-	for deadline := time.Now().Add(ending); known && err == nil && proc.Alive(id) == nil && time.Now().Before(deadline); {
+	if known, err := book.Get(registrarKey, &id); !known || err != nil {
+		return
+	}
+	fd, err := unix.PidfdOpen(id.PID, 0) // signals to it reach no later process of that number
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	began := time.Now()
+	told, awake := false, began
+	for proc.Alive(id) == nil {
+		waited := time.Since(began)
+		if waited > limit {
+			notice(fmt.Sprintf("process %d, which sets uprobes for the former gateway, has not ended in %v: going on without it; uprobes that it holds may stand until it ends (is it frozen, or held by a debugger?)", id.PID, limit))
+			return
+		}
+		if time.Since(awake) > awakeEvery {
+			awake = time.Now()
+			_ = unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0) // it may have ended
+		}
+		if !told && waited > silence {
+			told = true
+			notice(fmt.Sprintf("waiting up to %v for process %d, which sets uprobes for the former gateway, to end", limit, id.PID))
+		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }

@@ -45,6 +45,8 @@ type Placer struct {
 	stop    chan struct{}
 	swept   sync.WaitGroup
 
+	notice func(string) // takes messages for the person who runs the monitor
+
 	heir   heir
 	estate *estate               // nil: everything ends with the monitor
 	mortal atomic.Pointer[error] // why it does although there should be an estate
@@ -60,7 +62,7 @@ var _ omis.Placer = (*Placer)(nil)
 func New(command []string) *Placer {
 	p := &Placer{
 		codes: landing.NewCatalog(), targets: make(map[omis.ProcID]*target),
-		shapes: make(map[string]*shape), stop: make(chan struct{}),
+		shapes: make(map[string]*shape), stop: make(chan struct{}), notice: func(string) {},
 	}
 	p.uprobes = registrar.NewClient(command, p.noteRegistrar)
 	return p
@@ -73,6 +75,10 @@ type Boundaries func(omis.ProcID) (func(addr uint64) error, error)
 // CheckBy has addresses checked before anything is set there. It comes before the first
 // program.
 func (p *Placer) CheckBy(b Boundaries) { p.bounds = b }
+
+// NoticeBy has messages for the person who runs the monitor go to notice. It comes before
+// the first program.
+func (p *Placer) NoticeBy(notice func(string)) { p.notice = notice }
 
 // Check tells why this monitor cannot place programs in this kernel; nil: it can.
 func (p *Placer) Check() error {
@@ -110,7 +116,7 @@ func (p *Placer) open(set *tracepoint.Set) (err error) {
 		return errors.New("this kernel sets no uprobes for a process by eBPF (it takes Linux 6.6)")
 	}
 	if p.heir.data != "" {
-		awaitRegistrar(p.heir.book)
+		awaitRegistrar(p.heir.book, ending, p.notice)
 		p.openEstate()
 	}
 	if p.estate != nil && p.takeOver(set) {

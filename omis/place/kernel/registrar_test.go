@@ -219,6 +219,29 @@ func TestStoppedRegistrar(t *testing.T) {
 	k.want("close", "closed")
 }
 
+// A registrar that is stopped when its monitor is killed does not keep the next monitor
+// waiting.
+func TestStoppedRegistrarOfAKilledMonitor(t *testing.T) {
+	c := newCrowd(t)
+	k := placedKeeper(t, c.assignment)
+	registrar := k.registrar()
+	if err := syscall.Kill(registrar, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	k.kill()
+	k = newKeeper(t, c.assignment)
+	began := time.Now()
+	k.want("recall", "true true")
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the next monitor was ready after %v", took)
+	}
+	rig.Until(t, "the registrar ends", func() bool { return isOver(t, registrar) })
+	k.want("place", "placed")
+	k.want("settle", "0 orphans")
+	k.want("close", "closed")
+	c.isWhole()
+}
+
 // Uprobes that the kernel leaves standing when monitor and registrar are killed while
 // they are taken out are taken out by the next monitor. A kernel may leave none.
 func TestMend(t *testing.T) {
