@@ -20,16 +20,17 @@ import (
 )
 
 func newRun(g *globals) *cobra.Command {
-	var asJSON bool
+	var asJSON, follow bool
 	var name string
 	var launch gateway.LaunchRequest
 	cmd := &cobra.Command{
-		Use:   "run [--app NAME] -- PROG ARG…",
+		Use:   "run [--app NAME] [--follow] -- PROG ARG…",
 		Short: "Start a program under the gateway",
 		Long: `Starts a program under a running gateway, with this command's environment and
 working directory, and prints the application's name and its process tokens. The
 program runs as the gateway's user; its output goes where the gateway's goes
-unless files are given.`,
+unless files are given. With --follow the processes that it forks are taken in, too, while
+there are probes.`,
 		Example: `  mirador run -- sleep 60
   mirador run --app mmul --stdout mmul.log -- bin/mmul`,
 		Args: arguments(cobra.MinimumNArgs(1)),
@@ -37,12 +38,13 @@ unless files are given.`,
 			if err := prepareLaunch(&launch, args); err != nil {
 				return err
 			}
-			return createApp(cmd, g, asJSON, gateway.AppRequest{Name: name, Launch: &launch})
+			return createApp(cmd, g, asJSON, gateway.AppRequest{Name: name, Launch: &launch, Follow: follow})
 		},
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows the program is the program's
 	flags.StringVar(&name, "app", "", "the application's name (default the program's)")
+	flags.BoolVar(&follow, "follow", false, "take in what the program forks")
 	flags.StringVar(&launch.Stdin, "stdin", "", "a file to read (default nothing)")
 	flags.StringVar(&launch.Stdout, "stdout", "", "a file to write (default the gateway's output)")
 	flags.StringVar(&launch.Stderr, "stderr", "", "a file to write errors to (default the gateway's)")
@@ -76,23 +78,25 @@ func prepareLaunch(launch *gateway.LaunchRequest, args []string) error {
 }
 
 func newAttach(g *globals) *cobra.Command {
-	var asJSON, alone bool
+	var asJSON, alone, follow bool
 	var name string
 	cmd := &cobra.Command{
-		Use:   "attach [--app NAME] [--alone] PID…",
+		Use:   "attach [--app NAME] [--alone|--follow] PID…",
 		Short: "Observe running processes",
 		Long: `Takes running processes into an application and prints its name and its process
 tokens. They are not disturbed by that: a process is stopped for an instant only
 when a request needs it.
 
 The processes that they have forked and that still execute the same program, such as the
-workers of a server, are taken in with them, unless --alone is given.`,
+workers of a server, are taken in with them. So are, where there are some, those that they
+fork from now on, while there are probes; --follow asks for that also where there are none
+yet, and --alone leaves all of them out.`,
 		Example: `  mirador attach 4711
   mirador attach --alone 4711
   mirador attach --app web $(pgrep nginx)`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			req := gateway.AppRequest{Name: name, Alone: alone}
+			req := gateway.AppRequest{Name: name, Alone: alone, Follow: follow}
 			for _, arg := range args {
 				pid, err := strconv.Atoi(arg)
 				if err != nil || pid <= 0 {
@@ -104,7 +108,8 @@ workers of a server, are taken in with them, unless --alone is given.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "app", "", "the application's name (default the first program's)")
-	cmd.Flags().BoolVar(&alone, "alone", false, "leave out what the processes have forked")
+	cmd.Flags().BoolVar(&follow, "follow", false, "take in what the processes fork from now on")
+	cmd.Flags().BoolVar(&alone, "alone", false, "leave out what the processes have forked and will fork")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -214,6 +214,14 @@ func (m *monitor) Attach(ctx context.Context, name string, pids []int) (gateway.
 
 func (m *monitor) Forked(pid int) []int { return proc.Forked(pid) }
 
+func (m *monitor) Follow(ctx context.Context, name string) error {
+	a, err := m.registry.App(name)
+	if err != nil {
+		return err
+	}
+	return a.Follow(ctx)
+}
+
 func (m *monitor) Release(ctx context.Context, name string, kill bool) error {
 	a, err := m.registry.App(name)
 	if err != nil {

@@ -20,8 +20,11 @@ type AppRequest struct {
 	Name   string         `json:"name,omitempty"`
 	Launch *LaunchRequest `json:"launch,omitempty"`
 	Attach []int          `json:"attach,omitempty"`
-	// Alone leaves out the processes that the attached ones have forked.
+	// Alone leaves out the processes that the attached ones have forked and will fork.
 	Alone bool `json:"alone,omitempty"`
+	// Follow takes in what the processes fork from now on, as is done where the attached
+	// ones have forked processes before.
+	Follow bool `json:"follow,omitempty"`
 }
 
 // LaunchRequest says how to start a program.
@@ -74,6 +77,11 @@ func (s *Server) createApp(x *exchange) error {
 			return err
 		}
 	}
+	if req.Follow {
+		if err := s.backend.Follow(x.r.Context(), app.Name); err != nil {
+			return err
+		}
+	}
 	x.Header().Set("Location", "/apps/"+app.Name)
 	return sendJSON(x, http.StatusCreated, app)
 }
@@ -117,6 +125,9 @@ func decodeAppRequest(body []byte) (*AppRequest, error) {
 	}
 	if req.Launch == nil && len(req.Attach) == 0 {
 		return nil, errors.New("it names neither a program to launch nor processes to attach to")
+	}
+	if req.Alone && req.Follow {
+		return nil, errors.New("\"alone\" and \"follow\" contradict each other")
 	}
 	if req.Launch != nil && !filepath.IsAbs(req.Launch.Path) {
 		return nil, fmt.Errorf("the program's path must be absolute, not %q", req.Launch.Path)
@@ -167,13 +178,14 @@ func (s *Server) attach(x *exchange, req *AppRequest) (App, error) {
 	if err != nil || req.Alone {
 		return app, err
 	}
-	return s.attachForked(x, app, req.Attach)
+	return s.attachForked(x, app, req)
 }
 
 // attachForked takes in what the attached processes have forked: the workers of a server
-// count with it. It leaves out those that the caller may not touch, and those that end
+// count with it, and so will those that it forks from now on. It leaves out those that the caller may not touch, and those that end
 // meanwhile.
-func (s *Server) attachForked(x *exchange, app App, pids []int) (App, error) {
+func (s *Server) attachForked(x *exchange, app App, req *AppRequest) (App, error) {
+	pids := req.Attach
 	for _, pid := range pids {
 		for _, child := range s.backend.Forked(pid) {
 			if slices.Contains(pids, child) {
@@ -187,7 +199,7 @@ func (s *Server) attachForked(x *exchange, app App, pids []int) (App, error) {
 				return app, fmt.Errorf("cannot attach to process %d, which process %d has forked (\"alone\" leaves it out): %w", child, pid, err)
 			}
 			if err == nil {
-				app = wider
+				app, req.Follow = wider, true
 			}
 		}
 	}

@@ -59,17 +59,18 @@ func TestLaunch(t *testing.T) {
 
 func TestAppRequestsThatAreNone(t *testing.T) {
 	for body, words := range map[string]string{
-		``:                                    "EOF",
-		`{}`:                                  "neither",
-		`{"launch":{"path":"sleep"}}`:         "absolute",
-		`{"attach":[1],"nix":1}`:              "nix",
-		`{"attach":[1]} {}`:                   "follows",
-		`{"name":"a b","attach":[1]}`:         "letters",
-		`{"name":"../x","attach":[1]}`:        "letters",
-		`{"name":"other","attach":[1]}`:       "path says",
-		`{"attach":["1"]}`:                    "cannot read",
-		`{"launch":{"path":"/bin/a b"}}`:      "letters",
-		`{"name":"` + strings.Repeat("x", 65): "unexpected",
+		``:                              "EOF",
+		`{}`:                            "neither",
+		`{"launch":{"path":"sleep"}}`:   "absolute",
+		`{"attach":[1],"nix":1}`:        "nix",
+		`{"attach":[1]} {}`:             "follows",
+		`{"name":"a b","attach":[1]}`:   "letters",
+		`{"name":"../x","attach":[1]}`:  "letters",
+		`{"name":"other","attach":[1]}`: "path says",
+		`{"attach":["1"]}`:              "cannot read",
+		`{"attach":[1],"alone":true,"follow":true}`: "contradict",
+		`{"launch":{"path":"/bin/a b"}}`:            "letters",
+		`{"name":"` + strings.Repeat("x", 65):       "unexpected",
 	} {
 		target := "/apps"
 		if strings.Contains(body, "other") {
@@ -122,6 +123,9 @@ func TestAttachForked(t *testing.T) {
 		b := one()
 		b.forked = map[int][]int{parent: {gone, own.Process.Pid, foreign.Process.Pid}}
 		expect(t, ask(t, b, c.caller, "POST", "/apps/web", fmt.Sprintf(c.body, parent)), 201)
+		if follow := len(c.want) > 1; follow != (len(b.followed) > 0) {
+			t.Errorf("%s as %s: follows forks: %t, want %t", c.body, c.caller.Name, !follow, follow)
+		}
 		if !slices.Equal(b.attached, c.want) {
 			t.Errorf("%s as %s: attached %d, want %d", c.body, c.caller.Name, b.attached, c.want)
 		}

@@ -26,6 +26,8 @@ type Backend interface {
 	// Forked lists the processes that a process, or one of its children, has forked and
 	// that still execute the same program.
 	Forked(pid int) []int
+	// Follow makes an application take in what its processes fork from now on.
+	Follow(ctx context.Context, app string) error
 	// Release forgets an application: its probes are removed, its processes go
 	// on. kill ends those that the monitor started.
 	Release(ctx context.Context, app string, kill bool) error

@@ -34,6 +34,7 @@ type scripted struct {
 	launched []omis.Launch
 	attached []int
 	forked   map[int][]int
+	followed []string
 	streams  map[string]chan *mir.Measurement
 	replies  chan omis.Reply
 }
@@ -57,6 +58,13 @@ func (s *scripted) Attach(_ context.Context, name string, pids []int) (App, erro
 }
 
 func (s *scripted) Forked(pid int) []int { return s.forked[pid] }
+
+func (s *scripted) Follow(_ context.Context, app string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.followed = append(s.followed, app)
+	return nil
+}
 
 func (s *scripted) Release(_ context.Context, app string, kill bool) error {
 	s.mu.Lock()

@@ -24,6 +24,7 @@ type App struct {
 	waiting  []*Probe       // not yet flushed, in the order of their requests
 	touched  []*Probe       // changed since they were written into the journal
 	defaults *mir.Measuring // of requests to come (MIR 4)
+	forks    forks
 
 	// mu guards what readers see. It is never held while the monitor is asked.
 	mu        sync.RWMutex

@@ -39,7 +39,7 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 		return measurement(a.values(ctx, found))
 	}
 	done, err := a.act(ctx, r, found)
-	if err := errors.Join(err, a.writeDown()); err != nil {
+	if err := errors.Join(err, a.watchForks(ctx), a.writeDown()); err != nil {
 		return nil, err
 	}
 	return done, nil

@@ -37,6 +37,7 @@ const (
 type appRecord struct {
 	Processes []processRecord `json:"processes"`
 	Defaults  string          `json:"defaults,omitempty"` // an instrreq with nothing else
+	Follow    bool            `json:"follow,omitempty"`   // what its processes fork is taken in
 }
 
 type processRecord struct {

@@ -44,7 +44,7 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 	a.mu.Unlock()
 	a.waiting = append(a.waiting, p)
 	if r.Flush {
-		if err := a.flush(ctx, p, plan); err != nil {
+		if err := errors.Join(a.flush(ctx, p, plan), a.watchForks(ctx)); err != nil {
 			return nil, errors.Join(err, a.writeDown())
 		}
 	}
@@ -70,7 +70,7 @@ func (a *App) settings(ctx context.Context, r *mir.InstrRequest) error {
 		}
 	}
 	if r.Flush {
-		return errors.Join(a.flush(ctx, nil, nil), a.writeDown())
+		return errors.Join(a.flush(ctx, nil, nil), a.watchForks(ctx), a.writeDown())
 	}
 	return nil
 }

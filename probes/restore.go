@@ -105,6 +105,10 @@ func (r *Registry) restoreApp(ctx context.Context, name string, left []probeReco
 	for _, p := range left {
 		a.restoreProbe(ctx, p, why)
 	}
+	a.forks.followed = rec.Follow
+	if err := a.watchForks(ctx); err != nil {
+		r.config.Log.Warn("cannot follow the forks of an application", "app", name, "error", err)
+	}
 	return a.writeDown()
 }
 

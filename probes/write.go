@@ -34,7 +34,7 @@ func (a *App) writeSelf() error {
 	if a.registry.config.Heritage == nil {
 		return nil
 	}
-	var r appRecord
+	r := appRecord{Follow: a.forks.followed}
 	for _, p := range a.Processes() {
 		r.Processes = append(r.Processes, processRecord{
 			Token: p.Token, PID: p.PID, Start: p.Start, UID: p.UID, Argv: p.Argv, Started: p.Started,
