@@ -90,6 +90,9 @@ func (s *Server) frame(route *Route) http.HandlerFunc {
 
 func (s *Server) serve(x *exchange, route *Route) error {
 	x.caller = s.identify(x.r)
+	if x.caller.Role > Nobody {
+		recognise(x.r.Context())
+	}
 	if err := s.admit(x.caller, route.Role); err != nil {
 		return err
 	}

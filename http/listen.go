@@ -82,7 +82,7 @@ func ListenUnix(path string) (net.Listener, error) {
 		l.Close()
 		return nil, err
 	}
-	return l, nil
+	return newGuard(l, DefaultLimits(), true), nil
 }
 
 // removeStale removes the socket of a gateway that was killed.
@@ -125,10 +125,11 @@ func ListenTCP(addr string, secure *tls.Config) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
+	guarded := newGuard(l, DefaultLimits(), secure == nil)
 	if secure != nil {
-		l = tls.NewListener(l, secure)
+		return tls.NewListener(guarded, secure), nil
 	}
-	return l, nil
+	return guarded, nil
 }
 
 func isLoopback(host string) bool {

@@ -121,6 +121,11 @@ func (s *Server) streamReplies(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	done, err := s.streams.take(x.caller, s.cfg.Limits)
+	if err != nil {
+		return err
+	}
+	defer done()
 	replies, cancel, err := s.backend.Replies(tool)
 	if err != nil {
 		return err

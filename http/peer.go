@@ -1,29 +1,13 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
 	"net"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// peerContext puts the identity of a Unix socket's peer into the context of its
-// connection. The kernel vouches for it: SO_PEERCRED is what the peer was when
-// it connected. On other connections requests identify themselves.
-func peerContext(ctx context.Context, conn net.Conn) context.Context {
-	local, ok := conn.(*net.UnixConn)
-	if !ok {
-		return ctx
-	}
-	uid, err := peerUID(local)
-	if err != nil {
-		return withCaller(ctx, stranger)
-	}
-	return withCaller(ctx, peer(uid, os.Geteuid()))
-}
-
+// peerUID is the uid at the other end of a Unix socket when it connected.
 func peerUID(conn *net.UnixConn) (int, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -3,7 +3,9 @@ package gateway
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 
 	"mirador/mir"
 )
@@ -60,12 +62,39 @@ func (s *Server) streamProbe(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	done, err := s.streams.take(x.caller, s.cfg.Limits)
+	if err != nil {
+		return err
+	}
+	defer done()
 	documents, cancel, err := s.backend.Subscribe(p.ID)
 	if err != nil {
 		return err
 	}
 	defer cancel()
 	return streamEvents(s, x, "measurement", documents, func(out *bytes.Buffer, m *mir.Measurement) error {
+		if err := s.stillTouches(x, p); err != nil {
+			return err
+		}
 		return mir.Encode(out, m)
 	})
+}
+
+// stillTouches makes sure, before a document is sent on a stream, that the caller may
+// still observe the application: one of its processes may have executed a
+// set-user-ID program since the stream began. If not, the stream ends with an event
+// that says so.
+func (s *Server) stillTouches(x *exchange, p Probe) error {
+	if x.caller.All {
+		return nil
+	}
+	apps := s.backend.Apps()
+	i := slices.IndexFunc(apps, func(a App) bool { return a.Name == p.App })
+	if i < 0 || x.caller.mayTouch(&apps[i]) { // what was measured of a released application was measured before
+		return nil
+	}
+	const why = "a process of the application belongs to another user now; the stream ends here"
+	io.WriteString(x, "event: refused\ndata: "+why+"\n\n")
+	http.NewResponseController(x).Flush() // an error means that the caller is gone
+	return NewFault(http.StatusForbidden, why)
 }

@@ -182,7 +182,7 @@ func TestListening(t *testing.T) {
 	if _, err := ListenUnix(path); err == nil || !strings.Contains(err.Error(), "another gateway") {
 		t.Errorf("a second gateway: %v", err)
 	}
-	first.(*net.UnixListener).SetUnlinkOnClose(false) // as after SIGKILL
+	first.(*guard).Listener.(*net.UnixListener).SetUnlinkOnClose(false) // as after SIGKILL
 	first.Close()
 	second, err := ListenUnix(path)
 	if err != nil {

@@ -23,6 +23,7 @@ type Config struct {
 	// Notation prints a reply in OMIS notation.
 	Notation func(omis.Reply) string
 	Log      *slog.Logger // nil: slog.Default()
+	Limits   Limits       // of streams; none: DefaultLimits
 }
 
 // Server answers HTTP requests for a Backend.
@@ -37,6 +38,7 @@ type Server struct {
 	idPrefix string
 	nextID   atomic.Uint64
 	draining atomic.Bool
+	streams  streamCount
 	// ending is closed when the server begins to shut down: streams have no end
 	// of their own, and Shutdown waits for them.
 	ending chan struct{}
@@ -51,6 +53,9 @@ func New(cfg Config, backend Backend) *Server {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
+	}
+	if cfg.Limits == (Limits{}) {
+		cfg.Limits = DefaultLimits()
 	}
 	var prefix [4]byte
 	rand.Read(prefix[:])

@@ -1,0 +1,353 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/mir"
+)
+
+// few are limits that a test reaches quickly.
+var few = Limits{Connections: 8, Others: 6, User: 4, Streams: 8, UserStreams: 2, Unknown: 300 * time.Millisecond}
+
+// fewConnections serves with few connections, on a Unix socket that everybody reaches and on
+// TCP.
+type fewConnections struct{ socket, addr string }
+
+func serveFew(t *testing.T, b Backend) fewConnections {
+	t.Helper()
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	f := fewConnections{socket: filepath.Join(dir, "s.sock")}
+	local, err := net.Listen("unix", f.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(f.socket, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f.addr = remote.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- newTestServer(b).Serve(ctx, time.Second, newGuard(local, few, true), newGuard(remote, few, true))
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// dialAs connects on a thread that has become another user, and that ends afterwards.
+func dialAs(t *testing.T, socket string, uid int) net.Conn {
+	t.Helper()
+	var conn net.Conn
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); errno != 0 {
+			err = errno
+			return
+		}
+		conn, err = net.Dial("unix", socket)
+	}()
+	<-done
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// getOn sends a request on a connection and returns the status and the body; 0 where the
+// server has closed it.
+func getOn(t *testing.T, conn net.Conn, path string, header ...string) (int, string) {
+	t.Helper()
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", path, strings.Join(header, ""))
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(body)
+}
+
+// A user who holds as many connections as there may be locks nobody else out.
+func TestConnectionsOfAUser(t *testing.T) {
+	const one, two, three = 65534, 65533, 65532
+	f := serveFew(t, &scripted{})
+	for i := range few.User {
+		if status, body := getOn(t, dialAs(t, f.socket, one), "/healthz"); status != http.StatusOK {
+			t.Fatalf("connection %d: %d %s", i, status, body)
+		}
+	}
+	if status, body := getOn(t, dialAs(t, f.socket, one), "/healthz"); status != http.StatusServiceUnavailable || !strings.Contains(body, "may have no more") {
+		t.Errorf("one more: %d %s", status, body)
+	}
+	for range few.Others - few.User {
+		if status, body := getOn(t, dialAs(t, f.socket, two), "/healthz"); status != http.StatusOK {
+			t.Errorf("another user: %d %s", status, body)
+		}
+	}
+	if status, _ := getOn(t, dialAs(t, f.socket, three), "/healthz"); status != http.StatusServiceUnavailable {
+		t.Errorf("a third user takes root's share: %d", status)
+	}
+	var last net.Conn
+	for range few.Connections - few.Others {
+		last = dialAs(t, f.socket, os.Geteuid())
+		if status, body := getOn(t, last, "/apps"); status != http.StatusOK {
+			t.Errorf("the gateway's user: %d %s", status, body)
+		}
+	}
+	if status, _ := getOn(t, dialAs(t, f.socket, os.Geteuid()), "/apps"); status != http.StatusServiceUnavailable {
+		t.Errorf("more connections than there may be: %d", status)
+	}
+	last.Close()
+	deadline := time.Now().Add(10 * time.Second)
+	for status := 0; status != http.StatusOK; {
+		if status, _ = getOn(t, dialAs(t, f.socket, os.Geteuid()), "/apps"); time.Now().After(deadline) {
+			t.Fatal("a connection that was closed makes no room")
+		}
+	}
+}
+
+// Strangers who hold all connections of TCP keep nobody out who has the token, and those
+// of a holder of the token stay.
+func TestConnectionsOfStrangers(t *testing.T) {
+	f := serveFew(t, &scripted{})
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", f.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	const shown = "Authorization: Bearer " + secret + "\r\n"
+	mine := dial()
+	if status, body := getOn(t, mine, "/apps", shown); status != http.StatusOK {
+		t.Fatalf("with the token: %d %s", status, body)
+	}
+	for i := range 5 * few.Connections {
+		if status, body := getOn(t, dial(), "/healthz"); status != http.StatusOK {
+			t.Fatalf("stranger %d: %d %s", i, status, body)
+		}
+	}
+	if status, body := getOn(t, dial(), "/apps", shown); status != http.StatusOK {
+		t.Errorf("with the token, beside strangers: %d %s", status, body)
+	}
+	if status, body := getOn(t, mine, "/apps", shown); status != http.StatusOK {
+		t.Errorf("the connection that showed the token: %d %s", status, body)
+	}
+	if status, body := getOn(t, dialAs(t, f.socket, os.Geteuid()), "/apps"); status != http.StatusOK {
+		t.Errorf("the Unix socket: %d %s", status, body)
+	}
+}
+
+// A connection that has not shown whose it is may not be silent for long; another may.
+func TestSilentStrangers(t *testing.T) {
+	f := serveFew(t, &scripted{})
+	isClosed := func(header ...string) bool {
+		conn, err := net.Dial("tcp", f.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if status, body := getOn(t, conn, "/healthz", header...); status != http.StatusOK {
+			t.Fatalf("%d %s", status, body)
+		}
+		conn.SetReadDeadline(time.Now().Add(3 * few.Unknown))
+		_, err = conn.Read(make([]byte, 1))
+		return err == io.EOF
+	}
+	if !isClosed() {
+		t.Error("the connection of a stranger stays open")
+	}
+	if isClosed("Authorization: Bearer " + secret + "\r\n") {
+		t.Error("the connection of a caller who showed the token was closed")
+	}
+}
+
+func TestDefaultLimits(t *testing.T) {
+	l := DefaultLimits()
+	if l.User < 1 || l.User > l.Others || l.Others >= l.Connections || l.UserStreams < 1 || l.UserStreams >= l.Streams || l.Connections > mostConnections {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestStreamsAreLimited(t *testing.T) {
+	var c streamCount
+	his, other := &Caller{Name: "uid 1000", UID: 1000}, &Caller{Name: "uid 1001", UID: 1001}
+	var ends []func()
+	open := func(who *Caller) error {
+		done, err := c.take(who, few)
+		if err == nil {
+			ends = append(ends, done)
+		}
+		return err
+	}
+	for range few.UserStreams {
+		if err := open(his); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := open(his); err == nil || faultOf(err).Status != http.StatusTooManyRequests {
+		t.Errorf("one more: %v", err)
+	}
+	if err := open(other); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	for range few.Streams - few.UserStreams - 1 {
+		if err := open(root); err != nil {
+			t.Errorf("root: %v", err)
+		}
+	}
+	if err := open(root); err == nil || faultOf(err).Status != http.StatusServiceUnavailable {
+		t.Errorf("more than there may be: %v", err)
+	}
+	for _, end := range ends {
+		end()
+	}
+	if c.all != 0 || len(c.byUser) != 0 {
+		t.Errorf("%d streams are left, %v", c.all, c.byUser)
+	}
+}
+
+// A stream ends when a process of the application has become another user's.
+func TestStreamEndsWhenTheProcessBecomesAnotherUsers(t *testing.T) {
+	const his = 65534
+	dir := t.TempDir()
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setUID := filepath.Join(dir, "sleep")
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755), os.WriteFile(setUID, text, 0o755), os.Chmod(setUID, 0o755|os.ModeSetuid)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", "read go; exec "+setUID+" 60")
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: his, Gid: his}}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	documents := make(chan *mir.Measurement)
+	b := &scripted{
+		apps:    []App{{Name: "his", Owner: his, Processes: []Process{{Token: "p_1", PID: cmd.Process.Pid}}}},
+		probes:  []Probe{{ID: "probe-1", App: "his"}},
+		streams: map[string]chan *mir.Measurement{"probe-1": documents},
+	}
+	s := newTestServer(b)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.ServeHTTP(w, r.WithContext(withCaller(r.Context(), peer(his, 0))))
+	}))
+	defer server.Close()
+	resp, err := server.Client().Get(server.URL + "/probes/probe-1/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	until := func(words string) bool {
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), words) {
+				return true
+			}
+		}
+		return false
+	}
+	documents <- &mir.Measurement{}
+	if !until("event: measurement") {
+		t.Fatal("no document came while the process was his")
+	}
+	io.WriteString(stdin, "\n")
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if uid, err := processOwner(cmd.Process.Pid); err == nil && uid != his {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the program did not become root's (is the file system mounted nosuid?)")
+		}
+	}
+	documents <- &mir.Measurement{}
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "event: measurement") {
+			t.Fatal("a document came after the process was root's")
+		}
+		if strings.Contains(lines.Text(), "belongs to another user now") {
+			return
+		}
+	}
+	t.Error("the stream did not say why it ended")
+}
+
+// The limit of streams is that of the routes.
+func TestStreamBeyondTheLimitIsRefused(t *testing.T) {
+	b := one()
+	b.apps[0].Owner = 1000
+	b.streams = map[string]chan *mir.Measurement{"probe-1": make(chan *mir.Measurement)}
+	s := newTestServer(b)
+	s.cfg.Limits = few
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.ServeHTTP(w, r.WithContext(withCaller(r.Context(), owner)))
+	}))
+	defer server.Close()
+	for i := range few.UserStreams + 1 {
+		resp, err := server.Client().Get(server.URL + "/probes/probe-1/stream")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		want := http.StatusOK
+		if i == few.UserStreams {
+			want = http.StatusTooManyRequests
+		}
+		if resp.StatusCode != want {
+			t.Errorf("stream %d: %d", i, resp.StatusCode)
+		}
+	}
+}
