@@ -20,6 +20,8 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
+require github.com/ulikunitz/xz v0.5.15
+
 tool honnef.co/go/tools/cmd/staticcheck
 
 require (

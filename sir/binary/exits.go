@@ -72,11 +72,14 @@ func (im *Image) coldPart(j jump) (symbol, bool) {
 		return symbol{}, false
 	}
 	s, ok := im.find(j.target)
-	if ok {
+	if ok && !s.unnamed {
 		return s, coldSuffix.MatchString(s.name)
 	}
 	if !j.conditional {
 		return symbol{}, false
+	}
+	if ok {
+		return s, true
 	}
 	return im.frames().find(j.target)
 }

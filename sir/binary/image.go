@@ -63,6 +63,7 @@ func New(path string, f File, debugDir string) (*Image, error) {
 		return nil, err
 	}
 	im := &Image{path: path, file: f, stamp: stamp(info)}
+	im.frames = sync.OnceValue(im.readFrames)
 	err = guard(path, func() error { return im.read(f, info.Size(), debugDir) })
 	if err != nil {
 		return nil, err
@@ -72,7 +73,6 @@ func New(path string, f File, debugDir string) (*Image, error) {
 		p := im.program()
 		return sir.NewIndex(&p)
 	})
-	im.frames = sync.OnceValue(im.readFrames)
 	return im, nil
 }
 
@@ -89,7 +89,7 @@ func (im *Image) read(f io.ReaderAt, size int64, debugDir string) error {
 			debug = d
 		}
 	}
-	im.funcs, err = functions(main, debug)
+	im.funcs, err = functions(main, debug, im.frames)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ type symbol struct {
 	size    uint64
 	local   bool
 	ifunc   bool // addr is the resolver, not the function
+	unnamed bool // no symbol names it
 }
 
 // A name of a symbol is a part of the string table, so a hostile file may let a
@@ -29,9 +30,11 @@ const (
 )
 
 // functions reads every function of the symbol tables: .symtab of the debug file
-// or of the program itself, and .dynsym, all a stripped program has.
-func functions(main, debug *elfFile) ([]symbol, error) {
+// or of the program itself, and .dynsym. Of a stripped program it reads what else tells of
+// functions.
+func functions(main, debug *elfFile, frames func() frameTable) ([]symbol, error) {
 	var all []symbol
+	stripped := true
 	for _, f := range []*elfFile{main, debug} {
 		for _, s := range f.Sections {
 			if s.Type != elf.SHT_SYMTAB && (s.Type != elf.SHT_DYNSYM || f != main) {
@@ -42,17 +45,25 @@ func functions(main, debug *elfFile) ([]symbol, error) {
 				return nil, err
 			}
 			all = append(all, syms...)
+			stripped = stripped && s.Type != elf.SHT_SYMTAB
 		}
 		if main == debug {
 			break
 		}
 	}
+	if stripped {
+		all = append(all, leftNames(main)...)
+	}
 	all = slices.DeleteFunc(all, func(s symbol) bool { return !main.executable(s.addr) })
-	slices.SortFunc(all, func(a, b symbol) int {
-		return cmp.Or(cmp.Compare(a.addr, b.addr), byPreference(a, b))
-	})
-	return fillSizes(main, mergeAliases(all)), nil
+	slices.SortFunc(all, bySymbol)
+	all = fillSizes(main, mergeAliases(all))
+	if stripped {
+		all = withUnnamed(main, all, frames())
+	}
+	return all, nil
 }
+
+func bySymbol(a, b symbol) int { return cmp.Or(cmp.Compare(a.addr, b.addr), byPreference(a, b)) }
 
 func readSymbols(f *elfFile, s *elf.Section) ([]symbol, error) {
 	if int(s.Link) >= len(f.Sections) {

@@ -1,0 +1,149 @@
+package binary
+
+import (
+	"bytes"
+	"debug/elf"
+	"debug/gosym"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/ulikunitz/xz"
+)
+
+// Stripping removes .symtab. What a stripped program still tells of its functions stands in
+// .dynsym, in .gnu_debugdata (a compressed symbol table that some distributions add), in
+// the .gopclntab of Go programs, and in .eh_frame, which has no names.
+
+const (
+	// maxMiniDebug bounds what .gnu_debugdata unpacks to. The sections of whole
+	// distributions stay below 10 MB.
+	maxMiniDebug = 64 << 20
+
+	// unnamed is how functions without a symbol are called, with their address in the
+	// file: the same file gives the same names.
+	unnamed = "func_"
+)
+
+// leftNames reads what a stripped program tells of its functions beside .dynsym.
+func leftNames(main *elfFile) (all []symbol) {
+	for _, read := range []func(*elfFile) ([]symbol, error){miniDebug, goFunctions} {
+		// A damaged section tells nothing; the others are read all the same.
+		_ = guard(main.path, func() error {
+			found, err := read(main)
+			all = append(all, found...)
+			return err
+		})
+	}
+	return all
+}
+
+// miniDebug reads the symbol table of .gnu_debugdata.
+func miniDebug(f *elfFile) ([]symbol, error) {
+	s := f.Section(".gnu_debugdata")
+	if s == nil {
+		return nil, nil
+	}
+	packed, err := f.bytes(s)
+	if err != nil {
+		return nil, err
+	}
+	unpacked, err := unpack(f.path, packed)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := openELF(f.path+" (.gnu_debugdata)", bytes.NewReader(unpacked), int64(len(unpacked)))
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range inner.Sections {
+		if s.Type == elf.SHT_SYMTAB {
+			return readSymbols(inner, s)
+		}
+	}
+	return nil, nil
+}
+
+// unpack unpacks an xz stream that a stranger has written.
+func unpack(path string, packed []byte) ([]byte, error) {
+	config := xz.ReaderConfig{DictCap: maxMiniDebug, SingleStream: true}
+	r, err := config.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, &FormatError{path, ".gnu_debugdata: " + err.Error()}
+	}
+	unpacked, err := io.ReadAll(io.LimitReader(r, maxMiniDebug+1))
+	if err != nil {
+		return nil, &FormatError{path, ".gnu_debugdata: " + err.Error()}
+	}
+	if len(unpacked) > maxMiniDebug {
+		return nil, &FormatError{path, fmt.Sprintf(".gnu_debugdata unpacks to more than %d bytes", maxMiniDebug)}
+	}
+	return unpacked, nil
+}
+
+// goFunctions reads the function table of a Go program, which its runtime needs and no
+// strip removes.
+func goFunctions(f *elfFile) ([]symbol, error) {
+	s, text := f.Section(".gopclntab"), f.Section(".text")
+	if s == nil || text == nil {
+		return nil, nil
+	}
+	table, err := f.bytes(s)
+	if err != nil {
+		return nil, err
+	}
+	// The table says how many functions it has, and each takes at least 8 bytes of it.
+	const countAt, leastEntry = 8, 8
+	if len(table) < countAt+8 || le64(table[countAt:]) > uint64(len(table)/leastEntry) {
+		return nil, &FormatError{f.path, "a damaged .gopclntab"}
+	}
+	symbols, err := gosym.NewTable(nil, gosym.NewLineTable(table, text.Addr))
+	if err != nil {
+		return nil, &FormatError{f.path, ".gopclntab: " + err.Error()}
+	}
+	var all []symbol
+	names := 0
+	for _, fn := range symbols.Funcs {
+		if fn.Sym == nil || fn.Name == "" || len(fn.Name) > maxSymbolName || fn.End < fn.Entry {
+			continue
+		}
+		if names += len(fn.Name); names > namesPerTable*len(table)+namesAnyhow {
+			return nil, &FormatError{f.path, "function names overlap beyond reason"}
+		}
+		all = append(all, symbol{name: strings.Clone(fn.Name), addr: fn.Entry, size: fn.End - fn.Entry})
+	}
+	return all, nil
+}
+
+// withUnnamed adds the functions that only the unwind information knows, under names made
+// of their addresses. named is sorted by address. The parts of functions that the compiler
+// has moved elsewhere look like functions there, and are taken for some.
+func withUnnamed(f *elfFile, named []symbol, frames frameTable) []symbol {
+	end := uint64(0) // of the functions before
+	next := 0
+	all := slices.Clone(named)
+	for _, p := range frames {
+		for ; next < len(named) && named[next].addr <= p.low; next++ {
+			end = max(end, named[next].addr+named[next].size)
+		}
+		if p.low < end || p.end <= p.low || !f.ordinaryCode(p.low) {
+			continue
+		}
+		all = append(all, symbol{name: fmt.Sprintf("%s%x", unnamed, p.low), addr: p.low, size: p.end - p.low, unnamed: true})
+		end = p.end
+	}
+	slices.SortFunc(all, bySymbol)
+	return all
+}
+
+// ordinaryCode reports whether addr is code of the program's own. The stubs of the
+// procedure linkage table have unwind information, too.
+func (f *elfFile) ordinaryCode(addr uint64) bool {
+	for _, s := range f.Sections {
+		if s.Flags&elf.SHF_EXECINSTR != 0 && addr >= s.Addr && addr-s.Addr < s.Size {
+			return !strings.HasPrefix(s.Name, ".plt") && s.Name != ".init" && s.Name != ".fini"
+		}
+	}
+	return false
+}
