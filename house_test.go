@@ -37,6 +37,7 @@ var directions = []direction{
 		"an extension adds services by the interface every extension has; the engine must not need to know it, nor it the engine"},
 	{"omis/cluster/...", []string{"omis", "omis/syntax", "omis/cluster/..."}, "monitors on other nodes are reached by requests and replies alone"},
 	{"sir", nil, "the structure document is a value that everyone shares"},
+	{"sir/debuginfod", []string{"sir/binary"}, "debug files are fetched for the package that reads them, and for no other"},
 	{"sir/...", []string{"sir"}, "whatever makes a structure (from binaries, from sources) needs nothing but the structure"},
 	{"schemas", nil, "schemas are files"},
 	{"mir", []string{"schemas"}, "a document means nothing yet: mir reads and writes it"},

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 
 	gateway "mirador/http"
@@ -14,10 +15,14 @@ import (
 	"mirador/omis/linux/proc"
 	"mirador/sir"
 	"mirador/sir/binary"
+	"mirador/sir/debuginfod"
 )
 
-// debugDir is where distributions put debug information of their programs.
-const debugDir = "/usr/lib/debug"
+// debugFiles is where debug information of programs is looked for: where distributions put
+// it, and at the servers that DEBUGINFOD_URLS names.
+func debugFiles() binary.DebugFiles {
+	return debuginfod.New(binary.DefaultDebugDir, os.Getenv)
+}
 
 // programs knows what the programs of live processes are made of. It may be used
 // by many goroutines; each file is read once.
@@ -28,7 +33,7 @@ type programs struct {
 }
 
 func newPrograms(node omis.Node) *programs {
-	return &programs{node: node, cache: binary.NewCache(binary.DefaultCacheBytes, debugDir)}
+	return &programs{node: node, cache: binary.NewCache(binary.DefaultCacheBytes, debugFiles())}
 }
 
 // modules lists what a process has loaded, with its structure. A library that

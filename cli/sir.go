@@ -57,7 +57,7 @@ func readStructure(files []string, pid int) (*sir.Structure, error) {
 		}
 		open = binary.FromProcess(pid)
 	}
-	cache := binary.NewCache(binary.DefaultCacheBytes, debugDir)
+	cache := binary.NewCache(binary.DefaultCacheBytes, debugFiles())
 	s := &sir.Structure{}
 	for _, file := range files {
 		path, err := resolved(file, pid)

@@ -19,8 +19,8 @@ const maxImages = 256
 // about a program is quick and a replaced file is seen. When the images take
 // more memory than its limit, those not used for the longest time go.
 type Cache struct {
-	debugDir string
-	limit    int64
+	debug DebugFiles
+	limit int64
 
 	mu     sync.Mutex
 	used   int64
@@ -45,9 +45,9 @@ type cached struct {
 }
 
 // NewCache makes a cache of at most limit bytes that looks for separate debug
-// information under debugDir ("": nowhere).
-func NewCache(limit int64, debugDir string) *Cache {
-	return &Cache{debugDir: debugDir, limit: limit, images: map[fileKey]*list.Element{}, recent: list.New()}
+// information in debug, nil for nowhere.
+func NewCache(limit int64, debug DebugFiles) *Cache {
+	return &Cache{debug: debug, limit: limit, images: map[fileKey]*list.Element{}, recent: list.New()}
 }
 
 // Open returns the image of the file that open gives for path. Several callers
@@ -59,13 +59,13 @@ func (c *Cache) Open(path string, open Opener) (*Image, error) {
 	}
 	key, ok := identity(path, f)
 	if !ok { // memory, such as the vdso: small, and without an identity
-		return New(path, f, c.debugDir)
+		return New(path, f, c.debug)
 	}
 	entry := c.entry(key)
 	taken := false
 	entry.once.Do(func() {
 		taken = true
-		entry.image, entry.err = New(path, f, c.debugDir)
+		entry.image, entry.err = New(path, f, c.debug)
 		c.account(entry)
 	})
 	if closer, ok := f.(io.Closer); ok && (!taken || entry.err != nil) {

@@ -27,7 +27,7 @@ func use(im *Image) {
 // read opens data as a program; every error must be a *FormatError.
 func read(t testing.TB, data []byte) *Image {
 	t.Helper()
-	im, err := New("hostile", memoryFile{bytes.NewReader(data)}, "")
+	im, err := New("hostile", memoryFile{bytes.NewReader(data)}, nil)
 	var typed *FormatError
 	if err != nil && !errors.As(err, &typed) {
 		t.Errorf("error %T: %v", err, err)
@@ -112,7 +112,7 @@ func TestNoPrograms(t *testing.T) {
 		"not an ELF file": []byte("#!/bin/sh\nexit 0\n"), "not for x86-64": thirtyTwo,
 		"neither a program nor a shared library": relocatable,
 	} {
-		_, err := New("file", memoryFile{bytes.NewReader(data)}, "")
+		_, err := New("file", memoryFile{bytes.NewReader(data)}, nil)
 		var typed *FormatError
 		if !errors.As(err, &typed) || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
@@ -163,7 +163,7 @@ func TestNamesMayNotMultiply(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	start := time.Now()
-	_, err := New("hostile", memoryFile{bytes.NewReader(data)}, "")
+	_, err := New("hostile", memoryFile{bytes.NewReader(data)}, nil)
 	runtime.ReadMemStats(&after)
 	var typed *FormatError
 	if !errors.As(err, &typed) || !strings.Contains(err.Error(), "overlap") {

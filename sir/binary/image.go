@@ -14,7 +14,7 @@ import (
 
 // DefaultDebugDir is where distributions put separate debug files, found there
 // by build id.
-const DefaultDebugDir = "/usr/lib/debug"
+const DefaultDebugDir DebugDir = "/usr/lib/debug"
 
 // File is what an image is read from. *os.File is one.
 type File interface {
@@ -54,9 +54,9 @@ func Open(path string) (*Image, error) {
 }
 
 // New reads a program from f. Path is what it is called: its base is the first
-// part of the units' ids. Debug information that f lacks is looked for under
-// debugDir, "" for nowhere.
-func New(path string, f File, debugDir string) (*Image, error) {
+// part of the units' ids. Debug information that f lacks is looked for in
+// debug, nil for nowhere.
+func New(path string, f File, debug DebugFiles) (*Image, error) {
 	path = strings.TrimSuffix(path, " (deleted)") // as the kernel marks it
 	info, err := f.Stat()
 	if err != nil {
@@ -64,7 +64,7 @@ func New(path string, f File, debugDir string) (*Image, error) {
 	}
 	im := &Image{path: path, file: f, stamp: stamp(info)}
 	im.frames = sync.OnceValue(im.readFrames)
-	err = guard(path, func() error { return im.read(f, info.Size(), debugDir) })
+	err = guard(path, func() error { return im.read(f, info.Size(), debug) })
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func New(path string, f File, debugDir string) (*Image, error) {
 	return im, nil
 }
 
-func (im *Image) read(f io.ReaderAt, size int64, debugDir string) error {
+func (im *Image) read(f io.ReaderAt, size int64, files DebugFiles) error {
 	main, err := openELF(im.path, f, size)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (im *Image) read(f io.ReaderAt, size int64, debugDir string) error {
 	im.buildID, im.ibt = notes(main)
 	debug := main
 	if !main.has(".symtab") || !main.has(".debug_line") {
-		if d := separateDebug(debugDir, im.buildID); d != nil {
+		if d := separateDebug(files, im.buildID); d != nil {
 			debug = d
 		}
 	}

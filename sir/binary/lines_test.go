@@ -111,7 +111,7 @@ func TestSeparateDebugFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := New(stripped, f, filepath.Join(dir, "debug"))
+	im, err := New(stripped, f, DebugDir(filepath.Join(dir, "debug")))
 	if err != nil {
 		t.Fatal(err)
 	}

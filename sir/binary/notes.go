@@ -3,20 +3,42 @@ package binary
 import (
 	"debug/elf"
 	"encoding/hex"
+	"io/fs"
+	"os"
 	"path/filepath"
 )
 
+// DebugFiles finds the separate debug files of programs.
+type DebugFiles interface {
+	// Open opens the debug file of a build id, in hexadecimal.
+	Open(buildID string) (*os.File, error)
+}
+
+// DebugDir is a folder where debug files stand by their build ids.
+type DebugDir string
+
+// Open: see DebugFiles.
+func (dir DebugDir) Open(buildID string) (*os.File, error) {
+	if len(buildID) < leastBuildID {
+		return nil, fs.ErrNotExist
+	}
+	return openRegular(filepath.Join(string(dir), ".build-id", buildID[:2], buildID[2:]+".debug"))
+}
+
+// leastBuildID is how many digits a build id has at least.
+const leastBuildID = 4
+
 // separateDebug opens the debug file of a build id, nil if there is none that
 // can be read.
-func separateDebug(dir, buildID string) *elfFile {
-	if dir == "" || len(buildID) < 4 {
+func separateDebug(files DebugFiles, buildID string) *elfFile {
+	if files == nil || buildID == "" {
 		return nil
 	}
-	path := filepath.Join(dir, ".build-id", buildID[:2], buildID[2:]+".debug")
-	f, err := openRegular(path)
+	f, err := files.Open(buildID)
 	if err != nil {
 		return nil
 	}
+	path := f.Name()
 	info, err := f.Stat()
 	if err != nil {
 		f.Close()

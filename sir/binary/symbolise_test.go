@@ -40,7 +40,7 @@ func loadedModules(t *testing.T, pid int) []Module {
 
 func TestResolveInALiveProcess(t *testing.T) {
 	p := targets.Start(t, "mmul", "--wait", "1", "8", "1")
-	cache := NewCache(DefaultCacheBytes, "")
+	cache := NewCache(DefaultCacheBytes, nil)
 	modules := loadedModules(t, p.PID)
 	symbols := cache.Symbols(modules, FromProcess(p.PID))
 	image := func(path string) (*Image, uint64) {
@@ -80,7 +80,7 @@ func TestFrameStrings(t *testing.T) {
 	im := open(t, named(t, "O2"))
 	u := unit(t, im, "never_returns")
 	const bias = 0x10000
-	cache := NewCache(DefaultCacheBytes, "")
+	cache := NewCache(DefaultCacheBytes, nil)
 	symbols := cache.Symbols([]Module{{Path: im.Path(), Bias: bias}}, FromDisk)
 
 	// A call that does not return may be a function's last instruction: what
@@ -127,7 +127,7 @@ func TestReplacedFilesOfALiveProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cache := NewCache(DefaultCacheBytes, "")
+	cache := NewCache(DefaultCacheBytes, nil)
 	for path, id := range want {
 		for _, name := range []string{path, path + " (deleted)"} {
 			im, err := cache.Open(name, FromProcess(p.PID))
@@ -144,7 +144,7 @@ func TestReplacedFilesOfALiveProcess(t *testing.T) {
 }
 
 func TestCacheReadsAFileOnce(t *testing.T) {
-	cache := NewCache(DefaultCacheBytes, "")
+	cache := NewCache(DefaultCacheBytes, nil)
 	path := named(t, "static")
 	images := make([]*Image, 8)
 	var all sync.WaitGroup
@@ -171,7 +171,7 @@ func TestCacheReadsAFileOnce(t *testing.T) {
 
 func TestCacheIsBounded(t *testing.T) {
 	one := open(t, named(t, "static"))
-	cache := NewCache(one.memory+one.memory/2, "")
+	cache := NewCache(one.memory+one.memory/2, nil)
 	for _, name := range []string{"static", "O2", "static", "O0", "static"} {
 		if _, err := cache.Open(named(t, name), FromDisk); err != nil {
 			t.Fatal(err)
