@@ -42,6 +42,7 @@ var directions = []direction{
 	{"schemas", nil, "schemas are files"},
 	{"mir", []string{"schemas"}, "a document means nothing yet: mir reads and writes it"},
 	{"mir/translate", []string{"mir", "sir", "omis", "omis/syntax"}, "translation is pure: a request, a structure and targets in, OMIS requests out"},
+	{"mir/conform", []string{"mir", "mir/xsd", "schemas"}, "tests of any package check answers by it, so it knows documents only"},
 	{"mir/...", []string{"mir", "schemas"}, "the validation of documents knows documents only"},
 	{"probes/journal", []string{"omis/linux/owned"}, "the journal is a file of keys and values, whatever they mean, in a directory that nobody else controls"},
 	{"probes", []string{"omis", "omis/syntax", "mir", "mir/translate", "sir", "probes/journal"}, "probes talk to the engine in OMIS requests, as any tool does; they know no backend and no HTTP"},

@@ -136,7 +136,7 @@ func (d *demonstration) post(ctx context.Context, document string) ([]byte, erro
 
 func (d *demonstration) send(ctx context.Context, document string) ([]byte, error) {
 	fmt.Fprintf(d.out, "\nPOST /mir\n%s\n\n", document)
-	reply, err := d.gateway.Do(ctx, client.Request{Method: http.MethodPost, Path: "/mir", Type: "application/xml", Body: []byte(document)})
+	reply, err := d.gateway.Do(ctx, client.Request{Method: http.MethodPost, Path: "/mir", Type: "application/xml", Body: []byte(document), Prefer: representation})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"mirador/examples/targets"
+	"mirador/mir/conform"
 	"mirador/omis/place/kernel/pins"
 )
 
@@ -195,6 +197,9 @@ func (s *served) mirador(t *testing.T, stdin string, args ...string) (stdout, st
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
+	if slices.Contains(args, "post") && args[len(args)-1] == "-" && strings.HasPrefix(out.String(), "<") {
+		new(conform.Conversation).Answer(t, representation, []byte(stdin), out.Bytes())
+	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
@@ -219,6 +224,13 @@ func curl(t *testing.T, args ...string) (int, string) {
 	var status int
 	if _, err := fmt.Sscan(string(out[i+1:]), &status); err != nil {
 		t.Fatalf("curl %q: %q", args, out)
+	}
+	if d := slices.Index(args, "-d"); d >= 0 && strings.HasSuffix(args[len(args)-1], "/mir") {
+		prefer := ""
+		if h := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "Prefer: ") }); h >= 0 {
+			prefer = args[h]
+		}
+		new(conform.Conversation).Answer(t, prefer, []byte(args[d+1]), out[:i])
 	}
 	return status, string(out[:i])
 }

@@ -23,7 +23,8 @@ func newPost(g *globals) *cobra.Command {
 		Short: "Post a MIR document and print the reply",
 		Long: `Posts a MIR document (snapshotreq, sirreq, instrreq, ctrlreq) and prints the
 document that answers it: indented on a terminal, as it came anywhere else. With
-one application no name is needed. An errors document is printed too, and the exit
+one application no name is needed. It asks for the gateway's extensions: where a
+probe runs, and what it costs. An errors document is printed too, and the exit
 status is 1.`,
 		Example: `  echo '<snapshotreq named="true" stack="8"/>' | mirador post -
   mirador post --app mmul request.xml
@@ -48,7 +49,7 @@ func post(cmd *cobra.Command, g *globals, app string, explain bool, document []b
 		return err
 	}
 	defer gateway.Close()
-	req := client.Request{Method: http.MethodPost, Path: documentPath(app), Type: "application/xml", Body: document}
+	req := client.Request{Method: http.MethodPost, Path: documentPath(app), Type: "application/xml", Body: document, Prefer: representation}
 	if explain {
 		req.Prefer = "explain"
 	}
@@ -70,6 +71,10 @@ func post(cmd *cobra.Command, g *globals, app string, explain bool, document []b
 	}
 	return nil
 }
+
+// representation asks for answers with the gateway's extensions: where a probe runs, and what
+// it costs.
+const representation = "return=representation"
 
 func documentPath(app string) string {
 	if app == "" {

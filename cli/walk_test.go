@@ -57,7 +57,7 @@ func walk(t *testing.T, pid int, path string, post func(string, ...string) []str
 	if !strings.Contains(explained, "thread_reached_addr") || !strings.Contains(explained, "pa_counter_add") {
 		t.Errorf("explained as %s", explained)
 	}
-	planted := wants(t, post(request)...)
+	planted := wants(t, post(request, "-H", "Prefer: return=representation")...)
 	if where := regexp.MustCompile(`where="[a-z]+"`); where.FindString(explained) != where.FindString(planted) {
 		t.Errorf("%s, but it was explained as %s", planted, explained)
 	}

@@ -15,10 +15,11 @@ import (
 )
 
 // serveAs sends one request to a server as a caller.
-func serveAs(s *Server, c *Caller, method, target, body string) *httptest.ResponseRecorder {
+func serveAs(t *testing.T, s *Server, c *Caller, method, target, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r.WithContext(withCaller(r.Context(), c)))
+	conforms(t, r, body, w)
 	return w
 }
 
@@ -191,6 +192,9 @@ func TestResources(t *testing.T) {
 	}
 	s := newTestServer(one())
 	s.cfg.Resources = []string{dir, link}
+	// All that is wrong is told, each with its place.
+	expect(t, serveAs(t, s, root, "POST", "/mir", "<sirreq>\n<resource in='http://a/b.c'/><resource in='file:///bin/one' out='file:///c'/></sirreq>"), 403,
+		"<error>line 2, column 1: cannot open the resource http://a/b.c", "<error>line 2, column 30: cannot write file:///c")
 	for resource, want := range map[string]struct {
 		status int
 		words  string
@@ -206,7 +210,7 @@ func TestResources(t *testing.T) {
 		`in="ftp://example.org/a.c"`:                 {403, "configuration allows file"},
 		`in="file:///bin/one" out="file:///tmp/one"`: {422, "out"},
 	} {
-		w := serveAs(s, root, "POST", "/mir", "<sirreq><resource "+resource+"/></sirreq>")
+		w := serveAs(t, s, root, "POST", "/mir", "<sirreq><resource "+resource+"/></sirreq>")
 		if w.Code != want.status || !strings.Contains(w.Body.String(), want.words) {
 			t.Errorf("%s: status %d, want %d: %s", resource, w.Code, want.status, w.Body)
 		}

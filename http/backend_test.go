@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
 
 	"mirador/mir"
+	"mirador/mir/conform"
 	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/sir"
@@ -188,7 +190,16 @@ func ask(t *testing.T, b Backend, c *Caller, method, target, body string, header
 	}
 	w := httptest.NewRecorder()
 	newTestServer(b).ServeHTTP(w, r)
+	conforms(t, r, body, w)
 	return w
+}
+
+// conforms checks what a MIR document was answered with.
+func conforms(t *testing.T, r *http.Request, request string, w *httptest.ResponseRecorder) {
+	t.Helper()
+	if r.Method == http.MethodPost && path.Base(r.URL.Path) == "mir" {
+		new(conform.Conversation).Answer(t, r.Header.Get("Prefer"), []byte(request), w.Body.Bytes())
+	}
 }
 
 func expect(t *testing.T, w *httptest.ResponseRecorder, status int, parts ...string) {

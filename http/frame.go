@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+
+	"mirador/mir"
 )
 
 // exchange is one request on its way through the gateway. It is the
@@ -25,6 +27,7 @@ type exchange struct {
 	id     string
 	status int
 	size   int64
+	place  mir.Position // where the document of the request begins
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}

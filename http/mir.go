@@ -31,6 +31,7 @@ func (s *Server) postDocument(x *exchange, find func() (string, error)) error {
 	if err != nil {
 		return err
 	}
+	x.place = mir.PositionOf(doc)
 	if err := s.admit(x.caller, roleOf(doc)); err != nil {
 		return err
 	}
@@ -44,7 +45,11 @@ func (s *Server) postDocument(x *exchange, find func() (string, error)) error {
 	carryOut := s.backend.Do
 	if prefers(x.r, "explain") {
 		carryOut = s.backend.Explain
-		x.Header().Set("Preference-Applied", "explain")
+		x.Header().Add("Preference-Applied", "explain")
+	}
+	if prefers(x.r, "return=representation") {
+		extend(doc)
+		x.Header().Add("Preference-Applied", "return=representation")
 	}
 	reply, err := carryOut(x.r.Context(), app, doc)
 	if err != nil {
@@ -55,6 +60,17 @@ func (s *Server) postDocument(x *exchange, find func() (string, error)) error {
 		return nil
 	}
 	return sendDocument(x, reply)
+}
+
+// extend asks for an answer with the gateway's extensions, as the attribute details="true" of
+// a request does.
+func extend(doc mir.Document) {
+	switch d := doc.(type) {
+	case *mir.InstrRequest:
+		d.Details = true
+	case *mir.ControlRequest:
+		d.Details = true
+	}
 }
 
 func (s *Server) readDocument(x *exchange, buf *bytes.Buffer) (mir.Document, error) {

@@ -148,6 +148,34 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// Extensions are for those who ask: the DTD of MIR 4 has a probe that is EMPTY.
+func TestReturnRepresentation(t *testing.T) {
+	b := one()
+	b.do = func(_ string, doc mir.Document) (mir.Document, error) {
+		p := &mir.Probe{ID: "probe-1"}
+		extended := false
+		switch d := doc.(type) {
+		case *mir.InstrRequest:
+			extended = d.Extended()
+		case *mir.ControlRequest:
+			extended = d.Extended()
+		}
+		if extended {
+			p.Placements = []mir.Placement{{Where: "inline"}}
+		}
+		return p, nil
+	}
+	for _, request := range []string{instrRequest, resetRequest} {
+		for prefer, want := range map[string]string{"return=representation": "inline", "wait=3, RETURN=Representation": "inline", "return=minimal": "", "": ""} {
+			w := ask(t, b, root, "POST", "/mir", request, "Prefer", prefer)
+			expect(t, w, 200, want)
+			if got := strings.Contains(w.Body.String(), "inline"); got != (want != "") || got != (w.Header().Get("Preference-Applied") != "") {
+				t.Errorf("%q, %s: %s, applied %q", prefer, request, w.Body, w.Header()["Preference-Applied"])
+			}
+		}
+	}
+}
+
 func TestPanicsAreAnswered(t *testing.T) {
 	b := one()
 	b.do = func(string, mir.Document) (mir.Document, error) { panic("oh") }

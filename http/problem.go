@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strconv"
 
 	"mirador/mir"
@@ -33,10 +34,26 @@ func writeProblem(x *exchange, f *Fault) {
 	send(x, f.Status, "application/problem+json", body.Bytes())
 }
 
-// writeErrors answers with an errors document (MIR 7).
+// hasPlace matches a message that begins with its place in the document.
+var hasPlace = regexp.MustCompile(`^line \d+, column \d+: `)
+
+// writeErrors answers with an errors document (MIR 7). Every error begins with its place in
+// the request: what is wrong with no part of it, or with what no document was read of, has
+// the place where the document begins.
 func writeErrors(x *exchange, f *Fault) {
+	place := x.place
+	if place == (mir.Position{}) {
+		place = mir.Position{Line: 1, Column: 1}
+	}
+	document := &mir.Errors{}
+	for _, message := range f.Messages {
+		if !hasPlace.MatchString(message) {
+			message = mir.Fault{Pos: place, Msg: message}.String()
+		}
+		document.Messages = append(document.Messages, message)
+	}
 	var body bytes.Buffer
-	if err := mir.Encode(&body, &mir.Errors{Messages: f.Messages}); err != nil {
+	if err := mir.Encode(&body, document); err != nil {
 		writeProblem(x, f)
 		return
 	}

@@ -121,9 +121,9 @@ func TestReadiness(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	s := newTestServer(one())
 	for range 3 {
-		serveAs(s, root, "POST", "/mir", valueRequest)
+		serveAs(t, s, root, "POST", "/mir", valueRequest)
 	}
-	w := serveAs(s, root, "GET", "/metrics", "")
+	w := serveAs(t, s, root, "GET", "/metrics", "")
 	expect(t, w, 200,
 		`mirador_http_requests_total{method="POST",route="/mir",status="2xx"} 3`,
 		`mirador_http_request_seconds_count{method="POST",route="/mir"} 3`,

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 	"strings"
 
 	"mirador/mir"
+	"mirador/mir/translate"
 	"mirador/sir"
 )
 
@@ -33,12 +33,16 @@ func (s *Server) answerStructure(x *exchange, app string, req *mir.SIRRequest) e
 	if err != nil {
 		return err
 	}
+	var refused translate.Errors
 	for i, resource := range req.Resources {
 		path, err := s.resourcePath(resource, programs)
 		if err != nil {
-			return err
+			refused = append(refused, err)
 		}
 		files[i] = path
+	}
+	if len(refused) > 0 {
+		return refused
 	}
 	structure, tag, err := s.backend.Structure(x.r.Context(), app, files)
 	if err != nil {
@@ -49,18 +53,18 @@ func (s *Server) answerStructure(x *exchange, app string, req *mir.SIRRequest) e
 
 // resourcePath is the file that a resource names, if it may be read: a program
 // or library of the application, or a file below a folder of the configuration.
-func (s *Server) resourcePath(r mir.Resource, programs []string) (string, error) {
+func (s *Server) resourcePath(r mir.Resource, programs []string) (string, *translate.Error) {
 	if r.Out != "" {
-		return "", NewFault(http.StatusUnprocessableEntity, fmt.Sprintf(
-			"cannot write %s: this gateway instruments running processes and writes no programs back; leave out the attribute out", r.Out))
+		return "", translate.Errorf(translate.CannotBeDone, r.Pos,
+			"cannot write %s: this gateway instruments running processes and writes no programs back; leave out the attribute out", r.Out)
 	}
 	u, err := url.Parse(r.In)
 	if err != nil {
-		return "", NewFault(http.StatusBadRequest, fmt.Sprintf("cannot read the resource %q: %v", r.In, err))
+		return "", translate.Errorf(translate.Invalid, r.Pos, "cannot read the resource %q: %v", r.In, err)
 	}
 	if u.Scheme != "file" || (u.Host != "" && u.Host != "localhost") {
-		return "", NewFault(http.StatusForbidden, fmt.Sprintf(
-			"cannot open the resource %s: the configuration allows file:///PATH only, on this machine", r.In))
+		return "", translate.Errorf(translate.Forbidden, r.Pos,
+			"cannot open the resource %s: the configuration allows file:///PATH only, on this machine", r.In)
 	}
 	path := u.Path
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
@@ -69,9 +73,9 @@ func (s *Server) resourcePath(r mir.Resource, programs []string) (string, error)
 	if slices.Contains(programs, path) || s.configured(path) {
 		return path, nil
 	}
-	return "", NewFault(http.StatusForbidden, fmt.Sprintf(
+	return "", translate.Errorf(translate.Forbidden, r.Pos,
 		"cannot open the resource %s: it is no program or library of the application (they are %s), and no folder of the configuration has it",
-		r.In, strings.Join(programs, ", ")))
+		r.In, strings.Join(programs, ", "))
 }
 
 func (s *Server) configured(path string) bool {

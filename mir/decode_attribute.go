@@ -81,6 +81,16 @@ func (f *findings) fast(e Element) bool {
 	return a.Value == "fast"
 }
 
+// details reports whether the gateway's extensions are asked for.
+func (f *findings) details(e Element) bool {
+	a, ok := ours(e, "details")
+	if !ok {
+		return false
+	}
+	value, _ := f.truth(a)
+	return value
+}
+
 // boolean is an attribute that is false when it is not there.
 func (f *findings) boolean(e Element, name string) bool {
 	value, _ := f.stated(e, name)
@@ -93,13 +103,18 @@ func (f *findings) stated(e Element, name string) (value, there bool) {
 	if !ok {
 		return false, false
 	}
+	return f.truth(a)
+}
+
+// truth reads a boolean attribute; ok is false if it is none.
+func (f *findings) truth(a Attribute) (value, ok bool) {
 	switch strings.Trim(a.Value, blanks) {
 	case "true", "1":
 		return true, true
 	case "false", "0":
 		return false, true
 	}
-	f.add(a.Pos, "%s is %s; it can be true or false", name, Quote(a.Value))
+	f.add(a.Pos, "%s is %s; it can be true or false", a.Name, Quote(a.Value))
 	return false, false
 }
 

@@ -2,7 +2,7 @@ package mir
 
 func readSIRRequest(f *findings, root Element) Document {
 	f.onlyOurs(root)
-	request := &SIRRequest{}
+	request := &SIRRequest{Pos: root.Pos()}
 	for child := range root.Children() {
 		if !child.is("resource") {
 			f.unexpected(child)
@@ -24,7 +24,7 @@ const deepest = 1 << 20
 
 func readSnapshotRequest(f *findings, root Element) Document {
 	f.onlyOurs(root)
-	request := &SnapshotRequest{Named: f.boolean(root, "named")}
+	request := &SnapshotRequest{Named: f.boolean(root, "named"), Pos: root.Pos()}
 	if depth := f.integer(root, "stack", 0); depth != nil {
 		request.Stack = int(min(*depth, deepest))
 	}
@@ -35,10 +35,10 @@ func readSnapshotRequest(f *findings, root Element) Document {
 }
 
 func readInstrRequest(f *findings, root Element) Document {
-	f.onlyOurs(root, "budget", "clock", "percentiles", "sample")
+	f.onlyOurs(root, "budget", "clock", "details", "percentiles", "sample")
 	request := &InstrRequest{
 		Flush: f.boolean(root, "flush"), Activated: f.activated(root),
-		Budget: f.budget(root), Fast: f.fast(root), OneIn: f.sample(root), Percentiles: f.percentiles(root),
+		Budget: f.budget(root), Fast: f.fast(root), OneIn: f.sample(root), Percentiles: f.percentiles(root), Details: f.details(root), Pos: root.Pos(),
 	}
 	for child := range root.Children() {
 		switch {
@@ -137,8 +137,8 @@ func (f *findings) aggregate(e Element) Function {
 }
 
 func readControlRequest(f *findings, root Element) Document {
-	f.onlyOurs(root, "budget")
-	request := &ControlRequest{Flush: f.boolean(root, "flush"), Budget: f.budget(root)}
+	f.onlyOurs(root, "budget", "details")
+	request := &ControlRequest{Flush: f.boolean(root, "flush"), Budget: f.budget(root), Details: f.details(root), Pos: root.Pos()}
 	if a, ok := root.Attribute("action"); ok {
 		f.act(request, a)
 	}

@@ -110,10 +110,10 @@ func TestDecodeRefuses(t *testing.T) {
 		{"budgets", "<instrreq xmlns:g='urn:mirador:gateway' g:budget='2'/>", Invalid,
 			[]string{`line 1, column 41: budget is "2"; a share of the program's time was expected, such as 2% or 0.5%`}},
 		{"what is misspelt, or at the wrong place", "<instrreq xmlns:g='urn:mirador:gateway' g:buget='2%' xmlns:o='urn:o' o:x=''>\n<metric name='COUNT' g:clock='fast' o:x=''/></instrreq>", Invalid, []string{
-			`line 1, column 41: "buget" is no attribute of the gateway's; on <instrreq> there are budget, clock, percentiles, sample`,
+			`line 1, column 41: "buget" is no attribute of the gateway's; on <instrreq> there are budget, clock, details, percentiles, sample`,
 			`line 2, column 22: "clock": <metric> has no attributes of the gateway's; they stand on <instrreq> and <ctrlreq>`}},
 		{"what only another request has", "<ctrlreq xmlns:g='urn:mirador:gateway' g:sample='1/2' action='VALUE'><probe id='p'/></ctrlreq>", Invalid,
-			[]string{`line 1, column 40: "sample" is no attribute of the gateway's; on <ctrlreq> there are budget`}},
+			[]string{`line 1, column 40: "sample" is no attribute of the gateway's; on <ctrlreq> there are budget, details`}},
 		{"an unknown clock", "<instrreq xmlns:g='urn:mirador:gateway' g:clock='sundial'/>", Invalid,
 			[]string{`line 1, column 41: clock is "sundial"; it can be ordered or fast`}},
 		{"a sample that is none", "<instrreq xmlns:g='urn:mirador:gateway' g:sample='100'/>", Invalid,
@@ -207,11 +207,15 @@ func forgetPositions(d Document) {
 		}
 	}
 	switch d := d.(type) {
+	case *SnapshotRequest:
+		d.Pos = Position{}
 	case *SIRRequest:
+		d.Pos = Position{}
 		for i := range d.Resources {
 			d.Resources[i].Pos = Position{}
 		}
 	case *InstrRequest:
+		d.Pos = Position{}
 		if d.Region != nil {
 			d.Region.Pos = Position{}
 		}
@@ -219,6 +223,7 @@ func forgetPositions(d Document) {
 		measuring(d.Measuring)
 		entities(d.Entities)
 	case *ControlRequest:
+		d.Pos = Position{}
 		for i := range d.Probes {
 			d.Probes[i].Pos = Position{}
 		}

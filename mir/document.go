@@ -18,6 +18,7 @@ type Document interface{ Root() string }
 // SIRRequest asks for the structure of programs (MIR 2).
 type SIRRequest struct {
 	Resources []Resource
+	Pos       Position // of the root element, as in the other requests
 }
 
 // Resource names a program and where to write it back.
@@ -30,6 +31,7 @@ type Resource struct {
 type SnapshotRequest struct {
 	Named bool
 	Stack int // how many frames; 0: none
+	Pos   Position
 }
 
 // Entity is a site, node, communicator, process or thread of a request or a
@@ -83,6 +85,16 @@ type InstrRequest struct {
 	// Budget is the share of the processes' time that the probe may take; 0: any. It is
 	// an attribute of the gateway's namespace, in percent.
 	Budget float64
+	// Details asks for an answer with the gateway's extensions: the attribute details="true"
+	// of its namespace.
+	Details bool
+	Pos     Position
+}
+
+// Extended reports whether the request asks for the extensions of the gateway in its answer:
+// by the attribute for that, or by any other one of the gateway's namespace.
+func (r *InstrRequest) Extended() bool {
+	return r.Details || r.Budget > 0 || r.Fast || r.OneIn > 0 || len(r.Percentiles) > 0
 }
 
 // CodeRegion delimits what to measure: at least one of From and To is set.
@@ -129,7 +141,12 @@ type ControlRequest struct {
 	Entities  []Entity
 	Flush     bool
 	Budget    float64 // as of an InstrRequest; 0: the one there was
+	Details   bool    // as of an InstrRequest
+	Pos       Position
 }
+
+// Extended reports whether the request asks for the extensions of the gateway in its answer.
+func (r *ControlRequest) Extended() bool { return r.Details || r.Budget > 0 }
 
 // ProbeRef names a probe in a request.
 type ProbeRef struct {
@@ -148,9 +165,9 @@ const (
 	Remove     Action = "REMOVE"
 )
 
-// Probe answers an InstrRequest, and a ControlRequest that changes a probe. All but
-// the id goes into the gateway's namespace, where a tool that knows only MIR does not
-// see it.
+// Probe answers an InstrRequest, and a ControlRequest that changes a probe. All but the id
+// goes into the gateway's namespace, and only to those who ask for it: by the DTD of MIR 4 a
+// probe is EMPTY.
 type Probe struct {
 	ID         string
 	Placements []Placement
@@ -209,6 +226,22 @@ type Measurement struct {
 	Sample                                                       *Sample
 	Spread                                                       *Spread
 	Children                                                     []Measurement
+}
+
+// PositionOf returns where a request begins: the place of an error that is about all of it.
+// It is the zero Position for an answer.
+func PositionOf(d Document) Position {
+	switch d := d.(type) {
+	case *SIRRequest:
+		return d.Pos
+	case *SnapshotRequest:
+		return d.Pos
+	case *InstrRequest:
+		return d.Pos
+	case *ControlRequest:
+		return d.Pos
+	}
+	return Position{}
 }
 
 func (*SIRRequest) Root() string      { return "sirreq" }

@@ -52,7 +52,7 @@ func (w *writer) controlRequest(r *ControlRequest) {
 	w.begin(r.Root())
 	w.flag("flush", r.Flush)
 	w.attribute("action", string(r.Action))
-	w.wishes(&InstrRequest{Budget: r.Budget})
+	w.wishes(&InstrRequest{Budget: r.Budget, Details: r.Details})
 	for _, probe := range r.Probes {
 		w.begin("probe")
 		w.attribute("id", probe.ID)
@@ -66,7 +66,7 @@ func (w *writer) controlRequest(r *ControlRequest) {
 
 // wishes writes what is asked of the gateway alone.
 func (w *writer) wishes(r *InstrRequest) {
-	if r.Budget > 0 || r.Fast || r.OneIn > 0 || len(r.Percentiles) > 0 {
+	if r.Extended() {
 		w.attribute("xmlns:gateway", GatewayNamespace)
 	}
 	if r.Budget > 0 {
@@ -79,6 +79,7 @@ func (w *writer) wishes(r *InstrRequest) {
 		w.attribute("gateway:sample", fmt.Sprintf("1/%d", r.OneIn))
 	}
 	w.percentages(r.Percentiles)
+	w.flag("gateway:details", r.Details)
 }
 
 // percent is a share as people write it.

@@ -140,7 +140,7 @@ func instrRequest(t *rapid.T) *InstrRequest {
 		Region:  perhaps(t, func(t *rapid.T) CodeRegion { return CodeRegion{From: id(t), To: text(t)} }),
 		Metrics: some(t, 0, metric), Events: rapid.IntRange(0, 2).Draw(t, "events"), Measuring: measuring(t),
 		Entities: entities(t, kinds(), false), Activated: flag(t), Flush: flag(t), Budget: share(t), Fast: flag(t), OneIn: rapid.Int64Range(0, MostOneIn).Draw(t, "one in"),
-		Percentiles: some(t, 0, percentageOf),
+		Percentiles: some(t, 0, percentageOf), Details: flag(t),
 	}
 }
 
@@ -148,7 +148,7 @@ func controlRequest(t *rapid.T) *ControlRequest {
 	return &ControlRequest{
 		Action:  rapid.SampledFrom([]Action{Value, Activate, Deactivate, Reset, Remove}).Draw(t, "action"),
 		Probes:  some(t, 1, func(t *rapid.T) ProbeRef { return ProbeRef{ID: id(t)} }),
-		Metrics: some(t, 0, metric), Measuring: measuring(t), Entities: entities(t, kinds(), false), Flush: flag(t), Budget: share(t),
+		Metrics: some(t, 0, metric), Measuring: measuring(t), Entities: entities(t, kinds(), false), Flush: flag(t), Budget: share(t), Details: flag(t),
 	}
 }
 

@@ -19,7 +19,15 @@ type Options struct {
 // Answer carries out a snapshot, an instrumentation or a control request. The
 // document is nil where MIR has no answer to a request that was done: one that
 // sets defaults, or only flushes. AsErrors lists what is wrong.
+//
+// Each error has a place in the request, that of the root element where it is about nothing
+// in particular, and they come in the order of the document.
 func (a *App) Answer(ctx context.Context, doc mir.Document, o Options) (mir.Document, error) {
+	answer, err := a.answer(ctx, doc, o)
+	return answer, placed(err, mir.PositionOf(doc))
+}
+
+func (a *App) answer(ctx context.Context, doc mir.Document, o Options) (mir.Document, error) {
 	if err := a.usable(); err != nil {
 		return nil, err
 	}

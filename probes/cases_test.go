@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"mirador/mir"
+	"mirador/mir/conform"
 	"mirador/probes"
 )
 
@@ -81,6 +82,7 @@ type player struct {
 	tool  *script
 	app   *probes.App
 	reply []byte
+	talk  conform.Conversation
 }
 
 func newPlayer(t *testing.T, targets string) *player {
@@ -114,6 +116,11 @@ func (p *player) post(name string, request []byte, exchanges string) {
 		answer = failure(err)
 	}
 	p.reply = encode(p.t, answer)
+	prefer := ""
+	if strings.Contains(name, "explain") {
+		prefer = "explain"
+	}
+	p.talk.Answer(p.t, prefer, request, p.reply)
 	for _, request := range p.tool.missing {
 		p.t.Errorf("%s: the case has no reply to %s", name, request)
 	}

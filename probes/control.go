@@ -83,7 +83,7 @@ func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []addressed)
 	if len(errs) > 0 {
 		return nil, collected(errs)
 	}
-	return acknowledgement(found), nil
+	return acknowledgement(found, r.Extended()), nil
 }
 
 // idle are the probes that are installed and do not measure.
@@ -99,9 +99,9 @@ func idle(ps []addressed) []*Probe {
 
 // acknowledgement is the probe document, for several probes a measurement
 // document with their ids alone.
-func acknowledgement(ps []addressed) mir.Document {
+func acknowledgement(ps []addressed, extended bool) mir.Document {
 	if len(ps) == 1 {
-		return ps[0].document()
+		return ps[0].document(extended)
 	}
 	m := &mir.Measurement{}
 	for _, p := range ps {
@@ -153,12 +153,12 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 	state, old := p.now()
 	switch {
 	case state == Defined:
-		p.swap(state, nil, next)
+		p.swap(state, nil, unplaced(next))
 		return nil
 	case len(r.Metrics) == 0 && len(r.Entities) == 0:
 		w := newInstalled(old.plan.With(next.Measuring), old.handles, &next)
 		w.placements.Store(old.placements.Load())
-		p.swap(state, w, next)
+		p.swap(state, w, unplaced(next))
 		return nil
 	}
 	w, err := p.app.install(ctx, plan, p, &next)
@@ -173,7 +173,7 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 	}
 	p.app.place(w)
 	p.meter.begin(p.spent(w))
-	p.swap(state, w, next)
+	p.swap(state, w, unplaced(next))
 	// Written before the old ones go: after a kill either of the two is there.
 	return errors.Join(p.writeDown(), p.app.do(ctx, old.plan.Remove(old.handles)))
 }

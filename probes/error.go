@@ -1,8 +1,10 @@
 package probes
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"mirador/mir"
 	"mirador/mir/translate"
@@ -54,6 +56,26 @@ func AsErrors(err error) Errors {
 
 func failf(k Kind, format string, args ...any) *Error {
 	return translate.Errorf(k, mir.Position{}, format, args...)
+}
+
+// placed gives errors that have no place that of the request, and puts all of them in the
+// order of the document. What is no error of a request is returned as it is.
+func placed(err error, request mir.Position) error {
+	var one *Error
+	if !errors.As(err, &one) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	var all Errors
+	for _, e := range AsErrors(err) {
+		if e.Pos == (mir.Position{}) {
+			e = translate.Errorf(e.Kind, request, "%s", e.Msg)
+		}
+		all = append(all, e)
+	}
+	slices.SortStableFunc(all, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
+	})
+	return collected(all)
 }
 
 // collected is es as an error, nil where there is none.

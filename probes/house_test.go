@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"path"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"mirador/mir"
+	"mirador/mir/conform"
 	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/omis/engine"
@@ -22,7 +26,36 @@ import (
 	"mirador/sir"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(checkAnswers)) }
+
+// answers are those of all tests, with their requests. They are checked in the end: some tests
+// run in a bubble of their own time, where the validator cannot be called.
+var answers struct {
+	sync.Mutex
+	all []answer
+}
+
+type answer struct {
+	talk          *conform.Conversation
+	request, text string
+}
+
+func (h *house) answered(request, text string) {
+	answers.Lock()
+	defer answers.Unlock()
+	answers.all = append(answers.all, answer{&h.talk, request, text})
+}
+
+// checkAnswers fails the tests if any answer is not valid.
+func checkAnswers(status int) {
+	for _, a := range answers.all {
+		if err := a.talk.Check("", []byte(a.request), []byte(a.text)); err != nil {
+			fmt.Fprintf(os.Stderr, "FAIL: an invalid answer to %s: %v\n%s\n", a.request, err, a.text)
+			status = 1
+		}
+	}
+	os.Exit(status)
+}
 
 // The unit of all processes of the fake, and where it is entered and left.
 const (
@@ -42,6 +75,7 @@ type house struct {
 	spent    func() omis.Spending // nil: what probes cost is not known
 	data     string               // the directory of the journal; "": there is none
 	registry *probes.Registry
+	talk     conform.Conversation
 	log      bytes.Buffer // to be read when everything is closed
 }
 
@@ -123,12 +157,15 @@ func (h *house) post(a *probes.App, request string) string {
 	}
 	answer, err := a.Answer(h.Context(), doc, probes.Options{})
 	if err != nil {
+		h.answered(request, line(h, failure(err)))
 		return "errors: " + err.Error()
 	}
 	if answer == nil {
 		return ""
 	}
-	return line(h, answer)
+	text := line(h, answer)
+	h.answered(request, text)
+	return text
 }
 
 func line(t testing.TB, doc mir.Document) string {

@@ -33,7 +33,7 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 	if o.Explain {
 		return a.explain(plan, r.Activated)
 	}
-	p := &Probe{app: a, request: full, state: Defined, armed: r.Activated}
+	p := &Probe{app: a, request: unplaced(full), state: Defined, armed: r.Activated}
 	if err := a.registry.enter(p); err != nil {
 		a.registry.drop(p)
 		return nil, err
@@ -48,7 +48,37 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 			return nil, errors.Join(err, a.writeDown())
 		}
 	}
-	return p.document(), a.writeDown()
+	return p.document(r.Extended()), a.writeDown()
+}
+
+// unplaced is a request without the places of its elements: they mean nothing in a later
+// request that an error is about.
+func unplaced(r mir.InstrRequest) mir.InstrRequest {
+	r.Pos = mir.Position{}
+	if r.Region != nil {
+		region := *r.Region
+		region.Pos = mir.Position{}
+		r.Region = &region
+	}
+	if r.Measuring != nil {
+		m := *r.Measuring
+		m.Pos = mir.Position{}
+		r.Measuring = &m
+	}
+	r.Metrics = slices.Clone(r.Metrics)
+	for i := range r.Metrics {
+		r.Metrics[i].Pos = mir.Position{}
+	}
+	r.Entities = unplacedEntities(r.Entities)
+	return r
+}
+
+func unplacedEntities(es []mir.Entity) []mir.Entity {
+	es = slices.Clone(es)
+	for i := range es {
+		es[i].Pos, es[i].Children = mir.Position{}, unplacedEntities(es[i].Children)
+	}
+	return es
 }
 
 // measuresNothing tells the requests that get no probe: those that only set
@@ -64,7 +94,7 @@ func (a *App) settings(ctx context.Context, r *mir.InstrRequest) error {
 		return err
 	}
 	if r.Measuring != nil {
-		a.defaults = overlay(a.defaults, r.Measuring)
+		a.defaults = unplaced(mir.InstrRequest{Measuring: overlay(a.defaults, r.Measuring)}).Measuring
 		if err := a.writeSelf(); err != nil {
 			return err
 		}

@@ -132,7 +132,7 @@ func TestRun(t *testing.T) {
 	if err := a.Release(t.Context(), true); kind(err) != probes.NotFound {
 		t.Errorf("released twice: %v", err)
 	}
-	h.want(a, valueIt, "errors: application mmul has been released")
+	h.want(a, valueIt, "errors: line 1, column 1: application mmul has been released")
 }
 
 func TestRefusedProcess(t *testing.T) {
@@ -198,7 +198,7 @@ func TestProbesOutliveTheirProcess(t *testing.T) {
 	if hits, err := probe.Hits(t.Context()); hits != 1 || err != nil {
 		t.Errorf("%d hits (%v)", hits, err)
 	}
-	if got := h.post(a, countIt); got != "errors: application mmul has no process any more" {
+	if got := h.post(a, countIt); got != "errors: line 1, column 1: application mmul has no process any more" {
 		t.Error(got)
 	}
 	h.want(a, removeIt, `<probe id="probe-1"/>`)
@@ -211,7 +211,7 @@ func TestNothingIsLeftOfAProbeThatFails(t *testing.T) {
 	p.Unmapped = []uint64{leave}
 	a := h.attach("", 1)
 	got := h.post(a, strings.Replace(countIt, "COUNT", "WC_TIME", 1))
-	if got != "errors: cannot set a breakpoint at 0x401190: nothing is mapped there" {
+	if got != "errors: line 1, column 1: cannot set a breakpoint at 0x401190: nothing is mapped there" {
 		t.Error(got)
 	}
 	if n := p.Watches(); n != 0 || len(h.registry.Probes()) != 0 {

@@ -52,8 +52,12 @@ func (p *Probe) Status() Status {
 	return s
 }
 
-// document is the probe document: its id, and where its requests run.
-func (p *Probe) document() *mir.Probe {
+// document is the probe document: its id and, for those who ask for the gateway's
+// extensions, where its requests run and what they cost.
+func (p *Probe) document(extended bool) *mir.Probe {
+	if !extended {
+		return &mir.Probe{ID: p.id}
+	}
 	s := p.Status()
 	d := &mir.Probe{ID: p.id, Placements: s.Placements, Notice: s.Notice}
 	if s.Cost != nil && (s.Cost.Hits > 0 || s.Cost.Budget > 0) {

@@ -159,12 +159,12 @@ func validate(watch *C.watch, schema *libxml.Schema, told events) int {
 
 // invalid words what the validation found.
 func invalid(watch *C.watch, tree *mir.Tree) *mir.Error {
-	faults := make([]mir.Fault, watch.count)
-	for i := range faults {
+	var faults []mir.Fault
+	for i := range watch.count {
 		found := &watch.faults[i]
 		message := C.GoString(&found.message[0])
 		element := meant(tree.At(int(found.element)), message)
-		faults[i] = complaint{element, int(found.code), message}.fault()
+		faults = append(faults, complaint{element, int(found.code), message}.faults()...)
 	}
 	return mir.NewInvalid(faults)
 }

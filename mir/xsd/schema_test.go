@@ -110,7 +110,11 @@ func TestInvalidDocuments(t *testing.T) {
 			`line 1, column 19: in is "%%"; a URI was expected`, `line 1, column 28: <resource> has no in; write <resource in="…">`}},
 		{`<instrreq><site id="s"><node id="n"/><process id="p"/></site></instrreq>`, []string{
 			"line 1, column 38: <process> has no place in <site>; <node> could stand here"}},
-		{`<errors><error><b/></error></errors>`, []string{"line 1, column 9: elements cannot stand in <error>, only text"}},
+		{`<errors><error><b/></error></errors>`, []string{"line 1, column 16: <b> has no place in <error>; only text can stand there"}},
+		{"<snapshotreq>\n <a/><b><c/></b></snapshotreq>", []string{
+			"line 2, column 2: <a> has no place in <snapshotreq>", "line 2, column 6: <b> has no place in <snapshotreq>"}},
+		{`<instrreq><metric name="COUNT">x<thread/></metric></instrreq>`, []string{
+			"line 1, column 33: <thread> has no place in <metric>"}},
 		{`<instrreq><event>x</event></instrreq>`, []string{"line 1, column 11: nothing can stand in <event>"}},
 		{`<foo/>`, []string{"line 1, column 1: a document cannot begin with <foo>"}},
 		{`<measurement value="1e5"/>`, []string{`line 1, column 14: value is "1e5"; a decimal number was expected`}},

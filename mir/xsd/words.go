@@ -48,12 +48,32 @@ func designation(e mir.Element) string {
 	return "Element '" + expanded(e.Space(), e.Name()) + "'"
 }
 
-// fault says it to a person, with the place of the attribute if it is about one.
-func (c complaint) fault() mir.Fault {
+// faults words the complaint for a person. It points at the attribute if it is about one,
+// and at the elements inside if the element can hold none.
+func (c complaint) faults() []mir.Fault {
 	if a, ok := c.attribute(); ok {
-		return mir.Fault{Pos: a.Pos, Msg: c.aboutAttribute(a)}
+		return []mir.Fault{{Pos: a.Pos, Msg: c.aboutAttribute(a)}}
 	}
-	return mir.Fault{Pos: c.element.Pos(), Msg: c.aboutElement()}
+	if found := c.children(); len(found) > 0 {
+		return found
+	}
+	return []mir.Fault{{Pos: c.element.Pos(), Msg: c.aboutElement()}}
+}
+
+// children are the faults of the elements inside one that can hold no elements.
+func (c complaint) children() (found []mir.Fault) {
+	instead := ""
+	switch c.code {
+	case elementInText:
+		instead = "; only text can stand there"
+	case notEmpty:
+	default:
+		return nil
+	}
+	for child := range c.element.Children() {
+		found = append(found, mir.Fault{Pos: child.Pos(), Msg: fmt.Sprintf("<%s> has no place in <%s>%s", child.Tag(), c.element.Tag(), instead)})
+	}
+	return found
 }
 
 // attribute finds the attribute that the message begins with.
@@ -99,8 +119,6 @@ func (c complaint) aboutElement() string {
 		return fmt.Sprintf("text cannot stand in <%s>", tag)
 	case notEmpty:
 		return fmt.Sprintf("nothing can stand in <%s>", tag)
-	case elementInText:
-		return fmt.Sprintf("elements cannot stand in <%s>, only text", tag)
 	case noSuchRoot:
 		return fmt.Sprintf("a document cannot begin with <%s>", tag)
 	case misplaced:

@@ -1,0 +1,159 @@
+// Package conform checks the answers of a gateway in tests: by the schemas that the gateway
+// serves, by its DTD, by the DTD of MIR's report unless the request asked for an extension,
+// and by the rules of MIR that no grammar can say.
+//
+// Tests of any package import it, and nothing else does. It starts no goroutine.
+package conform
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"mirador/mir"
+	"mirador/mir/xsd"
+	"mirador/schemas"
+)
+
+//go:embed testdata/report.dtd
+var report []byte
+
+// Conversation is a number of requests to one gateway. The zero value is ready. It may be
+// used from any goroutine.
+type Conversation struct {
+	sampled atomic.Bool // a request asked for values with extensions
+}
+
+// Answer fails the test if a MIR document is no valid answer to a request. prefer is the
+// Prefer header of the request.
+func (c *Conversation) Answer(t testing.TB, prefer string, request, answer []byte) {
+	t.Helper()
+	if err := c.Check(prefer, request, answer); err != nil {
+		t.Errorf("an invalid answer to %s: %v\n%s", request, err, answer)
+	}
+}
+
+// Check returns what is wrong with an answer. An empty answer is a valid one.
+func (c *Conversation) Check(prefer string, request, answer []byte) error {
+	asks := bytes.Contains(request, []byte(mir.GatewayNamespace))
+	if asks {
+		c.sampled.Store(true)
+	}
+	if len(bytes.TrimSpace(answer)) == 0 {
+		return nil
+	}
+	// What was asked for with the probe, such as percentiles, is in its values from then on.
+	values := c.sampled.Load() && bytes.Contains(answer, []byte("<measurement"))
+	return Check(asks || prefer != "" || values, answer)
+}
+
+// Check returns what is wrong with an answer. extended allows the extensions of the
+// gateway, which the DTD of the report does not know.
+func Check(extended bool, answer []byte) error {
+	g, err := grammars()
+	if err != nil {
+		return err
+	}
+	tree, err := mir.Scan(answer, mir.ReplyLimits())
+	if err != nil {
+		return err
+	}
+	switch root := tree.Root(); {
+	case root.Space() == "" && root.Name() == "sir":
+		return named("sir.xsd", g.sir.Validate(tree))
+	case root.Space() == mir.GatewayNamespace:
+		if !extended {
+			return errors.New("an extension that was not asked for")
+		}
+		return named("gateway.xsd", g.gateway.Validate(tree))
+	}
+	err = errors.Join(named("mir.xsd", g.mir.Validate(tree)), named("mir.dtd", g.ours.validate(answer)), rules(answer))
+	if !extended {
+		err = errors.Join(err, named("the DTD of the report", g.report.validate(answer)))
+	}
+	return err
+}
+
+func named(grammar string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("by %s: %w", grammar, err)
+}
+
+// positioned is how every error begins.
+var positioned = regexp.MustCompile(`^line \d+, column \d+: .`)
+
+// rules checks what no grammar says: an element of a measurement that holds others has one id
+// at most and no value (MIR 6, rule 3); an error begins with its place in the request.
+func rules(answer []byte) error {
+	document, err := mir.Decode(answer, mir.ReplyLimits())
+	if err != nil {
+		return err
+	}
+	switch d := document.(type) {
+	case *mir.Measurement:
+		return levels(d)
+	case *mir.Errors:
+		for _, message := range d.Messages {
+			if !positioned.MatchString(message) {
+				return fmt.Errorf("an error without a place: %s", message)
+			}
+		}
+	}
+	return nil
+}
+
+func levels(m *mir.Measurement) error {
+	if len(m.Children) == 0 {
+		return nil
+	}
+	ids := 0
+	for _, id := range []string{m.ProbeID, m.SiteID, m.NodeID, m.CommunicatorID, m.ProcessID, m.ThreadID} {
+		if id != "" {
+			ids++
+		}
+	}
+	if ids > 1 || m.Value != "" {
+		return fmt.Errorf("a merged element with %d ids and the value %q", ids, m.Value)
+	}
+	for i := range m.Children {
+		if err := levels(&m.Children[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grammar is all that answers are checked by.
+type grammar struct {
+	mir, sir, gateway *xsd.Schema
+	ours, report      *dtd
+}
+
+// grammars are parsed once for all tests of a process.
+var grammars = sync.OnceValues(func() (g grammar, err error) {
+	for _, s := range []struct {
+		into   **xsd.Schema
+		source []byte
+	}{{&g.mir, schemas.MIR()}, {&g.sir, schemas.SIR()}, {&g.gateway, schemas.Gateway()}} {
+		if *s.into, err = xsd.New(s.source); err != nil {
+			return g, err
+		}
+	}
+	ours, err := fs.ReadFile(schemas.Files(), "mir.dtd")
+	if err != nil {
+		return g, err
+	}
+	if g.ours, err = parseDTD(ours); err != nil {
+		return g, named("mir.dtd", err)
+	}
+	g.report, err = parseDTD(report)
+	return g, named("the DTD of the report", err)
+})
