@@ -26,7 +26,7 @@ func (ts timings) reply(threads []omis.Token) omis.Reply {
 			s.Add(float64(ns) / 1e9)
 		}
 		list = append(list, omis.TokenValue("p_1"), omis.TokenValue(thread), omis.Int(s.N), omis.Float(s.Last),
-			omis.Float(s.Sum), omis.Float(s.SumSq), omis.Float(s.Min), omis.Float(s.Max), omis.Int(0))
+			omis.Float(s.Sum), omis.Float(s.Squares+s.Sum*s.Mean), omis.Float(s.Min), omis.Float(s.Max), omis.Int(0))
 	}
 	answer := omis.ObjectResult{Objects: []omis.Token{"pa_t_1"}, Values: []omis.Value{omis.Int(int64(len(threads))), omis.List(list...)}}
 	return omis.Reply{{{}}, {answer}}

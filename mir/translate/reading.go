@@ -95,7 +95,9 @@ func timerRows(reply omis.Reply, i int) ([]row, error) {
 			return Stats{}
 		}
 		sumsq, _ := vs[3].Number()
-		return Stats{N: n, Last: ms(vs[1]), Sum: ms(vs[2]), SumSq: sumsq * 1e6, Min: ms(vs[4]), Max: ms(vs[5])}
+		s := summed(n, ms(vs[2]), sumsq*1e6)
+		s.Last, s.Min, s.Max = ms(vs[1]), ms(vs[4]), ms(vs[5])
+		return s
 	})
 }
 

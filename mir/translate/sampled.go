@@ -47,7 +47,7 @@ func (s Stats) deviation() (v float64, ok bool) {
 	}
 	mean := s.Sum / n
 	m := s.Sampled.estimate() / mean
-	variance := max(s.SumSq-s.Sum*mean, 0) / (n - 1)
+	variance := s.Squares / (n - 1)
 	return m * math.Sqrt(variance/n*max(1-n/m, 0)), true
 }
 

@@ -9,8 +9,13 @@ import (
 
 // Stats sums up values that were measured, in the metric's own unit.
 type Stats struct {
-	N                          int64
-	Last, Sum, SumSq, Min, Max float64
+	N                   int64
+	Last, Sum, Min, Max float64
+
+	// Mean is the arithmetic mean, and Squares the sum of the squared differences from it. The
+	// sum of the squares themselves would not do: a variance that is small beside the values
+	// is lost when the square of their mean is taken off.
+	Mean, Squares float64
 
 	Sampled Sampled           // where N are only some of those there were
 	Spread  omis.Distribution // where percentiles are wanted
@@ -18,7 +23,14 @@ type Stats struct {
 
 // Add takes one more value.
 func (s *Stats) Add(v float64) {
-	s.Merge(Stats{N: 1, Last: v, Sum: v, SumSq: v * v, Min: v, Max: v})
+	s.Merge(Stats{N: 1, Last: v, Sum: v, Mean: v, Min: v, Max: v})
+}
+
+// summed returns the statistics of n values of which sums are known. The variance has the
+// precision that the sum of the squares has.
+func summed(n int64, sum, squares float64) Stats {
+	mean := sum / float64(n)
+	return Stats{N: n, Sum: sum, Mean: mean, Squares: max(squares-sum*mean, 0)}
 }
 
 // Merge takes the values that o sums up, as if they had been measured after
@@ -35,10 +47,14 @@ func (s *Stats) Merge(o Stats) {
 		*s = o
 		return
 	}
+	// The method of Welford, for groups of values (Chan, Golub and LeVeque 1979).
+	n, m := float64(s.N), float64(o.N)
+	apart := o.Mean - s.Mean
+	s.Mean += apart * m / (n + m)
+	s.Squares += o.Squares + apart*apart*n*m/(n+m)
 	s.N += o.N
 	s.Last = o.Last
 	s.Sum += o.Sum
-	s.SumSq += o.SumSq
 	s.Min = math.Min(s.Min, o.Min)
 	s.Max = math.Max(s.Max, o.Max)
 }
@@ -64,8 +80,7 @@ func (s Stats) Of(f mir.Function) (v float64, ok bool) {
 	case mir.Minimum:
 		return s.Min, true
 	case mir.Variance:
-		mean := s.Sum / n
-		return math.Max(0, s.SumSq/n-mean*mean), true
+		return s.Squares / n, true
 	}
 	return s.Last, true
 }
