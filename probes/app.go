@@ -33,6 +33,7 @@ type App struct {
 	processes []Process
 	probes    []*Probe // in the order of their requests
 	released  bool
+	ending    chan struct{} // closed when the next process has terminated; nil: nobody waits
 }
 
 // Process is a process of an application.
@@ -170,6 +171,20 @@ func (a *App) markGone(t omis.Token) {
 			a.processes[i].Gone = true
 		}
 	}
+	if a.ending != nil {
+		close(a.ending)
+		a.ending = nil
+	}
+}
+
+// nextEnd returns a channel that is closed when the next process has terminated.
+func (a *App) nextEnd() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ending == nil {
+		a.ending = make(chan struct{})
+	}
+	return a.ending
 }
 
 // Heed marks the processes that have ended without our having been told: news

@@ -34,6 +34,11 @@ func (r *Registry) Subscribe(id string) (documents <-chan *mir.Measurement, canc
 	if !p.audience.join(c) {
 		return nil, nil, failf(NotFound, "%s has been removed", id)
 	}
+	// Asked after joining: whoever joins later than the streams were ended has to be told.
+	if _, w := p.now(); w != nil && w.plan.Outlived(p.app.gone()) {
+		p.audience.leave(c)
+		return nil, nil, failf(Conflict, "all processes that %s measured have terminated: it delivers nothing any more; VALUE answers what it has measured", id)
+	}
 	return c, func() { p.audience.leave(c) }, nil
 }
 
@@ -71,6 +76,16 @@ func (a *audience) send(m *mir.Measurement) {
 		default:
 		}
 	}
+}
+
+// dismiss ends the streams that there are.
+func (a *audience) dismiss() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.all {
+		close(c)
+	}
+	a.all = nil
 }
 
 func (a *audience) close() {

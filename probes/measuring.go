@@ -35,18 +35,21 @@ func overlay(under, over *mir.Measuring) *mir.Measuring {
 	return &m
 }
 
-// suited is the measuring element of a request over the defaults. Defaults that
-// suit measurements by the clock alone are not imposed on a region.
+// suited is the measuring element of a request over the defaults. Defaults that do not suit
+// the request are not imposed on it: on a region nothing that goes by the clock, and without
+// an interval no delivery of each measurement.
 func suited(defaults *mir.Measuring, r *mir.InstrRequest) *mir.Measuring {
-	if defaults != nil && r.Region != nil {
-		d := *defaults
-		d.Interval = nil
-		if d.Delivery != nil && *d.Delivery < 0 {
-			d.Delivery = nil
-		}
-		defaults = &d
+	if defaults == nil {
+		return r.Measuring
 	}
-	return overlay(defaults, r.Measuring)
+	d := *defaults
+	if r.Region != nil {
+		d.Interval = nil
+	}
+	if d.Delivery != nil && *d.Delivery < 0 && (r.Region != nil || interval(overlay(&d, r.Measuring)) == 0) {
+		d.Delivery = nil
+	}
+	return overlay(&d, r.Measuring)
 }
 
 // interval is how often to measure, 0 where that is not by the clock.

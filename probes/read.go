@@ -67,11 +67,7 @@ func (p *Probe) measure(ctx context.Context) (*installed, []translate.Value, err
 // ask reads the values from the monitor. For processes that have terminated the
 // last values stand.
 func (p *Probe) ask(ctx context.Context, w *installed) ([]translate.Value, error) {
-	reply, err := p.app.request(ctx, w.read)
-	if err != nil {
-		return nil, err
-	}
-	vs, err := w.plan.Values(reply, w.handles)
+	vs, err := p.query(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +76,15 @@ func (p *Probe) ask(ctx context.Context, w *installed) ([]translate.Value, error
 	}
 	w.last.Store(&vs)
 	return vs, nil
+}
+
+// query reads from the monitor what there is to be measured now.
+func (p *Probe) query(ctx context.Context, w *installed) ([]translate.Value, error) {
+	reply, err := p.app.request(ctx, w.read)
+	if err != nil {
+		return nil, err
+	}
+	return w.plan.Values(reply, w.handles)
 }
 
 // lastValues is what was read last.

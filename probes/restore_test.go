@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"mirador/mir/conform"
 	"mirador/omis"
 	"mirador/omis/engine"
 	"mirador/omis/engine/fake"
@@ -19,7 +20,7 @@ import (
 // newEstate is a house whose monitor can have programs outlive it.
 func newEstate(t *testing.T) *house {
 	t.Helper()
-	h := &house{TB: t, node: fake.New("here"), data: t.TempDir()}
+	h := &house{TB: t, node: fake.New("here"), data: t.TempDir(), talk: new(conform.Conversation)}
 	node := fake.NewPlacing(h.node, "fake")
 	h.placer = node.Places[0]
 	h.open(node)
@@ -34,7 +35,7 @@ func (h *house) kill() *house {
 	if err != nil {
 		h.Fatal(err)
 	}
-	next := &house{TB: h.TB, node: h.node, placer: heir, data: h.TempDir()}
+	next := &house{TB: h.TB, node: h.node, placer: heir, data: h.TempDir(), talk: h.talk}
 	text, err := os.ReadFile(filepath.Join(h.data, journal.File))
 	if err != nil {
 		h.Fatal(err)

@@ -44,6 +44,7 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 		errs = append(p.sampling(r), p.spreading(r)...)
 	}
 	errs = append(errs, CheckMeasuring(r.Measuring, r.Region != nil)...)
+	errs = append(errs, checkEachTime(r)...)
 	found, wrong := entities(r.Entities, r.Region != nil, t)
 	errs = append(errs, wrong...)
 	p.entities, p.scopes = found, scopes(found, t)
@@ -137,6 +138,16 @@ func CheckMeasuring(m *mir.Measuring, region bool) Errors {
 		refuse("delivery -1: the executions of a region are not delivered one by one; give a time in milliseconds")
 	}
 	return errs
+}
+
+// checkEachTime refuses to deliver every measurement of what is only measured when a VALUE
+// asks for it. Defaults may say so all the same: later requests may have an interval.
+func checkEachTime(r *mir.InstrRequest) Errors {
+	m := r.Measuring
+	if m == nil || r.Region != nil || m.Delivery == nil || *m.Delivery >= 0 || set(m.Interval) {
+		return nil
+	}
+	return Errors{Errorf(CannotBeDone, m.Pos, "delivery -1: without an interval nothing is measured until a VALUE asks for it; add an interval, or give a delivery in milliseconds")}
 }
 
 // longest is a year in milliseconds.
