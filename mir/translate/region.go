@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -52,7 +53,9 @@ func findRegion(c *mir.CodeRegion, t *Targets) (*region, *Error) {
 	return &region{name: copies[0].unit.Name, copies: copies, entry: c.From != "", exit: c.From != "" || c.To != ""}, nil
 }
 
-// findUnit finds a unit by its id, else by a name that only one unit has.
+// findUnit finds a unit by its id, else by a name that only one unit has: the one that the
+// source or the symbol table gives it, with or without the program in front of it, and of
+// C++ also without the parameters.
 func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
 	byID := func(x *sir.Index) []*sir.Unit {
 		if u := x.ByID(name); u != nil {
@@ -66,12 +69,28 @@ func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
 	byName := func(x *sir.Index) []*sir.Unit { return x.ByName(name) }
 	found := t.look(byName, func(u *sir.Unit) bool { return u.Name == name || u.Symbol == name })
 	if len(found) == 0 {
+		found = t.gather(func(m *Module) []*sir.Unit {
+			own, inside := strings.CutPrefix(name, filepath.Base(m.Path)+":")
+			if !inside || strings.HasPrefix(own, ":") { // a namespace may be called like the program
+				own = name
+			}
+			return filter(m, func(u *sir.Unit) bool { return u.Name == own || namedLike(u.Name, own) })
+		})
+	}
+	if len(found) == 0 {
 		return nil, Errorf(NotFound, pos, "no unit %s%s", name, didYouMean(name, t))
 	}
 	if others := distinct(found); len(others) > 1 {
 		return nil, Errorf(NotFound, pos, "%d units are called %s, use an id: %s", len(others), name, strings.Join(others, ", "))
 	}
 	return found, nil
+}
+
+// namedLike reports whether a demangled name is name with parameters behind it. The name of
+// a template's instance has the type of its result in front of it.
+func namedLike(demangled, name string) bool {
+	before, _, found := strings.Cut(demangled, name+"(")
+	return found && name != "" && (before == "" || strings.HasSuffix(before, " "))
 }
 
 // look finds the units that are wanted, by the index of a module where it has one: to go

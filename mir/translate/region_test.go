@@ -1,0 +1,50 @@
+package translate
+
+import (
+	"strings"
+	"testing"
+
+	"mirador/mir"
+	"mirador/sir"
+)
+
+// TestFindUnitByName finds units by demangled names, with and without the program and the
+// parameters, and names those that share a name.
+func TestFindUnitByName(t *testing.T) {
+	units := []sir.Unit{
+		{ID: "shop:_ZN4shop4ItemC1Ei", Name: "shop::Item::Item(int)", Symbol: "_ZN4shop4ItemC1Ei"},
+		{ID: "shop:_ZNK4shop4Item5priceEv", Name: "shop::Item::price() const", Symbol: "_ZNK4shop4Item5priceEv"},
+		{ID: "shop:_ZN4shop3addEi", Name: "shop::add(int)", Symbol: "_ZN4shop3addEi"},
+		{ID: "shop:_ZN4shop3addEd", Name: "shop::add(double)", Symbol: "_ZN4shop3addEd"},
+		{ID: "shop:_ZN4shop4mostIiEET_S1_", Name: "int shop::most<int>(int)", Symbol: "_ZN4shop4mostIiEET_S1_"},
+		{ID: "shop:_ZN4cart4push17h0123456789abcdefE", Name: "cart::push", Symbol: "_ZN4cart4push17h0123456789abcdefE"},
+	}
+	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{{Path: "/usr/bin/shop", Program: &sir.Program{Units: units}}}}}}
+	for name, want := range map[string]string{
+		"shop:_ZN4shop3addEi":            "shop:_ZN4shop3addEi",
+		"shop::add(int)":                 "shop:_ZN4shop3addEi",
+		"shop:shop::add(double)":         "shop:_ZN4shop3addEd",
+		"shop::Item::price":              "shop:_ZNK4shop4Item5priceEv",
+		"shop:shop::Item::price":         "shop:_ZNK4shop4Item5priceEv",
+		"shop:shop::Item::price() const": "shop:_ZNK4shop4Item5priceEv",
+		"shop::most<int>":                "shop:_ZN4shop4mostIiEET_S1_",
+		"cart::push":                     "shop:_ZN4cart4push17h0123456789abcdefE",
+		"shop:cart::push":                "shop:_ZN4cart4push17h0123456789abcdefE",
+	} {
+		found, err := findUnit(name, mir.Position{}, targets)
+		if err != nil || len(found) != 1 || found[0].unit.ID != want {
+			t.Errorf("%s: found %v, %v; want %s", name, found, err, want)
+		}
+	}
+	for name, words := range map[string]string{
+		"shop::add":        "2 units are called shop::add",
+		"shop:shop::add":   "2 units are called",
+		"price":            "no unit price",
+		"Item::price":      "no unit",
+		"other:cart::push": "no unit",
+	} {
+		if _, err := findUnit(name, mir.Position{}, targets); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, want %q", name, err, words)
+		}
+	}
+}
