@@ -2,16 +2,21 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
+
+	"mirador/mir"
 )
 
 const (
 	typeXML  = "application/xml"
+	typeMIR  = "application/mir+xml"
 	typeText = "text/plain; charset=utf-8"
 )
 
@@ -44,6 +49,10 @@ func (s *Server) readBody(x *exchange, buf *bytes.Buffer) ([]byte, error) {
 	// Without MaxBytesReader: it allocates, and a connection whose body was too
 	// long is closed by net/http all the same.
 	n, err := buf.ReadFrom(io.LimitReader(x.r.Body, limit+1))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		x.Header().Set("Connection", "close")
+		return nil, NewFault(http.StatusRequestTimeout, fmt.Sprintf("the request did not arrive whole within %v: send it faster", s.times.body))
+	}
 	if err != nil {
 		return nil, NewFault(http.StatusBadRequest, "cannot read the request: "+err.Error())
 	}
@@ -58,37 +67,28 @@ func tooLargeMessage(limit int64) string {
 	return fmt.Sprintf("the request is longer than %d bytes, the limit of this gateway", limit)
 }
 
-// checkDocumentType accepts what design calls XML: its two types, and a form
-// that is none, since curl -d says form whatever it sends.
-func checkDocumentType(contentType string, body []byte) error {
+// documentCharset accepts what is XML, or MIR, and a form that is none, since curl -d says
+// form whatever it sends. It returns the charset that the type names, which counts more than
+// what the document says (RFC 7303, 3.2); "" if it names none.
+func documentCharset(contentType string, body []byte) (string, error) {
 	switch contentType {
 	case typeXML, "text/xml", "":
-		return nil
+		return "", nil
 	}
 	media, params, err := mime.ParseMediaType(contentType)
+	charset := params["charset"]
 	switch {
 	case err != nil:
-		return NewFault(http.StatusUnsupportedMediaType, "cannot read the Content-Type "+contentType+": "+err.Error())
-	case !isUTF8(params["charset"]):
-		// RFC 7303, 3.1: what it says counts more than the document itself.
-		return NewFault(http.StatusUnsupportedMediaType, fmt.Sprintf("cannot read a document in the charset %s: send it in UTF-8", params["charset"]))
-	case media == typeXML, media == "text/xml":
-		return nil
+		return "", NewFault(http.StatusUnsupportedMediaType, "cannot read the Content-Type "+contentType+": "+err.Error())
+	case charset != "" && !mir.KnownCharset(charset):
+		return "", NewFault(http.StatusUnsupportedMediaType, fmt.Sprintf("cannot read a document in the charset %s: send it in UTF-8 or ISO-8859-1", charset))
+	case media == typeXML, media == "text/xml", media == typeMIR:
+		return charset, nil
 	case media == "application/x-www-form-urlencoded" && startsAsXML(body):
-		return nil
+		return charset, nil
 	}
-	return NewFault(http.StatusUnsupportedMediaType, fmt.Sprintf(
+	return "", NewFault(http.StatusUnsupportedMediaType, fmt.Sprintf(
 		"cannot read a document of type %s: send it as application/xml (curl -H 'Content-Type: application/xml' --data-binary @FILE)", media))
-}
-
-// isUTF8 tells whether a charset is read as it is; none means what the document
-// says, which the scan checks.
-func isUTF8(charset string) bool {
-	switch strings.ToLower(charset) {
-	case "", "utf-8", "us-ascii":
-		return true
-	}
-	return false
 }
 
 func startsAsXML(body []byte) bool {

@@ -71,6 +71,7 @@ func (s *Server) frame(route *Route) http.HandlerFunc {
 	seen := s.metrics.route(route)
 	return func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
+		defer handling(r.Context())()
 		x := exchanges.Get().(*exchange)
 		*x = exchange{ResponseWriter: w, r: r}
 		defer func() {

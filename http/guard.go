@@ -42,6 +42,8 @@ type guarded struct {
 	peer  *Caller // nil where the connection does not tell it
 	once  sync.Once
 
+	header slowHeader
+
 	// Guarded by guard.mu:
 	place  *list.Element // in guard.unknown; nil when the caller is known
 	wanted time.Time     // the read deadline that the server has set
@@ -186,6 +188,7 @@ type guardedKey struct{}
 // peerContext puts the connection's identity into its context, and the connection,
 // which is told when a request has shown whose it is.
 func peerContext(ctx context.Context, conn net.Conn) context.Context {
+	out := conn
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
 	}
@@ -196,6 +199,8 @@ func peerContext(ctx context.Context, conn net.Conn) context.Context {
 		}
 		return ctx
 	}
+	c.header.out = out
+	ctx = context.WithValue(ctx, headerKey{}, &c.header)
 	if c.peer != nil {
 		return withCaller(ctx, c.peer)
 	}

@@ -32,8 +32,8 @@ func (s *Server) Serve(ctx context.Context, grace time.Duration, listeners ...ne
 	server := &http.Server{
 		Handler:           s,
 		ConnContext:       peerContext,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       bodyTimeout,
+		ReadHeaderTimeout: s.times.header,
+		ReadTimeout:       s.times.body,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 	}

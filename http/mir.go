@@ -78,10 +78,11 @@ func (s *Server) readDocument(x *exchange, buf *bytes.Buffer) (mir.Document, err
 	if err != nil {
 		return nil, err
 	}
-	if err := checkDocumentType(x.r.Header.Get("Content-Type"), body); err != nil {
+	decoder := s.cfg.Decoder
+	if decoder.Charset, err = documentCharset(x.r.Header.Get("Content-Type"), body); err != nil {
 		return nil, err
 	}
-	return s.cfg.Decoder.DecodeRequest(body)
+	return decoder.DecodeRequest(body)
 }
 
 func sendDocument(x *exchange, doc mir.Document) error {

@@ -63,6 +63,11 @@ func TestContentTypes(t *testing.T) {
 		{"nonsense/;", valueRequest, 415},
 		{"application/xml; charset=UTF-8", valueRequest, 200},
 		{"text/xml; charset=us-ascii", valueRequest, 200},
+		{"application/mir+xml", valueRequest, 200},
+		{"application/mir+xml; charset=ISO-8859-1", "<ctrlreq action='VALUE'><probe id='\xe4'/></ctrlreq>", 200},
+		{"application/xml", "<?xml version='1.0' encoding='ISO-8859-1'?><ctrlreq action='VALUE'><probe id='\xe4'/></ctrlreq>", 200},
+		{"application/xml; charset=utf-8", "<ctrlreq action='VALUE'><probe id='\xe4'/></ctrlreq>", 400},
+		{"application/xml", "<ctrlreq xmlns='urn:apart:mir:1' action='VALUE'><probe id='probe-1'/></ctrlreq>", 200},
 		{"application/xml; charset=utf-16", valueRequest, 415},
 		{"application/x-www-form-urlencoded; charset=utf-16", valueRequest, 415},
 	} {

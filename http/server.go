@@ -35,6 +35,7 @@ type Server struct {
 	router   *chi.Mux
 	routes   []Route
 	metrics  *metrics
+	times    times
 	idPrefix string
 	nextID   atomic.Uint64
 	draining atomic.Bool
@@ -62,6 +63,7 @@ func New(cfg Config, backend Backend) *Server {
 	s := &Server{
 		cfg: cfg, backend: backend, token: cfg.Token, log: cfg.Log,
 		routes: Routes(), metrics: newMetrics(backend),
+		times:    times{headerTimeout, bodyTimeout},
 		idPrefix: hex.EncodeToString(prefix[:]) + "-",
 		ending:   make(chan struct{}),
 	}

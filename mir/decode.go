@@ -22,6 +22,9 @@ type Decoder struct {
 	// gateway's replies. Decoding is safe then, but passes over attributes it
 	// does not know.
 	Validator Validator
+	// Charset is the encoding that the transport names, which counts more than what the
+	// document says (RFC 7303, 3.2); "": the document says it.
+	Charset string
 }
 
 // Decode reads any of MIR's documents, and the gateway's explain. All errors
@@ -29,7 +32,7 @@ type Decoder struct {
 func (d Decoder) Decode(data []byte) (Document, error) {
 	s := scanners.Get().(*scanner)
 	defer s.recycle()
-	tree, err := s.scan(data, d.Limits)
+	tree, err := s.scan(data, d.Limits, d.Charset)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +48,7 @@ func (d Decoder) Decode(data []byte) (Document, error) {
 func (d Decoder) DecodeRequest(data []byte) (Document, error) {
 	s := scanners.Get().(*scanner)
 	defer s.recycle()
-	tree, err := s.scan(data, d.Limits)
+	tree, err := s.scan(data, d.Limits, d.Charset)
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +124,8 @@ func readerOf(root Element) (reader, error) {
 func notARequest(root Element) *Error {
 	const expected = "sirreq, snapshotreq, instrreq or ctrlreq was expected"
 	if root.Space() != "" {
-		return refuse(Unsupported, root.Pos(), "<%s> is in the namespace %s, MIR's requests are in none; %s",
-			quoteless(root.Tag()), Quote(root.Space()), expected)
+		return refuse(Unsupported, root.Pos(), "<%s> is in the namespace %s, MIR's requests are in none or in %s; %s",
+			quoteless(root.Tag()), Quote(root.Space()), Namespace, expected)
 	}
 	switch root.Name() {
 	case "sir", "snapshot", "probe", "measurement", "errors":

@@ -82,7 +82,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}{
 		{"unknown root", "<foo/>", Unsupported, []string{"line 1, column 1: <foo> is not a request of MIR; sirreq, snapshotreq, instrreq or ctrlreq was expected"}},
 		{"root in a namespace", "<instrreq xmlns='urn:mir'/>", Unsupported,
-			[]string{`line 1, column 1: <instrreq> is in the namespace "urn:mir", MIR's requests are in none; sirreq, snapshotreq, instrreq or ctrlreq was expected`}},
+			[]string{`line 1, column 1: <instrreq> is in the namespace "urn:mir", MIR's requests are in none or in urn:apart:mir:1; sirreq, snapshotreq, instrreq or ctrlreq was expected`}},
 		{"a probe document", "<probe id='x'/>", Unsupported, []string{"line 1, column 1: <probe> is an answer, not a request; sirreq, snapshotreq, instrreq or ctrlreq was expected"}},
 		{"no resource", "<sirreq/>", Invalid, []string{`line 1, column 1: <sirreq> names no program; write <resource in="file:///…"/> inside`}},
 		{"contradicting activations", "<instrreq activated='true' activate='false'/>", Invalid,
@@ -186,6 +186,39 @@ func TestValidatorDecides(t *testing.T) {
 type refusing struct{}
 
 func (refusing) Validate(*Tree) error { return errors.New("no") }
+
+// Tools of 2004 send documents in Latin-1, and in a namespace for MIR.
+func TestEncodingsAndNamespaces(t *testing.T) {
+	const latin1 = "<?xml version='1.0' encoding='iso-8859-1'?>\n"
+	for _, c := range []struct{ charset, document, message string }{
+		{"", latin1 + "<ctrlreq action='VALUE'><probe id='\xe4'/></ctrlreq>", ""},
+		{"ISO-8859-1", "<ctrlreq action='VALUE'><probe id='\xe4'/></ctrlreq>", ""},
+		{"latin1", latin1 + "<ctrlreq action='VALUE'><probe id='\xe4'/></ctrlreq>", ""},
+		{"utf-8", latin1 + "<ctrlreq action='VALUE'><probe id='ä'/></ctrlreq>", ""},
+		{"", "<?xml version='1.0' encoding='UTF-8'?><ctrlreq action='VALUE'><probe id='ä'/></ctrlreq>", ""},
+		{"", "<?xml version='1.0' encoding='UTF-8'?><ctrlreq action='VALUE'><probe id='\xe4'/></ctrlreq>", "line 1, column 74: the byte 0xE4 is not UTF-8; send the document in UTF-8"},
+		{"", latin1 + "<ctrlreq action='VALUE'><probe id='\x01'/></ctrlreq>", "line 2, column 36: the character U+0001 cannot stand in XML"},
+		{"", `<ctrlreq xmlns="urn:apart:mir:1" action="VALUE"><probe id="ä"/></ctrlreq>`, ""},
+		{"", `<m:ctrlreq xmlns:m="urn:apart:mir:1" action="VALUE"><m:probe id="ä"/></m:ctrlreq>`, ""},
+		{"", `<m:ctrlreq xmlns:m="urn:apart:mir:1" action="VALUE"><probe id="ä"/></m:ctrlreq>`, ""},
+		{"", `<m:ctrlreq xmlns:m="urn:apart:mir:1" m:action="VALUE"><m:probe id="ä"/></m:ctrlreq>`,
+			"line 1, column 38: the attribute m:action has a prefix; the attributes of MIR have none, write action"},
+		{"", `<ctrlreq xmlns="urn:apart:mir:2" action="VALUE"><probe id="ä"/></ctrlreq>`,
+			`line 1, column 1: <ctrlreq> is in the namespace "urn:apart:mir:2", MIR's requests are in none or in urn:apart:mir:1; sirreq, snapshotreq, instrreq or ctrlreq was expected`},
+	} {
+		document, err := Decoder{Limits: RequestLimits(), Charset: c.charset}.DecodeRequest([]byte(c.document))
+		switch {
+		case c.message != "":
+			if err == nil || err.Error() != c.message {
+				t.Errorf("%s: got %v, want %s", c.document, err, c.message)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", c.document, err)
+		case document.(*ControlRequest).Probes[0].ID != "ä":
+			t.Errorf("%s: got %+v", c.document, document)
+		}
+	}
+}
 
 // forgetPositions makes documents comparable that were written differently.
 func forgetPositions(d Document) {

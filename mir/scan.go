@@ -14,13 +14,13 @@ const (
 )
 
 // Scan reads a document within bounds and keeps the place of everything. It
-// takes XML 1.0 with namespaces in UTF-8, without document type declarations and
+// takes XML 1.0 with namespaces in UTF-8 or ISO-8859-1, without document type declarations and
 // processing instructions, which no MIR document needs and which are what makes
 // XML dangerous to read. What it lets through, libxml2 may see.
 func Scan(data []byte, limits Limits) (*Tree, error) {
 	s := new(scanner)
 	s.elements, s.attributes = roomFor(data, limits)
-	return s.scan(data, limits)
+	return s.scan(data, limits, "")
 }
 
 // roomFor has upper bounds of a well-formed document, so that slices seldom
@@ -50,11 +50,11 @@ type scanner struct {
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
 // scan reads a document. The tree is the scanner's own.
-func (s *scanner) scan(data []byte, limits Limits) (*Tree, error) {
+func (s *scanner) scan(data []byte, limits Limits, charset string) (*Tree, error) {
 	if len(data) > limits.Bytes {
 		return nil, refuse(TooLarge, Position{}, "the document has %d bytes; at most %d are taken", len(data), limits.Bytes)
 	}
-	source := string(data)
+	source := decoded(data, charset)
 	*s = scanner{
 		Tree:   Tree{source: source, elements: s.elements, attributes: s.attributes},
 		limits: limits,

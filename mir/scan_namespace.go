@@ -45,6 +45,9 @@ func (s *scanner) resolve(index int32, start int) bool {
 		if !ok {
 			return s.fail(start, `the prefix %s of <%s> is not declared; write xmlns:%[1]s="…"`, prefix, e.qualified)
 		}
+		if space == Namespace {
+			space = ""
+		}
 		e.name, e.space = local, space
 	}
 	for i := range attributes {
@@ -84,6 +87,9 @@ func (s *scanner) resolveAttribute(a *Attribute, before []Attribute, e *node) bo
 	space, ok := s.scopes.lookup(prefix)
 	if !ok {
 		return s.failAt(a.Pos, `the prefix %s of the attribute %s is not declared; write xmlns:%[1]s="…"`, prefix, a.Name)
+	}
+	if space == Namespace {
+		return s.failAt(a.Pos, "the attribute %s has a prefix; the attributes of MIR have none, write %s", a.Name, local)
 	}
 	for _, other := range before {
 		if other.Space == space && other.Name == local {

@@ -50,8 +50,8 @@ func (s *scanner) declares(start int, name, value string) bool {
 			return s.fail(start, "XML %s is not taken, only 1.0", Quote(value))
 		}
 	case "encoding":
-		if !strings.EqualFold(value, "UTF-8") && !strings.EqualFold(value, "US-ASCII") {
-			return s.fail(start, "the encoding %s is not taken; send the document in UTF-8", Quote(value))
+		if !KnownCharset(value) {
+			return s.fail(start, "the encoding %s is not taken; send the document in UTF-8 or ISO-8859-1", Quote(value))
 		}
 	case "standalone":
 		if value != "yes" && value != "no" {

@@ -9,6 +9,10 @@ import (
 // costs and why, and explain documents.
 const GatewayNamespace = "urn:mirador:gateway"
 
+// Namespace is the namespace that requests may stand in. They mean the same there as in none,
+// which MIR's report uses; answers are in none.
+const Namespace = "urn:apart:mir:1"
+
 const (
 	xmlNamespace   = "http://www.w3.org/XML/1998/namespace"
 	xmlnsNamespace = "http://www.w3.org/2000/xmlns/"
@@ -75,7 +79,8 @@ func (e Element) Name() string { return e.node().name }
 // Tag is the element's name as written, with its prefix.
 func (e Element) Tag() string { return e.node().qualified }
 
-// Space is the URI of the element's namespace, "" for MIR's own elements.
+// Space is the URI of the element's namespace, "" for MIR's own elements, also where they stand
+// in Namespace.
 func (e Element) Space() string { return e.node().space }
 
 // Pos is where the element's start tag begins.

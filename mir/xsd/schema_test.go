@@ -55,6 +55,9 @@ func TestValidDocuments(t *testing.T) {
 		`<instrreq xmlns:a="urn:x" a:c="1"><a:b><codeRegion/></a:b><metric name="m" a:x=""/><measuring delivery="1"><a:y/></measuring><a:z/></instrreq>`,
 		`<instrreq xmlns:a="not a URI"><thread id="t" xml:lang="en"/></instrreq>`,
 		`<instrreq><site id="s"/><site id="t"><process id="p"/><communicator id="c"/></site></instrreq>`,
+		`<instrreq xmlns="urn:apart:mir:1"><codeRegion from="f"/><metric name="m"/></instrreq>`,
+		`<m:instrreq xmlns:m="urn:apart:mir:1"><m:codeRegion from="f"/><metric name="m"/></m:instrreq>`,
+		"<?xml version='1.0' encoding='ISO-8859-1'?><instrreq><codeRegion from='\xe4'/></instrreq>",
 		`<ctrlreq/>`, // that a probe is missing, decoding says
 	} {
 		if err := validate(t, schema, document); err != nil {

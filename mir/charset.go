@@ -1,0 +1,42 @@
+package mir
+
+import (
+	"regexp"
+	"strings"
+)
+
+// declaredEncoding finds the encoding in the XML declaration of a document.
+var declaredEncoding = regexp.MustCompile(`^<\?xml[^?>]*\sencoding\s*=\s*["']([A-Za-z0-9._:-]+)["']`)
+
+// KnownCharset reports whether documents in an encoding can be read. Names are those of XML
+// and of media types, in any case.
+func KnownCharset(name string) bool {
+	return strings.EqualFold(name, "UTF-8") || strings.EqualFold(name, "US-ASCII") || isLatin1(name)
+}
+
+func isLatin1(name string) bool {
+	switch strings.ToLower(name) {
+	case "iso-8859-1", "iso_8859-1", "iso_8859-1:1987", "latin1", "l1":
+		return true
+	}
+	return false
+}
+
+// decoded is the text of a document, in UTF-8 as far as it is valid. charset is the encoding
+// that the transport names, "" if it names none.
+func decoded(data []byte, charset string) string {
+	if charset == "" {
+		if found := declaredEncoding.FindSubmatch(data); found != nil {
+			charset = string(found[1])
+		}
+	}
+	if !isLatin1(charset) {
+		return string(data)
+	}
+	var text strings.Builder
+	text.Grow(len(data) + len(data)/8)
+	for _, b := range data { // ISO-8859-1 is the beginning of Unicode
+		text.WriteRune(rune(b))
+	}
+	return text.String()
+}
