@@ -99,13 +99,15 @@ type Watch struct {
 // Hit is one occurrence of an event. It is valid until every holder released
 // it; without a Hold, until the handler returns.
 type Hit struct {
-	Proc  ProcID
-	TID   int
-	Addr  uint64
-	SP    uint64 // stack pointer, of an address reached; of a library call as it started, at its end too
-	Args  Args   // of an address reached
-	Time  int64  // monotonic nanoseconds, taken as the event was recognised
-	Child int    // new thread or process
+	Proc ProcID
+	TID  int
+	Addr uint64
+	SP   uint64 // stack pointer, of an address reached; of a library call as it started, at its end too
+	// Goroutine is the goroutine that reached the address, where the code is of Go.
+	Goroutine Goroutine
+	Args      Args  // of an address reached
+	Time      int64 // monotonic nanoseconds, taken as the event was recognised
+	Child     int   // new thread or process
 	// ChildProc is the pid of a new thread's process where that is new too; 0: Proc.
 	ChildProc int
 
@@ -125,6 +127,35 @@ type Hit struct {
 	Hold func() (release func())
 	// Now is the node's clock, the one Time was read from.
 	Now func() int64
+}
+
+// Goroutine is a goroutine of a program in Go, as the thread that runs it knows it. Zero: the
+// code is not of Go, or the thread runs no goroutine.
+type Goroutine struct {
+	Addr     uint64 // of its descriptor (runtime.g), which stays as long as it lives
+	StackEnd uint64 // the upper end of its stack, which the runtime may move
+	// Unknown says why it is not known; nil: it is.
+	Unknown error
+}
+
+// StackPlace is a place of a stack, by which the end of an interval finds its begin.
+type StackPlace struct {
+	// Goroutine is the address of the goroutine's descriptor; 0: the stack is the thread's.
+	Goroutine uint64
+	// SP is the stack pointer, 0 where the event has none; of a goroutine its distance from
+	// the upper end of the stack, as a negative number: that stays when the stack is moved.
+	SP uint64
+	// Unknown says why it is not known whose stack it is.
+	Unknown error
+}
+
+// Place returns the place of the stack where the event happened.
+func (h *Hit) Place() StackPlace {
+	g := h.Goroutine
+	if g.Addr == 0 {
+		return StackPlace{SP: h.SP, Unknown: g.Unknown}
+	}
+	return StackPlace{Goroutine: g.Addr, SP: h.SP - g.StackEnd}
 }
 
 // Args are the registers that have the first arguments of a function where it begins, if

@@ -13,6 +13,8 @@ type Patcher interface {
 	Ground(p ProcID) (Ground, error)
 	// Survey tells for each address why no code can be put there; nil: it can.
 	Survey(p ProcID, addrs []uint64) []error
+	// GoCode tells of each address whether the code there is of Go.
+	GoCode(p ProcID, addrs []uint64) []GoCode
 	// Patch puts code where it is wanted, all at once: the threads of the process are
 	// stopped a single time, however long the list. Of each patch either the result or
 	// the error is nil. New patches are off. Several may stand at one address; they run

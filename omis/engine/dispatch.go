@@ -219,7 +219,7 @@ func (p *point) concerns(s *subscription) bool {
 func (p *point) occurred(hit *omis.Hit) {
 	p.occ = service.Occurrence{
 		Node: p.node.token, Proc: p.proc.token, Thread: omis.Undefined,
-		Time: hit.Time, SP: hit.SP, Now: hit.Now, Held: hit.Held,
+		Time: hit.Time, At: hit.Place(), Now: hit.Now, Held: hit.Held,
 	}
 	p.who, p.occ.CPU = held{p.node, hit.Proc, hit.TID, hit.Held}, p.cpu
 	if p.timed {

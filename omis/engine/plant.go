@@ -84,7 +84,10 @@ func (e *Engine) settle(p *process, list []*candidate) {
 // so far.
 func (e *Engine) execute(k *candidate) {
 	c, p := k.csr, k.proc
-	err := e.trap(k.subscription)
+	err := k.canTime()
+	if err == nil {
+		err = e.trap(k.subscription)
+	}
 	switch {
 	case err == nil:
 		c.subs[p] = k.subscription
@@ -95,6 +98,22 @@ func (e *Engine) execute(k *candidate) {
 	default:
 		k.err = err
 	}
+}
+
+// canTime says why the request cannot time anything where its event happens.
+func (k *candidate) canTime() error {
+	w := k.csr.event.watch
+	t, ok := k.proc.node().Node.(omis.TimingChecker)
+	if !ok || !k.csr.times || w.Event != omis.EventReachedAddr {
+		return nil
+	}
+	clock := omis.ClockOrdered
+	for _, s := range k.steps {
+		if s.op.Times() && s.op.Clock == omis.ClockCPU {
+			clock = omis.ClockCPU
+		}
+	}
+	return t.CanTime(k.proc.at().id, w.Addr, clock)
 }
 
 // observe notes that a request is executed in a process.

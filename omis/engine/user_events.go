@@ -43,7 +43,7 @@ func userEventRaise(x *execution, c *call) ([]omis.Value, error) {
 	}
 	if resume == 0 {
 		occ.Proc, occ.Thread, occ.Node = x.occ.Proc, x.occ.Thread, x.occ.Node
-		occ.Time, occ.SP, occ.Now, occ.Held = x.occ.Time, x.occ.SP, x.occ.Now, x.occ.Held
+		occ.Time, occ.At, occ.Now, occ.Held = x.occ.Time, x.occ.At, x.occ.Now, x.occ.Held
 		return nil, x.raiseNow(v, &occ)
 	}
 	if !x.tool.raised.push(func() { v.raise(&occ, nil) }, false) {

@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"mirador/omis"
 	"mirador/omis/linux/landing"
+	"mirador/omis/linux/proc"
 )
 
 // Go's scheduler takes processors away from goroutines wherever they are: it writes the
@@ -94,10 +96,71 @@ func (p patched) stackOf(g uint64) (begin, end uint64, err error) {
 	return begin, end, nil
 }
 
+// goroutineOf is the goroutine that a stopped thread runs; fs is the thread's register.
+func (o *owner) goroutineOf(r *landing.Runtime, fs uint64) (g omis.Goroutine) {
+	if r.Unknown != nil {
+		return omis.Goroutine{Unknown: r.Unknown}
+	}
+	p := patched{host{o}}
+	if g.Addr, g.Unknown = p.word(fs + uint64(int64(r.G))); g.Unknown == nil && g.Addr != 0 {
+		g.StackEnd, g.Unknown = p.word(g.Addr + landing.StackEnd)
+	}
+	if g.Unknown != nil {
+		g.Addr = 0
+	}
+	return g
+}
+
 func (p patched) word(addr uint64) (uint64, error) {
 	var word [8]byte
 	if _, err := p.o.space.memory.ReadAt(word[:], int64(addr)); err != nil {
 		return 0, fmt.Errorf("the list of goroutines cannot be read: %w", err)
 	}
 	return binary.LittleEndian.Uint64(word[:]), nil
+}
+
+// CanTime: see omis.TimingChecker.
+func (n *Node) CanTime(p omis.ProcID, addr uint64, clock omis.Clock) error {
+	r := n.runtimeAt(p, addr)
+	switch {
+	case r == nil:
+		return nil
+	case r.Unknown != nil:
+		return omis.Errorf(omis.UnsupportedService, "the function in Go at %#x cannot be timed, which takes to tell goroutines apart: %v", addr, r.Unknown)
+	case clock == omis.ClockCPU:
+		return omis.NoGoroutineCPU()
+	}
+	return nil
+}
+
+// runtimeAt is Go's runtime, if the code at an address of a process is of Go.
+func (n *Node) runtimeAt(p omis.ProcID, addr uint64) *landing.Runtime {
+	return n.runtimes(p, []uint64{addr})[0]
+}
+
+// runtimes does so for many addresses. Of a file that cannot be read nothing is known;
+// neither can any code be put there.
+func (n *Node) runtimes(p omis.ProcID, addrs []uint64) []*landing.Runtime {
+	list := make([]*landing.Runtime, len(addrs))
+	maps, err := proc.Maps(p.PID)
+	if err != nil {
+		return list
+	}
+	for i, addr := range addrs {
+		if m, ok := maps.At(addr); ok && m.Inode != 0 {
+			list[i], _ = n.codes.Runtime(p.PID, m, addr)
+		}
+	}
+	return list
+}
+
+// GoCode: see omis.Patcher.
+func (n *Node) GoCode(p omis.ProcID, addrs []uint64) []omis.GoCode {
+	list := make([]omis.GoCode, len(addrs))
+	for i, r := range n.runtimes(p, addrs) {
+		if r != nil {
+			list[i] = omis.GoCode{In: true, G: r.G, StackEnd: landing.StackEnd, Unknown: r.Unknown}
+		}
+	}
+	return list
 }

@@ -85,6 +85,9 @@ func (o *owner) reached(t *thread) bool {
 	}
 	h := o.newHit(t)
 	h.Addr, h.SP = addr, regs.Rsp
+	if b.runtime != nil {
+		h.Goroutine = o.goroutineOf(b.runtime, regs.Fs_base)
+	}
 	h.Args = omis.Args{regs.Rdi, regs.Rsi, regs.Rdx, regs.Rcx, regs.R8, regs.R9}
 	_ = ptrace.SetPC(t.tid, b.copy)
 	t.stop = hitStop

@@ -90,7 +90,10 @@ type Node struct {
 	closed     bool
 }
 
-var _ omis.Node = (*Node)(nil)
+var (
+	_ omis.Node          = (*Node)(nil)
+	_ omis.TimingChecker = (*Node)(nil)
+)
 
 // Open makes the node.
 func Open(c Config) (*Node, error) {

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"mirador/omis"
+	"mirador/omis/linux/landing"
 	"mirador/omis/linux/proc"
 	"mirador/omis/linux/relocate"
 	"mirador/omis/linux/resident"
@@ -52,6 +53,7 @@ type breakpoint struct {
 	entry      int    // in the resident table
 	standing   bool   // says the resident table
 	watches    []*watch
+	runtime    *landing.Runtime // of Go, where the code is of that
 }
 
 func (b *breakpoint) residentEntry() resident.Entry {
@@ -173,7 +175,12 @@ func (o *owner) makeReady(maps proc.Mappings, addr uint64) (*breakpoint, error) 
 	if err != nil {
 		return nil, omis.Errorf(omis.UnsupportedService, "%v", err)
 	}
-	b := &breakpoint{addr: addr, copy: slot.next, length: c.Length, original: code[0], code: code[:c.Length], entry: o.space.entries}
+	m, _ := maps.At(addr)
+	runtime, err := o.node.codes.Runtime(o.proc.PID, m, addr)
+	if err != nil {
+		runtime = nil // the code is of no file: Go has none of that kind
+	}
+	b := &breakpoint{runtime: runtime, addr: addr, copy: slot.next, length: c.Length, original: code[0], code: code[:c.Length], entry: o.space.entries}
 	if former := o.space.table[addr]; former != nil {
 		b.entry = former.entry // other code has been loaded there meanwhile
 	}

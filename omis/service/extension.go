@@ -200,8 +200,8 @@ type Occurrence struct {
 	// Before and After are what the cost of the occurrence was until Time, and will be
 	// from the end of the list on, as far as that was measured; in nanoseconds.
 	Before, After int64
-	SP            uint64 // stack pointer; 0 where the event has none
-	Held          string // how the thread is held: omis.Hit.Held
+	At            omis.StackPlace // where on a stack the event happened
+	Held          string          // how the thread is held: omis.Hit.Held
 	Params        []omis.Value
 	Now           func() int64 // the clock that Time was read from
 	// CPU is how much CPU time the thread has used, in nanoseconds; nil where there is

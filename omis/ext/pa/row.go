@@ -16,8 +16,8 @@ const maxOpen = 1 << 16
 type row struct {
 	owner
 	sampler
-	open       []interval // the innermost last
-	away       int64      // intervals that are open too, where programs have them
+	stack            // of the thread itself
+	away       int64 // intervals that are open too, in goroutines or where programs have them
 	count      int64
 	unfinished int64
 	skipped    int64 // began and were not to be timed
@@ -33,48 +33,65 @@ type interval struct {
 	from int64
 }
 
-// start opens an interval. A frame that is still open although the stack is back
+// stack is the intervals of a thread or a goroutine that are open, the innermost last.
+type stack struct{ open []interval }
+
+// A goroutine may end an interval on another thread than it began it on, and its intervals
+// are on a stack of its own. They are counted with the thread on which that happens: away
+// is then how many more began on a thread than ended there.
+
+// start opens an interval on a stack. A frame that is still open although the stack is back
 // at its place, or above, was left by an exception or a longjmp: that is seen also by
 // one that is not timed, whose end would else be taken for that of the other. Without a
 // stack pointer an end could not be told from that of another, so all are timed.
-func (r *row) start(sp uint64, now func() int64) {
+func (r *row) start(s *stack, sp uint64, now func() int64) {
 	if sp != 0 {
-		for n := len(r.open); n > 0 && r.open[n-1].sp != 0 && r.open[n-1].sp <= sp; n-- {
-			r.drop()
+		for n := len(s.open); n > 0 && s.open[n-1].sp != 0 && s.open[n-1].sp <= sp; n-- {
+			r.drop(s)
 		}
 		if !r.chooses() {
 			r.skipped++
 			return
 		}
 	}
-	if len(r.open) == maxOpen {
+	if len(s.open) == maxOpen {
 		r.unfinished++
 		return
 	}
-	r.open = append(r.open, interval{sp: sp, from: now()})
+	r.opened(s, 1)
+	s.open = append(s.open, interval{sp: sp, from: now()})
 }
 
-// stop closes the interval that was opened at the same place of the stack, and
+// stop closes the interval that was opened at the same place of a stack, and
 // drops those further down, which can never end. Where one of the two has no stack
 // pointer, the innermost interval is meant.
-func (r *row) stop(sp uint64, at int64) {
-	for n := len(r.open); n > 0; n-- {
-		top := r.open[n-1]
+func (r *row) stop(s *stack, sp uint64, at int64) {
+	for n := len(s.open); n > 0; n-- {
+		top := s.open[n-1]
 		switch {
 		case sp == 0 || top.sp == 0 || top.sp == sp:
-			r.open = r.open[:n-1]
+			s.open = s.open[:n-1]
+			r.opened(s, -1)
 			r.measured(uint64(max(at-top.from, 0)))
 			return
 		case top.sp > sp:
 			return // its start was not seen
 		}
-		r.drop()
+		r.drop(s)
 	}
 }
 
-func (r *row) drop() {
-	r.open = r.open[:len(r.open)-1]
+func (r *row) drop(s *stack) {
+	s.open = s.open[:len(s.open)-1]
+	r.opened(s, -1)
 	r.unfinished++
+}
+
+// opened counts an interval of a goroutine that began or ended on the row's thread.
+func (r *row) opened(s *stack, n int64) {
+	if s != &r.stack {
+		r.away += n
+	}
 }
 
 func (r *row) measured(ns uint64) {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"mirador/omis"
 )
 
 // clock is a time that a test sets.
@@ -17,10 +19,10 @@ func TestRecursionAndNesting(t *testing.T) {
 	var r row
 	for i, sp := range []uint64{100, 80, 60} {
 		c = clock(10 * i)
-		r.start(sp, c.now)
+		r.start(&r.stack, sp, c.now)
 	}
 	for i, sp := range []uint64{60, 80, 100} {
-		r.stop(sp, int64(30+10*i))
+		r.stop(&r.stack, sp, int64(30+10*i))
 	}
 	if r.count != 3 || r.last != 50 || r.min != 10 || r.max != 50 || r.sum.lo != 90 || r.squares.lo != 100+900+2500 || r.unfinished != 0 {
 		t.Errorf("row %+v", r)
@@ -35,11 +37,36 @@ func TestUnfinished(t *testing.T) {
 		count, unfinished int64
 		open              int
 	}{
-		"caught by the caller that returns": {func(r *row) { r.start(100, c.now); r.start(80, c.now); r.start(60, c.now); r.stop(100, 1) }, 1, 2, 0},
-		"called again at the same place":    {func(r *row) { r.start(100, c.now); r.start(80, c.now); r.start(80, c.now); r.stop(80, 1) }, 1, 1, 1},
-		"called again above":                {func(r *row) { r.start(100, c.now); r.start(60, c.now); r.start(80, c.now) }, 0, 1, 2},
-		"the start was not seen":            {func(r *row) { r.start(100, c.now); r.stop(80, 1); r.stop(100, 1); r.stop(100, 1) }, 1, 0, 0},
-		"by nesting":                        {func(r *row) { r.start(0, c.now); r.start(0, c.now); r.stop(0, 1); r.stop(0, 1); r.stop(0, 1) }, 2, 0, 0},
+		"caught by the caller that returns": {func(r *row) {
+			r.start(&r.stack, 100, c.now)
+			r.start(&r.stack, 80, c.now)
+			r.start(&r.stack, 60, c.now)
+			r.stop(&r.stack, 100, 1)
+		}, 1, 2, 0},
+		"called again at the same place": {func(r *row) {
+			r.start(&r.stack, 100, c.now)
+			r.start(&r.stack, 80, c.now)
+			r.start(&r.stack, 80, c.now)
+			r.stop(&r.stack, 80, 1)
+		}, 1, 1, 1},
+		"called again above": {func(r *row) {
+			r.start(&r.stack, 100, c.now)
+			r.start(&r.stack, 60, c.now)
+			r.start(&r.stack, 80, c.now)
+		}, 0, 1, 2},
+		"the start was not seen": {func(r *row) {
+			r.start(&r.stack, 100, c.now)
+			r.stop(&r.stack, 80, 1)
+			r.stop(&r.stack, 100, 1)
+			r.stop(&r.stack, 100, 1)
+		}, 1, 0, 0},
+		"by nesting": {func(r *row) {
+			r.start(&r.stack, 0, c.now)
+			r.start(&r.stack, 0, c.now)
+			r.stop(&r.stack, 0, 1)
+			r.stop(&r.stack, 0, 1)
+			r.stop(&r.stack, 0, 1)
+		}, 2, 0, 0},
 	} {
 		var r row
 		test.do(&r)
@@ -54,7 +81,7 @@ func TestBoundOfOpenIntervals(t *testing.T) {
 	var c clock
 	var r row
 	for i := range maxOpen + 5 {
-		r.start(uint64(10*maxOpen-i), c.now)
+		r.start(&r.stack, uint64(10*maxOpen-i), c.now)
 	}
 	if len(r.open) != maxOpen || r.unfinished != 5 {
 		t.Errorf("open %d, unfinished %d", len(r.open), r.unfinished)
@@ -87,14 +114,14 @@ func TestRowProperties(t *testing.T) {
 				if len(stack) > 0 {
 					top := stack[len(stack)-1]
 					stack = stack[:len(stack)-1]
-					r.stop(top.sp, int64(c))
+					r.stop(&r.stack, top.sp, int64(c))
 					sp = top.sp
 					count++
 					sum += uint64(int64(c) - top.from)
 				}
 			default:
 				sp -= uint64(rapid.IntRange(8, 64).Draw(t, "frame"))
-				r.start(sp, c.now)
+				r.start(&r.stack, sp, c.now)
 				stack = append(stack, frame{sp, int64(c)})
 				starts++
 			}
@@ -130,7 +157,7 @@ func BenchmarkTimer(b *testing.B) {
 	var at clock
 	tm, o := newTimer(), owner{"p_1", "t_1"}
 	for b.Loop() {
-		tm.start(o, 64, at.now)
-		tm.stop(o, 64, 10)
+		tm.start(o, omis.StackPlace{SP: 64}, at.now)
+		tm.stop(o, omis.StackPlace{SP: 64}, 10)
 	}
 }

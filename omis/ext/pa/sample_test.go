@@ -58,7 +58,7 @@ func TestSampledRowProperties(t *testing.T) {
 			case what < 5 && len(stack) > 0:
 				top := stack[len(stack)-1]
 				stack = stack[:len(stack)-1]
-				r.stop(top.sp, int64(c))
+				r.stop(&r.stack, top.sp, int64(c))
 				if top.timed {
 					count++
 					sum += uint64(int64(c) - top.from)
@@ -66,7 +66,7 @@ func TestSampledRowProperties(t *testing.T) {
 			default:
 				f := frame{sp: uint64(1<<40 - 16*len(stack)), from: int64(c)}
 				before := r.skipped
-				r.start(f.sp, c.now)
+				r.start(&r.stack, f.sp, c.now)
 				f.timed = r.skipped == before
 				stack = append(stack, f)
 				starts++
@@ -94,9 +94,9 @@ func TestStandardError(t *testing.T) {
 		truth, at := 0.0, int64(0)
 		for range calls {
 			ns := int64(source.ExpFloat64() * 1000)
-			r.start(64, func() int64 { return at })
+			r.start(&r.stack, 64, func() int64 { return at })
 			at += ns
-			r.stop(64, at)
+			r.stop(&r.stack, 64, at)
 			truth += float64(ns)
 		}
 		told := r.sum.float() * r.each()
@@ -143,8 +143,8 @@ func TestSampledWithoutStack(t *testing.T) {
 	var c clock
 	r := sampling(10)
 	for range 20 {
-		r.start(0, c.now)
-		r.stop(0, 1)
+		r.start(&r.stack, 0, c.now)
+		r.stop(&r.stack, 0, 1)
 	}
 	if r.count != 20 || r.skipped != 0 {
 		t.Errorf("row %+v", r)

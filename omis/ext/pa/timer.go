@@ -13,9 +13,12 @@ type timer struct {
 	mu       sync.Mutex
 	rows     []*row // in the order in which the threads came
 	byThread map[owner]*row
-	feeds    feeds
-	clock    omis.Clock
-	oneIn    int64 // see omis.Op
+	// goroutines have the intervals that are open of those: a goroutine may go on on
+	// another thread.
+	goroutines map[goroutine]*stack
+	feeds      feeds
+	clock      omis.Clock
+	oneIn      int64 // see omis.Op
 	// spread has it count how many intervals took how long.
 	spread bool
 }
@@ -43,18 +46,48 @@ func (t *timer) of(o owner) *row {
 	return r
 }
 
-func (t *timer) start(o owner, sp uint64, now func() int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.of(o).start(sp, now)
+// goroutine names a goroutine of a process. Another one may get the descriptor of one that
+// has ended: it begins at the upper end of its stack, which drops what the other left open.
+type goroutine struct {
+	proc omis.Token
+	addr uint64
 }
 
-func (t *timer) stop(o owner, sp uint64, at int64) {
+// stackOf returns the stack of open intervals that a frame belongs to. The caller holds mu.
+func (t *timer) stackOf(r *row, f omis.StackPlace) *stack {
+	if f.Goroutine == 0 {
+		return &r.stack
+	}
+	g := goroutine{r.proc, f.Goroutine}
+	s := t.goroutines[g]
+	if s == nil {
+		if t.goroutines == nil {
+			t.goroutines = make(map[goroutine]*stack)
+		}
+		s = new(stack)
+		t.goroutines[g] = s
+	}
+	return s
+}
+
+func (t *timer) start(o owner, f omis.StackPlace, now func() int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// A stop without a start makes no row.
-	if r := t.byThread[o]; r != nil {
-		r.stop(sp, at)
+	r := t.of(o)
+	r.start(t.stackOf(r, f), f.SP, now)
+}
+
+func (t *timer) stop(o owner, f omis.StackPlace, at int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// A stop without a start makes no row, of a thread or of a goroutine.
+	switch r := t.byThread[o]; {
+	case f.Goroutine != 0:
+		if s := t.goroutines[goroutine{o.proc, f.Goroutine}]; s != nil && len(s.open) > 0 {
+			t.of(o).stop(s, f.SP, at)
+		}
+	case r != nil:
+		r.stop(&r.stack, f.SP, at)
 	}
 }
 
@@ -64,6 +97,7 @@ func (t *timer) reset() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.byThread)
+	clear(t.goroutines)
 	t.rows = nil
 	return t.feeds.reset()
 }
@@ -220,6 +254,9 @@ func startTimer(c *service.Call) ([]omis.Value, error) {
 		return nil, noEvent()
 	}
 	t := c.Object.(*timer)
+	if err := t.canTime(c.Event.At); err != nil {
+		return nil, err
+	}
 	later := func() int64 { return c.Event.Now() + c.Event.After }
 	if t.clock == omis.ClockCPU {
 		used, err := cpuTime(c.Event)
@@ -228,7 +265,7 @@ func startTimer(c *service.Call) ([]omis.Value, error) {
 		}
 		later = func() int64 { return used }
 	}
-	t.start(owner{c.Event.Proc, c.Event.Thread}, c.Event.SP, later)
+	t.start(owner{c.Event.Proc, c.Event.Thread}, c.Event.At, later)
 	return nil, nil
 }
 
@@ -238,6 +275,9 @@ func stopTimer(c *service.Call) ([]omis.Value, error) {
 		return nil, noEvent()
 	}
 	t := c.Object.(*timer)
+	if err := t.canTime(c.Event.At); err != nil {
+		return nil, err
+	}
 	at := c.Event.Time - c.Event.Before
 	if t.clock == omis.ClockCPU {
 		var err error
@@ -245,8 +285,19 @@ func stopTimer(c *service.Call) ([]omis.Value, error) {
 			return nil, err
 		}
 	}
-	t.stop(owner{c.Event.Proc, c.Event.Thread}, c.Event.SP, at)
+	t.stop(owner{c.Event.Proc, c.Event.Thread}, c.Event.At, at)
 	return nil, nil
+}
+
+// canTime says why an interval cannot be timed where an event happened.
+func (t *timer) canTime(f omis.StackPlace) error {
+	switch {
+	case f.Unknown != nil:
+		return omis.Errorf(omis.UnsupportedService, "a function in Go is timed by goroutines: %v", f.Unknown)
+	case f.Goroutine != 0 && t.clock == omis.ClockCPU:
+		return omis.NoGoroutineCPU()
+	}
+	return nil
 }
 
 // cpuTime is the CPU time of the thread that is held for an event. What the thread itself

@@ -21,6 +21,8 @@ type Module struct {
 	// Goroutines is where that program lists them; nil: no symbol tells.
 	Goroutines *Goroutines
 
+	runtime  *Runtime // nil: it is of no program in Go
+	addr     uint64   // of the segment, in the file
 	landings branch.Targets
 	taken    []reference
 	called   branch.Targets
@@ -105,8 +107,18 @@ func Read(r io.ReaderAt, offset, length uint64) (*Module, error) {
 	m.symbols = symbols(file, s.code)
 	if m.Go {
 		m.Goroutines = goroutines(file, s.code.addr)
+		m.runtime, m.addr = ReadRuntime(file), s.code.addr
 	}
 	return m, nil
+}
+
+// RuntimeAt returns what the file tells of Go's runtime where the code at a place is of
+// Go; else nil.
+func (m *Module) RuntimeAt(at uint64) *Runtime {
+	if !m.runtime.Has(m.addr + at) {
+		return nil
+	}
+	return m.runtime
 }
 
 // goroutines finds them by the symbols of their variables.

@@ -125,6 +125,10 @@ func (h *host) Left() (list []omis.Patched) {
 
 func (h *host) Survey(_ omis.ProcID, addrs []uint64) []error { return make([]error, len(addrs)) }
 
+func (h *host) GoCode(_ omis.ProcID, addrs []uint64) []omis.GoCode {
+	return make([]omis.GoCode, len(addrs))
+}
+
 func (h *host) Patch(_ omis.ProcID, list []omis.Patch) ([]omis.Patched, []error) {
 	all, errs := make([]omis.Patched, len(list)), make([]error, len(list))
 	for i, patch := range list {

@@ -36,8 +36,12 @@ func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 	if len(addrs) == 0 {
 		return verdicts, errs
 	}
+	p.refuseGo(list, errs)
 	for k, err := range p.patcher.Survey(list[0].Watch.Proc, addrs) {
-		if errs[at[k]] = err; err == nil {
+		if errs[at[k]] == nil {
+			errs[at[k]] = err
+		}
+		if errs[at[k]] == nil {
 			verdicts[at[k]] = verdict(list[at[k]].Program, 0)
 		}
 	}
@@ -74,6 +78,25 @@ func (p *Placer) judge(list []omis.Placing) []error {
 		}
 	}
 	return errs
+}
+
+// refuseGo refuses to time functions in Go: the code pairs begin and end by threads.
+func (p *Placer) refuseGo(list []omis.Placing, errs []error) {
+	var at []int
+	var addrs []uint64
+	for i, err := range errs {
+		if err == nil && times(list[i].Program) {
+			at, addrs = append(at, i), append(addrs, list[i].Watch.Addr)
+		}
+	}
+	if len(addrs) == 0 {
+		return
+	}
+	for k, code := range p.patcher.GoCode(list[0].Watch.Proc, addrs) {
+		if code.In {
+			errs[at[k]] = &omis.Refusal{Why: "a goroutine may leave the function on another thread, and intervals are of threads here"}
+		}
+	}
 }
 
 // Costs of a hit, in nanoseconds, as measured on a Zen 4 virtual machine.
@@ -138,6 +161,7 @@ func verdict(program omis.Program, kind int) omis.Verdict {
 // Place: see omis.Placer.
 func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 	all, errs := make([]omis.Placed, len(list)), p.judge(list)
+	p.refuseGo(list, errs)
 	if !slices.Contains(errs, nil) {
 		return all, errs
 	}

@@ -78,6 +78,9 @@ func (p *Placer) judge(list []omis.Placing, errs []error) ([]site, []error) {
 		if errs[i] = p.suits(&list[i]); errs[i] == nil {
 			sites[i], errs[i] = sv.place(list[i].Watch.Addr)
 		}
+		if errs[i] == nil && times(list[i].Program) && sv.runtime(list[i].Watch.Addr) != nil {
+			errs[i] = &omis.Refusal{Why: "a goroutine may leave the function on another thread, and intervals are of threads here"}
+		}
 	}
 	return sites, errs
 }

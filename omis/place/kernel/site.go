@@ -98,6 +98,22 @@ func (sv *survey) site(addr uint64) (site, error) {
 	return s, err
 }
 
+// runtime is Go's runtime, if the code at an address is of Go.
+func (sv *survey) runtime(addr uint64) *landing.Runtime {
+	m, ok := sv.maps.At(addr)
+	if !ok || m.Inode == 0 {
+		return nil
+	}
+	r, err := sv.codes.Runtime(sv.pid, m, addr)
+	if err != nil {
+		return nil // nor can a uprobe be set there
+	}
+	return r
+}
+
+// times reports whether a program opens or closes intervals.
+func times(p omis.Program) bool { return slices.ContainsFunc(p, omis.Op.Times) }
+
 // open opens the mapped file, also one that was deleted or lies in another mount
 // namespace.
 func (f *mapped) open(pid int, m proc.Mapping) {

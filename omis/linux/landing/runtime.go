@@ -1,0 +1,161 @@
+package landing
+
+import (
+	"debug/elf"
+	"debug/gosym"
+	"errors"
+
+	"golang.org/x/arch/x86/x86asm"
+)
+
+// Runtime is what the file of a program in Go tells of the runtime's data. A goroutine
+// may change its thread in the middle of a function, and its stack may be moved; where its
+// descriptor (runtime.g) lies, and how far it is from the upper end of its stack, stays.
+type Runtime struct {
+	// Begin and End are where the program's functions in Go lie, by addresses of the file:
+	// what a C compiler has made stands beside them.
+	Begin, End uint64
+	// G is where a thread has the address of the descriptor of its goroutine: 8 bytes at
+	// this distance from the address in its register fs.
+	G int32
+	// Unknown says why G is not known; nil: it is.
+	Unknown error
+}
+
+// StackEnd is where a descriptor has the address of the upper end of the stack, in every
+// version of Go for x86-64.
+const StackEnd = 8
+
+// ReadRuntime reads a file; nil: it is of no program in Go.
+func ReadRuntime(file *elf.File) *Runtime {
+	table := file.Section(".gopclntab")
+	text := file.Section(".text")
+	if table == nil || text == nil {
+		return nil
+	}
+	r := &Runtime{Begin: text.Addr, End: text.Addr + text.Size}
+	var grow, tls uint64
+	static, _ := file.Symbols() // a stripped file has none
+	for _, s := range static {
+		switch s.Name {
+		case "runtime.text":
+			r.Begin = s.Value
+		case "runtime.etext":
+			r.End = s.Value
+		case "runtime.morestack", "runtime.morestack.abi0":
+			grow = s.Value
+		case "runtime.tlsg":
+			tls = s.Value
+		}
+	}
+	if grow == 0 {
+		grow = growFunction(table, r.Begin)
+	}
+	r.G, r.Unknown = goroutinePlace(file, grow, tls)
+	return r
+}
+
+// growFunction finds runtime.morestack by the table that the runtime itself uses.
+func growFunction(table *elf.Section, text uint64) uint64 {
+	bytes, err := table.Data()
+	if err != nil {
+		return 0
+	}
+	known, err := gosym.NewTable(nil, gosym.NewLineTable(bytes, text))
+	if err != nil {
+		return 0
+	}
+	if f := known.LookupFunc("runtime.morestack"); f != nil {
+		return f.Entry
+	}
+	return 0
+}
+
+var errNoPlace = errors.New("its runtime does not tell where a thread keeps the goroutine that it runs")
+
+// goroutinePlace reads the place from the first instructions of runtime.morestack, which
+// load the address of the descriptor: by a constant distance from fs, or by one that the
+// linker has put into a register or into a table.
+func goroutinePlace(file *elf.File, grow, tls uint64) (int32, error) {
+	if grow == 0 {
+		return 0, errNoPlace
+	}
+	var code [32]byte
+	if !readAt(file, code[:], grow) {
+		return 0, errNoPlace
+	}
+	distances := make(map[x86asm.Reg]int64)
+	for at := 0; at < len(code); {
+		inst, err := x86asm.Decode(code[at:], 64)
+		if err != nil || inst.Op != x86asm.MOV {
+			return 0, errNoPlace
+		}
+		at += inst.Len
+		to, ok := inst.Args[0].(x86asm.Reg)
+		if !ok {
+			return 0, errNoPlace
+		}
+		switch from := inst.Args[1].(type) {
+		case x86asm.Imm:
+			distances[whole(to)] = int64(int32(from))
+		case x86asm.Mem:
+			switch distance, loaded := distances[from.Base]; {
+			case from.Segment == x86asm.FS && from.Base == 0 && from.Index == 0:
+				return int32(from.Disp), nil
+			case from.Segment == x86asm.FS && loaded && from.Index == 0:
+				return int32(distance + from.Disp), nil
+			case from.Base == x86asm.RIP:
+				d, err := distanceOfTLS(file, tls)
+				if err != nil {
+					return 0, err
+				}
+				distances[whole(to)] = d
+			default:
+				return 0, errNoPlace
+			}
+		default:
+			return 0, errNoPlace
+		}
+	}
+	return 0, errNoPlace
+}
+
+// whole is the whole of a register of which an instruction writes the lower half.
+func whole(r x86asm.Reg) x86asm.Reg {
+	if r >= x86asm.EAX && r <= x86asm.R15L {
+		return r - x86asm.EAX + x86asm.RAX
+	}
+	return r
+}
+
+// distanceOfTLS is the distance of the runtime's variable from fs, as the ABI has it for
+// the program itself: its thread-local memory ends where fs leads to.
+func distanceOfTLS(file *elf.File, tls uint64) (int64, error) {
+	interpreted := false
+	for _, p := range file.Progs {
+		interpreted = interpreted || p.Type == elf.PT_INTERP
+	}
+	if file.Type != elf.ET_EXEC && !interpreted {
+		return 0, errors.New("it is a library, and the place where a thread keeps its goroutine differs from one process to the next")
+	}
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_TLS {
+			size, align := p.Memsz, max(p.Align, 1)
+			return int64(tls) - int64((size+align-1)&^(align-1)), nil
+		}
+	}
+	return 0, errNoPlace
+}
+
+func readAt(file *elf.File, code []byte, addr uint64) bool {
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_LOAD && addr >= p.Vaddr && addr-p.Vaddr+uint64(len(code)) <= p.Filesz {
+			_, err := p.ReadAt(code, int64(addr-p.Vaddr))
+			return err == nil
+		}
+	}
+	return false
+}
+
+// Has reports whether the code at an address of the file is of Go.
+func (r *Runtime) Has(addr uint64) bool { return r != nil && r.Begin <= addr && addr < r.End }
