@@ -128,7 +128,7 @@ func createApp(cmd *cobra.Command, g *globals, asJSON bool, req gateway.AppReque
 		return printJSON(g.streams.Out, app)
 	}
 	for _, p := range app.Processes {
-		if _, err := fmt.Fprintln(g.streams.Out, app.Name, p.Token); err != nil {
+		if _, err := fmt.Fprintln(forPeople(g.streams.Out), app.Name, p.Token); err != nil {
 			return err
 		}
 	}

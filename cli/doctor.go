@@ -36,7 +36,7 @@ none ever will, --clean removes them, for good.`,
 			watch.clear()
 			colour := !format.json && !format.xml && isTerminal(g.streams.Out)
 			err := printTable(g.streams.Out, format, table[doctor.Check]{
-				root: "doctor", row: "check", rows: found, header: []string{"STATE", "CHECK", "WHY"},
+				root: "doctor", row: "check", rows: found, header: []string{"STATE", "CHECK", "WHY"}, coloured: colour,
 				cells: func(c doctor.Check) []string { return checkCells(c, colour) },
 			})
 			if err != nil {
@@ -63,7 +63,7 @@ func checkCells(c doctor.Check, colour bool) []string {
 	if colour {
 		state = paint(c.State)
 	}
-	return []string{state, c.Name, why}
+	return []string{state, c.Name, plainCell(why)}
 }
 
 // paint pads the state itself, because a tabwriter would count the escapes.

@@ -20,6 +20,7 @@ func newGateway(s settings, token gateway.Token, log *slog.Logger, backend gatew
 		SocketPath: s.Socket,
 		Token:      token,
 		Decoder:    mir.Decoder{Limits: mir.RequestLimits().Longest(s.Longest), Validator: schema},
+		Hosts:      s.Hosts,
 		Resources:  s.Resources,
 		Version:    readVersion().Version,
 		Notation:   syntax.PrintReply,

@@ -60,7 +60,7 @@ first (doc/prototypes.md); it knows them from then on.`,
 			if err := sendPrototypes(cmd.Context(), gateway, prototypes); err != nil {
 				return err
 			}
-			s := omisSession{gateway: gateway, tool: tool, flags: flags, out: &printer{w: g.streams.Out}, names: names{ask: g.services}}
+			s := omisSession{gateway: gateway, tool: tool, flags: flags, out: &printer{w: g.streams.Out, plain: isTerminal(g.streams.Out)}, names: names{ask: g.services}}
 			if len(args) == 1 {
 				return s.once(cmd.Context(), args[0])
 			}

@@ -63,7 +63,7 @@ func post(cmd *cobra.Command, g *globals, app string, explain bool, document []b
 	if isTerminal(g.streams.Out) {
 		show = printIndented
 	}
-	if err := show(g.streams.Out, reply.Body); err != nil {
+	if err := show(forPeople(g.streams.Out), reply.Body); err != nil {
 		return err
 	}
 	if reply.Failed() {

@@ -8,12 +8,16 @@ import (
 
 // printer writes what several goroutines have to say, each text as a whole.
 type printer struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu    sync.Mutex
+	w     io.Writer
+	plain bool // w is a terminal, or leads to one
 }
 
 func (p *printer) print(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.plain {
+		text = plain(text)
+	}
 	fmt.Fprint(p.w, text)
 }

@@ -62,13 +62,13 @@ func exitStatus(called *cobra.Command, out io.Writer, err error) int {
 	case errors.As(err, &silent):
 		return exitFailed
 	case errors.As(err, &usage):
-		fmt.Fprintf(out, "mirador: %v\nSee \"%s --help\".\n", err, called.CommandPath())
+		fmt.Fprintf(out, "mirador: %s\nSee \"%s --help\".\n", plain(err.Error()), called.CommandPath())
 		return exitUsage
 	case errors.As(err, &unreachable):
-		fmt.Fprintf(out, "mirador: %v\n", err)
+		fmt.Fprintf(out, "mirador: %s\n", plain(err.Error()))
 		return exitUnreachable
 	}
-	fmt.Fprintf(out, "mirador: %v\n", err)
+	fmt.Fprintf(out, "mirador: %s\n", plain(err.Error()))
 	return exitFailed
 }
 

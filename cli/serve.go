@@ -39,7 +39,7 @@ it or to a directory that leads to it, sticky ones like /tmp excepted.
 The configuration is a JSON file with the names of the flags, and:
   "resources":    folders whose files a sirreq may name
   "certificate", "key", "client_authority":  PEM files for TLS
-Flags override it; "prototypes" is a list there.
+Flags override it; "prototypes" and "hosts" (--host) are lists there.
 
 Placements are where the actions of conditional requests may run: inline (code in the
 program itself), kernel (programs in the kernel), neither of which holds anybody, and

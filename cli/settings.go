@@ -42,6 +42,8 @@ type settings struct {
 
 	// Prototypes are files and folders that describe functions of libraries.
 	Prototypes []string `json:"prototypes"`
+	// Hosts are names, besides localhost, by which the gateway is reached over TCP.
+	Hosts []string `json:"hosts"`
 
 	Certificate     string `json:"certificate"`
 	Key             string `json:"key"`
@@ -73,6 +75,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.Calibrate, "calibrate", calibrateAtStart, "when to measure what probes cost on this machine: at-start (in the background, once a data directory) or when-needed")
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.IntVar(&s.Longest, "longest-request", mir.RequestLimits().Bytes, "how many bytes a request may have; one that names ten thousand probes has a quarter of a million")
+	flags.StringArrayVar(&s.Hosts, "host", nil, "a name by which the gateway is reached over TCP without TLS, besides localhost and addresses; may be repeated")
 	flags.StringArrayVar(&s.Prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
 }
 
@@ -155,6 +158,9 @@ func (s *settings) read(cmd *cobra.Command, file string) error {
 	}
 	if cmd.Flags().Changed("longest-request") {
 		s.Longest = flags.Longest
+	}
+	if cmd.Flags().Changed("host") {
+		s.Hosts = flags.Hosts
 	}
 	if cmd.Flags().Changed("prototypes") {
 		s.Prototypes = flags.Prototypes

@@ -40,7 +40,7 @@ refers to. It needs no gateway.`,
 				return err
 			}
 			tellStripped(g.streams.Err, structure)
-			return writeStructure(g.streams.Out, output, structure)
+			return writeStructure(forPeople(g.streams.Out), output, structure)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to a file")

@@ -33,6 +33,7 @@ type table[T any] struct {
 	rows      []T
 	header    []string
 	cells     func(T) []string
+	coloured  bool // the cells hold escapes of ours, and are plain otherwise
 }
 
 func printTable[T any](w io.Writer, f tableFormat, t table[T]) error {
@@ -45,7 +46,13 @@ func printTable[T any](w io.Writer, f tableFormat, t table[T]) error {
 	columns := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	writeCells(columns, t.header)
 	for _, row := range t.rows {
-		writeCells(columns, t.cells(row))
+		cells := t.cells(row)
+		if !t.coloured {
+			for i := range cells {
+				cells[i] = plainCell(cells[i])
+			}
+		}
+		writeCells(columns, cells)
 	}
 	return columns.Flush()
 }

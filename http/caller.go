@@ -70,8 +70,8 @@ func (s *Server) admit(c *Caller, need Role) error {
 		return nil
 	case c.Role == Nobody:
 		return &Fault{Status: http.StatusUnauthorized, Messages: []string{fmt.Sprintf(
-			"who are you? Over TCP send the header \"Authorization: Bearer TOKEN\"; the token stands in %s on the server's machine. The Unix socket %s needs none",
-			s.token.whereabouts(), s.cfg.SocketPath)}}
+			"who are you? Over TCP send the header \"Authorization: Bearer TOKEN\"; the token is in the file %s of the gateway's data directory, which \"mirador serve\" logs when it starts. The Unix socket needs none",
+			TokenFile)}}
 	}
 	return &Fault{Status: http.StatusForbidden, Messages: []string{fmt.Sprintf(
 		"%s has the role %s, this takes %s", c.Name, c.Role, need)}}

@@ -94,6 +94,9 @@ func (s *Server) frame(route *Route) http.HandlerFunc {
 
 func (s *Server) serve(x *exchange, route *Route) error {
 	x.caller = s.identify(x.r)
+	if err := s.checkHost(x.r); err != nil {
+		return err
+	}
 	if x.caller.Role > Nobody {
 		recognise(x.r.Context())
 	}

@@ -207,6 +207,12 @@ func peerContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, guardedKey{}, c)
 }
 
+// overTCP reports whether a request came by TCP.
+func overTCP(ctx context.Context) bool {
+	_, ok := ctx.Value(guardedKey{}).(*guarded)
+	return ok
+}
+
 // recognise tells the connection of a request that it belongs to a known caller.
 func recognise(ctx context.Context) {
 	if c, ok := ctx.Value(guardedKey{}).(*guarded); ok {

@@ -90,8 +90,14 @@ func dialAs(t *testing.T, socket string, uid int) net.Conn {
 // server has closed it.
 func getOn(t *testing.T, conn net.Conn, path string, header ...string) (int, string) {
 	t.Helper()
+	return getHost(t, conn, path, "localhost", header...)
+}
+
+// getHost is getOn with a name for the gateway.
+func getHost(t *testing.T, conn net.Conn, path, host string, header ...string) (int, string) {
+	t.Helper()
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
-	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", path, strings.Join(header, ""))
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", path, host, strings.Join(header, ""))
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return 0, err.Error()

@@ -23,9 +23,9 @@ type pageContent struct {
 }
 
 func (s *Server) getPage(x *exchange) error {
-	content := pageContent{Version: s.cfg.Version, Socket: s.cfg.SocketPath, Routes: s.routes}
+	content := pageContent{Version: s.cfg.Version, Routes: s.routes}
 	if x.caller.Role >= Read {
-		content.Known = true
+		content.Known, content.Socket = true, s.cfg.SocketPath // a path names users and their folders
 		content.Apps = s.touchable(x.caller)
 		content.Probes = s.visibleProbes(x.caller)
 	}

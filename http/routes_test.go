@@ -56,14 +56,20 @@ func TestRolesOfRoutes(t *testing.T) {
 	}
 }
 
-func TestStrangersLearnWhereTheTokenIs(t *testing.T) {
+// A stranger learns what to send, and no path of the gateway's machine.
+func TestStrangersLearnNoPaths(t *testing.T) {
 	w := ask(t, one(), nil, "POST", "/mir", valueRequest)
-	expect(t, w, 401, "<errors>", "/data/token", "/run/test.sock")
+	expect(t, w, 401, "<errors>", "Authorization: Bearer TOKEN", "data directory")
+	for _, path := range []string{"/", "/apps", "/schemas/none.xsd", "/nothing", "/readyz"} {
+		if body := ask(t, one(), nil, "GET", path, "").Body.String(); strings.Contains(body, "/data") || strings.Contains(body, "/run/") {
+			t.Errorf("GET %s: %s", path, body)
+		}
+	}
 	if w.Header().Get("WWW-Authenticate") == "" {
 		t.Error("no WWW-Authenticate")
 	}
 	w = ask(t, one(), nil, "GET", "/apps", "")
-	expect(t, w, 401, `"status":401`, "/data/token")
+	expect(t, w, 401, `"status":401`)
 	if w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("Content-Type %q", w.Header().Get("Content-Type"))
 	}

@@ -18,6 +18,7 @@ type Config struct {
 	SocketPath string // for messages; "" if there is no Unix socket
 	Token      Token
 	Decoder    mir.Decoder // its limit of bytes bounds every request's body
+	Hosts      []string    // names, besides localhost, by which it is reached over TCP
 	Resources  []string    // folders whose files a sirreq may name, besides the applications' own programs
 	Version    string
 	// Notation prints a reply in OMIS notation.

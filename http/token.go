@@ -93,10 +93,3 @@ func (t Token) matches(shown string) bool {
 
 // Path is the file that the token stands in.
 func (t Token) Path() string { return t.path }
-
-func (t Token) whereabouts() string {
-	if t.path == "" {
-		return "no file: this server has none"
-	}
-	return t.path
-}

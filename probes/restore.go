@@ -19,8 +19,8 @@ func (r *Registry) Restore(ctx context.Context) error {
 	if h == nil {
 		return nil
 	}
-	if n := h.Journal.Damaged(); n > 0 {
-		r.config.Log.Warn("the journal has lines that cannot be read; one is what a kill in the middle of a write leaves", "lines", n)
+	if d := h.Journal.Damage(); len(d.Lines) > 0 {
+		r.config.Log.Error("the journal was damaged: what these records said is lost, or is older", "records", d.Keys(), "lines", len(d.Lines), "copy", d.Copy)
 	}
 	r.recollect(issuedKey, &r.issued)
 	left := r.leftProbes()

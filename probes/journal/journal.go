@@ -41,9 +41,9 @@ const (
 
 // Journal is an open journal.
 type Journal struct {
-	path    string
-	lock    *os.File
-	damaged int
+	path   string
+	lock   *os.File
+	damage Damage
 
 	mu     sync.Mutex
 	file   *os.File
@@ -80,8 +80,10 @@ func (j *Journal) load() error {
 	for line := range strings.Lines(string(text)) {
 		r, ok := parse(line)
 		switch {
+		case !ok && !strings.HasSuffix(line, "\n"):
+			j.damage.Cut = true
 		case !ok:
-			j.damaged++
+			j.damage.Lines = append(j.damage.Lines, line)
 		case r.Value == nil:
 			delete(j.values, r.Key)
 		default:
@@ -92,8 +94,19 @@ func (j *Journal) load() error {
 	if err != nil {
 		return err
 	}
+	// A damaged record of the boot does not void what else is there: the records name
+	// processes by when they began.
+	if j.values[bootKey] == nil && len(j.damage.Lines) > 0 && writtenSinceBoot(j.path) {
+		j.values[bootKey] = boot
+	}
 	if string(j.values[bootKey]) != string(boot) {
 		clear(j.values)
+		j.damage = Damage{}
+	}
+	if len(j.damage.Lines) > 0 {
+		if j.damage.Copy, err = j.keepCopy(text); err != nil {
+			return err
+		}
 	}
 	j.values[bootKey] = boot
 	if j.values[idKey] == nil {
@@ -121,9 +134,8 @@ func bootID() (json.RawMessage, error) {
 	return json.Marshal(strings.TrimSpace(string(text)))
 }
 
-// Damaged is how many lines could not be read; one is what a kill in the middle of a
-// write leaves.
-func (j *Journal) Damaged() int { return j.damaged }
+// Damage says what of a journal could not be read.
+func (j *Journal) Damage() Damage { return j.damage }
 
 // Keys lists the keys that begin with a prefix, sorted.
 func (j *Journal) Keys(prefix string) []string {

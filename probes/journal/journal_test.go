@@ -57,8 +57,8 @@ func TestWhatWasWrittenIsThere(t *testing.T) {
 	if ok, err := k.Get("probe/1", &value); !ok || err != nil || value[0] != 10 {
 		t.Errorf("%v, %v, %v", value, ok, err)
 	}
-	if ok, _ := k.Get("probe/0", &value); ok || k.Damaged() != 0 {
-		t.Errorf("a deleted value is there; %d lines damaged", k.Damaged())
+	if ok, _ := k.Get("probe/0", &value); ok || k.Damage().Cut || k.Damage().Lines != nil {
+		t.Errorf("a deleted value is there; %+v", k.Damage())
 	}
 }
 
@@ -77,8 +77,8 @@ func TestTornWrites(t *testing.T) {
 	for size := whole; size < int(j.size); size++ {
 		left := killed(t, dir, size)
 		k := open(t, left)
-		if got := k.Keys(""); !slices.Equal(got, []string{bootKey, "first", idKey}) || k.Damaged() != min(size-whole, 1) {
-			t.Fatalf("cut after %d bytes: %q, %d damaged", size, got, k.Damaged())
+		if got := k.Keys(""); !slices.Equal(got, []string{bootKey, "first", idKey}) || k.Damage().Cut != (size > whole) || k.Damage().Lines != nil {
+			t.Fatalf("cut after %d bytes: %q, %+v", size, got, k.Damage())
 		}
 		if err := errors.Join(k.Put("third", "3"), k.Close()); err != nil {
 			t.Fatal(err)
