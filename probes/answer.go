@@ -43,7 +43,7 @@ func (a *App) answer(ctx context.Context, doc mir.Document, o Options) (mir.Docu
 }
 
 func (a *App) snapshot(ctx context.Context, d *mir.SnapshotRequest, o Options) (mir.Document, error) {
-	s := translate.NewSnapshot(d)
+	s := translate.NewSnapshot(d, a.machine())
 	if o.Explain {
 		x := &mir.Explain{}
 		once(x, s.Request)
@@ -83,6 +83,13 @@ func (a *App) resolver(ctx context.Context, failed *error) translate.Resolver {
 	}
 }
 
+// machine is the node that the application's processes run on.
+func (a *App) machine() translate.Node {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return translate.Node{Token: a.node, Name: a.registry.config.Node}
+}
+
 // targets says what the application consists of now. Modules are asked for only
 // where a region has to be found.
 func (a *App) targets(ctx context.Context, region bool) (*translate.Targets, error) {
@@ -90,8 +97,8 @@ func (a *App) targets(ctx context.Context, region bool) (*translate.Targets, err
 	if err != nil {
 		return nil, err
 	}
-	t := &translate.Targets{Node: translate.Node{Token: a.node, Name: a.registry.config.Node}}
-	for _, e := range snap.(*mir.Snapshot).Entities {
+	t := &translate.Targets{Node: a.machine()}
+	for _, e := range processesOf(snap.(*mir.Snapshot).Entities) {
 		p := translate.Process{Token: omis.Token(e.ID)}
 		for _, th := range e.Children {
 			p.Threads = append(p.Threads, translate.Thread{Token: omis.Token(th.ID), Master: th.Master})
@@ -108,6 +115,19 @@ func (a *App) targets(ctx context.Context, region bool) (*translate.Targets, err
 		return nil, failf(Conflict, "application %s has no process any more", a.name)
 	}
 	return t, nil
+}
+
+// processesOf are the processes of a snapshot, inside nodes or not.
+func processesOf(es []mir.Entity) []mir.Entity {
+	var found []mir.Entity
+	for i := range es {
+		if es[i].Kind == mir.Process {
+			found = append(found, es[i])
+		} else {
+			found = append(found, processesOf(es[i].Children)...)
+		}
+	}
+	return found
 }
 
 // addressed is a probe with the place in the request that names it.

@@ -159,6 +159,9 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 	case len(r.Metrics) == 0 && len(r.Entities) == 0:
 		w := newInstalled(old.plan.With(next.Measuring), old.handles, &next)
 		w.placements.Store(old.placements.Load())
+		if w.samples != nil && old.samples != nil {
+			w.samples = old.samples
+		}
 		p.swap(state, w, unplaced(next))
 		return nil
 	}
@@ -176,7 +179,7 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 	p.meter.begin(p.spent(w))
 	p.swap(state, w, unplaced(next))
 	// Written before the old ones go: after a kill either of the two is there.
-	return errors.Join(p.writeDown(), p.app.do(ctx, old.plan.Remove(old.handles)))
+	return errors.Join(p.writeDown(), p.keepSamples(w, true), p.app.do(ctx, old.plan.Remove(old.handles)))
 }
 
 // swap puts a new definition in the place of the old one.

@@ -27,6 +27,9 @@ func (p *Probe) deliver(w *installed) {
 	go func() {
 		defer close(d.done)
 		p.beat(ctx, w, measure, send)
+		if err := p.keepSamples(w, true); err != nil {
+			p.complain(context.Background(), "cannot write down what was measured", err)
+		}
 	}()
 }
 
@@ -111,6 +114,9 @@ func (p *Probe) sample(ctx context.Context, w *installed) {
 		return
 	}
 	w.samples.add(vs) // of a process that has terminated there is nothing to measure
+	if err := p.keepSamples(w, false); err != nil {
+		p.complain(ctx, "cannot write down what was measured", err)
+	}
 }
 
 // send delivers the probe's value to those who listen, if there are any.

@@ -31,6 +31,8 @@ const (
 	issuedKey   = "issued" // the number of the probe made last
 	appPrefix   = "app/"
 	probePrefix = "probe/"
+	// Of probes that measure by the clock: what they have measured.
+	samplesPrefix = "samples/"
 )
 
 // appRecord is what the journal knows of an application.

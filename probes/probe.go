@@ -142,7 +142,7 @@ func (p *Probe) reset(ctx context.Context) error {
 	if w.samples != nil {
 		w.samples.reset()
 	}
-	return nil
+	return p.keepSamples(w, true)
 }
 
 // remove takes the probe away. It is gone also where the monitor could not be told.
@@ -154,6 +154,7 @@ func (p *Probe) remove(ctx context.Context) error { return p.app.removeAll(ctx, 
 func (p *Probe) dismiss() (left *installed, err error) {
 	err = p.app.registry.erase(probePrefix + p.id)
 	p.undeliver()
+	err = errors.Join(err, p.app.registry.erase(samplesPrefix+p.id))
 	p.mu.Lock()
 	left, p.state, p.work, p.changed = p.work, Removed, nil, false
 	p.mu.Unlock()

@@ -23,7 +23,7 @@ func TestLifeOfAProbe(t *testing.T) {
 	}
 	value := func(count string) {
 		t.Helper()
-		h.want(a, valueIt, `<measurement processId="p_1" threadId="t_2" value="`+count+`"/>`)
+		h.want(a, valueIt, `<measurement nodeId="n_1" processId="p_1" threadId="t_2" value="`+count+`"/>`)
 	}
 
 	h.want(a, countIt, `<probe id="probe-1"/>`)
@@ -165,7 +165,7 @@ func TestProbesFollowProcessesThatJoin(t *testing.T) {
 	h.attach("mmul", 2)
 	execute(second, 2)
 	execute(second, 2)
-	h.want(a, valueIt, `<measurement><measurement processId="p_1" threadId="t_1" value="1"/><measurement processId="p_2" threadId="t_2" value="2"/></measurement>`)
+	h.want(a, valueIt, `<measurement nodeId="n_1"><measurement processId="p_1" threadId="t_1" value="1"/><measurement processId="p_2" threadId="t_2" value="2"/></measurement>`)
 	if n := second.Watches(); n != 1 {
 		t.Errorf("%d places are watched in the process that joined, want 1: probe-2 names another", n)
 	}

@@ -31,7 +31,7 @@ func (r *Registry) Restore(ctx context.Context) error {
 		}
 	}
 	r.settle()
-	return nil
+	return r.sweepSamples()
 }
 
 // recollect reads a value of the journal. One that cannot be understood, since a gateway
@@ -184,6 +184,10 @@ func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 		p.armed = rec.State == Active
 		plan, refused := a.plan(ctx, &p.request)
 		if err = a.settle(ctx, p, plan, refused); err == nil {
+			since := p.recallSamples()
+			if p.armed {
+				defer p.missed(since)
+			}
 			for _, failed := range a.start(ctx, []*Probe{p}) {
 				err = failed
 			}

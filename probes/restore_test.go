@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"mirador/mir/conform"
 	"mirador/omis"
@@ -107,14 +110,14 @@ func TestProbesOutliveTheGateway(t *testing.T) {
 	a := h.attach("", 812)
 	h.want(a, countIt, `<probe id="probe-1"/>`)
 	execute(p, 813)
-	h.want(a, valueIt, `<measurement processId="p_2" threadId="t_3" value="1"/>`)
+	h.want(a, valueIt, `<measurement nodeId="n_1" processId="p_2" threadId="t_3" value="1"/>`)
 	for range 3 {
 		execute(p, 813)
 		h = h.kill()
 		a = h.app("mmul")
 		execute(p, 813)
 	}
-	h.want(a, valueIt, `<measurement processId="p_2" threadId="t_3" value="7"/>`)
+	h.want(a, valueIt, `<measurement nodeId="n_1" processId="p_2" threadId="t_3" value="7"/>`)
 	if h.placer.Placed() != 1 {
 		t.Errorf("%d programs were placed", h.placer.Placed())
 	}
@@ -123,14 +126,14 @@ func TestProbesOutliveTheGateway(t *testing.T) {
 	h = h.kill()
 	a = h.app("mmul")
 	execute(p, 813)
-	h.want(a, valueIt, `<measurement processId="p_2" threadId="t_3" value="7"/>`)
+	h.want(a, valueIt, `<measurement nodeId="n_1" processId="p_2" threadId="t_3" value="7"/>`)
 	h.want(a, `<ctrlreq action="ACTIVATE"><probe id="probe-1"/></ctrlreq>`, `<probe id="probe-1"/>`)
 	execute(p, 813)
 	h.want(a, `<ctrlreq action="RESET"><probe id="probe-1"/></ctrlreq>`, `<probe id="probe-1"/>`)
 	execute(p, 813)
 	h = h.kill()
 	a = h.app("mmul")
-	h.want(a, valueIt, `<measurement processId="p_2" threadId="t_3" value="1"/>`)
+	h.want(a, valueIt, `<measurement nodeId="n_1" processId="p_2" threadId="t_3" value="1"/>`)
 	h.want(a, removeIt, `<probe id="probe-1"/>`)
 	h = h.kill()
 	a = h.app("mmul")
@@ -246,7 +249,7 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 	}
 	execute(p, 812)
 	h = h.kill()
-	h.want(h.app("mmul"), valueIt, `<measurement processId="p_1" threadId="t_1" value="1"/>`)
+	h.want(h.app("mmul"), valueIt, `<measurement nodeId="n_1" processId="p_1" threadId="t_1" value="1"/>`)
 	if len(h.registry.Apps()) != 1 || len(h.registry.Probes()) != 1 {
 		t.Errorf("%d applications, %d probes", len(h.registry.Apps()), len(h.registry.Probes()))
 	}
@@ -268,4 +271,49 @@ func TestJournalThatCannotBeWritten(t *testing.T) {
 	if err := a.Release(t.Context(), false); err == nil {
 		t.Error("that the journal still has the application is told nobody")
 	}
+}
+
+// What a probe has sampled is there after the gateway was killed, and the probe says for how
+// long nothing was measured.
+func TestSamplesOutliveTheGateway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newEstate(t)
+		p := h.node.Add(812, []string{"bin/mmul"}, 812)
+		a := h.attach("", 812)
+		const sums = `<measuring interval="1000"><aggregate function="SUM"/><aggregate function="VARIANCE"/></measuring>`
+		h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><process id="p_1"/>`+sums+`</instrreq>`, `<probe id="probe-1"/>`)
+		h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><process id="*"/>`+sums+`</instrreq>`, `<probe id="probe-2"/>`)
+		h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><process id="*"/>`+sums+`</instrreq>`, `<probe id="probe-3"/>`)
+		time.Sleep(1500 * time.Millisecond) // measured at 0 s and 1 s
+		p.Spawn(812, 813)
+		time.Sleep(time.Second) // and at 2 s
+		h.want(a, `<ctrlreq action="DEACTIVATE"><probe id="probe-2"/></ctrlreq>`, `<probe id="probe-2"/>`)
+		h.want(a, strings.Replace(removeIt, "probe-1", "probe-3", 1), `<probe id="probe-3"/>`)
+		value := func(id, sum, variance string) {
+			t.Helper()
+			h.want(a, strings.Replace(valueIt, "probe-1", id, 1), `<measurement><measurement value="`+sum+`"/><measurement value="`+variance+`"/></measurement>`)
+		}
+		value("probe-1", "4", "0.222222222222")
+		h = h.kill()
+		a = h.app("mmul")
+		time.Sleep(100 * time.Millisecond) // measured once more
+		value("probe-1", "6", "0.25")
+		value("probe-2", "4", "0.222222222222")
+		for id, want := range map[string]string{"probe-1": "the gateway was killed: there are no measurements from 2000-01-01T00:00:02Z to 2000-01-01T00:00:02Z", "probe-2": ""} {
+			if p, err := h.registry.Probe(id); err != nil || p.Status().Notice != want {
+				t.Errorf("%s says %+v (%v), want %q", id, p.Status(), err, want)
+			}
+		}
+		if keys := h.journal.Keys("samples/"); !slices.Equal(keys, []string{"samples/probe-1", "samples/probe-2"}) {
+			t.Errorf("the journal has %q", keys)
+		}
+		// Other statistics keep the values, RESET forgets them; after a kill, too.
+		h.want(a, `<ctrlreq action="DEACTIVATE"><probe id="probe-1"/><measuring><aggregate function="MAXIMUM"/></measuring></ctrlreq>`, `<probe id="probe-1"/>`)
+		h.want(a, valueIt, `<measurement processId="p_1" value="2"/>`)
+		h.want(a, `<ctrlreq action="RESET"><probe id="probe-2"/></ctrlreq>`, `<probe id="probe-2"/>`)
+		h = h.kill()
+		a = h.app("mmul")
+		h.want(a, valueIt, `<measurement processId="p_1" value="2"/>`)
+		h.want(a, strings.Replace(valueIt, "probe-1", "probe-2", 1), `<measurement><measurement/><measurement/></measurement>`)
+	})
 }

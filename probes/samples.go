@@ -1,15 +1,20 @@
 package probes
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"mirador/mir/translate"
 )
 
 // samples sums up what a probe measured by the clock.
 type samples struct {
-	mu  sync.Mutex
-	all []translate.Value
+	mu    sync.Mutex
+	all   []translate.Value
+	again time.Time // when they are to be written into the journal again
 }
 
 // add takes the values of one measurement.
@@ -29,4 +34,88 @@ func (s *samples) values() []translate.Value {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]translate.Value(nil), s.all...)
+}
+
+// samplesRecord is what the journal knows of the samples of a probe.
+type samplesRecord struct {
+	At     time.Time         `json:"at"`
+	Values []translate.Value `json:"values"`
+}
+
+// Samples are written into the journal once a second, and less often if they are so many that
+// they would fill it. A SIGKILL loses what was measured since.
+const (
+	samplesPause = time.Second
+	samplesRate  = 100_000 // bytes a second
+)
+
+// keepSamples writes down what was sampled, if it is time to; now says that it is.
+func (p *Probe) keepSamples(w *installed, now bool) error {
+	r := p.app.registry
+	if r.config.Heritage == nil || w == nil || w.samples == nil {
+		return nil
+	}
+	s := w.samples
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := time.Now()
+	if !now && at.Before(s.again) {
+		return nil
+	}
+	text, err := json.Marshal(samplesRecord{at, s.all})
+	if err != nil {
+		return err
+	}
+	s.again = at.Add(max(samplesPause, time.Duration(len(text))*time.Second/samplesRate))
+	return r.write(samplesPrefix+p.id, json.RawMessage(text))
+}
+
+// recallSamples brings back what a former gateway has sampled for the probe, which is
+// installed and does not measure yet. It returns when that was written; the zero Time if it
+// was never.
+func (p *Probe) recallSamples() (at time.Time) {
+	_, w := p.now()
+	if w.samples == nil {
+		return at
+	}
+	var left samplesRecord
+	if !p.app.registry.recollect(samplesPrefix+p.id, &left) {
+		return at
+	}
+	for _, v := range left.Values {
+		if v.Metric < 0 || v.Metric >= len(w.plan.Metrics) {
+			return at // of another definition of the probe
+		}
+	}
+	w.samples.mu.Lock()
+	defer w.samples.mu.Unlock()
+	w.samples.all = left.Values
+	return left.At
+}
+
+// missed notes that the probe has sampled nothing between two gateways.
+func (p *Probe) missed(since time.Time) {
+	if _, w := p.now(); w == nil || w.samples == nil {
+		return
+	}
+	notice := "the gateway was killed: what was measured before is lost"
+	if now := time.Now(); !since.IsZero() {
+		notice = fmt.Sprintf("the gateway was killed: there are no measurements from %s to %s",
+			since.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	p.mu.Lock()
+	p.notice = notice
+	p.mu.Unlock()
+	p.app.registry.config.Log.Warn("a probe misses measurements", "probe", p.id, "app", p.app.name, "why", notice)
+}
+
+// sweepSamples removes the samples of probes that are gone.
+func (r *Registry) sweepSamples() error {
+	var errs []error
+	for _, key := range r.config.Heritage.Journal.Keys(samplesPrefix) {
+		if _, err := r.Probe(key[len(samplesPrefix):]); err != nil {
+			errs = append(errs, r.erase(key))
+		}
+	}
+	return errors.Join(errs...)
 }

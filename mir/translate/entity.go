@@ -29,7 +29,7 @@ type entity struct {
 func entities(es []mir.Entity, region bool, t *Targets) ([]entity, Errors) {
 	if len(es) == 0 {
 		if region {
-			return []entity{{kind: mir.Thread, process: current, thread: current}}, nil
+			return []entity{{kind: mir.Thread, node: string(t.Node.Token), process: current, thread: current}}, nil
 		}
 		return []entity{{}}, nil
 	}
@@ -41,13 +41,14 @@ func entities(es []mir.Entity, region bool, t *Targets) ([]entity, Errors) {
 }
 
 // assumed are the entities of a request as a measurement document is laid out by
-// them. Where MIR 4 assumes the question mark, there is nothing to tell of sites,
-// nodes and communicators.
+// them. Where MIR 4 assumes the question mark, there is nothing to tell of sites
+// and communicators.
 func assumed(es []mir.Entity, region bool) []mir.Entity {
 	if len(es) > 0 || !region {
 		return es
 	}
-	return []mir.Entity{{Kind: mir.Process, ID: current, Children: []mir.Entity{{Kind: mir.Thread, ID: current}}}}
+	inner := []mir.Entity{{Kind: mir.Process, ID: current, Children: []mir.Entity{{Kind: mir.Thread, ID: current}}}}
+	return []mir.Entity{{Kind: mir.Node, ID: current, Children: inner}}
 }
 
 type walker struct {

@@ -19,13 +19,14 @@ type Resolver func(process omis.Token, pc uint64, first bool) string
 // reply.
 type Snapshot struct {
 	Request string
+	node    Node
 	named   bool
 	stack   int
 }
 
 // NewSnapshot translates a snapshot request. The empty lists mean the whole
-// application: each application has a tool of its own.
-func NewSnapshot(r *mir.SnapshotRequest) Snapshot {
+// application: each application has a tool of its own. node is the machine of its processes.
+func NewSnapshot(r *mir.SnapshotRequest, node Node) Snapshot {
 	procs, threads := omis.ProcLocalID, omis.ThreadProcess|omis.ThreadLocalID
 	if r.Named {
 		procs |= omis.ProcArgv
@@ -35,7 +36,7 @@ func NewSnapshot(r *mir.SnapshotRequest) Snapshot {
 	if r.Stack > 0 {
 		request += fmt.Sprintf(" thread_get_backtrace([],%d)", r.Stack)
 	}
-	return Snapshot{Request: request, named: r.Named, stack: r.Stack}
+	return Snapshot{Request: request, node: node, named: r.Named, stack: r.Stack}
 }
 
 // Read makes the snapshot of the reply. What ended between two of the services
@@ -55,7 +56,7 @@ func (s Snapshot) Read(reply omis.Reply, resolve Resolver) (*mir.Snapshot, error
 	if err := s.threads(reply, procs, stacks, resolve); err != nil {
 		return nil, err
 	}
-	return document(procs), nil
+	return s.document(procs), nil
 }
 
 type seenProcess struct {
@@ -149,14 +150,21 @@ func (s Snapshot) stacks(reply omis.Reply) (map[omis.Token][]uint64, error) {
 	return stacks, nil
 }
 
-func document(procs map[omis.Token]*seenProcess) *mir.Snapshot {
-	snap := &mir.Snapshot{}
+// document has the processes inside their node, whose id requests may name as well.
+func (s Snapshot) document(procs map[omis.Token]*seenProcess) *mir.Snapshot {
+	node := mir.Entity{Kind: mir.Node, ID: string(s.node.Token)}
+	if s.named {
+		node.Name = s.node.Name
+	}
 	for _, p := range procs {
 		sortEntities(p.entity.Children)
-		snap.Entities = append(snap.Entities, p.entity)
+		node.Children = append(node.Children, p.entity)
 	}
-	sortEntities(snap.Entities)
-	return snap
+	sortEntities(node.Children)
+	if node.ID == "" { // it is not known
+		return &mir.Snapshot{Entities: node.Children}
+	}
+	return &mir.Snapshot{Entities: []mir.Entity{node}}
 }
 
 func sortEntities(es []mir.Entity) {
