@@ -31,7 +31,7 @@ var directions = []direction{
 	{"omis/linux/...", []string{"omis", "omis/linux/..."}, "the backend is platform code: it observes and knows of no request"},
 	{"omis/place/rig", []string{"omis", "omis/engine", "omis/ext/pa", "omis/linux/..."},
 		"tests of placements have a whole monitor, which no placement may know"},
-	{"omis/place/...", []string{"omis", "omis/place/...", "omis/linux/branch", "omis/linux/calls", "omis/linux/landing", "omis/linux/owned", "omis/linux/proc", "omis/linux/tracepoint"},
+	{"omis/place/...", []string{"omis", "omis/place/...", "omis/linux/branch", "omis/linux/calls", "omis/linux/landing", "omis/linux/owned", "omis/linux/proc", "omis/linux/tracepoint", "omis/linux/uprobe"},
 		"a placement runs programs it is given; it knows of no request, and of the machine what it reads in /proc and in files with code, and the kernel's tracepoints"},
 	{"omis/ext/...", []string{"omis", "omis/syntax", "omis/service", "omis/ext/..."},
 		"an extension adds services by the interface every extension has; the engine must not need to know it, nor it the engine"},

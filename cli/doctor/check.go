@@ -48,6 +48,7 @@ var checks = []struct {
 	{"perf, software events", false, perfSoftware},
 	{"perf, hardware counters", false, perfHardware},
 	{"uprobes", false, uprobes},
+	{"uprobes, on nops", false, nops},
 	{"programs in the kernel", false, placement},
 	{"events of the kernel", false, events},
 	{"code in programs", false, ticks},

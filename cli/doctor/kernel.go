@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	"mirador/omis/linux/uprobe"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/kernel/pins"
@@ -117,6 +118,17 @@ func uprobes(context.Context) finding {
 	}
 	probe.Close()
 	return fine("set one on this program")
+}
+
+// nops tests what the kernel does with a uprobe on a nop inside of a function.
+func nops(context.Context) finding {
+	switch err := uprobe.CheckNop(); {
+	case errors.Is(err, uprobe.ErrRedZone):
+		return limited(firstLine(err), "nothing: probes there run elsewhere; other tools change the results of functions that they probe there, until a later kernel runs")
+	case err != nil:
+		return missing(firstLine(err), "probes on such nops run elsewhere")
+	}
+	return fine("one on a nop inside of a function leaves the function's results alone")
 }
 
 // placement has the placer of the kernel make ready what all programs share.

@@ -103,6 +103,12 @@ func traced(pid int, s Status) error {
 	return omis.Errorf(omis.NoPermission, "cannot attach to process %d: traced by %s (pid %d)", pid, tracer.Name, tracer.TGID)
 }
 
+// IsTracedByOther reports whether another process traces a process.
+func IsTracedByOther(pid int) bool {
+	s, err := ReadStatus(pid)
+	return err == nil && traced(pid, s) != nil
+}
+
 // accessible asks the kernel: opening the memory takes the very permission that
 // tracing takes, and disturbs nobody.
 func accessible(pid int, s Status) error {

@@ -17,6 +17,9 @@ func (p *Placer) Sweep() error {
 	return errors.Join(errs...)
 }
 
+// SetNops has a placer be told why no uprobe may stand at a nop of five bytes.
+func (p *Placer) SetNops(why func() error) { p.nops = why }
+
 // Unread has a trace keep so many records more for a reader.
 func Unread(s omis.Trail, n int) {
 	t := s.(*trail)

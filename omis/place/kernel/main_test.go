@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if isMonitor() {
+	if isMonitor() || isDebugger() {
 		return
 	}
 	goleak.VerifyTestMain(m)

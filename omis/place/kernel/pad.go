@@ -28,7 +28,7 @@ func (sv *survey) behindPad(first site, m proc.Mapping, f *mapped) (site, bool) 
 		}
 		length := uint64(len(at.code))
 		at.addr, at.offset = at.addr+length, at.offset+length
-		if at.addr >= m.End || at.compare(sv, f) != nil || sv.leadsTo(at.addr, first.addr, m, f) {
+		if at.addr >= m.End || at.compare(sv, f) != nil || sv.spoils(&at) != nil || sv.leadsTo(at.addr, first.addr, m, f) {
 			return site{}, false
 		}
 	}
@@ -47,16 +47,11 @@ func isPad(code []byte) bool {
 // leadsTo tells whether control may come to an address other than from the instruction
 // before. It is behind one where an instruction begins for certain.
 func (sv *survey) leadsTo(addr, certain uint64, m proc.Mapping, f *mapped) bool {
-	if f.module == nil {
-		var err error
-		if f.module, err = sv.codes.Of(sv.pid, m); err != nil {
-			return true
-		}
-	}
-	if addr-m.Start >= uint64(len(f.module.Code)) {
+	module, err := sv.moduleOf(m, f)
+	if err != nil || addr-m.Start >= uint64(len(module.Code)) {
 		return true
 	}
-	return leads(f.module, addr-m.Start, certain-m.Start)
+	return leads(module, addr-m.Start, certain-m.Start)
 }
 
 // leads is leadsTo by places in a module. This knows of all but short branches; those

@@ -66,6 +66,7 @@ func (p *Placer) judge(list []omis.Placing, errs []error) ([]site, []error) {
 	sv, err := p.survey(list[0].Watch.Proc)
 	if err == nil {
 		defer sv.close()
+		sv.nops = p.nops
 		sv.check, err = p.boundaries(list[0].Watch.Proc)
 	}
 	for i := range list {

@@ -17,6 +17,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/linux/landing"
 	"mirador/omis/linux/tracepoint"
+	"mirador/omis/linux/uprobe"
 	"mirador/omis/place/kernel/registrar"
 )
 
@@ -35,7 +36,8 @@ type Placer struct {
 	layout  layout
 	running *ebpf.Map // pid -> the unit that says whether it runs another program
 	codes   *landing.Catalog
-	bounds  Boundaries // nil: every address is taken for that of an instruction
+	nops    func() error // see survey; it answers at once from the second time on
+	bounds  Boundaries   // nil: every address is taken for that of an instruction
 	uprobes *registrar.Client
 	targets map[omis.ProcID]*target
 	events  events
@@ -62,7 +64,7 @@ var _ omis.Placer = (*Placer)(nil)
 func New(command []string) *Placer {
 	p := &Placer{
 		codes: landing.NewCatalog(), targets: make(map[omis.ProcID]*target),
-		shapes: make(map[string]*shape), stop: make(chan struct{}), notice: func(string) {},
+		shapes: make(map[string]*shape), stop: make(chan struct{}), notice: func(string) {}, nops: checkNop,
 	}
 	p.uprobes = registrar.NewClient(command, p.noteRegistrar)
 	return p
@@ -79,6 +81,9 @@ func (p *Placer) CheckBy(b Boundaries) { p.bounds = b }
 // NoticeBy has messages for the person who runs the monitor go to notice. It comes before
 // the first program.
 func (p *Placer) NoticeBy(notice func(string)) { p.notice = notice }
+
+// checkNop tests the kernel once.
+var checkNop = sync.OnceValue(uprobe.CheckNop)
 
 // Check tells why this monitor cannot place programs in this kernel; nil: it can.
 func (p *Placer) Check() error {

@@ -11,8 +11,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -53,6 +56,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("many threads: %v", err)
 	}
 	poke(t, g, g.Func["work"])
+	debugged(t, g)
 	refused(t, p, g.ID, g.Func["work"], "has been changed")
 	former := omis.ProcID{PID: g.ID.PID, Start: g.ID.Start + 1}
 	if err := judge(p, omis.Watch{Event: omis.EventReachedAddr, Proc: former, Addr: g.Func["nap"]}); err == nil || !strings.Contains(err.Error(), "has ended") {
@@ -86,6 +90,30 @@ func poke(t *testing.T, g *rig.Target, addr uint64) {
 	if _, err := f.WriteAt([]byte{0xcc}, int64(addr)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// debugger makes the test binary trace a process, as a debugger does, until it is killed.
+const debugger = "MIRADOR_TEST_DEBUGGER"
+
+func isDebugger() bool {
+	pid, err := strconv.Atoi(os.Getenv(debugger))
+	if err != nil {
+		return false
+	}
+	runtime.LockOSThread()
+	if err := unix.PtraceSeize(pid); err != nil {
+		fmt.Println(err)
+		return true
+	}
+	fmt.Println("ready")
+	time.Sleep(time.Hour)
+	return true
+}
+
+// debugged has a debugger trace the target.
+func debugged(t *testing.T, g *rig.Target) {
+	t.Helper()
+	subject.StartAgain(t, fmt.Sprintf("%s=%d", debugger, g.ID.PID))
 }
 
 // unprivileged makes the test binary say what a monitor without privileges is told.

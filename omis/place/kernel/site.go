@@ -26,6 +26,7 @@ type site struct {
 	offset uint64
 	code   []byte // the instruction
 	quick  bool   // the kernel emulates it
+	shared bool   // another tool's uprobe stands there
 }
 
 // survey looks at the code of one process, for many addresses.
@@ -37,6 +38,7 @@ type survey struct {
 	memory pager
 	files  map[uint64]*mapped // by where they are mapped
 	check  func(addr uint64) error
+	nops   func() error // why no uprobe may stand at a nop of five bytes; nil: any may
 }
 
 // mapped is a file with code.
@@ -63,7 +65,14 @@ func (sv *survey) place(addr uint64) (site, error) {
 	if err := sv.check(addr); err != nil {
 		return site{}, &omis.Refusal{Why: err.Error()}
 	}
-	return sv.site(addr)
+	s, err := sv.site(addr)
+	if err != nil && s.hasUprobe(sv) {
+		s.shared, err = true, nil
+	}
+	if err == nil {
+		err = sv.spoils(&s)
+	}
+	return s, err
 }
 
 // site finds the place for a uprobe.
@@ -265,6 +274,9 @@ func (s *site) verdict(added string) omis.Verdict {
 	if !s.quick {
 		v.Cost, v.Kind = slowCost, Stepped
 		v.Why += "; the kernel has to step over the instruction there, which it cannot emulate"
+	}
+	if s.shared {
+		v.Why += "; another tool's uprobe stands there, and the kernel serves both"
 	}
 	v.Kind += added
 	return v

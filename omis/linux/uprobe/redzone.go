@@ -1,0 +1,183 @@
+//go:build linux && amd64
+
+package uprobe
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrRedZone is returned by CheckNop where the kernel spoils what functions keep below their
+// stack pointers.
+var ErrRedZone = errors.New("this kernel makes a call of a nop of five bytes with a uprobe, which overwrites what functions keep below their stack pointers")
+
+// CheckNop finds out what the kernel does with a uprobe on a nop of five bytes that is not the
+// first instruction of its function. Linux 6.18 makes a call of the nop, and the call writes
+// below the stack pointer, where the function may keep something. Which later kernels do not
+// is not known, so CheckNop has a small program run into such a uprobe: nothing else can be
+// hurt. The test takes some 50 ms. An error other than ErrRedZone says why there is no answer.
+func CheckNop() error { return checkAt(nopOffset) }
+
+// checkAt is CheckNop for a uprobe at an offset in the file.
+func checkAt(offset uint64) error {
+	path, clean, err := nopProgram()
+	if err != nil {
+		return err
+	}
+	defer clean()
+	cmd, in, err := startProgram(path)
+	if err != nil {
+		return err
+	}
+	wrong, err := runInto(cmd, in, path, offset)
+	in.Close()
+	if err != nil {
+		_ = cmd.Process.Kill()
+	}
+	ended := cmd.Wait()
+	var exit *exec.ExitError
+	switch {
+	case err != nil:
+		return err
+	case wrong, errors.As(ended, &exit):
+		return ErrRedZone
+	}
+	return ended
+}
+
+// runInto lets the program run into a uprobe. It reports whether the kernel has not counted
+// all hits.
+func runInto(cmd *exec.Cmd, in io.WriteCloser, path string, offset uint64) (wrong bool, err error) {
+	u, err := Set(cmd.Process.Pid, path, offset, AtEntry)
+	if err != nil {
+		return false, err
+	}
+	defer func() { go u.Close() }() // nobody needs to wait for that
+	if _, err := in.Write([]byte{0}); err != nil {
+		return false, err
+	}
+	const patience = 5 * time.Second
+	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		var info unix.Siginfo
+		if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil {
+			return false, err
+		}
+		if info.Signo != 0 {
+			break
+		}
+		if time.Now().After(late) {
+			return false, errors.New("the program that tests uprobes on nops does not end")
+		}
+	}
+	n, err := u.Count()
+	return n != nopCalls, err
+}
+
+// startProgram starts a program that waits for a byte. A process that is just being started
+// may still have the file open for writing.
+func startProgram(path string) (*exec.Cmd, io.WriteCloser, error) {
+	const tries = 20
+	for try := 0; ; try++ {
+		cmd := exec.Command(path)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return nil, nil, err
+		}
+		if err = cmd.Start(); err == nil {
+			return cmd, in, nil
+		}
+		in.Close()
+		if !errors.Is(err, unix.ETXTBSY) || try == tries {
+			return nil, nil, fmt.Errorf("cannot run the program that tests uprobes on nops: %w", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// nopProgram makes the program, in a file without a name in any folder.
+func nopProgram() (path string, clean func(), err error) {
+	fd, err := unix.MemfdCreate("mirador nop", unix.MFD_CLOEXEC)
+	if err != nil {
+		return "", nil, err
+	}
+	written := os.NewFile(uintptr(fd), "nop")
+	defer written.Close()
+	if _, err := written.Write(nopELF()); err != nil {
+		return "", nil, err
+	}
+	if err := written.Chmod(0o500); err != nil {
+		return "", nil, err
+	}
+	// Nobody executes a file that is open for writing.
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", f.Fd()), func() { f.Close() }, nil
+}
+
+// The program of CheckNop.
+const (
+	nopBase   = 0x400000
+	nopCode   = 0x1000 // where the code stands in the file
+	nopLeaf   = nopCode + 0x100
+	nopOffset = nopLeaf + 10
+	nopCalls  = 100
+)
+
+// nopELF is a program that waits for a byte, calls a leaf function a hundred times, and exits
+// with 1 if a result was wrong. The function keeps two words below its stack pointer, and the
+// nop stands between where it writes them and where it compares them.
+func nopELF() []byte {
+	const pageSize, flagsRX, loadable = 0x1000, 5, 1
+	le := binary.LittleEndian
+	b := []byte("\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9))
+	b = le.AppendUint16(b, 2)  // ET_EXEC
+	b = le.AppendUint16(b, 62) // EM_X86_64
+	b = le.AppendUint32(b, 1)
+	b = le.AppendUint64(b, nopBase+nopCode) // entry
+	b = le.AppendUint64(b, 64)              // program headers
+	b = le.AppendUint64(b, 0)               // section headers
+	b = le.AppendUint32(b, 0)
+	for _, v := range []uint16{64, 56, 1, 0, 0, 0} { // sizes and numbers of headers
+		b = le.AppendUint16(b, v)
+	}
+	b = le.AppendUint32(b, loadable)
+	b = le.AppendUint32(b, flagsRX)
+	for _, v := range []uint64{nopCode, nopBase + nopCode, nopBase + nopCode, pageSize, pageSize, pageSize} {
+		b = le.AppendUint64(b, v)
+	}
+	program := make([]byte, nopCode+pageSize)
+	copy(program, b)
+	main := []byte{
+		0x48, 0x83, 0xec, 0x10, // sub $16, %rsp
+		0x31, 0xff, 0x48, 0x89, 0xe6, // xor %edi, %edi; mov %rsp, %rsi
+		0xba, 1, 0, 0, 0, 0x31, 0xc0, 0x0f, 0x05, // mov $1, %edx; xor %eax, %eax; syscall (read)
+		0xbb, nopCalls, 0, 0, 0, 0x45, 0x31, 0xe4, // mov $100, %ebx; xor %r12d, %r12d
+		0x89, 0xdf, // 1: mov %ebx, %edi
+		0xe8, 0, 0, 0, 0, // call the leaf
+		0x49, 0x09, 0xc4, // or %rax, %r12
+		0xff, 0xcb, 0x75, 0xf2, // dec %ebx; jne 1b
+		0x31, 0xff, 0x4d, 0x85, 0xe4, 0x40, 0x0f, 0x95, 0xc7, // xor %edi, %edi; test %r12, %r12; setne %dil
+		0xb8, 60, 0, 0, 0, 0x0f, 0x05, // mov $60, %eax; syscall (exit)
+	}
+	call := bytes.IndexByte(main, 0xe8) + 1
+	le.PutUint32(main[call:], uint32(nopLeaf-nopCode-call-4))
+	copy(program[nopCode:], main)
+	copy(program[nopLeaf:], []byte{
+		0x48, 0x89, 0x7c, 0x24, 0xf8, 0x48, 0x89, 0x7c, 0x24, 0xf0, // mov %rdi, -8(%rsp); mov %rdi, -16(%rsp)
+		0x0f, 0x1f, 0x44, 0, 0, // nopl 0(%rax,%rax,1)
+		0x48, 0x8b, 0x44, 0x24, 0xf8, 0x48, 0x33, 0x44, 0x24, 0xf0, // mov -8(%rsp), %rax; xor -16(%rsp), %rax
+		0xc3, // ret
+	})
+	return program
+}
