@@ -134,7 +134,7 @@ func (p placing) Close(ctx context.Context) error {
 func join(s settings, log *slog.Logger, j *journal.Journal) (*monitor, error) {
 	node, err := linux.Open(linux.Config{
 		Name: s.Node, Warden: []string{"/proc/self/exe", wardenCommand},
-		Prototypes: s.Prototypes, Checkpoints: s.checkpoints(), Ptrace: s.Hold == holdByPtrace,
+		Prototypes: s.Prototypes, Checkpoints: s.checkpoints(), Ptrace: s.Hold == holdByPtrace, Sharing: s.Prefer == preferSharing,
 	})
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func newServe(g *globals) *cobra.Command {
 	flags := settings{}
 	var file string
 	cmd := &cobra.Command{
-		Use:   "serve [--listen HOST:PORT] [--socket PATH] [--data DIR] [--config FILE] [--node NAME] [--prototypes PATH] [--placements LIST] [--hold WAY] [--calibrate WHEN]",
+		Use:   "serve [--listen HOST:PORT] [--socket PATH] [--data DIR] [--config FILE] [--node NAME] [--prototypes PATH] [--placements LIST] [--prefer WHAT] [--hold WAY] [--calibrate WHEN]",
 		Short: "Start the gateway",
 		Long: `Starts the gateway with everything embedded, and serves until it is interrupted.
 When it answers requests it prints one line, "ready" and where it listens.
@@ -45,6 +45,11 @@ Placements are where the actions of conditional requests may run: inline (code i
 program itself), kernel (programs in the kernel), neither of which holds anybody, and
 trap (in the monitor, while the thread is held, which is always possible). The cheapest
 one that can do all of a request is taken.
+
+Another tool's uprobe at the first byte of a jump ends the program. So inline leaves the
+first instruction of a function alone wherever it can. In the few functions where a jump can
+stand nowhere else, it stands there, and "placement" says so; with --prefer sharing another
+placement is taken there, and threads are held by breakpoints at functions' beginnings.
 
 Prototypes give the parameters of library calls their types where a library has no
 debug information (doc/prototypes.md); of a folder, the files *.prototypes are

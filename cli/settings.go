@@ -39,6 +39,9 @@ type settings struct {
 	// Placements are where the actions of conditional requests may run: "trap" and
 	// whatever is cheaper.
 	Placements string `json:"placements"`
+	// Prefer says what matters more where a jump can only stand at the first instruction of
+	// a function: speed, or that other tools can probe the function as well.
+	Prefer string `json:"prefer"`
 
 	// Prototypes are files and folders that describe functions of libraries.
 	Prototypes []string `json:"prototypes"`
@@ -64,6 +67,12 @@ const (
 	holdByPtrace     = omis.HeldByPtrace
 )
 
+// Values of Prefer.
+const (
+	preferSpeed   = "speed"
+	preferSharing = "sharing"
+)
+
 func (s *settings) define(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.Listen, "listen", "127.0.0.1:6470", `the TCP address, "off" for none`)
@@ -73,6 +82,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.Placements, "placements", placements, "where the actions of conditional requests may run; trap alone spares the kernel, and changes the least of programs")
 	flags.StringVar(&s.Hold, "hold", holdByRendezvous, "how threads are held: rendezvous (where possible) or ptrace")
 	flags.StringVar(&s.Calibrate, "calibrate", calibrateAtStart, "when to measure what probes cost on this machine: at-start (in the background, once a data directory) or when-needed")
+	flags.StringVar(&s.Prefer, "prefer", preferSpeed, "where a jump can stand only at the first instruction of a function: speed (it does, and the placement says that no other tool may set a uprobe there) or sharing (a dearer placement is taken)")
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.IntVar(&s.Longest, "longest-request", mir.RequestLimits().Bytes, "how many bytes a request may have; one that names ten thousand probes has a quarter of a million")
 	flags.StringArrayVar(&s.Hosts, "host", nil, "a name by which the gateway is reached over TCP without TLS, besides localhost and addresses; may be repeated")
@@ -130,6 +140,9 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	if merged.Calibrate != calibrateAtStart && merged.Calibrate != calibrateWhenNeeded {
 		return merged, usagef("--calibrate %q: choose %s or %s", merged.Calibrate, calibrateAtStart, calibrateWhenNeeded)
 	}
+	if merged.Prefer != preferSpeed && merged.Prefer != preferSharing {
+		return merged, usagef("%q is nothing to prefer: speed or sharing", merged.Prefer)
+	}
 	if merged.Longest < leastLongest || merged.Longest > mostLongest {
 		return merged, usagef("--longest-request %d: requests may be restricted to %d to %d bytes", merged.Longest, leastLongest, mostLongest)
 	}
@@ -150,7 +163,7 @@ func (s *settings) read(cmd *cobra.Command, file string) error {
 	}
 	for name, field := range map[string][2]*string{
 		"listen": {&s.Listen, &flags.Listen}, "socket": {&s.Socket, &flags.Socket}, "data": {&s.Data, &flags.Data},
-		"placements": {&s.Placements, &flags.Placements}, "node": {&s.Node, &flags.Node}, "hold": {&s.Hold, &flags.Hold}, "calibrate": {&s.Calibrate, &flags.Calibrate}, "log-level": {&s.LogLevel, &flags.LogLevel},
+		"placements": {&s.Placements, &flags.Placements}, "node": {&s.Node, &flags.Node}, "hold": {&s.Hold, &flags.Hold}, "prefer": {&s.Prefer, &flags.Prefer}, "calibrate": {&s.Calibrate, &flags.Calibrate}, "log-level": {&s.LogLevel, &flags.LogLevel},
 	} {
 		if cmd.Flags().Changed(name) {
 			*field[0] = *field[1]

@@ -67,12 +67,19 @@ type Heir interface {
 // Patch is code for an address.
 type Patch struct {
 	Addr uint64
+	// Reads are the arguments of a function that the code reads. Where Addr is the beginning
+	// of a function, the code may run behind its first instruction, unless that changes one
+	// of them.
+	Reads Arguments
 	// Make makes the code, which must leave all registers, the flags and the memory
 	// around the stack pointer as they are, and goes on behind its last byte. It is
 	// called once or more, at any time during Patcher.Patch, and always answers with
 	// the same number of bytes.
 	Make func(Spot) ([]byte, error)
 }
+
+// Arguments is a set of the arguments of Args: bit i is the i-th.
+type Arguments uint8
 
 // Spot is what code has to know of the place it is made for.
 type Spot struct {
@@ -81,12 +88,15 @@ type Spot struct {
 	// Switch is the address of a byte that is 0 while the code must do nothing: before
 	// the patch is turned on, after it was turned off, and in the child of a fork.
 	Switch uint64
-	// Entry tells that Addr is where a function begins: the flags mean nothing there,
-	// and there is nothing below the stack pointer. All registers matter.
+	// Entry tells that Addr is where a function begins and that the flags mean nothing where
+	// the code runs, and nothing is below the stack pointer. All registers matter.
 	Entry bool
 	// Return tells that the instruction at Addr returns from a function: again the flags
 	// mean nothing, and there is nothing below the stack pointer.
 	Return bool
+	// Pushed is how far the stack pointer is below where the program has it at Addr: the
+	// code may run behind the first instruction of a function.
+	Pushed int32
 }
 
 // Patched is code in its place. It goes by itself when the process ends or executes
@@ -96,8 +106,11 @@ type Patched interface {
 	// Switch is that of its Spot: no two have the same.
 	Switch() uint64
 	// Covers tells whether the instruction at an address is another, or none, while the
-	// code is in its place.
+	// code is in its place, or is the one that the code was asked for.
 	Covers(addr uint64) bool
+	// Exclusive tells why no other tool may set a uprobe at the beginning of the function
+	// while the code is in its place; "": any tool may.
+	Exclusive() string
 	// Lingers tells that a thread may run the code yet although it was taken away.
 	Lingers() bool
 	// SetActive turns the code on or off, by one byte of memory.

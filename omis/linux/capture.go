@@ -130,6 +130,16 @@ func (o *owner) inPlace(pc uint64) uint64 {
 	return o.ofCopy(pc)
 }
 
+// behindCopy is ofCopy, but for the beginning of a breakpoint's copy it gives the address
+// behind the instruction: a thread that goes on in the copy never executes the original.
+func (o *owner) behindCopy(pc uint64) uint64 {
+	at := o.ofCopy(pc)
+	if b := o.space.table[at]; b != nil && b.copy == pc {
+		return at + uint64(b.length)
+	}
+	return at
+}
+
 // ofCopy is inPlace for the copies that breakpoints and rendezvous have.
 func (o *owner) ofCopy(pc uint64) uint64 {
 	if o.meeting.site != nil {

@@ -38,6 +38,10 @@ type Config struct {
 	// Ptrace has threads held by ptrace alone: no jump is put into any program.
 	Ptrace bool
 
+	// Sharing leaves the first instruction of every function to other tools, which set
+	// uprobes there: no jump stands at it.
+	Sharing bool
+
 	// Patience is how long a thread that is held without ptrace waits for a monitor
 	// that does not stir, because it is stopped, say; 0: DefaultPatience.
 	Patience time.Duration
@@ -75,6 +79,7 @@ type Node struct {
 	checkpoints string // see Config
 
 	byPtrace bool          // Config.Ptrace
+	sharing  bool          // Config.Sharing
 	marks    bool          // calls that threads make for us are marked, see calls.Mark
 	patience time.Duration // Config.Patience
 
@@ -118,7 +123,7 @@ func Open(c Config) (*Node, error) {
 		owners: make(map[omis.ProcID]*owner), births: make(map[int]*birth), letGo: make(map[omis.ProcID]map[threadID]struct{}),
 		identities: make(map[int]identity), grounds: make(map[omis.ProcID]*ground),
 	}
-	n.byPtrace, n.patience, n.callPatience = c.Ptrace, c.Patience, callPatience
+	n.byPtrace, n.sharing, n.patience, n.callPatience = c.Ptrace, c.Sharing, c.Patience, callPatience
 	var kernel unix.Utsname
 	if unix.Uname(&kernel) == nil {
 		n.marks = calls.Marks(unix.ByteSliceToString(kernel.Release[:]))

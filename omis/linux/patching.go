@@ -343,7 +343,7 @@ func (p patched) Threads() ([]patch.Thread, error) {
 		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
 			return nil, fmt.Errorf("thread %d cannot be stopped: it waits uninterruptibly in the kernel", t.tid)
 		}
-		thread := patch.Thread{TID: t.tid, PC: p.o.ofCopy(regs.Rip)}
+		thread := patch.Thread{TID: t.tid, PC: p.o.behindCopy(regs.Rip)}
 		if thread.PC == regs.Rip {
 			thread.Move = func(pc uint64) error { return ptrace.SetPC(t.tid, pc) }
 		}

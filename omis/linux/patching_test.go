@@ -239,10 +239,11 @@ func TestPatchPrecedence(t *testing.T) {
 	}
 	patch := []omis.Patch{{Addr: g.Addr, Make: counting(ground, 0)}}
 	made := mustPatch(t, n, g.ID, patch)
-	if _, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {}); err == nil {
+	const first = 3 // bytes of the first instruction, behind which the jump stands
+	if _, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr + first}, func(*omis.Hit) {}); err == nil {
 		t.Error("a thread is to be held where code stands")
 	}
-	if err := n.WriteMemory(g.ID, g.Addr, code[:1]); err == nil {
+	if err := n.WriteMemory(g.ID, g.Addr+first, code[first:first+1]); err == nil {
 		t.Error("what is below code was written to")
 	}
 	again := make([]byte, len(code))

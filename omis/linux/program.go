@@ -54,7 +54,7 @@ func (p *program) Surveyor(addr uint64) (*patch.Surveyor, error) {
 		if err != nil {
 			return nil, err
 		}
-		s = &patch.Surveyor{Module: module, Base: m.Start, Bounds: p.layout.Bounds}
+		s = &patch.Surveyor{Module: module, Base: m.Start, Bounds: p.layout.Bounds, Sharing: p.node.sharing}
 		p.surveyors[m.Start] = s
 	}
 	return s, nil

@@ -167,6 +167,9 @@ func (o *owner) makeReady(maps proc.Mappings, addr uint64) (*breakpoint, error) 
 	if b := o.space.table[addr]; b != nil && b.code != nil && bytes.HasPrefix(code, b.code) {
 		return b, nil
 	}
+	if o.hasOther(maps, addr, code) {
+		return nil, omis.Errorf(omis.UnsupportedService, "no breakpoint can stand at %#x: another tool's uprobe or breakpoint stands there", addr)
+	}
 	slot, err := o.slot(maps, addr)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,9 @@ func (o *owner) survey(addr uint64) (rendezvous.Plan, error) {
 	if begin == end {
 		return rendezvous.Plan{}, refuse(addr, "it is not known in which function it is")
 	}
+	if o.node.sharing && addr == begin {
+		return rendezvous.Plan{}, refuse(addr, "the first instruction of a function is left to other tools")
+	}
 	code := make([]byte, end-begin)
 	if _, err := o.space.memory.ReadAt(code, int64(begin)); err != nil {
 		return rendezvous.Plan{}, err

@@ -5,7 +5,7 @@ package patch
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
+	"errors"
 	"slices"
 
 	"mirador/omis"
@@ -123,7 +123,10 @@ func (s *Site) adoptPlace(a *arena, b block, text []byte) *place {
 		p.points, p.codes = append(p.points, point), append(p.codes, code)
 		rest = rest[pointSize:]
 	}
-	p.Code = make([]byte, le.Uint32(text[blockLength:])&math.MaxUint16)
+	p.Code = make([]byte, le.Uint16(text[blockLength:]))
+	if text[blockExclusive] != 0 {
+		p.exclusive = exclusiveBecause(errors.New("as the earlier monitor found"))
+	}
 	_, err := s.memory.ReadAt(p.Code, int64(p.Addr))
 	p.gone = err != nil || len(p.Code) < detour.JumpSize || [detour.JumpSize]byte(p.Code) != p.jump()
 	copy(p.Code, text[blockOriginal:][:detour.JumpSize])

@@ -38,8 +38,12 @@ const (
 	blockPoints   = 22
 	blockOriginal = 24 // what the jump displaces
 	blockHead     = 32
-	instSize      = 8  // end in the window, begin of its copy in the stub
-	pointSize     = 32 // addr, instruction, switch, begin and end of its code in the stub
+
+	// blockExclusive is not 0 where the jump stands at the first instruction of a function.
+	// A monitor of an earlier version leaves 0 everywhere.
+	blockExclusive = 18
+	instSize       = 8  // end in the window, begin of its copy in the stub
+	pointSize      = 32 // addr, instruction, switch, begin and end of its code in the stub
 )
 
 // kind is what a block holds.

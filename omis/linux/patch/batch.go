@@ -42,8 +42,9 @@ type Range struct{ Begin, End uint64 }
 type change struct {
 	former *place // nil: there was none
 	detour.Window
-	points []*Point
-	fresh  []int // indices of the patches it is for
+	exclusive string // see omis.Patched
+	points    []*Point
+	fresh     []int // indices of the patches it is for
 	// sleepers is where to find goroutines that may have been interrupted within the
 	// window, where nobody has seen to it yet that none was; nil: nobody may have.
 	sleepers *landing.Goroutines
@@ -99,13 +100,27 @@ func (b *Batch) add(i int) error {
 	if err != nil {
 		return err
 	}
+	behind, why := v.behindFirst(f, n, spot, patch.Reads)
+	if why == nil {
+		if why = b.join(i, v, f, n+1, behind, nil); why == nil {
+			return nil
+		}
+	}
+	return b.join(i, v, f, n, spot, why)
+}
+
+// join adds a patch to the change that has the instruction before which its code runs.
+// why is the reason why the code does not run behind the first instruction of its function.
+func (b *Batch) join(i int, v *Surveyor, f *function, n int, spot spot, why error) (err error) {
 	c := b.changing(spot.at, spot.at+1)
 	if c == nil || !c.begins(spot.at) {
-		var w *detour.Window
-		if c != nil {
-			w = &c.Window
+		switch {
+		case c != nil:
+			spot.Window, err = v.reach(f, n, &c.Window)
+		case !spot.behind:
+			spot.Window, err = v.reach(f, n, nil)
 		}
-		if spot.Window, err = v.reach(f, n, w); err != nil {
+		if err != nil {
 			return err
 		}
 		if c, err = b.changeFor(v, f, n, spot.Window); err != nil {
@@ -114,8 +129,11 @@ func (b *Batch) add(i int) error {
 		if !c.begins(spot.at) {
 			return errors.New("it is padding that nobody runs")
 		}
+		c.exclusive = v.exclusive(&c.Window, why)
 	}
-	b.points[i] = &Point{site: b.site, patch: patch, at: spot.at, entry: spot.entry, ends: spot.ends}
+	b.points[i] = &Point{
+		site: b.site, patch: b.patches[i], at: spot.at, entry: spot.entry, ends: spot.ends, pushed: spot.pushed,
+	}
 	c.points, c.fresh = append(c.points, b.points[i]), append(c.fresh, i)
 	return nil
 }
@@ -133,7 +151,7 @@ func (b *Batch) changing(begin, end uint64) *change {
 		return nil
 	}
 	p := stands[0]
-	c := &change{former: p, Window: p.Window, points: slices.Clone(p.points)}
+	c := &change{former: p, Window: p.Window, exclusive: p.exclusive, points: slices.Clone(p.points)}
 	b.enlist(c)
 	return c
 }
@@ -191,7 +209,7 @@ func (b *Batch) overlaps(c, instead *change) bool {
 
 // build makes the place of a change, in a block of an arena.
 func (b *Batch) build(c *change) error {
-	slices.SortStableFunc(c.points, func(p, q *Point) int { return cmp.Compare(p.at, q.at) })
+	sortPoints(c.points)
 	a, err := b.arenaFor(c)
 	if err != nil {
 		return err
@@ -203,7 +221,7 @@ func (b *Batch) build(c *change) error {
 			b.writes = append(b.writes, write{p.change, []byte{0}})
 		}
 	}
-	made := &place{Window: c.Window, points: c.points}
+	made := &place{Window: c.Window, exclusive: c.exclusive, points: c.points}
 	at := a.code() + a.used + uint64(made.stubOffset())
 	stub, err := made.encode(at)
 	if err != nil {

@@ -235,7 +235,8 @@ func (b *Batch) clearWay(process Process) error {
 			planted = append(planted, c)
 		}
 	}
-	if len(planted) == 0 {
+	passes := b.allPasses()
+	if len(planted)+len(passes) == 0 {
 		return nil
 	}
 	threads, err := process.Threads()
@@ -249,24 +250,52 @@ func (b *Batch) clearWay(process Process) error {
 		}
 		return addr
 	}
-	held, err := process.Held(func(addr uint64) bool { return inside(leads(addr)) != nil })
+	held, err := process.Held(func(addr uint64) bool { return inside(leads(addr)) != nil || passes[addr].fresh })
 	if err != nil {
 		return err
 	}
 	for _, addr := range held {
-		inside(leads(addr)).fail(passing("a signal handler may return to its middle"))
+		if c := inside(leads(addr)); c != nil {
+			c.fail(passing("a signal handler may return to its middle"))
+		} else {
+			passes[addr].fail(passing("a signal handler may return behind the first instruction of the function"))
+		}
 	}
 	b.clearOfGoroutines(process, planted)
+	return moveThreads(threads, passes, func(pc uint64) *change { return inside(leads(pc)) })
+}
+
+// moveThreads has threads go on elsewhere that stand where jumps will be. It finds out first
+// which changes fail because a thread cannot be moved: no thread may be moved into the stub
+// of such a change.
+func moveThreads(threads []Thread, passes map[uint64]pass, inside func(pc uint64) *change) error {
+	type step struct {
+		*change
+		move func(uint64) error
+		to   uint64
+	}
+	var steps []step
 	for _, t := range threads {
-		c := inside(leads(t.PC))
-		if c == nil || c.err != nil {
-			continue
+		s := step{move: t.Move}
+		if p, ok := passes[t.PC]; ok {
+			s.change, s.to = p.change, p.to
+			if t.Move == nil && p.fresh {
+				p.fail(passing("a thread is behind the first instruction of the function"))
+			}
+		} else if s.change = inside(t.PC); s.change != nil && s.err == nil {
+			if s.to, ok = s.made.moved(t.PC); !ok || t.Move == nil {
+				s.fail(passing("a thread is in its middle"))
+			}
 		}
-		to, ok := c.made.moved(t.PC)
-		if !ok || t.Move == nil {
-			c.fail(passing("a thread is in its middle"))
-		} else if err := t.Move(to); err != nil {
-			return err
+		if s.change != nil && t.Move != nil {
+			steps = append(steps, s)
+		}
+	}
+	for _, s := range steps {
+		if s.err == nil {
+			if err := s.move(s.to); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -275,7 +304,7 @@ func (b *Batch) clearWay(process Process) error {
 // under is the one of some changes, in ascending order, whose jump will be written over
 // what stands at an address, but not from there on.
 func under(some []*change, addr uint64) *change {
-	if addr <= some[0].Addr || addr >= some[len(some)-1].End() {
+	if len(some) == 0 || addr <= some[0].Addr || addr >= some[len(some)-1].End() {
 		return nil
 	}
 	i := sort.Search(len(some), func(i int) bool { return some[i].Addr+detour.JumpSize > addr })

@@ -16,12 +16,13 @@ import (
 // place never changes: with other points it is another one, in another block.
 type place struct {
 	detour.Window
-	points []*Point // by their instructions, at one in the order they came
-	block  block
-	stub   uint64 // what the jump leads to
-	copies []int  // offsets in the stub of what each instruction became
-	codes  []span // of the points, offsets in the stub
-	gone   bool   // other code stands there by now
+	points    []*Point // by their instructions, at one in the order they came
+	block     block
+	stub      uint64 // what the jump leads to
+	exclusive string // see omis.Patched
+	copies    []int  // offsets in the stub of what each instruction became
+	codes     []span // of the points, offsets in the stub
+	gone      bool   // other code stands there by now
 }
 
 // span is a range of offsets.
@@ -34,6 +35,7 @@ type Point struct {
 	at     uint64 // the instruction it runs before
 	entry  bool
 	ends   bool   // it runs before a return
+	pushed int32  // how far the stack pointer is below where the program has it at patch.Addr
 	change uint64 // the address of its byte in the process
 	left   []byte // what an earlier monitor has made; nil: we make it
 	from   uint64 // where that stands
@@ -86,7 +88,7 @@ func (p *Point) make(at uint64) ([]byte, error) {
 		}
 		return code, err
 	}
-	return p.patch.Make(omis.Spot{Addr: p.patch.Addr, Code: at, Switch: p.change, Entry: p.entry, Return: p.ends})
+	return p.patch.Make(omis.Spot{Addr: p.patch.Addr, Code: at, Switch: p.change, Entry: p.entry, Return: p.ends, Pushed: p.pushed})
 }
 
 // inPlace gives for an address in the stub the one in the program that a thread
@@ -116,7 +118,10 @@ func (p *place) describe() []byte {
 	le := binary.LittleEndian
 	le.PutUint64(b[blockState:], p.block.state(holdsPlace))
 	le.PutUint64(b[blockAddr:], p.Addr)
-	le.PutUint32(b[blockLength:], uint32(len(p.Code)))
+	le.PutUint16(b[blockLength:], uint16(len(p.Code)))
+	if p.exclusive != "" {
+		b[blockExclusive] = 1
+	}
 	le.PutUint16(b[blockInsts:], uint16(len(p.Ends)))
 	le.PutUint16(b[blockPoints:], uint16(len(p.points)))
 	copy(b[blockOriginal:], p.Code[:detour.JumpSize])

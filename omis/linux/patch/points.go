@@ -66,8 +66,31 @@ func (s *Site) WithdrawAll() *Batch {
 func (p *Point) Covers(addr uint64) bool {
 	p.site.mu.RLock()
 	defer p.site.mu.RUnlock()
-	has := func(other *place) bool { return slices.Contains(other.points, p) }
-	return slices.ContainsFunc(p.site.covering(addr, addr+1), has)
+	if addr == p.patch.Addr {
+		addr = p.at
+	}
+	return p.placeAt(addr) != nil
+}
+
+// Exclusive: see omis.Patched.
+func (p *Point) Exclusive() string {
+	p.site.mu.RLock()
+	defer p.site.mu.RUnlock()
+	if at := p.placeAt(p.at); at != nil {
+		return at.exclusive
+	}
+	return ""
+}
+
+// placeAt is the place of the point, if it displaces an address; nil: it does not. The
+// caller holds the lock of the site.
+func (p *Point) placeAt(addr uint64) *place {
+	for _, other := range p.site.covering(addr, addr+1) {
+		if slices.Contains(other.points, p) {
+			return other
+		}
+	}
+	return nil
 }
 
 // Lingers: see omis.Patched.
@@ -92,7 +115,7 @@ func (s *Site) Withdraw(points []*Point) *Batch {
 		if len(b.away) == before {
 			continue
 		}
-		c := &change{former: p, Window: p.Window, points: slices.DeleteFunc(slices.Clone(p.points), isAway)}
+		c := &change{former: p, Window: p.Window, exclusive: p.exclusive, points: slices.DeleteFunc(slices.Clone(p.points), isAway)}
 		b.changes = append(b.changes, c)
 		if len(c.points) > 0 {
 			c.err = b.build(c)

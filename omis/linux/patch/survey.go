@@ -3,6 +3,7 @@
 package patch
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -21,6 +22,10 @@ type Surveyor struct {
 	// Bounds are those of the function that has an address, equal if nobody knows.
 	Bounds func(addr uint64) (begin, end uint64)
 
+	// Sharing tells that no jump may stand at the first instruction of a function, where
+	// other tools set uprobes.
+	Sharing bool
+
 	functions map[uint64]*function // by begin
 }
 
@@ -31,14 +36,22 @@ type spot struct {
 	at    uint64 // the instruction it runs before
 	entry bool   // a function begins there
 	ends  bool   // it is left there
+	// behind tells that the spot was asked for at the beginning of a function, and is behind
+	// its first instruction, which moves the stack pointer down by pushed.
+	behind bool
+	pushed int32
 }
 
 // find finds the window for an address; the jump may stand before it.
 func (s *Surveyor) find(addr uint64) (spot, error) {
 	f, i, p, err := s.locate(addr)
-	if err == nil {
-		p.Window, err = s.reach(f, i, nil)
+	if err != nil {
+		return p, err
 	}
+	if behind, why := s.behindFirst(f, i, p, 0); why == nil {
+		return behind, nil
+	}
+	p.Window, err = s.reach(f, i, nil)
 	return p, err
 }
 
@@ -154,6 +167,8 @@ func (s *Surveyor) check(f *function, w *detour.Window) error {
 		return fmt.Errorf("the jump would lie in two pages, which are not written at once")
 	case s.lands(f, w.Addr, w.End()):
 		return fmt.Errorf("a branch may lead into its middle")
+	case s.Sharing && s.exclusive(w, nil) != "":
+		return errors.New("the jump would stand at the first instruction of the function, which is left to other tools")
 	case w.Whole():
 	case f.indirect && s.Module.TakesOwn(f.begin-s.Base, f.end-s.Base):
 		return fmt.Errorf("its function computes where it jumps to")

@@ -17,14 +17,14 @@ import (
 // shapes are functions in assembler; code is asked for at the label in them that ends
 // in _at. Where it stands is how many bytes before, or what the refusal says.
 var shapes = []struct{ name, code, want string }{
-	{"long", "long_at: mov $1, %eax; ret", "0"},
-	{"short", "short_at: push %rbx; mov %rsp, %rbx; sub $16, %rsp; leave; ret", "0"},
+	{"long", "long_at: mov $1, %eax; ret", "-5"},
+	{"short", "short_at: push %rbx; mov %rsp, %rbx; sub $16, %rsp; leave; ret", "-1"},
 	{"epilogue", "nop; add $8, %rsp; pop %rbx; epilogue_at: ret; push %rax", "5"},
 	{"padded", "xor %eax, %eax; jmp 1f; padded_at: ret; nopl 0(%rax,%rax,1); 1: mov $1, %eax; ret", "0"},
 	{"crowded", "jmp crowded_at; crowded_at: ret; push %rax; ret", "control leaves"},
 	{"entered", "entered_at: xor %eax, %eax; 1: inc %eax; cmp $9, %eax; jl 1b; ret", "branch may lead"},
-	{"head", "head_at: xor %eax, %eax; inc %eax; cmp $9, %eax; jl head_at; ret", "0"},
-	{"pad", "pad_at: endbr64; mov $1, %eax; ret", "-4"},
+	{"head", "head_at: xor %eax, %eax; inc %eax; cmp $9, %eax; jl head_at; ret", "-2"},
+	{"pad", "pad_at: endbr64; mov $1, %eax; ret", "-9"},
 	{"loop", "loop_at: endbr64; 1: inc %eax; cmp $9, %eax; jl 1b; ret", "behind its landing pad"},
 	{"relative", "relative_at: xor %eax, %eax; 1: inc %eax; inc %ecx; ret; .section .rodata; 2: .long 1b - 2b; .text; lea 2b(%rip), %rax", "branch may lead"},
 	{"absolute", "absolute_at: xor %eax, %eax; 1: inc %eax; inc %ecx; ret; .data; .balign 8; .quad 1b; .text", "branch may lead"},
@@ -33,9 +33,9 @@ var shapes = []struct{ name, code, want string }{
 	{"whole", "whole_at: mov $1, %eax; lea 1f(%rip), %rcx; jmp *%rcx; nop; 1: ret", "0"},
 	{"waits", "xor %edi, %edi; waits_at: syscall; ret", "system call"},
 	{"prefix", "je 1f; prefix_at: .byte 0xf0; 1: cmpxchg %rcx, (%rdi); ret", "branch may lead"},
-	{"vector", "vector_at: vzeroupper; ret; nop; nop; nop", "0"},
+	{"vector", "vector_at: vzeroupper; ret; nop; nop; nop", "-3"},
 	{"within", "mov $1, %eax; .set within_at, . - 2; ret", "no instruction"},
-	{"called", "called_at: mov %rdi, %rax; call long_at; ret", "0"},
+	{"called", "called_at: mov %rdi, %rax; call long_at; ret", "-3"},
 }
 
 // TestSurvey has code asked for in all shapes.

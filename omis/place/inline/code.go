@@ -70,7 +70,7 @@ const (
 
 // bytes makes the code for a place.
 func (m *compiler) bytes(spot omis.Spot) ([]byte, error) {
-	m.c, m.spot, m.pushed = &x86.Code{}, spot, 0
+	m.c, m.spot, m.pushed = &x86.Code{}, spot, spot.Pushed
 	m.saved, m.kept = m.registers(), make(map[x86.Reg]int32)
 	c := m.c
 	for _, l := range []*x86.Label{&m.off, &m.claims, &m.found, &m.over, &m.end, &m.table} {

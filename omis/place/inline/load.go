@@ -35,6 +35,16 @@ func (m *compiler) bring(s *step) {
 	}
 }
 
+// reads are the arguments of the function that a program loads.
+func reads(p omis.Program) (set omis.Arguments) {
+	for _, op := range p {
+		if op.Load.From == omis.FromArgument {
+			set |= 1 << op.Load.Arg
+		}
+	}
+	return set
+}
+
 // canLoad says why a program cannot load what it wants; nil: it can.
 func canLoad(p omis.Program) error {
 	for _, op := range p {

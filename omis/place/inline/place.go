@@ -245,7 +245,7 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 		return nil, omis.Patch{}, err
 	}
 	program := slices.Clone(l.Program)
-	return pl, omis.Patch{Addr: l.Watch.Addr, Make: func(spot omis.Spot) ([]byte, error) {
+	return pl, omis.Patch{Addr: l.Watch.Addr, Reads: reads(program), Make: func(spot omis.Spot) ([]byte, error) {
 		pl.said.kind, pl.said.change = kindAt(spot), spot.Switch
 		t.memory.sayWhere(&pl.said)
 		pl.verdict = verdict(program, pl.said.kind)
@@ -344,7 +344,13 @@ func (p *Placer) Drain(list []omis.Placed) {
 }
 
 // Verdict: see omis.Placed.
-func (pl *placed) Verdict() omis.Verdict { return pl.verdict }
+func (pl *placed) Verdict() omis.Verdict {
+	v := pl.verdict
+	if why := pl.patch.Exclusive(); why != "" {
+		v.Why += "; " + why
+	}
+	return v
+}
 
 // Stands: see omis.Placed.
 func (pl *placed) Stands() bool { return !pl.target.ground.Gone() }

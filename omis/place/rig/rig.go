@@ -33,18 +33,20 @@ type hider interface {
 	Hide(id omis.ProcID, addr uint64, mem []byte)
 }
 
-// placing is a node that places programs in one way.
+// placing is a node with some placements.
 type placing struct {
 	*linux.Node
-	placer omis.Placer
+	placers []omis.Placer // cheapest first
 }
 
-func (p placing) Placers() []omis.Placer { return []omis.Placer{p.placer} }
+func (p placing) Placers() []omis.Placer { return p.placers }
 
 func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {
 	n, err := p.Node.ReadMemory(id, addr, buf)
-	if k, ok := p.placer.(hider); ok {
-		k.Hide(id, addr, buf[:n])
+	for _, placer := range p.placers {
+		if k, ok := placer.(hider); ok {
+			k.Hide(id, addr, buf[:n])
+		}
 	}
 	return n, err
 }
@@ -52,20 +54,33 @@ func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error
 // NewPlacer makes what places programs on a node.
 type NewPlacer func(testing.TB, *linux.Node) omis.Placer
 
-// Node is a node with one placement.
-func Node(n *linux.Node, placer omis.Placer) omis.Node { return placing{n, placer} }
+// Node is a node with some placements, the cheapest first.
+func Node(n *linux.Node, placers ...omis.Placer) omis.Node { return placing{n, placers} }
 
 // Open opens a monitor on a node of its own, with one placement, or by trap if there is none,
 // and attaches it to a target.
 func Open(t testing.TB, c linux.Config, placer NewPlacer, g *Target) *Monitor {
+	t.Helper()
+	if placer == nil {
+		return OpenAll(t, c, nil, g)
+	}
+	return OpenAll(t, c, []NewPlacer{placer}, g)
+}
+
+// OpenAll opens a monitor with some placements, the cheapest first.
+func OpenAll(t testing.TB, c linux.Config, placers []NewPlacer, g *Target) *Monitor {
 	t.Helper()
 	n, err := linux.Open(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var node omis.Node = n
-	if placer != nil {
-		node = Node(n, placer(t, n))
+	if len(placers) > 0 {
+		var all []omis.Placer
+		for _, placer := range placers {
+			all = append(all, placer(t, n))
+		}
+		node = Node(n, all...)
 	}
 	e, err := engine.New(node, slog.New(slog.DiscardHandler), pa.New())
 	if err != nil {

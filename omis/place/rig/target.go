@@ -58,7 +58,8 @@ type Target struct {
 	Size      map[string]int
 	Generated uint64 // address of code of no file
 
-	t testing.TB
+	exits map[string][]uint64
+	t     testing.TB
 }
 
 // Start starts a target.
@@ -68,7 +69,7 @@ func Start(t testing.TB, path string) *Target {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // CRIU saves no process whose session began outside of its pid namespace
 	g := &Target{
 		Subject: subject.Start(t, cmd), t: t, Path: path,
-		Func: make(map[string]uint64), Size: make(map[string]int),
+		Func: make(map[string]uint64), Size: make(map[string]int), exits: make(map[string][]uint64),
 	}
 	g.Ready()
 	var err error
@@ -136,8 +137,15 @@ func Until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Exits are the addresses of a function's returns.
-func (g *Target) Exits(name string) []uint64 { return g.Returns(g.Func[name], g.Size[name]) }
+// Exits are the addresses of a function's returns, as its code was at the first call: other
+// tools may have put something there since.
+func (g *Target) Exits(name string) []uint64 {
+	g.t.Helper()
+	if g.exits[name] == nil {
+		g.exits[name] = g.Returns(g.Func[name], g.Size[name])
+	}
+	return g.exits[name]
+}
 
 // Returns are the addresses of the returns in some code.
 func (g *Target) Returns(addr uint64, size int) (list []uint64) {

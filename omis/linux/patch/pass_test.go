@@ -1,0 +1,119 @@
+//go:build linux && amd64
+
+package patch
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/linux/landing"
+)
+
+// still is a process with one thread, which stands at an address.
+type still struct {
+	surveyor *Surveyor
+	pc       uint64
+	held     []uint64 // addresses to which signal handlers return
+	inCopy   bool     // the thread is in code of the monitor's
+	moved    uint64
+}
+
+func (s *still) Surveyor(uint64) (*Surveyor, error) { return s.surveyor, nil }
+
+func (s *still) Vacancies(uint64, uint64, []Range) []uint64 { return []uint64{1 << 20} }
+
+func (s *still) Call(_ uint64, args ...uint64) (int64, error) {
+	if args[0] == 1<<20 && len(args) > 4 {
+		return 1 << 20, nil // mmap
+	}
+	return 0, nil
+}
+
+func (s *still) CallOn(string, uint64, ...uint64) (int64, error) { return 0, nil }
+
+func (s *still) Threads() ([]Thread, error) {
+	t := Thread{TID: 1, PC: s.pc}
+	if !s.inCopy {
+		t.Move = func(pc uint64) error {
+			s.moved = pc
+			return nil
+		}
+	}
+	return []Thread{t}, nil
+}
+
+func (s *still) Held(pick func(uint64) bool) (list []uint64, err error) {
+	for _, addr := range s.held {
+		if pick(addr) {
+			list = append(list, addr)
+		}
+	}
+	return list, nil
+}
+
+func (s *still) Parked(landing.Goroutines, func(uint64) bool) ([]uint64, error) { return nil, nil }
+
+// TestPassEntry: a thread that stands behind the first instruction when code for the beginning
+// of the function comes must not run the code; when the code goes, the thread must.
+func TestPassEntry(t *testing.T) {
+	const source = ".globl f\n.type f, @function\nf: .cfi_startproc; push %rbx; mov %rdi, %rbx; lea 1(%rbx), %rax; pop %rbx; ret; .cfi_endproc\n.size f, .-f\n"
+	dir := t.TempDir()
+	file, object := filepath.Join(dir, "f.s"), filepath.Join(dir, "f.so")
+	if err := os.WriteFile(file, []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-shared", "-nostdlib", "-o", object, file).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	surveyor, labels := survey(t, object)
+	memory := ram{0, make([]byte, 4<<20)}
+	copy(memory.bytes[surveyor.Base:], surveyor.Module.Code)
+	begin := labels["f"]
+	second := begin + 1
+	s := NewSite(memory, 0x5000, 0x1000)
+	code := bytes.Repeat([]byte{0x90}, 7)
+	plant := func(p *still) (*Point, error) {
+		b := s.Prepare([]omis.Patch{{Addr: begin, Make: func(omis.Spot) ([]byte, error) { return code, nil }}}, p)
+		if err := b.Furnish(p); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Commit(p, b.Fill()); err != nil {
+			t.Fatal(err)
+		}
+		points, errs := b.Results()
+		return points[0], errs[0]
+	}
+	for name, p := range map[string]*still{
+		"in code of the monitor's": {surveyor: surveyor, pc: second, inCopy: true},
+		"in a signal handler":      {surveyor: surveyor, held: []uint64{second}},
+	} {
+		if _, err := plant(p); err == nil || s.Stands() > 0 {
+			t.Errorf("a thread %s comes to new code: %v", name, err)
+		}
+	}
+	p := &still{surveyor: surveyor, pc: second}
+	for i := range uint64(2) { // the second point has no stub of its own
+		point, err := plant(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if point.Exclusive() != "" || point.at != second || !point.Covers(begin) {
+			t.Errorf("%+v", point)
+		}
+		stub := s.places[0].stub
+		if want := stub + uint64(len(code)); p.moved != want {
+			t.Errorf("with %d points before, the thread goes on %d bytes behind the begin of the stub, want %d", i, p.moved-stub, want-stub)
+		}
+	}
+	stub := s.places[0].stub
+	if err := s.WithdrawAll().Commit(p, nil); err != nil {
+		t.Fatal(err)
+	}
+	if p.moved != stub || s.Stands() > 0 {
+		t.Errorf("the thread goes on at %#x, want %#x", p.moved, stub)
+	}
+}
