@@ -345,11 +345,14 @@ func (m *monitor) Ready() error { return nil }
 
 // programName is what applications are named after, "" if it cannot be known.
 func programName(pid int) string {
-	proc := "/proc/" + strconv.Itoa(pid)
-	if path, err := os.Readlink(proc + "/exe"); err == nil && path != "" {
+	if name := proc.TypedName(pid); name != "" {
+		return name
+	}
+	dir := "/proc/" + strconv.Itoa(pid)
+	if path, err := os.Readlink(dir + "/exe"); err == nil && path != "" {
 		return filepath.Base(path)
 	}
-	comm, err := os.ReadFile(proc + "/comm")
+	comm, err := os.ReadFile(dir + "/comm")
 	if err != nil {
 		return ""
 	}

@@ -59,7 +59,11 @@ func (p *programs) modules(_ context.Context, pid int) ([]translate.Module, erro
 	modules, images := make([]translate.Module, len(loaded)), make([]*binary.Image, len(loaded))
 	for i, m := range loaded {
 		modules[i] = translate.Module{Path: m.Path, Bias: m.Bias}
-		image, err := p.cache.Open(m.Path, open)
+		name := ""
+		if i == 0 {
+			name = proc.TypedName(pid)
+		}
+		image, err := p.cache.OpenAs(m.Path, name, open)
 		if err != nil {
 			continue
 		}

@@ -6,10 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/prometheus/procfs"
 	"github.com/spf13/cobra"
 
+	"mirador/omis/linux/proc"
 	"mirador/sir"
 	"mirador/sir/binary"
 )
@@ -59,12 +61,12 @@ func readStructure(files []string, pid int) (*sir.Structure, error) {
 	}
 	cache := binary.NewCache(binary.DefaultCacheBytes, debugFiles())
 	s := &sir.Structure{}
-	for _, file := range files {
+	for i, file := range files {
 		path, err := resolved(file, pid)
 		if err != nil {
 			return nil, err
 		}
-		image, err := cache.Open(path, open)
+		image, err := cache.OpenAs(path, startedAs(file, path, pid, i), open)
 		if err != nil && pid == 0 {
 			return nil, fmt.Errorf("cannot read the structure of %s: %w", file, err)
 		}
@@ -100,6 +102,19 @@ func resolved(file string, pid int) (string, error) {
 		return "", fmt.Errorf("cannot read the structure of %s: %w", file, err)
 	}
 	return path, nil
+}
+
+// startedAs returns the name under which a program is started, as the structure of a running
+// process has it: a program may be a symbolic link to another. Libraries have the name of
+// their file.
+func startedAs(file, path string, pid, number int) string {
+	switch {
+	case pid != 0 && number == 0:
+		return proc.TypedName(pid)
+	case pid != 0 || strings.Contains(filepath.Base(path), ".so"):
+		return ""
+	}
+	return filepath.Base(file)
 }
 
 // loadedFiles lists the files that a process executes code of.

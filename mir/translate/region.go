@@ -2,7 +2,6 @@ package translate
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -70,7 +69,7 @@ func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
 	found := t.look(byName, func(u *sir.Unit) bool { return u.Name == name || u.Symbol == name })
 	if len(found) == 0 {
 		found = t.gather(func(m *Module) []*sir.Unit {
-			own, inside := strings.CutPrefix(name, filepath.Base(m.Path)+":")
+			own, inside := strings.CutPrefix(name, m.program()+":")
 			if !inside || strings.HasPrefix(own, ":") { // a namespace may be called like the program
 				own = name
 			}
@@ -84,6 +83,15 @@ func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
 		return nil, Errorf(NotFound, pos, "%d units are called %s, use an id: %s", len(others), name, strings.Join(others, ", "))
 	}
 	return found, nil
+}
+
+// program returns what the ids of the module's units begin with.
+func (m *Module) program() string {
+	if len(m.Program.Units) == 0 {
+		return ""
+	}
+	base, _, _ := strings.Cut(m.Program.Units[0].ID, ":")
+	return base
 }
 
 // namedLike reports whether a demangled name is name with parameters behind it. The name of

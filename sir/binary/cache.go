@@ -28,9 +28,9 @@ type Cache struct {
 	recent *list.List                // most recently used first
 }
 
-// fileKey is the identity of a file. The path is a part of it since ids are.
+// fileKey is the identity of a file. Path and name are parts of it since ids are.
 type fileKey struct {
-	path       string
+	path, name string
 	dev, ino   uint64
 	size       int64
 	mtim, ctim syscall.Timespec
@@ -52,20 +52,25 @@ func NewCache(limit int64, debug DebugFiles) *Cache {
 
 // Open returns the image of the file that open gives for path. Several callers
 // may ask for one file at a time; it is read once.
-func (c *Cache) Open(path string, open Opener) (*Image, error) {
+func (c *Cache) Open(path string, open Opener) (*Image, error) { return c.OpenAs(path, "", open) }
+
+// OpenAs is Open for a program that was started under another name than that of its file:
+// the ids of its units begin with that name. "" is the file's.
+func (c *Cache) OpenAs(path, name string, open Opener) (*Image, error) {
 	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	key, ok := identity(path, f)
 	if !ok { // memory, such as the vdso: small, and without an identity
-		return New(path, f, c.debug)
+		return newImage(path, name, f, c.debug)
 	}
+	key.name = name
 	entry := c.entry(key)
 	taken := false
 	entry.once.Do(func() {
 		taken = true
-		entry.image, entry.err = New(path, f, c.debug)
+		entry.image, entry.err = newImage(path, name, f, c.debug)
 		c.account(entry)
 	})
 	if closer, ok := f.(io.Closer); ok && (!taken || entry.err != nil) {

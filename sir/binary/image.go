@@ -27,6 +27,7 @@ type File interface {
 // closed when the image is garbage.
 type Image struct {
 	path    string
+	name    string // the first part of the ids
 	file    File
 	elf     *elf.File
 	buildID string
@@ -53,16 +54,24 @@ func Open(path string) (*Image, error) {
 	return im, err
 }
 
-// New reads a program from f. Path is what it is called: its base is the first
+// New reads a program from f. Path is where it is said to be: its base is the first
 // part of the units' ids. Debug information that f lacks is looked for in
 // debug, nil for nowhere.
 func New(path string, f File, debug DebugFiles) (*Image, error) {
+	return newImage(path, "", f, debug)
+}
+
+// newImage is New with a name for the first part of the ids; "" is the path's base.
+func newImage(path, name string, f File, debug DebugFiles) (*Image, error) {
 	path = strings.TrimSuffix(path, " (deleted)") // as the kernel marks it
+	if name == "" {
+		name = filepath.Base(path)
+	}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	im := &Image{path: path, file: f, stamp: stamp(info)}
+	im := &Image{path: path, name: name, file: f, stamp: stamp(info)}
 	im.frames = sync.OnceValue(im.readFrames)
 	err = guard(path, func() error { return im.read(f, info.Size(), debug) })
 	if err != nil {
@@ -112,7 +121,7 @@ func (im *Image) Path() string { return im.path }
 func (im *Image) BuildID() string { return im.buildID }
 
 // base is the first part of every id of the image.
-func (im *Image) base() string { return filepath.Base(im.path) }
+func (im *Image) base() string { return im.name }
 
 // code reads size bytes of machine code at addr, an address of the file.
 func (im *Image) code(addr, size uint64) ([]byte, error) {
