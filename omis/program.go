@@ -103,6 +103,13 @@ type Placer interface {
 	Remove(list []Placed) error
 }
 
+// Rester is the capability of a Placer whose programs cost a thread next to nothing while
+// they are not active. Those of other placers are taken away as soon as they rest.
+type Rester interface {
+	// RestsFree reports whether they do.
+	RestsFree() bool
+}
+
 // Placed is a program in its place. It goes by itself with the code it stands in,
 // when the process ends or executes another program.
 type Placed interface {

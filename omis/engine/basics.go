@@ -30,7 +30,7 @@ func (e *Engine) basicActions() map[string]action {
 		"message_copy":              {each: messageCopy},
 
 		"csr_enable":  {batch: csrEnable},
-		"csr_disable": {each: csrDisable},
+		"csr_disable": {batch: csrDisable},
 		"csr_delete":  {batch: csrDelete},
 
 		"user_event_create":  {each: userEventCreate, free: true},

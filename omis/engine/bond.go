@@ -11,8 +11,8 @@ import (
 // them are executed in one place, where they find each other's intervals.
 type bond struct {
 	members []*candidate
-	level   int        // of the placement: its index among those of the node, or their number for the monitor
-	because omis.Token // who cannot run where it is cheaper
+	level   int  // of the placement: its index among those of the node, or their number for the monitor
+	because *csr // the request that cannot run where it is cheaper
 }
 
 // bonds are those of some requests of one tool, with what is there already and belongs
@@ -100,14 +100,14 @@ func (b *bond) addOther(e *Engine, c *csr, p *process) {
 
 func (b *bond) raise(level int, c *csr) {
 	if level > b.level {
-		b.level, b.because = level, c.token
+		b.level, b.because = level, c
 	}
 }
 
 // leave has the bond wait for the placement after one where a request cannot run.
 func (b *bond) leave(level int, c *csr) {
 	if b.level == level {
-		b.level, b.because = level+1, c.token
+		b.level, b.because = level+1, c
 	}
 }
 
@@ -115,7 +115,7 @@ func (b *bond) leave(level int, c *csr) {
 func (b *bond) explain(placement string) {
 	for _, k := range b.members {
 		if !slices.ContainsFunc(k.refused, func(o obstacle) bool { return o.placement == placement }) {
-			k.refuse(placement, declined("%s, which opens or closes the same intervals, cannot run there", b.because))
+			k.refuse(placement, hinders([]*csr{b.because}, "%s, which opens or closes the same intervals, cannot run there", b.because.token))
 		}
 	}
 }
@@ -126,9 +126,9 @@ func (b *bond) skip(placers []omis.Placer) {
 		switch {
 		case b.level == 0 || k.placed != nil && k.placed.level == b.level:
 		case b.level == len(placers):
-			k.refuse("", declined("%s, which opens or closes the same intervals, is executed by the monitor", b.because))
+			k.refuse("", hinders([]*csr{b.because}, "%s, which opens or closes the same intervals, is executed by the monitor", b.because.token))
 		default:
-			k.refuse("", declined("%s, which opens or closes the same intervals, runs in the placement %s", b.because, placers[b.level].Name()))
+			k.refuse("", hinders([]*csr{b.because}, "%s, which opens or closes the same intervals, runs in the placement %s", b.because.token, placers[b.level].Name()))
 		}
 	}
 }

@@ -21,14 +21,19 @@ func csrEnable(x *execution, _ *call, objs []object) omis.ServiceResult {
 	return results
 }
 
-func csrDisable(x *execution, c *call) ([]omis.Value, error) {
+func csrDisable(x *execution, _ *call, objs []object) omis.ServiceResult {
 	x.e.admin.Lock()
 	defer x.e.admin.Unlock()
-	r := c.object.(*csr)
-	if x.e.disable(r) {
-		x.tell(r, omis.CSRDisabled)
+	list := make([]*csr, len(objs))
+	results := make(omis.ServiceResult, len(objs))
+	for i, o := range objs {
+		list[i] = o.(*csr)
+		results[i] = omis.ObjectResult{Objects: []omis.Token{list[i].token}, Status: omis.OK}
 	}
-	return nil, nil
+	for _, c := range x.e.disable(list...) {
+		x.tell(c, omis.CSRDisabled)
+	}
+	return results
 }
 
 func csrDelete(x *execution, _ *call, objs []object) omis.ServiceResult {

@@ -132,6 +132,7 @@ func (e *Engine) unsubscribe(proc *process, list ...*csr) {
 			if s.point.withdraw(s) {
 				e.unplant(s.point)
 			}
+			e.freed(proc, c)
 		}
 	}
 	e.unplace(programs...)

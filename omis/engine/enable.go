@@ -152,8 +152,8 @@ func (e *Engine) makeWayEverywhere(c *csr) {
 // remove ends looking out for good, and takes the requests out of the tables.
 func (e *Engine) remove(list ...*csr) {
 	var resting []*subscription
+	e.disable(list...)
 	for _, c := range list {
-		e.disable(c)
 		resting = slices.AppendSeq(resting, maps.Values(c.resting))
 		c.resting = nil
 	}
@@ -170,24 +170,35 @@ func (e *Engine) remove(list ...*csr) {
 	}
 }
 
-// disable ends looking out. It returns whether the request was enabled. Programs stay
-// where they are, so that the request is quickly enabled again.
-func (e *Engine) disable(c *csr) bool {
-	if !c.active.Swap(false) {
-		return false
-	}
-	if c.cancel != nil {
-		c.cancel()
-		c.cancel = nil
-	}
-	for p, s := range c.subs {
-		if s.placed != nil {
-			c.rest(s)
+// disable ends looking out, and returns which requests were enabled. Programs that cost
+// nothing while they are not active stay where they are for a time, so that the request is
+// quickly enabled again. All others are out of their places when it returns.
+func (e *Engine) disable(list ...*csr) (enabled []*csr) {
+	var costly []*subscription
+	for _, c := range list {
+		if !c.active.Swap(false) {
 			continue
 		}
-		e.unsubscribe(p, c)
+		enabled = append(enabled, c)
+		if c.cancel != nil {
+			c.cancel()
+			c.cancel = nil
+		}
+		for p, s := range c.subs {
+			switch {
+			case s.placed == nil:
+				e.unsubscribe(p, c)
+			case s.placed.restsFree():
+				c.rest(s)
+			default:
+				s.placed.SetActive(false)
+				delete(c.subs, p)
+				costly = append(costly, s)
+			}
+		}
 	}
-	return true
+	e.unplace(costly...)
+	return enabled
 }
 
 // target is a process that an event is defined for, and which of its threads or

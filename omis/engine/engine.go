@@ -33,6 +33,7 @@ type Engine struct {
 	room      sync.Pool                  // of lists of rows, which are read often
 	rooms     sync.Pool                  // of manyRows
 	clearing  bool                       // programs that rest are cleared away soon; guarded by admin
+	relieved  []*subscription            // whose placement is to be chosen again; guarded by admin
 	lingering []*inPlace                 // were taken away, and threads may run them yet; guarded by admin
 
 	toolsMu sync.Mutex

@@ -25,9 +25,9 @@ func (e *Engine) makeWay(c *csr, p *process) {
 		list = p.programsThat(func(s *subscription) bool { return s.csr.event.source.kind == omis.EventReachedAddr })
 		why = string(c.token) + " looks out for library calls or single instructions, whose breakpoints may stand anywhere"
 	}
-	e.evict(p, why, list...)
+	e.evict(p, hinders([]*csr{c}, "%s", why), list...)
 	if plants(c.event.source.kind) {
-		e.evict(p, "threads are held for "+string(c.token)+", and make system calls of their own for that",
+		e.evict(p, hinders([]*csr{c}, "%s", "threads are held for "+string(c.token)+", and make system calls of their own for that"),
 			p.programsThat(func(s *subscription) bool { return isSysCall(s.csr.event.source.kind) })...)
 	}
 	cells := c.intervals()
@@ -37,7 +37,7 @@ func (e *Engine) makeWay(c *csr, p *process) {
 	list = p.programsThat(func(s *subscription) bool {
 		return s.csr.tool == c.tool && slices.ContainsFunc(s.csr.intervals(), func(cell service.Cell) bool { return slices.Contains(cells, cell) })
 	})
-	e.evict(p, string(c.token)+", which opens or closes the same intervals, is executed by the monitor", list...)
+	e.evict(p, hinders([]*csr{c}, "%s, which opens or closes the same intervals, is executed by the monitor", c.token), list...)
 }
 
 // programsThat are the requests with a program in the process that a test picks, also
@@ -55,7 +55,7 @@ func (p *process) programsThat(which func(*subscription) bool) []*csr {
 
 // evict has the monitor execute requests that ran elsewhere in a process. An interval
 // that is open then ends nowhere, and counts as unfinished.
-func (e *Engine) evict(p *process, why string, list ...*csr) {
+func (e *Engine) evict(p *process, why error, list ...*csr) {
 	var standing, resting []*subscription
 	for _, c := range list {
 		if s := c.resting[p]; s != nil {
@@ -69,43 +69,24 @@ func (e *Engine) evict(p *process, why string, list ...*csr) {
 	still := &stillness{e: e, proc: p}
 	defer still.end()
 	still.begin(standing)
-	e.displace(standing...)
+	e.displace(true, standing...)
 	for _, s := range standing {
-		s.refused = []obstacle{{why: why}}
+		s.refused = nil
+		s.refuse("", why)
 		e.execute(&candidate{subscription: s})
 	}
 }
 
-// promote looks for better places for requests that the monitor executes since they were
-// evicted. It takes Engine.admin itself.
-func (e *Engine) promote(list []*subscription) {
-	e.admin.Lock()
-	defer e.admin.Unlock()
-	byTool := make(map[*Tool][]wanted)
-	for _, s := range list {
-		if c := s.csr; c.subs[s.proc] == s && s.placed == nil { // it is as it was left
-			still := &stillness{e: e, proc: s.proc}
-			still.begin([]*subscription{s})
-			defer still.end()
-			e.unsubscribe(s.proc, c)
-			byTool[c.tool] = append(byTool[c.tool], wanted{c, target{s.proc, s.only}})
-		}
-	}
-	for _, wants := range byTool {
-		for i, err := range e.subscribeAll(wants) {
-			if c := wants[i].csr; err != nil {
-				c.tool.replies.push(c.to, c.stateReply(omis.CSRDisabled, omis.ServiceResult{failure(err, wants[i].proc.token)}))
-			}
-		}
-	}
-}
-
-// displace takes programs away whose requests will be executed elsewhere.
-func (e *Engine) displace(list ...*subscription) {
+// displace takes programs away whose requests will be executed elsewhere. An interval
+// that is open ends nowhere then. Sums stay in a store that is kept, unless the monitor
+// executes the requests from now on.
+func (e *Engine) displace(byMonitor bool, list ...*subscription) {
 	for _, s := range list {
 		delete(s.csr.resting, s.proc)
 		for _, f := range s.placed.feeds {
-			f.broken.Store(true)
+			if byMonitor || f.cell.Kind().HasIntervals() {
+				f.broken.Store(true)
+			}
 		}
 	}
 	e.unplace(list...)
@@ -113,7 +94,7 @@ func (e *Engine) displace(list ...*subscription) {
 
 // evictAll moves everything in a process that a test picks.
 func (e *Engine) evictAll(p *process, why string, which func(*csr) bool) {
-	e.evict(p, why, p.programsThat(func(s *subscription) bool { return which(s.csr) })...)
+	e.evict(p, declined("%s", why), p.programsThat(func(s *subscription) bool { return which(s.csr) })...)
 }
 
 // unprogram moves to the monitor what runs in code that is about to be overwritten.

@@ -72,7 +72,7 @@ func (p *process) evictUsers(e *Engine, cell service.Cell, why string) {
 	if !p.feedsAny(cell) {
 		return
 	}
-	e.evict(p, why, p.programsThat(func(s *subscription) bool {
+	e.evict(p, declined("%s", why), p.programsThat(func(s *subscription) bool {
 		return slices.ContainsFunc(s.placed.feeds, func(f *feed) bool { return f.cell == cell })
 	})...)
 }

@@ -74,15 +74,16 @@ type process struct {
 	halts    halts
 
 	cpu       clock
-	programs  map[*csr]*subscription // those that stand, active or not; guarded by Engine.admin
-	still     bool                   // it is suspended while requests move; guarded by Engine.admin
-	roaming   int                    // points whose breakpoints may stand anywhere; guarded by Engine.admin
-	feeds     map[feedKey]*feed      // guarded by Engine.admin
-	rowTokens map[rowKey]omis.Token  // of rows of feeds; guarded by registry.mu
-	hasRow    map[omis.Token]bool    // the threads in rowTokens; guarded by registry.mu
-	former    map[int]omis.Token     // of threads that ended, while there are feeds; guarded by registry.mu
-	pruning   bool                   // it is about to be looked through; guarded by registry.mu
-	pruneAt   int                    // when so much is remembered; guarded by registry.mu
+	programs  map[*csr]*subscription   // those that stand, active or not; guarded by Engine.admin
+	victims   map[*csr][]*subscription // by the request that is in their way: see rechoose.go; guarded by Engine.admin
+	still     bool                     // it is suspended while requests move; guarded by Engine.admin
+	roaming   int                      // points whose breakpoints may stand anywhere; guarded by Engine.admin
+	feeds     map[feedKey]*feed        // guarded by Engine.admin
+	rowTokens map[rowKey]omis.Token    // of rows of feeds; guarded by registry.mu
+	hasRow    map[omis.Token]bool      // the threads in rowTokens; guarded by registry.mu
+	former    map[int]omis.Token       // of threads that ended, while there are feeds; guarded by registry.mu
+	pruning   bool                     // it is about to be looked through; guarded by registry.mu
+	pruneAt   int                      // when so much is remembered; guarded by registry.mu
 }
 
 // place is the node a process lives on, and what it is called there.

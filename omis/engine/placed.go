@@ -55,6 +55,9 @@ func (e *Engine) unplace(list ...*subscription) {
 		e.giveUp(s.placed)
 		s.placed = nil
 		delete(s.proc.programs, s.csr)
+		if s.csr.subs[s.proc] == nil {
+			e.freed(s.proc, s.csr)
+		}
 	}
 }
 
@@ -83,9 +86,14 @@ func (e *Engine) takeAway(list []*inPlace) {
 	all.Wait()
 }
 
-// restsFor is how long a program stands that does not run. It costs the target nearly
-// as much as one that runs; but who disables a request often enables it soon, and to
-// take a program away takes the longest of all.
+// restsFree reports whether the program costs next to nothing while it is not active.
+func (in *inPlace) restsFree() bool {
+	r, ok := in.placer.(omis.Rester)
+	return ok && r.RestsFree()
+}
+
+// restsFor is how long a program stands that is not active, if that costs nothing: who
+// disables a request often enables it soon.
 const restsFor = time.Second
 
 // rest lets a program stand where it is, but not run.
@@ -164,7 +172,7 @@ func (e *Engine) forget(c *csr, p *process) {
 func (e *Engine) where(c *csr) Placement {
 	all := make([]Placement, 0, len(c.subs))
 	for _, s := range c.subs {
-		all = append(all, s.proc.node().priced(s.where(), c.times))
+		all = append(all, s.proc.node().priced(s.where(), c.times).beside(c))
 	}
 	if len(c.subs) == 0 && c.event.source.kind != 0 {
 		for _, t := range c.targets() {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"mirador/omis"
@@ -25,11 +26,19 @@ type candidate struct {
 }
 
 // obstacle is why a placement does not run a program; without a name: why none does.
-type obstacle struct{ placement, why string }
+type obstacle struct {
+	placement, why string
+	by             []*csr // the requests in the way, if it is requests
+}
 
 // refuse notes why a placement does not run the program.
 func (s *subscription) refuse(placement string, err error) {
-	s.refused = append(s.refused, obstacle{placement, reason(err)})
+	o := obstacle{placement: placement, why: reason(err)}
+	var h *hindrance
+	if errors.As(err, &h) {
+		o.by = h.by
+	}
+	s.refused = append(s.refused, o)
 }
 
 // reason is an error in the words of a placement.
@@ -74,7 +83,7 @@ func (k *candidate) compile(e *Engine) (err error) {
 		return inLockedList()
 	}
 	k.steps = e.withHits(k.steps)
-	if err := p.inTheWay(c); err != nil {
+	if err := p.inTheWay(c, nil); err != nil {
 		return err
 	}
 	w := c.event.watch
@@ -104,21 +113,54 @@ func isPlaceable(kind omis.EventKind) bool {
 }
 
 // inTheWay says why no program can be placed beside what the monitor executes in the
-// process.
-func (p *process) inTheWay(c *csr) error {
+// process. It does not count the requests in leaving, which are about to be placed anew.
+func (p *process) inTheWay(c *csr, leaving map[*subscription]bool) error {
+	others := func(which func(pointKey) bool) (by []*csr, any bool) {
+		for key, pt := range p.points {
+			if !which(key) {
+				continue
+			}
+			list, all := pt.others(leaving)
+			by, any = append(by, list...), any || !all
+		}
+		slices.SortFunc(by, func(a, b *csr) int { return a.num - b.num })
+		return by, any
+	}
 	if kind := c.event.source.kind; kind != omis.EventReachedAddr {
-		if isSysCall(kind) && p.holding() {
-			return declined("threads of the process are held for other requests, and make system calls of their own for that")
+		if !isSysCall(kind) {
+			return nil
+		}
+		if by, any := others(func(key pointKey) bool { return plants(key.kind) }); any {
+			return hinders(by, "threads of the process are held for other requests, and make system calls of their own for that")
 		}
 		return nil
 	}
-	if addr := c.event.watch.Addr; p.points[pointKey{kind: omis.EventReachedAddr, addr: addr}] != nil {
-		return declined("a breakpoint of another request stands at %#x", addr)
+	at := pointKey{kind: omis.EventReachedAddr, addr: c.event.watch.Addr}
+	if pt := p.points[at]; pt != nil {
+		if by, all := pt.others(leaving); !all {
+			return hinders(by, "a breakpoint of another request stands at %#x", at.addr)
+		}
 	}
-	if p.roaming > 0 {
-		return declined("another request looks out for library calls or single instructions, whose breakpoints may stand anywhere")
+	if p.roaming == 0 {
+		return nil
+	}
+	if by, any := others(func(key pointKey) bool { return roams(key.kind) }); any {
+		return hinders(by, "another request looks out for library calls or single instructions, whose breakpoints may stand anywhere")
 	}
 	return nil
+}
+
+// others lists the requests that need the point, but for those in leaving; all reports
+// whether leaving has every one of them.
+func (p *point) others(leaving map[*subscription]bool) (list []*csr, all bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.subs {
+		if !leaving[s] {
+			list = append(list, s.csr)
+		}
+	}
+	return list, len(p.subs) > 0 && len(list) == 0
 }
 
 // roams tells whether the node finds out itself where to plant for a kind of event, now
@@ -135,17 +177,7 @@ func isSysCall(kind omis.EventKind) bool {
 	return kind == omis.EventSysCallStarted || kind == omis.EventSysCallEnded
 }
 
-// holding tells whether the monitor plants in the code of the process. For that threads
-// make system calls, and where they are held by rendezvous at each hit. The node leaves
-// them out when it looks out for system calls itself; programs cannot tell.
-func (p *process) holding() bool {
-	for key := range p.points {
-		if plants(key.kind) {
-			return true
-		}
-	}
-	return false
-}
-
-// plants tells whether the node plants in the code of a process for a kind of event.
+// plants tells whether the node plants in the code of a process for a kind of event. For
+// that threads make system calls, and where they are held by rendezvous at each hit. The
+// node leaves them out when it looks out for system calls itself; programs cannot tell.
 func plants(kind omis.EventKind) bool { return kind == omis.EventReachedAddr || roams(kind) }

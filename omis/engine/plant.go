@@ -64,14 +64,14 @@ func (e *Engine) settle(p *process, list []*candidate) {
 		return err != nil
 	}
 	list = slices.DeleteFunc(list, func(k *candidate) bool { return check(k, k.compile(e)) })
-	list = slices.DeleteFunc(list, func(k *candidate) bool { return check(k, p.inTheWay(k.csr)) })
+	list = slices.DeleteFunc(list, func(k *candidate) bool { return check(k, p.inTheWay(k.csr, nil)) })
 	bonds := e.bonds(p, list)
 	placers := p.node().placers()
 	still := &stillness{e: e, proc: p}
 	defer still.end()
 	for level, placer := range placers {
 		r := &round{e: e, level: level, placer: placer, bonds: at(level, bonds), still: still}
-		r.run()
+		bonds = append(bonds, r.run()...)
 	}
 	last := &round{e: e, level: len(placers), bonds: at(len(placers), bonds), still: still}
 	last.lift()
@@ -92,6 +92,7 @@ func (e *Engine) execute(k *candidate) {
 	case err == nil:
 		c.subs[p] = k.subscription
 		c.observe(p)
+		p.hindered(k.subscription)
 	case c.subs[p] == k.subscription:
 		delete(c.subs, p)
 		c.tool.replies.push(c.to, c.stateReply(omis.CSRDisabled, omis.ServiceResult{failure(err, p.token)}))
@@ -136,13 +137,22 @@ type round struct {
 }
 
 // run places what is not refused. Where a placement refuses one of a bond, the whole
-// bond waits for the next round.
-func (r *round) run() {
+// bond waits for the next round. It returns the bonds that ran in cheaper placements and
+// were in the way.
+func (r *round) run() (pulled []*bond) {
 	r.lift()
 	r.try(func(list []*candidate) []error {
 		_, errs := r.placer.Judge(placings(list))
+		pulled = r.pull(list, errs)
 		return errs
 	})
+	if len(pulled) > 0 {
+		r.lift()
+		r.try(func(list []*candidate) []error {
+			_, errs := r.placer.Judge(placings(list))
+			return errs
+		})
+	}
 	r.try(r.feed)
 	r.try(r.place)
 	timed := false
@@ -155,6 +165,7 @@ func (r *round) run() {
 	if timed {
 		go r.bonds[0].members[0].proc.node().calibrate(r.placer.Name())
 	}
+	return pulled
 }
 
 // lift takes away what runs where it is cheaper, but others of its bond cannot. What
@@ -169,7 +180,7 @@ func (r *round) lift() {
 		}
 	}
 	r.still.begin(list)
-	r.e.displace(list...)
+	r.e.displace(r.placer == nil, list...)
 }
 
 // newcomers are those that are still to be placed.
@@ -191,9 +202,13 @@ func (r *round) try(step func([]*candidate) []error) {
 	if len(list) == 0 {
 		return
 	}
+	var dearer neighbours
 	for i, err := range step(list) {
 		if err != nil {
-			list[i].refuse(r.placer.Name(), err)
+			if dearer == nil {
+				dearer = list[i].proc.neighbours(func(s *subscription) bool { return s.placed.level > r.level })
+			}
+			list[i].refuse(r.placer.Name(), dearer.blame(list[i], err))
 			list[i].bond.leave(r.level, list[i].csr)
 		}
 	}
@@ -260,6 +275,7 @@ func (r *round) start(k *candidate) {
 	delete(c.resting, p)
 	c.subs[p] = k.subscription
 	c.observe(p)
+	p.hindered(k.subscription)
 	k.placed.SetActive(true)
 }
 

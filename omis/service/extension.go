@@ -104,6 +104,13 @@ type Cell interface {
 	Leave(Store) error
 }
 
+// Breaker is a Cell whose intervals the monitor opens and closes, too.
+type Breaker interface {
+	// BreakOff counts the intervals as unfinished that the monitor has opened in a process:
+	// they end in another placement, which cannot know them.
+	BreakOff(proc omis.Token)
+}
+
 // Clocked is a Cell that says by which clock it wants to be measured.
 type Clocked interface {
 	Cell

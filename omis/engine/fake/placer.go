@@ -45,6 +45,10 @@ type Placer struct {
 	name string
 	// Refuse is asked before a program is placed; its error is the answer.
 	Refuse func(omis.Watch) error
+	// RefuseProgram is asked before a program is placed, beside Refuse.
+	RefuseProgram func(omis.Placing) error
+	// Costly says that programs cost something while they are not active.
+	Costly bool
 	// Unreadable is asked when stores are read; its error is the answer.
 	Unreadable func(omis.ProcID, omis.StoreKind) error
 	// Started says when a thread started; without it all numbers are used once.
@@ -142,18 +146,31 @@ func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 	p.note("judge", len(list))
 	verdicts, errs := make([]omis.Verdict, len(list)), make([]error, len(list))
 	for i := range list {
-		if errs[i] = p.refusal(list[i].Watch); errs[i] == nil {
+		if errs[i] = p.refusal(&list[i]); errs[i] == nil {
 			verdicts[i] = p.verdict()
 		}
 	}
 	return verdicts, errs
 }
 
-func (p *Placer) refusal(w omis.Watch) error {
+func (p *Placer) refusal(l *omis.Placing) error {
+	if p.RefuseProgram != nil {
+		if err := p.RefuseProgram(*l); err != nil {
+			return err
+		}
+	}
 	if p.Refuse == nil {
 		return nil
 	}
-	return p.Refuse(w)
+	return p.Refuse(l.Watch)
+}
+
+// RestsFree: see omis.Rester.
+func (p *Placer) RestsFree() bool { return !p.Costly }
+
+// StandsAt reports whether a program stands at an address.
+func (p *Placer) StandsAt(addr uint64) bool {
+	return p.count(func(pl *placed) bool { return !pl.removed && pl.watch.Addr == addr }) > 0
 }
 
 func (p *Placer) verdict() omis.Verdict {
@@ -176,7 +193,7 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 	p.note("place", len(list))
 	all, errs := make([]omis.Placed, len(list)), make([]error, len(list))
 	for i := range list {
-		pl, err := p.place(list[i].Watch, list[i].Program)
+		pl, err := p.place(&list[i])
 		if err != nil {
 			errs[i] = err
 			continue
@@ -186,8 +203,9 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 	return all, errs
 }
 
-func (p *Placer) place(w omis.Watch, steps omis.Program) (*placed, error) {
-	if err := p.refusal(w); err != nil {
+func (p *Placer) place(l *omis.Placing) (*placed, error) {
+	w, steps := l.Watch, l.Program
+	if err := p.refusal(l); err != nil {
 		return nil, err
 	}
 	if pl := p.adopt(w, steps); pl != nil {

@@ -91,6 +91,19 @@ func (t *timer) stop(o owner, f omis.StackPlace, at int64) {
 	}
 }
 
+var _ service.Breaker = (*timer)(nil)
+
+// BreakOff: see service.Breaker.
+func (t *timer) BreakOff(proc omis.Token) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.rows {
+		for r.proc == proc && len(r.open) > 0 {
+			r.drop()
+		}
+	}
+}
+
 // reset forgets the open intervals too: what is measured afterwards began
 // afterwards.
 func (t *timer) reset() error {

@@ -38,6 +38,11 @@ func New(patcher omis.Patcher) *Placer {
 // Name: see omis.Placer.
 func (*Placer) Name() string { return Name }
 
+var _ omis.Rester = (*Placer)(nil)
+
+// RestsFree: see omis.Rester. A thread tests a byte, and goes on.
+func (*Placer) RestsFree() bool { return true }
+
 // Check tells why time cannot be measured in the code of processes on this machine;
 // nil: it can.
 func (p *Placer) Check() error { return p.clock.check() }
