@@ -149,7 +149,11 @@ type Verdict struct {
 
 // Refusal says why a program cannot run at a place. Nothing has failed: there is
 // another place.
-type Refusal struct{ Why string }
+type Refusal struct {
+	Why string
+	// Passing reports that the reason may be gone soon: a thread stood in the way, say.
+	Passing bool
+}
 
 func (r *Refusal) Error() string { return r.Why }
 

@@ -154,6 +154,9 @@ func (e *Engine) remove(list ...*csr) {
 	var resting []*subscription
 	e.disable(list...)
 	for _, c := range list {
+		for p := range c.observed {
+			delete(p.tries, c)
+		}
 		resting = slices.AppendSeq(resting, maps.Values(c.resting))
 		c.resting = nil
 	}

@@ -29,6 +29,7 @@ type candidate struct {
 type obstacle struct {
 	placement, why string
 	by             []*csr // the requests in the way, if it is requests
+	passing        bool   // it may be gone soon
 }
 
 // refuse notes why a placement does not run the program.
@@ -38,6 +39,8 @@ func (s *subscription) refuse(placement string, err error) {
 	if errors.As(err, &h) {
 		o.by = h.by
 	}
+	var r *omis.Refusal
+	o.passing = errors.As(err, &r) && r.Passing
 	s.refused = append(s.refused, o)
 }
 

@@ -92,7 +92,7 @@ func (e *Engine) execute(k *candidate) {
 	case err == nil:
 		c.subs[p] = k.subscription
 		c.observe(p)
-		p.hindered(k.subscription)
+		e.hindered(p, k.subscription)
 	case c.subs[p] == k.subscription:
 		delete(c.subs, p)
 		c.tool.replies.push(c.to, c.stateReply(omis.CSRDisabled, omis.ServiceResult{failure(err, p.token)}))
@@ -275,7 +275,7 @@ func (r *round) start(k *candidate) {
 	delete(c.resting, p)
 	c.subs[p] = k.subscription
 	c.observe(p)
-	p.hindered(k.subscription)
+	r.e.hindered(p, k.subscription)
 	k.placed.SetActive(true)
 }
 

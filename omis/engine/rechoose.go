@@ -29,8 +29,14 @@ func hinders(by []*csr, format string, args ...any) error {
 	return &hindrance{&omis.Refusal{Why: fmt.Sprintf(format, args...)}, by}
 }
 
-// hindered records which requests keep a subscription from running where it is cheaper.
-func (p *process) hindered(s *subscription) {
+// hindered records which requests keep a subscription from running where it is cheaper. It
+// is tried again by itself where the reason may be gone soon.
+func (e *Engine) hindered(p *process, s *subscription) {
+	if slices.ContainsFunc(s.refused, func(o obstacle) bool { return o.passing }) {
+		e.tryAgain(p, s)
+	} else {
+		delete(p.tries, s.csr)
+	}
 	for _, o := range s.refused {
 		for _, c := range o.by {
 			if c == s.csr || slices.Contains(p.victims[c], s) {
@@ -42,6 +48,29 @@ func (p *process) hindered(s *subscription) {
 			p.victims[c] = append(p.victims[c], s)
 		}
 	}
+}
+
+// A request is tried again first after retriesAfter, then after twice that time, and so on;
+// mostTries times in all.
+const (
+	retriesAfter = 250 * time.Millisecond
+	mostTries    = 8
+)
+
+func (e *Engine) tryAgain(p *process, s *subscription) {
+	n := p.tries[s.csr]
+	if n == mostTries {
+		return
+	}
+	if p.tries == nil {
+		p.tries = make(map[*csr]int)
+	}
+	p.tries[s.csr] = n + 1
+	time.AfterFunc(retriesAfter<<n, func() {
+		e.admin.Lock()
+		defer e.admin.Unlock()
+		e.relieve([]*subscription{s})
+	})
 }
 
 // isHinderedBy reports whether a subscription still runs where it does because of a
@@ -114,7 +143,7 @@ func (e *Engine) rechoose() {
 				delete(moving, s)
 				s.refused = nil
 				s.refuse("", why)
-				s.proc.hindered(s)
+				e.hindered(s.proc, s)
 				s.placement = s.base().because(reasons(s.refused))
 			}
 			return why != nil
@@ -317,7 +346,7 @@ func (r *round) pull(list []*candidate, errs []error) (bonds []*bond) {
 					continue
 				}
 				why := fmt.Sprintf("%s, which runs in the placement %s, has a probe there", k.csr.token, r.placer.Name())
-				s.refused = []obstacle{{s.placed.placer.Name(), why, []*csr{k.csr}}}
+				s.refused = []obstacle{{placement: s.placed.placer.Name(), why: why, by: []*csr{k.csr}}}
 				pulled[s.csr.tool] = append(pulled[s.csr.tool], other)
 			}
 		}

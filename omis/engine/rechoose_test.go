@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,5 +200,25 @@ func TestDisabledCostsNothing(t *testing.T) {
 	}
 	b.ask(": csr_enable([c_1,c_2])")
 	p.Reach(11, 0x10, 0)
+	b.counts("1,[p_1,t_1,2]")
+}
+
+// What a placement refuses for something that passes is tried again.
+func TestTriedAgain(t *testing.T) {
+	b, near, _, p := startPlacements(t)
+	var refused atomic.Int32
+	near.RefuseProgram = func(omis.Placing) error {
+		if refused.Add(1) <= 2 {
+			return &omis.Refusal{Why: "a thread is in its middle", Passing: true}
+		}
+		return nil
+	}
+	b.ask(": pa_counter_create()")
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
+	b.ask(": csr_enable([c_1])")
+	b.runs("c_1", "far", "a thread is in its middle")
+	p.Reach(11, 0x10, 100)
+	eventually(t, func() bool { x, err := b.tool.State("c_1"); return err == nil && x.Placement.Name == "near" })
+	p.Reach(11, 0x10, 100)
 	b.counts("1,[p_1,t_1,2]")
 }

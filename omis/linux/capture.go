@@ -130,16 +130,6 @@ func (o *owner) inPlace(pc uint64) uint64 {
 	return o.ofCopy(pc)
 }
 
-// behindCopy is ofCopy, but for the beginning of a breakpoint's copy it gives the address
-// behind the instruction: a thread that goes on in the copy never executes the original.
-func (o *owner) behindCopy(pc uint64) uint64 {
-	at := o.ofCopy(pc)
-	if b := o.space.table[at]; b != nil && b.copy == pc {
-		return at + uint64(b.length)
-	}
-	return at
-}
-
 // ofCopy is inPlace for the copies that breakpoints and rendezvous have.
 func (o *owner) ofCopy(pc uint64) uint64 {
 	if o.meeting.site != nil {
@@ -152,6 +142,23 @@ func (o *owner) ofCopy(pc uint64) uint64 {
 		case pc == b.copy:
 			return b.addr
 		case pc > b.copy && pc < b.copy+resident.SlotSize:
+			return b.addr + uint64(b.length)
+		}
+	}
+	return pc
+}
+
+// leads is where a thread at an address comes out in the program: behind the instructions
+// that were displaced, if it is in a copy that a breakpoint or a rendezvous has of them. It
+// does not come by their beginning again.
+func (o *owner) leads(pc uint64) uint64 {
+	if o.meeting.site != nil {
+		if to, ok := o.meeting.site.Leads(pc); ok {
+			return to
+		}
+	}
+	for _, b := range o.space.table {
+		if pc >= b.copy && pc < b.copy+resident.SlotSize {
 			return b.addr + uint64(b.length)
 		}
 	}

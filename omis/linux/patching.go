@@ -41,7 +41,7 @@ func noCode(addr uint64, err error) error {
 	if err == nil || errors.As(err, &refusal) || errors.As(err, &failure) {
 		return err
 	}
-	return &omis.Refusal{Why: fmt.Sprintf("no code can be put at %#x: %v", addr, err)}
+	return &omis.Refusal{Why: fmt.Sprintf("no code can be put at %#x: %v", addr, err), Passing: errors.Is(err, patch.ErrRaced)}
 }
 
 // attempts is how often a batch is tried of which a part failed for what threads
@@ -343,7 +343,7 @@ func (p patched) Threads() ([]patch.Thread, error) {
 		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
 			return nil, fmt.Errorf("thread %d cannot be stopped: it waits uninterruptibly in the kernel", t.tid)
 		}
-		thread := patch.Thread{TID: t.tid, PC: p.o.behindCopy(regs.Rip)}
+		thread := patch.Thread{TID: t.tid, PC: p.o.leads(regs.Rip)}
 		if thread.PC == regs.Rip {
 			thread.Move = func(pc uint64) error { return ptrace.SetPC(t.tid, pc) }
 		}

@@ -48,7 +48,8 @@ func (p patched) Held(pick func(uint64) bool) (list []uint64, err error) {
 }
 
 // interruptedAt lists those addresses that a function picks among the ones where
-// signals have interrupted a stopped thread, by its stack pointer.
+// signals have interrupted a stopped thread, by its stack pointer. In place of an address in
+// one of our copies it takes the one where the thread comes out.
 func (o *owner) interruptedAt(sp uint64, mapped proc.Mappings, pick func(uint64) bool) (list []uint64, err error) {
 	const redZone, word = 128, 8
 	begin := (sp - redZone) &^ (word - 1)
@@ -65,7 +66,7 @@ func (o *owner) interruptedAt(sp uint64, mapped proc.Mappings, pick func(uint64)
 	for at := frameRIP &^ (word - 1); at+word <= n; at += word {
 		pc := binary.LittleEndian.Uint64(stack[at:])
 		if o.inArena(pc) {
-			pc = o.ofCopy(pc)
+			pc = o.leads(pc)
 		}
 		if pick(pc) && o.isFrame(stack[at-frameRIP:], begin+uint64(at-frameRIP), sp) {
 			list = append(list, pc)

@@ -5,19 +5,22 @@ package place_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"mirador/omis"
+	"mirador/omis/linux"
 	"mirador/omis/linux/subject"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/rig"
 )
 
-// Requests move to the monitor for others that stand in their way. No call is missed
-// meanwhile; intervals that are open then are told as unfinished.
+// Requests move to the monitor for others that stand in their way, and back when these end.
+// No call is missed meanwhile; intervals that are open then are told as unfinished.
 func TestMoveWhileItRuns(t *testing.T) {
 	const (
 		breakpoint = `thread_reached_addr([],%#x) : print(["here"])`
@@ -58,8 +61,9 @@ func TestMoveWhileItRuns(t *testing.T) {
 				time.Sleep(100*time.Millisecond + time.Duration(i)*7*time.Millisecond)
 				csr := m.Ask("%s", other)[0][0].Values[0].Token()
 				m.Ask(": csr_enable([%s])", csr)
-				m.Ask(": csr_delete([%s])", csr)
 				m.RunsIn("trap")
+				m.Ask(": csr_delete([%s])", csr)
+				comesTo(m, c.placement)
 				want, err := strconv.ParseInt(m.Target.Line(), 10, 64)
 				if err != nil {
 					t.Fatal(err)
@@ -71,6 +75,64 @@ func TestMoveWhileItRuns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// comesTo waits until the requests run in a placement, for a second and what a busy machine
+// takes.
+func comesTo(m *rig.Monitor, placement string) {
+	m.T.Helper()
+	for end := time.Now().Add(5 * time.Second); m.Where() != placement; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			m.RunsIn(placement)
+		}
+	}
+}
+
+// A function is counted in the program. While its CPU time is measured, which only the kernel
+// can, both run in the kernel if there is no room for both, and never by trap. Afterwards the
+// count is in the program again. No call is missed.
+func TestTwoPlacementsAtOnePlace(t *testing.T) {
+	busy := subject.Compile(t, "busy", "-O2", filepath.Join("testdata", "busy.c"))
+	g := rig.Start(t, busy)
+	m := rig.OpenAll(t, linux.Config{Name: "here"}, []rig.NewPlacer{placers[inline.Name], placers[kernel.Name]}, g)
+	work := g.Func["work"]
+	m.Ask(`: pa_counter_create() pa_counter_create() pa_timer_create2("cpu")`)
+	m.Define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1)", work)
+	m.Enable()
+	m.RunsIn(inline.Name)
+	var second []string
+	for _, request := range slices.Concat([]string{fmt.Sprintf("thread_reached_addr([],%#x) : pa_counter_add([pa_c_2],1) pa_timer_start([pa_t_1])", work)}, stops(g)) {
+		second = append(second, string(m.Ask("%s", request)[0][0].Values[0].Token()))
+	}
+	var sum int64
+	for range 2 {
+		g.Tell("2 400 0")
+		time.Sleep(50 * time.Millisecond)
+		m.Ask(": csr_enable([%s])", strings.Join(second, ","))
+		for _, request := range append([]string{m.CSRs[0]}, second...) {
+			if x, err := m.Tool.State(omis.Token(request)); err != nil || x.Placement.Name == "trap" {
+				t.Errorf("%s: %v, %v", request, x.Placement, err)
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+		m.Ask(": csr_disable([%s])", strings.Join(second, ","))
+		comesTo(m, inline.Name)
+		n, err := strconv.ParseInt(g.Line(), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum += n; began(m, 1) < sum {
+			t.Errorf("%d of %d calls were counted", began(m, 1), sum)
+		}
+	}
+}
+
+// stops are requests that stop a timer where the function is left.
+func stops(g *rig.Target) (list []string) {
+	for _, exit := range g.Exits("work") {
+		list = append(list, fmt.Sprintf("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_1])", exit))
+	}
+	return list
 }
 
 // began is what a counter has counted, and how many intervals of a timer have begun.

@@ -78,6 +78,16 @@ func (s *Site) PlaceOf(pc uint64) (addr uint64, ok bool) {
 	return 0, false
 }
 
+// Leads gives for an address in a stub the one in the program behind the place, where a
+// thread there comes out.
+func (s *Site) Leads(pc uint64) (to uint64, ok bool) {
+	addr, ok := s.PlaceOf(pc)
+	if !ok {
+		return 0, false
+	}
+	return s.places[addr].End(), true
+}
+
 // InPlace gives for an address in the copies of displaced instructions the one it
 // stands for in the program; ok is false for all others.
 func (s *Site) InPlace(pc uint64) (at uint64, ok bool) {
