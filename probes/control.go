@@ -60,8 +60,8 @@ func redefines(r *mir.ControlRequest) bool {
 	return len(r.Metrics) > 0 || r.Measuring != nil || len(r.Entities) > 0 || r.Budget > 0
 }
 
-// act changes probes: those that are removed or activated in the monitor all at once,
-// others one after the other.
+// act changes probes: those that are removed, activated or deactivated in the monitor all at
+// once, others one after the other.
 // All are tried; the errors say which ones did not follow.
 func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []addressed) (mir.Document, error) {
 	var errs Errors
@@ -74,8 +74,12 @@ func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []addressed)
 			errs = append(errs, found[i].blame(err)...)
 		}
 	} else {
-		if r.Action == mir.Activate && !redefines(r) {
-			a.enableAtOnce(ctx, idle(found))
+		switch {
+		case redefines(r):
+		case r.Action == mir.Activate:
+			a.enableAtOnce(ctx, inState(found, Inactive))
+		case r.Action == mir.Deactivate:
+			a.disableAtOnce(ctx, inState(found, Active))
 		}
 		for _, p := range found {
 			errs = append(errs, p.blame(p.obey(ctx, r))...)
@@ -87,11 +91,11 @@ func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []addressed)
 	return acknowledgement(found, r.Extended()), nil
 }
 
-// idle are the probes that are installed and do not measure.
-func idle(ps []addressed) []*Probe {
+// inState are the probes that are in a state.
+func inState(ps []addressed, which State) []*Probe {
 	var list []*Probe
 	for _, p := range ps {
-		if state, _ := p.now(); state == Inactive {
+		if state, _ := p.now(); state == which {
 			list = append(list, p.Probe)
 		}
 	}

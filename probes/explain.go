@@ -2,7 +2,9 @@ package probes
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"time"
 
 	"mirador/mir"
 	"mirador/mir/translate"
@@ -61,7 +63,40 @@ func (a *App) place(w *installed) {
 			all = append(all, p)
 		}
 	}
+	for i := range all {
+		all[i].Why = a.named(all[i].Why)
+	}
 	w.placements.Store(&all)
+	w.placedAt.Store(time.Now().UnixNano())
+}
+
+// placementsAge is how old may be what is told of where a probe's requests run: other
+// requests may move them.
+const placementsAge = 200 * time.Millisecond
+
+// placeAgain is place for a probe that is active, if that was long ago.
+func (p *Probe) placeAgain(w *installed) {
+	if state, _ := p.now(); state == Active && time.Since(time.Unix(0, w.placedAt.Load())) >= placementsAge {
+		p.app.place(w)
+	}
+}
+
+var requestToken = regexp.MustCompile(`\b` + string(omis.ClassCSR) + `_[0-9]+\b`)
+
+// named replaces the tokens of requests by the probes that they belong to: a client knows
+// these.
+func (a *App) named(why string) string {
+	return requestToken.ReplaceAllStringFunc(why, func(token string) string {
+		a.mu.RLock()
+		list := a.probes
+		a.mu.RUnlock()
+		for _, p := range list {
+			if _, w := p.now(); w != nil && slices.Contains(w.handles.Requests, omis.Token(token)) {
+				return p.id
+			}
+		}
+		return token
+	})
 }
 
 // once adds a request that is executed once, if it is one.

@@ -57,6 +57,7 @@ type installed struct {
 	samples    *samples       // of a probe that measures by the clock, else nil
 	last       atomic.Pointer[[]translate.Value]
 	placements atomic.Pointer[[]mir.Placement] // where its conditional requests run
+	placedAt   atomic.Int64                    // when that was asked last, in Unix nanoseconds
 }
 
 // ID is the probe's identifier.

@@ -46,6 +46,7 @@ func (p *Probe) Status() Status {
 	s.Requests = w.plan.Conditional(w.handles)
 	s.Gone = w.plan.Outlived(p.app.gone())
 	s.Cost = p.cost(w, request.Budget)
+	p.placeAgain(w)
 	if all := w.placements.Load(); all != nil {
 		s.Placements = *all
 	}

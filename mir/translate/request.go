@@ -126,6 +126,14 @@ func Enable(requests []omis.Token) string {
 	return ": csr_enable(" + list(requests) + ")"
 }
 
+// Disable disables them.
+func Disable(requests []omis.Token) string {
+	if len(requests) == 0 {
+		return ""
+	}
+	return ": csr_disable(" + list(requests) + ")"
+}
+
 // Delete deletes them.
 func Delete(requests []omis.Token) string {
 	if len(requests) == 0 {
@@ -136,10 +144,7 @@ func Delete(requests []omis.Token) string {
 
 // Disable is the contrary of Enable.
 func (p *Plan) Disable(h Handles) string {
-	if len(h.Requests) == 0 {
-		return ""
-	}
-	return ": csr_disable(" + list(h.Requests) + ")"
+	return Disable(h.Requests)
 }
 
 // Reset forgets what was measured; "" where the monitor keeps nothing.
