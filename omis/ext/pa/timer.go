@@ -97,9 +97,19 @@ var _ service.Breaker = (*timer)(nil)
 func (t *timer) BreakOff(proc omis.Token) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	var any *row
 	for _, r := range t.rows {
-		for r.proc == proc && len(r.open) > 0 {
-			r.drop()
+		if r.proc != proc {
+			continue
+		}
+		for any = r; len(r.open) > 0; {
+			r.drop(&r.stack)
+		}
+	}
+	// It is not known which thread each goroutine would have gone on with.
+	for g, s := range t.goroutines {
+		for any != nil && g.proc == proc && len(s.open) > 0 {
+			any.drop(s)
 		}
 	}
 }
