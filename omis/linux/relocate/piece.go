@@ -54,7 +54,14 @@ func (p *piece) instruction(at int) error {
 		if !relative {
 			return &Error{p.from + uint64(at), "it jumps to where nobody can tell"}
 		}
-	case x86asm.CALL, x86asm.LCALL, x86asm.LJMP, x86asm.RET, x86asm.LRET, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ, x86asm.SYSCALL, x86asm.SYSENTER, x86asm.INT:
+	case x86asm.CALL:
+		// A function whose address is in a register is called wherever the code stands, and
+		// returns behind the call.
+		if _, register := inst.Args[0].(x86asm.Reg); !register {
+			return &Error{p.from + uint64(at), fmt.Sprintf("%v leaves its piece of code", inst.Op)}
+		}
+		p.visit(at + inst.Len)
+	case x86asm.LCALL, x86asm.LJMP, x86asm.RET, x86asm.LRET, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ, x86asm.SYSCALL, x86asm.SYSENTER, x86asm.INT:
 		return &Error{p.from + uint64(at), fmt.Sprintf("%v leaves its piece of code", inst.Op)}
 	default:
 		p.visit(at + inst.Len)

@@ -113,6 +113,7 @@ func TestPiece(t *testing.T) {
 		{"to its end", "7401" + "90", "7401" + "90"},
 		{"behind its end is no code of it", "eb00", "eb00"},
 		{"data within", "48030d02000000" + "eb08" + "803d000010000080" + "90", "48030d02000000" + "eb08" + "803d000010000080" + "90"},
+		{"call by a register", "ffd0" + "803d00001000" + "00", "ffd0" + "803df00f000000"},
 		{"a loop", "ffc9" + "75fc" + "488b0500000f00", "ffc9" + "75fc" + "488b05f00fffff"},
 	} {
 		code, _ := hex.DecodeString(tt.code)
@@ -122,7 +123,7 @@ func TestPiece(t *testing.T) {
 		}
 	}
 	for name, code := range map[string]string{
-		"call": "e800000000", "ret": "c3", "far branch": "0f8400100000", "indirect jump": "ffe0", "cut": "488b05", "unknown": "06",
+		"call": "e800000000", "call by memory": "ff1500000000", "ret": "c3", "far branch": "0f8400100000", "indirect jump": "ffe0", "cut": "488b05", "unknown": "06",
 		"out of reach": "488b05000000ff",
 	} {
 		b, _ := hex.DecodeString(code)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/place/clock"
 	"mirador/omis/place/inline/x86"
 )
 
@@ -15,6 +16,7 @@ type compiler struct {
 	shape
 	tid     int32 // where a thread has its number, behind its pointer
 	base    uint64
+	timing  timing
 	ordered bool   // the clock waits for the instructions before it
 	late    bool   // the clock is read only where an interval is found that ends
 	filter  uint64 // address of the numbers of the threads that are meant
@@ -57,7 +59,7 @@ const (
 	now  = x86.RSI // the time of the hit, where an interval ends
 	sp   = x86.RDX // the program's stack pointer, all bits inverted
 
-	spare = x86.RDI // where a histogram is kept
+	spare = x86.RDI // where a histogram is kept, or ticks are converted
 )
 
 // Parts of a code. What happens once stands in the middle: the code goes on behind its
@@ -114,7 +116,7 @@ func (m *compiler) registers() (list []x86.Reg) {
 		list = append(list, x86.RAX)
 	}
 	for i := range m.steps {
-		for _, r := range m.steps[i].registers() {
+		for _, r := range m.registersOf(&m.steps[i]) {
 			if !slices.Contains(list, r) {
 				list = append(list, r)
 			}
@@ -132,13 +134,14 @@ func (s *step) isNear() bool { return s.row == uint64(int32(s.row)) }
 // isLarge tells that the value goes through a register.
 func (s *step) isLarge() bool { return s.load.IsLoaded() || s.value != int64(int32(s.value)) }
 
-func (s *step) registers() []x86.Reg {
+// registers are those that a step uses beside RCX.
+func (m *compiler) registersOf(s *step) []x86.Reg {
 	switch {
 	case s.do == omis.OpTrace:
 		return []x86.Reg{x86.RAX, x86.RDX, number}
 	case s.do == omis.OpStart:
 		return []x86.Reg{x86.RAX, x86.RDX}
-	case s.do == omis.OpStop && s.spread:
+	case s.do == omis.OpStop && (s.spread || m.converts()):
 		return []x86.Reg{x86.RAX, x86.RDX, now, spare}
 	case s.do == omis.OpStop:
 		return []x86.Reg{x86.RAX, x86.RDX, now}
@@ -172,11 +175,16 @@ func (m *compiler) enter() {
 		m.push(x86.RAX)
 		c.SaveFlags()
 		m.push(x86.RAX)
-		resting := c.NewLabel()
-		c.Part(partRare)
+		resting, on := c.NewLabel(), c.NewLabel()
+		if m.timing.kind == clock.Function {
+			c.Jump(on) // what calls a function is too long to jump over
+		} else {
+			c.Part(partRare)
+		}
 		c.Here(m.off) // in reach of the short jump
 		c.Jump(resting)
 		c.Part(partFront)
+		c.Here(on)
 		m.off = resting
 	}
 	for _, r := range m.saved {
@@ -250,21 +258,6 @@ func (m *compiler) findSlot() {
 	m.c.Load(slot, x86.At(slot, 0))
 	m.c.Test(slot)
 	m.c.JumpIf(x86.IfEqual, m.claims)
-}
-
-// readClock reads the clock into RAX, when an interval ends. With the ordered clock
-// nothing of the interval is still to be done then. What comes behind may have begun:
-// that costs the interval nothing, and what is noted of it can be done while the clock
-// is read.
-func (m *compiler) readClock() {
-	c := m.c
-	if m.ordered {
-		c.ReadClockOrdered()
-	} else {
-		c.ReadClock()
-	}
-	c.Shl(x86.RDX, 32)
-	c.Do(x86.Or, x86.RAX, x86.RDX)
 }
 
 // step makes the code of a step. It finds the thread's slot, and may spoil all registers

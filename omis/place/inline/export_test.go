@@ -41,8 +41,8 @@ type Folder struct {
 
 // Words of the header that nobody uses.
 const (
-	folderBegun = 128
-	folderDone  = 136
+	folderBegun = 512
+	folderDone  = 520
 )
 
 // folderEnv has a test's program be a folder, which is killed.
@@ -180,4 +180,13 @@ func Coincide(s omis.Store, run func()) error {
 		t.memory.word(t.memory.slotAt(o.slot) + slotFirst).Store(o.first)
 	}
 	return t.retire()
+}
+
+// PutOff has the open interval of the first thread of a store begin that many ticks later.
+func PutOff(s omis.Store, ticks uint64) {
+	t, c := s.(*store).target, s.(*store).cell
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.meet()
+	t.memory.word(t.memory.rowAt(t.known[0].slot, c) + c.open() + openFrom).Add(ticks)
 }

@@ -74,7 +74,7 @@ func (s *store) Histograms() ([]omis.Histogram, error) {
 		return nil, nil
 	}
 	slices.SortStableFunc(all, func(a, b record) int { return cmp.Compare(a.first, b.first) })
-	tick := t.placer.clock.tick()
+	tick := t.tick()
 	list := make([]omis.Histogram, len(all))
 	for i := range all {
 		list[i] = spreadIn(&all[i], tick)

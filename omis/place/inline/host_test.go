@@ -31,6 +31,7 @@ type host struct {
 	funcs    map[uint64]*function
 	body     []byte // of functions
 	standing int
+	goes     bool // its code plays code of Go
 	orphaned bool // the monitor has died
 	deadly   bool // the monitor dies when it has changed something next
 }
@@ -126,7 +127,11 @@ func (h *host) Left() (list []omis.Patched) {
 func (h *host) Survey(_ omis.ProcID, addrs []uint64) []error { return make([]error, len(addrs)) }
 
 func (h *host) GoCode(_ omis.ProcID, addrs []uint64) []omis.GoCode {
-	return make([]omis.GoCode, len(addrs))
+	list := make([]omis.GoCode, len(addrs))
+	for i := range list {
+		list[i].In = h.goes
+	}
+	return list
 }
 
 func (h *host) Patch(_ omis.ProcID, list []omis.Patch) ([]omis.Patched, []error) {

@@ -12,7 +12,7 @@ import "mirador/omis/place/inline/x86"
 // added by single instructions. An open interval whose stack pointer is not written yet
 // is left alone by whoever comes in between.
 
-// enterRow loads row and depth.
+// enterRow loads row.
 func (m *compiler) enterRow(s *step) {
 	c := m.c
 	if s.isNear() {
@@ -21,7 +21,6 @@ func (m *compiler) enterRow(s *step) {
 		c.MovImm(x86.RAX, s.row)
 		c.Do(x86.Add, row, x86.RAX)
 	}
-	c.Load(depth, x86.At(row, rowDepth))
 }
 
 // loadSP loads sp.
@@ -64,8 +63,11 @@ func (m *compiler) drop(s *step, on x86.Label) {
 // so that as little as possible of the program itself is measured.
 func (m *compiler) start(s *step) {
 	c := m.c
-	look, done := c.NewLabel(), c.NewLabel()
+	open, look, done := c.NewLabel(), c.NewLabel(), c.NewLabel()
 	m.enterRow(s)
+	m.checkLine(s, open)
+	c.Here(open)
+	c.Load(depth, x86.At(row, rowDepth))
 	c.Here(look)
 	m.loadSP()
 	c.DoLoad(x86.Cmp, sp, s.innermost(openSP))
@@ -79,12 +81,7 @@ func (m *compiler) start(s *step) {
 	c.DoStoreImm(x86.Add, x86.At(row, rowDepth), s.level)
 	c.Store(x86.Sum(row, depth, s.open+openSP), sp)
 	c.Lea(row, x86.Sum(row, depth, s.open+openFrom))
-	if m.ordered {
-		c.Fence()
-	}
-	c.ReadClock()
-	c.Shl(x86.RDX, 32)
-	c.Do(x86.Or, x86.RAX, x86.RDX)
+	m.readFirst()
 	c.Store(x86.At(row, 0), x86.RAX)
 	c.Here(done)
 }
@@ -114,9 +111,7 @@ func (m *compiler) begin(s *step, look, done x86.Label) {
 		m.clearBuckets()
 	}
 	c.Here(cleared)
-	c.ReadClock()
-	c.Shl(x86.RDX, 32)
-	c.Do(x86.Or, x86.RAX, x86.RDX)
+	m.readCounter()
 	c.Store(x86.At(row, rowFirst), x86.RAX)
 	if s.oneIn > 1 {
 		c.DoStore(x86.Add, x86.At(row, rowSeed), x86.RAX)
@@ -133,13 +128,22 @@ func (m *compiler) begin(s *step, look, done x86.Label) {
 	c.Jump(done)
 }
 
+// mostBack is how far an interval may end before it begins: the processor reads an unordered
+// clock early or late. What is further back was measured by a counter that was set back in
+// between, as some machines do when they are suspended: the interval is lost.
+const mostBack = 1 << 20
+
 // stop closes the interval that was opened at the same place of the stack, and drops
 // those further down, which can never end. In a row that is to be cleared it does no
 // harm.
 func (m *compiler) stop(s *step) {
 	c := m.c
-	look, later, done := c.NewLabel(), c.NewLabel(), c.NewLabel()
+	look, later, back, done := c.NewLabel(), c.NewLabel(), c.NewLabel(), c.NewLabel()
 	m.enterRow(s)
+	if !m.late {
+		m.checkLine(s, done)
+	}
+	c.Load(depth, x86.At(row, rowDepth))
 	m.loadSP()
 	c.Here(look)
 	c.DoLoad(x86.Cmp, sp, s.innermost(openSP))
@@ -152,17 +156,25 @@ func (m *compiler) stop(s *step) {
 	}))
 	if m.late {
 		m.readLate()
+		m.checkLine(s, done)
+		c.Load(depth, x86.At(row, rowDepth))
 	}
 	c.Mov(x86.RDX, now)
 	c.DoLoad(x86.Sub, x86.RDX, s.innermost(openFrom))
 	c.JumpIf(x86.IfBelow, m.aside(func() {
+		c.DoImm(x86.Cmp, x86.RDX, -mostBack)
+		c.JumpIf(x86.IfBelow, back)
 		c.Zero(x86.RDX)
 		c.Jump(later)
+		c.Here(back)
+		m.lose(s)
+		c.Jump(done)
 	}))
 	c.Here(later)
 	c.StoreImm(s.innermost(openSP), 0)
 	c.DoImm(x86.Sub, depth, s.level)
 	c.Store(x86.At(row, rowDepth), depth)
+	m.convert()
 	m.measured(s)
 	c.Here(done)
 }

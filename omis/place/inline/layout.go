@@ -29,6 +29,8 @@ const (
 	headerLedger  = 48 // how many records of the ledger were ever used
 	headerSaid    = 56 // how many of programs
 	headerCrowd   = 64 // by threads: 1 when some have joined the crowd
+	headerTime    = 72 // the clock.Kind that intervals are measured by; 0: none so far
+	headerClock   = 128
 	headerKinds   = 1024
 	headerSize    = 4096
 
@@ -58,7 +60,7 @@ const (
 )
 
 // magic begins the header; the number is that of the layout.
-const magic = "mirador inline 9"
+const magic = "mirador inline A"
 
 // mostGroups is how many groups the header has room for, a byte each for their kind.
 const mostGroups = headerSize - headerKinds
@@ -190,7 +192,7 @@ const (
 	oneSize = 8
 )
 
-// A row of a timer, in ticks of the clock.
+// A row of a timer, in ticks of the clock, or in nanoseconds: see timing.go.
 const (
 	rowLimit      = 0 // of rowDepth; 0: the row is to be begun by its thread when it comes by
 	rowFirst      = 8 // when the row was begun; 0: never
@@ -212,7 +214,7 @@ const (
 
 	rowSize = 128
 
-	// The buckets of a histogram, in ticks too, stand behind the row. There is room for
+	// The buckets of a histogram, in the same unit, stand behind the row. There is room for
 	// all that a duration of 64 bits can belong to: the last ones are for more than
 	// omis.Buckets has, which a time stamp counter takes decades to reach.
 	rowBuckets = rowSize

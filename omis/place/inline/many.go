@@ -11,7 +11,7 @@ var _ omis.ManyReader = (*Placer)(nil)
 func (*Placer) AppendRows(stores []omis.Store, rows []omis.Row, ends []int) ([]omis.Row, []int, error) {
 	for from := 0; from < len(stores); {
 		t := stores[from].(*store).target
-		p := pace{clock: t.placer.clock}
+		p := pace{target: t}
 		t.mu.Lock()
 		t.meet()
 		n, plain := t.those(stores[from:])
@@ -47,13 +47,13 @@ func (t *target) those(stores []omis.Store) (n int, plain bool) {
 
 // pace asks the clock once how long its ticks are, when it is needed first.
 type pace struct {
-	clock *clock
-	known uint64
+	target *target
+	known  uint64
 }
 
 func (p *pace) tick() uint64 {
 	if p.known == 0 {
-		p.known = p.clock.tick()
+		p.known = p.target.tick()
 	}
 	return p.known
 }

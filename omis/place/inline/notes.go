@@ -20,7 +20,7 @@ import (
 // whole ring spoils the note that it has interrupted, and no other.
 const (
 	noteNumber = 0
-	noteTime   = 8 // in ticks
+	noteTime   = 8 // in ticks, or in nanoseconds: see timing.go
 	noteMark   = 16
 	noteValue  = 24
 	noteShift  = 5
@@ -52,9 +52,7 @@ const number = x86.RDI
 // trace makes the code that takes a note.
 func (m *compiler) trace(s *step) {
 	c := m.c
-	c.ReadClock()
-	c.Shl(x86.RDX, 32)
-	c.Do(x86.Or, x86.RAX, x86.RDX)
+	m.readTime(number)
 	c.MovImm(number, 1)
 	if s.isNear() {
 		c.FetchAdd(x86.At(slot, int32(s.row)), number)

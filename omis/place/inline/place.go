@@ -9,6 +9,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/place/clock"
 )
 
 // placed is an omis.Placed: one program at one address of one process.
@@ -59,7 +60,7 @@ func (p *Placer) judge(list []omis.Placing) []error {
 	if all == nil {
 		all = sameNumbers(id.PID)
 	}
-	untimed := p.clock.check()
+	_, untimed := p.now()
 	for i := range list {
 		l := &list[i]
 		switch {
@@ -80,12 +81,15 @@ func (p *Placer) judge(list []omis.Placing) []error {
 	return errs
 }
 
-// refuseGo refuses to time functions in Go: the code pairs begin and end by threads.
+// refuseGo refuses to time functions in Go: the code pairs begin and end by threads. Nor does
+// it take the time of records there by a function of the vDSO, which needs more room than
+// there may be on the stack of a goroutine.
 func (p *Placer) refuseGo(list []omis.Placing, errs []error) {
+	c, _ := p.now()
 	var at []int
 	var addrs []uint64
 	for i, err := range errs {
-		if err == nil && times(list[i].Program) {
+		if err == nil && (times(list[i].Program) || list[i].Program.Traces() && c.Kind == clock.Function) {
 			at, addrs = append(at, i), append(addrs, list[i].Watch.Addr)
 		}
 	}
@@ -93,8 +97,12 @@ func (p *Placer) refuseGo(list []omis.Placing, errs []error) {
 		return
 	}
 	for k, code := range p.patcher.GoCode(list[0].Watch.Proc, addrs) {
-		if code.In {
+		switch {
+		case !code.In:
+		case times(list[at[k]].Program):
 			errs[at[k]] = &omis.Refusal{Why: "a goroutine may leave the function on another thread, and intervals are of threads here"}
+		default:
+			errs[at[k]] = &omis.Refusal{Why: "the time can only be read by a function of the vDSO here, for which the stacks of goroutines are too small"}
 		}
 	}
 }
@@ -229,6 +237,13 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 		if op.Do == omis.OpTrace {
 			s.notes.enter(op, &m.steps[len(m.steps)-1])
 		}
+	}
+	if times(l.Program) || l.Program.Traces() {
+		r, err := t.timing()
+		if err != nil {
+			return nil, omis.Patch{}, &omis.Refusal{Why: err.Error()}
+		}
+		m.timing = r
 	}
 	threads, err := named(t.proc.PID, l.Watch.Threads)
 	if err != nil {

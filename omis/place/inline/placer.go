@@ -9,6 +9,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/place/clock"
 )
 
 // Name is the name of this placement.
@@ -17,7 +18,8 @@ const Name = "inline"
 // Placer places programs in the code of processes.
 type Placer struct {
 	patcher omis.Patcher
-	clock   *clock
+	clock   *ratio
+	now     func() (clock.Clock, error)
 
 	mu      sync.Mutex
 	closed  bool
@@ -31,8 +33,11 @@ type Placer struct {
 var _ omis.Placer = (*Placer)(nil)
 
 // New makes a placer that has code put into processes by a patcher.
-func New(patcher omis.Patcher) *Placer {
-	return &Placer{patcher: patcher, clock: ofMachine, targets: make(map[omis.ProcID]*target), stop: make(chan struct{})}
+func New(patcher omis.Patcher) *Placer { return NewWith(patcher, clock.Now) }
+
+// NewWith makes a placer whose code reads the clock that a function chooses.
+func NewWith(patcher omis.Patcher, now func() (clock.Clock, error)) *Placer {
+	return &Placer{patcher: patcher, clock: ofMachine, now: now, targets: make(map[omis.ProcID]*target), stop: make(chan struct{})}
 }
 
 // Name: see omis.Placer.
@@ -45,7 +50,10 @@ func (*Placer) RestsFree() bool { return true }
 
 // Check tells why time cannot be measured in the code of processes on this machine;
 // nil: it can.
-func (p *Placer) Check() error { return p.clock.check() }
+func (p *Placer) Check() error {
+	_, err := p.now()
+	return err
+}
 
 // enter finds the target of a process, and counts a user. Who came before the process
 // executed another program stays with what it was.
@@ -92,6 +100,7 @@ func (p *Placer) newTarget(id omis.ProcID) (*target, error) {
 		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, ground.Close())
 	}
 	t := &target{placer: p, proc: id, ground: ground, memory: m, users: 1, stores: make(map[*store]bool), taken: make(map[int]bool)}
+	t.useClock()
 	if err := t.inherit(); err != nil {
 		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, ground.Close())
 	}

@@ -34,6 +34,10 @@ func textOf(m *compiler, entries []int, named []thread) text {
 	if m.ordered {
 		b = append(b, 1)
 	}
+	if m.timing.at != 0 {
+		number(uint64(m.timing.kind))
+		number(m.timing.at)
+	}
 	for _, t := range named {
 		number(uint64(t.tid))
 		number(t.started)

@@ -68,5 +68,4 @@ func (m *compiler) readLate() {
 	m.readClock()
 	c.Mov(row, now)
 	c.Mov(now, x86.RAX)
-	c.Load(depth, x86.At(row, rowDepth))
 }

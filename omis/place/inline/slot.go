@@ -78,9 +78,7 @@ func (m *compiler) search(taken x86.Label) {
 func (m *compiler) take() {
 	c := m.c
 	ours, done := c.NewLabel(), c.NewLabel()
-	c.ReadClock()
-	c.Shl(x86.RDX, 32)
-	c.Do(x86.Or, x86.RAX, x86.RDX)
+	m.readCounter()
 	c.Store(x86.At(at, slotFirst), x86.RAX)
 	m.findPlace()
 	c.Zero(x86.RAX)

@@ -67,7 +67,7 @@ func (s *store) AppendRows(list []omis.Row) ([]omis.Row, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.meet()
-	return s.append(list, &pace{clock: t.placer.clock}), nil
+	return s.append(list, &pace{target: t}), nil
 }
 
 // append adds the rows to a list. The caller holds the target's lock, and has met who

@@ -11,6 +11,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/place/clock"
 )
 
 // target is a process that programs are placed in.
@@ -31,6 +32,9 @@ type target struct {
 	filters  []filter
 	left     []*left // programs of a former monitor that nobody has asked for yet
 	orphans  []orphan
+	unit     clock.Kind // of the times of its intervals; 0: none was measured
+	clock    clock.Clock
+	untimed  error     // why no time can be measured
 	retired  time.Time // when rows of ended threads were moved away last
 }
 
@@ -185,6 +189,7 @@ func (t *target) runs(o *owner) bool {
 // attend looks after the slots and the threads that programs are for. The caller
 // holds mu.
 func (t *target) attend() error {
+	t.followLine()
 	t.meet()
 	if !t.doubtful.IsZero() {
 		t.lookRound() // a claim may have been wiped when this process was taken over

@@ -5,8 +5,6 @@ package inline
 import (
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"mirador/omis"
 )
 
@@ -115,7 +113,7 @@ func (l *notes) leave(ended []*owner) {
 	if l.ring == nil {
 		return
 	}
-	inTime := l.store.target.placer.inNodeTime()
+	inTime := l.store.target.inNodeTime()
 	for _, o := range ended {
 		l.follow(o, true, inTime)
 		delete(l.read, o)
@@ -137,11 +135,11 @@ func (l *notes) forget(known []*owner) {
 
 // inNodeTime makes times by the clock of the node of ticks; by the kernel's monotonic one
 // where the patcher is no node.
-func (p *Placer) inNodeTime() func(ticks uint64) int64 {
-	if n, ok := p.patcher.(interface{ Now() int64 }); ok {
-		return p.clock.converter(n.Now)
+func (t *target) inNodeTime() func(ticks uint64) int64 {
+	if n, ok := t.placer.patcher.(interface{ Now() int64 }); ok {
+		return t.converter(n.Now)
 	}
-	return p.clock.converter(func() int64 { return int64(moment(unix.CLOCK_MONOTONIC).ns) })
+	return t.converter(monotonic)
 }
 
 var _ omis.Trail = (*store)(nil)
@@ -155,7 +153,7 @@ func (s *store) Take() ([]omis.Record, uint64, error) {
 		return nil, 0, nil
 	}
 	t.meet()
-	inTime := t.placer.inNodeTime()
+	inTime := t.inNodeTime()
 	for _, o := range t.known {
 		l.follow(o, false, inTime)
 	}

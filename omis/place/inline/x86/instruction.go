@@ -165,6 +165,11 @@ func (c *Code) Load8(to Reg, from Mem) {
 	c.withMem(instruction{opcode: 0x0fb6, field: to}, from)
 }
 
+// LoadSigned8 loads 8 bits with their sign.
+func (c *Code) LoadSigned8(to Reg, from Mem) {
+	c.withMem(instruction{wide: true, opcode: 0x0fbe, field: to}, from)
+}
+
 // Store and Store32 write a register, StoreImm a number, as 64 bits.
 func (c *Code) Store(to Mem, from Reg) {
 	c.withMem(instruction{wide: true, opcode: 0x89, field: from}, to)
@@ -247,6 +252,14 @@ func (c *Code) Shr(r Reg, bits uint8) {
 // ShrByCL shifts a register to the right by as many bits as the lowest byte of RCX says.
 func (c *Code) ShrByCL(r Reg) { c.withReg(instruction{wide: true, opcode: 0xd3, field: 5}, r) }
 
+// ShlByCL shifts a register to the left by as many bits as the lowest byte of RCX says.
+func (c *Code) ShlByCL(r Reg) { c.withReg(instruction{wide: true, opcode: 0xd3, field: 4}, r) }
+
+// ShlDouble shifts a register to the left, and fills it with the upper bits of another.
+func (c *Code) ShlDouble(r, from Reg, bits uint8) {
+	c.withReg(instruction{wide: true, opcode: 0x0fa4, field: from, imm: int32(bits), size: 1}, r)
+}
+
 // HighestBit loads the number of the highest bit of a register that is set; there must be
 // one. (bsr, which every processor has.)
 func (c *Code) HighestBit(r, from Reg) {
@@ -258,6 +271,22 @@ func (c *Code) SignExtend(r Reg) { c.withReg(instruction{wide: true, opcode: 0x6
 
 // Not inverts the bits of a register.
 func (c *Code) Not(r Reg) { c.withReg(instruction{wide: true, opcode: 0xf7, field: 2}, r) }
+
+// Imul multiplies a register by another; ImulImm multiplies it by a number.
+func (c *Code) Imul(r, by Reg) { c.withReg(instruction{wide: true, opcode: 0x0faf, field: r}, by) }
+func (c *Code) ImulImm(r Reg, v int32) {
+	c.withReg(instruction{wide: true, opcode: 0x69, field: r, imm: v, size: 4}, r)
+}
+
+// MulMem multiplies RAX by memory; the product is in RDX and RAX.
+func (c *Code) MulMem(m Mem) { c.withMem(instruction{wide: true, opcode: 0xf7, field: 4}, m) }
+
+// Call calls the function at the address in a register.
+func (c *Code) Call(r Reg) { c.withReg(instruction{opcode: 0xff, field: 2}, r) }
+
+// LoadVector and StoreVector move the lower 128 bits of a vector register.
+func (c *Code) LoadVector(n Reg, m Mem)  { c.withMem(instruction{opcode: 0x0f10, field: n}, m) }
+func (c *Code) StoreVector(m Mem, n Reg) { c.withMem(instruction{opcode: 0x0f11, field: n}, m) }
 
 // Mul multiplies RAX by a register; the product is in RDX and RAX.
 func (c *Code) Mul(r Reg) { c.withReg(instruction{wide: true, opcode: 0xf7, field: 4}, r) }

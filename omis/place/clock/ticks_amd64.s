@@ -1,7 +1,7 @@
 #include "textflag.h"
 
-// func ticks() uint64
-TEXT ·ticks(SB), NOSPLIT, $0-8
+// func Ticks() uint64
+TEXT ·Ticks(SB), NOSPLIT, $0-8
 	LFENCE
 	RDTSC
 	SHLQ $32, DX
