@@ -1,6 +1,9 @@
 package doctor
 
-import "context"
+import (
+	"context"
+	"os"
+)
 
 // State is the outcome of a check.
 type State string
@@ -84,4 +87,15 @@ func Healthy(found []Check) bool {
 		}
 	}
 	return true
+}
+
+// advice says how a gateway gets capabilities that it lacks. Root may lack them as well: in a
+// container, or where a unit of systemd takes them away.
+func advice(capabilities string) string { return adviceTo(os.Geteuid(), capabilities) }
+
+func adviceTo(uid int, capabilities string) string {
+	if uid == 0 {
+		return "give the container or the service " + capabilities
+	}
+	return "run the gateway as root, or with " + capabilities
 }

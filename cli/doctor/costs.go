@@ -25,9 +25,13 @@ func costs(ctx context.Context) finding {
 		Node: node, Placers: []omis.Placer{inCode, inKernel}, Log: slog.New(slog.DiscardHandler),
 	})
 	var said, unknown []string
+	advise := ""
 	for _, name := range []string{inline.Name, kernel.Name, calibrate.Held} {
 		if err := known.Try(name); err != nil {
 			unknown = append(unknown, fmt.Sprintf("%s: not known (%s)", name, firstLine(err)))
+			if name == kernel.Name {
+				advise = needBPF()
+			}
 			continue
 		}
 		said = append(said, name+" "+strings.Join(prices(known, name), ", "))
@@ -37,7 +41,7 @@ func costs(ctx context.Context) finding {
 		return failed(err, "")
 	}
 	if len(unknown) > 0 {
-		return limited(why, needBPF)
+		return limited(why, advise)
 	}
 	return fine(why)
 }

@@ -14,12 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis/linux/uprobe"
-	"mirador/omis/place/inline"
+	"mirador/omis/place/clock"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/kernel/pins"
 )
 
-const needBPF = "run the gateway as root, or with CAP_BPF and CAP_PERFMON; breakpoints work without it"
+// needBPF says what programs in the kernel take.
+func needBPF() string {
+	return advice("CAP_BPF and CAP_PERFMON") + "; breakpoints work without programs in the kernel"
+}
 
 func seccomp(context.Context) finding {
 	status, err := os.ReadFile("/proc/self/status")
@@ -53,7 +56,7 @@ func bpf(context.Context) finding {
 		if !capable(unix.CAP_BPF) {
 			why += "; CAP_BPF is missing"
 		}
-		return missing(why, needBPF)
+		return missing(why, needBPF())
 	}
 	program.Close()
 	return fine("loaded a program")
@@ -68,7 +71,7 @@ func kernelTypes(context.Context) finding {
 
 func perfSoftware(context.Context) finding {
 	if err := openCounter(unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_TASK_CLOCK); err != nil {
-		return failed(err, "run the gateway as root or with CAP_PERFMON, or lower the sysctl kernel.perf_event_paranoid"+paranoia())
+		return failed(err, advice("CAP_PERFMON")+", or lower the sysctl kernel.perf_event_paranoid"+paranoia())
 	}
 	return fine("opened a task clock" + paranoia())
 }
@@ -81,7 +84,7 @@ func perfHardware(context.Context) finding {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV):
 		return failed(err, "this machine shows no performance counters: in a virtual machine, let it have a PMU")
 	}
-	return failed(err, "run the gateway as root or with CAP_PERFMON, or lower the sysctl kernel.perf_event_paranoid"+paranoia())
+	return failed(err, advice("CAP_PERFMON")+", or lower the sysctl kernel.perf_event_paranoid"+paranoia())
 }
 
 func paranoia() string {
@@ -105,7 +108,7 @@ func openCounter(kind uint32, config uint64) error {
 func uprobes(context.Context) finding {
 	program, err := ebpf.NewProgram(harmless())
 	if err != nil {
-		return missing("no BPF program can be loaded", needBPF)
+		return missing("no BPF program can be loaded", needBPF())
 	}
 	defer program.Close()
 	self, err := link.OpenExecutable("/proc/self/exe")
@@ -114,7 +117,7 @@ func uprobes(context.Context) finding {
 	}
 	probe, err := self.Uprobe("main.main", program, nil)
 	if err != nil {
-		return missing(firstLine(err), "take a kernel with CONFIG_UPROBE_EVENTS, and run the gateway as root or with CAP_PERFMON")
+		return missing(firstLine(err), "take a kernel with CONFIG_UPROBE_EVENTS, and "+advice("CAP_PERFMON"))
 	}
 	probe.Close()
 	return fine("set one on this program")
@@ -136,7 +139,7 @@ func placement(context.Context) finding {
 	placer := kernel.New(nil)
 	defer placer.Close()
 	if err := placer.Check(); err != nil {
-		return missing(firstLine(err), needBPF)
+		return missing(firstLine(err), needBPF())
 	}
 	return fine("probes that count and time run as programs at uprobes")
 }
@@ -146,18 +149,19 @@ func events(context.Context) finding {
 	placer := kernel.New(nil)
 	defer placer.Close()
 	if err := placer.CheckEvents(); err != nil {
-		return missing(firstLine(err), "run the gateway as root, or with CAP_BPF and CAP_PERFMON, on a kernel with CONFIG_FTRACE_SYSCALLS; system calls are counted by ptrace without it, a thousand times as dear")
+		return missing(firstLine(err), advice("CAP_BPF and CAP_PERFMON")+", on a kernel with CONFIG_FTRACE_SYSCALLS; system calls are counted by ptrace without it, a thousand times as dear")
 	}
 	return fine("system calls and waiting are counted and timed by programs at tracepoints")
 }
 
-// ticks looks whether code in programs can measure time, which it does by the
-// processor's time stamp counter.
-func ticks(context.Context) finding {
-	if err := inline.New(nil).Check(); err != nil {
+// ticks looks by which clock code in programs measures time.
+func ticks(context.Context) finding { return clockFinding(clock.Now()) }
+
+func clockFinding(c clock.Clock, err error) finding {
+	if err != nil {
 		return limited(firstLine(err), "probes only count there; to measure time they run in the kernel, or by breakpoints")
 	}
-	return fine("the time stamp counter runs steadily: probes that count and time can run as code in the program")
+	return fine(fmt.Sprintf("it reads %v: %s; probes that count and time can run as code in the program", c.Kind, c.Why))
 }
 
 // outliving tells whether what stands in the kernel may stay there when a gateway is
@@ -174,7 +178,7 @@ func tracefs(context.Context) finding {
 	entries, err := os.ReadDir(events)
 	switch {
 	case errors.Is(err, os.ErrPermission):
-		return failed(err, "run the gateway as root, or mount tracefs with a group it is in")
+		return failed(err, advice("CAP_DAC_READ_SEARCH")+", or mount tracefs with a group it is in")
 	case err != nil || len(entries) == 0:
 		return missing("nothing at "+events, "mount -t tracefs tracefs /sys/kernel/tracing")
 	}

@@ -41,8 +41,11 @@ func version(ctx context.Context, install string, flag string, programs ...strin
 func criu(ctx context.Context) finding {
 	program, err := new(tool.Finder).Find(ctx)
 	if err != nil {
-		return missing(err.Error(),
-			"to save, restore and migrate processes: run 'make criu' where mirador is built, which gets one from 4.1 on, and be root")
+		do := "to save, restore and migrate processes: run 'make criu' where mirador is built, which gets one from 4.1 on"
+		if os.Geteuid() != 0 {
+			do += ", and be root"
+		}
+		return missing(err.Error(), do)
 	}
 	return fine(program.Path() + " has saved and restored a process")
 }

@@ -9,10 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	allowPtrace = "in a container, allow it (docker run --cap-add SYS_PTRACE, or a seccomp profile that permits ptrace)"
-	allowAll    = "run the gateway as root or with CAP_SYS_PTRACE, or set the sysctl kernel.yama.ptrace_scope to 0; programs started by \"mirador run\" can be observed anyhow"
-)
+const allowPtrace = "in a container, allow it (docker run --cap-add SYS_PTRACE, or a seccomp profile that permits ptrace)"
+
+// allowAll says what tracing of processes that are no descendants takes.
+func allowAll() string {
+	return advice("CAP_SYS_PTRACE") + ", or set the sysctl kernel.yama.ptrace_scope to 0; programs started by \"mirador run\" can be observed anyhow"
+}
 
 func traceChild(context.Context) finding {
 	pid, end, err := startPatient()
@@ -37,10 +39,10 @@ func traceStranger(context.Context) finding {
 	}
 	defer end()
 	if err := traced(pid, func() error { return nil }); err != nil {
-		return limited(fmt.Sprintf("%v; %s", err, scope), allowAll)
+		return limited(fmt.Sprintf("%v; %s", err, scope), allowAll())
 	}
 	if !capable(unix.CAP_SYS_PTRACE) {
-		return limited("own processes only: CAP_SYS_PTRACE is missing; "+scope, "run the gateway as root or with CAP_SYS_PTRACE to observe other users' processes")
+		return limited("own processes only: CAP_SYS_PTRACE is missing; "+scope, advice("CAP_SYS_PTRACE")+" to observe other users' processes")
 	}
 	return fine("with CAP_SYS_PTRACE; " + scope)
 }

@@ -17,6 +17,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux"
+	"mirador/omis/place/clock"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 )
@@ -131,6 +132,29 @@ func holdingCosts(t *testing.T, k *Costs) error {
 	return nil
 }
 
+// Where code in programs cannot read the time, it is known what counting costs.
+func TestCalibrateWithoutClock(t *testing.T) {
+	c := machine(t)
+	in := inline.NewWith(c.Node.(*linux.Node), func() (clock.Clock, error) { return clock.Clock{}, errors.New("the kernel's clock is hpet") })
+	t.Cleanup(func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	k := New(Config{Node: c.Node, Placers: []omis.Placer{in}})
+	if err := k.Try(inline.Name); err != nil {
+		t.Fatal(err)
+	}
+	if kinds := k.Kinds(inline.Name); !slices.Equal(kinds, []string{"entry", "inside", "return"}) {
+		t.Errorf("kinds %v", kinds)
+	}
+	for _, kind := range k.Kinds(inline.Name) {
+		if c := known(t, k, inline.Name, kind); c.Count <= 0 || c.Count > 1000 || c.Time != 0 {
+			t.Errorf("%s: %+v", kind, c)
+		}
+	}
+}
+
 // timedBy is the mean of the intervals that programs measure of a function of the dummy,
 // and how long a call takes without them; of the quietest batch.
 func timedBy(t *testing.T, node omis.Node, p omis.Placer, s *sites, work int) (mean, truth float64) {
@@ -205,6 +229,10 @@ func TestBiasMakesTheTruth(t *testing.T) {
 	t.Errorf("at the last of several tries: %s", strings.Join(wrong, "\n"))
 }
 
+// ofBias is how far, of what is taken off, the result may be from the truth: on machines
+// where exceptions take long, a uprobe costs as much as the function that it is set on.
+const ofBias = 0.05
+
 // untruths are what a new calibration does not make true.
 func untruths(t *testing.T, c Config, all map[string]*tries) (wrong []string) {
 	t.Helper()
@@ -229,7 +257,7 @@ func untruths(t *testing.T, c Config, all map[string]*tries) (wrong []string) {
 		{"kernel, from a push to a push", inKernel, 0, 0, begins[0], ends[1], kernel.Emulated, kernel.Emulated, 800, 0.04},
 		{"kernel, from a mov to a return", inKernel, 0, 0, begins[2], ends[0], kernel.Stepped, kernel.Stepped, 800, 0.1},
 		{"inline, from the entry to a return", inCode, omis.ClockOrdered, 0, begins[0], ends[0], "entry, ordered", "return, ordered", 5, 0.05},
-		{"inline, long, by the fast clock", inCode, omis.ClockFast, 0, begins[0], ends[0], "entry", "return", 120, 0.02},
+		{"inline, long, by the fast clock", inCode, omis.ClockFast, 0, begins[0], ends[0], "entry", "return", 120, 0.04},
 		{"inline, one in ten", inCode, omis.ClockOrdered, 10, begins[0], ends[0], "entry, ordered, sampled", "return, ordered, sampled", 20, 0.08},
 	} {
 		bias := known(t, k, at.placer.Name(), at.kind).Bias(known(t, k, at.placer.Name(), at.endKind))
@@ -242,7 +270,7 @@ func untruths(t *testing.T, c Config, all map[string]*tries) (wrong []string) {
 		mean, truth, bias = a.mean, a.truth, a.bias()
 		said := fmt.Sprintf("%s: %.1f ns are measured, %.1f less the probes' %.1f, the truth is %.1f", at.what, mean, mean-bias, bias, truth)
 		t.Log(said)
-		if math.Abs(mean-bias-truth) > at.tolerance*truth {
+		if math.Abs(mean-bias-truth) > at.tolerance*truth+ofBias*math.Abs(bias) {
 			wrong = append(wrong, said)
 		}
 	}

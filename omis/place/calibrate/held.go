@@ -58,27 +58,27 @@ func (w watches) look(d *process, offset uint64) (how string, err error) {
 	return how, err
 }
 
-// clock takes the times of intervals as a timer of the monitor does.
-type clock struct {
+// stopwatch takes the times of intervals as a timer of the monitor does.
+type stopwatch struct {
 	mu    sync.Mutex
 	began int64
 	row   omis.Row
 }
 
-func (c *clock) start(hit *omis.Hit) {
+func (c *stopwatch) start(hit *omis.Hit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.began = hit.Now()
 }
 
-func (c *clock) stop(hit *omis.Hit) {
+func (c *stopwatch) stop(hit *omis.Hit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.row.Count++
 	c.row.Sum = c.row.Sum.Add(omis.Uint128{Lo: uint64(max(hit.Time-c.began, 0))})
 }
 
-func (c *clock) rows() ([]omis.Row, error) {
+func (c *stopwatch) rows() ([]omis.Row, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return []omis.Row{c.row}, nil
@@ -103,7 +103,7 @@ func (w watches) plant(d *process, list []*trial, s *sites) (remove func() error
 	for _, t := range list {
 		begin := func(*omis.Hit) {}
 		if t.timed() {
-			c := &clock{}
+			c := &stopwatch{}
 			begin, t.rows = c.start, c.rows
 			err = set(t.function, find(s.end, t.end).offset, c.stop)
 		}

@@ -33,6 +33,12 @@ func (p programs) sites(d *process) (list []*sites, err error) {
 		{clock: omis.ClockOrdered, oneIn: some}, {clock: omis.ClockFast, oneIn: some},
 	} {
 		s, err := p.look(d, way.clock, way.oneIn, len(list) == 0)
+		if err != nil && len(list) == 0 {
+			// Where no time can be measured, hits may still be counted.
+			if counting := p.lookCounting(d); len(counting.counted) > 0 {
+				return []*sites{counting}, nil
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -67,6 +73,13 @@ func (p programs) look(d *process, clock omis.Clock, oneIn int64, traced bool) (
 		all = append(all, wanted{&s.traced, record(), slices.Concat(begins, ends)})
 	}
 	return s, p.find(d, all)
+}
+
+// lookCounting finds the kinds of places where programs can count.
+func (p programs) lookCounting(d *process) *sites {
+	s := &sites{}
+	_ = p.find(d, []wanted{{&s.counted, omis.Op{Do: omis.OpAdd, Value: 1}, slices.Concat(begins, ends)}}) // without a place there is none
+	return s
 }
 
 // tellsApart tells whether places where two steps are done are of different kinds.

@@ -37,6 +37,7 @@ type sites struct {
 	begin, end []site
 	filling    []site // where intervals may end that are counted in a histogram
 	traced     []site // where records may be appended; only in one of those that differ by clocks
+	counted    []site // where hits are counted, if no time can be measured anywhere
 }
 
 // some is how many intervals there are for one that is timed, where that makes a
@@ -68,6 +69,12 @@ func find(list []site, kind string) *site {
 // the first kind to each where one may end, and from each where one may begin to the
 // first of the others: that is where most functions begin and end.
 func (s *sites) trials() (list []*trial) {
+	for _, place := range s.counted {
+		list = append(list, &trial{begin: place.kind})
+	}
+	if len(s.counted) > 0 {
+		return number(list)
+	}
 	if len(s.begin) == 0 || len(s.end) == 0 {
 		return nil
 	}
@@ -88,6 +95,11 @@ func (s *sites) trials() (list []*trial) {
 	for _, place := range s.traced {
 		list = append(list, &trial{begin: place.kind, minor: true})
 	}
+	return number(list)
+}
+
+// number gives each trial a function of its own.
+func number(list []*trial) []*trial {
 	list = list[:max(0, min(len(list), functions-1))]
 	for i, t := range list {
 		t.function = 1 + i // the first is not probed
@@ -97,7 +109,7 @@ func (s *sites) trials() (list []*trial) {
 
 // where is the offset of a trial's first place, which may be one that is only counted.
 func (s *sites) where(t *trial) uint64 {
-	return find(slices.Concat(s.begin, s.end, s.traced), t.begin).offset
+	return find(slices.Concat(s.begin, s.end, s.traced, s.counted), t.begin).offset
 }
 
 // until is where its interval ends.
@@ -143,6 +155,12 @@ func (s *sites) costs(list []*trial) map[string]omis.Cost {
 		c := all[kind]
 		f(&c)
 		all[kind] = c
+	}
+	if len(s.counted) > 0 {
+		for _, t := range list {
+			change(t.begin, func(c *omis.Cost) { c.Count = max(t.added(), 0) })
+		}
+		return all
 	}
 	begin, end := s.begin[0].kind, s.end[0].kind
 	var extra float64 // what it takes to time, beside counting
