@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/place/clock"
+	"mirador/omis/place/inline"
 )
 
 // work is a function's body of 46 ns or so: a chain of multiplications.
@@ -34,7 +36,6 @@ func BenchmarkCode(b *testing.B) {
 	startSome.OneIn, stopSome.OneIn = 100, 100
 	startSome.Store = newStore(b, p, h.ID, omis.StoreIntervals)
 	stopSome.Store = startSome.Store
-	const bare, probed = 1, 2
 	for _, function := range []int{bare, probed} {
 		if err := h.write(h.place(function, atBegin)); err != nil {
 			b.Fatal(err)
@@ -57,33 +58,66 @@ func BenchmarkCode(b *testing.B) {
 		{"time one in 100, ordered", true, map[int]omis.Op{atBegin: startSome, atEnd: stopSome}},
 		{"count at both", true, map[int]omis.Op{atBegin: one, atEnd: one}},
 	} {
-		b.Run(c.name, func(b *testing.B) {
-			for where, op := range c.at {
-				w := h.watch(probed, where)
-				w.Event = omis.EventReachedAddr
-				list, errs := p.Place([]omis.Placing{{Watch: w, Program: omis.Program{op}}})
-				if errs[0] != nil {
-					b.Fatal(errs[0])
-				}
-				list[0].SetActive(c.active)
-				defer p.Remove(list)
-			}
-			var least [2][3]int // dependent, function
-			for b.Loop() {
-				for dependent := range least {
-					for _, function := range []int{bare, probed} {
-						var ps int
-						fmt.Sscan(h.do("time", function, dependent), &ps)
-						if at := &least[dependent][function]; *at == 0 || ps < *at {
-							*at = ps
-						}
-					}
-				}
-			}
-			for dependent, unit := range []string{"ns-TB", "ns-LB"} {
-				b.ReportMetric(float64(least[dependent][probed]-least[dependent][bare])/1000, unit)
-			}
-			b.ReportMetric(0, "ns/op")
-		})
+		b.Run(c.name, func(b *testing.B) { h.added(b, p, c.active, c.at) })
 	}
+}
+
+// What timing adds to a call by each kind of clock.
+func BenchmarkClocks(b *testing.B) {
+	for _, k := range []clock.Kind{clock.Counter, clock.Page, clock.Function} {
+		h := newHost(b, 64*gigabyte)
+		h.body = work
+		which := h.fakePage(half).clock
+		if k != clock.Page {
+			which = forced(b, k)
+		}
+		p := inline.NewWith(h, which)
+		b.Cleanup(func() { p.Close() })
+		intervals := newStore(b, p, h.ID, omis.StoreIntervals)
+		for _, function := range []int{bare, probed} {
+			if err := h.write(h.place(function, atBegin)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for name, how := range map[string]omis.Clock{"ordered": omis.ClockOrdered, "fast": omis.ClockFast} {
+			b.Run(k.String()+", "+name, func(b *testing.B) {
+				h.added(b, p, true, map[int]omis.Op{
+					atBegin: {Do: omis.OpStart, Store: intervals, Clock: how}, atEnd: {Do: omis.OpStop, Store: intervals, Clock: how},
+				})
+			})
+		}
+	}
+}
+
+// Functions of benchmarks.
+const bare, probed = 1, 2
+
+// added reports what ops add to a call.
+func (h *host) added(b *testing.B, p *inline.Placer, active bool, at map[int]omis.Op) {
+	for where, op := range at {
+		w := h.watch(probed, where)
+		w.Event = omis.EventReachedAddr
+		list, errs := p.Place([]omis.Placing{{Watch: w, Program: omis.Program{op}}})
+		if errs[0] != nil {
+			b.Fatal(errs[0])
+		}
+		list[0].SetActive(active)
+		defer p.Remove(list)
+	}
+	var least [2][3]int // dependent, function
+	for b.Loop() {
+		for dependent := range least {
+			for _, function := range []int{bare, probed} {
+				var ps int
+				fmt.Sscan(h.do("time", function, dependent), &ps)
+				if at := &least[dependent][function]; *at == 0 || ps < *at {
+					*at = ps
+				}
+			}
+		}
+	}
+	for dependent, unit := range []string{"ns-TB", "ns-LB"} {
+		b.ReportMetric(float64(least[dependent][probed]-least[dependent][bare])/1000, unit)
+	}
+	b.ReportMetric(0, "ns/op")
 }
