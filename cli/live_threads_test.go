@@ -66,6 +66,16 @@ func TestGotoAndCallLive(t *testing.T) {
 	wantText(t, "gdb", gdb(t, w.pid, w.waiter, "elsewhere_by")[0], fmt.Sprint(w.waiter))
 }
 
+// TestCallAtEventLive: a thread that an event's list makes call a function goes on behind
+// the place of the event, and does not come there again.
+func TestCallAtEventLive(t *testing.T) {
+	l, w := startWitness(t)
+	d := l.define(t, "thread_reached_addr([p_1],%#x) : thread_call([$thread],%#x)", w.work, w.called)
+	wantText(t, "work", w.says("work", 5)[0], "35") // 3(0+...+4)+5
+	d.await(t, 5)
+	wantText(t, "calls", strings.Join(w.says("calls", 0)[:2], " "), fmt.Sprintf("5 %d", w.pid))
+}
+
 // TestThreadInfoLive compares each component with ps and the kernel's files.
 func TestThreadInfoLive(t *testing.T) {
 	l, w := startWitness(t)

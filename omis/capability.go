@@ -19,8 +19,9 @@ type Registers interface {
 	WriteIntRegs(p ProcID, tid, first int, values []uint64) error
 	ReadFPRegs(p ProcID, tid, first, n int) ([]float64, error)
 	WriteFPRegs(p ProcID, tid, first int, values []float64) error
-	// Goto sets the program counter; Call pushes the old one first. A system
-	// call under way is given up, not restarted at the new place.
+	// Goto sets the program counter; a system call under way is given up. Call pushes
+	// the old one first. A thread in a system call gets its registers back when the
+	// function returns, and makes the call again.
 	Goto(p ProcID, tid int, addr uint64) error
 	Call(p ProcID, tid int, addr uint64) error
 }

@@ -71,6 +71,8 @@ func (o *owner) trapped(t *thread, s ptrace.Status) {
 	t.stop = trapStop
 	if s.Signal() != int(unix.SIGTRAP) {
 		t.stop = groupStop
+	} else {
+		spareEINTR(t.tid)
 	}
 	if t.kind >= offspring {
 		o.arrived(t)

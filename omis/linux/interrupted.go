@@ -16,6 +16,7 @@ import (
 type interrupted struct {
 	calls []interruptedCall
 	state interruptedState
+	left  bool // the innermost was left for a function that returns to it without rt_sigreturn
 }
 
 type interruptedCall struct {
@@ -46,13 +47,17 @@ func (s *interrupted) push(c interruptedCall) {
 	s.state = expected
 }
 
+// leave notes that the thread leaves the innermost call for a function that it was made to
+// call, and which returns to that call.
+func (s *interrupted) leave() { s.left = len(s.calls) > 0 }
+
 // starts tells whether a call that the thread is about to make is a new one.
 func (s *interrupted) starts(c interruptedCall) bool {
 	restart := c.number == unix.SYS_RESTART_SYSCALL
-	if s.state == expected && len(s.calls) > 0 {
+	if (s.state == expected || s.left) && len(s.calls) > 0 {
 		s.state = elsewhere
 		if top := s.calls[len(s.calls)-1]; top.sp == c.sp && top.ip == c.ip && (restart || top.number == c.number) {
-			s.state = again
+			s.state, s.left = again, false
 			return false
 		}
 	}

@@ -3,7 +3,6 @@
 package linux
 
 import (
-	"encoding/binary"
 	"errors"
 
 	"golang.org/x/sys/unix"
@@ -56,12 +55,6 @@ func (n *Node) WriteIntRegs(p omis.ProcID, tid, first int, values []uint64) erro
 // Goto: see omis.Registers.
 func (n *Node) Goto(p omis.ProcID, tid int, addr uint64) error {
 	return n.visit(p, tid, writeInts{pcReg, []uint64{addr}})
-}
-
-// Call: see omis.Registers. As with a call instruction, what lies below the
-// stack pointer is lost.
-func (n *Node) Call(p omis.ProcID, tid int, addr uint64) error {
-	return n.visit(p, tid, callErrand(addr))
 }
 
 func inFile(kind string, first, count, size int) error {
@@ -148,23 +141,6 @@ func (o *owner) setRegs(t *thread, regs, shown, now ptrace.Regs) error {
 		return o.regsError(t, err)
 	}
 	return nil
-}
-
-// callErrand is the address to call.
-type callErrand uint64
-
-func (e callErrand) at(o *owner, t *thread) error {
-	regs, shown, err := o.readRegs(t)
-	if err != nil {
-		return err
-	}
-	now := shown
-	now.Rsp -= 8
-	if err := o.writeMemory(now.Rsp, binary.LittleEndian.AppendUint64(nil, shown.Rip)); err != nil {
-		return err
-	}
-	now.Rip = uint64(e)
-	return o.setRegs(t, regs, shown, now)
 }
 
 // read reads registers of a thread that is held by rendezvous.

@@ -33,3 +33,18 @@ func SetFPRegs(tid int, regs *FPRegs) error {
 	runtime.KeepAlive(regs)
 	return err
 }
+
+// mostState bounds the extended state of a thread; that of AMX takes 11 KB.
+const mostState = 32 << 10
+
+// ExtendedState reads all registers of a stopped tracee that XSAVE saves, as it writes them.
+func ExtendedState(tid int) ([]byte, error) {
+	state := make([]byte, mostState)
+	v := unix.Iovec{Base: &state[0], Len: mostState}
+	err := request(unix.PTRACE_GETREGSET, tid, unix.NT_X86_XSTATE, uintptr(unsafe.Pointer(&v)))
+	runtime.KeepAlive(&v)
+	if err != nil {
+		return nil, err
+	}
+	return state[:v.Len], nil
+}

@@ -85,6 +85,7 @@ func (h Home) Image() []byte {
 	copy(image[offsetRestorer:], restorerCode())
 	copy(image[offsetStub:], StubCode)
 	copy(image[offsetSweep:], append(sweepCode(), StubCode[StubReturn:]...))
+	copy(image[offsetCalls:], ReturnCode)
 	copy(image[offsetMagic:], magic[:])
 	copy(image[offsetArenas:], Bounds(uint64(h)))
 	return image

@@ -1,0 +1,145 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/resident"
+)
+
+// Call: see omis.Registers. Outside of a system call it does what a call instruction does:
+// the address to return to stands on the stack, and what lies below the stack pointer is
+// lost. A thread in a system call gets a frame of its own, which gives it all its registers
+// back when the function returns, and then makes the system call again: code around a system
+// call does not expect a function's effects. Should we die, the thread does so by itself.
+func (n *Node) Call(p omis.ProcID, tid int, addr uint64) error {
+	return n.visit(p, tid, callErrand(addr))
+}
+
+// callErrand is the address to call.
+type callErrand uint64
+
+func (e callErrand) at(o *owner, t *thread) error {
+	regs, shown, err := o.readRegs(t)
+	switch {
+	case err != nil:
+		return err
+	case t.stop == eventStop:
+		return omis.Errorf(omis.UnsupportedService, "thread %d of process %d is inside clone, fork, vfork or execve, whose result it does not have yet: it can call a function when it has returned from there", t.tid, o.proc.PID)
+	case resident.InSyscall(&regs) || t.stop == entryStop || o.beforeSyscall(&regs):
+		return o.callInSyscall(t, uint64(e))
+	}
+	back := shown.Rip
+	if o.ofCopy(regs.Rip) != regs.Rip {
+		back = regs.Rip // it has had its hit there, and goes on in the copy, which stays
+	}
+	now := shown
+	now.Rsp -= 8
+	if err := o.writeMemory(now.Rsp, binary.LittleEndian.AppendUint64(nil, back)); err != nil {
+		return err
+	}
+	now.Rip = uint64(e)
+	return o.setRegs(t, regs, shown, now)
+}
+
+// beforeSyscall reports whether a thread is about to make a system call: a thread that has
+// made one for us in the middle of its own stands there.
+func (o *owner) beforeSyscall(regs *ptrace.Regs) bool {
+	var code [2]byte
+	n, err := proc.ReadMemory(o.proc.PID, regs.Rip, code[:])
+	return err == nil && n == len(code) && code == [2]byte{0x0f, 0x05}
+}
+
+// Go's heap begins here on x86-64, and has the stacks of goroutines in it.
+const goHeap, goHeapEnd = 0xc0 << 32, 0xe0 << 32
+
+func (o *owner) callInSyscall(t *thread, addr uint64) error {
+	back, err := o.returnPoint(addr)
+	if err != nil {
+		return err
+	}
+	var regs ptrace.Regs
+	if err := ptrace.GetRegs(t.tid, &regs); err != nil {
+		return o.regsError(t, err)
+	}
+	if regs.Rsp >= goHeap && regs.Rsp < goHeapEnd {
+		return omis.Errorf(omis.UnsupportedService, "thread %d of process %d is in a system call on the stack of a goroutine, which may have no room for another function", t.tid, o.proc.PID)
+	}
+	state, err := ptrace.ExtendedState(t.tid)
+	switch {
+	case errors.Is(err, unix.ENODEV):
+		return omis.Errorf(omis.UnsupportedService, "thread %d of process %d is in a system call, and this processor has no XSAVE, by which its registers could be kept until the function returns", t.tid, o.proc.PID)
+	case err != nil:
+		return o.regsError(t, err)
+	}
+	resumed := o.resumed(t, regs)
+	now, frame := resident.CallFrame(resumed, addr, back, state)
+	if _, err := o.space.memory.WriteAt(frame, int64(now.Rsp)); err != nil {
+		return omis.Errorf(omis.OSError, "thread %d of process %d has no room for a call on its stack: %d bytes at %#x cannot be written: %v", t.tid, o.proc.PID, len(frame), now.Rsp, unwrapPath(err))
+	}
+	if err := ptrace.SetRegs(t.tid, &now); err != nil {
+		return o.regsError(t, err)
+	}
+	if t.stop == entryStop {
+		if t.call.known {
+			t.interrupted.push(interruptedCall{t.call, regs.Rsp, regs.Rip})
+		}
+		t.call = systemCall{}
+	}
+	t.interrupted.leave()
+	return nil
+}
+
+// spareEINTR has a stopped thread make its system call again that failed with EINTR only
+// because the thread was stopped; a program that is never stopped otherwise need not be
+// prepared for that. If a signal handler of the program runs first, the call fails all the
+// same.
+func spareEINTR(tid int) {
+	var regs ptrace.Regs
+	if ptrace.GetRegs(tid, &regs) == nil && resident.Spare(&regs) {
+		_ = ptrace.SetRegs(tid, &regs) // a thread that is being killed needs no more
+	}
+}
+
+// resumed returns the registers with which a stopped thread makes the system call again that
+// it is in. A call that fails with EINTR because the thread was stopped is made again unless
+// a signal of the program's has come as well.
+func (o *owner) resumed(t *thread, regs ptrace.Regs) ptrace.Regs {
+	if t.stop == entryStop {
+		return resident.Reissued(regs)
+	}
+	s, err := proc.ReadThreadStatus(o.proc.PID, t.tid)
+	if err != nil || (s.Pending|s.Shared)&s.Caught&^s.Blocked != 0 {
+		return resident.Resumed(regs)
+	}
+	return resident.Repeated(regs)
+}
+
+// returnPoint puts the code in place that functions return to which threads call in the
+// middle of a system call.
+func (o *owner) returnPoint(addr uint64) (uint64, error) {
+	if err := o.settleIn(); err != nil {
+		return 0, err
+	}
+	if o.space.home == 0 {
+		maps, err := proc.Maps(o.proc.PID)
+		if err != nil {
+			return 0, err
+		}
+		if err := o.moveIn(maps, addr); err != nil {
+			return 0, err
+		}
+	}
+	back := o.space.home.Return()
+	if holds(o.space.memory, back, resident.ReturnCode) {
+		return back, nil
+	}
+	return back, o.write(back, resident.ReturnCode)
+}

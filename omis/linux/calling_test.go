@@ -1,0 +1,103 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// startCalling starts a program whose threads wait in system calls. called counts the
+// calls of the function at the target's address.
+func startCalling(t *testing.T, n *Node) (g *target, waiting []int, called func() int) {
+	t.Helper()
+	g = start(t, build(t, "calling.c"))
+	var counter uint64
+	if _, err := fmt.Sscanf(g.Line(), "%v", &counter); err != nil {
+		t.Fatal(err)
+	}
+	tids, err := n.Threads(g.ID)
+	if err != nil || len(tids) != 6 {
+		t.Fatal(tids, err)
+	}
+	for _, tid := range tids[1:] {
+		awaitState(t, tid, "S")
+	}
+	return g, tids[1:], func() int {
+		var b [8]byte
+		if _, err := n.ReadMemory(g.ID, counter, b[:]); err != nil {
+			t.Fatal(err)
+		}
+		return int(binary.LittleEndian.Uint64(b[:]))
+	}
+}
+
+// TestCallInSystemCall: threads that wait in system calls call a function that changes all
+// registers and what lies below its stack pointer; then they make their calls again, which
+// have the results they would have had. Those that wait for a time wait as long.
+func TestCallInSystemCall(t *testing.T) {
+	n := openNode(t)
+	g, waiting, called := startCalling(t, n)
+	want := 0
+	for range 3 {
+		for _, tid := range waiting {
+			if err := n.Call(g.ID, tid, g.Addr); err != nil {
+				t.Fatal(err)
+			}
+			want++
+		}
+		eventually(t, "all functions are called", func() bool { return called() == want })
+	}
+	// A thread that is stopped, and one whose system calls are watched.
+	if err := n.Stop(g.ID, waiting[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Call(g.ID, waiting[0], g.Addr); err != nil {
+		t.Fatal(err)
+	}
+	if now := called(); now != want {
+		t.Errorf("a stopped thread has called the function: %d calls of %d", now, want)
+	}
+	want++
+	if err := n.Continue(g.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the function is called when the thread is continued", func() bool { return called() == want })
+	g.Begin()
+	if got := g.Line(); got != "read ok, poll ok, epoll ok, futex ok, sleep ok" {
+		t.Error(got)
+	}
+	checkUntouched(t, g)
+}
+
+// TestStopSparesEINTR: a thread that is stopped in epoll_wait stays there, where the
+// kernel alone would have the call fail. A signal of the program's still makes it fail.
+func TestStopSparesEINTR(t *testing.T) {
+	n := openNode(t)
+	g, waiting, _ := startCalling(t, n)
+	for range 3 {
+		for _, tid := range waiting {
+			if _, err := n.ReadIntRegs(g.ID, tid, 0, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := n.Stop(g.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Continue(g.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	awaitState(t, waiting[2], "S")
+	if err := unix.Tgkill(g.PID, waiting[2], unix.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	g.Begin()
+	if got := g.Line(); got != "read ok, poll ok, epoll -4, futex ok, sleep ok" {
+		t.Error(got)
+	}
+	checkUntouched(t, g)
+}
