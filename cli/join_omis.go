@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 
+	"mirador/cli/replies"
 	gateway "mirador/http"
 	"mirador/mir"
 	"mirador/omis"
@@ -22,11 +22,11 @@ type tools struct {
 
 	mu    sync.Mutex
 	byApp map[string]bool
-	hubs  map[string]*hub // who listens to the replies of a tool
+	logs  map[string]*replies.Log // what the tools are told
 }
 
 func newTools(e *engine.Engine) *tools {
-	return &tools{engine: e, byApp: make(map[string]bool), hubs: make(map[string]*hub)}
+	return &tools{engine: e, byApp: make(map[string]bool), logs: make(map[string]*replies.Log)}
 }
 
 // ofApp makes the tool of an application. A tool of that name that POST /omis
@@ -34,7 +34,7 @@ func newTools(e *engine.Engine) *tools {
 func (t *tools) ofApp(name string) (omis.Tool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.hubs[name] != nil && !t.byApp[name] {
+	if t.logs[name] != nil && !t.byApp[name] {
 		return nil, fmt.Errorf("there is a tool %s; end it first (DELETE /omis/tools/%s), or choose another name", name, name)
 	}
 	t.byApp[name] = true
@@ -45,9 +45,9 @@ func (t *tools) forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byApp, name)
-	if h := t.hubs[name]; h != nil {
-		h.close()
-		delete(t.hubs, name)
+	if h := t.logs[name]; h != nil {
+		h.Close()
+		delete(t.logs, name)
 	}
 }
 
@@ -98,15 +98,15 @@ func inWords(x engine.Explanation, err error) (mir.Placement, error) {
 	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: x.Placement.Cost, Measured: x.Placement.Measured, Bias: float64(x.Bias)}, nil
 }
 
-// hub of a tool, made by the first request or the first listener.
-func (t *tools) hub(name string) *hub {
+// log of a tool, made by the first request or the first stream.
+func (t *tools) log(name string) *replies.Log {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := t.hubs[name]
+	h := t.logs[name]
 	if h == nil {
-		h = &hub{}
-		t.hubs[name] = h
-		t.engine.Tool(name).HandleErrors(h.send)
+		h = replies.New(replies.Usual)
+		t.logs[name] = h
+		t.engine.Tool(name).HandleErrors(h.Add)
 	}
 	return h
 }
@@ -114,7 +114,7 @@ func (t *tools) hub(name string) *hub {
 // finalize ends a tool that POST /omis made.
 func (t *tools) finalize(name string) error {
 	t.mu.Lock()
-	known := t.hubs[name] != nil && !t.byApp[name]
+	known := t.logs[name] != nil && !t.byApp[name]
 	t.mu.Unlock()
 	if !known {
 		return gateway.NewFault(http.StatusNotFound, fmt.Sprintf("there is no tool %q", name))
@@ -124,14 +124,14 @@ func (t *tools) finalize(name string) error {
 	return err
 }
 
-// OMIS sends a request for a tool. All replies but the first go to the listeners; of
-// a request that is buffered, all do.
+// OMIS sends a request for a tool. All replies but the first go to the tool's
+// stream; of a request that is buffered, all do.
 func (m *monitor) OMIS(ctx context.Context, name, request string, flags omis.Flags) (omis.Reply, error) {
-	h := m.tools.hub(name)
+	h := m.tools.log(name)
 	if flags&omis.BufferRequest == 0 {
 		flags |= omis.WaitForFirstReply
 	}
-	return m.engine.Tool(name).Request(ctx, request, h.send, flags)
+	return m.engine.Tool(name).Request(ctx, request, h.Add, flags)
 }
 
 // OMISRole reads the table of services.
@@ -149,9 +149,9 @@ func (m *monitor) OMISRole(request string) gateway.Role {
 	return gateway.Read
 }
 
-func (m *monitor) Replies(name string) (<-chan omis.Reply, func(), error) {
-	replies, cancel := m.tools.hub(name).join()
-	return replies, cancel, nil
+func (m *monitor) Replies(name string, after uint64) (<-chan gateway.StreamedReply, func(), error) {
+	entries, cancel := m.tools.log(name).Stream(after)
+	return entries, cancel, nil
 }
 
 func (m *monitor) Finalize(name string) error { return m.tools.finalize(name) }
@@ -173,62 +173,4 @@ func (m *monitor) Services() []gateway.Service {
 		}
 	}
 	return rows
-}
-
-// hub hands the replies of conditional requests, and what belongs to no request, to
-// those who listen.
-type hub struct {
-	mu        sync.Mutex
-	listeners []chan omis.Reply
-	closed    bool
-}
-
-// backlog is how many replies wait for a slow listener. One that is slower yet
-// is cut off, so that it knows that it missed something.
-const backlog = 1024
-
-func (h *hub) join() (<-chan omis.Reply, func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	c := make(chan omis.Reply, backlog)
-	if h.closed {
-		close(c)
-		return c, func() {}
-	}
-	h.listeners = append(h.listeners, c)
-	return c, func() { h.leave(c) }
-}
-
-func (h *hub) leave(c chan omis.Reply) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.drop(c)
-}
-
-func (h *hub) drop(c chan omis.Reply) {
-	if i := slices.Index(h.listeners, c); i >= 0 {
-		h.listeners = slices.Delete(h.listeners, i, i+1)
-		close(c)
-	}
-}
-
-func (h *hub) send(r omis.Reply) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, c := range slices.Clone(h.listeners) {
-		select {
-		case c <- r:
-		default:
-			h.drop(c)
-		}
-	}
-}
-
-func (h *hub) close() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closed = true
-	for _, c := range slices.Clone(h.listeners) {
-		h.drop(c)
-	}
 }

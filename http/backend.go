@@ -58,8 +58,9 @@ type Backend interface {
 	// by its first request. With omis.BufferRequest there may be none yet.
 	OMIS(ctx context.Context, tool, request string, flags omis.Flags) (omis.Reply, error)
 	// Replies sends the further replies of a tool's requests, and what belongs to
-	// none of them (OMIS 7.1.3), until cancel is called.
-	Replies(tool string) (replies <-chan omis.Reply, cancel func(), err error)
+	// none of them (OMIS 7.1.3), until cancel is called: those behind the one that is
+	// numbered after; 0: those that no stream has had yet.
+	Replies(tool string, after uint64) (replies <-chan StreamedReply, cancel func(), err error)
 	// Describe adds prototypes of library functions to those that the monitor
 	// knows; name is the file's, for the messages.
 	Describe(name, text string) error
@@ -74,6 +75,13 @@ type Backend interface {
 	Schemas() fs.FS
 	// Ready tells why the monitor cannot serve, nil if it can.
 	Ready() error
+}
+
+// StreamedReply is a reply on the stream of a tool. Numbers grow by one from reply to
+// reply; 0 is none.
+type StreamedReply struct {
+	ID    uint64
+	Reply omis.Reply
 }
 
 // App is an application: a name for processes that are observed together.

@@ -38,7 +38,8 @@ type scripted struct {
 	forked   map[int][]int
 	followed []string
 	streams  map[string]chan *mir.Measurement
-	replies  chan omis.Reply
+	replies  chan StreamedReply
+	after    uint64 // of the last stream
 }
 
 var _ Backend = (*scripted)(nil)
@@ -120,7 +121,8 @@ func (s *scripted) OMIS(_ context.Context, tool, request string, flags omis.Flag
 	}}, {{Objects: []omis.Token{"p_2"}, Status: omis.UnknownObject, Msg: "no p_2"}}}, nil
 }
 
-func (s *scripted) Replies(string) (<-chan omis.Reply, func(), error) {
+func (s *scripted) Replies(_ string, after uint64) (<-chan StreamedReply, func(), error) {
+	s.after = after
 	return s.replies, func() {}, nil
 }
 

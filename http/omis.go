@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -126,26 +127,47 @@ func (s *Server) streamReplies(x *exchange) error {
 		return err
 	}
 	defer done()
-	replies, cancel, err := s.backend.Replies(tool)
+	after, err := lastEvent(x.r)
+	if err != nil {
+		return err
+	}
+	replies, cancel, err := s.backend.Replies(tool, after)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	print := encodeReply
+	print := func(out *bytes.Buffer, r StreamedReply) error { return encodeReply(out, r.Reply) }
 	switch x.r.URL.Query().Get("format") {
 	case "text":
-		print = func(out *bytes.Buffer, reply omis.Reply) error {
-			_, err := out.WriteString(s.cfg.Notation(reply))
+		print = func(out *bytes.Buffer, r StreamedReply) error {
+			_, err := out.WriteString(s.cfg.Notation(r.Reply))
 			return err
 		}
 	case "base64":
 		// Binary data may hold whatever ends a line of the stream.
-		print = func(out *bytes.Buffer, reply omis.Reply) error {
-			_, err := out.WriteString(base64.StdEncoding.EncodeToString([]byte(s.cfg.Notation(reply))))
+		print = func(out *bytes.Buffer, r StreamedReply) error {
+			_, err := out.WriteString(base64.StdEncoding.EncodeToString([]byte(s.cfg.Notation(r.Reply))))
 			return err
 		}
 	}
-	return streamEvents(s, x, "reply", replies, print)
+	return streamEvents(s, x, "reply", replies, func(r StreamedReply) uint64 { return r.ID }, print)
+}
+
+// lastEvent is the id of the last event that a reader has had who comes back: in the header
+// of server-sent events, or as ?after=ID. 0: there is none.
+func lastEvent(r *http.Request) (uint64, error) {
+	text := r.Header.Get("Last-Event-ID")
+	if text == "" {
+		text = r.URL.Query().Get("after")
+	}
+	if text == "" {
+		return 0, nil
+	}
+	id, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || id == 0 || id == math.MaxUint64 {
+		return 0, NewFault(http.StatusBadRequest, fmt.Sprintf("%q is no id of an event of this stream (Last-Event-ID, or ?after=ID): take that of the last event you had", text))
+	}
+	return id, nil
 }
 
 // finalize ends a tool: its conditional requests go, and so does its scope. The

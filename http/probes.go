@@ -72,7 +72,7 @@ func (s *Server) streamProbe(x *exchange) error {
 		return err
 	}
 	defer cancel()
-	return streamEvents(s, x, "measurement", documents, func(out *bytes.Buffer, m *mir.Measurement) error {
+	return streamEvents(s, x, "measurement", documents, nil, func(out *bytes.Buffer, m *mir.Measurement) error {
 		if err := s.stillTouches(x, p); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -152,14 +153,14 @@ func (deadlined) SetReadDeadline(time.Time) error { return nil }
 
 func TestShutdownEndsStreams(t *testing.T) {
 	b := one()
-	b.replies = make(chan omis.Reply, 1)
+	b.replies = make(chan StreamedReply, 1)
 	r := run(t, b)
 	resp, err := r.local.Get("http://x/omis/tools/mine/replies?format=text")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	b.replies <- omis.Reply{{{Status: omis.CSRTriggered}}}
+	b.replies <- StreamedReply{ID: 42, Reply: omis.Reply{{{Status: omis.CSRTriggered}}}}
 	line, err := bufio.NewReader(resp.Body).ReadString('\n')
 	if err != nil || line != "event: reply\n" {
 		t.Errorf("%q, %v", line, err)
@@ -170,6 +171,52 @@ func TestShutdownEndsStreams(t *testing.T) {
 	}
 	if took := time.Since(start); took > grace/2 {
 		t.Errorf("the shutdown waited %v for a stream", took)
+	}
+}
+
+// TestResumeStream: the events of a stream have the numbers of the replies; a reader names the
+// last one it has had by the header of server-sent events, or in the query.
+func TestResumeStream(t *testing.T) {
+	b := one()
+	b.replies = make(chan StreamedReply, 1)
+	r := run(t, b)
+	read := func(query, last string) string {
+		req, err := http.NewRequest("GET", "http://x/omis/tools/mine/replies"+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last != "" {
+			req.Header.Set("Last-Event-ID", last)
+		}
+		resp, err := r.local.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			text, _ := io.ReadAll(resp.Body)
+			return string(text)
+		}
+		b.replies <- StreamedReply{ID: 42, Reply: omis.Reply{{{Status: omis.CSRTriggered}}}}
+		in := bufio.NewReader(resp.Body)
+		event, _ := in.ReadString('\n')
+		id, _ := in.ReadString('\n')
+		return fmt.Sprint(event, id, b.after)
+	}
+	for _, c := range []struct{ query, last, want string }{
+		{"", "", "event: reply\nid: 42\n0"},
+		{"", "41", "event: reply\nid: 42\n41"},
+		{"?after=7", "", "event: reply\nid: 42\n7"},
+		{"?after=7", "8", "event: reply\nid: 42\n8"},
+	} {
+		if got := read(c.query, c.last); got != c.want {
+			t.Errorf("%s, Last-Event-ID %s: %q, want %q", c.query, c.last, got, c.want)
+		}
+	}
+	for _, bad := range []string{"x", "-1", "0", "18446744073709551615"} {
+		if got := read("", bad); !strings.Contains(got, "no id of an event") {
+			t.Errorf("Last-Event-ID %s: %s", bad, got)
+		}
 	}
 }
 

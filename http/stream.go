@@ -12,8 +12,8 @@ import (
 const keepAlive = 20 * time.Second
 
 // streamEvents sends server-sent events until the source, the caller or the
-// gateway ends.
-func streamEvents[T any](s *Server, x *exchange, event string, source <-chan T, print func(*bytes.Buffer, T) error) error {
+// gateway ends. number gives an event's id; nil numbers them from 1 on.
+func streamEvents[T any](s *Server, x *exchange, event string, source <-chan T, number func(T) uint64, print func(*bytes.Buffer, T) error) error {
 	control := http.NewResponseController(x)
 	// A stream outlives the deadline of its request.
 	if err := control.SetReadDeadline(time.Time{}); err != nil {
@@ -32,7 +32,7 @@ func streamEvents[T any](s *Server, x *exchange, event string, source <-chan T, 
 	tick := time.NewTicker(keepAlive)
 	defer tick.Stop()
 	var text, out bytes.Buffer
-	for n := uint64(1); ; n++ {
+	for n := uint64(0); ; {
 		out.Reset()
 		select {
 		case item, more := <-source:
@@ -42,6 +42,10 @@ func streamEvents[T any](s *Server, x *exchange, event string, source <-chan T, 
 			text.Reset()
 			if err := print(&text, item); err != nil {
 				return err
+			}
+			n++
+			if number != nil {
+				n = number(item)
 			}
 			frameEvent(&out, event, n, text.Bytes())
 		case <-tick.C:

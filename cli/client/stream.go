@@ -14,6 +14,8 @@ const maxEvent = 16 << 20
 
 // Stream reads server-sent events.
 type Stream struct {
+	ID string // of the last event; a stream that is opened with ?after=ID goes on behind it
+
 	body  io.Closer
 	lines *bufio.Scanner
 }
@@ -42,6 +44,9 @@ func (s *Stream) Next() (string, bool) {
 		line := s.lines.Text()
 		if text, ok := strings.CutPrefix(line, "data: "); ok {
 			data = append(data, text)
+		}
+		if id, ok := strings.CutPrefix(line, "id: "); ok {
+			s.ID = id
 		}
 		if line == "" && len(data) > 0 {
 			return strings.Join(data, "\n"), true

@@ -1,0 +1,170 @@
+package replies
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"mirador/omis"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// numbered is a reply that carries a number.
+func numbered(n int) omis.Reply {
+	return omis.Reply{{{Status: omis.CSRTriggered, Values: []omis.Value{omis.Int(int64(n))}}}}
+}
+
+// number is that of a reply; a reply about lost ones has none.
+func number(t *testing.T, e Entry) int {
+	t.Helper()
+	r := e.Reply[0][0]
+	if r.Status != omis.CSRTriggered {
+		t.Fatalf("%v: %s", r.Status, r.Msg)
+	}
+	return int(r.Values[0].N)
+}
+
+func next(t *testing.T, in <-chan Entry) Entry {
+	t.Helper()
+	select {
+	case e, more := <-in:
+		if !more {
+			t.Fatal("the stream has ended")
+		}
+		return e
+	case <-time.After(20 * time.Second):
+		t.Fatal("there is no reply")
+	}
+	return Entry{}
+}
+
+// wantNumbers takes replies with the numbers from first to last, and returns the last one.
+func wantNumbers(t *testing.T, in <-chan Entry, first, last int) (e Entry) {
+	t.Helper()
+	for want := first; want <= last; want++ {
+		id := e.ID
+		e = next(t, in)
+		if n := number(t, e); n != want || id != 0 && e.ID != id+1 {
+			t.Fatalf("reply %d with id %d, want %d with id %d", n, e.ID, want, id+1)
+		}
+	}
+	return e
+}
+
+func fill(l *Log, first, last int) {
+	for n := first; n <= last; n++ {
+		l.Add(numbered(n))
+	}
+}
+
+// TestSlowReader: a reader that is thousands of replies behind gets all of them.
+func TestSlowReader(t *testing.T) {
+	l := New(Usual)
+	in, cancel := l.Stream(0)
+	defer cancel()
+	fill(l, 1, 20000)
+	wantNumbers(t, in, 1, 20000)
+}
+
+// TestEarlyReplies: replies wait for a tool that has not connected yet. A second reader
+// begins where the first one is.
+func TestEarlyReplies(t *testing.T) {
+	l := New(Usual)
+	fill(l, 1, 3000)
+	in, cancel := l.Stream(0)
+	defer cancel()
+	wantNumbers(t, in, 1, 3000)
+	second, cancelSecond := l.Stream(0)
+	defer cancelSecond()
+	fill(l, 3001, 3005)
+	wantNumbers(t, in, 3001, 3005)
+	wantNumbers(t, second, 3001, 3005)
+}
+
+// TestResume: a reader that comes back goes on behind the reply that it names, also when
+// another one has read on meanwhile.
+func TestResume(t *testing.T) {
+	l := New(Usual)
+	fill(l, 1, 100)
+	in, cancel := l.Stream(0)
+	e := wantNumbers(t, in, 1, 40)
+	wantNumbers(t, in, 41, 60)
+	cancel()
+	again, cancelAgain := l.Stream(e.ID)
+	defer cancelAgain()
+	wantNumbers(t, again, 41, 100)
+	whole, cancelWhole := l.Stream(e.ID - 40)
+	defer cancelWhole()
+	wantNumbers(t, whole, 1, 100)
+	later, cancelLater := l.Stream(e.ID + 1000)
+	defer cancelLater()
+	fill(l, 101, 101)
+	wantNumbers(t, later, 101, 101)
+}
+
+// TestLostAreReported: where replies had to be dropped, a reply says how many.
+func TestLostAreReported(t *testing.T) {
+	l := New(Limits{Waiting: 10, WaitingBytes: 1 << 20, Taken: 3, TakenBytes: 1 << 20})
+	fill(l, 1, 25)
+	in, cancel := l.Stream(0)
+	defer cancel()
+	lost := func(in <-chan Entry, want string) {
+		t.Helper()
+		e := next(t, in)
+		if r := e.Reply[0][0]; r.Status != omis.NoMemory || !strings.Contains(r.Msg, want) {
+			t.Errorf("%v: %s", r.Status, r.Msg)
+		}
+	}
+	lost(in, "15 replies were lost here")
+	e := wantNumbers(t, in, 16, 25)
+	cancel()
+	fill(l, 26, 26)
+	again, cancelAgain := l.Stream(e.ID - 9)
+	defer cancelAgain()
+	lost(again, "replies were lost here")
+	former, cancelFormer := l.Stream(e.ID - 1000000)
+	defer cancelFormer()
+	lost(former, "an earlier gateway")
+	bytes := New(Limits{Waiting: 1000, WaitingBytes: 10 * sizeOf(numbered(1)), Taken: 3, TakenBytes: 1 << 20})
+	fill(bytes, 1, 25)
+	small, cancelSmall := bytes.Stream(0)
+	defer cancelSmall()
+	lost(small, "15 replies were lost here")
+	wantNumbers(t, small, 16, 25)
+}
+
+// TestTakenAreForgotten: what has been read is kept up to a limit.
+func TestTakenAreForgotten(t *testing.T) {
+	l := New(Limits{Waiting: 1000, WaitingBytes: 1 << 20, Taken: 3, TakenBytes: 1 << 20})
+	in, cancel := l.Stream(0)
+	defer cancel()
+	fill(l, 1, 500)
+	wantNumbers(t, in, 1, 500)
+	l.Add(numbered(501))
+	wantNumbers(t, in, 501, 501)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.entries); n > 5 {
+		t.Errorf("%d replies are kept", n)
+	}
+}
+
+// TestClosedLog: a reader takes what is left of a closed log, then its stream ends.
+func TestClosedLog(t *testing.T) {
+	l := New(Usual)
+	in, cancel := l.Stream(0)
+	defer cancel()
+	fill(l, 1, 5000)
+	l.Close()
+	l.Add(numbered(7))
+	wantNumbers(t, in, 1, 5000)
+	if e, more := <-in; more {
+		t.Errorf("one more reply: %v", e)
+	}
+	if l.Listening() {
+		t.Error("the stream has not left")
+	}
+}
