@@ -21,6 +21,7 @@ type Metric struct {
 	begin  []event // what counts, or begins an interval: fromEvents, betweenEvents
 	end    []event // what ends an interval: betweenEvents
 	byCall bool    // there is one of it for each system call: NAME:CALL
+	clock  string  // of the timer of betweenEvents; "": wall clock time
 }
 
 // source is the service that a metric's values come from.
@@ -80,16 +81,18 @@ func Catalog() []Metric {
 			begin:    []event{{service: "pa_thread_has_blocked_on_io"}}, end: []event{{service: "thread_has_been_unblocked"}},
 		},
 		{
-			Name: "NET_RECEIVE", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents,
-			Doc:      "How long threads were receiving messages through sockets, in all, which contains that they waited for them.",
-			Measured: "pa_timer_start and pa_timer_stop at the beginning and end of the system calls recvfrom, recvmsg and recvmmsg",
-			begin:    systemCalls(started, "recvfrom", "recvmsg", "recvmmsg"), end: systemCalls(ended, "recvfrom", "recvmsg", "recvmmsg"),
+			Name: "NET_RECV", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents, clock: "cpu",
+			Doc:      "How long threads were receiving messages through sockets, in all, without what they waited for them: the CPU time of the system calls.",
+			Measured: "pa_timer_start and pa_timer_stop of a timer with the clock cpu, at the beginning and end of the system calls recvfrom, recvmsg and recvmmsg, and of read and readv where they are on sockets",
+			begin:    systemCalls(started, "recvfrom", "recvmsg", "recvmmsg", "read@socket", "readv@socket"),
+			end:      systemCalls(ended, "recvfrom", "recvmsg", "recvmmsg", "read", "readv"),
 		},
 		{
 			Name: "NET_SEND", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents,
 			Doc:      "How long threads were sending messages through sockets, in all.",
-			Measured: "pa_timer_start and pa_timer_stop at the beginning and end of the system calls sendto, sendmsg and sendmmsg",
-			begin:    systemCalls(started, "sendto", "sendmsg", "sendmmsg"), end: systemCalls(ended, "sendto", "sendmsg", "sendmmsg"),
+			Measured: "pa_timer_start and pa_timer_stop at the beginning and end of the system calls sendto, sendmsg and sendmmsg, and of write, writev and sendfile where they are on sockets",
+			begin:    systemCalls(started, "sendto", "sendmsg", "sendmmsg", "write@socket", "writev@socket", "sendfile@socket"),
+			end:      systemCalls(ended, "sendto", "sendmsg", "sendmmsg", "write", "writev", "sendfile"),
 		},
 		{
 			Name: "SYSCALL_COUNT", Unit: "1", Kind: "counter", Entities: all, source: fromEvents, byCall: true,

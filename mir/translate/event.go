@@ -65,6 +65,14 @@ func (m Metric) object() string {
 	return "pa_counter"
 }
 
+// create makes what the metric is kept in.
+func (m Metric) create() string {
+	if m.clock != "" {
+		return fmt.Sprintf("%s_create2(%q)", m.object(), m.clock)
+	}
+	return m.object() + "_create()"
+}
+
 // OnEvents tells whether the plan needs events to be watched that happen anywhere.
 func (p *Plan) OnEvents() bool { return p.uses(fromEvents) || p.uses(betweenEvents) }
 

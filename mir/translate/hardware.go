@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -21,5 +22,45 @@ func unknown(name string) string {
 		return name + " is a counter of the processor, and the monitor reads none: it takes times by clocks (WC_TIME, CPU_TIME). " +
 			"perf stat -p PID reads them, where the processor shows them; whether it does, mirador doctor tells (perf, hardware counters)"
 	}
-	return "no metric " + name + "; on a region there are " + namesOf(true) + ", without one " + namesOf(false)
+	if slices.Contains(ofMIR(), name) {
+		return name + " is a metric of Table 1 of MIR that the monitor does not measure; on a region there are " + namesOf(true) + ", without one " + namesOf(false)
+	}
+	return "no metric " + name + nearMetrics(name) + "; on a region there are " + namesOf(true) + ", without one " + namesOf(false)
+}
+
+// ofMIR are the metrics of Table 1 of MIR's report that are not in the catalog. Most are those
+// of a Java virtual machine.
+func ofMIR() []string {
+	return []string{
+		"LOADED_CL_TOTAL", "LOADED_CL_CURR", "UNLOADED_CL", "COMP_TIME", "GC_COUNT", "GC_TIME", "HEAP_MEM_USAGE", "NON_HEAP_MEM_USAGE",
+		"NON_FINALIZED_OBJECTS", "DAEMON_THREAD_COUNT", "THREAD_WAITED_COUNT", "THREAD_WAITED_TIME",
+		"NET_BYTES_SEND", "NET_BLOCKED_SEND", "NET_BYTES_RECV", "NET_BLOCKED_RECV", "NET_INIT", "NET_END",
+	}
+}
+
+// nearMetrics names up to three metrics whose names are like the given one.
+func nearMetrics(name string) string {
+	type candidate struct {
+		name string
+		far  int
+	}
+	var near []candidate
+	for _, m := range Catalog() {
+		far := distance(strings.ToUpper(name), m.Name)
+		if len(name) > 2 && strings.HasPrefix(m.Name, strings.ToUpper(name)) {
+			far = min(far, 1)
+		}
+		if c := (candidate{m.Name, far}); far <= 1+len(name)/3 && !slices.Contains(near, c) {
+			near = append(near, c)
+		}
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.far, b.far) })
+	var names []string
+	for _, c := range near[:min(3, len(near))] {
+		names = append(names, c.name)
+	}
+	return "; did you mean " + strings.Join(names, " or ") + "?"
 }

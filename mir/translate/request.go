@@ -26,7 +26,7 @@ func (p *Plan) Create() string {
 		actions = append(actions, p.createTimer("cpu"))
 	}
 	for _, m := range p.eventMetrics() {
-		actions = append(actions, m.object()+"_create()")
+		actions = append(actions, m.create())
 	}
 	return unconditional(actions)
 }

@@ -3,6 +3,10 @@
 package linux
 
 import (
+	"fmt"
+	"os"
+	"strings"
+
 	"mirador/omis"
 	"mirador/omis/linux/calls"
 	"mirador/omis/linux/proc"
@@ -13,11 +17,28 @@ func callNumber(name string) (int, error) {
 	if name == "" {
 		return -1, nil
 	}
-	c, ok := calls.ByName(name)
+	call, _ := calls.Split(name)
+	c, ok := calls.ByName(call)
 	if !ok {
 		return 0, omis.Errorf(omis.ParameterError, "there is no system call %s", name)
 	}
 	return c.Number, nil
+}
+
+// onSocket reports whether a watch means calls on sockets alone. What a descriptor is can be
+// seen where a call begins; where it ends, the descriptor may mean something else.
+func onSocket(w *omis.Watch) (bool, error) {
+	_, socket := calls.Split(w.Name)
+	if socket && w.Event != omis.EventSysCallStarted {
+		return false, omis.Errorf(omis.ParameterError, "%s: that a call is on a socket can be told where it begins, not where it ends", w.Name)
+	}
+	return socket, nil
+}
+
+// isSocket reports whether a descriptor of a process is a socket.
+func isSocket(pid int, fd uint64) bool {
+	target, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, uint32(fd)))
+	return err == nil && strings.HasPrefix(target, "socket:")
 }
 
 // callParams are the parameters of the event of a system call.

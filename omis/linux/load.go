@@ -21,7 +21,8 @@ func (*Node) Load(w omis.Watch, param int) (omis.Load, error) {
 	if w.Name == "" {
 		return omis.Load{}, &omis.Refusal{Why: "what it is depends on the system call: name one"}
 	}
-	c, ok := calls.ByName(w.Name)
+	name, _ := calls.Split(w.Name)
+	c, ok := calls.ByName(name)
 	if !ok {
 		return omis.Load{}, omis.Errorf(omis.ParameterError, "there is no system call %s", w.Name)
 	}

@@ -250,6 +250,9 @@ func (n *Node) Watch(w omis.Watch, handle func(*omis.Hit)) (cancel func() error,
 		if set.call, err = callNumber(w.Name); err != nil {
 			return nil, err
 		}
+		if set.socket, err = onSocket(&w); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, n.CanDetect(w.Event)
 	}

@@ -83,6 +83,9 @@ func (o *owner) tellCall(kind omis.EventKind, t *thread, result int64) {
 		if w.call >= 0 && w.call != t.call.number || !w.concerns(t) {
 			continue
 		}
+		if w.socket && !isSocket(t.tid, t.call.args[0]) {
+			continue
+		}
 		if h == nil {
 			h = o.newHit(t)
 			h.Params = o.callParams(kind, t, result)

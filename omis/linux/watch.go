@@ -16,6 +16,7 @@ type watch struct {
 	inner  bool   // ours: its handler wants the thread stopped by ptrace
 	over   bool   // it has been taken away; guarded by owner.calls
 	call   int    // EventSysCall…: the number of the one that is watched, -1 for all
+	socket bool   // only such calls whose first argument is a socket
 
 	library *libraryWatch // EventLibCall…
 }

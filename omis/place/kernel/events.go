@@ -133,7 +133,11 @@ func (p *Placer) judgeEvent(pl *omis.Placing) (point, error) {
 	case w.Name == "":
 		return point{w.Event, everyCall}, nil
 	}
-	call, ok := calls.ByName(w.Name)
+	if _, err := p.layout.socketOf(w); err != nil {
+		return point{}, err
+	}
+	name, _ := calls.Split(w.Name)
+	call, ok := calls.ByName(name)
 	if !ok {
 		return point{}, omis.Errorf(omis.ParameterError, "there is no system call %s", w.Name)
 	}
@@ -186,14 +190,15 @@ func (p *Placer) newListener(what omis.Placing) (*listener, error) {
 			return nil, err
 		}
 	}
-	if l := p.standingListener(&what, at, only); l != nil {
+	_, socket := calls.Split(w.Name)
+	if l := p.standingListener(&what, at, only, socket); l != nil {
 		return l, nil
 	}
 	on, err := p.events.watch(w.Proc)
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{placer: p, on: on, point: at, only: only, steps: what.Program}
+	l := &listener{placer: p, on: on, point: at, only: only, socket: socket, steps: what.Program}
 	if l.active, err = p.slab.take(1); err != nil {
 		p.events.unwatch(on)
 		return nil, &omis.Refusal{Why: err.Error()}

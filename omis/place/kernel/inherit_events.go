@@ -40,6 +40,7 @@ type listenerRecord struct {
 	Number  int              `json:"number"`
 	Steps   []listenerStep   `json:"steps"`
 	Only    []listenerThread `json:"only,omitempty"`
+	Socket  bool             `json:"socket,omitempty"`
 }
 
 type listenerStep struct {
@@ -133,7 +134,7 @@ func (p *Placer) openListeners(stores map[unit]*store, used map[unit]int) error 
 		return err
 	}
 	err = each(p.estate, listenerPrefix, func(n int, r listenerRecord) error {
-		l := &listener{placer: p, on: byNumber[r.Watched], point: point{r.Kind, r.Number}, active: unit(n), lasts: true}
+		l := &listener{placer: p, on: byNumber[r.Watched], point: point{r.Kind, r.Number}, socket: r.Socket, active: unit(n), lasts: true}
 		for _, s := range r.Steps {
 			if stores[s.Store] != nil {
 				l.steps = append(l.steps, omis.Op{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Store: stores[s.Store]})
@@ -234,7 +235,7 @@ func (l *listener) note() {
 	if l.placer.estate == nil || !lasts(l.steps) {
 		return
 	}
-	r := listenerRecord{Watched: l.on.record.at, Kind: l.point.kind, Number: l.point.number}
+	r := listenerRecord{Watched: l.on.record.at, Kind: l.point.kind, Number: l.point.number, Socket: l.socket}
 	for _, s := range l.steps {
 		r.Steps = append(r.Steps, listenerStep{s.Do, s.Value, s.Load, s.Clock, s.OneIn, storeIn(s).cell})
 	}
@@ -267,12 +268,12 @@ func (w *watched) forget(p *Placer) {
 
 // standingListener finds what a former monitor has left that does the same; it is ours
 // from now on. The caller holds mu.
-func (p *Placer) standingListener(what *omis.Placing, at point, only []thread) *listener {
+func (p *Placer) standingListener(what *omis.Placing, at point, only []thread, socket bool) *listener {
 	if !lasts(what.Program) {
 		return nil
 	}
 	i := slices.IndexFunc(p.left.listeners, func(l *listener) bool {
-		return l.on.proc == what.Watch.Proc && l.point == at && slices.Equal(l.steps, what.Program) && slices.Equal(l.only, only)
+		return l.on.proc == what.Watch.Proc && l.point == at && l.socket == socket && slices.Equal(l.steps, what.Program) && slices.Equal(l.only, only)
 	})
 	if i < 0 {
 		return nil

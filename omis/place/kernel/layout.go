@@ -23,6 +23,7 @@ type layout struct {
 	inIOWait                   int16 // the byte with the bit that says that it waits for a disk
 	ioWaitBit                  int32
 	cpu                        cpuClock
+	sockets                    socketPath
 
 	// nested tells that the monitor lives in a pid namespace of its own, which
 	// dev and ino identify: it knows threads by their numbers there.
@@ -68,6 +69,7 @@ func findLayout() (layout, error) {
 		return l, err
 	}
 	l.cpu = findCPUClock(types, task)
+	l.sockets = findSocketPath(types)
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
 		return l, fmt.Errorf("cannot find the pid namespace of the monitor: %w", err)

@@ -18,6 +18,7 @@ type listener struct {
 	on     *watched
 	point  point
 	only   []thread
+	socket bool // only system calls on sockets are meant
 	steps  omis.Program
 	active unit
 	lasts  bool // it outlives the monitor
@@ -50,6 +51,9 @@ func (e *events) part(l *listener, name string) asm.Instructions {
 		asm.JEq.Imm(asm.R1, 0, over),
 	}
 	code = append(code, l.filter(name, over)...)
+	if l.socket {
+		code = append(code, e.layout.onSocket(over)...)
+	}
 	for i, s := range l.steps {
 		code = append(code, a.step(s.Do, takesCPU(s), kindOf(s), i, fmt.Sprint(name, "step", i))...)
 	}

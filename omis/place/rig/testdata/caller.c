@@ -195,6 +195,29 @@ static void extremes(void) {
 	syscall(SYS_munmap, 1L, 0x7fffffffffffffffUL);
 }
 
+/* onSockets writes and reads eight bytes so many times on a socket, and twice as often in a file. */
+static long onSockets(long n) {
+	char text[8] = "message";
+	int pair[2], file = memfd_create("sockets", 0);
+	if (file < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		return -1;
+	for (long i = 0; i < n; i++) {
+		if (write(pair[0], text, sizeof text) != sizeof text || read(pair[1], text, sizeof text) != sizeof text)
+			return -2;
+		for (int j = 0; j < 2; j++)
+			if (pwrite(file, text, sizeof text, 0) != sizeof text || lseek(file, 0, SEEK_SET) != 0 ||
+			    write(file, text, sizeof text) != sizeof text || lseek(file, 0, SEEK_SET) != 0 ||
+			    read(file, text, sizeof text) != sizeof text)
+				return -3;
+	}
+	if (write(-1, text, 1) != -1 || write(1 << 30, text, 1) != -1)
+		return -4;
+	close(pair[0]);
+	close(pair[1]);
+	close(file);
+	return 0;
+}
+
 int main(int argc, char **argv) {
 	char line[200], what[20];
 	setvbuf(stdout, 0, _IOLBF, 0);
@@ -223,6 +246,8 @@ int main(int argc, char **argv) {
 			another(a);
 		else if (!strcmp(what, "nap"))
 			r = nap(a);
+		else if (!strcmp(what, "sockets"))
+			r = onSockets(a);
 		else if (!strcmp(what, "amounts"))
 			r = amounts(a);
 		else if (!strcmp(what, "crowd")) {

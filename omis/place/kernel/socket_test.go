@@ -1,0 +1,42 @@
+//go:build linux && amd64
+
+package kernel_test
+
+import (
+	"testing"
+	"time"
+
+	"mirador/omis/place/kernel"
+	"mirador/omis/place/rig"
+)
+
+// Calls on sockets are told from the same calls on files, where the kernel executes the
+// requests and where the monitor does.
+func TestCallsOnSockets(t *testing.T) {
+	for _, placement := range []string{kernel.Name, "trap"} {
+		t.Run(placement, func(t *testing.T) {
+			r := newRig(t, placement, rig.Start(t, rig.Caller(t)))
+			names := []string{"write", "read"}
+			for i, name := range names {
+				r.Regions = append(r.Regions, name)
+				r.Ask(`: pa_counter_create() pa_timer_create2(%q)`, []string{"ordered", "cpu"}[i])
+				r.Define("thread_has_started_sys_call([],%q) : pa_counter_add([pa_c_%d],1) pa_timer_start([pa_t_%d])", name+"@socket", i+1, i+1)
+				r.Define("thread_has_ended_sys_call([],%q) : pa_timer_stop([pa_t_%d])", name, i+1)
+			}
+			r.Enable()
+			r.RunsIn(placement)
+			for range 2 {
+				r.Target.Do("sockets 100")
+			}
+			for region, name := range names {
+				got := rig.Summary(r.Rows(region + 1))
+				for late := time.Now().Add(10 * time.Second); got != "1×200/200/0" && time.Now().Before(late); got = rig.Summary(r.Rows(region + 1)) {
+					time.Sleep(time.Millisecond)
+				}
+				if got != "1×200/200/0" {
+					t.Errorf("%s: %s", name, got)
+				}
+			}
+		})
+	}
+}
