@@ -35,7 +35,7 @@ func TestWalkWithCurl(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) { walk(t, target.PID, target.Path, post) })
 	}
-	if status, body := curl(t, "-d", "<snapshotreq/>", s.url+"/mir"); status != 401 || !strings.Contains(body, "data/token") {
+	if status, body := curl(t, "-d", "<snapshotreq/>", s.url+"/mir"); status != 401 || !strings.Contains(body, "the token is in the file token") {
 		t.Errorf("without the token: %d %s", status, body)
 	}
 }
