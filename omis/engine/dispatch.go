@@ -55,10 +55,11 @@ type subscription struct {
 	point *point
 
 	proc       *process
-	hits       map[string]uint64 // executions by the monitor, by how the thread was held; Point.mu guards it
-	placed     *inPlace          // not nil: a program runs in place of a list, and there is no point
-	restsSince time.Time         // of a program that does not run
-	refused    []obstacle        // why it does not run where it is cheaper
+	hits       map[string]uint64  // executions by the monitor, by how the thread was held; Point.mu guards it
+	parts      map[string]float64 // of what holding the threads cost, those of the request; Point.mu guards it
+	placed     *inPlace           // not nil: a program runs in place of a list, and there is no point
+	restsSince time.Time          // of a program that does not run
+	refused    []obstacle         // why it does not run where it is cheaper
 	placement  Placement
 }
 
@@ -184,11 +185,11 @@ func (p *point) handle(hit *omis.Hit) {
 	defer p.mu.Unlock()
 	p.occurred(hit)
 	var waiting []*csr
+	p.charge(hit.Held)
 	for _, s := range p.subs {
 		if !p.concerns(s) {
 			continue
 		}
-		s.hits[hit.Held]++
 		// The lock is not free while a locked list is executed. A new process is known
 		// only when the node was asked who it is.
 		if waiting == nil && s.local != nil && hit.ChildProc == 0 && p.node.lists.TryRLock() {
@@ -200,6 +201,23 @@ func (p *point) handle(hit *omis.Hit) {
 	}
 	if waiting != nil || p.ends() {
 		p.enqueue(hit, waiting)
+	}
+}
+
+// charge counts an occurrence for the requests that it concerns. The thread is held once for
+// all of them, so each bears its part of the cost.
+func (p *point) charge(how string) {
+	n := 0
+	for _, s := range p.subs {
+		if p.concerns(s) {
+			n++
+		}
+	}
+	for _, s := range p.subs {
+		if p.concerns(s) {
+			s.hits[how]++
+			s.parts[how] += 1 / float64(n)
+		}
 	}
 }
 

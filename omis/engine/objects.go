@@ -75,6 +75,7 @@ type process struct {
 
 	cpu       clock
 	programs  map[*csr]*subscription   // those that stand, active or not; guarded by Engine.admin
+	together  map[spot]int             // how many programs stand at one place; guarded by Engine.admin
 	victims   map[*csr][]*subscription // by the request that is in their way: see rechoose.go; guarded by Engine.admin
 	tries     map[*csr]int             // how often requests were tried again; guarded by Engine.admin
 	still     bool                     // it is suspended while requests move; guarded by Engine.admin

@@ -52,6 +52,7 @@ func (e *Engine) unplace(list ...*subscription) {
 	e.takeAway(back)
 	for _, s := range list {
 		s.csr.settle(s)
+		s.proc.crowd(s, -1)
 		e.giveUp(s.placed)
 		s.placed = nil
 		delete(s.proc.programs, s.csr)
@@ -172,7 +173,7 @@ func (e *Engine) forget(c *csr, p *process) {
 func (e *Engine) where(c *csr) Placement {
 	all := make([]Placement, 0, len(c.subs))
 	for _, s := range c.subs {
-		all = append(all, s.proc.node().priced(s.where(), c.times).beside(c))
+		all = append(all, s.proc.node().priced(s.where(), c.times).beside(c).cautious(c))
 	}
 	if len(c.subs) == 0 && c.event.source.kind != 0 {
 		for _, t := range c.targets() {

@@ -69,6 +69,15 @@ func (p Placement) because(why string) Placement {
 	return p
 }
 
+// cautious adds to the placement of a request that is timed by holding threads that its
+// times are not to be trusted where they are short.
+func (p Placement) cautious(c *csr) Placement {
+	if p.Name == trapped && c.times {
+		p.Why += "; what it costs to hold the thread is taken off its times only as far as that is always the same: those below 100 µs mean little"
+	}
+	return p
+}
+
 // isLocal tells whether the table and the implementation allow the step to run
 // on the owner of a process. Only the objects of extensions can be had without the
 // node; their classes have a prefix.

@@ -49,7 +49,7 @@ func (w *wanted) subscription(e *Engine) *subscription {
 		return s
 	}
 	e.forget(w.csr, w.proc)
-	return &subscription{csr: w.csr, only: w.only, proc: w.proc, hits: make(map[string]uint64)}
+	return &subscription{csr: w.csr, only: w.only, proc: w.proc, hits: make(map[string]uint64), parts: make(map[string]float64)}
 }
 
 // settle finds a place for each in a process. What only the monitor can execute comes
@@ -271,6 +271,7 @@ func (r *round) start(k *candidate) {
 			k.in.edges(k.placing.Program)
 		}
 		p.programs[c] = k.subscription
+		p.crowd(k.subscription, 1)
 	}
 	delete(c.resting, p)
 	c.subs[p] = k.subscription

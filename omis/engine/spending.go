@@ -198,13 +198,40 @@ func (s *subscription) spent() omis.Spending {
 	n, ok := s.placed.count.executions()
 	p := s.proc.node().priced(s.placement, s.placed.times)
 	spent := omis.Spending{Hits: uint64(n + 0.5), Inside: n * p.Cost, Rough: !p.Measured, Uncounted: !ok}
+	// The kernel interrupts the thread once for all programs at a place. What each adds to
+	// that has not been measured.
+	if together := s.proc.together[s.spot()]; together > 1 && !s.placed.restsFree() {
+		spent.Inside, spent.Rough = spent.Inside/float64(together), true
+	}
 	for _, f := range slices.Compact(slices.Clone(s.placed.feeds)) {
 		spent.Lost += f.store.Lost()
 	}
 	return spent
 }
 
-// held is what it costs to have the monitor execute a request.
+// spot is where a program stands: an address, and the index of its placement.
+type spot struct {
+	addr  uint64
+	level int
+}
+
+func (s *subscription) spot() spot { return spot{s.at(), s.placed.level} }
+
+// crowd counts a program at its place, or takes it off the count.
+func (p *process) crowd(s *subscription, n int) {
+	if s.csr.event.source.kind != omis.EventReachedAddr {
+		return
+	}
+	if p.together == nil {
+		p.together = make(map[spot]int)
+	}
+	if p.together[s.spot()] += n; p.together[s.spot()] == 0 {
+		delete(p.together, s.spot())
+	}
+}
+
+// held is what it costs to have the monitor execute a request. It is known but roughly: how
+// long a thread is held depends on what else the machine does.
 func (s *subscription) held() (spent omis.Spending) {
 	if s.point == nil {
 		return spent
@@ -216,8 +243,8 @@ func (s *subscription) held() (spent omis.Spending) {
 		p.Kind = how
 		p = s.proc.node().priced(p, s.csr.times)
 		spent.Hits += n
-		spent.Outside += float64(n) * p.Cost
-		spent.Rough = spent.Rough || !p.Measured
+		spent.Outside += s.parts[how] * p.Cost
+		spent.Rough = true
 	}
 	return spent
 }

@@ -237,3 +237,50 @@ func TestHistogramsOfTimers(t *testing.T) {
 		}
 	}
 }
+
+// A thread is held once for all requests at a place, and interrupted once for all programs
+// there: together they cost what one does. What is only estimated is called rough.
+func TestSpendingIsShared(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	placer.Costly = true // as uprobes are
+	b.node.SetCost("fake", "kind", omis.Cost{Count: 600, Time: 600})
+	b.node.SetCost("trap", "ptrace", omis.Cost{Count: 8000, Time: 8000})
+	b.ask(": pa_counter_create() pa_counter_create()")
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_2],1)")
+	b.ask(": csr_enable([c_1])")
+	p.Reach(11, 0x10, 100)
+	if s := b.spent("c_1"); s.Inside != 600 || s.Rough {
+		t.Errorf("alone: %+v", s)
+	}
+	b.ask(": csr_enable([c_2])")
+	if one, other := b.spent("c_1"), b.spent("c_2"); one.Inside != 300 || other.Inside != 0 || !one.Rough || !other.Rough {
+		t.Errorf("two programs: %+v, %+v", one, other)
+	}
+	b.ask(": csr_delete([c_1,c_2])")
+	placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "no"} }
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
+	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_2],1)")
+	b.ask("thread_reached_addr([t_2],0x10) : pa_counter_add([pa_c_2],1)")
+	b.ask(": csr_enable([c_3,c_4,c_5])")
+	p.Reach(11, 0x10, 100)
+	p.Reach(11, 0x10, 100)
+	if s := b.spent("c_3"); s.Hits != 2 || s.Outside != 8000 || !s.Rough {
+		t.Errorf("held for two: %+v", s)
+	}
+	if s := b.spent("c_3", "c_4", "c_5"); s.Outside != 16000 {
+		t.Errorf("all together: %+v", s)
+	}
+}
+
+// A request that is timed by holding threads says what its times are worth.
+func TestHeldTimesAreMarked(t *testing.T) {
+	b, placer, _ := startPlacing(t)
+	placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "no"} }
+	region(b)
+	b.runs("c_1", "trap", "those below 100 µs mean little")
+	b.ask("thread_reached_addr([],0x40) : pa_counter_add([pa_c_1],1)")
+	if x, err := b.tool.State("c_3"); err != nil || strings.Contains(x.Placement.Why, "mean little") {
+		t.Errorf("a request that only counts: %v, %v", x.Placement, err)
+	}
+}
