@@ -362,35 +362,16 @@ func (b *Batch) replace() {
 	s.note(s.arenas, places, retired)
 }
 
-// writeJumps has jumps stand, and takes others out, with a write for each page: it is
-// carried out wholly or not at all, also when we are killed.
+// writeJumps has jumps stand, and takes others out, with a write for each: it is carried out
+// wholly or not at all, also when we are killed. The bytes between two jumps are not written,
+// although one write would do for a page: another tool's uprobe may come or go there meanwhile.
 func (b *Batch) writeJumps() {
-	for first := 0; first < len(b.changes); {
-		last := first + 1
-		for last < len(b.changes) && b.changes[last].Addr/pageSize == b.changes[first].Addr/pageSize {
-			last++
+	for _, c := range b.changes {
+		if c.err == nil {
+			text := make([]byte, detour.JumpSize)
+			c.put(text)
+			_, c.err = b.site.memory.WriteAt(text, int64(c.Addr))
 		}
-		b.writePage(b.changes[first:last])
-		first = last
-	}
-}
-
-func (b *Batch) writePage(changes []*change) {
-	changes = slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.err != nil })
-	if len(changes) == 0 {
-		return
-	}
-	begin := changes[0].Addr
-	page := make([]byte, changes[len(changes)-1].Addr+detour.JumpSize-begin)
-	_, err := b.site.memory.ReadAt(page, int64(begin))
-	for _, c := range changes {
-		c.put(page[c.Addr-begin:])
-	}
-	if err == nil {
-		_, err = b.site.memory.WriteAt(page, int64(begin))
-	}
-	for _, c := range changes {
-		c.err = err
 	}
 }
 

@@ -4,6 +4,7 @@ package patch
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,18 +61,7 @@ func (s *still) Parked(landing.Goroutines, func(uint64) bool) ([]uint64, error) 
 // TestPassEntry: a thread that stands behind the first instruction when code for the beginning
 // of the function comes must not run the code; when the code goes, the thread must.
 func TestPassEntry(t *testing.T) {
-	const source = ".globl f\n.type f, @function\nf: .cfi_startproc; push %rbx; mov %rdi, %rbx; lea 1(%rbx), %rax; pop %rbx; ret; .cfi_endproc\n.size f, .-f\n"
-	dir := t.TempDir()
-	file, object := filepath.Join(dir, "f.s"), filepath.Join(dir, "f.so")
-	if err := os.WriteFile(file, []byte(source), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("gcc", "-shared", "-nostdlib", "-o", object, file).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	surveyor, labels := survey(t, object)
-	memory := ram{0, make([]byte, 4<<20)}
-	copy(memory.bytes[surveyor.Base:], surveyor.Module.Code)
+	surveyor, memory, labels := assembled(t, ".globl f\n.type f, @function\nf: .cfi_startproc; push %rbx; mov %rdi, %rbx; lea 1(%rbx), %rax; pop %rbx; ret; .cfi_endproc\n.size f, .-f\n")
 	begin := labels["f"]
 	second := begin + 1
 	s := NewSite(memory, 0x5000, 0x1000)
@@ -115,5 +105,70 @@ func TestPassEntry(t *testing.T) {
 	}
 	if p.moved != stub || s.Stands() > 0 {
 		t.Errorf("the thread goes on at %#x, want %#x", p.moved, stub)
+	}
+}
+
+// assembled is a module that was made from a source, and the memory that has it.
+func assembled(t *testing.T, source string) (*Surveyor, ram, map[string]uint64) {
+	t.Helper()
+	dir := t.TempDir()
+	file, object := filepath.Join(dir, "f.s"), filepath.Join(dir, "f.so")
+	if err := os.WriteFile(file, []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-shared", "-nostdlib", "-o", object, file).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	surveyor, labels := survey(t, object)
+	memory := ram{0, make([]byte, 4<<20)}
+	copy(memory.bytes[surveyor.Base:], surveyor.Module.Code)
+	return surveyor, memory, labels
+}
+
+// shared is memory in which another tool increments a byte just before we write code.
+type shared struct {
+	ram
+	code   uint64 // code is below this address
+	at     uint64
+	writes *byte
+}
+
+func (s shared) WriteAt(b []byte, at int64) (int, error) {
+	if uint64(at) < s.code {
+		s.bytes[s.at]++
+		*s.writes++
+	}
+	return s.ram.WriteAt(b, at)
+}
+
+// TestNeighbourBetween: what another tool writes between two of our jumps, while we write
+// them, stays.
+func TestNeighbourBetween(t *testing.T) {
+	var source string
+	for _, name := range []string{"f", "g", "h"} {
+		source += fmt.Sprintf(".globl %[1]s\n.type %[1]s, @function\n%[1]s: .cfi_startproc; push %%rbx; mov %%rdi, %%rbx; lea 1(%%rbx), %%rax; pop %%rbx; ret; .cfi_endproc\n.size %[1]s, .-%[1]s\n", name)
+	}
+	surveyor, memory, labels := assembled(t, source)
+	between := labels["g"]
+	want := memory.bytes[between]
+	var writes byte
+	s := NewSite(shared{memory, 1 << 20, between, &writes}, 0x5000, 0x1000)
+	p := &still{surveyor: surveyor}
+	code := func(omis.Spot) ([]byte, error) { return []byte{0x90}, nil }
+	b := s.Prepare([]omis.Patch{{Addr: labels["f"], Make: code}, {Addr: labels["h"], Make: code}}, p)
+	if err := b.Furnish(p); err != nil {
+		t.Fatal(err)
+	}
+	for _, batch := range []func() *Batch{func() *Batch { return b }, s.WithdrawAll} {
+		b := batch()
+		if err := b.Commit(p, b.Fill()); err != nil {
+			t.Fatal(err)
+		}
+		if got := memory.bytes[between]; writes == 0 || got != want+writes {
+			t.Errorf("the other tool's byte is %#x, want %#x", got, want+writes)
+		}
+	}
+	if s.Stands() > 0 {
+		t.Error("the jumps stand")
 	}
 }
