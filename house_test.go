@@ -50,7 +50,7 @@ var directions = []direction{
 		"the gateway carries documents to probes and requests to a tool; backends and the engine are joined to it by cli"},
 	{"cli/...", []string{"..."}, "the command line joins the parts"},
 	{"bench/...", []string{"..."}, "a benchmark measures any part"},
-	{"torture", []string{"omis", "omis/syntax", "omis/linux/proc", "sir", "sir/binary", "cli/client"},
+	{"torture", []string{"omis", "omis/syntax", "omis/linux/proc", "omis/linux/uprobe", "sir", "sir/binary", "cli/client"},
 		"it plagues programs by requests to a gateway, as any tool does, and looks after them by what the kernel and their files tell"},
 	{"examples/...", []string{"examples/..."}, "target programs are observed from outside, by tests of any package"},
 	{"scripts/...", nil, "the programs of the Makefile serve any checkout, also one that does not build"},

@@ -5,8 +5,11 @@ package main
 import (
 	"debug/elf"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+
+	"golang.org/x/arch/x86/x86asm"
 
 	"mirador/omis/linux/proc"
 	"mirador/sir"
@@ -17,7 +20,9 @@ import (
 type function struct {
 	name, file string
 	addr       uint64 // in the process
-	offset     uint64 // of the file
+	offset     uint64 // of the file, as it is linked
+	at         uint64 // where its bytes stand in the file
+	size       uint64
 }
 
 // functionsOf lists all functions that the files of a process know by name.
@@ -58,8 +63,8 @@ func fileFunctions(path string) ([]function, error) {
 		if elf.ST_TYPE(s.Info) != elf.STT_FUNC || s.Size == 0 || int(s.Section) >= len(file.Sections) {
 			continue
 		}
-		if file.Sections[s.Section].Flags&elf.SHF_EXECINSTR != 0 {
-			list = append(list, function{name: s.Name, file: path, offset: s.Value})
+		if in := file.Sections[s.Section]; in.Flags&elf.SHF_EXECINSTR != 0 {
+			list = append(list, function{name: s.Name, file: path, offset: s.Value, at: s.Value - in.Addr + in.Offset, size: s.Size})
 		}
 	}
 	return list, nil
@@ -72,6 +77,47 @@ func find(all []function, name, file string) (function, bool) {
 		return function{}, false
 	}
 	return all[i], true
+}
+
+// instructions are the places of all instructions of a function.
+func (f function) instructions() ([]function, error) {
+	file, err := os.Open(f.file)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	code := make([]byte, f.size)
+	if _, err := file.ReadAt(code, int64(f.at)); err != nil {
+		return nil, err
+	}
+	var all []function
+	for at := uint64(0); at < f.size; {
+		inst, err := x86asm.Decode(code[at:], 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s%+d: %w", f.name, at, err)
+		}
+		place := f
+		place.name, place.addr = fmt.Sprintf("%s%+d", f.name, at), f.addr+at
+		all = append(all, place)
+		at += uint64(inst.Len)
+	}
+	return all, nil
+}
+
+// fragile are the places of all instructions of the functions that keep something where other
+// code could spoil it.
+func fragile(all []function) (places []function, err error) {
+	for _, f := range all {
+		if !strings.HasPrefix(f.name, "fragile_") {
+			continue
+		}
+		some, err := f.instructions()
+		if err != nil {
+			return nil, err
+		}
+		places = append(places, some...)
+	}
+	return places, nil
 }
 
 // exits are the addresses in the process at which a function is left.

@@ -49,7 +49,7 @@ func (g *gateway) start() error {
 	const patience = time.Minute // the machine has much to do
 	g.life++
 	socket := filepath.Join(g.dir, fmt.Sprintf("socket-%d", g.life))
-	args := []string{"serve", "--calibrate", "when-needed", "--listen", "off", "--socket", socket, "--data", filepath.Join(g.dir, "data")}
+	args := []string{"serve", "--prefer", "sharing", "--calibrate", "when-needed", "--listen", "off", "--socket", socket, "--data", filepath.Join(g.dir, "data")}
 	if g.placements != "" {
 		args = append(args, "--placements", g.placements)
 	}

@@ -22,7 +22,7 @@ func main() {
 	flag.DurationVar(&p.time, "time", 10*time.Minute, "how long")
 	flag.IntVar(&p.kills, "kills", 0, "how often to kill the gateway")
 	flag.StringVar(&p.placements, "placements", "", "where probes may run, as serve takes it; \"\": anywhere")
-	flag.StringVar(&programs, "programs", "", "a list of bash, python, c++, go, rust; \"\": all")
+	flag.StringVar(&programs, "programs", "", "a list of bash, python, c++, c, go, rust; \"\": all")
 	flag.IntVar(&p.most, "most", 300, "probes at a time in a program, besides those that are compared")
 	flag.Uint64Var(&p.seed, "seed", rand.Uint64N(1e6), "of the random numbers")
 	flag.Parse()

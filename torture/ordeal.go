@@ -22,6 +22,7 @@ type ordeal struct {
 	code      code // as it was before
 	judge     *judge
 	tormentor *tormentor
+	neighbour *neighbour
 	outcome   *outcome
 	rounds    atomic.Int64
 }
@@ -89,7 +90,12 @@ func (o *ordeal) cast(p plan, g *gateway, fixed map[string]int64, number uint64)
 		return err
 	}
 	all = slices.DeleteFunc(all, func(f function) bool { return f.addr == kept.addr })
-	o.tormentor = &tormentor{tool: &tool{gateway: g, name: "torment-" + nameOfTool(v.name), pid: v.pid()}, most: p.most,
+	places, err := fragile(all)
+	if err != nil {
+		return err
+	}
+	o.neighbour = newNeighbour(v, all, counted, rand.New(rand.NewPCG(p.seed, 2*number+3)))
+	o.tormentor = &tormentor{places: places, tool: &tool{gateway: g, name: "torment-" + nameOfTool(v.name), pid: v.pid()}, most: p.most,
 		functions: all, contested: contested, timed: v.timed,
 		random: rand.New(rand.NewPCG(p.seed, 2*number+1)), tally: &tally{}}
 	o.judge = &judge{victim: v, tool: &tool{gateway: g, name: "judge-" + nameOfTool(v.name), pid: v.pid()}, functions: counted, fixed: fixed,
@@ -117,6 +123,7 @@ func (o *ordeal) run(ctx context.Context) {
 		defer cancel()
 		tormented = o.tormentor.run(ctx)
 	})
+	both.Go(func() { o.neighbour.run(ctx) })
 	both.Wait()
 	o.outcome.err = errors.Join(judged, tormented)
 	o.outcome.asked = o.judge.tool.asked

@@ -19,6 +19,7 @@ type tally struct {
 	outlived                 int64 // comparisons with probes that have outlived a gateway
 	planted, turned, removed int64
 	relented                 int64
+	neighbours               int64 // uprobes of another tool
 	refused                  map[string]int64
 }
 
@@ -40,6 +41,7 @@ func (t *tally) add(o *tally) {
 	t.turned += o.turned
 	t.removed += o.removed
 	t.relented += o.relented
+	t.neighbours += o.neighbours
 	for why, n := range o.refused {
 		if t.refused == nil {
 			t.refused = make(map[string]int64)
@@ -60,13 +62,13 @@ type outcome struct {
 // table prints what was done and what came of it.
 func table(w io.Writer, all []*outcome, kills int) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "program\tfunctions\trounds\tplanted\tturned\tremoved\tcounts compared\tafter a kill\trelented\trefused\t")
+	fmt.Fprintln(t, "program\tfunctions\trounds\tplanted\tturned\tremoved\tcounts compared\tafter a kill\trelented\tother tool's\trefused\t")
 	for _, o := range all {
 		var refused int64
 		for _, n := range o.refused {
 			refused += n
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", o.name, o.functions, o.rounds, o.planted, o.turned, o.removed, o.compared, o.outlived, o.relented, refused)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", o.name, o.functions, o.rounds, o.planted, o.turned, o.removed, o.compared, o.outlived, o.relented, o.neighbours, refused)
 	}
 	t.Flush() // an error is the writer's
 	fmt.Fprintf(w, "the gateway was killed %d times\n", kills)

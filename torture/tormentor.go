@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -18,6 +19,7 @@ type tormentor struct {
 	tool      *tool
 	functions []function
 	contested []function // some of them, which the judge has probes at, too
+	places    []function // inside of fragile functions
 	timed     []string   // those that it may have timers at
 	most      int        // probes at a time
 	random    *rand.Rand
@@ -90,7 +92,8 @@ func (t *tormentor) plant(ctx context.Context) error {
 		// Who is told of every hit has the monitor take over what others measure there.
 		// No call is missed, but an interval that is open then ends nowhere.
 		told := t.random.IntN(8) == 0 && !slices.Contains(t.timed, f.name)
-		p, err := t.tool.define(ctx, f, t.random.IntN(4) == 0, told)
+		timed := t.random.IntN(4) == 0 && !strings.Contains(f.name, "+") // places have no ends
+		p, err := t.tool.define(ctx, f, timed, told)
 		switch {
 		case errors.Is(err, errGone) || ctx.Err() != nil:
 			return err
@@ -108,10 +111,14 @@ func (t *tormentor) plant(ctx context.Context) error {
 	return t.switchAll(ctx, "csr_enable", added)
 }
 
-// pick picks a function, now and then one of the judge's: there both meet.
+// pick picks a function, now and then one of the judge's: there both meet. Of a victim with
+// fragile functions every other pick is an instruction of one.
 func (t *tormentor) pick() function {
 	const seldom = 60
 	list := t.functions
+	if len(t.places) > 0 && t.random.IntN(2) == 0 {
+		list = t.places
+	}
 	if len(t.contested) > 0 && t.random.IntN(seldom) == 0 {
 		list = t.contested
 	}

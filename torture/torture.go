@@ -74,6 +74,7 @@ func (p plan) run(ctx context.Context) (outcomes []*outcome, kills int, err erro
 		o.inspect()
 		o.outcome.add(o.judge.tally)
 		o.outcome.add(o.tormentor.tally)
+		o.outcome.add(o.neighbour.tally)
 	}
 	return outcomes, kills, err
 }

@@ -21,7 +21,7 @@ func TestTorture(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", mirador, "mirador").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	programs, seed := []string{"bash", "c++", "go"}, uint64(time.Now().UnixNano()%1e6)
+	programs, seed := []string{"bash", "c++", "c", "go"}, uint64(time.Now().UnixNano()%1e6)
 	for name, p := range map[string]plan{
 		"everywhere": {kills: 0},
 		"killed":     {kills: 3, placements: "trap"},

@@ -43,6 +43,7 @@ var kinds = []kind{
 	{name: "python", source: "victim.py", execute: []string{"/usr/bin/python3"}, env: "PYTHONHASHSEED=0", file: "libsqlite3",
 		counted: []string{"sqlite3_step", "sqlite3_bind_int64", "sqlite3_column_type", "sqlite3_reset"}, kept: "sqlite3_step"},
 	{name: "c++", source: "victim.cc", compile: []string{"g++", "-O2", "-g", "-pthread", "-std=c++17", "-o"}, kept: "counted_fall", timed: []string{"counted_mix", "counted_walk"}},
+	{name: "c", source: "fragile.c", compile: []string{"gcc", "-O2", "-g", "-fcf-protection=none", "-o"}, kept: "counted_step"},
 	{name: "go", source: "server/main.go", compile: []string{"go", "build", "-o"}, kept: "main.countedStep", timed: []string{"main.countedMix", "main.countedFold"}},
 	{name: "rust", source: "victim.rs", compile: []string{"rustc", "-O", "-g", "-o"}, kept: "counted_fall", timed: []string{"counted_mix", "counted_walk"}},
 }

@@ -68,7 +68,7 @@ func (w *witness) ask(ctx context.Context, r client.Request) (*client.Reply, err
 }
 
 func (w *witness) post(ctx context.Context, document string) (string, error) {
-	reply, err := w.ask(ctx, client.Request{Method: http.MethodPost, Path: "/apps/" + w.app + "/mir", Type: "application/xml", Body: []byte(document)})
+	reply, err := w.ask(ctx, client.Request{Method: http.MethodPost, Path: "/apps/" + w.app + "/mir", Type: "application/xml", Prefer: "return=representation", Body: []byte(document)})
 	if err != nil {
 		return "", err
 	}
