@@ -12,6 +12,7 @@ import (
 func newDoctor(g *globals) *cobra.Command {
 	var format tableFormat
 	var clean []string
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what works on this machine",
@@ -22,12 +23,19 @@ the basics fails: tracing own processes, reading their memory, writing to it.
 
 Probes of a gateway that was killed go on measuring, and cost their targets as much as
 before, until a gateway is started with the same --data, which takes them over. Where
-none ever will, --clean removes them, for good.`,
+none ever will, --clean removes them, for good, and --clean-all those of all gateways
+that were killed. A gateway that starts removes by itself what killed ones have left
+whose data directories do not exist any more.`,
 		Example: "  mirador doctor\n  mirador doctor --json\n  mirador doctor --clean /var/lib/mirador",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, data := range clean {
 				if err := doctor.Clean(data, registrarSelf()); err != nil {
+					return err
+				}
+			}
+			if all {
+				if err := doctor.CleanAll(registrarSelf()); err != nil {
 					return err
 				}
 			}
@@ -49,6 +57,7 @@ none ever will, --clean removes them, for good.`,
 		},
 	}
 	format.flags(cmd)
+	cmd.Flags().BoolVar(&all, "clean-all", false, "remove what all killed gateways have left in the kernel, whatever data directories they used, before looking")
 	cmd.Flags().StringArrayVar(&clean, "clean", nil, "a data directory: remove what a killed gateway that used it has left in the kernel, before looking")
 	return cmd
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"mirador/cli/client"
+	"mirador/cli/doctor"
 	gateway "mirador/http"
+	"mirador/omis/place/kernel"
 	"mirador/probes/journal"
 )
 
@@ -122,6 +124,9 @@ func serve(ctx context.Context, s settings, streams Streams, ready func(context.
 	if s.Calibrate == calibrateAtStart {
 		go m.calibrate(log)
 	}
+	if s.mayPlace(kernel.Name) {
+		go sweep(log)
+	}
 	log.Info("serving", "places", places(listeners, s), "token", token.Path(), "version", readVersion().Version)
 
 	serving := ctx
@@ -139,6 +144,18 @@ func serve(ctx context.Context, s settings, streams Streams, ready func(context.
 		return cause
 	}
 	return nil
+}
+
+// sweep removes from the kernel what killed gateways have left that no other gateway can
+// take over.
+func sweep(log *slog.Logger) {
+	of, err := doctor.Sweep(registrarSelf())
+	if len(of) > 0 {
+		log.Warn("removed from the kernel what killed gateways have left whose data directories are gone", "directories", of)
+	}
+	if err != nil {
+		log.Warn("cannot remove from the kernel all that killed gateways have left", "error", err)
+	}
 }
 
 func closeAll(listeners []net.Listener) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"mirador/mir"
 	"mirador/omis"
@@ -194,12 +196,38 @@ func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 		}
 	}
 	if err == nil {
+		if why := p.beginsAnew(); why != "" {
+			a.registry.config.Log.Warn("a probe of a former gateway has lost what it had measured", "probe", p.id, "app", a.name, "why", why)
+			return
+		}
 		a.registry.config.Log.Info("a probe of a former gateway goes on", "probe", p.id, "app", a.name)
 		return
 	}
 	p.fail(err)
 	a.registry.config.Log.Warn("a probe of a former gateway does not come back", "probe", p.id, "app", a.name, "error", err)
 }
+
+// beginsAnew notes at a restored probe that what it had measured is lost, where the
+// monitor itself executes its requests: their values were in the memory of the former
+// gateway. It returns the notice, "" where nothing is lost.
+func (p *Probe) beginsAnew() string {
+	state, w := p.now()
+	if state != Active || w.placements.Load() == nil {
+		return ""
+	}
+	if !slices.ContainsFunc(*w.placements.Load(), func(at mir.Placement) bool { return at.Where == executedByMonitor }) {
+		return ""
+	}
+	notice := fmt.Sprintf("lost: all that was measured before %s; it was in the memory of the former gateway, which was killed (placement %s). Values count from then on",
+		time.Now().Format(time.RFC3339), executedByMonitor)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.notice = notice
+	return notice
+}
+
+// executedByMonitor is the placement whose values end with the monitor.
+const executedByMonitor = "trap"
 
 // readInstr reads an instrumentation request that was written by us.
 func readInstr(text string) (mir.InstrRequest, error) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/kernel/pins"
@@ -30,7 +31,7 @@ func left(context.Context) finding {
 		return fine("nothing")
 	}
 	return limited(fmt.Sprintf("%d objects of killed gateways, which used %s", objects, strings.Join(of, ", ")),
-		"start a gateway with --data and that directory again, which takes them over, or remove them by \"mirador doctor --clean\" and that directory")
+		"start a gateway with --data and that directory again, which takes them over, or remove them by \"mirador doctor --clean\" and that directory, or by \"mirador doctor --clean-all\"")
 }
 
 // abandoned are the folders of data directories that no gateway uses.
@@ -67,6 +68,51 @@ func Clean(data string, command []string) error {
 		}
 	}
 	return errors.Join(append(errs, mend(data, uprobes))...)
+}
+
+// CleanAll removes what all gateways have left in the kernel that were killed, whatever
+// data directories they used.
+func CleanAll(command []string) error {
+	var errs []error
+	seen := make(map[string]bool)
+	for _, f := range abandoned() {
+		if data := f.Data(); data != "" && !seen[data] && !journal.Held(data) {
+			seen[data] = true
+			errs = append(errs, Clean(data, command))
+		}
+	}
+	_, err := remove(abandoned(), command) // of directories that others have the names of
+	return errors.Join(append(errs, err)...)
+}
+
+// settled is how long a folder must not have changed before Sweep removes it.
+const settled = time.Minute
+
+// Sweep removes what no gateway will take over: objects of killed gateways whose data
+// directories do not exist any more. It returns these directories.
+func Sweep(command []string) ([]string, error) {
+	var lost []*pins.Folder
+	for _, f := range pins.All() {
+		if f.IsLost(settled) {
+			lost = append(lost, f)
+		}
+	}
+	return remove(lost, command)
+}
+
+// remove removes folders and what is in them. It returns their data directories.
+func remove(list []*pins.Folder, command []string) (of []string, err error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	uprobes := registrar.NewClient(command, func(int) {})
+	defer uprobes.Close()
+	var errs []error
+	for _, f := range list {
+		of = append(of, f.Data())
+		errs = append(errs, f.Clear(uprobes.TakeOut))
+	}
+	return of, errors.Join(errs...)
 }
 
 // mend takes out the uprobes that a journal tells of.

@@ -1,15 +1,107 @@
 package doctor
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
+	"mirador/omis/linux/proc"
 	"mirador/omis/place/kernel/pins"
 )
+
+// pinned makes an object in the kernel that belongs to a new data directory.
+func pinned(t *testing.T) (data string, f *pins.Folder) {
+	t.Helper()
+	data = filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := pins.Open(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Clear(link.Link.Close); err != nil {
+			t.Error(err)
+		}
+	})
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := m.Pin(f.Path("words")); err != nil {
+		t.Fatal(err)
+	}
+	return data, f
+}
+
+// What a killed gateway has left whose data directory is gone can be taken over by
+// nobody: the next gateway removes it, whatever its own directory is, and nothing else.
+func TestSweepRemovesWhatNobodyCanTakeOver(t *testing.T) {
+	gone, lost := pinned(t)
+	_, kept := pinned(t)
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	if lost.IsLost(settled) {
+		t.Error("a folder that has just changed counts as lost")
+	}
+	if !lost.IsLost(0) || kept.IsLost(0) {
+		t.Fatalf("lost: %v and %v, want true and false", lost.IsLost(0), kept.IsLost(0))
+	}
+	other := exec.Command("sleep", "60")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	start, err := proc.ThreadStart(other.Process.Pid, other.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofOther := func(mounts string) {
+		t.Helper()
+		if mounts == "" {
+			if mounts, err = os.Readlink("/proc/self/ns/mnt"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pids, err := os.Readlink("/proc/self/ns/pid")
+		if err != nil {
+			t.Fatal(err)
+		}
+		link := lost.Path("owner")
+		if err := errors.Join(os.Remove(link), os.Symlink(fmt.Sprintln(mounts, pids, other.Process.Pid, start), link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ofOther("")
+	if lost.IsLost(0) {
+		t.Error("the folder of a gateway that lives counts as lost")
+	}
+	other.Process.Kill()
+	other.Wait()
+	ofOther("mnt:[1]")
+	if lost.IsLost(0) {
+		t.Error("the folder of a gateway with other mounts counts as lost")
+	}
+	ofOther("")
+	if !lost.IsLost(0) {
+		t.Error("the folder of a gateway that has ended does not count as lost")
+	}
+	if of, err := remove([]*pins.Folder{lost}, nil); err != nil || len(of) != 1 || of[0] != gone {
+		t.Errorf("%q, %v", of, err)
+	}
+	if lost.Has("words") || !kept.Has("words") {
+		t.Errorf("left: %v and %v, want false and true", lost.Has("words"), kept.Has("words"))
+	}
+}
 
 // A data directory that was removed and made anew has left two folders, and is named once.
 func TestLeftNamesADirectoryOnce(t *testing.T) {

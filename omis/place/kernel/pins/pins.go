@@ -4,7 +4,7 @@
 // killed: each data directory has a folder of its own in the file system for BPF, in
 // which they are files. An object lives as long as its file.
 //
-// Only omis/place/kernel and cli/doctor import it; it imports nothing of ours. A Folder
+// Only omis/place/kernel and cli/doctor import it; of ours it imports omis/linux/proc. A Folder
 // belongs to whoever has locked its data directory.
 package pins
 
@@ -15,10 +15,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
 )
 
 // root is where the file system for BPF is mounted, by every system that does.
@@ -27,8 +31,12 @@ const root = "/sys/fs/bpf"
 // house is the folder of all our folders.
 const house = root + "/mirador"
 
-// dataLink is a symbolic link in each folder to its data directory.
-const dataLink = "data"
+// dataLink is a symbolic link in each folder to its data directory, ownerLink one whose
+// text says which process opened the folder last.
+const (
+	dataLink  = "data"
+	ownerLink = "owner"
+)
 
 // Folder is what a data directory has in the file system for BPF.
 type Folder struct{ path string }
@@ -51,6 +59,9 @@ func Open(data string) (*Folder, error) {
 		return nil, err
 	}
 	if err := os.Symlink(absolute, f.Path(dataLink)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("cannot write to the file system for BPF: %w", err)
+	}
+	if err := f.sign(); err != nil {
 		return nil, fmt.Errorf("cannot write to the file system for BPF: %w", err)
 	}
 	return f, nil
@@ -103,7 +114,7 @@ func (f *Folder) Names() []string {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.Name() != dataLink {
+		if e.Name() != dataLink && e.Name() != ownerLink {
 			names = append(names, e.Name())
 		}
 	}
@@ -142,7 +153,7 @@ func (f *Folder) Clear(letGo func(link.Link) error) error {
 	for _, name := range f.Names() {
 		errs = append(errs, f.Remove(name, letGo))
 	}
-	for _, path := range []string{f.Path(dataLink), f.path} {
+	for _, path := range []string{f.Path(ownerLink), f.Path(dataLink), f.path} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
@@ -161,6 +172,61 @@ func All() []*Folder {
 		list = append(list, &Folder{filepath.Join(house, e.Name())})
 	}
 	return list
+}
+
+// IsLost reports whether no monitor will take the folder over: the monitor that opened it
+// last has ended, and its data directory does not exist any more, or another one has its
+// name. A folder that changed less than settled ago is not lost: a monitor may be about to
+// open it. Nor is one of a monitor in another namespace, whose paths and processes are
+// others.
+func (f *Folder) IsLost(settled time.Duration) bool {
+	info, err := os.Stat(f.path)
+	if err != nil || time.Since(info.ModTime()) < settled {
+		return false
+	}
+	text, err := os.Readlink(f.Path(ownerLink))
+	if err != nil {
+		return false
+	}
+	var o owner
+	if _, err := fmt.Sscan(text, &o.mounts, &o.pids, &o.id.PID, &o.id.Start); err != nil {
+		return false
+	}
+	if self, err := newOwner(); err != nil || o.mounts != self.mounts || o.pids != self.pids || o.id != self.id && proc.Alive(o.id) == nil {
+		return false
+	}
+	same, err := Of(f.Data())
+	return err != nil && errors.Is(err, fs.ErrNotExist) || err == nil && *same != *f
+}
+
+// owner is the process that opened a folder last, and its namespaces.
+type owner struct {
+	mounts, pids string
+	id           omis.ProcID
+}
+
+func newOwner() (o owner, err error) {
+	if o.mounts, err = os.Readlink("/proc/self/ns/mnt"); err != nil {
+		return o, err
+	}
+	if o.pids, err = os.Readlink("/proc/self/ns/pid"); err != nil {
+		return o, err
+	}
+	o.id.PID = os.Getpid()
+	o.id.Start, err = proc.ThreadStart(o.id.PID, o.id.PID)
+	return o, err
+}
+
+// sign notes who has opened the folder.
+func (f *Folder) sign() error {
+	o, err := newOwner()
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(f.Path(ownerLink)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(fmt.Sprintln(o.mounts, o.pids, o.id.PID, o.id.Start), f.Path(ownerLink))
 }
 
 // Data is the data directory as it was called when the folder was made.

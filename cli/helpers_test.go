@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mirador/omis/linux/proc"
+)
+
+// helpers are the processes that a gateway has started for itself.
+func (s *served) helpers(t *testing.T) (pids []int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", s.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", s.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		more, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", s.cmd.Process.Pid, task.Name())) // a thread may have ended
+		text = append(append(text, ' '), more...)
+	}
+	seen := make(map[int]bool)
+	for _, field := range strings.Fields(string(text)) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !seen[pid] {
+			seen[pid] = true
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Helpers that are killed while the gateway lives cost no count of a probe that the
+// monitor executes.
+func TestCountsSurviveTheHelpers(t *testing.T) {
+	s := startServe(t, os.Geteuid(), "--placements", "trap")
+	c := startTally(t)
+	before := c.says("stop")
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/><metric name="COUNT"/><process id="*"/></instrreq>`)
+	for range 3 {
+		killed := s.helpers(t)
+		for _, pid := range killed {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(killed) == 0 {
+			t.Fatal("the gateway has no helpers")
+		}
+		c.says("go")
+		time.Sleep(50 * time.Millisecond)
+		calls := c.says("stop")
+		eventually(t, "every call is counted", func() bool { return s.counted(t) == calls-before })
+	}
+}
+
+// When gateway and helpers are killed, what a probe had counted that the monitor executes
+// is lost, and the probe says so.
+func TestLostCountsAreReported(t *testing.T) {
+	s := startServe(t, os.Geteuid(), "--placements", "trap")
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/><metric name="COUNT"/></instrreq>`)
+	c.says("go")
+	eventually(t, "something is counted", func() bool {
+		return strings.Contains(s.mir(t, "tally", `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`), "value=")
+	})
+	helpers := s.helpers(t)
+	s.kill(t)
+	for _, pid := range helpers {
+		syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+	}
+	for _, pid := range helpers {
+		eventually(t, "a helper ends", func() bool {
+			_, err := proc.ThreadStart(pid, pid)
+			return err != nil
+		})
+	}
+	s.await(t, s.begin(t))
+	probes := wants(t, "--unix-socket", s.socket, "http://mirador/probes")
+	if !strings.Contains(probes, `"notice": "lost: all that was measured before `) {
+		t.Errorf("the probe does not tell of its loss: %s", probes)
+	}
+	if !strings.Contains(s.logged(), "has lost what it had measured") {
+		t.Errorf("the log does not tell of the loss")
+	}
+	s.must(t, "", "release", "tally")
+}
