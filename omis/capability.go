@@ -26,6 +26,12 @@ type Registers interface {
 	Call(p ProcID, tid int, addr uint64) error
 }
 
+// CallNames knows the names of system calls.
+type CallNames interface {
+	// CheckCall refuses a name that no system call has; "" stands for all calls.
+	CheckCall(name string) error
+}
+
 // MemoryWriter writes into processes.
 type MemoryWriter interface {
 	// WriteMemory writes all of data or nothing. Where a breakpoint stands, the

@@ -93,7 +93,7 @@ func newDefinition(s *service.Service, src source, args []omis.Value) definition
 // checkEvent looks for what would keep the event from ever being detected.
 func (t *Tool) checkEvent(d *definition) omis.ServiceResult {
 	var failed omis.ServiceResult
-	if err := d.fill(); err != nil {
+	if err := d.fill(t.e.home); err != nil {
 		failed = append(failed, failure(err))
 	}
 	for _, v := range d.tokens() {
@@ -109,8 +109,9 @@ func (t *Tool) checkEvent(d *definition) omis.ServiceResult {
 	return failed
 }
 
-// fill takes over from the arguments what the watch needs.
-func (d *definition) fill() error {
+// fill takes over from the arguments what the watch needs. The home node knows whether a
+// name is that of a system call.
+func (d *definition) fill(home *node) error {
 	if i := d.source.address; i > 0 {
 		addr, ok := d.args[i].Uint64()
 		if !ok {
@@ -120,6 +121,11 @@ func (d *definition) fill() error {
 	}
 	if i := d.source.call; i > 0 {
 		d.watch.Name = d.args[i].Str
+		if names, ok := home.Node.(omis.CallNames); ok && (d.watch.Event == omis.EventSysCallStarted || d.watch.Event == omis.EventSysCallEnded) {
+			if err := names.CheckCall(d.watch.Name); err != nil {
+				return err
+			}
+		}
 	}
 	if i := d.source.numbers; i > 0 {
 		for _, v := range d.args[i].List {

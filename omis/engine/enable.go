@@ -79,23 +79,33 @@ func (e *Engine) open(c *csr) error {
 	return err
 }
 
-// enabled tells the tool what came of it.
+// enabled tells the tool what came of it. A process that has ended meanwhile needs no looking
+// out; it is an error only if there is no other one.
 func (c *csr) enabled(wants []wanted, failed []error) error {
 	var results omis.ServiceResult
+	ended := 0
 	for i, err := range failed {
-		if err != nil {
+		switch {
+		case isUnknown(err):
+			ended++
+		case err != nil:
 			results = append(results, failure(err, wants[i].proc.token))
 		}
 	}
 	var err error
-	if n := len(results); n > 0 {
-		first := results[0]
-		if n == len(wants) {
-			c.active.Store(false)
-			return &omis.Error{Status: first.Status, Msg: first.Msg}
+	looked := len(wants) - ended - len(results)
+	switch n := len(results); {
+	case looked == 0 && len(wants) > 0:
+		c.active.Store(false)
+		first := failure(failed[0], wants[0].proc.token)
+		if n > 0 {
+			first = results[0]
 		}
+		return &omis.Error{Status: first.Status, Msg: first.Msg}
+	case n > 0:
+		first := results[0]
 		err = omis.Errorf(first.Status|omis.Fatal, "enabled for %d of %d processes; for %s: %s",
-			len(wants)-n, len(wants), first.Objects[0], first.Msg)
+			looked, len(wants), first.Objects[0], first.Msg)
 	}
 	c.tool.replies.push(c.to, c.stateReply(omis.CSREnabled, onlyErrors(results, len(c.subs)+len(results))))
 	return err

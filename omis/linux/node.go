@@ -242,7 +242,7 @@ func (n *Node) Watch(w omis.Watch, handle func(*omis.Hit)) (cancel func() error,
 		omis.EventSignal, omis.EventStepped, omis.EventSteppedOver, omis.EventThreadStopped, omis.EventThreadContinued:
 	case omis.EventLibCallStarted, omis.EventLibCallEnded:
 		if err := n.findLibraryCalls(set); err != nil {
-			return nil, err
+			return nil, unlessEnded(w.Proc, err)
 		}
 	case omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventBlockedOnIO, omis.EventUnblocked:
 		return n.sched.watch(set)
@@ -258,9 +258,26 @@ func (n *Node) Watch(w omis.Watch, handle func(*omis.Hit)) (cancel func() error,
 	}
 	c := setWatch{newAnswer(), set}
 	if err := n.ask(w.Proc, c, c.answer); err != nil {
-		return nil, err
+		return nil, unlessEnded(w.Proc, err)
 	}
 	return func() error { return n.unwatch(set) }, nil
+}
+
+// unlessEnded replaces an error that a process had a part in by the reason for it, if that
+// is that the process has ended: it may have done so in the middle of anything.
+func unlessEnded(p omis.ProcID, err error) error {
+	if proc.Alive(p) != nil {
+		return ended(p.PID)
+	}
+	return err
+}
+
+var _ omis.CallNames = (*Node)(nil)
+
+// CheckCall: see omis.CallNames.
+func (n *Node) CheckCall(name string) error {
+	_, err := callNumber(name)
+	return err
 }
 
 func (n *Node) unwatch(w *watch) error {
