@@ -155,6 +155,15 @@ func TestCalibrateWithoutClock(t *testing.T) {
 	}
 }
 
+// A dummy that cannot be started is an error; the monitor goes on.
+func TestDummyCannotStart(t *testing.T) {
+	c := machine(t)
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	if err := New(c).Try(inline.Name); err == nil || !strings.Contains(err.Error(), "missing") {
+		t.Error(err)
+	}
+}
+
 // timedBy is the mean of the intervals that programs measure of a function of the dummy,
 // and how long a call takes without them; of the quietest batch.
 func timedBy(t *testing.T, node omis.Node, p omis.Placer, s *sites, work int) (mean, truth float64) {

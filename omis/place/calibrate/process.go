@@ -34,40 +34,53 @@ type process struct {
 const patience = 30 * time.Second
 
 // start starts a dummy. identify finds it again by its pid.
-func start(identify func(int) (omis.ProcID, error)) (d *process, err error) {
-	d = &process{}
-	defer func() {
-		if err != nil {
-			d.end()
-			err = fmt.Errorf("cannot start a process to try probes on: %w", err)
-		}
-	}()
+func start(identify func(int) (omis.ProcID, error)) (*process, error) {
+	d := &process{}
+	if err := d.begin(identify); err != nil {
+		d.end()
+		return nil, fmt.Errorf("cannot start a process to try probes on: %w", err)
+	}
+	return d, nil
+}
+
+func (d *process) begin(identify func(int) (omis.ProcID, error)) (err error) {
 	if d.folder, err = os.MkdirTemp("", folders); err != nil {
-		return nil, err
+		return err
 	}
 	if d.lock, err = lockFolder(d.folder); err != nil {
-		return nil, err
+		return err
 	}
 	path := filepath.Join(d.folder, "dummy")
 	file, first := program()
 	if err := os.WriteFile(path, file, 0o700); err != nil {
-		return nil, err
+		return err
 	}
-	d.cmd = exec.Command(path)
-	if d.in, err = d.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if d.out, err = d.cmd.StdoutPipe(); err != nil {
-		return nil, err
-	}
-	if err := d.cmd.Start(); err != nil {
-		return nil, err
+	if err := d.execute(path); err != nil {
+		return err
 	}
 	if err := d.find(path, first); err != nil {
-		return nil, err
+		return err
 	}
 	d.id, err = identify(d.cmd.Process.Pid)
-	return d, err
+	return err
+}
+
+// execute executes a file that was just written. Another process that this program has
+// forked meanwhile may have the file open for writing, until it executes a program itself:
+// until then the kernel refuses.
+func (d *process) execute(path string) (err error) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		d.cmd = exec.Command(path)
+		if d.in, err = d.cmd.StdinPipe(); err != nil {
+			return err
+		}
+		if d.out, err = d.cmd.StdoutPipe(); err != nil {
+			return err
+		}
+		if err = d.cmd.Start(); !errors.Is(err, unix.ETXTBSY) || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 // folders are the names of those where dummies are.
