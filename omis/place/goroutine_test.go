@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"mirador/omis"
+	"mirador/omis/linux"
+	"mirador/omis/place/clock"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/rig"
@@ -56,8 +60,10 @@ func (g truth) String() string {
 	return fmt.Sprintf("%d calls, %d returns, %d to %d ns", g.calls, g.returns, g.inside, g.outside)
 }
 
+var goPlacements = []string{"trap", kernel.Name, inline.Name}
+
 // goPlacement is where functions in Go are timed that are asked for with a placement.
-var goPlacement = map[string]string{"trap": "trap", kernel.Name: "trap", inline.Name: "trap"}
+var goPlacement = map[string]string{"trap": "trap", kernel.Name: "trap", inline.Name: inline.Name}
 
 // goScenarios are what the target does, and by which function.
 var goScenarios = []struct {
@@ -79,21 +85,11 @@ func TestGoroutines(t *testing.T) {
 	if f, err := elf.Open(path); err != nil || f.Section(".gopclntab") == nil {
 		t.Fatalf("%v: it is of no program in Go", err)
 	}
-	for _, placement := range []string{"trap", kernel.Name, inline.Name} {
+	for _, placement := range goPlacements {
 		t.Run(placement, func(t *testing.T) {
-			r := newRig(t, placement, rig.Start(t, path))
-			for _, s := range goScenarios {
-				enteredGo(t, r.Target, s.function)
-				r.Region(s.function, "[]")
-			}
-			r.Enable()
-			r.RunsIn(goPlacement[placement])
+			r := goTarget(t, path, placement, nil)
 			for i, s := range goScenarios {
-				var did truth
-				line := r.Target.Do("%s %d", s.what, s.n)
-				if _, err := fmt.Sscan(line, &did.calls, &did.returns, &did.inside, &did.outside); err != nil {
-					t.Fatalf("%q: %v", line, err)
-				}
+				did := doGo(t, r, s.what, s.n)
 				checkGo(t, r, i+1, s.what, did, s.within)
 			}
 		})
@@ -123,4 +119,117 @@ func checkGo(t *testing.T, r *rig.Monitor, region int, what string, did truth, w
 		t.Errorf("%s: %g ns in all; the program measured %v", what, sum, did)
 	}
 	t.Logf("%s: %d counted, %d timed, %d unfinished, %.0f ns; the program: %v", what, count, intervals, unfinished, sum, did)
+}
+
+// byCounter makes a placer that measures by the time stamp counter, whatever the machine's
+// clock is: it runs steadily for as long as a test takes.
+func byCounter(n omis.Patcher) *inline.Placer {
+	return inline.NewWith(n, func() (clock.Clock, error) { return clock.Clock{Kind: clock.Counter, Source: "tsc"}, nil })
+}
+
+// newGoRig is newRig for programs in Go.
+func newGoRig(t testing.TB, placement string, g *rig.Target) *rig.Monitor {
+	t.Helper()
+	placer := placers[placement]
+	if placement == inline.Name {
+		placer = func(t testing.TB, n *linux.Node) omis.Placer { return closed(t, byCounter(n)) }
+	}
+	return rig.Open(t, linux.Config{Name: "here"}, placer, g)
+}
+
+// goTarget starts the target, with a monitor that times its functions in a placement.
+func goTarget(t *testing.T, path, placement string, set func(*rig.Monitor)) *rig.Monitor {
+	t.Helper()
+	r := newGoRig(t, placement, rig.Start(t, path))
+	if set != nil {
+		set(r)
+	}
+	for _, s := range goScenarios {
+		enteredGo(t, r.Target, s.function)
+		r.Region(s.function, "[]")
+	}
+	r.Enable()
+	r.RunsIn(goPlacement[placement])
+	return r
+}
+
+// doGo has the target do something, and returns what it has measured.
+func doGo(t *testing.T, r *rig.Monitor, what string, n int) (did truth) {
+	t.Helper()
+	line := r.Target.Do("%s %d", what, n)
+	if _, err := fmt.Sscan(line, &did.calls, &did.returns, &did.inside, &did.outside); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	return did
+}
+
+// Intervals that goroutines left open before a reset count no more afterwards, neither as
+// measured nor as unfinished.
+func TestGoroutinesReset(t *testing.T) {
+	path := goroutines(t)
+	for _, placement := range goPlacements {
+		t.Run(placement, func(t *testing.T) {
+			r := goTarget(t, path, placement, nil)
+			doGo(t, r, "leave", 100)
+			doGo(t, r, "sleep", 50)
+			r.Ask(": pa_counter_reset([pa_c_1,pa_c_4]) pa_timer_reset([pa_t_1,pa_t_4])")
+			checkGo(t, r, 1, "sleep", doGo(t, r, "sleep", 50), true)
+			checkGo(t, r, 4, "leave", doGo(t, r, "leave", 100), false)
+			checkGo(t, r, 3, "deep", doGo(t, r, "deep", 5), false)
+		})
+	}
+}
+
+// Of functions in Go one interval in so many may be timed, and a histogram be kept.
+func TestGoroutinesSampled(t *testing.T) {
+	path := goroutines(t)
+	for _, placement := range goPlacements {
+		t.Run(placement, func(t *testing.T) {
+			const oneIn, calls = 5, 300
+			r := goTarget(t, path, placement, func(r *rig.Monitor) { r.OneIn, r.Spread = oneIn, true })
+			did := doGo(t, r, "sleep", calls)
+			told := r.Ask(": pa_timer_estimate([pa_t_1],2) pa_timer_histogram([pa_t_1],2)")
+			row := told[1][0].Values[1].List
+			begun, timed, sum := row[2].N, row[3].N, row[5].Float*1e9
+			var spread uint64
+			for b := told[2][0].Values[1].List[3].List; len(b) > 0; b = b[3:] {
+				spread += b[2].N
+			}
+			// Of each thread's last few one may be timed, or none.
+			if begun != calls || timed < calls/oneIn-16 || timed > calls/oneIn+16 || spread != timed {
+				t.Errorf("%d began, %d were timed, %d are in buckets", begun, timed, spread)
+			}
+			if sum < 0.7*float64(did.inside) || sum > 1.4*float64(did.outside) {
+				t.Errorf("%g ns in all are estimated; the program measured %v", sum, did)
+			}
+		})
+	}
+}
+
+// The target goes on when the monitor that times its functions in Go is killed, and the next
+// monitor measures as exactly.
+func TestMonitorKilledWhileTimingGo(t *testing.T) {
+	path := goroutines(t)
+	for _, placement := range goPlacements {
+		t.Run(placement, func(t *testing.T) {
+			g := rig.Start(t, path)
+			enteredGo(t, g, "main.sleeps")
+			what := fmt.Sprintf("%d %s %s %#x", g.ID.PID, placement, timing, g.Func["main.sleeps"])
+			for _, exit := range g.Exits("main.sleeps") {
+				what += fmt.Sprintf(" %#x", exit)
+			}
+			for range 2 {
+				monitor := startTracer(t, what)
+				g.Tell("sleep 500")
+				monitor.kill()
+				if got := g.Line(); !strings.HasPrefix(got, "500 500 ") {
+					t.Errorf("the target says %q", got)
+				}
+			}
+			r := newGoRig(t, placement, g)
+			r.Region("main.sleeps", "[]")
+			r.Enable()
+			checkGo(t, r, 1, "sleep", doGo(t, r, "sleep", 100), true)
+		})
+	}
 }

@@ -195,6 +195,26 @@ func TestTracesReadMeanwhile(t *testing.T) {
 // the placement, and the addresses of the function's begin and ends.
 const tracerEnv = "MIRADOR_TEST_TRACER"
 
+// timing, before the addresses, has that monitor time the function instead.
+const timing = "timing"
+
+// timeUntilKilled times a function, and reads all the time.
+func timeUntilKilled(ask func(string) error, addrs []string) error {
+	err := ask(": pa_timer_create()")
+	for i, addr := range addrs {
+		action := "stop"
+		if i == 0 {
+			action = "start"
+		}
+		err = errors.Join(err, ask(fmt.Sprintf("thread_reached_addr([],%s) : pa_timer_%s([pa_t_1])", addr, action)))
+	}
+	err = errors.Join(err, ask(": csr_enable([])"))
+	for fmt.Println("tracing"); err == nil; {
+		err = ask(": pa_timer_read([pa_t_1])")
+	}
+	return err
+}
+
 // traceUntilKilled is that monitor. It reads all the time.
 func traceUntilKilled(what string) error {
 	n, err := linux.Open(linux.Config{Name: "here"})
@@ -202,11 +222,17 @@ func traceUntilKilled(what string) error {
 		return err
 	}
 	words := strings.Fields(what)
-	var placer omis.Placer = inline.New(n)
-	if words[1] == kernel.Name {
-		placer = kernel.New([]string{os.Args[0], asRegistrar})
+	var node omis.Node = n
+	switch words[1] {
+	case inline.Name:
+		node = rig.Node(n, inline.New(n))
+		if words[2] == timing {
+			node = rig.Node(n, byCounter(n))
+		}
+	case kernel.Name:
+		node = rig.Node(n, kernel.New([]string{os.Args[0], asRegistrar}))
 	}
-	e, err := engine.New(rig.Node(n, placer), slog.New(slog.DiscardHandler), pa.New())
+	e, err := engine.New(node, slog.New(slog.DiscardHandler), pa.New())
 	if err != nil {
 		return err
 	}
@@ -216,6 +242,9 @@ func traceUntilKilled(what string) error {
 	}
 	if err := ask(fmt.Sprintf(`: proc_attach3([],%s,"") pa_trace_create(1)`, words[0])); err != nil {
 		return err
+	}
+	if words[2] == timing {
+		return timeUntilKilled(ask, words[3:])
 	}
 	for _, addr := range words[2:] {
 		if err := ask(fmt.Sprintf("thread_reached_addr([],%s) : pa_trace_add([pa_b_1],1)", addr)); err != nil {
@@ -240,6 +269,38 @@ func TestMonitorKilledWhileTracing(t *testing.T) {
 	}
 }
 
+// tracer is a process with a monitor that is to be killed.
+type tracer struct {
+	*exec.Cmd
+	t *testing.T
+}
+
+// startTracer starts one, and waits until it measures.
+func startTracer(t *testing.T, what string) tracer {
+	t.Helper()
+	cmd := exec.Command(self(t))
+	cmd.Env = append(os.Environ(), tracerEnv+"="+what)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := bufio.NewReader(out).ReadString('\n'); said != "tracing\n" {
+		t.Errorf("the monitor says %q (%v)", said, err)
+	}
+	return tracer{cmd, t}
+}
+
+func (r tracer) kill() {
+	r.t.Helper()
+	if err := r.Process.Kill(); err != nil {
+		r.t.Error(err)
+	}
+	_ = r.Wait() // it was killed
+}
+
 func killWhileTracing(t *testing.T, placement string) {
 	g := rig.Start(t, rig.Scenes(t))
 	exits := g.Exits("work")
@@ -249,23 +310,9 @@ func killWhileTracing(t *testing.T, placement string) {
 	}
 	before := g.Code(g.Func["work"], g.Size["work"])
 	for range 3 {
-		tracer := exec.Command(self(t))
-		tracer.Env = append(os.Environ(), tracerEnv+"="+what)
-		out, err := tracer.StdoutPipe()
-		if err == nil {
-			err = tracer.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if said, err := bufio.NewReader(out).ReadString('\n'); said != "tracing\n" {
-			t.Errorf("the monitor says %q (%v)", said, err)
-		}
+		tracer := startTracer(t, what)
 		g.Tell("together 4 5000")
-		if err := tracer.Process.Kill(); err != nil {
-			t.Error(err)
-		}
-		_ = tracer.Wait() // it was killed
+		tracer.kill()
 		if got := g.Line(); !strings.HasPrefix(got, "done") {
 			t.Errorf("the target says %q", got)
 		}

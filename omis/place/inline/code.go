@@ -22,6 +22,7 @@ type compiler struct {
 	filter  uint64 // address of the numbers of the threads that are meant
 	named   int    // how many these are; 0: all threads
 	steps   []step
+	code    omis.GoCode // of the place
 
 	c      *x86.Code
 	spot   omis.Spot
@@ -31,6 +32,7 @@ type compiler struct {
 
 	off, claims, found, over, end x86.Label
 	table                         x86.Label // data: its address
+	goTable                       x86.Label // data: that of the table of goroutines
 }
 
 // step is a step of a program.
@@ -45,6 +47,11 @@ type step struct {
 	lost  uint64 // address of the number of occurrences that left no trace
 
 	spread bool // it keeps a histogram
+
+	// Of a timer in a function of Go: see goroutine.go.
+	goroutine bool
+	entry     int    // of the timer, in the directory
+	reset     uint64 // address of the time of the last reset
 
 	// Of a trace: see notes.go.
 	mark  int32
@@ -75,7 +82,7 @@ func (m *compiler) bytes(spot omis.Spot) ([]byte, error) {
 	m.c, m.spot, m.pushed = &x86.Code{}, spot, spot.Pushed
 	m.saved, m.kept = m.registers(), make(map[x86.Reg]int32)
 	c := m.c
-	for _, l := range []*x86.Label{&m.off, &m.claims, &m.found, &m.over, &m.end, &m.table} {
+	for _, l := range []*x86.Label{&m.off, &m.claims, &m.found, &m.over, &m.end, &m.table, &m.goTable} {
 		*l = c.NewLabel()
 	}
 	c.Part(partFront)
@@ -90,6 +97,8 @@ func (m *compiler) bytes(spot omis.Spot) ([]byte, error) {
 	c.Part(partRare)
 	c.Here(m.table)
 	c.Data(m.base + tableAt)
+	c.Here(m.goTable)
+	c.Data(m.base + uint64(m.goAt()))
 	m.claimSlot()
 	c.Part(partSteps)
 	c.Here(m.found)
@@ -139,9 +148,11 @@ func (m *compiler) registersOf(s *step) []x86.Reg {
 	switch {
 	case s.do == omis.OpTrace:
 		return []x86.Reg{x86.RAX, x86.RDX, number}
+	case s.do == omis.OpStart && s.goroutine:
+		return []x86.Reg{x86.RAX, x86.RDX, goRow}
 	case s.do == omis.OpStart:
 		return []x86.Reg{x86.RAX, x86.RDX}
-	case s.do == omis.OpStop && (s.spread || m.converts()):
+	case s.do == omis.OpStop && (s.spread || s.goroutine || m.converts()):
 		return []x86.Reg{x86.RAX, x86.RDX, now, spare}
 	case s.do == omis.OpStop:
 		return []x86.Reg{x86.RAX, x86.RDX, now}
@@ -270,12 +281,16 @@ func (m *compiler) step(s *step, last bool) {
 	if !last {
 		m.push(slot)
 	}
-	switch s.do {
-	case omis.OpStart:
+	switch {
+	case s.do == omis.OpStart && s.goroutine:
+		m.startGoroutine(s)
+	case s.do == omis.OpStart:
 		m.start(s)
-	case omis.OpStop:
+	case s.do == omis.OpStop && s.goroutine:
+		m.stopGoroutine(s)
+	case s.do == omis.OpStop:
 		m.stop(s)
-	case omis.OpTrace:
+	case s.do == omis.OpTrace:
 		m.trace(s)
 	}
 	if !last {

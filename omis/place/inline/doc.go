@@ -23,6 +23,13 @@
 // counts as its parent until it executes another program. The child of a fork does not
 // count at all.
 //
+// # Programs in Go
+//
+// A goroutine may return from a function on another thread than it was called on, and the
+// runtime may have moved its stack meanwhile. Open intervals of functions in Go are kept by
+// goroutines (goroutine.go); what was measured is added to the row of the thread on which
+// the interval ends.
+//
 // # Signals
 //
 // A handler may interrupt the code anywhere and run the same code on the same row: what

@@ -14,6 +14,12 @@ import "mirador/omis/place/inline/x86"
 
 // enterRow loads row.
 func (m *compiler) enterRow(s *step) {
+	m.addRow(s)
+	m.c.Load(depth, x86.At(row, rowDepth))
+}
+
+// addRow loads row.
+func (m *compiler) addRow(s *step) {
 	c := m.c
 	if s.isNear() {
 		c.DoImm(x86.Add, row, int32(s.row))
@@ -106,6 +112,9 @@ func (m *compiler) begin(s *step, look, done x86.Label) {
 	c.Here(none)
 	for member := int32(rowDepth); member <= rowTurn; member += 8 {
 		c.Store(x86.At(row, member), depth) // which is 0
+	}
+	if !m.converts() {
+		c.Store(s.away(), depth)
 	}
 	if s.spread {
 		m.clearBuckets()

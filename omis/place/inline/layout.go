@@ -14,6 +14,7 @@ import "mirador/omis"
 //	programs   what stands where, for a later monitor
 //	table      the address of each thread's slot, by the number of the thread
 //	ledger     rows of threads that have ended
+//	goroutines open intervals of functions in Go
 //	groups     of cells of one kind, each with a room for every slot
 //
 // A slot belongs to a thread. All rooms of a slot lie at the same distance from each
@@ -60,7 +61,7 @@ const (
 )
 
 // magic begins the header; the number is that of the layout.
-const magic = "mirador inline A"
+const magic = "mirador inline B"
 
 // mostGroups is how many groups the header has room for, a byte each for their kind.
 const mostGroups = headerSize - headerKinds
@@ -75,10 +76,11 @@ const threadBits = 22
 
 // shape is how the memory is divided.
 type shape struct {
-	slots  int // more than there are threads at a time: those of ended threads are given free only now and then
-	stride int // of the table, as a power of two
-	ledger int // records
-	groups int
+	slots      int // more than there are threads at a time: those of ended threads are given free only now and then
+	stride     int // of the table, as a power of two
+	ledger     int // records
+	goroutines int // rows of the table of goroutines, a power of two
+	groups     int
 }
 
 // Shapes, the best first, for memory of so many bytes. In the first, 10,000 timers
@@ -88,9 +90,9 @@ var shapes = [...]struct {
 	size  int
 	shape shape
 }{
-	{1 << 36, shape{slots: 1 << 13, stride: 32 - threadBits, ledger: 1 << 23}},
-	{1 << 32, shape{slots: 1 << 10, stride: 3, ledger: 1 << 18}},
-	{1 << 28, shape{slots: 1 << 8, stride: 3, ledger: 1 << 15}},
+	{1 << 36, shape{slots: 1 << 13, stride: 32 - threadBits, ledger: 1 << 23, goroutines: 1 << 19}},
+	{1 << 32, shape{slots: 1 << 10, stride: 3, ledger: 1 << 18, goroutines: 1 << 15}},
+	{1 << 28, shape{slots: 1 << 8, stride: 3, ledger: 1 << 15, goroutines: 1 << 12}},
 }
 
 // shapeFor finds the shape of memory of a size.
@@ -106,7 +108,7 @@ func shapeFor(size int) (s shape, ok bool) {
 }
 
 func (s shape) ledgerAt() int { return tableAt + 1<<(threadBits+s.stride) }
-func (s shape) groupsAt() int { return s.ledgerAt() + s.ledger*recordSize }
+func (s shape) groupsAt() int { return (s.goAt() + s.goSize() + roomSize - 1) &^ (roomSize - 1) }
 
 // placeOf is where the table has the slot of a thread.
 func (s shape) placeOf(tid int) int { return tableAt + tid<<s.stride }
@@ -120,7 +122,8 @@ const (
 	entryGroup = 4  // 4 bytes
 	entryIndex = 8  // in the group; 4 bytes
 	entryLost  = 16 // occurrences that left no trace
-	entryKey   = 24 // of the store
+	entryReset = 24 // of a timer: intervals of goroutines that were opened before count no more
+	entryKey   = 32 // of the store
 	maxKey     = entrySize - entryKey
 )
 

@@ -132,6 +132,7 @@ func (m *memory) take(kind cellKind, key string) (c cell, err error) {
 	binary.LittleEndian.PutUint32(b[entryGroup:], uint32(c.group))
 	binary.LittleEndian.PutUint32(b[entryIndex:], uint32(c.index))
 	binary.LittleEndian.PutUint64(b[entryLost:], 0)
+	m.forgetGoroutines(c)
 	name := nameOf(key)
 	copy(b[entryKey:], name[:])
 	m.word32(entryAt(c.entry) + entryKind).Store(uint32(kind)) // last: now it is all there
@@ -305,6 +306,9 @@ func (m *memory) wipe(slot int, c cell) {
 			clear(m.bytes[at+former:][:c.kind.size()])
 		}
 		return
+	}
+	if away := m.away(slot, c); m.inUse(away) {
+		m.word(away).Store(0)
 	}
 	for depth := range maxOpen {
 		open := m.rowAt(slot, c) + c.open() + depth*c.kind.depth()

@@ -9,7 +9,6 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
-	"mirador/omis/place/clock"
 )
 
 // placed is an omis.Placed: one program at one address of one process.
@@ -37,13 +36,13 @@ func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 	if len(addrs) == 0 {
 		return verdicts, errs
 	}
-	p.refuseGo(list, errs)
+	codes := p.goCodes(list, errs)
 	for k, err := range p.patcher.Survey(list[0].Watch.Proc, addrs) {
 		if errs[at[k]] == nil {
 			errs[at[k]] = err
 		}
 		if errs[at[k]] == nil {
-			verdicts[at[k]] = verdict(list[at[k]].Program, 0)
+			verdicts[at[k]] = verdict(list[at[k]].Program, 0, codes[at[k]].In)
 		}
 	}
 	return verdicts, errs
@@ -81,41 +80,16 @@ func (p *Placer) judge(list []omis.Placing) []error {
 	return errs
 }
 
-// refuseGo refuses to time functions in Go: the code pairs begin and end by threads. Nor does
-// it take the time of records there by a function of the vDSO, which needs more room than
-// there may be on the stack of a goroutine.
-func (p *Placer) refuseGo(list []omis.Placing, errs []error) {
-	c, _ := p.now()
-	var at []int
-	var addrs []uint64
-	for i, err := range errs {
-		if err == nil && (times(list[i].Program) || list[i].Program.Traces() && c.Kind == clock.Function) {
-			at, addrs = append(at, i), append(addrs, list[i].Watch.Addr)
-		}
-	}
-	if len(addrs) == 0 {
-		return
-	}
-	for k, code := range p.patcher.GoCode(list[0].Watch.Proc, addrs) {
-		switch {
-		case !code.In:
-		case times(list[at[k]].Program):
-			errs[at[k]] = &omis.Refusal{Why: "a goroutine may leave the function on another thread, and intervals are of threads here"}
-		default:
-			errs[at[k]] = &omis.Refusal{Why: "the time can only be read by a function of the vDSO here, for which the stacks of goroutines are too small"}
-		}
-	}
-}
-
 // Costs of a hit, in nanoseconds, as measured on a Zen 4 virtual machine.
 const (
-	costToCount  = 2.5
-	costToSample = 4 // where nothing is timed
-	costToTime   = 10
-	costToTrace  = 12
-	costToSpread = 3
-	costOfOrder  = 15
-	costOfFlags  = 2 // where they matter, and the red zone
+	costToCount     = 2.5
+	costToSample    = 4 // where nothing is timed
+	costToTime      = 10
+	costToTrace     = 12
+	costToSpread    = 3
+	costOfOrder     = 15
+	costOfGoroutine = 2 // to find its row
+	costOfFlags     = 2 // where they matter, and the red zone
 )
 
 // times tells whether a program takes the time.
@@ -134,7 +108,7 @@ func isOrdered(p omis.Program) bool {
 }
 
 // verdict says how a program runs at a kind of place.
-func verdict(program omis.Program, kind int) omis.Verdict {
+func verdict(program omis.Program, kind int, inGo bool) omis.Verdict {
 	v := omis.Verdict{
 		Name: Name, Where: "in the program, in code of ours; nobody is held",
 		Why:  "its actions only count and measure time, and there is room for a jump",
@@ -142,6 +116,9 @@ func verdict(program omis.Program, kind int) omis.Verdict {
 	}
 	if times(program) {
 		v.Cost = costToTime
+		if inGo {
+			v.Cost += costOfGoroutine
+		}
 	}
 	if program.Traces() {
 		v.Cost, v.Kind = v.Cost+costToTrace, v.Kind+", traced"
@@ -169,7 +146,7 @@ func verdict(program omis.Program, kind int) omis.Verdict {
 // Place: see omis.Placer.
 func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 	all, errs := make([]omis.Placed, len(list)), p.judge(list)
-	p.refuseGo(list, errs)
+	codes := p.goCodes(list, errs)
 	if !slices.Contains(errs, nil) {
 		return all, errs
 	}
@@ -190,7 +167,7 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 		if errs[i] != nil {
 			continue
 		}
-		pl, patch, err := t.prepare(&list[i])
+		pl, patch, err := t.prepare(&list[i], codes[i])
 		switch {
 		case err != nil:
 			errs[i] = err
@@ -217,8 +194,8 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 
 // prepare makes ready what a program needs, or finds the one that a former monitor has
 // left. The caller holds mu.
-func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
-	m := &compiler{shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads), ordered: isOrdered(l.Program), late: sampled(l.Program) > 1}
+func (t *target) prepare(l *omis.Placing, code omis.GoCode) (*placed, omis.Patch, error) {
+	m := &compiler{shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads), ordered: isOrdered(l.Program), late: sampled(l.Program) > 1, code: code}
 	var entries []int
 	for _, op := range l.Program {
 		s := op.Store.(*store)
@@ -232,6 +209,7 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 		entries = append(entries, c.entry)
 		m.steps = append(m.steps, step{
 			do: op.Do, value: op.Value, load: op.Load, row: t.memory.distance(c), open: int32(c.open()), level: int32(c.kind.depth()), oneIn: op.OneIn, spread: c.kind == cellSpreads,
+			entry: c.entry, goroutine: code.In && op.Times(), reset: t.memory.base + uint64(entryAt(c.entry)+entryReset),
 			lost: t.memory.base + uint64(entryAt(c.entry)+entryLost),
 		})
 		if op.Do == omis.OpTrace {
@@ -253,7 +231,7 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 	if former := t.claim(pl.said.addr, pl.said.text); former != nil {
 		t.users++
 		pl.said, pl.patch, pl.former = former.said, former.patch, true
-		pl.verdict = verdict(l.Program, pl.said.kind)
+		pl.verdict = verdict(l.Program, pl.said.kind, code.In)
 		return pl, omis.Patch{}, nil
 	}
 	if err := t.announce(pl, m, threads); err != nil {
@@ -263,7 +241,7 @@ func (t *target) prepare(l *omis.Placing) (*placed, omis.Patch, error) {
 	return pl, omis.Patch{Addr: l.Watch.Addr, Reads: reads(program), Make: func(spot omis.Spot) ([]byte, error) {
 		pl.said.kind, pl.said.change = kindAt(spot), spot.Switch
 		t.memory.sayWhere(&pl.said)
-		pl.verdict = verdict(program, pl.said.kind)
+		pl.verdict = verdict(program, pl.said.kind, code.In)
 		return m.bytes(spot)
 	}}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/place/clock"
 )
 
 // reading is a row as it was read.
@@ -81,6 +82,9 @@ func (m *memory) forgetTimer(slot int, c cell) {
 	}
 }
 
+// forgetGoroutines has open intervals of goroutines count no more.
+func (m *memory) forgetGoroutines(c cell) { m.word(entryAt(c.entry) + entryReset).Store(clock.Ticks()) }
+
 // timer reads the row of a timer.
 func (m *memory) timer(slot int, c cell) (r reading) {
 	at := m.rowAt(slot, c)
@@ -88,10 +92,17 @@ func (m *memory) timer(slot int, c cell) (r reading) {
 		return r
 	}
 	member := func(i int) uint64 { return m.word(at + i).Load() }
+	opened := func() int64 {
+		n := int64(member(rowDepth)) / int64(c.kind.depth())
+		if away := m.away(slot, c); clock.Kind(m.word(headerTime).Load()) == clock.Counter && m.inUse(away) {
+			n += int64(m.word(away).Load())
+		}
+		return n
+	}
 	for range tries {
 		r = reading{any: member(rowLimit) != 0, first: member(rowFirst), torn: true}
 		done := member(rowDone)
-		r.Count, r.Unfinished, r.Open = int64(done), int64(member(rowUnfinished)), int64(member(rowDepth))/int64(c.kind.depth())
+		r.Count, r.Unfinished, r.Open = int64(done), int64(member(rowUnfinished)), opened()
 		r.Skipped = max(int64(member(rowPassed))-r.Count-r.Unfinished-r.Open, 0)
 		r.Last, r.Min, r.Max = member(rowLast), member(rowLeast), member(rowMost)
 		r.Sum = omis.Uint128{Lo: member(rowTotal)}
@@ -101,6 +112,7 @@ func (m *memory) timer(slot int, c cell) (r reading) {
 			return reading{} // unused, or reset and the thread has not come by
 		case member(rowBegun) == done:
 			r.torn = false
+			r.any = r.Count != 0 || r.Unfinished != 0 || r.Open != 0 || member(rowPassed) != 0 // a goroutine may come by without a begin or an end
 			return r
 		}
 	}

@@ -214,6 +214,7 @@ func (s *store) Reset() error {
 	s.notes.forget(t.known)
 	for _, c := range s.cells() {
 		t.memory.lost(c).Store(0)
+		t.memory.forgetGoroutines(c)
 		for _, o := range t.known {
 			if s.kind.HasIntervals() {
 				t.memory.forgetTimer(o.slot, c)

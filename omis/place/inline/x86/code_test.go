@@ -41,6 +41,7 @@ func TestInstructions(t *testing.T) {
 		"movq $0x1,0x10(%rsi)":         func(c *x86.Code) { c.StoreImm(x86.At(x86.RSI, 16), 1) },
 		"lea -0x80(%rsp),%rsp":         func(c *x86.Code) { c.Lea(x86.RSP, x86.At(x86.RSP, -128)) },
 		"add %rcx,%rax":                func(c *x86.Code) { c.Do(x86.Add, x86.RAX, x86.RCX) },
+		"imul %rdx,%rdi":               func(c *x86.Code) { c.MulReg(x86.RDI, x86.RDX) },
 		"or %rdx,%rax":                 func(c *x86.Code) { c.Do(x86.Or, x86.RAX, x86.RDX) },
 		"sub $0x200,%rax":              func(c *x86.Code) { c.DoImm(x86.Sub, x86.RAX, 512) },
 		"cmp $0x1,%rax":                func(c *x86.Code) { c.DoImm(x86.Cmp, x86.RAX, 1) },

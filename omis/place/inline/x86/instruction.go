@@ -291,6 +291,9 @@ func (c *Code) StoreVector(m Mem, n Reg) { c.withMem(instruction{opcode: 0x0f11,
 // Mul multiplies RAX by a register; the product is in RDX and RAX.
 func (c *Code) Mul(r Reg) { c.withReg(instruction{wide: true, opcode: 0xf7, field: 4}, r) }
 
+// MulReg multiplies a register by another; what is beyond 64 bits is lost.
+func (c *Code) MulReg(to, by Reg) { c.withReg(instruction{wide: true, opcode: 0x0faf, field: to}, by) }
+
 // Zero clears a register.
 func (c *Code) Zero(r Reg) {
 	in := instruction{opcode: 0x31, field: r}

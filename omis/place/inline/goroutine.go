@@ -1,0 +1,288 @@
+//go:build linux && amd64
+
+package inline
+
+import (
+	"math/bits"
+
+	"mirador/omis"
+	"mirador/omis/place/clock"
+	"mirador/omis/place/inline/x86"
+)
+
+// A goroutine may return from a function on another thread than it was called on, and the
+// runtime may have moved its stack meanwhile. So open intervals of functions in Go are kept
+// by goroutines: in a row for each goroutine and timer, in a table that is only added to.
+// A row has a stack of open intervals, as that of a thread has, which are paired by how far
+// the stack pointer is from the upper end of the goroutine's stack. A row needs no lock:
+// one thread runs a goroutine at a time, and the scheduler does not interrupt a goroutine
+// in code that the runtime does not know.
+//
+// What was measured is added to the row of the thread on which the interval ends. That row
+// also has how many more intervals began on the thread than ended there.
+//
+// Descriptors of goroutines are used again, never freed: another goroutine that gets one
+// begins at the upper end of its stack, and so drops what the one before has left open.
+
+// A row of the table. Its open intervals lie behind the table, those of one depth in all
+// rows side by side, so that recursion takes memory where there is some.
+const (
+	goKey     = 0 // the address of the descriptor, above it the timer's entry of the directory, plus one; 0: the row is free
+	goDepth   = 8 // a distance, as rowDepth
+	goRowSize = 16
+
+	goKeyBits = 48 // an address has fewer
+)
+
+// goReach is how many rows are looked at before it is given up to find one, which then
+// counts as lost. There are as many behind the last one that a hash leads to.
+const goReach = 64
+
+// goLevel is how far two open intervals of a goroutine are apart, one within the other.
+func (s shape) goLevel() int { return (s.goroutines + goReach) * goRowSize }
+
+// goAt is where the table is.
+func (s shape) goAt() int { return wholePages(s.ledgerAt() + s.ledger*recordSize) }
+
+// goSize is what it takes, with the open intervals.
+func (s shape) goSize() int { return wholePages(s.goLevel() * (1 + maxOpen)) }
+
+func wholePages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
+
+// away is how far it is from the row of a timer in a thread's slot to the word that says
+// how many more intervals of goroutines began on the thread than ended there. It lies
+// before the thread's open intervals, where the row's line is if the clock is the
+// hypervisor's page (timing.go): then no intervals of goroutines are timed.
+func (s *step) away() x86.Mem { return x86.At(row, s.open-s.level+openFrom) }
+
+func (m *memory) away(slot int, c cell) int {
+	return m.rowAt(slot, c) + c.open() - c.kind.depth() + openFrom
+}
+
+// Registers, beside row, RAX and RDX: the goroutine's row of the timer.
+const goRow = x86.RDI
+
+// golden spreads keys over the table (Knuth's multiplicative hash).
+const golden = 0x9e3779b97f4a7c15
+
+// goKeyOf is what the key of a row has beside the address of the goroutine.
+func (s *step) goKeyOf() uint64 { return uint64(s.entry+1) << goKeyBits }
+
+// findGoroutine finds the goroutine's row of the timer: goRow is its address, depth where
+// its open intervals end, and sp the distance of the stack pointer from the end of the
+// stack. Where there is no row it makes one, or goes to none if it must not; it goes to
+// lost where there can be none.
+func (m *compiler) findGoroutine(s *step, none, lost x86.Label) {
+	c := m.c
+	have, search := c.NewLabel(), c.NewLabel()
+	c.Load(x86.RAX, x86.FS(m.code.G))
+	c.Test(x86.RAX)
+	c.JumpIf(x86.IfEqual, lost)
+	c.MovImm(x86.RDX, s.goKeyOf())
+	c.Do(x86.Add, x86.RDX, x86.RAX)
+	c.MovImm(goRow, golden)
+	c.MulReg(goRow, x86.RDX)
+	c.Shr(goRow, uint8(64-bits.Len(uint(m.goroutines-1))))
+	c.Shl(goRow, 4)
+	c.DoLoad(x86.Add, goRow, x86.In(m.goTable))
+	c.DoLoad(x86.Cmp, x86.RDX, x86.At(goRow, goKey))
+	c.JumpIf(x86.IfNot, search)
+	c.Here(have)
+	c.Load(sp, x86.At(x86.RAX, m.code.StackEnd))
+	c.Do(x86.Sub, sp, x86.RSP)
+	c.DoImm(x86.Sub, sp, m.pushed)
+	c.Load(depth, x86.At(goRow, goDepth))
+	c.Part(partRare)
+	c.Here(search)
+	m.searchGoroutine(have, none, lost)
+	c.Part(partSteps)
+}
+
+// searchGoroutine looks at rows from goRow on. RDX is the key, RAX the goroutine.
+func (m *compiler) searchGoroutine(have, none, lost x86.Label) {
+	c := m.c
+	look, next, empty, found := c.NewLabel(), c.NewLabel(), c.NewLabel(), c.NewLabel()
+	restore := func() {
+		c.Pop(x86.RCX)
+		c.Pop(x86.RAX)
+	}
+	c.Push(x86.RAX)
+	c.Push(x86.RCX)
+	c.MovImm(x86.RCX, goReach)
+	c.Here(look)
+	c.DoStoreImm(x86.Cmp, x86.At(goRow, goKey), 0)
+	c.JumpIf(x86.IfEqual, empty)
+	c.DoLoad(x86.Cmp, x86.RDX, x86.At(goRow, goKey))
+	c.JumpIf(x86.IfEqual, found)
+	c.Here(next)
+	c.DoImm(x86.Add, goRow, goRowSize)
+	c.DecReg32(x86.RCX)
+	c.JumpIf(x86.IfNot, look)
+	restore()
+	c.Jump(lost)
+	c.Here(empty)
+	if none == lost {
+		c.Zero(x86.RAX)
+		c.LockedSwap(x86.At(goRow, goKey), x86.RDX)
+		c.JumpIf(x86.IfEqual, found)
+		c.Jump(next) // another thread was quicker, for another goroutine
+	} else {
+		restore()
+		c.Jump(none)
+	}
+	c.Here(found)
+	restore()
+	c.Jump(have)
+}
+
+// enterThreadRow loads row, and begins it where it is to be begun.
+func (m *compiler) enterThreadRow(s *step, look, done x86.Label) (fresh x86.Label) {
+	c := m.c
+	m.addRow(s)
+	c.Here(look)
+	c.DoStoreImm(x86.Cmp, x86.At(row, rowLimit), 0)
+	fresh = m.aside(func() {
+		c.Load(depth, x86.At(row, rowDepth))
+		m.begin(s, look, done)
+	})
+	c.JumpIf(x86.IfEqual, fresh)
+	return fresh
+}
+
+// goInnermost is the innermost open interval of the goroutine, if it has one.
+func goInnermost(member int32) x86.Mem { return x86.Sum(goRow, depth, member) }
+
+// popGoroutine takes the innermost interval off the goroutine's row.
+func (m *compiler) popGoroutine() {
+	c := m.c
+	c.StoreImm(goInnermost(openSP), 0)
+	c.DoImm(x86.Sub, depth, int32(m.goLevel()))
+	c.Store(x86.At(goRow, goDepth), depth)
+}
+
+// dropGoroutine takes the innermost interval off as unfinished, and goes on at a label.
+// One that was opened before the last reset does not count.
+func (m *compiler) dropGoroutine(s *step, on x86.Label) {
+	c := m.c
+	stale := c.NewLabel()
+	c.Push(x86.RDX)
+	c.MovImm(x86.RDX, s.reset)
+	c.Load(x86.RDX, x86.At(x86.RDX, 0))
+	c.DoLoad(x86.Cmp, x86.RDX, goInnermost(openFrom))
+	c.JumpIf(x86.IfAbove, stale)
+	c.Inc(x86.At(row, rowUnfinished))
+	c.DoStoreImm(x86.Sub, s.away(), 1)
+	c.Here(stale)
+	m.popGoroutine()
+	c.Pop(x86.RDX)
+	c.Jump(on)
+}
+
+// startGoroutine is start for a function in Go.
+func (m *compiler) startGoroutine(s *step) {
+	c := m.c
+	look, again, push, done := c.NewLabel(), c.NewLabel(), c.NewLabel(), c.NewLabel()
+	fresh := m.enterThreadRow(s, look, done)
+	if s.oneIn > 1 {
+		m.choose(s, fresh, done)
+	}
+	lost := m.aside(func() {
+		c.MovImm(x86.RAX, s.lost)
+		c.LockedInc(x86.At(x86.RAX, 0))
+		c.Jump(done)
+	})
+	m.findGoroutine(s, lost, lost)
+	c.Here(again)
+	c.Test(depth)
+	c.JumpIf(x86.IfEqual, push)
+	c.DoLoad(x86.Cmp, sp, goInnermost(openSP))
+	c.JumpIf(x86.IfBelowOrEqual, m.aside(func() { m.dropGoroutine(s, again) }))
+	c.DoImm(x86.Cmp, depth, int32(maxOpen*m.goLevel()))
+	c.JumpIf(x86.IfAboveOrEqual, m.aside(func() {
+		c.Inc(x86.At(row, rowUnfinished))
+		c.Jump(done)
+	}))
+	c.Here(push)
+	c.DoStoreImm(x86.Add, x86.At(goRow, goDepth), int32(m.goLevel()))
+	c.Inc(s.away())
+	c.Lea(goRow, x86.Sum(goRow, depth, int32(m.goLevel())))
+	c.Store(x86.At(goRow, openSP), sp)
+	m.readFirst()
+	c.Store(x86.At(goRow, openFrom), x86.RAX)
+	c.Here(done)
+}
+
+// stopGoroutine is stop for a function in Go. An interval that was opened before the last
+// reset does not count.
+func (m *compiler) stopGoroutine(s *step) {
+	c := m.c
+	look, again, later, done := c.NewLabel(), c.NewLabel(), c.NewLabel(), c.NewLabel()
+	m.enterThreadRow(s, look, done)
+	m.findGoroutine(s, done, m.aside(func() { c.Jump(done) }))
+	c.Here(again)
+	c.Test(depth)
+	c.JumpIf(x86.IfEqual, done)
+	c.DoLoad(x86.Cmp, sp, goInnermost(openSP))
+	c.JumpIf(x86.IfNot, m.aside(func() {
+		c.JumpIf(x86.IfAbove, done) // its start was not seen
+		m.dropGoroutine(s, again)
+	}))
+	if m.late {
+		c.Mov(now, row)
+		m.readClock()
+		c.Mov(row, now)
+		c.Mov(now, x86.RAX)
+		c.Load(depth, x86.At(goRow, goDepth))
+	}
+	c.MovImm(x86.RDX, s.reset)
+	c.Load(x86.RDX, x86.At(x86.RDX, 0))
+	c.DoLoad(x86.Cmp, x86.RDX, goInnermost(openFrom))
+	c.JumpIf(x86.IfAbove, m.aside(func() {
+		m.popGoroutine()
+		c.Jump(done)
+	}))
+	c.Mov(x86.RDX, now)
+	c.DoLoad(x86.Sub, x86.RDX, goInnermost(openFrom))
+	c.JumpIf(x86.IfBelow, m.aside(func() {
+		c.Zero(x86.RDX)
+		c.Jump(later)
+	}))
+	c.Here(later)
+	m.popGoroutine()
+	c.DoStoreImm(x86.Sub, s.away(), 1)
+	m.measured(s)
+	c.Here(done)
+}
+
+// goCodes tells of each program that takes the time whether it stands in code of Go. It
+// refuses those whose goroutines cannot be told apart, and those whose clock does not suit:
+// a function of the vDSO needs more room than there may be on the stack of a goroutine, and
+// by the hypervisor's page open intervals of threads alone are dropped when that changes.
+func (p *Placer) goCodes(list []omis.Placing, errs []error) []omis.GoCode {
+	c, _ := p.now()
+	codes := make([]omis.GoCode, len(list))
+	var at []int
+	var addrs []uint64
+	for i, err := range errs {
+		if err == nil && (times(list[i].Program) || list[i].Program.Traces() && c.Kind == clock.Function) {
+			at, addrs = append(at, i), append(addrs, list[i].Watch.Addr)
+		}
+	}
+	if len(addrs) == 0 {
+		return codes
+	}
+	for k, code := range p.patcher.GoCode(list[0].Watch.Proc, addrs) {
+		i := at[k]
+		codes[i] = code
+		switch {
+		case !code.In:
+		case c.Kind == clock.Function:
+			errs[i] = &omis.Refusal{Why: "the time can only be read by a function of the vDSO here, for which the stacks of goroutines are too small"}
+		case times(list[i].Program) && c.Kind != clock.Counter:
+			errs[i] = &omis.Refusal{Why: "functions in Go are timed in the program where the kernel's clock is tsc, and here it is " + c.Source}
+		case code.Unknown != nil && times(list[i].Program):
+			errs[i] = &omis.Refusal{Why: "the function is of Go, and goroutines cannot be told apart: " + code.Unknown.Error()}
+		}
+	}
+	return codes
+}
