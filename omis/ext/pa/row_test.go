@@ -1,6 +1,7 @@
 package pa
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -159,5 +160,34 @@ func BenchmarkTimer(b *testing.B) {
 	for b.Loop() {
 		tm.start(o, omis.StackPlace{SP: 64}, at.now)
 		tm.stop(o, omis.StackPlace{SP: 64}, 10)
+	}
+}
+
+// An interval of a goroutine begins on one thread and ends on another. It belongs to the
+// latter, and what is open in all is right at any time; what is broken off is unfinished.
+func TestGoroutineChangesThread(t *testing.T) {
+	var c clock
+	tm, first, second := newTimer(), owner{"p_1", "t_1"}, owner{"p_1", "t_2"}
+	at := func(g, sp uint64) omis.StackPlace { return omis.StackPlace{Goroutine: g, SP: -sp} }
+	tm.start(first, at(0x1000, 64), c.now)
+	c = 10
+	tm.start(first, at(0x2000, 64), c.now)
+	tm.stop(second, at(0x1000, 64), 30)
+	tm.stop(second, at(0x1000, 64), 31) // its begin was not seen
+	one, two := tm.byThread[first], tm.byThread[second]
+	if one.count != 0 || one.begun() != 2 || two.count != 1 || two.last != 30 || two.begun() != 0 || one.away+two.away != 1 {
+		t.Errorf("%+v, %+v", one, two)
+	}
+	tm.BreakOff("p_1")
+	tm.stop(first, at(0x2000, 64), 40)
+	if n := one.unfinished + two.unfinished; n != 1 || one.away+two.away != 0 || one.count != 0 {
+		t.Errorf("broken off: %+v, %+v", one, two)
+	}
+	if err := tm.canTime(omis.StackPlace{Unknown: errors.New("no symbol")}); err == nil {
+		t.Error("a goroutine that is not known is timed")
+	}
+	tm.clock = omis.ClockCPU
+	if err := tm.canTime(at(0x1000, 64)); err == nil {
+		t.Error("the CPU time of a goroutine is told")
 	}
 }
