@@ -106,6 +106,9 @@ func (o *owner) extract(t *thread, regs *ptrace.Regs) bool {
 	m := o.meeting
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.server == nil {
+		return false // the code was there before us
+	}
 	now := heldRegisters(regs)
 	ok, err := m.server.Extract(m.site, t.tid, &now, func(at *rendezvous.Hit, s rendezvous.Stand) error {
 		if err := o.haveStand(t, regs, s); err != nil {

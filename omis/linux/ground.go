@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -39,8 +41,12 @@ var (
 
 func (g *ground) Shared() []byte { return g.shared.Bytes }
 func (g *ground) Base() uint64   { return g.shared.Base }
-func (g *ground) TID() int32     { return g.tid }
-func (g *ground) Self() bool     { return g.self }
+
+// NextData: see patch.Shared. Package inline asks for it.
+func (g *ground) NextData(from int) (begin, end int, ok bool) { return g.shared.NextData(from) }
+
+func (g *ground) TID() int32 { return g.tid }
+func (g *ground) Self() bool { return g.self }
 
 // Left: see omis.Heir.
 func (g *ground) Left() []omis.Patched { return g.left }
@@ -144,7 +150,10 @@ func (o *owner) prepareGround() (*ground, error) {
 	o.freeze(nil)
 	defer o.endFreeze()
 	g := &ground{node: o.node, proc: o.proc, memory: memory}
-	if err := o.furnish(g); err != nil {
+	if err := sanely(func() error { return o.furnish(g) }); err != nil {
+		if g.shared != nil {
+			g.shared.Close()
+		}
 		memory.Close()
 		return nil, err
 	}
@@ -152,6 +161,22 @@ func (o *owner) prepareGround() (*ground, error) {
 	o.node.grounds[o.proc] = g
 	o.node.mu.Unlock()
 	return g, nil
+}
+
+// sanely calls what reads what an earlier monitor has left in a process, where the process can
+// write as well. A fault of ours that this leads to costs the process only.
+func sanely(do func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			fault, is := p.(runtime.Error)
+			if !is {
+				panic(p)
+			}
+			err = &omis.Refusal{Why: fmt.Sprintf("the process has damaged what an earlier monitor left in it: %v", fault)}
+		}
+	}()
+	return do()
 }
 
 // furnish makes the ground of the frozen process, or takes over what is there.

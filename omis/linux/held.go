@@ -52,10 +52,13 @@ func (m *meeting) watchesAt(addr uint64) []*watch {
 	return nil
 }
 
+// mostMembers is how many threads are known at most. A target can make up ids of others.
+const mostMembers = 1 << 16
+
 // isMember tells whether a thread is an observed one of the process. Ids are not
 // used again before the owner has taken note of a thread's end.
 func (m *meeting) isMember(tid int) bool {
-	if now := m.changes.Load(); now != m.as {
+	if now := m.changes.Load(); now != m.as || len(m.members) > mostMembers {
 		clear(m.members)
 		m.as = now
 	}

@@ -20,11 +20,14 @@ func homeIn(memory *os.File, maps proc.Mappings) (resident.Home, resident.State,
 		if m.Inode != 0 || m.Write || !m.Exec || m.End-m.Start < resident.ArenaSize {
 			continue
 		}
+		home := resident.Home(m.Start)
+		if !home.IsHere(memory) {
+			continue
+		}
 		image := make([]byte, resident.ArenaSize)
 		if _, err := memory.ReadAt(image, int64(m.Start)); err != nil {
 			continue
 		}
-		home := resident.Home(m.Start)
 		s, err := home.Parse(image)
 		if err == nil && len(s.Arenas) > 0 && s.Arenas[0] == m.Start {
 			return home, s, true
@@ -97,9 +100,12 @@ func left(pid int, memory *os.File) (l leftover) {
 	if err != nil {
 		return l
 	}
-	home, s, _ := homeIn(memory, maps)
-	l.home, l.entries = home, s.Entries
-	l.jumps = rendezvous.Adopt(bystander{memory, pid}, maps, rendezvous.Config{})
+	_ = sanely(func() error { // nothing of it stands then, as far as anybody can know
+		home, s, _ := homeIn(memory, maps)
+		l.home, l.entries = home, s.Entries
+		l.jumps = rendezvous.Adopt(bystander{memory, pid}, maps, rendezvous.Config{})
+		return nil
+	})
 	return l
 }
 

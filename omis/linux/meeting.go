@@ -61,9 +61,15 @@ func (o *owner) findSite() error {
 		return err
 	}
 	patience := o.node.patience
-	o.meeting.site = rendezvous.Adopt(host{o}, mapped, rendezvous.Config{Vacancies: o.vacancies, Patience: patience})
-	o.meeting.barred = o.bars()
-	o.space.leftover = o.findHome(mapped)
+	err = sanely(func() error {
+		o.meeting.site = rendezvous.Adopt(host{o}, mapped, rendezvous.Config{Vacancies: o.vacancies, Patience: patience})
+		o.meeting.barred = o.bars()
+		o.space.leftover = o.findHome(mapped)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	left := o.meeting.site.Standing()
 	if len(left) == 0 {
 		return nil

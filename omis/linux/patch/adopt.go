@@ -13,54 +13,79 @@ import (
 	"mirador/omis/linux/proc"
 )
 
+// The process can write whatever it likes where an earlier monitor has put its arenas. So
+// every number that is read there is checked before anything is looked up by it, and no
+// more is taken for what they say than these.
+const (
+	mostArenas = 1 << 9
+	mostBytes  = 1 << 26 // of the code of all arenas
+	mostBlocks = 1 << 18 // and of their blocks
+)
+
+// inspection is the adoption of what stands in a process.
+type inspection struct {
+	site            *Site
+	arenas          []*arena
+	places, retired []*place
+	bytes           uint64 // of code that was read
+	blocks          int
+}
+
 // Adopt finds what an earlier monitor, or the parent of a forked process, has put
 // into a process; nil: nothing. It tells whether it is a parent's: then the code is
 // off, and shares memory with another process. Nothing changes in the process yet.
 func Adopt(memory Memory, mapped proc.Mappings) (s *Site, inherited bool) {
-	s = &Site{memory: memory}
-	var arenas []*arena
-	var places, retired []*place
-	for _, m := range mapped {
-		if m.Inode != 0 || m.Write || !m.Exec || !m.Private {
+	in := &inspection{site: &Site{memory: memory}}
+	for i, m := range mapped {
+		// What stands before the code has other rights: no mapping begins in another's middle.
+		if i == 0 || m.Inode != 0 || m.Write || !m.Exec || !m.Private || len(in.arenas) == mostArenas {
 			continue
 		}
-		for at := m.Start; at+pageSize <= m.End; at += pageSize {
-			a, alive := s.adoptArena(at)
-			if a == nil {
-				continue
-			}
-			inherited = inherited || !alive
-			arenas = append(arenas, a)
-			stand, rest := s.adoptPlaces(a)
-			places, retired = append(places, stand...), append(retired, rest...)
-			at += a.size - pageSize
+		a, alive := in.arena(&mapped[i-1], &m)
+		if a == nil {
+			continue
 		}
+		inherited = inherited || !alive
+		in.arenas = append(in.arenas, a)
 	}
-	if len(arenas) == 0 {
+	if len(in.arenas) == 0 {
 		return nil, false
 	}
-	for _, p := range slices.Concat(places, retired) {
+	for _, a := range in.arenas {
+		in.adoptPlaces(a)
+	}
+	in.checkPlaces()
+	for _, p := range slices.Concat(in.places, in.retired) {
 		for _, point := range p.points {
-			for _, a := range arenas {
-				a.gave(point.change)
-			}
+			in.arenaOf(point.change).gave(point.change)
 		}
 	}
-	s.note(arenas, places, retired)
-	return s, inherited
+	in.site.note(in.arenas, in.places, in.retired)
+	return in.site, inherited
 }
 
-// adoptArena reads the head of an arena's code, if there is one.
-func (s *Site) adoptArena(code uint64) (a *arena, alive bool) {
+// arena reads the head of an arena's code, if there is one in a mapping behind another that
+// has its switches.
+func (in *inspection) arena(before, m *proc.Mapping) (a *arena, alive bool) {
+	s := in.site
 	var head [headSize]byte
-	if _, err := s.memory.ReadAt(head[:], int64(code)); err != nil || [16]byte(head[headMagic:]) != magic {
+	if _, err := s.memory.ReadAt(head[:], int64(m.Start)); err != nil || [16]byte(head[headMagic:]) != magic {
 		return nil, false
 	}
 	le := binary.LittleEndian
 	a = &arena{size: le.Uint64(head[headLength:]), used: le.Uint64(head[headUsed:]), next: firstSwitch}
+	if a.size%pageSize != 0 || a.size > m.End-m.Start || a.used < headSize || a.used > a.size {
+		return nil, false
+	}
+	if in.bytes += a.used; in.bytes > mostBytes {
+		return nil, false
+	}
 	a.told = a.used
 	a.switches = switchesFor(a.size)
-	a.addr = code - a.switches
+	a.addr = m.Start - a.switches
+	if before.End != m.Start || !before.Write || before.Start > a.addr || a.addr > m.Start {
+		return nil, false
+	}
 	s.base, s.shared = le.Uint64(head[headBase:]), le.Uint64(head[headShared:])
 	var word [8]byte
 	_, err := s.memory.ReadAt(word[:], int64(a.addr+arenaAlive))
@@ -69,68 +94,98 @@ func (s *Site) adoptArena(code uint64) (a *arena, alive bool) {
 
 // adoptPlaces reads the blocks of an arena: places whose jumps stand, and others,
 // which threads may be in.
-func (s *Site) adoptPlaces(a *arena) (stand, retired []*place) {
+func (in *inspection) adoptPlaces(a *arena) {
 	code := make([]byte, a.used)
-	if _, err := s.memory.ReadAt(code, int64(a.code())); err != nil {
-		return nil, nil
+	if _, err := in.site.memory.ReadAt(code, int64(a.code())); err != nil {
+		return
 	}
 	for at := uint64(headSize); at+blockHead <= a.used; {
 		state := binary.LittleEndian.Uint64(code[at:])
 		b := block{a.code() + at, int(uint32(state))}
-		if b.size == 0 || at+uint64(b.size) > a.used {
+		if b.size < blockHead || b.size%blockAlign != 0 || at+uint64(b.size) > a.used {
 			break // it was being made when the monitor died: nothing leads there
+		}
+		if in.blocks++; in.blocks > mostBlocks {
+			break
 		}
 		switch kind(state >> 32) {
 		case holdsNothing:
 			a.free = append(a.free, b)
 		case holdsPlace:
-			if p := s.adoptPlace(a, b, code[at:][:b.size]); p != nil && !p.gone {
-				stand = append(stand, p)
+			if p := in.adoptPlace(b, code[at:][:b.size]); p != nil && !p.gone {
+				in.places = append(in.places, p)
 			} else if p != nil {
 				p.gone = false
-				retired = append(retired, p)
+				in.retired = append(in.retired, p)
 			}
 		}
 		at += uint64(b.size)
 	}
-	return stand, retired
 }
 
 // adoptPlace reads the description of a place. Where its jump stands no more, it
 // says so.
-func (s *Site) adoptPlace(a *arena, b block, text []byte) *place {
+func (in *inspection) adoptPlace(b block, text []byte) *place {
 	le := binary.LittleEndian
 	p := &place{block: b, Window: detour.Window{Addr: le.Uint64(text[blockAddr:])}}
 	insts, points := int(le.Uint16(text[blockInsts:])), int(le.Uint16(text[blockPoints:]))
 	end := align(blockHead + instSize*insts + pointSize*points)
-	if end > len(text) {
+	length := int(le.Uint16(text[blockLength:]))
+	if end > len(text) || insts == 0 || length < detour.JumpSize {
 		return nil
 	}
 	p.stub = b.addr + uint64(end)
 	stub, rest := text[end:], text[blockHead:]
-	for range insts {
+	for i := range insts {
 		p.Ends = append(p.Ends, int(le.Uint32(rest)))
 		p.copies = append(p.copies, int(le.Uint32(rest[4:])))
+		// Padding may stand behind the last instruction.
+		if p.Ends[i] <= p.begin(i) || p.Ends[i] > length || p.copies[i] >= len(stub) || i > 0 && p.copies[i] <= p.copies[i-1] {
+			return nil
+		}
 		rest = rest[instSize:]
 	}
 	for range points {
-		point := &Point{site: s, patch: omis.Patch{Addr: le.Uint64(rest)}, at: le.Uint64(rest[8:]), change: le.Uint64(rest[16:])}
+		point := &Point{site: in.site, patch: omis.Patch{Addr: le.Uint64(rest)}, at: le.Uint64(rest[8:]), change: le.Uint64(rest[16:])}
 		code := span{int(le.Uint32(rest[24:])), int(le.Uint32(rest[28:]))}
-		if code.begin > code.end || code.end > len(stub) {
+		if code.begin > code.end || code.end > len(stub) || in.arenaOf(point.change) == nil || !p.begins(point.at) {
 			return nil
 		}
 		point.left, point.from = bytes.Clone(stub[code.begin:code.end]), p.stub+uint64(code.begin)
 		p.points, p.codes = append(p.points, point), append(p.codes, code)
 		rest = rest[pointSize:]
 	}
-	p.Code = make([]byte, le.Uint16(text[blockLength:]))
+	p.Code = make([]byte, length)
 	if text[blockExclusive] != 0 {
 		p.exclusive = exclusiveBecause(errors.New("as the earlier monitor found"))
 	}
-	_, err := s.memory.ReadAt(p.Code, int64(p.Addr))
-	p.gone = err != nil || len(p.Code) < detour.JumpSize || [detour.JumpSize]byte(p.Code) != p.jump()
+	_, err := in.site.memory.ReadAt(p.Code, int64(p.Addr))
+	p.gone = err != nil || [detour.JumpSize]byte(p.Code) != p.jump()
 	copy(p.Code, text[blockOriginal:][:detour.JumpSize])
 	return p
+}
+
+// arenaOf finds the arena that has a switch; nil: none does.
+func (in *inspection) arenaOf(change uint64) *arena {
+	for _, a := range in.arenas {
+		if a.owns(change) && change-a.addr >= firstSwitch {
+			return a
+		}
+	}
+	return nil
+}
+
+// checkPlaces leaves out places that overlap others: no two jumps stand in one window.
+func (in *inspection) checkPlaces() {
+	slices.SortFunc(in.places, func(a, b *place) int { return compare(a.Addr, b.Addr) })
+	end := uint64(0)
+	in.places = slices.DeleteFunc(in.places, func(p *place) bool {
+		if p.Addr < end || p.End() < p.Addr {
+			return true
+		}
+		end = p.End()
+		return false
+	})
 }
 
 // Base is where the process has shared memory, and how much.

@@ -35,6 +35,14 @@ func (r ram) move(length int, at int64, do func(memory []byte)) (int, error) {
 	return length, nil
 }
 
+// mapping is how an arena is mapped.
+func mapping(a *arena) proc.Mappings {
+	return proc.Mappings{
+		{Start: a.addr, End: a.code(), Read: true, Write: true, Private: true},
+		{Start: a.code(), End: a.end(), Read: true, Exec: true, Private: true},
+	}
+}
+
 // TestAdoptArenaWithoutBlocks: a monitor that is killed as soon as it has opened an
 // arena, before it has put a block there, leaves one that the next puts its blocks
 // into, and the one after finds.
@@ -42,7 +50,7 @@ func TestAdoptArenaWithoutBlocks(t *testing.T) {
 	a := newArena(0)
 	a.addr = 0x10000
 	memory := ram{a.addr, make([]byte, a.length())}
-	mapped := proc.Mappings{{Start: a.code(), End: a.end(), Read: true, Exec: true, Private: true}}
+	mapped := mapping(a)
 	first := NewSite(memory, 0x5000, 0x1000)
 	if err := (&Batch{site: first}).open(a); err != nil {
 		t.Fatal(err)
@@ -69,7 +77,7 @@ func TestAdoptArenaWithoutBlocks(t *testing.T) {
 func stands(t *testing.T, s *Site, a *arena, at, change uint64, standing bool) {
 	t.Helper()
 	p := &place{Window: detour.Window{Addr: at, Code: make([]byte, detour.JumpSize), Ends: []int{detour.JumpSize}}, copies: []int{0}}
-	p.points, p.codes = []*Point{{site: s, change: change}}, []span{{}}
+	p.points, p.codes = []*Point{{site: s, at: at, change: change}}, []span{{}}
 	p.block, _ = a.take(p.stubOffset() + blockAlign)
 	p.stub = p.block.addr + uint64(p.stubOffset())
 	if jump := p.jump(); standing {
@@ -90,7 +98,7 @@ func twoArenas(t *testing.T) (s *Site, first, second *arena, mapped proc.Mapping
 	second.addr = first.end()
 	s = NewSite(ram{first.addr, make([]byte, first.length()+second.length())}, 0x5000, 0x1000)
 	for _, a := range []*arena{first, second} {
-		mapped = append(mapped, proc.Mapping{Start: a.code(), End: a.end(), Read: true, Exec: true, Private: true})
+		mapped = append(mapped, mapping(a)...)
 		if err := (&Batch{site: s}).open(a); err != nil {
 			t.Fatal(err)
 		}

@@ -91,6 +91,24 @@ func (p *Point) make(at uint64) ([]byte, error) {
 	return p.patch.Make(omis.Spot{Addr: p.patch.Addr, Code: at, Switch: p.change, Entry: p.entry, Return: p.ends, Pushed: p.pushed})
 }
 
+// begin is the offset in the window of the i-th instruction.
+func (p *place) begin(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return p.Ends[i-1]
+}
+
+// begins reports whether an instruction of the window begins at an address.
+func (p *place) begins(at uint64) bool {
+	for i := range p.Ends {
+		if p.Start(i) == at {
+			return true
+		}
+	}
+	return false
+}
+
 // inPlace gives for an address in the stub the one in the program that a thread
 // there stands at; exact tells that it is in the state it would have there.
 func (p *place) inPlace(pc uint64) (at uint64, exact bool) {

@@ -6,17 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
 	"mirador/omis/linux/proc"
+	"mirador/omis/linux/sealed"
 )
 
 // Shared is memory that a process shares with the monitor.
 type Shared struct {
 	Bytes []byte // as the monitor has it
 	Base  uint64 // where the process has it
+	file  int    // a descriptor of it
 }
 
 // sizes are tried one after the other: a process may be allowed less.
@@ -52,11 +55,14 @@ func Share(process Process, pid int, mapped proc.Mappings) (*Shared, error) {
 }
 
 func shareFile(process Process, pid int, fd uint64, mapped proc.Mappings) (*Shared, error) {
-	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDWR, 0)
+	f, err := sealed.Open(fmt.Sprintf("/proc/%d/fd/%d", pid, fd))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if err := sealed.Fresh(f); err != nil {
+		return nil, err
+	}
 	most, err := allowed(process, pid, f, fd)
 	if err != nil {
 		return nil, err
@@ -73,8 +79,8 @@ func shareFile(process Process, pid int, fd uint64, mapped proc.Mappings) (*Shar
 			return nil, err
 		}
 		// It is sealed, so that the process cannot take the memory away under our feet.
-		if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-			return nil, fmt.Errorf("cannot seal the shared memory: %w", err)
+		if err := sealed.Seal(f, int64(size)); err != nil {
+			return nil, err
 		}
 		return mapHere(f, base, size)
 	}
@@ -173,17 +179,29 @@ func mapHere(f *os.File, base, size uint64) (*Shared, error) {
 	case err != nil:
 		return nil, fmt.Errorf("cannot lock the shared memory: %w", err)
 	}
+	if err := sealed.Check(f, int64(size)); err != nil {
+		return nil, err
+	}
+	file, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
 	b, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
+		unix.Close(file)
 		return nil, fmt.Errorf("cannot map the shared memory: %w", err)
 	}
 	_ = unix.Madvise(b, unix.MADV_DONTDUMP) // a dump would be larger, and nothing else
-	return &Shared{b, base}, nil
+	return &Shared{b, base, file}, nil
 }
 
-// Reopen maps in the monitor the memory that a process shares already.
+// Reopen maps in the monitor the memory that a process shares already, if it is such as
+// Share leaves it.
 func Reopen(pid int, m proc.Mapping) (*Shared, error) {
-	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Start, m.End), os.O_RDWR, 0)
+	if !slices.Contains(sizes[:], m.End-m.Start) {
+		return nil, fmt.Errorf("no monitor shares %d bytes with a process", m.End-m.Start)
+	}
+	f, err := sealed.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Start, m.End))
 	if err != nil {
 		return nil, err
 	}
@@ -191,5 +209,26 @@ func Reopen(pid int, m proc.Mapping) (*Shared, error) {
 	return mapHere(f, m.Start, m.End-m.Start)
 }
 
-// Close unmaps what the monitor has; nobody may use it any more.
-func (s *Shared) Close() error { return unix.Munmap(s.Bytes) }
+// NextData returns the bounds of the first part of the memory at or behind from that was ever
+// written to; ok is false if there is none.
+func (s *Shared) NextData(from int) (begin, end int, ok bool) {
+	first, err := unix.Seek(s.file, int64(from), unix.SEEK_DATA)
+	if err != nil {
+		return 0, 0, false
+	}
+	last, err := unix.Seek(s.file, first, unix.SEEK_HOLE)
+	if err != nil {
+		last = int64(len(s.Bytes))
+	}
+	return int(first), int(last), true
+}
+
+// Close unmaps what the monitor has; nobody may use it any more. It may be called again.
+func (s *Shared) Close() error {
+	if s.Bytes == nil {
+		return nil
+	}
+	err := errors.Join(unix.Munmap(s.Bytes), unix.Close(s.file))
+	s.Bytes = nil
+	return err
+}

@@ -8,8 +8,11 @@ import "golang.org/x/arch/x86/x86asm"
 // VMOVDQU, says no more than that control goes on behind it.
 func Decode(code []byte) (x86asm.Inst, error) {
 	if inst, ok, is := vector(code); is {
-		if !ok {
+		switch {
+		case !ok:
 			return inst, x86asm.ErrUnrecognized
+		case inst.Len > len(code):
+			return inst, x86asm.ErrTruncated
 		}
 		return inst, nil
 	}

@@ -9,6 +9,10 @@ import (
 	"mirador/omis/linux/proc"
 )
 
+// mostArenas is how many arenas are taken over at most: the target can forge as many as it
+// likes.
+const mostArenas = 1 << 9
+
 // Adopt makes the site of a target. It takes over what an earlier monitor, or a
 // parent process, left there: arenas, with the places whose jumps still stand.
 // Nothing changes in the target yet. There will be a fresh board, since threads
@@ -16,28 +20,23 @@ import (
 func Adopt(t Target, maps proc.Mappings, c Config) *Site {
 	s := &Site{target: t, config: c, places: make(map[uint64]*place), former: make(map[uint64][]uint64)}
 	for _, m := range maps {
-		// The first page is not executable.
-		if m.Inode != 0 || m.Write || !m.Exec || m.End-m.Start < ArenaSize-arenaCode {
-			continue
-		}
-		for at := m.Start; at+ArenaSize-arenaCode <= m.End; at += pageSize {
-			if s.adoptArena(at - arenaCode) {
-				at += ArenaSize - arenaCode - pageSize
-			}
+		// The first page of an arena is not executable, so its code begins a mapping.
+		if m.Inode == 0 && !m.Write && m.Exec && m.End-m.Start >= ArenaSize-arenaCode && m.Start >= arenaCode && len(s.arenas) < mostArenas {
+			s.adoptArena(m.Start - arenaCode)
 		}
 	}
 	return s
 }
 
 // adoptArena reads the stubs of an arena, if it is one.
-func (s *Site) adoptArena(addr uint64) bool {
+func (s *Site) adoptArena(addr uint64) {
 	var found [len(magic)]byte
 	if _, err := s.target.ReadAt(found[:], int64(addr+arenaMagic)); err != nil || found != magic {
-		return false
+		return
 	}
 	image := make([]byte, ArenaSize-arenaStubs)
 	if _, err := s.target.ReadAt(image, int64(addr+arenaStubs)); err != nil {
-		return false
+		return
 	}
 	a := arena{addr: addr}
 	for a.used < arenaRoom {
@@ -49,7 +48,6 @@ func (s *Site) adoptArena(addr uint64) bool {
 		a.used++
 	}
 	s.arenas = append(s.arenas, a)
-	return true
 }
 
 func (s *Site) adoptPlace(stub []byte, addr uint64) {

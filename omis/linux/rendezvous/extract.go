@@ -88,7 +88,11 @@ func (v *Server) Extract(s *Site, tid int, now *Registers, move func(*Hit, Stand
 	}
 	stand := Stand{Regs: slot.regs}
 	if stand.Regs[RIP] == v.hits[i].Addr {
-		stand.Regs[RIP] = s.places[v.hits[i].Addr].copyAt(0)
+		p := s.places[v.hits[i].Addr]
+		if p == nil {
+			return false, nil // the target has written the address itself
+		}
+		stand.Regs[RIP] = p.copyAt(0)
 	}
 	if !s.readMask(&stand, now[RBP]) {
 		return false, nil

@@ -4,10 +4,11 @@ package rendezvous
 
 import (
 	"fmt"
-	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/sealed"
 )
 
 // memory is the monitor's mapping of a board.
@@ -19,16 +20,19 @@ type memory struct {
 // openMemory maps a file that a target has open. It is sealed, so that the
 // target cannot take the memory away under our feet.
 func openMemory(pid, fd int) (*memory, error) {
-	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDWR, 0)
+	f, err := sealed.Open(fmt.Sprintf("/proc/%d/fd/%d", pid, fd))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if err := sealed.Fresh(f); err != nil {
+		return nil, err
+	}
 	if err := f.Truncate(boardSize); err != nil {
 		return nil, err
 	}
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-		return nil, fmt.Errorf("cannot seal the shared memory: %w", err)
+	if err := sealed.Seal(f, boardSize); err != nil {
+		return nil, err
 	}
 	b, err := unix.Mmap(int(f.Fd()), 0, boardSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {

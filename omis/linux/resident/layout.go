@@ -5,6 +5,7 @@ package resident
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 )
 
 // An arena is a mapping in the target within reach of the code that has
@@ -135,10 +136,31 @@ type State struct {
 	Opened  uint64
 }
 
+// IsHere reports whether memory has a home there, as far as a few bytes tell.
+func (h Home) IsHere(memory io.ReaderAt) bool {
+	var found [len(magic)]byte
+	_, err := memory.ReadAt(found[:], int64(h)+offsetMagic)
+	return err == nil && found == magic
+}
+
 // ErrForeign is returned for memory that is no home.
 var ErrForeign = errors.New("not an arena of this monitor")
 
-// Parse reads home from its first ArenaSize bytes.
+// longest is how long an instruction is at most.
+const longest = 15
+
+// has reports whether an entry can be one that a monitor has made.
+func (s *State) has(e Entry) bool {
+	for i, arena := range s.Arenas {
+		if first, end := Slots(arena, i == 0); e.Copy >= first && e.Copy < end {
+			return e.Length > 0 && e.Length <= longest
+		}
+	}
+	return false
+}
+
+// Parse reads home from its first ArenaSize bytes. The target may have written what stands
+// there.
 func (h Home) Parse(b []byte) (State, error) {
 	if len(b) < homeSlots || [16]byte(b[offsetMagic:offsetMagic+16]) != magic {
 		return State{}, ErrForeign
@@ -146,14 +168,18 @@ func (h Home) Parse(b []byte) (State, error) {
 	var s State
 	word := func(off int) uint64 { return binary.LittleEndian.Uint64(b[off:]) }
 	for i := range MaxArenas {
-		if a := word(offsetArenas + i*16); a != 0 {
+		if a := word(offsetArenas + i*16); a != 0 && a <= 1<<47 {
 			s.Arenas = append(s.Arenas, a)
 		}
 	}
 	for i := range min(word(offsetCount), MaxEntries) {
 		off := offsetEntries + int(i)*entrySize
 		last := word(off + 24)
-		s.Entries = append(s.Entries, Entry{word(off), word(off + 8), byte(last), word(off + 16), last&standing != 0})
+		e := Entry{word(off), word(off + 8), byte(last), word(off + 16), last&standing != 0}
+		if !s.has(e) {
+			return State{}, ErrForeign
+		}
+		s.Entries = append(s.Entries, e)
 	}
 	s.Old = ParseSigaction(b[offsetOld:])
 	s.Opened = word(offsetOpened)

@@ -61,7 +61,11 @@ func OpenFolder(f *os.File) (*Folder, error) {
 		return nil, err
 	}
 	const entry = 5
-	s := &store{target: &target{memory: m}, kind: omis.StoreHistograms, key: "kept", cell: cell{entry: entry}, past: m.audit()[entry]}
+	records, err := m.audit()
+	if err != nil {
+		return nil, err
+	}
+	s := &store{target: &target{memory: m}, kind: omis.StoreHistograms, key: "kept", cell: cell{entry: entry}, past: records[entry]}
 	return &Folder{s, m.word(folderBegun), m.word(folderDone)}, nil
 }
 

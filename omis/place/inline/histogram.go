@@ -48,7 +48,7 @@ func (m *memory) counts(slot int, c cell) []uint64 {
 	at := m.rowAt(slot, c) + rowBuckets
 	list := make([]uint64, omis.Buckets)
 	for n := range list {
-		list[n] = m.word(at + 8*n).Load()
+		list[n] = min(m.word(at+8*n).Load(), mostCounted)
 	}
 	return list
 }
@@ -56,12 +56,11 @@ func (m *memory) counts(slot int, c cell) []uint64 {
 var _ omis.HistogramStore = (*store)(nil)
 
 // Histograms: see omis.HistogramStore.
-func (s *store) Histograms() ([]omis.Histogram, error) {
+func (s *store) Histograms() (_ []omis.Histogram, err error) {
 	t := s.target
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s.closed {
-		return nil, nil
+	defer t.release(t.hold(), &err)
+	if s.closed || t.broken != nil {
+		return nil, t.broken
 	}
 	t.meet()
 	all := slices.Clone(s.past)
@@ -110,11 +109,15 @@ func leaveOut(counts []uint64, torn *reading) {
 	for _, n := range counts {
 		all += n
 	}
-	for n := omis.BucketOf(torn.Last); all > uint64(torn.Count); all-- {
-		if counts[n] == 0 {
-			n = slices.IndexFunc(counts, func(n uint64) bool { return n > 0 })
-		}
-		counts[n]--
+	surplus := all - min(all, uint64(torn.Count))
+	take := func(bucket int) {
+		n := min(surplus, counts[bucket])
+		counts[bucket] -= n
+		surplus -= n
+	}
+	take(omis.BucketOf(torn.Last))
+	for bucket := 0; surplus > 0; bucket++ {
+		take(bucket)
 	}
 }
 
@@ -197,12 +200,15 @@ func (m *memory) strikeBlocks(blocks []int) {
 
 // joinBlocks gives records their buckets. Blocks without a record were being written when
 // their monitor died; the row is still where it was.
-func (m *memory) joinBlocks(all map[int][]record, blocks map[blockKey][]int) {
+func (m *memory) joinBlocks(all map[int][]record, blocks map[blockKey][]int) error {
 	for entry, records := range all {
 		for i := range records {
 			r := &records[i]
 			key := blockKey{entry, r.claim()}
 			if r.blocks = blocks[key]; len(r.blocks) > 0 {
+				if err := m.spend(costOfBuckets); err != nil {
+					return err
+				}
 				m.readBlocks(r)
 			}
 			delete(blocks, key)
@@ -211,6 +217,7 @@ func (m *memory) joinBlocks(all map[int][]record, blocks map[blockKey][]int) {
 	for _, list := range blocks {
 		m.strikeBlocks(list)
 	}
+	return nil
 }
 
 func (m *memory) readBlocks(r *record) {
@@ -219,7 +226,7 @@ func (m *memory) readBlocks(r *record) {
 		at := m.ledgerAt() + number*recordSize
 		first := min(m.word(at+blockFirst).Load(), omis.Buckets)
 		for i := range r.counts[first:min(first+blockSize, omis.Buckets)] {
-			r.counts[int(first)+i] = m.word(at + recordValues + 8*i).Load()
+			r.counts[int(first)+i] = min(m.word(at+recordValues+8*i).Load(), mostCounted)
 		}
 	}
 }

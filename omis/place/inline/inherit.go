@@ -4,7 +4,6 @@ package inline
 
 import (
 	"bytes"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -44,9 +43,14 @@ func (t *target) inherit() error {
 	if !t.memory.inherited {
 		return t.takeAway(patches)
 	}
-	t.inheritStores()
+	if err := t.inheritStores(); err != nil {
+		return err
+	}
 	t.inheritSlots()
-	return errors.Join(t.inheritPrograms(patches), t.retire())
+	if err := t.inheritPrograms(patches); err != nil {
+		return err
+	}
+	return t.retire()
 }
 
 func (t *target) takeAway(patches []omis.Patched) error {
@@ -57,42 +61,48 @@ func (t *target) takeAway(patches []omis.Patched) error {
 }
 
 // inheritStores reads the directory and the ledger.
-func (t *target) inheritStores() {
+func (t *target) inheritStores() error {
 	m := t.memory
-	records := m.audit()
-	var all, sums []cell
-	for entry := range mostCells {
-		c := m.cellOf(entry)
-		switch c.kind {
-		case 0:
+	entries, err := m.directory()
+	if err != nil {
+		return err
+	}
+	records, err := m.audit()
+	if err != nil {
+		return err
+	}
+	var sums []listed
+	for _, l := range entries {
+		if l.kind == cellSums {
+			sums = append(sums, l)
 			continue
-		case cellSums:
-			sums = append(sums, c)
-		default:
-			s := &store{target: t, kind: c.kind.storeKind(), cell: c, past: records[entry]}
-			o := orphan{s, s.kind, m.name(entry)}
-			s.key = o.word()
-			t.orphans = append(t.orphans, o)
 		}
-		all = append(all, c)
+		s := &store{target: t, kind: l.kind.storeKind(), cell: l.cell, past: records[l.entry]}
+		o := orphan{s, s.kind, l.name}
+		s.key = o.word()
+		t.orphans = append(t.orphans, o)
 	}
-	for _, c := range sums {
-		t.joinSums(c)
-	}
-	m.resume(all)
+	t.joinSums(sums)
+	m.resume(entries)
+	return nil
 }
 
-// joinSums joins a cell to the store that has the one beside it; its monitor may have
-// died before there was one.
-func (t *target) joinSums(c cell) {
-	name := t.memory.name(c.entry)
-	for _, o := range t.orphans {
-		if o.name == name && o.kind == omis.StoreSums && o.store.other == nil {
-			o.store.other = &c
-			return
+// joinSums joins cells to the stores that have those beside them; a monitor may have died
+// before there was one.
+func (t *target) joinSums(sums []listed) {
+	stores := make(map[[maxKey]byte]*store)
+	for _, o := range slices.Backward(t.orphans) {
+		if o.kind == omis.StoreSums {
+			stores[o.name] = o.store
 		}
 	}
-	t.orphans = append(t.orphans, orphan{store: &store{target: t, kind: omis.StoreSums, cell: c}})
+	for _, l := range sums {
+		if s := stores[l.name]; s != nil && s.other == nil {
+			s.other = &l.cell
+			continue
+		}
+		t.orphans = append(t.orphans, orphan{store: &store{target: t, kind: omis.StoreSums, cell: l.cell}})
+	}
 }
 
 // inheritSlots finds the slots that are taken.
@@ -106,6 +116,9 @@ func (t *target) inheritSlots() {
 	t.lookRound()
 }
 
+// lookEvery is how often all slots are looked at while claims may say nothing of some.
+const lookEvery = 10 * time.Millisecond
+
 // doubt is how long after a take-over all slots are looked at: a thread may have been
 // about to claim one when the claims were wiped.
 const doubt = 2 * time.Second
@@ -114,6 +127,7 @@ const doubt = 2 * time.Second
 // about to take one has not said since when.
 func (t *target) lookRound() {
 	m := t.memory
+	t.looked = time.Now()
 	for slot := range m.slots {
 		if at := m.slotAt(slot); m.inUse(at) && slot != crowd && m.word32(at+slotTID).Load() != 0 && m.word(at+slotFirst).Load() != 0 {
 			t.admit(slot)
@@ -128,12 +142,17 @@ func (t *target) inheritPrograms(patches []omis.Patched) error {
 	for _, p := range patches {
 		at[p.Switch()] = p
 	}
+	filters := make(map[int]bool)
 	for _, s := range t.memory.allSaid() {
 		p := at[s.change]
 		if p == nil || p.Addr() != s.addr {
 			t.memory.unsay(&s)
 			continue
 		}
+		if s.filter >= mostFilters || s.filter >= 0 && filters[s.filter] {
+			return damaged("two programs have filter %d, or it is beyond all", s.filter)
+		}
+		filters[s.filter] = true
 		delete(at, s.change)
 		t.left = append(t.left, &left{said: s, patch: p})
 	}

@@ -15,13 +15,12 @@ import (
 var _ omis.Keeper = (*Placer)(nil)
 
 // Keep: see omis.Keeper.
-func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (omis.Store, error) {
+func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (_ omis.Store, err error) {
 	t, err := p.enter(id)
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.release(t.hold(), &err)
 	if s := t.reclaim(kind, key); s != nil {
 		return s, nil
 	}
@@ -35,7 +34,7 @@ func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (omis.Sto
 
 // Recall: see omis.Keeper. What a process measured that has ended while there was no
 // monitor has ended with it.
-func (p *Placer) Recall(id omis.ProcID, kind omis.StoreKind, key string) (omis.Store, error) {
+func (p *Placer) Recall(id omis.ProcID, kind omis.StoreKind, key string) (_ omis.Store, err error) {
 	if !p.mayHave(id) {
 		return nil, nil
 	}
@@ -47,8 +46,7 @@ func (p *Placer) Recall(id omis.ProcID, kind omis.StoreKind, key string) (omis.S
 	case err != nil:
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.release(t.hold(), &err)
 	if s := t.reclaim(kind, key); s != nil {
 		return s, nil
 	}
@@ -95,9 +93,7 @@ func (p *Placer) Settle() ([]omis.Orphan, error) {
 	var list []omis.Orphan
 	var errs []error
 	for _, t := range p.all() {
-		t.mu.Lock()
 		orphans, err := t.settle()
-		t.mu.Unlock()
 		list, errs = append(list, orphans...), append(errs, err)
 	}
 	return list, errors.Join(errs...)
@@ -112,15 +108,16 @@ func (p *Placer) Meet(id omis.ProcID) ([]omis.Orphan, error) {
 	if err != nil {
 		return nil, err
 	}
+	orphans, err := t.settle()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	orphans, err := t.settle()
 	return orphans, errors.Join(err, t.leave())
 }
 
-// settle takes away what nobody has asked for. The caller holds mu.
-func (t *target) settle() ([]omis.Orphan, error) {
-	var list []omis.Orphan
+// settle takes away what nobody has asked for.
+func (t *target) settle() (list []omis.Orphan, err error) {
+	defer t.release(t.hold(), &err)
+	list, t.lost = t.lost, nil
 	for _, l := range t.left {
 		list = append(list, omis.Orphan{Proc: t.proc, What: fmt.Sprintf("a program at %#x", l.addr)})
 	}

@@ -75,36 +75,58 @@ func (m *memory) strike(r *record) {
 }
 
 // audit reads the ledger that a former monitor has left, by entries of the directory.
-func (m *memory) audit() map[int][]record {
-	all := make(map[int][]record)
+func (m *memory) audit() (all map[int][]record, err error) {
+	all = make(map[int][]record)
 	blocks := make(map[blockKey][]int)
-	m.records.next = int(m.word(headerLedger).Load())
-	for number := range m.records.next {
-		at := m.ledgerAt() + number*recordSize
-		entry := int(m.word32(at+recordEntry).Load()) - 1
-		if entry < 0 {
-			m.records.give(number)
-			continue
+	next := 0 // the first that was not read
+	begin, end := m.ledgerAt(), m.ledgerAt()+m.records.next*recordSize
+	m.dataIn(begin, end, func(page int) {
+		next = max(next, (page-begin)/recordSize)
+		for ; next < m.records.next && begin+next*recordSize < page+pageSize; next++ {
+			if err == nil {
+				err = m.read(next, all, blocks)
+			}
 		}
-		if entry >= blockOf {
-			key := blockKey{entry - blockOf, claim{int(m.word32(at + recordTID).Load()), m.word(at + recordTaken).Load()}}
-			blocks[key] = append(blocks[key], number)
-			continue
-		}
-		var w [12]uint64
-		for i := range w {
-			w[i] = m.word(at + recordValues + 8*i).Load()
-		}
-		r := record{
-			dated: dated{rowOf(w), m.word(at + recordFirst).Load()}, number: number,
-			taken: m.word(at + recordTaken).Load(), serial: m.word(at + recordSerial).Load(),
-		}
-		r.TID, r.Started = int(m.word32(at+recordTID).Load()), m.word(at+recordStarted).Load()
-		all[entry] = append(all[entry], r)
+	})
+	if err != nil {
+		return nil, err
 	}
-	m.joinBlocks(all, blocks)
+	m.records.next = next
+	if err := m.joinBlocks(all, blocks); err != nil {
+		return nil, err
+	}
 	for entry, records := range all {
 		all[entry] = m.unfolded(records)
 	}
-	return all
+	return all, nil
+}
+
+// read reads a record of the ledger.
+func (m *memory) read(number int, all map[int][]record, blocks map[blockKey][]int) error {
+	at := m.ledgerAt() + number*recordSize
+	entry := int(m.word32(at+recordEntry).Load()) - 1
+	if entry < 0 {
+		m.records.give(number)
+		return nil
+	}
+	if entry >= blockOf {
+		key := blockKey{entry - blockOf, claim{int(m.word32(at + recordTID).Load()), m.word(at + recordTaken).Load()}}
+		blocks[key] = append(blocks[key], number)
+		return m.spend(costOfBlock)
+	}
+	if entry >= mostCells {
+		return damaged("a record belongs to entry %d of the directory", entry)
+	}
+	var w [12]uint64
+	for i := range w {
+		w[i] = m.word(at + recordValues + 8*i).Load()
+	}
+	r := record{
+		dated: dated{rowOf(w), m.word(at + recordFirst).Load()}, number: number,
+		taken: m.word(at + recordTaken).Load(), serial: m.word(at + recordSerial).Load(),
+	}
+	r.TID, r.Started = int(m.word32(at+recordTID).Load()), m.word(at+recordStarted).Load()
+	r.Intervals = possible(r.Intervals)
+	all[entry] = append(all[entry], r)
+	return m.spend(costOfRecord)
 }

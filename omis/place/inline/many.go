@@ -8,23 +8,33 @@ var _ omis.ManyReader = (*Placer)(nil)
 
 // AppendRows: see omis.ManyReader. It is looked once who has come to a process, for all
 // of its stores that follow each other.
-func (*Placer) AppendRows(stores []omis.Store, rows []omis.Row, ends []int) ([]omis.Row, []int, error) {
+func (*Placer) AppendRows(stores []omis.Store, rows []omis.Row, ends []int) (_ []omis.Row, _ []int, err error) {
 	for from := 0; from < len(stores); {
-		t := stores[from].(*store).target
-		p := pace{target: t}
-		t.mu.Lock()
-		t.meet()
-		n, plain := t.those(stores[from:])
-		for _, one := range stores[from : from+n] {
-			if plain {
-				rows = one.(*store).appendOnly(rows, &p)
-			} else {
-				rows = one.(*store).append(rows, &p)
-			}
-			ends = append(ends, len(rows))
+		before := len(ends)
+		if rows, ends, err = stores[from].(*store).target.appendRows(stores[from:], rows, ends); err != nil {
+			return nil, nil, err
 		}
-		t.mu.Unlock()
-		from += n
+		from += len(ends) - before
+	}
+	return rows, ends, nil
+}
+
+// appendRows adds the rows of the first stores, those that belong to the target.
+func (t *target) appendRows(stores []omis.Store, rows []omis.Row, ends []int) (_ []omis.Row, _ []int, err error) {
+	p := pace{target: t}
+	defer t.release(t.hold(), &err)
+	if t.broken != nil {
+		return nil, nil, t.broken
+	}
+	t.meet()
+	n, plain := t.those(stores)
+	for _, one := range stores[:n] {
+		if plain {
+			rows = one.(*store).appendOnly(rows, &p)
+		} else {
+			rows = one.(*store).append(rows, &p)
+		}
+		ends = append(ends, len(rows))
 	}
 	return rows, ends, nil
 }

@@ -30,6 +30,10 @@ type memory struct {
 	program   numbers
 	swaps     bool      // pages may be elsewhere than in memory
 	rooms     [][]pages // by groups and slots: what is known of the pages of a room
+	kinds     []byte    // of groups, as the header has them for a later monitor
+	used      int       // how many groups are
+	extents   extents   // nil: it is not known what was written to, but by inUse
+	spent     int       // of the budget
 }
 
 // numbers are given to whoever needs one, and taken back.
@@ -75,7 +79,7 @@ func newMemory(b []byte, base uint64) (*memory, error) {
 		shape: sh, bytes: b, base: base,
 		next: make(map[cellKind]cell), free: make(map[cellKind][]cell),
 		entries: numbers{most: mostCells}, filters: numbers{most: mostFilters}, records: numbers{most: sh.ledger}, program: numbers{most: mostPrograms},
-		rooms: make([][]pages, sh.groups),
+		rooms: make([][]pages, sh.groups), kinds: make([]byte, sh.groups),
 	}
 	var s unix.Sysinfo_t
 	m.swaps = unix.Sysinfo(&s) != nil || s.Totalswap > 0
@@ -87,6 +91,7 @@ func newMemory(b []byte, base uint64) (*memory, error) {
 		m.word(headerTurn).Store(crowd + 1)
 	case string(said[:]) == magic && m.word(headerSlots).Load() == uint64(sh.slots):
 		m.inherited = true
+		return m, m.readLayout()
 	default:
 		return nil, errors.New("a monitor of another version has left its memory in the process")
 	}
@@ -139,19 +144,8 @@ func (m *memory) take(kind cellKind, key string) (c cell, err error) {
 	return c, nil
 }
 
-// cellOf reads an entry of the directory; one that is free has kind 0.
-func (m *memory) cellOf(entry int) cell {
-	b := m.bytes[entryAt(entry):][:entrySize]
-	number := func(at int) int { return int(binary.LittleEndian.Uint32(b[at:])) }
-	return cell{entry: entry, kind: cellKind(number(entryKind)), group: number(entryGroup), index: number(entryIndex)}
-}
-
-func (m *memory) name(entry int) [maxKey]byte {
-	return [maxKey]byte(m.bytes[entryAt(entry)+entryKey:])
-}
-
 // resume finds out what is free beside the cells that a former monitor has taken.
-func (m *memory) resume(taken []cell) {
+func (m *memory) resume(taken []listed) {
 	type place struct{ group, index int }
 	entries, places := make(map[int]bool), make(map[place]bool)
 	for _, c := range taken {
@@ -163,9 +157,9 @@ func (m *memory) resume(taken []cell) {
 			m.entries.give(entry)
 		}
 	}
-	for group := range int(m.word(headerGroups).Load()) {
-		kind := cellKind(m.bytes[headerKinds+group])
-		if kind == 0 {
+	for group := range m.used {
+		kind := cellKind(m.kinds[group])
+		if kind == 0 || kind > cellRest {
 			continue
 		}
 		for index := kind.first(group); index < kind.capacity(); index++ {
@@ -210,16 +204,18 @@ func (m *memory) unused(kind cellKind) (cell, error) {
 	c.index = kind.first(c.group)
 	m.next[kind] = c
 	for rest := c.group + 1; rest < c.group+n; rest++ {
-		m.bytes[headerKinds+rest] = byte(cellRest)
+		m.kinds[rest] = byte(cellRest)
 	}
-	m.bytes[headerKinds+c.group] = byte(kind)
-	m.word(headerGroups).Store(max(m.word(headerGroups).Load(), uint64(c.group+n)))
+	m.kinds[c.group] = byte(kind)
+	copy(m.bytes[headerKinds:], m.kinds)
+	m.used = max(m.used, c.group+n)
+	m.word(headerGroups).Store(uint64(m.used))
 	return c, nil
 }
 
 // isFree tells that so many groups, one after the other, have no cells.
 func (m *memory) isFree(group, n int) bool {
-	return !slices.ContainsFunc(m.bytes[headerKinds+group:][:n], func(kind byte) bool { return kind != 0 })
+	return !slices.ContainsFunc(m.kinds[group:][:n], func(kind byte) bool { return kind != 0 })
 }
 
 // give frees a cell, whose rows are zero again.
@@ -260,7 +256,7 @@ func (m *memory) wasReset(at int) bool {
 func (m *memory) ask(at int, known *pages) uint16 {
 	begin := at - (at-m.groupsAt())%roomSize
 	var in [roomSize / pageSize]byte
-	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m.bytes[begin])), roomSize, uintptr(unsafe.Pointer(&in[0]))); errno != 0 {
+	if !m.resident(begin, in[:]) {
 		return ^uint16(0)
 	}
 	for i, b := range in {
@@ -268,6 +264,12 @@ func (m *memory) ask(at int, known *pages) uint16 {
 	}
 	known.asked = true
 	return known.used
+}
+
+// resident has the kernel say of pages whether they are in memory; false: it does not.
+func (m *memory) resident(begin int, in []byte) bool {
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m.bytes[begin])), uintptr(len(in)*pageSize), uintptr(unsafe.Pointer(&in[0])))
+	return errno == 0
 }
 
 func pageOf(at int) uint16 { return 1 << (at % roomSize / pageSize) }
@@ -321,9 +323,8 @@ func (m *memory) wipe(slot int, c cell) {
 
 // freeSlot empties all rooms of a slot whose thread has ended, and lets others have it.
 func (m *memory) freeSlot(slot, tid int) error {
-	groups := int(m.word(headerGroups).Load())
-	for group := 1; group < groups; group++ {
-		if m.bytes[headerKinds+group] == 0 {
+	for group := 1; group < m.used; group++ {
+		if m.kinds[group] == 0 {
 			continue
 		}
 		if err := m.forget(group*m.slots + slot); err != nil {

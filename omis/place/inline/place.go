@@ -157,8 +157,15 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 		}
 		return all, errs
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	var broken error
+	defer func() {
+		for i := range errs {
+			if broken != nil {
+				all[i], errs[i] = nil, broken
+			}
+		}
+	}()
+	defer t.release(t.hold(), &broken)
 	defer t.leave()
 	var made []*placed
 	var patches []omis.Patch
@@ -301,13 +308,12 @@ func (t *target) abandon(pl *placed) {
 }
 
 // Remove: see omis.Placer.
-func (p *Placer) Remove(list []omis.Placed) error {
+func (p *Placer) Remove(list []omis.Placed) (err error) {
 	if len(list) == 0 {
 		return nil
 	}
 	t := list[0].(*placed).target
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.release(t.hold(), &err)
 	var patches []omis.Patched
 	for _, l := range list {
 		patches = append(patches, l.(*placed).patch)
@@ -315,7 +321,7 @@ func (p *Placer) Remove(list []omis.Placed) error {
 	if t.ground.Gone() {
 		patches = nil
 	}
-	err := t.takeAway(patches)
+	err = t.takeAway(patches)
 	t.users++ // not to be the last of them
 	for _, pl := range list {
 		t.abandon(pl.(*placed))

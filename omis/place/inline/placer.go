@@ -76,10 +76,7 @@ func (p *Placer) enter(id omis.ProcID) (*target, error) {
 		p.targets[id] = t
 		p.tend()
 		if p.settled {
-			t.mu.Lock()
-			_, err = t.settle()
-			t.mu.Unlock()
-			if err != nil {
+			if _, err = t.settle(); err != nil {
 				return nil, &omis.Refusal{Why: err.Error()}
 			}
 		}
@@ -95,13 +92,8 @@ func (p *Placer) newTarget(id omis.ProcID) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMemory(ground.Shared(), ground.Base())
+	t, err := p.adopt(id, ground)
 	if err != nil {
-		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, ground.Close())
-	}
-	t := &target{placer: p, proc: id, ground: ground, memory: m, users: 1, stores: make(map[*store]bool), taken: make(map[int]bool)}
-	t.useClock()
-	if err := t.inherit(); err != nil {
 		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, ground.Close())
 	}
 	return t, nil
@@ -148,9 +140,7 @@ func (p *Placer) attendAll() {
 		case <-ticker.C:
 		}
 		for _, t := range p.all() {
-			t.mu.Lock()
 			_ = t.attend() // memory that is not given back is used again all the same
-			t.mu.Unlock()
 		}
 	}
 }

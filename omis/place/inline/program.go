@@ -100,17 +100,30 @@ func (m *memory) unsay(s *said) {
 
 // allSaid is what a former monitor has had it say.
 func (m *memory) allSaid() (list []said) {
-	m.program.next = min(int(m.word(headerSaid).Load()), mostPrograms)
-	for number := range m.program.next {
-		at := programsAt + number*programSize
-		if m.word32(at+programState).Load() == 0 {
-			m.program.give(number)
-			continue
+	const perPage = pageSize / programSize
+	most, next := m.program.next, 0
+	m.dataIn(programsAt, programsAt+most*programSize, func(page int) {
+		first := (page - programsAt) / programSize
+		next = min(first+perPage, most)
+		for number := first; number < next; number++ {
+			if s, ok := m.readSaid(number); ok {
+				list = append(list, s)
+			} else {
+				m.program.give(number)
+			}
 		}
-		s := said{number: number, addr: m.word(at + programAddr).Load(), change: m.word(at + programSwitch).Load()}
-		s.filter, s.kind = int(m.word32(at+programFilter).Load())-1, int(m.word32(at+programKind).Load())%len(kinds)
-		copy(s.text[:], m.bytes[at+programText:])
-		list = append(list, s)
-	}
+	})
+	m.program.next = next
 	return list
+}
+
+func (m *memory) readSaid(number int) (s said, ok bool) {
+	at := programsAt + number*programSize
+	if m.word32(at+programState).Load() == 0 {
+		return s, false
+	}
+	s = said{number: number, addr: m.word(at + programAddr).Load(), change: m.word(at + programSwitch).Load()}
+	s.filter, s.kind = int(m.word32(at+programFilter).Load())-1, int(m.word32(at+programKind).Load())%len(kinds)
+	copy(s.text[:], m.bytes[at+programText:])
+	return s, true
 }

@@ -107,6 +107,7 @@ func (m *memory) timer(slot int, c cell) (r reading) {
 		r.Last, r.Min, r.Max = member(rowLast), member(rowLeast), member(rowMost)
 		r.Sum = omis.Uint128{Lo: member(rowTotal)}
 		r.Squares = omis.Uint128{Lo: member(rowSquares), Hi: member(rowSquares + 8)}
+		r.Intervals = possible(r.Intervals)
 		switch {
 		case !r.any || member(rowLimit) == 0:
 			return reading{} // unused, or reset and the thread has not come by
@@ -117,6 +118,19 @@ func (m *memory) timer(slot int, c cell) (r reading) {
 		}
 	}
 	return r
+}
+
+// mostCounted is more than a thread can count in a month, and so little that sums of the
+// rows of all threads stay far from overflowing.
+const mostCounted = 1 << 50
+
+// possible bounds what a row of the shared memory says by what a thread can have measured.
+// The rest is the business of the process, which can write there whatever it likes.
+func possible(i omis.Intervals) omis.Intervals {
+	bounded := func(n, most int64) int64 { return min(max(n, 0), most) }
+	i.Count, i.Unfinished = bounded(i.Count, mostCounted), bounded(i.Unfinished, mostCounted)
+	i.Skipped, i.Open = bounded(i.Skipped, mostCounted), bounded(i.Open, mostCounted)
+	return i
 }
 
 // mended makes the best of a row whose thread stays in the middle of a change: it
@@ -175,4 +189,8 @@ func inNanoseconds(i omis.Intervals, tick uint64) omis.Intervals {
 const (
 	pause  = 50 * time.Microsecond
 	pauses = 40
+
+	// impatience is how long nobody waits for rows of a process after one was waited for in
+	// vain: else a process could have readers of thousands of rows wait for each.
+	impatience = 50 * time.Millisecond
 )

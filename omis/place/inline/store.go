@@ -62,10 +62,12 @@ func (s *store) cellFor(op omis.Op) (cell, error) {
 func (s *store) Rows() ([]omis.Row, error) { return s.AppendRows(nil) }
 
 // AppendRows: see omis.RowAppender.
-func (s *store) AppendRows(list []omis.Row) ([]omis.Row, error) {
+func (s *store) AppendRows(list []omis.Row) (_ []omis.Row, err error) {
 	t := s.target
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.release(t.hold(), &err)
+	if t.broken != nil {
+		return list, t.broken
+	}
 	t.meet()
 	return s.append(list, &pace{target: t}), nil
 }
@@ -164,7 +166,12 @@ func (s *store) read(owners []*owner) []reading {
 			torn++
 		}
 	}
-	for n := 0; torn > 0 && n < pauses; n++ {
+	t := s.target
+	for n := 0; torn > 0 && time.Now().After(t.patient); n++ {
+		if n == pauses {
+			t.patient = time.Now().Add(impatience)
+			break
+		}
 		time.Sleep(pause)
 		for i, o := range owners {
 			if !list[i].torn {
@@ -202,10 +209,9 @@ func (s *store) readOne(o *owner) reading {
 }
 
 // Reset: see omis.Store.
-func (s *store) Reset() error {
+func (s *store) Reset() (err error) {
 	t := s.target
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.release(t.hold(), &err)
 	if s.closed {
 		return nil
 	}
@@ -261,8 +267,8 @@ func (s *store) forgetPast() {
 // Lost: see omis.Store.
 func (s *store) Lost() (n uint64) {
 	t := s.target
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	var err error // which reading the rows tells as well
+	defer t.release(t.hold(), &err)
 	if s.closed {
 		return 0
 	}
@@ -273,10 +279,9 @@ func (s *store) Lost() (n uint64) {
 }
 
 // Close: see omis.Store.
-func (s *store) Close() error {
+func (s *store) Close() (err error) {
 	t := s.target
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.release(t.hold(), &err)
 	if s.closed {
 		return nil
 	}

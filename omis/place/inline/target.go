@@ -34,8 +34,12 @@ type target struct {
 	orphans  []orphan
 	unit     clock.Kind // of the times of its intervals; 0: none was measured
 	clock    clock.Clock
-	untimed  error     // why no time can be measured
-	retired  time.Time // when rows of ended threads were moved away last
+	untimed  error         // why no time can be measured
+	lost     []omis.Orphan // what a former monitor has left, and the process has damaged
+	broken   error         // why nothing in the memory is read any more
+	retired  time.Time     // when rows of ended threads were moved away last
+	patient  time.Time     // before that, nobody waits for a row that is being changed
+	looked   time.Time     // when all slots were looked at last
 }
 
 // owner is the thread that has a slot.
@@ -72,12 +76,17 @@ const nsPerTick = 10_000_000
 
 // meet looks who has taken slots since it was called last. The caller holds mu.
 func (t *target) meet() {
-	claimed := t.memory.word(headerClaimed).Load()
+	claimed, slots := t.memory.word(headerClaimed).Load(), uint64(t.memory.slots)
+	if claimed-t.seen+uint64(len(t.waiting)) > slots {
+		// There is room for no more claims than slots: some are lost, or the process has
+		// written the number itself.
+		t.seen, t.waiting, t.doubtful = claimed, nil, time.Now().Add(doubt)
+	}
 	for ; t.seen != claimed; t.seen++ {
 		t.waiting = append(t.waiting, t.seen)
 	}
 	t.waiting = slices.DeleteFunc(t.waiting, func(claim uint64) bool {
-		said := t.memory.word32(claimsAt + 4*int(claim%uint64(t.memory.slots)))
+		said := t.memory.word32(claimsAt + 4*int(claim%slots))
 		slot := int(said.Load()) - 1
 		if slot >= 0 {
 			said.Store(0)
@@ -85,7 +94,7 @@ func (t *target) meet() {
 		}
 		return slot >= 0
 	})
-	if time.Now().Before(t.doubtful) {
+	if now := time.Now(); now.Before(t.doubtful) && now.Sub(t.looked) > lookEvery {
 		t.lookRound()
 	}
 	if t.memory.word(headerCrowd).Load() != 0 && !t.taken[crowd] {
@@ -97,9 +106,9 @@ func (t *target) meet() {
 // last is when the crowd came: its rows are the last ones.
 const last = 1<<64 - 1
 
-// admit notes that a slot is taken.
+// admit notes that a slot is taken. The crowd's is nobody's own.
 func (t *target) admit(slot int) {
-	if !t.taken[slot] {
+	if slot < t.memory.slots && slot != crowd && !t.taken[slot] {
 		t.taken[slot] = true
 		t.known = append(t.known, t.identify(slot))
 	}
@@ -117,7 +126,7 @@ func (t *target) clear(c cell) {
 // taken is another that has its number by now.
 func (t *target) identify(slot int) *owner {
 	at := t.memory.slotAt(slot)
-	o := &owner{slot: slot, tid: int(t.memory.word32(at + slotTID).Load()), first: t.memory.word(at + slotFirst).Load()}
+	o := &owner{slot: slot, tid: int(t.memory.word32(at+slotTID).Load() % (1 << threadBits)), first: t.memory.word(at + slotFirst).Load()}
 	taken := t.placer.clock.sinceBoot(o.first) / nsPerTick
 	ticks, err := proc.ThreadStart(t.proc.PID, o.tid)
 	o.started, o.alive = ticks, err == nil && ticks <= taken && !t.ground.Gone()
@@ -186,9 +195,12 @@ func (t *target) runs(o *owner) bool {
 	return err == nil
 }
 
-// attend looks after the slots and the threads that programs are for. The caller
-// holds mu.
-func (t *target) attend() error {
+// attend looks after the slots and the threads that programs are for.
+func (t *target) attend() (err error) {
+	defer t.release(t.hold(), &err)
+	if t.broken != nil {
+		return t.broken
+	}
 	t.followLine()
 	t.meet()
 	if !t.doubtful.IsZero() {

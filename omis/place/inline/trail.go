@@ -62,6 +62,10 @@ func (l *notes) follow(o *owner, ended bool, inTime func(uint64) int64) {
 		l.read[o] = p
 	}
 	written, room := l.written(o), uint64(l.ring.kind.groups()*notesOfRoom)
+	if written < p.next || written > mostCounted {
+		*p = progress{next: written, last: p.last} // the process has written the number itself
+		return
+	}
 	l.lookBack(o, p, func(n uint64) bool { return ended || n+room < written }, inTime)
 	if written-p.next > room {
 		l.lost += written - room - p.next
@@ -117,9 +121,19 @@ func (l *notes) leave(ended []*owner) {
 	for _, o := range ended {
 		l.follow(o, true, inTime)
 		delete(l.read, o)
+		l.bound()
 	}
 	kept, lost := omis.Newest(l.taken)
 	l.taken, l.lost = kept, l.lost+lost
+}
+
+// bound forgets the oldest records as soon as there are twice as many as are kept. A process
+// can fill more rings than it has threads.
+func (l *notes) bound() {
+	if len(l.taken) > 2*omis.MostUnread {
+		kept, lost := omis.Newest(l.taken)
+		l.taken, l.lost = kept, l.lost+lost
+	}
 }
 
 // forget has threads note from now on.
@@ -145,17 +159,17 @@ func (t *target) inNodeTime() func(ticks uint64) int64 {
 var _ omis.Trail = (*store)(nil)
 
 // Take: see omis.Trail.
-func (s *store) Take() ([]omis.Record, uint64, error) {
+func (s *store) Take() (_ []omis.Record, _ uint64, err error) {
 	t, l := s.target, &s.notes
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s.closed || l.ring == nil {
-		return nil, 0, nil
+	defer t.release(t.hold(), &err)
+	if s.closed || l.ring == nil || t.broken != nil {
+		return nil, 0, t.broken
 	}
 	t.meet()
 	inTime := t.inNodeTime()
 	for _, o := range t.known {
 		l.follow(o, false, inTime)
+		l.bound()
 	}
 	crowds := t.memory.lost(s.cell).Load()
 	list, lost := l.taken, l.lost+crowds-l.told

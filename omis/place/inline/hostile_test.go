@@ -1,0 +1,376 @@
+//go:build linux && amd64
+
+package inline
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/linux/proc"
+)
+
+// forged is the shared memory of a process, which this test writes to in its place; it is the
+// ground, the patcher, and what stands in the process.
+type forged struct {
+	bytes []byte
+	id    omis.ProcID
+	left  []omis.Patched
+	out   int // how many were taken away
+}
+
+// point is a patch that stands.
+type forgedPoint struct{ addr, change uint64 }
+
+func (p forgedPoint) Addr() uint64         { return p.addr }
+func (p forgedPoint) Switch() uint64       { return p.change }
+func (p forgedPoint) Covers(a uint64) bool { return a == p.addr }
+func (forgedPoint) Lingers() bool          { return false }
+func (forgedPoint) SetActive(bool) error   { return nil }
+
+func (f *forged) Ground(omis.ProcID) (omis.Ground, error)      { return f, nil }
+func (f *forged) Survey(_ omis.ProcID, addrs []uint64) []error { return make([]error, len(addrs)) }
+
+func (f *forged) Patch(_ omis.ProcID, list []omis.Patch) ([]omis.Patched, []error) {
+	made := make([]omis.Patched, len(list))
+	for i, p := range list {
+		made[i] = forgedPoint{p.Addr, p.Addr + 1}
+		if _, err := p.Make(omis.Spot{Addr: p.Addr, Code: p.Addr + 64, Switch: p.Addr + 1}); err != nil {
+			return made, []error{err}
+		}
+	}
+	return made, make([]error, len(list))
+}
+
+func (f *forged) Unpatch(_ omis.ProcID, list []omis.Patched) error {
+	f.out += len(list)
+	return nil
+}
+
+func (f *forged) Shared() []byte       { return f.bytes }
+func (f *forged) Base() uint64         { return 1 << 40 }
+func (f *forged) TID() int32           { return 720 }
+func (f *forged) Self() bool           { return true }
+func (f *forged) Gone() bool           { return false }
+func (f *forged) Close() error         { return nil }
+func (f *forged) Left() []omis.Patched { return f.left }
+
+const forgedSize = 1 << 28
+
+func newForged(t testing.TB) *forged {
+	t.Helper()
+	b, err := unix.Mmap(-1, 0, forgedSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Munmap(b) })
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	id, err := proc.Identify(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &forged{bytes: b, id: id}
+}
+
+// Keys of the stores that a former monitor has left.
+var forgedKinds = map[string]omis.StoreKind{
+	"sums": omis.StoreSums, "times": omis.StoreIntervals, "spread": omis.StoreHistograms, "trace": omis.StoreTraces,
+}
+
+// inherit has the memory be what an honest monitor leaves: stores of all kinds, rows of a
+// thread that runs, records of ended ones, and a program for one thread. It returns where
+// the words are that are worth to be overwritten.
+func (f *forged) inherit(t testing.TB) (words []int) {
+	t.Helper()
+	if err := unix.Madvise(f.bytes, unix.MADV_REMOVE); err != nil {
+		t.Fatal(err)
+	}
+	f.left = nil
+	p := New(f)
+	defer p.Close()
+	stores := make(map[string]omis.Store)
+	for key, kind := range forgedKinds {
+		s, err := p.Keep(f.id, kind, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stores[key] = s
+	}
+	place := func(op omis.Op) {
+		w := omis.Watch{Event: omis.EventReachedAddr, Proc: f.id, Addr: uint64(0x1000 * (len(f.left) + 1)), Threads: []int{f.id.PID}}
+		placed, errs := p.Place([]omis.Placing{{Watch: w, Program: omis.Program{op}}})
+		if errs[0] != nil {
+			t.Fatal(errs[0])
+		}
+		f.left = append(f.left, placed[0].(*placedType).patch)
+	}
+	place(omis.Op{Do: omis.OpAdd, Value: 1, Store: stores["sums"]})
+	place(omis.Op{Do: omis.OpAdd, Value: 7, Store: stores["sums"]})
+	place(omis.Op{Do: omis.OpTrace, Room: 100, Store: stores["trace"]})
+	m := stores["sums"].(*store).target.memory
+	const slot = 5
+	m.word32(m.slotAt(slot) + slotTID).Store(uint32(f.id.PID))
+	m.word(m.slotAt(slot) + slotFirst).Store(ticks())
+	m.word32(claimsAt).Store(slot + 1)
+	m.word(headerClaimed).Store(1)
+	words = append(words, headerClaimed, headerGroups, headerLedger, headerSaid, headerCrowd, headerKinds, headerKinds+8, claimsAt)
+	words = append(words, m.slotAt(slot), m.slotAt(slot)+slotFirst)
+	for _, s := range stores {
+		s := s.(*store)
+		cells := s.cells()
+		if s.notes.ring != nil {
+			cells = append(cells, *s.notes.ring)
+		}
+		for _, c := range cells {
+			for at := range 16 {
+				m.word(m.rowAt(slot, c) + 8*at).Store(3)
+				words = append(words, m.rowAt(slot, c)+8*at)
+			}
+			for at := 0; at < entrySize; at += 8 {
+				words = append(words, entryAt(c.entry)+at)
+			}
+		}
+		for n := range 4 {
+			m.serial++
+			r := record{taken: uint64(n), serial: m.serial}
+			r.TID, r.Count, r.Min, r.Max, r.Sum.Lo = n, 3, 1, 1, 3
+			if s.kind == omis.StoreHistograms {
+				r.counts = make([]uint64, omis.Buckets)
+				r.counts[1], r.counts[100] = 2, 1
+			}
+			if err := m.enterRecord(s.cell.entry, &r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for at := range m.records.next * recordSize / 8 {
+		words = append(words, m.ledgerAt()+8*at)
+	}
+	for at := range m.program.next * programSize / 8 {
+		words = append(words, programsAt+8*at)
+	}
+	return append(words, filtersAt, filtersAt+8)
+}
+
+type placedType = placed
+
+// values are such as lead beyond something.
+func hostileValue(r *rand.Rand) uint64 {
+	switch r.IntN(4) {
+	case 0:
+		return r.Uint64()
+	case 1:
+		return 1 << r.IntN(64)
+	case 2:
+		return 1<<r.IntN(64) - 1
+	}
+	return uint64(r.IntN(40))<<32 | uint64(r.IntN(40))
+}
+
+// use does all that a monitor does with what was left. It returns what errors say.
+func (f *forged) use(t testing.TB, meddle func()) string {
+	t.Helper()
+	p := New(f)
+	defer p.Close()
+	var said strings.Builder
+	note := func(err error) {
+		if err != nil {
+			said.WriteString(err.Error() + "\n")
+		}
+	}
+	var stores []omis.Store
+	for key, kind := range forgedKinds {
+		s, err := p.Keep(f.id, kind, key)
+		note(err)
+		if s != nil {
+			stores = append(stores, s)
+		}
+	}
+	for _, s := range stores {
+		w := omis.Watch{Event: omis.EventReachedAddr, Proc: f.id, Addr: 0x9000}
+		if s.(*store).kind == omis.StoreTraces {
+			_, errs := p.Place([]omis.Placing{{Watch: w, Program: omis.Program{{Do: omis.OpTrace, Room: 100, Store: s}}}})
+			note(errs[0])
+		}
+	}
+	_, err := p.Settle()
+	note(err)
+	for range 2 {
+		for _, s := range stores {
+			list, err := s.Rows()
+			note(err)
+			for _, r := range list {
+				if r.Count < 0 || r.Open < 0 || r.Unfinished < 0 || r.Skipped < 0 {
+					t.Errorf("a row of %+v", r)
+				}
+			}
+			histograms, err := s.(*store).Histograms()
+			note(err)
+			for _, h := range histograms {
+				if h.Buckets.Count() > omis.Buckets*mostCounted {
+					t.Errorf("a histogram of %d", h.Buckets.Count())
+				}
+			}
+			_, _, err = s.(*store).Take()
+			note(err)
+			s.Lost()
+		}
+		meddle()
+		for _, other := range p.all() {
+			note(other.attend())
+		}
+	}
+	for _, s := range stores {
+		note(s.Reset())
+		note(s.Close())
+	}
+	return said.String()
+}
+
+// TestHostileMemory has a process write at random into all that is read from the memory
+// that it shares, before it is taken over and while it is read. MIRADOR_TEST_ATTEMPTS asks for
+// more attempts, with other numbers.
+func TestHostileMemory(t *testing.T) {
+	attempts := 40
+	if n, err := strconv.Atoi(os.Getenv("MIRADOR_TEST_ATTEMPTS")); err == nil {
+		attempts = n
+	}
+	f := newForged(t)
+	r := rand.New(rand.NewPCG(1, uint64(attempts)))
+	for n := range attempts {
+		words := f.inherit(t)
+		meddle := func() {
+			for range 1 + r.IntN(4) {
+				binary.LittleEndian.PutUint64(f.bytes[words[r.IntN(len(words))]:], hostileValue(r))
+			}
+		}
+		meddle()
+		if said := f.use(t, meddle); strings.Contains(said, "runtime error") {
+			t.Fatalf("attempt %d: %s", n, said)
+		}
+	}
+}
+
+// FuzzHostileMemory is TestHostileMemory for writes that the fuzzer chooses: three bytes for
+// where, eight for what.
+func FuzzHostileMemory(f *testing.F) {
+	f.Add(bytes.Repeat([]byte{0, 0, 1, 0xff, 0, 0, 0, 0, 1, 0, 0}, 3))
+	f.Fuzz(func(t *testing.T, writes []byte) {
+		m := newForged(t)
+		words := m.inherit(t)
+		meddle := func() {
+			for w := writes; len(w) >= 11; w = w[11:] {
+				copy(m.bytes[words[(int(w[0])<<16|int(w[1])<<8|int(w[2]))%len(words)]:], w[3:11])
+			}
+		}
+		meddle()
+		if said := m.use(t, meddle); strings.Contains(said, "runtime error") {
+			t.Fatal(said)
+		}
+	})
+}
+
+// TestHugeNumbersInTheHeader writes numbers into the header that would have the monitor read
+// all the memory there is, or fill its own.
+func TestHugeNumbersInTheHeader(t *testing.T) {
+	f := newForged(t)
+	for at, name := range map[int]string{headerClaimed: "claims", headerGroups: "groups", headerLedger: "records", headerSaid: "programs"} {
+		for _, v := range []uint64{1 << 16, 1 << 31, 1 << 40, 1<<64 - 1} {
+			f.inherit(t)
+			binary.LittleEndian.PutUint64(f.bytes[at:], v)
+			begin, before := time.Now(), f.resident(t)
+			said := f.use(t, func() { binary.LittleEndian.PutUint64(f.bytes[at:], v/2) })
+			if took, grown := time.Since(begin), f.resident(t)-before; took > 2*time.Second || grown > 1024 {
+				t.Errorf("%s of %#x took %v, and %d pages of the shared memory", name, v, took, grown)
+			}
+			if strings.Contains(said, "runtime error") {
+				t.Errorf("%s of %#x: %s", name, v, said)
+			}
+		}
+	}
+}
+
+// resident is how many pages the shared memory has.
+func (f *forged) resident(t *testing.T) (n int) {
+	t.Helper()
+	m := &memory{bytes: f.bytes}
+	in := make([]byte, len(f.bytes)/pageSize)
+	if !m.resident(0, in) {
+		t.Fatal("it is not known")
+	}
+	for _, b := range in {
+		n += int(b & 1)
+	}
+	return n
+}
+
+// TestDamagedIsTakenAway sees to it that a monitor takes out what it cannot trust, says so,
+// and measures the process from then on.
+func TestDamagedIsTakenAway(t *testing.T) {
+	f := newForged(t)
+	f.inherit(t)
+	left := len(f.left)
+	binary.LittleEndian.PutUint64(f.bytes[headerGroups:], 1<<40)
+	p := New(f)
+	defer p.Close()
+	s, err := p.Keep(f.id, omis.StoreSums, "sums")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if list, err := s.Rows(); len(list) != 0 || err != nil {
+		t.Errorf("rows %v, %v", list, err)
+	}
+	orphans, err := p.Settle()
+	if err != nil || len(orphans) != 1 || !strings.Contains(orphans[0].What, "groups") || f.out != left {
+		t.Errorf("%d of %d patches were taken away, and said is %+v, %v", f.out, left, orphans, err)
+	}
+}
+
+// TestFaultCostsItsTarget has the memory of a process fault while it is read.
+func TestFaultCostsItsTarget(t *testing.T) {
+	f, other := newForged(t), newForged(t)
+	f.inherit(t)
+	p, q := New(f), New(other)
+	defer p.Close()
+	defer q.Close()
+	s, err := p.Keep(f.id, omis.StoreSums, "sums")
+	if err != nil {
+		t.Fatal(err)
+	}
+	healthy, err := q.Keep(f.id, omis.StoreSums, "sums")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mprotect(f.bytes, unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := s.Rows(); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("memory that cannot be read tells %v", err)
+		}
+		time.Sleep(2 * attendEvery)
+	}
+	if _, err := healthy.Rows(); err != nil {
+		t.Error(err)
+	}
+	if err := unix.Mprotect(f.bytes, unix.PROT_READ|unix.PROT_WRITE); err != nil {
+		t.Fatal(err)
+	}
+}
