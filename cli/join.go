@@ -261,12 +261,12 @@ func (m *monitor) Programs(ctx context.Context, name string) ([]string, error) {
 	return paths, nil
 }
 
-func (m *monitor) Structure(ctx context.Context, name string, files []string) (*sir.Structure, string, error) {
+func (m *monitor) Structure(ctx context.Context, name string, files []string, configured func(file string) bool) (*sir.Structure, string, error) {
 	loaded, err := m.loaded(ctx, name)
 	if err != nil {
 		return nil, "", err
 	}
-	return m.programs.structure(loaded, files)
+	return m.programs.structure(loaded, files, configured)
 }
 
 // loaded lists what the application's living processes have loaded.

@@ -39,7 +39,7 @@ func newPrograms(node omis.Node) *programs {
 // modules lists what a process has loaded, with its structure. A library that
 // cannot be read has none; its functions cannot be measured, the others can. The list
 // belongs to all who ask.
-func (p *programs) modules(_ context.Context, pid int) ([]translate.Module, error) {
+func (p *programs) modules(ctx context.Context, pid int) ([]translate.Module, error) {
 	process, err := proc.Identify(pid)
 	if err != nil {
 		return nil, err
@@ -58,6 +58,9 @@ func (p *programs) modules(_ context.Context, pid int) ([]translate.Module, erro
 	open := binary.FromProcess(pid)
 	modules, images := make([]translate.Module, len(loaded)), make([]*binary.Image, len(loaded))
 	for i, m := range loaded {
+		if err := ctx.Err(); err != nil {
+			return nil, err // nobody waits for the others any more
+		}
 		modules[i] = translate.Module{Path: m.Path, Bias: m.Bias}
 		name := ""
 		if i == 0 {
@@ -108,8 +111,9 @@ func (p *programs) resolver(_ context.Context, pid int) (func(pc uint64, first b
 }
 
 // structure makes the document of some of the loaded files, of all if none is
-// named, and a tag of what it was made from.
-func (p *programs) structure(loaded []translate.Module, files []string) (*sir.Structure, string, error) {
+// named, and a tag of what it was made from. Files that are configured are read from the disk,
+// others through the processes that have loaded them.
+func (p *programs) structure(loaded []translate.Module, files []string, configured func(file string) bool) (*sir.Structure, string, error) {
 	s := &sir.Structure{}
 	for _, m := range loaded {
 		wanted := len(files) == 0 || slices.Contains(files, m.Path)
@@ -121,6 +125,10 @@ func (p *programs) structure(loaded []translate.Module, files []string) (*sir.St
 	for _, file := range files {
 		if slices.ContainsFunc(s.Programs, func(q sir.Program) bool { return q.Path == file }) {
 			continue
+		}
+		if !configured(file) {
+			// Only a process says that there is such a file, which may be another one here.
+			return nil, "", gateway.NewFault(http.StatusUnprocessableEntity, fmt.Sprintf("cannot read the structure of %s as the application has it mapped", file))
 		}
 		image, err := p.cache.Open(file, binary.FromDisk)
 		if err != nil {

@@ -42,8 +42,9 @@ type Backend interface {
 	// and libraries.
 	Programs(ctx context.Context, app string) ([]string, error)
 	// Structure is what the application's programs are made of; files chooses
-	// among them, none means all. tag changes when the structure does.
-	Structure(ctx context.Context, app string, files []string) (s *sir.Structure, tag string, err error)
+	// among them, none means all; of others, those are read that are configured. tag changes
+	// when the structure does.
+	Structure(ctx context.Context, app string, files []string, configured func(file string) bool) (s *sir.Structure, tag string, err error)
 
 	// Probes lists the probes of all applications.
 	Probes() []Probe

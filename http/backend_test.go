@@ -89,7 +89,7 @@ func (s *scripted) Explain(context.Context, string, mir.Document) (mir.Document,
 
 func (s *scripted) Programs(context.Context, string) ([]string, error) { return s.programs, nil }
 
-func (s *scripted) Structure(_ context.Context, _ string, files []string) (*sir.Structure, string, error) {
+func (s *scripted) Structure(_ context.Context, _ string, files []string, _ func(string) bool) (*sir.Structure, string, error) {
 	structure := &sir.Structure{}
 	for _, f := range append(files, "/bin/one") {
 		structure.Programs = append(structure.Programs, sir.Program{Path: f, Units: []sir.Unit{{ID: "one:f", Name: "f", Kind: "function"}}})

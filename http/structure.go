@@ -19,7 +19,7 @@ func (s *Server) getStructure(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	structure, tag, err := s.backend.Structure(x.r.Context(), app.Name, nil)
+	structure, tag, err := s.backend.Structure(x.r.Context(), app.Name, nil, s.configured)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *Server) answerStructure(x *exchange, app string, req *mir.SIRRequest) e
 	if len(refused) > 0 {
 		return refused
 	}
-	structure, tag, err := s.backend.Structure(x.r.Context(), app, files)
+	structure, tag, err := s.backend.Structure(x.r.Context(), app, files, s.configured)
 	if err != nil {
 		return err
 	}

@@ -63,12 +63,12 @@ func findCave(pid int, memory *os.File) (uint64, error) {
 
 // cave returns the beginning of the cave in a code mapping, 0 if there is none.
 func cave(pid int, m proc.Mapping, main string, memory *os.File) uint64 {
-	f, err := proc.OpenImage(pid, m.Path, m.Path == main)
+	f, err := proc.OpenImage(pid, m)
 	if err != nil {
 		return 0
 	}
 	defer f.Close()
-	file, err := elf.NewFile(f)
+	file, err := proc.ReadELF(f)
 	if err != nil {
 		return 0
 	}

@@ -4,8 +4,6 @@ package linux
 
 import (
 	"bytes"
-	"fmt"
-	"os"
 
 	"mirador/omis/linux/detour"
 	"mirador/omis/linux/proc"
@@ -23,8 +21,7 @@ func (o *owner) hasOther(maps proc.Mappings, addr uint64, code []byte) bool {
 	if !ok || m.Inode == 0 || code[0] != int3 && code[0] != call {
 		return false
 	}
-	main, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", o.proc.PID))
-	f, err := proc.OpenImage(o.proc.PID, m.Path, m.Path == main)
+	f, err := proc.OpenImage(o.proc.PID, m)
 	if err != nil {
 		return false
 	}

@@ -4,7 +4,9 @@ import (
 	"container/list"
 	"io"
 	"os"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -19,8 +21,9 @@ const maxImages = 256
 // about a program is quick and a replaced file is seen. When the images take
 // more memory than its limit, those not used for the longest time go.
 type Cache struct {
-	debug DebugFiles
-	limit int64
+	debug  DebugFiles
+	limit  int64
+	budget budget // of all images, those too that are not in the cache any more
 
 	mu     sync.Mutex
 	used   int64
@@ -63,14 +66,14 @@ func (c *Cache) OpenAs(path, name string, open Opener) (*Image, error) {
 	}
 	key, ok := identity(path, f)
 	if !ok { // memory, such as the vdso: small, and without an identity
-		return newImage(path, name, f, c.debug)
+		return newImage(path, name, f, c.debug, &c.budget)
 	}
 	key.name = name
 	entry := c.entry(key)
 	taken := false
 	entry.once.Do(func() {
 		taken = true
-		entry.image, entry.err = newImage(path, name, f, c.debug)
+		entry.image, entry.err = newImage(path, name, f, c.debug, &c.budget)
 		c.account(entry)
 	})
 	if closer, ok := f.(io.Closer); ok && (!taken || entry.err != nil) {
@@ -134,4 +137,24 @@ func (c *Cache) drop(e *list.Element) {
 	entry := c.recent.Remove(e).(*cached)
 	delete(c.images, entry.key)
 	c.used -= entry.bytes
+}
+
+// maxLoaded is how much debug information may be in memory at a time, of all files together.
+const maxLoaded = 1 << 30
+
+// budget counts the debug information in memory. nil is a budget without a limit.
+type budget struct{ used atomic.Int64 }
+
+// take reports whether there is room for some bytes more, which are given back when their
+// table is garbage. A file that finds no room has no lines.
+func (b *budget) take(table *lineTable, bytes int64) bool {
+	if b == nil {
+		return true
+	}
+	if b.used.Add(bytes) > maxLoaded {
+		b.used.Add(-bytes)
+		return false
+	}
+	runtime.AddCleanup(table, func(bytes int64) { b.used.Add(-bytes) }, bytes)
+	return true
 }

@@ -15,7 +15,8 @@ func loadLines(f *elfFile) (*lineData, error) {
 	raw := map[string][]byte{}
 	for _, name := range debugSections {
 		if s := f.Section(name); s != nil && s.Type != elf.SHT_NOBITS {
-			b, err := io.ReadAll(io.LimitReader(s.Open(), maxDebug))
+			// What is compressed may have more than its header says.
+			b, err := io.ReadAll(io.LimitReader(s.Open(), int64(min(s.Size, maxDebug))))
 			if err != nil {
 				return nil, err
 			}

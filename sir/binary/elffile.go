@@ -4,14 +4,17 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
+	"os"
+	"syscall"
 )
 
 // elfFile is an ELF file whose header was found sane, with its real size.
 type elfFile struct {
 	*elf.File
-	path string
-	r    io.ReaderAt
-	size int64
+	path   string
+	r      io.ReaderAt
+	size   int64
+	stored uint64 // bytes that the file takes on its disk, or would if that did not compress it
 }
 
 // Bounds on what is read from a file. Real programs stay far below them.
@@ -25,7 +28,11 @@ const (
 
 // openELF checks the parts of the header that decide how much memory debug/elf
 // takes (it copies one name per section), then has it read the file.
-func openELF(path string, r io.ReaderAt, size int64) (*elfFile, error) {
+func openELF(path string, r File) (*elfFile, error) {
+	info, err := r.Stat()
+	if err != nil {
+		return nil, err
+	}
 	var h [64]byte
 	if _, err := r.ReadAt(h[:], 0); err != nil || string(h[:4]) != elf.ELFMAG {
 		return nil, &FormatError{path, "not an ELF file"}
@@ -43,7 +50,18 @@ func openELF(path string, r io.ReaderAt, size int64) (*elfFile, error) {
 	if err != nil {
 		return nil, &FormatError{path, err.Error()}
 	}
-	return &elfFile{f, path, r, size}, nil
+	return &elfFile{f, path, r, info.Size(), stored(info)}, nil
+}
+
+// stored bounds what can be in a file by the blocks that it has on its disk, which may be
+// compressed.
+func stored(info os.FileInfo) uint64 {
+	const block, compressed, least = 512, 8, 16 << 20
+	size := uint64(info.Size())
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		size = min(size, uint64(st.Blocks)*block*compressed+least)
+	}
+	return size
 }
 
 // oversized tells what is wrong with the numbers of a header, "" if nothing is.
@@ -84,7 +102,7 @@ func (f *elfFile) bytes(s *elf.Section) ([]byte, error) {
 	if s.Offset > uint64(f.size) || s.FileSize > uint64(f.size)-s.Offset {
 		return nil, &FormatError{f.path, "truncated in section " + s.Name}
 	}
-	if s.FileSize > maxSymbolTable {
+	if s.FileSize > min(maxSymbolTable, f.stored) {
 		return nil, &FormatError{f.path, fmt.Sprintf("section %s has %d bytes", s.Name, s.FileSize)}
 	}
 	b := make([]byte, s.FileSize)

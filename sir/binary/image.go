@@ -58,11 +58,12 @@ func Open(path string) (*Image, error) {
 // part of the units' ids. Debug information that f lacks is looked for in
 // debug, nil for nowhere.
 func New(path string, f File, debug DebugFiles) (*Image, error) {
-	return newImage(path, "", f, debug)
+	return newImage(path, "", f, debug, nil)
 }
 
-// newImage is New with a name for the first part of the ids; "" is the path's base.
-func newImage(path, name string, f File, debug DebugFiles) (*Image, error) {
+// newImage is New with a name for the first part of the ids, "" is the path's base; and with a
+// budget for debug information, nil is none for all images together.
+func newImage(path, name string, f File, debug DebugFiles, b *budget) (*Image, error) {
 	path = strings.TrimSuffix(path, " (deleted)") // as the kernel marks it
 	if name == "" {
 		name = filepath.Base(path)
@@ -73,7 +74,7 @@ func newImage(path, name string, f File, debug DebugFiles) (*Image, error) {
 	}
 	im := &Image{path: path, name: name, file: f, stamp: stamp(info)}
 	im.frames = sync.OnceValue(im.readFrames)
-	err = guard(path, func() error { return im.read(f, info.Size(), debug) })
+	err = guard(path, func() error { return im.read(f, debug, b) })
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +86,8 @@ func newImage(path, name string, f File, debug DebugFiles) (*Image, error) {
 	return im, nil
 }
 
-func (im *Image) read(f io.ReaderAt, size int64, files DebugFiles) error {
-	main, err := openELF(im.path, f, size)
+func (im *Image) read(f File, files DebugFiles, b *budget) error {
+	main, err := openELF(im.path, f)
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (im *Image) read(f io.ReaderAt, size int64, files DebugFiles) error {
 	if err != nil {
 		return err
 	}
-	im.lines = openLines(main, debug)
+	im.lines = openLines(main, debug, b)
 	im.memory = int64(len(im.funcs))*300 + main.symbolBytes() + im.lines.memory
 	return nil
 }

@@ -48,6 +48,13 @@ type lineRow struct {
 	end  bool // nothing is known from here on
 }
 
+// What is stored in a file bounds what is read of it: compressors make debug information some
+// four times smaller, and a file may have holes. A little may be read of every file.
+const (
+	maxRatio = 20
+	anyDebug = 16 << 20
+)
+
 // Bounds on line data, far above what real programs have: a file may name one
 // line program or one list of ranges from many units.
 const (
@@ -57,7 +64,7 @@ const (
 	maxUnitRows = 8 << 20
 )
 
-func openLines(main, debug *elfFile) *lineTable {
+func openLines(main, debug *elfFile, b *budget) *lineTable {
 	t := &lineTable{decoded: map[dwarf.Offset][]lineRow{}}
 	f := main
 	if !main.has(".debug_line") {
@@ -66,18 +73,22 @@ func openLines(main, debug *elfFile) *lineTable {
 	if !f.has(".debug_line") || !f.has(".debug_info") || !f.has(".debug_abbrev") {
 		return t
 	}
-	total := uint64(0)
+	total, stored := uint64(0), uint64(0)
 	for _, name := range debugSections {
 		if s := f.Section(name); s != nil {
 			total += min(s.Size, maxDebug+1)
+			stored += min(s.FileSize, maxDebug)
 		}
 	}
-	if total > maxDebug {
+	if total > min(maxDebug, maxRatio*min(stored, f.stored)+anyDebug) {
 		return t
 	}
 	t.memory = int64(total)
 	t.load = sync.OnceValue(func() *lineData {
 		var d *lineData
+		if !b.take(t, int64(total)) {
+			return nil
+		}
 		// Damaged debug information costs the line numbers, not the program.
 		if err := guard(f.path, func() (err error) { d, err = loadLines(f); return err }); err != nil {
 			return nil

@@ -39,12 +39,7 @@ func separateDebug(files DebugFiles, buildID string) *elfFile {
 		return nil
 	}
 	path := f.Name()
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil
-	}
-	d, err := openELF(path, f, info.Size())
+	d, err := openELF(path, f)
 	if err != nil {
 		f.Close()
 		return nil

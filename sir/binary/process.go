@@ -3,6 +3,7 @@ package binary
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -38,8 +39,12 @@ func openRegular(path string) (*os.File, error) {
 }
 
 // FromProcess opens paths as process pid means them: the files it has mapped,
-// also when they were replaced or deleted since, in its own root directory, and
-// the vdso, which is in no file. It neither stops nor traces the process.
+// also when they were replaced or deleted since, and the vdso, which is in no file. It neither
+// stops nor traces the process.
+//
+// The process chooses what it maps and, in a mount namespace of its own, what a path leads to.
+// So a file is opened by the kernel's own link to what is mapped, and not by its path, wherever
+// we may use that; and nothing is opened that is not mapped.
 func FromProcess(pid int) Opener {
 	return func(path string) (File, error) {
 		proc := fmt.Sprintf("/proc/%d", pid)
@@ -48,14 +53,11 @@ func FromProcess(pid int) Opener {
 		if err != nil {
 			return nil, err
 		}
-		if m == nil { // not mapped, but it may be there
-			return openRegular(proc + "/root" + path)
+		if m == nil {
+			return nil, &fs.PathError{Op: fmt.Sprintf("process %d has not mapped", pid), Path: path, Err: fs.ErrNotExist}
 		}
 		if m.path == vdso {
 			return openVDSO(proc, m)
-		}
-		if exe, err := os.Readlink(proc + "/exe"); err == nil && exe == m.path {
-			return os.Open(proc + "/exe")
 		}
 		return openMapped(pid, proc, m)
 	}
@@ -115,21 +117,26 @@ func parseMapping(line string) (m mapping, ok bool) {
 	return m, ok && err1 == nil && err2 == nil && err3 == nil && m.path != ""
 }
 
-// openMapped opens the mapped file by its path if that still leads to it, else
-// through the kernel's own link, which takes a capability.
+// openMapped opens the mapped file through the kernel's own link. Where we lack the capability
+// for that, by its path, if that still leads to it: then we can read no more than the user who
+// started us.
 func openMapped(pid int, proc string, m *mapping) (File, error) {
-	f, err := openRegular(proc + "/root" + m.path)
+	link, err := openRegular(fmt.Sprintf("%s/map_files/%x-%x", proc, m.low, m.high))
 	if err == nil {
-		if sameFile(f, m.inode) {
-			return f, nil
+		return link, nil
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		if exe, err := os.Readlink(proc + "/exe"); err == nil && exe == m.path {
+			return openRegular(proc + "/exe")
 		}
-		f.Close()
+		if f, err := openRegular(proc + "/root" + m.path); err == nil {
+			if sameFile(f, m.inode) {
+				return f, nil
+			}
+			f.Close()
+		}
 	}
-	link, err := os.Open(fmt.Sprintf("%s/map_files/%x-%x", proc, m.low, m.high))
-	if err != nil {
-		return nil, &ReplacedError{PID: pid, Path: strings.TrimSuffix(m.path, deleted), Err: err}
-	}
-	return link, nil
+	return nil, &ReplacedError{PID: pid, Path: strings.TrimSuffix(m.path, deleted), Err: err}
 }
 
 // sameFile compares inodes. On overlayfs the kernel prints that of the layer

@@ -53,7 +53,7 @@ func miniDebug(f *elfFile) ([]symbol, error) {
 	if err != nil {
 		return nil, err
 	}
-	inner, err := openELF(f.path+" (.gnu_debugdata)", bytes.NewReader(unpacked), int64(len(unpacked)))
+	inner, err := openELF(f.path+" (.gnu_debugdata)", memoryFile{bytes.NewReader(unpacked)})
 	if err != nil {
 		return nil, err
 	}

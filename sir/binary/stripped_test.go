@@ -73,7 +73,7 @@ func TestMiniDebugInfoBounded(t *testing.T) {
 	run(t, "strip", "-o", stripped, named(t, "O2"))
 	addSection(t, stripped, packed(t, make([]byte, maxMiniDebug+1)))
 	im := open(t, stripped)
-	main, err := openELF(stripped, im.file, 1<<30)
+	main, err := openELF(stripped, im.file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,6 @@
 package branch
 
 import (
-	"debug/elf"
-	"fmt"
 	"os"
 
 	"mirador/omis/linux/proc"
@@ -29,8 +27,7 @@ func NewCatalog() *Catalog { return new(Catalog) }
 // memory has been patched, maybe. It reads some of it into code, too, which begins
 // at an address.
 func (c *Catalog) Of(pid int, m proc.Mapping, addr uint64, code []byte) (*Text, error) {
-	main, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	f, err := proc.OpenImage(pid, m.Path, m.Path == main)
+	f, err := proc.OpenImage(pid, m)
 	if err != nil {
 		return nil, err
 	}
@@ -42,14 +39,13 @@ func (c *Catalog) Of(pid int, m proc.Mapping, addr uint64, code []byte) (*Text, 
 }
 
 func read(f *os.File, m proc.Mapping) (*Text, error) {
-	file, err := elf.NewFile(f)
+	file, err := proc.ReadELF(f)
 	if err != nil {
 		return nil, err
 	}
-	code := make([]byte, m.End-m.Start)
-	n, err := f.ReadAt(code, int64(m.Offset))
-	if n == 0 {
+	code, err := proc.ReadMapped(f, m)
+	if err != nil {
 		return nil, err
 	}
-	return &Text{Find(code[:n], 0), file.Section(".gopclntab") != nil}, nil
+	return &Text{Find(code, 0), file.Section(".gopclntab") != nil}, nil
 }

@@ -4,8 +4,6 @@ package landing
 
 import (
 	"debug/elf"
-	"fmt"
-	"os"
 
 	"mirador/omis/linux/proc"
 )
@@ -28,7 +26,7 @@ func NewCatalog() *Catalog { return new(Catalog) }
 
 // Of knows the code of a process that is mapped at m.
 func (c *Catalog) Of(pid int, m proc.Mapping) (*Module, error) {
-	f, err := open(pid, m)
+	f, err := proc.OpenImage(pid, m)
 	if err != nil {
 		return nil, err
 	}
@@ -39,13 +37,13 @@ func (c *Catalog) Of(pid int, m proc.Mapping) (*Module, error) {
 // Runtime returns what a file that is mapped at m tells of Go's runtime, where the code at
 // an address is of Go; else nil. It reads less than Of.
 func (c *Catalog) Runtime(pid int, m proc.Mapping, addr uint64) (*Runtime, error) {
-	f, err := open(pid, m)
+	f, err := proc.OpenImage(pid, m)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	r, err := c.runtimes.Of(f, m, func() (mappedRuntime, error) {
-		file, err := elf.NewFile(f)
+		file, err := proc.ReadELF(f)
 		if err != nil {
 			return mappedRuntime{}, err
 		}
@@ -60,9 +58,4 @@ func (c *Catalog) Runtime(pid int, m proc.Mapping, addr uint64) (*Runtime, error
 		return nil, err
 	}
 	return r.Runtime, nil
-}
-
-func open(pid int, m proc.Mapping) (*os.File, error) {
-	main, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	return proc.OpenImage(pid, m.Path, m.Path == main)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mirador/omis/linux/branch"
+	"mirador/omis/linux/proc"
 )
 
 // Module is an executable segment of a file. All places in it are distances from
@@ -81,7 +82,10 @@ var errNoCode = errors.New("the file has no such code")
 
 // Read reads the segment of a file that is mapped from an offset in it.
 func Read(r io.ReaderAt, offset, length uint64) (*Module, error) {
-	file, err := elf.NewFile(r)
+	file, err := proc.ReadELF(r)
+	if err == nil {
+		err = proc.CheckSymbols(file)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -163,9 +163,13 @@ func (c *Catalog) modules(p omis.ProcID) ([]module, error) {
 	if err != nil {
 		return nil, err
 	}
+	files, err := proc.FilesOf(p.PID)
+	if err != nil {
+		return nil, err
+	}
 	var modules []module
 	for i, m := range list {
-		if im, err := c.image(p.PID, m.Path, i == 0); err == nil {
+		if im, err := c.image(files, m.Path, i == 0); err == nil {
 			modules = append(modules, module{m, im, i == 0})
 		}
 	}
@@ -178,8 +182,8 @@ type identity struct {
 	size, mtime int64
 }
 
-func (c *Catalog) image(pid int, path string, main bool) (*image, error) {
-	file, err := proc.OpenImage(pid, path, main)
+func (c *Catalog) image(files proc.Files, path string, main bool) (*image, error) {
+	file, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ package library
 
 import (
 	"debug/dwarf"
-	"debug/elf"
 	"fmt"
 	"io"
 	"os"
@@ -27,7 +26,11 @@ func (m module) typed(pid int, name string, addr uint64) *prototype.Func {
 }
 
 func (m module) readTyped(pid int, name string, addr uint64) *prototype.Func {
-	if file, err := proc.OpenImage(pid, m.path, m.main); err == nil {
+	files, err := proc.FilesOf(pid)
+	if err != nil {
+		return nil
+	}
+	if file, err := files.Open(m.path); err == nil {
 		defer file.Close()
 		if f := debugged(file, name, addr); f != nil {
 			return f
@@ -52,7 +55,10 @@ func debugged(r io.ReaderAt, name string, addr uint64) (f *prototype.Func) {
 			f = nil
 		}
 	}()
-	file, err := elf.NewFile(r)
+	file, err := proc.ReadELF(r)
+	if err == nil {
+		err = proc.CheckDebug(r, file)
+	}
 	if err != nil {
 		return nil
 	}

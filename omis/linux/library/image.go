@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"mirador/omis/linux/proc"
 	"mirador/omis/linux/prototype"
 )
 
@@ -47,7 +48,10 @@ func readImage(r io.ReaderAt, path string, main bool) (im *image, err error) {
 			im, err = nil, fmt.Errorf("%s: malformed tables: %v", path, p)
 		}
 	}()
-	file, err := elf.NewFile(r)
+	file, err := proc.ReadELF(r)
+	if err == nil {
+		err = proc.CheckSymbols(file)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func Modules(p omis.ProcID) ([]omis.Module, error) {
 	main, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
 	var modules []omis.Module
 	for _, image := range maps.images() {
-		m, err := module(p.PID, image, main)
+		m, err := module(p.PID, image)
 		if err != nil {
 			continue // a mapped file that is no program, or is gone
 		}
@@ -58,13 +58,13 @@ func (ms Mappings) images() []Mapping {
 	return images
 }
 
-func module(pid int, image Mapping, main string) (omis.Module, error) {
-	f, err := OpenImage(pid, image.Path, image.Path == main)
+func module(pid int, image Mapping) (omis.Module, error) {
+	f, err := OpenImage(pid, image)
 	if err != nil {
 		return omis.Module{}, err
 	}
 	defer f.Close()
-	file, err := elf.NewFile(f)
+	file, err := ReadELF(f)
 	if err != nil {
 		return omis.Module{}, err
 	}
@@ -93,13 +93,4 @@ func bias(file *elf.File, image Mapping) uint64 {
 		}
 	}
 	return 0
-}
-
-// OpenImage opens a mapped file as the process sees it: in its mount namespace,
-// and the main program even when its file was replaced.
-func OpenImage(pid int, path string, main bool) (*os.File, error) {
-	if main {
-		return os.Open(fmt.Sprintf("/proc/%d/exe", pid))
-	}
-	return os.Open(fmt.Sprintf("/proc/%d/root%s", pid, path))
 }

@@ -64,11 +64,12 @@ type source interface {
 
 func open(pid int, m proc.Mapping, main string) (source, proc.Version, error) {
 	if m.Path == "[vdso]" {
-		code := make([]byte, m.End-m.Start)
+		const most = 1 << 20
+		code := make([]byte, min(m.End-m.Start, most))
 		n, err := proc.ReadMemory(pid, m.Start, code)
 		return memoryFile{bytes.NewReader(code[:n])}, vdso, err
 	}
-	f, err := proc.OpenImage(pid, m.Path, m.Path == main)
+	f, err := proc.OpenImage(pid, m)
 	if err != nil {
 		return nil, proc.Version{}, err
 	}
@@ -92,7 +93,7 @@ func parse(r io.ReaderAt) (im *image, err error) {
 			im, err = nil, fmt.Errorf("malformed unwind tables: %v", p)
 		}
 	}()
-	file, err := elf.NewFile(r)
+	file, err := proc.ReadELF(r)
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +116,10 @@ func parse(r io.ReaderAt) (im *image, err error) {
 func entries(file *elf.File, name string) frame.FrameDescriptionEntries {
 	section := file.Section(name)
 	if section == nil || section.Type == elf.SHT_NOBITS {
+		return nil
+	}
+	const ratio, least, most = 20, 16 << 20, 256 << 20 // of what is compressed
+	if section.Size > min(ratio*section.FileSize+least, most) {
 		return nil
 	}
 	data, err := section.Data()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"syscall"
 
 	"golang.org/x/arch/x86/x86asm"
 
@@ -126,20 +125,11 @@ func times(p omis.Program) bool { return slices.ContainsFunc(p, omis.Op.Times) }
 // open opens the mapped file, also one that was deleted or lies in another mount
 // namespace.
 func (f *mapped) open(pid int, m proc.Mapping) {
-	f.path = fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Start, m.End)
-	if f.file, f.err = os.Open(f.path); f.err == nil {
-		return
-	}
-	// Links of map_files take CAP_CHECKPOINT_RESTORE.
-	f.path = fmt.Sprintf("/proc/%d/root%s", pid, m.Path)
-	if f.file, f.err = os.Open(f.path); f.err != nil {
+	if f.file, f.err = proc.OpenImage(pid, m); f.err != nil {
 		f.err = fmt.Errorf("cannot open %s, which the process has its code from: %w", m.Path, f.err)
 		return
 	}
-	info, err := f.file.Stat()
-	if err != nil || info.Sys().(*syscall.Stat_t).Ino != m.Inode {
-		f.err = fmt.Errorf("%s is not the file any more that process %d runs (the monitor would need CAP_CHECKPOINT_RESTORE to get at that)", m.Path, pid)
-	}
+	f.path = f.file.Name()
 }
 
 // close ends the survey.

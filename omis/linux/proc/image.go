@@ -1,0 +1,270 @@
+//go:build linux && amd64
+
+package proc
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process chooses the files that it maps, and what stands in them. In a mount namespace of
+// its own it also chooses what a path leads to: a pipe that blocks who opens it, or a file
+// that only we may read. So a mapped file is opened by the kernel's own link to it, wherever
+// we may use that, and never by a path alone.
+
+// OpenImage opens the file of a mapping. It does not wait, and opens nothing but regular files.
+func OpenImage(pid int, m Mapping) (*os.File, error) {
+	f, err := openRegular(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Start, m.End))
+	if !errors.Is(err, fs.ErrPermission) {
+		return f, err
+	}
+	// Those links take CAP_CHECKPOINT_RESTORE. Without, we can read no more by a path than the
+	// user who started us.
+	main := fmt.Sprintf("/proc/%d/exe", pid)
+	if path, err := os.Readlink(main); err == nil && path == m.Path {
+		return openRegular(main)
+	}
+	if f, err = openRegular(fmt.Sprintf("/proc/%d/root%s", pid, m.Path)); err != nil {
+		return nil, err
+	}
+	if !isFile(f, m.Inode) {
+		f.Close()
+		return nil, fmt.Errorf("%s is not the file any more that process %d has mapped", m.Path, pid)
+	}
+	return f, nil
+}
+
+// openRegular opens a regular file: who opens a named pipe may wait for ever, and who opens a
+// device may set it going.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// isFile reports whether a file has an inode. On overlayfs the kernel prints that of the
+// layer below, so there it tells nothing.
+func isFile(f *os.File, inode uint64) bool {
+	var st unix.Stat_t
+	var where unix.Statfs_t
+	if unix.Fstat(int(f.Fd()), &st) != nil || unix.Fstatfs(int(f.Fd()), &where) != nil {
+		return false
+	}
+	return st.Ino == inode || where.Type == unix.OVERLAYFS_SUPER_MAGIC
+}
+
+// Bounds on files that are read as programs. Real programs stay far below them.
+const (
+	mostSections = 1024
+	mostNames    = 64 << 10  // bytes of section names
+	mostLoaded   = 512 << 20 // bytes that a program loads of its file
+	leastLoaded  = 64 << 20  // so many may be in holes of the file, or compressed
+	mostDense    = 8         // and how many times what the file takes on the disk
+)
+
+// ReadELF reads the headers of a program or library. Who reads its segments then takes no more
+// memory than real programs do: what a file claims to have is compared with what it has.
+func ReadELF(r io.ReaderAt) (file *elf.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			file, err = nil, fmt.Errorf("it is damaged: %v", p)
+		}
+	}()
+	if err := checkSections(r); err != nil {
+		return nil, err
+	}
+	if file, err = elf.NewFile(r); err != nil {
+		return nil, err
+	}
+	if f, ok := r.(*os.File); ok {
+		err = checkSegments(f, file)
+	}
+	return file, err
+}
+
+func checkSegments(f *os.File, file *elf.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size, most := uint64(info.Size()), min(stored(info)+leastLoaded, mostLoaded)
+	loaded, held := uint64(0), uint64(0)
+	for _, s := range file.Progs {
+		if s.Off > size || s.Filesz > size-s.Off {
+			return errors.New("it ends within a segment")
+		}
+		if s.Type == elf.PT_LOAD {
+			loaded += s.Filesz
+		}
+	}
+	for _, s := range file.Sections {
+		if s.Type == elf.SHT_NOBITS || isDebug(s) {
+			continue
+		}
+		if s.Flags&elf.SHF_COMPRESSED != 0 || s.Offset > size || s.FileSize > size-s.Offset {
+			return fmt.Errorf("its section %q is compressed, or not in the file", s.Name)
+		}
+		held += s.FileSize
+	}
+	if max(loaded, held) > most {
+		return fmt.Errorf("it claims %d bytes, of which %d can be believed", max(loaded, held), most)
+	}
+	return nil
+}
+
+// stored bounds what can be in a file by the blocks that it has on its disk, which may be
+// compressed.
+func stored(info fs.FileInfo) uint64 {
+	size := uint64(info.Size())
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		size = min(size, uint64(st.Blocks)*512*mostDense)
+	}
+	return size
+}
+
+// isDebug reports whether a section has debug information.
+func isDebug(s *elf.Section) bool {
+	return strings.HasPrefix(s.Name, ".debug_") || strings.HasPrefix(s.Name, ".zdebug_")
+}
+
+// CheckDebug returns an error if the debug information of a file would take more memory than
+// its size can explain: some bytes that are compressed may become a thousand times as many.
+func CheckDebug(r io.ReaderAt, file *elf.File) error {
+	const ratio, least, most = 20, 16 << 20, 512 << 20
+	f, ok := r.(*os.File)
+	if !ok {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	total := uint64(0)
+	for _, s := range file.Sections {
+		if isDebug(s) && s.Type != elf.SHT_NOBITS {
+			// The size of the older kind of compressed sections is known when they are opened.
+			if strings.HasPrefix(s.Name, ".zdebug_") {
+				return fmt.Errorf("its section %s is compressed in a way that nobody uses any more", s.Name)
+			}
+			total += min(s.Size, most+1)
+		}
+	}
+	if total > min(most, ratio*stored(info)+least) {
+		return fmt.Errorf("it has %d bytes of debug information", total)
+	}
+	return nil
+}
+
+// CheckSymbols returns an error if the names of a file's symbols are much longer together than
+// the tables that have them: symbols may share a name, or its end, and each would be copied.
+func CheckSymbols(file *elf.File) error {
+	const size, times, anyhow = elf.Sym64Size, 8, 16 << 20
+	for _, s := range file.Sections {
+		if s.Type != elf.SHT_SYMTAB && s.Type != elf.SHT_DYNSYM || int(s.Link) >= len(file.Sections) {
+			continue
+		}
+		table, err := s.Data()
+		if err != nil {
+			return err
+		}
+		names, err := file.Sections[s.Link].Data()
+		if err != nil {
+			return err
+		}
+		for total := 0; len(table) >= size; table = table[size:] {
+			at := binary.LittleEndian.Uint32(table)
+			if uint64(at) >= uint64(len(names)) {
+				continue
+			}
+			if total += max(bytes.IndexByte(names[at:], 0), 0); total > times*len(names)+anyhow {
+				return errors.New("the names of its symbols overlap beyond reason")
+			}
+		}
+	}
+	return nil
+}
+
+// checkSections checks what decides how much memory debug/elf takes for names of sections: it
+// copies one for each.
+func checkSections(r io.ReaderAt) error {
+	var h [64]byte
+	if _, err := r.ReadAt(h[:], 0); err != nil || string(h[:4]) != elf.ELFMAG || h[elf.EI_CLASS] != byte(elf.ELFCLASS64) || h[elf.EI_DATA] != byte(elf.ELFDATA2LSB) {
+		return errors.New("it is no program for this machine")
+	}
+	le := binary.LittleEndian
+	at, number, names := le.Uint64(h[40:]), le.Uint16(h[60:]), le.Uint16(h[62:])
+	if at == 0 {
+		return nil
+	}
+	var sh [64]byte
+	if number == 0 || number > mostSections || names >= number || at > 1<<62 {
+		return fmt.Errorf("it has a damaged table of %d sections", number)
+	}
+	if _, err := r.ReadAt(sh[:], int64(at)+64*int64(names)); err != nil || le.Uint64(sh[32:]) > mostNames {
+		return errors.New("it has damaged names of sections")
+	}
+	return nil
+}
+
+// ReadMapped reads what the file of a mapping has where it is mapped.
+func ReadMapped(f *os.File, m Mapping) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if m.Offset >= uint64(info.Size()) {
+		return nil, fmt.Errorf("%s ends before what is mapped of it", f.Name())
+	}
+	length := min(m.End-m.Start, uint64(info.Size())-m.Offset)
+	if length > mostLoaded {
+		return nil, fmt.Errorf("%s has %d bytes of code", f.Name(), length)
+	}
+	b := make([]byte, length)
+	n, err := f.ReadAt(b, int64(m.Offset))
+	if n == 0 {
+		return nil, err
+	}
+	return b[:n], nil
+}
+
+// Files opens mapped files of a process by the paths that its mappings show.
+type Files struct {
+	pid  int
+	maps Mappings
+}
+
+// FilesOf makes the Files of a process.
+func FilesOf(pid int) (Files, error) {
+	maps, err := Maps(pid)
+	return Files{pid, maps}, err
+}
+
+// Open opens the file of the first mapping with a path.
+func (f Files) Open(path string) (*os.File, error) {
+	for _, m := range f.maps {
+		if m.Path == path && m.Inode != 0 {
+			return OpenImage(f.pid, m)
+		}
+	}
+	return nil, fmt.Errorf("process %d has %s mapped no more", f.pid, path)
+}
