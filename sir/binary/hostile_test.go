@@ -2,6 +2,7 @@ package binary
 
 import (
 	"bytes"
+	"compress/zlib"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -215,4 +216,76 @@ func FuzzInstruction(f *testing.F) {
 			t.Errorf("% x: length %d", code, inst.Len)
 		}
 	})
+}
+
+// squeezed is a program whose debug information is compressed: bytes become so many, of which
+// the headers of its sections say claims.
+func squeezed(t *testing.T, bytesOfEach, claims int) []byte {
+	t.Helper()
+	names := "\x00.debug_info\x00.debug_abbrev\x00.debug_line\x00.shstrtab\x00"
+	var stream bytes.Buffer
+	header := binary.LittleEndian.AppendUint64([]byte{1, 0, 0, 0, 0, 0, 0, 0}, uint64(claims))
+	stream.Write(binary.LittleEndian.AppendUint64(header, 1))
+	w := zlib.NewWriter(&stream)
+	for range bytesOfEach >> 20 {
+		if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Close()
+	const headers = 64 + 56
+	at := uint64(headers + stream.Len())
+	h := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: 64, Phnum: 1, Phentsize: 56,
+		Ehsize: 64, Shentsize: 64, Shnum: 5, Shstrndx: 4, Shoff: at + uint64(len(names)),
+		Ident: [16]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), 1}}
+	var out bytes.Buffer
+	put := func(v any) { _ = binary.Write(&out, binary.LittleEndian, v) }
+	put(h)
+	put(elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_X), Vaddr: 0x1000, Memsz: 1 << 20})
+	out.Write(stream.Bytes())
+	out.WriteString(names)
+	put(elf.Section64{})
+	for _, name := range []uint32{1, 13, 27} {
+		put(elf.Section64{Name: name, Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_COMPRESSED), Off: headers, Size: uint64(stream.Len())})
+	}
+	put(elf.Section64{Name: 39, Type: uint32(elf.SHT_STRTAB), Off: at, Size: uint64(len(names))})
+	return out.Bytes()
+}
+
+// TestDebugInformationMayNotMultiply reads programs of half a megabyte whose debug information
+// would take gigabytes, also where the headers of its sections do not say so.
+func TestDebugInformationMayNotMultiply(t *testing.T) {
+	const many = 512 << 20
+	for _, claims := range []int{many, 1 << 20} {
+		data := squeezed(t, many, claims)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if im := read(t, data); im != nil {
+			use(im)
+			im.lines.at(0x1000)
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 100<<20 {
+			t.Errorf("%d KB that claim %d took %d MB", len(data)>>10, claims, took>>20)
+		}
+	}
+}
+
+// TestBudgetOfDebugInformation has more debug information in memory than there is room for.
+func TestBudgetOfDebugInformation(t *testing.T) {
+	var b budget
+	first, second := new(lineTable), new(lineTable)
+	if !b.take(first, maxLoaded) || b.take(second, 1) {
+		t.Fatal("the budget is none")
+	}
+	runtime.KeepAlive(first)
+	first = nil
+	for range 200 {
+		runtime.GC()
+		if b.take(second, 1) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("what is garbage is not given back")
 }
