@@ -40,6 +40,10 @@ func (forgedPoint) SetActive(bool) error   { return nil }
 func (f *forged) Ground(omis.ProcID) (omis.Ground, error)      { return f, nil }
 func (f *forged) Survey(_ omis.ProcID, addrs []uint64) []error { return make([]error, len(addrs)) }
 
+func (f *forged) GoCode(_ omis.ProcID, addrs []uint64) []omis.GoCode {
+	return make([]omis.GoCode, len(addrs))
+}
+
 func (f *forged) Patch(_ omis.ProcID, list []omis.Patch) ([]omis.Patched, []error) {
 	made := make([]omis.Patched, len(list))
 	for i, p := range list {
