@@ -12,14 +12,14 @@ import (
 	"mirador/omis/linux/proc"
 )
 
-// still is a process that makes no calls.
-type still struct{}
+// idle is a process that makes no calls.
+type idle struct{}
 
-func (still) Call(uint64, ...uint64) (int64, error)           { return 0, nil }
-func (still) CallOn(string, uint64, ...uint64) (int64, error) { return 0, nil }
-func (still) Threads() ([]Thread, error)                      { return nil, nil }
-func (still) Held(func(uint64) bool) ([]uint64, error)        { return nil, nil }
-func (still) Parked(landing.Goroutines, func(uint64) bool) ([]uint64, error) {
+func (idle) Call(uint64, ...uint64) (int64, error)           { return 0, nil }
+func (idle) CallOn(string, uint64, ...uint64) (int64, error) { return 0, nil }
+func (idle) Threads() ([]Thread, error)                      { return nil, nil }
+func (idle) Held(func(uint64) bool) ([]uint64, error)        { return nil, nil }
+func (idle) Parked(landing.Goroutines, func(uint64) bool) ([]uint64, error) {
 	return nil, nil
 }
 
@@ -40,11 +40,11 @@ func exercise(s *Site, begin, end uint64) {
 	}
 	if len(points) > 1 {
 		b := s.Withdraw([]*Point{points[0].(*Point)})
-		_ = b.Commit(still{}, nil)
+		_ = b.Commit(idle{}, nil)
 	}
 	b := s.WithdrawAll()
 	b.Silence()
-	_ = b.Commit(still{}, nil)
+	_ = b.Commit(idle{}, nil)
 	s.Reclaim(func(Stub) bool { return false })
 	s.Tidy()
 	_ = s.Use(1, 2)

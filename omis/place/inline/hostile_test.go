@@ -35,6 +35,7 @@ func (p forgedPoint) Addr() uint64         { return p.addr }
 func (p forgedPoint) Switch() uint64       { return p.change }
 func (p forgedPoint) Covers(a uint64) bool { return a == p.addr }
 func (forgedPoint) Lingers() bool          { return false }
+func (forgedPoint) Exclusive() string      { return "" }
 func (forgedPoint) SetActive(bool) error   { return nil }
 
 func (f *forged) Ground(omis.ProcID) (omis.Ground, error)      { return f, nil }
