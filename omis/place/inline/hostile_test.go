@@ -131,7 +131,7 @@ func (f *forged) inherit(t testing.TB) (words []int) {
 	m := stores["sums"].(*store).target.memory
 	const slot = 5
 	m.word32(m.slotAt(slot) + slotTID).Store(uint32(f.id.PID))
-	m.word(m.slotAt(slot) + slotFirst).Store(ticks())
+	m.word(m.slotAt(slot) + slotFirst).Store(1 << 40)
 	m.word32(claimsAt).Store(slot + 1)
 	m.word(headerClaimed).Store(1)
 	words = append(words, headerClaimed, headerGroups, headerLedger, headerSaid, headerCrowd, headerKinds, headerKinds+8, claimsAt)
