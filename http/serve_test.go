@@ -178,9 +178,9 @@ func TestShutdownEndsStreams(t *testing.T) {
 // last one it has had by the header of server-sent events, or in the query.
 func TestResumeStream(t *testing.T) {
 	b := one()
-	b.replies = make(chan StreamedReply, 1)
 	r := run(t, b)
 	read := func(query, last string) string {
+		b.replies = make(chan StreamedReply, 1) // its own: the stream before may still be ending
 		req, err := http.NewRequest("GET", "http://x/omis/tools/mine/replies"+query, nil)
 		if err != nil {
 			t.Fatal(err)
