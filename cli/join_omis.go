@@ -3,7 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 
 	"mirador/cli/replies"
@@ -111,6 +114,20 @@ func (t *tools) log(name string) *replies.Log {
 	return h
 }
 
+// list returns the tools by their names.
+func (t *tools) list() []gateway.Tool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make(map[string]gateway.Tool)
+	for name := range t.byApp {
+		all[name] = gateway.Tool{Name: name, Application: true}
+	}
+	for name, log := range t.logs {
+		all[name] = gateway.Tool{Name: name, Application: t.byApp[name], Streams: log.Streams()}
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b gateway.Tool) int { return strings.Compare(a.Name, b.Name) })
+}
+
 // finalize ends a tool that POST /omis made.
 func (t *tools) finalize(name string) error {
 	t.mu.Lock()
@@ -153,6 +170,9 @@ func (m *monitor) Replies(name string, after uint64) (<-chan gateway.StreamedRep
 	entries, cancel := m.tools.log(name).Stream(after)
 	return entries, cancel, nil
 }
+
+// Tools lists the tools of applications and those that POST /omis made.
+func (m *monitor) Tools() []gateway.Tool { return m.tools.list() }
 
 func (m *monitor) Finalize(name string) error { return m.tools.finalize(name) }
 

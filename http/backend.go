@@ -72,6 +72,8 @@ type Backend interface {
 	Catalog() []Metric
 	// Services lists the OMIS services.
 	Services() []Service
+	// Tools lists the tools of the monitor, by their names.
+	Tools() []Tool
 	// Schemas is what GET /schemas/… serves.
 	Schemas() fs.FS
 	// Ready tells why the monitor cannot serve, nil if it can.
@@ -143,6 +145,13 @@ type Metric struct {
 	Region   bool     `json:"region" xml:"region,attr"` // measured where a region is executed
 	What     string   `json:"what" xml:"what"`
 	How      string   `json:"how" xml:"how"`
+}
+
+// Tool is a tool of the monitor (OMIS 7.1).
+type Tool struct {
+	Name        string `json:"name" xml:"name,attr"`
+	Application bool   `json:"application" xml:"application,attr"` // its own, not made by POST /omis
+	Streams     int    `json:"streams" xml:"streams,attr"`         // that read its replies now
 }
 
 // Service is a row of the table of OMIS services.

@@ -141,6 +141,10 @@ func (s *scripted) Catalog() []Metric {
 	return []Metric{{Name: "COUNT", Unit: "1", Kind: "counter", Entities: []string{"thread"}, Region: true}}
 }
 
+func (s *scripted) Tools() []Tool {
+	return []Tool{{Name: "mine", Streams: 1}, {Name: "mmul", Application: true}}
+}
+
 func (s *scripted) Services() []Service { return []Service{{Name: "version", Kind: "information"}} }
 
 func (s *scripted) Schemas() fs.FS {

@@ -64,7 +64,7 @@ func (s *Server) readBody(x *exchange, buf *bytes.Buffer) ([]byte, error) {
 }
 
 func tooLargeMessage(limit int64) string {
-	return fmt.Sprintf("the request is longer than %d bytes, the limit of this gateway", limit)
+	return fmt.Sprintf("the request is longer than %d bytes, the limit of this gateway; start it with --longest-request to change that", limit)
 }
 
 // documentCharset accepts what is XML, or MIR, and a form that is none, since curl -d says

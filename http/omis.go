@@ -170,6 +170,14 @@ func lastEvent(r *http.Request) (uint64, error) {
 	return id, nil
 }
 
+// listTools shows a caller the tools that it can send requests for.
+func (s *Server) listTools(x *exchange) error {
+	if !x.caller.All {
+		return NewFault(http.StatusForbidden, "OMIS requests may name every process, so only root and the gateway's user see the tools that send them")
+	}
+	return sendTable(x, "tools", "tool", s.backend.Tools())
+}
+
 // finalize ends a tool: its conditional requests go, and so does its scope. The
 // tool of an application ends with the application.
 func (s *Server) finalize(x *exchange) error {

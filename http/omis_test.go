@@ -45,6 +45,12 @@ func TestWhichTool(t *testing.T) {
 	expect(t, ask(t, one(), root, "DELETE", "/omis/tools/mine", ""), 404, "mine")
 }
 
+func TestTools(t *testing.T) {
+	expect(t, ask(t, one(), root, "GET", "/omis/tools", "", "Accept", "application/json"), 200, `"name": "mine"`, `"streams": 1`, `"application": true`)
+	expect(t, ask(t, one(), root, "GET", "/omis/tools", ""), 200, `<tool name="mmul" application="true" streams="0"`)
+	expect(t, ask(t, one(), owner, "GET", "/omis/tools", ""), 403, "every process")
+}
+
 func TestPrototypes(t *testing.T) {
 	expect(t, ask(t, one(), root, "POST", "/omis/prototypes", "int f(void);"), 204)
 	expect(t, ask(t, one(), root, "POST", "/omis/prototypes?file=my.prototypes", "int f("), 422, "my.prototypes:1:1: int f(")

@@ -120,11 +120,11 @@ func (l *Log) Close() {
 	}
 }
 
-// Listening reports whether a stream reads the log.
-func (l *Log) Listening() bool {
+// Streams returns how many streams read the log.
+func (l *Log) Streams() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.streams) > 0
+	return len(l.streams)
 }
 
 // stream is a reader's position. The log's lock guards next.

@@ -164,7 +164,7 @@ func TestClosedLog(t *testing.T) {
 	if e, more := <-in; more {
 		t.Errorf("one more reply: %v", e)
 	}
-	if l.Listening() {
+	if l.Streams() > 0 {
 		t.Error("the stream has not left")
 	}
 }
