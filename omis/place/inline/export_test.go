@@ -42,7 +42,7 @@ type Folder struct {
 // Words of the header that nobody uses.
 const (
 	folderBegun = 512
-	folderDone  = 520
+	FolderDone  = 520
 )
 
 // folderEnv has a test's program be a folder, which is killed.
@@ -66,7 +66,7 @@ func OpenFolder(f *os.File) (*Folder, error) {
 		return nil, err
 	}
 	s := &store{target: &target{memory: m}, kind: omis.StoreHistograms, key: "kept", cell: cell{entry: entry}, past: records[entry]}
-	return &Folder{s, m.word(folderBegun), m.word(folderDone)}, nil
+	return &Folder{s, m.word(folderBegun), m.word(FolderDone)}, nil
 }
 
 // Close unmaps it.

@@ -70,8 +70,9 @@ func killFolder(t *testing.T, file *os.File) {
 	}
 	for deadline := time.Now().Add(time.Minute); folded(t, file) < before+20; {
 		if time.Sleep(time.Millisecond); time.Now().After(deadline) {
-			t.Error("nothing is added up")
-			break
+			_ = cmd.Process.Kill()
+			cmd.Wait()
+			t.Fatal("nothing is added up")
 		}
 	}
 	time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
@@ -85,7 +86,7 @@ func killFolder(t *testing.T, file *os.File) {
 func folded(t *testing.T, file *os.File) uint64 {
 	t.Helper()
 	var b [8]byte
-	if _, err := file.ReadAt(b[:], 136); err != nil {
+	if _, err := file.ReadAt(b[:], inline.FolderDone); err != nil {
 		t.Fatal(err)
 	}
 	var n uint64
