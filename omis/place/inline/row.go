@@ -125,11 +125,12 @@ func (m *memory) timer(slot int, c cell) (r reading) {
 const mostCounted = 1 << 50
 
 // possible bounds what a row of the shared memory says by what a thread can have measured.
-// The rest is the business of the process, which can write there whatever it likes.
+// The rest is the business of the process, which can write there whatever it likes. A thread
+// that ends intervals which goroutines have begun on other threads has fewer than none open.
 func possible(i omis.Intervals) omis.Intervals {
 	bounded := func(n, most int64) int64 { return min(max(n, 0), most) }
 	i.Count, i.Unfinished = bounded(i.Count, mostCounted), bounded(i.Unfinished, mostCounted)
-	i.Skipped, i.Open = bounded(i.Skipped, mostCounted), bounded(i.Open, mostCounted)
+	i.Skipped, i.Open = bounded(i.Skipped, mostCounted), max(min(i.Open, mostCounted), -mostCounted)
 	return i
 }
 
