@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // helpers are the processes that a gateway has started for itself.

@@ -10,8 +10,8 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/engine"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux"
-	"mirador/omis/linux/proc"
 	"mirador/probes"
 	"mirador/probes/journal"
 )

@@ -14,8 +14,8 @@ import (
 
 	"mirador/mir/translate"
 	"mirador/omis"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux"
-	"mirador/omis/linux/proc"
 	"mirador/omis/linux/subject"
 )
 

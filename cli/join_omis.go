@@ -14,7 +14,7 @@ import (
 	"mirador/mir"
 	"mirador/omis"
 	"mirador/omis/engine"
-	"mirador/omis/linux/prototype"
+	"mirador/omis/host/prototype"
 	"mirador/omis/service"
 	"mirador/omis/syntax"
 )

@@ -12,7 +12,7 @@ import (
 	gateway "mirador/http"
 	"mirador/mir/translate"
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/sir"
 	"mirador/sir/binary"
 	"mirador/sir/debuginfod"

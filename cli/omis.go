@@ -13,7 +13,7 @@ import (
 
 	"mirador/cli/client"
 	"mirador/omis"
-	"mirador/omis/linux/prototype"
+	"mirador/omis/host/prototype"
 	"mirador/omis/syntax"
 )
 

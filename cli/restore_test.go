@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"mirador/mir"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
 	"mirador/probes/journal"
 )

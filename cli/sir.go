@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/procfs"
 	"github.com/spf13/cobra"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/sir"
 	"mirador/sir/binary"
 )

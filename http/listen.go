@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"mirador/omis/linux/owned"
+	"mirador/omis/host/owned"
 )
 
 // Bounds against callers who send slowly or never end. Replies have no write

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mirador/omis/linux/owned"
+	"mirador/omis/host/owned"
 )
 
 // TokenFile is the name of the token's file in the data directory.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/sir"
 	"mirador/sir/binary"
 )

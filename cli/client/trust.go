@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/owned"
+	"mirador/omis/host/owned"
 )
 
 // Untrusted is the error for a Unix socket that another user serves, or could replace.

@@ -13,7 +13,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/uprobe"
+	"mirador/omis/host/uprobe"
 	"mirador/omis/place/clock"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/kernel/pins"

@@ -12,7 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/omis/place/kernel/pins"
 )
 

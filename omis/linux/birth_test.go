@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // followBirths looks out for something in every process that p creates, while its

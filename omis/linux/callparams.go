@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"mirador/omis"
-	"mirador/omis/linux/calls"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/calls"
+	"mirador/omis/host/proc"
 )
 
 // callNumber is the number of the system call that a watch names, -1 for all.

@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/resident"
 )
 

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/criu"
-	"mirador/omis/linux/proc"
 )
 
 var _ omis.Checkpointer = (*Node)(nil)

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"mirador/omis"
-	"mirador/omis/linux/owned"
+	"mirador/omis/host/owned"
 )
 
 // checkpoint is a checkpoint on disk: a folder of its name with a list of

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // TestCheckpoint saves a process while breakpoints stand in it, ends it and

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // euStack is what eu-stack prints: the program counters by thread, as far as it

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/detour"
+	"mirador/omis/code/x86/detour"
 	"mirador/omis/linux/subject"
 )
 

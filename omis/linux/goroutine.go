@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"mirador/omis"
-	"mirador/omis/linux/landing"
-	"mirador/omis/linux/proc"
+	"mirador/omis/code/x86/landing"
+	"mirador/omis/host/proc"
 )
 
 // Go's scheduler takes processors away from goroutines wherever they are: it writes the

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/patch"
-	"mirador/omis/linux/proc"
 )
 
 // ground is a process that code is put into. It outlives the owner: a process with

@@ -4,7 +4,7 @@ package linux
 
 import (
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // identity is whose process it was when it was identified. It is kept by pid,

@@ -4,7 +4,7 @@ package linux
 
 import (
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/unwind"
 )
 

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/calls"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/calls"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
 )

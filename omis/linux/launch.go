@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/inheritance"
-	"mirador/omis/linux/proc"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
 )

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
 )

@@ -4,8 +4,8 @@ package linux
 
 import (
 	"mirador/omis"
-	"mirador/omis/linux/calls"
-	"mirador/omis/linux/prototype"
+	"mirador/omis/host/calls"
+	"mirador/omis/host/prototype"
 )
 
 var _ omis.Loader = (*Node)(nil)

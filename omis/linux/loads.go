@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"mirador/omis"
-	"mirador/omis/linux/library"
+	"mirador/omis/host/library"
 )
 
 // followLoads has the dynamic linker tell when it has loaded or unloaded

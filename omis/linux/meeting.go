@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/rendezvous"
 	"mirador/omis/linux/resident"

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // A process executes another program while it is half attached: the execve

@@ -5,9 +5,9 @@ package linux
 import (
 	"bytes"
 
-	"mirador/omis/linux/detour"
-	"mirador/omis/linux/proc"
-	"mirador/omis/linux/relocate"
+	"mirador/omis/code/x86/detour"
+	"mirador/omis/code/x86/relocate"
+	"mirador/omis/host/proc"
 
 	"golang.org/x/arch/x86/x86asm"
 )

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/patch"
-	"mirador/omis/linux/proc"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
 )

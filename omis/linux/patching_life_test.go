@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
 )
 

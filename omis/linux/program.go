@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/patch"
-	"mirador/omis/linux/proc"
 	"mirador/omis/linux/unwind"
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
-	"mirador/omis/linux/sched"
+	"mirador/omis/host/proc"
+	"mirador/omis/host/sched"
 )
 
 // scheduling is how the node detects that threads get and lose processors. Nobody

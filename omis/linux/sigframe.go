@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/ptrace"
 )
 

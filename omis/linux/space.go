@@ -9,9 +9,9 @@ import (
 	"os"
 
 	"mirador/omis"
-	"mirador/omis/linux/landing"
-	"mirador/omis/linux/proc"
-	"mirador/omis/linux/relocate"
+	"mirador/omis/code/x86/landing"
+	"mirador/omis/code/x86/relocate"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/resident"
 	"mirador/omis/linux/warden"
 )

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/code/x86/relocate"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/ptrace"
-	"mirador/omis/linux/relocate"
 )
 
 // stepper is what single steps ask to be kept of a thread.

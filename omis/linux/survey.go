@@ -5,8 +5,8 @@ package linux
 import (
 	"bytes"
 
-	"mirador/omis/linux/branch"
-	"mirador/omis/linux/proc"
+	"mirador/omis/code/x86/branch"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/rendezvous"
 )

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 func threadTime(t *testing.T, n *Node, p omis.ProcID, tid int) float64 {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"mirador/omis"
-	"mirador/omis/linux/calls"
+	"mirador/omis/host/calls"
 )
 
 // straceCounts counts the system calls that strace sees end, from the line on

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // A thread that does not come to its processor, because others keep it busy, is waited

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/detour"
-	"mirador/omis/linux/proc"
-	"mirador/omis/linux/relocate"
+	"mirador/omis/code/x86/detour"
+	"mirador/omis/code/x86/relocate"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
 )
 

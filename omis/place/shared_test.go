@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/host/uprobe"
 	"mirador/omis/linux"
 	"mirador/omis/linux/subject"
-	"mirador/omis/linux/uprobe"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/rig"

@@ -9,7 +9,7 @@
 // middle of a write, is not there. The directory is locked while the journal is open.
 //
 // The directory and its files must belong to this process's user: what stands in them
-// decides what a gateway does. Of ours it imports omis/linux/owned; probes and cli import it. A Journal may be used from any
+// decides what a gateway does. Of ours it imports omis/host/owned; probes and cli import it. A Journal may be used from any
 // goroutine.
 package journal
 
@@ -26,7 +26,7 @@ import (
 	"strings"
 	"sync"
 
-	"mirador/omis/linux/owned"
+	"mirador/omis/host/owned"
 )
 
 // File is the name of the journal in the data directory.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/owned"
+	"mirador/omis/host/owned"
 )
 
 // LockFile is the name of the file that is locked while a gateway uses a directory.

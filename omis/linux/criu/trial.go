@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/inheritance"
-	"mirador/omis/linux/proc"
 )
 
 // life is how long, in seconds, the process of a trial lives if nobody ends it.

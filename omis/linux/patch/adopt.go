@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"mirador/omis"
-	"mirador/omis/linux/detour"
-	"mirador/omis/linux/proc"
+	"mirador/omis/code/x86/detour"
+	"mirador/omis/host/proc"
 )
 
 // The process can write whatever it likes where an earlier monitor has put its arenas. So

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"mirador/omis"
-	"mirador/omis/linux/detour"
-	"mirador/omis/linux/proc"
+	"mirador/omis/code/x86/detour"
+	"mirador/omis/host/proc"
 )
 
 // ram is memory of a process from an address on.

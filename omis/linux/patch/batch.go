@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"mirador/omis"
-	"mirador/omis/linux/detour"
-	"mirador/omis/linux/landing"
+	"mirador/omis/code/x86/detour"
+	"mirador/omis/code/x86/landing"
 )
 
 // Batch is what is to be changed at once.

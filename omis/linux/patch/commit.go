@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/detour"
-	"mirador/omis/linux/landing"
+	"mirador/omis/code/x86/detour"
+	"mirador/omis/code/x86/landing"
 )
 
 // Process is one whose threads are all stopped.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"mirador/omis"
-	"mirador/omis/linux/detour"
+	"mirador/omis/code/x86/detour"
 )
 
 // Other tools set uprobes and breakpoints at the first instructions of functions. The

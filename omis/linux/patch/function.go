@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"mirador/omis/linux/branch"
-	"mirador/omis/linux/detour"
+	"mirador/omis/code/x86/branch"
+	"mirador/omis/code/x86/detour"
 )
 
 // function is a piece of program text, as far as it could be decoded.

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"mirador/omis/linux/detour"
-	"mirador/omis/linux/landing"
+	"mirador/omis/code/x86/detour"
+	"mirador/omis/code/x86/landing"
 )
 
 // checkGo tells why a window cannot be in a program in Go. Its scheduler keeps the

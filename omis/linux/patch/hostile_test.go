@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"testing"
 
-	"mirador/omis/linux/landing"
-	"mirador/omis/linux/proc"
+	"mirador/omis/code/x86/landing"
+	"mirador/omis/host/proc"
 )
 
 // idle is a process that makes no calls.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"mirador/omis"
-	"mirador/omis/linux/landing"
+	"mirador/omis/code/x86/landing"
 )
 
 // still is a process with one thread, which stands at an address.

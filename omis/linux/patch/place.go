@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"mirador/omis"
-	"mirador/omis/linux/detour"
-	"mirador/omis/linux/relocate"
+	"mirador/omis/code/x86/detour"
+	"mirador/omis/code/x86/relocate"
 )
 
 // place is a window with the points in it and the block that its stub is in. A

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
-	"mirador/omis/linux/sealed"
+	"mirador/omis/host/proc"
+	"mirador/omis/host/sealed"
 )
 
 // Shared is memory that a process shares with the monitor.

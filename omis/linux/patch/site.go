@@ -8,7 +8,7 @@ import (
 	"sort"
 	"sync"
 
-	"mirador/omis/linux/detour"
+	"mirador/omis/code/x86/detour"
 )
 
 // Memory is that of the process, by address. It may be used from any goroutine.

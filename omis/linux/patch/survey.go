@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"mirador/omis/linux/branch"
-	"mirador/omis/linux/detour"
-	"mirador/omis/linux/landing"
+	"mirador/omis/code/x86/branch"
+	"mirador/omis/code/x86/detour"
+	"mirador/omis/code/x86/landing"
 )
 
 const pageSize = 0x1000

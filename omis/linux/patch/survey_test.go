@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"mirador/omis/linux/landing"
+	"mirador/omis/code/x86/landing"
 )
 
 // shapes are functions in assembler; code is asked for at the label in them that ends

@@ -5,8 +5,8 @@ package rendezvous
 import (
 	"encoding/binary"
 
-	"mirador/omis/linux/detour"
-	"mirador/omis/linux/proc"
+	"mirador/omis/code/x86/detour"
+	"mirador/omis/host/proc"
 )
 
 // mostArenas is how many arenas are taken over at most: the target can forge as many as it

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/detour"
+	"mirador/omis/code/x86/detour"
 )
 
 // arena is a mapping in the target with hold and stubs.

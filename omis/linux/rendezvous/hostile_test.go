@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/detour"
-	"mirador/omis/linux/proc"
+	"mirador/omis/code/x86/detour"
+	"mirador/omis/host/proc"
 )
 
 // forged is the memory of a target that has written there what an earlier monitor might have

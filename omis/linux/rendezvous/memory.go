@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/sealed"
+	"mirador/omis/host/sealed"
 )
 
 // memory is the monitor's mapping of a board.

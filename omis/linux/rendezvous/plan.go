@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"mirador/omis/linux/detour"
+	"mirador/omis/code/x86/detour"
 )
 
 const (

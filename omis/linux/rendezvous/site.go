@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/detour"
+	"mirador/omis/code/x86/detour"
 )
 
 // Target is a process in the hands of a tracer. It is asked for things only

@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-delve/delve/pkg/dwarf/frame"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 const pointerSize = 8

@@ -8,7 +8,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // TestBiasOfSharedPage: lld lets segments share a page of the file, which is then

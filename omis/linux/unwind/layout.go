@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-delve/delve/pkg/dwarf/frame"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // Layout is where the modules of a process are mapped.

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/owned"
+	"mirador/omis/host/owned"
 	"mirador/omis/place/clock"
 )
 

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // Kind says how code reads the time.

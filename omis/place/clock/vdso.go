@@ -11,7 +11,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 const vdsoName = "[vdso]"

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/code/x86"
 	"mirador/omis/place/clock"
-	"mirador/omis/place/inline/x86"
 )
 
 // compiler makes the code of a program for places of a process. It may be used many

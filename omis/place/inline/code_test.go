@@ -10,8 +10,8 @@ import (
 	"go.uber.org/goleak"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
-	"mirador/omis/linux/relocate"
+	"mirador/omis/code/x86/relocate"
+	"mirador/omis/host/proc"
 	"mirador/omis/place/inline"
 )
 

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 
 	"mirador/omis"
+	"mirador/omis/code/x86"
 	"mirador/omis/place/clock"
-	"mirador/omis/place/inline/x86"
 )
 
 // A goroutine may return from a function on another thread than it was called on, and the

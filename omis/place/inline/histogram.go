@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"mirador/omis"
-	"mirador/omis/place/inline/x86"
+	"mirador/omis/code/x86"
 )
 
 // A timer that keeps a histogram counts each of its intervals in a bucket as well, by one

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
 	"mirador/omis/place/inline"
 )

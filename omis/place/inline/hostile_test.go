@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // forged is the shared memory of a process, which this test writes to in its place; it is the

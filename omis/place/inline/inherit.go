@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // What a former monitor has left in a process is found in the memory that it shared

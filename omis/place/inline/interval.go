@@ -2,7 +2,7 @@
 
 package inline
 
-import "mirador/omis/place/inline/x86"
+import "mirador/omis/code/x86"
 
 // Intervals are kept as a timer of the monitor keeps them (package pa): a stack of
 // those that are open, which pairs starts and stops by the stack pointer.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 var _ omis.Keeper = (*Placer)(nil)

@@ -4,7 +4,7 @@ package inline
 
 import (
 	"mirador/omis"
-	"mirador/omis/place/inline/x86"
+	"mirador/omis/code/x86"
 )
 
 // arguments are the registers of omis.Args.

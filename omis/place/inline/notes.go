@@ -6,7 +6,7 @@ import (
 	"math/bits"
 
 	"mirador/omis"
-	"mirador/omis/place/inline/x86"
+	"mirador/omis/code/x86"
 )
 
 // The records of a thread in a trace lie in a ring of its own: whole rooms, of groups

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // placed is an omis.Placed: one program at one address of one process.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/omis/place/clock"
 )
 

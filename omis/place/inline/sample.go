@@ -4,7 +4,7 @@ package inline
 
 import (
 	"mirador/omis"
-	"mirador/omis/place/inline/x86"
+	"mirador/omis/code/x86"
 )
 
 // Where one interval in so many is timed, the others take hardly more than to be counted:

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/code/x86"
 	"mirador/omis/place/clock"
-	"mirador/omis/place/inline/x86"
 )
 
 // Code reads the time in one of three ways (package clock):

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // oneRecord is a book with the record of a registrar.

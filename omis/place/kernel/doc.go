@@ -31,8 +31,8 @@
 // child of a fork is not counted.
 //
 // Only cli imports this package, to hand a Placer to the engine along with the node.
-// It imports omis, and what it takes from omis/linux/calls, omis/linux/proc and
-// omis/linux/tracepoint, and from omis/linux/branch and omis/linux/landing. A
+// It imports omis, and what it takes from omis/host/calls, omis/host/proc and
+// omis/host/tracepoint, and from omis/code/x86/branch and omis/code/x86/landing. A
 // Placer and its stores may be used from any goroutine; one goroutine of its own
 // moves rows of ended threads out of stores that fill up.
 package kernel

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/calls"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/calls"
+	"mirador/omis/host/proc"
 )
 
 // events runs programs at events of the kernel itself. Whoever calls it holds

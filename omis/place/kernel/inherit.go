@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"mirador/omis"
-	"mirador/omis/linux/tracepoint"
+	"mirador/omis/host/tracepoint"
 )
 
 // leftovers are what a former monitor has left, as if it were ours, until somebody asks

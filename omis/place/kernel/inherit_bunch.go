@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // openBunches makes the bunches. The caller holds Placer.mu.

@@ -10,8 +10,8 @@ import (
 	"github.com/cilium/ebpf"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
-	"mirador/omis/linux/tracepoint"
+	"mirador/omis/host/proc"
+	"mirador/omis/host/tracepoint"
 )
 
 // Programs at events of the kernel outlive the monitor, too: the tables by which they are

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // A system call that a signal, a stop or a tracer interrupts comes back with a number

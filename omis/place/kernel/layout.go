@@ -10,8 +10,8 @@ import (
 	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/proc"
-	"mirador/omis/linux/tracepoint"
+	"mirador/omis/host/proc"
+	"mirador/omis/host/tracepoint"
 )
 
 // layout is how programs learn who the current thread is.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // listener is an omis.Placed: a program at an event of the kernel.

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/landing"
-	"mirador/omis/linux/proc"
+	"mirador/omis/code/x86/landing"
+	"mirador/omis/host/proc"
 	"mirador/omis/place/kernel/registrar"
 )
 

@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"mirador/omis"
-	"mirador/omis/linux/landing"
-	"mirador/omis/linux/proc"
+	"mirador/omis/code/x86/landing"
+	"mirador/omis/host/proc"
 )
 
 // trampoline is the name of the memory in which the kernel (Linux 6.18 and later) serves

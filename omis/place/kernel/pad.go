@@ -7,9 +7,9 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"mirador/omis/linux/branch"
-	"mirador/omis/linux/landing"
-	"mirador/omis/linux/proc"
+	"mirador/omis/code/x86/branch"
+	"mirador/omis/code/x86/landing"
+	"mirador/omis/host/proc"
 )
 
 // Functions that were compiled for indirect branch tracking begin with a landing pad,

@@ -9,7 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // Name is the name of this placement.

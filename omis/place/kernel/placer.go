@@ -15,9 +15,9 @@ import (
 	"github.com/cilium/ebpf/features"
 
 	"mirador/omis"
-	"mirador/omis/linux/landing"
-	"mirador/omis/linux/tracepoint"
-	"mirador/omis/linux/uprobe"
+	"mirador/omis/code/x86/landing"
+	"mirador/omis/host/tracepoint"
+	"mirador/omis/host/uprobe"
 	"mirador/omis/place/kernel/registrar"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/tracepoint"
+	"mirador/omis/host/tracepoint"
 )
 
 // pool is memory for rows of one kind, which programs and the monitor share: whoever

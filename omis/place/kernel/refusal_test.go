@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/rig"

@@ -9,7 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/tracepoint"
+	"mirador/omis/host/tracepoint"
 )
 
 // ring holds the numbers of rows that programs may take. The monitor puts them in at the

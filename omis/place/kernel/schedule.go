@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // That threads get and lose processors is seen at two tracepoints, in three roles: a

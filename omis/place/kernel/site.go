@@ -11,8 +11,8 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"mirador/omis"
-	"mirador/omis/linux/landing"
-	"mirador/omis/linux/proc"
+	"mirador/omis/code/x86/landing"
+	"mirador/omis/host/proc"
 )
 
 // site is where a uprobe stands: at an address of a process, which is an offset of a

@@ -11,7 +11,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/tracepoint"
+	"mirador/omis/host/tracepoint"
 )
 
 // unit is a piece of the slab by its number: two words. What takes several has the

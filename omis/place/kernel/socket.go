@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/calls"
+	"mirador/omis/host/calls"
 )
 
 // A system call that is meant only on sockets, as write@socket, is filtered where it begins:

@@ -7,7 +7,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/linux/calls"
+	"mirador/omis/host/calls"
 )
 
 // System calls are seen at the tracepoints sys_enter and sys_exit. The former suffices

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // target is a process that programs are placed in. Placer.mu guards it, but for what its

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
 )
 

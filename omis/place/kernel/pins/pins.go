@@ -4,7 +4,7 @@
 // killed: each data directory has a folder of its own in the file system for BPF, in
 // which they are files. An object lives as long as its file.
 //
-// Only omis/place/kernel and cli/doctor import it; of ours it imports omis/linux/proc. A Folder
+// Only omis/place/kernel and cli/doctor import it; of ours it imports omis/host/proc. A Folder
 // belongs to whoever has locked its data directory.
 package pins
 
@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/linux/proc"
+	"mirador/omis/host/proc"
 )
 
 // root is where the file system for BPF is mounted, by every system that does.

@@ -1,0 +1,134 @@
+package calls
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"mirador/omis"
+	"mirador/omis/host/prototype"
+)
+
+//go:embed table.txt
+var text string
+
+// Call is a system call.
+type Call struct {
+	Number int
+	*prototype.Func
+}
+
+// table holds the calls both ways.
+type table struct {
+	byName   map[string]*Call
+	byNumber map[uint64]*Call
+}
+
+// parsed reads the table when it is needed first.
+var parsed = sync.OnceValue(func() table {
+	t, err := parse(text)
+	if err != nil {
+		panic(fmt.Sprintf("table.txt: %v", err)) // a test reads it
+	}
+	return t
+})
+
+func parse(text string) (table, error) {
+	t := table{make(map[string]*Call), make(map[uint64]*Call)}
+	line := 0
+	for l := range strings.Lines(text) {
+		line++
+		l = strings.TrimSpace(l)
+		if l == "" || l[0] == '#' {
+			continue
+		}
+		number, proto, _ := strings.Cut(l, " ")
+		nr, err := strconv.ParseUint(number, 10, 16)
+		if err != nil {
+			return t, fmt.Errorf("line %d: %w", line, err)
+		}
+		f, err := prototype.ParseOne(proto)
+		if err != nil {
+			return t, fmt.Errorf("line %d: %w", line, err)
+		}
+		if t.byName[f.Name] != nil || t.byNumber[nr] != nil {
+			return t, fmt.Errorf("line %d: %s or %d is there twice", line, f.Name, nr)
+		}
+		c := &Call{int(nr), f}
+		t.byName[f.Name], t.byNumber[nr] = c, c
+	}
+	return t, nil
+}
+
+// ByName finds a call.
+func ByName(name string) (c *Call, ok bool) {
+	c, ok = parsed().byName[name]
+	return c, ok
+}
+
+// ByNumber finds the call that a thread asks for; one that is newer than the
+// table has a name made of its number, and six integers.
+func ByNumber(nr uint64) *Call {
+	if c, ok := parsed().byNumber[nr]; ok {
+		return c
+	}
+	return &Call{int(nr), prototype.Untyped("syscall_" + strconv.FormatUint(nr, 10))}
+}
+
+// Names lists all calls, in the order of their numbers.
+func Names() []string {
+	var all []*Call
+	for _, c := range parsed().byName {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b *Call) int { return a.Number - b.Number })
+	names := make([]string, len(all))
+	for i, c := range all {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// Args are the registers with the parameters: rdi, rsi, rdx, r10, r8, r9. They
+// hold the same at the end of the call as at its start, except that of execve
+// and rt_sigreturn.
+type Args [6]uint64
+
+func (a Args) decoded() []prototype.Arg {
+	args := make([]prototype.Arg, len(a))
+	for i, bits := range a {
+		args[i].Bits = bits
+	}
+	return args
+}
+
+// Started decodes the parameters of a call that starts, one value each.
+func (c *Call) Started(a Args, mem prototype.Memory) []omis.Value {
+	return c.Func.Started(a.decoded(), mem)
+}
+
+// Ended decodes a call that ended with rax: the result, which is -1 for a call
+// that failed; the error number, 0 for one that did not; the parameters.
+func (c *Call) Ended(a Args, rax uint64, mem prototype.Memory) []omis.Value {
+	result := c.Result.Value(prototype.Arg{Bits: rax})
+	errno := Errno(rax)
+	if errno != 0 {
+		result = omis.Int(-1)
+	}
+	values := c.Func.Ended(a.decoded(), result, mem)
+	return slices.Insert(values, 1, omis.Int(int64(errno)))
+}
+
+// Errno is the error number that rax reports, 0 for a call that did not fail.
+// Numbers beyond 511 (ERESTARTSYS and such) mean that the kernel will start the
+// call once more, or let it fail with EINTR when a signal handler has run.
+func Errno(rax uint64) int {
+	const most = 4095
+	if n := -int64(rax); n >= 1 && n <= most {
+		return int(n)
+	}
+	return 0
+}

@@ -1,0 +1,187 @@
+//go:build linux && amd64
+
+package sched
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/host/tracepoint"
+)
+
+// Kind is a kind of event, or a set of kinds.
+type Kind uint32
+
+const (
+	Scheduled   Kind = 1 << iota // the thread got a processor
+	Descheduled                  // it lost it: its time was over, or it blocked, stopped or ended
+	Blocked                      // it waits for something; always together with Descheduled
+	Unblocked                    // what it waited for is there
+	BlockedOnIO                  // it waits for a disk; always together with Blocked
+	All         = Scheduled | Descheduled | Blocked | Unblocked | BlockedOnIO
+)
+
+// Event is one occurrence. Time is CLOCK_MONOTONIC in nanoseconds.
+type Event struct {
+	TID  int
+	Kind Kind
+	Time int64
+}
+
+// Sizes of what the kernel keeps for an Observer.
+const (
+	mostThreads = 1 << 15
+	ringSize    = 1 << 20 // 40,000 events that were not read yet
+)
+
+// watched is what the kernel knows of a thread that is watched.
+type watched struct {
+	Wanted Kind
+	State  uint32
+	Since  int64 // time of the last event
+}
+
+// State of a thread.
+const (
+	isBlocked = 1 // Unblocked is to come
+	isRunning = 2 // Scheduled has been
+)
+
+// Observer observes threads of this machine.
+type Observer struct {
+	set     *tracepoint.Set
+	threads *ebpf.Map // tid -> watched
+	lost    *ebpf.Map
+	reader  *ringbuf.Reader
+	reading sync.WaitGroup
+
+	mu sync.Mutex // of changes of threads
+}
+
+// Open begins to observe; handle is called for each event of the threads that
+// are watched, one call at a time and in order. It must not call the Observer.
+// Without the privilege, the *omis.Error names the missing capabilities.
+func Open(handle func(Event)) (*Observer, error) { return open(handle, ringSize) }
+
+func open(handle func(Event), size uint32) (*Observer, error) {
+	o := &Observer{set: tracepoint.NewSet("observe scheduling")}
+	ring, err := o.load(size)
+	if err == nil {
+		o.reader, err = ringbuf.NewReader(ring)
+	}
+	if err != nil {
+		o.set.Close()
+		return nil, err
+	}
+	o.reading.Go(func() { o.read(handle) })
+	return o, nil
+}
+
+func (o *Observer) load(size uint32) (ring *ebpf.Map, err error) {
+	if o.threads, err = o.set.Map(&ebpf.MapSpec{
+		Type: ebpf.Hash, KeySize: 4, ValueSize: uint32(binary.Size(watched{})), MaxEntries: mostThreads, Flags: unix.BPF_F_NO_PREALLOC,
+	}); err != nil {
+		return nil, err
+	}
+	if o.lost, err = o.set.Map(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}); err != nil {
+		return nil, err
+	}
+	if ring, err = o.set.Map(&ebpf.MapSpec{Type: ebpf.RingBuf, MaxEntries: size}); err != nil {
+		return nil, err
+	}
+	l, err := findLayout()
+	if err != nil {
+		return nil, err
+	}
+	if l.level, err = o.level(l); err != nil {
+		return nil, err
+	}
+	p := programs{layout: l, threads: o.threads, lost: o.lost, ring: ring}
+	if err := o.set.Attach("sched_switch", p.onSwitch()); err != nil {
+		return nil, err
+	}
+	return ring, o.set.Attach("sched_wakeup", p.onWakeup())
+}
+
+// Watch sets which events of a thread are told; none takes the thread away. A
+// thread that has ended must be taken away, too: its number may come again.
+func (o *Observer) Watch(tid int, kinds Kind) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := uint32(tid)
+	if kinds == 0 {
+		if err := o.threads.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return omis.Errorf(omis.OSError, "cannot end the observation of thread %d: %v", tid, err)
+		}
+		return nil
+	}
+	var w watched
+	if err := o.threads.Lookup(key, &w); err != nil {
+		w.State = state(tid)
+	}
+	w.Wanted = kinds
+	err := o.threads.Put(key, w)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.E2BIG):
+		return omis.Errorf(omis.NoMemory, "cannot observe the scheduling of more than %d threads", mostThreads)
+	}
+	return omis.Errorf(omis.OSError, "cannot observe the scheduling of thread %d: %v", tid, err)
+}
+
+// state tells whether the thread waits now, so that the end of it is an event.
+func state(tid int) uint32 {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", tid))
+	if err != nil {
+		return isRunning
+	}
+	i := strings.LastIndex(string(stat), ") ")
+	if rest := string(stat[i+1:]); strings.HasPrefix(rest, " S") || strings.HasPrefix(rest, " D") {
+		return isBlocked
+	}
+	return isRunning
+}
+
+// Lost counts the events that nobody was told of because the handler was too
+// slow for them.
+func (o *Observer) Lost() uint64 {
+	var n uint64
+	if err := o.lost.Lookup(uint32(0), &n); err != nil {
+		return 0 // closed
+	}
+	return n
+}
+
+// Close ends the observation; handle is not called again.
+func (o *Observer) Close() error {
+	err := o.reader.Close()
+	o.reading.Wait()
+	return errors.Join(err, o.set.Close())
+}
+
+func (o *Observer) read(handle func(Event)) {
+	var r ringbuf.Record
+	for {
+		if err := o.reader.ReadInto(&r); err != nil {
+			return // closed
+		}
+		if len(r.RawSample) < recordSize {
+			continue
+		}
+		handle(Event{
+			Time: int64(binary.LittleEndian.Uint64(r.RawSample[recordTime:])),
+			TID:  int(binary.LittleEndian.Uint32(r.RawSample[recordTID:])),
+			Kind: Kind(binary.LittleEndian.Uint32(r.RawSample[recordKind:])),
+		})
+	}
+}

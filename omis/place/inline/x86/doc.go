@@ -1,6 +1,0 @@
-// Package x86 encodes the few x86-64 instructions that the placement "inline" makes its
-// code of. Memory may be addressed relative to where the code will stand. A Code belongs to one goroutine at a
-// time.
-//
-// Package inline imports it, nobody else.
-package x86
