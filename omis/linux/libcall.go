@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"mirador/omis"
-	"mirador/omis/host/library"
 	"mirador/omis/host/proc"
 	"mirador/omis/host/prototype"
+	"mirador/omis/linux/library"
 	"mirador/omis/linux/ptrace"
 )
 

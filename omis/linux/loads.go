@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"mirador/omis"
-	"mirador/omis/host/library"
+	"mirador/omis/linux/library"
 )
 
 // followLoads has the dynamic linker tell when it has loaded or unloaded

@@ -1,4 +1,4 @@
-//go:build linux && amd64
+//go:build linux
 
 // Package uprobe sets a uprobe by a perf event and counts its hits, without a program in the
 // kernel: as other tools do beside the monitor, and as the monitor does to test the kernel.

@@ -1,4 +1,4 @@
-//go:build linux && amd64
+//go:build linux
 
 // Package inheritance is about the files that this process was started with. It
 // keeps no state; its function may be called from any goroutine.

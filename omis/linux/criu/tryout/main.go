@@ -1,4 +1,4 @@
-//go:build linux && amd64
+//go:build linux
 
 // Command tryout finds out whether a CRIU saves and restores processes on this
 // machine, by having it do so. Where it does not, it prints why, and the last lines

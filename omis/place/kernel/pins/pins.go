@@ -1,4 +1,4 @@
-//go:build linux && amd64
+//go:build linux
 
 // Package pins is where objects of the kernel stay when the monitor that made them is
 // killed: each data directory has a folder of its own in the file system for BPF, in
