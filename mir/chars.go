@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// isSpace is XML's white space, production S.
+// isSpace reports whether c is white space in XML (production S).
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// isNameByte is true for the ASCII characters of a name, but for the colon,
-// which separates a prefix.
+// isNameByte reports whether c is an ASCII character of a name. It excludes the colon, which
+// separates a prefix.
 func isNameByte(c byte) bool {
 	return c|0x20-'a' < 26 || c-'0' < 10 || c == '_' || c == '-' || c == '.'
 }
 
-// isNameStart is production NameStartChar of XML 1.0, fifth edition, without the
-// colon.
+// isNameStart reports whether r matches production NameStartChar of XML 1.0, fifth edition,
+// without the colon.
 func isNameStart(r rune) bool {
 	switch {
 	case r < 0x80:
@@ -33,7 +33,7 @@ func isNameStart(r rune) bool {
 	return 0x10000 <= r && r < 0xF0000
 }
 
-// isNameRune is production NameChar, without the colon.
+// isNameRune reports whether r matches production NameChar, without the colon.
 func isNameRune(r rune) bool {
 	if r < 0x80 {
 		return isNameByte(byte(r))
@@ -41,7 +41,8 @@ func isNameRune(r rune) bool {
 	return isNameStart(r) || r == 0xB7 || 0x300 <= r && r < 0x370 || r == 0x203F || r == 0x2040
 }
 
-// isChar is production Char: what an XML document can carry at all.
+// isChar reports whether r matches production Char: whether an XML document can carry it at
+// all.
 func isChar(r rune) bool {
 	switch {
 	case r < 0x20:
@@ -54,8 +55,8 @@ func isChar(r rune) bool {
 	return r <= utf8.MaxRune
 }
 
-// reference decodes the reference at the start of text, which begins with '&'.
-// Its size is 0 if there is none that could be decoded without a DTD.
+// reference decodes the reference at the start of text, which begins with '&'. The size is 0
+// if decoding fails, or would need a DTD.
 func reference(text string) (r rune, size int) {
 	const longest = 32 // room for a reference written with leading zeros
 	end := strings.IndexByte(text[:min(len(text), longest)], ';')
@@ -95,7 +96,7 @@ func characterReference(name string) (rune, bool) {
 	return rune(number), true
 }
 
-// decodeText resolves references and line ends in scanned character data.
+// decodeText resolves references and normalizes line ends in scanned character data.
 func decodeText(raw string) string {
 	if strings.IndexByte(raw, '&') < 0 {
 		return normalizeLines(raw)
@@ -115,7 +116,7 @@ func decodeText(raw string) string {
 	return text.String()
 }
 
-// normalizeLines makes every line end a line feed (XML 1.0, 2.11).
+// normalizeLines turns every line end into a line feed (XML 1.0, 2.11).
 func normalizeLines(text string) string {
 	if strings.IndexByte(text, '\r') < 0 {
 		return text
@@ -123,8 +124,7 @@ func normalizeLines(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 }
 
-// decodeAttribute resolves references, and makes white space blanks (XML 1.0,
-// 3.3.3).
+// decodeAttribute resolves references and replaces white space by blanks (XML 1.0, 3.3.3).
 func decodeAttribute(raw string) string {
 	raw = strings.ReplaceAll(raw, "\r\n", " ")
 	var text strings.Builder

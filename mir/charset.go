@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// declaredEncoding finds the encoding in the XML declaration of a document.
+// declaredEncoding matches the XML declaration of a document and captures its encoding.
 var declaredEncoding = regexp.MustCompile(`^<\?xml[^?>]*\sencoding\s*=\s*["']([A-Za-z0-9._:-]+)["']`)
 
-// KnownCharset reports whether documents in an encoding can be read. Names are those of XML
-// and of media types, in any case.
+// KnownCharset reports whether Decode can read documents in an encoding. Names are those of
+// XML and of media types, in any case.
 func KnownCharset(name string) bool {
 	return strings.EqualFold(name, "UTF-8") || strings.EqualFold(name, "US-ASCII") || isLatin1(name)
 }
@@ -22,8 +22,8 @@ func isLatin1(name string) bool {
 	return false
 }
 
-// decoded is the text of a document, in UTF-8 as far as it is valid. charset is the encoding
-// that the transport names, "" if it names none.
+// decoded returns the text of a document converted to UTF-8. It keeps invalid bytes, which the
+// scanner refuses. charset is the encoding that the transport names, "" if it names none.
 func decoded(data []byte, charset string) string {
 	if charset == "" {
 		if found := declaredEncoding.FindSubmatch(data); found != nil {
@@ -35,7 +35,7 @@ func decoded(data []byte, charset string) string {
 	}
 	var text strings.Builder
 	text.Grow(len(data) + len(data)/8)
-	for _, b := range data { // ISO-8859-1 is the beginning of Unicode
+	for _, b := range data { // the first 256 code points of Unicode are ISO-8859-1
 		text.WriteRune(rune(b))
 	}
 	return text.String()

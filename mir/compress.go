@@ -2,44 +2,43 @@ package mir
 
 import "slices"
 
-// Values are what a measurement document says of one probe: its tuples, and of
-// its last defining request (MIR 6) what their order and their ids depend on.
+// Values are the measurements of one probe, with the parts of its last defining request (MIR
+// 6) that determine the order and the ids in the document.
 type Values struct {
 	ProbeID   string
-	Metrics   int      // how many the request names
-	Functions int      // how many statistics; 0: no aggregation
-	Entities  []Entity // as requested; none: every id there is goes into the document
+	Metrics   int      // number of metrics that the request names
+	Functions int      // number of statistics; 0: no aggregation
+	Entities  []Entity // as requested; none: the document contains every id
 	Tuples    []Tuple
 }
 
-// Tuple is a value measured, or an aggregation of values. An id is "" for null.
+// Tuple is a measured value or an aggregate of values. An id is "" for null.
 type Tuple struct {
 	SiteID, NodeID, CommunicatorID, ProcessID, ThreadID string
 
 	Metric   int    // index of the metric in the request
 	Function int    // index of the statistic in the request, 0 without aggregation
-	Value    string // a decimal; "" for a value that cannot be had
+	Value    string // a decimal; "" for a value that is not available
 	Sample   *Sample
 	Spread   *Spread
 }
 
-// Compress makes the measurement document of some probes, in the order given, by
-// the rules of MIR 6. Whoever knows the requests can tell from it what each
-// value is, since four things hold that MIR's text leaves open:
+// Compress builds the measurement document of some probes, in the given order, by the rules of
+// MIR 6. A reader who knows the requests can identify every value. For that, Compress fixes
+// four points that the text of MIR leaves open:
 //
-//   - Ids that are left out because the request names them are told by position:
-//     there is one element for each named entity, in the request's order, even
-//     if nothing was measured for it. Only a leaf with a single value has no
-//     element of its own around it.
-//   - An entity that is in the document has all its values there, metric by metric
-//     and statistic by statistic; one that is missing is an element without value.
-//   - An element that holds others has one id at most: there is a level of nesting for each
-//     attribute that elements are merged by.
-//   - Only neighbours are merged, so that order is never lost. Under * and ?
-//     entities stand in the numeric order of their ids.
+//   - Where the request names entities, the document omits their ids and identifies them by
+//     position: it has one element for each named entity, in the request's order, even if
+//     there is no value. Only a leaf with a single value has no enclosing element.
+//   - An entity in the document has all its values there, metric by metric and statistic by
+//     statistic; a missing value is an element without value.
+//   - An element with children has at most one id: each attribute by which elements are merged
+//     makes one level of nesting.
+//   - Only neighbours are merged, so order is never lost. Under * and ? entities are sorted by
+//     the numbers in their ids.
 //
-// With aggregation the statistics are over all the entities together: metric by
-// metric and statistic by statistic, those that name an entity with its ids.
+// With aggregation, the statistics cover all entities together: metric by metric and statistic
+// by statistic. Statistics that name an entity carry its ids.
 func Compress(probes []Values) *Measurement {
 	var all []Measurement
 	for i := range probes {
@@ -52,10 +51,10 @@ func Compress(probes []Values) *Measurement {
 	if len(all) == 1 {
 		return &all[0]
 	}
-	return &Measurement{Children: all} // MIR 6: a root without any attribute
+	return &Measurement{Children: all} // MIR 6: a root without attributes
 }
 
-// elements are the top-level elements of one probe.
+// elements returns the top-level elements of one probe.
 func (v *Values) elements() []Measurement {
 	if v.Functions > 0 {
 		return v.aggregated()
@@ -67,7 +66,7 @@ func (v *Values) elements() []Measurement {
 	return g.build()
 }
 
-// aggregated are the elements of statistics, which keep all ids they have.
+// aggregated returns the elements of the statistics, with all ids that they have.
 func (v *Values) aggregated() []Measurement {
 	elements := make([]Measurement, v.Metrics*v.Functions)
 	for _, t := range v.Tuples {
@@ -85,8 +84,8 @@ func (t *Tuple) element() Measurement {
 	}
 }
 
-// merge puts neighbours with the same id under one element with that id, level by
-// level from kind on.
+// merge puts neighbours with the same id under one element with that id, level by level from
+// kind inwards.
 func merge(elements []Measurement, kind EntityKind) []Measurement {
 	var merged []Measurement
 	for rest := elements; len(rest) > 0; {
@@ -116,9 +115,10 @@ func merge(elements []Measurement, kind EntityKind) []Measurement {
 	return merge(merged, kind.inner())
 }
 
-// nest puts elements under one with an id. A single element takes the id itself, since only
-// several are replaced by one (MIR 6, rule 3), unless it is such a replacement already: an
-// element that holds others has the id they were merged by, and no second one.
+// nest puts elements under a new element with the ids of around. A single element takes the
+// ids itself, because MIR 6, rule 3, replaces only several elements by one. The exception is a
+// single element with children and an id: it already has the id by which its children were
+// merged, and must not have a second one.
 func nest(elements []Measurement, around Measurement) []Measurement {
 	if len(elements) != 1 || len(elements[0].Children) > 0 && elements[0].identified() {
 		around.Children = elements
@@ -141,7 +141,7 @@ func (m *Measurement) identified() bool {
 	return m.ProbeID != "" || slices.ContainsFunc(kinds(), func(kind EntityKind) bool { return *m.id(kind) != "" })
 }
 
-// id is the attribute for a kind of entity.
+// id returns the attribute for a kind of entity.
 func (m *Measurement) id(kind EntityKind) *string {
 	switch kind {
 	case Site:
@@ -170,10 +170,10 @@ func (t *Tuple) id(kind EntityKind) string {
 	return t.ThreadID
 }
 
-// kinds are the levels of a measurement document, outermost first.
+// kinds returns the levels of a measurement document, outermost first.
 func kinds() []EntityKind { return []EntityKind{Site, Node, Communicator, Process, Thread} }
 
-// rank is the place of a kind among the levels.
+// rank returns the index of a kind among the levels.
 func (k EntityKind) rank() int { return slices.Index(kinds(), k) }
 
 func (k EntityKind) inner() EntityKind { return kinds()[k.rank()+1] }

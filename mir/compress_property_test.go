@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCompressIsReversible: who knows the requests gets the tuples back.
+// TestCompressIsReversible checks that a reader who knows the requests recovers the tuples.
 func TestCompressIsReversible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		probes := make([]Values, rapid.IntRange(1, 3).Draw(t, "probes"))
@@ -22,18 +22,18 @@ func TestCompressIsReversible(t *testing.T) {
 			t.Fatal(err)
 		}
 		singleLevels(t, document)
-		for i, elements := range apart(t, document, probes) {
+		for i, elements := range byProbe(t, document, probes) {
 			r := reading{t: t, metrics: probes[i].Metrics, found: map[string]string{}}
 			r.siblings(probes[i].Entities, elements, "")
-			if want := told(&probes[i]); !maps.Equal(r.found, want) {
+			if want := expected(&probes[i]); !maps.Equal(r.found, want) {
 				t.Fatalf("%s\ngot  %v\nwant %v", written, r.found, want)
 			}
 		}
 	})
 }
 
-// TestCompressKeepsStatistics: the leaves are the statistics in the request's
-// order, and those with an id have it on the way down to them.
+// TestCompressKeepsStatistics checks that the leaves are the statistics in the request's
+// order, and that the elements around them carry their ids.
 func TestCompressKeepsStatistics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := Values{Metrics: rapid.IntRange(1, 3).Draw(t, "metrics"), Functions: rapid.IntRange(1, 4).Draw(t, "functions")}
@@ -76,7 +76,7 @@ func singleLevels(t *rapid.T, m *Measurement) {
 	}
 }
 
-// flat are the leaves of a document with the ids around them.
+// flat returns the leaves of a document with the ids around them.
 func flat(m *Measurement, process, thread string) []string {
 	process, thread = process+m.ProcessID, thread+m.ThreadID
 	if len(m.Children) == 0 {
@@ -89,8 +89,7 @@ func flat(m *Measurement, process, thread string) []string {
 	return leaves
 }
 
-// measured generates a request and tuples for it, some of them missing, in any
-// order.
+// measured generates a request and tuples for it, some of them missing, in any order.
 func measured(t *rapid.T, probe string) Values {
 	v := Values{ProbeID: probe, Metrics: rapid.IntRange(1, 3).Draw(t, "metrics")}
 	v.Entities = requested(t, kinds())
@@ -138,8 +137,8 @@ func (t *Tuple) set(kind EntityKind, id string) {
 	}
 }
 
-// requested generates entities as requests have them: at a place either named
-// ones or a symbol.
+// requested generates the entities of a request: at each level either named entities or one
+// symbol.
 func requested(t *rapid.T, allowed []EntityKind) []Entity {
 	ids := []string{"*"}
 	if flag(t) {
@@ -159,9 +158,9 @@ func requested(t *rapid.T, allowed []EntityKind) []Entity {
 	return all
 }
 
-// told are the values that the document has to tell: all that there are, and for
-// every entity in it those that are missing.
-func told(v *Values) map[string]string {
+// expected returns the values that the document must contain: all measured values, and the missing
+// values of every entity that is present.
+func expected(v *Values) map[string]string {
 	all := map[string]string{}
 	var blank func(forest []Entity, path string)
 	blank = func(forest []Entity, path string) {
@@ -195,8 +194,8 @@ func told(v *Values) map[string]string {
 	return all
 }
 
-// blankInside adds what named entities inside * or ? lack: beside an entity that
-// was measured, all that were named with it have their places.
+// blankInside adds the missing values of named entities inside * or ?: where one of them has a
+// value, the document has positions for all of them.
 func blankInside(all map[string]string, v *Values) {
 	var visit func(forest []Entity, path string)
 	visit = func(forest []Entity, path string) {
@@ -236,8 +235,8 @@ func present(all map[string]string, path string, e *Entity) []string {
 	return ids
 }
 
-// apart are the elements of each probe.
-func apart(t *rapid.T, document *Measurement, probes []Values) [][]Measurement {
+// byProbe returns the elements of each probe.
+func byProbe(t *rapid.T, document *Measurement, probes []Values) [][]Measurement {
 	if len(probes) == 1 {
 		return [][]Measurement{unwrapped(*document, probes[0].Entities)}
 	}
@@ -255,8 +254,8 @@ func apart(t *rapid.T, document *Measurement, probes []Values) [][]Measurement {
 	return elements
 }
 
-// unwrapped are the elements for entities that stand side by side, which are
-// nested only if there are several.
+// unwrapped returns the elements for entities at the same level, which are nested only if
+// there are several.
 func unwrapped(around Measurement, forest []Entity) []Measurement {
 	first := &forest[0]
 	if first.symbolic() && *around.id(first.Kind) == "" || len(forest) > 1 {
@@ -279,7 +278,7 @@ func (r *reading) siblings(forest []Entity, elements []Measurement, path string)
 			e := elements[i]
 			id := *e.id(forest[0].Kind)
 			if last != "" && compareIDs(last, id) >= 0 {
-				r.t.Fatalf("%s stands behind %s", id, last)
+				r.t.Fatalf("%s follows %s", id, last)
 			}
 			last = id
 			*e.id(forest[0].Kind) = ""
@@ -295,7 +294,7 @@ func (r *reading) siblings(forest []Entity, elements []Measurement, path string)
 	}
 }
 
-// inside reads an entity's element, whose only element inside may be merged with
+// inside reads the element of an entity. merged means that a single child may be merged with
 // it.
 func (r *reading) inside(e *Entity, element Measurement, path string, merged bool) {
 	switch {

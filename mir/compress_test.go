@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The documents are written as the encoder writes them, but for white space.
+// compressions have documents as the encoder writes them, plus white space.
 var compressions = []struct {
 	name     string
 	probes   []Values
@@ -44,7 +44,7 @@ var compressions = []struct {
 		document: `<measurement value="3"/>`,
 	},
 	{
-		name: "named entities stand in the request's order, the missing one without value",
+		name: "named entities keep the request's order, and a missing one has no value",
 		probes: []Values{{Metrics: 1, Entities: []Entity{named(Process, "p2"), named(Process, "p9"), named(Process, "p1")},
 			Tuples: []Tuple{{ProcessID: "p1", Value: "1"}, {ProcessID: "p2", Value: "2"}}}},
 		document: `<measurement><measurement value="2"/><measurement/><measurement value="1"/></measurement>`,
@@ -57,7 +57,7 @@ var compressions = []struct {
 		document: `<measurement><measurement threadId="t_9" value="2"/><measurement threadId="t_10" value="1"/></measurement>`,
 	},
 	{
-		name: "one thread of a named process keeps the process's place",
+		name: "one thread of a named process keeps the level of the process",
 		probes: []Values{{Metrics: 1, Entities: []Entity{named(Process, "p_1", named(Thread, "?"))}, Tuples: []Tuple{
 			{ProcessID: "p_1", ThreadID: "t_1", Value: "1"},
 		}}},
@@ -76,7 +76,7 @@ var compressions = []struct {
 			</measurement>`,
 	},
 	{
-		name: "a request without entities has the ids there are",
+		name: "a request without entities gets all ids",
 		probes: []Values{{Metrics: 1, Tuples: []Tuple{
 			{ProcessID: "p_2", ThreadID: "t_3", Value: "3"}, {ProcessID: "p_1", ThreadID: "t_1", Value: "1"}, {ProcessID: "p_1", ThreadID: "t_2", Value: "2"},
 		}}},
@@ -140,12 +140,12 @@ var compressions = []struct {
 			</measurement>`,
 	},
 	{
-		name:     "a statistic of nothing",
+		name:     "a statistic without values",
 		probes:   []Values{{Metrics: 1, Functions: 1, Entities: []Entity{named(Process, "*")}}},
 		document: `<measurement/>`,
 	},
 	{
-		name: "a value asked for twice",
+		name: "a value requested twice",
 		probes: []Values{{Metrics: 1, Entities: []Entity{named(Process, "p_1"), named(Process, "*")}, Tuples: []Tuple{
 			{ProcessID: "p_1", Value: "1"}, {ProcessID: "p_1", Value: "1"}, {ProcessID: "p_2", Value: "2"},
 		}}},
@@ -157,7 +157,7 @@ var compressions = []struct {
 			</measurement>`,
 	},
 	{
-		name: "a value nobody asked for is not lost",
+		name: "a value that no entity asks for is kept",
 		probes: []Values{{Metrics: 1, Entities: []Entity{named(Process, "p_1")}, Tuples: []Tuple{
 			{ProcessID: "p_1", Value: "1"}, {ProcessID: "p_7", Value: "7"},
 		}}},

@@ -6,29 +6,28 @@ import (
 	"strings"
 )
 
-// Validator holds a scanned document against the schema of MIR (schemas/mir.xsd).
-// What is wrong with the document comes back as an *Error; any other error means
-// that the validator itself failed. It may be called concurrently, and must not
-// keep the tree, whose memory is used again.
+// Validator checks a scanned document against the schema of MIR (schemas/mir.xsd). It returns
+// an *Error if the document is invalid; any other error means that the validator itself
+// failed. It may be called concurrently. It must not keep the tree, because the decoder reuses
+// its memory.
 type Validator interface {
 	Validate(tree *Tree) error
 }
 
-// Decoder reads documents. It is a value without state: it may be copied, and
-// used by many goroutines at once.
+// Decoder reads documents. It is a value without state: it may be copied, and used by many
+// goroutines at once.
 type Decoder struct {
 	Limits Limits
-	// Validator may be nil for documents whose structure is trusted, such as a
-	// gateway's replies. Decoding is safe then, but passes over attributes it
-	// does not know.
+	// Validator may be nil for documents whose structure is trusted, such as a gateway's
+	// replies. Decoding is still safe, but ignores unknown attributes.
 	Validator Validator
-	// Charset is the encoding that the transport names, which counts more than what the
-	// document says (RFC 7303, 3.2); "": the document says it.
+	// Charset is the encoding that the transport names; it overrides the encoding in the
+	// document (RFC 7303, 3.2). "": use the document's.
 	Charset string
 }
 
-// Decode reads any of MIR's documents, and the gateway's explain. All errors
-// about the document are of type *Error.
+// Decode reads any document of MIR, and the gateway's explain document. All errors about the
+// document have type *Error.
 func (d Decoder) Decode(data []byte) (Document, error) {
 	s := scanners.Get().(*scanner)
 	defer s.recycle()
@@ -43,8 +42,7 @@ func (d Decoder) Decode(data []byte) (Document, error) {
 	return d.decode(tree, read)
 }
 
-// DecodeRequest reads a document that asks for something; others are refused as
-// Unsupported.
+// DecodeRequest reads a request. It refuses other documents as Unsupported.
 func (d Decoder) DecodeRequest(data []byte) (Document, error) {
 	s := scanners.Get().(*scanner)
 	defer s.recycle()
@@ -74,12 +72,12 @@ func (d Decoder) decode(tree *Tree, read reader) (Document, error) {
 	return document, nil
 }
 
-// Decode reads a document of any kind within limits, without a validator.
+// Decode reads any document, within limits and without a validator.
 func Decode(data []byte, limits Limits) (Document, error) {
 	return Decoder{Limits: limits}.Decode(data)
 }
 
-// reader makes a document of a root element, noting what is wrong.
+// reader builds a document from a root element and records what is wrong with it.
 type reader func(*findings, Element) Document
 
 func requestReader(root Element) reader {
@@ -89,7 +87,7 @@ func requestReader(root Element) reader {
 	switch root.Name() {
 	case "sirreq":
 		return readSIRRequest
-	case "snapshotreq", "snapshotrequest": // the example of MIR 3 has the long name
+	case "snapshotreq", "snapshotrequest": // the example of MIR 3 uses the long name
 		return readSnapshotRequest
 	case "instrreq":
 		return readInstrRequest
@@ -134,21 +132,21 @@ func notARequest(root Element) *Error {
 	return refuse(Unsupported, root.Pos(), "<%s> is not a request of MIR; %s", quoteless(root.Name()), expected)
 }
 
-// findings gathers what is wrong while a document is read.
+// findings collects the faults that are found while a document is read.
 type findings struct{ faults []Fault }
 
 func (f *findings) add(pos Position, format string, args ...any) {
 	f.faults = append(f.faults, Fault{Pos: pos, Msg: fmt.Sprintf(format, args...)})
 }
 
-// unexpected notes an element of MIR's that has no place where it stands.
-// Elements of other namespaces may stand anywhere, and are passed over.
+// unexpected records an element of MIR that is not allowed here. Elements of other namespaces
+// are allowed anywhere, and ignored.
 func (f *findings) unexpected(child Element) {
 	if child.Space() != "" {
 		return
 	}
 	parent, _ := child.Parent()
-	f.add(child.Pos(), "<%s> has no place in <%s>", quoteless(child.Name()), parent.Name())
+	f.add(child.Pos(), "<%s> is not allowed in <%s>", quoteless(child.Name()), parent.Name())
 }
 
 func oneOf[T ~string](value string, choices ...T) (T, bool) {

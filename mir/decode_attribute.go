@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-const blanks = " \t\r\n" // around a number or a boolean they do not matter
+const blanks = " \t\r\n" // white space around a number or a boolean is ignored
 
-// required is the value of an attribute that must be there and say something.
+// required returns the value of an attribute that must be present and not empty.
 func (f *findings) required(e Element, name string) string {
 	a, ok := e.Attribute(name)
 	switch {
@@ -21,13 +21,13 @@ func (f *findings) required(e Element, name string) string {
 	return a.Value
 }
 
-// optional is the value of an attribute, "" if it is not there.
+// optional returns the value of an attribute, "" if it is absent.
 func optional(e Element, name string) string {
 	a, _ := e.Attribute(name)
 	return a.Value
 }
 
-// ours is an attribute of the gateway's namespace.
+// ours returns an attribute of the gateway's namespace.
 func ours(e Element, name string) (Attribute, bool) {
 	for _, a := range e.Attributes() {
 		if a.Space == GatewayNamespace && a.Name == name {
@@ -37,8 +37,8 @@ func ours(e Element, name string) (Attribute, bool) {
 	return Attribute{}, false
 }
 
-// onlyOurs refuses what the gateway's namespace has no meaning for: attributes of a request
-// other than those that its root may have. What is misspelt would go unnoticed.
+// onlyOurs refuses attributes of the gateway's namespace other than the known ones on the
+// root. If it ignored them, a misspelt name would go unnoticed.
 func (f *findings) onlyOurs(root Element, known ...string) {
 	for i := range root.tree.elements {
 		e := Element{root.tree, i}
@@ -48,16 +48,16 @@ func (f *findings) onlyOurs(root Element, known ...string) {
 			case i == root.index && len(known) > 0:
 				f.add(a.Pos, "%s is no attribute of the gateway's; on <%s> there are %s", Quote(a.Name), root.Name(), strings.Join(known, ", "))
 			default:
-				f.add(a.Pos, "%s: <%s> has no attributes of the gateway's; they stand on <instrreq> and <ctrlreq>", Quote(a.Name), quoteless(e.Tag()))
+				f.add(a.Pos, "%s: <%s> has no attributes of the gateway's; only <instrreq> and <ctrlreq> have them", Quote(a.Name), quoteless(e.Tag()))
 			}
 		}
 	}
 }
 
-// leastBudget is the least share, in percent, that shares are written with digits for.
+// leastBudget is the smallest share, in percent, that percent does not round to 0.
 const leastBudget = 0.000001
 
-// budget is a share in percent, as a fraction; 0 if it is not there.
+// budget returns a percentage as a fraction, 0 if the attribute is absent.
 func (f *findings) budget(e Element) float64 {
 	a, ok := ours(e, "budget")
 	if !ok {
@@ -72,7 +72,7 @@ func (f *findings) budget(e Element) float64 {
 	return share / 100
 }
 
-// fast tells whether the fast clock is asked for.
+// fast reports whether the request asks for the fast clock.
 func (f *findings) fast(e Element) bool {
 	a, ok := ours(e, "clock")
 	if ok && a.Value != "fast" && a.Value != "ordered" {
@@ -81,7 +81,7 @@ func (f *findings) fast(e Element) bool {
 	return a.Value == "fast"
 }
 
-// details reports whether the gateway's extensions are asked for.
+// details reports whether the request asks for the gateway's extensions.
 func (f *findings) details(e Element) bool {
 	a, ok := ours(e, "details")
 	if !ok {
@@ -91,13 +91,13 @@ func (f *findings) details(e Element) bool {
 	return value
 }
 
-// boolean is an attribute that is false when it is not there.
+// boolean returns a boolean attribute, false if it is absent.
 func (f *findings) boolean(e Element, name string) bool {
 	value, _ := f.stated(e, name)
 	return value
 }
 
-// stated is a boolean attribute, and whether it is there.
+// stated returns a boolean attribute, and whether it is present.
 func (f *findings) stated(e Element, name string) (value, there bool) {
 	a, ok := e.Attribute(name)
 	if !ok {
@@ -106,7 +106,7 @@ func (f *findings) stated(e Element, name string) (value, there bool) {
 	return f.truth(a)
 }
 
-// truth reads a boolean attribute; ok is false if it is none.
+// truth reads a boolean attribute. ok is false if its value is not a boolean.
 func (f *findings) truth(a Attribute) (value, ok bool) {
 	switch strings.Trim(a.Value, blanks) {
 	case "true", "1":
@@ -118,7 +118,7 @@ func (f *findings) truth(a Attribute) (value, ok bool) {
 	return false, false
 }
 
-// integer is an attribute that counts, nil if it is not there.
+// integer returns an attribute that is a whole number, nil if it is absent.
 func (f *findings) integer(e Element, name string, least int64) *int64 {
 	a, ok := e.Attribute(name)
 	if !ok {
@@ -132,8 +132,7 @@ func (f *findings) integer(e Element, name string, least int64) *int64 {
 	return &number
 }
 
-// decimal is an attribute that carries a number without an exponent, kept as
-// it is written.
+// decimal returns a decimal attribute without an exponent, as written.
 func (f *findings) decimal(e Element, name string) string {
 	a, ok := e.Attribute(name)
 	if !ok {
@@ -146,7 +145,7 @@ func (f *findings) decimal(e Element, name string) string {
 	return text
 }
 
-// isDecimal is the lexical space of xs:decimal.
+// isDecimal reports whether text is in the lexical space of xs:decimal.
 func isDecimal(text string) bool {
 	if text != "" && (text[0] == '-' || text[0] == '+') {
 		text = text[1:]

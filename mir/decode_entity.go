@@ -1,12 +1,12 @@
 package mir
 
-// is tells whether this is one of MIR's own elements with that name.
+// is reports whether e is an element of MIR with that name.
 func (e Element) is(name string) bool {
 	n := e.node()
 	return n.name == name && n.space == ""
 }
 
-// count is how many elements of MIR's with that name stand directly inside.
+// count returns the number of children of e that are elements of MIR with that name.
 func (e Element) count(name string) (n int) {
 	for child := range e.Children() {
 		if child.is(name) {
@@ -27,8 +27,8 @@ func isEntity(e Element) bool {
 	return false
 }
 
-// entity reads an entity with those inside it. How deep they nest, the scan has
-// bounded.
+// entity reads an entity and the entities inside it. The scanner has limited the depth of the
+// recursion.
 func (f *findings) entity(e Element) Entity {
 	entity := Entity{
 		Kind:   EntityKind(e.Name()),

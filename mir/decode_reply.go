@@ -35,7 +35,7 @@ func readProbe(f *findings, root Element) Document {
 	return probe
 }
 
-// spent reads what a probe has cost.
+// spent reads the cost of a probe.
 func (f *findings) spent(e Element) *Cost {
 	c := &Cost{
 		Rate: f.number(e, "rate"), PerHit: f.number(e, "perHit"), Dilation: f.number(e, "dilation"),
@@ -50,7 +50,7 @@ func (f *findings) spent(e Element) *Cost {
 	return c
 }
 
-// share is a percentage as a fraction, 0 if it is not there.
+// share returns a percentage as a fraction, 0 if the attribute is absent.
 func (f *findings) share(e Element, name string) float64 {
 	text := strings.TrimSuffix(optional(e, name), "%")
 	share, err := strconv.ParseFloat(text, 64)
@@ -70,14 +70,14 @@ func (f *findings) placement(e Element) Placement {
 	return Placement{Where: optional(e, "where"), Why: optional(e, "why"), Cost: f.number(e, "cost"), Bias: f.number(e, "bias"), Measured: f.boolean(e, "measured")}
 }
 
-// number is a decimal attribute, 0 if it is not there.
+// number returns a decimal attribute, 0 if it is absent.
 func (f *findings) number(e Element, name string) float64 {
 	text := f.decimal(e, name)
 	if text == "" || !isDecimal(text) {
 		return 0
 	}
 	cost, err := strconv.ParseFloat(text, 64)
-	if err != nil { // out of range: as much as can be said
+	if err != nil { // out of range: return the largest number
 		return math.MaxFloat64
 	}
 	return cost

@@ -18,8 +18,8 @@ func readSIRRequest(f *findings, root Element) Document {
 	return request
 }
 
-// deepest is as deep as a stack can be asked for; "more than there are" is how a
-// person asks for all of it.
+// deepest is the largest number of frames that a request can ask for. A larger number means
+// all frames, and is reduced to it.
 const deepest = 1 << 20
 
 func readSnapshotRequest(f *findings, root Element) Document {
@@ -62,7 +62,8 @@ func readInstrRequest(f *findings, root Element) Document {
 	return request
 }
 
-// activated reads what the DTD of MIR 4 calls activated and its text activate.
+// activated reads the attribute that is activated in the DTD of MIR 4 and activate in its
+// text.
 func (f *findings) activated(root Element) bool {
 	long, isLong := f.stated(root, "activated")
 	short, isShort := f.stated(root, "activate")
@@ -76,7 +77,7 @@ func (f *findings) activated(root Element) bool {
 func (f *findings) region(e Element) *CodeRegion {
 	region := &CodeRegion{From: optional(e, "from"), To: optional(e, "to"), Pos: e.Pos()}
 	if region.From == "" && region.To == "" {
-		f.add(e.Pos(), `<codeRegion> says neither from nor to; write <codeRegion from="…"/> with the id of a unit`)
+		f.add(e.Pos(), `<codeRegion> has neither from nor to; write <codeRegion from="…"/> with the id of a unit`)
 	}
 	return region
 }
@@ -85,7 +86,7 @@ func (f *findings) metric(e Element) Metric {
 	return Metric{Name: f.required(e, "name"), Pos: e.Pos()}
 }
 
-// measuring reads the element; before is an earlier one of the same request.
+// measuring reads the element; before is an earlier one of the same request, or nil.
 func (f *findings) measuring(e Element, before *Measuring) *Measuring {
 	if before != nil {
 		f.add(e.Pos(), "a second <measuring>; a request has one")
@@ -107,13 +108,14 @@ func (f *findings) measuring(e Element, before *Measuring) *Measuring {
 		m.Aggregates = append(m.Aggregates, f.aggregate(child))
 	}
 	if f.saysNothing(e, m) {
-		f.add(e.Pos(), "<measuring> says nothing; give it interval, delivery, destination, duration or an <aggregate>")
+		f.add(e.Pos(), "<measuring> is empty; give it interval, delivery, destination, duration or an <aggregate>")
 	}
 	return m
 }
 
-// saysNothing is MIR 4: "a measuring element without attributes and without an
-// aggregate element is invalid". An attribute with a bad value has been noted.
+// saysNothing checks MIR 4: "a measuring element without attributes and without an aggregate
+// element is invalid". An attribute with a bad value is a fault already, so it counts as
+// present.
 func (f *findings) saysNothing(e Element, m *Measuring) bool {
 	for _, a := range e.Attributes() {
 		if a.Space == "" {
@@ -166,8 +168,8 @@ func readControlRequest(f *findings, root Element) Document {
 	return request
 }
 
-// act takes an action, which MIR 5 writes both as an attribute and as an
-// element; both may stand there if they agree.
+// act takes the action, which MIR 5 writes both as an attribute and as an element. Both may be
+// present if they agree.
 func (f *findings) act(request *ControlRequest, a Attribute) {
 	choices := []Action{Value, Activate, Deactivate, Reset, Remove}
 	action, ok := oneOf(a.Value, choices...)
@@ -175,7 +177,7 @@ func (f *findings) act(request *ControlRequest, a Attribute) {
 	case !ok:
 		f.add(a.Pos, "the action is %s; it can be %s", Quote(a.Value), listed(choices))
 	case request.Action != "" && request.Action != action:
-		f.add(a.Pos, "the action %s contradicts %s said before; a request has one", action, request.Action)
+		f.add(a.Pos, "the action %s contradicts %s given before; a request has one", action, request.Action)
 	default:
 		request.Action = action
 	}

@@ -15,7 +15,7 @@ func TestDecode(t *testing.T) {
 		{"sirreq", `<sirreq><resource in="http://h/m.c" out="file:///m.c"/><resource in="ftp://h/p.h"/></sirreq>`,
 			&SIRRequest{Resources: []Resource{{In: "http://h/m.c", Out: "file:///m.c"}, {In: "ftp://h/p.h"}}}},
 		{"snapshotreq", `<snapshotreq named="true" stack="8"/>`, &SnapshotRequest{Named: true, Stack: 8}},
-		{"its long name", `<snapshotrequest named=" 1 " stack=" 3 "/>`, &SnapshotRequest{Named: true, Stack: 3}},
+		{"snapshotreq by its long name", `<snapshotrequest named=" 1 " stack=" 3 "/>`, &SnapshotRequest{Named: true, Stack: 3}},
 		{"instrreq, in any order", `<instrreq flush="1" activate="true">
 				<thread id="t_1"/><measuring delivery="-1" destination="" interval="0" duration="5"><aggregate/><aggregate function="SUM"/></measuring>
 				<event/><metric name="COUNT"/><process id="p_1"><thread id="*"/></process><event/><codeRegion to="b"/><metric name="WC_TIME"/>
@@ -36,13 +36,13 @@ func TestDecode(t *testing.T) {
 			&InstrRequest{Region: &CodeRegion{From: "a"}, Budget: 0.025}},
 		{"clocks", `<instrreq xmlns:g="urn:mirador:gateway" g:clock="fast"><codeRegion from="a"/></instrreq>`,
 			&InstrRequest{Region: &CodeRegion{From: "a"}, Fast: true}},
-		{"one in so many", `<instrreq xmlns:g="urn:mirador:gateway" sample="1/7" g:sample=" 1/100 "><codeRegion from="a"/></instrreq>`,
+		{"a sample", `<instrreq xmlns:g="urn:mirador:gateway" sample="1/7" g:sample=" 1/100 "><codeRegion from="a"/></instrreq>`,
 			&InstrRequest{Region: &CodeRegion{From: "a"}, OneIn: 100}},
 		{"percentiles", `<instrreq xmlns:g="urn:mirador:gateway" percentiles="x" g:percentiles=" 50&#9;99.9  .5 100"><codeRegion from="a"/></instrreq>`,
 			&InstrRequest{Region: &CodeRegion{From: "a"}, Percentiles: []float64{50, 99.9, 0.5, 100}}},
 		{"a budget of another namespace", `<ctrlreq action="VALUE" budget="x" xmlns:g="urn:g" g:budget="2%"><probe id="p"/></ctrlreq>`,
 			&ControlRequest{Action: Value, Probes: []ProbeRef{{ID: "p"}}}},
-		{"foreign parts are passed over", `<ctrlreq action="VALUE" xmlns:g="urn:g" g:action="x"><g:probe id="q"/><probe id="p" g:id="r"/></ctrlreq>`,
+		{"other namespaces are ignored", `<ctrlreq action="VALUE" xmlns:g="urn:g" g:action="x"><g:probe id="q"/><probe id="p" g:id="r"/></ctrlreq>`,
 			&ControlRequest{Action: Value, Probes: []ProbeRef{{ID: "p"}}}},
 		{"snapshot", `<snapshot><node id="n_1" name="h"><process id="p_1"><stack>main</stack></process><thread id="t_2" master="true"><stack>a&lt;b&gt;</stack><stack/></thread></node></snapshot>`,
 			&Snapshot{Entities: []Entity{{Kind: Node, ID: "n_1", Name: "h", Children: []Entity{
@@ -88,9 +88,9 @@ func TestDecodeRefuses(t *testing.T) {
 		{"contradicting activations", "<instrreq activated='true' activate='false'/>", Invalid,
 			[]string{"line 1, column 28: activate and activated contradict each other; write activated alone"}},
 		{"region without ends", "<instrreq><codeRegion from=''/></instrreq>", Invalid,
-			[]string{`line 1, column 11: <codeRegion> says neither from nor to; write <codeRegion from="…"/> with the id of a unit`}},
-		{"measuring that says nothing", "<instrreq xmlns:g='urn:g'>\n<measuring g:x='1'/></instrreq>", Invalid,
-			[]string{"line 2, column 1: <measuring> says nothing; give it interval, delivery, destination, duration or an <aggregate>"}},
+			[]string{`line 1, column 11: <codeRegion> has neither from nor to; write <codeRegion from="…"/> with the id of a unit`}},
+		{"empty measuring", "<instrreq xmlns:g='urn:g'>\n<measuring g:x='1'/></instrreq>", Invalid,
+			[]string{"line 2, column 1: <measuring> is empty; give it interval, delivery, destination, duration or an <aggregate>"}},
 		{"everything twice", "<instrreq><codeRegion from='a'/><codeRegion from='a'/><measuring interval='1'/><measuring interval='1'/></instrreq>", Invalid,
 			[]string{"line 1, column 33: a second <codeRegion>; a request has one", "line 1, column 80: a second <measuring>; a request has one"}},
 		{"times", "<instrreq><measuring delivery='-2' interval='-1' duration='9223372036854775808'/></instrreq>", Invalid, []string{
@@ -100,7 +100,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"statistic", "<instrreq><measuring><aggregate function='MEDIAN'/></measuring></instrreq>", Invalid,
 			[]string{`line 1, column 33: function is "MEDIAN"; it can be AVERAGE, MAXIMUM, MINIMUM, SUM or VARIANCE`}},
 		{"conflicting actions", "<ctrlreq action='RESET'><probe id='p'/><action type='VALUE'/></ctrlreq>", Invalid,
-			[]string{"line 1, column 48: the action VALUE contradicts RESET said before; a request has one"}},
+			[]string{"line 1, column 48: the action VALUE contradicts RESET given before; a request has one"}},
 		{"unknown action", "<ctrlreq><probe id='p'/><action type='STOP'/></ctrlreq>", Invalid,
 			[]string{`line 1, column 33: the action is "STOP"; it can be VALUE, ACTIVATE, DEACTIVATE, RESET or REMOVE`}},
 		{"no action, no probe", "<ctrlreq/>", Invalid, []string{
@@ -109,38 +109,38 @@ func TestDecodeRefuses(t *testing.T) {
 			[]string{`line 1, column 11: <thread> has no id; write <thread id="…">`, "line 1, column 29: id of <process> is empty"}},
 		{"budgets", "<instrreq xmlns:g='urn:mirador:gateway' g:budget='2'/>", Invalid,
 			[]string{`line 1, column 41: budget is "2"; a share of the program's time was expected, such as 2% or 0.5%`}},
-		{"what is misspelt, or at the wrong place", "<instrreq xmlns:g='urn:mirador:gateway' g:buget='2%' xmlns:o='urn:o' o:x=''>\n<metric name='COUNT' g:clock='fast' o:x=''/></instrreq>", Invalid, []string{
+		{"misspelt and misplaced attributes", "<instrreq xmlns:g='urn:mirador:gateway' g:buget='2%' xmlns:o='urn:o' o:x=''>\n<metric name='COUNT' g:clock='fast' o:x=''/></instrreq>", Invalid, []string{
 			`line 1, column 41: "buget" is no attribute of the gateway's; on <instrreq> there are budget, clock, details, percentiles, sample`,
-			`line 2, column 22: "clock": <metric> has no attributes of the gateway's; they stand on <instrreq> and <ctrlreq>`}},
-		{"what only another request has", "<ctrlreq xmlns:g='urn:mirador:gateway' g:sample='1/2' action='VALUE'><probe id='p'/></ctrlreq>", Invalid,
+			`line 2, column 22: "clock": <metric> has no attributes of the gateway's; only <instrreq> and <ctrlreq> have them`}},
+		{"an attribute of another request", "<ctrlreq xmlns:g='urn:mirador:gateway' g:sample='1/2' action='VALUE'><probe id='p'/></ctrlreq>", Invalid,
 			[]string{`line 1, column 40: "sample" is no attribute of the gateway's; on <ctrlreq> there are budget, details`}},
 		{"an unknown clock", "<instrreq xmlns:g='urn:mirador:gateway' g:clock='sundial'/>", Invalid,
 			[]string{`line 1, column 41: clock is "sundial"; it can be ordered or fast`}},
-		{"a sample that is none", "<instrreq xmlns:g='urn:mirador:gateway' g:sample='100'/>", Invalid,
+		{"a sample that is not a fraction", "<instrreq xmlns:g='urn:mirador:gateway' g:sample='100'/>", Invalid,
 			[]string{`line 1, column 41: sample is "100"; the part of the executions to be timed was expected, from 1/1 to 1/1000000, such as 1/100`}},
-		{"a sample of nothing", "<instrreq xmlns:g='urn:mirador:gateway' g:sample='1/0'/>", Invalid,
+		{"a sample of 1/0", "<instrreq xmlns:g='urn:mirador:gateway' g:sample='1/0'/>", Invalid,
 			[]string{`line 1, column 41: sample is "1/0"; the part of the executions to be timed was expected, from 1/1 to 1/1000000, such as 1/100`}},
-		{"a sample of too many", "<instrreq xmlns:g='urn:mirador:gateway' g:sample='1/1000001'/>", Invalid,
+		{"a sample below the smallest", "<instrreq xmlns:g='urn:mirador:gateway' g:sample='1/1000001'/>", Invalid,
 			[]string{`line 1, column 41: sample is "1/1000001"; the part of the executions to be timed was expected, from 1/1 to 1/1000000, such as 1/100`}},
 		{"no percentiles", "<instrreq xmlns:g='urn:mirador:gateway' g:percentiles=' '/>", Invalid,
 			[]string{`line 1, column 41: percentiles is " "; 1 to 16 percentages were expected, such as 50 99 99.9`}},
 		{"too many percentiles", "<instrreq xmlns:g='urn:mirador:gateway' g:percentiles='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17'/>", Invalid,
 			[]string{`line 1, column 41: percentiles is "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17"; 1 to 16 percentages were expected, such as 50 99 99.9`}},
-		{"a percentile beyond all", "<instrreq xmlns:g='urn:mirador:gateway' g:percentiles='50 100.1'/>", Invalid,
+		{"a percentile above 100", "<instrreq xmlns:g='urn:mirador:gateway' g:percentiles='50 100.1'/>", Invalid,
 			[]string{`line 1, column 41: percentiles is "50 100.1": "100.1" is no percentage from 0 to 100; a list was expected, such as 50 99 99.9`}},
-		{"a percentile below nothing", "<instrreq xmlns:g='urn:mirador:gateway' g:percentiles='-1'/>", Invalid,
+		{"a negative percentile", "<instrreq xmlns:g='urn:mirador:gateway' g:percentiles='-1'/>", Invalid,
 			[]string{`line 1, column 41: percentiles is "-1": "-1" is no percentage from 0 to 100; a list was expected, such as 50 99 99.9`}},
 		{"percentiles with commas", "<instrreq xmlns:g='urn:mirador:gateway' g:percentiles='50,99'/>", Invalid,
 			[]string{`line 1, column 41: percentiles is "50,99": "50,99" is no percentage from 0 to 100; a list was expected, such as 50 99 99.9`}},
-		{"a percentile that is no number", "<instrreq xmlns:g='urn:mirador:gateway' g:percentiles='NaN'/>", Invalid,
+		{"a percentile that is not a number", "<instrreq xmlns:g='urn:mirador:gateway' g:percentiles='NaN'/>", Invalid,
 			[]string{`line 1, column 41: percentiles is "NaN": "NaN" is no percentage from 0 to 100; a list was expected, such as 50 99 99.9`}},
-		{"a budget of nothing", "<ctrlreq action='ACTIVATE' xmlns:g='urn:mirador:gateway' g:budget='0%'><probe id='p'/></ctrlreq>", Invalid,
+		{"a budget of 0%", "<ctrlreq action='ACTIVATE' xmlns:g='urn:mirador:gateway' g:budget='0%'><probe id='p'/></ctrlreq>", Invalid,
 			[]string{`line 1, column 58: budget is "0%"; a share of the program's time was expected, such as 2% or 0.5%`}},
-		{"a budget that is written as nothing", "<instrreq xmlns:g='urn:mirador:gateway' g:budget='0.0000001%'/>", Invalid,
+		{"a budget that rounds to 0%", "<instrreq xmlns:g='urn:mirador:gateway' g:budget='0.0000001%'/>", Invalid,
 			[]string{`line 1, column 41: budget is "0.0000001%"; a share of the program's time was expected, such as 2% or 0.5%`}},
-		{"a budget of more than all", "<instrreq xmlns:g='urn:mirador:gateway' g:budget='101%'/>", Invalid,
+		{"a budget above 100%", "<instrreq xmlns:g='urn:mirador:gateway' g:budget='101%'/>", Invalid,
 			[]string{`line 1, column 41: budget is "101%"; a share of the program's time was expected, such as 2% or 0.5%`}},
-		{"misplaced", "<snapshotreq><thread id='t'/></snapshotreq>", Invalid, []string{"line 1, column 14: <thread> has no place in <snapshotreq>"}},
+		{"misplaced", "<snapshotreq><thread id='t'/></snapshotreq>", Invalid, []string{"line 1, column 14: <thread> is not allowed in <snapshotreq>"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -172,14 +172,14 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestValidatorDecides: what a validator says ends the reading of a document.
+// TestValidatorDecides checks that an error of the validator ends decoding.
 func TestValidatorDecides(t *testing.T) {
 	d := Decoder{Limits: RequestLimits(), Validator: refusing{}}
 	if _, err := d.DecodeRequest([]byte("<sirreq/>")); err == nil || err.Error() != "no" {
 		t.Errorf("got %v", err)
 	}
 	if _, err := d.Decode([]byte("<foo/>")); err == nil || err.Error() == "no" {
-		t.Errorf("an unknown root came to the validator: %v", err)
+		t.Errorf("the validator received an unknown root: %v", err)
 	}
 }
 
@@ -187,7 +187,8 @@ type refusing struct{}
 
 func (refusing) Validate(*Tree) error { return errors.New("no") }
 
-// Tools of 2004 send documents in Latin-1, and in a namespace for MIR.
+// TestEncodingsAndNamespaces covers tools of 2004, which send documents in Latin-1 and in a
+// namespace for MIR.
 func TestEncodingsAndNamespaces(t *testing.T) {
 	const latin1 = "<?xml version='1.0' encoding='iso-8859-1'?>\n"
 	for _, c := range []struct{ charset, document, message string }{
@@ -197,7 +198,7 @@ func TestEncodingsAndNamespaces(t *testing.T) {
 		{"utf-8", latin1 + "<ctrlreq action='VALUE'><probe id='ä'/></ctrlreq>", ""},
 		{"", "<?xml version='1.0' encoding='UTF-8'?><ctrlreq action='VALUE'><probe id='ä'/></ctrlreq>", ""},
 		{"", "<?xml version='1.0' encoding='UTF-8'?><ctrlreq action='VALUE'><probe id='\xe4'/></ctrlreq>", "line 1, column 74: the byte 0xE4 is not UTF-8; send the document in UTF-8"},
-		{"", latin1 + "<ctrlreq action='VALUE'><probe id='\x01'/></ctrlreq>", "line 2, column 36: the character U+0001 cannot stand in XML"},
+		{"", latin1 + "<ctrlreq action='VALUE'><probe id='\x01'/></ctrlreq>", "line 2, column 36: the character U+0001 is not allowed in XML"},
 		{"", `<ctrlreq xmlns="urn:apart:mir:1" action="VALUE"><probe id="ä"/></ctrlreq>`, ""},
 		{"", `<m:ctrlreq xmlns:m="urn:apart:mir:1" action="VALUE"><m:probe id="ä"/></m:ctrlreq>`, ""},
 		{"", `<m:ctrlreq xmlns:m="urn:apart:mir:1" action="VALUE"><probe id="ä"/></m:ctrlreq>`, ""},
@@ -220,7 +221,7 @@ func TestEncodingsAndNamespaces(t *testing.T) {
 	}
 }
 
-// forgetPositions makes documents comparable that were written differently.
+// forgetPositions clears the positions, so that documents can be compared.
 func forgetPositions(d Document) {
 	var entities func([]Entity)
 	entities = func(all []Entity) {

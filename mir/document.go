@@ -1,18 +1,18 @@
-// Package mir is the language tools speak: the documents of MIR (Monitoring and
+// Package mir defines the language of tools: the documents of MIR (Monitoring and
 // Instrumentation Requests), as Go values and as XML.
 //
-// A request goes scan (bounds, no DTD, positions) -> validation by a schema ->
-// decode; every error says where it is. The other way, documents are written by
-// a streaming encoder, measurement documents by the rules of MIR 6.
+// A request is scanned (limits, no DTD, positions), validated against a schema, and decoded;
+// every error carries a position. A streaming encoder writes documents, and Compress builds
+// measurement documents by the rules of MIR 6.
 //
-// mir imports nothing of ours, and no C: the validator comes in by an
-// interface, and is mir/xsd's. Every package but omis, sir and schemas may
-// import mir. It starts no goroutines; everything may be called concurrently.
+// mir imports no other package of this module, and no C: the validator is an interface, which
+// mir/xsd implements. Every package except omis, sir and schemas may import mir. It starts no
+// goroutines; all functions may be called concurrently.
 package mir
 
 import "slices"
 
-// Document is any MIR document. Root is its root element's name.
+// Document is any MIR document. Root returns the name of its root element.
 type Document interface{ Root() string }
 
 // SIRRequest asks for the structure of programs (MIR 2).
@@ -21,29 +21,29 @@ type SIRRequest struct {
 	Pos       Position // of the root element, as in the other requests
 }
 
-// Resource names a program and where to write it back.
+// Resource names a program and the file for its structure document.
 type Resource struct {
 	In, Out string
 	Pos     Position
 }
 
-// SnapshotRequest asks who is running and where they stand (MIR 3).
+// SnapshotRequest asks for the running processes and threads, and their call stacks (MIR 3).
 type SnapshotRequest struct {
 	Named bool
-	Stack int // how many frames; 0: none
+	Stack int // number of frames; 0: none
 	Pos   Position
 }
 
-// Entity is a site, node, communicator, process or thread of a request or a
-// snapshot, with the entities inside it.
+// Entity is a site, node, communicator, process or thread in a request or a snapshot, with the
+// entities inside it.
 type Entity struct {
 	Kind     EntityKind
-	ID       string // a snapshot's id, or "*" (all), or "?" (the one that measures)
+	ID       string // an id of a snapshot, or "*" (all), or "?" (the entity that measures)
 	Name     string // snapshot only
 	Master   bool   // snapshot, threads only
 	Stack    []string
 	Children []Entity
-	Pos      Position // in a request
+	Pos      Position // in a request only
 }
 
 // EntityKind is the element name of an entity.
@@ -57,70 +57,69 @@ const (
 	Thread       EntityKind = "thread"
 )
 
-// Position is a place in a document; the zero Position is no place.
+// Position is a position in a document; the zero Position means that it is unknown.
 type Position struct{ Line, Column int }
 
-// Snapshot answers a SnapshotRequest.
+// Snapshot is the answer to a SnapshotRequest.
 type Snapshot struct{ Entities []Entity }
 
-// InstrRequest asks for a probe (MIR 4). A nil pointer is an element that is not
-// there.
+// InstrRequest asks for a probe (MIR 4). A nil pointer means that the element is absent.
 type InstrRequest struct {
 	Region    *CodeRegion
 	Metrics   []Metric
-	Events    int // how many <event/> elements
+	Events    int // number of <event/> elements
 	Measuring *Measuring
 	Entities  []Entity
 	Activated bool
 	Flush     bool
-	// Fast asks for times to be taken by the quicker and less certain clock, where there
-	// is a choice: the attribute clock="fast" of the gateway's namespace.
+	// Fast asks for the faster, less accurate clock, where there is a choice: the attribute
+	// clock="fast" of the gateway's namespace.
 	Fast bool
-	// OneIn is how many executions of the region there are for one that is timed; 0: all
-	// are timed. It is the attribute sample="1/N" of the gateway's namespace.
+	// OneIn asks to time one in OneIn executions of the region; 0: all. It is the attribute
+	// sample="1/N" of the gateway's namespace.
 	OneIn int64
-	// Percentiles are the percentages of which it is to be told how long they took at
-	// most: the attribute percentiles="50 99" of the gateway's namespace.
+	// Percentiles lists the percentiles to report: the attribute percentiles="50 99" of the
+	// gateway's namespace.
 	Percentiles []float64
-	// Budget is the share of the processes' time that the probe may take; 0: any. It is
+	// Budget is the share of the processes' time that the probe may take; 0: no limit. It is
 	// an attribute of the gateway's namespace, in percent.
 	Budget float64
-	// Details asks for an answer with the gateway's extensions: the attribute details="true"
-	// of its namespace.
+	// Details asks for the gateway's extensions in the answer: the attribute details="true" of
+	// its namespace.
 	Details bool
 	Pos     Position
 }
 
-// Extended reports whether the request asks for the extensions of the gateway in its answer:
-// by the attribute for that, or by any other one of the gateway's namespace.
+// Extended reports whether the answer contains the gateway's extensions. The attribute details
+// asks for them, and so does any other attribute of the gateway's namespace.
 func (r *InstrRequest) Extended() bool {
 	return r.Details || r.Budget > 0 || r.Fast || r.OneIn > 0 || len(r.Percentiles) > 0
 }
 
-// CodeRegion delimits what to measure: at least one of From and To is set.
+// CodeRegion delimits the code to measure: at least one of From and To is set.
 type CodeRegion struct {
 	From, To string
 	Pos      Position
 }
 
-// Metric names what to measure.
+// Metric names a metric to measure.
 type Metric struct {
 	Name string
 	Pos  Position
 }
 
-// Measuring says how often to measure and to deliver. Nil pointers are
-// attributes that are not there; all times are milliseconds.
+// Measuring defines how often to measure and to deliver. A nil pointer means that the
+// attribute is absent; all times are in milliseconds.
 type Measuring struct {
-	Delivery    *int64 // -1: every time it is measured
+	Delivery    *int64 // -1: after each measurement
 	Destination *string
 	Interval    *int64
 	Duration    *int64
-	Aggregates  []Function // as written: Last is in it, too
+	Aggregates  []Function // as written, including Last
 	Pos         Position
 }
 
-// Function is the statistic of an aggregate element.
+// Function is the statistic that an aggregate element asks for.
 type Function string
 
 const (
@@ -140,15 +139,15 @@ type ControlRequest struct {
 	Measuring *Measuring
 	Entities  []Entity
 	Flush     bool
-	Budget    float64 // as of an InstrRequest; 0: the one there was
-	Details   bool    // as of an InstrRequest
+	Budget    float64 // as in InstrRequest; 0: unchanged
+	Details   bool    // as in InstrRequest
 	Pos       Position
 }
 
-// Extended reports whether the request asks for the extensions of the gateway in its answer.
+// Extended reports whether the answer contains the gateway's extensions.
 func (r *ControlRequest) Extended() bool { return r.Details || r.Budget > 0 }
 
-// ProbeRef names a probe in a request.
+// ProbeRef is the id of a probe in a request.
 type ProbeRef struct {
 	ID  string
 	Pos Position
@@ -165,71 +164,71 @@ const (
 	Remove     Action = "REMOVE"
 )
 
-// Probe answers an InstrRequest, and a ControlRequest that changes a probe. All but the id
-// goes into the gateway's namespace, and only to those who ask for it: by the DTD of MIR 4 a
-// probe is EMPTY.
+// Probe is the answer to an InstrRequest, and to a ControlRequest that changes a probe.
+// Everything except the id is in the gateway's namespace, and only requests that ask for
+// extensions receive it: by the DTD of MIR 4 a probe is EMPTY.
 type Probe struct {
 	ID         string
 	Placements []Placement
 	Cost       *Cost  // nil: not known
-	Notice     string // what became of the probe without being asked for
+	Notice     string // what happened to the probe without a request
 }
 
-// Cost is what a probe has cost the processes that it measures since it was activated,
-// and what it costs them now.
+// Cost is the cost of a probe to the processes that it measures: the total since its
+// activation, and the current rates.
 type Cost struct {
 	Hits, Lost int64
-	Rate       float64 // hits a second, lately
+	Rate       float64 // recent hits per second
 	PerHit     float64 // nanoseconds
-	Share      float64 // of the processes' time, lately
-	Dilation   float64 // of that time: with the probe, over without it
-	Budget     float64 // the share that it may take; 0: any
+	Share      float64 // recent share of the processes' time
+	Dilation   float64 // recent time with the probe, divided by the time without it
+	Budget     float64 // the share that it may take; 0: no limit
 	Rough      bool    // PerHit was not measured on this machine
 }
 
-// Placement is where a request of the monitor runs, and what that costs.
+// Placement tells where a request of the monitor runs, why, and at what cost.
 type Placement struct {
 	Where string  // "inline", "kernel", "trap"
-	Why   string  // why not somewhere cheaper; "" if there is nothing cheaper
-	Cost  float64 // predicted nanoseconds a hit; 0: not known
-	// Bias is what was taken off each time that is reported, in nanoseconds, because it
-	// was the probe's and not the program's.
+	Why   string  // why no cheaper placement is possible; "" for the cheapest
+	Cost  float64 // predicted nanoseconds per hit; 0: unknown
+	// Bias is the time that the probe itself adds to each measured interval, in nanoseconds.
+	// Reported times do not include it.
 	Bias     float64
 	Measured bool // Cost was measured on this machine
 }
 
-// Explain answers a request that was sent to be explained: what would be asked
-// of the monitor, without asking it. It is the gateway's own, not MIR's.
+// Explain is the answer to a request that is to be explained: the requests that the gateway
+// would send to the monitor. It is an extension of the gateway, not a document of MIR.
 type Explain struct {
 	Requests []ExplainedRequest
-	Matches  int     // how many places of the program the request means
-	Cost     float64 // predicted nanoseconds for an execution of the region; 0: not known
+	Matches  int     // number of places of the program that the request matches
+	Cost     float64 // predicted nanoseconds per execution of the region; 0: unknown
 }
 
-// ExplainedRequest is a request in OMIS notation and where it would run. Where
-// is empty for a request that is executed once.
+// ExplainedRequest is a request in OMIS notation and its placement. Where is empty for a
+// request that is executed once.
 type ExplainedRequest struct {
 	Text string
 	Placement
 }
 
-// Errors answers a request that failed. Every message begins with where it is
-// in the request, where that is known.
+// Errors is the answer to a failed request. Every message begins with its position in the
+// request, if that is known.
 type Errors struct{ Messages []string }
 
-// Measurement is a measurement document (MIR 6): already sorted and compressed,
+// Measurement is an element of a measurement document (MIR 6), already sorted and compressed;
 // see Compress.
 type Measurement struct {
 	ProbeID, SiteID, NodeID, CommunicatorID, ProcessID, ThreadID string
-	Value                                                        string // a decimal, "" where the element carries none
-	Notice                                                       string // of the gateway: why there will be no more
+	Value                                                        string // a decimal; "" if the element has no value
+	Notice                                                       string // of the gateway: why no more values will follow
 	Sample                                                       *Sample
 	Spread                                                       *Spread
 	Children                                                     []Measurement
 }
 
-// PositionOf returns where a request begins: the place of an error that is about all of it.
-// It is the zero Position for an answer.
+// PositionOf returns the position of a request, for errors that concern all of it. It returns
+// the zero Position for an answer.
 func PositionOf(d Document) Position {
 	switch d := d.(type) {
 	case *SIRRequest:
@@ -254,13 +253,13 @@ func (*Errors) Root() string          { return "errors" }
 func (*Measurement) Root() string     { return "measurement" }
 func (*Explain) Root() string         { return "explain" }
 
-// Defaults tells whether the request sets new defaults for later ones: it holds
-// measuring alone, and no probe comes of it (MIR 4).
+// Defaults reports whether the request only sets defaults for later requests: it holds nothing
+// but measuring, and creates no probe (MIR 4).
 func (r *InstrRequest) Defaults() bool {
 	return r.Measuring != nil && r.Region == nil && len(r.Metrics) == 0 && r.Events == 0 && len(r.Entities) == 0
 }
 
-// Functions are the statistics asked for; none means the last value measured.
+// Functions returns the statistics that were asked for. None means the last measured value.
 func (m *Measuring) Functions() []Function {
 	if m == nil {
 		return nil

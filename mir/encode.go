@@ -8,16 +8,14 @@ import (
 	"strconv"
 )
 
-// Encoder writes documents: children in the order of MIR's DTD, attributes
-// escaped, characters that XML cannot carry replaced by U+FFFD. It is a value
-// without state.
+// Encoder writes documents. It writes children in the order of MIR's DTD, escapes attributes,
+// and replaces characters that XML cannot carry by U+FFFD. It is a value without state.
 type Encoder struct {
-	// Indent is put before every element, once for each level; "" writes a
-	// document on a single line.
+	// Indent precedes every element, once per level; "" writes the document on a single line.
 	Indent string
 }
 
-// Encode writes a document while it walks over it, and a line feed.
+// Encode writes a document and a line feed. It streams: it does not build the text in memory.
 func (e Encoder) Encode(w io.Writer, d Document) error {
 	out := newWriter(w, e.Indent)
 	switch d := d.(type) {
@@ -48,16 +46,16 @@ func (e Encoder) Encode(w io.Writer, d Document) error {
 // Encode writes a document on a single line.
 func Encode(w io.Writer, d Document) error { return Encoder{}.Encode(w, d) }
 
-// Marshal is a document on a single line.
+// Marshal returns a document on a single line.
 func Marshal(d Document) ([]byte, error) {
 	var text bytes.Buffer
 	err := Encode(&text, d)
 	return text.Bytes(), err
 }
 
-// Decimal writes a number the way MIR carries values (MIR 9: decimal, which
-// has no exponent): as short as it can be read back exactly. What is not a
-// number is "", a value that cannot be had.
+// Decimal writes a number as MIR carries values (MIR 9: decimal, without an exponent), in the
+// shortest form that reads back exactly. For infinities and NaN it returns "", which means
+// that the value is not available.
 func Decimal(number float64) string {
 	if math.IsNaN(number) || math.IsInf(number, 0) {
 		return ""
@@ -65,8 +63,8 @@ func Decimal(number float64) string {
 	return strconv.FormatFloat(number, 'f', -1, 64)
 }
 
-// Rounded is a number with so many digits behind the point; a number that is too large to
-// have them is what it was.
+// Rounded rounds a number to some digits after the point. It returns numbers that are too
+// large to have such digits unchanged.
 func Rounded(number float64, digits int) float64 {
 	unit := math.Pow10(digits)
 	if whole := math.Round(number * unit); math.Abs(whole) < 1<<50 {

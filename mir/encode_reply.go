@@ -32,7 +32,7 @@ func (w *writer) placement(p Placement) {
 	w.cost("bias", p.Bias)
 }
 
-// spent writes what a probe has cost.
+// spent writes the cost of a probe.
 func (w *writer) spent(c *Cost) {
 	if c == nil {
 		return

@@ -64,7 +64,7 @@ func (w *writer) controlRequest(r *ControlRequest) {
 	w.end()
 }
 
-// wishes writes what is asked of the gateway alone.
+// wishes writes the attributes of the gateway's namespace.
 func (w *writer) wishes(r *InstrRequest) {
 	if r.Extended() {
 		w.attribute("xmlns:gateway", GatewayNamespace)
@@ -82,7 +82,7 @@ func (w *writer) wishes(r *InstrRequest) {
 	w.flag("gateway:details", r.Details)
 }
 
-// percent is a share as people write it.
+// percent formats a fraction as a percentage.
 func percent(share float64) string { return Decimal(Rounded(share*100, 6)) + "%" }
 
 func (w *writer) metrics(metrics []Metric) {
@@ -112,8 +112,8 @@ func (w *writer) measuring(m *Measuring) {
 	w.end()
 }
 
-// entities writes entities kind by kind, as the DTD wants it; those of a kind
-// keep their order, on which measurement documents depend (MIR 6, rule 2).
+// entities writes entities in the order of kinds that the DTD demands. Entities of one kind
+// keep their order, because measurement documents depend on it (MIR 6, rule 2).
 func (w *writer) entities(entities []Entity) {
 	inOrder := func(a, b Entity) int { return cmp.Compare(a.Kind.rank(), b.Kind.rank()) }
 	if !slices.IsSortedFunc(entities, inOrder) {
@@ -125,8 +125,8 @@ func (w *writer) entities(entities []Entity) {
 	}
 }
 
-// entity writes an entity. A process has threads or stacks (MIR 3): stacks are
-// left out where there are entities inside.
+// entity writes an entity. A process has threads or stacks (MIR 3), so entity omits the stacks
+// of an entity with children.
 func (w *writer) entity(e *Entity) {
 	w.begin(string(e.Kind))
 	w.attribute("id", e.ID)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Costs are written without the digits that only their computation gave them.
+// TestCostsAreWrittenShort checks that costs have no digits that come from floating point
+// arithmetic.
 func TestCostsAreWrittenShort(t *testing.T) {
 	for _, c := range []struct {
 		cost float64
@@ -23,7 +24,8 @@ func TestCostsAreWrittenShort(t *testing.T) {
 	}
 }
 
-// What was rounded is not changed by rounding it again, however large it is.
+// TestRounded checks that rounding twice is the same as rounding once, for numbers of any
+// size.
 func TestRounded(t *testing.T) {
 	for _, v := range []float64{0, 0.0004, 0.0005, -1.23456, 22.974349880140306, 1e15 / 3, 1 << 53, 1e200 / 3, math.MaxFloat64} {
 		if once := Rounded(v, 3); Rounded(once, 3) != once || math.Abs(once-v) > 0.0005000001 {

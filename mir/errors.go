@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// Kind says at which gate a document was stopped, so that a server can choose
-// its status code.
+// Kind tells at which step a document was refused, so that a server can choose its status
+// code.
 type Kind int
 
 const (
-	Malformed   Kind = iota + 1 // not XML, or XML of a sort that is refused (a DTD)
+	Malformed   Kind = iota + 1 // not XML, or XML with a refused construct (a DTD)
 	TooLarge                    // over one of the Limits
-	Unsupported                 // well-formed, but its root is none of MIR's
-	Invalid                     // against the schema, or against a rule of MIR's text
+	Unsupported                 // well-formed, but the root is not an element of MIR
+	Invalid                     // violates the schema or a rule of MIR's text
 )
 
-// Fault is one thing wrong in a document.
+// Fault is one mistake in a document.
 type Fault struct {
 	Pos Position
 	Msg string
@@ -31,8 +31,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("line %d, column %d: %s", f.Pos.Line, f.Pos.Column, f.Msg)
 }
 
-// Error is everything found wrong with a document at the gate that stopped it,
-// in the order of the document.
+// Error lists the faults that the failing step found, in the order of the document.
 type Error struct {
 	Kind   Kind
 	Faults []Fault
@@ -40,7 +39,7 @@ type Error struct {
 
 func (e *Error) Error() string { return strings.Join(e.Messages(), "\n") }
 
-// Messages are the texts of an errors document: one for each fault.
+// Messages returns the texts of an errors document: one for each fault.
 func (e *Error) Messages() []string {
 	texts := make([]string, len(e.Faults))
 	for i, f := range e.Faults {
@@ -49,8 +48,8 @@ func (e *Error) Messages() []string {
 	return texts
 }
 
-// NewInvalid is the error of what is wrong with a document that is well-formed: in
-// the document's order, and no more than a person reads.
+// NewInvalid returns the error of a well-formed document with faults: sorted by position,
+// without duplicates, and cut to a number that a person reads.
 func NewInvalid(faults []Fault) *Error {
 	const most = 20
 	slices.SortStableFunc(faults, func(a, b Fault) int {
@@ -64,7 +63,7 @@ func refuse(kind Kind, pos Position, format string, args ...any) *Error {
 	return &Error{Kind: kind, Faults: []Fault{{Pos: pos, Msg: fmt.Sprintf(format, args...)}}}
 }
 
-// Quote shortens what came from outside before it goes into a message.
+// Quote quotes text from outside for a message, and shortens it.
 func Quote(text string) string {
 	const most = 60
 	if runes := []rune(text[:min(len(text), 4*most)]); len(runes) > most {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// seeds are the documents of testdata: what people send, right and wrong.
+// seeds adds the documents of testdata: what people send, correct and incorrect.
 func seeds(f *testing.F) {
 	files, err := filepath.Glob("testdata/documents/*.xml")
 	if err != nil || len(files) == 0 {
@@ -22,8 +22,8 @@ func seeds(f *testing.F) {
 	}
 }
 
-// FuzzScan: whatever comes, there is a tree or an error with a place in the
-// document, and the tree's elements lie inside each other.
+// FuzzScan checks that every input gives either a tree, whose elements are properly nested, or
+// an error with a position.
 func FuzzScan(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -54,7 +54,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// FuzzDecode: what was decoded can be written, and read again the same.
+// FuzzDecode checks that a decoded document can be written, and read back unchanged.
 func FuzzDecode(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

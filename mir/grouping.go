@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// grouping lays the tuples of a probe out along the entities of its request.
+// grouping assigns the tuples of a probe to the entities of its request.
 type grouping struct {
 	values *Values
 	forest []Entity
 }
 
-// place is an entity of the request, with the entities around it, and the tuples
-// measured for it.
+// place is an entity of the request with the entities around it, and the tuples measured for
+// it.
 type place struct {
 	path []*Entity
 	held []Tuple
-	seen map[Tuple]bool // what is held, without values; nil while that is little
+	seen map[Tuple]bool // the tuples of held without values; nil while there are few
 }
 
-// anyEntity stands for a request that names no entity: MIR 4 then assumes the
+// anyEntity replaces the entities of a request that names none: MIR 4 then assumes the
 // question mark at every level.
 func anyEntity() []Entity {
 	var inner []Entity
@@ -29,29 +29,29 @@ func anyEntity() []Entity {
 	return inner
 }
 
-// symbolic tells whether the request names the entity by * or ?, so that the
-// document has to say which ones there are.
+// symbolic reports whether the request names the entity by * or ?. The document must then
+// contain the ids.
 func (e *Entity) symbolic() bool { return e.ID == "*" || e.ID == "?" }
 
 func (g *grouping) build() []Measurement {
 	places := leaves(g.forest, nil)
-	var strangers []Measurement
+	var unrequested []Measurement
 	for i := range g.values.Tuples {
 		t := &g.values.Tuples[i]
 		if p := placeOf(places, t); p != nil {
 			p.hold(t)
 		} else {
-			strangers = append(strangers, t.element())
+			unrequested = append(unrequested, t.element())
 		}
 	}
 	own := make([][]Tuple, len(places))
 	for i, p := range places {
 		own[i] = p.held
 	}
-	return append(g.siblings(g.forest, own), strangers...)
+	return append(g.siblings(g.forest, own), unrequested...)
 }
 
-// leaves are the innermost entities of a request, in its order.
+// leaves returns the innermost entities of a request, in its order.
 func leaves(forest []Entity, path []*Entity) []*place {
 	var found []*place
 	for i := range forest {
@@ -66,9 +66,9 @@ func leaves(forest []Entity, path []*Entity) []*place {
 	return found
 }
 
-// placeOf finds where in the request a tuple belongs: the first place that
-// takes it and does not have it yet, since a request may ask for a value twice.
-// A tuple that lacks ids, as of a program without processes, fits a symbol.
+// placeOf returns the first place that takes a tuple and does not hold it yet; a request may
+// ask for a value twice. A tuple without ids, such as from a program without processes,
+// matches a symbol.
 func placeOf(places []*place, t *Tuple) *place {
 	for _, fits := range []func(*place, *Tuple) bool{(*place).takes, (*place).tolerates} {
 		for _, p := range places {
@@ -80,7 +80,7 @@ func placeOf(places []*place, t *Tuple) *place {
 	return nil
 }
 
-// takes is for tuples measured for just what the place names.
+// takes reports whether a tuple was measured for exactly the entities that the place names.
 func (p *place) takes(t *Tuple) bool {
 	for _, e := range p.path {
 		if t.id(e.Kind) == "" {
@@ -96,7 +96,7 @@ func (p *place) takes(t *Tuple) bool {
 	return p.tolerates(t)
 }
 
-// tolerates is for tuples that do not contradict the place.
+// tolerates reports whether a tuple does not contradict the place.
 func (p *place) tolerates(t *Tuple) bool {
 	for _, e := range p.path {
 		if !e.symbolic() && t.id(e.Kind) != e.ID {
@@ -113,7 +113,8 @@ func (p *place) has(t *Tuple) bool {
 	return slices.ContainsFunc(p.held, func(h Tuple) bool { return h.valueless() == t.valueless() })
 }
 
-// hold takes a tuple. Most places have a few, which are found without a map.
+// hold adds a tuple. Most places hold few tuples, so the map is built only when there are
+// more.
 func (p *place) hold(t *Tuple) {
 	const few = 8
 	p.held = append(p.held, *t)
@@ -133,8 +134,8 @@ func (t *Tuple) valueless() Tuple {
 	return bare
 }
 
-// siblings are the elements for entities that stand side by side. own are the
-// tuples of each of their leaves.
+// siblings returns the elements for entities at the same level. own has the tuples of each of
+// their leaves.
 func (g *grouping) siblings(forest []Entity, own [][]Tuple) []Measurement {
 	var elements []Measurement
 	for i := range forest {
@@ -150,7 +151,7 @@ func (g *grouping) siblings(forest []Entity, own [][]Tuple) []Measurement {
 	return elements
 }
 
-// count is how many leaves an entity has.
+// count returns the number of leaves of an entity.
 func count(e *Entity) int {
 	if len(e.Children) == 0 {
 		return 1
@@ -162,7 +163,7 @@ func count(e *Entity) int {
 	return n
 }
 
-// named is the one element that keeps a named entity's place.
+// named returns the element at a named entity's position.
 func (g *grouping) named(e *Entity, own [][]Tuple) Measurement {
 	inside := g.inside(e, own)
 	if len(e.Children) == 0 && len(inside) == 1 {
@@ -171,13 +172,13 @@ func (g *grouping) named(e *Entity, own [][]Tuple) Measurement {
 	return Measurement{Children: inside}
 }
 
-// symbol are the elements for * or ?: one for each id, the ids in numeric order.
+// symbol returns the elements for * or ?: one for each id, in numeric order.
 func (g *grouping) symbol(e *Entity, own [][]Tuple) []Measurement {
 	var elements []Measurement
 	byID := split(own, e.Kind)
 	for _, id := range slices.SortedFunc(maps.Keys(byID), compareIDs) {
 		inside := g.inside(e, byID[id])
-		if id == "" { // null: there is nothing to merge by
+		if id == "" { // null: no id to merge by
 			elements = append(elements, inside...)
 			continue
 		}
@@ -188,7 +189,7 @@ func (g *grouping) symbol(e *Entity, own [][]Tuple) []Measurement {
 	return elements
 }
 
-// split divides the tuples of leaves by the id they have at a level.
+// split divides the tuples of leaves by their id at a level.
 func split(own [][]Tuple, kind EntityKind) map[string][][]Tuple {
 	byID := map[string][][]Tuple{}
 	for leaf, tuples := range own {
@@ -203,7 +204,7 @@ func split(own [][]Tuple, kind EntityKind) map[string][][]Tuple {
 	return byID
 }
 
-// inside are the elements below an entity: its children's, or its values.
+// inside returns the elements below an entity: those of its children, or its values.
 func (g *grouping) inside(e *Entity, own [][]Tuple) []Measurement {
 	if len(e.Children) == 0 {
 		return g.rows(own[0])
@@ -211,8 +212,8 @@ func (g *grouping) inside(e *Entity, own [][]Tuple) []Measurement {
 	return g.siblings(e.Children, own)
 }
 
-// rows are the values of one entity, metric by metric (MIR 6, rule 2). Tuples
-// that differ in ids the request does not ask for have a row each.
+// rows returns the values of one entity, metric by metric (MIR 6, rule 2). Tuples that differ
+// in ids that the request does not ask for get separate rows.
 func (g *grouping) rows(held []Tuple) []Measurement {
 	metrics := g.values.Metrics
 	rows := make([]Measurement, metrics, max(metrics, len(held)))

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// compareIDs orders ids by the numbers in them: t_2 stands before t_10.
+// compareIDs compares ids by the numbers in them: t_2 precedes t_10.
 func compareIDs(a, b string) int {
 	whole := cmp.Compare(a, b)
 	for a != "" && b != "" {
@@ -27,7 +27,8 @@ func compareIDs(a, b string) int {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// leadingRun splits off the digits, or what are none, that text begins with.
+// leadingRun splits off the longest prefix of text that consists only of digits or only of
+// other characters.
 func leadingRun(text string) (run, rest string) {
 	digits := isDigit(text[0])
 	i := slices.IndexFunc([]byte(text), func(c byte) bool { return isDigit(c) != digits })
@@ -37,7 +38,7 @@ func leadingRun(text string) (run, rest string) {
 	return text[:i], text[i:]
 }
 
-// compareNumbers compares digits of any length.
+// compareNumbers compares decimal numbers of any length.
 func compareNumbers(x, y string) int {
 	trim := func(digits string) string {
 		for len(digits) > 1 && digits[0] == '0' {

@@ -5,23 +5,22 @@ import (
 	"strings"
 )
 
-// Percentile is what a measurement document says of how long most executions took: so many
-// percent of them not longer than a value, give or take an error. It goes into the
-// gateway's namespace, as an element inside that of the value.
+// Percentile is a percentile of the execution times, with its error. It is an element of the
+// gateway's namespace, inside the element of the value.
 type Percentile struct {
 	Of           float64 // percent
 	Value, Error string  // in the unit of the metric
 }
 
-// Spread is how the times spread that a value was made of.
+// Spread is the distribution of the times from which a value was computed.
 type Spread struct {
 	Percentiles []Percentile // in the order of the request
 }
 
-// MostPercentiles bounds how many may be asked for at once.
+// MostPercentiles is the maximum number of percentiles in a request.
 const MostPercentiles = 16
 
-// percentiles are the percentages that are asked for; none if the attribute is not there.
+// percentiles returns the requested percentages, none if the attribute is absent.
 func (f *findings) percentiles(e Element) []float64 {
 	a, ok := ours(e, "percentiles")
 	if !ok {
@@ -42,13 +41,13 @@ func (f *findings) percentiles(e Element) []float64 {
 	return percent
 }
 
-// percentage is a decimal from 0 to 100.
+// percentage parses a decimal from 0 to 100.
 func percentage(text string) (percent float64, ok bool) {
 	percent, err := strconv.ParseFloat(text, 64)
 	return percent, isDecimal(text) && err == nil && text[0] != '-' && percent <= 100
 }
 
-// percentile reads one of a measurement.
+// percentile reads one percentile of a measurement.
 func (f *findings) percentile(e Element) Percentile {
 	of := f.required(e, "of")
 	percent, ok := percentage(of)
@@ -59,7 +58,7 @@ func (f *findings) percentile(e Element) Percentile {
 	return Percentile{percent, f.decimal(e, "value"), f.decimal(e, "error")}
 }
 
-// with takes one more percentile in.
+// with appends a percentile; s may be nil.
 func (s *Spread) with(p Percentile) *Spread {
 	if s == nil {
 		s = &Spread{}
@@ -68,7 +67,7 @@ func (s *Spread) with(p Percentile) *Spread {
 	return s
 }
 
-// percentages writes those that are asked for. The namespace was declared.
+// percentages writes the requested percentages. The namespace is already declared.
 func (w *writer) percentages(percent []float64) {
 	words := make([]string, len(percent))
 	for i, p := range percent {
@@ -77,7 +76,7 @@ func (w *writer) percentages(percent []float64) {
 	w.optional("gateway:percentiles", strings.Join(words, " "))
 }
 
-// spread writes it. The namespace was declared.
+// spread writes the percentiles of a measurement. The namespace is already declared.
 func (w *writer) spread(s *Spread) {
 	if s == nil {
 		return

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// As many percentiles as may be asked for at once are understood.
+// TestMostPercentiles checks that a request may have MostPercentiles percentiles.
 func TestMostPercentiles(t *testing.T) {
 	most := strings.TrimSpace(strings.Repeat("7 ", MostPercentiles))
 	d, err := Decode([]byte(`<instrreq xmlns:g="urn:mirador:gateway" g:percentiles="`+most+`"/>`), RequestLimits())
@@ -17,7 +17,8 @@ func TestMostPercentiles(t *testing.T) {
 	}
 }
 
-// What a measurement says of percentiles is checked as the rest of it.
+// TestPercentilesThatAreNone checks that the decoder refuses invalid percentiles in a
+// measurement.
 func TestPercentilesThatAreNone(t *testing.T) {
 	for inside, want := range map[string]string{
 		`of="101" value="1" error="0"`: `of is "101"; a percentage from 0 to 100 was expected`,

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRoundTrip: what is written is read back the same, indented or not.
+// TestRoundTrip checks that a written document reads back unchanged, indented or not.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := documents().Draw(t, "document")
@@ -34,8 +34,8 @@ func (w *writable) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// documents generates documents as Decode answers them: entities in the order of
-// the DTD, empty lists nil.
+// documents generates documents as Decode returns them: entities in the order of the DTD,
+// empty lists nil.
 func documents() *rapid.Generator[Document] {
 	return rapid.Custom(func(t *rapid.T) Document {
 		switch rapid.IntRange(0, 8).Draw(t, "kind") {
@@ -79,7 +79,7 @@ func perhaps[T any](t *rapid.T, one func(*rapid.T) T) *T {
 
 func flag(t *rapid.T) bool { return rapid.Bool().Draw(t, "flag") }
 
-// text is whatever XML can carry, white space and markup included.
+// text generates any text that XML can carry, including white space and markup.
 func text(t *rapid.T) string {
 	runes := rapid.OneOf(rapid.Rune(), rapid.SampledFrom([]rune("<>&'\"\r\n\t ]x"))).Filter(isChar)
 	return rapid.StringOfN(runes, -1, 20, -1).Draw(t, "text")
@@ -87,7 +87,7 @@ func text(t *rapid.T) string {
 
 func id(t *rapid.T) string { return "x" + text(t) }
 
-// cost has no more digits than are written of one.
+// cost generates a number with no more digits than the encoder writes.
 func cost(t *rapid.T) float64 { return float64(rapid.Int64Range(0, 1e15).Draw(t, "cost")) / 1000 }
 
 func resources(t *rapid.T) Resource { return Resource{In: id(t), Out: text(t)} }
@@ -102,7 +102,7 @@ func placement(t *rapid.T) Placement {
 	return Placement{Where: text(t), Why: text(t), Cost: cost(t), Bias: cost(t), Measured: flag(t)}
 }
 
-// tenths is a number as it is written: with no more digits than it has.
+// tenths generates a number with one digit after the point, so that writing does not round it.
 func tenths(t *rapid.T) float64 { return float64(rapid.IntRange(0, 1000).Draw(t, "tenths")) / 10 }
 
 func share(t *rapid.T) float64 { return tenths(t) / 100 }
@@ -154,7 +154,7 @@ func controlRequest(t *rapid.T) *ControlRequest {
 
 func percentageOf(t *rapid.T) float64 { return rapid.Float64Range(0, 100).Draw(t, "of") }
 
-// within are the kinds that may stand in a kind (MIR 3).
+// within returns the kinds that may be inside a kind (MIR 3).
 func within(t *rapid.T, kind EntityKind) []EntityKind {
 	switch kind {
 	case Site:

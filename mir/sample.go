@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// Sample is what a measurement document says of times of which one in so many was taken.
-// It goes into the gateway's namespace, beside the value.
+// Sample describes a value of which only a part of the executions was timed. Its attributes
+// are in the gateway's namespace, beside the value.
 type Sample struct {
-	Count int64  // executions of the region: none is missing
-	Timed int64  // how many of them were timed, and have ended
-	Sum   string // what all took together, as follows from those that were timed; "" if none was
-	Error string // the standard error of that; "" where it cannot be told
+	Count int64  // all executions of the region
+	Timed int64  // number of executions that were timed and have ended
+	Sum   string // estimated total time of all executions; "" if none was timed
+	Error string // the standard error of Sum; "" if unknown
 }
 
-// MostOneIn bounds how many executions there may be for one that is timed.
+// MostOneIn is the maximum of OneIn.
 const MostOneIn = 1_000_000
 
-// sample is how many executions there are for one that is timed; 0 if it is not there.
+// sample returns N of the attribute sample="1/N", 0 if it is absent.
 func (f *findings) sample(e Element) int64 {
 	a, ok := ours(e, "sample")
 	if !ok {
@@ -32,7 +32,7 @@ func (f *findings) sample(e Element) int64 {
 	return int64(n)
 }
 
-// sampled reads what a measurement says of its sample, nil if that is nothing.
+// sampled reads the sample of a measurement; nil if there is none.
 func (f *findings) sampled(e Element) *Sample {
 	if _, ok := ours(e, "count"); !ok {
 		return nil
@@ -42,7 +42,7 @@ func (f *findings) sampled(e Element) *Sample {
 	return &Sample{f.whole(e, "count"), f.whole(e, "timed"), f.ourDecimal(sum), f.ourDecimal(deviation)}
 }
 
-// whole is an attribute of the gateway's namespace that counts.
+// whole returns an attribute of the gateway's namespace that is a whole number.
 func (f *findings) whole(e Element, name string) int64 {
 	a, ok := ours(e, name)
 	n, err := strconv.ParseUint(a.Value, 10, 63)
@@ -59,7 +59,7 @@ func (f *findings) ourDecimal(a Attribute) string {
 	return a.Value
 }
 
-// sample writes it. The namespace was declared.
+// sample writes a sample. The namespace is already declared.
 func (w *writer) sample(s *Sample) {
 	if s == nil {
 		return

@@ -13,18 +13,18 @@ const (
 	byteOrderMark             = "\uFEFF"
 )
 
-// Scan reads a document within bounds and keeps the place of everything. It
-// takes XML 1.0 with namespaces in UTF-8 or ISO-8859-1, without document type declarations and
-// processing instructions, which no MIR document needs and which are what makes
-// XML dangerous to read. What it lets through, libxml2 may see.
+// Scan reads a document within limits and records all positions. It accepts XML 1.0 with
+// namespaces in UTF-8 or ISO-8859-1. It refuses document type declarations and processing
+// instructions: no MIR document needs them, and they make XML dangerous to parse. Documents
+// that Scan accepts are safe to pass to libxml2.
 func Scan(data []byte, limits Limits) (*Tree, error) {
 	s := new(scanner)
 	s.elements, s.attributes = roomFor(data, limits)
 	return s.scan(data, limits, "")
 }
 
-// roomFor has upper bounds of a well-formed document, so that slices seldom
-// grow; they are capped since a stranger chose them.
+// roomFor returns slices with a capacity that a well-formed document seldom exceeds. The
+// capacity is capped, because the sender controls it.
 func roomFor(data []byte, limits Limits) ([]node, []Attribute) {
 	const most = 1024
 	tags := bytes.Count(data, []byte("<")) - bytes.Count(data, []byte("</"))
@@ -32,27 +32,26 @@ func roomFor(data []byte, limits Limits) ([]node, []Attribute) {
 	return make([]node, 0, min(tags, limits.Elements, most)), make([]Attribute, 0, min(attributes, most))
 }
 
-// scanner walks over the source once. Its methods answer false after they have
-// set fault.
+// scanner passes over the source once. Its methods set fault and return false if they fail.
 type scanner struct {
-	Tree   // what has been read
+	Tree   // what has been read so far
 	limits Limits
-	at     int // offset of what is read next
+	at     int // offset of the next byte to read
 	mark   cursor
-	open   int32 // the element we are in, -1 outside the root
+	open   int32 // index of the innermost open element, -1 outside the root
 	depth  int
 	scopes scopes
 	fault  *Error
 }
 
-// scanners are used again by those who do not keep the tree: most documents are
-// small, and would otherwise be made of more garbage than text.
+// scanners holds scanners for callers that do not keep the tree. Most documents are small, and
+// allocating a scanner for each would cost more than its text.
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
-// scan reads a document. The tree is the scanner's own.
+// scan reads a document. The scanner owns the tree.
 func (s *scanner) scan(data []byte, limits Limits, charset string) (*Tree, error) {
 	if len(data) > limits.Bytes {
-		return nil, refuse(TooLarge, Position{}, "the document has %d bytes; at most %d are taken", len(data), limits.Bytes)
+		return nil, refuse(TooLarge, Position{}, "the document has %d bytes; at most %d are accepted", len(data), limits.Bytes)
 	}
 	source := decoded(data, charset)
 	*s = scanner{
@@ -68,7 +67,7 @@ func (s *scanner) scan(data []byte, limits Limits, charset string) (*Tree, error
 	return &s.Tree, nil
 }
 
-// recycle gives the scanner back, with its memory and without what it read.
+// recycle clears the scanner and returns it to the pool with its memory.
 func (s *scanner) recycle() {
 	const most = 1024
 	if cap(s.elements) > most || cap(s.attributes) > most || cap(s.scopes) > most {
@@ -81,7 +80,7 @@ func (s *scanner) recycle() {
 	scanners.Put(s)
 }
 
-// fail notes what is wrong at an offset.
+// fail sets the fault: the document is malformed at offset.
 func (s *scanner) fail(offset int, format string, args ...any) bool {
 	return s.stop(Malformed, offset, format, args...)
 }
@@ -92,7 +91,7 @@ func (s *scanner) stop(kind Kind, offset int, format string, args ...any) bool {
 	return false
 }
 
-// characters checks that the document is text that XML can carry.
+// characters checks that XML can carry all characters of the document.
 func (s *scanner) characters() bool {
 	text := s.source
 	if strings.HasPrefix(text, "\xFE\xFF") || strings.HasPrefix(text, "\xFF\xFE") {
@@ -110,14 +109,14 @@ func (s *scanner) characters() bool {
 			return s.fail(i, "the byte 0x%02X is not UTF-8; send the document in UTF-8", c)
 		}
 		if !isChar(r) {
-			return s.fail(i, "the character U+%04X cannot stand in XML", r)
+			return s.fail(i, "the character U+%04X is not allowed in XML", r)
 		}
 		i += size
 	}
 	return true
 }
 
-// prolog reads what may stand before the root element.
+// prolog reads a byte order mark and the XML declaration.
 func (s *scanner) prolog() bool {
 	if strings.HasPrefix(s.source, byteOrderMark) {
 		s.at = len(byteOrderMark)
@@ -128,7 +127,7 @@ func (s *scanner) prolog() bool {
 	return true
 }
 
-// content reads to the end of the document.
+// content reads the document to its end.
 func (s *scanner) content() bool {
 	for s.at < len(s.source) {
 		if s.source[s.at] != '<' {
@@ -152,7 +151,7 @@ func (s *scanner) content() bool {
 	return true
 }
 
-// markup reads what begins with '<'.
+// markup reads a construct that begins with '<'.
 func (s *scanner) markup() bool {
 	if s.at+1 == len(s.source) {
 		return s.fail(s.at, "the document ends after <")
@@ -163,12 +162,12 @@ func (s *scanner) markup() bool {
 	case '!':
 		return s.declared()
 	case '?':
-		return s.fail(s.at, "processing instructions are not taken; remove <?…?>")
+		return s.fail(s.at, "processing instructions are not accepted; remove <?…?>")
 	}
 	return s.startTag()
 }
 
-// declared reads what begins with "<!".
+// declared reads a construct that begins with "<!".
 func (s *scanner) declared() bool {
 	rest := s.source[s.at:]
 	switch {
@@ -177,22 +176,22 @@ func (s *scanner) declared() bool {
 	case strings.HasPrefix(rest, cdataOpen):
 		return s.cdata()
 	case strings.HasPrefix(rest, "<!DOCTYPE"):
-		return s.fail(s.at, "document type declarations are not taken; remove <!DOCTYPE …>")
+		return s.fail(s.at, "document type declarations are not accepted; remove <!DOCTYPE …>")
 	case strings.HasPrefix(rest, "<!ENTITY"):
-		return s.fail(s.at, "entity declarations are not taken; remove <!ENTITY …>")
+		return s.fail(s.at, "entity declarations are not accepted; remove <!ENTITY …>")
 	}
-	return s.fail(s.at, "after <! only a comment <!--…--> can stand here")
+	return s.fail(s.at, "after <! only a comment <!--…--> is allowed here")
 }
 
-// cursor turns offsets into positions. Asked in ascending order it passes over
-// the source once.
+// cursor converts offsets to positions. For ascending offsets it passes over the source only
+// once.
 type cursor struct {
 	source string
-	wide   bool // there are characters of more than a byte
+	wide   bool // the source has characters of more than a byte
 	line   int
-	start  int // where the line begins
-	next   int // where the next line begins, len+1 in the last one, 0 at first
-	column int // of the offset seen
+	start  int // offset of the line's first byte
+	next   int // offset of the next line; len+1 in the last line, 0 initially
+	column int // column of the offset seen
 	seen   int
 }
 

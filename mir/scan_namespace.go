@@ -2,7 +2,7 @@ package mir
 
 import "strings"
 
-// scopes are the namespace declarations in force, innermost last.
+// scopes are the namespace declarations in scope, innermost last.
 type scopes []binding
 
 type binding struct {
@@ -10,7 +10,7 @@ type binding struct {
 	depth         int // of the element that declares it
 }
 
-// leave forgets what the element at a depth declared.
+// leave removes the declarations of the element at a depth.
 func (b *scopes) leave(depth int) {
 	for len(*b) > 0 && (*b)[len(*b)-1].depth >= depth {
 		*b = (*b)[:len(*b)-1]
@@ -29,8 +29,8 @@ func (b scopes) lookup(prefix string) (string, bool) {
 	return "", prefix == ""
 }
 
-// resolve gives an element and its attributes their namespaces. It runs before
-// the element is entered, so that depth+1 is the element's own.
+// resolve sets the namespaces of an element and its attributes. It runs before the scanner
+// enters the element, so the element's depth is depth+1.
 func (s *scanner) resolve(index int32, start int) bool {
 	e := &s.elements[index]
 	attributes := s.attributes[e.first:e.last]
@@ -58,7 +58,7 @@ func (s *scanner) resolve(index int32, start int) bool {
 	return true
 }
 
-// declare takes an attribute that may be a namespace declaration.
+// declare processes an attribute that may be a namespace declaration.
 func (s *scanner) declare(a *Attribute) bool {
 	prefix, local := splitName(a.Name)
 	switch {
@@ -93,7 +93,7 @@ func (s *scanner) resolveAttribute(a *Attribute, before []Attribute, e *node) bo
 	}
 	for _, other := range before {
 		if other.Space == space && other.Name == local {
-			return s.failAt(a.Pos, "the attribute %s of the namespace %s stands twice in <%s>", local, Quote(space), e.qualified)
+			return s.failAt(a.Pos, "the attribute %s of the namespace %s appears twice in <%s>", local, Quote(space), e.qualified)
 		}
 	}
 	a.Name, a.Space = local, space

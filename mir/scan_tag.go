@@ -37,11 +37,11 @@ func (s *scanner) startTag() bool {
 	return true
 }
 
-// fits checks the limits that an element touches.
+// fits checks the limits for a new element.
 func (s *scanner) fits(start int, name string) bool {
 	switch {
 	case len(name) > s.limits.NameLength:
-		return s.stop(TooLarge, start, "an element's name has %d bytes; at most %d are taken", len(name), s.limits.NameLength)
+		return s.stop(TooLarge, start, "an element's name has %d bytes; at most %d are accepted", len(name), s.limits.NameLength)
 	case s.depth >= s.limits.Depth:
 		return s.stop(TooLarge, start, "elements are nested more than %d deep", s.limits.Depth)
 	case len(s.elements) >= s.limits.Elements:
@@ -50,7 +50,7 @@ func (s *scanner) fits(start int, name string) bool {
 	return true
 }
 
-// attributesOf reads the rest of a start tag; closed says that it was <…/>.
+// attributesOf reads the rest of a start tag; closed reports whether it ends with "/>".
 func (s *scanner) attributesOf(index int32) (closed, ok bool) {
 	for {
 		before := s.at
@@ -89,7 +89,7 @@ func (s *scanner) attribute(index int32, separated bool) bool {
 	}
 	for _, other := range s.attributes[e.first:] {
 		if other.Name == name {
-			return s.fail(start, "the attribute %s stands twice in <%s>", name, e.qualified)
+			return s.fail(start, "the attribute %s appears twice in <%s>", name, e.qualified)
 		}
 	}
 	s.at = start + len(name)
@@ -104,14 +104,14 @@ func (s *scanner) attribute(index int32, separated bool) bool {
 func (s *scanner) fitsAttribute(start int, name string, e *node) bool {
 	switch {
 	case len(name) > s.limits.NameLength:
-		return s.stop(TooLarge, start, "an attribute's name has %d bytes; at most %d are taken", len(name), s.limits.NameLength)
+		return s.stop(TooLarge, start, "an attribute's name has %d bytes; at most %d are accepted", len(name), s.limits.NameLength)
 	case len(s.attributes)-int(e.first) >= s.limits.AttributesPerElement:
 		return s.stop(TooLarge, start, "<%s> has more than %d attributes", e.qualified, s.limits.AttributesPerElement)
 	}
 	return true
 }
 
-// value reads ="value" behind an attribute's name.
+// value reads ="value" after an attribute's name.
 func (s *scanner) value(name string, e *node) (string, bool) {
 	s.skipSpace()
 	if s.at == len(s.source) || s.source[s.at] != '=' {
@@ -125,10 +125,10 @@ func (s *scanner) value(name string, e *node) (string, bool) {
 	return s.quoted(name, s.source[s.at])
 }
 
-// quoted reads a value up to its closing quote; s.at is at the opening one.
+// quoted reads a value to its closing quote; s.at is at the opening quote.
 func (s *scanner) quoted(name string, quote byte) (string, bool) {
 	start := s.at + 1
-	plain := true // nothing in it needs decoding
+	plain := true // no decoding needed
 	for i := start; i < len(s.source); i++ {
 		switch c := s.source[i]; c {
 		case quote:
@@ -138,7 +138,7 @@ func (s *scanner) quoted(name string, quote byte) (string, bool) {
 			}
 			return decodeAttribute(s.source[start:i]), true
 		case '<':
-			return "", s.fail(i, "< cannot stand in the value of %s; write &lt; (or is a quote missing?)", name)
+			return "", s.fail(i, "< is not allowed in the value of %s; write &lt; (or is a quote missing?)", name)
 		case '&':
 			if _, size := reference(s.source[i:]); size == 0 {
 				return "", s.badReference(i)
@@ -156,7 +156,7 @@ func (s *scanner) endTag() bool {
 	start := s.at
 	name, ok := s.name(start + 2)
 	if !ok {
-		return s.fail(start, "after </ the name of an element must stand")
+		return s.fail(start, "the name of an element must follow </")
 	}
 	if s.open < 0 {
 		return s.fail(start, "</%s> closes nothing", quoteless(name))
@@ -175,7 +175,7 @@ func (s *scanner) endTag() bool {
 	return true
 }
 
-// leave closes the element we are in, whose content ends at an offset.
+// leave closes the innermost open element, whose content ends at an offset.
 func (s *scanner) leave(behind int) {
 	e := &s.elements[s.open]
 	e.behind = int32(behind)
@@ -191,7 +191,7 @@ func (s *scanner) skipSpace() {
 	}
 }
 
-// name reads a qualified name at an offset: a name, or two with a colon between.
+// name reads a qualified name at an offset: a name, or two names separated by a colon.
 func (s *scanner) name(offset int) (string, bool) {
 	end := nameEnd(s.source, offset)
 	if end == offset {
@@ -207,8 +207,8 @@ func (s *scanner) name(offset int) (string, bool) {
 	return s.source[offset:end], true
 }
 
-// nameEnd is where the name without a colon ends that begins at an offset, or
-// that offset.
+// nameEnd returns the end of the name without a colon that begins at offset, or offset if
+// there is none.
 func nameEnd(text string, offset int) int {
 	for i := offset; i < len(text); {
 		c := text[i]

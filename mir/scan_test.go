@@ -13,8 +13,8 @@ func TestScanRefuses(t *testing.T) {
 		{"nothing", "", "line 1, column 1: there is no element; a MIR document was expected"},
 		{"a comment only", "<!-- x -->", "line 1, column 11: there is no element; a MIR document was expected"},
 		{"text", "hello", "line 1, column 1: the document does not begin with an element; a MIR document was expected"},
-		{"text behind", "<a/>\n x", "line 2, column 2: text cannot stand behind the root element"},
-		{"CDATA behind", "<a/><![CDATA[x]]>", "line 1, column 5: text cannot stand outside the root element"},
+		{"text after the root", "<a/>\n x", "line 2, column 2: text is not allowed after the root element"},
+		{"CDATA after the root", "<a/><![CDATA[x]]>", "line 1, column 5: text is not allowed outside the root element"},
 		{"two roots", "<a/><b/>", "line 1, column 5: a second root element; a document has one"},
 		{"lost attribute name", `<instrreq><thread="1045"/></instrreq>`,
 			`line 1, column 18: the attribute's name is missing before =; write <thread id="1045"/>`},
@@ -28,39 +28,39 @@ func TestScanRefuses(t *testing.T) {
 		{"closed twice", "<a/></a>", "line 1, column 5: </a> closes nothing"},
 		{"start tag cut", "<a b='c'", "line 1, column 9: the document ends inside the start tag of <a>"},
 		{"end tag cut", "<a></a", "line 1, column 7: the end tag </a is not closed; write >"},
-		{"end tag without a name", "<a></>", "line 1, column 4: after </ the name of an element must stand"},
-		{"no name", "< a/>", "line 1, column 1: after < the name of an element must stand, without a blank between (in text write &lt;)"},
+		{"end tag without a name", "<a></>", "line 1, column 4: the name of an element must follow </"},
+		{"no name", "< a/>", "line 1, column 1: the name of an element must follow < without a blank (in text write &lt;)"},
 		{"< at the end", "<a><", "line 1, column 4: the document ends after <"},
 		{"attribute without value", "<a flush/>", `line 1, column 9: the attribute flush of <a> has no value; write flush="…"`},
 		{"value without quotes", "<a flush=true/>", `line 1, column 10: the value of flush is not in quotes; write flush="…"`},
 		{"value not closed", "<a b='c/>", "line 1, column 6: the value of b is not closed by '"},
-		{"value with <", "<a b='<'/>", "line 1, column 7: < cannot stand in the value of b; write &lt; (or is a quote missing?)"},
-		{"attributes glued", `<a b="1"c="2"/>`, "line 1, column 9: a blank is missing before the attribute c"},
-		{"attribute twice", `<a b="1" b="2"/>`, "line 1, column 10: the attribute b stands twice in <a>"},
-		{"value alone", `<a "1"/>`, `line 1, column 4: a value without a name in <a>; attributes are written name="value"`},
-		{"slash alone", `<a / b="1">`, "line 1, column 4: > is missing behind / in <a>"},
+		{"value with <", "<a b='<'/>", "line 1, column 7: < is not allowed in the value of b; write &lt; (or is a quote missing?)"},
+		{"no blank between attributes", `<a b="1"c="2"/>`, "line 1, column 9: a blank is missing before the attribute c"},
+		{"attribute twice", `<a b="1" b="2"/>`, "line 1, column 10: the attribute b appears twice in <a>"},
+		{"value without a name", `<a "1"/>`, `line 1, column 4: a value without a name in <a>; attributes are written name="value"`},
+		{"slash alone", `<a / b="1">`, "line 1, column 4: > is missing after / in <a>"},
 		{"unknown entity", "<a>&nbsp;</a>", "line 1, column 4: the entity &nbsp; is not known: only &lt; &gt; &amp; &quot; and &apos; are"},
-		{"lonely ampersand", "<a b='x & y'/>", "line 1, column 9: & cannot stand alone; write &amp;"},
-		{"impossible character", "<a>&#0;</a>", "line 1, column 4: the character reference does not name a character that XML can carry"},
-		{"]]> in text", "<a>]]></a>", "line 1, column 4: ]]> cannot stand in text; write ]]&gt;"},
-		{"comment not closed", "<a><!-- x</a>", "line 1, column 4: the comment is not closed; write --> behind it"},
-		{"-- in a comment", "<a><!-- x -- y --></a>", "line 1, column 11: -- cannot stand inside a comment"},
-		{"CDATA not closed", "<a><![CDATA[x</a>", "line 1, column 4: the CDATA section is not closed; write ]]> behind it"},
-		{"DTD", "<?xml version='1.0'?>\n<!DOCTYPE a>\n<a/>", "line 2, column 1: document type declarations are not taken; remove <!DOCTYPE …>"},
-		{"entity declaration", `<!ENTITY x "y"><a/>`, "line 1, column 1: entity declarations are not taken; remove <!ENTITY …>"},
-		{"processing instruction", "<a><?x y?></a>", "line 1, column 4: processing instructions are not taken; remove <?…?>"},
-		{"late declaration", " <?xml version='1.0'?><a/>", "line 1, column 2: processing instructions are not taken; remove <?…?>"},
-		{"XML 1.1", "<?xml version='1.1'?><a/>", `line 1, column 1: XML "1.1" is not taken, only 1.0`},
+		{"ampersand alone", "<a b='x & y'/>", "line 1, column 9: & alone is not allowed; write &amp;"},
+		{"character not allowed in XML", "<a>&#0;</a>", "line 1, column 4: the character reference does not name a character that XML can carry"},
+		{"]]> in text", "<a>]]></a>", "line 1, column 4: ]]> is not allowed in text; write ]]&gt;"},
+		{"comment not closed", "<a><!-- x</a>", "line 1, column 4: the comment is not closed; write --> after it"},
+		{"-- in a comment", "<a><!-- x -- y --></a>", "line 1, column 11: -- is not allowed inside a comment"},
+		{"CDATA not closed", "<a><![CDATA[x</a>", "line 1, column 4: the CDATA section is not closed; write ]]> after it"},
+		{"DTD", "<?xml version='1.0'?>\n<!DOCTYPE a>\n<a/>", "line 2, column 1: document type declarations are not accepted; remove <!DOCTYPE …>"},
+		{"entity declaration", `<!ENTITY x "y"><a/>`, "line 1, column 1: entity declarations are not accepted; remove <!ENTITY …>"},
+		{"processing instruction", "<a><?x y?></a>", "line 1, column 4: processing instructions are not accepted; remove <?…?>"},
+		{"late declaration", " <?xml version='1.0'?><a/>", "line 1, column 2: processing instructions are not accepted; remove <?…?>"},
+		{"XML 1.1", "<?xml version='1.1'?><a/>", `line 1, column 1: XML "1.1" is not accepted, only 1.0`},
 		{"another encoding", "<?xml version='1.0' encoding='ISO-8859-2'?><a/>",
-			`line 1, column 1: the encoding "ISO-8859-2" is not taken; send the document in UTF-8 or ISO-8859-1`},
+			`line 1, column 1: the encoding "ISO-8859-2" is not accepted; send the document in UTF-8 or ISO-8859-1`},
 		{"a fault in Latin-1", "<?xml version='1.0' encoding='ISO-8859-1'?><a b='\xe4\xf6'c=''/>",
 			"line 1, column 53: a blank is missing before the attribute c"},
 		{"bad declaration", "<?xml encoding='UTF-8'?><a/>",
 			`line 1, column 1: the XML declaration is not well-formed; write <?xml version="1.0" encoding="UTF-8"?>`},
 		{"UTF-16", "\xff\xfe<\x00a\x00", "line 1, column 1: the document is in UTF-16; send it in UTF-8"},
 		{"not UTF-8", "<a>\n\u00e9\xe9</a>", "line 2, column 2: the byte 0xE9 is not UTF-8; send the document in UTF-8"},
-		{"control character", "<a>\x01</a>", "line 1, column 4: the character U+0001 cannot stand in XML"},
-		{"not a character", "<a>\uffff</a>", "line 1, column 4: the character U+FFFF cannot stand in XML"},
+		{"control character", "<a>\x01</a>", "line 1, column 4: the character U+0001 is not allowed in XML"},
+		{"not a character", "<a>\uffff</a>", "line 1, column 4: the character U+FFFF is not allowed in XML"},
 		{"column in runes", "<a ü='äöü' b=1/>", "line 1, column 14: the value of b is not in quotes; write b=\"…\""},
 		{"unknown prefix", "<g:a/>", `line 1, column 1: the prefix g of <g:a> is not declared; write xmlns:g="…"`},
 		{"unknown attribute prefix", "<a g:b='1'/>", `line 1, column 4: the prefix g of the attribute g:b is not declared; write xmlns:g="…"`},
@@ -68,8 +68,8 @@ func TestScanRefuses(t *testing.T) {
 		{"prefix undeclared", "<a xmlns:g=''/>", "line 1, column 4: the prefix g is declared without a namespace"},
 		{"prefix xml", "<a xmlns:xml='urn:x'/>", "line 1, column 4: the prefix xml cannot be declared"},
 		{"same attribute by two prefixes", "<a xmlns:g='urn:x' xmlns:h='urn:x' g:b='1' h:b='2'/>",
-			`line 1, column 44: the attribute b of the namespace "urn:x" stands twice in <a>`},
-		{"two colons", "<a:b:c/>", "line 1, column 1: after < the name of an element must stand (in text write &lt;)"},
+			`line 1, column 44: the attribute b of the namespace "urn:x" appears twice in <a>`},
+		{"two colons", "<a:b:c/>", "line 1, column 1: the name of an element must follow < (in text write &lt;)"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -118,11 +118,11 @@ func TestScanReads(t *testing.T) {
 	}
 }
 
-// TestHostile: whatever a stranger sends is refused at once, with its place.
+// TestHostile checks that the scanner refuses hostile documents quickly and with a position.
 func TestHostile(t *testing.T) {
 	laughs := `<!DOCTYPE a [<!ENTITY e0 "lol"><!ENTITY e1 "&e0;&e0;&e0;&e0;">]><a>&e1;</a>`
 	long := RequestLimits()
-	long.Bytes = 512 << 20 // so that what bounds the others is seen
+	long.Bytes = 512 << 20 // so that the other limits are reached
 	tests := []struct {
 		name, document string
 		limits         Limits
@@ -130,14 +130,14 @@ func TestHostile(t *testing.T) {
 		message        string
 	}{
 		{"100 MB attribute", `<a b="` + strings.Repeat("x", 100<<20) + `"/>`, RequestLimits(), TooLarge,
-			"the document has 104857609 bytes; at most 65536 are taken"},
+			"the document has 104857609 bytes; at most 65536 are accepted"},
 		{"deep", strings.Repeat("<a>", 1_000_000), long, TooLarge, "line 1, column 97: elements are nested more than 32 deep"},
 		{"300,000 attributes", "<a" + manyAttributes(300_000) + "/>", long, TooLarge, "line 1, column "},
 		{"2,000,000 siblings", "<a>" + strings.Repeat("<b/>", 2_000_000), long, TooLarge, "line 1, column 32768: there are more than 8192 elements"},
-		{"long name", "<" + strings.Repeat("n", 60_000) + "/>", long, TooLarge, "line 1, column 1: an element's name has 60000 bytes; at most 128 are taken"},
+		{"long name", "<" + strings.Repeat("n", 60_000) + "/>", long, TooLarge, "line 1, column 1: an element's name has 60000 bytes; at most 128 are accepted"},
 		{"long attribute name", "<a " + strings.Repeat("n", 60_000) + "='1'/>", long, TooLarge,
-			"line 1, column 4: an attribute's name has 60000 bytes; at most 128 are taken"},
-		{"billion laughs", laughs, RequestLimits(), Malformed, "line 1, column 1: document type declarations are not taken"},
+			"line 1, column 4: an attribute's name has 60000 bytes; at most 128 are accepted"},
+		{"billion laughs", laughs, RequestLimits(), Malformed, "line 1, column 1: document type declarations are not accepted"},
 		{"external entity", `<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>`, RequestLimits(), Malformed, "line 1, column 1: "},
 		{"long value in a message", `<instrreq flush="` + strings.Repeat("x", 60_000) + `"/>`, RequestLimits(), Invalid,
 			`line 1, column 11: flush is "` + strings.Repeat("x", 60) + `…"; it can be true or false`},
@@ -158,8 +158,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// processorTime is what this process has used. How long things take on a busy machine
-// says nothing about them.
+// processorTime returns the CPU time of this process. Elapsed time would depend on the load of
+// the machine.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage

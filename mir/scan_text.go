@@ -7,7 +7,7 @@ func (s *scanner) declaration() bool {
 	start := s.at
 	length := strings.Index(s.source[start:], "?>")
 	if length < 0 {
-		return s.fail(start, "the XML declaration is not closed; write ?> behind it")
+		return s.fail(start, "the XML declaration is not closed; write ?> after it")
 	}
 	text := s.source[start+len("<?xml") : start+length]
 	s.at = start + length + len("?>")
@@ -29,8 +29,8 @@ func (s *scanner) declaration() bool {
 	return true
 }
 
-// declarationOrder is the place of a name in the XML declaration, 0 if it has
-// none.
+// declarationOrder returns the position of an attribute in the XML declaration, 0 for an
+// unknown name.
 func declarationOrder(name string) int {
 	switch name {
 	case "version":
@@ -47,11 +47,11 @@ func (s *scanner) declares(start int, name, value string) bool {
 	switch name {
 	case "version":
 		if value != "1.0" {
-			return s.fail(start, "XML %s is not taken, only 1.0", Quote(value))
+			return s.fail(start, "XML %s is not accepted, only 1.0", Quote(value))
 		}
 	case "encoding":
 		if !KnownCharset(value) {
-			return s.fail(start, "the encoding %s is not taken; send the document in UTF-8 or ISO-8859-1", Quote(value))
+			return s.fail(start, "the encoding %s is not accepted; send the document in UTF-8 or ISO-8859-1", Quote(value))
 		}
 	case "standalone":
 		if value != "yes" && value != "no" {
@@ -61,7 +61,7 @@ func (s *scanner) declares(start int, name, value string) bool {
 	return true
 }
 
-// pseudoAttribute splits name="value" off the text of an XML declaration.
+// pseudoAttribute splits a leading name="value" off the text of an XML declaration.
 func pseudoAttribute(text string) (name, value, rest string, ok bool) {
 	name, rest, ok = strings.Cut(text, "=")
 	name, rest = strings.TrimRight(name, " \t\r\n"), strings.TrimLeft(rest, " \t\r\n")
@@ -77,10 +77,10 @@ func (s *scanner) comment() bool {
 	inside := s.source[s.at+len(commentOpen):]
 	length := strings.Index(inside, "--")
 	if length < 0 {
-		return s.fail(s.at, "the comment is not closed; write --> behind it")
+		return s.fail(s.at, "the comment is not closed; write --> after it")
 	}
 	if !strings.HasPrefix(inside[length:], commentClose) {
-		return s.fail(s.at+len(commentOpen)+length, "-- cannot stand inside a comment")
+		return s.fail(s.at+len(commentOpen)+length, "-- is not allowed inside a comment")
 	}
 	s.at += len(commentOpen) + length + len(commentClose)
 	return true
@@ -89,18 +89,18 @@ func (s *scanner) comment() bool {
 // cdata reads <![CDATA[ … ]]>.
 func (s *scanner) cdata() bool {
 	if s.open < 0 {
-		return s.fail(s.at, "text cannot stand outside the root element")
+		return s.fail(s.at, "text is not allowed outside the root element")
 	}
 	length := strings.Index(s.source[s.at:], cdataClose)
 	if length < 0 {
-		return s.fail(s.at, "the CDATA section is not closed; write ]]> behind it")
+		return s.fail(s.at, "the CDATA section is not closed; write ]]> after it")
 	}
 	s.elements[s.open].text = true
 	s.at += length + len(cdataClose)
 	return true
 }
 
-// characterData reads up to the next '<'.
+// characterData reads to the next '<'.
 func (s *scanner) characterData() bool {
 	for ; s.at < len(s.source); s.at++ {
 		c := s.source[s.at]
@@ -121,7 +121,7 @@ func (s *scanner) characterData() bool {
 			}
 		case ']':
 			if strings.HasPrefix(s.source[s.at:], cdataClose) {
-				return s.fail(s.at, "]]> cannot stand in text; write ]]&gt;")
+				return s.fail(s.at, "]]> is not allowed in text; write ]]&gt;")
 			}
 		}
 	}
@@ -132,10 +132,10 @@ func (s *scanner) outside(offset int) bool {
 	if len(s.elements) == 0 {
 		return s.fail(offset, "the document does not begin with an element; a MIR document was expected")
 	}
-	return s.fail(offset, "text cannot stand behind the root element")
+	return s.fail(offset, "text is not allowed after the root element")
 }
 
-// badReference tells an entity from a lonely ampersand.
+// badReference explains a reference that cannot be decoded, or a '&' that begins none.
 func (s *scanner) badReference(offset int) bool {
 	rest := s.source[offset:]
 	name := rest[1:nameEnd(rest, 1)]
@@ -145,5 +145,5 @@ func (s *scanner) badReference(offset int) bool {
 	case name != "" && strings.HasPrefix(rest[1+len(name):], ";"):
 		return s.fail(offset, "the entity &%s; is not known: only &lt; &gt; &amp; &quot; and &apos; are", name)
 	}
-	return s.fail(offset, "& cannot stand alone; write &amp;")
+	return s.fail(offset, "& alone is not allowed; write &amp;")
 }

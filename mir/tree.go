@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// GatewayNamespace is where this gateway's additions to MIR live: what a probe
-// costs and why, and explain documents.
+// GatewayNamespace is the namespace of this gateway's additions to MIR: costs and placements
+// of probes, and explain documents.
 const GatewayNamespace = "urn:mirador:gateway"
 
-// Namespace is the namespace that requests may stand in. They mean the same there as in none,
-// which MIR's report uses; answers are in none.
+// Namespace is the namespace that requests may use. MIR's report uses no namespace; both mean
+// the same. Answers use none.
 const Namespace = "urn:apart:mir:1"
 
 const (
@@ -18,34 +18,34 @@ const (
 	xmlnsNamespace = "http://www.w3.org/2000/xmlns/"
 )
 
-// Tree is a scanned document: its elements in the order of their start tags.
-// It is immutable and keeps the document's text alive.
+// Tree is a scanned document: its elements in the order of their start tags. It is immutable
+// and keeps the document's text alive.
 type Tree struct {
 	source     string
 	elements   []node
 	attributes []Attribute
 }
 
-// node is an element of the tree. Its children are the elements after it up to
-// end, so that the tree needs no pointers and a document few allocations.
+// node is an element of the tree. Its descendants are the nodes after it up to end. So the
+// tree needs no pointers, and a document few allocations.
 type node struct {
 	name, space  string
 	qualified    string // as written, with its prefix
 	pos          Position
 	parent       int32
-	end          int32 // index behind its last descendant
+	end          int32 // index after its last descendant
 	first, last  int32 // its attributes: [first, last)
 	body, behind int32 // offsets of its content: [body, behind)
 	text         bool  // it holds character data other than white space
 }
 
-// Attribute is an attribute with its value decoded and its place.
+// Attribute is an attribute with its decoded value and its position.
 type Attribute struct {
 	Name, Space, Value string
 	Pos                Position
 }
 
-// Prefix is what a namespace declaration binds: "" for the default namespace.
+// Prefix returns the prefix that a namespace declaration binds: "" for the default namespace.
 func (a Attribute) Prefix() string {
 	if a.Name == "xmlns" {
 		return ""
@@ -59,40 +59,40 @@ type Element struct {
 	index int
 }
 
-// Source is the text that was scanned.
+// Source returns the scanned text.
 func (t *Tree) Source() string { return t.source }
 
-// Root is the document's root element.
+// Root returns the document's root element.
 func (t *Tree) Root() Element { return Element{t, 0} }
 
-// Len is how many elements the document has.
+// Len returns the number of elements in the document.
 func (t *Tree) Len() int { return len(t.elements) }
 
-// At is the element whose start tag is the i-th, from 0.
+// At returns the element with the i-th start tag, from 0.
 func (t *Tree) At(i int) Element { return Element{t, i} }
 
 func (e Element) node() *node { return &e.tree.elements[e.index] }
 
-// Name is the element's name without a prefix.
+// Name returns the element's name without its prefix.
 func (e Element) Name() string { return e.node().name }
 
-// Tag is the element's name as written, with its prefix.
+// Tag returns the element's name as written, with its prefix.
 func (e Element) Tag() string { return e.node().qualified }
 
-// Space is the URI of the element's namespace, "" for MIR's own elements, also where they stand
-// in Namespace.
+// Space returns the URI of the element's namespace. It is "" for MIR's elements, whether they
+// use Namespace or none.
 func (e Element) Space() string { return e.node().space }
 
-// Pos is where the element's start tag begins.
+// Pos returns the position of the element's start tag.
 func (e Element) Pos() Position { return e.node().pos }
 
-// Parent is the element around this one; false for the root.
+// Parent returns the enclosing element, and false for the root.
 func (e Element) Parent() (Element, bool) {
 	parent := e.node().parent
 	return Element{e.tree, int(parent)}, parent >= 0
 }
 
-// Children are the elements directly inside this one.
+// Children iterates over the direct children.
 func (e Element) Children() iter.Seq[Element] {
 	return func(yield func(Element) bool) {
 		end := int(e.node().end)
@@ -104,14 +104,14 @@ func (e Element) Children() iter.Seq[Element] {
 	}
 }
 
-// Attributes are the element's attributes as written, namespace declarations
-// included.
+// Attributes returns the element's attributes in document order, including namespace
+// declarations.
 func (e Element) Attributes() []Attribute {
 	n := e.node()
 	return e.tree.attributes[n.first:n.last]
 }
 
-// Attribute finds one of MIR's own attributes.
+// Attribute returns an attribute of MIR.
 func (e Element) Attribute(name string) (Attribute, bool) {
 	for _, a := range e.Attributes() {
 		if a.Space == "" && a.Name == name {
@@ -121,15 +121,13 @@ func (e Element) Attribute(name string) (Attribute, bool) {
 	return Attribute{}, false
 }
 
-// HasText tells whether character data other than white space stands directly
-// inside the element.
+// HasText reports whether the element directly contains character data other than white space.
 func (e Element) HasText() bool { return e.node().text }
 
-// End is the index behind the element's last descendant, in the tree's order.
+// End returns the index after the element's last descendant, in the tree's order.
 func (e Element) End() int { return int(e.node().end) }
 
-// Text is the character data of an element that has no elements inside; it is
-// "" for others.
+// Text returns the character data of an element without children, "" for other elements.
 func (e Element) Text() string {
 	n := e.node()
 	if int(n.end) != e.index+1 {
@@ -142,7 +140,7 @@ func (e Element) Text() string {
 	return decodeMixed(raw)
 }
 
-// decodeMixed is the text of scanned content that holds comments or CDATA.
+// decodeMixed returns the text of scanned content that contains comments or CDATA sections.
 func decodeMixed(raw string) string {
 	var text strings.Builder
 	for raw != "" {

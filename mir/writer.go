@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// writer writes XML as it is told, element by element. The first error of the
-// stream below sticks, and comes out of finish.
+// writer writes XML element by element. The bufio.Writer keeps the first error of the
+// underlying stream, and finish returns it.
 type writer struct {
 	out     *bufio.Writer
 	indent  string
-	names   []string // of the elements that are open
-	pending bool     // the innermost start tag still lacks its >
-	text    bool     // the innermost element holds text: no white space may be added
+	names   []string // of the open elements
+	pending bool     // the innermost start tag is not yet closed by >
+	text    bool     // the innermost element contains text: do not add white space
 }
 
-// writers are used again, for the sake of their buffers.
+// writers is a pool, because the buffers are expensive to allocate.
 var writers = sync.Pool{New: func() any { return &writer{out: bufio.NewWriter(nil)} }}
 
 func newWriter(out io.Writer, indent string) *writer {
@@ -28,7 +28,7 @@ func newWriter(out io.Writer, indent string) *writer {
 	return w
 }
 
-// finish ends the document, and the use of the writer.
+// finish ends the document and returns the writer to the pool.
 func (w *writer) finish() error {
 	w.out.WriteByte('\n')
 	err := w.out.Flush()
@@ -91,7 +91,7 @@ func (w *writer) optional(name, value string) {
 	}
 }
 
-// flag writes an attribute that is false when it is not there.
+// flag writes a boolean attribute only if it is true.
 func (w *writer) flag(name string, value bool) {
 	if value {
 		w.attribute(name, "true")
@@ -104,15 +104,15 @@ func (w *writer) number(name string, value *int64) {
 	}
 }
 
-// cost writes nanoseconds unless there are none. What is finer than a thousandth of one is the
-// rounding of floating point numbers, and no measurement.
+// cost writes nanoseconds unless they are 0. It rounds to 1/1000 ns: smaller digits come from
+// floating point arithmetic, not from a measurement.
 func (w *writer) cost(name string, value float64) {
 	if value != 0 {
 		w.optional(name, Decimal(Rounded(value, 3)))
 	}
 }
 
-// leaf writes an element that holds text alone.
+// leaf writes an element that contains only text.
 func (w *writer) leaf(name, text string) {
 	w.begin(name)
 	w.characters(text)
@@ -128,9 +128,9 @@ func (w *writer) characters(text string) {
 	w.escape(text, false)
 }
 
-// escape writes text so that a reader gets the same back, as far as XML can
-// carry it: line ends, and in attributes all white space, would be normalized if
-// they stood there as they are.
+// escape writes text such that a reader gets it back unchanged, as far as XML can carry it. It
+// writes references for characters that a reader would normalize: line ends, and in attributes
+// all white space.
 func (w *writer) escape(text string, attribute bool) {
 	done := 0
 	for i := 0; i < len(text); {
@@ -148,7 +148,7 @@ func (w *writer) escape(text string, attribute bool) {
 	w.out.WriteString(text[done:])
 }
 
-// escaped is what stands for a character, "" for itself.
+// escaped returns the replacement of a character, "" if it needs none.
 func escaped(r rune, size int, attribute bool) string {
 	switch {
 	case r == '&':
