@@ -2,106 +2,112 @@ package omis
 
 import "fmt"
 
-// What a node may be able to do beyond Node. The engine asks for a capability by
-// a type assertion; where it is missing, the services that need it answer
-// UNSUPPORTED_SERVICE and name it. All methods keep the promises of Node.
+// The interfaces below are optional capabilities of a Node. The engine finds a capability
+// by a type assertion; if the node lacks it, the services that need it answer
+// UNSUPPORTED_SERVICE and name it. All methods follow the concurrency and error rules of
+// Node.
 
-// Registers reads and writes the registers of threads (OMIS 8.1.3). A thread
-// that runs is stopped for it and goes on afterwards. Integer registers are
-// numbered as the DWARF ABI of the processor numbers them (x86-64: 0 rax, 1 rdx,
-// 2 rcx, 3 rbx, 4 rsi, 5 rdi, 6 rbp, 7 rsp, 8-15 r8-r15, 16 rip), followed by 17
-// eflags, 18 fs_base, 19 gs_base; floating point registers 0-15 are the low
-// doubles of xmm0-xmm15, 16-23 st0-st7. A write that fails has changed nothing.
+// Registers reads and writes the registers of threads (OMIS 8.1.3). The node stops a
+// running thread for this and continues it. Integer registers have the numbers of the
+// processor's DWARF ABI (x86-64: 0 rax, 1 rdx, 2 rcx, 3 rbx, 4 rsi, 5 rdi, 6 rbp, 7 rsp,
+// 8-15 r8-r15, 16 rip), followed by 17 eflags, 18 fs_base, 19 gs_base; floating point
+// registers 0-15 are the low doubles of xmm0-xmm15, 16-23 st0-st7. A write that fails
+// changes nothing.
 type Registers interface {
-	// RegisterCounts is how many registers a thread has, of each kind.
+	// RegisterCounts returns the number of registers of each kind that a thread has.
 	RegisterCounts() (integer, floating int)
 	ReadIntRegs(p ProcID, tid, first, n int) ([]uint64, error)
 	WriteIntRegs(p ProcID, tid, first int, values []uint64) error
 	ReadFPRegs(p ProcID, tid, first, n int) ([]float64, error)
 	WriteFPRegs(p ProcID, tid, first int, values []float64) error
-	// Goto sets the program counter; a system call under way is given up. Call pushes
-	// the old one first. A thread in a system call gets its registers back when the
-	// function returns, and makes the call again.
+	// Goto sets the program counter; the thread abandons a system call in progress. Call
+	// also pushes the old program counter. If the thread was in a system call, it gets
+	// its registers back when the function returns, and repeats the call.
 	Goto(p ProcID, tid int, addr uint64) error
 	Call(p ProcID, tid int, addr uint64) error
 }
 
 // CallNames knows the names of system calls.
 type CallNames interface {
-	// CheckCall refuses a name that no system call has; "" stands for all calls.
+	// CheckCall returns an error if no system call has this name; "" means all calls.
 	CheckCall(name string) error
 }
 
-// MemoryWriter writes into processes.
+// MemoryWriter writes into the memory of processes.
 type MemoryWriter interface {
-	// WriteMemory writes all of data or nothing. Where a breakpoint stands, the
-	// byte below it is written.
+	// WriteMemory writes all of data or nothing. At the address of a breakpoint it
+	// changes the program's byte that the breakpoint displaced.
 	WriteMemory(p ProcID, addr uint64, data []byte) error
 }
 
-// Suspender counts: a thread suspended twice must be resumed twice. An empty list
-// means all threads of the process, those to come included. It is distinct from Stop
-// and Continue. With an error, none of the threads has been suspended or resumed. To
-// resume a thread that is not suspended is an error.
+// Suspender suspends and resumes threads, independently of Stop and Continue. It counts:
+// a thread suspended twice must be resumed twice. An empty list means all threads of the
+// process, including those created later. A call that fails has suspended or resumed no
+// thread. Resuming a thread that is not suspended is an error.
 type Suspender interface {
 	Suspend(p ProcID, tids []int) error
 	Resume(p ProcID, tids []int) error
 }
 
-// ThreadControl is what can be done to single threads.
+// ThreadControl acts on single threads, or sets the priority of a process.
 type ThreadControl interface {
 	SignalThread(p ProcID, tid, sig int) error
 	SetThreadPriority(p ProcID, tid int, nice int) error
 	SetPriority(p ProcID, nice int) error
-	// LetGo ends the observation of a thread for good (thread_detach).
+	// LetGo stops observing a thread for good (thread_detach).
 	LetGo(p ProcID, tid int) error
 }
 
-// ThreadCrowd reads about many threads of a process at once, where that is cheaper.
+// ThreadCrowd reads information about many threads of a process at once, where that is
+// cheaper than one by one.
 type ThreadCrowd interface {
-	// ThreadInfos is ThreadInfo of threads, by their numbers. There may be others among them, and any may be missing: ThreadInfo
-	// tells of those, or why it cannot.
+	// ThreadInfos returns ThreadInfo by thread number. The map may contain other threads,
+	// and may lack any of those asked for: call ThreadInfo for them, or for the reason.
 	ThreadInfos(p ProcID, tids []int, f ThreadFields) map[int]ThreadInfo
 }
 
-// ProcCrowd reads about many processes at once, where that is cheaper.
+// ProcCrowd reads information about many processes at once, where that is cheaper than
+// one by one.
 type ProcCrowd interface {
-	// ProcInfos is ProcInfo of processes, in the order of the list. Any may be nil, or all of them missing: ProcInfo tells of
-	// those, or why it cannot.
+	// ProcInfos returns ProcInfo of the processes, in the order of the list. Any element
+	// may be nil, and the whole result may be nil: call ProcInfo for those processes, or
+	// for the reason.
 	ProcInfos(list []ProcID, f ProcFields) []*ProcInfo
 }
 
-// CPUTimer tells the CPU time of threads that are held.
+// CPUTimer returns the CPU time of held threads.
 type CPUTimer interface {
-	// CPUTime is how long a thread has had processors since it began, in nanoseconds. It may
-	// be asked while a handler of Watch runs; it waits until the thread rests.
+	// CPUTime returns the processor time that a thread has used since it began, in
+	// nanoseconds. A handler of Watch may call it. It waits until the thread has left its
+	// processor.
 	CPUTime(p ProcID, tid int) (int64, error)
 }
 
-// NodeInformer is node_get_info (OMIS 8.1.1): the components of the groups whose
-// bits are set in flags (0 to 13), in the order of the specification; -1 or ""
-// where Linux has no such thing. Rates are averaged over 1 to 15 seconds.
+// NodeInformer answers node_get_info (OMIS 8.1.1): the components of the groups whose
+// bits are set in flags (0 to 13), in the order of the specification. A component that
+// Linux does not have is -1 or "". Rates are averages over 1 to 15 seconds.
 type NodeInformer interface {
 	NodeInfo(flags uint32) ([]Value, error)
 }
 
 // Checkpointer saves and restores processes.
 type Checkpointer interface {
-	// Checkpoint saves processes, with their descendants, each tree of them as it
-	// is at one moment; they go on as they were. A checkpoint of that name that
-	// there was is replaced.
+	// Checkpoint saves processes and their descendants under a name, and replaces an
+	// existing checkpoint of that name. It saves each process tree at one moment; the
+	// processes then continue.
 	Checkpoint(ps []ProcID, name string) error
-	// Restore brings back all processes of a checkpoint, with the pids they had.
-	// They are stopped, as launched ones are: Continue sets them going. With an
-	// error none is left; it is *Occupied where a pid is not free.
+	// Restore brings back all processes of a checkpoint with their former pids. They are
+	// stopped like launched processes; Continue starts them. If it fails, no restored
+	// process is left; the error is *Occupied if a pid is in use.
 	Restore(name string) ([]ProcID, error)
-	// Descendants are the pids of those that Checkpoint would save with a process.
+	// Descendants returns the pids of the processes that Checkpoint saves along with p.
 	Descendants(p ProcID) ([]int, error)
 	// Discard removes a checkpoint.
 	Discard(name string) error
 }
 
-// Occupied is why a process cannot be restored: its pid belongs to somebody.
+// Occupied reports that a process cannot be restored because another process or thread
+// has its pid.
 type Occupied struct {
 	PID int
 	Who string
@@ -111,18 +117,19 @@ func (o *Occupied) Error() string {
 	return fmt.Sprintf("cannot restore process %d: %s", o.PID, o.Who)
 }
 
-// Unwrap gives the status of the reply.
+// Unwrap returns the *Error with the status for the reply.
 func (o *Occupied) Unwrap() error { return &Error{Status: OSError, Msg: o.Error()} }
 
-// Detector tells which kinds of event a node can detect, so that requests for
-// the others are refused as soon as they are defined, with the reason. Of a node
-// that is no Detector this shows when they are enabled: Watch refuses.
+// Detector reports which kinds of event a node can detect, so that the engine refuses
+// other requests, with the reason, when they are defined. With a node that is no
+// Detector, Watch returns the error when a request is enabled.
 type Detector interface {
-	// CanDetect says why a kind of event cannot be detected; nil: it can.
+	// CanDetect returns the reason why the node cannot detect a kind of event, nil if it
+	// can.
 	CanDetect(EventKind) error
 }
 
-// Further kinds of event.
+// Kinds of event that only some nodes can detect.
 const (
 	EventSignal          EventKind = iota + 16 // thread_received_signal; Watch.Signals, Hit.Signal
 	EventSysCallStarted                        // thread_has_started_sys_call; Watch.Name ("" all), Hit.Params

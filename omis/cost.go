@@ -1,34 +1,33 @@
 package omis
 
-// Observing costs the observed, and what it costs can be measured: on a program that
-// does nothing but pass the places that are probed. What was measured so is subtracted
-// from the intervals that are reported, and told to whoever asks what a probe costs.
+// The monitor measures what its probes cost, on a dummy process that only executes probed
+// code. It subtracts this cost from the intervals it reports, and shows it to users who
+// ask what a probe costs.
 
-// Cost is what an occurrence of an event takes of the thread, in nanoseconds. It
-// depends on the placement and on the kind of place (Verdict.Kind).
+// Cost is the time in nanoseconds that one occurrence of an event takes from its thread.
+// It depends on the placement and on the kind of place (Verdict.Kind).
 type Cost struct {
-	// Count is of an occurrence that is only counted, or of one that is not timed where
-	// only some are (Verdict.OneIn), or of one that appends a record; Time of one that opens
+	// Count applies to an occurrence that is counted, not timed because of sampling
+	// (Verdict.OneIn), or appended as a record; Time applies to an occurrence that opens
 	// or closes an interval.
 	Count, Time float64
-	// Before is what has passed of it when the time is taken, After what is to come. An
-	// interval contains the After of the place where it begins and the Before of the
-	// place where it ends. Only such sums mean something: where within an occurrence
-	// the time is taken cannot be seen from outside.
+	// Before is the part of Time before the clock is read, After the part after it. An
+	// interval contains After of the place where it begins and Before of the place where
+	// it ends. Only such sums are meaningful: the moment of the clock read within one
+	// occurrence cannot be observed from outside.
 	Before, After float64
 }
 
-// Bias is what of the cost of probes an interval contains from a place like this to
-// one like the other. Where processors do one thing before another is done, that may be
-// less than nothing.
+// Bias returns the part of the probes' cost that an interval from c's place to end's
+// place contains. It can be negative, because processors overlap instructions.
 func (c Cost) Bias(end Cost) float64 { return c.After + end.Before }
 
-// Costs is the capability to tell what occurrences cost on this machine.
+// Costs is the capability to measure the cost of an occurrence on this machine.
 type Costs interface {
-	// Cost is what has been measured for a kind of place of a placement; false: nothing
-	// has, or not yet.
-	Cost(placement, kind string) (Cost, bool)
-	// Calibrate measures a placement, unless that was done or tried before. It takes
-	// some tenths of a second, and returns when Cost knows.
+	// Cost returns the measured cost at a kind of place of a placement; ok is false if
+	// there is no measurement yet.
+	Cost(placement, kind string) (c Cost, ok bool)
+	// Calibrate measures a placement, unless an earlier call did or tried to. It takes
+	// some tenths of a second; when it returns, Cost has the result.
 	Calibrate(placement string)
 }

@@ -1,9 +1,8 @@
-// Package omis is the vocabulary of the monitor: what a request, a token, a
-// reply and a status are (OMIS 2.0, chapter 7), and the two sides of the
-// monitor that other packages meet: Tool, which a tool talks to, and Node,
-// which the engine talks to.
+// Package omis is the vocabulary of the monitor: requests, tokens, replies and statuses
+// (OMIS 2.0, chapter 7), and the two interfaces of the monitor: Tool, which tools call,
+// and Node, which the engine calls.
 //
-// Every package of the house may import omis; omis imports none of them.
-// The values here are plain data. Nothing in this package starts a goroutine;
-// the concurrency rules of Tool and Node stand at their definitions.
+// Every package of this module may import omis; omis imports none of them. The values
+// here are plain data. Nothing in this package starts a goroutine; Tool and Node state
+// their concurrency rules.
 package omis

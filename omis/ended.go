@@ -1,39 +1,39 @@
 package omis
 
-// What threads have measured that have ended must not be forgotten, but a process may
-// begin and end thousands of them a minute. So a store keeps rows of their own for those
-// that ended last; what all before them have measured is added up in one row that names
-// no thread: its TID is 0.
+// A store must not lose the measurements of threads that have ended, but a process may
+// create and end thousands of threads a minute. So a store keeps separate rows only for
+// the threads that ended last. It folds the rows of earlier ones into a single row that
+// names no thread: its TID is 0.
 
-// Limits of RowsOfEnded, and how many rows the stores of a process have together.
+// Limits of RowsOfEnded, and of the number of such rows in all stores of a process.
 const (
 	mostEnded  = 1000
 	leastEnded = 16
 	allEnded   = 100 * mostEnded
 )
 
-// RowsOfEnded is how many threads that have ended keep rows of their own in a store, where
-// a process has so many stores. A quarter more may have, so that not each thread that ends
-// has another one's row added up.
+// RowsOfEnded returns the number of ended threads that keep rows of their own in a store,
+// if the process has this many stores. TooManyEnded allows a quarter more, so that a
+// store does not have to fold rows each time a thread ends.
 func RowsOfEnded(stores int) int {
 	return min(max(allEnded/max(stores, 1), leastEnded), mostEnded)
 }
 
-// TooManyEnded tells that rows of ended threads are to be added up until RowsOfEnded are
-// left.
+// TooManyEnded reports whether a store must fold rows of ended threads until RowsOfEnded
+// are left.
 func TooManyEnded(rows, stores int) bool {
 	n := RowsOfEnded(stores)
 	return rows > n+n/4
 }
 
-// Join is what two threads have measured together, the later one of which is the other. It
-// names nobody.
+// Join returns the sum of the measurements of two threads, as a row that names no thread.
+// The thread of later ended later.
 func (r Row) Join(later Row) Row {
 	return Row{Value: r.Value + later.Value, Intervals: r.Intervals.Join(later.Intervals)}
 }
 
-// Join sums up intervals of two threads; the last one is the other's, if it has measured
-// any.
+// Join returns the sum of the intervals of two threads. Last is that of later, unless
+// later has no intervals.
 func (i Intervals) Join(later Intervals) Intervals {
 	i.Unfinished, i.Open, i.Skipped = i.Unfinished+later.Unfinished, i.Open+later.Open, i.Skipped+later.Skipped
 	switch {

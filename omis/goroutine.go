@@ -1,14 +1,15 @@
 package omis
 
-// GoCode is what is known of code of Go at an address. A goroutine may go on on another
-// thread, and its stack may be moved: an interval is one of the goroutine, whose descriptor
-// stays, as does the distance of the stack pointer from the upper end of the stack.
+// GoCode describes the code at an address of a Go program. A goroutine can change its
+// thread, and the runtime can move its stack. So an interval belongs to a goroutine,
+// identified by the address of its descriptor; and the distance of the stack pointer from
+// the upper end of the stack identifies the call.
 type GoCode struct {
-	In bool // the code is of Go
-	// G is where a thread has the address of the descriptor of its goroutine: 8 bytes at this
-	// distance from the address in its register fs. The descriptor has the address of
-	// the upper end of the stack at StackEnd.
+	In bool // the compiler of Go made the code
+	// G is where a thread keeps the address of its goroutine's descriptor: 8 bytes at
+	// this distance from the address in its register fs. At StackEnd the descriptor has
+	// the address of the upper end of the stack.
 	G, StackEnd int32
-	// Unknown says why G is not known; nil: it is.
+	// Unknown is the reason why G is not known, nil if it is.
 	Unknown error
 }

@@ -7,27 +7,26 @@ import (
 	"slices"
 )
 
-// A histogram has a bucket for each range of durations: eight of the same width between
-// one power of two and the next. So each is an eighth of what is in it wide, or less, and
-// which one a duration belongs to takes a few instructions to find out. What is below
-// eight has buckets of its own.
+// A histogram has a bucket for each range of durations: eight of equal width between one
+// power of two and the next, and one for each duration below eight. So the width of a
+// bucket is at most an eighth of its durations, and finding the bucket of a duration
+// takes a few instructions.
 
 const (
-	// stepsShift is how many buckets there are from one power of two to the next, as a
-	// power of two.
+	// stepsShift is log2 of the number of buckets between one power of two and the next.
 	stepsShift = 3
-	// Buckets is how many there are. The last one has what goes beyond it as well, which
-	// in nanoseconds begins after a century.
+	// Buckets is the number of buckets. The last one also counts all longer durations, in
+	// nanoseconds more than a century.
 	Buckets = 480
 )
 
-// BucketOf is the number of the bucket that a duration belongs to.
+// BucketOf returns the number of the bucket that counts a duration.
 func BucketOf(v uint64) int {
 	shift := max(bits.Len64(v), stepsShift+1) - stepsShift - 1
 	return min(shift<<stepsShift+int(v>>shift), Buckets-1)
 }
 
-// BucketRange is the least and the greatest duration of a bucket.
+// BucketRange returns the least and the greatest duration of a bucket.
 func BucketRange(n int) (least, most uint64) {
 	shift := max(n>>stepsShift-1, 0)
 	least = uint64(n-shift<<stepsShift) << shift
@@ -37,17 +36,16 @@ func BucketRange(n int) (least, most uint64) {
 	return least, least + 1<<shift - 1
 }
 
-// Bucket is how many intervals took how long: none of them less than Least, none more
-// than Most, in nanoseconds.
+// Bucket counts the intervals that took at least Least and at most Most nanoseconds.
 type Bucket struct{ Least, Most, Count uint64 }
 
-// Distribution are the buckets that have something in them, in the order of their Least.
-// Those of several placements, or that different costs were taken off from, have other
-// limits and may overlap.
+// Distribution lists the buckets that are not empty, ordered by Least. Buckets may
+// overlap and have other limits than BucketRange's if they come from several placements,
+// or if different costs were subtracted.
 type Distribution []Bucket
 
-// Histogram is a row with its distribution, which is read before it: where the thread goes
-// on meanwhile, the row may tell of some intervals more.
+// Histogram is a row with its distribution. The store reads the distribution first, so
+// the row of a running thread may contain a few more intervals.
 type Histogram struct {
 	Row
 	Buckets Distribution
@@ -56,11 +54,11 @@ type Histogram struct {
 // HistogramStore is a Store of StoreHistograms.
 type HistogramStore interface {
 	Store
-	// Histograms are the rows, as Rows has them, with their distributions.
+	// Histograms returns the rows, as Rows does, with their distributions.
 	Histograms() ([]Histogram, error)
 }
 
-// DistributionOf makes one of the counts of buckets by their numbers.
+// DistributionOf returns the distribution in which bucket n counts counts[n] intervals.
 func DistributionOf(counts []uint64) (d Distribution) {
 	for n, count := range counts {
 		if count > 0 {
@@ -71,7 +69,7 @@ func DistributionOf(counts []uint64) (d Distribution) {
 	return d
 }
 
-// Count is how many intervals there are in all.
+// Count returns the number of all intervals.
 func (d Distribution) Count() (n uint64) {
 	for i := range d {
 		n += d[i].Count
@@ -79,7 +77,7 @@ func (d Distribution) Count() (n uint64) {
 	return n
 }
 
-// Join is the sum of two distributions.
+// Join returns the sum of two distributions.
 func (d Distribution) Join(other Distribution) Distribution {
 	all := slices.Concat(d, other)
 	slices.SortFunc(all, func(a, b Bucket) int {
@@ -88,7 +86,7 @@ func (d Distribution) Join(other Distribution) Distribution {
 	return all.merged()
 }
 
-// merged puts neighbours of the same limits into one.
+// merged combines adjacent buckets that have the same limits.
 func (d Distribution) merged() Distribution {
 	sum := d[:0]
 	for _, b := range d {
@@ -101,8 +99,8 @@ func (d Distribution) merged() Distribution {
 	return sum
 }
 
-// Without is the distribution as it would be if each interval were shorter by what
-// probing it took, as Intervals.Without has it: limits move, and counts stay.
+// Without returns the distribution as if each interval were shorter by the given bias, as
+// Intervals.Without does: the limits change, the counts do not.
 func (d Distribution) Without(nanoseconds int64) Distribution {
 	moved := slices.Clone(d)
 	for i := range moved {
@@ -112,8 +110,8 @@ func (d Distribution) Without(nanoseconds int64) Distribution {
 	return moved.merged()
 }
 
-// without is a duration without what probing it took: not less than nothing, nor more
-// than there is.
+// without subtracts a bias from a duration; it returns a result between 0 and the
+// greatest uint64.
 func without(ns uint64, bias int64) uint64 {
 	if bias >= 0 {
 		return ns - min(ns, uint64(bias))
@@ -125,7 +123,8 @@ func without(ns uint64, bias int64) uint64 {
 	return longer
 }
 
-// Within is the distribution of intervals none of which took less or more than that.
+// Within returns the distribution with all limits clamped to least and most, if it is
+// known that no interval was shorter or longer.
 func (d Distribution) Within(least, most uint64) Distribution {
 	narrow := slices.Clone(d)
 	for i := range narrow {
@@ -135,18 +134,19 @@ func (d Distribution) Within(least, most uint64) Distribution {
 	return narrow.merged()
 }
 
-// Percentile is within which limits the duration lies that so many percent of all
-// intervals did not go beyond: of a hundred of them the fiftieth is the 50th percentile.
-// There must be some.
+// Percentile returns limits of the duration that so many percent of the intervals do not
+// exceed: of a hundred intervals, the 50th percentile is the 50th shortest. The
+// distribution must not be empty.
 func (d Distribution) Percentile(percent float64) (least, most uint64) {
 	n := d.Count()
-	// What is not quite a whole number for want of digits is not to be the next one.
+	// The factor keeps a rounding error from raising a whole number to the next rank.
 	rank := min(max(uint64(math.Ceil(float64(n)/100*percent*(1-1e-12))), 1), n)
 	return d.at(rank, func(b Bucket) uint64 { return b.Least }), d.at(rank, func(b Bucket) uint64 { return b.Most })
 }
 
-// at is the limit of that rank among those of all intervals: where buckets overlap, the
-// duration of that rank is between the least and the greatest limit of its rank.
+// at returns the limit with the given rank, if the limits of all intervals are sorted.
+// The duration of that rank lies between its least and its greatest limit, even if
+// buckets overlap.
 func (d Distribution) at(rank uint64, limit func(Bucket) uint64) uint64 {
 	order := slices.SortedFunc(slices.Values(d), func(a, b Bucket) int { return cmp.Compare(limit(a), limit(b)) })
 	for _, b := range order {

@@ -10,7 +10,8 @@ import (
 	"mirador/omis"
 )
 
-// Buckets follow each other without a gap, and are an eighth of what is in them wide.
+// TestBuckets checks that buckets adjoin, and that the width of each is at most an eighth
+// of its durations.
 func TestBuckets(t *testing.T) {
 	var next uint64
 	for n := range omis.Buckets {
@@ -31,14 +32,15 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// durations draws some, from nanoseconds to hours.
+// durations draws durations from nanoseconds to hours.
 func durations(t *rapid.T) []uint64 {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) uint64 {
 		return rapid.Uint64Range(0, 1<<rapid.IntRange(0, 44).Draw(t, "size")).Draw(t, "duration")
 	}), 1, 100).Draw(t, "durations")
 }
 
-// distribution counts durations, as a placement does that measures them longer by a bias.
+// distribution counts durations as a placement does that measures each of them too long
+// by bias.
 func distribution(list []uint64, bias uint64) omis.Distribution {
 	var d omis.Distribution
 	for _, v := range list {
@@ -48,8 +50,8 @@ func distribution(list []uint64, bias uint64) omis.Distribution {
 	return d.Without(int64(bias))
 }
 
-// A percentile lies where it says, whichever placements have measured what there is of it;
-// and within an eighth, but for what was taken off.
+// TestPercentile checks that the limits contain the percentile, whichever placements
+// measured the durations, and that without a bias they are within an eighth of it.
 func TestPercentile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one, other := durations(t), durations(t)
@@ -85,7 +87,8 @@ func TestPercentilesOfAHundred(t *testing.T) {
 	}
 }
 
-// A bias of less than nothing makes intervals longer, but not beyond what there is.
+// TestDistributionWithout checks that a negative bias lengthens intervals, and that
+// results do not overflow.
 func TestDistributionWithout(t *testing.T) {
 	d := omis.Distribution{{Least: 3, Most: 9, Count: 1}, {Least: 10, Most: math.MaxUint64, Count: 2}}
 	for bias, want := range map[int64]omis.Distribution{

@@ -1,30 +1,30 @@
 package omis
 
-// Keeper is the capability of a Placer to let stores, and the programs that use only
-// such stores, outlive the monitor: when it is killed they go on, and the next monitor
-// takes them over as they stand. A key names a store among those of one process.
+// Keeper is the capability of a Placer to keep stores, and programs that use only such
+// stores, when the monitor is killed: they continue to measure, and the next monitor
+// adopts them unchanged. A key identifies a store within its process.
 type Keeper interface {
 	Placer
-	// Keep makes a store that outlives the monitor, or gives back the one of that key
-	// that a former monitor has left. Where nothing can outlive the monitor it is an
-	// ordinary store, and the verdicts of programs that use it say why.
+	// Keep makes a store that outlives the monitor, or returns the store with that key
+	// that an earlier monitor left. If this process cannot keep stores, Keep makes an
+	// ordinary one, and the verdicts of the programs that use it give the reason.
 	//
-	// Place takes over a program that a former monitor has left, if it does the same at
-	// the same place with the same stores; it may run already.
+	// Place adopts a program that an earlier monitor left, if it does the same at the
+	// same address with the same stores; it may be running already.
 	Keep(p ProcID, k StoreKind, key string) (Store, error)
-	// Recall gives back a store that a former monitor has left, also that of a process
-	// that has ended since; nil: there is none.
+	// Recall returns a store that an earlier monitor left, even if its process has ended
+	// since; nil if there is none.
 	Recall(p ProcID, k StoreKind, key string) (Store, error)
-	// Settle takes away what former monitors have left and nobody has asked for, and
-	// says what that was.
+	// Settle removes what earlier monitors left and no caller has asked for, and returns
+	// a list of it.
 	Settle() ([]Orphan, error)
-	// Meet does so in a process that was not known when Settle was called. It costs
-	// next to nothing where no monitor has left anything.
+	// Meet does the same for one process that was unknown when Settle was called. It is
+	// cheap in a process in which no monitor left anything.
 	Meet(p ProcID) ([]Orphan, error)
 }
 
-// Orphan is something that outlived a monitor, and that no monitor wants any more.
+// Orphan describes something that outlived a monitor and that no monitor wants any more.
 type Orphan struct {
 	Proc ProcID
-	What string // in words
+	What string // description for users
 }

@@ -2,27 +2,28 @@ package omis
 
 import "math"
 
-// Load says where a step finds its value among what an event tells; the zero Load: nowhere,
-// it is always the same.
+// Load describes where a program's step finds its value in the event. The zero Load means
+// that the value is constant (Op.Value).
 type Load struct {
 	From   Origin
-	Arg    uint8 // FromArgument: which, the first is 0
-	Bytes  uint8 // how many of the lowest bytes are the value: 1, 2, 4 or 8
+	Arg    uint8 // FromArgument: its index from 0
+	Bytes  uint8 // number of low-order bytes that form the value: 1, 2, 4 or 8
 	Signed bool
-	Amount bool // of what is negative, 0 is the value
+	Amount bool // the step takes a negative value as 0
 }
 
-// Origin is a kind of what an event tells.
+// Origin is the part of an event that a value comes from.
 type Origin uint8
 
 const (
 	FromArgument Origin = iota + 1 // an argument of the call
-	FromResult                     // its result: -1 where it has failed
-	FromError                      // its error number: 0 where it has not
+	FromResult                     // the result of the call; -1 if the call failed
+	FromError                      // the error number of the call; 0 if it succeeded
 )
 
-// ArgumentsOf are the context parameters of an address reached: the arguments as integers with
-// a sign, of 64 bits each, and then of 32.
+// ArgumentsOf returns the context parameters of an address reached: the arguments as
+// signed integers of 64 bits each, followed by the same arguments as signed integers of
+// 32 bits.
 func ArgumentsOf(a Args) (list [2 * len(Args{})]Value) {
 	for i := range list {
 		v, _ := ArgumentAt(i).Of(a[i%len(a)])
@@ -31,7 +32,7 @@ func ArgumentsOf(a Args) (list [2 * len(Args{})]Value) {
 	return list
 }
 
-// ArgumentAt says how one of them is loaded.
+// ArgumentAt returns the Load of one parameter of that list.
 func ArgumentAt(param int) Load {
 	const n = len(Args{})
 	l := Load{From: FromArgument, Arg: uint8(param % n), Bytes: 8, Signed: true}
@@ -41,14 +42,14 @@ func ArgumentAt(param int) Load {
 	return l
 }
 
-// IsLoaded tells whether there is something to load.
+// IsLoaded reports whether the value comes from the event.
 func (l Load) IsLoaded() bool { return l.From != 0 }
 
-// MayOverflow tells whether a value may be too great for a sum. It is not added then, and
-// counts as lost.
+// MayOverflow reports whether a value can be too large for a sum. The program does not
+// add such a value and counts it as lost.
 func (l Load) MayOverflow() bool { return l.From == FromArgument && l.Bytes == 8 && !l.Signed }
 
-// Of makes the value of what a register holds, if it fits.
+// Of returns the value in a register, and whether it fits into an int64.
 func (l Load) Of(register uint64) (v int64, fits bool) {
 	unused := 64 - 8*uint(l.Bytes)
 	if l.Signed {
@@ -62,9 +63,9 @@ func (l Load) Of(register uint64) (v int64, fits bool) {
 	return int64(register), register <= math.MaxInt64
 }
 
-// Loader is the capability of a Node to have programs load what its events tell.
+// Loader is the capability of a Node to let programs load values of its events.
 type Loader interface {
-	// Load says how programs get at one of the event's context parameters, counted from 0.
-	// The error is a *Refusal where only the monitor can tell its value.
+	// Load returns how programs load a context parameter of the event, counted from 0.
+	// The error is a *Refusal if only the monitor can get its value.
 	Load(w Watch, param int) (Load, error)
 }

@@ -2,9 +2,8 @@ package omis
 
 import "fmt"
 
-// Status is the outcome of a service (OMIS 7.3.1). The numbers are the
-// specification's. Fatal may be set on an error: the object's state has been
-// changed in an inconsistent way.
+// Status is the outcome of a service (OMIS 7.3.1), with the numbers of the specification.
+// An error may have the flag Fatal: the service left the object in an inconsistent state.
 type Status int
 
 const (
@@ -32,7 +31,7 @@ const (
 	Fatal Status = 1
 )
 
-// IsError tells whether s, with or without Fatal, reports an error.
+// IsError reports whether s, with or without Fatal, is an error.
 func (s Status) IsError() bool { return s&^Fatal >= FirstError }
 
 var statusNames = map[Status]string{
@@ -45,8 +44,7 @@ var statusNames = map[Status]string{
 	NoMemory: "OMIS_NO_MEMORY", InternalError: "OMIS_INTERNAL_ERROR", UnspecifiedError: "OMIS_UNSPECIFIED_ERROR",
 }
 
-// String is the name the specification gives, with "|OMIS_FATAL" where the flag
-// is set.
+// String returns the name in the specification, with "|OMIS_FATAL" if the flag is set.
 func (s Status) String() string {
 	name, ok := statusNames[s&^Fatal]
 	if !ok {
@@ -58,24 +56,24 @@ func (s Status) String() string {
 	return name
 }
 
-// ObjectResult is the result of one service for one object, or the identical
-// result for several.
+// ObjectResult is the result of one service for one object, or for several objects with
+// the same result.
 type ObjectResult struct {
 	Objects []Token
 	Status  Status
-	Values  []Value // the result, where there is one and Status is no error
-	Msg     string  // what went wrong, where Status is an error
+	Values  []Value // the result of the service, unless Status is an error
+	Msg     string  // the error message, if Status is an error
 }
 
 // ServiceResult is the result of one service for all objects it worked on.
 type ServiceResult []ObjectResult
 
-// Reply answers a request: element 0 speaks for the request as a whole, element
-// i for its i-th action (OMIS 7.3.1).
+// Reply answers a request: element 0 concerns the request as a whole, element i its i-th
+// action (OMIS 7.3.1).
 type Reply []ServiceResult
 
-// Token is what the service of element i answered, as its first value or the object
-// it speaks of: mostly that of something it has made.
+// Token returns the token in element i: the first value of the result if that is a token,
+// which usually names a new object, else the first object of the result.
 func (r Reply) Token(i int) (Token, error) {
 	if len(r) > i && len(r[i]) > 0 {
 		one := r[i][0]

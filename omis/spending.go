@@ -1,22 +1,23 @@
 package omis
 
-// Spending is what observing has cost some processes since it began. Of two of them
-// the difference tells what it cost in between.
+// Spending is the cost of observing some processes so far. The difference of two
+// Spendings is the cost between them.
 type Spending struct {
 	Hits uint64 // occurrences
-	Lost uint64 // of them, left no trace for want of memory
-	// Inside is what the occurrences took of the CPU time of the processes, Outside
-	// how long they made threads wait; in nanoseconds, by the cost of one.
+	Lost uint64 // occurrences that were not recorded for lack of memory
+	// Inside is the CPU time that the occurrences took from the processes, Outside the
+	// time for which they made threads wait; in nanoseconds, calculated from the cost of
+	// one occurrence.
 	Inside, Outside float64
-	// CPU is the time that the processes used in all, Inside included; in nanoseconds.
+	// CPU is the CPU time of the processes including Inside, in nanoseconds.
 	CPU float64
-	// Rough tells that some of the costs were not measured on this machine.
+	// Rough reports that some of the costs were not measured on this machine.
 	Rough bool
-	// Uncounted tells that there are lists whose occurrences nobody counts.
+	// Uncounted reports that the occurrences of some action lists are not counted.
 	Uncounted bool
 }
 
-// Plus adds what was spent elsewhere.
+// Plus returns the sum of two Spendings.
 func (s Spending) Plus(o Spending) Spending {
 	return Spending{
 		Hits: s.Hits + o.Hits, Lost: s.Lost + o.Lost, Inside: s.Inside + o.Inside, Outside: s.Outside + o.Outside,
@@ -24,8 +25,8 @@ func (s Spending) Plus(o Spending) Spending {
 	}
 }
 
-// Since is what was spent after an earlier time. What has been forgotten in between
-// was not spent.
+// Since returns the difference from an earlier Spending. It is zero if the counts went
+// back because processes were forgotten in between.
 func (s Spending) Since(before Spending) Spending {
 	if before.Hits > s.Hits || before.CPU > s.CPU {
 		return Spending{Rough: s.Rough, Uncounted: s.Uncounted}
@@ -37,7 +38,8 @@ func (s Spending) Since(before Spending) Spending {
 	}
 }
 
-// PerHit is what an occurrence takes of its thread, in nanoseconds.
+// PerHit returns the average time that an occurrence takes from its thread, in
+// nanoseconds.
 func (s Spending) PerHit() float64 {
 	if s.Hits == 0 {
 		return 0
@@ -45,8 +47,8 @@ func (s Spending) PerHit() float64 {
 	return (s.Inside + s.Outside) / float64(s.Hits)
 }
 
-// Share is the part of the processes' time that observing takes: of the time in which
-// their threads run, or would run if they were not held.
+// Share returns the share of the processes' time that observing takes. That time is the
+// CPU time of their threads plus the time for which these were held.
 func (s Spending) Share() float64 {
 	if s.Inside+s.Outside == 0 {
 		return 0
@@ -54,8 +56,8 @@ func (s Spending) Share() float64 {
 	return min((s.Inside+s.Outside)/max(s.CPU+s.Outside, 1), 1)
 }
 
-// Dilation is the time dilation of the event-action model (section 3): the time that
-// something takes with monitoring, over the time that it takes without.
+// Dilation returns the time dilation of the event-action model (section 3): the time that
+// something takes with monitoring, divided by the time without.
 func (s Spending) Dilation() float64 {
 	if share := s.Share(); share < mostShare {
 		return 1 / (1 - share)
@@ -63,5 +65,6 @@ func (s Spending) Dilation() float64 {
 	return 1 / (1 - mostShare)
 }
 
-// mostShare is the greatest share that is told from all: costs are known to a percent.
+// mostShare is the greatest share distinguished from 1, because costs are known to about
+// a percent.
 const mostShare = 0.999

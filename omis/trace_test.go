@@ -2,7 +2,7 @@ package omis
 
 import "testing"
 
-// As many records are kept as may be, the newest.
+// TestNewest checks that Newest keeps as many records as allowed, and the newest ones.
 func TestNewest(t *testing.T) {
 	for _, over := range []int{-MostUnread, -1, 0, 1, 1000} {
 		records := make([]int32, MostUnread+over)
@@ -12,7 +12,7 @@ func TestNewest(t *testing.T) {
 		want := max(over, 0)
 		kept, lost := Newest(records)
 		if len(kept) != MostUnread+over-want || lost != uint64(want) || len(kept) > 0 && int(kept[0]) != want {
-			t.Errorf("of %d there are %d kept and %d lost", MostUnread+over, len(kept), lost)
+			t.Errorf("of %d records, %d are kept and %d are lost", MostUnread+over, len(kept), lost)
 		}
 	}
 }

@@ -2,32 +2,33 @@ package omis
 
 import "math/bits"
 
-// Add is u+v, modulo 2¹²⁸ as all that follows.
+// Add returns u+v. Like all methods of Uint128 it calculates modulo 2¹²⁸.
 func (u Uint128) Add(v Uint128) Uint128 {
 	lo, carry := bits.Add64(u.Lo, v.Lo, 0)
 	hi, _ := bits.Add64(u.Hi, v.Hi, carry)
 	return Uint128{Hi: hi, Lo: lo}
 }
 
-// Sub is u-v.
+// Sub returns u-v.
 func (u Uint128) Sub(v Uint128) Uint128 {
 	lo, borrow := bits.Sub64(u.Lo, v.Lo, 0)
 	hi, _ := bits.Sub64(u.Hi, v.Hi, borrow)
 	return Uint128{Hi: hi, Lo: lo}
 }
 
-// Times is u·n.
+// Times returns u·n.
 func (u Uint128) Times(n uint64) Uint128 {
 	hi, lo := bits.Mul64(u.Lo, n)
 	return Uint128{Hi: hi + u.Hi*n, Lo: lo}
 }
 
-// Less tells whether u < v.
+// Less reports whether u < v.
 func (u Uint128) Less(v Uint128) bool { return u.Hi < v.Hi || u.Hi == v.Hi && u.Lo < v.Lo }
 
-// Without are the intervals as they would be if each were shorter by what probing it
-// took: Σ(x−c) and Σ(x−c)² follow from Σx and Σx² exactly. Nothing becomes negative. The
-// bias is, where a clock is read before what went before it was done.
+// Without returns the intervals as if each were shorter by the given bias of the probes:
+// Σ(x−c) and Σ(x−c)² follow exactly from Σx and Σx². No result is negative. The
+// bias is negative if the processor reads a clock before it has completed preceding
+// instructions.
 func (i Intervals) Without(nanoseconds int64) Intervals {
 	n := uint64(i.Count)
 	if n == 0 || nanoseconds == 0 {
@@ -49,7 +50,7 @@ func (i Intervals) Without(nanoseconds int64) Intervals {
 	return i
 }
 
-// longer is the contrary of Without.
+// longer returns the intervals as if each were longer by the given time.
 func (i Intervals) longer(by uint64) Intervals {
 	all := Uint128{Lo: uint64(i.Count)}.Times(by)
 	i.Last, i.Min, i.Max = i.Last+by, i.Min+by, i.Max+by

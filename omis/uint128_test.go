@@ -15,7 +15,7 @@ func whole(u omis.Uint128) *big.Int {
 	return b.Add(b, new(big.Int).SetUint64(u.Lo))
 }
 
-// summed is what a place that measures intervals would know of them.
+// summed returns the Intervals of durations, as a placement sums them.
 func summed(list []uint64) (i omis.Intervals) {
 	for k, ns := range list {
 		i.Count++
@@ -29,7 +29,8 @@ func summed(list []uint64) (i omis.Intervals) {
 	return i
 }
 
-// Intervals without a bias are those that would have been measured had each been shorter.
+// TestIntervalsWithoutBias checks that Without returns what would have been measured had
+// each interval been shorter.
 func TestIntervalsWithoutBias(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bias := rapid.Int64Range(-1e6, 1e6).Draw(t, "bias")
@@ -44,7 +45,8 @@ func TestIntervalsWithoutBias(t *testing.T) {
 	})
 }
 
-// The squares are right also where some intervals are shorter than the bias.
+// TestSquaresWithoutBias checks the sum of squares if some intervals are shorter than the
+// bias.
 func TestSquaresWithoutBias(t *testing.T) {
 	list := []uint64{10, 90, 30}
 	got := summed(list).Without(50)
@@ -52,7 +54,7 @@ func TestSquaresWithoutBias(t *testing.T) {
 		t.Errorf("squares are %v, want %d", got.Squares, want)
 	}
 	if got.Min != 0 || got.Max != 40 || got.Last != 0 || got.Sum != (omis.Uint128{}) || got.Count != 3 {
-		t.Errorf("got %+v: nothing may become negative", got)
+		t.Errorf("got %+v: a value is negative or wrapped around", got)
 	}
 }
 

@@ -2,17 +2,17 @@ package omis
 
 import "fmt"
 
-// Kind tells what a Value holds (OMIS 7.2.1).
+// Kind is the type of a Value (OMIS 7.2.1).
 type Kind uint8
 
 const (
-	KindInt    Kind = iota + 1 // N, negative when Neg is set
+	KindInt    Kind = iota + 1 // N, negative if Neg is set
 	KindFloat                  // Float
 	KindString                 // Str, unquoted
 	KindBinary                 // Str, raw bytes
 	KindToken                  // Str
 	KindList                   // List
-	KindParam                  // Str: the name of an event context parameter, without "$"
+	KindParam                  // Str: name of an event context parameter, without "$"
 )
 
 func (k Kind) String() string {
@@ -35,8 +35,8 @@ func (k Kind) String() string {
 	return "nothing"
 }
 
-// Value is one value of a request or a reply. Integers reach from -(2^64-1) to
-// 2^64-1, so that addresses and register contents need no second type.
+// Value is one value of a request or a reply. Integers range from -(2^64-1) to 2^64-1, so
+// that addresses and register contents need no other type.
 type Value struct {
 	Kind  Kind
 	Neg   bool
@@ -44,7 +44,7 @@ type Value struct {
 	Float float64
 	Str   string
 	List  []Value
-	Pos   int // byte offset in the request text; 0 in values that were made
+	Pos   int // byte offset in the request text; 0 in values that were not parsed
 }
 
 func Int(n int64) Value {
@@ -64,7 +64,7 @@ func Param(name string) Value  { return Value{Kind: KindParam, Str: name} }
 func (v Value) Token() Token   { return Token(v.Str) }
 func (v Value) Position() int  { return v.Pos }
 
-// Tokens makes a list of tokens.
+// Tokens returns a list of tokens.
 func Tokens(ts ...Token) Value {
 	vs := make([]Value, len(ts))
 	for i, t := range ts {
@@ -73,8 +73,8 @@ func Tokens(ts ...Token) Value {
 	return List(vs...)
 }
 
-// Int64 returns an integer as an int64; ok is false where it does not fit or v
-// is no integer.
+// Int64 returns an integer as an int64; ok is false if it does not fit or v is not an
+// integer.
 func (v Value) Int64() (n int64, ok bool) {
 	const limit = 1 << 63
 	switch {
@@ -88,8 +88,8 @@ func (v Value) Int64() (n int64, ok bool) {
 	return 0, false
 }
 
-// Uint64 returns an integer as an address or a register holds it: a negative
-// one as its two's complement.
+// Uint64 returns an integer as an address or a register holds it: a negative one in two's
+// complement.
 func (v Value) Uint64() (n uint64, ok bool) {
 	if v.Kind != KindInt {
 		return 0, false
@@ -119,20 +119,20 @@ func (v Value) Number() (f float64, ok bool) {
 type Call struct {
 	Service string
 	Args    []Value
-	Barrier bool // a semicolon stands between this action and the next
+	Barrier bool // a semicolon follows this action
 	Pos     int  // byte offset of the service name
 }
 
-// Request is a parsed request (OMIS 7.2.1). Event is nil in an unconditional
-// request; Locked tells that the action list stands in braces.
+// Request is a parsed request (OMIS 7.2.1). Event is nil in an unconditional request;
+// Locked reports that the action list is in braces.
 type Request struct {
 	Event   *Call
 	Actions []Call
 	Locked  bool
 }
 
-// Error is what went wrong while a service worked on an object, as it appears
-// in a reply: a status, and words for the person who reads it.
+// Error is a service's error for an object, as a reply contains it: a status and a
+// message for the user.
 type Error struct {
 	Status Status
 	Msg    string
@@ -140,7 +140,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Msg }
 
-// Errorf makes an *Error.
+// Errorf returns an *Error.
 func Errorf(s Status, format string, args ...any) *Error {
 	return &Error{Status: s, Msg: fmt.Sprintf(format, args...)}
 }
