@@ -105,7 +105,7 @@ func TestWhyPrograms(t *testing.T) {
 		"thread_reached_addr([],0x13) : pa_integrator_add([pa_i_1],1)":                 "pa_integrator_add cannot be done outside",
 		"thread_creates_thread([]) : pa_counter_add([pa_c_1],1)":                       "its actions need nothing but the event",
 		"thread_has_started_lib_call([],\"read\") : pa_counter_add([pa_c_1],$par1)":    "its actions need nothing but the event",
-		"thread_has_started_sys_call([],\"read\") : pa_trace_add([pa_b_1],$par1)":      "a mark that comes from the event may be another at each hit",
+		"thread_has_started_sys_call([],\"read\") : pa_trace_add([pa_b_1],$par1)":      "a mark must be constant, but an event parameter may change with each hit",
 		"thread_has_started_sys_call([],\"read\") : pa_counter_add($par1,1)":           "pa_counter_add takes its objects from the event",
 		"thread_reached_addr([],0x14) : pa_counter_add([pa_c_1],0x8000000000000000)":   "does not fit",
 		"thread_reached_addr([],0x15) : pa_counter_add([pa_c_1],1) pa_timer_start([])": "objects to come",

@@ -137,9 +137,9 @@ func TestRefusedTraces(t *testing.T) {
 	for request, want := range map[string]string{
 		": pa_trace_create(0)":                            "a trace keeps 1 to 65536 records of each thread",
 		": pa_trace_create(65537)":                        "a trace keeps 1 to 65536 records of each thread",
-		": pa_trace_read([pa_b_1],-1)":                    "records are read by a number of them, 0: all",
-		": pa_trace_add([pa_b_1],2147483648)":             "the mark does not fit into 32 bits with a sign",
-		": pa_trace_add2([pa_b_1],1,9223372036854775808)": "the value does not fit into 64 bits with a sign",
+		": pa_trace_read([pa_b_1],-1)":                    "the number of records to read must be 0 (all) or greater",
+		": pa_trace_add([pa_b_1],2147483648)":             "the mark does not fit into a signed 32-bit integer",
+		": pa_trace_add2([pa_b_1],1,9223372036854775808)": "the value does not fit into a signed 64-bit integer",
 	} {
 		b.ask(": pa_trace_create(1)")
 		if err := b.reply(request).Err(); err == nil || err.Error() != want {

@@ -7,45 +7,45 @@ import (
 	"mirador/omis/service"
 )
 
-// Who reads many counters or timers has all their stores read with one look. Meanwhile
-// none of the objects is locked: one that was changed is read once more, by itself. Nor
-// is a lock taken to find their stores, since nothing else can be fetched from memory
-// while a processor waits for one that is not in its cache.
+// A request that reads many counters or timers reads all their stores in one pass. None
+// of the objects is locked meanwhile: one that changed is read again on its own. Finding
+// the stores takes no lock either, because a lock keeps the processor from fetching
+// several objects from memory at the same time.
 
-// measure is what reads many counters or timers.
+// measure is a counter or a timer, of which collect can read many.
 type measure interface {
-	// inStores are the stores where all its rows are, as it shows them now; nil: it has
-	// rows elsewhere, or is about to change.
+	// inStores returns the stores that contain all rows of the object at present; nil if
+	// it has other rows or is about to change.
 	inStores() *shown
-	// appendFed adds the values of a row of a store.
+	// appendFed appends the values of a store's row to list.
 	appendFed(list []omis.Value, r *service.Row) []omis.Value
 	values(level int64) ([]omis.Value, error)
 }
 
 var _, _ measure = (*counter)(nil), (*timer)(nil)
 
-// part is one of many objects.
+// part is the state of reading one of many objects.
 type part struct {
 	measure
 	shown  *shown
-	stores int // that are to be read yet
+	stores int // stores that are still to be read
 	failed bool
 }
 
-// most is how many objects are read with one look: what is known of them stays in the
-// processor's cache until they are answered for.
+// most is the number of objects read in one pass: what is known of them stays in the
+// processor's cache until they are answered.
 const most = 500
 
-// collection is the reading of many objects.
+// collection is the state of reading many objects.
 type collection struct {
-	parts  []part // those of this look
+	parts  []part // the objects of this pass
 	next   int
 	stores []service.Store
-	rows   []service.Row // of the next part, as far as they are read, where it has several stores
-	left   int           // objects that are not answered for yet
+	rows   []service.Row // rows read so far of the next part, if it has several stores
+	left   int           // number of objects not answered yet
 	answer func(n int, values []omis.Value, err error)
 
-	// What the last ones have in common that were not answered for yet.
+	// The last count objects are not answered yet; all have the rows fed.
 	count int
 	like  measure
 	fed   []service.Row
@@ -53,7 +53,7 @@ type collection struct {
 	room []omis.Value
 }
 
-// collect is readCounter, or readTimer, for many.
+// collect does what readCounter and readTimer do, for many objects.
 func collect(_ *service.Call, count int, object func(i int) any, answer func(n int, values []omis.Value, err error)) {
 	g := &collection{parts: make([]part, 0, min(count, most)), left: count, answer: answer}
 	for from := 0; from < count; from += most {
@@ -67,8 +67,8 @@ func collect(_ *service.Call, count int, object func(i int) any, answer func(n i
 	g.flush()
 }
 
-// findStores lists the stores of the objects of this look. Short loops have the processor
-// fetch what it finds for several objects at the same time.
+// findStores lists the stores of the objects of this pass. Its loops are short, so that
+// the processor can fetch several objects from memory at the same time.
 func (g *collection) findStores() {
 	for i := range g.parts {
 		g.parts[i].shown = g.parts[i].inStores()
@@ -83,7 +83,7 @@ func (g *collection) findStores() {
 	}
 }
 
-// read reads the objects of this look.
+// read reads the objects of this pass.
 func (g *collection) read() {
 	if len(g.stores) > 0 {
 		if reader, able := g.stores[0].(service.ManyReader); able {
@@ -95,7 +95,7 @@ func (g *collection) read() {
 	}
 }
 
-// take takes the rows of the next store.
+// take receives the rows of the next store.
 func (g *collection) take(_ int, rows []service.Row, err error) {
 	for g.parts[g.next].stores == 0 {
 		g.alone()
@@ -122,7 +122,7 @@ func (g *collection) take(_ int, rows []service.Row, err error) {
 	g.next++
 }
 
-// alone reads the next object by itself.
+// alone reads the next object on its own.
 func (g *collection) alone() {
 	g.flush()
 	values, err := g.parts[g.next].values(byThreads)
@@ -131,7 +131,7 @@ func (g *collection) alone() {
 	g.next++
 }
 
-// flush answers for those that were not answered for yet.
+// flush answers for the objects that are not answered yet.
 func (g *collection) flush() {
 	if g.count == 0 {
 		return
@@ -141,9 +141,9 @@ func (g *collection) flush() {
 	g.count = 0
 }
 
-// words are the values of an answer.
+// words returns the values of an answer.
 func (g *collection) words() []omis.Value {
-	const most, block = 9, 512 // values of a row, and as many as are made at a time
+	const most, block = 9, 512 // values of a row; values allocated at a time
 	if need := 2 + most*len(g.fed); cap(g.room)-len(g.room) < need {
 		g.room = make([]omis.Value, 0, max(need, min(block, need*g.left)))
 	}

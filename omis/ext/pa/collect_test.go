@@ -8,7 +8,7 @@ import (
 	"mirador/omis/service"
 )
 
-// shelf is a store; all are read at once, and during is called meanwhile.
+// shelf is a store that calls during while many stores are read together.
 type shelf struct {
 	rows   []service.Row
 	during func()
@@ -28,8 +28,8 @@ func (s *shelf) ReadMany(list []service.Store, each func(int, []service.Row, err
 	}
 }
 
-// What changes while many counters are read is read once more, so that nothing is seen
-// twice or not at all.
+// TestChangesMeanwhile checks that an object that changes while many are read is read
+// again, so that no change appears twice or not at all.
 func TestChangesMeanwhile(t *testing.T) {
 	row := func(thread omis.Token, n int64) service.Row {
 		return service.Row{Proc: "p_1", Thread: thread, Row: omis.Row{Value: n}}
@@ -71,7 +71,7 @@ func TestChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// texts are values as people write them.
+// texts returns the values as text.
 func texts(values []omis.Value) []any {
 	var list []any
 	for _, v := range values {

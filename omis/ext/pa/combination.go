@@ -7,11 +7,11 @@ import (
 	"mirador/omis/service"
 )
 
-// maxInputs bounds what a combination waits for.
+// maxInputs is the largest number of signals for which a combination can wait.
 const maxInputs = 1 << 16
 
-// combination waits for signals and raises a user event when it has what it waits
-// for; then it begins anew. Its methods may be called from any goroutine.
+// combination waits for signals and raises a user event when its rule is fulfilled; then
+// it starts again. Its methods may be called from any goroutine.
 type combination struct {
 	event omis.Token
 	size  int64
@@ -19,13 +19,13 @@ type combination struct {
 
 	mu   sync.Mutex
 	have int64
-	seen map[int64]bool // of an "and"
+	seen map[int64]bool // used by the rule every
 }
 
-// rule takes a signal in and returns whether it counts. The caller holds mu.
+// rule records a signal and reports whether it counts. The caller holds mu.
 type rule func(c *combination, input int64) bool
 
-// every: the inputs 1 to size, in any order.
+// every requires each of the inputs 1 to size, in any order.
 func every(c *combination, input int64) bool {
 	if c.seen[input] {
 		return false
@@ -34,14 +34,14 @@ func every(c *combination, input int64) bool {
 	return true
 }
 
-// inOrder: the inputs 1 to size, one after the other. What comes too early does
-// not count, as in the "happened after" of OMIS 5.6.
+// inOrder requires the inputs 1 to size in this order. A signal that comes too early does
+// not count, as in "happened after" of OMIS 5.6.
 func inOrder(c *combination, input int64) bool { return input == c.have+1 }
 
-// anyInput: size signals of whatever input.
+// anyInput requires size signals of any input.
 func anyInput(*combination, int64) bool { return true }
 
-// signal returns whether the combination is complete.
+// signal records a signal and reports whether the combination is complete.
 func (c *combination) signal(input int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *combination) signal(input int64) bool {
 	return true
 }
 
-// begin forgets the signals so far. The caller holds mu.
+// begin discards the signals so far. The caller holds mu.
 func (c *combination) begin() {
 	c.have = 0
 	c.seen = make(map[int64]bool)
@@ -67,7 +67,7 @@ func (c *combination) reset() {
 	c.begin()
 }
 
-// combinationServices are the rows of the table for what raises user events.
+// combinationServices returns the table rows of pa_filter and of combinations.
 func combinationServices() []service.Service {
 	list := service.TokensParam("combination_list", classCombination)
 	event := service.TokenParam("user_event", omis.ClassUserEvent)

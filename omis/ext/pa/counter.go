@@ -8,17 +8,16 @@ import (
 	"mirador/omis/service"
 )
 
-// counter counts by threads. Its methods may be called from any goroutine.
+// counter has a count for each thread. Its methods may be called from any goroutine.
 type counter struct {
 	mu       sync.Mutex
-	rows     []*count // in the order in which the threads came
+	rows     []*count // in the order of each thread's first count
 	byThread map[owner]*count
 	feeds    feeds
 }
 
-// owner is whom a row belongs to. A thread's token is never used again, so a row
-// never becomes another thread's; the process tells apart what belongs to no
-// thread.
+// owner identifies the thread of a row. A thread's token is never reused, so a row never
+// passes to another thread; the process distinguishes rows without a thread.
 type owner struct{ proc, thread omis.Token }
 
 type count struct {
@@ -76,8 +75,8 @@ func (c *counter) values(level int64) ([]omis.Value, error) {
 	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}, nil
 }
 
-// with is the counter with the rows of stores added to its own; itself, where there
-// are none. The caller holds mu.
+// with returns a counter with the rows of stores added to those of c, or c itself if
+// there are none. The caller holds mu.
 func (c *counter) with(fed []service.Row) *counter {
 	if len(fed) == 0 {
 		return c
@@ -96,7 +95,7 @@ func (c *counter) take(fed []service.Row) {
 	}
 }
 
-// inStores: see measure.
+// inStores implements measure.
 func (c *counter) inStores() *shown { return c.feeds.shown.Load() }
 
 func (*counter) appendFed(list []omis.Value, r *service.Row) []omis.Value {
@@ -122,7 +121,7 @@ func (c *counter) Leave(s service.Store) error {
 	return err
 }
 
-// compileAmount is pa_counter_add_amount as a step of a program.
+// compileAmount compiles pa_counter_add_amount to a step of a program.
 func compileAmount(args []service.Argument) (omis.Op, error) {
 	op, err := compileAdd(args)
 	op.Value = max(op.Value, 0)
@@ -130,14 +129,14 @@ func compileAmount(args []service.Argument) (omis.Op, error) {
 	return op, err
 }
 
-// compileAdd is pa_counter_add as a step of a program.
+// compileAdd compiles pa_counter_add to a step of a program.
 func compileAdd(args []service.Argument) (omis.Op, error) {
 	if args[1].Load.IsLoaded() {
 		return omis.Op{Do: omis.OpAdd, Load: args[1].Load}, nil
 	}
 	n, ok := args[1].Int64()
 	if !ok {
-		return omis.Op{}, omis.Errorf(omis.ParameterError, "the value to add does not fit into 64 bits with a sign")
+		return omis.Op{}, omis.Errorf(omis.ParameterError, "the value to add does not fit into a signed 64-bit integer")
 	}
 	return omis.Op{Do: omis.OpAdd, Value: n}, nil
 }
@@ -158,11 +157,11 @@ func addAmountToCounter(c *service.Call) ([]omis.Value, error) {
 	return addAtLeast(0, c)
 }
 
-// addAtLeast adds a value, or what is the least to be added.
+// addAtLeast adds a value, or least if the value is smaller.
 func addAtLeast(least int64, c *service.Call) ([]omis.Value, error) {
 	n, ok := c.Args[1].Int64()
 	if !ok {
-		return nil, omis.Errorf(omis.ParameterError, "the value to add does not fit into 64 bits with a sign")
+		return nil, omis.Errorf(omis.ParameterError, "the value to add does not fit into a signed 64-bit integer")
 	}
 	proc, thread := origin(c.Event)
 	c.Object.(*counter).add(owner{proc, thread}, max(n, least))

@@ -14,13 +14,14 @@ const (
 	classTrace       omis.Class = "pa_b"
 )
 
-// blockedOnIO is what chapter 8 of OMIS does not tell apart from other waiting.
+// blockedOnIO is an event of this extension because OMIS 8 has only one event for all
+// kinds of blocking.
 const blockedOnIO = "pa_thread_has_blocked_on_io"
 
-// Extension adds the services of this package to an engine.
+// Extension implements the services of this package.
 type Extension struct{}
 
-// New makes the extension.
+// New returns the extension.
 func New() *Extension { return &Extension{} }
 
 var (
@@ -35,7 +36,7 @@ func (*Extension) Classes() []service.Class {
 	return []service.Class{{Class: classCounter}, {Class: classTimer}, {Class: classIntegrator}, {Class: classCombination}, {Class: classTrace}}
 }
 
-// Services is the table of the extension.
+// Services returns the table of the extension.
 func (*Extension) Services() []service.Service {
 	counters := service.TokensParam("counter_list", classCounter)
 	timers := service.TokensParam("timer_list", classTimer)
@@ -114,7 +115,7 @@ func (*Extension) Services() []service.Service {
 	return list
 }
 
-// how says how a service is done, on any system.
+// how describes how a service works; it is the same on any system.
 func how(s *service.Service) string {
 	switch {
 	case s.Name == blockedOnIO:
@@ -129,7 +130,7 @@ func how(s *service.Service) string {
 	return "in the monitor's memory"
 }
 
-// readers are the rows of the table that disturb nothing, and the events.
+// readers returns the table rows of the services that only read, and of the events.
 func readers(counters, timers service.Param) []service.Service {
 	return []service.Service{
 		{
@@ -163,7 +164,7 @@ func readers(counters, timers service.Param) []service.Service {
 	}
 }
 
-// Actions are the implementations.
+// Actions returns the implementations by the names of the services.
 func (*Extension) Actions() map[string]service.Action {
 	return map[string]service.Action{
 		"pa_counter_create": createCounter,
@@ -213,13 +214,13 @@ func (*Extension) Actions() map[string]service.Action {
 	}
 }
 
-// Collectors are the actions that are done for many objects at once.
+// Collectors returns the actions that can handle many objects at once.
 func (*Extension) Collectors() map[string]service.Collect {
 	return map[string]service.Collect{"pa_counter_read": collect, "pa_timer_read": collect}
 }
 
-// Compilers are the actions that programs can do. Integrators add floating point
-// numbers, which the kernel cannot.
+// Compilers returns the actions that can be steps of programs. Integrators are missing:
+// they add floating point numbers, which the kernel cannot do.
 func (*Extension) Compilers() map[string]service.Compile {
 	return map[string]service.Compile{
 		"pa_counter_add":        compileAdd,
@@ -231,12 +232,12 @@ func (*Extension) Compilers() map[string]service.Compile {
 	}
 }
 
-// Kinds are the events that nodes detect.
+// Kinds returns the events that nodes detect.
 func (*Extension) Kinds() map[string]omis.EventKind {
 	return map[string]omis.EventKind{blockedOnIO: omis.EventBlockedOnIO}
 }
 
-// Sources are the implementations of the others.
+// Sources returns the implementations of the other events.
 func (*Extension) Sources() map[string]service.Source {
 	return map[string]service.Source{"pa_interval_elapsed": intervals}
 }
@@ -246,8 +247,8 @@ func remove(c *service.Call) ([]omis.Value, error) {
 	return nil, nil
 }
 
-// origin is the process and thread a row belongs to. In an unconditional request
-// there are none.
+// origin returns the process and the thread of an event; both are undefined in an
+// unconditional request.
 func origin(e *service.Occurrence) (proc, thread omis.Token) {
 	if e == nil {
 		return omis.Undefined, omis.Undefined

@@ -7,22 +7,22 @@ import (
 	"mirador/omis/service"
 )
 
-// feeds are the stores where placements keep rows of a counter or a timer. Whoever
-// calls them holds the lock of that object, but for shown.
+// feeds holds the stores in which placements keep rows of a counter or a timer. The
+// object's lock guards it, except for shown.
 type feeds struct {
 	stores []service.Store
 	shown  atomic.Pointer[shown]
 }
 
-// shown are stores for those who read many objects at once, without their locks. An
-// object shows them as long as its rows are in there and nowhere else, and others after
-// each change.
+// shown lists the stores of an object for readers of many objects, who do not take its
+// lock. An object publishes shown while all its rows are in these stores, and a new one
+// after each change.
 type shown struct {
-	first service.Store // most have no more
+	first service.Store // most objects have only this one
 	more  []service.Store
 }
 
-// show has others see the stores, if the object has no rows of its own.
+// show publishes the stores if the object has no rows of its own.
 func (f *feeds) show(own int) {
 	if own > 0 || len(f.stores) == 0 {
 		f.hide()
@@ -31,7 +31,7 @@ func (f *feeds) show(own int) {
 	f.shown.Store(&shown{f.stores[0], slices.Clone(f.stores[1:])})
 }
 
-// hide goes before each change: who looks meanwhile has to wait for the lock.
+// hide precedes each change; a reader must then take the object's lock.
 func (f *feeds) hide() { f.shown.Store(nil) }
 
 var (
@@ -66,21 +66,21 @@ func (f *feeds) reset() error {
 	return nil
 }
 
-// join adds a store; the object has some rows of its own.
+// join adds a store; own is the object's number of rows of its own.
 func (f *feeds) join(s service.Store, own int) {
 	f.stores = append(f.stores, s)
 	f.show(own)
 }
 
-// leave takes a store off the list; its rows are to be kept, and the stores to be shown
-// when they are.
+// leave removes a store from the list. The caller takes over its rows, and then calls
+// show.
 func (f *feeds) leave(s service.Store) {
 	f.hide()
 	f.stores = slices.DeleteFunc(f.stores, func(other service.Store) bool { return other == s })
 }
 
-// areApart tells that no two rows belong to the same thread, as those of one store do. It
-// is not sure of many.
+// areApart reports whether the rows are known to belong to different threads, as the rows
+// of one store do. It answers false for many rows without comparing them.
 func areApart(rows []service.Row) bool {
 	const few = 8
 	if len(rows) > few {

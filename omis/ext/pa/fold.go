@@ -7,7 +7,7 @@ import (
 
 var _, _, _ service.Folder = (*counter)(nil), (*timer)(nil), (*integrator)(nil)
 
-// Fold: see service.Folder.
+// Fold implements service.Folder.
 func (c *counter) Fold(e service.Ended) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -15,7 +15,7 @@ func (c *counter) Fold(e service.Ended) {
 		func(o owner) *count { return &count{owner: o} }, func(sum, r *count) { sum.value += r.value })
 }
 
-// Fold: see service.Folder.
+// Fold implements service.Folder.
 func (t *timer) Fold(e service.Ended) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -23,7 +23,7 @@ func (t *timer) Fold(e service.Ended) {
 		func(o owner) *row { return &row{owner: o} }, (*row).join)
 }
 
-// Fold: see service.Folder.
+// Fold implements service.Folder.
 func (g *integrator) Fold(e service.Ended) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -31,8 +31,8 @@ func (g *integrator) Fold(e service.Ended) {
 		func(o owner) *values { return &values{owner: o} }, func(sum, r *values) { sum.join(*r) })
 }
 
-// fold adds rows of ended threads up, those that came first, in one of nobody's, which comes
-// first. It takes the others out of the table and returns the rows that are left.
+// fold adds up the oldest rows of ended threads in one row, which names no thread and
+// comes first. It deletes the added rows from byThread and returns the remaining ones.
 func fold[R any](rows []R, byThread map[owner]R, e service.Ended, of func(R) owner, begin func(owner) R, join func(sum, r R)) []R {
 	nobody := owner{e.Proc, e.Nobody}
 	hasEnded := func(r R) bool {

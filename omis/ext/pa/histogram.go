@@ -5,10 +5,10 @@ import (
 	"mirador/omis/service"
 )
 
-// histogram is how many intervals of a thread took how long, where its timer keeps that.
+// histogram is the distribution of a thread's intervals, if its timer keeps histograms.
 type histogram struct {
-	counts []uint64          // of those that the monitor measured, by buckets; nil: none are kept
-	fed    omis.Distribution // of those that programs did
+	counts []uint64          // intervals measured by the monitor, by bucket; nil if the timer keeps no histograms
+	fed    omis.Distribution // intervals measured by programs
 }
 
 func (h *histogram) measured(ns uint64) {
@@ -17,7 +17,7 @@ func (h *histogram) measured(ns uint64) {
 	}
 }
 
-// join adds another one; what is the sum of several counts nothing itself any more.
+// join adds another histogram to h, which must not measure intervals itself any more.
 func (h *histogram) join(other *histogram) {
 	if d := other.all(); len(d) > 0 {
 		h.fed = h.fed.Join(d)
@@ -31,8 +31,9 @@ func (h *histogram) all() omis.Distribution {
 	return h.fed
 }
 
-// distribution is that of a row, which knows the least and the greatest of all, but for one
-// whose thread was stopped in the middle of its first interval's end.
+// distribution returns the distribution of a row, within the limits of its shortest and
+// longest interval. These can be missing if the thread was interrupted at the end of its
+// first interval.
 func (r *row) distribution() omis.Distribution {
 	if r.count == 0 {
 		return r.all()
@@ -40,7 +41,7 @@ func (r *row) distribution() omis.Distribution {
 	return r.all().Within(r.min, r.max)
 }
 
-// spreadOf are the rows of stores with their distributions.
+// spreadOf returns the rows of stores with their distributions.
 func spreadOf(stores []service.Store) (all []row, err error) {
 	for _, s := range stores {
 		fed, err := s.(service.HistogramStore).Histograms()
@@ -56,10 +57,11 @@ func spreadOf(stores []service.Store) (all []row, err error) {
 	return all, nil
 }
 
-// spreadOut is told with the distributions of rows.
+// spreadOut returns the rows of a timer that keeps histograms; add appends the values of
+// a row.
 func (t *timer) spreadOut(level int64, add func(*row, []omis.Value) []omis.Value) ([]omis.Value, error) {
 	if !t.spread {
-		return nil, omis.Errorf(omis.ParameterError, `the timer keeps no histogram: one made by pa_timer_create4("ordered",1,"histogram") does`)
+		return nil, omis.Errorf(omis.ParameterError, `the timer keeps no histogram; create it by pa_timer_create4("ordered",1,"histogram")`)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +72,7 @@ func (t *timer) spreadOut(level int64, add func(*row, []omis.Value) []omis.Value
 	return inWords(t.with(fed), level, add), nil
 }
 
-// appendHistogram adds whose the row is and its buckets, in seconds.
+// appendHistogram appends the row's process and thread, and its buckets in seconds.
 func (r *row) appendHistogram(list []omis.Value) []omis.Value {
 	d := r.distribution()
 	buckets := make([]omis.Value, 0, 3*len(d))
@@ -80,7 +82,8 @@ func (r *row) appendHistogram(list []omis.Value) []omis.Value {
 	return append(list, omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(int64(d.Count())), omis.List(buckets...))
 }
 
-// appendPercentiles adds whose the row is and its percentiles; there are none of nothing.
+// appendPercentiles appends the row's process and thread, and its percentiles unless it
+// has no intervals.
 func (r *row) appendPercentiles(list []omis.Value, percent []float64) []omis.Value {
 	d := r.distribution()
 	n := d.Count()
@@ -95,7 +98,7 @@ func (r *row) appendPercentiles(list []omis.Value, percent []float64) []omis.Val
 	return append(list, omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(int64(n)), omis.List(values...))
 }
 
-// histogramServices are the rows of the table that read distributions.
+// histogramServices returns the table rows of the services that read distributions.
 func histogramServices(timers service.Param) []service.Service {
 	level := service.IntegerParam("level")
 	return []service.Service{
@@ -124,7 +127,7 @@ func createTimer4(c *service.Call) ([]omis.Value, error) {
 	case "histogram":
 		t.spread = true
 	default:
-		return nil, omis.Errorf(omis.ParameterError, "%q is nothing that a timer keeps: there are sums and histogram", keep)
+		return nil, omis.Errorf(omis.ParameterError, "a timer cannot keep %q, only sums or histogram", keep)
 	}
 	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, t))}, nil
 }
@@ -149,7 +152,7 @@ func percentilesOfTimer(c *service.Call) ([]omis.Value, error) {
 	return c.Object.(*timer).spreadOut(level, func(r *row, list []omis.Value) []omis.Value { return r.appendPercentiles(list, percent) })
 }
 
-// mostPercentages bounds how many are asked for at once.
+// mostPercentages is the largest number of percentages in one request.
 const mostPercentages = 100
 
 func percentages(list []omis.Value) ([]float64, error) {
@@ -157,12 +160,12 @@ func percentages(list []omis.Value) ([]float64, error) {
 	for i := range list {
 		p, ok := list[i].Number()
 		if !ok || !(p >= 0 && p <= 100) {
-			return nil, omis.Errorf(omis.ParameterError, "a percentage is 0 to 100")
+			return nil, omis.Errorf(omis.ParameterError, "a percentage must be between 0 and 100")
 		}
 		percent[i] = p
 	}
 	if len(list) == 0 || len(list) > mostPercentages {
-		return nil, omis.Errorf(omis.ParameterError, "1 to %d percentages may be asked for at once", mostPercentages)
+		return nil, omis.Errorf(omis.ParameterError, "a request may contain 1 to %d percentages", mostPercentages)
 	}
 	return percent, nil
 }

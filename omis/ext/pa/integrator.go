@@ -7,12 +7,11 @@ import (
 	"mirador/omis/service"
 )
 
-// integrator gathers values by threads: how many, the last, the least and the
-// greatest of them, their sum and the sum of their squares. Its methods may be
-// called from any goroutine.
+// integrator summarises values for each thread: their number, last, least and greatest
+// value, sum and sum of squares. Its methods may be called from any goroutine.
 type integrator struct {
 	mu       sync.Mutex
-	rows     []*values // in the order in which the threads came
+	rows     []*values // in the order of each thread's first value
 	byThread map[owner]*values
 }
 
@@ -38,7 +37,7 @@ func (g *integrator) add(o owner, v float64) {
 	row.join(values{count: 1, last: v, min: v, max: v, sum: v, squares: v * v})
 }
 
-// join adds values that came later.
+// join adds later values.
 func (r *values) join(later values) {
 	if r.count == 0 {
 		r.min, r.max = later.min, later.max
@@ -57,8 +56,8 @@ func (g *integrator) reset() {
 	g.rows = nil
 }
 
-// read sums the rows up to a level. The last value of a sum is that of the row
-// that came last.
+// read returns the rows, summed up to a level. The last value of a sum is that of the
+// thread whose row was made last.
 func (g *integrator) read(level int64) []omis.Value {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -72,7 +71,7 @@ func (g *integrator) read(level int64) []omis.Value {
 	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}
 }
 
-// integratorServices are the rows of the table that change integrators.
+// integratorServices returns the table rows of the services that change integrators.
 func integratorServices() []service.Service {
 	list := service.TokensParam("integrator_list", classIntegrator)
 	return []service.Service{

@@ -9,7 +9,7 @@ import (
 	"mirador/omis"
 )
 
-// Whatever is added, each level holds what the values themselves say.
+// TestIntegrator compares each level with sums of the added values.
 func TestIntegrator(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := newIntegrator()
@@ -49,7 +49,7 @@ func TestIntegrator(t *testing.T) {
 			t.Fatalf("%d rows, want %d", rows, len(want))
 		}
 		if g.reset(); g.read(inTotal)[0].N != 0 {
-			t.Fatal("a reset integrator is not empty")
+			t.Fatal("an integrator has rows after a reset")
 		}
 	})
 }
@@ -59,7 +59,7 @@ func TestCombinations(t *testing.T) {
 		rule    rule
 		size    int64
 		signals []int64
-		raised  []int // after which signals
+		raised  []int // the signals after which the event is raised
 	}{
 		"and":      {every, 2, []int64{1, 1, 2, 2, 2, 1}, []int{2, 5}},
 		"sequence": {inOrder, 3, []int64{2, 1, 3, 2, 1, 3, 1, 2, 3}, []int{5, 8}},

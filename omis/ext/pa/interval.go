@@ -8,12 +8,12 @@ import (
 	"mirador/omis/service"
 )
 
-// maxInterval is a day.
+// maxInterval is a day in milliseconds.
 const maxInterval = 24 * 60 * 60 * 1000
 
-// intervals raises an event every so many milliseconds. Where the action lists
-// take longer than an interval, the occurrences that fall into it are left out, so
-// they never pile up.
+// intervals raises an event every so many milliseconds. If the action lists take longer
+// than an interval, it skips the occurrences that fall into them, so that they never pile
+// up.
 func intervals(args []omis.Value, _ service.Scope, raise func(service.Occurrence)) (func(), error) {
 	ms, ok := args[0].Int64()
 	if !ok || ms < 1 || ms > maxInterval {

@@ -5,14 +5,14 @@ import (
 	"mirador/omis/service"
 )
 
-// Levels on which rows may be read.
+// Levels on which rows can be read.
 const (
 	byThreads = iota
 	byProcesses
 	inTotal
 )
 
-// levelOf reads the parameter that says on which level rows are wanted.
+// levelOf returns the level that a parameter selects.
 func levelOf(v omis.Value) (int64, error) {
 	level, ok := v.Int64()
 	if !ok || level < byThreads || level > inTotal {
@@ -21,7 +21,7 @@ func levelOf(v omis.Value) (int64, error) {
 	return level, nil
 }
 
-// at is whom a row belongs to on a level.
+// at returns the owner, on a level, of the sum to which o's row belongs.
 func (o owner) at(level int64) owner {
 	switch level {
 	case byProcesses:
@@ -32,8 +32,8 @@ func (o owner) at(level int64) owner {
 	return o
 }
 
-// gather sums rows up to a level, in the order of the first of each; begin makes a
-// sum of none, and join adds a row to one.
+// gather sums rows up to a level, in the order of each sum's first row; begin returns an
+// empty sum, and join adds a row to a sum.
 func gather[R any](rows []R, level int64, of func(R) owner, begin func(owner) R, join func(sum, r R)) []R {
 	var list []R
 	sums := make(map[owner]R)
@@ -49,8 +49,8 @@ func gather[R any](rows []R, level int64, of func(R) owner, begin func(owner) R,
 	return list
 }
 
-// sumServices are the rows of the table that read sums of what pa_counter_read and
-// pa_timer_read tell of threads.
+// sumServices returns the table rows of the services that sum up the rows of counters and
+// timers.
 func sumServices(counters, timers service.Param) []service.Service {
 	level := service.IntegerParam("level")
 	return []service.Service{

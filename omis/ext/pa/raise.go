@@ -9,8 +9,7 @@ import (
 	"mirador/omis/syntax"
 )
 
-// filter raises a user event if a value is the one that is waited for
-// (OMIS 8.2.2).
+// filter raises a user event if two values are equal (OMIS 8.2.2).
 func filter(c *service.Call) ([]omis.Value, error) {
 	if !equal(c.Args[0], c.Args[1]) {
 		return nil, nil
@@ -18,7 +17,7 @@ func filter(c *service.Call) ([]omis.Value, error) {
 	return nil, raise(c, event(c.Args[2]))
 }
 
-// equal compares values. An integer and a floating value may be equal.
+// equal reports whether two values are equal. An integer may equal a floating value.
 func equal(a, b omis.Value) bool {
 	x, isNumber := a.Number()
 	y, alsoNumber := b.Number()
@@ -35,7 +34,7 @@ func equal(a, b omis.Value) bool {
 	return a.Str == b.Str
 }
 
-// event is the token of a parameter, which may stand in a list (OMIS 5.3.2).
+// event returns the token in a parameter, which may be a list of one (OMIS 5.3.2).
 func event(v omis.Value) omis.Token {
 	if v.Kind == omis.KindList && len(v.List) == 1 {
 		v = v.List[0]
@@ -43,8 +42,9 @@ func event(v omis.Value) omis.Token {
 	return v.Token()
 }
 
-// raise raises a user event for the object at hand, which stays as it is until the
-// lists that wait for the event are done, with the parameters of its own event.
+// raise raises a user event with the parameters of the current event. It returns when the
+// action lists that wait for the user event are done; until then the current event's
+// object stays held.
 func raise(c *service.Call, e omis.Token) error {
 	var params []omis.Value
 	if c.Event != nil {

@@ -6,21 +6,20 @@ import (
 	"mirador/omis"
 )
 
-// maxOpen bounds the intervals of a thread that are open at a time. A recursion
-// that is deeper is not measured further down; what is dropped counts as
-// unfinished.
+// maxOpen bounds the open intervals of a thread. Deeper recursion is not measured; the
+// dropped intervals count as unfinished.
 const maxOpen = 1 << 16
 
-// row is what a timer knows of one thread. Sums are exact integers of nanoseconds:
-// a variance is the small difference of large sums.
+// row holds what a timer measured of one thread. Sums are exact integers of nanoseconds,
+// because a variance is the small difference of large sums.
 type row struct {
 	owner
 	sampler
-	stack            // of the thread itself
-	away       int64 // intervals that are open too, in goroutines or where programs have them
+	stack            // intervals of the thread itself
+	away       int64 // number of other open intervals: in goroutines or in programs' stores
 	count      int64
 	unfinished int64
-	skipped    int64 // began and were not to be timed
+	skipped    int64 // begun but not sampled
 	last       uint64
 	min, max   uint64
 	sum        uint128
@@ -29,21 +28,22 @@ type row struct {
 }
 
 type interval struct {
-	sp   uint64 // 0: begun by an event without a stack pointer
+	sp   uint64 // 0 if the event that began it has no stack pointer
 	from int64
 }
 
-// stack is the intervals of a thread or a goroutine that are open, the innermost last.
+// stack holds the open intervals of a thread or a goroutine, the innermost last.
 type stack struct{ open []interval }
 
-// A goroutine may end an interval on another thread than it began it on, and its intervals
-// are on a stack of its own. They are counted with the thread on which that happens: away
-// is then how many more began on a thread than ended there.
+// A goroutine may end an interval on another thread than the one where it began, so its
+// open intervals have a stack of their own. The threads count them where they begin and
+// end: away is the number begun on a thread minus the number ended there.
 
-// start opens an interval on a stack. A frame that is still open although the stack is back
-// at its place, or above, was left by an exception or a longjmp: that is seen also by
-// one that is not timed, whose end would else be taken for that of the other. Without a
-// stack pointer an end could not be told from that of another, so all are timed.
+// start opens an interval on a stack. It first drops the intervals whose frames an
+// exception or a longjmp left, as the stack pointer shows. It does so even for an
+// interval that is not sampled: otherwise the end of that one would be taken for the end
+// of a dropped one. Without a stack pointer the ends of intervals cannot be told apart,
+// so all are timed.
 func (r *row) start(s *stack, sp uint64, now func() int64) {
 	if sp != 0 {
 		for n := len(s.open); n > 0 && s.open[n-1].sp != 0 && s.open[n-1].sp <= sp; n-- {
@@ -62,9 +62,9 @@ func (r *row) start(s *stack, sp uint64, now func() int64) {
 	s.open = append(s.open, interval{sp: sp, from: now()})
 }
 
-// stop closes the interval that was opened at the same place of a stack, and
-// drops those further down, which can never end. Where one of the two has no stack
-// pointer, the innermost interval is meant.
+// stop closes the interval that was opened at the same place of a stack, and drops those
+// further down, which can never end. If either event has no stack pointer, it closes the
+// innermost interval.
 func (r *row) stop(s *stack, sp uint64, at int64) {
 	for n := len(s.open); n > 0; n-- {
 		top := s.open[n-1]
@@ -75,7 +75,7 @@ func (r *row) stop(s *stack, sp uint64, at int64) {
 			r.measured(uint64(max(at-top.from, 0)))
 			return
 		case top.sp > sp:
-			return // its start was not seen
+			return // it began before the timer
 		}
 		r.drop(s)
 	}
@@ -87,7 +87,8 @@ func (r *row) drop(s *stack) {
 	r.unfinished++
 }
 
-// opened counts an interval of a goroutine that began or ended on the row's thread.
+// opened counts an interval of a goroutine that began (1) or ended (-1) on the row's
+// thread.
 func (r *row) opened(s *stack, n int64) {
 	if s != &r.stack {
 		r.away += n
@@ -106,8 +107,7 @@ func (r *row) measured(ns uint64) {
 	r.histogram.measured(ns)
 }
 
-// join adds what another row has measured; the last value is that of the row that
-// came last.
+// join adds what a later row has measured; the last value is that row's.
 func (r *row) join(other *row) {
 	r.unfinished += other.unfinished
 	r.skipped += other.skipped
@@ -126,7 +126,7 @@ func (r *row) join(other *row) {
 	r.histogram.join(&other.histogram)
 }
 
-// append adds the components of the row, in seconds.
+// append appends the components of the row, in seconds.
 func (r *row) append(list []omis.Value) []omis.Value {
 	return append(list,
 		omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.count),

@@ -10,7 +10,7 @@ import (
 	"mirador/omis"
 )
 
-// clock is a time that a test sets.
+// clock is a clock that a test sets.
 type clock int64
 
 func (c *clock) now() int64 { return int64(*c) }
@@ -30,7 +30,8 @@ func TestRecursionAndNesting(t *testing.T) {
 	}
 }
 
-// Frames that an exception left are dropped by whatever shows that they are gone.
+// TestUnfinished checks that frames that an exception left are dropped by the events that
+// prove it.
 func TestUnfinished(t *testing.T) {
 	var c clock
 	for name, test := range map[string]struct {
@@ -89,8 +90,8 @@ func TestBoundOfOpenIntervals(t *testing.T) {
 	}
 }
 
-// A program calls, returns and throws at random. What it does right is measured
-// exactly; every interval is measured, dropped or open.
+// TestRowProperties lets a program call, return and throw at random. Intervals that end
+// normally must be measured exactly, and each interval must be measured, dropped or open.
 func TestRowProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c clock
@@ -106,7 +107,7 @@ func TestRowProperties(t *testing.T) {
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			c += clock(rapid.IntRange(1, 1000).Draw(t, "passes"))
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
-			case 0: // an exception, caught some frames up
+			case 0: // an exception, caught some frames further up
 				if n := rapid.IntRange(0, len(stack)).Draw(t, "caught"); n < len(stack) {
 					sp = stack[n].sp
 					stack = stack[:n]
@@ -163,8 +164,9 @@ func BenchmarkTimer(b *testing.B) {
 	}
 }
 
-// An interval of a goroutine begins on one thread and ends on another. It belongs to the
-// latter, and what is open in all is right at any time; what is broken off is unfinished.
+// TestGoroutineChangesThread checks that an interval that a goroutine begins on one
+// thread and ends on another counts for the latter, that the number of open intervals is
+// always right, and that a cancelled one is unfinished.
 func TestGoroutineChangesThread(t *testing.T) {
 	var c clock
 	tm, first, second := newTimer(), owner{"p_1", "t_1"}, owner{"p_1", "t_2"}
@@ -173,7 +175,7 @@ func TestGoroutineChangesThread(t *testing.T) {
 	c = 10
 	tm.start(first, at(0x2000, 64), c.now)
 	tm.stop(second, at(0x1000, 64), 30)
-	tm.stop(second, at(0x1000, 64), 31) // its begin was not seen
+	tm.stop(second, at(0x1000, 64), 31) // its start was not seen
 	one, two := tm.byThread[first], tm.byThread[second]
 	if one.count != 0 || one.begun() != 2 || two.count != 1 || two.last != 30 || two.begun() != 0 || one.away+two.away != 1 {
 		t.Errorf("%+v, %+v", one, two)
@@ -184,10 +186,10 @@ func TestGoroutineChangesThread(t *testing.T) {
 		t.Errorf("broken off: %+v, %+v", one, two)
 	}
 	if err := tm.canTime(omis.StackPlace{Unknown: errors.New("no symbol")}); err == nil {
-		t.Error("a goroutine that is not known is timed")
+		t.Error("a timer accepts an unknown goroutine")
 	}
 	tm.clock = omis.ClockCPU
 	if err := tm.canTime(at(0x1000, 64)); err == nil {
-		t.Error("the CPU time of a goroutine is told")
+		t.Error("a timer accepts the CPU time of a goroutine")
 	}
 }

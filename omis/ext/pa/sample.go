@@ -8,19 +8,19 @@ import (
 	"mirador/omis/service"
 )
 
-// mostOneIn bounds how many intervals there are for one that is timed.
+// mostOneIn is the largest number of intervals for each one that is timed.
 const mostOneIn = 1_000_000
 
-// sampler chooses which intervals of a thread are timed where that is one in so many: of
-// every so many that follow each other one, by lot. So each has the same chance, a
-// thread's first too, and nothing that recurs is timed always or never.
+// sampler chooses the intervals of a thread that are timed: one, at random, of every
+// oneIn that follow each other. So each interval has the same chance, including a
+// thread's first, and a periodic one is not timed always or never.
 type sampler struct {
-	oneIn int64 // 1 and less: all are timed
-	left  int64 // how many more begin until one is timed, that one included; 0: the lot is to be drawn
-	rest  int64 // and behind that one, until the next lot is drawn
+	oneIn int64 // 1 or less: all are timed
+	left  int64 // number of intervals up to the next timed one, inclusive; 0: choose anew
+	rest  int64 // number of intervals after the timed one, before the sampler chooses anew
 }
 
-// chooses tells whether the interval that begins is to be timed.
+// chooses reports whether the interval that begins is to be timed.
 func (s *sampler) chooses() bool {
 	if s.oneIn <= 1 {
 		return true
@@ -33,13 +33,13 @@ func (s *sampler) chooses() bool {
 	return s.left == 0
 }
 
-// begun is how many intervals began, timed or not.
+// begun returns the number of intervals that began, timed or not.
 func (r *row) begun() int64 { return r.chosen() + r.skipped }
 
-// chosen is how many of them were to be timed.
+// chosen returns the number of intervals that the sampler chose.
 func (r *row) chosen() int64 { return r.count + r.unfinished + int64(len(r.open)) + r.away }
 
-// each is how many intervals one that was timed stands for.
+// each returns the number of intervals that a timed one stands for.
 func (r *row) each() float64 {
 	if r.skipped == 0 || r.chosen() == 0 {
 		return 1
@@ -47,13 +47,13 @@ func (r *row) each() float64 {
 	return float64(r.begun()) / float64(r.chosen())
 }
 
-// untold is in place of an error that cannot be estimated: a single value says nothing
-// of how much others differ from it.
+// untold replaces an error that cannot be estimated: from a single value the variance is
+// unknown.
 const untold = -1
 
-// deviation is the standard error of the sum of all intervals, in seconds, from those
-// that were timed: with n of them out of m, and s² as their variance, it is
-// m·√(s²/n·(1−n/m)). That they are spread evenly over time makes it smaller, if anything.
+// deviation returns the standard error of the sum of all intervals, in seconds. If n of m
+// intervals were timed, and s² is their variance, it is m·√(s²/n·(1−n/m)). As the
+// timed intervals are spread evenly over time, the true error is not larger.
 func (r *row) deviation() float64 {
 	n, m := float64(r.count), float64(r.count)*r.each()
 	switch {
@@ -67,8 +67,9 @@ func (r *row) deviation() float64 {
 	return m * math.Sqrt(variance/n*(1-n/m))
 }
 
-// estimate adds the components of the row, as append does, but for all intervals that
-// began. The last, the least and the greatest are of those that were timed.
+// estimate appends the components of the row as append does, but estimated for all
+// intervals that began. The last, the least and the greatest interval are of the timed
+// ones.
 func (r *row) estimate(list []omis.Value) []omis.Value {
 	each := r.each()
 	return append(list,
@@ -77,7 +78,7 @@ func (r *row) estimate(list []omis.Value) []omis.Value {
 		omis.Float(seconds(r.min)), omis.Float(seconds(r.max)), omis.Int(r.unfinished), omis.Float(r.deviation()))
 }
 
-// sampleServices are the rows of the table that read what timers estimate.
+// sampleServices returns the table rows of the services that read estimates.
 func sampleServices(timers service.Param) []service.Service {
 	return []service.Service{{
 		Name: "pa_timer_estimate", Class: classTimer, Kind: service.Information, Object: classTimer,
@@ -95,7 +96,7 @@ func createTimer3(c *service.Call) ([]omis.Value, error) {
 	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, t))}, nil
 }
 
-// sampledTimer makes a timer of the parameters clock and one_in.
+// sampledTimer makes a timer according to the parameters clock and one_in.
 func sampledTimer(c *service.Call) (*timer, error) {
 	clock, err := clockOf(c.Args[0])
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 func sampling(oneIn int64) row { return row{sampler: sampler{oneIn: oneIn}} }
 
-// Of every so many intervals that follow each other exactly one is timed, each of them
-// with the same chance.
+// TestOneOfEverySoMany checks that of every oneIn intervals that follow each other
+// exactly one is timed, each with the same chance.
 func TestOneOfEverySoMany(t *testing.T) {
 	const oneIn, blocks = 5, 4000
 	var places [oneIn]int
@@ -36,8 +36,8 @@ func TestOneOfEverySoMany(t *testing.T) {
 	}
 }
 
-// What is timed, and what is not, is never taken for one another, in whatever way calls
-// nest, recur at the same place of the stack or are left by exceptions.
+// TestSampledRowProperties checks that timed and other intervals are never confused,
+// however calls nest, recur at the same place of the stack or are left by exceptions.
 func TestSampledRowProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c clock
@@ -53,7 +53,7 @@ func TestSampledRowProperties(t *testing.T) {
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			c += clock(rapid.IntRange(1, 1000).Draw(t, "passes"))
 			switch what := rapid.IntRange(0, 9).Draw(t, "what"); {
-			case what == 0: // an exception, caught some frames up
+			case what == 0: // an exception, caught some frames further up
 				stack = stack[:rapid.IntRange(0, len(stack)).Draw(t, "caught")]
 			case what < 5 && len(stack) > 0:
 				top := stack[len(stack)-1]
@@ -83,8 +83,8 @@ func TestSampledRowProperties(t *testing.T) {
 	})
 }
 
-// The sum of all intervals lies as often within the error of what is estimated as it
-// should, which is 68 times out of a hundred, and 99.7 times within three of them.
+// TestStandardError checks that the true sum lies within the estimated standard error in
+// about 68 of a hundred cases, and within three standard errors in 99.7.
 func TestStandardError(t *testing.T) {
 	const oneIn, calls, times = 10, 1000, 400
 	source := rand.New(rand.NewPCG(1, 2))
@@ -110,13 +110,13 @@ func TestStandardError(t *testing.T) {
 		total += told / truth
 	}
 	if mean := total / times; math.Abs(mean-1) > 0.03 {
-		t.Errorf("on the average %.3f of the truth", mean)
+		t.Errorf("the estimate is on average %.3f of the true sum", mean)
 	}
 	if share := float64(within) / times; share < 0.56 || share > 0.80 {
-		t.Errorf("%.2f of the truths lie within the standard error", share)
+		t.Errorf("%.2f of the true sums lie within the standard error", share)
 	}
 	if share := float64(within3) / times; share < 0.95 {
-		t.Errorf("%.3f of the truths lie within three standard errors", share)
+		t.Errorf("%.3f of the true sums lie within three standard errors", share)
 	}
 }
 
@@ -138,7 +138,8 @@ func TestErrorOfFew(t *testing.T) {
 	}
 }
 
-// Events without a place of the stack are all timed.
+// TestSampledWithoutStack checks that intervals of events without a stack pointer are all
+// timed.
 func TestSampledWithoutStack(t *testing.T) {
 	var c clock
 	r := sampling(10)

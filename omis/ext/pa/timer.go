@@ -7,28 +7,26 @@ import (
 	"mirador/omis/service"
 )
 
-// timer measures intervals by threads. Its methods may be called from any
-// goroutine.
+// timer measures intervals for each thread. Its methods may be called from any goroutine.
 type timer struct {
 	mu       sync.Mutex
-	rows     []*row // in the order in which the threads came
+	rows     []*row // in the order of each thread's first interval
 	byThread map[owner]*row
-	// goroutines have the intervals that are open of those: a goroutine may go on on
-	// another thread.
+	// goroutines holds the open intervals of goroutines, which may change their threads.
 	goroutines map[goroutine]*stack
 	feeds      feeds
 	clock      omis.Clock
 	oneIn      int64 // see omis.Op
-	// spread has it count how many intervals took how long.
+	// spread says that the timer keeps histograms.
 	spread bool
 }
 
 func newTimer() *timer { return &timer{byThread: make(map[owner]*row)} }
 
-// Clock: see service.Clocked.
+// Clock implements service.Clocked.
 func (t *timer) Clock() omis.Clock { return t.clock }
 
-// OneIn: see service.Sampled.
+// OneIn implements service.Sampled.
 func (t *timer) OneIn() int64 { return t.oneIn }
 
 // of returns the row of a thread. The caller holds mu.
@@ -46,14 +44,16 @@ func (t *timer) of(o owner) *row {
 	return r
 }
 
-// goroutine names a goroutine of a process. Another one may get the descriptor of one that
-// has ended: it begins at the upper end of its stack, which drops what the other left open.
+// goroutine identifies a goroutine of a process. A new goroutine may get the descriptor
+// of an ended one: it begins at the upper end of its stack, which drops the intervals
+// that the ended one left open.
 type goroutine struct {
 	proc omis.Token
 	addr uint64
 }
 
-// stackOf returns the stack of open intervals that a frame belongs to. The caller holds mu.
+// stackOf returns the open intervals of the goroutine or thread that f belongs to. The
+// caller holds mu.
 func (t *timer) stackOf(r *row, f omis.StackPlace) *stack {
 	if f.Goroutine == 0 {
 		return &r.stack
@@ -80,7 +80,7 @@ func (t *timer) start(o owner, f omis.StackPlace, now func() int64) {
 func (t *timer) stop(o owner, f omis.StackPlace, at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// A stop without a start makes no row, of a thread or of a goroutine.
+	// A stop without a start makes no row and no stack.
 	switch r := t.byThread[o]; {
 	case f.Goroutine != 0:
 		if s := t.goroutines[goroutine{o.proc, f.Goroutine}]; s != nil && len(s.open) > 0 {
@@ -93,7 +93,7 @@ func (t *timer) stop(o owner, f omis.StackPlace, at int64) {
 
 var _ service.Breaker = (*timer)(nil)
 
-// BreakOff: see service.Breaker.
+// BreakOff implements service.Breaker.
 func (t *timer) BreakOff(proc omis.Token) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,7 +106,8 @@ func (t *timer) BreakOff(proc omis.Token) {
 			r.drop(&r.stack)
 		}
 	}
-	// It is not known which thread each goroutine would have gone on with.
+	// The threads on which these goroutines would have ended their intervals are unknown,
+	// so any row counts them.
 	for g, s := range t.goroutines {
 		for any != nil && g.proc == proc && len(s.open) > 0 {
 			any.drop(s)
@@ -114,7 +115,7 @@ func (t *timer) BreakOff(proc omis.Token) {
 	}
 }
 
-// reset forgets the open intervals too: what is measured afterwards began
+// reset also discards the open intervals, so that everything measured afterwards began
 // afterwards.
 func (t *timer) reset() error {
 	t.mu.Lock()
@@ -127,10 +128,10 @@ func (t *timer) reset() error {
 
 func (t *timer) values(level int64) ([]omis.Value, error) { return t.told(level, (*row).append) }
 
-// widest is how many components a row has at most.
+// widest is the greatest number of components in a row.
 const widest = 11
 
-// told are the rows, up to a level, as components that somebody else adds to a list.
+// told returns the rows, summed up to a level; add appends the components of a row.
 func (t *timer) told(level int64, add func(*row, []omis.Value) []omis.Value) ([]omis.Value, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,7 +142,7 @@ func (t *timer) told(level int64, add func(*row, []omis.Value) []omis.Value) ([]
 	return inWords(t.with(rowsOf(fed)), level, add), nil
 }
 
-// inWords are rows up to a level.
+// inWords sums rows up to a level and returns them as values.
 func inWords(rows []*row, level int64, add func(*row, []omis.Value) []omis.Value) []omis.Value {
 	if level != byThreads {
 		rows = gather(rows, level, func(r *row) owner { return r.owner },
@@ -154,7 +155,7 @@ func inWords(rows []*row, level int64, add func(*row, []omis.Value) []omis.Value
 	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}
 }
 
-// with are the rows of the timer with those of stores added. The caller holds mu.
+// with returns the rows of the timer with those of stores added. The caller holds mu.
 func (t *timer) with(fed []row) []*row {
 	if len(fed) == 0 {
 		return t.rows
@@ -181,7 +182,7 @@ func rowsOf(fed []service.Row) []row {
 	return rows
 }
 
-// measured is a row of a store as one of a timer.
+// measured converts a row of a store to a row of a timer.
 func measured(fed *service.Row) row {
 	i := &fed.Intervals
 	return row{
@@ -191,7 +192,7 @@ func measured(fed *service.Row) row {
 	}
 }
 
-// inStores: see measure.
+// inStores implements measure.
 func (t *timer) inStores() *shown { return t.feeds.shown.Load() }
 
 func (*timer) appendFed(list []omis.Value, r *service.Row) []omis.Value {
@@ -221,7 +222,7 @@ func (t *timer) Leave(s service.Store) error {
 	return err
 }
 
-// takeFrom takes over the rows of a store, as far as they can be read. The caller holds mu.
+// takeFrom adds the rows of a store as far as it can read them. The caller holds mu.
 func (t *timer) takeFrom(s service.Store) error {
 	if t.spread {
 		fed, err := spreadOf([]service.Store{s})
@@ -233,7 +234,7 @@ func (t *timer) takeFrom(s service.Store) error {
 	return err
 }
 
-// compileStart and compileStop are pa_timer_start and pa_timer_stop as steps of a
+// compileStart and compileStop compile pa_timer_start and pa_timer_stop to steps of a
 // program.
 func compileStart([]service.Argument) (omis.Op, error) { return omis.Op{Do: omis.OpStart}, nil }
 func compileStop([]service.Argument) (omis.Op, error)  { return omis.Op{Do: omis.OpStop}, nil }
@@ -242,16 +243,16 @@ func createTimer(c *service.Call) ([]omis.Value, error) {
 	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, newTimer()))}, nil
 }
 
-// clocks are the names of clocks in requests.
+// clocks returns the clocks by their names in requests.
 func clocks() map[string]omis.Clock {
 	return map[string]omis.Clock{"ordered": omis.ClockOrdered, "fast": omis.ClockFast, "cpu": omis.ClockCPU}
 }
 
-// clockOf reads the parameter that says by which clock times are taken.
+// clockOf returns the clock that a parameter selects.
 func clockOf(v omis.Value) (omis.Clock, error) {
 	clock, ok := clocks()[v.Str]
 	if !ok {
-		return 0, omis.Errorf(omis.ParameterError, "%q is no clock: there are ordered, fast and cpu", v.Str)
+		return 0, omis.Errorf(omis.ParameterError, "%q is not a clock; the clocks are ordered, fast and cpu", v.Str)
 	}
 	return clock, nil
 }
@@ -270,8 +271,8 @@ func resetTimer(c *service.Call) ([]omis.Value, error) {
 	return nil, c.Object.(*timer).reset()
 }
 
-// startTimer takes the time as late as it can, so that as little as possible of
-// the monitor's own work is measured; what is left of it does not count.
+// startTimer reads the clock as late as possible, to measure little of the monitor's own
+// work; it subtracts the rest (Occurrence.After).
 func startTimer(c *service.Call) ([]omis.Value, error) {
 	if c.Event == nil {
 		return nil, noEvent()
@@ -292,7 +293,8 @@ func startTimer(c *service.Call) ([]omis.Value, error) {
 	return nil, nil
 }
 
-// stopTimer uses the time at which the event was recognised, without what that took.
+// stopTimer takes the time at which the event was recognised, minus the cost up to that
+// moment.
 func stopTimer(c *service.Call) ([]omis.Value, error) {
 	if c.Event == nil {
 		return nil, noEvent()
@@ -312,30 +314,31 @@ func stopTimer(c *service.Call) ([]omis.Value, error) {
 	return nil, nil
 }
 
-// canTime says why an interval cannot be timed where an event happened.
+// canTime returns the reason why an interval cannot begin or end where an event happened.
 func (t *timer) canTime(f omis.StackPlace) error {
 	switch {
 	case f.Unknown != nil:
-		return omis.Errorf(omis.UnsupportedService, "a function in Go is timed by goroutines: %v", f.Unknown)
+		return omis.Errorf(omis.UnsupportedService, "the timer must know the goroutine of a function in Go: %v", f.Unknown)
 	case f.Goroutine != 0 && t.clock == omis.ClockCPU:
 		return omis.NoGoroutineCPU()
 	}
 	return nil
 }
 
-// cpuTime is the CPU time of the thread that is held for an event. What the thread itself
-// does to be held, and to go on, counts: nobody has measured how much of that is CPU time.
+// cpuTime returns the CPU time of the thread that is held for an event. It includes what
+// the thread itself does to stop and to continue: how much of that is CPU time is not
+// measured.
 func cpuTime(e *service.Occurrence) (int64, error) {
 	if e.CPU == nil {
-		return 0, omis.Errorf(omis.UnsupportedService, "the event is none of a thread, whose CPU time could be told")
+		return 0, omis.Errorf(omis.UnsupportedService, "the event belongs to no thread, so it has no CPU time")
 	}
 	return e.CPU()
 }
 
-// noEvent says why a timer cannot be used in an unconditional request: it measures
-// with the clock of the events.
+// noEvent returns the error for a timer in an unconditional request: a timer uses the
+// clock of events.
 func noEvent() error {
-	return omis.Errorf(omis.ParameterError, "a timer is started and stopped by events: put it behind one, such as thread_reached_addr")
+	return omis.Errorf(omis.ParameterError, "only events can start and stop a timer: use a conditional request, such as one with thread_reached_addr")
 }
 
 func readTimer(c *service.Call) ([]omis.Value, error) {

@@ -9,8 +9,8 @@ import (
 	"mirador/omis/service"
 )
 
-// trace remembers occurrences, the newest of each thread, until somebody reads them. Its
-// methods may be called from any goroutine.
+// trace keeps the newest records of each thread until they are read. Its methods may be
+// called from any goroutine.
 type trace struct {
 	room int64 // see omis.Op
 
@@ -18,11 +18,12 @@ type trace struct {
 	byThread map[owner]*tail
 	stores   []service.Trail
 	taken    []service.Record // in the order of their times; not read yet
-	lost     uint64           // of which nobody has been told
+	lost     uint64           // lost records not yet reported
 }
 
-// mostRoom bounds how many records of a thread are kept, and mostTails of how many threads
-// the monitor appends some apart: others are kept as if they had ended.
+// mostRoom bounds the records kept for a thread. mostTails bounds the threads for which
+// the monitor keeps separate records; beyond that it takes over the records of all, as if
+// the threads had ended.
 const (
 	mostRoom  = 1 << 16
 	mostTails = 1 << 10
@@ -32,13 +33,13 @@ var _ service.Traced = (*trace)(nil)
 
 func newTrace(room int64) *trace { return &trace{room: room, byThread: make(map[owner]*tail)} }
 
-// tail is the newest records of a thread, of those that the monitor appended.
+// tail holds the newest records that the monitor appended for a thread.
 type tail struct {
 	records []service.Record
-	next    int // where the oldest is, when there is no room for more
+	next    int // index of the oldest record when the tail is full
 }
 
-// append returns how many records it has cost.
+// append adds a record and returns the number of records that it overwrote.
 func (l *tail) append(r service.Record, room int64) uint64 {
 	if int64(len(l.records)) < room {
 		l.records = append(l.records, r)
@@ -49,23 +50,23 @@ func (l *tail) append(r service.Record, room int64) uint64 {
 	return 1
 }
 
-// inOrder are the records, the oldest first.
+// inOrder returns the records, oldest first.
 func (l *tail) inOrder() []service.Record { return append(l.records[l.next:], l.records[:l.next]...) }
 
-// Kind: see service.Cell.
+// Kind implements service.Cell.
 func (*trace) Kind() omis.StoreKind { return omis.StoreTraces }
 
-// Room: see service.Traced.
+// Room implements service.Traced.
 func (t *trace) Room() int64 { return t.room }
 
-// Join: see service.Cell.
+// Join implements service.Cell.
 func (t *trace) Join(s service.Store) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stores = append(t.stores, s.(service.Trail))
 }
 
-// Leave: see service.Cell.
+// Leave implements service.Cell.
 func (t *trace) Leave(s service.Store) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +77,7 @@ func (t *trace) Leave(s service.Store) error {
 	return err
 }
 
-// take takes over what is in a store. The caller holds mu.
+// take takes over the records in a store. The caller holds mu.
 func (t *trace) take(s service.Trail) error {
 	records, lost, err := s.Take()
 	t.taken, t.lost = append(t.taken, records...), t.lost+lost
@@ -104,8 +105,8 @@ func (t *trace) add(r service.Record) {
 	t.lost += l.append(r, t.room)
 }
 
-// read hands out records, the oldest first, but no more than so many at once. Only when
-// those are too few that were taken before, it takes what has been appended since.
+// read returns at most the given number of records, oldest first. It collects new records
+// only if those taken earlier do not suffice.
 func (t *trace) read(most int) (records []service.Record, lost uint64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,7 +121,7 @@ func (t *trace) read(most int) (records []service.Record, lost uint64, err error
 	return records, lost, nil
 }
 
-// takeTails takes over what the monitor appended. The caller holds mu.
+// takeTails takes over the records that the monitor appended. The caller holds mu.
 func (t *trace) takeTails() {
 	for _, l := range t.byThread {
 		t.taken = append(t.taken, l.inOrder()...)
@@ -128,7 +129,7 @@ func (t *trace) takeTails() {
 	clear(t.byThread)
 }
 
-// forgetOld bounds what is kept until somebody reads it. The caller holds mu.
+// forgetOld bounds the number of unread records. The caller holds mu.
 func (t *trace) forgetOld() {
 	kept, lost := omis.Newest(t.taken)
 	t.taken, t.lost = kept, t.lost+lost
@@ -158,7 +159,7 @@ func (t *trace) reset() error {
 	return nil
 }
 
-// traceServices are the rows of the table for traces.
+// traceServices returns the table rows of traces.
 func traceServices() []service.Service {
 	traces, mark := service.TokensParam("trace_list", classTrace), service.IntegerParam("mark")
 	return []service.Service{
@@ -201,11 +202,11 @@ func createTrace(c *service.Call) ([]omis.Value, error) {
 
 func resetTrace(c *service.Call) ([]omis.Value, error) { return nil, c.Object.(*trace).reset() }
 
-// markOf and valueOf are what an action is told.
+// markOf and valueOf convert parameters of pa_trace_add and pa_trace_add2.
 func markOf(v omis.Value) (int32, error) {
 	n, ok := v.Int64()
 	if !ok || n != int64(int32(n)) {
-		return 0, omis.Errorf(omis.ParameterError, "the mark does not fit into 32 bits with a sign")
+		return 0, omis.Errorf(omis.ParameterError, "the mark does not fit into a signed 32-bit integer")
 	}
 	return int32(n), nil
 }
@@ -213,15 +214,15 @@ func markOf(v omis.Value) (int32, error) {
 func valueOf(v omis.Value) (int64, error) {
 	n, ok := v.Int64()
 	if !ok {
-		return 0, omis.Errorf(omis.ParameterError, "the value does not fit into 64 bits with a sign")
+		return 0, omis.Errorf(omis.ParameterError, "the value does not fit into a signed 64-bit integer")
 	}
 	return n, nil
 }
 
-// compileTrace is pa_trace_add, or pa_trace_add2, as a step of a program.
+// compileTrace compiles pa_trace_add or pa_trace_add2 to a step of a program.
 func compileTrace(args []service.Argument) (op omis.Op, err error) {
 	if args[1].Load.IsLoaded() {
-		return op, omis.Errorf(omis.ParameterError, "a mark that comes from the event may be another at each hit")
+		return op, omis.Errorf(omis.ParameterError, "a mark must be constant, but an event parameter may change with each hit")
 	}
 	op.Do = omis.OpTrace
 	if op.Mark, err = markOf(args[1].Value); err != nil || len(args) == 2 {
@@ -257,7 +258,7 @@ func addToTrace(c *service.Call) ([]omis.Value, error) {
 func readTrace(c *service.Call) ([]omis.Value, error) {
 	most, ok := c.Args[1].Int64()
 	if !ok || most < 0 {
-		return nil, omis.Errorf(omis.ParameterError, "records are read by a number of them, 0: all")
+		return nil, omis.Errorf(omis.ParameterError, "the number of records to read must be 0 (all) or greater")
 	}
 	if most == 0 {
 		most = math.MaxInt

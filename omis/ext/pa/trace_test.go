@@ -8,7 +8,7 @@ import (
 	"mirador/omis/service"
 )
 
-// log is a trail.
+// log is a Trail.
 type log struct {
 	shelf
 	records []service.Record
@@ -19,8 +19,8 @@ func (l *log) Take() (records []service.Record, lost uint64, err error) {
 	return records, 0, nil
 }
 
-// A trace that nobody reads keeps the newest records of programs that were taken away, and
-// of threads that come and go, and tells how many were lost.
+// TestUnreadTrace checks that an unread trace keeps the newest records of removed
+// programs, and of threads that come and go, and reports how many were lost.
 func TestUnreadTrace(t *testing.T) {
 	const few = 3
 	full := func() *trace {
@@ -43,7 +43,7 @@ func TestUnreadTrace(t *testing.T) {
 		}
 	}
 	if len(added.byThread) != 1 {
-		t.Errorf("there are tails of %d threads", len(added.byThread))
+		t.Errorf("there are separate records for %d threads", len(added.byThread))
 	}
 	for what, c := range map[string]struct {
 		*trace
