@@ -1,8 +1,8 @@
-// Package conform checks the answers of a gateway in tests: by the schemas that the gateway
-// serves, by its DTD, by the DTD of MIR's report unless the request asked for an extension,
-// and by the rules of MIR that no grammar can say.
+// Package conform checks the answers of a gateway in tests: against the gateway's schemas and
+// its DTD, against the DTD of MIR's report unless the request asks for an extension, and
+// against rules of MIR that a grammar cannot express.
 //
-// Tests of any package import it, and nothing else does. It starts no goroutine.
+// Tests of any package may import it; other code must not. It starts no goroutine.
 package conform
 
 import (
@@ -24,13 +24,13 @@ import (
 //go:embed testdata/report.dtd
 var report []byte
 
-// Conversation is a number of requests to one gateway. The zero value is ready. It may be
-// used from any goroutine.
+// Conversation is a sequence of requests to one gateway. The zero value is ready to use. It
+// may be used by several goroutines.
 type Conversation struct {
 	sampled atomic.Bool // a request asked for values with extensions
 }
 
-// Answer fails the test if a MIR document is no valid answer to a request. prefer is the
+// Answer fails the test if a MIR document is not a valid answer to a request. prefer is the
 // Prefer header of the request.
 func (c *Conversation) Answer(t testing.TB, prefer string, request, answer []byte) {
 	t.Helper()
@@ -39,7 +39,7 @@ func (c *Conversation) Answer(t testing.TB, prefer string, request, answer []byt
 	}
 }
 
-// Check returns what is wrong with an answer. An empty answer is a valid one.
+// Check returns what is wrong with an answer. An empty answer is valid.
 func (c *Conversation) Check(prefer string, request, answer []byte) error {
 	asks := bytes.Contains(request, []byte(mir.GatewayNamespace))
 	if asks {
@@ -48,13 +48,13 @@ func (c *Conversation) Check(prefer string, request, answer []byte) error {
 	if len(bytes.TrimSpace(answer)) == 0 {
 		return nil
 	}
-	// What was asked for with the probe, such as percentiles, is in its values from then on.
+	// Values have the extensions that an earlier request asked for, such as percentiles.
 	values := c.sampled.Load() && bytes.Contains(answer, []byte("<measurement"))
 	return Check(asks || prefer != "" || values, answer)
 }
 
-// Check returns what is wrong with an answer. extended allows the extensions of the
-// gateway, which the DTD of the report does not know.
+// Check returns what is wrong with an answer. extended allows the extensions of the gateway,
+// which the DTD of the report does not declare.
 func Check(extended bool, answer []byte) error {
 	g, err := grammars()
 	if err != nil {
@@ -87,11 +87,12 @@ func named(grammar string, err error) error {
 	return fmt.Errorf("by %s: %w", grammar, err)
 }
 
-// positioned is how every error begins.
+// positioned matches the beginning of every error.
 var positioned = regexp.MustCompile(`^line \d+, column \d+: .`)
 
-// rules checks what no grammar says: an element of a measurement that holds others has one id
-// at most and no value (MIR 6, rule 3); an error begins with its place in the request.
+// rules checks what grammars cannot express: an element of a measurement with children has at
+// most one id and no value (MIR 6, rule 3), and an error begins with its position in the
+// request.
 func rules(answer []byte) error {
 	document, err := mir.Decode(answer, mir.ReplyLimits())
 	if err != nil {
@@ -103,7 +104,7 @@ func rules(answer []byte) error {
 	case *mir.Errors:
 		for _, message := range d.Messages {
 			if !positioned.MatchString(message) {
-				return fmt.Errorf("an error without a place: %s", message)
+				return fmt.Errorf("an error without a position: %s", message)
 			}
 		}
 	}
@@ -131,13 +132,13 @@ func levels(m *mir.Measurement) error {
 	return nil
 }
 
-// grammar is all that answers are checked by.
+// grammar has the schemas and DTDs that answers are checked against.
 type grammar struct {
 	mir, sir, gateway *xsd.Schema
 	ours, report      *dtd
 }
 
-// grammars are parsed once for all tests of a process.
+// grammars are parsed once per process.
 var grammars = sync.OnceValues(func() (g grammar, err error) {
 	for _, s := range []struct {
 		into   **xsd.Schema

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// documents are answers, and what is wrong with them: without extensions and with them.
+// documents are answers, and the expected faults without and with extensions.
 var documents = []struct{ document, plain, extended string }{
 	{`<probe id="probe-1"/>`, "", ""},
 	{`<probe/>`, "<probe> lacks id", "<probe> lacks id"},
@@ -21,10 +21,10 @@ var documents = []struct{ document, plain, extended string }{
 	{`<measurement value="1" xmlns:gateway="urn:mirador:gateway" gateway:count="2" gateway:timed="1" gateway:sum="3" gateway:error="0.5">` +
 		`<gateway:percentile of="50" value="1" error="0"/></measurement>`, "the report", ""},
 	{`<errors><error>line 1, column 2: no</error></errors>`, "", ""},
-	{`<errors><error>no</error></errors>`, "without a place", "without a place"},
-	{`<errors/>`, "cannot hold", "cannot hold"},
+	{`<errors><error>no</error></errors>`, "without a position", "without a position"},
+	{`<errors/>`, "must not contain", "must not contain"},
 	{`<snapshot><node id="n_1" name="here"><process id="p_1"><thread id="t_1" master="true"><stack>f</stack></thread></process></node></snapshot>`, "", ""},
-	{`<snapshot><process id="p_1"><stack>f</stack><thread id="t_1"/></process></snapshot>`, "<process> cannot hold", "<process> cannot hold"},
+	{`<snapshot><process id="p_1"><stack>f</stack><thread id="t_1"/></process></snapshot>`, "<process> must not contain", "<process> must not contain"},
 	{`<snapshot><thread id="t_1" master="1"/></snapshot>`, `master of <thread> cannot be "1"`, "cannot be"},
 	{`<sir><program/></sir>`, "sir.xsd", "sir.xsd"},
 }
@@ -43,7 +43,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestUnreadableDTD: what the reader of DTDs does not know must not pass for a declaration.
+// TestUnreadableDTD checks that parseDTD refuses declarations that it does not support.
 func TestUnreadableDTD(t *testing.T) {
 	for _, source := range []string{
 		`<!ENTITY a "b">`, `<!ELEMENT a (b`, `<!ELEMENT a EMPTY><!ELEMENT a EMPTY>`,

@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// dtd is a document type definition, as far as those of MIR go: elements and their
-// attributes, without entities and notations. Names are compared as they are written, with
-// their prefixes (XML 1.0 knows no namespaces).
+// dtd is a document type definition with the constructs that MIR uses: elements and
+// attributes, without entities and notations. Names are compared as written, with their
+// prefixes (XML 1.0 has no namespaces).
 type dtd struct {
 	elements map[string]element
 }
 
 type element struct {
-	model      *regexp.Regexp // of the names of its children, each with a blank behind it
-	text       bool           // it may hold text
+	model      *regexp.Regexp // matches the names of the children, each followed by a blank
+	text       bool           // text is allowed
 	attributes map[string]attribute
 }
 
 type attribute struct {
-	values   []string // nil: any
+	values   []string // nil: any value
 	required bool
 }
 
@@ -36,8 +36,8 @@ var (
 	attributes   = regexp.MustCompile(`(?s)(\S+)\s+(CDATA|\([^)]*\))\s+(#REQUIRED|#IMPLIED)`)
 )
 
-// parseDTD reads the declarations of a DTD. It refuses what it does not know, so that
-// nothing is passed over.
+// parseDTD reads the declarations of a DTD. It refuses unknown declarations instead of
+// ignoring them.
 func parseDTD(source []byte) (*dtd, error) {
 	d := &dtd{elements: make(map[string]element)}
 	text := comments.ReplaceAllString(string(source), "")
@@ -94,7 +94,7 @@ func (d *dtd) attributes(of, list string) error {
 	return nil
 }
 
-// open is an element that has begun: its name and those of its children so far.
+// open is an open element: its name, and those of its children so far.
 type open struct {
 	name     string
 	children strings.Builder
@@ -123,12 +123,12 @@ func (d *dtd) validate(document []byte) error {
 			stack = append(stack, &open{name: name})
 		case xml.EndElement:
 			if children := inner.children.String(); !d.elements[inner.name].model.MatchString(children) {
-				return fmt.Errorf("<%s> cannot hold %q", inner.name, children)
+				return fmt.Errorf("<%s> must not contain %q", inner.name, children)
 			}
 			stack = stack[:len(stack)-1]
 		case xml.CharData:
 			if len(bytes.TrimSpace(token)) > 0 && !d.elements[inner.name].text {
-				return fmt.Errorf("<%s> cannot hold the text %q", inner.name, token)
+				return fmt.Errorf("<%s> must not contain the text %q", inner.name, token)
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func (d *dtd) begins(name string, has []xml.Attr) error {
 	return nil
 }
 
-// written is a name as RawToken splits it, with its prefix.
+// written joins a name that RawToken has split with its prefix.
 func written(name xml.Name) string {
 	if name.Space == "" {
 		return name.Local

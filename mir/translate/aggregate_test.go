@@ -14,10 +14,10 @@ import (
 	"mirador/sir"
 )
 
-// timings are the durations that threads measured, in nanoseconds.
+// timings are measured durations by thread, in nanoseconds.
 type timings map[omis.Token][]int64
 
-// reply is what pa_timer_read answers for them, in seconds.
+// reply returns the durations as pa_timer_read does, in seconds.
 func (ts timings) reply(threads []omis.Token) omis.Reply {
 	var list []omis.Value
 	for _, thread := range threads {
@@ -32,7 +32,7 @@ func (ts timings) reply(threads []omis.Token) omis.Reply {
 	return omis.Reply{{{}}, {answer}}
 }
 
-// oneProcess has threads t_1, t_2 … and a unit called work.
+// oneProcess returns a process with threads t_1, t_2 … and a unit called work.
 func oneProcess(threads int) (*Targets, []omis.Token) {
 	p := Process{Token: "p_1", Modules: []Module{{
 		Program: &sir.Program{Units: []sir.Unit{{ID: "f.1", Name: "work", Entry: 0x10}}},
@@ -46,8 +46,8 @@ func oneProcess(threads int) (*Targets, []omis.Token) {
 	return &Targets{Node: Node{"n_1", "here"}, Processes: []Process{p}}, tokens
 }
 
-// Statistics of a document are those of the durations that the threads
-// measured, and the extremes name the thread that gave them.
+// TestStatisticsOfTimes checks that statistics in a document are those of the measured
+// durations, and that minimum and maximum name the right thread.
 func TestStatisticsOfTimes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		targets, threads := oneProcess(rapid.IntRange(1, 5).Draw(t, "threads"))
@@ -81,7 +81,7 @@ func TestStatisticsOfTimes(t *testing.T) {
 func checkStatistic(t *rapid.T, f mir.Function, tuple mir.Tuple, measured timings, all []float64) {
 	if len(all) == 0 {
 		if tuple.Value != "" {
-			t.Fatalf("%s of nothing is %s", f, tuple.Value)
+			t.Fatalf("%s without values is %s", f, tuple.Value)
 		}
 		return
 	}
@@ -94,7 +94,7 @@ func checkStatistic(t *rapid.T, f mir.Function, tuple mir.Tuple, measured timing
 		squares += v * v
 	}
 	if math.Abs(got-want) > 1e-5+1e-9*squares {
-		t.Fatalf("%s is %v, should be %v", f, got, want)
+		t.Fatalf("%s is %v, want %v", f, got, want)
 	}
 	if f != mir.Maximum && f != mir.Minimum {
 		if tuple.ThreadID != "" || tuple.ProcessID != "" {
@@ -103,12 +103,12 @@ func checkStatistic(t *rapid.T, f mir.Function, tuple mir.Tuple, measured timing
 		return
 	}
 	if !slices.ContainsFunc(measured[omis.Token(tuple.ThreadID)], func(ns int64) bool { return math.Abs(float64(ns)/1e6-got) < 1e-5 }) {
-		t.Fatalf("%s %v is named to be of %q, which measured %v", f, got, tuple.ThreadID, measured[omis.Token(tuple.ThreadID)])
+		t.Fatalf("%s %v names thread %q, which measured %v", f, got, tuple.ThreadID, measured[omis.Token(tuple.ThreadID)])
 	}
 }
 
-// The tokens of an event hold every process and thread asked for, and none
-// twice (OMIS 7.2.3).
+// TestTokensOfAnEvent checks that the tokens of an event contain every requested process and
+// thread, and none twice (OMIS 7.2.3).
 func TestTokensOfAnEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		targets, threads := oneProcess(4)
@@ -137,13 +137,13 @@ func TestTokensOfAnEvent(t *testing.T) {
 		}
 		slices.SortFunc(tokens, compare)
 		if len(slices.Compact(slices.Clone(tokens))) != len(tokens) {
-			t.Fatalf("a token stands twice: %v", tokens)
+			t.Fatalf("a token appears twice: %v", tokens)
 		}
 	})
 }
 
-// Replies come from another process, some day from another machine: whatever
-// they hold must end in values or in an error.
+// TestMalformedReplies checks that any reply gives values or an error. Replies come from
+// another process, and may come from another machine.
 func TestMalformedReplies(t *testing.T) {
 	targets, _ := oneProcess(2)
 	request := &mir.InstrRequest{

@@ -6,25 +6,25 @@ import (
 	"mirador/mir"
 )
 
-// Metric is a row of the metric catalog (MIR 8): the one table that the
-// translation, the gateway's catalog and the reference page read.
+// Metric is a row of the metric catalog (MIR 8). The translation, the gateway's catalog and
+// the reference page all read this table.
 type Metric struct {
 	Name     string
 	Unit     string // "1" for plain numbers
 	Kind     string // "counter", "timer" or "gauge"
-	Region   bool   // measured where a region is executed; else wherever it is asked for
+	Region   bool   // measured when a region is executed; otherwise independent of regions
 	Entities []mir.EntityKind
-	Doc      string // what it is
+	Doc      string // what it measures
 	Measured string // how it is measured
 
 	source source
-	begin  []event // what counts, or begins an interval: fromEvents, betweenEvents
+	begin  []event // what counts, or starts an interval: fromEvents, betweenEvents
 	end    []event // what ends an interval: betweenEvents
-	byCall bool    // there is one of it for each system call: NAME:CALL
-	clock  string  // of the timer of betweenEvents; "": wall clock time
+	byCall bool    // exists for each system call, as NAME:CALL
+	clock  string  // clock of the timer of betweenEvents; "": wall clock time
 }
 
-// source is the service that a metric's values come from.
+// source tells which service the values of a metric come from.
 type source uint8
 
 const (
@@ -37,19 +37,19 @@ const (
 	betweenEvents
 )
 
-// Catalog lists the metrics that can be measured, in alphabetical order.
+// Catalog returns the supported metrics in alphabetical order.
 func Catalog() []Metric {
 	all := []mir.EntityKind{mir.Node, mir.Process, mir.Thread}
 	return []Metric{
 		{
 			Name: "BLOCKED_COUNT", Unit: "1", Kind: "counter", Entities: all, source: fromEvents,
-			Doc:      "How often threads began to wait, for input, a lock, a time or each other, since the probe was activated or reset.",
+			Doc:      "How often threads began to wait (for input, a lock, a time or each other) since the probe was activated or reset.",
 			Measured: "pa_counter_add when thread_has_blocked",
 			begin:    []event{{service: "thread_has_blocked"}},
 		},
 		{
 			Name: "BLOCKED_TIME", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents,
-			Doc:      "How long threads waited, in all, as far as they go on again.",
+			Doc:      "Total time that threads waited. A wait counts when it ends.",
 			Measured: "pa_timer_start when thread_has_blocked, pa_timer_stop when thread_has_been_unblocked",
 			begin:    []event{{service: "thread_has_blocked"}}, end: []event{{service: "thread_has_been_unblocked"}},
 		},
@@ -60,13 +60,13 @@ func Catalog() []Metric {
 		},
 		{
 			Name: "CPU_TIME", Unit: "ms", Kind: "gauge", Entities: all, source: fromCPU,
-			Doc:      "CPU time used since the start, user and system together.",
-			Measured: "proc_get_info, thread_get_info: read from /proc, nothing is stopped",
+			Doc:      "CPU time used since the start, user and system.",
+			Measured: "proc_get_info, thread_get_info: read from /proc, without stopping anything",
 		},
 		{
 			Name: "CPU_TIME", Unit: "ms", Kind: "timer", Region: true, Entities: all, source: fromCPUTimer,
-			Doc:      "CPU time of the thread from entering the region to leaving it, user and system together, of one execution: the last one, as of WC_TIME.",
-			Measured: "pa_timer_start and pa_timer_stop as of WC_TIME, by a timer with the clock cpu: in the kernel, or while the thread is held",
+			Doc:      "CPU time of the thread from entering the region to leaving it, user and system, for the last execution, as for WC_TIME.",
+			Measured: "pa_timer_start and pa_timer_stop as for WC_TIME, with a timer of the clock cpu: in the kernel, or while the thread is held",
 		},
 		{
 			Name: "IOWAIT_COUNT", Unit: "1", Kind: "counter", Entities: all, source: fromEvents,
@@ -76,51 +76,51 @@ func Catalog() []Metric {
 		},
 		{
 			Name: "IOWAIT_TIME", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents,
-			Doc:      "How long threads waited for a disk, in all, as far as they go on again: in a system call, or for a page that had to be read.",
+			Doc:      "Total time that threads waited for a disk, in a system call or for a page that had to be read. A wait counts when it ends.",
 			Measured: "pa_timer_start when pa_thread_has_blocked_on_io, pa_timer_stop when thread_has_been_unblocked",
 			begin:    []event{{service: "pa_thread_has_blocked_on_io"}}, end: []event{{service: "thread_has_been_unblocked"}},
 		},
 		{
 			Name: "NET_RECV", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents, clock: "cpu",
-			Doc:      "How long threads were receiving messages through sockets, in all, without what they waited for them: the CPU time of the system calls.",
-			Measured: "pa_timer_start and pa_timer_stop of a timer with the clock cpu, at the beginning and end of the system calls recvfrom, recvmsg and recvmmsg, and of read and readv where they are on sockets",
+			Doc:      "Total time that threads spent receiving messages through sockets, without waiting: the CPU time of the system calls.",
+			Measured: "pa_timer_start and pa_timer_stop of a timer with the clock cpu, at the beginning and end of the system calls recvfrom, recvmsg and recvmmsg, and of read and readv on sockets",
 			begin:    systemCalls(started, "recvfrom", "recvmsg", "recvmmsg", "read@socket", "readv@socket"),
 			end:      systemCalls(ended, "recvfrom", "recvmsg", "recvmmsg", "read", "readv"),
 		},
 		{
 			Name: "NET_SEND", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents,
-			Doc:      "How long threads were sending messages through sockets, in all.",
-			Measured: "pa_timer_start and pa_timer_stop at the beginning and end of the system calls sendto, sendmsg and sendmmsg, and of write, writev and sendfile where they are on sockets",
+			Doc:      "Total time that threads spent sending messages through sockets.",
+			Measured: "pa_timer_start and pa_timer_stop at the beginning and end of the system calls sendto, sendmsg and sendmmsg, and of write, writev and sendfile on sockets",
 			begin:    systemCalls(started, "sendto", "sendmsg", "sendmmsg", "write@socket", "writev@socket", "sendfile@socket"),
 			end:      systemCalls(ended, "sendto", "sendmsg", "sendmmsg", "write", "writev", "sendfile"),
 		},
 		{
 			Name: "SYSCALL_COUNT", Unit: "1", Kind: "counter", Entities: all, source: fromEvents, byCall: true,
-			Doc:      "How many system calls were made since the probe was activated or reset; of one kind: SYSCALL_COUNT:read, with any name.",
+			Doc:      "How many system calls were made since the probe was activated or reset. SYSCALL_COUNT:read counts only read; any system call's name is possible.",
 			Measured: "pa_counter_add when thread_has_started_sys_call",
 			begin:    systemCalls(started, ""),
 		},
 		{
 			Name: "SYSCALL_TIME", Unit: "ms", Kind: "counter", Entities: all, source: betweenEvents, byCall: true,
-			Doc:      "How long system calls took that have ended, in all; those of one kind: SYSCALL_TIME:futex, with any name.",
+			Doc:      "Total time of the system calls that have ended. SYSCALL_TIME:futex measures only futex; any system call's name is possible.",
 			Measured: "pa_timer_start when thread_has_started_sys_call, pa_timer_stop when thread_has_ended_sys_call",
 			begin:    systemCalls(started, ""), end: systemCalls(ended, ""),
 		},
 		{
 			Name: "THREAD_COUNT", Unit: "1", Kind: "gauge", Entities: all[:2], source: fromThreads,
 			Doc:      "The current number of live threads.",
-			Measured: "thread_get_info: read from /proc, nothing is stopped",
+			Measured: "thread_get_info: read from /proc, without stopping anything",
 		},
 		{
 			Name: "WC_TIME", Unit: "ms", Kind: "timer", Region: true, Entities: all, source: fromTimer,
-			Doc:      "Wall clock time from entering the region to leaving it, of one execution: the last one, for processes and nodes that of the thread that came to the region last.",
+			Doc:      "Wall clock time from entering the region to leaving it, for the last execution. For processes and nodes, it is that of the thread that entered the region last.",
 			Measured: "pa_timer_start at the region's entry, pa_timer_stop at each of its exits",
 		},
 	}
 }
 
-// metric finds a row by its name, which may have that of a system call behind it. Of one
-// that can be measured with and without a region, it is the row that suits.
+// metric finds a row by its name, which may end with the name of a system call. If a metric
+// exists both with and without a region, metric returns the row that matches region.
 func metric(name string, region bool) (found Metric, ok bool) {
 	base, of, particular := strings.Cut(name, ":")
 	for _, m := range Catalog() {
@@ -145,7 +145,7 @@ func namesOf(region bool) string {
 	return strings.Join(names, ", ")
 }
 
-// supports tells whether m can be measured for an entity of this kind.
+// supports reports whether m can be measured for an entity of this kind.
 func (m Metric) supports(kind mir.EntityKind) bool {
 	for _, k := range m.Entities {
 		if k == kind {

@@ -9,8 +9,8 @@ import (
 	"mirador/sir"
 )
 
-// A unit is counted where each execution of it passes once, not at its entry: in Go that
-// is executed again when the stack has grown.
+// TestCountedWhereEntered checks that a unit is counted at the address that each execution
+// passes once. In Go the entry is executed again after the stack has grown.
 func TestCountedWhereEntered(t *testing.T) {
 	targets, _ := oneProcess(1)
 	m := &targets.Processes[0].Modules[0]
@@ -27,8 +27,8 @@ func TestCountedWhereEntered(t *testing.T) {
 	if err != nil || len(places) != 2 || places[0].Addr != 0x1018 || places[0].Exit || places[1].Addr != 0x1020 {
 		t.Errorf("%+v, %v", places, err)
 	}
-	failure = errors.New("its check of the stack is not known")
+	failure = errors.New("its stack check is unknown")
 	if _, err := r.places([]omis.Token{"p_1"}, false); err == nil || !strings.Contains(err.Error(), failure.Error()) {
-		t.Errorf("a unit whose begin is not known: %v", err)
+		t.Errorf("a unit with an unknown beginning: %v", err)
 	}
 }

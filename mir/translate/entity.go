@@ -8,24 +8,23 @@ import (
 	"mirador/omis"
 )
 
-// The symbols that stand for entities (MIR 4).
+// The symbols for entities (MIR 4).
 const (
 	every   = "*"
 	current = "?" // the entity that executes the region
 )
 
-// entity is an innermost entity of a request: what one value, or one for each
-// of several, is asked for. An id is a token, a symbol, or "" where the request
-// names no entity of that kind.
+// entity is an innermost entity of a request: it has one value, or one for each entity that it
+// stands for. An id is a token, a symbol, or "" if the request names no entity of that kind.
 type entity struct {
 	kind                  mir.EntityKind // "" is the application as a whole
 	node, process, thread string
 	pos                   mir.Position
 }
 
-// entities resolves the entities of a request, in the order of the request.
-// Without any, a region is measured for whoever executes it (MIR 4), anything
-// else for the application as a whole.
+// entities resolves the entities of a request, in the order of the request. If there are none,
+// a region is measured for the threads that execute it (MIR 4), and other metrics for the
+// application as a whole.
 func entities(es []mir.Entity, region bool, t *Targets) ([]entity, Errors) {
 	if len(es) == 0 {
 		if region {
@@ -40,9 +39,8 @@ func entities(es []mir.Entity, region bool, t *Targets) ([]entity, Errors) {
 	return w.found, w.errs
 }
 
-// assumed are the entities of a request as a measurement document is laid out by
-// them. Where MIR 4 assumes the question mark, there is nothing to tell of sites
-// and communicators.
+// assumed returns the entities that determine the layout of the measurement document. Where
+// MIR 4 assumes the question mark, it omits sites and communicators: they have no values.
 func assumed(es []mir.Entity, region bool) []mir.Entity {
 	if len(es) > 0 || !region {
 		return es
@@ -69,7 +67,7 @@ func (w *walker) walk(e *mir.Entity, outer entity) {
 	case mir.Node:
 		here.node = e.ID
 		if !named(e.ID) {
-			here.node = string(w.targets.Node.Token) // there is one
+			here.node = string(w.targets.Node.Token) // there is only one node
 		}
 	case mir.Process:
 		here.process = e.ID
@@ -130,23 +128,22 @@ func listing(ids []string) string {
 	return "are " + strings.Join(ids, ", ")
 }
 
-// named tells a token from a symbol and from nothing.
+// named reports whether an id is a token, not a symbol or "".
 func named(id string) bool { return id != "" && id != every && id != current }
 
-// covers tells whether a measurement in a thread of a process belongs to e.
+// covers reports whether a measurement in a thread of a process belongs to e.
 func (e *entity) covers(process, thread omis.Token) bool {
 	return (!named(e.process) || e.process == string(process)) && (!named(e.thread) || e.thread == string(thread))
 }
 
-// scope is what an event has to be looked out for: for each process either the
-// process or some of its threads.
+// scope tells what to watch in one process: the whole process or some of its threads.
 type scope struct {
 	process omis.Token
 	whole   bool
 	threads []omis.Token
 }
 
-// tokens is the scope as the token list of an event.
+// tokens returns the token list for an event.
 func (s scope) tokens() []omis.Token {
 	if s.whole {
 		return []omis.Token{s.process}
@@ -154,9 +151,9 @@ func (s scope) tokens() []omis.Token {
 	return s.threads
 }
 
-// scopes merges the entities into one scope for each process. A process that an
-// entity takes as a whole is not also watched by its threads: an object must
-// not stand twice in a list (OMIS 7.2.3).
+// scopes merges the entities into one scope for each process. If an entity covers a whole
+// process, its threads are not listed separately: an object must not appear twice in a list
+// (OMIS 7.2.3).
 func scopes(es []entity, t *Targets) []scope {
 	var all []scope
 	for i := range t.Processes {

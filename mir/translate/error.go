@@ -8,22 +8,22 @@ import (
 	"mirador/omis"
 )
 
-// ErrorKind tells what a caller can do about an Error; http makes a status of it.
+// ErrorKind tells what a caller can do about an Error; http derives the status code from it.
 type ErrorKind uint8
 
 const (
 	Invalid      ErrorKind = iota + 1 // the request contradicts itself or MIR
-	NotFound                          // it names something that is not there
-	Conflict                          // it does not fit the present state
-	Forbidden                         // the monitor may not do it
+	NotFound                          // it names something that does not exist
+	Conflict                          // it does not fit the current state
+	Forbidden                         // the monitor has no permission
 	CannotBeDone                      // valid, but not possible here
 	Unavailable                       // the monitor does not answer
 )
 
-// Error is why a request was not done, worded for the person who reads it.
+// Error explains to a person why a request failed.
 type Error struct {
 	Kind ErrorKind
-	Pos  mir.Position // in the request; zero where no single place is to blame
+	Pos  mir.Position // in the request; zero if it concerns no single place
 	Msg  string
 }
 
@@ -39,8 +39,7 @@ func Errorf(k ErrorKind, pos mir.Position, format string, args ...any) *Error {
 	return &Error{Kind: k, Pos: pos, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Errors is everything that is wrong with one request, in the order of the
-// document.
+// Errors lists all errors of one request, in the order of the document.
 type Errors []*Error
 
 func (es Errors) Error() string {
@@ -59,7 +58,7 @@ func (es Errors) Unwrap() []error {
 	return errs
 }
 
-// err is es as an error, nil where there is none.
+// err returns es as an error, nil if it is empty.
 func (es Errors) err() error {
 	if len(es) == 0 {
 		return nil
@@ -67,7 +66,7 @@ func (es Errors) err() error {
 	return es
 }
 
-// FromStatus makes an Error of what a service answered.
+// FromStatus converts the status of a service to an Error.
 func FromStatus(s omis.Status, msg string) *Error {
 	kind := CannotBeDone
 	switch s &^ omis.Fatal {
@@ -79,7 +78,7 @@ func FromStatus(s omis.Status, msg string) *Error {
 	return &Error{Kind: kind, Msg: msg}
 }
 
-// unexpected is an answer that does not follow the service's definition.
+// unexpected reports that an answer does not match the service's definition.
 func unexpected(service string, r omis.ObjectResult) *Error {
 	return Errorf(Unavailable, mir.Position{}, "the monitor answered %s with %d values that do not fit its definition", service, len(r.Values))
 }

@@ -7,16 +7,16 @@ import (
 	"mirador/omis"
 )
 
-// Some metrics are about events that happen anywhere in a program: system calls, waiting.
-// Each is a counter or a timer of its own, which events add to, start or stop.
+// Some metrics measure events that happen anywhere in a program: system calls, waiting. Each
+// has its own counter or timer, which events add to, start or stop.
 
-// event is an event service of OMIS, and what it is about besides threads.
+// event is an event service of OMIS with its parameters besides the threads.
 type event struct {
 	service string
-	call    string // the name of a system call, "" for all; only where the service has such a parameter
+	call    string // the name of a system call, "" for all; only for services with such a parameter
 }
 
-// on is the event as it stands in a conditional request.
+// on formats the event for a conditional request.
 func (e event) on(threads []omis.Token) string {
 	if strings.HasSuffix(e.service, "_call") {
 		return fmt.Sprintf("%s(%s,%q)", e.service, list(threads), e.call)
@@ -24,7 +24,7 @@ func (e event) on(threads []omis.Token) string {
 	return fmt.Sprintf("%s(%s)", e.service, list(threads))
 }
 
-// systemCalls are the events that begin or end some system calls.
+// systemCalls returns the events that begin or end some system calls.
 func systemCalls(service string, names ...string) []event {
 	events := make([]event, len(names))
 	for i, name := range names {
@@ -38,7 +38,7 @@ const (
 	ended   = "thread_has_ended_sys_call"
 )
 
-// of is the metric for one system call.
+// of returns the metric for one system call.
 func (m Metric) of(name string) Metric {
 	m.Name += ":" + name
 	m.begin = systemCalls(started, name)
@@ -48,16 +48,16 @@ func (m Metric) of(name string) Metric {
 	return m
 }
 
-// isCallName tells whether a system call may have a name. Whether one has is for the node
-// to say.
+// isCallName reports whether name has the syntax of a system call's name. The node decides
+// whether the system call exists.
 func isCallName(name string) bool {
 	return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// onEvents tells whether the metric is measured at events.
+// onEvents reports whether the metric is measured at events.
 func (m Metric) onEvents() bool { return m.source == fromEvents || m.source == betweenEvents }
 
-// object is the class of what the metric is kept in.
+// object returns the class of the object that holds the metric's values.
 func (m Metric) object() string {
 	if m.source == betweenEvents {
 		return "pa_timer"
@@ -65,7 +65,7 @@ func (m Metric) object() string {
 	return "pa_counter"
 }
 
-// create makes what the metric is kept in.
+// create returns the action that creates the object for the metric's values.
 func (m Metric) create() string {
 	if m.clock != "" {
 		return fmt.Sprintf("%s_create2(%q)", m.object(), m.clock)
@@ -73,10 +73,11 @@ func (m Metric) create() string {
 	return m.object() + "_create()"
 }
 
-// OnEvents tells whether the plan needs events to be watched that happen anywhere.
+// OnEvents reports whether the plan watches events that are independent of places in the code.
 func (p *Plan) OnEvents() bool { return p.uses(fromEvents) || p.uses(betweenEvents) }
 
-// eventMetrics are the metrics that are measured at events, in the order of Handles.Events.
+// eventMetrics returns the metrics that are measured at events, in the order of
+// Handles.Events.
 func (p *Plan) eventMetrics() []Metric {
 	var ms []Metric
 	for _, m := range p.Metrics {
@@ -87,8 +88,8 @@ func (p *Plan) eventMetrics() []Metric {
 	return ms
 }
 
-// Imagined are Handles.Events as a monitor that has created nothing else would give them
-// out.
+// Imagined returns Handles.Events as a monitor would assign them if it had created no other
+// objects.
 func (p *Plan) Imagined() []omis.Token {
 	var tokens []omis.Token
 	last := make(map[string]int)
@@ -100,10 +101,10 @@ func (p *Plan) Imagined() []omis.Token {
 	return tokens
 }
 
-// Objects is how many counters and timers the plan needs for events.
+// Objects returns the number of counters and timers that the plan needs for events.
 func (p *Plan) Objects() int { return len(p.eventMetrics()) }
 
-// conditionalEvents are the conditional requests for events.
+// conditionalEvents returns the conditional requests for events.
 func (p *Plan) conditionalEvents(h Handles) []string {
 	var threads []omis.Token
 	for _, s := range p.scopes {
@@ -128,7 +129,7 @@ func (p *Plan) conditionalEvents(h Handles) []string {
 	return requests
 }
 
-// sumRows reads pa_timer_read for the time that all intervals took together.
+// sumRows reads the total time of all intervals from pa_timer_read.
 func sumRows(reply omis.Reply, i int) ([]row, error) {
 	return flat(reply, i, "pa_timer_read", 9, func(vs []omis.Value) Stats { return single(ms(vs[2])) })
 }

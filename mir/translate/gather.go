@@ -2,8 +2,8 @@ package translate
 
 import "slices"
 
-// Accumulate adds the values of one more measurement to those of earlier ones,
-// entity by entity. Entities that appear later stand behind the others.
+// Accumulate adds the values of a measurement to those of earlier ones, entity by entity. It
+// appends entities that are new.
 func Accumulate(sum, vs []Value) []Value {
 	for _, v := range vs {
 		if i := find(sum, &v); i >= 0 {
@@ -15,8 +15,8 @@ func Accumulate(sum, vs []Value) []Value {
 	return sum
 }
 
-// Keep fills the gaps of a reading with the last values there were: those of
-// processes and threads that have ended.
+// Keep fills the gaps in vs with the last known values, for processes and threads that have
+// ended.
 func Keep(last, vs []Value) []Value {
 	for i := range vs {
 		if j := find(last, &vs[i]); j >= 0 && vs[i].Stats.N == 0 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// isHardware tells whether a name is one by which tools ask for a counter of the
-// processor: a preset of PAPI, which MIR 8 names, or an event of perf.
+// isHardware reports whether name is a hardware counter under a common name: a preset of PAPI,
+// which MIR 8 names, or an event of perf.
 func isHardware(name string) bool {
 	name = strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 	return strings.HasPrefix(name, "PAPI_") || slices.Contains([]string{
@@ -16,7 +16,7 @@ func isHardware(name string) bool {
 	}, name)
 }
 
-// unknown says why there is no such metric.
+// unknown explains why there is no such metric.
 func unknown(name string) string {
 	if isHardware(name) {
 		return name + " is a counter of the processor, and the monitor reads none: it takes times by clocks (WC_TIME, CPU_TIME). " +
@@ -28,8 +28,8 @@ func unknown(name string) string {
 	return "no metric " + name + nearMetrics(name) + "; on a region there are " + namesOf(true) + ", without one " + namesOf(false)
 }
 
-// ofMIR are the metrics of Table 1 of MIR's report that are not in the catalog. Most are those
-// of a Java virtual machine.
+// ofMIR returns the metrics of Table 1 of MIR's report that are not in the catalog. Most of
+// them concern a Java virtual machine.
 func ofMIR() []string {
 	return []string{
 		"LOADED_CL_TOTAL", "LOADED_CL_CURR", "UNLOADED_CL", "COMP_TIME", "GC_COUNT", "GC_TIME", "HEAP_MEM_USAGE", "NON_HEAP_MEM_USAGE",
@@ -38,7 +38,7 @@ func ofMIR() []string {
 	}
 }
 
-// nearMetrics names up to three metrics whose names are like the given one.
+// nearMetrics suggests up to three metrics with similar names.
 func nearMetrics(name string) string {
 	type candidate struct {
 		name string

@@ -7,15 +7,14 @@ import (
 	"mirador/mir"
 )
 
-// Reading is what was measured by a probe: everything that a measurement
-// document says about it.
+// Reading has the values of one probe for a measurement document.
 type Reading struct {
 	ProbeID string
 	Plan    *Plan
 	Values  []Value
 }
 
-// Document writes readings as a measurement document (MIR 6).
+// Document converts readings to a measurement document (MIR 6).
 func Document(rs []Reading) *mir.Measurement {
 	all := make([]mir.Values, len(rs))
 	for i := range rs {
@@ -28,8 +27,8 @@ func Document(rs []Reading) *mir.Measurement {
 	return mir.Compress(all)
 }
 
-// tuples generates the tuples of a reading. Statistics are taken over all
-// entities; of these, only the extremes name one.
+// tuples returns the tuples of a reading. Statistics cover all entities; only minimum and
+// maximum name one.
 func (p *Plan) tuples(vs []Value) []mir.Tuple {
 	if len(p.Functions) > 0 {
 		return p.statistics(vs)
@@ -82,8 +81,8 @@ func (p *Plan) statistic(vs []Value, metric int, f mir.Function) mir.Tuple {
 	return p.tuple(&Instance{}, all, f)
 }
 
-// tuple is a statistic with the ids of the instance. A value that cannot be had
-// is "".
+// tuple returns a statistic with the ids of the instance. Its value is "" if it is not
+// available.
 func (p *Plan) tuple(i *Instance, s Stats, f mir.Function) mir.Tuple {
 	t := mir.Tuple{
 		NodeID: i.Node, ProcessID: string(i.Process), ThreadID: string(i.Thread),
@@ -95,16 +94,16 @@ func (p *Plan) tuple(i *Instance, s Stats, f mir.Function) mir.Tuple {
 	return t
 }
 
-// decimal writes a value down without what is only the rounding of floating point numbers.
-// Whatever is measured is a whole number of nanoseconds, or of something else; what is
-// computed from many of these may be finer.
+// decimal formats a value without the digits that come from floating point arithmetic.
+// Measured values are whole numbers, of nanoseconds or of other units; statistics of many
+// values may be finer.
 func decimal(v float64, f mir.Function) string {
 	const nanosecond = 1e6 // in a millisecond
 	const exact = 1 << 53 / nanosecond
 	switch {
 	case f == mir.Average || f == mir.Variance:
 		text := strconv.FormatFloat(v, 'e', 11, 64)
-		v, _ = strconv.ParseFloat(text, 64) // it was written by us
+		v, _ = strconv.ParseFloat(text, 64) // FormatFloat wrote it
 	case math.Abs(v) < exact:
 		v = math.Round(v*nanosecond) / nanosecond
 	}

@@ -7,32 +7,32 @@ import (
 	"mirador/omis"
 )
 
-// Plan is what an instrumentation request becomes. It does not change after it
-// was made; the tokens that the monitor gives out for it are Handles.
+// Plan is the translation of an instrumentation request. It is immutable; Handles has the
+// tokens that the monitor assigns for it.
 type Plan struct {
 	Metrics   []Metric       // in the order of the request
 	Functions []mir.Function // none: the last value (MIR 4)
 	Region    string         // the unit's name; "" without a region
-	Fast      bool           // times are taken by the fast clock, where there is a choice
-	OneIn     int64          // one execution in so many is timed; 0: all are
-	Percent   []float64      // of how many it is told how long they took at most; none: only sums are kept
-	Places    []Place        // where the region is entered and left
+	Fast      bool           // use the fast clock, where there is a choice
+	OneIn     int64          // time one in so many executions; 0: all
+	Percent   []float64      // percentiles to report; none: keep only sums
+	Places    []Place        // addresses where the region is entered and left
 
 	requested []mir.Entity
 	entities  []entity
 	scopes    []scope
 }
 
-// Handles are the tokens that stand for an installed Plan.
+// Handles has the tokens of an installed Plan.
 type Handles struct {
-	Counter, Timer omis.Token   // "" where the plan needs none
-	CPUTimer       omis.Token   // the same
-	Events         []omis.Token // of metrics that are measured at events, in the order of the request
+	Counter, Timer omis.Token   // "" if the plan needs none
+	CPUTimer       omis.Token   // "" if the plan needs none
+	Events         []omis.Token // objects of metrics that are measured at events, in the order of the request
 	Requests       []omis.Token // the conditional requests, in the order of Plan.Conditional
 }
 
-// Instrument translates an instrumentation request that measures something. All
-// that is wrong with it is reported at once, as Errors.
+// Instrument translates an instrumentation request that measures something. It reports all
+// errors at once, as Errors.
 func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	p := &Plan{
 		requested: assumed(r.Entities, r.Region != nil), Functions: r.Measuring.Functions(),
@@ -60,7 +60,7 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	return p, nil
 }
 
-// metrics looks the metrics of a request up.
+// metrics finds the metrics of a request.
 func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
 	var ms []Metric
 	var errs Errors
@@ -95,10 +95,10 @@ func (m Metric) suits(r *mir.InstrRequest, pos mir.Position) Errors {
 	return nil
 }
 
-// times tells whether the metric is measured from one place of the code to another.
+// times reports whether the metric is an interval between two places in the code.
 func (m Metric) times() bool { return m.source == fromTimer || m.source == fromCPUTimer }
 
-// place is where to point at for what a request lacks.
+// place returns the position for an error about something that is missing.
 func place(r *mir.InstrRequest) mir.Position {
 	if r.Region != nil {
 		return r.Region.Pos
@@ -109,9 +109,9 @@ func place(r *mir.InstrRequest) mir.Position {
 	return mir.Position{}
 }
 
-// CheckMeasuring checks the times of a request or of the defaults for requests,
-// which may suit measurements without a region alone. Each refusal says what to
-// do instead.
+// CheckMeasuring checks the times of a request, or of the defaults for later requests;
+// defaults may be valid only for measurements without a region. Each error says what to do
+// instead.
 func CheckMeasuring(m *mir.Measuring, region bool) Errors {
 	if m == nil {
 		return nil
@@ -140,8 +140,8 @@ func CheckMeasuring(m *mir.Measuring, region bool) Errors {
 	return errs
 }
 
-// checkEachTime refuses to deliver every measurement of what is only measured when a VALUE
-// asks for it. Defaults may say so all the same: later requests may have an interval.
+// checkEachTime refuses to deliver every measurement if measurements happen only for a VALUE
+// request. Defaults may ask for it: later requests may have an interval.
 func checkEachTime(r *mir.InstrRequest) Errors {
 	m := r.Measuring
 	if m == nil || r.Region != nil || m.Delivery == nil || *m.Delivery >= 0 || set(m.Interval) {
@@ -166,7 +166,7 @@ func (p *Plan) measurable(e *entity) Errors {
 	return errs
 }
 
-// locate finds the region and where to measure it.
+// locate finds the region and the places where to measure it.
 func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 	r, wrong := findRegion(c, t)
 	if wrong != nil {
@@ -194,7 +194,7 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 	return nil
 }
 
-// ownerOf is the process that an entity names, by itself or by its thread.
+// ownerOf returns the process that an entity names, directly or by its thread.
 func ownerOf(e *entity, t *Targets) omis.Token {
 	if named(e.process) {
 		return omis.Token(e.process)
@@ -214,26 +214,26 @@ func (p *Plan) uses(s source) bool {
 	return false
 }
 
-// OnRegion tells whether the plan needs places in the code to be watched.
+// OnRegion reports whether the plan watches places in the code.
 func (p *Plan) OnRegion() bool { return p.Region != "" }
 
-// With is the plan with other statistics of the same measurements.
+// With returns the plan with other statistics of the same measurements.
 func (p *Plan) With(m *mir.Measuring) *Plan {
 	q := *p
 	q.Functions = m.Functions()
 	return &q
 }
 
-// Counts tells whether the plan needs a counter of the monitor.
+// Counts reports whether the plan needs a counter of the monitor.
 func (p *Plan) Counts() bool { return p.uses(fromCounter) }
 
-// Times tells whether the plan needs a timer of the monitor.
+// Times reports whether the plan needs a timer of wall clock time.
 func (p *Plan) Times() bool { return p.uses(fromTimer) }
 
-// TimesCPU tells whether it needs one of CPU time.
+// TimesCPU reports whether the plan needs a timer of CPU time.
 func (p *Plan) TimesCPU() bool { return p.uses(fromCPUTimer) }
 
-// Outlived tells whether everything that the plan measures has terminated.
+// Outlived reports whether all measured processes have terminated.
 func (p *Plan) Outlived(gone []omis.Token) bool {
 	for _, s := range p.scopes {
 		if !slices.Contains(gone, s.process) && (!p.OnRegion() || p.placed(s.process)) {
@@ -243,7 +243,7 @@ func (p *Plan) Outlived(gone []omis.Token) bool {
 	return len(p.scopes) > 0
 }
 
-// Executions is how often the region was executed, as far as the metrics tell.
+// Executions returns the number of executions of the region, as far as the metrics record it.
 func (p *Plan) Executions(vs []Value) int64 {
 	executed := make([]int64, len(p.Metrics))
 	for _, v := range vs {
@@ -256,7 +256,7 @@ func (p *Plan) Executions(vs []Value) int64 {
 	return slices.Max(executed)
 }
 
-// HitsEach is how many places one execution of the region passes.
+// HitsEach returns the number of hits of one execution of the region.
 func (p *Plan) HitsEach() int {
 	entered, left := 0, 0
 	for _, place := range p.Places {
@@ -269,14 +269,13 @@ func (p *Plan) HitsEach() int {
 	return entered + left
 }
 
-// Open tells whether the plan measures whoever there is, those to come
-// included: no process and no thread is named.
+// Open reports whether the plan names no process and no thread, so that it includes future
+// ones.
 func (p *Plan) Open() bool {
 	return !slices.ContainsFunc(p.entities, func(e entity) bool { return named(e.process) || named(e.thread) })
 }
 
-// Join is the plan with the places of another one, of the same request for other
-// processes.
+// Join adds the places of a plan for the same request and other processes.
 func (p *Plan) Join(more *Plan) *Plan {
 	q := *p
 	q.Places = slices.Concat(p.Places, more.Places)

@@ -8,15 +8,14 @@ import (
 	"mirador/omis"
 )
 
-// reading is what the reply to Plan.Read says, as rows of processes and
-// threads.
+// reading is the reply to Plan.Read, as rows of processes and threads.
 type reading struct {
 	counts  []row            // COUNT
 	timers  []row            // WC_TIME
 	cpu     []row            // CPU_TIME of a region
-	events  map[string][]row // by metrics that are measured at events
+	events  map[string][]row // by the name of a metric that is measured at events
 	procs   []row            // CPU_TIME of processes
-	threads []row            // the threads there are, with their CPU_TIME if it is wanted
+	threads []row            // live threads, with their CPU_TIME if a metric needs it
 }
 
 type row struct {
@@ -24,7 +23,7 @@ type row struct {
 	stats           Stats
 }
 
-// reading reads the actions of a reply in the order in which Read asks.
+// reading parses the actions of a reply in the order of Read.
 func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 	if err := replyError(reply); err != nil {
 		return rd, err
@@ -77,8 +76,8 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 	return rd, err
 }
 
-// counterRows reads pa_counter_read: a number of rows, and a list of process,
-// thread and value of each.
+// counterRows reads pa_counter_read: the number of rows, and a list of process, thread and
+// value of each.
 func counterRows(reply omis.Reply, i int) ([]row, error) {
 	return flat(reply, i, "pa_counter_read", 3, func(vs []omis.Value) Stats {
 		n, _ := vs[0].Number()
@@ -86,8 +85,8 @@ func counterRows(reply omis.Reply, i int) ([]row, error) {
 	})
 }
 
-// timerRows reads pa_timer_read: after process and thread stand count, last,
-// sum, sumsq, min, max and unfinished, in seconds.
+// timerRows reads pa_timer_read: process and thread, followed by count, last, sum, sumsq, min,
+// max and unfinished, in seconds.
 func timerRows(reply omis.Reply, i int) ([]row, error) {
 	return flat(reply, i, "pa_timer_read", 9, func(vs []omis.Value) Stats {
 		n, _ := vs[0].Int64()
@@ -101,21 +100,21 @@ func timerRows(reply omis.Reply, i int) ([]row, error) {
 	})
 }
 
-// ms makes milliseconds, the unit of all times in MIR, of seconds. Clocks have
-// nanoseconds; what is finer came from the conversion.
+// ms converts seconds to milliseconds, the unit of all times in MIR. Clocks have a resolution
+// of nanoseconds; smaller digits come from the conversion.
 func ms(v omis.Value) float64 {
 	seconds, _ := v.Number()
 	return math.Round(seconds*1e9) / 1e6
 }
 
-// single is one value that was measured.
+// single returns the statistics of one value.
 func single(v float64) (s Stats) {
 	s.Add(v)
 	return s
 }
 
-// flat reads a list of structs, laid out one after the other (OMIS 7.4), that
-// start with a process and a thread.
+// flat reads a list of structs, one after the other (OMIS 7.4), that start with a process and
+// a thread.
 func flat(reply omis.Reply, i int, service string, width int, stats func([]omis.Value) Stats) ([]row, error) {
 	var rows []row
 	for r, err := range results(reply, i) {
@@ -133,8 +132,8 @@ func flat(reply omis.Reply, i int, service string, width int, stats func([]omis.
 	return rows, nil
 }
 
-// withMore adds to the rows of threads what another service tells of the same threads. The
-// former were read first, so threads may have begun since.
+// withMore adds the results of a second service to the rows of the same threads. Threads that
+// began after the first service was executed have rows only in more.
 func withMore(rows, more []row, add func(*Stats, Stats)) []row {
 	type owner struct{ process, thread omis.Token }
 	at := make(map[owner]int, len(rows))
@@ -187,7 +186,7 @@ func threadRows(reply omis.Reply, i int) ([]row, error) {
 	return rows, nil
 }
 
-// of is the value of a metric for an instance of an entity.
+// of returns the value of a metric for an instance of an entity.
 func (rd *reading) of(m Metric, i *Instance) Stats {
 	switch m.source {
 	case fromCounter:
@@ -207,8 +206,7 @@ func (rd *reading) of(m Metric, i *Instance) Stats {
 	return total(rd.procs, i, Stats{})
 }
 
-// total adds the values of rows up to one; none is the value where there are no
-// rows.
+// total adds up the values of rows. It returns none if there are no rows.
 func total(rows []row, i *Instance, none Stats) Stats {
 	var sum float64
 	found := false
@@ -224,8 +222,8 @@ func total(rows []row, i *Instance, none Stats) Stats {
 	return single(sum)
 }
 
-// merged sums all measurements up. Last is that of the thread that came to the
-// region last: which one left it last is not recorded.
+// merged merges the statistics of rows. Last is that of the thread that entered the region
+// last: the monitor does not record which thread left it last.
 func merged(rows []row, i *Instance) (s Stats) {
 	for j := range rows {
 		if r := &rows[j]; i.has(r) {
@@ -235,8 +233,7 @@ func merged(rows []row, i *Instance) (s Stats) {
 	return s
 }
 
-// threadCount counts live threads; a process without any is gone and has no
-// value.
+// threadCount counts live threads. A process without threads has ended and has no value.
 func (rd *reading) threadCount(i *Instance) Stats {
 	n := 0
 	for j := range rd.threads {

@@ -10,20 +10,20 @@ import (
 	"mirador/sir"
 )
 
-// Place is an address at which a region is entered or left, in the processes
-// that have it there.
+// Place is an address at which a region is entered or left, in the processes that have the
+// code there.
 type Place struct {
 	Processes []omis.Token
 	Addr      uint64
 	Exit      bool
 }
 
-// region is a unit as it was found in the application's processes.
+// region is a unit and its copies in the application's processes.
 type region struct {
-	name   string // as people call it
+	name   string // the unit's name
 	copies []unitCopy
-	entry  bool // measure at the beginning
-	exit   bool // measure at the end
+	entry  bool // measure the entry
+	exit   bool // measure the exits
 }
 
 // unitCopy is the unit in one module of one process.
@@ -33,10 +33,9 @@ type unitCopy struct {
 	unit    *sir.Unit
 }
 
-// findRegion looks up what a codeRegion delimits. From alone, or from and to
-// the same, mean the whole unit: MIR 4 measures at the beginning alone when to
-// is omitted, but a unit has an end of its own, and a time needs one. To alone
-// means the unit's end.
+// findRegion finds the code that a codeRegion delimits. From alone, or from equal to to, means
+// the whole unit: MIR 4 measures only the beginning if to is omitted, but a unit has an end of
+// its own, and a time needs one. To alone means the unit's end.
 func findRegion(c *mir.CodeRegion, t *Targets) (*region, *Error) {
 	if c.From != "" && c.To != "" && c.From != c.To {
 		return nil, Errorf(CannotBeDone, c.Pos, "a region from %s to %s spans two units; leave \"to\" out, or name one unit in both", c.From, c.To)
@@ -52,9 +51,9 @@ func findRegion(c *mir.CodeRegion, t *Targets) (*region, *Error) {
 	return &region{name: copies[0].unit.Name, copies: copies, entry: c.From != "", exit: c.From != "" || c.To != ""}, nil
 }
 
-// findUnit finds a unit by its id, else by a name that only one unit has: the one that the
-// source or the symbol table gives it, with or without the program in front of it, and of
-// C++ also without the parameters.
+// findUnit finds a unit by its id, or else by a name that only one unit has. That is a name
+// from the source or the symbol table, with or without the program as a prefix, and in C++
+// also without the parameters.
 func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
 	byID := func(x *sir.Index) []*sir.Unit {
 		if u := x.ByID(name); u != nil {
@@ -70,7 +69,7 @@ func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
 	if len(found) == 0 {
 		found = t.gather(func(m *Module) []*sir.Unit {
 			own, inside := strings.CutPrefix(name, m.program()+":")
-			if !inside || strings.HasPrefix(own, ":") { // a namespace may be called like the program
+			if !inside || strings.HasPrefix(own, ":") { // a namespace may have the program's name
 				own = name
 			}
 			return filter(m, func(u *sir.Unit) bool { return u.Name == own || namedLike(u.Name, own) })
@@ -85,7 +84,7 @@ func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
 	return found, nil
 }
 
-// program returns what the ids of the module's units begin with.
+// program returns the prefix of the ids of the module's units.
 func (m *Module) program() string {
 	if len(m.Program.Units) == 0 {
 		return ""
@@ -94,15 +93,15 @@ func (m *Module) program() string {
 	return base
 }
 
-// namedLike reports whether a demangled name is name with parameters behind it. The name of
-// a template's instance has the type of its result in front of it.
+// namedLike reports whether a demangled name is name followed by parameters. The demangled
+// name of a template's instance begins with its result type.
 func namedLike(demangled, name string) bool {
 	before, _, found := strings.Cut(demangled, name+"(")
 	return found && name != "" && (before == "" || strings.HasSuffix(before, " "))
 }
 
-// look finds the units that are wanted, by the index of a module where it has one: to go
-// through all units takes a tenth of a millisecond in a small program.
+// look finds units through the index of a module, if it has one. Comparing all units takes 0.1
+// ms even in a small program.
 func (t *Targets) look(indexed func(*sir.Index) []*sir.Unit, want func(*sir.Unit) bool) []unitCopy {
 	return t.gather(func(m *Module) []*sir.Unit {
 		if m.Index != nil {
@@ -112,7 +111,7 @@ func (t *Targets) look(indexed func(*sir.Index) []*sir.Unit, want func(*sir.Unit
 	})
 }
 
-// units are all that there are.
+// units returns all units.
 func (t *Targets) units() []unitCopy {
 	return t.gather(func(m *Module) []*sir.Unit { return filter(m, func(*sir.Unit) bool { return true }) })
 }
@@ -144,7 +143,7 @@ func filter(m *Module, want func(*sir.Unit) bool) []*sir.Unit {
 	return found
 }
 
-// distinct lists the different units of copies.
+// distinct lists the different units among copies.
 func distinct(copies []unitCopy) []string {
 	var ids []string
 	for _, c := range copies {
@@ -156,14 +155,13 @@ func distinct(copies []unitCopy) []string {
 	return ids
 }
 
-// in tells whether the process has the region.
+// in reports whether the process has the region.
 func (r *region) in(process omis.Token) bool {
 	return slices.ContainsFunc(r.copies, func(c unitCopy) bool { return c.process == process })
 }
 
-// places lists where to measure in the given processes: the entry first, then
-// the exits by their addresses. Processes that have the code at one address
-// share a place.
+// places lists the places to measure in the given processes: the entry first, then the exits
+// in the order of their addresses. Processes with the code at the same address share a place.
 func (r *region) places(processes []omis.Token, timed bool) ([]Place, error) {
 	var ps []Place
 	for _, c := range r.copies {

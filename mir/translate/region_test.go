@@ -9,7 +9,7 @@ import (
 )
 
 // TestFindUnitByName finds units by demangled names, with and without the program and the
-// parameters, and names those that share a name.
+// parameters, and reports names that several units share.
 func TestFindUnitByName(t *testing.T) {
 	units := []sir.Unit{
 		{ID: "shop:_ZN4shop4ItemC1Ei", Name: "shop::Item::Item(int)", Symbol: "_ZN4shop4ItemC1Ei"},

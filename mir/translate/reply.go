@@ -7,8 +7,7 @@ import (
 	"mirador/omis"
 )
 
-// replyError returns what element 0 of a reply says about the request as a
-// whole.
+// replyError returns the error in element 0 of a reply, which concerns the request as a whole.
 func replyError(reply omis.Reply) error {
 	if len(reply) == 0 {
 		return Errorf(Unavailable, mir.Position{}, "the monitor gave an empty reply")
@@ -21,9 +20,8 @@ func replyError(reply omis.Reply) error {
 	return nil
 }
 
-// results yields what the i-th action answered for objects, or the error that
-// ends the reading. Objects that ended while the request ran are no error
-// (OMIS 7.2.2), they are left out.
+// results yields the results of the i-th action, or an error. It skips objects that ended
+// while the request ran, which is no error (OMIS 7.2.2).
 func results(reply omis.Reply, i int) iter.Seq2[omis.ObjectResult, error] {
 	return func(yield func(omis.ObjectResult, error) bool) {
 		if i >= len(reply) {
@@ -36,7 +34,7 @@ func results(reply omis.Reply, i int) iter.Seq2[omis.ObjectResult, error] {
 			case r.Status.IsError():
 				yield(r, FromStatus(r.Status, r.Msg))
 				return
-			case len(r.Objects) == 0 && len(r.Values) == 0: // OMIS 7.3.1, case 3: all the others went well
+			case len(r.Objects) == 0 && len(r.Values) == 0: // OMIS 7.3.1, case 3: all other objects succeeded
 			case !yield(r, nil):
 				return
 			}
@@ -57,8 +55,8 @@ func Token(reply omis.Reply, i int) (omis.Token, error) {
 			return r.Values[0].Token(), nil
 		}
 	}
-	// What is left out where objects may end meanwhile is the reason here: it had
-	// ended before.
+	// results skips objects that have ended. Here such an object is the reason for the
+	// failure.
 	for _, r := range reply[i] {
 		if r.Status.IsError() {
 			return "", FromStatus(r.Status, r.Msg)
@@ -67,9 +65,9 @@ func Token(reply omis.Reply, i int) (omis.Token, error) {
 	return "", Errorf(Unavailable, mir.Position{}, "the monitor created nothing")
 }
 
-// Defined reads the token of a conditional request from the reply to its
-// definition (OMIS 7.3.1, case 2). The second element tells whether the event
-// could be prepared.
+// Defined reads the token of a conditional request from the reply to its definition (OMIS
+// 7.3.1, case 2). It fails if the monitor cannot prepare the event, which the second element
+// of the reply tells.
 func Defined(reply omis.Reply) (omis.Token, error) {
 	if err := Done(reply); err != nil {
 		return "", err
@@ -82,7 +80,7 @@ func Defined(reply omis.Reply) (omis.Token, error) {
 	return "", Errorf(Unavailable, mir.Position{}, "the monitor defined no conditional request")
 }
 
-// Done returns the first error of a reply, whatever action it belongs to.
+// Done returns the first error of a reply, of any action.
 func Done(reply omis.Reply) error {
 	if len(reply) == 0 {
 		return replyError(reply)

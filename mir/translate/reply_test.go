@@ -7,9 +7,9 @@ import (
 	"mirador/omis"
 )
 
-// What ended while a request ran is left out of an answer, but nothing is created
-// for what had ended before, and the reason must be told.
-func TestNothingIsCreatedForWhatHasEnded(t *testing.T) {
+// TestCreatingForAnEndedProcessFails checks that creating an object for a process that has
+// ended fails with the reason. Other answers omit processes that ended.
+func TestCreatingForAnEndedProcessFails(t *testing.T) {
 	const why = "cannot attach to process 812: it has terminated"
 	reply := omis.Reply{{{Status: omis.OK}}, {{Status: omis.UnknownObject, Msg: why}}}
 	_, err := Token(reply, 1)

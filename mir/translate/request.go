@@ -8,8 +8,8 @@ import (
 	"mirador/omis"
 )
 
-// Create makes the monitor's counters and timers for the plan; "" where it
-// needs none. Bind reads the reply.
+// Create returns the request that creates the plan's counters and timers, "" if it needs none.
+// Bind reads the reply.
 func (p *Plan) Create() string {
 	var actions []string
 	if p.uses(fromCounter) {
@@ -31,7 +31,7 @@ func (p *Plan) Create() string {
 	return unconditional(actions)
 }
 
-// Bind reads the tokens of what Create made.
+// Bind reads the tokens from the reply to Create.
 func (p *Plan) Bind(reply omis.Reply) (h Handles, err error) {
 	next := 1
 	if p.uses(fromCounter) {
@@ -63,9 +63,8 @@ func (p *Plan) Bind(reply omis.Reply) (h Handles, err error) {
 	return h, nil
 }
 
-// Conditional lists the conditional requests of the plan, one for each place,
-// in the order of Places, and those for events. Their tokens belong into
-// Handles.Requests.
+// Conditional returns the conditional requests of the plan: one for each place, in the order
+// of Places, followed by those for events. The caller stores their tokens in Handles.Requests.
 func (p *Plan) Conditional(h Handles) []string {
 	requests := make([]string, len(p.Places))
 	for i, place := range p.Places {
@@ -74,12 +73,12 @@ func (p *Plan) Conditional(h Handles) []string {
 	return append(requests, p.conditionalEvents(h)...)
 }
 
-// counts tells whether executions are counted at a place: where the region is
-// entered or, if only its end is measured, where it is left.
+// counts reports whether executions are counted at a place. They are counted where the region
+// is entered, or, if only its end is measured, where it is left.
 func (p *Plan) counts(place Place) bool { return !place.Exit || p.Places[0].Exit }
 
-// actions is what is done at a place. The timer starts last, so that it does not
-// measure the counting.
+// actions returns the actions at a place. The timer starts last, so that it does not measure
+// the counting.
 func actions(h Handles, place Place, counts bool) []string {
 	var as []string
 	timers := slices.DeleteFunc([]omis.Token{h.CPUTimer, h.Timer}, func(t omis.Token) bool { return t == "" })
@@ -99,7 +98,7 @@ func actions(h Handles, place Place, counts bool) []string {
 	return as
 }
 
-// watched is the token list of a place's event.
+// watched returns the token list of a place's event.
 func (p *Plan) watched(place Place) []omis.Token {
 	var ts []omis.Token
 	for _, process := range place.Processes {
@@ -112,13 +111,13 @@ func (p *Plan) watched(place Place) []omis.Token {
 	return ts
 }
 
-// Enable starts the measuring, Disable ends it for the time being. Both are ""
-// where nothing is watched. The order in which places come and go does not
-// matter: a timer that is stopped before it was started stays as it is, and one
-// that nothing stops is dropped by the next start at its place on the stack.
+// Enable returns the request that starts measuring; Disable returns the one that suspends it.
+// Both are "" if the plan watches nothing. The order in which places are enabled does not
+// matter: stopping a timer that was not started has no effect, and the next start at the same
+// place on the stack replaces one that was not stopped.
 func (p *Plan) Enable(h Handles) string { return Enable(h.Requests) }
 
-// Enable enables conditional requests, of one plan or of many.
+// Enable returns the request that enables conditional requests, of one plan or several.
 func Enable(requests []omis.Token) string {
 	if len(requests) == 0 {
 		return ""
@@ -126,7 +125,7 @@ func Enable(requests []omis.Token) string {
 	return ": csr_enable(" + list(requests) + ")"
 }
 
-// Disable disables them.
+// Disable returns the request that disables conditional requests.
 func Disable(requests []omis.Token) string {
 	if len(requests) == 0 {
 		return ""
@@ -134,7 +133,7 @@ func Disable(requests []omis.Token) string {
 	return ": csr_disable(" + list(requests) + ")"
 }
 
-// Delete deletes them.
+// Delete returns the request that deletes conditional requests.
 func Delete(requests []omis.Token) string {
 	if len(requests) == 0 {
 		return ""
@@ -142,16 +141,16 @@ func Delete(requests []omis.Token) string {
 	return ": csr_delete(" + list(requests) + ")"
 }
 
-// Disable is the contrary of Enable.
+// Disable returns the request that reverts Enable.
 func (p *Plan) Disable(h Handles) string {
 	return Disable(h.Requests)
 }
 
-// Reset forgets what was measured; "" where the monitor keeps nothing.
+// Reset returns the request that resets all values, "" if the monitor holds none.
 func (p *Plan) Reset(h Handles) string { return unconditional(p.each(h, "reset")) }
 
-// Remove takes everything away that was created for the plan: the conditional
-// requests before what their actions use.
+// Remove returns the request that deletes everything that was created for the plan. It deletes
+// conditional requests before the objects that their actions use.
 func (p *Plan) Remove(h Handles) string {
 	var as []string
 	if len(h.Requests) > 0 {
@@ -163,7 +162,7 @@ func (p *Plan) Remove(h Handles) string {
 	return unconditional(append(as, p.each(h, "delete")...))
 }
 
-// Read asks for the values. Rows reads the reply.
+// Read returns the request for the values. Values reads the reply.
 func (p *Plan) Read(h Handles) string {
 	as := p.each(h, "read")
 	if p.uses(fromCPU) && p.wants(processLevel) {
@@ -175,7 +174,7 @@ func (p *Plan) Read(h Handles) string {
 	return unconditional(as)
 }
 
-// threadFields is what has to be known of the threads, 0 if nothing.
+// threadFields returns the information to request about threads, 0 if none.
 func (p *Plan) threadFields() omis.ThreadFields {
 	var f omis.ThreadFields
 	if p.uses(fromThreads) || p.wants(everyThread) {
@@ -187,8 +186,8 @@ func (p *Plan) threadFields() omis.ThreadFields {
 	return f
 }
 
-// read is the token list for information on what is measured: the empty list,
-// the whole application, where no process or thread is named.
+// read returns the token list for information about the measured objects. It is empty, which
+// means the whole application, if no process or thread is named.
 func (p *Plan) read() []omis.Token {
 	var ts []omis.Token
 	for _, e := range p.entities {
@@ -215,7 +214,7 @@ func (p *Plan) wants(what func(*entity) bool) bool {
 	return false
 }
 
-// each calls a service of the counter, of the timer and of what events change.
+// each calls a service for the counter, the timers and the objects of events.
 func (p *Plan) each(h Handles, verb string) []string {
 	var as []string
 	if h.Counter != "" {

@@ -9,34 +9,34 @@ import (
 	"mirador/omis"
 )
 
-// Times can be sampled: all executions of the region are counted, and one in so many is
-// timed. What statistics there are is of those that were timed, but for the sum, which is
-// that of all: it is estimated, with its standard error.
+// Times can be sampled: the monitor counts all executions of the region, and times one in so
+// many. All statistics except the sum cover only the timed executions. The sum is an estimate
+// for all executions, with its standard error.
 
-// Sampled is what is known of all executions where only some are timed; nothing where all
-// are.
+// Sampled has the counts of all executions and the estimated sum, if only some are timed;
+// otherwise it is zero.
 type Sampled struct {
 	Begun, Timed int64
-	Sum          float64 // of those in told, as estimated
-	told         int64   // how many began in the threads of which at least one was timed
+	Sum          float64 // estimated, of the covered executions
+	covered      int64   // executions in threads with at least one timed execution
 }
 
 func (s Sampled) plus(o Sampled) Sampled {
-	return Sampled{s.Begun + o.Begun, s.Timed + o.Timed, s.Sum + o.Sum, s.told + o.told}
+	return Sampled{s.Begun + o.Begun, s.Timed + o.Timed, s.Sum + o.Sum, s.covered + o.covered}
 }
 
-// estimate is the sum of all executions. Those of threads of which none was timed took
-// what the others took.
+// estimate returns the estimated sum of all executions. It assumes that executions in threads
+// without a timed one take as long as the others.
 func (s Sampled) estimate() float64 {
-	if s.told == 0 {
+	if s.covered == 0 {
 		return 0
 	}
-	return s.Sum * float64(s.Begun) / float64(s.told)
+	return s.Sum * float64(s.Begun) / float64(s.covered)
 }
 
-// deviation is the standard error of the estimate: with n that were timed out of m, and s²
-// as their variance, it is m·√(s²/n·(1−n/m)). It cannot be told of fewer than two, unless
-// they are all that there were.
+// deviation returns the standard error of the estimate. For n timed executions of m with
+// variance s², it is m·√(s²/n·(1−n/m)). It is unknown for fewer than two timed executions,
+// unless these are all.
 func (s Stats) deviation() (v float64, ok bool) {
 	n := float64(s.N)
 	switch {
@@ -51,13 +51,13 @@ func (s Stats) deviation() (v float64, ok bool) {
 	return m * math.Sqrt(variance/n*max(1-n/m, 0)), true
 }
 
-// sample is what the document says of it, nil where nothing was sampled.
+// sample returns the sample for the document, nil if all executions were timed.
 func (s Stats) sample() *mir.Sample {
 	if s.Sampled.Begun == 0 {
 		return nil
 	}
 	d := &mir.Sample{Count: s.Sampled.Begun, Timed: s.Sampled.Timed}
-	if s.Sampled.told > 0 {
+	if s.Sampled.covered > 0 {
 		d.Sum = decimal(s.Sampled.estimate(), mir.Sum)
 	}
 	if v, ok := s.deviation(); ok {
@@ -66,7 +66,7 @@ func (s Stats) sample() *mir.Sample {
 	return d
 }
 
-// sampling refuses to sample what is no time of a region.
+// sampling refuses to sample anything but times of a region.
 func (p *Plan) sampling(r *mir.InstrRequest) Errors {
 	switch {
 	case r.OneIn == 0 || p.Times() || p.TimesCPU():
@@ -77,7 +77,7 @@ func (p *Plan) sampling(r *mir.InstrRequest) Errors {
 	return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "sample 1/%d: only times are sampled; add WC_TIME or CPU_TIME, or leave \"sample\" out: what is counted is counted each time", r.OneIn)}
 }
 
-// createTimer makes a timer of some clock, "" for the usual one.
+// createTimer returns the action that creates a timer with a clock, "" for the default one.
 func (p *Plan) createTimer(clock string) string {
 	named := cmp.Or(clock, "ordered")
 	switch {
@@ -91,8 +91,8 @@ func (p *Plan) createTimer(clock string) string {
 	return fmt.Sprintf("pa_timer_create2(%q)", clock)
 }
 
-// readTimer asks for what a timer has measured, by threads; one that samples also for what
-// follows from it, and where percentiles are wanted for its histogram.
+// readTimer returns the actions that read a timer by threads: also the estimates if it
+// samples, and the histogram if percentiles are requested.
 func (p *Plan) readTimer(t omis.Token) []string {
 	as := []string{call("pa_timer_read", t)}
 	if p.OneIn > 0 {
@@ -104,20 +104,20 @@ func (p *Plan) readTimer(t omis.Token) []string {
 	return as
 }
 
-// sampleRows reads pa_timer_estimate: behind process and thread stand count, timed, last
-// and sum, and more that pa_timer_read says too.
+// sampleRows reads pa_timer_estimate: process and thread, followed by count, timed, last and
+// sum, and values that pa_timer_read has, too.
 func sampleRows(reply omis.Reply, i int) ([]row, error) {
 	return flat(reply, i, "pa_timer_estimate", 11, func(vs []omis.Value) (s Stats) {
 		s.Sampled.Begun, _ = vs[0].Int64()
 		s.Sampled.Timed, _ = vs[1].Int64()
 		if s.Sampled.Timed > 0 {
-			s.Sampled.Sum, s.Sampled.told = ms(vs[3]), s.Sampled.Begun
+			s.Sampled.Sum, s.Sampled.covered = ms(vs[3]), s.Sampled.Begun
 		}
 		return s
 	})
 }
 
-// withSamples adds to the rows of threads what is known of all their executions.
+// withSamples adds the counts of all executions to the rows of threads.
 func withSamples(timed, all []row) []row {
 	return withMore(timed, all, func(s *Stats, more Stats) { s.Sampled = more.Sampled })
 }

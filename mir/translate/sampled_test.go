@@ -8,19 +8,20 @@ import (
 	"mirador/mir"
 )
 
-// sampleOf times one in so many of some durations, in milliseconds, of one thread.
+// sampleOf times one in oneIn of the durations of one thread, in milliseconds.
 func sampleOf(durations []float64, oneIn int) (s Stats) {
 	for i := range durations {
 		if i%oneIn == 0 {
 			s.Add(durations[i])
 		}
 	}
-	s.Sampled = Sampled{Begun: int64(len(durations)), Timed: s.N, told: int64(len(durations))}
+	s.Sampled = Sampled{Begun: int64(len(durations)), Timed: s.N, covered: int64(len(durations))}
 	s.Sampled.Sum = s.Sum * float64(len(durations)) / float64(s.N)
 	return s
 }
 
-// The sum of all is estimated as well as its error says, over one thread or many.
+// TestEstimates checks that the estimated sum is as accurate as its standard error claims, for
+// one thread and for several.
 func TestEstimates(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const rounds, threads, each, oneIn = 200, 7, 300, 10
@@ -37,20 +38,21 @@ func TestEstimates(t *testing.T) {
 			all.Merge(sampleOf(durations, oneIn))
 		}
 		sum, ok := all.Of(mir.Sum)
-		deviation, told := all.deviation()
-		if !ok || !told || all.Sampled.Begun != threads*each || all.Sampled.Timed != threads*each/oneIn {
+		deviation, known := all.deviation()
+		if !ok || !known || all.Sampled.Begun != threads*each || all.Sampled.Timed != threads*each/oneIn {
 			t.Fatalf("%+v", all)
 		}
 		if math.Abs(sum-truth) < 2*deviation {
 			near++
 		}
 	}
-	if part := float64(near) / rounds; part < 0.9 || part > 0.99 { // 0.954 of a normal distribution
+	if part := float64(near) / rounds; part < 0.9 || part > 0.99 { // 0.954 in a normal distribution
 		t.Errorf("%.3f of the estimates are within two standard errors", part)
 	}
 }
 
-// Executions of threads of which none was timed are not forgotten.
+// TestEstimatesOfUntimedThreads checks that the estimate includes executions in threads
+// without a timed execution.
 func TestEstimatesOfUntimedThreads(t *testing.T) {
 	all := sampleOf([]float64{2, 2, 2, 2, 2, 2, 2, 2}, 4)
 	all.Merge(Stats{Sampled: Sampled{Begun: 3}})
@@ -59,14 +61,14 @@ func TestEstimatesOfUntimedThreads(t *testing.T) {
 	}
 	alone := Stats{Sampled: Sampled{Begun: 3}}
 	if _, ok := alone.Of(mir.Sum); ok {
-		t.Error("a sum of what was not timed")
+		t.Error("a sum without a timed execution")
 	}
 	if d := alone.sample(); *d != (mir.Sample{Count: 3}) {
 		t.Errorf("%+v", d)
 	}
 }
 
-func TestErrorThatCannotBeTold(t *testing.T) {
+func TestStandardErrorIsUnknown(t *testing.T) {
 	for _, c := range []struct {
 		timed int
 		oneIn int

@@ -7,8 +7,7 @@ import (
 	"mirador/omis"
 )
 
-// savedValue is a Value as it is written down: all that a value has that is measured without
-// a region.
+// savedValue is the JSON form of a Value that is measured without a region.
 type savedValue struct {
 	Metric  int            `json:"metric"`
 	Node    string         `json:"node,omitempty"`
@@ -29,8 +28,7 @@ type savedStats struct {
 	Squares float64 `json:"squares"`
 }
 
-// MarshalJSON writes the value down, without what is known of regions alone: samples of
-// executions, and histograms.
+// MarshalJSON omits what only values of regions have: samples of executions, and histograms.
 func (v Value) MarshalJSON() ([]byte, error) {
 	i, s := v.Instance, v.Stats
 	return json.Marshal(savedValue{
@@ -39,7 +37,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON has written.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (v *Value) UnmarshalJSON(text []byte) error {
 	var saved savedValue
 	if err := json.Unmarshal(text, &saved); err != nil {

@@ -10,13 +10,13 @@ import (
 	"mirador/omis"
 )
 
-// Resolver puts an address of a process into words. first tells the frame that
-// is being executed from those that are returned to: their address is the one
-// behind the call.
+// Resolver formats an address of a process for a person. first is true for the innermost
+// frame, whose address is that of the current instruction. The address of the other frames is
+// a return address, after the call.
 type Resolver func(process omis.Token, pc uint64, first bool) string
 
-// Snapshot is a snapshot request on its way: what to send, and how to read the
-// reply.
+// Snapshot is a translated snapshot request: the request to send, and the settings for reading
+// the reply.
 type Snapshot struct {
 	Request string
 	node    Node
@@ -24,8 +24,8 @@ type Snapshot struct {
 	stack   int
 }
 
-// NewSnapshot translates a snapshot request. The empty lists mean the whole
-// application: each application has a tool of its own. node is the machine of its processes.
+// NewSnapshot translates a snapshot request. Empty lists mean the whole application, because
+// each application has its own tool. node is the machine of its processes.
 func NewSnapshot(r *mir.SnapshotRequest, node Node) Snapshot {
 	procs, threads := omis.ProcLocalID, omis.ThreadProcess|omis.ThreadLocalID
 	if r.Named {
@@ -39,8 +39,8 @@ func NewSnapshot(r *mir.SnapshotRequest, node Node) Snapshot {
 	return Snapshot{Request: request, node: node, named: r.Named, stack: r.Stack}
 }
 
-// Read makes the snapshot of the reply. What ended between two of the services
-// is left out.
+// Read builds the snapshot from the reply. It omits objects that ended between two of the
+// services.
 func (s Snapshot) Read(reply omis.Reply, resolve Resolver) (*mir.Snapshot, error) {
 	if err := replyError(reply); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (s Snapshot) processes(reply omis.Reply) (map[omis.Token]*seenProcess, erro
 	return procs, nil
 }
 
-// programName is the program's own name: argv[0] without its folder.
+// programName returns argv[0] without its directory.
 func programName(argv omis.Value) string {
 	if len(argv.List) == 0 || argv.List[0].Str == "" {
 		return ""
@@ -150,7 +150,7 @@ func (s Snapshot) stacks(reply omis.Reply) (map[omis.Token][]uint64, error) {
 	return stacks, nil
 }
 
-// document has the processes inside their node, whose id requests may name as well.
+// document puts the processes inside their node, whose id requests may use.
 func (s Snapshot) document(procs map[omis.Token]*seenProcess) *mir.Snapshot {
 	node := mir.Entity{Kind: mir.Node, ID: string(s.node.Token)}
 	if s.named {
@@ -161,7 +161,7 @@ func (s Snapshot) document(procs map[omis.Token]*seenProcess) *mir.Snapshot {
 		node.Children = append(node.Children, p.entity)
 	}
 	sortEntities(node.Children)
-	if node.ID == "" { // it is not known
+	if node.ID == "" { // unknown
 		return &mir.Snapshot{Entities: node.Children}
 	}
 	return &mir.Snapshot{Entities: []mir.Entity{node}}

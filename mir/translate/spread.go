@@ -8,11 +8,11 @@ import (
 	"mirador/omis"
 )
 
-// Percentiles of times are told of what a value is made of, be it of one thread or of all. So
-// the histograms of threads are read, and put together here: percentiles of several threads
-// do not follow from those of each.
+// A percentile covers all intervals of its value, of one thread or of several. So the plan
+// reads the histograms of threads and merges them here: the percentiles of several threads
+// cannot be computed from those of each thread.
 
-// joined are two distributions as one, of which each may be none.
+// joined merges two distributions, each of which may be empty.
 func joined(a, b omis.Distribution) omis.Distribution {
 	switch {
 	case len(a) == 0:
@@ -23,21 +23,21 @@ func joined(a, b omis.Distribution) omis.Distribution {
 	return a.Join(b)
 }
 
-// spread are percentiles of the times; nil where there are none, or of nothing.
+// spread returns the requested percentiles, nil if none are requested or there are no times.
 func (s Stats) spread(percent []float64) *mir.Spread {
 	if len(percent) == 0 || s.Spread.Count() == 0 {
 		return nil
 	}
-	told := &mir.Spread{Percentiles: make([]mir.Percentile, len(percent))}
+	spread := &mir.Spread{Percentiles: make([]mir.Percentile, len(percent))}
 	for i, p := range percent {
 		middle, half := between(s.Spread.Percentile(p))
-		told.Percentiles[i] = mir.Percentile{Of: p, Value: inMilliseconds(middle), Error: inMilliseconds(half)}
+		spread.Percentiles[i] = mir.Percentile{Of: p, Value: inMilliseconds(middle), Error: inMilliseconds(half)}
 	}
-	return told
+	return spread
 }
 
-// between is the middle of two durations, and how far it is from either at most: whole
-// nanoseconds, as all times that are written.
+// between returns the middle of two durations, and its largest distance from them, in whole
+// nanoseconds like all written times.
 func between(least, most uint64) (middle, half uint64) {
 	half = (most-least)/2 + (most-least)%2
 	return least + half, half
@@ -45,7 +45,7 @@ func between(least, most uint64) (middle, half uint64) {
 
 func inMilliseconds(ns uint64) string { return decimal(float64(ns)/1e6, mir.Last) }
 
-// spreading refuses percentiles of what is no time of a region.
+// spreading refuses percentiles of anything but times of a region.
 func (p *Plan) spreading(r *mir.InstrRequest) Errors {
 	switch {
 	case len(p.Percent) == 0 || p.Times() || p.TimesCPU():
@@ -56,7 +56,7 @@ func (p *Plan) spreading(r *mir.InstrRequest) Errors {
 	return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "percentiles %s: only times have them; add WC_TIME or CPU_TIME, or leave \"percentiles\" out", inWords(p.Percent))}
 }
 
-// inWords are percentages as they were asked for.
+// inWords formats percentages as in the request.
 func inWords(percent []float64) string {
 	words := make([]string, len(percent))
 	for i, p := range percent {
@@ -65,8 +65,8 @@ func inWords(percent []float64) string {
 	return strings.Join(words, " ")
 }
 
-// spreadRows reads pa_timer_histogram: behind process and thread stand a number and the
-// buckets, which are the least and the greatest duration, in seconds, and how many there are.
+// spreadRows reads pa_timer_histogram: process and thread, followed by a number and the
+// buckets. A bucket is the least and the greatest duration in seconds, and a count.
 func spreadRows(reply omis.Reply, i int) ([]row, error) {
 	return flat(reply, i, "pa_timer_histogram", 4, func(vs []omis.Value) (s Stats) {
 		for l := vs[1].List; len(l) >= 3; l = l[3:] {
@@ -79,8 +79,7 @@ func spreadRows(reply omis.Reply, i int) ([]row, error) {
 	})
 }
 
-// nanoseconds makes a whole number of them of seconds; what is beyond all clocks is the most
-// that there can be.
+// nanoseconds converts seconds to whole nanoseconds and limits them to the range of uint64.
 func nanoseconds(v omis.Value) uint64 {
 	seconds, _ := v.Number()
 	switch ns := math.Round(seconds * 1e9); {
@@ -93,7 +92,7 @@ func nanoseconds(v omis.Value) uint64 {
 	}
 }
 
-// withSpread adds to the rows of threads how their times spread.
+// withSpread adds the distributions to the rows of threads.
 func withSpread(timed, spread []row) []row {
 	return withMore(timed, spread, func(s *Stats, more Stats) { s.Spread = more.Spread })
 }

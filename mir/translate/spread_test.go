@@ -12,8 +12,8 @@ import (
 	"mirador/omis"
 )
 
-// withHistogram is the reply to a timer's being read, with the histogram of each thread
-// besides, as pa_timer_histogram has it.
+// withHistogram returns the reply to reading a timer, with the histogram of each thread as
+// pa_timer_histogram returns it.
 func (ts timings) withHistogram(threads []omis.Token) omis.Reply {
 	var list []omis.Value
 	for _, thread := range threads {
@@ -31,8 +31,8 @@ func (ts timings) withHistogram(threads []omis.Token) omis.Reply {
 	return append(ts.reply(threads), omis.ServiceResult{answer})
 }
 
-// Percentiles of a thread, of a process and of all are those of the durations that were
-// measured in it, but for the error that they are told with.
+// TestPercentiles checks that the percentiles of a thread, of a process and of all threads are
+// those of the measured durations, within the reported error.
 func TestPercentiles(t *testing.T) {
 	percent := []float64{0, 50, 90, 99.9, 100}
 	levels := map[string]*mir.InstrRequest{
@@ -64,24 +64,24 @@ func checkPercentiles(t *rapid.T, request *mir.InstrRequest) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := 0
+	checked := 0
 	for _, tuple := range plan.tuples(vs) {
 		durations := all
 		if request.Measuring == nil && request.Entities == nil {
 			durations = measured[omis.Token(tuple.ThreadID)]
 		}
-		told++
+		checked++
 		checkSpread(t, tuple.Spread, request.Percentiles, durations)
 	}
-	if told == 0 {
-		t.Fatal("nothing is told")
+	if checked == 0 {
+		t.Fatal("nothing is checked")
 	}
 }
 
 func checkSpread(t *rapid.T, s *mir.Spread, percent []float64, durations []int64) {
 	if len(durations) == 0 {
 		if s != nil {
-			t.Fatalf("percentiles of nothing: %+v", s)
+			t.Fatalf("percentiles without durations: %+v", s)
 		}
 		return
 	}
@@ -104,7 +104,7 @@ func decimalOf(t *rapid.T, text string) float64 {
 	return v
 }
 
-// What is written are whole nanoseconds, and hold both limits.
+// TestBetween checks that the result is in whole nanoseconds and covers both limits.
 func TestBetween(t *testing.T) {
 	for _, c := range []struct{ least, most, middle, half uint64 }{
 		{7, 7, 7, 0}, {16, 17, 17, 1}, {16, 19, 18, 2}, {10, 20, 15, 5}, {0, math.MaxUint64, 1 << 63, 1 << 63},

@@ -7,34 +7,33 @@ import (
 	"mirador/omis"
 )
 
-// Stats sums up values that were measured, in the metric's own unit.
+// Stats summarizes measured values, in the unit of the metric.
 type Stats struct {
 	N                   int64
 	Last, Sum, Min, Max float64
 
 	// Mean is the arithmetic mean, and Squares the sum of the squared differences from it. The
-	// sum of the squares themselves would not do: a variance that is small beside the values
-	// is lost when the square of their mean is taken off.
+	// sum of the squares themselves is not enough: subtracting the square of the mean cancels
+	// a variance that is small compared to the values.
 	Mean, Squares float64
 
-	Sampled Sampled           // where N are only some of those there were
-	Spread  omis.Distribution // where percentiles are wanted
+	Sampled Sampled           // if only some executions are timed
+	Spread  omis.Distribution // if percentiles are requested
 }
 
-// Add takes one more value.
+// Add adds a value.
 func (s *Stats) Add(v float64) {
 	s.Merge(Stats{N: 1, Last: v, Sum: v, Mean: v, Min: v, Max: v})
 }
 
-// summed returns the statistics of n values of which sums are known. The variance has the
-// precision that the sum of the squares has.
+// summed returns the statistics of n values from their sums. The variance has the precision of
+// the sum of squares.
 func summed(n int64, sum, squares float64) Stats {
 	mean := sum / float64(n)
 	return Stats{N: n, Sum: sum, Mean: mean, Squares: max(squares-sum*mean, 0)}
 }
 
-// Merge takes the values that o sums up, as if they had been measured after
-// those of s.
+// Merge adds the values of o, as if they were measured after those of s.
 func (s *Stats) Merge(o Stats) {
 	o.Sampled = s.Sampled.plus(o.Sampled)
 	s.Sampled = o.Sampled
@@ -49,9 +48,9 @@ func (s *Stats) Merge(o Stats) {
 	}
 	// The method of Welford, for groups of values (Chan, Golub and LeVeque 1979).
 	n, m := float64(s.N), float64(o.N)
-	apart := o.Mean - s.Mean
-	s.Mean += apart * m / (n + m)
-	s.Squares += o.Squares + apart*apart*n*m/(n+m)
+	difference := o.Mean - s.Mean
+	s.Mean += difference * m / (n + m)
+	s.Squares += o.Squares + difference*difference*n*m/(n+m)
 	s.N += o.N
 	s.Last = o.Last
 	s.Sum += o.Sum
@@ -59,9 +58,8 @@ func (s *Stats) Merge(o Stats) {
 	s.Max = math.Max(s.Max, o.Max)
 }
 
-// Of is a statistic of the values; ok is false where there are none. The
-// variance is that of the whole population: every value was measured, none
-// stands for others.
+// Of returns a statistic; ok is false if there are no values. The variance is that of the
+// whole population, because every value was measured.
 func (s Stats) Of(f mir.Function) (v float64, ok bool) {
 	if s.N == 0 {
 		return 0, false

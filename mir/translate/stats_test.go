@@ -9,7 +9,7 @@ import (
 	"mirador/mir"
 )
 
-// naive computes a statistic the way it is defined.
+// naive computes a statistic from its definition.
 func naive(f mir.Function, vs []float64) float64 {
 	sum, least, most := 0.0, math.Inf(1), math.Inf(-1)
 	for _, v := range vs {
@@ -40,8 +40,8 @@ func everyFunction() []mir.Function {
 	return []mir.Function{mir.Last, mir.Sum, mir.Average, mir.Maximum, mir.Minimum, mir.Variance}
 }
 
-// However values are spread over threads, their statistics are those of all of
-// them.
+// TestStatsAreThoseOfAllValues checks that merging the statistics of threads gives the
+// statistics of all values.
 func TestStatsAreThoseOfAllValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		threads := rapid.SliceOfN(rapid.SliceOf(rapid.Float64Range(0, 1e6)), 1, 8).Draw(t, "threads")
@@ -64,7 +64,7 @@ func TestStatsAreThoseOfAllValues(t *testing.T) {
 				continue
 			}
 			if want := naive(f, values); math.Abs(got-want) > 1e-9*(1+math.Abs(want)) {
-				t.Fatalf("%s of %v is %v, should be %v", f, values, got, want)
+				t.Fatalf("%s of %v is %v, want %v", f, values, got, want)
 			}
 		}
 	})
@@ -83,15 +83,15 @@ func TestVarianceIsNeverNegative(t *testing.T) {
 	})
 }
 
-// A variance that is small beside the values is right: 36 seconds, give or take half a
-// microsecond, and a constant.
+// TestVarianceDoesNotCancel checks variances that are small compared to the values, such as
+// those of 36 s ± 0.5 µs, and of a constant.
 func TestVarianceDoesNotCancel(t *testing.T) {
 	const samples = 1_000_000
 	for _, c := range []struct{ mean, off, want float64 }{
 		{36_000, 0.0005, 0.0005 * 0.0005}, {8.988681, 0, 0}, {1e9, 0.001, 1e-6},
 	} {
 		var all Stats
-		halves := make([]Stats, 3) // as of several entities
+		halves := make([]Stats, 3) // as for several entities
 		for i := range samples {
 			v := c.mean + c.off
 			if i%2 == 0 {

@@ -8,8 +8,8 @@ import (
 	"mirador/sir"
 )
 
-// didYouMean names up to three units whose id or name is like the given one. Of
-// equals, those of the main module stand first.
+// didYouMean suggests up to three units with a similar id or name. Among equally similar
+// units, those of the main module come first.
 func didYouMean(name string, t *Targets) string {
 	type candidate struct {
 		text string
@@ -38,8 +38,8 @@ func didYouMean(name string, t *Targets) string {
 	return "; did you mean " + strings.Join(texts[:min(3, len(texts))], " or ") + "?"
 }
 
-// unlike is how far a name is from a unit. The beginning of its name is as near
-// as a letter that is missing: so names are abbreviated.
+// unlike returns the distance of a name from a unit. A prefix of the unit's name has distance
+// 1, because people abbreviate names.
 func unlike(name string, u *sir.Unit) int {
 	far := min(distance(name, u.ID), distance(name, u.Name))
 	if len(name) > 2 && strings.HasPrefix(u.Name, name) {
@@ -48,8 +48,8 @@ func unlike(name string, u *sir.Unit) int {
 	return far
 }
 
-// distance is the number of letters to insert, drop or replace (Levenshtein).
-// Words of very different lengths are not compared: a program has many units.
+// distance returns the number of bytes to insert, delete or replace (Levenshtein). It does not
+// compare words of very different lengths, because a program has many units.
 func distance(a, b string) int {
 	const tooFar = 1 << 16
 	if len(a) > 2*len(b)+2 || len(b) > 2*len(a)+2 {

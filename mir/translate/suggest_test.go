@@ -31,7 +31,8 @@ func TestDistanceIsSymmetric(t *testing.T) {
 	})
 }
 
-// Who misspells a metric, or knows one of MIR that is not measured, is told so.
+// TestUnknownMetrics checks the messages for misspelt metrics, and for metrics of MIR that are
+// not supported.
 func TestUnknownMetrics(t *testing.T) {
 	for name, want := range map[string]string{
 		"COUNTS":         "no metric COUNTS; did you mean COUNT?; on a region",

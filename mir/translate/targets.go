@@ -9,20 +9,20 @@ import (
 	"mirador/sir"
 )
 
-// Targets is what an application consists of at the moment of a translation.
+// Targets describes the application at the time of a translation.
 type Targets struct {
 	Node      Node
 	Processes []Process // in the order of their tokens
 }
 
-// Node is the machine the processes run on.
+// Node is the machine of the processes.
 type Node struct {
 	Token omis.Token
 	Name  string
 }
 
-// Process is a process of the application. Modules may be left out where a
-// request names no region.
+// Process is a process of the application. Modules may be empty if the request names no
+// region.
 type Process struct {
 	Token   omis.Token
 	Name    string
@@ -37,23 +37,23 @@ type Thread struct {
 	Master bool
 }
 
-// Module is a program loaded into a process. Program is nil where its structure
-// could not be read.
+// Module is a program loaded into a process. Program is nil if its structure could not be
+// read.
 type Module struct {
 	Path    string
-	Bias    uint64 // add it to an address of the file
+	Bias    uint64 // difference of an address in the process and in the file
 	Program *sir.Program
-	// Index finds the units of Program; nil: all are gone through.
+	// Index finds the units of Program; if it is nil, all units are compared.
 	Index func() *sir.Index
-	// Exits returns the addresses of the file at which a unit is left. It takes
-	// a disassembly, so it is asked only for units that are measured.
+	// Exits returns the addresses in the file at which a unit is left. It needs a disassembly,
+	// so it is called only for measured units.
 	Exits func(sir.Unit) ([]uint64, error)
-	// Entered returns the address of the file that each execution of a unit passes once;
-	// nil: the unit's entry. In Go it stands behind the check of the stack.
+	// Entered returns the address in the file that each execution of a unit passes once; if it
+	// is nil, that is the unit's entry. In Go the address follows the stack check.
 	Entered func(sir.Unit) (uint64, error)
 }
 
-// process finds a process by its token.
+// process finds a process by its token, nil if there is none.
 func (t *Targets) process(id string) *Process {
 	for i := range t.Processes {
 		if string(t.Processes[i].Token) == id {
@@ -63,7 +63,7 @@ func (t *Targets) process(id string) *Process {
 	return nil
 }
 
-// owner finds the process of a thread.
+// owner finds the process of a thread, nil if there is none.
 func (t *Targets) owner(thread string) *Process {
 	for i := range t.Processes {
 		for _, th := range t.Processes[i].Threads {
@@ -95,7 +95,7 @@ func (t *Targets) ids(kind mir.EntityKind) []string {
 	return ids
 }
 
-// Before orders tokens by class and number, so that t_2 comes before t_10.
+// Before orders tokens by class and number: t_2 precedes t_10.
 func Before(a, b omis.Token) bool {
 	if n, m := number(a), number(b); n != m && a.Class() == b.Class() {
 		return n < m

@@ -7,17 +7,17 @@ import (
 	"mirador/omis"
 )
 
-// Instance is one entity that a value belongs to; a symbol of the request stands
-// for several. Ids are empty where the request names no entity of that kind.
+// Instance is one entity with a value; a symbol of the request stands for several. Ids are
+// empty if the request names no entity of that kind.
 type Instance struct {
-	Node            string // as the request spells it
+	Node            string // as spelled in the request
 	Process, Thread omis.Token
 
 	level  mir.EntityKind
-	within omis.Token // the process of a thread, also where the request does not name it
+	within omis.Token // the process of a thread, even if the request does not name it
 }
 
-// has tells whether a row belongs to the instance.
+// has reports whether a row belongs to the instance.
 func (i *Instance) has(r *row) bool {
 	if i.level == mir.Thread {
 		return i.Thread == r.thread
@@ -25,16 +25,15 @@ func (i *Instance) has(r *row) bool {
 	return i.Process == "" || i.Process == r.process
 }
 
-// Value is what was measured for a metric and an entity. Stats.N is 0 where it
-// cannot be had.
+// Value is the value of a metric for an entity. Stats.N is 0 if it is not available.
 type Value struct {
 	Metric   int // index in Plan.Metrics
 	Instance Instance
 	Stats    Stats
 }
 
-// Values reads the reply to Read: in the order of the request, entity by entity
-// and metric by metric.
+// Values reads the reply to Read, in the order of the request: entity by entity and metric by
+// metric.
 func (p *Plan) Values(reply omis.Reply, h Handles) ([]Value, error) {
 	rd, err := p.reading(reply, h)
 	if err != nil {
@@ -43,8 +42,7 @@ func (p *Plan) Values(reply omis.Reply, h Handles) ([]Value, error) {
 	return p.values(&rd), nil
 }
 
-// Nothing is what there is to say before anything was measured: named entities
-// without values.
+// Nothing returns the values before any measurement: the named entities, without values.
 func (p *Plan) Nothing() []Value {
 	vs := p.values(&reading{})
 	for i := range vs {
@@ -66,8 +64,8 @@ func (p *Plan) values(rd *reading) []Value {
 	return vs
 }
 
-// instances lists what an entity of the request stands for in a reading,
-// symbols in the order of the tokens.
+// instances lists the entities of a reading that an entity of the request stands for; those of
+// a symbol are in the order of their tokens.
 func (p *Plan) instances(e *entity, rd *reading) []Instance {
 	switch e.kind {
 	case mir.Process:
@@ -101,13 +99,13 @@ func (p *Plan) processes(e *entity, rd *reading) []Instance {
 	return found
 }
 
-// placed tells whether the region is measured in a process.
+// placed reports whether the region is measured in a process.
 func (p *Plan) placed(process omis.Token) bool {
 	return slices.ContainsFunc(p.Places, func(pl Place) bool { return slices.Contains(pl.Processes, process) })
 }
 
-// threads lists the threads that measured, and for "*" those that there are
-// besides. A named thread is listed whether or not it measured.
+// threads lists the threads with measurements, and for "*" also the other live threads. It
+// lists a named thread in any case.
 func threads(e *entity, rd *reading) []Instance {
 	if named(e.thread) {
 		in := Instance{Node: e.node, Thread: omis.Token(e.thread), level: mir.Thread}

@@ -8,7 +8,7 @@ import (
 	"mirador/schemas"
 )
 
-// request is a VALUE request of 1 KiB.
+// request returns a VALUE request of 1 KiB.
 func request() []byte {
 	document := "<ctrlreq action=\"VALUE\">\n"
 	for i := 1; len(document) < 1024-len("  <probe id=\"probe_00\"/>\n</ctrlreq>\n"); i++ {
@@ -42,7 +42,7 @@ func BenchmarkValidate(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode is everything: scan, validation, decoding.
+// BenchmarkDecode measures all steps: scan, validation, decoding.
 func BenchmarkDecode(b *testing.B) {
 	d := mir.Decoder{Limits: mir.RequestLimits(), Validator: parsed(b, schemas.MIR())}
 	document := request()

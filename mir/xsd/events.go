@@ -11,14 +11,13 @@ import (
 
 const xmlnsNamespace = "http://www.w3.org/2000/xmlns/"
 
-// events writes a document as watch_validate wants to be told it: without
-// pointers, so that it crosses into C as one piece. A scanned document has no NUL
-// in it, so that NUL can end a text.
+// events is a document in the encoding that watch_validate reads: without pointers, so that it
+// crosses into C as one block. A scanned document contains no NUL, so NUL can terminate texts.
 type events []byte
 
-// eventsOf writes behind told, which may be nil, and refuses what does not fit
-// into the notation.
-func eventsOf(tree *mir.Tree, told events) (events, error) {
+// eventsOf appends a document to buffer, which may be nil. It refuses documents that cannot be
+// encoded.
+func eventsOf(tree *mir.Tree, buffer events) (events, error) {
 	const attributes = math.MaxUint8
 	for i := range tree.Len() {
 		if e := tree.At(i); len(e.Attributes()) > attributes {
@@ -27,14 +26,14 @@ func eventsOf(tree *mir.Tree, told events) (events, error) {
 			}}}
 		}
 	}
-	told = slices.Grow(told, 2*len(tree.Source())+64)
-	told, _ = told.element(tree.Root(), 0)
-	return told, nil
+	buffer = slices.Grow(buffer, 2*len(tree.Source())+64)
+	buffer, _ = buffer.element(tree.Root(), 0)
+	return buffer, nil
 }
 
-// element tells an element with all inside, and answers the index behind it. How
-// deep elements nest, the scan has bounded.
-func (t events) element(e mir.Element, index int) (told events, next int) {
+// element appends an element with its content, and returns the index after it. The scanner has
+// limited the depth of the recursion.
+func (t events) element(e mir.Element, index int) (buffer events, next int) {
 	t = t.start(e)
 	if e.HasText() {
 		t = t.characters(e)
@@ -71,8 +70,8 @@ func (t events) start(e mir.Element) events {
 	return t
 }
 
-// characters tells an element's text. Where elements stand beside it, that
-// there is some is all that can matter: no type here has mixed content.
+// characters appends an element's text. If the element also has children, a placeholder is
+// enough: no type in the schemas has mixed content, so only the presence of text matters.
 func (t events) characters(e mir.Element) events {
 	text := e.Text()
 	if text == "" {

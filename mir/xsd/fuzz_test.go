@@ -12,8 +12,8 @@ import (
 	"mirador/schemas"
 )
 
-// FuzzScanAgrees: what the scan lets through is well-formed for libxml2 as well,
-// and the validator can be told it.
+// FuzzScanAgrees checks that documents that the scanner accepts are well-formed for libxml2,
+// and that the validator can process them.
 func FuzzScanAgrees(f *testing.F) {
 	files, err := filepath.Glob("../testdata/documents/*.xml")
 	if err != nil || len(files) == 0 {

@@ -14,13 +14,13 @@ import (
 	"mirador/schemas"
 )
 
-// TestMemoryStaysFlat: neither valid nor invalid documents leave anything behind.
+// TestMemoryStaysFlat checks that neither valid nor invalid documents leak memory.
 func TestMemoryStaysFlat(t *testing.T) {
 	schema := parsed(t, schemas.MIR())
 	d := mir.Decoder{Limits: mir.RequestLimits(), Validator: schema}
 	round := func(n int) {
 		for i := range n {
-			// Names that differ each time would pile up in a dictionary that is kept.
+			// New names each time would accumulate in a dictionary that is kept.
 			documents := []string{
 				fmt.Sprintf(`<ctrlreq action="VALUE"><probe id="probe_%d"/></ctrlreq>`, i),
 				fmt.Sprintf(`<instrreq flush="%d"><x%d y%d="z"/><metric/></instrreq>`, i, i, i),
@@ -44,8 +44,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 }
 
-// resident is how much memory the process has, in bytes, the collector's
-// leavings given back.
+// resident returns the resident memory of the process in bytes, after a garbage collection.
 func resident(t *testing.T) int {
 	t.Helper()
 	debug.FreeOSMemory()
@@ -60,13 +59,13 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// TestManyAtOnce: errors never surface in another request, and a crowd of
-// requests does not become a crowd of threads.
+// TestManyAtOnce checks that errors never appear in the answer to another request, and that
+// many requests do not create many threads.
 func TestManyAtOnce(t *testing.T) {
 	schema := parsed(t, schemas.MIR())
-	const crowd = 256
+	const requests = 256
 	var group sync.WaitGroup
-	for i := range crowd {
+	for i := range requests {
 		group.Go(func() {
 			for j := range 20 {
 				want := ""

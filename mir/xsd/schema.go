@@ -1,18 +1,16 @@
-// Package xsd validates scanned documents against an XML schema by libxml2. It
-// is the only part of mir that needs cgo; the commands that run a gateway
-// import it and hand a Schema to mir.Decoder.
+// Package xsd validates scanned documents against an XML schema with libxml2. Only this part
+// of mir needs cgo; the commands that run a gateway import it and pass a Schema to
+// mir.Decoder.
 //
-// Schemas are parsed by lestrrat-go/libxml2. Documents are not: the scan has read
-// them already, and tells them to libxml2's validator element by element. So
-// no byte that a stranger wrote reaches a parser in C, there are no two parsers
-// to disagree, every error knows its element, and a validation costs half.
-// lestrrat's own Validate is no choice either: its collector of errors reads
-// past its buffer when a message is longer than 1,023 bytes, and messages
-// repeat what the document says.
+// lestrrat-go/libxml2 parses the schemas, but not the documents: the scanner has already
+// parsed them, and Validate passes them to libxml2's validator element by element. So no byte
+// from a client reaches a parser in C, there are no two parsers that could disagree, every
+// error refers to an element, and a validation takes half the time. The Validate of
+// lestrrat-go is not usable either: its error collector reads past its buffer if a message is
+// longer than 1,023 bytes, and messages repeat parts of the document.
 //
-// There are as many collectors as validations may run at once, and a
-// validation waits for a free one, so that a crowd of requests does not become
-// a crowd of threads.
+// The number of collectors limits the validations that run at once; a validation waits for a
+// free collector. So many requests do not create many threads.
 package xsd
 
 /*
@@ -33,38 +31,37 @@ import (
 	"mirador/mir"
 )
 
-// Schema is a parsed schema. It may be used by many goroutines at once; the C
-// library reads it without changing it.
+// Schema is a parsed schema. It may be used by many goroutines at once, because the C library
+// does not modify it.
 type Schema struct {
 	whole  *libxml.Schema
-	strict *libxml.Schema  // see strict; it is asked first
-	free   chan *collector // those nobody uses
+	strict *libxml.Schema  // see strict; tried first
+	free   chan *collector // collectors that are not in use
 }
 
-// collector is what one validation at a time needs: the side in C for each of
-// the two schemas, and the memory that documents are written to for them.
+// collector has the memory that one validation needs: the state in C for each of the two
+// schemas, and a buffer for the encoded document.
 type collector struct {
 	whole, strict *C.watch
-	told          events
+	buffer        events
 }
 
-// keepTold bounds what a collector keeps after a long document.
-const keepTold = 1 << 16
+// keepBuffer limits the size of the buffer that a collector keeps after a long document.
+const keepBuffer = 1 << 16
 
 var _ mir.Validator = (*Schema)(nil)
 
-// start makes libxml2 ready, which must happen once and before there are
-// threads to race.
+// start initializes libxml2. That must happen once, before several threads use it.
 var start = sync.OnceFunc(func() { C.watch_init() })
 
-// New parses a schema, which must not refer to other files: nothing here may
-// reach for the network.
+// New parses a schema. The schema must not refer to other files, because validation must not
+// access the network.
 func New(source []byte) (*Schema, error) {
 	if len(source) == 0 {
 		return nil, errors.New("cannot parse the schema: it is empty")
 	}
 	start()
-	// Two for each processor: one that validates, one that waits for its thread.
+	// Two per processor: one that validates, and one that waits for a thread.
 	s := &Schema{free: make(chan *collector, 2*runtime.GOMAXPROCS(0))}
 	for range cap(s.free) {
 		c := &collector{whole: C.watch_new(), strict: C.watch_new()}
@@ -85,8 +82,8 @@ func New(source []byte) (*Schema, error) {
 	return s, nil
 }
 
-// parse has the collector as libxml2's handler of errors, which it keeps for
-// each OS thread: the goroutine stays on its thread until the handler is gone.
+// parse installs the collector as libxml2's error handler. libxml2 keeps the handler per OS
+// thread, so the goroutine stays on its thread until the handler is removed.
 func (s *Schema) parse(source []byte) (*libxml.Schema, error) {
 	c := <-s.free
 	defer func() { s.free <- c }()
@@ -108,7 +105,7 @@ func (s *Schema) parse(source []byte) (*libxml.Schema, error) {
 	return schema, nil
 }
 
-// Close frees the schema. No validation may be running, and none may follow.
+// Close frees the schema. No validation may be running or follow.
 func (s *Schema) Close() {
 	close(s.free)
 	for c := range s.free {
@@ -122,26 +119,26 @@ func (s *Schema) Close() {
 	}
 }
 
-// Validate holds a document against the schema. Errors about the document are
-// of type *mir.Error, with the position of the element or attribute meant.
+// Validate checks a document against the schema. Errors about the document have type
+// *mir.Error and the position of the element or attribute.
 //
-// Each validation is a single call into C: what libxml2 keeps for each OS thread
-// is used and cleared within it. What the strict schema takes needs no second one;
-// of anything else the whole schema decides, and says what is wrong.
+// Each validation is one call into C per schema, because libxml2 keeps state per OS thread,
+// which the call clears. Documents that the strict schema accepts need no second call. For
+// other documents, the whole schema decides, and provides the errors.
 func (s *Schema) Validate(tree *mir.Tree) error {
 	c := <-s.free
 	defer func() { s.free <- c }()
-	told, err := eventsOf(tree, c.told[:0])
+	buffer, err := eventsOf(tree, c.buffer[:0])
 	if err != nil {
 		return err
 	}
-	if cap(told) <= keepTold {
-		c.told = told
+	if cap(buffer) <= keepBuffer {
+		c.buffer = buffer
 	}
-	if validate(c.strict, s.strict, told) == 0 {
+	if validate(c.strict, s.strict, buffer) == 0 {
 		return nil
 	}
-	status := validate(c.whole, s.whole, told)
+	status := validate(c.whole, s.whole, buffer)
 	if status == 0 {
 		return nil
 	}
@@ -151,13 +148,13 @@ func (s *Schema) Validate(tree *mir.Tree) error {
 	return invalid(c.whole, tree)
 }
 
-// validate answers what watch_validate does.
-func validate(watch *C.watch, schema *libxml.Schema, told events) int {
+// validate calls watch_validate and returns its status.
+func validate(watch *C.watch, schema *libxml.Schema, buffer events) int {
 	return int(C.watch_validate(watch, C.uintptr_t(schema.Pointer()),
-		(*C.char)(unsafe.Pointer(unsafe.SliceData(told))), C.int(len(told))))
+		(*C.char)(unsafe.Pointer(unsafe.SliceData(buffer))), C.int(len(buffer))))
 }
 
-// invalid words what the validation found.
+// invalid converts the faults of a validation to an error.
 func invalid(watch *C.watch, tree *mir.Tree) *mir.Error {
 	var faults []mir.Fault
 	for i := range watch.count {

@@ -58,7 +58,7 @@ func TestValidDocuments(t *testing.T) {
 		`<instrreq xmlns="urn:apart:mir:1"><codeRegion from="f"/><metric name="m"/></instrreq>`,
 		`<m:instrreq xmlns:m="urn:apart:mir:1"><m:codeRegion from="f"/><metric name="m"/></m:instrreq>`,
 		"<?xml version='1.0' encoding='ISO-8859-1'?><instrreq><codeRegion from='\xe4'/></instrreq>",
-		`<ctrlreq/>`, // that a probe is missing, decoding says
+		`<ctrlreq/>`, // the decoder reports the missing probe
 	} {
 		if err := validate(t, schema, document); err != nil {
 			t.Errorf("%s: %v", document, err)
@@ -73,7 +73,7 @@ func TestOtherSchemas(t *testing.T) {
 		t.Error(err)
 	}
 	if err := validate(t, sir, `<sir><program path="x" buildId="abc"/></sir>`); err == nil {
-		t.Error("half a byte was taken for a build id")
+		t.Error("a build id of one and a half bytes was accepted")
 	}
 	gateway := parsed(t, schemas.Gateway())
 	explain, err := mir.Marshal(&mir.Explain{Matches: 1, Cost: 1e10, Requests: []mir.ExplainedRequest{
@@ -95,7 +95,7 @@ func TestInvalidDocuments(t *testing.T) {
 		{`<instrreq><metric name=""/><metric/><metrik name="x"/></instrreq>`, []string{
 			"line 1, column 19: name of <metric> is empty",
 			`line 1, column 28: <metric> has no name; write <metric name="…">`,
-			"line 1, column 37: <metrik> has no place in <instrreq>"}},
+			"line 1, column 37: <metrik> is not allowed in <instrreq>"}},
 		{"<instrreq\n  flush='maybe' foo='1'/>", []string{
 			`line 2, column 3: flush is "maybe"; true or false was expected`,
 			"line 2, column 17: the attribute foo does not belong to <instrreq>"}},
@@ -106,19 +106,19 @@ func TestInvalidDocuments(t *testing.T) {
 		{`<instrreq><measuring><aggregate function="MEDIAN"/></measuring></instrreq>`, []string{
 			`line 1, column 33: function is "MEDIAN"; it can be AVERAGE, MAXIMUM, MINIMUM, SUM or VARIANCE`}},
 		{`<instrreq>text<process id="p"><thread id="t"/><stack/></process></instrreq>`, []string{
-			"line 1, column 1: text cannot stand in <instrreq>",
-			"line 1, column 47: <stack> has no place in <process>; <thread> could stand here"}},
+			"line 1, column 1: text is not allowed in <instrreq>",
+			"line 1, column 47: <stack> is not allowed in <process>; <thread> is allowed here"}},
 		{`<sirreq/>`, []string{"line 1, column 1: <sirreq> is not complete; <resource> is missing inside"}},
 		{`<sirreq><resource in="%%"/><resource/></sirreq>`, []string{
 			`line 1, column 19: in is "%%"; a URI was expected`, `line 1, column 28: <resource> has no in; write <resource in="…">`}},
 		{`<instrreq><site id="s"><node id="n"/><process id="p"/></site></instrreq>`, []string{
-			"line 1, column 38: <process> has no place in <site>; <node> could stand here"}},
-		{`<errors><error><b/></error></errors>`, []string{"line 1, column 16: <b> has no place in <error>; only text can stand there"}},
+			"line 1, column 38: <process> is not allowed in <site>; <node> is allowed here"}},
+		{`<errors><error><b/></error></errors>`, []string{"line 1, column 16: <b> is not allowed in <error>; only text is allowed there"}},
 		{"<snapshotreq>\n <a/><b><c/></b></snapshotreq>", []string{
-			"line 2, column 2: <a> has no place in <snapshotreq>", "line 2, column 6: <b> has no place in <snapshotreq>"}},
+			"line 2, column 2: <a> is not allowed in <snapshotreq>", "line 2, column 6: <b> is not allowed in <snapshotreq>"}},
 		{`<instrreq><metric name="COUNT">x<thread/></metric></instrreq>`, []string{
-			"line 1, column 33: <thread> has no place in <metric>"}},
-		{`<instrreq><event>x</event></instrreq>`, []string{"line 1, column 11: nothing can stand in <event>"}},
+			"line 1, column 33: <thread> is not allowed in <metric>"}},
+		{`<instrreq><event>x</event></instrreq>`, []string{"line 1, column 11: <event> must be empty"}},
 		{`<foo/>`, []string{"line 1, column 1: a document cannot begin with <foo>"}},
 		{`<measurement value="1e5"/>`, []string{`line 1, column 14: value is "1e5"; a decimal number was expected`}},
 		{`<ctrlreq action="', attribute 'probe': x"/>`, []string{
@@ -139,7 +139,7 @@ func TestInvalidDocuments(t *testing.T) {
 	}
 }
 
-// TestManyFaults: what is kept of an invalid document is bounded.
+// TestManyFaults checks that the number of reported faults is limited.
 func TestManyFaults(t *testing.T) {
 	schema := parsed(t, schemas.MIR())
 	began := processorTime(t)
@@ -153,8 +153,8 @@ func TestManyFaults(t *testing.T) {
 	}
 }
 
-// processorTime is what this process has used. How long things take on a busy machine
-// says nothing about them.
+// processorTime returns the CPU time of this process. Elapsed time would depend on the load of
+// the machine.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -164,7 +164,7 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestSchemaLocation: a document cannot make the validator read a file.
+// TestSchemaLocation checks that a document cannot make the validator read a file.
 func TestSchemaLocation(t *testing.T) {
 	schema := parsed(t, schemas.MIR())
 	other := filepath.Join(t.TempDir(), "other.xsd")
@@ -174,7 +174,7 @@ func TestSchemaLocation(t *testing.T) {
 	}
 	document := `<foo xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="file://` + other + `"/>`
 	if err := validate(t, schema, document); err == nil {
-		t.Error("the document brought its own schema")
+		t.Error("the validator read a schema that the document names")
 	}
 }
 
@@ -212,7 +212,7 @@ func TestBadSchemas(t *testing.T) {
 	}
 }
 
-// TestWholeReading: the gates stand behind each other.
+// TestWholeReading checks that each step of decoding refuses its kind of document.
 func TestWholeReading(t *testing.T) {
 	d := mir.Decoder{Limits: mir.RequestLimits(), Validator: parsed(t, schemas.MIR())}
 	tests := []struct {

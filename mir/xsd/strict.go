@@ -3,22 +3,21 @@ package xsd
 import "regexp"
 
 var (
-	// foreign is where a schema lets elements of other namespaces stand: in a
-	// choice, or in a sequence any number of times.
+	// foreign matches where a schema allows elements of other namespaces: in a choice, or any
+	// number of times in a sequence.
 	foreign = regexp.MustCompile(`<xs:group ref="foreign"(?: minOccurs="0" maxOccurs="unbounded")?/>`)
-	// anyNumber is a choice that is made again and again.
+	// anyNumber matches a choice that may repeat any number of times.
 	anyNumber = regexp.MustCompile(`(?s)<xs:choice minOccurs="0" maxOccurs="unbounded">(.*?)</xs:choice>`)
 )
 
-// strict derives a schema that takes no more documents than the one it comes
-// from, and takes them faster: one without the wildcards for elements of other
-// namespaces, which few documents have. What can be left out of a content, or
-// is one choice of several, can be taken away without making anything valid
-// that was not.
+// strict derives a schema that accepts a subset of the documents of source, but faster. It
+// lacks the wildcards for elements of other namespaces, which few documents use. Removing an
+// optional part of a content, or one alternative of a choice, cannot make an invalid document
+// valid.
 //
-// To libxml2 the difference is an automaton that is a table, and one that
-// remembers all it has seen in order to go back; that takes no wildcards, and no
-// counters, which it would make of a choice that repeats.
+// Without wildcards and counters, libxml2 uses a deterministic automaton, which is a table.
+// Otherwise its automaton keeps a history in order to backtrack. libxml2 uses counters for a
+// choice that repeats, so strict wraps the choice in a sequence.
 func strict(source []byte) []byte {
 	source = foreign.ReplaceAll(source, nil)
 	return anyNumber.ReplaceAll(source,

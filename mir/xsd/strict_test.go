@@ -10,8 +10,8 @@ import (
 	"mirador/schemas"
 )
 
-// document generates elements that a schema of MIR knows, where they may stand
-// and where not.
+// document generates elements that the schema of MIR declares, at permitted and other
+// positions.
 func document(t *rapid.T) string {
 	names := rapid.SampledFrom(strings.Fields(
 		"sirreq resource snapshotreq instrreq codeRegion metric event measuring aggregate ctrlreq probe action snapshot site node communicator process thread stack measurement errors error g:x"))
@@ -39,9 +39,9 @@ func document(t *rapid.T) string {
 	return element(roots.Draw(t, "root"), 0)
 }
 
-// TestStrictTakesNoMore: what the strict schema takes, the whole one takes; and
-// of documents without foreign elements they take the same, or asking the strict
-// one would be a waste.
+// TestStrictTakesNoMore checks that the whole schema accepts all documents that the strict
+// schema accepts. It also checks that the two agree on documents without foreign elements,
+// because otherwise trying the strict schema would be a waste.
 func TestStrictTakesNoMore(t *testing.T) {
 	schema, err := New(schemas.MIR())
 	if err != nil {
@@ -56,16 +56,16 @@ func TestStrictTakesNoMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told, err := eventsOf(tree, nil)
+		encoded, err := eventsOf(tree, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		strict, whole := validate(c.strict, schema.strict, told), validate(c.whole, schema.whole, told)
+		strict, whole := validate(c.strict, schema.strict, encoded), validate(c.whole, schema.whole, encoded)
 		if strict == 0 && whole != 0 {
-			t.Fatalf("only the strict schema takes %s", text)
+			t.Fatalf("only the strict schema accepts %s", text)
 		}
 		if whole == 0 && strict != 0 && !strings.Contains(text, "<g:x") {
-			t.Fatalf("only the whole schema takes %s", text)
+			t.Fatalf("only the whole schema accepts %s", text)
 		}
 	})
 }

@@ -15,8 +15,8 @@ typedef const xmlError *reported;
 typedef xmlError *reported;
 #endif
 
-// keep copies a message. What makes one too long is a value in its middle: how it
-// begins and how it ends is what says something.
+// keep copies a message. It drops the middle of a long message, which is a value of the
+// document; the beginning and the end have the information.
 static void keep(char *kept, size_t size, const char *message)
 {
 	size_t length = strlen(message), half = size / 2 - 1;
@@ -78,7 +78,7 @@ void watch_end(void)
 	xmlResetLastError();
 }
 
-// reader walks over the events.
+// reader reads the encoded events.
 typedef struct {
 	const char *at;
 	xmlSAXHandlerPtr sax;
@@ -92,8 +92,8 @@ static const xmlChar *text(reader *r)
 	return (const xmlChar *) start;
 }
 
-// named is a text that libxml2 wants to be NULL where there is none.
-static const xmlChar *named(reader *r)
+// text_or_null reads a text and returns NULL for an empty one, as libxml2 expects.
+static const xmlChar *text_or_null(reader *r)
 {
 	const xmlChar *name = text(r);
 	return *name == 0 ? NULL : name;
@@ -101,26 +101,26 @@ static const xmlChar *named(reader *r)
 
 static void start_element(reader *r)
 {
-	// libxml2 takes five pointers for each attribute: name, prefix, namespace,
-	// and where its value begins and ends. A byte bounds their number.
+	// libxml2 takes five pointers for each attribute: name, prefix, namespace, and the
+	// beginning and end of its value. The number of attributes is one byte.
 	const xmlChar *namespaces[2 * 255], *attributes[5 * 255];
-	const xmlChar *name = text(r), *uri = named(r);
+	const xmlChar *name = text(r), *uri = text_or_null(r);
 	int bound = (unsigned char) *r->at++, own = (unsigned char) *r->at++;
 	for (int i = 0; i < bound; i++) {
-		namespaces[2 * i] = named(r);
-		namespaces[2 * i + 1] = named(r);
+		namespaces[2 * i] = text_or_null(r);
+		namespaces[2 * i + 1] = text_or_null(r);
 	}
 	for (int i = 0; i < own; i++) {
 		attributes[5 * i] = text(r);
 		attributes[5 * i + 1] = NULL;
-		attributes[5 * i + 2] = named(r);
+		attributes[5 * i + 2] = text_or_null(r);
 		attributes[5 * i + 3] = text(r);
 		attributes[5 * i + 4] = (const xmlChar *) r->at - 1;
 	}
 	r->sax->startElementNs(r->context, name, NULL, uri, bound, namespaces, own, 0, attributes);
 }
 
-static void tell(watch *w, reader *r, const char *end)
+static void replay(watch *w, reader *r, const char *end)
 {
 	int started = 0;
 	while (r->at < end) {
@@ -139,7 +139,7 @@ static void tell(watch *w, reader *r, const char *end)
 			memcpy(&closed, r->at, sizeof closed);
 			r->at += sizeof closed;
 			w->element = closed;
-			const xmlChar *name = text(r), *uri = named(r);
+			const xmlChar *name = text(r), *uri = text_or_null(r);
 			r->sax->endElementNs(r->context, name, NULL, uri);
 			break;
 		}
@@ -147,7 +147,7 @@ static void tell(watch *w, reader *r, const char *end)
 	}
 }
 
-// ready makes a context for a watch that has none. A watch is for one schema.
+// ready creates the context of a watch if it has none. A watch is for one schema.
 static int ready(watch *w, xmlSchemaPtr schema)
 {
 	if (w->context != NULL)
@@ -168,12 +168,12 @@ int watch_validate(watch *w, uintptr_t schema, const char *events, int size)
 	xmlSchemaSAXPlugPtr plug = xmlSchemaSAXPlug(w->context, &r.sax, &r.context);
 	int status = -1;
 	if (plug != NULL) {
-		tell(w, &r, events + size);
+		replay(w, &r, events + size);
 		status = xmlSchemaIsValid(w->context);
-		xmlSchemaSAXUnplug(plug); // which clears the context, names included
+		xmlSchemaSAXUnplug(plug); // this clears the context, including names
 	}
-	// After a valid document a context is as good as new: libxml2 means it to be used
-	// again. After anything else, which is rare, it is not relied upon.
+	// libxml2 supports using a context again, and does so reliably after a valid document.
+	// After anything else, which is rare, create a new one.
 	if (status != 1)
 		drop_context(w);
 	xmlResetLastError();

@@ -3,21 +3,21 @@
 
 #include <stdint.h>
 
-// How much is kept of what libxml2 says about one document. Its messages repeat
-// values of the document, so both bounds matter.
+// Limits for the messages of libxml2 about one document. Messages repeat values of the
+// document, so both limits matter.
 #define WATCH_FAULTS 16
 #define WATCH_MESSAGE 512
 
 typedef struct {
 	int code;    // an xmlParserErrors
-	int line;    // of a schema; a document's fault has the element instead
-	int element; // which one, counting start tags from 0
+	int line; // line of a schema; faults of documents have element instead
+	int element; // index of the element's start tag, from 0
 	char message[WATCH_MESSAGE];
 } watch_fault;
 
 typedef struct {
 	int count;
-	int element; // the one that is being told
+	int element; // index of the current element
 	struct _xmlSchemaValidCtxt *context; // kept for the next document, or NULL
 	watch_fault faults[WATCH_FAULTS];
 } watch;
@@ -26,19 +26,19 @@ void watch_init(void);
 watch *watch_new(void);
 void watch_free(watch *w);
 
-// Between begin and end, what libxml2 says on this thread goes to the watch.
+// Between watch_begin and watch_end, libxml2's errors on this thread go to the watch.
 void watch_begin(watch *w);
 void watch_end(void);
 
-// watch_validate tells a document to the validator, event by event. It answers
-// 0 for a valid document, 1 for an invalid one, -1 if libxml2 failed. A watch
-// takes one schema all its life, and is to be freed before it.
+// watch_validate passes a document to the validator, event by event. It returns 0 for a valid
+// document, 1 for an invalid one, and -1 if libxml2 failed. A watch must be used with one
+// schema only, and must be freed before the schema.
 //
-// Events are a letter and its texts, each text ended by a NUL:
+// An event is a letter followed by texts, each terminated by a NUL:
 //   S name uri  number-of-namespaces number-of-attributes (a byte each)
 //               {prefix uri}... {name uri value}...
 //   T text
-//   E which element is closed (4 bytes, this machine's order)  name uri
+//   E index of the closed element (4 bytes, native byte order)  name uri
 int watch_validate(watch *w, uintptr_t schema, const char *events, int size);
 
 #endif

@@ -7,7 +7,7 @@ import (
 	"mirador/mir"
 )
 
-// What libxml2 finds (xmlerror.h, xmlParserErrors).
+// Error codes of libxml2 (xmlerror.h, xmlParserErrors).
 const (
 	notOfType        = 1824 // CVC_DATATYPE_VALID_1_2_1
 	tooShort         = 1831 // CVC_MINLENGTH_VALID
@@ -23,33 +23,32 @@ const (
 	misplaced        = 1871 // ELEMENT_CONTENT
 )
 
-// complaint is something libxml2 says about an element. Its message is taken
-// for what the schema put into it; what the document put into it comes from the
-// element.
+// complaint is an error of libxml2 about an element. Only the parts that come from the schema
+// are read from its message; the parts that come from the document are read from the element.
 type complaint struct {
 	element mir.Element
 	code    int
 	message string
 }
 
-// meant is the element that a message begins with: the one being told, or, where
-// that one is what is wrong with it, an element around.
-func meant(told mir.Element, message string) mir.Element {
-	for e, ok := told, true; ok; e, ok = e.Parent() {
+// meant returns the element that a message names. That is the current element or, if the
+// current element is not allowed there, an enclosing one.
+func meant(current mir.Element, message string) mir.Element {
+	for e, ok := current, true; ok; e, ok = e.Parent() {
 		if strings.HasPrefix(message, designation(e)) {
 			return e
 		}
 	}
-	return told
+	return current
 }
 
-// designation is how libxml2's messages begin that are about an element.
+// designation returns the beginning of libxml2's messages about an element.
 func designation(e mir.Element) string {
 	return "Element '" + expanded(e.Space(), e.Name()) + "'"
 }
 
-// faults words the complaint for a person. It points at the attribute if it is about one,
-// and at the elements inside if the element can hold none.
+// faults words the complaint for a person. The position is that of the attribute if the
+// complaint concerns one, or of the children if the element must not have any.
 func (c complaint) faults() []mir.Fault {
 	if a, ok := c.attribute(); ok {
 		return []mir.Fault{{Pos: a.Pos, Msg: c.aboutAttribute(a)}}
@@ -60,23 +59,23 @@ func (c complaint) faults() []mir.Fault {
 	return []mir.Fault{{Pos: c.element.Pos(), Msg: c.aboutElement()}}
 }
 
-// children are the faults of the elements inside one that can hold no elements.
+// children returns a fault for each child of an element that must not have children.
 func (c complaint) children() (found []mir.Fault) {
 	instead := ""
 	switch c.code {
 	case elementInText:
-		instead = "; only text can stand there"
+		instead = "; only text is allowed there"
 	case notEmpty:
 	default:
 		return nil
 	}
 	for child := range c.element.Children() {
-		found = append(found, mir.Fault{Pos: child.Pos(), Msg: fmt.Sprintf("<%s> has no place in <%s>%s", child.Tag(), c.element.Tag(), instead)})
+		found = append(found, mir.Fault{Pos: child.Pos(), Msg: fmt.Sprintf("<%s> is not allowed in <%s>%s", child.Tag(), c.element.Tag(), instead)})
 	}
 	return found
 }
 
-// attribute finds the attribute that the message begins with.
+// attribute returns the attribute that the message names.
 func (c complaint) attribute() (mir.Attribute, bool) {
 	for _, a := range c.element.Attributes() {
 		if strings.HasPrefix(c.message, designation(c.element)+", attribute '"+expanded(a.Space, a.Name)+"': ") {
@@ -86,7 +85,7 @@ func (c complaint) attribute() (mir.Attribute, bool) {
 	return mir.Attribute{}, false
 }
 
-// expanded is how libxml2 writes a name with its namespace.
+// expanded formats a name with its namespace as libxml2 does.
 func expanded(space, name string) string {
 	if space == "" {
 		return name
@@ -116,9 +115,9 @@ func (c complaint) aboutElement() string {
 	case attributeMissing:
 		return fmt.Sprintf(`<%s> has no %s; write <%[1]s %[2]s="…">`, tag, c.between("The attribute '", "'"))
 	case textInElement:
-		return fmt.Sprintf("text cannot stand in <%s>", tag)
+		return fmt.Sprintf("text is not allowed in <%s>", tag)
 	case notEmpty:
-		return fmt.Sprintf("nothing can stand in <%s>", tag)
+		return fmt.Sprintf("<%s> must be empty", tag)
 	case noSuchRoot:
 		return fmt.Sprintf("a document cannot begin with <%s>", tag)
 	case misplaced:
@@ -127,25 +126,24 @@ func (c complaint) aboutElement() string {
 	return plain(c.message)
 }
 
-// aboutContent says that an element stands in the wrong place, or that one is
-// missing inside.
+// aboutContent reports that an element is not allowed, or that a child is missing.
 func (c complaint) aboutContent() string {
 	expected := c.expected()
 	if strings.Contains(c.message, "Missing child element") {
 		return fmt.Sprintf("<%s> is not complete; %s is missing inside", c.element.Tag(), expected)
 	}
-	text := fmt.Sprintf("<%s> has no place here", c.element.Tag())
+	text := fmt.Sprintf("<%s> is not allowed here", c.element.Tag())
 	if parent, ok := c.element.Parent(); ok {
-		text = fmt.Sprintf("<%s> has no place in <%s>", c.element.Tag(), parent.Tag())
+		text = fmt.Sprintf("<%s> is not allowed in <%s>", c.element.Tag(), parent.Tag())
 	}
 	if expected != "" {
-		text += "; " + expected + " could stand here"
+		text += "; " + expected + " is allowed here"
 	}
 	return text
 }
 
-// expected lists the elements libxml2 would have taken. Those of other
-// namespaces, which are taken everywhere, are left out.
+// expected lists the elements that libxml2 would accept. It omits those of other namespaces,
+// which are accepted everywhere.
 func (c complaint) expected() string {
 	var names []string
 	for name := range strings.SplitSeq(c.between("( ", " )"), ", ") {
@@ -156,8 +154,8 @@ func (c complaint) expected() string {
 	return joined(names)
 }
 
-// between is the last part of the message that stands between two marks: a
-// value of the document, which may hold the marks as well, stands before it.
+// between returns the last part of the message that is enclosed by two marks. An earlier match
+// may come from a value of the document.
 func (c complaint) between(before, after string) string {
 	start := strings.LastIndex(c.message, before)
 	if start < 0 {
@@ -167,7 +165,7 @@ func (c complaint) between(before, after string) string {
 	return part
 }
 
-// alternatives turns 'A', 'B', 'C' into a phrase.
+// alternatives formats the set 'A', 'B', 'C' for a message.
 func alternatives(set string) string {
 	return joined(strings.Split(strings.ReplaceAll(set, "'", ""), ", "))
 }
@@ -180,7 +178,7 @@ func joined(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// expectation names a type of the schemas for a person.
+// expectation describes a type of the schemas.
 func expectation(typeName string) string {
 	switch typeName {
 	case "xs:boolean":
@@ -199,7 +197,7 @@ func expectation(typeName string) string {
 	return "another kind of value"
 }
 
-// plain is libxml2's own wording, for what has none of ours.
+// plain returns libxml2's own message, for errors without a better one.
 func plain(message string) string {
 	return strings.ToValidUTF8(strings.TrimSpace(message), "…")
 }
