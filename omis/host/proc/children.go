@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// Children are the processes that a thread of a process has started, or has
-// inherited.
+// Children returns the child processes of a thread, including those that it adopted.
 func Children(pid, tid int) []int {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, tid))
 	if err != nil {
-		return nil // it has ended, or the kernel keeps no such list
+		return nil // the thread has ended, or the kernel keeps no such list
 	}
 	var list []int
 	for _, f := range strings.Fields(string(b)) {

@@ -10,10 +10,9 @@ import (
 	"mirador/omis/host/tasks"
 )
 
-// crowd reads all threads of a process at once, or all processes, as soon as it can.
-// What it takes for that is loaded when somebody first asks about so many that it pays,
-// and on a goroutine: nobody waits for it, files are read meanwhile. Where it
-// cannot be loaded, files it is for good.
+// crowd reads all threads of a process, or all processes, at once by an eBPF program. A
+// goroutine loads the program after the first question about enough threads or processes;
+// until then, and if the program cannot be loaded, callers read files.
 type crowd struct {
 	once    sync.Once
 	loading sync.WaitGroup
@@ -40,26 +39,26 @@ func (c *crowd) close() {
 }
 
 const (
-	// crowdFields are what reading threads at once can tell; of the others, the
-	// engine knows the first four.
+	// crowdFields are the fields that crowd can answer, and those that the engine fills in
+	// itself.
 	crowdFields = threadStatFields | omis.ThreadTotalTime |
 		omis.ThreadProcess | omis.ThreadGlobalID | omis.ThreadNode | omis.ThreadLocalID | omis.ThreadMessageQueue
-	// fewest are so many threads that it pays to load a program. To begin with a
-	// process costs as much as the files of two.
+	// fewest is the number of threads from which on it pays to load and run the program.
+	// To start reading one process costs as much as the files of two threads.
 	fewest = 16
-	// dearer is how many threads are read at once in the time that the files of one
-	// take: so many others may be among them.
+	// dearer is the number of threads that the program reads in the time of one thread's
+	// files. So it pays to read up to this many threads for each one asked for.
 	dearer = 6
 )
 
-// instance is one thread of a process, and none that has its number later.
+// instance identifies a thread of a process, but not a later one with the same number.
 type instance struct {
 	tid   int
 	start uint64
 }
 
-// ThreadInfos is ThreadInfo of many threads, by their numbers. What it cannot
-// tell, or not sooner than their files, is missing: ThreadInfo tells it.
+// ThreadInfos returns ThreadInfo by thread number. It leaves out threads that it cannot
+// read, or not faster than their files; call ThreadInfo for those.
 func (r *Reader) ThreadInfos(p omis.ProcID, tids []int, f omis.ThreadFields) map[int]omis.ThreadInfo {
 	if f&^crowdFields != 0 || len(tids) < fewest {
 		return nil
@@ -87,7 +86,8 @@ func (r *Reader) ThreadInfos(p omis.ProcID, tids []int, f omis.ThreadFields) map
 	return infos
 }
 
-// threadInfo has all that was read but the name, which may not be wanted.
+// threadInfo converts what was read. It fills in the name only if f asks for it, because
+// that allocates memory.
 func threadInfo(t *tasks.Task, f omis.ThreadFields) omis.ThreadInfo {
 	info := omis.ThreadInfo{State: schedulingState(t.State), Priority: t.Nice, TotalTime: float64(t.Ran) / 1e9}
 	if f&omis.ThreadName != 0 {
@@ -96,9 +96,9 @@ func threadInfo(t *tasks.Task, f omis.ThreadFields) omis.ThreadInfo {
 	return info
 }
 
-// neverLess enters the system times. They are estimates of the kernel, which
-// makes sure that none is less than one before; but it notes those alone that it
-// has shown in files.
+// neverLess fills in the system times. They are estimates, which the kernel keeps from
+// decreasing; but the kernel remembers only values that it showed in files, so neverLess
+// remembers the others.
 func (q query) neverLess(infos map[int]omis.ThreadInfo, systems map[instance]uint64) {
 	q.r.mu.Lock()
 	defer q.r.mu.Unlock()

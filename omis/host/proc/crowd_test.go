@@ -17,7 +17,7 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// aloneEnv makes the test binary ask about its own threads without privilege.
+// aloneEnv makes the test binary read its own threads without privilege.
 const aloneEnv = "MIRADOR_TEST_CROWD"
 
 func TestMain(m *testing.M) {
@@ -28,10 +28,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// everything is what reading at once tells of a thread.
+// everything has all fields that crowd reads.
 const everything = threadStatFields | omis.ThreadTotalTime
 
-// newCrowd is a reader that reads threads at once from the beginning.
+// newCrowd returns a Reader whose eBPF program is loaded.
 func newCrowd(t testing.TB) *Reader {
 	t.Helper()
 	r := newReader(t, 0)
@@ -47,7 +47,7 @@ func awaitCrowd(r *Reader) {
 	r.crowd.loading.Wait()
 }
 
-// manyThreads are new threads of this process, asleep.
+// manyThreads starts threads of this process that sleep.
 func manyThreads(t *testing.T, n int) (tids []int, finish []func()) {
 	t.Helper()
 	for range n {
@@ -62,8 +62,9 @@ func manyThreads(t *testing.T, n int) (tids []int, finish []func()) {
 	return tids, finish
 }
 
-// Threads asleep are the same whichever way they are read.
-func TestCrowdIsWhatFilesSay(t *testing.T) {
+// TestThreadsAtOnceEqualFiles checks that sleeping threads look the same whichever way
+// they are read.
+func TestThreadsAtOnceEqualFiles(t *testing.T) {
 	r := newCrowd(t)
 	me := self(t)
 	tids, finish := manyThreads(t, 200)
@@ -87,12 +88,12 @@ func TestCrowdIsWhatFilesSay(t *testing.T) {
 		}
 	}
 	if other := r.ThreadInfos(me, tids, everything&^omis.ThreadName)[tids[0]]; other.Name != "" {
-		t.Errorf("name %q, which nobody wants", other.Name)
+		t.Errorf("name %q, which was not asked for", other.Name)
 	}
 }
 
-// What is not read at once is left to ThreadInfo.
-func TestCrowdLeavesTheRest(t *testing.T) {
+// TestThreadsLeftToFiles checks that ThreadInfos leaves out what ThreadInfo must read.
+func TestThreadsLeftToFiles(t *testing.T) {
 	r := newCrowd(t)
 	me := self(t)
 	tids, finish := manyThreads(t, fewest)
@@ -121,7 +122,7 @@ func TestCrowdLeavesTheRest(t *testing.T) {
 	}
 }
 
-func TestCrowdComesAndGoes(t *testing.T) {
+func TestThreadsStartAndEndWhileRead(t *testing.T) {
 	r := newCrowd(t)
 	me := self(t)
 	tids, finish := manyThreads(t, 3*fewest)
@@ -135,7 +136,7 @@ func TestCrowdComesAndGoes(t *testing.T) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("thread %d is there for ever", tids[n])
+				t.Fatalf("thread %d is still listed after its end", tids[n])
 			}
 		}
 		_, err := r.ThreadInfo(me, tids[n], everything)
@@ -143,7 +144,7 @@ func TestCrowdComesAndGoes(t *testing.T) {
 	}
 }
 
-// The kernel's estimates, unlike its files, may be less than those before.
+// TestSystemTimeNeverFalls: the kernel's own estimates, unlike its files, may decrease.
 func TestSystemTimeNeverFalls(t *testing.T) {
 	r := newCrowd(t)
 	me := self(t)
@@ -167,18 +168,18 @@ func TestSystemTimeNeverFalls(t *testing.T) {
 	}
 }
 
-// Nobody waits until the kernel's program is loaded, and a reader that is closed
-// loads none.
-func TestCrowdIsNotWaitedFor(t *testing.T) {
+// TestReaderDoesNotWaitForProgram checks that no caller waits for the eBPF program to
+// load, and that a closed reader does not load it.
+func TestReaderDoesNotWaitForProgram(t *testing.T) {
 	r := newReader(t, 0)
 	if r.crowd.loaded.Load() != nil {
-		t.Error("loaded before anybody asks")
+		t.Error("the program is loaded before the first question")
 	}
 	r.ThreadInfos(self(t), make([]int, fewest), everything)
 	r.Close()
 	awaitCrowd(r)
 	if infos := r.ThreadInfos(self(t), make([]int, fewest), everything); infos != nil {
-		t.Errorf("a closed reader knows %v", infos)
+		t.Errorf("a closed reader returns %v", infos)
 	}
 	unused := newReader(t, 0)
 	unused.Close()
@@ -187,8 +188,8 @@ func TestCrowdIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// Whoever reads when the reader is closed gets all or nothing.
-func TestCrowdIsClosedMeanwhile(t *testing.T) {
+// TestCloseWhileReading checks that a read during Close returns all threads or none.
+func TestCloseWhileReading(t *testing.T) {
 	r := newCrowd(t)
 	me := self(t)
 	tids, finish := manyThreads(t, fewest)
@@ -209,7 +210,7 @@ func TestCrowdIsClosedMeanwhile(t *testing.T) {
 	}
 }
 
-func TestCrowdWithoutPrivilege(t *testing.T) {
+func TestThreadsWithoutPrivilege(t *testing.T) {
 	if out := subject.RunAgain(t, aloneEnv+"=1", subject.Nobody()); out != "by files" {
 		t.Error(out)
 	}

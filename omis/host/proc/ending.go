@@ -4,24 +4,25 @@ package proc
 
 import "golang.org/x/sys/unix"
 
-// Flags of a task, as the kernel has them (proc_pid_stat(5), field 9).
+// Flags of a task in the kernel (proc_pid_stat(5), field 9).
 const (
 	taskExiting  = 0x4   // PF_EXITING
 	taskSignaled = 0x400 // PF_SIGNALED
 )
 
-// Ending tells whether a process runs no more: it has ended and waits for its
-// parent, or is about to end whatever anybody does. Who has been killed may need a
-// while for it, above all when it has much memory to give back.
+// Ending reports whether a process will not run user code any more: it is a zombie, or
+// its end cannot be prevented. A killed process may take a while to end, above all if it
+// has much memory to free.
 func Ending(pid int) bool {
 	s, err := ReadStatus(pid)
 	if err != nil {
-		return false // nothing is there
+		return false // there is no such process
 	}
 	if (s.Pending|s.Shared)&SignalBit(unix.SIGKILL) != 0 {
 		return true
 	}
-	// After the signals, for from them it goes on to these.
+	// Read this after the signals: the kernel removes SIGKILL from the pending signals
+	// when it sets these flags.
 	st, err := readStat(pid)
 	return err == nil && (st.state == 'Z' || st.state == 'X' || st.flags&(taskExiting|taskSignaled) != 0)
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestEnding kills processes and looks at them at once: there is no moment at
-// which one that was killed looks alive.
+// TestEnding kills processes and reads them at once: Ending must report true at any
+// moment after the kill.
 func TestEnding(t *testing.T) {
 	for range 25 {
 		cmd := exec.Command("sleep", "60")
@@ -19,18 +19,18 @@ func TestEnding(t *testing.T) {
 		}
 		pid := cmd.Process.Pid
 		if Ending(pid) {
-			t.Error("who runs is ending")
+			t.Error("Ending reports true for a running process")
 		}
 		unix.Kill(pid, unix.SIGKILL)
 		for range 200 {
 			if !Ending(pid) {
-				t.Error("who was killed runs on")
+				t.Error("Ending reports false for a killed process")
 				break
 			}
 		}
 		cmd.Wait()
 		if Ending(pid) {
-			t.Error("who is gone is ending")
+			t.Error("Ending reports true after the process is gone")
 		}
 	}
 }

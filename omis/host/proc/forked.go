@@ -8,13 +8,12 @@ import (
 	"slices"
 )
 
-// Forked lists the processes that a process has forked, and those that they have forked,
-// as long as they execute the same program file: the workers of a forking server, but not
-// the commands of a shell.
+// Forked lists the descendants of a process that were forked without executing another
+// program file, such as the workers of a forking server, but not the commands of a shell.
 func Forked(pid int) []int {
 	program, err := os.Stat(exe(pid))
 	if err != nil {
-		return nil // it has ended, or belongs to another user
+		return nil // the process has ended, or belongs to another user
 	}
 	var all []int
 	for queue := []int{pid}; len(queue) > 0; queue = queue[1:] {
@@ -33,7 +32,7 @@ func Forked(pid int) []int {
 func childrenOf(pid int) (all []int) {
 	tids, err := Threads(pid)
 	if err != nil {
-		return nil // it has ended
+		return nil // the process has ended
 	}
 	for _, tid := range tids {
 		all = append(all, Children(pid, tid)...)

@@ -13,8 +13,8 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// TestForked starts a shell with a subshell, a subshell of that one, and commands. Only the
-// subshells execute the shell's program.
+// TestForked starts a shell with a subshell, a subshell of that one, and commands. Only
+// the subshells execute the shell's program.
 func TestForked(t *testing.T) {
 	cmd := exec.Command("/bin/bash", "-c", `exec 3<&0; sleep 60 & command=$!; ( ( echo $BASHPID; read -u 3 x; echo ) & echo $BASHPID; wait; echo ) & wait $!; kill $command`)
 	in, err := cmd.StdinPipe()

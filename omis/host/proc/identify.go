@@ -14,11 +14,11 @@ import (
 	"mirador/omis"
 )
 
-// kernelThread is PF_KTHREAD of the flags in /proc/PID/stat.
+// kernelThread is the flag PF_KTHREAD in /proc/PID/stat.
 const kernelThread = 0x00200000
 
-// Identify finds a process and tells whether it may be observed; the error says
-// who or what stands in the way, and what would help.
+// Identify finds a process and reports whether it may be observed; the error says what
+// prevents it, and what would help.
 func Identify(pid int) (omis.ProcID, error) {
 	stat, status, err := lookUp(pid)
 	if err != nil {
@@ -33,7 +33,7 @@ func Identify(pid int) (omis.ProcID, error) {
 	case stat.flags&kernelThread != 0:
 		return id, omis.Errorf(omis.UnsupportedService, "cannot attach to process %d: %s is a kernel thread", pid, status.Name)
 	case stat.state == 'Z' && !stat.over():
-		return id, omis.Errorf(omis.UnsupportedService, "cannot attach to process %d: its first thread has ended, and the kernel shows the others' memory no more", pid)
+		return id, omis.Errorf(omis.UnsupportedService, "cannot attach to process %d: its first thread has ended, and the kernel does not show the memory of the others any more", pid)
 	case stat.over():
 		return id, omis.Errorf(omis.UnknownObject, "cannot attach to process %d: it has terminated, and waits as a zombie for its parent (pid %d)", pid, stat.parent)
 	}
@@ -43,7 +43,8 @@ func Identify(pid int) (omis.ProcID, error) {
 	return id, wordSize(pid)
 }
 
-// MayTrace tells who stands in the way of tracing a process, if anybody does.
+// MayTrace returns an error that says what prevents the monitor from tracing a process,
+// nil if nothing does.
 func MayTrace(pid int) error {
 	s, err := ReadStatus(pid)
 	if err != nil {
@@ -59,7 +60,7 @@ func mayTrace(pid int, s Status) error {
 	return accessible(pid, s)
 }
 
-// lookUp looks twice, as Alive does.
+// lookUp reads a process, twice if it seems to have ended; alive has the reason.
 func lookUp(pid int) (stat, Status, error) {
 	s, status, err := lookUpOnce(pid)
 	if err != nil || s.over() {
@@ -84,8 +85,8 @@ func ended(pid int) error {
 	return omis.Errorf(omis.UnknownObject, "process %d has ended", pid)
 }
 
-// traced refuses a process that somebody else traces. The kernel names the
-// tracing thread; our own threads are no obstacle.
+// traced returns an error if another process traces this one. The kernel names the
+// tracing thread; threads of the monitor are no obstacle.
 func traced(pid int, s Status) error {
 	if s.Tracer == 0 {
 		return nil
@@ -96,7 +97,7 @@ func traced(pid int, s Status) error {
 	tracer, err := ReadStatus(s.Tracer)
 	if err != nil {
 		if now, err := ReadStatus(pid); err == nil && now.Tracer != s.Tracer {
-			return traced(pid, now) // it has ended, and let go
+			return traced(pid, now) // that tracer has ended or detached
 		}
 		return omis.Errorf(omis.NoPermission, "cannot attach to process %d: traced by another process", pid)
 	}
@@ -109,8 +110,8 @@ func IsTracedByOther(pid int) bool {
 	return err == nil && traced(pid, s) != nil
 }
 
-// accessible asks the kernel: opening the memory takes the very permission that
-// tracing takes, and disturbs nobody.
+// accessible opens the memory of the process: that requires the same permission as
+// tracing, and does not disturb the process.
 func accessible(pid int, s Status) error {
 	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
 	if err == nil {
@@ -122,7 +123,7 @@ func accessible(pid int, s Status) error {
 	return omis.Errorf(omis.NoPermission, "cannot attach to process %d: %s", pid, refusal(s))
 }
 
-// refusal explains why the kernel does not let us at a process.
+// refusal explains why the kernel does not permit access to a process.
 func refusal(s Status) string {
 	self, err := ReadStatus(os.Getpid())
 	if err != nil {
@@ -142,20 +143,20 @@ func refusal(s Status) string {
 	}
 	switch scope := yamaScope(); scope {
 	case 1:
-		return "kernel.yama.ptrace_scope is 1: only a process's ancestors may observe it; start it under the monitor, give the monitor CAP_SYS_PTRACE, or set the scope to 0"
+		return "kernel.yama.ptrace_scope is 1: only an ancestor of a process may observe it; start it with the monitor, give the monitor CAP_SYS_PTRACE, or set the scope to 0"
 	case 2:
 		return "kernel.yama.ptrace_scope is 2: the monitor would need CAP_SYS_PTRACE"
 	case 3:
-		return "kernel.yama.ptrace_scope is 3: nobody may observe anybody until the next boot"
+		return "kernel.yama.ptrace_scope is 3: no process may observe another one until the next boot"
 	}
 	return "it has made itself not dumpable (prctl, or a setuid program); the monitor would need CAP_SYS_PTRACE"
 }
 
-// Owner is whose process ptrace takes it for: its user's if all its user ids are
-// the same and it is dumpable, else root's.
+// Owner returns the user whom ptrace regards as the owner of a process: root, unless all
+// user ids of the process are the same and it is dumpable.
 func Owner(pid int) (int, error) {
-	// Unlike the folder, which always shows the effective uid, the file is root's
-	// when the process is not dumpable.
+	// The file mem belongs to root if the process is not dumpable; the directory shows
+	// the effective uid in any case.
 	var file unix.Stat_t
 	s, err := ReadStatus(pid)
 	if err != nil || unix.Stat(fmt.Sprintf("/proc/%d/mem", pid), &file) != nil {
@@ -178,7 +179,7 @@ func foreign(ids [4]int, id int) int {
 	return id
 }
 
-// yamaScope is -1 on a kernel without the Yama module.
+// yamaScope returns the Yama module's ptrace_scope, -1 on a kernel without that module.
 func yamaScope() int {
 	b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 	if err != nil || len(b) == 0 {
@@ -187,11 +188,11 @@ func yamaScope() int {
 	return int(b[0] - '0')
 }
 
-// wordSize refuses what is not 64-bit ELF.
+// wordSize returns an error for programs that are not 64-bit ELF.
 func wordSize(pid int) error {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
-		return nil // a process without a file to its name is not therefore of 32 bits
+		return nil // a process without a readable program file need not be a 32-bit process
 	}
 	defer f.Close()
 	var head [20]byte
@@ -205,12 +206,12 @@ func wordSize(pid int) error {
 	return nil
 }
 
-// Alive tells whether the process that p names still runs; a zombie does not.
+// Alive returns an error unless process p still runs; a zombie does not.
 func Alive(p omis.ProcID) error {
 	err := alive(p)
 	if err != nil {
-		// A thread that executes a program takes the first one's place. Who looked
-		// just then has seen the former first thread dead.
+		// A thread that executes a program replaces the first thread. A reader may see
+		// the former first thread as dead at this moment, so read again.
 		err = alive(p)
 	}
 	return err

@@ -17,19 +17,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process chooses the files that it maps, and what stands in them. In a mount namespace of
-// its own it also chooses what a path leads to: a pipe that blocks who opens it, or a file
-// that only we may read. So a mapped file is opened by the kernel's own link to it, wherever
-// we may use that, and never by a path alone.
+// A process chooses the files that it maps, and their contents. In a mount namespace of
+// its own it also chooses where a path leads: to a pipe that blocks a reader, or to a
+// file that only the monitor may read. So the monitor opens a mapped file by the kernel's
+// own link to it, if permitted, and never by its path without a check.
 
-// OpenImage opens the file of a mapping. It does not wait, and opens nothing but regular files.
+// OpenImage opens the file of a mapping. It does not block, and opens only regular files.
 func OpenImage(pid int, m Mapping) (*os.File, error) {
 	f, err := openRegular(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Start, m.End))
 	if !errors.Is(err, fs.ErrPermission) {
 		return f, err
 	}
-	// Those links take CAP_CHECKPOINT_RESTORE. Without, we can read no more by a path than the
-	// user who started us.
+	// These links require CAP_CHECKPOINT_RESTORE. Without it, a path gives the monitor
+	// access only to files that its user can read anyway.
 	main := fmt.Sprintf("/proc/%d/exe", pid)
 	if path, err := os.Readlink(main); err == nil && path == m.Path {
 		return openRegular(main)
@@ -39,13 +39,13 @@ func OpenImage(pid int, m Mapping) (*os.File, error) {
 	}
 	if !isFile(f, m.Inode) {
 		f.Close()
-		return nil, fmt.Errorf("%s is not the file any more that process %d has mapped", m.Path, pid)
+		return nil, fmt.Errorf("%s is no longer the file that process %d has mapped", m.Path, pid)
 	}
 	return f, nil
 }
 
-// openRegular opens a regular file: who opens a named pipe may wait for ever, and who opens a
-// device may set it going.
+// openRegular opens a regular file. It does not wait for a named pipe's writer, and
+// closes devices unread.
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -62,8 +62,8 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// isFile reports whether a file has an inode. On overlayfs the kernel prints that of the
-// layer below, so there it tells nothing.
+// isFile reports whether a file has an inode number. On overlayfs it accepts any: there,
+// the kernel prints the inode number of the lower layer.
 func isFile(f *os.File, inode uint64) bool {
 	var st unix.Stat_t
 	var where unix.Statfs_t
@@ -73,17 +73,18 @@ func isFile(f *os.File, inode uint64) bool {
 	return st.Ino == inode || where.Type == unix.OVERLAYFS_SUPER_MAGIC
 }
 
-// Bounds on files that are read as programs. Real programs stay far below them.
+// Limits of files that are read as programs. Real programs stay far below them.
 const (
 	mostSections = 1024
 	mostNames    = 64 << 10  // bytes of section names
-	mostLoaded   = 512 << 20 // bytes that a program loads of its file
-	leastLoaded  = 64 << 20  // so many may be in holes of the file, or compressed
-	mostDense    = 8         // and how many times what the file takes on the disk
+	mostLoaded   = 512 << 20 // bytes of a file's loaded segments
+	leastLoaded  = 64 << 20  // bytes that may be holes of the file or compressed on the disk
+	mostDense    = 8         // and this many times the file's size on the disk
 )
 
-// ReadELF reads the headers of a program or library. Who reads its segments then takes no more
-// memory than real programs do: what a file claims to have is compared with what it has.
+// ReadELF reads the headers of a program or library. It compares the sizes that the
+// headers claim with the size of the file, so that reading the segments takes no more
+// memory than for real programs.
 func ReadELF(r io.ReaderAt) (file *elf.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -132,8 +133,8 @@ func checkSegments(f *os.File, file *elf.File) error {
 	return nil
 }
 
-// stored bounds what can be in a file by the blocks that it has on its disk, which may be
-// compressed.
+// stored returns the greatest plausible number of data bytes in a file according to its
+// disk blocks, which may be compressed.
 func stored(info fs.FileInfo) uint64 {
 	size := uint64(info.Size())
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -142,13 +143,13 @@ func stored(info fs.FileInfo) uint64 {
 	return size
 }
 
-// isDebug reports whether a section has debug information.
+// isDebug reports whether a section contains debug information.
 func isDebug(s *elf.Section) bool {
 	return strings.HasPrefix(s.Name, ".debug_") || strings.HasPrefix(s.Name, ".zdebug_")
 }
 
-// CheckDebug returns an error if the debug information of a file would take more memory than
-// its size can explain: some bytes that are compressed may become a thousand times as many.
+// CheckDebug returns an error if the debug information of a file would take more memory
+// than the file's size can explain: compression can shrink data a thousand times.
 func CheckDebug(r io.ReaderAt, file *elf.File) error {
 	const ratio, least, most = 20, 16 << 20, 512 << 20
 	f, ok := r.(*os.File)
@@ -162,9 +163,10 @@ func CheckDebug(r io.ReaderAt, file *elf.File) error {
 	total := uint64(0)
 	for _, s := range file.Sections {
 		if isDebug(s) && s.Type != elf.SHT_NOBITS {
-			// The size of the older kind of compressed sections is known when they are opened.
+			// debug/elf knows the decompressed size of this older format only after
+			// opening the section.
 			if strings.HasPrefix(s.Name, ".zdebug_") {
-				return fmt.Errorf("its section %s is compressed in a way that nobody uses any more", s.Name)
+				return fmt.Errorf("its section %s is compressed in an obsolete way", s.Name)
 			}
 			total += min(s.Size, most+1)
 		}
@@ -175,8 +177,9 @@ func CheckDebug(r io.ReaderAt, file *elf.File) error {
 	return nil
 }
 
-// CheckSymbols returns an error if the names of a file's symbols are much longer together than
-// the tables that have them: symbols may share a name, or its end, and each would be copied.
+// CheckSymbols returns an error if the names of a file's symbols are together much longer
+// than the string tables: symbols may share a name or the end of one, and a reader copies
+// each.
 func CheckSymbols(file *elf.File) error {
 	const size, times, anyhow = elf.Sym64Size, 8, 16 << 20
 	for _, s := range file.Sections {
@@ -204,12 +207,12 @@ func CheckSymbols(file *elf.File) error {
 	return nil
 }
 
-// checkSections checks what decides how much memory debug/elf takes for names of sections: it
-// copies one for each.
+// checkSections limits the memory that debug/elf needs for section names, of which it
+// copies one for each section.
 func checkSections(r io.ReaderAt) error {
 	var h [64]byte
 	if _, err := r.ReadAt(h[:], 0); err != nil || string(h[:4]) != elf.ELFMAG || h[elf.EI_CLASS] != byte(elf.ELFCLASS64) || h[elf.EI_DATA] != byte(elf.ELFDATA2LSB) {
-		return errors.New("it is no program for this machine")
+		return errors.New("it is not a program for this machine")
 	}
 	le := binary.LittleEndian
 	at, number, names := le.Uint64(h[40:]), le.Uint16(h[60:]), le.Uint16(h[62:])
@@ -226,14 +229,14 @@ func checkSections(r io.ReaderAt) error {
 	return nil
 }
 
-// ReadMapped reads what the file of a mapping has where it is mapped.
+// ReadMapped reads the part of a file that a mapping shows.
 func ReadMapped(f *os.File, m Mapping) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	if m.Offset >= uint64(info.Size()) {
-		return nil, fmt.Errorf("%s ends before what is mapped of it", f.Name())
+		return nil, fmt.Errorf("%s ends before the mapped part", f.Name())
 	}
 	length := min(m.End-m.Start, uint64(info.Size())-m.Offset)
 	if length > mostLoaded {
@@ -247,13 +250,13 @@ func ReadMapped(f *os.File, m Mapping) ([]byte, error) {
 	return b[:n], nil
 }
 
-// Files opens mapped files of a process by the paths that its mappings show.
+// Files opens mapped files of a process by the paths in its mappings.
 type Files struct {
 	pid  int
 	maps Mappings
 }
 
-// FilesOf makes the Files of a process.
+// FilesOf returns the Files of a process.
 func FilesOf(pid int) (Files, error) {
 	maps, err := Maps(pid)
 	return Files{pid, maps}, err
@@ -266,5 +269,5 @@ func (f Files) Open(path string) (*os.File, error) {
 			return OpenImage(f.pid, m)
 		}
 	}
-	return nil, fmt.Errorf("process %d has %s mapped no more", f.pid, path)
+	return nil, fmt.Errorf("process %d no longer has %s mapped", f.pid, path)
 }

@@ -22,8 +22,8 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// covered starts a process that has a library mapped, over whose path it has mounted another
-// file.
+// covered starts a process that has mapped a library and then mounted another file over
+// the library's path.
 func covered(t *testing.T, by string) (library string, id omis.ProcID) {
 	t.Helper()
 	library = filepath.Join(t.TempDir(), "library.so")
@@ -44,7 +44,8 @@ func covered(t *testing.T, by string) (library string, id omis.ProcID) {
 	return library, id
 }
 
-// TestPipeOverAMappedFile: who opens the path of the library waits for ever.
+// TestPipeOverAMappedFile mounts a pipe over a library, which would block a reader of the
+// path forever.
 func TestPipeOverAMappedFile(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
@@ -66,14 +67,14 @@ func TestPipeOverAMappedFile(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		if f, err := os.OpenFile(pipe, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
-			f.Close() // which lets the other go on
+			f.Close() // f.Close() // unblocks the goroutine
 		}
-		t.Fatal("the modules are waited for")
+		t.Fatal("reading the modules blocks")
 	}
 }
 
-// TestSecretOverAMappedFile: the path of the library leads to a file that its process may not
-// be able to read, but we can.
+// TestSecretOverAMappedFile mounts a file over a library that the monitor can read but
+// the process perhaps cannot.
 func TestSecretOverAMappedFile(t *testing.T) {
 	library, id := covered(t, "/bin/true")
 	files, err := proc.FilesOf(id.PID)
@@ -92,11 +93,11 @@ func TestSecretOverAMappedFile(t *testing.T) {
 	}
 	if f, err := files.Open("/etc/passwd"); err == nil {
 		f.Close()
-		t.Error("a file was opened that is not mapped")
+		t.Error("a file that is not mapped was opened")
 	}
 }
 
-// program is a file of an ELF header, a segment and sections.
+// program writes a file of an ELF header, a segment and sections.
 func program(t *testing.T, size int64, segment elf.Prog64, sections ...elf.Section64) *os.File {
 	t.Helper()
 	const headers = 64 + 56
@@ -132,10 +133,10 @@ func program(t *testing.T, size int64, segment elf.Prog64, sections ...elf.Secti
 	return f
 }
 
-// TestProgramsThatClaimTooMuch reads files of a few kilobytes that have gigabytes in holes, or
-// say so.
+// TestProgramsThatClaimTooMuch reads files of a few kilobytes that contain or claim
+// gigabytes in holes.
 func TestProgramsThatClaimTooMuch(t *testing.T) {
-	const debug, other = 8, 20 // names of sections
+	const debug, other = 8, 20 // offsets of section names
 	load := func(size uint64) elf.Prog64 {
 		return elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_X), Filesz: size, Memsz: size}
 	}
@@ -148,7 +149,7 @@ func TestProgramsThatClaimTooMuch(t *testing.T) {
 		"a section that is squeezed": program(t, 0, load(64), elf.Section64{Name: other, Type: bits, Flags: uint64(elf.SHF_COMPRESSED), Size: 64}),
 	} {
 		if _, err := proc.ReadELF(f); err == nil {
-			t.Errorf("%s is believed", name)
+			t.Errorf("%s is accepted", name)
 		}
 	}
 	f := program(t, 1<<33, load(64), elf.Section64{Name: debug, Type: bits, Size: 1 << 33})
@@ -157,7 +158,7 @@ func TestProgramsThatClaimTooMuch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if proc.CheckDebug(f, file) == nil {
-		t.Error("debug information in holes is believed")
+		t.Error("debug information in holes is accepted")
 	}
 	var squeezed bytes.Buffer
 	w := zlib.NewWriter(&squeezed)
@@ -172,12 +173,12 @@ func TestProgramsThatClaimTooMuch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if proc.CheckDebug(f, file) == nil {
-		t.Error("debug information is believed that is a million times as long as its section")
+		t.Error("debug information that expands a million times is accepted")
 	}
 }
 
-// TestProgramsAreBelieved reads what is no trick.
-func TestProgramsAreBelieved(t *testing.T) {
+// TestRealProgramsAreAccepted reads genuine programs.
+func TestRealProgramsAreAccepted(t *testing.T) {
 	for _, path := range []string{"/proc/self/exe", "/bin/true", "/lib/x86_64-linux-gnu/libc.so.6"} {
 		f, err := os.Open(path)
 		if err != nil {

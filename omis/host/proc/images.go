@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Version tells one version of a file from every other file.
+// Version identifies one version of a file.
 type Version struct {
 	dev, inode  uint64
 	size, mtime int64
 }
 
-// VersionOf is that of an open file.
+// VersionOf returns the version of an open file.
 func VersionOf(f *os.File) (Version, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -23,15 +23,15 @@ func VersionOf(f *os.File) (Version, error) {
 	return Version{st.Dev, st.Ino, st.Size, st.Mtim.Nano()}, nil
 }
 
-// Images keeps what was found out about mapped parts of files, each of which is read
-// once, in whatever process it is. It may be used from any goroutine.
+// Images caches what a caller found out about mapped parts of files, so that it reads
+// each part once for all processes. It may be used from any goroutine.
 type Images[T any] struct {
 	mu    sync.Mutex
 	known map[part]*found[T]
-	bytes uint64 // of all parts that are known
+	bytes uint64 // sum over all cached parts
 }
 
-// Bounds of Images: a process can map as many files as it likes.
+// Limits of Images: a process can map any number of files.
 const (
 	mostImages = 1 << 10
 	mostBytes  = 1 << 30
@@ -48,9 +48,9 @@ type found[T any] struct {
 	err   error
 }
 
-// Of is what read finds out about the part of a file that is mapped at m. A failure
-// is not kept; a panic of read, which files can lead to that make no sense, is one. Nobody
-// waits who asks for another part.
+// Of returns what read finds out about the part of a file that is mapped at m. It does
+// not cache a failure; a panic of read, which a malformed file can cause, is a failure.
+// Callers that ask for another part do not wait.
 func (i *Images[T]) Of(f *os.File, m Mapping, read func() (T, error)) (T, error) {
 	version, err := VersionOf(f)
 	if err != nil {
@@ -73,7 +73,7 @@ func (i *Images[T]) Of(f *os.File, m Mapping, read func() (T, error)) (T, error)
 	return one.value, one.err
 }
 
-// enter finds a part, or makes one that is to be read. Where there are too many, all others go.
+// enter finds or adds a part. If the cache is full, it first drops all other parts.
 func (i *Images[T]) enter(id part) *found[T] {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -15,14 +15,13 @@ import (
 const (
 	// userHz is the kernel's unit of utime and stime, fixed on x86-64.
 	userHz = 100
-	// inputUnit is what the kernel counts file inputs and outputs in (ru_inblock
-	// of getrusage), in bytes.
+	// inputUnit is the number of bytes in the kernel's unit of file input and output
+	// (ru_inblock of getrusage).
 	inputUnit = 512
 )
 
-// Which components the kernel shows where. What is in several files is taken
-// from the one that is read anyway, else from the cheapest: a file that nobody
-// needs is not read.
+// The files in which the kernel shows each component. A component that is in several
+// files comes from a file that must be read anyway, else from the cheapest.
 const (
 	statusOnly = omis.ProcUID | omis.ProcGID | omis.ProcMaxResidentSize | switches
 	statOnly   = omis.ProcPriority | omis.ProcSystemTime | omis.ProcMinorPageFaults | omis.ProcMajorPageFaults
@@ -32,10 +31,10 @@ const (
 	switches = omis.ProcVolContSwitch | omis.ProcInvolContSwitch
 )
 
-// unread has what Linux does not account for (OMIS 8.1.2).
+// unread returns a ProcInfo with the values that Linux does not have (OMIS 8.1.2).
 func unread() omis.ProcInfo { return omis.ProcInfo{IntResidentSize: -1, Swaps: -1} }
 
-// Info reads what f asks for, from where it is had cheapest.
+// Info reads the components in f from the cheapest sources.
 func (r *Reader) Info(p omis.ProcID, f omis.ProcFields) (omis.ProcInfo, error) {
 	info := unread()
 	q, err := r.ask(p)
@@ -45,14 +44,14 @@ func (r *Reader) Info(p omis.ProcID, f omis.ProcFields) (omis.ProcInfo, error) {
 	if err := q.collect(f, &info); err != nil {
 		return info, q.end(readError(p.PID, err))
 	}
-	if f&(statusOnly|statOnly|either) != 0 { // read last, which shows that the process was there
+	if f&(statusOnly|statOnly|either) != 0 { // These files are read last, which proves that the process still existed.
 		q.done()
 		return info, nil
 	}
 	return info, q.end(nil)
 }
 
-// collect reads what f asks for, what goes by the number of the process first.
+// collect reads the components in f, first those that are read by the process's number.
 func (q query) collect(f omis.ProcFields, info *omis.ProcInfo) error {
 	for _, part := range [...]struct {
 		needed bool
@@ -97,8 +96,9 @@ func (q query) stat(_ omis.ProcFields, info *omis.ProcInfo) error {
 	return nil
 }
 
-// sizes are in statm, in pages. Since the kernel counts pages for each processor
-// (6.2), what stat says of resident ones may be some hundred kilobytes off.
+// sizes reads the memory sizes from statm, in pages. Since Linux 6.2 the kernel counts
+// pages for each processor, and the resident size in stat can be wrong by some hundred
+// kilobytes.
 func (q query) sizes(_ omis.ProcFields, info *omis.ProcInfo) error {
 	text, err := q.read(fileID{name: statmFile})
 	if err != nil {
@@ -110,8 +110,8 @@ func (q query) sizes(_ omis.ProcFields, info *omis.ProcInfo) error {
 	return nil
 }
 
-// time asks the CPU clock of the process, which goes by its number: that is its
-// own as long as the process is alive afterwards.
+// time reads the CPU clock of the process by its number; that is the right process if it
+// is still alive afterwards.
 func (q query) time(_ omis.ProcFields, info *omis.ProcInfo) error {
 	const scheduled = 2 // CPUCLOCK_SCHED
 	var ts unix.Timespec
@@ -141,8 +141,8 @@ func (q query) status(f omis.ProcFields, info *omis.ProcInfo) error {
 	return nil
 }
 
-// switches are those of all threads that there are: the kernel keeps a sum for
-// those that have ended, but shows it to nobody.
+// switches sums up the context switches of the existing threads: the kernel does not show
+// the sum of ended threads.
 func (q query) switches(info *omis.ProcInfo) error {
 	tids, err := q.threads()
 	if err != nil {
@@ -152,7 +152,7 @@ func (q query) switches(info *omis.ProcInfo) error {
 	for _, tid := range tids {
 		text, err := q.read(fileID{tid, statusFile})
 		if err != nil {
-			continue // it has ended since
+			continue // the thread has ended since
 		}
 		s := parseStatus(text)
 		info.VoluntarySwitches += s.Voluntary
@@ -171,8 +171,8 @@ func (q query) environment(_ omis.ProcFields, info *omis.ProcInfo) (err error) {
 	return err
 }
 
-// words are strings that end with a zero byte each. More zero bytes stand at the
-// end where a program has put a shorter title in the place of its arguments.
+// words splits strings that each end with a zero byte. There are more zero bytes at the
+// end if a program replaced its arguments with a shorter title.
 func (q query) words(path string) ([]string, error) {
 	text, err := q.content(path)
 	if text = bytes.TrimRight(text, "\x00"); err != nil || len(text) == 0 {

@@ -9,10 +9,10 @@ import (
 	"os"
 )
 
-// Unlimited is what AddressSpace tells where there is no limit.
+// Unlimited is the result of AddressSpace if there is no limit.
 const Unlimited = math.MaxUint64
 
-// AddressSpace is how many bytes a process may map in all (RLIMIT_AS).
+// AddressSpace returns the number of bytes that a process may map (RLIMIT_AS).
 func AddressSpace(pid int) (uint64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
 	if err != nil {
@@ -21,7 +21,7 @@ func AddressSpace(pid int) (uint64, error) {
 	return parseAddressSpace(b)
 }
 
-// parseAddressSpace reads the soft limit, which is the one that holds.
+// parseAddressSpace returns the soft limit, which the kernel enforces.
 func parseAddressSpace(text []byte) (uint64, error) {
 	_, rest, ok := bytes.Cut(text, []byte("Max address space"))
 	fields := bytes.Fields(rest)

@@ -19,7 +19,7 @@ type Mapping struct {
 	Path                       string
 }
 
-// Mappings are in ascending order and do not overlap.
+// Mappings lists mappings in ascending order without overlaps.
 type Mappings []Mapping
 
 // Maps reads the mappings of a process.
@@ -43,7 +43,7 @@ func Maps(pid int) (Mappings, error) {
 	return ms, nil
 }
 
-// At finds the mapping that holds addr.
+// At finds the mapping that contains addr.
 func (ms Mappings) At(addr uint64) (Mapping, bool) {
 	i, found := slices.BinarySearchFunc(ms, addr, func(m Mapping, a uint64) int {
 		switch {
@@ -60,7 +60,7 @@ func (ms Mappings) At(addr uint64) (Mapping, bool) {
 	return ms[i], true
 }
 
-// stackPointer reads the last but one number of /proc/PID/task/TID/syscall.
+// stackPointer parses the last number but one of /proc/PID/task/TID/syscall.
 func stackPointer(line string) (uint64, bool) {
 	f := strings.Fields(line)
 	if len(f) < 3 {

@@ -10,8 +10,8 @@ import (
 	"mirador/omis"
 )
 
-// ReadMemory reads a process's memory. It returns how much could be read, with
-// an error unless that was all.
+// ReadMemory reads memory of a process into buf. It returns the number of bytes read,
+// with an error if that is less than all.
 func ReadMemory(pid int, addr uint64, buf []byte) (int, error) {
 	if len(buf) == 0 {
 		return 0, nil

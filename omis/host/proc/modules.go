@@ -25,7 +25,7 @@ func Modules(p omis.ProcID) ([]omis.Module, error) {
 	for _, image := range maps.images() {
 		m, err := module(p.PID, image)
 		if err != nil {
-			continue // a mapped file that is no program, or is gone
+			continue // the mapped file is not a program, or does not exist any more
 		}
 		if image.Path == main {
 			modules = append([]omis.Module{m}, modules...)
@@ -36,7 +36,7 @@ func Modules(p omis.ProcID) ([]omis.Module, error) {
 	return modules, nil
 }
 
-// images are the first mappings of all files that have an executable part.
+// images returns the first mapping of each file that has an executable mapping.
 func (ms Mappings) images() []Mapping {
 	type file struct{ dev, inode uint64 }
 	first := make(map[file]Mapping)
@@ -84,7 +84,7 @@ func module(pid int, image Mapping) (omis.Module, error) {
 	return m, nil
 }
 
-// bias is where the image was mapped, less where it was linked to be.
+// bias returns the difference between the address of an image in memory and in its file.
 func bias(file *elf.File, image Mapping) uint64 {
 	const page = 0x1000
 	for _, s := range file.Progs {

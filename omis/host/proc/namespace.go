@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// SameNumbers tells whether a process knows itself and its threads by the numbers that we
-// know them by: whether it lives in our own pid namespace.
+// SameNumbers reports whether a process is in the monitor's pid namespace, so that both
+// use the same numbers for it and its threads.
 func SameNumbers(pid int) (bool, error) {
 	ours, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {

@@ -27,7 +27,7 @@ func TestSameNumbers(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := SameNumbers(cmd.Process.Pid); err == nil {
-			t.Error("a process that has ended has a namespace")
+			t.Error("SameNumbers succeeds for a process that has ended")
 		}
 	}
 }

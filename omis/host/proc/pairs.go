@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Pairs are the lines of a file that gives a name and a value in each: with a
-// colon between them as status and io do, or a blank as vmstat does.
+// Pairs iterates over a file whose lines each contain a name and a value, separated by a
+// colon as in status and io, or by a blank as in vmstat.
 func Pairs(text []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		for len(text) > 0 {
@@ -31,8 +31,8 @@ func separator(line []byte) int {
 	return -1
 }
 
-// Number is the decimal number that a value begins with, 0 without one; a
-// unit may follow, or another number.
+// Number parses the decimal number at the beginning of a value and returns 0 if there is
+// none. A unit or another number may follow.
 func Number(value []byte) (n int64) {
 	for _, c := range value {
 		if c < '0' || c > '9' {

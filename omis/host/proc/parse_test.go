@@ -11,8 +11,9 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Our parsing against another's, of a process that waits, and so does not change.
-func TestStatIsThatOfProcfs(t *testing.T) {
+// TestParseStatAgainstProcfs compares our parser with that of package procfs, on a
+// process that waits and so does not change.
+func TestParseStatAgainstProcfs(t *testing.T) {
 	cmd := exec.Command("cat")
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -10,19 +10,20 @@ import (
 )
 
 const (
-	// crowdStat are what reading processes at once can tell.
+	// crowdStat are the components that reading processes at once can answer.
 	crowdStat = omis.ProcSchedulingState | omis.ProcTotalTime | omis.ProcPriority | omis.ProcSystemTime
-	// crowdKnown are what needs no reading.
+	// crowdKnown are the components that need no reading.
 	crowdKnown = omis.ProcGlobalID | omis.ProcLocalID | omis.ProcMessageQueue | omis.ProcNode | omis.ProcIntResidentSize | omis.ProcSwaps
-	// crowdSizes may be asked for, too: they are read from their file, which is a cheap one.
+	// crowdSizes are also accepted: they come from a file of the process, which is cheap
+	// to read.
 	crowdSizes = omis.ProcMemorySize | omis.ProcResidentSize
-	// passed are how many threads of all processes are passed over in the time that the
-	// files of one process take.
+	// passed is the number of threads in the system that the eBPF program can skip in the
+	// time of one process's files.
 	passed = 16
 )
 
-// ProcInfos is Info of many processes, in the order of the list. What it cannot tell,
-// or not sooner than their files, is missing: Info tells it.
+// ProcInfos returns Info of processes in the order of the list. Elements that it cannot
+// read, or not faster than their files, are nil; call Info for those.
 func (r *Reader) ProcInfos(list []omis.ProcID, f omis.ProcFields) []*omis.ProcInfo {
 	if f&crowdStat == 0 || f&^(crowdStat|crowdKnown|crowdSizes) != 0 || !pays(len(list), allThreads()) {
 		return nil
@@ -30,11 +31,11 @@ func (r *Reader) ProcInfos(list []omis.ProcID, f omis.ProcFields) []*omis.ProcIn
 	return r.procInfosAtOnce(list, f)
 }
 
-// pays tells whether it pays to read all processes when some are asked about, with so
-// many threads on the machine.
+// pays reports whether reading all processes at once is faster than the files of the
+// processes asked about, if the machine has so many threads.
 func pays(asked, threads int) bool { return asked >= fewest && threads <= passed*asked }
 
-// procInfosAtOnce is ProcInfos whatever it costs.
+// procInfosAtOnce does the work of ProcInfos.
 func (r *Reader) procInfosAtOnce(list []omis.ProcID, f omis.ProcFields) []*omis.ProcInfo {
 	all := r.crowd.reader()
 	if all == nil {
@@ -48,7 +49,7 @@ func (r *Reader) procInfosAtOnce(list []omis.ProcID, f omis.ProcFields) []*omis.
 	err := all.ReadProcesses(func(p *tasks.Process) {
 		id := omis.ProcID{PID: p.TID, Start: p.Start / (1e9 / userHz)}
 		i, wanted := at[id]
-		// Of several threads the times would have to be added up, while some end and
+		// With several threads, their times would have to be added up while some end and
 		// others begin.
 		if !wanted || p.Threads != 1 || over(p.State, p.Threads) {
 			return
@@ -63,14 +64,14 @@ func (r *Reader) procInfosAtOnce(list []omis.ProcID, f omis.ProcFields) []*omis.
 	return told
 }
 
-// allThreads is how many threads there are on this machine.
+// allThreads returns the number of threads on this machine.
 func allThreads() int {
 	var s unix.Sysinfo_t
 	_ = unix.Sysinfo(&s) // it cannot fail
 	return int(s.Procs)
 }
 
-// crowdInfo is what f asks for of a process that was read.
+// crowdInfo converts the components in f of a process that was read.
 func (r *Reader) crowdInfo(id omis.ProcID, f omis.ProcFields, p *tasks.Process, info *omis.ProcInfo) error {
 	*info = unread()
 	info.State, info.Priority = schedulingState(p.State), p.Nice
@@ -92,9 +93,9 @@ func (r *Reader) crowdInfo(id omis.ProcID, f omis.ProcFields, p *tasks.Process, 
 	return err
 }
 
-// notLess is a system time, or the one that was told before. It is an estimate of the
-// kernel, which makes sure that none is less than one before; but it notes those alone
-// that it has shown in files.
+// notLess returns a system time in seconds, at least the one returned before. The kernel
+// keeps its estimate from decreasing, but it remembers only values that it showed in
+// files.
 func (q query) notLess(ticks int64) float64 {
 	q.r.mu.Lock()
 	defer q.r.mu.Unlock()

@@ -17,10 +17,10 @@ import (
 	"mirador/omis"
 )
 
-// allCrowd is everything that may be asked for when processes are read at once.
+// allCrowd has all components accepted when processes are read at once.
 const allCrowd = crowdStat | crowdKnown | crowdSizes
 
-// former is a process of testdata/former.c that has done its work, most of it by a
+// former starts testdata/former.c and waits until its work is done, most of it by a
 // thread that has ended.
 func former(t *testing.T) omis.ProcID {
 	t.Helper()
@@ -47,9 +47,10 @@ func former(t *testing.T) omis.ProcID {
 	return id
 }
 
-// Processes asleep are the same whichever way they are read: at once first, since the
-// kernel notes what it has shown in files.
-func TestProcessesAreWhatFilesSay(t *testing.T) {
+// TestProcessesAtOnceEqualFiles checks that sleeping processes look the same whichever
+// way they are read. It reads them at once first, since the kernel remembers what it
+// showed in files.
+func TestProcessesAtOnceEqualFiles(t *testing.T) {
 	r, files := newCrowd(t), NewReader(0)
 	defer files.Close()
 	worker := former(t)
@@ -78,7 +79,7 @@ func TestProcessesAreWhatFilesSay(t *testing.T) {
 	}
 }
 
-// shown is what was asked for of what was read.
+// shown formats the components in f.
 func shown(i *omis.ProcInfo, f omis.ProcFields) (s string) {
 	for bit := omis.ProcGlobalID; bit <= omis.ProcInvolContSwitch; bit <<= 1 {
 		if f&bit&^(omis.ProcGlobalID|omis.ProcLocalID|omis.ProcMessageQueue|omis.ProcNode) != 0 {
@@ -88,7 +89,8 @@ func shown(i *omis.ProcInfo, f omis.ProcFields) (s string) {
 	return s
 }
 
-// A process at work has at least the time that was told before, whichever way.
+// TestTimesOfProcessesNeverFall checks that the times of a busy process never decrease,
+// in whatever order the two ways of reading are used.
 func TestTimesOfProcessesNeverFall(t *testing.T) {
 	r := newCrowd(t)
 	cmd := exec.Command("sh", "-c", "while :; do :; done")
@@ -130,8 +132,8 @@ func TestTimesOfProcessesNeverFall(t *testing.T) {
 	}
 }
 
-// What is not read at once is left to Info.
-func TestProcessesThatAreLeft(t *testing.T) {
+// TestProcessesLeftToFiles checks that ProcInfos leaves out what Info must read.
+func TestProcessesLeftToFiles(t *testing.T) {
 	r := newCrowd(t)
 	dying, cmd := sleeper(t)
 	if err := cmd.Process.Kill(); err != nil {
@@ -153,11 +155,11 @@ func TestProcessesThatAreLeft(t *testing.T) {
 		}
 	}
 	if infos[3] == nil || infos[3].Swaps != -1 {
-		t.Errorf("the one that is alive: %+v", infos[3])
+		t.Errorf("the process that is alive: %+v", infos[3])
 	}
 	end(cmd)
 	if infos := r.procInfosAtOnce([]omis.ProcID{dying}, crowdStat); infos[0] != nil {
-		t.Errorf("one that is not there was read: %+v", infos[0])
+		t.Errorf("a process that does not exist was read: %+v", infos[0])
 	}
 	many := make([]omis.ProcID, 1<<16)
 	for _, f := range []omis.ProcFields{0, crowdSizes, crowdStat | omis.ProcUID, crowdStat | omis.ProcParent} {
@@ -170,7 +172,7 @@ func TestProcessesThatAreLeft(t *testing.T) {
 	}
 	r.crowd.close()
 	if infos := r.ProcInfos(many, crowdStat); infos != nil {
-		t.Errorf("a closed reader tells of %d", len(infos))
+		t.Errorf("a closed reader returns %d processes", len(infos))
 	}
 }
 
@@ -186,7 +188,7 @@ func TestWhenItPaysToReadAllProcesses(t *testing.T) {
 		}
 	}
 	if n := allThreads(); n < len(mustList(t)) {
-		t.Errorf("there are %d threads, fewer than of this process alone", n)
+		t.Errorf("%d threads on the machine, fewer than in this process alone", n)
 	}
 }
 

@@ -15,14 +15,14 @@ import (
 	"mirador/omis"
 )
 
-// query is one question about a process.
+// query is one use of a Reader, about one process.
 type query struct {
 	r   *Reader
 	k   *kept
 	buf *[]byte
 }
 
-// ask begins a question, which end or done ends.
+// ask begins a query; done or end must follow.
 func (r *Reader) ask(p omis.ProcID) (query, error) {
 	k, err := r.hold(p)
 	if err != nil {
@@ -36,8 +36,8 @@ func (q query) done() {
 	q.r.release(q.k)
 }
 
-// end tells, too, whether the process was there all the time: only then are
-// answers right that go by its number.
+// end finishes a query and checks that the process still exists: only then are results
+// valid that were read by its number.
 func (q query) end(err error) error {
 	gone := !q.k.alive()
 	q.done()
@@ -48,7 +48,7 @@ func (q query) end(err error) error {
 	return err
 }
 
-// alive tells whether a thread of the process is left; a zombie has none.
+// alive reports whether the process has a thread; a zombie has none.
 func (k *kept) alive() bool {
 	fds := [1]unix.PollFd{{Fd: int32(k.pidfd), Events: unix.POLLIN}}
 	for {
@@ -59,7 +59,7 @@ func (k *kept) alive() bool {
 	}
 }
 
-// read reads a file as it is now. The text is valid until the next reading.
+// read reads a file of the process. The text is valid until the next read.
 func (q query) read(id fileID) ([]byte, error) {
 	for reopened := false; ; {
 		fd, keep, err := q.r.file(q.k, id)
@@ -76,17 +76,17 @@ func (q query) read(id fileID) ([]byte, error) {
 		switch {
 		case err == nil && n < len(*q.buf):
 			return (*q.buf)[:n], nil
-		case err == nil: // there may be more; a second piece might not go with the first
+		case err == nil: // There may be more. Read all of it again, because a second piece might not match the first.
 			*q.buf = make([]byte, 2*len(*q.buf))
 		case reopened || id.tid == 0 || !isErrno(err, unix.ESRCH):
 			return nil, err
 		default:
-			reopened = true // the process may have a new thread of that number
+			reopened = true // the process may have a new thread with this number
 		}
 	}
 }
 
-// file finds or opens a file. One that is not kept is the caller's to close.
+// file finds or opens a file. If keep is false, the caller must close it.
 func (r *Reader) file(k *kept, id fileID) (fd int, keep bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,8 +107,8 @@ func (r *Reader) file(k *kept, id fileID) (fd int, keep bool, err error) {
 	return fd, true, nil
 }
 
-// discard closes a file that cannot be read any more, as soon as nobody else
-// tries to.
+// discard removes a file that cannot be read any more; release closes it when no caller
+// uses it.
 func (r *Reader) discard(k *kept, id fileID, fd int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +123,7 @@ func (r *Reader) keepThreads(k *kept, tids []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slices.Equal(k.tids, tids) {
-		return // as they were when somebody asked last
+		return // unchanged since the last call
 	}
 	k.tids = tids
 	for id, fd := range k.files {
@@ -137,7 +137,7 @@ func (r *Reader) keepThreads(k *kept, tids []int) {
 	}
 }
 
-// open opens a file that is not kept.
+// open opens a file that the Reader does not keep.
 func (q query) open(path string) (fd int, err error) {
 	if fd, err = q.k.openFile(path); exhausted(err) {
 		q.r.mu.Lock()
@@ -152,9 +152,9 @@ func (k *kept) openFile(path string) (int, error) {
 	return unix.Openat(k.dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
-// content reads a file that is not kept open. Of those that show memory, such as
-// environ, the kernel shows for ever the memory the process had when they were
-// opened, whatever it has executed since.
+// content reads a file that the Reader does not keep open. If a file shows memory, such
+// as environ, its descriptor shows the memory that the process had when it was opened,
+// whatever the process has executed since.
 func (q query) content(path string) ([]byte, error) {
 	fd, err := q.open(path)
 	if err != nil {
@@ -180,8 +180,7 @@ func (q query) threads() ([]int, error) {
 	return numbered(fd, *q.buf)
 }
 
-// numbered are the entries of a directory that have a number for a name, in
-// ascending order.
+// numbered lists the entries of a directory whose names are numbers, in ascending order.
 func numbered(dir int, buf []byte) ([]int, error) {
 	list := make([]int, 0, len(buf)/int(unsafe.Sizeof(unix.Dirent{})))
 	for {
@@ -200,7 +199,7 @@ func numbered(dir int, buf []byte) ([]int, error) {
 	}
 }
 
-// readError words what went wrong, which may be that the process has ended.
+// readError makes an error for users; the process may simply have ended.
 func readError(pid int, err error) error {
 	var typed *omis.Error
 	switch {
@@ -216,8 +215,8 @@ func readError(pid int, err error) error {
 	return omis.Errorf(omis.OSError, "cannot read about process %d: %v", pid, err)
 }
 
-// vanished tells that what was asked about is not there: no file of that name, no
-// process behind an open one, no clock (EINVAL).
+// vanished reports whether the error means that the process, thread or file does not
+// exist: ENOENT when opening, ESRCH when reading an open file, EINVAL from a CPU clock.
 func vanished(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || isErrno(err, unix.ESRCH) || isErrno(err, unix.EINVAL)
 }

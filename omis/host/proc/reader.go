@@ -12,44 +12,44 @@ import (
 	"mirador/omis"
 )
 
-// A Reader reads about processes and threads again and again. To open a file of
-// /proc costs more than to read it, so it keeps their files open: at the most
-// so many as its limit says, of the processes that were asked about last.
+// Reader reads about processes and threads repeatedly. Opening a file of /proc costs more
+// than reading it, so a Reader keeps files open: those of the most recently used
+// processes, up to a limit.
 //
-// A file that was opened belongs to its process for ever: when that has ended,
-// reading answers ESRCH, whoever has its number then.
+// An open file belongs to its process forever: after the end of the process, reading
+// fails with ESRCH even if a new process has its number.
 //
-// Its methods may be called from any goroutine; nobody waits for somebody
-// else's reading.
+// Its methods may be called from any goroutine; no caller waits for another one's
+// reading.
 type Reader struct {
 	buffers sync.Pool
-	most    int // descriptors
+	most    int // limit of descriptors
 	crowd   crowd
 
 	mu     sync.Mutex
 	procs  map[omis.ProcID]*kept
-	order  list.List // of *kept, the one asked about last first
-	open   int       // descriptors
+	order  list.List // of *kept, the most recently used first
+	open   int       // number of descriptors
 	closed bool
 }
 
-// kept are the descriptors of one process. The lock of its reader guards it.
+// kept holds the descriptors of one process. The Reader's lock guards it.
 type kept struct {
 	id    omis.ProcID
 	dir   int // its directory in /proc
 	pidfd int
 	files map[fileID]int
-	stale []int // of threads that have ended
-	tids  []int // of threads, as they were listed last; never written to
-	// systems are the times spent in the kernel that were told last, see neverLess.
+	stale []int // of ended threads
+	tids  []int // threads as last listed; never modified
+	// systems holds the system times last returned, see neverLess.
 	systems map[instance]uint64
 	system  int64 // the same of the process, in ticks, see notLess
-	users   int   // who read at this moment
-	gone    bool  // from the reader's table; closed by the last user
+	users   int   // number of queries in progress
+	gone    bool  // removed from the Reader's table; the last user closes it
 	at      *list.Element
 }
 
-// fileID names a file of a process, or of a thread where tid is not 0.
+// fileID identifies a file of a process, or of a thread if tid is not 0.
 type fileID struct {
 	tid  int
 	name fileName
@@ -74,11 +74,11 @@ func (f fileID) path() string {
 	return fmt.Sprintf("task/%d/%s", f.tid, fileNames[f.name])
 }
 
-// perProcess are the descriptors that a process takes before any file is open.
+// perProcess is the number of descriptors that a process takes apart from its files.
 const perProcess = 2
 
-// NewReader makes a reader that keeps at most so many descriptors; 0: a quarter
-// of what the monitor may have, at the most 4096.
+// NewReader returns a Reader that keeps at most the given number of descriptors; 0 means
+// a quarter of the process's limit, at most 4096.
 func NewReader(most int) *Reader {
 	if most == 0 {
 		most = share()
@@ -98,7 +98,7 @@ func share() int {
 	return int(max(least, min(most, limit.Cur/4)))
 }
 
-// Close closes all files. The reader may still be used; it keeps nothing then.
+// Close closes all files. The Reader remains usable, but keeps no files any more.
 func (r *Reader) Close() {
 	r.crowd.close()
 	r.mu.Lock()
@@ -118,8 +118,7 @@ func (r *Reader) Forget(p omis.ProcID) {
 	}
 }
 
-// hold finds or opens the descriptors of a process, which stay open until they
-// are released.
+// hold finds or opens the descriptors of a process, which stay open until release.
 func (r *Reader) hold(p omis.ProcID) (*kept, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +149,7 @@ func (r *Reader) enter(p omis.ProcID) (*kept, error) {
 	}
 	r.open += perProcess
 	if r.open > r.most || r.closed {
-		k.gone = true // after this one use
+		k.gone = true // to be closed after this use
 		return k, nil
 	}
 	r.procs[p] = k
@@ -158,9 +157,9 @@ func (r *Reader) enter(p omis.ProcID) (*kept, error) {
 	return k, nil
 }
 
-// openKept makes sure that it is the very process: its directory, once open,
-// shows no other, and if that still shows the right one after the pidfd was
-// opened, this one is right too.
+// openKept opens the process's directory, then its pidfd, and then checks the start time
+// in the directory. The directory always belongs to the same process; if that still
+// exists after the pidfd was opened, the pidfd belongs to it too.
 func openKept(p omis.ProcID) (*kept, error) {
 	dir, err := unix.Open(fmt.Sprintf("/proc/%d", p.PID), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -210,8 +209,8 @@ func (r *Reader) release(k *kept) {
 	}
 }
 
-// drop takes a process out of the table; it is closed when nobody uses it any
-// more. The caller holds mu.
+// drop removes a process from the table; the last user closes its descriptors. The caller
+// holds mu.
 func (r *Reader) drop(k *kept) {
 	delete(r.procs, k.id)
 	r.order.Remove(k.at)
@@ -226,8 +225,8 @@ func (r *Reader) finish(k *kept) {
 	k.close()
 }
 
-// room drops processes that nobody asked about for longest, until so many
-// descriptors may be opened, or nothing is left to drop. The caller holds mu.
+// room drops the least recently used processes until n more descriptors may be opened, or
+// no unused process is left. The caller holds mu.
 func (r *Reader) room(n int) {
 	for at := r.order.Back(); at != nil && r.open+n > r.most; {
 		k := at.Value.(*kept)
@@ -253,5 +252,5 @@ func closeAll(fds []int) {
 	}
 }
 
-// exhausted tells that an error may not be one with fewer descriptors open.
+// exhausted reports whether the error may disappear when descriptors are closed.
 func exhausted(err error) bool { return isErrno(err, unix.EMFILE) || isErrno(err, unix.ENFILE) }

@@ -32,8 +32,8 @@ func newReader(t testing.TB, most int) *Reader {
 	return r
 }
 
-// keptOpen counts the descriptors of this process that lead to files of processes,
-// and to what reads threads at once; pidfds os/exec has, too.
+// keptOpen counts the descriptors of this process for files of /proc/PID and for eBPF
+// programs. It does not count pidfds, which os/exec opens too.
 func keptOpen(t testing.TB) (n int) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/self/fd/*")
@@ -49,7 +49,7 @@ func keptOpen(t testing.TB) (n int) {
 	return n
 }
 
-// sleeper starts a process that does nothing.
+// sleeper starts a process that sleeps.
 func sleeper(t testing.TB) (omis.ProcID, *exec.Cmd) {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
@@ -98,7 +98,7 @@ func sleepers(t testing.TB, n int) (ids []omis.ProcID) {
 
 func TestDescriptorsAreBounded(t *testing.T) {
 	const most = 20
-	ids := sleepers(t, 12) // four descriptors each
+	ids := sleepers(t, 12) // each has four descriptors
 	r := newReader(t, most)
 	for range 3 {
 		for _, id := range ids {
@@ -116,7 +116,8 @@ func TestDescriptorsAreBounded(t *testing.T) {
 	}
 }
 
-// A monitor that has used up its descriptors gives up what it keeps.
+// TestWithoutDescriptors checks that a Reader closes files that it keeps when the process
+// has no descriptors left.
 func TestWithoutDescriptors(t *testing.T) {
 	ids := sleepers(t, 12)
 	r := newReader(t, 1000)
@@ -156,7 +157,7 @@ func TestEndedProcess(t *testing.T) {
 	if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
 		t.Fatal(err)
 	}
-	for bit := omis.ProcGlobalID; bit <= omis.ProcInvolContSwitch; bit <<= 1 { // a zombie
+	for bit := omis.ProcGlobalID; bit <= omis.ProcInvolContSwitch; bit <<= 1 { // The process is a zombie now.
 		_, err := r.Info(id, bit)
 		wantGone(t, err)
 	}
@@ -172,7 +173,7 @@ func TestEndedProcess(t *testing.T) {
 	}
 }
 
-// A number that is used again names another process.
+// TestNumberUsedAgain checks that a reused pid is not taken for the former process.
 func TestNumberUsedAgain(t *testing.T) {
 	r := newReader(t, 0)
 	for range 200 {
@@ -181,14 +182,14 @@ func TestNumberUsedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		end(cmd)
-		// The clock that start times go by must have ticked.
+		// Start times are in clock ticks: wait for the next one.
 		time.Sleep(20 * time.Millisecond)
 		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Append(nil, id.PID-1), 0); err != nil {
 			t.Fatal(err)
 		}
 		other, _ := sleeper(t)
 		if other.PID != id.PID {
-			continue // somebody else was quicker
+			continue // another process got the number first
 		}
 		if _, err := r.Info(other, numeric); err != nil {
 			t.Error(err)
@@ -199,16 +200,16 @@ func TestNumberUsedAgain(t *testing.T) {
 		}
 		return
 	}
-	t.Error("no number was used again")
+	t.Error("no pid was reused")
 }
 
-// lastingThread is a thread of this process that ends when it is told to. The
-// first one never does.
+// lastingThread starts a thread of this process that ends on demand, except for the first
+// thread, which cannot end.
 func lastingThread() (tid int, finish func()) {
 	for {
 		ids, stop := make(chan int), make(chan struct{})
 		go func() {
-			runtime.LockOSThread() // for ever: the thread ends with the goroutine
+			runtime.LockOSThread() // without unlock, the thread ends with the goroutine
 			id := unix.Gettid()
 			ids <- id
 			<-stop
@@ -219,7 +220,7 @@ func lastingThread() (tid int, finish func()) {
 		if tid = <-ids; tid != os.Getpid() {
 			return tid, func() { close(stop) }
 		}
-		defer close(stop) // it keeps the first thread, so that the next goroutine gets another
+		defer close(stop) // the goroutine keeps the first thread, so that the next goroutine gets another one
 	}
 }
 
@@ -252,8 +253,8 @@ func TestThreadsComeAndGo(t *testing.T) {
 	wantGone(t, err)
 }
 
-// What a process executes has an environment of its own, although its files were
-// open before.
+// TestEnvironmentAfterExec checks that a Reader with open files returns the new
+// environment after the process executed a program.
 func TestEnvironmentAfterExec(t *testing.T) {
 	r := newReader(t, 0)
 	cmd := exec.Command("sh", "-c", "echo; read go; exec env -i AFTER=2 sleep 600")
@@ -291,7 +292,8 @@ func TestEnvironmentAfterExec(t *testing.T) {
 	}
 }
 
-// Readers, forgetting and ends at the same time, with too few descriptors for all.
+// TestManyReaders reads, forgets and ends processes concurrently, with too few
+// descriptors for all.
 func TestManyReaders(t *testing.T) {
 	r := newReader(t, 24)
 	ids := sleepers(t, 8)

@@ -11,7 +11,7 @@ import (
 	"mirador/omis"
 )
 
-// stat is what somebody asks about of /proc/PID/stat, or of a thread's.
+// stat holds the fields that this package uses of /proc/PID/stat or of a thread's stat.
 type stat struct {
 	name                     []byte // valid as long as the text is
 	state                    byte
@@ -25,17 +25,17 @@ type stat struct {
 	memory                   int64  // bytes
 }
 
-var errStat = errors.New("the kernel's statistics cannot be read: they are in an unknown form")
+var errStat = errors.New("the kernel's statistics have an unknown format")
 
-// parseStat keeps what it needs of the text. The name may hold anything, also
-// brackets and blanks, and the kernel escapes neither.
+// parseStat parses a stat file. The name may contain any character, including brackets
+// and blanks, and the kernel does not escape them.
 func parseStat(text []byte) (s stat, err error) {
 	begin, end := bytes.IndexByte(text, '('), nameEnd(text)
 	if begin < 0 || end < begin || end+3 >= len(text) {
 		return s, errStat
 	}
 	s.name, s.state = text[begin+1:end], text[end+2]
-	// The fields by their numbers in proc_pid_stat(5), from the one behind the state.
+	// Fields have their numbers of proc_pid_stat(5), beginning after the state.
 	const first, last = 4, 23
 	var field [last + 1]int64
 	rest := text[end+3:]
@@ -52,13 +52,13 @@ func parseStat(text []byte) (s stat, err error) {
 	return s, nil
 }
 
-// nameEnd is where the name's closing bracket stands, -1 without one.
+// nameEnd returns the index of the name's closing bracket, -1 if there is none.
 func nameEnd(text []byte) int {
-	const longest = 80 // number and name
+	const longest = 80 // bytes of number and name
 	return bytes.LastIndexByte(text[:min(len(text), longest)], ')')
 }
 
-// StateLetter is the state in the text of a process's stat, 0 if there is none.
+// StateLetter returns the state in the text of a stat file, 0 if there is none.
 func StateLetter(text []byte) byte {
 	end := nameEnd(text)
 	if end < 0 || end+2 >= len(text) {
@@ -67,8 +67,8 @@ func StateLetter(text []byte) byte {
 	return text[end+2]
 }
 
-// nextNumber reads a blank and a number. It is on the way of everybody who polls
-// threads, and strconv takes twice as long.
+// nextNumber parses a blank and a number. It is on the fast path of reading threads;
+// strconv takes twice as long.
 func nextNumber(text []byte) (n int64, rest []byte, err error) {
 	i, negative := 1, false
 	if i < len(text) && text[i] == '-' {
@@ -88,7 +88,7 @@ func nextNumber(text []byte) (n int64, rest []byte, err error) {
 	return n, text[i:], nil
 }
 
-// readStat is for those who ask once.
+// readStat reads the file by its path, for callers without a Reader.
 func readStat(pid int) (stat, error) { return readStatFile(fmt.Sprintf("/proc/%d/stat", pid)) }
 
 func readThreadStat(pid, tid int) (stat, error) {
@@ -105,11 +105,11 @@ func readStatFile(path string) (stat, error) {
 
 func (s *stat) over() bool { return over(s.state, s.threads) }
 
-// over tells whether nothing of a process is left but its exit status.
+// over reports whether only the exit status of a process is left.
 func over(state byte, threads int) bool { return state == 'X' || state == 'Z' && threads <= 1 }
 
-// schedulingState translates a state letter. Linux shows a thread that waits for
-// a processor as R, like one that has it.
+// schedulingState translates a state letter. Linux shows a thread that waits for a
+// processor as R, like a running one.
 func schedulingState(letter byte) int {
 	switch letter {
 	case 'R':

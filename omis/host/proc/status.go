@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Status holds the lines of /proc/PID/status that somebody asks about.
+// Status holds the fields that the monitor uses of /proc/PID/status.
 type Status struct {
 	Name      string
 	State     byte // letter
 	TGID      int
 	Parent    int
-	Tracer    int // thread id of the tracer, 0 without one
+	Tracer    int // thread id of the tracer, 0 if there is none
 	UIDs      [4]int
 	GIDs      [4]int
 	Threads   int
-	Pending   uint64 // signals for this thread, bit sig-1
-	Shared    uint64 // signals for any thread of the process
+	Pending   uint64 // pending signals of this thread, bit sig-1
+	Shared    uint64 // pending signals of the process
 	Blocked   uint64
 	Caught    uint64
 	Permitted uint64 // capabilities
@@ -29,17 +29,18 @@ type Status struct {
 	Seccomp   int // 0, SeccompStrict or SeccompFilter
 
 	Memory, Resident, MostResident int64 // bytes
-	Locked                         int64 // bytes that are to stay resident
+	Locked                         int64 // locked bytes
 	Voluntary, Preemptive          int64 // context switches of this thread
 
-	// ShadowStack tells that return addresses are checked against a second stack.
+	// ShadowStack reports that the processor checks return addresses against a second
+	// stack.
 	ShadowStack bool
 }
 
-// How a thread may have forbidden itself system calls.
+// Modes in which a thread has given up system calls.
 const (
-	SeccompStrict = 1 // all but a few
-	SeccompFilter = 2 // those that a filter of its own picks
+	SeccompStrict = 1 // all but four
+	SeccompFilter = 2 // those that a filter selects
 )
 
 // ReadStatus reads the status of a process or thread.
@@ -112,5 +113,5 @@ func parseStatus(text []byte) (s Status) {
 	return s
 }
 
-// SignalBit is the bit of a signal in Pending, Blocked and Caught.
+// SignalBit returns the bit of a signal in Pending, Shared, Blocked and Caught.
 func SignalBit(sig unix.Signal) uint64 { return 1 << (uint(sig) - 1) }

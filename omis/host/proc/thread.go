@@ -9,14 +9,14 @@ import (
 	"mirador/omis"
 )
 
-// threadStatFields are those that the kernel's statistics of a thread answer.
+// threadStatFields are the components in a thread's stat file.
 const threadStatFields = omis.ThreadSchedulingState | omis.ThreadPriority | omis.ThreadSystemTime | omis.ThreadName
 
 // Threads lists the threads of a process in ascending order.
 func Threads(pid int) ([]int, error) {
 	tids, err := threads(pid)
 	if err != nil {
-		tids, err = threads(pid) // it may just execute a program, see Alive
+		tids, err = threads(pid) // the process may be executing a program, see Alive
 	}
 	return tids, err
 }
@@ -34,8 +34,8 @@ func threads(pid int) ([]int, error) {
 	return tids, nil
 }
 
-// Threads lists the threads of a process in ascending order, and lets go of the
-// files of others.
+// Threads lists the threads of a process in ascending order, and closes the files of
+// ended ones.
 func (r *Reader) Threads(p omis.ProcID) ([]int, error) {
 	q, err := r.ask(p)
 	if err != nil {
@@ -50,8 +50,8 @@ func (r *Reader) Threads(p omis.ProcID) ([]int, error) {
 	return tids, q.end(err)
 }
 
-// ThreadInfo reads what f asks for. The thread that created another is not to
-// be had from /proc: Parent stays 0.
+// ThreadInfo reads the components in f. Parent stays 0, because /proc does not show the
+// creator of a thread.
 func (r *Reader) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.ThreadInfo, error) {
 	var info omis.ThreadInfo
 	q, err := r.ask(p)
@@ -61,7 +61,7 @@ func (r *Reader) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.T
 	if f&threadStatFields != 0 {
 		err = q.threadStat(tid, f, &info)
 	}
-	// The cheapest file shows, too, whether there is such a thread.
+	// If no component is asked for, the cheapest file shows whether the thread exists.
 	if err == nil && (f&omis.ThreadTotalTime != 0 || f&threadStatFields == 0) {
 		err = q.threadTime(tid, &info)
 	}
@@ -69,7 +69,7 @@ func (r *Reader) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.T
 		info.StackSize = stackSize(p.PID, tid)
 	}
 	switch {
-	case err == nil: // what was read belongs to this thread, so it is there
+	case err == nil: // the files read belong to this thread, so it exists
 		q.done()
 		return info, nil
 	case vanished(err):
@@ -98,8 +98,7 @@ func (q query) threadStat(tid int, f omis.ThreadFields, info *omis.ThreadInfo) e
 	return nil
 }
 
-// threadTime is exact, to the nanosecond: how long the thread has had a
-// processor.
+// threadTime reads the processor time of a thread, exact to the nanosecond.
 func (q query) threadTime(tid int, info *omis.ThreadInfo) error {
 	text, err := q.read(fileID{tid, schedstatFile})
 	if err != nil {
@@ -113,8 +112,8 @@ func noThread(pid, tid int) error {
 	return omis.Errorf(omis.UnknownObject, "process %d has no thread %d", pid, tid)
 }
 
-// stackSize is that of a blocked thread, -1 of others: the kernel shows the stack
-// pointers of blocked ones only.
+// stackSize returns the size of a blocked thread's stack, -1 for other threads: the
+// kernel shows only the stack pointers of blocked ones.
 func stackSize(pid, tid int) int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
 	if err != nil {
@@ -131,8 +130,8 @@ func stackSize(pid, tid int) int64 {
 	return size
 }
 
-// StackSize is the size of the mapping that a stack pointer lies in, -1 where
-// there is none.
+// StackSize returns the size of the mapping that contains a stack pointer, -1 if there is
+// none.
 func StackSize(pid int, sp uint64) (int64, error) {
 	maps, err := Maps(pid)
 	if err != nil {
@@ -144,7 +143,7 @@ func StackSize(pid int, sp uint64) (int64, error) {
 	return -1, nil
 }
 
-// ThreadState is the state letter of a thread.
+// ThreadState returns the state letter of a thread.
 func ThreadState(pid, tid int) (string, error) {
 	s, err := readThreadStat(pid, tid)
 	if err != nil {
@@ -153,8 +152,8 @@ func ThreadState(pid, tid int) (string, error) {
 	return string(s.state), nil
 }
 
-// ThreadStart tells one thread from a later one of the same number: when it
-// started, in clock ticks since boot.
+// ThreadStart returns the start time of a thread in clock ticks since boot, which differs
+// from that of a later thread with the same number.
 func ThreadStart(pid, tid int) (uint64, error) {
 	s, err := readThreadStat(pid, tid)
 	if err != nil {
@@ -163,7 +162,7 @@ func ThreadStart(pid, tid int) (uint64, error) {
 	return s.start, nil
 }
 
-// Parent is the parent of a process, 0 when it is gone.
+// Parent returns the parent of a process, 0 if the process has ended.
 func Parent(pid int) int {
 	s, err := readStat(pid)
 	if err != nil {

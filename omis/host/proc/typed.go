@@ -11,11 +11,11 @@ import (
 	"path"
 )
 
-// TypedName returns the file name under which a process's program was started, which may be
-// that of a symbolic link, as redis-server is one to redis-check-rdb. It is "" if the
-// process does not tell, and for scripts, whose interpreter is another program.
+// TypedName returns the file name by which a process's program was started. It may be the
+// name of a symbolic link, as redis-server is a link to redis-check-rdb. It is "" if the
+// process does not reveal it, and for scripts, whose interpreter is another program.
 //
-// The name stands in memory that the process may write, so it is good for display only.
+// The name is in memory that the process may write, so it is good for display only.
 func TypedName(pid int) string {
 	at, ok := auxiliary(pid, atExecFn)
 	if !ok {
@@ -26,8 +26,8 @@ func TypedName(pid int) string {
 	if err != nil {
 		return ""
 	}
-	// Of a script the kernel hands over the script's name here, but as the first argument
-	// that of the interpreter. A program may have put more into its first argument since.
+	// For a script the kernel provides the script's name here, but the interpreter's as
+	// the first argument. A program may have appended text to its first argument since.
 	first, _, _ := bytes.Cut(args, []byte{0})
 	first, _, _ = bytes.Cut(first, []byte{' '})
 	if name == "." || name == "/" || path.Base(string(first)) != name {
@@ -36,8 +36,8 @@ func TypedName(pid int) string {
 	return name
 }
 
-// atExecFn is the entry of the auxiliary vector (getauxval(3)) with the address of the path
-// that was executed.
+// atExecFn is the type of the auxiliary vector's entry (getauxval(3)) with the address of
+// the executed path.
 const atExecFn = 31
 
 // auxiliary returns an entry of the auxiliary vector of a process.

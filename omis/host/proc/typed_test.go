@@ -12,7 +12,7 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// TestTypedName starts a program by its own name, by a symbolic link, under another first
+// TestTypedName starts a program by its own name, by a symbolic link, with another first
 // argument, and as the interpreter of a script.
 func TestTypedName(t *testing.T) {
 	dir := t.TempDir()
@@ -47,7 +47,7 @@ func TestTypedName(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := proc.TypedName(cmd.Process.Pid)
-		// Start returns while the kernel still makes the new program's memory.
+		// Start returns before the kernel has set up the new program's memory.
 		for end := time.Now().Add(10 * time.Second); got != c.want && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			got = proc.TypedName(cmd.Process.Pid)
 		}

@@ -20,15 +20,15 @@ import (
 	"mirador/omis"
 )
 
-// usage is a process of testdata/usage.c, with what it said of itself.
+// usage is a process of testdata/usage.c, with its own report of its resource use.
 type usage struct {
 	id      omis.ProcID
 	args    []string
 	self    map[string]float64
-	threads map[int][]float64 // by their tids: CPU time, system time, nice
+	threads map[int][]float64 // by thread: CPU time, system time, nice
 }
 
-// nobody and nogroup are others than those the tests run as.
+// nobody and nogroup differ from the ids of the tests.
 const nobody, nogroup = 65534, 65533
 
 func startUsage(t *testing.T) *usage {
@@ -97,7 +97,7 @@ func (u *usage) listen(t *testing.T, lines *bufio.Scanner) {
 			return
 		}
 	}
-	t.Fatal("the program said too little")
+	t.Fatal("the program's report is incomplete")
 }
 
 // awaitAsleep waits until all threads of a process sleep.
@@ -138,9 +138,9 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 
 const allFields = omis.ProcInvolContSwitch<<1 - 1
 
-// Every component that comes from the node, against what the process says of
-// itself by system calls (getrusage, getpriority, getppid), and ps.
-func TestInfoIsWhatTheProcessSays(t *testing.T) {
+// TestInfoEqualsOwnReport compares every component that the node provides with the
+// process's own system calls (getrusage, getpriority, getppid), and with ps.
+func TestInfoEqualsOwnReport(t *testing.T) {
 	u := startUsage(t)
 	r := newReader(t, 0)
 	i, err := r.Info(u.id, allFields)
@@ -166,7 +166,7 @@ func TestInfoIsWhatTheProcessSays(t *testing.T) {
 		{"major faults", float64(i.MajorFaults), s["majflt"], 2},
 		{"file input", float64(i.FileInput), s["inblock"], 0},
 		{"file output", float64(i.FileOutput), s["oublock"], 0},
-		// The last ones come after the process has said its own.
+		// The process makes these last switches after its report.
 		{"voluntary switches", float64(i.VoluntarySwitches), s["nvcsw"], 15},
 		{"involuntary switches", float64(i.InvoluntaryOnes), s["nivcsw"], 30},
 		{"integral of the resident size", float64(i.IntResidentSize), -1, 0},
@@ -188,8 +188,8 @@ func TestInfoIsWhatTheProcessSays(t *testing.T) {
 	}
 }
 
-// A component is the same whatever else is asked for, that is from whichever file
-// it comes.
+// TestInfoBitByBit checks that a component is the same whatever else is asked for, and so
+// whichever file it comes from.
 func TestInfoBitByBit(t *testing.T) {
 	u := startUsage(t)
 	r := newReader(t, 0)
@@ -229,9 +229,9 @@ func component(i *omis.ProcInfo, bit omis.ProcFields) string {
 	}[bit])
 }
 
-// The same for threads, whichever way they are read; root functions, stacks and
-// creators are read by stopping threads, and tested in omis/linux.
-func TestThreadInfoIsWhatTheThreadSays(t *testing.T) {
+// TestThreadInfoEqualsOwnReport does the same for threads, whichever way they are read.
+// Root functions, stacks and creators require stopping threads; omis/linux tests them.
+func TestThreadInfoEqualsOwnReport(t *testing.T) {
 	u := startUsage(t)
 	r := newCrowd(t)
 	tids, err := r.Threads(u.id)
@@ -249,12 +249,12 @@ func TestThreadInfoIsWhatTheThreadSays(t *testing.T) {
 		if i, there := atOnce[tid]; there {
 			u.check(t, tid, n, names[n], i)
 		} else {
-			t.Errorf("thread %d is not among those read at once", tid)
+			t.Errorf("thread %d is missing among those read at once", tid)
 		}
 	}
 }
 
-// check compares what was read about a thread, the n-th, with what it said.
+// check compares what was read about the n-th thread with the process's report.
 func (u *usage) check(t *testing.T, tid, n int, name string, i omis.ThreadInfo) {
 	t.Helper()
 	self, ok := u.threads[tid]
