@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -69,20 +70,29 @@ type goPackage struct {
 
 func packages(t *testing.T) []goPackage {
 	t.Helper()
+	all, err := listed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// listed calls go list once for all tests: it takes seconds.
+var listed = sync.OnceValues(func() ([]goPackage, error) {
 	out, err := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Doc,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,Imports", "./...").Output()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
 	var all []goPackage
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var p goPackage
 		if err := d.Decode(&p); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		all = append(all, p)
 	}
-	return all
-}
+	return all, nil
+})
 
 // inside is the path of a package within the module.
 func inside(importPath string) (path string, ours bool) {
@@ -153,6 +163,34 @@ func TestEveryPackageIsDocumented(t *testing.T) {
 	for _, p := range packages(t) {
 		if len(p.GoFiles)+len(p.CgoFiles) > 0 && p.Doc == "" {
 			t.Errorf("%s has no package comment: what it is for, who may import it, which goroutine owns what", p.ImportPath)
+		}
+	}
+}
+
+// TestArchitectureNamesPackages: doc/architecture.md has a row for every package, and
+// for no others.
+func TestArchitectureNamesPackages(t *testing.T) {
+	page, err := os.ReadFile("doc/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows, want []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| \\S").FindAllSubmatch(page, -1) {
+		rows = append(rows, string(row[1]))
+	}
+	for _, p := range packages(t) {
+		if path, _ := inside(p.ImportPath); path != "" {
+			want = append(want, path)
+		}
+	}
+	for _, path := range want {
+		if !slices.Contains(rows, path) {
+			t.Errorf("doc/architecture.md has no row for %s: say in a line or two what it does", path)
+		}
+	}
+	for _, row := range rows {
+		if !slices.Contains(want, row) {
+			t.Errorf("doc/architecture.md has a row for %s, which is not a package", row)
 		}
 	}
 }
