@@ -21,17 +21,17 @@ type Call struct {
 	*prototype.Func
 }
 
-// table holds the calls both ways.
+// table finds calls by name and by number.
 type table struct {
 	byName   map[string]*Call
 	byNumber map[uint64]*Call
 }
 
-// parsed reads the table when it is needed first.
+// parsed returns the table, which it parses on first use.
 var parsed = sync.OnceValue(func() table {
 	t, err := parse(text)
 	if err != nil {
-		panic(fmt.Sprintf("table.txt: %v", err)) // a test reads it
+		panic(fmt.Sprintf("table.txt: %v", err)) // a test parses the same table
 	}
 	return t
 })
@@ -55,7 +55,7 @@ func parse(text string) (table, error) {
 			return t, fmt.Errorf("line %d: %w", line, err)
 		}
 		if t.byName[f.Name] != nil || t.byNumber[nr] != nil {
-			return t, fmt.Errorf("line %d: %s or %d is there twice", line, f.Name, nr)
+			return t, fmt.Errorf("line %d: %s or %d occurs twice", line, f.Name, nr)
 		}
 		c := &Call{int(nr), f}
 		t.byName[f.Name], t.byNumber[nr] = c, c
@@ -69,8 +69,8 @@ func ByName(name string) (c *Call, ok bool) {
 	return c, ok
 }
 
-// ByNumber finds the call that a thread asks for; one that is newer than the
-// table has a name made of its number, and six integers.
+// ByNumber finds the call with a number. A call that is not in the table gets a name made
+// of its number, and six integer parameters.
 func ByNumber(nr uint64) *Call {
 	if c, ok := parsed().byNumber[nr]; ok {
 		return c
@@ -78,7 +78,7 @@ func ByNumber(nr uint64) *Call {
 	return &Call{int(nr), prototype.Untyped("syscall_" + strconv.FormatUint(nr, 10))}
 }
 
-// Names lists all calls, in the order of their numbers.
+// Names lists all calls in the order of their numbers.
 func Names() []string {
 	var all []*Call
 	for _, c := range parsed().byName {
@@ -92,9 +92,8 @@ func Names() []string {
 	return names
 }
 
-// Args are the registers with the parameters: rdi, rsi, rdx, r10, r8, r9. They
-// hold the same at the end of the call as at its start, except that of execve
-// and rt_sigreturn.
+// Args holds the registers with the parameters: rdi, rsi, rdx, r10, r8, r9. They are the
+// same at the end of a call as at its start, except for execve and rt_sigreturn.
 type Args [6]uint64
 
 func (a Args) decoded() []prototype.Arg {
@@ -110,8 +109,8 @@ func (c *Call) Started(a Args, mem prototype.Memory) []omis.Value {
 	return c.Func.Started(a.decoded(), mem)
 }
 
-// Ended decodes a call that ended with rax: the result, which is -1 for a call
-// that failed; the error number, 0 for one that did not; the parameters.
+// Ended decodes a call that ended with rax. It returns the result (-1 if the call
+// failed), the error number (0 if it did not), and the parameters.
 func (c *Call) Ended(a Args, rax uint64, mem prototype.Memory) []omis.Value {
 	result := c.Result.Value(prototype.Arg{Bits: rax})
 	errno := Errno(rax)
@@ -122,9 +121,9 @@ func (c *Call) Ended(a Args, rax uint64, mem prototype.Memory) []omis.Value {
 	return slices.Insert(values, 1, omis.Int(int64(errno)))
 }
 
-// Errno is the error number that rax reports, 0 for a call that did not fail.
-// Numbers beyond 511 (ERESTARTSYS and such) mean that the kernel will start the
-// call once more, or let it fail with EINTR when a signal handler has run.
+// Errno returns the error number in rax, 0 if the call did not fail. Numbers above 511
+// (such as ERESTARTSYS) mean that the kernel will restart the call, or let it fail with
+// EINTR after a signal handler.
 func Errno(rax uint64) int {
 	const most = 4095
 	if n := -int64(rax); n >= 1 && n <= most {

@@ -33,12 +33,13 @@ func TestTable(t *testing.T) {
 func TestBadTables(t *testing.T) {
 	for _, text := range []string{"x int f(void);", "1 int f(", "1 int f(void);\n1 int g(void);", "1 int f(void);\n2 int f(void);"} {
 		if _, err := parse(text); err == nil {
-			t.Errorf("%q is taken", text)
+			t.Errorf("%q is accepted", text)
 		}
 	}
 }
 
-// The numbers are compared with those that others generated from the kernel.
+// TestNumbersAreTheKernels compares the numbers with tables that others generated from
+// the kernel.
 func TestNumbersAreTheKernels(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "golang.org/x/sys").Output()
 	if err != nil {
@@ -63,7 +64,7 @@ func TestNumbersAreTheKernels(t *testing.T) {
 		}
 	}
 	if checked < 385+350 {
-		t.Errorf("only %d numbers are compared", checked)
+		t.Errorf("only %d numbers were compared", checked)
 	}
 }
 
@@ -73,11 +74,11 @@ func TestUnknownNumber(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if _, ok := ByName("no_such_call"); ok {
-		t.Error("a call that is not there is found")
+		t.Error("a call that does not exist is found")
 	}
 }
 
-// memory is that of a process that has only a few bytes.
+// memory returns the memory of a process that consists of a few bytes.
 func memory(at uint64, content string) prototype.Memory {
 	return func(buf []byte, addr uint64) (int, error) {
 		if addr < at || addr >= at+uint64(len(content)) {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel that runs the test takes a marked number, if it is one that does.
+// TestMark makes a marked call on the running kernel, if Marks says that it can.
 func TestMark(t *testing.T) {
 	for release, want := range map[string]bool{"5.13.19-generic": false, "5.14.0": true, "6.18.44-fc-v595": true, "4.19.0-27-amd64": false, "what": false} {
 		if got := Marks(release); got != want {

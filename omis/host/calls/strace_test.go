@@ -21,11 +21,11 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// made is a system call as it was decoded.
+// made is a system call as this package decodes it.
 type made struct {
 	name    string
 	started []omis.Value
-	ended   []omis.Value // nil: it did not return
+	ended   []omis.Value // nil if the call did not return
 }
 
 // trace runs a program and decodes its calls.
@@ -112,13 +112,13 @@ func strace(t *testing.T, args ...string) (all []said) {
 	return all[1:] // without the execve
 }
 
-// split cuts at the commas that stand in no bracket and no string.
+// split cuts a list at the commas outside brackets and strings.
 func split(list string) (parts []string) {
 	depth, quoted, start := 0, false, 0
 	for i, c := range list {
 		switch {
 		case c == '"':
-			quoted = !quoted // -xx leaves no quotes in strings
+			quoted = !quoted // with -xx, strings contain no quotes
 		case quoted:
 		case strings.ContainsRune("[{(", c):
 			depth++
@@ -137,7 +137,7 @@ func TestDecodesAsStraceDoes(t *testing.T) {
 	if b, err := exec.Command("gcc", "-O1", "-w", "-o", program, "testdata/various.c").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, b)
 	}
-	// The paths must be of one length, as they show in lengths and results.
+	// The paths have the same length, because it appears in lengths and results.
 	ours, theirs := trace(t, program, t.TempDir()), strace(t, program, t.TempDir())
 	if len(ours) != len(theirs) {
 		t.Fatalf("%d calls, strace has %d", len(ours), len(theirs))
@@ -155,7 +155,7 @@ func TestDecodesAsStraceDoes(t *testing.T) {
 	}
 }
 
-// ofThisRun are strings and numbers that each run has its own of.
+// ofThisRun lists strings and numbers that differ between runs.
 var ofThisRun = map[string]bool{
 	"getcwd": true, "chdir": true, "fork": true, "clone": true, "wait4": true, "getrandom": true, "set_tid_address": true,
 }
@@ -236,7 +236,7 @@ func compareArg(t *testing.T, m made, i int, arg string) int {
 	return 0
 }
 
-// plain is an octal number of strace, modes, as a decimal one.
+// plain converts an octal number of strace, such as a mode, to a decimal one.
 func plain(number string) string {
 	n, err := strconv.ParseInt(number, 0, 64)
 	if err != nil {
@@ -252,7 +252,7 @@ func decimal(v omis.Value) string {
 	return strconv.FormatUint(v.N, 10)
 }
 
-// unquote reads "\x61\x62".
+// unquote decodes "\x61\x62".
 func unquote(t *testing.T, s string) string {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(strings.Trim(s, `".`), `\x`, ""))

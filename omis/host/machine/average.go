@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// OMIS 8.1.1: rates are averaged over one to fifteen seconds. A rate here is that
-// of the last five seconds, of less where nobody asked before.
+// OMIS 8.1.1: rates are averaged over one to fifteen seconds. This package averages over
+// the last five seconds, or less if the sampler has not run that long.
 const (
 	least  = time.Second
 	window = 5 * time.Second
-	rest   = 15 * time.Second // without a question: the sampler ends
+	rest   = 15 * time.Second // time without a question after which the sampler ends
 )
 
-// source is a number of counters that only grow.
+// source is a set of counters that only grow.
 type source interface {
 	read() ([]uint64, error)
 	Close() error
@@ -24,8 +24,8 @@ type source interface {
 
 var errClosed = errors.New("the node is being closed")
 
-// averager turns counters into rates. Its source is open, and its goroutine
-// runs, only while somebody asks.
+// averager turns counters into rates. It opens its source and runs its goroutine only
+// while callers ask for rates.
 type averager struct {
 	open func() (source, error)
 	stop chan struct{} // closed by close
@@ -40,10 +40,10 @@ func newAverager(open func() (source, error)) *averager {
 	return &averager{open: open, stop: make(chan struct{})}
 }
 
-// sampler is the state of an averager that runs; the averager's lock guards it.
+// sampler is the state of a running averager; the averager's lock guards it.
 type sampler struct {
 	source
-	samples []sample // of the last seconds, the oldest first
+	samples []sample // of the last seconds, oldest first
 	asked   time.Time
 }
 
@@ -52,8 +52,8 @@ type sample struct {
 	counters []uint64
 }
 
-// rates returns how much each counter grows in a second. It takes a second when
-// nobody has asked for a while.
+// rates returns the growth of each counter per second. It takes a second if no sampler
+// was running.
 func (a *averager) rates() ([]float64, error) {
 	s, wait, err := a.ask()
 	if err != nil {
@@ -78,8 +78,8 @@ func (a *averager) rates() ([]float64, error) {
 	return now.since(s.baseline(now.at)), nil
 }
 
-// ask makes sure that the sampler runs; wait is how long it takes until there is
-// enough to average over.
+// ask starts the sampler if necessary. It returns the time until there are enough samples
+// for an average.
 func (a *averager) ask() (s *sampler, wait time.Duration, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -129,8 +129,8 @@ func (a *averager) run(s *sampler) {
 	}
 }
 
-// sample adds a sample and forgets the old ones; it ends the sampler when nobody
-// asked for long.
+// sample adds a sample and removes old ones; it ends the sampler if no caller has asked
+// for a while.
 func (a *averager) sample(s *sampler) (more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -141,7 +141,7 @@ func (a *averager) sample(s *sampler) (more bool) {
 	}
 	now, err := s.take()
 	if err != nil {
-		return true // whoever asks is told
+		return true // the next caller of rates gets the error
 	}
 	s.samples = append(s.samples, now)
 	for len(s.samples) > 1 && now.at.Sub(s.samples[1].at) >= window {
@@ -172,7 +172,8 @@ func (s *sampler) take() (sample, error) {
 	return sample{time.Now(), counters}, err
 }
 
-// baseline is the youngest sample that is a whole window old, else the oldest.
+// baseline returns the youngest sample that is at least as old as the window, or else the
+// oldest sample.
 func (s *sampler) baseline(now time.Time) sample {
 	base := s.samples[0]
 	for _, older := range s.samples {
@@ -183,8 +184,8 @@ func (s *sampler) baseline(now time.Time) sample {
 	return base
 }
 
-// since returns the growth per second from an earlier sample. A counter that
-// shrank was reset: what it shows has come since.
+// since returns the growth per second from an earlier sample. A counter that decreased
+// was reset: its whole value has grown since.
 func (s sample) since(base sample) []float64 {
 	elapsed := s.at.Sub(base.at).Seconds()
 	rates := make([]float64, len(s.counters))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// steady is a source that grows by 1000 and by 100,000 a second.
+// steady is a source of two counters that grow by 1000 and by 100,000 per second.
 type steady struct {
 	from   time.Time
 	closed *int
@@ -66,7 +66,7 @@ func TestAverager(t *testing.T) {
 	})
 }
 
-// kept counts the samples of a sampler that runs.
+// kept counts the samples of a running sampler.
 func kept(a *averager) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Each benchmark works this long, several times; the best turn counts, for what
-// else runs on the machine can only slow it down.
+// Each benchmark works for one turn several times; the best turn counts, because other
+// load can only slow it down.
 const (
 	turn  = 10 * time.Millisecond
 	turns = 5
 )
 
-// benches are small real loops, run once, when somebody asks first.
+// benches are small real loops, each run once, when a caller first asks.
 type benches struct {
-	integer  func() float64 // million steps of a mixing function a second
-	floating func() float64 // million floating point operations a second, on matrices
-	memory   func() float64 // megabytes copied a second
-	disk     func() float64 // megabytes written to the temporary folder a second, through to the disk
+	integer  func() float64 // million steps of a mixing function per second
+	floating func() float64 // million floating point operations per second, on matrices
+	memory   func() float64 // megabytes copied per second
+	disk     func() float64 // megabytes per second written to the temporary directory and flushed to the disk
 	links    *linkBenches
 }
 
@@ -38,8 +38,8 @@ func newBenches() benches {
 	}
 }
 
-// best runs a piece of work of the given amount again and again, and returns the
-// amount a second, in millions.
+// best repeats a piece of work of the given amount, and returns the best amount per
+// second, in millions.
 func best(amount int, work func()) float64 {
 	var most float64
 	for range turns {
@@ -94,8 +94,8 @@ func benchFloating() float64 {
 }
 
 func benchMemory() float64 {
-	const size = 64 << 20 // beyond most caches
-	// Mapped, so that it is given back at once.
+	const size = 64 << 20 // larger than most caches
+	// A mapping goes back to the system at once.
 	area, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_POPULATE)
 	if err != nil {
 		return -1
@@ -128,14 +128,14 @@ func benchDisk() float64 {
 	return speed
 }
 
-// linkBenches keeps what was measured through each address.
+// linkBenches caches the measured speed by address.
 type linkBenches struct {
 	mu    sync.Mutex
 	known map[string]float64
 }
 
-// network is the speed of a TCP connection of the node with itself, in megabytes
-// a second.
+// network returns the speed of a TCP connection of the node with itself, in megabytes per
+// second.
 func (b *benches) network(addr string) float64 {
 	b.links.mu.Lock()
 	defer b.links.mu.Unlock()
@@ -173,7 +173,7 @@ func benchNetwork(addr string) float64 {
 	}
 	var drained sync.WaitGroup
 	drained.Go(func() {
-		// Copied through memory: splice would not touch the data.
+		// Copy through memory: splice would not touch the data.
 		io.Copy(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{far})
 		far.Close()
 	})

@@ -13,9 +13,9 @@ import (
 	"mirador/omis"
 )
 
-// The figures of the benchmarks, against loops of their own by the same measure.
-// The factors are wide: they tell a wrong unit, not a slow hour. Where others have taken
-// the processor from one of the two, both are tried again.
+// TestBenchmarksArePlausible compares the benchmarks with loops of the test. The
+// tolerance is wide: it detects a wrong unit, not a slow hour. The test repeats both,
+// since other processes may slow down one of them.
 func TestBenchmarksArePlausible(t *testing.T) {
 	var wrong []string
 	for range 20 {
@@ -23,7 +23,7 @@ func TestBenchmarksArePlausible(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("at the last of several tries: %s", strings.Join(wrong, "\n"))
+	t.Errorf("even the last of several tries differs: %s", strings.Join(wrong, "\n"))
 }
 
 func implausible(t *testing.T) (wrong []string) {
@@ -48,7 +48,7 @@ func implausible(t *testing.T) (wrong []string) {
 	return wrong
 }
 
-// fastest is the best of a few turns, in millions a second.
+// fastest returns the best of a few turns, in millions per second.
 func fastest(amount float64, work func()) (best float64) {
 	for range 5 {
 		start := time.Now()
@@ -58,7 +58,7 @@ func fastest(amount float64, work func()) (best float64) {
 	return best
 }
 
-// additions depend on each other, as the steps of the benchmark do.
+// additions depend on each other, like the steps of the benchmark.
 func additions() float64 {
 	const n = 2_000_000
 	x := uint64(1)
@@ -113,15 +113,15 @@ func writes(t *testing.T) float64 {
 	})
 }
 
-// TestNetworkLinksAreThoseOfTheKernel: kind and speed of each link, -1 where its
-// driver knows no speed; its benchmark runs once.
+// TestNetworkLinksAreThoseOfTheKernel compares kind and speed of each link (-1 if its
+// driver knows no speed), and checks that its benchmark runs once.
 func TestNetworkLinksAreThoseOfTheKernel(t *testing.T) {
 	m := openMachine(t)
 	list := info(t, m, groupNetwork)[1].List
 	for ; len(list) > 0; list = list[4:] {
 		name := linkOf(t, list[1].Str)
 		if ether := strings.Contains(says(t, "ip", "link", "show", name), "link/ether"); ether != (list[0].Str == "Ethernet") {
-			t.Errorf("%s is said to be %q", name, list[0].Str)
+			t.Errorf("%s has the kind %q", name, list[0].Str)
 		}
 		want := -1.0
 		if text, err := os.ReadFile(filepath.Join("/sys/class/net", name, "speed")); err == nil && !strings.HasPrefix(string(text), "-") {
@@ -129,12 +129,12 @@ func TestNetworkLinksAreThoseOfTheKernel(t *testing.T) {
 		}
 		equal(t, "bandwidth of "+name, list[2], want)
 		if again := info(t, m, groupNetwork)[1].List[3]; list[3].Float != again.Float && list[1].Str == info(t, m, groupNetwork)[1].List[1].Str {
-			t.Errorf("the benchmark of %s says %v, then %v", name, list[3].Float, again.Float)
+			t.Errorf("the benchmark of %s returns %v, then %v", name, list[3].Float, again.Float)
 		}
 	}
 }
 
-// linkOf is the name of the link with an address.
+// linkOf returns the name of the link with an address.
 func linkOf(t *testing.T, addr string) string {
 	t.Helper()
 	for line := range strings.Lines(says(t, "ip", "-o", "addr", "show")) {
@@ -146,8 +146,8 @@ func linkOf(t *testing.T, addr string) string {
 	return ""
 }
 
-// TestProcessorsAsTheKernelHasThem: the clock is that of /proc/cpuinfo where the
-// kernel does not know the highest one.
+// TestProcessorsAsTheKernelHasThem compares the processors; the clock rate comes from
+// /proc/cpuinfo if the kernel does not know the highest one.
 func TestProcessorsAsTheKernelHasThem(t *testing.T) {
 	m := openMachine(t)
 	got := value(info(t, m, groupProcessors)[3])

@@ -12,8 +12,7 @@ import (
 	"mirador/omis"
 )
 
-// speed tells apart what OMIS calls local, fast (Ethernet, ATM) and slow (Modem)
-// packets.
+// speed is a class of packets in OMIS: local, fast (Ethernet, ATM) or slow (modem).
 type speed uint8
 
 const (
@@ -22,8 +21,8 @@ const (
 	slow
 )
 
-// kinds names the hardware types of links (linux/if_arp.h); the rest is fast and
-// nameless.
+// kinds lists hardware types of links (linux/if_arp.h); other types are fast and have no
+// name.
 var kinds = map[uint64]struct {
 	name string
 	speed
@@ -35,8 +34,8 @@ var kinds = map[uint64]struct {
 	unix.ARPHRD_LOOPBACK: {"loopback", local},
 }
 
-// link is a network interface through which the node has an address. Others,
-// such as the ports of a bridge, would count a packet twice.
+// link is a network interface with an address of the node. Interfaces without an address,
+// such as the ports of a bridge, would count packets twice.
 type link struct {
 	name, kind, addr string
 	speed
@@ -69,7 +68,7 @@ func (m *Machine) links() ([]link, error) {
 	return links, nil
 }
 
-// address prefers those of version 4, and takes none that is for the link alone.
+// address prefers IPv4 addresses, and skips link-local ones.
 func address(addrs []net.Addr) (found string) {
 	for _, a := range addrs {
 		ip, _, err := net.ParseCIDR(a.String())
@@ -100,7 +99,7 @@ func (m *Machine) network() ([]omis.Value, error) {
 	return []omis.Value{omis.Int(n), omis.List(info...)}, nil
 }
 
-// bandwidth is what the vendor says, in KBytes/s. Virtual links have none.
+// bandwidth returns the vendor's figure in KBytes/s. Virtual links have none.
 func (m *Machine) bandwidth(name string) omis.Value {
 	megabits := number(filepath.Join(m.files.sys, "class/net", name, "speed"))
 	if megabits.Neg {
@@ -109,7 +108,7 @@ func (m *Machine) bandwidth(name string) omis.Value {
 	return omis.Uint(megabits.N * 1000 / 8)
 }
 
-// packets are sums over the links of each speed.
+// packets holds sums over the links of each speed.
 type packets struct{ received, sent [slow + 1]uint64 }
 
 func (m *Machine) packets() (p packets, err error) {
@@ -122,7 +121,7 @@ func (m *Machine) packets() (p packets, err error) {
 		return p, err
 	}
 	for _, l := range links {
-		// An address may have a label of its own, eth0:1.
+		// The name of an address can have a label, as in eth0:1.
 		name, _, _ := strings.Cut(l.name, ":")
 		p.received[l.speed] += counters[name].RxPackets
 		p.sent[l.speed] += counters[name].TxPackets

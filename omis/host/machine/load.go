@@ -10,8 +10,8 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// load: Linux does not tell those who wait for a page from those who wait for
-// the disk it is on, and swaps out no processes as a whole.
+// load omits two components: Linux does not distinguish processes that wait for a page
+// from those that wait for its disk, and does not swap out whole processes.
 func (m *Machine) load() ([]omis.Value, error) {
 	stat, err := m.fs.Stat()
 	if err != nil {
@@ -28,14 +28,13 @@ func (m *Machine) load() ([]omis.Value, error) {
 	}, nil
 }
 
-// sleeping counts the processes that sleep and may be woken, the kernel's own
-// included.
+// sleeping counts the processes in interruptible sleep, including kernel threads.
 func (m *Machine) sleeping() (n int64) {
 	paths, _ := filepath.Glob(filepath.Join(m.files.proc, "[0-9]*", "stat"))
 	for _, path := range paths {
 		b, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended since
+			continue // the process has ended since
 		}
 		switch proc.StateLetter(b) {
 		case 'S', 'I':

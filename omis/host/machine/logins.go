@@ -32,11 +32,12 @@ type entry struct {
 
 const userProcess = 7 // USER_PROCESS
 
-// recent: a user who touched the terminal since is active, as who -u has it.
+// recent is the time since the last use of the terminal during which who -u regards a
+// user as active.
 const recent = time.Minute
 
-// logins are the users' sessions that login programs noted; a machine without
-// such a file has none.
+// logins counts the sessions that login programs recorded; without their file there are
+// none.
 func (m *Machine) logins() ([]omis.Value, error) {
 	b, err := os.ReadFile(m.files.utmp)
 	if err != nil && !os.IsNotExist(err) {
@@ -59,7 +60,7 @@ func (m *Machine) logins() ([]omis.Value, error) {
 	return []omis.Value{omis.Int(number[0]), omis.Int(active[0]), omis.Int(number[1]), omis.Int(active[1])}, nil
 }
 
-// entries are those of users; a piece of an entry at the end is left out.
+// entries returns the entries of users and ignores an incomplete last entry.
 func entries(file []byte) (users []entry) {
 	for r := bytes.NewReader(file); ; {
 		var e entry
@@ -72,10 +73,12 @@ func entries(file []byte) (users []entry) {
 	}
 }
 
-// remote: the host is empty or a display for those who sit here.
+// remote reports whether the user comes from another host; for local sessions the field
+// is empty or names a display.
 func (e *entry) remote() bool { return e.Host[0] != 0 && e.Host[0] != ':' }
 
-// alive: sessions that died may leave their entries.
+// alive reports whether a session's process exists; a session that was killed may leave
+// its entry.
 func alive(pid int32) bool { return pid <= 0 || unix.Kill(int(pid), 0) != unix.ESRCH }
 
 func (m *Machine) active(e entry) bool {

@@ -13,7 +13,7 @@ import (
 	"mirador/omis"
 )
 
-// The groups of components that the bits of flags ask for (OMIS 8.1.1).
+// Groups of components by the bits of flags (OMIS 8.1.1).
 const (
 	groupName = iota
 	groupSystem
@@ -32,7 +32,7 @@ const (
 	groups
 )
 
-// Group answers one bit. Its values are in the order of the specification.
+// group returns the values of one group in the order of the specification.
 type group func(*Machine) ([]omis.Value, error)
 
 // table has a row for each bit.
@@ -53,24 +53,24 @@ var table = [groups]group{
 	groupLogins:       (*Machine).logins,
 }
 
-// none stands where Linux has no such thing.
+// none is the value of what Linux does not have.
 var none = omis.Int(-1)
 
-// places are the files that a machine is read from.
+// places are the paths from which a machine is read.
 type places struct{ proc, sys, utmp, limits, dev string }
 
-// Machine is this machine.
+// Machine describes this machine.
 type Machine struct {
 	name   string
 	files  places
 	fs     procfs.FS
 	blocks blockdevice.FS
 	bench  benches
-	kernel *averager // of counters in /proc
-	calls  *averager // of system calls
+	kernel *averager // counters in /proc
+	calls  *averager // counts of system calls
 }
 
-// Open prepares to answer for a node of that name; nothing is read yet.
+// Open returns the Machine for a node of the given name. It reads nothing yet.
 func Open(name string) (*Machine, error) {
 	return open(name, places{"/proc", "/sys", "/run/utmp", "/etc/security", "/dev"})
 }
@@ -90,16 +90,15 @@ func open(name string, files places) (*Machine, error) {
 	return m, nil
 }
 
-// Close ends the samplers, and the waiting of those who ask for rates.
+// Close ends the samplers and all waiting callers.
 func (m *Machine) Close() {
 	m.kernel.close()
 	m.calls.close()
 }
 
-// Info returns the components of the groups whose bits are set in flags; -1 or
-// "" stands where Linux has no such thing. The first question for rates after a
-// while takes a second, the first for a group with a benchmark up to half a
-// second.
+// Info returns the components of the groups whose bits are set in flags; a value that
+// Linux does not have is -1 or "". The first question for rates after a while takes a
+// second, the first for a group with a benchmark up to half a second.
 func (m *Machine) Info(flags uint32) ([]omis.Value, error) {
 	if flags>>groups != 0 {
 		return nil, omis.Errorf(omis.ParameterError, "node_get_info has the flags 0 to %#x, not %#x", 1<<groups-1, flags)
@@ -118,14 +117,14 @@ func (m *Machine) Info(flags uint32) ([]omis.Value, error) {
 	return values, nil
 }
 
-// line is the content of a file of one line.
+// line returns the content of a file of one line.
 func line(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	return strings.TrimSpace(string(b)), err
 }
 
-// number is the content of a file that holds a number, none where there is no
-// such file or it holds no number.
+// number returns the number in a file, or none if the file does not exist or contains no
+// number.
 func number(path string) omis.Value {
 	var n int64
 	text, err := line(path)

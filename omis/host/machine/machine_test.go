@@ -82,7 +82,7 @@ func info(t testing.TB, m *Machine, bits ...int) []omis.Value {
 	return values
 }
 
-// says runs another tool.
+// says returns the output of another tool.
 func says(t testing.TB, command string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(command, args...).Output()
@@ -92,7 +92,7 @@ func says(t testing.TB, command string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// field is a number that another tool says: column f of the line that begins
+// field returns a number from another tool's output: column f of the line that begins
 // with prefix.
 func field(t testing.TB, text, prefix string, f int) float64 {
 	t.Helper()
@@ -125,7 +125,7 @@ func near(t *testing.T, what string, got float64, want any, tolerance float64) {
 	}
 }
 
-// far says how far a figure is from another one, "" if it is near.
+// far describes the difference of a figure from an expected one, "" if it is small.
 func far(what string, got float64, want any, tolerance float64) string {
 	w, err := strconv.ParseFloat(fmt.Sprint(want), 64)
 	if err == nil && math.Abs(got-w) <= tolerance {
@@ -165,7 +165,7 @@ func TestGroupsHaveTheirComponents(t *testing.T) {
 		t.Errorf("no bit: %v, %v", vs, err)
 	}
 	if _, err := m.Info(1 << groups); err == nil {
-		t.Error("a bit too many is taken")
+		t.Error("a bit beyond the last group is accepted")
 	}
 }
 
@@ -190,7 +190,7 @@ func TestProcessors(t *testing.T) {
 	most := min(field(t, says(t, "sysctl", "-n", "kernel.threads-max"), "", 0), field(t, says(t, "sysctl", "-n", "kernel.pid_max"), "", 0))
 	equal(t, "processes", v[2], most)
 	if mhz := value(v[3]); mhz < 100 || mhz > 10_000 {
-		t.Errorf("the clock is said to have %v MHz", mhz)
+		t.Errorf("the clock rate is %v MHz", mhz)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestMemoryAndDisks(t *testing.T) {
 	equal(t, "pages", v[0], field(t, free, "Mem:", 1)/page)
 	equal(t, "page size", v[1], page)
 
-	const others = 50_000 // pages that they may take or give back at the same time
+	const others = 50_000 // pages that other processes may take or free meanwhile
 	for tries := 20; tries > 0; tries-- {
 		v, free = info(t, m, groupFreeMemory), says(t, "free", "-b")
 		if math.Abs(value(v[0])-field(t, free, "Mem:", 3)/page) <= others && value(v[2]) == field(t, free, "Swap:", 3)/page {
@@ -239,7 +239,7 @@ func TestMemoryAndDisks(t *testing.T) {
 	equal(t, "swap", v[3], field(t, free, "Swap:", 1)/page)
 }
 
-// hardwareDisks are those of lsblk that are not made by the kernel.
+// hardwareDisks returns the disks in lsblk that are hardware.
 func hardwareDisks(t *testing.T) (n int, size float64) {
 	for l := range strings.Lines(says(t, "lsblk", "-dbnro", "NAME,SIZE")) {
 		f := strings.Fields(l)
@@ -291,8 +291,8 @@ func TestBenchmarksRunOnce(t *testing.T) {
 	}
 }
 
-// processorTime is what this process has used. How long things take on a busy machine
-// says nothing about them.
+// processorTime returns the CPU time of this process. Elapsed times on a busy machine
+// would not show that a benchmark is not run again.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u unix.Rusage
@@ -325,8 +325,8 @@ func TestLimitOfLogins(t *testing.T) {
 	equal(t, "in a further file", info(t, m, groupUsers)[0], 80)
 }
 
-// Other processes begin and end all the time: where other tools differ from the machine,
-// all are asked again.
+// TestLoad compares the load with other tools. Other processes begin and end all the
+// time, so it reads all again when they differ.
 func TestLoad(t *testing.T) {
 	m := openMachine(t)
 	var wrong []string
@@ -335,7 +335,7 @@ func TestLoad(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("at the last of several tries: %s", strings.Join(wrong, "; "))
+	t.Errorf("even the last of several tries differs: %s", strings.Join(wrong, "; "))
 }
 
 func wrongLoad(t *testing.T, m *Machine) (wrong []string) {
@@ -421,9 +421,9 @@ func TestLogins(t *testing.T) {
 	for i, want := range []int{2, 0, 1, 1} {
 		equal(t, fmt.Sprintf("component %d", i), v[i], want)
 	}
-	// who is asked about the same file.
+	// The tool who reads the same file.
 	if out := says(t, "who", m.files.utmp); strings.Count(out, "\n")+1 != 3 {
-		t.Errorf("who says\n%s", out)
+		t.Errorf("who prints\n%s", out)
 	}
 
 	m.files.utmp = utmp(t, login(userProcess, "gone", "pts-1", "192.0.2.7", 1<<22-1))
@@ -448,7 +448,7 @@ func TestPagingIsThatOfVmstat(t *testing.T) {
 	}
 }
 
-// column finds the number before a name, as vmstat -s prints it.
+// column returns the number before a name in the output of vmstat -s.
 func column(t *testing.T, text, name string) float64 {
 	t.Helper()
 	for l := range strings.Lines(text) {
@@ -464,7 +464,7 @@ func TestRatesFollowWhatHappens(t *testing.T) {
 	m := openMachine(t)
 	done := make(chan struct{})
 	var busy sync.WaitGroup
-	for range 4 { // at once, since each takes its time on a busy machine
+	for range 4 { // at the same time, since each takes long on a busy machine
 		busy.Go(func() {
 			for {
 				select {
@@ -509,7 +509,7 @@ func TestRatesFollowWhatHappens(t *testing.T) {
 
 func TestNetworkRates(t *testing.T) {
 	m := openMachine(t)
-	if _, err := m.kernel.rates(); err != nil { // the sampler has begun
+	if _, err := m.kernel.rates(); err != nil { // starts the sampler
 		t.Fatal(err)
 	}
 	benchNetwork("127.0.0.1")

@@ -14,7 +14,7 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// The counters that /proc has.
+// Indices of the counters read from /proc.
 const (
 	contextSwitches = iota
 	pagedIn         // kilobytes
@@ -31,7 +31,7 @@ const (
 	counters
 )
 
-// kernelCounters reads them.
+// kernelCounters is the source of these counters.
 type kernelCounters struct{ *Machine }
 
 func (kernelCounters) Close() error { return nil }
@@ -63,7 +63,7 @@ func (k kernelCounters) readPaging(c []uint64) error {
 			c[pagedIn] = uint64(proc.Number(value))
 		case "pgpgout":
 			c[pagedOut] = uint64(proc.Number(value))
-			return nil // before some hundred lines more
+			return nil // skips the hundreds of lines that follow
 		}
 	}
 	return nil
@@ -87,8 +87,8 @@ func (k kernelCounters) readDisks(c []uint64) error {
 	return nil
 }
 
-// readNFS: a kernel whose NFS client is not loaded has no such file, and no
-// transfers.
+// readNFS returns no transfers if the file is missing, because the kernel's NFS client is
+// not loaded.
 func (k kernelCounters) readNFS(c []uint64) error {
 	fs, err := nfs.NewFS(k.files.proc)
 	if err != nil {
@@ -108,7 +108,7 @@ func (k kernelCounters) readNFS(c []uint64) error {
 
 func (k kernelCounters) readPackets(c []uint64) error {
 	p, err := k.packets()
-	c[localPackets] = p.received[local] // each is sent, too
+	c[localPackets] = p.received[local] // each is also sent
 	c[fastReceived], c[fastSent] = p.received[fast], p.sent[fast]
 	c[slowReceived], c[slowSent] = p.received[slow], p.sent[slow]
 	return err
@@ -117,7 +117,7 @@ func (k kernelCounters) readPackets(c []uint64) error {
 func rate(perSecond float64) omis.Value { return omis.Int(int64(math.Round(perSecond))) }
 
 func (m *Machine) systemRates() ([]omis.Value, error) {
-	m.calls.ask() // so that both wait at the same time
+	m.calls.ask() // starts the sampler, so that both wait at the same time
 	r, err := m.kernel.rates()
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (m *Machine) systemRates() ([]omis.Value, error) {
 	return []omis.Value{rate(r[contextSwitches]), c[execCalls], c[allCalls]}, nil
 }
 
-// paging: the kernel's unit is kilobytes. Linux swaps pages, not processes.
+// paging converts kilobytes to pages. Linux swaps pages, not processes.
 func (m *Machine) paging() ([]omis.Value, error) {
 	r, err := m.kernel.rates()
 	if err != nil {

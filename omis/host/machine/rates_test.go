@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is a copy of what the counters are read from, where a test may change one.
+// tree copies the files of the counters, so that a test can change one.
 func tree(t *testing.T, m *Machine) (write func(name, text string)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,9 +29,9 @@ func tree(t *testing.T, m *Machine) (write func(name, text string)) {
 	return write
 }
 
-// TestNFSTransfers: those of all versions count, by the numbers of the procedures
-// in their protocols: 6 and 8 in version 2, 6 and 7 in version 3, 1 and 2 among the
-// operations of version 4. Without an NFS client nothing is transferred.
+// TestNFSTransfers checks that the transfers of all NFS versions count, by the numbers of
+// their procedures: 6 and 8 in version 2, 6 and 7 in version 3, 1 and 2 among the
+// operations of version 4. Without an NFS client there are no transfers.
 func TestNFSTransfers(t *testing.T) {
 	m := openMachine(t)
 	write := tree(t, m)
@@ -56,8 +56,8 @@ func TestNFSTransfers(t *testing.T) {
 	}
 }
 
-// TestDiskTransfersAreThoseOfTheKernel: the sums over the disks of /proc/diskstats,
-// fields 4 and 8, before and after.
+// TestDiskTransfersAreThoseOfTheKernel compares with sums of fields 4 and 8 of
+// /proc/diskstats, read before and after.
 func TestDiskTransfersAreThoseOfTheKernel(t *testing.T) {
 	m := openMachine(t)
 	sums := func() (reads, writes uint64) {
@@ -81,18 +81,18 @@ func TestDiskTransfersAreThoseOfTheKernel(t *testing.T) {
 	}
 	mostReads, mostWrites := sums()
 	if n := counts[diskReads]; n < leastReads || n > mostReads {
-		t.Errorf("%d reads, the kernel says %d to %d", n, leastReads, mostReads)
+		t.Errorf("%d reads, the kernel counts %d to %d", n, leastReads, mostReads)
 	}
 	if n := counts[diskWrites]; n < leastWrites || n > mostWrites {
-		t.Errorf("%d writes, the kernel says %d to %d", n, leastWrites, mostWrites)
+		t.Errorf("%d writes, the kernel counts %d to %d", n, leastWrites, mostWrites)
 	}
 }
 
-// TestDiskRates writes through to the disk, if there is one that files are on, and
-// finds that in the rates as the kernel's own counts do.
+// TestDiskRates writes to the disk, if there is one, and compares the rates with the
+// kernel's counts.
 func TestDiskRates(t *testing.T) {
 	m := openMachine(t)
-	if _, err := m.kernel.rates(); err != nil { // the sampler has begun
+	if _, err := m.kernel.rates(); err != nil { // starts the sampler
 		t.Fatal(err)
 	}
 	file, err := os.CreateTemp(t.TempDir(), "written")
@@ -122,7 +122,7 @@ func TestDiskRates(t *testing.T) {
 	}
 }
 
-// TestPacketsAreThoseOfTheKernel: ip says how many packets each link has had.
+// TestPacketsAreThoseOfTheKernel compares with the packets that ip prints for each link.
 func TestPacketsAreThoseOfTheKernel(t *testing.T) {
 	m := openMachine(t)
 	sums := func() (sums [slow + 1]float64) {
@@ -131,7 +131,7 @@ func TestPacketsAreThoseOfTheKernel(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, l := range links {
-			// The figures stand below lines that begin with RX: and TX:.
+			// The figures follow lines that begin with RX: and TX:.
 			lines := strings.Split(says(t, "ip", "-s", "link", "show", l.name), "\n")
 			for i, line := range lines {
 				if strings.HasPrefix(strings.TrimSpace(line), "RX:") {
@@ -150,7 +150,7 @@ func TestPacketsAreThoseOfTheKernel(t *testing.T) {
 	most := sums()
 	for kind := range least {
 		if n := float64(p.received[kind]); n < least[kind] || n > most[kind] {
-			t.Errorf("links of kind %d: %v packets received, ip says %v to %v", kind, n, least[kind], most[kind])
+			t.Errorf("links of kind %d: %v packets received, ip prints %v to %v", kind, n, least[kind], most[kind])
 		}
 	}
 	if least[local] < 10 {

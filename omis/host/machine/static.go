@@ -51,7 +51,7 @@ func (m *Machine) processors() ([]omis.Value, error) {
 	}, nil
 }
 
-// installed counts the processors that are there, also those taken out of use.
+// installed counts the processors of the machine, including offline ones.
 func (m *Machine) installed() (int, error) {
 	present, err := line(filepath.Join(m.files.sys, "devices/system/cpu/present"))
 	if err != nil {
@@ -77,7 +77,7 @@ func ranges(list string) (n int, err error) {
 	return n, nil
 }
 
-// mostProcesses is the smaller of two limits: every process takes a thread and a
+// mostProcesses returns the smaller of two limits: every process needs a thread and a
 // number.
 func (m *Machine) mostProcesses() omis.Value {
 	threads := number(filepath.Join(m.files.proc, "sys/kernel/threads-max"))
@@ -88,8 +88,8 @@ func (m *Machine) mostProcesses() omis.Value {
 	return threads
 }
 
-// clock is the highest frequency in MHz, where that is known, else the present
-// one.
+// clock returns the highest frequency in MHz, or the present one if the highest is
+// unknown.
 func (m *Machine) clock() omis.Value {
 	most := number(filepath.Join(m.files.sys, "devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"))
 	if !most.Neg {
@@ -102,7 +102,7 @@ func (m *Machine) clock() omis.Value {
 	return omis.Uint(uint64(cpus[0].CPUMHz + 0.5))
 }
 
-// pages are as many as size bytes take.
+// pages converts bytes to pages.
 func pages(size uint64) omis.Value { return omis.Uint(size / uint64(os.Getpagesize())) }
 
 func (m *Machine) memory() ([]omis.Value, error) {
@@ -115,7 +115,7 @@ func (m *Machine) memory() ([]omis.Value, error) {
 	}, nil
 }
 
-// kilobytes are pages, given as /proc/meminfo does.
+// kilobytes converts kilobytes, the unit of /proc/meminfo, to pages.
 func kilobytes(n *uint64) omis.Value {
 	if n == nil {
 		return none
@@ -130,7 +130,7 @@ func (m *Machine) disks() ([]omis.Value, error) {
 	}
 	var size uint64
 	for _, name := range names {
-		const sector = 512 // the unit of this file, whatever the disk has
+		const sector = 512 // the unit of this file for any disk
 		sectors := number(filepath.Join(m.files.sys, "block", name, "size"))
 		if !sectors.Neg {
 			size += sectors.N * sector
@@ -146,8 +146,8 @@ func (m *Machine) disks() ([]omis.Value, error) {
 	}, nil
 }
 
-// localDisks are the block devices of hardware: loop devices, compressed memory,
-// and what is put together of other disks would be counted twice.
+// localDisks returns the block devices that are hardware. Loop devices, compressed memory
+// and combinations of other disks would count twice.
 func (m *Machine) localDisks() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(m.files.sys, "block"))
 	if os.IsNotExist(err) {
@@ -173,8 +173,8 @@ func temporarySpace() omis.Value {
 	return pages(fs.Blocks * uint64(fs.Bsize))
 }
 
-// users: Linux itself limits no logins, its login programs may: pam_limits has
-// maxsyslogins.
+// users returns the limit of logins. Linux itself has none, but login programs enforce
+// maxsyslogins of pam_limits.
 func (m *Machine) users() ([]omis.Value, error) {
 	files, err := filepath.Glob(filepath.Join(m.files.limits, "limits.d", "*.conf"))
 	if err != nil {
@@ -183,14 +183,13 @@ func (m *Machine) users() ([]omis.Value, error) {
 	most := none
 	for _, path := range append([]string{filepath.Join(m.files.limits, "limits.conf")}, files...) {
 		if n, ok := mostLogins(path); ok {
-			most = omis.Int(n) // the last file counts
+			most = omis.Int(n) // the last file wins
 		}
 	}
 	return []omis.Value{most}, nil
 }
 
-// mostLogins finds the lines "* - maxsyslogins N" (or hard) that hold for
-// everybody.
+// mostLogins finds the lines "* - maxsyslogins N" (or hard), which apply to all users.
 func mostLogins(path string) (most int64, found bool) {
 	file, err := os.Open(path)
 	if err != nil {

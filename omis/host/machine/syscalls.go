@@ -13,9 +13,9 @@ import (
 	"mirador/omis/host/tracepoint"
 )
 
-// Linux counts no system calls; a program at a raw tracepoint does, at a cost of
-// some 70 ns each, therefore only while somebody asks, and only for whom the
-// kernel allows it.
+// Linux does not count system calls, so a program at a raw tracepoint does. It costs each
+// call some 70 ns, so it runs only while callers ask for the rates, and only if the
+// kernel permits it.
 const (
 	allCalls = iota
 	execCalls
@@ -24,18 +24,18 @@ const (
 	callCounters
 )
 
-// kindsOfCalls lists those that are counted by themselves.
+// kindsOfCalls lists the calls with counters of their own.
 var kindsOfCalls = [callCounters][]int32{
 	execCalls:  {unix.SYS_EXECVE, unix.SYS_EXECVEAT},
 	readCalls:  {unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_READV, unix.SYS_PREADV, unix.SYS_PREADV2},
 	writeCalls: {unix.SYS_WRITE, unix.SYS_PWRITE64, unix.SYS_WRITEV, unix.SYS_PWRITEV, unix.SYS_PWRITEV2},
 }
 
-// callCounter counts the system calls of the machine. It goes by their numbers;
-// a 32-bit program has others.
+// callCounter counts the system calls of the machine by their 64-bit numbers; 32-bit
+// programs use others.
 type callCounter struct {
 	set    *tracepoint.Set
-	counts *ebpf.Map // one element, callCounters wide, for each processor
+	counts *ebpf.Map // an element of callCounters numbers for each processor
 }
 
 func openCallCounter() (source, error) {
@@ -52,7 +52,8 @@ func openCallCounter() (source, error) {
 	return c, nil
 }
 
-// countCalls gets the number of the call as its second argument.
+// countCalls assembles the program, which gets the number of the call as its second
+// argument.
 func countCalls(counts *ebpf.Map) asm.Instructions {
 	code := asm.Instructions{
 		asm.LoadMem(asm.R6, asm.R1, 8, asm.DWord),
@@ -82,8 +83,8 @@ func countCalls(counts *ebpf.Map) asm.Instructions {
 
 func label(kind int) string { return "kind" + strconv.Itoa(kind) }
 
-// increment adds one to a counter of the element that R0 points to. No other
-// processor writes it, and nothing interrupts the program to run it again.
+// increment adds one to a counter of the element that R0 points to. The element belongs
+// to one processor, and nothing interrupts the program to run it again.
 func increment(kind int) asm.Instructions {
 	at := int16(8 * kind)
 	return asm.Instructions{
@@ -109,7 +110,7 @@ func (c callCounter) read() ([]uint64, error) {
 	return sums, nil
 }
 
-// callRates are none where system calls cannot be counted.
+// callRates returns none for each rate if system calls cannot be counted.
 func (m *Machine) callRates() (values [callCounters]omis.Value) {
 	rates, err := m.calls.rates()
 	for i := range values {

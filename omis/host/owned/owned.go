@@ -17,21 +17,22 @@ import (
 // Unsafe is the error for a directory or file that another user controls.
 type Unsafe struct {
 	Path   string
-	Reason string // why, and what to do
+	Reason string // the problem, and what to do
 }
 
 func (e *Unsafe) Error() string { return e.Path + " " + e.Reason }
 
 const (
-	mostLinks = 40 // as many as the kernel follows
+	mostLinks = 40 // the kernel's limit
 	written   = 0o022
 	groupBit  = 0o020
 	otherBit  = 0o002
 )
 
-// Directory makes sure that a directory belongs to this process's user and that nobody
-// else can write to it, replace it, or redirect the path to it. It creates what is
-// missing of the path, for this user alone. It returns the path without symbolic links.
+// Directory ensures that a directory belongs to this process's user and that no other
+// user can write to it, replace it, or redirect the path to it. It creates missing
+// components of the path, accessible only to this user. It returns the path without
+// symbolic links.
 func Directory(path string) (string, error) {
 	at, err := walk(path, true)
 	if err != nil {
@@ -40,7 +41,7 @@ func Directory(path string) (string, error) {
 	return at, private(at)
 }
 
-// Existing is Directory for a directory that must exist.
+// Existing does what Directory does, for a directory that must exist.
 func Existing(path string) (string, error) {
 	at, err := walk(path, false)
 	if err != nil {
@@ -49,16 +50,16 @@ func Existing(path string) (string, error) {
 	return at, private(at)
 }
 
-// Shared makes sure that nobody else can replace what this process's user creates in a
-// directory: the directory may be one that everybody can write to if it has the sticky
-// bit, as /tmp has. It creates what is missing of the path, readable for everybody.
+// Shared ensures that no other user can replace what this process's user creates in a
+// directory: others may write to the directory only if it has the sticky bit, as /tmp
+// does. It creates missing components of the path, readable for all users.
 func Shared(path string) error {
 	_, err := walkBy(path, true, 0o755, uids{os.Geteuid(): true, 0: true})
 	return err
 }
 
-// Trusted makes sure that a directory exists in which only users of a list can replace
-// files that they own. Root is always one of them.
+// Trusted ensures that a directory exists in which only the listed users and root can
+// replace their files.
 func Trusted(path string, users ...int) error {
 	trusted := uids{0: true}
 	for _, uid := range users {
@@ -68,7 +69,7 @@ func Trusted(path string, users ...int) error {
 	return err
 }
 
-// private checks the last directory of a path that was walked.
+// private checks the last directory of a path that walk has followed.
 func private(path string) error {
 	st, err := lstat(path)
 	if err != nil {
@@ -89,9 +90,9 @@ func walk(path string, create bool) (string, error) {
 	return walkBy(path, create, 0o700, uids{os.Geteuid(): true, 0: true})
 }
 
-// walkBy follows a path and checks each component. A component is safe when its owner is
-// trusted and when, of the others, nobody can rename or replace what is in it. Since each
-// component is looked up in one that is safe, the check has no race.
+// walkBy follows a path and checks each component. A component is safe if its owner is
+// trusted and no other user can rename or replace its entries. As walkBy looks up each
+// component in a safe one, the check has no race.
 func walkBy(path string, create bool, mode fs.FileMode, trusted uids) (string, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -147,7 +148,7 @@ func split(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// safe checks a directory that a path leads through.
+// safe checks a directory on a path.
 func safe(path string, trusted uids) error {
 	st, err := lstat(path)
 	if err != nil {
@@ -156,7 +157,7 @@ func safe(path string, trusted uids) error {
 	if !trusted[int(st.Uid)] {
 		return &Unsafe{path, fmt.Sprintf("belongs to %s, who could replace what is in it: choose another directory", userName(int(st.Uid)))}
 	}
-	// By convention a group with the number of its user has no other member.
+	// By convention a group with the same number as its user has no other members.
 	byGroup := st.Mode&groupBit != 0 && st.Gid != st.Uid
 	if (byGroup || st.Mode&otherBit != 0) && st.Mode&unix.S_ISVTX == 0 {
 		return &Unsafe{path, fmt.Sprintf("can be written to by other users (mode %04o), who could replace what is in it: choose another directory", st.Mode&0o7777)}
@@ -171,7 +172,7 @@ func lstat(path string) (st unix.Stat_t, err error) {
 	return st, nil
 }
 
-// userName names a user for a message.
+// userName returns a user's name for a message.
 func userName(uid int) string {
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		return fmt.Sprintf("%s (uid %d)", u.Username, uid)
@@ -179,8 +180,8 @@ func userName(uid int) string {
 	return fmt.Sprintf("uid %d", uid)
 }
 
-// Open opens a regular file that belongs to this process's user and that nobody else can
-// write to. It follows no symbolic link in the last component, and never waits.
+// Open opens a regular file that belongs to this process's user and that no other user
+// can write to. It follows no symbolic link in the last component, and never blocks.
 func Open(path string, flags int, mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flags&^os.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK, mode)
 	if errors.Is(err, unix.ELOOP) {
@@ -209,7 +210,7 @@ func checkFile(f *os.File) error {
 	}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return &Unsafe{f.Name(), "is no regular file: remove it and start again"}
+		return &Unsafe{f.Name(), "is not a regular file: remove it and start again"}
 	case int(st.Uid) != os.Geteuid():
 		return &Unsafe{f.Name(), fmt.Sprintf("belongs to %s: remove it and start again", userName(int(st.Uid)))}
 	case st.Mode&written != 0:

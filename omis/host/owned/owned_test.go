@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stranger is a user who is not the test's.
+// stranger is the uid of another user.
 const stranger = 65534
 
 func must(t *testing.T, errs ...error) {
@@ -21,7 +21,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// home is a directory that nobody else can write to, whatever the umask is.
+// home returns a directory that no other user can write to, whatever the umask is.
 func home(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,7 +33,7 @@ func TestDirectory(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		prepare func(dir string) (path string, err error)
-		refusal string // "": none
+		refusal string // "" if none
 	}{
 		{"one that does not exist", func(dir string) (string, error) {
 			return filepath.Join(dir, "a", "b"), nil
@@ -103,7 +103,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// A directory that has to be made is this user's alone.
+// TestMadeDirectoriesArePrivate checks that only this user can access a created
+// directory.
 func TestMadeDirectoriesArePrivate(t *testing.T) {
 	dir := home(t)
 	at, err := Directory(filepath.Join(dir, "a", "b"))
@@ -125,7 +126,7 @@ func TestShared(t *testing.T) {
 	must(t, os.Chmod(dir, 0o777|fs.ModeSticky), Shared(dir), os.Chmod(dir, 0o777))
 	var unsafe *Unsafe
 	if err := Shared(dir); !errors.As(err, &unsafe) {
-		t.Errorf("a directory in which everybody can replace everything: %v", err)
+		t.Errorf("a directory in which every user can replace every file: %v", err)
 	}
 }
 
@@ -143,7 +144,7 @@ func TestOpen(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		prepare func(path, other string) error
-		refusal string // "": none
+		refusal string // "" if none
 	}{
 		{"a file of this user", func(path, _ string) error { return os.WriteFile(path, []byte("mine"), 0o600) }, ""},
 		{"a link", func(path, other string) error { return os.Symlink(other, path) }, "is a symbolic link"},
@@ -153,8 +154,8 @@ func TestOpen(t *testing.T) {
 		{"a file that everybody may write to", func(path, _ string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o666))
 		}, "can be written to"},
-		{"a pipe without a writer", func(path, _ string) error { return unix.Mkfifo(path, 0o600) }, "is no regular file"},
-		{"a directory", func(path, _ string) error { return os.Mkdir(path, 0o700) }, "is no regular file"},
+		{"a pipe without a writer", func(path, _ string) error { return unix.Mkfifo(path, 0o600) }, "is not a regular file"},
+		{"a directory", func(path, _ string) error { return os.Mkdir(path, 0o700) }, "is not a regular file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := home(t)
@@ -171,7 +172,7 @@ func TestOpen(t *testing.T) {
 				f.Close()
 			}
 			if text, err := os.ReadFile(other); err != nil || string(text) != "precious" {
-				t.Errorf("what a link named holds %q, %v", text, err)
+				t.Errorf("the target of a link contains %q, %v", text, err)
 			}
 		})
 	}

@@ -8,18 +8,18 @@ import (
 	"mirador/omis"
 )
 
-// Memory reads the memory of the process that called: n bytes could be read,
-// with an error unless that is all.
+// Memory reads the memory of the calling process. It returns the number of bytes read,
+// with an error if that is less than all.
 type Memory func(buf []byte, addr uint64) (n int, err error)
 
-// Bounds of what is read of one parameter.
+// Limits of what is read of one parameter.
 const (
 	MostBytes   = 4096
 	MostStrings = 64
 )
 
-// Arg is a parameter or result as the processor holds it: an integer, pointer or
-// floating number of up to eight bytes in Bits; anything larger in Bytes.
+// Arg is a parameter or result in its register: an integer, pointer or floating point
+// number of up to eight bytes in Bits; anything larger in Bytes.
 type Arg struct {
 	Bits  uint64
 	Bytes []byte
@@ -31,14 +31,15 @@ func (f *Func) Started(args []Arg, mem Memory) []omis.Value {
 	return c.values(nil)
 }
 
-// Ended gives the result and decodes the parameters of a call that ends. args are those of its start.
+// Ended returns the result and decodes the parameters of a call that ends. args are the
+// values at its start.
 func (f *Func) Ended(args []Arg, result omis.Value, mem Memory) []omis.Value {
 	done, _ := result.Int64()
 	c := call{f, args, uint64(max(done, 0)), Out, mem}
 	return c.values([]omis.Value{result})
 }
 
-// call is one call at its start or end.
+// call is a call at its start or end.
 type call struct {
 	*Func
 	args   []Arg
@@ -62,8 +63,8 @@ func (c *call) value(i int) omis.Value {
 	if p.Type.Kind != Pointer {
 		return p.Type.Value(arg)
 	}
-	// What a call reads is still there at its end, for the most part; what it
-	// writes is not there before.
+	// The input of a call is usually still in memory at its end, but its output is not
+	// there before.
 	if p.Direction&c.now == 0 && (c.now == In || p.Direction == 0) || arg.Bits == 0 {
 		return omis.Uint(arg.Bits)
 	}
@@ -74,8 +75,8 @@ func (c *call) value(i int) omis.Value {
 	return v
 }
 
-// pointee reads what a pointer points to; ok is false where there is no memory,
-// or nothing is known of it.
+// pointee reads what a pointer points to; ok is false if there is no memory, or its type
+// is unknown.
 func (c *call) pointee(p *Param, addr uint64) (v omis.Value, ok bool) {
 	elem := p.Type.Elem
 	if p.Length.Kind == One {
@@ -143,13 +144,13 @@ func (c *call) length(l Length) (n uint64, ok bool) {
 		n = v.N
 	}
 	if n > math.MaxInt32 {
-		n = math.MaxInt32 // far beyond what is read
+		n = math.MaxInt32 // far more than is read
 	}
 	return n * uint64(l.Scale), true
 }
 
-// str reads a string that ends with a zero, page by page: what lies behind may
-// not be there.
+// str reads a string that ends with a zero. It reads page by page, because the memory
+// after the string may not exist.
 func (c *call) str(addr uint64) (omis.Value, bool) {
 	const page = 4096
 	var text []byte
@@ -188,8 +189,8 @@ func (c *call) strs(addr uint64) (omis.Value, bool) {
 	return omis.List(vs...), len(vs) > 0
 }
 
-// Value decodes an object of the type; a pointer is an address, an aggregate
-// binary. A void is the integer 0, so that what follows keeps its place.
+// Value decodes an object of the type; a pointer becomes an address, an aggregate binary.
+// Void becomes the integer 0, so that the following values keep their positions.
 func (t *Type) Value(a Arg) omis.Value {
 	switch t.Kind {
 	case Void:
@@ -225,7 +226,7 @@ func (t *Type) floating(a Arg) omis.Value {
 	return omis.Float(math.Float64frombits(a.Bits))
 }
 
-// extended is the nearest double of an 80-bit number of the x87.
+// extended converts an 80-bit number of the x87 to the nearest double.
 func extended(b []byte) float64 {
 	const bias, mantissa = 16383, 63
 	if len(b) < 10 {

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// Suffix is how the names of prototype files end; of a folder, these are read.
+// Suffix ends the names of prototype files; in a directory, only these are read.
 const Suffix = ".prototypes"
 
 // File is a prototype file.
 type File struct{ Name, Text string }
 
-// ReadFiles reads files and folders. All that cannot be read is reported at once.
+// ReadFiles reads files and directories. It reports all read errors together.
 func ReadFiles(paths []string) ([]File, error) {
 	var files []File
 	var errs []error
@@ -32,11 +32,12 @@ func ReadFiles(paths []string) ([]File, error) {
 	return files, nil
 }
 
-// namesIn are the prototype files of a folder, or the one file that path names.
+// namesIn returns the prototype files in a directory, or path itself if it is not a
+// directory.
 func namesIn(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
-		return []string{path}, nil // whether it can be read shows when it is read
+		return []string{path}, nil // ReadFiles reports it if the file cannot be read
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -54,8 +55,8 @@ func namesIn(path string) ([]string, error) {
 	return names, nil
 }
 
-// Parse reads the file. All of its errors are returned at once, joined; each
-// begins with FILE:LINE:COLUMN, as a compiler's do.
+// Parse parses the file. It returns all errors joined; each begins with FILE:LINE:COLUMN,
+// like those of a compiler.
 func (f File) Parse() ([]Func, error) {
 	functions, err := Parse(f.Text)
 	if err == nil {

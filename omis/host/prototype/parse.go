@@ -7,9 +7,8 @@ import (
 	"strconv"
 )
 
-// Parse reads the prototypes and typedefs of a file. It goes on behind errors,
-// so that all of them are returned at once, joined *Errors, with the functions
-// that are right.
+// Parse parses the prototypes and typedefs of a file. It continues after errors and
+// returns all of them as joined *Errors, together with the functions that are correct.
 func Parse(text string) ([]Func, error) {
 	tokens, bad := scan(text)
 	if bad != nil {
@@ -31,7 +30,7 @@ func Parse(text string) ([]Func, error) {
 	return functions, errors.Join(errs...)
 }
 
-// ParseOne reads a text that is one prototype.
+// ParseOne parses a text that is one prototype.
 func ParseOne(text string) (*Func, error) {
 	functions, err := Parse(text)
 	if err != nil {
@@ -47,7 +46,7 @@ type parser struct {
 	text   string
 	tokens []token
 	at     int
-	types  map[string]Type // and what the file declares
+	types  map[string]Type // including those that the file declares
 }
 
 func (p *parser) peek() token { return p.tokens[p.at] }
@@ -86,13 +85,13 @@ func (p *parser) failed(at token, format string, args ...any) error {
 	return errorAt(p.text, at.pos, fmt.Sprintf(format, args...))
 }
 
-// skip goes behind the next semicolon.
+// skip moves behind the next semicolon.
 func (p *parser) skip() {
 	for t := p.next(); t.text != "" && t.text != ";"; t = p.next() {
 	}
 }
 
-// declaration reads a typedef, which is noted, or a prototype.
+// declaration parses a prototype, or a typedef, which it stores.
 func (p *parser) declaration() (*Func, error) {
 	if p.accept("typedef") {
 		return nil, p.typedef()
@@ -125,7 +124,7 @@ func (p *parser) typedef() error {
 	return p.expect(";")
 }
 
-// lengths are resolved when all parameters are known.
+// lengthOf is the length of a parameter, to be resolved when all parameters are known.
 type lengthOf struct {
 	param int
 	name  token
@@ -184,14 +183,14 @@ func (p *parser) resolve(f *Func, lengths []lengthOf) error {
 			t = *t.Elem
 		}
 		if t.Kind != Integer {
-			return p.failed(l.name, "%s is no integer, and therefore no length", l.name.text)
+			return p.failed(l.name, "%s is not an integer, so it cannot be a length", l.name.text)
 		}
 	}
 	return nil
 }
 
-// param reads one parameter; length is the name of the parameter that its length
-// is, if one is.
+// param parses one parameter; length is the name of the parameter with its length, if
+// any.
 func (p *parser) param() (param Param, length token, err error) {
 	if d, ok := directions[p.peek().text]; ok {
 		at := p.next()
@@ -203,7 +202,7 @@ func (p *parser) param() (param Param, length token, err error) {
 		}
 		defer func() {
 			if err == nil && param.Type.Kind != Pointer {
-				err = p.failed(at, "%s stands before a pointer only", at.text)
+				err = p.failed(at, "%s is allowed only before a pointer", at.text)
 			}
 		}()
 	}
@@ -228,7 +227,7 @@ func (p *parser) length() (l Length, name token, err error) {
 		t := p.next()
 		n, err := strconv.ParseUint(t.text, 0, 31)
 		if err != nil || n == 0 {
-			return l, name, p.failed(t, "%s is no length", t.text)
+			return l, name, p.failed(t, "%s is not a length", t.text)
 		}
 		l.Scale = int(n)
 		if p.accept(")") {
@@ -252,8 +251,8 @@ func (p *parser) length() (l Length, name token, err error) {
 	return l, name, p.expect(")")
 }
 
-// declarator reads the name of a parameter, if it has one, and what stands
-// around it: arrays and functions are passed as pointers.
+// declarator parses the name of a parameter, if it has one, and the array or function
+// syntax around it: arrays and functions are passed as pointers.
 func (p *parser) declarator(t *Type) (name string, err error) {
 	if p.accept("(") { // (*name)(parameters), (*name)[n]
 		if err := p.expect("*"); err != nil {
@@ -274,7 +273,7 @@ func (p *parser) declarator(t *Type) (name string, err error) {
 	return name, p.suffix(t)
 }
 
-// suffix skips parameters and array sizes; an array makes a pointer of t.
+// suffix skips parameters and array sizes; an array changes t to a pointer.
 func (p *parser) suffix(t *Type) error {
 	for array := true; ; array = false {
 		switch open := p.peek(); open.text {

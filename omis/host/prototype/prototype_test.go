@@ -90,10 +90,10 @@ func TestLengths(t *testing.T) {
 func TestErrorsSayWhereAndWhat(t *testing.T) {
 	for text, want := range map[string]string{
 		"int f(colour c);":           "line 1, column 7: the type colour is not known: declare it with typedef",
-		"int\nf(in int x);":          "line 2, column 3: in stands before a pointer only",
+		"int\nf(in int x);":          "line 2, column 3: in is allowed only before a pointer",
 		"int f(in(n) void *p);":      "line 1, column 10: f has no parameter n",
-		"int f(in(p) void *p);":      "line 1, column 10: p is no integer, and therefore no length",
-		"int f(in(0) void *p);":      "line 1, column 10: 0 is no length",
+		"int f(in(p) void *p);":      "line 1, column 10: p is not an integer, so it cannot be a length",
+		"int f(in(0) void *p);":      "line 1, column 10: 0 is not a length",
 		"int f(struct big b);":       "line 1, column 7: the size of struct is not known: pass a pointer, or declare it with typedef",
 		"int (f);":                   `line 1, column 5: the name of a function is expected, not "("`,
 		"int f(int":                  `line 1, column 10: ")" is expected, not the end`,

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Error is what is wrong at a place of a prototype file.
+// Error is an error at a position in a prototype file.
 type Error struct {
 	Line, Column int
 	Msg          string
@@ -25,8 +25,8 @@ func (t token) isNumber() bool { return t.text != "" && isDigit(t.text[0]) }
 func isLetter(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// scan cuts a text into tokens, without comments. Lines that begin with # are
-// comments, too, so that the output of a preprocessor can be read.
+// scan splits a text into tokens, without comments. Lines that begin with # count as
+// comments too, so that the output of a preprocessor can be read.
 func scan(text string) (tokens []token, err *Error) {
 	for at := 0; at < len(text); {
 		rest := text[at:]

@@ -1,10 +1,10 @@
 package prototype
 
-// specifiers are the words before the stars of a type.
+// specifiers holds the words before the stars of a type.
 type specifiers struct {
 	base               *Type
 	unsigned, signed   bool
-	short, long, plain int // plain: int
+	short, long, plain int // plain counts "int"
 	words              int
 }
 
@@ -13,7 +13,7 @@ var qualifiers = map[string]bool{
 	"extern": true, "static": true, "inline": true, "register": true, "__user": true, "__extension__": true,
 }
 
-// typeName reads a type up to its stars.
+// typeName parses a type up to its stars.
 func (p *parser) typeName() (Type, error) {
 	at := p.peek()
 	var s specifiers
@@ -42,7 +42,7 @@ func (p *parser) typeName() (Type, error) {
 	}
 }
 
-// specifier reads a word of a type, if it is one.
+// specifier parses a word of a type, if there is one.
 func (p *parser) specifier(s *specifiers) (more bool, err error) {
 	t := p.peek()
 	if qualifiers[t.text] {
@@ -85,7 +85,7 @@ func (p *parser) specifier(s *specifiers) (more bool, err error) {
 	return true, nil
 }
 
-// number notes a word of an arithmetic type.
+// number records a word of an arithmetic type.
 func (p *parser) number(s *specifiers, word string) bool {
 	if s.base != nil && s.base.Kind == Aggregate || s.words > 0 && s.base != nil && s.base.Kind == Void {
 		return false

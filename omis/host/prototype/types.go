@@ -1,30 +1,30 @@
 package prototype
 
-// Kind of a type.
+// Kind is the kind of a type.
 type Kind uint8
 
 const (
 	Void Kind = iota
 	Integer
-	Floating  // of 4, 8 or 16 bytes; those of 16 are long double
+	Floating  // 4, 8 or 16 bytes; 16 is long double
 	Pointer   // to Elem
 	Aggregate // a structure or union as a whole
 )
 
-// Type is a C type, as far as it matters for calls.
+// Type is a C type with the properties that calls depend on.
 type Type struct {
 	Kind   Kind
-	Size   int // bytes; 0: not known
+	Size   int // bytes; 0 if not known
 	Signed bool
-	Char   bool  // Integer: a character, behind pointers a string
+	Char   bool  // Integer: a character; a pointer to it is a string
 	Elem   *Type // Pointer
 
-	// Aggregate: the class of each eight bytes when it travels in registers
-	// (System V ABI for x86-64, 3.2.3); none when it travels in memory.
+	// Eights is the class of each eight bytes of an Aggregate in registers (System V ABI
+	// for x86-64, 3.2.3); it is empty if the aggregate is passed in memory.
 	Eights []Class
 }
 
-// Class says which kind of register takes eight bytes of an aggregate.
+// Class is the kind of register that holds eight bytes of an aggregate.
 type Class uint8
 
 const (
@@ -32,12 +32,12 @@ const (
 	ClassVector
 )
 
-// Direction says when what a pointer points to is read.
+// Direction says when to read what a pointer points to.
 type Direction uint8
 
 const (
-	In  Direction = 1 << iota // as the call starts
-	Out                       // as it ends
+	In  Direction = 1 << iota // at the start of the call
+	Out                       // at its end
 )
 
 // LengthKind says where a length comes from.
@@ -51,14 +51,14 @@ const (
 	OfResult                   // Scale times the result
 )
 
-// Length is how much a pointer points to.
+// Length is the amount that a pointer points to.
 type Length struct {
 	Kind  LengthKind
-	Param int // its index
+	Param int // index of the parameter
 	Scale int
 }
 
-// Param is a parameter.
+// Param is a parameter of a function.
 type Param struct {
 	Name      string
 	Type      Type
@@ -66,7 +66,7 @@ type Param struct {
 	Length    Length
 }
 
-// Func is a function.
+// Func is the prototype of a function.
 type Func struct {
 	Name     string
 	Result   Type
@@ -76,7 +76,7 @@ type Func struct {
 
 func integer(size int, signed bool) Type { return Type{Kind: Integer, Size: size, Signed: signed} }
 
-// PointerTo makes a pointer type.
+// PointerTo returns a pointer type.
 func PointerTo(t Type) Type { return Type{Kind: Pointer, Size: 8, Elem: &t} }
 
 var (
@@ -84,7 +84,7 @@ var (
 	address   = PointerTo(Type{})
 )
 
-// Untyped is a function of which the name alone is known: six integers.
+// Untyped returns a function with an unknown prototype: six integers.
 func Untyped(name string) *Func {
 	f := &Func{Name: name, Result: integer(8, true)}
 	for range 6 {
@@ -93,7 +93,7 @@ func Untyped(name string) *Func {
 	return f
 }
 
-// Normalize completes the directions that C itself implies: strings are read.
+// Normalize adds the directions that C implies: strings are read at the start.
 func (f *Func) Normalize() *Func {
 	for i := range f.Params {
 		p := &f.Params[i]
@@ -104,7 +104,7 @@ func (f *Func) Normalize() *Func {
 	return f
 }
 
-// typeNames are what C libraries and the kernel declare (x86-64).
+// typeNames are the types that C libraries and the kernel declare (x86-64).
 var typeNames = func() map[string]Type {
 	names := map[string]Type{"va_list": address, "FILE": {Kind: Aggregate}, "DIR": {Kind: Aggregate}}
 	for _, group := range []struct {
