@@ -13,22 +13,23 @@ import (
 	"mirador/omis/host/tracepoint"
 )
 
-// layout is where this kernel keeps the number of a thread, and how long it ran.
+// layout holds the offsets at which this kernel keeps the number of a thread and its
+// running time.
 type layout struct {
-	pid       int32 // in task_struct: the number in the first namespace
-	threadPID int32 // in task_struct: the struct pid with all of them
-	pidLevel  int32 // in struct pid: how many there are, less one
+	pid       int32 // in task_struct: the number in the outermost namespace
+	threadPID int32 // in task_struct: the struct pid with all numbers
+	pidLevel  int32 // in struct pid: the count of numbers, minus one
 	numbers   int32 // in struct pid: an array of struct upid
-	upid, nr  int32 // size of struct upid, and the number in it
+	upid, nr  int32 // size of struct upid, and offset of the number in it
 
 	entity         int32 // in task_struct: its struct sched_entity
-	ran, ranBefore int32 // in struct sched_entity: time on processors, and that before this turn
+	ran, ranBefore int32 // in struct sched_entity: total time on processors, and the same before this turn
 
-	inIOWait  int32 // in task_struct: the byte with the bit that says that it waits for a disk
+	inIOWait  int32 // in task_struct: the byte with the bit that is set while the task waits for a disk
 	ioWaitBit int32
 
-	// level is the depth of the monitor's own pid namespace: it knows threads by
-	// their numbers there.
+	// level is the depth of the monitor's pid namespace, whose thread numbers the monitor
+	// uses.
 	level int32
 }
 
@@ -73,9 +74,9 @@ func unsupported(format string, args ...any) error {
 	return omis.Errorf(omis.UnsupportedService, "cannot observe scheduling: "+format, args...)
 }
 
-// checkSwitch makes sure that the tracepoint tells the state of who leaves as
-// its last argument (since Linux 5.19): read from the task, it might be that of
-// a moment later.
+// checkSwitch checks that the last argument of the tracepoint is the state of the
+// previous task (since Linux 5.19): a read from the task itself might return a later
+// state.
 func checkSwitch(kernel *btf.Spec) error {
 	var signature *btf.Typedef
 	if err := kernel.TypeByName("btf_trace_sched_switch", &signature); err != nil {
@@ -86,16 +87,16 @@ func checkSwitch(kernel *btf.Spec) error {
 		return unsupported("the tracepoint of this kernel is a %T", signature.Type)
 	}
 	f, ok := pointer.Target.(*btf.FuncProto)
-	if !ok || len(f.Params) < 5 { // the first is the tracepoint's own
-		return unsupported("it takes Linux 5.19")
+	if !ok || len(f.Params) < 5 { // the first parameter is the tracepoint's data
+		return unsupported("it requires Linux 5.19")
 	}
 	if _, ok := btf.UnderlyingType(f.Params[4].Type).(*btf.Int); !ok {
-		return unsupported("it takes Linux 5.19")
+		return unsupported("it requires Linux 5.19")
 	}
 	return nil
 }
 
-// level asks the kernel how deep this process's pid namespace is.
+// level returns the depth of this process's pid namespace, which it asks the kernel for.
 func (o *Observer) level(l layout) (int32, error) {
 	p, err := o.set.Program(append(asm.Instructions{
 		asm.FnGetCurrentTask.Call(),

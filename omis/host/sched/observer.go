@@ -23,10 +23,10 @@ type Kind uint32
 
 const (
 	Scheduled   Kind = 1 << iota // the thread got a processor
-	Descheduled                  // it lost it: its time was over, or it blocked, stopped or ended
-	Blocked                      // it waits for something; always together with Descheduled
-	Unblocked                    // what it waited for is there
-	BlockedOnIO                  // it waits for a disk; always together with Blocked
+	Descheduled                  // the thread lost it: its time slice was over, or it blocked, stopped or ended
+	Blocked                      // the thread waits for something; always together with Descheduled
+	Unblocked                    // what the thread waited for has happened
+	BlockedOnIO                  // the thread waits for a disk; always together with Blocked
 	All         = Scheduled | Descheduled | Blocked | Unblocked | BlockedOnIO
 )
 
@@ -37,23 +37,23 @@ type Event struct {
 	Time int64
 }
 
-// Sizes of what the kernel keeps for an Observer.
+// Sizes of an Observer's maps in the kernel.
 const (
 	mostThreads = 1 << 15
-	ringSize    = 1 << 20 // 40,000 events that were not read yet
+	ringSize    = 1 << 20 // 40,000 unread events
 )
 
-// watched is what the kernel knows of a thread that is watched.
+// watched is the map element of a watched thread.
 type watched struct {
 	Wanted Kind
 	State  uint32
 	Since  int64 // time of the last event
 }
 
-// State of a thread.
+// States of a thread.
 const (
-	isBlocked = 1 // Unblocked is to come
-	isRunning = 2 // Scheduled has been
+	isBlocked = 1 // Unblocked will follow
+	isRunning = 2 // Scheduled was reported
 )
 
 // Observer observes threads of this machine.
@@ -64,12 +64,12 @@ type Observer struct {
 	reader  *ringbuf.Reader
 	reading sync.WaitGroup
 
-	mu sync.Mutex // of changes of threads
+	mu sync.Mutex // serialises changes of threads
 }
 
-// Open begins to observe; handle is called for each event of the threads that
-// are watched, one call at a time and in order. It must not call the Observer.
-// Without the privilege, the *omis.Error names the missing capabilities.
+// Open starts to observe. It calls handle for each event of the watched threads, one call
+// at a time and in order. handle must not call the Observer. If privileges are missing,
+// the *omis.Error names the missing capabilities.
 func Open(handle func(Event)) (*Observer, error) { return open(handle, ringSize) }
 
 func open(handle func(Event), size uint32) (*Observer, error) {
@@ -112,8 +112,8 @@ func (o *Observer) load(size uint32) (ring *ebpf.Map, err error) {
 	return ring, o.set.Attach("sched_wakeup", p.onWakeup())
 }
 
-// Watch sets which events of a thread are told; none takes the thread away. A
-// thread that has ended must be taken away, too: its number may come again.
+// Watch sets the kinds of events to report for a thread; no kind removes the thread. The
+// caller must also remove a thread that has ended, because its number may be reused.
 func (o *Observer) Watch(tid int, kinds Kind) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -139,7 +139,8 @@ func (o *Observer) Watch(tid int, kinds Kind) error {
 	return omis.Errorf(omis.OSError, "cannot observe the scheduling of thread %d: %v", tid, err)
 }
 
-// state tells whether the thread waits now, so that the end of it is an event.
+// state returns whether the thread is waiting now, so that the end of the wait is an
+// event.
 func state(tid int) uint32 {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", tid))
 	if err != nil {
@@ -152,8 +153,7 @@ func state(tid int) uint32 {
 	return isRunning
 }
 
-// Lost counts the events that nobody was told of because the handler was too
-// slow for them.
+// Lost counts the events that were dropped because the handler was too slow.
 func (o *Observer) Lost() uint64 {
 	var n uint64
 	if err := o.lost.Lookup(uint32(0), &n); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// A record of the ring buffer.
+// Layout of a record in the ring buffer.
 const (
 	recordTime = 0
 	recordTID  = 8
@@ -17,9 +17,9 @@ const (
 	recordSize = 16
 )
 
-// What the programs keep on their stacks.
+// Stack of the programs.
 const (
-	stackTID    = -4 // the key of the map of threads
+	stackTID    = -4 // key of the map of threads
 	stackLevel  = -8
 	stackPID    = -16 // pointer to a struct pid
 	stackRan    = -24
@@ -35,7 +35,7 @@ const (
 	memberSince  = 8
 )
 
-// Arguments of sched_switch; those of sched_wakeup are the task alone.
+// Arguments of sched_switch. sched_wakeup has one argument, the task.
 const (
 	argPreempt = 8 * iota
 	argPrev
@@ -43,19 +43,19 @@ const (
 	argState
 )
 
-// waiting are the states in which a thread waits for something: interruptible,
-// uninterruptible. Others are stopped, traced, dead.
+// waiting is the set of states in which a thread waits for something: interruptible and
+// uninterruptible. Other states are stopped, traced, dead.
 const waiting = 1 | 2
 
-// programs assembles them. Register 6 holds the arguments, register 7 what is
-// known of the thread at hand, register 8 the time.
+// programs assembles the programs. Register 6 holds the arguments, register 7 the map
+// element of the current thread, register 8 the time.
 type programs struct {
 	layout
 	threads, lost, ring *ebpf.Map
 	labels              int
 }
 
-// onSwitch: a thread leaves the processor to another.
+// onSwitch returns the program for a switch of a processor from one thread to another.
 func (p *programs) onSwitch() asm.Instructions {
 	code := asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}
 	code = append(code, p.find(argPrev, "next")...)
@@ -64,7 +64,7 @@ func (p *programs) onSwitch() asm.Instructions {
 	code = append(code, p.raise(Descheduled)...)
 	code = append(code,
 		asm.LoadMem(asm.R1, asm.R6, argPreempt, asm.DWord),
-		asm.And.Imm(asm.R1, 1), // a bool, the rest of the register may be anything
+		asm.And.Imm(asm.R1, 1), // a bool; the other bits of the register are undefined
 		asm.JNE.Imm(asm.R1, 0, "next"),
 		asm.LoadMem(asm.R1, asm.R6, argState, asm.DWord),
 		asm.And.Imm(asm.R1, waiting),
@@ -83,15 +83,15 @@ func (p *programs) onSwitch() asm.Instructions {
 	next := p.find(argNext, "out")
 	next[0] = next[0].WithSymbol("next")
 	code = append(code, next...)
-	// A signal may have set it going without a wake-up.
+	// A signal may have made the thread runnable without a wake-up.
 	code = append(code, p.unblock()...)
 	code = append(code, enter(isRunning)...)
 	code = append(code, p.raise(Scheduled)...)
 	return append(code, end()...)
 }
 
-// onWakeup: what a thread waits for is there. A thread may be woken that had not
-// gone to sleep yet.
+// onWakeup returns the program for the wake-up of a thread. The kernel may also wake a
+// thread that is not asleep yet.
 func (p *programs) onWakeup() asm.Instructions {
 	code := asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}
 	code = append(code, p.find(0, "out")...)
@@ -103,7 +103,7 @@ func (p *programs) onWakeup() asm.Instructions {
 	return append(code, end()...)
 }
 
-// enter notes the state of a thread, and since when.
+// enter stores the state of a thread and its time.
 func enter(state int64) asm.Instructions {
 	return asm.Instructions{
 		asm.StoreImm(asm.R7, memberState, state, asm.Word),
@@ -111,10 +111,10 @@ func enter(state int64) asm.Instructions {
 	}
 }
 
-// catchUp tells now what was not told when it happened: there are kernels (seen
-// in a virtual machine, where perf missed the same) whose idle processors wake
-// threads and switch to them without a tracepoint. When that was, the time that
-// the thread has run since tells, at most back to its last event.
+// catchUp reports a missed wake-up and switch to the thread: on some kernels (seen in a
+// virtual machine, where perf missed the same ones) idle processors wake threads and
+// switch to them without a tracepoint. The time of the switch follows from the thread's
+// running time since then, but is not before its last event.
 func (p *programs) catchUp() asm.Instructions {
 	done := p.label()
 	code := asm.Instructions{
@@ -148,8 +148,8 @@ func end() asm.Instructions {
 	return asm.Instructions{asm.Mov.Imm(asm.R0, 0).WithSymbol("out"), asm.Return()}
 }
 
-// find looks up the thread of an argument; it goes to the label otherwise when
-// that is not watched.
+// find looks up the thread of an argument; it jumps to the label otherwise if that thread
+// is not watched.
 func (p *programs) find(arg int16, otherwise string) asm.Instructions {
 	code := asm.Instructions{asm.LoadMem(asm.R3, asm.R6, arg, asm.DWord)}
 	code = append(code, p.number(otherwise)...)
@@ -164,7 +164,7 @@ func (p *programs) find(arg int16, otherwise string) asm.Instructions {
 	)
 }
 
-// unblock raises Unblocked for a thread that is marked as blocked.
+// unblock raises Unblocked for a thread whose state is blocked.
 func (p *programs) unblock() asm.Instructions {
 	done := p.label()
 	code := append(asm.Instructions{
@@ -174,7 +174,7 @@ func (p *programs) unblock() asm.Instructions {
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(done))
 }
 
-// raise tells of an event if it is wanted.
+// raise writes a record of an event if the event is wanted.
 func (p *programs) raise(k Kind) asm.Instructions {
 	done := p.label()
 	return asm.Instructions{
@@ -203,8 +203,8 @@ func (p *programs) label() string {
 	return "label" + strconv.Itoa(p.labels)
 }
 
-// number stores the number of the task in R3, in the monitor's pid namespace; it
-// goes to the label otherwise when it has none there.
+// number stores the number of the task in R3, in the monitor's pid namespace; it jumps to
+// the label otherwise if the task has none there.
 func (l layout) number(otherwise string) asm.Instructions {
 	if l.level == 0 {
 		return read(stackTID, 4, l.pid)
@@ -217,8 +217,8 @@ func (l layout) number(otherwise string) asm.Instructions {
 	return append(code, read(stackTID, 4, l.numbers+l.level*l.upid+l.nr)...)
 }
 
-// readPIDLevel stores the struct pid of the task in R3, and its depth. A task
-// that is gone has none.
+// readPIDLevel stores the struct pid of the task in R3, and its level. A dead task has
+// none.
 func (l layout) readPIDLevel(otherwise string) asm.Instructions {
 	code := asm.Instructions{asm.StoreImm(asm.RFP, stackLevel, 0, asm.Word)}
 	code = append(code, read(stackPID, 8, l.threadPID)...)
@@ -229,8 +229,8 @@ func (l layout) readPIDLevel(otherwise string) asm.Instructions {
 	return append(code, read(stackLevel, 4, l.pidLevel)...)
 }
 
-// read copies a member of the struct that R3 points to onto the stack, zeros
-// where there is no memory.
+// read copies a member of the struct at R3 onto the stack, or zeros if the memory is
+// unreadable.
 func read(to int16, size, offset int32) asm.Instructions {
 	return asm.Instructions{
 		asm.Add.Imm(asm.R3, offset),

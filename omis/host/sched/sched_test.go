@@ -22,8 +22,7 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// insideEnv makes the test binary observe one of its own threads, in whatever
-// surroundings it was started.
+// insideEnv makes the test binary observe one of its own threads.
 const insideEnv = "MIRADOR_TEST_OBSERVE"
 
 func TestMain(m *testing.M) {
@@ -31,8 +30,8 @@ func TestMain(m *testing.M) {
 		fmt.Println(observeItself())
 		return
 	}
-	// Who wakes a thread is where the wake-up is seen: see onFirstProcessor. Threads
-	// that are made later are where their makers are.
+	// The wake-up is seen on the processor of the waking thread: see onFirstProcessor.
+	// New threads inherit the processors of their creators.
 	for range 2 {
 		tids, err := proc.Threads(os.Getpid())
 		if err != nil {
@@ -93,7 +92,7 @@ func observer(t testing.TB, handle func(Event)) *Observer {
 	return o
 }
 
-// switches are what the kernel counts itself.
+// switches returns the kernel's own counts.
 func switches(t testing.TB, tid int) (voluntary, involuntary int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
@@ -107,7 +106,7 @@ func switches(t testing.TB, tid int) (voluntary, involuntary int) {
 	return voluntary, involuntary
 }
 
-// sleeper is a thread that sleeps when it is told to, rests otherwise.
+// sleeper starts a thread that sleeps on demand and waits otherwise.
 func sleeper(t testing.TB) (tid int, sleep func(times int)) {
 	t.Helper()
 	orders, done := make(chan int), make(chan int)
@@ -145,8 +144,8 @@ func sleeper(t testing.TB) (tid int, sleep func(times int)) {
 	}
 }
 
-// settled waits until all events are told of threads that are at rest: events are told in
-// order, and those of one more thread, which begins to sleep now, come behind them.
+// settled waits until all events of waiting threads are reported: events are reported in
+// order, and those of another thread, which starts to sleep now, come last.
 func settled(t *testing.T, o *Observer, l *log) {
 	t.Helper()
 	last, sleep := sleeper(t)
@@ -156,7 +155,7 @@ func settled(t *testing.T, o *Observer, l *log) {
 	sleep(1)
 	for deadline := time.Now().Add(30 * time.Second); count(l.of(last), Blocked) == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the events are not told")
+			t.Fatal("the events are not reported")
 		}
 	}
 	if err := o.Watch(last, 0); err != nil {
@@ -188,7 +187,7 @@ func TestCountsAreThoseOfTheKernel(t *testing.T) {
 			enough += v - before[tid][0]
 		}
 	}
-	p.Signal(t, syscall.SIGSTOP) // nobody runs while the counts are compared
+	p.Signal(t, syscall.SIGSTOP) // stops all threads while the counts are compared
 	for _, tid := range tids {
 		for state := ""; state != "T"; time.Sleep(time.Millisecond) {
 			var err error
@@ -207,7 +206,7 @@ func TestCountsAreThoseOfTheKernel(t *testing.T) {
 		if got := count(events, Descheduled); got != v+i {
 			t.Errorf("thread %d: descheduled %d times; the kernel counts %d + %d switches", tid, got, v, i)
 		}
-		// To be stopped is no blocking, but counts as voluntary.
+		// A stop is not a block, but counts as a voluntary switch.
 		if got := count(events, Blocked); got > v || got < v-1 {
 			t.Errorf("thread %d: blocked %d times; the kernel counts %d voluntary switches", tid, got, v)
 		}
@@ -222,8 +221,8 @@ func TestCountsAreThoseOfTheKernel(t *testing.T) {
 	p.Signal(t, syscall.SIGCONT)
 }
 
-// onFirstProcessor keeps a thread there. In a virtual machine where the kernel's
-// tracepoints were seen to be silent on others now and then, perf's too, this
+// onFirstProcessor binds a thread to the first processor. In a virtual machine where the
+// kernel's tracepoints, and perf's, sometimes missed events on other processors, this
 // makes the counts exact.
 func onFirstProcessor(tid int) error {
 	var set unix.CPUSet
@@ -238,8 +237,8 @@ func pin(t testing.TB, tid int) {
 	}
 }
 
-// checkOrder: events come in pairs and in order. The first thing may be the end
-// of what was going on.
+// checkOrder checks that events come in pairs and in order. The first one may be the end
+// of an unobserved period.
 func checkOrder(t *testing.T, events []Event) {
 	t.Helper()
 	var running, waiting, last Event
@@ -280,7 +279,7 @@ func threads(t testing.TB, pid int) (tids []int) {
 	return tids
 }
 
-func TestOnlyWhatIsWantedIsTold(t *testing.T) {
+func TestOnlyWantedEventsAreReported(t *testing.T) {
 	var l log
 	o := observer(t, l.add)
 	tid, sleep := sleeper(t)
@@ -295,7 +294,7 @@ func TestOnlyWhatIsWantedIsTold(t *testing.T) {
 		t.Errorf("%d events, %d of them wanted", len(l.of(tid)), n)
 	}
 	if n := len(l.of(other)); n != 0 {
-		t.Errorf("%d events of a thread nobody watches", n)
+		t.Errorf("%d events of a thread that is not watched", n)
 	}
 	if err := o.Watch(tid, 0); err != nil {
 		t.Fatal(err)
@@ -354,7 +353,7 @@ func TestLostEventsAreCounted(t *testing.T) {
 	}
 	sleep(100)
 	if n := o.Lost(); n < 100 {
-		t.Errorf("%d of 400 events are lost, though nobody took them", n)
+		t.Errorf("only %d of 400 events are lost, though the handler took none", n)
 	}
 	close(release)
 	if err := o.Close(); err != nil {

@@ -1,14 +1,13 @@
 //go:build linux
 
-// Package sealed opens files of memory (memfd_create) that a target process has made, and
-// seals them. The target, and others that share its descriptors, may put another file in the
-// place of such a file, or make it shorter under the feet of a monitor that has mapped it
-// (SIGBUS). So nothing is opened, and nothing changed, before it is known to be a file of
-// memory; and a file is good for a mapping only when its size was checked after it was
-// sealed.
+// Package sealed opens and seals memory files (memfd_create) that a target process has
+// made. The target, and other processes that share its descriptors, may replace such a
+// file by another one, or truncate it after the monitor has mapped it (SIGBUS). So the
+// package opens or changes nothing before it knows that it is a memory file; and a file
+// may be mapped only after its size was checked in the sealed state.
 //
-// Only omis/host, omis/code, omis/linux and omis/place may import it. Its functions may be called from any
-// goroutine.
+// Only omis/host, omis/code, omis/linux and omis/place may import it. Its functions may
+// be called from any goroutine.
 package sealed
 
 import (
@@ -19,14 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Seals are those of a file that is mapped: its size stays, and nobody adds another.
+// Seals are the seals of a file to map: they fix its size and the set of seals.
 const Seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// errOther is returned for what is no file of memory.
-var errOther = errors.New("the process has put something else in the place of the memory that it was to share")
+// errOther is the error for anything but a memory file.
+var errOther = errors.New("the process has replaced the memory file that it should share")
 
-// Open opens a file of memory for reading and writing, by a path in /proc. A file of another
-// kind is not opened: that alone may block, or change something.
+// Open opens a memory file for reading and writing by a path in /proc. It does not open
+// any other file, because that could block or have side effects.
 func Open(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -38,7 +37,7 @@ func Open(path string) (*os.File, error) {
 	if err := errors.Join(unix.Fstat(fd, &stat), unix.Fstatfs(fd, &fs)); err != nil {
 		return nil, err
 	}
-	// Files of huge pages are in another file system: to touch them may fault.
+	// Files of huge pages are in another file system: an access to them may fault.
 	if stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Nlink != 0 || fs.Type != unix.TMPFS_MAGIC {
 		return nil, errOther
 	}
@@ -46,7 +45,7 @@ func Open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A file of a tmpfs that was deleted has the seal F_SEAL_SEAL from its beginning.
+	// A deleted file of an ordinary tmpfs has the seal F_SEAL_SEAL from the beginning.
 	if seals, err := sealsOf(f); err != nil || seals != 0 && seals != Seals {
 		f.Close()
 		return nil, errors.Join(errOther, err)
@@ -54,15 +53,14 @@ func Open(path string) (*os.File, error) {
 	return f, nil
 }
 
-// sealsOf returns the seals of a file, without the one that says that it is no program: the
-// kernel adds that to each new file where the sysctl vm.memfd_noexec is set.
+// sealsOf returns the seals of a file except F_SEAL_EXEC, which the kernel adds to each
+// new file if the sysctl vm.memfd_noexec is set.
 func sealsOf(f *os.File) (int, error) {
 	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
 	return seals &^ unix.F_SEAL_EXEC, err
 }
 
-// Fresh returns an error if a file was sealed, or has anything in it: then it is none that
-// was made just now.
+// Fresh returns an error if a file is sealed or not empty, and so was not made just now.
 func Fresh(f *os.File) error {
 	seals, err := sealsOf(f)
 	if err != nil {
@@ -78,7 +76,7 @@ func Fresh(f *os.File) error {
 	return nil
 }
 
-// Seal seals a file, and checks then that it has a size.
+// Seal seals a file, and then checks its size.
 func Seal(f *os.File, size int64) error {
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, Seals); err != nil {
 		return fmt.Errorf("cannot seal the shared memory: %w", err)
@@ -86,7 +84,7 @@ func Seal(f *os.File, size int64) error {
 	return Check(f, size)
 }
 
-// Check returns an error unless a file is sealed and has a size.
+// Check returns an error unless a file is sealed and has the given size.
 func Check(f *os.File, size int64) error {
 	seals, err := sealsOf(f)
 	if err != nil {
@@ -97,7 +95,7 @@ func Check(f *os.File, size int64) error {
 	case err != nil:
 		return err
 	case seals != Seals:
-		return fmt.Errorf("the shared memory has the seals %#x, and not %#x: its process could take it away", seals, Seals)
+		return fmt.Errorf("the shared memory has the seals %#x, and not %#x: its process could truncate it", seals, Seals)
 	case info.Size() != size:
 		return fmt.Errorf("the shared memory has %d bytes, and not %d", info.Size(), size)
 	}

@@ -36,16 +36,16 @@ func TestMemoryIsOpenedAndSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if Check(f, 8192) == nil {
-		t.Error("memory that is not sealed is good")
+		t.Error("memory without seals is accepted")
 	}
 	if err := Seal(f, 4096); err == nil {
-		t.Error("memory of another size is good")
+		t.Error("memory of another size is accepted")
 	}
 	if err := Check(f, 8192); err != nil {
 		t.Error(err)
 	}
 	if f.Truncate(0) == nil || Fresh(f) == nil {
-		t.Error("it can be truncated yet")
+		t.Error("a sealed file can still be truncated")
 	}
 	if again, err := Open(path); err != nil {
 		t.Error(err)
@@ -54,8 +54,8 @@ func TestMemoryIsOpenedAndSealed(t *testing.T) {
 	}
 }
 
-// TestNothingElseIsOpened puts other things where memory is expected. A FIFO would block
-// who opens it, and a file of another user would be emptied.
+// TestNothingElseIsOpened replaces the memory file by other things. Opening a FIFO would
+// block, and a file of another user would be truncated.
 func TestNothingElseIsOpened(t *testing.T) {
 	dir := t.TempDir()
 	fifo, text := filepath.Join(dir, "fifo"), filepath.Join(dir, "text")

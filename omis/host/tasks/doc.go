@@ -1,8 +1,9 @@
-// Package tasks reads about all threads of a process at once: an eBPF program
-// that the kernel runs for each of them (a task iterator, Linux 6.1) writes down
-// what /proc/PID/task/TID/stat and schedstat would say. To format, read and parse
-// those two files takes some 8 µs a thread, and this a fraction of one.
+// Package tasks reads all threads of a process, or all processes, at once: the kernel
+// runs an eBPF program for each of them (a task iterator, Linux 6.1), which writes the
+// contents of /proc/PID/task/TID/stat and schedstat as a binary record. To format, read
+// and parse these two files takes about 8 µs per thread; the program takes a fraction of
+// one.
 //
-// It takes CAP_BPF and CAP_PERFMON, and a kernel that describes its types; whoever
-// imports it (package proc) reads the files where that is not given.
+// It requires CAP_BPF, CAP_PERFMON and a kernel that describes its types; if they are
+// missing, package proc, which imports it, reads the files.
 package tasks

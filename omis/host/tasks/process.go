@@ -9,8 +9,8 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// A record about a process begins as one about a thread, its first one; in place of
-// the name comes what the threads have in common.
+// A record about a process begins like one about a thread, its first one; instead of the
+// name it has the data that the threads share.
 const (
 	processThreads     = recordName
 	processRan         = processThreads + 8
@@ -21,8 +21,8 @@ const (
 	processSize        = processShownSystem + 8
 )
 
-// processMembers are of struct signal_struct, which is what the threads of a process
-// have in common.
+// processMembers are members of struct signal_struct, which the threads of a process
+// share.
 var processMembers = [...]member{
 	{"nr_threads", 4, processThreads},
 	{"sum_sched_runtime", 8, processRan},
@@ -32,8 +32,8 @@ var processMembers = [...]member{
 	{"prev_cputime.stime", 8, processShownSystem},
 }
 
-// processProgram writes one record for each process. Register 8 holds what its threads
-// have in common.
+// processProgram assembles the program that writes one record for each process. Register
+// 8 holds the signal_struct.
 func processProgram(kernel *btf.Spec) (asm.Instructions, error) {
 	return assembled(
 		begin,
@@ -45,7 +45,7 @@ func processProgram(kernel *btf.Spec) (asm.Instructions, error) {
 	)
 }
 
-// firstsOnly passes over all threads but the first ones of their processes.
+// firstsOnly skips all threads except the first one of each process.
 func firstsOnly(kernel *btf.Spec) (asm.Instructions, error) {
 	pid, err := find(kernel, "task_struct", "pid", 4)
 	if err != nil {
@@ -62,8 +62,8 @@ func firstsOnly(kernel *btf.Spec) (asm.Instructions, error) {
 	}, nil
 }
 
-// common reads what the threads of the process have in common, before what is the
-// first one's: should another end meanwhile, it is counted as the one that it was.
+// common reads the shared data of the process before the data of the first thread: if
+// that thread becomes an ended one meanwhile, its time is not counted twice.
 func common(kernel *btf.Spec) (asm.Instructions, error) {
 	signal, err := find(kernel, "task_struct", "signal", 8)
 	if err != nil {
@@ -72,16 +72,16 @@ func common(kernel *btf.Spec) (asm.Instructions, error) {
 	code := asm.Instructions{
 		asm.LoadMem(asm.R8, asm.R7, int16(signal), asm.DWord),
 		asm.JEq.Imm(asm.R8, 0, "out"),
-		asm.Mov.Imm(asm.R1, 0), // every byte of the record is to be written
+		asm.Mov.Imm(asm.R1, 0), // The verifier requires that every byte of the record is written.
 		asm.StoreMem(asm.RFP, stackRecord+processThreads, asm.R1, asm.DWord),
 	}
 	rest, err := copies(kernel, asm.R8, "signal_struct", processMembers[:])
 	return append(code, rest...), err
 }
 
-// Process is a process, by its first thread: the number, the start, the state and
-// the priority are that one's. The times are those of this thread and of all that have
-// ended: those of the process, if Threads is 1. The name is not told.
+// Process describes a process by its first thread: the number, the start, the state and
+// the priority are those of this thread. The times are the sum of this thread and all
+// ended ones, so they are those of the process if Threads is 1. The name is not set.
 type Process struct {
 	Task
 	Threads int
@@ -91,7 +91,7 @@ func parseProcess(record []byte) (p Process) {
 	long := func(at int) uint64 { return binary.LittleEndian.Uint64(record[at:]) }
 	p.Task = parse(record)
 	p.Threads = int(binary.LittleEndian.Uint32(record[processThreads:]))
-	// Of threads that have ended.
+	// These are the times of ended threads.
 	p.Ran += long(processRan)
 	p.ticked.user += long(processUser)
 	p.ticked.system += long(processSystem)
@@ -99,7 +99,7 @@ func parseProcess(record []byte) (p Process) {
 	return p
 }
 
-// ReadProcesses calls see with each process there is.
+// ReadProcesses calls see for each process.
 func (r *Reader) ReadProcesses(see func(*Process)) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -19,7 +19,7 @@ func TestProcesses(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
-	worker(t, 0) // this process has two threads at the least
+	worker(t, 0) // a second thread of this process
 	seen := make(map[int]int)
 	if err := r.ReadProcesses(func(p *Process) {
 		if seen[p.TID] != 0 {
@@ -34,7 +34,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// The times of a process are those of its thread and of all that have ended.
+// TestTimesOfAProcess checks that the times of a process include its thread and all ended
+// ones.
 func TestTimesOfAProcess(t *testing.T) {
 	record := make([]byte, processSize)
 	for at, n := range map[int]uint64{

@@ -12,7 +12,7 @@ import (
 	"mirador/omis/host/tracepoint"
 )
 
-// A record of the iterator.
+// Layout of a record of the iterator.
 const (
 	recordTID         = 0
 	recordState       = 4
@@ -28,13 +28,14 @@ const (
 	recordSize        = recordName + nameSize
 )
 
-// What a program keeps on its stack.
+// Stack of a program.
 const (
 	stackRecord = -max(recordSize, processSize)
 	stackPID    = stackRecord - 8 // pointer to a struct pid
 )
 
-// member is one of task_struct, or of a struct in it, and where it goes.
+// member is a member of task_struct, or of a struct in it, with its position in the
+// record.
 type member struct {
 	path     string
 	size, to int
@@ -52,14 +53,14 @@ var members = [...]member{
 	{"prev_cputime.stime", 8, recordShownSystem},
 }
 
-// The arguments of an iterator's program.
+// Arguments of an iterator's program.
 const (
 	argMeta = 0
 	argTask = 8
 )
 
-// threadProgram writes one record for each task. Register 6 holds its arguments,
-// register 7 the task.
+// threadProgram assembles the program that writes one record for each task. Register 6
+// holds its arguments, register 7 the task.
 func threadProgram(kernel *btf.Spec) (asm.Instructions, error) {
 	return assembled(
 		begin,
@@ -72,7 +73,7 @@ func threadProgram(kernel *btf.Spec) (asm.Instructions, error) {
 	)
 }
 
-// assembled puts parts of a program together.
+// assembled joins parts of a program.
 func assembled(parts ...func() (asm.Instructions, error)) (code asm.Instructions, err error) {
 	for _, part := range parts {
 		next, err := part()
@@ -88,13 +89,12 @@ func begin() (asm.Instructions, error) {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMem(asm.R7, asm.R6, argTask, asm.DWord),
-		asm.JEq.Imm(asm.R7, 0, "out"), // after the last one
+		asm.JEq.Imm(asm.R7, 0, "out"), // the call after the last task
 	}, nil
 }
 
-// copies reads members of a struct that a register points to into the record. The
-// kernel knows the type of that pointer, and what it leads to may be read as any
-// memory is, but for arrays.
+// copies reads members of the struct at a register into the record. The kernel knows the
+// type of the pointer, so the program may read members directly, except for arrays.
 func copies(kernel *btf.Spec, from asm.Register, in string, list []member) (code asm.Instructions, err error) {
 	for _, m := range list {
 		offset, err := find(kernel, in, m.path, m.size)
@@ -117,7 +117,7 @@ func copies(kernel *btf.Spec, from asm.Register, in string, list []member) (code
 	return code, nil
 }
 
-// finish gives the record away.
+// finish writes the record to the iterator's file.
 func finish(size int32) func() (asm.Instructions, error) {
 	return func() (asm.Instructions, error) {
 		return asm.Instructions{
@@ -132,9 +132,9 @@ func finish(size int32) func() (asm.Instructions, error) {
 	}
 }
 
-// number notes the number of the task in the pid namespace of who reads, which is the
-// monitor. The kernel chose the task there, so that it has one; zero may be noted for
-// those that have just ended.
+// number stores the number of the task in the pid namespace of the reader, which is the
+// monitor. The kernel selected the task in this namespace, so it has a number there; it
+// may be zero for a task that has just ended.
 func number(kernel *btf.Spec) (asm.Instructions, error) {
 	var pid, threadPID, level, numbers, nr int32
 	for _, m := range []struct {
@@ -160,7 +160,7 @@ func number(kernel *btf.Spec) (asm.Instructions, error) {
 		asm.JEq.Imm(asm.R1, 0, "out"),
 		asm.LoadMem(asm.R9, asm.R1, int16(level), asm.Word),
 		asm.JNE.Imm(asm.R9, 0, "inner"),
-		asm.LoadMem(asm.R1, asm.R7, int16(pid), asm.Word), // in the outermost namespace
+		asm.LoadMem(asm.R1, asm.R7, int16(pid), asm.Word), // the outermost namespace
 		asm.StoreMem(asm.RFP, stackRecord+recordTID, asm.R1, asm.Word),
 		asm.Ja.Label("numbered"),
 		asm.Mov.Reg(asm.R3, asm.R7).WithSymbol("inner"),
@@ -173,7 +173,7 @@ func number(kernel *btf.Spec) (asm.Instructions, error) {
 	return append(code, read(stackRecord+recordTID, 4, numbers+nr)...), nil
 }
 
-// read copies memory that R3 points to onto the stack, zeros where there is none.
+// read copies memory at R3 onto the stack, or zeros if it is unreadable.
 func read(to, size int, offset int32) asm.Instructions {
 	return asm.Instructions{
 		asm.Add.Imm(asm.R3, offset),
@@ -183,7 +183,7 @@ func read(to, size int, offset int32) asm.Instructions {
 	}
 }
 
-// find is the offset of a member, whose size must be as expected; 0: of any.
+// find returns the offset of a member and checks its size, unless size is 0.
 func find(kernel *btf.Spec, in, path string, size int) (int32, error) {
 	var s *btf.Struct
 	if err := kernel.TypeByName(in, &s); err != nil {

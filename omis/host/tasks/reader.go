@@ -21,16 +21,16 @@ import (
 type Reader struct {
 	buffers sync.Pool
 
-	mu        sync.RWMutex  // held for reading by those who read
-	threads   *ebpf.Program // nil when closed, as the next
+	mu        sync.RWMutex  // read-locked while a program is in use
+	threads   *ebpf.Program // both nil when closed
 	processes *ebpf.Program
 }
 
-// bufferSize is what the kernel gives in one piece at the most.
+// bufferSize is the most that the kernel returns in one read.
 const bufferSize = 8 * 4096
 
-// Open loads the programs, which takes some tens of milliseconds. The kernel runs
-// them when somebody reads, and at no other time.
+// Open loads the programs, which takes some tens of milliseconds. The kernel runs them
+// only when a caller reads.
 func Open() (*Reader, error) {
 	if err := checkAccounting(nohzFull); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func Open() (*Reader, error) {
 	}, nil
 }
 
-// load loads a program. Reading kernel memory is offered to those under the GPL alone.
+// load loads a program. The kernel lets only programs under the GPL read its memory.
 func load(kernel *btf.Spec, assemble func(*btf.Spec) (asm.Instructions, error)) (*ebpf.Program, error) {
 	code, err := assemble(kernel)
 	if err != nil {
@@ -69,11 +69,12 @@ func load(kernel *btf.Spec, assemble func(*btf.Spec) (asm.Instructions, error)) 
 	return p, nil
 }
 
-// nohzFull lists the processors without a timer's ticks, "(null)" for none.
+// nohzFull is the file that lists the processors without timer ticks; it contains
+// "(null)" if there are none.
 const nohzFull = "/sys/devices/system/cpu/nohz_full"
 
-// checkAccounting makes sure that times are counted by ticks: what runs on
-// processors without any has part of its times in other places.
+// checkAccounting returns an error if there are processors without ticks: the kernel
+// keeps part of the times of their threads elsewhere.
 func checkAccounting(path string) error {
 	b, err := os.ReadFile(path)
 	if list := bytes.TrimSpace(b); err == nil && len(list) > 0 && string(list) != "(null)" {
@@ -82,7 +83,7 @@ func checkAccounting(path string) error {
 	return nil
 }
 
-// Close unloads the programs, when those who read are done.
+// Close unloads the programs when the current readers are done.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,9 +92,9 @@ func (r *Reader) Close() error {
 	return errors.Join(threads.Close(), processes.Close())
 }
 
-// Read calls see with each thread of a process, the oldest first, up to about
-// most. It may miss the later ones where one ends meanwhile. Whether the process
-// is the right one is for the caller to make sure of afterwards.
+// Read calls see for each thread of a process, oldest first, until see has been called
+// about most times. If a thread ends meanwhile, it may miss later ones. The caller must
+// check afterwards that pid is still the same process.
 func (r *Reader) Read(pid, most int, see func(*Task)) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -111,9 +112,9 @@ func (r *Reader) Read(pid, most int, see func(*Task)) error {
 	return nil
 }
 
-// records calls see with what a program writes about the threads of a process, or
-// about all where pid is 0. What the kernel gives in one piece is seen to its end,
-// then no more after see has said so.
+// records calls see for each record that a program writes about the threads of a process,
+// or about all if pid is 0. When see returns false, it finishes the records already read,
+// and stops.
 func (r *Reader) records(program *ebpf.Program, pid, size int, see func(record []byte) bool) error {
 	if program == nil {
 		return os.ErrClosed
@@ -144,8 +145,8 @@ func (r *Reader) records(program *ebpf.Program, pid, size int, see func(record [
 	return nil
 }
 
-// iterate makes a descriptor that shows the threads of a process, or all there are.
-// Which process is a matter of the link, so that each has its own.
+// iterate returns a descriptor that iterates over the threads of a process, or over all.
+// The link selects the process, so each call makes its own.
 func iterate(program *ebpf.Program, pid int) (int, error) {
 	const create, createIterator = 28, 33 // BPF_LINK_CREATE, BPF_ITER_CREATE
 	info := struct{ tid, pid, pidfd uint32 }{pid: uint32(pid)}
@@ -160,17 +161,17 @@ func iterate(program *ebpf.Program, pid int) (int, error) {
 	}), 32)
 	runtime.KeepAlive(&info)
 	if err != nil {
-		return -1, fmt.Errorf("cannot choose threads: %w", err)
+		return -1, fmt.Errorf("cannot select the threads for a task iterator: %w", err)
 	}
-	defer unix.Close(link) // the iterator keeps what it needs of it
+	defer unix.Close(link) // the iterator does not need the descriptor
 	iterator, err := bpf(createIterator, unsafe.Pointer(&struct{ link, flags uint32 }{link: uint32(link)}), 8)
 	if err != nil {
-		return -1, fmt.Errorf("cannot show threads: %w", err)
+		return -1, fmt.Errorf("cannot start a task iterator: %w", err)
 	}
 	return iterator, nil
 }
 
-// bpf makes a system call; the descriptor it returns is closed on exec.
+// bpf makes the system call bpf; the kernel marks the returned descriptor close-on-exec.
 func bpf(command int, attr unsafe.Pointer, size uintptr) (int, error) {
 	fd, _, errno := unix.Syscall(unix.SYS_BPF, uintptr(command), uintptr(attr), size)
 	if errno != 0 {

@@ -18,8 +18,7 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// insideEnv makes the test binary read its own threads, in whatever surroundings
-// it was started.
+// insideEnv makes the test binary read its own threads.
 const insideEnv = "MIRADOR_TEST_TASKS"
 
 func TestMain(m *testing.M) {
@@ -61,17 +60,16 @@ func open(t *testing.T) *Reader {
 			t.Error(err)
 		}
 		if err := r.Read(os.Getpid(), 1, func(*Task) {}); err == nil {
-			t.Error("a closed reader reads")
+			t.Error("a closed reader returns threads")
 		}
 		if n := objects(t); n != before {
-			t.Errorf("%d descriptors of eBPF, %d before", n, before)
+			t.Errorf("%d eBPF descriptors are open, %d before", n, before)
 		}
 	})
 	return r
 }
 
-// objects counts the descriptors of this process that lead to the kernel's
-// programs, links and iterators.
+// objects counts the descriptors of this process for eBPF programs, links and iterators.
 func objects(t *testing.T) (n int) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/self/fd/*")
@@ -86,14 +84,14 @@ func objects(t *testing.T) (n int) {
 	return n
 }
 
-// worker is a thread that works in the program and in the kernel for some processor time,
-// and then sleeps until it is told to end.
+// worker starts a thread that uses processor time both in user and kernel mode, and then
+// sleeps until the test ends it.
 func worker(t *testing.T, work time.Duration) (tid int) {
 	t.Helper()
 	ids, end := make(chan int), make(chan struct{})
 	t.Cleanup(func() { close(end) })
 	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		runtime.LockOSThread() // without unlock, the thread ends with the goroutine
 		for cpuTime() < work {
 			unix.Getpriority(unix.PRIO_PROCESS, 0)
 		}
@@ -103,20 +101,20 @@ func worker(t *testing.T, work time.Duration) (tid int) {
 	return <-ids
 }
 
-// cpuTime is what the thread has had of a processor.
+// cpuTime returns the CPU time of the calling thread.
 func cpuTime() time.Duration {
 	var t unix.Timespec
 	unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t)
 	return time.Duration(t.Nano())
 }
 
-// TestWhatFilesSay compares with the files, which are read afterwards: what they
-// show is what the kernel goes by from then on.
-func TestWhatFilesSay(t *testing.T) {
+// TestTaskEqualsFiles compares with the files. It reads these last, because the kernel
+// adjusts later times to what it showed in files.
+func TestTaskEqualsFiles(t *testing.T) {
 	r := open(t)
 	tid := worker(t, 300*time.Millisecond)
 	dir := fmt.Sprintf("/proc/self/task/%d/", tid)
-	for content(t, dir+"wchan") == "0" { // until it sleeps; stat would have the kernel note times
+	for content(t, dir+"wchan") == "0" { // Wait until it sleeps. Reading stat would make the kernel remember times.
 	}
 	for _, name := range []string{"first", "of 15 letters ()"} {
 		if err := os.WriteFile(dir+"comm", []byte(name), 0o600); err != nil {
@@ -137,7 +135,7 @@ func TestWhatFilesSay(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 		if rest[12] == "0" {
-			t.Error("the thread spent no time in the kernel")
+			t.Error("the thread spent no time in kernel mode")
 		}
 	}
 }
@@ -151,7 +149,8 @@ func content(t *testing.T, path string) string {
 	return string(b)
 }
 
-// More threads than the kernel gives in one piece, and not all of them asked for.
+// TestManyThreads reads more threads than the kernel returns in one read, and then asks
+// for only some of them.
 func TestManyThreads(t *testing.T) {
 	const many = bufferSize/recordSize + 50
 	r := open(t)
@@ -164,17 +163,17 @@ func TestManyThreads(t *testing.T) {
 		t.Errorf("%d threads, want %d at the least: %v", len(tids), many, err)
 	}
 	if tids, err := numbers(r, os.Getpid(), 1); err != nil || len(tids) == 0 || len(tids) > bufferSize/recordSize {
-		t.Errorf("%d threads, although one is enough: %v", len(tids), err)
+		t.Errorf("%d threads, although the test asked for one: %v", len(tids), err)
 	}
 	if tids, err := numbers(r, 1<<22+1, 1000); len(tids) != 0 {
-		t.Errorf("a process that is none has threads %v, %v", tids, err)
+		t.Errorf("a process that does not exist has threads %v, %v", tids, err)
 	}
 }
 
 func TestProcessorsWithoutTicks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "nohz_full")
 	if err := checkAccounting(path); err != nil {
-		t.Errorf("a kernel that knows none: %v", err)
+		t.Errorf("a kernel without the list of processors: %v", err)
 	}
 	for list, want := range map[string]string{"  (null)\n": "<nil>", "\n": "<nil>", "2-7\n": "processors 2-7 have no ticks"} {
 		if err := os.WriteFile(path, []byte(list), 0o600); err != nil {

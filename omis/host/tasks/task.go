@@ -8,27 +8,27 @@ import (
 	"math/bits"
 )
 
-// Task is one thread, as the kernel has it. Times are nanoseconds.
+// Task is a thread as the kernel describes it. Times are nanoseconds.
 type Task struct {
-	TID   int    // in the monitor's pid namespace; 0 where it has none any more
-	Start uint64 // since boot; tells it from a later thread of the same number
+	TID   int    // in the monitor's pid namespace; 0 if it has just ended
+	Start uint64 // since boot; differs from that of a later thread with the same number
 	State byte   // the letter that /proc shows
 	Nice  int64
-	Ran   uint64 // on processors, what schedstat shows
+	Ran   uint64 // time on processors, as in schedstat
 	Name  [nameSize]byte
 
 	ticked, shown modes
 }
 
-// modes are the time a thread has spent as the program and as the kernel.
+// modes are the times in user and kernel mode.
 type modes struct{ user, system uint64 }
 
 const nameSize = 16 // TASK_COMM_LEN
 
-// nice0 is the static priority where nice is 0 (DEFAULT_PRIO).
+// nice0 is the static priority for nice 0 (DEFAULT_PRIO).
 const nice0 = 120
 
-// parse takes a record of a program apart, up to the name.
+// parse parses a record without the name.
 func parse(record []byte) (t Task) {
 	long := func(at int) uint64 { return binary.LittleEndian.Uint64(record[at:]) }
 	word := func(at int) uint32 { return binary.LittleEndian.Uint32(record[at:]) }
@@ -42,16 +42,16 @@ func parse(record []byte) (t Task) {
 	return t
 }
 
-// States of a task (sched.h) beyond those that have a letter of their own.
+// States of a task (sched.h), other than those with a letter of their own.
 const (
 	reported      = 1<<7 - 1
 	uninterrupted = 1 << 1
 	noLoad        = 1 << 10
-	lockWait      = 1 << 12 // on kernels for real time
+	lockWait      = 1 << 12 // on real-time kernels
 	frozen        = 1 << 15
 )
 
-// letter is what task_state_index of the kernel makes of a state.
+// letter computes the state letter like task_state_index in the kernel.
 func letter(state, exit uint32) byte {
 	const idle = uninterrupted | noLoad
 	switch {
@@ -63,15 +63,15 @@ func letter(state, exit uint32) byte {
 	return "RSDTtXZP"[bits.Len32((state|exit)&reported)]
 }
 
-// CommandName is the name up to its end.
+// CommandName returns the name without the zero bytes.
 func (t *Task) CommandName() string {
 	name, _, _ := bytes.Cut(t.Name[:], []byte{0})
 	return string(name)
 }
 
-// System is the time spent in the kernel, as cputime_adjust computes it for
-// /proc: the timer's ticks only divide the exact time into two, and neither is
-// less than what /proc has shown before.
+// System returns the time in kernel mode as cputime_adjust computes it for /proc: the
+// timer's ticks only divide the exact time, and neither part is less than /proc has shown
+// before.
 func (t *Task) System() uint64 {
 	if t.shown.user+t.shown.system >= t.Ran {
 		return t.shown.system
@@ -88,7 +88,7 @@ func (t *Task) System() uint64 {
 	return min(system, t.Ran-min(t.Ran, t.shown.user))
 }
 
-// scale is a*b/c, in 128 bits on the way; a is not greater than c.
+// scale returns a*b/c with an intermediate result of 128 bits; a is not greater than c.
 func scale(a, b, c uint64) uint64 {
 	high, low := bits.Mul64(a, b)
 	quotient, _ := bits.Div64(high, low, c)

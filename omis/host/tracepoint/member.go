@@ -4,8 +4,8 @@ package tracepoint
 
 import "github.com/cilium/ebpf/btf"
 
-// Member finds a member of one of the kernel's structs, also in structs without
-// a name, which randomised layouts have.
+// Member finds a member of a kernel struct. It also searches anonymous structs, which
+// randomised layouts contain.
 func Member(members []btf.Member, name string) (m btf.Member, offset uint32, ok bool) {
 	for _, m := range members {
 		if m.Name == name {

@@ -18,13 +18,13 @@ import (
 	"mirador/omis"
 )
 
-// Set is a number of eBPF objects that are let go of together.
+// Set is a set of eBPF objects that are closed together.
 type Set struct {
 	purpose string
 	closers []io.Closer
 }
 
-// NewSet makes an empty set. purpose completes "cannot …" in errors: "observe
+// NewSet returns an empty set. purpose completes "cannot …" in errors: "observe
 // scheduling".
 func NewSet(purpose string) *Set { return &Set{purpose: purpose} }
 
@@ -40,7 +40,7 @@ func (s *Set) Map(spec *ebpf.MapSpec) (*ebpf.Map, error) {
 
 // Program loads a program for raw tracepoints.
 func (s *Set) Program(code asm.Instructions) (*ebpf.Program, error) {
-	// Reading kernel memory is offered to programs under the GPL alone.
+	// The kernel lets only programs under the GPL read its memory.
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.RawTracepoint, Instructions: code, License: "GPL"})
 	if err != nil {
 		return nil, s.explain(err)
@@ -49,14 +49,14 @@ func (s *Set) Program(code asm.Instructions) (*ebpf.Program, error) {
 	return p, nil
 }
 
-// Attach runs a program at each occurrence of a tracepoint, on the whole
-// machine, until the set is closed.
+// Attach runs a program at each occurrence of a tracepoint, on the whole machine, until
+// the set is closed.
 func (s *Set) Attach(name string, code asm.Instructions) error {
 	_, err := s.Link(name, code)
 	return err
 }
 
-// Link is Attach, and returns the link: pinned, it outlives the set.
+// Link does what Attach does, and returns the link: if pinned, it outlives the set.
 func (s *Set) Link(name string, code asm.Instructions) (link.Link, error) {
 	p, err := s.Program(code)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Set) Link(name string, code asm.Instructions) (link.Link, error) {
 	return l, nil
 }
 
-// Add adds an object that was made elsewhere.
+// Add adds an object that the caller made.
 func (s *Set) Add(c io.Closer) { s.closers = append(s.closers, c) }
 
 // Close detaches the programs first and frees the maps last.
@@ -98,14 +98,14 @@ func (s *Set) explain(err error) error {
 	return omis.Errorf(omis.OSError, "cannot %s: %v", s.purpose, err)
 }
 
-// needed are the capabilities that raw tracepoints take.
+// needed are the capabilities that raw tracepoints require.
 var needed = []struct {
 	bit  int
 	name string
 }{{unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_PERFMON, "CAP_PERFMON"}}
 
-// Missing names the capabilities that this process lacks for raw tracepoints,
-// nothing if it has them all. CAP_SYS_ADMIN includes them.
+// Missing names the capabilities that this process lacks for raw tracepoints.
+// CAP_SYS_ADMIN includes them.
 func Missing() []string {
 	have, err := effective()
 	if err != nil || have>>unix.CAP_SYS_ADMIN&1 == 1 {
@@ -120,8 +120,8 @@ func Missing() []string {
 	return names
 }
 
-// effective are the capabilities of the calling thread; the Go runtime keeps
-// them the same in all threads.
+// effective returns the capabilities of the calling thread; the Go runtime keeps them the
+// same in all threads.
 func effective() (uint64, error) {
 	var data [2]unix.CapUserData
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

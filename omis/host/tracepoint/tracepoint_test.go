@@ -16,7 +16,7 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// tryEnv makes the test binary try to attach, and say how that went.
+// tryEnv makes the test binary try to attach a program and print the result.
 const tryEnv = "MIRADOR_TEST_ATTACH"
 
 func TestMain(m *testing.M) {

@@ -16,18 +16,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrRedZone is returned by CheckNop where the kernel spoils what functions keep below their
-// stack pointers.
-var ErrRedZone = errors.New("this kernel makes a call of a nop of five bytes with a uprobe, which overwrites what functions keep below their stack pointers")
+// ErrRedZone is the result of CheckNop if the kernel overwrites data that functions keep
+// below their stack pointers.
+var ErrRedZone = errors.New("this kernel replaces a nop of five bytes that has a uprobe by a call, which overwrites data that functions keep below their stack pointers")
 
-// CheckNop finds out what the kernel does with a uprobe on a nop of five bytes that is not the
-// first instruction of its function. Linux 6.18 makes a call of the nop, and the call writes
-// below the stack pointer, where the function may keep something. Which later kernels do not
-// is not known, so CheckNop has a small program run into such a uprobe: nothing else can be
-// hurt. The test takes some 50 ms. An error other than ErrRedZone says why there is no answer.
+// CheckNop finds out what the kernel does with a uprobe on a nop of five bytes that is
+// not the first instruction of its function. Linux 6.18 replaces the nop by a call, which
+// writes below the stack pointer, where the function may keep data. It is unknown which
+// later kernels do not, so CheckNop sets such a uprobe in a small program of its own,
+// where it does no harm. The test takes about 50 ms. An error other than ErrRedZone is
+// the reason why there is no result.
 func CheckNop() error { return checkAt(nopOffset) }
 
-// checkAt is CheckNop for a uprobe at an offset in the file.
+// checkAt does the same for a uprobe at any offset in the program's file.
 func checkAt(offset uint64) error {
 	path, clean, err := nopProgram()
 	if err != nil {
@@ -54,14 +55,13 @@ func checkAt(offset uint64) error {
 	return ended
 }
 
-// runInto lets the program run into a uprobe. It reports whether the kernel has not counted
-// all hits.
+// runInto lets the program hit a uprobe. It reports whether the kernel missed hits.
 func runInto(cmd *exec.Cmd, in io.WriteCloser, path string, offset uint64) (wrong bool, err error) {
 	u, err := Set(cmd.Process.Pid, path, offset, AtEntry)
 	if err != nil {
 		return false, err
 	}
-	defer func() { go u.Close() }() // nobody needs to wait for that
+	defer func() { go u.Close() }() // no caller needs to wait for the end
 	if _, err := in.Write([]byte{0}); err != nil {
 		return false, err
 	}
@@ -82,8 +82,9 @@ func runInto(cmd *exec.Cmd, in io.WriteCloser, path string, offset uint64) (wron
 	return n != nopCalls, err
 }
 
-// startProgram starts a program that waits for a byte. A process that is just being started
-// may still have the file open for writing.
+// startProgram starts the program, which waits for a byte. Executing the file fails with
+// ETXTBSY while a process that is just being started has it open for writing; then
+// startProgram tries again.
 func startProgram(path string) (*exec.Cmd, io.WriteCloser, error) {
 	const tries = 20
 	for try := 0; ; try++ {
@@ -103,7 +104,7 @@ func startProgram(path string) (*exec.Cmd, io.WriteCloser, error) {
 	}
 }
 
-// nopProgram makes the program, in a file without a name in any folder.
+// nopProgram writes the program into a memory file and returns a path to it.
 func nopProgram() (path string, clean func(), err error) {
 	fd, err := unix.MemfdCreate("mirador nop", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -117,7 +118,7 @@ func nopProgram() (path string, clean func(), err error) {
 	if err := written.Chmod(0o500); err != nil {
 		return "", nil, err
 	}
-	// Nobody executes a file that is open for writing.
+	// The kernel does not execute a file that is open for writing.
 	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
 		return "", nil, err
@@ -125,18 +126,18 @@ func nopProgram() (path string, clean func(), err error) {
 	return fmt.Sprintf("/proc/self/fd/%d", f.Fd()), func() { f.Close() }, nil
 }
 
-// The program of CheckNop.
+// Layout of CheckNop's program.
 const (
 	nopBase   = 0x400000
-	nopCode   = 0x1000 // where the code stands in the file
+	nopCode   = 0x1000 // offset of the code in the file
 	nopLeaf   = nopCode + 0x100
 	nopOffset = nopLeaf + 10
 	nopCalls  = 100
 )
 
-// nopELF is a program that waits for a byte, calls a leaf function a hundred times, and exits
-// with 1 if a result was wrong. The function keeps two words below its stack pointer, and the
-// nop stands between where it writes them and where it compares them.
+// nopELF returns a program that waits for a byte, calls a leaf function a hundred times,
+// and exits with 1 if a result was wrong. The function keeps two words below its stack
+// pointer, and executes the nop between writing and comparing them.
 func nopELF() []byte {
 	const pageSize, flagsRX, loadable = 0x1000, 5, 1
 	le := binary.LittleEndian

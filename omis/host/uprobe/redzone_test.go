@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestCheckNop: whatever this kernel does, the test finds it out, and the program that it uses
-// comes to right results without a uprobe.
+// TestCheckNop checks that CheckNop has a result on this kernel, and that its program
+// computes correct results without a uprobe.
 func TestCheckNop(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "nop")
 	if err := os.WriteFile(path, nopELF(), 0o755); err != nil {

@@ -1,10 +1,10 @@
 //go:build linux
 
-// Package uprobe sets a uprobe by a perf event and counts its hits, without a program in the
-// kernel: as other tools do beside the monitor, and as the monitor does to test the kernel.
+// Package uprobe sets a uprobe by a perf event and counts its hits, without an eBPF
+// program. Tools beside the monitor do this, and the monitor does it to test the kernel.
 //
-// Only omis/host, omis/linux, omis/place and torture may import it. A Uprobe may
-// be used from any goroutine.
+// Only omis/host, omis/linux, omis/place and torture may import it. A Uprobe may be used
+// from any goroutine.
 package uprobe
 
 import (
@@ -18,10 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Uprobe is a uprobe that stands in one process.
+// Uprobe is a uprobe in one process.
 type Uprobe struct{ file *os.File }
 
-// Kinds of uprobes: at an instruction, or at the return of the function that begins there.
+// Kinds of uprobes: at an instruction, or at the return of the function that begins
+// there.
 const (
 	AtEntry = 0
 	AtExit  = 1
@@ -46,17 +47,17 @@ func Set(pid int, path string, offset uint64, kind uint64) (*Uprobe, error) {
 	return &Uprobe{os.NewFile(uintptr(fd), "uprobe")}, nil
 }
 
-// source is the number by which the kernel knows events of uprobes.
+// source returns the kernel's type number of uprobe events.
 func source() (uint32, error) {
 	text, err := os.ReadFile("/sys/bus/event_source/devices/uprobe/type")
 	if err != nil {
-		return 0, fmt.Errorf("this kernel sets no uprobes by perf events: %w", err)
+		return 0, fmt.Errorf("this kernel does not support uprobes as perf events: %w", err)
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
 	return uint32(n), err
 }
 
-// Count returns how often the process has hit the uprobe.
+// Count returns the number of hits in the process.
 func (u *Uprobe) Count() (uint64, error) {
 	var b [8]byte
 	if _, err := u.file.Read(b[:]); err != nil {
@@ -65,6 +66,6 @@ func (u *Uprobe) Count() (uint64, error) {
 	return binary.NativeEndian.Uint64(b[:]), nil
 }
 
-// Close takes the uprobe out. The kernel waits for all processors meanwhile, up to a quarter
-// of a second.
+// Close removes the uprobe. The kernel waits for all processors, up to a quarter of a
+// second.
 func (u *Uprobe) Close() error { return u.file.Close() }
