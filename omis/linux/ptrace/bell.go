@@ -23,9 +23,9 @@ const (
 	saNoStopped = 1 // SA_NOCLDSTOP
 )
 
-// Interrupting makes a signal interrupt Wait: Go's runtime installs its handlers
-// with SA_RESTART, under which a wait would simply go on. It changes the
-// disposition for the whole monitor, to the same effect however often.
+// Interrupting lets a signal interrupt Wait: Go's runtime installs its handlers with
+// SA_RESTART, which would restart the wait. It changes the signal's action for the whole
+// process and may be called repeatedly.
 func Interrupting(sig unix.Signal) error {
 	var act sigaction
 	if err := rtSigaction(sig, nil, &act); err != nil {
@@ -38,10 +38,10 @@ func Interrupting(sig unix.Signal) error {
 	return rtSigaction(sig, &act, nil)
 }
 
-// Quiet has the kernel send no SIGCHLD when a tracee stops: Go's runtime handles
-// that signal, which nobody waits for, on the very thread that is about to deal
-// with the stop. Waits end as before. It changes the disposition for the whole
-// monitor, to the same effect however often.
+// Quiet stops the kernel from sending SIGCHLD when a tracee stops: nothing waits for that
+// signal, and Go's runtime would handle it on the thread that is about to handle the
+// stop. Waits end as before. Quiet changes the signal's action for the whole process and
+// may be called repeatedly.
 func Quiet() error {
 	var act sigaction
 	if err := rtSigaction(unix.SIGCHLD, nil, &act); err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestQuiet has a child stop and end: the signal is for its end alone.
+// TestQuiet lets a child stop and end: only the end may send the signal.
 func TestQuiet(t *testing.T) {
 	told := make(chan os.Signal, 10)
 	signal.Notify(told, unix.SIGCHLD)

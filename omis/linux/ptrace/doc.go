@@ -1,6 +1,6 @@
-// Package ptrace is the kernel's tracing interface, as thin as it can be: the
-// requests this monitor makes, and a wait that can look without taking.
+// Package ptrace contains the kernel's tracing requests that the monitor uses, and a wait
+// that can inspect a status without consuming it.
 //
-// Only omis/linux may import it. Every function must be called on the OS thread
-// that attached the tracee: the kernel answers ESRCH to all others.
+// Only omis/linux may import it. Call every function on the OS thread that attached the
+// tracee: for other threads the kernel returns ESRCH.
 package ptrace

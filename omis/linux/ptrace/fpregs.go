@@ -17,7 +17,7 @@ type FPRegs struct {
 	_   [96]byte
 }
 
-// Bytes are the image itself.
+// Bytes returns the image.
 func (r *FPRegs) Bytes() []byte { return (*[unsafe.Sizeof(*r)]byte)(unsafe.Pointer(r))[:] }
 
 // GetFPRegs reads the x87 and SSE registers of a stopped tracee.
@@ -27,17 +27,19 @@ func GetFPRegs(tid int, regs *FPRegs) error {
 	return err
 }
 
-// SetFPRegs replaces them; the upper halves of wider registers stay.
+// SetFPRegs writes these registers; the upper halves of wider registers keep their
+// values.
 func SetFPRegs(tid int, regs *FPRegs) error {
 	err := request(unix.PTRACE_SETFPREGS, tid, 0, uintptr(unsafe.Pointer(regs)))
 	runtime.KeepAlive(regs)
 	return err
 }
 
-// mostState bounds the extended state of a thread; that of AMX takes 11 KB.
+// mostState bounds the extended state of a thread; with AMX it takes 11 KB.
 const mostState = 32 << 10
 
-// ExtendedState reads all registers of a stopped tracee that XSAVE saves, as it writes them.
+// ExtendedState reads all registers of a stopped tracee that XSAVE saves, in the format
+// of XSAVE.
 func ExtendedState(tid int) ([]byte, error) {
 	state := make([]byte, mostState)
 	v := unix.Iovec{Base: &state[0], Len: mostState}

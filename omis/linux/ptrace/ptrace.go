@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options are what every tracee is seized with. PTRACE_O_EXITKILL is absent on
-// purpose: a target outlives its monitor. TRACESYSGOOD marks system-call stops
-// with 0x80; without it a tracer that dies during such a stop leaves the tracee
-// a real SIGTRAP to die of.
+// Options are set for every tracee. PTRACE_O_EXITKILL is absent on purpose: a target
+// outlives its monitor. TRACESYSGOOD marks system-call stops with 0x80; without it, if
+// the tracer dies during such a stop, a real SIGTRAP kills the tracee.
 const Options = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
 	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESYSGOOD
 
@@ -23,12 +22,12 @@ const (
 	sigsetSize    = 8
 )
 
-// Regs are the general registers of a tracee.
+// Regs holds the general registers of a tracee.
 type Regs = unix.PtraceRegs
 
-// request is for requests that never block, and so need not tell Go's scheduler
-// about themselves: that would cost more than most of them do. It must not grow
-// the stack: data may be an address there, which was made a number already.
+// request makes a request that never blocks. It does not notify Go's scheduler, which
+// would cost more than most requests. It must not grow the stack, because data may be an
+// address on the stack that was converted to a number.
 //
 //go:nosplit
 func request(req, tid int, addr, data uintptr) error {
@@ -39,10 +38,10 @@ func request(req, tid int, addr, data uintptr) error {
 	return nil
 }
 
-// Seize attaches without stopping. Alone among the requests it may block: while
-// the process executes another program (cred_guard_mutex). A thread that blocks
-// unknown to Go's scheduler would keep the collector, and with it everybody,
-// waiting.
+// Seize attaches without stopping the tracee. Unlike other requests it can block, while
+// the process executes another program (cred_guard_mutex). So it notifies Go's scheduler;
+// otherwise the garbage collector, and with it all goroutines, would wait for this
+// thread.
 func Seize(tid int) error {
 	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(tid), 0, Options, 0, 0)
 	if errno != 0 {
@@ -51,27 +50,28 @@ func Seize(tid int) error {
 	return nil
 }
 
-// SetOptions replaces those that a stopped tracee was seized with.
+// SetOptions replaces the options of a stopped tracee.
 func SetOptions(tid, options int) error {
 	return request(unix.PTRACE_SETOPTIONS, tid, 0, uintptr(options))
 }
 
-// Interrupt stops a seized tracee soon; a system call it interrupts restarts by itself.
+// Interrupt makes a seized tracee stop soon; an interrupted system call restarts.
 func Interrupt(tid int) error { return request(unix.PTRACE_INTERRUPT, tid, 0, 0) }
 
-// Cont lets a stopped tracee go on, delivering sig unless 0.
+// Cont continues a stopped tracee and delivers sig unless it is 0.
 func Cont(tid, sig int) error { return request(unix.PTRACE_CONT, tid, 0, uintptr(sig)) }
 
-// Syscall is Cont up to the next entry to or exit from a system call.
+// Syscall continues a tracee as Cont does, up to the next entry to or exit from a system
+// call.
 func Syscall(tid, sig int) error { return request(unix.PTRACE_SYSCALL, tid, 0, uintptr(sig)) }
 
-// Step is Cont for one instruction.
+// Step continues a tracee as Cont does, for one instruction.
 func Step(tid, sig int) error { return request(unix.PTRACE_SINGLESTEP, tid, 0, uintptr(sig)) }
 
 // Listen leaves a tracee in its group-stop, but lets SIGCONT wake it.
 func Listen(tid int) error { return request(unix.PTRACE_LISTEN, tid, 0, 0) }
 
-// Detach lets a stopped tracee go for good, delivering sig unless 0.
+// Detach detaches a stopped tracee, which continues, and delivers sig unless it is 0.
 func Detach(tid, sig int) error { return request(unix.PTRACE_DETACH, tid, 0, uintptr(sig)) }
 
 // GetRegs reads the general registers of a stopped tracee.
@@ -81,26 +81,26 @@ func GetRegs(tid int, regs *Regs) error {
 	return err
 }
 
-// SetRegs replaces all general registers at once: no death of the tracer can
-// leave half of them.
+// SetRegs writes all general registers in one request, so that the tracer's death cannot
+// leave only half of them changed.
 func SetRegs(tid int, regs *Regs) error {
 	err := request(unix.PTRACE_SETREGS, tid, 0, uintptr(unsafe.Pointer(regs)))
 	runtime.KeepAlive(regs)
 	return err
 }
 
-// SetPC replaces the program counter alone.
+// SetPC writes the program counter.
 func SetPC(tid int, pc uint64) error {
 	return request(unix.PTRACE_POKEUSR, tid, unsafe.Offsetof(Regs{}.Rip), uintptr(pc))
 }
 
-// SigInfo is the head of a siginfo_t.
+// SigInfo is the beginning of a siginfo_t.
 type SigInfo struct {
 	Signo, Errno, Code int32
 	_                  [116]byte
 }
 
-// GetSigInfo reads the signal a tracee is stopped for.
+// GetSigInfo reads the siginfo of the signal for which a tracee is stopped.
 func GetSigInfo(tid int, info *SigInfo) error {
 	err := request(unix.PTRACE_GETSIGINFO, tid, 0, uintptr(unsafe.Pointer(info)))
 	runtime.KeepAlive(info)
@@ -110,10 +110,10 @@ func GetSigInfo(tid int, info *SigInfo) error {
 // FromKernel is the code of a signal that the processor raised at a breakpoint.
 const FromKernel = 0x80
 
-// WillTrap tells whether a stopped tracee has yet to be told of a SIGTRAP that the
-// processor raised, by a breakpoint or a step.
+// WillTrap reports whether a SIGTRAP that the processor raised at a breakpoint or step is
+// pending for a stopped tracee.
 func WillTrap(tid int) bool {
-	var pending [16]SigInfo // of the thread alone; nobody else's is raised by the processor
+	var pending [16]SigInfo // of the thread, since the processor raises signals for threads only
 	for off := uint64(0); ; off += uint64(len(pending)) {
 		args := struct {
 			off   uint64
@@ -135,15 +135,15 @@ func WillTrap(tid int) bool {
 	}
 }
 
-// SetSigInfo replaces what a tracee gets to know about the signal it is stopped for.
+// SetSigInfo replaces the siginfo of the signal for which a tracee is stopped.
 func SetSigInfo(tid int, info *SigInfo) error {
 	err := request(unix.PTRACE_SETSIGINFO, tid, 0, uintptr(unsafe.Pointer(info)))
 	runtime.KeepAlive(info)
 	return err
 }
 
-// EventMessage is the new thread or process of a clone, fork or vfork event, or
-// the former thread id of an exec event.
+// EventMessage returns the new thread or process of a clone, fork or vfork event, or the
+// former thread id of an exec event.
 func EventMessage(tid int) (int, error) {
 	var msg uint64
 	err := request(unix.PTRACE_GETEVENTMSG, tid, 0, uintptr(unsafe.Pointer(&msg)))

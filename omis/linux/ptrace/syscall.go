@@ -26,10 +26,10 @@ type SyscallInfo struct {
 	_      uint64
 }
 
-// Result is what the system call returned, at its exit.
+// Result returns the result of the system call, at its exit.
 func (i *SyscallInfo) Result() int64 { return int64(i.Number) }
 
-// GetSyscallInfo tells about the system-call stop a tracee is in.
+// GetSyscallInfo reads the system-call stop of a tracee.
 func GetSyscallInfo(tid int, info *SyscallInfo) error {
 	const reqGetSyscallInfo = 0x420e
 	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, reqGetSyscallInfo, uintptr(tid), unsafe.Sizeof(*info), uintptr(unsafe.Pointer(info)), 0, 0)

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestReapDeadLeavesStops has somebody who looks for the dead come between a stop
-// and the one who waits for it.
+// TestReapDeadLeavesStops calls ReapDead between a stop and the Wait for it.
 func TestReapDeadLeavesStops(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -44,11 +43,11 @@ func TestReapDeadLeavesStops(t *testing.T) {
 	}
 	awaitPoll(t, pid)
 	if ReapDead(pid) {
-		t.Error("a stopped process was taken for a dead one")
+		t.Error("ReapDead takes a stopped process for a dead one")
 	}
 	s, ok := PollThread(pid)
 	if !ok || s.Event() != EventStop {
-		t.Fatalf("the stop is gone: %+v, %v", s, ok)
+		t.Fatalf("the stop was consumed: %+v, %v", s, ok)
 	}
 	if err := Detach(pid, 0); err != nil {
 		t.Error(err)
@@ -58,11 +57,11 @@ func TestReapDeadLeavesStops(t *testing.T) {
 	}
 	awaitPoll(t, pid)
 	if !ReapDead(pid) {
-		t.Error("a dead process was not taken")
+		t.Error("ReapDead did not reap a dead process")
 	}
 }
 
-// awaitPoll waits until a thread has something to tell.
+// awaitPoll waits until a thread has a status.
 func awaitPoll(t *testing.T, tid int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -70,7 +69,7 @@ func awaitPoll(t *testing.T, tid int) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("nothing was told")
+			t.Fatal("no status")
 		}
 	}
 }

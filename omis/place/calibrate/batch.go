@@ -9,24 +9,24 @@ import (
 	"mirador/omis"
 )
 
-// Batches take less than a tenth of a millisecond, so that many are not interrupted also where others
-// keep the machine busy. There are rounds of them until enough have told the same, of all
-// that is measured, or patience is at its end.
+// A batch takes less than a tenth of a millisecond, so that many batches are not
+// interrupted even on a busy machine. Rounds of batches continue until enough batches of
+// every trial agree, or up to mostRounds.
 const (
 	fewRounds  = 40
 	mostRounds = 160
-	alike      = 10  // batches
-	batch      = 7e4 // nanoseconds
-	warmUp     = 4   // calls, in which is made what is made once: rows, copies of code
+	alike      = 10  // number of batches that must agree
+	batch      = 7e4 // nanoseconds of a batch
+	warmUp     = 4   // calls that create what is created only once: rows, copies of code
 	fewest     = 4
 	most       = 2000
-	howLong    = 6 // rounds of work, some 50 ns
+	howLong    = 6 // rounds of work in a call, about 50 ns
 )
 
-// run measures the trials in turns with the function that is not probed. One that is timed
-// by the clock that waits has batches of its own for what is measured, with calls that are
-// apart by chance. Otherwise that would be another thing to measure: what overlaps what
-// stands before it.
+// run measures the trials in turns with calls of the function without probes. A trial
+// that is timed by the ordered clock has extra batches for the intervals, with random
+// pauses between calls: otherwise the overlap of a call with the one before would change
+// the intervals.
 func (d *process) run(list []*trial, clock omis.Clock) error {
 	for _, t := range list {
 		if _, err := d.call(t.function, warmUp, howLong); err != nil {
@@ -61,7 +61,7 @@ func (d *process) run(list []*trial, clock omis.Clock) error {
 	return nil
 }
 
-// turn makes one batch with probes, or two.
+// turn runs one batch of a trial, or two.
 func (t *trial) turn(d *process, clock omis.Clock) error {
 	if _, _, err := t.read(); err != nil {
 		return err
@@ -86,21 +86,21 @@ func (t *trial) turn(d *process, clock omis.Clock) error {
 	return err
 }
 
-// near is how far batches that tell the same may be from the least, and grain how far the
-// clock may go on at a time, in nanoseconds: of many processors 10.
+// near is the greatest ratio of batches that agree to the least one. grain is the step of
+// the clock in nanoseconds: 10 on many processors.
 const (
 	near  = 1.01
 	grain = 10
 )
 
-// blur is how far, nearly always, the mean of a batch is from the least of all by the steps
-// of the clock: four standard deviations.
+// blur returns the error of a batch's mean that the steps of the clock cause: four
+// standard deviations.
 func (t *trial) blur() float64 {
 	return 4 * grain / 2 / math.Sqrt(float64(max(t.intervals, 1)))
 }
 
-// lowest are the batches that nothing has disturbed, as far as it can be told: whatever
-// else a machine does makes one longer. They are sorted.
+// lowest returns the batches, sorted, that other activity of the machine has probably not
+// lengthened.
 func lowest(batches []float64, blur float64) []float64 {
 	list := slices.Sorted(slices.Values(batches))
 	if len(list) == 0 {
@@ -113,20 +113,21 @@ func lowest(batches []float64, blur float64) []float64 {
 	return list
 }
 
-// floor is what batches tell that nothing has disturbed. It is not the least: what is
-// measured in steps of the clock is too short as often as it is too long.
+// floor returns the median of the undisturbed batches. The least one would be wrong: the
+// steps of the clock make a batch too short as often as too long.
 func floor(batches []float64, blur float64) float64 {
 	list := lowest(batches, blur)
 	return list[len(list)/2]
 }
 
-// settled tells that enough batches tell the same.
+// settled reports whether enough batches agree.
 func settled(batches []float64, blur float64) bool { return len(lowest(batches, blur)) >= alike }
 
 func (t *trial) settled() bool {
 	return t.minor || settled(t.probed, 0) && (!t.timed() || settled(t.measured, t.blur()))
 }
 
-// added is what probing adds to a call, inside what of that the intervals contain.
+// added returns the time that probing adds to a call, inside the part of it that the
+// intervals contain.
 func (t *trial) added() float64  { return floor(t.probed, 0) - t.bare }
 func (t *trial) inside() float64 { return floor(t.measured, t.blur()) - t.bare }

@@ -11,8 +11,8 @@ import (
 	"mirador/omis"
 )
 
-// blurred are batches of a trial whose intervals take so long, as a clock tells it that
-// goes on in steps; some batches are disturbed.
+// blurred returns batches of a trial with intervals of the length truth, measured by a
+// clock that advances in steps; a share of the batches is disturbed.
 func blurred(random *rand.Rand, batches, intervals int, truth float64, disturbed float64) (list []float64) {
 	for range batches {
 		var sum float64
@@ -29,8 +29,9 @@ func blurred(random *rand.Rand, batches, intervals int, truth float64, disturbed
 	return list
 }
 
-// What batches tell is the truth, whether few of them are disturbed or nearly all, and
-// whether they measure many intervals or few; the least of them is too short.
+// TestFloorIsTheTruth checks that floor returns the true length, whether few batches are
+// disturbed or nearly all, and whether they measure many intervals or few; and that the
+// least batch is too short.
 func TestFloorIsTheTruth(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct {
@@ -46,13 +47,13 @@ func TestFloorIsTheTruth(t *testing.T) {
 				t.Errorf("%+v: %.2f of %v", c, got, truth)
 			}
 			if least := slices.Min(list); c.intervals == 20 && least > truth-1.5 {
-				t.Errorf("the least is %.2f: nothing is blurred here", least)
+				t.Errorf("the least is %.2f: the batches are not blurred", least)
 			}
 		}
 	}
 }
 
-// Enough batches that are alike settle a trial, but not some that are far apart.
+// TestSettled checks that batches settle a trial only if enough of them agree.
 func TestSettled(t *testing.T) {
 	alone := []float64{50}
 	apart := []float64{50}
@@ -72,19 +73,19 @@ func TestSettled(t *testing.T) {
 	}
 	counted := &trial{probed: near}
 	if !counted.settled() {
-		t.Error("a trial that is only counted waits for what it measures")
+		t.Error("a trial that is only counted waits for intervals")
 	}
 	timed := &trial{end: "return", probed: near, measured: apart, intervals: 1000}
 	if timed.settled() {
-		t.Error("a trial is settled whose intervals are not")
+		t.Error("a trial is settled although its intervals are not")
 	}
 	timed.measured = near
 	if !timed.settled() {
-		t.Error("a trial is not settled that tells the same again and again")
+		t.Error("a trial is not settled although its batches agree")
 	}
 }
 
-// Calls that are apart are as many as those that are not, and all are measured.
+// TestCallsApart checks that all calls with pauses are made and measured.
 func TestCallsApart(t *testing.T) {
 	c := machine(t)
 	d, err := start(c.Node.Identify)

@@ -7,26 +7,26 @@ import (
 	"unsafe"
 )
 
-// The functions of the dummy are all alike: probes stand in all but the first at the
-// same time.
+// The functions of the dummy are identical: all but the first are probed at the same
+// time.
 const (
 	functions = 24
-	stride    = 128 // from one to the next
+	stride    = 128 // distance of the functions
 )
 
-// Offsets of places to probe, from the beginning of a function.
+// Offsets of the places to probe in a function.
 var (
 	begins = []uint64{0, 2, 17, 30}
 	ends   = []uint64{89, 87, 82, 72, 67}
 )
 
-// begin is where the dummy's code stands in this program.
+// begin returns the address of the dummy's code in this program.
 func begin() uintptr
 
-// mostEntry bounds the code before the functions.
+// mostEntry bounds the size of the code before the functions.
 const mostEntry = 512
 
-// code is the dummy's, and where in it the functions begin.
+// code returns the dummy's code, and the offset of its first function.
 func code() (all []byte, first int) {
 	at := unsafe.Add(unsafe.Pointer(nil), begin())
 	all = unsafe.Slice((*byte)(at), mostEntry+functions*stride)

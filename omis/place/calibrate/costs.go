@@ -13,35 +13,37 @@ import (
 	"mirador/omis"
 )
 
-// Config is what calibrating takes.
+// Config configures New.
 type Config struct {
-	// Node holds the threads of the dummy.
+	// Node holds the dummy's threads.
 	Node omis.Node
-	// Placers are the placements to calibrate beside that.
+	// Placers are the placements to calibrate in addition to Held.
 	Placers []omis.Placer
-	// File is where figures are kept; "": nowhere.
+	// File stores the figures; "" stores none.
 	File string
-	// Log takes what cannot be calibrated, and why; nil is slog.Default.
+	// Log receives the placements that cannot be calibrated, with the reason; nil means
+	// slog.Default.
 	Log *slog.Logger
 }
 
-// Costs are the figures of this machine. Its methods may be called from any goroutine.
+// Costs measures and keeps the costs of probes on this machine. Its methods may be called
+// from any goroutine.
 type Costs struct {
 	config Config
 
-	turn sync.Mutex // of calibrations
+	turn sync.Mutex // serialises calibrations
 
 	mu     sync.RWMutex
 	known  map[string]map[string]omis.Cost // by placement and kind
 	tried  map[string]bool
 	failed map[string]error
-	dummy  *process // while there is one
+	dummy  *process // nil unless a calibration runs
 	closed bool
 }
 
 var _ omis.Costs = (*Costs)(nil)
 
-// New knows what the file says, if that is about this machine.
+// New returns Costs with the figures in the file, if they belong to this machine.
 func New(c Config) *Costs {
 	sweep()
 	k := &Costs{config: c, known: make(map[string]map[string]omis.Cost), tried: make(map[string]bool), failed: make(map[string]error)}
@@ -60,7 +62,7 @@ func New(c Config) *Costs {
 	return k
 }
 
-// Cost: see omis.Costs.
+// Cost implements omis.Costs.
 func (k *Costs) Cost(placement, kind string) (omis.Cost, bool) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -68,25 +70,25 @@ func (k *Costs) Cost(placement, kind string) (omis.Cost, bool) {
 	return c, ok
 }
 
-// Kinds are the kinds of places of a placement whose cost is known.
+// Kinds returns the kinds of places of a placement whose cost is known.
 func (k *Costs) Kinds(placement string) []string {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return slices.Sorted(maps.Keys(k.known[placement]))
 }
 
-// Calibrate: see omis.Costs.
+// Calibrate implements omis.Costs.
 func (k *Costs) Calibrate(placement string) {
 	if done, _ := k.outcome(placement); done {
 		return
 	}
 	if err := k.Try(placement); err != nil && !k.isClosed() {
-		k.config.Log.Info("what probes cost is known but roughly, and not taken off the times that they measure", "placement", placement, "error", err)
+		k.config.Log.Info("the cost of probes is only estimated, and is not subtracted from the times that they measure", "placement", placement, "error", err)
 	}
 }
 
-// CalibrateAll calibrates every placement whose costs are not known yet, the cheapest
-// first. It reports whether it measured any; it stops when Costs is closed.
+// CalibrateAll calibrates every placement whose costs are not known yet, cheapest first.
+// It reports whether it measured any; it stops when Costs is closed.
 func (k *Costs) CalibrateAll() (measured bool) {
 	names := make([]string, 0, len(k.config.Placers)+1)
 	for _, p := range k.config.Placers {
@@ -108,7 +110,7 @@ func (k *Costs) isClosed() bool {
 	return k.closed
 }
 
-// Try calibrates a placement, and says why it could not.
+// Try calibrates a placement, and returns the reason if it cannot.
 func (k *Costs) Try(placement string) error {
 	if done, err := k.outcome(placement); done {
 		return err
@@ -139,7 +141,7 @@ func (k *Costs) outcome(placement string) (done bool, err error) {
 	return k.tried[placement], k.failed[placement]
 }
 
-// hold notes that there is a dummy, for Close to end it.
+// hold stores the dummy, so that Close can end it.
 func (k *Costs) hold(d *process) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -157,7 +159,7 @@ func (k *Costs) release(d *process) {
 	d.end()
 }
 
-// Close gives up what is being measured, and waits until nothing of it is left.
+// Close aborts a calibration and waits until its dummy is gone.
 func (k *Costs) Close() error {
 	k.mu.Lock()
 	k.closed = true
@@ -170,7 +172,7 @@ func (k *Costs) Close() error {
 	return nil
 }
 
-// find is a placement by its name.
+// find returns the placement with a name.
 func (k *Costs) find(name string) (placement, error) {
 	if name == Held {
 		return watches{k.config.Node}, nil
@@ -183,7 +185,7 @@ func (k *Costs) find(name string) (placement, error) {
 	return nil, fmt.Errorf("there is no placement %s to calibrate", name)
 }
 
-// measure has the trials of a placement made.
+// measure runs the trials of a placement.
 func (k *Costs) measure(name string) (found map[string]omis.Cost, err error) {
 	p, err := k.find(name)
 	if err != nil {
@@ -215,7 +217,7 @@ func (k *Costs) measure(name string) (found map[string]omis.Cost, err error) {
 	return found, nil
 }
 
-// try has the trials made of what differs by the kind of place alone.
+// try runs the trials of sites that differ only in the kind of place.
 func try(p placement, d *process, s *sites) (map[string]omis.Cost, error) {
 	list := s.trials()
 	if len(list) == 0 {

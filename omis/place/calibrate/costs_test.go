@@ -22,7 +22,7 @@ import (
 	"mirador/omis/place/kernel"
 )
 
-// machine is what there is to calibrate.
+// machine returns the configuration with the placements of this machine.
 func machine(t *testing.T) Config {
 	t.Helper()
 	node, err := linux.Open(linux.Config{Name: "here"})
@@ -42,14 +42,14 @@ func known(t *testing.T, k *Costs, placement, kind string) omis.Cost {
 	t.Helper()
 	c, ok := k.Cost(placement, kind)
 	if !ok {
-		t.Fatalf("nothing is known of %s, %s", placement, kind)
+		t.Fatalf("the cost of %s, %s is not known", placement, kind)
 	}
 	return c
 }
 
-// Orders of magnitude, by whichever machine: an exception or two, a switch between
-// processes or two. What is measured while the machine has other things to do may be
-// wrong; it is not always.
+// TestCalibrate checks orders of magnitude that hold on any machine: a hit takes an
+// exception or two, or a switch between processes or two. It tries several times, because
+// a measurement on a busy machine may be wrong.
 func TestCalibrate(t *testing.T) {
 	for try := 1; ; try++ {
 		k := New(machine(t))
@@ -97,7 +97,7 @@ func inlineCosts(t *testing.T, k *Costs, kind string) error {
 	return nil
 }
 
-// moreCosts are those of what is done beside counting and timing.
+// moreCosts checks the costs of histograms and records.
 func moreCosts(t *testing.T, k *Costs) (wrong error) {
 	t.Helper()
 	for _, at := range []struct{ kind, clock string }{{"return", ""}, {"return", ", ordered"}, {"inside", ", ordered, sampled"}} {
@@ -132,7 +132,8 @@ func holdingCosts(t *testing.T, k *Costs) error {
 	return nil
 }
 
-// Where code in programs cannot read the time, it is known what counting costs.
+// TestCalibrateWithoutClock checks that the cost of counting is known even if code in
+// programs cannot read the time.
 func TestCalibrateWithoutClock(t *testing.T) {
 	c := machine(t)
 	in := inline.NewWith(c.Node.(*linux.Node), func() (clock.Clock, error) { return clock.Clock{}, errors.New("the kernel's clock is hpet") })
@@ -155,7 +156,7 @@ func TestCalibrateWithoutClock(t *testing.T) {
 	}
 }
 
-// A dummy that cannot be started is an error; the monitor goes on.
+// TestDummyCannotStart checks that a dummy that cannot be started is an error.
 func TestDummyCannotStart(t *testing.T) {
 	c := machine(t)
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
@@ -164,8 +165,8 @@ func TestDummyCannotStart(t *testing.T) {
 	}
 }
 
-// timedBy is the mean of the intervals that programs measure of a function of the dummy,
-// and how long a call takes without them; of the quietest batch.
+// timedBy returns the mean of the intervals that programs measure of a function of the
+// dummy, and the duration of a call without probes; both of the quietest batch.
 func timedBy(t *testing.T, node omis.Node, p omis.Placer, s *sites, work int) (mean, truth float64) {
 	t.Helper()
 	d, err := start(node.Identify)
@@ -180,8 +181,8 @@ func timedBy(t *testing.T, node omis.Node, p omis.Placer, s *sites, work int) (m
 	}
 	mean, truth = math.Inf(1), math.Inf(1)
 	for range 400 {
-		// Of those without probes there are enough for what goes around them not to count;
-		// the others are few, so that some batches are not interrupted on a busy machine.
+		// Without probes, many calls make the overhead of a batch negligible; with
+		// probes, few calls keep some batches from being interrupted on a busy machine.
 		calls, few := max(20, 10_000/work), max(5, 4000/work)
 		if _, _, err := trials[0].read(); err != nil {
 			t.Fatal(err)
@@ -205,10 +206,9 @@ func timedBy(t *testing.T, node omis.Node, p omis.Placer, s *sites, work int) (m
 	return mean, truth
 }
 
-// tries are what all tries have found. Of times it is the least that counts: whatever else
-// a machine does makes them longer, calls and what is measured of them. What is taken off
-// is the difference of two times, and either may have become longer: of these it is the
-// median.
+// tries collects the results of several tries. Of the times it takes the least, because
+// other activity of a machine only lengthens calls and intervals. The bias is the
+// difference of two times, each of which may be too long, so it takes the median.
 type tries struct {
 	mean, truth float64
 	biases      []float64
@@ -223,9 +223,9 @@ func (a *tries) add(mean, truth, bias float64) {
 
 func (a *tries) bias() float64 { return slices.Sorted(slices.Values(a.biases))[(len(a.biases)-1)/2] }
 
-// What is known of the cost makes the truth of what is measured, of functions of different
-// lengths, wherever they begin and end. While others keep the machine busy neither is; so
-// it has several tries.
+// TestBiasMakesTheTruth checks that the measured interval minus the bias is the true
+// duration, for functions of different lengths with probes at different places. It tries
+// several times, because the machine may be busy.
 func TestBiasMakesTheTruth(t *testing.T) {
 	c := machine(t)
 	var wrong []string
@@ -235,14 +235,14 @@ func TestBiasMakesTheTruth(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("at the last of several tries: %s", strings.Join(wrong, "\n"))
+	t.Errorf("even the last of several tries differs: %s", strings.Join(wrong, "\n"))
 }
 
-// ofBias is how far, of what is taken off, the result may be from the truth: on machines
-// where exceptions take long, a uprobe costs as much as the function that it is set on.
+// ofBias is the tolerated error of the result in relation to the bias: on machines with
+// expensive exceptions, a uprobe costs as much as the function it is set on.
 const ofBias = 0.05
 
-// untruths are what a new calibration does not make true.
+// untruths makes a new calibration, and describes the results that are still wrong.
 func untruths(t *testing.T, c Config, all map[string]*tries) (wrong []string) {
 	t.Helper()
 	k := New(Config{Node: c.Node, Placers: c.Placers})
@@ -286,7 +286,8 @@ func untruths(t *testing.T, c Config, all map[string]*tries) (wrong []string) {
 	return wrong
 }
 
-// Figures are kept, and hold for the machine, kernel and program that they are of.
+// TestFiguresAreKept checks that figures are stored, and used only for the same machine,
+// kernel and program.
 func TestFiguresAreKept(t *testing.T) {
 	c := machine(t)
 	k := New(c)
@@ -294,7 +295,7 @@ func TestFiguresAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := known(t, k, kernel.Name, kernel.Stepped)
-	again := New(Config{File: c.File}) // there is nothing to calibrate with
+	again := New(Config{File: c.File}) // without a node to calibrate
 	again.Calibrate(kernel.Name)
 	if got := known(t, again, kernel.Name, kernel.Stepped); got != want {
 		t.Errorf("kept was %+v, want %+v", got, want)
@@ -309,12 +310,12 @@ func TestFiguresAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ok := New(c).Cost(kernel.Name, kernel.Stepped); ok {
-			t.Errorf("figures of another %s are believed", field)
+			t.Errorf("figures of another %s are used", field)
 		}
 	}
 }
 
-// refusing is a placement that can place nothing.
+// refusing is a placement that cannot place any program.
 type refusing struct {
 	omis.Placer
 	asked int
@@ -331,7 +332,8 @@ func (r *refusing) NewStore(omis.ProcID, omis.StoreKind) (omis.Store, error) {
 	return nil, &omis.Refusal{Why: "no capability"}
 }
 
-// What cannot be calibrated is tried once; nothing is known of it then.
+// TestCalibrationFails checks that a placement that cannot be calibrated is tried only
+// once, and has no known costs.
 func TestCalibrationFails(t *testing.T) {
 	c := machine(t)
 	r := &refusing{}
@@ -343,17 +345,17 @@ func TestCalibrationFails(t *testing.T) {
 	asked := r.asked
 	k.Calibrate("refusing")
 	if asked == 0 || r.asked != asked {
-		t.Errorf("asked %d times, and %d when tried again", asked, r.asked)
+		t.Errorf("asked %d times, and %d times after another try", asked, r.asked)
 	}
 	if _, ok := k.Cost("refusing", ""); ok {
-		t.Error("something is known of a placement that refuses")
+		t.Error("the cost of a placement that refuses is known")
 	}
 	if err := k.Try("nowhere"); err == nil {
-		t.Error("a placement that there is not was calibrated")
+		t.Error("a placement that does not exist was calibrated")
 	}
 }
 
-// Whoever closes does not wait for a calibration to end by itself.
+// TestCloseEndsCalibrating checks that Close does not wait for a calibration to finish.
 func TestCloseEndsCalibrating(t *testing.T) {
 	k := New(machine(t))
 	done := make(chan error)
@@ -367,14 +369,14 @@ func TestCloseEndsCalibrating(t *testing.T) {
 		t.Error(err)
 	}
 	if err := <-done; err == nil {
-		t.Error("the calibration went well")
+		t.Error("the calibration succeeded")
 	}
 	if err := k.Try(Held); err == nil {
-		t.Error("there was another one after the end")
+		t.Error("a calibration ran after Close")
 	}
 }
 
-// age has a folder be older than any that a monitor has not locked yet.
+// age makes a directory older than any that a monitor is about to lock.
 func age(t *testing.T, folder string) {
 	t.Helper()
 	if err := os.Chtimes(folder, time.Time{}, time.Now().Add(-2*beginning)); err != nil {
@@ -382,8 +384,8 @@ func age(t *testing.T, folder string) {
 	}
 }
 
-// The folder of a monitor that lives stays, however long that takes, also one that was
-// just made.
+// TestSweepSparesTheLiving checks that the directory of a live monitor remains, whatever
+// its age, and also one that was just made.
 func TestSweepSparesTheLiving(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var list []string
@@ -408,12 +410,12 @@ func TestSweepSparesTheLiving(t *testing.T) {
 	lock.Close()
 	sweep()
 	if _, err := os.Stat(list[0]); err == nil {
-		t.Error("the folder of a monitor that has died is left")
+		t.Error("the directory of a dead monitor remains")
 	}
 }
 
-// A dummy ends when its monitor is killed, whatever stands in it, and its folder goes when
-// the next one begins, some time later.
+// TestDummyEndsWithItsMonitor checks that a dummy ends when its monitor is killed at any
+// time, and that a later monitor removes its directory.
 func TestDummyEndsWithItsMonitor(t *testing.T) {
 	for _, wait := range []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond, 900 * time.Millisecond} {
 		tmp := t.TempDir()
@@ -432,7 +434,7 @@ func TestDummyEndsWithItsMonitor(t *testing.T) {
 		_ = cmd.Wait() // it was killed
 		for end := time.Now().Add(30 * time.Second); len(running(tmp)) > 0; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("killed after %v, it left %v", wait, running(tmp))
+				t.Fatalf("killed after %v, it left the processes %v", wait, running(tmp))
 			}
 		}
 		t.Setenv("TMPDIR", tmp)
@@ -442,12 +444,12 @@ func TestDummyEndsWithItsMonitor(t *testing.T) {
 		}
 		New(Config{})
 		if left, _ := filepath.Glob(filepath.Join(tmp, folders)); len(left) > 0 {
-			t.Errorf("%v are left", left)
+			t.Errorf("%v remain", left)
 		}
 	}
 }
 
-// running are the processes whose program is in a folder.
+// running lists the processes whose program is in a directory.
 func running(folder string) (list []string) {
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, l := range links {

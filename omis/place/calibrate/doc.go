@@ -1,11 +1,12 @@
-// Package calibrate finds out what probes cost on this machine, by placing real ones: on
-// a dummy, a small process that does nothing but pass the places where they stand. What
-// a hit adds to the thread, and what of that an interval contains, is the difference
-// between batches with probes and batches without; they take turns.
+// Package calibrate measures what probes cost on this machine. It places real probes in a
+// dummy, a small process that only executes probed code. The difference between batches
+// of calls with and without probes, run in turns, is the time that a hit adds to a
+// thread, and the part of it that an interval contains.
 //
-// cli joins it to the node, and starts the dummy, which is the same program again. What
-// was measured is kept in a file, and measured anew where the machine is another.
+// Package cli passes it the node and the placements. The dummy is a program of its own,
+// which the package writes to a temporary directory. A file stores the results; they are
+// measured again on another machine.
 //
 // The methods of Costs may be called from any goroutine. A calibration runs on the
-// goroutine of whoever needs it first; others wait for it.
+// goroutine that needs it first; others wait for it.
 package calibrate

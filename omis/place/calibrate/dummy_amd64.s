@@ -1,13 +1,14 @@
 #include "textflag.h"
 
-// A function of the dummy is made of places to probe and of work between them. All the
-// places have one stack pointer, so that an interval may go from any of the first group
-// to any of the second. Offsets are those of site.go. R8 says how long to work.
+// A function of the dummy consists of places to probe and work between them. All places
+// have the same stack pointer, so that an interval may go from any place of the first
+// group to any of the second. The offsets are those in code.go. R8 is the number of
+// rounds of work.
 #define FILL QUAD $0xcccccccccccccccc
 
-// The work is a chain of multiplications, from one call to the next, so that none begins
-// before the other has ended; in a loop that is short enough for its end to be foreseen: a
-// branch that is not would cost more or less where there are probes.
+// The work is a chain of dependent multiplications that continues from one call to the
+// next, so that calls do not overlap. It is a loop short enough for the processor to
+// predict its end: a mispredicted branch would cost more or less if there are probes.
 #define IMUL BYTE $0x48; BYTE $0x0f; BYTE $0xaf; BYTE $0xc0 // imul %rax, %rax
 
 #define FUNCTION \
@@ -46,11 +47,11 @@
 	FUNCTION \
 	FUNCTION
 
-// dummy is the whole code of the dummy: it is copied into a program of its own, which
-// enters it at its beginning. It reads orders of four words, a function's address, how
-// often to call it, how long it is to work and how far calls may be apart, and answers each
-// with the nanoseconds that this took, until there are no more. How far they are apart is
-// drawn anew for each; the same numbers come for each order.
+// dummy is the entire code of the dummy, which is copied into a program of its own and
+// entered at its beginning. It reads orders of four words: a function's address, the
+// number of calls, the rounds of work, and the greatest pause between calls. It answers
+// each order with the nanoseconds that it took, and exits at the end of its input. The
+// pauses are random, but the same for each order.
 TEXT ·dummy(SB), NOSPLIT|NOFRAME, $0-0
 	ANDQ $~63, SP
 	SUBQ $128, SP
@@ -76,7 +77,7 @@ again:
 	CALL R12
 	IMULQ R15, BX
 	INCQ BX
-	MOVQ BX, CX             // the upper bits look like chance
+	MOVQ BX, CX             // the upper bits are the most random
 	SHRQ $32, CX
 	ANDQ R14, CX
 	JZ   done

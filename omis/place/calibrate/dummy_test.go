@@ -11,7 +11,8 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// The places that are probed are instructions of the dummy's functions, which are alike.
+// TestSites checks that the places to probe are instructions of the dummy's functions,
+// which are identical.
 func TestSites(t *testing.T) {
 	all, first := code()
 	if first < 50 || len(all) != first+functions*stride {
@@ -34,7 +35,7 @@ func TestSites(t *testing.T) {
 	}
 	for i, want := range []x86asm.Op{x86asm.PUSH, x86asm.NOP, x86asm.MOV, x86asm.NOP, x86asm.RET, x86asm.PUSH, x86asm.NOP, x86asm.MOV, x86asm.NOP} {
 		if site := slices.Concat(begins, ends)[i]; ops[site] != want {
-			t.Errorf("at %d stands %v, want %v", site, ops[site], want)
+			t.Errorf("at %d is %v, want %v", site, ops[site], want)
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"mirador/omis/place/clock"
 )
 
-// kept is the file of figures. They hold for one machine, kernel and program.
+// kept is the content of the file. The figures are valid for one machine, kernel and
+// program.
 type kept struct {
 	Machine string                          `json:"machine"`
 	Kernel  string                          `json:"kernel"`
@@ -26,7 +27,7 @@ type kept struct {
 	Costs   map[string]map[string]omis.Cost `json:"costs"` // by placement and kind of place, in nanoseconds
 }
 
-// here is a file without figures, for this machine.
+// here returns a kept without figures, for this machine.
 func here() (kept, error) {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
@@ -37,7 +38,7 @@ func here() (kept, error) {
 		return kept{}, err
 	}
 	model, err := processor()
-	now, _ := clock.Now() // where none can be read in programs, that makes a difference too
+	now, _ := clock.Now() // if programs cannot read a clock, that is part of the description too
 	return kept{
 		Machine: fmt.Sprintf("%s, clock %s: %v", model, now.Source, now.Kind),
 		Kernel:  unix.ByteSliceToString(name.Release[:]) + " " + unix.ByteSliceToString(name.Version[:]),
@@ -45,7 +46,7 @@ func here() (kept, error) {
 	}, err
 }
 
-// processor is the name of the machine's processors.
+// processor returns the name of the machine's processors.
 func processor() (string, error) {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
@@ -60,7 +61,7 @@ func processor() (string, error) {
 	return "", errors.New("/proc/cpuinfo does not name the processor")
 }
 
-var errElsewhere = errors.New("the figures are those of another machine, kernel or program")
+var errElsewhere = errors.New("the figures belong to another machine, kernel or program")
 
 func load(path string) (map[string]map[string]omis.Cost, error) {
 	text, err := owned.ReadFile(path)
@@ -81,7 +82,7 @@ func load(path string) (map[string]map[string]omis.Cost, error) {
 	return k.Costs, nil
 }
 
-// save replaces the file as a whole, so that nobody reads half of it.
+// save replaces the whole file at once, so that a reader never sees a part of it.
 func save(path string, costs map[string]map[string]omis.Cost) error {
 	k, err := here()
 	if err != nil {
@@ -96,7 +97,7 @@ func save(path string, costs map[string]map[string]omis.Cost) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // in vain once it has its name
+	defer os.Remove(f.Name()) // fails after the rename, on purpose
 	_, err = f.Write(append(text, '\n'))
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err

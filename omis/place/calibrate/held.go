@@ -9,18 +9,18 @@ import (
 	"mirador/omis"
 )
 
-// Held is the name of the placement where threads are held for the monitor.
+// Held is the name of the placement that holds threads for the monitor.
 const Held = "trap"
 
-// watches has the node hold threads. What the monitor would do meanwhile, it does not:
-// that takes little beside the holding.
+// watches lets the node hold threads. Its handlers do almost nothing: the monitor's own
+// work is small compared with holding.
 type watches struct{ omis.Node }
 
 func (w watches) watch(d *process, function int, offset uint64, handle func(*omis.Hit)) (func() error, error) {
 	return w.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: d.id, Addr: d.at(function, offset)}, handle)
 }
 
-// sites has a look at how threads are held at each place: the node chooses.
+// sites finds out how the node holds threads at each place.
 func (w watches) sites(d *process) ([]*sites, error) {
 	s := &sites{}
 	for _, offset := range begins {
@@ -40,7 +40,7 @@ func (w watches) sites(d *process) ([]*sites, error) {
 	return []*sites{s}, nil
 }
 
-// look finds out how threads are held at a place.
+// look returns how the node holds threads at a place.
 func (w watches) look(d *process, offset uint64) (how string, err error) {
 	var mu sync.Mutex
 	cancel, err := w.watch(d, 1, offset, func(hit *omis.Hit) {
@@ -58,7 +58,7 @@ func (w watches) look(d *process, offset uint64) (how string, err error) {
 	return how, err
 }
 
-// stopwatch takes the times of intervals as a timer of the monitor does.
+// stopwatch times intervals like a timer of the monitor.
 type stopwatch struct {
 	mu    sync.Mutex
 	began int64

@@ -9,24 +9,24 @@ import (
 	"mirador/omis"
 )
 
-// placement is a way to have trials made.
+// placement runs trials for a placement.
 type placement interface {
-	// sites says of which kinds the places of the dummy's functions are; where clocks
-	// differ, for each.
+	// sites returns the kinds of the places in the dummy's functions, separately for each
+	// clock if clocks differ.
 	sites(*process) ([]*sites, error)
-	// plant probes functions for trials, until remove is called.
+	// plant sets the probes of the trials, until remove is called.
 	plant(*process, []*trial, *sites) (remove func() error, err error)
 }
 
-// programs has programs placed.
+// programs places programs.
 type programs struct{ omis.Placer }
 
-// placing is a program for a place of a function.
+// placing returns a program for a place of a function.
 func (d *process) placing(function int, offset uint64, steps ...omis.Op) omis.Placing {
 	return omis.Placing{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: d.id, Addr: d.at(function, offset)}, Program: steps}
 }
 
-// sites has programs placed: what kind a place is of, a placement may say only then.
+// sites places programs, because some placements report the kind of a place only then.
 func (p programs) sites(d *process) (list []*sites, err error) {
 	for _, way := range []sites{
 		{clock: omis.ClockOrdered}, {clock: omis.ClockFast},
@@ -34,7 +34,7 @@ func (p programs) sites(d *process) (list []*sites, err error) {
 	} {
 		s, err := p.look(d, way.clock, way.oneIn, len(list) == 0)
 		if err != nil && len(list) == 0 {
-			// Where no time can be measured, hits may still be counted.
+			// If no time can be measured, hits may still be counted.
 			if counting := p.lookCounting(d); len(counting.counted) > 0 {
 				return []*sites{counting}, nil
 			}
@@ -43,22 +43,22 @@ func (p programs) sites(d *process) (list []*sites, err error) {
 			return nil, err
 		}
 		if len(list) > 0 && slices.Equal(s.begin, list[0].begin) && slices.Equal(s.end, list[0].end) {
-			break // nothing makes a difference
+			break // the clock and sampling make no difference
 		}
 		list = append(list, s)
 	}
 	return list, nil
 }
 
-// wanted is a step whose kinds of places are looked for, and where.
+// wanted is a step, the places to try it at, and the list of kinds to fill.
 type wanted struct {
 	found   *[]site
 	op      omis.Op
 	offsets []uint64
 }
 
-// look places all that there may be at each place, each at another function, and all at
-// once: to set uprobes and to take them out takes a while, however many they are.
+// look places all steps at all places at once, each in another function: setting and
+// removing uprobes takes a while, independently of their number.
 func (p programs) look(d *process, clock omis.Clock, oneIn int64, traced bool) (s *sites, err error) {
 	s = &sites{clock: clock, oneIn: oneIn}
 	start := omis.Op{Do: omis.OpStart, Clock: clock, OneIn: oneIn}
@@ -78,11 +78,11 @@ func (p programs) look(d *process, clock omis.Clock, oneIn int64, traced bool) (
 // lookCounting finds the kinds of places where programs can count.
 func (p programs) lookCounting(d *process) *sites {
 	s := &sites{}
-	_ = p.find(d, []wanted{{&s.counted, omis.Op{Do: omis.OpAdd, Value: 1}, slices.Concat(begins, ends)}}) // without a place there is none
+	_ = p.find(d, []wanted{{&s.counted, omis.Op{Do: omis.OpAdd, Value: 1}, slices.Concat(begins, ends)}}) // on failure, counted stays empty
 	return s
 }
 
-// tellsApart tells whether places where two steps are done are of different kinds.
+// tellsApart reports whether two steps at one place have different kinds.
 func (p programs) tellsApart(d *process, one, other omis.Op) bool {
 	v, _ := p.Judge([]omis.Placing{d.placing(1, ends[0], one), d.placing(1, ends[0], other)})
 	return v[0].Kind != v[1].Kind
@@ -127,7 +127,7 @@ func closeAll(stores []omis.Store) error {
 	return errors.Join(errs...)
 }
 
-// storeFor is what a step works on.
+// storeFor returns the kind of store that a step changes.
 func storeFor(op omis.Op) omis.StoreKind {
 	switch {
 	case op.Do == omis.OpTrace:
@@ -140,7 +140,7 @@ func storeFor(op omis.Op) omis.StoreKind {
 	return omis.StoreSums
 }
 
-// record appends one, where some thousands are kept.
+// record returns a step that appends a record; some thousands are kept.
 func record() omis.Op { return omis.Op{Do: omis.OpTrace, Value: 1, Room: 1 << 13} }
 
 func (p programs) plant(d *process, list []*trial, s *sites) (remove func() error, err error) {
@@ -177,7 +177,7 @@ func (p programs) plant(d *process, list []*trial, s *sites) (remove func() erro
 	return remove, nil
 }
 
-// begins is what is done at a trial's first place, but for the store.
+// begins returns the step at a trial's first place, without its store.
 func (s *sites) begins(t *trial) omis.Op {
 	switch {
 	case t.timed():

@@ -18,27 +18,27 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// process is a dummy that runs.
+// process is a running dummy.
 type process struct {
 	folder string
-	lock   *os.File // on the folder, for as long as the monitor lives
+	lock   *os.File // lock of the directory, held during the monitor's life
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    io.Reader
 	id     omis.ProcID
-	first  uint64 // where its functions are
+	first  uint64 // address of its functions
 }
 
-// patience is how long a dummy may take for what takes a millisecond, on a machine where
-// others are busy.
+// patience is the time allowed for what normally takes a millisecond, because the machine
+// may be busy.
 const patience = 30 * time.Second
 
-// start starts a dummy. identify finds it again by its pid.
+// start starts a dummy. identify returns the ProcID of its pid.
 func start(identify func(int) (omis.ProcID, error)) (*process, error) {
 	d := &process{}
 	if err := d.begin(identify); err != nil {
 		d.end()
-		return nil, fmt.Errorf("cannot start a process to try probes on: %w", err)
+		return nil, fmt.Errorf("cannot start the dummy process for calibration: %w", err)
 	}
 	return d, nil
 }
@@ -65,9 +65,9 @@ func (d *process) begin(identify func(int) (omis.ProcID, error)) (err error) {
 	return err
 }
 
-// execute executes a file that was just written. Another process that this program has
-// forked meanwhile may have the file open for writing, until it executes a program itself:
-// until then the kernel refuses.
+// execute executes a file that was just written. The kernel refuses this while another
+// process has the file open for writing, and a process that this program has forked
+// meanwhile may have it open until it executes a program itself; so execute tries again.
 func (d *process) execute(path string) (err error) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		d.cmd = exec.Command(path)
@@ -83,29 +83,30 @@ func (d *process) execute(path string) (err error) {
 	}
 }
 
-// folders are the names of those where dummies are.
+// folders is the pattern of the names of dummies' directories.
 const folders = "mirador-dummy-*"
 
-// sweep removes what monitors have left that were killed while they calibrated. Their
-// dummies have ended with their input.
+// sweep removes the directories of monitors that were killed while they calibrated. Their
+// dummies ended with their input.
 func sweep() {
-	left, _ := filepath.Glob(filepath.Join(os.TempDir(), folders)) // the pattern is a good one
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), folders)) // the pattern is valid
 	for _, folder := range left {
 		info, err := os.Stat(folder)
 		if err != nil || time.Since(info.ModTime()) < beginning {
 			continue
 		}
 		if lock, err := lockFolder(folder); err == nil {
-			_ = os.RemoveAll(folder) // another user's stays
+			_ = os.RemoveAll(folder) // another user's directory remains
 			lock.Close()
 		}
 	}
 }
 
-// beginning is how long a monitor may take from making a folder to locking it.
+// beginning is the longest time from making a directory to locking it.
 const beginning = time.Minute
 
-// lockFolder locks a folder for this monitor; an error may be that another one has it.
+// lockFolder locks a directory for this monitor; it fails if another monitor has locked
+// it.
 func lockFolder(path string) (*os.File, error) {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -118,8 +119,8 @@ func lockFolder(path string) (*os.File, error) {
 	return dir, nil
 }
 
-// find finds out where the program was loaded. That it has been, its answer to a first
-// order tells: one to call nothing would not do.
+// find finds the address at which the program was loaded. The answer to a first order
+// proves that it is loaded; that order makes one call.
 func (d *process) find(path string, first uint64) error {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		maps, err := proc.Maps(d.cmd.Process.Pid)
@@ -134,7 +135,7 @@ func (d *process) find(path string, first uint64) error {
 			}
 		}
 	}
-	return errors.New("it does not come to its beginning")
+	return errors.New("it does not reach its entry")
 }
 
 // end ends the dummy. Its probes must have been removed.
@@ -149,22 +150,23 @@ func (d *process) end() {
 	}
 }
 
-// at is the address of a place of a function.
+// at returns the address of a place in a function.
 func (d *process) at(function int, offset uint64) uint64 {
 	return d.first + uint64(function)*stride + offset
 }
 
-// call has a function called, and tells how many nanoseconds one call took.
+// call calls a function a number of times, and returns the nanoseconds of one call.
 func (d *process) call(function, calls, work int) (float64, error) {
 	return d.callApart(function, calls, work, 0)
 }
 
-// apart has calls be apart by 0 to 127 turns of a loop, by chance: three times as much as
-// the steps that time stamp counters go on by, where they do not go on by ones. Calls that
-// keep step with such a counter are all measured too long, or too short.
+// apart is the greatest pause between calls, in turns of a loop: three times the step of
+// time stamp counters that do not advance by ones. Calls in step with such a counter
+// would all be measured too long, or all too short.
 const apart = 127
 
-// callApart has calls be apart by chance; a is a number of bits that are all set.
+// callApart makes random pauses between calls, up to a turns of a loop; a+1 must be a
+// power of two.
 func (d *process) callApart(function, calls, work, a int) (float64, error) {
 	late := time.AfterFunc(patience, func() { _ = d.cmd.Process.Kill() })
 	defer late.Stop()
@@ -174,7 +176,7 @@ func (d *process) callApart(function, calls, work, a int) (float64, error) {
 	}
 	var ns uint64
 	if err := binary.Read(d.out, binary.LittleEndian, &ns); err != nil {
-		return 0, fmt.Errorf("the process to try probes on said nothing more within %v: %w", patience, err)
+		return 0, fmt.Errorf("the dummy process for calibration did not answer within %v: %w", patience, err)
 	}
 	return float64(ns) / float64(calls), nil
 }

@@ -8,12 +8,11 @@ import (
 	"encoding/binary"
 )
 
-// The dummy is an executable of its own, that its code is put into: placements keep away
-// from programs in Go, whose stacks are small, and look for what every other program has,
-// a C library and unwind tables.
+// The dummy is an executable with a C library and unwind tables, like most programs.
+// Placements avoid Go programs, whose stacks are small, so the dummy is no Go program.
 
-// Addresses in the dummy's file, which are offsets as well: of what is read, of the code,
-// and of what the loader writes to.
+// Addresses in the dummy's file, which are also offsets: of the code, and of what the
+// loader writes to. The first page is only read.
 const (
 	page      = 0x1000
 	codeAt    = page
@@ -21,10 +20,10 @@ const (
 	fileSize  = 3 * page
 )
 
-// loader is what loads programs, where this one does not know.
+// loader is the dynamic loader, unless this program names another one.
 const loader = "/lib64/ld-linux-x86-64.so.2"
 
-// interpreter is what loaded this program, so that it can load another.
+// interpreter returns the dynamic loader of this program.
 func interpreter() string {
 	self, err := elf.Open("/proc/self/exe")
 	if err != nil {
@@ -45,13 +44,13 @@ func interpreter() string {
 // layout collects the bytes of the first page.
 type layout struct{ bytes.Buffer }
 
-// put adds a value, aligned, and returns where it is.
+// put appends a value, aligned, and returns its address.
 func (l *layout) put(v any) uint64 {
 	for l.Len()%8 != 0 {
 		l.WriteByte(0)
 	}
 	at := uint64(l.Len())
-	_ = binary.Write(l, binary.LittleEndian, v) // to memory
+	_ = binary.Write(l, binary.LittleEndian, v) // a write to memory does not fail
 	return at
 }
 
@@ -67,7 +66,7 @@ const (
 	functionName = 33
 )
 
-// Sections, as they refer to each other.
+// Sections, numbered as they refer to each other.
 const (
 	textSection = 1 + iota
 	_
@@ -76,7 +75,7 @@ const (
 	sections
 )
 
-// program makes the file, and says where in it the functions begin.
+// program returns the file, and the offset of its functions.
 func program() (file []byte, first uint64) {
 	code, offset := code()
 	pad := (stride - offset%stride) % stride
@@ -85,7 +84,7 @@ func program() (file []byte, first uint64) {
 
 	var l layout
 	const segments = 6
-	l.Write(make([]byte, 64+56*segments)) // the headers, which come last
+	l.Write(make([]byte, 64+56*segments)) // space for the headers, which are written last
 	interp := l.put([]byte(interpreter() + "\x00"))
 	interpSize := uint64(l.Len()) - interp
 	names := l.put([]byte(dynamicNames))
@@ -131,14 +130,14 @@ func program() (file []byte, first uint64) {
 	return file, first
 }
 
-// align is where the next value is put.
+// align returns the address of the next value.
 func (l *layout) align() uint64 { return uint64(l.Len()+7) &^ 7 }
 
 func segment(t elf.ProgType, f elf.ProgFlag, at, size, align uint64) elf.Prog64 {
 	return elf.Prog64{Type: uint32(t), Flags: uint32(f), Off: at, Vaddr: at, Paddr: at, Filesz: size, Memsz: size, Align: align}
 }
 
-// symbolTable says where the functions are.
+// symbolTable returns the symbols of the functions.
 func symbolTable(first uint64) []elf.Sym64 {
 	list := make([]elf.Sym64, 1+functions)
 	for i := range uint64(functions) {
@@ -147,18 +146,18 @@ func symbolTable(first uint64) []elf.Sym64 {
 	return list
 }
 
-// frames are the unwind tables of the functions, to stand at an address: the stack
-// pointer of a caller is that of a function, and the return address.
+// frames returns the unwind tables of the functions, for an address: at each instruction,
+// only the return address is on the stack.
 func frames(at, entry, first uint64) []byte {
 	var l layout
 	// Length, id, version, "zR", factors of code and data, register of the return
 	// address, encoding of addresses (relative, 4 bytes); the caller's stack pointer is
-	// rsp+8, and the return address lies 8 below.
+	// rsp+8, and the return address is 8 below that.
 	l.Write([]byte{20, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1, 0, 0})
 	add := func(begin, size uint64) {
 		here := uint64(l.Len())
 		relative := int32(int64(begin) - int64(at+here+8))
-		_ = binary.Write(&l, binary.LittleEndian, []int32{16, int32(here + 4), relative, int32(size), 0}) // to memory
+		_ = binary.Write(&l, binary.LittleEndian, []int32{16, int32(here + 4), relative, int32(size), 0}) // a write to memory does not fail
 	}
 	add(entry, first-entry)
 	for i := range uint64(functions) {

@@ -8,41 +8,40 @@ import (
 	"mirador/omis"
 )
 
-// trial is one way to probe a function: it is counted at a place, or timed from one
-// place to another.
+// trial is one way to probe a function: hits are counted at a place, or intervals are
+// timed from one place to another.
 type trial struct {
-	begin, end string // kinds; end "": only counted
+	begin, end string // kinds; end is "" if hits are only counted
 	function   int
-	minor      bool // no more batches are made for its sake
+	minor      bool // run does not make more batches for this trial
 
-	rows      func() ([]omis.Row, error) // of what it measures, if it times
+	rows      func() ([]omis.Row, error) // rows of the store of intervals, if timed
 	before    total
 	calls     int       // of a batch
-	bare      float64   // what a call takes without probes
-	probed    []float64 // and with them, of each batch
-	measured  []float64 // the mean of the intervals, of each batch
-	intervals float64   // that a batch measures
+	bare      float64   // duration of a call without probes
+	probed    []float64 // duration of a call with probes, by batch
+	measured  []float64 // mean of the intervals, by batch
+	intervals float64   // number of intervals in a batch
 }
 
-// total is what a store of intervals says.
+// total holds the sums of a store of intervals.
 type total struct{ count, sum float64 }
 
 func (t *trial) timed() bool { return t.end != "" }
 
-// sites are the places of a function, by kinds, that a placement finds there: the first
-// of each kind, where an interval may begin and where it may end.
+// sites lists the places of a function where a placement can begin and end intervals: the
+// first place of each kind.
 type sites struct {
 	clock      omis.Clock
 	oneIn      int64 // see omis.Op
 	begin, end []site
 	filling    []site // where intervals may end that are counted in a histogram
-	traced     []site // where records may be appended; only in one of those that differ by clocks
+	traced     []site // where records may be appended; only in one of several sites that differ in the clock
 	counted    []site // where hits are counted, if no time can be measured anywhere
 }
 
-// some is how many intervals there are for one that is timed, where that makes a
-// difference: enough for the processor to foresee the others, and few enough for a batch to
-// have many that are timed.
+// some is the OneIn of sampled trials: large enough that the processor predicts the
+// intervals that are not timed, and small enough that a batch times many.
 const some = 50
 
 type site struct {
@@ -50,7 +49,7 @@ type site struct {
 	offset uint64
 }
 
-// enter takes a place in, unless there is one of its kind.
+// enter adds a place, unless the list has one of its kind.
 func enter(list []site, kind string, at uint64) []site {
 	if at := find(list, kind); at != nil {
 		return list
@@ -65,9 +64,9 @@ func find(list []site, kind string) *site {
 	return nil
 }
 
-// trials are those that tell the costs of all kinds. Each is counted; intervals go from
-// the first kind to each where one may end, and from each where one may begin to the
-// first of the others: that is where most functions begin and end.
+// trials returns trials for the costs of all kinds. Each kind is counted; intervals go
+// from the first kind to each kind of end, and from each kind of beginning to the first
+// kind of end, which are the kinds at most functions.
 func (s *sites) trials() (list []*trial) {
 	for _, place := range s.counted {
 		list = append(list, &trial{begin: place.kind})
@@ -98,32 +97,32 @@ func (s *sites) trials() (list []*trial) {
 	return number(list)
 }
 
-// number gives each trial a function of its own.
+// number assigns each trial a function of its own.
 func number(list []*trial) []*trial {
 	list = list[:max(0, min(len(list), functions-1))]
 	for i, t := range list {
-		t.function = 1 + i // the first is not probed
+		t.function = 1 + i // the first function is not probed
 	}
 	return list
 }
 
-// where is the offset of a trial's first place, which may be one that is only counted.
+// where returns the offset of the trial's first place.
 func (s *sites) where(t *trial) uint64 {
 	return find(slices.Concat(s.begin, s.end, s.traced, s.counted), t.begin).offset
 }
 
-// until is where its interval ends.
+// until returns the offset where the trial's intervals end.
 func (s *sites) until(t *trial) uint64 {
 	return find(slices.Concat(s.end, s.filling), t.end).offset
 }
 
-// fillsHistogram tells whether its intervals are counted in one.
+// fillsHistogram reports whether the trial's intervals are counted in a histogram.
 func (s *sites) fillsHistogram(t *trial) bool { return find(s.filling, t.end) != nil }
 
-// appends tells whether it has records appended.
+// appends reports whether the trial appends records.
 func (s *sites) appends(t *trial) bool { return find(s.traced, t.begin) != nil }
 
-// read returns the mean of the intervals since it was called last.
+// read returns the mean of the intervals since the last call.
 func (t *trial) read() (mean float64, ok bool, err error) {
 	if t.rows == nil {
 		return 0, false, nil
@@ -146,9 +145,9 @@ func (t *trial) read() (mean float64, ok bool, err error) {
 	return (now.sum - was.sum) / t.intervals, true, nil
 }
 
-// costs are what the trials say of each kind. Where within a hit the time is taken does
-// not matter, as long as the costs of a beginning and an end make what an interval
-// contains of both.
+// costs computes the cost of each kind from the trials. The moment of the clock read
+// within a hit is arbitrary, as long as After of a beginning and Before of an end add up
+// to what an interval contains of both.
 func (s *sites) costs(list []*trial) map[string]omis.Cost {
 	all := make(map[string]omis.Cost)
 	change := func(kind string, f func(*omis.Cost)) {
@@ -163,7 +162,7 @@ func (s *sites) costs(list []*trial) map[string]omis.Cost {
 		return all
 	}
 	begin, end := s.begin[0].kind, s.end[0].kind
-	var extra float64 // what it takes to time, beside counting
+	var extra float64 // what timing costs more than counting
 	for _, t := range list {
 		switch {
 		case !t.timed():
@@ -192,8 +191,8 @@ func (s *sites) costs(list []*trial) map[string]omis.Cost {
 	return all
 }
 
-// inHistogram is what it costs to end an interval that is counted in a histogram. To begin
-// it costs what it costs otherwise.
+// inHistogram returns the cost of the end of an interval that is counted in a histogram.
+// The beginning costs the same as without a histogram.
 func (s *sites) inHistogram(t *trial, all map[string]omis.Cost) (c omis.Cost) {
 	begin := all[t.begin]
 	for _, at := range s.end {
@@ -205,8 +204,8 @@ func (s *sites) inHistogram(t *trial, all map[string]omis.Cost) (c omis.Cost) {
 	return c
 }
 
-// measured are the places that there are trials of: where one in some is timed, what comes
-// on top of that is known from those where all are.
+// measured returns the places that have trials of their own: for sampled sites none,
+// because the cost follows from the sites without sampling.
 func (s *sites) measured(list []site) []site {
 	if s.oneIn > 1 {
 		return nil
@@ -214,11 +213,11 @@ func (s *sites) measured(list []site) []site {
 	return list
 }
 
-// spread is for sites where one in some is timed, and tells apart what costs are then: what
-// is known of the same places by the same clock, where all are timed, is what those cost
-// that are. Of a place that could not be had then, nothing is known.
+// spread separates the costs of timed and other occurrences at sampled sites: a timed one
+// costs what it costs at the same place, by the same clock, if all are timed. It deletes
+// places that are not known from there.
 func (s *sites) spread(costs, all map[string]omis.Cost, groups []*sites) {
-	like := make(map[string]string) // a kind may be both in begin and in end
+	like := make(map[string]string) // by kind, which may be both in begin and in end
 	filling := make(map[string]string)
 	for _, timed := range groups {
 		if timed.clock == s.clock && timed.oneIn == 0 {
@@ -247,7 +246,7 @@ func (s *sites) spread(costs, all map[string]omis.Cost, groups []*sites) {
 	}
 }
 
-// pair notes which kinds places are of in another list.
+// pair maps the kinds of a list's places to the kinds of the same places in another list.
 func pair(like map[string]string, list, other []site) {
 	for _, at := range list {
 		for _, same := range other {

@@ -9,8 +9,9 @@ import (
 	"mirador/omis"
 )
 
-// What only some cost is told apart from what the others do, also where places of one
-// kind begin intervals and end them, and where one could not be had before.
+// TestSpread checks that the costs of timed and other occurrences are separated, even if
+// places of one kind both begin and end intervals, or a place is missing without
+// sampling.
 func TestSpread(t *testing.T) {
 	whole := &sites{begin: []site{{"entry", 1}, {"inside", 2}}, end: []site{{"return", 5}, {"inside", 2}}}
 	other := &sites{clock: omis.ClockFast, begin: []site{{"other", 1}}}
@@ -28,16 +29,16 @@ func TestSpread(t *testing.T) {
 		}
 	}
 	if _, known := costs["new, some"]; known || len(costs) != 4 {
-		t.Errorf("known are %v", costs)
+		t.Errorf("the known costs are %v", costs)
 	}
 	part.spread(costs, map[string]omis.Cost{}, nil)
 	if len(costs) != 0 {
-		t.Errorf("without others there are %v", costs)
+		t.Errorf("without other sites the costs are %v", costs)
 	}
 }
 
-// What it costs to end an interval that is counted in a histogram, and to append a record,
-// is told apart from what it costs otherwise.
+// TestCostsOfMore checks that the costs of the end of an interval with a histogram, and
+// of a record, are separated from other costs.
 func TestCostsOfMore(t *testing.T) {
 	s := &sites{
 		begin: []site{{"entry", 1}}, end: []site{{"return", 5}, {"inside", 2}},

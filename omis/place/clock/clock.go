@@ -15,14 +15,15 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// Kind says how code reads the time.
+// Kind is a way in which code reads the time.
 type Kind uint32
 
 const (
-	// Counter reads the time stamp counter. Its reader knows how long a tick is.
+	// Counter reads the time stamp counter. The program that reads the results must know
+	// the length of a tick.
 	Counter Kind = iota + 1
-	// Page reads the counter, and converts differences to nanoseconds by the page that the
-	// hypervisor keeps for the kernel's clock (struct pvclock_vcpu_time_info).
+	// Page reads the counter, and converts differences to nanoseconds by the hypervisor's
+	// page for the kernel's clock (struct pvclock_vcpu_time_info).
 	Page
 	// Function calls __vdso_clock_gettime.
 	Function
@@ -40,48 +41,48 @@ func (k Kind) String() string {
 	return "no clock"
 }
 
-// Clock is a way to read the time.
+// Clock is the way to read the time on this machine.
 type Clock struct {
 	Kind   Kind
 	Source string // the kernel's name for its clock
-	Why    string // what speaks for this kind, for people
+	Why    string // reason for this kind, for users
 
-	// Locate returns the address of the page, or of the function, in a process.
+	// Locate returns the address of the page or function in a process.
 	Locate func(pid int) (uint64, error)
 	// Line reads the page of this process.
 	Line func() (Line, error)
 }
 
-// Machine is what Judge looks at.
+// Machine provides what Judge reads.
 type Machine struct {
-	Root string // of the file systems /proc and /sys
+	Root string // Root is the directory that contains proc and sys.
 
-	// Page returns a copy of what this process has at an address that its maps name.
+	// Page returns a copy of this process's memory at the address of a page in its maps.
 	Page func(addr uint64) ([]byte, error)
-	// Agrees reports an error if the counter, converted by a line, differs from the
+	// Agrees returns an error if the counter, converted by a line, differs from the
 	// kernel's raw clock.
 	Agrees func(Line) error
-	// Costs measures what a reading of the clock costs by the vDSO, and by a system call.
+	// Costs measures the time of reading the clock by the vDSO, and by a system call.
 	Costs func() (vdso, system time.Duration)
-	// Warp reports an error if the counters of two processors differ.
+	// Warp returns an error if the counters of two processors differ.
 	Warp func() error
 }
 
-// This is the machine that this program runs on.
+// This returns the Machine that this program runs on.
 func This() Machine {
 	return Machine{Page: copyPage, Agrees: agrees, Costs: costs, Warp: func() error { return warp(Ticks, warpTime) }}
 }
 
-// pageName is the mapping of the pages of virtual clocks: since Linux 6.13 it has a name of
-// its own. Where it was before that depends on the kernel's version.
+// pageName is the name of the mapping of virtual clocks' pages since Linux 6.13. Its
+// position in older kernels depends on their version.
 const pageName = "[vvar_vclock]"
 
-// Judge chooses the cheapest kind that gives right times. The error names the condition
-// that is missing for any.
+// Judge chooses the cheapest kind that returns correct times. The error names the missing
+// condition.
 func (m Machine) Judge() (Clock, error) {
 	source, err := m.source()
 	if err != nil {
-		return Clock{}, fmt.Errorf("the kernel's clock is not known: %w", err)
+		return Clock{}, fmt.Errorf("cannot read the name of the kernel's clock: %w", err)
 	}
 	c := Clock{Source: source}
 	uneven := m.uneven()
@@ -116,8 +117,8 @@ func (m Machine) source() (string, error) {
 	return strings.TrimSpace(string(name)), err
 }
 
-// uneven says why the time stamp counter cannot be compared between moments or processors;
-// nil: it can.
+// uneven returns the reason why time stamps of different moments or processors cannot be
+// compared, nil if they can.
 func (m Machine) uneven() error {
 	info, err := os.ReadFile(filepath.Join("/", m.Root, "proc/cpuinfo"))
 	if err != nil {
@@ -133,7 +134,7 @@ func (m Machine) uneven() error {
 	return m.Warp()
 }
 
-// findPage finds the page of the kernel's clock in this process, and checks it.
+// findPage finds and checks the page of the kernel's clock in this process.
 func (m Machine) findPage() (at uint64, err error) {
 	maps, err := os.ReadFile(filepath.Join("/", m.Root, "proc/self/maps"))
 	if err != nil {
@@ -186,7 +187,7 @@ func locate(pid int, name string) (uint64, error) {
 	return 0, fmt.Errorf("the process has unmapped %s, where the kernel's clock is", name)
 }
 
-// judged is what Now has found out.
+// judged is the result of Now.
 var judged struct {
 	sync.Mutex
 	source string
@@ -194,8 +195,8 @@ var judged struct {
 	err    error
 }
 
-// Now returns what Judge says of this machine. It judges anew when the kernel has changed
-// its clock.
+// Now returns the result of Judge for this machine. It judges again when the kernel has
+// changed its clock.
 func Now() (Clock, error) {
 	m := This()
 	source, err := m.source()

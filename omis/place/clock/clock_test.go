@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// machine is one that Judge finds in files of a test.
+// machine describes a Machine whose files the test writes.
 type machine struct {
 	source, flags, maps string
 	line                Line
@@ -114,7 +114,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// The clock of this machine is one of the kinds, or the error says why it is none.
+// TestNow checks that this machine has a clock, or that an error gives the reason.
 func TestNow(t *testing.T) {
 	c, err := Now()
 	t.Logf("%+v, %v", c, err)
@@ -131,14 +131,15 @@ func TestNow(t *testing.T) {
 	}
 }
 
-// Where nothing is mapped, a page is not read; the program goes on.
+// TestPageIsMissing checks that reading a page without memory fails and does not crash.
 func TestPageIsMissing(t *testing.T) {
 	if _, err := copyPage(0x1000); err == nil {
-		t.Error("it was read")
+		t.Error("the page was read")
 	}
 }
 
-// Two counters that differ are found, and those that do not are not.
+// TestWarp checks that warp finds two counters that differ, and accepts those that do
+// not.
 func TestWarp(t *testing.T) {
 	if err := warp(Ticks, time.Millisecond); err != nil {
 		t.Error(err)
@@ -150,8 +151,8 @@ func TestWarp(t *testing.T) {
 	}
 }
 
-// The time at a tick is the kernel's, whatever the rate is; and lines that differ in rate or
-// origin have keys that differ.
+// TestLine checks that the time at a tick equals the kernel's for any rate, and that
+// lines with different rates or origins have different keys.
 func TestLine(t *testing.T) {
 	for _, l := range []Line{stable, {Ticks: 5, Time: 7, Mul: 1 << 31}, {Ticks: 1 << 52, Time: 1 << 60, Mul: 3_000_000_000, Shift: 3}, {Ticks: 1 << 40, Time: 9, Mul: 1<<32 - 1, Shift: -8}} {
 		for _, later := range []uint64{0, 1000, 1 << 35} {
@@ -161,7 +162,7 @@ func TestLine(t *testing.T) {
 			} else {
 				shifted <<= l.Shift
 			}
-			// By the formula of the interface, which rounds twice: to a tick, and to a nanosecond.
+			// The formula of the interface rounds twice: to a tick, and to a nanosecond.
 			want := l.Time + shifted>>32*uint64(l.Mul) + shifted&(1<<32-1)*uint64(l.Mul)>>32
 			if got := l.At(l.Ticks + later); got-want+2 > 4 {
 				t.Errorf("%+v, %d ticks later: %d, want %d", l, later, got, want)
@@ -170,17 +171,18 @@ func TestLine(t *testing.T) {
 		again := l
 		again.Version, again.Ticks, again.Time = l.Version+2, l.Ticks+1<<32, l.At(l.Ticks+1<<32)
 		if differ := again.Key() - l.Key() + Tolerance; differ > 2*Tolerance {
-			t.Errorf("%+v computed anew has another key", l)
+			t.Errorf("%+v has another key after it was computed anew", l)
 		}
 		for _, other := range []Line{{0, l.Ticks, l.Time, l.Mul + 1, l.Shift, 1}, {0, l.Ticks, l.Time + 2000, l.Mul, l.Shift, 1}, {0, l.Ticks, l.Time - 2000, l.Mul, l.Shift, 1}, {0, l.Ticks + 1<<20, l.Time, l.Mul, l.Shift, 1}, {0, l.Ticks, l.Time, l.Mul, l.Shift + 1, 1}} {
 			if differ := other.Key() - l.Key() + Tolerance; differ <= 2*Tolerance {
-				t.Errorf("%+v and %+v have one key", l, other)
+				t.Errorf("%+v and %+v have the same key", l, other)
 			}
 		}
 	}
 }
 
-// A kind can be forced, and its function is found in the vDSO.
+// TestForced checks that each kind can be forced, and that the vDSO contains the
+// function.
 func TestForced(t *testing.T) {
 	c, err := This().Forced(Function)
 	if err != nil {
@@ -190,6 +192,6 @@ func TestForced(t *testing.T) {
 		t.Errorf("at %#x, %v", at, err)
 	}
 	if _, err := This().Forced(0); err == nil {
-		t.Error("there is a clock of no kind")
+		t.Error("Forced returns a clock of an unknown kind")
 	}
 }

@@ -4,8 +4,8 @@ package clock
 
 import "fmt"
 
-// Forced returns a clock of a kind as Judge would, whatever is known of this machine: for
-// tests, and for comparisons. There is none of the kind Page where the kernel has no page.
+// Forced returns a clock of a given kind, whatever Judge would choose, for tests and
+// comparisons. It fails for Page if the kernel has no page.
 func (m Machine) Forced(k Kind) (Clock, error) {
 	c := Clock{Kind: k, Source: "forced", Why: "it was asked for"}
 	switch k {

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ticks reads the time stamp counter, after all instructions before it.
+// Ticks reads the time stamp counter, after all preceding instructions.
 func Ticks() uint64
 
-// Offsets of struct pvclock_vcpu_time_info, which is an interface of hypervisors: KVM and
-// Xen write it, Linux maps it into every process.
+// Offsets of struct pvclock_vcpu_time_info, an interface of hypervisors: KVM and Xen
+// write it, Linux maps it into every process.
 const (
 	PageVersion = 0 // odd while the hypervisor changes the rest; 4 bytes
 	PageTicks   = 8
@@ -31,11 +31,11 @@ const (
 	flagStable = 1
 )
 
-// Fraction is the number of bits behind the point of Line.Factor.
+// Fraction is the number of fractional bits of Line.Factor.
 const Fraction = 40
 
-// Line is how nanoseconds are computed from ticks: those of one page, until the hypervisor
-// changes it.
+// Line converts ticks to nanoseconds. It is the content of a page, until the hypervisor
+// changes that.
 type Line struct {
 	Version uint32
 	Ticks   uint64
@@ -45,7 +45,7 @@ type Line struct {
 	Flags   uint8
 }
 
-// ParseLine reads a page. whole is false while the hypervisor changes it.
+// ParseLine parses a page. whole is false while the hypervisor changes it.
 func ParseLine(b []byte) (l Line, whole bool) {
 	l = Line{
 		Version: binary.LittleEndian.Uint32(b[PageVersion:]),
@@ -66,8 +66,8 @@ func (l Line) Put(b []byte) {
 	b[PageShift], b[pageFlags] = byte(l.Shift), l.Flags
 }
 
-// Least and most shift that Factor can express. A counter of 256 GHz has the former, one of
-// 60 Hz the latter.
+// Limits of the shift that Factor can express. A counter of 256 GHz has the least, one of
+// 60 Hz the greatest.
 const (
 	leastShift = -8
 	mostShift  = 24
@@ -85,13 +85,13 @@ func (l Line) check() error {
 	return nil
 }
 
-// Factor is the length of a tick in units of 2⁻⁴⁰ nanoseconds.
+// Factor returns the length of a tick in units of 2⁻⁴⁰ nanoseconds.
 func (l Line) Factor() uint64 { return uint64(l.Mul) << (l.Shift + 8) }
 
-// Origin is the time at tick 0, modulo 2⁶⁴.
+// Origin returns the time at tick 0, modulo 2⁶⁴.
 func (l Line) Origin() uint64 { return l.Time - scaled(l.Ticks, l.Factor()) }
 
-// At is the time at a tick.
+// At returns the time at a tick.
 func (l Line) At(ticks uint64) uint64 { return l.Origin() + scaled(ticks, l.Factor()) }
 
 func scaled(ticks, factor uint64) uint64 {
@@ -99,19 +99,20 @@ func scaled(ticks, factor uint64) uint64 {
 	return hi<<(64-Fraction) | lo>>Fraction
 }
 
-// Spread is what differences of factors are multiplied with in Key.
+// Spread multiplies the factor in Key.
 const Spread = 0x9e3779b97f4a7c15
 
-// Key is a number that two lines share, to within Tolerance, only if they have the same
-// rate and the same origin. The version of a page also changes without either.
+// Key returns a number that is equal for two lines, to within Tolerance, only if they
+// have the same rate and origin. The version of a page, in contrast, can change while
+// both stay the same.
 func (l Line) Key() uint64 { return l.Origin() + l.Factor()*Spread }
 
-// Tolerance is how much, in nanoseconds, two keys of one line may differ: hypervisors
-// compute the page anew from time to time, and round.
+// Tolerance is the greatest difference, in nanoseconds, of two keys of one line:
+// hypervisors compute the page anew from time to time, and round.
 const Tolerance = 200
 
-// copyPage copies the beginning of a page of this process, or reports why it cannot: the
-// kernel sends SIGBUS where it has no clock behind the mapping.
+// copyPage copies the beginning of a page of this process. If the kernel has no clock
+// behind the mapping, it sends SIGBUS, which becomes an error.
 func copyPage(addr uint64) (b []byte, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -119,7 +120,7 @@ func copyPage(addr uint64) (b []byte, err error) {
 			err = fmt.Errorf("the kernel has no clock page behind %s", pageName)
 		}
 	}()
-	page := *(**[pageSize]byte)(unsafe.Pointer(&addr)) // memory of the kernel, which Go's collector does not know
+	page := *(**[pageSize]byte)(unsafe.Pointer(&addr)) // memory of the kernel, unknown to Go's collector
 	version := (*uint32)(unsafe.Pointer(page))
 	b = make([]byte, pageSize)
 	for range tries {
@@ -132,7 +133,8 @@ func copyPage(addr uint64) (b []byte, err error) {
 	return b, nil
 }
 
-// agrees compares a line with the kernel's raw clock, which nobody adjusts, over a moment.
+// agrees compares a line with the kernel's raw clock, which is never adjusted, over a
+// short time.
 func agrees(l Line) error {
 	const (
 		span  = 2 * time.Millisecond
@@ -166,8 +168,8 @@ func moment() (ticks, raw uint64) {
 	return ticks, raw
 }
 
-// costs measures what a reading of the clock costs by the vDSO, which Go's runtime uses,
-// and by a system call.
+// costs measures the time of reading the clock by the vDSO, which Go's runtime uses, and
+// by a system call.
 func costs() (vdso, system time.Duration) {
 	const batches, calls = 50, 20
 	vdso, system = time.Hour, time.Hour

@@ -16,8 +16,8 @@ import (
 
 const vdsoName = "[vdso]"
 
-// gettime is the offset of the function __vdso_clock_gettime in the vDSO, which is the same
-// in all processes of 64 bits.
+// gettime returns the offset of the function __vdso_clock_gettime in the vDSO, which is
+// the same in all 64-bit processes.
 var gettime = sync.OnceValues(func() (uint64, error) {
 	at, err := locate(os.Getpid(), vdsoName)
 	if err != nil {
@@ -58,7 +58,7 @@ func locateFunction(pid int) (uint64, error) {
 		return 0, err
 	}
 	if its, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/time", pid)); its != own {
-		return 0, fmt.Errorf("the process lives in a time namespace of its own, in which the clock has another origin")
+		return 0, fmt.Errorf("the process is in another time namespace, in which the clock has another origin")
 	}
 	at, err := locate(pid, vdsoName)
 	return at + offset, err

@@ -17,12 +17,13 @@ func load(p *uint32) uint32 { return atomic.LoadUint32(p) }
 
 const (
 	warpTime = 3 * time.Millisecond
-	warpMost = 16 // processors that are compared
+	warpMost = 16 // number of processors to compare
 )
 
-// warp compares the counters of processors for a moment: a thread on each writes the
-// greatest count that any has read so far, and none must read less. The kernel does the same
-// with counters that it takes for its clock.
+// warp compares the counters of processors for a short time: a thread on each processor
+// publishes its count if that is the greatest so far, and no thread may read a smaller
+// one afterwards. The kernel checks counters in the same way before it uses them for its
+// clock.
 func warp(ticks func() uint64, d time.Duration) error {
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
@@ -41,9 +42,9 @@ func warp(ticks func() uint64, d time.Duration) error {
 		one.Set(cpu)
 		set := one
 		threads.Go(func() {
-			runtime.LockOSThread() // and never unlock it: the thread ends with the goroutine
+			runtime.LockOSThread() // without unlock, the thread ends with the goroutine
 			if unix.SchedSetaffinity(0, &set) != nil {
-				return // the processor was taken away meanwhile
+				return // the processor went offline meanwhile
 			}
 			for n := 0; n%64 != 0 || time.Now().Before(end); n++ {
 				before := greatest.Load()
