@@ -10,10 +10,10 @@ import (
 	"github.com/beevik/etree"
 )
 
-// DecodeError says what is wrong with a structure document.
+// DecodeError describes an error in a structure document.
 type DecodeError struct {
 	Element string // "program", "unit"; "" for the document
-	Number  int    // of the element among its like in the document, from 1
+	Number  int    // index among the elements of that name in the document, from 1
 	Why     string
 }
 
@@ -24,8 +24,8 @@ func (e *DecodeError) Error() string {
 	return fmt.Sprintf("structure document, %s %d: %s", e.Element, e.Number, e.Why)
 }
 
-// Decode reads a structure document. Elements and attributes it does not know
-// are passed over, so that a document may say more. The caller bounds r.
+// Decode reads a structure document. It ignores unknown elements and attributes, so that
+// documents can be extended. The caller limits r.
 func Decode(r io.Reader) (*Structure, error) {
 	doc := etree.NewDocument()
 	doc.ReadSettings.ValidateInput = true
@@ -33,7 +33,7 @@ func Decode(r io.Reader) (*Structure, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the structure document: %w", err)
 	}
-	// The validation takes a newline behind the root element for an error.
+	// The validation does not accept a newline after the root element.
 	if err := doc.ReadFromBytes(bytes.TrimSpace(text)); err != nil {
 		return nil, &DecodeError{Why: err.Error()}
 	}
@@ -53,7 +53,7 @@ func Decode(r io.Reader) (*Structure, error) {
 	return s, nil
 }
 
-// decoder counts the elements it meets, for its errors.
+// decoder counts elements for error messages.
 type decoder struct{ programs, units int }
 
 func (d *decoder) program(e *etree.Element) (Program, error) {
@@ -93,7 +93,7 @@ func (d *decoder) unit(e *etree.Element) (u Unit, err error) {
 	return u, err
 }
 
-// number reads an attribute that may be missing. Base 16 wants 0x in front.
+// number reads an optional attribute. Base 16 requires the prefix 0x.
 func (d *decoder) number(e *etree.Element, attribute string, base, bits int) (uint64, error) {
 	text := e.SelectAttrValue(attribute, "")
 	if text == "" {
@@ -102,7 +102,7 @@ func (d *decoder) number(e *etree.Element, attribute string, base, bits int) (ui
 	digits, prefixed := strings.CutPrefix(text, "0x")
 	n, err := strconv.ParseUint(digits, base, bits)
 	if err != nil || prefixed != (base == 16) {
-		return 0, &DecodeError{"unit", d.units, fmt.Sprintf("%s=%q is no number as it should be", attribute, text)}
+		return 0, &DecodeError{"unit", d.units, fmt.Sprintf("%s=%q is not a number in the required format", attribute, text)}
 	}
 	return n, nil
 }

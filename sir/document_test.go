@@ -32,7 +32,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// text is what XML can carry: Encode replaces the rest.
+// text generates text that XML can carry; Encode replaces other characters.
 func text(least int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		return characters(rapid.StringN(least, 20, -1).Draw(t, "text"))

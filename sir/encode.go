@@ -9,12 +9,12 @@ import (
 	"github.com/beevik/etree"
 )
 
-// Root is the name of the root element of a structure document.
+// Root returns the name of the root element of a structure document.
 func (*Structure) Root() string { return "sir" }
 
-// Encode writes the structure as a document. Attributes that say nothing (an
-// empty build id, an unknown file) are left out, and so are the exits, which are
-// no part of the document. Characters that XML cannot carry become U+FFFD.
+// Encode writes the structure as a document. It omits attributes without a value (an empty
+// build id, an unknown file) and the exits, which are not part of the document. It replaces
+// characters that XML cannot carry by U+FFFD.
 func Encode(w io.Writer, s *Structure) error {
 	doc := etree.NewDocument()
 	doc.WriteSettings.CanonicalAttrVal = true // keeps tabs and newlines in attributes
@@ -57,7 +57,7 @@ func optional(e *etree.Element, attribute, value string) {
 	}
 }
 
-// characters replaces what is no character of XML 1.0.
+// characters replaces characters that XML 1.0 does not allow.
 func characters(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -1,13 +1,13 @@
 package sir
 
-// Index finds the units of a program by their ids, and by their names. It does not
-// change, and may be used from any goroutine.
+// Index finds the units of a program by id and by name. It is immutable, and may be used by
+// several goroutines.
 type Index struct {
 	byID   map[string]*Unit
 	byName map[string][]*Unit
 }
 
-// NewIndex takes as long as to go through all units some times.
+// NewIndex takes a few times as long as a linear search in all units.
 func NewIndex(p *Program) *Index {
 	x := &Index{byID: make(map[string]*Unit, len(p.Units)), byName: make(map[string][]*Unit, len(p.Units))}
 	for i := range p.Units {
@@ -21,8 +21,8 @@ func NewIndex(p *Program) *Index {
 	return x
 }
 
-// ByID is the unit of an id, nil if there is none.
+// ByID returns the unit with an id, nil if there is none.
 func (x *Index) ByID(id string) *Unit { return x.byID[id] }
 
-// ByName lists the units that are called so, in the source or in the symbol table.
+// ByName returns the units with a name in the source or in the symbol table.
 func (x *Index) ByName(name string) []*Unit { return x.byName[name] }

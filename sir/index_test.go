@@ -17,7 +17,7 @@ func TestIndex(t *testing.T) {
 		"f": {&p.Units[0], &p.Units[1]}, "_Z1fi": {&p.Units[1]}, "g": {&p.Units[2]}, "a:g": nil,
 	} {
 		if got := x.ByName(name); !slices.Equal(got, want) {
-			t.Errorf("%s is the name of %v, not of %v", name, got, want)
+			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 	}
 }

@@ -1,10 +1,9 @@
-// Package sir is the structure document: what a program is made of, as units
-// (functions) with ids that a request can refer to. It imports nothing of ours;
-// sir/binary fills a Structure from ELF and DWARF, mir/translate looks regions
-// up in it.
+// Package sir defines the structure document: the units (functions) of a program, with ids
+// that requests refer to. It imports no other package of this module. sir/binary creates a
+// Program from ELF and DWARF; mir/translate finds regions in it.
 package sir
 
-// Structure is what a set of programs is made of.
+// Structure has the structure of a set of programs.
 type Structure struct {
 	Programs []Program
 }
@@ -16,20 +15,18 @@ type Program struct {
 	Units   []Unit // in the order of their addresses
 }
 
-// Unit is a function. Its id is stable: it depends on the program's identity and
-// the function's own symbol, so that the same build gives the same ids in every
-// run, on every machine.
+// Unit is a function. Its id is stable: it depends only on the program's identity and the
+// function's symbol, so the same build has the same ids in every run, on every machine.
 type Unit struct {
 	ID     string
-	Name   string // as the source says it: demangled
-	Symbol string // as the symbol table says it
+	Name   string // demangled, as in the source
+	Symbol string // as in the symbol table
 	Kind   string // "function"
-	File   string // where DWARF says so
+	File   string // from DWARF
 	Line   int
-	Entry  uint64 // address in the file; add the module's bias
+	Entry  uint64 // address in the file, without the module's bias
 	Size   uint64
-	// Exits are the addresses in the file of the instructions by which the
-	// function is left: returns and tail jumps. Filled by binary.Exits, since
-	// it takes a disassembly.
+	// Exits are the addresses in the file of the instructions by which the function is left:
+	// returns and tail jumps. binary.Exits computes them, because that requires a disassembly.
 	Exits []uint64
 }

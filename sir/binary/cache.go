@@ -10,20 +10,20 @@ import (
 	"syscall"
 )
 
-// DefaultCacheBytes is a limit that suits a gateway: the programs and libraries
-// of some hundred processes.
+// DefaultCacheBytes is a limit for a gateway: enough for the programs and libraries of about a
+// hundred processes.
 const DefaultCacheBytes = 256 << 20
 
-// maxImages bounds the files a cache keeps open.
+// maxImages limits the number of files that a cache keeps open.
 const maxImages = 256
 
-// Cache keeps images by the identity of their files, so that the second request
-// about a program is quick and a replaced file is seen. When the images take
-// more memory than its limit, those not used for the longest time go.
+// Cache holds images by the identity of their files, so that a second request about a program
+// is fast, and a replaced file is noticed. When the images exceed the memory limit, the cache
+// drops the least recently used ones.
 type Cache struct {
 	debug  DebugFiles
 	limit  int64
-	budget budget // of all images, those too that are not in the cache any more
+	budget budget // of all images, including those that the cache has dropped
 
 	mu     sync.Mutex
 	used   int64
@@ -31,7 +31,7 @@ type Cache struct {
 	recent *list.List                // most recently used first
 }
 
-// fileKey is the identity of a file. Path and name are parts of it since ids are.
+// fileKey is the identity of a file. It includes path and name, because the ids of units do.
 type fileKey struct {
 	path, name string
 	dev, ino   uint64
@@ -44,28 +44,28 @@ type cached struct {
 	once  sync.Once
 	image *Image
 	err   error
-	bytes int64 // counted in Cache.used, 0 before the image was read
+	bytes int64 // counted in Cache.used; 0 until the image is read
 }
 
-// NewCache makes a cache of at most limit bytes that looks for separate debug
-// information in debug, nil for nowhere.
+// NewCache returns a cache of at most limit bytes. It searches debug for separate debug
+// information; nil disables the search.
 func NewCache(limit int64, debug DebugFiles) *Cache {
 	return &Cache{debug: debug, limit: limit, images: map[fileKey]*list.Element{}, recent: list.New()}
 }
 
-// Open returns the image of the file that open gives for path. Several callers
-// may ask for one file at a time; it is read once.
+// Open returns the image of the file that open returns for path. If several goroutines open a
+// file at the same time, it is read once.
 func (c *Cache) Open(path string, open Opener) (*Image, error) { return c.OpenAs(path, "", open) }
 
-// OpenAs is Open for a program that was started under another name than that of its file:
-// the ids of its units begin with that name. "" is the file's.
+// OpenAs is Open for a program that was started under a name other than that of its file: the
+// ids of its units begin with name. "" means the name of the file.
 func (c *Cache) OpenAs(path, name string, open Opener) (*Image, error) {
 	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	key, ok := identity(path, f)
-	if !ok { // memory, such as the vdso: small, and without an identity
+	if !ok { // in memory, such as the vdso: small, and without an identity
 		return newImage(path, name, f, c.debug, &c.budget)
 	}
 	key.name = name
@@ -92,7 +92,8 @@ func identity(path string, f File) (fileKey, bool) {
 	return key, key.ino != 0
 }
 
-// stamp is the identity of a file but for its path; nothing of what is only in memory.
+// stamp returns the identity of a file without its path. It is zero for a file that exists
+// only in memory.
 func stamp(info os.FileInfo) fileKey {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -113,13 +114,13 @@ func (c *Cache) entry(key fileKey) *cached {
 	return entry
 }
 
-// account adds what was read to the books and lets go of the oldest images. One
-// that failed is forgotten: the next request tries again.
+// account adds the memory of a new image and drops the oldest images. It drops an image that
+// could not be read, so that the next request tries again.
 func (c *Cache) account(entry *cached) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, kept := c.images[entry.key]
-	if !kept || e.Value != entry { // it had to go while it was read
+	if !kept || e.Value != entry { // dropped while it was read
 		return
 	}
 	if entry.err != nil {
@@ -139,14 +140,14 @@ func (c *Cache) drop(e *list.Element) {
 	c.used -= entry.bytes
 }
 
-// maxLoaded is how much debug information may be in memory at a time, of all files together.
+// maxLoaded limits the debug information in memory, of all files together.
 const maxLoaded = 1 << 30
 
-// budget counts the debug information in memory. nil is a budget without a limit.
+// budget counts the debug information in memory. A nil budget has no limit.
 type budget struct{ used atomic.Int64 }
 
-// take reports whether there is room for some bytes more, which are given back when their
-// table is garbage. A file that finds no room has no lines.
+// take reports whether there is room for more bytes, and reserves them until the table is
+// garbage collected. A file without room has no line information.
 func (b *budget) take(table *lineTable, bytes int64) bool {
 	if b == nil {
 		return true

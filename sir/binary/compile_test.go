@@ -41,7 +41,7 @@ var variants = []variant{
 	{"cxx-stripped", cxx, []string{"-O2", "-rdynamic"}, true},
 }
 
-// compiled makes each variant once, in a folder that TestMain removes.
+// compiler builds each variant once, in a directory that TestMain removes.
 type compiler struct {
 	mu   sync.Mutex
 	dir  string

@@ -6,17 +6,16 @@ import (
 	"mirador/sir"
 )
 
-// declaration is where the source declares a function.
+// declaration is the position of a function in the source.
 type declaration struct {
 	file string
 	line int
 }
 
-// declarations finds where the functions of a unit are declared, by their entry
-// addresses. It reads the outermost entries only and goes into namespaces, where
-// functions of C++ may be. Go has no links from one entry to its next sibling,
-// so that all would have to be read, but its line tables begin each function
-// with the line wanted.
+// declarations finds the declarations of a compile unit's functions by their entry addresses.
+// It reads only the outermost entries, and those in namespaces for C++. It skips Go: Go's
+// entries have no sibling links, so all entries would have to be read, but Go's line tables
+// start each function with the line of its declaration.
 func (d *lineData) declarations(u compileUnit, units *unitIndex) error {
 	if language, _ := u.entry.Val(dwarf.AttrLanguage).(int64); language == languageGo {
 		return nil
@@ -54,8 +53,8 @@ func (d *lineData) declarations(u compileUnit, units *unitIndex) error {
 
 const languageGo = 0x16
 
-// unitOf finds the unit whose code an entry describes. A function that was split
-// has ranges, the part that is entered first.
+// unitOf finds the unit whose code an entry describes. A function in several parts has ranges;
+// the first one contains the entry point.
 func (d *lineData) unitOf(e *dwarf.Entry, units *unitIndex) (int, bool) {
 	if low, ok := e.Val(dwarf.AttrLowpc).(uint64); ok {
 		return units.at(low)
@@ -70,7 +69,7 @@ func (d *lineData) unitOf(e *dwarf.Entry, units *unitIndex) (int, bool) {
 	return units.at(ranges[0][0])
 }
 
-// files is the file table of a unit, which entries refer to by number.
+// files returns the file table of a compile unit, to which entries refer by number.
 func (d *lineData) files(u compileUnit) ([]*dwarf.LineFile, error) {
 	lines, err := d.dwarf.LineReader(u.entry)
 	if err != nil || lines == nil {
@@ -79,9 +78,9 @@ func (d *lineData) files(u compileUnit) ([]*dwarf.LineFile, error) {
 	return lines.Files(), nil
 }
 
-// declared follows a function to the entry that says where it was declared: a
-// definition of a method refers to its class, a clone to its origin. One in another
-// unit counts files by a table of its own, so there the search ends.
+// declared follows a function's entry to the one with its declaration: the definition of a
+// method refers to its class, a clone to its origin. The search ends at another compile unit,
+// which has its own file table.
 func (d *lineData) declared(e *dwarf.Entry, u compileUnit, files []*dwarf.LineFile) declaration {
 	const deepest = 4
 	var found declaration
@@ -134,7 +133,7 @@ func (x *unitIndex) at(entry uint64) (int, bool) {
 	return i, ok
 }
 
-// declare fills in a unit, once.
+// declare sets the declaration of a unit, once.
 func (x *unitIndex) declare(i int, d declaration) {
 	if u := &x.units[i]; u.File == "" && d.file != "" && d.line > 0 {
 		u.File, u.Line = d.file, d.line

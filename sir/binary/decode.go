@@ -2,10 +2,10 @@ package binary
 
 import "golang.org/x/arch/x86/x86asm"
 
-// decodeInstruction decodes the instruction at the start of code; ok is false if
-// nothing is known about it. Of an instruction that x86asm does not know (vector
-// extensions, endbr64 and other newer ones) only the length is found: none of
-// those changes the flow of control, which is what is asked for here.
+// decodeInstruction decodes the instruction at the start of code; ok is false if it is
+// unknown. For instructions that x86asm does not support (vector extensions, endbr64 and other
+// newer ones) only the length is set. That suffices for the control flow, which none of them
+// changes.
 func decodeInstruction(code []byte) (inst x86asm.Inst, ok bool) {
 	if n := extendedLength(code); n > 0 {
 		return x86asm.Inst{Len: n}, n <= len(code)
@@ -18,8 +18,8 @@ func decodeInstruction(code []byte) (inst x86asm.Inst, ok bool) {
 	return x86asm.Inst{Len: n}, n > 0 && n <= len(code)
 }
 
-// extendedLength is the length of an instruction with a VEX or EVEX prefix, 0 of
-// any other. In 64-bit code the bytes C4, C5 and 62 begin nothing else.
+// extendedLength returns the length of an instruction with a VEX or EVEX prefix, 0 for others.
+// In 64-bit code the bytes C4, C5 and 62 begin no other instruction.
 func extendedLength(code []byte) int {
 	at := 0
 	for at < len(code) && isSegmentOrSize(code[at]) {
@@ -58,14 +58,14 @@ func extendedLength(code []byte) int {
 	return at
 }
 
-// hasImmediate tells which vector instructions of the 0F map have an immediate
-// byte: shuffles, shifts by a constant, compares, inserts and extracts.
+// hasImmediate reports whether a vector instruction of the 0F map has an immediate byte:
+// shuffles, shifts by a constant, compares, inserts and extracts.
 func hasImmediate(opcode byte) bool {
 	return opcode >= 0x70 && opcode <= 0x73 || opcode == 0xc2 || opcode >= 0xc4 && opcode <= 0xc6
 }
 
-// escapedLength is the length of an instruction of the maps 0F 38, 0F 3A or of
-// the parts of 0F that have grown since x86asm was written; 0 of any other.
+// escapedLength returns the length of an instruction of the maps 0F 38 and 0F 3A, and of the
+// parts of 0F that are newer than x86asm; 0 for others.
 func escapedLength(code []byte) int {
 	at := 0
 	for at < len(code) && (isSegmentOrSize(code[at]) || code[at] == 0xf2 || code[at] == 0xf3 || code[at] == 0xf0) {
@@ -98,7 +98,7 @@ func escapedLength(code []byte) int {
 	return at + n + immediate
 }
 
-// operandLength is the length of a ModRM byte with what belongs to it.
+// operandLength returns the length of a ModRM byte with its SIB byte and displacement.
 func operandLength(code []byte) int {
 	if len(code) == 0 {
 		return 0

@@ -15,7 +15,7 @@ func loadLines(f *elfFile) (*lineData, error) {
 	raw := map[string][]byte{}
 	for _, name := range debugSections {
 		if s := f.Section(name); s != nil && s.Type != elf.SHT_NOBITS {
-			// What is compressed may have more than its header says.
+			// A compressed section may contain more than its header says.
 			b, err := io.ReadAll(io.LimitReader(s.Open(), int64(min(s.Size, maxDebug))))
 			if err != nil {
 				return nil, err
@@ -40,8 +40,8 @@ func loadLines(f *elfFile) (*lineData, error) {
 	return data, nil
 }
 
-// readUnits finds the compile units and the addresses each covers. It goes from
-// header to header: stepping over a unit's entries would mean to read them all.
+// readUnits finds the compile units and the address ranges of each. It reads only the headers:
+// stepping over a unit's entries would require reading them all.
 func (d *lineData) readUnits(info []byte) {
 	r := d.dwarf.Reader()
 	for u := range unitHeaders(info) {
@@ -71,13 +71,12 @@ func (d *lineData) readUnits(info []byte) {
 	slices.SortFunc(d.spans, func(a, b span) int { return cmp.Compare(a.low, b.low) })
 }
 
-// unitHeader is where a unit of .debug_info keeps its abbreviations and its
-// entries.
+// unitHeader has the offsets of the abbreviations and the entries of a unit in .debug_info.
 type unitHeader struct{ abbrev, first, end uint64 }
 
 func unitHeaders(info []byte) func(func(unitHeader) bool) {
 	return func(yield func(unitHeader) bool) {
-		const shortest = 12 // what is read before the length is checked
+		const shortest = 12 // bytes read before the length is checked
 		for at := uint64(0); at+shortest <= uint64(len(info)); {
 			length, width, body := uint64(le32(info[at:])), uint64(4), at+4
 			if length == 0xffffffff {
@@ -95,7 +94,7 @@ func unitHeaders(info []byte) func(func(unitHeader) bool) {
 				}
 				abbrev = body + 4
 				u.first = abbrev + width
-				if kind := info[body+2]; kind == 4 || kind == 5 { // skeleton, split: an id follows
+				if kind := info[body+2]; kind == 4 || kind == 5 { // skeleton or split unit: an id follows
 					u.first += 8
 				}
 			}
@@ -111,9 +110,8 @@ func unitHeaders(info []byte) func(func(unitHeader) bool) {
 	}
 }
 
-// checkAbbreviations refuses tables that overlap. debug/dwarf reads the table of
-// every unit into memory, so overlapping tables would let a small file ask for
-// the square of its size.
+// checkAbbreviations refuses tables that overlap. debug/dwarf reads the table of every unit
+// into memory, so overlapping tables would let a small file use memory quadratic in its size.
 func checkAbbreviations(path string, info, abbrev []byte) error {
 	seen := map[uint64]bool{}
 	budget := 2*len(abbrev) + 64
@@ -129,8 +127,7 @@ func checkAbbreviations(path string, info, abbrev []byte) error {
 	return nil
 }
 
-// abbreviationTable is the length of the table at the start of b, no more than
-// limit.
+// abbreviationTable returns the length of the table at the start of b, at most limit.
 func abbreviationTable(b []byte, limit int) int {
 	at := 0
 	number := func() (n uint64) {

@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// elfFile is an ELF file whose header was found sane, with its real size.
+// elfFile is an ELF file with a checked header, and its real size.
 type elfFile struct {
 	*elf.File
 	path   string
 	r      io.ReaderAt
 	size   int64
-	stored uint64 // bytes that the file takes on its disk, or would if that did not compress it
+	stored uint64 // bytes of the file on disk, or an upper bound if the file system compresses
 }
 
-// Bounds on what is read from a file. Real programs stay far below them.
+// Limits for what is read from a file. Real programs are far below them.
 const (
 	maxSections    = 1024
 	maxSectionName = 64 << 10  // the whole table of section names
@@ -26,8 +26,8 @@ const (
 	maxFunction    = 4 << 20   // code of one function
 )
 
-// openELF checks the parts of the header that decide how much memory debug/elf
-// takes (it copies one name per section), then has it read the file.
+// openELF checks the parts of the header that determine how much memory debug/elf allocates
+// (it copies one name per section), then parses the file.
 func openELF(path string, r File) (*elfFile, error) {
 	info, err := r.Stat()
 	if err != nil {
@@ -53,8 +53,8 @@ func openELF(path string, r File) (*elfFile, error) {
 	return &elfFile{f, path, r, info.Size(), stored(info)}, nil
 }
 
-// stored bounds what can be in a file by the blocks that it has on its disk, which may be
-// compressed.
+// stored returns an upper bound for the content of a file from its number of disk blocks,
+// which the file system may compress.
 func stored(info os.FileInfo) uint64 {
 	const block, compressed, least = 512, 8, 16 << 20
 	size := uint64(info.Size())
@@ -64,7 +64,7 @@ func stored(info os.FileInfo) uint64 {
 	return size
 }
 
-// oversized tells what is wrong with the numbers of a header, "" if nothing is.
+// oversized explains which number of a header is invalid, "" if none is.
 func oversized(r io.ReaderAt, h []byte) string {
 	shoff, shentsize, shnum, shstrndx := le64(h[40:]), le16(h[58:]), le16(h[60:]), le16(h[62:])
 	if shoff == 0 {
@@ -91,7 +91,7 @@ func (f *elfFile) has(section string) bool {
 	return s != nil && s.Type != elf.SHT_NOBITS
 }
 
-// bytes reads a section as it stands in the file.
+// bytes reads a section without decompressing it.
 func (f *elfFile) bytes(s *elf.Section) ([]byte, error) {
 	if s.Type == elf.SHT_NOBITS {
 		return nil, nil
@@ -121,7 +121,7 @@ func (f *elfFile) symbolBytes() (n int64) {
 	return n
 }
 
-// executable tells whether addr is code of the program.
+// executable reports whether addr is in an executable segment.
 func (f *elfFile) executable(addr uint64) bool {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && addr-p.Vaddr < p.Memsz {

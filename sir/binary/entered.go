@@ -9,14 +9,14 @@ import (
 	"mirador/sir"
 )
 
-// Entered returns the address that each execution of the function passes exactly once,
-// before it has changed the stack pointer. That is the function's entry, except in Go:
-// there most functions compare the stack pointer with a limit first, and begin again at
-// the entry after the runtime has moved the goroutine to a larger stack. In these
-// functions Entered returns the instruction behind that check.
+// Entered returns the address that each execution of the function passes exactly once, before
+// the function changes the stack pointer. That is the function's entry, except in Go: most Go
+// functions first compare the stack pointer with a limit, and restart at the entry after the
+// runtime has moved the goroutine to a larger stack. For these functions Entered returns the
+// instruction after that check.
 //
-// The error is a *CodeError where a function begins again but its check is not known:
-// what is counted at its entry would be wrong.
+// The error is a *CodeError if a function restarts but its check is not recognised, because
+// counts at its entry would be wrong.
 func (im *Image) Entered(unit sir.Unit) (uint64, error) {
 	if im.elf.Section(".gopclntab") == nil {
 		return unit.Entry, nil
@@ -33,21 +33,22 @@ func (im *Image) Entered(unit sir.Unit) (uint64, error) {
 	if grow != 0 && beginsAgain(code, f.addr, grow) {
 		b, err := im.disassemble(f)
 		if err == nil && slices.ContainsFunc(b.jumps, func(j jump) bool { return j.direct && j.target == behind }) {
-			return 0, &CodeError{f.name, behind, "a branch leads behind the check of the stack: executions cannot be told from rounds of a loop"}
+			return 0, &CodeError{f.name, behind, "a branch leads behind the stack check, so executions cannot be distinguished from iterations of a loop"}
 		}
 		return behind, nil
 	}
 	if at, calls := im.growsStack(code, f.addr); calls {
-		return 0, &CodeError{f.name, at, "the function begins again when its stack has grown, and its check of the stack is not known"}
+		return 0, &CodeError{f.name, at, "the function restarts after its stack has grown, and its stack check is not recognised"}
 	}
 	return f.addr, nil
 }
 
-// longestStackCheck is how many instructions the check has at most: mov, sub, jb, mov, cmp, jbe.
+// longestStackCheck is the maximum number of instructions of the check: mov, sub, jb, mov,
+// cmp, jbe.
 const longestStackCheck = 8
 
-// stackCheck finds the check of the stack at the begin of a function: the address behind
-// it, and where it branches to when there is too little room; 0 if there is no check.
+// stackCheck finds the stack check at the beginning of a function: the address behind it, and
+// the target of its branch to the code that grows the stack; 0 if there is no check.
 func stackCheck(code []byte, begin uint64) (behind, grow uint64) {
 	compared := false
 	at := 0
@@ -77,8 +78,8 @@ func stackCheck(code []byte, begin uint64) (behind, grow uint64) {
 	return 0, 0
 }
 
-// comparesLimit reports whether an instruction compares with a limit of the stack, which
-// runtime.g has at these distances: stackguard0 and stackguard1.
+// comparesLimit reports whether an instruction compares with a stack limit: stackguard0 and
+// stackguard1 have these offsets in runtime.g.
 func comparesLimit(inst x86asm.Inst) bool {
 	for _, arg := range inst.Args[:2] {
 		if m, ok := arg.(x86asm.Mem); ok && m.Index == 0 && (m.Disp == 0x10 || m.Disp == 0x18) {
@@ -88,12 +89,12 @@ func comparesLimit(inst x86asm.Inst) bool {
 	return false
 }
 
-// longestGrow is how many instructions the branch has at most that grows the stack: it
-// saves the arguments, calls the runtime, and loads them again.
+// longestGrow is the maximum number of instructions of the code that grows the stack: it saves
+// the arguments, calls the runtime, and restores the arguments.
 const longestGrow = 80
 
-// beginsAgain reports whether the code at an address makes a call and then jumps to the
-// begin of the function.
+// beginsAgain reports whether the code at from makes a call and then jumps to the beginning of
+// the function.
 func beginsAgain(code []byte, begin, from uint64) bool {
 	if from < begin || from-begin >= uint64(len(code)) {
 		return false
@@ -124,7 +125,7 @@ func (im *Image) growsStack(code []byte, begin uint64) (at uint64, calls bool) {
 	for n := 0; n < len(code); {
 		inst, ok := decodeInstruction(code[n:])
 		if !ok {
-			return 0, false // such code is the assembler's, which checks no stack in this way
+			return 0, false // assembler code, which has no such stack check
 		}
 		n += inst.Len
 		if inst.Op != x86asm.CALL {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// builtGo compiles a program in Go.
+// builtGo compiles a Go program.
 func builtGo(t *testing.T, folder string, flags ...string) *Image {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), folder)
@@ -23,8 +23,8 @@ func builtGo(t *testing.T, folder string, flags ...string) *Image {
 	return im
 }
 
-// TestEnteredBehindStackCheck compares with what objdump shows: a function that calls
-// runtime.morestack is entered behind the branch that leads there, any other at its entry.
+// TestEnteredBehindStackCheck compares with objdump: a function that calls runtime.morestack
+// is entered behind the branch to that call, any other function at its entry.
 func TestEnteredBehindStackCheck(t *testing.T) {
 	im := builtGo(t, "growing")
 	code := disassembly(t, im.Path())
@@ -60,7 +60,7 @@ func TestEnteredBehindStackCheck(t *testing.T) {
 	}
 }
 
-// TestEnteredElsewhere: a program that is not in Go is entered at its entries.
+// TestEnteredElsewhere checks that programs in other languages are entered at their entries.
 func TestEnteredElsewhere(t *testing.T) {
 	eachVariant(t, func(t *testing.T, v variant, im *Image) {
 		for _, u := range im.Program().Units {

@@ -2,7 +2,7 @@ package binary
 
 import "fmt"
 
-// FormatError says that a file is no program this package can read, and why.
+// FormatError reports that a file is not a program that this package can read.
 type FormatError struct {
 	Path string
 	Why  string
@@ -12,8 +12,8 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("cannot read %s as a program: %s", e.Path, e.Why)
 }
 
-// CodeError says that the exits of a function cannot be told: its machine code
-// holds something that cannot be followed.
+// CodeError reports that the exits of a function are unknown, because its machine code cannot
+// be followed.
 type CodeError struct {
 	Function string
 	Addr     uint64 // of the instruction, in the file
@@ -24,8 +24,8 @@ func (e *CodeError) Error() string {
 	return fmt.Sprintf("cannot find the exits of %s: %s at %#x", e.Function, e.Why, e.Addr)
 }
 
-// ReplacedError says that the file a process runs cannot be had any more: it was
-// deleted or replaced, and the kernel's own link to it needs a privilege.
+// ReplacedError reports that the file of a running program is not accessible: it was deleted
+// or replaced, and the kernel's link to it requires a privilege.
 type ReplacedError struct {
 	PID  int
 	Path string
@@ -39,8 +39,8 @@ func (e *ReplacedError) Error() string {
 
 func (e *ReplacedError) Unwrap() error { return e.Err }
 
-// guard turns a panic of the ELF and DWARF readers, which trust their input in
-// places, into a *FormatError.
+// guard converts a panic to a *FormatError. The ELF and DWARF readers do not check all their
+// input.
 func guard(path string, read func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -8,14 +8,14 @@ import (
 	"mirador/sir"
 )
 
-// Exits returns the addresses of the instructions by which the function is left:
-// returns and tail jumps, in ascending order, those of its cold part included. A
-// function that never returns has none. The error is a *CodeError where code
-// cannot be followed: a breakpoint placed by guess could hit data.
+// Exits returns the addresses of the instructions by which the function is left: returns and
+// tail jumps, in ascending order, including those of its cold parts. A function that never
+// returns has none. The error is a *CodeError if the code cannot be followed: a breakpoint at
+// a guessed address could overwrite data.
 //
-// The function is disassembled from its start to its end. A jump leaves it if
-// its target lies outside; a jump through a register or through memory leaves it
-// unless it is the jump of a switch.
+// Exits disassembles the function from its start to its end. A jump leaves the function if its
+// target is outside. A jump through a register or memory leaves it unless it belongs to a
+// switch.
 func (im *Image) Exits(unit sir.Unit) ([]uint64, error) {
 	f, ok := im.find(unit.Entry)
 	if !ok || f.addr != unit.Entry {
@@ -37,7 +37,7 @@ func (im *Image) Exits(unit sir.Unit) ([]uint64, error) {
 	return exits, nil
 }
 
-// parts disassembles a function and the cold parts it jumps into.
+// parts disassembles a function and the cold parts that it jumps to.
 func (im *Image) parts(f symbol) ([]*body, error) {
 	const most = 64
 	var parts []*body
@@ -62,11 +62,10 @@ func (im *Image) parts(f symbol) ([]*body, error) {
 	return parts, nil
 }
 
-// coldPart is the part of a function, moved elsewhere by the compiler, that a
-// jump leads to. Symbols call it NAME.cold, NAME being any alias. Where symbols
-// were stripped, the frame table still knows its extent; there only a
-// conditional jump is proof, since any other may be a tail call of a function
-// whose symbol was stripped too.
+// coldPart returns the target of a jump if it is a part of the same function that the compiler
+// moved elsewhere. Its symbol is NAME.cold, where NAME is any alias. In a stripped file the
+// frame table still has its extent. Then only a conditional jump is proof: any other jump may
+// be a tail call of a function without a symbol.
 func (im *Image) coldPart(j jump) (symbol, bool) {
 	if !j.direct {
 		return symbol{}, false
@@ -84,8 +83,7 @@ func (im *Image) coldPart(j jump) (symbol, bool) {
 	return im.frames().find(j.target)
 }
 
-// body is the machine code of a function, or of a part of it, as far as it
-// matters for how the function is left.
+// body describes how the code of a function, or of a part of it, is left.
 type body struct {
 	name     string
 	low, end uint64
@@ -99,14 +97,13 @@ type jump struct {
 	direct      bool
 	target      uint64 // of a direct jump
 	conditional bool
-	byTable     bool // indirect, and it looks like that of a switch
-	notrack     bool // indirect, with the prefix that says it is one of a switch
+	byTable     bool // indirect, and the target comes from a table, as for a switch
+	notrack     bool // indirect, with the notrack prefix that compilers use for a switch
 }
 
 func (b *body) holds(addr uint64) bool { return b.low <= addr && addr < b.end }
 
-// exits tells which of the body's instructions leave the function of which it is
-// a part.
+// exits returns the instructions of the body that leave its function.
 func (b *body) exits(parts []*body, ibt bool) ([]uint64, error) {
 	found := slices.Clone(b.returns)
 	for _, j := range b.jumps {
@@ -114,7 +111,7 @@ func (b *body) exits(parts []*body, ibt bool) ([]uint64, error) {
 		switch {
 		case j.direct && inside:
 		case j.direct && j.conditional:
-			// A breakpoint here is hit whether the function is left or not.
+			// A breakpoint here would be hit whether the function is left or not.
 			return nil, &CodeError{b.name, j.addr, "a conditional jump to another function"}
 		case j.direct:
 			found = append(found, j.addr)
@@ -126,18 +123,18 @@ func (b *body) exits(parts []*body, ibt bool) ([]uint64, error) {
 	return found, nil
 }
 
-// disassemble reads a function instruction by instruction.
+// disassemble decodes a function instruction by instruction.
 func (im *Image) disassemble(f symbol) (*body, error) {
 	code, err := im.code(f.addr, f.size)
 	if err != nil {
 		return nil, err
 	}
 	b := &body{name: f.name, low: f.addr, end: f.addr + uint64(len(code))}
-	var recent trail
+	var regs registers
 	for at := 0; at < len(code); {
 		addr := f.addr + uint64(at)
-		if recent.tableAt == addr {
-			break // the table of a switch stands behind the code
+		if regs.tableAt == addr {
+			break // the table of a switch follows the code
 		}
 		inst, ok := decodeInstruction(code[at:])
 		if !ok {
@@ -147,18 +144,18 @@ func (im *Image) disassemble(f symbol) (*body, error) {
 		case x86asm.RET, x86asm.LRET:
 			b.returns = append(b.returns, addr)
 		default:
-			if j, ok := asJump(inst, addr, &recent); ok {
+			if j, ok := asJump(inst, addr, &regs); ok {
 				j.notrack = slices.Contains(code[at:at+inst.Len-1], 0x3e) && !j.direct
 				b.jumps = append(b.jumps, j)
 			}
 		}
-		recent.note(inst, addr, b)
+		regs.update(inst, addr, b)
 		at += inst.Len
 	}
 	return b, nil
 }
 
-func asJump(inst x86asm.Inst, addr uint64, recent *trail) (jump, bool) {
+func asJump(inst x86asm.Inst, addr uint64, regs *registers) (jump, bool) {
 	if !isJump(inst.Op) {
 		return jump{}, false
 	}
@@ -169,7 +166,7 @@ func asJump(inst x86asm.Inst, addr uint64, recent *trail) (jump, bool) {
 	case x86asm.Mem:
 		j.byTable = target.Index != 0
 	case x86asm.Reg:
-		j.byTable = recent.computed(target)
+		j.byTable = regs.computed(target)
 	}
 	return j, true
 }

@@ -42,8 +42,8 @@ func splitInstruction(s string) (op, args string) {
 	return f[0], strings.Join(f[1:], " ")
 }
 
-// directExits is what objdump says of a function without cold parts: its
-// returns, and its direct jumps to elsewhere.
+// directExits returns the exits of a function without cold parts from objdump's output: its
+// returns, and its direct jumps to other functions.
 func directExits(code []listed, u sir.Unit) (exits []uint64) {
 	i, _ := slices.BinarySearchFunc(code, u.Entry, func(l listed, a uint64) int { return int(int64(l.addr - a)) })
 	for ; i < len(code) && code[i].addr < u.Entry+u.Size; i++ {
@@ -56,7 +56,7 @@ func directExits(code []listed, u sir.Unit) (exits []uint64) {
 	return exits
 }
 
-// indirect tells which of the exits are jumps through a register or memory.
+// indirect returns the exits that are jumps through a register or memory.
 func indirect(code []listed, exits []uint64) (found []uint64) {
 	for _, a := range exits {
 		i, ok := slices.BinarySearchFunc(code, a, func(l listed, a uint64) int { return int(int64(l.addr - a)) })
@@ -67,14 +67,14 @@ func indirect(code []listed, exits []uint64) (found []uint64) {
 	return found
 }
 
-// All returns and direct tail jumps must be those objdump sees, in every
-// function of every program, the C library's in the static one included.
+// TestExitsAgreeWithObjdump compares all returns and direct tail jumps with objdump's, in
+// every function of every program, including the C library in the static one.
 func TestExitsAgreeWithObjdump(t *testing.T) {
 	eachVariant(t, func(t *testing.T, v variant, im *Image) {
 		code := disassembly(t, im.Path())
 		var compared, refused int
 		for _, u := range im.Program().Units {
-			if u.Symbol == "switch_table_behind" { // objdump takes its table for code
+			if u.Symbol == "switch_table_behind" { // objdump disassembles its table
 				continue
 			}
 			exits, err := im.Exits(u)
@@ -145,7 +145,7 @@ func TestShapesOfExits(t *testing.T) {
 	}
 }
 
-func TestTableBehindCodeIsNoCode(t *testing.T) {
+func TestTableAfterCodeIsNotCode(t *testing.T) {
 	im := open(t, named(t, "O2"))
 	u := unit(t, im, "switch_table_behind")
 	exits, err := im.Exits(u)
@@ -166,7 +166,7 @@ func TestColdPartsBelongToTheirFunction(t *testing.T) {
 	}
 }
 
-func TestExitsOfNoFunction(t *testing.T) {
+func TestExitsAtAnAddressWithoutFunction(t *testing.T) {
 	im := open(t, named(t, "O2"))
 	_, err := im.Exits(sir.Unit{Name: "nobody", Entry: 1})
 	var typed *CodeError
@@ -175,7 +175,7 @@ func TestExitsOfNoFunction(t *testing.T) {
 	}
 }
 
-// Instructions x86asm has no name for must still have the right length.
+// TestInstructionLengths checks the lengths of instructions that x86asm does not support.
 func TestInstructionLengths(t *testing.T) {
 	for text, want := range map[string]int{
 		"f3 0f 1e fa":                4, // endbr64
@@ -204,7 +204,7 @@ func TestInstructionLengths(t *testing.T) {
 		if !ok || inst.Len != want {
 			t.Errorf("%s: length %d (%v), want %d", text, inst.Len, ok, want)
 		}
-		for n := range code { // cut off anywhere: no panic, nothing beyond the end
+		for n := range code { // truncated code: no panic, and no length beyond the end
 			if inst, ok := decodeInstruction(code[:n]); ok && inst.Len > n {
 				t.Errorf("%s cut to %d bytes: length %d", text, n, inst.Len)
 			}

@@ -8,17 +8,16 @@ import (
 	"github.com/go-delve/delve/pkg/dwarf/frame"
 )
 
-// frameTable lists the pieces of code that have unwind information, sorted by
-// address. It outlives stripping, and tells functions and parts of functions
-// apart where symbols are gone.
+// frameTable lists the ranges of code with unwind information, sorted by address. Stripping
+// keeps it, so it delimits functions and their parts when there are no symbols.
 type frameTable []piece
 
 type piece struct{ low, end uint64 }
 
-// maxFrames bounds the frame section that is read.
+// maxFrames is the maximum size of the frame section.
 const maxFrames = 64 << 20
 
-// readFrames reads .eh_frame; what cannot be read has no pieces.
+// readFrames reads .eh_frame. It returns no ranges if the section is invalid.
 func (im *Image) readFrames() (t frameTable) {
 	s := im.elf.Section(".eh_frame")
 	if s == nil || s.Size > maxFrames || s.Addr == 0 {
@@ -39,7 +38,7 @@ func (im *Image) readFrames() (t frameTable) {
 	return t
 }
 
-// find returns the piece that holds addr.
+// find returns the range that contains addr.
 func (t frameTable) find(addr uint64) (symbol, bool) {
 	i, exact := slices.BinarySearchFunc(t, addr, func(p piece, a uint64) int { return cmp.Compare(p.low, a) })
 	if !exact {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// use does with an image whatever can be done.
+// use calls all methods that parse an image.
 func use(im *Image) {
 	for i, u := range im.Program().Units {
 		if i < 200 {
@@ -25,7 +25,7 @@ func use(im *Image) {
 	}
 }
 
-// read opens data as a program; every error must be a *FormatError.
+// read opens data as a program and checks that an error is a *FormatError.
 func read(t testing.TB, data []byte) *Image {
 	t.Helper()
 	im, err := New("hostile", memoryFile{bytes.NewReader(data)}, nil)
@@ -36,8 +36,7 @@ func read(t testing.TB, data []byte) *Image {
 	return im
 }
 
-// small is a program of a few kilobytes, with debug information and unwind
-// tables.
+// small returns a program of a few kilobytes, with debug information and unwind tables.
 func small(t testing.TB) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -81,8 +80,8 @@ func TestEveryByteDamaged(t *testing.T) {
 	}
 }
 
-// Nobody waits at a named pipe, and no device is read.
-func TestNoRegularFiles(t *testing.T) {
+// TestIrregularFilesAreRefused checks that opening neither blocks on a named pipe nor reads a device.
+func TestIrregularFilesAreRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -99,7 +98,7 @@ func TestNoRegularFiles(t *testing.T) {
 	}
 }
 
-func TestNoPrograms(t *testing.T) {
+func TestOtherFilesAreRefused(t *testing.T) {
 	object := filepath.Join(t.TempDir(), "o.o")
 	run(t, "gcc", "-c", "-o", object, "testdata/shapes.c")
 	relocatable, err := os.ReadFile(object)
@@ -120,8 +119,8 @@ func TestNoPrograms(t *testing.T) {
 	}
 }
 
-// overlapping is a program of n functions whose names are all the same huge part
-// of the string table.
+// overlapping returns a program of n functions whose names are all the same huge part of the
+// string table.
 func overlapping(n, nameLen int) []byte {
 	const headers, sections = 64 + 56, 4
 	names := "\x00" + strings.Repeat("n", nameLen) + "\x00"
@@ -157,7 +156,7 @@ func overlapping(n, nameLen int) []byte {
 
 func TestNamesMayNotMultiply(t *testing.T) {
 	if im := read(t, overlapping(4, 100)); im == nil || len(im.Program().Units) != 3 {
-		t.Fatal("a harmless program of this make cannot be read")
+		t.Fatal("a small program of this form cannot be read")
 	}
 	data := overlapping(200_000, 60_000) // 12 GB of names in a file of 5 MB
 	var before, after runtime.MemStats
@@ -176,7 +175,7 @@ func TestNamesMayNotMultiply(t *testing.T) {
 
 func TestAbbreviationsMayNotMultiply(t *testing.T) {
 	const units = 5000
-	abbrev := bytes.Repeat([]byte{1, 0x11, 0, 0, 0}, units) // no end in between: each table reaches to the end
+	abbrev := bytes.Repeat([]byte{1, 0x11, 0, 0, 0}, units) // without terminators: each table extends to the end
 	var info []byte
 	for i := range units {
 		info = binary.LittleEndian.AppendUint32(info, 8)
@@ -218,8 +217,8 @@ func FuzzInstruction(f *testing.F) {
 	})
 }
 
-// squeezed is a program whose debug information is compressed: bytes become so many, of which
-// the headers of its sections say claims.
+// squeezed returns a program with compressed debug sections. Each section has bytesOfEach
+// uncompressed bytes, but its header says claims.
 func squeezed(t *testing.T, bytesOfEach, claims int) []byte {
 	t.Helper()
 	names := "\x00.debug_info\x00.debug_abbrev\x00.debug_line\x00.shstrtab\x00"
@@ -253,7 +252,7 @@ func squeezed(t *testing.T, bytesOfEach, claims int) []byte {
 }
 
 // TestDebugInformationMayNotMultiply reads programs of half a megabyte whose debug information
-// would take gigabytes, also where the headers of its sections do not say so.
+// would take gigabytes, including programs with false sizes in section headers.
 func TestDebugInformationMayNotMultiply(t *testing.T) {
 	const many = 512 << 20
 	for _, claims := range []int{many, 1 << 20} {
@@ -266,17 +265,17 @@ func TestDebugInformationMayNotMultiply(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > 100<<20 {
-			t.Errorf("%d KB that claim %d took %d MB", len(data)>>10, claims, took>>20)
+			t.Errorf("a file of %d KB with a declared size of %d took %d MB", len(data)>>10, claims, took>>20)
 		}
 	}
 }
 
-// TestBudgetOfDebugInformation has more debug information in memory than there is room for.
+// TestBudgetOfDebugInformation exceeds the limit for debug information in memory.
 func TestBudgetOfDebugInformation(t *testing.T) {
 	var b budget
 	first, second := new(lineTable), new(lineTable)
 	if !b.take(first, maxLoaded) || b.take(second, 1) {
-		t.Fatal("the budget is none")
+		t.Fatal("the budget has no limit")
 	}
 	runtime.KeepAlive(first)
 	first = nil
@@ -287,5 +286,5 @@ func TestBudgetOfDebugInformation(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Error("what is garbage is not given back")
+	t.Error("the budget of a collected table is not returned")
 }

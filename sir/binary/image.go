@@ -12,30 +12,30 @@ import (
 	"mirador/sir"
 )
 
-// DefaultDebugDir is where distributions put separate debug files, found there
-// by build id.
+// DefaultDebugDir is the directory where distributions install separate debug files, by build
+// id.
 const DefaultDebugDir DebugDir = "/usr/lib/debug"
 
-// File is what an image is read from. *os.File is one.
+// File is the file of an image, such as an *os.File.
 type File interface {
 	io.ReaderAt
 	Stat() (os.FileInfo, error)
 }
 
-// Image is a program or shared library on disk or in memory. It keeps its file
-// open, since code and line tables are read when they are asked for; the file is
-// closed when the image is garbage.
+// Image is a program or shared library on disk or in memory. It keeps its file open, because
+// it reads code and line tables on demand. The file is closed when the image is garbage
+// collected.
 type Image struct {
 	path    string
-	name    string // the first part of the ids
+	name    string // the prefix of the ids
 	file    File
 	elf     *elf.File
 	buildID string
-	ibt     bool     // built with indirect branch tracking: every switch is a notrack jump
+	ibt     bool     // built with indirect branch tracking: every switch uses a notrack jump
 	funcs   []symbol // all functions, sorted by address, aliases merged
 	lines   *lineTable
 	memory  int64
-	stamp   fileKey // which file was read
+	stamp   fileKey // identity of the file
 	program func() sir.Program
 	index   func() *sir.Index
 	frames  func() frameTable
@@ -54,17 +54,16 @@ func Open(path string) (*Image, error) {
 	return im, err
 }
 
-// New reads a program from f. Path is where it is said to be: its base is the first
-// part of the units' ids. Debug information that f lacks is looked for in
-// debug, nil for nowhere.
+// New reads a program from f. The base of path is the prefix of the units' ids. New searches
+// debug for debug information that f lacks; nil disables the search.
 func New(path string, f File, debug DebugFiles) (*Image, error) {
 	return newImage(path, "", f, debug, nil)
 }
 
-// newImage is New with a name for the first part of the ids, "" is the path's base; and with a
-// budget for debug information, nil is none for all images together.
+// newImage is New with a name for the prefix of the ids ("" means the base of path), and a
+// budget for the debug information of all images (nil means no limit).
 func newImage(path, name string, f File, debug DebugFiles, b *budget) (*Image, error) {
-	path = strings.TrimSuffix(path, " (deleted)") // as the kernel marks it
+	path = strings.TrimSuffix(path, " (deleted)") // the kernel appends this mark
 	if name == "" {
 		name = filepath.Base(path)
 	}
@@ -108,23 +107,22 @@ func (im *Image) read(f File, files DebugFiles, b *budget) error {
 	return nil
 }
 
-// Current tells whether the file is still the one that was read: one may be written anew in
-// its place.
+// Current reports whether the file is unchanged since it was read.
 func (im *Image) Current() bool {
 	info, err := im.file.Stat()
 	return err == nil && stamp(info) == im.stamp
 }
 
-// Path is the path the image was opened under.
+// Path returns the path under which the image was opened.
 func (im *Image) Path() string { return im.path }
 
-// BuildID is the build id in hexadecimal, "" if the file has none.
+// BuildID returns the build id in hexadecimal, "" if the file has none.
 func (im *Image) BuildID() string { return im.buildID }
 
-// base is the first part of every id of the image.
+// base returns the prefix of every id of the image.
 func (im *Image) base() string { return im.name }
 
-// code reads size bytes of machine code at addr, an address of the file.
+// code reads size bytes of machine code at addr, an address in the file.
 func (im *Image) code(addr, size uint64) ([]byte, error) {
 	if size > maxFunction {
 		return nil, &FormatError{im.path, fmt.Sprintf("a function of %d bytes at %#x", size, addr)}
@@ -142,7 +140,7 @@ func (im *Image) code(addr, size uint64) ([]byte, error) {
 	return nil, &FormatError{im.path, fmt.Sprintf("no code at %#x", addr)}
 }
 
-// extent is the range of addresses the image is loaded to, without bias.
+// extent returns the range of addresses to which the image is loaded, without bias.
 func (im *Image) extent() (low, high uint64) {
 	low = ^uint64(0)
 	for _, p := range im.elf.Progs {

@@ -11,8 +11,8 @@ import (
 	"mirador/sir"
 )
 
-// lineTable answers which source line an address belongs to, from the line
-// programs of DWARF, and where a function is declared, from its entry.
+// lineTable finds the source line of an address, from the line programs of DWARF, and the
+// declaration of a function, from its entry.
 type lineTable struct {
 	memory int64
 	load   func() *lineData // nil without DWARF
@@ -22,7 +22,7 @@ type lineTable struct {
 	rows    int
 }
 
-// lineData is the DWARF of an image, made at first use.
+// lineData is the DWARF of an image, read at first use.
 type lineData struct {
 	dwarf *dwarf.Data
 	units []compileUnit
@@ -45,22 +45,23 @@ type lineRow struct {
 	addr uint64
 	file string
 	line int
-	end  bool // nothing is known from here on
+	end  bool // no line is known from here on
 }
 
-// What is stored in a file bounds what is read of it: compressors make debug information some
-// four times smaller, and a file may have holes. A little may be read of every file.
+// The debug information that is read is limited in proportion to the bytes stored in the file:
+// compression makes it about four times smaller, and a file may have holes. A small amount is
+// always allowed.
 const (
 	maxRatio = 20
 	anyDebug = 16 << 20
 )
 
-// Bounds on line data, far above what real programs have: a file may name one
-// line program or one list of ranges from many units.
+// Limits for line data, far above those of real programs: many units of a file may refer to
+// the same line program or list of ranges.
 const (
 	maxUnits    = 1 << 20
 	maxSpans    = 4 << 20
-	keptRows    = 1 << 20 // decoded rows kept for look-ups
+	keptRows    = 1 << 20 // rows that are cached for look-ups
 	maxUnitRows = 8 << 20
 )
 
@@ -89,7 +90,7 @@ func openLines(main, debug *elfFile, b *budget) *lineTable {
 		if !b.take(t, int64(total)) {
 			return nil
 		}
-		// Damaged debug information costs the line numbers, not the program.
+		// Damaged debug information only makes the line numbers unavailable.
 		if err := guard(f.path, func() (err error) { d, err = loadLines(f); return err }); err != nil {
 			return nil
 		}
@@ -98,7 +99,7 @@ func openLines(main, debug *elfFile, b *budget) *lineTable {
 	return t
 }
 
-// locate fills in file and line of the units, which are sorted by address.
+// locate sets file and line of the units, which are sorted by address.
 func (t *lineTable) locate(units []sir.Unit) {
 	if t.load == nil {
 		return
@@ -110,7 +111,7 @@ func (t *lineTable) locate(units []sir.Unit) {
 	index := newUnitIndex(units)
 	seen := map[int64]bool{}
 	for _, u := range d.units {
-		// What a damaged unit says before it breaks is used.
+		// Use what a damaged unit provides before the error.
 		_ = guard("", func() error { return d.declarations(u, index) })
 	}
 	for _, u := range d.units {
@@ -121,8 +122,8 @@ func (t *lineTable) locate(units []sir.Unit) {
 	}
 }
 
-// locateEntries gives the units that have no declaration (assembler code, Go)
-// the line of their first instruction.
+// locateEntries sets the line of units without a declaration (assembler code, Go) to that of
+// their first instruction.
 func (d *lineData) locateEntries(u compileUnit, units []sir.Unit) error {
 	return d.eachSpan(u, func(from, to dwarf.LineEntry) {
 		i, _ := slices.BinarySearchFunc(units, from.Address, func(u sir.Unit, a uint64) int { return cmp.Compare(u.Entry, a) })
@@ -134,8 +135,8 @@ func (d *lineData) locateEntries(u compileUnit, units []sir.Unit) error {
 	})
 }
 
-// eachSpan runs the line program of a unit; two consecutive rows of a sequence
-// delimit the addresses that the first one speaks of.
+// eachSpan runs the line program of a unit. It calls row for two consecutive rows of a
+// sequence: the first row applies to the addresses from the first to the second.
 func (d *lineData) eachSpan(u compileUnit, row func(from, to dwarf.LineEntry)) error {
 	r, err := d.dwarf.LineReader(u.entry)
 	if err != nil || r == nil {
@@ -157,7 +158,7 @@ func (d *lineData) eachSpan(u compileUnit, row func(from, to dwarf.LineEntry)) e
 	return nil
 }
 
-// at returns the source line of addr, "" where there is none.
+// at returns the source line of addr, "" if it is unknown.
 func (t *lineTable) at(addr uint64) (file string, line int) {
 	if t.load == nil {
 		return "", 0
@@ -169,7 +170,7 @@ func (t *lineTable) at(addr uint64) (file string, line int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := sort.Search(len(d.spans), func(i int) bool { return d.spans[i].low > addr })
-	const overlapping = 64 // units whose ranges are damaged, or nested
+	const overlapping = 64 // units whose ranges are damaged or nested
 	for j := i - 1; j >= max(0, i-overlapping); j-- {
 		if s := d.spans[j]; addr < s.high {
 			if r := t.lookUp(d, d.units[s.unit], addr); r.file != "" {
@@ -200,7 +201,7 @@ func (t *lineTable) lookUp(d *lineData, u compileUnit, addr uint64) lineRow {
 	return rows[i]
 }
 
-// decode sorts the rows of a unit's line program by address.
+// decode returns the rows of a unit's line program, sorted by address.
 func (d *lineData) decode(u compileUnit) []lineRow {
 	var rows []lineRow
 	_ = guard("", func() error {
@@ -215,6 +216,6 @@ func (d *lineData) decode(u compileUnit) []lineRow {
 	slices.SortStableFunc(rows, func(a, b lineRow) int {
 		return cmp.Or(cmp.Compare(a.addr, b.addr), falseFirst(a.end, b.end))
 	})
-	// Where one span ends and the next begins, the beginning counts.
+	// If one span ends where the next begins, keep the beginning.
 	return slices.CompactFunc(rows, func(a, b lineRow) bool { return a.addr == b.addr })
 }

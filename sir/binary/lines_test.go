@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// addr2line is the oracle for lines: "file:line" of each address, the file
-// without its folder.
+// addr2line is the oracle for lines. It returns "file:line" for each address, the file without
+// its directory.
 func addr2line(t *testing.T, path string, addrs []uint64) []string {
 	t.Helper()
 	args := []string{"-e", path}
@@ -19,7 +19,7 @@ func addr2line(t *testing.T, path string, addrs []uint64) []string {
 	}
 	var places []string
 	for line := range strings.Lines(run(t, "addr2line", args...)) {
-		place, _, _ := strings.Cut(strings.TrimSpace(line), " (") // the discriminator
+		place, _, _ := strings.Cut(strings.TrimSpace(line), " (") // remove the discriminator
 		places = append(places, filepath.Base(place))
 	}
 	return places
@@ -32,15 +32,15 @@ func place(file string, line int) string {
 	return fmt.Sprintf("%s:%d", filepath.Base(file), line)
 }
 
-// sameLine compares places. In C++ addr2line takes the file of the unit for that
-// of a header at times, so there the line alone counts.
+// sameLine compares places. For C++, addr2line sometimes prints the file of the compile unit
+// instead of the header, so only the line is compared.
 func sameLine(a, b string, cxx bool) bool {
 	_, lineA, _ := strings.Cut(a, ":")
 	_, lineB, _ := strings.Cut(b, ":")
 	return a == b || cxx && lineA == lineB
 }
 
-// unknown makes one of the two ways in which addr2line says that it does not know.
+// unknown unifies the two ways in which addr2line reports an unknown line.
 func unknown(place string) string {
 	if strings.HasSuffix(place, ":?") || strings.HasPrefix(place, "??") {
 		return "??:0"
@@ -78,8 +78,8 @@ func TestLinesAgreeWithAddr2line(t *testing.T) {
 	})
 }
 
-// The line of a unit is the one that has its name, where the source says so.
-func TestUnitsStandWhereTheSourceDefinesThem(t *testing.T) {
+// TestUnitsAreAtTheirDefinitions checks that the line of a unit contains its name.
+func TestUnitsAreAtTheirDefinitions(t *testing.T) {
 	source, err := os.ReadFile("testdata/shapes.c")
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestSeparateDebugFile(t *testing.T) {
 	full := named(t, "O2")
 	want := open(t, full).Program()
 	dir := t.TempDir()
-	stripped := filepath.Join(dir, "O2") // of the same name, so that ids are the same
+	stripped := filepath.Join(dir, "O2") // the same name, so that the ids are the same
 	debug := filepath.Join(dir, "debug", ".build-id", want.BuildID[:2], want.BuildID[2:]+".debug")
 	if err := os.MkdirAll(filepath.Dir(debug), 0o755); err != nil {
 		t.Fatal(err)

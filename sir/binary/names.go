@@ -10,18 +10,18 @@ import (
 	"github.com/ianlancetaylor/demangle"
 )
 
-// cloneSuffix is what compilers append to a function they made from another one
-// and that is still called. Parts that are jumped to (.cold) are no functions.
+// cloneSuffix matches the suffixes of functions that compilers derive from another function
+// and that are called. Parts that are the target of jumps (.cold) are not functions.
 var cloneSuffix = regexp.MustCompile(`(\.(constprop|isra|part|lto_priv|localalias|clone|llvm)(\.\d+)?)+$`)
 
 // coldSuffix marks the unlikely part of a function, moved elsewhere.
 var coldSuffix = regexp.MustCompile(`\.cold(\.\d+)?$`)
 
-// Demangled names are bounded: 2^maxNamePower bytes each.
+// Demangled names are limited to 2^maxNamePower bytes.
 const maxNamePower = 11
 
-// sourceName is what the source calls the function: demangled, without the
-// suffixes of clones.
+// sourceName returns the function's name in the source: demangled, without the suffixes of
+// clones.
 func sourceName(symbol string) string {
 	if strings.HasPrefix(symbol, "_Z") || strings.HasPrefix(symbol, "_R") {
 		if name, err := demangle.ToString(symbol, demangle.NoClones, demangle.MaxLength(maxNamePower)); err == nil {
@@ -34,8 +34,8 @@ func sourceName(symbol string) string {
 	return printable(symbol)
 }
 
-// printable makes a name safe to show and to put into XML: bytes that are no
-// text become escapes.
+// printable makes a name safe for display and for XML: it escapes bytes that are not printable
+// text.
 func printable(name string) string {
 	if plain(name) {
 		return name

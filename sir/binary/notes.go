@@ -14,10 +14,10 @@ type DebugFiles interface {
 	Open(buildID string) (*os.File, error)
 }
 
-// DebugDir is a folder where debug files stand by their build ids.
+// DebugDir is a directory with debug files by their build ids.
 type DebugDir string
 
-// Open: see DebugFiles.
+// Open implements DebugFiles.
 func (dir DebugDir) Open(buildID string) (*os.File, error) {
 	if len(buildID) < leastBuildID {
 		return nil, fs.ErrNotExist
@@ -25,11 +25,11 @@ func (dir DebugDir) Open(buildID string) (*os.File, error) {
 	return openRegular(filepath.Join(string(dir), ".build-id", buildID[:2], buildID[2:]+".debug"))
 }
 
-// leastBuildID is how many digits a build id has at least.
+// leastBuildID is the minimum number of digits of a build id.
 const leastBuildID = 4
 
-// separateDebug opens the debug file of a build id, nil if there is none that
-// can be read.
+// separateDebug opens the debug file of a build id. It returns nil if there is none, or if it
+// is invalid.
 func separateDebug(files DebugFiles, buildID string) *elfFile {
 	if files == nil || buildID == "" {
 		return nil
@@ -51,8 +51,7 @@ func separateDebug(files DebugFiles, buildID string) *elfFile {
 	return d
 }
 
-// notes reads the build id and whether the program was built for indirect
-// branch tracking.
+// notes reads the build id, and whether the program was built for indirect branch tracking.
 func notes(f *elfFile) (buildID string, ibt bool) {
 	const (
 		ntBuildID      = 3

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Opener opens the file that a path means.
+// Opener opens a file by its path.
 type Opener func(path string) (File, error)
 
-// FromDisk opens the path as this process sees it.
+// FromDisk opens a path in the file system of this process.
 func FromDisk(path string) (File, error) { return openRegular(path) }
 
-// openRegular opens a file, and nothing else: who opens a named pipe waits until
-// somebody else opens it, and who opens a device may set it going.
+// openRegular opens only regular files: opening a named pipe blocks until another process
+// opens it, and opening a device may have side effects.
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -38,13 +38,12 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// FromProcess opens paths as process pid means them: the files it has mapped,
-// also when they were replaced or deleted since, and the vdso, which is in no file. It neither
-// stops nor traces the process.
+// FromProcess opens files that process pid has mapped, even if they were replaced or deleted,
+// and the vdso, which has no file. It neither stops nor traces the process.
 //
-// The process chooses what it maps and, in a mount namespace of its own, what a path leads to.
-// So a file is opened by the kernel's own link to what is mapped, and not by its path, wherever
-// we may use that; and nothing is opened that is not mapped.
+// The process controls what it maps and, in a mount namespace of its own, what a path refers
+// to. So FromProcess opens a file by the kernel's link to the mapping instead of its path, if
+// permissions allow that, and refuses files that are not mapped.
 func FromProcess(pid int) Opener {
 	return func(path string) (File, error) {
 		proc := fmt.Sprintf("/proc/%d", pid)
@@ -72,11 +71,11 @@ const (
 type mapping struct {
 	low, high uint64
 	inode     uint64
-	path      string // as the kernel prints it, with " (deleted)" where it says so
+	path      string // as the kernel prints it, including " (deleted)"
 }
 
 func findMapping(proc, path string) (*mapping, error) {
-	if strings.HasPrefix(path, "linux-vdso.so") { // its name among the loaded objects
+	if strings.HasPrefix(path, "linux-vdso.so") { // its name in the list of loaded objects
 		path = vdso
 	}
 	f, err := os.Open(proc + "/maps")
@@ -97,8 +96,8 @@ func scanMappings(r io.Reader, path string) (*mapping, error) {
 	return nil, lines.Err()
 }
 
-// parseMapping reads a line of /proc/PID/maps: "low-high perms offset dev inode
-// path"; only the last field may hold blanks.
+// parseMapping parses a line of /proc/PID/maps: "low-high perms offset dev inode path". Only
+// the last field may contain blanks.
 func parseMapping(line string) (m mapping, ok bool) {
 	var fields [5]string
 	rest := line
@@ -117,9 +116,9 @@ func parseMapping(line string) (m mapping, ok bool) {
 	return m, ok && err1 == nil && err2 == nil && err3 == nil && m.path != ""
 }
 
-// openMapped opens the mapped file through the kernel's own link. Where we lack the capability
-// for that, by its path, if that still leads to it: then we can read no more than the user who
-// started us.
+// openMapped opens the mapped file by the kernel's link. Without the capability for that, it
+// opens the path if it still refers to the mapped file. It can then read no more than the user
+// who started this process.
 func openMapped(pid int, proc string, m *mapping) (File, error) {
 	link, err := openRegular(fmt.Sprintf("%s/map_files/%x-%x", proc, m.low, m.high))
 	if err == nil {
@@ -139,8 +138,8 @@ func openMapped(pid int, proc string, m *mapping) (File, error) {
 	return nil, &ReplacedError{PID: pid, Path: strings.TrimSuffix(m.path, deleted), Err: err}
 }
 
-// sameFile compares inodes. On overlayfs the kernel prints that of the layer
-// below, so there it tells nothing and the path is believed.
+// sameFile compares inodes. On overlayfs the kernel prints the inode of the lower layer, so
+// the comparison is meaningless there and sameFile trusts the path.
 func sameFile(f *os.File, inode uint64) bool {
 	const overlayfs = 0x794c7630
 	var where syscall.Statfs_t
@@ -155,7 +154,7 @@ func sameFile(f *os.File, inode uint64) bool {
 	return ok && st.Ino == inode
 }
 
-// openVDSO copies the vdso, an ELF file of a few pages, out of the process.
+// openVDSO copies the vdso, an ELF file of a few pages, from the process.
 func openVDSO(proc string, m *mapping) (File, error) {
 	const most = 1 << 20
 	if m.high-m.low > most {
@@ -173,7 +172,7 @@ func openVDSO(proc string, m *mapping) (File, error) {
 	return memoryFile{bytes.NewReader(b)}, nil
 }
 
-// memoryFile is a file that is in memory only.
+// memoryFile is a file that exists only in memory.
 type memoryFile struct{ *bytes.Reader }
 
 func (m memoryFile) Stat() (fs.FileInfo, error) { return memoryInfo{m.Size()}, nil }

@@ -12,24 +12,24 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// Stripping removes .symtab. What a stripped program still tells of its functions stands in
-// .dynsym, in .gnu_debugdata (a compressed symbol table that some distributions add), in
-// the .gopclntab of Go programs, and in .eh_frame, which has no names.
+// Stripping removes .symtab. A stripped program still describes its functions in .dynsym, in
+// .gnu_debugdata (a compressed symbol table that some distributions add), in the .gopclntab of
+// Go programs, and in .eh_frame, which has no names.
 
 const (
-	// maxMiniDebug bounds what .gnu_debugdata unpacks to. The sections of whole
-	// distributions stay below 10 MB.
+	// maxMiniDebug limits the uncompressed size of .gnu_debugdata. In whole distributions it
+	// stays below 10 MB.
 	maxMiniDebug = 64 << 20
 
-	// unnamed is how functions without a symbol are called, with their address in the
-	// file: the same file gives the same names.
+	// unnamed is the prefix of the names of functions without a symbol. Their address in the
+	// file follows, so the same file gives the same names.
 	unnamed = "func_"
 )
 
-// leftNames reads what a stripped program tells of its functions beside .dynsym.
+// leftNames reads the functions of a stripped program from sections other than .dynsym.
 func leftNames(main *elfFile) (all []symbol) {
 	for _, read := range []func(*elfFile) ([]symbol, error){miniDebug, goFunctions} {
-		// A damaged section tells nothing; the others are read all the same.
+		// A damaged section gives no functions, but the other one is still read.
 		_ = guard(main.path, func() error {
 			found, err := read(main)
 			all = append(all, found...)
@@ -65,7 +65,7 @@ func miniDebug(f *elfFile) ([]symbol, error) {
 	return nil, nil
 }
 
-// unpack unpacks an xz stream that a stranger has written.
+// unpack decompresses an untrusted xz stream.
 func unpack(path string, packed []byte) ([]byte, error) {
 	config := xz.ReaderConfig{DictCap: maxMiniDebug, SingleStream: true}
 	r, err := config.NewReader(bytes.NewReader(packed))
@@ -82,8 +82,8 @@ func unpack(path string, packed []byte) ([]byte, error) {
 	return unpacked, nil
 }
 
-// goFunctions reads the function table of a Go program, which its runtime needs and no
-// strip removes.
+// goFunctions reads the function table of a Go program. The runtime needs the table, so strip
+// keeps it.
 func goFunctions(f *elfFile) ([]symbol, error) {
 	s, text := f.Section(".gopclntab"), f.Section(".text")
 	if s == nil || text == nil {
@@ -93,7 +93,7 @@ func goFunctions(f *elfFile) ([]symbol, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The table says how many functions it has, and each takes at least 8 bytes of it.
+	// The table has a count of its functions, each of which takes at least 8 bytes.
 	const countAt, leastEntry = 8, 8
 	if len(table) < countAt+8 || le64(table[countAt:]) > uint64(len(table)/leastEntry) {
 		return nil, &FormatError{f.path, "a damaged .gopclntab"}
@@ -109,18 +109,18 @@ func goFunctions(f *elfFile) ([]symbol, error) {
 			continue
 		}
 		if names += len(fn.Name); names > namesPerTable*len(table)+namesAnyhow {
-			return nil, &FormatError{f.path, "function names overlap beyond reason"}
+			return nil, &FormatError{f.path, "the names of functions overlap too much"}
 		}
 		all = append(all, symbol{name: strings.Clone(fn.Name), addr: fn.Entry, size: fn.End - fn.Entry})
 	}
 	return all, nil
 }
 
-// withUnnamed adds the functions that only the unwind information knows, under names made
-// of their addresses. named is sorted by address. The parts of functions that the compiler
-// has moved elsewhere look like functions there, and are taken for some.
+// withUnnamed adds the functions that only the unwind information describes. It names them by
+// their addresses. named is sorted by address. Parts of functions that the compiler moved
+// elsewhere cannot be distinguished from functions, and are added as well.
 func withUnnamed(f *elfFile, named []symbol, frames frameTable) []symbol {
-	end := uint64(0) // of the functions before
+	end := uint64(0) // of the previous functions
 	next := 0
 	all := slices.Clone(named)
 	for _, p := range frames {
@@ -137,8 +137,8 @@ func withUnnamed(f *elfFile, named []symbol, frames frameTable) []symbol {
 	return all
 }
 
-// ordinaryCode reports whether addr is code of the program's own. The stubs of the
-// procedure linkage table have unwind information, too.
+// ordinaryCode reports whether addr is code of the program itself. The stubs of the procedure
+// linkage table also have unwind information.
 func (f *elfFile) ordinaryCode(addr uint64) bool {
 	for _, s := range f.Sections {
 		if s.Flags&elf.SHF_EXECINSTR != 0 && addr >= s.Addr && addr-s.Addr < s.Size {

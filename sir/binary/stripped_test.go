@@ -11,9 +11,9 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// TestStrippedFunctions compares the units of a stripped program with readelf's symbols of
-// the same program before it was stripped: every function with unwind information is a unit,
-// at its address and with its size.
+// TestStrippedFunctions compares the units of a stripped program with readelf's symbols of the
+// program before stripping: every function with unwind information is a unit with the same
+// address and size.
 func TestStrippedFunctions(t *testing.T) {
 	for _, name := range []string{"O2", "cxx-O2", "O2-nopie"} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestStrippedFunctions(t *testing.T) {
 }
 
 // TestMiniDebugInfo puts the symbol table of a program into its .gnu_debugdata, as some
-// distributions do: the stripped program has the names of the whole one.
+// distributions do. The stripped program then has all names.
 func TestMiniDebugInfo(t *testing.T) {
 	whole, dir := named(t, "O2"), t.TempDir()
 	mini, stripped := filepath.Join(dir, "mini"), filepath.Join(dir, "program")
@@ -67,7 +67,7 @@ func TestMiniDebugInfo(t *testing.T) {
 	}
 }
 
-// TestMiniDebugInfoBounded has .gnu_debugdata unpack to more than is read of it.
+// TestMiniDebugInfoBounded has a .gnu_debugdata that decompresses to more than the limit.
 func TestMiniDebugInfoBounded(t *testing.T) {
 	stripped := filepath.Join(t.TempDir(), "program")
 	run(t, "strip", "-o", stripped, named(t, "O2"))

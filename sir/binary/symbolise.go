@@ -9,18 +9,18 @@ import (
 	"sync"
 )
 
-// Module is a program or library as it lies in a process: Bias is what to add to
-// an address of the file. Start and Len delimit its code; with Len 0 the file is
-// asked.
+// Module is a program or library in a process. Bias is the difference between an address in
+// the process and in the file. Start and Len delimit its code; if Len is 0, they are read from
+// the file.
 type Module struct {
 	Path       string
 	Bias       uint64
 	Start, Len uint64
 }
 
-// Symbols tells what stands at the addresses of one process. Files are opened at
-// the first address that falls into them; what cannot be read costs the names,
-// never an error.
+// Symbols resolves the addresses of one process to functions and source lines. It opens a file
+// when the first of its addresses is resolved. If a file cannot be read, names are missing; it
+// is not an error.
 type Symbols struct {
 	cache *Cache
 	open  Opener
@@ -35,8 +35,7 @@ type loaded struct {
 	opened bool
 }
 
-// Symbols makes a symboliser for the modules of a process, whose files open
-// opens.
+// Symbols returns a symboliser for the modules of a process. It opens their files with open.
 func (c *Cache) Symbols(modules []Module, open Opener) *Symbols {
 	s := &Symbols{cache: c, open: open}
 	for _, m := range modules {
@@ -68,20 +67,19 @@ func (m *loaded) load(s *Symbols) *Image {
 	return m.image
 }
 
-// Frame is what stands at an address. Fields that are not known are zero.
+// Frame describes the code at an address. Unknown fields are zero.
 type Frame struct {
 	PC       uint64
 	Module   string // path
 	InFile   uint64 // the address in the module's file
-	Function string // as the source says it
+	Function string // the name in the source
 	Offset   uint64 // from the function's entry
 	File     string
 	Line     int
 }
 
-// String is "name+0x12 (file.c:34)", "name+0x12 (libc.so.6)" without a line,
-// "0x1234 (libc.so.6)" without a function, and the bare address outside of all
-// modules.
+// String returns "name+0x12 (file.c:34)", "name+0x12 (libc.so.6)" without a line, "0x1234
+// (libc.so.6)" without a function, and the address alone outside all modules.
 func (f Frame) String() string {
 	if f.Module == "" {
 		return fmt.Sprintf("%#x", f.PC)
@@ -96,15 +94,15 @@ func (f Frame) String() string {
 	return fmt.Sprintf("%s+%#x (%s)", f.Function, f.Offset, where)
 }
 
-// Resolve tells what stands at pc, the address of an instruction about to run.
+// Resolve describes pc, the address of the next instruction to execute.
 func (s *Symbols) Resolve(pc uint64) Frame { return s.resolve(pc, pc) }
 
-// ResolveReturn tells what stands at pc, a return address. It belongs to the call
-// before it, which may be the last instruction of its function, or of its line.
+// ResolveReturn describes pc, a return address. It belongs to the preceding call, which may be
+// the last instruction of its function or line.
 func (s *Symbols) ResolveReturn(pc uint64) Frame { return s.resolve(pc, pc-1) }
 
-// Stack resolves a backtrace, the innermost frame first; all others hold return
-// addresses.
+// Stack resolves a backtrace. Its first address is the innermost frame's program counter; the
+// others are return addresses.
 func (s *Symbols) Stack(pcs []uint64) []Frame {
 	frames := make([]Frame, len(pcs))
 	for i, pc := range pcs {
@@ -117,7 +115,7 @@ func (s *Symbols) Stack(pcs []uint64) []Frame {
 	return frames
 }
 
-// resolve describes pc by what stands at, which is pc or the call before it.
+// resolve describes pc by the code at at, which is pc or the call before it.
 func (s *Symbols) resolve(pc, at uint64) Frame {
 	f := Frame{PC: pc}
 	im, bias, path := s.imageAt(at)

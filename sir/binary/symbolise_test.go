@@ -13,8 +13,7 @@ import (
 	"mirador/examples/targets"
 )
 
-// loadedModules lists the files a process has mapped executable, as a backend
-// would.
+// loadedModules lists the files that a process has mapped executable, as a backend does.
 func loadedModules(t *testing.T, pid int) []Module {
 	t.Helper()
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/maps")
@@ -83,8 +82,8 @@ func TestFrameStrings(t *testing.T) {
 	cache := NewCache(DefaultCacheBytes, nil)
 	symbols := cache.Symbols([]Module{{Path: im.Path(), Bias: bias}}, FromDisk)
 
-	// A call that does not return may be a function's last instruction: what
-	// follows belongs to somebody else.
+	// A call that does not return may be the last instruction of a function: the return
+	// address then belongs to another function.
 	end := bias + u.Entry + u.Size
 	if f := symbols.Stack([]uint64{bias + u.Entry, end})[1]; f.Function != "never_returns" || f.Offset != u.Size {
 		t.Errorf("return address at the end: %+v", f)
@@ -115,8 +114,8 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// A program and its library are read as the process runs them, also when their
-// files were replaced.
+// TestReplacedFilesOfALiveProcess checks that a program and its library are read as the
+// process runs them after their files were replaced.
 func TestReplacedFilesOfALiveProcess(t *testing.T) {
 	p := targets.StartAs(t, os.Getuid(), "mmul", "--wait", "1", "8", "1")
 	library := filepath.Join(filepath.Dir(p.Path), "libmmul.so")
@@ -181,7 +180,7 @@ func TestCacheIsBounded(t *testing.T) {
 		}
 	}
 	if _, err := cache.Open("testdata/shapes.c", FromDisk); err == nil {
-		t.Error("a C source is no program")
+		t.Error("a C source was opened as a program")
 	}
 	if len(cache.images) != cache.recent.Len() || cache.used < one.memory/100 {
 		t.Errorf("%d images, %d in the list, %d bytes", len(cache.images), cache.recent.Len(), cache.used)

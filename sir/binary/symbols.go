@@ -11,27 +11,26 @@ import (
 // symbol is a function of a symbol table.
 type symbol struct {
 	name    string
-	version string // of a symbol that is not the default one of its name
-	file    string // the STT_FILE it stands under, local symbols only
+	version string // if the symbol is not the default version of its name
+	file    string // the STT_FILE before it; local symbols only
 	addr    uint64
 	size    uint64
 	local   bool
-	ifunc   bool // addr is the resolver, not the function
-	unnamed bool // no symbol names it
+	ifunc   bool // addr is that of the resolver, not of the function
+	unnamed bool // it has no symbol
 }
 
-// A name of a symbol is a part of the string table, so a hostile file may let a
-// million symbols share one huge string: names longer than this are passed over,
-// and all names together may be a few times the string table.
+// Names of symbols are parts of the string table, so in a hostile file a million symbols may
+// share one huge string. Longer names than maxSymbolName are ignored, and the total length of
+// all names is limited to a few times the string table.
 const (
 	maxSymbolName = 64 << 10
 	namesPerTable = 8
 	namesAnyhow   = 16 << 20
 )
 
-// functions reads every function of the symbol tables: .symtab of the debug file
-// or of the program itself, and .dynsym. Of a stripped program it reads what else tells of
-// functions.
+// functions reads all functions from the symbol tables: .symtab of the debug file or of the
+// program itself, and .dynsym. For a stripped program it uses other sources as well.
 func functions(main, debug *elfFile, frames func() frameTable) ([]symbol, error) {
 	var all []symbol
 	stripped := true
@@ -101,7 +100,7 @@ func readSymbols(f *elfFile, s *elf.Section) ([]symbol, error) {
 			continue
 		}
 		if total += len(name); total > namesPerTable*len(names)+namesAnyhow {
-			return nil, &FormatError{f.path, "symbol names overlap beyond reason"}
+			return nil, &FormatError{f.path, "the names of symbols overlap too much"}
 		}
 		sym := symbol{name: name, addr: le64(e[8:]), size: le64(e[16:]), local: bind == elf.STB_LOCAL, ifunc: kind == elf.STT_GNU_IFUNC}
 		sym.name, sym.version = splitVersion(name)
@@ -116,8 +115,8 @@ func readSymbols(f *elfFile, s *elf.Section) ([]symbol, error) {
 	return syms, nil
 }
 
-// splitVersion takes the version off a name of .symtab: "f@@V" is the default
-// version of f and called f, "f@V" is another one.
+// splitVersion removes the version from a name of .symtab: "f@@V" is the default version of f
+// and named f; "f@V" is another version.
 func splitVersion(name string) (plain, version string) {
 	plain, version, found := strings.Cut(name, "@")
 	if !found || plain == "" {
@@ -129,9 +128,9 @@ func splitVersion(name string) (plain, version string) {
 	return plain, version
 }
 
-// byPreference puts the best of several names at one address first: one that
-// others can see, one meant for people (fewer underscores), the default version,
-// the shortest, and then any rule that always gives the same.
+// byPreference sorts the best of several names at one address first: a global name, a name
+// with fewer underscores, the default version, the shortest name. The remaining rules only
+// make the order deterministic.
 func byPreference(a, b symbol) int {
 	return cmp.Or(
 		falseFirst(a.ifunc, b.ifunc),
@@ -155,8 +154,8 @@ func falseFirst(a, b bool) int {
 	return 1
 }
 
-// underscores counts those in front, which say "internal" in C. The one or two
-// of a mangled C++ or Rust name do not.
+// underscores counts leading underscores, which mark internal names in C. Those of a mangled
+// C++ or Rust name do not count.
 func underscores(name string) int {
 	n := len(name) - len(strings.TrimLeft(name, "_"))
 	if strings.HasPrefix(name[n:], "Z") || strings.HasPrefix(name[n:], "R") {
@@ -165,8 +164,7 @@ func underscores(name string) int {
 	return n
 }
 
-// mergeAliases keeps the first of every run of symbols at one address, with the
-// largest size any of them has.
+// mergeAliases keeps the first of all symbols at one address, with the largest of their sizes.
 func mergeAliases(sorted []symbol) []symbol {
 	merged := sorted[:0]
 	for _, s := range sorted {
@@ -179,9 +177,8 @@ func mergeAliases(sorted []symbol) []symbol {
 	return slices.Clip(merged)
 }
 
-// fillSizes gives a function without a size (assembler code, _init) the room up
-// to the next one or the end of its section, and bounds the others by the
-// program's own.
+// fillSizes extends a function without a size (assembler code, _init) to the next function or
+// the end of its section. It limits all functions to their section.
 func fillSizes(f *elfFile, funcs []symbol) []symbol {
 	for i := range funcs {
 		s := &funcs[i]
@@ -197,7 +194,7 @@ func fillSizes(f *elfFile, funcs []symbol) []symbol {
 	return funcs
 }
 
-// sectionEnd is the end of the section, or else of the segment, that holds addr.
+// sectionEnd returns the end of the section, or else of the segment, that contains addr.
 func (f *elfFile) sectionEnd(addr uint64) uint64 {
 	for _, s := range f.Sections {
 		if s.Flags&elf.SHF_ALLOC != 0 && addr >= s.Addr && addr-s.Addr < s.Size {
@@ -212,14 +209,14 @@ func (f *elfFile) sectionEnd(addr uint64) uint64 {
 	return addr
 }
 
-// find returns the function that holds addr, an address of the file.
+// find returns the function that contains addr, an address in the file.
 func (im *Image) find(addr uint64) (symbol, bool) {
 	i, exact := slices.BinarySearchFunc(im.funcs, addr, func(s symbol, a uint64) int { return cmp.Compare(s.addr, a) })
 	if exact {
 		return im.funcs[i], true
 	}
-	// A function may hold another one (an entry point of assembler code), so
-	// the nearest symbol before addr is not always the one.
+	// A function may contain another one (an entry point of assembler code), so the nearest
+	// symbol before addr may not contain addr.
 	const nested = 8
 	for j := i - 1; j >= 0 && j >= i-nested; j-- {
 		if s := im.funcs[j]; addr-s.addr < s.size {
@@ -229,7 +226,7 @@ func (im *Image) find(addr uint64) (symbol, bool) {
 	return symbol{}, false
 }
 
-// cString is the zero-terminated string at off, "" where there is none.
+// cString returns the zero-terminated string at off, "" if there is none.
 func cString(table string, off uint32) string {
 	if uint64(off) >= uint64(len(table)) {
 		return ""

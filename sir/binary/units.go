@@ -7,29 +7,27 @@ import (
 	"mirador/sir"
 )
 
-// Program is the structure of the image: its functions as units, in the order of
-// their addresses, without their exits. It is made at the first call; callers
-// share it and must not change it.
+// Program returns the structure of the image: its functions as units, in the order of their
+// addresses, without their exits. The first call creates it; callers share it and must not
+// modify it.
 //
-// An id reads PROGRAM:SYMBOL, "mmul:dot" or "libc.so.6:malloc". It depends on
-// the base of the path and the function's symbol alone, so it outlives a rebuild
-// and is the same on every machine. Where that is not unique it goes on with
-// what tells the functions apart, from the most lasting to the least: @VERSION
-// for a symbol that is not the default version of its name, ~FILE for one of
-// several local functions, and ~2, ~3 in the order of addresses for what is
-// still the same.
+// An id has the form PROGRAM:SYMBOL, for example "mmul:dot" or "libc.so.6:malloc". It depends
+// only on the base of the path and the function's symbol, so it stays the same after a rebuild
+// and on every machine. If it is not unique, a suffix is added, the most stable one first:
+// @VERSION for a symbol that is not the default version of its name, ~FILE for one of several
+// local functions, and ~2, ~3 in the order of addresses for the rest.
 func (im *Image) Program() sir.Program { return im.program() }
 
-// Index finds the units of Program. It is made at the first call.
+// Index returns an index of the units of Program. The first call creates it.
 func (im *Image) Index() *sir.Index { return im.index() }
 
 func (im *Image) makeProgram() sir.Program {
 	units := make([]sir.Unit, 0, len(im.funcs))
 	ids := newIdentities(im.base(), im.funcs)
 	for _, f := range im.funcs {
-		// The resolver of an IFUNC bears the name of the function it chooses,
-		// and runs once: a unit of that name would measure the wrong thing. A
-		// cold part is not entered by a call.
+		// The resolver of an IFUNC has the name of the function that it selects, but is
+		// executed once: a unit of that name would measure the wrong code. A cold part is not
+		// entered by a call.
 		if f.ifunc || coldSuffix.MatchString(f.name) {
 			continue
 		}
@@ -42,10 +40,10 @@ func (im *Image) makeProgram() sir.Program {
 	return sir.Program{Path: im.path, BuildID: im.buildID, Units: units}
 }
 
-// identities gives every function an id of its own.
+// identities assigns a unique id to every function.
 type identities struct {
 	base   string
-	shared map[string]int // how many functions have this symbol
+	shared map[string]int // number of functions with the symbol
 	used   map[string]int
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// readelfFunctions is the oracle for units: every defined function of the symbol
+// readelfFunctions is the oracle for units. It returns every defined function of the symbol
 // tables, by address.
 func readelfFunctions(t *testing.T, path string) (names map[uint64][]string, sizes map[uint64]uint64, ifuncs map[uint64]bool) {
 	t.Helper()
@@ -40,7 +40,7 @@ func TestUnitsAgreeWithReadelf(t *testing.T) {
 		for _, u := range im.Program().Units {
 			seen[u.Entry] = true
 			if v.strip && strings.HasPrefix(u.Symbol, unnamed) {
-				continue // see TestStrippedFunctions
+				continue // tested by TestStrippedFunctions
 			}
 			if !slices.Contains(names[u.Entry], u.Symbol) {
 				t.Errorf("%s at %#x, readelf knows %q there", u.Symbol, u.Entry, names[u.Entry])
@@ -70,7 +70,7 @@ func TestIDsAreUnique(t *testing.T) {
 	})
 }
 
-func TestIDsOutliveARebuild(t *testing.T) {
+func TestIDsSurviveARebuild(t *testing.T) {
 	ids := func(variant string) (ids []string) {
 		for _, u := range open(t, named(t, variant)).Program().Units {
 			if strings.Contains(u.Symbol, "_") && !strings.HasPrefix(u.Symbol, "_") && !strings.Contains(u.Symbol, ".") {
@@ -79,7 +79,7 @@ func TestIDsOutliveARebuild(t *testing.T) {
 			}
 		}
 		slices.Sort(ids)
-		return slices.DeleteFunc(ids, func(id string) bool { // of the C runtime, depends on the linking
+		return slices.DeleteFunc(ids, func(id string) bool { // functions of the C runtime depend on the linking
 			return !slices.ContainsFunc([]string{"returns_", "tail_", "switch_", "never_", "well_", "unlikely_"}, func(p string) bool { return strings.HasPrefix(id, p) })
 		})
 	}

@@ -2,8 +2,8 @@ package binary
 
 import "fmt"
 
-// versionTable names the symbols of .dynsym that are not the default version of
-// their name (memcpy@GLIBC_2.2.5 beside memcpy@@GLIBC_2.14).
+// versionTable has the versions of .dynsym symbols that are not the default version of their
+// name (memcpy@GLIBC_2.2.5 beside memcpy@@GLIBC_2.14).
 type versionTable struct {
 	index []byte // .gnu.version
 	names map[uint16]string
@@ -28,7 +28,7 @@ func readVersions(f *elfFile) *versionTable {
 		return nil
 	}
 	table := string(strs)
-	// Each definition: flags at 2, index at 4, first name at 12, next at 16.
+	// Fields of a definition: flags at 2, index at 4, first name at 12, next at 16.
 	for len(defs) >= 20 && len(v.names) < 1<<15 {
 		if aux := uint64(le32(defs[12:])); aux+4 <= uint64(len(defs)) {
 			v.names[le16(defs[4:])] = cString(table, le32(defs[aux:]))
@@ -42,7 +42,7 @@ func readVersions(f *elfFile) *versionTable {
 	return v
 }
 
-// of is the version of the i-th symbol, "" for a default one.
+// of returns the version of the i-th symbol, "" for a default version.
 func (v *versionTable) of(i int) string {
 	const hidden = 0x8000
 	if v == nil || 2*i+2 > len(v.index) {

@@ -1,9 +1,9 @@
-// Package debuginfod fetches the separate debug files of programs, by their build ids, from
-// the servers that the environment variable DEBUGINFOD_URLS names, as debuggers do. It
-// keeps them in a folder in the layout of debuginfod's own client, so that both share them.
+// Package debuginfod fetches the separate debug files of programs by build id, from the
+// servers in the environment variable DEBUGINFOD_URLS, as debuggers do. It stores them in the
+// directory layout of debuginfod's own client, so that both share them.
 //
-// The command line joins it to sir/binary, which reads the files. A Client may be used from
-// any goroutine; the package starts none of its own.
+// The command line connects it to sir/binary, which reads the files. A Client may be used by
+// several goroutines; the package starts none.
 package debuginfod
 
 import (
@@ -26,42 +26,42 @@ import (
 )
 
 const (
-	// defaultPatience is how long a server may send nothing, as in debuginfod's client.
+	// defaultTimeout is how long a server may send nothing, as in debuginfod's client.
 	// DEBUGINFOD_TIMEOUT changes it.
-	defaultPatience = 10 * time.Second
+	defaultTimeout = 10 * time.Second
 
-	// mostBytes bounds a file that a server sends. DEBUGINFOD_MAXSIZE lowers it.
+	// mostBytes limits the size of a file from a server. DEBUGINFOD_MAXSIZE lowers it.
 	mostBytes = 2 << 30
 
-	// mostMissing bounds the build ids that are remembered as unknown to all servers.
+	// mostMissing limits the number of remembered build ids that no server has.
 	mostMissing = 10_000
 )
 
-// Client is a binary.DebugFiles that asks servers for what is not on this machine.
+// Client is a binary.DebugFiles that asks servers for files that are not on this machine.
 type Client struct {
-	local    binary.DebugFiles
-	servers  []string
-	folder   string
-	patience time.Duration
-	most     int64
+	local   binary.DebugFiles
+	servers []string
+	folder  string
+	timeout time.Duration
+	most    int64
 
-	mu      sync.Mutex      // also held while a file is fetched: it is fetched once
-	missing map[string]bool // build ids that no server knows
+	mu      sync.Mutex      // also held while a file is fetched, so that it is fetched once
+	missing map[string]bool // build ids that no server has
 }
 
 var _ binary.DebugFiles = (*Client)(nil)
 
-// New returns a Client that looks into local first. env reads the environment: without
-// DEBUGINFOD_URLS no server is asked.
+// New returns a Client that searches local first. env reads the environment; without
+// DEBUGINFOD_URLS the Client asks no server.
 func New(local binary.DebugFiles, env func(string) string) *Client {
-	c := &Client{local: local, patience: defaultPatience, most: mostBytes, folder: folder(env), missing: make(map[string]bool)}
+	c := &Client{local: local, timeout: defaultTimeout, most: mostBytes, folder: folder(env), missing: make(map[string]bool)}
 	for _, server := range strings.Fields(env("DEBUGINFOD_URLS")) {
 		if u, err := url.Parse(server); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
 			c.servers = append(c.servers, strings.TrimSuffix(server, "/"))
 		}
 	}
 	if s, err := strconv.Atoi(env("DEBUGINFOD_TIMEOUT")); err == nil && s > 0 {
-		c.patience = time.Duration(s) * time.Second
+		c.timeout = time.Duration(s) * time.Second
 	}
 	if n, err := strconv.ParseInt(env("DEBUGINFOD_MAXSIZE"), 10, 64); err == nil && n > 0 {
 		c.most = min(n, mostBytes)
@@ -69,7 +69,7 @@ func New(local binary.DebugFiles, env func(string) string) *Client {
 	return c
 }
 
-// folder returns where debuginfod's client keeps files, "" if nothing says where.
+// folder returns the directory of debuginfod's client, "" if the environment names none.
 func folder(env func(string) string) string {
 	if dir := env("DEBUGINFOD_CACHE_PATH"); dir != "" {
 		return dir
@@ -128,7 +128,7 @@ func (c *Client) fetch(buildID, path string) error {
 func (c *Client) fetchFrom(address, path string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	idle := time.AfterFunc(c.patience, cancel)
+	idle := time.AfterFunc(c.timeout, cancel)
 	defer idle.Stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -149,8 +149,8 @@ func (c *Client) fetchFrom(address, path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // fails after the file has its name
-	body := &awake{r: response.Body, idle: idle, patience: c.patience}
+	defer os.Remove(file.Name()) // fails after the rename
+	body := &idleReader{r: response.Body, idle: idle, timeout: c.timeout}
 	n, err := io.Copy(file, io.LimitReader(body, c.most+1))
 	if err == nil && n > c.most {
 		err = fmt.Errorf("cannot fetch debug information: %s has more than %d bytes", address, c.most)
@@ -161,17 +161,17 @@ func (c *Client) fetchFrom(address, path string) error {
 	return os.Rename(file.Name(), path)
 }
 
-// awake puts off the end of patience at everything that it reads.
-type awake struct {
-	r        io.Reader
-	idle     *time.Timer
-	patience time.Duration
+// idleReader restarts the timeout whenever it reads data.
+type idleReader struct {
+	r       io.Reader
+	idle    *time.Timer
+	timeout time.Duration
 }
 
-func (a *awake) Read(b []byte) (int, error) {
+func (a *idleReader) Read(b []byte) (int, error) {
 	n, err := a.r.Read(b)
 	if n > 0 {
-		a.idle.Reset(a.patience)
+		a.idle.Reset(a.timeout)
 	}
 	return n, err
 }

@@ -17,7 +17,7 @@ import (
 
 const id = "135afc8c6d1b9e02356cce218bf0109c3687ad9f"
 
-// client returns a client of one server, with a folder of its own.
+// client returns a client of one server, with a directory of its own.
 func client(t *testing.T, answer http.HandlerFunc, more ...string) *debuginfod.Client {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -40,7 +40,8 @@ func text(t *testing.T, f *os.File) string {
 	return string(b)
 }
 
-// TestFetchedOnce asks a server for a file once, and for one that it does not have once.
+// TestFetchedOnce checks that the client asks a server once for a file, whether the server has
+// it or not.
 func TestFetchedOnce(t *testing.T) {
 	var asked atomic.Int32
 	c := client(t, func(w http.ResponseWriter, r *http.Request) {
@@ -70,11 +71,12 @@ func TestFetchedOnce(t *testing.T) {
 	}
 }
 
-// TestHostile: a build id is a part of a path, and servers may send too much or nothing.
+// TestHostile checks build ids that are not hexadecimal, which would become parts of paths,
+// and servers that send too much or nothing.
 func TestHostile(t *testing.T) {
 	c := client(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "x") })
 	if _, err := c.Open("../../etc/passwd"); err == nil {
-		t.Error("opened a path that is no build id")
+		t.Error("opened a path that is not a build id")
 	}
 	c = client(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "too much") }, "DEBUGINFOD_MAXSIZE=7")
 	if _, err := c.Open(id); err == nil || !strings.Contains(err.Error(), "more than 7 bytes") {
@@ -92,7 +94,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestNoServer asks nobody where the environment names no server.
+// TestNoServer checks that the client sends no request if the environment names no server.
 func TestNoServer(t *testing.T) {
 	c := debuginfod.New(binary.DebugDir(t.TempDir()), func(string) string { return "" })
 	if _, err := c.Open(id); !os.IsNotExist(err) && err != fs.ErrNotExist {

@@ -1,5 +1,5 @@
-// Names that must be demangled, constructors with several symbols at one
-// address, static functions of one name.
+// This file has names to demangle, constructors with several symbols at one address, and
+// static functions with the same name.
 #include <stdexcept>
 #include <string>
 #include <vector>

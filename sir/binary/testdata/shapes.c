@@ -1,7 +1,6 @@
-/* Functions of every shape that matters for how a function is left. The names
- * say what a test expects: returns_N has N ways out at least, tail_* is left by
- * a jump when optimised, switch_* holds a jump that does not leave, never_* does
- * not return. */
+/* Functions with all kinds of exits. The names say what a test expects:
+ * returns_N has at least N exits, tail_* is left by a jump when optimised,
+ * switch_* contains a jump that does not leave, never_* does not return. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,12 +108,12 @@ KEPT int unlikely_part(int x)
 KEPT int well_known(int x) { return x - sink; }
 extern int __internal_name(int) __attribute__((alias("well_known")));
 
-/* A resolver, and what it resolves to. */
+/* An ifunc resolver, and the function that it selects. */
 static int chosen_one(int x) { return x + 40 + sink; }
 static void *resolve(void) { return (void *)chosen_one; }
 int by_resolver(int) __attribute__((ifunc("resolve")));
 
-/* Code with a table of its own behind it, as assembler programmers write it. */
+/* Code followed by its own table, as in assembler code. */
 int switch_table_behind(int);
 __asm__(".text\n.globl switch_table_behind\n.type switch_table_behind,@function\n"
 	"switch_table_behind:\n"

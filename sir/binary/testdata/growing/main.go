@@ -1,4 +1,4 @@
-// Growing has functions with frames of all sizes, whose stacks grow.
+// Growing has functions with frames of different sizes whose stacks grow.
 package main
 
 import (
