@@ -1,8 +1,8 @@
-// Package criu runs CRIU, the program that saves and restores processes on
-// Linux, and says in a sentence what it makes pages of. It keeps no state; its
-// functions may be called from any goroutine.
+// Package criu runs CRIU, the program that saves and restores processes on Linux, and
+// turns the first error in its log into an error message. It keeps no state apart from
+// Finder; its functions may be called from any goroutine.
 //
-// A run survives the monitor: CRIU is in the middle of somebody's memory, and
-// has to come to its end whatever becomes of who started it. So it has a session
-// of its own, and writes to a file, for a pipe would break.
+// A run of CRIU must not end with the monitor: CRIU changes the memory of a process, and
+// must finish its work. So CRIU has a session of its own, and writes to a file, because a
+// pipe would break.
 package criu

@@ -14,41 +14,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is the file's name.
+// program is the name of CRIU's file.
 const program = "criu"
 
-// Program is a CRIU that works here.
+// Program is a CRIU that works on this machine.
 type Program struct {
 	path  string
-	level string // how much it writes into its log, the option
+	level string // option for the detail of its log
 }
 
-// quietly is a CRIU that writes errors only.
+// quietly returns a CRIU that logs only errors.
 func quietly(path string) Program { return Program{path, "-v1"} }
 
-// Path is where it lies.
+// Path returns the path of CRIU's file.
 func (p Program) Path() string { return p.path }
 
-// Finder looks for a CRIU that works. It remembers what it found out of a file
-// for as long as the file is the same, for the trial takes a moment. The zero
-// Finder looks beside this program's own file and then in the PATH. It may be used
-// by any goroutine.
+// Finder looks for a CRIU that works. The trial takes a moment, so a Finder remembers the
+// result until the file changes. The zero Finder looks in the directory of this program
+// and then in the PATH. Any goroutine may use it.
 type Finder struct {
-	Named string // the only one to consider, if given
+	Named string // the only file to try, unless ""
 
 	mu    sync.Mutex
 	tried map[file]error
 }
 
-// file is a file as it is now.
+// file identifies a version of a file.
 type file struct {
 	path          string
 	inode         uint64
 	changed, size int64
 }
 
-// Find returns a CRIU that works. The error says of each that there is what is
-// wrong with it; it wraps an Unfit for each.
+// Find returns a CRIU that works. The error describes what is wrong with each one found;
+// it wraps an Unfit for each.
 func (f *Finder) Find(ctx context.Context) (Program, error) {
 	candidates := []string{f.Named}
 	if f.Named == "" {
@@ -68,7 +67,7 @@ func (f *Finder) Find(ctx context.Context) (Program, error) {
 	return Program{}, wrong
 }
 
-// try finds out whether a CRIU works, or remembers it.
+// try returns the result of the trial of a CRIU, from memory if possible.
 func (f *Finder) try(ctx context.Context, path string) error {
 	var s unix.Stat_t
 	if err := unix.Stat(path, &s); err != nil {
@@ -80,7 +79,7 @@ func (f *Finder) try(ctx context.Context, path string) error {
 	err, known := f.tried[now]
 	if !known {
 		if err = fit(ctx, path); ctx.Err() != nil {
-			return err // says nothing of the CRIU
+			return err // the context ended, so this does not concern CRIU
 		}
 		if f.tried == nil {
 			f.tried = make(map[file]error)
@@ -108,7 +107,7 @@ func isProgram(path string) bool {
 	return err == nil && s.Mode().IsRegular() && s.Mode()&0o111 != 0
 }
 
-// fit has a CRIU try what it needs of the kernel, and then do what it is for.
+// fit lets a CRIU check the kernel, and then save and restore a process.
 func fit(ctx context.Context, path string) error {
 	if err := check(ctx, path); err != nil {
 		return err
@@ -116,8 +115,8 @@ func fit(ctx context.Context, path string) error {
 	return trial(path)
 }
 
-// check has CRIU try what it needs of the kernel. It is content with many a
-// machine on which it cannot save a process.
+// check lets CRIU check the kernel. CRIU accepts many machines on which it cannot save a
+// process.
 func check(ctx context.Context, path string) error {
 	const patience = 10 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// actor plays a CRIU: it notes what it is asked for, and at a dump looks whether
-// the process has a session of its own and no file but the null device. What it
-// fails at, with a log like CRIU's, stands in the file "fails" beside it.
+// actor is a script in place of CRIU: it records its commands, and at a dump checks that
+// the process has a session of its own and no open file but the null device. The file
+// "fails" beside it contains the command that is to fail, with a log like CRIU's.
 const actor = `#!/bin/sh
 beside=$(dirname "$0")
 what=$1
@@ -51,7 +51,7 @@ sleep 60 >/dev/null 2>&1 &
 echo $! >"$folder/restored.pid"
 `
 
-// newActor makes an actor that fails at something, "" at nothing.
+// newActor writes an actor that fails at a command, or at none if fails is "".
 func newActor(t *testing.T, fails string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), program)
@@ -64,7 +64,7 @@ func newActor(t *testing.T, fails string) string {
 }
 
 func TestFinder(t *testing.T) {
-	// A legacy, which must be no reason to fail.
+	// An inherited file, which must not make the trial fail.
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestFinder(t *testing.T) {
 	} {
 		t.Run("fails at "+c.fails, func(t *testing.T) {
 			f := Finder{Named: newActor(t, c.fails)}
-			for range 2 { // the second time from memory
+			for range 2 { // the second result comes from memory
 				found, err := f.Find(context.Background())
 				var unfit *Unfit
 				switch {
@@ -103,11 +103,11 @@ func TestFinder(t *testing.T) {
 	}
 }
 
-// TestFinderLooksAgain: a CRIU that is replaced is another.
+// TestFinderLooksAgain checks that a replaced CRIU is tried again.
 func TestFinderLooksAgain(t *testing.T) {
 	f := Finder{Named: newActor(t, "dump")}
 	if _, err := f.Find(context.Background()); err == nil {
-		t.Fatal("it was to fail")
+		t.Fatal("the actor did not fail")
 	}
 	if err := os.Rename(newActor(t, ""), f.Named); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,8 @@ func TestFinderLooksAgain(t *testing.T) {
 	}
 }
 
-// A named file that does not exist is unfit, with the reason.
+// TestFinderWithoutFile checks that a named file that does not exist is unfit, with the
+// reason.
 func TestFinderWithoutFile(t *testing.T) {
 	f := Finder{Named: filepath.Join(t.TempDir(), program)}
 	_, err := f.Find(context.Background())

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// errorLine is what CRIU reports an error by: time and process, which only some
-// lines have, and the place in its source.
+// errorLine matches a line in which CRIU reports an error: some lines begin with time and
+// process; then follows the place in CRIU's source.
 var errorLine = regexp.MustCompile(`^(?:\([0-9.]+\))?\s*(?:\d+:\s*)?Error \([^)]*\):\s*(.*)$`)
 
-// reason is the error that a log tells of: the first, of which the others follow.
-// CRIU also complains of not being allowed to raise a limit, and goes on.
+// reason returns the first error in a log, which causes the others. It ignores the error
+// of raising a limit, after which CRIU continues.
 func reason(log string) string {
 	for _, line := range strings.Split(log, "\n") {
 		if m := errorLine.FindStringSubmatch(line); m != nil && !strings.HasPrefix(m[1], "rlimit:") {

@@ -13,31 +13,31 @@ import (
 	"syscall"
 )
 
-// The logs that CRIU writes beside its images.
+// Logs that CRIU writes to the directory of its images.
 const (
 	dumpLog    = "dump.log"
 	restoreLog = "restore.log"
 )
 
-// Refusal is what CRIU says when it cannot do something.
+// Refusal is an error that CRIU reported.
 type Refusal struct{ Reason string }
 
 func (e *Refusal) Error() string { return "criu: " + e.Reason }
 
-// Dump saves a process with all its descendants into a folder. They go on as
-// they were, stopped ones stopped. Nobody may trace them.
+// Dump saves a process with all its descendants into a directory. They continue
+// afterwards, unless they were stopped. They must not be traced.
 func (p Program) Dump(pid int, folder string) error {
 	return p.run(folder, dumpLog, "dump", "--tree", strconv.Itoa(pid), "--leave-running")
 }
 
-// Restore brings back what Dump saved, with the process ids it had, and returns
-// the first process. All are stopped, as by SIGSTOP.
+// Restore restores what Dump saved, with the same process ids, and returns the first
+// process. All processes are stopped, as by SIGSTOP.
 func (p Program) Restore(folder string) (pid int, err error) { return p.restore(folder) }
 
 func (p Program) restore(folder string, args ...string) (pid int, err error) {
 	const pidFile = "restored.pid"
 	if err := os.Remove(filepath.Join(folder, pidFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return 0, err // CRIU writes no file that is there
+		return 0, err // CRIU does not overwrite the file
 	}
 	args = append([]string{"restore", "--restore-detached", "--leave-stopped", "--pidfile", pidFile}, args...)
 	if err := p.run(folder, restoreLog, args...); err != nil {
@@ -50,17 +50,16 @@ func (p Program) restore(folder string, args ...string) (pid int, err error) {
 	return strconv.Atoi(strings.TrimSpace(string(b)))
 }
 
-// ghostLimit is up to which size a deleted file that is still open is saved with
-// its process.
+// ghostLimit is the size up to which CRIU saves a deleted file that is still open.
 const ghostLimit = "64M"
 
-// run has CRIU do something. What may be saved is as much as CRIU is able to: a
-// process of a session whose leader stays behind, locked files, open
-// connections, and sockets to send to somebody outside.
+// run runs CRIU, with the options that allow it to save as much as it can: a process of a
+// session whose leader is not saved, locked files, open connections, and sockets
+// connected to other processes.
 //
-// CRIU would have iptables drop packets to open connections while it saves them,
-// and fail where there is none. The process goes on when it is saved, and its
-// connections with it: those in the image are history in any case.
+// By default, CRIU makes iptables drop packets to open connections during a dump, and
+// fails without iptables. Here the process continues after the dump, with its
+// connections, so those in the image are outdated in any case.
 func (p Program) run(folder, log string, args ...string) error {
 	args = append(args, "--images-dir", folder, "--log-file", log, p.level,
 		"--shell-job", "--file-locks", "--tcp-established", "--ext-unix-sk", "--ghost-limit", ghostLimit)
@@ -68,7 +67,7 @@ func (p Program) run(folder, log string, args ...string) error {
 		args = append(args, "--network-lock", "skip")
 	}
 	cmd := exec.Command(p.path, args...)
-	cmd.Dir = "/" // holds no file system busy
+	cmd.Dir = "/" // keeps no file system busy
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err := cmd.Run()
 	if err == nil {

@@ -17,14 +17,14 @@ import (
 	"mirador/omis/linux/inheritance"
 )
 
-// life is how long, in seconds, the process of a trial lives if nobody ends it.
+// life is the life of a trial's process in seconds, unless it is ended before.
 const life = "30"
 
-// trial saves a small process, ends it and restores it. The process has a session
-// of its own and no open file but the null device, so that what it inherits from
-// whoever runs this is no reason to fail.
+// trial saves a small process, ends it and restores it. The process has a session of its
+// own and no open file but the null device, so that nothing it inherits can make the
+// trial fail.
 func trial(path string) error {
-	p := Program{path, "-v4"} // somebody may want to read what went wrong
+	p := Program{path, "-v4"} // a detailed log for users
 	folder, err := os.MkdirTemp("", "criu-trial-")
 	if err != nil {
 		return fmt.Errorf("cannot try %s: %w", p.path, err)
@@ -39,7 +39,7 @@ func trial(path string) error {
 	if err != nil {
 		return p.unfit("cannot save a process here", err, filepath.Join(folder, dumpLog))
 	}
-	// As our child we can reap it, which not every init does.
+	// As a child of this process it can be reaped, which not every init does.
 	pid, err = p.restore(folder, "--restore-sibling")
 	if err != nil {
 		return p.unfit("saves processes here, but cannot restore them", err, filepath.Join(folder, restoreLog))
@@ -54,12 +54,12 @@ func (p Program) unfit(does string, cause error, log string) error {
 	if errors.As(cause, &r) {
 		why = r.Reason
 	}
-	text, _ := os.ReadFile(log) // there is none when it did not get that far
+	text, _ := os.ReadFile(log) // the file is missing if CRIU failed earlier
 	return &Unfit{Path: p.path, Does: does, Reason: why, Log: string(text)}
 }
 
-// startAlone starts a program with nothing of ours, and waits until it sleeps: it
-// is past its beginnings then, in which it opens files and maps libraries.
+// startAlone starts a program that inherits nothing from this process, and waits until it
+// sleeps, when it has opened its files and mapped its libraries.
 func startAlone(name string, args ...string) (pid int, err error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -89,7 +89,7 @@ func startAlone(name string, args ...string) (pid int, err error) {
 
 // end kills a child and waits until its pid is free.
 func end(pid int) {
-	_ = unix.Kill(pid, unix.SIGKILL) // what cannot be killed has ended
+	_ = unix.Kill(pid, unix.SIGKILL) // fails only if the child has ended
 	for {
 		if _, err := unix.Wait4(pid, nil, 0, nil); !errors.Is(err, unix.EINTR) {
 			return

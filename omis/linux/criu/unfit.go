@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Unfit is a CRIU that does not do on this machine what it is for.
+// Unfit describes a CRIU that does not work on this machine.
 type Unfit struct {
 	Path   string
-	Does   string // "cannot save a process here"
-	Reason string // its own
-	Log    string // all that it said
+	Does   string // what failed, such as "cannot save a process here"
+	Reason string // CRIU's reason
+	Log    string // CRIU's output
 }
 
 func (e *Unfit) Error() string { return fmt.Sprintf("%s %s: %s", e.Path, e.Does, e.Reason) }
 
-// unfit is what is wrong with each CRIU that was tried.
+// unfit lists the errors of each CRIU that was tried.
 type unfit []error
 
 func (u unfit) Error() string {

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package inheritance is about the files that this process was started with. It
+// Package inheritance closes inherited files in programs that this process starts. It
 // keeps no state; its function may be called from any goroutine.
 package inheritance
 
@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Withhold keeps from programs that this process starts from now on all files but
-// those that are meant for them. Go does so with what it opens itself, not with
-// what this process has inherited beyond standard error. Whoever started it may
-// have left anything open, and a program with such a legacy, one end of somebody
-// else's connection, say, could not be saved.
+// Withhold prevents programs that this process starts later from inheriting files other
+// than those intended for them. Go does this for files it opens itself, but not for files
+// beyond standard error that this process has inherited. Its parent may have left any
+// file open, and CRIU could not save a program with, for example, one end of another
+// process's connection.
 func Withhold() {
 	const first = 3
-	_ = unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) // an older kernel does without
+	_ = unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) // impossible on kernels before 5.11
 }

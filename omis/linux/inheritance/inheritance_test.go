@@ -11,29 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWithhold gives a process a file that its own child must not see, though
-// those it is meant for get theirs.
+// TestWithhold checks that a child does not inherit a file that this process has
+// inherited, but does get the files intended for it.
 func TestWithhold(t *testing.T) {
 	var pipe [2]int
-	if err := unix.Pipe(pipe[:]); err != nil { // without O_CLOEXEC: a legacy
+	if err := unix.Pipe(pipe[:]); err != nil { // without O_CLOEXEC, as if inherited
 		t.Fatal(err)
 	}
 	defer unix.Close(pipe[0])
 	defer unix.Close(pipe[1])
 	if !childSees(t, pipe[0]) {
-		t.Fatal("a child does not inherit what it is to inherit")
+		t.Fatal("a child does not inherit the file before Withhold")
 	}
 	Withhold()
 	if childSees(t, pipe[0]) {
-		t.Error("a child inherits what was withheld")
+		t.Error("a child inherits the file after Withhold")
 	}
 	if _, err := unix.FcntlInt(uintptr(pipe[0]), unix.F_GETFD, 0); err != nil {
-		t.Errorf("this process has lost it: %v", err)
+		t.Errorf("this process has lost the file: %v", err)
 	}
 	cmd := exec.Command("sh", "-c", "test -e /proc/self/fd/3")
 	cmd.ExtraFiles = []*os.File{os.Stdin}
 	if err := cmd.Run(); err != nil {
-		t.Errorf("a file that is meant for a child: %v", err)
+		t.Errorf("a file intended for a child: %v", err)
 	}
 }
 

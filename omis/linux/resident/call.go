@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReturnCode is where a function returns to that a thread calls for us in the middle of a
-// system call. It gives the thread all its registers back and has it make the system call
-// again. Its frame begins at the stack pointer.
+// ReturnCode is the return address of a function that a thread calls for the monitor in
+// the middle of a system call. It restores all registers of the thread and repeats the
+// system call. Its frame begins at the stack pointer.
 //
 //	b8 ff ff ff ff              mov    $-1,%eax
 //	ba ff ff ff ff              mov    $-1,%edx
@@ -23,9 +23,9 @@ import (
 //	5c                          pop    %rsp
 //	c2 80 00                    ret    $0x80
 //
-// Like StubCode it does without rt_sigreturn, which would forget how to go on with an
-// interrupted nanosleep or futex. The last two instructions take the address to go on at
-// from below the red zone, and skip that.
+// Like StubCode it does not use rt_sigreturn, which would discard the restart block of an
+// interrupted nanosleep or futex. The last two instructions take the address to continue
+// at from below the red zone, and skip the red zone.
 var ReturnCode = []byte{
 	0xb8, 0xff, 0xff, 0xff, 0xff, 0xba, 0xff, 0xff, 0xff, 0xff,
 	0x48, 0x0f, 0xae, 0xac, 0x24, stateAt, 0x00, 0x00, 0x00,
@@ -35,19 +35,20 @@ var ReturnCode = []byte{
 }
 
 const (
-	stateAt     = 0xc0 // of the extended state in a frame
+	stateAt     = 0xc0 // offset of the extended state in a frame
 	stateAlign  = 64
 	savedRegs   = 17
 	offsetCalls = 0x800
 )
 
-// Return is where ReturnCode stands.
+// Return is the address of ReturnCode.
 func (h Home) Return() uint64 { return uint64(h) + offsetCalls }
 
-// CallFrame sends a thread that would go on with resumed (see Resumed) into the function at
-// an address, which returns to ReturnCode. state is the thread's extended state as XSAVE
-// writes it. The frame belongs at the stack pointer of the registers returned, which is
-// aligned as at the entry of any function.
+// CallFrame makes a thread call the function at an address and return to ReturnCode;
+// resumed are the registers with which it would continue otherwise (see Resumed), and
+// state is its extended state in the format of XSAVE. The caller must write the frame at
+// the stack pointer of the returned registers, which is aligned as at the entry of any
+// function.
 func CallFrame(resumed unix.PtraceRegs, function, back uint64, state []byte) (regs unix.PtraceRegs, frame []byte) {
 	onward := resumed.Rsp - redZone - 8
 	begin := (onward - stateAt - uint64(len(state))) &^ (stateAlign - 1)
@@ -66,11 +67,11 @@ func CallFrame(resumed unix.PtraceRegs, function, back uint64, state []byte) (re
 	return regs, frame
 }
 
-// Some system calls fail with EINTR whenever their thread is stopped, having done nothing
-// (signal(7)), and are not made again by the kernel.
+// Some system calls do nothing and fail with EINTR whenever their thread is stopped
+// (signal(7)). The kernel does not restart them.
 
-// Repeated are the registers that make an interrupted system call again: one that the kernel
-// would make again by itself (see Resumed), and one that has failed with EINTR.
+// Repeated returns the registers that repeat an interrupted system call: one that the
+// kernel would restart (see Resumed), or one that has failed with EINTR.
 func Repeated(regs unix.PtraceRegs) unix.PtraceRegs {
 	if failsWhenStopped(&regs) {
 		return Reissued(regs)
@@ -78,10 +79,10 @@ func Repeated(regs unix.PtraceRegs) unix.PtraceRegs {
 	return Resumed(regs)
 }
 
-// Spare changes the registers of a thread whose system call has failed with EINTR because the
-// thread was stopped: the kernel will make the call again, unless a signal handler runs
-// first. A call that waits for a limited time is left alone: it would wait as long once more,
-// and a program that is stopped often would never see the time pass.
+// Spare changes the registers of a thread whose system call failed with EINTR because the
+// thread was stopped: the kernel will repeat the call, unless a signal handler runs
+// first. Spare does not change a call with a timeout, which would begin again: in a
+// program that is stopped often, it would never end.
 func Spare(regs *unix.PtraceRegs) bool {
 	if !failsWhenStopped(regs) || !waitsForEver(regs) {
 		return false
@@ -102,7 +103,7 @@ func failsWhenStopped(regs *unix.PtraceRegs) bool {
 	return false
 }
 
-// waitsForEver reports whether a call of those has no timeout.
+// waitsForEver reports whether one of these calls has no timeout.
 func waitsForEver(regs *unix.PtraceRegs) bool {
 	switch regs.Orig_rax {
 	case unix.SYS_EPOLL_WAIT, unix.SYS_EPOLL_PWAIT:

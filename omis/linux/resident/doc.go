@@ -1,12 +1,11 @@
-// Package resident is what stands in a target while breakpoints do, so that the
-// target needs nobody to pass them: a SIGTRAP handler, a table that leads from
-// each breakpoint to an out-of-line copy of the instruction it displaced, and
-// the copies themselves.
+// Package resident is the code and data that the monitor keeps in a target with
+// breakpoints, so that its threads can pass breakpoints without the monitor: a SIGTRAP
+// handler, a table that maps each breakpoint to an out-of-line copy of the displaced
+// instruction, and the copies.
 //
-// As long as a tracer lives it sees every SIGTRAP first and sends the thread to
-// the copy itself. When it is dead, or in a forked child nobody traces, the
-// handler does so.
+// A living tracer sees every SIGTRAP first and sets the thread to the copy itself. The
+// handler does this after the tracer's death, and in an untraced forked child.
 //
-// Only omis/linux and its subpackages may import it. Its functions are pure:
-// they compute the bytes to be written and parse those that were read.
+// Only omis/linux and its subpackages may import it. Its functions have no side effects:
+// they compute the bytes to write and parse those that were read.
 package resident

@@ -2,8 +2,8 @@
 
 #include "textflag.h"
 
-// The code below runs in the target, never here: its bytes are copied to the
-// beginning of home (layout.go has the offsets, home is page-aligned).
+// The code below runs in the target, never here: its bytes are copied to the beginning of
+// home, which is page-aligned (see layout.go for the offsets).
 
 // Offsets in home, ucontext_t and siginfo_t.
 #define ARENAS   0x610
@@ -24,8 +24,8 @@
 #define SYS_gettid 186
 #define SYS_tgkill 234
 
-// handler(DI signal, SI *siginfo_t, DX *ucontext_t). It may use AX CX R8-R11,
-// and must leave DI SI DX for a handler it chains to.
+// handler(DI signal, SI *siginfo_t, DX *ucontext_t). It may change AX CX R8-R11, and must
+// preserve DI SI DX for a handler that it calls.
 TEXT ·handler(SB), NOSPLIT|NOFRAME, $0-0
 	// lea -7(%rip), %r8: the address of this instruction, which is home's.
 	BYTE $0x4c; BYTE $0x8d; BYTE $0x05; LONG $0xfffffff9
@@ -33,9 +33,9 @@ TEXT ·handler(SB), NOSPLIT|NOFRAME, $0-0
 	CMPL SI_CODE(SI), $SI_KERNEL
 	JEQ  raised
 
-	// A single step (TRAP_BRKPT behind a system call, else TRAP_TRACE) that the
-	// monitor asked for and did not live to see. All else, somebody's kill among
-	// it, is none of ours.
+	// A single step (TRAP_BRKPT after a system call, else TRAP_TRACE) that the monitor
+	// requested before it died. Any other signal, for example from kill, belongs to the
+	// program.
 	CMPL STEPPING(R8), $0
 	JEQ  chain
 	MOVL SI_CODE(SI), AX
@@ -46,7 +46,7 @@ TEXT ·handler(SB), NOSPLIT|NOFRAME, $0-0
 	RET
 raised:
 
-	// Is rip one byte behind a breakpoint of the table? Then go on in its copy.
+	// If rip is one byte after a breakpoint in the table, continue in its copy.
 	MOVQ UC_RIP(DX), AX
 	LEAQ -1(AX), R9
 	MOVQ COUNT(R8), CX
@@ -64,8 +64,8 @@ found:
 	MOVQ AX, UC_RIP(DX)
 	RET
 
-	// The monitor had moved the thread to its copy already and died before it
-	// could take the signal away.
+	// The monitor may have moved the thread to its copy already, and died before it could
+	// suppress the signal.
 notfound:
 	LEAQ ARENAS(R8), R10
 	LEAQ ARENAS_END(R8), R11
@@ -79,13 +79,13 @@ nextarena:
 	CMPQ R10, R11
 	JB   arena
 
-	// What the program itself had in mind for SIGTRAP.
+	// Do what the program's own action for SIGTRAP requires.
 chain:
 	MOVQ OLD(R8), AX
 	CMPQ AX, $1
 	JA   call
 	JB   die
-	// SIG_IGN does not hold for a trap the processor raised.
+	// The kernel does not apply SIG_IGN to a trap that the processor raised.
 	CMPL SI_CODE(SI), $SI_KERNEL
 	JEQ  die
 return:
@@ -113,23 +113,23 @@ die:
 	RET
 	BYTE $'e'; BYTE $'n'; BYTE $'d'; BYTE $' '; BYTE $'h'; BYTE $'e'; BYTE $'r'; BYTE $'e'
 
-// restorer returns from the handler. Unwinders know a signal frame by these
-// very bytes: mov $15, %rax (seven bytes long); syscall.
+// restorer returns from the handler. Unwinders recognise a signal frame by exactly these
+// bytes: mov $15, %rax (seven bytes long); syscall.
 TEXT ·restorer(SB), NOSPLIT|NOFRAME, $0-0
 	BYTE $0x48; BYTE $0xc7; BYTE $0xc0; LONG $0x0000000f
 	SYSCALL
 	BYTE $'e'; BYTE $'n'; BYTE $'d'; BYTE $' '; BYTE $'h'; BYTE $'e'; BYTE $'r'; BYTE $'e'
 
-// sweep goes through actions for signals: for those in the set R8 it asks for the action,
-// puts SIGTRAP into its mask or takes it out, and sets the action again if that made a
+// sweep changes the actions of the signals in the set R8: it reads each action, adds
+// SIGTRAP to its mask or removes it, and writes the action back if that made a
 // difference. R10 is 8. Its block of memory (see SweepCall) begins at FRAME(SP). It ends
-// with an INT3, at which the monitor takes the thread; without one the handler above
-// lets it go on behind, to the end of the stub, which takes back the registers from the
-// stack.
+// with an INT3, at which the monitor takes over the thread; without a monitor, the
+// handler above continues the thread behind the INT3, in the end of the stub, which
+// restores the registers from the stack.
 #define FRAME 88
 #define BLOCK_MASK    (FRAME+24) // of the action
-#define BLOCK_BLOCK   (FRAME+32) // 1: into the masks, 0: out of them
-#define BLOCK_CHANGED (FRAME+40) // which ones made a difference
+#define BLOCK_BLOCK   (FRAME+32) // 1: add to the masks, 0: remove
+#define BLOCK_CHANGED (FRAME+40) // signals whose actions changed
 #define BLOCK_NUMBER  (FRAME+48) // of the system call rt_sigaction
 TEXT ·sweep(SB), NOSPLIT|NOFRAME, $0-0
 next:
@@ -163,12 +163,13 @@ set:
 	BTSQ  CX, BLOCK_CHANGED(SP)
 	JMP   next
 swept:
-	// INT $3 is two bytes here. Behind such a one the kernel finds no breakpoint where a
-	// process has uprobes, and has the thread execute the second byte.
+	// The assembler's INT $3 would take two bytes. If a process has uprobes, the kernel
+	// finds no breakpoint behind such an instruction, and lets the thread execute the
+	// second byte.
 	BYTE  $0xcc
 	BYTE $'e'; BYTE $'n'; BYTE $'d'; BYTE $' '; BYTE $'h'; BYTE $'e'; BYTE $'r'; BYTE $'e'
 
-// The addresses of the code above; a Go function value would lead to a wrapper.
+// The addresses of the code above; a Go function value would be the address of a wrapper.
 
 TEXT ·handlerAddress(SB), NOSPLIT, $0-8
 	LEAQ ·handler(SB), AX

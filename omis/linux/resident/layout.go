@@ -8,18 +8,18 @@ import (
 	"io"
 )
 
-// An arena is a mapping in the target within reach of the code that has
-// breakpoints. The first one, home, begins with the handler and the table;
-// further ones hold copies alone. The handler's assembler knows these offsets.
+// An arena is a mapping in the target near the code with breakpoints. The first one,
+// home, begins with the handler and the table; the others contain only copies.
+// handler_amd64.s uses the same offsets.
 const (
 	ArenaSize = 0x20000
 
 	offsetMagic   = 0x600
-	offsetArenas  = 0x610 // pairs of begin and end, zero where unused
+	offsetArenas  = 0x610 // pairs of begin and end, zero if unused
 	MaxArenas     = 16
-	offsetOld     = 0x720 // struct kernel_sigaction that was in force
+	offsetOld     = 0x720 // the program's own struct kernel_sigaction
 	offsetCount   = 0x780
-	offsetStep    = 0x788 // not 0 while single steps are asked for
+	offsetStep    = 0x788 // not 0 while the monitor requests single steps
 	offsetOpened  = 0x790 // a set of signals
 	offsetEntries = 0x1000
 	entrySize     = 32
@@ -29,39 +29,41 @@ const (
 	SigactionSize = 32
 )
 
-// magic tells an arena of ours, also to a monitor that did not make it.
+// magic identifies an arena of any monitor of this version.
 var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'a', 'r', 'e', 'n', 'a', ' ', '4', 0}
 
-// Home is the first arena of a target, known by its address.
+// Home is the address of the first arena of a target.
 type Home uint64
 
 func (h Home) Handler() uint64  { return uint64(h) }
 func (h Home) Restorer() uint64 { return uint64(h) + offsetRestorer }
 
-// Stub is a system-call stub that stays; see StubCode.
+// Stub is the address of a permanent StubCode.
 func (h Home) Stub() uint64 { return uint64(h) + offsetStub }
 
-// Old is where the action stands that the program had for SIGTRAP.
+// Old is the address of the program's own action for SIGTRAP.
 func (h Home) Old() uint64 { return uint64(h) + offsetOld }
 
-// Count is where the number of valid table entries stands. It is raised after
-// an entry was written, never lowered: a thread may be under way to the table
-// for as long as it likes.
+// Count is the address of the number of valid table entries. The monitor raises the
+// number after it has written an entry, and never lowers it, because a thread may still
+// be on its way to the table.
 func (h Home) Count() uint64 { return uint64(h) + offsetCount }
 
-// Stepping is where it stands that the monitor asks for single steps.
+// Stepping is the address of the word that is not 0 while the monitor requests single
+// steps.
 func (h Home) Stepping() uint64 { return uint64(h) + offsetStep }
 
-// Opened is where the signals stand of whose handlers' masks SIGTRAP was taken.
+// Opened is the address of the set of signals from whose handlers' masks the monitor
+// removed SIGTRAP.
 func (h Home) Opened() uint64 { return uint64(h) + offsetOpened }
 
-// Arena is where the bounds of the i-th arena stand.
+// Arena is the address of the bounds of the i-th arena.
 func (h Home) Arena(i int) uint64 { return uint64(h) + offsetArenas + uint64(i)*16 }
 
-// Entry is where the i-th table entry stands.
+// Entry is the address of the i-th table entry.
 func (h Home) Entry(i int) uint64 { return uint64(h) + offsetEntries + uint64(i)*entrySize }
 
-// Slots are the addresses for copies in an arena.
+// Slots returns the range of addresses for copies in an arena.
 func Slots(arena uint64, home bool) (first, end uint64) {
 	if home {
 		return arena + homeSlots, arena + ArenaSize
@@ -69,8 +71,8 @@ func Slots(arena uint64, home bool) (first, end uint64) {
 	return arena, arena + ArenaSize
 }
 
-// Mark is the byte of the i-th table entry that is not 0 while its INT3 stands: see
-// Entry.Standing.
+// Mark is the address of the byte of the i-th table entry that is not 0 while its INT3 is
+// in the code: see Entry.Standing.
 func (h Home) Mark(i int) uint64 { return h.Entry(i) + offsetMark }
 
 const (
@@ -79,7 +81,7 @@ const (
 	offsetSweep    = 0x560
 )
 
-// Image is what home holds before the first breakpoint.
+// Image returns the initial content of home.
 func (h Home) Image() []byte {
 	image := make([]byte, offsetEntries)
 	copy(image, handlerCode())
@@ -98,25 +100,25 @@ func Bounds(arena uint64) []byte {
 	return binary.LittleEndian.AppendUint64(b, arena+ArenaSize)
 }
 
-// Entry leads from a breakpoint to its copy.
+// Entry maps a breakpoint to its copy.
 type Entry struct {
 	Addr, Copy uint64
-	Original   byte   // what the INT3 displaced
+	Original   byte   // the byte that the INT3 displaced
 	Length     uint64 // of the displaced instruction
-	// Standing tells that the INT3 is there, or is about to be. One that is found where
-	// none of ours stands is somebody else's, a uprobe's for instance. So whoever takes an
-	// INT3 out has it say so, the warden too.
+	// Standing reports that the monitor's INT3 is in the code, or is about to be.
+	// Otherwise an INT3 at this address is another tool's, such as a uprobe's. So the
+	// monitor and the warden clear this mark when they remove an INT3.
 	Standing bool
 }
 
-// standing is set in the last word of an entry, in the byte above the displaced one,
-// which lies at offsetMark.
+// standing is a bit of an entry's last word, in the byte at offsetMark, above the
+// displaced byte.
 const (
 	standing   = 1 << 8
 	offsetMark = 25
 )
 
-// Encode gives the entry's bytes in the table.
+// Encode returns the entry's bytes in the table.
 func (e Entry) Encode() []byte {
 	b := binary.LittleEndian.AppendUint64(nil, e.Addr)
 	b = binary.LittleEndian.AppendUint64(b, e.Copy)
@@ -136,20 +138,21 @@ type State struct {
 	Opened  uint64
 }
 
-// IsHere reports whether memory has a home there, as far as a few bytes tell.
+// IsHere reports whether memory contains a home at this address, judging by the magic
+// bytes.
 func (h Home) IsHere(memory io.ReaderAt) bool {
 	var found [len(magic)]byte
 	_, err := memory.ReadAt(found[:], int64(h)+offsetMagic)
 	return err == nil && found == magic
 }
 
-// ErrForeign is returned for memory that is no home.
+// ErrForeign is the error for memory that is not a home.
 var ErrForeign = errors.New("not an arena of this monitor")
 
-// longest is how long an instruction is at most.
+// longest is the greatest length of an instruction.
 const longest = 15
 
-// has reports whether an entry can be one that a monitor has made.
+// has reports whether a monitor can have made an entry.
 func (s *State) has(e Entry) bool {
 	for i, arena := range s.Arenas {
 		if first, end := Slots(arena, i == 0); e.Copy >= first && e.Copy < end {
@@ -159,8 +162,7 @@ func (s *State) has(e Entry) bool {
 	return false
 }
 
-// Parse reads home from its first ArenaSize bytes. The target may have written what stands
-// there.
+// Parse parses home from its first ArenaSize bytes, which the target may have changed.
 func (h Home) Parse(b []byte) (State, error) {
 	if len(b) < homeSlots || [16]byte(b[offsetMagic:offsetMagic+16]) != magic {
 		return State{}, ErrForeign

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StubCode makes one system call and then brings the thread back to where it
-// was, with all its registers, from a frame on its stack. Whoever sent the
-// thread here need not live to see it return.
+// StubCode makes one system call and then restores all registers of the thread, with the
+// address to continue at, from a frame on its stack. So it does not need the monitor any
+// more when it returns.
 //
 //	0f 05        syscall
 //	58           pop  %rax
@@ -25,9 +25,8 @@ import (
 //	9d           popf
 //	c2 c0 00     ret  $0xc0
 //
-// It restores by pops and not by rt_sigreturn, which would forget how to go on
-// with an interrupted nanosleep or futex (the restart block). ret skips the
-// call's block of memory and the red zone.
+// It uses pops because rt_sigreturn would discard the restart block of an interrupted
+// nanosleep or futex. ret skips the call's block of memory and the red zone.
 var StubCode = []byte{
 	0x0f, 0x05, 0x58, 0x59, 0x41, 0x5b, 0x5f, 0x5e, 0x5a,
 	0x41, 0x5a, 0x41, 0x58, 0x41, 0x59, 0x9d, 0xc2, redZone + BlockSize, 0x00,
@@ -40,12 +39,12 @@ const (
 	redZone   = 128
 	frameSize = 11 * 8
 
-	// BlockSize is how much memory a call can have on the thread's stack.
+	// BlockSize is the size of the memory that a call can use on the thread's stack.
 	BlockSize = 64
 )
 
-// The kernel's private answers of a system call that a stop has interrupted: it
-// turns them into a restart on its way back to the program.
+// Results that the kernel gives internally to a system call that a stop has interrupted;
+// on the way back to the program it restarts the call.
 const (
 	restartSys     = -512
 	restartNoIntr  = -513
@@ -53,12 +52,12 @@ const (
 	restartByBlock = -516
 )
 
-// InSyscall tells whether a stopped thread is inside a system call.
+// InSyscall reports whether a stopped thread is in a system call.
 func InSyscall(regs *unix.PtraceRegs) bool { return int64(regs.Orig_rax) >= 0 }
 
-// Resumed are the registers a stopped thread goes on with when nobody
-// intervenes: those that regs show, or those that make an interrupted system
-// call again, as the kernel would have it.
+// Resumed returns the registers with which a stopped thread continues without
+// intervention: regs, or, after an interrupted system call, the registers with which the
+// kernel would repeat the call.
 func Resumed(regs unix.PtraceRegs) unix.PtraceRegs {
 	if InSyscall(&regs) {
 		switch int64(regs.Rax) {
@@ -74,20 +73,21 @@ func Resumed(regs unix.PtraceRegs) unix.PtraceRegs {
 	return regs
 }
 
-// Call is a system call for a thread to make. Block goes to the thread's stack,
-// at the address that BlockAt gives.
+// Call is a system call that the monitor lets a thread make. Block is copied to the
+// thread's stack, at the address that BlockAt returns.
 type Call struct {
 	Number uint64
 	Args   [6]uint64
 	Block  [BlockSize]byte
 }
 
-// BlockAt is where the block of a call will stand that a thread makes which
-// would go on with resumed.
+// BlockAt returns the address of the block of a call; resumed are the registers with
+// which the thread would continue otherwise.
 func BlockAt(resumed *unix.PtraceRegs) uint64 { return resumed.Rsp - redZone - BlockSize }
 
-// Detour sends a thread that would go on with resumed (see Resumed) through the
-// stub: the frame belongs at the stack pointer of the registers returned.
+// Detour makes a thread go through the stub; resumed are the registers with which it
+// would continue otherwise (see Resumed). The caller must write the frame at the stack
+// pointer of the returned registers.
 func Detour(resumed unix.PtraceRegs, stub uint64, c Call) (regs unix.PtraceRegs, frame []byte) {
 	regs = resumed
 	regs.Rsp = BlockAt(&resumed) - frameSize
@@ -104,8 +104,8 @@ func Detour(resumed unix.PtraceRegs, stub uint64, c Call) (regs unix.PtraceRegs,
 	return regs, append(frame, c.Block[:]...)
 }
 
-// Reissued are the registers that make a system call again at whose entry a
-// thread is stopped.
+// Reissued returns the registers that repeat a system call at whose entry a thread is
+// stopped.
 func Reissued(regs unix.PtraceRegs) unix.PtraceRegs {
 	regs.Rax = regs.Orig_rax
 	regs.Rip -= 2
@@ -113,8 +113,8 @@ func Reissued(regs unix.PtraceRegs) unix.PtraceRegs {
 	return regs
 }
 
-// GiveUp changes registers so that a system call that the stop interrupted is
-// not made again: it has failed with EINTR.
+// GiveUp changes registers so that a system call that the stop interrupted is not
+// repeated, but fails with EINTR.
 func GiveUp(regs *unix.PtraceRegs) {
 	if resumed := Resumed(*regs); resumed.Rip != regs.Rip {
 		regs.Rax = negative(unix.EINTR)

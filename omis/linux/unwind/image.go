@@ -17,27 +17,26 @@ import (
 
 const pointerSize = 8
 
-// image is what unwinding needs of a module: its unwind entries, by the
-// addresses the module was linked to, and its code segments, to find the bias.
+// image holds what unwinding needs of a module: its unwind entries, by the addresses in
+// the file, and its code segments, to find the bias.
 type image struct {
 	entries  frame.FrameDescriptionEntries
 	segments []elf.ProgHeader
 }
 
-// Images keeps the images of modules, each parsed once, whatever the number of
-// processes that run it.
+// Images caches the images of modules, so that each is parsed once for all processes.
 type Images struct {
 	mu    sync.Mutex
 	known map[proc.Version]*image
 }
 
-// NewImages makes an empty cache.
+// NewImages returns an empty cache.
 func NewImages() *Images { return &Images{known: make(map[proc.Version]*image)} }
 
-// vdso stands for the version of the module that the kernel maps everywhere.
+// vdso identifies the vDSO, which has no file, in the cache.
 var vdso = proc.Version{}
 
-// load returns the image of a mapping, nil when there is none to be had.
+// load returns the image of a mapping, nil if it cannot be read.
 func (c *Images) load(pid int, m proc.Mapping, main string) *image {
 	source, id, err := open(pid, m, main)
 	if err != nil {
@@ -51,7 +50,7 @@ func (c *Images) load(pid int, m proc.Mapping, main string) *image {
 	}
 	im, err := parse(source)
 	if err != nil {
-		im = nil // remembered, too: it will not get better
+		im = nil // cached too, since the file will not change
 	}
 	c.known[id] = im
 	return im
@@ -85,8 +84,7 @@ type memoryFile struct{ *bytes.Reader }
 
 func (memoryFile) Close() error { return nil }
 
-// parse reads the unwind tables. The parser panics on some malformed tables,
-// and any program may be observed.
+// parse reads the unwind tables. A malformed table can make the parser panic.
 func parse(r io.ReaderAt) (im *image, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -99,26 +97,26 @@ func parse(r io.ReaderAt) (im *image, err error) {
 	}
 	im = new(image)
 	for _, s := range file.Progs {
-		// Only code is asked for. A page may be mapped twice, as the end of one
-		// segment and the begin of the next, each moved by another distance.
+		// Only code segments matter. A page may be mapped twice, as the end of one
+		// segment and the beginning of the next, with different biases.
 		if s.Type == elf.PT_LOAD && s.Flags&elf.PF_X != 0 {
 			im.segments = append(im.segments, s.ProgHeader)
 		}
 	}
-	// Append sorts, which looking up by address needs and Parse does not do. The
-	// second table is for debuggers, all there is of a program in Go.
+	// Append sorts the entries, which Parse does not; the search by address requires it.
+	// The second table is for debuggers, and the only one of a Go program.
 	im.entries = im.entries.Append(entries(file, ".eh_frame"))
 	im.entries = im.entries.Append(entries(file, ".debug_frame"))
 	return im, nil
 }
 
-// entries reads an unwind table, as far as there is one that can be read.
+// entries reads an unwind table, nil if there is none or it is malformed.
 func entries(file *elf.File, name string) frame.FrameDescriptionEntries {
 	section := file.Section(name)
 	if section == nil || section.Type == elf.SHT_NOBITS {
 		return nil
 	}
-	const ratio, least, most = 20, 16 << 20, 256 << 20 // of what is compressed
+	const ratio, least, most = 20, 16 << 20, 256 << 20 // limits for compressed sections
 	if section.Size > min(ratio*section.FileSize+least, most) {
 		return nil
 	}
@@ -126,7 +124,8 @@ func entries(file *elf.File, name string) frame.FrameDescriptionEntries {
 	if err != nil {
 		return nil
 	}
-	// Without an address, addresses in the table are no offsets from their place.
+	// A base of 0 makes addresses in the table absolute instead of relative to their
+	// position.
 	list, err := frame.Parse(data, binary.LittleEndian, 0, pointerSize, section.Addr)
 	if err != nil {
 		return nil
@@ -134,7 +133,7 @@ func entries(file *elf.File, name string) frame.FrameDescriptionEntries {
 	return list
 }
 
-// bias is what the module's addresses were moved by to get mapping m.
+// bias returns the difference between the addresses in mapping m and in the file.
 func (im *image) bias(m proc.Mapping) (uint64, bool) {
 	const page = 0x1000
 	for _, s := range im.segments {

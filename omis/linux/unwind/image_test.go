@@ -11,8 +11,8 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// TestBiasOfSharedPage: lld lets segments share a page of the file, which is then
-// mapped twice, at addresses that differ.
+// TestBiasOfSharedPage: lld lets segments share a page of the file, which is then mapped
+// twice with different biases.
 func TestBiasOfSharedPage(t *testing.T) {
 	var file bytes.Buffer
 	header := elf.Header64{

@@ -12,7 +12,7 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// Layout is where the modules of a process are mapped.
+// Layout knows where the modules of a process are mapped.
 type Layout struct {
 	images *Images
 	pid    int
@@ -26,8 +26,7 @@ type module struct {
 	bias uint64
 }
 
-// Layout reads the mappings of a process; their images are loaded as they are
-// needed.
+// Layout reads the mappings of a process and loads their images when they are needed.
 func (c *Images) Layout(pid int) (*Layout, error) {
 	maps, err := proc.Maps(pid)
 	if err != nil {
@@ -37,7 +36,7 @@ func (c *Images) Layout(pid int) (*Layout, error) {
 	return &Layout{images: c, pid: pid, main: main, maps: maps, loaded: make(map[uint64]module)}, nil
 }
 
-// StackEnd is the end of the mapping that sp lies in, sp itself if there is none.
+// StackEnd returns the end of the mapping that contains sp, sp itself if there is none.
 func (l *Layout) StackEnd(sp uint64) uint64 {
 	if m, ok := l.maps.At(sp); ok {
 		return m.End
@@ -45,7 +44,7 @@ func (l *Layout) StackEnd(sp uint64) uint64 {
 	return sp
 }
 
-// module finds the module whose code holds pc.
+// module finds the module whose code contains pc.
 func (l *Layout) module(pc uint64) (module, bool) {
 	m, ok := l.maps.At(pc)
 	if !ok {
@@ -54,7 +53,7 @@ func (l *Layout) module(pc uint64) (module, bool) {
 	return l.moduleOf(m)
 }
 
-// moduleOf is the module that a mapping is of.
+// moduleOf returns the module that is mapped at m.
 func (l *Layout) moduleOf(m proc.Mapping) (module, bool) {
 	if !m.Exec || m.Inode == 0 && m.Path != "[vdso]" {
 		return module{}, false
@@ -70,14 +69,14 @@ func (l *Layout) moduleOf(m proc.Mapping) (module, bool) {
 	return found, found.image != nil
 }
 
-// ModuleAt is the file that is mapped at pc.
+// ModuleAt returns the path of the file mapped at pc.
 func (l *Layout) ModuleAt(pc uint64) string {
 	m, _ := l.maps.At(pc)
 	return m.Path
 }
 
-// Function is where the function that holds pc begins, as far as the unwind
-// tables tell; 0 if they do not.
+// Function returns the beginning of the function that contains pc, according to the
+// unwind tables; 0 if it is not in them.
 func (l *Layout) Function(pc uint64) uint64 {
 	m, ok := l.module(pc)
 	if !ok {
@@ -90,9 +89,9 @@ func (l *Layout) Function(pc uint64) uint64 {
 	return entry.Begin() + m.bias
 }
 
-// Bounds are those of the function that holds pc, as far as the unwind tables
-// tell; 0 if they do not, if its code is not the process's own copy, or if it is what
-// signal handlers return to.
+// Bounds returns the bounds of the function that contains pc, according to the unwind
+// tables. They are 0 if the function is not in the tables, if its code is not a private
+// mapping, or if it is the code to which signal handlers return.
 func (l *Layout) Bounds(pc uint64) (begin, end uint64) {
 	mapped, ok := l.maps.At(pc)
 	if !ok || !mapped.Private {
@@ -109,8 +108,8 @@ func (l *Layout) Bounds(pc uint64) (begin, end uint64) {
 	return entry.Begin() + m.bias, entry.End() + m.bias
 }
 
-// isSignalFrame tells whether an entry is for what signal handlers return to; it begins
-// before the code does.
+// isSignalFrame reports whether an entry describes the code to which signal handlers
+// return; such an entry begins before the code.
 func isSignalFrame(entry *frame.FrameDescriptionEntry) bool {
 	return strings.Contains(entry.CIE.Augmentation, "S")
 }

@@ -22,18 +22,18 @@ const (
 	registers = 17
 )
 
-// maxFrames ends a walk through a stack that has no end.
+// maxFrames ends the walk of a stack that is cyclic.
 const maxFrames = 100_000
 
-// callFrameCFA pushes the canonical frame address: register expressions start
-// with it on their stack, which the evaluator leaves to its caller.
+// callFrameCFA pushes the canonical frame address, with which the stack of a register
+// expression must begin; the evaluator does not push it.
 const callFrameCFA = byte(op.DW_OP_call_frame_cfa)
 
 // Reader reads the memory of the thread's process.
 type Reader func(buf []byte, addr uint64) (int, error)
 
-// Backtrace walks the stack of a thread from its registers, up to depth frames
-// (0: all). The frames found before an error are returned with it.
+// Backtrace walks the stack of a thread from its registers, up to depth frames (0: all).
+// With an error it returns the frames found before.
 func (l *Layout) Backtrace(regs *unix.PtraceRegs, read Reader, depth int) (frames []omis.Frame, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -74,21 +74,21 @@ func newRegisters(regs []*op.DwarfRegister) *op.DwarfRegisters {
 	return op.NewDwarfRegisters(0, regs, binary.LittleEndian, rip, rsp, rbp, 0)
 }
 
-// walk is at one frame of a stack.
+// walk is the state of a stack walk, at one frame.
 type walk struct {
 	layout *Layout
 	read   Reader
 	regs   *op.DwarfRegisters
-	exact  bool // pc is where the frame is, not behind a call
+	exact  bool // pc is the interrupted instruction, not a return address
 }
 
-// step goes to the caller's frame; it returns the canonical frame address of the
-// frame it leaves, and whether there is a caller.
+// step goes to the caller's frame. It returns the canonical frame address of the frame
+// that it leaves, and whether there is a caller.
 func (w *walk) step() (cfa uint64, more bool) {
 	pc := w.regs.PC()
 	if !w.exact {
-		// A call may be the last instruction of its function: what lies behind
-		// belongs to the next one.
+		// A call may be the last instruction of its function, and then the return address
+		// belongs to the next function.
 		pc--
 	}
 	context, signal, ok := w.context(pc)
@@ -109,12 +109,13 @@ func (w *walk) step() (cfa uint64, more bool) {
 		return cfa, false
 	}
 	w.regs, w.exact = caller, signal
-	// Callers lie above, except behind a signal, which may have had its own stack.
+	// The caller's frame has a higher address, except after a signal, which may have its
+	// own stack.
 	return cfa, signal || cfa > before
 }
 
-// context finds the unwind rules for pc. signal tells that it is a signal frame,
-// whose caller was interrupted, not left by a call.
+// context finds the unwind rules for pc. signal reports that it is a signal frame, whose
+// caller was interrupted and did not call.
 func (w *walk) context(pc uint64) (context *frame.FrameContext, signal, ok bool) {
 	m, ok := w.layout.module(pc)
 	if !ok {
@@ -145,7 +146,7 @@ func (w *walk) cfa(context *frame.FrameContext) (uint64, bool) {
 	return 0, false
 }
 
-// caller computes the registers of the caller; false when this is the outermost
+// caller computes the registers of the caller; ok is false if this is the outermost
 // frame.
 func (w *walk) caller(context *frame.FrameContext, cfa uint64) (*op.DwarfRegisters, bool) {
 	regs := make([]*op.DwarfRegister, registers)
@@ -162,7 +163,7 @@ func (w *walk) caller(context *frame.FrameContext, cfa uint64) (*op.DwarfRegiste
 	return newRegisters(regs), regs[rip] != nil
 }
 
-// register computes one register of the caller, nil where it is unknown.
+// register computes one register of the caller, nil if it is unknown.
 func (w *walk) register(number uint64, rule frame.DWRule, cfa uint64) *op.DwarfRegister {
 	switch rule.Rule {
 	case frame.RuleSameVal:
@@ -195,10 +196,10 @@ func (w *walk) load(addr uint64) *op.DwarfRegister {
 	return op.DwarfRegisterFromUint64(binary.LittleEndian.Uint64(b[:]))
 }
 
-// stepFromLeaf leaves code without unwind tables that has not touched the stack:
-// clone of the C library ends its table before the system call, since what it
-// says would be wrong in the new thread. That there is nothing but a return
-// address on the stack is believed if a call stands before where it leads.
+// stepFromLeaf leaves code that has no unwind tables and has not changed the stack
+// pointer, such as clone in the C library, whose table ends before the system call
+// because it would be wrong in the new thread. It assumes that the word at the stack
+// pointer is a return address if it follows a call instruction.
 func (w *walk) stepFromLeaf() bool {
 	sp := w.regs.SP()
 	back := w.load(sp)
@@ -214,8 +215,8 @@ func (w *walk) stepFromLeaf() bool {
 	return true
 }
 
-// followsCall tells whether pc is in code, behind a call instruction: e8 with
-// four bytes, or ff /2 with what a ModRM byte asks for.
+// followsCall reports whether pc is in code behind a call instruction: e8 with four
+// bytes, or ff /2 with the operand that its ModRM byte requires.
 func (w *walk) followsCall(pc uint64) bool {
 	const longest = 7
 	if m, ok := w.layout.maps.At(pc); !ok || !m.Exec {
@@ -236,8 +237,8 @@ func (w *walk) followsCall(pc uint64) bool {
 	return false
 }
 
-// stepByFramePointer walks code without unwind tables, which by convention
-// saves rbp and the return address next to each other.
+// stepByFramePointer leaves code without unwind tables that saves rbp and the return
+// address next to each other, as is the convention.
 func (w *walk) stepByFramePointer() (cfa uint64, more bool) {
 	if w.regs.Reg(rbp) == nil {
 		return 0, false

@@ -12,58 +12,58 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Client is the monitor's side. It starts the warden when there is something
-// to guard, and starts another when one was killed. Its methods may be called
-// from any goroutine; what a method reports is known to the warden, dead
-// monitor or not, when the method returns.
+// Client is the monitor's side. It starts the warden when there is something to guard,
+// and starts another one if a warden was killed. Its methods may be called from any
+// goroutine; when a method returns, the warden has received the message, even if the
+// monitor dies then.
 type Client struct {
 	argv []string
 
 	mu      sync.Mutex
 	conn    int // -1 without a warden
 	ended   chan struct{}
-	process *os.Process // the warden that conn leads to
+	process *os.Process // the warden at the other end of conn
 	closed  bool
 	targets map[int]*target
 	stills  map[int]*os.File // pidfds
 }
 
-// NewClient makes a client whose wardens are started by argv. With an empty
-// argv there is no warden, and the methods do nothing.
+// NewClient returns a client that starts wardens by argv. With an empty argv there is no
+// warden, and the methods do nothing.
 func NewClient(argv []string) *Client {
 	return &Client{argv: argv, conn: -1, targets: make(map[int]*target), stills: make(map[int]*os.File)}
 }
 
-// Hold puts a target under guard; memory is its /proc/PID/mem, which stays the
-// caller's.
+// Hold begins to guard a target; memory is its /proc/PID/mem, which the caller keeps and
+// closes.
 func (c *Client) Hold(pid int, memory *os.File) error {
 	return c.tell(message{verb: hold, pid: pid}, memory)
 }
 
-// Plant says that a patch is about to displace bytes at addr.
+// Plant reports that a patch is about to displace bytes at addr.
 func (c *Client) Plant(pid int, addr uint64, p Patch) error {
 	return c.tell(message{plant, pid, addr, p}, nil)
 }
 
-// Clear says that the original bytes are in their place again.
+// Clear reports that the original bytes are restored.
 func (c *Client) Clear(pid int, addr uint64) error {
 	return c.tell(message{verb: clear, pid: pid, addr: addr}, nil)
 }
 
-// Drop says that a target has nothing to guard any more.
+// Drop reports that a target has no patches any more.
 func (c *Client) Drop(pid int) error { return c.tell(message{verb: drop, pid: pid}, nil) }
 
-// Still says that a process is about to be stopped by SIGSTOP. When the monitor
-// is gone, the warden sets it going. The pidfd stays the caller's, who keeps it
-// open until Moving.
+// Still reports that the monitor is about to stop a process by SIGSTOP. After the
+// monitor's death the warden continues the process. The caller keeps the pidfd open until
+// Moving.
 func (c *Client) Still(pid int, pidfd *os.File) error {
 	return c.tell(message{verb: still, pid: pid}, pidfd)
 }
 
-// Moving says that a process goes on.
+// Moving reports that a process continues.
 func (c *Client) Moving(pid int) error { return c.tell(message{verb: moving, pid: pid}, nil) }
 
-// PID is the warden's process id, 0 while there is none.
+// PID returns the warden's process id, 0 if there is no warden.
 func (c *Client) PID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *Client) PID() int {
 	return c.process.Pid
 }
 
-// Close lets the warden go; it restores what was not cleared.
+// Close ends the warden, which restores what was not cleared.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -103,14 +103,14 @@ func (c *Client) tell(m message, file *os.File) error {
 	return nil
 }
 
-// dismiss ends a warden that cannot be told anything. It may still be there,
-// stopped; its monitor hanging up would make it take out what is to stay.
+// dismiss ends a warden that does not receive messages. It may be stopped, and if it woke
+// up after its connection closed, it would remove patches that must stay.
 func (c *Client) dismiss() {
-	_ = c.process.Kill() // it has ended: all the better
+	_ = c.process.Kill() // fails only if it has ended
 	c.hangUp()
 }
 
-// note keeps what a new warden would have to be told.
+// note records the state that a new warden must be told.
 func (c *Client) note(m message, file *os.File) {
 	t := c.targets[m.pid]
 	switch {
@@ -129,8 +129,8 @@ func (c *Client) note(m message, file *os.File) {
 	}
 }
 
-// restart starts a warden and tells it all. One that could not be told all is
-// given up: it would seem to guard what it does not know.
+// restart starts a warden and sends it the whole state. If that fails it ends the warden,
+// which would seem to guard patches that it does not know.
 func (c *Client) restart() error {
 	c.hangUp()
 	if err := c.start(); err != nil {
@@ -163,7 +163,7 @@ func (c *Client) tellAll() error {
 }
 
 func (c *Client) start() error {
-	// One that somebody has stopped must not stop its monitor, once the socket is full.
+	// A stopped warden must not block its monitor when the socket is full.
 	patience := unix.Timeval{Sec: 2}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -177,8 +177,8 @@ func (c *Client) start() error {
 	}
 	cmd := exec.Command(c.argv[0], c.argv[1:]...)
 	cmd.Stdin = theirs
-	cmd.Dir = "/" // holds no file system busy
-	// A session of its own: what ends the monitor's terminal must not end it.
+	cmd.Dir = "/" // keeps no file system busy
+	// A session of its own, so that the end of the monitor's terminal does not end it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		unix.Close(pair[0])
@@ -190,12 +190,11 @@ func (c *Client) start() error {
 	return nil
 }
 
-// restarts is how often a warden that has ended is replaced without having been told
-// all in between.
+// restarts is the number of attempts to replace a warden that has ended.
 const restarts = 3
 
-// attend waits for the end of a warden, and replaces it at once when there is
-// still something to guard.
+// attend waits for the end of a warden, and replaces it at once if there is something to
+// guard.
 func (c *Client) attend(cmd *exec.Cmd, ended chan struct{}) {
 	err := cmd.Wait()
 	c.mu.Lock()
@@ -208,8 +207,8 @@ func (c *Client) attend(cmd *exec.Cmd, ended chan struct{}) {
 	if err == nil || len(c.targets)+len(c.stills) == 0 {
 		return
 	}
-	// The next may be killed as well, while it is told. Another failure shows at the
-	// next message, which tries again and reports it.
+	// The next warden may be killed as well while it receives the state. If all attempts
+	// fail, the next message tries again and reports the error.
 	for range restarts {
 		if c.restart() == nil {
 			return

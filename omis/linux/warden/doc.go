@@ -1,10 +1,10 @@
-// Package warden outlives the monitor for a moment: a process of its own that
-// knows every breakpoint and jump in every target and, when the monitor is gone, puts
-// the program text back, byte for byte, without tracing anybody.
+// Package warden is a process that outlives the monitor for a moment: it knows every
+// breakpoint and jump in every target and, after the monitor's death, restores the bytes
+// of the programs without tracing them.
 //
-// The monitor's side is Client, used by omis/linux; the warden's side is Run,
-// which cli calls in the process that Client starts. They speak in datagrams
-// over a socket pair whose end is the monitor's death. With a target comes its
-// open memory file, so that the warden needs no permission of its own and can
-// never mistake one process for another that got its pid.
+// Client is the monitor's side, used by omis/linux; Run is the warden's side, which cli
+// calls in the process that Client starts. They exchange datagrams over a socket pair;
+// the monitor's death closes its end. The message about a target carries the target's
+// open memory file, so that the warden needs no privilege of its own and cannot confuse
+// the target with another process that reuses its pid.
 package warden

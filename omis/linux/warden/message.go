@@ -7,17 +7,17 @@ import (
 	"fmt"
 )
 
-// verb is what a message says.
+// verb is the kind of a message.
 type verb string
 
 const (
-	hold  verb = "hold"  // a target; its memory file comes with the message
-	plant verb = "plant" // a patch stands, or is about to
-	clear verb = "clear" // it was taken away
+	hold  verb = "hold"  // guard a target; its memory file comes with the message
+	plant verb = "plant" // a patch is in place, or about to be
+	clear verb = "clear" // the patch was removed
 	drop  verb = "drop"  // a target has no patches any more
 
 	still  verb = "still"  // a process is stopped by SIGSTOP; its pidfd comes with the message
-	moving verb = "moving" // it was set going again
+	moving verb = "moving" // the process continues
 )
 
 // message is one datagram.
@@ -28,12 +28,12 @@ type message struct {
 	Patch
 }
 
-// Patch is what stands in place of a program's own bytes, within a machine word.
+// Patch replaces a program's own bytes, within a machine word.
 type Patch struct {
 	Standing, Displaced []byte
-	// Mark is where a byte of the target tells that the patch stands, or is about to: it
-	// is not 0 then. Whoever takes the patch out sets it to 0 afterwards. 0: there is no
-	// such byte.
+	// Mark is the address of a byte in the target that is not 0 while the patch is in
+	// place, or about to be; 0 if there is none. The monitor or the warden sets the byte
+	// to 0 after removing the patch.
 	Mark uint64
 }
 
@@ -55,6 +55,6 @@ func decode(b []byte) (m message, err error) {
 	return m, err
 }
 
-// decodeBytes reads hexadecimal digits up to a dot, which is there so that no
-// bytes are a word too.
+// decodeBytes decodes hexadecimal digits before a dot. The dot makes an empty list of
+// bytes a word for Sscanf.
 func decodeBytes(s string) ([]byte, error) { return hex.DecodeString(s[:len(s)-1]) }

@@ -11,14 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processName is what ps shows of a warden.
+// processName is the name of a warden in ps.
 const processName = "mirador-warden"
 
-// Run is the main loop of a warden process: conn is the socket that its monitor
-// gave it as standard input. It returns when the monitor is gone and everything
-// is restored.
+// Run is the main loop of a warden process: conn is the socket that it gets as standard
+// input. Run returns when the monitor is gone and everything is restored.
 func Run(conn *os.File) error {
-	// By prctl it would be this thread's name, which need not be the process's.
+	// prctl would name this thread, which may not be the first one of the process.
 	if err := os.WriteFile("/proc/self/comm", []byte(processName), 0); err != nil {
 		return fmt.Errorf("cannot name the warden: %w", err)
 	}
@@ -31,13 +30,13 @@ func Run(conn *os.File) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("cannot hear from the monitor: %w", err)
+			return fmt.Errorf("cannot receive from the monitor: %w", err)
 		}
 		w.take(m, file)
 	}
 }
 
-// guard is what a warden knows. One goroutine uses it.
+// guard is the state of a warden. One goroutine uses it.
 type guard struct {
 	targets map[int]*target
 	stills  map[int]*os.File // pidfds
@@ -75,8 +74,8 @@ func (g *guard) drop(pid int) {
 	}
 }
 
-// restore writes the original bytes where patches still stand. A process that has
-// ended or executed another program has no such memory any more; that is no error.
+// restore writes the original bytes where patches are in place. The memory of a process
+// that has ended or executed another program is gone; that is not an error.
 func (g *guard) restore() {
 	for pid, t := range g.targets {
 		for addr, p := range t.planted {
@@ -86,9 +85,9 @@ func (g *guard) restore() {
 	}
 }
 
-// remove takes a patch out while threads run through it: the word it lies in is
-// written at once. Where the next monitor has taken it out before us, what stands there
-// now is somebody else's, a uprobe's for instance.
+// remove removes a patch while threads may execute it, by writing the whole machine word
+// at once. If the next monitor has already removed the patch, a breakpoint there now
+// belongs to another tool, for example to a uprobe.
 func (p Patch) remove(memory *os.File, addr uint64) {
 	if p.Mark != 0 {
 		var mark [1]byte

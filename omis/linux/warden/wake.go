@@ -11,19 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wakePatience bounds how long a warden stays for a process that somebody else
-// traces: CRIU, which saves it, and in the end leaves it stopped as it was.
+// wakePatience limits the time for which a warden waits for a process that another
+// process traces: CRIU does so while it saves a process, and leaves it stopped if it was
+// stopped before.
 const wakePatience = 10 * time.Minute
 
-// awakeAfter is how long a process must have been seen running. One that has a
-// SIGSTOP before it, of the monitor's or of CRIU's, is for a moment.
+// awakeAfter is the time for which a process must run before the warden forgets it. A
+// process with a pending SIGSTOP of the monitor or of CRIU runs for a moment only.
 const awakeAfter = 200 * time.Millisecond
 
-// wake sets going what the monitor has left stopped.
+// wake continues the processes that the monitor has left stopped.
 func (g *guard) wake() {
 	const pause = 10 * time.Millisecond
 	begin := time.Now()
-	rested := make(map[int]time.Time) // when it was last seen stopped
+	rested := make(map[int]time.Time) // when each was last seen stopped
 	for pid := range g.stills {
 		rested[pid] = begin
 	}
@@ -39,21 +40,21 @@ func (g *guard) wake() {
 	}
 }
 
-// nudge tells whether a process runs, or is gone; one that is stopped it sets
-// going, to be looked at again.
+// nudge reports whether a process runs or is gone; it continues a stopped process, which
+// the caller must then check again.
 func nudge(pid int, pidfd *os.File) bool {
 	state := stateOf(pid)
 	fd := int(pidfd.Fd())
 	switch {
 	case unix.PidfdSendSignal(fd, 0, nil, 0) != nil:
-		return true // it has ended, and what was read is another's
+		return true // it has ended, and state belongs to another process
 	case state == 'T':
 		return unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0) != nil
 	}
 	return state != 't'
 }
 
-// stateOf is the state letter of a process, 0 when it is gone.
+// stateOf returns the state letter of a process, 0 if it is gone.
 func stateOf(pid int) byte {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -1,12 +1,12 @@
 //go:build linux
 
-// Command tryout finds out whether a CRIU saves and restores processes on this
-// machine, by having it do so. Where it does not, it prints why, and the last lines
-// of CRIU's log; its exit status is 1 then.
+// Command tryout finds out whether a CRIU can save and restore processes on this machine,
+// by letting it do so. If it cannot, tryout prints the reason and the last lines of
+// CRIU's log, and exits with status 1.
 //
 //	tryout CRIU
 //
-// scripts/criu runs it; nothing imports it.
+// scripts/criu runs it; no package imports it.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"mirador/omis/linux/criu"
 )
 
-// lastLines is how much of a log is printed.
+// lastLines is the number of log lines to print.
 const lastLines = 30
 
 func main() {
@@ -44,7 +44,7 @@ func main() {
 	os.Exit(1)
 }
 
-// tail is the end of a text, indented.
+// tail returns the last lines of a text, indented.
 func tail(text string, lines int) string {
 	all := slices.Collect(strings.Lines(text))
 	var b strings.Builder
