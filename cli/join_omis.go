@@ -143,21 +143,21 @@ func (t *tools) finalize(name string) error {
 
 // OMIS sends a request for a tool. All replies but the first go to the tool's
 // stream; of a request that is buffered, all do.
-func (m *monitor) OMIS(ctx context.Context, name, request string, flags omis.Flags) (omis.Reply, error) {
-	h := m.tools.log(name)
+func (b *backend) OMIS(ctx context.Context, name, request string, flags omis.Flags) (omis.Reply, error) {
+	h := b.tools.log(name)
 	if flags&omis.BufferRequest == 0 {
 		flags |= omis.WaitForFirstReply
 	}
-	return m.engine.Tool(name).Request(ctx, request, h.Add, flags)
+	return b.monitor.Engine.Tool(name).Request(ctx, request, h.Add, flags)
 }
 
 // OMISRole reads the table of services.
-func (m *monitor) OMISRole(request string) gateway.Role {
+func (b *backend) OMISRole(request string) gateway.Role {
 	parsed, err := syntax.Parse(request)
 	if err != nil {
 		return gateway.Read
 	}
-	switch m.engine.Catalog().RoleOf(parsed) {
+	switch b.monitor.Engine.Catalog().RoleOf(parsed) {
 	case service.Debug:
 		return gateway.Debug
 	case service.Control:
@@ -166,25 +166,25 @@ func (m *monitor) OMISRole(request string) gateway.Role {
 	return gateway.Read
 }
 
-func (m *monitor) Replies(name string, after uint64) (<-chan gateway.StreamedReply, func(), error) {
-	entries, cancel := m.tools.log(name).Stream(after)
+func (b *backend) Replies(name string, after uint64) (<-chan gateway.StreamedReply, func(), error) {
+	entries, cancel := b.tools.log(name).Stream(after)
 	return entries, cancel, nil
 }
 
 // Tools lists the tools of applications and those that POST /omis made.
-func (m *monitor) Tools() []gateway.Tool { return m.tools.list() }
+func (b *backend) Tools() []gateway.Tool { return b.tools.list() }
 
-func (m *monitor) Finalize(name string) error { return m.tools.finalize(name) }
+func (b *backend) Finalize(name string) error { return b.tools.finalize(name) }
 
 // Describe adds prototypes of library functions.
-func (m *monitor) Describe(name, text string) error {
-	return m.node.Describe(prototype.File{Name: name, Text: text})
+func (b *backend) Describe(name, text string) error {
+	return b.monitor.Linux.Describe(prototype.File{Name: name, Text: text})
 }
 
 // Services lists the table, in the order of the specification.
-func (m *monitor) Services() []gateway.Service {
+func (b *backend) Services() []gateway.Service {
 	var rows []gateway.Service
-	for _, t := range m.engine.Catalog().Tables() {
+	for _, t := range b.monitor.Engine.Catalog().Tables() {
 		for _, s := range t.Services {
 			rows = append(rows, gateway.Service{
 				Name: s.Name, Kind: s.Kind.String(), Role: s.Role.String(), Support: s.Support.Level.String(), Local: s.Local,

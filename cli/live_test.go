@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +16,8 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/engine"
-	"mirador/omis/ext/pa"
 	"mirador/omis/linux"
+	"mirador/omis/monitor"
 )
 
 // live is a tool with a monitor of its own over this machine: the services as a
@@ -30,25 +29,18 @@ type live struct {
 
 func startLive(t *testing.T) *live {
 	t.Helper()
-	node, err := linux.Open(linux.Config{Name: "here", Warden: []string{program, wardenCommand}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := engine.New(node, slog.New(slog.NewTextHandler(io.Discard, nil)), pa.New())
+	m, err := monitor.Open(monitor.Config{Linux: linux.Config{Name: "here", Warden: []string{program, wardenCommand}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := e.Close(ctx); err != nil {
-			t.Error(err)
-		}
-		if err := node.Close(ctx); err != nil {
+		if err := m.Close(ctx); err != nil {
 			t.Error(err)
 		}
 	})
-	return &live{e, e.Tool("live")}
+	return &live{m.Engine, m.Engine.Tool("live")}
 }
 
 // reply is that to an unconditional request.

@@ -141,7 +141,7 @@ var oracles = map[string]oracle{
 func TestEveryServiceHasAnOracle(t *testing.T) {
 	tests := testsOfTheHouse(t)
 	known := make(map[string]bool)
-	for _, table := range joined(t).engine.Catalog().Tables() {
+	for _, table := range joined(t).monitor.Engine.Catalog().Tables() {
 		for _, s := range table.Services {
 			known[s.Name] = true
 			o, ok := oracles[s.Name]

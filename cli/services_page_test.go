@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the generated page of services an
 const servicesPage = "../doc/omis-services.md"
 
 // joined is a monitor over the real node.
-func joined(t *testing.T) *monitor {
+func joined(t *testing.T) *backend {
 	t.Helper()
 	j, err := journal.Open(t.TempDir())
 	if err != nil {
@@ -42,7 +42,7 @@ func joined(t *testing.T) *monitor {
 }
 
 func TestServicesPage(t *testing.T) {
-	want := joined(t).engine.Catalog().Reference()
+	want := joined(t).monitor.Engine.Catalog().Reference()
 	if *update {
 		if err := os.WriteFile(servicesPage, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -61,7 +61,7 @@ func TestServicesPage(t *testing.T) {
 // and services("") says the same of them as the table.
 func TestServicesSayHowOrWhy(t *testing.T) {
 	m := joined(t)
-	for _, table := range m.engine.Catalog().Tables() {
+	for _, table := range m.monitor.Engine.Catalog().Tables() {
 		var full, partial []string
 		for _, s := range table.Services {
 			lacks := s.Support.Level == service.Unsupported
@@ -89,7 +89,7 @@ func TestServicesSayHowOrWhy(t *testing.T) {
 
 // checkAnswer calls a service without parameters: one that the node lacks answers
 // so and says why, any other has an implementation that does not.
-func checkAnswer(t *testing.T, m *monitor, s *service.Service) {
+func checkAnswer(t *testing.T, m *backend, s *service.Service) {
 	t.Helper()
 	request := ": " + s.Name + "()"
 	if s.Kind == service.Event {

@@ -86,7 +86,7 @@ func (b *bench) byEngine(way string, hits, threads int, c linux.Config) (*conten
 	if err != nil {
 		return nil, err
 	}
-	m, err := openMonitor(c)
+	m, err := openRig(c)
 	if err != nil {
 		t.end()
 		return nil, err

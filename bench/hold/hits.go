@@ -124,7 +124,7 @@ func (b *bench) crowd() error {
 
 // print measures the way of a request through the engine.
 func (b *bench) print() error {
-	m, err := openMonitor(linux.Config{})
+	m, err := openRig(linux.Config{})
 	if err != nil {
 		return err
 	}

@@ -6,16 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
 
 	"mirador/omis"
 	"mirador/omis/engine"
-	"mirador/omis/ext/pa"
 	"mirador/omis/linux"
 	"mirador/omis/linux/warden"
+	"mirador/omis/monitor"
 )
 
 // WardenCommand is the first argument that makes this program a warden.
@@ -24,36 +23,31 @@ const WardenCommand = "warden"
 // RunWarden is a warden.
 func RunWarden() error { return warden.Run(os.Stdin) }
 
-// monitor is the real engine over the real node, with one tool.
-type monitor struct {
-	node *linux.Node
-	e    *engine.Engine
+// rig is a monitor by trap alone, with one tool.
+type rig struct {
+	*monitor.Monitor
 	tool *engine.Tool
 }
 
-func openMonitor(c linux.Config) (*monitor, error) {
+func openRig(c linux.Config) (*rig, error) {
 	c.Name, c.Warden = "bench", []string{"/proc/self/exe", WardenCommand}
-	n, err := linux.Open(c)
+	m, err := monitor.Open(monitor.Config{Linux: c})
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.New(n, slog.New(slog.DiscardHandler), pa.New())
-	if err != nil {
-		return nil, errors.Join(err, n.Close(context.Background()))
-	}
-	return &monitor{n, e, e.Tool("bench")}, nil
+	return &rig{m, m.Engine.Tool("bench")}, nil
 }
 
-func (m *monitor) close() error {
+func (m *rig) close() error {
 	return within(patience, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		return errors.Join(m.e.Close(ctx), m.node.Close(ctx))
+		return m.Close(ctx)
 	})
 }
 
 // do sends a request; any error in its reply is one.
-func (m *monitor) do(format string, args ...any) (omis.Reply, error) {
+func (m *rig) do(format string, args ...any) (omis.Reply, error) {
 	var reply omis.Reply
 	text := fmt.Sprintf(format, args...)
 	err := within(patience, func() error {
@@ -70,7 +64,7 @@ func (m *monitor) do(format string, args ...any) (omis.Reply, error) {
 }
 
 // attach attaches to a process and returns its token.
-func (m *monitor) attach(pid int) (omis.Token, error) {
+func (m *rig) attach(pid int) (omis.Token, error) {
 	reply, err := m.do(`: proc_attach3([],%d,"")`, pid)
 	if err != nil {
 		return "", err
@@ -81,7 +75,7 @@ func (m *monitor) attach(pid int) (omis.Token, error) {
 // count defines and enables a request that counts how often an address is
 // reached, after it made sure by a hit that threads are held in the way that is to
 // be measured.
-func (m *monitor) count(pid int, addr uint64, way string, hit func() error) error {
+func (m *rig) count(pid int, addr uint64, way string, hit func() error) error {
 	p, err := m.attach(pid)
 	if err != nil {
 		return err
@@ -102,7 +96,7 @@ func (m *monitor) count(pid int, addr uint64, way string, hit func() error) erro
 }
 
 // held checks how threads are held at an address.
-func (m *monitor) held(p omis.Token, addr uint64, way string, hit func() error) error {
+func (m *rig) held(p omis.Token, addr uint64, way string, hit func() error) error {
 	said := make(chan omis.Reply, 100)
 	csr, err := m.enable(fmt.Sprintf("thread_reached_addr([%s],%#x) : print([$held])", p, addr), func(r omis.Reply) { said <- r })
 	if err != nil {
@@ -129,7 +123,7 @@ func (m *monitor) held(p omis.Token, addr uint64, way string, hit func() error) 
 }
 
 // enable defines and enables a conditional request.
-func (m *monitor) enable(request string, hear func(omis.Reply)) (csr omis.Token, err error) {
+func (m *rig) enable(request string, hear func(omis.Reply)) (csr omis.Token, err error) {
 	reply, err := m.tool.Request(context.Background(), request, hear, omis.WaitForFirstReply|omis.DontReturnOK)
 	if err != nil {
 		return "", err
@@ -145,7 +139,7 @@ func (m *monitor) enable(request string, hear func(omis.Reply)) (csr omis.Token,
 }
 
 // prints sends the shortest request that answers n times.
-func (m *monitor) prints(n int) error {
+func (m *rig) prints(n int) error {
 	return within(patience, func() error {
 		for range n {
 			reply, err := m.tool.Request(context.Background(), ": print([1])", nil, 0)

@@ -19,7 +19,7 @@ const many = 100
 // processes measures information about processes and threads, against reading
 // the same files with prometheus/procfs.
 func (b *bench) processes() error {
-	m, err := openMonitor(linux.Config{})
+	m, err := openRig(linux.Config{})
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (b *bench) threads() error {
 		return err
 	}
 	defer t.end()
-	m, err := openMonitor(linux.Config{})
+	m, err := openRig(linux.Config{})
 	if err != nil {
 		return err
 	}

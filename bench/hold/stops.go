@@ -27,7 +27,7 @@ func (b *bench) stops() error {
 		return err
 	}
 	defer t.end()
-	m, err := openMonitor(linux.Config{})
+	m, err := openRig(linux.Config{})
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (b *bench) busy() (*target, error) {
 }
 
 // took is how long a service takes.
-func took(m *monitor, service string, p omis.Token) (time.Duration, error) {
+func took(m *rig, service string, p omis.Token) (time.Duration, error) {
 	begin := time.Now()
 	_, err := m.do(": %s([%s])", service, p)
 	return time.Since(begin), err

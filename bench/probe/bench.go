@@ -34,7 +34,7 @@ type Bench struct {
 	many     *subject.Program // bench/reference/many.c
 	peers    *peers.Peers
 	bare     *bare
-	monitors []*monitor
+	monitors []*rig
 	rate     float64 // nanoseconds that a round of a function's work takes
 }
 
@@ -64,7 +64,7 @@ func (b *Bench) open() (err error) {
 		return err
 	}
 	for _, placement := range placements {
-		m, err := openMonitor(placement, b.Warden)
+		m, err := openRig(placement, b.Warden)
 		if err != nil {
 			return err
 		}

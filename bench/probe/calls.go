@@ -77,7 +77,7 @@ func (b *Bench) ourCounters() []peers.Counter {
 	return list
 }
 
-func (m *monitor) countCalls(t *subject.Target) (func() error, error) {
+func (m *rig) countCalls(t *subject.Target) (func() error, error) {
 	h, err := m.attach(t.PID())
 	if err != nil {
 		return nil, err

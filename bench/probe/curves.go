@@ -127,7 +127,7 @@ func (b *Bench) bareAt(count int) (*subject.Standing, error) {
 	return &subject.Standing{Target: t, Stop: func() error { return errors.Join(remove(), t.End()) }}, nil
 }
 
-func (b *Bench) oursAt(m *monitor, count int) (*subject.Standing, error) {
+func (b *Bench) oursAt(m *rig, count int) (*subject.Standing, error) {
 	t, err := startOwn(b.many)
 	if err != nil {
 		return nil, err

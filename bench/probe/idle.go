@@ -39,7 +39,7 @@ func (b *Bench) Inactive() (*report.Table, error) {
 // difference of more than what is left of such a probe.
 const idleStarts = 3
 
-func (b *Bench) inactive(m *monitor, task subject.Task) ([]report.Row, error) {
+func (b *Bench) inactive(m *rig, task subject.Task) ([]report.Row, error) {
 	b.Progress.Say("inactive probes: %s, %s", m.placement, task)
 	rows := inactiveRows(m, task)
 	soon, later := newEntrant(subject.Contender{}, nil), newEntrant(subject.Contender{}, nil)
@@ -62,7 +62,7 @@ func (b *Bench) inactive(m *monitor, task subject.Task) ([]report.Row, error) {
 }
 
 // inactiveRows are the rows of a task, without their figures: at once, and after a while.
-func inactiveRows(m *monitor, task subject.Task) (rows []report.Row) {
+func inactiveRows(m *rig, task subject.Task) (rows []report.Row) {
 	least := report.AtMost(1)
 	soon := least
 	if m.placement == inKernel {
@@ -78,7 +78,7 @@ func inactiveRows(m *monitor, task subject.Task) (rows []report.Row) {
 }
 
 // measureInactive adds what one start of the program tells.
-func (b *Bench) measureInactive(m *monitor, task subject.Task, soon, later *entrant) (err error) {
+func (b *Bench) measureInactive(m *rig, task subject.Task, soon, later *entrant) (err error) {
 	t, err := startOwn(b.program)
 	if err != nil {
 		return err

@@ -135,7 +135,7 @@ func (b *Bench) manyBare(s *manySteps) error {
 const readings = 5
 
 // manyOurs has the monitor count each function by a counter of its own.
-func (b *Bench) manyOurs(m *monitor, s *manySteps) (err error) {
+func (b *Bench) manyOurs(m *rig, s *manySteps) (err error) {
 	t, err := startOwn(b.many)
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func (b *Bench) manyOurs(m *monitor, s *manySteps) (err error) {
 
 // tries makes sure by one function that the placement is willing: what it refuses would
 // be planted some other way, which is not meant for so many.
-func (m *monitor) tries(t *subject.Target) error {
+func (m *rig) tries(t *subject.Target) error {
 	h, err := m.attach(t.PID())
 	if err != nil {
 		return err

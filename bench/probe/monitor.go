@@ -17,13 +17,13 @@ import (
 // hand is a tool of the monitor that has a process of its own.
 type hand struct {
 	*engine.Tool
-	m *monitor
+	m *rig
 }
 
 // attach makes a tool that sees one process.
-func (m *monitor) attach(pid int) (*hand, error) {
+func (m *rig) attach(pid int) (*hand, error) {
 	m.tools++
-	h := &hand{m.e.Tool(fmt.Sprint("bench", m.tools)), m}
+	h := &hand{m.Engine.Tool(fmt.Sprint("bench", m.tools)), m}
 	if _, err := h.do(`: proc_attach3([],%d,"")`, pid); err != nil {
 		return nil, errors.Join(err, h.finish())
 	}
@@ -134,7 +134,7 @@ func (h *hand) placed(requests []omis.Token) error {
 }
 
 // start is the contender that is the monitor.
-func (m *monitor) start(program *subject.Program, task subject.Task, timer string) (*subject.Standing, error) {
+func (m *rig) start(program *subject.Program, task subject.Task, timer string) (*subject.Standing, error) {
 	t, err := startOwn(program)
 	if err != nil {
 		return nil, err

@@ -132,7 +132,7 @@ func TestPairings(t *testing.T) {
 	for _, c := range b.peers.EachHit() {
 		known[c.Name] = true
 	}
-	b.monitors = []*monitor{{placement: inCode}, {placement: inKernel}, {placement: trap}}
+	b.monitors = []*rig{{placement: inCode}, {placement: inKernel}, {placement: trap}}
 	for _, c := range b.keeping() {
 		known[c.Name] = true
 	}

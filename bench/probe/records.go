@@ -72,7 +72,7 @@ func (b *Bench) Records() (*report.Table, error) {
 // startRecords starts a program of which each call is noted where it begins or, if it is
 // to be timed, where it begins and where it ends. Nobody reads the records: the newest are
 // kept.
-func (m *monitor) startRecords(program *subject.Program, task subject.Task) (*subject.Standing, error) {
+func (m *rig) startRecords(program *subject.Program, task subject.Task) (*subject.Standing, error) {
 	t, err := startOwn(program)
 	if err != nil {
 		return nil, err

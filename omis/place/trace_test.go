@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
@@ -17,9 +16,8 @@ import (
 	"time"
 
 	"mirador/omis"
-	"mirador/omis/engine"
-	"mirador/omis/ext/pa"
 	"mirador/omis/linux"
+	"mirador/omis/monitor"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/rig"
@@ -217,27 +215,23 @@ func timeUntilKilled(ask func(string) error, addrs []string) error {
 
 // traceUntilKilled is that monitor. It reads all the time.
 func traceUntilKilled(what string) error {
-	n, err := linux.Open(linux.Config{Name: "here"})
-	if err != nil {
-		return err
-	}
 	words := strings.Fields(what)
-	var node omis.Node = n
-	switch words[1] {
-	case inline.Name:
-		node = rig.Node(n, inline.New(n))
-		if words[2] == timing {
-			node = rig.Node(n, byCounter(n))
+	m, err := monitor.Open(monitor.Config{Linux: linux.Config{Name: "here"}, Placers: func(n *linux.Node) []omis.Placer {
+		switch {
+		case words[1] == kernel.Name:
+			return []omis.Placer{kernel.New([]string{os.Args[0], asRegistrar})}
+		case words[1] == inline.Name && words[2] == timing:
+			return []omis.Placer{byCounter(n)}
+		case words[1] == inline.Name:
+			return []omis.Placer{inline.New(n)}
 		}
-	case kernel.Name:
-		node = rig.Node(n, kernel.New([]string{os.Args[0], asRegistrar}))
-	}
-	e, err := engine.New(node, slog.New(slog.DiscardHandler), pa.New())
+		return nil
+	}})
 	if err != nil {
 		return err
 	}
 	ask := func(request string) error {
-		reply, err := e.Tool("test").Request(context.Background(), request, nil, 0)
+		reply, err := m.Engine.Tool("test").Request(context.Background(), request, nil, 0)
 		return errors.Join(err, reply.Err())
 	}
 	if err := ask(fmt.Sprintf(`: proc_attach3([],%s,"") pa_trace_create(1)`, words[0])); err != nil {

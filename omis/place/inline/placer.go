@@ -162,6 +162,10 @@ func (p *Placer) all() (list []*target) {
 // Close frees what is shared. Programs and stores must have been removed.
 func (p *Placer) Close() error {
 	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
 	p.closed = true
 	tending := p.tending
 	p.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -16,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis/engine"
-	"mirador/omis/ext/pa"
+	"mirador/omis"
 	"mirador/omis/linux"
+	"mirador/omis/monitor"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/kernel/registrar"
 	"mirador/omis/place/rig"
@@ -59,18 +58,16 @@ func isMonitor() bool {
 	if requests == "" {
 		return false
 	}
-	n, err := linux.Open(linux.Config{Name: "here"})
-	if err != nil {
-		fmt.Println(err)
-		return true
-	}
-	e, err := engine.New(rig.Node(n, kernel.New(registrarCommand())), slog.New(slog.DiscardHandler), pa.New())
+	m, err := monitor.Open(monitor.Config{
+		Linux:   linux.Config{Name: "here"},
+		Placers: func(*linux.Node) []omis.Placer { return []omis.Placer{kernel.New(registrarCommand())} },
+	})
 	if err != nil {
 		fmt.Println(err)
 		return true
 	}
 	for _, request := range strings.Split(requests, "\n") {
-		if r, err := e.Tool("test").Request(context.Background(), request, nil, 0); err != nil || r.Err() != nil {
+		if r, err := m.Engine.Tool("test").Request(context.Background(), request, nil, 0); err != nil || r.Err() != nil {
 			fmt.Println(err, r.Err())
 			return true
 		}

@@ -177,7 +177,7 @@ func keep(text string) {
 	if a.Deadly {
 		book = deadlyBook{j}
 	}
-	m := &monitor{assignment: a, placer: kernel.NewKeeper(registrarCommand(), a.Data, book)}
+	m := &obeying{assignment: a, placer: kernel.NewKeeper(registrarCommand(), a.Data, book)}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		answer, err := m.obey(lines.Text())
 		if err != nil {
@@ -187,15 +187,15 @@ func keep(text string) {
 	}
 }
 
-// monitor is what a keeper has.
-type monitor struct {
+// obeying is the monitor of a keeper, which does what it is told line by line.
+type obeying struct {
 	assignment
 	placer          *kernel.Placer
 	sums, intervals omis.Store
 	placed          []omis.Placed
 }
 
-func (m *monitor) obey(what string) (answer string, err error) {
+func (m *obeying) obey(what string) (answer string, err error) {
 	switch what {
 	case "recall":
 		m.sums, err = m.placer.Recall(m.Proc, omis.StoreSums, "count")
@@ -243,7 +243,7 @@ func (m *monitor) obey(what string) (answer string, err error) {
 	return "", errors.New("what?")
 }
 
-func (m *monitor) place() error {
+func (m *obeying) place() error {
 	count := omis.Program{{Do: omis.OpAdd, Value: 1, Store: m.sums}, {Do: omis.OpStart, Clock: m.Clock, OneIn: m.OneIn, Store: m.intervals}}
 	end := omis.Program{{Do: omis.OpStop, Clock: m.Clock, OneIn: m.OneIn, Store: m.intervals}}
 	if m.Sum != nil {
@@ -266,7 +266,7 @@ func (m *monitor) place() error {
 	return m.placeAll(list)
 }
 
-func (m *monitor) placeAll(list []omis.Placing) error {
+func (m *obeying) placeAll(list []omis.Placing) error {
 	placed, errs := m.placer.Place(list)
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -279,7 +279,7 @@ func (m *monitor) placeAll(list []omis.Placing) error {
 }
 
 // rows are the sums of all rows.
-func (m *monitor) rows() (string, error) {
+func (m *obeying) rows() (string, error) {
 	var calls, intervals, unfinished int64
 	sums, err := m.sums.Rows()
 	for _, r := range sums {

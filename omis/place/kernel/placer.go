@@ -265,6 +265,10 @@ func (p *Placer) keepRoom() {
 // Close frees what is shared. Programs and stores must have been removed.
 func (p *Placer) Close() error {
 	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
 	p.closed = true
 	opened := p.opened
 	p.mu.Unlock()

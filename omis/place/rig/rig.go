@@ -5,15 +5,14 @@ package rig
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"mirador/omis"
 	"mirador/omis/engine"
-	"mirador/omis/ext/pa"
 	"mirador/omis/linux"
+	"mirador/omis/monitor"
 )
 
 // Monitor is one, whole but for the gateway, that has attached to a target.
@@ -28,34 +27,8 @@ type Monitor struct {
 	T testing.TB
 }
 
-// hider is a placer that puts something into the code which nobody is to see.
-type hider interface {
-	Hide(id omis.ProcID, addr uint64, mem []byte)
-}
-
-// placing is a node with some placements.
-type placing struct {
-	*linux.Node
-	placers []omis.Placer // cheapest first
-}
-
-func (p placing) Placers() []omis.Placer { return p.placers }
-
-func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {
-	n, err := p.Node.ReadMemory(id, addr, buf)
-	for _, placer := range p.placers {
-		if k, ok := placer.(hider); ok {
-			k.Hide(id, addr, buf[:n])
-		}
-	}
-	return n, err
-}
-
 // NewPlacer makes what places programs on a node.
 type NewPlacer func(testing.TB, *linux.Node) omis.Placer
-
-// Node is a node with some placements, the cheapest first.
-func Node(n *linux.Node, placers ...omis.Placer) omis.Node { return placing{n, placers} }
 
 // Open opens a monitor on a node of its own, with one placement, or by trap if there is none,
 // and attaches it to a target.
@@ -70,30 +43,20 @@ func Open(t testing.TB, c linux.Config, placer NewPlacer, g *Target) *Monitor {
 // OpenAll opens a monitor with some placements, the cheapest first.
 func OpenAll(t testing.TB, c linux.Config, placers []NewPlacer, g *Target) *Monitor {
 	t.Helper()
-	n, err := linux.Open(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var node omis.Node = n
-	if len(placers) > 0 {
-		var all []omis.Placer
+	m, err := monitor.Open(monitor.Config{Linux: c, Placers: func(n *linux.Node) (all []omis.Placer) {
 		for _, placer := range placers {
 			all = append(all, placer(t, n))
 		}
-		node = Node(n, all...)
-	}
-	e, err := engine.New(node, slog.New(slog.DiscardHandler), pa.New())
+		return all
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Monitor{T: t, Tool: e.Tool("test"), Target: g}
+	r := &Monitor{T: t, Tool: m.Engine.Tool("test"), Target: g}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := e.Close(ctx); err != nil {
-			t.Error(err)
-		}
-		if err := n.Close(ctx); err != nil {
+		if err := m.Close(ctx); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,0 +1,71 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"mirador/omis"
+	"mirador/omis/engine"
+	"mirador/omis/ext/pa"
+	"mirador/omis/linux"
+	"mirador/omis/place/calibrate"
+)
+
+// Config says what a monitor consists of.
+type Config struct {
+	Linux linux.Config
+	// Placers returns the placements of programs, cheapest first. The monitor closes those
+	// that have a method Close. Programs run by trap alone where it is nil.
+	Placers func(*linux.Node) []omis.Placer
+	// Costs says how the costs of placements are measured and kept; Open fills in the node
+	// and the placements. Costs are unknown, and no bias is taken off, where it is nil.
+	Costs *calibrate.Config
+	// Log is what the engine logs to; nil discards.
+	Log *slog.Logger
+}
+
+// Monitor is an engine over the node of this machine.
+type Monitor struct {
+	Linux  *linux.Node // the node without placements
+	Node   omis.Node   // the node as the engine sees it
+	Engine *engine.Engine
+	costs  *calibrate.Costs // nil where costs are unknown
+}
+
+// Open assembles a monitor.
+func Open(c Config) (*Monitor, error) {
+	n, err := linux.Open(c.Linux)
+	if err != nil {
+		return nil, err
+	}
+	m := &Monitor{Linux: n, Node: n}
+	placed := placing{Node: n}
+	if c.Placers != nil {
+		placed.placers = c.Placers(n)
+		m.Node = placed
+	}
+	if c.Costs != nil {
+		costs := *c.Costs
+		costs.Node, costs.Placers = n, placed.placers
+		m.costs = calibrate.New(costs)
+		m.Node = calibrated{placed, m.costs}
+	}
+	log := c.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if m.Engine, err = engine.New(m.Node, log, pa.New()); err != nil {
+		return nil, errors.Join(err, m.Node.Close(context.Background()))
+	}
+	return m, nil
+}
+
+// CalibrateAll measures the costs of all placements that are not known yet. It reports
+// whether it measured, and returns early when the monitor closes.
+func (m *Monitor) CalibrateAll() bool { return m.costs != nil && m.costs.CalibrateAll() }
+
+// Close ends the engine, and then releases the node with its placements.
+func (m *Monitor) Close(ctx context.Context) error {
+	return errors.Join(m.Engine.Close(ctx), m.Node.Close(ctx))
+}

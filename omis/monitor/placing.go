@@ -1,0 +1,84 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"mirador/omis"
+	"mirador/omis/linux"
+	"mirador/omis/place/calibrate"
+)
+
+// placing is the node of this machine with placements.
+type placing struct {
+	*linux.Node
+	placers []omis.Placer // cheapest first
+}
+
+// calibrated is a node whose placements have known costs.
+type calibrated struct {
+	placing
+	*calibrate.Costs
+}
+
+// hider is a placer that changes code without the node's knowledge.
+type hider interface {
+	// Hide puts the original bytes where it has changed code into memory that was read.
+	Hide(id omis.ProcID, addr uint64, memory []byte)
+}
+
+// servant is a placer that has a process of its own.
+type servant interface {
+	// Registrar is the process that sets uprobes, 0 while there is none.
+	Registrar() int
+}
+
+var (
+	_ omis.Placements = placing{}
+	_ omis.CPUTimer   = placing{}
+	_ omis.Placements = calibrated{}
+	_ omis.Costs      = calibrated{}
+	_ omis.CPUTimer   = calibrated{}
+)
+
+// Placers returns the placements, cheapest first.
+func (p placing) Placers() []omis.Placer { return p.placers }
+
+// Identify refuses the processes of placers: such a process would wait for the monitor,
+// and the monitor for it.
+func (p placing) Identify(pid int) (omis.ProcID, error) {
+	for _, placer := range p.placers {
+		if s, ok := placer.(servant); ok && pid > 0 && pid == s.Registrar() {
+			return omis.ProcID{}, omis.Errorf(omis.ParameterError, "process %d is the registrar, which sets uprobes for the monitor; the monitor must not stop it", pid)
+		}
+	}
+	return p.Node.Identify(pid)
+}
+
+// ReadMemory reads the memory of a process as the program has it.
+func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {
+	n, err := p.Node.ReadMemory(id, addr, buf)
+	for _, placer := range p.placers {
+		if h, ok := placer.(hider); ok {
+			h.Hide(id, addr, buf[:n])
+		}
+	}
+	return n, err
+}
+
+// Close releases the node, and then the placements, which the node may need until then.
+func (p placing) Close(ctx context.Context) error {
+	errs := []error{p.Node.Close(ctx)}
+	for _, placer := range p.placers {
+		if c, ok := placer.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close stops measuring costs before it releases the node.
+func (c calibrated) Close(ctx context.Context) error {
+	return errors.Join(c.Costs.Close(), c.placing.Close(ctx))
+}
