@@ -8,24 +8,24 @@ import (
 	"mirador/omis/host/prototype"
 )
 
-// Where the FXSAVE area has st0 and xmm0; each takes 16 bytes.
+// Offsets of st0 and xmm0 in the FXSAVE area; each register takes 16 bytes.
 const (
 	areaST0  = 32
 	areaXMM0 = 160
 	slotSize = 16
 )
 
-// Registers for parameters (System V ABI for x86-64, 3.2.3).
+// Numbers of registers for parameters (System V ABI for x86-64, 3.2.3).
 const (
 	integerRegisters = 6
 	vectorRegisters  = 8
 )
 
-// stack is where parameters begin that found no register: above the return
-// address.
+// firstOnStack is the offset from the stack pointer, above the return address, at which
+// the parameters begin that are not in registers.
 const firstOnStack = 8
 
-// walk goes through the parameters of a call.
+// walk iterates over the parameters of a call.
 type walk struct {
 	ints    [integerRegisters]uint64
 	r       *Registers
@@ -41,7 +41,7 @@ func arguments(f *prototype.Func, r *Registers, mem prototype.Memory) []prototyp
 		r:    r, mem: mem, address: r.Rsp + firstOnStack,
 	}
 	if inMemory(&f.Result) {
-		w.integer++ // the address for the result
+		w.integer++ // for the address of the result
 	}
 	args := make([]prototype.Arg, len(f.Params))
 	for i := range f.Params {
@@ -50,8 +50,8 @@ func arguments(f *prototype.Func, r *Registers, mem prototype.Memory) []prototyp
 	return args
 }
 
-// inMemory tells whether an aggregate travels in memory. One that is empty does
-// not travel at all.
+// inMemory reports whether an aggregate is passed in memory. An empty one is not passed
+// at all.
 func inMemory(t *prototype.Type) bool {
 	return t.Kind == prototype.Aggregate && len(t.Eights) == 0 && t.Size > 1
 }
@@ -105,7 +105,7 @@ func (w *walk) longDouble() prototype.Arg {
 	return prototype.Arg{Bytes: w.onStack(16)}
 }
 
-// onStack reads the next parameter in memory, zeros where that is not there.
+// onStack reads the next parameter from the stack, zeros if the memory cannot be read.
 func (w *walk) onStack(size int) []byte {
 	b := make([]byte, min(size, prototype.MostBytes))
 	w.mem(b, w.address)
@@ -131,7 +131,7 @@ func result(t *prototype.Type, r *Registers, mem prototype.Memory) prototype.Arg
 		return prototype.Arg{Bytes: b}
 	case t.Kind == prototype.Floating:
 		return prototype.Arg{Bits: r.xmm(0)}
-	case inMemory(t): // its address is returned
+	case inMemory(t): // the function returns its address
 		b := make([]byte, min(t.Size, prototype.MostBytes))
 		n, _ := mem(b, r.Rax)
 		return prototype.Arg{Bytes: b[:n]}
@@ -141,8 +141,8 @@ func result(t *prototype.Type, r *Registers, mem prototype.Memory) prototype.Arg
 	return prototype.Arg{Bits: r.Rax}
 }
 
-// eights collects an aggregate that is returned in registers: rax and rdx, xmm0
-// and xmm1, each kind in its own order.
+// eights assembles an aggregate that is returned in registers: rax and rdx, xmm0 and
+// xmm1, each kind in its own order.
 func eights(t *prototype.Type, r *Registers) prototype.Arg {
 	ints := []uint64{r.Rax, r.Rdx}
 	var b []byte

@@ -16,24 +16,24 @@ import (
 	"mirador/omis/host/prototype"
 )
 
-// mostImages bounds what is remembered of files; beyond it all is read anew.
+// mostImages limits the number of cached files; if it is exceeded, the cache is cleared.
 const mostImages = 512
 
-// Catalog knows the exported functions of programs and libraries, each file read
-// once, and the prototypes it was told.
+// Catalog contains the exported functions of programs and libraries, whose files it reads
+// once each, and the prototypes given to it.
 type Catalog struct {
 	mu         sync.Mutex
 	images     map[identity]*image
 	prototypes map[string]*prototype.Func
 }
 
-// NewCatalog makes an empty catalog.
+// NewCatalog returns an empty catalog.
 func NewCatalog() *Catalog {
 	return &Catalog{images: make(map[identity]*image), prototypes: make(map[string]*prototype.Func)}
 }
 
-// Describe adds the prototypes of files; a function that was described before is
-// described anew. Where a file has errors, nothing is added.
+// Describe adds the prototypes of files; a later prototype of a function replaces an
+// earlier one. If a file has errors, Describe adds nothing.
 func (c *Catalog) Describe(files ...prototype.File) error {
 	var all []prototype.Func
 	var errs []error
@@ -59,16 +59,16 @@ type module struct {
 	program bool
 }
 
-// NotLoaded is the error of Find for a function that is in none of the modules
-// but may be in one that the process will load.
+// NotLoaded is the error of Find for a function that is in none of the modules but may be
+// in one that the process will load.
 type NotLoaded struct{ Name string }
 
 func (e *NotLoaded) Error() string { return e.Name + " is not loaded yet" }
 
-// Find returns the functions of a process that are called by a name: there may
-// be several, in several modules or versions. "memcpy@GLIBC_2.14" names one
-// version, "libm.so.6:sin" one module, "std::terminate" all functions of C++ that
-// are called so, whatever their parameters.
+// Find returns the functions of a process with a name: there may be several, in several
+// modules or versions. "memcpy@GLIBC_2.14" selects one version, "libm.so.6:sin" one
+// module, "std::terminate" all C++ functions with this name, whatever their parameters
+// are.
 func (c *Catalog) Find(p omis.ProcID, text string) ([]*Function, error) {
 	modules, err := c.modules(p)
 	if err != nil {
@@ -87,12 +87,12 @@ func (c *Catalog) Find(p omis.ProcID, text string) ([]*Function, error) {
 	case len(found) > 0:
 		return found, nil
 	case unresolved:
-		return nil, omis.Errorf(omis.UnsupportedService, "process %d has several implementations of %s, and which it will call cannot be told", p.PID, text)
+		return nil, omis.Errorf(omis.UnsupportedService, "process %d has several implementations of %s, and it is unknown which one it will call", p.PID, text)
 	}
 	return nil, notFound(p.PID, n, text, len(named), modules)
 }
 
-// notFound tells apart what may be loaded later and what is a mistake.
+// notFound distinguishes functions that may be loaded later from mistakes.
 func notFound(pid int, n name, text string, named int, modules []module) error {
 	l, dynamic := linker(pid, modules)
 	switch {
@@ -101,14 +101,14 @@ func notFound(pid int, n name, text string, named int, modules []module) error {
 	case named == 0:
 		return omis.Errorf(omis.ParameterError, "process %d has no module %s and will load none: it was linked statically", pid, n.module)
 	case dynamic && n.module == "":
-		return omis.Errorf(omis.ParameterError, "process %d has no exported function %s in any of its %d modules; one of a module that it will load is named with the module, as libNAME.so:%s",
+		return omis.Errorf(omis.ParameterError, "process %d has no exported function %s in any of its %d modules; name a function of a module that it will load later with the module, as libNAME.so:%s",
 			pid, text, len(modules), text)
 	}
 	return omis.Errorf(omis.ParameterError, "process %d has no exported function %s", pid, text)
 }
 
-// find finds the functions of a name as linkers know it, in the modules it may
-// mean; unresolved tells of one of which no implementation was found.
+// find finds the functions with a linker's name in the given modules; unresolved reports
+// that it found no implementation of one of them.
 func (c *Catalog) find(pid int, n name, named, modules []module) (found []*Function, unresolved bool) {
 	for _, m := range named {
 		for _, s := range m.functions[n.function] {
@@ -127,7 +127,7 @@ func (c *Catalog) find(pid int, n name, named, modules []module) (found []*Funct
 	return found, unresolved
 }
 
-// mangledNames are those of the functions of C++ that have a name in the source.
+// mangledNames returns the mangled names of C++ functions with a name in the source.
 func mangledNames(modules []module, name string) (names []string) {
 	for _, m := range modules {
 		for mangled := range m.functions {
@@ -157,7 +157,7 @@ func (c *Catalog) function(pid int, m module, name string, s symbol, addr uint64
 	return f
 }
 
-// modules are those of a process that can be read.
+// modules returns the modules of a process whose files can be read.
 func (c *Catalog) modules(p omis.ProcID) ([]module, error) {
 	list, err := proc.Modules(p)
 	if err != nil {
@@ -176,7 +176,7 @@ func (c *Catalog) modules(p omis.ProcID) ([]module, error) {
 	return modules, nil
 }
 
-// identity tells one version of a file from another.
+// identity identifies a version of a file.
 type identity struct {
 	dev, inode  uint64
 	size, mtime int64

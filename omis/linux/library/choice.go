@@ -11,9 +11,9 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// starts are the addresses in a process where calls to a function start: more
-// than one where it is not known yet which implementation the dynamic linker
-// will choose. Some implementations serve several functions (memcpy, memmove).
+// starts returns the addresses in a process at which calls to a function begin. There are
+// several if it is not known yet which implementation the dynamic linker will choose.
+// Some implementations serve several functions (memcpy, memmove).
 func (m module) starts(pid int, name string, s symbol, modules []module) []uint64 {
 	if !s.chooses {
 		return []uint64{s.value + m.Bias}
@@ -24,8 +24,8 @@ func (m module) starts(pid int, name string, s symbol, modules []module) []uint6
 	return m.offered(pid, s)
 }
 
-// linked reads what the dynamic linker chose from where it wrote it: the slots
-// of this module, and those of modules that call the function.
+// linked reads the dynamic linker's choice from where the linker wrote it: the slots of
+// this module, and those of modules that call the function.
 func (m module) linked(pid int, name string, s symbol, modules []module) (found []uint64) {
 	look := func(slot uint64) {
 		var b [8]byte
@@ -37,7 +37,7 @@ func (m module) linked(pid int, name string, s symbol, modules []module) (found 
 		look(offset + m.Bias)
 	}
 	for _, other := range modules {
-		// An own slot that was not bound yet points to the own linkage table,
+		// A module's own slot that is not bound yet points to its own linkage table,
 		// which would look like a choice.
 		if other.image == m.image {
 			continue
@@ -49,7 +49,7 @@ func (m module) linked(pid int, name string, s symbol, modules []module) (found 
 	return found
 }
 
-// add adds an address in the module's code, other than that of what chooses.
+// add appends an address in the module's code, other than that of the choosing function.
 func (m module) add(found []uint64, addr uint64, s symbol) []uint64 {
 	code := Range{m.CodeStart, m.CodeStart + m.CodeLen}
 	if !code.has(addr) || addr == s.value+m.Bias || slices.Contains(found, addr) {
@@ -58,14 +58,14 @@ func (m module) add(found []uint64, addr uint64, s symbol) []uint64 {
 	return append(found, addr)
 }
 
-// offered reads what there is to choose from: the code that chooses takes the
-// address of each implementation.
+// offered reads the possible choices: the choosing function takes the address of each
+// implementation.
 func (m module) offered(pid int, s symbol) (found []uint64) {
 	const longest = 4096
 	code := make([]byte, min(s.size, longest))
 	n, _ := proc.ReadMemory(pid, s.value+m.Bias, code)
 	for at := 0; at < n; {
-		const endbr64 = 4 // which is not known to the decoder
+		const endbr64 = 4 // the decoder does not know this instruction
 		in, err := x86asm.Decode(code[at:n], 64)
 		if err != nil {
 			return found

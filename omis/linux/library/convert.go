@@ -8,7 +8,7 @@ import (
 	"mirador/omis/host/prototype"
 )
 
-// deepest is how many pointers are followed.
+// deepest is the number of nested pointers that convert follows.
 const deepest = 4
 
 // convert translates a type of debug information.
@@ -49,12 +49,12 @@ func convert(t dwarf.Type, depth int) prototype.Type {
 	case *dwarf.FuncType, *dwarf.DotDotDotType:
 		return prototype.Type{Kind: prototype.Aggregate}
 	}
-	// References and pointers to members of C++ among them.
+	// Among others, references and pointers to members of C++.
 	return prototype.PointerTo(prototype.Type{Kind: prototype.Aggregate})
 }
 
-// classify finds the registers that an aggregate travels in, none when it
-// travels in memory (System V ABI for x86-64, 3.2.3).
+// classify returns the classes of the registers that hold an aggregate, nil if it is
+// passed in memory (System V ABI for x86-64, 3.2.3).
 func classify(t dwarf.Type) []prototype.Class {
 	size := t.Common().ByteSize
 	if size <= 0 || size > 16 {
@@ -105,7 +105,7 @@ func classifyAt(t dwarf.Type, offset int64, classes []prototype.Class) (inRegist
 		return true
 	case *dwarf.FloatType:
 		if size > 8 {
-			return false // the x87's registers take no aggregates
+			return false // the x87's registers hold no aggregates
 		}
 		class = prototype.ClassVector
 	case *dwarf.ComplexType:
@@ -124,8 +124,8 @@ func classifyAt(t dwarf.Type, offset int64, classes []prototype.Class) (inRegist
 	return true
 }
 
-// mark merges a class into the eight bytes at an offset: an integer among them
-// decides.
+// mark merges a class into the class of the eight bytes at an offset, which is integer if
+// any of them is.
 func mark(classes []prototype.Class, offset int64, c prototype.Class) {
 	i := offset / 8
 	if offset < 0 || i >= int64(len(classes)) {

@@ -12,8 +12,8 @@ import (
 	"mirador/omis/host/prototype"
 )
 
-// typed is the prototype of the function at an address by the debug information
-// of its module, in the module or beside it; nil without.
+// typed returns the prototype of the function at an address according to the debug
+// information of its module, which may be in a separate file; nil if there is none.
 func (m module) typed(pid int, name string, addr uint64) *prototype.Func {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,8 +47,8 @@ func (m module) readTyped(pid int, name string, addr uint64) *prototype.Func {
 	return debugged(file, name, addr)
 }
 
-// debugged reads the function that begins at an address. The readers panic on
-// some malformed tables.
+// debugged reads the prototype of the function that begins at an address. Malformed
+// tables can make the readers panic.
 func debugged(r io.ReaderAt, name string, addr uint64) (f *prototype.Func) {
 	defer func() {
 		if recover() != nil {
@@ -105,8 +105,8 @@ func subprogram(data *dwarf.Data, reader *dwarf.Reader, entry *dwarf.Entry, name
 	return f.Normalize()
 }
 
-// attribute finds an attribute of an entry, or of what the entry is an instance
-// of.
+// attribute returns an attribute of an entry, or of the entry that it refers to as its
+// origin.
 func attribute(data *dwarf.Data, entry *dwarf.Entry, a dwarf.Attr) any {
 	const longest = 8
 	for range longest {
@@ -136,8 +136,7 @@ func entryAt(data *dwarf.Data, at dwarf.Offset) *dwarf.Entry {
 	return entry
 }
 
-// typeOf is the type that an entry has; what cannot be told is an integer, as
-// the registers have it.
+// typeOf returns the type of an entry; if it cannot be read, an integer register.
 func typeOf(data *dwarf.Data, entry *dwarf.Entry) prototype.Type {
 	at, ok := attribute(data, entry, dwarf.AttrType).(dwarf.Offset)
 	if !ok {
@@ -153,8 +152,8 @@ func typeOf(data *dwarf.Data, entry *dwarf.Entry) prototype.Type {
 	return convert(t, 0)
 }
 
-// byReference tells whether a C++ class is passed by its address, because its
-// copying or destruction takes code.
+// byReference reports whether a C++ class is passed by its address, because copying or
+// destroying it executes code.
 func byReference(data *dwarf.Data, at dwarf.Offset) bool {
 	const passByReference = 4 // DW_CC_pass_by_reference
 	const longest = 8

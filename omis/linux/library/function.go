@@ -19,28 +19,28 @@ func (r Range) has(addr uint64) bool { return r.Start <= addr && addr < r.End }
 // Function is an exported function of a process.
 type Function struct {
 	Name    string
-	Version string // "" where its module has no versions
+	Version string // "" if its module has no versions
 	Module  string // path
-	Program bool   // it belongs to the program, not to a library
+	Program bool   // the function belongs to the program, not to a library
 	Addr    uint64 // where a call starts
 
 	Proto *prototype.Func
 
-	// Own is the code of the library: calls from there are its own affair. A
-	// library of several modules gets theirs, too.
+	// Own is the code of the library: calls from there are internal. A caller adds the
+	// code of the other modules of a library that has several.
 	Own []Range
 }
 
-// Registers are those of a thread.
+// Registers holds the registers of a thread.
 type Registers struct {
 	unix.PtraceRegs
-	// FP is the FXSAVE area (PTRACE_GETFPREGS), needed where NeedsFP tells so;
-	// without it floating values are 0.
+	// FP is the FXSAVE area (PTRACE_GETFPREGS), needed if NeedsFP says so; without it
+	// floating point values are 0.
 	FP []byte
 }
 
-// ReturnAddress is where a call returns to, read as it starts. The call has
-// ended when the thread is there with a stack pointer 8 higher.
+// ReturnAddress returns the address that a call returns to, at the start of the call. The
+// call has ended when the thread is there with a stack pointer 8 higher.
 func ReturnAddress(r *Registers, mem prototype.Memory) (uint64, error) {
 	var b [8]byte
 	if _, err := mem(b[:], r.Rsp); err != nil {
@@ -49,9 +49,9 @@ func ReturnAddress(r *Registers, mem prototype.Memory) (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]), nil
 }
 
-// ByApplication tells whether the application itself made a call that returns
-// to an address, not the library (OMIS 8.1.3). The program's own functions are
-// called by the application, whoever calls them.
+// ByApplication reports whether the application itself made a call, not the library (OMIS
+// 8.1.3), judging by the return address. Every call of a function of the program itself
+// counts as made by the application.
 func (f *Function) ByApplication(returnAddress uint64) bool {
 	if f.Program {
 		return true
@@ -64,8 +64,8 @@ func (f *Function) ByApplication(returnAddress uint64) bool {
 	return true
 }
 
-// NeedsFP tells whether floating registers must be read as a call starts, and as
-// it ends.
+// NeedsFP reports whether floating point registers must be read at the start and at the
+// end of a call.
 func (f *Function) NeedsFP() (start, end bool) {
 	for _, p := range f.Proto.Params {
 		start = start || inVectors(p.Type)
@@ -85,15 +85,15 @@ func inVectors(t prototype.Type) bool {
 	return false
 }
 
-// Started decodes the parameters of a call that starts at Addr, one value each.
-// args are for Ended.
+// Started decodes the parameters of a call that starts at Addr, one value each. The
+// caller passes args to Ended.
 func (f *Function) Started(r *Registers, mem prototype.Memory) (values []omis.Value, args []prototype.Arg) {
 	args = arguments(f.Proto, r, mem)
 	return f.Proto.Started(args, mem), args
 }
 
-// Ended decodes a call that has returned: the result (0 of a function without
-// one), then the parameters.
+// Ended decodes a call that has returned: the result (0 if the function has none), then
+// the parameters.
 func (f *Function) Ended(args []prototype.Arg, r *Registers, mem prototype.Memory) []omis.Value {
 	t := &f.Proto.Result
 	return f.Proto.Ended(args, t.Value(result(t, r, mem)), mem)

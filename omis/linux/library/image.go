@@ -14,34 +14,35 @@ import (
 	"mirador/omis/host/prototype"
 )
 
-// image is what is remembered of a file. Addresses are those it was linked to.
+// image is the cached content of a file. Its addresses are those in the file.
 type image struct {
 	path      string
 	main      bool
 	functions map[string][]symbol
-	// Where the dynamic linker writes which implementation it chose: by the name
-	// of a function, and by the address of what chooses.
+	// slots and chosen are the addresses at which the dynamic linker writes the
+	// implementation it chose: by the name of a function, and by the address of its
+	// choosing function.
 	slots   map[string][]uint64
 	chosen  map[uint64][]uint64
 	buildID string
 	soname  string
-	state   uint64 // where a dynamic linker tells what it does (struct r_debug)
+	state   uint64 // address at which a dynamic linker publishes its state (struct r_debug)
 
 	mu    sync.Mutex
-	types map[uint64]*prototype.Func // of functions asked for; nil: no debug information
+	types map[uint64]*prototype.Func // of functions asked for; nil if there is no debug information
 }
 
 type symbol struct {
 	value   uint64
 	size    uint64
 	version string
-	chooses bool // STT_GNU_IFUNC: it returns the address of what is to be called
+	chooses bool // STT_GNU_IFUNC: it returns the address of the function to call
 }
 
 const typeIFunc = elf.SymType(10) // STT_GNU_IFUNC
 
-// readImage reads the tables of symbols and relocations. Any file may be mapped,
-// and the reader of its tables is not proof against all of them.
+// readImage reads the tables of symbols and relocations. Malformed tables can make the
+// reader panic.
 func readImage(r io.ReaderAt, path string, main bool) (im *image, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -62,7 +63,7 @@ func readImage(r io.ReaderAt, path string, main bool) (im *image, err error) {
 	dynamic, _ := file.DynamicSymbols()
 	im.addFunctions(dynamic)
 	if main {
-		// A program exports to debuggers what has a name for the linker.
+		// All global symbols of a program count as exported, not only the dynamic ones.
 		static, _ := file.Symbols()
 		im.addFunctions(static)
 	}
@@ -104,7 +105,7 @@ func (im *image) addRelocations(section *elf.Section, symbols []elf.Symbol) {
 		case elf.R_X86_64_IRELATIVE:
 			im.chosen[addend] = append(im.chosen[addend], offset)
 		case elf.R_X86_64_JMP_SLOT, elf.R_X86_64_GLOB_DAT:
-			// The table has no entry for the symbol 0.
+			// The table has no entry for symbol 0.
 			if n := info >> 32; n >= 1 && n <= uint64(len(symbols)) {
 				name := symbols[n-1].Name
 				im.slots[name] = append(im.slots[name], offset)

@@ -29,7 +29,7 @@ func find(t testing.TB, c *Catalog, d *tracer, name string) *Function {
 	return found[0]
 }
 
-// hexadecimal are bytes as they stand in memory: of each number, its size.
+// hexadecimal returns numbers as bytes in memory, each in its size.
 func hexadecimal(t *testing.T, text string) string {
 	t.Helper()
 	var b strings.Builder
@@ -78,7 +78,7 @@ func TestCallsOfAllShapes(t *testing.T) {
 	for _, w := range want {
 		switch {
 		case w.name == last || w.name == "versioned":
-		case w.name == "chosen": // nobody has called it yet: two to choose from
+		case w.name == "chosen": // not called yet: there are two choices
 			functions = append(functions, mustFind(t, c, d, w.name)...)
 		default:
 			functions = append(functions, find(t, c, d, w.name))
@@ -105,12 +105,12 @@ func TestCallsOfAllShapes(t *testing.T) {
 		}
 		// outer calls inner.
 		if inside := w.started == "21"; call.application == inside {
-			t.Errorf("%s(%s) is called by the application: %v", w.name, w.started, call.application)
+			t.Errorf("%s(%s): called by the application is %v", w.name, w.started, call.application)
 		}
 	}
 }
 
-// matches compares word by word; * stands for any.
+// matches compares word by word; * matches any word.
 func matches(text, pattern string) bool {
 	words, patterns := strings.Fields(text), strings.Fields(pattern)
 	if len(words) != len(patterns) {
@@ -160,7 +160,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Functions of which the C library has several implementations.
+// TestImplementationsAreThoseThatAreCalled checks functions of which the C library has
+// several implementations.
 func TestImplementationsAreThoseThatAreCalled(t *testing.T) {
 	d := startTracer(t, compile(t))
 	c := NewCatalog()
@@ -176,7 +177,7 @@ func TestImplementationsAreThoseThatAreCalled(t *testing.T) {
 			}
 		}
 	}
-	// The libraries of the test call these once each.
+	// The libraries of the test call each function once.
 	seen := make(map[string]int)
 	for _, call := range d.observe(append(mustFind(t, c, d, "strlen"), mustFind(t, c, d, "memset")...)...) {
 		if call.application {
@@ -213,7 +214,7 @@ func TestTargetOfMmul(t *testing.T) {
 	} {
 		found, err := c.Find(id, w.name)
 		if err != nil {
-			if w.name != "calm" { // it may stand in the program
+			if w.name != "calm" { // the program may contain it
 				t.Error(err)
 			}
 			continue
@@ -239,11 +240,11 @@ func TestTargetOfMmul(t *testing.T) {
 		t.Errorf("%+v", fill[0].Proto)
 	}
 	if start, end := fill[0].NeedsFP(); start || end {
-		t.Error("a function without floating values needs their registers")
+		t.Error("a function without floating point values needs their registers")
 	}
 }
 
-// compareWithNm compares an address, taken back to the file, with what nm says.
+// compareWithNm compares an address, converted to the file's, with the output of nm.
 func compareWithNm(t *testing.T, pid int, f *Function) {
 	t.Helper()
 	id, _ := proc.Identify(pid)
@@ -264,7 +265,7 @@ func compareWithNm(t *testing.T, pid int, f *Function) {
 			t.Fatal(err)
 		}
 		if line := fmt.Sprintf("%016x T %s", f.Addr-m.Bias, f.Name); !bytes.Contains(out, []byte(line)) {
-			t.Errorf("nm %s does not say %s", m.Path, line)
+			t.Errorf("nm %s does not print %s", m.Path, line)
 		}
 	}
 }
@@ -293,8 +294,8 @@ func TestUntypedWithoutRegisters(t *testing.T) {
 	}
 }
 
-// BenchmarkCall decodes the start and the end of a call, strings and buffers
-// included, as it is done where the thread is held.
+// BenchmarkCall decodes the start and the end of a call with strings and buffers, which
+// the monitor does while the thread is held.
 func BenchmarkCall(b *testing.B) {
 	proto, err := prototype.ParseOne("ssize_t f(const char *name, in(8) const void *key, out(result) void *buf, size_t n);")
 	if err != nil {
@@ -316,7 +317,7 @@ func TestModuleOfName(t *testing.T) {
 	find(t, c, d, "libplain.so:plain")
 	var later *NotLoaded
 	if _, err := c.Find(d.id, "libnone.so:plain"); !errors.As(err, &later) || later.Name != "libnone.so:plain" {
-		t.Errorf("a module that is not there yet: %v", err)
+		t.Errorf("a module that is not loaded yet: %v", err)
 	}
 	if _, err := c.Find(d.id, "libshapes.so:plain"); err == nil || errors.As(err, &later) {
 		t.Errorf("a module without the function: %v", err)

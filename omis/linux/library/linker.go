@@ -9,7 +9,7 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// What debuggers know a dynamic linker by (link.h).
+// Symbols by which debuggers recognise a dynamic linker (link.h).
 const (
 	noticeName = "_dl_debug_state"
 	stateName  = "_r_debug"
@@ -17,17 +17,16 @@ const (
 
 // Linker is the dynamic linker of a process.
 type Linker struct {
-	// Notice is the address of a function that does nothing. The linker calls it
-	// when it has mapped modules, before their code is executed, and when it has
-	// unmapped some.
+	// Notice is the address of an empty function. The linker calls it after it has mapped
+	// modules, before their code runs, and after it has unmapped some.
 	Notice uint64
 
-	// Loading tells that it is loading modules just now, or has not begun to.
+	// Loading reports that the linker is loading modules at present, or has not started
+	// yet.
 	Loading bool
 }
 
-// Linker finds the dynamic linker of a process; there is none in a program that
-// was linked statically.
+// Linker finds the dynamic linker of a process; a statically linked program has none.
 func (c *Catalog) Linker(p omis.ProcID) (l Linker, found bool) {
 	modules, err := c.modules(p)
 	if err != nil {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// name is what a function is asked for by: [MODULE:]FUNCTION[@VERSION].
+// name is a parsed request for a function: [MODULE:]FUNCTION[@VERSION].
 type name struct {
-	module, function, version string // "": any
+	module, function, version string // "" means any
 }
 
-// parseName takes apart "libm.so.6:sin@GLIBC_2.2.5". The colons of
-// "std::terminate" belong to the function.
+// parseName parses "libm.so.6:sin@GLIBC_2.2.5". The colons of "std::terminate" belong to
+// the function.
 func parseName(text string) name {
 	var n name
 	for i := 0; i < len(text); i++ {
@@ -30,8 +30,7 @@ func parseName(text string) name {
 	return n
 }
 
-// among are the modules that a name may mean: by the names of their files, or
-// what they call themselves.
+// among returns the modules that a name may mean, by their file names or sonames.
 func (n name) among(modules []module) []module {
 	if n.module == "" {
 		return modules

@@ -18,14 +18,14 @@ import (
 	"mirador/omis/host/prototype"
 )
 
-// tracer is a debugger just good enough for programs with one thread. The test's
-// goroutine is locked to its thread.
+// tracer is a minimal debugger for programs with one thread. The test's goroutine is
+// locked to its OS thread.
 type tracer struct {
 	t       testing.TB
 	pid     int
 	id      omis.ProcID
 	stopped bool
-	under   map[uint64]byte // breakpoints
+	under   map[uint64]byte // bytes that breakpoints displaced
 }
 
 func compile(t testing.TB) string {
@@ -125,7 +125,7 @@ func (d *tracer) registers() *Registers {
 	return r
 }
 
-// seen is a call that was observed.
+// seen is an observed call.
 type seen struct {
 	f              *Function
 	args           []prototype.Arg
@@ -134,7 +134,7 @@ type seen struct {
 	application    bool
 }
 
-// observe runs the program to its end and notes the calls of functions.
+// observe runs the program to its end and records the calls of functions.
 func (d *tracer) observe(functions ...*Function) (calls []*seen) {
 	d.t.Helper()
 	for _, f := range functions {
@@ -158,7 +158,7 @@ func (d *tracer) observe(functions ...*Function) (calls []*seen) {
 		d.pass(r, at)
 	}
 	if d.stopped {
-		d.t.Fatal("the program has not come to its end")
+		d.t.Fatal("the program did not exit normally")
 	}
 	return calls
 }
@@ -173,7 +173,7 @@ func (d *tracer) began(f *Function, r *Registers) *seen {
 	return c
 }
 
-// pass executes what a breakpoint stands on.
+// pass executes the instruction at a breakpoint.
 func (d *tracer) pass(r *Registers, at uint64) {
 	d.t.Helper()
 	r.Rip = at
@@ -186,7 +186,7 @@ func (d *tracer) pass(r *Registers, at uint64) {
 	d.poke(at, 0xcc)
 }
 
-// show writes values as short as a test wants to have them.
+// show formats values for comparison.
 func show(vs []omis.Value) string {
 	var s string
 	for i, v := range vs {

@@ -9,14 +9,13 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// mostArenas is how many arenas are taken over at most: the target can forge as many as it
-// likes.
+// mostArenas limits the arenas to adopt, because the target can forge any number of them.
 const mostArenas = 1 << 9
 
-// Adopt makes the site of a target. It takes over what an earlier monitor, or a
-// parent process, left there: arenas, with the places whose jumps still stand.
-// Nothing changes in the target yet. There will be a fresh board, since threads
-// may still be on their way out of an old one.
+// Adopt returns the site of a target. It adopts what an earlier monitor, or a parent
+// process, left there: arenas, and places that still have jumps. It changes nothing in
+// the target. The site will use a new board, because threads may still be leaving an old
+// one.
 func Adopt(t Target, maps proc.Mappings, c Config) *Site {
 	s := &Site{target: t, config: c, places: make(map[uint64]*place), former: make(map[uint64][]uint64)}
 	for _, m := range maps {
@@ -28,7 +27,7 @@ func Adopt(t Target, maps proc.Mappings, c Config) *Site {
 	return s
 }
 
-// adoptArena reads the stubs of an arena, if it is one.
+// adoptArena reads the stubs of an arena, if there is one at addr.
 func (s *Site) adoptArena(addr uint64) {
 	var found [len(magic)]byte
 	if _, err := s.target.ReadAt(found[:], int64(addr+arenaMagic)); err != nil || found != magic {
@@ -55,11 +54,11 @@ func (s *Site) adoptPlace(stub []byte, addr uint64) {
 	s.former[p.Addr] = append(s.former[p.Addr], addr)
 	code := make([]byte, stub[stubLength])
 	if _, err := s.target.ReadAt(code, int64(p.Addr)); err != nil || len(code) < jumpSize {
-		return // unmapped since
+		return // the code was unmapped
 	}
 	p.stands = [jumpSize]byte(code) == p.jump()
 	if !p.stands {
-		return // the code may be another's by now
+		return // the code may have been replaced
 	}
 	copy(code, stub[stubOriginal:][:jumpSize])
 	for n := 0; n < len(code); {

@@ -10,25 +10,25 @@ import (
 	"mirador/omis/code/x86/detour"
 )
 
-// arena is a mapping in the target with hold and stubs.
+// arena is a mapping in the target that contains hold and stubs.
 type arena struct {
 	addr uint64
-	used int // stubs
+	used int // number of stubs
 }
 
-// reach is how far an arena may be from code it works with, with a margin for
-// the data of that code's module within the ±2 GB of a relative address.
+// reach is the greatest distance of an arena from the code it serves. It leaves a margin
+// for that code's data, which must be within the ±2 GB of a relative address.
 const reach = 0x60000000
 
 func (a arena) near(addr uint64) bool { return a.addr-addr < reach || addr-a.addr < reach }
 
 func (a arena) stub(i int) uint64 { return a.addr + arenaStubs + uint64(i)*stubSize }
 
-// contains tells whether a thread at pc is in code of the arena.
+// contains reports whether pc is in code of the arena.
 func (a arena) contains(pc uint64) bool { return pc >= a.addr+arenaCode && pc < a.addr+ArenaSize }
 
-// newArena maps an arena near an address. It is not writable in the target; we
-// write it as tracers do.
+// newArena maps an arena near an address. The target cannot write to it; the monitor
+// writes to it like a tracer.
 func (s *Site) newArena(near uint64) (arena, error) {
 	for _, addr := range s.config.Vacancies(near) {
 		a := arena{addr: addr}
@@ -46,10 +46,10 @@ func (s *Site) newArena(near uint64) (arena, error) {
 			return a, callError("mmap", r)
 		}
 	}
-	return arena{}, &Refusal{near, "there is no room within reach of it"}
+	return arena{}, &Refusal{near, "there is no free memory within reach of it"}
 }
 
-// furnish fills an arena with what all stubs need.
+// furnish writes the parts of an arena that all stubs need.
 func (s *Site) furnish(a arena) error {
 	r, err := s.target.Call(unix.SYS_MPROTECT, a.addr, arenaCode, unix.PROT_READ)
 	if err == nil && r != 0 {
@@ -68,8 +68,8 @@ func (s *Site) furnish(a arena) error {
 	return err
 }
 
-// wipe has forked children find no board. A process that was saved and restored
-// has forgotten about it.
+// wipe makes the kernel clear the address of the board in forked children. A process that
+// was saved and restored has lost this setting.
 func (s *Site) wipe(a arena) error {
 	r, err := s.target.Call(unix.SYS_MADVISE, a.addr, arenaCode, unix.MADV_WIPEONFORK)
 	if err == nil && r != 0 {
@@ -78,14 +78,14 @@ func (s *Site) wipe(a arena) error {
 	return err
 }
 
-// point makes the stubs of an arena use a board; its address is a machine word,
-// which the kernel writes at once.
+// point makes the stubs of an arena use a board. The kernel writes its address at once,
+// because it is a machine word.
 func (s *Site) point(a arena, board uint64) error {
 	_, err := s.target.WriteAt(binary.LittleEndian.AppendUint64(nil, board), int64(a.addr))
 	return err
 }
 
-// encodeStub makes the code for a place that goes to a stub at addr.
+// encodeStub returns the code of a place's stub at addr.
 func encodeStub(p *Plan, addr, hold uint64) (code []byte, moved []int, err error) {
 	copied, moved, err := p.Copy(addr + stubCopy)
 	if err != nil {

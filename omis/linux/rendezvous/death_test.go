@@ -15,14 +15,14 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// monitorEnv makes the test binary a monitor of the process it names: PATH PID
-// ADDRESS serve|hold|mixed.
+// monitorEnv makes the test binary a monitor of the process that its value names: PATH
+// PID ADDRESS serve|hold|mixed.
 const monitorEnv = "MIRADOR_TEST_RENDEZVOUS"
 
-// patience is that of threads with a monitor that is stopped.
+// patience is how long threads wait for a monitor that is stopped.
 const patience = time.Second
 
-// killsEnv says how often monitors are to be killed.
+// killsEnv sets the number of monitors to kill.
 const killsEnv = "MIRADOR_TEST_KILLS"
 
 func kills() int {
@@ -42,7 +42,7 @@ func runMonitor(spec string) {
 		var n int
 		_, err = Serve(site, 0, func(h *Hit) {
 			n++
-			h.Regs[RFlags] ^= 1 // the carry flag is dead at the entry of a function
+			h.Regs[RFlags] ^= 1 // the carry flag is unused at the entry of a function
 			switch {
 			case f[3] == "serve" || f[3] == "mixed" && n%3 == 0:
 			case f[3] == "mixed":
@@ -65,8 +65,9 @@ func startMonitor(t *testing.T, p *party, mode string) *subject.Subject {
 	return subject.StartAgain(t, fmt.Sprintf("%s=%s %d %#x %s", monitorEnv, p.path, p.PID, p.work, mode))
 }
 
-// TestKilledMonitor kills monitors at random moments, while they serve, hold
-// everybody, or both; the target never notices, and has the next monitor.
+// TestKilledMonitor kills monitors at random moments, while they serve threads, hold all
+// of them, or both. The target's results must not change, and the next monitor must be
+// able to adopt it.
 func TestKilledMonitor(t *testing.T) {
 	path := build(t)
 	const rounds = 5 // with one target
@@ -97,14 +98,15 @@ func TestKilledMonitor(t *testing.T) {
 	}
 }
 
-// TestStoppedMonitor stops a monitor that holds everybody: threads lose patience.
+// TestStoppedMonitor stops a monitor that holds all threads: they must continue when
+// their patience ends.
 func TestStoppedMonitor(t *testing.T) {
 	path := build(t)
 	want := subject.Alone(t, path, "4", "300")
 	p := start(t, path, "4", "300")
 	monitor := startMonitor(t, p, "hold")
 	p.Begin()
-	p.IsSilent(2 * patience) // a monitor that stirs may hold for as long as it likes
+	p.IsSilent(2 * patience) // a live monitor may hold threads for any time
 	if err := monitor.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -112,14 +114,13 @@ func TestStoppedMonitor(t *testing.T) {
 	if got := p.Finish(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if took := time.Since(begun); took > limit { // not 300 times their patience
+	if took := time.Since(begun); took > limit { // not 300 times the patience
 		t.Errorf("held for %v", took)
 	}
 }
 
-// TestContinuedMonitor has a monitor stopped until threads lose patience, and
-// run on without being held; then go on: it holds the next hits in the slots they
-// left.
+// TestContinuedMonitor stops a monitor until threads give up and continue without being
+// held; when the monitor continues, it must hold the next hits in the slots they left.
 func TestContinuedMonitor(t *testing.T) {
 	path := build(t)
 	want := subject.Alone(t, path, "40", "1000000")
@@ -141,7 +142,7 @@ func TestContinuedMonitor(t *testing.T) {
 	}
 }
 
-// TestRefusedFutex has a filter that refuses the target its futexes.
+// TestRefusedFutex gives the target a seccomp filter that refuses futex.
 func TestRefusedFutex(t *testing.T) {
 	path := build(t)
 	want := subject.Alone(t, path, "1", "300", "filter")

@@ -9,12 +9,13 @@ import (
 	"unsafe"
 )
 
-// A tracer that wants to do with a thread what takes a stopped one has it come out
-// of its hold. With the gate shut, threads that go on are soon at rest before it,
-// from where they are sent back to their places, or elsewhere. Those that are kept
-// are extracted.
+// For some operations a tracer needs a stopped thread outside its hold. It shuts the
+// gate: threads that continue then soon wait at the gate, from where the tracer can send
+// them back to their places, or elsewhere. Threads that are kept are extracted from their
+// holds.
 
-// Gate has threads that come to a place wait before their hold, or go on.
+// Gate makes threads that come to a place wait before their hold (shut), or lets them
+// continue.
 func (v *Server) Gate(shut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -29,18 +30,19 @@ func (v *Server) Gate(shut bool) {
 	futexWakeAll(&v.board.gate)
 }
 
-// Stand is how a stopped thread would stand in the program.
+// Stand is the state of a stopped thread as if it were in the program and not in hold.
 type Stand struct {
 	Regs Registers
-	// Mask are the signals it had blocked, where Blocked tells that hold has blocked
-	// others. They must be set first, Regs then at once.
+	// Mask is the set of signals that the thread had blocked, valid if Blocked: then hold
+	// has blocked others. The caller must set Mask first, and Regs immediately
+	// afterwards.
 	Mask    uint64
 	Blocked bool
 }
 
-// Rest tells how a stopped thread would stand that was sent back to its place,
-// given the registers it has, as it is in the code of hold (see Site.Holding).
-// It is free to be sent only where ok is true.
+// Rest returns the state with which a stopped thread at the gate can be sent back to its
+// place. now are its registers, which must be in the code of hold (see Site.Holding). The
+// thread may be moved only if ok is true.
 func (s *Site) Rest(now *Registers) (stand Stand, ok bool) {
 	if now[R8] != atRest {
 		return stand, false
@@ -60,7 +62,7 @@ func (s *Site) Rest(now *Registers) (stand Stand, ok bool) {
 	return stand, s.readMask(&stand, now[RBP])
 }
 
-// readMask reads what hold keeps of the signals that were blocked before.
+// readMask reads the signals that were blocked before hold blocked all.
 func (s *Site) readMask(stand *Stand, rbp uint64) bool {
 	var local [localSize]byte
 	if _, err := s.target.ReadAt(local[:], int64(rbp-localSize)); err != nil {
@@ -71,10 +73,10 @@ func (s *Site) readMask(stand *Stand, rbp uint64) bool {
 	return true
 }
 
-// Extract takes a thread out of the hold it waits in, beyond whose handler it is
-// kept, given the registers it has, as it is in the code of hold. move has it stand
-// otherwise, at once: then it cannot matter if the monitor dies. ok is false for a
-// thread that is not held there, or not yet kept.
+// Extract takes a thread out of the hold in which it is kept after its handler. now are
+// its registers, which must be in the code of hold. move must set the thread to another
+// state at once, so that the monitor's death at any time does no harm. ok is false for a
+// thread that is not held there, or not kept yet.
 func (v *Server) Extract(s *Site, tid int, now *Registers, move func(*Hit, Stand) error) (ok bool, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -90,7 +92,7 @@ func (v *Server) Extract(s *Site, tid int, now *Registers, move func(*Hit, Stand
 	if stand.Regs[RIP] == v.hits[i].Addr {
 		p := s.places[v.hits[i].Addr]
 		if p == nil {
-			return false, nil // the target has written the address itself
+			return false, nil // the target itself has changed the address
 		}
 		stand.Regs[RIP] = p.copyAt(0)
 	}
@@ -106,7 +108,7 @@ func (v *Server) Extract(s *Site, tid int, now *Registers, move func(*Hit, Stand
 	return true, nil
 }
 
-// slotAt finds the slot that the target has at an address.
+// slotAt finds the slot at an address of the target.
 func (v *Server) slotAt(addr uint64) (slot int, ok bool) {
 	off := addr - v.at - uint64(unsafe.Offsetof(v.board.slots))
 	return int(off / slotSize), off%slotSize == 0 && off/slotSize < Slots

@@ -15,34 +15,34 @@ const (
 	futexWakeOp = 1
 )
 
-// futexWait sleeps while *word is value, at most for a time; 0 means no limit. It
-// tells Go's scheduler, which would else wait for us with every collection.
+// futexWait sleeps while *word is value, up to a limit; 0 means no limit. It notifies
+// Go's scheduler; otherwise every garbage collection would wait for it.
 func futexWait(word *uint32, value uint32, limit time.Duration) {
 	var ts *unix.Timespec
 	if limit > 0 {
 		t := unix.NsecToTimespec(int64(limit))
 		ts = &t
 	}
-	// Whatever ends the wait, the caller looks anew.
+	// The caller checks the word again, whatever ended the wait.
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(value), uintptr(unsafe.Pointer(ts)), 0, 0)
 }
 
-// futexDoze waits without telling the scheduler, which costs more than the rest of
-// a hit. The scheduler takes us to be computing: when it wants the processor for
-// a collection, or after ten milliseconds for others, the signal that it sends ends
-// the wait, as signals end every futex wait with a limit.
+// futexDoze waits without notifying the scheduler, which would cost more than the rest of
+// a hit. The scheduler assumes that the goroutine computes: when it needs the processor
+// for a garbage collection, or after ten milliseconds for other goroutines, it sends a
+// signal, which ends the wait like any futex wait with a limit.
 func futexDoze(word *uint32, value uint32, limit time.Duration) {
 	ts := unix.NsecToTimespec(int64(limit))
 	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(value), uintptr(unsafe.Pointer(&ts)), 0, 0)
 	runtime.KeepAlive(&ts)
 }
 
-// futexWake never blocks, so it need not tell the scheduler.
+// futexWake never blocks, so it does not notify the scheduler.
 func futexWake(word *uint32) { futexWakeSome(word, 1) }
 
 func futexWakeSome(word *uint32, number uintptr) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWakeOp, number, 0, 0, 0)
 }
 
-// yield leaves the processor to others that are ready to run on it.
+// yield yields the processor to other runnable threads.
 func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -7,24 +7,24 @@ import (
 	"sync/atomic"
 )
 
-// Hit is a thread held at a place. It is valid until the thread is let go: when
-// the handler returns, or, after a Hold, when that is released.
+// Hit is a thread held at a place. It is valid until the thread continues: when the
+// handler returns, or, after Hold, when its release is called.
 type Hit struct {
-	TID  int    // as the target's own pid namespace counts
+	TID  int    // in the target's own pid namespace
 	Addr uint64 // Plan.Addr
 
-	// Regs are the thread's registers. What is written there arrives, unless the
-	// thread has lost patience meanwhile.
+	// Regs are the thread's registers. The thread continues with the values written here,
+	// unless its patience has ended.
 	Regs *Registers
 
 	server *Server
 	slot   int
 	number uint64
-	taken  bool // by a Hold
+	taken  bool // by Hold
 }
 
-// Hold keeps the thread held after the handler returned, until release was
-// called (once, from any goroutine). Only handlers may call Hold, once for a hit.
+// Hold keeps the thread held after the handler returns, until release is called (once,
+// from any goroutine). Only handlers may call Hold, once for a hit.
 func (h *Hit) Hold() (release func()) {
 	h.taken = true
 	v, slot, number := h.server, h.slot, h.number
@@ -36,14 +36,14 @@ func (h *Hit) Hold() (release func()) {
 	return func() { once.Do(func() { v.release(slot, number) }) }
 }
 
-// Held tells whether the thread is still held: it may have lost patience.
+// Held reports whether the thread is still held: its patience may have ended.
 func (h *Hit) Held() bool {
 	return atomic.LoadUint32(&h.server.board.slots[h.slot].word)&futexTIDMask == h.server.owner
 }
 
-// release ends a hold on any goroutine. No pending operation is noted, that is
-// for the server's thread alone: if the monitor dies between the release and the
-// wake-up, the thread finds its word changed when its nap ends.
+// release ends a hold from any goroutine. It sets no pending operation on the robust
+// list, because only the server's thread may: if the monitor dies between the release and
+// the wake-up, the thread sees its changed word when its nap ends.
 func (v *Server) release(slot int, number uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -54,7 +54,7 @@ func (v *Server) release(slot int, number uint64) {
 	}
 }
 
-// Reclaim frees the slots of threads that have ended, which alive tells.
+// Reclaim frees the slots of threads that have ended according to alive.
 func (v *Server) Reclaim(alive func(tid int) bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -14,8 +14,8 @@
 #define SIG_SETMASK 2
 #define OWNER_DIED_BIT 30
 
-// The frame hold pushes: sixteen registers as in Registers, the flags, and the
-// address hold returns to, below the red zone of the interrupted code.
+// The frame that hold pushes: sixteen registers as in Registers, the flags, and hold's
+// return address, below the red zone of the interrupted code.
 #define FRAME_FLAGS  const_frameFlags
 #define FRAME_RETURN const_frameReturn
 #define FRAME_SIZE   const_frameSize
@@ -25,9 +25,9 @@
 #define CROWDED const_localCrowded(SP)
 #define MASK    const_localMask(SP)
 
-// REST waits for a turn, unless the word at DI is not DX. R8, which the kernel
-// does not look at, tells that the frame is complete and nothing else was begun:
-// the thread may as well be sent back to its place.
+// REST waits for a turn, unless the word at DI is not DX. R8, which the kernel ignores,
+// says that the frame is complete and hold has begun nothing else: the thread may be sent
+// back to its place.
 #define REST MOVQ $0, LIMIT; MOVQ $const_turn, 8(SP); MOVL $FUTEX_WAIT, SI; MOVQ SP, R10; MOVQ $const_atRest, R8; MOVL $SYS_futex, AX; SYSCALL; XORL R8, R8
 
 #define SETMASK(new) MOVL $SIG_SETMASK, DI; LEAQ new, SI; MOVL $8, R10; MOVL $SYS_rt_sigprocmask, AX; SYSCALL
@@ -38,12 +38,11 @@
 #define COPY(from, to, i) MOVQ 8*i(from), AX; MOVQ AX, 8*i(to)
 #define COPY4(from, to, i) COPY(from, to, i); COPY(from, to, (i+1)); COPY(from, to, (i+2)); COPY(from, to, (i+3))
 
-// hold runs in the target, never here: its bytes are copied to arenaCode of an
-// arena. A stub calls it with the red zone skipped. It touches no vector
-// register.
+// hold runs in the target, never here: its bytes are copied to arenaCode of an arena. A
+// stub skips the red zone and calls it. It changes no vector register.
 //
-//	BX board, BP frame, R12 owner, R13 thread, then the word while waiting, R14 slot
-//	number, then the last beat seen, R15 slot, R9 waits left
+// BX board, BP frame, R12 owner, R13 thread, then the word while waiting, R14 slot
+// number, then the last beat seen, R15 slot, R9 waits left
 TEXT ·hold(SB), NOSPLIT|NOFRAME, $0-0
 	PUSHFQ
 	PUSHQ R15
@@ -54,7 +53,7 @@ TEXT ·hold(SB), NOSPLIT|NOFRAME, $0-0
 	PUSHQ R10
 	PUSHQ R9
 	PUSHQ R8
-	PUSHQ SP // the place of rsp, its value is computed
+	PUSHQ SP // space for rsp, whose value is computed
 	PUSHQ BP
 	PUSHQ DI
 	PUSHQ SI
@@ -68,7 +67,7 @@ TEXT ·hold(SB), NOSPLIT|NOFRAME, $0-0
 	LEAQ ·hold(SB), BX
 	MOVQ -const_arenaCode(BX), BX
 	TESTQ BX, BX
-	JZ   out // a forked child: nobody waits for it
+	JZ   out // a forked child is not held
 
 	MOVL board_owner(BX), R12
 	TESTL R12, R12
@@ -79,7 +78,7 @@ TEXT ·hold(SB), NOSPLIT|NOFRAME, $0-0
 	CMPL board_silent(BX), $0
 	JNE  silence
 
-	// While the monitor has threads come out of holds, none goes into one.
+	// While the gate is shut, no thread enters a hold.
 gate:
 	CMPL board_gate(BX), $0
 	JEQ  open
@@ -91,8 +90,8 @@ gate:
 	JMP  gate
 open:
 
-	// Claim a slot. The thread is asked for its id each time: whatever could be
-	// kept would be wrong after a fork, or for the next thread on this stack.
+	// Claim a slot. The thread asks for its id each time: a stored id would be wrong
+	// after a fork, or for the next thread on this stack.
 	MOVL $SYS_gettid, AX
 	SYSCALL
 	MOVL AX, R13
@@ -120,14 +119,14 @@ others:
 	DECL CX
 	JNZ  claim
 
-	// All slots are taken, some maybe by holds that this thread came from, in
-	// handlers of signals: it must not wait for itself.
+	// All slots are taken. If this thread itself has some of them, because signal
+	// handlers interrupted it in holds, it must not wait for itself.
 	TESTL DX, DX
 	JNZ  deep
 
-	// They come free soon, or the monitor does not stir, or is
-	// gone; nobody wakes us. Signals wait: were their handlers to come here, and
-	// others on top of them, the stack would end some time.
+	// Slots become free soon, or the monitor is stopped or dead; no thread wakes this
+	// one, so it polls. All signals are blocked: if their handlers came here, and others
+	// interrupted those, the stack would overflow.
 	CMPL CROWDED, $0
 	JNE  turn
 	MOVL $const_slotsTaken, CROWDED
@@ -168,7 +167,7 @@ deep:
 	INCQ board_deep(BX)
 	JMP  out
 
-	// The monitor has not stirred for long. It is rung for, but not waited for.
+	// The monitor has shown no heartbeat for long. Wake it, but do not wait.
 silence:
 	LOCK
 	INCQ board_gaveUp(BX)
@@ -188,8 +187,8 @@ claimed:
 	MOVQ FRAME_FLAGS(BP), AX
 	MOVQ AX, REG(const_RFlags)(R15)
 
-	// Held. If the owner died before it could be told of this slot, its own
-	// word says so: it was marked first.
+	// The thread is held now. If the owner died before the thread could announce this
+	// slot, the owner's word says so, because the kernel marks that one first.
 	MOVL R12, AX
 	XCHGL AX, slot_word(R15)
 	CMPL board_owner(BX), R12
@@ -249,7 +248,7 @@ sleep:
 	JEQ  sleep
 	CMPL AX, $EAGAIN
 	JEQ  sleep
-	JMP  giveup // a filter that refuses futex
+	JMP  giveup // a filter refuses futex
 late:
 	CMPL board_owner(BX), R12
 	JNE  lost
@@ -263,7 +262,7 @@ silent:
 	DECL R9
 	JNZ  sleep
 
-	// The owner does not stir. The slot is left to it, which may act on it yet.
+	// The owner shows no heartbeat. Leave the slot to it, because it may still use it.
 giveup:
 	MOVL R13, AX
 	MOVL $const_forsaken, CX
@@ -283,9 +282,9 @@ decided:
 	UNBLOCK
 goOn:
 
-	// Go on, with the registers as the monitor leaves them. The frame moves with
-	// the stack pointer, and the stack pointer before anything is written there:
-	// signals come at any time.
+	// Continue with the registers in the slot. Move the frame along with the stack
+	// pointer, and change the stack pointer before writing the frame: a signal can arrive
+	// at any time.
 	MOVQ FRAME_RETURN(BP), R14
 	MOVQ (const_stubAddr-const_stubCopy)(R14), AX
 	CMPQ REG(const_RIP)(R15), AX
@@ -306,7 +305,7 @@ samePlace:
 	MOVL $0, slot_tid(R15)
 	JMP  leave
 
-	// The owner is gone: what it may have written to the registers does not count.
+	// The owner is dead: ignore what it may have written to the registers.
 lost:
 	XORL AX, AX
 	XCHGL AX, slot_word(R15)
@@ -327,7 +326,7 @@ leave:
 	POPQ SI
 	POPQ DI
 	POPQ BP
-	POPQ R8 // the place of rsp
+	POPQ R8 // the space for rsp
 	POPQ R8
 	POPQ R9
 	POPQ R10
@@ -337,11 +336,11 @@ leave:
 	POPQ R14
 	POPQ R15
 	POPFQ
-	BYTE $0xc2; BYTE $const_redZone; BYTE $0x00 // ret $128: to the copy, over the red zone
+	BYTE $0xc2; BYTE $const_redZone; BYTE $0x00 // ret $128: to the copies, skipping the red zone
 	BYTE $'e'; BYTE $'n'; BYTE $'d'; BYTE $' '; BYTE $'h'; BYTE $'e'; BYTE $'r'; BYTE $'e'
 
-// holdAddress tells where the linker put hold; a Go function value would lead to
-// a wrapper.
+// holdAddress returns the address of hold; a Go function value would be the address of a
+// wrapper.
 TEXT ·holdAddress(SB), NOSPLIT, $0-8
 	LEAQ ·hold(SB), AX
 	MOVQ AX, ret+0(FP)

@@ -16,8 +16,8 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// forged is the memory of a target that has written there what an earlier monitor might have
-// left. It makes no calls.
+// forged is the memory of a target that imitates what an earlier monitor might have left.
+// It makes no calls.
 type forged struct {
 	begin uint64
 	bytes []byte
@@ -46,7 +46,7 @@ func (f *forged) PID() int { return 0 }
 
 func (f *forged) Call(uint64, ...uint64) (int64, error) { return -int64(unix.ENOMEM), nil }
 
-// forge makes an arena with some places whose jumps stand.
+// forge makes an arena with some places that have jumps.
 func forge() (*forged, proc.Mappings) {
 	const base = 0x400000
 	f := &forged{base, make([]byte, 2*ArenaSize)}
@@ -70,11 +70,12 @@ func forge() (*forged, proc.Mappings) {
 func TestForgedArenaIsAdopted(t *testing.T) {
 	f, maps := forge()
 	if s := Adopt(f, maps, Config{}); len(s.Standing()) != 4 {
-		t.Errorf("%d places stand", len(s.Standing()))
+		t.Errorf("%d places have jumps", len(s.Standing()))
 	}
 }
 
-// TestHostileArenas has a target write at random into what an earlier monitor has left.
+// TestHostileArenas lets a target overwrite what an earlier monitor has left with random
+// values.
 func TestHostileArenas(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 2000 {
@@ -108,7 +109,7 @@ func TestHostileArenas(t *testing.T) {
 	}
 }
 
-// TestManyForgedArenas has a target show arenas wherever it has code.
+// TestManyForgedArenas lets a target show arenas in all its code.
 func TestManyForgedArenas(t *testing.T) {
 	f, one := forge()
 	var maps proc.Mappings
@@ -120,7 +121,7 @@ func TestManyForgedArenas(t *testing.T) {
 	}
 }
 
-// TestHostileBoard has a target write at random onto the board while it is served.
+// TestHostileBoard lets a target write random values to the board while it is served.
 func TestHostileBoard(t *testing.T) {
 	b, err := unix.Mmap(-1, 0, boardSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -177,7 +178,7 @@ func TestHostileBoard(t *testing.T) {
 		t.Fatal("the server does not end")
 	}
 	if hits == 0 {
-		t.Error("there was no hit")
+		t.Error("there were no hits")
 	}
 	s.Forget()
 }

@@ -2,47 +2,47 @@
 
 package rendezvous
 
-// The assembler in hold_amd64.s knows the fields of board and slot, and the
-// constants here, by the header the compiler makes of them (go_asm.h).
+// hold_amd64.s uses the fields of board and slot and the constants below by the header
+// that the compiler generates from them (go_asm.h).
 
-// Slots is how many threads can be held at a time; those beyond wait for a slot.
-// Each has a bit in a word, and the kernel follows a robust list for 2,048
+// Slots is the number of threads that can be held at a time; others wait for a slot. Each
+// slot has a bit in a word; and the kernel follows a robust list for at most 2,048
 // entries.
 const Slots = 64
 
-// board is the memory a monitor and a target share. The words they both write
-// have cache lines of their own.
+// board is the memory that a monitor and a target share. Words that both write have cache
+// lines of their own.
 type board struct {
-	owner    uint32 // the server's thread; 0: nobody; FUTEX_OWNER_DIED: its death
+	owner    uint32 // the server's thread; 0: none; FUTEX_OWNER_DIED: it is dead
 	_        [60]byte
-	bell     uint32 // counts rings, the server waits for it to change
+	bell     uint32 // counts wake-ups; the server waits for it to change
 	_        [60]byte
 	sleeping uint32 // the server waits, or is about to
 	_        [60]byte
-	beat     uint32 // changes as long as the server is alive and kicking
-	patience uint32 // how many naps without a beat a thread endures; 0: any number
-	queuing  uint32 // how many turns
+	beat     uint32 // changes as long as the server runs
+	patience uint32 // number of naps without a beat after which a thread continues; 0: never
+	queuing  uint32 // the same as a number of turns
 	_        [52]byte
-	pend     uint64 // a bit for each slot that nobody has looked at yet
+	pend     uint64 // a bit for each slot with a new hit
 	_        [56]byte
 	full     uint64 // hits that had to wait for a slot
-	dead     uint64 // hits that found no monitor, or lost it
-	gaveUp   uint64 // hits whose monitor did not stir
-	deep     uint64 // hits in signal handlers on top of holds, when all slots were taken
+	dead     uint64 // hits that found no monitor, or whose monitor died
+	gaveUp   uint64 // hits whose monitor showed no heartbeat
+	deep     uint64 // hits in signal handlers that interrupted holds, when all slots were taken
 	_        [32]byte
-	silent   uint32 // a thread lost patience; nobody is held until the server stirs
-	gate     uint32 // not 0: nobody goes into a hold
+	silent   uint32 // the patience of a thread has ended; no thread is held until the server runs again
+	gate     uint32 // not 0: no thread enters a hold
 	_        [4096 - 0x188]byte
 	slots    [Slots]slot
 }
 
-// slot is where one thread is held. The word is 0 for "go on", the owner while
-// the thread is held, with FUTEX_WAITERS while it sleeps, forsaken when it has
-// given up. Zero has to be "go on": the kernel wakes the waiter of an operation a
-// dead owner left pending only where the word is zero.
+// slot holds one thread. The word is 0 for "continue", the owner while the thread is
+// held, with FUTEX_WAITERS while it sleeps, and forsaken when it has given up. "Continue"
+// must be 0: if a dead owner left an operation pending, the kernel wakes its waiter only
+// if the word is 0.
 type slot struct {
 	word uint32
-	tid  uint32 // who has claimed the slot
+	tid  uint32 // thread that has claimed the slot
 	_    [8]byte
 	regs Registers
 	_    [slotSize - 16 - 8*18]byte
@@ -56,11 +56,11 @@ const (
 	futexOwnerDied = 0x40000000
 	futexTIDMask   = 0x3fffffff
 
-	forsaken = futexTIDMask // no thread's id: those end at 1 << 22
+	forsaken = futexTIDMask // not a thread's id: those are below 1 << 22
 )
 
-// An arena begins with a page for the address of the board, which a forked child
-// finds empty (MADV_WIPEONFORK): nobody waits for it. Then comes code.
+// An arena begins with a page for the address of the board, which the kernel clears in a
+// forked child (MADV_WIPEONFORK), so that the child is not held. Code follows.
 const (
 	ArenaSize = 0x10000
 
@@ -71,19 +71,19 @@ const (
 	arenaRoom  = (ArenaSize - arenaStubs) / stubSize
 )
 
-// A stub is a description of its place, the call of hold, and the copies of the
+// A stub consists of a description of its place, the call of hold, and copies of the
 // instructions that the jump displaced.
 const (
-	stubAddr     = 0  // where the jump stands, and what hits report
-	stubOriginal = 8  // the five bytes it displaced
-	stubLength   = 13 // of the displaced instructions
+	stubAddr     = 0  // address of the jump, which hits report
+	stubOriginal = 8  // the five bytes that the jump replaced
+	stubLength   = 13 // length of the displaced instructions
 	stubEntry    = 16 // lea -128(%rsp), %rsp; call hold
-	stubCopy     = 26 // where hold returns to
+	stubCopy     = 26 // return address of hold
 
 	redZone = 128
 )
 
-// The frame that hold makes: registers as in Registers, but for RSP, then these.
+// The frame of hold: registers as in Registers, with a space for RSP, then these.
 const (
 	frameFlags  = 128
 	frameReturn = 136
@@ -93,9 +93,9 @@ const (
 // atRest is in R8 of a thread that waits and may be sent back to its place.
 const atRest = 0x74736572207461
 
-// What hold has on the stack below its frame: a timespec, the last beat seen
-// while all slots were taken, whether they were, and the signals that were
-// blocked before it blocked them all.
+// Data of hold on the stack below its frame: a timespec, the last beat seen while all
+// slots were taken, whether they were and signals are blocked, and the signals that were
+// blocked before.
 const (
 	localBeat    = 16
 	localCrowded = 20
@@ -106,12 +106,12 @@ const (
 	signalsBlocked = 2
 )
 
-// magic tells an arena of ours, also to a monitor that did not make it.
+// magic identifies an arena of any monitor of this version.
 var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'h', 'o', 'l', 'd', ' ', '2', 0, 0}
 
-// Registers of a held thread, in the numbering of the DWARF ABI (see
-// omis.Registers). What the monitor changes is there when the thread goes on; a
-// changed RIP is where it goes on.
+// Registers are the registers of a held thread, numbered as in the DWARF ABI (see
+// omis.Registers). The thread continues with the monitor's changes, at RIP if that was
+// changed.
 type Registers [18]uint64
 
 // Indices of Registers.

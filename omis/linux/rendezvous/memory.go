@@ -17,8 +17,8 @@ type memory struct {
 	board *board
 }
 
-// openMemory maps a file that a target has open. It is sealed, so that the
-// target cannot take the memory away under our feet.
+// openMemory maps a file that a target has open, and seals it, so that the target cannot
+// truncate it.
 func openMemory(pid, fd int) (*memory, error) {
 	f, err := sealed.Open(fmt.Sprintf("/proc/%d/fd/%d", pid, fd))
 	if err != nil {
@@ -41,5 +41,5 @@ func openMemory(pid, fd int) (*memory, error) {
 	return &memory{b, (*board)(unsafe.Pointer(&b[0]))}, nil
 }
 
-// close unmaps the board; nobody may use it any more.
+// close unmaps the board.
 func (m *memory) close() { _ = unix.Munmap(m.bytes) }

@@ -16,7 +16,7 @@ const (
 	wordSize = 8
 )
 
-// Refusal says why no jump can stand at an address; a breakpoint may.
+// Refusal is the reason why a place cannot have a jump; a breakpoint may be possible.
 type Refusal struct {
 	Addr uint64
 	Why  string
@@ -26,31 +26,31 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("no jump can be put at %#x: %s", r.Addr, r.Why)
 }
 
-// Function is a piece of program text that control enters at its start only, as
-// the symbol table bounds it.
+// Function is a part of the program text, as the symbol table bounds it, which other code
+// enters only at its start.
 type Function struct {
 	Start uint64
-	Code  []byte // as the file has it, without breakpoints
+	Code  []byte // the content of the file, without breakpoints
 }
 
-// Plan says what a jump at an address displaces.
+// Plan describes what a jump at an address displaces.
 type Plan struct{ detour.Window }
 
-// Survey finds out whether a jump can stand at addr, which must be the beginning
-// of an instruction. Where it displaces several instructions, none but the first
-// may be gone to from anywhere; that is known only of functions without indirect
-// jumps. The error is a *Refusal.
+// Survey finds out whether a jump can be put at addr, which must be the beginning of an
+// instruction. If the jump displaces several instructions, no other code may jump to any
+// but the first; this is known only for functions without indirect jumps. The error is a
+// *Refusal.
 //
-// The jump must lie within a machine word: what is written there at once is
-// either there or not for whoever runs into it meanwhile, and so it can be taken
-// away when nobody is left to stop the threads.
+// The jump must lie within a machine word: a write of a word is atomic for threads that
+// execute it, so the jump can be removed even when the threads cannot be stopped, after
+// the monitor's death.
 func Survey(fn Function, addr uint64) (Plan, error) {
 	p := Plan{detour.Window{Addr: addr}}
 	if addr < fn.Start || addr >= fn.Start+uint64(len(fn.Code)) {
 		return p, p.refuse("it is outside the function at %#x", fn.Start)
 	}
 	if addr%wordSize > wordSize-jumpSize {
-		return p, p.refuse("the jump would lie in two words, which are not written at once")
+		return p, p.refuse("the jump would cross two machine words, which cannot be written at once")
 	}
 	var err error
 	if p.Window, err = detour.Displace(addr, fn.Code[addr-fn.Start:]); err != nil {
@@ -63,8 +63,8 @@ func (p *Plan) refuse(format string, args ...any) error {
 	return &Refusal{p.Addr, fmt.Sprintf(format, args...)}
 }
 
-// check goes through the function. An instruction must begin where the jump is to
-// stand, and none may jump into the displaced ones.
+// check decodes the function. An instruction must begin at the jump's address, and none
+// may jump into the displaced ones.
 func (p *Plan) check(fn Function) error {
 	boundary := p.Addr == fn.Start
 	for n := 0; n < len(fn.Code) && !(boundary && p.Whole()); {

@@ -15,7 +15,7 @@ func TestSurvey(t *testing.T) {
 	tests := []struct {
 		name, code string
 		at         uint64
-		displaced  string // or what the refusal says
+		displaced  string // or the text of the refusal
 	}{
 		{"one long instruction", "4881ec00010000" + "c3", 0, "4881ec00010000"},
 		{"a landing pad", "f30f1efa" + "b801000000" + "c3", 0, "f30f1efab801000000"},
@@ -69,7 +69,7 @@ func TestStub(t *testing.T) {
 	}
 	const want = "0010400000000000" + "554889e548" + "08" + "0000" +
 		"488d642480" + "e8e6efffff" + // lea -128(%rsp), %rsp; call 501000
-		"55" + "4889e5" + "4883ec10" + "e9e1efefff" // the displaced ones; jmp 401008
+		"55" + "4889e5" + "4883ec10" + "e9e1efefff" // the displaced instructions; jmp 401008
 	if got := hex.EncodeToString(stub); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -79,12 +79,12 @@ func TestStub(t *testing.T) {
 	s := &Site{places: map[uint64]*place{p.Addr: {Plan: p, stub: 0x502000, moved: moved, stands: true}}}
 	for pc, want := range map[uint64]uint64{0x401001: 0x502000 + stubCopy + 1, 0x401004: 0x502000 + stubCopy + 4, 0x401000: 0, 0x401008: 0} {
 		if to, ok := s.Moved(pc); to != want || ok != (want != 0) {
-			t.Errorf("a thread at %#x goes on at %#x", pc, to)
+			t.Errorf("a thread at %#x continues at %#x", pc, to)
 		}
 	}
 }
 
-// TestLayout checks what the kernel and the page size ask of the board.
+// TestLayout checks what the kernel and the page size require of the board.
 func TestLayout(t *testing.T) {
 	var b board
 	if unsafe.Sizeof(b) != boardSize || boardSize%0x1000 != 0 || unsafe.Offsetof(b.slots) != 0x1000 {

@@ -9,24 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// robust is the robust list of a server's thread: what the kernel goes through
-// when the thread ends, however that comes about. Its nodes lie in memory of the
-// monitor's own, which no target can write, each at the same distance from its
-// word on the board.
+// robust is the robust list of a server's thread, which the kernel processes when the
+// thread ends for any reason. Its nodes are in the monitor's private memory, which
+// targets cannot write; all nodes have the same distance from their words on the board.
 type robust struct {
 	bytes []byte
 	head  *robustHead
-	nodes *board // seen as a board: the node of a word is where the word would be
+	nodes *board // laid out like a board: a node has the offset of its word
 }
 
 // robustHead is struct robust_list_head of the kernel.
 type robustHead struct {
-	list    uintptr // of nodes, each of them the address of the next
+	list    uintptr // list of nodes; each contains the address of the next
 	offset  int     // from a node to its word
-	pending uintptr // the node of a word that is being released
+	pending uintptr // node of a word that is being released
 }
 
-// newRobust lays the list out: the owner first, then the slots.
+// newRobust makes the list: the owner first, then the slots.
 func newRobust(b *board) (*robust, error) {
 	mem, err := unix.Mmap(-1, 0, boardSize+int(unsafe.Sizeof(robustHead{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -47,11 +46,11 @@ func newRobust(b *board) (*robust, error) {
 	return r, nil
 }
 
-// enter makes the list that of the calling thread, in place of the one the C
-// library may have set.
+// enter sets the list of the calling thread; it replaces the list that a C library may
+// have set.
 func (r *robust) enter() error { return setRobustList(r.head) }
 
-// leave takes it back and frees it.
+// leave unsets the list and frees it.
 func (r *robust) leave() {
 	_ = setRobustList(nil)
 	_ = unix.Munmap(r.bytes)
@@ -65,5 +64,5 @@ func setRobustList(head *robustHead) error {
 	return nil
 }
 
-// node is the node of slot i.
+// node returns the node of slot i.
 func (r *robust) node(i int) uintptr { return uintptr(unsafe.Pointer(&r.nodes.slots[i].word)) }

@@ -13,51 +13,51 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Server is the monitor's side of a site: it hands hits to a handler and lets
-// the threads go on. Its goroutine keeps an OS thread to itself, with whose end
-// the kernel frees all threads held.
+// Server is the monitor's side of a site: it passes hits to a handler and lets the
+// threads continue. Its goroutine has an OS thread of its own; when that ends, the kernel
+// frees all held threads.
 type Server struct {
 	board   *board
-	at      uint64 // where the target has the board
+	at      uint64 // address of the board in the target
 	robust  *robust
 	handler func(*Hit)
 	spin    time.Duration
 	hits    [Slots]Hit
 	owner   uint32
 	began   time.Time
-	last    time.Duration // of a hit, since it began
-	dozes   bool          // the next hit comes soon
-	holds   atomic.Int32  // threads held beyond their handler
+	last    time.Duration // time of the last hit since began
+	dozes   bool          // the next hit is expected soon
+	holds   atomic.Int32  // threads held after their handlers
 	served  atomic.Uint64
 	closing atomic.Bool
 	done    chan struct{}
 
-	mu      sync.Mutex    // held to end a hold from outside
-	kept    [Slots]uint64 // the number of the hit that is held beyond its handler
+	mu      sync.Mutex    // held while a hold ends from another goroutine
+	kept    [Slots]uint64 // number of the hit that is held after its handler
 	retired bool          // the board may be gone
 }
 
-// beatEvery is how often a server shows that it is alive while it holds threads;
-// it is less than a nap.
+// beatEvery is the interval of the heartbeat while the server holds threads; it is less
+// than a nap.
 const beatEvery = nap / 2
 
-// A server whose hits come one soon after the other dozes: it waits for the next
-// without telling Go's scheduler.
+// When hits follow soon after each other, a server dozes: it waits for the next one
+// without notifying Go's scheduler.
 const (
 	soon = 500 * time.Microsecond
 
-	// doze is longer than a tick of the kernel's. A timer that is due before the
-	// tick has to be programmed, and taken back, with every hit, which in a virtual
+	// doze is longer than a tick of the kernel. A timer that expires before the tick
+	// would have to be programmed and cancelled with every hit, which in a virtual
 	// machine costs as much as the rest of the hit.
 	doze = 5 * time.Millisecond
 )
 
-// ErrServed is returned for a site that has a server.
+// ErrServed is the error for a site that has a server.
 var ErrServed = errors.New("the site is served already")
 
-// Serve begins to serve a site. The handler is called for one hit after the
-// other, on the server's own goroutine. Before the server waits for a hit it
-// looks for one for as long as spin says, leaving the processor to others.
+// Serve starts to serve a site. It calls the handler for one hit at a time, on the
+// server's own goroutine. Before the server sleeps, it polls for a hit for the duration
+// spin, and yields the processor meanwhile.
 func Serve(s *Site, spin time.Duration, handler func(*Hit)) (*Server, error) {
 	r, err := newRobust(s.memory.board)
 	if err != nil {
@@ -93,13 +93,13 @@ func (v *Server) run(ready chan<- error) {
 	v.robust.leave()
 }
 
-// serve handles the hits that are there; false: there were none.
+// serve handles the hits on the board; it returns false if there were none.
 func (v *Server) serve() bool {
 	if atomic.LoadUint64(&v.board.pend) == 0 {
 		return false
 	}
 	v.stir()
-	now := time.Since(v.began) // which reads one clock, time.Now two
+	now := time.Since(v.began) // reads one clock; time.Now reads two
 	v.dozes, v.last = now-v.last < soon, now
 	for set := atomic.SwapUint64(&v.board.pend, 0); set != 0; set &= set - 1 {
 		v.take(bits.TrailingZeros64(set))
@@ -121,7 +121,8 @@ func (v *Server) take(i int) {
 	if h.taken {
 		return
 	}
-	// Should we die between the release and the wake-up, the kernel wakes.
+	// If the monitor dies between the release and the wake-up, the kernel wakes the
+	// thread.
 	atomic.StoreUintptr(&v.robust.head.pending, v.robust.node(i))
 	v.letGo(i)
 	atomic.StoreUintptr(&v.robust.head.pending, 0)
@@ -137,7 +138,7 @@ func (v *Server) letGo(i int) {
 			v.free(i)
 			return
 		case !atomic.CompareAndSwapUint32(&slot.word, old, 0):
-			continue // it has gone to sleep, or given up
+			continue // the thread has gone to sleep, or given up
 		case old&futexWaiters != 0:
 			futexWake(&slot.word)
 		}
@@ -145,7 +146,7 @@ func (v *Server) letGo(i int) {
 	}
 }
 
-// free makes a slot available whose thread has given up and gone.
+// free frees a slot whose thread has given up and left.
 func (v *Server) free(i int) {
 	slot := &v.board.slots[i]
 	if atomic.CompareAndSwapUint32(&slot.word, forsaken, 0) {
@@ -153,7 +154,7 @@ func (v *Server) free(i int) {
 	}
 }
 
-// wait sleeps until the bell rings.
+// wait sleeps until the bell changes.
 func (v *Server) wait() {
 	if v.look() {
 		return
@@ -177,7 +178,7 @@ func (v *Server) wait() {
 	v.stir()
 }
 
-// stir shows the target that the server is alive.
+// stir shows the target that the server runs.
 func (v *Server) stir() {
 	atomic.AddUint32(&v.board.beat, 1)
 	if atomic.LoadUint32(&v.board.silent) != 0 {
@@ -185,8 +186,8 @@ func (v *Server) stir() {
 	}
 }
 
-// look is a wait without sleep, which spares the sleep and the wake-up; they cost
-// more than the rest of a hit, most of all across processors.
+// look polls instead of sleeping: sleep and wake-up cost more than the rest of a hit,
+// most of all between processors.
 func (v *Server) look() bool {
 	if v.spin == 0 {
 		return false
@@ -199,8 +200,8 @@ func (v *Server) look() bool {
 	return false
 }
 
-// retire lets everybody go. A thread that has just read the owner sees it
-// changed, or is let go with the rest.
+// retire lets all threads continue. A thread that has just read the owner sees that it
+// changed, or is let go with the others.
 func (v *Server) retire() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -213,8 +214,8 @@ func (v *Server) retire() {
 	atomic.StoreUint64(&v.board.pend, 0)
 }
 
-// Close ends the serving and lets all threads go, those under a Hold included.
-// Threads that come later go on at once.
+// Close ends the service and lets all threads continue, including those under a Hold.
+// Threads that come later are not held.
 func (v *Server) Close() {
 	if v.closing.Swap(true) {
 		<-v.done
@@ -227,14 +228,14 @@ func (v *Server) Close() {
 
 // Stats counts hits.
 type Stats struct {
-	Served  uint64 // handed to the handler
+	Served  uint64 // passed to the handler
 	Full    uint64 // had to wait for a slot
-	Unheld  uint64 // went on because there was no monitor, or it died
-	Forsook uint64 // went on because the monitor did not stir
-	Deep    uint64 // went on because signal handlers of their thread, and others, had all slots
+	Unheld  uint64 // continued because there was no monitor, or it died
+	Forsook uint64 // continued because the monitor showed no heartbeat
+	Deep    uint64 // continued because their threads, with interrupted holds, and others had all slots
 }
 
-// Stats counts the hits since the board was made.
+// Stats returns the counts of hits since the board was made.
 func (v *Server) Stats() Stats {
 	b := v.board
 	return Stats{

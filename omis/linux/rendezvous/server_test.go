@@ -83,7 +83,7 @@ func TestChangedRegistersArrive(t *testing.T) {
 	}
 }
 
-// TestGoto returns from a function that was never executed, by its registers.
+// TestGoto returns from a function that was never executed, by changing registers.
 func TestGoto(t *testing.T) {
 	p := start(t, build(t), "1", "5", "value")
 	site, err := plant(p.path, p.PID, forEver, p.work)
@@ -104,8 +104,8 @@ func TestGoto(t *testing.T) {
 	}
 }
 
-// TestCrowd has more threads than slots: those beyond wait for one.
-func TestCrowd(t *testing.T) {
+// TestMoreThreadsThanSlots checks that threads without a slot wait for one.
+func TestMoreThreadsThanSlots(t *testing.T) {
 	path := build(t)
 	want := subject.Alone(t, path, "100", "200")
 	p := start(t, path, "100", "200")
@@ -132,8 +132,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestSignalHandlers has threads interrupted while they are held, by handlers
-// that are held themselves.
+// TestSignalHandlers interrupts held threads by signal handlers that are held themselves.
 func TestSignalHandlers(t *testing.T) {
 	path := build(t)
 	want := subject.Alone(t, path, "3", "2000")
@@ -142,7 +141,7 @@ func TestSignalHandlers(t *testing.T) {
 	_, s := serve(t, p, func(h *Hit) {
 		switch n := slotsOf(h.server, h.TID); {
 		case n == 0:
-			t.Error("held by nobody")
+			t.Error("the hit belongs to no thread")
 		case n > 1:
 			nested++
 		}
@@ -187,7 +186,7 @@ func TestForkedChildIsNotHeld(t *testing.T) {
 
 func TestCloseLetsGo(t *testing.T) {
 	path := build(t)
-	const calls = "10000000" // not to be over while there is no server, on a busy machine
+	const calls = "10000000" // long enough to last while there is no server, on a busy machine
 	want := subject.Alone(t, path, "10", calls)
 	p := start(t, path, "10", calls)
 	held := make(chan func(), 1000)
@@ -211,7 +210,7 @@ func TestCloseLetsGo(t *testing.T) {
 		for range 10 {
 			select {
 			case release := <-held:
-				defer release() // too late, to no effect
+				defer release() // has no effect, because it comes too late
 			case <-time.After(limit):
 				t.Fatal("no hit")
 			}
@@ -248,7 +247,7 @@ func TestRemove(t *testing.T) {
 	}
 	site.Unpatched(fn.Start, patched)
 	if string(patched) != string(fn.Code) {
-		t.Error("Unpatched does not give the program's own bytes")
+		t.Error("Unpatched does not return the program's own bytes")
 	}
 	if err := visit(pid, func(t *tracer) error {
 		site.target = t
@@ -257,7 +256,7 @@ func TestRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text() != string(fn.Code) || site.Stands(p.work) {
-		t.Error("the jump still stands")
+		t.Error("the jump is still in the code")
 	}
 	p.Begin()
 	p.Finish()
@@ -266,7 +265,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestStoppedTarget stops the target while it is held; nothing is lost.
+// TestStoppedTarget stops the target while its threads are held; no hit may be lost.
 func TestStoppedTarget(t *testing.T) {
 	path := build(t)
 	want := subject.Alone(t, path, "4", "3000")

@@ -14,28 +14,25 @@ import (
 	"mirador/omis/code/x86/detour"
 )
 
-// Target is a process in the hands of a tracer. It is asked for things only
-// during calls of Adopt and the methods of Site, for which all of its threads
-// must be stopped.
+// Target is a process under the control of a tracer. Only Adopt and the methods of Site
+// call its methods, and all threads of the process must be stopped meanwhile.
 type Target interface {
-	io.ReaderAt // its memory, by address
+	io.ReaderAt // the memory, by address
 	io.WriterAt
 	PID() int
-	// Call has one of the threads make a system call, and returns its result:
-	// -errno where the kernel refuses it. The error is for calls that could not
-	// be made at all.
+	// Call lets one of the threads make a system call, and returns its result, -errno if
+	// it failed. The error is for calls that could not be made at all.
 	Call(number uint64, args ...uint64) (int64, error)
 }
 
-// Config is what a site has to be told.
+// Config configures a site.
 type Config struct {
-	// Vacancies proposes page-aligned addresses with room for ArenaSize bytes
-	// near an address of the program, the best first.
+	// Vacancies proposes page-aligned addresses with ArenaSize free bytes near an address
+	// of the program, the best first.
 	Vacancies func(near uint64) []uint64
 
-	// Patience is how long a thread is held by a monitor that does not stir,
-	// because it is stopped, say. It is rounded to tenths of a second; 0 means
-	// for ever.
+	// Patience is how long a thread waits for a monitor that does not run, for example
+	// because it is stopped. It is rounded to tenths of a second; 0 means forever.
 	Patience time.Duration
 }
 
@@ -43,14 +40,14 @@ type Config struct {
 type Site struct {
 	target Target
 	config Config
-	memory *memory // nil as long as there is no board
-	at     uint64  // where the target has the board
+	memory *memory // nil while there is no board
+	at     uint64  // address of the board in the target
 	arenas []arena
-	places map[uint64]*place   // by address; all that ever stood
+	places map[uint64]*place   // by address; includes places whose jumps were removed
 	former map[uint64][]uint64 // stubs of an earlier monitor, by the address of their places
 }
 
-// place is where a jump stands, or stood.
+// place is an address that has or had a jump.
 type place struct {
 	Plan
 	stub   uint64
@@ -71,7 +68,7 @@ func (s *Site) share(name uint64) error {
 	if err == nil {
 		s.at, err = s.mapBoard(uint64(fd))
 	}
-	// The mapping keeps the memory; the program wants its descriptors to itself.
+	// The mapping keeps the memory, and the program must not see the descriptor.
 	if _, e := s.target.Call(unix.SYS_CLOSE, uint64(fd)); err == nil {
 		err = e
 	}
@@ -96,12 +93,12 @@ func (s *Site) mapBoard(fd uint64) (uint64, error) {
 }
 
 func callError(name string, r int64) error {
-	return fmt.Errorf("the process is refused %s: %w", name, unix.Errno(-r))
+	return fmt.Errorf("the kernel refuses the process %s: %w", name, unix.Errno(-r))
 }
 
-// Prepare makes the stub for a place, and what all places need, as far as it is
-// not there. The jump is not there yet: first, threads that stand inside the place
-// go on elsewhere (see Moved), so that the monitor may die at any time in between.
+// Prepare makes the stub of a place, and the parts that all places need, unless they
+// exist. It does not write the jump: first the caller moves threads that are inside the
+// place (see Moved), so that the monitor may die at any time.
 func (s *Site) Prepare(p Plan) error {
 	old := s.places[p.Addr]
 	if old != nil && string(old.Code) == string(p.Code) || s.reuse(&p) {
@@ -127,7 +124,7 @@ func (s *Site) Prepare(p Plan) error {
 	return nil
 }
 
-// meet makes the board, if there is none, and has all arenas use it.
+// meet makes the board if there is none, and makes all arenas use it.
 func (s *Site) meet(a arena) error {
 	if s.memory != nil {
 		return nil
@@ -143,8 +140,7 @@ func (s *Site) meet(a arena) error {
 	return nil
 }
 
-// reuse finds a stub that an earlier monitor left and that is the one that would
-// be made.
+// reuse finds a stub of an earlier monitor that equals the one needed.
 func (s *Site) reuse(p *Plan) bool {
 	for _, at := range s.former[p.Addr] {
 		i := slices.IndexFunc(s.arenas, func(a arena) bool { return a.contains(at) })
@@ -161,9 +157,9 @@ func (s *Site) reuse(p *Plan) bool {
 	return false
 }
 
-// Plant puts the jump at a place that was prepared. No thread may stand inside
-// it, nor come back there from a signal handler (see Plan.Inside). Hits reach a
-// Server; without one, threads go on.
+// Plant writes the jump at a place that was prepared. No thread may be inside the place,
+// or return there from a signal handler (see Plan.Inside). Hits go to a Server; without
+// one, threads continue.
 func (s *Site) Plant(addr uint64) error {
 	p := s.places[addr]
 	if p == nil {
@@ -177,7 +173,7 @@ func (s *Site) Plant(addr uint64) error {
 
 func (p *place) jump() [jumpSize]byte { return detour.Jump(p.Addr, p.stub+stubEntry) }
 
-// arenaFor finds an arena with a free stub near an address, or makes one.
+// arenaFor finds an arena near an address with a free stub, or makes one.
 func (s *Site) arenaFor(addr uint64) (*arena, error) {
 	for i := range s.arenas {
 		if a := &s.arenas[i]; a.near(addr) && a.used < arenaRoom {
@@ -197,8 +193,8 @@ func (s *Site) arenaFor(addr uint64) (*arena, error) {
 	return &s.arenas[len(s.arenas)-1], nil
 }
 
-// Remove puts the program's own bytes back, unless something else is there by
-// now. The stub stays: threads may be in it, and go on from there.
+// Remove restores the program's own bytes, unless the jump was overwritten. The stub
+// stays, because threads may be in it.
 func (s *Site) Remove(addr uint64) error {
 	p := s.places[addr]
 	if p == nil || !p.stands {
@@ -217,8 +213,8 @@ func (p *place) restore(memory Memory) error {
 	return writeWord(memory, p.Addr, p.Code[:jumpSize])
 }
 
-// writeWord writes bytes that lie in one machine word, all at once: a thread that
-// did not stop in time may be running there.
+// writeWord writes bytes within one machine word at once, because a thread that did not
+// stop in time may execute them.
 func writeWord(memory Memory, addr uint64, b []byte) error {
 	var word [wordSize]byte
 	begin := int64(addr &^ (wordSize - 1))
@@ -230,24 +226,23 @@ func writeWord(memory Memory, addr uint64, b []byte) error {
 	return err
 }
 
-// Memory is that of a process, by address.
+// Memory is the memory of a process, by address.
 type Memory interface {
 	io.ReaderAt
 	io.WriterAt
 }
 
-// Clean takes all jumps out of the memory of a forked child, those that have
-// been removed since it was forked too. It does not matter if they stay: nobody
-// is held there.
+// Clean removes all jumps from the memory of a forked child, including those removed from
+// the parent since the fork. It ignores errors, because the child is not held anyway.
 func (s *Site) Clean(child Memory) {
 	for _, p := range s.places {
 		_ = p.restore(child)
 	}
 }
 
-// Withdraw takes the board away from a target in which no thread can be on its
-// way to or from a hold, and ends the monitor's use of the site. A Server of it
-// must have been closed, all jumps must have been removed.
+// Withdraw removes the board from a target in which no thread can be in a hold or on its
+// way, and ends the monitor's use of the site. Its Server must be closed, and all jumps
+// removed.
 func (s *Site) Withdraw() error {
 	defer s.Forget()
 	if s.memory == nil {
@@ -265,8 +260,8 @@ func (s *Site) Withdraw() error {
 	return err
 }
 
-// Forget ends the monitor's use of a site; the target keeps its side. A Server of
-// it must have been closed.
+// Forget ends the monitor's use of a site and changes nothing in the target. Its Server
+// must be closed.
 func (s *Site) Forget() {
 	if s.memory != nil {
 		s.memory.close()

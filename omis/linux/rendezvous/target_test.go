@@ -16,11 +16,11 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// limit is how long anything may take that cannot be waited for otherwise.
+// limit is the longest time that any step may take.
 const limit = 30 * time.Second
 
-// forEver is the patience of threads with a monitor that nobody stops, whichever
-// turn it gets on a busy machine.
+// forEver is a patience that never ends in a test, even if the monitor is delayed on a
+// busy machine.
 const forEver = time.Hour
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// build compiles party.
+// build compiles testdata/party.c.
 func build(t testing.TB, flags ...string) string {
 	t.Helper()
 	return subject.Compile(t, "party", append([]string{"testdata/party.c"}, flags...)...)
@@ -61,7 +61,8 @@ func (p *party) signal(sig syscall.Signal) {
 	}
 }
 
-// function reads the function around an address of a running program from its file.
+// function reads the function that contains an address of a running program from its
+// file.
 func function(path string, pid int, addr uint64) (Function, error) {
 	f, err := elf.Open(path)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"mirador/omis/linux/resident"
 )
 
-// tracer is the smallest one that can be a Target: it stops all threads, has the
-// first of them make system calls, and goes. It must stay on its OS thread.
+// tracer is a minimal Target: it stops all threads, lets the first one make system calls,
+// and detaches. It must stay on its OS thread.
 type tracer struct {
 	*os.File // the memory
 	pid      int
@@ -52,7 +52,7 @@ func trace(pid int) (*tracer, error) {
 }
 
 func (t *tracer) stop(tid int) error {
-	// Without options: this tracer is not told of children.
+	// Without options, the tracer gets no events of children.
 	if _, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(tid), 0, 0, 0, 0); errno != 0 {
 		return errno
 	}
@@ -126,7 +126,7 @@ func (t *tracer) stepOver(tid int) error {
 	}
 }
 
-// moveOut takes threads out of places that jumps are to be written to.
+// moveOut moves threads out of places to which jumps will be written.
 func (t *tracer) moveOut(s *Site) error {
 	for _, tid := range t.tids {
 		var regs ptrace.Regs
@@ -184,7 +184,7 @@ func loadBias(path string, pid int, f *elf.File) (uint64, error) {
 	return 0, fmt.Errorf("%s is not mapped", path)
 }
 
-// visit stops a target, does something to it and lets it go.
+// visit stops a target, calls do and continues the target.
 func visit(pid int, do func(*tracer) error) error {
 	result := make(chan error)
 	go func() {

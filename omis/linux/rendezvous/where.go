@@ -2,26 +2,26 @@
 
 package rendezvous
 
-// Stands tells whether a jump is at a place.
+// Stands reports whether a place has a jump.
 func (s *Site) Stands(addr uint64) bool {
 	p := s.places[addr]
 	return p != nil && p.stands
 }
 
-// Patch is what stands at a place: the jump, and what it has displaced there.
+// Patch is the jump at a place and the bytes that it displaced.
 type Patch struct {
 	Addr            uint64
 	Jump, Displaced []byte
 }
 
-// PatchAt is the patch of a place that was prepared.
+// PatchAt returns the patch of a place that was prepared.
 func (s *Site) PatchAt(addr uint64) Patch {
 	p := s.places[addr]
 	j := p.jump()
 	return Patch{addr, j[:], p.Code[:jumpSize]}
 }
 
-// Standing lists the places where jumps stand.
+// Standing lists the places that have jumps.
 func (s *Site) Standing() []uint64 {
 	var all []uint64
 	for addr, p := range s.places {
@@ -32,7 +32,7 @@ func (s *Site) Standing() []uint64 {
 	return all
 }
 
-// Covering lists the places with jumps that displace something of a range.
+// Covering lists the places whose jumps displace instructions of a range.
 func (s *Site) Covering(addr, length uint64) []uint64 {
 	var all []uint64
 	for at, p := range s.places {
@@ -43,8 +43,8 @@ func (s *Site) Covering(addr, length uint64) []uint64 {
 	return all
 }
 
-// Moved is where a thread has to go on that is stopped inside a place that was
-// prepared; ok is false for all others.
+// Moved returns the address at which a thread must continue that is stopped inside a
+// place that was prepared; ok is false for all other threads.
 func (s *Site) Moved(pc uint64) (to uint64, ok bool) {
 	for _, p := range s.places {
 		if !p.Inside(pc) {
@@ -59,13 +59,13 @@ func (s *Site) Moved(pc uint64) (to uint64, ok bool) {
 	return 0, false
 }
 
-// copyAt is where the copy of the i-th displaced instruction is.
+// copyAt returns the address of the copy of the i-th displaced instruction.
 func (p *place) copyAt(i int) uint64 { return p.stub + stubCopy + uint64(p.moved[i]) }
 
-// Copy is where a thread goes on that was held at a place.
+// Copy returns the address at which a thread continues that was held at a place.
 func (s *Site) Copy(addr uint64) uint64 { return s.places[addr].copyAt(0) }
 
-// PlaceOf is the place whose stub has a program counter.
+// PlaceOf returns the place whose stub contains pc.
 func (s *Site) PlaceOf(pc uint64) (addr uint64, ok bool) {
 	if !s.Contains(pc) {
 		return 0, false
@@ -78,8 +78,8 @@ func (s *Site) PlaceOf(pc uint64) (addr uint64, ok bool) {
 	return 0, false
 }
 
-// Leads gives for an address in a stub the one in the program behind the place, where a
-// thread there comes out.
+// Leads returns the address behind the place at which a thread leaves the stub that
+// contains pc.
 func (s *Site) Leads(pc uint64) (to uint64, ok bool) {
 	addr, ok := s.PlaceOf(pc)
 	if !ok {
@@ -88,8 +88,8 @@ func (s *Site) Leads(pc uint64) (to uint64, ok bool) {
 	return s.places[addr].End(), true
 }
 
-// InPlace gives for an address in the copies of displaced instructions the one it
-// stands for in the program; ok is false for all others.
+// InPlace returns the address in the program that corresponds to an address in the copies
+// of displaced instructions; ok is false for all other addresses.
 func (s *Site) InPlace(pc uint64) (at uint64, ok bool) {
 	if !s.Contains(pc) {
 		return 0, false
@@ -100,7 +100,7 @@ func (s *Site) InPlace(pc uint64) (at uint64, ok bool) {
 		}
 		for i := len(p.Ends) - 1; i >= 0; i-- {
 			switch at := p.copyAt(i); {
-			case pc > at: // in the middle of what stands for one instruction
+			case pc > at: // in the middle of the copy of one instruction
 				return p.Addr + uint64(p.Ends[i]), true
 			case pc == at && i == 0:
 				return p.Addr, true
@@ -112,7 +112,7 @@ func (s *Site) InPlace(pc uint64) (at uint64, ok bool) {
 	return 0, false
 }
 
-// Contains tells whether a thread at pc is in our code.
+// Contains reports whether pc is in an arena.
 func (s *Site) Contains(pc uint64) bool {
 	for _, a := range s.arenas {
 		if a.contains(pc) {
@@ -122,8 +122,7 @@ func (s *Site) Contains(pc uint64) bool {
 	return false
 }
 
-// Holding tells whether a thread at pc is on its way into a hold, in it, or on its
-// way out.
+// Holding reports whether a thread at pc enters, is in, or leaves a hold.
 func (s *Site) Holding(pc uint64) bool {
 	for _, a := range s.arenas {
 		if !a.contains(pc) {
@@ -138,8 +137,7 @@ func (s *Site) Holding(pc uint64) bool {
 	return false
 }
 
-// Unpatched puts into code, read at addr, the program's own bytes where jumps
-// stand.
+// Unpatched restores the program's own bytes at jumps in code, which was read at addr.
 func (s *Site) Unpatched(addr uint64, code []byte) {
 	for _, p := range s.places {
 		if !p.stands {
