@@ -15,7 +15,6 @@ import (
 
 	gateway "mirador/http"
 	"mirador/mir"
-	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux"
@@ -175,9 +174,11 @@ func (b *backend) Programs(ctx context.Context, name string) ([]string, error) {
 		return nil, err
 	}
 	var paths []string
-	for _, module := range loaded {
-		if !slices.Contains(paths, module.Path) {
-			paths = append(paths, module.Path)
+	for _, of := range loaded {
+		for _, module := range of.modules {
+			if !slices.Contains(paths, module.Path) {
+				paths = append(paths, module.Path)
+			}
 		}
 	}
 	return paths, nil
@@ -192,21 +193,21 @@ func (b *backend) Structure(ctx context.Context, name string, files []string, co
 }
 
 // loaded lists what the application's living processes have loaded.
-func (b *backend) loaded(ctx context.Context, name string) ([]translate.Module, error) {
+func (b *backend) loaded(ctx context.Context, name string) ([]*stock, error) {
 	a, err := b.registry.App(name)
 	if err != nil {
 		return nil, err
 	}
-	var all []translate.Module
+	var all []*stock
 	for _, p := range a.Processes() {
 		if p.Gone {
 			continue
 		}
-		modules, err := b.programs.modules(ctx, p.PID)
+		s, err := b.programs.stock(ctx, p.PID)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, modules...)
+		all = append(all, s)
 	}
 	return all, nil
 }

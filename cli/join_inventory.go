@@ -21,7 +21,7 @@ import (
 // thousands of requests about one process need not look into its files each time.
 type inventory struct {
 	mu     sync.Mutex
-	stocks map[omis.ProcID]stock
+	stocks map[omis.ProcID]*stock
 }
 
 // stock is what a process had loaded when it had these files mapped.
@@ -35,8 +35,8 @@ type stock struct {
 // kept from being forgotten by it.
 const mostStocks = 64
 
-// find is what is known of a process, nil if that is nothing, or not true any more.
-func (v *inventory) find(process omis.ProcID, files string) []translate.Module {
+// find returns what is known of a process, nil if that is nothing, or not true any more.
+func (v *inventory) find(process omis.ProcID, files string) *stock {
 	v.mu.Lock()
 	s, known := v.stocks[process]
 	v.mu.Unlock()
@@ -44,14 +44,14 @@ func (v *inventory) find(process omis.ProcID, files string) []translate.Module {
 	if !known || s.files != files || slices.ContainsFunc(s.images, changed) {
 		return nil
 	}
-	return s.modules
+	return s
 }
 
-func (v *inventory) enter(process omis.ProcID, s stock) {
+func (v *inventory) enter(process omis.ProcID, s *stock) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.stocks == nil || len(v.stocks) >= mostStocks {
-		v.stocks = make(map[omis.ProcID]stock)
+		v.stocks = make(map[omis.ProcID]*stock)
 	}
 	v.stocks[process] = s
 }

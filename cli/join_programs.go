@@ -40,6 +40,16 @@ func newPrograms(node omis.Node) *programs {
 // cannot be read has none; its functions cannot be measured, the others can. The list
 // belongs to all who ask.
 func (p *programs) modules(ctx context.Context, pid int) ([]translate.Module, error) {
+	s, err := p.stock(ctx, pid)
+	if err != nil {
+		return nil, err
+	}
+	return s.modules, nil
+}
+
+// stock is modules with the images of the files. The units of the modules have no lines: to
+// find lines means to read all debug information, which translation does not need.
+func (p *programs) stock(ctx context.Context, pid int) (*stock, error) {
 	process, err := proc.Identify(pid)
 	if err != nil {
 		return nil, err
@@ -48,8 +58,8 @@ func (p *programs) modules(ctx context.Context, pid int) ([]translate.Module, er
 	if err != nil {
 		return nil, err
 	}
-	if modules := p.known.find(process, files); modules != nil {
-		return modules, nil
+	if known := p.known.find(process, files); known != nil {
+		return known, nil
 	}
 	loaded, err := p.node.Modules(process)
 	if err != nil {
@@ -70,15 +80,16 @@ func (p *programs) modules(ctx context.Context, pid int) ([]translate.Module, er
 		if err != nil {
 			continue
 		}
-		program := image.Program()
+		program := image.Functions()
 		modules[i].Program, modules[i].Index, modules[i].Exits = &program, image.Index, image.Exits
 		modules[i].Entered = image.Entered
 		images[i] = image
 	}
+	s := &stock{files, modules, images}
 	if after, err := mappedFiles(pid); err == nil && after == files { // else they are of neither
-		p.known.enter(process, stock{files, modules, images})
+		p.known.enter(process, s)
 	}
-	return modules, nil
+	return s, nil
 }
 
 // loaded does not have the node identify the process: whose it is was noted when it was
@@ -113,17 +124,21 @@ func (p *programs) resolver(_ context.Context, pid int) (func(pc uint64, first b
 // structure makes the document of some of the loaded files, of all if none is
 // named, and a tag of what it was made from. Files that are configured are read from the disk,
 // others through the processes that have loaded them.
-func (p *programs) structure(loaded []translate.Module, files []string, configured func(file string) bool) (*sir.Structure, string, error) {
+func (p *programs) structure(loaded []*stock, files []string, configured func(file string) bool) (*sir.Structure, string, error) {
 	s := &sir.Structure{}
-	for _, m := range loaded {
-		wanted := len(files) == 0 || slices.Contains(files, m.Path)
-		known := slices.ContainsFunc(s.Programs, func(q sir.Program) bool { return q.Path == m.Path })
-		if m.Program != nil && wanted && !known {
-			s.Programs = append(s.Programs, *m.Program)
+	has := func(file string) bool {
+		return slices.ContainsFunc(s.Programs, func(q sir.Program) bool { return q.Path == file })
+	}
+	for _, of := range loaded {
+		for i, m := range of.modules {
+			wanted := len(files) == 0 || slices.Contains(files, m.Path)
+			if of.images[i] != nil && wanted && !has(m.Path) {
+				s.Programs = append(s.Programs, of.images[i].Program())
+			}
 		}
 	}
 	for _, file := range files {
-		if slices.ContainsFunc(s.Programs, func(q sir.Program) bool { return q.Path == file }) {
+		if has(file) {
 			continue
 		}
 		if !configured(file) {

@@ -37,8 +37,10 @@ type Image struct {
 	memory  int64
 	stamp   fileKey // identity of the file
 	program func() sir.Program
-	index   func() *sir.Index
-	frames  func() frameTable
+	// functions is the program without its files and lines.
+	functions func() sir.Program
+	index     func() *sir.Index
+	frames    func() frameTable
 }
 
 // Open reads the program at path.
@@ -77,9 +79,10 @@ func newImage(path, name string, f File, debug DebugFiles, b *budget) (*Image, e
 	if err != nil {
 		return nil, err
 	}
+	im.functions = sync.OnceValue(im.makeFunctions)
 	im.program = sync.OnceValue(im.makeProgram)
 	im.index = sync.OnceValue(func() *sir.Index {
-		p := im.program()
+		p := im.functions()
 		return sir.NewIndex(&p)
 	})
 	return im, nil

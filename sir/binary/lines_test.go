@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -127,5 +128,32 @@ func TestSeparateDebugFile(t *testing.T) {
 	}
 	if len(open(t, stripped).Program().Units) >= len(want.Units) {
 		t.Error("the stripped program has all its symbols: nothing was tested")
+	}
+}
+
+// TestFunctionsReadsNoLines compares Functions with Program: the units are the same but for
+// files and lines, and no debug information has been read for them.
+func TestFunctionsReadsNoLines(t *testing.T) {
+	im := open(t, named(t, "O2"))
+	load := im.lines.load
+	im.lines.load = func() *lineData { t.Error("debug information is read"); return load() }
+	got := im.Functions()
+	if im.Index().ByName("main") == nil {
+		t.Error("the index has no main")
+	}
+	im.lines.load = load
+	want := im.Program()
+	located := 0
+	for i, w := range want.Units {
+		if w.File != "" {
+			located++
+		}
+		w.File, w.Line = "", 0
+		if !reflect.DeepEqual(got.Units[i], w) {
+			t.Errorf("unit %d is %+v, want %+v", i, got.Units[i], w)
+		}
+	}
+	if located == 0 || len(got.Units) != len(want.Units) {
+		t.Errorf("%d of %d units have a file, of %d", located, len(want.Units), len(got.Units))
 	}
 }

@@ -2,6 +2,7 @@ package binary
 
 import (
 	"path"
+	"slices"
 	"strconv"
 
 	"mirador/sir"
@@ -18,10 +19,21 @@ import (
 // local functions, and ~2, ~3 in the order of addresses for the rest.
 func (im *Image) Program() sir.Program { return im.program() }
 
-// Index returns an index of the units of Program. The first call creates it.
+// Functions returns Program without the files and lines of the units. To find these takes
+// nearly all the time of Program, because all debug information must be read.
+func (im *Image) Functions() sir.Program { return im.functions() }
+
+// Index returns an index of the units of Functions. The first call creates it.
 func (im *Image) Index() *sir.Index { return im.index() }
 
 func (im *Image) makeProgram() sir.Program {
+	p := im.functions()
+	p.Units = slices.Clone(p.Units)
+	im.lines.locate(p.Units)
+	return p
+}
+
+func (im *Image) makeFunctions() sir.Program {
 	units := make([]sir.Unit, 0, len(im.funcs))
 	ids := newIdentities(im.base(), im.funcs)
 	for _, f := range im.funcs {
@@ -36,7 +48,6 @@ func (im *Image) makeProgram() sir.Program {
 			Kind: "function", Entry: f.addr, Size: f.size,
 		})
 	}
-	im.lines.locate(units)
 	return sir.Program{Path: im.path, BuildID: im.buildID, Units: units}
 }
 
