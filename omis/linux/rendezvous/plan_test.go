@@ -36,7 +36,7 @@ func TestSurvey(t *testing.T) {
 		{"an unknown one behind it", "31c0" + "31db31c9" + "0f04" + "c3", 0, "unknown instruction at 0x401006"},
 		{"no boundary", "90b8010000009090c3", 2, "no instruction of the function begins there"},
 		{"outside", "c3", 4, "outside the function"},
-		{"two words", strings.Repeat("90", 0xffc) + "b801000000c3", 0xffc, "two words"},
+		{"two words", strings.Repeat("90", 0xffc) + "b801000000c3", 0xffc, "two machine words"},
 		{"the end of a word", strings.Repeat("90", 0xffb) + "b801000000c3", 0xffb, "b801000000"},
 		{"no boundary before one long instruction", "90b8010000009090c3", 0, "90b801000000"},
 		{"not at a boundary", "48b8b801000000000000" + "c3", 2, "no instruction of the function begins there"},
