@@ -24,7 +24,7 @@ func signalled() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
 
-// stayOff keeps this process off the servers' CPU, if there is another.
+// stayOff keeps this process off the servers' CPU, if there is another one.
 func stayOff() error {
 	if runtime.NumCPU() < 2 {
 		return nil
@@ -38,17 +38,17 @@ func stayOff() error {
 	return unix.SchedSetaffinity(0, &set)
 }
 
-// connections are open at a time, enough to keep a server busy.
+// connections is the number of open connections, enough to keep a server busy.
 const connections = 4
 
-// patience is for servers that hang: a request takes a fraction of a
-// millisecond, and the clock is set anew after so many of them.
+// patience ends a benchmark when a server hangs: a request takes a fraction of a
+// millisecond, and the deadline is set anew after every patient requests.
 const (
 	patience = 30 * time.Second
 	patient  = 1000
 )
 
-// load sends n requests over several connections that stay open.
+// load sends n requests over several persistent connections.
 func load(ctx context.Context, s *server, request []byte, n int) error {
 	failed := make([]error, connections)
 	var all sync.WaitGroup
@@ -81,7 +81,7 @@ func loadOne(ctx context.Context, s *server, request []byte, n int) error {
 	return nil
 }
 
-// inTurn sends requests over one connection, each when the one before was answered.
+// inTurn sends requests over one connection, each after the reply to the one before.
 func inTurn(ctx context.Context, s *server, requests []string) error {
 	l, err := call(ctx, s)
 	if err != nil {
@@ -99,15 +99,15 @@ func inTurn(ctx context.Context, s *server, requests []string) error {
 	return nil
 }
 
-// line is a connection to a server that stays open.
+// line is a persistent connection to a server.
 type line struct {
 	server *server
 	conn   net.Conn
 	in     *bufio.Reader
-	spared func() bool // the context's end does not close it any more
+	spared func() bool // reports whether the context's end will not close the connection
 }
 
-// call connects to a server until the context ends.
+// call connects to a server; the end of the context closes the connection.
 func call(ctx context.Context, s *server) (*line, error) {
 	conn, err := net.DialTimeout("unix", s.socket, patience)
 	if err != nil {
@@ -121,7 +121,7 @@ func (l *line) hangUp() {
 	l.conn.Close()
 }
 
-// bePatient gives the server time anew.
+// bePatient sets the deadline anew.
 func (l *line) bePatient() error { return l.conn.SetDeadline(time.Now().Add(patience)) }
 
 // ask sends a request and waits for the reply.
@@ -170,7 +170,7 @@ func readReply(in *bufio.Reader) ([]byte, error) {
 	return body, err
 }
 
-// post sends what is not measured.
+// post sends a request that is not measured.
 func post(ctx context.Context, socket, path, contentType, body string) ([]byte, error) {
 	return send(ctx, socket, http.MethodPost, path, contentType, body)
 }

@@ -13,10 +13,10 @@ import (
 	"mirador/bench/subject"
 )
 
-// documentRounds is how often: it takes long, and does not vary much.
+// documentRounds is small, because a round takes long and varies little.
 const documentRounds = 3
 
-// The steps that are measured. Those that end in a document are one request for all probes.
+// The measured steps. "all" means one request for all probes.
 const (
 	asking       = "a probe asked for, one of all"
 	lateAsking   = "a probe asked for, one of the last thousand"
@@ -29,8 +29,8 @@ const (
 	taking       = "all removed (REMOVE)"
 )
 
-// measureDocuments measures many probes through the gateway: asked for by one
-// document after the other, then read, switched and removed by one document for all.
+// measureDocuments measures many probes through the gateway: one document defines each of
+// them, and one document reads, switches or removes all.
 func measureDocuments(ctx context.Context, o options) (*report.Table, error) {
 	t := &report.Table{Name: "documents", Title: fmt.Sprintf("%d functions probed by documents, through the gateway", o.documents)}
 	dir, err := os.MkdirTemp("", "mirador-bench-documents-")
@@ -56,7 +56,7 @@ func measureDocuments(ctx context.Context, o options) (*report.Table, error) {
 	return t, nil
 }
 
-// documentRound goes through all steps with a gateway and a program of its own.
+// documentRound performs all steps with a gateway and a target of its own.
 func documentRound(ctx context.Context, o options, program *subject.Program, dir string, took map[string][]float64) (err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -90,16 +90,16 @@ func documentRound(ctx context.Context, o options, program *subject.Program, dir
 	return r.err
 }
 
-// correspondence is what is posted to a gateway. After an error nothing more is.
+// correspondence posts requests to a gateway, until the first error.
 type correspondence struct {
 	ctx    context.Context
 	server *server
-	asked  int // how many functions are probed, each by a document of its own
+	asked  int // number of probed functions; a document for each
 	took   map[string][]float64
 	err    error
 }
 
-// timed notes how long a step takes.
+// timed records the time that a step takes.
 func (r *correspondence) timed(step string, do func() error) {
 	if r.err != nil {
 		return
@@ -117,7 +117,7 @@ func (r *correspondence) post(text string) error {
 	return err
 }
 
-// warmUp has the gateway find out what probes cost here, once.
+// warmUp makes the gateway calibrate probes before the measurement.
 func (r *correspondence) warmUp() {
 	r.err = r.post(`<instrreq activated="true" flush="true"><codeRegion from="many:f_0"/><metric name="COUNT"/></instrreq>`)
 	if r.err == nil {
@@ -125,7 +125,7 @@ func (r *correspondence) warmUp() {
 	}
 }
 
-// askAll asks for all probes over one connection, then flushes.
+// askAll defines all probes over one connection, then flushes.
 func (r *correspondence) askAll() {
 	late := min(r.asked/2, 1000)
 	ask := func(step string, from, to int) {
@@ -147,7 +147,7 @@ func (r *correspondence) askAll() {
 
 func lastOf(list []float64) *float64 { return &list[len(list)-1] }
 
-// all names all probes that were asked for; the one that warmed up had the first number.
+// all returns elements for all probes; the probe of warmUp had the first number.
 func (r *correspondence) all() string {
 	var b strings.Builder
 	for i := range r.asked {

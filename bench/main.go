@@ -1,28 +1,28 @@
-// Bench measures how fast mirador is, section by section, each figure beside that of a
-// reference, with the goals it is to reach and whether it does:
+// Bench measures how fast mirador is, section by section. It compares each figure with a
+// reference, and reports the goals and whether they are reached:
 //
 //	gateway   what the gateway adds to a request (this package)
-//	hold      what it costs to hold a thread, and what else tools wait for (package hold)
-//	probe     what probes add to a call, beside bare eBPF programs (package probe, as all that follow),
-//	          when they are switched off, and when many threads hammer one
-//	peers     what they add beside other tools
+//	hold      what it costs to hold a thread, and other operations that tools wait for (package hold)
+//	probe     what probes add to a call, compared with bare eBPF programs, when they are switched
+//	          off, and when many threads hit one (package probe, like all that follow)
+//	peers     the same compared with other tools
 //	records   what histograms and records of each hit add
-//	many      ten thousand functions probed
+//	many      ten thousand probed functions
 //	documents the same by documents through the gateway, one for each
-//	truth     the mean durations that are reported, beside the true ones
+//	truth     the reported mean durations, compared with the true ones
 //	syscalls  what counting adds to a system call
-//	plots     what a probe costs by the numbers of probes, of threads and of hits (with -plots only)
+//	plots     the cost of a probe by the numbers of probes, threads and hits (with -plots only)
 //
 // For the gateway, POST /mir with a VALUE request of 1 KiB goes through the whole
-// pipeline to the monitor and back, against a bare chi handler that reads the same body
-// and writes the same reply. Both servers are processes of their own with GOMAXPROCS=1,
-// pinned to one CPU; the client, which is the same for both, is pinned to another where
-// there is one. Rounds alternate, and are short: what else the machine has to do changes
-// little from one to the next. The CPU time of the servers is measured too, since it
-// does not depend on the client.
+// pipeline to the monitor and back. The reference is a bare chi handler that reads the
+// same body and writes the same reply. Both servers are processes with GOMAXPROCS=1,
+// bound to one CPU; the client, the same for both, is bound to another CPU if there is
+// one. Rounds alternate and are short, so that other load changes little from one to the
+// next. The CPU time of the servers is measured too, since it does not depend on the
+// client.
 //
-// Whether goals are reached changes nothing of the exit status: a machine may be busy.
-// It is a program for people and for the Makefile; nothing imports it.
+// The exit status does not depend on the goals, because the machine may be busy. People
+// and the Makefile run it; no package imports it.
 package main
 
 import (
@@ -71,8 +71,8 @@ func main() {
 	if o.only != "" && !slices.Contains(sectionNames, o.only) {
 		fail(fmt.Errorf("there is nothing called %q to measure", o.only))
 	}
-	// Servers are to end with the thread that starts them (PR_SET_PDEATHSIG):
-	// that must be one that lasts.
+	// Servers end with the thread that starts them (PR_SET_PDEATHSIG), so this thread
+	// must not end.
 	runtime.LockOSThread()
 	ctx, stop := signalled()
 	defer stop()
@@ -99,7 +99,7 @@ type options struct {
 
 var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "truth", "syscalls", "plots"}
 
-// wants tells whether a section is to be measured.
+// wants reports whether to measure a section.
 func (o options) wants(section string) bool {
 	if section == "plots" {
 		return o.plots != "" && (o.only == "" || o.only == section)
@@ -107,8 +107,8 @@ func (o options) wants(section string) bool {
 	return o.only == "" || o.only == section
 }
 
-// measureAll prints each table as soon as it is there. A section that fails does not
-// keep the others from being measured.
+// measureAll measures the sections and prints each table at once. If a section fails, it
+// continues with the others.
 func measureAll(ctx context.Context, o options) error {
 	o.progress = report.NewProgress(os.Stderr)
 	machine, err := report.ThisMachine()
@@ -145,7 +145,7 @@ func measureAll(ctx context.Context, o options) error {
 	return errors.Join(append(errs, ctx.Err())...)
 }
 
-// measureProbes measures what concerns probes.
+// measureProbes measures the sections of package probe.
 func measureProbes(ctx context.Context, o options, all *report.Document, show func(*report.Table, error)) error {
 	type section struct {
 		group   string
@@ -179,7 +179,7 @@ func measureProbes(ctx context.Context, o options, all *report.Document, show fu
 	if o.wants("plots") && ctx.Err() == nil {
 		all.Charts, err = b.Curves(fmt.Sprintf("%s, %s", all.Begun.Format(time.DateOnly), all.Machine))
 		o.progress.Say("")
-		if ctx.Err() == nil { // else lines are missing
+		if ctx.Err() == nil { // otherwise lines are missing
 			err = errors.Join(err, draw(o.plots, all.Charts))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"mirador/bench/report"
 )
 
-// size is that of the measured request.
+// size is the size of the measured request.
 const size = 1024
 
 // run measures the gateway.
@@ -59,8 +59,8 @@ func run(ctx context.Context, o options) (*report.Table, error) {
 	return t, nil
 }
 
-// launch starts a target that waits, so that it takes no time from anybody. An
-// interrupt does not break it off, or nobody would know of the target.
+// launch starts a target that waits, and so needs no processor time. An interrupt does
+// not cancel the request, because the target would be lost.
 func launch(ctx context.Context, socket, target string) error {
 	path, err := filepath.Abs(target)
 	if err != nil {
@@ -99,14 +99,14 @@ func release(socket string) {
 	}
 }
 
-// request is a VALUE request of 1 KiB and how it comes to that size.
+// request is a VALUE request of 1 KiB, with a description of its content.
 type request struct {
 	name string
 	text []byte
 }
 
-// requests are two ends: one long comment, which is scanned only, and as many
-// elements as fit, each of them validated and decoded.
+// requests returns two extremes: one long comment, which is only scanned, and as many
+// elements as fit, each of which is validated and decoded.
 func requests(probe string) []request {
 	const open, shut = `<ctrlreq action="VALUE">`, `</ctrlreq>`
 	element := `<probe id="` + probe + `"/>`
@@ -127,7 +127,8 @@ func message(body string) []byte {
 // sample is one round.
 type sample struct{ wall, cpu time.Duration }
 
-// compare runs alternate rounds of the two servers; ratio is that of their rates.
+// compare runs alternating rounds of the two servers and returns the ratio of their
+// rates.
 func compare(ctx context.Context, o options, dir string, mirador *server, r request, t *report.Table) (ratio float64, err error) {
 	bare, err := startBare(ctx, dir, mirador, r)
 	if err != nil {
@@ -142,7 +143,7 @@ func compare(ctx context.Context, o options, dir string, mirador *server, r requ
 			if err != nil {
 				return 0, err
 			}
-			if round > 0 { // the first warms up
+			if round > 0 { // the first round warms up
 				samples[i] = append(samples[i], one)
 			}
 		}
@@ -184,7 +185,7 @@ func measure(ctx context.Context, s *server, request []byte, n int) (sample, err
 	return sample{wall, after - before}, err
 }
 
-// tell adds what a request takes of time, and of CPU time.
+// tell adds rows for the elapsed time and the CPU time of a request.
 func tell(t *report.Table, name string, n int, ours, bare []sample) {
 	add := func(what string, of func(sample) time.Duration) {
 		each := func(samples []sample) report.Stat {
@@ -201,8 +202,8 @@ func tell(t *report.Table, name string, n int, ours, bare []sample) {
 	add(name+", CPU", func(s sample) time.Duration { return s.cpu })
 }
 
-// neighbours is the median of what each round took of the bare server, as a
-// part of what the round of ours beside it took.
+// neighbours returns the median of the ratios of adjacent rounds: the bare server's time
+// divided by ours.
 func neighbours(ours, bare []sample, of func(sample) time.Duration) float64 {
 	ratios := make([]float64, len(ours))
 	for i := range ours {
@@ -211,7 +212,7 @@ func neighbours(ours, bare []sample, of func(sample) time.Duration) float64 {
 	return report.Median(ratios)
 }
 
-// watchMemory notes the gateway's memory as requests go by: it must not grow.
+// watchMemory records the gateway's memory during many requests: it must not grow.
 func watchMemory(ctx context.Context, s *server, request []byte, n int, t *report.Table) error {
 	const steps = 10
 	var sizes strings.Builder

@@ -29,18 +29,18 @@ type server struct {
 	stopped sync.Once
 }
 
-// serverCPU is where servers run; the client stays off it.
+// serverCPU is the CPU of the servers; the client uses others.
 const serverCPU = 0
 
-// startPatience and stopPatience are for servers that hang.
+// Limits for servers that hang.
 const (
 	startPatience = 30 * time.Second
 	stopPatience  = 15 * time.Second
 )
 
-// start starts a server on one CPU and waits until it takes connections. What it
-// says goes to a file: whatever a server leaves behind would keep a pipe open,
-// and whoever reads ours waiting.
+// start starts a server on one CPU and waits until it accepts connections. The server's
+// output goes to a file: a process that it leaves behind would keep a pipe open and block
+// the reader.
 func start(ctx context.Context, dir, name, program string, args ...string) (*server, error) {
 	said, err := os.Create(filepath.Join(dir, name+".log"))
 	if err != nil {
@@ -50,8 +50,8 @@ func start(ctx context.Context, dir, name, program string, args ...string) (*ser
 	cmd := exec.Command(program, args...)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	cmd.Stdout, cmd.Stderr = said, said
-	// A Ctrl-C is for us alone: servers are stopped in order. If we are killed,
-	// they follow.
+	// An interrupt from the terminal is only for this process, which stops the servers in
+	// order. If this process is killed, they end too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func start(ctx context.Context, dir, name, program string, args ...string) (*ser
 	return s, nil
 }
 
-// socketOf is where the server of a name listens.
+// socketOf returns the path of a server's socket.
 func socketOf(dir, name string) string { return filepath.Join(dir, name+".sock") }
 
 func (s *server) ready(ctx context.Context) error {
@@ -93,7 +93,7 @@ func (s *server) ready(ctx context.Context) error {
 	}
 }
 
-// pin puts all threads of the server on one CPU; later ones inherit that.
+// pin binds all threads of the server to one CPU; later threads inherit this.
 func (s *server) pin() error {
 	var set unix.CPUSet
 	set.Set(serverCPU)
@@ -113,7 +113,7 @@ func (s *server) pin() error {
 	return nil
 }
 
-// stop ends the server, kindly at first. It may be called again.
+// stop ends the server by SIGTERM, and after a while by SIGKILL. It may be called again.
 func (s *server) stop() {
 	s.stopped.Do(func() {
 		s.command.Process.Signal(syscall.SIGTERM)
@@ -126,7 +126,7 @@ func (s *server) stop() {
 	})
 }
 
-// cpuTime is what the server has used so far, by its CPU clock.
+// cpuTime returns the CPU time of the server.
 func (s *server) cpuTime() (time.Duration, error) {
 	var t unix.Timespec
 	// The clock of a process: CPUCLOCK_SCHED of ~pid (see clock_getcpuclockid(3)).
@@ -137,7 +137,7 @@ func (s *server) cpuTime() (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// resident is the server's memory in KiB.
+// resident returns the server's resident memory in KiB.
 func (s *server) resident() (int, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.command.Process.Pid))
 	if err != nil {
@@ -154,8 +154,8 @@ func (s *server) resident() (int, error) {
 // bareCommand makes this program the bare server.
 const bareCommand = "bare"
 
-// serveBare is what the gateway is compared with: chi, the body read, a reply
-// written.
+// serveBare runs the server to compare the gateway with: it uses chi, reads the body and
+// writes a reply.
 func serveBare(socket, reply string) error {
 	body, err := os.ReadFile(reply)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"mirador/bench/report"
 )
 
-// Options are what the benchmark can be told.
+// Options configure a run.
 type Options struct {
-	Sources string // the directory of the reference programs
+	Sources string // directory of the reference programs
 	Rounds  int
-	Scale   int // what the numbers of hits are divided by
+	Scale   int // divisor of the numbers of hits
 }
 
 // bench is one run.
@@ -29,10 +29,10 @@ type bench struct {
 	Options
 	dir     string // of the programs
 	dlv     string // Delve's command
-	noDelve error  // why it is missing
+	noDelve error  // why Delve is missing
 	table   report.Table
-	missing []string // references that cannot be had, and why
-	errs    []error  // of steps; the others go on
+	missing []string // references that are missing, and why
+	errs    []error  // of steps; a failed step does not stop the run
 }
 
 func (b *bench) program(name string) string { return filepath.Join(b.dir, name) }
@@ -43,7 +43,7 @@ func (b *bench) note(err error) {
 	}
 }
 
-// Run measures.
+// Run measures everything in this package.
 func Run(ctx context.Context, o Options) (*report.Table, error) {
 	dir, err := os.MkdirTemp("", "mirador-bench-hold-")
 	if err != nil {
@@ -78,8 +78,8 @@ func Run(ctx context.Context, o Options) (*report.Table, error) {
 	return &b.table, errors.Join(append(b.errs, ctx.Err())...)
 }
 
-// pinAll puts all threads of this process on one CPU, from which programs it
-// starts inherit that; restore undoes it.
+// pinAll binds all threads of this process to one CPU; programs that it starts inherit
+// this. restore undoes it.
 func pinAll(cpu int) (restore func() error, err error) {
 	var before, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
@@ -106,7 +106,7 @@ func setAll(set *unix.CPUSet) error {
 	return nil
 }
 
-// stat sums up rounds.
+// stat summarises rounds.
 type stat struct{ least, median time.Duration }
 
 func summary(rounds []time.Duration) stat {
@@ -117,26 +117,26 @@ func summary(rounds []time.Duration) stat {
 	return stat{s[0], s[len(s)/2]}
 }
 
-// figures are what the table shows.
+// figures converts s for the table.
 func (s stat) figures() report.Stat {
 	return report.Stat{Least: float64(s.least), Median: float64(s.median)}
 }
 
-// add compares two figures in the table.
+// add adds a row that compares two figures.
 func (b *bench) add(what, than string, ours, reference stat, goal report.Goal) {
 	other := reference.figures()
 	b.table.Add(report.Row{What: what, Unit: report.Nanoseconds, Ours: ours.figures(), Than: than, Reference: &other, Goal: goal})
 }
 
-// alone adds a figure that is compared with nothing.
+// alone adds a row without a reference.
 func (b *bench) alone(what string, ours stat, goal report.Goal) {
 	b.table.Add(report.Row{What: what, Unit: report.Nanoseconds, Ours: ours.figures(), Goal: goal})
 }
 
-// less is what a watched call takes beyond an unwatched one.
+// less returns the time that a watched call takes beyond an unwatched one.
 func (s stat) less(bare stat) stat { return stat{s.least - bare.least, s.median - bare.least} }
 
-// timed measures something round by round.
+// timed measures do in each of several rounds.
 func timed(rounds int, do func() error) (stat, error) {
 	var all []time.Duration
 	for range rounds {

@@ -16,21 +16,21 @@ import (
 	"mirador/omis/linux"
 )
 
-// contender is a way to hold threads at work, set up in a target of its own.
+// contender is a way to hold threads that call work, with a target of its own.
 type contender struct {
 	name    string
-	missing bool // there is nothing but its name
-	hits    int  // of a round: those that are slow make fewer
-	batches int  // of a round; 0: one
+	missing bool // only the name is set
+	hits    int  // in a round; slow contenders make fewer
+	batches int  // in a round; 0: one
 	target  *target
 	end     func()
-	each    []time.Duration // of a hit, by round; with what work itself takes
-	least   time.Duration   // of a hit, of all batches
+	each    []time.Duration // time of a hit by round, including the work
+	least   time.Duration   // shortest time of a hit in all batches
 }
 
-// quick is how many batches those make whose hits take microseconds: of shorter ones
-// some are undisturbed also on a busy machine. Too short ones would measure how a monitor
-// wakes up that had nothing to do.
+// quick is the number of batches for contenders whose hits take microseconds: some short
+// batches are undisturbed even on a busy machine. Batches that are too short would
+// measure the wake-up of an idle monitor.
 const quick = 4
 
 // round measures one round.
@@ -52,10 +52,10 @@ func (c *contender) round(scale int) error {
 	return nil
 }
 
-// stat is the least figure of all batches and the median one of the rounds.
+// stat returns the least figure of all batches and the median of the rounds.
 func (c *contender) stat() stat { return stat{c.least, summary(c.each).median} }
 
-// without stands for a contender that cannot be had; the table tells why.
+// without returns a contender that is missing; the table gives the reason.
 func (b *bench) without(name string, why error) *contender {
 	b.missing = append(b.missing, fmt.Sprintf("%s is missing: %v", name, why))
 	return &contender{name: name, missing: true}
@@ -70,13 +70,13 @@ func (b *bench) bare() (*contender, error) {
 	return &contender{name: "unwatched", hits: 200_000, batches: quick, target: t, end: t.end}, nil
 }
 
-// byPtrace is the engine over the node, with a request that counts hits, in a
-// program that is not to be patched.
+// byPtrace uses the engine and the node, with a request that counts hits, in a program
+// that must not be patched.
 func (b *bench) byPtrace(threads int) (*contender, error) {
 	return b.byEngine("ptrace", 4000, threads, linux.Config{Ptrace: true})
 }
 
-// byRendezvous is the same in a program that may be.
+// byRendezvous does the same in a program that may be patched.
 func (b *bench) byRendezvous(threads int) (*contender, error) {
 	return b.byEngine("rendezvous", 8000, threads, linux.Config{})
 }
@@ -102,7 +102,7 @@ func (b *bench) byEngine(way string, hits, threads int, c linux.Config) (*conten
 	return &contender{name: way, hits: hits, batches: quick, target: t, end: end}, nil
 }
 
-// byInt3 is the reference for that.
+// byInt3 is the reference for byPtrace.
 func (b *bench) byInt3(threads int) (*contender, error) {
 	t, err := startTarget(b.program("target"), fmt.Sprint(threads))
 	if err != nil {
@@ -123,7 +123,7 @@ func (b *bench) byInt3(threads int) (*contender, error) {
 	return beside(&contender{name: "C, out-of-line INT3", hits: 4000, batches: quick, target: t}, cmd, "ready")
 }
 
-// beside adds a process that is ready when it says a line that begins so.
+// beside starts a process and waits for the line that says it is ready.
 func beside(c *contender, cmd *exec.Cmd, ready string) (*contender, error) {
 	c.end = c.target.end
 	p, err := launch(cmd)
@@ -147,7 +147,7 @@ func beside(c *contender, cmd *exec.Cmd, ready string) (*contender, error) {
 	}
 }
 
-// byFutex is the reference for that.
+// byFutex is the reference for byRendezvous.
 func (b *bench) byFutex() (*contender, error) {
 	t, err := startTarget(b.program("rendezvous"))
 	if err != nil {
@@ -156,8 +156,7 @@ func (b *bench) byFutex() (*contender, error) {
 	return &contender{name: "C, rendezvous", hits: 8000, batches: quick, target: t, end: t.end}, nil
 }
 
-// byGDB are breakpoints of gdb: commands says what follows the address in its
-// script.
+// byGDB uses a breakpoint of gdb; commands follows the address in gdb's script.
 func (b *bench) byGDB(name, commands string) (*contender, error) {
 	gdb, err := exec.LookPath("gdb")
 	if err != nil {

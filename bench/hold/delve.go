@@ -16,9 +16,9 @@ import (
 
 const delve = "github.com/go-delve/delve"
 
-// obtainDelve finds Delve's command or builds the version of it whose libraries
-// this program uses. Its dependencies are none of ours: they may have to be
-// fetched, and then it may be missing.
+// obtainDelve finds Delve's command, or builds the version of it whose libraries this
+// program uses. Delve's own dependencies are not among this module's; if they cannot be
+// downloaded, Delve is missing.
 func obtainDelve(ctx context.Context, dir string) (path string, err error) {
 	if path, err := exec.LookPath("dlv"); err == nil {
 		return path, nil
@@ -35,7 +35,7 @@ func obtainDelve(ctx context.Context, dir string) (path string, err error) {
 	return "", errors.New("this program was built without its libraries")
 }
 
-// install builds a command of another module, apart from this one's go.mod.
+// install builds a command of another module without changing this module's go.mod.
 func install(ctx context.Context, dir, command string) (path string, err error) {
 	const download = 3 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, download)
@@ -50,8 +50,8 @@ func install(ctx context.Context, dir, command string) (path string, err error) 
 	return filepath.Join(dir, "dlv"), nil
 }
 
-// byDelve is a conditional breakpoint of Delve's that is never met, in a program
-// in Go: in one in C, Delve is slower still.
+// byDelve uses a conditional breakpoint of Delve whose condition is never true, in a Go
+// program: in a C program Delve is even slower.
 func (b *bench) byDelve() (*contender, error) {
 	const name = "Delve, condition"
 	if b.noDelve != nil {

@@ -1,10 +1,9 @@
-// Package hold measures what it costs to hold a thread until the monitor has
-// acted, and what else tools wait for: stopping processes, asking about them,
-// the way of a request through the engine. Each figure stands beside that of a
-// reference, measured in the same run, turn by turn: programs in C that do the
-// least that can be done (bench/reference), gdb, Delve, prometheus/procfs. A
-// reference that cannot be had is named, with the reason.
+// Package hold measures what it costs to hold a thread until the monitor has acted, and
+// other operations that tools wait for: stopping processes, asking about them, and a
+// request's path through the engine. Each figure is compared with a reference measured in
+// the same run, in alternating rounds: C programs that do the minimum (bench/reference),
+// gdb, Delve, prometheus/procfs. A missing reference is listed with the reason.
 //
-// Only the program in bench imports it. Every step has a time limit, after which
-// its target is killed; nothing is left running.
+// Only the program in bench imports it. Every step has a time limit, after which its
+// target is killed; no process stays behind.
 package hold

@@ -10,7 +10,7 @@ import (
 	"mirador/omis/linux"
 )
 
-// hits measures one hit with one action on one CPU, in all ways in turn.
+// hits measures one hit with one action on one CPU, with all contenders in turn.
 func (b *bench) hits() error {
 	var all []*contender
 	defer func() {
@@ -48,7 +48,7 @@ func (b *bench) hits() error {
 	return nil
 }
 
-// turns measures contenders round by round; the first rounds warm up.
+// turns measures contenders round by round; the first round warms up.
 func (b *bench) turns(all []*contender) error {
 	for i := range b.Rounds + 1 {
 		for _, c := range all {
@@ -70,7 +70,7 @@ func (b *bench) compareHits(c [8]*contender) {
 	bare := c[0].stat()
 	compare := func(ours, other *contender, goal report.Goal) {
 		switch {
-		case ours == nil || other == nil: // which was noted
+		case ours == nil || other == nil: // already noted
 		case other.missing:
 			b.alone("hit, "+ours.name+", beside "+other.name+" (missing)", ours.stat().less(bare), goal)
 		default:
@@ -88,7 +88,7 @@ func (b *bench) compareHits(c [8]*contender) {
 	}
 }
 
-// crowd measures fifty threads at one place, by the time of a hit.
+// crowd measures the time of a hit when fifty threads hit one place.
 func (b *bench) crowd() error {
 	const threads = 50
 	reference, err := b.byInt3(threads)
@@ -106,7 +106,7 @@ func (b *bench) crowd() error {
 		all = append(all, c)
 	}
 	for _, c := range all {
-		c.hits, c.batches = 400, 1 // of each thread
+		c.hits, c.batches = 400, 1 // for each thread
 	}
 	if err := b.turns(all); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (b *bench) crowd() error {
 	return nil
 }
 
-// print measures the way of a request through the engine.
+// print measures a request's path through the engine.
 func (b *bench) print() error {
 	m, err := openRig(linux.Config{})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // WardenCommand is the first argument that makes this program a warden.
 const WardenCommand = "warden"
 
-// RunWarden is a warden.
+// RunWarden runs a warden.
 func RunWarden() error { return warden.Run(os.Stdin) }
 
 // rig is a monitor by trap alone, with one tool.
@@ -46,7 +46,7 @@ func (m *rig) close() error {
 	})
 }
 
-// do sends a request; any error in its reply is one.
+// do sends a request; it returns any error in the reply as an error.
 func (m *rig) do(format string, args ...any) (omis.Reply, error) {
 	var reply omis.Reply
 	text := fmt.Sprintf(format, args...)
@@ -72,9 +72,8 @@ func (m *rig) attach(pid int) (omis.Token, error) {
 	return reply.Token(1)
 }
 
-// count defines and enables a request that counts how often an address is
-// reached, after it made sure by a hit that threads are held in the way that is to
-// be measured.
+// count defines and enables a request that counts how often an address is reached. Before
+// that it checks by a hit that the node holds threads in the way to be measured.
 func (m *rig) count(pid int, addr uint64, way string, hit func() error) error {
 	p, err := m.attach(pid)
 	if err != nil {
@@ -95,7 +94,7 @@ func (m *rig) count(pid int, addr uint64, way string, hit func() error) error {
 	return err
 }
 
-// held checks how threads are held at an address.
+// held checks how the node holds threads at an address.
 func (m *rig) held(p omis.Token, addr uint64, way string, hit func() error) error {
 	said := make(chan omis.Reply, 100)
 	csr, err := m.enable(fmt.Sprintf("thread_reached_addr([%s],%#x) : print([$held])", p, addr), func(r omis.Reply) { said <- r })
@@ -109,7 +108,7 @@ func (m *rig) held(p omis.Token, addr uint64, way string, hit func() error) erro
 		select {
 		case r := <-said:
 			if len(r) < 2 || len(r[1]) == 0 || len(r[1][0].Values) == 0 {
-				continue // it was defined, or enabled
+				continue // the request was defined or enabled
 			}
 			if got := fmt.Sprint(r[1][0].Values); !strings.Contains(got, way) {
 				return fmt.Errorf("threads are held by %s, not by %s", got, way)
@@ -117,7 +116,7 @@ func (m *rig) held(p omis.Token, addr uint64, way string, hit func() error) erro
 			_, err := m.do(": csr_delete([%s])", csr)
 			return err
 		case <-time.After(patience):
-			return errors.New("nobody was held")
+			return errors.New("no thread was held")
 		}
 	}
 }
@@ -138,7 +137,7 @@ func (m *rig) enable(request string, hear func(omis.Reply)) (csr omis.Token, err
 	return csr, err
 }
 
-// prints sends the shortest request that answers n times.
+// prints sends the shortest request that has a result, n times.
 func (m *rig) prints(n int) error {
 	return within(patience, func() error {
 		for range n {

@@ -13,11 +13,11 @@ import (
 	"mirador/omis/linux"
 )
 
-// many is how many processes, or threads, are asked about at once.
+// many is the number of processes, or threads, in one request.
 const many = 100
 
-// processes measures information about processes and threads, against reading
-// the same files with prometheus/procfs.
+// processes measures information about processes and threads, against reading the same
+// files with prometheus/procfs.
 func (b *bench) processes() error {
 	m, err := openRig(linux.Config{})
 	if err != nil {
@@ -57,14 +57,14 @@ func (b *bench) processes() error {
 	return b.threads()
 }
 
-// warmUp is how long nothing counts. A monitor that is asked about many threads
-// loads what reads them at once, which takes a while.
+// warmUp is the time for which results do not count. When a monitor is asked about many
+// threads it loads an eBPF program, which takes a while.
 const warmUp = 300 * time.Millisecond
 
-// readings are so many in a round: they are short.
+// readings is the number of measurements in a round, which are short.
 const readings = 10
 
-// compareReading measures in turn.
+// compareReading measures both in turn.
 func (b *bench) compareReading(what string, ours, procfs func() error) error {
 	var mine, theirs []time.Duration
 	for begin := time.Now(); len(mine) < readings*b.Rounds; {

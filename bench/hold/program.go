@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// patience is for what should take a second at most.
+// patience limits what should take a second at most.
 const patience = 30 * time.Second
 
 // compile builds the reference programs.
@@ -34,14 +34,15 @@ func compile(ctx context.Context, sources, dir string) error {
 	return nil
 }
 
-// program is a reference program, or a peer, that runs.
+// program is a running reference program or tool.
 type program struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-// launch starts a program; cmd may have its output set, which is not read then.
+// launch starts a program. The caller may set cmd's output, which launch then does not
+// read.
 func launch(cmd *exec.Cmd) (*program, error) {
 	p := &program{cmd: cmd}
 	var err error
@@ -56,19 +57,19 @@ func launch(cmd *exec.Cmd) (*program, error) {
 	return p, cmd.Start()
 }
 
-// end kills what has not ended by itself. A target goes before its tracer does.
+// end kills the program if it has not ended. End a target before its tracer.
 func (p *program) end() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
 }
 
-// line reads a line, which must come in time.
+// line reads a line within the time limit.
 func (p *program) line() (string, error) {
 	late := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
 	defer late.Stop()
 	s, err := p.out.ReadString('\n')
 	if err != nil {
-		return "", fmt.Errorf("%s said nothing more within %v", filepath.Base(p.cmd.Path), patience)
+		return "", fmt.Errorf("%s printed no line within %v", filepath.Base(p.cmd.Path), patience)
 	}
 	return strings.TrimSpace(s), nil
 }
@@ -81,7 +82,7 @@ func (p *program) say(format string, args ...any) (string, error) {
 	return p.line()
 }
 
-// ask is say for an answer that is a number.
+// ask sends a line and reads an answer that is a number.
 func (p *program) ask(format string, args ...any) (int64, error) {
 	s, err := p.say(format, args...)
 	if err != nil {
@@ -99,7 +100,7 @@ func (p *program) number() (int64, error) {
 	return strconv.ParseInt(s, 10, 64)
 }
 
-// target is a program that calls work when it is told to.
+// target is a program that calls work on command.
 type target struct {
 	*program
 	work, page uint64
@@ -124,7 +125,7 @@ func startTarget(path string, args ...string) (*target, error) {
 	return t, nil
 }
 
-// calls has every thread call work n times, and tells how long that took.
+// calls makes every thread call work n times, and returns the time that this took.
 func (t *target) calls(n int) (time.Duration, error) {
 	ns, err := t.ask("%d", n)
 	return time.Duration(ns), err
@@ -132,7 +133,7 @@ func (t *target) calls(n int) (time.Duration, error) {
 
 func (t *target) pid() int { return t.cmd.Process.Pid }
 
-// within gives up waiting for what does not end by itself, after killing what it
+// within returns an error if do does not end within a limit, after killing the targets it
 // may be waiting for.
 func within(limit time.Duration, do func() error, kill ...*target) error {
 	done := make(chan error, 1)

@@ -13,9 +13,9 @@ import (
 	"mirador/omis/linux"
 )
 
-// stops measures stopping and continuing fifty threads that are busy. On this
-// machine's processors they queue for their turn as soon as they go on, and so
-// does whoever waits for the reply: when every thread goes on is seen from outside.
+// stops measures stopping and continuing fifty busy threads. When they continue they
+// compete for the few processors, also with the thread that waits for the reply, so an
+// outside observer measures when every thread runs.
 func (b *bench) stops() error {
 	const what = "continue them: until "
 	reference, err := b.stopsOfC()
@@ -70,7 +70,7 @@ func (b *bench) stops() error {
 	return nil
 }
 
-// busy starts fifty threads that do not end.
+// busy starts fifty threads that work without end.
 func (b *bench) busy() (*target, error) {
 	t, err := startTarget(b.program("target"), "50")
 	if err != nil {
@@ -80,11 +80,11 @@ func (b *bench) busy() (*target, error) {
 		t.end()
 		return nil, err
 	}
-	time.Sleep(100 * time.Millisecond) // until all are at it
+	time.Sleep(100 * time.Millisecond) // until all of them work
 	return t, nil
 }
 
-// took is how long a service takes.
+// took returns the time that a service takes.
 func took(m *rig, service string, p omis.Token) (time.Duration, error) {
 	begin := time.Now()
 	_, err := m.do(": %s([%s])", service, p)

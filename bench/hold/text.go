@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// text reads the function at an address of a program that is not relocated.
+// text reads the code of the function at an address of a program that is not relocated.
 func text(path string, addr uint64) ([]byte, error) {
 	f, err := elf.Open(path)
 	if err != nil {

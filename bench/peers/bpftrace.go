@@ -12,8 +12,8 @@ import (
 	"mirador/bench/subject"
 )
 
-// bpftrace counts or times by thread, as its manual does; it has no probe at returns
-// but the uretprobe.
+// bpftrace counts or times by thread as bpftrace's manual does; its only probe at returns
+// is the uretprobe.
 func (p *Peers) bpftrace(task subject.Task) (*subject.Standing, error) {
 	s, _, err := p.runBpftrace(task, meanOfStats, func(path string) string {
 		if task.Timed {
@@ -24,7 +24,7 @@ func (p *Peers) bpftrace(task subject.Task) (*subject.Standing, error) {
 	return s, err
 }
 
-// runBpftrace has bpftrace run a script, which is made for the path of the target.
+// runBpftrace runs the bpftrace script that script returns for the path of the target.
 func (p *Peers) runBpftrace(task subject.Task, mean func([]string) (float64, error), script func(path string) string) (*subject.Standing, *tool, error) {
 	path, err := find("bpftrace")
 	if err != nil {
@@ -42,7 +42,8 @@ func (p *Peers) runBpftrace(task subject.Task, mean func([]string) (float64, err
 	return interrupted(t, b, task, mean), b, nil
 }
 
-// BpftraceMost is how many probes bpftrace is given at once: it loads a program for each.
+// BpftraceMost is the number of probes that bpftrace gets at once: it loads a program for
+// each.
 const BpftraceMost = 100
 
 // BpftraceMany counts all calls of many functions of a program.
@@ -84,12 +85,12 @@ func beginBpftrace(path string, pid int, script string) (*tool, error) {
 
 var averageOfStats = regexp.MustCompile(`^@\[\d+\]: count \d+, average (\d+)`)
 
-// meanOfStats finds the mean in what bpftrace prints when it ends.
+// meanOfStats finds the mean in the final output of bpftrace.
 func meanOfStats(lines []string) (float64, error) {
 	for _, line := range lines {
 		if m := averageOfStats.FindStringSubmatch(line); m != nil {
 			return strconv.ParseFloat(m[1], 64)
 		}
 	}
-	return 0, fmt.Errorf("bpftrace told no mean, but %q", lines)
+	return 0, fmt.Errorf("bpftrace printed no mean, but %q", lines)
 }

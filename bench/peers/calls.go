@@ -11,14 +11,14 @@ import (
 	"mirador/bench/subject"
 )
 
-// Counter is a tool that counts the system calls of a running program by name. Stop takes
-// it away, and the program goes on.
+// Counter is a tool that counts the system calls of a running program by name. stop ends
+// the tool; the program continues.
 type Counter struct {
 	Name  string
 	Start func(t *subject.Target) (stop func() error, err error)
 }
 
-// Counters are those there are.
+// Counters returns all such tools.
 func (p *Peers) Counters() []Counter {
 	return []Counter{
 		{"bpftrace", bpftraceCalls},
@@ -50,7 +50,7 @@ func straceCalls(t *subject.Target) (func() error, error) {
 	return b.interrupt, b.await("attached")
 }
 
-// interrupt ends a tool, which says something then.
+// interrupt ends a tool, which must then print its counts.
 func (t *tool) interrupt() error {
 	_ = t.cmd.Process.Signal(syscall.SIGINT)
 	if len(t.said()) == 0 {

@@ -8,7 +8,7 @@ import (
 	"mirador/bench/subject"
 )
 
-// EachHit are tools that note every hit by itself, whether they could count or not.
+// EachHit returns the tools that record every hit, including those that can only do that.
 func (p *Peers) EachHit() []subject.Contender {
 	return []subject.Contender{
 		{Name: "bpftrace, each hit", Start: p.bpftraceEach},
@@ -17,8 +17,8 @@ func (p *Peers) EachHit() []subject.Contender {
 	}
 }
 
-// bpftraceEach has bpftrace print a line for each hit, which goes through the kernel's
-// buffer from the program to bpftrace. Nobody reads the lines.
+// bpftraceEach makes bpftrace print a line for each hit, which goes from the program
+// through the kernel's buffer to bpftrace. The lines are discarded.
 func (p *Peers) bpftraceEach(task subject.Task) (*subject.Standing, error) {
 	s, b, err := p.runBpftrace(task, nil, func(path string) string {
 		script := fmt.Sprintf(`uprobe:%s:%s { printf("%%d %%llu\n", tid, nsecs); }`, path, task.Function)

@@ -14,12 +14,11 @@ import (
 	"mirador/bench/subject"
 )
 
-// What gdb is told first.
+// prelude begins every script of gdb.
 const prelude = "set pagination off\nset confirm off\nset debuginfod enabled off\n"
 
-// Breakpoints at which gdb's own commands count, or a class of its Python interface
-// takes the time. It prints what it found when the
-// target has ended.
+// Scripts with breakpoints at which gdb's own commands count, or a class of its Python
+// interface takes the time. gdb prints the mean when the target has ended.
 const (
 	countingScript = `set $hits = 0
 break *%#[1]x
@@ -98,19 +97,20 @@ func meanOfPython(lines []string) (float64, error) {
 			return strconv.ParseFloat(text, 64)
 		}
 	}
-	return 0, fmt.Errorf("gdb told no mean, but %q", lines)
+	return 0, fmt.Errorf("gdb printed no mean, but %q", lines)
 }
 
-// agent is the library that gdbserver's fast tracepoints want in their target.
+// agent is the library that gdbserver's fast tracepoints need in their target.
 const agent = "/usr/lib/libinproctrace.so"
 
-// fastTracepoints: an instruction of five bytes has to stand where one is set.
+// fastTracepoints returns why a fast tracepoint cannot do a task: among others, it
+// requires an instruction of five bytes.
 func fastTracepoints(t subject.Task) string {
 	switch {
 	case t.Timed:
 		return "it collects data, but takes no time"
 	case t.Function != "moved":
-		return "it takes an instruction of five bytes at the function's beginning"
+		return "it requires an instruction of five bytes at the function's beginning"
 	}
 	return ""
 }
@@ -166,7 +166,8 @@ continue
 	return ending(t, b, task, nil), nil
 }
 
-// freeAddress is a port that nobody listens on, most likely not a moment later either.
+// freeAddress returns the address of a port that is unused now and probably a moment
+// later.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -27,8 +27,8 @@ func CompileTraced(ctx context.Context, sources, dir string) (*subject.Program, 
 	return p, nil
 }
 
-// lttng records static tracepoints into memory, with a daemon of its own. Neither daemon
-// nor program run as root: root's daemons are for the whole machine.
+// lttng records static tracepoints into memory, with a daemon of its own. Neither the
+// daemon nor the program runs as root, because root's daemons serve the whole machine.
 func (p *Peers) lttng(task subject.Task) (*subject.Standing, error) {
 	if p.Traced == nil {
 		return nil, p.Untraced
@@ -59,7 +59,8 @@ func (p *Peers) lttng(task subject.Task) (*subject.Standing, error) {
 	return standing, nil
 }
 
-// lttngSession is a daemon with one session, and the home of an ordinary user.
+// lttngSession is a daemon with one session, and the home directory of an unprivileged
+// user.
 type lttngSession struct {
 	home, daemonPath string
 	daemon           *tool
@@ -70,10 +71,10 @@ const (
 	session = "bench"
 )
 
-// by has a command run by the user, in the home.
+// by makes a command run as that user, in the home directory.
 func (s *lttngSession) by(cmd *exec.Cmd) *exec.Cmd {
 	cmd.Dir = s.home
-	// A program waits until it is registered, however long that takes.
+	// A program waits until it is registered, without a time limit.
 	cmd.Env = append(os.Environ(), "HOME="+s.home, "LTTNG_HOME="+s.home, "LTTNG_UST_REGISTER_TIMEOUT=-1")
 	if os.Getuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -103,7 +104,7 @@ func (s *lttngSession) begin() error {
 	return nil
 }
 
-// do runs lttng's command, as soon as the daemon is there.
+// do runs a command of lttng, when the daemon is ready.
 func (s *lttngSession) do(args ...string) error {
 	var err error
 	for begin := time.Now(); time.Since(begin) < 5*time.Second; time.Sleep(100 * time.Millisecond) {
@@ -114,7 +115,7 @@ func (s *lttngSession) do(args ...string) error {
 	return err
 }
 
-// start starts the program from a copy that the user may execute.
+// start starts a copy of the program that the user may execute.
 func (s *lttngSession) start(p *subject.Program) (*subject.Target, error) {
 	copied, err := p.CopyTo(filepath.Join(s.home, "program"))
 	if err != nil {
@@ -137,7 +138,7 @@ func (s *lttngSession) end() error {
 
 var lttngEvent = regexp.MustCompile(`^\[(\d+)\.(\d{9})\].* mirador_bench:(entry|exit):`)
 
-// mean is that of the times between entries and exits in what is still in memory.
+// mean returns the mean of the times between entries and exits in the buffers.
 func (s *lttngSession) mean() (float64, error) {
 	reader, err := find("babeltrace2")
 	if err != nil {

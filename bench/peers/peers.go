@@ -8,16 +8,16 @@ import (
 	"mirador/bench/subject"
 )
 
-// Peers are the tools that can be had.
+// Peers starts other tools.
 type Peers struct {
-	// Program is what they probe, and Traced the same with static tracepoints of
-	// lttng-ust in it; nil: it could not be compiled, for the reason Untraced.
+	// Program is the program to probe, Traced the same with static tracepoints of
+	// lttng-ust; Traced is nil if it could not be compiled, for the reason Untraced.
 	Program, Traced *subject.Program
 	Untraced        error
-	Dir             string // for what they write
+	Dir             string // for files that the tools write
 }
 
-// Contenders are all of them, those that are missing too.
+// Contenders returns all tools, including those that are missing.
 func (p *Peers) Contenders() []subject.Contender {
 	return []subject.Contender{
 		{Name: "bpftrace", Start: p.bpftrace},
@@ -29,7 +29,7 @@ func (p *Peers) Contenders() []subject.Contender {
 	}
 }
 
-// onlyTimes is for who cannot count without timing.
+// onlyTimes returns why a tool that always takes times does not suit counting.
 func onlyTimes(t subject.Task) string {
 	if t.Timed {
 		return ""
@@ -37,7 +37,7 @@ func onlyTimes(t subject.Task) string {
 	return "it records the times of entry and return, and does not merely count"
 }
 
-// find is the path of a tool.
+// find returns the path of a tool.
 func find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -46,7 +46,8 @@ func find(name string) (string, error) {
 	return path, nil
 }
 
-// own starts the program in a file of its own, which uprobes of others do not touch.
+// own starts a copy of the program in a file of its own, so that other uprobes do not
+// affect it.
 func (p *Peers) own() (*subject.Target, error) {
 	program, err := p.Program.Copy()
 	if err != nil {
@@ -59,7 +60,7 @@ func (p *Peers) own() (*subject.Target, error) {
 	return t, begin(t)
 }
 
-// begin waits until the program has begun, or ends it.
+// begin waits until the program is ready, and ends it if that fails.
 func begin(t *subject.Target) error {
 	err := t.Ready()
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"mirador/bench/subject"
 )
 
-// A peer that is not installed is told apart from one that is used wrongly.
+// TestEveryPeer checks each installed tool; a tool that is not installed must be reported
+// as missing.
 func TestEveryPeer(t *testing.T) {
 	dir := t.TempDir()
 	program, err := subject.Compile(t.Context(), "../reference", "subject", dir)
@@ -40,7 +41,7 @@ func probe(t *testing.T, c subject.Contender, task subject.Task) {
 	}
 	cost := leastCost(t, s)
 	if cost[0] < cost[1]+cheapest {
-		t.Errorf("a call takes %v ns, its twin %v: nothing was probed", cost[0], cost[1])
+		t.Errorf("a call takes %v ns, its twin %v: the function was not probed", cost[0], cost[1])
 	}
 	if task.Timed && s.Mean != nil {
 		if mean, err := s.Mean(); err != nil || mean < cost[1]/2 {
@@ -52,11 +53,11 @@ func probe(t *testing.T, c subject.Contender, task subject.Task) {
 	}
 }
 
-// cheapest is what any of them adds to a call, at least: nanoseconds.
+// cheapest is the least that any tool adds to a call, in nanoseconds.
 const cheapest = 10
 
-// leastCost is what a call of the function and one of its twin take, the least of as many
-// measurements as it takes for a machine that has other things to do to let both run.
+// leastCost returns the least time of a call of the function and of its twin, of as many
+// measurements as it takes on a busy machine until both were undisturbed.
 func leastCost(t *testing.T, s *subject.Standing) []float64 {
 	const rounds, tries = 1000, 20
 	var least []float64
@@ -108,7 +109,7 @@ func TestMeans(t *testing.T) {
 		}
 	}
 	if _, err := meanOfStats([]string{"Attaching 3 probes..."}); err == nil {
-		t.Error("a mean was found where there is none")
+		t.Error("a mean was found in a report without one")
 	}
 	if _, err := meanOfEvents(""); err == nil {
 		t.Error("a mean was found in an empty trace")

@@ -15,8 +15,8 @@ import (
 	"mirador/bench/subject"
 )
 
-// perf counts by an event at a uprobe; to time it records events at entry and return,
-// whose times can be subtracted from each other afterwards.
+// perf counts by an event at a uprobe. To time, it records events at entry and return,
+// and the mean is calculated afterwards.
 func (p *Peers) perf(task subject.Task) (*subject.Standing, error) {
 	path, err := find("perf")
 	if err != nil {
@@ -50,14 +50,15 @@ func (p *Peers) perf(task subject.Task) (*subject.Standing, error) {
 	return s, nil
 }
 
-// settle waits until the tool's uprobe stands, which it does not tell: calls are slower.
+// settle waits until the tool's uprobe is set. perf does not report this, but calls
+// become slower.
 func settle(t *subject.Target, b *tool, task subject.Task) error {
 	for begin := time.Now(); time.Since(begin) < subject.Patience; time.Sleep(50 * time.Millisecond) {
-		cost, err := t.Ask(2, "cost %s lb 10 20", task.Function) // the least of 20 is no accident
+		cost, err := t.Ask(2, "cost %s lb 10 20", task.Function) // the least of 20 batches is reliable
 		if err != nil {
 			return err
 		}
-		const plain = 100 // nanoseconds that are a uprobe's, beyond doubt
+		const plain = 100 // nanoseconds that only a uprobe can add
 		if cost[0]-cost[1] > plain {
 			return nil
 		}
@@ -77,13 +78,13 @@ func settle(t *subject.Target, b *tool, task subject.Task) error {
 	return &subject.Missing{Why: b.name() + " set no uprobe"}
 }
 
-// perfEvents are uprobe events of a group of their own.
+// perfEvents is a group of uprobe events of its own.
 type perfEvents struct {
 	path, group string
 	added       bool
 }
 
-// exitEvent is what perf makes of the name of an event at a return.
+// exitEvent is the name that perf gives an event at a return.
 const exitEvent = "exit__return"
 
 func (e *perfEvents) name(event string) string { return e.group + ":" + event }
@@ -102,7 +103,7 @@ func (e *perfEvents) remove() error {
 	return err
 }
 
-// mean is that of the times between entries and the returns that follow them.
+// mean returns the mean of the times between entries and the returns that follow them.
 func (e *perfEvents) mean(data string) (float64, error) {
 	out, err := output(exec.Command(e.path, "script", "--input", data, "--ns", "--fields", "time,event"))
 	if err != nil {
@@ -118,7 +119,8 @@ func meanOfRecords(group, out string) (float64, error) {
 		if len(words) < 2 {
 			continue
 		}
-		// Seconds with nine digits: more than a float64 holds, were it not for the point.
+		// Seconds with nine digits would exceed the precision of a float64; without the
+		// point they are integer nanoseconds.
 		ns, err := strconv.ParseInt(strings.ReplaceAll(strings.TrimSuffix(words[0], ":"), ".", ""), 10, 64)
 		switch {
 		case err != nil:

@@ -16,14 +16,14 @@ import (
 	"mirador/bench/subject"
 )
 
-// tool is a peer that runs beside its target.
+// tool is a peer that runs as a process of its own.
 type tool struct {
 	cmd   *exec.Cmd
-	lines chan string // what it says, on both its outputs
+	lines chan string // standard output and standard error
 }
 
-// launch starts a tool in a process group of its own: an interrupt from a terminal is
-// not meant for it.
+// launch starts a tool in a process group of its own, so that an interrupt from the
+// terminal does not reach it.
 func launch(cmd *exec.Cmd) (*tool, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -51,7 +51,7 @@ func launch(cmd *exec.Cmd) (*tool, error) {
 	return t, nil
 }
 
-// await waits until the tool says a line with a text in it.
+// await waits until the tool prints a line that contains a text.
 func (t *tool) await(text string) error {
 	late := time.After(subject.Patience)
 	last := "nothing"
@@ -83,7 +83,7 @@ func (t *tool) kill() {
 	_ = t.cmd.Wait()
 }
 
-// said waits until the tool has ended by itself, and returns what it said since await.
+// said waits until the tool ends, and returns what it printed since await.
 func (t *tool) said() []string {
 	late := time.AfterFunc(subject.Patience, func() { _ = t.cmd.Process.Kill() })
 	defer late.Stop()
@@ -95,7 +95,7 @@ func (t *tool) said() []string {
 	return said
 }
 
-// ending is a probe of a tool that ends when its target does.
+// ending returns the Standing of a tool that ends when its target does.
 func ending(t *subject.Target, b *tool, task subject.Task, mean func(said []string) (float64, error)) *subject.Standing {
 	var said []string
 	end := sync.OnceValue(func() error {
@@ -115,7 +115,7 @@ func ending(t *subject.Target, b *tool, task subject.Task, mean func(said []stri
 	return s
 }
 
-// interrupted is one of a tool that ends by an interrupt.
+// interrupted returns the Standing of a tool that ends by an interrupt.
 func interrupted(t *subject.Target, b *tool, task subject.Task, mean func(said []string) (float64, error)) *subject.Standing {
 	end := sync.OnceValue(func() []string {
 		_ = b.cmd.Process.Signal(syscall.SIGINT)
@@ -131,7 +131,7 @@ func interrupted(t *subject.Target, b *tool, task subject.Task, mean func(said [
 	return s
 }
 
-// output runs a command that ends by itself.
+// output runs a command to its end and returns its output.
 func output(cmd *exec.Cmd) (string, error) {
 	late := time.AfterFunc(subject.Patience, func() {
 		if cmd.Process != nil {

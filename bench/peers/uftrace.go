@@ -11,8 +11,8 @@ import (
 	"mirador/bench/subject"
 )
 
-// uftrace starts the program and patches the function in memory, without any
-// preparation of the program.
+// uftrace starts the program under uftrace, which patches the function in memory; the
+// program needs no preparation.
 func (p *Peers) uftrace(task subject.Task) (*subject.Standing, error) {
 	path, err := find("uftrace")
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *Peers) uftrace(task subject.Task) (*subject.Standing, error) {
 	return &subject.Standing{
 		Target: t, Function: task.Function, Stop: t.End,
 		Mean: func() (float64, error) {
-			// The data are complete when the program has ended; Stop ends it once more.
+			// The data is complete when the program has ended; Stop may end it again.
 			if err := t.End(); err != nil {
 				return 0, err
 			}
@@ -46,8 +46,8 @@ func (p *Peers) uftrace(task subject.Task) (*subject.Standing, error) {
 	}, nil
 }
 
-// meanOfReport finds the line of a function: its mean duration and unit are the first
-// words.
+// meanOfReport finds the line of a function, which begins with the mean duration and its
+// unit.
 func meanOfReport(out, function string) (float64, error) {
 	units := map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 	for line := range strings.Lines(out) {

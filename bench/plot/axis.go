@@ -5,16 +5,16 @@ import (
 	"math"
 )
 
-// scale turns figures into places. Axes are logarithmic: what is compared differs by
-// powers of ten.
+// scale converts figures to positions. Axes are logarithmic, because the figures differ
+// by powers of ten.
 type scale struct {
-	least    float64 // what is less is drawn there
+	least    float64 // smaller figures are drawn here
 	from, to float64 // decades
-	begin    float64 // where from is drawn
+	begin    float64 // position of from
 	length   float64 // negative: upwards
 }
 
-// newScale reaches over all figures, by whole decades.
+// newScale returns a scale of whole decades for all figures.
 func newScale(a Axis, figures []float64, begin, length float64) scale {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, v := range figures {
@@ -31,7 +31,7 @@ func newScale(a Axis, figures []float64, begin, length float64) scale {
 	if least > most {
 		least, most = 1, 10
 	}
-	const hair = 1e-9 // of a decade, which rounding may make of nothing
+	const hair = 1e-9 // in decades, more than a rounding error
 	s := scale{a.Least, math.Floor(math.Log10(least) + hair), math.Ceil(math.Log10(most) - hair), begin, length}
 	if s.to <= s.from {
 		s.to = s.from + 1
@@ -39,7 +39,7 @@ func newScale(a Axis, figures []float64, begin, length float64) scale {
 	return s
 }
 
-// at is the place of a figure.
+// at returns the position of a figure.
 func (s scale) at(v float64) float64 {
 	decade := s.from
 	if v > 0 {
@@ -48,7 +48,7 @@ func (s scale) at(v float64) float64 {
 	return s.begin + s.length*(decade-s.from)/(s.to-s.from)
 }
 
-// ticks are the powers of ten.
+// ticks returns the powers of ten.
 func (s scale) ticks() (list []float64) {
 	for d := s.from; d <= s.to; d++ {
 		list = append(list, math.Pow(10, d))
@@ -56,7 +56,7 @@ func (s scale) ticks() (list []float64) {
 	return list
 }
 
-// text says a figure in few letters.
+// text formats a figure briefly.
 func (k Kind) text(v float64) string {
 	switch k {
 	case Nanoseconds:

@@ -1,8 +1,8 @@
 package plot
 
-// Chart is what is drawn.
+// Chart is a drawing of several lines.
 type Chart struct {
-	Name   string   `json:"name"` // of the file, without its ending
+	Name   string   `json:"name"` // name of the file, without its suffix
 	Title  string   `json:"title"`
 	Note   string   `json:"note,omitempty"` // below the chart
 	X      Axis     `json:"x"`
@@ -10,26 +10,26 @@ type Chart struct {
 	Series []Series `json:"series"`
 }
 
-// Axis is one of both.
+// Axis is one of the two axes.
 type Axis struct {
 	Label string  `json:"label"` // with the unit
-	Least float64 `json:"least"` // what is less is drawn there; 0: whatever the least is
+	Least float64 `json:"least"` // smaller figures are drawn here; 0: the least figure
 	Kind  Kind    `json:"kind"`
 }
 
-// Kind says what an axis' numbers look like.
+// Kind is the format of an axis' numbers.
 type Kind string
 
 const (
 	Numbers     Kind = "numbers"
 	Nanoseconds Kind = "nanoseconds"
-	Shares      Kind = "shares" // parts of one, in percent
+	Shares      Kind = "shares" // fractions, shown in percent
 )
 
 // Series is one line.
 type Series struct {
 	Name   string  `json:"name"`
-	Colour int     `json:"-"` // of a few that can be told apart
+	Colour int     `json:"-"` // index of a distinguishable colour
 	Points []Point `json:"points"`
 }
 

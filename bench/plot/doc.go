@@ -1,5 +1,5 @@
-// Package plot draws charts of lines over logarithmic or linear axes, as SVG that a
-// browser shows in light and dark alike. Nothing in it measures anything.
+// Package plot draws charts of lines over logarithmic axes as SVG, which a browser shows
+// in light or dark colours. It measures nothing.
 //
 // Only packages below bench import it.
 package plot

@@ -23,7 +23,7 @@ func sample() Chart {
 	}
 }
 
-// elements parses a drawing and counts what it has.
+// elements parses a drawing and counts its elements.
 func elements(t *testing.T, svg string) map[string]int {
 	t.Helper()
 	count := make(map[string]int)
@@ -65,7 +65,7 @@ func TestSVGIsWellFormed(t *testing.T) {
 		t.Errorf("%d points are drawn as this or less, not 1", n)
 	}
 	if strings.Contains(b.String(), "nobody") {
-		t.Error("a series without figures is named")
+		t.Error("a series without figures has a name in the drawing")
 	}
 }
 
@@ -83,7 +83,7 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("full") }
 
 func TestErrorsOfWriting(t *testing.T) {
 	if sample().WriteSVG(full{}) == nil {
-		t.Error("nobody noticed that nothing was written")
+		t.Error("WriteSVG does not report the error of its writer")
 	}
 }
 
@@ -105,7 +105,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-func TestNamesStandApart(t *testing.T) {
+func TestNamesDoNotOverlap(t *testing.T) {
 	var list []Series
 	for i := range 10 {
 		list = append(list, Series{fmt.Sprint(i), i, []Point{{1, 100 - float64(i)/100}}})
@@ -114,11 +114,11 @@ func TestNamesStandApart(t *testing.T) {
 	places := ends(list, y)
 	for i := range places {
 		if places[i] > height-bottom {
-			t.Errorf("name %d stands below the axis", i)
+			t.Errorf("name %d is below the axis", i)
 		}
 		for k := range i {
 			if math.Abs(places[i]-places[k]) < lineHeight-0.001 {
-				t.Errorf("names %d and %d stand at %v and %v", k, i, places[k], places[i])
+				t.Errorf("names %d and %d are at %v and %v", k, i, places[k], places[i])
 			}
 		}
 	}

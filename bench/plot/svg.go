@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// The measures of a chart, in pixels.
+// Sizes in pixels.
 const (
 	width, height = 820, 480
 	left, top     = 76, 56
-	right, bottom = 196, 76 // names of series stand right of the lines
+	right, bottom = 196, 76 // the names of series are right of the lines
 	lineHeight    = 17
 )
 
-// style has colours that differ in brightness too, for those who see no red or green; the
+// style uses colours that also differ in brightness, for colour-blind readers; the
 // browser chooses between light and dark.
 const style = `
 svg { color-scheme: light dark; --paper: #ffffff; --ink: #1f2328; --faint: #59636e; --grid: #d8dee4;
@@ -36,7 +36,7 @@ text { font: 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: var(--
 .lead { fill: none; stroke-width: 1; stroke-dasharray: 2 2; }
 `
 
-// colours is how many there are; more series than that share them.
+// colours is the number of colours; further series share them.
 const colours = 8
 
 // WriteSVG draws the chart.
@@ -69,8 +69,8 @@ func (c Chart) scales() (x, y scale) {
 	return newScale(c.X, xs, left, width-left-right), newScale(c.Y, ys, height-bottom, top+bottom-height)
 }
 
-// ends are the heights at which the names of series stand: beside the ends of their
-// lines, but apart from each other.
+// ends returns the vertical positions of the names of series: beside the ends of their
+// lines, but without overlaps.
 func ends(list []Series, y scale) []float64 {
 	places := make([]float64, len(list))
 	order := make([]int, len(list))
@@ -82,7 +82,7 @@ func ends(list []Series, y scale) []float64 {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(places[a], places[b]) })
-	// Downwards they are pushed apart; what comes to stand below the axis is pushed up.
+	// Move overlapping names down, and then those below the axis up.
 	for k := 1; k < len(order); k++ {
 		places[order[k]] = max(places[order[k]], places[order[k-1]]+lineHeight)
 	}
@@ -94,7 +94,7 @@ func ends(list []Series, y scale) []float64 {
 	return places
 }
 
-// writer writes elements, and remembers the first error.
+// writer writes elements, and keeps the first error.
 type writer struct {
 	out *bufio.Writer
 	err error
@@ -151,7 +151,7 @@ func (w *writer) series(s Series, x, y scale, place float64) {
 	for _, p := range s.Points {
 		fill := colour
 		if p.Y < y.least {
-			fill = "var(--paper)" // it is this or less
+			fill = "var(--paper)" // the figure is this or less
 		}
 		w.printf(`<circle cx="%.1f" cy="%.1f" r="3.5" stroke="%s" stroke-width="1.5" fill="%s"><title>%s</title></circle>`, x.at(p.X), y.at(p.Y), colour, fill,
 			escape(fmt.Sprintf("%s: %.3g, %.3g", s.Name, p.X, p.Y)))
@@ -162,9 +162,9 @@ func (w *writer) series(s Series, x, y scale, place float64) {
 	w.printf(`<text x="%d" y="%.1f" style="fill:%s">%s</text>`, width-right+gap, place+4, colour, escape(s.Name))
 }
 
-// escape makes text of XML of any text.
+// escape escapes a text for XML.
 func escape(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a builder takes everything
+	_ = xml.EscapeText(&b, []byte(s)) // a write to a builder does not fail
 	return b.String()
 }

@@ -15,9 +15,9 @@ import (
 	"mirador/bench/subject"
 )
 
-// bare is the least that eBPF programs can do: one number for all threads, or by
-// threads the time of entry, the number of calls, the sum and the greatest of their
-// durations. Nothing in them can be switched off, read while they run, or reset.
+// bare is the minimum that eBPF programs can do: one number for all threads, or for each
+// thread the time of entry, the number of calls, and the sum and maximum of their
+// durations. It cannot be switched off, read while it runs, or reset.
 type bare struct {
 	sum, rows          *ebpf.Map
 	count, enter, exit *ebpf.Program
@@ -57,7 +57,7 @@ func (b *bare) close() error {
 	return errors.Join(errs...)
 }
 
-// start probes entry and return, or the entry alone.
+// start probes entry and return, or only the entry.
 func (b *bare) start(program *subject.Program, task subject.Task) (*subject.Standing, error) {
 	list := []uprobe{{b.count, program.Entry(task.Function), false}}
 	if task.Timed {
@@ -66,8 +66,8 @@ func (b *bare) start(program *subject.Program, task subject.Task) (*subject.Stan
 	return b.stand(program, task, list...)
 }
 
-// startReturning times up to a return address that the kernel puts in the place of the
-// function's own: what a C program without exceptions stands.
+// startReturning times by a uretprobe, which replaces the function's return address; C
+// programs without exceptions tolerate this.
 func (b *bare) startReturning(program *subject.Program, task subject.Task) (*subject.Standing, error) {
 	at := program.Entry(task.Function)
 	return b.stand(program, task, uprobe{b.enter, at, false}, uprobe{b.exit, at, true})
@@ -90,10 +90,10 @@ func (b *bare) stand(program *subject.Program, task subject.Task, list ...uprobe
 	return s, nil
 }
 
-// row is what the programs know of a thread.
+// row holds the measurements of a thread.
 type row struct{ Entry, Calls, Sum, Greatest uint64 }
 
-// key is a thread's, of a process with one.
+// key returns the key of the only thread of a process.
 func key(pid int) uint64 { return uint64(pid)<<32 | uint64(pid) }
 
 func (b *bare) reset(pid int) error {
@@ -119,7 +119,7 @@ type uprobe struct {
 	returning bool
 }
 
-// set sets uprobes in one process: one link for those at which the same program runs.
+// set sets uprobes in one process, with one link for each program.
 func set(t *subject.Target, list ...uprobe) (remove func() error, err error) {
 	var links []io.Closer
 	remove = func() error {
@@ -156,7 +156,7 @@ func set(t *subject.Target, list ...uprobe) (remove func() error, err error) {
 	return remove, nil
 }
 
-// startOwn starts a program in a file of its own.
+// startOwn starts a copy of a program in a file of its own.
 func startOwn(program *subject.Program) (*subject.Target, error) {
 	own, err := program.Copy()
 	if err != nil {

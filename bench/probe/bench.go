@@ -17,15 +17,15 @@ import (
 	"mirador/bench/subject"
 )
 
-// Options are what the benchmark can be told.
+// Options configure the benchmark.
 type Options struct {
-	Sources  string // the directory of the reference programs
+	Sources  string // directory of the reference programs
 	Rounds   int
-	Warden   []string // the command that is a warden
+	Warden   []string // the command of a warden
 	Progress *report.Progress
 }
 
-// Bench measures, section by section. Its methods are called by one goroutine.
+// Bench measures section by section. One goroutine calls its methods.
 type Bench struct {
 	Options
 	ctx      context.Context
@@ -38,7 +38,7 @@ type Bench struct {
 	rate     float64 // nanoseconds that a round of a function's work takes
 }
 
-// New compiles the programs that are measured, and opens a monitor for each placement.
+// New compiles the programs to measure, and opens a monitor for each placement.
 func New(ctx context.Context, o Options) (*Bench, error) {
 	dir, err := os.MkdirTemp("", "mirador-bench-probe-")
 	if err != nil {
@@ -73,7 +73,7 @@ func (b *Bench) open() (err error) {
 	return b.findRate()
 }
 
-// Close gives everything back.
+// Close releases everything.
 func (b *Bench) Close() error {
 	var errs []error
 	for _, m := range b.monitors {
@@ -85,7 +85,7 @@ func (b *Bench) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
 }
 
-// findRate finds out how long a round of work takes on this machine.
+// findRate measures the time of a round of work on this machine.
 func (b *Bench) findRate() error {
 	t, err := startOwn(b.program)
 	if err != nil {
@@ -99,17 +99,17 @@ func (b *Bench) findRate() error {
 	return errors.Join(err, t.End())
 }
 
-// work is the number of rounds that take so long.
+// work returns the number of rounds that take the given time.
 func (b *Bench) work(d time.Duration) int { return max(1, int(float64(d)/b.rate+0.5)) }
 
 // usual is the length of the function that is measured.
 const usual = 46 * time.Nanosecond
 
-// cpu is the one that everything is measured on that does not need several.
+// cpu is the CPU of all measurements that do not need several.
 const cpu = 0
 
-// onOneCPU keeps this process on a CPU, and what it starts: a thread that is held by
-// another process waits the less for its wake-up. restore undoes it.
+// onOneCPU binds this process, and the processes it starts, to a CPU: a thread held by
+// another process then waits less for its wake-up. restore undoes it.
 func onOneCPU() (restore func() error, err error) {
 	var before, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
@@ -136,7 +136,7 @@ func moveAll(to *unix.CPUSet) error {
 	return nil
 }
 
-// spent tells whether a time is over, or somebody has interrupted.
+// spent reports whether the time is over, or the benchmark was interrupted.
 func (b *Bench) spent(begin time.Time, budget time.Duration) bool {
 	return b.ctx.Err() != nil || time.Since(begin) > budget
 }

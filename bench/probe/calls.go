@@ -16,7 +16,7 @@ import (
 	"mirador/bench/subject"
 )
 
-// Syscalls measures what it adds to a system call to be counted by name.
+// Syscalls measures what counting by name adds to a system call.
 func (b *Bench) Syscalls() (t *report.Table, err error) {
 	t = &report.Table{Name: "syscalls", Title: "What it adds to a system call (getppid) to be counted by name"}
 	target, err := startOwn(b.program)
@@ -47,7 +47,8 @@ func (b *Bench) Syscalls() (t *report.Table, err error) {
 
 const bareCalls = "bare eBPF, raw_tp"
 
-// compareCalls: nobody but the kernel placement counts system calls without a stop.
+// compareCalls adds the rows. Only the kernel placement counts system calls without a
+// stop.
 func compareCalls(t *report.Table, added map[string]report.Stat, why map[string]string) {
 	row := func(ours, than string, goal report.Goal) {
 		r := report.Row{What: ours + ", getppid", Unit: report.Nanoseconds, Ours: added[ours], Than: than, Goal: goal, Why: why[ours]}
@@ -65,12 +66,12 @@ func compareCalls(t *report.Table, added map[string]report.Stat, why map[string]
 	row(trap, "strace -c", report.Beside())
 }
 
-// ourCounters count by a request that names the system call.
+// ourCounters counts by a request that names the system call.
 func (b *Bench) ourCounters() []peers.Counter {
 	var list []peers.Counter
 	for _, m := range b.monitors {
 		if m.placement == inCode {
-			continue // system calls are the kernel's
+			continue // this placement has no events of the kernel
 		}
 		list = append(list, peers.Counter{Name: m.placement, Start: m.countCalls})
 	}
@@ -97,8 +98,8 @@ func (m *rig) countCalls(t *subject.Target) (func() error, error) {
 
 const callsBudget = 20 * time.Second
 
-// countCalls lets counters take turns. What a call takes without any is measured before
-// each: programs at the kernel's tracepoints concern all processes.
+// countCalls measures counters in turn. It measures a call without a counter before each
+// one, because programs at the kernel's tracepoints affect all processes.
 func (b *Bench) countCalls(t *subject.Target, all []peers.Counter) (added map[string]report.Stat, why map[string]string, err error) {
 	taken := make(map[string]*pairs)
 	why = make(map[string]string)
@@ -150,13 +151,13 @@ func (p *pairs) calls(t *subject.Target, c peers.Counter) error {
 	return nil
 }
 
-// callCounts is the least that eBPF can do: a number for each system call.
+// callCounts is the minimum that eBPF can do: a number for each system call.
 type callCounts struct {
 	counts, pid *ebpf.Map
 	program     *ebpf.Program
 }
 
-// mostCalls is more than there are system calls.
+// mostCalls is greater than any number of a system call.
 const mostCalls = 1024
 
 func newBareCalls() (c *callCounts, err error) {
@@ -176,7 +177,8 @@ func newBareCalls() (c *callCounts, err error) {
 	return c, err
 }
 
-// counting has the context's second word for the number of the call.
+// counting assembles the program; the second word of its context is the number of the
+// call.
 func (c *callCounts) counting() asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(asm.R6, asm.R1, 8, asm.DWord),

@@ -6,14 +6,14 @@ import (
 	"mirador/bench/subject"
 )
 
-// The names of the references that are no other tools.
+// Names of the references that are not tools.
 const (
 	bareEBPF      = "bare eBPF"
 	bareReturning = "bare eBPF, uretprobe"
 	twoReadings   = "two readings of the clock"
 )
 
-// ours are the placements.
+// ours returns the placements as contenders.
 func (b *Bench) ours() []subject.Contender {
 	var list []subject.Contender
 	for _, m := range b.monitors {
@@ -31,8 +31,8 @@ func (b *Bench) ours() []subject.Contender {
 	return list
 }
 
-// sampling times only some calls, where that makes a difference. What it says of the
-// others it takes many calls to know.
+// sampling returns the placement that can skip the clock for calls that it does not time,
+// with sampling.
 func (b *Bench) sampling() []subject.Contender {
 	for _, m := range b.monitors {
 		if m.placement == inCode {
@@ -45,7 +45,7 @@ func (b *Bench) sampling() []subject.Contender {
 	return nil
 }
 
-// references are the least that eBPF can do.
+// references returns the minimum that eBPF can do.
 func (b *Bench) references() []subject.Contender {
 	return []subject.Contender{
 		{Name: bareEBPF, Start: func(t subject.Task) (*subject.Standing, error) { return b.bare.start(b.program, t) }},
@@ -57,7 +57,7 @@ func (b *Bench) references() []subject.Contender {
 	}
 }
 
-// reading is the least that an ordered clock costs.
+// reading returns the minimum that an ordered clock costs.
 func (b *Bench) reading() subject.Contender {
 	return subject.Contender{
 		Name: twoReadings, Suits: onlyTimes,
@@ -65,8 +65,8 @@ func (b *Bench) reading() subject.Contender {
 	}
 }
 
-// startFenced starts a program one of whose functions has the readings of an ordered clock
-// compiled in. Nobody probes it, and it says nothing of what it reads.
+// startFenced starts a program with a function into which the readings of an ordered
+// clock are compiled. It is not probed, and does not report its readings.
 func startFenced(program *subject.Program) (*subject.Standing, error) {
 	t, err := startOwn(program)
 	if err != nil {

@@ -19,17 +19,18 @@ const (
 
 var modes = []string{dependent, independent}
 
-// figures are what a contender adds to a call, by mode.
+// figures holds what a contender adds to a call, by mode.
 type figures map[string]report.Stat
 
-// costs are those of all contenders of one task; those that are missing say why.
+// costs holds the figures of all contenders for one task, and the reasons why others are
+// missing.
 type costs struct {
 	task  subject.Task
 	added map[string]figures // by contender
 	why   map[string]string
 }
 
-// entrant is a contender in its place, with what was measured.
+// entrant is a running contender with its measurements.
 type entrant struct {
 	subject.Contender
 	*subject.Standing
@@ -40,10 +41,10 @@ func newEntrant(c subject.Contender, s *subject.Standing) *entrant {
 	return &entrant{c, s, make(map[string][]float64), make(map[string][]float64)}
 }
 
-// costBudget bounds one task, whatever the number of rounds.
+// costBudget limits the time of one task, whatever the number of rounds.
 const costBudget = 12 * time.Second
 
-// cost lets contenders take turns at one task.
+// cost measures contenders in turn at one task.
 func (b *Bench) cost(task subject.Task, contenders []subject.Contender) (costs, error) {
 	c := costs{task, make(map[string]figures), make(map[string]string)}
 	entrants, err := b.enter(c, contenders)
@@ -70,7 +71,7 @@ func (b *Bench) cost(task subject.Task, contenders []subject.Contender) (costs, 
 	return c, err
 }
 
-// enter starts those who can be had.
+// enter starts the contenders that suit the task and are not missing.
 func (b *Bench) enter(c costs, contenders []subject.Contender) (list []*entrant, err error) {
 	for _, one := range contenders {
 		if b.ctx.Err() != nil {
@@ -99,12 +100,13 @@ func (b *Bench) enter(c costs, contenders []subject.Contender) (list []*entrant,
 	return list, nil
 }
 
-// Rounds consist of batches that are short enough to be rarely interrupted; the quickest
-// counts. Where a hit takes long, so does a batch, and nothing much can be gained.
+// A round consists of batches that are short enough to be rarely interrupted; the
+// quickest counts. If a hit takes long, so does a batch, and more batches would help
+// little.
 const (
 	batches    = 12
-	batchesIf  = 3 // contenders are slow
-	roundsSlow = 4 // every so many rounds
+	batchesIf  = 3 // for slow contenders
+	roundsSlow = 4 // measure slow contenders every so many rounds
 )
 
 // turn measures one round. The first one warms up.

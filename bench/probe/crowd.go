@@ -10,19 +10,19 @@ import (
 	"mirador/bench/subject"
 )
 
-// crowded is how many threads hammer one probe.
+// crowded is the number of threads that call one probed function in a loop.
 const crowded = 64
 
-// hammer is how long they do, in milliseconds, and what a call works: hardly anything,
-// so that nearly all they do is to be counted.
+// The duration in milliseconds, and the work of a call, which is little, so that most of
+// the time is the probe's.
 const (
 	hammerFor  = 60
 	hammerWork = 1
 )
 
-// Threads measures what a hit takes of the processors when many threads hammer one
-// probe, beside what it takes when one does. By trap, threads mostly wait: there it is
-// the time that goes by for each hit, in all.
+// Threads measures the processor time of a hit when many threads call one probed function
+// in a loop, compared with one thread. With the placement trap, threads mostly wait, so
+// it measures the elapsed time divided by all hits.
 func (b *Bench) Threads() (*report.Table, error) {
 	t := &report.Table{Name: "threads", Title: fmt.Sprintf("What a hit costs when %d threads hammer one probe", crowded)}
 	for _, c := range append(b.ours(), b.references()[0]) {
@@ -83,19 +83,19 @@ func (b *Bench) crowd(c subject.Contender, task subject.Task) (report.Row, error
 
 const crowdBudget = 3 * time.Second
 
-// What is slight, in nanoseconds, is the difference of two times of which each varies by
-// as much: it takes more rounds.
+// Below slight, in nanoseconds, a result is the difference of two times that vary by as
+// much, and needs more rounds.
 const (
 	slight      = 5
 	slightTimes = 5
 )
 
-// pairs are figures of calls that are probed, and of their twins.
+// pairs holds figures of probed calls, and of their twins.
 type pairs struct{ probed, bare []float64 }
 
 func (p *pairs) added() report.Stat { return report.Added(p.probed, p.bare) }
 
-// measure adds one pair, of so many threads.
+// measure adds one pair, with a number of threads.
 func (p *pairs) measure(s *subject.Standing, threads int, wall bool) error {
 	for _, of := range []struct {
 		command string

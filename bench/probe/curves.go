@@ -13,7 +13,7 @@ import (
 	"mirador/bench/subject"
 )
 
-// Curves measures what a hit costs by the number of probes, of threads and of hits in a
+// Curves measures the cost of a hit by the number of probes, of threads and of hits per
 // second.
 func (b *Bench) Curves(note string) ([]plot.Chart, error) {
 	var charts []plot.Chart
@@ -29,18 +29,18 @@ func (b *Bench) Curves(note string) ([]plot.Chart, error) {
 	return charts, errors.Join(append(errs, b.ctx.Err())...)
 }
 
-// newLine gives whoever is drawn the same colour in all charts.
+// newLine gives each contender the same colour in all charts.
 func newLine(name string) plot.Series {
 	order := []string{inCode, inKernel, trap, bareEBPF, "gdb, breakpoint", "lttng-ust, compiled in", "bpftrace"}
 	return plot.Series{Name: name, Colour: max(slices.Index(order, name), 0)}
 }
 
-// perHit is the axis of costs. Less than that is lost in the noise.
+// perHit is the axis of costs. A smaller cost is noise.
 func perHit() plot.Axis {
 	return plot.Axis{Label: "added to a call", Kind: plot.Nanoseconds, Least: 0.1}
 }
 
-// tries is how often each point is measured; the least counts.
+// tries is the number of measurements of each point; the least counts.
 const tries = 3
 
 // byProbes calls functions in turn, all of them probed.
@@ -80,7 +80,7 @@ func (b *Bench) byProbes() (plot.Chart, error) {
 	return c, nil
 }
 
-// trapMost is how many functions are watched by breakpoints at once.
+// trapMost is the number of functions with breakpoints at once.
 const trapMost = 100
 
 func named(count int) (list []string) {
@@ -147,7 +147,7 @@ func (b *Bench) oursAt(m *rig, count int) (*subject.Standing, error) {
 	return s, nil
 }
 
-// among are the contenders of a plot.
+// among returns the contenders of a plot.
 func (b *Bench) among(names ...string) (list []subject.Contender) {
 	all := append(append(b.ours(), b.references()...), b.peers.Contenders()...)
 	for _, name := range names {
@@ -160,7 +160,7 @@ func (b *Bench) among(names ...string) (list []subject.Contender) {
 	return list
 }
 
-// byThreads has threads hammer one probe.
+// byThreads lets several threads call one probed function in a loop.
 func (b *Bench) byThreads() (plot.Chart, error) {
 	c := plot.Chart{Name: "threads", Title: "Counting a call, by the number of threads that hammer one probe", X: plot.Axis{Label: "threads"}, Y: perHit()}
 	for _, one := range b.among(inCode, inKernel, trap, bareEBPF, "bpftrace", "lttng-ust, compiled in") {
@@ -184,7 +184,7 @@ func (b *Bench) byThreads() (plot.Chart, error) {
 	return c, nil
 }
 
-// byRate has other work done between calls, the less the more calls there are.
+// byRate adds other work between calls, the less the more frequent the calls are.
 func (b *Bench) byRate() (plot.Chart, error) {
 	c := plot.Chart{
 		Name: "rate", Title: "The part of its time that counting takes of a program, by the calls it makes",
@@ -217,13 +217,13 @@ func (b *Bench) byRate() (plot.Chart, error) {
 	return c, nil
 }
 
-// How often calls are made.
+// Intervals between calls.
 const (
 	slowest  = time.Millisecond
 	quickest = 100 * time.Nanosecond
 )
 
-// curve measures one contender, if it can be had.
+// curve measures one contender, unless it is missing.
 func (b *Bench) curve(one subject.Contender, what string, measure func(*subject.Standing) ([]plot.Point, error)) (line plot.Series, err error) {
 	line = newLine(one.Name)
 	b.Progress.Say("plots: %s, %s", what, one.Name)

@@ -11,9 +11,9 @@ import (
 	"mirador/bench/subject"
 )
 
-// Inactive measures probes that were switched off: at once, while they still stand where
-// they were, to be switched on again, and after a while, when the monitor has taken away
-// what was off for a second.
+// Inactive measures probes that were switched off: first at once, while they are still in
+// place to be switched on again, and then later, after the monitor has removed the probes
+// that were off for a second.
 func (b *Bench) Inactive() (*report.Table, error) {
 	t := &report.Table{Name: "inactive", Title: "What a probe adds to a call that is switched off"}
 	restore, err := onOneCPU()
@@ -22,7 +22,7 @@ func (b *Bench) Inactive() (*report.Table, error) {
 	}
 	for _, m := range b.monitors {
 		if m.placement == trap {
-			continue // there is nothing left of it
+			continue // its breakpoints are removed at once
 		}
 		for _, task := range []subject.Task{countPush, timePush} {
 			rows, one := b.inactive(m, task)
@@ -35,8 +35,8 @@ func (b *Bench) Inactive() (*report.Table, error) {
 	return t, errors.Join(err, restore(), b.ctx.Err())
 }
 
-// idleStarts is how often the program is started: where it lies in memory makes a
-// difference of more than what is left of such a probe.
+// idleStarts is the number of starts of the program: its position in memory makes a
+// greater difference than an inactive probe.
 const idleStarts = 3
 
 func (b *Bench) inactive(m *rig, task subject.Task) ([]report.Row, error) {
@@ -61,12 +61,12 @@ func (b *Bench) inactive(m *rig, task subject.Task) ([]report.Row, error) {
 	return rows, nil
 }
 
-// inactiveRows are the rows of a task, without their figures: at once, and after a while.
+// inactiveRows returns the rows of a task, without figures: at once, and later.
 func inactiveRows(m *rig, task subject.Task) (rows []report.Row) {
 	least := report.AtMost(1)
 	soon := least
 	if m.placement == inKernel {
-		soon = none // the kernel's way to its programs is what costs
+		soon = none // the kernel still enters its program
 	}
 	for _, mode := range modes {
 		rows = append(rows, report.Row{What: fmt.Sprintf("%s, %s, off, %s", m.placement, task, mode), Unit: report.Nanoseconds, Goal: soon})
@@ -77,7 +77,7 @@ func inactiveRows(m *rig, task subject.Task) (rows []report.Row) {
 	return rows
 }
 
-// measureInactive adds what one start of the program tells.
+// measureInactive adds the figures of one start of the program.
 func (b *Bench) measureInactive(m *rig, task subject.Task, soon, later *entrant) (err error) {
 	t, err := startOwn(b.program)
 	if err != nil {
@@ -113,17 +113,17 @@ func (b *Bench) measureInactive(m *rig, task subject.Task, soon, later *entrant)
 	})
 }
 
-// goesOn tells whether there is another round of one start. The first warms up.
+// goesOn reports whether there is another round after one start. The first one warms up.
 func (b *Bench) goesOn(begin time.Time, round int) bool {
 	return round <= max(1, b.Rounds/idleStarts) && !b.spent(begin, idleBudget)
 }
 
-// cleared is when the monitor has certainly taken away what is off.
+// cleared is the time after which the monitor has certainly removed inactive probes.
 const cleared = 2500 * time.Millisecond
 
 const idleBudget = 2 * time.Second
 
-// offAndOn does something while the tool's requests are switched off.
+// offAndOn calls do while the tool's requests are disabled.
 func (h *hand) offAndOn(do func() error) error {
 	if _, err := h.do(": csr_disable([])"); err != nil {
 		return err

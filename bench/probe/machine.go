@@ -15,18 +15,18 @@ import (
 	"mirador/bench/subject"
 )
 
-// The names of placements.
+// Names of placements.
 const (
 	trap     = "trap"
 	inKernel = kernel.Name
 	inCode   = inline.Name
-	// inCodeFast is the same with the fast clock, where that makes a difference.
+	// inCodeFast uses the fast clock, where that makes a difference.
 	inCodeFast = inCode + ", fast clock"
-	// inCodeSome is where all calls are counted and one in a hundred is timed.
+	// inCodeSome counts all calls and times one in a hundred.
 	inCodeSome = inCode + ", one in 100"
 )
 
-// placements are all, cheapest first.
+// placements lists all placements, cheapest first.
 var placements = [...]string{inCode, inKernel, trap}
 
 // rig is a monitor with one placement, so that the bench knows which one it measures. It

@@ -14,13 +14,13 @@ import (
 	"mirador/bench/subject"
 )
 
-// most is how many functions are probed at a time.
+// most is the number of functions probed at a time.
 const most = 10_000
 
-// manyRounds is how often: planting takes long, and does not vary much.
+// manyRounds is small, because planting takes long and varies little.
 const manyRounds = 3
 
-// The steps that are measured.
+// The measured steps.
 const (
 	defining = "define"
 	planting = "plant"
@@ -28,25 +28,25 @@ const (
 	removing = "remove"
 )
 
-// manySteps collects, by step, how long it took and how long a thread stood still.
+// manySteps collects, by step, its duration and the time for which a thread did not run.
 type manySteps struct{ took, still map[string][]float64 }
 
 func newManySteps() *manySteps {
 	return &manySteps{make(map[string][]float64), make(map[string][]float64)}
 }
 
-// Many measures planting probes in ten thousand functions, reading them and taking them
-// away, and how long a busy thread of the program stands still meanwhile.
+// Many measures planting probes in ten thousand functions, reading and removing them, and
+// how long a busy thread of the program is stopped meanwhile.
 func (b *Bench) Many() (*report.Table, error) {
 	t := &report.Table{Name: "many", Title: fmt.Sprintf("%d functions counted", most)}
-	t.Note("Still: how long a busy thread of the program did not run in all, though it could have, as it sees it itself.")
+	t.Note("Still: total time, measured by a busy thread of the program itself, in which the thread was runnable but stopped.")
 	reference, err := b.repeat(bareEBPF, b.manyBare)
 	if err != nil {
 		return t, err
 	}
 	for _, m := range b.monitors {
 		if m.placement == trap {
-			continue // it is not meant for so many
+			continue // not suited for so many functions
 		}
 		steps, err := b.repeat(m.placement, func(s *manySteps) error { return b.manyOurs(m, s) })
 		if why, missing := subject.WhyMissing(err); missing {
@@ -91,8 +91,8 @@ func (s *manySteps) rows(t *report.Table, name string, reference *manySteps) {
 	}
 }
 
-// watched measures a step, while a thread of the target watches itself. The monitor is
-// on the other CPUs where there are some.
+// watched measures a step while a thread of the target watches itself. The monitor runs
+// on the other CPUs, if there are any.
 func (s *manySteps) watched(t *subject.Target, step string, do func() error) error {
 	if _, err := t.Ask(0, "watch %d", cpu); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (s *manySteps) watched(t *subject.Target, step string, do func() error) err
 	return nil
 }
 
-// manyBare has one program run at all functions.
+// manyBare sets one eBPF program at all functions.
 func (b *Bench) manyBare(s *manySteps) error {
 	t, err := startOwn(b.many)
 	if err != nil {
@@ -130,11 +130,11 @@ func (b *Bench) manyBare(s *manySteps) error {
 	return errors.Join(err, t.End())
 }
 
-// readings is how often all are read each time that they stand. The first time takes longer,
-// and any may meet with the collection of garbage.
+// readings is the number of times that all counters are read. The first time takes
+// longer, and any may coincide with a garbage collection.
 const readings = 5
 
-// manyOurs has the monitor count each function by a counter of its own.
+// manyOurs makes the monitor count each function by a counter of its own.
 func (b *Bench) manyOurs(m *rig, s *manySteps) (err error) {
 	t, err := startOwn(b.many)
 	if err != nil {
@@ -169,8 +169,8 @@ func (b *Bench) manyOurs(m *rig, s *manySteps) (err error) {
 	return s.watched(t, removing, func() error { _, err := h.do(": csr_delete([])"); return err })
 }
 
-// tries makes sure by one function that the placement is willing: what it refuses would
-// be planted some other way, which is not meant for so many.
+// tries checks with one function that the placement accepts the target: otherwise the
+// engine would plant all functions by breakpoints, which is not suited for so many.
 func (m *rig) tries(t *subject.Target) error {
 	h, err := m.attach(t.PID())
 	if err != nil {
@@ -180,7 +180,7 @@ func (m *rig) tries(t *subject.Target) error {
 	return errors.Join(err, h.finish())
 }
 
-// defineMany defines a request for each of the first functions, each with a counter.
+// defineMany defines requests for the first functions, each with a counter.
 func (h *hand) defineMany(t *subject.Target, count int) (requests []omis.Token, err error) {
 	reply, err := h.do("%s", ":"+strings.Repeat(" pa_counter_create()", count))
 	if err != nil {
@@ -200,8 +200,8 @@ func (h *hand) defineMany(t *subject.Target, count int) (requests []omis.Token, 
 	return requests, nil
 }
 
-// plant enables all requests. A placement that does not take all of them leaves the rest
-// to breakpoints, and of those there is not room for so many.
+// plant enables all requests. If a placement does not take all of them, the engine tries
+// breakpoints for the rest, and these are too few.
 func (h *hand) plant(requests []omis.Token) error {
 	if _, err := h.do(": csr_enable([])"); err != nil {
 		why := err.Error()
@@ -213,14 +213,14 @@ func (h *hand) plant(requests []omis.Token) error {
 	return h.placed(requests[len(requests)-1:])
 }
 
-// readMany reads all counters, each of which has counted one call.
+// readMany reads all counters, each of which must have counted one call.
 func (h *hand) readMany() error {
 	reply, err := h.do(": pa_counter_read([])")
 	if err != nil {
 		return err
 	}
 	read := 0
-	for _, result := range reply[1] { // counters with the same rows share one
+	for _, result := range reply[1] { // counters with equal rows share a result
 		read += len(result.Objects)
 		if len(result.Values) < 2 || len(result.Values[1].List) < 3 {
 			return fmt.Errorf("%d counters have no rows", len(result.Objects))

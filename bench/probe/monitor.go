@@ -14,13 +14,13 @@ import (
 	"mirador/bench/subject"
 )
 
-// hand is a tool of the monitor that has a process of its own.
+// hand is a tool of the monitor that is attached to one process.
 type hand struct {
 	*engine.Tool
 	m *rig
 }
 
-// attach makes a tool that sees one process.
+// attach makes a tool and attaches it to a process.
 func (m *rig) attach(pid int) (*hand, error) {
 	m.tools++
 	h := &hand{m.Engine.Tool(fmt.Sprint("bench", m.tools)), m}
@@ -30,8 +30,8 @@ func (m *rig) attach(pid int) (*hand, error) {
 	return h, nil
 }
 
-// do sends a request; any error in its reply is one. What takes longer than anybody
-// would wait is a *subject.Missing.
+// do sends a request; it returns any error in the reply as an error, and a
+// *subject.Missing after the time limit.
 func (h *hand) do(format string, args ...any) (reply omis.Reply, err error) {
 	text := fmt.Sprintf(format, args...)
 	err = within(func() error {
@@ -47,7 +47,7 @@ func (h *hand) do(format string, args ...any) (reply omis.Reply, err error) {
 	return reply, nil
 }
 
-// finish ends the tool, which takes everything away.
+// finish finalizes the tool, which removes all its requests.
 func (h *hand) finish() error { return within(h.Finalize) }
 
 func within(do func() error) error {
@@ -61,7 +61,7 @@ func within(do func() error) error {
 	}
 }
 
-// make has a service make one of its objects.
+// make makes an object by a service.
 func (h *hand) make(service string) (omis.Token, error) {
 	reply, err := h.do(": %s", service)
 	if err != nil {
@@ -83,14 +83,15 @@ func (h *hand) define(format string, args ...any) (omis.Token, error) {
 	return reply.Token(0)
 }
 
-// How timers are made.
+// Services that make timers.
 const (
 	ordered = `pa_timer_create2("ordered")`
 	fast    = `pa_timer_create2("fast")`
 	sampled = `pa_timer_create3("ordered",100)`
 )
 
-// probe counts or times a function. It is a *subject.Missing if the placement refuses.
+// probe counts or times a function. It returns a *subject.Missing if the placement
+// refuses.
 func (h *hand) probe(p *subject.Program, task subject.Task) (omis.Token, error) {
 	return h.probeBy(p, task, ordered)
 }
@@ -119,7 +120,7 @@ func (h *hand) probeBy(p *subject.Program, task subject.Task, timer string) (cel
 	return cell, h.placed(requests)
 }
 
-// placed makes sure that requests run where they are to be measured.
+// placed checks that requests run in the placement to be measured.
 func (h *hand) placed(requests []omis.Token) error {
 	for _, request := range requests {
 		x, err := h.State(request)
@@ -133,7 +134,7 @@ func (h *hand) placed(requests []omis.Token) error {
 	return nil
 }
 
-// start is the contender that is the monitor.
+// start starts a contender that uses the monitor.
 func (m *rig) start(program *subject.Program, task subject.Task, timer string) (*subject.Standing, error) {
 	t, err := startOwn(program)
 	if err != nil {
@@ -156,13 +157,13 @@ func (m *rig) start(program *subject.Program, task subject.Task, timer string) (
 	return s, nil
 }
 
-// mean is what a timer knows of the only thread of a process.
+// mean returns the mean that a timer has for the only thread of a process.
 func (h *hand) mean(timer omis.Token) (float64, error) {
 	reply, err := h.do(": pa_timer_read([%s])", timer)
 	if err != nil {
 		return 0, err
 	}
-	// The number of rows, and of each: process, thread, count, last, sum, …
+	// The number of rows, and in each row: process, thread, count, last, sum, …
 	values := reply[1][0].Values
 	if len(values) < 2 || len(values[1].List) < 5 {
 		return 0, fmt.Errorf("a timer has no rows: %v", values)

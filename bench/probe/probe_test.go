@@ -26,8 +26,8 @@ func opened(t *testing.T) *Bench {
 	return b
 }
 
-// Each placement is measured where it runs, and costs something; what it reports of a
-// long function is near the truth.
+// TestOursAndReferences checks that each placement is measured where it runs, that it
+// costs something, and that it reports nearly the true duration of a long function.
 func TestOursAndReferences(t *testing.T) {
 	b := opened(t)
 	for _, c := range append(b.ours(), b.references()[0]) {
@@ -54,7 +54,7 @@ func TestOursAndReferences(t *testing.T) {
 				t.Fatal(err)
 			}
 			if row.Reference == nil || row.Reference.Least <= 0 {
-				t.Fatalf("the truth is %+v", row.Reference)
+				t.Fatalf("the true duration is %+v", row.Reference)
 			}
 			if row.Ours.Least < row.Reference.Least/2 {
 				t.Errorf("it reports %+v of a function that takes %+v", row.Ours, *row.Reference)
@@ -64,8 +64,7 @@ func TestOursAndReferences(t *testing.T) {
 	t.Run(twoReadings, func(t *testing.T) { reads(t, b) })
 }
 
-// reads has the least that a clock costs measured, where nobody probes and nobody tells a
-// duration.
+// reads measures the minimum cost of a clock, which reports no duration.
 func reads(t *testing.T, b *Bench) {
 	t.Helper()
 	c := b.reading()
@@ -74,7 +73,7 @@ func reads(t *testing.T, b *Bench) {
 		t.Errorf("it adds %+v (%v)", got, err)
 	}
 	if row, err := b.truth(c, usual); err != nil || row.Why == "" {
-		t.Errorf("of the truth it tells %+v (%v)", row, err)
+		t.Errorf("it reports the duration %+v (%v)", row, err)
 	}
 }
 
@@ -94,13 +93,13 @@ func TestCountingSystemCalls(t *testing.T) {
 		switch {
 		case len(nothing) == 0:
 			return
-		case try == 10: // on a machine that has other things to do the difference of two times may be less than nothing
+		case try == 10: // on a busy machine the difference of two times may be negative
 			t.Fatal(nothing)
 		}
 	}
 }
 
-// What a placement refuses is not measured some other way.
+// TestRefusal checks that what a placement refuses is not measured in another placement.
 func TestRefusal(t *testing.T) {
 	b := opened(t)
 	for _, m := range b.monitors {
@@ -138,12 +137,12 @@ func TestPairings(t *testing.T) {
 	}
 	for _, p := range append(list, keepingPairings()...) {
 		if !known[p.ours] || !known[p.reference] {
-			t.Errorf("nobody is called %q or %q", p.ours, p.reference)
+			t.Errorf("no contender is called %q or %q", p.ours, p.reference)
 		}
 	}
 	some := wanted(list, countMov, []subject.Contender{{Name: "gdb, fast tracepoint"}, {Name: "uftrace, dynamic"}})
 	if len(some) != 1 || some[0].Name != "gdb, fast tracepoint" {
-		t.Errorf("at a mov are wanted %v", some)
+		t.Errorf("the contenders at a mov are %v", some)
 	}
 }
 
@@ -162,7 +161,7 @@ func TestRows(t *testing.T) {
 		t.Errorf("the row beside perf is %+v", r)
 	}
 	if r := table.Rows[3]; r.Reference != nil || r.Why != "it is not installed" || r.Ours.Least != 1.8 {
-		t.Errorf("the row beside who is missing is %+v", r)
+		t.Errorf("the row beside a missing tool is %+v", r)
 	}
 }
 

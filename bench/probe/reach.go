@@ -10,17 +10,17 @@ import (
 	"mirador/bench/subject"
 )
 
-// pairing is one of ours beside a reference, at one task, with the goals for both ways
-// of calling.
+// pairing compares a placement with a reference at one task, with goals for both ways of
+// calling.
 type pairing struct {
 	task      subject.Task
 	ours      string
-	reference string // "": none
+	reference string // "" if none
 	lb, tb    report.Goal
 }
 
-// The tasks. They differ in what stands at the beginning of the function: a push, which
-// the kernel emulates at a uprobe; an endbr64 and then a push; a mov of five bytes.
+// The tasks differ in the first instruction of the function: a push, which the kernel
+// emulates at a uprobe; an endbr64 followed by a push; a mov of five bytes.
 var (
 	countPush   = subject.Task{Function: "pushed"}
 	countLanded = subject.Task{Function: "guarded"}
@@ -29,15 +29,15 @@ var (
 	timeLanded  = subject.Task{Function: "guarded", Timed: true}
 )
 
-// title says a task in a table.
+// title describes a task's function in a table.
 func title(t subject.Task) string {
 	return map[string]string{"pushed": "at a push", "guarded": "at an endbr64", "moved": "at a mov"}[t.Function]
 }
 
-// none asks for nothing.
+// none is no goal.
 var none report.Goal
 
-// ownPairings are the placements beside bare eBPF programs.
+// ownPairings compares the placements with bare eBPF programs.
 func ownPairings() []pairing {
 	tenPercent := report.Within(1.1)
 	list := []pairing{
@@ -55,7 +55,7 @@ func ownPairings() []pairing {
 		pairing{countPush, trap, "", none, none}, pairing{timePush, trap, "", none, none})
 }
 
-// peerPairings are the placements beside other tools.
+// peerPairings compares the placements with other tools.
 func peerPairings() []pairing {
 	times, just := report.Cheaper, report.Beside()
 	return []pairing{
@@ -78,19 +78,19 @@ func peerPairings() []pairing {
 	}
 }
 
-// Probe measures the placements beside bare eBPF; Peers beside other tools.
+// Probe measures the placements compared with bare eBPF programs.
 func (b *Bench) Probe() (*report.Table, error) {
 	t := &report.Table{Name: "probe", Title: fmt.Sprintf("What a probe adds to a call of a function of %v (LB: each call waits for the one before; TB: it does not)", usual)}
 	return t, b.compare(t, ownPairings(), append(slices.Concat(b.ours(), b.sampling(), b.references()), b.reading()))
 }
 
-// Peers: see Probe.
+// Peers measures the placements compared with other tools.
 func (b *Bench) Peers() (*report.Table, error) {
 	t := &report.Table{Name: "peers", Title: fmt.Sprintf("What a probe adds to a call of a function of %v, beside other tools", usual)}
 	return t, b.compare(t, peerPairings(), append(b.ours(), b.peers.Contenders()...))
 }
 
-// compare measures what pairings speak of, task by task.
+// compare measures the pairings, task by task.
 func (b *Bench) compare(t *report.Table, list []pairing, contenders []subject.Contender) error {
 	restore, err := onOneCPU()
 	if err != nil {
@@ -111,7 +111,7 @@ func (b *Bench) compare(t *report.Table, list []pairing, contenders []subject.Co
 	return err
 }
 
-// tasksOf are the tasks in the order in which they come first.
+// tasksOf returns the tasks in the order of their first occurrences.
 func tasksOf(list []pairing) (tasks []subject.Task) {
 	seen := make(map[subject.Task]bool)
 	for _, p := range list {
@@ -123,7 +123,7 @@ func tasksOf(list []pairing) (tasks []subject.Task) {
 	return tasks
 }
 
-// wanted are the contenders that pairings of a task speak of.
+// wanted returns the contenders in pairings of a task.
 func wanted(list []pairing, task subject.Task, contenders []subject.Contender) (some []subject.Contender) {
 	for _, c := range contenders {
 		for _, p := range list {

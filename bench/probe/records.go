@@ -12,11 +12,11 @@ import (
 	"mirador/bench/subject"
 )
 
-// What keeps more than sums: a histogram of all times, and a record of each hit.
+// Services for more than sums: a histogram of all times, and a record of each hit.
 const (
 	spread     = `pa_timer_create4("ordered",1,"histogram")`
 	spreadFast = `pa_timer_create4("fast",1,"histogram")`
-	records    = `pa_trace_create(8192)` // of each thread, the newest
+	records    = `pa_trace_create(8192)` // newest records of each thread
 
 	inCodeSpread     = inCode + ", histogram"
 	inCodeSpreadFast = inCodeFast + ", histogram"
@@ -24,7 +24,7 @@ const (
 	inKernelRecords  = inKernel + ", a record each"
 )
 
-// keeping are the contenders that keep more than sums.
+// keeping returns the contenders that keep more than sums.
 func (b *Bench) keeping() (list []subject.Contender) {
 	for _, m := range b.monitors {
 		add := func(name string, suits func(subject.Task) string, start func(subject.Task) (*subject.Standing, error)) {
@@ -43,8 +43,8 @@ func (b *Bench) keeping() (list []subject.Contender) {
 	return list
 }
 
-// keepingPairings are those beside what keeps sums alone, and beside tools that note every
-// hit. A task that is timed has a record at both ends.
+// keepingPairings compares them with contenders that keep only sums, and with tools that
+// record every hit. A timed task has a record at both ends.
 func keepingPairings() []pairing {
 	just := report.Beside()
 	return []pairing{
@@ -69,9 +69,8 @@ func (b *Bench) Records() (*report.Table, error) {
 	return t, b.compare(t, keepingPairings(), append(all, b.peers.EachHit()...))
 }
 
-// startRecords starts a program of which each call is noted where it begins or, if it is
-// to be timed, where it begins and where it ends. Nobody reads the records: the newest are
-// kept.
+// startRecords starts a program and records each call at its beginning and, if the task
+// is timed, also at its end. Records are not read; the newest remain.
 func (m *rig) startRecords(program *subject.Program, task subject.Task) (*subject.Standing, error) {
 	t, err := startOwn(program)
 	if err != nil {

@@ -12,21 +12,22 @@ import (
 	"mirador/bench/subject"
 )
 
-// lengths are those of the functions whose duration is known.
+// lengths are the known durations of the functions.
 var lengths = []time.Duration{usual, time.Microsecond, 10 * time.Microsecond}
 
-// How long the calls themselves take that a mean is of, and how many are enough where a
-// hit takes long. Who can begin anew measures in spans that are rarely interrupted, also by
-// the kernel's own clock, and as many as there is time for: machines have bad moments that
-// are longer than one. The twin's parts are no longer.
+// truthSpan is the total duration of the calls of a mean, and truthSlow limits their
+// number if a hit takes long. Contenders that can reset their figures use the shorter
+// truthSpanAnew, which is rarely interrupted, even by the timer of the kernel's clock,
+// and measure as often as time permits, because a machine can be disturbed for longer
+// than one span. The twin is measured in equally short parts.
 const (
 	truthSpan     = 20 * time.Millisecond
 	truthSpanAnew = 300 * time.Microsecond
 	truthSlow     = 200
 )
 
-// Truth measures what contenders report as the mean duration of a function whose
-// duration is known: that of its twin.
+// Truth compares the mean duration that contenders report with the true duration of the
+// function, which is that of its twin.
 func (b *Bench) Truth() (*report.Table, error) {
 	t := &report.Table{Name: "truth", Title: "The mean duration that is reported, beside the true one"}
 	restore, err := onOneCPU()
@@ -87,7 +88,7 @@ func suits(c subject.Contender, t subject.Task) string {
 	return c.Suits(t)
 }
 
-// tell lets a contender measure once, or again and again if it can begin anew.
+// tell measures with a contender once, or repeatedly if it can reset its figures.
 func (b *Bench) tell(c subject.Contender, length time.Duration) (told, truth []float64, err error) {
 	s, err := c.Start(timePush)
 	if err != nil {
@@ -118,7 +119,8 @@ func (b *Bench) tell(c subject.Contender, length time.Duration) (told, truth []f
 	return told, truth, nil
 }
 
-// meanOf is the mean that is reported of some calls, and how long one takes of the twin.
+// meanOf returns the mean reported for some calls, and the duration of a call of the
+// twin.
 func meanOf(s *subject.Standing, work, calls int) (reported, truth float64, err error) {
 	if truth, err = trueLength(s, work, calls); err != nil {
 		return 0, 0, err
@@ -135,7 +137,7 @@ func meanOf(s *subject.Standing, work, calls int) (reported, truth float64, err 
 	return reported, truth, err
 }
 
-// trueLength is what a call takes of the twin that nobody has interrupted.
+// trueLength returns the duration of an undisturbed call of the twin.
 func trueLength(s *subject.Standing, work, calls int) (float64, error) {
 	const parts = 10
 	each := max(calls/parts, 1)

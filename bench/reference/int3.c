@@ -1,7 +1,7 @@
-// int3 PID ADDRESS LENGTH PAGE: what ptrace costs at the least. It puts an INT3 at ADDRESS in all threads of a
-// process. At each hit it reads a register, adds it to a counter, and sends the
-// thread to a copy of the displaced instruction, of LENGTH bytes, at PAGE. It
-// ends with the process.
+// int3 PID ADDRESS LENGTH PAGE: the minimum cost of ptrace. It sets an INT3 at ADDRESS in
+// a process and traces all its threads. At each hit it reads a register, adds it to a
+// counter, and sets the thread to a copy of the displaced instruction, of LENGTH bytes,
+// at PAGE. It ends with the process.
 #include <dirent.h>
 #include <fcntl.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
-// rendezvous: what a rendezvous by futexes costs at the least. It is target and monitor in one program, two
-// processes that share memory: the target calls hook before it calls work, which
-// writes the registers into a slot, rings, and waits for the monitor, which reads
-// one of them and adds it to a counter. The slots are on the monitor's robust
-// list, as they have to be where either may die. It obeys lines N as target.c does.
+// rendezvous: the minimum cost of a rendezvous by futexes. It is target and monitor in
+// one program, two processes that share memory: the target calls hook before work. hook
+// writes the registers into a slot, wakes the monitor, and waits; the monitor reads one
+// register and adds it to a counter. The slots are on the monitor's robust list, which is
+// necessary if either process may die. It reads lines N like target.c.
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
 	return r;
 }
 
-// hold is called by hook, with the registers it has saved.
+// hook calls hold with the registers that it has saved.
 __attribute__((used)) void hold(uint64_t *regs) {
 	static __thread uint32_t self;
 	uint32_t owner = board->owner, none = 0;
@@ -93,8 +93,8 @@ __asm__(".globl hook\nhook:\n"
 	"	lea 8(%rsp), %rsp\n	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %r11\n	pop %r10\n	pop %r9\n	pop %r8\n	pop %rbp\n"
 	"	pop %rdi\n	pop %rsi\n	pop %rdx\n	pop %rcx\n	pop %rbx\n	pop %rax\n	popfq\n	ret\n");
 
-// nodes mirror the board in the monitor's own memory: the robust list leads
-// through them, each at the same distance from its word.
+// nodes mirrors the board in the monitor's own memory: it contains the nodes of the
+// robust list, each at the same distance from its word.
 struct nodes {
 	struct robust_list owner;
 	char pad[4096 - sizeof(struct robust_list)];

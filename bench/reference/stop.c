@@ -1,7 +1,7 @@
-// stop PID: what stopping and continuing a process costs that does it one thread
-// after the other, as any tracer does. At each line of its standard input it
-// stops all threads; the answer is how many nanoseconds that took, and at the
-// next line how many it took to set them all going again. It ends with its input.
+// stop PID: the cost of stopping and continuing a process one thread after the other, as
+// any tracer does. At every odd line of its standard input it stops all threads, at every
+// even line it continues them; each answer is the time that this took in nanoseconds. It
+// ends with its input.
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
-// target THREADS: what the monitors to be compared work on. It announces the address of work and of a page
-// where instructions may be copied to, then obeys the lines of its standard
-// input:
+// target THREADS: the program on which monitors are compared. It prints the addresses of
+// work and of a page to which instructions may be copied, then obeys the lines of its
+// standard input:
 //
 //	N                    every thread (the main one if THREADS is 0) calls work N
-//	                     times; the answer is how many nanoseconds that took
+//	                     times; the answer is the time this took in nanoseconds
 //	call NUMBER A B C D E F   makes a system call; the answer is its result
 #include <pthread.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
-// watch PID: when a stopped process goes on, seen from outside. At each line of
-// its standard input it answers "watching", and then how many nanoseconds later
-// no thread of the process was held by a tracer any more, as the kernel's own
-// files tell. It takes precedence, where it may: it must not queue for a processor
-// behind those it watches.
+// watch PID: measures from outside when a stopped process continues. At each line of its
+// standard input it prints "watching", and then the time in nanoseconds until no thread
+// of the process was stopped by a tracer any more, according to /proc. It asks for
+// real-time priority, so that it does not wait for a processor behind the threads it
+// watches.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
-// Package report sums up what a benchmark measures and prints it: figures beside those
-// of a reference, with the goals they are to reach and whether they do, as tables for
-// people and as one JSON document for programs.
+// Package report summarises the figures of a benchmark and prints them: compared with a
+// reference, with their goals and whether they are reached, as tables for people and as a
+// JSON document for programs.
 //
-// Only the packages below bench import it. Nothing in it measures anything.
+// Only the packages below bench import it. It measures nothing.
 package report

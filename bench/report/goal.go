@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Goal is what a figure is to reach. The zero goal asks for nothing.
+// Goal is a condition for a figure. The zero Goal is no condition.
 type Goal struct {
 	kind  goalKind
 	limit float64
@@ -14,30 +14,31 @@ type Goal struct {
 type goalKind uint8
 
 const (
-	atMost  goalKind = iota + 1 // the figure itself
-	within                      // the figure, as a multiple of the reference
-	cheaper                     // the reference, as a multiple of the figure
-	near                        // the figure, by how much it differs from the reference
-	beside                      // nothing; the ratio is that of cheaper
+	atMost  goalKind = iota + 1 // limit of the figure
+	within                      // limit of the figure divided by the reference
+	cheaper                     // least value of the reference divided by the figure
+	near                        // limit of the relative difference from the reference
+	beside                      // no condition; shows the ratio like cheaper
 )
 
-// AtMost asks for a figure no greater than limit, in the unit of the row.
+// AtMost requires a figure up to limit, in the unit of the row.
 func AtMost(limit float64) Goal { return Goal{atMost, limit} }
 
-// Within asks for a figure no greater than so many times the reference.
+// Within requires a figure up to so many times the reference.
 func Within(times float64) Goal { return Goal{within, times} }
 
-// Cheaper asks for a figure that so many times is no greater than the reference.
+// Cheaper requires that so many times the figure is at most the reference.
 func Cheaper(times float64) Goal { return Goal{cheaper, times} }
 
-// Near asks for a figure that differs from the reference by no more than such a part of it.
+// Near requires that the figure differs from the reference by at most this part of the
+// reference.
 func Near(part float64) Goal { return Goal{near, part} }
 
-// Beside asks for nothing either, and has the ratio say how many times as fast as the
-// reference it is.
+// Beside requires nothing; the row shows how many times as fast as the reference the
+// figure is.
 func Beside() Goal { return Goal{kind: beside} }
 
-// asks tells whether there is anything to be reached.
+// asks reports whether the goal is a condition.
 func (g Goal) asks() bool { return g.kind != 0 && g.kind != beside }
 
 func (g Goal) text(u Unit) string {
@@ -54,8 +55,7 @@ func (g Goal) text(u Unit) string {
 	return ""
 }
 
-// holds judges one figure. Where there is no reference to be compared with, it is not
-// known whether the goal holds.
+// holds judges one figure. If the reference is not known, the result is Unknown.
 func (g Goal) holds(ours float64, reference float64, known bool) Verdict {
 	met := false
 	switch {
@@ -86,10 +86,10 @@ const (
 	Holds   Verdict = "yes"
 	Fails   Verdict = "no"
 	Unknown Verdict = "unknown"
-	AtBest  Verdict = "at best" // by the least figures, but not by the median ones
+	AtBest  Verdict = "at best" // the least figures reach the goal, the median ones do not
 )
 
-// judge takes both figures of a row.
+// judge judges both figures of a row.
 func (g Goal) judge(r Row) Verdict {
 	if r.Why != "" {
 		if !g.asks() {

@@ -9,7 +9,7 @@ import (
 	"mirador/bench/plot"
 )
 
-// Document is everything that one run of the benchmark found out.
+// Document contains the results of one run of the benchmark.
 type Document struct {
 	Begun   time.Time
 	Machine Machine
@@ -17,7 +17,7 @@ type Document struct {
 	Charts  []plot.Chart
 }
 
-// WriteJSON writes it for programs.
+// WriteJSON writes the document as JSON.
 func (d Document) WriteJSON(out io.Writer) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "\t")
@@ -69,7 +69,7 @@ func (r Row) value() rowValue {
 		v.Ours = &r.Ours
 	}
 	if r.Reference != nil {
-		// JSON has no word for what is not a number.
+		// JSON cannot represent NaN.
 		if least, median := r.Ratios(); !math.IsNaN(least) && !math.IsNaN(median) {
 			v.Ratio = &Stat{least, median}
 		}

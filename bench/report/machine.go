@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine is what the figures were measured on: they mean little elsewhere.
+// Machine describes the machine of the measurement.
 type Machine struct {
 	Processor string `json:"processor"`
 	CPUs      int    `json:"cpus"`
@@ -19,7 +19,7 @@ type Machine struct {
 	Kernel    string `json:"kernel"`
 }
 
-// ThisMachine finds out about the machine.
+// ThisMachine describes this machine.
 func ThisMachine() (Machine, error) {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -35,7 +35,7 @@ func ThisMachine() (Machine, error) {
 	}, nil
 }
 
-// field is the value of the first line of /proc/cpuinfo with that name.
+// field returns the value of the first line of /proc/cpuinfo with a name.
 func field(info []byte, name string) string {
 	for line := range bytes.Lines(info) {
 		if key, value, ok := bytes.Cut(line, []byte(":")); ok && string(bytes.TrimSpace(key)) == name {

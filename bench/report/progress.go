@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Progress tells on a terminal what is being measured, in a line that goes away.
+// Progress shows on a terminal what is being measured, in a line that is overwritten.
 type Progress struct{ out *os.File }
 
-// NewProgress says nothing where nobody looks.
+// NewProgress returns a Progress that is silent if out is not a terminal.
 func NewProgress(out *os.File) *Progress {
 	if _, err := unix.IoctlGetTermios(int(out.Fd()), unix.TCGETS); err != nil {
 		return &Progress{}
@@ -20,7 +20,7 @@ func NewProgress(out *os.File) *Progress {
 	return &Progress{out}
 }
 
-// Say replaces the line. Nil and the zero Progress are silent.
+// Say replaces the line. A nil or zero Progress is silent.
 func (p *Progress) Say(format string, args ...any) {
 	if p == nil || p.out == nil {
 		return

@@ -25,14 +25,15 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// A round in which the bare call was held up must not make the probe look cheap.
+// TestAdded checks that a round in which the bare call was disturbed does not make the
+// probe look cheap.
 func TestAdded(t *testing.T) {
 	got := Added([]float64{52, 50, 51}, []float64{46, 49, 46})
 	if want := (Stat{4, 5}); got != want {
 		t.Errorf("%v were added, not %v", got, want)
 	}
 	if got := Added([]float64{1}, nil); got != (Stat{}) {
-		t.Errorf("%v were added to nothing", got)
+		t.Errorf("without figures, %v is added", got)
 	}
 }
 
@@ -85,11 +86,11 @@ func TestRatios(t *testing.T) {
 	}
 	row.Goal = Beside()
 	if least, _ := row.Ratios(); least != 50 {
-		t.Errorf("without a goal it is %v times as fast", least)
+		t.Errorf("the ratio without a goal is %v", least)
 	}
 	row.Goal, row.Ours = Cheaper(10), Stat{0.01, 4}
 	if least, _ := row.Ratios(); !math.IsNaN(least) {
-		t.Errorf("what costs nothing is %v times as fast", least)
+		t.Errorf("the ratio of a cost of zero is %v", least)
 	}
 }
 

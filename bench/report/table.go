@@ -8,20 +8,20 @@ import (
 	"text/tabwriter"
 )
 
-// Row is one figure, beside that of a reference where there is one.
+// Row is one figure, with a reference if there is one.
 type Row struct {
 	What      string
 	Unit      Unit
 	Ours      Stat
-	Than      string // the reference; "" where there is none
+	Than      string // name of the reference, "" if none
 	Reference *Stat
 	Goal      Goal
-	Why       string // why the figure or the reference cannot be had; "": it can
+	Why       string // why the figure or the reference is missing; "" if not
 }
 
-// Table is what one section of the benchmark found out.
+// Table is the result of one section of the benchmark.
 type Table struct {
-	Name  string // of the section
+	Name  string // name of the section
 	Title string
 	Rows  []Row
 	Notes []string
@@ -30,7 +30,7 @@ type Table struct {
 // Add adds a row.
 func (t *Table) Add(r Row) { t.Rows = append(t.Rows, r) }
 
-// Note adds a line below the table, once.
+// Note adds a line below the table, unless it is there already.
 func (t *Table) Note(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	for _, other := range t.Notes {
@@ -41,7 +41,7 @@ func (t *Table) Note(format string, args ...any) {
 	t.Notes = append(t.Notes, line)
 }
 
-// Print writes the table for people.
+// Print writes the table as text.
 func (t *Table) Print(out io.Writer) {
 	fmt.Fprintf(out, "\n%s\n", t.Title)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -58,7 +58,8 @@ func (t *Table) Print(out io.Writer) {
 	}
 }
 
-// missing says once for all rows that have it in common why figures are missing.
+// missing returns a line for each reason why figures are missing, with the rows
+// concerned.
 func (t *Table) missing() (lines []string) {
 	const named = 3
 	var reasons []string
@@ -84,7 +85,7 @@ func (t *Table) missing() (lines []string) {
 	return lines
 }
 
-// subject is what the row could not be measured for.
+// subject names the missing measurement of a row.
 func (r Row) subject() string {
 	if r.Than != "" && r.Reference == nil && r.Ours != (Stat{}) {
 		return r.What + ", beside " + r.Than
@@ -109,8 +110,8 @@ func (r Row) print(w io.Writer) {
 	fmt.Fprintf(w, "%s\t%s\t\n", r.Goal.text(r.Unit), r.Goal.judge(r))
 }
 
-// Ratios are those of the least and of the median figures: how many times as fast as the
-// reference where that is the goal, else how many times as much as it.
+// Ratios returns the ratios of the least and of the median figures: how many times as
+// fast as the reference if that is the goal, else how many times the reference.
 func (r Row) Ratios() (least, median float64) {
 	if r.Why != "" {
 		return math.NaN(), math.NaN()

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Unit is what the figures of a row are in.
+// Unit is the unit of a row's figures.
 type Unit string
 
 const (
 	Nanoseconds Unit = "ns"
-	Number      Unit = "" // a multiple of something
+	Number      Unit = "" // a multiple
 )
 
-// Format leaves out digits that mean nothing.
+// Format omits meaningless digits.
 func (u Unit) Format(v float64) string {
 	switch {
 	case math.IsNaN(v):
@@ -27,7 +27,7 @@ func (u Unit) Format(v float64) string {
 	return shorten(time.Duration(v)).String()
 }
 
-// shorten keeps four digits.
+// shorten rounds to four digits.
 func shorten(d time.Duration) time.Duration {
 	for unit := time.Duration(1); ; unit *= 10 {
 		if d.Abs() < 10_000*unit {
@@ -36,7 +36,7 @@ func shorten(d time.Duration) time.Duration {
 	}
 }
 
-// finest is the least that is worth a ratio.
+// finest is the measuring resolution.
 func (u Unit) finest() float64 {
 	if u == Nanoseconds {
 		return 1

@@ -4,7 +4,7 @@ package subject
 
 import "errors"
 
-// Task is what a contender is to do: count a function's calls, or measure how long they take.
+// Task is to count a function's calls, or to measure their durations.
 type Task struct {
 	Function string
 	Timed    bool
@@ -20,34 +20,35 @@ func (t Task) String() string {
 // Contender is a way to probe functions.
 type Contender struct {
 	Name string
-	// Suits says why it cannot do a task, whatever the machine; "": it can. Nil: it
-	// can do all.
+	// Suits returns why the contender cannot do a task on any machine, "" if it can. If
+	// Suits is nil, it can do all.
 	Suits func(Task) string
-	// Slow tells that a hit takes so long that few of them must do.
+	// Slow reports that a hit takes so long that only few can be measured.
 	Slow bool
 	// Start probes a target of its own.
 	Start func(Task) (*Standing, error)
 }
 
-// Standing is a probe that stands, until Stop is called.
+// Standing is an active probe, until Stop is called.
 type Standing struct {
 	Target   *Target
-	Function string // which one is probed: the task's, or one that is compiled like it
-	// Mean is the mean duration that the contender reports in the end, in nanoseconds,
-	// of calls since it began, or since Begin was called. Nil: it reports none.
+	Function string // the probed function: the task's, or one that is compiled like it
+	// Mean returns the mean duration that the contender reports, in nanoseconds, of calls
+	// since the start or since Begin. It is nil if the contender reports none.
 	Mean func() (float64, error)
-	// Begin forgets what was measured before. Nil: what Mean reports is of all calls.
+	// Begin discards earlier measurements. If it is nil, Mean covers all calls.
 	Begin func() error
-	// Stop takes the probe away and ends the target. It is called once.
+	// Stop removes the probe and ends the target. It is called once.
 	Stop func() error
 }
 
-// Missing is why a contender cannot be had on this machine. Nothing has failed.
+// Missing is the reason why a contender is not available on this machine. It is not a
+// failure.
 type Missing struct{ Why string }
 
 func (m *Missing) Error() string { return m.Why }
 
-// WhyMissing tells a contender that is missing from a failure.
+// WhyMissing reports whether err means that a contender is missing, and why.
 func WhyMissing(err error) (why string, missing bool) {
 	var m *Missing
 	if errors.As(err, &m) {

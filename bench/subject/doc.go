@@ -1,7 +1,7 @@
-// Package subject is what probes are measured with: programs in C whose functions are
-// probed and have twins that nobody probes (bench/reference/subject.c and many.c), and
-// the way in which somebody probes them, a contender.
+// Package subject contains the programs on which probes are measured, and the interface
+// of contenders, which probe them. The programs are in C (bench/reference/subject.c and
+// many.c); each of their functions has a twin that is not probed.
 //
-// Only packages below bench import it. A program that says nothing within a time limit
-// is killed.
+// Only packages below bench import it. It kills a program that does not answer within a
+// time limit.
 package subject

@@ -25,7 +25,7 @@ func Compile(ctx context.Context, sources, name, dir string, flags ...string) (*
 	return CompileAs(ctx, sources, name, filepath.Join(dir, name), flags...)
 }
 
-// CompileAs is Compile with another name for what is built.
+// CompileAs builds it into a file with another name.
 func CompileAs(ctx context.Context, sources, name, path string, flags ...string) (*Program, error) {
 	args := append([]string{"-O2", "-no-pie", "-pthread", "-o", path, filepath.Join(sources, name+".c")}, flags...)
 	if msg, err := exec.CommandContext(ctx, "cc", args...).CombinedOutput(); err != nil {
@@ -34,8 +34,8 @@ func CompileAs(ctx context.Context, sources, name, path string, flags ...string)
 	return read(path)
 }
 
-// read reads the symbols of a program; it is loaded where they say, since it is not
-// position independent.
+// read reads the symbols of a program. They are also its addresses in memory, because it
+// is not position-independent.
 func read(path string) (*Program, error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -53,23 +53,23 @@ func read(path string) (*Program, error) {
 	return p, nil
 }
 
-// Base is where a program that is not position independent is loaded: offsets in its
-// file are counted from there.
+// Base is the load address of a program that is not position-independent; file offsets
+// are relative to it.
 const Base = 0x400000
 
-// Entry is where a function begins.
+// Entry returns the address of a function.
 func (p *Program) Entry(function string) uint64 { return p.symbols[function] }
 
-// Return is where a function returns.
+// Return returns the address of a function's return instruction.
 func (p *Program) Return(function string) uint64 { return p.symbols[function+"_ret"] }
 
-// Copy is the same program in a file of its own. Uprobes stand in files: in a copy,
-// nobody's but those of whom it was made for.
+// Copy copies the program to a file of its own. Uprobes belong to files, so a copy has no
+// other uprobes.
 func (p *Program) Copy() (*Program, error) {
 	return p.CopyTo(fmt.Sprintf("%s-%d", p.Path, p.copies.Add(1)))
 }
 
-// CopyTo is Copy with a name for the file.
+// CopyTo copies the program to a file with a given name.
 func (p *Program) CopyTo(path string) (*Program, error) {
 	c := &Program{Path: path, symbols: p.symbols}
 	from, err := os.Open(p.Path)

@@ -38,7 +38,7 @@ func started(t *testing.T, p *Program) *Target {
 	return target
 }
 
-// code is that of a function, up to its return.
+// code returns the code of a function, up to its return.
 func code(t *testing.T, p *Program, function string) []byte {
 	t.Helper()
 	f, err := elf.Open(p.Path)
@@ -57,7 +57,7 @@ func code(t *testing.T, p *Program, function string) []byte {
 	return list
 }
 
-// What is compared must not differ in anything but the probe.
+// TestTwinsAreAlike checks that a function and its twin are identical.
 func TestTwinsAreAlike(t *testing.T) {
 	p := compiled(t, "subject")
 	for function, begin := range map[string][]byte{"pushed": {0x55}, "guarded": {0xf3, 0x0f, 0x1e, 0xfa, 0x55}, "moved": {0xb8}} {
@@ -103,7 +103,7 @@ func TestCommands(t *testing.T) {
 	}
 	const n = 1000
 	for _, command := range []string{"cost pushed lb %d 3", "cost guarded tb %d 3", "mix moved 1 %d 3"} {
-		least := []float64{math.Inf(1), math.Inf(1)} // of many tries: others may take the processor away
+		least := []float64{math.Inf(1), math.Inf(1)} // of many tries, because other processes may take the processor
 		for range 20 {
 			got, err := target.Ask(2, command, n)
 			if err != nil {
@@ -131,7 +131,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-func TestWhatATargetCannotObey(t *testing.T) {
+func TestUnknownCommand(t *testing.T) {
 	target, err := compiled(t, "subject").Start()
 	if err != nil {
 		t.Fatal(err)
@@ -140,9 +140,9 @@ func TestWhatATargetCannotObey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := target.Ask(1, "dance"); err == nil || !strings.Contains(err.Error(), "cannot obey dance") {
-		t.Errorf("it danced: %v", err)
+		t.Errorf("it accepted the command: %v", err)
 	}
-	_ = target.End() // with its own status, which was told
+	_ = target.End() // its status is an error, which was reported already
 }
 
 func TestMissing(t *testing.T) {
@@ -151,6 +151,6 @@ func TestMissing(t *testing.T) {
 		t.Errorf("%q, %v", why, missing)
 	}
 	if _, missing := WhyMissing(errors.New("broken")); missing {
-		t.Error("what is broken is taken for missing")
+		t.Error("a failure is taken for a missing contender")
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// Patience is for what should take a second or two, and takes a minute on a machine that has
-// much else to do.
+// Patience is the time limit for what normally takes a second or two, and a minute on a
+// busy machine.
 const Patience = 120 * time.Second
 
-// Target is a program that runs and does what it is told. Only one goroutine may tell it
-// something at a time.
+// Target is a running program that obeys commands. Only one goroutine may give it
+// commands at a time.
 type Target struct {
 	*Program
 	pid    int
@@ -33,7 +33,7 @@ type Target struct {
 // Start starts the program.
 func (p *Program) Start() (*Target, error) { return p.StartBy(exec.Command(p.Path)) }
 
-// StartBy starts it by a command, which runs it with its own standard input and output.
+// StartBy starts the program by a command that passes on its standard input and output.
 func (p *Program) StartBy(cmd *exec.Cmd) (*Target, error) {
 	t := &Target{Program: p, cmd: cmd}
 	t.end = sync.OnceValue(t.finish)
@@ -51,7 +51,7 @@ func (p *Program) StartBy(cmd *exec.Cmd) (*Target, error) {
 	return t, cmd.Start()
 }
 
-// Ready waits until the program has begun.
+// Ready waits until the program is ready.
 func (t *Target) Ready() error {
 	for {
 		line, err := t.line()
@@ -64,11 +64,11 @@ func (t *Target) Ready() error {
 	}
 }
 
-// PID is the program's own, also where another one has started it.
+// PID returns the pid of the program itself, even if another one started it.
 func (t *Target) PID() int { return t.pid }
 
-// End lets the program end, which it does when there is nothing more to be told; one that
-// does not within a while is killed. It may be called again.
+// End ends the program by closing its input; it kills the program after a while. It may
+// be called again.
 func (t *Target) End() error { return t.end() }
 
 func (t *Target) finish() error {
@@ -80,7 +80,7 @@ func (t *Target) finish() error {
 	return t.cmd.Wait()
 }
 
-// line reads a line, which must come in time.
+// line reads a line within the time limit.
 func (t *Target) line() (string, error) {
 	late := time.AfterFunc(Patience, func() { _ = t.cmd.Process.Kill() })
 	defer late.Stop()
@@ -88,17 +88,17 @@ func (t *Target) line() (string, error) {
 	if err == nil {
 		return strings.TrimSpace(s), nil
 	}
-	_ = t.cmd.Wait() // its last words are complete then
+	_ = t.cmd.Wait() // then its error output is complete
 	name := filepath.Base(t.cmd.Path)
 	if said := strings.TrimSpace(t.errors.String()); said != "" {
 		return "", fmt.Errorf("%s ended: %s", name, lastLine(said))
 	}
-	return "", fmt.Errorf("%s said nothing more within %v, or ended", name, Patience)
+	return "", fmt.Errorf("%s printed no line within %v, or ended", name, Patience)
 }
 
 func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
 
-// Ask tells the program something, and reads the numbers it answers.
+// Ask sends a command, and reads the numbers of the answer.
 func (t *Target) Ask(numbers int, format string, args ...any) ([]float64, error) {
 	if _, err := fmt.Fprintf(t.in, format+"\n", args...); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (t *Target) Ask(numbers int, format string, args ...any) ([]float64, error)
 	return values, nil
 }
 
-// Pin keeps the program on one CPU; -1: on none.
+// Pin binds the program to one CPU; -1 unbinds it.
 func (t *Target) Pin(cpu int) error {
 	_, err := t.Ask(0, "pin %d", cpu)
 	return err

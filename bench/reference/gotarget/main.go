@@ -1,6 +1,6 @@
-// Gotarget is what Delve works on, which is made for programs in Go: target.c
-// without the threads. It announces the address of work, and calls it as often as
-// each line of its standard input says.
+// Gotarget is a target for Delve, which is made for Go programs: target.c without the
+// threads. It prints the address of work, and calls it as often as each line of its
+// standard input says.
 package main
 
 import (
