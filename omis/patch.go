@@ -110,6 +110,8 @@ type Patched interface {
 	// Exclusive returns the reason why no other tool may set a uprobe at the beginning of
 	// the function while the patch is present, "" if any tool may.
 	Exclusive() string
+	// Misses describes the occurrences for which the code does not run, "" if it runs for all.
+	Misses() string
 	// Lingers reports whether a thread may still run the code although Unpatch removed
 	// the patch.
 	Lingers() bool

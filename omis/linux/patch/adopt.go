@@ -152,11 +152,12 @@ func (in *inspection) adoptPlace(b block, text []byte) *place {
 			return nil
 		}
 		point.left, point.from = bytes.Clone(stub[code.begin:code.end]), p.stub+uint64(code.begin)
+		point.late = text[blockNotes]&noteLate != 0 && point.moved()
 		p.points, p.codes = append(p.points, point), append(p.codes, code)
 		rest = rest[pointSize:]
 	}
 	p.Code = make([]byte, length)
-	if text[blockExclusive] != 0 {
+	if text[blockNotes]&noteExclusive != 0 {
 		p.exclusive = exclusiveBecause(errors.New("as the earlier monitor found"))
 	}
 	_, err := in.site.memory.ReadAt(p.Code, int64(p.Addr))

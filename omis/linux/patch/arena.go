@@ -39,11 +39,17 @@ const (
 	blockOriginal = 24 // what the jump displaces
 	blockHead     = 32
 
-	// blockExclusive is not 0 where the jump stands at the first instruction of a function.
-	// A monitor of an earlier version leaves 0 everywhere.
-	blockExclusive = 18
-	instSize       = 8  // end in the window, begin of its copy in the stub
-	pointSize      = 32 // addr, instruction, switch, begin and end of its code in the stub
+	// blockNotes is what must be said of the place. A monitor of an earlier version leaves 0
+	// everywhere.
+	blockNotes = 18
+	instSize   = 8  // end in the window, begin of its copy in the stub
+	pointSize  = 32 // addr, instruction, switch, begin and end of its code in the stub
+)
+
+// Notes of a place.
+const (
+	noteExclusive = 1 << iota // the jump stands at the first instruction of a function
+	noteLate                  // code that was moved stands behind instructions that may fault
 )
 
 // kind is what a block holds.

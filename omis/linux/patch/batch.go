@@ -106,7 +106,15 @@ func (b *Batch) add(i int) error {
 			return nil
 		}
 	}
-	return b.join(i, v, f, n, spot, why)
+	if err = b.join(i, v, f, n, spot, why); err == nil {
+		return nil
+	}
+	if late, n, e := v.later(f, n, spot, patch.Reads); e == nil {
+		if e := b.join(i, v, f, n, late, nil); e == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // join adds a patch to the change that has the instruction before which its code runs.
@@ -132,7 +140,10 @@ func (b *Batch) join(i int, v *Surveyor, f *function, n int, spot spot, why erro
 		c.exclusive = v.exclusive(&c.Window, why)
 	}
 	b.points[i] = &Point{
-		site: b.site, patch: b.patches[i], at: spot.at, entry: spot.entry, ends: spot.ends, pushed: spot.pushed,
+		site: b.site, patch: b.patches[i], at: spot.at, entry: spot.entry, ends: spot.ends, pushed: spot.pushed, late: spot.late,
+	}
+	if spot.late {
+		c.sleepers = v.listed()
 	}
 	c.points, c.fresh = append(c.points, b.points[i]), append(c.fresh, i)
 	return nil

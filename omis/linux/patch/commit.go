@@ -250,15 +250,25 @@ func (b *Batch) clearWay(process Process) error {
 		}
 		return addr
 	}
-	held, err := process.Held(func(addr uint64) bool { return inside(leads(addr)) != nil || passes[addr].fresh })
+	leadIns := b.leadIns(planted)
+	held, err := process.Held(func(addr uint64) bool {
+		return inside(leads(addr)) != nil || passes[addr].fresh || coming(leadIns, addr) != nil
+	})
 	if err != nil {
 		return err
 	}
 	for _, addr := range held {
 		if c := inside(leads(addr)); c != nil {
 			c.fail(passing("a signal handler may return to its middle"))
+		} else if c := coming(leadIns, addr); c != nil {
+			c.fail(passing("a signal handler may return to the first instructions of the function"))
 		} else {
 			passes[addr].fail(passing("a signal handler may return behind the first instruction of the function"))
+		}
+	}
+	for _, t := range threads {
+		if c := coming(leadIns, t.PC); c != nil {
+			c.fail(passing("a thread is at the first instructions of the function"))
 		}
 	}
 	b.clearOfGoroutines(process, planted)
@@ -323,14 +333,21 @@ func (b *Batch) clearOfGoroutines(process Process, planted []*change) {
 		}
 	}
 	for where, some := range programs {
-		parked, err := process.Parked(where, func(addr uint64) bool { return under(some, addr) != nil })
+		leadIns := b.leadIns(some)
+		parked, err := process.Parked(where, func(addr uint64) bool {
+			return under(some, addr) != nil || coming(leadIns, addr) != nil
+		})
 		for _, c := range some {
 			if err != nil {
 				c.fail(fmt.Errorf("a goroutine may have been interrupted in its middle: %w", err))
 			}
 		}
 		for _, addr := range parked {
-			under(some, addr).fail(passing("a goroutine was interrupted in its middle"))
+			if c := under(some, addr); c != nil {
+				c.fail(passing("a goroutine was interrupted in its middle"))
+			} else {
+				coming(leadIns, addr).fail(passing("a goroutine was interrupted at the first instructions of the function"))
+			}
 		}
 	}
 }

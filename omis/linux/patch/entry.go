@@ -34,7 +34,7 @@ func (s *Surveyor) behindFirst(f *function, i int, p spot, reads omis.Arguments)
 	switch {
 	case !first || i+1 >= len(f.insts):
 		return p, errors.New("it has no second instruction")
-	case s.Module.Go:
+	case s.Module.InGo(f.begin - s.Base):
 		return p, errors.New("it is of a program in Go")
 	case f.insts[i].leaves || f.insts[i].waits || f.insts[i+1].pad:
 		return p, errors.New("control leaves with its first instruction")

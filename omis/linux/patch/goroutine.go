@@ -18,13 +18,11 @@ func (s *Surveyor) checkGo(f *function, w *detour.Window) error {
 	if isStackCheck(w) {
 		return nil
 	}
-	if !w.Whole() {
-		switch {
-		case s.Module.Goroutines == nil:
-			return errors.New("a goroutine may have been interrupted in its middle, and no symbol tells where the program lists them")
-		case !s.checksStack(f):
-			return errors.New("a goroutine may have been interrupted in its middle, and its function does not see to it that there is room on the stack")
-		}
+	if !w.Whole() && s.Module.Goroutines == nil {
+		return errors.New("a goroutine may have been interrupted in its middle, and no symbol tells where the program lists them")
+	}
+	if err := s.hasRoom(f); err != nil {
+		return err
 	}
 	begin := 0
 	for _, end := range w.Ends {
@@ -42,29 +40,18 @@ func (s *Surveyor) checkGo(f *function, w *detour.Window) error {
 	return nil
 }
 
-// checksStack tells that a function begins with the check of the stack.
-func (s *Surveyor) checksStack(f *function) bool {
-	w := detour.Window{Addr: f.begin}
-	for i := range f.insts {
-		end := f.insts[i].end()
-		w.Code, w.Ends = s.code(f.begin, end), append(w.Ends, int(end-f.begin))
-		if len(w.Ends) > longestCheck || isStackCheck(&w) {
-			break
-		}
-	}
-	return isStackCheck(&w)
-}
-
-// longestCheck is of how many instructions such a check consists at most.
-const longestCheck = 3
-
 // sleepers is where to find the goroutines that may have been interrupted within a
 // window; nil: nobody may have.
 func (s *Surveyor) sleepers(w *detour.Window) *landing.Goroutines {
-	g := s.Module.Goroutines
-	if !s.Module.Go || g == nil || w.Whole() || isStackCheck(w) {
+	if !s.Module.InGo(w.Addr-s.Base) || s.Module.Goroutines == nil || w.Whole() || isStackCheck(w) {
 		return nil
 	}
+	return s.listed()
+}
+
+// listed is where the program lists its goroutines.
+func (s *Surveyor) listed() *landing.Goroutines {
+	g := s.Module.Goroutines
 	return &landing.Goroutines{List: s.Base + g.List, Count: s.Base + g.Count}
 }
 
@@ -79,13 +66,24 @@ func isStackCheck(w *detour.Window) bool {
 			return false
 		}
 		switch last := i == len(w.Ends)-1; {
-		case inst.Op == x86asm.LEA && i == 0 && !last, inst.Op == x86asm.CMP && !last, inst.Op == x86asm.JBE && last:
+		case inst.Op == x86asm.LEA && i == 0 && !last, comparesLimit(inst) && !last, inst.Op == x86asm.JBE && last && i > 0:
 		default:
 			return false
 		}
 		begin = end
 	}
 	return true
+}
+
+// comparesLimit reports whether an instruction compares a register with a limit of the stack,
+// which the descriptor of a goroutine has at these distances: stackguard0 and stackguard1.
+func comparesLimit(inst x86asm.Inst) bool {
+	if inst.Op != x86asm.CMP {
+		return false
+	}
+	m, ok := inst.Args[1].(x86asm.Mem)
+	_, register := inst.Args[0].(x86asm.Reg)
+	return ok && register && m.Index == 0 && m.Base != x86asm.RSP && (m.Disp == 0x10 || m.Disp == 0x18)
 }
 
 // mayFault tells whether an instruction uses memory but that of the stack, of the

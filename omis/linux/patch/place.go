@@ -36,6 +36,7 @@ type Point struct {
 	entry  bool
 	ends   bool   // it runs before a return
 	pushed int32  // how far the stack pointer is below where the program has it at patch.Addr
+	late   bool   // it runs behind instructions that may fault
 	change uint64 // the address of its byte in the process
 	left   []byte // what an earlier monitor has made; nil: we make it
 	from   uint64 // where that stands
@@ -138,7 +139,10 @@ func (p *place) describe() []byte {
 	le.PutUint64(b[blockAddr:], p.Addr)
 	le.PutUint16(b[blockLength:], uint16(len(p.Code)))
 	if p.exclusive != "" {
-		b[blockExclusive] = 1
+		b[blockNotes] |= noteExclusive
+	}
+	if slices.ContainsFunc(p.points, func(point *Point) bool { return point.late }) {
+		b[blockNotes] |= noteLate
 	}
 	le.PutUint16(b[blockInsts:], uint16(len(p.Ends)))
 	le.PutUint16(b[blockPoints:], uint16(len(p.points)))

@@ -82,6 +82,14 @@ func (p *Point) Exclusive() string {
 	return ""
 }
 
+// Misses: see omis.Patched.
+func (p *Point) Misses() string {
+	if p.late {
+		return lateNote
+	}
+	return ""
+}
+
 // placeAt is the place of the point, if it displaces an address; nil: it does not. The
 // caller holds the lock of the site.
 func (p *Point) placeAt(addr uint64) *place {

@@ -27,6 +27,7 @@ type Surveyor struct {
 	Sharing bool
 
 	functions map[uint64]*function // by begin
+	depths    map[uint64]depth     // of functions in Go, by begin
 }
 
 // spot is where code can run for an address.
@@ -40,6 +41,7 @@ type spot struct {
 	// its first instruction, which moves the stack pointer down by pushed.
 	behind bool
 	pushed int32
+	late   bool // it is behind instructions that may fault, see later
 }
 
 // find finds the window for an address; the jump may stand before it.
@@ -51,7 +53,12 @@ func (s *Surveyor) find(addr uint64) (spot, error) {
 	if behind, why := s.behindFirst(f, i, p, 0); why == nil {
 		return behind, nil
 	}
-	p.Window, err = s.reach(f, i, nil)
+	if p.Window, err = s.reach(f, i, nil); err == nil {
+		return p, nil
+	}
+	if late, _, e := s.later(f, i, p, 0); e == nil {
+		return late, nil
+	}
 	return p, err
 }
 
@@ -157,7 +164,7 @@ func (s *Surveyor) window(f *function, first int, upTo uint64) (detour.Window, e
 // check sees to it that nobody comes into a window but through its first
 // instruction, and that a jump can be written there.
 func (s *Surveyor) check(f *function, w *detour.Window) error {
-	if s.Module.Go {
+	if s.Module.InGo(w.Addr - s.Base) {
 		if err := s.checkGo(f, w); err != nil {
 			return err
 		}

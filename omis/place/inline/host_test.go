@@ -177,6 +177,7 @@ func (p *point) Lingers() bool  { return false }
 
 func (p *point) Covers(addr uint64) bool { return addr == p.patch.Addr }
 func (p *point) Exclusive() string       { return "" }
+func (p *point) Misses() string          { return "" }
 
 func (p *point) SetActive(active bool) error {
 	p.host.code[p.flag] = 0

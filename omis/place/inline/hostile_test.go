@@ -36,6 +36,7 @@ func (p forgedPoint) Switch() uint64       { return p.change }
 func (p forgedPoint) Covers(a uint64) bool { return a == p.addr }
 func (forgedPoint) Lingers() bool          { return false }
 func (forgedPoint) Exclusive() string      { return "" }
+func (forgedPoint) Misses() string         { return "" }
 func (forgedPoint) SetActive(bool) error   { return nil }
 
 func (f *forged) Ground(omis.ProcID) (omis.Ground, error)      { return f, nil }

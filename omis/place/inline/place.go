@@ -348,6 +348,9 @@ func (pl *placed) Verdict() omis.Verdict {
 	if why := pl.patch.Exclusive(); why != "" {
 		v.Why += "; " + why
 	}
+	if why := pl.patch.Misses(); why != "" {
+		v.Why += "; " + why
+	}
 	return v
 }
 

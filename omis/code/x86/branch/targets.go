@@ -22,6 +22,14 @@ const (
 // the code are of no use to anybody.
 func Find(code []byte, addr uint64) Targets {
 	var all Targets
+	Each(code, func(_, to int) { all = append(all, addr+uint64(to)) })
+	slices.Sort(all)
+	return slices.Clip(slices.Compact(all))
+}
+
+// Each calls a function for each of the branches that Find lists, with the offsets in the
+// code of the branch and of where it leads.
+func Each(code []byte, do func(from, to int)) {
 	for i := 0; i+5 <= len(code); i++ {
 		at := i + 1
 		switch b := code[i]; {
@@ -31,14 +39,11 @@ func Find(code []byte, addr uint64) Targets {
 		default:
 			continue
 		}
-		next := uint64(at) + 4
-		to := next + uint64(int64(int32(binary.LittleEndian.Uint32(code[at:]))))
-		if to < uint64(len(code)) {
-			all = append(all, addr+to)
+		to := int64(at) + 4 + int64(int32(binary.LittleEndian.Uint32(code[at:])))
+		if to >= 0 && to < int64(len(code)) {
+			do(i, int(to))
 		}
 	}
-	slices.Sort(all)
-	return slices.Clip(slices.Compact(all))
 }
 
 // Between tells whether a branch leads behind begin, and before end.

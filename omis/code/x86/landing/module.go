@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"mirador/omis/code/x86/branch"
 	"mirador/omis/host/proc"
@@ -28,6 +29,9 @@ type Module struct {
 	taken    []reference
 	called   branch.Targets
 	symbols  []symbol // by begin
+
+	collect  sync.Once // of branches
+	branches []edge    // to the begins of functions, by where they lead
 }
 
 // Goroutines are the places of two variables of Go's runtime: the address of an array
@@ -53,6 +57,10 @@ func (m *Module) TakesOwn(begin, end uint64) bool {
 	}
 	return false
 }
+
+// InGo reports whether the code at a place is a Go compiler's or assembler's. Beside it a
+// program in Go may have what a C compiler has made, which runs on stacks of threads.
+func (m *Module) InGo(at uint64) bool { return m.Go && (m.runtime == nil || m.runtime.Has(m.addr+at)) }
 
 // IsEntry tells whether a function begins at a place: the symbols say so, or it is
 // called.

@@ -1,0 +1,131 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"debug/elf"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/linux/subject"
+)
+
+// leaves are the functions of testdata/leaves that check no stack, with how often each is
+// called in a round; second is called once more, and panics, in one round of a hundred.
+var leaves = map[string]int{
+	"main.(*node).second": 1, "main.(*node).length": 1, "main.(*node).add": 1, "main.mix": 1, "main.least": 1, "main.above": 1, "main.below": 1,
+}
+
+// entriesOf are the addresses at which functions of a program begin.
+func entriesOf(t *testing.T, path string, wanted func(name string) bool) (names []string, entries []uint64) {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && wanted(s.Name) {
+			names, entries = append(names, s.Name), append(entries, s.Value)
+		}
+	}
+	return names, entries
+}
+
+func isLeaf(name string) bool { return leaves[name] > 0 }
+
+// TestPatchGoLeaves: functions in Go that check no stack are counted by code in them, also
+// where the first instruction may fault. Calls that panic there are not counted, the program
+// recovers from them as it does without, and the placement says so.
+func TestPatchGoLeaves(t *testing.T) {
+	path := buildGo(t, "leaves")
+	const rounds, goroutines = 5000, 16
+	want := subject.Alone(t, path, strconv.Itoa(rounds))
+	n := openNode(t)
+	g := start(t, path, strconv.Itoa(rounds))
+	ground, err := n.Ground(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, addrs := entriesOf(t, path, isLeaf)
+	if len(names) != len(leaves) {
+		t.Fatal(names)
+	}
+	made, errs := n.Patch(g.ID, everywhere(ground, addrs))
+	for i, err := range errs {
+		if err != nil {
+			t.Fatalf("%s: %v", names[i], err)
+		}
+		late := strings.HasPrefix(names[i], "main.(*node)")
+		if notes := made[i].Misses(); strings.Contains(notes, "panics") != late {
+			t.Errorf("%s: %q", names[i], notes)
+		}
+	}
+	activate(t, made)
+	g.Begin()
+	if got := g.Line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for i, name := range names {
+		wanted := uint64(leaves[name] * rounds * goroutines)
+		if name == "main.mix" {
+			wanted += goroutines // of the sum
+		}
+		if got := counted(ground, uint64(i)*64); got != wanted {
+			t.Errorf("%s: %d calls, want %d", name, got, wanted)
+		}
+	}
+	if err := n.Unpatch(g.ID, made); err != nil {
+		t.Error(err)
+	}
+	checkText(t, g)
+}
+
+// TestPatchGoLeavesStorm puts code to such functions and takes it out, again and again, while
+// goroutines are interrupted in them and panic in them.
+func TestPatchGoLeavesStorm(t *testing.T) {
+	path := buildGo(t, "leaves")
+	const rounds, times = "20000", 10
+	want := subject.Alone(t, path, rounds)
+	n := openNode(t)
+	g := start(t, path, rounds)
+	ground, err := n.Ground(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, addrs := entriesOf(t, path, func(name string) bool { return strings.HasPrefix(name, "main.") })
+	list := everywhere(ground, addrs)
+	g.Begin()
+	placed := 0
+	for range times {
+		made, errs := n.Patch(g.ID, list)
+		for _, err := range errs {
+			if err != nil && !strings.Contains(err.Error(), "goroutine was interrupted") && !strings.Contains(err.Error(), "first instructions") {
+				t.Error(err)
+			}
+		}
+		made = slices.DeleteFunc(made, func(p omis.Patched) bool { return p == nil })
+		placed += len(made)
+		activate(t, made)
+		time.Sleep(time.Millisecond)
+		if err := n.Unpatch(g.ID, made); err != nil {
+			t.Error(err)
+		}
+	}
+	if placed < times*len(list)/2 {
+		t.Errorf("%d of %d functions got code", placed, times*len(list))
+	}
+	checkText(t, g)
+	if got := g.Line(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+

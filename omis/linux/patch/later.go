@@ -1,0 +1,93 @@
+//go:build linux && amd64
+
+package patch
+
+import (
+	"errors"
+	"slices"
+	"sort"
+
+	"mirador/omis"
+	"mirador/omis/code/x86/detour"
+)
+
+// Small functions in Go, which check no stack, often begin with an instruction that reads
+// memory by a pointer they are given. Go makes a panic of its fault, for which the instruction
+// has to stay where it is. Code for the beginning of such a function runs behind the
+// instruction instead. It does not run where the instruction faults: the placement says so.
+
+// lateNote is what whoever reads the values must know of such code.
+const lateNote = "a call that panics in the first instructions of the function, for instance for a nil pointer, is not counted, since the jump stands behind them"
+
+// mostSkipped is how many instructions code for the beginning of a function leaves before it.
+const mostSkipped = 6
+
+// later finds the place for code at the beginning of a function in Go behind some of its first
+// instructions, the i-th of the function and those behind it, and the instruction there.
+func (s *Surveyor) later(f *function, i int, p spot, reads omis.Arguments) (spot, int, error) {
+	switch {
+	case !s.Module.InGo(f.begin-s.Base) || s.Module.Goroutines == nil:
+		return p, i, errors.New("it is not of a program in Go with symbols")
+	case reads != 0:
+		return p, i, errors.New("the probe reads arguments")
+	case i > 0 || s.checksStack(f):
+		return p, i, errors.New("its function checks the stack")
+	case f.indirect && s.Module.TakesOwn(f.begin-s.Base, f.end-s.Base):
+		return p, i, errors.New("its function computes where it jumps to")
+	}
+	flags, below := false, false
+	for end := min(i+mostSkipped, len(f.insts)-1); i < end; {
+		if f.insts[i].leaves || f.insts[i].waits || f.insts[i].pad {
+			break
+		}
+		inst, err := detour.Decode(s.code(f.insts[i].addr, f.insts[i].end()))
+		if err != nil {
+			return p, i, err
+		}
+		e, err := effectsOf(inst, 0)
+		if err != nil {
+			return p, i, err
+		}
+		i++
+		flags, below, p.pushed = flags || e.flags, below || e.below, p.pushed+e.pushed
+		at := f.insts[i].addr
+		if s.lands(f, at-1, at+1) {
+			return p, i, errors.New("a branch may lead behind its first instructions")
+		}
+		if w, err := s.window(f, i, f.insts[i].end()); err == nil {
+			p.Window, p.at, p.behind, p.late, p.ends = w, at, true, true, f.insts[i].ends
+			p.entry = p.entry && !below && (!flags || s.idle(f, i))
+			return p, i, nil
+		}
+	}
+	return p, i, errors.New("there is no room for a jump behind its first instructions")
+}
+
+// leadIn is where a thread stands that has begun a function for which there is new code, and
+// will come to the code: it must not run it. The bounds are the first and the last address.
+type leadIn struct {
+	first, last uint64
+	*change
+}
+
+// leadIns lists those of some changes, in ascending order.
+func (b *Batch) leadIns(some []*change) (list []leadIn) {
+	for _, c := range some {
+		for _, p := range b.freshOf(c) {
+			if p.late {
+				list = append(list, leadIn{p.patch.Addr + 1, p.at, c})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b leadIn) int { return compare(a.last, b.last) })
+	return list
+}
+
+// coming is the change to whose code a thread at an address would come; nil: none.
+func coming(list []leadIn, addr uint64) *change {
+	i := sort.Search(len(list), func(i int) bool { return list[i].last >= addr })
+	if i < len(list) && list[i].first <= addr {
+		return list[i].change
+	}
+	return nil
+}
