@@ -1,15 +1,15 @@
 /* A program of ten thousand functions, f_0 to f_9999, and as many twins, g_0 to g_9999,
-   which nobody probes. It obeys the lines it reads, and answers each with one line:
+   which are not probed. It obeys the lines it reads, and answers each with one line:
 
 	pin CPU             see subject.c
 	cost COUNT BATCHES  nanoseconds of a call of the first COUNT functions in turn, and of their twins
 	call COUNT          call each of them once
-	watch CPU           begin to watch how a thread fares that does nothing but look at the clock, there
-	watched             end that: the longest gap between two looks, all that the thread stood still
-	                    while it did not wait for the processor, and how often it did, in nanoseconds
+	watch CPU           start a thread on this CPU that does nothing but read the clock
+	watched             end it: the longest gap between two readings, the sum of all gaps (both in
+	                    nanoseconds, without waits for the processor), and the number of gaps
 
-   A thread that is stopped shows as a gap; so does one that others keep from running,
-   which the kernel tells (schedstat), so that it can be taken off. */
+   Both a stop of the thread and a wait for the processor cause a gap. The kernel reports
+   the waits (schedstat), so the program subtracts them. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -91,7 +91,7 @@ static void cost(int count, long batches) {
 	printf("%.4f %.4f\n", least[0], least[1]);
 }
 
-/* waited is how long the thread was kept from running though it could, by the kernel. */
+/* waited returns how long the thread has waited for a processor, according to the kernel. */
 static double waited(int fd) {
 	char text[100] = "";
 	double ran, delay = 0;

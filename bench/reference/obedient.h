@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* obey is the program's: it says whether it knows what a line wants. */
+/* obey is defined by the program: it executes a line, and returns 0 if the command is unknown. */
 static int obey(const char *line);
 
-/* pin has the thread run on one processor, -1: on any. */
+/* pin binds the thread to one processor, or unbinds it if cpu is -1. */
 static void pin(int cpu) {
 	cpu_set_t set;
 	CPU_ZERO(&set);

@@ -1,4 +1,4 @@
-/* Static tracepoints for lttng-ust. The macros have this file read several times. */
+/* Static tracepoints for lttng-ust. The macros include this file several times. */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER mirador_bench
 

@@ -5,20 +5,20 @@
 	cost FUNCTION lb|tb N BATCHES  nanoseconds of a call of FUNCTION, and of its twin
 	mix FUNCTION N FILLER BATCHES  the same, with other work between calls
 	run FUNCTION N CALLS           nanoseconds that so many calls took
-	twin FUNCTION N CALLS          the same of its twin
+	twin FUNCTION N CALLS          the same for its twin
 	threads FUNCTION N COUNT MS    calls, CPU nanoseconds and wall nanoseconds of COUNT threads
-	spared FUNCTION N COUNT MS     the same of its twin
+	spared FUNCTION N COUNT MS     the same for its twin
 	syscalls BATCHES               nanoseconds of a system call
 
-   A function works for N rounds of four cycles. Beside each stands its twin, the same code
-   under another name, which nobody probes: the two take turns in batches of a
-   millisecond, and the quickest batch of each counts. lb: each call waits for the result
-   of the one before; tb: it does not, and calls overlap as far as the processor can.
+   A function works for N rounds of four cycles. Each has a twin, the same code under
+   another name, which is not probed: the two alternate in batches of a millisecond, and
+   the quickest batch of each counts. lb: each call waits for the result of the one
+   before; tb: it does not, and calls overlap as far as the processor can.
 
    The functions differ in their first instruction: the kernel emulates a push at a
-   uprobe, and has to step over a mov and an endbr64. That of moved is five bytes long,
-   which is what a fast tracepoint of gdb's takes. fenced is pushed, with nothing but two
-   readings of an ordered clock compiled in. */
+   uprobe, but must single-step a mov and an endbr64. The mov of moved is five bytes long,
+   as a fast tracepoint of gdb requires. fenced is pushed with two readings of an ordered
+   clock compiled in. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
@@ -52,8 +52,8 @@
 
 #define BOTH(name, entry, exit) FUNCTION(name, entry, exit) FUNCTION(name "_twin", entry, exit)
 
-/* READ reads the time stamp counter and keeps the lower half: the least that who measures
-   the function's duration has to do at both ends. */
+/* READ reads the time stamp counter and stores the lower half: the minimum work to measure
+   the function's duration, at both ends. */
 #define READ(how, where) \
 	"  push %rax\n  push %rcx\n  push %rdx\n" \
 	"  " how "\n  mov %eax, " where "(%rip)\n" \
@@ -121,7 +121,7 @@ static double now(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 static volatile uint64_t sink;
 
-/* The loops stand apart, so that each call in them is compiled the same way. */
+/* The loops are separate functions, so that the compiler treats each call in the same way. */
 __attribute__((noinline, noclone)) static double dependent(function *f, uint64_t n, uint64_t filler, long calls) {
 	uint64_t x = 1;
 	double begin = now();
@@ -151,7 +151,7 @@ __attribute__((noinline, noclone)) static double mixed(function *f, uint64_t n, 
 
 typedef double loop(function *, uint64_t, uint64_t, long);
 
-/* Something that is slow is called less often; the shortest batch has a few calls. */
+/* A slow function is called less often; the shortest batch has SHORTEST calls. */
 static long calls_of(loop *go, function *f, uint64_t n, uint64_t filler) {
 	go(f, n, filler, filler > 10000 ? SHORTEST : WARM_UP);
 	double one = go(f, n, filler, 10) / 10;
@@ -190,7 +190,7 @@ static void syscalls(long batches) {
 	printf("%.4f\n", least);
 }
 
-/* One of many threads; all begin at once, and go on until the time is over. */
+/* The state of many threads, which begin together and continue until the time is over. */
 struct crowd {
 	function *f;
 	uint64_t n;
@@ -204,7 +204,7 @@ static void *member(void *arg) {
 	struct crowd *c = arg;
 	uint64_t x = 1;
 	double calls = 0;
-	x = c->f(x, c->n); /* what is made once for a thread */
+	x = c->f(x, c->n); /* a probe allocates memory at a thread's first hit */
 	pthread_barrier_wait(&c->begin);
 	double begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	do {

@@ -1,7 +1,7 @@
 package main
 
-// item is a way to make a target's life hard, and the tests that see it survive.
-// doc/survival.md has the same table for readers; a test compares the two.
+// item is a hardship for a target, with the tests that check that the target survives it.
+// doc/survival.md contains the same table; a test compares the two.
 type item struct {
 	name  string
 	pkg   string

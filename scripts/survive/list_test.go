@@ -9,8 +9,8 @@ import (
 
 const root = "../.."
 
-// TestListIsTheDocuments: doc/survival.md names every item and its tests, and the
-// tests exist.
+// TestListIsTheDocuments checks that doc/survival.md names every item and its tests, and
+// that the tests exist.
 func TestListIsTheDocuments(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join(root, "doc/survival.md"))
 	if err != nil {
@@ -31,7 +31,7 @@ func TestListIsTheDocuments(t *testing.T) {
 	}
 }
 
-// sources are the tests of a package.
+// sources returns the source text of a package's tests.
 func sources(t *testing.T, pkg string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))

@@ -1,9 +1,9 @@
-// Command survive runs the tests of doc/survival.md again and again and prints
-// how often each item passed. It fails if any did not pass every time.
+// Command survive runs the tests of doc/survival.md repeatedly and prints how often each
+// item passed. It fails unless all passed every time.
 //
 //	survive [-times N]
 //
-// Nothing imports it.
+// No package imports it.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// attachTimes is what TestAttachAndDetach does here; make test has it do less.
+// attachTimes makes TestAttachAndDetach attach more often than make test does.
 const attachTimes = "MIRADOR_TEST_ATTACH=10000"
 
 func main() {
@@ -58,7 +58,7 @@ func survive(times int) error {
 	return report(list, passed, spent, times)
 }
 
-// compile builds the test program of every package that is named.
+// compile builds the test program of every package in the list.
 func compile(dir string, list []item) (map[string]string, error) {
 	binaries := make(map[string]string)
 	for _, it := range list {
@@ -74,8 +74,8 @@ func compile(dir string, list []item) (map[string]string, error) {
 	return binaries, nil
 }
 
-// run runs an item's tests, each in a process of its own, in the package's folder
-// as go test does.
+// run runs an item's tests, each in a process of its own, in the package's directory like
+// go test.
 func run(binary string, it item) ([]byte, error) {
 	for _, test := range it.tests {
 		cmd := exec.Command(binary, "-test.run", pattern(test), "-test.v", "-test.timeout", "5m")
@@ -92,7 +92,7 @@ func run(binary string, it item) ([]byte, error) {
 	return nil, nil
 }
 
-// pattern matches just the one test.
+// pattern matches exactly one test.
 func pattern(test string) string {
 	return "^" + strings.Join(strings.Split(test, "/"), "$/^") + "$"
 }

@@ -1,12 +1,11 @@
-// Command testreport runs go test and reports what a person wants to know: one
-// line per package, the output of what failed or was skipped, and at the end the
-// beginning of that output once more, what tests could not test on this machine,
-// and the sums. It fails if anything failed, and also if anything was skipped:
+// Command testreport runs go test and prints one line per package, the output of failed
+// and skipped tests, and, at the end, the beginning of that output again, what could not
+// be tested on this machine, and the totals. It fails if a test failed or was skipped:
 // green means that every test ran.
 //
 //	testreport ARGUMENT... [-- ARGUMENT...]
 //
-// Each group of arguments is given to one go test. Nothing imports it.
+// It runs go test once for each group of arguments. No package imports it.
 package main
 
 import (
@@ -40,8 +39,8 @@ func groups(args []string) [][]string {
 	return append([][]string{args[:i]}, groups(args[i+1:])...)
 }
 
-// runTests runs one go test. Failing tests are the summary's to tell; the error
-// is of a run that could not be made.
+// runTests runs go test once. The summary reports failing tests; the error means that go
+// test itself failed.
 func runTests(args []string, s *summary) error {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = os.Stderr

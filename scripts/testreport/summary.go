@@ -13,12 +13,12 @@ import (
 type event struct {
 	Action, Package, Test, Output string
 	Elapsed                       float64
-	ImportPath, FailedBuild       string // of what is built, of what failed to build
+	ImportPath, FailedBuild       string // the package that is built, and the one that failed to build
 	Key, Value                    string // of an attribute
 }
 
-// summary counts tests, subtests included, and keeps their output until it is
-// known whether anybody wants to read it.
+// summary counts tests, including subtests, and keeps the output of each until it knows
+// whether to print it.
 type summary struct {
 	out                     io.Writer
 	passed, failed, skipped int
@@ -27,14 +27,14 @@ type summary struct {
 	tests                   map[string]int // by package
 	bad                     map[string]bool
 	problems                []problem
-	untested                []string // what tests had no way to test here
+	untested                []string // what tests could not test on this machine
 }
 
-// problem is a line of what is not green, and the beginning of what was said about
-// it. It is told twice, for of a long report often just the end is kept.
+// problem is a failed or skipped test, with the beginning of its output. The summary
+// prints it again at the end, because readers of a long report often see only the end.
 type problem struct{ what, said string }
 
-// mostLines is how much of a failed test's output is told again at the end.
+// mostLines is the number of output lines repeated at the end.
 const mostLines = 15
 
 func newSummary(out io.Writer) *summary {
@@ -47,7 +47,7 @@ func (s *summary) green() bool {
 	return s.failures() == 0 && s.skipped == 0 && s.passed > 0 && len(s.problems) == 0
 }
 
-// read takes in the events of one run.
+// read processes the events of one run.
 func (s *summary) read(r io.Reader) error {
 	for d := json.NewDecoder(r); ; {
 		var e event
@@ -107,7 +107,7 @@ func (s *summary) endPackage(e event) {
 			key = e.FailedBuild
 		}
 		s.problem(key, "fail %s", e.Package)
-		fmt.Fprintf(s.out, "FAIL %s: it did not build, or its test program broke off\n%s", e.Package, s.text(e.Package+" "))
+		fmt.Fprintf(s.out, "FAIL %s: it did not build, or its test program crashed\n%s", e.Package, s.text(e.Package+" "))
 	case e.Action == "fail":
 		fmt.Fprintf(s.out, "FAIL %s (%.1fs)\n", e.Package, e.Elapsed)
 	case s.tests[e.Package] > 0:
@@ -117,12 +117,12 @@ func (s *summary) endPackage(e event) {
 	delete(s.bad, e.Package)
 }
 
-// problem notes what is not green, and the beginning of the output kept of it.
+// problem records a problem with the beginning of its output.
 func (s *summary) problem(key, format string, args ...any) {
 	var said strings.Builder
 	lines := 0
 	for line := range strings.Lines(strings.Join(s.output[key], "")) {
-		if strings.HasPrefix(line, "===") { // that it runs, pauses, goes on
+		if strings.HasPrefix(line, "===") { // reports that the test runs, pauses or continues
 			continue
 		}
 		if lines++; lines > mostLines {
@@ -134,7 +134,7 @@ func (s *summary) problem(key, format string, args ...any) {
 	s.problems = append(s.problems, problem{fmt.Sprintf(format, args...), said.String()})
 }
 
-// text is the kept output, indented.
+// text returns the output, indented.
 func (s *summary) text(key string) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.Join(s.output[key], "")) {
@@ -143,7 +143,7 @@ func (s *summary) text(key string) string {
 	return b.String()
 }
 
-// broken notes a run that could not be made.
+// broken records a run of go test that failed as a whole.
 func (s *summary) broken(args []string, err error) {
 	s.problem("", "go test %s: %v", strings.Join(args, " "), err)
 }

@@ -54,7 +54,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// lines are events of a test that says much.
+// lines returns the events of a test with n lines of output.
 func lines(n int) string {
 	var b strings.Builder
 	for i := range n {
