@@ -9,6 +9,7 @@
 //	records   what histograms and records of each hit add
 //	many      ten thousand probed functions
 //	documents the same by documents through the gateway, one for each
+//	shares    which functions of real programs can be counted in their code (package shares)
 //	truth     the reported mean durations, compared with the true ones
 //	syscalls  what counting adds to a system call
 //	plots     the cost of a probe by the numbers of probes, threads and hits (with -plots only)
@@ -41,6 +42,7 @@ import (
 	"mirador/bench/plot"
 	"mirador/bench/probe"
 	"mirador/bench/report"
+	"mirador/bench/shares"
 )
 
 func main() {
@@ -97,7 +99,7 @@ type options struct {
 	progress                 *report.Progress
 }
 
-var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "truth", "syscalls", "plots"}
+var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "shares", "truth", "syscalls", "plots"}
 
 // wants reports whether to measure a section.
 func (o options) wants(section string) bool {
@@ -135,6 +137,9 @@ func measureAll(ctx context.Context, o options) error {
 	if o.wants("hold") && ctx.Err() == nil {
 		o.progress.Say("holding threads")
 		show(hold.Run(ctx, o.hold))
+	}
+	if o.wants("shares") && ctx.Err() == nil {
+		show(shares.Run(ctx, shares.Options{Mirador: o.mirador, Warden: []string{"/proc/self/exe", hold.WardenCommand}, Progress: o.progress}))
 	}
 	if ctx.Err() == nil {
 		errs = append(errs, measureProbes(ctx, o, &all, show))

@@ -19,10 +19,14 @@ const (
 	cheaper                     // least value of the reference divided by the figure
 	near                        // limit of the relative difference from the reference
 	beside                      // no condition; shows the ratio like cheaper
+	atLeast                     // least value of the figure
 )
 
 // AtMost requires a figure up to limit, in the unit of the row.
 func AtMost(limit float64) Goal { return Goal{atMost, limit} }
+
+// AtLeast requires a figure from limit up, in the unit of the row.
+func AtLeast(limit float64) Goal { return Goal{atLeast, limit} }
 
 // Within requires a figure up to so many times the reference.
 func Within(times float64) Goal { return Goal{within, times} }
@@ -45,6 +49,8 @@ func (g Goal) text(u Unit) string {
 	switch g.kind {
 	case atMost:
 		return "at most " + u.Format(g.limit)
+	case atLeast:
+		return "at least " + u.Format(g.limit)
 	case within:
 		return fmt.Sprintf("at most %.3g times", g.limit)
 	case cheaper:
@@ -61,10 +67,12 @@ func (g Goal) holds(ours float64, reference float64, known bool) Verdict {
 	switch {
 	case !g.asks():
 		return NoGoal
-	case math.IsNaN(ours) || g.kind != atMost && !known:
+	case math.IsNaN(ours) || g.kind != atMost && g.kind != atLeast && !known:
 		return Unknown
 	case g.kind == atMost:
 		met = ours <= g.limit
+	case g.kind == atLeast:
+		met = ours >= g.limit
 	case g.kind == within:
 		met = ours <= g.limit*reference
 	case g.kind == cheaper:

@@ -12,6 +12,7 @@ type Unit string
 const (
 	Nanoseconds Unit = "ns"
 	Number      Unit = "" // a multiple
+	Percent     Unit = "%"
 )
 
 // Format omits meaningless digits.
@@ -19,6 +20,8 @@ func (u Unit) Format(v float64) string {
 	switch {
 	case math.IsNaN(v):
 		return "–"
+	case u == Percent:
+		return fmt.Sprintf("%.2f %%", v)
 	case u != Nanoseconds:
 		return fmt.Sprintf("%.3g", v)
 	case math.Abs(v) < 100:

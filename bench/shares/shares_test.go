@@ -1,0 +1,37 @@
+//go:build linux && amd64
+
+package shares
+
+import (
+	"errors"
+	"testing"
+
+	"mirador/omis"
+)
+
+// Refusals of different functions for the same reason are the same.
+func TestReason(t *testing.T) {
+	for refusal, want := range map[string]string{
+		"no code can be put at 0x401000: control leaves within its 5 bytes":              "control leaves within its 5 bytes",
+		"no code can be put at 0x1: the instruction at 0x40 is not known, nor is 0x41":   "the instruction at … is not known, nor is …",
+		"no code can be put at 0x1: there may be too little room: no code: 0x40 changes": "there may be too little room: no code: … changes",
+	} {
+		if got := reason(&omis.Refusal{Why: refusal}); got != want {
+			t.Errorf("%s: %s", refusal, got)
+		}
+	}
+	if got := reason(errors.New("other")); got != "other" {
+		t.Error(got)
+	}
+}
+
+// A library is found by the name of the file that its link leads to.
+func TestMappedPath(t *testing.T) {
+	maps := "7f00-7f01 r--p 00000000 08:01 5 /usr/bin/nginx\n7f01-7f02 r-xp 00001000 08:01 5 /usr/bin/nginx\n7f02-7f03 r-xp 00000000 00:00 0 [vdso]\n"
+	if got := mappedPath(maps, "/nginx"); got != "/usr/bin/nginx" {
+		t.Error(got)
+	}
+	if got := mappedPath(maps, "/redis-check-rdb"); got != "" {
+		t.Error(got)
+	}
+}
