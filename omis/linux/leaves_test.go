@@ -47,7 +47,7 @@ func isLeaf(name string) bool { return leaves[name] > 0 }
 // recovers from them as it does without, and the placement says so.
 func TestPatchGoLeaves(t *testing.T) {
 	path := buildGo(t, "leaves")
-	const rounds, goroutines = 5000, 16
+	const rounds, goroutines = 20000, 8
 	want := subject.Alone(t, path, strconv.Itoa(rounds))
 	n := openNode(t)
 	g := start(t, path, strconv.Itoa(rounds))
@@ -93,7 +93,7 @@ func TestPatchGoLeaves(t *testing.T) {
 // goroutines are interrupted in them and panic in them.
 func TestPatchGoLeavesStorm(t *testing.T) {
 	path := buildGo(t, "leaves")
-	const rounds, times = "20000", 10
+	const rounds, times = "100000", 10
 	want := subject.Alone(t, path, rounds)
 	n := openNode(t)
 	g := start(t, path, rounds)

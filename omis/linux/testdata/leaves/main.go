@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 type node struct {
@@ -83,7 +84,7 @@ func main() {
 	in := bufio.NewReader(os.Stdin)
 	in.ReadString('\n')
 	var all sync.WaitGroup
-	sums := make([]uint64, 16)
+	sums := make([]uint64, 8)
 	for i := range sums {
 		all.Go(func() { sums[i] = work(rounds, uint64(i)) })
 	}
@@ -93,7 +94,7 @@ func main() {
 			select {
 			case <-done:
 				return
-			default:
+			case <-time.After(time.Millisecond):
 				runtime.GC() // it stops all of them, and looks at their stacks
 			}
 		}
