@@ -5,29 +5,29 @@ import (
 	"fmt"
 )
 
-// Label is a place in a code that can be jumped to.
+// Label is a position in a Code, for jumps.
 type Label int
 
-// Code is a sequence of instructions that is being made. Its bytes are known once it is
-// known where they stand.
+// Code is a sequence of instructions under construction. The bytes depend on the address
+// of the code.
 //
-// It has parts, which are made in any order and stand in that of their numbers.
+// It consists of parts, which may be made in any order; Bytes joins them in the order of
+// their numbers.
 type Code struct {
 	parts  [mostParts]part
-	part   int // where the next instructions stand
+	part   int // current part
 	labels []place
 }
 
 const mostParts = 4
 
-// part is a piece of code, but for what depends on where things stand.
+// part is a piece of code with gaps for what depends on its position.
 type part struct {
 	bytes []byte
 	gaps  []gap
 }
 
-// gap is where a distance is to be filled in: from the end of the instruction to a label
-// or an address.
+// gap is a missing distance from the end of its instruction to a label or an address.
 type gap struct {
 	at, end int // offsets in the part
 	kind    gapKind
@@ -41,22 +41,22 @@ type gapKind uint8
 const (
 	toLabel   gapKind = iota
 	toAddress         // outside the code
-	toNear            // a label that is no further than a byte says
+	toNear            // a label within the range of a signed byte
 )
 
 // place is an offset in a part.
 type place struct{ part, offset int }
 
-// Part has the next instructions stand in a part.
+// Part selects the part to which the next instructions are appended.
 func (c *Code) Part(n int) { c.part = n }
 
-// NewLabel makes a label that stands nowhere yet.
+// NewLabel returns a label that Here must place.
 func (c *Code) NewLabel() Label {
 	c.labels = append(c.labels, place{})
 	return Label(len(c.labels) - 1)
 }
 
-// Here puts a label before what comes next.
+// Here places a label before the next instruction.
 func (c *Code) Here(l Label) { c.labels[l] = place{c.part, len(c.parts[c.part].bytes)} }
 
 func (c *Code) emit(b ...byte) {
@@ -74,7 +74,8 @@ func (c *Code) emit64(v uint64) {
 	p.bytes = binary.LittleEndian.AppendUint64(p.bytes, v)
 }
 
-// leave leaves four bytes to a distance; more bytes of the instruction follow.
+// leave reserves four bytes for a distance; more is the number of bytes of the
+// instruction that follow them.
 func (c *Code) leave(g gap, more int) {
 	p := &c.parts[c.part]
 	g.at = len(p.bytes)
@@ -83,20 +84,20 @@ func (c *Code) leave(g gap, more int) {
 	c.emit32(0)
 }
 
-// Jump goes to a label.
+// Jump jumps to a label.
 func (c *Code) Jump(to Label) {
 	c.emit(0xe9)
 	c.leave(gap{label: to}, 0)
 }
 
-// JumpIf goes to a label on a condition.
+// JumpIf jumps to a label on a condition.
 func (c *Code) JumpIf(cond Cond, to Label) {
 	c.emit(0x0f, 0x80|byte(cond))
 	c.leave(gap{label: to}, 0)
 }
 
-// JumpIfRCXZero goes to a label where RCX is zero, and asks no flags. The label must be
-// within 127 bytes.
+// JumpIfRCXZero jumps to a label if RCX is zero, without regard to the flags. The label
+// must be within 127 bytes.
 func (c *Code) JumpIfRCXZero(to Label) {
 	c.emit(0xe3)
 	p := &c.parts[c.part]
@@ -108,7 +109,7 @@ func (c *Code) JumpIfRCXZero(to Label) {
 // Data puts eight bytes into the code.
 func (c *Code) Data(v uint64) { c.emit64(v) }
 
-// Bytes encodes the code for an address. How many they are does not depend on it.
+// Bytes encodes the code for an address, which does not affect its length.
 func (c *Code) Bytes(at uint64) ([]byte, error) {
 	var begins [mostParts + 1]int
 	for i := range c.parts {
@@ -133,7 +134,7 @@ func (c *Code) Bytes(at uint64) ([]byte, error) {
 	return out, nil
 }
 
-// fill fills a distance in.
+// fill writes a distance into its gap.
 func fill(b []byte, g gap, d int64) error {
 	d += int64(g.extra)
 	switch {

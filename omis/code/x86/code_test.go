@@ -9,11 +9,11 @@ import (
 	"mirador/omis/code/x86"
 )
 
-// at is where the code of tests stands.
+// at is the address of the code in tests.
 const at = 0x7f0000001000
 
-// What is encoded is what a decoder reads. It leaves out factors and distances that
-// change nothing, and calls no index %riz.
+// TestInstructions compares the instructions with a disassembler's output, which omits
+// factors and distances without effect, and does not name an index %riz.
 func TestInstructions(t *testing.T) {
 	for want, make := range map[string]func(c *x86.Code){
 		"push %rcx":                    func(c *x86.Code) { c.Push(x86.RCX) },
@@ -108,7 +108,7 @@ func bytes(t *testing.T, c *x86.Code) []byte {
 	return b
 }
 
-// disassemble is the code in the syntax of GNU.
+// disassemble returns the code in GNU syntax.
 func disassemble(t *testing.T, code []byte) string {
 	t.Helper()
 	var list []string
@@ -123,7 +123,7 @@ func disassemble(t *testing.T, code []byte) string {
 	return strings.Join(list, "; ")
 }
 
-// Jumps lead where they should, forth and back.
+// TestJumps checks the targets of forward and backward jumps.
 func TestJumps(t *testing.T) {
 	for _, distance := range []int{0, 127, 128, 1000} {
 		var c x86.Code
@@ -150,7 +150,8 @@ func TestJumps(t *testing.T) {
 	}
 }
 
-// Parts stand in the order of their numbers, and data in the code can be read.
+// TestParts checks that parts are in the order of their numbers, and that the code can
+// read its data.
 func TestParts(t *testing.T) {
 	var c x86.Code
 	data, end := c.NewLabel(), c.NewLabel()
@@ -186,6 +187,6 @@ func TestOutOfReach(t *testing.T) {
 	}
 	far.Here(l)
 	if _, err := far.Bytes(at); err == nil {
-		t.Error("a jrcxz goes 128 bytes")
+		t.Error("a jrcxz over 128 bytes is accepted")
 	}
 }

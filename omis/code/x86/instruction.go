@@ -1,19 +1,19 @@
 package x86
 
-// wide is the prefix bit of operands of 64 bits.
+// wide is the REX prefix for 64-bit operands.
 const wide = 0x48
 
-// instruction is one with a memory operand, or with a register in its place.
+// instruction has a memory operand, or a register instead.
 type instruction struct {
-	prefix byte // 0: none
+	prefix byte // 0 if none
 	wide   bool
-	opcode uint16 // 0x0fNN: of two bytes
-	field  Reg    // the register operand, or the part of the opcode that stands in its place
+	opcode uint16 // 0x0fNN means two bytes
+	field  Reg    // the register operand, or an extension of the opcode
 	imm    int32
 	size   int // of imm in bytes
 }
 
-// begin encodes everything up to the operands.
+// begin encodes everything before the operands.
 func (c *Code) begin(in *instruction, segment bool, index, base Reg) {
 	if in.prefix != 0 {
 		c.emit(in.prefix)
@@ -43,14 +43,14 @@ func (c *Code) immediate(in *instruction) {
 	}
 }
 
-// withReg completes an instruction by a register.
+// withReg completes an instruction with a register operand.
 func (c *Code) withReg(in instruction, r Reg) {
 	c.begin(&in, false, 0, r)
 	c.emit(0xc0 | byte(in.field&7)<<3 | byte(r&7))
 	c.immediate(&in)
 }
 
-// Parts of instructions that say how memory is addressed.
+// Parts of ModRM and SIB bytes.
 const (
 	withSIB   = 4
 	withRIP   = 5
@@ -58,11 +58,11 @@ const (
 	onlyRSP   = 0x24
 	plusByte  = 0x40
 	plusFour  = 0x80
-	fieldFrom = 3 // bit
+	fieldFrom = 3 // position of the field
 )
 
-// withMem completes an instruction by a place in memory. Distances relative to the code
-// always take four bytes: the length must not depend on where things are.
+// withMem completes an instruction with a memory operand. Distances relative to the code
+// always take four bytes, because the length must not depend on addresses.
 func (c *Code) withMem(in instruction, m Mem) {
 	reg := byte(in.field&7) << fieldFrom
 	switch m.kind {
@@ -88,7 +88,7 @@ func (c *Code) withMem(in instruction, m Mem) {
 	c.immediate(&in)
 }
 
-// modrm addresses memory by registers.
+// modrm encodes memory addressed by registers.
 func (c *Code) modrm(reg byte, m Mem) {
 	mod := byte(plusFour)
 	switch {
@@ -115,7 +115,7 @@ func (c *Code) modrm(reg byte, m Mem) {
 
 func isByte(d int32) bool { return d == int32(int8(d)) }
 
-// immediate picks the shorter of two encodings: of a sign-extended byte, or of four.
+// immediate chooses the shorter of two encodings: a sign-extended byte, or four bytes.
 func immediate(op Op, v int32) instruction {
 	if isByte(v) {
 		return instruction{opcode: 0x83, field: Reg(op), imm: v, size: 1}
@@ -154,7 +154,7 @@ func (c *Code) MovImm(to Reg, v uint64) {
 	c.emit64(v)
 }
 
-// Load, Load32 and Load8 load 64 bits, or fewer and zeros above them.
+// Load, Load32 and Load8 load 64, 32 or 8 bits and clear the bits above.
 func (c *Code) Load(to Reg, from Mem) {
 	c.withMem(instruction{wide: true, opcode: 0x8b, field: to}, from)
 }
@@ -165,12 +165,13 @@ func (c *Code) Load8(to Reg, from Mem) {
 	c.withMem(instruction{opcode: 0x0fb6, field: to}, from)
 }
 
-// LoadSigned8 loads 8 bits with their sign.
+// LoadSigned8 loads 8 bits and extends their sign.
 func (c *Code) LoadSigned8(to Reg, from Mem) {
 	c.withMem(instruction{wide: true, opcode: 0x0fbe, field: to}, from)
 }
 
-// Store and Store32 write a register, StoreImm a number, as 64 bits.
+// Store and Store32 store 64 or 32 bits of a register; StoreImm stores a number as 64
+// bits.
 func (c *Code) Store(to Mem, from Reg) {
 	c.withMem(instruction{wide: true, opcode: 0x89, field: from}, to)
 }
@@ -186,13 +187,13 @@ func (c *Code) Lea(to Reg, m Mem) {
 	c.withMem(instruction{wide: true, opcode: 0x8d, field: to}, m)
 }
 
-// Do works on two registers.
+// Do executes an operation on two registers.
 func (c *Code) Do(op Op, to, from Reg) {
 	c.withReg(instruction{wide: true, opcode: uint16(op)<<3 | 1, field: from}, to)
 }
 
-// DoImm works on a register and a number; DoImm32 on its lower half, and clears the
-// upper.
+// DoImm executes an operation on a register and a number; DoImm32 on the lower half of a
+// register, and clears the upper half.
 func (c *Code) DoImm(op Op, to Reg, v int32) { c.doImm(op, to, v, true) }
 func (c *Code) DoImm32(op Op, to Reg, v int32) {
 	c.doImm(op, to, v, false)
@@ -204,8 +205,8 @@ func (c *Code) doImm(op Op, to Reg, v int32, wide bool) {
 	c.withReg(in, to)
 }
 
-// DoLoad works on a register and memory, DoStore on memory and a register, with the
-// result in the former.
+// DoLoad executes an operation on a register and memory, DoStore on memory and a
+// register; the result goes to the first operand.
 func (c *Code) DoLoad(op Op, to Reg, from Mem) {
 	c.withMem(instruction{wide: true, opcode: uint16(op)<<3 | 3, field: to}, from)
 }
@@ -213,12 +214,12 @@ func (c *Code) DoStore(op Op, to Mem, from Reg) {
 	c.withMem(instruction{wide: true, opcode: uint16(op)<<3 | 1, field: from}, to)
 }
 
-// DoLoad32 is DoLoad on 32 bits.
+// DoLoad32 executes an operation on a register and memory of 32 bits.
 func (c *Code) DoLoad32(op Op, to Reg, from Mem) {
 	c.withMem(instruction{opcode: uint16(op)<<3 | 3, field: to}, from)
 }
 
-// DoStoreImm works on memory and a number.
+// DoStoreImm executes an operation on memory and a number.
 func (c *Code) DoStoreImm(op Op, to Mem, v int32) {
 	in := immediate(op, v)
 	in.wide = true
@@ -230,13 +231,13 @@ func (c *Code) CmpByte(m Mem, v int8) {
 	c.withMem(instruction{opcode: 0x80, field: Reg(Cmp), imm: int32(v), size: 1}, m)
 }
 
-// Inc adds one to memory. It leaves the carry alone.
+// Inc adds one to memory. It preserves the carry flag.
 func (c *Code) Inc(m Mem) { c.withMem(instruction{wide: true, opcode: 0xff}, m) }
 
-// DecReg32 takes one from the lower half of a register.
+// DecReg32 subtracts one from the lower half of a register.
 func (c *Code) DecReg32(r Reg) { c.withReg(instruction{opcode: 0xff, field: 1}, r) }
 
-// Shl shifts a register, Shl32 its lower half, to the left.
+// Shl shifts a register to the left, Shl32 its lower half.
 func (c *Code) Shl(r Reg, bits uint8) {
 	c.withReg(instruction{wide: true, opcode: 0xc1, field: 4, imm: int32(bits), size: 1}, r)
 }
@@ -249,30 +250,31 @@ func (c *Code) Shr(r Reg, bits uint8) {
 	c.withReg(instruction{wide: true, opcode: 0xc1, field: 5, imm: int32(bits), size: 1}, r)
 }
 
-// ShrByCL shifts a register to the right by as many bits as the lowest byte of RCX says.
+// ShrByCL shifts a register to the right by the number of bits in CL.
 func (c *Code) ShrByCL(r Reg) { c.withReg(instruction{wide: true, opcode: 0xd3, field: 5}, r) }
 
-// ShlByCL shifts a register to the left by as many bits as the lowest byte of RCX says.
+// ShlByCL shifts a register to the left by the number of bits in CL.
 func (c *Code) ShlByCL(r Reg) { c.withReg(instruction{wide: true, opcode: 0xd3, field: 4}, r) }
 
-// ShlDouble shifts a register to the left, and fills it with the upper bits of another.
+// ShlDouble shifts a register to the left, and fills it with the upper bits of another
+// one.
 func (c *Code) ShlDouble(r, from Reg, bits uint8) {
 	c.withReg(instruction{wide: true, opcode: 0x0fa4, field: from, imm: int32(bits), size: 1}, r)
 }
 
-// HighestBit loads the number of the highest bit of a register that is set; there must be
-// one. (bsr, which every processor has.)
+// HighestBit loads the number of the highest bit that is set in a register, which must
+// not be zero. It uses bsr, which every processor has.
 func (c *Code) HighestBit(r, from Reg) {
 	c.withReg(instruction{wide: true, opcode: 0x0fbd, field: r}, from)
 }
 
-// SignExtend makes 64 bits of the lower 32 of a register, with their sign.
+// SignExtend extends the sign of the lower 32 bits of a register to 64 bits.
 func (c *Code) SignExtend(r Reg) { c.withReg(instruction{wide: true, opcode: 0x63, field: r}, r) }
 
 // Not inverts the bits of a register.
 func (c *Code) Not(r Reg) { c.withReg(instruction{wide: true, opcode: 0xf7, field: 2}, r) }
 
-// Imul multiplies a register by another; ImulImm multiplies it by a number.
+// Imul multiplies a register by another one, ImulImm by a number.
 func (c *Code) Imul(r, by Reg) { c.withReg(instruction{wide: true, opcode: 0x0faf, field: r}, by) }
 func (c *Code) ImulImm(r Reg, v int32) {
 	c.withReg(instruction{wide: true, opcode: 0x69, field: r, imm: v, size: 4}, r)
@@ -281,17 +283,17 @@ func (c *Code) ImulImm(r Reg, v int32) {
 // MulMem multiplies RAX by memory; the product is in RDX and RAX.
 func (c *Code) MulMem(m Mem) { c.withMem(instruction{wide: true, opcode: 0xf7, field: 4}, m) }
 
-// Call calls the function at the address in a register.
+// Call calls the function whose address is in a register.
 func (c *Code) Call(r Reg) { c.withReg(instruction{opcode: 0xff, field: 2}, r) }
 
-// LoadVector and StoreVector move the lower 128 bits of a vector register.
+// LoadVector and StoreVector load and store the lower 128 bits of a vector register.
 func (c *Code) LoadVector(n Reg, m Mem)  { c.withMem(instruction{opcode: 0x0f10, field: n}, m) }
 func (c *Code) StoreVector(m Mem, n Reg) { c.withMem(instruction{opcode: 0x0f11, field: n}, m) }
 
 // Mul multiplies RAX by a register; the product is in RDX and RAX.
 func (c *Code) Mul(r Reg) { c.withReg(instruction{wide: true, opcode: 0xf7, field: 4}, r) }
 
-// MulReg multiplies a register by another; what is beyond 64 bits is lost.
+// MulReg multiplies a register by another one, modulo 2⁶⁴.
 func (c *Code) MulReg(to, by Reg) { c.withReg(instruction{wide: true, opcode: 0x0faf, field: to}, by) }
 
 // Zero clears a register.
@@ -303,52 +305,53 @@ func (c *Code) Zero(r Reg) {
 // Test sets the zero flag if a register is zero.
 func (c *Code) Test(r Reg) { c.withReg(instruction{wide: true, opcode: 0x85, field: r}, r) }
 
-// Swap replaces the memory by a register if it is what RAX is, and loads RAX from it if
-// not. No signal comes in between, but other threads may.
+// Swap compares memory with RAX; if they are equal, it stores a register there, else it
+// loads RAX from there (cmpxchg). It is atomic for signal handlers, but not for other
+// threads.
 func (c *Code) Swap(m Mem, from Reg) {
 	c.withMem(instruction{wide: true, opcode: 0x0fb1, field: from}, m)
 }
 
 const lock = 0xf0
 
-// LockedSwap is Swap of which other threads see all or nothing.
+// LockedSwap does what Swap does, and is atomic for other threads too.
 func (c *Code) LockedSwap(m Mem, from Reg) {
 	c.withMem(instruction{prefix: lock, wide: true, opcode: 0x0fb1, field: from}, m)
 }
 
-// Lock has other threads see all or nothing of the instruction that comes next.
+// Lock makes the next instruction atomic for other threads.
 func (c *Code) Lock() { c.emit(lock) }
 
-// LockedInc is Inc of which other threads see all or nothing.
+// LockedInc does what Inc does, and is atomic for other threads too.
 func (c *Code) LockedInc(m Mem) {
 	c.withMem(instruction{prefix: lock, wide: true, opcode: 0xff}, m)
 }
 
-// FetchAdd adds a register to memory and loads it with what was there. No signal comes in
-// between, but other threads may.
+// FetchAdd adds a register to memory and loads the register with the old value of the
+// memory. It is atomic for signal handlers, but not for other threads.
 func (c *Code) FetchAdd(m Mem, r Reg) {
 	c.withMem(instruction{wide: true, opcode: 0x0fc1, field: r}, m)
 }
 
-// LockedFetchAdd is FetchAdd of which other threads see all or nothing.
+// LockedFetchAdd does what FetchAdd does, and is atomic for other threads too.
 func (c *Code) LockedFetchAdd(m Mem, r Reg) {
 	c.withMem(instruction{prefix: lock, wide: true, opcode: 0x0fc1, field: r}, m)
 }
 
-// SaveFlags puts the flags of comparisons and of arithmetic into AX, RestoreFlags takes
-// them from there. What pushf does costs ten times as much.
+// SaveFlags saves the flags of comparisons and arithmetic in AX, and RestoreFlags
+// restores them from there. pushf and popf would cost ten times as much.
 func (c *Code) SaveFlags()    { c.emit(0x9f, 0x0f, 0x90, 0xc0) } // lahf; seto %al
 func (c *Code) RestoreFlags() { c.emit(0x04, 0x7f, 0x9e) }       // add $127, %al; sahf
 
-// ReadClock reads the time stamp counter into RDX and RAX; ReadClockOrdered waits for
-// all instructions before it, and loads RCX as well.
+// ReadClock reads the time stamp counter into RDX and RAX. ReadClockOrdered waits for all
+// preceding instructions, and also changes RCX.
 func (c *Code) ReadClock()        { c.emit(0x0f, 0x31) }
 func (c *Code) ReadClockOrdered() { c.emit(0x0f, 0x01, 0xf9) }
 
-// Fence waits for all instructions before it to be done.
+// Fence waits for all preceding instructions.
 func (c *Code) Fence() { c.emit(0x0f, 0xae, 0xe8) }
 
-// ReadFSBase reads the thread's pointer. It takes a kernel that allows it.
+// ReadFSBase reads the thread pointer. The kernel must permit it.
 func (c *Code) ReadFSBase(r Reg) {
 	c.withReg(instruction{prefix: 0xf3, wide: true, opcode: 0x0fae}, r)
 }

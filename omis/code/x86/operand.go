@@ -3,7 +3,7 @@ package x86
 // Reg is a general register.
 type Reg uint8
 
-// The registers in the order of their numbers.
+// Registers in the order of their numbers.
 const (
 	RAX Reg = iota
 	RCX
@@ -23,14 +23,14 @@ const (
 	R15
 )
 
-// Mem is a place in memory.
+// Mem is a memory operand.
 type Mem struct {
 	kind  memKind
 	base  Reg
-	index Reg // only of indexed
+	index Reg // only if indexed
 	disp  int32
-	addr  uint64 // only of absolute
-	label Label  // only of inCode
+	addr  uint64 // only if absolute
+	label Label  // only if inCode
 }
 
 type memKind uint8
@@ -43,10 +43,10 @@ const (
 	inFS                    // fs:disp
 )
 
-// At is the memory at a distance from where a register points.
+// At is the memory at a distance from the address in a register.
 func At(base Reg, disp int32) Mem { return Mem{kind: based, base: base, disp: disp} }
 
-// Sum is the memory at a distance from the sum of two registers; index is not RSP.
+// Sum is the memory at a distance from the sum of two registers; index must not be RSP.
 func Sum(base, index Reg, disp int32) Mem {
 	return Mem{kind: indexed, base: base, index: index, disp: disp}
 }
@@ -54,13 +54,13 @@ func Sum(base, index Reg, disp int32) Mem {
 // Abs is the memory at an address within 2 GB of the code.
 func Abs(addr uint64) Mem { return Mem{kind: absolute, addr: addr} }
 
-// In is the memory of the code itself at a label.
+// In is the memory at a label of the code itself.
 func In(l Label) Mem { return Mem{kind: inCode, label: l} }
 
-// FS is the memory at a distance from the thread's pointer.
+// FS is the memory at a distance from the thread pointer.
 func FS(disp int32) Mem { return Mem{kind: inFS, disp: disp} }
 
-// plus is the memory some bytes further on.
+// Plus is the memory the given number of bytes further on.
 func (m Mem) Plus(bytes int32) Mem {
 	m.disp += bytes
 	m.addr += uint64(int64(bytes))
@@ -70,22 +70,22 @@ func (m Mem) Plus(bytes int32) Mem {
 // Cond is a condition of the flags.
 type Cond uint8
 
-// Conditions, by their numbers; the comparisons are of unsigned integers.
+// Conditions with their numbers; comparisons are unsigned.
 const (
 	IfOverflow     Cond = 0x0
 	IfBelow        Cond = 0x2
 	IfAboveOrEqual Cond = 0x3
 	IfEqual        Cond = 0x4
-	IfNot          Cond = 0x5 // equal, or zero
+	IfNot          Cond = 0x5 // not equal, or not zero
 	IfBelowOrEqual Cond = 0x6
 	IfAbove        Cond = 0x7
-	IfNotNegative  Cond = 0x9 // by its sign
+	IfNotNegative  Cond = 0x9 // the sign flag is clear
 )
 
 // Op is an operation on two operands.
 type Op uint8
 
-// Operations, by their numbers.
+// Operations with their numbers.
 const (
 	Add Op = 0
 	Or  Op = 1

@@ -59,7 +59,7 @@ func TestShortBetween(t *testing.T) {
 	}
 }
 
-// TestOwnCode has branches found in the code of this program.
+// TestOwnCode finds branches in the code of this program.
 func TestOwnCode(t *testing.T) {
 	mapped, err := proc.Maps(os.Getpid())
 	if err != nil {
@@ -77,9 +77,9 @@ func TestOwnCode(t *testing.T) {
 		}
 		again, _ := c.Of(os.Getpid(), m, m.Start, make([]byte, 16))
 		if first != again {
-			t.Error("read twice")
+			t.Error("the file was read twice")
 		}
 		return
 	}
-	t.Fatal("no code")
+	t.Fatal("no code mapping was found")
 }

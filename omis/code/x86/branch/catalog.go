@@ -8,24 +8,24 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// Catalog keeps what is known of files that are mapped, each read once.
+// Catalog caches the Text of mapped files, so that it reads each file once.
 type Catalog struct{ known proc.Images[*Text] }
 
-// Text is what is known of code.
+// Text describes the code of a mapping.
 type Text struct {
 	Branches Targets // by their distance from the start of the mapping
 
-	// Go tells that it is of a program in Go. Its functions run on stacks with
-	// little room, and it keeps the addresses where it interrupted them.
+	// Go reports that the code belongs to a Go program. Its functions run on small
+	// stacks, and its runtime stores addresses at which it interrupted them.
 	Go bool
 }
 
-// NewCatalog makes an empty one.
+// NewCatalog returns an empty catalog.
 func NewCatalog() *Catalog { return new(Catalog) }
 
-// Of reads the code of a process that is mapped at m, in its file: what stands in
-// memory has been patched, maybe. It reads some of it into code, too, which begins
-// at an address.
+// Of returns the Text of the code of a process that is mapped at m. It reads the file,
+// because the code in memory may be patched. It also fills code with the file's bytes for
+// the address addr.
 func (c *Catalog) Of(pid int, m proc.Mapping, addr uint64, code []byte) (*Text, error) {
 	f, err := proc.OpenImage(pid, m)
 	if err != nil {

@@ -1,11 +1,10 @@
-// Package branch tells where the direct branches of programs may lead: code that
-// several instructions are moved away from must not be gone to in its middle, by
-// whatever function.
+// Package branch finds the possible targets of direct branches in programs: a jump may
+// displace several instructions only if no function branches into the middle of them.
 //
-// The branches are not those of a disassembly, which cannot be had of any code:
-// everything that would be one, if an instruction began there, is taken for one.
-// So there are more of them than in truth, never fewer, and one in a thousand
-// places is said to be gone to that is not.
+// It does not disassemble, because not all code can be disassembled: it regards every
+// sequence of bytes that could be a branch as one. So it finds more targets than there
+// are, but never fewer; one in a thousand places is wrongly regarded as a target.
 //
-// Only omis/host, omis/code, omis/linux and omis/place may import it. Its functions may be called from any goroutine.
+// Only omis/host, omis/code, omis/linux and omis/place may import it. Its functions may
+// be called from any goroutine.
 package branch

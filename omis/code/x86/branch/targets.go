@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Targets of the branches with an offset of four bytes, in ascending order.
+// Targets lists the targets of branches with an offset of four bytes, in ascending order.
 type Targets []uint64
 
 // Opcodes of direct branches.
@@ -18,8 +18,8 @@ const (
 	extended  = 0x0f // 0f 80 to 0f 8f: conditional jumps
 )
 
-// Find lists the branches in code, which begins at an address; those that leave
-// the code are of no use to anybody.
+// Find returns the targets of branches in code, which is at addr; it omits targets
+// outside the code.
 func Find(code []byte, addr uint64) Targets {
 	var all Targets
 	Each(code, func(_, to int) { all = append(all, addr+uint64(to)) })
@@ -46,24 +46,24 @@ func Each(code []byte, do func(from, to int)) {
 	}
 }
 
-// Between tells whether a branch leads behind begin, and before end.
+// Between reports whether a target is greater than begin and less than end.
 func (t Targets) Between(begin, end uint64) bool {
 	i, _ := slices.BinarySearch(t, begin+1)
 	return i < len(t) && t[i] < end
 }
 
-// Has tells whether a branch leads to an address.
+// Has reports whether an address is a target.
 func (t Targets) Has(addr uint64) bool {
 	_, found := slices.BinarySearch(t, addr)
 	return found
 }
 
-// Reach is how far a short branch leads at most.
+// Reach is the greatest distance of a short branch.
 const Reach = 130
 
-// ShortBetween tells whether a short branch in code, which begins at an address,
-// leads behind begin, and before end. Code should have Reach bytes before and
-// behind them.
+// ShortBetween reports whether a short branch in code, which is at addr, has a target
+// greater than begin and less than end. The code should include Reach bytes on both sides
+// of them.
 func ShortBetween(code []byte, addr, begin, end uint64) bool {
 	for i := 0; i+2 <= len(code); i++ {
 		b := code[i]
@@ -78,8 +78,7 @@ func ShortBetween(code []byte, addr, begin, end uint64) bool {
 	return false
 }
 
-// Calls lists the targets of what may be direct calls in code, which begins at an
-// address.
+// Calls returns the targets of possible direct calls in code, which is at addr.
 func Calls(code []byte, addr uint64) Targets {
 	var all Targets
 	for i := 0; i+5 <= len(code); i++ {

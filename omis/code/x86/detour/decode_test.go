@@ -11,7 +11,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// TestDecodeAgreesWithObjdump compares where instructions end.
+// TestDecodeAgreesWithObjdump compares the lengths of instructions.
 func TestDecodeAgreesWithObjdump(t *testing.T) {
 	for _, path := range []string{"/bin/bash", "/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libm.so.6"} {
 		f, err := elf.Open(path)
@@ -47,7 +47,7 @@ func TestDecodeAgreesWithObjdump(t *testing.T) {
 				switch {
 				case err != nil:
 					unknown++
-				case inst.Op == x86asm.FWAIT: // objdump takes it for a part of the next
+				case inst.Op == x86asm.FWAIT: // objdump regards it as a part of the next instruction
 				case at+uint64(inst.Len) != next:
 					t.Errorf("%s: %#x: %s has %d bytes, not %d", path, at, last, next-at, inst.Len)
 				}

@@ -1,6 +1,6 @@
-// Package detour knows what it takes to lead threads away from program text by a
-// jump that somebody writes over it, and back: which instructions the jump
-// displaces, and how copies of them do elsewhere what they did in their place.
+// Package detour decides which instructions a jump displaces that is written over program
+// text, and relocates copies of them that have the same effect elsewhere and lead back.
 //
-// Its functions are pure. Only omis/host, omis/code, omis/linux and omis/place may import it.
+// Its functions have no side effects. Only omis/host, omis/code, omis/linux and
+// omis/place may import it.
 package detour

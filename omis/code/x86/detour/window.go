@@ -6,7 +6,7 @@ import (
 	"mirador/omis/code/x86/relocate"
 )
 
-// JumpSize is the length of the jump that leads away.
+// JumpSize is the length of the jump.
 const JumpSize = 5
 
 // Jump encodes jmp rel32.
@@ -15,16 +15,15 @@ func Jump(from, to uint64) [JumpSize]byte {
 	return [JumpSize]byte{0xe9, byte(d), byte(d >> 8), byte(d >> 16), byte(d >> 24)}
 }
 
-// Window is what a jump displaces: whole instructions and, where the last of them
-// does not go on, padding behind it, maybe.
+// Window is what a jump displaces: whole instructions and possibly, if execution does not
+// continue behind the last one, padding.
 type Window struct {
-	Addr uint64 // of the jump
+	Addr uint64 // address of the jump
 	Code []byte
-	Ends []int // offsets in Code behind each of the instructions
+	Ends []int // offset in Code of the end of each instruction
 }
 
-// Displace makes the window of a jump at the beginning of code, which stands at an
-// address.
+// Displace returns the window of a jump at the beginning of code, which is at addr.
 func Displace(addr uint64, code []byte) (Window, error) {
 	w := Window{Addr: addr}
 	n := 0
@@ -49,25 +48,27 @@ func Displace(addr uint64, code []byte) (Window, error) {
 		if Calls(inst) {
 			return w, fmt.Errorf("a thread may be waiting in the system call at %#x", addr+uint64(n-inst.Len))
 		}
-		// Behind a call is where it returns to, behind a jump whatever is jumped to.
+		// Execution may come to the byte behind a call by a return, and behind a jump by
+		// another jump.
 		if n < JumpSize && Leaves(inst) {
-			return w, fmt.Errorf("control leaves within its %d bytes", JumpSize)
+			return w, fmt.Errorf("execution leaves the function within its %d bytes", JumpSize)
 		}
 	}
 	w.Code = append([]byte(nil), code[:n]...)
 	return w, nil
 }
 
-// Whole tells that a single instruction is displaced: nobody can be inside it.
+// Whole reports whether the jump displaces a single instruction, so that no thread can be
+// inside.
 func (w *Window) Whole() bool { return len(w.Ends) == 1 }
 
-// Length is how many bytes of the program are displaced.
+// Length returns the number of displaced bytes.
 func (w *Window) Length() uint64 { return uint64(len(w.Code)) }
 
-// End is the address behind them.
+// End returns the address behind the displaced bytes.
 func (w *Window) End() uint64 { return w.Addr + w.Length() }
 
-// Start is the address of the i-th instruction.
+// Start returns the address of the i-th instruction.
 func (w *Window) Start(i int) uint64 { return w.Addr + uint64(w.begin(i)) }
 
 func (w *Window) begin(i int) int {
@@ -77,13 +78,13 @@ func (w *Window) begin(i int) int {
 	return w.Ends[i-1]
 }
 
-// Inside tells whether an address is behind the beginning of the displaced
-// instructions: no thread may stand there, or have it in the frame of a signal,
-// when the jump is written.
+// Inside reports whether an address is behind the beginning of the displaced
+// instructions: when the jump is written, no thread may be there, or return there from a
+// signal handler.
 func (w *Window) Inside(addr uint64) bool { return addr > w.Addr && addr < w.End() }
 
-// Copy relocates the displaced instructions to an address; starts has the offset
-// in the copy of each. At its end the copy leads back.
+// Copy relocates the displaced instructions to an address; starts contains the offset of
+// each in the copy. The end of the copy jumps back.
 func (w *Window) Copy(to uint64) (copied []byte, starts []int, err error) {
 	for i := range w.Ends {
 		starts = append(starts, len(copied))
@@ -96,8 +97,8 @@ func (w *Window) Copy(to uint64) (copied []byte, starts []int, err error) {
 	return copied, starts, nil
 }
 
-// CopyOne relocates the i-th instruction; the copy of the next one has to stand
-// right behind.
+// CopyOne relocates the i-th instruction. The caller must put the copy of the next one
+// directly behind it.
 func (w *Window) CopyOne(i int, to uint64) ([]byte, error) {
 	c, err := relocate.Instruction(w.Code[w.begin(i):w.Ends[i]], w.Start(i), to)
 	if err != nil || i == len(w.Ends)-1 {
@@ -106,7 +107,7 @@ func (w *Window) CopyOne(i int, to uint64) ([]byte, error) {
 	return withoutJump(c.Code, to, w.Addr+uint64(w.Ends[i])), nil
 }
 
-// withoutJump takes off the jump to the next instruction, which follows anyway.
+// withoutJump removes the jump to the next instruction, whose copy follows.
 func withoutJump(code []byte, at, next uint64) []byte {
 	n := len(code) - JumpSize
 	if n >= 0 && [JumpSize]byte(code[n:]) == Jump(at+uint64(n), next) {

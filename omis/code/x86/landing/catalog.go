@@ -8,23 +8,23 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// Catalog keeps what is known of files that are mapped, each read once.
+// Catalog caches what it finds out about mapped files, so that it reads each file once.
 type Catalog struct {
 	known    proc.Images[*Module]
 	runtimes proc.Images[mappedRuntime]
 }
 
-// mappedRuntime is a runtime with how far addresses of the file are from offsets in it,
-// in the part that is mapped.
+// mappedRuntime is a Runtime with the difference between addresses of the file and
+// offsets in it, in the mapped part.
 type mappedRuntime struct {
 	*Runtime
 	shift uint64
 }
 
-// NewCatalog makes an empty one.
+// NewCatalog returns an empty catalog.
 func NewCatalog() *Catalog { return new(Catalog) }
 
-// Of knows the code of a process that is mapped at m.
+// Of returns the Module of the code of a process that is mapped at m.
 func (c *Catalog) Of(pid int, m proc.Mapping) (*Module, error) {
 	f, err := proc.OpenImage(pid, m)
 	if err != nil {
@@ -34,8 +34,8 @@ func (c *Catalog) Of(pid int, m proc.Mapping) (*Module, error) {
 	return c.known.Of(f, m, func() (*Module, error) { return Read(f, m.Offset, m.End-m.Start) })
 }
 
-// Runtime returns what a file that is mapped at m tells of Go's runtime, where the code at
-// an address is of Go; else nil. It reads less than Of.
+// Runtime returns the Go runtime's data of the file mapped at m, if the code at addr is
+// Go, else nil. It reads less than Of.
 func (c *Catalog) Runtime(pid int, m proc.Mapping, addr uint64) (*Runtime, error) {
 	f, err := proc.OpenImage(pid, m)
 	if err != nil {

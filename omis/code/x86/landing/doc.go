@@ -1,13 +1,12 @@
-// Package landing knows the code of modules, as their files have it: its functions,
-// and all places that control may come to other than from the instruction before.
+// Package landing knows the code of modules, as their files contain it: its functions,
+// and all places that control may reach other than from the preceding instruction.
 //
-// The latter is what whoever displaces several instructions at once has to know:
-// branches lead there, by their own displacements, by jump tables, or by addresses
-// that are kept in data or taken by instructions. Places that are reckoned too
-// many do no harm, one too few would: so all bytes are looked at, whatever they
-// are. What no table tells is an address that hand-written code computes; such
-// code takes the address of a place of its own function first (see
-// Module.TakesOwn).
+// A jump that displaces several instructions must not displace such places. Control
+// reaches them by branches with displacements, by jump tables, and by addresses in data
+// or in instructions. A place found by mistake does no harm, but a missing one would, so
+// the package examines all bytes, whatever they are. No table contains an address that
+// hand-written code computes; such code first takes the address of a place of its own
+// function (see Module.TakesOwn).
 //
 // A Catalog may be used from any goroutine; what it returns never changes. Only
 // omis/linux and omis/place/kernel may import it.

@@ -7,7 +7,7 @@ import (
 	"mirador/omis/code/x86/branch"
 )
 
-// segment is a part of a module as its file has it.
+// segment is a part of a module in its file.
 type segment struct {
 	addr  uint64 // as linked
 	bytes []byte
@@ -15,22 +15,22 @@ type segment struct {
 
 func (s segment) contains(addr uint64) bool { return addr-s.addr < uint64(len(s.bytes)) }
 
-// reference is an instruction that takes an address, both as distances from the
-// begin of the code.
+// reference is an instruction that takes an address, both as offsets from the beginning
+// of the code.
 type reference struct{ at, to uint64 }
 
-// scan goes through a module.
+// scan is the state of examining a module.
 type scan struct {
 	code     segment
 	all      []segment
-	absolute bool // the module is not moved: addresses may be in the code as they are
+	absolute bool // the module has a fixed address, so code may contain absolute addresses
 	landings []uint64
 	taken    []reference
-	bases    []uint64 // addresses that instructions take, or seem to
-	tables   []uint64 // those of them where jump tables begin
+	bases    []uint64 // addresses that instructions take, or may take
+	tables   []uint64 // those at which jump tables certainly begin
 }
 
-// find returns all places control may come to, in ascending order.
+// find returns all places that control may reach, in ascending order.
 func (s *scan) find() branch.Targets {
 	s.landings = branch.Find(s.code.bytes, 0)
 	s.references()
@@ -53,8 +53,8 @@ func (s *scan) land(addr uint64) bool {
 	return true
 }
 
-// references notes the addresses that are taken by lea with an offset from the
-// instruction: tables may be there, or code.
+// references records the addresses taken by lea with an offset from the instruction:
+// there may be tables, or code.
 func (s *scan) references() {
 	const lea, ripRelative, length = 0x8d, 0x05, 6
 	code := s.code.bytes
@@ -79,12 +79,13 @@ func (s *scan) references() {
 	slices.Sort(s.tables)
 }
 
-// wide is a prefix for operands of 64 bits, without the bit for eight more registers.
-// Compilers write no lea that takes an address without one.
+// wide is the REX prefix for 64-bit operands, without the bit for the registers r8 to
+// r15. Compilers use it in every lea that takes an address.
 const wide = 0x48
 
-// relativeTables takes what stands at addresses for jump tables of distances from
-// themselves, as far as they lead to code. One that begins for certain ends another.
+// relativeTables regards the data at every base as a jump table of distances from the
+// base, as long as the entries lead to code. A table ends where another one certainly
+// begins.
 func (s *scan) relativeTables() {
 	for _, at := range s.bases {
 		end := ^uint64(0)
@@ -103,7 +104,7 @@ func (s *scan) relativeTables() {
 
 const entrySize = 4
 
-// entry reads one of a table, wherever it is; false: it leads to no code.
+// entry reads an entry of a table; ok is false if it does not lead to code.
 func (s *scan) entry(table, at uint64) (to uint64, ok bool) {
 	i := slices.IndexFunc(s.all, func(s segment) bool { return s.contains(at) && s.contains(at+entrySize-1) })
 	if i < 0 {
@@ -113,8 +114,8 @@ func (s *scan) entry(table, at uint64) (to uint64, ok bool) {
 	return to, s.code.contains(to)
 }
 
-// pointers takes all aligned words for addresses: tables of them, and what the
-// dynamic linker is told to make addresses of.
+// pointers regards all aligned words as addresses: they may be in tables, or be relocated
+// by the dynamic linker.
 func (s *scan) pointers(in segment) {
 	const size = 8
 	for i := int(-in.addr % size); i+size <= len(in.bytes); i += size {
@@ -122,7 +123,7 @@ func (s *scan) pointers(in segment) {
 	}
 }
 
-// immediates takes whatever looks like one in the code for an address of it.
+// immediates regards every four bytes of the code as an address in the code.
 func (s *scan) immediates() {
 	const size = 4
 	for i := 0; i+size <= len(s.code.bytes); i++ {

@@ -13,41 +13,42 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// Module is an executable segment of a file. All places in it are distances from
-// its beginning.
+// Module is an executable segment of a file. Its places are offsets from its beginning.
 type Module struct {
 	Code []byte
-	// Go tells that it is of a program in Go, whose scheduler may keep the address of
-	// any instruction where it interrupted a goroutine.
+	// Go reports that the code belongs to a Go program, whose scheduler may store the
+	// address of any instruction at which it interrupted a goroutine.
 	Go bool
-	// Goroutines is where that program lists them; nil: no symbol tells.
+	// Goroutines is where that program lists its goroutines; nil if it has no symbol for
+	// that.
 	Goroutines *Goroutines
 
-	runtime  *Runtime // nil: it is of no program in Go
+	runtime  *Runtime // nil if it is not a Go program
 	addr     uint64   // of the segment, in the file
 	landings branch.Targets
 	taken    []reference
 	called   branch.Targets
-	symbols  []symbol // by begin
+	symbols  []symbol // sorted by begin
 
 	collect  sync.Once // of branches
 	branches []edge    // to the begins of functions, by where they lead
 }
 
-// Goroutines are the places of two variables of Go's runtime: the address of an array
-// with the address of each goroutine, and how many these are.
+// Goroutines holds the places of two variables of Go's runtime: a pointer to an array of
+// the addresses of all goroutines, and their number.
 type Goroutines struct{ List, Count uint64 }
 
-// symbol is a function that the symbol table names.
+// symbol is a function in the symbol table.
 type symbol struct {
 	begin, end uint64
-	entry      bool // no part of another function
+	entry      bool // not a part of another function
 }
 
-// Lands tells whether control may come from elsewhere behind begin, and before end.
+// Lands reports whether control may come from elsewhere to a place greater than begin and
+// less than end.
 func (m *Module) Lands(begin, end uint64) bool { return m.landings.Between(begin, end) }
 
-// TakesOwn tells whether a function takes the address of a place within itself.
+// TakesOwn reports whether a function takes the address of a place within itself.
 func (m *Module) TakesOwn(begin, end uint64) bool {
 	i := sort.Search(len(m.taken), func(i int) bool { return m.taken[i].at >= begin })
 	for ; i < len(m.taken) && m.taken[i].at < end; i++ {
@@ -62,8 +63,8 @@ func (m *Module) TakesOwn(begin, end uint64) bool {
 // program in Go may have what a C compiler has made, which runs on stacks of threads.
 func (m *Module) InGo(at uint64) bool { return m.Go && (m.runtime == nil || m.runtime.Has(m.addr+at)) }
 
-// IsEntry tells whether a function begins at a place: the symbols say so, or it is
-// called.
+// IsEntry reports whether a function begins at a place, according to the symbols or
+// because a call leads there.
 func (m *Module) IsEntry(at uint64) bool {
 	if s, ok := m.symbol(at); ok && s.begin == at {
 		return s.entry
@@ -71,8 +72,8 @@ func (m *Module) IsEntry(at uint64) bool {
 	return m.called.Has(at)
 }
 
-// Bounds are those of the function that has a place, as the symbols tell; 0 if
-// they do not.
+// Bounds returns the bounds of the function that contains a place, according to the
+// symbols; 0 if it is not in them.
 func (m *Module) Bounds(at uint64) (begin, end uint64) {
 	s, _ := m.symbol(at)
 	return s.begin, s.end
@@ -88,7 +89,7 @@ func (m *Module) symbol(at uint64) (symbol, bool) {
 
 var errNoCode = errors.New("the file has no such code")
 
-// Read reads the segment of a file that is mapped from an offset in it.
+// Read reads the segment that is mapped from an offset in a file.
 func Read(r io.ReaderAt, offset, length uint64) (*Module, error) {
 	file, err := proc.ReadELF(r)
 	if err == nil {
@@ -124,8 +125,7 @@ func Read(r io.ReaderAt, offset, length uint64) (*Module, error) {
 	return m, nil
 }
 
-// RuntimeAt returns what the file tells of Go's runtime where the code at a place is of
-// Go; else nil.
+// RuntimeAt returns the Go runtime's data if the code at a place is Go, else nil.
 func (m *Module) RuntimeAt(at uint64) *Runtime {
 	if !m.runtime.Has(m.addr + at) {
 		return nil
@@ -133,7 +133,7 @@ func (m *Module) RuntimeAt(at uint64) *Runtime {
 	return m.runtime
 }
 
-// goroutines finds them by the symbols of their variables.
+// goroutines finds the variables by their symbols.
 func goroutines(file *elf.File, begin uint64) *Goroutines {
 	at := make(map[string]uint64)
 	static, _ := file.Symbols() // a stripped file has none
@@ -152,8 +152,8 @@ func goroutines(file *elf.File, begin uint64) *Goroutines {
 
 const page = 0x1000
 
-// part is what of a segment is mapped from an offset in the file on. A mapping
-// begins with a page, before the segment, maybe.
+// part returns the mapped part of a segment, from an offset in the file. A mapping begins
+// at a page boundary, which may be before the segment.
 func part(p *elf.Prog, bytes []byte, offset, length uint64) segment {
 	before := uint64(0)
 	if offset < p.Off {
@@ -183,7 +183,7 @@ func symbols(file *elf.File, code segment) []symbol {
 		}
 		return int(int64(a.end - b.end))
 	})
-	// Of several names for a place the longest function is last.
+	// If a place has several names, the longest function comes last.
 	return slices.Clip(lastOfEach(list))
 }
 

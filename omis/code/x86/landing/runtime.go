@@ -8,25 +8,26 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// Runtime is what the file of a program in Go tells of the runtime's data. A goroutine
-// may change its thread in the middle of a function, and its stack may be moved; where its
-// descriptor (runtime.g) lies, and how far it is from the upper end of its stack, stays.
+// Runtime describes the runtime's data in the file of a Go program. A goroutine may
+// change its thread in the middle of a function, and the runtime may move its stack. But
+// the address of its descriptor (runtime.g) and the distance of a frame from the upper
+// end of its stack are constant.
 type Runtime struct {
-	// Begin and End are where the program's functions in Go lie, by addresses of the file:
-	// what a C compiler has made stands beside them.
+	// Begin and End bound the program's Go functions, by addresses of the file. Code of a
+	// C compiler is outside.
 	Begin, End uint64
-	// G is where a thread has the address of the descriptor of its goroutine: 8 bytes at
-	// this distance from the address in its register fs.
+	// G is the offset from the address in register fs at which a thread keeps the address
+	// of its goroutine's descriptor, 8 bytes long.
 	G int32
-	// Unknown says why G is not known; nil: it is.
+	// Unknown is the reason why G is not known, nil if it is.
 	Unknown error
 }
 
-// StackEnd is where a descriptor has the address of the upper end of the stack, in every
-// version of Go for x86-64.
+// StackEnd is the offset in a descriptor of the address of the stack's upper end, in
+// every version of Go for x86-64.
 const StackEnd = 8
 
-// ReadRuntime reads a file; nil: it is of no program in Go.
+// ReadRuntime reads a file; it returns nil if the file is not a Go program.
 func ReadRuntime(file *elf.File) *Runtime {
 	table := file.Section(".gopclntab")
 	text := file.Section(".text")
@@ -71,11 +72,11 @@ func growFunction(table *elf.Section, text uint64) uint64 {
 	return 0
 }
 
-var errNoPlace = errors.New("its runtime does not tell where a thread keeps the goroutine that it runs")
+var errNoPlace = errors.New("the file does not show where a thread keeps the goroutine that it runs")
 
-// goroutinePlace reads the place from the first instructions of runtime.morestack, which
-// load the address of the descriptor: by a constant distance from fs, or by one that the
-// linker has put into a register or into a table.
+// goroutinePlace reads the offset from the first instructions of runtime.morestack, which
+// load the address of the descriptor: the offset from fs is a constant, or the linker has
+// put it into a register or a table.
 func goroutinePlace(file *elf.File, grow, tls uint64) (int32, error) {
 	if grow == 0 {
 		return 0, errNoPlace
@@ -120,7 +121,7 @@ func goroutinePlace(file *elf.File, grow, tls uint64) (int32, error) {
 	return 0, errNoPlace
 }
 
-// whole is the whole of a register of which an instruction writes the lower half.
+// whole returns the full register of which an instruction writes the lower half.
 func whole(r x86asm.Reg) x86asm.Reg {
 	if r >= x86asm.EAX && r <= x86asm.R15L {
 		return r - x86asm.EAX + x86asm.RAX
@@ -128,8 +129,8 @@ func whole(r x86asm.Reg) x86asm.Reg {
 	return r
 }
 
-// distanceOfTLS is the distance of the runtime's variable from fs, as the ABI has it for
-// the program itself: its thread-local memory ends where fs leads to.
+// distanceOfTLS returns the offset of the runtime's variable from fs. According to the
+// ABI, the thread-local memory of the program itself ends at the address in fs.
 func distanceOfTLS(file *elf.File, tls uint64) (int64, error) {
 	interpreted := false
 	for _, p := range file.Progs {
@@ -157,5 +158,5 @@ func readAt(file *elf.File, code []byte, addr uint64) bool {
 	return false
 }
 
-// Has reports whether the code at an address of the file is of Go.
+// Has reports whether the code at an address of the file is Go.
 func (r *Runtime) Has(addr uint64) bool { return r != nil && r.Begin <= addr && addr < r.End }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Where a thread keeps its goroutine is found with symbols and without. On Linux for x86-64
-// the runtime's only thread-local variable lies right before the address in fs.
+// TestReadRuntime finds the place of the goroutine with symbols and without. On Linux for
+// x86-64 the runtime's only thread-local variable is directly below the address in fs.
 func TestReadRuntime(t *testing.T) {
 	dir := t.TempDir()
 	for name, flags := range map[string][]string{"with symbols": nil, "stripped": {"-ldflags", "-s -w"}} {
@@ -29,7 +29,7 @@ func TestReadRuntime(t *testing.T) {
 	}
 }
 
-// A file that is not of Go has no such runtime.
+// TestReadNoRuntime reads a file that is not a Go program.
 func TestReadNoRuntime(t *testing.T) {
 	f, err := elf.Open("/bin/sh")
 	if err != nil {

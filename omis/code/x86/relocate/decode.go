@@ -2,10 +2,10 @@ package relocate
 
 import "golang.org/x/arch/x86/x86asm"
 
-// Decode reads the instruction that code begins with. Of vector instructions with a
-// prefix of their own (VEX, EVEX), which the decoder takes for something else, it
-// tells the length and where an address relative to the instruction is; Op, then
-// VMOVDQU, says no more than that control goes on behind it.
+// Decode decodes the first instruction of code. x86asm does not know vector instructions
+// with a VEX or EVEX prefix; of these, Decode determines the length and the offset of a
+// relative address. Their Op is always VMOVDQU and only means that execution continues
+// behind the instruction.
 func Decode(code []byte) (x86asm.Inst, error) {
 	if inst, ok, is := vector(code); is {
 		switch {
@@ -17,15 +17,14 @@ func Decode(code []byte) (x86asm.Inst, error) {
 		return inst, nil
 	}
 	inst, err := x86asm.Decode(code, 64)
-	// Op(0) without an error is what the decoder answers on instructions its tables lack.
+	// x86asm returns Op(0) without an error for instructions that its tables lack.
 	if err == nil && inst.Op == 0 {
 		err = x86asm.ErrUnrecognized
 	}
 	return inst, err
 }
 
-// First bytes of prefixes that say how to read a vector instruction, and the lengths
-// of the prefixes.
+// First bytes of the prefixes of vector instructions, and the lengths of the prefixes.
 const (
 	vex2, vex2Length = 0xc5, 2
 	vex3, vex3Length = 0xc4, 3
@@ -33,15 +32,15 @@ const (
 	xop              = 0x8f
 )
 
-// vector decodes an instruction with such a prefix; is tells that code begins with
-// one, ok that it is known.
+// vector decodes an instruction with such a prefix; is reports whether code begins with
+// one, ok whether the instruction is known.
 func vector(code []byte) (inst x86asm.Inst, ok, is bool) {
 	n := 0
 	for n < len(code) && isAddressPrefix(code[n]) {
 		n++
 	}
 	if n+evexLength+1 > len(code) {
-		// Too short for most; the shortest, vzeroupper, has three bytes.
+		// Too short for most instructions; the shortest, vzeroupper, has three bytes.
 		code = append(append([]byte(nil), code...), make([]byte, evexLength+1)...)
 	}
 	var opcodes byte
@@ -53,7 +52,7 @@ func vector(code []byte) (inst x86asm.Inst, ok, is bool) {
 	case evex:
 		opcodes, n = code[n+1]&7, n+evexLength
 	case xop:
-		// With a zero in the middle it is a pop, which has no other prefix's meaning.
+		// If these bits are less than 8, it is a pop and not a prefix.
 		return inst, false, code[n+1]&0x1f >= 8
 	default:
 		return inst, false, false
@@ -64,9 +63,9 @@ func vector(code []byte) (inst x86asm.Inst, ok, is bool) {
 	return operands(code, n, opcodes)
 }
 
-// operands goes on behind the prefix.
+// operands decodes what follows the prefix.
 func operands(code []byte, n int, opcodes byte) (inst x86asm.Inst, ok, is bool) {
-	const zero = 0x77 // vzeroupper, vzeroall: nothing follows
+	const zero = 0x77 // vzeroupper and vzeroall have no operands
 	inst.Op = x86asm.VMOVDQU
 	opcode := code[n]
 	n++
@@ -85,8 +84,8 @@ func operands(code []byte, n int, opcodes byte) (inst x86asm.Inst, ok, is bool) 
 	return inst, n <= len(code), true
 }
 
-// memoryOperand goes over the bytes that say where an operand is; relative is where
-// the distance of one that is relative to the instruction stands, 0 without one.
+// memoryOperand skips the bytes of a memory operand; relative is the offset of the
+// distance if the operand is relative to the instruction, else 0.
 func memoryOperand(code []byte, n int) (end, relative int) {
 	const direct, indexed, absolute = 3, 4, 5
 	if n >= len(code) {
@@ -117,7 +116,7 @@ func memoryOperand(code []byte, n int) (end, relative int) {
 	return n, 0
 }
 
-// hasImmediate tells whether a byte follows the operands.
+// hasImmediate reports whether a byte follows the operands.
 func hasImmediate(opcodes, opcode byte) bool {
 	switch opcodes {
 	case 3:
@@ -128,7 +127,8 @@ func hasImmediate(opcodes, opcode byte) bool {
 	return false
 }
 
-// isAddressPrefix tells a prefix that may stand before one of these.
+// isAddressPrefix reports whether a byte is a prefix that may precede such an
+// instruction.
 func isAddressPrefix(b byte) bool {
 	switch b {
 	case 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x67:

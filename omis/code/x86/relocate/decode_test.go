@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// TestVector decodes instructions with prefixes of their own.
+// TestVector decodes instructions with VEX and EVEX prefixes.
 func TestVector(t *testing.T) {
 	for _, tt := range []struct {
 		name, code string
-		relative   int // where the distance stands, 0 without one
+		relative   int // offset of the distance, 0 if there is none
 	}{
 		{"vzeroupper", "c5f877", 0},
 		{"vmovdqa xmm0, [rip+0x10]", "c5f96f0510000000", 4},
@@ -32,7 +32,7 @@ func TestVector(t *testing.T) {
 	}
 }
 
-// TestVectorMoved has one still reach its operand.
+// TestVectorMoved checks that a moved instruction still reaches its operand.
 func TestVectorMoved(t *testing.T) {
 	code, _ := hex.DecodeString("c5f96f0510000000") // vmovdqa 0x10(%rip), %xmm0
 	c, err := Instruction(code, 0x401000, 0x400000)

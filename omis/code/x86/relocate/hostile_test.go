@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPieceOfAnything relocates bytes that are no code, which a process may have put where an
-// earlier monitor had left some.
+// TestPieceOfAnything relocates bytes that are not code, which a process may have written
+// over what an earlier monitor left.
 func TestPieceOfAnything(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 50000 {
@@ -23,7 +23,7 @@ func TestPieceOfAnything(t *testing.T) {
 	}
 }
 
-// TestDecodeOfAnything decodes bytes that are no code, or end within an instruction.
+// TestDecodeOfAnything decodes bytes that are not code, or end within an instruction.
 func TestDecodeOfAnything(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 200000 {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// Piece moves a piece of code that stands at from to the address to, without
-// changing its length. It is entered at its beginning only, goes on behind its end,
-// and leaves by nothing else. What nobody comes to may be data, and stays as it is.
+// Piece moves a piece of code from the address from to the address to without changing
+// its length. Threads enter the piece only at its beginning, and leave it only at its
+// end. Bytes that threads cannot reach may be data, and are not changed.
 func Piece(code []byte, from, to uint64) ([]byte, error) {
 	p := piece{code: code, from: from, to: to, moved: slices.Clone(code), seen: make(map[int]bool)}
 	p.visit(0)
@@ -25,16 +25,16 @@ func Piece(code []byte, from, to uint64) ([]byte, error) {
 	return p.moved, nil
 }
 
-// piece follows code wherever it may go.
+// piece follows all paths through the code.
 type piece struct {
 	code     []byte
 	from, to uint64
 	moved    []byte
 	seen     map[int]bool // offsets of instructions
-	ahead    []int        // those of them that were not looked at yet
+	ahead    []int        // those not examined yet
 }
 
-// visit notes an instruction that threads may come to.
+// visit records an instruction that threads can reach.
 func (p *piece) visit(at int) {
 	if at < len(p.code) && !p.seen[at] {
 		p.seen[at] = true
@@ -42,21 +42,21 @@ func (p *piece) visit(at int) {
 	}
 }
 
-// instruction moves one, and finds those that may come next.
+// instruction moves one instruction, and finds its successors.
 func (p *piece) instruction(at int) error {
 	inst, err := Decode(p.code[at:])
 	if err != nil {
-		return &Error{p.from + uint64(at), "it is not known"}
+		return &Error{p.from + uint64(at), "it is unknown"}
 	}
 	_, relative := inst.Args[0].(x86asm.Rel)
 	switch inst.Op {
 	case x86asm.JMP:
 		if !relative {
-			return &Error{p.from + uint64(at), "it jumps to where nobody can tell"}
+			return &Error{p.from + uint64(at), "its target is unknown"}
 		}
 	case x86asm.CALL:
-		// A function whose address is in a register is called wherever the code stands, and
-		// returns behind the call.
+		// A call to an address in a register works from any place, and returns behind the
+		// call.
 		if _, register := inst.Args[0].(x86asm.Reg); !register {
 			return &Error{p.from + uint64(at), fmt.Sprintf("%v leaves its piece of code", inst.Op)}
 		}
@@ -82,7 +82,7 @@ func (p *piece) instruction(at int) error {
 	return nil
 }
 
-// distance reads one, of 1 or 4 bytes.
+// distance reads a distance of 1 or 4 bytes.
 func (p *piece) distance(at, size int) int {
 	if size == 1 {
 		return int(int8(p.code[at]))
@@ -90,12 +90,13 @@ func (p *piece) distance(at, size int) int {
 	return int(int32(binary.LittleEndian.Uint32(p.code[at:])))
 }
 
-// correct has an instruction reach what it uses elsewhere from its new place.
+// correct changes the distance of an instruction so that it reaches its operand from its
+// new place.
 func (p *piece) correct(at int, inst x86asm.Inst) error {
 	off := at + inst.PCRelOff
 	d := int64(p.distance(off, inst.PCRel)) + int64(p.from-p.to)
 	if inst.PCRel != 4 || d < math.MinInt32 || d > math.MaxInt32 {
-		return &Error{p.from + uint64(at), "what it uses is out of reach of its new place"}
+		return &Error{p.from + uint64(at), "its operand is out of reach of its new place"}
 	}
 	binary.LittleEndian.PutUint32(p.moved[off:], uint32(d))
 	return nil

@@ -1,7 +1,8 @@
-// Package relocate moves single x86-64 instructions: it makes a copy that does
-// elsewhere what the instruction did in its place, and then goes on behind it.
+// Package relocate moves single x86-64 instructions: it makes a copy for another address
+// that has the same effect as the instruction, and then continues behind the original.
 //
-// Only omis/host, omis/code, omis/linux and omis/place may import it. Its functions are pure.
+// Only omis/host, omis/code, omis/linux and omis/place may import it. Its functions have
+// no side effects.
 package relocate
 
 import (
@@ -18,7 +19,7 @@ const MaxLen = 15
 // MaxCopy is an upper bound of the length of a copy.
 const MaxCopy = 48
 
-// Error says why an instruction has to stay where it is.
+// Error is the reason why an instruction cannot be moved.
 type Error struct {
 	Addr uint64
 	Why  string
@@ -28,14 +29,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the instruction at %#x cannot be moved for a breakpoint: %s", e.Addr, e.Why)
 }
 
-// Copy is an instruction made ready for another address.
+// Copy is an instruction for another address.
 type Copy struct {
-	Code   []byte // to be placed at the address Instruction was told
+	Code   []byte // code for the address given to Instruction
 	Length int    // of the displaced instruction
 }
 
-// Instruction relocates the first instruction of code, which stands at from, to
-// the address to. Execution of the copy ends where that of the original would.
+// Instruction relocates the first instruction of code, which is at from, to the address
+// to. After the copy, execution continues where it would after the original.
 func Instruction(code []byte, from, to uint64) (Copy, error) {
 	if n := landingPad(code); n > 0 {
 		r := relocation{from: from, to: to, length: n}
@@ -44,13 +45,13 @@ func Instruction(code []byte, from, to uint64) (Copy, error) {
 	}
 	inst, err := Decode(code)
 	if err != nil {
-		return Copy{}, &Error{from, fmt.Sprintf("it is not known (% x)", clip(code, 8))}
+		return Copy{}, &Error{from, fmt.Sprintf("it is unknown (% x)", clip(code, 8))}
 	}
 	r := relocation{from: from, to: to, length: inst.Len, inst: inst, code: code[:inst.Len]}
 	return r.instruction()
 }
 
-// landingPad is the length of endbr64 or endbr32, 0 if code starts with neither.
+// landingPad returns the length of endbr64 or endbr32, 0 if code starts with neither.
 func landingPad(code []byte) int {
 	if len(code) >= 4 && code[0] == 0xf3 && code[1] == 0x0f && code[2] == 0x1e && (code[3] == 0xfa || code[3] == 0xfb) {
 		return 4
@@ -77,7 +78,7 @@ func (r *relocation) fail(f string, a ...any) {
 	}
 }
 
-// emitRel32 appends the distance from behind itself to target.
+// emitRel32 appends the distance from the end of these four bytes to target.
 func (r *relocation) emitRel32(target uint64) {
 	d := int64(target - (r.here() + 4))
 	if d < math.MinInt32 || d > math.MaxInt32 {
@@ -91,7 +92,7 @@ func (r *relocation) jump(target uint64) {
 	r.emitRel32(target)
 }
 
-// finish ends the copy; goesOn tells that execution can come out at its end.
+// finish ends the copy; goesOn says that execution can reach its end.
 func (r *relocation) finish(goesOn bool) (Copy, error) {
 	if goesOn {
 		r.jump(r.next())
@@ -121,8 +122,8 @@ func (r *relocation) instruction() (Copy, error) {
 	return r.finish(r.inst.Op != x86asm.JMP)
 }
 
-// emitMemoryForm appends code, with its rip-relative displacement, if any, made
-// to reach from here.
+// emitMemoryForm appends code and adapts its rip-relative displacement, if any, to the
+// new place.
 func (r *relocation) emitMemoryForm(code []byte) {
 	if r.inst.PCRel == 0 {
 		r.emit(code...)
@@ -143,14 +144,14 @@ func (r *relocation) emitMemoryForm(code []byte) {
 	binary.LittleEndian.PutUint32(r.out[at+off:], uint32(d))
 }
 
-// branch writes relative jumps in their longest form.
+// branch encodes relative jumps in their longest form.
 func (r *relocation) branch(target uint64) (Copy, error) {
 	switch op := r.code[len(r.code)-1-r.inst.PCRel]; {
 	case r.inst.Op == x86asm.JMP:
 		r.jump(target)
 		return r.finish(false)
 	case op >= 0xe0 && op <= 0xe3:
-		// loop and jcxz have a short form only: jump over a jump.
+		// loop and jcxz have only a short form: let them jump over a jump.
 		r.emit(r.code[:len(r.code)-1]...)
 		r.emit(0x02, 0xeb, 0x05)
 		r.jump(target)
@@ -163,8 +164,8 @@ func (r *relocation) branch(target uint64) (Copy, error) {
 	return Copy{}, &Error{r.from, fmt.Sprintf("%v is a branch of unknown form", r.inst.Op)}
 }
 
-// call pushes the return address of the original place and jumps, so that the
-// callee returns there: no return address on any stack ever points at a copy.
+// call pushes the return address of the original place and jumps, so that the callee
+// returns there: no return address on a stack ever points to a copy.
 func (r *relocation) call() (Copy, error) {
 	if rel, ok := r.inst.Args[0].(x86asm.Rel); ok {
 		r.pushReturnAddress()
@@ -185,7 +186,8 @@ func (r *relocation) call() (Copy, error) {
 	return r.finish(false)
 }
 
-// pushReturnAddress is push imm32; movl imm32, 4(%rsp): it touches no register and no flag.
+// pushReturnAddress emits push imm32; movl imm32, 4(%rsp), which changes no register and
+// no flag.
 func (r *relocation) pushReturnAddress() {
 	r.emit(0x68)
 	r.emit32(uint32(r.next()))
@@ -217,8 +219,8 @@ func usesStackPointer(a x86asm.Arg) bool {
 
 func clip(b []byte, n int) []byte { return b[:min(n, len(b))] }
 
-// CallLength is the length of the call instruction that code begins with, 0 if
-// it begins with another.
+// CallLength returns the length of the call instruction at the beginning of code, 0 if
+// there is another instruction.
 func CallLength(code []byte) int {
 	inst, err := x86asm.Decode(code, 64)
 	if err != nil || inst.Op != x86asm.CALL {

@@ -102,8 +102,9 @@ func hexOf(v uint64) string {
 	return strings.TrimLeft(hex.EncodeToString([]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}), "0")
 }
 
-// A piece of code reaches from its new place what it reached before; what is within it
-// moves along, and what nobody comes to is no code.
+// TestPiece checks that a piece of code still reaches its operands from its new place,
+// that addresses within it move along, and that bytes that threads cannot reach are not
+// changed.
 func TestPiece(t *testing.T) {
 	const from, to = 0x401000, 0x500010
 	for _, tt := range []struct{ name, code, want string }{
