@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/arch/x86/x86asm"
 
@@ -60,10 +61,14 @@ func (g truth) String() string {
 	return fmt.Sprintf("%d calls, %d returns, %d to %d ns", g.calls, g.returns, g.inside, g.outside)
 }
 
-var goPlacements = []string{"trap", kernel.Name, inline.Name}
+// byCounter is the placement inline with the time stamp counter as its clock, whatever the
+// machine's clock is: the counter runs steadily for as long as a test takes.
+const byCounter = "inline by the counter"
+
+var goPlacements = []string{"trap", kernel.Name, inline.Name, byCounter}
 
 // goPlacement is where functions in Go are timed that are asked for with a placement.
-var goPlacement = map[string]string{"trap": "trap", kernel.Name: "trap", inline.Name: inline.Name}
+var goPlacement = map[string]string{"trap": "trap", kernel.Name: "trap", inline.Name: inline.Name, byCounter: inline.Name}
 
 // goScenarios are what the target does, and by which function.
 var goScenarios = []struct {
@@ -121,18 +126,14 @@ func checkGo(t *testing.T, r *rig.Monitor, region int, what string, did truth, w
 	t.Logf("%s: %d counted, %d timed, %d unfinished, %.0f ns; the program: %v", what, count, intervals, unfinished, sum, did)
 }
 
-// byCounter makes a placer that measures by the time stamp counter, whatever the machine's
-// clock is: it runs steadily for as long as a test takes.
-func byCounter(n omis.Patcher) *inline.Placer {
-	return inline.NewWith(n, func() (clock.Clock, error) { return clock.Clock{Kind: clock.Counter, Source: "tsc"}, nil })
-}
-
 // newGoRig is newRig for programs in Go.
 func newGoRig(t testing.TB, placement string, g *rig.Target) *rig.Monitor {
 	t.Helper()
 	placer := placers[placement]
-	if placement == inline.Name {
-		placer = func(t testing.TB, n *linux.Node) omis.Placer { return closed(t, byCounter(n)) }
+	if placement == byCounter {
+		placer = func(t testing.TB, n *linux.Node) omis.Placer {
+			return closed(t, inline.NewWith(n, func() (clock.Clock, error) { return clock.Clock{Kind: clock.Counter, Source: "tsc"}, nil }))
+		}
 	}
 	return rig.Open(t, linux.Config{Name: "here"}, placer, g)
 }
@@ -210,7 +211,7 @@ func TestGoroutinesSampled(t *testing.T) {
 // monitor measures as exactly.
 func TestMonitorKilledWhileTimingGo(t *testing.T) {
 	path := goroutines(t)
-	for _, placement := range goPlacements {
+	for _, placement := range []string{"trap", kernel.Name, inline.Name} {
 		t.Run(placement, func(t *testing.T) {
 			g := rig.Start(t, path)
 			enteredGo(t, g, "main.sleeps")
@@ -218,9 +219,10 @@ func TestMonitorKilledWhileTimingGo(t *testing.T) {
 			for _, exit := range g.Exits("main.sleeps") {
 				what += fmt.Sprintf(" %#x", exit)
 			}
-			for range 2 {
+			for n := range 3 {
 				monitor := startTracer(t, what)
 				g.Tell("sleep 500")
+				time.Sleep(time.Duration(n) * 7 * time.Millisecond)
 				monitor.kill()
 				if got := g.Line(); !strings.HasPrefix(got, "500 500 ") {
 					t.Errorf("the target says %q", got)

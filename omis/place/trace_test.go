@@ -220,8 +220,6 @@ func traceUntilKilled(what string) error {
 		switch {
 		case words[1] == kernel.Name:
 			return []omis.Placer{kernel.New([]string{os.Args[0], asRegistrar})}
-		case words[1] == inline.Name && words[2] == timing:
-			return []omis.Placer{byCounter(n)}
 		case words[1] == inline.Name:
 			return []omis.Placer{inline.New(n)}
 		}

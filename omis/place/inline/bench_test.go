@@ -62,29 +62,34 @@ func BenchmarkCode(b *testing.B) {
 	}
 }
 
-// What timing adds to a call by each kind of clock.
+// What timing adds to a call by each kind of clock, of intervals of threads and of goroutines.
 func BenchmarkClocks(b *testing.B) {
-	for _, k := range []clock.Kind{clock.Counter, clock.Page, clock.Function} {
-		h := newHost(b, 64*gigabyte)
-		h.body = work
-		which := h.fakePage(half).clock
-		if k != clock.Page {
-			which = forced(b, k)
-		}
-		p := inline.NewWith(h, which)
-		b.Cleanup(func() { p.Close() })
-		intervals := newStore(b, p, h.ID, omis.StoreIntervals)
-		for _, function := range []int{bare, probed} {
-			if err := h.write(h.place(function, atBegin)); err != nil {
-				b.Fatal(err)
+	for _, goes := range []bool{false, true} {
+		for _, k := range []clock.Kind{clock.Counter, clock.Page, clock.Function} {
+			if goes && k == clock.Function {
+				continue // refused
 			}
-		}
-		for name, how := range map[string]omis.Clock{"ordered": omis.ClockOrdered, "fast": omis.ClockFast} {
-			b.Run(k.String()+", "+name, func(b *testing.B) {
-				h.added(b, p, true, map[int]omis.Op{
-					atBegin: {Do: omis.OpStart, Store: intervals, Clock: how}, atEnd: {Do: omis.OpStop, Store: intervals, Clock: how},
+			h := newHost(b, 64*gigabyte)
+			h.body, h.goes = work, goes
+			which := h.fakePage(half).clock
+			if k != clock.Page {
+				which = forced(b, k)
+			}
+			p := inline.NewWith(h, which)
+			b.Cleanup(func() { p.Close() })
+			intervals := newStore(b, p, h.ID, omis.StoreIntervals)
+			for _, function := range []int{bare, probed} {
+				if err := h.write(h.place(function, atBegin)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for name, how := range map[string]omis.Clock{"ordered": omis.ClockOrdered, "fast": omis.ClockFast} {
+				b.Run(fmt.Sprintf("%v, %s, goroutines %v", k, name, goes), func(b *testing.B) {
+					h.added(b, p, true, map[int]omis.Op{
+						atBegin: {Do: omis.OpStart, Store: intervals, Clock: how}, atEnd: {Do: omis.OpStop, Store: intervals, Clock: how},
+					})
 				})
-			})
+			}
 		}
 	}
 }

@@ -186,11 +186,18 @@ func Coincide(s omis.Store, run func()) error {
 	return t.retire()
 }
 
-// PutOff has the open interval of the first thread of a store begin that many ticks later.
+// PutOff has the open interval of the first thread of a store begin that many ticks later, and
+// those of goroutines.
 func PutOff(s omis.Store, ticks uint64) {
 	t, c := s.(*store).target, s.(*store).cell
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.meet()
-	t.memory.word(t.memory.rowAt(t.known[0].slot, c) + c.open() + openFrom).Add(ticks)
+	m := t.memory
+	m.word(m.rowAt(t.known[0].slot, c) + c.open() + openFrom).Add(ticks)
+	for at := m.goAt(); at < m.goAt()+m.goLevel(); at += goRowSize {
+		if m.word(at+goKey).Load()>>goKeyBits == uint64(c.entry+1) {
+			m.word(at + m.goLevel() + openFrom).Add(ticks)
+		}
+	}
 }

@@ -23,15 +23,26 @@ import (
 //
 // Descriptors of goroutines are used again, never freed: another goroutine that gets one
 // begins at the upper end of its stack, and so drops what the one before has left open.
+//
+// An interval has what decides at its end whether it counts, since it may be far from where
+// it began by then: the number of the reset that came before it, and the key of the
+// hypervisor's page by which it began (timing.go).
 
 // A row of the table. Its open intervals lie behind the table, those of one depth in all
 // rows side by side, so that recursion takes memory where there is some.
 const (
 	goKey     = 0 // the address of the descriptor, above it the timer's entry of the directory, plus one; 0: the row is free
 	goDepth   = 8 // a distance, as rowDepth
-	goRowSize = 16
+	goRowSize = 1 << goRowShift
 
-	goKeyBits = 48 // an address has fewer
+	goRowShift = 5
+	goKeyBits  = 48 // an address has fewer
+)
+
+// An open interval of a goroutine has these behind openSP and openFrom.
+const (
+	openReset = 16 // entryReset when it began
+	openLine  = 24 // the key of the line by which it began
 )
 
 // goReach is how many rows are looked at before it is given up to find one, which then
@@ -49,15 +60,18 @@ func (s shape) goSize() int { return wholePages(s.goLevel() * (1 + maxOpen)) }
 
 func wholePages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
 
-// away is how far it is from the row of a timer in a thread's slot to the word that says
-// how many more intervals of goroutines began on the thread than ended there. It lies
-// before the thread's open intervals, where the row's line is if the clock is the
-// hypervisor's page (timing.go): then no intervals of goroutines are timed.
-func (s *step) away() x86.Mem { return x86.At(row, s.open-s.level+openFrom) }
+// away is the word of a timer's row in a thread's slot that says how many more intervals of
+// goroutines began on the thread than ended there. It lies where the stack pointer of an
+// interval below all others would.
+func (s *step) away() x86.Mem { return x86.At(row, s.open-s.level+openSP) }
 
 func (m *memory) away(slot int, c cell) int {
-	return m.rowAt(slot, c) + c.open() - c.kind.depth() + openFrom
+	return m.rowAt(slot, c) + c.open() - c.kind.depth() + openSP
 }
+
+// noneAway is what that word is where as many began as ended. Whatever is added to it, it
+// stays below the stack pointers of programs, of which all bits are inverted.
+const noneAway = 1 << 62
 
 // Registers, beside row, RAX and RDX: the goroutine's row of the timer.
 const goRow = x86.RDI
@@ -83,7 +97,7 @@ func (m *compiler) findGoroutine(s *step, none, lost x86.Label) {
 	c.MovImm(goRow, golden)
 	c.MulReg(goRow, x86.RDX)
 	c.Shr(goRow, uint8(64-bits.Len(uint(m.goroutines-1))))
-	c.Shl(goRow, 4)
+	c.Shl(goRow, goRowShift)
 	c.DoLoad(x86.Add, goRow, x86.In(m.goTable))
 	c.DoLoad(x86.Cmp, x86.RDX, x86.At(goRow, goKey))
 	c.JumpIf(x86.IfNot, search)
@@ -168,8 +182,8 @@ func (m *compiler) dropGoroutine(s *step, on x86.Label) {
 	c.Push(x86.RDX)
 	c.MovImm(x86.RDX, s.reset)
 	c.Load(x86.RDX, x86.At(x86.RDX, 0))
-	c.DoLoad(x86.Cmp, x86.RDX, goInnermost(openFrom))
-	c.JumpIf(x86.IfAbove, stale)
+	c.DoLoad(x86.Cmp, x86.RDX, goInnermost(openReset))
+	c.JumpIf(x86.IfNot, stale)
 	c.Inc(x86.At(row, rowUnfinished))
 	c.DoStoreImm(x86.Sub, s.away(), 1)
 	c.Here(stale)
@@ -207,6 +221,13 @@ func (m *compiler) startGoroutine(s *step) {
 	c.Inc(s.away())
 	c.Lea(goRow, x86.Sum(goRow, depth, int32(m.goLevel())))
 	c.Store(x86.At(goRow, openSP), sp)
+	c.MovImm(x86.RAX, s.reset)
+	c.Load(x86.RAX, x86.At(x86.RAX, 0))
+	c.Store(x86.At(goRow, openReset), x86.RAX)
+	if m.converts() {
+		m.loadLine()
+		c.Store(x86.At(goRow, openLine), x86.RDX)
+	}
 	m.readFirst()
 	c.Store(x86.At(goRow, openFrom), x86.RAX)
 	c.Here(done)
@@ -216,7 +237,7 @@ func (m *compiler) startGoroutine(s *step) {
 // reset does not count.
 func (m *compiler) stopGoroutine(s *step) {
 	c := m.c
-	look, again, later, done := c.NewLabel(), c.NewLabel(), c.NewLabel(), c.NewLabel()
+	look, again, done := c.NewLabel(), c.NewLabel(), c.NewLabel()
 	m.enterThreadRow(s, look, done)
 	m.findGoroutine(s, done, m.aside(func() { c.Jump(done) }))
 	c.Here(again)
@@ -228,36 +249,60 @@ func (m *compiler) stopGoroutine(s *step) {
 		m.dropGoroutine(s, again)
 	}))
 	if m.late {
-		c.Mov(now, row)
-		m.readClock()
-		c.Mov(row, now)
-		c.Mov(now, x86.RAX)
+		m.readLate()
 		c.Load(depth, x86.At(goRow, goDepth))
 	}
+	m.popGoroutine()
+	c.Lea(goRow, x86.Sum(goRow, depth, int32(m.goLevel())))
 	c.MovImm(x86.RDX, s.reset)
 	c.Load(x86.RDX, x86.At(x86.RDX, 0))
-	c.DoLoad(x86.Cmp, x86.RDX, goInnermost(openFrom))
-	c.JumpIf(x86.IfAbove, m.aside(func() {
-		m.popGoroutine()
+	c.DoLoad(x86.Cmp, x86.RDX, x86.At(goRow, openReset))
+	c.JumpIf(x86.IfNot, done)
+	c.DoStoreImm(x86.Sub, s.away(), 1)
+	m.tookGoroutine(m.aside(func() {
+		c.Inc(x86.At(row, rowUnfinished))
+		c.MovImm(x86.RDX, s.lost)
+		c.LockedInc(x86.At(x86.RDX, 0))
 		c.Jump(done)
 	}))
-	c.Mov(x86.RDX, now)
-	c.DoLoad(x86.Sub, x86.RDX, goInnermost(openFrom))
-	c.JumpIf(x86.IfBelow, m.aside(func() {
-		c.Zero(x86.RDX)
-		c.Jump(later)
-	}))
-	c.Here(later)
-	m.popGoroutine()
-	c.DoStoreImm(x86.Sub, s.away(), 1)
 	m.measured(s)
 	c.Here(done)
 }
 
+// tookGoroutine puts the duration of the interval at goRow, which ends now, into RDX. It goes
+// to lost if the counter was set back meanwhile, or the page has another line.
+func (m *compiler) tookGoroutine(lost x86.Label) {
+	c := m.c
+	later, same := c.NewLabel(), c.NewLabel()
+	c.DoLoad(x86.Sub, now, x86.At(goRow, openFrom))
+	c.JumpIf(x86.IfBelow, m.aside(func() {
+		c.DoImm(x86.Cmp, now, -mostBack)
+		c.JumpIf(x86.IfBelow, lost)
+		c.Zero(now)
+		c.Jump(later)
+	}))
+	c.Here(later)
+	if !m.converts() {
+		c.Mov(x86.RDX, now)
+		return
+	}
+	m.loadLine()
+	c.DoLoad(x86.Cmp, x86.RDX, x86.At(goRow, openLine))
+	c.JumpIf(x86.IfNot, m.aside(func() {
+		c.DoLoad(x86.Sub, x86.RDX, x86.At(goRow, openLine))
+		c.DoImm(x86.Add, x86.RDX, clock.Tolerance)
+		c.DoImm(x86.Cmp, x86.RDX, 2*clock.Tolerance)
+		c.JumpIf(x86.IfBelowOrEqual, same)
+		c.Jump(lost)
+	}))
+	c.Here(same)
+	c.Mul(now)
+	c.ShlDouble(x86.RDX, x86.RAX, 64-clock.Fraction)
+}
+
 // goCodes tells of each program that takes the time whether it stands in code of Go. It
-// refuses those whose goroutines cannot be told apart, and those whose clock does not suit:
-// a function of the vDSO needs more room than there may be on the stack of a goroutine, and
-// by the hypervisor's page open intervals of threads alone are dropped when that changes.
+// refuses those whose goroutines cannot be told apart, and those whose clock is a function
+// of the vDSO, which needs more room than there may be on the stack of a goroutine.
 func (p *Placer) goCodes(list []omis.Placing, errs []error) []omis.GoCode {
 	c, _ := p.now()
 	codes := make([]omis.GoCode, len(list))
@@ -278,8 +323,6 @@ func (p *Placer) goCodes(list []omis.Placing, errs []error) []omis.GoCode {
 		case !code.In:
 		case c.Kind == clock.Function:
 			errs[i] = &omis.Refusal{Why: "the time can only be read by a function of the vDSO here, for which the stacks of goroutines are too small"}
-		case times(list[i].Program) && c.Kind != clock.Counter:
-			errs[i] = &omis.Refusal{Why: "functions in Go are timed in the program where the kernel's clock is tsc, and here it is " + c.Source}
 		case code.Unknown != nil && times(list[i].Program):
 			errs[i] = &omis.Refusal{Why: "the function is of Go, and goroutines cannot be told apart: " + code.Unknown.Error()}
 		}

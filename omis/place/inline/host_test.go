@@ -28,6 +28,7 @@ type host struct {
 	base     uint64
 	at, back uint64 // of the code; where checks go on
 	tid      int32
+	g        int32 // where a thread has its goroutine, behind its pointer
 	funcs    map[uint64]*function
 	body     []byte // of functions
 	standing int
@@ -67,7 +68,7 @@ func newHost(t testing.TB, size int) *host {
 	path := subject.Compile(t, "host", "testdata/host.c")
 	h := &host{Subject: subject.Start(t, exec.Command(path, fmt.Sprint(size))), t: t, funcs: make(map[uint64]*function)}
 	var shared, text int
-	if _, err := fmt.Sscanf(h.Line(), "ready %d %d 0x%x 0x%x 0x%x %d", &shared, &text, &h.base, &h.at, &h.back, &h.tid); err != nil {
+	if _, err := fmt.Sscanf(h.Line(), "ready %d %d 0x%x 0x%x 0x%x %d %d", &shared, &text, &h.base, &h.at, &h.back, &h.tid, &h.g); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -129,7 +130,7 @@ func (h *host) Survey(_ omis.ProcID, addrs []uint64) []error { return make([]err
 func (h *host) GoCode(_ omis.ProcID, addrs []uint64) []omis.GoCode {
 	list := make([]omis.GoCode, len(addrs))
 	for i := range list {
-		list[i].In = h.goes
+		list[i] = omis.GoCode{In: h.goes, G: h.g, StackEnd: 8}
 	}
 	return list
 }

@@ -171,7 +171,32 @@ func (f *forged) inherit(t testing.TB) (words []int) {
 	for at := range m.program.next * programSize / 8 {
 		words = append(words, programsAt+8*at)
 	}
+	words = append(words, f.goroutines(m, stores)...)
 	return append(words, filtersAt, filtersAt+8)
+}
+
+// goroutines has the table of goroutines be what code of Go leaves: a row with two open
+// intervals for each timer. It returns where the words of the rows are, and those of the
+// thread's rows that are told with them.
+func (f *forged) goroutines(m *memory, stores map[string]omis.Store) (words []int) {
+	const slot, opened = 5, 2
+	for _, s := range stores {
+		c := s.(*store).cell
+		if !c.kind.hasIntervals() {
+			continue
+		}
+		key := m.goAt() + (c.entry+1)*goRowSize
+		m.word(key + goKey).Store(uint64(c.entry+1)<<goKeyBits | 1<<20)
+		m.word(key + goDepth).Store(uint64(opened * m.goLevel()))
+		for n := range 1 + opened {
+			for member := 0; member < goRowSize; member += 8 {
+				words = append(words, key+n*m.goLevel()+member)
+			}
+		}
+		m.word(m.away(slot, c)).Store(noneAway + opened)
+		words = append(words, m.away(slot, c), m.away(slot, c)+openFrom-openSP)
+	}
+	return words
 }
 
 type placedType = placed

@@ -113,9 +113,7 @@ func (m *compiler) begin(s *step, look, done x86.Label) {
 	for member := int32(rowDepth); member <= rowTurn; member += 8 {
 		c.Store(x86.At(row, member), depth) // which is 0
 	}
-	if !m.converts() {
-		c.Store(s.away(), depth)
-	}
+	c.Store(s.away(), depth)
 	if s.spread {
 		m.clearBuckets()
 	}
@@ -126,6 +124,9 @@ func (m *compiler) begin(s *step, look, done x86.Label) {
 		c.DoStore(x86.Add, x86.At(row, rowSeed), x86.RAX)
 		m.draw(s)
 	}
+	c.Zero(x86.RAX)
+	c.MovImm(x86.RDX, noneAway)
+	c.Swap(s.away(), x86.RDX)
 	c.Zero(x86.RAX) // a least time of 0 is none yet
 	c.MovImm(x86.RDX, 1<<64-1)
 	c.Swap(x86.At(row, rowLeast), x86.RDX)

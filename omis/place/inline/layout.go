@@ -61,7 +61,7 @@ const (
 )
 
 // magic begins the header; the number is that of the layout.
-const magic = "mirador inline B"
+const magic = "mirador inline C"
 
 // mostGroups is how many groups the header has room for, a byte each for their kind.
 const mostGroups = headerSize - headerKinds
@@ -122,7 +122,7 @@ const (
 	entryGroup = 4  // 4 bytes
 	entryIndex = 8  // in the group; 4 bytes
 	entryLost  = 16 // occurrences that left no trace
-	entryReset = 24 // of a timer: intervals of goroutines that were opened before count no more
+	entryReset = 24 // of a timer: how often it was reset or given away, by which intervals of goroutines are told that were opened before
 	entryKey   = 32 // of the store
 	maxKey     = entrySize - entryKey
 )
@@ -226,8 +226,10 @@ const (
 
 // The open intervals of all timers of a room lie behind their rows, by depth: first the
 // outermost of each. So a timer that never has many open does not take the memory of those
-// that have. rowDepth is a distance, from one depth to the next; a depth below all others
-// is never written, so that nobody has to look whether he is at the lowest.
+// that have. rowDepth is a distance, from one depth to the next. Below all others there is
+// room for another, so that nobody has to look whether he is at the lowest: it has the row's
+// line (step.line), and where the stack pointer would be a number that is below every
+// inverted stack pointer (step.away).
 const (
 	timersOfRoom  = 32
 	spreadsOfRoom = 11

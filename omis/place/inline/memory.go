@@ -137,7 +137,7 @@ func (m *memory) take(kind cellKind, key string) (c cell, err error) {
 	binary.LittleEndian.PutUint32(b[entryGroup:], uint32(c.group))
 	binary.LittleEndian.PutUint32(b[entryIndex:], uint32(c.index))
 	binary.LittleEndian.PutUint64(b[entryLost:], 0)
-	m.forgetGoroutines(c)
+	m.forgetGoroutines(c) // of a timer that had the entry before
 	name := nameOf(key)
 	copy(b[entryKey:], name[:])
 	m.word32(entryAt(c.entry) + entryKind).Store(uint32(kind)) // last: now it is all there

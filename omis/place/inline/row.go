@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"mirador/omis"
-	"mirador/omis/place/clock"
 )
 
 // reading is a row as it was read.
@@ -83,7 +82,7 @@ func (m *memory) forgetTimer(slot int, c cell) {
 }
 
 // forgetGoroutines has open intervals of goroutines count no more.
-func (m *memory) forgetGoroutines(c cell) { m.word(entryAt(c.entry) + entryReset).Store(clock.Ticks()) }
+func (m *memory) forgetGoroutines(c cell) { m.word(entryAt(c.entry) + entryReset).Add(1) }
 
 // timer reads the row of a timer.
 func (m *memory) timer(slot int, c cell) (r reading) {
@@ -94,8 +93,8 @@ func (m *memory) timer(slot int, c cell) (r reading) {
 	member := func(i int) uint64 { return m.word(at + i).Load() }
 	opened := func() int64 {
 		n := int64(member(rowDepth)) / int64(c.kind.depth())
-		if away := m.away(slot, c); clock.Kind(m.word(headerTime).Load()) == clock.Counter && m.inUse(away) {
-			n += int64(m.word(away).Load())
+		if away := m.away(slot, c); m.inUse(away) {
+			n += int64(m.word(away).Load() - noneAway)
 		}
 		return n
 	}

@@ -23,9 +23,10 @@ import (
 // is restored. So each row has the key of the line (clock.Line) by which its open intervals
 // began. Code compares it with the page before an interval begins and after one has ended:
 // where the line is another one, all open intervals of the row are dropped and counted as
-// lost. The page is read by the code itself, so that this does not need the monitor; but
-// the monitor computes the key of the present version beforehand, which saves the
-// code a multiplication.
+// lost. An interval of a goroutine has a key of its own, which is compared when it ends. The
+// page is read by the code itself, so that this does not need the monitor; but the monitor
+// computes the key of the present version beforehand, which saves the code a
+// multiplication.
 type timing struct {
 	kind  clock.Kind
 	at    uint64 // of the page, or of the function, in the process
@@ -153,7 +154,7 @@ func (m *compiler) callClock() {
 }
 
 // line is the key of the line of a row's open intervals. It lies where the beginning of an
-// interval below all others would: nobody else writes there.
+// interval below all others would.
 func (s *step) line() x86.Mem { return x86.At(row, s.open-s.level+openFrom) }
 
 // checkLine drops the open intervals of the row if the page has another line by now, and
@@ -182,14 +183,47 @@ func (m *compiler) checkLine(s *step, changed x86.Label) {
 }
 
 // readLine computes the key of the page's line into RAX, and its factor into spare if that
-// is wanted (clock.Line.Key). Like the kernel it waits while the hypervisor changes the page.
+// is wanted, and goes on at a label.
 func (m *compiler) readLine(factor bool, on x86.Label) {
+	c := m.c
+	if !factor {
+		c.Push(spare)
+	}
+	m.computeLine()
+	if !factor {
+		c.Pop(spare)
+	}
+	c.Jump(on)
+}
+
+// loadLine loads the key of the page's line into RDX, and its factor into RAX.
+func (m *compiler) loadLine() {
+	c := m.c
+	loaded := c.NewLabel()
+	c.MovImm(x86.RDX, m.timing.at)
+	c.Load32(x86.RAX, x86.At(x86.RDX, clock.PageVersion))
+	c.MovImm(x86.RDX, m.timing.block)
+	c.DoLoad(x86.Cmp, x86.RAX, x86.At(x86.RDX, lineVersion))
+	c.JumpIf(x86.IfNot, m.aside(func() {
+		c.Push(spare)
+		m.computeLine()
+		c.Mov(x86.RDX, x86.RAX)
+		c.Mov(x86.RAX, spare)
+		c.Pop(spare)
+		c.Jump(loaded)
+	}))
+	c.Load(x86.RAX, x86.At(x86.RDX, lineFactor))
+	c.Load(x86.RDX, x86.At(x86.RDX, lineKey))
+	c.Here(loaded)
+}
+
+// computeLine computes the key of the page's line into RAX, and its factor into spare
+// (clock.Line.Key). Like the kernel it waits while the hypervisor changes the page. It spoils
+// RDX.
+func (m *compiler) computeLine() {
 	c := m.c
 	const page, version = x86.RSI, x86.R8
 	saved := []x86.Reg{x86.RCX, page, version}
-	if !factor {
-		saved = append(saved, spare)
-	}
 	for _, r := range saved {
 		c.Push(r)
 	}
@@ -216,7 +250,6 @@ func (m *compiler) readLine(factor bool, on x86.Label) {
 	for i := range saved {
 		c.Pop(saved[len(saved)-1-i])
 	}
-	c.Jump(on)
 }
 
 // changeLine gives the row another line, whose key is in RAX. It goes on at same if that is

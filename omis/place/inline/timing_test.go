@@ -96,6 +96,17 @@ func eachClock(t *testing.T, size int, test func(*testing.T, *host, *inline.Plac
 	}
 }
 
+// eachOwner runs a test with intervals of threads, and with intervals of goroutines.
+func eachOwner(t *testing.T, test func(*testing.T, *host)) {
+	for what, goes := range map[string]bool{"of threads": false, "of goroutines": true} {
+		t.Run(what, func(t *testing.T) {
+			h := newHost(t, gigabyte)
+			h.goes = goes
+			test(t, h)
+		})
+	}
+}
+
 // spin is a function's body that waits until the counter has advanced by 20,000.
 var spin = []byte{
 	0x0f, 0xae, 0xe8, 0x0f, 0x31, // lfence; rdtsc
@@ -114,22 +125,29 @@ const spun = 20_000
 // reads.
 func TestNothingElseChangesByAnyClock(t *testing.T) {
 	eachClock(t, gigabyte, func(t *testing.T, h *host, p *inline.Placer) {
-		intervals, some, traced := newStore(t, p, h.ID, omis.StoreIntervals), newStore(t, p, h.ID, omis.StoreIntervals), newStore(t, p, h.ID, omis.StoreHistograms)
 		h.t = t
-		for _, steps := range [][]omis.Op{
-			{{Do: omis.OpStart, Store: intervals}, {Do: omis.OpStop, Store: intervals}},
-			{{Do: omis.OpStart, Store: some, OneIn: 3}},
-			{{Do: omis.OpStop, Store: some, OneIn: 3}},
-			{{Do: omis.OpStart, Store: traced}, {Do: omis.OpStop, Store: traced}},
-		} {
-			for _, where := range []int{atBegin, atBody, atEnd} {
-				h.checked(p, where, omis.Watch{}, true, steps...)
-			}
-		}
-		if list := rows(t, intervals); len(list) != 1 || list[0].Count < 6000-3 {
-			t.Errorf("measured: %+v", list)
-		}
+		h.checkTiming(p)
 	})
+}
+
+// checkTiming runs the code of programs that measure time, with other registers and memory
+// each time.
+func (h *host) checkTiming(p *inline.Placer) {
+	h.t.Helper()
+	intervals, some, traced := newStore(h.t, p, h.ID, omis.StoreIntervals), newStore(h.t, p, h.ID, omis.StoreIntervals), newStore(h.t, p, h.ID, omis.StoreHistograms)
+	for _, steps := range [][]omis.Op{
+		{{Do: omis.OpStart, Store: intervals}, {Do: omis.OpStop, Store: intervals}},
+		{{Do: omis.OpStart, Store: some, OneIn: 3}},
+		{{Do: omis.OpStop, Store: some, OneIn: 3}},
+		{{Do: omis.OpStart, Store: traced}, {Do: omis.OpStop, Store: traced}},
+	} {
+		for _, where := range []int{atBegin, atBody, atEnd} {
+			h.checked(p, where, omis.Watch{}, true, steps...)
+		}
+	}
+	if list := rows(h.t, intervals); len(list) != 1 || list[0].Count < 6000-3 {
+		h.t.Errorf("measured: %+v", list)
+	}
 }
 
 // A duration is the same number of nanoseconds by each clock.
@@ -158,48 +176,49 @@ func TestDurationsByAnyClock(t *testing.T) {
 func TestPageChanges(t *testing.T) {
 	for _, alive := range []bool{true, false} {
 		t.Run(fmt.Sprintf("monitor sees them %v", alive), func(t *testing.T) {
-			h := newHost(t, gigabyte)
-			h.body = spin
-			f := h.fakePage(half)
-			p := inline.NewWith(h, f.clock)
-			t.Cleanup(func() { p.Close() })
-			_, intervals := timed(t, h, p)
-			h.do("call", 1, 1)
-			if !alive {
-				f.stale.Store(true)
-			}
-			// Rates are so far apart that no interval of one can be taken for that of another:
-			// 20,000 ticks take 10, 20 or 40 µs, and at most half as much again.
-			lines := []clock.Line{half, half, half, half}
-			lines[1].Mul, lines[1].Shift = 1<<31, 1
-			lines[2].Mul, lines[2].Shift = 1<<30, 3
-			lines[3].Time += 5_000_000
-			var calls, each [3]int64
-			calls[0], each[0] = 1, spun/2
-			each[1], each[2] = spun, 2*spun
-			const changes, perChange = 1000, 3
-			sum := rows(t, intervals)[0].Sum.Lo
-			for n := range changes {
-				l := lines[n%len(lines)]
-				f.change(l)
-				h.do("call", 1, perChange)
-				rate := map[int8]int{0: 0, 1: 1, 3: 2}[l.Shift]
-				calls[rate] += perChange
-				now := rows(t, intervals)[0].Sum.Lo
-				got := now - sum
-				sum = now
-				// An interrupted call takes longer; none takes less.
-				if least := uint64(perChange * each[rate]); got < least {
-					t.Fatalf("after change %d: %d calls took %d ns, want %d or more", n, perChange, got, least)
+			eachOwner(t, func(t *testing.T, h *host) {
+				h.body = spin
+				f := h.fakePage(half)
+				p := inline.NewWith(h, f.clock)
+				t.Cleanup(func() { p.Close() })
+				_, intervals := timed(t, h, p)
+				h.do("call", 1, 1)
+				if !alive {
+					f.stale.Store(true)
 				}
-			}
-			got := rows(t, intervals)[0]
-			if want := int64(1 + changes*perChange); got.Count != want || got.Unfinished != 0 {
-				t.Errorf("%d intervals and %d unfinished, want %d and 0", got.Count, got.Unfinished, want)
-			}
-			if got.Min < spun/2 || got.Min > spun/2*3/2 {
-				t.Errorf("the shortest took %d ns, want %d", got.Min, spun/2)
-			}
+				// Rates are so far apart that no interval of one can be taken for that of another:
+				// 20,000 ticks take 10, 20 or 40 µs, and at most half as much again.
+				lines := []clock.Line{half, half, half, half}
+				lines[1].Mul, lines[1].Shift = 1<<31, 1
+				lines[2].Mul, lines[2].Shift = 1<<30, 3
+				lines[3].Time += 5_000_000
+				var calls, each [3]int64
+				calls[0], each[0] = 1, spun/2
+				each[1], each[2] = spun, 2*spun
+				const changes, perChange = 1000, 3
+				sum := rows(t, intervals)[0].Sum.Lo
+				for n := range changes {
+					l := lines[n%len(lines)]
+					f.change(l)
+					h.do("call", 1, perChange)
+					rate := map[int8]int{0: 0, 1: 1, 3: 2}[l.Shift]
+					calls[rate] += perChange
+					now := rows(t, intervals)[0].Sum.Lo
+					got := now - sum
+					sum = now
+					// An interrupted call takes longer; none takes less.
+					if least := uint64(perChange * each[rate]); got < least {
+						t.Fatalf("after change %d: %d calls took %d ns, want %d or more", n, perChange, got, least)
+					}
+				}
+				got := rows(t, intervals)[0]
+				if want := int64(1 + changes*perChange); got.Count != want || got.Unfinished != 0 {
+					t.Errorf("%d intervals and %d unfinished, want %d and 0", got.Count, got.Unfinished, want)
+				}
+				if got.Min < spun/2 || got.Min > spun/2*3/2 {
+					t.Errorf("the shortest took %d ns, want %d", got.Min, spun/2)
+				}
+			})
 		})
 	}
 }
@@ -207,127 +226,131 @@ func TestPageChanges(t *testing.T) {
 // Intervals that a change falls into are dropped and counted as lost, unless the line is the
 // same; those of other rows of the thread and later ones are measured.
 func TestPageChangesWithin(t *testing.T) {
-	h := newHost(t, gigabyte)
-	f := h.fakePage(half)
-	p := inline.NewWith(h, f.clock)
-	t.Cleanup(func() { p.Close() })
-	intervals := newStore(t, p, h.ID, omis.StoreIntervals)
-	place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStart, Store: intervals})
-	place(t, p, h.watch(2, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
-	anew := f.line
-	anew.Ticks, anew.Time = half.Ticks+1<<33, half.At(half.Ticks+1<<33)+3
-	other, shifted := half, half
-	other.Mul++
-	shifted.Time += 1000
-	finished, lost := int64(0), int64(0)
-	for n := range 1000 {
-		h.do("call", 1, 1)
-		lines := []clock.Line{f.line, anew, shifted, half, other, half}
-		to := lines[n%len(lines)]
-		before := f.line
-		f.change(to)
-		h.do("call", 2, 1)
-		if differs := to.Key() - before.Key() + clock.Tolerance; differs > 2*clock.Tolerance {
-			lost++
-		} else {
-			finished++
+	eachOwner(t, func(t *testing.T, h *host) {
+		f := h.fakePage(half)
+		p := inline.NewWith(h, f.clock)
+		t.Cleanup(func() { p.Close() })
+		intervals := newStore(t, p, h.ID, omis.StoreIntervals)
+		place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStart, Store: intervals})
+		place(t, p, h.watch(2, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
+		anew := f.line
+		anew.Ticks, anew.Time = half.Ticks+1<<33, half.At(half.Ticks+1<<33)+3
+		other, shifted := half, half
+		other.Mul++
+		shifted.Time += 1000
+		finished, lost := int64(0), int64(0)
+		for n := range 1000 {
+			h.do("call", 1, 1)
+			lines := []clock.Line{f.line, anew, shifted, half, other, half}
+			to := lines[n%len(lines)]
+			before := f.line
+			f.change(to)
+			h.do("call", 2, 1)
+			if differs := to.Key() - before.Key() + clock.Tolerance; differs > 2*clock.Tolerance {
+				lost++
+			} else {
+				finished++
+			}
 		}
-	}
-	got := rows(t, intervals)[0]
-	if got.Count != finished || got.Unfinished != lost || lost < 500 || finished < 300 || got.Open != 0 {
-		t.Errorf("%d finished, %d not, %d open, want %d and %d", got.Count, got.Unfinished, got.Open, finished, lost)
-	}
-	if n := intervals.Lost(); n != uint64(lost) {
-		t.Errorf("%d are told to be lost, want %d", n, lost)
-	}
+		got := rows(t, intervals)[0]
+		if got.Count != finished || got.Unfinished != lost || lost < 500 || finished < 300 || got.Open != 0 {
+			t.Errorf("%d finished, %d not, %d open, want %d and %d", got.Count, got.Unfinished, got.Open, finished, lost)
+		}
+		if n := intervals.Lost(); n != uint64(lost) {
+			t.Errorf("%d are told to be lost, want %d", n, lost)
+		}
+	})
 }
 
 // The same holds where one interval in so many is timed: the clock is read late then.
 func TestPageChangesWithinSampled(t *testing.T) {
-	h := newHost(t, gigabyte)
-	f := h.fakePage(half)
-	p := inline.NewWith(h, f.clock)
-	t.Cleanup(func() { p.Close() })
-	intervals := newStore(t, p, h.ID, omis.StoreHistograms)
-	place(t, p, h.watch(1, atBody), omis.Op{Do: omis.OpStart, Store: intervals, OneIn: 4})
-	place(t, p, h.watch(2, atBody), omis.Op{Do: omis.OpStop, Store: intervals, OneIn: 4})
-	later := half
-	later.Time += 1 << 40
-	const all = 400
-	for n := range all {
-		h.do("call", 1, 1)
-		if n%8 >= 4 {
-			f.change([]clock.Line{later, half}[n%2])
+	eachOwner(t, func(t *testing.T, h *host) {
+		f := h.fakePage(half)
+		p := inline.NewWith(h, f.clock)
+		t.Cleanup(func() { p.Close() })
+		intervals := newStore(t, p, h.ID, omis.StoreHistograms)
+		place(t, p, h.watch(1, atBody), omis.Op{Do: omis.OpStart, Store: intervals, OneIn: 4})
+		place(t, p, h.watch(2, atBody), omis.Op{Do: omis.OpStop, Store: intervals, OneIn: 4})
+		later := half
+		later.Time += 1 << 40
+		const all = 400
+		for n := range all {
+			h.do("call", 1, 1)
+			if n%8 >= 4 {
+				f.change([]clock.Line{later, half}[n%2])
+			}
+			h.do("call", 2, 1)
 		}
-		h.do("call", 2, 1)
-	}
-	// Of each four one is timed, and the page changes in half of the fours.
-	if got := rows(t, intervals)[0]; got.Count != all/8 || got.Unfinished != all/8 || got.Skipped != all*3/4 || got.Max > uint64(time.Minute) {
-		t.Errorf("%+v", got.Intervals)
-	}
+		// Of each four one is timed, and the page changes in half of the fours.
+		if got := rows(t, intervals)[0]; got.Count != all/8 || got.Unfinished != all/8 || got.Skipped != all*3/4 || got.Max > uint64(time.Minute) {
+			t.Errorf("%+v", got.Intervals)
+		}
+	})
 }
 
 // While the page changes all the time and threads measure, every value is one of a rate.
 func TestPageChangesConcurrently(t *testing.T) {
-	h := newHost(t, gigabyte)
-	h.body = spin
-	f := h.fakePage(half)
-	p := inline.NewWith(h, f.clock)
-	t.Cleanup(func() { p.Close() })
-	intervals := newStore(t, p, h.ID, omis.StoreIntervals)
-	sums := newStore(t, p, h.ID, omis.StoreSums)
-	place(t, p, h.watch(1, atBegin), omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}, omis.Op{Do: omis.OpStart, Store: intervals})
-	place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
-	done := make(chan struct{})
-	changed := make(chan int)
-	go func() {
-		n := 0
-		for ; ; n++ {
-			select {
-			case <-done:
-				changed <- n
-				return
-			default:
+	eachOwner(t, func(t *testing.T, h *host) {
+		h.body = spin
+		f := h.fakePage(half)
+		p := inline.NewWith(h, f.clock)
+		t.Cleanup(func() { p.Close() })
+		intervals := newStore(t, p, h.ID, omis.StoreIntervals)
+		sums := newStore(t, p, h.ID, omis.StoreSums)
+		place(t, p, h.watch(1, atBegin), omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}, omis.Op{Do: omis.OpStart, Store: intervals})
+		place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
+		done := make(chan struct{})
+		changed := make(chan int)
+		go func() {
+			n := 0
+			for ; ; n++ {
+				select {
+				case <-done:
+					changed <- n
+					return
+				default:
+				}
+				l := half
+				l.Mul, l.Time = half.Mul+uint32(n%2)<<30, half.Time+uint64(n)<<45
+				f.change(l)
+				time.Sleep(50 * time.Microsecond)
 			}
-			l := half
-			l.Mul, l.Time = half.Mul+uint32(n%2)<<30, half.Time+uint64(n)<<45
-			f.change(l)
-			time.Sleep(50 * time.Microsecond)
+		}()
+		const threads, each = 3, 4000
+		h.do("together", 1, threads, each)
+		close(done)
+		t.Logf("%d changes", <-changed)
+		var finished, unfinished int64
+		for _, r := range rows(t, intervals) {
+			finished, unfinished = finished+r.Count, unfinished+r.Unfinished
+			// One that was converted by another's line would be hours longer, or shorter.
+			if r.Min < spun/2 || r.Max > uint64(time.Minute) {
+				t.Errorf("from %d to %d ns", r.Min, r.Max)
+			}
 		}
-	}()
-	const threads, each = 3, 4000
-	h.do("together", 1, threads, each)
-	close(done)
-	t.Logf("%d changes", <-changed)
-	var finished, unfinished int64
-	for _, r := range rows(t, intervals) {
-		finished, unfinished = finished+r.Count, unfinished+r.Unfinished
-		// One that was converted by another's line would be hours longer, or shorter.
-		if r.Min < spun/2 || r.Max > uint64(time.Minute) {
-			t.Errorf("from %d to %d ns", r.Min, r.Max)
+		if finished+unfinished != threads*each || unfinished == 0 || finished < threads*each/2 {
+			t.Errorf("%d finished and %d not, of %d", finished, unfinished, threads*each)
 		}
-	}
-	if finished+unfinished != threads*each || unfinished == 0 || finished < threads*each/2 {
-		t.Errorf("%d finished and %d not, of %d", finished, unfinished, threads*each)
-	}
+	})
 }
 
 // A counter that was set back while an interval was open gives no duration.
 func TestCounterSetBack(t *testing.T) {
-	h := newHost(t, gigabyte)
-	p := inline.NewWith(h, forced(t, clock.Counter))
-	t.Cleanup(func() { p.Close() })
-	intervals := newStore(t, p, h.ID, omis.StoreIntervals)
-	place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStart, Store: intervals})
-	place(t, p, h.watch(2, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
-	h.do("call", 1, 1)
-	h.do("call", 2, 1)
-	h.do("call", 1, 1)
-	inline.PutOff(intervals, 1<<40)
-	h.do("call", 2, 1)
-	if got := rows(t, intervals)[0]; got.Count != 1 || got.Unfinished != 1 || got.Open != 0 || intervals.Lost() != 1 {
-		t.Errorf("%+v, %d lost", got.Intervals, intervals.Lost())
-	}
+	eachOwner(t, func(t *testing.T, h *host) {
+		p := inline.NewWith(h, forced(t, clock.Counter))
+		t.Cleanup(func() { p.Close() })
+		intervals := newStore(t, p, h.ID, omis.StoreIntervals)
+		place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStart, Store: intervals})
+		place(t, p, h.watch(2, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
+		h.do("call", 1, 1)
+		h.do("call", 2, 1)
+		h.do("call", 1, 1)
+		inline.PutOff(intervals, 1<<40)
+		h.do("call", 2, 1)
+		if got := rows(t, intervals)[0]; got.Count != 1 || got.Unfinished != 1 || got.Open != 0 || intervals.Lost() != 1 {
+			t.Errorf("%+v, %d lost", got.Intervals, intervals.Lost())
+		}
+	})
 }
 
 // Without a clock programs that measure time are refused, with the reason; others are not.

@@ -19,6 +19,21 @@
 static char *code;
 static void (*function)(long); /* it gets a 3 */
 
+/* Where code plays code of Go, a thread runs a goroutine: one of its own, or one that all
+   share, which must not run at the same time then. */
+struct goroutine {
+	uint64_t stack_begin, stack_end;
+};
+static struct goroutine shared_goroutine;
+static __thread struct goroutine own_goroutine, *goroutine;
+static int sharing;
+
+/* go_on has the goroutine's stack end a certain distance above the caller's frame. */
+static inline __attribute__((always_inline)) void go_on(void) {
+	goroutine = sharing ? &shared_goroutine : &own_goroutine;
+	goroutine->stack_end = (uint64_t)__builtin_frame_address(0) + 4096;
+}
+
 /* State as check_run loads it, and as it stores it: flags, then registers. */
 enum { FLAGS, RAX, RBX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R11, R12, R13, R14, R15, STATE };
 uint64_t check_in[STATE], check_out[STATE], check_rsp, check_rsp_out, check_own;
@@ -59,6 +74,8 @@ static const char *check(void *at, int n, int dead) {
 	const uint64_t changes = 0x8d5; /* CF PF AF ZF SF OF */
 	const int below = dead ? 0 : 128;
 	check_code = at;
+	go_on();
+	goroutine->stack_end = (uint64_t)(stack + sizeof stack);
 	for (int i = 0; i < n; i++) {
 		for (int k = 0; k < STATE; k++)
 			check_in[k] = dice();
@@ -85,7 +102,8 @@ static const char *check(void *at, int n, int dead) {
 	return "done";
 }
 
-static void *calls(void *n) {
+static __attribute__((noinline)) void *calls(void *n) {
+	go_on();
 	for (long i = 0; i < (long)n; i++)
 		function(3);
 	return 0;
@@ -177,6 +195,7 @@ static long quickest(uint64_t (*f)(uint64_t), int dependent) {
 	static volatile uint64_t sink;
 	const int calls = 5000;
 	long least = 1l << 60;
+	go_on();
 	for (int batch = 0; batch < 60; batch++) {
 		struct timespec a, b;
 		uint64_t s = batch;
@@ -228,7 +247,9 @@ int main(int argc, char **argv) {
 	pthread_create(&sleeper, 0, sleeps, 0);
 	pthread_sigmask(SIG_SETMASK, &none, 0);
 	setvbuf(stdout, 0, _IOLBF, 0);
-	printf("ready %d %d %p %p %p %d\n", shared, text, base, code, check_back, thread_pointer_distance());
+	char *fs;
+	__asm__("mov %%fs:0, %0" : "=r"(fs));
+	printf("ready %d %d %p %p %p %d %ld\n", shared, text, base, code, check_back, thread_pointer_distance(), (long)((char *)&goroutine - fs));
 	while (fgets(line, sizeof line, stdin)) {
 		long at = 0, a = 0, b = 0;
 		int status;
@@ -240,6 +261,8 @@ int main(int argc, char **argv) {
 			together(a, b);
 		else if (!strcmp(what, "onebyone"))
 			oneByOne(a, b);
+		else if (!strcmp(what, "share"))
+			sharing = a;
 		else if (!strcmp(what, "storm")) {
 			printf("%ld\n", storm(a, b));
 			continue;
