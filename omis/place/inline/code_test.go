@@ -4,6 +4,8 @@ package inline_test
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -19,7 +21,13 @@ func TestMain(m *testing.M) {
 	if inline.IsFolder() {
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := removeHost(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+		os.Exit(code)
+	}))
 }
 
 // checked has the host run code at a place with all kinds of registers, flags and

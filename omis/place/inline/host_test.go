@@ -3,10 +3,13 @@
 package inline_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -62,16 +65,42 @@ const (
 
 const gigabyte = 1 << 30
 
+// hostPath compiles the program of hosts, once for all tests. TestMain removes it.
+var hostPath = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "mirador-host-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "host")
+	if msg, err := exec.Command("gcc", "-O2", "-g", "-pthread", "-o", path, "testdata/host.c").CombinedOutput(); err != nil {
+		return "", errors.Join(fmt.Errorf("gcc: %w\n%s", err, msg), os.RemoveAll(dir))
+	}
+	hostDir = dir
+	return path, nil
+})
+
+var hostDir string // "": it was not compiled
+
+// removeHost removes the program of hosts.
+func removeHost() error {
+	if hostDir == "" {
+		return nil
+	}
+	return os.RemoveAll(hostDir)
+}
+
 // newHost starts one with so much shared memory.
 func newHost(t testing.TB, size int) *host {
 	t.Helper()
-	path := subject.Compile(t, "host", "testdata/host.c")
+	path, err := hostPath()
+	if err != nil {
+		t.Fatal(err)
+	}
 	h := &host{Subject: subject.Start(t, exec.Command(path, fmt.Sprint(size))), t: t, funcs: make(map[uint64]*function)}
 	var shared, text int
 	if _, err := fmt.Sscanf(h.Line(), "ready %d %d 0x%x 0x%x 0x%x %d %d", &shared, &text, &h.base, &h.at, &h.back, &h.tid, &h.g); err != nil {
 		t.Fatal(err)
 	}
-	var err error
 	if h.ID, err = proc.Identify(h.PID); err != nil {
 		t.Fatal(err)
 	}
