@@ -27,6 +27,6 @@ type Unit struct {
 	Entry  uint64 // address in the file, without the module's bias
 	Size   uint64
 	// Exits are the addresses in the file of the instructions by which the function is left:
-	// returns and tail jumps. binary.Exits computes them, because that requires a disassembly.
+	// returns and tail jumps. binary.Image.Exits computes them, because that requires a disassembly.
 	Exits []uint64
 }

@@ -55,8 +55,8 @@ type subscription struct {
 	point *point
 
 	proc       *process
-	hits       map[string]uint64  // executions by the monitor, by how the thread was held; Point.mu guards it
-	parts      map[string]float64 // of what holding the threads cost, those of the request; Point.mu guards it
+	hits       map[string]uint64  // executions by the monitor, by how the thread was held; point.mu guards it
+	parts      map[string]float64 // of what holding the threads cost, those of the request; point.mu guards it
 	placed     *inPlace           // not nil: a program runs in place of a list, and there is no point
 	restsSince time.Time          // of a program that does not run
 	refused    []obstacle         // why it does not run where it is cheaper

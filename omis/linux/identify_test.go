@@ -153,7 +153,7 @@ func asNobody(t *testing.T, name string, env ...string) {
 // unprivilegedEnv tells the inner half of a test what to work on.
 const unprivilegedEnv = "MIRADOR_TEST_UNPRIVILEGED"
 
-// TestUnprivileged does in a process of nobody what TestAsNobody checks.
+// TestUnprivileged runs itself once more as the user nobody, whose node it checks.
 func TestUnprivileged(t *testing.T) {
 	spec := os.Getenv(unprivilegedEnv)
 	if spec == "" {

@@ -135,7 +135,7 @@ func (a *assembler) hit(all ...*shape) (code asm.Instructions) {
 	return code
 }
 
-// spot finds the spot, and ends the program where it is not to run: see hand.go.
+// spot finds the spot, and ends the program where it is not to run: see spot.go.
 func (a *assembler) spot() asm.Instructions {
 	code := asm.Instructions{
 		asm.Mov.Reg(regsAt, asm.R1),
