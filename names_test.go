@@ -16,7 +16,7 @@ import (
 	"unicode"
 )
 
-// A comment names a file (warden.go), a member of a type or a package (Point.addr,
+// A comment may name a file (node.go), a member of a type or of a package (Node.Watch,
 // omis.Node), or an identifier in mixed case (mostLines). What it names must exist;
 // otherwise the comment is older than the code.
 
@@ -24,9 +24,9 @@ var (
 	fileNamed   = regexp.MustCompile(`[\w./*-]*\w\.(go|c|cc|s|md|txt|txtar|xsd|dtd|html|sh)\b`)
 	memberNamed = regexp.MustCompile(`\b([A-Za-z]\w*)\.([A-Za-z]\w*)\b`)
 	mixedCase   = regexp.MustCompile(`\b[A-Za-z][a-z0-9]+[A-Z]\w*…?`)
-	// What is no name of ours: quotations, web addresses, files of Linux.
+	// foreign matches quotations, web addresses and files of Linux.
 	foreign = regexp.MustCompile(`"[^"]*"|\w+://\S+|\b(arch|kernel|include|mm|fs)/[\w/]+\.[chS]\b`)
-	// NAME and PID in a path stand for any name.
+	// placeholder matches NAME and PID in a path, which stand for any name.
 	placeholder = regexp.MustCompile(`\b[A-Z]{2,}\b`)
 )
 
@@ -50,8 +50,8 @@ type source struct {
 // house is what comments are checked against.
 type house struct {
 	sources []source
-	files   []string            // all files, from the top
-	words   map[string]bool     // of everything but comments in Go
+	files   []string            // paths of all files, each after a slash
+	words   map[string]bool     // all words except those in comments of Go files
 	scopes  map[string]*names   // of packages, by their paths from the top
 	called  map[string][]*names // the same by the names of the packages
 }
