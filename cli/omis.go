@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -27,7 +26,9 @@ func newOMIS(g *globals) *cobra.Command {
 		Long: `Sends one OMIS request and prints the reply in OMIS notation; the exit status is 1
 if a service failed. Without a request it is a session: every line of the
 standard input is a request, and replies of conditional requests are printed as
-they arrive, for as long as the input is open. On a terminal the arrow keys edit
+they arrive, for as long as the input is open. A session whose stream of replies breaks
+off connects again by itself and goes on behind the last reply; where replies were lost,
+it says so. On a terminal the arrow keys edit
 the line and bring earlier ones back, and TAB completes services, tokens and event
 context parameters. The line "help SERVICE" tells what a service does, "help" names
 them all; "exit" or Ctrl-D ends the session.
@@ -127,7 +128,7 @@ func (s *omisSession) send(ctx context.Context, request string) (string, omis.Re
 	}
 	path := "/omis?" + query.Encode()
 	reply, err := s.gateway.Do(ctx, client.Request{
-		Method: http.MethodPost, Path: path, Type: "text/plain", Accept: "text/plain", Body: []byte(request),
+		Method: http.MethodPost, Path: path, Type: "text/plain", Accept: "application/xml", Body: []byte(request),
 	})
 	if err != nil {
 		return "", nil, err
@@ -135,10 +136,9 @@ func (s *omisSession) send(ctx context.Context, request string) (string, omis.Re
 	if reply.Failed() {
 		return "", nil, errors.New(reply.Message())
 	}
-	text := string(reply.Body)
-	parsed, err := syntax.ParseReply(text)
-	if err != nil {
-		return text, nil, fmt.Errorf("cannot read the reply: %w", err)
+	if len(reply.Body) == 0 { // the request is buffered
+		return "", nil, nil
 	}
-	return text, parsed, nil
+	parsed, err := client.ParseReply(reply.Body)
+	return syntax.PrintReply(parsed), parsed, err
 }

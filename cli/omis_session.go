@@ -3,15 +3,12 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/base64"
 	"errors"
 	"io"
 	"iter"
-	"net/url"
 	"strings"
 
 	"mirador/cli/client"
-	"mirador/omis/syntax"
 )
 
 // interact reads requests line by line, with an editor for people.
@@ -19,7 +16,9 @@ func (s *omisSession) interact(ctx context.Context, streams Streams, historyFile
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var lines iter.Seq[string]
-	if isTerminal(streams.In) && isTerminal(streams.Out) {
+	// A person who types stays in the session until the gateway is back; a script ends.
+	typed := isTerminal(streams.In) && isTerminal(streams.Out)
+	if typed {
 		kept := openHistory(historyFile)
 		defer func() { kept.complain(streams.Err) }()
 		edit := newLineEditor(streams, kept, s.completer(ctx))
@@ -45,7 +44,7 @@ func (s *omisSession) interact(ctx context.Context, streams Streams, historyFile
 		switch {
 		case errors.As(err, &silent):
 			failed = true
-		case errors.As(err, new(*client.Unreachable)):
+		case !typed && errors.As(err, new(*client.Unreachable)):
 			return err
 		case err != nil:
 			failed = true
@@ -107,52 +106,3 @@ func inputLines(ctx context.Context, in io.Reader) iter.Seq[string] {
 
 // maxLine bounds a request that is typed or piped in.
 const maxLine = 1 << 20
-
-// follower prints the replies of conditional requests.
-type follower struct {
-	stream *client.Stream
-	done   chan struct{}
-}
-
-// follow begins to print; a gateway that does not stream is no failure, since
-// most requests are not conditional.
-func (s *omisSession) follow(ctx context.Context) *follower {
-	tool := s.tool
-	if tool == "" {
-		tool = "-"
-	}
-	stream, refused, err := s.gateway.Stream(ctx, "/omis/tools/"+url.PathEscape(tool)+"/replies?format=base64")
-	if err != nil || refused != nil {
-		return nil
-	}
-	f := &follower{stream: stream, done: make(chan struct{})}
-	go func() {
-		defer close(f.done)
-		for {
-			event, more := stream.Next()
-			if !more {
-				return
-			}
-			raw, err := base64.StdEncoding.DecodeString(event)
-			if err != nil {
-				s.out.print("error: cannot read a reply: " + err.Error() + "\n")
-				continue
-			}
-			text := string(raw)
-			s.out.print(text)
-			if parsed, err := syntax.ParseReply(text); err == nil {
-				s.names.saw(parsed)
-			}
-		}
-	}()
-	return f
-}
-
-func (f *follower) stop(cancel context.CancelFunc) {
-	if f == nil {
-		return
-	}
-	cancel()
-	f.stream.Close()
-	<-f.done
-}

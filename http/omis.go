@@ -110,9 +110,7 @@ func (s *Server) sendReply(x *exchange, reply omis.Reply) error {
 	}
 	out := takeBuffer()
 	defer giveBuffer(out)
-	if err := encodeReply(out, reply); err != nil {
-		return err
-	}
+	WriteReply(out, reply)
 	send(x, http.StatusOK, typeXML, out.Bytes())
 	return nil
 }
@@ -136,7 +134,13 @@ func (s *Server) streamReplies(x *exchange) error {
 		return err
 	}
 	defer cancel()
-	print := func(out *bytes.Buffer, r StreamedReply) error { return encodeReply(out, r.Reply) }
+	print := func(out *bytes.Buffer, r StreamedReply) error {
+		// An event without data tells a reader its id and nothing else.
+		if r.Reply != nil {
+			WriteReply(out, r.Reply)
+		}
+		return nil
+	}
 	switch x.r.URL.Query().Get("format") {
 	case "text":
 		print = func(out *bytes.Buffer, r StreamedReply) error {

@@ -43,9 +43,9 @@ func Routes() []Route {
 			Doc: "a probe's measurement documents as server-sent events"},
 
 		{Method: http.MethodPost, Pattern: "/omis", Role: Read, handle: (*Server).postOMIS,
-			Doc: "an OMIS request (?tool=NAME, ?flags=SUM as in OMIS 7.1.1); the reply as XML, or as text/plain in OMIS notation"},
+			Doc: "an OMIS request (?tool=NAME, ?flags=SUM as in OMIS 7.1.1); the reply as XML (/schemas/omis.xsd), or as text/plain in OMIS notation"},
 		{Method: http.MethodGet, Pattern: "/omis/tools/{tool}/replies", Role: Read, handle: (*Server).streamReplies,
-			Doc: "the further replies of a tool's requests as server-sent events: XML, or in OMIS notation with ?format=text or, safe for binary data, ?format=base64; goes on behind the event of Last-Event-ID (or ?after=ID), else behind what a stream has had already"},
+			Doc: "the further replies of a tool's requests as server-sent events: XML (/schemas/omis.xsd), or in OMIS notation with ?format=text or, safe for binary data, ?format=base64; goes on behind the event of Last-Event-ID (or ?after=ID), else behind what a stream has had already"},
 		{Method: http.MethodGet, Pattern: "/omis/tools", Role: Read, handle: (*Server).listTools,
 			Doc: "the tools of the monitor: those of applications and those that POST /omis made"},
 		{Method: http.MethodDelete, Pattern: "/omis/tools/{tool}", Role: Control, handle: (*Server).finalize,

@@ -1,6 +1,6 @@
 // Package schemas holds the grammars of the documents that cross the gateway's
-// border: mir.xsd and mir.dtd for MIR, sir.xsd for structure documents,
-// gateway.xsd for the gateway's own additions, and an OASIS catalog that names
+// border: mir.xsd and mir.dtd for MIR, sir.xsd for structure documents, omis.xsd for
+// the replies to OMIS requests, gateway.xsd for the gateway's own additions, and an OASIS catalog that names
 // them. They are compiled into the program, so that nothing is fetched to
 // validate a document.
 //
@@ -22,6 +22,8 @@ var (
 	mir string
 	//go:embed sir.xsd
 	sir string
+	//go:embed omis.xsd
+	omis string
 	//go:embed gateway.xsd
 	gateway string
 )
@@ -34,6 +36,9 @@ func MIR() []byte { return []byte(mir) }
 
 // SIR is the schema of structure documents.
 func SIR() []byte { return []byte(sir) }
+
+// OMIS is the schema of replies to OMIS requests.
+func OMIS() []byte { return []byte(omis) }
 
 // Gateway is the schema of the namespace urn:mirador:gateway.
 func Gateway() []byte { return []byte(gateway) }

@@ -137,8 +137,9 @@ type stream struct {
 }
 
 // Stream sends the replies from the one behind number after on; 0 stands for the last reply
-// that any stream has taken. It sends until cancel is called, or all replies of a closed log
-// are taken.
+// that any stream has taken. The first entry has no reply: its number is the one before the
+// first reply, so that a reader who loses the connection before any reply can come back to
+// this place. Stream sends until cancel is called, or all replies of a closed log are taken.
 func (l *Log) Stream(after uint64) (<-chan Entry, func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +150,7 @@ func (l *Log) Stream(after uint64) (<-chan Entry, func()) {
 	// A number that was not given out yet: the first reply is the next one.
 	s.next = min(s.next, l.next)
 	l.streams[s] = struct{}{}
-	go s.send()
+	go s.send(s.next - 1)
 	return s.out, sync.OnceFunc(func() { close(s.stop) })
 }
 
@@ -160,9 +161,14 @@ func (s *stream) wake() {
 	}
 }
 
-func (s *stream) send() {
+func (s *stream) send(before uint64) {
 	defer close(s.out)
 	defer s.leave()
+	select {
+	case s.out <- Entry{ID: before}:
+	case <-s.stop:
+		return
+	}
 	for {
 		e, any, closed := s.look()
 		switch {

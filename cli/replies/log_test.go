@@ -34,6 +34,9 @@ func next(t *testing.T, in <-chan Entry) Entry {
 		if !more {
 			t.Fatal("the stream has ended")
 		}
+		if e.Reply == nil { // where the stream begins
+			return next(t, in)
+		}
 		return e
 	case <-time.After(20 * time.Second):
 		t.Fatal("there is no reply")
@@ -166,5 +169,32 @@ func TestClosedLog(t *testing.T) {
 	}
 	if l.Streams() > 0 {
 		t.Error("the stream has not left")
+	}
+}
+
+// TestBegin: a stream begins with the number of the place where it begins, so that a reader
+// who was interrupted before the first reply misses none.
+func TestBegin(t *testing.T) {
+	l := New(Usual)
+	in, cancel := l.Stream(0)
+	begin := <-in
+	if begin.Reply != nil {
+		t.Fatalf("the stream begins with the reply %v", begin.Reply)
+	}
+	cancel()
+	fill(l, 1, 3)
+	other, cancelOther := l.Stream(0)
+	wantNumbers(t, other, 1, 3)
+	cancelOther()
+	again, cancelAgain := l.Stream(begin.ID)
+	defer cancelAgain()
+	wantNumbers(t, again, 1, 3)
+	later := New(Usual)
+	later.first, later.next, later.taken = later.first+1000, later.next+1000, later.taken+1000
+	fill(later, 1, 3)
+	former, cancelFormer := later.Stream(begin.ID)
+	defer cancelFormer()
+	if e := next(t, former); !strings.Contains(e.Reply[0][0].Msg, "an earlier gateway") {
+		t.Errorf("%v", e)
 	}
 }

@@ -67,6 +67,8 @@ func Check(extended bool, answer []byte) error {
 	switch root := tree.Root(); {
 	case root.Space() == "" && root.Name() == "sir":
 		return named("sir.xsd", g.sir.Validate(tree))
+	case root.Space() == "" && root.Name() == "reply":
+		return named("omis.xsd", g.omis.Validate(tree))
 	case root.Space() == mir.GatewayNamespace:
 		if !extended {
 			return errors.New("an extension that was not asked for")
@@ -134,8 +136,8 @@ func levels(m *mir.Measurement) error {
 
 // grammar has the schemas and DTDs that answers are checked against.
 type grammar struct {
-	mir, sir, gateway *xsd.Schema
-	ours, report      *dtd
+	mir, sir, omis, gateway *xsd.Schema
+	ours, report            *dtd
 }
 
 // grammars are parsed once per process.
@@ -143,7 +145,7 @@ var grammars = sync.OnceValues(func() (g grammar, err error) {
 	for _, s := range []struct {
 		into   **xsd.Schema
 		source []byte
-	}{{&g.mir, schemas.MIR()}, {&g.sir, schemas.SIR()}, {&g.gateway, schemas.Gateway()}} {
+	}{{&g.mir, schemas.MIR()}, {&g.sir, schemas.SIR()}, {&g.omis, schemas.OMIS()}, {&g.gateway, schemas.Gateway()}} {
 		if *s.into, err = xsd.New(s.source); err != nil {
 			return g, err
 		}

@@ -78,7 +78,8 @@ func threadActions() []Service {
 			Name: "thread_get_backtrace", Kind: Information, Need: Required,
 			Params: []Param{threadList(), IntegerParam("depth")},
 			Result: "struct { integer num_frames; Stack_element* stack; }", Role: Read, Support: wholly(),
-			Doc: "return the procedure stacks of threads, the innermost frame first; depth 0 returns all of it",
+			Doc: "return the procedure stacks of threads, the innermost frame first; depth 0 returns all of it. Of each frame stack has pc and fp: fp is the canonical frame address, " +
+				"the value that the stack pointer had before the call that made the frame (rbp + 16 in a function that keeps a frame pointer)",
 		},
 		{
 			Name: "thread_read_int_regs", Kind: Information, Need: Required,
