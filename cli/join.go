@@ -6,11 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	gateway "mirador/http"
@@ -70,15 +66,25 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 		return nil, err
 	}
 	b := &backend{monitor: m, programs: newPrograms(m.Linux), tools: newTools(m.Engine)}
-	left, err := heritage(j, m.Linux, m.Engine, log)
-	if err != nil {
+	if err := recallThreads(j, m.Engine, log); err != nil {
 		return nil, errors.Join(err, m.Close(context.Background()))
 	}
-	b.registry = probes.New(probes.Config{
-		Node: s.Node, NewTool: b.tools.ofApp, ProgramName: programName,
-		Modules: b.programs.modules, Resolver: b.programs.resolver, Placement: placement, Placed: placed, Spent: spent, Heritage: left, Log: log,
-	})
+	b.registry = probes.New(probes.Config{Node: s.Node, Monitor: applications{b.tools, m}, Programs: b.programs, Journal: j, Log: log})
 	return b, nil
+}
+
+// applications is the monitor as applications use it.
+type applications struct {
+	*tools
+	monitor *monitor.Monitor
+}
+
+var _ probes.Monitor = applications{}
+
+func (a applications) Identify(pid int) (omis.ProcID, error) { return a.monitor.Node.Identify(pid) }
+func (a applications) Settle() ([]omis.Orphan, error)        { return a.monitor.Engine.Settle() }
+func (a applications) RecallProcess(id omis.ProcID, token omis.Token) {
+	a.monitor.Engine.RecallProcess(id, token)
 }
 
 // calibrate measures what probes cost, where the data directory does not contain it yet. It
@@ -265,19 +271,3 @@ func (b *backend) Schemas() fs.FS { return schemas.Files() }
 
 // Ready is true from join to Close: the gateway serves in between only.
 func (b *backend) Ready() error { return nil }
-
-// programName is what applications are named after, "" if it cannot be known.
-func programName(pid int) string {
-	if name := proc.TypedName(pid); name != "" {
-		return name
-	}
-	dir := "/proc/" + strconv.Itoa(pid)
-	if path, err := os.Readlink(dir + "/exe"); err == nil && path != "" {
-		return filepath.Base(path)
-	}
-	comm, err := os.ReadFile(dir + "/comm")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(comm))
-}

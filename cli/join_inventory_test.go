@@ -44,7 +44,7 @@ func TestInventory(t *testing.T) {
 	p := newPrograms(node)
 	look := func() *translate.Module {
 		t.Helper()
-		modules, err := p.modules(t.Context(), target.PID)
+		modules, err := p.Modules(t.Context(), target.PID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,6 @@ import (
 
 	"mirador/cli/replies"
 	gateway "mirador/http"
-	"mirador/mir"
 	"mirador/omis"
 	"mirador/omis/engine"
 	"mirador/omis/host/prototype"
@@ -32,9 +31,9 @@ func newTools(e *engine.Engine) *tools {
 	return &tools{engine: e, byApp: make(map[string]bool), logs: make(map[string]*replies.Log)}
 }
 
-// ofApp makes the tool of an application. A tool of that name that POST /omis
+// Tool makes the tool of an application. A tool of that name that POST /omis
 // made is in its way: they would see each other's objects.
-func (t *tools) ofApp(name string) (omis.Tool, error) {
+func (t *tools) Tool(name string) (omis.Tool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.logs[name] != nil && !t.byApp[name] {
@@ -63,42 +62,6 @@ type appTool struct {
 func (a *appTool) Finalize() error {
 	defer a.ended()
 	return a.Tool.Finalize()
-}
-
-// placement is where a conditional request of an application's tool runs, or
-// would run.
-func placement(tool omis.Tool, request string) (mir.Placement, error) {
-	t, ok := tool.(*appTool)
-	if !ok {
-		return mir.Placement{}, fmt.Errorf("%T is no application's tool", tool)
-	}
-	return inWords(t.Explain(request))
-}
-
-// placed is where a conditional request of an application's tool runs that was
-// defined.
-func placed(tool omis.Tool, request omis.Token) (mir.Placement, error) {
-	t, ok := tool.(*appTool)
-	if !ok {
-		return mir.Placement{}, fmt.Errorf("%T is no application's tool", tool)
-	}
-	return inWords(t.State(request))
-}
-
-// spent is what requests of an application's tool have cost.
-func spent(tool omis.Tool, requests []omis.Token) (omis.Spending, error) {
-	t, ok := tool.(*appTool)
-	if !ok {
-		return omis.Spending{}, fmt.Errorf("%T is no application's tool", tool)
-	}
-	return t.Spent(requests)
-}
-
-func inWords(x engine.Explanation, err error) (mir.Placement, error) {
-	if err != nil {
-		return mir.Placement{}, err
-	}
-	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: x.Placement.Cost, Measured: x.Placement.Measured, Bias: float64(x.Bias)}, nil
 }
 
 // log of a tool, made by the first request or the first stream.

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	gateway "mirador/http"
 	"mirador/mir/translate"
@@ -36,10 +39,10 @@ func newPrograms(node omis.Node) *programs {
 	return &programs{node: node, cache: binary.NewCache(binary.DefaultCacheBytes, debugFiles())}
 }
 
-// modules lists what a process has loaded, with its structure. A library that
+// Modules lists what a process has loaded, with its structure. A library that
 // cannot be read has none; its functions cannot be measured, the others can. The list
 // belongs to all who ask.
-func (p *programs) modules(ctx context.Context, pid int) ([]translate.Module, error) {
+func (p *programs) Modules(ctx context.Context, pid int) ([]translate.Module, error) {
 	s, err := p.stock(ctx, pid)
 	if err != nil {
 		return nil, err
@@ -102,8 +105,8 @@ func (p *programs) loaded(pid int) ([]omis.Module, error) {
 	return p.node.Modules(process)
 }
 
-// resolver puts addresses of a process into words.
-func (p *programs) resolver(_ context.Context, pid int) (func(pc uint64, first bool) string, error) {
+// Resolver puts addresses of a process into words.
+func (p *programs) Resolver(_ context.Context, pid int) (func(pc uint64, first bool) string, error) {
 	loaded, err := p.loaded(pid)
 	if err != nil {
 		return nil, err
@@ -167,4 +170,20 @@ func tag(s *sir.Structure) string {
 		}
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+// Name is what applications are named after, "" if it cannot be known.
+func (*programs) Name(pid int) string {
+	if name := proc.TypedName(pid); name != "" {
+		return name
+	}
+	dir := "/proc/" + strconv.Itoa(pid)
+	if path, err := os.Readlink(dir + "/exe"); err == nil && path != "" {
+		return filepath.Base(path)
+	}
+	comm, err := os.ReadFile(dir + "/comm")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(comm))
 }

@@ -71,7 +71,7 @@ func (a *App) resolver(ctx context.Context, failed *error) translate.Resolver {
 		if !ok {
 			p, _ := a.process(token)
 			var err error
-			if resolve, err = a.registry.config.Resolver(ctx, p.PID); err != nil && *failed == nil {
+			if resolve, err = a.registry.config.Programs.Resolver(ctx, p.PID); err != nil && *failed == nil {
 				*failed = failf(CannotBeDone, "cannot name the addresses of process %s: %v", token, err)
 			}
 			made[token] = resolve
@@ -105,7 +105,7 @@ func (a *App) targets(ctx context.Context, region bool) (*translate.Targets, err
 		}
 		if region {
 			known, _ := a.process(p.Token)
-			if p.Modules, err = a.registry.config.Modules(ctx, known.PID); err != nil {
+			if p.Modules, err = a.registry.config.Programs.Modules(ctx, known.PID); err != nil {
 				return nil, failf(CannotBeDone, "cannot read the structure of process %s: %v", p.Token, err)
 			}
 		}

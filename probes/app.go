@@ -139,7 +139,7 @@ func (a *App) close() error {
 
 // connect makes the application's tool. op is held.
 func (a *App) connect() error {
-	tool, err := a.registry.config.NewTool(a.name)
+	tool, err := a.registry.config.Monitor.Tool(a.name)
 	if err != nil {
 		return failf(Unavailable, "cannot reach the monitor: %v", err)
 	}

@@ -12,11 +12,10 @@ import (
 // spent is what the requests of a probe have cost so far; ok is false where that is not
 // known, as of a probe without a region.
 func (p *Probe) spent(w *installed) (s omis.Spending, ok bool) {
-	ask := p.app.registry.config.Spent
-	if ask == nil || len(w.handles.Requests) == 0 {
+	if len(w.handles.Requests) == 0 {
 		return s, false
 	}
-	s, err := ask(p.app.tool, w.handles.Requests)
+	s, err := p.app.tool.Spent(w.handles.Requests)
 	return s, err == nil
 }
 

@@ -2,12 +2,11 @@
 // requests on live processes through OMIS requests, one tool for each
 // application.
 //
-// It imports mir, mir/translate, sir, omis and its journal; http and cli import it. What it
-// cannot ask the monitor for, the structure of a program and the names of
-// addresses, comes by functions in Config, which cli joins.
+// It imports mir, mir/translate, sir, omis and its journal; http and cli import it. Config names
+// what it needs of others: the monitor, the structure of programs, and a journal.
 //
-// With a Heritage it writes down, before it answers, what a gateway must know that comes
-// after it was killed; Restore is how that one begins.
+// With a journal it records, before it answers, what the next gateway must know if this
+// one is killed; Restore is how that one begins.
 //
 // Everything may be called from any goroutine. An application does one change
 // at a time (launching, attaching, instrumenting, controlling, releasing);

@@ -40,26 +40,25 @@ func (a *App) explain(plan *translate.Plan, activated bool) (*mir.Explain, error
 
 // placement is where a conditional request runs, or would run.
 func (a *App) placement(request string) (mir.Placement, error) {
-	if a.registry.config.Placement == nil {
-		return mir.Placement{}, nil
-	}
-	p, err := a.registry.config.Placement(a.tool, request)
+	x, err := a.tool.Explain(request)
 	if err != nil {
-		return p, failf(CannotBeDone, "%v", err)
+		return mir.Placement{}, failf(CannotBeDone, "%v", err)
 	}
-	return p, nil
+	return inDocument(x), nil
+}
+
+// inDocument returns a placement as documents have it.
+func inDocument(x omis.Explanation) mir.Placement {
+	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: x.Placement.Cost, Measured: x.Placement.Measured, Bias: float64(x.Bias)}
 }
 
 // place notes the different places where the conditional requests of a probe run.
 // They change when it is activated: what one of them needs may move the others.
 func (a *App) place(w *installed) {
-	if a.registry.config.Placed == nil {
-		return
-	}
 	var all []mir.Placement
 	for _, request := range w.handles.Requests {
-		p, err := a.registry.config.Placed(a.tool, request)
-		if err == nil && p.Where != "" && !slices.Contains(all, p) {
+		x, err := a.tool.State(request)
+		if p := inDocument(x); err == nil && p.Where != "" && !slices.Contains(all, p) {
 			all = append(all, p)
 		}
 	}

@@ -96,20 +96,7 @@ func (h *house) open(node omis.Node) {
 	}
 	h.engine = e
 	h.registry = probes.New(probes.Config{
-		Heritage:    h.heritage(),
-		Node:        "here",
-		NewTool:     func(name string) (omis.Tool, error) { return e.Tool(name), nil },
-		ProgramName: h.programName,
-		Modules:     func(context.Context, int) ([]translate.Module, error) { return h.modules(), nil },
-		Resolver: func(context.Context, int) (func(uint64, bool) string, error) {
-			return func(uint64, bool) string { return "multiply" }, nil
-		},
-		Spent: func(omis.Tool, []omis.Token) (omis.Spending, error) {
-			if h.spent == nil {
-				return omis.Spending{}, errors.New("nobody knows")
-			}
-			return h.spent(), nil
-		},
+		Node: "here", Monitor: monitor{h.node, e, h}, Programs: programs{h}, Journal: h.book(),
 		Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 	})
 	t.Cleanup(func() {
@@ -120,6 +107,41 @@ func (h *house) open(node omis.Node) {
 			}
 		}
 	})
+}
+
+// monitor is the engine, and what the house says of costs.
+type monitor struct {
+	*fake.Node
+	*engine.Engine
+	h *house
+}
+
+func (m monitor) Tool(name string) (omis.Tool, error) { return tool{m.Engine.Tool(name), m.h}, nil }
+
+// tool is one whose probes cost what the house says.
+type tool struct {
+	*engine.Tool
+	h *house
+}
+
+func (t tool) Spent([]omis.Token) (omis.Spending, error) {
+	if t.h.spent == nil {
+		return omis.Spending{}, errors.New("the cost is not known")
+	}
+	return t.h.spent(), nil
+}
+
+// programs are those of the house's processes.
+type programs struct{ h *house }
+
+func (p programs) Name(pid int) string { return p.h.programName(pid) }
+
+func (p programs) Modules(context.Context, int) ([]translate.Module, error) {
+	return p.h.modules(), nil
+}
+
+func (programs) Resolver(context.Context, int) (func(uint64, bool) string, error) {
+	return func(uint64, bool) string { return "multiply" }, nil
 }
 
 func (h *house) programName(pid int) string {

@@ -155,8 +155,8 @@ func (a *App) identify(ctx context.Context, token omis.Token) (Process, error) {
 	uid, _ := vs[1].Int64()
 	pid, _ := vs[2].Int64()
 	p.UID, p.PID = int(uid), int(pid)
-	if h := a.registry.config.Heritage; h != nil {
-		id, err := h.Identify(p.PID)
+	if a.registry.config.Journal != nil {
+		id, err := a.registry.config.Monitor.Identify(p.PID)
 		if err != nil {
 			return Process{}, failf(NotFound, "process %d has just ended", p.PID)
 		}

@@ -17,16 +17,16 @@ import (
 // What cannot come back is logged, and is there as a failed probe that says why; what
 // nobody wants any more is taken away. It is called once, before anything else.
 func (r *Registry) Restore(ctx context.Context) error {
-	h := r.config.Heritage
-	if h == nil {
+	j := r.config.Journal
+	if j == nil {
 		return nil
 	}
-	if d := h.Journal.Damage(); len(d.Lines) > 0 {
+	if d := j.Damage(); len(d.Lines) > 0 {
 		r.config.Log.Error("the journal was damaged: what these records said is lost, or is older", "records", d.Keys(), "lines", len(d.Lines), "copy", d.Copy)
 	}
 	r.recollect(issuedKey, &r.issued)
 	left := r.leftProbes()
-	for _, key := range h.Journal.Keys(appPrefix) {
+	for _, key := range j.Keys(appPrefix) {
 		name := strings.TrimPrefix(key, appPrefix)
 		if err := r.restoreApp(ctx, name, left[name]); err != nil {
 			return fmt.Errorf("cannot bring back the application %s: %w", name, err)
@@ -40,7 +40,7 @@ func (r *Registry) Restore(ctx context.Context) error {
 // of another version has written it, say, is forgotten: it must not keep this one from
 // starting.
 func (r *Registry) recollect(key string, value any) (ok bool) {
-	j := r.config.Heritage.Journal
+	j := r.config.Journal
 	ok, err := j.Get(key, value)
 	if err == nil {
 		return ok
@@ -51,7 +51,7 @@ func (r *Registry) recollect(key string, value any) (ok bool) {
 
 // settle takes away what a former gateway has left and nobody keeps.
 func (r *Registry) settle() {
-	orphans, err := r.config.Heritage.Settle()
+	orphans, err := r.config.Monitor.Settle()
 	for _, o := range orphans {
 		r.config.Log.Warn("took away what a former gateway has left", "pid", o.Proc.PID, "what", o.What)
 	}
@@ -65,7 +65,7 @@ func (r *Registry) settle() {
 func (r *Registry) leftProbes() map[string][]probeRecord {
 	left := make(map[string][]probeRecord)
 	byNumber := make(map[int]probeRecord)
-	for _, key := range r.config.Heritage.Journal.Keys(probePrefix) {
+	for _, key := range r.config.Journal.Keys(probePrefix) {
 		var p probeRecord
 		if r.recollect(key, &p) {
 			byNumber[p.Number] = p
@@ -135,10 +135,10 @@ func (a *App) readmit(ctx context.Context, left []processRecord) (why error) {
 
 // reattach takes a process into the application again, under the token it had.
 func (a *App) reattach(ctx context.Context, p Process) error {
-	h := a.registry.config.Heritage
+	monitor := a.registry.config.Monitor
 	id := omis.ProcID{PID: p.PID, Start: p.Start}
-	h.Recall(id, p.Token)
-	if now, err := h.Identify(p.PID); err != nil || now != id {
+	monitor.RecallProcess(id, p.Token)
+	if now, err := monitor.Identify(p.PID); err != nil || now != id {
 		return failf(NotFound, "process %d has ended while no gateway was there", p.PID)
 	}
 	node, err := a.attachNode(ctx)

@@ -14,7 +14,6 @@ import (
 
 	"mirador/mir/conform"
 	"mirador/omis"
-	"mirador/omis/engine"
 	"mirador/omis/engine/fake"
 	"mirador/probes"
 	"mirador/probes/journal"
@@ -54,7 +53,8 @@ func (h *house) kill() *house {
 	return next
 }
 
-func (h *house) heritage() *probes.Heritage {
+// book opens the journal, where the house has one, and recalls the threads that it knows.
+func (h *house) book() *journal.Journal {
 	if h.data == "" {
 		return nil
 	}
@@ -73,12 +73,7 @@ func (h *house) heritage() *probes.Heritage {
 		h.threads = make(threads)
 	}
 	e.Tell(h.threads)
-	return &probes.Heritage{
-		Journal: j, Identify: h.node.Identify, Recall: e.RecallProcess, Settle: e.Settle,
-		Keep: func(tool omis.Tool, object omis.Token, key string, ended []omis.ProcID) error {
-			return tool.(*engine.Tool).Keep(object, key, ended...)
-		},
-	}
+	return j
 }
 
 // threads is an engine.Chronicle.

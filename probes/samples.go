@@ -52,7 +52,7 @@ const (
 // keepSamples writes down what was sampled, if it is time to; now says that it is.
 func (p *Probe) keepSamples(w *installed, now bool) error {
 	r := p.app.registry
-	if r.config.Heritage == nil || w == nil || w.samples == nil {
+	if r.config.Journal == nil || w == nil || w.samples == nil {
 		return nil
 	}
 	s := w.samples
@@ -112,7 +112,7 @@ func (p *Probe) missed(since time.Time) {
 // sweepSamples removes the samples of probes that are gone.
 func (r *Registry) sweepSamples() error {
 	var errs []error
-	for _, key := range r.config.Heritage.Journal.Keys(samplesPrefix) {
+	for _, key := range r.config.Journal.Keys(samplesPrefix) {
 		if _, err := r.Probe(key[len(samplesPrefix):]); err != nil {
 			errs = append(errs, r.erase(key))
 		}

@@ -2,12 +2,12 @@ package probes_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
-	"mirador/mir"
 	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/omis/syntax"
@@ -88,21 +88,25 @@ func exits(u sir.Unit) ([]uint64, error) { return u.Exits, nil }
 
 // config is a registry's configuration over an application and a tool.
 func (app *application) config(tool omis.Tool) probes.Config {
-	return probes.Config{
-		Node:        app.node.Name,
-		NewTool:     func(string) (omis.Tool, error) { return tool, nil },
-		ProgramName: func(pid int) string { return app.byPID(pid).Name },
-		Modules: func(_ context.Context, pid int) ([]translate.Module, error) {
-			return app.byPID(pid).Modules, nil
-		},
-		Placement: func(omis.Tool, string) (mir.Placement, error) { return trapped(), nil },
-		Placed:    func(omis.Tool, omis.Token) (mir.Placement, error) { return trapped(), nil },
-		Resolver: func(_ context.Context, pid int) (func(uint64, bool) string, error) {
-			return func(pc uint64, first bool) string {
-				return fmt.Sprintf("%s+%#x", app.byPID(pid).Name, pc)
-			}, nil
-		},
-	}
+	return probes.Config{Node: app.node.Name, Monitor: scripted{tool}, Programs: app}
+}
+
+// scripted is a monitor with one tool.
+type scripted struct{ tool omis.Tool }
+
+func (s scripted) Tool(string) (omis.Tool, error)         { return s.tool, nil }
+func (scripted) Identify(pid int) (omis.ProcID, error)    { return omis.ProcID{PID: pid}, nil }
+func (scripted) RecallProcess(omis.ProcID, omis.Token)    {}
+func (scripted) Settle() (orphans []omis.Orphan, _ error) { return nil, nil }
+
+func (app *application) Name(pid int) string { return app.byPID(pid).Name }
+
+func (app *application) Modules(_ context.Context, pid int) ([]translate.Module, error) {
+	return app.byPID(pid).Modules, nil
+}
+
+func (app *application) Resolver(_ context.Context, pid int) (func(uint64, bool) string, error) {
+	return func(pc uint64, first bool) string { return fmt.Sprintf("%s+%#x", app.byPID(pid).Name, pc) }, nil
 }
 
 func (app *application) byPID(pid int) *process {
@@ -277,7 +281,16 @@ func parseExchanges(text string) []exchange {
 	return xs
 }
 
-// trapped is where all requests run.
-func trapped() mir.Placement {
-	return mir.Placement{Where: "trap", Why: "there is no other", Cost: 10_000}
+// Explain and State say that all requests run by trap.
+func (s *script) Explain(string) (omis.Explanation, error)   { return trapped(), nil }
+func (s *script) State(omis.Token) (omis.Explanation, error) { return trapped(), nil }
+
+func (s *script) Spent([]omis.Token) (omis.Spending, error) {
+	return omis.Spending{}, errors.New("the cost is not known")
+}
+
+func (s *script) Keep(omis.Token, string, ...omis.ProcID) error { return nil }
+
+func trapped() omis.Explanation {
+	return omis.Explanation{Placement: omis.Placement{Name: "trap", Why: "there is no other", Cost: 10_000}}
 }

@@ -31,7 +31,7 @@ func (a *App) writeDown() error {
 
 // writeSelf writes what the application consists of.
 func (a *App) writeSelf() error {
-	if a.registry.config.Heritage == nil {
+	if a.registry.config.Journal == nil {
 		return nil
 	}
 	r := appRecord{Follow: a.forks.followed}
@@ -61,7 +61,7 @@ func (p *Probe) writeDown() error {
 		r.Failure = p.failure.Error()
 	}
 	p.mu.Unlock()
-	if !changed || p.app.registry.config.Heritage == nil {
+	if !changed || p.app.registry.config.Journal == nil {
 		return nil
 	}
 	text, err := mir.Marshal(&request)

@@ -64,7 +64,7 @@ func TestNoCPUTime(t *testing.T) {
 	<-p.Hit(omis.EventBlocked, omis.Hit{TID: 11, Held: omis.HeldByPtrace})
 	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_UNSPECIFIED_ERROR(1000) [pa_t_1] \"no such clock\"\n")
 	b.intervals()
-	if got := b.ask(": pa_timer_start([pa_t_1])"); !strings.Contains(got, "a timer is started and stopped by events") {
+	if got := b.ask(": pa_timer_start([pa_t_1])"); !strings.Contains(got, "only events can start and stop a timer") {
 		t.Errorf("without an event: %s", got)
 	}
 }

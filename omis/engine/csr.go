@@ -17,7 +17,7 @@ type csr struct {
 	event     definition
 	steps     []step
 	to        *sink
-	placement Placement
+	placement omis.Placement
 	times     bool // it opens or closes intervals
 	imagined  bool // it is only explained: its objects need not exist
 

@@ -60,7 +60,7 @@ type subscription struct {
 	placed     *inPlace           // not nil: a program runs in place of a list, and there is no point
 	restsSince time.Time          // of a program that does not run
 	refused    []obstacle         // why it does not run where it is cheaper
-	placement  Placement
+	placement  omis.Placement
 }
 
 // isDense tells whether a kind of event comes so often that the node should look

@@ -129,8 +129,8 @@ func (e *Engine) trap(s *subscription) error {
 	if s.csr.times {
 		s.proc.node().calibrate(trapped) // what is measured is corrected as it is measured
 	}
-	s.placement = s.csr.placement.because(reasons(s.refused))
-	if s.placement.local {
+	s.placement = because(s.csr.placement, reasons(s.refused))
+	if s.placement.Local {
 		s.local = newLocalList(s.csr)
 	}
 	w := s.csr.event.watch

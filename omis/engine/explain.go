@@ -7,31 +7,14 @@ import (
 	"mirador/omis/syntax"
 )
 
-// Explanation says what a request would do, or does.
-type Explanation struct {
-	Request   string // in canonical form
-	Placement Placement
-	Points    []Point // what would be looked out for in the scope as it is now
-	Enabled   bool
-	Failed    uint64 // executions with an error that no callback heard of
-	Bias      int64  // what is taken off the intervals that it opens or closes, in nanoseconds
-}
-
-// Point is a place that a request looks out for.
-type Point struct {
-	Event string
-	Proc  omis.Token
-	Addr  uint64 // 0 where the event has no address
-}
-
 // Explain tells what a request would do, without doing it.
-func (t *Tool) Explain(text string) (Explanation, error) {
+func (t *Tool) Explain(text string) (omis.Explanation, error) {
 	r, err := syntax.Parse(text)
 	if faults := t.e.catalog.Check(r); err != nil || len(faults) > 0 {
-		return Explanation{}, refusal(err, faults).Err()
+		return omis.Explanation{}, refusal(err, faults).Err()
 	}
 	steps := t.e.steps(r.Actions)
-	x := Explanation{Request: syntax.Print(r), Placement: t.e.place(r, steps)}
+	x := omis.Explanation{Request: syntax.Print(r), Placement: t.e.place(r, steps)}
 	if r.Event == nil {
 		return x, nil
 	}
@@ -50,30 +33,30 @@ func (t *Tool) Explain(text string) (Explanation, error) {
 }
 
 // State tells what a conditional request does.
-func (t *Tool) State(request omis.Token) (Explanation, error) {
+func (t *Tool) State(request omis.Token) (omis.Explanation, error) {
 	o, err := t.find(request)
 	c, ok := o.(*csr)
 	switch {
 	case err != nil:
-		return Explanation{}, err
+		return omis.Explanation{}, err
 	case !ok:
-		return Explanation{}, omis.Errorf(omis.TypeMismatch, "%s is no conditional request", request)
+		return omis.Explanation{}, omis.Errorf(omis.TypeMismatch, "%s is no conditional request", request)
 	}
 	t.e.admin.Lock()
 	defer t.e.admin.Unlock()
-	return Explanation{
+	return omis.Explanation{
 		Request: syntax.Print(c.request), Placement: t.e.where(c), Points: c.points(),
 		Enabled: c.active.Load(), Failed: c.failed.Load(), Bias: c.bias(),
 	}, nil
 }
 
-func (c *csr) points() []Point {
+func (c *csr) points() []omis.Point {
 	if c.event.source.kind == 0 {
 		return nil
 	}
-	var list []Point
+	var list []omis.Point
 	for _, target := range c.targets() {
-		list = append(list, Point{Event: c.event.service.Name, Proc: target.proc.token, Addr: c.event.watch.Addr})
+		list = append(list, omis.Point{Event: c.event.service.Name, Proc: target.proc.token, Addr: c.event.watch.Addr})
 	}
 	return list
 }

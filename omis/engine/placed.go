@@ -28,8 +28,8 @@ func (in *inPlace) release() {
 	}
 }
 
-func placementOf(v omis.Verdict) Placement {
-	return Placement{Name: v.Name, Where: v.Where, Why: v.Why, Kind: v.Kind, OneIn: v.OneIn, Cost: v.Cost, local: true}
+func placementOf(v omis.Verdict) omis.Placement {
+	return omis.Placement{Name: v.Name, Where: v.Where, Why: v.Why, Kind: v.Kind, OneIn: v.OneIn, Cost: v.Cost, Local: true}
 }
 
 // giveUp gives back the memory of a program that was taken away, as soon as no thread can
@@ -170,10 +170,10 @@ func (e *Engine) forget(c *csr, p *process) {
 
 // where is the placement of a request: where it runs or, while it is disabled, would
 // run now. Of several processes the dearest one counts.
-func (e *Engine) where(c *csr) Placement {
-	all := make([]Placement, 0, len(c.subs))
+func (e *Engine) where(c *csr) omis.Placement {
+	all := make([]omis.Placement, 0, len(c.subs))
 	for _, s := range c.subs {
-		all = append(all, s.proc.node().priced(s.where(), c.times).beside(c).cautious(c))
+		all = append(all, cautious(beside(s.proc.node().priced(s.where(), c.times), c), c))
 	}
 	if len(c.subs) == 0 && c.event.source.kind != 0 {
 		for _, t := range c.targets() {
@@ -183,7 +183,7 @@ func (e *Engine) where(c *csr) Placement {
 	if len(all) == 0 {
 		return c.placement
 	}
-	return slices.MaxFunc(all, func(a, b Placement) int {
+	return slices.MaxFunc(all, func(a, b omis.Placement) int {
 		switch trapA, trapB := a.Name == trapped, b.Name == trapped; {
 		case trapA != trapB && trapA:
 			return 1
@@ -195,22 +195,22 @@ func (e *Engine) where(c *csr) Placement {
 }
 
 // wouldBe is where a request would run in a process.
-func (e *Engine) wouldBe(c *csr, t target) Placement {
+func (e *Engine) wouldBe(c *csr, t target) omis.Placement {
 	return t.proc.node().priced(e.judged(c, t), c.times)
 }
 
-func (e *Engine) judged(c *csr, t target) Placement {
+func (e *Engine) judged(c *csr, t target) omis.Placement {
 	k := &candidate{subscription: &subscription{csr: c, only: t.only, proc: t.proc}}
 	if err := k.compile(e); err != nil {
-		return c.placement.because(reason(err))
+		return because(c.placement, reason(err))
 	}
 	b := e.bonds(t.proc, []*candidate{k})[0]
 	for _, placer := range t.proc.node().placers()[b.level:] {
 		verdicts, errs := placer.Judge([]omis.Placing{k.placing})
 		if errs[0] == nil {
-			return placementOf(verdicts[0]).because(reasons(k.refused))
+			return because(placementOf(verdicts[0]), reasons(k.refused))
 		}
 		k.refuse(placer.Name(), errs[0])
 	}
-	return c.placement.because(reasons(k.refused))
+	return because(c.placement, reasons(k.refused))
 }

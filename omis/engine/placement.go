@@ -1,28 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"strings"
 
 	"mirador/omis"
 )
-
-// Placement says where the actions of a request run, and why there.
-type Placement struct {
-	// Name is "request" for an unconditional request, "monitor" for events of the
-	// monitor itself, "trap" for events of the program.
-	Name  string
-	Where string
-	Why   string
-	// Cost is how many nanoseconds an occurrence takes of the thread, roughly unless
-	// it was measured on this machine; 0 where nobody said.
-	Cost     float64
-	Measured bool
-	Kind     string // omis.Verdict.Kind; of a thread that is held, how
-	OneIn    int64  // omis.Verdict.OneIn
-
-	local bool
-}
 
 // heldCost is what it costs to hold a thread, in nanoseconds, roughly: by a stop of
 // ptrace, with target and monitor on one CPU. Between CPUs it is the latency of their
@@ -32,38 +14,36 @@ const heldCost = 10_000
 // trapped is the name of the placement where a thread stops for the monitor.
 const trapped = "trap"
 
-func (p Placement) String() string { return fmt.Sprintf("%s, %s: %s", p.Name, p.Where, p.Why) }
-
 // place chooses where a request's actions run.
-func (e *Engine) place(r *omis.Request, steps []step) Placement {
+func (e *Engine) place(r *omis.Request, steps []step) omis.Placement {
 	if r.Event == nil {
-		return Placement{Name: "request", Where: "in the engine", Why: "it is executed once, at once"}
+		return omis.Placement{Name: "request", Where: "in the engine", Why: "it is executed once, at once"}
 	}
 	src := e.sources[r.Event.Service]
 	if src.kind == 0 {
-		return Placement{Name: "monitor", Where: "in the engine", Why: r.Event.Service + " is an event of the monitor itself"}
+		return omis.Placement{Name: "monitor", Where: "in the engine", Why: r.Event.Service + " is an event of the monitor itself"}
 	}
 	const where = "in the engine, with the thread held until the list is done"
 	if r.Locked {
-		return Placement{Name: trapped, Where: where, Cost: heldCost, Why: "a locked list must wait until no other list is executed"}
+		return omis.Placement{Name: trapped, Where: where, Cost: heldCost, Why: "a locked list must wait until no other list is executed"}
 	}
 	if src.kind == omis.EventProcCreated {
-		return Placement{Name: trapped, Where: where, Cost: heldCost, Why: "the node must be asked who the new process is"}
+		return omis.Placement{Name: trapped, Where: where, Cost: heldCost, Why: "the node must be asked who the new process is"}
 	}
 	for i := range steps {
 		if !steps[i].isLocal() {
-			return Placement{Name: trapped, Where: where, Cost: heldCost, Why: steps[i].service.Name + " needs more than the event itself"}
+			return omis.Placement{Name: trapped, Where: where, Cost: heldCost, Why: steps[i].service.Name + " needs more than the event itself"}
 		}
 	}
-	return Placement{
+	return omis.Placement{
 		Name: trapped, Where: "in the monitor, on a thread that serves the process",
-		Why: "its actions need nothing but the event itself", Cost: heldCost, local: true,
+		Why: "its actions need nothing but the event itself", Cost: heldCost, Local: true,
 	}
 }
 
 // because adds to a placement why there is nothing cheaper.
-func (p Placement) because(why string) Placement {
-	if p.local && why != "" {
+func because(p omis.Placement, why string) omis.Placement {
+	if p.Local && why != "" {
 		p.Why += "; nothing is cheaper: " + why
 	}
 	return p
@@ -71,7 +51,7 @@ func (p Placement) because(why string) Placement {
 
 // cautious adds to the placement of a request that is timed by holding threads that its
 // times are not to be trusted where they are short.
-func (p Placement) cautious(c *csr) Placement {
+func cautious(p omis.Placement, c *csr) omis.Placement {
 	if p.Name == trapped && c.times {
 		p.Why += "; what it costs to hold the thread is taken off its times only as far as that is always the same: those below 100 µs mean little"
 	}

@@ -70,7 +70,7 @@ func reasons(list []obstacle) string {
 func (k *candidate) compile(e *Engine) (err error) {
 	c, p := k.csr, k.proc
 	switch {
-	case !c.placement.local || !isPlaceable(c.event.source.kind):
+	case !c.placement.Local || !isPlaceable(c.event.source.kind):
 		return declined("%s", c.placement.Why)
 	case len(p.node().placers()) == 0:
 		return declined("this monitor generates no code for the program or the kernel")

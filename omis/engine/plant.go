@@ -265,7 +265,7 @@ func (r *round) start(k *candidate) {
 	c, p := k.csr, k.proc
 	if k.placed == nil {
 		k.placed = k.in
-		k.placement = placementOf(k.in.Verdict()).because(reasons(k.refused))
+		k.placement = because(placementOf(k.in.Verdict()), reasons(k.refused))
 		k.in.counting(k.placing.Program)
 		if k.in.times = c.times; k.in.times {
 			k.in.edges(k.placing.Program)

@@ -80,7 +80,7 @@ func (s *subscription) isHinderedBy(c *csr) bool {
 }
 
 // beside adds to the placement of a request which others are dear because of it.
-func (p Placement) beside(c *csr) Placement {
+func beside(p omis.Placement, c *csr) omis.Placement {
 	var words []string
 	for proc := range c.subs {
 		for _, s := range proc.victims[c] {
@@ -144,7 +144,7 @@ func (e *Engine) rechoose() {
 				s.refused = nil
 				s.refuse("", why)
 				e.hindered(s.proc, s)
-				s.placement = s.base().because(reasons(s.refused))
+				s.placement = because(s.base(), reasons(s.refused))
 			}
 			return why != nil
 		})
@@ -156,7 +156,7 @@ func (e *Engine) rechoose() {
 }
 
 // base is the placement of a subscription without the reasons why none is cheaper.
-func (s *subscription) base() Placement {
+func (s *subscription) base() omis.Placement {
 	if s.placed != nil {
 		return placementOf(s.placed.Verdict())
 	}

@@ -35,7 +35,7 @@ func (n *node) calibrate(placement string) {
 
 // priced is the placement with what an occurrence costs on the node, where that was
 // measured.
-func (n *node) priced(p Placement, times bool) Placement {
+func (n *node) priced(p omis.Placement, times bool) omis.Placement {
 	cost, ok := n.cost(p.Name, p.Kind)
 	switch {
 	case !ok:
@@ -251,7 +251,7 @@ func (s *subscription) held() (spent omis.Spending) {
 
 // where is the placement of a request in a process; where threads are held, with the
 // way in which they mostly were.
-func (s *subscription) where() Placement {
+func (s *subscription) where() omis.Placement {
 	p := s.placement
 	if s.point == nil {
 		return p

@@ -4,27 +4,7 @@ import (
 	"fmt"
 
 	"mirador/omis"
-	"mirador/probes/journal"
 )
-
-// Heritage is what a gateway that is killed leaves to the next one on the same data
-// directory: a journal of its applications and probes, and what of the monitor goes on.
-// Functions of it concern the machine that the gateway runs on.
-type Heritage struct {
-	Journal *journal.Journal
-	// Identify tells a process from a later one of the same pid; an error says that
-	// there is none.
-	Identify func(pid int) (omis.ProcID, error)
-	// Recall has a process get the token that a former gateway knew it by, as soon as
-	// somebody attaches to it.
-	Recall func(id omis.ProcID, token omis.Token)
-	// Keep has what programs measure for an object of a tool outlive the gateway. What a
-	// former one has left under the key is the object's, in the tool's processes and in
-	// those that have ended.
-	Keep func(tool omis.Tool, object omis.Token, key string, ended []omis.ProcID) error
-	// Settle takes away what was left and was not kept.
-	Settle func() ([]omis.Orphan, error)
-}
 
 // Keys of the journal.
 const (
@@ -66,19 +46,19 @@ type probeRecord struct {
 
 // write puts a value into the journal, if there is one.
 func (r *Registry) write(key string, value any) error {
-	h := r.config.Heritage
-	if h == nil {
+	j := r.config.Journal
+	if j == nil {
 		return nil
 	}
-	return unwritten(h.Journal.Put(key, value))
+	return unwritten(j.Put(key, value))
 }
 
 func (r *Registry) erase(key string) error {
-	h := r.config.Heritage
-	if h == nil {
+	j := r.config.Journal
+	if j == nil {
 		return nil
 	}
-	return unwritten(h.Journal.Delete(key))
+	return unwritten(j.Delete(key))
 }
 
 // unwritten says what it means that something is not in the journal.
@@ -91,11 +71,10 @@ func unwritten(err error) error {
 
 // kept makes the objects of an installed plan ones that outlive the gateway.
 func (a *App) kept(h omis.Token, key string) error {
-	heritage := a.registry.config.Heritage
-	if heritage == nil || h == "" {
+	if a.registry.config.Journal == nil || h == "" {
 		return nil
 	}
-	if err := heritage.Keep(a.tool, h, key, a.ended()); err != nil {
+	if err := a.tool.Keep(h, key, a.ended()...); err != nil {
 		return failf(Unavailable, "what was measured before the gateway was started cannot be read: %v", err)
 	}
 	return nil
@@ -117,9 +96,9 @@ func (a *App) ended() []omis.ProcID {
 // key names what measures for a probe, as it was installed for the nth time. Probes of
 // another gateway may have left something in the same process.
 func (p *Probe) key(nth int, what string) string {
-	h := p.app.registry.config.Heritage
-	if h == nil {
+	j := p.app.registry.config.Journal
+	if j == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s.%s.%d.%s", h.Journal.ID(), p.id, nth, what)
+	return fmt.Sprintf("%s.%s.%d.%s", j.ID(), p.id, nth, what)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -11,29 +10,18 @@ import (
 	"mirador/omis"
 	"mirador/omis/engine"
 	"mirador/omis/host/proc"
-	"mirador/omis/linux"
-	"mirador/probes"
 	"mirador/probes/journal"
 )
 
-// heritage joins the registry to what a gateway that was killed has left in the data
-// directory, and in the monitor's engine.
-func heritage(j *journal.Journal, node *linux.Node, e *engine.Engine, log *slog.Logger) (*probes.Heritage, error) {
+// recallThreads gives the engine the tokens of threads that a killed gateway has left in the
+// data directory, and has it record new ones there.
+func recallThreads(j *journal.Journal, e *engine.Engine, log *slog.Logger) error {
 	threads := &threadBook{journal: j, log: log}
 	if err := threads.recall(e); err != nil {
-		return nil, err
+		return err
 	}
 	e.Tell(threads)
-	return &probes.Heritage{
-		Journal: j, Identify: node.Identify, Recall: e.RecallProcess, Settle: e.Settle,
-		Keep: func(tool omis.Tool, object omis.Token, key string, ended []omis.ProcID) error {
-			t, ok := tool.(*appTool)
-			if !ok {
-				return fmt.Errorf("%T is no application's tool", tool)
-			}
-			return t.Keep(object, key, ended...)
-		},
-	}, nil
+	return nil
 }
 
 // threadBook keeps the tokens of threads in the journal: a token is the thread's for
