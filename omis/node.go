@@ -2,13 +2,6 @@ package omis
 
 import "context"
 
-// ProcID identifies a process of a node uniquely: the kernel reuses pids, but not a pid
-// with the same start time.
-type ProcID struct {
-	PID   int
-	Start uint64 // field 22 of /proc/PID/stat, in clock ticks since boot
-}
-
 // Node is the monitor/program interface of one machine (OMIS 4): the operations that the
 // engine calls on the node of its objects. Package linux implements it for Linux, package
 // engine/fake for the engine's tests.
