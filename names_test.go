@@ -311,10 +311,11 @@ func TestNamesAreFound(t *testing.T) {
 }
 
 var (
-	linkTo   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	noAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-	pathIn   = regexp.MustCompile("`((?:omis|mir|sir|http|cli|probes|bench|scripts|schemas|examples|torture|doc)/[\\w/.-]+)`")
+	linkTo    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading   = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noAnchor  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	testNamed = regexp.MustCompile(`\bTest[A-Z0-9]\w*`)
+	pathIn    = regexp.MustCompile("`((?:omis|mir|sir|http|cli|probes|bench|scripts|schemas|examples|torture|doc)/[\\w/.-]+)`")
 )
 
 // anchors are what a page's headings are called in links, as GitHub has them.
@@ -327,8 +328,8 @@ func anchors(page string) []string {
 	return all
 }
 
-// TestLinksInDocuments: links between documents lead somewhere, and paths that they name
-// exist.
+// TestLinksInDocuments: links between documents lead somewhere, and the paths and tests that
+// documents name exist.
 func TestLinksInDocuments(t *testing.T) {
 	h := theHouse(t)
 	for _, file := range h.files {
@@ -342,6 +343,11 @@ func TestLinksInDocuments(t *testing.T) {
 		for _, m := range linkTo.FindAllStringSubmatch(string(page), -1) {
 			if problem := badLink(file, string(page), m[1]); problem != "" {
 				t.Errorf("%s: %s: %s", file, m[1], problem)
+			}
+		}
+		for _, test := range testNamed.FindAllString(string(page), -1) {
+			if !h.words[test] {
+				t.Errorf("%s: there is no %s", file, test)
 			}
 		}
 		for _, m := range pathIn.FindAllStringSubmatch(string(page), -1) {
