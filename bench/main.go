@@ -56,7 +56,7 @@ func main() {
 	}
 	var o options
 	flag.StringVar(&o.only, "only", "", "what to measure: one of "+strings.Join(sectionNames, ", ")+"; all if empty")
-	flag.StringVar(&o.json, "json", "", "the file to write all figures to, besides")
+	flag.StringVar(&o.json, "json", "", "the file to which all figures are written as JSON")
 	flag.StringVar(&o.plots, "plots", "", "the directory to write plots to, as SVG")
 	flag.StringVar(&o.mirador, "mirador", "bin/mirador", "the program to measure")
 	flag.StringVar(&o.target, "target", "bin/mmul", "the target to measure it with")

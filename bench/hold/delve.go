@@ -25,7 +25,7 @@ func obtainDelve(ctx context.Context, dir string) (path string, err error) {
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "", errors.New("this program does not tell what it was built from")
+		return "", errors.New("this program contains no build information")
 	}
 	for _, m := range info.Deps {
 		if m.Path == delve {

@@ -69,7 +69,7 @@ func (t *tool) await(text string) error {
 			}
 		case <-late:
 			t.kill()
-			return &subject.Missing{Why: fmt.Sprintf("%s was not ready within %v, but said: %s", t.name(), subject.Patience, last)}
+			return &subject.Missing{Why: fmt.Sprintf("%s was not ready within %v; its last output: %s", t.name(), subject.Patience, last)}
 		}
 	}
 }

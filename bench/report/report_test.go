@@ -70,7 +70,7 @@ func TestGoals(t *testing.T) {
 			t.Errorf("%s: %q, not %q", c.name, got, c.want)
 		}
 		if got := c.goal.text(Nanoseconds); got != c.text {
-			t.Errorf("%s: it says %q, not %q", c.name, got, c.text)
+			t.Errorf("%s: the text is %q, not %q", c.name, got, c.text)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestJSON(t *testing.T) {
 		t.Fatalf("%v in %s", err, &b)
 	}
 	if got.Begun != "2001-09-09T01:46:40Z" || got.Machine.CPUs != 2 || len(got.Sections) != 1 || len(got.Sections[0].Rows) != 3 {
-		t.Fatalf("it says %s", &b)
+		t.Fatalf("the document is %s", &b)
 	}
 	rows := got.Sections[0].Rows
 	if rows[0].Holds != "yes" || *rows[0].Ours != (Stat{0.01, 0.4}) || rows[0].Ratio != nil {

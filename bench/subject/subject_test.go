@@ -92,7 +92,7 @@ func TestTenThousandFunctions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := target.Ask(3, "watched"); err != nil || got[1] < got[0] {
-		t.Errorf("it stood still for %v, %v", got, err)
+		t.Errorf("the thread was stopped for %v, %v", got, err)
 	}
 }
 

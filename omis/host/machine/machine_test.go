@@ -421,7 +421,7 @@ func TestLogins(t *testing.T) {
 	for i, want := range []int{2, 0, 1, 1} {
 		equal(t, fmt.Sprintf("component %d", i), v[i], want)
 	}
-	// The tool who reads the same file.
+	// The command "who" reads the same file.
 	if out := says(t, "who", m.files.utmp); strings.Count(out, "\n")+1 != 3 {
 		t.Errorf("who prints\n%s", out)
 	}

@@ -79,7 +79,7 @@ func private(path string) error {
 		return &Unsafe{path, fmt.Sprintf("belongs to %s, who could change what is read from it: choose a directory that does not exist yet, or one that belongs to %s alone", userName(int(st.Uid)), userName(os.Geteuid()))}
 	}
 	if st.Mode&written != 0 {
-		return &Unsafe{path, fmt.Sprintf("can be written to by other users (mode %04o): choose another directory, or make sure that nobody has put anything there and run \"chmod go-w %s\"", st.Mode&0o7777, path)}
+		return &Unsafe{path, fmt.Sprintf("can be written to by other users (mode %04o): choose another directory, or make sure that other users have not put files there and run \"chmod go-w %s\"", st.Mode&0o7777, path)}
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func TestThreadsStartAndEndWhileRead(t *testing.T) {
 	tids, finish := manyThreads(t, 3*fewest)
 	for n := range tids {
 		if infos := r.ThreadInfos(me, tids, everything); len(infos) < len(tids)-n {
-			t.Fatalf("%d threads, want %d at the least", len(infos), len(tids)-n)
+			t.Fatalf("%d threads, want at least %d", len(infos), len(tids)-n)
 		}
 		finish[n]()
 		for deadline := time.Now().Add(30 * time.Second); ; {

@@ -160,7 +160,7 @@ func TestManyThreads(t *testing.T) {
 	tids, err := numbers(r, os.Getpid(), 10*many)
 	slices.Sort(tids)
 	if err != nil || len(tids) < many || len(slices.Compact(tids)) < many {
-		t.Errorf("%d threads, want %d at the least: %v", len(tids), many, err)
+		t.Errorf("%d threads, want at least %d: %v", len(tids), many, err)
 	}
 	if tids, err := numbers(r, os.Getpid(), 1); err != nil || len(tids) == 0 || len(tids) > bufferSize/recordSize {
 		t.Errorf("%d threads, although the test asked for one: %v", len(tids), err)

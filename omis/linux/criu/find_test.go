@@ -37,7 +37,7 @@ if [ "$what" = dump ]; then
 	for fd in "/proc/$pid/fd/"*; do
 		[ "$(readlink "$fd")" = /dev/null ] || why="has $(readlink "$fd")"
 	done
-	[ "$(cut -d ' ' -f 6 "/proc/$pid/stat")" = "$pid" ] || why="has somebody's session"
+	[ "$(cut -d ' ' -f 6 "/proc/$pid/stat")" = "$pid" ] || why="has no session of its own"
 fi
 [ "$(cat "$beside/fails")" != "$what" ] || why="lost the thread"
 if [ -n "$why" ]; then

@@ -1,4 +1,4 @@
-/* covered maps a file, mounts another one over its path where only it sees that, and waits. */
+/* covered maps a file, mounts another one over its path in a mount namespace of its own, and waits. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
-// former: two threads work, in the program and in the kernel, and one of them ends.
-// Then it says "worked" and waits to be killed.
+// former: two threads work in user and in kernel mode, and one of them ends. Then it
+// prints "worked" and waits to be killed.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
-// usage FILE: works a little in three threads, two of which stay, then says what
-// the kernel tells it of itself and waits for a line:
+// usage FILE: works a little in three threads, one of which ends. Then it prints its
+// resource use according to system calls, and waits for a line:
 //
 //	ready
 //	process UTIME STIME MAXRSS MINFLT MAJFLT INBLOCK OUBLOCK NVCSW NIVCSW NICE PPID
-//	                         (the switches of the threads that stay)
+//	                         (the switches of the remaining threads)
 //	thread TID CPU STIME NICE    (of each)
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -58,7 +58,7 @@ static void *stay(void *nice) {
 	return 0;
 }
 
-static struct rusage left; // of the thread that leaves
+static struct rusage left; // of the thread that ends
 
 static void *leave(void *unused) {
 	burn(CLOCK_THREAD_CPUTIME_ID, 0.05);
@@ -72,7 +72,7 @@ static void touch_memory(size_t size) {
 	munmap(m, size);
 }
 
-// use_file writes to the disk, and reads from it what is in no cache.
+// use_file writes to the disk, and reads uncached data from it.
 static void use_file(const char *path) {
 	static char block[1 << 20];
 	int fd = open(path, O_RDWR | O_CREAT, 0600);
@@ -95,7 +95,7 @@ int main(int argc, char **argv) {
 	pthread_join(t, 0);
 	pthread_create(&t, 0, stay, (void *)5);
 	pthread_create(&t, 0, stay, (void *)7);
-	// More than whoever started this has: getrusage counts, too, what exec replaced.
+	// More than the parent has used: getrusage also counts the program that exec replaced.
 	touch_memory(256 << 20);
 	use_file(argv[1]);
 	pthread_barrier_wait(&worked);

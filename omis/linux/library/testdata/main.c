@@ -13,7 +13,7 @@ int main(void)
 {
 	char buf[16] = "";
 	int q = 99;
-	memcpy(buf, there, (size_t)eleven / 2); /* binds it */
+	memcpy(buf, there, (size_t)eleven / 2); /* binds the symbol */
 	raise(SIGUSR1);
 
 	integers('a', 200, -3, 4000000000u, -5L, 18000000000000000000ul, -7, -8, 1);

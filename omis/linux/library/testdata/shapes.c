@@ -33,7 +33,7 @@ struct mixed mixes(struct bits b, long last)
 void nothing(void *p, int *q, int (*f)(int)) { (void)p, (void)q, (void)f; }
 int various(const char *format, ...) { return (int)strlen(format); }
 int inner(int n) { return n * 3; }
-int outer(int n) { return inner(n + 1) + 1; } /* by the linkage table */
+int outer(int n) { return inner(n + 1) + 1; } /* calls through the linkage table */
 __int128 wide(__int128 a, int b) { return a + b; }
 float _Complex complicated(float _Complex a, double _Complex b) { return a + (float _Complex)b; }
 

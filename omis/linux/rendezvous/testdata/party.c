@@ -1,11 +1,10 @@
-// party THREADS CALLS [MODE]: after a line came in on standard input, every thread calls work CALLS
-// times; then the sum of what work returned is printed, and the end of the input
-// awaited. First, the addresses of work and of an instruction in the middle of a
-// function are printed.
+// party THREADS CALLS [MODE]: prints the addresses of work and of an instruction in the
+// middle of a function. After a line on standard input, every thread calls work CALLS
+// times; then party prints the sum of the results and waits for the end of its input.
 //
-//	signals   SIGALRM comes all the time, its handler calls work too
+//	signals   SIGALRM arrives all the time, and its handler calls work too
 //	fork      the sum is computed by a forked child
-//	filter    the main thread calls, and the kernel is told to refuse futexes
+//	filter    the main thread calls, and a seccomp filter refuses futexes
 //	check     one call after the other; "kept" is printed if no register was changed
 //	middle    as check, with the instruction in the middle
 #include <pthread.h>
@@ -33,7 +32,7 @@ __attribute__((noinline, noipa)) uint64_t work(uint64_t x) {
 	return x;
 }
 
-// uses the red zone and the carry flag across the instruction in its middle
+// uses the red zone and the carry flag before and after the instruction in its middle
 uint64_t leaf(uint64_t x);
 extern char middle[];
 __asm__(".text\n.p2align 4\n.globl leaf\n.type leaf, @function\nleaf:\n"
@@ -44,7 +43,7 @@ __asm__(".text\n.p2align 4\n.globl leaf\n.type leaf, @function\nleaf:\n"
 	"	adc $0, %rax\n"
 	"	add -8(%rsp), %rax\n	add -128(%rsp), %rax\n	ret\n.size leaf, .-leaf\n");
 
-// calls leaf or work with every register set, and compares; bit i of the result: register i was changed
+// calls leaf or work with all registers set, and compares; bit i of the result: register i changed
 uint64_t changed(uint64_t (*f)(uint64_t));
 __asm__(".text\nchanged:\n"
 	"	push %rbx\n push %rbp\n push %r12\n push %r13\n push %r14\n push %r15\n push %rdi\n"
@@ -58,7 +57,7 @@ __asm__(".text\nchanged:\n"
 	"1:	movq %xmm15, %rcx\n cmp %r10, %rcx\n je 1f\n or $2048, %eax\n"
 	"1:	cmp $17, %r8\n je 1f\n or $4096, %eax\n1:	pop %rdi\n pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbp\n pop %rbx\n	ret\n");
 
-// returns 17 for 5, as leaf does, touching nothing else
+// returns 17 for 5, like leaf, and changes nothing else
 uint64_t plain(uint64_t x);
 __asm__(".text\n.p2align 4\n.globl plain\n.type plain, @function\nplain:\n	lea 12(%rdi), %rax\n	nop\n	ret\n.size plain, .-plain\n");
 
@@ -70,8 +69,8 @@ static void *run(void *arg) {
 	return (void *)sum;
 }
 
-/* ring calls what is watched; so does a signal that comes meanwhile, but not without end while
-   the monitor keeps the thread waiting. */
+/* ring handles SIGALRM: it calls the watched function, and a signal that arrives meanwhile
+   does so too, but the nesting is limited while the monitor holds the thread. */
 static void ring(int sig) {
 	static volatile int depth;
 	if (depth == 20)
