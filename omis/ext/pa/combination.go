@@ -85,7 +85,7 @@ func combinationServices() []service.Service {
 		{
 			Name: "pa_sequence_create", Class: classCombination, Result: "token",
 			Params: []service.Param{service.IntegerParam("inputs"), event},
-			Doc:    "make a combination that raises a user event when the inputs 1, 2 … have been signalled one after the other; one that comes too early does not count",
+			Doc:    "make a combination that raises a user event when the inputs 1, 2 … have been signalled in this order; an input that is signalled too early does not count",
 		},
 		{
 			Name: "pa_count_create", Class: classCombination, Result: "token",
@@ -95,11 +95,11 @@ func combinationServices() []service.Service {
 		{
 			Name: "pa_combination_signal", Class: classCombination, Object: classCombination,
 			Params: []service.Param{list, service.IntegerParam("input")},
-			Doc:    "signal an input of combinations; one that is complete raises its event for the object at hand and begins anew",
+			Doc:    "signal an input of combinations; a combination that is complete raises its event for the current object and starts again",
 		},
 		{
 			Name: "pa_combination_reset", Class: classCombination, Object: classCombination, Params: []service.Param{list},
-			Doc: "let combinations begin anew",
+			Doc: "make combinations start again",
 		},
 		{
 			Name: "pa_combination_delete", Class: classCombination, Object: classCombination, Params: []service.Param{list},

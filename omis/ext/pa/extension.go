@@ -51,7 +51,7 @@ func (*Extension) Services() []service.Service {
 		},
 		{
 			Name: "pa_counter_reset", Class: classCounter, Object: classCounter, Params: []service.Param{counters},
-			Doc: "forget all rows of counters",
+			Doc: "delete all rows of counters",
 		},
 		{
 			Name: "pa_counter_add", Class: classCounter, Object: classCounter, Local: true,
@@ -61,7 +61,7 @@ func (*Extension) Services() []service.Service {
 		{
 			Name: "pa_counter_add_amount", Class: classCounter, Object: classCounter, Local: true,
 			Params: []service.Param{counters, service.IntegerParam("value")},
-			Doc:    "add a value to counters as pa_counter_add does, but nothing where it is negative, such as the result of a call that has failed",
+			Doc:    "add a value to counters as pa_counter_add does, but 0 if the value is negative, such as the result of a call that failed",
 		},
 		{
 			Name: "pa_timer_create", Class: classTimer, Result: "token",
@@ -69,17 +69,17 @@ func (*Extension) Services() []service.Service {
 		},
 		{
 			Name: "pa_timer_create2", Class: classTimer, Result: "token", Params: []service.Param{service.StringParam("clock")},
-			Doc: "make a timer and return its token; where it is started and stopped in the code of a program, it takes the time by an ordered clock, which waits for what went before, or by a fast one, which costs less and is uncertain by some nanoseconds; by the clock cpu it takes the CPU time of the thread, wherever that can be had, and never in the code of the program",
+			Doc: "make a timer and return its token. In the code of a program the clock ordered waits for preceding instructions; the clock fast does not wait, costs less, and has an error of some nanoseconds. The clock cpu measures the CPU time of the thread, in the kernel or by trap only",
 		},
 		{
 			Name: "pa_timer_create3", Class: classTimer, Result: "token",
 			Params: []service.Param{service.StringParam("clock"), service.IntegerParam("one_in")},
-			Doc:    "make a timer as pa_timer_create2 does, which counts all intervals of a thread, but times only one of every so many: of those that follow each other one, by lot. Intervals that events without a place in the code begin are all timed",
+			Doc:    "make a timer as pa_timer_create2 does, which counts all intervals of a thread, but times only one of every one_in that follow each other, chosen at random. It times all intervals that begin with an event without a place in the code",
 		},
 		{
 			Name: "pa_timer_create4", Class: classTimer, Result: "token",
 			Params: []service.Param{service.StringParam("clock"), service.IntegerParam("one_in"), service.StringParam("keep")},
-			Doc:    "make a timer as pa_timer_create3 does, which keeps sums, or a histogram beside them: how many intervals took how long, for pa_timer_histogram and pa_timer_percentiles",
+			Doc:    "make a timer as pa_timer_create3 does; keep is \"sums\", or \"histogram\" for sums and a histogram of durations, which pa_timer_histogram and pa_timer_percentiles read",
 		},
 		{
 			Name: "pa_timer_delete", Class: classTimer, Object: classTimer, Params: []service.Param{timers},
@@ -87,7 +87,7 @@ func (*Extension) Services() []service.Service {
 		},
 		{
 			Name: "pa_timer_reset", Class: classTimer, Object: classTimer, Params: []service.Param{timers},
-			Doc: "forget all rows of timers, and the intervals that are open",
+			Doc: "delete all rows of timers, and discard the open intervals",
 		},
 		{
 			Name: "pa_timer_start", Class: classTimer, Object: classTimer, Params: []service.Param{timers}, Local: true,
@@ -119,13 +119,13 @@ func (*Extension) Services() []service.Service {
 func how(s *service.Service) string {
 	switch {
 	case s.Name == blockedOnIO:
-		return "as `thread_has_blocked`, where the kernel itself calls it waiting for input or output: its `iowait`"
+		return "as `thread_has_blocked`, if the kernel accounts the wait as input or output (`iowait`)"
 	case s.Kind == service.Event:
-		return "by the clock of the monitor; nobody is held"
-	case s.Local && s.Class == classTrace:
-		return "in code of ours in the program, in the kernel, or on the thread of the monitor that owns the process, while the thread is held"
+		return "by the monitor's clock; no thread is held"
+	case s.Local && s.Class == classIntegrator:
+		return "on the monitor's thread that owns the process, while the thread is held"
 	case s.Local:
-		return "in the kernel, at a uprobe, or on the thread of the monitor that owns the process, while the thread is held"
+		return "inline, in the kernel, or on the monitor's thread that owns the process, while the thread is held"
 	}
 	return "in the monitor's memory"
 }
@@ -137,29 +137,29 @@ func readers(counters, timers service.Param) []service.Service {
 			Name: "pa_counter_read", Class: classCounter, Kind: service.Information, Object: classCounter,
 			Params: []service.Param{counters}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer value; }* threads; }",
-			Doc:    "return the rows of counters; of threads that ended before a thousand others there is one for all, whose thread token names none",
+			Doc:    "return the rows of counters. Threads that ended before a thousand others share one row, whose thread token names no thread",
 		},
 		{
 			Name: "pa_timer_read", Class: classTimer, Kind: service.Information, Object: classTimer,
 			Params: []service.Param{timers}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer count; floating last; floating sum; floating sumsq; floating min; floating max; integer unfinished; }* threads; }",
-			Doc:    "return the rows of timers, in seconds; where only some intervals are timed, these; of threads that ended before a thousand others there is one for all, whose thread token names none",
+			Doc:    "return the rows of timers, in seconds, of the timed intervals only. Threads that ended before a thousand others share one row, whose thread token names no thread",
 		},
 		{
 			Name: "pa_integrator_read", Class: classIntegrator, Kind: service.Information, Object: classIntegrator,
 			Params: []service.Param{service.TokensParam("integrator_list", classIntegrator), service.IntegerParam("level")}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer count; floating last; floating sum; floating sumsq; floating min; floating max; }* rows; }",
-			Doc:    "return what integrators know by threads (level 0), by processes (1) or in total (2)",
+			Doc:    "return the rows of integrators by threads (level 0), by processes (1) or in total (2)",
 		},
 		{
 			Name: "pa_interval_elapsed", Kind: service.Event, Role: service.Control,
 			Params: []service.Param{service.IntegerParam("ms")},
-			Doc:    "a number of milliseconds has gone by since the last time, or since the request was enabled",
+			Doc:    "a number of milliseconds has passed since the last occurrence, or since the request was enabled",
 		},
 		{
 			Name: blockedOnIO, Class: omis.ClassThread, Kind: service.Event, Object: omis.ClassThread, Role: service.Control,
 			Params: []service.Param{service.TokensParam("thread_list", omis.ClassThread)},
-			Doc:    "a thread has blocked until a disk has done something; thread_has_blocked occurs as well",
+			Doc:    "a thread has blocked to wait for a disk; thread_has_blocked occurs as well",
 		},
 	}
 }

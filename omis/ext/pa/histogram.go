@@ -106,13 +106,13 @@ func histogramServices(timers service.Param) []service.Service {
 			Name: "pa_timer_histogram", Class: classTimer, Kind: service.Information, Object: classTimer,
 			Params: []service.Param{timers, level}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer count; struct { floating least; floating most; integer count; }* buckets; }* rows; }",
-			Doc:    "return how many intervals of timers took how long: neither less than least nor more than most; by threads (level 0), by processes (1) or in total (2), in seconds. Empty buckets are left out; those of several placements may overlap",
+			Doc:    "return the histograms of timers: each bucket counts the intervals that took from least to most seconds; by threads (level 0), by processes (1) or in total (2). Empty buckets are omitted; buckets of several placements may overlap",
 		},
 		{
 			Name: "pa_timer_percentiles", Class: classTimer, Kind: service.Information, Object: classTimer,
 			Params: []service.Param{timers, service.FloatsParam("percent"), level}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer count; struct { floating duration; floating error; }* percentiles; }* rows; }",
-			Doc:    "return for each of some percentages what so many percent of all intervals of timers did not take longer than, which is true but for the error; nothing where there is no interval; by threads (level 0), by processes (1) or in total (2), in seconds",
+			Doc:    "return for each percentage the duration that this part of the intervals of timers did not exceed, with its error, or nothing if there are no intervals; by threads (level 0), by processes (1) or in total (2), in seconds",
 		},
 	}
 }

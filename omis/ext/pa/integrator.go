@@ -85,7 +85,7 @@ func integratorServices() []service.Service {
 		},
 		{
 			Name: "pa_integrator_reset", Class: classIntegrator, Object: classIntegrator, Params: []service.Param{list},
-			Doc: "forget all values of integrators",
+			Doc: "delete all rows of integrators",
 		},
 		{
 			Name: "pa_integrator_add", Class: classIntegrator, Object: classIntegrator, Local: true,

@@ -58,13 +58,13 @@ func sumServices(counters, timers service.Param) []service.Service {
 			Name: "pa_counter_sum", Class: classCounter, Kind: service.Information, Object: classCounter,
 			Params: []service.Param{counters, level}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer value; }* rows; }",
-			Doc:    "return what counters know by threads (level 0), by processes (1) or in total (2)",
+			Doc:    "return the rows of counters by threads (level 0), by processes (1) or in total (2)",
 		},
 		{
 			Name: "pa_timer_sum", Class: classTimer, Kind: service.Information, Object: classTimer,
 			Params: []service.Param{timers, level}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer count; floating last; floating sum; floating sumsq; floating min; floating max; integer unfinished; }* rows; }",
-			Doc:    "return what timers know by threads (level 0), by processes (1) or in total (2), in seconds",
+			Doc:    "return the rows of timers by threads (level 0), by processes (1) or in total (2), in seconds",
 		},
 	}
 }

@@ -165,7 +165,7 @@ func traceServices() []service.Service {
 	return []service.Service{
 		{
 			Name: "pa_trace_create", Class: classTrace, Result: "token", Params: []service.Param{service.IntegerParam("room")},
-			Doc: "make a trace and return its token; it keeps at least so many records of each thread until they are read, the newest",
+			Doc: "make a trace and return its token; until its records are read it keeps at least this number of the newest records of each thread",
 		},
 		{
 			Name: "pa_trace_delete", Class: classTrace, Object: classTrace, Params: []service.Param{traces},
@@ -173,11 +173,11 @@ func traceServices() []service.Service {
 		},
 		{
 			Name: "pa_trace_reset", Class: classTrace, Object: classTrace, Params: []service.Param{traces},
-			Doc: "forget all records of traces",
+			Doc: "delete all records of traces",
 		},
 		{
 			Name: "pa_trace_add", Class: classTrace, Object: classTrace, Local: true, Params: []service.Param{traces, mark},
-			Doc: "append a record to traces: when it was, the thread that the event belongs to, and a mark of 32 bits that tells requests apart",
+			Doc: "append a record to traces: the time, the thread that the event belongs to, and a mark of 32 bits that distinguishes requests",
 		},
 		{
 			Name: "pa_trace_add2", Class: classTrace, Object: classTrace, Local: true,
@@ -187,7 +187,7 @@ func traceServices() []service.Service {
 		{
 			Name: "pa_trace_read", Class: classTrace, Object: classTrace, Params: []service.Param{traces, service.IntegerParam("most")},
 			Result: "struct { integer lost; integer num; struct { token process; token thread; floating time; integer mark; integer value; }* records; }",
-			Doc:    "return records of traces that have not been read yet, in the order of their times, and no more than so many at once, 0: all; and how many were lost, of which nobody has been told yet, since there was no room for them. What is returned, the trace keeps no more",
+			Doc:    "return records of traces in the order of their times, at most the given number (0: all), and remove them from the trace; also return the number of records lost for lack of room since the last call",
 		},
 	}
 }
