@@ -6,7 +6,7 @@ import (
 	"mirador/omis"
 )
 
-// Basic is the table of the basic services (OMIS 8).
+// Basic returns the table of the basic services (OMIS 8).
 func Basic() Table {
 	services := slices.Concat(
 		nodeServices(),
@@ -32,7 +32,7 @@ func wholly() Support                   { return Support{Level: Full} }
 func partly(reason string) Support      { return Support{Level: Partial, Reason: reason} }
 func unsupported(reason string) Support { return Support{Level: Unsupported, Reason: reason} }
 
-// Names of the parameters that nearly every service has.
+// Parameters that most services have.
 func nodeList() Param   { return TokensParam("node_list", omis.ClassNode) }
 func procList() Param   { return TokensParam("proc_list", omis.ClassProcess) }
 func threadList() Param { return TokensParam("thread_list", omis.ClassThread) }

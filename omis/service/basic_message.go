@@ -2,7 +2,7 @@ package service
 
 import "mirador/omis"
 
-// messageServices are the services for messages and message queues (OMIS 8.1.4).
+// messageServices returns the services for messages and message queues (OMIS 8.1.4).
 func messageServices() []Service {
 	msg := func(name string) Param { return TokenParam(name, omis.ClassMessage) }
 	list := []Service{
@@ -14,7 +14,7 @@ func messageServices() []Service {
 		{
 			Name: "message_queue_remove", Kind: Manipulation, Object: omis.ClassQueue,
 			Params: []Param{TokenParam("queue", omis.ClassQueue), msg("msg")}, Role: Debug,
-			Doc: "take a message out of a queue",
+			Doc: "remove a message from a queue",
 		},
 		{
 			Name: "message_queue_clear", Kind: Manipulation, Object: omis.ClassQueue,
@@ -28,7 +28,7 @@ func messageServices() []Service {
 		},
 		{
 			Name: "message_create", Kind: Manipulation, Result: "token", Role: Debug,
-			Doc: "make a message and return its token",
+			Doc: "create a message and return its token",
 		},
 		{
 			Name: "message_copy", Kind: Manipulation, Object: omis.ClassMessage,
@@ -44,7 +44,7 @@ func messageServices() []Service {
 			Name: "message_queue_get_info", Kind: Information, Object: omis.ClassQueue,
 			Params: []Param{queueList(), IntegerParam("flags")},
 			Result: "struct { integer queue_length; Message_info* messages; }", Role: Read,
-			Doc: "return what is in message queues",
+			Doc: "return the messages in message queues",
 		},
 		{
 			Name: "message_queue_has_been_extended", Kind: Event, Object: omis.ClassQueue,

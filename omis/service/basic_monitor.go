@@ -2,20 +2,19 @@ package service
 
 import "mirador/omis"
 
-// monitorServices are the services for the objects of the monitor itself
-// (OMIS 8.2).
+// monitorServices returns the services for the objects of the monitor itself (OMIS 8.2).
 func monitorServices() []Service {
 	event := TokenParam("user_event", omis.ClassUserEvent)
 	list := []Service{
 		{
 			Name: "csr_enable", Class: omis.ClassCSR, Kind: Manipulation, Object: omis.ClassCSR,
 			Params: []Param{csrList()}, Role: Control,
-			Doc: "begin to look out for the events of conditional requests",
+			Doc: "enable conditional requests: watch for their events",
 		},
 		{
 			Name: "csr_disable", Class: omis.ClassCSR, Kind: Manipulation, Object: omis.ClassCSR,
 			Params: []Param{csrList()}, Role: Control,
-			Doc: "look out no longer; the requests stay defined",
+			Doc: "disable conditional requests; they remain defined",
 		},
 		{
 			Name: "csr_delete", Class: omis.ClassCSR, Kind: Manipulation, Object: omis.ClassCSR,
@@ -24,7 +23,7 @@ func monitorServices() []Service {
 		},
 		{
 			Name: "user_event_create", Class: omis.ClassUserEvent, Kind: Manipulation, Result: "token", Role: Control,
-			Doc: "make a user defined event and return its token",
+			Doc: "create a user defined event and return its token",
 		},
 		{
 			Name: "user_event_raise", Class: omis.ClassUserEvent, Kind: Manipulation, Object: omis.ClassUserEvent,

@@ -2,7 +2,7 @@ package service
 
 import "mirador/omis"
 
-// nodeServices are the services for nodes (OMIS 8.1.1).
+// nodeServices returns the services for nodes (OMIS 8.1.1).
 func nodeServices() []Service {
 	return []Service{
 		{

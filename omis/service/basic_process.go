@@ -2,8 +2,7 @@ package service
 
 import "mirador/omis"
 
-// processActions are the manipulation and information services for processes
-// (OMIS 8.1.2).
+// processActions returns the manipulation and information services for processes (OMIS 8.1.2).
 func processActions() []Service {
 	list := []Service{
 		{
@@ -26,7 +25,7 @@ func processActions() []Service {
 		{
 			Name: "proc_detach", Kind: Manipulation, Need: Optional, Object: omis.ClassProcess,
 			Params: []Param{procList()}, Role: Control, Support: wholly(),
-			Doc: "detach from processes and take all instrumentation of this tool out of them",
+			Doc: "detach from processes and remove all instrumentation of this tool",
 		},
 		{
 			Name: "proc_send_signal", Kind: Manipulation, Need: Optional, Object: omis.ClassProcess,
@@ -89,18 +88,18 @@ func processActions() []Service {
 			Name: "proc_get_loader_info", Kind: Information, Need: PartiallyRequired, Object: omis.ClassProcess,
 			Params: []Param{procList()}, Result: "struct { integer num_load_modules; Loader_info* loader_info; }",
 			Role: Read, Support: wholly(),
-			Doc: "return where the load modules of processes are mapped, the executable first",
+			Doc: "return the addresses of the load modules of processes, the executable first",
 		},
 	}
 	return under(omis.ClassProcess, list)
 }
 
-// blocks are the parameters of the services that read and write memory.
+// blocks returns the parameters of the services that read and write memory.
 func blocks() []Param {
 	return []Param{procList(), IntegerParam("addr"), IntegerParam("blocklength"), IntegerParam("stride")}
 }
 
-// processEvents are the event services for processes (OMIS 8.1.2).
+// processEvents returns the event services for processes (OMIS 8.1.2).
 func processEvents() []Service {
 	list := []Service{
 		{
@@ -117,20 +116,20 @@ func processEvents() []Service {
 		},
 		{
 			Name: "proc_has_been_scheduled", Need: Optional,
-			Doc: "a process has got the processor",
+			Doc: "a process has been assigned a processor",
 		},
 		{
 			Name: "proc_has_been_descheduled", Need: Optional,
-			Doc: "a process has lost the processor",
+			Doc: "a process has lost its processor",
 		},
 		{
 			Name: "proc_will_be_migrated", Need: Optional, Needs: Checkpointing,
 			Context: []Param{TokenParam("dest_node", omis.ClassNode)},
-			Doc:     "a process is going to be moved to another node by the monitor",
+			Doc:     "the monitor is about to move a process to another node",
 		},
 		{
 			Name: "proc_has_been_migrated", Need: Optional, Needs: Checkpointing,
-			Doc: "a process has been moved to another node by the monitor",
+			Doc: "the monitor has moved a process to another node",
 		},
 	}
 	for i := range list {
@@ -140,7 +139,7 @@ func processEvents() []Service {
 	return under(omis.ClassProcess, list)
 }
 
-// under lists services under a class.
+// under sets the class under which services are listed.
 func under(c omis.Class, list []Service) []Service {
 	for i := range list {
 		list[i].Class = c

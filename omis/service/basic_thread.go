@@ -2,8 +2,7 @@ package service
 
 import "mirador/omis"
 
-// threadActions are the manipulation and information services for threads
-// (OMIS 8.1.3).
+// threadActions returns the manipulation and information services for threads (OMIS 8.1.3).
 func threadActions() []Service {
 	list := []Service{
 		{
@@ -19,7 +18,7 @@ func threadActions() []Service {
 		{
 			Name: "thread_continue", Kind: Manipulation, Need: PartiallyRequired, Params: []Param{threadList()},
 			Role: Control, Support: wholly(),
-			Doc: "let stopped threads go on",
+			Doc: "continue stopped threads",
 		},
 		{
 			Name: "thread_suspend", Kind: Manipulation, Need: Required, Params: []Param{threadList()}, Role: Control,
@@ -29,7 +28,7 @@ func threadActions() []Service {
 		{
 			Name: "thread_resume", Kind: Manipulation, Need: Required, Params: []Param{threadList()}, Role: Control,
 			Needs: Suspending, Support: wholly(),
-			Doc: "take back one suspension of threads",
+			Doc: "undo one suspension of threads",
 		},
 		{
 			Name: "thread_send_signal", Kind: Manipulation, Need: Optional,
@@ -78,20 +77,20 @@ func threadActions() []Service {
 			Name: "thread_get_backtrace", Kind: Information, Need: Required,
 			Params: []Param{threadList(), IntegerParam("depth")},
 			Result: "struct { integer num_frames; Stack_element* stack; }", Role: Read, Support: wholly(),
-			Doc: "return the procedure stacks of threads, the innermost frame first; depth 0 returns all of it. Of each frame stack has pc and fp: fp is the canonical frame address, " +
-				"the value that the stack pointer had before the call that made the frame (rbp + 16 in a function that keeps a frame pointer)",
+			Doc: "return the procedure stacks of threads, the innermost frame first; depth 0 returns the whole stack. Each stack element contains pc and fp; fp is the canonical frame address, " +
+				"the value of the stack pointer before the call that created the frame (rbp + 16 in a function with a frame pointer)",
 		},
 		{
 			Name: "thread_read_int_regs", Kind: Information, Need: Required,
 			Params: []Param{threadList(), IntegerParam("reg"), IntegerParam("num")}, Result: "integer*", Role: Read,
 			Needs: Registers, Support: wholly(),
-			Doc: "read integer registers of threads; from 0 on, num may be more than there are",
+			Doc: "read integer registers of threads; from 0 on, num may exceed the number of registers",
 		},
 		{
 			Name: "thread_read_fp_regs", Kind: Information, Need: Required,
 			Params: []Param{threadList(), IntegerParam("reg"), IntegerParam("num")}, Result: "floating*", Role: Read,
 			Needs: Registers, Support: wholly(),
-			Doc: "read floating point registers of threads; from 0 on, num may be more than there are",
+			Doc: "read floating point registers of threads; from 0 on, num may exceed the number of registers",
 		},
 	}
 	for i := range list {

@@ -6,7 +6,7 @@ import (
 	"mirador/omis"
 )
 
-// threadEvents are the event services for threads (OMIS 8.1.3).
+// threadEvents returns the event services for threads (OMIS 8.1.3).
 func threadEvents() []Service {
 	lib, sys := StringParam("lib_call_name"), StringParam("sys_call_name")
 	list := []Service{
@@ -57,16 +57,16 @@ func threadEvents() []Service {
 		},
 		{
 			Name: "thread_has_been_scheduled", Need: Optional,
-			Doc: "a thread has got the processor",
+			Doc: "a thread has been assigned a processor",
 		},
 		{
 			Name: "thread_has_been_descheduled", Need: Optional,
-			Doc: "a thread has lost the processor",
+			Doc: "a thread has lost its processor",
 		},
 		{
 			Name: "thread_reached_addr", Need: Required, Params: []Param{IntegerParam("address")},
 			Context: arguments(),
-			Doc:     "a thread is about to execute the instruction at an address; where that is the beginning of a function, par1 to par6 are its first arguments, as far as these are integers or addresses, as integers of 64 bits with a sign, and int1 to int6 the same of 32 bits",
+			Doc:     "a thread is about to execute the instruction at an address; at the beginning of a function, par1 to par6 are its first integer or address arguments as signed 64-bit integers, and int1 to int6 the same as 32-bit integers",
 		},
 		{
 			Name: "thread_executed_insn", Need: Optional,
@@ -74,7 +74,7 @@ func threadEvents() []Service {
 		},
 		{
 			Name: "thread_executed_insn_call", Need: Optional,
-			Doc: "a thread has executed an instruction, a call being one",
+			Doc: "a thread has executed an instruction; a call counts as one",
 		},
 		{
 			Name: "thread_has_started_lib_call", Need: Required, Params: []Param{lib}, OpenContext: true,
@@ -109,7 +109,7 @@ func threadEvents() []Service {
 	return under(omis.ClassThread, list)
 }
 
-// arguments are the context parameters of an address reached, in the order of
+// arguments returns the context parameters of thread_reached_addr, in the order of
 // omis.ArgumentsOf.
 func arguments() (list []Param) {
 	for _, kind := range []string{"par", "int"} {

@@ -1,8 +1,7 @@
 package service
 
-// Capability is what a service needs of a node beyond what every node can do. The
-// engine asks its nodes for it; where none has it, the service is unsupported and
-// Missing is the reason.
+// Capability is a feature of a node that a service needs and that some nodes lack. If no node
+// has it, the engine reports the service as unsupported, with Missing as the reason.
 type Capability uint8
 
 const (
@@ -16,20 +15,20 @@ const (
 )
 
 var missing = [...]string{
-	Registers:       "the node gives no access to the registers of a thread",
+	Registers:       "the node cannot access the registers of a thread",
 	MemoryWriting:   "the node cannot write into the memory of a process",
-	Suspending:      "the node cannot hold a thread apart from stopping it: use thread_stop and thread_continue",
-	ThreadControl:   "the node cannot signal single threads nor change scheduling priorities",
-	NodeInformation: "the node reports its name (flags 1); it has no probes for hardware and load",
-	Checkpointing:   "the node cannot checkpoint processes; it would take CRIU",
+	Suspending:      "the node cannot suspend threads independently of stopping them: use thread_stop and thread_continue",
+	ThreadControl:   "the node can neither signal single threads nor change scheduling priorities",
+	NodeInformation: "the node reports its name (flags 1); it cannot measure hardware and load",
+	Checkpointing:   "the node cannot checkpoint processes; this requires CRIU",
 	Messages:        "no message-passing platform provides queues",
 }
 
-// Missing says what is the matter where no node has the capability.
+// Missing explains what a node without the capability cannot do.
 func (c Capability) Missing() string { return missing[c] }
 
-// Without returns a catalog in which the support of some services is another, by
-// their names: what the nodes of this monitor cannot do.
+// Without returns a copy of the catalog with another Support for some services, by name. The
+// engine uses it for services that no node of the monitor can provide.
 func (c *Catalog) Without(lacking map[string]Support) *Catalog {
 	trimmed := &Catalog{services: make(map[string]*Service, len(c.services)), classes: c.classes}
 	for _, t := range c.tables {
@@ -47,7 +46,7 @@ func (c *Catalog) Without(lacking map[string]Support) *Catalog {
 	return trimmed
 }
 
-// LackOf is the support of a service on nodes that lack its capability.
+// LackOf returns the support of a service on nodes that lack its capability.
 func (s *Service) LackOf() Support {
 	if s.Needs == NodeInformation {
 		return partly(s.Needs.Missing())

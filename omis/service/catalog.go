@@ -8,23 +8,22 @@ import (
 	"mirador/omis"
 )
 
-// Table is the services of the basic specification, or of one extension.
+// Table has the services of the basic specification, or of one extension.
 type Table struct {
 	Prefix   string // "": the basic services
 	Services []Service
 	Classes  []omis.Class
 }
 
-// Catalog is all services that a monitor knows. It does not change after it was
-// made.
+// Catalog has all services that a monitor knows. It is immutable.
 type Catalog struct {
 	tables   []Table
 	services map[string]*Service
 	classes  map[omis.Class]bool
 }
 
-// NewCatalog joins the basic table and those of extensions. It refuses two
-// extensions with one prefix, and names that do not begin with it (OMIS 6.2).
+// NewCatalog joins the basic table and those of extensions. It refuses two extensions with the
+// same prefix, and names that do not begin with the prefix (OMIS 6.2).
 func NewCatalog(tables ...Table) (*Catalog, error) {
 	c := &Catalog{services: make(map[string]*Service), classes: make(map[omis.Class]bool)}
 	for _, t := range append([]Table{Basic()}, tables...) {
@@ -59,7 +58,7 @@ func (c *Catalog) checkPrefix(t Table) error {
 	if t.Prefix == "" || strings.Contains(t.Prefix, "_") {
 		return fmt.Errorf("cannot add an extension with the prefix %q: it must be a name without underscore", t.Prefix)
 	}
-	// "thread" would be disjoint from all services, but not from their names.
+	// "thread" would differ from all names, but is the beginning of many.
 	for name := range c.services {
 		if strings.HasPrefix(name, t.Prefix+"_") {
 			return fmt.Errorf("cannot add an extension with the prefix %q: service %s begins with it", t.Prefix, name)
@@ -84,16 +83,16 @@ func (c *Catalog) checkPrefix(t Table) error {
 	return nil
 }
 
-// Lookup returns a service, nil if there is none of that name.
+// Lookup returns a service, nil if there is none with that name.
 func (c *Catalog) Lookup(name string) *Service { return c.services[name] }
 
-// HasClass tells whether there are tokens of a class.
+// HasClass reports whether the class of tokens exists.
 func (c *Catalog) HasClass(class omis.Class) bool { return c.classes[class] }
 
-// Tables returns the basic table and those of the extensions.
+// Tables returns the basic table, followed by those of the extensions.
 func (c *Catalog) Tables() []Table { return c.tables }
 
-// Prefixes lists the extensions.
+// Prefixes returns the sorted prefixes of the extensions.
 func (c *Catalog) Prefixes() []string {
 	var ps []string
 	for _, t := range c.tables[1:] {
@@ -103,8 +102,8 @@ func (c *Catalog) Prefixes() []string {
 	return ps
 }
 
-// Supported lists the services of an extension ("": the basic ones) that are
-// supported fully and partially. ok is false if there is no such extension.
+// Supported returns the fully and the partially supported services of an extension ("": the
+// basic services). ok is false if there is no such extension.
 func (c *Catalog) Supported(prefix string) (full, partial []string, ok bool) {
 	for _, t := range c.tables {
 		if t.Prefix != prefix {
@@ -123,8 +122,8 @@ func (c *Catalog) Supported(prefix string) (full, partial []string, ok bool) {
 	return nil, nil, false
 }
 
-// RoleOf is the highest role that a service of the request wants. Services that
-// are not known want none: the request will fail anyway.
+// RoleOf returns the highest role that the services of a request require. Unknown services
+// require none, because the request fails anyway.
 func (c *Catalog) RoleOf(r *omis.Request) Role {
 	role := Read
 	if r.Event != nil {
@@ -138,8 +137,7 @@ func (c *Catalog) RoleOf(r *omis.Request) Role {
 	return role
 }
 
-// Nearest returns the name of the service that looks most like a name that is
-// not known, "" if none does.
+// Nearest returns the service with the most similar name, "" if no name is similar.
 func (c *Catalog) Nearest(name string) string {
 	best, bestDistance := "", len(name)/3+2
 	for other := range c.services {
@@ -151,8 +149,8 @@ func (c *Catalog) Nearest(name string) string {
 	return best
 }
 
-// distance is the Levenshtein distance of two names; anything above limit is as
-// good as limit+1.
+// distance returns the Levenshtein distance of two names, or a number above limit if the
+// distance exceeds it.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return limit + 1

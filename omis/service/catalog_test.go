@@ -56,9 +56,9 @@ func TestRowsAreComplete(t *testing.T) {
 	}
 }
 
-// Services that message passing would take have no way on Linux, and say why when
-// they are called; all others say how they are done.
-func TestRowsSayHowLinuxDoesThem(t *testing.T) {
+// TestRowsDescribeTheLinuxImplementation checks that services that require message passing are not
+// available on Linux, and that all others describe their implementation.
+func TestRowsDescribeTheLinuxImplementation(t *testing.T) {
 	how := onLinux()
 	for _, s := range Basic().Services {
 		delete(how, s.Name)

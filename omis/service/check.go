@@ -6,7 +6,7 @@ import (
 	"mirador/omis"
 )
 
-// Fault is something wrong with a request that shows before it is executed.
+// Fault is an error in a request that is found before its execution.
 type Fault struct {
 	Pos    int
 	Status omis.Status
@@ -15,12 +15,12 @@ type Fault struct {
 
 func (f Fault) Error() string { return fmt.Sprintf("position %d: %s", f.Pos, f.Msg) }
 
-// maxFaults bounds what is told of one request: a hostile one would have a fault
-// every few bytes, and each takes a look at the whole table.
+// maxFaults limits the faults of one request. A hostile request could have one every few
+// bytes, and finding the nearest name for each needs a pass over the whole table.
 const maxFaults = 100
 
-// Check compares a request with the table and returns everything that is wrong
-// with it. Calls without a name are passed over: the parser has told of them.
+// Check compares a request with the table and returns all faults. It skips calls without a
+// name, because the parser has reported them.
 func (c *Catalog) Check(r *omis.Request) []Fault {
 	k := checker{catalog: c}
 	if r.Event != nil {
@@ -37,9 +37,9 @@ func (c *Catalog) Check(r *omis.Request) []Fault {
 
 type checker struct {
 	catalog *Catalog
-	source  *Service // of the event; nil in an unconditional request
+	source  *Service // the event service; nil in an unconditional request
 	isEvent bool     // the event definition is being checked
-	unclear bool     // which event is meant, and so which context parameters there are
+	unclear bool     // the event service is unknown, and so are its context parameters
 	faults  []Fault
 }
 
@@ -54,7 +54,7 @@ func (k *checker) event(call *omis.Call) {
 		return
 	}
 	if s.Kind != Event {
-		k.fail(call.Pos, omis.UnknownService, "%s is an action: it cannot stand before the colon", s.Name)
+		k.fail(call.Pos, omis.UnknownService, "%s is an action: it is not allowed before the colon", s.Name)
 		return
 	}
 	k.isEvent = true
@@ -69,7 +69,7 @@ func (k *checker) action(call *omis.Call) {
 		return
 	}
 	if s.Kind == Event {
-		k.fail(call.Pos, omis.UnknownService, "%s is an event: it must stand before the colon", s.Name)
+		k.fail(call.Pos, omis.UnknownService, "%s is an event: it is allowed only before the colon", s.Name)
 		return
 	}
 	k.args(s, call)
@@ -105,9 +105,9 @@ func (k *checker) args(s *Service, call *omis.Call) {
 	}
 }
 
-// arg checks one argument. Where a list of tokens is wanted, a single token is
-// one of one element, and the other way round: OMIS itself writes both
-// (thread_stop($proc) in 5.3.2, user_event_raise([e_1],[],0) against 8.2.2).
+// arg checks one argument. A single token is accepted for a list of tokens, and a list of one
+// token for a token: OMIS itself uses both (thread_stop($proc) in 5.3.2,
+// user_event_raise([e_1],[],0) against 8.2.2).
 func (k *checker) arg(s *Service, p *Param, v *omis.Value) {
 	switch {
 	case p.List && v.Kind == omis.KindList:
@@ -155,7 +155,7 @@ func (k *checker) contextParam(s *Service, p *Param, v *omis.Value) {
 	}
 }
 
-// ContextParam finds an event context parameter by its name.
+// ContextParam returns the event context parameter with a name.
 func (s *Service) ContextParam(name string) (Param, bool) {
 	for _, p := range Standard() {
 		if p.Name == name {
@@ -173,7 +173,7 @@ func (s *Service) ContextParam(name string) (Param, bool) {
 	return Param{}, false
 }
 
-// OpenIndex returns the index in Occurrence.Params of par1, par2, …
+// OpenIndex returns the index of par1, par2, … in Occurrence.Params.
 func OpenIndex(name string) (int, bool) {
 	n := 0
 	if len(name) < 4 || len(name) > 8 || name[:3] != "par" || name[3] == '0' {
@@ -204,9 +204,9 @@ func fits(t Type, k omis.Kind) bool {
 	return true
 }
 
-// convertible tells whether a token of one class may stand for objects of
-// another (OMIS 7.2.2). Tokens of unknown classes are left to the execution,
-// where they are unknown objects, each for itself.
+// convertible reports whether a token of one class may be used for objects of another class
+// (OMIS 7.2.2). It accepts tokens of unknown classes; the execution reports each of them as an
+// unknown object.
 func (k *checker) convertible(from, to omis.Class) bool {
 	if from == to || from == omis.ClassUndefined || !k.catalog.HasClass(from) {
 		return true
@@ -214,7 +214,7 @@ func (k *checker) convertible(from, to omis.Class) bool {
 	if isSystem(from) && isSystem(to) {
 		return true
 	}
-	// A class of an extension may convert to system objects; the engine knows.
+	// A class of an extension may convert to system objects; the engine decides.
 	return !isBasic(from) && isSystem(to)
 }
 
@@ -256,13 +256,13 @@ func prototype(ps []Param) string {
 	return s
 }
 
-// Accepts checks a value whose type could not be known before: an argument that
-// is an event context parameter of an open event.
+// Accepts checks a value whose type was unknown before the execution: an event context
+// parameter of an event with OpenContext.
 func (p Param) Accepts(v omis.Value) error {
 	if p.List && v.Kind == omis.KindList {
 		for _, e := range v.List {
 			if !fits(p.Type, e.Kind) {
-				return fmt.Errorf("%s is a list of type %s*, it cannot hold %s", p.Name, p.Type, article(e.Kind))
+				return fmt.Errorf("%s is a list of type %s*, it must not contain %s", p.Name, p.Type, article(e.Kind))
 			}
 		}
 		return nil

@@ -6,71 +6,71 @@ import (
 	"mirador/omis"
 )
 
-// Extension adds services and classes of objects under a prefix of its own
-// (OMIS 6.2): every service is called PREFIX_…, every class PREFIX_x. The engine
-// reads all of it once, when it starts.
+// Extension adds services and classes of objects under a prefix of its own (OMIS 6.2): its
+// services are named PREFIX_…, its classes PREFIX_x. The engine calls all methods once, when
+// it starts.
 type Extension interface {
 	Prefix() string
 	Services() []Service
 	Classes() []Class
-	// Actions are the implementations of the manipulation and information
-	// services, Sources those of the event services, by name.
+	// Actions returns the implementations of the manipulation and information services,
+	// Sources those of the event services, by name.
 	Actions() map[string]Action
 	Sources() map[string]Source
 }
 
-// Detector is an extension some of whose event services are detected by nodes, as those of
-// chapter 8 are.
+// Detector is an extension with event services whose events nodes detect, like those of the
+// basic services.
 type Detector interface {
 	Extension
-	// Kinds are the events by the names of their services.
+	// Kinds returns the kinds of these events by the names of their services.
 	Kinds() map[string]omis.EventKind
 }
 
-// Class is a class of tokens that an extension adds, with its place in the
-// hierarchy of objects (OMIS 7.2.2). A class without conversions stands apart,
-// like conditional requests do.
+// Class is a class of tokens that an extension adds, with its position in the hierarchy of
+// objects (OMIS 7.2.2). A class without conversions is outside the hierarchy, like conditional
+// requests.
 type Class struct {
 	Class omis.Class
-	// Parent localises: the token of the object of another class that contains
-	// the object.
+	// Parent returns the token of the object of another class that contains the object
+	// (localisation).
 	Parent func(object any) omis.Token
-	// Contained expands: the tokens of the objects it contains.
+	// Contained returns the tokens of the objects that the object contains (expansion).
 	Contained func(object any) []omis.Token
 }
 
-// Converts tells whether tokens of the class may stand for objects of others.
+// Converts reports whether tokens of the class can be converted to objects of other classes.
 func (c *Class) Converts() bool { return c.Parent != nil || c.Contained != nil }
 
-// Action executes a manipulation or information service on one object. One that
-// the table calls Local may be called on the goroutine that owns a process, while
-// the thread is held: it must not block, must not use Call.Scope, and must not
-// keep the Call or what it points to. That of an information service may be called for
-// several objects at a time.
+// Action executes a manipulation or information service on one object. The engine may call a
+// Local action on the owner goroutine of a process, while the thread is held. Such an action
+// must not block, must not use Call.Scope, and must not keep the Call or data that it refers
+// to. The action of an information service may be called for several objects concurrently.
 //
-// An error that is no *omis.Error is reported with OMIS_UNSPECIFIED_ERROR.
+// An error that is not an *omis.Error is reported as OMIS_UNSPECIFIED_ERROR.
 type Action func(*Call) ([]omis.Value, error)
 
-// Compiler is an extension some of whose Local actions are steps of programs
-// (omis.Program), so that they can run where events happen.
+// Compiler is an extension that can compile some of its Local actions to operations of
+// programs (omis.Program), so that they can run where events happen.
 type Compiler interface {
 	Extension
-	// Compilers are by the names of the actions. The objects of these are Cells.
+	// Compilers returns the compilers by the names of the actions. The objects of these
+	// actions are Cells.
 	Compilers() map[string]Compile
 }
 
-// Compile says what an action does to each of its objects. An error says why only
-// the Action itself can do it.
+// Compile returns the operation of an action on each of its objects. The error tells why only
+// the Action itself can execute it.
 type Compile func(args []Argument) (omis.Op, error)
 
-// Argument is one of an action that is to be a step of a program: a value or, where it is an
-// event context parameter, how programs load it.
+// Argument is an argument of an action to compile: a value or, for an event context parameter,
+// how programs load it.
 type Argument struct {
 	omis.Value
 	Load omis.Load
 }
 
-// Arguments are those of an action that takes none from the event.
+// Arguments converts the arguments of an action that uses no event context parameters.
 func Arguments(values []omis.Value) []Argument {
 	list := make([]Argument, len(values))
 	for i, v := range values {
@@ -79,45 +79,44 @@ func Arguments(values []omis.Value) []Argument {
 	return list
 }
 
-// Collector is an extension that reads many objects together for much less than one
-// after the other.
+// Collector is an extension that can read many objects together at a much lower cost than one
+// by one.
 type Collector interface {
 	Extension
-	// Collectors are by the names of actions of information services, and answer as these
-	// do.
+	// Collectors returns functions by the names of the actions of information services whose
+	// results they return.
 	Collectors() map[string]Collect
 }
 
-// Collect executes an action on many objects, as many as count tells; Call is as it is for
-// each of them, but for the object. It answers for all of them in their order, for those that follow each
-// other and have the same answer at once.
+// Collect executes an action on count objects. Call is the same for all objects, except for
+// Object. Collect calls answer for the objects in their order; one call covers n consecutive
+// objects with the same result.
 type Collect func(c *Call, count int, object func(i int) any, answer func(n int, values []omis.Value, err error))
 
-// Cell is an object that programs change. They do it in stores, one for each process,
-// whose rows are the cell's own for whoever reads it. Its methods may be called from
-// any goroutine.
+// Cell is an object that programs change. Programs change it in stores, one for each process,
+// whose rows readers see as the cell's own. Its methods may be called by any goroutine.
 type Cell interface {
 	Kind() omis.StoreKind
-	// Join adds the rows of a store to the cell's, as they will be.
+	// Join adds a store. Its current and future rows belong to the cell.
 	Join(Store)
-	// Leave takes over the rows of a store for good; it is about to be closed.
+	// Leave copies the rows of a store that is about to be closed.
 	Leave(Store) error
 }
 
-// Breaker is a Cell whose intervals the monitor opens and closes, too.
+// Breaker is a Cell with intervals that the monitor can also open and close.
 type Breaker interface {
-	// BreakOff counts the intervals as unfinished that the monitor has opened in a process:
-	// they end in another placement, which cannot know them.
+	// BreakOff counts the intervals that the monitor has opened in a process as unfinished.
+	// They end in another placement, which does not know them.
 	BreakOff(proc omis.Token)
 }
 
-// Clocked is a Cell that says by which clock it wants to be measured.
+// Clocked is a Cell that selects the clock for its times.
 type Clocked interface {
 	Cell
 	Clock() omis.Clock
 }
 
-// Sampled is a Cell that wants only some of its intervals to be timed.
+// Sampled is a Cell that times only some of its intervals.
 type Sampled interface {
 	Cell
 	OneIn() int64 // see omis.Op
@@ -131,51 +130,51 @@ type Traced interface {
 
 // Folder is an object with rows of threads in the monitor's memory.
 type Folder interface {
-	// Fold adds up the rows of threads that have ended, but for those that came last
+	// Fold adds up the rows of threads that have ended, except for the most recent ones
 	// (omis.RowsOfEnded).
 	Fold(Ended)
 }
 
-// Ended tells whose rows are to be added up: those of threads of a process that do not live
-// any more. What they have measured together is nobody's.
+// Ended selects the rows to add up: those of the threads of Proc that do not live any more.
+// Their sum belongs to the thread token Nobody.
 type Ended struct {
 	Proc, Nobody omis.Token
 	Lives        func(thread omis.Token) bool
 }
 
-// Store holds rows of a cell for one process: see omis.Store.
+// Store holds the rows of a cell for one process; see omis.Store.
 type Store interface {
 	Rows() ([]Row, error)
 	Reset() error
 }
 
-// Trail is a Store of a Traced cell: see omis.Trail.
+// Trail is a Store of a Traced cell; see omis.Trail.
 type Trail interface {
 	Store
 	Take() (records []Record, lost uint64, err error)
 }
 
-// Record is a record of a trail, and whose it is.
+// Record is a record of a trail, with its process and thread.
 type Record struct {
 	Proc, Thread omis.Token
 	omis.Record
 }
 
-// HistogramStore is a Store of omis.StoreHistograms: see omis.HistogramStore.
+// HistogramStore is a Store of omis.StoreHistograms; see omis.HistogramStore.
 type HistogramStore interface {
 	Store
 	Histograms() ([]Histogram, error)
 }
 
-// ManyReader is the capability of a Store to read many of its kind with one look.
+// ManyReader is a Store that can read many stores of its kind in one pass.
 type ManyReader interface {
 	Store
-	// ReadMany hands over the rows of each store, in their order. They are lent until
-	// each returns.
+	// ReadMany passes the rows of each store to each, in the order of list. The rows are valid
+	// until each returns.
 	ReadMany(list []Store, each func(i int, rows []Row, err error))
 }
 
-// Row is a row of a store, and whose it is.
+// Row is a row of a store, with its process and thread.
 type Row struct {
 	Proc, Thread omis.Token
 	omis.Row
@@ -187,60 +186,57 @@ type Histogram struct {
 	Buckets omis.Distribution
 }
 
-// Call is one execution of an action on one object.
+// Call is the execution of an action on one object.
 type Call struct {
-	Token  omis.Token   // of the object; "" for a service that works on none
-	Object any          // what Scope.Add was given, for objects of the extension's classes
-	Args   []omis.Value // event context parameters replaced by their values
+	Token  omis.Token   // of the object; "" for a service without objects
+	Object any          // the argument of Scope.Add, for objects of the extension's classes
+	Args   []omis.Value // with the values of event context parameters
 
-	// Event is the occurrence that triggered the action; nil in an unconditional
-	// request.
+	// Event is the occurrence that triggered the action; nil in an unconditional request.
 	Event *Occurrence
 	Scope Scope
 }
 
-// Occurrence is an event that happened, as actions see it. Where it cannot be
-// attributed to a process or a thread, these are omis.Undefined.
+// Occurrence is an event that happened. Proc and Thread are omis.Undefined if the event cannot
+// be attributed to a process or a thread.
 type Occurrence struct {
 	Node, Proc, Thread omis.Token
-	Time               int64 // the node's monotonic nanoseconds
-	// Before and After are what the cost of the occurrence was until Time, and will be
-	// from the end of the list on, as far as that was measured; in nanoseconds.
+	Time               int64 // nanoseconds of the node's monotonic clock
+	// Before and After are the measured costs of the occurrence in nanoseconds: before Time,
+	// and after the end of the action list.
 	Before, After int64
-	At            omis.StackPlace // where on a stack the event happened
+	At            omis.StackPlace // the stack position at which the event happened
 	Held          string          // how the thread is held: omis.Hit.Held
 	Params        []omis.Value
-	Now           func() int64 // the clock that Time was read from
-	// CPU is how much CPU time the thread has used, in nanoseconds; nil where there is
-	// nobody to ask. The error says why it cannot be told.
+	Now           func() int64 // reads the clock of Time
+	// CPU returns the CPU time that the thread has used, in nanoseconds, or an error with the
+	// reason if it is unknown. It is nil if there is no thread.
 	CPU func() (int64, error)
 }
 
-// Scope is the tool on whose behalf an action runs. Its methods may be called
-// from any goroutine but not from a Local action.
+// Scope is the tool for which an action runs. Its methods may be called by any goroutine, but
+// not from a Local action.
 type Scope interface {
-	// Add makes a token for an object of one of the extension's classes; it is
-	// visible to this tool alone. Remove makes the token unknown.
+	// Add creates a token for an object of one of the extension's classes. Only this tool
+	// knows the token. Remove deletes the token.
 	Add(c omis.Class, object any) omis.Token
 	Remove(omis.Token)
-	// Changed tells that what an object contains is another now: requests whose
-	// event names its token are adapted.
+	// Changed reports that an object contains other objects now. The engine then adapts
+	// requests whose event names its token.
 	Changed(omis.Token)
-	// Now reads the clock that times of events are by, for what happens outside of one.
+	// Now reads the clock of event times, for actions without an event.
 	Now() int64
-	// Request uses other services, as the tool would.
+	// Request executes a request as if the tool had sent it.
 	Request(ctx context.Context, request string) (omis.Reply, error)
 }
 
-// Source detects the events of an extension's event service: it calls raise for
-// each occurrence, from any goroutine, until cancel was called. raise returns
-// when the action lists are done; it must not be called before Source has returned.
-// cancel may be called out of raise, so it must not wait for it. Fields of the occurrence that are zero are filled in by the
-// engine.
+// Source detects the events of an extension's event service. It calls raise for each
+// occurrence, from any goroutine, until cancel is called. raise returns after the action
+// lists; it must not be called before Source has returned. raise may call cancel, so cancel
+// must not wait for raise. The engine sets fields of the occurrence that are zero.
 type Source func(args []omis.Value, scope Scope, raise func(Occurrence)) (cancel func(), err error)
 
-// Place is the object where the event occurred, for an event service that works on
-// objects of a class.
+// Place returns the object of a class at which the event occurred.
 func (o *Occurrence) Place(c omis.Class) omis.Token {
 	switch c {
 	case omis.ClassNode:
@@ -251,7 +247,7 @@ func (o *Occurrence) Place(c omis.Class) omis.Token {
 		return o.Thread
 	case omis.ClassQueue:
 		if len(o.Params) > 0 && o.Params[0].Token().Class() == c {
-			return o.Params[0].Token() // message_queue_has_been_extended names it
+			return o.Params[0].Token() // message_queue_has_been_extended names the queue
 		}
 	}
 	return omis.Undefined

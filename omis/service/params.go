@@ -2,7 +2,7 @@ package service
 
 import "mirador/omis"
 
-// The functions below keep the rows of the tables short. Extensions use them too.
+// These functions make the rows of the tables short. Extensions use them, too.
 
 func IntegerParam(name string) Param  { return Param{Name: name, Type: Integer} }
 func IntegersParam(name string) Param { return Param{Name: name, Type: Integer, List: true} }

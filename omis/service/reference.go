@@ -7,7 +7,7 @@ import (
 	"mirador/omis"
 )
 
-// Prototype is the service as the specification would write it.
+// Prototype returns the service in the notation of the specification.
 func (s *Service) Prototype() string {
 	result := s.Result
 	if result == "" {
@@ -20,12 +20,12 @@ func (s *Service) Prototype() string {
 	return fmt.Sprintf("%s %s(%s)", result, s.Name, strings.Join(params, ", "))
 }
 
-// Reference is doc/omis-services.md: the catalog for people.
+// Reference returns the text of doc/omis-services.md.
 func (c *Catalog) Reference() string {
 	var b strings.Builder
 	b.WriteString("# Services\n\n")
 	b.WriteString("This page is generated from the table of services by `make generate`; a test compares it.\n\n")
-	b.WriteString("OMIS: **R** required, **P** partially required, **O** optional. Role: what a caller must be allowed to do.\n")
+	b.WriteString("OMIS: **R** required, **P** partially required, **O** optional. Role: the permission that a caller needs.\n")
 	b.WriteString("A *local* action may run where its event is recognised. Support is that of a Linux node.\n")
 	for _, t := range c.tables {
 		for _, group := range groups(t) {
@@ -35,8 +35,8 @@ func (c *Catalog) Reference() string {
 	return b.String()
 }
 
-// groups are the classes that the services of a table are listed under, in the
-// table's order.
+// groups returns the classes under which the services of a table are listed, in the table's
+// order.
 func groups(t Table) []omis.Class {
 	var list []omis.Class
 	seen := make(map[omis.Class]bool)

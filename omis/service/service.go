@@ -2,7 +2,7 @@ package service
 
 import "mirador/omis"
 
-// Kind is what a service does (OMIS 5.1).
+// Kind is the kind of a service (OMIS 5.1).
 type Kind uint8
 
 const (
@@ -23,8 +23,8 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Need is how much of a service OMIS wants of every monitor: required, partially
-// required, or optional.
+// Need tells whether OMIS requires a service of every monitor: required, partially required,
+// or optional.
 type Need byte
 
 const (
@@ -33,12 +33,12 @@ const (
 	Optional          Need = 'O'
 )
 
-// Role is what a caller must be allowed to do to use a service. A higher role
-// includes the lower ones.
+// Role is the permission that a caller needs for a service. A higher role includes the lower
+// ones.
 type Role uint8
 
 const (
-	Read    Role = iota + 1 // look, disturb nothing for longer than it takes to look
+	Read    Role = iota + 1 // read information, disturbing the program only while reading
 	Control                 // attach, instrument, stop, continue
 	Debug                   // change the program: memory, registers, signals, launch
 )
@@ -55,7 +55,7 @@ func (r Role) String() string {
 	return "none"
 }
 
-// Level is how far a service is supported.
+// Level is the extent to which a service is supported.
 type Level uint8
 
 const (
@@ -76,8 +76,8 @@ func (l Level) String() string {
 	return "unknown"
 }
 
-// Support says how far a service is supported and, for one that is not fully,
-// what is missing, in words for the person whose request fails.
+// Support is the extent to which a service is supported. If it is not fully supported, Reason
+// tells the user what is missing.
 type Support struct {
 	Level  Level
 	Reason string
@@ -132,34 +132,33 @@ func (p Param) String() string {
 // Service is a row of the table.
 type Service struct {
 	Name  string
-	Class omis.Class // the class OMIS lists it under; "": miscellaneous
+	Class omis.Class // the class under which OMIS lists it; "": miscellaneous
 	Kind  Kind
 	Need  Need
 
-	// Object is the class of the objects it works on; "" if it works on none.
-	// The first parameter of that class names them.
+	// Object is the class of the objects that the service works on, "" if there are none. The
+	// first parameter of that class names the objects.
 	Object omis.Class
 	Params []Param
-	Result string // as the specification writes the type
+	Result string // the type in the notation of the specification
 
-	// Context are the event's own context parameters (OMIS 7.2.4); with
-	// OpenContext they are par1, par2 …, as many as the occurrence has.
+	// Context has the event's own context parameters (OMIS 7.2.4). With OpenContext these are
+	// par1, par2 …, as many as the occurrence has.
 	Context     []Param
 	OpenContext bool
 
-	// Local says that the action needs nothing but the event itself and neither
-	// blocks nor calls the node, so that it may run where the event is
-	// recognised.
+	// Local tells that the action needs only the event itself, and neither blocks nor calls
+	// the node. So it may run where the event is recognised.
 	Local   bool
 	Role    Role
-	Needs   Capability // of the node; 0: nothing that not every node has
+	Needs   Capability // of the node; 0: every node can do it
 	Support Support
 	Doc     string
-	Linux   string // how a Linux node does it, and what is missing there
+	Linux   string // how a Linux node implements it, and its limitations
 }
 
-// Subject is the index of the parameter that names the objects the service works
-// on, -1 if there is none.
+// Subject returns the index of the parameter that names the objects of the service, -1 if
+// there is none.
 func (s *Service) Subject() int {
 	if s.Object == "" {
 		return -1
@@ -172,10 +171,10 @@ func (s *Service) Subject() int {
 	return -1
 }
 
-// Void tells whether the service returns only a status.
+// Void reports whether the service returns only a status.
 func (s *Service) Void() bool { return s.Result == "" || s.Result == "void" }
 
-// Standard are the context parameters every event has (OMIS 7.2.4).
+// Standard returns the context parameters of every event (OMIS 7.2.4).
 func Standard() []Param {
 	return []Param{
 		{Name: "node", Type: Token, Class: omis.ClassNode},
@@ -184,8 +183,8 @@ func Standard() []Param {
 		{Name: "time", Type: Floating},
 		{Name: "csr", Type: Token, Class: omis.ClassCSR},
 
-		// Two of our own: how the thread is held until the list is done, and for
-		// how many seconds it has been up to here.
+		// Two extensions: how the thread is held until the list is done, and for how many
+		// seconds it has been held so far.
 		{Name: "held", Type: String},
 		{Name: "held_for", Type: Floating},
 	}

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Bounds of a request, so that a hostile text costs no more than it is worth.
+// Limits of a request, so that a hostile text costs little.
 const (
 	MaxText   = 4 << 20 // bytes
 	MaxDepth  = 32      // lists within lists
 	MaxValues = 1 << 18
-	MaxErrors = 10 // reported at once
+	MaxErrors = 10 // reported for one text
 )
 
-// Error is one thing wrong with a text.
+// Error is one error in a text.
 type Error struct {
 	Pos int // byte offset
 	Msg string
@@ -21,7 +21,7 @@ type Error struct {
 
 func (e Error) Error() string { return fmt.Sprintf("position %d: %s", e.Pos, e.Msg) }
 
-// Errors is everything found wrong with a text, in the order of the positions.
+// Errors has the errors in a text, ordered by position.
 type Errors []Error
 
 func (es Errors) Error() string {

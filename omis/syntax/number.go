@@ -9,8 +9,8 @@ import (
 	"mirador/omis"
 )
 
-// number scans an integer or a floating value as C writes them, with a sign, or
-// binary data, whose length is a number followed by "#".
+// number scans an integer or a floating value in C notation, with a sign, or binary data,
+// which begins with its length and "#".
 func (s *scanner) number() {
 	s.kind = constant
 	start := s.pos
@@ -42,7 +42,7 @@ func (s *scanner) number() {
 	s.integer(word, neg)
 }
 
-// shortDecimal reads the commonest numbers: a few decimal digits.
+// shortDecimal reads the most common numbers: a few decimal digits.
 func shortDecimal(text string, at int) (n uint64, next int, ok bool) {
 	start := at
 	for at < len(text) && at-start < 10 && classOf[text[at]]&isDigit != 0 {
@@ -58,8 +58,7 @@ func shortDecimal(text string, at int) (n uint64, next int, ok bool) {
 	return n, at, true
 }
 
-// numberEnd returns where the letters, digits, points and exponent signs of a
-// number end.
+// numberEnd returns the end of the letters, digits, points and exponent signs of a number.
 func numberEnd(text string, at int) int {
 	hex := strings.HasPrefix(text[at:], "0x") || strings.HasPrefix(text[at:], "0X")
 	for ; at < len(text); at++ {
@@ -111,7 +110,7 @@ func (s *scanner) integer(word string, neg bool) {
 
 func suffixLen(word string) int { return len(word) - len(strings.TrimRight(word, "uUlL")) }
 
-// isSuffix tells whether C allows the suffix of an integer constant.
+// isSuffix reports whether C allows the suffix of an integer constant.
 func isSuffix(suffix string) bool {
 	switch strings.Replace(strings.ToLower(suffix), "u", "", 1) {
 	case "", "l", "ll":
@@ -127,7 +126,7 @@ func (s *scanner) floating(word string, neg bool) {
 		digits = word[:n-1]
 	}
 	f, err := strconv.ParseFloat(digits, 64)
-	// An overflow is an infinite value: that is how the printer writes one.
+	// An overflow gives an infinite value, because the printer writes infinity as 1e999.
 	if err != nil && !math.IsInf(f, 0) || strings.Contains(digits, "_") {
 		s.fail(s.pos, "malformed number %q", s.text[s.pos:s.at])
 		s.kind = broken
@@ -138,7 +137,7 @@ func (s *scanner) floating(word string, neg bool) {
 	s.value = omis.Value{Kind: omis.KindFloat, Float: f, Pos: s.pos}
 }
 
-// binary scans LEN#bytes; digits and hash are where the length and "#" stand.
+// binary scans LEN#bytes; digits and hash are the offsets of the length and of "#".
 func (s *scanner) binary(digits, hash int) {
 	n, err := strconv.ParseUint(s.text[digits:hash], 10, 31)
 	start := hash + 1

@@ -2,16 +2,16 @@ package syntax
 
 import "mirador/omis"
 
-// Parse reads a request. The error, if there is one, is of type Errors; the request
-// then has what could be read, so that it can be checked as far as it goes. A call
-// that could not be read has no name.
+// Parse reads a request. The error, if any, has type Errors. The request then contains the
+// parts that could be parsed, so that they can be checked. A call that could not be parsed has
+// no name.
 func Parse(text string) (*omis.Request, error) {
 	if len(text) > MaxText {
 		return &omis.Request{}, Errors{{Msg: "the request is longer than 4 MiB"}}
 	}
 	p := parser{scanner: scanner{text: text}}
 	p.stack = p.room[:0]
-	// An ordinary request has a value for every eight characters or so.
+	// An ordinary request has about one value per eight characters.
 	p.slab = make([]omis.Value, min(len(text)/8+1, 256))
 	r := p.request()
 	if len(p.errs) > 0 {
@@ -20,8 +20,7 @@ func Parse(text string) (*omis.Request, error) {
 	return r, nil
 }
 
-// ParseValues reads a list of values separated by commas, as it stands in the
-// brackets of a list.
+// ParseValues reads a list of values separated by commas, without the brackets of a list.
 func ParseValues(text string) ([]omis.Value, error) {
 	if len(text) > MaxText {
 		return nil, Errors{{Msg: "the text is longer than 4 MiB"}}
@@ -36,23 +35,23 @@ func ParseValues(text string) ([]omis.Value, error) {
 	return vs, nil
 }
 
-// frame is the memory of an ordinary request, taken in one piece.
+// frame is the memory of an ordinary request, in one allocation.
 type frame struct {
 	request omis.Request
 	event   omis.Call
 	actions [3]omis.Call
 }
 
-// parser reads the values of a list onto a stack first, since how many there are
-// is known when the list ends, and cuts what holds them for good from a slab: a
-// request takes few allocations.
+// parser reads the values of a list onto a stack, because their number is known only at the
+// end of the list. It then copies them to a part of a slab. So a request needs few
+// allocations.
 type parser struct {
 	scanner
 	stack []omis.Value
 	room  [8]omis.Value
 	slab  []omis.Value
 	count int
-	trust bool // any number of values will do: the text is a reply
+	trust bool // the text is a reply: do not limit the number of values
 }
 
 func (p *parser) request() *omis.Request {
@@ -113,8 +112,8 @@ func (p *parser) actions(list []omis.Call, closing kind) []omis.Call {
 	}
 }
 
-// call parses a service with its parameters. After an error it goes on behind
-// the parameters, so that the errors of other actions are found too.
+// call parses a service with its parameters. After an error it continues after the parameters,
+// in order to find the errors of other actions, too.
 func (p *parser) call(c *omis.Call) {
 	errs := len(p.errs)
 	if p.kind != ident {
@@ -140,7 +139,7 @@ func (p *parser) call(c *omis.Call) {
 	p.next()
 }
 
-// recover skips to behind the next ")".
+// recover skips the next ")" and everything before it.
 func (p *parser) recover() {
 	for p.kind != end && p.kind != ')' {
 		p.next()
@@ -150,7 +149,7 @@ func (p *parser) recover() {
 	}
 }
 
-// values parses values up to the closing element, which stays the current one.
+// values parses values up to the closing element, which remains the current one.
 func (p *parser) values(closing kind, depth int) []omis.Value {
 	if p.kind == closing {
 		return nil
@@ -181,7 +180,7 @@ func (p *parser) values(closing kind, depth int) []omis.Value {
 	return vs
 }
 
-// push parses one value onto the stack.
+// push parses one value and appends it to the stack.
 func (p *parser) push(depth int) {
 	switch p.kind {
 	case constant:
@@ -214,7 +213,7 @@ func (p *parser) cut(n int) []omis.Value {
 	return vs
 }
 
-// found names the current element for a message.
+// found describes the current element for a message.
 func (p *parser) found() string {
 	switch p.kind {
 	case ident:
@@ -224,7 +223,7 @@ func (p *parser) found() string {
 	case constant:
 		return "a value of type " + p.value.Kind.String()
 	case broken:
-		return "what is described above"
+		return "the error above"
 	}
 	return p.kind.String()
 }

@@ -9,7 +9,7 @@ import (
 	"mirador/omis"
 )
 
-// Print writes a request so that Parse reads the same request again.
+// Print writes a request such that Parse reads the same request.
 func Print(r *omis.Request) string {
 	b := make([]byte, 0, 128)
 	if r.Event != nil {
@@ -53,9 +53,8 @@ func AppendValues(b []byte, vs []omis.Value) []byte {
 	return b
 }
 
-// AppendValue appends a value as a request or a reply holds it. Floating values
-// have the fewest digits that read back the same. There is no notation for a
-// floating value that is no number: it becomes the string "nan".
+// AppendValue appends a value in the notation of requests and replies. Floating values have
+// the fewest digits that read back the same. NaN has no notation: it becomes the string "nan".
 func AppendValue(b []byte, v omis.Value) []byte {
 	switch v.Kind {
 	case omis.KindInt:

@@ -8,7 +8,7 @@ import (
 	"mirador/omis"
 )
 
-// quoted scans a string as C writes it.
+// quoted scans a string in C notation.
 func (s *scanner) quoted() {
 	s.kind = constant
 	for at := s.pos + 1; at < len(s.text); at++ {
@@ -33,7 +33,7 @@ func (s *scanner) unclosed(at int) {
 	s.at, s.kind = at, broken
 }
 
-// escaped goes on with a string at its first backslash.
+// escaped continues a string at its first backslash.
 func (s *scanner) escaped(at int) {
 	var b strings.Builder
 	b.WriteString(s.text[s.pos+1 : at])
@@ -61,8 +61,8 @@ var simpleEscapes = [256]byte{
 	'\\': '\\', '"': '"', '\'': '\'', '?': '?',
 }
 
-// escape appends what the escape sequence at the offset stands for and returns
-// where it ends.
+// escape appends the value of the escape sequence at an offset and returns the offset after
+// it.
 func (s *scanner) escape(b *strings.Builder, at int) int {
 	if at+1 == len(s.text) {
 		return at + 1
@@ -88,7 +88,7 @@ func (s *scanner) escape(b *strings.Builder, at int) int {
 func (s *scanner) byteEscape(b *strings.Builder, at, from, to, base int) int {
 	n, err := strconv.ParseUint(s.text[from:to], base, 8)
 	if err != nil {
-		s.fail(at, "escape sequence %q is no byte", s.text[at:to])
+		s.fail(at, "escape sequence %q is not a byte", s.text[at:to])
 	}
 	b.WriteByte(byte(n))
 	return to
@@ -98,7 +98,7 @@ func (s *scanner) runeEscape(b *strings.Builder, at, digits int) int {
 	to := min(digitsEnd(s.text, at+2, 16), at+2+digits)
 	n, err := strconv.ParseUint(s.text[at+2:to], 16, 32)
 	if err != nil || to != at+2+digits || !utf8.ValidRune(rune(n)) {
-		s.fail(at, "escape sequence %q is no character", s.text[at:to])
+		s.fail(at, "escape sequence %q is not a character", s.text[at:to])
 		return to
 	}
 	b.WriteRune(rune(n))

@@ -11,9 +11,9 @@ import (
 //
 //	INDEX STATUS(number) [obj_list] values
 //
-// The number is left out after OMIS_OK, the values where there are none; an error
-// has its message as a string instead. A service that worked on no object at all
-// is a line with its index alone.
+// The number is omitted after OMIS_OK, and the values if there are none. An error has its
+// message as a string instead of values. A service without any object result is a line with
+// only its index.
 func PrintReply(r omis.Reply) string {
 	b := make([]byte, 0, 256)
 	for i, service := range r {
@@ -57,8 +57,7 @@ func appendResult(b []byte, o omis.ObjectResult) []byte {
 	return b
 }
 
-// ParseReply reads what PrintReply wrote. The error, if there is one, is of type
-// Errors.
+// ParseReply reads the output of PrintReply. The error, if any, has type Errors.
 func ParseReply(text string) (omis.Reply, error) {
 	p := parser{scanner: scanner{text: text}, trust: true}
 	p.stack = p.room[:0]
@@ -72,8 +71,7 @@ func ParseReply(text string) (omis.Reply, error) {
 	return r, nil
 }
 
-// resultLine parses a line that begins at the current element and adds it to
-// the reply.
+// resultLine parses a line that begins at the current element and adds it to the reply.
 func (p *parser) resultLine(r omis.Reply) omis.Reply {
 	index, ok := p.value.Int64()
 	if p.kind != constant || !ok || index < 0 || index > int64(len(r)) || index < int64(len(r))-1 {
@@ -151,8 +149,7 @@ func (p *parser) resultValues(o *omis.ObjectResult) {
 	}
 }
 
-// status parses NAME|OMIS_FATAL(number). The number counts; without it the
-// name does.
+// status parses NAME|OMIS_FATAL(number). If there is a number, the name is ignored.
 func (p *parser) status() omis.Status {
 	rest := p.text[p.pos:]
 	stop := strings.IndexAny(rest, "( [\n")
@@ -195,7 +192,7 @@ func statusNamed(name string) (omis.Status, bool) {
 	return omis.UnspecifiedError, plain == omis.UnspecifiedError.String()
 }
 
-// lineEnds tells whether nothing follows the current element on its line.
+// lineEnds reports whether the current element is the last of its line.
 func (p *parser) lineEnds() bool {
 	for at := p.at; at < len(p.text); at++ {
 		switch {

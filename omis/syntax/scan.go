@@ -8,15 +8,15 @@ import (
 	"mirador/omis"
 )
 
-// kind is what the scanner found: a punctuation character stands for itself.
+// kind is the kind of an element of the text. A punctuation character is its own kind.
 type kind uint8
 
 const (
 	end kind = iota
 	ident
 	param
-	constant // an integer, a floating value, a string or binary data: scanner.value
-	broken   // reported already
+	constant // an integer, a floating value, a string or binary data, in scanner.value
+	broken   // an error was reported
 )
 
 func (k kind) String() string {
@@ -58,12 +58,12 @@ var classOf = [256]uint8{
 	'V': isLetter, 'W': isLetter, 'X': isLetter, 'Y': isLetter, 'Z': isLetter,
 }
 
-// scanner splits a text. After next, kind, pos and, by kind, word or value
-// describe what was found. Words are slices of the text: nothing is copied
-// but strings that have escapes.
+// scanner splits a text into elements. After next, kind, pos and, depending on kind, word or
+// value describe the current element. Words are slices of the text; only strings with escapes
+// are copied.
 type scanner struct {
 	text  string
-	at    int // where the next element begins
+	at    int // offset of the next element
 	kind  kind
 	pos   int
 	word  string
@@ -109,12 +109,12 @@ func (s *scanner) next() {
 
 func hintFor(r rune) string {
 	if strings.ContainsRune("“”„‘’«»'`", r) {
-		return `: strings stand in plain quotes (")`
+		return `: write strings in plain quotes (")`
 	}
 	return ""
 }
 
-// wordEnd returns where the letters and digits that begin at the offset end.
+// wordEnd returns the end of the letters and digits that begin at an offset.
 func (s *scanner) wordEnd(at int) int {
 	for at < len(s.text) && classOf[s.text[at]]&(isLetter|isDigit) != 0 {
 		at++

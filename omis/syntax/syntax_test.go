@@ -59,7 +59,7 @@ func TestErrors(t *testing.T) {
 		`: f(1`:                           `expected "," or ')', found the end`,
 		`: f("a`:                          `string is not closed`,
 		`: f("\q")`:                       `unknown escape sequence`,
-		`: f("\x100")`:                    `is no byte`,
+		`: f("\x100")`:                    `is not a byte`,
 		`: f(12x)`:                        `malformed number "12x"`,
 		`: f(1_0)`:                        `malformed number "1_0"`,
 		`: f(099)`:                        `malformed number "099"`,
@@ -83,7 +83,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// genValue draws any value that has a notation.
+// genValue generates any value that has a notation.
 func genValue(depth int) *rapid.Generator[omis.Value] {
 	name := rapid.StringMatching(`[a-z][a-z0-9]{0,4}_[0-9]{1,3}`)
 	kinds := []*rapid.Generator[omis.Value]{
@@ -131,7 +131,7 @@ func TestParseOfPrint(t *testing.T) {
 	})
 }
 
-// plain takes positions off, and the difference between no values and none.
+// plain clears positions, and replaces empty lists by nil.
 func plain(r *omis.Request) omis.Request {
 	c := *r
 	if r.Event != nil {
@@ -228,7 +228,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := Parse(text)
 		if err != nil {
-			Print(r) // what could be read
+			Print(r) // the parts that were parsed
 			return
 		}
 		printed := Print(r)
