@@ -1,11 +1,10 @@
-// Package schemas holds the grammars of the documents that cross the gateway's
-// border: mir.xsd and mir.dtd for MIR, sir.xsd for structure documents, omis.xsd for
-// the replies to OMIS requests, gateway.xsd for the gateway's own additions, and an OASIS catalog that names
-// them. They are compiled into the program, so that nothing is fetched to
-// validate a document.
+// Package schemas contains the grammars of the gateway's documents: mir.xsd and mir.dtd for
+// MIR, sir.xsd for structure documents, omis.xsd for replies to OMIS requests, gateway.xsd for
+// the gateway's extensions, and an OASIS catalog that lists them. They are embedded in the
+// program, so that validating a document needs no download.
 //
-// Every package may import schemas (http serves it under /schemas/, mir/xsd
-// validates by it); it imports nothing of ours, and starts no goroutine.
+// Every package may import schemas (http serves it under /schemas/, mir/xsd validates with
+// it). It imports no other package of this module, and starts no goroutines.
 package schemas
 
 import (
@@ -13,8 +12,7 @@ import (
 	"io/fs"
 )
 
-// The schemas refer to no other file: a validator that reads one of them needs
-// neither network nor file system.
+// The schemas refer to no other files: a validator needs neither network nor file system.
 var (
 	//go:embed *.xsd *.dtd catalog.xml
 	files embed.FS
@@ -28,17 +26,17 @@ var (
 	gateway string
 )
 
-// Files are all of them, by their names.
+// Files returns all files by name.
 func Files() fs.FS { return files }
 
-// MIR is the schema of MIR's documents, but for sir.
+// MIR returns the schema of MIR's documents, except sir.
 func MIR() []byte { return []byte(mir) }
 
-// SIR is the schema of structure documents.
+// SIR returns the schema of structure documents.
 func SIR() []byte { return []byte(sir) }
 
-// OMIS is the schema of replies to OMIS requests.
+// OMIS returns the schema of replies to OMIS requests.
 func OMIS() []byte { return []byte(omis) }
 
-// Gateway is the schema of the namespace urn:mirador:gateway.
+// Gateway returns the schema of the namespace urn:mirador:gateway.
 func Gateway() []byte { return []byte(gateway) }

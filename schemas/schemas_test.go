@@ -12,7 +12,7 @@ import (
 	"mirador/schemas"
 )
 
-// elements are the start tags of an XML file.
+// elements returns the start tags of an XML file.
 func elements(t *testing.T, source []byte) []xml.StartElement {
 	t.Helper()
 	var all []xml.StartElement
@@ -31,8 +31,8 @@ func elements(t *testing.T, source []byte) []xml.StartElement {
 	}
 }
 
-// TestNothingIsFetched: libxml2 follows imports over the network when it parses
-// a schema, and its patterns backtrack exponentially.
+// TestNothingIsFetched checks that schemas have no imports, which libxml2 fetches over the
+// network, and no patterns, for which it backtracks exponentially.
 func TestNothingIsFetched(t *testing.T) {
 	for name, source := range map[string][]byte{"mir": schemas.MIR(), "sir": schemas.SIR(), "omis": schemas.OMIS(), "gateway": schemas.Gateway()} {
 		for _, e := range elements(t, source) {
@@ -72,7 +72,7 @@ func TestCatalogNamesFiles(t *testing.T) {
 	}
 }
 
-// TestGrammarsAgree: what the DTD declares, the schema declares as well.
+// TestGrammarsAgree checks that the DTD and the schema declare the same elements.
 func TestGrammarsAgree(t *testing.T) {
 	dtd, err := fs.ReadFile(schemas.Files(), "mir.dtd")
 	if err != nil {
