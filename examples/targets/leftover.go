@@ -14,20 +14,20 @@ import (
 
 const markName = "MIRADOR_TEST_TARGET="
 
-// NoneLeft returns an environment entry to start processes with. At the end of
-// the test every process that inherited it, children in sessions of their own
-// included, must have ended; what is left fails the test and is killed.
+// NoneLeft returns an environment entry for processes that a test starts. At the end of the
+// test, every process that inherited it must have ended, including children in their own
+// sessions. Remaining processes fail the test and are killed.
 //
-// Start uses it for its target. A test that has a gateway start targets gives it
-// to the gateway; cleanups run last first, so it must be asked for before the
-// cleanup that ends the gateway is set.
+// Start uses NoneLeft for its target. A test whose gateway starts targets passes the entry to
+// the gateway. Cleanups run in reverse order, so the test must call NoneLeft before it
+// registers the cleanup that ends the gateway.
 func NoneLeft(t testing.TB) string {
 	t.Helper()
 	mark := fmt.Sprintf("%s%d.%d", markName, os.Getpid(), time.Now().UnixNano())
 	t.Cleanup(func() {
 		left := marked(mark)
 		for end := time.Now().Add(patience / 10); len(left) > 0 && time.Now().Before(end); left = marked(mark) {
-			time.Sleep(5 * time.Millisecond) // it may be about to end
+			time.Sleep(5 * time.Millisecond) // the process may be about to end
 		}
 		for _, pid := range left {
 			t.Errorf("left running: process %d (%s)", pid, commandLine(pid))
@@ -37,8 +37,7 @@ func NoneLeft(t testing.TB) string {
 	return mark
 }
 
-// marked lists the living processes, other than this one, whose environment
-// holds the mark.
+// marked lists the live processes, except this one, whose environment contains the mark.
 func marked(mark string) (pids []int) {
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range environs {

@@ -13,8 +13,8 @@ import (
 	"mirador/examples/targets/report"
 )
 
-// How long a target may take for what is done in seconds at most, with probes in it,
-// on an idle machine.
+// patience is the time limit for an operation of a target that takes at most seconds on an
+// idle machine, with probes in it.
 const patience = 2 * time.Minute
 
 // Process is a running target.
@@ -24,25 +24,24 @@ type Process struct {
 
 	output string // file with its standard output and error
 	exited chan struct{}
-	err    error // valid once exited is closed
+	err    error // valid after exited is closed
 }
 
-// Start starts a target and returns when it is ready. When the test ends the
-// target is told to end, and the test fails if anything of it is left running.
+// Start starts a target and returns when it is ready. At the end of the test it ends the
+// target, and the test fails if a process of the target remains.
 func Start(t testing.TB, name string, args ...string) *Process {
 	t.Helper()
 	return start(t, Build(t, name), nil, args)
 }
 
-// StartAs is Start for another user, whose target is a copy of the program. It
-// takes root.
+// StartAs is Start for another user, with a copy of the program. It requires root.
 func StartAs(t testing.TB, uid int, name string, args ...string) *Process {
 	t.Helper()
 	dir := SharedDir(t)
 	return start(t, copyTo(t, Build(t, name), dir), &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}, args)
 }
 
-// SharedDir is a temporary folder that every user may read and enter.
+// SharedDir returns a temporary directory that every user may read and enter.
 func SharedDir(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,7 +70,7 @@ func start(t testing.TB, path string, who *syscall.Credential, args []string) *P
 		t.Fatalf("cannot start target %s: %v", path, err)
 	}
 	p := &Process{PID: cmd.Process.Pid, Path: path, output: out.Name(), exited: make(chan struct{})}
-	go func() { // Wait also serves a target that a monitor traces meanwhile
+	go func() { // Wait also works for a target that a monitor traces
 		p.err = cmd.Wait()
 		close(p.exited)
 	}()
@@ -80,7 +79,7 @@ func start(t testing.TB, path string, who *syscall.Credential, args []string) *P
 	return p
 }
 
-// end stops a target that still runs.
+// end stops the target if it is still running.
 func (p *Process) end(t testing.TB) {
 	t.Helper()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
@@ -98,7 +97,7 @@ func (p *Process) end(t testing.TB) {
 	}
 }
 
-// Exited tells whether the target has ended.
+// Exited reports whether the target has ended.
 func (p *Process) Exited() bool {
 	select {
 	case <-p.exited:
@@ -108,7 +107,7 @@ func (p *Process) Exited() bool {
 	}
 }
 
-// Wait waits for the target to end by itself; the error is that of exec.Cmd.
+// Wait waits until the target ends, and returns the error of exec.Cmd.Wait.
 func (p *Process) Wait(t testing.TB) error {
 	t.Helper()
 	select {
@@ -119,7 +118,7 @@ func (p *Process) Wait(t testing.TB) error {
 	return p.err
 }
 
-// Signal sends a signal.
+// Signal sends a signal to the target.
 func (p *Process) Signal(t testing.TB, sig syscall.Signal) {
 	t.Helper()
 	if err := syscall.Kill(p.PID, sig); err != nil {
@@ -127,13 +126,13 @@ func (p *Process) Signal(t testing.TB, sig syscall.Signal) {
 	}
 }
 
-// Go lets a target begin that was started to wait, and one end that stays.
+// Go starts the work of a target with --wait, and ends a target with --stay.
 func (p *Process) Go(t testing.TB) {
 	t.Helper()
 	p.Signal(t, syscall.SIGUSR2)
 }
 
-// Output is what the target has printed so far.
+// Output returns the target's output so far.
 func (p *Process) Output() string { return string(p.bytes()) }
 
 // Report asks mmul for a report and returns it.
@@ -153,7 +152,7 @@ func (p *Process) Report(t testing.TB) *report.Report {
 	return r
 }
 
-// Done waits until mmul has done its work, and returns its last report.
+// Done waits until mmul has finished its work, and returns its last report.
 func (p *Process) Done(t testing.TB) *report.Report {
 	t.Helper()
 	var r *report.Report

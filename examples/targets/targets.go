@@ -1,10 +1,9 @@
-// Package targets builds and starts the target programs for tests: real
-// processes that are observed. A target is a folder beside this file; adding one
-// is adding a folder with C or C++ sources (see the script build, the one rule
-// by which all are built). A target prints "ready PID" when it can be observed.
+// Package targets builds and starts target programs for tests: real processes to observe. A
+// target is a directory beside this file with C or C++ sources, which the script build
+// compiles. A target prints "ready PID" when it can be observed.
 //
-// Only tests may import it; it imports nothing of ours but its own report. Each
-// Process belongs to the test that started it.
+// Only tests may import it; of this module it imports only its subpackage report. Each Process
+// belongs to the test that started it.
 package targets
 
 import (
@@ -15,8 +14,8 @@ import (
 	"testing"
 )
 
-// Build returns the path of the target's program, building it where it is not up
-// to date. All tests share what was built.
+// Build returns the path of the target's program, after building it if it is not up to date.
+// All tests share the result.
 func Build(t testing.TB, name string) string {
 	t.Helper()
 	root := moduleRoot(t)
@@ -33,7 +32,7 @@ func Build(t testing.TB, name string) string {
 	return filepath.Join(out, name)
 }
 
-// moduleRoot is the folder with go.mod, above the one the test runs in.
+// moduleRoot returns the directory with go.mod, above the one in which the test runs.
 func moduleRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -52,8 +51,7 @@ func moduleRoot(t testing.TB) string {
 	}
 }
 
-// lock keeps the test programs of several packages from building the same thing
-// at once.
+// lock prevents tests of several packages from building a target at the same time.
 func lock(t testing.TB, path string) (unlock func()) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
@@ -66,7 +64,7 @@ func lock(t testing.TB, path string) (unlock func()) {
 	return func() { f.Close() }
 }
 
-// copyTo copies the program, with its library, to where another user may run it.
+// copyTo copies the program and its library to a directory from which another user may run it.
 func copyTo(t testing.TB, program, dir string) string {
 	t.Helper()
 	name := filepath.Base(program)

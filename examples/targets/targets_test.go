@@ -71,7 +71,7 @@ func TestMmulWritesCountsFile(t *testing.T) {
 }
 
 func TestMmulStopsWhenAsked(t *testing.T) {
-	p := Start(t, "mmul", "2", "16") // for ever
+	p := Start(t, "mmul", "2", "16") // runs until it is stopped
 	if r := p.Report(t); r.State != "working" {
 		t.Errorf("state %s", r.State)
 	}
@@ -105,7 +105,7 @@ func TestStartAsAnotherUser(t *testing.T) {
 	}
 }
 
-// recorder is a test whose failures are looked at.
+// recorder is a test that counts its failures.
 type recorder struct {
 	testing.TB
 	errors   int

@@ -1,11 +1,11 @@
-/* exchange passes messages from one thread to another through a socket, and has
- * both meet at a barrier behind each: calls of the C library to be observed.
+/* exchange sends messages from one thread to another through a socket. After each
+ * message both wait at a barrier. Tests observe these calls of the C library.
  *
  *	usage: exchange [ROUNDS [PHASES]]     5 rounds in each of 1 phases
  *
- * Each phase begins at SIGUSR2 and ends with a line:
+ * SIGUSR2 starts each phase; each phase ends with a line:
  *	done PHASE calls SENDS bytes SUM      so far
- * It ends at SIGUSR2 after the last one.
+ * After the last phase, SIGUSR2 ends the program.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -19,7 +19,7 @@ enum { SHORTEST = 10, LONGEST = 4096 };
 static pthread_barrier_t meeting;
 static int ends[2];
 
-/* size of a message: each is longer by one than the one before. */
+/* size of a message: each is one byte longer than the previous one. */
 static size_t size(int round)
 {
 	return SHORTEST + (size_t)round % (LONGEST - SHORTEST);

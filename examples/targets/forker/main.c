@@ -1,9 +1,9 @@
-/* forker makes child processes, for who watches that: each child either goes on
- * with the same program (fork) or becomes another one (exec), and ends.
+/* forker creates child processes for tests: each child either continues the same
+ * program (fork) or executes another one (exec), and exits.
  *
- *	usage: forker [CHILDREN [USEC]]     3 children, USEC to rest before each
+ *	usage: forker [CHILDREN [USEC]]     3 children, sleep USEC before each
  *
- * It begins at SIGUSR2. Every child is told of in a line:
+ * It starts at SIGUSR2, and prints two lines for every child:
  *	child NUMBER PID fork               or exec
  *	ended NUMBER STATUS
  */
@@ -28,7 +28,7 @@ static void become(const char *program, int number)
 	_exit(127);
 }
 
-__attribute__((noinline)) void bear(const char *program, int number)
+__attribute__((noinline)) void spawn(const char *program, int number)
 {
 	int execs = number % 2;
 	pid_t pid = fork();
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 
 	for (int i = 1; i <= children; i++) {
 		usleep((useconds_t)rest);
-		bear("/proc/self/exe", i);
+		spawn("/proc/self/exe", i);
 	}
 	return 0;
 }

@@ -1,5 +1,5 @@
-// The C++ part of mmul: a function that throws through its frame, the one that
-// catches it, and one in which nothing is thrown.
+// The C++ part of mmul: a function that throws, one that catches the exception,
+// and one without exceptions.
 #include "lib/mmul.h"
 
 #include <stdexcept>
@@ -7,8 +7,8 @@
 
 namespace mmul {
 
-// risky throws in every third round. Its frame holds an object to destroy, so
-// unwinding has to stop here on its way.
+// risky throws in every third round. Its frame has an object with a destructor,
+// so unwinding runs code in this frame.
 __attribute__((noinline)) int risky(int round)
 {
 	counts.risky++;

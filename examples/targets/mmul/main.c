@@ -1,5 +1,5 @@
 /* mmul multiplies matrices in several named threads, and counts its own calls,
- * so that what a monitor measures can be compared with what really happened.
+ * so that tests can compare a monitor's measurements with the true values.
  *
  * The main thread only waits for signals:
  *	SIGUSR1          report
@@ -31,14 +31,14 @@ struct options {
 static const char usage[] =
 	"usage: mmul [OPTION]... [THREADS [SIZE [ROUNDS]]]\n"
 	"Multiplies SIZE x SIZE matrices in THREADS threads (4 threads, size 64), ROUNDS\n"
-	"times each (0: for ever), and counts its own calls.\n"
-	"  --wait         begin at SIGUSR2\n"
-	"  --stay         when all is done, keep the threads until SIGUSR2\n"
-	"  --pace USEC    rest after each round\n"
+	"times each (0: forever), and counts its own calls.\n"
+	"  --wait         start at SIGUSR2\n"
+	"  --stay         keep the threads after the work until SIGUSR2\n"
+	"  --pace USEC    sleep after each round\n"
 	"  --counts FILE  write each report to FILE too\n"
 	"SIGUSR1 makes it report; SIGTERM ends it after the current round.\n";
 
-static pthread_barrier_t made;           /* all threads are there */
+static pthread_barrier_t made;           /* all threads exist */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int begun, ended, working;        /* under lock */
@@ -84,7 +84,7 @@ static long number(const char *text, long least, long most)
 	errno = 0;
 	long n = strtol(text, &end, 10);
 	if (errno || *end || end == text || n < least || n > most) {
-		fprintf(stderr, "mmul: %s is no number from %ld to %ld\n%s", text, least, most, usage);
+		fprintf(stderr, "mmul: %s is not a number from %ld to %ld\n%s", text, least, most, usage);
 		exit(2);
 	}
 	return n;
@@ -125,8 +125,8 @@ static struct options parse(int argc, char **argv)
 	return o;
 }
 
-/* block keeps the signals for the main thread to wait for; threads made later
- * inherit that. */
+/* block blocks the signals, so that the main thread can wait for them; threads
+ * that are created later inherit the mask. */
 static sigset_t block(void)
 {
 	sigset_t s;
@@ -141,7 +141,7 @@ static sigset_t block(void)
 	return s;
 }
 
-/* attend serves signals until the work is done and the end was asked for. */
+/* attend handles signals until the work is done and a signal asked to end. */
 static void attend(const struct options *o, const sigset_t *signals, struct job *job, struct worker *workers)
 {
 	const char *state = o->wait ? "waiting" : "working";
@@ -190,7 +190,7 @@ int main(int argc, char **argv)
 		workers[i].number = i;
 		snprintf(workers[i].name, sizeof workers[i].name, "multiplier-%d", i);
 		if (pthread_create(&threads[i], NULL, run, &workers[i])) {
-			perror("mmul: cannot make a thread");
+			perror("mmul: cannot create a thread");
 			return 1;
 		}
 	}

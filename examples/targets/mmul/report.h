@@ -1,12 +1,12 @@
-/* What mmul tells about itself. */
+/* Reports of mmul about its own calls. */
 #ifndef REPORT_H
 #define REPORT_H
 
 #include "work.h"
 
-/* report prints the calls each thread has counted, the sums, and whether all
- * products were right, to standard output and into the file path (NULL: none),
- * which is replaced at one stroke. Its lines:
+/* report prints the calls that each thread has counted, the sums, and whether all
+ * products were right, to standard output and to the file path (NULL: none),
+ * which it replaces atomically. Its lines:
  *
  *	report NUMBER STATE           STATE: waiting, working or done
  *	count THREAD TID FUNCTION N

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* dot is called often and is brief: the scalar product of two rows. */
+/* dot is called often and is short: the scalar product of two rows. */
 __attribute__((noinline)) double dot(const double *x, const double *y, int n)
 {
 	counts.dot++;

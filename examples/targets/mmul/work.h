@@ -11,7 +11,7 @@
 struct job {
 	int size;       /* of the matrices */
 	long rounds;    /* 0: until stop is set */
-	long pace;      /* microseconds to rest after a round */
+	long pace;      /* microseconds to sleep after a round */
 	atomic_int stop;
 };
 
@@ -20,12 +20,12 @@ struct worker {
 	int number;
 	char name[24]; /* the kernel keeps 15 characters */
 	pid_t tid;
-	struct counts *counts;     /* its own, set by the thread */
+	struct counts *counts;     /* of this thread, set by the thread */
 	_Atomic uint64_t checksum; /* of all rounds so far */
 	atomic_long wrong;         /* rounds with a wrong product */
 };
 
-/* work does the rounds of a worker: make two matrices, multiply them, check. */
+/* work executes the rounds of a worker: create two matrices, multiply, check. */
 void work(struct worker *w);
 
 #endif

@@ -1,6 +1,6 @@
-// Package report reads what the target mmul tells about itself, so that a
-// measured count can be compared with the true one. Anyone may import it; it
-// imports nothing of ours.
+// Package report parses the reports of the target mmul, so that tests can compare measured
+// counts with the true ones. Every package may import it; it imports no other package of this
+// module.
 package report
 
 import (
@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Report is one report of mmul. Its numbers are exact in the states waiting and
-// done, and true of a moment ago in others.
+// Report is one report of mmul. Its numbers are exact in the states waiting and done, and may
+// be slightly outdated in others.
 type Report struct {
 	Number   int
 	State    string // waiting, working, stopping or done
@@ -23,7 +23,7 @@ type Report struct {
 	OK       bool             // every product was right
 }
 
-// Thread is what one thread counted.
+// Thread has the counts of one thread.
 type Thread struct {
 	Name  string
 	TID   int
@@ -85,7 +85,7 @@ func (r *Report) line(f []string) error {
 		r.Checksum, r.OK = f[1], f[2] == "ok"
 		return nil
 	}
-	return fmt.Errorf("%q is no line of a report of mmul", strings.Join(f, " "))
+	return fmt.Errorf("%q is not a line of a report of mmul", strings.Join(f, " "))
 }
 
 func (r *Report) thread(name string, tid int) *Thread {

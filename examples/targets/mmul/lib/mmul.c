@@ -1,5 +1,5 @@
-/* libmmul: making matrices and checking products. All numbers are whole and
- * small enough to be exact as doubles, so a result is right or wrong. */
+/* libmmul creates matrices and checks products. All numbers are integers that
+ * doubles represent exactly, so a result is either right or wrong. */
 #include "mmul.h"
 
 __thread struct counts counts;

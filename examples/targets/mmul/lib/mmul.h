@@ -1,5 +1,5 @@
-/* What mmul and its library share: the counters a thread keeps of its own calls,
- * and the parts of the work that live in the library. */
+/* Declarations that mmul and its library share: the counters of a thread's calls,
+ * and the functions in the library. */
 #ifndef MMUL_H
 #define MMUL_H
 
@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/* Every function below counts its own calls, at its beginning. A counter is
- * written by its thread alone; whoever reads it from another thread while that
- * one works gets a value that was true a moment ago. */
+/* Every function below counts its own calls, at its beginning. Only its thread
+ * writes a counter; another thread that reads it while that thread works gets a
+ * value that may be slightly outdated. */
 #define COUNTED(count) \
 	count(dot)         \
 	count(multiply)    \
@@ -36,16 +36,16 @@ void fill(double *m, int n, uint64_t seed);
 /* transpose sets t to the transposed m. */
 void transpose(double *t, const double *m, int n);
 
-/* digest sums up c, every element with a weight of its row and of its column. */
+/* digest is the sum of c, with each element weighted by its row and column. */
 uint64_t digest(const double *c, int n);
 
 /* expected is the digest of the product of a and b, without multiplying them. */
 uint64_t expected(const double *a, const double *b, int n);
 
-/* careful calls what may throw, and catches it: 1 if it threw, else 0. */
+/* careful calls risky and catches its exception: 1 if it threw, else 0. */
 int careful(int round);
 
-/* calm does C++ things that throw nothing. */
+/* calm executes C++ code that throws nothing. */
 int calm(int round);
 
 #ifdef __cplusplus
