@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Damage is what of a journal could not be read when it was opened.
+// Damage describes the parts of a journal that Open could not read.
 type Damage struct {
-	// Cut reports whether the last line has no end, as after a kill in the middle of a
-	// write. Nobody was told yet that it was written.
+	// Cut reports whether the last line is incomplete, as after a kill during a write. The
+	// write had not been confirmed yet.
 	Cut   bool
-	Lines []string // those that are whole, but not as they were written
-	Copy  string   // the file that the journal was copied to; "" if Lines is empty
+	Lines []string // complete lines with a wrong checksum
+	Copy  string   // the file with a copy of the journal; "" if Lines is empty
 }
 
-// keyInLine finds the key in a line whose checksum is wrong.
+// keyInLine finds the key in a line with a wrong checksum.
 var keyInLine = regexp.MustCompile(`"key":"([^"\\]{1,200})"`)
 
-// Keys lists the keys of the damaged lines as far as they can be read; "?" stands for
-// others. Their values are lost, or are older ones.
+// Keys returns the keys of the damaged lines, "?" for unreadable ones. Their values are lost
+// or outdated.
 func (d Damage) Keys() []string {
 	var keys []string
 	for _, line := range d.Lines {
@@ -40,11 +40,11 @@ func (d Damage) Keys() []string {
 	return keys
 }
 
-// mostCopies is how many copies of damaged journals are kept.
+// mostCopies is the maximum number of copies of damaged journals.
 const mostCopies = 5
 
-// keepCopy copies a journal, before it is written anew, for somebody to look at. The
-// newest copies are kept.
+// keepCopy copies the journal for a later inspection, before it is rewritten. It keeps only
+// the newest copies.
 func (j *Journal) keepCopy(text []byte) (string, error) {
 	name := func(n int) string { return fmt.Sprintf("%s.damaged-%d", j.path, n) }
 	for n := mostCopies - 1; n >= 1; n-- {
@@ -63,7 +63,7 @@ func (j *Journal) keepCopy(text []byte) (string, error) {
 	return f.Name(), nil
 }
 
-// writtenSinceBoot reports whether a file was changed after the machine started.
+// writtenSinceBoot reports whether a file was modified after the machine started.
 func writtenSinceBoot(path string) bool {
 	info, err := os.Stat(path)
 	var up unix.Timespec

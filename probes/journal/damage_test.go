@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// damaged writes a journal and changes a byte in each line that holds one of some words.
+// damaged writes a journal and changes a byte in each line that contains one of the words.
 func damaged(t *testing.T, dir string, words ...string) []byte {
 	t.Helper()
 	j := open(t, dir)
@@ -36,8 +36,9 @@ func damaged(t *testing.T, dir string, words ...string) []byte {
 	return text
 }
 
-// What is damaged is named and kept for somebody to look at; the rest is there.
-func TestDamageIsNamedAndKept(t *testing.T) {
+// TestDamageIsReportedAndCopied checks that a damaged journal is copied, its damaged keys are
+// reported, and the other records are read.
+func TestDamageIsReportedAndCopied(t *testing.T) {
 	dir := t.TempDir()
 	text := damaged(t, dir, "probe/one")
 	j := open(t, dir)
@@ -55,11 +56,12 @@ func TestDamageIsNamedAndKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := open(t, dir).Damage(); d.Lines != nil || d.Copy != "" {
-		t.Errorf("damage is told twice: %+v", d)
+		t.Errorf("damage is reported twice: %+v", d)
 	}
 }
 
-// The record of the boot is one of all: without it the others are still there.
+// TestDamagedRecordOfTheBoot checks that the other records are read if the record of the boot
+// is damaged.
 func TestDamagedRecordOfTheBoot(t *testing.T) {
 	dir := t.TempDir()
 	damaged(t, dir, `"boot"`)
@@ -68,11 +70,11 @@ func TestDamagedRecordOfTheBoot(t *testing.T) {
 		t.Errorf("keys %q", got)
 	}
 	if got := j.Damage().Keys(); !slices.Equal(got, []string{bootKey}) {
-		t.Errorf("named are %q", got)
+		t.Errorf("damaged keys %q", got)
 	}
 }
 
-// Of the copies a few are kept, the newest of them.
+// TestFewCopiesAreKept checks that the newest copies are kept.
 func TestFewCopiesAreKept(t *testing.T) {
 	dir := t.TempDir()
 	var last []byte
@@ -92,8 +94,8 @@ func TestFewCopiesAreKept(t *testing.T) {
 	}
 }
 
-// A journal full of rubbish keeps nothing from starting.
-func TestRubbish(t *testing.T) {
+// TestInvalidJournal checks that a journal without any valid line can be opened.
+func TestInvalidJournal(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, File), []byte(strings.Repeat("\x00\xff rubbish\n", 1000)), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,16 +1,16 @@
-// Package journal remembers what a gateway must know to go on after it was killed: keys
+// Package journal stores what a gateway needs in order to continue after it was killed: keys
 // with values, in a file of the data directory.
 //
-// The file is for the life of the machine, no longer: what stands in it is about live
-// processes. So a record is safe as soon as it is written, without waiting for a disk,
-// and a journal of an earlier boot is empty.
+// The file describes live processes, so it is valid only until the machine restarts. Therefore
+// a record is safe as soon as the kernel has it, without waiting for a disk, and a journal of
+// an earlier boot is treated as empty.
 //
-// A record is a line with a checksum. A line that was cut short, by a signal in the
-// middle of a write, is not there. The directory is locked while the journal is open.
+// A record is a line with a checksum. An incomplete line, left by a kill during a write, is
+// ignored. The directory is locked while the journal is open.
 //
-// The directory and its files must belong to this process's user: what stands in them
-// decides what a gateway does. Of ours it imports omis/host/owned; probes and cli import it. A Journal may be used from any
-// goroutine.
+// The directory and its files must belong to this process's user, because they control the
+// gateway. Of this module the package imports only omis/host/owned; probes and cli import it.
+// A Journal may be used by several goroutines.
 package journal
 
 import (
@@ -32,8 +32,8 @@ import (
 // File is the name of the journal in the data directory.
 const File = "journal"
 
-// Records of the journal itself: of which boot of the machine the others are, and what
-// tells this journal from others.
+// Keys of the journal's own records: the boot of the machine to which the other records
+// belong, and the id of the journal.
 const (
 	bootKey = "boot"
 	idKey   = "id"
@@ -48,13 +48,13 @@ type Journal struct {
 	mu     sync.Mutex
 	file   *os.File
 	size   int64 // of the file
-	slim   int64 // of the file when it was written anew
-	broken error // why nothing can be written any more
+	slim   int64 // size of the file after the last rewrite
+	broken error // why writing is no longer possible
 	values map[string]json.RawMessage
 }
 
-// Open locks a data directory and reads its journal, or begins one. An error that is
-// a *InUse says that another gateway is at work there.
+// Open locks a data directory, and reads or creates its journal. If another gateway uses the
+// directory, the error is an *InUse.
 func Open(dir string) (*Journal, error) {
 	dir, err := owned.Directory(dir)
 	if err != nil {
@@ -71,7 +71,7 @@ func Open(dir string) (*Journal, error) {
 	return j, nil
 }
 
-// load reads the journal and writes it anew, without what was overwritten.
+// load reads the journal and rewrites it without outdated records.
 func (j *Journal) load() error {
 	text, err := owned.ReadFile(j.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -94,8 +94,8 @@ func (j *Journal) load() error {
 	if err != nil {
 		return err
 	}
-	// A damaged record of the boot does not void what else is there: the records name
-	// processes by when they began.
+	// A damaged record of the boot does not invalidate the other records: they identify
+	// processes by their start times.
 	if j.values[bootKey] == nil && len(j.damage.Lines) > 0 && writtenSinceBoot(j.path) {
 		j.values[bootKey] = boot
 	}
@@ -115,29 +115,29 @@ func (j *Journal) load() error {
 	return j.rewrite()
 }
 
-// idLength makes it improbable that two journals of a machine have the same.
+// idLength makes it unlikely that two journals of a machine have the same id.
 const idLength = 8
 
-// ID tells this journal from all others.
+// ID returns the id that distinguishes this journal from all others.
 func (j *Journal) ID() string {
 	var id string
-	_, _ = j.Get(idKey, &id) // it was written by load
+	_, _ = j.Get(idKey, &id) // load has written it
 	return id
 }
 
-// bootID tells one boot of the machine from another.
+// bootID returns an identifier of the current boot of the machine.
 func bootID() (json.RawMessage, error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell which boot of the machine this is: %w", err)
+		return nil, fmt.Errorf("cannot identify the current boot of the machine: %w", err)
 	}
 	return json.Marshal(strings.TrimSpace(string(text)))
 }
 
-// Damage says what of a journal could not be read.
+// Damage describes the parts of the journal that could not be read.
 func (j *Journal) Damage() Damage { return j.damage }
 
-// Keys lists the keys that begin with a prefix, sorted.
+// Keys returns the sorted keys that begin with a prefix.
 func (j *Journal) Keys(prefix string) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -151,7 +151,7 @@ func (j *Journal) Keys(prefix string) []string {
 	return keys
 }
 
-// Get reads a value; false: there is none.
+// Get reads a value, and returns false if there is none.
 func (j *Journal) Get(key string, value any) (bool, error) {
 	j.mu.Lock()
 	raw, ok := j.values[key]
@@ -160,12 +160,12 @@ func (j *Journal) Get(key string, value any) (bool, error) {
 		return false, nil
 	}
 	if err := json.Unmarshal(raw, value); err != nil {
-		return true, fmt.Errorf("cannot understand %s in the journal: %w", key, err)
+		return true, fmt.Errorf("cannot parse %s in the journal: %w", key, err)
 	}
 	return true, nil
 }
 
-// Put writes a value. When it returns, the value outlives this process.
+// Put writes a value. After it returns, the value survives this process.
 func (j *Journal) Put(key string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -185,7 +185,7 @@ func (j *Journal) Delete(key string) error {
 	return j.write(record{Key: key})
 }
 
-// Close unlocks the directory. What was written stays.
+// Close unlocks the directory. The file remains.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

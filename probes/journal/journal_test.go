@@ -16,12 +16,12 @@ func open(t *testing.T, dir string) *Journal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { j.Close() }) // a second time tells nothing
+	t.Cleanup(func() { j.Close() }) // closing twice has no effect
 	return j
 }
 
-// killed is the directory as a gateway leaves it that is killed when the journal has
-// some size.
+// killed returns a copy of the directory as it is left by a gateway that is killed when the
+// journal has size bytes.
 func killed(t *testing.T, dir string, size int) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, File))
@@ -35,7 +35,7 @@ func killed(t *testing.T, dir string, size int) string {
 	return left
 }
 
-func TestWhatWasWrittenIsThere(t *testing.T) {
+func TestWrittenRecordsAreRead(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir)
 	for i := range 3 {
@@ -62,8 +62,8 @@ func TestWhatWasWrittenIsThere(t *testing.T) {
 	}
 }
 
-// A kill may cut the file anywhere: what was whole before is there, and what is written
-// from then on too.
+// TestTornWrites cuts the file after every byte. Earlier records are read, and later writes
+// succeed.
 func TestTornWrites(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir)
@@ -89,8 +89,9 @@ func TestTornWrites(t *testing.T) {
 	}
 }
 
-// What a former boot of the machine has left is about processes that are gone.
-func TestJournalOfAFormerBoot(t *testing.T) {
+// TestJournalOfAnEarlierBoot checks that records of an earlier boot are dropped, because their
+// processes have ended.
+func TestJournalOfAnEarlierBoot(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir)
 	if err := errors.Join(j.Put("app/x", 1), j.Put(bootKey, "another"), j.Close()); err != nil {
@@ -101,8 +102,8 @@ func TestJournalOfAFormerBoot(t *testing.T) {
 	}
 }
 
-// A value that changes all the time does not fill the disk.
-func TestThePastIsForgotten(t *testing.T) {
+// TestOutdatedRecordsAreDropped checks that a value that changes constantly does not fill the disk.
+func TestOutdatedRecordsAreDropped(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir)
 	value := bytes.Repeat([]byte("x"), 10_000)

@@ -16,18 +16,18 @@ import (
 // LockFile is the name of the file that is locked while a gateway uses a directory.
 const LockFile = "lock"
 
-// InUse says that another gateway uses a data directory.
+// InUse reports that another gateway uses a data directory.
 type InUse struct{ Dir, By string }
 
 func (e *InUse) Error() string {
 	return fmt.Sprintf("another gateway (pid %s) uses %s: end it, or choose another directory with --data", e.By, e.Dir)
 }
 
-// dying is how long a gateway that was killed may take to let go of its lock: the
-// kernel gives back everything it had before.
+// dying is how long to wait for the lock of a killed gateway: the kernel releases its other
+// resources first.
 const dying = 2 * time.Second
 
-// lockDir locks a directory for as long as the file is open.
+// lockDir locks a directory until the file is closed.
 func lockDir(dir string) (*os.File, error) {
 	file, err := owned.Open(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -49,18 +49,18 @@ func lockDir(dir string) (*os.File, error) {
 	}
 }
 
-// Held tells whether a gateway uses a directory.
+// Held reports whether a gateway uses a directory.
 func Held(dir string) bool {
-	// It may be a directory of another user, with a pipe in it.
+	// The directory may belong to another user, with a pipe in place of the file.
 	file, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return false
 	}
-	defer file.Close() // and with it the lock
+	defer file.Close() // this also releases the lock
 	return errors.Is(unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
-// sign says who has the lock.
+// sign writes the pid of the lock's owner to the file.
 func sign(file *os.File) error {
 	if err := file.Truncate(0); err != nil {
 		return err
@@ -71,6 +71,6 @@ func sign(file *os.File) error {
 
 func signature(file *os.File) string {
 	var text [20]byte
-	n, _ := file.ReadAt(text[:], 0) // it is shorter
+	n, _ := file.ReadAt(text[:], 0) // the file is shorter
 	return strings.TrimSpace(string(text[:n]))
 }

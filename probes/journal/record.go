@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// record is a line: a key and its value from then on, or none.
+// record is a line: a key with its new value, or without one if it was deleted.
 type record struct {
 	Key   string          `json:"key"`
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// line is the record with its checksum before it.
+// line returns the record with its checksum in front.
 func (r record) line() ([]byte, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -28,7 +28,7 @@ func (r record) line() ([]byte, error) {
 	return fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(text), text), nil
 }
 
-// parse reads a line; one that is not whole is none.
+// parse reads a line; ok is false if it is damaged or incomplete.
 func parse(line string) (r record, ok bool) {
 	text, whole := strings.CutSuffix(line, "\n")
 	sum, text, cut := strings.Cut(text, " ")
@@ -38,11 +38,11 @@ func parse(line string) (r record, ok bool) {
 	return r, json.Unmarshal([]byte(text), &r) == nil
 }
 
-// slack is how much of the file may be of the past.
+// slack is the maximum size of outdated records in the file.
 const slack = 1 << 20
 
-// write appends a record. A write that fails in its middle is undone: what is appended
-// behind it would not be read.
+// write appends a record. It removes an incomplete record after an error, because records
+// after it would not be read.
 func (j *Journal) write(r record) error {
 	line, err := r.line()
 	if err != nil {
@@ -69,8 +69,8 @@ func (j *Journal) write(r record) error {
 	return nil
 }
 
-// rewrite puts a file in place of the journal that holds what counts. The caller holds
-// mu, or is alone.
+// rewrite replaces the journal by a file with the current records only. The caller holds mu,
+// or is the only user.
 func (j *Journal) rewrite() error {
 	var all bytes.Buffer
 	for _, key := range slices.Sorted(maps.Keys(j.values)) {
@@ -81,7 +81,7 @@ func (j *Journal) rewrite() error {
 		all.Write(line)
 	}
 	fresh := j.path + ".new"
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) { // a gateway was killed while it wrote it
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a gateway that was killed while writing it
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
 	file, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
