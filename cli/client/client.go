@@ -16,12 +16,12 @@ import (
 	"strings"
 )
 
-// Options say how to reach a gateway.
+// Options tell how to reach a gateway.
 type Options struct {
 	Place     Place
-	User      string // whose gateway is trusted besides root's and this user's: a name or a uid; "": MIRADOR_GATEWAY_USER
+	User      string // trusted user of the gateway besides root and this user: a name or a uid; "": MIRADOR_GATEWAY_USER
 	TokenFile string // for TCP; "": the token of DefaultData
-	CA        string // a file with the authority of the gateway's certificate
+	CA        string // a file with the certificate authority of the gateway's certificate
 	Cert, Key string // a client certificate
 }
 
@@ -33,7 +33,7 @@ type Client struct {
 	http  *http.Client
 }
 
-// Unreachable tells that no gateway answered.
+// Unreachable reports that no gateway answered.
 type Unreachable struct {
 	Place Place
 	Err   error
@@ -50,7 +50,7 @@ func (e *Unreachable) Error() string {
 
 func (e *Unreachable) Unwrap() error { return e.Err }
 
-// New makes a client. It does not connect.
+// New creates a client. It does not connect.
 func New(o Options) (*Client, error) {
 	c := &Client{place: o.Place, base: o.Place.URL}
 	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext}
@@ -70,8 +70,8 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// secure reads what a gateway over TCP wants to see. A token file that is not
-// there is no error: the gateway says where its own is.
+// secure reads the credentials for a gateway over TCP. A missing default token file is not an
+// error: the gateway's answer tells where its token is.
 func (c *Client) secure(transport *http.Transport, o Options) error {
 	file := o.TokenFile
 	if file == "" {
@@ -104,10 +104,10 @@ func (c *Client) secure(transport *http.Transport, o Options) error {
 	return nil
 }
 
-// Request is one request to the gateway.
+// Request is a request to the gateway.
 type Request struct {
 	Method, Path string
-	Type, Accept string // Content-Type and Accept; "" leaves them out
+	Type, Accept string // Content-Type and Accept; "" omits the header
 	Prefer       string
 	Body         []byte
 }
@@ -119,11 +119,11 @@ type Reply struct {
 	Body   []byte
 }
 
-// Failed tells whether the gateway refused the request.
+// Failed reports whether the gateway refused the request.
 func (r *Reply) Failed() bool { return r.Status >= http.StatusBadRequest }
 
-// Message is what a person should read of a problem document; the whole body
-// where it is something else.
+// Message returns the text of a problem document for the user, or the whole body if it is
+// something else.
 func (r *Reply) Message() string {
 	var p struct {
 		Detail string   `json:"detail"`
@@ -147,12 +147,12 @@ func (c *Client) Do(ctx context.Context, r Request) (*Reply, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, fmt.Errorf("the gateway at %s broke off its reply: %w", c.place, err)
+		return nil, fmt.Errorf("the gateway at %s closed the connection during its reply: %w", c.place, err)
 	}
 	return &Reply{Status: resp.StatusCode, Type: resp.Header.Get("Content-Type"), Body: body}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 func (c *Client) open(ctx context.Context, r Request) (*http.Response, error) {

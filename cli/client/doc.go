@@ -1,3 +1,3 @@
-// Package client finds a running gateway and sends it requests. The commands of
-// cli import it, and nobody else. It starts no goroutines of its own.
+// Package client finds a running gateway and sends requests to it. Only the commands of cli
+// import it. It starts no goroutines.
 package client

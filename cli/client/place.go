@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// DefaultSocket is where a gateway of this user listens.
+// DefaultSocket returns the default socket of a gateway of this user.
 func DefaultSocket() string {
 	if os.Geteuid() == 0 {
 		return "/run/mirador/mirador.sock"
@@ -16,7 +16,8 @@ func DefaultSocket() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
 		return filepath.Join(dir, "mirador", "mirador.sock")
 	}
-	// What XDG_RUNTIME_DIR names in a login session; a cron job finds the same gateway.
+	// A login session has XDG_RUNTIME_DIR. Use the same directory in a cron job, to find the
+	// same gateway.
 	if dir := fmt.Sprintf("/run/user/%d", os.Geteuid()); isOwn(dir) {
 		return filepath.Join(dir, "mirador", "mirador.sock")
 	}
@@ -33,7 +34,8 @@ func isOwn(dir string) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// DefaultData is where a gateway of this user keeps its token.
+// DefaultData returns the default data directory of a gateway of this user, which contains its
+// token.
 func DefaultData() string {
 	if os.Geteuid() == 0 {
 		return "/var/lib/mirador"
@@ -47,7 +49,7 @@ func DefaultData() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("mirador-%d", os.Geteuid()), "data")
 }
 
-// Place is where a gateway is: a Unix socket or a base URL.
+// Place is the address of a gateway: a Unix socket or a base URL.
 type Place struct {
 	Socket string
 	URL    string
@@ -60,7 +62,7 @@ func (p Place) String() string {
 	return p.URL
 }
 
-// ParsePlace reads unix:PATH or http(s)://HOST:PORT.
+// ParsePlace parses unix:PATH or http(s)://HOST:PORT.
 func ParsePlace(text string) (Place, error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok && path != "" {
 		return Place{Socket: path}, nil
@@ -68,10 +70,10 @@ func ParsePlace(text string) (Place, error) {
 	if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
 		return Place{URL: strings.TrimRight(text, "/")}, nil
 	}
-	return Place{}, fmt.Errorf("%q is no gateway: write unix:PATH or http(s)://HOST:PORT", text)
+	return Place{}, fmt.Errorf("%q is not a gateway: write unix:PATH or http(s)://HOST:PORT", text)
 }
 
-// FindPlace takes the flag, else MIRADOR_GATEWAY, else the default socket.
+// FindPlace returns the place in the flag, or in MIRADOR_GATEWAY, or the default socket.
 func FindPlace(flag string) (Place, error) {
 	if flag == "" {
 		flag = os.Getenv("MIRADOR_GATEWAY")

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// maxEvent bounds a line of a stream; the default of bufio.Scanner is too small
+// maxEvent limits the length of a line of a stream. The default of bufio.Scanner is too small
 // for a reply with a memory block.
 const maxEvent = 16 << 20
 
 // Stream reads server-sent events.
 type Stream struct {
-	ID string // of the last event; a stream that is opened with ?after=ID goes on behind it
+	ID string // of the last event; open a stream with ?after=ID to continue after it
 
 	body  io.Closer
 	lines *bufio.Scanner
 }
 
-// Stream opens a stream. It returns when the gateway has subscribed to what is
-// streamed, so that nothing after it is missed. A refusal comes as a Reply.
+// Stream opens a stream. It returns after the gateway has subscribed, so that no later event
+// is missed. If the gateway refuses, Stream returns its Reply.
 func (c *Client) Stream(ctx context.Context, path string) (*Stream, *Reply, error) {
 	resp, err := c.open(ctx, Request{Method: http.MethodGet, Path: path, Accept: "text/event-stream"})
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Client) Stream(ctx context.Context, path string) (*Stream, *Reply, erro
 	return &Stream{body: resp.Body, lines: lines}, nil, nil
 }
 
-// Next returns the data of the next event; false when the stream ended.
+// Next returns the data of the next event, and false at the end of the stream.
 func (s *Stream) Next() (string, bool) {
 	var data []string
 	for s.lines.Scan() {
@@ -55,5 +55,5 @@ func (s *Stream) Next() (string, bool) {
 	return "", false
 }
 
-// Close ends the stream.
+// Close closes the stream.
 func (s *Stream) Close() error { return s.body.Close() }

@@ -17,8 +17,8 @@ import (
 	"mirador/omis/host/owned"
 )
 
-// Untrusted is the error for a Unix socket that another user serves, or could replace.
-// Nothing was sent to it.
+// Untrusted reports that another user serves a Unix socket, or could replace it. Nothing was
+// sent to it.
 type Untrusted struct {
 	Place  Place
 	Reason error
@@ -30,8 +30,8 @@ func (e *Untrusted) Error() string {
 
 func (e *Untrusted) Unwrap() error { return e.Reason }
 
-// trusted lists the users whose gateway may see what this user sends: root, this user,
-// and the one that was named.
+// trusted returns the users whose gateway may receive this user's requests: root, this user,
+// and the named one.
 func trusted(named string) ([]int, error) {
 	list := []int{0, os.Geteuid()}
 	if named == "" {
@@ -51,11 +51,11 @@ func trusted(named string) ([]int, error) {
 	return append(list, uid), err
 }
 
-// dialTimeout bounds how long a connection may take.
+// dialTimeout limits the time to connect.
 const dialTimeout = 5 * time.Second
 
-// dialSocket connects to a gateway's socket and makes sure, before anything is sent, that
-// a trusted user listens on it.
+// dialSocket connects to a gateway's socket. Before anything is sent, it checks that a trusted
+// user listens.
 func dialSocket(ctx context.Context, place Place, users []int) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", place.Socket)
 	if err != nil {
@@ -72,12 +72,12 @@ func dialSocket(ctx context.Context, place Place, users []int) (net.Conn, error)
 	return conn, nil
 }
 
-// checkServer compares the uid that the server had when it began to listen, as the kernel
-// tells it.
+// checkServer checks the uid that the server had when it started to listen, as recorded by the
+// kernel.
 func checkServer(conn net.Conn, users []int) error {
 	local, ok := conn.(*net.UnixConn)
 	if !ok {
-		return fmt.Errorf("%T is no Unix socket", conn)
+		return fmt.Errorf("%T is not a Unix socket", conn)
 	}
 	raw, err := local.SyscallConn()
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stranger is a user who is not the test's.
+// stranger is the uid of another user.
 const stranger = 65534
 
-// impostor listens on a socket as a user, in a directory of a user, and counts the
-// requests that it gets.
+// impostor is a server that one user runs on a socket in a directory of another user. It
+// counts the requests that it receives.
 type impostor struct {
 	socket   string
 	requests atomic.Int64
@@ -51,7 +51,7 @@ func startImpostor(t *testing.T, listens, owns int) *impostor {
 	return im
 }
 
-// listenAs listens on a thread that has become another user, and that ends afterwards.
+// listenAs listens on a thread that switches to another user, and that ends afterwards.
 func listenAs(socket string, uid int) (l net.Listener, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -67,8 +67,8 @@ func listenAs(socket string, uid int) (l net.Listener, err error) {
 	return l, err
 }
 
-// What a client sends may hold arguments and environment variables: it goes to the
-// gateway of root, of this user, or of a user that was named, and to nobody else.
+// TestOnlyATrustedGatewayGetsRequests checks that only a gateway of root, this user or the
+// named user receives requests, because they may contain arguments and environment variables.
 func TestOnlyATrustedGatewayGetsRequests(t *testing.T) {
 	for _, c := range []struct {
 		name          string

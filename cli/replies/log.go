@@ -1,9 +1,9 @@
-// Package replies keeps the replies of a tool for those who read them as a stream: replies
-// to conditional requests, and what belongs to no request (OMIS 7.1.3).
+// Package replies keeps the replies of a tool for clients that read them as a stream: replies
+// to conditional requests, and replies that belong to no request (OMIS 7.1.3).
 //
-// Only cli imports it; it imports http and omis. A Log is used from any goroutine. Each stream has a
-// goroutine of its own, which ends when the stream is cancelled, or when the log is closed
-// and everything in it was taken.
+// Only cli imports it; it imports http and omis. A Log may be used by several goroutines. Each
+// stream has its own goroutine. It ends when the stream is cancelled, or when the log is
+// closed and the stream has taken all its replies.
 package replies
 
 import (
@@ -15,12 +15,12 @@ import (
 	"mirador/omis"
 )
 
-// Entry is a reply with its number. The numbers of a later log of the same tool are greater.
+// Entry is a reply with its number. Later logs of the same tool use greater numbers.
 type Entry = gateway.StreamedReply
 
-// Limits bound what a log keeps.
+// Limits are the limits of a log.
 type Limits struct {
-	// Waiting replies have not been taken by every stream, or by none while there is none.
+	// Waiting replies have not been taken by every stream, or by any stream if there is none.
 	Waiting, WaitingBytes int
 	// Taken replies are kept for streams that were interrupted.
 	Taken, TakenBytes int
@@ -29,26 +29,26 @@ type Limits struct {
 // Usual are the limits of the logs of a gateway.
 var Usual = Limits{Waiting: 1 << 16, WaitingBytes: 32 << 20, Taken: 1 << 12, TakenBytes: 4 << 20}
 
-// Log is what a tool has been told. Add never waits. A stream that reads too slowly, or comes
-// too late, finds in place of the replies that were dropped a reply that says how many.
+// Log contains the replies to a tool. Add never blocks. If a stream is too slow or connects
+// too late, replies are dropped, and the stream receives a reply with their number instead.
 type Log struct {
 	limits Limits
 
 	mu      sync.Mutex
-	entries []Entry // a row without gaps
-	sizes   []int   // of each entry, with all entries before it
-	dropped int     // the size of all that were dropped
-	first   uint64  // the number of the log's first reply ever
-	next    uint64  // the number of the next reply
-	taken   uint64  // the last number that any stream has taken
+	entries []Entry // consecutive numbers
+	sizes   []int   // of each entry together with all entries before it
+	dropped int     // total size of the dropped entries
+	first   uint64  // number of the log's first reply ever
+	next    uint64  // number of the next reply
+	taken   uint64  // highest number that any stream has taken
 	streams map[*stream]struct{}
 	closed  bool
 }
 
-// New makes an empty log.
+// New returns an empty log.
 func New(limits Limits) *Log {
-	// Three digits for each millisecond: no log numbers so many replies that it gets to the
-	// numbers of the next one.
+	// The numbers start at 1000 times the milliseconds, so that no log reaches the numbers of
+	// the next one.
 	first := uint64(time.Now().UnixMilli()) * 1000
 	return &Log{limits: limits, first: first, next: first, taken: first - 1, streams: make(map[*stream]struct{})}
 }
@@ -69,7 +69,7 @@ func (l *Log) Add(r omis.Reply) {
 	}
 }
 
-// trim drops the oldest replies that are more than the limits allow.
+// trim drops the oldest replies that exceed the limits.
 func (l *Log) trim() {
 	waiting := l.taken + 1
 	for s := range l.streams {
@@ -90,16 +90,16 @@ func (l *Log) trim() {
 		}
 	}
 	if drop > 0 {
-		// What was dropped must not stay in memory for what is behind it in the row.
+		// Release the dropped replies: later entries keep the array alive.
 		clear(l.entries[:drop])
 		l.entries, l.sizes, l.dropped = l.entries[drop:], l.sizes[drop:], l.sizes[drop-1]
 	}
 }
 
-// oldest is the number of the oldest reply that is kept.
+// oldest returns the number of the oldest reply in the log.
 func (l *Log) oldest() uint64 { return l.next - uint64(len(l.entries)) }
 
-// bytes is how much memory the entries from i to j take, the latter left out.
+// bytes returns the size of the entries from i to j, excluding j.
 func (l *Log) bytes(i, j int) int {
 	sum := func(i int) int {
 		if i == 0 {
@@ -110,7 +110,7 @@ func (l *Log) bytes(i, j int) int {
 	return sum(j) - sum(i)
 }
 
-// Close ends the log: streams end when they have taken what is in it.
+// Close closes the log. Streams end after they have taken all its replies.
 func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,26 +120,26 @@ func (l *Log) Close() {
 	}
 }
 
-// Streams returns how many streams read the log.
+// Streams returns the number of open streams.
 func (l *Log) Streams() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.streams)
 }
 
-// stream is a reader's position. The log's lock guards next.
+// stream is the position of a reader. The log's lock guards next.
 type stream struct {
 	log  *Log
-	next uint64 // the number of the reply to be taken next
+	next uint64 // number of the next reply to take
 	more chan struct{}
 	out  chan Entry
 	stop chan struct{}
 }
 
-// Stream sends the replies from the one behind number after on; 0 stands for the last reply
-// that any stream has taken. The first entry has no reply: its number is the one before the
-// first reply, so that a reader who loses the connection before any reply can come back to
-// this place. Stream sends until cancel is called, or all replies of a closed log are taken.
+// Stream sends the replies after the reply with number after; 0 means the last reply that any
+// stream has taken. The first entry has no reply, but the number before that of the first
+// reply, so that a reader that loses the connection can resume there. Stream sends until
+// cancel is called, or until all replies of a closed log are taken.
 func (l *Log) Stream(after uint64) (<-chan Entry, func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +147,7 @@ func (l *Log) Stream(after uint64) (<-chan Entry, func()) {
 	if after == 0 {
 		s.next = l.taken + 1
 	}
-	// A number that was not given out yet: the first reply is the next one.
+	// For a number that is not used yet, start with the next reply.
 	s.next = min(s.next, l.next)
 	l.streams[s] = struct{}{}
 	go s.send(s.next - 1)
@@ -191,8 +191,8 @@ func (s *stream) send(before uint64) {
 	}
 }
 
-// look returns what the stream is to send next, and counts it as taken: whoever has it may
-// begin another stream at once.
+// look returns the next reply of the stream and counts it as taken, because its reader may
+// open another stream immediately.
 func (s *stream) look() (e Entry, any, closed bool) {
 	l := s.log
 	l.mu.Lock()
@@ -214,7 +214,7 @@ func (s *stream) look() (e Entry, any, closed bool) {
 	return e, true, false
 }
 
-// putBack undoes look for a reply that the reader has not taken.
+// putBack undoes look for a reply that the reader has not received.
 func (s *stream) putBack(e Entry) {
 	l := s.log
 	l.mu.Lock()
@@ -233,7 +233,7 @@ func (s *stream) leave() {
 
 func lost(msg string) omis.Reply { return omis.Reply{{{Status: omis.NoMemory, Msg: msg}}} }
 
-// sizeOf estimates the memory that a reply takes.
+// sizeOf estimates the memory of a reply.
 func sizeOf(r omis.Reply) int {
 	n := 0
 	for _, results := range r {

@@ -12,12 +12,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// numbered is a reply that carries a number.
+// numbered returns a reply with a number.
 func numbered(n int) omis.Reply {
 	return omis.Reply{{{Status: omis.CSRTriggered, Values: []omis.Value{omis.Int(int64(n))}}}}
 }
 
-// number is that of a reply; a reply about lost ones has none.
+// number returns the number of a reply. It fails for a reply about lost replies.
 func number(t *testing.T, e Entry) int {
 	t.Helper()
 	r := e.Reply[0][0]
@@ -39,7 +39,7 @@ func next(t *testing.T, in <-chan Entry) Entry {
 		}
 		return e
 	case <-time.After(20 * time.Second):
-		t.Fatal("there is no reply")
+		t.Fatal("no reply arrived")
 	}
 	return Entry{}
 }
@@ -63,7 +63,8 @@ func fill(l *Log, first, last int) {
 	}
 }
 
-// TestSlowReader: a reader that is thousands of replies behind gets all of them.
+// TestSlowReader checks that a reader that is thousands of replies behind receives all of
+// them.
 func TestSlowReader(t *testing.T) {
 	l := New(Usual)
 	in, cancel := l.Stream(0)
@@ -72,8 +73,8 @@ func TestSlowReader(t *testing.T) {
 	wantNumbers(t, in, 1, 20000)
 }
 
-// TestEarlyReplies: replies wait for a tool that has not connected yet. A second reader
-// begins where the first one is.
+// TestEarlyReplies checks that replies wait for a tool that has not connected yet, and that a
+// second reader starts at the position of the first.
 func TestEarlyReplies(t *testing.T) {
 	l := New(Usual)
 	fill(l, 1, 3000)
@@ -87,8 +88,8 @@ func TestEarlyReplies(t *testing.T) {
 	wantNumbers(t, second, 3001, 3005)
 }
 
-// TestResume: a reader that comes back goes on behind the reply that it names, also when
-// another one has read on meanwhile.
+// TestResume checks that a reader that reconnects continues after the reply that it names,
+// even if another reader has read more meanwhile.
 func TestResume(t *testing.T) {
 	l := New(Usual)
 	fill(l, 1, 100)
@@ -108,7 +109,7 @@ func TestResume(t *testing.T) {
 	wantNumbers(t, later, 101, 101)
 }
 
-// TestLostAreReported: where replies had to be dropped, a reply says how many.
+// TestLostAreReported checks that a reply tells how many replies were dropped.
 func TestLostAreReported(t *testing.T) {
 	l := New(Limits{Waiting: 10, WaitingBytes: 1 << 20, Taken: 3, TakenBytes: 1 << 20})
 	fill(l, 1, 25)
@@ -139,8 +140,8 @@ func TestLostAreReported(t *testing.T) {
 	wantNumbers(t, small, 16, 25)
 }
 
-// TestTakenAreForgotten: what has been read is kept up to a limit.
-func TestTakenAreForgotten(t *testing.T) {
+// TestTakenRepliesAreDropped checks that taken replies are kept only up to a limit.
+func TestTakenRepliesAreDropped(t *testing.T) {
 	l := New(Limits{Waiting: 1000, WaitingBytes: 1 << 20, Taken: 3, TakenBytes: 1 << 20})
 	in, cancel := l.Stream(0)
 	defer cancel()
@@ -155,7 +156,8 @@ func TestTakenAreForgotten(t *testing.T) {
 	}
 }
 
-// TestClosedLog: a reader takes what is left of a closed log, then its stream ends.
+// TestClosedLog checks that a reader receives the rest of a closed log, and that its stream
+// then ends.
 func TestClosedLog(t *testing.T) {
 	l := New(Usual)
 	in, cancel := l.Stream(0)
@@ -168,7 +170,7 @@ func TestClosedLog(t *testing.T) {
 		t.Errorf("one more reply: %v", e)
 	}
 	if l.Streams() > 0 {
-		t.Error("the stream has not left")
+		t.Error("the stream is still registered")
 	}
 }
 
