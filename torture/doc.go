@@ -7,9 +7,13 @@
 // pointer, in flags and in vector registers, and is probed at every instruction. Another
 // tool's uprobes come and go at the beginnings of functions meanwhile.
 //
+//	torture -places N [-time 10m] [-seed N] [-mirador FILE]
 //	torture [-time 10m] [-kills N] [-placements LIST] [-programs LIST] [-seed N] [-mirador FILE]
 //
-// Everything goes through requests to "mirador serve", as any tool sends them.
+// With -places it plants probes at every instruction of generated functions instead: see
+// package sweep.
+//
+// Everything else goes through requests to "mirador serve", as any tool sends them.
 // Nothing imports it. Goroutines: of every victim a judge, which has it work round
 // after round and owns the probes that are compared, and a tormentor, which owns all
 // others, and a neighbour, which is the other tool; one more kills.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"mirador/torture/sweep"
 )
 
 func main() {
@@ -24,6 +26,7 @@ func main() {
 	flag.StringVar(&p.placements, "placements", "", "where probes may run, as serve takes it; \"\": anywhere")
 	flag.StringVar(&programs, "programs", "", "a list of bash, python, c++, c, go, rust; \"\": all")
 	flag.IntVar(&p.most, "most", 300, "probes at a time in a program, besides those that are compared")
+	places := flag.Int("places", 0, "in place of all this, plant so many probes in generated functions, one at each instruction, in every placement (see package sweep), for -time at most")
 	flag.Uint64Var(&p.seed, "seed", rand.Uint64N(1e6), "of the random numbers")
 	flag.Parse()
 	if programs != "" {
@@ -31,7 +34,11 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := p.report(ctx); err != nil {
+	report := p.report
+	if *places > 0 {
+		report = func(ctx context.Context) error { return p.sweep(ctx, *places) }
+	}
+	if err := report(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "torture:", err)
 		os.Exit(1)
 	}
@@ -51,4 +58,18 @@ func (p plan) report(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// sweep plants probes at so many places of generated functions.
+func (p plan) sweep(ctx context.Context, places int) error {
+	fmt.Fprintf(p.progress, "sweeping %d places with seed %d\n", places, p.seed)
+	s := sweep.Plan{Warden: []string{p.mirador, "warden"}, Ways: sweep.Ways, Places: places, Time: p.time, Seed: p.seed, Progress: p.progress}
+	outcomes, err := s.Run(ctx)
+	sweep.Print(p.progress, outcomes)
+	for _, o := range outcomes {
+		if len(o.Wrong) > 0 {
+			err = errors.Join(err, fmt.Errorf("%s: %d programs went wrong", o.Way, len(o.Wrong)))
+		}
+	}
+	return err
 }

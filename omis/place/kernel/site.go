@@ -149,6 +149,9 @@ func (s *site) compare(sv *survey, f *mapped) error {
 	if n == 0 {
 		return &omis.Refusal{Why: fmt.Sprintf("%s has no code at %#x", s.file, s.offset)}
 	}
+	if why := spoilt(file[:n]); why != "" {
+		return &omis.Refusal{Why: fmt.Sprintf("a uprobe on the instruction at %#x (% x) could change what the program does: %s", s.addr, file[:min(n, 8)], why)}
+	}
 	length, quick := measure(file[:n])
 	if length == 0 {
 		return &omis.Refusal{Why: fmt.Sprintf("the instruction at %#x is not known (% x)", s.addr, file[:min(n, 8)])}
@@ -227,6 +230,34 @@ func measure(code []byte) (length int, quick bool) {
 		return inst.Len, true
 	}
 	return inst.Len, false
+}
+
+// spoilt returns what the kernel does wrong with an instruction that has a uprobe, "" if
+// nothing is known (arch/x86/kernel/uprobes.c of Linux 6.18).
+//
+// The kernel ignores VEX, EVEX and XOP prefixes where it decides how to execute an instruction:
+// it jumps for vmovdqu %ymm0,(%rdi), whose opcode is that of jg, and stores nothing; it
+// pushes a word for vxorps, and does nothing for vzeroupper. A thread that steps over pushf
+// pushes its flags with the trap flag set; it gets SIGTRAP when it restores them.
+func spoilt(code []byte) string {
+	const prefixed = "the kernel takes instructions with a VEX, EVEX or XOP prefix for others"
+	for i, b := range code {
+		switch b {
+		case 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3:
+			continue
+		case 0xc4, 0xc5, 0x62:
+			return prefixed
+		case 0x8f: // pop, unless the field of the opcode in the next byte is used
+			if i+1 < len(code) && code[i+1]&0x38 != 0 {
+				return prefixed
+			}
+			return ""
+		case 0x9c:
+			return "the flags that it pushes there contain the trap flag, which ends the program when it restores them"
+		}
+		return ""
+	}
+	return ""
 }
 
 // Kinds of places, which differ in what a hit costs.

@@ -36,3 +36,30 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 }
+
+// TestSpoilt finds the instructions that the kernel executes wrong at a uprobe. Package
+// torture/sweep found them.
+func TestSpoilt(t *testing.T) {
+	for _, try := range []struct {
+		what, code string
+		spoilt     bool
+	}{
+		{"vmovdqu %ymm0,(%rdi)", "\xc5\xfe\x7f\x07", true},
+		{"vzeroupper", "\xc5\xf8\x77", true},
+		{"vpermq $1,%ymm0,%ymm0", "\xc4\xe3\xfd\x00\xc0\x01", true},
+		{"vmovdqu64 (%rdi),%zmm0", "\x62\xf1\xfe\x48\x6f\x07", true},
+		{"vpcmov %xmm0,%xmm0,%xmm0,%xmm0", "\x8f\xe8\x78\xa2\xc0\x00", true},
+		{"pushfq", "\x9c", true},
+		{"pushfw", "\x66\x9c", true},
+		{"popfq", "\x9d", false},
+		{"movdqu %xmm0,(%rdi)", "\xf3\x0f\x7f\x07", false},
+		{"pop (%rax)", "\x8f\x00", false},
+		{"push %rbp", "\x55", false},
+		{"nopw 0(%rax,%rax)", "\x66\x0f\x1f\x84\x00\x00\x00\x00\x00", false},
+		{"nothing", "", false},
+	} {
+		if got := spoilt([]byte(try.code)); (got != "") != try.spoilt {
+			t.Errorf("%s: %q", try.what, got)
+		}
+	}
+}

@@ -1,0 +1,377 @@
+//go:build linux && amd64
+
+package sweep
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/sys/cpu"
+
+	"mirador/omis"
+	"mirador/omis/monitor"
+)
+
+// Plan is what a run does.
+type Plan struct {
+	Warden   []string // the command of a warden
+	Ways     []string // some of Ways
+	Places   int      // how many places to plant in all
+	Time     time.Duration
+	Seed     uint64
+	Progress io.Writer
+}
+
+// Functions of a victim, and how often a round calls each. A pass plants one place in so
+// many, so that jumps into generated code find room.
+const (
+	shapes = 9
+	calls  = 6
+	stride = 4
+)
+
+// Outcome is what a run did in one way.
+type Outcome struct {
+	Way     string
+	Victims int
+	Rounds  int
+	Planted map[string]int // by where the actions ran
+	Counted int64          // executions that probes had to count, and did
+	Refused map[string]int // by the reason
+	Wrong   []error
+}
+
+// Run sweeps in every way at the same time. The error is of what could not be done; what
+// was wrong is in the outcomes.
+func (p Plan) Run(ctx context.Context) ([]*Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.Time)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "mirador-sweep-")
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBuilder(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all sync.WaitGroup
+	var planted atomic.Int64
+	outcomes, errs := make([]*Outcome, len(p.Ways)), make([]error, len(p.Ways))
+	for i, way := range p.Ways {
+		outcomes[i] = &Outcome{Way: way, Planted: map[string]int{}, Refused: map[string]int{}}
+		s := &sweeper{Outcome: outcomes[i], builder: b, plan: p, planted: &planted, share: p.Places / len(p.Ways), seed: p.Seed*1000 + uint64(i)*100_000_000}
+		all.Go(func() { errs[i] = s.run(ctx) })
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	p.report(done, &planted)
+	wrong := func(o *Outcome) bool { return len(o.Wrong) > 0 }
+	if err = errors.Join(errs...); err == nil && !slices.ContainsFunc(outcomes, wrong) {
+		return outcomes, os.RemoveAll(dir)
+	}
+	fmt.Fprintln(p.Progress, "the programs are in", dir)
+	return outcomes, err
+}
+
+func (p Plan) report(done <-chan struct{}, planted *atomic.Int64) {
+	begin := time.Now()
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(10 * time.Second):
+			fmt.Fprintf(p.Progress, "%v: %d places\n", time.Since(begin).Round(time.Second), planted.Load())
+		}
+	}
+}
+
+// sweeper sweeps in one way.
+type sweeper struct {
+	*Outcome
+	*builder
+	plan    Plan
+	planted *atomic.Int64 // of all
+	share   int           // how many it has to plant
+	seed    uint64        // of the next victim
+	monitor *monitor.Monitor
+}
+
+func (s *sweeper) run(ctx context.Context) (err error) {
+	if s.monitor, err = openMonitor(s.Way, s.plan.Warden); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.monitor.Close(context.WithoutCancel(ctx))) }()
+	for before := s.total(); before < s.share && ctx.Err() == nil; {
+		s.seed++
+		if err := s.victim(ctx); err != nil {
+			s.Wrong = append(s.Wrong, fmt.Errorf("%s, seed %d: %w", s.Way, s.seed, err))
+			if len(s.Wrong) >= 10 {
+				return nil
+			}
+		}
+		now := s.total()
+		s.planted.Add(int64(now - before))
+		before = now
+	}
+	return nil
+}
+
+func (s *sweeper) total() (n int) {
+	for _, k := range s.Planted {
+		n += k
+	}
+	return n
+}
+
+// victim sweeps one program.
+func (s *sweeper) victim(ctx context.Context) error {
+	name := fmt.Sprintf("%s-%d", s.Way, s.seed)
+	v, err := s.start(generate(s.seed, shapes, cpu.X86.HasAVX2), name)
+	if err != nil {
+		return err
+	}
+	defer v.end()
+	s.Victims++
+	r := s.raid(v, "")
+	chosen, err := r.run(ctx)
+	if err != nil {
+		return s.culprit(chosen, errors.Join(err, r.t.Finalize()))
+	}
+	if gone := r.t.Finalize(); err == nil {
+		err = gone
+	}
+	if err == nil {
+		err = v.unchanged()
+	}
+	if err == nil {
+		os.Remove(v.cmd.Path)
+		os.Remove(v.cmd.Path + ".s")
+	}
+	return err
+}
+
+// unchanged checks that a victim is what it was before there were probes.
+func (v *victim) unchanged() error {
+	text, err := v.code()
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(text, v.text) {
+		return errors.New("the code of the program is not what it was before")
+	}
+	after, err := v.round()
+	if i := different(after, v.calm); err == nil && i >= 0 {
+		err = fmt.Errorf("shape_%d returns something else after all probes are gone", i)
+	}
+	return err
+}
+
+// raid is what one victim goes through.
+type raid struct {
+	*sweeper
+	v      *victim
+	t      tool
+	random *rand.Rand
+
+	requests     []omis.Token // by places
+	counted      []bool       // by places: the request counts
+	sure, unsure omis.Token   // counters, where the number of executions is known and where not
+}
+
+func (s *sweeper) raid(v *victim, name string) *raid {
+	t := tool{s.monitor.Engine.Tool(fmt.Sprint(s.Way, s.seed, name))}
+	return &raid{sweeper: s, v: v, t: t, random: rand.New(rand.NewPCG(s.seed, 1))}
+}
+
+func (r *raid) attach() error {
+	if _, err := r.t.ask(`: proc_attach3([],%d,"")`, r.v.cmd.Process.Pid); err != nil {
+		return err
+	}
+	return r.define()
+}
+
+// run plants every place once. Where something is wrong it returns the places that were
+// planted then.
+func (r *raid) run(ctx context.Context) (chosen []int, err error) {
+	if err := r.attach(); err != nil {
+		return nil, err
+	}
+	for i, first := range r.random.Perm(stride) {
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		chosen = nil
+		for p := first; p < len(r.requests); p += stride {
+			chosen = append(chosen, p)
+		}
+		if err := r.pass(chosen, i%2 == 1); err != nil {
+			return chosen, err
+		}
+	}
+	return nil, nil
+}
+
+// define defines a request for each place: three in four count, the others begin and end
+// intervals.
+func (r *raid) define() error {
+	var objects [3]omis.Token
+	for i, make := range []string{"pa_counter_create()", "pa_counter_create()", "pa_timer_create()"} {
+		values, err := r.t.ask(": %s", make)
+		if err != nil {
+			return err
+		}
+		objects[i] = values[0].Token()
+	}
+	r.sure, r.unsure = objects[0], objects[1]
+	for i, p := range r.v.places {
+		counted := r.random.IntN(4) > 0
+		action := ""
+		switch {
+		case counted && p.times >= 0:
+			action = fmt.Sprintf("pa_counter_add([%s],1)", r.sure)
+		case counted:
+			action = fmt.Sprintf("pa_counter_add([%s],1)", r.unsure)
+		case r.random.IntN(2) == 0:
+			action = fmt.Sprintf("pa_timer_start([%s])", objects[2])
+		default:
+			action = fmt.Sprintf("pa_timer_stop([%s])", objects[2])
+		}
+		request, err := r.t.define(r.v.addrs[i], action)
+		if err != nil {
+			return err
+		}
+		r.requests, r.counted = append(r.requests, request), append(r.counted, counted)
+	}
+	return nil
+}
+
+// pass plants probes, has the victim execute them, and removes them. In a busy pass another
+// thread executes the functions all the time, so that nothing can be said of counts.
+func (r *raid) pass(chosen []int, busy bool) error {
+	if busy {
+		if _, err := r.v.tell("busy"); err != nil {
+			return err
+		}
+	}
+	if _, err := r.t.count(r.sure); err != nil { // a busy pass has left something
+		return err
+	}
+	var requests []omis.Token
+	for _, p := range chosen {
+		requests = append(requests, r.requests[p])
+	}
+	refused, err := r.t.enable(requests)
+	if err != nil {
+		return err
+	}
+	for _, why := range refused {
+		r.Refused[why]++
+	}
+	err = r.check(chosen, refused, busy)
+	if err == nil {
+		err = r.t.disable(requests)
+	}
+	if err == nil && busy {
+		_, err = r.v.tell("rest")
+	}
+	return err
+}
+
+// check has the victim execute the probes, and compares.
+func (r *raid) check(chosen []int, refused map[omis.Token]string, busy bool) error {
+	for _, p := range chosen {
+		if _, isRefused := refused[r.requests[p]]; isRefused {
+			continue
+		}
+		x, err := r.t.State(r.requests[p])
+		if err != nil {
+			return err
+		}
+		r.Planted[strings.TrimSuffix(x.Placement.Name+" "+x.Placement.Kind, " ")]++
+	}
+	got, err := r.v.round()
+	if err != nil {
+		return err
+	}
+	r.Rounds++
+	if i := different(got, r.v.calm); i >= 0 {
+		return fmt.Errorf("shape_%d returns %s, not %s", i, got[i], r.v.calm[i])
+	}
+	n, err := r.t.count(r.sure)
+	if err != nil || busy {
+		return err
+	}
+	want := int64(0)
+	for _, p := range chosen {
+		if _, isRefused := refused[r.requests[p]]; !isRefused && r.counted[p] && r.v.places[p].times >= 0 {
+			want += int64(calls * r.v.places[p].times)
+		}
+	}
+	if n != want {
+		return fmt.Errorf("%d executions are counted of %d", n, want)
+	}
+	r.Counted += n
+	return nil
+}
+
+// culprit plants the places of a pass that went wrong one by one in a victim of its own, to
+// name the first that is wrong by itself.
+func (s *sweeper) culprit(chosen []int, failed error) error {
+	v, err := s.start(generate(s.seed, shapes, cpu.X86.HasAVX2), fmt.Sprintf("%s-%d-again", s.Way, s.seed))
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	defer v.end()
+	r := s.raid(v, "again")
+	err = r.attach()
+	for _, p := range chosen {
+		if err != nil {
+			break
+		}
+		if err = r.pass([]int{p}, false); err != nil {
+			place := v.places[p]
+			err = fmt.Errorf("the probe at %q alone (instruction %d, %#x, of shape_%d): %w", place.text, p, v.addrs[p], place.shape, err)
+		}
+	}
+	return errors.Join(failed, err, r.t.Finalize())
+}
+
+// Print writes a table of outcomes.
+func Print(w io.Writer, all []*Outcome) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "way\tprograms\trounds\tplaces\tcounted\trefused\twrong\t")
+	for _, o := range all {
+		refused, places := 0, 0
+		for _, n := range o.Refused {
+			refused += n
+		}
+		for _, n := range o.Planted {
+			places += n
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", o.Way, o.Victims, o.Rounds, places, o.Counted, refused, len(o.Wrong))
+	}
+	t.Flush() // an error is the writer's
+	for _, o := range all {
+		for _, name := range slices.Sorted(maps.Keys(o.Planted)) {
+			fmt.Fprintf(w, "%s: %d places in %s\n", o.Way, o.Planted[name], name)
+		}
+		for _, why := range slices.Sorted(maps.Keys(o.Refused)) {
+			fmt.Fprintf(w, "%s, refused %d times: %s\n", o.Way, o.Refused[why], why)
+		}
+		for _, err := range o.Wrong {
+			fmt.Fprintf(w, "WRONG: %v\n", err)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+//go:build linux && amd64
+
+package sweep
+
+import (
+	"bufio"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed testdata/shapes.c
+var harness []byte
+
+// patience is how long a victim may take to answer.
+const patience = 2 * time.Minute
+
+// builder builds victims in a folder.
+type builder struct {
+	dir    string
+	object string // the compiled harness
+}
+
+func newBuilder(dir string) (*builder, error) {
+	b := &builder{dir: dir, object: filepath.Join(dir, "shapes.o")}
+	source := filepath.Join(dir, "shapes.c")
+	if err := os.WriteFile(source, harness, 0o600); err != nil {
+		return nil, err
+	}
+	return b, gcc("-O2", "-c", "-o", b.object, source)
+}
+
+func gcc(args ...string) error {
+	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("gcc: %w\n%.2000s", err, out)
+	}
+	return nil
+}
+
+// victim is a running program of generated functions.
+type victim struct {
+	program
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string
+	addrs []uint64 // of its places
+	calm  []string // what its functions return without probes
+	text  []byte   // its code without probes
+}
+
+// start builds a program and starts it.
+func (b *builder) start(p program, name string) (*victim, error) {
+	file := filepath.Join(b.dir, name)
+	if err := os.WriteFile(file+".s", []byte(p.source), 0o600); err != nil {
+		return nil, err
+	}
+	if err := gcc("-pthread", "-o", file, b.object, file+".s"); err != nil {
+		return nil, err
+	}
+	v := &victim{program: p, cmd: exec.Command(file), lines: make(chan string)}
+	v.cmd.Stderr = os.Stderr
+	var err error
+	if v.in, err = v.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := v.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := v.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(v.lines)
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			v.lines <- lines.Text()
+		}
+	}()
+	if err := v.begin(); err != nil {
+		v.end()
+		return nil, err
+	}
+	return v, nil
+}
+
+// begin reads the addresses and learns how the victim behaves without probes.
+func (v *victim) begin() error {
+	line, err := v.line()
+	if err != nil {
+		return err
+	}
+	for _, field := range strings.Fields(line) {
+		addr, err := strconv.ParseUint(field, 16, 64)
+		if err != nil {
+			return err
+		}
+		v.addrs = append(v.addrs, addr)
+	}
+	if len(v.addrs) != len(v.places) {
+		return fmt.Errorf("the program has %d instructions, want %d", len(v.addrs), len(v.places))
+	}
+	if v.calm, err = v.round(); err != nil {
+		return err
+	}
+	if again, err := v.round(); err != nil || different(again, v.calm) >= 0 {
+		return fmt.Errorf("without probes a function does not return the same twice (%w)", err)
+	}
+	v.text, err = v.code()
+	return err
+}
+
+// code reads the code that all places are in.
+func (v *victim) code() ([]byte, error) {
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", v.cmd.Process.Pid))
+	if err != nil {
+		return nil, err
+	}
+	defer memory.Close()
+	low, high := v.addrs[0], v.addrs[0]
+	for _, a := range v.addrs {
+		low, high = min(low, a), max(high, a+1)
+	}
+	text := make([]byte, high-low)
+	_, err = memory.ReadAt(text, int64(low))
+	return text, err
+}
+
+func (v *victim) line() (string, error) {
+	hangs := time.NewTimer(patience)
+	defer hangs.Stop()
+	select {
+	case line, ok := <-v.lines:
+		if !ok {
+			return "", fmt.Errorf("the program ended: %w", v.cmd.Wait())
+		}
+		return line, nil
+	case <-hangs.C:
+		return "", errors.New("the program hangs")
+	}
+}
+
+// errThread reports that the second thread got a wrong result.
+type errThread struct{ shape int }
+
+func (e *errThread) Error() string {
+	return fmt.Sprintf("shape_%d returned a wrong result in the second thread", e.shape)
+}
+
+// tell sends a command and returns the answer: a field for each function, and the function
+// of which the second thread got a wrong result, or -1.
+func (v *victim) tell(command string) ([]string, error) {
+	if _, err := fmt.Fprintln(v.in, command); err != nil {
+		return nil, fmt.Errorf("the program ended: %w", v.cmd.Wait())
+	}
+	line, err := v.line()
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Fields(line)
+	if len(fields) == 0 {
+		return nil, fmt.Errorf("the program answers %q", line)
+	}
+	last := len(fields) - 1
+	if n, err := strconv.Atoi(fields[last]); err != nil || n >= 0 {
+		return nil, errors.Join(err, &errThread{n})
+	}
+	return fields[:last], nil
+}
+
+// round has every function called, and returns a hash of what each returned.
+func (v *victim) round() ([]string, error) { return v.tell("go") }
+
+func (v *victim) end() {
+	v.cmd.Process.Kill()
+	for range v.lines { // until its end
+	}
+	v.cmd.Wait() // it was killed
+}
+
+// different returns the first function of which two rounds differ, -1 if none does.
+func different(a, b []string) int {
+	for i := range max(len(a), len(b)) {
+		if i >= len(a) || i >= len(b) || a[i] != b[i] {
+			return i
+		}
+	}
+	return -1
+}
