@@ -23,7 +23,7 @@ const WardenCommand = "warden"
 // RunWarden runs a warden.
 func RunWarden() error { return warden.Run(os.Stdin) }
 
-// rig is a monitor by trap alone, with one tool.
+// rig is a monitor without placements except trap, with one tool.
 type rig struct {
 	*monitor.Monitor
 	tool *engine.Tool

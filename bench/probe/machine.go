@@ -29,8 +29,8 @@ const (
 // placements lists all placements, cheapest first.
 var placements = [...]string{inCode, inKernel, trap}
 
-// rig is a monitor with one placement, so that the bench knows which one it measures. It
-// measures the costs of its probes anew, and subtracts them from what they report.
+// rig is a monitor with one placement, so that only that one can be measured. The monitor
+// calibrates its probes anew, and subtracts their cost from the times they report.
 type rig struct {
 	*monitor.Monitor
 	placement string

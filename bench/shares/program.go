@@ -16,23 +16,23 @@ import (
 	"mirador/bench/subject"
 )
 
-// program is a real program, or a library that one loads.
+// program is a real program, or a library that a program loads.
 type program struct {
 	name string
-	file string // how the path of the file ends whose functions are judged
-	in   string // its package, if it may be missing
+	file string // suffix of the path of the file whose functions are judged
+	in   string // its Debian package, if it may be missing
 	goal float64
-	// command makes the command that runs it, in a directory of its own.
+	// command returns the command that runs the program in a directory of its own.
 	command func(dir string) *exec.Cmd
 }
 
-// The shares of functions that are to be counted by code in the program.
+// Goals: percentages of functions that code in the program can count.
 const (
 	goalInC  = 99.5
 	goalInGo = 97
 )
 
-// programs are those whose shares are published. Mirador is the server in Go.
+// programs returns the programs whose shares are published. Mirador is the server in Go.
 func programs(mirador string) []program {
 	return []program{
 		{"redis-server", "/redis-check-rdb", "redis-server", goalInC, func(dir string) *exec.Cmd {
@@ -41,7 +41,7 @@ func programs(mirador string) []program {
 		{"nginx", "/nginx", "nginx-light", goalInC, func(dir string) *exec.Cmd {
 			text := fmt.Sprintf("daemon off; master_process off; pid %[1]s/pid; error_log stderr; events {} http { access_log off; server { listen unix:%[1]s/socket; } }", dir)
 			path := filepath.Join(dir, "conf")
-			_ = os.WriteFile(path, []byte(text), 0o600) // nginx reports that it cannot be read
+			_ = os.WriteFile(path, []byte(text), 0o600) // if it fails, nginx reports the missing file
 			return exec.Command("nginx", "-p", dir, "-c", path)
 		}},
 		library("libsqlite3", "/libsqlite3.so.0", "libsqlite3-0"),
@@ -54,10 +54,10 @@ func programs(mirador string) []program {
 	}
 }
 
-// libraries is where Debian has them.
+// libraries is Debian's directory of libraries.
 const libraries = "/usr/lib/x86_64-linux-gnu"
 
-// library is one that a small program is made to load.
+// library returns a small program that is made to load a library.
 func library(name, file, from string) program {
 	return program{name, file, from, goalInC, func(string) *exec.Cmd {
 		cmd := exec.Command("sleep", "600")
@@ -70,11 +70,11 @@ func library(name, file, from string) program {
 type running struct {
 	cmd  *exec.Cmd
 	dir  string
-	path string // of the file, as the kernel names it
+	path string // of the file, as in the mappings
 }
 
-// start starts a program, and waits until it has loaded the file. A *subject.Missing says
-// that this machine does not have it.
+// start starts a program, and waits until it has loaded the file. It returns a
+// *subject.Missing if this machine does not have the program.
 func (p program) start(ctx context.Context) (r *running, err error) {
 	r = new(running)
 	if r.dir, err = os.MkdirTemp("", "mirador-bench-shares-"); err != nil {
@@ -95,7 +95,7 @@ func (p program) start(ctx context.Context) (r *running, err error) {
 	return r, nil
 }
 
-// await waits until the program waits for something, which it does when it is loaded.
+// await waits until the program sleeps with the file mapped, and so has been loaded.
 func (r *running) await(ctx context.Context, p program) error {
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", r.cmd.Process.Pid))
@@ -115,7 +115,7 @@ func (r *running) await(ctx context.Context, p program) error {
 	}
 }
 
-// loading is how long a program may take to begin.
+// loading is the time limit for starting a program.
 const loading = 10 * time.Second
 
 // waits reports whether the main thread sleeps in a system call.
@@ -125,8 +125,8 @@ func (r *running) waits() bool {
 	return err == nil && found && strings.HasPrefix(state, "S")
 }
 
-// mappedPath finds the executable mapping of a file whose path ends so; a library may be a
-// link to another name.
+// mappedPath returns the path of the executable mapping of a file whose path has this
+// suffix; for a library, the suffix may name a symbolic link.
 func mappedPath(maps, end string) string {
 	real := filepath.Base(end)
 	if to, err := filepath.EvalSymlinks(libraries + end); err == nil {
@@ -142,7 +142,7 @@ func mappedPath(maps, end string) string {
 }
 
 func (r *running) end() error {
-	_ = r.cmd.Process.Kill() // it may have ended
+	_ = r.cmd.Process.Kill() // it may have ended already
 	_ = r.cmd.Wait()
 	return os.RemoveAll(r.dir)
 }

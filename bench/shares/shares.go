@@ -1,7 +1,7 @@
 //go:build linux && amd64
 
-// Package shares finds out which share of the functions of real programs can be counted by
-// code in the program, and why the others cannot.
+// Package shares measures the share of the functions of real programs that code in the
+// program can count, and collects the reasons for the others.
 //
 // Only bench imports it.
 package shares
@@ -26,10 +26,10 @@ import (
 	"mirador/bench/subject"
 )
 
-// Options are what the measurement can be told.
+// Options configure Run.
 type Options struct {
-	Mirador  string   // the program that is measured as a server in Go
-	Warden   []string // the command that is a warden
+	Mirador  string   // the measured server in Go
+	Warden   []string // the command of a warden
 	Progress *report.Progress
 }
 
@@ -57,11 +57,11 @@ func Run(ctx context.Context, o Options) (t *report.Table, err error) {
 	return t, nil
 }
 
-// share is what is known of the functions of a program.
+// share counts the functions of a program.
 type share struct {
-	all, inline, timed int                 // timed: at all exits, too
-	refused            map[string][]string // names of functions that cannot be counted, by the reason
-	untimed            map[string][]string // those that can, but not at each exit
+	all, inline, timed int                 // timed: also at all exits
+	refused            map[string][]string // names of functions that cannot be counted, by reason
+	untimed            map[string][]string // names of functions that can be counted, but not at each exit, by reason
 }
 
 // judge starts a program, and asks the placement about each of its functions.
@@ -83,7 +83,7 @@ func (p program) judge(ctx context.Context, n *linux.Node, placer *inline.Placer
 	return s, nil
 }
 
-// place is where a function is counted, or left.
+// place is a function with the address where it is counted and its exits.
 type place struct {
 	function string
 	omis.Placing
@@ -114,8 +114,8 @@ func (s *share) judge(places []place, placer *inline.Placer) {
 	}
 }
 
-// functions lists the places where the functions of a file are counted, and left. Those that
-// have no such place are refused by now.
+// functions returns the functions of a file with their places. It records functions
+// without a known place as refused.
 func functions(n *linux.Node, id omis.ProcID, path string) (list []place, s *share, err error) {
 	modules, err := n.Modules(id)
 	if err != nil {
@@ -162,12 +162,12 @@ var (
 	opening = regexp.MustCompile(`^no code can be put at [^:]*: `)
 )
 
-// reason is a refusal without what differs from one function to the next.
+// reason returns a refusal without the parts that differ between functions.
 func reason(err error) string {
 	return address.ReplaceAllString(opening.ReplaceAllString(err.Error(), ""), "…")
 }
 
-// add adds rows, and why functions are missing from them.
+// add adds rows, and notes with the reasons why functions are missing from them.
 func (s *share) add(t *report.Table, p program) {
 	row := func(what string, n int, goal report.Goal) {
 		part := s.percent(n)
@@ -181,7 +181,7 @@ func (s *share) add(t *report.Table, p program) {
 
 func (s *share) percent(n int) float64 { return 100 * float64(n) / float64(max(1, s.all)) }
 
-// note adds lines for reasons, the most frequent first.
+// note adds a note for each reason, the most frequent first.
 func (s *share) note(t *report.Table, what string, refused map[string][]string) {
 	const named = 3
 	reasons := slices.SortedFunc(maps.Keys(refused), func(a, b string) int {

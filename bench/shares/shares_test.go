@@ -9,7 +9,8 @@ import (
 	"mirador/omis"
 )
 
-// Refusals of different functions for the same reason are the same.
+// TestReason checks that refusals of different functions for the same reason become
+// equal.
 func TestReason(t *testing.T) {
 	for refusal, want := range map[string]string{
 		"no code can be put at 0x401000: control leaves within its 5 bytes":              "control leaves within its 5 bytes",
@@ -25,7 +26,8 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// A library is found by the name of the file that its link leads to.
+// TestMappedPath checks that a library is found by the file name that its symbolic link
+// leads to.
 func TestMappedPath(t *testing.T) {
 	maps := "7f00-7f01 r--p 00000000 08:01 5 /usr/bin/nginx\n7f01-7f02 r-xp 00001000 08:01 5 /usr/bin/nginx\n7f02-7f03 r-xp 00000000 00:00 0 [vdso]\n"
 	if got := mappedPath(maps, "/nginx"); got != "/usr/bin/nginx" {

@@ -90,7 +90,7 @@ func open(name string, files places) (*Machine, error) {
 	return m, nil
 }
 
-// Close ends the samplers and all waiting callers.
+// Close ends the samplers; callers that wait for rates return.
 func (m *Machine) Close() {
 	m.kernel.close()
 	m.calls.close()

@@ -62,8 +62,8 @@ func firstsOnly(kernel *btf.Spec) (asm.Instructions, error) {
 	}, nil
 }
 
-// common reads the shared data of the process before the data of the first thread: if
-// that thread becomes an ended one meanwhile, its time is not counted twice.
+// common reads the data that the threads share before the data of the first thread: a
+// thread that ends meanwhile still counts as running.
 func common(kernel *btf.Spec) (asm.Instructions, error) {
 	signal, err := find(kernel, "task_struct", "signal", 8)
 	if err != nil {

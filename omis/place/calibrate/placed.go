@@ -9,7 +9,8 @@ import (
 	"mirador/omis"
 )
 
-// placement runs trials for a placement.
+// placement makes the trials of one placement: programs does it by a Placer, watches by
+// the node.
 type placement interface {
 	// sites returns the kinds of the places in the dummy's functions, separately for each
 	// clock if clocks differ.
