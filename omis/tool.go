@@ -24,15 +24,15 @@ type Tool interface {
 	// reports errors in the request.
 	Request(ctx context.Context, request string, callback func(Reply), flags Flags) (Reply, error)
 
-	// Explain says what a request would do, without doing it.
+	// Explain returns what a request would do, without executing it.
 	Explain(request string) (Explanation, error)
-	// State says what a conditional request does.
+	// State returns what a conditional request does.
 	State(request Token) (Explanation, error)
-	// Spent returns what observing by some conditional requests has cost, together.
+	// Spent returns the total cost of observing by some conditional requests.
 	Spent(requests []Token) (Spending, error)
-	// Keep has what programs measure for an object outlive the monitor under a key, in all
-	// processes of the tool. What an earlier monitor has left under that key is the object's,
-	// also in processes that have ended.
+	// Keep makes the measurements of an object's programs outlive the monitor under a
+	// key, in all processes of the tool. The object adopts what an earlier monitor left
+	// under that key, even from processes that have ended.
 	Keep(object Token, key string, ended ...ProcID) error
 
 	// Finalize deletes the tool's requests and detaches from all its objects (OMIS

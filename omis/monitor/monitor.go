@@ -12,16 +12,17 @@ import (
 	"mirador/omis/place/calibrate"
 )
 
-// Config says what a monitor consists of.
+// Config describes the parts of a monitor.
 type Config struct {
 	Linux linux.Config
-	// Placers returns the placements of programs, cheapest first. The monitor closes those
-	// that have a method Close. Programs run by trap alone where it is nil.
+	// Placers returns the placements of programs, cheapest first. The monitor closes
+	// those that have a method Close. If Placers is nil, trap is the only placement.
 	Placers func(*linux.Node) []omis.Placer
-	// Costs says how the costs of placements are measured and kept; Open fills in the node
-	// and the placements. Costs are unknown, and no bias is taken off, where it is nil.
+	// Costs configures the measurement of the placements' costs; Open fills in the node
+	// and the placements. If Costs is nil, costs are unknown, and the monitor subtracts
+	// no bias.
 	Costs *calibrate.Config
-	// Log is what the engine logs to; nil discards.
+	// Log receives the engine's log; nil discards it.
 	Log *slog.Logger
 }
 
@@ -30,7 +31,7 @@ type Monitor struct {
 	Linux  *linux.Node // the node without placements
 	Node   omis.Node   // the node as the engine sees it
 	Engine *engine.Engine
-	costs  *calibrate.Costs // nil where costs are unknown
+	costs  *calibrate.Costs // nil if costs are unknown
 }
 
 // Open assembles a monitor.
@@ -61,8 +62,8 @@ func Open(c Config) (*Monitor, error) {
 	return m, nil
 }
 
-// CalibrateAll measures the costs of all placements that are not known yet. It reports
-// whether it measured, and returns early when the monitor closes.
+// CalibrateAll measures the costs of all placements whose costs are not known yet. It
+// reports whether it measured any, and returns early when the monitor closes.
 func (m *Monitor) CalibrateAll() bool { return m.costs != nil && m.costs.CalibrateAll() }
 
 // Close ends the engine, and then releases the node with its placements.

@@ -22,15 +22,16 @@ type calibrated struct {
 	*calibrate.Costs
 }
 
-// hider is a placer that changes code without the node's knowledge.
+// hider is a placer that changes the code of targets without the node's knowledge.
 type hider interface {
-	// Hide puts the original bytes where it has changed code into memory that was read.
+	// Hide replaces the placer's changes in memory, which was read at addr, by the
+	// original bytes.
 	Hide(id omis.ProcID, addr uint64, memory []byte)
 }
 
-// servant is a placer that has a process of its own.
+// servant is a placer with a process of its own.
 type servant interface {
-	// Registrar is the process that sets uprobes, 0 while there is none.
+	// Registrar returns the pid of the process that sets uprobes, 0 if there is none.
 	Registrar() int
 }
 
@@ -45,8 +46,8 @@ var (
 // Placers returns the placements, cheapest first.
 func (p placing) Placers() []omis.Placer { return p.placers }
 
-// Identify refuses the processes of placers: such a process would wait for the monitor,
-// and the monitor for it.
+// Identify refuses the processes of placers: if the monitor stopped such a process, both
+// would wait for each other.
 func (p placing) Identify(pid int) (omis.ProcID, error) {
 	for _, placer := range p.placers {
 		if s, ok := placer.(servant); ok && pid > 0 && pid == s.Registrar() {
@@ -56,7 +57,7 @@ func (p placing) Identify(pid int) (omis.ProcID, error) {
 	return p.Node.Identify(pid)
 }
 
-// ReadMemory reads the memory of a process as the program has it.
+// ReadMemory reads the memory of a process without the placers' changes.
 func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {
 	n, err := p.Node.ReadMemory(id, addr, buf)
 	for _, placer := range p.placers {
@@ -67,7 +68,8 @@ func (p placing) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error
 	return n, err
 }
 
-// Close releases the node, and then the placements, which the node may need until then.
+// Close releases the node first, because it may need the placements, and then the
+// placements.
 func (p placing) Close(ctx context.Context) error {
 	errs := []error{p.Node.Close(ctx)}
 	for _, placer := range p.placers {

@@ -27,8 +27,8 @@ func Find(code []byte, addr uint64) Targets {
 	return slices.Clip(slices.Compact(all))
 }
 
-// Each calls a function for each of the branches that Find lists, with the offsets in the
-// code of the branch and of where it leads.
+// Each calls do for each branch whose target Find returns, with the offsets in code of
+// the branch and of its target.
 func Each(code []byte, do func(from, to int)) {
 	for i := 0; i+5 <= len(code); i++ {
 		at := i + 1

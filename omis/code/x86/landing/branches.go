@@ -7,11 +7,11 @@ import (
 	"mirador/omis/code/x86/branch"
 )
 
-// edge is what may be a direct branch, both ends as distances from the begin of the code.
+// edge is a possible direct branch, both ends as offsets from the beginning of the code.
 type edge struct{ to, from uint32 }
 
-// Branches lists the places of what may be direct branches with an offset of four bytes to
-// the begin of a function, calls among them.
+// Branches returns the places of possible direct branches, including calls, with an
+// offset of four bytes to the beginning of a function.
 func (m *Module) Branches(to uint64) (from []uint64) {
 	m.collect.Do(func() {
 		branch.Each(m.Code, func(from, to int) {

@@ -30,8 +30,8 @@ type Module struct {
 	called   branch.Targets
 	symbols  []symbol // sorted by begin
 
-	collect  sync.Once // of branches
-	branches []edge    // to the begins of functions, by where they lead
+	collect  sync.Once // guards the collection of branches
+	branches []edge    // to the beginnings of functions, sorted by target
 }
 
 // Goroutines holds the places of two variables of Go's runtime: a pointer to an array of
@@ -59,8 +59,8 @@ func (m *Module) TakesOwn(begin, end uint64) bool {
 	return false
 }
 
-// InGo reports whether the code at a place is a Go compiler's or assembler's. Beside it a
-// program in Go may have what a C compiler has made, which runs on stacks of threads.
+// InGo reports whether the Go compiler or assembler made the code at a place. A Go
+// program may also contain code of a C compiler, which runs on the stacks of threads.
 func (m *Module) InGo(at uint64) bool { return m.Go && (m.runtime == nil || m.runtime.Has(m.addr+at)) }
 
 // IsEntry reports whether a function begins at a place, according to the symbols or
