@@ -136,13 +136,13 @@ func (g *collection) flush() {
 	if g.count == 0 {
 		return
 	}
-	g.answer(g.count, g.words(), nil)
+	g.answer(g.count, g.answerValues(), nil)
 	g.left -= g.count
 	g.count = 0
 }
 
-// words returns the values of an answer.
-func (g *collection) words() []omis.Value {
+// answerValues returns the values of an answer.
+func (g *collection) answerValues() []omis.Value {
 	const most, block = 9, 512 // values of a row; values allocated at a time
 	if need := 2 + most*len(g.fed); cap(g.room)-len(g.room) < need {
 		g.room = make([]omis.Value, 0, max(need, min(block, need*g.left)))

@@ -8,19 +8,19 @@ import (
 	"mirador/omis/service"
 )
 
-// shelf is a store that calls during while many stores are read together.
-type shelf struct {
+// manyStore is a store that calls during while many stores are read together.
+type manyStore struct {
 	rows   []service.Row
 	during func()
 }
 
-func (s *shelf) Rows() ([]service.Row, error) { return s.rows, nil }
-func (s *shelf) Reset() error                 { s.rows = nil; return nil }
+func (s *manyStore) Rows() ([]service.Row, error) { return s.rows, nil }
+func (s *manyStore) Reset() error                 { s.rows = nil; return nil }
 
-func (s *shelf) ReadMany(list []service.Store, each func(int, []service.Row, error)) {
+func (s *manyStore) ReadMany(list []service.Store, each func(int, []service.Row, error)) {
 	var read [][]service.Row
 	for _, other := range list {
-		read = append(read, other.(*shelf).rows)
+		read = append(read, other.(*manyStore).rows)
 	}
 	s.during()
 	for i, rows := range read {
@@ -35,18 +35,18 @@ func TestChangesMeanwhile(t *testing.T) {
 		return service.Row{Proc: "p_1", Thread: thread, Row: omis.Row{Value: n}}
 	}
 	c := []*counter{newCounter(), newCounter(), newCounter(), newCounter(), newCounter()}
-	shelves := make([]*shelf, len(c))
+	stores := make([]*manyStore, len(c))
 	for i := range c {
-		shelves[i] = &shelf{rows: []service.Row{row("t_1", 1)}}
-		c[i].Join(shelves[i])
+		stores[i] = &manyStore{rows: []service.Row{row("t_1", 1)}}
+		c[i].Join(stores[i])
 	}
-	shelves[0].during = func() {
+	stores[0].during = func() {
 		c[1].add(owner{"p_1", "t_1"}, 10)
-		if err := c[2].Leave(shelves[2]); err != nil {
+		if err := c[2].Leave(stores[2]); err != nil {
 			t.Error(err)
 		}
-		shelves[2].rows = nil
-		c[3].Join(&shelf{rows: []service.Row{row("t_2", 1)}})
+		stores[2].rows = nil
+		c[3].Join(&manyStore{rows: []service.Row{row("t_2", 1)}})
 		if err := c[4].reset(); err != nil {
 			t.Error(err)
 		}

@@ -41,8 +41,8 @@ func (r *row) distribution() omis.Distribution {
 	return r.all().Within(r.min, r.max)
 }
 
-// spreadOf returns the rows of stores with their distributions.
-func spreadOf(stores []service.Store) (all []row, err error) {
+// histogramRows returns the rows of stores with their distributions.
+func histogramRows(stores []service.Store) (all []row, err error) {
 	for _, s := range stores {
 		fed, err := s.(service.HistogramStore).Histograms()
 		if err != nil {
@@ -57,19 +57,19 @@ func spreadOf(stores []service.Store) (all []row, err error) {
 	return all, nil
 }
 
-// spreadOut returns the rows of a timer that keeps histograms; add appends the values of
+// histogramValues returns the rows of a timer that keeps histograms; add appends the values of
 // a row.
-func (t *timer) spreadOut(level int64, add func(*row, []omis.Value) []omis.Value) ([]omis.Value, error) {
+func (t *timer) histogramValues(level int64, add func(*row, []omis.Value) []omis.Value) ([]omis.Value, error) {
 	if !t.spread {
 		return nil, omis.Errorf(omis.ParameterError, `the timer keeps no histogram; create it by pa_timer_create4("ordered",1,"histogram")`)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fed, err := spreadOf(t.feeds.stores)
+	fed, err := histogramRows(t.feeds.stores)
 	if err != nil {
 		return nil, err
 	}
-	return inWords(t.with(fed), level, add), nil
+	return asValues(t.with(fed), level, add), nil
 }
 
 // appendHistogram appends the row's process and thread, and its buckets in seconds.
@@ -137,7 +137,7 @@ func histogramOfTimer(c *service.Call) ([]omis.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Object.(*timer).spreadOut(level, (*row).appendHistogram)
+	return c.Object.(*timer).histogramValues(level, (*row).appendHistogram)
 }
 
 func percentilesOfTimer(c *service.Call) ([]omis.Value, error) {
@@ -149,7 +149,7 @@ func percentilesOfTimer(c *service.Call) ([]omis.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Object.(*timer).spreadOut(level, func(r *row, list []omis.Value) []omis.Value { return r.appendPercentiles(list, percent) })
+	return c.Object.(*timer).histogramValues(level, func(r *row, list []omis.Value) []omis.Value { return r.appendPercentiles(list, percent) })
 }
 
 // mostPercentages is the largest number of percentages in one request.

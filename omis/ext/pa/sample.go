@@ -47,9 +47,9 @@ func (r *row) each() float64 {
 	return float64(r.begun()) / float64(r.chosen())
 }
 
-// untold replaces an error that cannot be estimated: from a single value the variance is
+// noEstimate replaces an error that cannot be estimated: from a single value the variance is
 // unknown.
-const untold = -1
+const noEstimate = -1
 
 // deviation returns the standard error of the sum of all intervals, in seconds. If n of m
 // intervals were timed, and s² is their variance, it is m·√(s²/n·(1−n/m)). As the
@@ -60,7 +60,7 @@ func (r *row) deviation() float64 {
 	case r.skipped == 0:
 		return 0
 	case r.count < 2:
-		return untold
+		return noEstimate
 	}
 	sum := r.sum.float() / 1e9
 	variance := max(r.squares.float()/1e18-sum*sum/n, 0) / (n - 1)
@@ -116,5 +116,5 @@ func estimateTimer(c *service.Call) ([]omis.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Object.(*timer).told(level, (*row).estimate)
+	return c.Object.(*timer).rowValues(level, (*row).estimate)
 }

@@ -99,15 +99,15 @@ func TestStandardError(t *testing.T) {
 			r.stop(&r.stack, 64, at)
 			truth += float64(ns)
 		}
-		told := r.sum.float() * r.each()
-		off, deviation := math.Abs(told-truth), r.deviation()*1e9
+		estimated := r.sum.float() * r.each()
+		off, deviation := math.Abs(estimated-truth), r.deviation()*1e9
 		if off <= deviation {
 			within++
 		}
 		if off <= 3*deviation {
 			within3++
 		}
-		total += told / truth
+		total += estimated / truth
 	}
 	if mean := total / times; math.Abs(mean-1) > 0.03 {
 		t.Errorf("the estimate is on average %.3f of the true sum", mean)
@@ -131,7 +131,7 @@ func TestErrorOfFew(t *testing.T) {
 	for name, test := range map[string]struct {
 		row        *row
 		sum, error float64
-	}{"all timed": {&all, 40, 0}, "none": {&none, 0, untold}, "one": {&one, 40, untold}, "equal ones": {&equal, 40, 0}} {
+	}{"all timed": {&all, 40, 0}, "none": {&none, 0, noEstimate}, "one": {&one, 40, noEstimate}, "equal ones": {&equal, 40, 0}} {
 		if got := test.row.sum.float() * test.row.each(); got != test.sum || test.row.deviation() != test.error {
 			t.Errorf("%s: sum %g, error %g; want %g, %g", name, got, test.row.deviation(), test.sum, test.error)
 		}

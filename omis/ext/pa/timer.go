@@ -126,24 +126,24 @@ func (t *timer) reset() error {
 	return t.feeds.reset()
 }
 
-func (t *timer) values(level int64) ([]omis.Value, error) { return t.told(level, (*row).append) }
+func (t *timer) values(level int64) ([]omis.Value, error) { return t.rowValues(level, (*row).append) }
 
 // widest is the greatest number of components in a row.
 const widest = 11
 
-// told returns the rows, summed up to a level; add appends the components of a row.
-func (t *timer) told(level int64, add func(*row, []omis.Value) []omis.Value) ([]omis.Value, error) {
+// rowValues returns the rows, summed up to a level; add appends the components of a row.
+func (t *timer) rowValues(level int64, add func(*row, []omis.Value) []omis.Value) ([]omis.Value, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fed, err := t.feeds.rows()
 	if err != nil {
 		return nil, err
 	}
-	return inWords(t.with(rowsOf(fed)), level, add), nil
+	return asValues(t.with(rowsOf(fed)), level, add), nil
 }
 
-// inWords sums rows up to a level and returns them as values.
-func inWords(rows []*row, level int64, add func(*row, []omis.Value) []omis.Value) []omis.Value {
+// asValues sums rows up to a level and returns them as values.
+func asValues(rows []*row, level int64, add func(*row, []omis.Value) []omis.Value) []omis.Value {
 	if level != byThreads {
 		rows = gather(rows, level, func(r *row) owner { return r.owner },
 			func(o owner) *row { return &row{owner: o} }, (*row).join)
@@ -225,7 +225,7 @@ func (t *timer) Leave(s service.Store) error {
 // takeFrom adds the rows of a store as far as it can read them. The caller holds mu.
 func (t *timer) takeFrom(s service.Store) error {
 	if t.spread {
-		fed, err := spreadOf([]service.Store{s})
+		fed, err := histogramRows([]service.Store{s})
 		t.take(fed)
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 // log is a Trail.
 type log struct {
-	shelf
+	manyStore
 	records []service.Record
 }
 

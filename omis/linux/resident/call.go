@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReturnCode is the return address of a function that a thread calls for the monitor in
+// ReturnCode is the code to which a function returns that a thread calls for the monitor in
 // the middle of a system call. It restores all registers of the thread and repeats the
 // system call. Its frame begins at the stack pointer.
 //
