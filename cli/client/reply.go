@@ -10,7 +10,7 @@ import (
 	"mirador/omis"
 )
 
-// What the elements of a reply hold (schemas/omis.xsd).
+// The elements of a reply (schemas/omis.xsd).
 type (
 	xmlReply struct {
 		XMLName  xml.Name `xml:"reply"`
@@ -32,7 +32,7 @@ type (
 	}
 )
 
-// ParseReply reads a reply to an OMIS request that the gateway sent as XML.
+// ParseReply parses a reply to an OMIS request that the gateway sent as XML.
 func ParseReply(text []byte) (omis.Reply, error) {
 	var read xmlReply
 	if err := xml.Unmarshal(text, &read); err != nil {
@@ -78,7 +78,7 @@ func decodeValues(list []xmlValue) (values []omis.Value, err error) {
 	return values, nil
 }
 
-// bytes returns a string, whatever its encoding.
+// bytes returns a string, decoded according to its encoding.
 func (x *xmlValue) bytes() (string, error) {
 	switch x.Encoding {
 	case "":
@@ -90,7 +90,7 @@ func (x *xmlValue) bytes() (string, error) {
 	return "", fmt.Errorf("unknown encoding %q", x.Encoding)
 }
 
-// kinds are the kinds of values, by what the attribute type says.
+// kinds has the kinds of values by the values of the attribute type.
 var kinds = func() map[string]omis.Kind {
 	byName := make(map[string]omis.Kind)
 	for k := omis.KindInt; k <= omis.KindParam; k++ {

@@ -13,8 +13,8 @@ import (
 	"mirador/omis"
 )
 
-// FuzzReply: a reply is the same after it was written as XML and read again, whatever bytes
-// are in its strings, and what was written is valid by the schema.
+// FuzzReply checks that a reply is unchanged after writing it as XML and parsing it, for any
+// bytes in its strings, and that the XML conforms to the schema.
 func FuzzReply(f *testing.F) {
 	for _, s := range []string{
 		"plain text", "", "caf\u00e9 \u2713 \U0001f600", "a <b> & \"c\" ]]> 'd'", "tab\tline\nreturn\r\nend\r",
@@ -25,7 +25,7 @@ func FuzzReply(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, message string, n uint64, x float64) {
 		if math.IsNaN(x) {
-			x = 0 // it is equal to nothing
+			x = 0 // NaN differs from itself
 		}
 		want := omis.Reply{
 			{{Status: omis.OK, Values: []omis.Value{omis.String(text), omis.Binary([]byte(text)), omis.Uint(n), omis.Float(x)}}},
@@ -53,7 +53,7 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// TestReadableReply: only a string that XML cannot carry is encoded.
+// TestReadableReply checks that only strings that XML cannot carry are encoded.
 func TestReadableReply(t *testing.T) {
 	var out bytes.Buffer
 	gateway.WriteReply(&out, omis.Reply{{{Values: []omis.Value{omis.String("caf\u00e9\n"), omis.String("caf\xe9")}, Msg: "\x1b"}}})
@@ -64,7 +64,7 @@ func TestReadableReply(t *testing.T) {
 	}
 }
 
-// TestNoReply: what is no reply is refused, and not read as another one.
+// TestNoReply checks that ParseReply refuses texts that are not replies.
 func TestNoReply(t *testing.T) {
 	for _, text := range []string{
 		"", "<reply>", `<errors/>`,

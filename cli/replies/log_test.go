@@ -34,7 +34,7 @@ func next(t *testing.T, in <-chan Entry) Entry {
 		if !more {
 			t.Fatal("the stream has ended")
 		}
-		if e.Reply == nil { // where the stream begins
+		if e.Reply == nil { // the entry at which the stream begins
 			return next(t, in)
 		}
 		return e
@@ -174,8 +174,8 @@ func TestClosedLog(t *testing.T) {
 	}
 }
 
-// TestBegin: a stream begins with the number of the place where it begins, so that a reader
-// who was interrupted before the first reply misses none.
+// TestBegin checks that a stream begins with the number before the first reply, so that a
+// reader that is interrupted before the first reply misses none.
 func TestBegin(t *testing.T) {
 	l := New(Usual)
 	in, cancel := l.Stream(0)
