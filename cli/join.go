@@ -65,7 +65,7 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &backend{monitor: m, programs: newPrograms(m.Linux), tools: newTools(m.Engine)}
+	b := &backend{monitor: m, programs: newPrograms(m.Linux), tools: newTools(m.Engine, s.lease)}
 	if err := recallThreads(j, m.Engine, log); err != nil {
 		return nil, errors.Join(err, m.Close(context.Background()))
 	}
@@ -98,6 +98,7 @@ func (b *backend) calibrate(log *slog.Logger) {
 
 // Close releases everything, from the top down.
 func (b *backend) Close(ctx context.Context) error {
+	b.tools.endLeases()
 	return errors.Join(b.registry.Close(ctx), b.monitor.Close(ctx))
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"mirador/cli/replies"
 	gateway "mirador/http"
@@ -25,10 +26,13 @@ type tools struct {
 	mu    sync.Mutex
 	byApp map[string]bool
 	logs  map[string]*replies.Log // what the tools are told
+
+	lease  time.Duration // 0: none
+	leases map[string]*lease
 }
 
-func newTools(e *engine.Engine) *tools {
-	return &tools{engine: e, byApp: make(map[string]bool), logs: make(map[string]*replies.Log)}
+func newTools(e *engine.Engine, after time.Duration) *tools {
+	return &tools{engine: e, byApp: make(map[string]bool), logs: make(map[string]*replies.Log), lease: after, leases: make(map[string]*lease)}
 }
 
 // Tool makes the tool of an application. A tool of that name that POST /omis
@@ -51,6 +55,10 @@ func (t *tools) forget(name string) {
 		h.Close()
 		delete(t.logs, name)
 	}
+	if l := t.leases[name]; l != nil {
+		l.end()
+		delete(t.leases, name)
+	}
 }
 
 // appTool gives its name back when it ends.
@@ -64,8 +72,9 @@ func (a *appTool) Finalize() error {
 	return a.Tool.Finalize()
 }
 
-// log of a tool, made by the first request or the first stream.
-func (t *tools) log(name string) *replies.Log {
+// log of a tool, made by the first request or the first stream, and its lease, which is nil
+// where there is none.
+func (t *tools) log(name string) (*replies.Log, *lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.logs[name]
@@ -73,8 +82,11 @@ func (t *tools) log(name string) *replies.Log {
 		h = replies.New(replies.Usual)
 		t.logs[name] = h
 		t.engine.Tool(name).HandleErrors(h.Add)
+		if t.lease > 0 {
+			t.leases[name] = newLease(t.engine.Tool(name), h, t.lease)
+		}
 	}
-	return h
+	return h, t.leases[name]
 }
 
 // list returns the tools by their names.
@@ -107,7 +119,8 @@ func (t *tools) finalize(name string) error {
 // OMIS sends a request for a tool. All replies but the first go to the tool's
 // stream; of a request that is buffered, all do.
 func (b *backend) OMIS(ctx context.Context, name, request string, flags omis.Flags) (omis.Reply, error) {
-	h := b.tools.log(name)
+	h, lease := b.tools.log(name)
+	defer lease.use()()
 	if flags&omis.BufferRequest == 0 {
 		flags |= omis.WaitForFirstReply
 	}
@@ -130,8 +143,10 @@ func (b *backend) OMISRole(request string) gateway.Role {
 }
 
 func (b *backend) Replies(name string, after uint64) (<-chan gateway.StreamedReply, func(), error) {
-	entries, cancel := b.tools.log(name).Stream(after)
-	return entries, cancel, nil
+	log, lease := b.tools.log(name)
+	used := lease.use()
+	entries, cancel := log.Stream(after)
+	return entries, sync.OnceFunc(func() { cancel(); used() }), nil
 }
 
 // Tools lists the tools of applications and those that POST /omis made.
@@ -144,10 +159,10 @@ func (b *backend) Describe(name, text string) error {
 	return b.monitor.Linux.Describe(prototype.File{Name: name, Text: text})
 }
 
-// Services lists the table, in the order of the specification.
+// Services lists the table, in the order of the specification, with what this machine supports.
 func (b *backend) Services() []gateway.Service {
 	var rows []gateway.Service
-	for _, t := range b.monitor.Engine.Catalog().Tables() {
+	for _, t := range b.monitor.Engine.Available().Tables() {
 		for _, s := range t.Services {
 			rows = append(rows, gateway.Service{
 				Name: s.Name, Kind: s.Kind.String(), Role: s.Role.String(), Support: s.Support.Level.String(), Local: s.Local,

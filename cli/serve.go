@@ -62,6 +62,10 @@ Threads of a program are held, until the actions of an event are done, by
 that is shared with the monitor. With --hold ptrace breakpoints stop them instead; each
 hit costs more (doc/survival.md).
 
+What an OMIS tool has stopped or suspended goes on when the tool has vanished: after a
+minute (--lease) in which it sent no request and no stream of its replies was connected.
+What another tool has stopped as well stays stopped.
+
 What probes cost on this machine is measured once for each data directory, in the
 background after the start (--calibrate at-start). It takes 5 to 15 seconds, and a request
 that needs the figures earlier waits for them. With --calibrate when-needed the first such

@@ -61,7 +61,7 @@ func TestServicesPage(t *testing.T) {
 // and services("") says the same of them as the table.
 func TestServicesSayHowOrWhy(t *testing.T) {
 	m := joined(t)
-	for _, table := range m.monitor.Engine.Catalog().Tables() {
+	for _, table := range m.monitor.Engine.Available().Tables() {
 		var full, partial []string
 		for _, s := range table.Services {
 			lacks := s.Support.Level == service.Unsupported

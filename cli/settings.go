@@ -43,6 +43,9 @@ type settings struct {
 	// a function: speed, or that other tools can probe the function as well.
 	Prefer string `json:"prefer"`
 
+	// Lease is how long what a tool has stopped stays stopped without it; 0: for ever.
+	Lease string `json:"lease"`
+
 	// Prototypes are files and folders that describe functions of libraries.
 	Prototypes []string `json:"prototypes"`
 	// Hosts are names, besides localhost, by which the gateway is reached over TCP.
@@ -53,6 +56,7 @@ type settings struct {
 	ClientAuthority string `json:"client_authority"`
 
 	level slog.Level
+	lease time.Duration
 }
 
 // Values of Calibrate.
@@ -83,6 +87,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.Hold, "hold", holdByRendezvous, "how threads are held: rendezvous (where possible) or ptrace")
 	flags.StringVar(&s.Calibrate, "calibrate", calibrateAtStart, "when to measure what probes cost on this machine: at-start (in the background, once a data directory) or when-needed")
 	flags.StringVar(&s.Prefer, "prefer", preferSpeed, "where a jump can stand only at the first instruction of a function: speed (it does, and the placement says that no other tool may set a uprobe there) or sharing (a dearer placement is taken)")
+	flags.StringVar(&s.Lease, "lease", "1m", "how long threads that an OMIS tool has stopped or suspended stay so while it sends no request and reads no replies; 0: until it comes back")
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.IntVar(&s.Longest, "longest-request", mir.RequestLimits().Bytes, "how many bytes a request may have; one that names ten thousand probes has a quarter of a million")
 	flags.StringArrayVar(&s.Hosts, "host", nil, "a name by which the gateway is reached over TCP without TLS, besides localhost and addresses; may be repeated")
@@ -143,6 +148,10 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	if merged.Prefer != preferSpeed && merged.Prefer != preferSharing {
 		return merged, usagef("%q is nothing to prefer: speed or sharing", merged.Prefer)
 	}
+	var err error
+	if merged.lease, err = time.ParseDuration(merged.Lease); err != nil || merged.lease < 0 {
+		return merged, usagef("--lease %q is no duration, such as 90s or 5m; 0 stands for no lease", merged.Lease)
+	}
 	if merged.Longest < leastLongest || merged.Longest > mostLongest {
 		return merged, usagef("--longest-request %d: requests may be restricted to %d to %d bytes", merged.Longest, leastLongest, mostLongest)
 	}
@@ -163,7 +172,7 @@ func (s *settings) read(cmd *cobra.Command, file string) error {
 	}
 	for name, field := range map[string][2]*string{
 		"listen": {&s.Listen, &flags.Listen}, "socket": {&s.Socket, &flags.Socket}, "data": {&s.Data, &flags.Data},
-		"placements": {&s.Placements, &flags.Placements}, "node": {&s.Node, &flags.Node}, "hold": {&s.Hold, &flags.Hold}, "prefer": {&s.Prefer, &flags.Prefer}, "calibrate": {&s.Calibrate, &flags.Calibrate}, "log-level": {&s.LogLevel, &flags.LogLevel},
+		"placements": {&s.Placements, &flags.Placements}, "node": {&s.Node, &flags.Node}, "hold": {&s.Hold, &flags.Hold}, "prefer": {&s.Prefer, &flags.Prefer}, "calibrate": {&s.Calibrate, &flags.Calibrate}, "lease": {&s.Lease, &flags.Lease}, "log-level": {&s.LogLevel, &flags.LogLevel},
 	} {
 		if cmd.Flags().Changed(name) {
 			*field[0] = *field[1]

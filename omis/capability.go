@@ -129,6 +129,18 @@ type Detector interface {
 	CanDetect(EventKind) error
 }
 
+// Equipment knows what the machine of a node lacks. A node can do something on the machines
+// that have what it takes, such as CRIU or a description of the kernel's types; the engine asks
+// before it lists a service or takes a request for it. A node that is no Equipment lacks nothing.
+type Equipment interface {
+	// LacksForEvent says why this machine cannot detect a kind of event that CanDetect
+	// allows; nil: it can.
+	LacksForEvent(EventKind) error
+	// LacksForCheckpoint says why this machine cannot save and restore processes; nil: it
+	// can. The first answer may take a second.
+	LacksForCheckpoint() error
+}
+
 // Kinds of event that only some nodes can detect.
 const (
 	EventSignal          EventKind = iota + 16 // thread_received_signal; Watch.Signals, Hit.Signal

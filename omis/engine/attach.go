@@ -98,6 +98,7 @@ func (e *Engine) detachLocked(t *Tool, p *process) {
 	e.leave(t, p)
 	e.unkeepIn(t, p)
 	e.giveBack(t, p)
+	p.halts.giveUp(t)
 	if p.tools--; p.tools == 0 {
 		e.unplantAll(p)
 		e.letRun(t, p)

@@ -10,7 +10,7 @@ import (
 // Explain tells what a request would do, without doing it.
 func (t *Tool) Explain(text string) (omis.Explanation, error) {
 	r, err := syntax.Parse(text)
-	if faults := t.e.catalog.Check(r); err != nil || len(faults) > 0 {
+	if faults := t.e.check(r); err != nil || len(faults) > 0 {
 		return omis.Explanation{}, refusal(err, faults).Err()
 	}
 	steps := t.e.steps(r.Actions)

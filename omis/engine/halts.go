@@ -15,8 +15,9 @@ type halts struct {
 	mu      sync.Mutex
 	all     bool // those to come included
 	tids    map[int]bool
-	stopped bool // all threads are
-	ever    bool // all threads were, since all were last continued
+	stopped bool           // all threads are
+	by      map[*Tool]bool // tools that stopped threads, since all were last continued
+	ever    bool           // all threads were, since all were last continued
 }
 
 // created notes that a process came into being in a stopped state.
@@ -65,7 +66,7 @@ func (h *halts) goOn(tids, present []int) (whole bool) {
 		return false
 	}
 	was := h.ever
-	h.tids, h.ever = nil, false
+	h.tids, h.ever, h.by = nil, false, nil
 	return was
 }
 
@@ -74,8 +75,28 @@ func (h *halts) forget() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	was := h.all || len(h.tids) > 0
-	h.all, h.stopped, h.ever, h.tids = false, false, false, nil
+	h.all, h.stopped, h.ever, h.tids, h.by = false, false, false, nil, nil
 	return was
+}
+
+// stops notes that a tool is about to stop threads.
+func (h *halts) stops(t *Tool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.by == nil {
+		h.by = make(map[*Tool]bool)
+	}
+	h.by[t] = true
+}
+
+// giveUp forgets that a tool stopped threads, and reports whether threads are stopped that no
+// other tool stopped.
+func (h *halts) giveUp(t *Tool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was := h.by[t]
+	delete(h.by, t)
+	return was && len(h.by) == 0 && (h.all || len(h.tids) > 0)
 }
 
 // isStopped tells whether the process as a whole is stopped.
@@ -99,6 +120,7 @@ func present(at *place, tids []int) []int {
 
 func (x *execution) stopCrew(g *crew, tids []int) error {
 	at := g.proc.at()
+	g.proc.halts.stops(x.tool)
 	if err := at.node.Stop(at.id, tids); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func extensions(x *execution, _ *call) ([]omis.Value, error) {
 }
 
 func services(x *execution, c *call) ([]omis.Value, error) {
-	full, partial, ok := x.e.catalog.Supported(c.args[0].Str)
+	full, partial, ok := x.e.Available().Supported(c.args[0].Str)
 	if !ok {
 		return nil, omis.Errorf(omis.ParameterError, "there is no extension %q", c.args[0].Str)
 	}

@@ -107,3 +107,70 @@ func (e *Engine) undetected(src source) (why error) {
 	}
 	return why
 }
+
+// Available is the table of all services, with what the machines of the nodes cannot do at
+// present marked as unsupported.
+func (e *Engine) Available() *service.Catalog {
+	lacks := make(map[string]service.Support)
+	for _, t := range e.catalog.Tables() {
+		for i := range t.Services {
+			s := &t.Services[i]
+			if s.Support.Level == service.Unsupported {
+				continue
+			}
+			if err := e.unequipped(s); err != nil {
+				lacks[s.Name] = service.Support{Level: service.Unsupported, Reason: err.Error()}
+			}
+		}
+	}
+	return e.catalog.Without(lacks)
+}
+
+// unequipped says what the machines of all nodes lack for a service; nil: at least one of them
+// has what it takes.
+func (e *Engine) unequipped(s *service.Service) (why error) {
+	kind := e.sources[s.Name].kind
+	event := kind != 0 && kind < firstOfEngine
+	if !event && s.Needs != service.Checkpointing {
+		return nil
+	}
+	for _, n := range e.nodes {
+		machine, ok := n.Node.(omis.Equipment)
+		switch {
+		case s.Needs != 0 && !n.has(s.Needs):
+			continue
+		case !ok:
+			return nil
+		case s.Needs == service.Checkpointing:
+			why = machine.LacksForCheckpoint()
+		default:
+			why = machine.LacksForEvent(kind)
+		}
+		if why == nil {
+			return nil
+		}
+	}
+	return why
+}
+
+// check returns what is wrong with a request: by the table, and by what the machines lack.
+func (e *Engine) check(r *omis.Request) []service.Fault {
+	faults := e.catalog.Check(r)
+	if len(faults) > 0 {
+		return faults
+	}
+	calls := r.Actions
+	if r.Event != nil {
+		calls = append([]omis.Call{*r.Event}, calls...)
+	}
+	for i := range calls {
+		s := e.catalog.Lookup(calls[i].Service)
+		if s == nil {
+			continue // the parser has told of it
+		}
+		if err := e.unequipped(s); err != nil {
+			faults = append(faults, service.Fault{Pos: calls[i].Pos, Status: omis.UnsupportedService, Msg: s.Name + " is not supported: " + err.Error()})
+		}
+	}
+	return faults
+}

@@ -186,17 +186,20 @@ func (t *Tool) owedBeyond(g *crew) *crew {
 	return &crew{proc: g.proc, threads: list}
 }
 
-// giveBack resumes what a tool has suspended of a process it leaves.
-func (e *Engine) giveBack(t *Tool, p *process) {
+// giveBack resumes what a tool has suspended of a process, and reports whether there was
+// anything.
+func (e *Engine) giveBack(t *Tool, p *process) bool {
 	at := p.at()
 	s, ok := at.node.Node.(omis.Suspender)
-	for th, n := range t.takeSuspended(p) {
+	taken := t.takeSuspended(p)
+	for th, n := range taken {
 		for ; ok && n > 0; n-- {
 			if err := s.Resume(at.id, []int{th.tid}); err != nil && !isUnknown(err) {
 				t.complain(err, th.token)
 			}
 		}
 	}
+	return len(taken) > 0
 }
 
 // takeSuspended forgets what the tool has to resume of a process.

@@ -142,7 +142,7 @@ func (t *Tool) prepare(text string) (p ready, refused omis.Reply) {
 		return p, nil
 	}
 	r, err := syntax.Parse(text)
-	if faults := t.e.catalog.Check(r); err != nil || len(faults) > 0 {
+	if faults := t.e.check(r); err != nil || len(faults) > 0 {
 		return p, refusal(err, faults)
 	}
 	p = ready{request: r}

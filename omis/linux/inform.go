@@ -3,14 +3,18 @@
 package linux
 
 import (
+	"sync"
+
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/host/sched"
 	"mirador/omis/linux/unwind"
 )
 
 var (
 	_ omis.NodeInformer = (*Node)(nil)
 	_ omis.Detector     = (*Node)(nil)
+	_ omis.Equipment    = (*Node)(nil)
 	_ omis.ThreadCrowd  = (*Node)(nil)
 	_ omis.ProcCrowd    = (*Node)(nil)
 )
@@ -30,6 +34,25 @@ func (n *Node) CanDetect(kind omis.EventKind) error {
 		return omis.Errorf(omis.UnsupportedService, "threads of Linux add and remove no nodes; a message-passing library could tell, and none is observed")
 	}
 	return omis.Errorf(omis.UnsupportedService, "event %d cannot be detected", kind)
+}
+
+// LacksForEvent: see omis.Equipment. Events of scheduling take eBPF programs and a kernel that
+// describes its types.
+func (n *Node) LacksForEvent(kind omis.EventKind) error {
+	switch kind {
+	case omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventBlockedOnIO, omis.EventUnblocked:
+		return canSchedule()
+	}
+	return nil
+}
+
+// canSchedule tries once: neither the kernel nor the privileges of the monitor change.
+var canSchedule = sync.OnceValue(sched.Check)
+
+// LacksForCheckpoint: see omis.Equipment.
+func (n *Node) LacksForCheckpoint() error {
+	_, err := n.criu()
+	return err
 }
 
 // ThreadInfo: see omis.Node. What /proc does not tell is read from the thread's

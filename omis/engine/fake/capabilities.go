@@ -14,6 +14,7 @@ var (
 	_ omis.ThreadControl  = (*Node)(nil)
 	_ omis.NodeInformer   = (*Node)(nil)
 	_ omis.Checkpointer   = (*Node)(nil)
+	_ omis.Equipment      = (*Node)(nil)
 	_ omis.Detector       = (*Node)(nil)
 	_ omis.MessagePassing = (*Node)(nil)
 )
@@ -230,3 +231,9 @@ func (n *Node) NodeInfo(flags uint32) ([]omis.Value, error) {
 
 // CanDetect knows no limit but Blind.
 func (n *Node) CanDetect(kind omis.EventKind) error { return n.Blind[kind] }
+
+// LacksForEvent tells what was set.
+func (n *Node) LacksForEvent(kind omis.EventKind) error { return n.Lacks[kind] }
+
+// LacksForCheckpoint tells what was set.
+func (n *Node) LacksForCheckpoint() error { return n.LacksCRIU }

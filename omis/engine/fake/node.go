@@ -28,6 +28,10 @@ type Node struct {
 	Groups [14][]omis.Value
 	// Blind says which kinds of event cannot be detected, and why.
 	Blind map[omis.EventKind]error
+	// Lacks says what the machine lacks to detect kinds of event, and LacksCRIU to save
+	// processes.
+	Lacks     map[omis.EventKind]error
+	LacksCRIU error
 	// Disk is where checkpoints are; nodes may share it.
 	Disk *Disk
 

@@ -72,6 +72,15 @@ type Observer struct {
 // the *omis.Error names the missing capabilities.
 func Open(handle func(Event)) (*Observer, error) { return open(handle, ringSize) }
 
+// Check returns why scheduling cannot be observed on this machine, nil if it can.
+func Check() error {
+	o, err := Open(func(Event) {})
+	if err != nil {
+		return err
+	}
+	return o.Close()
+}
+
 func open(handle func(Event), size uint32) (*Observer, error) {
 	o := &Observer{set: tracepoint.NewSet("observe scheduling")}
 	ring, err := o.load(size)

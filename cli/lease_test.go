@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+// TestLease: what a vanished tool has stopped goes on after the lease, and the tool is told so
+// when it comes back. A tool whose stream is connected keeps what it has stopped.
+func TestLease(t *testing.T) {
+	const lease = 500 * time.Millisecond
+	s := startServe(t, os.Geteuid(), "--lease", lease.String())
+	_, w := startWitness(t)
+	stopped := func() bool {
+		state := status(t, w.pid, w.spinner, "State")
+		return state == "t (tracing stop)" || state == "T (stopped)"
+	}
+	present := s.listen(t, "present")
+	for _, request := range []string{": thread_stop([])", ": thread_suspend([])"} {
+		present.ask(t, ": proc_attach3([],"+fmt.Sprint(w.pid)+`,"")`)
+		present.ask(t, request)
+		time.Sleep(3 * lease)
+		if !stopped() {
+			t.Fatalf("%s of a tool that reads its replies has ended", request)
+		}
+		present.ask(t, ": proc_detach([])")
+		eventually(t, "it runs when the tool has detached", func() bool { return !stopped() })
+
+		absent := &tool{s, "absent", &gathered{}}
+		absent.ask(t, ": proc_attach3([],"+fmt.Sprint(w.pid)+`,"")`)
+		absent.ask(t, request)
+		eventually(t, "it runs after the lease", func() bool { return !stopped() })
+	}
+	// A tool that comes back to its replies.
+	back := s.listen(t, "absent")
+	back.await(t, 2, `0 OMIS_UNSPECIFIED_ERROR\(1000\) \[p_\d+\] "what this tool had stopped and suspended goes on`)
+}
