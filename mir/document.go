@@ -197,7 +197,7 @@ type Placement struct {
 	Measured bool // Cost was measured on this machine
 }
 
-// Explain is the answer to a request that is to be explained: the requests that the gateway
+// Explain is the answer to a request with the header "Prefer: explain": the requests that the gateway
 // would send to the monitor. It is an extension of the gateway, not a document of MIR.
 type Explain struct {
 	Requests []ExplainedRequest

@@ -30,7 +30,7 @@ type Limits struct {
 var Usual = Limits{Waiting: 1 << 16, WaitingBytes: 32 << 20, Taken: 1 << 12, TakenBytes: 4 << 20}
 
 // Log contains the replies to a tool. Add never blocks. If a stream is too slow or connects
-// too late, replies are dropped, and the stream receives a reply with their number instead.
+// too late, replies are dropped, and the stream receives one reply instead that tells how many.
 type Log struct {
 	limits Limits
 

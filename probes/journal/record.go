@@ -38,7 +38,8 @@ func parse(line string) (r record, ok bool) {
 	return r, json.Unmarshal([]byte(text), &r) == nil
 }
 
-// slack is the maximum size of outdated records in the file.
+// slack is how far the file may exceed twice its size after the last rewrite before write
+// rewrites it. So outdated records cannot fill the disk.
 const slack = 1 << 20
 
 // write appends a record. It removes an incomplete record after an error, because records

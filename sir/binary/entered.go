@@ -47,7 +47,7 @@ func (im *Image) Entered(unit sir.Unit) (uint64, error) {
 // cmp, jbe.
 const longestStackCheck = 8
 
-// stackCheck finds the stack check at the beginning of a function: the address behind it, and
+// stackCheck finds the stack check at the beginning of a function: the address after it, and
 // the target of its branch to the code that grows the stack; 0 if there is no check.
 func stackCheck(code []byte, begin uint64) (behind, grow uint64) {
 	compared := false

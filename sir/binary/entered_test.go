@@ -24,7 +24,7 @@ func builtGo(t *testing.T, folder string, flags ...string) *Image {
 }
 
 // TestEnteredBehindStackCheck compares with objdump: a function that calls runtime.morestack
-// is entered behind the branch to that call, any other function at its entry.
+// is entered after the branch to that call, any other function at its entry.
 func TestEnteredBehindStackCheck(t *testing.T) {
 	im := builtGo(t, "growing")
 	code := disassembly(t, im.Path())
