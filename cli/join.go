@@ -230,6 +230,17 @@ func (b *backend) Probes() []gateway.Probe {
 	return all
 }
 
+func (m *monitor) Probe(id string) (gateway.Probe, bool) {
+	p, err := m.registry.Probe(id)
+	if err != nil {
+		return gateway.Probe{}, false
+	}
+	p.App().Heed(context.Background()) // as in Probes
+	return describeProbe(p.Status()), true
+}
+
+func (m *monitor) CountProbes() int { return m.registry.CountProbes() }
+
 func describeProbe(s probes.Status) gateway.Probe {
 	p := gateway.Probe{
 		ID: s.ID, App: s.App, State: string(s.State), Region: s.Region, Metrics: s.Metrics,

@@ -48,6 +48,10 @@ type Backend interface {
 
 	// Probes lists the probes of all applications.
 	Probes() []Probe
+	// Probe describes one of them; false: there is none of this id.
+	Probe(id string) (Probe, bool)
+	// CountProbes counts them, without a look at any.
+	CountProbes() int
 	// Subscribe sends the measurement documents of a probe until cancel is called
 	// or the probe is removed.
 	Subscribe(id string) (documents <-chan *mir.Measurement, cancel func(), err error)

@@ -99,6 +99,17 @@ func (s *scripted) Structure(_ context.Context, _ string, files []string, _ func
 
 func (s *scripted) Probes() []Probe { return s.probes }
 
+func (s *scripted) Probe(id string) (Probe, bool) {
+	for _, p := range s.probes {
+		if p.ID == id {
+			return p, true
+		}
+	}
+	return Probe{}, false
+}
+
+func (s *scripted) CountProbes() int { return len(s.probes) }
+
 func (s *scripted) Subscribe(id string) (<-chan *mir.Measurement, func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,7 @@ func newMetrics(backend Backend) *metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("mirador_applications", "Applications.", func() float64 { return float64(len(backend.Apps())) }),
-		gauge("mirador_probes", "Probes that were not removed.", func() float64 { return float64(len(backend.Probes())) }),
+		gauge("mirador_probes", "Probes that were not removed.", func() float64 { return float64(backend.CountProbes()) }),
 	)
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	return m

@@ -37,16 +37,14 @@ func (s *Server) namesOfTouchable(c *Caller) map[string]bool {
 
 func (s *Server) findProbe(x *exchange) (Probe, error) {
 	id := x.param("id")
-	for _, p := range s.backend.Probes() {
-		if p.ID != id {
-			continue
-		}
-		if !x.caller.All && !s.namesOfTouchable(x.caller)[p.App] {
-			return Probe{}, NewFault(http.StatusForbidden, fmt.Sprintf("probe %s stands in another user's application, %s", id, p.App))
-		}
-		return p, nil
+	p, ok := s.backend.Probe(id)
+	if !ok {
+		return Probe{}, NewFault(http.StatusNotFound, fmt.Sprintf("there is no probe %q; GET /probes lists them", id))
 	}
-	return Probe{}, NewFault(http.StatusNotFound, fmt.Sprintf("there is no probe %q; GET /probes lists them", id))
+	if !x.caller.All && !s.namesOfTouchable(x.caller)[p.App] {
+		return Probe{}, NewFault(http.StatusForbidden, fmt.Sprintf("probe %s stands in another user's application", id))
+	}
+	return p, nil
 }
 
 func (s *Server) getProbe(x *exchange) error {

@@ -182,6 +182,13 @@ func (r *Registry) Probes() []*Probe {
 	return ps
 }
 
+// CountProbes counts the probes of all applications.
+func (r *Registry) CountProbes() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.probes)
+}
+
 // Probe finds a probe by its id.
 func (r *Registry) Probe(id string) (*Probe, error) {
 	r.mu.Lock()
