@@ -3,7 +3,8 @@
 //
 // The file describes live processes, so it is valid only until the machine restarts. Therefore
 // a record is safe as soon as the kernel has it, without waiting for a disk, and a journal of
-// an earlier boot is treated as empty.
+// an earlier boot is treated as empty. Put and Delete return an error for a record that cannot
+// be written, because the disk is full for instance; the journal writes it when there is room again.
 //
 // A record is a line with a checksum. An incomplete line, left by a kill during a write, is
 // ignored. The directory is locked while the journal is open.
@@ -25,6 +26,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"mirador/omis/host/owned"
 )
@@ -48,9 +52,12 @@ type Journal struct {
 	mu     sync.Mutex
 	file   *os.File
 	size   int64 // of the file
-	slim   int64 // size of the file after the last rewrite
-	broken error // why writing is no longer possible
+	limit  int64 // the size from which on the file is written anew
+	torn   bool  // the file ends with a part of a line, and nothing can be appended
+	closed bool
 	values map[string]json.RawMessage
+	owed   map[string]bool // keys whose values, or whose end, the file lacks
+	retry  *time.Timer     // writes what is owed; nil if nothing is, or somebody does it now
 }
 
 // Open locks a data directory, and reads or creates its journal. If another gateway uses the
@@ -64,7 +71,7 @@ func Open(dir string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{path: filepath.Join(dir, File), lock: lock, values: make(map[string]json.RawMessage)}
+	j := &Journal{path: filepath.Join(dir, File), lock: lock, values: make(map[string]json.RawMessage), owed: make(map[string]bool)}
 	if err := j.load(); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -99,21 +106,29 @@ func (j *Journal) load() error {
 	if j.values[bootKey] == nil && len(j.damage.Lines) > 0 && writtenSinceBoot(j.path) {
 		j.values[bootKey] = boot
 	}
+	resumable := string(j.values[bootKey]) == string(boot) && j.values[idKey] != nil
 	if string(j.values[bootKey]) != string(boot) {
 		clear(j.values)
 		j.damage = Damage{}
-	}
-	if len(j.damage.Lines) > 0 {
-		if j.damage.Copy, err = j.keepCopy(text); err != nil {
-			return err
-		}
 	}
 	j.values[bootKey] = boot
 	if j.values[idKey] == nil {
 		j.values[idKey] = json.RawMessage(strconv.Quote(rand.Text()[:idLength]))
 	}
-	return j.rewrite()
+	if len(j.damage.Lines) > 0 {
+		j.damage.Copy, err = j.keepCopy(text)
+	}
+	if err == nil {
+		err = j.rewrite()
+	}
+	if resumable && full(err) {
+		return j.resume(text)
+	}
+	return err
 }
+
+// full reports whether an error says that there is no room on a disk.
+func full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // idLength makes it unlikely that two journals of a machine have the same id.
 const idLength = 8
@@ -165,7 +180,8 @@ func (j *Journal) Get(key string, value any) (bool, error) {
 	return true, nil
 }
 
-// Put writes a value. After it returns, the value survives this process.
+// Put writes a value. After it returns without an error, the value survives this process.
+// After an *Unwritten, the value survives as soon as the disk has room again.
 func (j *Journal) Put(key string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -189,10 +205,19 @@ func (j *Journal) Delete(key string) error {
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var err error
-	if j.file != nil {
-		err = j.file.Close()
+	if j.closed {
+		return nil
 	}
-	j.broken = fs.ErrClosed
+	j.closed = true
+	if j.retry != nil {
+		j.retry.Stop()
+	}
+	var err error
+	if len(j.owed) > 0 {
+		err = j.append()
+	}
+	if j.file != nil {
+		err = errors.Join(err, j.file.Close())
+	}
 	return errors.Join(err, j.lock.Close())
 }

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func open(t *testing.T, dir string) *Journal {
@@ -131,4 +134,82 @@ func TestOneGatewayOnly(t *testing.T) {
 	}
 	j.Close()
 	open(t, dir)
+}
+
+// What cannot be written is written when there is room again, also where the file cannot be
+// mended and another one takes its place.
+func TestDiskIsFullForAWhile(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir)
+	if err := errors.Join(j.Put("app/one", "1"), j.Put("app/two", "2")); err != nil {
+		t.Fatal(err)
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0) // no write to it succeeds, nor can it be truncated
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.mu.Lock()
+	disk := j.file
+	j.file = full
+	j.mu.Unlock()
+	defer disk.Close()
+	if err := os.Mkdir(j.path+".new", 0o700); err != nil { // and there is no other file
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(j.path+".new", "x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var unwritten *Unwritten
+	if err := j.Put("app/three", "3"); !errors.As(err, &unwritten) || !errors.Is(err, unix.ENOSPC) || !unwritten.Lasts() {
+		t.Fatalf("%v", err)
+	}
+	if err := j.Delete("app/one"); err == nil {
+		t.Error("what could not be written is no error")
+	}
+	if got := open(t, killed(t, dir, 1<<20)).Keys("app/"); !slices.Equal(got, []string{"app/one", "app/two"}) {
+		t.Errorf("on the disk there are %q", got)
+	}
+	if err := os.RemoveAll(j.path + ".new"); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); unwritten.Lasts(); time.Sleep(again / 10) {
+		if time.Now().After(end) {
+			t.Fatal("nothing is written")
+		}
+	}
+	if got := open(t, killed(t, dir, 1<<20)).Keys("app/"); !slices.Equal(got, []string{"app/three", "app/two"}) {
+		t.Errorf("later there are %q", got)
+	}
+}
+
+// A gateway starts on a full disk with what is there.
+func TestOpenedOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir)
+	if err := errors.Join(j.Put("app/one", "1"), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(j.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := len(text)
+	text = append(text, "01234567 cut short"...)
+	if err := os.WriteFile(j.path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j = &Journal{path: j.path, values: j.values, owed: make(map[string]bool)}
+	if err := j.resume(text); err != nil {
+		t.Fatal(err)
+	}
+	defer j.file.Close()
+	if err := j.Put("app/two", "2"); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.ReadFile(j.path); err != nil || !bytes.HasPrefix(after, text[:whole]) || bytes.Contains(after, []byte("cut short")) {
+		t.Errorf("the file holds %q, %v", after, err)
+	}
+	if got := open(t, killed(t, dir, 1<<20)).Keys("app/"); !slices.Equal(got, []string{"app/one", "app/two"}) {
+		t.Errorf("keys %q", got)
+	}
 }

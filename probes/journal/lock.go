@@ -60,17 +60,23 @@ func Held(dir string) bool {
 	return errors.Is(unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
-// sign writes the pid of the lock's owner to the file.
+// sign writes the pid of the lock's owner to the file. On a full disk the file stays empty; the
+// lock is valid nevertheless.
 func sign(file *os.File) error {
 	if err := file.Truncate(0); err != nil {
 		return err
 	}
-	_, err := file.WriteAt(fmt.Append(nil, os.Getpid()), 0)
-	return err
+	if _, err := file.WriteAt(fmt.Append(nil, os.Getpid()), 0); !full(err) {
+		return err
+	}
+	return nil
 }
 
 func signature(file *os.File) string {
 	var text [20]byte
 	n, _ := file.ReadAt(text[:], 0) // the file is shorter
+	if n == 0 {
+		return "unknown"
+	}
 	return strings.TrimSpace(string(text[:n]))
 }

@@ -48,9 +48,18 @@ func (p *Placer) fails(err error) {
 	}
 }
 
+// passing is an error of the book that may have passed: it writes later what it could not write.
+type passing interface{ Lasts() bool }
+
 // mortally adds to a verdict why the program ends with the monitor, where it should not.
 func (p *Placer) mortally(v omis.Verdict) omis.Verdict {
-	if err := p.mortal.Load(); err != nil {
+	err := p.mortal.Load()
+	if err == nil {
+		return v
+	}
+	if e := passing(nil); errors.As(*err, &e) && !e.Lasts() {
+		p.mortal.CompareAndSwap(err, nil)
+	} else {
 		v.Why += fmt.Sprintf("; it ends with the monitor: %v", *err)
 	}
 	return v
@@ -59,8 +68,8 @@ func (p *Placer) mortally(v omis.Verdict) omis.Verdict {
 // bequeath pins what all programs share. The caller holds mu.
 func (p *Placer) bequeath(exec link.Link) {
 	e := p.estate
+	p.fails(e.book.Put(headKey, headRecord{p.layout.shape()}))
 	err := errors.Join(
-		e.book.Put(headKey, headRecord{p.layout.shape()}),
 		p.slab.words.Pin(e.folder.Path(slabName)),
 		p.running.Pin(e.folder.Path(runningName)),
 		exec.Pin(e.folder.Path(execName)),
