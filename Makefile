@@ -3,6 +3,7 @@
 PREFIX   ?= /usr/local
 FUZZTIME ?= 20s
 TIMES    ?= 20
+SIEGE    ?=
 TORTURE  ?= -time 10m -kills 200
 
 # Packages whose goroutines share state are tested once more under the race
@@ -11,7 +12,7 @@ RACE = ./omis/engine/... ./probes/... ./http/...
 
 TARGETS = $(notdir $(patsubst %/,%,$(dir $(wildcard examples/targets/*/main.c examples/targets/*/main.cc))))
 
-.PHONY: help run demo build targets criu test survive torture lint bench fuzz generate install clean needs-run needs-test needs-bench
+.PHONY: help run demo build targets criu test survive torture siege lint bench fuzz generate install clean needs-run needs-test needs-bench
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +42,9 @@ survive: needs-test ## run what targets must survive TIMES (20) times, and count
 torture: build needs-test ## torture real programs with random probes, as TORTURE (-time 10m -kills 200) says
 	@scripts/install torture
 	go run ./torture $(TORTURE)
+
+siege: build needs-test ## besiege a gateway with many requests and mutated ones, as SIEGE says
+	go run ./torture/siege $(SIEGE)
 
 lint: needs-run ## check the code's form: gofmt, go vet, staticcheck
 	@scripts/lint

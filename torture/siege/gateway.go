@@ -1,0 +1,179 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// gateway is the mirador under siege.
+type gateway struct {
+	cmd    *exec.Cmd
+	socket string
+	log    *os.File
+	ended  chan struct{}
+}
+
+func startGateway(program, dir string) (*gateway, error) {
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, err
+	}
+	g := &gateway{socket: filepath.Join(dir, "socket"), log: log, ended: make(chan struct{})}
+	g.cmd = exec.Command(program, "serve", "--calibrate", "when-needed", "--listen", "off", "--socket", g.socket, "--data", filepath.Join(dir, "data"))
+	g.cmd.Stderr = log
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us: we end it
+	out, err := g.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := g.cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	go func() {
+		g.cmd.Wait() // how it ended is in the log
+		close(g.ended)
+	}()
+	if !strings.HasPrefix(line, "ready") {
+		return nil, fmt.Errorf("the gateway does not start: %q, %v\n%s", line, err, g.logged())
+	}
+	return g, nil
+}
+
+// logged is the end of what the gateway has written to its log.
+func (g *gateway) logged() string {
+	const most = 4000
+	text, err := os.ReadFile(g.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-most):])
+}
+
+// resident is how much memory the gateway has, in MB.
+func (g *gateway) resident() (mb int, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	if _, err := fmt.Sscan(rest, &mb); err != nil {
+		return 0, errors.New("the gateway has no memory: it has ended")
+	}
+	return mb >> 10, nil
+}
+
+// end has the gateway end in peace.
+func (g *gateway) end() error {
+	const patience = 2 * time.Minute
+	defer g.log.Close()
+	g.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-g.ended:
+	case <-time.After(patience):
+		g.cmd.Process.Kill()
+		<-g.ended
+		return fmt.Errorf("the gateway has not ended %v after SIGTERM", patience)
+	}
+	if !g.cmd.ProcessState.Success() {
+		return fmt.Errorf("the gateway ended with %v\n%s", g.cmd.ProcessState, g.logged())
+	}
+	return nil
+}
+
+// caller sends requests as one user. It may be used by several goroutines.
+type caller struct {
+	http *http.Client
+}
+
+// patience is how long an answer may take until it is taken for lost.
+const patience = 2 * time.Minute
+
+func (g *gateway) caller(uid uint32) *caller {
+	dial := func(context.Context, string, string) (net.Conn, error) { return dialAs(uid, g.socket) }
+	return &caller{&http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 16}}}
+}
+
+// dialAs connects to a Unix socket as a user: of a peer the socket knows the uid of the thread
+// that connects. The thread ends with it.
+func dialAs(uid uint32, socket string) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan result)
+	go func() {
+		runtime.LockOSThread() // for good
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); errno != 0 {
+			done <- result{nil, errno}
+			return
+		}
+		conn, err := net.Dial("unix", socket)
+		done <- result{conn, err}
+	}()
+	r := <-done
+	return r.conn, r.err
+}
+
+// answer is what the gateway has answered.
+type answer struct {
+	status int
+	body   string
+	took   time.Duration
+}
+
+func (c *caller) send(ctx context.Context, method, path, kind string, body []byte) (answer, error) {
+	r, err := http.NewRequestWithContext(ctx, method, "http://mirador"+path, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	r.Header.Set("Content-Type", kind)
+	begin := time.Now()
+	reply, err := c.http.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	return answer{reply.StatusCode, string(text), time.Since(begin)}, err
+}
+
+// must is send for what has to succeed.
+func (c *caller) must(ctx context.Context, method, path, kind, body string) (string, error) {
+	a, err := c.send(ctx, method, path, kind, []byte(body))
+	if err != nil {
+		return "", err
+	}
+	if a.status >= http.StatusBadRequest {
+		return "", fmt.Errorf("%s %s %.200s: status %d: %.500s", method, path, body, a.status, a.body)
+	}
+	return a.body, nil
+}
+
+// document sends a MIR document to an application that must succeed.
+func (c *caller) document(ctx context.Context, app, format string, args ...any) (string, error) {
+	return c.must(ctx, http.MethodPost, "/apps/"+app+"/mir", "application/xml", fmt.Sprintf(format, args...))
+}
+
+// attach makes an application of a process.
+func (c *caller) attach(ctx context.Context, app string, pid int) error {
+	_, err := c.must(ctx, http.MethodPost, "/apps", "application/json", fmt.Sprintf(`{"name":%q,"attach":[%d]}`, app, pid))
+	return err
+}

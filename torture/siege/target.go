@@ -1,0 +1,165 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+//go:embed besieged/target.c
+var source []byte
+
+// functions is how many functions the target has that can be probed.
+const functions = 10000
+
+// compile builds the target where every user can execute it.
+func compile(dir string) (string, error) {
+	path := filepath.Join(dir, "target")
+	cmd := exec.Command("gcc", "-O1", "-pthread", "-x", "c", "-", "-o", path)
+	cmd.Stdin = bytes.NewReader(source)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot compile the target: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// target is a running program. One goroutine uses it.
+type target struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string
+	text  []byte // its code before anything was probed
+}
+
+func startTarget(program string, uid uint32) (*target, error) {
+	t := &target{cmd: exec.Command(program), lines: make(chan string)}
+	t.cmd.Dir = "/"
+	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	var err error
+	if t.in, err = t.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := t.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(t.lines)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			t.lines <- lines.Text()
+		}
+	}()
+	if _, err := t.tell("call 1"); err != nil { // all it needs is loaded then
+		return nil, err
+	}
+	t.text, err = t.code()
+	return t, err
+}
+
+func (t *target) pid() int { return t.cmd.Process.Pid }
+
+// tell sends a line and returns the answer.
+func (t *target) tell(line string) (string, error) {
+	const patience = 20 * time.Second
+	if _, err := fmt.Fprintln(t.in, line); err != nil {
+		return "", fmt.Errorf("the target takes no line: %w", err)
+	}
+	select {
+	case answer, ok := <-t.lines:
+		if !ok {
+			return "", errors.New("the target has ended")
+		}
+		return answer, nil
+	case <-time.After(patience):
+		return "", fmt.Errorf("the target has not answered %q in %v%s", line, patience, t.threads())
+	}
+}
+
+// threads is how the kernel sees the program's threads, a line for each.
+func (t *target) threads() string {
+	var b strings.Builder
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", t.pid()))
+	for _, task := range tasks {
+		fmt.Fprintf(&b, "\n%s", filepath.Base(task))
+		for _, file := range []string{"status", "syscall"} {
+			text, _ := os.ReadFile(filepath.Join(task, file)) // a thread may have ended
+			for line := range strings.Lines(string(text)) {
+				if name, _, named := strings.Cut(line, ":"); !named || name == "State" || name == "TracerPid" || name == "SigPnd" || name == "ShdPnd" {
+					fmt.Fprintf(&b, " %s", strings.Join(strings.Fields(line), " "))
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+// code is the code of the program as it is in memory.
+func (t *target) code() ([]byte, error) {
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", t.pid()))
+	if err != nil {
+		return nil, err
+	}
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.pid()))
+	if err != nil {
+		return nil, err
+	}
+	defer memory.Close()
+	var code []byte
+	for line := range strings.Lines(string(maps)) {
+		var start, end int64
+		var mode string
+		if n, _ := fmt.Sscanf(line, "%x-%x %s", &start, &end, &mode); n < 3 || mode != "r-xp" || !strings.Contains(line, "/") {
+			continue
+		}
+		part := make([]byte, end-start)
+		if _, err := memory.ReadAt(part, start); err != nil {
+			return nil, err
+		}
+		code = append(code, part...)
+	}
+	return code, nil
+}
+
+// unharmed reports that the target lives, computes what it should, and has the code that it had.
+func (t *target) unharmed() error {
+	want := uint64(1)
+	for n := range uint64(functions) {
+		want = want*1103515245 + 10000 + n
+	}
+	answer, err := t.tell("call 1")
+	if err != nil {
+		return err
+	}
+	if answer != fmt.Sprint(want) {
+		return fmt.Errorf("the target computes %s for %d", answer, want)
+	}
+	code, err := t.code()
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(code, t.text) {
+		return errors.New("the code of the target is not what it was")
+	}
+	return nil
+}
+
+func (t *target) end() {
+	t.cmd.Process.Kill()
+	for range t.lines { // until its end
+	}
+	t.cmd.Wait() // it was killed
+}
