@@ -141,22 +141,28 @@ func (s *served) clean(t *testing.T) {
 	}
 }
 
-func (s *served) data() string { return filepath.Join(s.dir, "data") }
+// data is the data directory: the one that the test has chosen, or one of the test's own.
+func (s *served) data() string {
+	if i := slices.Index(s.more, "--data"); i >= 0 {
+		return s.more[i+1]
+	}
+	return filepath.Join(s.dir, "data")
+}
 
 // await waits for the line "ready".
 func (s *served) await(t *testing.T, out io.Reader) {
 	t.Helper()
 	line, err := bufio.NewReader(out).ReadString('\n')
+	cmd, ended := s.cmd, s.ended
+	go func() { // also where the test ends here: what it cleans up waits for the gateway
+		cmd.Wait()
+		close(ended)
+	}()
 	fields := strings.Fields(line)
 	if err != nil || len(fields) != 3 || fields[0] != "ready" || fields[1] != "unix:"+s.socket {
 		t.Fatalf("first line %q, %v\n%s", line, err, s.logged())
 	}
 	s.url = fields[2]
-	cmd, ended := s.cmd, s.ended
-	go func() {
-		cmd.Wait()
-		close(ended)
-	}()
 }
 
 // logged is what the gateway wrote to its log.

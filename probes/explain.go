@@ -86,10 +86,7 @@ var requestToken = regexp.MustCompile(`\b` + string(omis.ClassCSR) + `_[0-9]+\b`
 // these.
 func (a *App) named(why string) string {
 	return requestToken.ReplaceAllStringFunc(why, func(token string) string {
-		a.mu.RLock()
-		list := a.probes
-		a.mu.RUnlock()
-		for _, p := range list {
+		for _, p := range a.Probes() {
 			if _, w := p.now(); w != nil && slices.Contains(w.handles.Requests, omis.Token(token)) {
 				return p.id
 			}
