@@ -57,7 +57,7 @@ func TestFullDisk(t *testing.T) {
 	s := startServe(t, os.Geteuid(), "--data", disk)
 	c := startTally(t)
 	request := func(region string) string {
-		return fmt.Sprintf(`<instrreq activated="true" flush="true"><codeRegion from="tally:%s"/><metric name="COUNT"/></instrreq>`, region)
+		return fmt.Sprintf(`<instrreq activated="true" flush="true"><codeRegion from="tally:%s"/><metric name="COUNT"/><process id="*"/></instrreq>`, region)
 	}
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	s.mir(t, "tally", request("work"))

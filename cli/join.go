@@ -230,8 +230,8 @@ func (b *backend) Probes() []gateway.Probe {
 	return all
 }
 
-func (m *monitor) Probe(id string) (gateway.Probe, bool) {
-	p, err := m.registry.Probe(id)
+func (b *backend) Probe(id string) (gateway.Probe, bool) {
+	p, err := b.registry.Probe(id)
 	if err != nil {
 		return gateway.Probe{}, false
 	}
@@ -239,7 +239,7 @@ func (m *monitor) Probe(id string) (gateway.Probe, bool) {
 	return describeProbe(p.Status()), true
 }
 
-func (m *monitor) CountProbes() int { return m.registry.CountProbes() }
+func (b *backend) CountProbes() int { return b.registry.CountProbes() }
 
 func describeProbe(s probes.Status) gateway.Probe {
 	p := gateway.Probe{

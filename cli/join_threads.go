@@ -49,9 +49,7 @@ func (b *threadBook) recall(e *engine.Engine) error {
 		var t namedThread
 		_, unclear := b.journal.Get(key, &t)
 		if start, err := proc.ThreadStart(t.Proc.PID, t.TID); unclear != nil || err != nil || start > t.Seen || proc.Alive(t.Proc) != nil {
-			if err := b.journal.Delete(key); err != nil {
-				return err
-			}
+			b.note(b.journal.Delete(key))
 			continue
 		}
 		e.RecallThread(t.Proc, t.TID, omis.Token(strings.TrimPrefix(key, threadPrefix)))

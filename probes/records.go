@@ -50,7 +50,7 @@ func (r *Registry) write(key string, value any) error {
 	if j == nil {
 		return nil
 	}
-	return unwritten(j.Put(key, value))
+	return r.unwritten(j.Put(key, value))
 }
 
 func (r *Registry) erase(key string) error {
@@ -58,12 +58,17 @@ func (r *Registry) erase(key string) error {
 	if j == nil {
 		return nil
 	}
-	return unwritten(j.Delete(key))
+	return r.unwritten(j.Delete(key))
 }
 
-// unwritten says what it means that something is not in the journal.
-func unwritten(err error) error {
+// unwritten says what it means that something is not in the journal. What a former gateway
+// has left comes back all the same: the journal has it, as it was before.
+func (r *Registry) unwritten(err error) error {
 	if err == nil {
+		return nil
+	}
+	if r.restoring.Load() {
+		r.config.Log.Warn("what was brought back is not written down", "error", err)
 		return nil
 	}
 	return failf(Unavailable, "it was done, but will not be known any more if the gateway is killed: %v", err)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"mirador/mir/translate"
 	"mirador/omis"
@@ -19,6 +20,8 @@ import (
 // and is never held while the monitor is asked.
 type Registry struct {
 	config Config
+
+	restoring atomic.Bool // Restore runs
 
 	relieving sync.WaitGroup // probes that are being deactivated because they take too much
 

@@ -21,6 +21,8 @@ func (r *Registry) Restore(ctx context.Context) error {
 	if j == nil {
 		return nil
 	}
+	r.restoring.Store(true)
+	defer r.restoring.Store(false)
 	if d := j.Damage(); len(d.Lines) > 0 {
 		r.config.Log.Error("the journal was damaged: what these records said is lost, or is older", "records", d.Keys(), "lines", len(d.Lines), "copy", d.Copy)
 	}
