@@ -7,7 +7,7 @@
 // pointer, in flags and in vector registers, and is probed at every instruction. Another
 // tool's uprobes come and go at the beginnings of functions meanwhile.
 //
-//	torture -places N [-time 10m] [-seed N] [-mirador FILE]
+//	torture -places N [-ways LIST] [-time 10m] [-seed N] [-mirador FILE]
 //	torture [-time 10m] [-kills N] [-placements LIST] [-programs LIST] [-seed N] [-mirador FILE]
 //
 // With -places it plants probes at every instruction of generated functions instead: see

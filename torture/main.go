@@ -27,6 +27,7 @@ func main() {
 	flag.StringVar(&programs, "programs", "", "a list of bash, python, c++, c, go, rust; \"\": all")
 	flag.IntVar(&p.most, "most", 300, "probes at a time in a program, besides those that are compared")
 	places := flag.Int("places", 0, "in place of all this, plant so many probes in generated functions, one at each instruction, in every placement (see package sweep), for -time at most")
+	ways := flag.String("ways", strings.Join(sweep.Ways, ","), "with -places: the placements, and ways to hold threads")
 	flag.Uint64Var(&p.seed, "seed", rand.Uint64N(1e6), "of the random numbers")
 	flag.Parse()
 	if programs != "" {
@@ -36,7 +37,7 @@ func main() {
 	defer stop()
 	report := p.report
 	if *places > 0 {
-		report = func(ctx context.Context) error { return p.sweep(ctx, *places) }
+		report = func(ctx context.Context) error { return p.sweep(ctx, *places, strings.Split(*ways, ",")) }
 	}
 	if err := report(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "torture:", err)
@@ -61,9 +62,9 @@ func (p plan) report(ctx context.Context) error {
 }
 
 // sweep plants probes at so many places of generated functions.
-func (p plan) sweep(ctx context.Context, places int) error {
+func (p plan) sweep(ctx context.Context, places int, ways []string) error {
 	fmt.Fprintf(p.progress, "sweeping %d places with seed %d\n", places, p.seed)
-	s := sweep.Plan{Warden: []string{p.mirador, "warden"}, Ways: sweep.Ways, Places: places, Time: p.time, Seed: p.seed, Progress: p.progress}
+	s := sweep.Plan{Warden: []string{p.mirador, "warden"}, Ways: ways, Places: places, Time: p.time, Seed: p.seed, Progress: p.progress}
 	outcomes, err := s.Run(ctx)
 	sweep.Print(p.progress, outcomes)
 	for _, o := range outcomes {

@@ -4,6 +4,6 @@
 // can destroy them: in the red zone below the stack pointer, in the flags, in general and
 // in vector registers; they branch, loop, call, and jump by tables.
 //
-// Command torture runs it with -places. One goroutine for each placement owns a monitor and
-// its victim.
+// Command torture runs it with -places. One goroutine owns the
+// monitor and its victim.
 package sweep

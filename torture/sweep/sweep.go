@@ -13,8 +13,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -53,11 +51,10 @@ type Outcome struct {
 	Wrong   []error
 }
 
-// Run sweeps in every way at the same time. The error is of what could not be done; what
+// Run sweeps in one way after the other, each for its share of the time: two monitors in one
+// process would wait for each other's threads. The error is of what could not be done; what
 // was wrong is in the outcomes.
-func (p Plan) Run(ctx context.Context) ([]*Outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.Time)
-	defer cancel()
+func (p Plan) Run(ctx context.Context) (outcomes []*Outcome, err error) {
 	dir, err := os.MkdirTemp("", "mirador-sweep-")
 	if err != nil {
 		return nil, err
@@ -66,35 +63,20 @@ func (p Plan) Run(ctx context.Context) ([]*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all sync.WaitGroup
-	var planted atomic.Int64
-	outcomes, errs := make([]*Outcome, len(p.Ways)), make([]error, len(p.Ways))
 	for i, way := range p.Ways {
-		outcomes[i] = &Outcome{Way: way, Planted: map[string]int{}, Refused: map[string]int{}}
-		s := &sweeper{Outcome: outcomes[i], builder: b, plan: p, planted: &planted, share: p.Places / len(p.Ways), seed: p.Seed*1000 + uint64(i)*100_000_000}
-		all.Go(func() { errs[i] = s.run(ctx) })
+		o := &Outcome{Way: way, Planted: map[string]int{}, Refused: map[string]int{}}
+		outcomes = append(outcomes, o)
+		s := &sweeper{Outcome: o, builder: b, plan: p, share: p.Places / len(p.Ways), seed: p.Seed*1000 + uint64(i)*100_000_000, told: time.Now()}
+		within, cancel := context.WithTimeout(ctx, p.Time/time.Duration(len(p.Ways)))
+		err = errors.Join(err, s.run(within))
+		cancel()
 	}
-	done := make(chan struct{})
-	go func() { all.Wait(); close(done) }()
-	p.report(done, &planted)
 	wrong := func(o *Outcome) bool { return len(o.Wrong) > 0 }
-	if err = errors.Join(errs...); err == nil && !slices.ContainsFunc(outcomes, wrong) {
+	if err == nil && !slices.ContainsFunc(outcomes, wrong) {
 		return outcomes, os.RemoveAll(dir)
 	}
 	fmt.Fprintln(p.Progress, "the programs are in", dir)
 	return outcomes, err
-}
-
-func (p Plan) report(done <-chan struct{}, planted *atomic.Int64) {
-	begin := time.Now()
-	for {
-		select {
-		case <-done:
-			return
-		case <-time.After(10 * time.Second):
-			fmt.Fprintf(p.Progress, "%v: %d places\n", time.Since(begin).Round(time.Second), planted.Load())
-		}
-	}
 }
 
 // sweeper sweeps in one way.
@@ -102,10 +84,10 @@ type sweeper struct {
 	*Outcome
 	*builder
 	plan    Plan
-	planted *atomic.Int64 // of all
-	share   int           // how many it has to plant
-	seed    uint64        // of the next victim
+	share   int    // how many places it has to plant
+	seed    uint64 // of the next victim
 	monitor *monitor.Monitor
+	told    time.Time // when progress was printed
 }
 
 func (s *sweeper) run(ctx context.Context) (err error) {
@@ -113,7 +95,7 @@ func (s *sweeper) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.monitor.Close(context.WithoutCancel(ctx))) }()
-	for before := s.total(); before < s.share && ctx.Err() == nil; {
+	for s.total() < s.share && ctx.Err() == nil {
 		s.seed++
 		if err := s.victim(ctx); err != nil {
 			s.Wrong = append(s.Wrong, fmt.Errorf("%s, seed %d: %w", s.Way, s.seed, err))
@@ -121,11 +103,17 @@ func (s *sweeper) run(ctx context.Context) (err error) {
 				return nil
 			}
 		}
-		now := s.total()
-		s.planted.Add(int64(now - before))
-		before = now
+		s.tell()
 	}
 	return nil
+}
+
+// tell prints now and then how far it is.
+func (s *sweeper) tell() {
+	if time.Since(s.told) > 10*time.Second {
+		s.told = time.Now()
+		fmt.Fprintf(s.plan.Progress, "%s: %d programs, %d places, %d wrong\n", s.Way, s.Victims, s.total(), len(s.Wrong))
+	}
 }
 
 func (s *sweeper) total() (n int) {
