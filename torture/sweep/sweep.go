@@ -98,7 +98,9 @@ func (s *sweeper) run(ctx context.Context) (err error) {
 	for s.total() < s.share && ctx.Err() == nil {
 		s.seed++
 		if err := s.victim(ctx); err != nil {
-			s.Wrong = append(s.Wrong, fmt.Errorf("%s, seed %d: %w", s.Way, s.seed, err))
+			err = fmt.Errorf("%s, seed %d: %w", s.Way, s.seed, err)
+			fmt.Fprintln(s.plan.Progress, "wrong:", err)
+			s.Wrong = append(s.Wrong, err)
 			if len(s.Wrong) >= 10 {
 				return nil
 			}

@@ -238,11 +238,16 @@ func measure(code []byte) (length int, quick bool) {
 // The kernel ignores VEX, EVEX and XOP prefixes where it decides how to execute an instruction:
 // it jumps for vmovdqu %ymm0,(%rdi), whose opcode is that of jg, and stores nothing; it
 // pushes a word for vxorps, and does nothing for vzeroupper. A thread that steps over pushf
-// pushes its flags with the trap flag set; it gets SIGTRAP when it restores them.
+// pushes its flags with the trap flag set; it gets SIGTRAP when it restores them. xchg %rax,%r8
+// is a nop with a REX prefix, which the kernel ignores as well.
 func spoilt(code []byte) string {
 	const prefixed = "the kernel takes instructions with a VEX, EVEX or XOP prefix for others"
+	var rex byte
 	for i, b := range code {
 		switch b {
+		case 0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48, 0x49, 0x4a, 0x4b, 0x4c, 0x4d, 0x4e, 0x4f:
+			rex = b
+			continue
 		case 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3:
 			continue
 		case 0xc4, 0xc5, 0x62:
@@ -252,6 +257,10 @@ func spoilt(code []byte) string {
 				return prefixed
 			}
 			return ""
+		case 0x90:
+			if rex&1 != 0 {
+				return "the kernel takes it for a nop"
+			}
 		case 0x9c:
 			return "the flags that it pushes there contain the trap flag, which ends the program when it restores them"
 		}
