@@ -11,8 +11,9 @@ type Patcher interface {
 	// Ground prepares a process for patches: it maps memory that the process shares with
 	// the monitor, at most once until the process ends or executes another program.
 	Ground(p ProcID) (Ground, error)
-	// Survey returns for each address the reason why it cannot be patched, nil if it can.
-	Survey(p ProcID, addrs []uint64) []error
+	// Survey returns for each address the reason why it cannot be patched, nil if it can,
+	// and what Exclusive and Misses of the patch would return.
+	Survey(p ProcID, addrs []uint64) (notes []string, errs []error)
 	// GoCode describes for each address whether the code there is Go.
 	GoCode(p ProcID, addrs []uint64) []GoCode
 	// Patch inserts code at all addresses of the list and stops the process's threads

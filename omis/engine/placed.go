@@ -173,7 +173,7 @@ func (e *Engine) forget(c *csr, p *process) {
 func (e *Engine) where(c *csr) omis.Placement {
 	all := make([]omis.Placement, 0, len(c.subs))
 	for _, s := range c.subs {
-		all = append(all, cautious(beside(s.proc.node().priced(s.where(), c.times), c), c))
+		all = append(all, shared(cautious(beside(s.proc.node().priced(s.where(), c.times), c), c), s.proc, c))
 	}
 	if len(c.subs) == 0 && c.event.source.kind != 0 {
 		for _, t := range c.targets() {
@@ -196,7 +196,21 @@ func (e *Engine) where(c *csr) omis.Placement {
 
 // wouldBe is where a request would run in a process.
 func (e *Engine) wouldBe(c *csr, t target) omis.Placement {
-	return t.proc.node().priced(e.judged(c, t), c.times)
+	return shared(t.proc.node().priced(e.judged(c, t), c.times), t.proc, c)
+}
+
+// shared adds to the placement of a request that holds threads what the node reports of the
+// request's watch and the uprobes of other tools.
+func shared(p omis.Placement, at *process, c *csr) omis.Placement {
+	n, ok := at.node().Node.(omis.Neighbours)
+	w := c.event.watch
+	if !ok || p.Name != trapped || w.Event != omis.EventReachedAddr {
+		return p
+	}
+	if note := n.Beside(at.at().id, w.Addr); note != "" {
+		p.Why += "; " + note
+	}
+	return p
 }
 
 func (e *Engine) judged(c *csr, t target) omis.Placement {

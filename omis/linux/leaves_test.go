@@ -128,4 +128,3 @@ func TestPatchGoLeavesStorm(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
-

@@ -98,6 +98,7 @@ type Node struct {
 var (
 	_ omis.Node          = (*Node)(nil)
 	_ omis.TimingChecker = (*Node)(nil)
+	_ omis.Neighbours    = (*Node)(nil)
 )
 
 // Open makes the node.

@@ -86,8 +86,8 @@ func (n *Node) patch(g *ground, list []omis.Patch, made []omis.Patched, errs []e
 }
 
 // Survey: see omis.Patcher.
-func (n *Node) Survey(p omis.ProcID, addrs []uint64) []error {
-	errs := make([]error, len(addrs))
+func (n *Node) Survey(p omis.ProcID, addrs []uint64) (notes []string, errs []error) {
+	notes, errs = make([]string, len(addrs)), make([]error, len(addrs))
 	g, err := n.ground(p)
 	var known *program
 	if err == nil {
@@ -95,10 +95,11 @@ func (n *Node) Survey(p omis.ProcID, addrs []uint64) []error {
 	}
 	for i, addr := range addrs {
 		if errs[i] = err; err == nil {
-			errs[i] = noCode(addr, g.site.Survey(addr, known))
+			notes[i], errs[i] = g.site.Survey(addr, known)
+			errs[i] = noCode(addr, errs[i])
 		}
 	}
-	return errs
+	return notes, errs
 }
 
 // Unpatch: see omis.Patcher.

@@ -53,6 +53,7 @@ type breakpoint struct {
 	entry      int    // in the resident table
 	standing   bool   // says the resident table
 	watches    []*watch
+	lost       bool             // another tool has taken the INT3 out, once or more
 	runtime    *landing.Runtime // of Go, where the code is of that
 }
 

@@ -79,14 +79,15 @@ func (s *Site) Prepare(list []omis.Patch, program Program) *Batch {
 	return b
 }
 
-// Survey tells why no code can be put at an address; nil: it can.
-func (s *Site) Survey(addr uint64, program Program) error {
+// Survey returns the reason why no code can be put at an address, nil if it can be, and what
+// whoever uses the code must know.
+func (s *Site) Survey(addr uint64, program Program) (note string, err error) {
 	v, err := program.Surveyor(addr)
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = v.find(addr)
-	return err
+	found, err := v.find(addr)
+	return found.note, err
 }
 
 // add finds the place for a patch.

@@ -41,7 +41,8 @@ type spot struct {
 	// its first instruction, which moves the stack pointer down by pushed.
 	behind bool
 	pushed int32
-	late   bool // it is behind instructions that may fault, see later
+	late   bool   // it is behind instructions that may fault, see later
+	note   string // what whoever uses code there must know
 }
 
 // find finds the window for an address; the jump may stand before it.
@@ -50,13 +51,17 @@ func (s *Surveyor) find(addr uint64) (spot, error) {
 	if err != nil {
 		return p, err
 	}
-	if behind, why := s.behindFirst(f, i, p, 0); why == nil {
+	behind, why := s.behindFirst(f, i, p, 0)
+	if why == nil {
 		return behind, nil
 	}
-	if p.Window, err = s.reach(f, i, nil); err == nil {
+	p.Window, err = s.reach(f, i, nil)
+	if err == nil {
+		p.note = s.exclusive(&p.Window, why)
 		return p, nil
 	}
 	if late, _, e := s.later(f, i, p, 0); e == nil {
+		late.note = lateNote
 		return late, nil
 	}
 	return p, err

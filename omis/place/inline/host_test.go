@@ -154,7 +154,9 @@ func (h *host) Left() (list []omis.Patched) {
 	return list
 }
 
-func (h *host) Survey(_ omis.ProcID, addrs []uint64) []error { return make([]error, len(addrs)) }
+func (h *host) Survey(_ omis.ProcID, addrs []uint64) ([]string, []error) {
+	return make([]string, len(addrs)), make([]error, len(addrs))
+}
 
 func (h *host) GoCode(_ omis.ProcID, addrs []uint64) []omis.GoCode {
 	list := make([]omis.GoCode, len(addrs))

@@ -39,8 +39,10 @@ func (forgedPoint) Exclusive() string      { return "" }
 func (forgedPoint) Misses() string         { return "" }
 func (forgedPoint) SetActive(bool) error   { return nil }
 
-func (f *forged) Ground(omis.ProcID) (omis.Ground, error)      { return f, nil }
-func (f *forged) Survey(_ omis.ProcID, addrs []uint64) []error { return make([]error, len(addrs)) }
+func (f *forged) Ground(omis.ProcID) (omis.Ground, error) { return f, nil }
+func (f *forged) Survey(_ omis.ProcID, addrs []uint64) ([]string, []error) {
+	return make([]string, len(addrs)), make([]error, len(addrs))
+}
 
 func (f *forged) GoCode(_ omis.ProcID, addrs []uint64) []omis.GoCode {
 	return make([]omis.GoCode, len(addrs))

@@ -37,12 +37,13 @@ func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 		return verdicts, errs
 	}
 	codes := p.goCodes(list, errs)
-	for k, err := range p.patcher.Survey(list[0].Watch.Proc, addrs) {
+	notes, refused := p.patcher.Survey(list[0].Watch.Proc, addrs)
+	for k, err := range refused {
 		if errs[at[k]] == nil {
 			errs[at[k]] = err
 		}
 		if errs[at[k]] == nil {
-			verdicts[at[k]] = verdict(list[at[k]].Program, 0, codes[at[k]].In)
+			verdicts[at[k]] = noted(verdict(list[at[k]].Program, 0, codes[at[k]].In), notes[k])
 		}
 	}
 	return verdicts, errs
@@ -344,12 +345,15 @@ func (p *Placer) Drain(list []omis.Placed) {
 
 // Verdict: see omis.Placed.
 func (pl *placed) Verdict() omis.Verdict {
-	v := pl.verdict
-	if why := pl.patch.Exclusive(); why != "" {
-		v.Why += "; " + why
-	}
-	if why := pl.patch.Misses(); why != "" {
-		v.Why += "; " + why
+	return noted(pl.verdict, pl.patch.Exclusive(), pl.patch.Misses())
+}
+
+// noted adds to a verdict what whoever uses the place must know.
+func noted(v omis.Verdict, notes ...string) omis.Verdict {
+	for _, note := range notes {
+		if note != "" {
+			v.Why += "; " + note
+		}
 	}
 	return v
 }

@@ -1,0 +1,125 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"time"
+
+	"mirador/omis"
+	"mirador/omis/host/proc"
+	"mirador/omis/linux/rendezvous"
+)
+
+// What Beside returns.
+const (
+	noteJump = "threads are held by a jump at the first instruction of the function, and another tool's uprobe there would end the process (serve --prefer sharing has breakpoints hold them)"
+	noteLost = "another tool has taken our breakpoint away: its uprobe stood at the same address, and when it left, the kernel wrote the program's instruction there; hits until then were not seen, and the breakpoint stands again"
+)
+
+// besidePatience is how long Beside waits for an owner that has other work.
+const besidePatience = 200 * time.Millisecond
+
+// Beside: see omis.Neighbours. The kernel gives no sign of a uprobe that another tool has set
+// at the address of a breakpoint of ours: it finds an INT3 there and leaves it. When the tool
+// leaves, the kernel writes the file's byte; that can be seen, and put right.
+func (n *Node) Beside(p omis.ProcID, addr uint64) string {
+	n.mu.Lock()
+	o := n.owners[p]
+	n.mu.Unlock()
+	if o == nil {
+		return n.wouldJump(p, addr)
+	}
+	c := &lookBeside{answer: newAnswer(), addr: addr}
+	if !o.box.post(c) {
+		return ""
+	}
+	select {
+	case <-c.done:
+	case <-time.After(besidePatience):
+		return "" // c.note is the owner's until it is done
+	}
+	if !c.watched {
+		return n.wouldJump(p, addr)
+	}
+	return c.note
+}
+
+// lookBeside has an owner look at what holds threads at an address.
+type lookBeside struct {
+	*answer
+	addr    uint64
+	watched bool
+	note    string
+}
+
+func (c *lookBeside) do(o *owner) {
+	if m := o.meeting; m.isCrossing(c.addr) {
+		c.watched = true
+		if o.node.isFirst(o.proc.PID, c.addr) {
+			c.note = noteJump
+		}
+	} else if o.space != nil && o.space.breakpoints[c.addr] != nil {
+		c.watched = true
+		if o.keepsStanding(o.space.breakpoints[c.addr]) {
+			c.note = noteLost
+		}
+	}
+	c.give(nil)
+}
+
+// isCrossing reports whether a jump holds threads at an address.
+func (m *meeting) isCrossing(addr uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.crossings[addr]
+	return c != nil && !c.former
+}
+
+// keepsStanding writes the INT3 of a breakpoint again if another tool has taken it out, and
+// reports whether one ever did.
+func (o *owner) keepsStanding(b *breakpoint) (lost bool) {
+	var now [1]byte
+	if _, err := o.space.memory.ReadAt(now[:], int64(b.addr)); err == nil && b.standing && now[0] == b.original && b.original != int3 {
+		b.lost = true
+		_ = o.write(b.addr, []byte{int3}) // it fails where the program has ended
+	}
+	return b.lost
+}
+
+// isFirst reports whether a function begins at an address.
+func (n *Node) isFirst(pid int, addr uint64) bool {
+	layout, err := n.images.Layout(pid)
+	if err != nil {
+		return false
+	}
+	begin, end := layout.Bounds(addr)
+	return begin != end && begin == addr
+}
+
+// wouldJump returns noteJump where a watch would hold threads by a jump at the beginning of a
+// function, as far as the file tells.
+func (n *Node) wouldJump(p omis.ProcID, addr uint64) string {
+	if n.byPtrace || n.sharing || !n.isFirst(p.PID, addr) {
+		return ""
+	}
+	maps, err := proc.Maps(p.PID)
+	if err != nil {
+		return ""
+	}
+	layout, err := n.images.Layout(p.PID)
+	m, ok := maps.At(addr)
+	if err != nil || !ok || m.Inode == 0 {
+		return ""
+	}
+	begin, end := layout.Bounds(addr)
+	code := make([]byte, end-begin)
+	text, err := n.texts.Of(p.PID, m, begin, code)
+	if err != nil || text.Go {
+		return ""
+	}
+	plan, err := rendezvous.Survey(rendezvous.Function{Start: begin, Code: code}, addr)
+	if at := addr - m.Start; err != nil || !plan.Whole() && text.Branches.Between(at, at+plan.Length()) {
+		return ""
+	}
+	return noteJump
+}
