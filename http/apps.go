@@ -47,7 +47,7 @@ func (s *Server) listApps(x *exchange) error {
 
 func (s *Server) touchable(c *Caller) []App {
 	apps := append([]App{}, s.backend.Apps()...) // none is a list, too, not null
-	return slices.DeleteFunc(apps, func(a App) bool { return !c.mayTouch(&a) })
+	return slices.DeleteFunc(apps, func(a App) bool { return !s.mayTouch(c, &a) })
 }
 
 func (s *Server) getApp(x *exchange) error {
@@ -139,7 +139,7 @@ func decodeAppRequest(body []byte) (*AppRequest, error) {
 // application.
 func (s *Server) mayExtend(c *Caller, name string) error {
 	for _, app := range s.backend.Apps() {
-		if app.Name == name && !c.mayTouch(&app) {
+		if app.Name == name && !s.mayTouch(c, &app) {
 			return NewFault(http.StatusForbidden, fmt.Sprintf(
 				"application %s belongs to uid %d, and you are %s: choose another name with --app", name, app.Owner, c.Name))
 		}
@@ -165,7 +165,7 @@ func (s *Server) launch(x *exchange, req *AppRequest) (App, error) {
 
 func (s *Server) attach(x *exchange, req *AppRequest) (App, error) {
 	for _, pid := range req.Attach {
-		uid, err := processOwner(pid)
+		uid, err := s.ownerOf(pid)
 		if err != nil {
 			return App{}, err
 		}
@@ -191,11 +191,11 @@ func (s *Server) attachForked(x *exchange, app App, req *AppRequest) (App, error
 			if slices.Contains(pids, child) {
 				continue
 			}
-			if uid, err := processOwner(child); err != nil || !x.caller.MayTouch(uid) {
+			if uid, err := s.ownerOf(child); err != nil || !x.caller.MayTouch(uid) {
 				continue
 			}
 			wider, err := s.backend.Attach(x.r.Context(), app.Name, []int{child})
-			if _, gone := processOwner(child); err != nil && gone == nil {
+			if _, gone := s.ownerOf(child); err != nil && gone == nil {
 				return app, fmt.Errorf("cannot attach to process %d, which process %d has forked (\"alone\" leaves it out): %w", child, pid, err)
 			}
 			if err == nil {

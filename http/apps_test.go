@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 )
 
 // serveAs sends one request to a server as a caller.
@@ -82,47 +79,32 @@ func TestAppRequestsThatAreNone(t *testing.T) {
 }
 
 func TestAttachLooksAtTheOwner(t *testing.T) {
-	mine := &Caller{Name: "me", Role: Debug, UID: os.Geteuid()}
-	body := fmt.Sprintf(`{"attach":[%d]}`, os.Getpid())
-	expect(t, ask(t, one(), mine, "POST", "/apps/web", body), 201)
-	expect(t, ask(t, one(), other, "POST", "/apps/web", body), 403, "ask that user or root")
-	expect(t, ask(t, one(), root, "POST", "/apps/web", `{"attach":[4194305]}`), 404, "no process")
-	expect(t, ask(t, one(), root, "POST", "/apps/web", `{"attach":[-1]}`), 404, "no process")
-
-	foreign := exec.Command("sleep", "60")
-	foreign.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	if err := foreign.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { foreign.Process.Kill(); foreign.Wait() }()
-	expect(t, ask(t, one(), nobody, "POST", "/apps/web", fmt.Sprintf(`{"attach":[%d]}`, foreign.Process.Pid)), 201)
+	const his, gone = 100, 4194305
+	b := one()
+	b.owners = map[int]int{his: nobody.UID}
+	body := fmt.Sprintf(`{"attach":[%d]}`, his)
+	expect(t, ask(t, b, nobody, "POST", "/apps/web", body), 201)
+	expect(t, ask(t, b, other, "POST", "/apps/web", body), 403, "ask that user or root")
+	expect(t, ask(t, b, root, "POST", "/apps/web", fmt.Sprintf(`{"attach":[%d]}`, gone)), 404, "no process 4194305")
 }
 
 // TestAttachForked takes in what a process has forked, unless the caller may not touch it or
 // asks for the process alone.
 func TestAttachForked(t *testing.T) {
-	foreign := exec.Command("sleep", "60")
-	foreign.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	own := exec.Command("sleep", "60")
-	for _, cmd := range []*exec.Cmd{foreign, own} {
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { cmd.Process.Kill(); cmd.Wait() }()
-	}
-	const gone = 4194305
-	parent := os.Getpid()
+	const parent, own, foreign, gone = 100, 101, 102, 103
+	me := &Caller{Name: "me", Role: Debug, UID: 1001}
 	for _, c := range []struct {
 		caller *Caller
 		body   string
 		want   []int
 	}{
-		{root, `{"attach":[%d]}`, []int{parent, own.Process.Pid, foreign.Process.Pid}},
-		{&Caller{Name: "me", Role: Debug, UID: os.Geteuid()}, `{"attach":[%d]}`, []int{parent, own.Process.Pid}},
+		{root, `{"attach":[%d]}`, []int{parent, own, foreign}},
+		{me, `{"attach":[%d]}`, []int{parent, own}},
 		{root, `{"attach":[%d],"alone":true}`, []int{parent}},
 	} {
 		b := one()
-		b.forked = map[int][]int{parent: {gone, own.Process.Pid, foreign.Process.Pid}}
+		b.forked = map[int][]int{parent: {gone, own, foreign}}
+		b.owners = map[int]int{parent: me.UID, own: me.UID, foreign: nobody.UID}
 		expect(t, ask(t, b, c.caller, "POST", "/apps/web", fmt.Sprintf(c.body, parent)), 201)
 		if follow := len(c.want) > 1; follow != (len(b.followed) > 0) {
 			t.Errorf("%s as %s: follows forks: %t, want %t", c.body, c.caller.Name, !follow, follow)
@@ -135,24 +117,12 @@ func TestAttachForked(t *testing.T) {
 
 var nobody = &Caller{Name: "uid 65534", Role: Debug, UID: 65534}
 
-// A process of root that acts as another user for a while is not that user's,
-// neither to attach to nor when it was taken in before.
-func TestProcessOfTwoUsers(t *testing.T) {
-	both := exec.Command("setpriv", "--euid", "65534", "sleep", "60")
-	if err := both.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { both.Process.Kill(); both.Wait() }()
-	pid := both.Process.Pid
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(name) == "sleep\n" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("setpriv executes nothing")
-		}
-	}
+// A process that has become another user's is not the former user's, neither to attach to
+// nor when it was taken in before.
+func TestProcessOfAnotherUser(t *testing.T) {
+	const pid = 100
 	b := one()
+	b.owners = map[int]int{pid: 0}
 	b.apps = []App{{Name: "mmul", Owner: 65534, Processes: []Process{{Token: "p_1", PID: pid}}}}
 	expect(t, ask(t, b, nobody, "POST", "/apps/web", fmt.Sprintf(`{"attach":[%d]}`, pid)), 403, "ask that user or root")
 	expect(t, ask(t, b, nobody, "POST", "/apps/mmul/mir", "<snapshotreq/>"), 403, "another identity")

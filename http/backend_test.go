@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"mirador/http/identity"
 	"mirador/mir"
 	"mirador/mir/conform"
 	"mirador/mir/translate"
@@ -39,7 +40,8 @@ type scripted struct {
 	followed []string
 	streams  map[string]chan *mir.Measurement
 	replies  chan StreamedReply
-	after    uint64 // of the last stream
+	owners   map[int]int // of processes; the kernel says where it is nil
+	after    uint64      // of the last stream
 }
 
 var _ Backend = (*scripted)(nil)
@@ -188,11 +190,25 @@ var (
 const secret = "0123456789abcdef0123456789abcdef"
 
 func newTestServer(b Backend) *Server {
-	return New(Config{
+	cfg := Config{
 		SocketPath: "/run/test.sock", Token: Token{secret: secret, path: "/data/token"},
 		Notation: func(r omis.Reply) string { return "notation of " + r[0][0].Status.String() + "\n" },
 		Log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
-	}, b)
+	}
+	if s, ok := b.(*scripted); ok && s.owners != nil {
+		cfg.ProcessOwner = s.ownerOf
+	}
+	return New(cfg, b)
+}
+
+func (s *scripted) ownerOf(pid int) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uid, ok := s.owners[pid]
+	if !ok {
+		return 0, identity.ErrNoProcess
+	}
+	return uid, nil
 }
 
 // ask sends one request as a caller; nil comes over TCP.

@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"mirador/http/identity"
 )
 
 // guard is a listener that bounds its connections. On the Unix socket each user has
@@ -23,6 +25,7 @@ type guard struct {
 	net.Listener
 	limits Limits
 	plain  bool // a refusal can be written before the connection is closed
+	peer   func(*net.UnixConn) (int, error)
 
 	mu      sync.Mutex
 	open    int
@@ -32,7 +35,7 @@ type guard struct {
 }
 
 func newGuard(l net.Listener, limits Limits, plain bool) *guard {
-	return &guard{Listener: l, limits: limits, plain: plain, byUser: make(map[int]int)}
+	return &guard{Listener: l, limits: limits, plain: plain, peer: identity.OfPeer, byUser: make(map[int]int)}
 }
 
 // guarded is a connection that a guard counts.
@@ -56,7 +59,7 @@ func (g *guard) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c, why := g.admit(conn, identifyPeer(conn))
+		c, why := g.admit(conn, identifyPeer(conn, g.peer))
 		if why == "" {
 			return c, nil
 		}
@@ -171,12 +174,12 @@ func (c *guarded) CloseWrite() error {
 
 // identifyPeer is the caller at the other end of a Unix socket, nil on others. The
 // kernel vouches for it: SO_PEERCRED is what the peer was when it connected.
-func identifyPeer(conn net.Conn) *Caller {
+func identifyPeer(conn net.Conn, of func(*net.UnixConn) (int, error)) *Caller {
 	local, ok := conn.(*net.UnixConn)
 	if !ok {
 		return nil
 	}
-	uid, err := peerUID(local)
+	uid, err := of(local)
 	if err != nil {
 		return stranger
 	}
@@ -194,7 +197,7 @@ func peerContext(ctx context.Context, conn net.Conn) context.Context {
 	}
 	c, ok := conn.(*guarded)
 	if !ok {
-		if p := identifyPeer(conn); p != nil {
+		if p := identifyPeer(conn, identity.OfPeer); p != nil {
 			return withCaller(ctx, p)
 		}
 		return ctx

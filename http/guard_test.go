@@ -10,15 +10,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
+	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"mirador/mir"
 )
@@ -52,7 +48,9 @@ func serveFew(t *testing.T, b Backend) fewConnections {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- newTestServer(b).Serve(ctx, time.Second, newGuard(local, few, true), newGuard(remote, few, true))
+		users := newGuard(local, few, true)
+		users.peer = namedPeer
+		ended <- newTestServer(b).Serve(ctx, time.Second, users, newGuard(remote, few, true))
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -63,27 +61,21 @@ func serveFew(t *testing.T, b Backend) fewConnections {
 	return f
 }
 
-// dialAs connects on a thread that has become another user, and that ends afterwards.
+// dialAs connects from a socket whose name contains a uid, which the server takes for that
+// of the peer.
 func dialAs(t *testing.T, socket string, uid int) net.Conn {
 	t.Helper()
-	var conn net.Conn
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); errno != 0 {
-			err = errno
-			return
-		}
-		conn, err = net.Dial("unix", socket)
-	}()
-	<-done
+	name := filepath.Join(t.TempDir(), strconv.Itoa(uid))
+	conn, err := net.DialUnix("unix", &net.UnixAddr{Name: name, Net: "unix"}, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
 	return conn
+}
+
+func namedPeer(conn *net.UnixConn) (int, error) {
+	return strconv.Atoi(filepath.Base(conn.RemoteAddr().String()))
 }
 
 // getOn sends a request on a connection and returns the status and the body; 0 where the
@@ -112,7 +104,7 @@ func getHost(t *testing.T, conn net.Conn, path, host string, header ...string) (
 
 // A user who holds as many connections as there may be locks nobody else out.
 func TestConnectionsOfAUser(t *testing.T) {
-	const one, two, three = 65534, 65533, 65532
+	one, two, three := os.Geteuid()+1, os.Geteuid()+2, os.Geteuid()+3
 	f := serveFew(t, &scripted{})
 	for i := range few.User {
 		if status, body := getOn(t, dialAs(t, f.socket, one), "/healthz"); status != http.StatusOK {
@@ -254,36 +246,11 @@ func TestStreamsAreLimited(t *testing.T) {
 // A stream ends when a process of the application has become another user's.
 func TestStreamEndsWhenTheProcessBecomesAnotherUsers(t *testing.T) {
 	const his = 65534
-	dir := t.TempDir()
-	sleep, err := exec.LookPath("sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(sleep)
-	if err != nil {
-		t.Fatal(err)
-	}
-	setUID := filepath.Join(dir, "sleep")
-	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755), os.WriteFile(setUID, text, 0o755), os.Chmod(setUID, 0o755|os.ModeSetuid)); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("sh", "-c", "read go; exec "+setUID+" 60")
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: his, Gid: his}}
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
+	const pid = 100
 	documents := make(chan *mir.Measurement)
 	b := &scripted{
-		apps:    []App{{Name: "his", Owner: his, Processes: []Process{{Token: "p_1", PID: cmd.Process.Pid}}}},
+		apps:    []App{{Name: "his", Owner: his, Processes: []Process{{Token: "p_1", PID: pid}}}},
+		owners:  map[int]int{pid: his},
 		probes:  []Probe{{ID: "probe-1", App: "his"}},
 		streams: map[string]chan *mir.Measurement{"probe-1": documents},
 	}
@@ -310,15 +277,9 @@ func TestStreamEndsWhenTheProcessBecomesAnotherUsers(t *testing.T) {
 	if !until("event: measurement") {
 		t.Fatal("no document came while the process was his")
 	}
-	io.WriteString(stdin, "\n")
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if uid, err := processOwner(cmd.Process.Pid); err == nil && uid != his {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the program did not become root's (is the file system mounted nosuid?)")
-		}
-	}
+	b.mu.Lock()
+	b.owners[pid] = 0
+	b.mu.Unlock()
 	documents <- &mir.Measurement{}
 	for lines.Scan() {
 		if strings.Contains(lines.Text(), "event: measurement") {

@@ -99,7 +99,7 @@ func sendDocument(x *exchange, doc mir.Document) error {
 func (s *Server) onlyApp(c *Caller) (string, error) {
 	var names []string
 	for _, app := range s.backend.Apps() {
-		if c.mayTouch(&app) {
+		if s.mayTouch(c, &app) {
 			names = append(names, app.Name)
 		}
 	}
@@ -124,7 +124,7 @@ func (s *Server) findApp(x *exchange) (App, error) {
 		if app.Name != name {
 			continue
 		}
-		if !x.caller.mayTouch(&app) {
+		if !s.mayTouch(x.caller, &app) {
 			return App{}, forbidden(x.caller, &app)
 		}
 		return app, nil

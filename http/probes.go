@@ -88,7 +88,7 @@ func (s *Server) stillTouches(x *exchange, p Probe) error {
 	}
 	apps := s.backend.Apps()
 	i := slices.IndexFunc(apps, func(a App) bool { return a.Name == p.App })
-	if i < 0 || x.caller.mayTouch(&apps[i]) { // what was measured of a released application was measured before
+	if i < 0 || s.mayTouch(x.caller, &apps[i]) { // what was measured of a released application was measured before
 		return nil
 	}
 	const why = "a process of the application belongs to another user now; the stream ends here"

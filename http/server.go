@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"mirador/http/identity"
 	"mirador/mir"
 	"mirador/omis"
 )
@@ -25,6 +26,8 @@ type Config struct {
 	Notation func(omis.Reply) string
 	Log      *slog.Logger // nil: slog.Default()
 	Limits   Limits       // of streams; none: DefaultLimits
+	// ProcessOwner is the uid of a process' owner; nil: identity.OfProcess.
+	ProcessOwner func(pid int) (int, error)
 }
 
 // Server answers HTTP requests for a Backend.
@@ -52,6 +55,9 @@ var _ http.Handler = (*Server)(nil)
 func New(cfg Config, backend Backend) *Server {
 	if cfg.Decoder.Limits == (mir.Limits{}) {
 		cfg.Decoder.Limits = mir.RequestLimits()
+	}
+	if cfg.ProcessOwner == nil {
+		cfg.ProcessOwner = identity.OfProcess
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
