@@ -69,7 +69,7 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 	if err := recallThreads(j, m.Engine, log); err != nil {
 		return nil, errors.Join(err, m.Close(context.Background()))
 	}
-	b.registry = probes.New(probes.Config{Node: s.Node, Monitor: applications{b.tools, m}, Programs: b.programs, Journal: j, Log: log})
+	b.registry = probes.New(probes.Config{Node: s.Node, Monitor: applications{b.tools, m}, Programs: b.programs, Goroutines: b.goroutines, Journal: j, Log: log})
 	return b, nil
 }
 

@@ -124,6 +124,19 @@ func (p *programs) Resolver(_ context.Context, pid int) (func(pc uint64, first b
 	}, nil
 }
 
+// goroutines lists those of a process, none if it has ended.
+func (b *backend) goroutines(_ context.Context, pid, depth int) ([]omis.GoroutineInfo, error) {
+	process, err := proc.Identify(pid)
+	if err != nil {
+		return nil, nil
+	}
+	list, err := b.monitor.Linux.Goroutines(process, depth)
+	if err != nil && proc.Alive(process) != nil {
+		return nil, nil
+	}
+	return list, err
+}
+
 // structure makes the document of some of the loaded files, of all if none is
 // named, and a tag of what it was made from. Files that are configured are read from the disk,
 // others through the processes that have loaded them.

@@ -48,7 +48,7 @@ func (f *findings) onlyOurs(root Element, known ...string) {
 			case i == root.index && len(known) > 0:
 				f.add(a.Pos, "%s is no attribute of the gateway's; on <%s> there are %s", Quote(a.Name), root.Name(), strings.Join(known, ", "))
 			default:
-				f.add(a.Pos, "%s: <%s> has no attributes of the gateway's; only <instrreq> and <ctrlreq> have them", Quote(a.Name), quoteless(e.Tag()))
+				f.add(a.Pos, "%s: <%s> has no attributes of the gateway's; only <snapshotreq>, <instrreq> and <ctrlreq> have them", Quote(a.Name), quoteless(e.Tag()))
 			}
 		}
 	}
@@ -81,9 +81,9 @@ func (f *findings) fast(e Element) bool {
 	return a.Value == "fast"
 }
 
-// details reports whether the request asks for the gateway's extensions.
-func (f *findings) details(e Element) bool {
-	a, ok := ours(e, "details")
+// wish returns a boolean attribute of the gateway's namespace, false if it is absent.
+func (f *findings) wish(e Element, name string) bool {
+	a, ok := ours(e, name)
 	if !ok {
 		return false
 	}

@@ -43,9 +43,23 @@ func (f *findings) entity(e Element) Entity {
 			entity.Children = append(entity.Children, f.entity(child))
 		case child.is("stack"):
 			entity.Stack = append(entity.Stack, child.Text())
+		case entity.Kind == Process && child.isGateway("goroutine"):
+			entity.Goroutines = append(entity.Goroutines, f.goroutine(child))
 		default:
 			f.unexpected(child)
 		}
 	}
 	return entity
+}
+
+func (f *findings) goroutine(e Element) Goroutine {
+	g := Goroutine{ID: f.required(e, "id"), State: f.required(e, "state"), Reason: optional(e, "reason"), Thread: optional(e, "thread")}
+	for child := range e.Children() {
+		if child.isGateway("stack") {
+			g.Stack = append(g.Stack, child.Text())
+		} else {
+			f.unexpected(child)
+		}
+	}
+	return g
 }

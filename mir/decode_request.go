@@ -23,8 +23,8 @@ func readSIRRequest(f *findings, root Element) Document {
 const deepest = 1 << 20
 
 func readSnapshotRequest(f *findings, root Element) Document {
-	f.onlyOurs(root)
-	request := &SnapshotRequest{Named: f.boolean(root, "named"), Pos: root.Pos()}
+	f.onlyOurs(root, "goroutines")
+	request := &SnapshotRequest{Named: f.boolean(root, "named"), Goroutines: f.wish(root, "goroutines"), Pos: root.Pos()}
 	if depth := f.integer(root, "stack", 0); depth != nil {
 		request.Stack = int(min(*depth, deepest))
 	}
@@ -38,7 +38,7 @@ func readInstrRequest(f *findings, root Element) Document {
 	f.onlyOurs(root, "budget", "clock", "details", "percentiles", "sample")
 	request := &InstrRequest{
 		Flush: f.boolean(root, "flush"), Activated: f.activated(root),
-		Budget: f.budget(root), Fast: f.fast(root), OneIn: f.sample(root), Percentiles: f.percentiles(root), Details: f.details(root), Pos: root.Pos(),
+		Budget: f.budget(root), Fast: f.fast(root), OneIn: f.sample(root), Percentiles: f.percentiles(root), Details: f.wish(root, "details"), Pos: root.Pos(),
 	}
 	for child := range root.Children() {
 		switch {
@@ -140,7 +140,7 @@ func (f *findings) aggregate(e Element) Function {
 
 func readControlRequest(f *findings, root Element) Document {
 	f.onlyOurs(root, "budget", "details")
-	request := &ControlRequest{Flush: f.boolean(root, "flush"), Budget: f.budget(root), Details: f.details(root), Pos: root.Pos()}
+	request := &ControlRequest{Flush: f.boolean(root, "flush"), Budget: f.budget(root), Details: f.wish(root, "details"), Pos: root.Pos()}
 	if a, ok := root.Attribute("action"); ok {
 		f.act(request, a)
 	}

@@ -111,7 +111,7 @@ func TestDecodeRefuses(t *testing.T) {
 			[]string{`line 1, column 41: budget is "2"; a share of the program's time was expected, such as 2% or 0.5%`}},
 		{"misspelt and misplaced attributes", "<instrreq xmlns:g='urn:mirador:gateway' g:buget='2%' xmlns:o='urn:o' o:x=''>\n<metric name='COUNT' g:clock='fast' o:x=''/></instrreq>", Invalid, []string{
 			`line 1, column 41: "buget" is no attribute of the gateway's; on <instrreq> there are budget, clock, details, percentiles, sample`,
-			`line 2, column 22: "clock": <metric> has no attributes of the gateway's; only <instrreq> and <ctrlreq> have them`}},
+			`line 2, column 22: "clock": <metric> has no attributes of the gateway's; only <snapshotreq>, <instrreq> and <ctrlreq> have them`}},
 		{"an attribute of another request", "<ctrlreq xmlns:g='urn:mirador:gateway' g:sample='1/2' action='VALUE'><probe id='p'/></ctrlreq>", Invalid,
 			[]string{`line 1, column 40: "sample" is no attribute of the gateway's; on <ctrlreq> there are budget, details`}},
 		{"an unknown clock", "<instrreq xmlns:g='urn:mirador:gateway' g:clock='sundial'/>", Invalid,

@@ -31,7 +31,10 @@ type Resource struct {
 type SnapshotRequest struct {
 	Named bool
 	Stack int // number of frames; 0: none
-	Pos   Position
+	// Goroutines asks for the goroutines of Go programs: the attribute goroutines="true" of
+	// the gateway's namespace.
+	Goroutines bool
+	Pos        Position
 }
 
 // Entity is a site, node, communicator, process or thread in a request or a snapshot, with the
@@ -43,7 +46,19 @@ type Entity struct {
 	Master   bool   // snapshot, threads only
 	Stack    []string
 	Children []Entity
-	Pos      Position // in a request only
+	// Goroutines are those of a process, if the request for the snapshot asks for them. They
+	// belong to the gateway's namespace.
+	Goroutines []Goroutine
+	Pos        Position // in a request only
+}
+
+// Goroutine is a goroutine of a Go program.
+type Goroutine struct {
+	ID     string
+	State  string // as Go's runtime calls it
+	Reason string // why it waits, "" if it does not wait
+	Thread string // the id of the thread that runs it, "" if none does
+	Stack  []string
 }
 
 // EntityKind is the element name of an entity.

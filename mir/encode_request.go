@@ -24,6 +24,10 @@ func (w *writer) snapshotRequest(r *SnapshotRequest) {
 	if r.Stack != 0 {
 		w.attribute("stack", strconv.Itoa(r.Stack))
 	}
+	if r.Goroutines {
+		w.attribute("xmlns:gateway", GatewayNamespace)
+		w.flag("gateway:goroutines", true)
+	}
 	w.end()
 }
 
@@ -132,11 +136,29 @@ func (w *writer) entity(e *Entity) {
 	w.attribute("id", e.ID)
 	w.optional("name", e.Name)
 	w.flag("master", e.Master)
+	if len(e.Goroutines) > 0 {
+		w.attribute("xmlns:gateway", GatewayNamespace)
+	}
 	w.entities(e.Children)
 	if len(e.Children) == 0 {
 		for _, frame := range e.Stack {
 			w.leaf("stack", frame)
 		}
+	}
+	for i := range e.Goroutines {
+		w.goroutine(&e.Goroutines[i])
+	}
+	w.end()
+}
+
+func (w *writer) goroutine(g *Goroutine) {
+	w.begin("gateway:goroutine")
+	w.attribute("id", g.ID)
+	w.attribute("state", g.State)
+	w.optional("reason", g.Reason)
+	w.optional("thread", g.Thread)
+	for _, frame := range g.Stack {
+		w.leaf("gateway:stack", frame)
 	}
 	w.end()
 }

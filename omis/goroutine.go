@@ -13,3 +13,12 @@ type GoCode struct {
 	// Unknown is the reason why G is not known, nil if it is.
 	Unknown error
 }
+
+// GoroutineInfo describes a goroutine of a Go program at one moment.
+type GoroutineInfo struct {
+	ID     uint64
+	State  string // as the runtime calls it: runnable, running, syscall, waiting, …
+	Reason string // why it waits, "" if it does not wait or that is not known
+	TID    int    // the thread that runs it, 0 if none does
+	Frames []Frame
+}

@@ -54,7 +54,7 @@ func (a *App) snapshot(ctx context.Context, d *mir.SnapshotRequest, o Options) (
 		return nil, err
 	}
 	var failed error
-	snap, err := s.Read(reply, a.resolver(ctx, &failed))
+	snap, err := s.Read(reply, a.resolver(ctx, &failed), a.goroutines(ctx))
 	if err := errors.Join(err, failed); err != nil {
 		return nil, collected(AsErrors(err))
 	}
@@ -80,6 +80,21 @@ func (a *App) resolver(ctx context.Context, failed *error) translate.Resolver {
 			return ""
 		}
 		return resolve(pc, first)
+	}
+}
+
+// goroutines lists the goroutines of the application's processes.
+func (a *App) goroutines(ctx context.Context) translate.Goroutines {
+	return func(token omis.Token, depth int) ([]omis.GoroutineInfo, error) {
+		p, ok := a.process(token)
+		if !ok || a.registry.config.Goroutines == nil {
+			return nil, nil
+		}
+		list, err := a.registry.config.Goroutines(ctx, p.PID, depth)
+		if err != nil {
+			return nil, failf(CannotBeDone, "%v", err)
+		}
+		return list, nil
 	}
 }
 

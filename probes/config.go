@@ -15,6 +15,9 @@ type Config struct {
 	Node     string
 	Monitor  Monitor
 	Programs Programs
+	// Goroutines lists the goroutines of a process, each with up to depth frames; empty for a
+	// program that is not in Go. nil: none are known.
+	Goroutines func(ctx context.Context, pid, depth int) ([]omis.GoroutineInfo, error)
 	// Journal is where the registry writes what the next gateway on the same data
 	// directory must know if this one is killed; nil: nothing outlives the gateway.
 	Journal *journal.Journal

@@ -172,7 +172,7 @@ func TestMalformedReplies(t *testing.T) {
 		if vs, err := plan.Values(reply, Handles{Counter: "pa_c_1", Timer: "pa_t_1"}); err == nil {
 			Document([]Reading{{Plan: plan, Values: vs}})
 		}
-		NewSnapshot(&mir.SnapshotRequest{Named: true, Stack: 2}, Node{Token: "n_1"}).Read(reply, func(omis.Token, uint64, bool) string { return "" })
+		NewSnapshot(&mir.SnapshotRequest{Named: true, Stack: 2}, Node{Token: "n_1"}).Read(reply, func(omis.Token, uint64, bool) string { return "" }, nil)
 		plan.Bind(reply)
 		Defined(reply)
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 
 	"mirador/mir"
 	"mirador/omis"
@@ -18,11 +19,15 @@ type Resolver func(process omis.Token, pc uint64, first bool) string
 // Snapshot is a translated snapshot request: the request to send, and the settings for reading
 // the reply.
 type Snapshot struct {
-	Request string
-	node    Node
-	named   bool
-	stack   int
+	Request    string
+	node       Node
+	named      bool
+	stack      int
+	goroutines bool
 }
+
+// Goroutines lists the goroutines of a process, each with up to depth frames.
+type Goroutines func(process omis.Token, depth int) ([]omis.GoroutineInfo, error)
 
 // NewSnapshot translates a snapshot request. Empty lists mean the whole application, because
 // each application has its own tool. node is the machine of its processes.
@@ -36,12 +41,12 @@ func NewSnapshot(r *mir.SnapshotRequest, node Node) Snapshot {
 	if r.Stack > 0 {
 		request += fmt.Sprintf(" thread_get_backtrace([],%d)", r.Stack)
 	}
-	return Snapshot{Request: request, node: node, named: r.Named, stack: r.Stack}
+	return Snapshot{Request: request, node: node, named: r.Named, stack: r.Stack, goroutines: r.Goroutines}
 }
 
 // Read builds the snapshot from the reply. It omits objects that ended between two of the
-// services.
-func (s Snapshot) Read(reply omis.Reply, resolve Resolver) (*mir.Snapshot, error) {
+// services. No service of OMIS reports goroutines, so it asks list for them.
+func (s Snapshot) Read(reply omis.Reply, resolve Resolver, list Goroutines) (*mir.Snapshot, error) {
 	if err := replyError(reply); err != nil {
 		return nil, err
 	}
@@ -56,12 +61,20 @@ func (s Snapshot) Read(reply omis.Reply, resolve Resolver) (*mir.Snapshot, error
 	if err := s.threads(reply, procs, stacks, resolve); err != nil {
 		return nil, err
 	}
+	if s.goroutines {
+		for token, p := range procs {
+			if err := s.addGoroutines(token, p, resolve, list); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return s.document(procs), nil
 }
 
 type seenProcess struct {
-	entity mir.Entity
-	pid    int64
+	entity  mir.Entity
+	pid     int64
+	threads map[int64]omis.Token
 }
 
 func (s Snapshot) processes(reply omis.Reply) (map[omis.Token]*seenProcess, error) {
@@ -82,7 +95,7 @@ func (s Snapshot) processes(reply omis.Reply) (map[omis.Token]*seenProcess, erro
 			return nil, unexpected("proc_get_info", r)
 		}
 		for _, token := range r.Objects {
-			p := &seenProcess{entity: mir.Entity{Kind: mir.Process, ID: string(token)}, pid: pid}
+			p := &seenProcess{entity: mir.Entity{Kind: mir.Process, ID: string(token)}, pid: pid, threads: make(map[int64]omis.Token)}
 			if s.named {
 				p.entity.Name = programName(r.Values[0])
 			}
@@ -121,6 +134,7 @@ func (s Snapshot) threads(reply omis.Reply, procs map[omis.Token]*seenProcess, s
 				th.Stack = append(th.Stack, resolve(r.Values[0].Token(), pc, i == 0))
 			}
 			proc.entity.Children = append(proc.entity.Children, th)
+			proc.threads[tid] = token
 		}
 	}
 	return nil
@@ -148,6 +162,21 @@ func (s Snapshot) stacks(reply omis.Reply) (map[omis.Token][]uint64, error) {
 		}
 	}
 	return stacks, nil
+}
+
+func (s Snapshot) addGoroutines(token omis.Token, p *seenProcess, resolve Resolver, list Goroutines) error {
+	all, err := list(token, s.stack)
+	if err != nil {
+		return err
+	}
+	for _, g := range all {
+		e := mir.Goroutine{ID: strconv.FormatUint(g.ID, 10), State: g.State, Reason: g.Reason, Thread: string(p.threads[int64(g.TID)])}
+		for i, f := range g.Frames {
+			e.Stack = append(e.Stack, resolve(token, f.PC, i == 0))
+		}
+		p.entity.Goroutines = append(p.entity.Goroutines, e)
+	}
+	return nil
 }
 
 // document puts the processes inside their node, whose id requests may use.

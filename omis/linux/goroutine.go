@@ -42,7 +42,7 @@ func (p patched) Parked(where landing.Goroutines, pick func(uint64) bool) (list 
 			stack = make([]byte, end-begin)
 		}
 		stack = stack[:end-begin]
-		if _, err := p.o.space.memory.ReadAt(stack, int64(begin)); err != nil {
+		if _, err := p.read(stack, begin); err != nil {
 			return nil, fmt.Errorf("the stack of a goroutine cannot be read: %w", err)
 		}
 		for at := 0; at+8 <= len(stack); at += 8 {
@@ -68,7 +68,7 @@ func (p patched) goroutines(where landing.Goroutines) ([]uint64, error) {
 		return nil, err
 	}
 	bytes := make([]byte, 8*count)
-	if _, err := p.o.space.memory.ReadAt(bytes, int64(first)); err != nil {
+	if _, err := p.read(bytes, first); err != nil {
 		return nil, fmt.Errorf("the list of goroutines cannot be read: %w", err)
 	}
 	list := make([]uint64, count)
@@ -86,7 +86,7 @@ func (p patched) stackOf(g uint64) (begin, end uint64, err error) {
 		most  = 1 << 30 // unless the program has the runtime allow more
 	)
 	var bounds [16]byte
-	if _, err := p.o.space.memory.ReadAt(bounds[:], int64(g)); err != nil {
+	if _, err := p.read(bounds[:], g); err != nil {
 		return 0, 0, fmt.Errorf("a goroutine cannot be read: %w", err)
 	}
 	begin, end = binary.LittleEndian.Uint64(bounds[:]), binary.LittleEndian.Uint64(bounds[8:])
@@ -111,9 +111,17 @@ func (o *owner) goroutineOf(r *landing.Runtime, fs uint64) (g omis.Goroutine) {
 	return g
 }
 
+// read reads memory of the process, which has its own file only while something is planted.
+func (p patched) read(b []byte, addr uint64) (int, error) {
+	if p.o.space.memory == nil {
+		return proc.ReadMemory(p.o.proc.PID, addr, b)
+	}
+	return p.o.space.memory.ReadAt(b, int64(addr))
+}
+
 func (p patched) word(addr uint64) (uint64, error) {
 	var word [8]byte
-	if _, err := p.o.space.memory.ReadAt(word[:], int64(addr)); err != nil {
+	if _, err := p.read(word[:], addr); err != nil {
 		return 0, fmt.Errorf("the list of goroutines cannot be read: %w", err)
 	}
 	return binary.LittleEndian.Uint64(word[:]), nil

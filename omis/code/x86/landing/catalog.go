@@ -12,6 +12,8 @@ import (
 type Catalog struct {
 	known    proc.Images[*Module]
 	runtimes proc.Images[mappedRuntime]
+
+	schedulers proc.Images[mappedScheduler]
 }
 
 // mappedRuntime is a Runtime with the difference between addresses of the file and
@@ -47,15 +49,20 @@ func (c *Catalog) Runtime(pid int, m proc.Mapping, addr uint64) (*Runtime, error
 		if err != nil {
 			return mappedRuntime{}, err
 		}
-		for _, p := range file.Progs {
-			if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && p.Off&^(page-1) <= m.Offset && m.Offset < p.Off+p.Filesz {
-				return mappedRuntime{ReadRuntime(file), p.Vaddr - p.Off}, nil
-			}
-		}
-		return mappedRuntime{}, errNoCode
+		return mappedAt(file, m)
 	})
 	if err != nil || !r.Has(addr-m.Start+m.Offset+r.shift) {
 		return nil, err
 	}
 	return r.Runtime, nil
+}
+
+// mappedAt reads the runtime's data of a file whose code is mapped at m.
+func mappedAt(file *elf.File, m proc.Mapping) (mappedRuntime, error) {
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && p.Off&^(page-1) <= m.Offset && m.Offset < p.Off+p.Filesz {
+			return mappedRuntime{ReadRuntime(file), p.Vaddr - p.Off}, nil
+		}
+	}
+	return mappedRuntime{}, errNoCode
 }

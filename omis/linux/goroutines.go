@@ -1,0 +1,259 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"mirador/omis"
+	"mirador/omis/code/x86/landing"
+	"mirador/omis/host/proc"
+	"mirador/omis/linux/ptrace"
+)
+
+// Limits of what is read of the goroutines of a process, which may have written there what
+// it likes.
+const (
+	mostListed     = 1 << 16
+	mostOfStack    = 64 << 10 // bytes of one goroutine
+	mostFrames     = 1 << 18  // of all goroutines
+	mostReasonText = 64
+)
+
+// States of goroutines (runtime._Gidle and so on), the same in all versions of Go since
+// preempted came. A bit marks those whose stack the garbage collector looks through.
+var goStates = map[uint32]string{1: "runnable", 2: "running", 3: "syscall", 4: "waiting", 8: "copystack", 9: "preempted", 10: "leaked"}
+
+const (
+	stateScanned = 0x1000
+	stateRunning = 2
+	stateSyscall = 3
+	stateWaiting = 4
+)
+
+// Goroutines returns the goroutines of a process, with up to depth frames each (0: none). It
+// stops the process to read them, and walks through their stacks afterwards. Of a process
+// that is no Go program the list is empty. An error says why they cannot be told.
+func (n *Node) Goroutines(p omis.ProcID, depth int) ([]omis.GoroutineInfo, error) {
+	where, ok, err := n.scheduler(p)
+	if err != nil || !ok {
+		return nil, err
+	}
+	layout, err := n.images.Layout(p.PID)
+	if err != nil {
+		return nil, err
+	}
+	c := captureGoroutines{newAnswer(), where, depth > 0, new([]goroutine)}
+	if err := n.ask(p, c, c.answer); err != nil {
+		return nil, err
+	}
+	list := make([]omis.GoroutineInfo, 0, len(*c.found))
+	reasons := make(map[uint8]string)
+	left := mostFrames
+	for i := range *c.found {
+		g := &(*c.found)[i]
+		info := g.info
+		if g.status == stateWaiting {
+			text, known := reasons[g.reason]
+			if !known {
+				text = n.reason(p, where, g.reason)
+				reasons[g.reason] = text
+			}
+			info.Reason = text
+		}
+		if len(g.stack) > 0 {
+			info.Frames = g.frames(n.walk(p, &g.capture, layout, min(depth, left, len(g.stack)/8+1)).Frames)
+			left -= len(info.Frames)
+		}
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// scheduler finds the program's scheduler; ok is false if no module is in Go.
+func (n *Node) scheduler(p omis.ProcID) (s landing.Scheduler, ok bool, err error) {
+	maps, err := proc.Maps(p.PID)
+	if err != nil {
+		return s, false, err
+	}
+	for _, m := range maps {
+		if !m.Exec || m.Inode == 0 {
+			continue
+		}
+		if s, ok, err = n.codes.Scheduler(p.PID, m); ok {
+			if err != nil {
+				err = omis.Errorf(omis.UnsupportedService, "the goroutines of process %d cannot be told: %v", p.PID, err)
+			}
+			return s, true, err
+		}
+	}
+	return s, false, nil
+}
+
+// reason reads why a goroutine waits from the runtime's list of reasons.
+func (n *Node) reason(p omis.ProcID, where landing.Scheduler, number uint8) string {
+	const stringSize = 16
+	var header [stringSize]byte
+	if where.Reasons == 0 {
+		return ""
+	}
+	if _, err := n.ReadMemory(p, where.Reasons+uint64(number)*stringSize, header[:]); err != nil {
+		return ""
+	}
+	text := make([]byte, min(binary.LittleEndian.Uint64(header[8:]), mostReasonText))
+	if _, err := n.ReadMemory(p, binary.LittleEndian.Uint64(header[:]), text); err != nil {
+		return ""
+	}
+	for _, b := range text {
+		if b < ' ' || b > '~' {
+			return "" // no text of the runtime's
+		}
+	}
+	return string(text)
+}
+
+// goroutine is what is known of a goroutine while the process is stopped.
+type goroutine struct {
+	capture
+	info   omis.GoroutineInfo
+	status uint32
+	reason uint8
+}
+
+// frames returns the frames as far as each lies above the one before, within the stack.
+func (g *goroutine) frames(list []omis.Frame) []omis.Frame {
+	below, end := g.regs.Rsp, g.regs.Rsp+uint64(len(g.stack))
+	for i, f := range list {
+		if i > 0 && (f.FP <= below || f.FP > end+wordSize) {
+			return list[:i]
+		}
+		below = f.FP
+	}
+	return list
+}
+
+const wordSize = 8
+
+// captureGoroutines stops a process and copies its goroutines.
+type captureGoroutines struct {
+	*answer
+	where  landing.Scheduler
+	stacks bool
+	found  *[]goroutine
+}
+
+func (c captureGoroutines) do(o *owner) {
+	var err error
+	*c.found, err = o.goroutines(c.where, c.stacks)
+	o.restIfIdle()
+	c.give(err)
+}
+
+// goroutines copies all goroutines, except those that have ended, or not begun.
+func (o *owner) goroutines(where landing.Scheduler, stacks bool) ([]goroutine, error) {
+	if o.ended {
+		return nil, ended(o.proc.PID)
+	}
+	if err := o.attach(); err != nil {
+		return nil, err
+	}
+	o.freeze(nil)
+	defer o.thaw()
+	if err := o.sameUser(); err != nil {
+		return nil, err
+	}
+	o.comeOut(func(*thread) bool { return true })
+	p := patched{host{o}}
+	all, err := p.goroutines(where.Goroutines)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) > mostListed {
+		return nil, omis.Errorf(omis.UnsupportedService, "process %d has %d goroutines, and up to %d are told", o.proc.PID, len(all), mostListed)
+	}
+	var list []goroutine
+	seen := make(map[uint64]bool, len(all))
+	left := uint64(mostOfStacks)
+	for _, addr := range all {
+		if seen[addr] {
+			continue
+		}
+		seen[addr] = true
+		g, ok, err := p.goroutine(addr, where)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if stacks {
+			left -= p.copyStack(&g, addr, left)
+		}
+		list = append(list, g)
+	}
+	return list, nil
+}
+
+// goroutine reads a descriptor; ok is false if the goroutine has ended or not begun. Its
+// registers are those with which it goes on, or those of the thread that runs it.
+func (p patched) goroutine(addr uint64, where landing.Scheduler) (g goroutine, ok bool, err error) {
+	b := make([]byte, where.Size)
+	if _, err := p.read(b, addr); err != nil {
+		return g, false, fmt.Errorf("a goroutine cannot be read: %w", err)
+	}
+	word := func(at uint64) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
+	g.status = uint32(word(where.Status)) &^ stateScanned
+	if g.info.State, ok = goStates[g.status]; !ok {
+		return g, false, nil
+	}
+	g.info.ID, g.reason = word(where.ID), b[where.Reason]
+	g.regs.Rip, g.regs.Rsp, g.regs.Rbp = word(where.PC), word(where.SP), word(where.BP)
+	switch g.status {
+	case stateSyscall:
+		g.regs.Rip, g.regs.Rsp = word(where.CallPC), word(where.CallSP)
+		g.regs.Rbp = 0
+		if where.CallBP != where.CallPC {
+			g.regs.Rbp = word(where.CallBP)
+		}
+		g.info.TID = p.tidOf(word(where.Thread), where)
+	case stateRunning:
+		g.info.TID = p.tidOf(word(where.Thread), where)
+		var regs ptrace.Regs
+		t := p.o.threads[g.info.TID]
+		if t == nil || !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
+			break
+		}
+		// A thread that runs code of the scheduler for its goroutine has another one then,
+		// and the goroutine's registers are saved.
+		if current, err := p.word(regs.Fs_base + uint64(int64(where.G))); err == nil && current == addr {
+			g.regs = regs
+			g.regs.Rip = p.o.inPlace(regs.Rip)
+		}
+	}
+	return g, true, nil
+}
+
+// tidOf returns the number of the thread that runs a goroutine, 0 if it is none of the
+// process.
+func (p patched) tidOf(m uint64, where landing.Scheduler) int {
+	tid, err := p.word(m + where.TID)
+	if err != nil || tid > 1<<31 || p.o.threads[int(tid)] == nil {
+		return 0
+	}
+	return int(tid)
+}
+
+// copyStack copies the stack of a goroutine from its stack pointer up, at most so many bytes,
+// and returns how many these are. A stack pointer outside of the stack has none.
+func (p patched) copyStack(g *goroutine, addr, most uint64) uint64 {
+	begin, end, err := p.stackOf(addr)
+	sp := g.regs.Rsp
+	if err != nil || sp < begin || sp >= end {
+		return 0
+	}
+	g.stack = make([]byte, min(end-sp, mostOfStack, most))
+	n, _ := p.read(g.stack, sp)
+	g.stack = g.stack[:n]
+	return uint64(n)
+}
