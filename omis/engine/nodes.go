@@ -153,24 +153,25 @@ func (e *Engine) unequipped(s *service.Service) (why error) {
 	return why
 }
 
-// check returns what is wrong with a request: by the table, and by what the machines lack.
+// check returns what is wrong with a request: what the machines lack for it or, if they lack
+// nothing, what the table says.
 func (e *Engine) check(r *omis.Request) []service.Fault {
-	faults := e.catalog.Check(r)
-	if len(faults) > 0 {
-		return faults
-	}
 	calls := r.Actions
 	if r.Event != nil {
 		calls = append([]omis.Call{*r.Event}, calls...)
 	}
+	var faults []service.Fault
 	for i := range calls {
 		s := e.catalog.Lookup(calls[i].Service)
-		if s == nil {
-			continue // the parser has told of it
+		if s == nil || s.Support.Level == service.Unsupported {
+			continue
 		}
 		if err := e.unequipped(s); err != nil {
 			faults = append(faults, service.Fault{Pos: calls[i].Pos, Status: omis.UnsupportedService, Msg: s.Name + " is not supported: " + err.Error()})
 		}
 	}
-	return faults
+	if len(faults) > 0 {
+		return faults
+	}
+	return e.catalog.Check(r)
 }
