@@ -25,22 +25,28 @@ type capture struct {
 // Backtraces: see omis.Node. The walk through the stacks is done after the
 // threads went on.
 func (n *Node) Backtraces(p omis.ProcID, tids []int, depth int) ([]omis.Backtrace, error) {
-	layout, err := n.images.Layout(p.PID)
+	captures, layout, err := n.captured(p, tids)
 	if err != nil {
 		return nil, err
+	}
+	traces := make([]omis.Backtrace, len(tids))
+	for i := range captures {
+		traces[i] = n.walk(p, &captures[i], layout, depth)
+	}
+	return traces, nil
+}
+
+// captured stops threads together, and returns what their backtraces need.
+func (n *Node) captured(p omis.ProcID, tids []int) ([]capture, *unwind.Layout, error) {
+	layout, err := n.images.Layout(p.PID)
+	if err != nil {
+		return nil, nil, err
 	}
 	c := captureThreads{newAnswer(), layout, make([]capture, len(tids))}
 	for i, tid := range tids {
 		c.captures[i].tid = tid
 	}
-	if err := n.ask(p, c, c.answer); err != nil {
-		return nil, err
-	}
-	traces := make([]omis.Backtrace, len(tids))
-	for i := range c.captures {
-		traces[i] = n.walk(p, &c.captures[i], layout, depth)
-	}
-	return traces, nil
+	return c.captures, layout, n.ask(p, c, c.answer)
 }
 
 // captureThreads stops threads and copies what their backtraces need.

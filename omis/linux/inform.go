@@ -76,7 +76,80 @@ func (n *Node) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.Thr
 
 // ThreadInfos: see omis.ThreadCrowd.
 func (n *Node) ThreadInfos(p omis.ProcID, tids []int, f omis.ThreadFields) map[int]omis.ThreadInfo {
-	return n.reader.ThreadInfos(p, tids, f)
+	if f&stackFields == 0 || len(tids) < 2 {
+		return n.reader.ThreadInfos(p, tids, f)
+	}
+	infos := n.reader.ThreadInfos(p, tids, f&^stackFields)
+	if infos == nil {
+		infos = make(map[int]omis.ThreadInfo, len(tids))
+	}
+	known := make(map[int]omis.ThreadInfo, len(tids))
+	for tid, s := range n.stacks(p, tids, f) {
+		info, ok := infos[tid]
+		if !ok {
+			var err error
+			if info, err = n.ThreadInfo(p, tid, f&^stackFields); err != nil {
+				continue
+			}
+		}
+		info.RootFunction, info.StackSize = s.RootFunction, s.StackSize
+		known[tid] = info
+	}
+	return known
+}
+
+// stackFields are the components that the stack of a thread tells.
+const stackFields = omis.ThreadRootFunct | omis.ThreadStackSize
+
+// stacks reads what the stacks of threads tell, with one stop for all threads that have to be
+// stopped. Threads that cannot be read are missing.
+func (n *Node) stacks(p omis.ProcID, tids []int, f omis.ThreadFields) map[int]omis.ThreadInfo {
+	infos := make(map[int]omis.ThreadInfo, len(tids))
+	if f&omis.ThreadRootFunct == 0 {
+		var running []int
+		blocked := proc.BlockedStackSizes(p.PID, tids)
+		for _, tid := range tids {
+			if size, ok := blocked[tid]; ok {
+				infos[tid] = omis.ThreadInfo{StackSize: size}
+			} else {
+				running = append(running, tid)
+			}
+		}
+		tids = running
+	}
+	if len(tids) == 0 {
+		return infos
+	}
+	captures, layout, err := n.captured(p, tids)
+	if err != nil {
+		return infos
+	}
+	maps, err := proc.Maps(p.PID)
+	if err != nil {
+		return infos
+	}
+	for i := range captures {
+		c := &captures[i]
+		if c.err != nil {
+			continue
+		}
+		var info omis.ThreadInfo
+		if f&omis.ThreadStackSize != 0 {
+			info.StackSize = -1
+			if m, ok := maps.At(c.regs.Rsp); ok {
+				info.StackSize = int64(m.End - m.Start)
+			}
+		}
+		if f&omis.ThreadRootFunct != 0 {
+			trace := n.walk(p, c, layout, 0)
+			if trace.Err != nil {
+				continue
+			}
+			info.RootFunction = rootOf(layout, trace.Frames)
+		}
+		infos[c.tid] = info
+	}
+	return infos
 }
 
 // ProcInfos: see omis.ProcCrowd.

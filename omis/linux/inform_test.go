@@ -34,6 +34,34 @@ func TestThreadInfo(t *testing.T) {
 	checkUntouched(t, g)
 }
 
+// TestThreadInfos: what is read about many threads at once is what is read about each of them.
+func TestThreadInfos(t *testing.T) {
+	n := openNode(t)
+	g := start(t, build(t, "registers.c"))
+	g.Line()
+	tids, err := n.Threads(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitState(t, tids[2], "S")
+	for _, f := range []omis.ThreadFields{
+		omis.ThreadRootFunct, omis.ThreadStackSize, omis.ThreadRootFunct | omis.ThreadStackSize,
+		omis.ThreadRootFunct | omis.ThreadStackSize | omis.ThreadParent | omis.ThreadName,
+	} {
+		infos := n.ThreadInfos(g.ID, append(tids, 1), f) // 1 is a thread of another process
+		if len(infos) != len(tids) {
+			t.Errorf("fields %#x: %d of %d threads", f, len(infos), len(tids))
+		}
+		for _, tid := range tids {
+			want, err := n.ThreadInfo(g.ID, tid, f)
+			if got := infos[tid]; err != nil || got.RootFunction != want.RootFunction || got.StackSize != want.StackSize || got.Parent != want.Parent || got.Name != want.Name {
+				t.Errorf("fields %#x, thread %d: %+v, want %+v (%v)", f, tid, got, want, err)
+			}
+		}
+	}
+	checkUntouched(t, g)
+}
+
 func TestNodeInfo(t *testing.T) {
 	n := openNode(t)
 	values, err := n.NodeInfo(1)

@@ -115,11 +115,7 @@ func noThread(pid, tid int) error {
 // stackSize returns the size of a blocked thread's stack, -1 for other threads: the
 // kernel shows only the stack pointers of blocked ones.
 func stackSize(pid, tid int) int64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
-	if err != nil {
-		return -1
-	}
-	sp, ok := stackPointer(string(b))
+	sp, ok := blockedAt(pid, tid)
 	if !ok {
 		return -1
 	}
@@ -128,6 +124,33 @@ func stackSize(pid, tid int) int64 {
 		return -1
 	}
 	return size
+}
+
+// blockedAt returns the stack pointer of a thread if it is blocked.
+func blockedAt(pid, tid int) (sp uint64, ok bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
+	if err != nil {
+		return 0, false
+	}
+	return stackPointer(string(b))
+}
+
+// BlockedStackSizes returns the sizes of the stacks of those threads that are blocked. It reads
+// the mappings of the process once.
+func BlockedStackSizes(pid int, tids []int) map[int]int64 {
+	maps, err := Maps(pid)
+	if err != nil {
+		return nil
+	}
+	sizes := make(map[int]int64, len(tids))
+	for _, tid := range tids {
+		if sp, ok := blockedAt(pid, tid); ok {
+			if m, ok := maps.At(sp); ok {
+				sizes[tid] = int64(m.End - m.Start)
+			}
+		}
+	}
+	return sizes
 }
 
 // StackSize returns the size of the mapping that contains a stack pointer, -1 if there is
