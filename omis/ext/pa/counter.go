@@ -10,10 +10,10 @@ import (
 
 // counter has a count for each thread. Its methods may be called from any goroutine.
 type counter struct {
+	feeds    feeds // its lock is taken before mu
 	mu       sync.Mutex
 	rows     []*count // in the order of each thread's first count
 	byThread map[owner]*count
-	feeds    feeds
 }
 
 // owner identifies the thread of a row. A thread's token is never reused, so a row never
@@ -49,20 +49,26 @@ func (c *counter) addLocked(o owner, n int64) {
 }
 
 func (c *counter) reset() error {
+	c.feeds.Lock()
+	defer c.feeds.Unlock()
+	err := c.feeds.reset()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.byThread)
 	c.rows = nil
-	return c.feeds.reset()
+	c.feeds.show(0)
+	return err
 }
 
 func (c *counter) values(level int64) ([]omis.Value, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.feeds.Lock()
+	defer c.feeds.Unlock()
 	fed, err := c.feeds.rows()
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	rows := c.with(fed).rows
 	if level != byThreads {
 		rows = gather(rows, level, func(r *count) owner { return r.owner },
@@ -106,16 +112,21 @@ func (*counter) appendFed(list []omis.Value, r *service.Row) []omis.Value {
 func (*counter) Kind() omis.StoreKind { return omis.StoreSums }
 
 func (c *counter) Join(s service.Store) {
+	c.feeds.Lock()
+	defer c.feeds.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.feeds.join(s, len(c.rows))
+	c.feeds.stores = append(c.feeds.stores, s)
+	c.feeds.show(len(c.rows))
 }
 
 func (c *counter) Leave(s service.Store) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.feeds.Lock()
+	defer c.feeds.Unlock()
 	c.feeds.leave(s)
 	fed, err := s.Rows()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.take(fed)
 	c.feeds.show(len(c.rows))
 	return err

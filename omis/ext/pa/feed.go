@@ -2,16 +2,23 @@ package pa
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"mirador/omis/service"
 )
 
-// feeds holds the stores in which placements keep rows of a counter or a timer. The
-// object's lock guards it, except for shown.
+// feeds holds the stores in which placements keep rows of a counter or a timer.
+//
+// Its lock is held while stores are read, reset, joined or left. That may wait for a
+// placement, and the placement may wait for the goroutine that owns a process. That
+// goroutine executes actions on the object, which take the object's own lock alone. So the
+// object's own lock guards its own rows, is taken after this one, and is never held while
+// stores are read.
 type feeds struct {
+	sync.Mutex
 	stores []service.Store
-	shown  atomic.Pointer[shown]
+	shown  atomic.Pointer[shown] // stored under the object's own lock
 }
 
 // shown lists the stores of an object for readers of many objects, who do not take its
@@ -55,21 +62,15 @@ func (f *feeds) rows() ([]service.Row, error) {
 	return all, nil
 }
 
+// reset resets the stores. The caller calls show afterwards.
 func (f *feeds) reset() error {
 	f.hide()
-	defer f.show(0)
 	for _, s := range f.stores {
 		if err := s.Reset(); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// join adds a store; own is the object's number of rows of its own.
-func (f *feeds) join(s service.Store, own int) {
-	f.stores = append(f.stores, s)
-	f.show(own)
 }
 
 // leave removes a store from the list. The caller takes over its rows, and then calls

@@ -63,12 +63,14 @@ func (t *timer) histogramValues(level int64, add func(*row, []omis.Value) []omis
 	if !t.spread {
 		return nil, omis.Errorf(omis.ParameterError, `the timer keeps no histogram; create it by pa_timer_create4("ordered",1,"histogram")`)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.feeds.Lock()
+	defer t.feeds.Unlock()
 	fed, err := histogramRows(t.feeds.stores)
 	if err != nil {
 		return nil, err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return asValues(t.with(fed), level, add), nil
 }
 

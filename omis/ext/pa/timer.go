@@ -9,12 +9,12 @@ import (
 
 // timer measures intervals for each thread. Its methods may be called from any goroutine.
 type timer struct {
+	feeds    feeds // its lock is taken before mu
 	mu       sync.Mutex
 	rows     []*row // in the order of each thread's first interval
 	byThread map[owner]*row
 	// goroutines holds the open intervals of goroutines, which may change their threads.
 	goroutines map[goroutine]*stack
-	feeds      feeds
 	clock      omis.Clock
 	oneIn      int64 // see omis.Op
 	// spread says that the timer keeps histograms.
@@ -118,12 +118,16 @@ func (t *timer) BreakOff(proc omis.Token) {
 // reset also discards the open intervals, so that everything measured afterwards began
 // afterwards.
 func (t *timer) reset() error {
+	t.feeds.Lock()
+	defer t.feeds.Unlock()
+	err := t.feeds.reset()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.byThread)
 	clear(t.goroutines)
 	t.rows = nil
-	return t.feeds.reset()
+	t.feeds.show(0)
+	return err
 }
 
 func (t *timer) values(level int64) ([]omis.Value, error) { return t.rowValues(level, (*row).append) }
@@ -133,12 +137,14 @@ const widest = 11
 
 // rowValues returns the rows, summed up to a level; add appends the components of a row.
 func (t *timer) rowValues(level int64, add func(*row, []omis.Value) []omis.Value) ([]omis.Value, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.feeds.Lock()
+	defer t.feeds.Unlock()
 	fed, err := t.feeds.rows()
 	if err != nil {
 		return nil, err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return asValues(t.with(rowsOf(fed)), level, add), nil
 }
 
@@ -208,30 +214,33 @@ func (t *timer) Kind() omis.StoreKind {
 }
 
 func (t *timer) Join(s service.Store) {
+	t.feeds.Lock()
+	defer t.feeds.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.feeds.join(s, len(t.rows))
+	t.feeds.stores = append(t.feeds.stores, s)
+	t.feeds.show(len(t.rows))
 }
 
 func (t *timer) Leave(s service.Store) error {
+	t.feeds.Lock()
+	defer t.feeds.Unlock()
+	t.feeds.leave(s)
+	fed, err := t.read(s)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.feeds.leave(s)
-	err := t.takeFrom(s)
+	t.take(fed)
 	t.feeds.show(len(t.rows))
 	return err
 }
 
-// takeFrom adds the rows of a store as far as it can read them. The caller holds mu.
-func (t *timer) takeFrom(s service.Store) error {
+// read returns the rows of a store as far as it can read them.
+func (t *timer) read(s service.Store) ([]row, error) {
 	if t.spread {
-		fed, err := histogramRows([]service.Store{s})
-		t.take(fed)
-		return err
+		return histogramRows([]service.Store{s})
 	}
 	fed, err := s.Rows()
-	t.take(rowsOf(fed))
-	return err
+	return rowsOf(fed), err
 }
 
 // compileStart and compileStop compile pa_timer_start and pa_timer_stop to steps of a

@@ -14,9 +14,11 @@ import (
 type trace struct {
 	room int64 // see omis.Op
 
+	reading sync.Mutex // held while stores are read: see feeds; taken before mu
+	stores  []service.Trail
+
 	mu       sync.Mutex
 	byThread map[owner]*tail
-	stores   []service.Trail
 	taken    []service.Record // in the order of their times; not read yet
 	lost     uint64           // lost records not yet reported
 }
@@ -61,26 +63,22 @@ func (t *trace) Room() int64 { return t.room }
 
 // Join implements service.Cell.
 func (t *trace) Join(s service.Store) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.reading.Lock()
+	defer t.reading.Unlock()
 	t.stores = append(t.stores, s.(service.Trail))
 }
 
 // Leave implements service.Cell.
 func (t *trace) Leave(s service.Store) error {
+	t.reading.Lock()
+	defer t.reading.Unlock()
+	t.stores = slices.DeleteFunc(t.stores, func(other service.Trail) bool { return service.Store(other) == s })
+	records, lost, err := s.(service.Trail).Take()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stores = slices.DeleteFunc(t.stores, func(other service.Trail) bool { return service.Store(other) == s })
-	err := t.take(s.(service.Trail))
+	t.taken, t.lost = append(t.taken, records...), t.lost+lost
 	t.sort()
 	t.forgetOld()
-	return err
-}
-
-// take takes over the records in a store. The caller holds mu.
-func (t *trace) take(s service.Trail) error {
-	records, lost, err := s.Take()
-	t.taken, t.lost = append(t.taken, records...), t.lost+lost
 	return err
 }
 
@@ -108,13 +106,15 @@ func (t *trace) add(r service.Record) {
 // read returns at most the given number of records, oldest first. It collects new records
 // only if those taken earlier do not suffice.
 func (t *trace) read(most int) (records []service.Record, lost uint64, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.taken) < most {
+	t.reading.Lock()
+	defer t.reading.Unlock()
+	if t.has() < most {
 		if err := t.gather(); err != nil {
 			return nil, 0, err
 		}
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	n := min(most, len(t.taken))
 	records, t.taken = t.taken[:n:n], t.taken[n:]
 	lost, t.lost = t.lost, 0
@@ -135,28 +135,47 @@ func (t *trace) forgetOld() {
 	t.taken, t.lost = kept, t.lost+lost
 }
 
+// has returns the number of records taken over and not read yet.
+func (t *trace) has() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.taken)
+}
+
+// gather takes over all records that were appended so far. The caller holds reading.
 func (t *trace) gather() error {
-	t.takeTails()
+	var all []service.Record
+	var lost uint64
+	var err error
 	for _, s := range t.stores {
-		if err := t.take(s); err != nil {
-			return err
+		records, missing, failed := s.Take()
+		all, lost = append(all, records...), lost+missing
+		if err = failed; err != nil {
+			break
 		}
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.takeTails()
+	t.taken, t.lost = append(t.taken, all...), t.lost+lost
 	t.sort()
-	return nil
+	return err
 }
 
 func (t *trace) reset() error {
+	t.reading.Lock()
+	defer t.reading.Unlock()
+	var err error
+	for _, s := range t.stores {
+		if err = s.Reset(); err != nil {
+			break
+		}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.byThread)
 	t.taken, t.lost = nil, 0
-	for _, s := range t.stores {
-		if err := s.Reset(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // traceServices returns the table rows of traces.
