@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,20 +28,22 @@ type direction struct {
 
 var directions = []direction{
 	{"omis", nil, "omis is the vocabulary that everyone shares; what it imported, everyone would import"},
+	{"omis/node", []string{"omis"}, "what the engine asks of a machine, whatever machine it is"},
+	{"omis/program", []string{"omis", "omis/node"}, "what requests compile to is data; placements run it"},
 	{"omis/syntax", []string{"omis"}, "the request language is a text and its parse, whoever runs it"},
-	{"omis/service", []string{"omis", "omis/syntax"}, "the table of services is data; what implements it imports it"},
-	{"omis/engine/...", []string{"omis", "omis/syntax", "omis/service", "omis/ext/...", "omis/engine/..."},
+	{"omis/service", []string{"omis", "omis/node", "omis/program", "omis/syntax"}, "the table of services is data; what implements it imports it"},
+	{"omis/engine/...", []string{"omis", "omis/node", "omis/program", "omis/syntax", "omis/service", "omis/ext/...", "omis/engine/..."},
 		"the engine knows nodes, placements and other monitors by interfaces, so that it runs against a scripted fake"},
-	{"omis/host/...", []string{"omis", "omis/host/..."}, "what Linux reports of a machine and its processes, on any processor; it changes no program"},
+	{"omis/host/...", []string{"omis", "omis/node", "omis/host/..."}, "what Linux reports of a machine and its processes, on any processor; it changes no program"},
 	{"omis/code/...", []string{"omis/code/...", "omis/host/proc"}, "code is decoded, judged and moved without a live process; of the host it takes the files that the code comes from"},
-	{"omis/linux/...", []string{"omis", "omis/host/...", "omis/code/...", "omis/linux/..."}, "the backend is platform code: it observes and knows of no request"},
-	{"omis/monitor", []string{"omis", "omis/engine", "omis/ext/...", "omis/linux", "omis/place/calibrate"},
+	{"omis/linux/...", []string{"omis", "omis/node", "omis/program", "omis/host/...", "omis/code/...", "omis/linux/..."}, "the backend is platform code: it observes and knows of no request"},
+	{"omis/monitor", []string{"omis", "omis/node", "omis/program", "omis/engine", "omis/ext/...", "omis/linux", "omis/place/calibrate"},
 		"the one package that joins the engine and the backend; whoever opens a monitor chooses its placements"},
-	{"omis/place/rig", []string{"omis", "omis/engine", "omis/monitor", "omis/host/...", "omis/linux/..."},
+	{"omis/monitor/rig", []string{"omis", "omis/node", "omis/program", "omis/engine", "omis/monitor", "omis/host/...", "omis/linux/..."},
 		"tests of placements have a whole monitor, which no placement may know"},
-	{"omis/place/...", []string{"omis", "omis/place/...", "omis/host/...", "omis/code/..."},
+	{"omis/place/...", []string{"omis", "omis/node", "omis/program", "omis/place/...", "omis/host/...", "omis/code/..."},
 		"a placement runs programs it is given; it knows of no request, and of the machine what the kernel and files with code report"},
-	{"omis/ext/...", []string{"omis", "omis/syntax", "omis/service", "omis/ext/..."},
+	{"omis/ext/...", []string{"omis", "omis/node", "omis/program", "omis/syntax", "omis/service", "omis/ext/..."},
 		"an extension adds services by the interface every extension has; the engine must not need to know it, nor it the engine"},
 	{"omis/cluster/...", []string{"omis", "omis/syntax", "omis/cluster/..."}, "monitors on other nodes are reached by requests and replies alone"},
 	{"sir", nil, "the structure document is a value that everyone shares"},
@@ -46,18 +51,18 @@ var directions = []direction{
 	{"sir/...", []string{"sir"}, "whatever makes a structure (from binaries, from sources) needs nothing but the structure"},
 	{"schemas", nil, "schemas are files"},
 	{"mir", []string{"schemas"}, "a document means nothing yet: mir reads and writes it"},
-	{"mir/translate", []string{"mir", "sir", "omis", "omis/syntax"}, "translation is pure: a request, a structure and targets in, OMIS requests out"},
+	{"mir/translate", []string{"mir", "sir", "omis", "omis/node", "omis/program", "omis/syntax"}, "translation is pure: a request, a structure and targets in, OMIS requests out"},
 	{"mir/conform", []string{"mir", "mir/xsd", "schemas"}, "tests of any package check answers by it, so it knows documents only"},
 	{"mir/...", []string{"mir", "schemas"}, "the validation of documents knows documents only"},
 	{"probes/journal", []string{"omis/host/owned"}, "the journal is a file of keys and values, whatever they mean, in a directory that nobody else controls"},
-	{"probes", []string{"omis", "omis/syntax", "mir", "mir/translate", "sir", "probes/journal"}, "probes talk to the engine in OMIS requests, as any tool does; they know no backend and no HTTP"},
-	{"http/...", []string{"mir", "mir/...", "sir", "omis", "omis/syntax", "omis/service", "probes", "schemas", "omis/host/owned", "http/..."},
+	{"probes", []string{"omis", "omis/node", "omis/program", "omis/syntax", "mir", "mir/translate", "sir", "probes/journal"}, "probes talk to the engine in OMIS requests, as any tool does; they know no backend and no HTTP"},
+	{"http/...", []string{"mir", "mir/...", "sir", "omis", "omis/node", "omis/syntax", "omis/service", "probes", "schemas", "omis/host/owned", "http/..."},
 		"the gateway carries documents to probes and requests to a tool; backends and the engine are joined to it by cli"},
 	{"cli/...", []string{"..."}, "the command line joins the parts"},
 	{"bench/...", []string{"..."}, "a benchmark measures any part"},
 	{"torture", []string{"omis", "omis/syntax", "omis/host/proc", "omis/host/uprobe", "sir", "sir/binary", "cli/client", "torture/sweep"},
 		"it plagues programs by requests to a gateway, as any tool does, and looks after them by what the kernel and their files tell"},
-	{"torture/sweep", []string{"omis", "omis/engine", "omis/linux", "omis/monitor", "omis/place/inline", "omis/place/kernel"},
+	{"torture/sweep", []string{"omis", "omis/program", "omis/engine", "omis/linux", "omis/monitor", "omis/place/inline", "omis/place/kernel"},
 		"it chooses the placement of each probe, which only a monitor of its own allows, and judges by what programs return"},
 	{"torture/siege", nil, "it sends what anybody can send, by HTTP alone"},
 	{"examples/...", []string{"examples/..."}, "target programs are observed from outside, by tests of any package"},
@@ -142,6 +147,56 @@ func TestImportDirections(t *testing.T) {
 			}
 		}
 	}
+}
+
+// mostVocabulary bounds the exported names of package omis, which every package shares.
+const mostVocabulary = 80
+
+func TestVocabularyIsSmall(t *testing.T) {
+	files, err := filepath.Glob("omis/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, path := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			count += exportedNames(d)
+		}
+	}
+	if count == 0 || count >= mostVocabulary {
+		t.Errorf("omis exports %d names, want fewer than %d: move what not every package needs to omis/node or omis/program", count, mostVocabulary)
+	}
+}
+
+// exportedNames counts the exported names that a declaration adds to its package.
+func exportedNames(d ast.Decl) (n int) {
+	count := func(names ...*ast.Ident) {
+		for _, name := range names {
+			if name.IsExported() {
+				n++
+			}
+		}
+	}
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			count(d.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				count(spec.Name)
+			case *ast.ValueSpec:
+				count(spec.Names...)
+			}
+		}
+	}
+	return n
 }
 
 func TestForbiddenEdgesAreFound(t *testing.T) {

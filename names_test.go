@@ -17,7 +17,7 @@ import (
 )
 
 // A comment may name a file (node.go), a member of a type or of a package (Node.Watch,
-// omis.Node), or an identifier in mixed case (mostLines). What it names must exist;
+// node.Node), or an identifier in mixed case (mostLines). What it names must exist;
 // otherwise the comment is older than the code.
 
 var (
@@ -291,10 +291,10 @@ func (h *house) hasMember(s source, outer, member string) bool {
 // TestNamesAreFound: stale names are found, and names that exist are not.
 func TestNamesAreFound(t *testing.T) {
 	h := theHouse(t)
-	i := slices.IndexFunc(h.sources, func(s source) bool { return s.path == "omis/node.go" })
+	i := slices.IndexFunc(h.sources, func(s source) bool { return s.path == "omis/node/node.go" })
 	for comment, want := range map[string]int{
 		"// see hand.go":                        1,
-		"// see omis/node.go and capability.go": 0,
+		"// see omis/node/node.go and capability.go": 0,
 		"// arch/x86/kernel/uprobes.c":          0,
 		"// Node.nothing guards it":             1,
 		"// Node.Identify":                      0,

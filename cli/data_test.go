@@ -18,7 +18,7 @@ func refuses(t *testing.T, dir, data string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "serve", "--socket", filepath.Join(dir, "m.sock"), "--listen", "off", "--data", data)
+	cmd := exec.CommandContext(ctx, miradorPath, "serve", "--socket", filepath.Join(dir, "m.sock"), "--listen", "off", "--data", data)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
 	out, stdout := new(strings.Builder), new(readyWatch)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestDemo(t *testing.T) {
-	cmd := exec.Command(program, "demo", "--target", targets.Build(t, "mmul"))
+	cmd := exec.Command(miradorPath, "demo", "--target", targets.Build(t, "mmul"))
 	cmd.Env = append(cmd.Environ(), targets.NoneLeft(t))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -28,7 +28,7 @@ func TestDemo(t *testing.T) {
 func TestDemoIsInterrupted(t *testing.T) {
 	mark := targets.NoneLeft(t)
 	socket := filepath.Join(t.TempDir(), "m.sock")
-	cmd := exec.Command(program, "demo", "--serve", "--socket", socket, "--target", targets.Build(t, "mmul"))
+	cmd := exec.Command(miradorPath, "demo", "--serve", "--socket", socket, "--target", targets.Build(t, "mmul"))
 	cmd.Env = append(cmd.Environ(), mark)
 	var out lockedBuffer
 	cmd.Stdout, cmd.Stderr = &out, &out

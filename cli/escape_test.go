@@ -62,7 +62,7 @@ func TestArgumentsDoNotReachTheTerminal(t *testing.T) {
 	if status != exitFailed || strings.Contains(errs, "\x1b") {
 		t.Errorf("an error: status %d, %q", status, errs)
 	}
-	cmd := exec.Command(program, "omis", ": proc_get_info([],0x2)")
+	cmd := exec.Command(miradorPath, "omis", ": proc_get_info([],0x2)")
 	cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket)
 	screen := openScreen(t, openTerminal(t), cmd)
 	<-screen.done

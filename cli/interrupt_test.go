@@ -16,7 +16,7 @@ func TestInterruptWhileReading(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "post", pipe)
+	cmd := exec.Command(miradorPath, "post", pipe)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

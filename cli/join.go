@@ -15,9 +15,11 @@ import (
 	"mirador/omis/host/proc"
 	"mirador/omis/linux"
 	"mirador/omis/monitor"
+	"mirador/omis/node"
 	"mirador/omis/place/calibrate"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
+	"mirador/omis/program"
 	"mirador/probes"
 	"mirador/probes/journal"
 	"mirador/schemas"
@@ -36,7 +38,7 @@ type backend struct {
 var _ gateway.Backend = (*backend)(nil)
 
 // placers returns the placements that the settings allow, cheapest first.
-func (s settings) placers(node *linux.Node, log *slog.Logger, j *journal.Journal) (list []omis.Placer) {
+func (s settings) placers(node *linux.Node, log *slog.Logger, j *journal.Journal) (list []program.Placer) {
 	if s.mayPlace(inline.Name) {
 		list = append(list, inline.New(node))
 	}
@@ -58,7 +60,7 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 			Name: s.Node, Warden: []string{"/proc/self/exe", wardenCommand},
 			Prototypes: s.Prototypes, Checkpoints: s.checkpoints(), Ptrace: s.Hold == holdByPtrace, Sharing: s.Prefer == preferSharing,
 		},
-		Placers: func(node *linux.Node) []omis.Placer { return s.placers(node, log, j) },
+		Placers: func(node *linux.Node) []program.Placer { return s.placers(node, log, j) },
 		Costs:   &calibrate.Config{File: s.costs(), Log: log},
 		Log:     log,
 	})
@@ -82,7 +84,7 @@ type applications struct {
 var _ probes.Monitor = applications{}
 
 func (a applications) Identify(pid int) (omis.ProcID, error) { return a.monitor.Node.Identify(pid) }
-func (a applications) Settle() ([]omis.Orphan, error)        { return a.monitor.Engine.Settle() }
+func (a applications) Settle() ([]program.Orphan, error)     { return a.monitor.Engine.Settle() }
 func (a applications) RecallProcess(id omis.ProcID, token omis.Token) {
 	a.monitor.Engine.RecallProcess(id, token)
 }
@@ -124,7 +126,7 @@ func describe(a *probes.App) gateway.App {
 	return app
 }
 
-func (b *backend) Launch(ctx context.Context, name string, l omis.Launch) (gateway.App, error) {
+func (b *backend) Launch(ctx context.Context, name string, l node.Launch) (gateway.App, error) {
 	a, err := b.registry.Run(ctx, name, l)
 	if err != nil {
 		return gateway.App{}, err

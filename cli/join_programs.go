@@ -14,8 +14,8 @@ import (
 
 	gateway "mirador/http"
 	"mirador/mir/translate"
-	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 	"mirador/sir"
 	"mirador/sir/binary"
 	"mirador/sir/debuginfod"
@@ -30,12 +30,12 @@ func debugFiles() binary.DebugFiles {
 // programs knows what the programs of live processes are made of. It may be used
 // by many goroutines; each file is read once.
 type programs struct {
-	node  omis.Node
+	node  node.Node
 	cache *binary.Cache
 	known inventory
 }
 
-func newPrograms(node omis.Node) *programs {
+func newPrograms(node node.Node) *programs {
 	return &programs{node: node, cache: binary.NewCache(binary.DefaultCacheBytes, debugFiles())}
 }
 
@@ -97,7 +97,7 @@ func (p *programs) stock(ctx context.Context, pid int) (*stock, error) {
 
 // loaded does not have the node identify the process: whose it is was noted when it was
 // attached.
-func (p *programs) loaded(pid int) ([]omis.Module, error) {
+func (p *programs) loaded(pid int) ([]node.Module, error) {
 	process, err := proc.Identify(pid)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (p *programs) Resolver(_ context.Context, pid int) (func(pc uint64, first b
 }
 
 // goroutines lists those of a process, none if it has ended.
-func (b *backend) goroutines(_ context.Context, pid, depth int) ([]omis.GoroutineInfo, error) {
+func (b *backend) goroutines(_ context.Context, pid, depth int) ([]node.GoroutineInfo, error) {
 	process, err := proc.Identify(pid)
 	if err != nil {
 		return nil, nil

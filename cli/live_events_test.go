@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // TestEventsLive has a process do things, and counts what is told of them. What
@@ -49,14 +50,14 @@ func TestEventsLive(t *testing.T) {
 // threads and processes that the witness says it has made.
 func TestBirthsLive(t *testing.T) {
 	l, w := startWitness(t)
-	threads := l.define(t, "thread_creates_thread([p_1]) : thread_get_info([$new_thread],%#x)", omis.ThreadParent|omis.ThreadLocalID)
+	threads := l.define(t, "thread_creates_thread([p_1]) : thread_get_info([$new_thread],%#x)", node.ThreadParent|node.ThreadLocalID)
 	said, main := w.says("threads", 4), l.token(t, w.pid)
 	threads.await(t, 4)
 	for i, values := range threads.all {
 		wantText(t, "parent and id", strings.Join(texts(values), " "), main+" "+said[i])
 	}
 	l.ask(t, "csr_delete([])")
-	processes := l.define(t, "thread_creates_proc([p_1]) : proc_attach([$new_proc]) proc_get_info([$new_proc],%#x)", omis.ProcParent|omis.ProcLocalID)
+	processes := l.define(t, "thread_creates_proc([p_1]) : proc_attach([$new_proc]) proc_get_info([$new_proc],%#x)", node.ProcParent|node.ProcLocalID)
 	said = w.says("processes", 3)
 	processes.await(t, 3)
 	for i, values := range processes.all {
@@ -176,5 +177,5 @@ func TestEndLive(t *testing.T) {
 	}
 	d.await(t, 1)
 	wantText(t, "who", strings.Join(d.print(0), " "), "p_1")
-	l.refused(t, omis.UnknownObject, "proc_get_info([p_1],%#x)", omis.ProcLocalID)
+	l.refused(t, omis.UnknownObject, "proc_get_info([p_1],%#x)", node.ProcLocalID)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // TestRequestsLive: the witness says how often a function was called while a
@@ -114,7 +115,7 @@ func TestProcessDetachLive(t *testing.T) {
 	l.refused(t, omis.UnknownObject, "thread_stop([p_1])")
 	l.ask(t, "proc_attach([p_1])")
 	wantTraced(t, w, true)
-	wantText(t, "process", text(l.ask(t, "proc_get_info([p_1],%#x)", omis.ProcLocalID)[0]), fmt.Sprint(w.pid))
+	wantText(t, "process", text(l.ask(t, "proc_get_info([p_1],%#x)", node.ProcLocalID)[0]), fmt.Sprint(w.pid))
 }
 
 // TestMessagesLive: no platform provides queues, and every service says so.

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // TestCreateLive: a new process has the arguments, environment, files and folder it
@@ -28,7 +29,7 @@ func TestCreateLive(t *testing.T) {
 	}
 	token := text(l.ask(t, `proc_create([],"/bin/sh",["-c","echo \"$0 $1\"; pwd; echo $WORD; cat; echo wrong >&2","two words","x"],["WORD=value","PWD=%s"],["%s","%s","%s"])`,
 		dir, in, out, errs)[0])
-	pid, err := strconv.Atoi(text(l.ask(t, "proc_get_info([%s],%#x)", token, omis.ProcLocalID)[0]))
+	pid, err := strconv.Atoi(text(l.ask(t, "proc_get_info([%s],%#x)", token, node.ProcLocalID)[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestCreateLive(t *testing.T) {
 		t.Errorf("it stands at %q, the linker begins at %#x", f, linkerEntry(t, pid))
 	}
 	cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	wantText(t, "argv", fmt.Sprintf("%q", texts(l.ask(t, "proc_get_info([%s],%#x)", token, omis.ProcArgv)[0].List)),
+	wantText(t, "argv", fmt.Sprintf("%q", texts(l.ask(t, "proc_get_info([%s],%#x)", token, node.ProcArgv)[0].List)),
 		fmt.Sprintf("%q", strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00")))
 	if b, _ := os.ReadFile(out); len(b) > 0 {
 		t.Errorf("it has written %q already", b)
@@ -91,10 +92,10 @@ func TestSignalsAndPrioritiesLive(t *testing.T) {
 	}
 	l.ask(t, "thread_set_priority([%s],5)", spinner)
 	wantText(t, "priorities", nice(), "0 5 0")
-	wantText(t, "priority", text(l.ask(t, "thread_get_info([%s],%#x)", spinner, omis.ThreadPriority)[0]), "5")
+	wantText(t, "priority", text(l.ask(t, "thread_get_info([%s],%#x)", spinner, node.ThreadPriority)[0]), "5")
 	l.ask(t, "proc_set_priority([p_1],7)")
 	wantText(t, "priorities", nice(), "7 7 7")
-	wantText(t, "priority", text(l.ask(t, "proc_get_info([p_1],%#x)", omis.ProcPriority)[0]), "7")
+	wantText(t, "priority", text(l.ask(t, "proc_get_info([p_1],%#x)", node.ProcPriority)[0]), "7")
 }
 
 // TestMemoryLive writes and reads blocks; gdb and the witness say what is there.
@@ -132,7 +133,7 @@ func TestMemoryLive(t *testing.T) {
 func TestProcessInfoLive(t *testing.T) {
 	l, w := startWitness(t)
 	l.ask(t, "thread_stop([p_1])") // so that nothing changes
-	got := l.ask(t, "proc_get_info([p_1],%#x)", omis.ProcInvolContSwitch<<1-1)
+	got := l.ask(t, "proc_get_info([p_1],%#x)", node.ProcInvolContSwitch<<1-1)
 	if len(got) != 25 {
 		t.Fatalf("%d components", len(got))
 	}
@@ -145,23 +146,23 @@ func TestProcessInfoLive(t *testing.T) {
 		n, _ := strconv.Atoi(strings.TrimSuffix(status(t, w.pid, w.pid, name), " kB"))
 		return fmt.Sprint(n << 10)
 	}
-	want := map[omis.ProcFields]string{
-		omis.ProcGlobalID: f[0], omis.ProcArgv: words(cmdline), omis.ProcUID: f[1], omis.ProcGID: f[2],
-		omis.ProcUserArgv: words(cmdline), omis.ProcEnvp: words(environ), omis.ProcParent: "u_0", omis.ProcMessageQueue: "u_0",
-		omis.ProcNode: "n_1", omis.ProcLocalID: f[0], omis.ProcSchedulingState: fmt.Sprint(omis.StateStopped), omis.ProcPriority: f[3],
-		omis.ProcMemorySize: fmt.Sprint(memory << 10), omis.ProcResidentSize: kilobytes("VmRSS"), omis.ProcMaxResidentSize: kilobytes("VmHWM"),
-		omis.ProcIntResidentSize: "-1", omis.ProcMinorPageFaults: f[5], omis.ProcMajorPageFaults: f[6], omis.ProcSwaps: "-1",
-		omis.ProcVolContSwitch: total(t, w, "voluntary_ctxt_switches"), omis.ProcInvolContSwitch: total(t, w, "nonvoluntary_ctxt_switches"),
+	want := map[node.ProcFields]string{
+		node.ProcGlobalID: f[0], node.ProcArgv: words(cmdline), node.ProcUID: f[1], node.ProcGID: f[2],
+		node.ProcUserArgv: words(cmdline), node.ProcEnvp: words(environ), node.ProcParent: "u_0", node.ProcMessageQueue: "u_0",
+		node.ProcNode: "n_1", node.ProcLocalID: f[0], node.ProcSchedulingState: fmt.Sprint(node.StateStopped), node.ProcPriority: f[3],
+		node.ProcMemorySize: fmt.Sprint(memory << 10), node.ProcResidentSize: kilobytes("VmRSS"), node.ProcMaxResidentSize: kilobytes("VmHWM"),
+		node.ProcIntResidentSize: "-1", node.ProcMinorPageFaults: f[5], node.ProcMajorPageFaults: f[6], node.ProcSwaps: "-1",
+		node.ProcVolContSwitch: total(t, w, "voluntary_ctxt_switches"), node.ProcInvolContSwitch: total(t, w, "nonvoluntary_ctxt_switches"),
 	}
 	for bit, value := range want {
 		wantText(t, fmt.Sprintf("component %#x", bit), text(got[shift(uint32(bit))]), value)
 	}
-	checkTimes(t, fmt.Sprintf("/proc/%d/stat", w.pid), got[shift(uint32(omis.ProcTotalTime))].Float, got[shift(uint32(omis.ProcSystemTime))].Float)
+	checkTimes(t, fmt.Sprintf("/proc/%d/stat", w.pid), got[shift(uint32(node.ProcTotalTime))].Float, got[shift(uint32(node.ProcSystemTime))].Float)
 	files, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", w.pid))
 	for i, name := range []string{"read_bytes", "write_bytes"} {
 		m := regexp.MustCompile(`(?m)^` + name + `: (\d+)$`).FindSubmatch(files)
 		n, _ := strconv.Atoi(string(m[1]))
-		wantText(t, name, text(got[shift(uint32(omis.ProcFileInput))+i]), fmt.Sprint(n/512))
+		wantText(t, name, text(got[shift(uint32(node.ProcFileInput))+i]), fmt.Sprint(n/512))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"mirador/omis/engine"
 	"mirador/omis/linux"
 	"mirador/omis/monitor"
+	"mirador/omis/node"
 )
 
 // live is a tool with a monitor of its own over this machine: the services as a
@@ -29,7 +30,7 @@ type live struct {
 
 func startLive(t *testing.T) *live {
 	t.Helper()
-	m, err := monitor.Open(monitor.Config{Linux: linux.Config{Name: "here", Warden: []string{program, wardenCommand}}})
+	m, err := monitor.Open(monitor.Config{Linux: linux.Config{Name: "here", Warden: []string{miradorPath, wardenCommand}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func (w *witness) until(what string, so func(said []string) bool) {
 // token is that of a thread of the witness.
 func (l *live) token(t *testing.T, tid int) string {
 	t.Helper()
-	for _, result := range l.reply(t, "thread_get_info([p_1],%#x)", omis.ThreadLocalID)[1] {
+	for _, result := range l.reply(t, "thread_get_info([p_1],%#x)", node.ThreadLocalID)[1] {
 		if text(result.Values[0]) == fmt.Sprint(tid) {
 			return string(result.Objects[0])
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // TestRegistersLive: what is read is what gdb reads; what is written gdb reads, and
@@ -81,18 +82,18 @@ func TestThreadInfoLive(t *testing.T) {
 	l, w := startWitness(t)
 	l.ask(t, "thread_stop([p_1])")
 	for tid, root := range map[int]string{w.pid: "main", w.spinner: "spin", w.waiter: "await"} {
-		got := l.ask(t, "thread_get_info([%s],%#x)", l.token(t, tid), omis.ThreadSystemTime<<1-1|omis.ThreadName)
+		got := l.ask(t, "thread_get_info([%s],%#x)", l.token(t, tid), node.ThreadSystemTime<<1-1|node.ThreadName)
 		if len(got) != 13 {
 			t.Fatalf("%d components", len(got))
 		}
 		seen := addressIn(t, w, root)
 		path := fmt.Sprintf("/proc/%d/task/%d", w.pid, tid)
 		comm, _ := os.ReadFile(path + "/comm")
-		for bit, want := range map[omis.ThreadFields]string{
-			omis.ThreadProcess: "p_1", omis.ThreadGlobalID: fmt.Sprint(tid), omis.ThreadRootFunct: seen,
-			omis.ThreadParent:       "u_0", // it was created before anybody looked
-			omis.ThreadMessageQueue: "u_0", omis.ThreadStackSize: stackSize(t, w.pid, tid), omis.ThreadNode: "n_1",
-			omis.ThreadLocalID: fmt.Sprint(tid), omis.ThreadSchedulingState: fmt.Sprint(omis.StateStopped), omis.ThreadPriority: "0",
+		for bit, want := range map[node.ThreadFields]string{
+			node.ThreadProcess: "p_1", node.ThreadGlobalID: fmt.Sprint(tid), node.ThreadRootFunct: seen,
+			node.ThreadParent:       "u_0", // it was created before anybody looked
+			node.ThreadMessageQueue: "u_0", node.ThreadStackSize: stackSize(t, w.pid, tid), node.ThreadNode: "n_1",
+			node.ThreadLocalID: fmt.Sprint(tid), node.ThreadSchedulingState: fmt.Sprint(node.StateStopped), node.ThreadPriority: "0",
 		} {
 			wantText(t, fmt.Sprintf("%s: component %#x", root, bit), text(got[shift(uint32(bit))]), want)
 		}

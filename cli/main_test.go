@@ -28,7 +28,7 @@ import (
 
 // program is the real mirador: the monitor starts itself again as its warden, and
 // another user must be able to run it.
-var program string
+var miradorPath string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
@@ -44,14 +44,14 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer remove()
-	program = filepath.Join(dir, "mirador")
+	miradorPath = filepath.Join(dir, "mirador")
 	if err := os.Chmod(dir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	build := exec.Command("go", "build", "-o", program, "mirador")
+	build := exec.Command("go", "build", "-o", miradorPath, "mirador")
 	if made := os.Getenv(mortalEnv); made != "" {
-		build = exec.Command("cp", made, program)
+		build = exec.Command("cp", made, miradorPath)
 	}
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "cannot build mirador: %v\n%s", err, out)
@@ -105,7 +105,7 @@ func startServe(t *testing.T, uid int, more ...string) *served {
 // directory, and returns its standard output.
 func (s *served) begin(t *testing.T) io.Reader {
 	t.Helper()
-	s.cmd = exec.Command(program, append([]string{"serve", "--socket", s.socket, "--listen", "127.0.0.1:0", "--data", s.data(), "--calibrate", "when-needed"}, s.more...)...)
+	s.cmd = exec.Command(miradorPath, append([]string{"serve", "--socket", s.socket, "--listen", "127.0.0.1:0", "--data", s.data(), "--calibrate", "when-needed"}, s.more...)...)
 	s.cmd.Env = append(os.Environ(), s.mark)
 	s.cmd.Dir = "/"
 	log, err := os.OpenFile(s.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -193,7 +193,7 @@ func (s *served) end(t *testing.T) {
 // mirador runs a command against the gateway, as the gateway's user.
 func (s *served) mirador(t *testing.T, stdin string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(miradorPath, args...)
 	cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket)
 	cmd.Dir = s.dir
 	cmd.Stdin = strings.NewReader(stdin)

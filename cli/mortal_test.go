@@ -67,11 +67,11 @@ const mortalEnv = "MIRADOR_TEST_TO_BE_KILLED"
 func TestKilledTests(t *testing.T) {
 	if os.Getenv(mortalEnv) != "" {
 		s := startServe(t, os.Geteuid())
-		fmt.Printf("serving %d %s\n", s.cmd.Process.Pid, program)
+		fmt.Printf("serving %d %s\n", s.cmd.Process.Pid, miradorPath)
 		select {}
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledTests$")
-	cmd.Env = append(os.Environ(), mortalEnv+"="+program, "TMPDIR="+t.TempDir())
+	cmd.Env = append(os.Environ(), mortalEnv+"="+miradorPath, "TMPDIR="+t.TempDir())
 	tests := subject.Start(t, cmd)
 	var pid int
 	var made string

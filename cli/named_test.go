@@ -22,7 +22,7 @@ func TestStartedByLink(t *testing.T) {
 		t.Errorf("run printed %q", got)
 	}
 	s.must(t, `<instrreq activated="true" flush="true"><codeRegion from="multiply:dot"/><metric name="COUNT"/></instrreq>`, "post", "-")
-	structure, err := exec.Command(program, "sir", link).Output()
+	structure, err := exec.Command(miradorPath, "sir", link).Output()
 	if err != nil || !strings.Contains(string(structure), `id="multiply:dot"`) {
 		t.Errorf("the structure of the link has no multiply:dot, %v", err)
 	}

@@ -88,7 +88,7 @@ func TestHistoryBetweenSessions(t *testing.T) {
 	state := t.TempDir()
 	session := func(line string, args ...string) {
 		t.Helper()
-		cmd := exec.Command(program, append([]string{"omis"}, args...)...)
+		cmd := exec.Command(miradorPath, append([]string{"omis"}, args...)...)
 		cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+gateway.socket, "TERM=xterm", "XDG_STATE_HOME="+state)
 		s := openScreen(t, openTerminal(t), cmd)
 		s.wait("omis> ")

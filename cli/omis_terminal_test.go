@@ -133,7 +133,7 @@ func (s *screen) wait(text string) string {
 func TestSessionOnTerminal(t *testing.T) {
 	gateway := startServe(t, os.Geteuid())
 	gateway.must(t, "", "run", "--app", "one", "--", "sleep", "600")
-	cmd := exec.Command(program, "omis")
+	cmd := exec.Command(miradorPath, "omis")
 	cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+gateway.socket, "TERM=xterm", "MIRADOR_HISTORY="+noHistory)
 	open := openTerminal
 	if os.Geteuid() == 0 {

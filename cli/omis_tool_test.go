@@ -44,7 +44,7 @@ func (g *gathered) String() string {
 func (s *served) listen(t *testing.T, name string, more ...string) *tool {
 	t.Helper()
 	x := &tool{s, name, &gathered{}}
-	cmd := exec.Command(program, append([]string{"omis", "--tool", name}, more...)...)
+	cmd := exec.Command(miradorPath, append([]string{"omis", "--tool", name}, more...)...)
 	cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket)
 	cmd.Stdout, cmd.Stderr = x.out, x.out
 	in, err := cmd.StdinPipe()

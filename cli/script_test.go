@@ -30,8 +30,8 @@ func TestScripts(t *testing.T) {
 				Files: []string{script},
 				Setup: func(e *testscript.Env) error {
 					e.Setenv("MIRADOR_GATEWAY", gateway)
-					e.Setenv("PROGRAM", program)
-					e.Setenv("PATH", filepath.Dir(program)+string(filepath.ListSeparator)+e.Getenv("PATH"))
+					e.Setenv("PROGRAM", miradorPath)
+					e.Setenv("PATH", filepath.Dir(miradorPath)+string(filepath.ListSeparator)+e.Getenv("PATH"))
 					return nil
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},

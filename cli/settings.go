@@ -22,7 +22,7 @@ import (
 	"mirador/cli/client"
 	gateway "mirador/http"
 	"mirador/mir"
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // settings are what serve is told by its flags and its configuration file.
@@ -67,8 +67,8 @@ const (
 
 // Values of Hold.
 const (
-	holdByRendezvous = omis.HeldByRendezvous
-	holdByPtrace     = omis.HeldByPtrace
+	holdByRendezvous = node.HeldByRendezvous
+	holdByPtrace     = node.HeldByPtrace
 )
 
 // Values of Prefer.

@@ -11,7 +11,7 @@ import (
 	"regexp"
 	"slices"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // AppRequest is the body of POST /apps: a program to start or processes to
@@ -158,7 +158,7 @@ func (s *Server) launch(x *exchange, req *AppRequest) (App, error) {
 			"a program started by this gateway would run as the gateway's user, not as you: start it yourself and attach to it with \"mirador attach PID\", or run your own gateway")
 	}
 	l := req.Launch
-	return s.backend.Launch(x.r.Context(), req.Name, omis.Launch{
+	return s.backend.Launch(x.r.Context(), req.Name, node.Launch{
 		Path: l.Path, Args: l.Args, Env: l.Env, Dir: l.Dir, IO: []string{l.Stdin, l.Stdout, l.Stderr},
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"mirador/mir"
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/sir"
 )
 
@@ -19,7 +20,7 @@ type Backend interface {
 	Apps() []App
 	// Launch starts a program as a process of an application, and makes the
 	// application if there is none of that name.
-	Launch(ctx context.Context, app string, l omis.Launch) (App, error)
+	Launch(ctx context.Context, app string, l node.Launch) (App, error)
 	// Attach takes running processes into an application; without a name, into
 	// one that is named after the first program.
 	Attach(ctx context.Context, app string, pids []int) (App, error)

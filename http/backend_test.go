@@ -19,6 +19,7 @@ import (
 	"mirador/mir/conform"
 	"mirador/mir/translate"
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/sir"
 )
 
@@ -34,7 +35,7 @@ type scripted struct {
 
 	mu       sync.Mutex
 	released []string
-	launched []omis.Launch
+	launched []node.Launch
 	attached []int
 	forked   map[int][]int
 	followed []string
@@ -48,7 +49,7 @@ var _ Backend = (*scripted)(nil)
 
 func (s *scripted) Apps() []App { return s.apps }
 
-func (s *scripted) Launch(_ context.Context, name string, l omis.Launch) (App, error) {
+func (s *scripted) Launch(_ context.Context, name string, l node.Launch) (App, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.launched = append(s.launched, l)

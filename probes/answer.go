@@ -7,6 +7,7 @@ import (
 	"mirador/mir"
 	"mirador/mir/translate"
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // Options of an answer.
@@ -85,7 +86,7 @@ func (a *App) resolver(ctx context.Context, failed *error) translate.Resolver {
 
 // goroutines lists the goroutines of the application's processes.
 func (a *App) goroutines(ctx context.Context) translate.Goroutines {
-	return func(token omis.Token, depth int) ([]omis.GoroutineInfo, error) {
+	return func(token omis.Token, depth int) ([]node.GoroutineInfo, error) {
 		p, ok := a.process(token)
 		if !ok || a.registry.config.Goroutines == nil {
 			return nil, nil

@@ -10,6 +10,7 @@ import (
 
 	"mirador/mir"
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // App is an application: a name, a tool of the monitor, and the processes in its
@@ -199,7 +200,7 @@ func (a *App) Heed(ctx context.Context) {
 	if len(living) == 0 || a.usable() != nil {
 		return
 	}
-	reply, err := a.request(ctx, fmt.Sprintf(": proc_get_info([%s],%#x)", strings.Join(living, ","), omis.ProcSchedulingState))
+	reply, err := a.request(ctx, fmt.Sprintf(": proc_get_info([%s],%#x)", strings.Join(living, ","), node.ProcSchedulingState))
 	if err != nil {
 		return // what is known stands
 	}

@@ -6,6 +6,8 @@ import (
 
 	"mirador/mir/translate"
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/probes/journal"
 )
 
@@ -17,7 +19,7 @@ type Config struct {
 	Programs Programs
 	// Goroutines lists the goroutines of a process, each with up to depth frames; empty for a
 	// program that is not in Go. nil: none are known.
-	Goroutines func(ctx context.Context, pid, depth int) ([]omis.GoroutineInfo, error)
+	Goroutines func(ctx context.Context, pid, depth int) ([]node.GoroutineInfo, error)
 	// Journal is where the registry writes what the next gateway on the same data
 	// directory must know if this one is killed; nil: nothing outlives the gateway.
 	Journal *journal.Journal
@@ -37,7 +39,7 @@ type Monitor interface {
 	// as a tool attaches to it.
 	RecallProcess(id omis.ProcID, token omis.Token)
 	// Settle removes what an earlier gateway has left and nothing has asked for.
-	Settle() ([]omis.Orphan, error)
+	Settle() ([]program.Orphan, error)
 }
 
 // Programs knows the programs that processes execute. Its methods may be called from any

@@ -21,6 +21,7 @@ import (
 	"mirador/omis/engine"
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
 	"mirador/probes"
 	"mirador/probes/journal"
 	"mirador/sir"
@@ -87,7 +88,7 @@ func newHouse(t testing.TB) *house {
 }
 
 // open starts an engine over a node, and the registry.
-func (h *house) open(node omis.Node) {
+func (h *house) open(node node.Node) {
 	t := h.TB
 	t.Helper()
 	e, err := engine.New(node, slog.New(slog.DiscardHandler), pa.New())
@@ -149,7 +150,7 @@ func (h *house) programName(pid int) string {
 	if err != nil {
 		return ""
 	}
-	info, err := h.node.ProcInfo(id, omis.ProcArgv)
+	info, err := h.node.ProcInfo(id, node.ProcArgv)
 	if err != nil || len(info.Argv) == 0 {
 		return ""
 	}

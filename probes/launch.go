@@ -10,12 +10,13 @@ import (
 
 	"mirador/mir/translate"
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/syntax"
 )
 
 // launch starts a program and sets it going, once everything stands that the
 // application needs to know of it. op is held.
-func (a *App) launch(ctx context.Context, l omis.Launch) error {
+func (a *App) launch(ctx context.Context, l node.Launch) error {
 	if l.Path == "" {
 		return failf(Invalid, "no program to run")
 	}
@@ -44,7 +45,7 @@ func (a *App) launch(ctx context.Context, l omis.Launch) error {
 // located says the working directory of a launch in terms of proc_create (OMIS
 // 8.1.2), which has no parameter for it: files become absolute, and PWD, which
 // POSIX defines as the working directory, carries it in the environment.
-func located(l omis.Launch) omis.Launch {
+func located(l node.Launch) node.Launch {
 	if l.Dir == "" {
 		return l
 	}
@@ -136,7 +137,7 @@ func (a *App) list(p Process) {
 
 // identify asks for a process' arguments, user and pid.
 func (a *App) identify(ctx context.Context, token omis.Token) (Process, error) {
-	fields := omis.ProcArgv | omis.ProcUID | omis.ProcLocalID
+	fields := node.ProcArgv | node.ProcUID | node.ProcLocalID
 	reply, err := a.request(ctx, fmt.Sprintf(": proc_get_info([%s],%#x)", token, fields))
 	if err != nil {
 		return Process{}, err

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/probes"
 )
 
@@ -61,7 +62,7 @@ func TestTimesAreMilliseconds(t *testing.T) {
 		<measuring><aggregate function="SUM"/></measuring><process id="p_1"/></instrreq>`, `<probe id="probe-1"/>`)
 	p.Reach(812, entry, 0x1000)
 	end := h.node.Now() + 5_000_000
-	<-p.Hit(omis.EventReachedAddr, omis.Hit{TID: 812, Addr: leave, SP: 0x1000, Time: end})
+	<-p.Hit(node.EventReachedAddr, node.Hit{TID: 812, Addr: leave, SP: 0x1000, Time: end})
 	got := h.post(a, valueIt)
 	var ms float64
 	if _, err := fmt.Sscanf(got, `<measurement value="%f"/>`, &ms); err != nil || ms < 5 || ms > 500 {
@@ -101,7 +102,7 @@ func kind(err error) probes.Kind {
 
 func TestRun(t *testing.T) {
 	h := newHouse(t)
-	a, err := h.registry.Run(t.Context(), "", omis.Launch{
+	a, err := h.registry.Run(t.Context(), "", node.Launch{
 		Path: "bin/mmul", Args: []string{`8 "`, ""}, Env: []string{"PWD=/old", "LANG=C"}, IO: []string{"", "out"}, Dir: "/there",
 	})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 
 	"mirador/mir/translate"
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // Registry holds the applications of a gateway. Its lock guards the names alone
@@ -94,7 +94,7 @@ func (r *Registry) names() string {
 // Run starts a program and sets it going. It becomes an application of its own,
 // named after the program if name is "", or a process more of the application
 // of that name.
-func (r *Registry) Run(ctx context.Context, name string, l omis.Launch) (*App, error) {
+func (r *Registry) Run(ctx context.Context, name string, l node.Launch) (*App, error) {
 	return r.join(name, path.Base(l.Path), func(a *App) error { return a.launch(ctx, l) })
 }
 

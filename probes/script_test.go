@@ -10,6 +10,7 @@ import (
 
 	"mirador/mir/translate"
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/syntax"
 	"mirador/probes"
 	"mirador/sir"
@@ -94,10 +95,10 @@ func (app *application) config(tool omis.Tool) probes.Config {
 // scripted is a monitor with one tool.
 type scripted struct{ tool omis.Tool }
 
-func (s scripted) Tool(string) (omis.Tool, error)         { return s.tool, nil }
-func (scripted) Identify(pid int) (omis.ProcID, error)    { return omis.ProcID{PID: pid}, nil }
-func (scripted) RecallProcess(omis.ProcID, omis.Token)    {}
-func (scripted) Settle() (orphans []omis.Orphan, _ error) { return nil, nil }
+func (s scripted) Tool(string) (omis.Tool, error)            { return s.tool, nil }
+func (scripted) Identify(pid int) (omis.ProcID, error)       { return omis.ProcID{PID: pid}, nil }
+func (scripted) RecallProcess(omis.ProcID, omis.Token)       {}
+func (scripted) Settle() (orphans []program.Orphan, _ error) { return nil, nil }
 
 func (app *application) Name(pid int) string { return app.byPID(pid).Name }
 

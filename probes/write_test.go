@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/probes/journal"
 )
 
@@ -64,7 +64,7 @@ func TestJournalOfWhatChanged(t *testing.T) {
 func TestJournalForgetsWhatFailed(t *testing.T) {
 	h := newEstate(t)
 	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
-	h.placer.Refuse = func(omis.Watch) error { return errors.New("not here") }
+	h.placer.Refuse = func(node.Watch) error { return errors.New("not here") }
 	p.Unmapped = []uint64{leave}
 	a := h.attach("", 812)
 	if answer := h.post(a, strings.Replace(countIt, "COUNT", "WC_TIME", 1)); !strings.HasPrefix(answer, "errors") {

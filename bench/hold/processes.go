@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/procfs"
 
 	"mirador/bench/report"
-	"mirador/omis"
 	"mirador/omis/linux"
+	"mirador/omis/node"
 )
 
 // many is the number of processes, or threads, in one request.
@@ -38,11 +38,11 @@ func (b *bench) processes() error {
 	}
 	for _, set := range []struct {
 		what  string
-		flags omis.ProcFields
+		flags node.ProcFields
 		read  func(procfs.Proc) error
 	}{
-		{"state, times", omis.ProcSchedulingState | omis.ProcTotalTime | omis.ProcPriority | omis.ProcSystemTime | omis.ProcResidentSize, readStat},
-		{"and users, switches", omis.ProcUID | omis.ProcSchedulingState | omis.ProcTotalTime | omis.ProcMaxResidentSize | omis.ProcVolContSwitch, readBoth},
+		{"state, times", node.ProcSchedulingState | node.ProcTotalTime | node.ProcPriority | node.ProcSystemTime | node.ProcResidentSize, readStat},
+		{"and users, switches", node.ProcUID | node.ProcSchedulingState | node.ProcTotalTime | node.ProcMaxResidentSize | node.ProcVolContSwitch, readBoth},
 	} {
 		what := fmt.Sprintf("proc_get_info of %d: %s", many, set.what)
 		request := fmt.Sprintf(": proc_get_info([],%#x)", uint32(set.flags))
@@ -126,7 +126,7 @@ func (b *bench) threads() error {
 	if err != nil {
 		return err
 	}
-	flags := omis.ThreadSchedulingState | omis.ThreadTotalTime | omis.ThreadPriority | omis.ThreadSystemTime
+	flags := node.ThreadSchedulingState | node.ThreadTotalTime | node.ThreadPriority | node.ThreadSystemTime
 	request := fmt.Sprintf(": thread_get_info([%s],%#x)", p, uint32(flags))
 	return b.compareReading(fmt.Sprintf("thread_get_info of %d: state, times", many), func() error {
 		_, err := m.do("%s", request)

@@ -5,12 +5,12 @@ package probe
 import (
 	"context"
 
-	"mirador/omis"
 	"mirador/omis/linux"
 	"mirador/omis/monitor"
 	"mirador/omis/place/calibrate"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
+	"mirador/omis/program"
 
 	"mirador/bench/subject"
 )
@@ -40,12 +40,12 @@ type rig struct {
 func openRig(placement string, warden []string) (*rig, error) {
 	m, err := monitor.Open(monitor.Config{
 		Linux: linux.Config{Name: "bench", Warden: warden},
-		Placers: func(n *linux.Node) []omis.Placer {
+		Placers: func(n *linux.Node) []program.Placer {
 			switch placement {
 			case inCode:
-				return []omis.Placer{inline.New(n)}
+				return []program.Placer{inline.New(n)}
 			case inKernel:
-				return []omis.Placer{kernel.New(nil)}
+				return []program.Placer{kernel.New(nil)}
 			}
 			return nil
 		},

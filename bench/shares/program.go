@@ -17,7 +17,7 @@ import (
 )
 
 // program is a real program, or a library that a program loads.
-type program struct {
+type sample struct {
 	name string
 	file string // suffix of the path of the file whose functions are judged
 	in   string // its Debian package, if it may be missing
@@ -33,8 +33,8 @@ const (
 )
 
 // programs returns the programs whose shares are published. Mirador is the server in Go.
-func programs(mirador string) []program {
-	return []program{
+func programs(mirador string) []sample {
+	return []sample{
 		{"redis-server", "/redis-check-rdb", "redis-server", goalInC, func(dir string) *exec.Cmd {
 			return exec.Command("redis-server", "--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--save", "", "--dir", dir)
 		}},
@@ -58,8 +58,8 @@ func programs(mirador string) []program {
 const libraries = "/usr/lib/x86_64-linux-gnu"
 
 // library returns a small program that is made to load a library.
-func library(name, file, from string) program {
-	return program{name, file, from, goalInC, func(string) *exec.Cmd {
+func library(name, file, from string) sample {
+	return sample{name, file, from, goalInC, func(string) *exec.Cmd {
 		cmd := exec.Command("sleep", "600")
 		cmd.Env = append(os.Environ(), "LD_PRELOAD="+libraries+file)
 		return cmd
@@ -75,7 +75,7 @@ type running struct {
 
 // start starts a program, and waits until it has loaded the file. It returns a
 // *subject.Missing if this machine does not have the program.
-func (p program) start(ctx context.Context) (r *running, err error) {
+func (p sample) start(ctx context.Context) (r *running, err error) {
 	r = new(running)
 	if r.dir, err = os.MkdirTemp("", "mirador-bench-shares-"); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (p program) start(ctx context.Context) (r *running, err error) {
 }
 
 // await waits until the program sleeps with the file mapped, and so has been loaded.
-func (r *running) await(ctx context.Context, p program) error {
+func (r *running) await(ctx context.Context, p sample) error {
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", r.cmd.Process.Pid))
 		switch {

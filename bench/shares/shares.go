@@ -19,7 +19,9 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux"
+	"mirador/omis/node"
 	"mirador/omis/place/inline"
+	"mirador/omis/program"
 	"mirador/sir/binary"
 
 	"mirador/bench/report"
@@ -65,7 +67,7 @@ type share struct {
 }
 
 // judge starts a program, and asks the placement about each of its functions.
-func (p program) judge(ctx context.Context, n *linux.Node, placer *inline.Placer) (s *share, err error) {
+func (p sample) judge(ctx context.Context, n *linux.Node, placer *inline.Placer) (s *share, err error) {
 	r, err := p.start(ctx)
 	if err != nil {
 		return nil, err
@@ -86,12 +88,12 @@ func (p program) judge(ctx context.Context, n *linux.Node, placer *inline.Placer
 // place is a function with the address where it is counted and its exits.
 type place struct {
 	function string
-	omis.Placing
-	exits []omis.Placing
+	program.Placing
+	exits []program.Placing
 }
 
 func (s *share) judge(places []place, placer *inline.Placer) {
-	var list []omis.Placing
+	var list []program.Placing
 	for _, p := range places {
 		list = append(append(list, p.Placing), p.exits...)
 	}
@@ -121,7 +123,7 @@ func functions(n *linux.Node, id omis.ProcID, path string) (list []place, s *sha
 	if err != nil {
 		return nil, nil, err
 	}
-	module := slices.IndexFunc(modules, func(m omis.Module) bool { return m.Path == path })
+	module := slices.IndexFunc(modules, func(m node.Module) bool { return m.Path == path })
 	if module < 0 {
 		return nil, nil, fmt.Errorf("%s is not loaded", path)
 	}
@@ -130,9 +132,9 @@ func functions(n *linux.Node, id omis.ProcID, path string) (list []place, s *sha
 		return nil, nil, err
 	}
 	s = &share{refused: make(map[string][]string), untimed: make(map[string][]string)}
-	at := func(addr uint64) omis.Placing {
-		watch := omis.Watch{Event: omis.EventReachedAddr, Proc: id, Addr: addr + modules[module].Bias}
-		return omis.Placing{Watch: watch, Program: omis.Program{{Do: omis.OpAdd, Value: 1}}}
+	at := func(addr uint64) program.Placing {
+		watch := node.Watch{Event: node.EventReachedAddr, Proc: id, Addr: addr + modules[module].Bias}
+		return program.Placing{Watch: watch, Program: program.Program{{Do: program.OpAdd, Value: 1}}}
 	}
 	for _, unit := range image.Program().Units {
 		if unit.Entry == 0 {
@@ -168,7 +170,7 @@ func reason(err error) string {
 }
 
 // add adds rows, and notes with the reasons why functions are missing from them.
-func (s *share) add(t *report.Table, p program) {
+func (s *share) add(t *report.Table, p sample) {
 	row := func(what string, n int, goal report.Goal) {
 		part := s.percent(n)
 		t.Add(report.Row{What: what, Unit: report.Percent, Ours: report.Stat{Least: part, Median: part}, Goal: goal})

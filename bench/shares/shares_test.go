@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // TestReason checks that refusals of different functions for the same reason become
@@ -17,7 +17,7 @@ func TestReason(t *testing.T) {
 		"no code can be put at 0x1: the instruction at 0x40 is not known, nor is 0x41":   "the instruction at … is not known, nor is …",
 		"no code can be put at 0x1: there may be too little room: no code: 0x40 changes": "there may be too little room: no code: … changes",
 	} {
-		if got := reason(&omis.Refusal{Why: refusal}); got != want {
+		if got := reason(&program.Refusal{Why: refusal}); got != want {
 			t.Errorf("%s: %s", refusal, got)
 		}
 	}

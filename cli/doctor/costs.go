@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"strings"
 
-	"mirador/omis"
 	"mirador/omis/linux"
 	"mirador/omis/place/calibrate"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
+	"mirador/omis/program"
 )
 
 // costs measures what probes cost here, as a gateway does when it needs to know.
@@ -22,7 +22,7 @@ func costs(ctx context.Context) finding {
 	}
 	inCode, inKernel := inline.New(node), kernel.New(nil)
 	known := calibrate.New(calibrate.Config{
-		Node: node, Placers: []omis.Placer{inCode, inKernel}, Log: slog.New(slog.DiscardHandler),
+		Node: node, Placers: []program.Placer{inCode, inKernel}, Log: slog.New(slog.DiscardHandler),
 	})
 	var said, unknown []string
 	advise := ""

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // Create returns the request that creates the plan's counters and timers, "" if it needs none.
@@ -166,7 +167,7 @@ func (p *Plan) Remove(h Handles) string {
 func (p *Plan) Read(h Handles) string {
 	as := p.each(h, "read")
 	if p.uses(fromCPU) && p.wants(processLevel) {
-		as = append(as, fmt.Sprintf("proc_get_info(%s,%#x)", list(p.read()), omis.ProcTotalTime))
+		as = append(as, fmt.Sprintf("proc_get_info(%s,%#x)", list(p.read()), node.ProcTotalTime))
 	}
 	if fields := p.threadFields(); fields != 0 {
 		as = append(as, fmt.Sprintf("thread_get_info(%s,%#x)", list(p.read()), fields))
@@ -175,13 +176,13 @@ func (p *Plan) Read(h Handles) string {
 }
 
 // threadFields returns the information to request about threads, 0 if none.
-func (p *Plan) threadFields() omis.ThreadFields {
-	var f omis.ThreadFields
+func (p *Plan) threadFields() node.ThreadFields {
+	var f node.ThreadFields
 	if p.uses(fromThreads) || p.wants(everyThread) {
-		f |= omis.ThreadProcess
+		f |= node.ThreadProcess
 	}
 	if p.uses(fromCPU) && p.wants(threadLevel) {
-		f |= omis.ThreadProcess | omis.ThreadTotalTime
+		f |= node.ThreadProcess | node.ThreadTotalTime
 	}
 	return f
 }

@@ -9,6 +9,7 @@ import (
 
 	"mirador/mir"
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // Resolver formats an address of a process for a person. first is true for the innermost
@@ -27,21 +28,21 @@ type Snapshot struct {
 }
 
 // Goroutines lists the goroutines of a process, each with up to depth frames.
-type Goroutines func(process omis.Token, depth int) ([]omis.GoroutineInfo, error)
+type Goroutines func(process omis.Token, depth int) ([]node.GoroutineInfo, error)
 
 // NewSnapshot translates a snapshot request. Empty lists mean the whole application, because
 // each application has its own tool. node is the machine of its processes.
-func NewSnapshot(r *mir.SnapshotRequest, node Node) Snapshot {
-	procs, threads := omis.ProcLocalID, omis.ThreadProcess|omis.ThreadLocalID
+func NewSnapshot(r *mir.SnapshotRequest, machine Node) Snapshot {
+	procs, threads := node.ProcLocalID, node.ThreadProcess|node.ThreadLocalID
 	if r.Named {
-		procs |= omis.ProcArgv
-		threads |= omis.ThreadName
+		procs |= node.ProcArgv
+		threads |= node.ThreadName
 	}
 	request := fmt.Sprintf(": proc_get_info([],%#x) thread_get_info([],%#x)", procs, threads)
 	if r.Stack > 0 {
 		request += fmt.Sprintf(" thread_get_backtrace([],%d)", r.Stack)
 	}
-	return Snapshot{Request: request, node: node, named: r.Named, stack: r.Stack, goroutines: r.Goroutines}
+	return Snapshot{Request: request, node: machine, named: r.Named, stack: r.Stack, goroutines: r.Goroutines}
 }
 
 // Read builds the snapshot from the reply. It omits objects that ended between two of the

@@ -6,6 +6,7 @@ import (
 
 	"mirador/mir"
 	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // A percentile covers all intervals of its value, of one thread or of several. So the plan
@@ -13,7 +14,7 @@ import (
 // cannot be computed from those of each thread.
 
 // joined merges two distributions, each of which may be empty.
-func joined(a, b omis.Distribution) omis.Distribution {
+func joined(a, b program.Distribution) program.Distribution {
 	switch {
 	case len(a) == 0:
 		return b
@@ -72,7 +73,7 @@ func spreadRows(reply omis.Reply, i int) ([]row, error) {
 		for l := vs[1].List; len(l) >= 3; l = l[3:] {
 			least, most := nanoseconds(l[0]), nanoseconds(l[1])
 			if n, _ := l[2].Int64(); n > 0 && least <= most {
-				s.Spread = append(s.Spread, omis.Bucket{Least: least, Most: most, Count: uint64(n)})
+				s.Spread = append(s.Spread, program.Bucket{Least: least, Most: most, Count: uint64(n)})
 			}
 		}
 		return s

@@ -10,6 +10,7 @@ import (
 
 	"mirador/mir"
 	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // withHistogram returns the reply to reading a timer, with the histogram of each thread as
@@ -17,12 +18,12 @@ import (
 func (ts timings) withHistogram(threads []omis.Token) omis.Reply {
 	var list []omis.Value
 	for _, thread := range threads {
-		counts := make([]uint64, omis.Buckets)
+		counts := make([]uint64, program.Buckets)
 		for _, ns := range ts[thread] {
-			counts[omis.BucketOf(uint64(ns))]++
+			counts[program.BucketOf(uint64(ns))]++
 		}
 		var buckets []omis.Value
-		for _, b := range omis.DistributionOf(counts) {
+		for _, b := range program.DistributionOf(counts) {
 			buckets = append(buckets, omis.Float(float64(b.Least)/1e9), omis.Float(float64(b.Most)/1e9), omis.Int(int64(b.Count)))
 		}
 		list = append(list, omis.TokenValue("p_1"), omis.TokenValue(thread), omis.Int(int64(len(ts[thread]))), omis.List(buckets...))

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"mirador/mir"
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // Stats summarizes measured values, in the unit of the metric.
@@ -17,8 +17,8 @@ type Stats struct {
 	// a variance that is small compared to the values.
 	Mean, Squares float64
 
-	Sampled Sampled           // if only some executions are timed
-	Spread  omis.Distribution // if percentiles are requested
+	Sampled Sampled              // if only some executions are timed
+	Spread  program.Distribution // if percentiles are requested
 }
 
 // Add adds a value.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // attach takes a process into a tool's scope, with all its threads. Its node comes
@@ -45,7 +46,7 @@ func (e *Engine) attach(t *Tool, at place) (*process, error) {
 }
 
 // spareItself refuses to observe the monitor, which would stop with it.
-func (e *Engine) spareItself(n *node, pid int) error {
+func (e *Engine) spareItself(n *machine, pid int) error {
 	if n != e.home || pid != e.pid {
 		return nil
 	}
@@ -69,7 +70,7 @@ func (e *Engine) prepare(p *process) error {
 	if p.tools > 0 {
 		return nil
 	}
-	if _, err := e.pointAt(p, omis.Watch{Event: omis.EventProcTerminated}, nil); err != nil {
+	if _, err := e.pointAt(p, node.Watch{Event: node.EventProcTerminated}, nil); err != nil {
 		return err
 	}
 	at := p.at()
@@ -137,7 +138,7 @@ func (e *Engine) unplantAll(p *process) {
 }
 
 // detachNode takes a node and all its processes out of a tool's scope.
-func (e *Engine) detachNode(t *Tool, n *node) {
+func (e *Engine) detachNode(t *Tool, n *machine) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
 	for _, o := range t.own(omis.ClassProcess) {
@@ -147,7 +148,7 @@ func (e *Engine) detachNode(t *Tool, n *node) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.nodes = slices.DeleteFunc(t.nodes, func(other *node) bool { return other == n })
+	t.nodes = slices.DeleteFunc(t.nodes, func(other *machine) bool { return other == n })
 }
 
 // processEnded makes the tokens of a process unknown everywhere.

@@ -3,7 +3,7 @@ package engine
 import (
 	"maps"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // basicActions are the implementations of the basic manipulation and information
@@ -99,36 +99,36 @@ func threadActions() map[string]action {
 // basicSources are the implementations of the basic event services.
 func (e *Engine) basicSources() map[string]source {
 	return map[string]source{
-		"proc_has_terminated":       {kind: omis.EventProcTerminated},
+		"proc_has_terminated":       {kind: node.EventProcTerminated},
 		"proc_has_been_stopped":     {kind: eventProcStopped},
 		"proc_has_been_continued":   {kind: eventProcContinued},
-		"proc_has_been_scheduled":   {kind: omis.EventScheduled},
-		"proc_has_been_descheduled": {kind: omis.EventDescheduled},
+		"proc_has_been_scheduled":   {kind: node.EventScheduled},
+		"proc_has_been_descheduled": {kind: node.EventDescheduled},
 		"proc_will_be_migrated":     {kind: eventWillMigrate},
 		"proc_has_been_migrated":    {kind: eventMigrated},
 
-		"thread_adds_node":               {kind: omis.EventNodeAdded},
-		"thread_removes_node":            {kind: omis.EventNodeRemoved},
-		"thread_creates_proc":            {kind: omis.EventProcCreated},
-		"thread_creates_thread":          {kind: omis.EventThreadCreated},
-		"thread_has_terminated":          {kind: omis.EventThreadTerminated},
-		"thread_received_signal":         {kind: omis.EventSignal, numbers: 1},
-		"thread_has_blocked":             {kind: omis.EventBlocked},
-		"thread_has_been_unblocked":      {kind: omis.EventUnblocked},
-		"thread_has_been_stopped":        {kind: omis.EventThreadStopped},
-		"thread_has_been_continued":      {kind: omis.EventThreadContinued},
-		"thread_has_been_scheduled":      {kind: omis.EventScheduled},
-		"thread_has_been_descheduled":    {kind: omis.EventDescheduled},
-		"thread_reached_addr":            {kind: omis.EventReachedAddr, address: 1},
-		"thread_executed_insn":           {kind: omis.EventStepped},
-		"thread_executed_insn_call":      {kind: omis.EventSteppedOver},
-		"thread_has_started_lib_call":    {kind: omis.EventLibCallStarted, call: 1},
-		"thread_has_ended_lib_call":      {kind: omis.EventLibCallEnded, call: 1},
-		"thread_has_started_sys_call":    {kind: omis.EventSysCallStarted, call: 1},
-		"thread_has_ended_sys_call":      {kind: omis.EventSysCallEnded, call: 1},
-		"thread_has_received_tagged_msg": {kind: omis.EventTaggedMessage, numbers: 1},
+		"thread_adds_node":               {kind: node.EventNodeAdded},
+		"thread_removes_node":            {kind: node.EventNodeRemoved},
+		"thread_creates_proc":            {kind: node.EventProcCreated},
+		"thread_creates_thread":          {kind: node.EventThreadCreated},
+		"thread_has_terminated":          {kind: node.EventThreadTerminated},
+		"thread_received_signal":         {kind: node.EventSignal, numbers: 1},
+		"thread_has_blocked":             {kind: node.EventBlocked},
+		"thread_has_been_unblocked":      {kind: node.EventUnblocked},
+		"thread_has_been_stopped":        {kind: node.EventThreadStopped},
+		"thread_has_been_continued":      {kind: node.EventThreadContinued},
+		"thread_has_been_scheduled":      {kind: node.EventScheduled},
+		"thread_has_been_descheduled":    {kind: node.EventDescheduled},
+		"thread_reached_addr":            {kind: node.EventReachedAddr, address: 1},
+		"thread_executed_insn":           {kind: node.EventStepped},
+		"thread_executed_insn_call":      {kind: node.EventSteppedOver},
+		"thread_has_started_lib_call":    {kind: node.EventLibCallStarted, call: 1},
+		"thread_has_ended_lib_call":      {kind: node.EventLibCallEnded, call: 1},
+		"thread_has_started_sys_call":    {kind: node.EventSysCallStarted, call: 1},
+		"thread_has_ended_sys_call":      {kind: node.EventSysCallEnded, call: 1},
+		"thread_has_received_tagged_msg": {kind: node.EventTaggedMessage, numbers: 1},
 
-		"message_queue_has_been_extended": {kind: omis.EventQueueExtended},
+		"message_queue_has_been_extended": {kind: node.EventQueueExtended},
 
 		"user_event_has_been_raised": {user: true},
 	}

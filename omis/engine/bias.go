@@ -5,21 +5,21 @@ import (
 	"math"
 	"slices"
 
-	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
 // What an interval contains of the cost of the very probes that measure it is known,
-// and taken off when the interval is read: see omis.Cost.
+// and taken off when the interval is read: see program.Cost.
 
 // edge is where programs open or close the intervals of a feed.
 type edge struct {
-	do              omis.Operation
+	do              program.Operation
 	placement, kind string
 }
 
 // edges notes where a program opens and closes intervals.
-func (in *inPlace) edges(p omis.Program) {
+func (in *inPlace) edges(p program.Program) {
 	v := in.Verdict()
 	for i, op := range p {
 		if op.Times() {
@@ -44,7 +44,7 @@ func (f *feed) bias() int64 {
 		switch {
 		case !ok:
 			return 0
-		case at.do == omis.OpStart:
+		case at.do == program.OpStart:
 			begins = min(begins, cost.After)
 		default:
 			ends = min(ends, cost.Before)
@@ -53,7 +53,7 @@ func (f *feed) bias() int64 {
 	if math.IsInf(begins+ends, 0) {
 		return 0
 	}
-	return int64(math.Round(omis.Cost{After: begins}.Bias(omis.Cost{Before: ends})))
+	return int64(math.Round(program.Cost{After: begins}.Bias(program.Cost{Before: ends})))
 }
 
 // calibrate waits until bias knows.

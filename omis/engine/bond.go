@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -121,7 +122,7 @@ func (b *bond) explain(placement string) {
 }
 
 // skip says why the bond is not even tried where it is cheapest.
-func (b *bond) skip(placers []omis.Placer) {
+func (b *bond) skip(placers []program.Placer) {
 	for _, k := range b.members {
 		switch {
 		case b.level == 0 || k.placed != nil && k.placed.level == b.level:

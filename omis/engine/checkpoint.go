@@ -6,13 +6,14 @@ import (
 	"syscall"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // proc_checkpoint and proc_restore (OMIS 8.1.2).
 
 // fleet is processes of one node.
 type fleet struct {
-	node  *node
+	node  *machine
 	procs []*process
 	ids   []omis.ProcID
 }
@@ -24,7 +25,7 @@ func fleetOf(p *process) *fleet {
 
 func fleets(objs []object) []*fleet {
 	var list []*fleet
-	index := make(map[*node]*fleet)
+	index := make(map[*machine]*fleet)
 	for _, o := range objs {
 		p := o.(*process)
 		at := p.at()
@@ -55,7 +56,7 @@ func procCheckpoint(x *execution, c *call, objs []object) omis.ServiceResult {
 	}
 	var failed omis.ServiceResult
 	for _, f := range all {
-		cp, err := capability[omis.Checkpointer](f.node, c.service)
+		cp, err := capability[node.Checkpointer](f.node, c.service)
 		if err == nil {
 			err = cp.Checkpoint(f.ids, c.args[1].Str)
 		}
@@ -96,7 +97,7 @@ func (f *fleet) clear(e *Engine) (back func()) {
 
 // freeze suspends what can be suspended and returns how to resume it.
 func (f *fleet) freeze(e *Engine) (thaw func()) {
-	s, ok := f.node.Node.(omis.Suspender)
+	s, ok := f.node.Node.(node.Suspender)
 	if !ok {
 		return func() {}
 	}
@@ -125,7 +126,7 @@ func procRestore(x *execution, c *call) ([]omis.Value, error) {
 	var restored []place
 	var err error = omis.Errorf(omis.UnknownObject, "there is no checkpoint %q", c.args[0].Str)
 	for _, n := range x.e.nodes {
-		cp, ok := n.Node.(omis.Checkpointer)
+		cp, ok := n.Node.(node.Checkpointer)
 		if !ok {
 			continue
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -29,8 +30,8 @@ var _ service.ManyReader = (*feed)(nil)
 
 // manyRows is memory for rows of many stores.
 type manyRows struct {
-	stores []omis.Store
-	rows   []omis.Row
+	stores []program.Store
+	rows   []program.Row
 	ends   []int
 	lent   []service.Row
 }
@@ -66,7 +67,7 @@ func alike(list []service.Store) int {
 
 // readAlike reads stores of one placement.
 func (e *Engine) readAlike(list []service.Store, room *manyRows, each func(i int, rows []service.Row, err error)) {
-	reader, able := list[0].(*feed).placer.(omis.ManyReader)
+	reader, able := list[0].(*feed).placer.(program.ManyReader)
 	if able {
 		room.stores = room.stores[:0]
 		for _, s := range list {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // Many counters and timers are read at once, and each says what it says by itself: those
@@ -58,7 +59,7 @@ func TestReadAtOnce(t *testing.T) {
 		"1 OMIS_OK [pa_c_1] 1,[p_1,t_1,1]\n1 OMIS_OK [pa_c_2] 2,[p_1,t_1,1,p_1,t_2,1]\n1 OMIS_OK [pa_c_3] 1,[p_2,t_3,1]\n"+
 		"1 OMIS_OK [pa_c_4] 0,[]\n1 OMIS_OK [pa_c_5] 2,[p_1,t_1,1,p_2,t_3,1]\n1 OMIS_OK [pa_c_6] 2,[u_0,u_0,5,p_1,t_1,1]\n")
 	// An error is that of the objects alone which it happened to.
-	placer.Unreadable = func(id omis.ProcID, _ omis.StoreKind) error {
+	placer.Unreadable = func(id omis.ProcID, _ program.StoreKind) error {
 		if id.PID == 2 {
 			return omis.Errorf(omis.OSError, "cannot be read")
 		}

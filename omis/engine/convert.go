@@ -128,7 +128,7 @@ func (c *conversions) convert(o object, p service.Param) ([]object, omis.Service
 		return []object{o}, nil
 	}
 	switch o := o.(type) {
-	case *node:
+	case *machine:
 		switch p.Class {
 		case omis.ClassProcess:
 			return c.processes(o), nil
@@ -269,7 +269,7 @@ func (c *conversions) allNodes() []object {
 }
 
 // processes are those of a node; nil: of all nodes.
-func (c *conversions) processes(n *node) []object {
+func (c *conversions) processes(n *machine) []object {
 	if !c.known {
 		nodes := c.allNodes()
 		c.procs, c.known = c.tool.own(omis.ClassProcess), true
@@ -340,7 +340,7 @@ func (c *conversions) whole(g *crew) bool {
 
 func classOf(o object) omis.Class {
 	switch o := o.(type) {
-	case *node:
+	case *machine:
 		return omis.ClassNode
 	case *process:
 		return omis.ClassProcess

@@ -8,6 +8,8 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // cpuRegion measures the CPU time of a function in the monitor.
@@ -23,8 +25,8 @@ func cpuRegion(b *bench) {
 // and what holding it costs of that is not taken off.
 func TestCPUTimeOfHeldThreads(t *testing.T) {
 	b, placer, p := startPlacing(t)
-	placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "no"} }
-	b.node.SetCost("trap", "ptrace", omis.Cost{After: 1e9, Before: 1e9})
+	placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "no"} }
+	b.node.SetCost("trap", "ptrace", program.Cost{After: 1e9, Before: 1e9})
 	cpuRegion(b)
 	for _, used := range []int64{3000, 5000} {
 		b.node.Use(11, 1e6)
@@ -52,7 +54,7 @@ func TestNoCPUTime(t *testing.T) {
 	b.ask(`: pa_timer_create2("cpu")`)
 	c := b.listen("thread_has_blocked([]) : pa_timer_start([pa_t_1])", omis.DontReturnOK|omis.DontReturnEnDis)
 	b.ask(": csr_enable([c_1])")
-	<-p.Hit(omis.EventBlocked, omis.Hit{TID: 11})
+	<-p.Hit(node.EventBlocked, node.Hit{TID: 11})
 	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_UNSUPPORTED_SERVICE(20) [pa_t_1] \"no thread is held at this event, whose CPU time could be told: it goes on\"\n")
 	b.intervals()
 	b.node.Script = func(method string) error {
@@ -61,7 +63,7 @@ func TestNoCPUTime(t *testing.T) {
 		}
 		return nil
 	}
-	<-p.Hit(omis.EventBlocked, omis.Hit{TID: 11, Held: omis.HeldByPtrace})
+	<-p.Hit(node.EventBlocked, node.Hit{TID: 11, Held: node.HeldByPtrace})
 	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_UNSPECIFIED_ERROR(1000) [pa_t_1] \"no such clock\"\n")
 	b.intervals()
 	if got := b.ask(": pa_timer_start([pa_t_1])"); !strings.Contains(got, "only events can start and stop a timer") {
@@ -78,14 +80,14 @@ func TestCPUTimeOfWaitingLists(t *testing.T) {
 	b.ask("thread_reached_addr([],0x10) : pa_timer_start([pa_t_1]) proc_get_info([],1)")
 	b.ask("thread_reached_addr([],0x20) : pa_timer_stop([pa_t_1]) proc_get_info([],1)")
 	b.ask(": csr_enable([c_1,c_2])")
-	first := p.Hit(omis.EventReachedAddr, omis.Hit{TID: 11, Addr: 0x10, SP: 100, Held: omis.HeldByPtrace})
-	second := p.Hit(omis.EventReachedAddr, omis.Hit{TID: 12, Addr: 0x10, SP: 100, Held: omis.HeldByPtrace})
+	first := p.Hit(node.EventReachedAddr, node.Hit{TID: 11, Addr: 0x10, SP: 100, Held: node.HeldByPtrace})
+	second := p.Hit(node.EventReachedAddr, node.Hit{TID: 12, Addr: 0x10, SP: 100, Held: node.HeldByPtrace})
 	<-first
 	<-second
 	b.node.Use(11, 3000)
 	b.node.Use(12, 4000)
-	first = p.Hit(omis.EventReachedAddr, omis.Hit{TID: 11, Addr: 0x20, SP: 100, Held: omis.HeldByPtrace})
-	second = p.Hit(omis.EventReachedAddr, omis.Hit{TID: 12, Addr: 0x20, SP: 100, Held: omis.HeldByPtrace})
+	first = p.Hit(node.EventReachedAddr, node.Hit{TID: 11, Addr: 0x20, SP: 100, Held: node.HeldByPtrace})
+	second = p.Hit(node.EventReachedAddr, node.Hit{TID: 12, Addr: 0x20, SP: 100, Held: node.HeldByPtrace})
 	<-first
 	<-second
 	b.intervals(1, 1)

@@ -7,6 +7,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/engine/fake"
+	"mirador/omis/node"
 )
 
 // crowdNode reads all threads of a process at once, but those of odd numbers.
@@ -15,24 +16,24 @@ type crowdNode struct {
 	asked []string
 }
 
-func (n *crowdNode) ThreadInfos(p omis.ProcID, tids []int, f omis.ThreadFields) map[int]omis.ThreadInfo {
+func (n *crowdNode) ThreadInfos(p omis.ProcID, tids []int, f node.ThreadFields) map[int]node.ThreadInfo {
 	n.asked = append(n.asked, fmt.Sprintf("%d %v %#x", p.PID, tids, uint32(f)))
-	infos := map[int]omis.ThreadInfo{99: {Name: "nobody asked"}}
+	infos := map[int]node.ThreadInfo{99: {Name: "nobody asked"}}
 	for _, tid := range tids {
 		if tid%2 == 0 {
-			infos[tid] = omis.ThreadInfo{Name: "at once"}
+			infos[tid] = node.ThreadInfo{Name: "at once"}
 		}
 	}
 	return infos
 }
 
 // ProcInfos reads those of even numbers.
-func (n *crowdNode) ProcInfos(list []omis.ProcID, f omis.ProcFields) []*omis.ProcInfo {
-	infos := make([]*omis.ProcInfo, len(list))
+func (n *crowdNode) ProcInfos(list []omis.ProcID, f node.ProcFields) []*node.ProcInfo {
+	infos := make([]*node.ProcInfo, len(list))
 	for i, p := range list {
 		n.asked = append(n.asked, fmt.Sprintf("%d %#x", p.PID, uint32(f)))
 		if p.PID%2 == 0 {
-			infos[i] = &omis.ProcInfo{Priority: int64(p.PID)}
+			infos[i] = &node.ProcInfo{Priority: int64(p.PID)}
 		}
 	}
 	return infos
@@ -65,7 +66,7 @@ func endBeforeSecond(method string) func(string) error {
 func TestProcessesReadAtOnce(t *testing.T) {
 	f := fake.New("here")
 	n := &crowdNode{Node: f}
-	b := startOver(t, []omis.Node{n}, []*fake.Node{f})
+	b := startOver(t, []node.Node{n}, []*fake.Node{f})
 	for _, pid := range []int{11, 12, 13, 14} {
 		f.Add(pid, nil, pid).Info.Priority = -1
 		b.ask(fmt.Sprintf(`: proc_attach3([],%d,"")`, pid))
@@ -87,7 +88,7 @@ func TestProcessesReadAtOnce(t *testing.T) {
 func TestThreadsReadAtOnce(t *testing.T) {
 	f := fake.New("here")
 	n := &crowdNode{Node: f}
-	b := startOver(t, []omis.Node{n}, []*fake.Node{f})
+	b := startOver(t, []node.Node{n}, []*fake.Node{f})
 	for _, p := range []*fake.Process{f.Add(10, nil, 10, 11, 12), f.Add(20, nil, 20, 21)} {
 		for _, th := range p.Threads {
 			th.Info.Name = "one by one"

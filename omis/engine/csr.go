@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/service"
 )
 
@@ -43,13 +44,13 @@ type definition struct {
 	source  source
 	args    []omis.Value
 	subject int
-	watch   omis.Watch // what nodes are asked for, but for the process
+	watch   node.Watch // what nodes are asked for, but for the process
 }
 
 // source says how the events of a service are detected. Exactly one of kind, user
 // and open is set. The parameters it names are those the watch needs; 0: none.
 type source struct {
-	kind    omis.EventKind // by the node, or from firstOfEngine on by the engine
+	kind    node.EventKind // by the node, or from firstOfEngine on by the engine
 	address int
 	call    int            // the name of a function or a system call
 	numbers int            // a list of signals or tags
@@ -59,13 +60,13 @@ type source struct {
 
 // Kinds of event that the engine itself knows of, since it is what makes them.
 const (
-	eventProcStopped omis.EventKind = iota + firstOfEngine
+	eventProcStopped node.EventKind = iota + firstOfEngine
 	eventProcContinued
 	eventWillMigrate
 	eventMigrated
 )
 
-const firstOfEngine omis.EventKind = 128
+const firstOfEngine node.EventKind = 128
 
 // define stores a conditional request; it is disabled yet.
 func (t *Tool) define(r *omis.Request, to *sink) omis.Reply {
@@ -87,7 +88,7 @@ func (t *Tool) define(r *omis.Request, to *sink) omis.Reply {
 }
 
 func newDefinition(s *service.Service, src source, args []omis.Value) definition {
-	return definition{service: s, source: src, args: args, subject: s.Subject(), watch: omis.Watch{Event: src.kind}}
+	return definition{service: s, source: src, args: args, subject: s.Subject(), watch: node.Watch{Event: src.kind}}
 }
 
 // checkEvent looks for what would keep the event from ever being detected.
@@ -111,7 +112,7 @@ func (t *Tool) checkEvent(d *definition) omis.ServiceResult {
 
 // fill takes over from the arguments what the watch needs. The home node knows whether a
 // name is that of a system call.
-func (d *definition) fill(home *node) error {
+func (d *definition) fill(home *machine) error {
 	if i := d.source.address; i > 0 {
 		addr, ok := d.args[i].Uint64()
 		if !ok {
@@ -121,7 +122,7 @@ func (d *definition) fill(home *node) error {
 	}
 	if i := d.source.call; i > 0 {
 		d.watch.Name = d.args[i].Str
-		if names, ok := home.Node.(omis.CallNames); ok && (d.watch.Event == omis.EventSysCallStarted || d.watch.Event == omis.EventSysCallEnded) {
+		if names, ok := home.Node.(node.CallNames); ok && (d.watch.Event == node.EventSysCallStarted || d.watch.Event == node.EventSysCallEnded) {
 			if err := names.CheckCall(d.watch.Name); err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
 	"mirador/omis/service"
 	"mirador/omis/syntax"
 )
@@ -184,7 +185,7 @@ func TestThreadIsHeld(t *testing.T) {
 	b.ask(`: proc_attach3([],1,"")`)
 	b.ask("thread_reached_addr([],0x10) : x_wait()")
 	b.ask(": csr_enable([])")
-	released := p.Hit(omis.EventReachedAddr, omis.Hit{TID: 11, Addr: 0x10})
+	released := p.Hit(node.EventReachedAddr, node.Hit{TID: 11, Addr: 0x10})
 	select {
 	case <-released:
 		t.Error("the thread went on before the list was done")
@@ -204,7 +205,7 @@ func TestLockedList(t *testing.T) {
 	b.ask(": csr_enable([])")
 	go b.tool.Request(context.Background(), ": { x_wait() }", nil, 0)
 	<-slow.entered
-	released := p.Hit(omis.EventReachedAddr, omis.Hit{TID: 11, Addr: 0x10})
+	released := p.Hit(node.EventReachedAddr, node.Hit{TID: 11, Addr: 0x10})
 	select {
 	case <-released:
 		t.Error("a list was executed beside a locked one")

@@ -7,18 +7,20 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
-// pointKey is what is looked out for in a process: what of omis.Watch tells two
+// pointKey is what is looked out for in a process: what of node.Watch tells two
 // watches apart.
 type pointKey struct {
-	kind   omis.EventKind
+	kind   node.EventKind
 	addr   uint64
 	detail string // the name of a call, numbers, threads
 }
 
-func keyOf(w *omis.Watch) pointKey {
+func keyOf(w *node.Watch) pointKey {
 	key := pointKey{kind: w.Event, addr: w.Addr, detail: w.Name}
 	if len(w.Signals) > 0 || len(w.Threads) > 0 {
 		key.detail = fmt.Sprint(w.Name, w.Signals, w.Threads)
@@ -32,9 +34,9 @@ func keyOf(w *omis.Watch) pointKey {
 type point struct {
 	e      *Engine
 	proc   *process
-	watch  omis.Watch
+	watch  node.Watch
 	key    pointKey
-	node   *node        // where it is planted
+	node   *machine     // where it is planted
 	cancel func() error // guarded by Engine.admin
 
 	mu    sync.Mutex // held while local actions run
@@ -65,9 +67,9 @@ type subscription struct {
 
 // isDense tells whether a kind of event comes so often that the node should look
 // out only for the threads that are meant.
-func isDense(kind omis.EventKind) bool {
+func isDense(kind node.EventKind) bool {
 	switch kind {
-	case omis.EventStepped, omis.EventSteppedOver, omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventBlockedOnIO, omis.EventUnblocked:
+	case node.EventStepped, node.EventSteppedOver, node.EventScheduled, node.EventDescheduled, node.EventBlocked, node.EventBlockedOnIO, node.EventUnblocked:
 		return true
 	}
 	return false
@@ -75,7 +77,7 @@ func isDense(kind omis.EventKind) bool {
 
 // pointAt enters a subscription at a point, which is planted if it does not stand
 // yet. Without a subscription the point just comes to stand.
-func (e *Engine) pointAt(proc *process, w omis.Watch, s *subscription) (*point, error) {
+func (e *Engine) pointAt(proc *process, w node.Watch, s *subscription) (*point, error) {
 	key := keyOf(&w)
 	p := proc.points[key]
 	if p != nil {
@@ -142,7 +144,7 @@ func (e *Engine) unsubscribe(proc *process, list ...*csr) {
 // unplant takes away a point that nobody needs. How a process ends is always
 // looked out for, as long as a tool is attached.
 func (e *Engine) unplant(p *point) {
-	if p.key.kind == omis.EventProcTerminated && p.proc.tools > 0 || p.proc.points[p.key] != p {
+	if p.key.kind == node.EventProcTerminated && p.proc.tools > 0 || p.proc.points[p.key] != p {
 		return
 	}
 	delete(p.proc.points, p.key)
@@ -180,7 +182,7 @@ func (p *point) withdraw(s *subscription) bool {
 // handle runs on the goroutine that owns the process. Local lists are executed at
 // once, until the first list that is not: that one, and all after it, wait their
 // turn in the process's queue while the thread is held.
-func (p *point) handle(hit *omis.Hit) {
+func (p *point) handle(hit *node.Hit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.occurred(hit)
@@ -225,7 +227,7 @@ func (p *point) charge(how string) {
 // its threads or queues, and of none that its tool detached from.
 func (p *point) concerns(s *subscription) bool {
 	part := p.occ.Thread
-	if p.key.kind == omis.EventQueueExtended {
+	if p.key.kind == node.EventQueueExtended {
 		part = p.occ.Params[0].Token()
 	}
 	if s.only != nil && !s.only[part] {
@@ -235,7 +237,7 @@ func (p *point) concerns(s *subscription) bool {
 }
 
 // occurred fills in what actions see of the hit.
-func (p *point) occurred(hit *omis.Hit) {
+func (p *point) occurred(hit *node.Hit) {
 	p.occ = service.Occurrence{
 		Node: p.node.token, Proc: p.proc.token, Thread: omis.Undefined,
 		Time: hit.Time, At: hit.Place(), Now: hit.Now, Held: hit.Held,
@@ -249,7 +251,7 @@ func (p *point) occurred(hit *omis.Hit) {
 		p.occ.Time += p.node.skew
 		p.occ.Now = p.node.clock
 	}
-	if hit.TID != 0 && p.key.kind != omis.EventProcTerminated {
+	if hit.TID != 0 && p.key.kind != node.EventProcTerminated {
 		p.occ.Thread = p.e.reg.thread(p.proc, hit.TID).token
 	}
 	p.occ.Params = p.params(hit)
@@ -257,30 +259,30 @@ func (p *point) occurred(hit *omis.Hit) {
 
 // params are the event's own context parameters, as far as they can be had without
 // the node.
-func (p *point) params(hit *omis.Hit) []omis.Value {
+func (p *point) params(hit *node.Hit) []omis.Value {
 	switch p.key.kind {
-	case omis.EventReachedAddr:
+	case node.EventReachedAddr:
 		if !p.told {
 			return nil // to no purpose, at each of many hits
 		}
-		p.room = omis.ArgumentsOf(hit.Args)
+		p.room = program.ArgumentsOf(hit.Args)
 		return p.room[:]
-	case omis.EventThreadCreated:
+	case node.EventThreadCreated:
 		if hit.ChildProc != 0 {
 			return nil
 		}
 		p.room[0] = omis.TokenValue(p.e.reg.thread(p.proc, hit.Child).token)
 		return p.room[:1]
-	case omis.EventSignal:
+	case node.EventSignal:
 		p.room[0] = omis.Int(int64(hit.Signal))
 		return p.room[:1]
-	case omis.EventNodeAdded, omis.EventNodeRemoved:
+	case node.EventNodeAdded, node.EventNodeRemoved:
 		p.room[0] = omis.TokenValue(p.e.peer(hit.Peer))
 		return p.room[:1]
-	case omis.EventQueueExtended:
+	case node.EventQueueExtended:
 		p.room[0] = omis.TokenValue(p.e.reg.queue(p.proc, hit.TID, hit.Queue).token)
 		return append(p.room[:1], p.e.messageValues(p.node, &hit.Message)...)
-	case omis.EventTaggedMessage:
+	case node.EventTaggedMessage:
 		return append(p.room[:0], p.e.messageValues(p.node, &hit.Message)...)
 	}
 	return hit.Params
@@ -291,11 +293,11 @@ func (p *point) place(c *csr) omis.Token { return p.occ.Place(c.event.service.Ob
 
 // ends tells whether the event is the end of an object, whose tokens go with it.
 func (p *point) ends() bool {
-	return p.key.kind == omis.EventProcTerminated || p.key.kind == omis.EventThreadTerminated
+	return p.key.kind == node.EventProcTerminated || p.key.kind == node.EventThreadTerminated
 }
 
 // enqueue leaves lists to the process's queue.
-func (p *point) enqueue(hit *omis.Hit, waiting []*csr) {
+func (p *point) enqueue(hit *node.Hit, waiting []*csr) {
 	occ, who := p.occ, p.who
 	occ.Params, occ.CPU = slices.Clone(occ.Params), who.cpuTime
 	tid, child, newProc := hit.TID, hit.Child, hit.ChildProc
@@ -316,7 +318,7 @@ func (p *point) enqueue(hit *omis.Hit, waiting []*csr) {
 
 // complete finds out what takes the node's help.
 func (p *point) complete(occ *service.Occurrence, child, newProc int) {
-	if p.key.kind == omis.EventProcCreated {
+	if p.key.kind == node.EventProcCreated {
 		newProc = child
 	}
 	if newProc == 0 {
@@ -326,7 +328,7 @@ func (p *point) complete(occ *service.Occurrence, child, newProc int) {
 	if id, err := p.node.Identify(newProc); err == nil {
 		proc := p.e.reg.process(place{p.node, id})
 		created = proc.token
-		if p.key.kind == omis.EventThreadCreated {
+		if p.key.kind == node.EventThreadCreated {
 			created = p.e.reg.thread(proc, child).token
 		}
 	}
@@ -336,9 +338,9 @@ func (p *point) complete(occ *service.Occurrence, child, newProc int) {
 // ended makes the tokens of what has ended unknown, after the lists were executed.
 func (p *point) ended(tid int) {
 	switch p.key.kind {
-	case omis.EventProcTerminated:
+	case node.EventProcTerminated:
 		p.e.processEnded(p.proc)
-	case omis.EventThreadTerminated:
+	case node.EventThreadTerminated:
 		p.e.reg.dropThread(p.e.reg.thread(p.proc, tid))
 	}
 }

@@ -239,7 +239,7 @@ func (c *csr) targets() []target {
 
 func (c *csr) targetsOf(o object) (list []target) {
 	switch o := o.(type) {
-	case *node:
+	case *machine:
 		return c.tool.allTargets(o)
 	case *process:
 		return []target{{proc: o}}
@@ -266,7 +266,7 @@ func (c *csr) partTarget(p *process, part omis.Token, class omis.Class) target {
 }
 
 // allTargets are the attached processes of a node; nil: of all.
-func (t *Tool) allTargets(n *node) []target {
+func (t *Tool) allTargets(n *machine) []target {
 	var list []target
 	for _, o := range t.own(omis.ClassProcess) {
 		if p := o.(*process); n == nil || p.node() == n {

@@ -9,14 +9,16 @@ import (
 	"sync"
 
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
 // Engine is the monitor of some nodes. Its methods may be called from any
 // goroutine.
 type Engine struct {
-	home    *node   // the machine the engine runs on
-	nodes   []*node // the home node first
+	home    *machine   // the machine the engine runs on
+	nodes   []*machine // the home node first
 	log     *slog.Logger
 	catalog *service.Catalog
 	actions map[string]action
@@ -44,20 +46,20 @@ type Engine struct {
 // New makes an engine over the machine it runs on, with extensions (OMIS 6). It
 // fails where two extensions are in each other's way, or where a table names
 // services that nobody carries out.
-func New(n omis.Node, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
-	return NewOver([]omis.Node{n}, log, extensions...)
+func New(n node.Node, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
+	return NewOver([]node.Node{n}, log, extensions...)
 }
 
 // NewOver makes an engine over several nodes, the one it runs on first. Requests
 // are executed where the objects they name live (OMIS 4).
-func NewOver(nodes []omis.Node, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
+func NewOver(nodes []node.Node, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
 	e := &Engine{
 		log: log, reg: newRegistry(), pid: os.Getpid(),
 		classes: make(map[omis.Class]*service.Class), tools: make(map[string]*Tool),
 		kept: make(map[service.Cell]*keeping), hits: make(map[service.Cell]*hitCount), guarded: make(map[service.Cell]bool),
 	}
 	e.reg.prune = e.prune
-	e.room.New = func() any { return new([]omis.Row) }
+	e.room.New = func() any { return new([]program.Row) }
 	e.rooms.New = func() any { return new(manyRows) }
 	tables := make([]service.Table, len(extensions))
 	for i, x := range extensions {

@@ -10,6 +10,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/engine"
 	"mirador/omis/engine/fake"
+	"mirador/omis/node"
 	"mirador/omis/service"
 	"mirador/omis/syntax"
 )
@@ -24,18 +25,18 @@ type bench struct {
 	tool   *engine.Tool
 }
 
-// plain hides what a node can do beyond omis.Node.
-type plain struct{ omis.Node }
+// plain hides what a node can do beyond node.Node.
+type plain struct{ node.Node }
 
 func start(t testing.TB, extensions ...service.Extension) *bench {
 	t.Helper()
 	n := fake.New("here")
-	return startOver(t, []omis.Node{n}, []*fake.Node{n}, extensions...)
+	return startOver(t, []node.Node{n}, []*fake.Node{n}, extensions...)
 }
 
 // startOver starts an engine over nodes that stand for fakes, the first of which is
 // the bench's.
-func startOver(t testing.TB, nodes []omis.Node, fakes []*fake.Node, extensions ...service.Extension) *bench {
+func startOver(t testing.TB, nodes []node.Node, fakes []*fake.Node, extensions ...service.Extension) *bench {
 	t.Helper()
 	b := &bench{TB: t, node: fakes[0]}
 	e, err := engine.NewOver(nodes, slog.New(slog.DiscardHandler), extensions...)
@@ -60,7 +61,7 @@ func startOver(t testing.TB, nodes []omis.Node, fakes []*fake.Node, extensions .
 func startPlain(t testing.TB, extensions ...service.Extension) *bench {
 	t.Helper()
 	n := fake.New("here")
-	return startOver(t, []omis.Node{plain{n}}, []*fake.Node{n}, extensions...)
+	return startOver(t, []node.Node{plain{n}}, []*fake.Node{n}, extensions...)
 }
 
 // ask sends a request and returns the reply in OMIS notation.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // TestEquipment: services lists what the machine can do at present, and a request for anything
@@ -17,7 +17,7 @@ func TestEquipment(t *testing.T) {
 	const list = `: services("")`
 	before := b.ask(list)
 	b.node.LacksCRIU = errors.New("there is no CRIU")
-	b.node.Lacks = map[omis.EventKind]error{omis.EventBlocked: errors.New("the kernel does not describe its types")}
+	b.node.Lacks = map[node.EventKind]error{node.EventBlocked: errors.New("the kernel does not describe its types")}
 	lacking := b.ask(list)
 	for _, name := range []string{"proc_checkpoint", "proc_restore", "proc_migrate", "proc_has_been_migrated", "thread_has_blocked"} {
 		if quoted := `"` + name + `"`; !strings.Contains(before, quoted) || strings.Contains(lacking, quoted) {

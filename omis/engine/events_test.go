@@ -8,6 +8,7 @@ import (
 	"mirador/omis/engine"
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
 )
 
 func TestCallEvents(t *testing.T) {
@@ -35,7 +36,7 @@ func TestSignalEvents(t *testing.T) {
 	d := b.listen("thread_received_signal([],[]) : print([$sig])", omis.DontReturnEnDis)
 	b.ask(": csr_enable([])")
 	for _, sig := range []int{10, 11} {
-		<-p.Hit(omis.EventSignal, omis.Hit{TID: 11, Signal: sig})
+		<-p.Hit(node.EventSignal, node.Hit{TID: 11, Signal: sig})
 	}
 	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_OK [] 1,[10]\n")
 	d.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK [] 1,[10]\n", "0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK [] 1,[11]\n")
@@ -46,16 +47,16 @@ func TestSignalEvents(t *testing.T) {
 
 // Every other event of a thread, and what of it is one of the process too.
 func TestPlainThreadEvents(t *testing.T) {
-	for event, services := range map[omis.EventKind][]string{
-		omis.EventStepped:         {"thread_executed_insn"},
-		omis.EventSteppedOver:     {"thread_executed_insn_call"},
-		omis.EventScheduled:       {"thread_has_been_scheduled", "proc_has_been_scheduled"},
-		omis.EventDescheduled:     {"thread_has_been_descheduled", "proc_has_been_descheduled"},
-		omis.EventBlocked:         {"thread_has_blocked"},
-		omis.EventBlockedOnIO:     {"pa_thread_has_blocked_on_io"}, // of an extension
-		omis.EventUnblocked:       {"thread_has_been_unblocked"},
-		omis.EventThreadStopped:   {"thread_has_been_stopped"},
-		omis.EventThreadContinued: {"thread_has_been_continued"},
+	for event, services := range map[node.EventKind][]string{
+		node.EventStepped:         {"thread_executed_insn"},
+		node.EventSteppedOver:     {"thread_executed_insn_call"},
+		node.EventScheduled:       {"thread_has_been_scheduled", "proc_has_been_scheduled"},
+		node.EventDescheduled:     {"thread_has_been_descheduled", "proc_has_been_descheduled"},
+		node.EventBlocked:         {"thread_has_blocked"},
+		node.EventBlockedOnIO:     {"pa_thread_has_blocked_on_io"}, // of an extension
+		node.EventUnblocked:       {"thread_has_been_unblocked"},
+		node.EventThreadStopped:   {"thread_has_been_stopped"},
+		node.EventThreadContinued: {"thread_has_been_continued"},
 	} {
 		b := start(t, pa.New())
 		p := b.node.Add(1, nil, 11, 12)
@@ -63,7 +64,7 @@ func TestPlainThreadEvents(t *testing.T) {
 		for _, s := range services {
 			c := b.listen(s+"([t_2]) : print([$proc,$thread])", omis.DontReturnEnDis)
 			b.ask(": csr_enable([])")
-			<-p.Hit(event, omis.Hit{TID: 12})
+			<-p.Hit(event, node.Hit{TID: 12})
 			place := "t_2"
 			if strings.HasPrefix(s, "proc") {
 				place = "p_1"
@@ -130,14 +131,14 @@ func TestStopAndGo(t *testing.T) {
 
 func TestNodeEvents(t *testing.T) {
 	here, there := fake.New("here"), fake.New("there")
-	b := startOver(t, []omis.Node{here, there}, []*fake.Node{here, there})
+	b := startOver(t, []node.Node{here, there}, []*fake.Node{here, there})
 	p := here.Add(1, nil, 11)
 	b.ask(`: proc_attach3([],1,"")`)
 	c := b.listen("thread_adds_node([]) : node_attach([$new_node]) node_get_info([],1)", omis.DontReturnEnDis)
 	d := b.listen("thread_removes_node([]) : node_detach([$rem_node]) node_get_info([],1)", omis.DontReturnEnDis)
 	b.ask(": csr_enable([])")
-	<-p.Hit(omis.EventNodeAdded, omis.Hit{TID: 11, Peer: "there"})
-	<-p.Hit(omis.EventNodeRemoved, omis.Hit{TID: 11, Peer: "there"})
+	<-p.Hit(node.EventNodeAdded, node.Hit{TID: 11, Peer: "there"})
+	<-p.Hit(node.EventNodeRemoved, node.Hit{TID: 11, Peer: "there"})
 	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_OK []\n2 OMIS_OK [n_1] \"here\"\n2 OMIS_OK [n_2] \"there\"\n")
 	d.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK []\n2 OMIS_OK [n_1] \"here\"\n")
 }
@@ -145,11 +146,11 @@ func TestNodeEvents(t *testing.T) {
 // What a node cannot detect is refused when it is defined.
 func TestUndetectable(t *testing.T) {
 	n := fake.New("here")
-	n.Blind = map[omis.EventKind]error{omis.EventScheduled: omis.Errorf(omis.UnsupportedService, "there is no tracepoint sched_switch")}
-	b := startOver(t, []omis.Node{n}, []*fake.Node{n})
+	n.Blind = map[node.EventKind]error{node.EventScheduled: omis.Errorf(omis.UnsupportedService, "there is no tracepoint sched_switch")}
+	b := startOver(t, []node.Node{n}, []*fake.Node{n})
 	want := "0 OMIS_UNSUPPORTED_SERVICE(20) [] \"position 0: proc_has_been_scheduled is not supported: there is no tracepoint sched_switch\"\n"
 	b.want("proc_has_been_scheduled([]) : print([])", want)
-	if _, err := engine.NewOver([]omis.Node{n, n}, nil); err == nil || !strings.Contains(err.Error(), "names of nodes must differ") {
+	if _, err := engine.NewOver([]node.Node{n, n}, nil); err == nil || !strings.Contains(err.Error(), "names of nodes must differ") {
 		t.Errorf("two nodes of one name: %v", err)
 	}
 }
@@ -161,7 +162,7 @@ func TestHeld(t *testing.T) {
 	c := b.listen("thread_reached_addr([],0x10) : print([$held,$held_for])", omis.DontReturnEnDis)
 	d := b.listen("thread_reached_addr([],0x10) : thread_get_info([],0) print([$held,$held_for])", omis.DontReturnEnDis)
 	b.ask(": csr_enable([])")
-	<-p.Hit(omis.EventReachedAddr, omis.Hit{TID: 11, Addr: 0x10, Held: omis.HeldByRendezvous})
+	<-p.Hit(node.EventReachedAddr, node.Hit{TID: 11, Addr: 0x10, Held: node.HeldByRendezvous})
 	for _, r := range []omis.Reply{<-c.replies, <-d.replies} {
 		v := r[len(r)-1][0].Values[1].List
 		if v[0].Str != "rendezvous" || v[1].Float <= 0 || v[1].Float > 5 {

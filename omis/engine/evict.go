@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/service"
 )
 
@@ -18,11 +19,11 @@ func (e *Engine) makeWay(c *csr, p *process) {
 	var list []*csr
 	var why string
 	switch kind := c.event.source.kind; {
-	case kind == omis.EventReachedAddr:
+	case kind == node.EventReachedAddr:
 		list = p.programsThat(func(s *subscription) bool { return s.placed.Covers(c.event.watch.Addr) })
 		why = "a breakpoint of " + string(c.token) + " stands at the same address"
 	case roams(kind):
-		list = p.programsThat(func(s *subscription) bool { return s.csr.event.source.kind == omis.EventReachedAddr })
+		list = p.programsThat(func(s *subscription) bool { return s.csr.event.source.kind == node.EventReachedAddr })
 		why = string(c.token) + " looks out for library calls or single instructions, whose breakpoints may stand anywhere"
 	}
 	e.evict(p, hinders([]*csr{c}, "%s", why), list...)

@@ -8,6 +8,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
 )
 
 // The performance analysis of OMIS 5.3.1. Its timers and counters are those of the
@@ -67,7 +68,7 @@ func debugged(b *bench) (p1123, p1234 target) {
 	p1123 = target{b.node.Add(1123, nil, 11), "p_1", "t_1"}
 	p1234 = target{b.node.Add(1234, nil, 21), "p_2", "t_2"}
 	for _, p := range []target{p1123, p1234} {
-		p.Threads[0].Frames = []omis.Frame{{PC: 0xfe08, FP: 1}, {PC: 0x10, FP: 2}}
+		p.Threads[0].Frames = []node.Frame{{PC: 0xfe08, FP: 1}, {PC: 0x10, FP: 2}}
 		p.Threads[0].Ints[3] = uint64(p.ID.PID)
 	}
 	b.ask(`: proc_attach3([],1123,"") proc_attach3([],1234,"") thread_get_info([],0)`)

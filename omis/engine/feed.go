@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -16,11 +17,11 @@ type feed struct {
 	feedKey
 	e     *Engine
 	proc  *process
-	store omis.Store
+	store program.Store
 	users int // programs; guarded by Engine.admin
 
 	mu      sync.Mutex
-	tallies [omis.Operations]tally
+	tallies [program.Operations]tally
 	edges   map[edge]bool // where intervals begin and end
 	// recalled tells that what is in the store may be from before the monitor's time.
 	recalled bool
@@ -31,7 +32,7 @@ type feed struct {
 
 // feedKey tells the feeds of a process apart.
 type feedKey struct {
-	placer omis.Placer
+	placer program.Placer
 	cell   service.Cell
 }
 
@@ -39,7 +40,7 @@ var _ service.Store = (*feed)(nil)
 
 // feed returns the feed of a cell in a process, made at the first time, and counts a
 // user. The caller holds Engine.admin.
-func (e *Engine) feed(placer omis.Placer, p *process, cell service.Cell) (*feed, error) {
+func (e *Engine) feed(placer program.Placer, p *process, cell service.Cell) (*feed, error) {
 	f := p.feeds[feedKey{placer, cell}]
 	// One whose intervals have moved away is there yet where its programs linger.
 	if f == nil || f.broken.Load() && cell.Kind().HasIntervals() {
@@ -56,11 +57,11 @@ func (e *Engine) feed(placer omis.Placer, p *process, cell service.Cell) (*feed,
 
 // feedsAny tells whether programs in the process work on a cell.
 func (p *process) feedsAny(cell service.Cell) bool {
-	return slices.ContainsFunc(p.node().placers(), func(placer omis.Placer) bool { return p.feeds[feedKey{placer, cell}] != nil })
+	return slices.ContainsFunc(p.node().placers(), func(placer program.Placer) bool { return p.feeds[feedKey{placer, cell}] != nil })
 }
 
 // newFeed adds a store to a cell.
-func (e *Engine) newFeed(placer omis.Placer, p *process, cell service.Cell, store omis.Store) *feed {
+func (e *Engine) newFeed(placer program.Placer, p *process, cell service.Cell, store program.Store) *feed {
 	f := &feed{feedKey: feedKey{placer, cell}, e: e, proc: p, store: store, edges: make(map[edge]bool)}
 	if p.feeds == nil {
 		p.feeds = make(map[feedKey]*feed)
@@ -115,7 +116,7 @@ func (f *feed) Reset() error {
 }
 
 func (f *feed) Rows() ([]service.Row, error) {
-	room := f.e.room.Get().(*[]omis.Row)
+	room := f.e.room.Get().(*[]program.Row)
 	defer f.e.room.Put(room)
 	rows, err := readRows(f.store, (*room)[:0])
 	*room = rows
@@ -134,7 +135,7 @@ type named struct {
 	token omis.Token
 }
 
-func (n *named) threadOf(p *process, row *omis.Row) omis.Token {
+func (n *named) threadOf(p *process, row *program.Row) omis.Token {
 	if key := (rowKey{row.TID, row.Started}); n.proc != p || n.key != key {
 		n.proc, n.key, n.token = p, key, n.reg.threadOfRow(p, row)
 	}
@@ -142,7 +143,7 @@ func (n *named) threadOf(p *process, row *omis.Row) omis.Token {
 }
 
 // appendNamed adds rows of the store to a list, with whose they are.
-func (f *feed) appendNamed(list []service.Row, rows []omis.Row, last *named) []service.Row {
+func (f *feed) appendNamed(list []service.Row, rows []program.Row, last *named) []service.Row {
 	first := len(list)
 	for i := range rows {
 		list = append(list, service.Row{Proc: f.proc.token, Thread: last.threadOf(f.proc, &rows[i]), Row: rows[i]})
@@ -167,8 +168,8 @@ func (f *feed) correct(list []service.Row) {
 }
 
 // readRows reads a store into a list of rows that has room, if the store can do that.
-func readRows(s omis.Store, room []omis.Row) ([]omis.Row, error) {
-	if a, ok := s.(omis.RowAppender); ok {
+func readRows(s program.Store, room []program.Row) ([]program.Row, error) {
+	if a, ok := s.(program.RowAppender); ok {
 		return a.AppendRows(room)
 	}
 	return s.Rows()
@@ -182,7 +183,7 @@ type rowKey struct {
 
 // threadOfRow is the token of the thread that a row of a store belongs to: once and
 // for all the same.
-func (r *registry) threadOfRow(p *process, row *omis.Row) omis.Token {
+func (r *registry) threadOfRow(p *process, row *program.Row) omis.Token {
 	key := rowKey{row.TID, row.Started}
 	r.mu.RLock()
 	token, known := p.rowTokens[key]
@@ -198,7 +199,7 @@ func (r *registry) threadOfRow(p *process, row *omis.Row) omis.Token {
 	return r.nameRowLocked(p, key, row)
 }
 
-func (r *registry) nameRowLocked(p *process, key rowKey, row *omis.Row) omis.Token {
+func (r *registry) nameRowLocked(p *process, key rowKey, row *program.Row) omis.Token {
 	token := r.newRowTokenLocked(p, row)
 	if p.rowTokens == nil {
 		p.rowTokens, p.hasRow = make(map[rowKey]omis.Token), make(map[omis.Token]bool)
@@ -210,7 +211,7 @@ func (r *registry) nameRowLocked(p *process, key rowKey, row *omis.Row) omis.Tok
 
 // newRowTokenLocked finds the token for a row that is read first. What the tables say
 // of its number may be about another thread that had it before, or has it by now.
-func (r *registry) newRowTokenLocked(p *process, row *omis.Row) omis.Token {
+func (r *registry) newRowTokenLocked(p *process, row *program.Row) omis.Token {
 	t := p.threads[row.TID]
 	if t != nil && p.hasRow[t.token] {
 		if !row.Alive {

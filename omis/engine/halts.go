@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/service"
 )
 
@@ -153,8 +154,8 @@ func (x *execution) continueCrew(g *crew, tids []int) error {
 	return nil
 }
 
-func (x *execution) holdFor(kind omis.EventKind, at *place, g *crew, tids []int) (release func(), err error) {
-	s, ok := at.node.Node.(omis.Suspender)
+func (x *execution) holdFor(kind node.EventKind, at *place, g *crew, tids []int) (release func(), err error) {
+	s, ok := at.node.Node.(node.Suspender)
 	if !ok || x.e.listeners(g.proc, kind) == nil {
 		return func() {}, nil
 	}
@@ -173,7 +174,7 @@ func (x *execution) holdFor(kind omis.EventKind, at *place, g *crew, tids []int)
 
 // listeners are the requests that wait for something the engine itself brings
 // about, in the order of their definition.
-func (e *Engine) listeners(p *process, kind omis.EventKind) []*csr {
+func (e *Engine) listeners(p *process, kind node.EventKind) []*csr {
 	e.admin.Lock()
 	pt := p.points[pointKey{kind: kind}]
 	e.admin.Unlock()
@@ -190,7 +191,7 @@ func (e *Engine) listeners(p *process, kind omis.EventKind) []*csr {
 }
 
 // letHear announces in the middle of a service.
-func (x *execution) letHear(p *process, kind omis.EventKind, params ...omis.Value) {
+func (x *execution) letHear(p *process, kind node.EventKind, params ...omis.Value) {
 	x.unlockForNested()
 	defer x.lockAfterNested()
 	x.announce(p, kind, params...)
@@ -198,7 +199,7 @@ func (x *execution) letHear(p *process, kind omis.EventKind, params ...omis.Valu
 
 // announce executes the lists that wait for what the engine did to a process. The
 // list that did it waits for them.
-func (x *execution) announce(p *process, kind omis.EventKind, params ...omis.Value) {
+func (x *execution) announce(p *process, kind node.EventKind, params ...omis.Value) {
 	list := x.e.listeners(p, kind)
 	if len(list) == 0 {
 		return

@@ -1,18 +1,21 @@
 package engine
 
-import "mirador/omis"
+import (
+	"mirador/omis"
+	"mirador/omis/node"
+)
 
 // held is the thread of a hit.
 type held struct {
-	node *node
+	node *machine
 	proc omis.ProcID
 	tid  int
-	by   string // omis.Hit.Held
+	by   string // node.Hit.Held
 }
 
 // cpuTime is its CPU time: see service.Occurrence.
 func (h held) cpuTime() (int64, error) {
-	timer, able := h.node.Node.(omis.CPUTimer)
+	timer, able := h.node.Node.(node.CPUTimer)
 	switch {
 	case !able:
 		return 0, omis.Errorf(omis.UnsupportedService, "the monitor of this node cannot tell the CPU time of threads")

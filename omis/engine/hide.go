@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // thread_detach (OMIS 8.1.3): the thread is hidden from the tool, and where no
@@ -28,7 +29,7 @@ func threadDetach(x *execution, c *call) ([]omis.Value, error) {
 
 // letGo tells the node that nobody observes a thread any more.
 func (e *Engine) letGo(t *thread) error {
-	control, ok := t.proc.node().Node.(omis.ThreadControl)
+	control, ok := t.proc.node().Node.(node.ThreadControl)
 	if !ok || t.proc.tools > 1 {
 		return nil
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -9,7 +10,7 @@ var _ service.HistogramStore = (*feed)(nil)
 
 // Histograms: see service.HistogramStore.
 func (f *feed) Histograms() ([]service.Histogram, error) {
-	store, able := f.store.(omis.HistogramStore)
+	store, able := f.store.(program.HistogramStore)
 	if !able {
 		return nil, omis.Errorf(omis.UnsupportedService, "%s keeps no histograms", f.placer.Name())
 	}
@@ -17,7 +18,7 @@ func (f *feed) Histograms() ([]service.Histogram, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]omis.Row, len(read))
+	rows := make([]program.Row, len(read))
 	for i := range read {
 		rows[i] = read[i].Row
 	}

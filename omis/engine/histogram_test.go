@@ -8,6 +8,8 @@ import (
 	"mirador/omis"
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // spreadRegion measures a function by a timer that keeps a histogram.
@@ -69,7 +71,7 @@ func TestHistograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, placer, p := startPlacing(t)
 			if refuse {
-				placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "it is to"} }
+				placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "it is to"} }
 			}
 			spreadRegion(b)
 			b.spread(2)
@@ -123,7 +125,7 @@ func TestKeptHistogram(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls(p, 4, 11)
-	next := startOver(t, []omis.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
+	next := startOver(t, []node.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
 	next.ask(`: proc_attach3([],1,"") pa_timer_create4("ordered",1,"histogram")`)
 	if err := next.tool.Keep("pa_t_1", "time"); err != nil {
 		t.Fatal(err)

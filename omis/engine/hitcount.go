@@ -3,7 +3,7 @@ package engine
 import (
 	"slices"
 
-	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -19,7 +19,7 @@ type hitCount struct {
 
 var _ service.Cell = (*hitCount)(nil)
 
-func (*hitCount) Kind() omis.StoreKind      { return omis.StoreSums }
+func (*hitCount) Kind() program.StoreKind   { return program.StoreSums }
 func (*hitCount) Join(service.Store)        {}
 func (*hitCount) Leave(service.Store) error { return nil }
 
@@ -37,7 +37,7 @@ func (e *Engine) withHits(steps []compiled) []compiled {
 			e.kept[h] = &keeping{key: k.key + "/hits"}
 		}
 	}
-	first := compiled{op: omis.Op{Do: omis.OpAdd, Value: 1}}
+	first := compiled{op: program.Op{Do: program.OpAdd, Value: 1}}
 	if cell != nil {
 		first.cell = e.hits[cell]
 	}
@@ -47,7 +47,7 @@ func (e *Engine) withHits(steps []compiled) []compiled {
 // tells tells whether a step tells how often its program is executed: it does not if
 // something is loaded into the same sum.
 func (e *Engine) tells(s compiled, all []compiled) bool {
-	if s.op.Do != omis.OpAdd {
+	if s.op.Do != program.OpAdd {
 		return true
 	}
 	isLoaded := func(other compiled) bool { return other.cell == s.cell && other.op.Load.IsLoaded() }

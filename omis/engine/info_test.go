@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 func TestProcInfoInBitOrder(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(812, nil, 812)
-	p.Info = omis.ProcInfo{
+	p.Info = node.ProcInfo{
 		Argv: []string{"a"}, Envp: []string{"X=1"}, UID: 2, GID: 3, Parent: 4, State: 1, TotalTime: 1.5,
 		Priority: 12, SystemTime: 0.25, MemorySize: 14, ResidentSize: 15, MaxResidentSize: 16, IntResidentSize: -1,
 		MinorFaults: 18, MajorFaults: 19, Swaps: -1, FileInput: 21, FileOutput: 22, VoluntarySwitches: 23, InvoluntaryOnes: 24,
@@ -27,7 +28,7 @@ func TestProcInfoInBitOrder(t *testing.T) {
 func TestThreadInfoInBitOrder(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(812, nil, 812, 813)
-	p.Threads[1].Info = omis.ThreadInfo{
+	p.Threads[1].Info = node.ThreadInfo{
 		RootFunction: 2, Parent: 812, StackSize: 5, State: 4, TotalTime: 2, Priority: 10, SystemTime: 1, Name: "worker",
 	}
 	b.ask(`: proc_attach3([],812,"")`)
@@ -38,7 +39,7 @@ func TestMemoryAndModules(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(812, nil, 812)
 	p.Memory, p.MemoryAt = []byte{1, 2, 3, 4, 5, 6, 7, 8}, 0x1000
-	p.Modules = []omis.Module{{Path: "/bin/a", CodeStart: 16, CodeLen: 32}, {Path: "/lib/b"}}
+	p.Modules = []node.Module{{Path: "/bin/a", CodeStart: 16, CodeLen: 32}, {Path: "/lib/b"}}
 	b.ask(`: proc_attach3([],812,"")`)
 	b.want(": proc_read_memory([],0x1000,2,4,2) proc_read_memory_bin([],0x1000,2,2,2)",
 		"0 OMIS_OK []\n1 OMIS_OK [p_1] [1,2,5,6]\n2 OMIS_OK [p_1] 4#\x01\x02\x03\x04\n")
@@ -67,7 +68,7 @@ func TestBacktracesAtOnce(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, nil, 1, 2, 3)
 	for _, th := range p.Threads {
-		th.Frames = []omis.Frame{{PC: 1, FP: 2}, {PC: 3, FP: 4}}
+		th.Frames = []node.Frame{{PC: 1, FP: 2}, {PC: 3, FP: 4}}
 	}
 	b.ask(`: proc_attach3([],1,"")`)
 	b.want(": thread_get_backtrace([p_1],1)", "0 OMIS_OK []\n1 OMIS_OK [t_1,t_2,t_3] 1,[1,2]\n")
@@ -106,5 +107,5 @@ func TestInfoOfManyInOrder(t *testing.T) {
 		fmt.Fprintf(&want, "1 OMIS_OK [p_%d,p_%d] %d\n", uid, uid+1, uid)
 	}
 	fmt.Fprintf(&want, "1 OMIS_OK [p_%d] %d\n", many, many)
-	b.want(fmt.Sprintf(": proc_get_info([],%#x)", uint32(omis.ProcUID)), want.String())
+	b.want(fmt.Sprintf(": proc_get_info([],%#x)", uint32(node.ProcUID)), want.String())
 }

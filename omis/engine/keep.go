@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -19,7 +20,7 @@ type keeping struct {
 }
 
 // Keep has what programs measure for an object from now on outlive the monitor, where
-// placements can do that (omis.Keeper). What is left of a former monitor under the key
+// placements can do that (program.Keeper). What is left of a former monitor under the key
 // is the object's from now on, in the processes of the tool's scope and in those that
 // have ended.
 func (t *Tool) Keep(object omis.Token, key string, ended ...omis.ProcID) error {
@@ -60,16 +61,16 @@ func (e *Engine) recall(p *process, cell service.Cell, k *keeping) error {
 }
 
 // newStore makes the store of a cell in a process.
-func (e *Engine) newStore(placer omis.Placer, p *process, cell service.Cell) (omis.Store, error) {
-	keeper, able := placer.(omis.Keeper)
+func (e *Engine) newStore(placer program.Placer, p *process, cell service.Cell) (program.Store, error) {
+	keeper, able := placer.(program.Keeper)
 	if k := e.kept[cell]; k != nil && able {
 		return keeper.Keep(p.at().id, cell.Kind(), k.key)
 	}
 	return placer.NewStore(p.at().id, cell.Kind())
 }
 
-func canKeep(placer omis.Placer) bool {
-	_, able := placer.(omis.Keeper)
+func canKeep(placer program.Placer) bool {
+	_, able := placer.(program.Keeper)
 	return able
 }
 
@@ -138,10 +139,10 @@ func valuesOf[V any](t *Tool) (list []V) {
 
 // Settle takes away what former monitors have left and nobody keeps, and says what that
 // was. Who keeps something has said so before.
-func (e *Engine) Settle() ([]omis.Orphan, error) {
+func (e *Engine) Settle() ([]program.Orphan, error) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
-	var all []omis.Orphan
+	var all []program.Orphan
 	var errs []error
 	for _, n := range e.nodes {
 		for _, keeper := range n.keepers() {

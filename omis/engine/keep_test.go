@@ -6,6 +6,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
 )
 
 // successor starts the engine of another monitor over what a killed one has left. The
@@ -16,7 +17,7 @@ func successor(t *testing.T, placer *fake.Placer, ended ...omis.ProcID) (*bench,
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := startOver(t, []omis.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
+	b := startOver(t, []node.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
 	b.engine.RecallProcess(omis.ProcID{PID: 1, Start: heir.Process(1).ID.Start}, "p_7")
 	b.engine.RecallThread(heir.Process(1).ID, 12, "t_9")
 	b.ask(`: proc_attach3([],1,"") pa_counter_create() pa_timer_create()`)
@@ -93,7 +94,7 @@ func TestOrphansAreTakenAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := startOver(t, []omis.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
+	b := startOver(t, []node.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
 	b.ask(`: proc_attach3([],1,"") pa_counter_create()`)
 	if err := b.tool.Keep("pa_c_1", "count"); err != nil {
 		t.Fatal(err)
@@ -116,7 +117,7 @@ func TestOrphansAreTakenAwayLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := startOver(t, []omis.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
+	b := startOver(t, []node.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
 	if left, err := b.engine.Settle(); err != nil || len(left) != 0 || heir.Standing() == 0 {
 		t.Errorf("%v were taken away, %v, %d programs are left", left, err, heir.Standing())
 	}
@@ -150,7 +151,7 @@ func TestRowsOfEndedProcessesAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := startOver(t, []omis.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
+	next := startOver(t, []node.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
 	next.engine.RecallProcess(p.ID, "p_1")
 	next.ask(`: pa_counter_create() pa_timer_create()`)
 	keepBoth(next, p.ID)

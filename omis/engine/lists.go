@@ -1,14 +1,16 @@
 package engine
 
-import "mirador/omis"
+import (
+	"mirador/omis"
+)
 
 // touched are the nodes that a list may touch, in the order of the nodes. It may
 // be too many, never too few: what a list locks is locked before it begins.
-func (x *execution) touched(steps []step) []*node {
+func (x *execution) touched(steps []step) []*machine {
 	if len(x.e.nodes) == 1 {
 		return x.e.nodes
 	}
-	marks := make(map[*node]bool, len(x.e.nodes))
+	marks := make(map[*machine]bool, len(x.e.nodes))
 	if x.occ != nil {
 		x.mark(marks, x.occ.Node)
 	}
@@ -17,7 +19,7 @@ func (x *execution) touched(steps []step) []*node {
 			x.markStep(marks, s)
 		}
 	}
-	list := make([]*node, 0, len(marks))
+	list := make([]*machine, 0, len(marks))
 	for _, n := range x.e.nodes {
 		if marks[n] {
 			list = append(list, n)
@@ -30,7 +32,7 @@ func (x *execution) touched(steps []step) []*node {
 // on something else may have any effect: they touch all nodes. So do those that lead
 // to other lists, where these are covered by the lock of this one: what they touch
 // must be locked before it begins, or two lists could wait for each other.
-func (x *execution) markStep(marks map[*node]bool, s *step) {
+func (x *execution) markStep(marks map[*machine]bool, s *step) {
 	if s.subject < 0 || !isPlaced(s.service.Object) || s.do.wide || s.do.leads && x.locked {
 		x.markAll(marks)
 		return
@@ -41,7 +43,7 @@ func (x *execution) markStep(marks map[*node]bool, s *step) {
 	}
 	if len(named.List) == 0 {
 		for _, o := range x.tool.own(omis.ClassNode) {
-			marks[o.(*node)] = true
+			marks[o.(*machine)] = true
 		}
 		marks[x.e.home] = marks[x.e.home] || s.service.Object == omis.ClassNode
 	}
@@ -53,7 +55,7 @@ func (x *execution) markStep(marks map[*node]bool, s *step) {
 	}
 }
 
-func (x *execution) mark(marks map[*node]bool, t omis.Token) {
+func (x *execution) mark(marks map[*machine]bool, t omis.Token) {
 	switch o := x.e.reg.lookup(t).(type) {
 	case nil:
 	case *item:
@@ -65,7 +67,7 @@ func (x *execution) mark(marks map[*node]bool, t omis.Token) {
 	}
 }
 
-func (x *execution) markAll(marks map[*node]bool) {
+func (x *execution) markAll(marks map[*machine]bool) {
 	for _, n := range x.e.nodes {
 		marks[n] = true
 	}

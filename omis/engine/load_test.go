@@ -5,6 +5,8 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/engine/fake"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // amounts is a request that adds what a system call is told, in place.
@@ -116,12 +118,12 @@ func TestArguments(t *testing.T) {
 		b, placer, p := startPlacing(t)
 		where := "fake"
 		if refuses {
-			placer.Refuse, where = func(omis.Watch) error { return &omis.Refusal{Why: "no"} }, "trap"
+			placer.Refuse, where = func(node.Watch) error { return &program.Refusal{Why: "no"} }, "trap"
 		}
 		b.askAll(": pa_counter_create()", "thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],$par2) pa_counter_add([pa_c_1],$int3) pa_counter_add_amount([pa_c_1],$int3)", ": csr_enable([])")
 		b.runs("c_1", where, "")
-		p.ReachWith(11, 0x10, omis.Args{1, 10, 0xffffffff}) // int3 is -1
-		p.ReachWith(11, 0x10, omis.Args{1, 1<<64 - 100, 0x700000005})
+		p.ReachWith(11, 0x10, node.Args{1, 10, 0xffffffff}) // int3 is -1
+		p.ReachWith(11, 0x10, node.Args{1, 1<<64 - 100, 0x700000005})
 		b.counts("1,[p_1,t_1,-81]")
 		b.hits(2, "c_1")
 	}

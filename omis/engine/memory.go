@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // What one request reads from a process or writes into it, in bytes: a list of
@@ -143,7 +144,7 @@ func (x *execution) writeBlocks(c *call, data []byte, limit int64) error {
 		b.count = (size-1)/b.size + 1
 	}
 	at := b.proc.at()
-	writer, err := capability[omis.MemoryWriter](at.node, c.service)
+	writer, err := capability[node.MemoryWriter](at.node, c.service)
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (x *execution) writeBlocks(c *call, data []byte, limit int64) error {
 
 // write writes all blocks or, where one of them fails, none: what was there is
 // written back (OMIS 7.2.3).
-func (b *blocks) write(w omis.MemoryWriter, id omis.ProcID, data []byte) error {
+func (b *blocks) write(w node.MemoryWriter, id omis.ProcID, data []byte) error {
 	old := make([]byte, len(data))
 	if err := b.read(old); err != nil {
 		return err
@@ -170,7 +171,7 @@ func (b *blocks) write(w omis.MemoryWriter, id omis.ProcID, data []byte) error {
 	return nil
 }
 
-func (b *blocks) undo(w omis.MemoryWriter, id omis.ProcID, old []byte, written int64, cause error) error {
+func (b *blocks) undo(w node.MemoryWriter, id omis.ProcID, old []byte, written int64, cause error) error {
 	for i := range written {
 		to, block := b.at(i, old)
 		if err := w.WriteMemory(id, to, block); err != nil {

@@ -1,6 +1,9 @@
 package engine
 
-import "mirador/omis"
+import (
+	"mirador/omis"
+	"mirador/omis/node"
+)
 
 // Messages and message queues (OMIS 8.1.4). They are the platform's: the engine
 // gives them tokens.
@@ -10,28 +13,28 @@ type queueObject struct {
 	ident
 	proc *process
 	tid  int // 0: of the process
-	id   omis.QueueID
+	id   node.QueueID
 }
 
 // messageObject is a message of a node's platform.
 type messageObject struct {
 	ident
-	node *node
-	id   omis.MessageID
+	node *machine
+	id   node.MessageID
 }
 
 type queueKey struct {
-	node *node
-	id   omis.QueueID
+	node *machine
+	id   node.QueueID
 }
 
 type messageKey struct {
-	node *node
-	id   omis.MessageID
+	node *machine
+	id   node.MessageID
 }
 
 // queue returns the object of a queue, made at the first time.
-func (r *registry) queue(p *process, tid int, id omis.QueueID) *queueObject {
+func (r *registry) queue(p *process, tid int, id node.QueueID) *queueObject {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := queueKey{p.node(), id}
@@ -45,7 +48,7 @@ func (r *registry) queue(p *process, tid int, id omis.QueueID) *queueObject {
 	return q
 }
 
-func (r *registry) message(n *node, id omis.MessageID) *messageObject {
+func (r *registry) message(n *machine, id node.MessageID) *messageObject {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := messageKey{n, id}
@@ -77,7 +80,7 @@ func (r *registry) dropQueuesLocked(p *process) {
 // queueOf is the token of a thread's queue, or with tid 0 of a process's.
 func (e *Engine) queueOf(p *process, tid int) omis.Token {
 	at := p.at()
-	mp, ok := at.node.Node.(omis.MessagePassing)
+	mp, ok := at.node.Node.(node.MessagePassing)
 	if !ok {
 		return omis.Undefined
 	}
@@ -121,7 +124,7 @@ func (c *conversions) messagesIn(queues []object, failed omis.ServiceResult) ([]
 	for _, o := range queues {
 		q := o.(*queueObject)
 		n := q.proc.node()
-		inside, err := n.Node.(omis.MessagePassing).QueueInfo(q.id)
+		inside, err := n.Node.(node.MessagePassing).QueueInfo(q.id)
 		if err != nil {
 			failed = append(failed, failure(err, q.token))
 			continue
@@ -134,14 +137,14 @@ func (c *conversions) messagesIn(queues []object, failed omis.ServiceResult) ([]
 }
 
 // messageValues are msg, sender, size and monitor_tag, as events give them.
-func (e *Engine) messageValues(n *node, m *omis.Message) []omis.Value {
+func (e *Engine) messageValues(n *machine, m *node.Message) []omis.Value {
 	return []omis.Value{
 		omis.TokenValue(e.reg.message(n, m.ID).token), omis.TokenValue(e.sender(n, m.Sender)),
 		omis.Int(m.Size), omis.Int(m.Tag),
 	}
 }
 
-func (e *Engine) sender(n *node, id omis.ThreadID) omis.Token {
+func (e *Engine) sender(n *machine, id node.ThreadID) omis.Token {
 	if id.TID == 0 {
 		return omis.Undefined
 	}
@@ -149,7 +152,7 @@ func (e *Engine) sender(n *node, id omis.ThreadID) omis.Token {
 }
 
 // partner finds a second object that a service needs, on the node of the first.
-func partner[T object](x *execution, c *call, i int, n *node) (T, error) {
+func partner[T object](x *execution, c *call, i int, n *machine) (T, error) {
 	v := c.args[i]
 	if v.Kind == omis.KindList && len(v.List) == 1 {
 		v = v.List[0]
@@ -169,7 +172,7 @@ func partner[T object](x *execution, c *call, i int, n *node) (T, error) {
 
 func messageInsert(x *execution, c *call) ([]omis.Value, error) {
 	m := c.object.(*messageObject)
-	mp, err := capability[omis.MessagePassing](m.node, c.service)
+	mp, err := capability[node.MessagePassing](m.node, c.service)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +192,7 @@ func messageInsert(x *execution, c *call) ([]omis.Value, error) {
 
 func messageRemove(x *execution, c *call) ([]omis.Value, error) {
 	q := c.object.(*queueObject)
-	mp, err := capability[omis.MessagePassing](q.proc.node(), c.service)
+	mp, err := capability[node.MessagePassing](q.proc.node(), c.service)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +205,7 @@ func messageRemove(x *execution, c *call) ([]omis.Value, error) {
 
 func messageClear(_ *execution, c *call) ([]omis.Value, error) {
 	q := c.object.(*queueObject)
-	mp, err := capability[omis.MessagePassing](q.proc.node(), c.service)
+	mp, err := capability[node.MessagePassing](q.proc.node(), c.service)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +214,7 @@ func messageClear(_ *execution, c *call) ([]omis.Value, error) {
 
 func messageTag(_ *execution, c *call) ([]omis.Value, error) {
 	m := c.object.(*messageObject)
-	mp, err := capability[omis.MessagePassing](m.node, c.service)
+	mp, err := capability[node.MessagePassing](m.node, c.service)
 	if err != nil {
 		return nil, err
 	}
@@ -230,12 +233,12 @@ func messageTag(_ *execution, c *call) ([]omis.Value, error) {
 func messageCreate(x *execution, c *call) ([]omis.Value, error) {
 	err := error(omis.Errorf(omis.UnsupportedService, "%s is not supported on the attached nodes: %s", c.service.Name, c.service.Needs.Missing()))
 	for _, o := range x.tool.own(omis.ClassNode) {
-		n := o.(*node)
-		mp, missing := capability[omis.MessagePassing](n, c.service)
+		n := o.(*machine)
+		mp, missing := capability[node.MessagePassing](n, c.service)
 		if missing != nil {
 			continue
 		}
-		var id omis.MessageID
+		var id node.MessageID
 		if id, err = mp.NewMessage(); err == nil {
 			return []omis.Value{omis.TokenValue(x.e.reg.message(n, id).token)}, nil
 		}
@@ -245,7 +248,7 @@ func messageCreate(x *execution, c *call) ([]omis.Value, error) {
 
 func messageCopy(x *execution, c *call) ([]omis.Value, error) {
 	src := c.object.(*messageObject)
-	mp, err := capability[omis.MessagePassing](src.node, c.service)
+	mp, err := capability[node.MessagePassing](src.node, c.service)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +261,7 @@ func messageCopy(x *execution, c *call) ([]omis.Value, error) {
 
 func messageDestroy(x *execution, c *call) ([]omis.Value, error) {
 	m := c.object.(*messageObject)
-	mp, err := capability[omis.MessagePassing](m.node, c.service)
+	mp, err := capability[node.MessagePassing](m.node, c.service)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +285,7 @@ func messageQueueGetInfo(x *execution, c *call) ([]omis.Value, error) {
 		return nil, err
 	}
 	n := q.proc.node()
-	mp, err := capability[omis.MessagePassing](n, c.service)
+	mp, err := capability[node.MessagePassing](n, c.service)
 	if err != nil {
 		return nil, err
 	}

@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 func TestMessages(t *testing.T) {
 	b := start(t)
 	p, q := b.node.Add(1, nil, 11), b.node.Add(2, nil, 21)
-	q.Queues = []omis.QueueID{7}
+	q.Queues = []node.QueueID{7}
 	b.ask(`: proc_attach3([],1,"") proc_attach3([],2,"") thread_get_info([],0)`)
 	b.want(": proc_get_info([],0x80) thread_get_info([],16)", "0 OMIS_OK []\n1 OMIS_OK [p_1] u_0\n1 OMIS_OK [p_2] q_1\n2 OMIS_OK [t_1,t_2] u_0\n")
 	c := b.listen("message_queue_has_been_extended([q_1]) : message_tag([$msg],5) print([$queue,$msg,$sender,$size,$monitor_tag,$proc])", omis.DontReturnEnDis)

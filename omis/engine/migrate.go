@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/service"
 )
 
@@ -48,20 +49,20 @@ type move struct {
 	name    string // of the checkpoint
 	from    place
 	to      place
-	source  omis.Checkpointer
-	target  omis.Checkpointer
+	source  node.Checkpointer
+	target  node.Checkpointer
 	stopped bool // and stays so
 	lost    []error
 }
 
-func newMove(e *Engine, p *process, dest *node, s *service.Service) (*move, error) {
+func newMove(e *Engine, p *process, dest *machine, s *service.Service) (*move, error) {
 	m := &move{e: e, proc: p, from: *p.at(), to: place{node: dest}, stopped: p.halts.isStopped()}
 	m.name = fmt.Sprintf("migrate-%s-%d", p.token, e.now())
 	var err error
-	if m.source, err = capability[omis.Checkpointer](m.from.node, s); err != nil {
+	if m.source, err = capability[node.Checkpointer](m.from.node, s); err != nil {
 		return nil, err
 	}
-	if m.target, err = capability[omis.Checkpointer](dest, s); err != nil {
+	if m.target, err = capability[node.Checkpointer](dest, s); err != nil {
 		return nil, err
 	}
 	family, err := m.source.Descendants(m.from.id)
@@ -86,7 +87,7 @@ func (m *move) run() error {
 		return m.goOn(err)
 	}
 	err := m.restore(m.target, m.to.node)
-	var taken *omis.Occupied
+	var taken *node.Occupied
 	switch {
 	case errors.As(err, &taken) && taken.PID == m.from.id.PID:
 		// Both nodes are one machine, where there cannot be two of the same pid.
@@ -109,7 +110,7 @@ func (m *move) run() error {
 }
 
 // restore brings the process back on a node.
-func (m *move) restore(with omis.Checkpointer, n *node) error {
+func (m *move) restore(with node.Checkpointer, n *machine) error {
 	ids, err := with.Restore(m.name)
 	if err != nil {
 		return err

@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // The services for nodes (OMIS 8.1.1).
 
 func nodeAttach(x *execution, c *call) ([]omis.Value, error) {
-	x.tool.attachNode(c.object.(*node))
+	x.tool.attachNode(c.object.(*machine))
 	x.conv.forget()
 	return nil, nil
 }
@@ -42,22 +43,22 @@ func (e *Engine) nodeNames() string {
 	return strings.Join(names, ", ")
 }
 
-func (t *Tool) attachNode(n *node) {
+func (t *Tool) attachNode(n *machine) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.enterNode(n)
 }
 
 // enterNode enters a node into the scope. The caller holds mu.
-func (t *Tool) enterNode(n *node) {
+func (t *Tool) enterNode(n *machine) {
 	if !slices.Contains(t.nodes, n) {
 		t.nodes = append(t.nodes, n)
-		slices.SortFunc(t.nodes, func(a, b *node) int { return a.num - b.num })
+		slices.SortFunc(t.nodes, func(a, b *machine) int { return a.num - b.num })
 	}
 }
 
 func nodeDetach(x *execution, c *call) ([]omis.Value, error) {
-	x.e.detachNode(x.tool, c.object.(*node))
+	x.e.detachNode(x.tool, c.object.(*machine))
 	x.conv.forget()
 	return nil, nil
 }
@@ -69,7 +70,7 @@ const (
 )
 
 func nodeGetInfo(_ *execution, c *call) ([]omis.Value, error) {
-	n := c.object.(*node)
+	n := c.object.(*machine)
 	flags, err := c.int(1)
 	switch {
 	case err != nil:
@@ -79,7 +80,7 @@ func nodeGetInfo(_ *execution, c *call) ([]omis.Value, error) {
 	case flags == 0:
 		return nil, nil
 	}
-	informer, err := capability[omis.NodeInformer](n, c.service)
+	informer, err := capability[node.NodeInformer](n, c.service)
 	switch {
 	case err == nil:
 		return informer.NodeInfo(uint32(flags))

@@ -4,16 +4,17 @@ import (
 	"fmt"
 
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/service"
 )
 
 // join takes nodes into the engine.
-func (e *Engine) join(nodes []omis.Node) error {
+func (e *Engine) join(nodes []node.Node) error {
 	for _, n := range nodes {
 		if n.Name() == "" || e.nodeNamed(n.Name()) != nil {
 			return fmt.Errorf("cannot join a node called %q: names of nodes must differ", n.Name())
 		}
-		joined := e.reg.add(omis.ClassNode, func(i ident) object { return &node{ident: i, Node: n} }).(*node)
+		joined := e.reg.add(omis.ClassNode, func(i ident) object { return &machine{ident: i, Node: n} }).(*machine)
 		e.nodes = append(e.nodes, joined)
 	}
 	e.home = e.nodes[0]
@@ -23,7 +24,7 @@ func (e *Engine) join(nodes []omis.Node) error {
 	return nil
 }
 
-func (e *Engine) nodeNamed(name string) *node {
+func (e *Engine) nodeNamed(name string) *machine {
 	for _, n := range e.nodes {
 		if n.Name() == name {
 			return n
@@ -34,7 +35,7 @@ func (e *Engine) nodeNamed(name string) *node {
 
 // synchronise compares the clock of a node with that of the home node. OMIS
 // 7.2.4 wants them to agree as well as a message's way there allows.
-func (n *node) synchronise(home *node) {
+func (n *machine) synchronise(home *machine) {
 	before := home.Now()
 	there := n.Now()
 	after := home.Now()
@@ -42,7 +43,7 @@ func (n *node) synchronise(home *node) {
 }
 
 // clock is the node's, in the time of the home node.
-func (n *node) clock() int64 { return n.Now() + n.skew }
+func (n *machine) clock() int64 { return n.Now() + n.skew }
 
 // lacking is what none of the nodes can do, by the services that would need it.
 func (e *Engine) lacking() map[string]service.Support {
@@ -71,22 +72,22 @@ func (e *Engine) someHas(c service.Capability) bool {
 	return false
 }
 
-func (n *node) has(c service.Capability) (ok bool) {
+func (n *machine) has(c service.Capability) (ok bool) {
 	switch c {
 	case service.Registers:
-		_, ok = n.Node.(omis.Registers)
+		_, ok = n.Node.(node.Registers)
 	case service.MemoryWriting:
-		_, ok = n.Node.(omis.MemoryWriter)
+		_, ok = n.Node.(node.MemoryWriter)
 	case service.Suspending:
-		_, ok = n.Node.(omis.Suspender)
+		_, ok = n.Node.(node.Suspender)
 	case service.ThreadControl:
-		_, ok = n.Node.(omis.ThreadControl)
+		_, ok = n.Node.(node.ThreadControl)
 	case service.NodeInformation:
-		_, ok = n.Node.(omis.NodeInformer)
+		_, ok = n.Node.(node.NodeInformer)
 	case service.Checkpointing:
-		_, ok = n.Node.(omis.Checkpointer)
+		_, ok = n.Node.(node.Checkpointer)
 	case service.Messages:
-		_, ok = n.Node.(omis.MessagePassing)
+		_, ok = n.Node.(node.MessagePassing)
 	}
 	return ok
 }
@@ -97,7 +98,7 @@ func (e *Engine) undetected(src source) (why error) {
 		return nil
 	}
 	for _, n := range e.nodes {
-		d, tells := n.Node.(omis.Detector)
+		d, tells := n.Node.(node.Detector)
 		if !tells {
 			return nil
 		}
@@ -135,7 +136,7 @@ func (e *Engine) unequipped(s *service.Service) (why error) {
 		return nil
 	}
 	for _, n := range e.nodes {
-		machine, ok := n.Node.(omis.Equipment)
+		machine, ok := n.Node.(node.Equipment)
 		switch {
 		case s.Needs != 0 && !n.has(s.Needs):
 			continue

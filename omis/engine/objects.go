@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -24,34 +26,34 @@ type ident struct {
 func (i ident) Token() omis.Token { return i.token }
 
 // node is a machine whose objects this engine looks after.
-type node struct {
+type machine struct {
 	ident
-	omis.Node
+	node.Node
 	skew  int64        // what to add to its clock to get the home node's
 	lists sync.RWMutex // see the package comment
 }
 
 // placers are the node's placements, cheapest first.
-func (n *node) placers() []omis.Placer {
-	if p, ok := n.Node.(omis.Placements); ok {
+func (n *machine) placers() []program.Placer {
+	if p, ok := n.Node.(program.Placements); ok {
 		return p.Placers()
 	}
 	return nil
 }
 
 // keepers are those of them whose programs can outlive the monitor.
-func (n *node) keepers() []omis.Keeper {
-	var list []omis.Keeper
+func (n *machine) keepers() []program.Keeper {
+	var list []program.Keeper
 	for _, p := range n.placers() {
-		if k, ok := p.(omis.Keeper); ok {
+		if k, ok := p.(program.Keeper); ok {
 			list = append(list, k)
 		}
 	}
 	return list
 }
 
-// capability asks a node for what a service needs beyond omis.Node.
-func capability[C any](n *node, s *service.Service) (C, error) {
+// capability asks a node for what a service needs beyond node.Node.
+func capability[C any](n *machine, s *service.Service) (C, error) {
 	c, ok := n.Node.(C)
 	if !ok {
 		return c, omis.Errorf(omis.UnsupportedService, "%s is not supported on %s: %s", s.Name, n.Name(), s.Needs.Missing())
@@ -90,12 +92,12 @@ type process struct {
 
 // place is the node a process lives on, and what it is called there.
 type place struct {
-	node *node
+	node *machine
 	id   omis.ProcID
 }
 
-func (p *process) at() *place  { return p.where.Load() }
-func (p *process) node() *node { return p.at().node }
+func (p *process) at() *place     { return p.where.Load() }
+func (p *process) node() *machine { return p.at().node }
 
 type thread struct {
 	ident
@@ -124,7 +126,7 @@ func sortObjects(list []object) {
 
 func number(o object) int {
 	switch o := o.(type) {
-	case *node:
+	case *machine:
 		return o.num
 	case *process:
 		return o.num
@@ -147,9 +149,9 @@ func number(o object) int {
 func tokenOf(c omis.Class, num int) omis.Token { return omis.Token(fmt.Sprintf("%s_%d", c, num)) }
 
 // nodeOf is the node that an object lives on, nil for what the monitor holds.
-func nodeOf(o object) *node {
+func nodeOf(o object) *machine {
 	switch o := o.(type) {
-	case *node:
+	case *machine:
 		return o
 	case *process:
 		return o.node()

@@ -16,6 +16,7 @@ import (
 	"mirador/omis/engine"
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
 )
 
 // region measures a function as the gateway does.
@@ -204,11 +205,11 @@ func BenchmarkValue(b *testing.B) {
 // caught is a node that gives away the handlers of its watches.
 type caught struct {
 	*fake.Node
-	handle func(*omis.Hit)
+	handle func(*node.Hit)
 }
 
-func (c *caught) Watch(w omis.Watch, handle func(*omis.Hit)) (func() error, error) {
-	if w.Event == omis.EventReachedAddr {
+func (c *caught) Watch(w node.Watch, handle func(*node.Hit)) (func() error, error) {
+	if w.Event == node.EventReachedAddr {
 		c.handle = handle
 	}
 	return c.Node.Watch(w, handle)
@@ -231,7 +232,7 @@ func BenchmarkHit(b *testing.B) {
 			b.Fatal(err, r.Err())
 		}
 	}
-	hit := omis.Hit{Proc: p.ID, TID: 11, Addr: 0x10, SP: 64, Now: n.Now}
+	hit := node.Hit{Proc: p.ID, TID: 11, Addr: 0x10, SP: 64, Now: n.Now}
 	b.ReportAllocs()
 	for b.Loop() {
 		n.handle(&hit)

@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // All functions of this file want Engine.admin held by their caller.
 
 // inPlace is a request's program in a process.
 type inPlace struct {
-	omis.Placed
+	program.Placed
 	proc   *process
-	placer omis.Placer
+	placer program.Placer
 	level  int // its index among the node's
 	feeds  []*feed
 	count  count // of its executions
@@ -28,7 +30,7 @@ func (in *inPlace) release() {
 	}
 }
 
-func placementOf(v omis.Verdict) omis.Placement {
+func placementOf(v program.Verdict) omis.Placement {
 	return omis.Placement{Name: v.Name, Where: v.Where, Why: v.Why, Kind: v.Kind, OneIn: v.OneIn, Cost: v.Cost, Local: true}
 }
 
@@ -67,9 +69,9 @@ func (e *Engine) unplace(list ...*subscription) {
 func (e *Engine) takeAway(list []*inPlace) {
 	type where struct {
 		proc   *process
-		placer omis.Placer
+		placer program.Placer
 	}
-	standing := make(map[where][]omis.Placed)
+	standing := make(map[where][]program.Placed)
 	for _, in := range list {
 		if in.Placed != nil {
 			at := where{in.proc, in.placer}
@@ -89,7 +91,7 @@ func (e *Engine) takeAway(list []*inPlace) {
 
 // restsFree reports whether the program costs next to nothing while it is not active.
 func (in *inPlace) restsFree() bool {
-	r, ok := in.placer.(omis.Rester)
+	r, ok := in.placer.(program.Rester)
 	return ok && r.RestsFree()
 }
 
@@ -146,9 +148,9 @@ func (e *Engine) clearAway() {
 func (e *Engine) drain() {
 	list := e.lingering
 	e.lingering = nil
-	placed := make(map[omis.Drainer][]omis.Placed)
+	placed := make(map[program.Drainer][]program.Placed)
 	for _, in := range list {
-		if d, ok := in.placer.(omis.Drainer); ok {
+		if d, ok := in.placer.(program.Drainer); ok {
 			placed[d] = append(placed[d], in.Placed)
 		}
 	}
@@ -202,9 +204,9 @@ func (e *Engine) wouldBe(c *csr, t target) omis.Placement {
 // shared adds to the placement of a request that holds threads what the node reports of the
 // request's watch and the uprobes of other tools.
 func shared(p omis.Placement, at *process, c *csr) omis.Placement {
-	n, ok := at.node().Node.(omis.Neighbours)
+	n, ok := at.node().Node.(node.Neighbours)
 	w := c.event.watch
-	if !ok || p.Name != trapped || w.Event != omis.EventReachedAddr {
+	if !ok || p.Name != trapped || w.Event != node.EventReachedAddr {
 		return p
 	}
 	if note := n.Beside(at.at().id, w.Addr); note != "" {
@@ -220,7 +222,7 @@ func (e *Engine) judged(c *csr, t target) omis.Placement {
 	}
 	b := e.bonds(t.proc, []*candidate{k})[0]
 	for _, placer := range t.proc.node().placers()[b.level:] {
-		verdicts, errs := placer.Judge([]omis.Placing{k.placing})
+		verdicts, errs := placer.Judge([]program.Placing{k.placing})
 		if errs[0] == nil {
 			return because(placementOf(verdicts[0]), reasons(k.refused))
 		}

@@ -10,6 +10,8 @@ import (
 	"mirador/omis"
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/omis/syntax"
 )
 
@@ -19,7 +21,7 @@ func startPlacing(t *testing.T) (*bench, *fake.Placer, *fake.Process) {
 	t.Helper()
 	n := fake.New("here")
 	placing := fake.NewPlacing(n, "fake")
-	b := startOver(t, []omis.Node{placing}, []*fake.Node{n}, pa.New())
+	b := startOver(t, []node.Node{placing}, []*fake.Node{n}, pa.New())
 	p := n.Add(1, nil, 11, 12)
 	b.ask(`: proc_attach3([],1,"")`)
 	return b, placing.Places[0], p
@@ -142,9 +144,9 @@ func TestExplainBeforeItExists(t *testing.T) {
 // is not lost.
 func TestIntervalsStayTogether(t *testing.T) {
 	b, placer, p := startPlacing(t)
-	placer.Refuse = func(w omis.Watch) error {
+	placer.Refuse = func(w node.Watch) error {
 		if w.Addr == 0x30 {
-			return &omis.Refusal{Why: "not there"}
+			return &program.Refusal{Why: "not there"}
 		}
 		return nil
 	}
@@ -346,7 +348,7 @@ func TestCheckpointMovesPrograms(t *testing.T) {
 		refused = errors.New("the disk is full")
 	}
 	// What is not placed again stays with the monitor.
-	placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "not any more"} }
+	placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "not any more"} }
 	refused = nil
 	b.want(`: proc_checkpoint([p_1],"x")`, "0 OMIS_OK []\n1 OMIS_OK []\n")
 	b.runs("c_1", "trap", "not any more")

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // heldCost is what it costs to hold a thread, in nanoseconds, roughly: by a stop of
@@ -27,7 +28,7 @@ func (e *Engine) place(r *omis.Request, steps []step) omis.Placement {
 	if r.Locked {
 		return omis.Placement{Name: trapped, Where: where, Cost: heldCost, Why: "a locked list must wait until no other list is executed"}
 	}
-	if src.kind == omis.EventProcCreated {
+	if src.kind == node.EventProcCreated {
 		return omis.Placement{Name: trapped, Where: where, Cost: heldCost, Why: "the node must be asked who the new process is"}
 	}
 	for i := range steps {

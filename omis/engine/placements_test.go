@@ -9,6 +9,8 @@ import (
 	"mirador/omis"
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // startPlacements starts an engine over a node with two placements, of which the cheaper
@@ -19,16 +21,16 @@ func startPlacements(t *testing.T) (b *bench, near, far *fake.Placer, p *fake.Pr
 	placing := fake.NewPlacing(n, "near", "far")
 	near, far = placing.Places[0], placing.Places[1]
 	near.Refuse, far.Refuse = refuseFrom(0x100), refuseFrom(0x200)
-	b = startOver(t, []omis.Node{placing}, []*fake.Node{n}, pa.New())
+	b = startOver(t, []node.Node{placing}, []*fake.Node{n}, pa.New())
 	p = n.Add(1, nil, 11, 12)
 	b.ask(`: proc_attach3([],1,"")`)
 	return b, near, far, p
 }
 
-func refuseFrom(addr uint64) func(omis.Watch) error {
-	return func(w omis.Watch) error {
+func refuseFrom(addr uint64) func(node.Watch) error {
+	return func(w node.Watch) error {
 		if w.Addr >= addr {
-			return &omis.Refusal{Why: fmt.Sprintf("%#x is too far", w.Addr)}
+			return &program.Refusal{Why: fmt.Sprintf("%#x is too far", w.Addr)}
 		}
 		return nil
 	}

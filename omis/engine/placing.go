@@ -5,11 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // A request whose actions only count and measure time is a program, and runs in the
-// first of its node's placements (omis.Placements) that does not refuse it. Where all
+// first of its node's placements (program.Placements) that does not refuse it. Where all
 // do, the monitor executes the request itself (dispatch.go). This file finds out what
 // may be placed; plant.go places it. All functions want Engine.admin held by their
 // caller.
@@ -20,7 +21,7 @@ type candidate struct {
 	*subscription
 	bond    *bond
 	steps   []compiled
-	placing omis.Placing
+	placing program.Placing
 	in      *inPlace // not a subscription's yet
 	err     error    // why not even the monitor can execute it
 }
@@ -39,14 +40,14 @@ func (s *subscription) refuse(placement string, err error) {
 	if errors.As(err, &h) {
 		o.by = h.by
 	}
-	var r *omis.Refusal
+	var r *program.Refusal
 	o.passing = errors.As(err, &r) && r.Passing
 	s.refused = append(s.refused, o)
 }
 
 // reason is an error in the words of a placement.
 func reason(err error) string {
-	var r *omis.Refusal
+	var r *program.Refusal
 	if errors.As(err, &r) {
 		return r.Why
 	}
@@ -94,7 +95,7 @@ func (k *candidate) compile(e *Engine) (err error) {
 	if k.only != nil && (len(k.only) == 0 || len(w.Threads) != len(k.only)) {
 		return declined("a thread that it names has ended")
 	}
-	k.placing = omis.Placing{Watch: w, Program: make(omis.Program, len(k.steps))}
+	k.placing = program.Placing{Watch: w, Program: make(program.Program, len(k.steps))}
 	for i, s := range k.steps {
 		if s.cell == nil && !c.imagined {
 			return declined("an object of the list does not exist")
@@ -106,10 +107,10 @@ func (k *candidate) compile(e *Engine) (err error) {
 
 // isPlaceable tells whether there are placements for a kind of event: others are the
 // monitor's own doing, or have to wait for it.
-func isPlaceable(kind omis.EventKind) bool {
+func isPlaceable(kind node.EventKind) bool {
 	switch kind {
-	case omis.EventReachedAddr, omis.EventSysCallStarted, omis.EventSysCallEnded,
-		omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventBlockedOnIO, omis.EventUnblocked:
+	case node.EventReachedAddr, node.EventSysCallStarted, node.EventSysCallEnded,
+		node.EventScheduled, node.EventDescheduled, node.EventBlocked, node.EventBlockedOnIO, node.EventUnblocked:
 		return true
 	}
 	return false
@@ -129,7 +130,7 @@ func (p *process) inTheWay(c *csr, leaving map[*subscription]bool) error {
 		slices.SortFunc(by, func(a, b *csr) int { return a.num - b.num })
 		return by, any
 	}
-	if kind := c.event.source.kind; kind != omis.EventReachedAddr {
+	if kind := c.event.source.kind; kind != node.EventReachedAddr {
 		if !isSysCall(kind) {
 			return nil
 		}
@@ -138,7 +139,7 @@ func (p *process) inTheWay(c *csr, leaving map[*subscription]bool) error {
 		}
 		return nil
 	}
-	at := pointKey{kind: omis.EventReachedAddr, addr: c.event.watch.Addr}
+	at := pointKey{kind: node.EventReachedAddr, addr: c.event.watch.Addr}
 	if pt := p.points[at]; pt != nil {
 		if by, all := pt.others(leaving); !all {
 			return hinders(by, "a breakpoint of another request stands at %#x", at.addr)
@@ -168,19 +169,19 @@ func (p *point) others(leaving map[*subscription]bool) (list []*csr, all bool) {
 
 // roams tells whether the node finds out itself where to plant for a kind of event, now
 // or later. A breakpoint and a program at one address spoil each other.
-func roams(kind omis.EventKind) bool {
+func roams(kind node.EventKind) bool {
 	switch kind {
-	case omis.EventLibCallStarted, omis.EventLibCallEnded, omis.EventStepped, omis.EventSteppedOver:
+	case node.EventLibCallStarted, node.EventLibCallEnded, node.EventStepped, node.EventSteppedOver:
 		return true
 	}
 	return false
 }
 
-func isSysCall(kind omis.EventKind) bool {
-	return kind == omis.EventSysCallStarted || kind == omis.EventSysCallEnded
+func isSysCall(kind node.EventKind) bool {
+	return kind == node.EventSysCallStarted || kind == node.EventSysCallEnded
 }
 
 // plants tells whether the node plants in the code of a process for a kind of event. For
 // that threads make system calls, and where they are held by rendezvous at each hit. The
 // node leaves them out when it looks out for system calls itself; programs cannot tell.
-func plants(kind omis.EventKind) bool { return kind == omis.EventReachedAddr || roams(kind) }
+func plants(kind node.EventKind) bool { return kind == node.EventReachedAddr || roams(kind) }

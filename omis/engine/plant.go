@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // All functions of this file want Engine.admin held by their caller.
@@ -104,14 +106,14 @@ func (e *Engine) execute(k *candidate) {
 // canTime says why the request cannot time anything where its event happens.
 func (k *candidate) canTime() error {
 	w := k.csr.event.watch
-	t, ok := k.proc.node().Node.(omis.TimingChecker)
-	if !ok || !k.csr.times || w.Event != omis.EventReachedAddr {
+	t, ok := k.proc.node().Node.(program.TimingChecker)
+	if !ok || !k.csr.times || w.Event != node.EventReachedAddr {
 		return nil
 	}
-	clock := omis.ClockOrdered
+	clock := program.ClockOrdered
 	for _, s := range k.steps {
-		if s.op.Times() && s.op.Clock == omis.ClockCPU {
-			clock = omis.ClockCPU
+		if s.op.Times() && s.op.Clock == program.ClockCPU {
+			clock = program.ClockCPU
 		}
 	}
 	return t.CanTime(k.proc.at().id, w.Addr, clock)
@@ -131,7 +133,7 @@ func (c *csr) observe(p *process) {
 type round struct {
 	e      *Engine
 	level  int
-	placer omis.Placer
+	placer program.Placer
 	bonds  []*bond
 	still  *stillness
 }
@@ -280,8 +282,8 @@ func (r *round) start(k *candidate) {
 	k.placed.SetActive(true)
 }
 
-func placings(list []*candidate) []omis.Placing {
-	all := make([]omis.Placing, len(list))
+func placings(list []*candidate) []program.Placing {
+	all := make([]program.Placing, len(list))
 	for i, k := range list {
 		all[i] = k.placing
 	}

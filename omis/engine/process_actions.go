@@ -7,14 +7,15 @@ import (
 	"syscall"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // The manipulation services for processes (OMIS 8.1.2).
 
 func procCreate(x *execution, c *call) ([]omis.Value, error) {
 	env := texts(c.args[3])
-	n := c.object.(*node)
-	id, err := n.Launch(omis.Launch{
+	n := c.object.(*machine)
+	id, err := n.Launch(node.Launch{
 		Path: c.args[1].Str, Args: texts(c.args[2]), Env: env, IO: texts(c.args[4]), Dir: startDir(env),
 	})
 	if err != nil {
@@ -69,7 +70,7 @@ func procAttach3(x *execution, c *call) ([]omis.Value, error) {
 	if pid <= 0 || pid > 1<<31-1 {
 		return nil, omis.Errorf(omis.ParameterError, "%d is no process id", pid)
 	}
-	n := c.object.(*node)
+	n := c.object.(*machine)
 	if err := x.e.spareItself(n, int(pid)); err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func procSetPriority(_ *execution, c *call) ([]omis.Value, error) {
 		return nil, err
 	}
 	at := c.object.(*process).at()
-	control, err := capability[omis.ThreadControl](at.node, c.service)
+	control, err := capability[node.ThreadControl](at.node, c.service)
 	if err != nil {
 		return nil, err
 	}

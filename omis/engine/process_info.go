@@ -4,19 +4,20 @@ import (
 	"math/bits"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // The information services for processes (OMIS 8.1.2).
 
 // knownProcFields are the components proc_get_info has.
-const knownProcFields = omis.ProcInvolContSwitch<<1 - 1
+const knownProcFields = node.ProcInvolContSwitch<<1 - 1
 
-func procFields(c *call) (omis.ProcFields, error) {
+func procFields(c *call) (node.ProcFields, error) {
 	flags, err := c.int(1)
 	if err == nil && flags&^int64(knownProcFields) != 0 {
 		err = omis.Errorf(omis.ParameterError, "proc_get_info has no components for flags %#x", uint64(flags&^int64(knownProcFields)))
 	}
-	return omis.ProcFields(flags), err
+	return node.ProcFields(flags), err
 }
 
 // procsAhead has a node that can read about processes at once do so.
@@ -26,7 +27,7 @@ func procsAhead(c *call, objs []object) (read int) {
 		return 0
 	}
 	home := nodeOf(objs[0]) // those of other nodes are worked on apart, but one may just have gone there
-	node, ok := home.Node.(omis.ProcCrowd)
+	crowd, ok := home.Node.(node.ProcCrowd)
 	if !ok {
 		return 0
 	}
@@ -37,8 +38,8 @@ func procsAhead(c *call, objs []object) (read int) {
 			procs, list = append(procs, p), append(list, at.id)
 		}
 	}
-	infos := node.ProcInfos(list, fields)
-	c.procs = make(map[*process]*omis.ProcInfo, len(infos))
+	infos := crowd.ProcInfos(list, fields)
+	c.procs = make(map[*process]*node.ProcInfo, len(infos))
 	for i, info := range infos {
 		if info != nil {
 			c.procs[procs[i]] = info
@@ -64,7 +65,7 @@ func procGetInfo(x *execution, c *call) ([]omis.Value, error) {
 		info = &one
 	}
 	values := make([]omis.Value, 0, bits.OnesCount32(uint32(fields)))
-	for bit := omis.ProcGlobalID; bit <= omis.ProcInvolContSwitch; bit <<= 1 {
+	for bit := node.ProcGlobalID; bit <= node.ProcInvolContSwitch; bit <<= 1 {
 		if fields&bit != 0 {
 			values = append(values, x.procValue(p, bit, info))
 		}
@@ -73,65 +74,65 @@ func procGetInfo(x *execution, c *call) ([]omis.Value, error) {
 }
 
 // procValue is one component of the result.
-func (x *execution) procValue(p *process, bit omis.ProcFields, info *omis.ProcInfo) omis.Value {
+func (x *execution) procValue(p *process, bit node.ProcFields, info *node.ProcInfo) omis.Value {
 	switch bit {
-	case omis.ProcGlobalID, omis.ProcLocalID:
+	case node.ProcGlobalID, node.ProcLocalID:
 		// No programming library gives processes other ids.
 		return omis.Int(int64(p.at().id.PID))
-	case omis.ProcArgv, omis.ProcUserArgv:
+	case node.ProcArgv, node.ProcUserArgv:
 		return stringList(info.Argv)
-	case omis.ProcEnvp:
+	case node.ProcEnvp:
 		return stringList(info.Envp)
-	case omis.ProcParent:
+	case node.ProcParent:
 		return omis.TokenValue(x.parentToken(p.node(), info.Parent))
-	case omis.ProcMessageQueue:
+	case node.ProcMessageQueue:
 		return omis.TokenValue(x.e.queueOf(p, 0))
-	case omis.ProcNode:
+	case node.ProcNode:
 		return omis.TokenValue(p.node().token)
-	case omis.ProcTotalTime:
+	case node.ProcTotalTime:
 		return omis.Float(info.TotalTime)
-	case omis.ProcSystemTime:
+	case node.ProcSystemTime:
 		return omis.Float(info.SystemTime)
 	}
 	return omis.Int(procNumber(bit, info))
 }
 
-func procNumber(bit omis.ProcFields, info *omis.ProcInfo) int64 {
+func procNumber(bit node.ProcFields, info *node.ProcInfo) int64 {
 	switch bit {
-	case omis.ProcUID:
+	case node.ProcUID:
 		return info.UID
-	case omis.ProcGID:
+	case node.ProcGID:
 		return info.GID
-	case omis.ProcSchedulingState:
+	case node.ProcSchedulingState:
 		return int64(info.State)
-	case omis.ProcPriority:
+	case node.ProcPriority:
 		return info.Priority
-	case omis.ProcMemorySize:
+	case node.ProcMemorySize:
 		return info.MemorySize
-	case omis.ProcResidentSize:
+	case node.ProcResidentSize:
 		return info.ResidentSize
-	case omis.ProcMaxResidentSize:
+	case node.ProcMaxResidentSize:
 		return info.MaxResidentSize
-	case omis.ProcIntResidentSize:
+	case node.ProcIntResidentSize:
 		return info.IntResidentSize
-	case omis.ProcMinorPageFaults:
+	case node.ProcMinorPageFaults:
 		return info.MinorFaults
-	case omis.ProcMajorPageFaults:
+	case node.ProcMajorPageFaults:
 		return info.MajorFaults
-	case omis.ProcSwaps:
+	case node.ProcSwaps:
 		return info.Swaps
-	case omis.ProcFileInput:
+	case node.ProcFileInput:
 		return info.FileInput
-	case omis.ProcFileOutput:
+	case node.ProcFileOutput:
 		return info.FileOutput
-	case omis.ProcVolContSwitch:
+	case node.ProcVolContSwitch:
 		return info.VoluntarySwitches
 	}
 	return info.InvoluntaryOnes
 }
 
 // parentToken is defined where the parent is in the scope too.
-func (x *execution) parentToken(n *node, pid int) omis.Token {
+func (x *execution) parentToken(n *machine, pid int) omis.Token {
 	if p := x.e.reg.byPID(n, pid); p != nil && x.tool.sees(p) {
 		return p.token
 	}

@@ -2,13 +2,14 @@ package engine
 
 import (
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
 // compiled is a step of a program before there is a store for it. Where the object
 // does not exist, cell is nil: that is so where a request is only explained.
 type compiled struct {
-	op   omis.Op
+	op   program.Op
 	cell service.Cell
 }
 
@@ -43,7 +44,7 @@ func (c *csr) compile(p *process) ([]compiled, error) {
 			if sampled, ok := cell.(service.Sampled); ok {
 				op.OneIn = sampled.OneIn()
 			}
-			op.Histogram = cell != nil && op.Times() && cell.Kind() == omis.StoreHistograms
+			op.Histogram = cell != nil && op.Times() && cell.Kind() == program.StoreHistograms
 			if traced, ok := cell.(service.Traced); ok {
 				op.Room = traced.Room()
 			}
@@ -68,11 +69,11 @@ func (c *csr) arguments(s *step, p *process) ([]service.Argument, error) {
 }
 
 // load says how a program in a process gets at an event context parameter.
-func (c *csr) load(name string, p *process) (omis.Load, error) {
-	loader, able := p.node().Node.(omis.Loader)
+func (c *csr) load(name string, p *process) (program.Load, error) {
+	loader, able := p.node().Node.(program.Loader)
 	i := c.paramIndex(name)
 	if !able || i < 0 {
-		return omis.Load{}, declined("$%s is known to the monitor alone", name)
+		return program.Load{}, declined("$%s is known to the monitor alone", name)
 	}
 	l, err := loader.Load(c.event.watch, i)
 	if err != nil {
@@ -82,7 +83,7 @@ func (c *csr) load(name string, p *process) (omis.Load, error) {
 }
 
 func declined(format string, args ...any) error {
-	return &omis.Refusal{Why: omis.Errorf(omis.UnsupportedService, format, args...).Msg}
+	return &program.Refusal{Why: omis.Errorf(omis.UnsupportedService, format, args...).Msg}
 }
 
 func tokensOf(v omis.Value) []omis.Value {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -110,7 +111,7 @@ func (r *registry) forget(p *process, before memories, alive map[int]bool, rows 
 // have ended. The caller holds Engine.admin.
 func (e *Engine) foldRows(p *process) {
 	ended := service.Ended{
-		Proc: p.token, Nobody: e.reg.threadOfRow(p, &omis.Row{}),
+		Proc: p.token, Nobody: e.reg.threadOfRow(p, &program.Row{}),
 		Lives: func(thread omis.Token) bool { return e.reg.lookup(thread) != nil },
 	}
 	for _, t := range e.allTools() {

@@ -8,6 +8,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
+	"mirador/omis/program"
 )
 
 // brief has threads begin, call the region, and end, one after the other.
@@ -55,7 +56,7 @@ func TestRowsOfEndedThreadsAreAddedUp(t *testing.T) {
 	const threads = 20_000
 	brief(p, 1000, threads)
 	n := threads
-	most := omis.RowsOfEnded(1)*5/4 + 1<<12 + 4 // as many come before anybody looks
+	most := program.RowsOfEnded(1)*5/4 + 1<<12 + 4 // as many come before anybody looks
 	for deadline := time.Now().Add(time.Minute); ; n++ {
 		rows, calls, intervals := b.totals()
 		if calls != int64(n)+1 || intervals != int64(n)+1 {

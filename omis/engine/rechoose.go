@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -19,14 +21,14 @@ import (
 
 // hindrance is a refusal because of other requests, which may end.
 type hindrance struct {
-	*omis.Refusal
+	*program.Refusal
 	by []*csr
 }
 
 func (h *hindrance) Unwrap() error { return h.Refusal }
 
 func hinders(by []*csr, format string, args ...any) error {
-	return &hindrance{&omis.Refusal{Why: fmt.Sprintf(format, args...)}, by}
+	return &hindrance{&program.Refusal{Why: fmt.Sprintf(format, args...)}, by}
 }
 
 // hindered records which requests keep a subscription from running where it is cheaper. It
@@ -166,7 +168,7 @@ func (s *subscription) base() omis.Placement {
 // stays says why a subscription can be executed in no other place, even if others move;
 // nil: perhaps it can.
 func (e *Engine) stays(s *subscription, moving map[*subscription]bool) error {
-	if s.placed == nil || s.csr.event.source.kind != omis.EventReachedAddr {
+	if s.placed == nil || s.csr.event.source.kind != node.EventReachedAddr {
 		if err := s.proc.inTheWay(s.csr, moving); err != nil {
 			return err
 		}
@@ -258,7 +260,7 @@ type neighbours []*subscription
 func (p *process) neighbours(which func(*subscription) bool) neighbours {
 	var list neighbours
 	for _, s := range p.programs {
-		if s.csr.event.source.kind == omis.EventReachedAddr && which(s) {
+		if s.csr.event.source.kind == node.EventReachedAddr && which(s) {
 			list = append(list, s)
 		}
 	}
@@ -295,7 +297,7 @@ func (n neighbours) touching(addr uint64) (list []*subscription) {
 // blame adds to a refusal the programs in dearer placements that may be the cause: a probe
 // that stands there changes the code.
 func (n neighbours) blame(k *candidate, err error) error {
-	if k.csr.event.source.kind != omis.EventReachedAddr {
+	if k.csr.event.source.kind != node.EventReachedAddr {
 		return err
 	}
 	var by []*csr
@@ -329,7 +331,7 @@ func (r *round) pull(list []*candidate, errs []error) (bonds []*bond) {
 	cheaper := p.neighbours(func(s *subscription) bool { return !mine[s] && s.placed.level < r.level && s.placed.Stands() })
 	pulled := make(map[*Tool][]*candidate)
 	for i, k := range list {
-		if errs[i] == nil || k.csr.event.source.kind != omis.EventReachedAddr {
+		if errs[i] == nil || k.csr.event.source.kind != node.EventReachedAddr {
 			continue
 		}
 		for _, s := range cheaper.touching(k.at()) {

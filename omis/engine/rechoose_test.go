@@ -10,6 +10,8 @@ import (
 	"mirador/omis"
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // startRivals starts an engine over a node with two placements whose programs cannot stand
@@ -20,22 +22,22 @@ func startRivals(t *testing.T) (b *bench, near, far *fake.Placer, p *fake.Proces
 	placing := fake.NewPlacing(n, "near", "far")
 	near, far = placing.Places[0], placing.Places[1]
 	far.Costly = true
-	near.RefuseProgram = func(l omis.Placing) error {
-		if slices.ContainsFunc(l.Program, func(op omis.Op) bool { return op.Clock == omis.ClockCPU }) {
-			return &omis.Refusal{Why: "there is no clock of the CPU time"}
+	near.RefuseProgram = func(l program.Placing) error {
+		if slices.ContainsFunc(l.Program, func(op program.Op) bool { return op.Clock == program.ClockCPU }) {
+			return &program.Refusal{Why: "there is no clock of the CPU time"}
 		}
 		return changed(far, l)
 	}
-	far.RefuseProgram = func(l omis.Placing) error { return changed(near, l) }
-	b = startOver(t, []omis.Node{placing}, []*fake.Node{n}, pa.New())
+	far.RefuseProgram = func(l program.Placing) error { return changed(near, l) }
+	b = startOver(t, []node.Node{placing}, []*fake.Node{n}, pa.New())
 	p = n.Add(1, nil, 11, 12)
 	b.ask(`: proc_attach3([],1,"")`)
 	return b, near, far, p
 }
 
-func changed(rival *fake.Placer, l omis.Placing) error {
+func changed(rival *fake.Placer, l program.Placing) error {
 	if rival.StandsAt(l.Watch.Addr) {
-		return &omis.Refusal{Why: "the code has been changed"}
+		return &program.Refusal{Why: "the code has been changed"}
 	}
 	return nil
 }
@@ -207,9 +209,9 @@ func TestDisabledCostsNothing(t *testing.T) {
 func TestTriedAgain(t *testing.T) {
 	b, near, _, p := startPlacements(t)
 	var refused atomic.Int32
-	near.RefuseProgram = func(omis.Placing) error {
+	near.RefuseProgram = func(program.Placing) error {
 		if refused.Add(1) <= 2 {
-			return &omis.Refusal{Why: "a thread is in its middle", Passing: true}
+			return &program.Refusal{Why: "a thread is in its middle", Passing: true}
 		}
 		return nil
 	}

@@ -1,15 +1,18 @@
 package engine
 
-import "mirador/omis"
+import (
+	"mirador/omis"
+	"mirador/omis/node"
+)
 
 // maxRegisters is more than any processor has.
 const maxRegisters = 1024
 
 // bankOf is who reads and writes a thread's registers.
-func bankOf(c *call) (regs omis.Registers, p omis.ProcID, tid int, err error) {
+func bankOf(c *call) (regs node.Registers, p omis.ProcID, tid int, err error) {
 	t := c.object.(*thread)
 	at := t.proc.at()
-	regs, err = capability[omis.Registers](at.node, c.service)
+	regs, err = capability[node.Registers](at.node, c.service)
 	return regs, at.id, t.tid, err
 }
 
@@ -42,41 +45,41 @@ func checkSpan(first, n int) error {
 }
 
 func threadReadIntRegs(_ *execution, c *call) ([]omis.Value, error) {
-	return readRegisters(c, intCount, omis.Registers.ReadIntRegs, omis.Uint)
+	return readRegisters(c, intCount, node.Registers.ReadIntRegs, omis.Uint)
 }
 
 func threadReadFPRegs(_ *execution, c *call) ([]omis.Value, error) {
-	return readRegisters(c, fpCount, omis.Registers.ReadFPRegs, omis.Float)
+	return readRegisters(c, fpCount, node.Registers.ReadFPRegs, omis.Float)
 }
 
 func threadWriteIntRegs(_ *execution, c *call) ([]omis.Value, error) {
-	return nil, writeRegisters(c, omis.Value.Uint64, omis.Registers.WriteIntRegs)
+	return nil, writeRegisters(c, omis.Value.Uint64, node.Registers.WriteIntRegs)
 }
 
 func threadWriteFPRegs(_ *execution, c *call) ([]omis.Value, error) {
-	return nil, writeRegisters(c, omis.Value.Number, omis.Registers.WriteFPRegs)
+	return nil, writeRegisters(c, omis.Value.Number, node.Registers.WriteFPRegs)
 }
 
 func threadGoto(_ *execution, c *call) ([]omis.Value, error) {
-	return nil, jump(c, omis.Registers.Goto)
+	return nil, jump(c, node.Registers.Goto)
 }
 
 func threadCall(_ *execution, c *call) ([]omis.Value, error) {
-	return nil, jump(c, omis.Registers.Call)
+	return nil, jump(c, node.Registers.Call)
 }
 
-func intCount(r omis.Registers) int {
+func intCount(r node.Registers) int {
 	n, _ := r.RegisterCounts()
 	return n
 }
 
-func fpCount(r omis.Registers) int {
+func fpCount(r node.Registers) int {
 	_, n := r.RegisterCounts()
 	return n
 }
 
 // readRegisters reads registers of one kind.
-func readRegisters[R any](c *call, count func(omis.Registers) int, read func(omis.Registers, omis.ProcID, int, int, int) ([]R, error),
+func readRegisters[R any](c *call, count func(node.Registers) int, read func(node.Registers, omis.ProcID, int, int, int) ([]R, error),
 	value func(R) omis.Value) ([]omis.Value, error) {
 	first, n, err := c.span()
 	if err != nil {
@@ -98,7 +101,7 @@ func readRegisters[R any](c *call, count func(omis.Registers) int, read func(omi
 }
 
 // writeRegisters writes registers of one kind.
-func writeRegisters[R any](c *call, content func(omis.Value) (R, bool), write func(omis.Registers, omis.ProcID, int, int, []R) error) error {
+func writeRegisters[R any](c *call, content func(omis.Value) (R, bool), write func(node.Registers, omis.ProcID, int, int, []R) error) error {
 	values := c.args[2].List
 	first, err := c.small(1)
 	if err == nil {
@@ -122,7 +125,7 @@ func writeRegisters[R any](c *call, content func(omis.Value) (R, bool), write fu
 }
 
 // jump has a thread go on somewhere else.
-func jump(c *call, to func(omis.Registers, omis.ProcID, int, uint64) error) error {
+func jump(c *call, to func(node.Registers, omis.ProcID, int, uint64) error) error {
 	addr, err := c.address(1)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ type registry struct {
 
 	recalled  recalled
 	chronicle Chronicle          // nil: nobody is told
-	home      *node              // whose threads it is told of
+	home      *machine           // whose threads it is told of
 	ghosts    map[place]*process // that ended under a former monitor
 
 	queues   map[queueKey]*queueObject
@@ -92,7 +92,7 @@ func (r *registry) move(p *process, to place) {
 }
 
 // byPID finds a process that is known by its pid.
-func (r *registry) byPID(n *node, pid int) *process {
+func (r *registry) byPID(n *machine, pid int) *process {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for at, p := range r.procs {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/service"
 )
 
@@ -63,8 +64,8 @@ type call struct {
 	args   []omis.Value
 
 	// What was read ahead, of threads by their numbers.
-	infos map[*process]map[int]omis.ThreadInfo
-	procs map[*process]*omis.ProcInfo
+	infos map[*process]map[int]node.ThreadInfo
+	procs map[*process]*node.ProcInfo
 }
 
 func (c *call) int(i int) (int64, error) {
@@ -101,8 +102,8 @@ type execution struct {
 	conv   conversions
 	locked bool // it stands in braces
 	outer  *execution
-	nested int     // lists that wait for this one
-	nodes  []*node // touched, in their order; what is locked
+	nested int        // lists that wait for this one
+	nodes  []*machine // touched, in their order; what is locked
 
 	// covered tells that a locked list waits for this one: its lock serves.
 	covered bool

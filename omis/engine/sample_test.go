@@ -7,6 +7,8 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // sampledRegion measures a function, of whose intervals one in four is timed.
@@ -62,7 +64,7 @@ func TestSampledIntervals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, placer, p := startPlacing(t)
 			if refuse {
-				placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "it is to"} }
+				placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "it is to"} }
 			}
 			sampledRegion(b)
 			calls(p, 10, 11, 12)

@@ -39,7 +39,7 @@ func (t *Tool) sees(o object) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch o := o.(type) {
-	case *node:
+	case *machine:
 		return slices.Contains(t.nodes, o)
 	case *process:
 		return slices.Contains(t.procs, o)

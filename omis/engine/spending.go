@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // What requests cost is computed, not measured: from how often they were executed,
@@ -13,21 +15,21 @@ import (
 // on this machine.
 
 // costs are what the node knows of the cost of occurrences; nil: nothing.
-func (n *node) costs() omis.Costs {
-	c, _ := n.Node.(omis.Costs)
+func (n *machine) costs() program.Costs {
+	c, _ := n.Node.(program.Costs)
 	return c
 }
 
 // cost of an occurrence at a kind of place; false where it was not measured.
-func (n *node) cost(placement, kind string) (omis.Cost, bool) {
+func (n *machine) cost(placement, kind string) (program.Cost, bool) {
 	if c := n.costs(); c != nil {
 		return c.Cost(placement, kind)
 	}
-	return omis.Cost{}, false
+	return program.Cost{}, false
 }
 
 // calibrate has a placement measured, and waits for it.
-func (n *node) calibrate(placement string) {
+func (n *machine) calibrate(placement string) {
 	if c := n.costs(); c != nil {
 		c.Calibrate(placement)
 	}
@@ -35,7 +37,7 @@ func (n *node) calibrate(placement string) {
 
 // priced is the placement with what an occurrence costs on the node, where that was
 // measured.
-func (n *node) priced(p omis.Placement, times bool) omis.Placement {
+func (n *machine) priced(p omis.Placement, times bool) omis.Placement {
 	cost, ok := n.cost(p.Name, p.Kind)
 	switch {
 	case !ok:
@@ -55,7 +57,7 @@ func (n *node) priced(p omis.Placement, times bool) omis.Placement {
 // steps, of which other programs may be users too.
 type count struct {
 	feed *feed
-	op   omis.Operation
+	op   program.Operation
 	sum  float64 // what is the program's for good; feed.mu guards it
 }
 
@@ -71,13 +73,13 @@ type tally struct {
 
 // counting chooses which step of a program tells how often it is executed, and enters
 // the program there. Nobody counts those that only add different numbers.
-func (in *inPlace) counting(p omis.Program) {
+func (in *inPlace) counting(p program.Program) {
 	added := make(map[*feed]int64)
 	loads := make(map[*feed]bool)
 	for i, op := range p {
 		f := in.feeds[i]
 		added[f] += adds(op)
-		loads[f] = loads[f] || op.Do == omis.OpAdd && op.Load.IsLoaded()
+		loads[f] = loads[f] || op.Do == program.OpAdd && op.Load.IsLoaded()
 	}
 	for i, op := range p {
 		f := in.feeds[i]
@@ -97,11 +99,11 @@ func (in *inPlace) counting(p omis.Program) {
 }
 
 // adds is how much greater a step makes the Value of a row.
-func adds(op omis.Op) int64 {
+func adds(op program.Op) int64 {
 	switch op.Do {
-	case omis.OpAdd:
+	case program.OpAdd:
 		return op.Value
-	case omis.OpTrace:
+	case program.OpTrace:
 		return 1
 	}
 	return 0
@@ -112,7 +114,7 @@ func (c *count) enter() {
 	if c.feed == nil {
 		return
 	}
-	var now [omis.Operations]uint64
+	var now [program.Operations]uint64
 	if c.feed.users > 1 || c.feed.recalled {
 		now, _ = c.feed.executions() // else there is nothing in it
 	}
@@ -168,7 +170,7 @@ func (c *count) leave() {
 }
 
 // executions are those that the store knows of, by what was done.
-func (f *feed) executions() (n [omis.Operations]uint64, err error) {
+func (f *feed) executions() (n [program.Operations]uint64, err error) {
 	rows, err := f.store.Rows()
 	if err != nil {
 		return n, err
@@ -179,10 +181,10 @@ func (f *feed) executions() (n [omis.Operations]uint64, err error) {
 	for i := range rows {
 		r := &rows[i]
 		added += r.Value
-		n[omis.OpStart] += uint64(r.Count + r.Unfinished + r.Open + r.Skipped)
-		n[omis.OpStop] += uint64(r.Count + r.Skipped)
+		n[program.OpStart] += uint64(r.Count + r.Unfinished + r.Open + r.Skipped)
+		n[program.OpStop] += uint64(r.Count + r.Skipped)
 	}
-	for _, op := range []omis.Operation{omis.OpAdd, omis.OpTrace} {
+	for _, op := range []program.Operation{program.OpAdd, program.OpTrace} {
 		if each := f.tallies[op].each; each != 0 {
 			n[op] = uint64(max(added/each, 0))
 		}
@@ -219,7 +221,7 @@ func (s *subscription) spot() spot { return spot{s.at(), s.placed.level} }
 
 // crowd counts a program at its place, or takes it off the count.
 func (p *process) crowd(s *subscription, n int) {
-	if s.csr.event.source.kind != omis.EventReachedAddr {
+	if s.csr.event.source.kind != node.EventReachedAddr {
 		return
 	}
 	if p.together == nil {
@@ -313,7 +315,7 @@ func (t *Tool) Spent(requests []omis.Token) (all omis.Spending, err error) {
 // calibrate has the placements of requests measured. It takes no lock meanwhile.
 func (t *Tool) calibrate(requests []omis.Token) {
 	type where struct {
-		node      *node
+		node      *machine
 		placement string
 	}
 	all := make(map[where]bool)
@@ -352,7 +354,7 @@ func (c *clock) time(p *process) float64 {
 		return c.ns
 	}
 	at := p.at()
-	if info, err := at.node.ProcInfo(at.id, omis.ProcTotalTime); err == nil {
+	if info, err := at.node.ProcInfo(at.id, node.ProcTotalTime); err == nil {
 		c.ns = info.TotalTime * 1e9
 	}
 	c.read = time.Now()

@@ -9,6 +9,8 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // spent is what requests of the tool have cost.
@@ -40,7 +42,7 @@ func TestIntervalsLackWhatProbesCost(t *testing.T) {
 		p.Reach(11, 0x20, 100)
 	}
 	sum, squares := b.times()
-	b.node.SetCost("fake", "kind", omis.Cost{After: 100_000, Before: 20_000})
+	b.node.SetCost("fake", "kind", program.Cost{After: 100_000, Before: 20_000})
 	less, lessSquares := b.times()
 	const bias = 120_000
 	if got := sum - less; math.Abs(got-3*bias) > 1 {
@@ -62,15 +64,15 @@ func TestIntervalsLackWhatProbesCost(t *testing.T) {
 // Where the monitor executes the requests, it takes off what holding the thread costs.
 func TestHeldIntervalsLackWhatHoldingCosts(t *testing.T) {
 	b, placer, p := startPlacing(t)
-	placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "no"} }
-	b.node.SetCost("trap", "ptrace", omis.Cost{After: 1e15, Before: 1e14})
+	placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "no"} }
+	b.node.SetCost("trap", "ptrace", program.Cost{After: 1e15, Before: 1e14})
 	region(b)
 	p.Reach(11, 0x10, 100)
 	p.Reach(11, 0x20, 100)
 	if sum, _ := b.times(); sum != 0 {
 		t.Errorf("the interval took %.0f ns, less than nothing of which was the program's", sum)
 	}
-	b.node.SetCost("trap", "ptrace", omis.Cost{After: -1e9, Before: -2e9})
+	b.node.SetCost("trap", "ptrace", program.Cost{After: -1e9, Before: -2e9})
 	p.Reach(11, 0x10, 100)
 	p.Reach(11, 0x20, 100)
 	if sum, _ := b.times(); sum < 3e9 || sum > 4e9 {
@@ -80,7 +82,7 @@ func TestHeldIntervalsLackWhatHoldingCosts(t *testing.T) {
 
 func TestSpending(t *testing.T) {
 	b, _, p := startPlacing(t)
-	b.node.SetCost("fake", "kind", omis.Cost{Count: 10, Time: 30})
+	b.node.SetCost("fake", "kind", program.Cost{Count: 10, Time: 30})
 	region(b)
 	b.ask(`thread_reached_addr([],0x30) : pa_counter_add([pa_c_1],1)`)
 	b.ask(": csr_enable([c_3])")
@@ -154,8 +156,8 @@ func TestSpendingAfterRestart(t *testing.T) {
 // What the monitor executes is outside of the processes' time.
 func TestSpendingOfHeldThreads(t *testing.T) {
 	b, placer, p := startPlacing(t)
-	placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "no"} }
-	b.node.SetCost("trap", "ptrace", omis.Cost{Count: 7000, Time: 9000})
+	placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "no"} }
+	b.node.SetCost("trap", "ptrace", program.Cost{Count: 7000, Time: 9000})
 	region(b)
 	for range 4 {
 		p.Reach(11, 0x10, 100)
@@ -213,7 +215,7 @@ func TestSpendingIsOfRequests(t *testing.T) {
 func TestClocksOfTimers(t *testing.T) {
 	b, placer, _ := startPlacing(t)
 	b.ask(`: pa_timer_create2("fast") pa_timer_create2("ordered") pa_timer_create() pa_timer_create2("cpu")`)
-	for i, want := range []omis.Clock{omis.ClockFast, omis.ClockOrdered, omis.ClockOrdered, omis.ClockCPU} {
+	for i, want := range []program.Clock{program.ClockFast, program.ClockOrdered, program.ClockOrdered, program.ClockCPU} {
 		b.ask(fmt.Sprintf("thread_reached_addr([],%#x) : pa_timer_start([pa_t_%d])", 0x10+i, 1+i))
 		b.ask(fmt.Sprintf(": csr_enable([c_%d])", 1+i))
 		if got := placer.Programs()[i][0].Clock; got != want {
@@ -243,8 +245,8 @@ func TestHistogramsOfTimers(t *testing.T) {
 func TestSpendingIsShared(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	placer.Costly = true // as uprobes are
-	b.node.SetCost("fake", "kind", omis.Cost{Count: 600, Time: 600})
-	b.node.SetCost("trap", "ptrace", omis.Cost{Count: 8000, Time: 8000})
+	b.node.SetCost("fake", "kind", program.Cost{Count: 600, Time: 600})
+	b.node.SetCost("trap", "ptrace", program.Cost{Count: 8000, Time: 8000})
 	b.ask(": pa_counter_create() pa_counter_create()")
 	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
 	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_2],1)")
@@ -258,7 +260,7 @@ func TestSpendingIsShared(t *testing.T) {
 		t.Errorf("two programs: %+v, %+v", one, other)
 	}
 	b.ask(": csr_delete([c_1,c_2])")
-	placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "no"} }
+	placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "no"} }
 	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
 	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_2],1)")
 	b.ask("thread_reached_addr([t_2],0x10) : pa_counter_add([pa_c_2],1)")
@@ -276,7 +278,7 @@ func TestSpendingIsShared(t *testing.T) {
 // A request that is timed by holding threads says what its times are worth.
 func TestHeldTimesAreMarked(t *testing.T) {
 	b, placer, _ := startPlacing(t)
-	placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "no"} }
+	placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "no"} }
 	region(b)
 	b.runs("c_1", "trap", "those below 100 µs mean little")
 	b.ask("thread_reached_addr([],0x40) : pa_counter_add([pa_c_1],1)")

@@ -29,7 +29,7 @@ type share struct {
 // left of a semicolon.
 type segment struct {
 	shares []*share
-	queues map[*node][]*job
+	queues map[*machine][]*job
 }
 
 // runSpread executes steps that touch several nodes. What changes scopes or
@@ -65,7 +65,7 @@ func (g *segment) add(x *execution, s *step, at int) {
 	}
 	objs, failed := x.objectsOf(s, c.args[s.subject], s.service.Params[s.subject])
 	part.failed, part.objects = failed, len(objs)+len(failed)
-	byNode := make(map[*node]*job)
+	byNode := make(map[*machine]*job)
 	for _, o := range objs {
 		n := nodeOf(o)
 		if byNode[n] == nil {
@@ -81,9 +81,9 @@ func (g *segment) add(x *execution, s *step, at int) {
 	}
 }
 
-func (g *segment) enqueue(n *node, j *job) {
+func (g *segment) enqueue(n *machine, j *job) {
 	if g.queues == nil {
-		g.queues = make(map[*node][]*job)
+		g.queues = make(map[*machine][]*job)
 	}
 	g.queues[n] = append(g.queues[n], j)
 }

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
 )
 
 // costly is a node that measures each placement when that is asked for first. Whoever asks
@@ -42,7 +42,7 @@ func startMoving(t *testing.T) *moving {
 	suspended := func() bool { return m.proc != nil && m.proc.Suspended(11) > 0 }
 	// A move that waited for this would be over only when it has taken too long, and the
 	// process goes on.
-	node := &costly{Placing: pl, measure: func() {
+	machine := &costly{Placing: pl, measure: func() {
 		for suspended() {
 			time.Sleep(time.Millisecond)
 		}
@@ -61,7 +61,7 @@ func startMoving(t *testing.T) *moving {
 		}
 		return nil
 	}
-	m.bench = startOver(t, []omis.Node{node}, []*fake.Node{n}, pa.New())
+	m.bench = startOver(t, []node.Node{machine}, []*fake.Node{n}, pa.New())
 	m.proc = n.Add(1, nil, 11, 12)
 	m.ask(`: proc_attach3([],1,"")`)
 	return m

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // thread_suspend and thread_resume (OMIS 8.1.3). The node counts; the tool's share
@@ -20,7 +21,7 @@ func threadSuspend(x *execution, c *call, objs []object) (failed omis.ServiceRes
 // suspendCrew suspends threads of a process; if these are all that it has, those to come
 // as well.
 func (x *execution) suspendCrew(c *call, g *crew) omis.ServiceResult {
-	s, err := capability[omis.Suspender](g.proc.node(), c.service)
+	s, err := capability[node.Suspender](g.proc.node(), c.service)
 	if err != nil {
 		return omis.ServiceResult{failure(err, tokens(g.objects())...)}
 	}
@@ -33,7 +34,7 @@ func (x *execution) suspendCrew(c *call, g *crew) omis.ServiceResult {
 	return append(failed, x.suspendLateComers(g, suspend)...)
 }
 
-func (x *execution) suspend(s omis.Suspender, g *crew) error {
+func (x *execution) suspend(s node.Suspender, g *crew) error {
 	at := g.proc.at()
 	if err := s.Suspend(at.id, g.tids()); err != nil {
 		return err
@@ -49,7 +50,7 @@ func (x *execution) suspend(s omis.Suspender, g *crew) error {
 
 // resumeThreads resumes threads. If one of them has ended, the node resumes none at once,
 // so each is resumed by itself.
-func resumeThreads(s omis.Suspender, at *place, tids []int) error {
+func resumeThreads(s node.Suspender, at *place, tids []int) error {
 	err := s.Resume(at.id, tids)
 	if len(tids) < 2 || !isUnknown(err) {
 		return ifKnown(err)
@@ -126,7 +127,7 @@ func threadResume(x *execution, c *call, objs []object) (failed omis.ServiceResu
 	x.e.admin.Lock()
 	defer x.e.admin.Unlock()
 	for _, g := range crews(objs) {
-		s, err := capability[omis.Suspender](g.proc.node(), c.service)
+		s, err := capability[node.Suspender](g.proc.node(), c.service)
 		if err != nil {
 			failed = append(failed, failure(err, tokens(g.objects())...))
 			continue
@@ -149,7 +150,7 @@ func threadResume(x *execution, c *call, objs []object) (failed omis.ServiceResu
 	return failed
 }
 
-func (x *execution) resume(s omis.Suspender, g *crew) error {
+func (x *execution) resume(s node.Suspender, g *crew) error {
 	err := s.Resume(g.proc.at().id, g.tids())
 	if err != nil && !(isUnknown(err) && len(g.threads) == 1) {
 		return err
@@ -190,7 +191,7 @@ func (t *Tool) owedBeyond(g *crew) *crew {
 // anything.
 func (e *Engine) giveBack(t *Tool, p *process) bool {
 	at := p.at()
-	s, ok := at.node.Node.(omis.Suspender)
+	s, ok := at.node.Node.(node.Suspender)
 	taken := t.takeSuspended(p)
 	for th, n := range taken {
 		for ; ok && n > 0; n-- {

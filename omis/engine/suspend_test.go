@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // TestSuspendWhileThreadsAreCreated: a thread that is created while its process is being
@@ -52,7 +52,7 @@ func TestSuspendWhileThreadsAreCreated(t *testing.T) {
 	b.ask(": csr_enable([])")
 
 	before = 2
-	<-p.Hit(omis.EventReachedAddr, omis.Hit{TID: 11, Addr: 16})
+	<-p.Hit(node.EventReachedAddr, node.Hit{TID: 11, Addr: 16})
 	if next != 21 {
 		t.Errorf("%d threads", next-11)
 	}

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // The services for threads (OMIS 8.1.3). Those that stop threads get all of them
@@ -121,7 +122,7 @@ func threadGetBacktrace(x *execution, c *call, objs []object) omis.ServiceResult
 	return results
 }
 
-func frameValues(frames []omis.Frame) []omis.Value {
+func frameValues(frames []node.Frame) []omis.Value {
 	list := make([]omis.Value, 0, 2*len(frames))
 	for _, f := range frames {
 		list = append(list, omis.Uint(f.PC), omis.Uint(f.FP))
@@ -130,14 +131,14 @@ func frameValues(frames []omis.Frame) []omis.Value {
 }
 
 // knownThreadFields are the components thread_get_info has.
-const knownThreadFields = omis.ThreadSystemTime<<1 - 1 | omis.ThreadName
+const knownThreadFields = node.ThreadSystemTime<<1 - 1 | node.ThreadName
 
-func threadFields(c *call) (omis.ThreadFields, error) {
+func threadFields(c *call) (node.ThreadFields, error) {
 	flags, err := c.int(1)
 	if err == nil && flags&^int64(knownThreadFields) != 0 {
 		err = omis.Errorf(omis.ParameterError, "thread_get_info has no components for flags %#x", uint64(flags&^int64(knownThreadFields)))
 	}
-	return omis.ThreadFields(flags), err
+	return node.ThreadFields(flags), err
 }
 
 // threadsAhead has nodes that can read about threads of a process at once do so.
@@ -146,10 +147,10 @@ func threadsAhead(c *call, objs []object) (read int) {
 	if err != nil || fields == 0 || len(objs) == 1 {
 		return 0
 	}
-	c.infos = make(map[*process]map[int]omis.ThreadInfo)
+	c.infos = make(map[*process]map[int]node.ThreadInfo)
 	for _, g := range crews(objs) {
 		at := g.proc.at()
-		if node, ok := at.node.Node.(omis.ThreadCrowd); ok {
+		if node, ok := at.node.Node.(node.ThreadCrowd); ok {
 			infos := node.ThreadInfos(at.id, g.tids(), fields)
 			c.infos[g.proc] = infos
 			read += min(len(infos), len(g.threads))
@@ -172,7 +173,7 @@ func threadGetInfo(x *execution, c *call) ([]omis.Value, error) {
 		}
 	}
 	values := make([]omis.Value, 0, bits.OnesCount32(uint32(fields)))
-	for bit := omis.ThreadProcess; bit <= omis.ThreadName; bit <<= 1 {
+	for bit := node.ThreadProcess; bit <= node.ThreadName; bit <<= 1 {
 		if fields&bit != 0 {
 			values = append(values, x.threadValue(t, bit, &info))
 		}
@@ -181,54 +182,54 @@ func threadGetInfo(x *execution, c *call) ([]omis.Value, error) {
 }
 
 // threadValue is one component of the result.
-func (x *execution) threadValue(t *thread, bit omis.ThreadFields, info *omis.ThreadInfo) omis.Value {
+func (x *execution) threadValue(t *thread, bit node.ThreadFields, info *node.ThreadInfo) omis.Value {
 	switch bit {
-	case omis.ThreadProcess:
+	case node.ThreadProcess:
 		return omis.TokenValue(t.proc.token)
-	case omis.ThreadGlobalID, omis.ThreadLocalID:
+	case node.ThreadGlobalID, node.ThreadLocalID:
 		return omis.Int(int64(t.tid))
-	case omis.ThreadRootFunct:
+	case node.ThreadRootFunct:
 		return omis.Uint(info.RootFunction)
-	case omis.ThreadParent:
+	case node.ThreadParent:
 		if info.Parent == 0 {
 			return omis.TokenValue(omis.Undefined)
 		}
 		return omis.TokenValue(x.e.reg.thread(t.proc, info.Parent).token)
-	case omis.ThreadMessageQueue:
+	case node.ThreadMessageQueue:
 		return omis.TokenValue(x.e.queueOf(t.proc, t.tid))
-	case omis.ThreadStackSize:
+	case node.ThreadStackSize:
 		return omis.Int(info.StackSize)
-	case omis.ThreadNode:
+	case node.ThreadNode:
 		return omis.TokenValue(t.proc.node().token)
-	case omis.ThreadSchedulingState:
+	case node.ThreadSchedulingState:
 		return omis.Int(int64(info.State))
-	case omis.ThreadTotalTime:
+	case node.ThreadTotalTime:
 		return omis.Float(info.TotalTime)
-	case omis.ThreadPriority:
+	case node.ThreadPriority:
 		return omis.Int(info.Priority)
-	case omis.ThreadSystemTime:
+	case node.ThreadSystemTime:
 		return omis.Float(info.SystemTime)
 	}
 	return omis.String(info.Name)
 }
 
 func threadSendSignal(_ *execution, c *call) ([]omis.Value, error) {
-	return nil, controlThread(c, omis.ThreadControl.SignalThread)
+	return nil, controlThread(c, node.ThreadControl.SignalThread)
 }
 
 func threadSetPriority(_ *execution, c *call) ([]omis.Value, error) {
-	return nil, controlThread(c, omis.ThreadControl.SetThreadPriority)
+	return nil, controlThread(c, node.ThreadControl.SetThreadPriority)
 }
 
 // controlThread does what takes one number.
-func controlThread(c *call, do func(_ omis.ThreadControl, _ omis.ProcID, tid, number int) error) error {
+func controlThread(c *call, do func(_ node.ThreadControl, _ omis.ProcID, tid, number int) error) error {
 	n, err := c.small(1)
 	if err != nil {
 		return err
 	}
 	t := c.object.(*thread)
 	at := t.proc.at()
-	control, err := capability[omis.ThreadControl](at.node, c.service)
+	control, err := capability[node.ThreadControl](at.node, c.service)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type Tool struct {
 	prepared prepared
 
 	mu        sync.Mutex // guards what follows; held for moments
-	nodes     []*node
+	nodes     []*machine
 	procs     []*process
 	csrs      []*csr
 	items     map[omis.Class][]*item

@@ -6,6 +6,8 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/ext/pa"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // traced are the records that are read of a trace, as thread:mark:value.
@@ -43,7 +45,7 @@ func inBothPlaces(t *testing.T, test func(*testing.T, *bench, interface{ Reach(i
 		t.Run(name, func(t *testing.T) {
 			b, placer, p := startPlacing(t)
 			if refuse {
-				placer.Refuse = func(omis.Watch) error { return &omis.Refusal{Why: "it is to"} }
+				placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "it is to"} }
 			}
 			for _, request := range []string{
 				": pa_trace_create(3)",

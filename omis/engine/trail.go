@@ -3,7 +3,7 @@ package engine
 import (
 	"fmt"
 
-	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -11,7 +11,7 @@ var _ service.Trail = (*feed)(nil)
 
 // Take: see service.Trail.
 func (f *feed) Take() ([]service.Record, uint64, error) {
-	trail, ok := f.store.(omis.Trail)
+	trail, ok := f.store.(program.Trail)
 	if !ok {
 		return nil, 0, fmt.Errorf("the placement %s keeps no records", f.placer.Name())
 	}
@@ -22,7 +22,7 @@ func (f *feed) Take() ([]service.Record, uint64, error) {
 	list, last, skew := make([]service.Record, len(records)), named{reg: f.e.reg}, f.proc.node().skew
 	for i, r := range records {
 		r.Time += skew
-		who := omis.Row{TID: r.TID, Started: r.Started, Alive: r.Alive}
+		who := program.Row{TID: r.TID, Started: r.Started, Alive: r.Alive}
 		list[i] = service.Record{Proc: f.proc.token, Thread: last.threadOf(f.proc, &who), Record: r}
 	}
 	return list, lost, nil

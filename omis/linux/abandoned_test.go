@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // kept starts a program, and has its thread go into a signal handler which waits for a
@@ -40,17 +40,17 @@ func TestAbandonedCall(t *testing.T) {
 		t.Run(fmt.Sprint("again ", again), func(t *testing.T) {
 			n, g := kept(t, keeper)
 			var maps int
-			_, err := n.Watch(omis.Watch{Event: omis.EventSysCallStarted, Proc: g.ID, Name: "mmap"}, func(*omis.Hit) { maps++ })
+			_, err := n.Watch(node.Watch{Event: node.EventSysCallStarted, Proc: g.ID, Name: "mmap"}, func(*node.Hit) { maps++ })
 			if err != nil {
 				t.Fatal(err)
 			}
-			watch := omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}
-			if _, err := n.Watch(watch, func(*omis.Hit) {}); err == nil {
+			watch := node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}
+			if _, err := n.Watch(watch, func(*node.Hit) {}); err == nil {
 				t.Error("it was waited for")
 			}
 			count, want := 0, 0
 			if again {
-				if _, err := n.Watch(watch, func(*omis.Hit) { count++ }); err != nil {
+				if _, err := n.Watch(watch, func(*node.Hit) { count++ }); err != nil {
 					t.Fatal(err)
 				}
 				want = 1000
@@ -76,7 +76,7 @@ func TestAbandonedChild(t *testing.T) {
 	n.callPatience = 50 * time.Millisecond
 	g := start(t, build(t, "keeper.c"), "fork")
 	count, cancel := watchWork(t, n, g)
-	_, err := n.Watch(omis.Watch{Event: omis.EventProcCreated, Proc: g.ID}, func(h *omis.Hit) {
+	_, err := n.Watch(node.Watch{Event: node.EventProcCreated, Proc: g.ID}, func(h *node.Hit) {
 		if err := unix.Kill(h.Child, unix.SIGUSR1); err != nil {
 			t.Error(err)
 		}
@@ -141,7 +141,7 @@ func beImpatient(t *testing.T, g *target) (failed int) {
 func use(n *Node, g *target) (failed int) {
 	for range 5 {
 		_, err := n.Ground(g.ID)
-		cancel, e := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {})
+		cancel, e := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*node.Hit) {})
 		if e == nil {
 			e = cancel()
 		}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // gdbFrames are the program counters of all frames that gdb shows, by thread.
@@ -81,15 +81,15 @@ func TestBacktraceInClone(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "sleepers.c"))
 	var once sync.Once
-	traces := make(chan omis.Backtrace, 1)
-	_, err := n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(h *omis.Hit) {
+	traces := make(chan node.Backtrace, 1)
+	_, err := n.Watch(node.Watch{Event: node.EventThreadCreated, Proc: g.ID}, func(h *node.Hit) {
 		once.Do(func() {
 			release, tid := h.Hold(), h.TID
 			go func() {
 				defer release()
 				bts, err := n.Backtraces(g.ID, []int{tid}, 0)
 				if err != nil {
-					bts = []omis.Backtrace{{Err: err}}
+					bts = []node.Backtrace{{Err: err}}
 				}
 				traces <- bts[0]
 			}()

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // BenchmarkHit is the cost of one hit of a breakpoint, monitor and target on one
@@ -20,7 +20,7 @@ func BenchmarkHit(b *testing.B) {
 			g := start(b, "/usr/bin/taskset", "-c", "0", hammer, "1", fmt.Sprint(b.N))
 			n := openNode(b)
 			pinned := false
-			cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {
+			cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*node.Hit) {
 				if !pinned {
 					pinned = true // on the owner's thread
 					pin(b, cpus-1)

@@ -19,7 +19,7 @@ const (
 // besidePatience is how long Beside waits for an owner that has other work.
 const besidePatience = 200 * time.Millisecond
 
-// Beside: see omis.Neighbours. The kernel gives no sign of a uprobe that another tool has set
+// Beside: see node.Neighbours. The kernel gives no sign of a uprobe that another tool has set
 // at the address of a breakpoint of ours: it finds an INT3 there and leaves it. When the tool
 // leaves, the kernel writes the file's byte; that can be seen, and put right.
 func (n *Node) Beside(p omis.ProcID, addr uint64) string {

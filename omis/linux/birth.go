@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
+	"mirador/omis/node"
 )
 
 // birth is a process that was just created, while handlers still hold its creator:
@@ -279,6 +279,6 @@ func (c begin) do(o *owner) {
 // tellBirth tells of a new process and, as OMIS 8.1.3 wants it, of its first thread
 // after it.
 func (o *owner) tellBirth(t *thread, child int) {
-	o.tell(omis.EventProcCreated, t, child)
-	o.tellOf(omis.EventThreadCreated, t, func(h *hit) { h.Child, h.ChildProc = child, child })
+	o.tell(node.EventProcCreated, t, child)
+	o.tellOf(node.EventThreadCreated, t, func(h *hit) { h.Child, h.ChildProc = child, child })
 }

@@ -12,12 +12,13 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 )
 
 // followBirths looks out for something in every process that p creates, while its
 // creator is held.
-func followBirths(n *Node, p omis.ProcID, w omis.Watch, handle func(*omis.Hit), failed func(error)) error {
-	_, err := n.Watch(omis.Watch{Event: omis.EventProcCreated, Proc: p}, func(h *omis.Hit) {
+func followBirths(n *Node, p omis.ProcID, w node.Watch, handle func(*node.Hit), failed func(error)) error {
+	_, err := n.Watch(node.Watch{Event: node.EventProcCreated, Proc: p}, func(h *node.Hit) {
 		pid, release := h.Child, h.Hold()
 		go func() {
 			defer release()
@@ -43,12 +44,12 @@ func TestBirth(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			n := openNode(t)
 			g := start(t, family, mode, fmt.Sprint(children))
-			w := omis.Watch{Event: omis.EventReachedAddr, Addr: g.Addr}
+			w := node.Watch{Event: node.EventReachedAddr, Addr: g.Addr}
 			if mode != "fork" {
-				w = omis.Watch{Event: omis.EventSysCallStarted, Name: "exit_group"}
+				w = node.Watch{Event: node.EventSysCallStarted, Name: "exit_group"}
 			}
 			var hits atomic.Int64
-			err := followBirths(n, g.ID, w, func(*omis.Hit) { hits.Add(1) }, func(err error) { t.Error(err) })
+			err := followBirths(n, g.ID, w, func(*node.Hit) { hits.Add(1) }, func(err error) { t.Error(err) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +73,7 @@ func TestNewbornIsKept(t *testing.T) {
 	g := start(t, build(t, "family.c"), "fork", "5")
 	var mu sync.Mutex
 	var told []string
-	note := func(what string, h *omis.Hit, pid int) {
+	note := func(what string, h *node.Hit, pid int) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, what)
@@ -80,14 +81,14 @@ func TestNewbornIsKept(t *testing.T) {
 		go func() {
 			defer release()
 			time.Sleep(5 * time.Millisecond)
-			if info, err := n.ThreadInfo(identified(t, n, pid), pid, omis.ThreadTotalTime); err != nil || info.TotalTime > 0.002 {
+			if info, err := n.ThreadInfo(identified(t, n, pid), pid, node.ThreadTotalTime); err != nil || info.TotalTime > 0.002 {
 				t.Errorf("the child has run for %g s, %v", info.TotalTime, err)
 			}
 		}()
 	}
-	for _, w := range []omis.Watch{{Event: omis.EventProcCreated, Proc: g.ID}, {Event: omis.EventThreadCreated, Proc: g.ID}} {
-		what := map[omis.EventKind]string{omis.EventProcCreated: "process", omis.EventThreadCreated: "thread"}[w.Event]
-		if _, err := n.Watch(w, func(h *omis.Hit) {
+	for _, w := range []node.Watch{{Event: node.EventProcCreated, Proc: g.ID}, {Event: node.EventThreadCreated, Proc: g.ID}} {
+		what := map[node.EventKind]string{node.EventProcCreated: "process", node.EventThreadCreated: "thread"}[w.Event]
+		if _, err := n.Watch(w, func(h *node.Hit) {
 			if what == "thread" && (h.ChildProc != h.Child || h.Child == 0) {
 				t.Errorf("thread %d of process %d", h.Child, h.ChildProc)
 			}
@@ -112,13 +113,13 @@ func TestNewbornIsKept(t *testing.T) {
 func TestNewbornStaysStopped(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "family.c"), "fork", "5")
-	_, err := n.Watch(omis.Watch{Event: omis.EventProcCreated, Proc: g.ID}, func(h *omis.Hit) {
+	_, err := n.Watch(node.Watch{Event: node.EventProcCreated, Proc: g.ID}, func(h *node.Hit) {
 		pid, release := h.Child, h.Hold()
 		go func() {
 			defer release()
 			for range 3 {
 				// It may be refused: the only thread is in the middle of a fork.
-				if cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {}); err == nil {
+				if cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*node.Hit) {}); err == nil {
 					_ = cancel()
 				}
 			}
@@ -167,7 +168,7 @@ func TestKilledCreator(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "family.c"), "fork", "1")
 	kept := make(chan int, 1)
-	if _, err := n.Watch(omis.Watch{Event: omis.EventProcCreated, Proc: g.ID}, func(h *omis.Hit) {
+	if _, err := n.Watch(node.Watch{Event: node.EventProcCreated, Proc: g.ID}, func(h *node.Hit) {
 		h.Hold()
 		kept <- h.Child
 	}); err != nil {
@@ -191,7 +192,7 @@ func TestNewThreadIsKept(t *testing.T) {
 	n := openNode(t)
 	g := start(t, sleepers)
 	var told atomic.Int64
-	if _, err := n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(h *omis.Hit) {
+	if _, err := n.Watch(node.Watch{Event: node.EventThreadCreated, Proc: g.ID}, func(h *node.Hit) {
 		told.Add(1)
 		tid, release := h.Child, h.Hold()
 		go func() {
@@ -204,7 +205,7 @@ func TestNewThreadIsKept(t *testing.T) {
 			if err != nil || state != "t" {
 				t.Errorf("thread %d is in the state %s, %v", tid, state, err)
 			}
-			if info, err := n.ThreadInfo(g.ID, tid, omis.ThreadParent); err != nil || info.Parent != g.ID.PID {
+			if info, err := n.ThreadInfo(g.ID, tid, node.ThreadParent); err != nil || info.Parent != g.ID.PID {
 				t.Errorf("thread %d was created by %d, %v", tid, info.Parent, err)
 			}
 		}()
@@ -217,7 +218,7 @@ func TestNewThreadIsKept(t *testing.T) {
 	}
 
 	g = start(t, sleepers)
-	monitor := startMonitor(t, g, fmt.Sprintf("event-%d", omis.EventThreadCreated))
+	monitor := startMonitor(t, g, fmt.Sprintf("event-%d", node.EventThreadCreated))
 	if said := monitor.Line(); said != "watching" {
 		t.Fatal(said)
 	}

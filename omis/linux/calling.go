@@ -14,7 +14,7 @@ import (
 	"mirador/omis/linux/resident"
 )
 
-// Call: see omis.Registers. Outside of a system call it does what a call instruction does:
+// Call: see node.Registers. Outside of a system call it does what a call instruction does:
 // the address to return to stands on the stack, and what lies below the stack pointer is
 // lost. A thread in a system call gets a frame of its own, which gives it all its registers
 // back when the function returns, and then makes the system call again: code around a system

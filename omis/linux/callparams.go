@@ -10,6 +10,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/calls"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 )
 
 // callNumber is the number of the system call that a watch names, -1 for all.
@@ -27,9 +28,9 @@ func callNumber(name string) (int, error) {
 
 // onSocket reports whether a watch means calls on sockets alone. What a descriptor is can be
 // seen where a call begins; where it ends, the descriptor may mean something else.
-func onSocket(w *omis.Watch) (bool, error) {
+func onSocket(w *node.Watch) (bool, error) {
 	_, socket := calls.Split(w.Name)
-	if socket && w.Event != omis.EventSysCallStarted {
+	if socket && w.Event != node.EventSysCallStarted {
 		return false, omis.Errorf(omis.ParameterError, "%s: that a call is on a socket can be told where it begins, not where it ends", w.Name)
 	}
 	return socket, nil
@@ -42,10 +43,10 @@ func isSocket(pid int, fd uint64) bool {
 }
 
 // callParams are the parameters of the event of a system call.
-func (o *owner) callParams(kind omis.EventKind, t *thread, result int64) []omis.Value {
+func (o *owner) callParams(kind node.EventKind, t *thread, result int64) []omis.Value {
 	c := calls.ByNumber(uint64(t.call.number))
 	memory := func(buf []byte, addr uint64) (int, error) { return proc.ReadMemory(o.proc.PID, addr, buf) }
-	if kind == omis.EventSysCallStarted {
+	if kind == node.EventSysCallStarted {
 		return c.Started(t.call.args, memory)
 	}
 	return c.Ended(t.call.args, uint64(result), memory)

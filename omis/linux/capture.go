@@ -8,6 +8,7 @@ import (
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
 	"mirador/omis/linux/unwind"
+	"mirador/omis/node"
 )
 
 // maxStack bounds how much of a stack is copied while its thread is stopped. What
@@ -22,14 +23,14 @@ type capture struct {
 	err   error
 }
 
-// Backtraces: see omis.Node. The walk through the stacks is done after the
+// Backtraces: see node.Node. The walk through the stacks is done after the
 // threads went on.
-func (n *Node) Backtraces(p omis.ProcID, tids []int, depth int) ([]omis.Backtrace, error) {
+func (n *Node) Backtraces(p omis.ProcID, tids []int, depth int) ([]node.Backtrace, error) {
 	captures, layout, err := n.captured(p, tids)
 	if err != nil {
 		return nil, err
 	}
-	traces := make([]omis.Backtrace, len(tids))
+	traces := make([]node.Backtrace, len(tids))
 	for i := range captures {
 		traces[i] = n.walk(p, &captures[i], layout, depth)
 	}
@@ -171,9 +172,9 @@ func (o *owner) leads(pc uint64) uint64 {
 	return pc
 }
 
-func (n *Node) walk(p omis.ProcID, c *capture, layout *unwind.Layout, depth int) omis.Backtrace {
+func (n *Node) walk(p omis.ProcID, c *capture, layout *unwind.Layout, depth int) node.Backtrace {
 	if c.err != nil {
-		return omis.Backtrace{Err: c.err}
+		return node.Backtrace{Err: c.err}
 	}
 	frames, err := layout.Backtrace(&c.regs, func(buf []byte, addr uint64) (int, error) {
 		if off := addr - c.regs.Rsp; off < uint64(len(c.stack)) && uint64(len(c.stack))-off >= uint64(len(buf)) {
@@ -181,5 +182,5 @@ func (n *Node) walk(p omis.ProcID, c *capture, layout *unwind.Layout, depth int)
 		}
 		return n.ReadMemory(p, addr, buf)
 	}, depth)
-	return omis.Backtrace{Frames: frames, Err: err}
+	return node.Backtrace{Frames: frames, Err: err}
 }

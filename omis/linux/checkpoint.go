@@ -15,11 +15,12 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/criu"
+	"mirador/omis/node"
 )
 
-var _ omis.Checkpointer = (*Node)(nil)
+var _ node.Checkpointer = (*Node)(nil)
 
-// Checkpoint: see omis.Checkpointer. CRIU does it, for each process with its
+// Checkpoint: see node.Checkpointer. CRIU does it, for each process with its
 // descendants.
 func (n *Node) Checkpoint(ps []omis.ProcID, name string) error {
 	tool, err := n.criu()
@@ -99,7 +100,7 @@ func (t *familyTree) unsaved(err error) error {
 	return omis.Errorf(omis.OSError, "cannot save process %d: %v", t.root, err)
 }
 
-// Restore: see omis.Checkpointer. Processes get the process ids they had, which
+// Restore: see node.Checkpointer. Processes get the process ids they had, which
 // must be free.
 func (n *Node) Restore(name string) (restored []omis.ProcID, err error) {
 	tool, err := n.criu()
@@ -117,7 +118,7 @@ func (n *Node) Restore(name string) (restored []omis.ProcID, err error) {
 	}
 	for _, pid := range s.roots {
 		if _, err := proc.ThreadState(pid, pid); err == nil {
-			return nil, &omis.Occupied{PID: pid, Who: "it still runs, or another process has got its pid"}
+			return nil, &node.Occupied{PID: pid, Who: "it still runs, or another process has got its pid"}
 		}
 	}
 	defer func() {
@@ -163,7 +164,7 @@ func (n *Node) welcomeAll(root int, stopped []int) (ps []omis.ProcID, err error)
 	return ps, nil
 }
 
-// Descendants: see omis.Checkpointer.
+// Descendants: see node.Checkpointer.
 func (n *Node) Descendants(p omis.ProcID) ([]int, error) {
 	if err := proc.Alive(p); err != nil {
 		return nil, err
@@ -171,7 +172,7 @@ func (n *Node) Descendants(p omis.ProcID) ([]int, error) {
 	return descendants(p.PID), nil
 }
 
-// Discard: see omis.Checkpointer.
+// Discard: see node.Checkpointer.
 func (n *Node) Discard(name string) error {
 	s, err := n.savedCheckpoint(name)
 	if err != nil {
@@ -194,7 +195,7 @@ func awaitReaped(pid int) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return &omis.Occupied{PID: pid, Who: fmt.Sprintf("it has ended, but its parent (pid %d) has not taken notice of it", proc.Parent(pid))}
+			return &node.Occupied{PID: pid, Who: fmt.Sprintf("it has ended, but its parent (pid %d) has not taken notice of it", proc.Parent(pid))}
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 )
 
 // TestCheckpoint saves a process while breakpoints stand in it, ends it and
@@ -31,7 +32,7 @@ func TestCheckpoint(t *testing.T) {
 		return
 	}
 	var hits atomic.Int64
-	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: c.ID, Addr: c.Addr}, func(*omis.Hit) { hits.Add(1) })
+	cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: c.ID, Addr: c.Addr}, func(*node.Hit) { hits.Add(1) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestCheckpointOfHeld(t *testing.T) {
 	}
 	held := make(chan func(), 1)
 	done := false
-	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: c.ID, Addr: c.Addr}, func(h *omis.Hit) {
+	cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: c.ID, Addr: c.Addr}, func(h *node.Hit) {
 		if !done {
 			done = true
 			held <- h.Hold()
@@ -276,7 +277,7 @@ func TestCheckpointOfFamily(t *testing.T) {
 		t.Fatal(err)
 	}
 	var hits atomic.Int64
-	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: c.ID, Addr: c.Addr}, func(*omis.Hit) { hits.Add(1) })
+	cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: c.ID, Addr: c.Addr}, func(*node.Hit) { hits.Add(1) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +322,7 @@ func TestCheckpointOfStoppedByOthers(t *testing.T) {
 	if cannotSave(t, n, c) {
 		return
 	}
-	if _, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: c.ID, Addr: c.Addr}, func(*omis.Hit) {}); err != nil {
+	if _, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: c.ID, Addr: c.Addr}, func(*node.Hit) {}); err != nil {
 		t.Fatal(err)
 	}
 	unix.Kill(c.ID.PID, unix.SIGSTOP)

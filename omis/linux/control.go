@@ -9,11 +9,12 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 )
 
-var _ omis.ThreadControl = (*Node)(nil)
+var _ node.ThreadControl = (*Node)(nil)
 
-// SignalThread: see omis.ThreadControl.
+// SignalThread: see node.ThreadControl.
 func (n *Node) SignalThread(p omis.ProcID, tid, sig int) error {
 	if err := checkThread(p, tid); err != nil {
 		return err
@@ -30,7 +31,7 @@ func (n *Node) SignalThread(p omis.ProcID, tid, sig int) error {
 	}
 }
 
-// SetThreadPriority: see omis.ThreadControl. Linux has a nice value for each
+// SetThreadPriority: see node.ThreadControl. Linux has a nice value for each
 // thread.
 func (n *Node) SetThreadPriority(p omis.ProcID, tid, nice int) error {
 	const lowest, highest = 19, -20
@@ -52,7 +53,7 @@ func (n *Node) SetThreadPriority(p omis.ProcID, tid, nice int) error {
 	}
 }
 
-// SetPriority: see omis.ThreadControl. It is that of all threads; with an error,
+// SetPriority: see node.ThreadControl. It is that of all threads; with an error,
 // those that had changed have their former one again.
 func (n *Node) SetPriority(p omis.ProcID, nice int) error {
 	tids, err := n.Threads(p)
@@ -88,7 +89,7 @@ type threadID struct {
 	start uint64
 }
 
-// LetGo: see omis.ThreadControl. The thread runs on whatever keeps it, no event
+// LetGo: see node.ThreadControl. The thread runs on whatever keeps it, no event
 // of it is told, and it passes breakpoints that stand for others.
 func (n *Node) LetGo(p omis.ProcID, tid int) error {
 	if err := checkThread(p, tid); err != nil {

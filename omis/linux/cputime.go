@@ -5,9 +5,10 @@ package linux
 import (
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 )
 
-var _ omis.CPUTimer = (*Node)(nil)
+var _ node.CPUTimer = (*Node)(nil)
 
-// CPUTime: see omis.CPUTimer.
+// CPUTime: see node.CPUTimer.
 func (*Node) CPUTime(p omis.ProcID, tid int) (int64, error) { return proc.RestingCPUTime(p.PID, tid) }

@@ -14,6 +14,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // monitorPatience is how long threads wait for a monitor of the tests that does not
@@ -58,10 +59,10 @@ func runMonitor(spec string) {
 		fail(err)
 	}
 	fmt.Println("ready")
-	var kind omis.EventKind
+	var kind node.EventKind
 	switch {
 	case f[2] == "stop" || f[2] == "suspend":
-		_, err = n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: p, Addr: addr}, func(h *omis.Hit) {})
+		_, err = n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: p, Addr: addr}, func(h *node.Hit) {})
 		fail(err)
 		time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
 		if f[2] == "stop" {
@@ -74,15 +75,15 @@ func runMonitor(spec string) {
 	case strings.HasSuffix(f[2], "patch"):
 		fail(runPatcher(n, p, addr, f[2] == "repatch"))
 	case f[2] == "birth":
-		w := omis.Watch{Event: omis.EventReachedAddr, Proc: p, Addr: addr}
-		_, err = n.Watch(w, func(*omis.Hit) {})
+		w := node.Watch{Event: node.EventReachedAddr, Proc: p, Addr: addr}
+		_, err = n.Watch(w, func(*node.Hit) {})
 		fail(err)
 		// An address means nothing in another program.
-		fail(followBirths(n, p, w, func(*omis.Hit) {}, func(error) {}))
+		fail(followBirths(n, p, w, func(*node.Hit) {}, func(error) {}))
 		fmt.Println("watching")
 		select {}
 	case f[2] == "checkpoint":
-		_, err = n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: p, Addr: addr}, func(h *omis.Hit) {})
+		_, err = n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: p, Addr: addr}, func(h *node.Hit) {})
 		fail(err)
 		for {
 			fail(n.Checkpoint([]omis.ProcID{p}, "doomed"))
@@ -94,9 +95,9 @@ func runMonitor(spec string) {
 		if _, given, ok := strings.Cut(f[2], "="); ok {
 			name = given
 		}
-		_, err = n.Watch(omis.Watch{Event: kind, Proc: p, Name: name}, func(h *omis.Hit) {
+		_, err = n.Watch(node.Watch{Event: kind, Proc: p, Name: name}, func(h *node.Hit) {
 			switch {
-			case kind == omis.EventSignal || kind == omis.EventThreadCreated:
+			case kind == node.EventSignal || kind == node.EventThreadCreated:
 				h.Hold()
 			case isSystemCall(kind) && rand.IntN(100) == 0:
 				h.Hold()
@@ -106,16 +107,16 @@ func runMonitor(spec string) {
 		fmt.Println("watching")
 		select {}
 	}
-	handle := func(h *omis.Hit) {}
+	handle := func(h *node.Hit) {}
 	if f[2] == "hold" {
-		handle = func(h *omis.Hit) {
+		handle = func(h *node.Hit) {
 			if rand.IntN(2) == 0 {
 				time.AfterFunc(time.Duration(rand.IntN(300))*time.Microsecond, h.Hold())
 			}
 		}
 	}
 	for {
-		cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: p, Addr: addr}, handle)
+		cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: p, Addr: addr}, handle)
 		fail(err)
 		if f[2] == "plant" || f[2] == "hold" {
 			fmt.Println("planted")
@@ -129,7 +130,7 @@ func runMonitor(spec string) {
 }
 
 // eventNames are the calls that a monitor of the tests watches.
-var eventNames = map[omis.EventKind]string{omis.EventLibCallStarted: "strtol", omis.EventLibCallEnded: "strtol"}
+var eventNames = map[node.EventKind]string{node.EventLibCallStarted: "strtol", node.EventLibCallEnded: "strtol"}
 
 // startMonitor returns a monitor of a target, in another process, once it is ready.
 func startMonitor(t *testing.T, g *target, mode string) *subject.Subject {

@@ -1,5 +1,5 @@
 // Package linux is the monitor/program interface of a Linux machine (OMIS 4):
-// it implements omis.Node on x86-64, with and without privileges.
+// it implements node.Node on x86-64, with and without privileges.
 //
 // Only cli may import it; it imports omis and its own subpackages. Each process
 // that is traced has one owner, a goroutine locked to its OS thread, which makes

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/ptrace"
+	"mirador/omis/node"
 )
 
 // handle deals with one thing the kernel told.
@@ -105,7 +105,7 @@ func (o *owner) gone(s ptrace.Status, t *thread) {
 	if t.kind != member {
 		return
 	}
-	o.tell(omis.EventThreadTerminated, t, 0)
+	o.tell(node.EventThreadTerminated, t, 0)
 	if t.tid == o.proc.PID {
 		o.finish()
 	}

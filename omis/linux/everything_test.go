@@ -18,9 +18,9 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/code/x86/detour"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // places are addresses of instructions in a module.
@@ -30,7 +30,7 @@ type places struct {
 }
 
 // placesOf reads them by the unwind tables.
-func placesOf(t *testing.T, m omis.Module) (p places) {
+func placesOf(t *testing.T, m node.Module) (p places) {
 	t.Helper()
 	f, err := elf.Open(m.Path)
 	if err != nil {
@@ -190,7 +190,7 @@ func patchEverything(t *testing.T, pid int) (sum func() uint64) {
 	begin := time.Now()
 	made, _ := n.Patch(id, list)
 	took := time.Since(begin)
-	made = slices.DeleteFunc(made, func(p omis.Patched) bool { return p == nil })
+	made = slices.DeleteFunc(made, func(p node.Patched) bool { return p == nil })
 	t.Logf("%d of %d in %v, of which the process stood %v", len(made), len(list), took, n.groundOf(id).stood)
 	if len(made) < len(list)*9/10 {
 		t.Errorf("%d of %d places have code", len(made), len(list))
@@ -240,7 +240,7 @@ func TestPatchShapes(t *testing.T) {
 					t.Errorf("%#x is not covered", p.all[i])
 				}
 			}
-			made = slices.DeleteFunc(made, func(p omis.Patched) bool { return p == nil })
+			made = slices.DeleteFunc(made, func(p node.Patched) bool { return p == nil })
 			activate(t, made)
 			g.Begin()
 			if got := g.Line(); got != want {
@@ -275,7 +275,7 @@ func TestPatchStorm(t *testing.T) {
 	g.Begin()
 	for range 20 {
 		made, _ := n.Patch(g.ID, list)
-		made = slices.DeleteFunc(made, func(p omis.Patched) bool { return p == nil })
+		made = slices.DeleteFunc(made, func(p node.Patched) bool { return p == nil })
 		if len(made) < len(list)*9/10 {
 			t.Errorf("%d of %d", len(made), len(list))
 		}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // exits are the watches on the ends of processes: a pidfd becomes readable when
@@ -86,7 +87,7 @@ func (e *exit) tell(n *Node, w *watch) {
 	if e.cancelled {
 		return
 	}
-	w.handle(&omis.Hit{Proc: w.Proc, TID: w.Proc.PID, Time: n.Now(), Now: n.Now, Hold: holdNothing})
+	w.handle(&node.Hit{Proc: w.Proc, TID: w.Proc.PID, Time: n.Now(), Now: n.Now, Hold: holdNothing})
 }
 
 func (e *exit) cancel() {

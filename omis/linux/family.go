@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
+	"mirador/omis/node"
 )
 
 // family deals with clone, fork, vfork and execve.
@@ -54,7 +54,7 @@ func (o *owner) tellThread(t *thread, tid int) {
 		newborn.kind = member // its creator alone was let go
 	}
 	o.adopt(newborn)
-	o.tellOf(omis.EventThreadCreated, t, func(h *hit) { h.Child, h.newborn = tid, newborn })
+	o.tellOf(node.EventThreadCreated, t, func(h *hit) { h.Child, h.newborn = tid, newborn })
 	releaseThread{newborn}.do(o)
 }
 

@@ -16,7 +16,7 @@ const (
 	x87Regs = 16 // the number of st0
 )
 
-// ReadFPRegs: see omis.Registers.
+// ReadFPRegs: see node.Registers.
 func (n *Node) ReadFPRegs(p omis.ProcID, tid, first, count int) ([]float64, error) {
 	if err := inFile("floating point", first, count, fpRegs); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func (n *Node) ReadFPRegs(p omis.ProcID, tid, first, count int) ([]float64, erro
 	return r.values, nil
 }
 
-// WriteFPRegs: see omis.Registers. The rest of a vector register stays.
+// WriteFPRegs: see node.Registers. The rest of a vector register stays.
 func (n *Node) WriteFPRegs(p omis.ProcID, tid, first int, values []float64) error {
 	if err := inFile("floating point", first, len(values), fpRegs); err != nil {
 		return err

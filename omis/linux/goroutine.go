@@ -9,6 +9,8 @@ import (
 	"mirador/omis"
 	"mirador/omis/code/x86/landing"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // Go's scheduler takes processors away from goroutines wherever they are: it writes the
@@ -97,9 +99,9 @@ func (p patched) stackOf(g uint64) (begin, end uint64, err error) {
 }
 
 // goroutineOf is the goroutine that a stopped thread runs; fs is the thread's register.
-func (o *owner) goroutineOf(r *landing.Runtime, fs uint64) (g omis.Goroutine) {
+func (o *owner) goroutineOf(r *landing.Runtime, fs uint64) (g node.Goroutine) {
 	if r.Unknown != nil {
-		return omis.Goroutine{Unknown: r.Unknown}
+		return node.Goroutine{Unknown: r.Unknown}
 	}
 	p := patched{host{o}}
 	if g.Addr, g.Unknown = p.word(fs + uint64(int64(r.G))); g.Unknown == nil && g.Addr != 0 {
@@ -127,16 +129,16 @@ func (p patched) word(addr uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(word[:]), nil
 }
 
-// CanTime: see omis.TimingChecker.
-func (n *Node) CanTime(p omis.ProcID, addr uint64, clock omis.Clock) error {
+// CanTime: see program.TimingChecker.
+func (n *Node) CanTime(p omis.ProcID, addr uint64, clock program.Clock) error {
 	r := n.runtimeAt(p, addr)
 	switch {
 	case r == nil:
 		return nil
 	case r.Unknown != nil:
 		return omis.Errorf(omis.UnsupportedService, "the function in Go at %#x cannot be timed, which takes to tell goroutines apart: %v", addr, r.Unknown)
-	case clock == omis.ClockCPU:
-		return omis.NoGoroutineCPU()
+	case clock == program.ClockCPU:
+		return program.NoGoroutineCPU()
 	}
 	return nil
 }
@@ -162,12 +164,12 @@ func (n *Node) runtimes(p omis.ProcID, addrs []uint64) []*landing.Runtime {
 	return list
 }
 
-// GoCode: see omis.Patcher.
-func (n *Node) GoCode(p omis.ProcID, addrs []uint64) []omis.GoCode {
-	list := make([]omis.GoCode, len(addrs))
+// GoCode: see node.Patcher.
+func (n *Node) GoCode(p omis.ProcID, addrs []uint64) []node.GoCode {
+	list := make([]node.GoCode, len(addrs))
 	for i, r := range n.runtimes(p, addrs) {
 		if r != nil {
-			list[i] = omis.GoCode{In: true, G: r.G, StackEnd: landing.StackEnd, Unknown: r.Unknown}
+			list[i] = node.GoCode{In: true, G: r.G, StackEnd: landing.StackEnd, Unknown: r.Unknown}
 		}
 	}
 	return list

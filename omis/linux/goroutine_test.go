@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // exitsOf are the addresses at which those functions of a program return that its own
 // package has, all of them or those of some names.
 func exitsOf(t *testing.T, path string, names ...string) (exits []uint64) {
 	t.Helper()
-	p := placesOf(t, omis.Module{Path: path})
+	p := placesOf(t, node.Module{Path: path})
 	f, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestPatchGoStorm(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		made = slices.DeleteFunc(made, func(p omis.Patched) bool { return p == nil })
+		made = slices.DeleteFunc(made, func(p node.Patched) bool { return p == nil })
 		placed += len(made)
 		activate(t, made)
 		time.Sleep(time.Millisecond)

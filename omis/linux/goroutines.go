@@ -10,6 +10,7 @@ import (
 	"mirador/omis/code/x86/landing"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/ptrace"
+	"mirador/omis/node"
 )
 
 // Limits of what is read of the goroutines of a process, which may have written there what
@@ -35,7 +36,7 @@ const (
 // Goroutines returns the goroutines of a process, with up to depth frames each (0: none). It
 // stops the process to read them, and walks through their stacks afterwards. Of a process
 // that is no Go program the list is empty. An error says why they cannot be told.
-func (n *Node) Goroutines(p omis.ProcID, depth int) ([]omis.GoroutineInfo, error) {
+func (n *Node) Goroutines(p omis.ProcID, depth int) ([]node.GoroutineInfo, error) {
 	where, ok, err := n.scheduler(p)
 	if err != nil || !ok {
 		return nil, err
@@ -48,7 +49,7 @@ func (n *Node) Goroutines(p omis.ProcID, depth int) ([]omis.GoroutineInfo, error
 	if err := n.ask(p, c, c.answer); err != nil {
 		return nil, err
 	}
-	list := make([]omis.GoroutineInfo, 0, len(*c.found))
+	list := make([]node.GoroutineInfo, 0, len(*c.found))
 	reasons := make(map[uint8]string)
 	left := mostFrames
 	for i := range *c.found {
@@ -116,13 +117,13 @@ func (n *Node) reason(p omis.ProcID, where landing.Scheduler, number uint8) stri
 // goroutine is what is known of a goroutine while the process is stopped.
 type goroutine struct {
 	capture
-	info   omis.GoroutineInfo
+	info   node.GoroutineInfo
 	status uint32
 	reason uint8
 }
 
 // frames returns the frames as far as each lies above the one before, within the stack.
-func (g *goroutine) frames(list []omis.Frame) []omis.Frame {
+func (g *goroutine) frames(list []node.Frame) []node.Frame {
 	below, end := g.regs.Rsp, g.regs.Rsp+uint64(len(g.stack))
 	for i, f := range list {
 		if i > 0 && (f.FP <= below || f.FP > end+wordSize) {

@@ -14,6 +14,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/code/x86/landing"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 )
 
 // named makes a function that names the functions of a program whose addresses are those of
@@ -41,7 +42,7 @@ func namedBy(t *testing.T, path string) func(pc uint64) string {
 
 // own lists the functions of package main that are on a stack, without those that the compiler
 // has made for a go statement, which the runtime does not report.
-func own(frames []omis.Frame, name func(uint64) string) (list []string) {
+func own(frames []node.Frame, name func(uint64) string) (list []string) {
 	for i, f := range frames {
 		pc := f.PC
 		if i > 0 {
@@ -105,7 +106,7 @@ func TestGoroutinesAgreeWithRuntime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen := make(map[uint64]omis.GoroutineInfo)
+			seen := make(map[uint64]node.GoroutineInfo)
 			for _, one := range list {
 				seen[one.ID] = one
 			}
@@ -139,10 +140,10 @@ func TestGoroutinesAgreeWithRuntime(t *testing.T) {
 					t.Errorf("%d goroutines are %s, want %d", states[state], state, least)
 				}
 			}
-			if few, err := n.Goroutines(g.ID, 2); err != nil || slices.ContainsFunc(few, func(i omis.GoroutineInfo) bool { return len(i.Frames) > 2 }) {
+			if few, err := n.Goroutines(g.ID, 2); err != nil || slices.ContainsFunc(few, func(i node.GoroutineInfo) bool { return len(i.Frames) > 2 }) {
 				t.Errorf("more than 2 frames: %+v (%v)", few, err)
 			}
-			if none, err := n.Goroutines(g.ID, 0); err != nil || len(none) < len(want) || slices.ContainsFunc(none, func(i omis.GoroutineInfo) bool { return len(i.Frames) > 0 }) {
+			if none, err := n.Goroutines(g.ID, 0); err != nil || len(none) < len(want) || slices.ContainsFunc(none, func(i node.GoroutineInfo) bool { return len(i.Frames) > 0 }) {
 				t.Errorf("frames that were not asked for: %+v (%v)", none, err)
 			}
 		})

@@ -16,6 +16,8 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/patch"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // ground is a process that code is put into. It outlives the owner: a process with
@@ -28,15 +30,15 @@ type ground struct {
 	tid    int32
 	self   bool
 	site   *patch.Site
-	left   []omis.Patched
+	left   []node.Patched
 	stood  time.Duration // how long the process was stopped for the last change
 
 	changing sync.Mutex // one batch at a time
 }
 
 var (
-	_ omis.Patcher = (*Node)(nil)
-	_ omis.Heir    = (*ground)(nil)
+	_ node.Patcher = (*Node)(nil)
+	_ node.Heir    = (*ground)(nil)
 )
 
 func (g *ground) Shared() []byte { return g.shared.Bytes }
@@ -48,17 +50,17 @@ func (g *ground) NextData(from int) (begin, end int, ok bool) { return g.shared.
 func (g *ground) TID() int32 { return g.tid }
 func (g *ground) Self() bool { return g.self }
 
-// Left: see omis.Heir.
-func (g *ground) Left() []omis.Patched { return g.left }
+// Left: see node.Heir.
+func (g *ground) Left() []node.Patched { return g.left }
 
-// Gone: see omis.Ground. A memory without users reads as an empty file.
+// Gone: see node.Ground. A memory without users reads as an empty file.
 func (g *ground) Gone() bool {
 	var b [1]byte
 	n, err := g.memory.ReadAt(b[:], int64(g.shared.Base))
 	return n == 0 || err != nil
 }
 
-// Close: see omis.Ground.
+// Close: see node.Ground.
 func (g *ground) Close() error {
 	g.node.mu.Lock()
 	if g.node.grounds[g.proc] == g {
@@ -69,8 +71,8 @@ func (g *ground) Close() error {
 	return g.shared.Close()
 }
 
-// Ground: see omis.Patcher.
-func (n *Node) Ground(p omis.ProcID) (omis.Ground, error) {
+// Ground: see node.Patcher.
+func (n *Node) Ground(p omis.ProcID) (node.Ground, error) {
 	g, err := n.ground(p)
 	if err != nil {
 		return nil, err
@@ -90,7 +92,7 @@ func (n *Node) ground(p omis.ProcID) (*ground, error) {
 		}
 		time.Sleep(time.Millisecond << try) // a thread that begins does not know its number yet
 	}
-	return nil, &omis.Refusal{Why: err.Error()}
+	return nil, &program.Refusal{Why: err.Error()}
 }
 
 // groundOf is that of a process's program; nil: there is none.
@@ -141,7 +143,7 @@ func (o *owner) prepareGround() (*ground, error) {
 		return nil, err
 	}
 	if err := o.barsPatches(); err != nil {
-		return nil, &omis.Refusal{Why: err.Error()}
+		return nil, &program.Refusal{Why: err.Error()}
 	}
 	memory, err := openMemory(o.proc.PID)
 	if err != nil {
@@ -173,7 +175,7 @@ func sanely(do func() error) (err error) {
 			if !is {
 				panic(p)
 			}
-			err = &omis.Refusal{Why: fmt.Sprintf("the process has damaged what an earlier monitor left in it: %v", fault)}
+			err = &program.Refusal{Why: fmt.Sprintf("the process has damaged what an earlier monitor left in it: %v", fault)}
 		}
 	}()
 	return do()
@@ -221,7 +223,7 @@ func (o *owner) reopen(g *ground, mapped proc.Mappings) (bool, error) {
 	shared, err := patch.Reopen(o.proc.PID, m)
 	switch {
 	case errors.Is(err, patch.ErrInUse):
-		return false, &omis.Refusal{Why: err.Error()}
+		return false, &program.Refusal{Why: err.Error()}
 	case err != nil:
 		return false, nil
 	}
@@ -252,7 +254,7 @@ func (o *owner) beginAnew(g *ground, inherited bool) error {
 		g.site.Tidy()
 	}
 	if err != nil {
-		return &omis.Refusal{Why: err.Error()}
+		return &program.Refusal{Why: err.Error()}
 	}
 	if inherited && !g.site.Retired() {
 		// It would keep its parent's memory alive.
@@ -316,7 +318,7 @@ func (o *owner) share(g *ground) error {
 		return ended(o.proc.PID)
 	}
 	if g.shared, err = patch.Share(patched{host{o}}, o.proc.PID, mapped); err != nil {
-		return &omis.Refusal{Why: err.Error()}
+		return &program.Refusal{Why: err.Error()}
 	}
 	return nil
 }

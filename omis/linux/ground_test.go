@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // TestGroundLocked: a program that locks all its memory when code stands in it gets no
@@ -23,7 +23,7 @@ func TestGroundLocked(t *testing.T) {
 	if size := len(ground.Shared()); size < 1<<36 {
 		t.Fatalf("it shares %d bytes only", size)
 	}
-	made := mustPatch(t, n, g.ID, []omis.Patch{{Addr: g.Addr, Make: counting(ground, 0)}})
+	made := mustPatch(t, n, g.ID, []node.Patch{{Addr: g.Addr, Make: counting(ground, 0)}})
 	activate(t, made)
 	for calls := uint64(100); calls <= 300; calls += 100 {
 		g.Tell("lock")

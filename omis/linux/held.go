@@ -5,13 +5,13 @@ package linux
 import (
 	"sync"
 
-	"mirador/omis"
 	"mirador/omis/linux/rendezvous"
+	"mirador/omis/node"
 )
 
 // heldHit is what handlers get to see of a thread at a crossing.
 type heldHit struct {
-	omis.Hit
+	node.Hit
 	m    *meeting
 	at   *rendezvous.Hit
 	kept *keptThread // by a handler
@@ -79,12 +79,12 @@ func (m *meeting) newHit(at *rendezvous.Hit) *heldHit {
 		h.Hold, h.Now = h.hold, m.o.node.Now
 		m.hit = h
 	}
-	h.Hit = omis.Hit{
+	h.Hit = node.Hit{
 		Proc: m.o.proc, TID: at.TID, Addr: at.Addr, SP: at.Regs[rendezvous.RSP], Time: h.Now(),
-		Held: omis.HeldByRendezvous, Hold: h.Hold, Now: h.Now,
+		Held: node.HeldByRendezvous, Hold: h.Hold, Now: h.Now,
 	}
 	r := at.Regs
-	h.Args = omis.Args{r[rendezvous.RDI], r[rendezvous.RSI], r[rendezvous.RDX], r[rendezvous.RCX], r[rendezvous.R8], r[rendezvous.R9]}
+	h.Args = node.Args{r[rendezvous.RDI], r[rendezvous.RSI], r[rendezvous.RDX], r[rendezvous.RCX], r[rendezvous.R8], r[rendezvous.R9]}
 	h.at = at
 	return h
 }

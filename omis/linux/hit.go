@@ -5,8 +5,8 @@ package linux
 import (
 	"sync"
 
-	"mirador/omis"
 	"mirador/omis/linux/ptrace"
+	"mirador/omis/node"
 )
 
 // share is how many hits of a thread are served in one round before others come
@@ -15,7 +15,7 @@ const share = 4
 
 // hit is what handlers get to see of an occurrence.
 type hit struct {
-	omis.Hit
+	node.Hit
 	o       *owner
 	t       *thread
 	newborn *thread // whom t has just created: it is held with it
@@ -31,7 +31,7 @@ func (o *owner) newHit(t *thread) *hit {
 		h.Hold, h.Now = h.hold, o.node.Now
 		o.hit = h
 	}
-	h.Hit = omis.Hit{Proc: o.proc, TID: t.tid, Time: o.node.Now(), Held: omis.HeldByPtrace, Hold: h.Hold, Now: h.Now}
+	h.Hit = node.Hit{Proc: o.proc, TID: t.tid, Time: o.node.Now(), Held: node.HeldByPtrace, Hold: h.Hold, Now: h.Now}
 	h.t, h.newborn = t, nil
 	return h
 }
@@ -88,7 +88,7 @@ func (o *owner) reached(t *thread) bool {
 	if b.runtime != nil {
 		h.Goroutine = o.goroutineOf(b.runtime, regs.Fs_base)
 	}
-	h.Args = omis.Args{regs.Rdi, regs.Rsi, regs.Rdx, regs.Rcx, regs.R8, regs.R9}
+	h.Args = node.Args{regs.Rdi, regs.Rsi, regs.Rdx, regs.Rcx, regs.R8, regs.R9}
 	_ = ptrace.SetPC(t.tid, b.copy)
 	t.stop = hitStop
 	if t.kind == member {
@@ -127,11 +127,11 @@ func (o *owner) afterHit(t *thread) {
 }
 
 // tell fires an event other than a reached address.
-func (o *owner) tell(kind omis.EventKind, t *thread, child int) {
+func (o *owner) tell(kind node.EventKind, t *thread, child int) {
 	o.tellOf(kind, t, func(h *hit) { h.Child = child })
 }
 
-func (o *owner) tellOf(kind omis.EventKind, t *thread, describe func(*hit)) {
+func (o *owner) tellOf(kind node.EventKind, t *thread, describe func(*hit)) {
 	if t.kind != member {
 		return
 	}
@@ -141,7 +141,7 @@ func (o *owner) tellOf(kind omis.EventKind, t *thread, describe func(*hit)) {
 	}
 	h := o.newHit(t)
 	describe(h)
-	if kind == omis.EventThreadTerminated {
+	if kind == node.EventThreadTerminated {
 		h.Held = ""
 	}
 	for _, w := range watches {

@@ -16,6 +16,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 const nobody = 65534
@@ -87,7 +88,7 @@ func TestIdentify(t *testing.T) {
 	})
 	t.Run("reused", func(t *testing.T) {
 		former := omis.ProcID{PID: g.ID.PID, Start: g.ID.Start - 1}
-		_, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: former, Addr: g.Addr}, func(*omis.Hit) {})
+		_, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: former, Addr: g.Addr}, func(*node.Hit) {})
 		wantError(t, err, omis.UnknownObject, "has ended")
 	})
 	t.Run("gdb", func(t *testing.T) {
@@ -103,7 +104,7 @@ func TestIdentify(t *testing.T) {
 		want := fmt.Sprintf("traced by gdb (pid %d)", gdb.Process.Pid)
 		_, err := n.Identify(g.ID.PID)
 		wantError(t, err, omis.NoPermission, want)
-		_, err = n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {})
+		_, err = n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*node.Hit) {})
 		wantError(t, err, omis.NoPermission, want)
 	})
 }
@@ -182,7 +183,7 @@ func TestUnprivileged(t *testing.T) {
 		t.Error(err)
 	}
 	checkUntouched(t, g)
-	p, err := n.Launch(omis.Launch{Path: hammer, Args: []string{"1", "10"}, IO: []string{"", "/dev/null"}})
+	p, err := n.Launch(node.Launch{Path: hammer, Args: []string{"1", "10"}, IO: []string{"", "/dev/null"}})
 	if err != nil {
 		t.Fatal(err)
 	}

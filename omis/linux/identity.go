@@ -14,7 +14,7 @@ type identity struct {
 	uid   int
 }
 
-// Identify: see omis.Node. It notes whose process it is, and takes out what a
+// Identify: see node.Node. It notes whose process it is, and takes out what a
 // killed monitor left in it.
 func (n *Node) Identify(pid int) (omis.ProcID, error) {
 	if pid > 0 && pid == n.warden.PID() {

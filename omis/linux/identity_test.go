@@ -12,6 +12,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // TestIdentityGivenUp: a process of root's gives its identity up while its
@@ -65,7 +66,7 @@ func TestSetUserID(t *testing.T) {
 	asRoot := setUserID(t, changer)
 	n := openNode(t)
 	watch := func(g *target) error {
-		cancel, err := n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) {})
+		cancel, err := n.Watch(node.Watch{Event: node.EventThreadCreated, Proc: g.ID}, func(*node.Hit) {})
 		if err == nil {
 			err = cancel()
 		}
@@ -111,8 +112,8 @@ func TestSetUserID(t *testing.T) {
 			t.Fatal(err)
 		}
 		watchWork(t, n, g)
-		for _, kind := range []omis.EventKind{omis.EventThreadCreated, omis.EventSysCallEnded} {
-			if _, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID}, func(*omis.Hit) {}); err != nil {
+		for _, kind := range []node.EventKind{node.EventThreadCreated, node.EventSysCallEnded} {
+			if _, err := n.Watch(node.Watch{Event: kind, Proc: g.ID}, func(*node.Hit) {}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -152,6 +153,6 @@ func TestSetUserIDUnprivileged(t *testing.T) {
 	if line := g.Line(); line != "ids 65534 0" {
 		t.Errorf("not traced: %s", line)
 	}
-	_, err := n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) {})
+	_, err := n.Watch(node.Watch{Event: node.EventThreadCreated, Proc: g.ID}, func(*node.Hit) {})
 	wantError(t, err, omis.NoPermission, "belongs to uid 0", "CAP_SYS_PTRACE")
 }

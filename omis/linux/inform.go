@@ -9,38 +9,39 @@ import (
 	"mirador/omis/host/proc"
 	"mirador/omis/host/sched"
 	"mirador/omis/linux/unwind"
+	"mirador/omis/node"
 )
 
 var (
-	_ omis.NodeInformer = (*Node)(nil)
-	_ omis.Detector     = (*Node)(nil)
-	_ omis.Equipment    = (*Node)(nil)
-	_ omis.ThreadCrowd  = (*Node)(nil)
-	_ omis.ProcCrowd    = (*Node)(nil)
+	_ node.NodeInformer = (*Node)(nil)
+	_ node.Detector     = (*Node)(nil)
+	_ node.Equipment    = (*Node)(nil)
+	_ node.ThreadCrowd  = (*Node)(nil)
+	_ node.ProcCrowd    = (*Node)(nil)
 )
 
-// NodeInfo: see omis.NodeInformer.
+// NodeInfo: see node.NodeInformer.
 func (n *Node) NodeInfo(flags uint32) ([]omis.Value, error) { return n.machine.Info(flags) }
 
-// CanDetect: see omis.Detector.
-func (n *Node) CanDetect(kind omis.EventKind) error {
+// CanDetect: see node.Detector.
+func (n *Node) CanDetect(kind node.EventKind) error {
 	switch kind {
-	case omis.EventReachedAddr, omis.EventProcTerminated, omis.EventThreadCreated, omis.EventThreadTerminated, omis.EventProcCreated,
-		omis.EventSignal, omis.EventSysCallStarted, omis.EventSysCallEnded, omis.EventLibCallStarted, omis.EventLibCallEnded,
-		omis.EventStepped, omis.EventSteppedOver, omis.EventThreadStopped, omis.EventThreadContinued,
-		omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventBlockedOnIO, omis.EventUnblocked:
+	case node.EventReachedAddr, node.EventProcTerminated, node.EventThreadCreated, node.EventThreadTerminated, node.EventProcCreated,
+		node.EventSignal, node.EventSysCallStarted, node.EventSysCallEnded, node.EventLibCallStarted, node.EventLibCallEnded,
+		node.EventStepped, node.EventSteppedOver, node.EventThreadStopped, node.EventThreadContinued,
+		node.EventScheduled, node.EventDescheduled, node.EventBlocked, node.EventBlockedOnIO, node.EventUnblocked:
 		return nil
-	case omis.EventNodeAdded, omis.EventNodeRemoved:
+	case node.EventNodeAdded, node.EventNodeRemoved:
 		return omis.Errorf(omis.UnsupportedService, "threads of Linux add and remove no nodes; a message-passing library could tell, and none is observed")
 	}
 	return omis.Errorf(omis.UnsupportedService, "event %d cannot be detected", kind)
 }
 
-// LacksForEvent: see omis.Equipment. Events of scheduling take eBPF programs and a kernel that
+// LacksForEvent: see node.Equipment. Events of scheduling take eBPF programs and a kernel that
 // describes its types.
-func (n *Node) LacksForEvent(kind omis.EventKind) error {
+func (n *Node) LacksForEvent(kind node.EventKind) error {
 	switch kind {
-	case omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventBlockedOnIO, omis.EventUnblocked:
+	case node.EventScheduled, node.EventDescheduled, node.EventBlocked, node.EventBlockedOnIO, node.EventUnblocked:
 		return canSchedule()
 	}
 	return nil
@@ -49,41 +50,41 @@ func (n *Node) LacksForEvent(kind omis.EventKind) error {
 // canSchedule tries once: neither the kernel nor the privileges of the monitor change.
 var canSchedule = sync.OnceValue(sched.Check)
 
-// LacksForCheckpoint: see omis.Equipment.
+// LacksForCheckpoint: see node.Equipment.
 func (n *Node) LacksForCheckpoint() error {
 	_, err := n.criu()
 	return err
 }
 
-// ThreadInfo: see omis.Node. What /proc does not tell is read from the thread's
+// ThreadInfo: see node.Node. What /proc does not tell is read from the thread's
 // stack, for which it is stopped.
-func (n *Node) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.ThreadInfo, error) {
+func (n *Node) ThreadInfo(p omis.ProcID, tid int, f node.ThreadFields) (node.ThreadInfo, error) {
 	info, err := n.reader.ThreadInfo(p, tid, f)
 	if err != nil {
 		return info, err
 	}
-	if f&omis.ThreadParent != 0 {
+	if f&node.ThreadParent != 0 {
 		info.Parent = n.creator(p, tid)
 	}
-	if f&omis.ThreadStackSize != 0 && info.StackSize < 0 {
+	if f&node.ThreadStackSize != 0 && info.StackSize < 0 {
 		info.StackSize, err = n.stackSize(p, tid)
 	}
-	if f&omis.ThreadRootFunct != 0 && err == nil {
+	if f&node.ThreadRootFunct != 0 && err == nil {
 		info.RootFunction, err = n.rootFunction(p, tid)
 	}
 	return info, err
 }
 
-// ThreadInfos: see omis.ThreadCrowd.
-func (n *Node) ThreadInfos(p omis.ProcID, tids []int, f omis.ThreadFields) map[int]omis.ThreadInfo {
+// ThreadInfos: see node.ThreadCrowd.
+func (n *Node) ThreadInfos(p omis.ProcID, tids []int, f node.ThreadFields) map[int]node.ThreadInfo {
 	if f&stackFields == 0 || len(tids) < 2 {
 		return n.reader.ThreadInfos(p, tids, f)
 	}
 	infos := n.reader.ThreadInfos(p, tids, f&^stackFields)
 	if infos == nil {
-		infos = make(map[int]omis.ThreadInfo, len(tids))
+		infos = make(map[int]node.ThreadInfo, len(tids))
 	}
-	known := make(map[int]omis.ThreadInfo, len(tids))
+	known := make(map[int]node.ThreadInfo, len(tids))
 	for tid, s := range n.stacks(p, tids, f) {
 		info, ok := infos[tid]
 		if !ok {
@@ -99,18 +100,18 @@ func (n *Node) ThreadInfos(p omis.ProcID, tids []int, f omis.ThreadFields) map[i
 }
 
 // stackFields are the components that the stack of a thread tells.
-const stackFields = omis.ThreadRootFunct | omis.ThreadStackSize
+const stackFields = node.ThreadRootFunct | node.ThreadStackSize
 
 // stacks reads what the stacks of threads tell, with one stop for all threads that have to be
 // stopped. Threads that cannot be read are missing.
-func (n *Node) stacks(p omis.ProcID, tids []int, f omis.ThreadFields) map[int]omis.ThreadInfo {
-	infos := make(map[int]omis.ThreadInfo, len(tids))
-	if f&omis.ThreadRootFunct == 0 {
+func (n *Node) stacks(p omis.ProcID, tids []int, f node.ThreadFields) map[int]node.ThreadInfo {
+	infos := make(map[int]node.ThreadInfo, len(tids))
+	if f&node.ThreadRootFunct == 0 {
 		var running []int
 		blocked := proc.BlockedStackSizes(p.PID, tids)
 		for _, tid := range tids {
 			if size, ok := blocked[tid]; ok {
-				infos[tid] = omis.ThreadInfo{StackSize: size}
+				infos[tid] = node.ThreadInfo{StackSize: size}
 			} else {
 				running = append(running, tid)
 			}
@@ -133,14 +134,14 @@ func (n *Node) stacks(p omis.ProcID, tids []int, f omis.ThreadFields) map[int]om
 		if c.err != nil {
 			continue
 		}
-		var info omis.ThreadInfo
-		if f&omis.ThreadStackSize != 0 {
+		var info node.ThreadInfo
+		if f&node.ThreadStackSize != 0 {
 			info.StackSize = -1
 			if m, ok := maps.At(c.regs.Rsp); ok {
 				info.StackSize = int64(m.End - m.Start)
 			}
 		}
-		if f&omis.ThreadRootFunct != 0 {
+		if f&node.ThreadRootFunct != 0 {
 			trace := n.walk(p, c, layout, 0)
 			if trace.Err != nil {
 				continue
@@ -152,8 +153,8 @@ func (n *Node) stacks(p omis.ProcID, tids []int, f omis.ThreadFields) map[int]om
 	return infos
 }
 
-// ProcInfos: see omis.ProcCrowd.
-func (n *Node) ProcInfos(list []omis.ProcID, f omis.ProcFields) []*omis.ProcInfo {
+// ProcInfos: see node.ProcCrowd.
+func (n *Node) ProcInfos(list []omis.ProcID, f node.ProcFields) []*node.ProcInfo {
 	return n.reader.ProcInfos(list, f)
 }
 
@@ -188,7 +189,7 @@ func (n *Node) rootFunction(p omis.ProcID, tid int) (uint64, error) {
 // starts threads (clone and start_thread of the C library, say), nor is the
 // program's entry point, which calls that module to call main. Where one module
 // is all, the outermost function it is.
-func rootOf(layout *unwind.Layout, frames []omis.Frame) uint64 {
+func rootOf(layout *unwind.Layout, frames []node.Frame) uint64 {
 	if len(frames) == 0 {
 		return 0
 	}

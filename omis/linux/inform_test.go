@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 func TestThreadInfo(t *testing.T) {
@@ -20,7 +20,7 @@ func TestThreadInfo(t *testing.T) {
 	awaitState(t, tids[2], "S")
 	for i, name := range []string{"main", "spin", "nap"} {
 		want := gdbAddress(t, g.ID.PID, name)
-		info, err := n.ThreadInfo(g.ID, tids[i], omis.ThreadRootFunct|omis.ThreadStackSize|omis.ThreadParent)
+		info, err := n.ThreadInfo(g.ID, tids[i], node.ThreadRootFunct|node.ThreadStackSize|node.ThreadParent)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,9 +44,9 @@ func TestThreadInfos(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitState(t, tids[2], "S")
-	for _, f := range []omis.ThreadFields{
-		omis.ThreadRootFunct, omis.ThreadStackSize, omis.ThreadRootFunct | omis.ThreadStackSize,
-		omis.ThreadRootFunct | omis.ThreadStackSize | omis.ThreadParent | omis.ThreadName,
+	for _, f := range []node.ThreadFields{
+		node.ThreadRootFunct, node.ThreadStackSize, node.ThreadRootFunct | node.ThreadStackSize,
+		node.ThreadRootFunct | node.ThreadStackSize | node.ThreadParent | node.ThreadName,
 	} {
 		infos := n.ThreadInfos(g.ID, append(tids, 1), f) // 1 is a thread of another process
 		if len(infos) != len(tids) {
@@ -68,7 +68,7 @@ func TestNodeInfo(t *testing.T) {
 	if err != nil || len(values) == 0 {
 		t.Error(values, err)
 	}
-	if err := n.CanDetect(omis.EventNodeAdded); err == nil {
+	if err := n.CanDetect(node.EventNodeAdded); err == nil {
 		t.Error("nodes are added")
 	}
 }

@@ -19,10 +19,11 @@ import (
 	"mirador/omis/linux/inheritance"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
+	"mirador/omis/node"
 )
 
-// Launch: see omis.Node.
-func (n *Node) Launch(l omis.Launch) (omis.ProcID, error) {
+// Launch: see node.Node.
+func (n *Node) Launch(l node.Launch) (omis.ProcID, error) {
 	n.mu.Lock()
 	if n.closed {
 		n.mu.Unlock()
@@ -41,7 +42,7 @@ func (n *Node) Launch(l omis.Launch) (omis.ProcID, error) {
 // launch is the first command of the owner of a process to be.
 type launch struct {
 	*answer
-	omis.Launch
+	node.Launch
 }
 
 func (c launch) do(o *owner) {

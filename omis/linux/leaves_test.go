@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // leaves are the functions of testdata/leaves that check no stack, with how often each is
@@ -112,7 +112,7 @@ func TestPatchGoLeavesStorm(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		made = slices.DeleteFunc(made, func(p omis.Patched) bool { return p == nil })
+		made = slices.DeleteFunc(made, func(p node.Patched) bool { return p == nil })
 		placed += len(made)
 		activate(t, made)
 		time.Sleep(time.Millisecond)

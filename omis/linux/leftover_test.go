@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // TestLeftovers: what a monitor left that was killed together with its warden is
@@ -54,7 +54,7 @@ func TestOthersTraps(t *testing.T) {
 	elsewhere := functionOf(t, hammer, "main") - functionOf(t, hammer, "work") + g.Addr
 	original := pokeText(t, g, g.Addr, nil)
 	for _, addr := range []uint64{g.Addr, elsewhere} {
-		cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}, func(*omis.Hit) {})
+		cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: addr}, func(*node.Hit) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestOthersTrapsLater(t *testing.T) {
 			if _, err := n.Identify(g.ID.PID); err != nil {
 				t.Fatal(err)
 			}
-			cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr + elsewhere}, func(*omis.Hit) {})
+			cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr + elsewhere}, func(*node.Hit) {})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"mirador/omis/host/prototype"
 	"mirador/omis/linux/library"
 	"mirador/omis/linux/ptrace"
+	"mirador/omis/node"
 )
 
 // libraryWatch is what a watch on calls of a library function consists of:
@@ -39,8 +40,8 @@ type returnPlace struct {
 	addr uint64
 }
 
-func isLibraryCall(kind omis.EventKind) bool {
-	return kind == omis.EventLibCallStarted || kind == omis.EventLibCallEnded
+func isLibraryCall(kind node.EventKind) bool {
+	return kind == node.EventLibCallStarted || kind == node.EventLibCallEnded
 }
 
 // findLibraryCalls looks whether what the watch names is loaded by now, or may
@@ -68,8 +69,8 @@ func (o *owner) watchLibrary(w *watch) error {
 }
 
 // internal is a watch of our own on an address.
-func (o *owner) internal(addr uint64, handle func(*omis.Hit)) *watch {
-	return &watch{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: o.proc, Addr: addr}, handle: handle, inner: true}
+func (o *owner) internal(addr uint64, handle func(*node.Hit)) *watch {
+	return &watch{Watch: node.Watch{Event: node.EventReachedAddr, Proc: o.proc, Addr: addr}, handle: handle, inner: true}
 }
 
 // unwatchLibrary takes all breakpoints of a watch away.
@@ -93,7 +94,7 @@ func (o *owner) readProcess(buf []byte, addr uint64) (int, error) {
 }
 
 // libraryEntered is called when a thread is at the entry of a watched function.
-func (o *owner) libraryEntered(w *watch, f *library.Function, h *omis.Hit) {
+func (o *owner) libraryEntered(w *watch, f *library.Function, h *node.Hit) {
 	t := o.threads[h.TID]
 	if t == nil || !w.concerns(t) {
 		return
@@ -108,7 +109,7 @@ func (o *owner) libraryEntered(w *watch, f *library.Function, h *omis.Hit) {
 		return
 	}
 	values, args := f.Started(r, o.readProcess)
-	if w.Event == omis.EventLibCallStarted {
+	if w.Event == node.EventLibCallStarted {
 		o.tellLibraryCall(w, t, h, values)
 		return
 	}
@@ -135,7 +136,7 @@ func (o *owner) plantReturns() {
 		p := o.due[0]
 		o.due = o.due[1:]
 		if _, stands := o.watches[p.w]; stands && p.w.library.returns[p.addr] == nil {
-			back := o.internal(p.addr, func(h *omis.Hit) { o.libraryReturned(p.w, h) })
+			back := o.internal(p.addr, func(h *node.Hit) { o.libraryReturned(p.w, h) })
 			// Where no breakpoint can stand, the ends of these calls are not seen.
 			if o.watchAddr(back) == nil {
 				p.w.library.returns[p.addr] = back
@@ -146,7 +147,7 @@ func (o *owner) plantReturns() {
 }
 
 // libraryReturned is called when a thread is where a watched call may return to.
-func (o *owner) libraryReturned(w *watch, h *omis.Hit) {
+func (o *owner) libraryReturned(w *watch, h *node.Hit) {
 	open := dropLeft(w.library.open[h.TID], h.SP-1)
 	w.library.open[h.TID] = open
 	t := o.threads[h.TID]
@@ -179,9 +180,9 @@ func (o *owner) libraryRegisters(t *thread, floating bool) (*library.Registers, 
 }
 
 // tellLibraryCall hands out a hit of its own: that of the breakpoint is others', too.
-func (o *owner) tellLibraryCall(w *watch, t *thread, at *omis.Hit, values []omis.Value) {
+func (o *owner) tellLibraryCall(w *watch, t *thread, at *node.Hit, values []omis.Value) {
 	h := &hit{o: o, t: t}
-	h.Hit = omis.Hit{Proc: o.proc, TID: t.tid, Addr: at.Addr, SP: at.SP, Time: at.Time, Params: values, Held: at.Held, Hold: h.hold, Now: o.node.Now}
+	h.Hit = node.Hit{Proc: o.proc, TID: t.tid, Addr: at.Addr, SP: at.SP, Time: at.Time, Params: values, Held: at.Held, Hold: h.hold, Now: o.node.Now}
 	w.handle(&h.Hit)
 }
 

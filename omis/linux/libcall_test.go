@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 func TestLibraryCalls(t *testing.T) {
@@ -22,13 +22,13 @@ func TestLibraryCalls(t *testing.T) {
 	var last string
 	var cancels []func() error
 	for _, name := range []string{"strtol", "qsort"} {
-		for _, kind := range []omis.EventKind{omis.EventLibCallStarted, omis.EventLibCallEnded} {
-			cancel, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID, Name: name}, func(h *omis.Hit) {
+		for _, kind := range []node.EventKind{node.EventLibCallStarted, node.EventLibCallEnded} {
+			cancel, err := n.Watch(node.Watch{Event: kind, Proc: g.ID, Name: name}, func(h *node.Hit) {
 				counts[fmt.Sprint(name, kind)]++
-				if name == "strtol" && kind == omis.EventLibCallEnded {
+				if name == "strtol" && kind == node.EventLibCallEnded {
 					sum += h.Params[0].N
 				}
-				if name == "strtol" && kind == omis.EventLibCallStarted && len(h.Params) > 2 {
+				if name == "strtol" && kind == node.EventLibCallStarted && len(h.Params) > 2 {
 					last = fmt.Sprint(h.Params[2].N)
 				}
 				if len(counts)%2 == 0 {
@@ -41,7 +41,7 @@ func TestLibraryCalls(t *testing.T) {
 			cancels = append(cancels, cancel)
 		}
 	}
-	_, err := n.Watch(omis.Watch{Event: omis.EventLibCallEnded, Proc: g.ID, Name: "frobnicate"}, func(*omis.Hit) {})
+	_, err := n.Watch(node.Watch{Event: node.EventLibCallEnded, Proc: g.ID, Name: "frobnicate"}, func(*node.Hit) {})
 	if err == nil {
 		t.Error("a function that nobody has is watched")
 	}
@@ -58,8 +58,8 @@ func TestLibraryCalls(t *testing.T) {
 	// Of each hundred qsorts 34 are left by longjmp, the others compare once.
 	const calls = 2 * (100 + 100 + 34 + 66)
 	expect := map[string]int{
-		fmt.Sprint("strtol", omis.EventLibCallStarted): calls, fmt.Sprint("strtol", omis.EventLibCallEnded): calls,
-		fmt.Sprint("qsort", omis.EventLibCallStarted): 200, fmt.Sprint("qsort", omis.EventLibCallEnded): 2 * 66,
+		fmt.Sprint("strtol", node.EventLibCallStarted): calls, fmt.Sprint("strtol", node.EventLibCallEnded): calls,
+		fmt.Sprint("qsort", node.EventLibCallStarted): 200, fmt.Sprint("qsort", node.EventLibCallEnded): 2 * 66,
 	}
 	if fmt.Sprint(counts) != fmt.Sprint(expect) {
 		t.Errorf("got %v, want %v", counts, expect)
@@ -78,7 +78,7 @@ func TestLibraryCallsKilled(t *testing.T) {
 	want := subject.Alone(t, program)
 	for i := range 6 {
 		g := start(t, program)
-		outlive(t, g, fmt.Sprintf("event-%d", omis.EventLibCallEnded), time.Duration(i)*time.Millisecond)
+		outlive(t, g, fmt.Sprintf("event-%d", node.EventLibCallEnded), time.Duration(i)*time.Millisecond)
 		if got := g.Line(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -91,8 +91,8 @@ func TestStopEvents(t *testing.T) {
 	g := start(t, build(t, "hammer.c"), "3", endless)
 	g.Begin()
 	var stopped, continued atomic.Int64
-	for kind, count := range map[omis.EventKind]*atomic.Int64{omis.EventThreadStopped: &stopped, omis.EventThreadContinued: &continued} {
-		if _, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID}, func(h *omis.Hit) { count.Add(1) }); err != nil {
+	for kind, count := range map[node.EventKind]*atomic.Int64{node.EventThreadStopped: &stopped, node.EventThreadContinued: &continued} {
+		if _, err := n.Watch(node.Watch{Event: kind, Proc: g.ID}, func(h *node.Hit) { count.Add(1) }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // lives are the rounds of each mode of life, and how many hits there are.
@@ -42,8 +43,8 @@ func TestLives(t *testing.T) {
 			g := start(t, life, mode, rounds)
 			hits, cancel := watchWork(t, n, g)
 			var created, terminated atomic.Int64
-			n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) { created.Add(1) })
-			n.Watch(omis.Watch{Event: omis.EventThreadTerminated, Proc: g.ID}, func(*omis.Hit) { terminated.Add(1) })
+			n.Watch(node.Watch{Event: node.EventThreadCreated, Proc: g.ID}, func(*node.Hit) { created.Add(1) })
+			n.Watch(node.Watch{Event: node.EventThreadTerminated, Proc: g.ID}, func(*node.Hit) { terminated.Add(1) })
 			g.Begin()
 			if got := g.Line(); got != want || hits.Load() != int64(l.hits) {
 				t.Errorf("got %s with %d hits, want %s with %d", got, hits.Load(), want, l.hits)
@@ -64,7 +65,7 @@ func TestLives(t *testing.T) {
 // TestLivesKilled kills the monitor in the middle.
 func TestLivesKilled(t *testing.T) {
 	life := build(t, "life.c")
-	ways := []string{"plant", "churn", fmt.Sprint("event-", int(omis.EventStepped)), fmt.Sprint("event-", int(omis.EventSysCallEnded))}
+	ways := []string{"plant", "churn", fmt.Sprint("event-", int(node.EventStepped)), fmt.Sprint("event-", int(node.EventSysCallEnded))}
 	for mode, l := range lives {
 		t.Run(mode, func(t *testing.T) {
 			rounds := fmt.Sprint(l.rounds)
@@ -163,7 +164,7 @@ func TestAttachAndDetach(t *testing.T) {
 	tids, _ := n.Threads(g.ID)
 	begin, used := time.Now(), processorTime(t)
 	for range times {
-		cancel, err := n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) {})
+		cancel, err := n.Watch(node.Watch{Event: node.EventThreadCreated, Proc: g.ID}, func(*node.Hit) {})
 		if err != nil {
 			t.Fatal(err)
 		}

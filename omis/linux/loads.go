@@ -6,8 +6,8 @@ import (
 	"errors"
 	"slices"
 
-	"mirador/omis"
 	"mirador/omis/linux/library"
+	"mirador/omis/node"
 )
 
 // followLoads has the dynamic linker tell when it has loaded or unloaded
@@ -21,7 +21,7 @@ func (o *owner) followLoads() error {
 	if !found {
 		return nil
 	}
-	notice := o.internal(linker.Notice, func(h *omis.Hit) {
+	notice := o.internal(linker.Notice, func(h *node.Hit) {
 		if t := o.threads[h.TID]; t != nil {
 			o.awaitLook(t)
 		}
@@ -45,7 +45,7 @@ func (o *owner) unfollowLoads() {
 }
 
 func (o *owner) watchesLibraries() bool {
-	return len(o.kinds[omis.EventLibCallStarted])+len(o.kinds[omis.EventLibCallEnded]) > 0
+	return len(o.kinds[node.EventLibCallStarted])+len(o.kinds[node.EventLibCallEnded]) > 0
 }
 
 // awaitLook keeps a thread until what it has loaded is watched: its code must
@@ -66,7 +66,7 @@ func (o *owner) lookAgain() {
 	o.dropUnloaded()
 	// Where no breakpoint can stand in the linker, what it loads later is not seen.
 	_ = o.followLoads()
-	for _, kind := range []omis.EventKind{omis.EventLibCallStarted, omis.EventLibCallEnded} {
+	for _, kind := range []node.EventKind{node.EventLibCallStarted, node.EventLibCallEnded} {
 		for _, w := range o.kinds[kind] {
 			// A function that is not there, or not any more, is awaited.
 			_ = o.plantEntries(w)
@@ -92,7 +92,7 @@ func (o *owner) plantEntries(w *watch) error {
 		if slices.ContainsFunc(w.library.entries, func(e *watch) bool { return e.Addr == f.Addr }) {
 			continue
 		}
-		entry := o.internal(f.Addr, func(h *omis.Hit) { o.libraryEntered(w, f, h) })
+		entry := o.internal(f.Addr, func(h *node.Hit) { o.libraryEntered(w, f, h) })
 		if err := o.watchAddr(entry); err != nil {
 			return err
 		}

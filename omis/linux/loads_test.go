@@ -11,6 +11,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // buildTwists compiles two libraries with a function of the same name.
@@ -35,28 +36,28 @@ func TestLoadedLater(t *testing.T) {
 	want := subject.Alone(t, loader, libraries...)
 	n := openNode(t)
 	g := start(t, loader, libraries...)
-	_, err := n.Watch(omis.Watch{Event: omis.EventLibCallStarted, Proc: g.ID, Name: "twist"}, func(*omis.Hit) {})
+	_, err := n.Watch(node.Watch{Event: node.EventLibCallStarted, Proc: g.ID, Name: "twist"}, func(*node.Hit) {})
 	wantError(t, err, omis.ParameterError, "libNAME.so:twist")
 	var started, ended int
 	var sum uint64
 	var cancels []func() error
-	watch := func(kind omis.EventKind, name string, handle func(*omis.Hit)) {
-		cancel, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID, Name: name}, handle)
+	watch := func(kind node.EventKind, name string, handle func(*node.Hit)) {
+		cancel, err := n.Watch(node.Watch{Event: kind, Proc: g.ID, Name: name}, handle)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cancels = append(cancels, cancel)
 	}
-	watch(omis.EventLibCallStarted, "libtwo.so:twist", func(h *omis.Hit) {
+	watch(node.EventLibCallStarted, "libtwo.so:twist", func(h *node.Hit) {
 		started++
 		go h.Hold()()
 		if len(h.Params) != 1 {
 			t.Errorf("parameters %v", h.Params)
 		}
 	})
-	watch(omis.EventLibCallEnded, "libthree.so:twist", func(h *omis.Hit) { ended++; sum += h.Params[0].N })
+	watch(node.EventLibCallEnded, "libthree.so:twist", func(h *node.Hit) { ended++; sum += h.Params[0].N })
 	var sleeps int
-	watch(omis.EventLibCallStarted, "getenv", func(*omis.Hit) { sleeps++ })
+	watch(node.EventLibCallStarted, "getenv", func(*node.Hit) { sleeps++ })
 	g.Begin()
 	if got := g.Line(); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -77,16 +78,16 @@ func TestLoadedLater(t *testing.T) {
 // yet has none of its libraries.
 func TestLaunchedBeforeItsLibraries(t *testing.T) {
 	n := openNode(t)
-	p, err := n.Launch(omis.Launch{Path: build(t, "library.c"), IO: []string{"/dev/null", "/dev/null"}})
+	p, err := n.Launch(node.Launch{Path: build(t, "library.c"), IO: []string{"/dev/null", "/dev/null"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ends := make(chan struct{})
-	if _, err := n.Watch(omis.Watch{Event: omis.EventProcTerminated, Proc: p}, func(*omis.Hit) { close(ends) }); err != nil {
+	if _, err := n.Watch(node.Watch{Event: node.EventProcTerminated, Proc: p}, func(*node.Hit) { close(ends) }); err != nil {
 		t.Fatal(err)
 	}
 	var calls int
-	if _, err := n.Watch(omis.Watch{Event: omis.EventLibCallEnded, Proc: p, Name: "strtol"}, func(*omis.Hit) { calls++ }); err != nil {
+	if _, err := n.Watch(node.Watch{Event: node.EventLibCallEnded, Proc: p, Name: "strtol"}, func(*node.Hit) { calls++ }); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.Continue(p, nil); err != nil {
@@ -108,7 +109,7 @@ func TestUnloadedAddress(t *testing.T) {
 	g := start(t, loader, args...)
 	addrs := make(chan uint64, 100)
 	release := make(chan func(), 100)
-	find, err := n.Watch(omis.Watch{Event: omis.EventLibCallStarted, Proc: g.ID, Name: "libtwo.so:twist"}, func(h *omis.Hit) {
+	find, err := n.Watch(node.Watch{Event: node.EventLibCallStarted, Proc: g.ID, Name: "libtwo.so:twist"}, func(h *node.Hit) {
 		addrs <- h.Addr
 		release <- h.Hold()
 	})
@@ -118,7 +119,7 @@ func TestUnloadedAddress(t *testing.T) {
 	g.Begin()
 	addr := <-addrs
 	hits := 0
-	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}, func(*omis.Hit) { hits++ })
+	cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: addr}, func(*node.Hit) { hits++ })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func TestLoadersOutliveTheMonitor(t *testing.T) {
 	want := subject.Alone(t, loader, libraries...)
 	for i := range 10 {
 		g := start(t, loader, libraries...)
-		outlive(t, g, fmt.Sprintf("event-%d=libtwo.so:twist", omis.EventLibCallEnded), time.Duration(i)*700*time.Microsecond)
+		outlive(t, g, fmt.Sprintf("event-%d=libtwo.so:twist", node.EventLibCallEnded), time.Duration(i)*700*time.Microsecond)
 		if got := g.Line(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // TestTwoWatches: both are called, in the order they were set, while others come
@@ -29,7 +29,7 @@ func TestTwoWatches(t *testing.T) {
 	g := start(t, hammer, args...)
 	var order []int
 	for i := range 2 {
-		_, _, _ = watchHeld(t, n, g, func(h *omis.Hit) { order = append(order, i) })
+		_, _, _ = watchHeld(t, n, g, func(h *node.Hit) { order = append(order, i) })
 	}
 	g.Begin()
 	for range 20 {
@@ -71,7 +71,7 @@ func TestEveryInstruction(t *testing.T) {
 			t.Fatal(err)
 		}
 		count := new(atomic.Int64)
-		cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr + uint64(at)}, func(*omis.Hit) { count.Add(1) })
+		cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr + uint64(at)}, func(*node.Hit) { count.Add(1) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestGiveWay(t *testing.T) {
 	g := start(t, hammer, args...)
 	// A thread of the first hundred hits is held until the jump has to give way.
 	held, count := make(chan func(), 1), 0
-	met, stopped, cancel := watchHeld(t, n, g, func(h *omis.Hit) {
+	met, stopped, cancel := watchHeld(t, n, g, func(h *node.Hit) {
 		if count++; count == 100 {
 			held <- h.Hold()
 		}
@@ -119,7 +119,7 @@ func TestGiveWay(t *testing.T) {
 	g.Begin()
 	release := <-held
 	var ours atomic.Int64
-	calls, err := n.Watch(omis.Watch{Event: omis.EventSysCallStarted, Proc: g.ID}, func(h *omis.Hit) {
+	calls, err := n.Watch(node.Watch{Event: node.EventSysCallStarted, Proc: g.ID}, func(h *node.Hit) {
 		ours.Add(int64(strings.Count(fmt.Sprint(h.Params), "gettid")))
 	})
 	if err != nil {
@@ -227,13 +227,13 @@ func TestEndsWhileHeld(t *testing.T) {
 	g := start(t, hammer, "4", "1000000")
 	var mu sync.Mutex
 	var releases []func()
-	watchHeld(t, n, g, func(h *omis.Hit) {
+	watchHeld(t, n, g, func(h *node.Hit) {
 		mu.Lock()
 		defer mu.Unlock()
 		releases = append(releases, h.Hold())
 	})
 	ended := make(chan int64, 1)
-	if _, err := n.Watch(omis.Watch{Event: omis.EventProcTerminated, Proc: g.ID}, func(h *omis.Hit) { ended <- h.Time }); err != nil {
+	if _, err := n.Watch(node.Watch{Event: node.EventProcTerminated, Proc: g.ID}, func(h *node.Hit) { ended <- h.Time }); err != nil {
 		t.Fatal(err)
 	}
 	g.Begin()
@@ -297,7 +297,7 @@ func TestStrict(t *testing.T) {
 	filtered := build(t, "filtered.c")
 	want := subject.Alone(t, filtered, "strict")
 	g := start(t, filtered, "strict")
-	_, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {})
+	_, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*node.Hit) {})
 	if err == nil || !strings.Contains(err.Error(), "strict mode") {
 		t.Errorf("a breakpoint in a strict process: %v", err)
 	}

@@ -8,20 +8,20 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // watchHeld watches the function a target announced, and counts by which way
 // threads are held.
-func watchHeld(t *testing.T, n *Node, g *target, handle func(*omis.Hit)) (met, stopped *atomic.Int64, cancel func() error) {
+func watchHeld(t *testing.T, n *Node, g *target, handle func(*node.Hit)) (met, stopped *atomic.Int64, cancel func() error) {
 	t.Helper()
 	met, stopped = new(atomic.Int64), new(atomic.Int64)
-	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *omis.Hit) {
+	cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *node.Hit) {
 		switch h.Held {
-		case omis.HeldByRendezvous:
+		case node.HeldByRendezvous:
 			met.Add(1)
-		case omis.HeldByPtrace:
+		case node.HeldByPtrace:
 			stopped.Add(1)
 		}
 		if handle != nil {
@@ -61,7 +61,7 @@ func TestHeldThread(t *testing.T) {
 	g := start(t, build(t, "hammer.c"), "1", endless)
 	held := make(chan func(), 1)
 	var tid atomic.Int64
-	_, _, cancel := watchHeld(t, n, g, func(h *omis.Hit) {
+	_, _, cancel := watchHeld(t, n, g, func(h *node.Hit) {
 		tid.Store(int64(h.TID))
 		held <- h.Hold()
 	})

@@ -13,11 +13,12 @@ import (
 	"mirador/omis/code/x86/relocate"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/resident"
+	"mirador/omis/node"
 )
 
-var _ omis.MemoryWriter = (*Node)(nil)
+var _ node.MemoryWriter = (*Node)(nil)
 
-// WriteMemory: see omis.MemoryWriter. Memory the program may not write is
+// WriteMemory: see node.MemoryWriter. Memory the program may not write is
 // written all the same, its private copy of it.
 func (n *Node) WriteMemory(p omis.ProcID, addr uint64, data []byte) error {
 	c := writeMemory{newAnswer(), addr, data}

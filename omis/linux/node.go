@@ -24,6 +24,8 @@ import (
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/unwind"
 	"mirador/omis/linux/warden"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // Config is what a node has to be told.
@@ -96,9 +98,9 @@ type Node struct {
 }
 
 var (
-	_ omis.Node          = (*Node)(nil)
-	_ omis.TimingChecker = (*Node)(nil)
-	_ omis.Neighbours    = (*Node)(nil)
+	_ node.Node             = (*Node)(nil)
+	_ program.TimingChecker = (*Node)(nil)
+	_ node.Neighbours       = (*Node)(nil)
 )
 
 // Open makes the node.
@@ -162,7 +164,7 @@ func (n *Node) monotonic() int64 {
 
 func (n *Node) since(t int64) time.Duration { return time.Duration(n.Now() - t) }
 
-func (n *Node) ProcInfo(p omis.ProcID, f omis.ProcFields) (omis.ProcInfo, error) {
+func (n *Node) ProcInfo(p omis.ProcID, f node.ProcFields) (node.ProcInfo, error) {
 	return n.reader.Info(p, f)
 }
 
@@ -170,7 +172,7 @@ func (n *Node) Threads(p omis.ProcID) ([]int, error) {
 	return n.reader.Threads(p)
 }
 
-func (n *Node) Modules(p omis.ProcID) ([]omis.Module, error) { return proc.Modules(p) }
+func (n *Node) Modules(p omis.ProcID) ([]node.Module, error) { return proc.Modules(p) }
 
 func (n *Node) ReadMemory(p omis.ProcID, addr uint64, buf []byte) (int, error) {
 	if err := proc.Alive(p); err != nil {
@@ -230,24 +232,24 @@ func (n *Node) Continue(p omis.ProcID, tids []int) error {
 	return n.ask(p, c, c.answer)
 }
 
-// Watch: see omis.Node. A watch on a process's end needs no tracing.
-func (n *Node) Watch(w omis.Watch, handle func(*omis.Hit)) (cancel func() error, err error) {
+// Watch: see node.Node. A watch on a process's end needs no tracing.
+func (n *Node) Watch(w node.Watch, handle func(*node.Hit)) (cancel func() error, err error) {
 	n.mu.Lock()
 	n.watches++
 	set := &watch{Watch: w, handle: handle, number: n.watches}
 	n.mu.Unlock()
 	switch w.Event {
-	case omis.EventProcTerminated:
+	case node.EventProcTerminated:
 		return n.watchExit(set)
-	case omis.EventReachedAddr, omis.EventThreadCreated, omis.EventThreadTerminated, omis.EventProcCreated,
-		omis.EventSignal, omis.EventStepped, omis.EventSteppedOver, omis.EventThreadStopped, omis.EventThreadContinued:
-	case omis.EventLibCallStarted, omis.EventLibCallEnded:
+	case node.EventReachedAddr, node.EventThreadCreated, node.EventThreadTerminated, node.EventProcCreated,
+		node.EventSignal, node.EventStepped, node.EventSteppedOver, node.EventThreadStopped, node.EventThreadContinued:
+	case node.EventLibCallStarted, node.EventLibCallEnded:
 		if err := n.findLibraryCalls(set); err != nil {
 			return nil, unlessEnded(w.Proc, err)
 		}
-	case omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventBlockedOnIO, omis.EventUnblocked:
+	case node.EventScheduled, node.EventDescheduled, node.EventBlocked, node.EventBlockedOnIO, node.EventUnblocked:
 		return n.sched.watch(set)
-	case omis.EventSysCallStarted, omis.EventSysCallEnded:
+	case node.EventSysCallStarted, node.EventSysCallEnded:
 		if set.call, err = callNumber(w.Name); err != nil {
 			return nil, err
 		}
@@ -273,9 +275,9 @@ func unlessEnded(p omis.ProcID, err error) error {
 	return err
 }
 
-var _ omis.CallNames = (*Node)(nil)
+var _ node.CallNames = (*Node)(nil)
 
-// CheckCall: see omis.CallNames.
+// CheckCall: see node.CallNames.
 func (n *Node) CheckCall(name string) error {
 	_, err := callNumber(name)
 	return err
@@ -297,7 +299,7 @@ func isEnded(err error) bool {
 	return errors.As(err, &e) && e.Status == omis.UnknownObject
 }
 
-// Close: see omis.Node.
+// Close: see node.Node.
 func (n *Node) Close(ctx context.Context) error {
 	n.mu.Lock()
 	n.closed = true

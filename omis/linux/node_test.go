@@ -15,6 +15,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 func procIdentify(pid int) (omis.ProcID, error) { return proc.Identify(pid) }
@@ -30,7 +31,7 @@ func TestCounts(t *testing.T) {
 			n := openNode(t)
 			g := start(t, hammer, fmt.Sprint(threads), fmt.Sprint(calls))
 			var hits atomic.Int64
-			cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *omis.Hit) { hits.Add(1) })
+			cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *node.Hit) { hits.Add(1) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +94,7 @@ func TestCancelRestores(t *testing.T) {
 	g.Begin()
 	for range 20 {
 		var hits atomic.Int64
-		cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *omis.Hit) { hits.Add(1) })
+		cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *node.Hit) { hits.Add(1) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,12 +138,12 @@ func TestLaunch(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	n := openNode(t)
 	dir := t.TempDir()
-	p, err := n.Launch(omis.Launch{Path: hammer, Args: []string{"4", "1000"}, IO: []string{"", dir + "/out"}})
+	p, err := n.Launch(node.Launch{Path: hammer, Args: []string{"4", "1000"}, IO: []string{"", dir + "/out"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan int64, 1)
-	if _, err := n.Watch(omis.Watch{Event: omis.EventProcTerminated, Proc: p}, func(h *omis.Hit) { done <- h.Time }); err != nil {
+	if _, err := n.Watch(node.Watch{Event: node.EventProcTerminated, Proc: p}, func(h *node.Hit) { done <- h.Time }); err != nil {
 		t.Fatal(err)
 	}
 	ms, err := n.Modules(p)

@@ -11,6 +11,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/ptrace"
+	"mirador/omis/node"
 )
 
 // owner owns a process: the ptrace attachment to its threads, their stops, the
@@ -49,7 +50,7 @@ type owner struct {
 	meeting  *meeting
 	calls    sync.Mutex                  // held while a handler runs, here or on the meeting's server
 	watches  map[*watch]struct{}         // those that need tracing
-	kinds    map[omis.EventKind][]*watch // those without an address, in the order they were set
+	kinds    map[node.EventKind][]*watch // those without an address, in the order they were set
 	watchful int                         // how many of them say how threads are to run
 	stepping bool                        // single steps are prepared
 	due      []returnPlace               // breakpoints that threads wait for
@@ -69,7 +70,7 @@ func newOwner(n *Node, p omis.ProcID) *owner {
 	o := &owner{
 		node: n, proc: p, box: newMailbox(),
 		threads: make(map[int]*thread), unborn: make(map[int]ptrace.Status),
-		watches: make(map[*watch]struct{}), kinds: make(map[omis.EventKind][]*watch), space: &space{},
+		watches: make(map[*watch]struct{}), kinds: make(map[node.EventKind][]*watch), space: &space{},
 	}
 	o.meeting = newMeeting(o)
 	return o

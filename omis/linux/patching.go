@@ -14,11 +14,13 @@ import (
 	"mirador/omis/linux/patch"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
-// Patch: see omis.Patcher.
-func (n *Node) Patch(p omis.ProcID, list []omis.Patch) ([]omis.Patched, []error) {
-	made, errs := make([]omis.Patched, len(list)), make([]error, len(list))
+// Patch: see node.Patcher.
+func (n *Node) Patch(p omis.ProcID, list []node.Patch) ([]node.Patched, []error) {
+	made, errs := make([]node.Patched, len(list)), make([]error, len(list))
 	g, err := n.ground(p)
 	if err == nil {
 		g.changing.Lock()
@@ -36,30 +38,30 @@ func (n *Node) Patch(p omis.ProcID, list []omis.Patch) ([]omis.Patched, []error)
 
 // noCode is a refusal in the words of whoever asked for an address.
 func noCode(addr uint64, err error) error {
-	var refusal *omis.Refusal
+	var refusal *program.Refusal
 	var failure *omis.Error
 	if err == nil || errors.As(err, &refusal) || errors.As(err, &failure) {
 		return err
 	}
-	return &omis.Refusal{Why: fmt.Sprintf("no code can be put at %#x: %v", addr, err), Passing: errors.Is(err, patch.ErrRaced)}
+	return &program.Refusal{Why: fmt.Sprintf("no code can be put at %#x: %v", addr, err), Passing: errors.Is(err, patch.ErrRaced)}
 }
 
 // attempts is how often a batch is tried of which a part failed for what threads
 // were just doing, or all for what the process mapped meanwhile.
 const attempts = 4
 
-func (n *Node) patch(g *ground, list []omis.Patch, made []omis.Patched, errs []error) error {
+func (n *Node) patch(g *ground, list []node.Patch, made []node.Patched, errs []error) error {
 	rest := make([]int, len(list))
 	for i := range rest {
 		rest[i] = i
 	}
 	var err error
 	for try := 0; len(rest) > 0 && try < attempts; try++ {
-		some := make([]omis.Patch, len(rest))
+		some := make([]node.Patch, len(rest))
 		for i, at := range rest {
 			some[i] = list[at]
 		}
-		var program *program
+		var program *image
 		if program, err = n.program(g.proc); err != nil {
 			return err
 		}
@@ -85,11 +87,11 @@ func (n *Node) patch(g *ground, list []omis.Patch, made []omis.Patched, errs []e
 	return err
 }
 
-// Survey: see omis.Patcher.
+// Survey: see node.Patcher.
 func (n *Node) Survey(p omis.ProcID, addrs []uint64) (notes []string, errs []error) {
 	notes, errs = make([]string, len(addrs)), make([]error, len(addrs))
 	g, err := n.ground(p)
-	var known *program
+	var known *image
 	if err == nil {
 		known, err = n.program(p)
 	}
@@ -102,8 +104,8 @@ func (n *Node) Survey(p omis.ProcID, addrs []uint64) (notes []string, errs []err
 	return notes, errs
 }
 
-// Unpatch: see omis.Patcher.
-func (n *Node) Unpatch(p omis.ProcID, list []omis.Patched) error {
+// Unpatch: see node.Patcher.
+func (n *Node) Unpatch(p omis.ProcID, list []node.Patched) error {
 	g := n.groundOf(p)
 	if g == nil {
 		return nil // they went with the program

@@ -11,14 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // takeOver has a monitor put code into a process, kills it, and returns another one with
 // what it finds there.
-func takeOver(t *testing.T, g *target) (*Node, omis.Ground, []omis.Patched) {
+func takeOver(t *testing.T, g *target) (*Node, node.Ground, []node.Patched) {
 	t.Helper()
 	leaveMonitor(t, g, "patch")
 	n := openNode(t)
@@ -26,7 +27,7 @@ func takeOver(t *testing.T, g *target) (*Node, omis.Ground, []omis.Patched) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n, ground, ground.(omis.Heir).Left()
+	return n, ground, ground.(node.Heir).Left()
 }
 
 // TestPatchLeft: what a killed monitor left goes on to count, is found by the next
@@ -39,7 +40,7 @@ func TestPatchLeft(t *testing.T) {
 		if len(left) == 0 {
 			t.Fatal("nothing was left")
 		}
-		if !slices.ContainsFunc(left, func(p omis.Patched) bool { return p.Addr() == g.Addr }) {
+		if !slices.ContainsFunc(left, func(p node.Patched) bool { return p.Addr() == g.Addr }) {
 			t.Errorf("nothing is left at %#x", g.Addr)
 		}
 		before := counted(ground, 0)
@@ -48,7 +49,7 @@ func TestPatchLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkUntouched(t, g)
-		made := mustPatch(t, n, g.ID, []omis.Patch{{Addr: g.Addr, Make: counting(ground, 64)}})
+		made := mustPatch(t, n, g.ID, []node.Patch{{Addr: g.Addr, Make: counting(ground, 64)}})
 		if err := n.Unpatch(g.ID, made); err != nil {
 			t.Fatal(err)
 		}
@@ -72,17 +73,17 @@ func TestPatchLeftPartly(t *testing.T) {
 	g := start(t, hammer, args...)
 	n, ground, left := takeOver(t, g)
 	rand.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
-	entry := slices.IndexFunc(left, func(p omis.Patched) bool { return p.Addr() == g.Addr })
+	entry := slices.IndexFunc(left, func(p node.Patched) bool { return p.Addr() == g.Addr })
 	if entry < 0 || len(left) < 3 {
 		t.Fatalf("%d patches are left, that at the entry is number %d", len(left), entry)
 	}
 	left[0], left[entry] = left[entry], left[0]
 	const ours = 1 << 20
-	beside := mustPatch(t, n, g.ID, []omis.Patch{{Addr: g.Addr, Make: counting(ground, ours)}})
+	beside := mustPatch(t, n, g.ID, []node.Patch{{Addr: g.Addr, Make: counting(ground, ours)}})
 	activate(t, beside)
 	g.Begin()
 	for _, p := range left[1:] {
-		if err := n.Unpatch(g.ID, []omis.Patched{p}); err != nil {
+		if err := n.Unpatch(g.ID, []node.Patched{p}); err != nil {
 			t.Fatal(err)
 		}
 		if p.Covers(p.Addr()) {
@@ -118,7 +119,7 @@ func TestPatchKilledThenClean(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := n.Unpatch(g.ID, ground.(omis.Heir).Left()); err != nil {
+		if err := n.Unpatch(g.ID, ground.(node.Heir).Left()); err != nil {
 			t.Fatal(err)
 		}
 		checkUntouched(t, g)
@@ -145,10 +146,10 @@ func TestPatchFamily(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				made := mustPatch(t, n, g.ID, []omis.Patch{{Addr: g.Addr, Make: counting(ground, 0)}})
+				made := mustPatch(t, n, g.ID, []node.Patch{{Addr: g.Addr, Make: counting(ground, 0)}})
 				activate(t, made)
 				if followed {
-					if _, err := n.Watch(omis.Watch{Event: omis.EventProcCreated, Proc: g.ID}, func(*omis.Hit) {}); err != nil {
+					if _, err := n.Watch(node.Watch{Event: node.EventProcCreated, Proc: g.ID}, func(*node.Hit) {}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -180,9 +181,9 @@ func TestPatchOneMonitor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := mustPatch(t, one, g.ID, []omis.Patch{{Addr: g.Addr, Make: counting(ground, 0)}})
+	made := mustPatch(t, one, g.ID, []node.Patch{{Addr: g.Addr, Make: counting(ground, 0)}})
 	activate(t, made)
-	var refusal *omis.Refusal
+	var refusal *program.Refusal
 	if _, err := other.Ground(g.ID); !errors.As(err, &refusal) || !strings.Contains(refusal.Why, "another monitor") {
 		t.Errorf("the other monitor is told %v", err)
 	}

@@ -15,11 +15,13 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // counting makes code that adds 1 to a word of shared memory, by an offset in it.
-func counting(g omis.Ground, offset uint64) func(omis.Spot) ([]byte, error) {
-	return func(s omis.Spot) ([]byte, error) {
+func counting(g node.Ground, offset uint64) func(node.Spot) ([]byte, error) {
+	return func(s node.Spot) ([]byte, error) {
 		b := []byte{0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c, 0x50} // lea -128(%rsp), %rsp; pushf; push %rax
 		b = append(b, 0x80, 0x3d)                             // cmpb $0, Switch
 		b = binary.LittleEndian.AppendUint32(b, uint32(s.Switch-(s.Code+uint64(len(b))+5)))
@@ -30,7 +32,7 @@ func counting(g omis.Ground, offset uint64) func(omis.Spot) ([]byte, error) {
 	}
 }
 
-func counted(g omis.Ground, offset uint64) uint64 {
+func counted(g node.Ground, offset uint64) uint64 {
 	return binary.LittleEndian.Uint64(g.Shared()[offset:])
 }
 
@@ -61,7 +63,7 @@ func boundaries(begin uint64, code []byte) (addrs []uint64) {
 	return addrs
 }
 
-func mustPatch(t *testing.T, n *Node, p omis.ProcID, list []omis.Patch) []omis.Patched {
+func mustPatch(t *testing.T, n *Node, p omis.ProcID, list []node.Patch) []node.Patched {
 	t.Helper()
 	made, errs := n.Patch(p, list)
 	for i, err := range errs {
@@ -72,7 +74,7 @@ func mustPatch(t *testing.T, n *Node, p omis.ProcID, list []omis.Patch) []omis.P
 	return made
 }
 
-func activate(t *testing.T, list []omis.Patched) {
+func activate(t *testing.T, list []node.Patched) {
 	t.Helper()
 	for _, p := range list {
 		if err := p.SetActive(true); err != nil {
@@ -95,7 +97,7 @@ func TestPatch(t *testing.T) {
 	t.Logf("%d GB at %#x, numbers at %#x, %v", len(ground.Shared())>>30, ground.Base(), ground.TID(), ground.Self())
 	_, last := instructions(t, n, g, 100)
 	begin := time.Now()
-	made := mustPatch(t, n, g.ID, []omis.Patch{{Addr: g.Addr, Make: counting(ground, 0)}, {Addr: last, Make: counting(ground, 8)}})
+	made := mustPatch(t, n, g.ID, []node.Patch{{Addr: g.Addr, Make: counting(ground, 0)}, {Addr: last, Make: counting(ground, 8)}})
 	t.Logf("patched in %v", time.Since(begin))
 	activate(t, made)
 	g.Begin()
@@ -112,10 +114,10 @@ func TestPatch(t *testing.T) {
 }
 
 // everywhere is a count at each of some addresses.
-func everywhere(g omis.Ground, addrs []uint64) []omis.Patch {
-	var list []omis.Patch
+func everywhere(g node.Ground, addrs []uint64) []node.Patch {
+	var list []node.Patch
 	for i, addr := range addrs {
-		list = append(list, omis.Patch{Addr: addr, Make: counting(g, uint64(i)*64)})
+		list = append(list, node.Patch{Addr: addr, Make: counting(g, uint64(i)*64)})
 	}
 	return list
 }
@@ -141,7 +143,7 @@ func TestPatchUnderLoad(t *testing.T) {
 		if errs[0] != nil {
 			t.Fatal(errs[0])
 		}
-		made = slices.DeleteFunc(made, func(p omis.Patched) bool { return p == nil })
+		made = slices.DeleteFunc(made, func(p node.Patched) bool { return p == nil })
 		activate(t, made)
 		if rounds == 0 {
 			g.Begin()
@@ -237,10 +239,10 @@ func TestPatchPrecedence(t *testing.T) {
 	if _, err := n.ReadMemory(g.ID, g.Addr, code); err != nil {
 		t.Fatal(err)
 	}
-	patch := []omis.Patch{{Addr: g.Addr, Make: counting(ground, 0)}}
+	patch := []node.Patch{{Addr: g.Addr, Make: counting(ground, 0)}}
 	made := mustPatch(t, n, g.ID, patch)
 	const first = 3 // bytes of the first instruction, behind which the jump stands
-	if _, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr + first}, func(*omis.Hit) {}); err == nil {
+	if _, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr + first}, func(*node.Hit) {}); err == nil {
 		t.Error("a thread is to be held where code stands")
 	}
 	if err := n.WriteMemory(g.ID, g.Addr+first, code[first:first+1]); err == nil {
@@ -254,7 +256,7 @@ func TestPatchPrecedence(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, cancel := watchHeld(t, n, g, nil)
-	var refusal *omis.Refusal
+	var refusal *program.Refusal
 	if _, errs := n.Patch(g.ID, patch); !errors.As(errs[0], &refusal) {
 		t.Errorf("code was put where threads are held: %v", errs[0])
 	}

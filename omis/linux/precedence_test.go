@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // policy is the scheduling policy and the nice value of a thread.
@@ -97,7 +97,7 @@ func TestStepsBack(t *testing.T) {
 	n := openNode(t)
 	g := start(t, hammer, "4", endless)
 	g.Begin()
-	cancel, err := n.Watch(omis.Watch{Event: omis.EventThreadTerminated, Proc: g.ID}, func(*omis.Hit) {})
+	cancel, err := n.Watch(node.Watch{Event: node.EventThreadTerminated, Proc: g.ID}, func(*node.Hit) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // program is what has to be known of a process to put code into it, as of one
 // moment.
-type program struct {
+type image struct {
 	node      *Node
 	pid       int
 	layout    *unwind.Layout
@@ -23,9 +23,9 @@ type program struct {
 	surveyors map[uint64]*patch.Surveyor // by where the code is mapped
 }
 
-var _ patch.Program = (*program)(nil)
+var _ patch.Program = (*image)(nil)
 
-func (n *Node) program(p omis.ProcID) (*program, error) {
+func (n *Node) program(p omis.ProcID) (*image, error) {
 	mapped, err := proc.Maps(p.PID)
 	if err != nil {
 		return nil, err
@@ -34,11 +34,11 @@ func (n *Node) program(p omis.ProcID) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &program{n, p.PID, layout, mapped, make(map[uint64]*patch.Surveyor)}, nil
+	return &image{n, p.PID, layout, mapped, make(map[uint64]*patch.Surveyor)}, nil
 }
 
 // Surveyor: see patch.Program.
-func (p *program) Surveyor(addr uint64) (*patch.Surveyor, error) {
+func (p *image) Surveyor(addr uint64) (*patch.Surveyor, error) {
 	m, ok := p.mapped.At(addr)
 	switch {
 	case !ok || !m.Exec:
@@ -61,7 +61,7 @@ func (p *program) Surveyor(addr uint64) (*patch.Surveyor, error) {
 }
 
 // Vacancies: see patch.Program.
-func (p *program) Vacancies(near, size uint64, taken []patch.Range) []uint64 {
+func (p *image) Vacancies(near, size uint64, taken []patch.Range) []uint64 {
 	mapped := slices.Clone(p.mapped)
 	for _, r := range taken {
 		mapped = append(mapped, proc.Mapping{Start: r.Begin, End: r.End})

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // TestRecycledPid: what is known of a process that has ended is never taken for
@@ -23,7 +24,7 @@ func TestRecycledPid(t *testing.T) {
 	if id, err := n.Identify(g.ID.PID); err != nil || id == former || id.PID != former.PID {
 		t.Errorf("%+v after %+v, %v", id, former, err)
 	}
-	_, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: former, Addr: g.Addr}, func(*omis.Hit) {})
+	_, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: former, Addr: g.Addr}, func(*node.Hit) {})
 	requests := map[string]error{"watch": err}
 	requests["stop"] = n.Stop(former, nil)
 	requests["continue"] = n.Continue(former, nil)
@@ -37,7 +38,7 @@ func TestRecycledPid(t *testing.T) {
 	_, requests["registers"] = n.ReadIntRegs(former, former.PID, 0, 1)
 	_, requests["stacks"] = n.Backtraces(former, []int{former.PID}, 1)
 	_, requests["threads"] = n.Threads(former)
-	_, requests["information"] = n.ProcInfo(former, omis.ProcParent)
+	_, requests["information"] = n.ProcInfo(former, node.ProcParent)
 	for what, err := range requests {
 		t.Run(what, func(t *testing.T) { wantError(t, err, omis.UnknownObject, "has ended") })
 	}

@@ -11,19 +11,20 @@ import (
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/rendezvous"
 	"mirador/omis/linux/resident"
+	"mirador/omis/node"
 )
 
-var _ omis.Registers = (*Node)(nil)
+var _ node.Registers = (*Node)(nil)
 
 const (
 	intRegs = 20
 	pcReg   = 16
 )
 
-// RegisterCounts: see omis.Registers.
+// RegisterCounts: see node.Registers.
 func (n *Node) RegisterCounts() (integer, floating int) { return intRegs, fpRegs }
 
-// ReadIntRegs: see omis.Registers. In a system call that the stop interrupted,
+// ReadIntRegs: see node.Registers. In a system call that the stop interrupted,
 // rax is what the kernel keeps there, as gdb shows it.
 func (n *Node) ReadIntRegs(p omis.ProcID, tid, first, count int) ([]uint64, error) {
 	if err := inFile("integer", first, count, intRegs); err != nil {
@@ -39,7 +40,7 @@ func (n *Node) ReadIntRegs(p omis.ProcID, tid, first, count int) ([]uint64, erro
 	return r.values, nil
 }
 
-// WriteIntRegs: see omis.Registers. Writing the program counter gives up a
+// WriteIntRegs: see node.Registers. Writing the program counter gives up a
 // system call under way.
 func (n *Node) WriteIntRegs(p omis.ProcID, tid, first int, values []uint64) error {
 	if err := inFile("integer", first, len(values), intRegs); err != nil {
@@ -52,7 +53,7 @@ func (n *Node) WriteIntRegs(p omis.ProcID, tid, first int, values []uint64) erro
 	return n.visit(p, tid, w)
 }
 
-// Goto: see omis.Registers.
+// Goto: see node.Registers.
 func (n *Node) Goto(p omis.ProcID, tid int, addr uint64) error {
 	return n.visit(p, tid, writeInts{pcReg, []uint64{addr}})
 }

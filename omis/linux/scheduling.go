@@ -10,6 +10,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/host/sched"
+	"mirador/omis/node"
 )
 
 // scheduling is how the node detects that threads get and lose processors. Nobody
@@ -32,15 +33,15 @@ type scheduling struct {
 // refreshEvery is how soon a new thread is observed.
 const refreshEvery = 50 * time.Millisecond
 
-var schedulingKinds = map[sched.Kind]omis.EventKind{
-	sched.Scheduled:   omis.EventScheduled,
-	sched.Descheduled: omis.EventDescheduled,
-	sched.Blocked:     omis.EventBlocked,
-	sched.BlockedOnIO: omis.EventBlockedOnIO,
-	sched.Unblocked:   omis.EventUnblocked,
+var schedulingKinds = map[sched.Kind]node.EventKind{
+	sched.Scheduled:   node.EventScheduled,
+	sched.Descheduled: node.EventDescheduled,
+	sched.Blocked:     node.EventBlocked,
+	sched.BlockedOnIO: node.EventBlockedOnIO,
+	sched.Unblocked:   node.EventUnblocked,
 }
 
-func kindOf(event omis.EventKind) sched.Kind {
+func kindOf(event node.EventKind) sched.Kind {
 	for kind, e := range schedulingKinds {
 		if e == event {
 			return kind
@@ -178,7 +179,7 @@ func (s *scheduling) tell(e sched.Event) {
 		return
 	}
 	late := s.node.monotonic() - e.Time
-	h := omis.Hit{Proc: p, TID: e.TID, Time: s.node.Now() - late, Now: s.node.Now, Hold: holdNothing}
+	h := node.Hit{Proc: p, TID: e.TID, Time: s.node.Now() - late, Now: s.node.Now, Hold: holdNothing}
 	for _, w := range s.watches {
 		if w.Proc == p && schedulingKinds[e.Kind] == w.Event && (len(w.Threads) == 0 || slices.Contains(w.Threads, e.TID)) {
 			w.handle(&h)

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // TestScheduling: threads that sleep and wake are told to block and unblock, new
@@ -23,10 +23,10 @@ func TestScheduling(t *testing.T) {
 	}
 	begin := n.Now()
 	var mu sync.Mutex
-	counts := make(map[omis.EventKind]int)
+	counts := make(map[node.EventKind]int)
 	var cancels []func() error
-	for _, kind := range []omis.EventKind{omis.EventScheduled, omis.EventDescheduled, omis.EventBlocked, omis.EventUnblocked} {
-		cancel, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID, Threads: []int{g.ID.PID}}, func(h *omis.Hit) {
+	for _, kind := range []node.EventKind{node.EventScheduled, node.EventDescheduled, node.EventBlocked, node.EventUnblocked} {
+		cancel, err := n.Watch(node.Watch{Event: kind, Proc: g.ID, Threads: []int{g.ID.PID}}, func(h *node.Hit) {
 			mu.Lock()
 			defer mu.Unlock()
 			counts[kind]++
@@ -39,7 +39,7 @@ func TestScheduling(t *testing.T) {
 		}
 		cancels = append(cancels, cancel)
 	}
-	fields := omis.ProcVolContSwitch | omis.ProcInvolContSwitch
+	fields := node.ProcVolContSwitch | node.ProcInvolContSwitch
 	before, _ := n.ProcInfo(g.ID, fields)
 	g.Begin()
 	g.Line()
@@ -50,8 +50,8 @@ func TestScheduling(t *testing.T) {
 	eventually(t, "all switches are told", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return counts[omis.EventDescheduled] >= switches && counts[omis.EventScheduled] >= switches &&
-			counts[omis.EventBlocked] >= blocked && counts[omis.EventUnblocked] >= blocked
+		return counts[node.EventDescheduled] >= switches && counts[node.EventScheduled] >= switches &&
+			counts[node.EventBlocked] >= blocked && counts[node.EventUnblocked] >= blocked
 	})
 	for _, cancel := range cancels {
 		if err := cancel(); err != nil {
@@ -60,10 +60,10 @@ func TestScheduling(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if counts[omis.EventBlocked] != blocked || counts[omis.EventDescheduled] != switches {
+	if counts[node.EventBlocked] != blocked || counts[node.EventDescheduled] != switches {
 		t.Errorf("%v, the kernel counts %d switches, %d of them voluntary", counts, switches, blocked)
 	}
-	if counts[omis.EventScheduled] != switches || counts[omis.EventUnblocked] != blocked {
+	if counts[node.EventScheduled] != switches || counts[node.EventUnblocked] != blocked {
 		t.Errorf("%v, the kernel counts %d switches, %d of them voluntary", counts, switches, blocked)
 	}
 	checkUntouched(t, g)

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/linux/ptrace"
+	"mirador/omis/node"
 )
 
 // received is a signal that a thread is held for.
@@ -41,7 +41,7 @@ func (o *owner) received(t *thread, sig int) {
 		o.pass(t, sig)
 		return
 	}
-	watches := o.kinds[omis.EventSignal]
+	watches := o.kinds[node.EventSignal]
 	if len(watches) == 0 || t.kind != member {
 		o.pass(t, sig)
 		return

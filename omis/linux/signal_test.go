@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // TestSignalEvents: each signal is told once, held or not, and gets through.
@@ -25,7 +25,7 @@ func TestSignalEvents(t *testing.T) {
 			n := openNode(t)
 			g := start(t, signals, "own")
 			var told, traps atomic.Int64
-			cancel, err := n.Watch(omis.Watch{Event: omis.EventSignal, Proc: g.ID}, func(h *omis.Hit) {
+			cancel, err := n.Watch(node.Watch{Event: node.EventSignal, Proc: g.ID}, func(h *node.Hit) {
 				told.Add(1)
 				if h.Signal == int(unix.SIGTRAP) {
 					traps.Add(1)
@@ -59,7 +59,7 @@ func TestHeldSignalKilled(t *testing.T) {
 		g := start(t, hammer, "2", "10")
 		n := openNode(t)
 		held := make(chan func(), 1)
-		if _, err := n.Watch(omis.Watch{Event: omis.EventSignal, Proc: g.ID, Signals: []int{int(sig)}}, func(h *omis.Hit) { held <- h.Hold() }); err != nil {
+		if _, err := n.Watch(node.Watch{Event: node.EventSignal, Proc: g.ID, Signals: []int{int(sig)}}, func(h *node.Hit) { held <- h.Hold() }); err != nil {
 			t.Fatal(err)
 		}
 		if err := n.Signal(g.ID, int(sig)); err != nil {
@@ -80,7 +80,7 @@ func TestHeldSignalKilled(t *testing.T) {
 		}
 
 		g = start(t, hammer, "2", "10")
-		monitor := startMonitor(t, g, fmt.Sprintf("event-%d", omis.EventSignal))
+		monitor := startMonitor(t, g, fmt.Sprintf("event-%d", node.EventSignal))
 		if said := monitor.Line(); said != "watching" {
 			t.Fatal(said)
 		}

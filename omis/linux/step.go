@@ -5,10 +5,10 @@ package linux
 import (
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/code/x86/relocate"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/ptrace"
+	"mirador/omis/node"
 )
 
 // stepper is what single steps ask to be kept of a thread.
@@ -30,8 +30,8 @@ type over struct {
 	returned bool
 }
 
-func isStep(kind omis.EventKind) bool {
-	return kind == omis.EventStepped || kind == omis.EventSteppedOver
+func isStep(kind node.EventKind) bool {
+	return kind == node.EventStepped || kind == node.EventSteppedOver
 }
 
 // steps tells whether a thread is to run for one instruction only. In a call
@@ -40,7 +40,7 @@ func (o *owner) steps(t *thread) bool {
 	if !o.stepping {
 		return false
 	}
-	return o.concerned(omis.EventStepped, t) || t.stepper.over == nil && o.concerned(omis.EventSteppedOver, t)
+	return o.concerned(node.EventStepped, t) || t.stepper.over == nil && o.concerned(node.EventSteppedOver, t)
 }
 
 // prepareSteps makes the process able to survive steps without us.
@@ -130,7 +130,7 @@ func (o *owner) look(t *thread) {
 	t.stepper.pushes = is(code, pushFlags)
 	t.stepper.popped = t.stepper.popped || is(code, popFlags)
 	length := relocate.CallLength(code)
-	if length == 0 || t.stepper.over != nil || !o.concerned(omis.EventSteppedOver, t) {
+	if length == 0 || t.stepper.over != nil || !o.concerned(node.EventSteppedOver, t) {
 		return
 	}
 	// Where no breakpoint can stand behind the call, it is stepped into.
@@ -178,9 +178,9 @@ func (t *thread) clearFlag() {
 func (o *owner) stepOver(t *thread, back, sp uint64) error {
 	v := new(over)
 	v.back = &watch{
-		Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: o.proc, Addr: back},
+		Watch: node.Watch{Event: node.EventReachedAddr, Proc: o.proc, Addr: back},
 		inner: true,
-		handle: func(h *omis.Hit) {
+		handle: func(h *node.Hit) {
 			if h.TID == t.tid && h.SP >= sp {
 				v.returned = true
 			}
@@ -200,7 +200,7 @@ func (o *owner) tellReturn(t *thread, addr uint64) {
 		return
 	}
 	o.endOver(t)
-	o.tellStep(omis.EventSteppedOver, t, addr)
+	o.tellStep(node.EventSteppedOver, t, addr)
 }
 
 // endOver has the breakpoint behind a call taken away.
@@ -255,9 +255,9 @@ func (o *owner) stepEnded(t *thread) {
 	if ptrace.GetRegs(t.tid, &regs) != nil || o.inArena(regs.Rip) {
 		return
 	}
-	o.tellStep(omis.EventStepped, t, regs.Rip)
+	o.tellStep(node.EventStepped, t, regs.Rip)
 	if t.stepper.over == nil {
-		o.tellStep(omis.EventSteppedOver, t, regs.Rip)
+		o.tellStep(node.EventSteppedOver, t, regs.Rip)
 	}
 }
 
@@ -283,7 +283,7 @@ func (o *owner) hideFlag(t *thread) {
 	}
 }
 
-func (o *owner) tellStep(kind omis.EventKind, t *thread, addr uint64) {
+func (o *owner) tellStep(kind node.EventKind, t *thread, addr uint64) {
 	var h *hit
 	for _, w := range o.kinds[kind] {
 		if !w.concerns(t) {

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // steps are the addresses after each of the instructions of begin, the calls
@@ -60,7 +60,7 @@ kill
 
 func TestStepsAgreeWithGDB(t *testing.T) {
 	program := build(t, "steps.c")
-	for kind, command := range map[omis.EventKind]string{omis.EventStepped: "stepi", omis.EventSteppedOver: "nexti"} {
+	for kind, command := range map[node.EventKind]string{node.EventStepped: "stepi", node.EventSteppedOver: "nexti"} {
 		for _, breakpoints := range []bool{false, true} {
 			t.Run(fmt.Sprint(command, breakpoints), func(t *testing.T) {
 				want := gdbSteps(t, program, command)
@@ -71,7 +71,7 @@ func TestStepsAgreeWithGDB(t *testing.T) {
 				release := holdAt(t, n, g)
 				var got []int64
 				in := true
-				_, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID}, func(h *omis.Hit) {
+				_, err := n.Watch(node.Watch{Event: kind, Proc: g.ID}, func(h *node.Hit) {
 					if in {
 						got = append(got, int64(h.Addr-g.Addr))
 					}
@@ -86,7 +86,7 @@ func TestStepsAgreeWithGDB(t *testing.T) {
 				if breakpoints {
 					// On a call, in what it calls, behind it.
 					for _, addr := range []uint64{g.Addr + 6, inner, inner + 1, g.Addr + 11} {
-						cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}, func(h *omis.Hit) {
+						cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: addr}, func(h *node.Hit) {
 							if in {
 								hits.Add(1)
 							}
@@ -120,7 +120,7 @@ func holdAt(t *testing.T, n *Node, g *target) (release func()) {
 	t.Helper()
 	held := make(chan func(), 1)
 	var once sync.Once
-	if _, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *omis.Hit) {
+	if _, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *node.Hit) {
 		once.Do(func() { held <- h.Hold() })
 	}); err != nil {
 		t.Fatal(err)
@@ -143,9 +143,9 @@ func TestStepsEnd(t *testing.T) {
 	g := start(t, build(t, "steps.c"), "0")
 	g.Line()
 	g.Begin()
-	for _, kind := range []omis.EventKind{omis.EventStepped, omis.EventSteppedOver, omis.EventStepped} {
+	for _, kind := range []node.EventKind{node.EventStepped, node.EventSteppedOver, node.EventStepped} {
 		var steps atomic.Int64
-		cancel, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID}, func(h *omis.Hit) { steps.Add(1) })
+		cancel, err := n.Watch(node.Watch{Event: kind, Proc: g.ID}, func(h *node.Hit) { steps.Add(1) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestStepsEnd(t *testing.T) {
 func TestStepsKilled(t *testing.T) {
 	program := build(t, "steps.c")
 	for i := range 8 {
-		kind := []omis.EventKind{omis.EventStepped, omis.EventSteppedOver}[i%2]
+		kind := []node.EventKind{node.EventStepped, node.EventSteppedOver}[i%2]
 		g := start(t, program)
 		g.Line()
 		monitor := startMonitor(t, g, fmt.Sprintf("event-%d nowarden", kind))

@@ -2,7 +2,9 @@
 
 package linux
 
-import "mirador/omis"
+import (
+	"mirador/omis/node"
+)
 
 // stopThreads is Node.Stop.
 type stopThreads struct {
@@ -24,7 +26,7 @@ func (o *owner) halt(tids []int) error {
 	}
 	for _, t := range o.threads {
 		if t.isHalted(o) && !before[t] {
-			o.tell(omis.EventThreadStopped, t, 0)
+			o.tell(node.EventThreadStopped, t, 0)
 		}
 	}
 	return nil
@@ -91,7 +93,7 @@ func (o *owner) unhalt(tids []int) error {
 	o.markHalted(tids, false)
 	for t := range before {
 		if !t.isHalted(o) {
-			o.tell(omis.EventThreadContinued, t, 0)
+			o.tell(node.EventThreadContinued, t, 0)
 		}
 	}
 	return nil

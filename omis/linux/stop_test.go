@@ -10,11 +10,12 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 func cpuTime(t *testing.T, n *Node, p omis.ProcID) float64 {
 	t.Helper()
-	info, err := n.ProcInfo(p, omis.ProcTotalTime)
+	info, err := n.ProcInfo(p, node.ProcTotalTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestHold(t *testing.T) {
 	g := start(t, hammer, args...)
 	var held, hits atomic.Int64
 	var wg sync.WaitGroup
-	_, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *omis.Hit) {
+	_, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *node.Hit) {
 		hits.Add(1)
 		held.Add(1)
 		release := h.Hold()
@@ -91,12 +92,12 @@ func TestThreadEvents(t *testing.T) {
 	g := start(t, family)
 	var created, terminated, ended atomic.Int64
 	done := make(chan struct{})
-	for event, handle := range map[omis.EventKind]func(*omis.Hit){
-		omis.EventThreadCreated:    func(h *omis.Hit) { created.Add(1) },
-		omis.EventThreadTerminated: func(h *omis.Hit) { terminated.Add(1) },
-		omis.EventProcTerminated:   func(h *omis.Hit) { ended.Store(terminated.Load()); close(done) },
+	for event, handle := range map[node.EventKind]func(*node.Hit){
+		node.EventThreadCreated:    func(h *node.Hit) { created.Add(1) },
+		node.EventThreadTerminated: func(h *node.Hit) { terminated.Add(1) },
+		node.EventProcTerminated:   func(h *node.Hit) { ended.Store(terminated.Load()); close(done) },
 	} {
-		if _, err := n.Watch(omis.Watch{Event: event, Proc: g.ID}, handle); err != nil {
+		if _, err := n.Watch(node.Watch{Event: event, Proc: g.ID}, handle); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // TestExecStorm attaches to a process while its threads execute it anew again
@@ -40,7 +40,7 @@ func TestExecStorm(t *testing.T) {
 // attachOnce attaches for a moment, to all threads or to those it finds.
 func attachOnce(t *testing.T, n *Node, g *target, whole bool) {
 	if whole {
-		cancel, err := n.Watch(omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}, func(*omis.Hit) {})
+		cancel, err := n.Watch(node.Watch{Event: node.EventThreadCreated, Proc: g.ID}, func(*node.Hit) {})
 		if err != nil {
 			t.Error(err)
 		} else if err := cancel(); err != nil {

@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // watchWork counts the hits on the function a target announced.
 func watchWork(t *testing.T, n *Node, g *target) (hits *atomic.Int64, cancel func() error) {
 	t.Helper()
 	hits = new(atomic.Int64)
-	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) { hits.Add(1) })
+	cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*node.Hit) { hits.Add(1) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestWaiting(t *testing.T) {
 			}
 			return
 		default:
-			cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {})
+			cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*node.Hit) {})
 			if err != nil && !isEnded(err) {
 				t.Fatal(err)
 			}
@@ -172,7 +172,7 @@ func TestFamily(t *testing.T) {
 			g := start(t, family, mode, "30")
 			hits, cancel := watchWork(t, n, g)
 			var children atomic.Int64
-			if _, err := n.Watch(omis.Watch{Event: omis.EventProcCreated, Proc: g.ID}, func(h *omis.Hit) { children.Add(1) }); err != nil {
+			if _, err := n.Watch(node.Watch{Event: node.EventProcCreated, Proc: g.ID}, func(h *node.Hit) { children.Add(1) }); err != nil {
 				t.Fatal(err)
 			}
 			g.Begin()

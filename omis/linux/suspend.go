@@ -2,18 +2,21 @@
 
 package linux
 
-import "mirador/omis"
+import (
+	"mirador/omis"
+	"mirador/omis/node"
+)
 
-var _ omis.Suspender = (*Node)(nil)
+var _ node.Suspender = (*Node)(nil)
 
-// Suspend: see omis.Suspender. An empty list of threads means all of them, those
+// Suspend: see node.Suspender. An empty list of threads means all of them, those
 // to come included.
 func (n *Node) Suspend(p omis.ProcID, tids []int) error {
 	c := suspendThreads{newAnswer(), tids}
 	return n.ask(p, c, c.answer)
 }
 
-// Resume: see omis.Suspender.
+// Resume: see node.Suspender.
 func (n *Node) Resume(p omis.ProcID, tids []int) error {
 	c := resumeThreads{newAnswer(), tids}
 	return n.ask(p, c, c.answer)

@@ -11,11 +11,12 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 )
 
 func threadTime(t *testing.T, n *Node, p omis.ProcID, tid int) float64 {
 	t.Helper()
-	info, err := n.ThreadInfo(p, tid, omis.ThreadTotalTime)
+	info, err := n.ThreadInfo(p, tid, node.ThreadTotalTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestLetGo(t *testing.T) {
 	tids, _ := n.Threads(g.ID)
 	one, two := tids[1], tids[2]
 	var hitsOfOne, hitsOfTwo atomic.Int64
-	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *omis.Hit) {
+	cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(h *node.Hit) {
 		if h.TID == one {
 			hitsOfOne.Add(1)
 		} else {

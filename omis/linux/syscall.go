@@ -5,8 +5,8 @@ package linux
 import (
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/linux/ptrace"
+	"mirador/omis/node"
 )
 
 // systemCall is a call of the kernel that a thread is in.
@@ -19,13 +19,13 @@ type systemCall struct {
 // otherCall is the number of calls of 32-bit code, whose own numbers mean something else.
 const otherCall = -1
 
-func isSystemCall(kind omis.EventKind) bool {
-	return kind == omis.EventSysCallStarted || kind == omis.EventSysCallEnded
+func isSystemCall(kind node.EventKind) bool {
+	return kind == node.EventSysCallStarted || kind == node.EventSysCallEnded
 }
 
 // callsMatter tells whether a thread's system calls are watched.
 func (o *owner) callsMatter(t *thread) bool {
-	return o.concerned(omis.EventSysCallStarted, t) || o.concerned(omis.EventSysCallEnded, t)
+	return o.concerned(node.EventSysCallStarted, t) || o.concerned(node.EventSysCallEnded, t)
 }
 
 // atSystemCall deals with a stop at the entry to or the exit from a system call.
@@ -46,14 +46,14 @@ func (o *owner) atSystemCall(t *thread) {
 			t.call.number = otherCall
 		}
 		if t.interrupted.starts(interruptedCall{t.call, info.SP, info.IP}) {
-			o.tellCall(omis.EventSysCallStarted, t, 0)
+			o.tellCall(node.EventSysCallStarted, t, 0)
 		}
 	case ptrace.SyscallExit:
 		// A new thread comes out of the call that made it, which it never made.
 		if !t.atAbandoned(&info) && t.call.known {
 			var ended bool
 			if t.call, ended = t.interrupted.ends(interruptedCall{t.call, info.SP, info.IP}, info.Result()); ended {
-				o.tellCall(omis.EventSysCallEnded, t, info.Result())
+				o.tellCall(node.EventSysCallEnded, t, info.Result())
 			}
 		}
 		t.call = systemCall{}
@@ -74,7 +74,7 @@ func isRestart(result int64) bool {
 }
 
 // tellCall fires an event of a system call.
-func (o *owner) tellCall(kind omis.EventKind, t *thread, result int64) {
+func (o *owner) tellCall(kind node.EventKind, t *thread, result int64) {
 	if t.kind != member {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/calls"
+	"mirador/omis/node"
 )
 
 // straceCounts counts the system calls that strace sees end, from the line on
@@ -52,13 +53,13 @@ func TestSystemCallsAgreeWithStrace(t *testing.T) {
 	started, ended := make(map[string]int), make(map[string]int)
 	var failed, first omis.Value
 	for _, name := range []string{"getppid", "openat", "read", "close", "clock_nanosleep"} {
-		for kind, counts := range map[omis.EventKind]map[string]int{omis.EventSysCallStarted: started, omis.EventSysCallEnded: ended} {
-			_, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID, Name: name}, func(h *omis.Hit) {
+		for kind, counts := range map[node.EventKind]map[string]int{node.EventSysCallStarted: started, node.EventSysCallEnded: ended} {
+			_, err := n.Watch(node.Watch{Event: kind, Proc: g.ID, Name: name}, func(h *node.Hit) {
 				counts[name]++
-				if name == "openat" && kind == omis.EventSysCallStarted {
+				if name == "openat" && kind == node.EventSysCallStarted {
 					first = omis.List(h.Params...)
 				}
-				if name == "openat" && kind == omis.EventSysCallEnded {
+				if name == "openat" && kind == node.EventSysCallEnded {
 					failed = omis.List(h.Params...)
 				}
 			})
@@ -67,10 +68,10 @@ func TestSystemCallsAgreeWithStrace(t *testing.T) {
 			}
 		}
 	}
-	_, err := n.Watch(omis.Watch{Event: omis.EventSysCallStarted, Proc: g.ID, Name: "frobnicate"}, func(*omis.Hit) {})
+	_, err := n.Watch(node.Watch{Event: node.EventSysCallStarted, Proc: g.ID, Name: "frobnicate"}, func(*node.Hit) {})
 	wantError(t, err, omis.ParameterError, "frobnicate")
 	var hits atomic.Int64
-	if _, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) { hits.Add(1) }); err != nil {
+	if _, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*node.Hit) { hits.Add(1) }); err != nil {
 		t.Fatal(err)
 	}
 	g.Begin()
@@ -107,12 +108,12 @@ func TestHeldSystemCalls(t *testing.T) {
 	program := build(t, "callers.c")
 	n := openNode(t)
 	g := start(t, program)
-	for _, kind := range []omis.EventKind{omis.EventSysCallStarted, omis.EventSysCallEnded} {
-		_, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID, Name: "getppid"}, func(h *omis.Hit) {
+	for _, kind := range []node.EventKind{node.EventSysCallStarted, node.EventSysCallEnded} {
+		_, err := n.Watch(node.Watch{Event: kind, Proc: g.ID, Name: "getppid"}, func(h *node.Hit) {
 			release := h.Hold()
 			go func() {
 				defer release()
-				cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*omis.Hit) {})
+				cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*node.Hit) {})
 				if err != nil {
 					t.Error(err)
 					return
@@ -130,7 +131,7 @@ func TestHeldSystemCalls(t *testing.T) {
 	}
 	for i := range 8 {
 		g := start(t, program)
-		kind := []omis.EventKind{omis.EventSysCallStarted, omis.EventSysCallEnded}[i%2]
+		kind := []node.EventKind{node.EventSysCallStarted, node.EventSysCallEnded}[i%2]
 		outlive(t, g, fmt.Sprintf("event-%d", kind), time.Duration(rand.IntN(20))*time.Millisecond)
 		if got := g.Line(); got != "done" {
 			t.Error(got)

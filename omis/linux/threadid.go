@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 
-	"mirador/omis"
 	"mirador/omis/linux/ptrace"
+	"mirador/omis/program"
 )
 
 // A thread's C library keeps the thread's number in memory of the thread's own,
@@ -38,7 +38,7 @@ func (o *owner) identityPlace() (distance int32, self bool, err error) {
 		}
 		var regs ptrace.Regs
 		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
-			return 0, false, &omis.Refusal{Why: fmt.Sprintf("thread %d cannot be stopped: it waits uninterruptibly in the kernel", t.tid)}
+			return 0, false, &program.Refusal{Why: fmt.Sprintf("thread %d cannot be stopped: it waits uninterruptibly in the kernel", t.tid)}
 		}
 		places, own := o.identitiesAt(regs.Fs_base, uint32(t.tid))
 		self = self && own
@@ -59,7 +59,7 @@ func (o *owner) identityPlace() (distance int32, self bool, err error) {
 			return place, self, nil
 		}
 	}
-	return 0, false, &omis.Refusal{Why: "it is not certain where its threads keep their numbers"}
+	return 0, false, &program.Refusal{Why: "it is not certain where its threads keep their numbers"}
 }
 
 // identitiesAt lists the distances from an address at which a number is.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // TestEndsWithoutReturn: a call that is left by an exception does not end, and
@@ -23,10 +23,10 @@ func TestEndsWithoutReturn(t *testing.T) {
 	sums := make(map[string]uint64)
 	var cancels []func() error
 	for _, name := range []string{"risky", "qsort", "hop", "hopped"} {
-		for _, kind := range []omis.EventKind{omis.EventLibCallStarted, omis.EventLibCallEnded} {
-			cancel, err := n.Watch(omis.Watch{Event: kind, Proc: g.ID, Name: name}, func(h *omis.Hit) {
-				counts[fmt.Sprint(name, " ", kind == omis.EventLibCallEnded)]++
-				if kind == omis.EventLibCallEnded {
+		for _, kind := range []node.EventKind{node.EventLibCallStarted, node.EventLibCallEnded} {
+			cancel, err := n.Watch(node.Watch{Event: kind, Proc: g.ID, Name: name}, func(h *node.Hit) {
+				counts[fmt.Sprint(name, " ", kind == node.EventLibCallEnded)]++
+				if kind == node.EventLibCallEnded {
 					sums[name] += h.Params[0].N
 				}
 			})
@@ -65,7 +65,7 @@ func TestThrowersOutliveTheMonitor(t *testing.T) {
 	for i := range 6 {
 		g := start(t, program)
 		name := []string{"risky", "qsort"}[i%2]
-		outlive(t, g, fmt.Sprintf("event-%d=%s", omis.EventLibCallEnded, name), time.Duration(i)*time.Millisecond)
+		outlive(t, g, fmt.Sprintf("event-%d=%s", node.EventLibCallEnded, name), time.Duration(i)*time.Millisecond)
 		if got := g.Line(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // TestToggle plants and takes out a breakpoint again and again while four
@@ -30,7 +30,7 @@ func toggle(t *testing.T, n *Node, g *target, want string) (rounds int) {
 	g.Begin()
 	said := make(chan string, 1)
 	go func() { said <- g.Line() }() // its end is awaited later: a wait would see the stops of a tracee
-	watch := omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Addr}
+	watch := node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}
 	for {
 		select {
 		case got := <-said:
@@ -44,7 +44,7 @@ func toggle(t *testing.T, n *Node, g *target, want string) (rounds int) {
 			return rounds
 		default:
 		}
-		cancel, err := n.Watch(watch, func(*omis.Hit) {})
+		cancel, err := n.Watch(watch, func(*node.Hit) {})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"mirador/omis/code/x86/relocate"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // TestKilledWarden kills the wardens of a monitor, one after the other, and then
@@ -121,7 +122,7 @@ func TestStoppedWarden(t *testing.T) {
 			t.Fatal("cannot remove a watch")
 		}
 		at := g.Addr + uint64(first)
-		second, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: at}, func(*omis.Hit) {})
+		second, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: at}, func(*node.Hit) {})
 		if err != nil {
 			t.Fatal(err)
 		}

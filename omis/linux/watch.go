@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // watch is one Watch of the node.
 type watch struct {
-	omis.Watch
-	handle func(*omis.Hit)
+	node.Watch
+	handle func(*node.Hit)
 	number uint64 // in the order they were set
 	inner  bool   // ours: its handler wants the thread stopped by ptrace
 	over   bool   // it has been taken away; guarded by owner.calls
@@ -53,7 +54,7 @@ func (c setWatch) do(o *owner) {
 // when the watch was taken away.
 func (o *owner) guard(w *watch) {
 	handle := w.handle
-	w.handle = func(h *omis.Hit) {
+	w.handle = func(h *node.Hit) {
 		o.calls.Lock()
 		defer o.calls.Unlock()
 		if !w.over {
@@ -72,7 +73,7 @@ func (o *owner) watch(w *watch) error {
 	if err := o.attach(); err != nil {
 		return err
 	}
-	if w.Event == omis.EventReachedAddr {
+	if w.Event == node.EventReachedAddr {
 		return o.watchAddr(w)
 	}
 	if err := o.prepare(w); err != nil {
@@ -117,7 +118,7 @@ func (o *owner) watchAddr(w *watch) error {
 
 // changeGait is called when watches for an event have been added or taken away:
 // some events ask for threads to run in another way, beginning now.
-func (o *owner) changeGait(kind omis.EventKind, by int) {
+func (o *owner) changeGait(kind node.EventKind, by int) {
 	if !isStep(kind) && !isSystemCall(kind) {
 		return
 	}
@@ -131,7 +132,7 @@ func (o *owner) changeGait(kind omis.EventKind, by int) {
 	o.freeze(nil)
 	o.thaw()
 	o.lookAhead()
-	if o.stepping && len(o.kinds[omis.EventStepped])+len(o.kinds[omis.EventSteppedOver]) == 0 {
+	if o.stepping && len(o.kinds[node.EventStepped])+len(o.kinds[node.EventSteppedOver]) == 0 {
 		o.endSteps()
 	}
 }
@@ -157,7 +158,7 @@ func (o *owner) unwatch(w *watch) error {
 	w.over = true
 	o.calls.Unlock()
 	same := func(other *watch) bool { return other == w }
-	if w.Event != omis.EventReachedAddr {
+	if w.Event != node.EventReachedAddr {
 		o.kinds[w.Event] = slices.DeleteFunc(o.kinds[w.Event], same)
 		o.changeGait(w.Event, -1)
 		if w.library != nil {
@@ -190,7 +191,7 @@ func (w *watch) concerns(t *thread) bool {
 }
 
 // concerned tells whether some watch for a kind of event is about a thread.
-func (o *owner) concerned(kind omis.EventKind, t *thread) bool {
+func (o *owner) concerned(kind node.EventKind, t *thread) bool {
 	return slices.ContainsFunc(o.kinds[kind], func(w *watch) bool { return w.concerns(t) })
 }
 

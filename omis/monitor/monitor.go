@@ -5,11 +5,12 @@ import (
 	"errors"
 	"log/slog"
 
-	"mirador/omis"
 	"mirador/omis/engine"
 	"mirador/omis/ext/pa"
 	"mirador/omis/linux"
+	"mirador/omis/node"
 	"mirador/omis/place/calibrate"
+	"mirador/omis/program"
 )
 
 // Config describes the parts of a monitor.
@@ -17,7 +18,7 @@ type Config struct {
 	Linux linux.Config
 	// Placers returns the placements of programs, cheapest first. The monitor closes
 	// those that have a method Close. If Placers is nil, trap is the only placement.
-	Placers func(*linux.Node) []omis.Placer
+	Placers func(*linux.Node) []program.Placer
 	// Costs configures the measurement of the placements' costs; Open fills in the node
 	// and the placements. If Costs is nil, costs are unknown, and the monitor subtracts
 	// no bias.
@@ -29,7 +30,7 @@ type Config struct {
 // Monitor is an engine over the node of this machine.
 type Monitor struct {
 	Linux  *linux.Node // the node without placements
-	Node   omis.Node   // the node as the engine sees it
+	Node   node.Node   // the node as the engine sees it
 	Engine *engine.Engine
 	costs  *calibrate.Costs // nil if costs are unknown
 }

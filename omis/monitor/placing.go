@@ -7,13 +7,15 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux"
+	"mirador/omis/node"
 	"mirador/omis/place/calibrate"
+	"mirador/omis/program"
 )
 
 // placing is the node of this machine with placements.
 type placing struct {
 	*linux.Node
-	placers []omis.Placer // cheapest first
+	placers []program.Placer // cheapest first
 }
 
 // calibrated is a node whose placements have known costs.
@@ -36,15 +38,15 @@ type servant interface {
 }
 
 var (
-	_ omis.Placements = placing{}
-	_ omis.CPUTimer   = placing{}
-	_ omis.Placements = calibrated{}
-	_ omis.Costs      = calibrated{}
-	_ omis.CPUTimer   = calibrated{}
+	_ program.Placements = placing{}
+	_ node.CPUTimer      = placing{}
+	_ program.Placements = calibrated{}
+	_ program.Costs      = calibrated{}
+	_ node.CPUTimer      = calibrated{}
 )
 
 // Placers returns the placements, cheapest first.
-func (p placing) Placers() []omis.Placer { return p.placers }
+func (p placing) Placers() []program.Placer { return p.placers }
 
 // Identify refuses the processes of placers: if the monitor stopped such a process, both
 // would wait for each other.

@@ -9,7 +9,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux"
-	"mirador/omis/place/rig"
+	"mirador/omis/monitor/rig"
 )
 
 const endsProcess = "another tool's uprobe there would end the process"

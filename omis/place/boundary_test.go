@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
 )
 
 // Whatever stands in the middle of an instruction makes another one of it. So no placement

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
 )
 
 var callScenarios = []scenario{

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
 )
 
 // scenario is something that a target does while its functions are measured: the same

@@ -13,12 +13,12 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"mirador/omis"
 	"mirador/omis/linux"
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/clock"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // goroutines compiles the target whose functions block, move their stacks, recur, and are
@@ -131,7 +131,7 @@ func newGoRig(t testing.TB, placement string, g *rig.Target) *rig.Monitor {
 	t.Helper()
 	placer := placers[placement]
 	if placement == byCounter {
-		placer = func(t testing.TB, n *linux.Node) omis.Placer {
+		placer = func(t testing.TB, n *linux.Node) program.Placer {
 			return closed(t, inline.NewWith(n, func() (clock.Clock, error) { return clock.Clock{Kind: clock.Counter, Source: "tsc"}, nil }))
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"mirador/omis"
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
 )
 
 // loading is something that a target does while requests add what its events tell.

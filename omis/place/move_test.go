@@ -14,9 +14,9 @@ import (
 	"mirador/omis"
 	"mirador/omis/linux"
 	"mirador/omis/linux/subject"
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
 )
 
 // Requests move to the monitor for others that stand in their way, and back when these end.

@@ -10,12 +10,12 @@ import (
 
 	"go.uber.org/goleak"
 
-	"mirador/omis"
 	"mirador/omis/linux"
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/kernel/registrar"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // asRegistrar is the argument by which the test binary becomes the process that sets uprobes.
@@ -37,13 +37,13 @@ func TestMain(m *testing.M) {
 
 // placers are what places programs, by placements; by trap nothing does.
 var placers = map[string]rig.NewPlacer{
-	kernel.Name: func(t testing.TB, n *linux.Node) omis.Placer {
+	kernel.Name: func(t testing.TB, n *linux.Node) program.Placer {
 		p := kernel.New([]string{self(t), asRegistrar})
 		p.DateBy(n.Now)
 		p.CheckBy(n.Boundaries)
 		return closed(t, p)
 	},
-	inline.Name: func(t testing.TB, n *linux.Node) omis.Placer { return closed(t, inline.New(n)) },
+	inline.Name: func(t testing.TB, n *linux.Node) program.Placer { return closed(t, inline.New(n)) },
 }
 
 func self(t testing.TB) string {
@@ -57,7 +57,7 @@ func self(t testing.TB) string {
 
 // closed has a placer closed when the test ends.
 func closed[P interface {
-	omis.Placer
+	program.Placer
 	Close() error
 }](t testing.TB, p P) P {
 	t.Cleanup(func() {

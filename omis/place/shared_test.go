@@ -17,9 +17,9 @@ import (
 	"mirador/omis/host/uprobe"
 	"mirador/omis/linux"
 	"mirador/omis/linux/subject"
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
 )
 
 // shareable are the functions of the target that other tools can probe beside a jump of ours,

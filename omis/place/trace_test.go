@@ -18,9 +18,10 @@ import (
 	"mirador/omis"
 	"mirador/omis/linux"
 	"mirador/omis/monitor"
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // Marks of where a function begins and is left.
@@ -216,12 +217,12 @@ func timeUntilKilled(ask func(string) error, addrs []string) error {
 // traceUntilKilled is that monitor. It reads all the time.
 func traceUntilKilled(what string) error {
 	words := strings.Fields(what)
-	m, err := monitor.Open(monitor.Config{Linux: linux.Config{Name: "here"}, Placers: func(n *linux.Node) []omis.Placer {
+	m, err := monitor.Open(monitor.Config{Linux: linux.Config{Name: "here"}, Placers: func(n *linux.Node) []program.Placer {
 		switch {
 		case words[1] == kernel.Name:
-			return []omis.Placer{kernel.New([]string{os.Args[0], asRegistrar})}
+			return []program.Placer{kernel.New([]string{os.Args[0], asRegistrar})}
 		case words[1] == inline.Name:
-			return []omis.Placer{inline.New(n)}
+			return []program.Placer{inline.New(n)}
 		}
 		return nil
 	}})

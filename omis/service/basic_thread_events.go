@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // threadEvents returns the event services for threads (OMIS 8.1.3).
@@ -110,10 +111,10 @@ func threadEvents() []Service {
 }
 
 // arguments returns the context parameters of thread_reached_addr, in the order of
-// omis.ArgumentsOf.
+// program.ArgumentsOf.
 func arguments() (list []Param) {
 	for _, kind := range []string{"par", "int"} {
-		for i := range len(omis.Args{}) {
+		for i := range len(node.Args{}) {
 			list = append(list, IntegerParam(fmt.Sprint(kind, i+1)))
 		}
 	}

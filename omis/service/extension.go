@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // Extension adds services and classes of objects under a prefix of its own (OMIS 6.2): its
@@ -24,7 +26,7 @@ type Extension interface {
 type Detector interface {
 	Extension
 	// Kinds returns the kinds of these events by the names of their services.
-	Kinds() map[string]omis.EventKind
+	Kinds() map[string]node.EventKind
 }
 
 // Class is a class of tokens that an extension adds, with its position in the hierarchy of
@@ -51,7 +53,7 @@ func (c *Class) Converts() bool { return c.Parent != nil || c.Contained != nil }
 type Action func(*Call) ([]omis.Value, error)
 
 // Compiler is an extension that can compile some of its Local actions to operations of
-// programs (omis.Program), so that they can run where events happen.
+// programs (program.Program), so that they can run where events happen.
 type Compiler interface {
 	Extension
 	// Compilers returns the compilers by the names of the actions. The objects of these
@@ -61,13 +63,13 @@ type Compiler interface {
 
 // Compile returns the operation of an action on each of its objects. The error tells why only
 // the Action itself can execute it.
-type Compile func(args []Argument) (omis.Op, error)
+type Compile func(args []Argument) (program.Op, error)
 
 // Argument is an argument of an action to compile: a value or, for an event context parameter,
 // how programs load it.
 type Argument struct {
 	omis.Value
-	Load omis.Load
+	Load program.Load
 }
 
 // Arguments converts the arguments of an action that uses no event context parameters.
@@ -96,7 +98,7 @@ type Collect func(c *Call, count int, object func(i int) any, answer func(n int,
 // Cell is an object that programs change. Programs change it in stores, one for each process,
 // whose rows readers see as the cell's own. Its methods may be called by any goroutine.
 type Cell interface {
-	Kind() omis.StoreKind
+	Kind() program.StoreKind
 	// Join adds a store. Its current and future rows belong to the cell.
 	Join(Store)
 	// Leave copies the rows of a store that is about to be closed.
@@ -113,25 +115,25 @@ type Breaker interface {
 // Clocked is a Cell that selects the clock for its times.
 type Clocked interface {
 	Cell
-	Clock() omis.Clock
+	Clock() program.Clock
 }
 
 // Sampled is a Cell that times only some of its intervals.
 type Sampled interface {
 	Cell
-	OneIn() int64 // see omis.Op
+	OneIn() int64 // see program.Op
 }
 
 // Traced is a Cell whose stores are Trails.
 type Traced interface {
 	Cell
-	Room() int64 // see omis.Op
+	Room() int64 // see program.Op
 }
 
 // Folder is an object with rows of threads in the monitor's memory.
 type Folder interface {
 	// Fold adds up the rows of threads that have ended, except for the most recent ones
-	// (omis.RowsOfEnded).
+	// (program.RowsOfEnded).
 	Fold(Ended)
 }
 
@@ -142,13 +144,13 @@ type Ended struct {
 	Lives        func(thread omis.Token) bool
 }
 
-// Store holds the rows of a cell for one process; see omis.Store.
+// Store holds the rows of a cell for one process; see program.Store.
 type Store interface {
 	Rows() ([]Row, error)
 	Reset() error
 }
 
-// Trail is a Store of a Traced cell; see omis.Trail.
+// Trail is a Store of a Traced cell; see program.Trail.
 type Trail interface {
 	Store
 	Take() (records []Record, lost uint64, err error)
@@ -157,10 +159,10 @@ type Trail interface {
 // Record is a record of a trail, with its process and thread.
 type Record struct {
 	Proc, Thread omis.Token
-	omis.Record
+	program.Record
 }
 
-// HistogramStore is a Store of omis.StoreHistograms; see omis.HistogramStore.
+// HistogramStore is a Store of program.StoreHistograms; see program.HistogramStore.
 type HistogramStore interface {
 	Store
 	Histograms() ([]Histogram, error)
@@ -177,13 +179,13 @@ type ManyReader interface {
 // Row is a row of a store, with its process and thread.
 type Row struct {
 	Proc, Thread omis.Token
-	omis.Row
+	program.Row
 }
 
 // Histogram is a row of a store with its distribution.
 type Histogram struct {
 	Row
-	Buckets omis.Distribution
+	Buckets program.Distribution
 }
 
 // Call is the execution of an action on one object.
@@ -205,8 +207,8 @@ type Occurrence struct {
 	// Before and After are the measured costs of the occurrence in nanoseconds: before Time,
 	// and after the end of the action list.
 	Before, After int64
-	At            omis.StackPlace // the stack position at which the event happened
-	Held          string          // how the thread is held: omis.Hit.Held
+	At            node.StackPlace // the stack position at which the event happened
+	Held          string          // how the thread is held: node.Hit.Held
 	Params        []omis.Value
 	Now           func() int64 // reads the clock of Time
 	// CPU returns the CPU time that the thread has used, in nanoseconds, or an error with the

@@ -10,7 +10,7 @@ import (
 
 // program is an assembler source of functions named shape_0, shape_1 and so on, for
 // testdata/shapes.c.
-type program struct {
+type generated struct {
 	source string
 	places []place
 	shapes int
@@ -55,7 +55,7 @@ const (
 )
 
 // generate makes a program from a seed.
-func generate(seed uint64, shapes int, vector bool) program {
+func generate(seed uint64, shapes int, vector bool) generated {
 	w := &writer{Rand: rand.New(rand.NewPCG(seed, 0)), vector: vector}
 	w.code.WriteString("\t.text\n")
 	for w.shape = range shapes {
@@ -71,7 +71,7 @@ func generate(seed uint64, shapes int, vector bool) program {
 		fmt.Fprintf(&w.code, "\t.quad .Lp%d\n", i)
 	}
 	w.code.WriteString("places_end:\n\t.section .note.GNU-stack,\"\",@progbits\n")
-	return program{source: w.code.String(), places: w.places, shapes: shapes}
+	return generated{source: w.code.String(), places: w.places, shapes: shapes}
 }
 
 // put writes one instruction, which is a place.

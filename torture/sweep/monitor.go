@@ -13,6 +13,7 @@ import (
 	"mirador/omis/monitor"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
+	"mirador/omis/program"
 )
 
 // Ways are what Run sweeps: the placements, the last one with each way to hold threads.
@@ -21,12 +22,12 @@ var Ways = []string{inline.Name, kernel.Name, "rendezvous", "ptrace"}
 func openMonitor(way string, warden []string) (*monitor.Monitor, error) {
 	return monitor.Open(monitor.Config{
 		Linux: linux.Config{Name: "sweep", Warden: warden, Ptrace: way == "ptrace"},
-		Placers: func(n *linux.Node) []omis.Placer {
+		Placers: func(n *linux.Node) []program.Placer {
 			switch way {
 			case inline.Name:
-				return []omis.Placer{inline.New(n)}
+				return []program.Placer{inline.New(n)}
 			case kernel.Name:
-				return []omis.Placer{kernel.New(nil)}
+				return []program.Placer{kernel.New(nil)}
 			}
 			return nil
 		},

@@ -46,7 +46,7 @@ func gcc(args ...string) error {
 
 // victim is a running program of generated functions.
 type victim struct {
-	program
+	generated
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan string
@@ -56,7 +56,7 @@ type victim struct {
 }
 
 // start builds a program and starts it.
-func (b *builder) start(p program, name string) (*victim, error) {
+func (b *builder) start(p generated, name string) (*victim, error) {
 	file := filepath.Join(b.dir, name)
 	if err := os.WriteFile(file+".s", []byte(p.source), 0o600); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (b *builder) start(p program, name string) (*victim, error) {
 	if err := gcc("-pthread", "-o", file, b.object, file+".s"); err != nil {
 		return nil, err
 	}
-	v := &victim{program: p, cmd: exec.Command(file), lines: make(chan string)}
+	v := &victim{generated: p, cmd: exec.Command(file), lines: make(chan string)}
 	v.cmd.Stderr = os.Stderr
 	var err error
 	if v.in, err = v.cmd.StdinPipe(); err != nil {

@@ -5,18 +5,19 @@ import (
 	"strings"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 var (
-	_ omis.Registers      = (*Node)(nil)
-	_ omis.MemoryWriter   = (*Node)(nil)
-	_ omis.Suspender      = (*Node)(nil)
-	_ omis.ThreadControl  = (*Node)(nil)
-	_ omis.NodeInformer   = (*Node)(nil)
-	_ omis.Checkpointer   = (*Node)(nil)
-	_ omis.Equipment      = (*Node)(nil)
-	_ omis.Detector       = (*Node)(nil)
-	_ omis.MessagePassing = (*Node)(nil)
+	_ node.Registers      = (*Node)(nil)
+	_ node.MemoryWriter   = (*Node)(nil)
+	_ node.Suspender      = (*Node)(nil)
+	_ node.ThreadControl  = (*Node)(nil)
+	_ node.NodeInformer   = (*Node)(nil)
+	_ node.Checkpointer   = (*Node)(nil)
+	_ node.Equipment      = (*Node)(nil)
+	_ node.Detector       = (*Node)(nil)
+	_ node.MessagePassing = (*Node)(nil)
 )
 
 // thread does something to a thread on behalf of a method.
@@ -230,10 +231,10 @@ func (n *Node) NodeInfo(flags uint32) ([]omis.Value, error) {
 }
 
 // CanDetect knows no limit but Blind.
-func (n *Node) CanDetect(kind omis.EventKind) error { return n.Blind[kind] }
+func (n *Node) CanDetect(kind node.EventKind) error { return n.Blind[kind] }
 
 // LacksForEvent tells what was set.
-func (n *Node) LacksForEvent(kind omis.EventKind) error { return n.Lacks[kind] }
+func (n *Node) LacksForEvent(kind node.EventKind) error { return n.Lacks[kind] }
 
 // LacksForCheckpoint tells what was set.
 func (n *Node) LacksForCheckpoint() error { return n.LacksCRIU }

@@ -1,10 +1,13 @@
 package fake
 
-import "mirador/omis"
+import (
+	"mirador/omis"
+	"mirador/omis/node"
+)
 
-var _ omis.CPUTimer = (*Node)(nil)
+var _ node.CPUTimer = (*Node)(nil)
 
-// CPUTime: see omis.CPUTimer.
+// CPUTime: see node.CPUTimer.
 func (n *Node) CPUTime(id omis.ProcID, tid int) (int64, error) {
 	if _, err := n.called("CPUTime", id); err != nil {
 		return 0, err

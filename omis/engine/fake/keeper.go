@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // Kill lets the monitor die, and returns what the next one finds: what is kept goes on
@@ -14,7 +16,7 @@ func (p *Placer) Kill() (*Placer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	heir := &Placer{Node: p.Node, name: p.name, Refuse: p.Refuse, Started: p.Started}
-	heirs := make(map[omis.Store]*store)
+	heirs := make(map[program.Store]*store)
 	for _, s := range p.stores {
 		if s.key != "" {
 			left := *s
@@ -51,7 +53,7 @@ func (p *Placer) Kill() (*Placer, error) {
 }
 
 // adopt finds the program of a dead monitor that does the same.
-func (p *Placer) adopt(w omis.Watch, steps omis.Program) *placed {
+func (p *Placer) adopt(w node.Watch, steps program.Program) *placed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, pl := range p.placed {
@@ -64,7 +66,7 @@ func (p *Placer) adopt(w omis.Watch, steps omis.Program) *placed {
 	return nil
 }
 
-func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (omis.Store, error) {
+func (p *Placer) Keep(id omis.ProcID, kind program.StoreKind, key string) (program.Store, error) {
 	if s, err := p.Recall(id, kind, key); s != nil || err != nil {
 		return s, err
 	}
@@ -78,7 +80,7 @@ func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (omis.Sto
 	return s, nil
 }
 
-func (p *Placer) Recall(id omis.ProcID, kind omis.StoreKind, key string) (omis.Store, error) {
+func (p *Placer) Recall(id omis.ProcID, kind program.StoreKind, key string) (program.Store, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asked == nil {
@@ -94,21 +96,21 @@ func (p *Placer) Recall(id omis.ProcID, kind omis.StoreKind, key string) (omis.S
 	return nil, nil
 }
 
-func (p *Placer) Settle() ([]omis.Orphan, error) {
+func (p *Placer) Settle() ([]program.Orphan, error) {
 	return p.settle(func(id omis.ProcID) bool { return p.asked[id] })
 }
 
-func (p *Placer) Meet(id omis.ProcID) ([]omis.Orphan, error) {
+func (p *Placer) Meet(id omis.ProcID) ([]program.Orphan, error) {
 	return p.settle(func(other omis.ProcID) bool { return other == id })
 }
 
-func (p *Placer) settle(in func(omis.ProcID) bool) ([]omis.Orphan, error) {
+func (p *Placer) settle(in func(omis.ProcID) bool) ([]program.Orphan, error) {
 	p.mu.Lock()
-	var list []omis.Orphan
+	var list []program.Orphan
 	var ended []*placed
 	for _, pl := range p.placed {
 		if pl.orphan && !pl.removed && in(pl.watch.Proc) {
-			list = append(list, omis.Orphan{Proc: pl.watch.Proc, What: fmt.Sprintf("a program at %#x", pl.watch.Addr)})
+			list = append(list, program.Orphan{Proc: pl.watch.Proc, What: fmt.Sprintf("a program at %#x", pl.watch.Addr)})
 			ended = append(ended, pl)
 		}
 	}

@@ -1,36 +1,39 @@
 package fake
 
-import "mirador/omis"
+import (
+	"mirador/omis/node"
+	"mirador/omis/program"
+)
 
-var _ omis.Loader = (*Node)(nil)
+var _ program.Loader = (*Node)(nil)
 
-// Load: see omis.Loader. All arguments of system calls are integers of 64 bits without a sign,
+// Load: see program.Loader. All arguments of system calls are integers of 64 bits without a sign,
 // and all results ones with a sign.
-func (n *Node) Load(w omis.Watch, param int) (omis.Load, error) {
+func (n *Node) Load(w node.Watch, param int) (program.Load, error) {
 	switch {
-	case w.Event == omis.EventReachedAddr:
-		return omis.ArgumentAt(param), nil
-	case w.Event == omis.EventSysCallEnded && param == 0:
-		return omis.Load{From: omis.FromResult, Bytes: 8, Signed: true}, nil
-	case w.Event == omis.EventSysCallEnded:
+	case w.Event == node.EventReachedAddr:
+		return program.ArgumentAt(param), nil
+	case w.Event == node.EventSysCallEnded && param == 0:
+		return program.Load{From: program.FromResult, Bytes: 8, Signed: true}, nil
+	case w.Event == node.EventSysCallEnded:
 		param--
-	case w.Event != omis.EventSysCallStarted:
-		return omis.Load{}, &omis.Refusal{Why: "it is of no system call and no function"}
+	case w.Event != node.EventSysCallStarted:
+		return program.Load{}, &program.Refusal{Why: "it is of no system call and no function"}
 	}
-	return omis.Load{From: omis.FromArgument, Arg: uint8(param), Bytes: 8}, nil
+	return program.Load{From: program.FromArgument, Arg: uint8(param), Bytes: 8}, nil
 }
 
 // value is that of a step at a hit of an event.
-func value(op omis.Op, event omis.EventKind, h *omis.Hit) (v int64, fits bool) {
+func value(op program.Op, event node.EventKind, h *node.Hit) (v int64, fits bool) {
 	l := op.Load
 	if !l.IsLoaded() {
 		return op.Value, true
 	}
 	i := int(l.Arg)
-	if event == omis.EventReachedAddr {
+	if event == node.EventReachedAddr {
 		return l.Of(h.Args[i])
 	}
-	if l.From == omis.FromArgument && event == omis.EventSysCallEnded {
+	if l.From == program.FromArgument && event == node.EventSysCallEnded {
 		i++ // behind the result
 	}
 	register, _ := h.Params[i].Uint64()

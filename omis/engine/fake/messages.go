@@ -5,17 +5,18 @@ import (
 	"sync"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // post is the message-passing platform of a node.
 type post struct {
 	mu       sync.Mutex
-	last     omis.MessageID
-	messages map[omis.MessageID]omis.Message
-	queues   map[omis.QueueID][]omis.MessageID
+	last     node.MessageID
+	messages map[node.MessageID]node.Message
+	queues   map[node.QueueID][]node.MessageID
 }
 
-func (n *Node) QueueOf(id omis.ProcID, tid int) (omis.QueueID, bool) {
+func (n *Node) QueueOf(id omis.ProcID, tid int) (node.QueueID, bool) {
 	p, err := n.byID(id)
 	if err != nil {
 		return 0, false
@@ -35,17 +36,17 @@ func (n *Node) QueueOf(id omis.ProcID, tid int) (omis.QueueID, bool) {
 	return t.Queue, true
 }
 
-func (n *Node) QueueInfo(q omis.QueueID) ([]omis.Message, error) {
+func (n *Node) QueueInfo(q node.QueueID) ([]node.Message, error) {
 	n.post.mu.Lock()
 	defer n.post.mu.Unlock()
-	var list []omis.Message
+	var list []node.Message
 	for _, id := range n.post.queues[q] {
 		list = append(list, n.post.messages[id])
 	}
 	return list, nil
 }
 
-func (n *Node) Insert(m omis.MessageID, q omis.QueueID, pos int) error {
+func (n *Node) Insert(m node.MessageID, q node.QueueID, pos int) error {
 	n.post.mu.Lock()
 	defer n.post.mu.Unlock()
 	inside := n.post.queues[q]
@@ -56,13 +57,13 @@ func (n *Node) Insert(m omis.MessageID, q omis.QueueID, pos int) error {
 		return omis.Errorf(omis.ParameterError, "queue %d has no position %d", q, pos)
 	}
 	if n.post.queues == nil {
-		n.post.queues = make(map[omis.QueueID][]omis.MessageID)
+		n.post.queues = make(map[node.QueueID][]node.MessageID)
 	}
 	n.post.queues[q] = slices.Insert(inside, pos, m)
 	return nil
 }
 
-func (n *Node) Remove(q omis.QueueID, m omis.MessageID) error {
+func (n *Node) Remove(q node.QueueID, m node.MessageID) error {
 	n.post.mu.Lock()
 	defer n.post.mu.Unlock()
 	i := slices.Index(n.post.queues[q], m)
@@ -73,26 +74,26 @@ func (n *Node) Remove(q omis.QueueID, m omis.MessageID) error {
 	return nil
 }
 
-func (n *Node) Clear(q omis.QueueID) error {
+func (n *Node) Clear(q node.QueueID) error {
 	n.post.mu.Lock()
 	defer n.post.mu.Unlock()
 	delete(n.post.queues, q)
 	return nil
 }
 
-func (n *Node) NewMessage() (omis.MessageID, error) {
+func (n *Node) NewMessage() (node.MessageID, error) {
 	if err := n.ask("NewMessage"); err != nil {
 		return 0, err
 	}
-	return n.Message(omis.Message{}), nil
+	return n.Message(node.Message{}), nil
 }
 
 // Message makes a message.
-func (n *Node) Message(m omis.Message) omis.MessageID {
+func (n *Node) Message(m node.Message) node.MessageID {
 	n.post.mu.Lock()
 	defer n.post.mu.Unlock()
 	if n.post.messages == nil {
-		n.post.messages = make(map[omis.MessageID]omis.Message)
+		n.post.messages = make(map[node.MessageID]node.Message)
 	}
 	n.post.last++
 	m.ID = n.post.last
@@ -100,7 +101,7 @@ func (n *Node) Message(m omis.Message) omis.MessageID {
 	return m.ID
 }
 
-func (n *Node) CopyMessage(from, to omis.MessageID) error {
+func (n *Node) CopyMessage(from, to node.MessageID) error {
 	n.post.mu.Lock()
 	defer n.post.mu.Unlock()
 	m := n.post.messages[from]
@@ -109,7 +110,7 @@ func (n *Node) CopyMessage(from, to omis.MessageID) error {
 	return nil
 }
 
-func (n *Node) TagMessage(id omis.MessageID, tag int64) error {
+func (n *Node) TagMessage(id node.MessageID, tag int64) error {
 	n.post.mu.Lock()
 	defer n.post.mu.Unlock()
 	m := n.post.messages[id]
@@ -118,7 +119,7 @@ func (n *Node) TagMessage(id omis.MessageID, tag int64) error {
 	return nil
 }
 
-func (n *Node) DestroyMessage(id omis.MessageID) error {
+func (n *Node) DestroyMessage(id node.MessageID) error {
 	n.post.mu.Lock()
 	defer n.post.mu.Unlock()
 	delete(n.post.messages, id)
@@ -126,14 +127,14 @@ func (n *Node) DestroyMessage(id omis.MessageID) error {
 }
 
 // Send lets a thread of a process send a message to a process's queue.
-func (p *Process) Send(tid int, to *Process, size int64) omis.MessageID {
+func (p *Process) Send(tid int, to *Process, size int64) node.MessageID {
 	n := p.node
-	id := n.Message(omis.Message{Sender: omis.ThreadID{Proc: p.ID, TID: tid}, Size: size})
+	id := n.Message(node.Message{Sender: node.ThreadID{Proc: p.ID, TID: tid}, Size: size})
 	q := to.Queues[0]
 	if err := n.Insert(id, q, -1); err != nil {
 		panic(err)
 	}
-	<-to.Hit(omis.EventQueueExtended, omis.Hit{Queue: q, Message: n.message(id)})
+	<-to.Hit(node.EventQueueExtended, node.Hit{Queue: q, Message: n.message(id)})
 	return id
 }
 
@@ -145,10 +146,10 @@ func (p *Process) Receive(tid int) {
 	id := n.post.queues[q][0]
 	n.post.queues[q] = n.post.queues[q][1:]
 	n.post.mu.Unlock()
-	<-p.Hit(omis.EventTaggedMessage, omis.Hit{TID: tid, Message: n.message(id)})
+	<-p.Hit(node.EventTaggedMessage, node.Hit{TID: tid, Message: n.message(id)})
 }
 
-func (n *Node) message(id omis.MessageID) omis.Message {
+func (n *Node) message(id node.MessageID) node.Message {
 	n.post.mu.Lock()
 	defer n.post.mu.Unlock()
 	return n.post.messages[id]

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // Node is a machine of the fake. The zero value is not usable; see New.
@@ -27,10 +29,10 @@ type Node struct {
 	// Groups are the components of node_get_info, by bits.
 	Groups [14][]omis.Value
 	// Blind says which kinds of event cannot be detected, and why.
-	Blind map[omis.EventKind]error
+	Blind map[node.EventKind]error
 	// Lacks says what the machine lacks to detect kinds of event, and LacksCRIU to save
 	// processes.
-	Lacks     map[omis.EventKind]error
+	Lacks     map[node.EventKind]error
 	LacksCRIU error
 	// Disk is where checkpoints are; nodes may share it.
 	Disk *Disk
@@ -41,14 +43,14 @@ type Node struct {
 	mu      sync.Mutex
 	procs   map[int]*Process
 	nextPID int
-	planted []omis.Watch // every watch that was ever set, in order
-	launch  []omis.Launch
+	planted []node.Watch // every watch that was ever set, in order
+	launch  []node.Launch
 	post    post
-	costs   map[string]omis.Cost
+	costs   map[string]program.Cost
 	cpu     map[int]int64 // CPU time of threads
 }
 
-var _ omis.Node = (*Node)(nil)
+var _ node.Node = (*Node)(nil)
 
 // New makes a node without processes.
 func New(name string) *Node {
@@ -108,7 +110,7 @@ func (n *Node) byID(id omis.ProcID) (*Process, error) {
 	return p, err
 }
 
-func (n *Node) Launch(l omis.Launch) (omis.ProcID, error) {
+func (n *Node) Launch(l node.Launch) (omis.ProcID, error) {
 	n.mu.Lock()
 	n.nextPID++
 	pid := n.nextPID
@@ -120,23 +122,23 @@ func (n *Node) Launch(l omis.Launch) (omis.ProcID, error) {
 }
 
 // Launched is what was launched, in order.
-func (n *Node) Launched() []omis.Launch {
+func (n *Node) Launched() []node.Launch {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.launch)
 }
 
 // Planted is every watch that was ever set, in order.
-func (n *Node) Planted() []omis.Watch {
+func (n *Node) Planted() []node.Watch {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.planted)
 }
 
-func (n *Node) ProcInfo(id omis.ProcID, _ omis.ProcFields) (omis.ProcInfo, error) {
+func (n *Node) ProcInfo(id omis.ProcID, _ node.ProcFields) (node.ProcInfo, error) {
 	p, err := n.called("ProcInfo", id)
 	if err != nil {
-		return omis.ProcInfo{}, err
+		return node.ProcInfo{}, err
 	}
 	return p.Info, nil
 }
@@ -155,21 +157,21 @@ func (n *Node) Threads(id omis.ProcID) ([]int, error) {
 	return tids, nil
 }
 
-func (n *Node) ThreadInfo(id omis.ProcID, tid int, _ omis.ThreadFields) (omis.ThreadInfo, error) {
+func (n *Node) ThreadInfo(id omis.ProcID, tid int, _ node.ThreadFields) (node.ThreadInfo, error) {
 	p, err := n.called("ThreadInfo", id)
 	if err != nil {
-		return omis.ThreadInfo{}, err
+		return node.ThreadInfo{}, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t, err := p.thread(tid)
 	if err != nil {
-		return omis.ThreadInfo{}, err
+		return node.ThreadInfo{}, err
 	}
 	return t.Info, nil
 }
 
-func (n *Node) Modules(id omis.ProcID) ([]omis.Module, error) {
+func (n *Node) Modules(id omis.ProcID) ([]node.Module, error) {
 	p, err := n.called("Modules", id)
 	if err != nil {
 		return nil, err
@@ -177,7 +179,7 @@ func (n *Node) Modules(id omis.ProcID) ([]omis.Module, error) {
 	return p.Modules, nil
 }
 
-func (n *Node) Backtraces(id omis.ProcID, tids []int, depth int) ([]omis.Backtrace, error) {
+func (n *Node) Backtraces(id omis.ProcID, tids []int, depth int) ([]node.Backtrace, error) {
 	p, err := n.called("Backtraces", id)
 	if err != nil {
 		return nil, err
@@ -185,7 +187,7 @@ func (n *Node) Backtraces(id omis.ProcID, tids []int, depth int) ([]omis.Backtra
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.BacktraceCalls++
-	list := make([]omis.Backtrace, len(tids))
+	list := make([]node.Backtrace, len(tids))
 	for i, tid := range tids {
 		t, err := p.thread(tid)
 		if err != nil {
@@ -229,16 +231,16 @@ func (n *Node) setStopped(method string, id omis.ProcID, tids []int, stopped boo
 	if err != nil {
 		return err
 	}
-	event := omis.EventThreadContinued
+	event := node.EventThreadContinued
 	if stopped {
-		event = omis.EventThreadStopped
+		event = node.EventThreadStopped
 	}
 	for _, tid := range p.change(tids, func(t *Thread) bool {
 		was := t.Stopped
 		t.Stopped = stopped
 		return was != stopped
 	}) {
-		p.Hit(event, omis.Hit{TID: tid, Held: omis.HeldByPtrace})
+		p.Hit(event, node.Hit{TID: tid, Held: node.HeldByPtrace})
 	}
 	return nil
 }

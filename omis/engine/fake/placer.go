@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // Placing is a node that has programs run where events happen.
@@ -15,7 +17,7 @@ type Placing struct {
 	Places []*Placer // cheapest first
 }
 
-var _ omis.Placements = (*Placing)(nil)
+var _ program.Placements = (*Placing)(nil)
 
 // NewPlacing makes a node one with placements of these names.
 func NewPlacing(n *Node, names ...string) *Placing {
@@ -26,9 +28,9 @@ func NewPlacing(n *Node, names ...string) *Placing {
 	return p
 }
 
-// Placers: see omis.Placements.
-func (p *Placing) Placers() []omis.Placer {
-	var list []omis.Placer
+// Placers: see program.Placements.
+func (p *Placing) Placers() []program.Placer {
+	var list []program.Placer
 	for _, place := range p.Places {
 		list = append(list, place)
 	}
@@ -44,13 +46,13 @@ type Placer struct {
 	*Node
 	name string
 	// Refuse is asked before a program is placed; its error is the answer.
-	Refuse func(omis.Watch) error
+	Refuse func(node.Watch) error
 	// RefuseProgram is asked before a program is placed, beside Refuse.
-	RefuseProgram func(omis.Placing) error
+	RefuseProgram func(program.Placing) error
 	// Costly says that programs cost something while they are not active.
 	Costly bool
 	// Unreadable is asked when stores are read; its error is the answer.
-	Unreadable func(omis.ProcID, omis.StoreKind) error
+	Unreadable func(omis.ProcID, program.StoreKind) error
 	// Started says when a thread started; without it all numbers are used once.
 	Started func(tid int) uint64
 
@@ -62,7 +64,7 @@ type Placer struct {
 	asked   map[omis.ProcID]bool // in which processes Recall was called
 }
 
-var _ omis.Keeper = (*Placer)(nil)
+var _ program.Keeper = (*Placer)(nil)
 
 // Standing is how many programs stand, Placed how many ever did, Stores how many stores
 // there are.
@@ -82,7 +84,7 @@ func (p *Placer) RunLate(tid int) {
 	defer p.mu.Unlock()
 	for _, pl := range p.placed {
 		if pl.removed {
-			pl.run(&omis.Hit{TID: tid})
+			pl.run(&node.Hit{TID: tid})
 		}
 	}
 }
@@ -94,7 +96,7 @@ func (p *Placer) Stores() int {
 }
 
 // Programs are all that were ever placed, in that order.
-func (p *Placer) Programs() (list []omis.Program) {
+func (p *Placer) Programs() (list []program.Program) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, pl := range p.placed {
@@ -125,7 +127,7 @@ func (p *Placer) Exec(id omis.ProcID) {
 	}
 }
 
-// Name: see omis.Placer.
+// Name: see program.Placer.
 func (p *Placer) Name() string { return p.name }
 
 // Calls are how often something was done and for how many at once, such as "place 3".
@@ -141,10 +143,10 @@ func (p *Placer) note(what string, n int) {
 	p.calls = append(p.calls, fmt.Sprint(what, " ", n))
 }
 
-// Judge: see omis.Placer.
-func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
+// Judge: see program.Placer.
+func (p *Placer) Judge(list []program.Placing) ([]program.Verdict, []error) {
 	p.note("judge", len(list))
-	verdicts, errs := make([]omis.Verdict, len(list)), make([]error, len(list))
+	verdicts, errs := make([]program.Verdict, len(list)), make([]error, len(list))
 	for i := range list {
 		if errs[i] = p.refusal(&list[i]); errs[i] == nil {
 			verdicts[i] = p.verdict()
@@ -153,7 +155,7 @@ func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 	return verdicts, errs
 }
 
-func (p *Placer) refusal(l *omis.Placing) error {
+func (p *Placer) refusal(l *program.Placing) error {
 	if p.RefuseProgram != nil {
 		if err := p.RefuseProgram(*l); err != nil {
 			return err
@@ -165,7 +167,7 @@ func (p *Placer) refusal(l *omis.Placing) error {
 	return p.Refuse(l.Watch)
 }
 
-// RestsFree: see omis.Rester.
+// RestsFree: see program.Rester.
 func (p *Placer) RestsFree() bool { return !p.Costly }
 
 // StandsAt reports whether a program stands at an address.
@@ -173,11 +175,11 @@ func (p *Placer) StandsAt(addr uint64) bool {
 	return p.count(func(pl *placed) bool { return !pl.removed && pl.watch.Addr == addr }) > 0
 }
 
-func (p *Placer) verdict() omis.Verdict {
-	return omis.Verdict{Name: p.name, Where: "in the fake", Why: "it may", Cost: 1, Kind: "kind"}
+func (p *Placer) verdict() program.Verdict {
+	return program.Verdict{Name: p.name, Where: "in the fake", Why: "it may", Cost: 1, Kind: "kind"}
 }
 
-func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, error) {
+func (p *Placer) NewStore(id omis.ProcID, kind program.StoreKind) (program.Store, error) {
 	if _, err := p.called("NewStore", id); err != nil {
 		return nil, err
 	}
@@ -188,10 +190,10 @@ func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, erro
 	return s, nil
 }
 
-// Place: see omis.Placer.
-func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
+// Place: see program.Placer.
+func (p *Placer) Place(list []program.Placing) ([]program.Placed, []error) {
 	p.note("place", len(list))
-	all, errs := make([]omis.Placed, len(list)), make([]error, len(list))
+	all, errs := make([]program.Placed, len(list)), make([]error, len(list))
 	for i := range list {
 		pl, err := p.place(&list[i])
 		if err != nil {
@@ -203,7 +205,7 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 	return all, errs
 }
 
-func (p *Placer) place(l *omis.Placing) (*placed, error) {
+func (p *Placer) place(l *program.Placing) (*placed, error) {
 	w, steps := l.Watch, l.Program
 	if err := p.refusal(l); err != nil {
 		return nil, err
@@ -225,14 +227,14 @@ func (p *Placer) place(l *omis.Placing) (*placed, error) {
 // placed is a program of the fake; Placer.mu guards it.
 type placed struct {
 	placer                *Placer
-	watch                 omis.Watch
-	steps                 omis.Program
+	watch                 node.Watch
+	steps                 program.Program
 	cancel                func() error
 	active, gone, removed bool
 	orphan                bool // its monitor was killed
 }
 
-func (pl *placed) hit(h *omis.Hit) {
+func (pl *placed) hit(h *node.Hit) {
 	pl.placer.mu.Lock()
 	defer pl.placer.mu.Unlock()
 	if !pl.active || pl.watch.Threads != nil && !slices.Contains(pl.watch.Threads, h.TID) {
@@ -241,7 +243,7 @@ func (pl *placed) hit(h *omis.Hit) {
 	pl.run(h)
 }
 
-func (pl *placed) run(h *omis.Hit) {
+func (pl *placed) run(h *node.Hit) {
 	for _, op := range pl.steps {
 		s := op.Store.(*store)
 		if v, fits := value(op, pl.watch.Event, h); fits {
@@ -253,7 +255,7 @@ func (pl *placed) run(h *omis.Hit) {
 	}
 }
 
-func (pl *placed) Verdict() omis.Verdict { return pl.placer.verdict() }
+func (pl *placed) Verdict() program.Verdict { return pl.placer.verdict() }
 
 func (pl *placed) SetActive(active bool) {
 	pl.placer.mu.Lock()
@@ -275,8 +277,8 @@ func (pl *placed) Lingers() bool {
 
 func (pl *placed) Covers(addr uint64) bool { return addr == pl.watch.Addr }
 
-// Remove: see omis.Placer.
-func (p *Placer) Remove(list []omis.Placed) error {
+// Remove: see program.Placer.
+func (p *Placer) Remove(list []program.Placed) error {
 	p.note("remove", len(list))
 	var errs []error
 	for _, pl := range list {
@@ -294,13 +296,13 @@ func (pl *placed) remove() error {
 	return err
 }
 
-var _ omis.HistogramStore = (*store)(nil)
+var _ program.HistogramStore = (*store)(nil)
 
 // store is a store of the fake; Placer.mu guards it.
 type store struct {
 	placer *Placer
 	proc   omis.ProcID
-	kind   omis.StoreKind
+	kind   program.StoreKind
 	key    string // "": it ends with the monitor
 	orphan bool
 	rows   []*storeRow
@@ -310,10 +312,10 @@ type store struct {
 }
 
 type storeRow struct {
-	omis.Row
+	program.Row
 	open    []openInterval
-	passed  int64         // starts
-	records []omis.Record // not taken yet, the newest
+	passed  int64            // starts
+	records []program.Record // not taken yet, the newest
 	counts  []uint64
 }
 
@@ -322,21 +324,21 @@ type openInterval struct {
 	from int64
 }
 
-func (s *store) do(op omis.Op, h *omis.Hit) {
+func (s *store) do(op program.Op, h *node.Hit) {
 	r := s.row(h.TID)
 	switch op.Do {
-	case omis.OpAdd:
+	case program.OpAdd:
 		r.Value += op.Value
-	case omis.OpTrace:
+	case program.OpTrace:
 		s.append(r, op, h)
-	case omis.OpStart:
+	case program.OpStart:
 		r.passed++
 		if op.OneIn > 1 && r.passed%op.OneIn != 1 {
 			r.Skipped++
 			break
 		}
 		r.open = append(r.open, openInterval{h.SP, h.Time})
-	case omis.OpStop:
+	case program.OpStop:
 		i := slices.IndexFunc(r.open, func(o openInterval) bool { return o.sp == h.SP })
 		if i < 0 {
 			return
@@ -350,8 +352,8 @@ func (s *store) do(op omis.Op, h *omis.Hit) {
 		r.Count, r.Last, r.Max = r.Count+1, ns, max(r.Max, ns)
 		r.Sum.Lo += ns
 		r.Squares.Lo += ns * ns
-		if s.kind == omis.StoreHistograms {
-			r.counts[omis.BucketOf(ns)]++
+		if s.kind == program.StoreHistograms {
+			r.counts[program.BucketOf(ns)]++
 		}
 	}
 	r.Open = int64(len(r.open))
@@ -367,18 +369,18 @@ func (s *store) row(tid int) *storeRow {
 			return r
 		}
 	}
-	r := &storeRow{Row: omis.Row{TID: tid, Started: started}, counts: make([]uint64, omis.Buckets)}
+	r := &storeRow{Row: program.Row{TID: tid, Started: started}, counts: make([]uint64, program.Buckets)}
 	s.rows = append(s.rows, r)
 	return r
 }
 
-func (s *store) Rows() ([]omis.Row, error) {
+func (s *store) Rows() ([]program.Row, error) {
 	s.placer.mu.Lock()
 	defer s.placer.mu.Unlock()
 	return s.readable()
 }
 
-func (s *store) readable() ([]omis.Row, error) {
+func (s *store) readable() ([]program.Row, error) {
 	if s.placer.Unreadable != nil {
 		if err := s.placer.Unreadable(s.proc, s.kind); err != nil {
 			return nil, err
@@ -387,8 +389,8 @@ func (s *store) readable() ([]omis.Row, error) {
 	return s.read(), nil
 }
 
-// AppendRows: see omis.ManyReader.
-func (p *Placer) AppendRows(stores []omis.Store, rows []omis.Row, ends []int) ([]omis.Row, []int, error) {
+// AppendRows: see program.ManyReader.
+func (p *Placer) AppendRows(stores []program.Store, rows []program.Row, ends []int) ([]program.Row, []int, error) {
 	p.note("read", len(stores))
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -403,8 +405,8 @@ func (p *Placer) AppendRows(stores []omis.Store, rows []omis.Row, ends []int) ([
 	return rows, ends, nil
 }
 
-func (s *store) read() []omis.Row {
-	list := make([]omis.Row, len(s.rows))
+func (s *store) read() []program.Row {
+	list := make([]program.Row, len(s.rows))
 	for i, r := range s.rows {
 		list[i] = r.Row
 		list[i].Alive = s.placer.Started == nil || s.placer.Started(r.TID) == r.Row.Started
@@ -412,14 +414,14 @@ func (s *store) read() []omis.Row {
 	return list
 }
 
-// Histograms: see omis.HistogramStore.
-func (s *store) Histograms() ([]omis.Histogram, error) {
+// Histograms: see program.HistogramStore.
+func (s *store) Histograms() ([]program.Histogram, error) {
 	s.placer.mu.Lock()
 	defer s.placer.mu.Unlock()
 	rows, err := s.readable()
-	list := make([]omis.Histogram, len(rows))
+	list := make([]program.Histogram, len(rows))
 	for i := range rows {
-		list[i] = omis.Histogram{Row: rows[i], Buckets: omis.DistributionOf(s.rows[i].counts)}
+		list[i] = program.Histogram{Row: rows[i], Buckets: program.DistributionOf(s.rows[i].counts)}
 	}
 	return list, err
 }

@@ -5,21 +5,22 @@ import (
 	"sync"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // Process is a process of the fake. What a test sets, it sets before the engine
 // sees the process.
 type Process struct {
 	ID       omis.ProcID
-	Info     omis.ProcInfo
-	Modules  []omis.Module
+	Info     node.ProcInfo
+	Modules  []node.Module
 	Memory   []byte
 	MemoryAt uint64
 	Refuse   error // what Identify answers instead
 	Unmapped []uint64
 	ReadOnly func(addr uint64) error // asked before each write; may be nil
 	Nice     int
-	Queues   []omis.QueueID // of the process
+	Queues   []node.QueueID // of the process
 
 	node  *Node
 	tasks chan func()
@@ -36,8 +37,8 @@ type Process struct {
 // Thread is a thread of a Process.
 type Thread struct {
 	TID     int
-	Info    omis.ThreadInfo
-	Frames  []omis.Frame
+	Info    node.ThreadInfo
+	Frames  []node.Frame
 	Stopped bool
 
 	Suspended int
@@ -45,13 +46,13 @@ type Thread struct {
 	Floats    [24]float64
 	Signals   []int
 	Nice      int
-	Queue     omis.QueueID // 0: none of its own
+	Queue     node.QueueID // 0: none of its own
 	Released  bool         // the node has let go of it
 }
 
 type watch struct {
-	omis.Watch
-	handle func(*omis.Hit)
+	node.Watch
+	handle func(*node.Hit)
 }
 
 // Add makes a process with threads.
@@ -59,7 +60,7 @@ func (n *Node) Add(pid int, argv []string, tids ...int) *Process {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p := &Process{
-		ID: omis.ProcID{PID: pid, Start: uint64(n.Now())}, Info: omis.ProcInfo{Argv: argv},
+		ID: omis.ProcID{PID: pid, Start: uint64(n.Now())}, Info: node.ProcInfo{Argv: argv},
 		node: n, tasks: make(chan func()), done: make(chan struct{}),
 	}
 	for _, tid := range tids {
@@ -119,7 +120,7 @@ func (p *Process) thread(tid int) (*Thread, error) {
 }
 
 // Watch looks out on the process's owner.
-func (n *Node) Watch(w omis.Watch, handle func(*omis.Hit)) (func() error, error) {
+func (n *Node) Watch(w node.Watch, handle func(*node.Hit)) (func() error, error) {
 	p, err := n.called("Watch", w.Proc)
 	if err == nil {
 		err = n.CanDetect(w.Event)
@@ -127,7 +128,7 @@ func (n *Node) Watch(w omis.Watch, handle func(*omis.Hit)) (func() error, error)
 	if err != nil {
 		return nil, err
 	}
-	if w.Event == omis.EventReachedAddr && slices.Contains(p.Unmapped, w.Addr) {
+	if w.Event == node.EventReachedAddr && slices.Contains(p.Unmapped, w.Addr) {
 		return nil, omis.Errorf(omis.ParameterError, "cannot set a breakpoint at %#x: nothing is mapped there", w.Addr)
 	}
 	n.mu.Lock()
@@ -155,7 +156,7 @@ func (p *Process) Watches() int {
 	defer p.mu.Unlock()
 	n := 0
 	for _, w := range p.watches {
-		if w.Event != omis.EventProcTerminated {
+		if w.Event != node.EventProcTerminated {
 			n++
 		}
 	}
@@ -188,11 +189,11 @@ func (p *Process) Suspended(tid int) int {
 
 // Hit makes an event happen. It returns when the handlers have been called; the
 // channel is closed when the thread may go on.
-func (p *Process) Hit(event omis.EventKind, hit omis.Hit) (released <-chan struct{}) {
+func (p *Process) Hit(event node.EventKind, hit node.Hit) (released <-chan struct{}) {
 	return p.hit(event, hit, func(*watch) bool { return true })
 }
 
-func (p *Process) hit(event omis.EventKind, hit omis.Hit, also func(*watch) bool) <-chan struct{} {
+func (p *Process) hit(event node.EventKind, hit node.Hit, also func(*watch) bool) <-chan struct{} {
 	var holders sync.WaitGroup
 	hit.Proc, hit.Now = p.ID, p.node.Now
 	if hit.Time == 0 {
@@ -221,13 +222,13 @@ func (p *Process) hit(event omis.EventKind, hit omis.Hit, also func(*watch) bool
 }
 
 // sees tells whether an occurrence is what the watch looks out for.
-func (w *watch) sees(hit *omis.Hit) bool {
+func (w *watch) sees(hit *node.Hit) bool {
 	switch w.Event {
-	case omis.EventReachedAddr:
+	case node.EventReachedAddr:
 		return w.Addr == hit.Addr
-	case omis.EventSignal:
+	case node.EventSignal:
 		return len(w.Signals) == 0 || slices.Contains(w.Signals, hit.Signal)
-	case omis.EventTaggedMessage:
+	case node.EventTaggedMessage:
 		tag := int(hit.Message.Tag)
 		return tag != 0 && (len(w.Signals) == 0 || slices.Contains(w.Signals, tag))
 	}
@@ -237,20 +238,20 @@ func (w *watch) sees(hit *omis.Hit) bool {
 // Call lets a thread call a function of a library and return from it, and waits
 // until it may go on each time.
 func (p *Process) Call(tid int, name string, result omis.Value, args ...omis.Value) {
-	<-p.callHit(omis.EventLibCallStarted, tid, name, args)
-	<-p.callHit(omis.EventLibCallEnded, tid, name, append([]omis.Value{result}, args...))
+	<-p.callHit(node.EventLibCallStarted, tid, name, args)
+	<-p.callHit(node.EventLibCallEnded, tid, name, append([]omis.Value{result}, args...))
 }
 
 // SysCall is Call for a system call.
 func (p *Process) SysCall(tid int, name string, result omis.Value, args ...omis.Value) {
-	<-p.callHit(omis.EventSysCallStarted, tid, name, args)
-	<-p.callHit(omis.EventSysCallEnded, tid, name, append([]omis.Value{result}, args...))
+	<-p.callHit(node.EventSysCallStarted, tid, name, args)
+	<-p.callHit(node.EventSysCallEnded, tid, name, append([]omis.Value{result}, args...))
 }
 
 // callHit makes an event happen for those who look out for a call of that name, or
 // of any.
-func (p *Process) callHit(event omis.EventKind, tid int, name string, params []omis.Value) <-chan struct{} {
-	return p.hit(event, omis.Hit{TID: tid, Params: params, Held: omis.HeldByPtrace}, func(w *watch) bool {
+func (p *Process) callHit(event node.EventKind, tid int, name string, params []omis.Value) <-chan struct{} {
+	return p.hit(event, node.Hit{TID: tid, Params: params, Held: node.HeldByPtrace}, func(w *watch) bool {
 		return w.Name == name || w.Name == ""
 	})
 }
@@ -270,12 +271,12 @@ func (p *Process) change(tids []int, do func(*Thread) bool) (changed []int) {
 
 // Reach lets a thread reach an address and waits until it may go on.
 func (p *Process) Reach(tid int, addr, sp uint64) {
-	<-p.Hit(omis.EventReachedAddr, omis.Hit{TID: tid, Addr: addr, SP: sp, Held: omis.HeldByPtrace})
+	<-p.Hit(node.EventReachedAddr, node.Hit{TID: tid, Addr: addr, SP: sp, Held: node.HeldByPtrace})
 }
 
 // ReachWith is Reach where registers have arguments.
-func (p *Process) ReachWith(tid int, addr uint64, args omis.Args) {
-	<-p.Hit(omis.EventReachedAddr, omis.Hit{TID: tid, Addr: addr, Args: args, Held: omis.HeldByPtrace})
+func (p *Process) ReachWith(tid int, addr uint64, args node.Args) {
+	<-p.Hit(node.EventReachedAddr, node.Hit{TID: tid, Addr: addr, Args: args, Held: node.HeldByPtrace})
 }
 
 // Spawn adds a thread, made by another one.
@@ -283,14 +284,14 @@ func (p *Process) Spawn(by, tid int) {
 	p.mu.Lock()
 	p.Threads = append(p.Threads, &Thread{TID: tid})
 	p.mu.Unlock()
-	<-p.Hit(omis.EventThreadCreated, omis.Hit{TID: by, Child: tid})
+	<-p.Hit(node.EventThreadCreated, node.Hit{TID: by, Child: tid})
 }
 
 // Fork makes a process with one thread, by a thread of this one, and tells of both.
 func (p *Process) Fork(by, pid int) *Process {
 	child := p.node.Add(pid, p.Info.Argv, pid)
-	<-p.Hit(omis.EventProcCreated, omis.Hit{TID: by, Child: pid})
-	<-p.Hit(omis.EventThreadCreated, omis.Hit{TID: by, Child: pid, ChildProc: pid})
+	<-p.Hit(node.EventProcCreated, node.Hit{TID: by, Child: pid})
+	<-p.Hit(node.EventThreadCreated, node.Hit{TID: by, Child: pid, ChildProc: pid})
 	return child
 }
 
@@ -299,7 +300,7 @@ func (p *Process) EndThread(tid int) {
 	p.mu.Lock()
 	p.Threads = slices.DeleteFunc(p.Threads, func(t *Thread) bool { return t.TID == tid })
 	p.mu.Unlock()
-	<-p.Hit(omis.EventThreadTerminated, omis.Hit{TID: tid})
+	<-p.Hit(node.EventThreadTerminated, node.Hit{TID: tid})
 }
 
 // End ends the process and waits until everybody who was told has acted.
@@ -307,6 +308,6 @@ func (p *Process) End() {
 	p.node.mu.Lock()
 	delete(p.node.procs, p.ID.PID)
 	p.node.mu.Unlock()
-	<-p.Hit(omis.EventProcTerminated, omis.Hit{})
+	<-p.Hit(node.EventProcTerminated, node.Hit{})
 	p.close()
 }

@@ -1,21 +1,24 @@
 package fake
 
-import "mirador/omis"
+import (
+	"mirador/omis/node"
+	"mirador/omis/program"
+)
 
-var _ omis.Trail = (*store)(nil)
+var _ program.Trail = (*store)(nil)
 
 // append adds a record to those of a thread. The caller holds Placer.mu.
-func (s *store) append(r *storeRow, op omis.Op, h *omis.Hit) {
+func (s *store) append(r *storeRow, op program.Op, h *node.Hit) {
 	r.Value++
 	if int64(len(r.records)) == op.Room {
 		r.records = r.records[1:]
 		s.lost++
 	}
-	r.records = append(r.records, omis.Record{TID: r.TID, Started: r.Row.Started, Time: h.Time, Mark: op.Mark, Value: op.Value})
+	r.records = append(r.records, program.Record{TID: r.TID, Started: r.Row.Started, Time: h.Time, Mark: op.Mark, Value: op.Value})
 }
 
-// Take: see omis.Trail.
-func (s *store) Take() (list []omis.Record, lost uint64, err error) {
+// Take: see program.Trail.
+func (s *store) Take() (list []program.Record, lost uint64, err error) {
 	s.placer.mu.Lock()
 	defer s.placer.mu.Unlock()
 	if s.placer.Unreadable != nil {

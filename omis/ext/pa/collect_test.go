@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -32,7 +33,7 @@ func (s *manyStore) ReadMany(list []service.Store, each func(int, []service.Row,
 // again, so that no change appears twice or not at all.
 func TestChangesMeanwhile(t *testing.T) {
 	row := func(thread omis.Token, n int64) service.Row {
-		return service.Row{Proc: "p_1", Thread: thread, Row: omis.Row{Value: n}}
+		return service.Row{Proc: "p_1", Thread: thread, Row: program.Row{Value: n}}
 	}
 	c := []*counter{newCounter(), newCounter(), newCounter(), newCounter(), newCounter()}
 	stores := make([]*manyStore, len(c))

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -109,7 +110,7 @@ func (*counter) appendFed(list []omis.Value, r *service.Row) []omis.Value {
 	return one.append(list)
 }
 
-func (*counter) Kind() omis.StoreKind { return omis.StoreSums }
+func (*counter) Kind() program.StoreKind { return program.StoreSums }
 
 func (c *counter) Join(s service.Store) {
 	c.feeds.Lock()
@@ -133,7 +134,7 @@ func (c *counter) Leave(s service.Store) error {
 }
 
 // compileAmount compiles pa_counter_add_amount to a step of a program.
-func compileAmount(args []service.Argument) (omis.Op, error) {
+func compileAmount(args []service.Argument) (program.Op, error) {
 	op, err := compileAdd(args)
 	op.Value = max(op.Value, 0)
 	op.Load.Amount = op.Load.IsLoaded()
@@ -141,15 +142,15 @@ func compileAmount(args []service.Argument) (omis.Op, error) {
 }
 
 // compileAdd compiles pa_counter_add to a step of a program.
-func compileAdd(args []service.Argument) (omis.Op, error) {
+func compileAdd(args []service.Argument) (program.Op, error) {
 	if args[1].Load.IsLoaded() {
-		return omis.Op{Do: omis.OpAdd, Load: args[1].Load}, nil
+		return program.Op{Do: program.OpAdd, Load: args[1].Load}, nil
 	}
 	n, ok := args[1].Int64()
 	if !ok {
-		return omis.Op{}, omis.Errorf(omis.ParameterError, "the value to add does not fit into a signed 64-bit integer")
+		return program.Op{}, omis.Errorf(omis.ParameterError, "the value to add does not fit into a signed 64-bit integer")
 	}
-	return omis.Op{Do: omis.OpAdd, Value: n}, nil
+	return program.Op{Do: program.OpAdd, Value: n}, nil
 }
 
 func createCounter(c *service.Call) ([]omis.Value, error) {

@@ -2,6 +2,7 @@ package pa
 
 import (
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/service"
 )
 
@@ -233,8 +234,8 @@ func (*Extension) Compilers() map[string]service.Compile {
 }
 
 // Kinds returns the events that nodes detect.
-func (*Extension) Kinds() map[string]omis.EventKind {
-	return map[string]omis.EventKind{blockedOnIO: omis.EventBlockedOnIO}
+func (*Extension) Kinds() map[string]node.EventKind {
+	return map[string]node.EventKind{blockedOnIO: node.EventBlockedOnIO}
 }
 
 // Sources returns the implementations of the other events.

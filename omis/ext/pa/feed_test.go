@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/service"
 )
 
@@ -41,8 +41,8 @@ func TestActionsDoNotWaitForStores(t *testing.T) {
 	add := func() { c.add(o, 1) }
 	measure := func(t *timer) func() {
 		return func() {
-			t.start(o, omis.StackPlace{SP: 8}, now)
-			t.stop(o, omis.StackPlace{SP: 8}, 2)
+			t.start(o, node.StackPlace{SP: 8}, now)
+			t.stop(o, node.StackPlace{SP: 8}, 2)
 			t.BreakOff("p_1")
 		}
 	}

@@ -2,6 +2,7 @@ package pa
 
 import (
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -45,12 +46,12 @@ func fold[R any](rows []R, byThread map[owner]R, e service.Ended, of func(R) own
 			ended++
 		}
 	}
-	if !omis.TooManyEnded(ended, 1) {
+	if !program.TooManyEnded(ended, 1) {
 		return rows
 	}
 	sum := begin(nobody)
 	left := []R{sum}
-	for fold := ended - omis.RowsOfEnded(1); len(rows) > 0; rows = rows[1:] {
+	for fold := ended - program.RowsOfEnded(1); len(rows) > 0; rows = rows[1:] {
 		r := rows[0]
 		if fold == 0 || !hasEnded(r) {
 			left = append(left, r)

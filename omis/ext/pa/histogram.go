@@ -2,18 +2,19 @@ package pa
 
 import (
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
 // histogram is the distribution of a thread's intervals, if its timer keeps histograms.
 type histogram struct {
-	counts []uint64          // intervals measured by the monitor, by bucket; nil if the timer keeps no histograms
-	fed    omis.Distribution // intervals measured by programs
+	counts []uint64             // intervals measured by the monitor, by bucket; nil if the timer keeps no histograms
+	fed    program.Distribution // intervals measured by programs
 }
 
 func (h *histogram) measured(ns uint64) {
 	if h.counts != nil {
-		h.counts[omis.BucketOf(ns)]++
+		h.counts[program.BucketOf(ns)]++
 	}
 }
 
@@ -24,8 +25,8 @@ func (h *histogram) join(other *histogram) {
 	}
 }
 
-func (h *histogram) all() omis.Distribution {
-	if d := omis.DistributionOf(h.counts); len(d) > 0 {
+func (h *histogram) all() program.Distribution {
+	if d := program.DistributionOf(h.counts); len(d) > 0 {
 		return d.Join(h.fed)
 	}
 	return h.fed
@@ -34,7 +35,7 @@ func (h *histogram) all() omis.Distribution {
 // distribution returns the distribution of a row, within the limits of its shortest and
 // longest interval. These can be missing if the thread was interrupted at the end of its
 // first interval.
-func (r *row) distribution() omis.Distribution {
+func (r *row) distribution() program.Distribution {
 	if r.count == 0 {
 		return r.all()
 	}

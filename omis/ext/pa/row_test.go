@@ -7,7 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // clock is a clock that a test sets.
@@ -159,8 +160,8 @@ func BenchmarkTimer(b *testing.B) {
 	var at clock
 	tm, o := newTimer(), owner{"p_1", "t_1"}
 	for b.Loop() {
-		tm.start(o, omis.StackPlace{SP: 64}, at.now)
-		tm.stop(o, omis.StackPlace{SP: 64}, 10)
+		tm.start(o, node.StackPlace{SP: 64}, at.now)
+		tm.stop(o, node.StackPlace{SP: 64}, 10)
 	}
 }
 
@@ -170,7 +171,7 @@ func BenchmarkTimer(b *testing.B) {
 func TestGoroutineChangesThread(t *testing.T) {
 	var c clock
 	tm, first, second := newTimer(), owner{"p_1", "t_1"}, owner{"p_1", "t_2"}
-	at := func(g, sp uint64) omis.StackPlace { return omis.StackPlace{Goroutine: g, SP: -sp} }
+	at := func(g, sp uint64) node.StackPlace { return node.StackPlace{Goroutine: g, SP: -sp} }
 	tm.start(first, at(0x1000, 64), c.now)
 	c = 10
 	tm.start(first, at(0x2000, 64), c.now)
@@ -185,10 +186,10 @@ func TestGoroutineChangesThread(t *testing.T) {
 	if n := one.unfinished + two.unfinished; n != 1 || one.away+two.away != 0 || one.count != 0 {
 		t.Errorf("broken off: %+v, %+v", one, two)
 	}
-	if err := tm.canTime(omis.StackPlace{Unknown: errors.New("no symbol")}); err == nil {
+	if err := tm.canTime(node.StackPlace{Unknown: errors.New("no symbol")}); err == nil {
 		t.Error("a timer accepts an unknown goroutine")
 	}
-	tm.clock = omis.ClockCPU
+	tm.clock = program.ClockCPU
 	if err := tm.canTime(at(0x1000, 64)); err == nil {
 		t.Error("a timer accepts the CPU time of a goroutine")
 	}

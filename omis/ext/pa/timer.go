@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -15,8 +17,8 @@ type timer struct {
 	byThread map[owner]*row
 	// goroutines holds the open intervals of goroutines, which may change their threads.
 	goroutines map[goroutine]*stack
-	clock      omis.Clock
-	oneIn      int64 // see omis.Op
+	clock      program.Clock
+	oneIn      int64 // see program.Op
 	// spread says that the timer keeps histograms.
 	spread bool
 }
@@ -24,7 +26,7 @@ type timer struct {
 func newTimer() *timer { return &timer{byThread: make(map[owner]*row)} }
 
 // Clock implements service.Clocked.
-func (t *timer) Clock() omis.Clock { return t.clock }
+func (t *timer) Clock() program.Clock { return t.clock }
 
 // OneIn implements service.Sampled.
 func (t *timer) OneIn() int64 { return t.oneIn }
@@ -35,7 +37,7 @@ func (t *timer) of(o owner) *row {
 	if r == nil {
 		r = &row{owner: o, sampler: sampler{oneIn: t.oneIn}}
 		if t.spread {
-			r.counts = make([]uint64, omis.Buckets)
+			r.counts = make([]uint64, program.Buckets)
 		}
 		t.byThread[o] = r
 		t.feeds.hide()
@@ -54,7 +56,7 @@ type goroutine struct {
 
 // stackOf returns the open intervals of the goroutine or thread that f belongs to. The
 // caller holds mu.
-func (t *timer) stackOf(r *row, f omis.StackPlace) *stack {
+func (t *timer) stackOf(r *row, f node.StackPlace) *stack {
 	if f.Goroutine == 0 {
 		return &r.stack
 	}
@@ -70,14 +72,14 @@ func (t *timer) stackOf(r *row, f omis.StackPlace) *stack {
 	return s
 }
 
-func (t *timer) start(o owner, f omis.StackPlace, now func() int64) {
+func (t *timer) start(o owner, f node.StackPlace, now func() int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.of(o)
 	r.start(t.stackOf(r, f), f.SP, now)
 }
 
-func (t *timer) stop(o owner, f omis.StackPlace, at int64) {
+func (t *timer) stop(o owner, f node.StackPlace, at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// A stop without a start makes no row and no stack.
@@ -206,11 +208,11 @@ func (*timer) appendFed(list []omis.Value, r *service.Row) []omis.Value {
 	return one.append(list)
 }
 
-func (t *timer) Kind() omis.StoreKind {
+func (t *timer) Kind() program.StoreKind {
 	if t.spread {
-		return omis.StoreHistograms
+		return program.StoreHistograms
 	}
-	return omis.StoreIntervals
+	return program.StoreIntervals
 }
 
 func (t *timer) Join(s service.Store) {
@@ -245,20 +247,22 @@ func (t *timer) read(s service.Store) ([]row, error) {
 
 // compileStart and compileStop compile pa_timer_start and pa_timer_stop to steps of a
 // program.
-func compileStart([]service.Argument) (omis.Op, error) { return omis.Op{Do: omis.OpStart}, nil }
-func compileStop([]service.Argument) (omis.Op, error)  { return omis.Op{Do: omis.OpStop}, nil }
+func compileStart([]service.Argument) (program.Op, error) {
+	return program.Op{Do: program.OpStart}, nil
+}
+func compileStop([]service.Argument) (program.Op, error) { return program.Op{Do: program.OpStop}, nil }
 
 func createTimer(c *service.Call) ([]omis.Value, error) {
 	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, newTimer()))}, nil
 }
 
 // clocks returns the clocks by their names in requests.
-func clocks() map[string]omis.Clock {
-	return map[string]omis.Clock{"ordered": omis.ClockOrdered, "fast": omis.ClockFast, "cpu": omis.ClockCPU}
+func clocks() map[string]program.Clock {
+	return map[string]program.Clock{"ordered": program.ClockOrdered, "fast": program.ClockFast, "cpu": program.ClockCPU}
 }
 
 // clockOf returns the clock that a parameter selects.
-func clockOf(v omis.Value) (omis.Clock, error) {
+func clockOf(v omis.Value) (program.Clock, error) {
 	clock, ok := clocks()[v.Str]
 	if !ok {
 		return 0, omis.Errorf(omis.ParameterError, "%q is not a clock; the clocks are ordered, fast and cpu", v.Str)
@@ -291,7 +295,7 @@ func startTimer(c *service.Call) ([]omis.Value, error) {
 		return nil, err
 	}
 	later := func() int64 { return c.Event.Now() + c.Event.After }
-	if t.clock == omis.ClockCPU {
+	if t.clock == program.ClockCPU {
 		used, err := cpuTime(c.Event)
 		if err != nil {
 			return nil, err
@@ -313,7 +317,7 @@ func stopTimer(c *service.Call) ([]omis.Value, error) {
 		return nil, err
 	}
 	at := c.Event.Time - c.Event.Before
-	if t.clock == omis.ClockCPU {
+	if t.clock == program.ClockCPU {
 		var err error
 		if at, err = cpuTime(c.Event); err != nil {
 			return nil, err
@@ -324,12 +328,12 @@ func stopTimer(c *service.Call) ([]omis.Value, error) {
 }
 
 // canTime returns the reason why an interval cannot begin or end where an event happened.
-func (t *timer) canTime(f omis.StackPlace) error {
+func (t *timer) canTime(f node.StackPlace) error {
 	switch {
 	case f.Unknown != nil:
 		return omis.Errorf(omis.UnsupportedService, "the timer must know the goroutine of a function in Go: %v", f.Unknown)
-	case f.Goroutine != 0 && t.clock == omis.ClockCPU:
-		return omis.NoGoroutineCPU()
+	case f.Goroutine != 0 && t.clock == program.ClockCPU:
+		return program.NoGoroutineCPU()
 	}
 	return nil
 }

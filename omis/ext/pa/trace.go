@@ -6,13 +6,14 @@ import (
 	"sync"
 
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
 // trace keeps the newest records of each thread until they are read. Its methods may be
 // called from any goroutine.
 type trace struct {
-	room int64 // see omis.Op
+	room int64 // see program.Op
 
 	reading sync.Mutex // held while stores are read: see feeds; taken before mu
 	stores  []service.Trail
@@ -56,7 +57,7 @@ func (l *tail) append(r service.Record, room int64) uint64 {
 func (l *tail) inOrder() []service.Record { return append(l.records[l.next:], l.records[:l.next]...) }
 
 // Kind implements service.Cell.
-func (*trace) Kind() omis.StoreKind { return omis.StoreTraces }
+func (*trace) Kind() program.StoreKind { return program.StoreTraces }
 
 // Room implements service.Traced.
 func (t *trace) Room() int64 { return t.room }
@@ -131,7 +132,7 @@ func (t *trace) takeTails() {
 
 // forgetOld bounds the number of unread records. The caller holds mu.
 func (t *trace) forgetOld() {
-	kept, lost := omis.Newest(t.taken)
+	kept, lost := program.Newest(t.taken)
 	t.taken, t.lost = kept, t.lost+lost
 }
 
@@ -239,11 +240,11 @@ func valueOf(v omis.Value) (int64, error) {
 }
 
 // compileTrace compiles pa_trace_add or pa_trace_add2 to a step of a program.
-func compileTrace(args []service.Argument) (op omis.Op, err error) {
+func compileTrace(args []service.Argument) (op program.Op, err error) {
 	if args[1].Load.IsLoaded() {
 		return op, omis.Errorf(omis.ParameterError, "a mark must be constant, but an event parameter may change with each hit")
 	}
-	op.Do = omis.OpTrace
+	op.Do = program.OpTrace
 	if op.Mark, err = markOf(args[1].Value); err != nil || len(args) == 2 {
 		return op, err
 	}

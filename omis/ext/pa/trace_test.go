@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -25,11 +26,11 @@ func TestUnreadTrace(t *testing.T) {
 	const few = 3
 	full := func() *trace {
 		tr := newTrace(few)
-		tr.taken = make([]service.Record, omis.MostUnread)
+		tr.taken = make([]service.Record, program.MostUnread)
 		return tr
 	}
 	left := full()
-	l := &log{records: []service.Record{{Record: omis.Record{Time: 1}}, {Record: omis.Record{Time: 2}}}}
+	l := &log{records: []service.Record{{Record: program.Record{Time: 1}}, {Record: program.Record{Time: 2}}}}
 	left.Join(l)
 	if err := left.Leave(l); err != nil {
 		t.Fatal(err)
@@ -39,7 +40,7 @@ func TestUnreadTrace(t *testing.T) {
 	for thread := range threads {
 		who := omis.Token(fmt.Sprintf("t_%d", thread))
 		for i := range few {
-			added.add(service.Record{Thread: who, Record: omis.Record{Time: int64(thread*few + i + 1)}})
+			added.add(service.Record{Thread: who, Record: program.Record{Time: int64(thread*few + i + 1)}})
 		}
 	}
 	if len(added.byThread) != 1 {
@@ -49,8 +50,8 @@ func TestUnreadTrace(t *testing.T) {
 		*trace
 		more, lost int
 	}{"left": {left, 2, 2}, "added": {added, threads * few, (threads - 1) * few}} {
-		list, lost, err := c.read(2 * omis.MostUnread)
-		if err != nil || lost != uint64(c.lost) || len(list) != omis.MostUnread+c.more-c.lost || list[len(list)-1].Time != int64(c.more) {
+		list, lost, err := c.read(2 * program.MostUnread)
+		if err != nil || lost != uint64(c.lost) || len(list) != program.MostUnread+c.more-c.lost || list[len(list)-1].Time != int64(c.more) {
 			t.Errorf("%s: %d records, %d lost (%v)", what, len(list), lost, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/tasks"
+	"mirador/omis/node"
 )
 
 // crowd reads all threads of a process, or all processes, at once by an eBPF program. A
@@ -41,8 +42,8 @@ func (c *crowd) close() {
 const (
 	// crowdFields are the fields that crowd can answer, and those that the engine fills in
 	// itself.
-	crowdFields = threadStatFields | omis.ThreadTotalTime |
-		omis.ThreadProcess | omis.ThreadGlobalID | omis.ThreadNode | omis.ThreadLocalID | omis.ThreadMessageQueue
+	crowdFields = threadStatFields | node.ThreadTotalTime |
+		node.ThreadProcess | node.ThreadGlobalID | node.ThreadNode | node.ThreadLocalID | node.ThreadMessageQueue
 	// fewest is the number of threads from which on it pays to load and run the program.
 	// To start reading one process costs as much as the files of two threads.
 	fewest = 16
@@ -59,7 +60,7 @@ type instance struct {
 
 // ThreadInfos returns ThreadInfo by thread number. It leaves out threads that it cannot
 // read, or not faster than their files; call ThreadInfo for those.
-func (r *Reader) ThreadInfos(p omis.ProcID, tids []int, f omis.ThreadFields) map[int]omis.ThreadInfo {
+func (r *Reader) ThreadInfos(p omis.ProcID, tids []int, f node.ThreadFields) map[int]node.ThreadInfo {
 	if f&^crowdFields != 0 || len(tids) < fewest {
 		return nil
 	}
@@ -71,13 +72,13 @@ func (r *Reader) ThreadInfos(p omis.ProcID, tids []int, f omis.ThreadFields) map
 	if err != nil {
 		return nil
 	}
-	infos := make(map[int]omis.ThreadInfo, len(tids))
+	infos := make(map[int]node.ThreadInfo, len(tids))
 	systems := make(map[instance]uint64, len(tids))
 	err = all.Read(p.PID, dearer*len(tids), func(t *tasks.Task) {
 		infos[t.TID] = threadInfo(t, f)
 		systems[instance{t.TID, t.Start}] = t.System()
 	})
-	if err == nil && f&omis.ThreadSystemTime != 0 {
+	if err == nil && f&node.ThreadSystemTime != 0 {
 		q.neverLess(infos, systems)
 	}
 	if err := q.end(err); err != nil {
@@ -88,9 +89,9 @@ func (r *Reader) ThreadInfos(p omis.ProcID, tids []int, f omis.ThreadFields) map
 
 // threadInfo converts what was read. It fills in the name only if f asks for it, because
 // that allocates memory.
-func threadInfo(t *tasks.Task, f omis.ThreadFields) omis.ThreadInfo {
-	info := omis.ThreadInfo{State: schedulingState(t.State), Priority: t.Nice, TotalTime: float64(t.Ran) / 1e9}
-	if f&omis.ThreadName != 0 {
+func threadInfo(t *tasks.Task, f node.ThreadFields) node.ThreadInfo {
+	info := node.ThreadInfo{State: schedulingState(t.State), Priority: t.Nice, TotalTime: float64(t.Ran) / 1e9}
+	if f&node.ThreadName != 0 {
 		info.Name = t.CommandName()
 	}
 	return info
@@ -99,7 +100,7 @@ func threadInfo(t *tasks.Task, f omis.ThreadFields) omis.ThreadInfo {
 // neverLess fills in the system times. They are estimates, which the kernel keeps from
 // decreasing; but the kernel remembers only values that it showed in files, so neverLess
 // remembers the others.
-func (q query) neverLess(infos map[int]omis.ThreadInfo, systems map[instance]uint64) {
+func (q query) neverLess(infos map[int]node.ThreadInfo, systems map[instance]uint64) {
 	q.r.mu.Lock()
 	defer q.r.mu.Unlock()
 	for i, system := range systems {

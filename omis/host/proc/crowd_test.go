@@ -15,6 +15,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // aloneEnv makes the test binary read its own threads without privilege.
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // everything has all fields that crowd reads.
-const everything = threadStatFields | omis.ThreadTotalTime
+const everything = threadStatFields | node.ThreadTotalTime
 
 // newCrowd returns a Reader whose eBPF program is loaded.
 func newCrowd(t testing.TB) *Reader {
@@ -87,7 +88,7 @@ func TestThreadsAtOnceEqualFiles(t *testing.T) {
 			t.Errorf("thread %d: %+v, %t, want %+v, %v", tid, got, there, want, err)
 		}
 	}
-	if other := r.ThreadInfos(me, tids, everything&^omis.ThreadName)[tids[0]]; other.Name != "" {
+	if other := r.ThreadInfos(me, tids, everything&^node.ThreadName)[tids[0]]; other.Name != "" {
 		t.Errorf("name %q, which was not asked for", other.Name)
 	}
 }
@@ -103,7 +104,7 @@ func TestThreadsLeftToFiles(t *testing.T) {
 	if infos := r.ThreadInfos(me, tids[1:], everything); infos != nil {
 		t.Errorf("%d threads for a few", len(infos))
 	}
-	if infos := r.ThreadInfos(me, tids, everything|omis.ThreadStackSize); infos != nil {
+	if infos := r.ThreadInfos(me, tids, everything|node.ThreadStackSize); infos != nil {
 		t.Errorf("%d threads without what was asked for", len(infos))
 	}
 	if infos := r.ThreadInfos(omis.ProcID{PID: me.PID, Start: me.Start + 1}, tids, everything); infos != nil {
@@ -160,9 +161,9 @@ func TestSystemTimeNeverFalls(t *testing.T) {
 	}{
 		{instance{7, 100}, 55e6, 0.05}, {instance{7, 100}, 49e6, 0.05}, {instance{7, 100}, 65e6, 0.06}, {instance{7, 101}, 19e6, 0.01},
 	} {
-		infos := map[int]omis.ThreadInfo{7: {Priority: 3}}
+		infos := map[int]node.ThreadInfo{7: {Priority: 3}}
 		q.neverLess(infos, map[instance]uint64{c.thread: c.system})
-		if got := infos[7]; got != (omis.ThreadInfo{Priority: 3, SystemTime: c.want}) {
+		if got := infos[7]; got != (node.ThreadInfo{Priority: 3, SystemTime: c.want}) {
 			t.Errorf("%+v, want %v", got, c.want)
 		}
 	}

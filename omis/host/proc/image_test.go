@@ -20,6 +20,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 )
 
 // covered starts a process that has mapped a library and then mounted another file over
@@ -52,7 +53,7 @@ func TestPipeOverAMappedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	library, id := covered(t, pipe)
-	found := make(chan []omis.Module, 1)
+	found := make(chan []node.Module, 1)
 	go func() {
 		modules, err := proc.Modules(id)
 		if err != nil {
@@ -62,7 +63,7 @@ func TestPipeOverAMappedFile(t *testing.T) {
 	}()
 	select {
 	case modules := <-found:
-		if !slices.ContainsFunc(modules, func(m omis.Module) bool { return m.Path == library }) {
+		if !slices.ContainsFunc(modules, func(m node.Module) bool { return m.Path == library }) {
 			t.Errorf("no %s in %v", library, modules)
 		}
 	case <-time.After(10 * time.Second):

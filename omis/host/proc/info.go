@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 const (
@@ -23,19 +24,19 @@ const (
 // The files in which the kernel shows each component. A component that is in several
 // files comes from a file that must be read anyway, else from the cheapest.
 const (
-	statusOnly = omis.ProcUID | omis.ProcGID | omis.ProcMaxResidentSize | switches
-	statOnly   = omis.ProcPriority | omis.ProcSystemTime | omis.ProcMinorPageFaults | omis.ProcMajorPageFaults
-	either     = omis.ProcParent | omis.ProcSchedulingState
-	anywhere   = omis.ProcMemorySize
+	statusOnly = node.ProcUID | node.ProcGID | node.ProcMaxResidentSize | switches
+	statOnly   = node.ProcPriority | node.ProcSystemTime | node.ProcMinorPageFaults | node.ProcMajorPageFaults
+	either     = node.ProcParent | node.ProcSchedulingState
+	anywhere   = node.ProcMemorySize
 
-	switches = omis.ProcVolContSwitch | omis.ProcInvolContSwitch
+	switches = node.ProcVolContSwitch | node.ProcInvolContSwitch
 )
 
 // unread returns a ProcInfo with the values that Linux does not have (OMIS 8.1.2).
-func unread() omis.ProcInfo { return omis.ProcInfo{IntResidentSize: -1, Swaps: -1} }
+func unread() node.ProcInfo { return node.ProcInfo{IntResidentSize: -1, Swaps: -1} }
 
 // Info reads the components in f from the cheapest sources.
-func (r *Reader) Info(p omis.ProcID, f omis.ProcFields) (omis.ProcInfo, error) {
+func (r *Reader) Info(p omis.ProcID, f node.ProcFields) (node.ProcInfo, error) {
 	info := unread()
 	q, err := r.ask(p)
 	if err != nil {
@@ -52,16 +53,16 @@ func (r *Reader) Info(p omis.ProcID, f omis.ProcFields) (omis.ProcInfo, error) {
 }
 
 // collect reads the components in f, first those that are read by the process's number.
-func (q query) collect(f omis.ProcFields, info *omis.ProcInfo) error {
+func (q query) collect(f node.ProcFields, info *node.ProcInfo) error {
 	for _, part := range [...]struct {
 		needed bool
-		read   func(query, omis.ProcFields, *omis.ProcInfo) error
+		read   func(query, node.ProcFields, *node.ProcInfo) error
 	}{
-		{f&omis.ProcTotalTime != 0, query.time},
-		{f&(omis.ProcArgv|omis.ProcUserArgv) != 0, query.arguments},
-		{f&omis.ProcEnvp != 0, query.environment},
-		{f&(omis.ProcFileInput|omis.ProcFileOutput) != 0, query.inputOutput},
-		{f&omis.ProcResidentSize != 0 && f&statusOnly == 0 || f&anywhere != 0 && f&(statusOnly|statOnly|either) == 0, query.sizes},
+		{f&node.ProcTotalTime != 0, query.time},
+		{f&(node.ProcArgv|node.ProcUserArgv) != 0, query.arguments},
+		{f&node.ProcEnvp != 0, query.environment},
+		{f&(node.ProcFileInput|node.ProcFileOutput) != 0, query.inputOutput},
+		{f&node.ProcResidentSize != 0 && f&statusOnly == 0 || f&anywhere != 0 && f&(statusOnly|statOnly|either) == 0, query.sizes},
 		{f&statusOnly != 0, query.status},
 		{f&statOnly != 0 || f&either != 0 && f&statusOnly == 0, query.stat},
 	} {
@@ -75,7 +76,7 @@ func (q query) collect(f omis.ProcFields, info *omis.ProcInfo) error {
 	return nil
 }
 
-func (q query) stat(_ omis.ProcFields, info *omis.ProcInfo) error {
+func (q query) stat(_ node.ProcFields, info *node.ProcInfo) error {
 	text, err := q.read(fileID{name: statFile})
 	if err != nil {
 		return err
@@ -99,7 +100,7 @@ func (q query) stat(_ omis.ProcFields, info *omis.ProcInfo) error {
 // sizes reads the memory sizes from statm, in pages. Since Linux 6.2 the kernel counts
 // pages for each processor, and the resident size in stat can be wrong by some hundred
 // kilobytes.
-func (q query) sizes(_ omis.ProcFields, info *omis.ProcInfo) error {
+func (q query) sizes(_ node.ProcFields, info *node.ProcInfo) error {
 	text, err := q.read(fileID{name: statmFile})
 	if err != nil {
 		return err
@@ -112,7 +113,7 @@ func (q query) sizes(_ omis.ProcFields, info *omis.ProcInfo) error {
 
 // time reads the CPU clock of the process by its number; that is the right process if it
 // is still alive afterwards.
-func (q query) time(_ omis.ProcFields, info *omis.ProcInfo) error {
+func (q query) time(_ node.ProcFields, info *node.ProcInfo) error {
 	const scheduled = 2 // CPUCLOCK_SCHED
 	var ts unix.Timespec
 	if err := unix.ClockGettime(int32(^q.k.id.PID<<3|scheduled), &ts); err != nil {
@@ -122,7 +123,7 @@ func (q query) time(_ omis.ProcFields, info *omis.ProcInfo) error {
 	return nil
 }
 
-func (q query) status(f omis.ProcFields, info *omis.ProcInfo) error {
+func (q query) status(f node.ProcFields, info *node.ProcInfo) error {
 	text, err := q.read(fileID{name: statusFile})
 	if err != nil {
 		return err
@@ -143,7 +144,7 @@ func (q query) status(f omis.ProcFields, info *omis.ProcInfo) error {
 
 // switches sums up the context switches of the existing threads: the kernel does not show
 // the sum of ended threads.
-func (q query) switches(info *omis.ProcInfo) error {
+func (q query) switches(info *node.ProcInfo) error {
 	tids, err := q.threads()
 	if err != nil {
 		return err
@@ -161,12 +162,12 @@ func (q query) switches(info *omis.ProcInfo) error {
 	return nil
 }
 
-func (q query) arguments(_ omis.ProcFields, info *omis.ProcInfo) (err error) {
+func (q query) arguments(_ node.ProcFields, info *node.ProcInfo) (err error) {
 	info.Argv, err = q.words("cmdline")
 	return err
 }
 
-func (q query) environment(_ omis.ProcFields, info *omis.ProcInfo) (err error) {
+func (q query) environment(_ node.ProcFields, info *node.ProcInfo) (err error) {
 	info.Envp, err = q.words("environ")
 	return err
 }
@@ -181,7 +182,7 @@ func (q query) words(path string) ([]string, error) {
 	return strings.Split(string(text), "\x00"), nil
 }
 
-func (q query) inputOutput(_ omis.ProcFields, info *omis.ProcInfo) error {
+func (q query) inputOutput(_ node.ProcFields, info *node.ProcInfo) error {
 	text, err := q.read(fileID{name: ioFile})
 	if err != nil {
 		return err

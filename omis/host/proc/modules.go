@@ -9,10 +9,11 @@ import (
 	"strings"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // Modules lists the load modules of a process, the main one first.
-func Modules(p omis.ProcID) ([]omis.Module, error) {
+func Modules(p omis.ProcID) ([]node.Module, error) {
 	if err := Alive(p); err != nil {
 		return nil, err
 	}
@@ -21,14 +22,14 @@ func Modules(p omis.ProcID) ([]omis.Module, error) {
 		return nil, err
 	}
 	main, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
-	var modules []omis.Module
+	var modules []node.Module
 	for _, image := range maps.images() {
 		m, err := module(p.PID, image)
 		if err != nil {
 			continue // the mapped file is not a program, or does not exist any more
 		}
 		if image.Path == main {
-			modules = append([]omis.Module{m}, modules...)
+			modules = append([]node.Module{m}, modules...)
 		} else {
 			modules = append(modules, m)
 		}
@@ -58,17 +59,17 @@ func (ms Mappings) images() []Mapping {
 	return images
 }
 
-func module(pid int, image Mapping) (omis.Module, error) {
+func module(pid int, image Mapping) (node.Module, error) {
 	f, err := OpenImage(pid, image)
 	if err != nil {
-		return omis.Module{}, err
+		return node.Module{}, err
 	}
 	defer f.Close()
 	file, err := ReadELF(f)
 	if err != nil {
-		return omis.Module{}, err
+		return node.Module{}, err
 	}
-	m := omis.Module{Path: image.Path, Bias: bias(file, image)}
+	m := node.Module{Path: image.Path, Bias: bias(file, image)}
 	for _, s := range file.Progs {
 		if s.Type != elf.PT_LOAD {
 			continue

@@ -7,16 +7,17 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/tasks"
+	"mirador/omis/node"
 )
 
 const (
 	// crowdStat are the components that reading processes at once can answer.
-	crowdStat = omis.ProcSchedulingState | omis.ProcTotalTime | omis.ProcPriority | omis.ProcSystemTime
+	crowdStat = node.ProcSchedulingState | node.ProcTotalTime | node.ProcPriority | node.ProcSystemTime
 	// crowdKnown are the components that need no reading.
-	crowdKnown = omis.ProcGlobalID | omis.ProcLocalID | omis.ProcMessageQueue | omis.ProcNode | omis.ProcIntResidentSize | omis.ProcSwaps
+	crowdKnown = node.ProcGlobalID | node.ProcLocalID | node.ProcMessageQueue | node.ProcNode | node.ProcIntResidentSize | node.ProcSwaps
 	// crowdSizes are also accepted: they come from a file of the process, which is cheap
 	// to read.
-	crowdSizes = omis.ProcMemorySize | omis.ProcResidentSize
+	crowdSizes = node.ProcMemorySize | node.ProcResidentSize
 	// passed is the number of threads in the system that the eBPF program can skip in the
 	// time of one process's files.
 	passed = 16
@@ -24,7 +25,7 @@ const (
 
 // ProcInfos returns Info of processes in the order of the list. Elements that it cannot
 // read, or not faster than their files, are nil; call Info for those.
-func (r *Reader) ProcInfos(list []omis.ProcID, f omis.ProcFields) []*omis.ProcInfo {
+func (r *Reader) ProcInfos(list []omis.ProcID, f node.ProcFields) []*node.ProcInfo {
 	if f&crowdStat == 0 || f&^(crowdStat|crowdKnown|crowdSizes) != 0 || !pays(len(list), allThreads()) {
 		return nil
 	}
@@ -36,7 +37,7 @@ func (r *Reader) ProcInfos(list []omis.ProcID, f omis.ProcFields) []*omis.ProcIn
 func pays(asked, threads int) bool { return asked >= fewest && threads <= passed*asked }
 
 // procInfosAtOnce does the work of ProcInfos.
-func (r *Reader) procInfosAtOnce(list []omis.ProcID, f omis.ProcFields) []*omis.ProcInfo {
+func (r *Reader) procInfosAtOnce(list []omis.ProcID, f node.ProcFields) []*node.ProcInfo {
 	all := r.crowd.reader()
 	if all == nil {
 		return nil
@@ -45,7 +46,7 @@ func (r *Reader) procInfosAtOnce(list []omis.ProcID, f omis.ProcFields) []*omis.
 	for i, p := range list {
 		at[p] = i
 	}
-	infos, told := make([]omis.ProcInfo, len(list)), make([]*omis.ProcInfo, len(list))
+	infos, told := make([]node.ProcInfo, len(list)), make([]*node.ProcInfo, len(list))
 	err := all.ReadProcesses(func(p *tasks.Process) {
 		id := omis.ProcID{PID: p.TID, Start: p.Start / (1e9 / userHz)}
 		i, wanted := at[id]
@@ -72,11 +73,11 @@ func allThreads() int {
 }
 
 // crowdInfo converts the components in f of a process that was read.
-func (r *Reader) crowdInfo(id omis.ProcID, f omis.ProcFields, p *tasks.Process, info *omis.ProcInfo) error {
+func (r *Reader) crowdInfo(id omis.ProcID, f node.ProcFields, p *tasks.Process, info *node.ProcInfo) error {
 	*info = unread()
 	info.State, info.Priority = schedulingState(p.State), p.Nice
 	info.TotalTime = float64(p.Ran) / 1e9
-	if f&(omis.ProcSystemTime|crowdSizes) == 0 {
+	if f&(node.ProcSystemTime|crowdSizes) == 0 {
 		return nil
 	}
 	q, err := r.ask(id)
@@ -84,7 +85,7 @@ func (r *Reader) crowdInfo(id omis.ProcID, f omis.ProcFields, p *tasks.Process, 
 		return err
 	}
 	defer q.done()
-	if f&omis.ProcSystemTime != 0 {
+	if f&node.ProcSystemTime != 0 {
 		info.SystemTime = q.notLess(int64(p.System() / (1e9 / userHz)))
 	}
 	if f&crowdSizes != 0 {

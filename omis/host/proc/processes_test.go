@@ -15,6 +15,7 @@ import (
 
 	"mirador/examples/targets"
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // allCrowd has all components accepted when processes are read at once.
@@ -61,7 +62,7 @@ func TestProcessesAtOnceEqualFiles(t *testing.T) {
 		}
 		awaitAsleep(t, id.PID)
 	}
-	for _, f := range []omis.ProcFields{allCrowd, omis.ProcTotalTime | omis.ProcSystemTime} {
+	for _, f := range []node.ProcFields{allCrowd, node.ProcTotalTime | node.ProcSystemTime} {
 		infos := r.procInfosAtOnce(ids, f)
 		for i, id := range ids {
 			want, err := files.Info(id, f)
@@ -80,9 +81,9 @@ func TestProcessesAtOnceEqualFiles(t *testing.T) {
 }
 
 // shown formats the components in f.
-func shown(i *omis.ProcInfo, f omis.ProcFields) (s string) {
-	for bit := omis.ProcGlobalID; bit <= omis.ProcInvolContSwitch; bit <<= 1 {
-		if f&bit&^(omis.ProcGlobalID|omis.ProcLocalID|omis.ProcMessageQueue|omis.ProcNode) != 0 {
+func shown(i *node.ProcInfo, f node.ProcFields) (s string) {
+	for bit := node.ProcGlobalID; bit <= node.ProcInvolContSwitch; bit <<= 1 {
+		if f&bit&^(node.ProcGlobalID|node.ProcLocalID|node.ProcMessageQueue|node.ProcNode) != 0 {
 			s += fmt.Sprintf("%#x %s, ", uint32(bit), component(i, bit))
 		}
 	}
@@ -102,7 +103,7 @@ func TestTimesOfProcessesNeverFall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var last omis.ProcInfo
+	var last node.ProcInfo
 	for begin := time.Now(); last.TotalTime < 0.2; {
 		if time.Since(begin) > time.Minute {
 			t.Fatalf("it has worked for %v s", last.TotalTime)
@@ -115,7 +116,7 @@ func TestTimesOfProcessesNeverFall(t *testing.T) {
 		if at == nil {
 			t.Fatal("it was not read")
 		}
-		for _, now := range []omis.ProcInfo{info, *at} {
+		for _, now := range []node.ProcInfo{info, *at} {
 			if now.TotalTime < last.TotalTime || now.SystemTime < last.SystemTime {
 				t.Fatalf("%+v after %+v", now, last)
 			}
@@ -162,7 +163,7 @@ func TestProcessesLeftToFiles(t *testing.T) {
 		t.Errorf("a process that does not exist was read: %+v", infos[0])
 	}
 	many := make([]omis.ProcID, 1<<16)
-	for _, f := range []omis.ProcFields{0, crowdSizes, crowdStat | omis.ProcUID, crowdStat | omis.ProcParent} {
+	for _, f := range []node.ProcFields{0, crowdSizes, crowdStat | node.ProcUID, crowdStat | node.ProcParent} {
 		if r.ProcInfos(many, f) != nil {
 			t.Errorf("fields %#x were read at once", uint32(f))
 		}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 func newReader(t testing.TB, most int) *Reader {
@@ -86,7 +87,7 @@ func wantGone(t *testing.T, err error) {
 	}
 }
 
-const numeric = omis.ProcSchedulingState | omis.ProcTotalTime | omis.ProcUID | omis.ProcPriority
+const numeric = node.ProcSchedulingState | node.ProcTotalTime | node.ProcUID | node.ProcPriority
 
 func sleepers(t testing.TB, n int) (ids []omis.ProcID) {
 	for range n {
@@ -137,7 +138,7 @@ func TestWithoutDescriptors(t *testing.T) {
 	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
 	for range 2 {
 		for _, id := range ids {
-			if _, err := r.Info(id, numeric|omis.ProcArgv); err != nil {
+			if _, err := r.Info(id, numeric|node.ProcArgv); err != nil {
 				t.Error(err)
 			}
 		}
@@ -157,7 +158,7 @@ func TestEndedProcess(t *testing.T) {
 	if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
 		t.Fatal(err)
 	}
-	for bit := omis.ProcGlobalID; bit <= omis.ProcInvolContSwitch; bit <<= 1 { // The process is a zombie now.
+	for bit := node.ProcGlobalID; bit <= node.ProcInvolContSwitch; bit <<= 1 { // The process is a zombie now.
 		_, err := r.Info(id, bit)
 		wantGone(t, err)
 	}
@@ -166,7 +167,7 @@ func TestEndedProcess(t *testing.T) {
 	wantGone(t, err)
 	_, err = r.Threads(id)
 	wantGone(t, err)
-	_, err = r.ThreadInfo(id, id.PID, omis.ThreadTotalTime)
+	_, err = r.ThreadInfo(id, id.PID, node.ThreadTotalTime)
 	wantGone(t, err)
 	if n := keptOpen(t); n != 0 {
 		t.Errorf("%d descriptors are kept", n)
@@ -194,7 +195,7 @@ func TestNumberUsedAgain(t *testing.T) {
 		if _, err := r.Info(other, numeric); err != nil {
 			t.Error(err)
 		}
-		for _, f := range []omis.ProcFields{numeric, omis.ProcTotalTime, omis.ProcArgv, 0} {
+		for _, f := range []node.ProcFields{numeric, node.ProcTotalTime, node.ProcArgv, 0} {
 			_, err := r.Info(id, f)
 			wantGone(t, err)
 		}
@@ -229,7 +230,7 @@ func TestThreadsComeAndGo(t *testing.T) {
 	me := self(t)
 	for range 20 {
 		tid, finish := lastingThread()
-		if _, err := r.ThreadInfo(me, tid, omis.ThreadTotalTime|omis.ThreadPriority); err != nil {
+		if _, err := r.ThreadInfo(me, tid, node.ThreadTotalTime|node.ThreadPriority); err != nil {
 			t.Fatal(err)
 		}
 		finish()
@@ -242,7 +243,7 @@ func TestThreadsComeAndGo(t *testing.T) {
 				break
 			}
 		}
-		_, err := r.ThreadInfo(me, tid, omis.ThreadTotalTime|omis.ThreadPriority)
+		_, err := r.ThreadInfo(me, tid, node.ThreadTotalTime|node.ThreadPriority)
 		wantGone(t, err)
 	}
 	if n := len(r.procs[me].files); n != 0 {
@@ -305,7 +306,7 @@ func TestManyReaders(t *testing.T) {
 				if _, err := r.Info(ids[(n+worker)%len(ids)], numeric); err != nil {
 					t.Error(err)
 				}
-				if _, err := r.ThreadInfo(ids[n%len(ids)], ids[n%len(ids)].PID, omis.ThreadTotalTime); err != nil {
+				if _, err := r.ThreadInfo(ids[n%len(ids)], ids[n%len(ids)].PID, node.ThreadTotalTime); err != nil {
 					t.Error(err)
 				}
 				r.Forget(ids[(n*7)%len(ids)])
@@ -325,7 +326,7 @@ func TestReadingAllocatesNothing(t *testing.T) {
 	r := newReader(t, 0)
 	id, _ := sleeper(t)
 	read := func() {
-		if _, err := r.ThreadInfo(id, id.PID, omis.ThreadSchedulingState|omis.ThreadTotalTime); err != nil {
+		if _, err := r.ThreadInfo(id, id.PID, node.ThreadSchedulingState|node.ThreadTotalTime); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // stat holds the fields that this package uses of /proc/PID/stat or of a thread's stat.
@@ -113,11 +113,11 @@ func over(state byte, threads int) bool { return state == 'X' || state == 'Z' &&
 func schedulingState(letter byte) int {
 	switch letter {
 	case 'R':
-		return omis.StateRunning
+		return node.StateRunning
 	case 'Z', 'X':
-		return omis.StateZombie
+		return node.StateZombie
 	case 'T', 't':
-		return omis.StateStopped
+		return node.StateStopped
 	}
-	return omis.StateBlocked
+	return node.StateBlocked
 }

@@ -7,10 +7,11 @@ import (
 	"os"
 
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // threadStatFields are the components in a thread's stat file.
-const threadStatFields = omis.ThreadSchedulingState | omis.ThreadPriority | omis.ThreadSystemTime | omis.ThreadName
+const threadStatFields = node.ThreadSchedulingState | node.ThreadPriority | node.ThreadSystemTime | node.ThreadName
 
 // Threads lists the threads of a process in ascending order.
 func Threads(pid int) ([]int, error) {
@@ -52,8 +53,8 @@ func (r *Reader) Threads(p omis.ProcID) ([]int, error) {
 
 // ThreadInfo reads the components in f. Parent stays 0, because /proc does not show the
 // creator of a thread.
-func (r *Reader) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.ThreadInfo, error) {
-	var info omis.ThreadInfo
+func (r *Reader) ThreadInfo(p omis.ProcID, tid int, f node.ThreadFields) (node.ThreadInfo, error) {
+	var info node.ThreadInfo
 	q, err := r.ask(p)
 	if err != nil {
 		return info, err
@@ -62,10 +63,10 @@ func (r *Reader) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.T
 		err = q.threadStat(tid, f, &info)
 	}
 	// If no component is asked for, the cheapest file shows whether the thread exists.
-	if err == nil && (f&omis.ThreadTotalTime != 0 || f&threadStatFields == 0) {
+	if err == nil && (f&node.ThreadTotalTime != 0 || f&threadStatFields == 0) {
 		err = q.threadTime(tid, &info)
 	}
-	if err == nil && f&omis.ThreadStackSize != 0 {
+	if err == nil && f&node.ThreadStackSize != 0 {
 		info.StackSize = stackSize(p.PID, tid)
 	}
 	switch {
@@ -80,7 +81,7 @@ func (r *Reader) ThreadInfo(p omis.ProcID, tid int, f omis.ThreadFields) (omis.T
 	return info, q.end(err)
 }
 
-func (q query) threadStat(tid int, f omis.ThreadFields, info *omis.ThreadInfo) error {
+func (q query) threadStat(tid int, f node.ThreadFields, info *node.ThreadInfo) error {
 	text, err := q.read(fileID{tid, statFile})
 	if err != nil {
 		return err
@@ -89,7 +90,7 @@ func (q query) threadStat(tid int, f omis.ThreadFields, info *omis.ThreadInfo) e
 	if err != nil {
 		return err
 	}
-	if f&omis.ThreadName != 0 {
+	if f&node.ThreadName != 0 {
 		info.Name = string(s.name)
 	}
 	info.State = schedulingState(s.state)
@@ -99,7 +100,7 @@ func (q query) threadStat(tid int, f omis.ThreadFields, info *omis.ThreadInfo) e
 }
 
 // threadTime reads the processor time of a thread, exact to the nanosecond.
-func (q query) threadTime(tid int, info *omis.ThreadInfo) error {
+func (q query) threadTime(tid int, info *node.ThreadInfo) error {
 	text, err := q.read(fileID{tid, schedstatFile})
 	if err != nil {
 		return err

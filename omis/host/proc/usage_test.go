@@ -18,6 +18,7 @@ import (
 
 	"mirador/examples/targets"
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // usage is a process of testdata/usage.c, with its own report of its resource use.
@@ -136,7 +137,7 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
-const allFields = omis.ProcInvolContSwitch<<1 - 1
+const allFields = node.ProcInvolContSwitch<<1 - 1
 
 // TestInfoEqualsOwnReport compares every component that the node provides with the
 // process's own system calls (getrusage, getpriority, getppid), and with ps.
@@ -158,7 +159,7 @@ func TestInfoEqualsOwnReport(t *testing.T) {
 		{"gid", float64(i.GID), nogroup, 0},
 		{"parent", float64(i.Parent), s["ppid"], 0},
 		{"priority", float64(i.Priority), s["nice"], 0},
-		{"state", float64(i.State), omis.StateBlocked, 0},
+		{"state", float64(i.State), node.StateBlocked, 0},
 		{"total time", i.TotalTime, s["utime"] + s["stime"], 0.02},
 		{"system time", i.SystemTime, s["stime"], 0.02},
 		{"most resident", float64(i.MaxResidentSize), s["maxrss"], 1 << 20},
@@ -197,7 +198,7 @@ func TestInfoBitByBit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for bit := omis.ProcGlobalID; bit <= omis.ProcInvolContSwitch; bit <<= 1 {
+	for bit := node.ProcGlobalID; bit <= node.ProcInvolContSwitch; bit <<= 1 {
 		i, err := r.Info(u.id, bit)
 		if err != nil {
 			t.Errorf("%#x: %v", bit, err)
@@ -208,24 +209,24 @@ func TestInfoBitByBit(t *testing.T) {
 	}
 }
 
-func component(i *omis.ProcInfo, bit omis.ProcFields) string {
+func component(i *node.ProcInfo, bit node.ProcFields) string {
 	switch bit {
-	case omis.ProcArgv, omis.ProcUserArgv:
+	case node.ProcArgv, node.ProcUserArgv:
 		return fmt.Sprint(i.Argv)
-	case omis.ProcEnvp:
+	case node.ProcEnvp:
 		return fmt.Sprint(i.Envp)
-	case omis.ProcTotalTime:
+	case node.ProcTotalTime:
 		return fmt.Sprintf("%.2f", i.TotalTime)
-	case omis.ProcSystemTime:
+	case node.ProcSystemTime:
 		return fmt.Sprintf("%.2f", i.SystemTime)
 	}
-	return fmt.Sprint(map[omis.ProcFields]int64{
-		omis.ProcUID: i.UID, omis.ProcGID: i.GID, omis.ProcParent: int64(i.Parent), omis.ProcSchedulingState: int64(i.State),
-		omis.ProcPriority: i.Priority, omis.ProcMemorySize: i.MemorySize, omis.ProcResidentSize: i.ResidentSize,
-		omis.ProcMaxResidentSize: i.MaxResidentSize, omis.ProcIntResidentSize: i.IntResidentSize,
-		omis.ProcMinorPageFaults: i.MinorFaults, omis.ProcMajorPageFaults: i.MajorFaults, omis.ProcSwaps: i.Swaps,
-		omis.ProcFileInput: i.FileInput, omis.ProcFileOutput: i.FileOutput,
-		omis.ProcVolContSwitch: i.VoluntarySwitches, omis.ProcInvolContSwitch: i.InvoluntaryOnes,
+	return fmt.Sprint(map[node.ProcFields]int64{
+		node.ProcUID: i.UID, node.ProcGID: i.GID, node.ProcParent: int64(i.Parent), node.ProcSchedulingState: int64(i.State),
+		node.ProcPriority: i.Priority, node.ProcMemorySize: i.MemorySize, node.ProcResidentSize: i.ResidentSize,
+		node.ProcMaxResidentSize: i.MaxResidentSize, node.ProcIntResidentSize: i.IntResidentSize,
+		node.ProcMinorPageFaults: i.MinorFaults, node.ProcMajorPageFaults: i.MajorFaults, node.ProcSwaps: i.Swaps,
+		node.ProcFileInput: i.FileInput, node.ProcFileOutput: i.FileOutput,
+		node.ProcVolContSwitch: i.VoluntarySwitches, node.ProcInvolContSwitch: i.InvoluntaryOnes,
 	}[bit])
 }
 
@@ -241,7 +242,7 @@ func TestThreadInfoEqualsOwnReport(t *testing.T) {
 	names := strings.Split(strings.TrimSpace(ps(t, u.id.PID, "-L", "-o", "comm=")), "\n")
 	atOnce := r.ThreadInfos(u.id, append(make([]int, fewest), tids...), everything)
 	for n, tid := range tids {
-		i, err := r.ThreadInfo(u.id, tid, omis.ThreadSystemTime<<1-1|omis.ThreadName)
+		i, err := r.ThreadInfo(u.id, tid, node.ThreadSystemTime<<1-1|node.ThreadName)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +256,7 @@ func TestThreadInfoEqualsOwnReport(t *testing.T) {
 }
 
 // check compares what was read about the n-th thread with the process's report.
-func (u *usage) check(t *testing.T, tid, n int, name string, i omis.ThreadInfo) {
+func (u *usage) check(t *testing.T, tid, n int, name string, i node.ThreadInfo) {
 	t.Helper()
 	self, ok := u.threads[tid]
 	if !ok {
@@ -265,7 +266,7 @@ func (u *usage) check(t *testing.T, tid, n int, name string, i omis.ThreadInfo) 
 	near(t, "system time", i.SystemTime, self[1], 0.02)
 	near(t, "priority", float64(i.Priority), self[2], 0)
 	near(t, "priority", float64(i.Priority), []float64{3, 5, 7}[n], 0)
-	near(t, "state", float64(i.State), omis.StateBlocked, 0)
+	near(t, "state", float64(i.State), node.StateBlocked, 0)
 	if i.Name != name {
 		t.Errorf("name %q, ps says %q", i.Name, name)
 	}

@@ -14,6 +14,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/host/prototype"
+	"mirador/omis/node"
 )
 
 // mostImages limits the number of cached files; if it is exceeded, the cache is cleared.
@@ -54,7 +55,7 @@ func (c *Catalog) Describe(files ...prototype.File) error {
 
 // module is a mapped file of a process.
 type module struct {
-	omis.Module
+	node.Module
 	*image
 	program bool
 }

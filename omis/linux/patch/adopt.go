@@ -8,9 +8,9 @@ import (
 	"errors"
 	"slices"
 
-	"mirador/omis"
 	"mirador/omis/code/x86/detour"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 )
 
 // The process can write whatever it likes where an earlier monitor has put its arenas. So
@@ -146,7 +146,7 @@ func (in *inspection) adoptPlace(b block, text []byte) *place {
 		rest = rest[instSize:]
 	}
 	for range points {
-		point := &Point{site: in.site, patch: omis.Patch{Addr: le.Uint64(rest)}, at: le.Uint64(rest[8:]), change: le.Uint64(rest[16:])}
+		point := &Point{site: in.site, patch: node.Patch{Addr: le.Uint64(rest)}, at: le.Uint64(rest[8:]), change: le.Uint64(rest[16:])}
 		code := span{int(le.Uint32(rest[24:])), int(le.Uint32(rest[28:]))}
 		if code.begin > code.end || code.end > len(stub) || in.arenaOf(point.change) == nil || !p.begins(point.at) {
 			return nil

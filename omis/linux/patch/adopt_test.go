@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"testing"
 
-	"mirador/omis"
 	"mirador/omis/code/x86/detour"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 )
 
 // ram is memory of a process from an address on.
@@ -163,7 +163,7 @@ func TestSwitchThatWasOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.releaseAll([]*Point{former})
-	point := &Point{site: s, at: 0x10000, patch: omis.Patch{Addr: 0x10000, Make: func(omis.Spot) ([]byte, error) { return nil, nil }}}
+	point := &Point{site: s, at: 0x10000, patch: node.Patch{Addr: 0x10000, Make: func(node.Spot) ([]byte, error) { return nil, nil }}}
 	nop := []byte{0x0f, 0x1f, 0x44, 0, 0}
 	b := &Batch{site: s}
 	if err := b.build(&change{Window: detour.Window{Addr: 0x10000, Code: nop, Ends: []int{len(nop)}}, points: []*Point{point}}); err != nil {

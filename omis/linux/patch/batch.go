@@ -8,16 +8,16 @@ import (
 	"fmt"
 	"slices"
 
-	"mirador/omis"
 	"mirador/omis/code/x86/detour"
 	"mirador/omis/code/x86/landing"
+	"mirador/omis/node"
 )
 
 // Batch is what is to be changed at once.
 type Batch struct {
 	site    *Site
 	program Program
-	patches []omis.Patch
+	patches []node.Patch
 	points  []*Point
 	errs    []error
 	changes []*change
@@ -42,7 +42,7 @@ type Range struct{ Begin, End uint64 }
 type change struct {
 	former *place // nil: there was none
 	detour.Window
-	exclusive string // see omis.Patched
+	exclusive string // see node.Patched
 	points    []*Point
 	fresh     []int // indices of the patches it is for
 	// sleepers is where to find goroutines that may have been interrupted within the
@@ -59,7 +59,7 @@ type write struct {
 
 // Prepare makes ready what can be made so before the process is stopped. Nothing
 // changes in the process, nor in what the site says.
-func (s *Site) Prepare(list []omis.Patch, program Program) *Batch {
+func (s *Site) Prepare(list []node.Patch, program Program) *Batch {
 	b := &Batch{site: s}
 	b.program, b.patches = program, list
 	b.points, b.errs = make([]*Point, len(list)), make([]error, len(list))

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"mirador/omis"
 	"mirador/omis/code/x86/detour"
+	"mirador/omis/node"
 )
 
 // Other tools set uprobes and breakpoints at the first instructions of functions. The
@@ -29,7 +29,7 @@ type effects struct {
 // behindFirst finds the place for code at the beginning of a function behind its first
 // instruction. The code reads some of the arguments. The error says why it has to run
 // before that instruction.
-func (s *Surveyor) behindFirst(f *function, i int, p spot, reads omis.Arguments) (spot, error) {
+func (s *Surveyor) behindFirst(f *function, i int, p spot, reads node.Arguments) (spot, error) {
 	first := i == 0 || i == 1 && f.insts[0].pad
 	switch {
 	case !first || i+1 >= len(f.insts):
@@ -59,7 +59,7 @@ func (s *Surveyor) behindFirst(f *function, i int, p spot, reads omis.Arguments)
 
 // effectsOf tells what an instruction changes of what code at the beginning of a function
 // uses. The error says why such code cannot run behind it.
-func effectsOf(inst x86asm.Inst, reads omis.Arguments) (e effects, err error) {
+func effectsOf(inst x86asm.Inst, reads node.Arguments) (e effects, err error) {
 	if _, branches := inst.Args[0].(x86asm.Rel); branches {
 		return e, errors.New("its first instruction is a branch")
 	}
@@ -111,7 +111,7 @@ func isStack(a x86asm.Arg) bool {
 }
 
 // argumentOf is the set that has the argument a register belongs to.
-var argumentOf = map[x86asm.Reg]omis.Arguments{
+var argumentOf = map[x86asm.Reg]node.Arguments{
 	x86asm.RDI: 1 << 0, x86asm.EDI: 1 << 0, x86asm.DI: 1 << 0, x86asm.DIB: 1 << 0,
 	x86asm.RSI: 1 << 1, x86asm.ESI: 1 << 1, x86asm.SI: 1 << 1, x86asm.SIB: 1 << 1,
 	x86asm.RDX: 1 << 2, x86asm.EDX: 1 << 2, x86asm.DX: 1 << 2, x86asm.DL: 1 << 2, x86asm.DH: 1 << 2,
@@ -122,7 +122,7 @@ var argumentOf = map[x86asm.Reg]omis.Arguments{
 
 // written are the arguments that an instruction may change: all of them, where the
 // instruction may change other registers than its first operand.
-func written(inst x86asm.Inst) omis.Arguments {
+func written(inst x86asm.Inst) node.Arguments {
 	switch inst.Op {
 	case x86asm.PUSH, x86asm.CMP, x86asm.TEST, x86asm.NOP:
 		return 0
@@ -135,7 +135,7 @@ func written(inst x86asm.Inst) omis.Arguments {
 		}
 		return 0
 	}
-	return ^omis.Arguments(0)
+	return ^node.Arguments(0)
 }
 
 // keepsFlags reports whether an operation leaves the flags as they are.

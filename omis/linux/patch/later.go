@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sort"
 
-	"mirador/omis"
 	"mirador/omis/code/x86/detour"
+	"mirador/omis/node"
 )
 
 // Small functions in Go, which check no stack, often begin with an instruction that reads
@@ -24,7 +24,7 @@ const mostSkipped = 6
 
 // later finds the place for code at the beginning of a function in Go behind some of its first
 // instructions, the i-th of the function and those behind it, and the instruction there.
-func (s *Surveyor) later(f *function, i int, p spot, reads omis.Arguments) (spot, int, error) {
+func (s *Surveyor) later(f *function, i int, p spot, reads node.Arguments) (spot, int, error) {
 	switch {
 	case !s.Module.InGo(f.begin-s.Base) || s.Module.Goroutines == nil:
 		return p, i, errors.New("it is not of a program in Go with symbols")

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"mirador/omis"
 	"mirador/omis/code/x86/landing"
+	"mirador/omis/node"
 )
 
 // still is a process with one thread, which stands at an address.
@@ -67,7 +67,7 @@ func TestPassEntry(t *testing.T) {
 	s := NewSite(memory, 0x5000, 0x1000)
 	code := bytes.Repeat([]byte{0x90}, 7)
 	plant := func(p *still) (*Point, error) {
-		b := s.Prepare([]omis.Patch{{Addr: begin, Make: func(omis.Spot) ([]byte, error) { return code, nil }}}, p)
+		b := s.Prepare([]node.Patch{{Addr: begin, Make: func(node.Spot) ([]byte, error) { return code, nil }}}, p)
 		if err := b.Furnish(p); err != nil {
 			t.Fatal(err)
 		}
@@ -154,8 +154,8 @@ func TestNeighbourBetween(t *testing.T) {
 	var writes byte
 	s := NewSite(shared{memory, 1 << 20, between, &writes}, 0x5000, 0x1000)
 	p := &still{surveyor: surveyor}
-	code := func(omis.Spot) ([]byte, error) { return []byte{0x90}, nil }
-	b := s.Prepare([]omis.Patch{{Addr: labels["f"], Make: code}, {Addr: labels["h"], Make: code}}, p)
+	code := func(node.Spot) ([]byte, error) { return []byte{0x90}, nil }
+	b := s.Prepare([]node.Patch{{Addr: labels["f"], Make: code}, {Addr: labels["h"], Make: code}}, p)
 	if err := b.Furnish(p); err != nil {
 		t.Fatal(err)
 	}

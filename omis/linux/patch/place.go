@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"mirador/omis"
 	"mirador/omis/code/x86/detour"
 	"mirador/omis/code/x86/relocate"
+	"mirador/omis/node"
 )
 
 // place is a window with the points in it and the block that its stub is in. A
@@ -19,7 +19,7 @@ type place struct {
 	points    []*Point // by their instructions, at one in the order they came
 	block     block
 	stub      uint64 // what the jump leads to
-	exclusive string // see omis.Patched
+	exclusive string // see node.Patched
 	copies    []int  // offsets in the stub of what each instruction became
 	codes     []span // of the points, offsets in the stub
 	gone      bool   // other code stands there by now
@@ -31,7 +31,7 @@ type span struct{ begin, end int }
 // Point is code in its place.
 type Point struct {
 	site   *Site
-	patch  omis.Patch
+	patch  node.Patch
 	at     uint64 // the instruction it runs before
 	entry  bool
 	ends   bool   // it runs before a return
@@ -42,12 +42,12 @@ type Point struct {
 	from   uint64 // where that stands
 }
 
-var _ omis.Patched = (*Point)(nil)
+var _ node.Patched = (*Point)(nil)
 
-// Addr: see omis.Patched.
+// Addr: see node.Patched.
 func (p *Point) Addr() uint64 { return p.patch.Addr }
 
-// Switch: see omis.Patched.
+// Switch: see node.Patched.
 func (p *Point) Switch() uint64 { return p.change }
 
 func (p *place) jump() [detour.JumpSize]byte { return detour.Jump(p.Addr, p.stub) }
@@ -89,7 +89,7 @@ func (p *Point) make(at uint64) ([]byte, error) {
 		}
 		return code, err
 	}
-	return p.patch.Make(omis.Spot{Addr: p.patch.Addr, Code: at, Switch: p.change, Entry: p.entry, Return: p.ends, Pushed: p.pushed})
+	return p.patch.Make(node.Spot{Addr: p.patch.Addr, Code: at, Switch: p.change, Entry: p.entry, Return: p.ends, Pushed: p.pushed})
 }
 
 // begin is the offset in the window of the i-th instruction.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // Results tells for each patch of a batch that was committed what became of it.
@@ -41,7 +41,7 @@ func (b *Batch) Err() error {
 // errGone is returned for points of a program that is not there any more.
 var errGone = errors.New("the process has ended, or executes another program")
 
-// SetActive: see omis.Patched.
+// SetActive: see node.Patched.
 func (p *Point) SetActive(on bool) error {
 	var b [1]byte
 	if on {
@@ -62,7 +62,7 @@ func (s *Site) WithdrawAll() *Batch {
 	return s.Withdraw(all)
 }
 
-// Covers: see omis.Patched.
+// Covers: see node.Patched.
 func (p *Point) Covers(addr uint64) bool {
 	p.site.mu.RLock()
 	defer p.site.mu.RUnlock()
@@ -72,7 +72,7 @@ func (p *Point) Covers(addr uint64) bool {
 	return p.placeAt(addr) != nil
 }
 
-// Exclusive: see omis.Patched.
+// Exclusive: see node.Patched.
 func (p *Point) Exclusive() string {
 	p.site.mu.RLock()
 	defer p.site.mu.RUnlock()
@@ -82,7 +82,7 @@ func (p *Point) Exclusive() string {
 	return ""
 }
 
-// Misses: see omis.Patched.
+// Misses: see node.Patched.
 func (p *Point) Misses() string {
 	if p.late {
 		return lateNote
@@ -101,7 +101,7 @@ func (p *Point) placeAt(addr uint64) *place {
 	return nil
 }
 
-// Lingers: see omis.Patched.
+// Lingers: see node.Patched.
 func (p *Point) Lingers() bool { return p.site.Lingers([]*Point{p}) }
 
 // Withdraw makes ready to take points away. Those that are not there any more are
@@ -241,10 +241,10 @@ func (b *Batch) freshOf(c *change) (list []*Point) {
 }
 
 // Points are all that stand.
-func (s *Site) Points() []omis.Patched {
+func (s *Site) Points() []node.Patched {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var list []omis.Patched
+	var list []node.Patched
 	for _, p := range s.places {
 		for _, point := range p.points {
 			list = append(list, point)

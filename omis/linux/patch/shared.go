@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/host/sealed"
+	"mirador/omis/node"
 )
 
 // Shared is memory that a process shares with the monitor.
@@ -152,11 +152,11 @@ func mapThere(process Process, f *os.File, fd, size, at uint64) (uint64, error) 
 	if r < 0 && r > -pageSize {
 		return 0, refused("mmap", r)
 	}
-	if size > omis.NobodysPage {
+	if size > node.NobodysPage {
 		// A program that locks all its memory (mlockall) has the kernel find room for all of
 		// it, until it comes to a page that there can be none for. Before Linux 6.15 there is
 		// no such page.
-		_, err = process.Call(unix.SYS_MADVISE, uint64(r)+omis.NobodysPage, pageSize, guardInstall)
+		_, err = process.Call(unix.SYS_MADVISE, uint64(r)+node.NobodysPage, pageSize, guardInstall)
 	}
 	if err == nil {
 		err = succeeds(process, "madvise", unix.SYS_MADVISE, uint64(r), size, unix.MADV_DONTDUMP)

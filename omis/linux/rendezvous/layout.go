@@ -110,7 +110,7 @@ const (
 var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'h', 'o', 'l', 'd', ' ', '2', 0, 0}
 
 // Registers are the registers of a held thread, numbered as in the DWARF ABI (see
-// omis.Registers). The thread continues with the monitor's changes, at RIP if that was
+// node.Registers). The thread continues with the monitor's changes, at RIP if that was
 // changed.
 type Registers [18]uint64
 

@@ -11,7 +11,7 @@ import (
 	"github.com/go-delve/delve/pkg/dwarf/op"
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // DWARF numbers of the registers (System V ABI for x86-64).
@@ -34,7 +34,7 @@ type Reader func(buf []byte, addr uint64) (int, error)
 
 // Backtrace walks the stack of a thread from its registers, up to depth frames (0: all).
 // With an error it returns the frames found before.
-func (l *Layout) Backtrace(regs *unix.PtraceRegs, read Reader, depth int) (frames []omis.Frame, err error) {
+func (l *Layout) Backtrace(regs *unix.PtraceRegs, read Reader, depth int) (frames []node.Frame, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("malformed unwind tables: %v", p)
@@ -50,7 +50,7 @@ func (l *Layout) Backtrace(regs *unix.PtraceRegs, read Reader, depth int) (frame
 			break
 		}
 		cfa, more := w.step()
-		frames = append(frames, omis.Frame{PC: pc, FP: cfa})
+		frames = append(frames, node.Frame{PC: pc, FP: cfa})
 		if !more {
 			break
 		}

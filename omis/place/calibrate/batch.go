@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // A batch takes less than a tenth of a millisecond, so that many batches are not
@@ -27,7 +27,7 @@ const (
 // that is timed by the ordered clock has extra batches for the intervals, with random
 // pauses between calls: otherwise the overlap of a call with the one before would change
 // the intervals.
-func (d *process) run(list []*trial, clock omis.Clock) error {
+func (d *process) run(list []*trial, clock program.Clock) error {
 	for _, t := range list {
 		if _, err := d.call(t.function, warmUp, howLong); err != nil {
 			return err
@@ -62,7 +62,7 @@ func (d *process) run(list []*trial, clock omis.Clock) error {
 }
 
 // turn runs one batch of a trial, or two.
-func (t *trial) turn(d *process, clock omis.Clock) error {
+func (t *trial) turn(d *process, clock program.Clock) error {
 	if _, _, err := t.read(); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (t *trial) turn(d *process, clock omis.Clock) error {
 		return err
 	}
 	t.probed = append(t.probed, ns)
-	if t.timed() && clock == omis.ClockOrdered {
+	if t.timed() && clock == program.ClockOrdered {
 		if _, _, err := t.read(); err != nil {
 			return err
 		}

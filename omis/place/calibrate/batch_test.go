@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // blurred returns batches of a trial with intervals of the length truth, measured by a
@@ -100,7 +100,7 @@ func TestCallsApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	one.calls = 100
-	for _, clock := range []omis.Clock{omis.ClockOrdered, omis.ClockFast} {
+	for _, clock := range []program.Clock{program.ClockOrdered, program.ClockFast} {
 		if err := one.turn(d, clock); err != nil {
 			t.Fatal(err)
 		}

@@ -10,15 +10,16 @@ import (
 	"slices"
 	"sync"
 
-	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // Config configures New.
 type Config struct {
 	// Node holds the dummy's threads.
-	Node omis.Node
+	Node node.Node
 	// Placers are the placements to calibrate in addition to Held.
-	Placers []omis.Placer
+	Placers []program.Placer
 	// File stores the figures; "" stores none.
 	File string
 	// Log receives the placements that cannot be calibrated, with the reason; nil means
@@ -34,19 +35,19 @@ type Costs struct {
 	turn sync.Mutex // serialises calibrations
 
 	mu     sync.RWMutex
-	known  map[string]map[string]omis.Cost // by placement and kind
+	known  map[string]map[string]program.Cost // by placement and kind
 	tried  map[string]bool
 	failed map[string]error
 	dummy  *process // nil unless a calibration runs
 	closed bool
 }
 
-var _ omis.Costs = (*Costs)(nil)
+var _ program.Costs = (*Costs)(nil)
 
 // New returns Costs with the figures in the file, if they belong to this machine.
 func New(c Config) *Costs {
 	sweep()
-	k := &Costs{config: c, known: make(map[string]map[string]omis.Cost), tried: make(map[string]bool), failed: make(map[string]error)}
+	k := &Costs{config: c, known: make(map[string]map[string]program.Cost), tried: make(map[string]bool), failed: make(map[string]error)}
 	if c.Log == nil {
 		k.config.Log = slog.Default()
 	}
@@ -62,8 +63,8 @@ func New(c Config) *Costs {
 	return k
 }
 
-// Cost implements omis.Costs.
-func (k *Costs) Cost(placement, kind string) (omis.Cost, bool) {
+// Cost implements program.Costs.
+func (k *Costs) Cost(placement, kind string) (program.Cost, bool) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	c, ok := k.known[placement][kind]
@@ -77,7 +78,7 @@ func (k *Costs) Kinds(placement string) []string {
 	return slices.Sorted(maps.Keys(k.known[placement]))
 }
 
-// Calibrate implements omis.Costs.
+// Calibrate implements program.Costs.
 func (k *Costs) Calibrate(placement string) {
 	if done, _ := k.outcome(placement); done {
 		return
@@ -186,7 +187,7 @@ func (k *Costs) find(name string) (placement, error) {
 }
 
 // measure runs the trials of a placement.
-func (k *Costs) measure(name string) (found map[string]omis.Cost, err error) {
+func (k *Costs) measure(name string) (found map[string]program.Cost, err error) {
 	p, err := k.find(name)
 	if err != nil {
 		return nil, err
@@ -203,7 +204,7 @@ func (k *Costs) measure(name string) (found map[string]omis.Cost, err error) {
 	if err != nil {
 		return nil, err
 	}
-	found = make(map[string]omis.Cost)
+	found = make(map[string]program.Cost)
 	for _, s := range groups {
 		costs, err := try(p, d, s)
 		if err != nil {
@@ -218,7 +219,7 @@ func (k *Costs) measure(name string) (found map[string]omis.Cost, err error) {
 }
 
 // try runs the trials of sites that differ only in the kind of place.
-func try(p placement, d *process, s *sites) (map[string]omis.Cost, error) {
+func try(p placement, d *process, s *sites) (map[string]program.Cost, error) {
 	list := s.trials()
 	if len(list) == 0 {
 		return nil, errors.New("no interval can be measured on the dummy")

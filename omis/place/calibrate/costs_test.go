@@ -17,9 +17,11 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux"
+	"mirador/omis/node"
 	"mirador/omis/place/clock"
 	"mirador/omis/place/inline"
 	"mirador/omis/place/kernel"
+	"mirador/omis/program"
 )
 
 // machine returns the configuration with the placements of this machine.
@@ -35,10 +37,10 @@ func machine(t *testing.T) Config {
 			t.Error(err)
 		}
 	})
-	return Config{Node: node, Placers: []omis.Placer{k, in}, File: filepath.Join(t.TempDir(), "costs.json")}
+	return Config{Node: node, Placers: []program.Placer{k, in}, File: filepath.Join(t.TempDir(), "costs.json")}
 }
 
-func known(t *testing.T, k *Costs, placement, kind string) omis.Cost {
+func known(t *testing.T, k *Costs, placement, kind string) program.Cost {
 	t.Helper()
 	c, ok := k.Cost(placement, kind)
 	if !ok {
@@ -73,7 +75,7 @@ func kernelCosts(t *testing.T, k *Costs) error {
 	t.Helper()
 	quick, slow := known(t, k, kernel.Name, kernel.Emulated), known(t, k, kernel.Name, kernel.Stepped)
 	t.Logf("emulated %+v, stepped %+v", quick, slow)
-	for _, c := range []omis.Cost{quick, slow} {
+	for _, c := range []program.Cost{quick, slow} {
 		if c.Count < 50 || c.Count > 100_000 || c.Time < 50 || c.Bias(c) < 0.2*c.Count || c.Bias(c) > 2*c.Time {
 			return fmt.Errorf("a hit costs %+v", c)
 		}
@@ -115,7 +117,7 @@ func moreCosts(t *testing.T, k *Costs) (wrong error) {
 	return wrong
 }
 
-func recordCost(kind string, count, record omis.Cost) error {
+func recordCost(kind string, count, record program.Cost) error {
 	if record.Count < 0.8*count.Count || record.Count > 2*count.Count+50 || record.Time != 0 {
 		return fmt.Errorf("%s: to count %+v, to append a record %+v", kind, count, record)
 	}
@@ -124,7 +126,7 @@ func recordCost(kind string, count, record omis.Cost) error {
 
 func holdingCosts(t *testing.T, k *Costs) error {
 	t.Helper()
-	for _, how := range []string{omis.HeldByPtrace, omis.HeldByRendezvous} {
+	for _, how := range []string{node.HeldByPtrace, node.HeldByRendezvous} {
 		if c := known(t, k, Held, how); c.Count < 200 || c.Count > 1e6 {
 			return fmt.Errorf("to hold a thread by %s costs %+v", how, c)
 		}
@@ -142,7 +144,7 @@ func TestCalibrateWithoutClock(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	k := New(Config{Node: c.Node, Placers: []omis.Placer{in}})
+	k := New(Config{Node: c.Node, Placers: []program.Placer{in}})
 	if err := k.Try(inline.Name); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +169,7 @@ func TestDummyCannotStart(t *testing.T) {
 
 // timedBy returns the mean of the intervals that programs measure of a function of the
 // dummy, and the duration of a call without probes; both of the quietest batch.
-func timedBy(t *testing.T, node omis.Node, p omis.Placer, s *sites, work int) (mean, truth float64) {
+func timedBy(t *testing.T, node node.Node, p program.Placer, s *sites, work int) (mean, truth float64) {
 	t.Helper()
 	d, err := start(node.Identify)
 	if err != nil {
@@ -254,8 +256,8 @@ func untruths(t *testing.T, c Config, all map[string]*tries) (wrong []string) {
 	inKernel, inCode := c.Placers[0], c.Placers[1]
 	for _, at := range []struct {
 		what          string
-		placer        omis.Placer
-		clock         omis.Clock
+		placer        program.Placer
+		clock         program.Clock
 		oneIn         int64
 		begin, end    uint64
 		kind, endKind string
@@ -265,9 +267,9 @@ func untruths(t *testing.T, c Config, all map[string]*tries) (wrong []string) {
 		{"kernel, from a push to a return", inKernel, 0, 0, begins[0], ends[0], kernel.Emulated, kernel.Stepped, 800, 0.04},
 		{"kernel, from a push to a push", inKernel, 0, 0, begins[0], ends[1], kernel.Emulated, kernel.Emulated, 800, 0.04},
 		{"kernel, from a mov to a return", inKernel, 0, 0, begins[2], ends[0], kernel.Stepped, kernel.Stepped, 800, 0.1},
-		{"inline, from the entry to a return", inCode, omis.ClockOrdered, 0, begins[0], ends[0], "entry, ordered", "return, ordered", 5, 0.05},
-		{"inline, long, by the fast clock", inCode, omis.ClockFast, 0, begins[0], ends[0], "entry", "return", 120, 0.04},
-		{"inline, one in ten", inCode, omis.ClockOrdered, 10, begins[0], ends[0], "entry, ordered, sampled", "return, ordered, sampled", 20, 0.08},
+		{"inline, from the entry to a return", inCode, program.ClockOrdered, 0, begins[0], ends[0], "entry, ordered", "return, ordered", 5, 0.05},
+		{"inline, long, by the fast clock", inCode, program.ClockFast, 0, begins[0], ends[0], "entry", "return", 120, 0.04},
+		{"inline, one in ten", inCode, program.ClockOrdered, 10, begins[0], ends[0], "entry, ordered, sampled", "return, ordered, sampled", 20, 0.08},
 	} {
 		bias := known(t, k, at.placer.Name(), at.kind).Bias(known(t, k, at.placer.Name(), at.endKind))
 		mean, truth := timedBy(t, c.Node, at.placer, &sites{clock: at.clock, oneIn: at.oneIn, begin: []site{{"begin", at.begin}}, end: []site{{"end", at.end}}}, at.work)
@@ -317,19 +319,19 @@ func TestFiguresAreKept(t *testing.T) {
 
 // refusing is a placement that cannot place any program.
 type refusing struct {
-	omis.Placer
+	program.Placer
 	asked int
 }
 
 func (*refusing) Name() string { return "refusing" }
 
-func (*refusing) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
-	return make([]omis.Verdict, len(list)), make([]error, len(list))
+func (*refusing) Judge(list []program.Placing) ([]program.Verdict, []error) {
+	return make([]program.Verdict, len(list)), make([]error, len(list))
 }
 
-func (r *refusing) NewStore(omis.ProcID, omis.StoreKind) (omis.Store, error) {
+func (r *refusing) NewStore(omis.ProcID, program.StoreKind) (program.Store, error) {
 	r.asked++
-	return nil, &omis.Refusal{Why: "no capability"}
+	return nil, &program.Refusal{Why: "no capability"}
 }
 
 // TestCalibrationFails checks that a placement that cannot be calibrated is tried only

@@ -41,7 +41,7 @@ func TestSites(t *testing.T) {
 }
 
 func TestProgramIsWellFormed(t *testing.T) {
-	file, first := program()
+	file, first := programFile()
 	f, err := elf.NewFile(bytes.NewReader(file))
 	if err != nil {
 		t.Fatal(err)

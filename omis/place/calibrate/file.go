@@ -13,18 +13,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/host/owned"
 	"mirador/omis/place/clock"
+	"mirador/omis/program"
 )
 
 // kept is the content of the file. The figures are valid for one machine, kernel and
 // program.
 type kept struct {
-	Machine string                          `json:"machine"`
-	Kernel  string                          `json:"kernel"`
-	Build   string                          `json:"build"`
-	Costs   map[string]map[string]omis.Cost `json:"costs"` // by placement and kind of place, in nanoseconds
+	Machine string                             `json:"machine"`
+	Kernel  string                             `json:"kernel"`
+	Build   string                             `json:"build"`
+	Costs   map[string]map[string]program.Cost `json:"costs"` // by placement and kind of place, in nanoseconds
 }
 
 // here returns a kept without figures, for this machine.
@@ -63,7 +63,7 @@ func processor() (string, error) {
 
 var errElsewhere = errors.New("the figures belong to another machine, kernel or program")
 
-func load(path string) (map[string]map[string]omis.Cost, error) {
+func load(path string) (map[string]map[string]program.Cost, error) {
 	text, err := owned.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func load(path string) (map[string]map[string]omis.Cost, error) {
 }
 
 // save replaces the whole file at once, so that a reader never sees a part of it.
-func save(path string, costs map[string]map[string]omis.Cost) error {
+func save(path string, costs map[string]map[string]program.Cost) error {
 	k, err := here()
 	if err != nil {
 		return err

@@ -6,7 +6,8 @@ import (
 	"errors"
 	"sync"
 
-	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // Held is the name of the placement that holds threads for the monitor.
@@ -14,10 +15,10 @@ const Held = "trap"
 
 // watches lets the node hold threads. Its handlers do almost nothing: the monitor's own
 // work is small compared with holding.
-type watches struct{ omis.Node }
+type watches struct{ node.Node }
 
-func (w watches) watch(d *process, function int, offset uint64, handle func(*omis.Hit)) (func() error, error) {
-	return w.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: d.id, Addr: d.at(function, offset)}, handle)
+func (w watches) watch(d *process, function int, offset uint64, handle func(*node.Hit)) (func() error, error) {
+	return w.Watch(node.Watch{Event: node.EventReachedAddr, Proc: d.id, Addr: d.at(function, offset)}, handle)
 }
 
 // sites finds out how the node holds threads at each place.
@@ -43,7 +44,7 @@ func (w watches) sites(d *process) ([]*sites, error) {
 // look returns how the node holds threads at a place.
 func (w watches) look(d *process, offset uint64) (how string, err error) {
 	var mu sync.Mutex
-	cancel, err := w.watch(d, 1, offset, func(hit *omis.Hit) {
+	cancel, err := w.watch(d, 1, offset, func(hit *node.Hit) {
 		mu.Lock()
 		defer mu.Unlock()
 		how = hit.Held
@@ -62,26 +63,26 @@ func (w watches) look(d *process, offset uint64) (how string, err error) {
 type stopwatch struct {
 	mu    sync.Mutex
 	began int64
-	row   omis.Row
+	row   program.Row
 }
 
-func (c *stopwatch) start(hit *omis.Hit) {
+func (c *stopwatch) start(hit *node.Hit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.began = hit.Now()
 }
 
-func (c *stopwatch) stop(hit *omis.Hit) {
+func (c *stopwatch) stop(hit *node.Hit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.row.Count++
-	c.row.Sum = c.row.Sum.Add(omis.Uint128{Lo: uint64(max(hit.Time-c.began, 0))})
+	c.row.Sum = c.row.Sum.Add(program.Uint128{Lo: uint64(max(hit.Time-c.began, 0))})
 }
 
-func (c *stopwatch) rows() ([]omis.Row, error) {
+func (c *stopwatch) rows() ([]program.Row, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return []omis.Row{c.row}, nil
+	return []program.Row{c.row}, nil
 }
 
 func (w watches) plant(d *process, list []*trial, s *sites) (remove func() error, err error) {
@@ -93,7 +94,7 @@ func (w watches) plant(d *process, list []*trial, s *sites) (remove func() error
 		}
 		return errors.Join(errs...)
 	}
-	set := func(function int, offset uint64, handle func(*omis.Hit)) error {
+	set := func(function int, offset uint64, handle func(*node.Hit)) error {
 		cancel, err := w.watch(d, function, offset, handle)
 		if err == nil {
 			cancels = append(cancels, cancel)
@@ -101,7 +102,7 @@ func (w watches) plant(d *process, list []*trial, s *sites) (remove func() error
 		return err
 	}
 	for _, t := range list {
-		begin := func(*omis.Hit) {}
+		begin := func(*node.Hit) {}
 		if t.timed() {
 			c := &stopwatch{}
 			begin, t.rows = c.start, c.rows

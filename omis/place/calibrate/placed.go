@@ -6,7 +6,8 @@ import (
 	"errors"
 	"slices"
 
-	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // placement makes the trials of one placement: programs does it by a Placer, watches by
@@ -20,18 +21,18 @@ type placement interface {
 }
 
 // programs places programs.
-type programs struct{ omis.Placer }
+type programs struct{ program.Placer }
 
 // placing returns a program for a place of a function.
-func (d *process) placing(function int, offset uint64, steps ...omis.Op) omis.Placing {
-	return omis.Placing{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: d.id, Addr: d.at(function, offset)}, Program: steps}
+func (d *process) placing(function int, offset uint64, steps ...program.Op) program.Placing {
+	return program.Placing{Watch: node.Watch{Event: node.EventReachedAddr, Proc: d.id, Addr: d.at(function, offset)}, Program: steps}
 }
 
 // sites places programs, because some placements report the kind of a place only then.
 func (p programs) sites(d *process) (list []*sites, err error) {
 	for _, way := range []sites{
-		{clock: omis.ClockOrdered}, {clock: omis.ClockFast},
-		{clock: omis.ClockOrdered, oneIn: some}, {clock: omis.ClockFast, oneIn: some},
+		{clock: program.ClockOrdered}, {clock: program.ClockFast},
+		{clock: program.ClockOrdered, oneIn: some}, {clock: program.ClockFast, oneIn: some},
 	} {
 		s, err := p.look(d, way.clock, way.oneIn, len(list) == 0)
 		if err != nil && len(list) == 0 {
@@ -54,16 +55,16 @@ func (p programs) sites(d *process) (list []*sites, err error) {
 // wanted is a step, the places to try it at, and the list of kinds to fill.
 type wanted struct {
 	found   *[]site
-	op      omis.Op
+	op      program.Op
 	offsets []uint64
 }
 
 // look places all steps at all places at once, each in another function: setting and
 // removing uprobes takes a while, independently of their number.
-func (p programs) look(d *process, clock omis.Clock, oneIn int64, traced bool) (s *sites, err error) {
+func (p programs) look(d *process, clock program.Clock, oneIn int64, traced bool) (s *sites, err error) {
 	s = &sites{clock: clock, oneIn: oneIn}
-	start := omis.Op{Do: omis.OpStart, Clock: clock, OneIn: oneIn}
-	stop := omis.Op{Do: omis.OpStop, Clock: clock, OneIn: oneIn}
+	start := program.Op{Do: program.OpStart, Clock: clock, OneIn: oneIn}
+	stop := program.Op{Do: program.OpStop, Clock: clock, OneIn: oneIn}
 	filling := stop
 	filling.Histogram = true
 	all := []wanted{{&s.begin, start, begins}, {&s.end, stop, ends}}
@@ -79,19 +80,19 @@ func (p programs) look(d *process, clock omis.Clock, oneIn int64, traced bool) (
 // lookCounting finds the kinds of places where programs can count.
 func (p programs) lookCounting(d *process) *sites {
 	s := &sites{}
-	_ = p.find(d, []wanted{{&s.counted, omis.Op{Do: omis.OpAdd, Value: 1}, slices.Concat(begins, ends)}}) // on failure, counted stays empty
+	_ = p.find(d, []wanted{{&s.counted, program.Op{Do: program.OpAdd, Value: 1}, slices.Concat(begins, ends)}}) // on failure, counted stays empty
 	return s
 }
 
 // tellsApart reports whether two steps at one place have different kinds.
-func (p programs) tellsApart(d *process, one, other omis.Op) bool {
-	v, _ := p.Judge([]omis.Placing{d.placing(1, ends[0], one), d.placing(1, ends[0], other)})
+func (p programs) tellsApart(d *process, one, other program.Op) bool {
+	v, _ := p.Judge([]program.Placing{d.placing(1, ends[0], one), d.placing(1, ends[0], other)})
 	return v[0].Kind != v[1].Kind
 }
 
 func (p programs) find(d *process, all []wanted) (err error) {
-	var stores []omis.Store
-	var list []omis.Placing
+	var stores []program.Store
+	var list []program.Placing
 	for _, w := range all {
 		store, err := p.NewStore(d.id, storeFor(w.op))
 		if err != nil {
@@ -103,7 +104,7 @@ func (p programs) find(d *process, all []wanted) (err error) {
 		}
 	}
 	placed, errs := p.Place(list)
-	var standing []omis.Placed
+	var standing []program.Placed
 	for _, w := range all {
 		for i, offset := range w.offsets {
 			if one := placed[i]; one != nil {
@@ -120,7 +121,7 @@ func (p programs) find(d *process, all []wanted) (err error) {
 	return err
 }
 
-func closeAll(stores []omis.Store) error {
+func closeAll(stores []program.Store) error {
 	var errs []error
 	for _, store := range stores {
 		errs = append(errs, store.Close())
@@ -129,28 +130,28 @@ func closeAll(stores []omis.Store) error {
 }
 
 // storeFor returns the kind of store that a step changes.
-func storeFor(op omis.Op) omis.StoreKind {
+func storeFor(op program.Op) program.StoreKind {
 	switch {
-	case op.Do == omis.OpTrace:
-		return omis.StoreTraces
+	case op.Do == program.OpTrace:
+		return program.StoreTraces
 	case op.Histogram:
-		return omis.StoreHistograms
+		return program.StoreHistograms
 	case op.Times():
-		return omis.StoreIntervals
+		return program.StoreIntervals
 	}
-	return omis.StoreSums
+	return program.StoreSums
 }
 
 // record returns a step that appends a record; some thousands are kept.
-func record() omis.Op { return omis.Op{Do: omis.OpTrace, Value: 1, Room: 1 << 13} }
+func record() program.Op { return program.Op{Do: program.OpTrace, Value: 1, Room: 1 << 13} }
 
 func (p programs) plant(d *process, list []*trial, s *sites) (remove func() error, err error) {
-	var stores []omis.Store
-	var standing []omis.Placed
+	var stores []program.Store
+	var standing []program.Placed
 	remove = func() error {
 		return errors.Join(p.Remove(standing), closeAll(stores))
 	}
-	var all []omis.Placing
+	var all []program.Placing
 	for _, t := range list {
 		first := s.begins(t)
 		if first.Store, err = p.NewStore(d.id, storeFor(first)); err != nil {
@@ -161,7 +162,7 @@ func (p programs) plant(d *process, list []*trial, s *sites) (remove func() erro
 		if t.timed() {
 			t.rows = first.Store.Rows
 			last := first
-			last.Do = omis.OpStop
+			last.Do = program.OpStop
 			all = append(all, d.placing(t.function, s.until(t), last))
 		}
 	}
@@ -179,12 +180,12 @@ func (p programs) plant(d *process, list []*trial, s *sites) (remove func() erro
 }
 
 // begins returns the step at a trial's first place, without its store.
-func (s *sites) begins(t *trial) omis.Op {
+func (s *sites) begins(t *trial) program.Op {
 	switch {
 	case t.timed():
-		return omis.Op{Do: omis.OpStart, Clock: s.clock, OneIn: s.oneIn, Histogram: s.fillsHistogram(t)}
+		return program.Op{Do: program.OpStart, Clock: s.clock, OneIn: s.oneIn, Histogram: s.fillsHistogram(t)}
 	case s.appends(t):
 		return record()
 	}
-	return omis.Op{Do: omis.OpAdd, Value: 1}
+	return program.Op{Do: program.OpAdd, Value: 1}
 }

@@ -51,7 +51,7 @@ func (d *process) begin(identify func(int) (omis.ProcID, error)) (err error) {
 		return err
 	}
 	path := filepath.Join(d.folder, "dummy")
-	file, first := program()
+	file, first := programFile()
 	if err := os.WriteFile(path, file, 0o700); err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ const (
 )
 
 // program returns the file, and the offset of its functions.
-func program() (file []byte, first uint64) {
+func programFile() (file []byte, first uint64) {
 	code, offset := code()
 	pad := (stride - offset%stride) % stride
 	entry := uint64(codeAt + pad)

@@ -5,7 +5,7 @@ package calibrate
 import (
 	"slices"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // trial is one way to probe a function: hits are counted at a place, or intervals are
@@ -15,7 +15,7 @@ type trial struct {
 	function   int
 	minor      bool // run does not make more batches for this trial
 
-	rows      func() ([]omis.Row, error) // rows of the store of intervals, if timed
+	rows      func() ([]program.Row, error) // rows of the store of intervals, if timed
 	before    total
 	calls     int       // of a batch
 	bare      float64   // duration of a call without probes
@@ -32,8 +32,8 @@ func (t *trial) timed() bool { return t.end != "" }
 // sites lists the places of a function where a placement can begin and end intervals: the
 // first place of each kind.
 type sites struct {
-	clock      omis.Clock
-	oneIn      int64 // see omis.Op
+	clock      program.Clock
+	oneIn      int64 // see program.Op
 	begin, end []site
 	filling    []site // where intervals may end that are counted in a histogram
 	traced     []site // where records may be appended; only in one of several sites that differ in the clock
@@ -148,16 +148,16 @@ func (t *trial) read() (mean float64, ok bool, err error) {
 // costs computes the cost of each kind from the trials. The moment of the clock read
 // within a hit is arbitrary, as long as After of a beginning and Before of an end add up
 // to what an interval contains of both.
-func (s *sites) costs(list []*trial) map[string]omis.Cost {
-	all := make(map[string]omis.Cost)
-	change := func(kind string, f func(*omis.Cost)) {
+func (s *sites) costs(list []*trial) map[string]program.Cost {
+	all := make(map[string]program.Cost)
+	change := func(kind string, f func(*program.Cost)) {
 		c := all[kind]
 		f(&c)
 		all[kind] = c
 	}
 	if len(s.counted) > 0 {
 		for _, t := range list {
-			change(t.begin, func(c *omis.Cost) { c.Count = max(t.added(), 0) })
+			change(t.begin, func(c *program.Cost) { c.Count = max(t.added(), 0) })
 		}
 		return all
 	}
@@ -166,21 +166,21 @@ func (s *sites) costs(list []*trial) map[string]omis.Cost {
 	for _, t := range list {
 		switch {
 		case !t.timed():
-			change(t.begin, func(c *omis.Cost) { c.Count = max(t.added(), 0) })
+			change(t.begin, func(c *program.Cost) { c.Count = max(t.added(), 0) })
 		case s.fillsHistogram(t):
 		case t.begin == begin && t.end == end:
 			extra = max(t.added()-all[begin].Count-all[end].Count, 0) / 2
-			change(end, func(c *omis.Cost) { c.Before = c.Count / 2 })
-			change(begin, func(c *omis.Cost) { c.After = t.inside() - all[end].Before })
+			change(end, func(c *program.Cost) { c.Before = c.Count / 2 })
+			change(begin, func(c *program.Cost) { c.After = t.inside() - all[end].Before })
 		case t.begin == begin:
-			change(t.end, func(c *omis.Cost) { c.Before = t.inside() - all[begin].After })
+			change(t.end, func(c *program.Cost) { c.Before = t.inside() - all[begin].After })
 		default:
-			change(t.begin, func(c *omis.Cost) { c.After = t.inside() - all[end].Before })
+			change(t.begin, func(c *program.Cost) { c.After = t.inside() - all[end].Before })
 		}
 	}
 	for kind := range all {
 		if find(s.traced, kind) == nil {
-			change(kind, func(c *omis.Cost) { c.Time = c.Count + extra })
+			change(kind, func(c *program.Cost) { c.Time = c.Count + extra })
 		}
 	}
 	for _, t := range list {
@@ -193,7 +193,7 @@ func (s *sites) costs(list []*trial) map[string]omis.Cost {
 
 // inHistogram returns the cost of the end of an interval that is counted in a histogram.
 // The beginning costs the same as without a histogram.
-func (s *sites) inHistogram(t *trial, all map[string]omis.Cost) (c omis.Cost) {
+func (s *sites) inHistogram(t *trial, all map[string]program.Cost) (c program.Cost) {
 	begin := all[t.begin]
 	for _, at := range s.end {
 		if at.offset == s.until(t) {
@@ -216,7 +216,7 @@ func (s *sites) measured(list []site) []site {
 // spread separates the costs of timed and other occurrences at sampled sites: a timed one
 // costs what it costs at the same place, by the same clock, if all are timed. It deletes
 // places that are not known from there.
-func (s *sites) spread(costs, all map[string]omis.Cost, groups []*sites) {
+func (s *sites) spread(costs, all map[string]program.Cost, groups []*sites) {
 	like := make(map[string]string) // by kind, which may be both in begin and in end
 	filling := make(map[string]string)
 	for _, timed := range groups {

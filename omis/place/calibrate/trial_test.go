@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // TestSpread checks that the costs of timed and other occurrences are separated, even if
@@ -14,14 +14,14 @@ import (
 // sampling.
 func TestSpread(t *testing.T) {
 	whole := &sites{begin: []site{{"entry", 1}, {"inside", 2}}, end: []site{{"return", 5}, {"inside", 2}}}
-	other := &sites{clock: omis.ClockFast, begin: []site{{"other", 1}}}
+	other := &sites{clock: program.ClockFast, begin: []site{{"other", 1}}}
 	whole.filling = []site{{"return, filling", 5}}
 	part := &sites{oneIn: some, begin: []site{{"entry, some", 1}, {"inside, some", 2}, {"new, some", 3}}, end: []site{{"return, some", 5}, {"inside, some", 2}}}
 	part.filling = []site{{"return, filling some", 5}}
-	all := map[string]omis.Cost{"return, filling": {Time: 29}, "entry": {Time: 20}, "inside": {Time: 30}, "return": {Time: 25}, "other": {Time: 1}}
+	all := map[string]program.Cost{"return, filling": {Time: 29}, "entry": {Time: 20}, "inside": {Time: 30}, "return": {Time: 25}, "other": {Time: 1}}
 	const skipped = 2
-	mixed := func(timed float64) omis.Cost { return omis.Cost{Time: skipped + (timed-skipped)/some, Before: 7} }
-	costs := map[string]omis.Cost{"entry, some": mixed(20), "inside, some": mixed(30), "return, some": mixed(25), "new, some": mixed(9)}
+	mixed := func(timed float64) program.Cost { return program.Cost{Time: skipped + (timed-skipped)/some, Before: 7} }
+	costs := map[string]program.Cost{"entry, some": mixed(20), "inside, some": mixed(30), "return, some": mixed(25), "new, some": mixed(9)}
 	part.spread(costs, all, []*sites{whole, other, part})
 	for kind, timed := range map[string]float64{"entry, some": 20, "inside, some": 30, "return, some": 25, "return, filling some": 29} {
 		if c := costs[kind]; c.Time != timed || math.Abs(c.Count-skipped) > 1e-9 || c.Before != 7 {
@@ -31,7 +31,7 @@ func TestSpread(t *testing.T) {
 	if _, known := costs["new, some"]; known || len(costs) != 4 {
 		t.Errorf("the known costs are %v", costs)
 	}
-	part.spread(costs, map[string]omis.Cost{}, nil)
+	part.spread(costs, map[string]program.Cost{}, nil)
 	if len(costs) != 0 {
 		t.Errorf("without other sites the costs are %v", costs)
 	}
@@ -66,7 +66,7 @@ func TestCostsOfMore(t *testing.T) {
 			t.Errorf("%s: %+v, with a histogram %+v", kind, plain, c)
 		}
 	}
-	if c := all["entry, traced"]; c != (omis.Cost{Count: record}) {
+	if c := all["entry, traced"]; c != (program.Cost{Count: record}) {
 		t.Errorf("to append a record costs %+v", c)
 	}
 }

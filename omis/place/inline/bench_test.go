@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"testing"
 
-	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/place/clock"
 	"mirador/omis/place/inline"
+	"mirador/omis/program"
 )
 
 // work is a function's body of 46 ns or so: a chain of multiplications.
@@ -27,14 +28,14 @@ func BenchmarkCode(b *testing.B) {
 	h := newHost(b, 64*gigabyte)
 	h.body = work
 	p := newPlacer(b, h)
-	sums, intervals := newStore(b, p, h.ID, omis.StoreSums), newStore(b, p, h.ID, omis.StoreIntervals)
-	one := omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}
-	start, stop := omis.Op{Do: omis.OpStart, Store: intervals}, omis.Op{Do: omis.OpStop, Store: intervals}
+	sums, intervals := newStore(b, p, h.ID, program.StoreSums), newStore(b, p, h.ID, program.StoreIntervals)
+	one := program.Op{Do: program.OpAdd, Value: 1, Store: sums}
+	start, stop := program.Op{Do: program.OpStart, Store: intervals}, program.Op{Do: program.OpStop, Store: intervals}
 	startFast, stopFast := start, stop
-	startFast.Clock, stopFast.Clock = omis.ClockFast, omis.ClockFast
+	startFast.Clock, stopFast.Clock = program.ClockFast, program.ClockFast
 	startSome, stopSome := start, stop
 	startSome.OneIn, stopSome.OneIn = 100, 100
-	startSome.Store = newStore(b, p, h.ID, omis.StoreIntervals)
+	startSome.Store = newStore(b, p, h.ID, program.StoreIntervals)
 	stopSome.Store = startSome.Store
 	for _, function := range []int{bare, probed} {
 		if err := h.write(h.place(function, atBegin)); err != nil {
@@ -44,19 +45,19 @@ func BenchmarkCode(b *testing.B) {
 	for _, c := range []struct {
 		name   string
 		active bool
-		at     map[int]omis.Op
+		at     map[int]program.Op
 	}{
-		{"nothing", false, map[int]omis.Op{}},
-		{"off", false, map[int]omis.Op{atBegin: one}},
-		{"off inside", false, map[int]omis.Op{atBody: one}},
-		{"count", true, map[int]omis.Op{atBegin: one}},
-		{"count at the return", true, map[int]omis.Op{atEnd: one}},
-		{"count inside", true, map[int]omis.Op{atBody: one}},
-		{"add 5", true, map[int]omis.Op{atBegin: {Do: omis.OpAdd, Value: 5, Store: sums}}},
-		{"time, fast", true, map[int]omis.Op{atBegin: startFast, atEnd: stopFast}},
-		{"time, ordered", true, map[int]omis.Op{atBegin: start, atEnd: stop}},
-		{"time one in 100, ordered", true, map[int]omis.Op{atBegin: startSome, atEnd: stopSome}},
-		{"count at both", true, map[int]omis.Op{atBegin: one, atEnd: one}},
+		{"nothing", false, map[int]program.Op{}},
+		{"off", false, map[int]program.Op{atBegin: one}},
+		{"off inside", false, map[int]program.Op{atBody: one}},
+		{"count", true, map[int]program.Op{atBegin: one}},
+		{"count at the return", true, map[int]program.Op{atEnd: one}},
+		{"count inside", true, map[int]program.Op{atBody: one}},
+		{"add 5", true, map[int]program.Op{atBegin: {Do: program.OpAdd, Value: 5, Store: sums}}},
+		{"time, fast", true, map[int]program.Op{atBegin: startFast, atEnd: stopFast}},
+		{"time, ordered", true, map[int]program.Op{atBegin: start, atEnd: stop}},
+		{"time one in 100, ordered", true, map[int]program.Op{atBegin: startSome, atEnd: stopSome}},
+		{"count at both", true, map[int]program.Op{atBegin: one, atEnd: one}},
 	} {
 		b.Run(c.name, func(b *testing.B) { h.added(b, p, c.active, c.at) })
 	}
@@ -77,16 +78,16 @@ func BenchmarkClocks(b *testing.B) {
 			}
 			p := inline.NewWith(h, which)
 			b.Cleanup(func() { p.Close() })
-			intervals := newStore(b, p, h.ID, omis.StoreIntervals)
+			intervals := newStore(b, p, h.ID, program.StoreIntervals)
 			for _, function := range []int{bare, probed} {
 				if err := h.write(h.place(function, atBegin)); err != nil {
 					b.Fatal(err)
 				}
 			}
-			for name, how := range map[string]omis.Clock{"ordered": omis.ClockOrdered, "fast": omis.ClockFast} {
+			for name, how := range map[string]program.Clock{"ordered": program.ClockOrdered, "fast": program.ClockFast} {
 				b.Run(fmt.Sprintf("%v, %s, goroutines %v", k, name, goes), func(b *testing.B) {
-					h.added(b, p, true, map[int]omis.Op{
-						atBegin: {Do: omis.OpStart, Store: intervals, Clock: how}, atEnd: {Do: omis.OpStop, Store: intervals, Clock: how},
+					h.added(b, p, true, map[int]program.Op{
+						atBegin: {Do: program.OpStart, Store: intervals, Clock: how}, atEnd: {Do: program.OpStop, Store: intervals, Clock: how},
 					})
 				})
 			}
@@ -98,11 +99,11 @@ func BenchmarkClocks(b *testing.B) {
 const bare, probed = 1, 2
 
 // added reports what ops add to a call.
-func (h *host) added(b *testing.B, p *inline.Placer, active bool, at map[int]omis.Op) {
+func (h *host) added(b *testing.B, p *inline.Placer, active bool, at map[int]program.Op) {
 	for where, op := range at {
 		w := h.watch(probed, where)
-		w.Event = omis.EventReachedAddr
-		list, errs := p.Place([]omis.Placing{{Watch: w, Program: omis.Program{op}}})
+		w.Event = node.EventReachedAddr
+		list, errs := p.Place([]program.Placing{{Watch: w, Program: program.Program{op}}})
 		if errs[0] != nil {
 			b.Fatal(errs[0])
 		}

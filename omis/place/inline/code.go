@@ -5,9 +5,10 @@ package inline
 import (
 	"slices"
 
-	"mirador/omis"
 	"mirador/omis/code/x86"
+	"mirador/omis/node"
 	"mirador/omis/place/clock"
+	"mirador/omis/program"
 )
 
 // compiler makes the code of a program for places of a process. It may be used many
@@ -22,10 +23,10 @@ type compiler struct {
 	filter  uint64 // address of the numbers of the threads that are meant
 	named   int    // how many these are; 0: all threads
 	steps   []step
-	code    omis.GoCode // of the place
+	code    node.GoCode // of the place
 
 	c      *x86.Code
-	spot   omis.Spot
+	spot   node.Spot
 	saved  []x86.Reg
 	pushed int32             // how far the stack pointer is from where the program has it
 	kept   map[x86.Reg]int32 // how far it was when what the program has in a register was saved
@@ -37,13 +38,13 @@ type compiler struct {
 
 // step is a step of a program.
 type step struct {
-	do    omis.Operation
+	do    program.Operation
 	value int64
-	load  omis.Load
+	load  program.Load
 	row   uint64 // of the thread: the distance from its slot
 	open  int32  // of a timer: the distance of its open intervals from the row
 	level int32  // of a timer: how far these are apart
-	oneIn int64  // of a timer: see omis.Op
+	oneIn int64  // of a timer: see program.Op
 	lost  uint64 // address of the number of occurrences that left no trace
 
 	spread bool // it keeps a histogram
@@ -78,7 +79,7 @@ const (
 )
 
 // bytes makes the code for a place.
-func (m *compiler) bytes(spot omis.Spot) ([]byte, error) {
+func (m *compiler) bytes(spot node.Spot) ([]byte, error) {
 	m.c, m.spot, m.pushed = &x86.Code{}, spot, spot.Pushed
 	m.saved, m.kept = m.registers(), make(map[x86.Reg]int32)
 	c := m.c
@@ -87,7 +88,7 @@ func (m *compiler) bytes(spot omis.Spot) ([]byte, error) {
 	}
 	c.Part(partFront)
 	m.enter()
-	if m.has(omis.OpStop) && !m.late {
+	if m.has(program.OpStop) && !m.late {
 		m.readClock()
 		c.Mov(now, x86.RAX)
 	}
@@ -110,7 +111,7 @@ func (m *compiler) bytes(spot omis.Spot) ([]byte, error) {
 	return c.Bytes(spot.Code)
 }
 
-func (m *compiler) has(do omis.Operation) bool {
+func (m *compiler) has(do program.Operation) bool {
 	for i := range m.steps {
 		if m.steps[i].do == do {
 			return true
@@ -146,15 +147,15 @@ func (s *step) isLarge() bool { return s.load.IsLoaded() || s.value != int64(int
 // registers are those that a step uses beside RCX.
 func (m *compiler) registersOf(s *step) []x86.Reg {
 	switch {
-	case s.do == omis.OpTrace:
+	case s.do == program.OpTrace:
 		return []x86.Reg{x86.RAX, x86.RDX, number}
-	case s.do == omis.OpStart && s.goroutine:
+	case s.do == program.OpStart && s.goroutine:
 		return []x86.Reg{x86.RAX, x86.RDX, goRow}
-	case s.do == omis.OpStart:
+	case s.do == program.OpStart:
 		return []x86.Reg{x86.RAX, x86.RDX}
-	case s.do == omis.OpStop && (s.spread || s.goroutine || m.converts()):
+	case s.do == program.OpStop && (s.spread || s.goroutine || m.converts()):
 		return []x86.Reg{x86.RAX, x86.RDX, now, spare}
-	case s.do == omis.OpStop:
+	case s.do == program.OpStop:
 		return []x86.Reg{x86.RAX, x86.RDX, now}
 	case s.isLarge():
 		return []x86.Reg{x86.RAX, x86.RDX}
@@ -274,7 +275,7 @@ func (m *compiler) findSlot() {
 // step makes the code of a step. It finds the thread's slot, and may spoil all registers
 // but that and the time; the last step spoils the slot too.
 func (m *compiler) step(s *step, last bool) {
-	if s.do == omis.OpAdd {
+	if s.do == program.OpAdd {
 		m.add(s, func() {})
 		return
 	}
@@ -282,15 +283,15 @@ func (m *compiler) step(s *step, last bool) {
 		m.push(slot)
 	}
 	switch {
-	case s.do == omis.OpStart && s.goroutine:
+	case s.do == program.OpStart && s.goroutine:
 		m.startGoroutine(s)
-	case s.do == omis.OpStart:
+	case s.do == program.OpStart:
 		m.start(s)
-	case s.do == omis.OpStop && s.goroutine:
+	case s.do == program.OpStop && s.goroutine:
 		m.stopGoroutine(s)
-	case s.do == omis.OpStop:
+	case s.do == program.OpStop:
 		m.stop(s)
-	case s.do == omis.OpTrace:
+	case s.do == program.OpTrace:
 		m.trace(s)
 	}
 	if !last {

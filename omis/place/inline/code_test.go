@@ -11,10 +11,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"mirador/omis"
 	"mirador/omis/code/x86/relocate"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 	"mirador/omis/place/inline"
+	"mirador/omis/program"
 )
 
 func TestMain(m *testing.M) {
@@ -33,13 +34,13 @@ func TestMain(m *testing.M) {
 // checked has the host run code at a place with all kinds of registers, flags and
 // memory.
 func (h *host) checked(p interface {
-	Place([]omis.Placing) ([]omis.Placed, []error)
-	Remove([]omis.Placed) error
-}, where int, w omis.Watch, active bool, steps ...omis.Op) {
+	Place([]program.Placing) ([]program.Placed, []error)
+	Remove([]program.Placed) error
+}, where int, w node.Watch, active bool, steps ...program.Op) {
 	h.t.Helper()
 	const number = 5
-	w.Event, w.Proc, w.Addr = omis.EventReachedAddr, h.ID, h.place(number, where)
-	list, errs := p.Place([]omis.Placing{{Watch: w, Program: steps}})
+	w.Event, w.Proc, w.Addr = node.EventReachedAddr, h.ID, h.place(number, where)
+	list, errs := p.Place([]program.Placing{{Watch: w, Program: steps}})
 	if errs[0] != nil {
 		h.t.Fatal(errs[0])
 	}
@@ -63,7 +64,7 @@ func (h *host) endByJump(number int) {
 	at := uint64(number * functionSize)
 	for _, list := range [][]*point{f.begin, f.body, f.end} {
 		for _, p := range list {
-			b, err := p.patch.Make(omis.Spot{Code: h.at, Switch: h.at + p.flag, Entry: p.patch.Addr%8 == atBegin, Return: p.patch.Addr%8 == atEnd})
+			b, err := p.patch.Make(node.Spot{Code: h.at, Switch: h.at + p.flag, Entry: p.patch.Addr%8 == atBegin, Return: p.patch.Addr%8 == atEnd})
 			if err != nil {
 				h.t.Fatal(err)
 			}
@@ -89,15 +90,15 @@ func TestNothingElseChanges(t *testing.T) {
 	for _, size := range []int{gigabyte, 64 * gigabyte} {
 		h := newHost(t, size)
 		p := newPlacer(t, h)
-		sums, intervals := newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreIntervals)
-		one := omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}
-		start, stop := omis.Op{Do: omis.OpStart, Store: intervals}, omis.Op{Do: omis.OpStop, Store: intervals}
-		some := newStore(t, p, h.ID, omis.StoreIntervals)
-		startSome, stopSome := omis.Op{Do: omis.OpStart, OneIn: 3, Store: some}, omis.Op{Do: omis.OpStop, OneIn: 3, Store: some}
+		sums, intervals := newStore(t, p, h.ID, program.StoreSums), newStore(t, p, h.ID, program.StoreIntervals)
+		one := program.Op{Do: program.OpAdd, Value: 1, Store: sums}
+		start, stop := program.Op{Do: program.OpStart, Store: intervals}, program.Op{Do: program.OpStop, Store: intervals}
+		some := newStore(t, p, h.ID, program.StoreIntervals)
+		startSome, stopSome := program.Op{Do: program.OpStart, OneIn: 3, Store: some}, program.Op{Do: program.OpStop, OneIn: 3, Store: some}
 		stopFast := stopSome
-		stopFast.Clock = omis.ClockFast
-		short, long := newStore(t, p, h.ID, omis.StoreTraces), newStore(t, p, h.ID, omis.StoreTraces)
-		note, noteMore := omis.Op{Do: omis.OpTrace, Mark: -1, Room: 1, Store: short}, omis.Op{Do: omis.OpTrace, Value: 1 << 40, Room: 65536, Store: long}
+		stopFast.Clock = program.ClockFast
+		short, long := newStore(t, p, h.ID, program.StoreTraces), newStore(t, p, h.ID, program.StoreTraces)
+		note, noteMore := program.Op{Do: program.OpTrace, Mark: -1, Room: 1, Store: short}, program.Op{Do: program.OpTrace, Value: 1 << 40, Room: 65536, Store: long}
 		all, err := proc.Threads(h.PID)
 		if err != nil || len(all) != 2 {
 			t.Fatal(all, err)
@@ -105,18 +106,18 @@ func TestNothingElseChanges(t *testing.T) {
 		me, others := []int{h.PID}, slices.DeleteFunc(all, func(tid int) bool { return tid == h.PID })
 		for _, where := range []int{atBegin, atBody, atEnd} {
 			for _, active := range []bool{true, false} {
-				h.checked(p, where, omis.Watch{}, active, one)
-				h.checked(p, where, omis.Watch{}, active, omis.Op{Do: omis.OpAdd, Value: -7, Store: sums})
-				h.checked(p, where, omis.Watch{}, active, omis.Op{Do: omis.OpAdd, Value: 1 << 40, Store: sums})
-				h.checked(p, where, omis.Watch{}, active, start)
-				h.checked(p, where, omis.Watch{}, active, stop)
-				h.checked(p, where, omis.Watch{}, active, startSome)
-				h.checked(p, where, omis.Watch{}, active, startSome, stopSome)
-				h.checked(p, where, omis.Watch{}, active, stopFast, startSome)
-				h.checked(p, where, omis.Watch{}, active, note)
-				h.checked(p, where, omis.Watch{}, active, noteMore, stop, note, start)
-				h.checked(p, where, omis.Watch{Threads: me}, active, one, stop, start, one, stop)
-				h.checked(p, where, omis.Watch{Threads: others}, active, one, start, stop)
+				h.checked(p, where, node.Watch{}, active, one)
+				h.checked(p, where, node.Watch{}, active, program.Op{Do: program.OpAdd, Value: -7, Store: sums})
+				h.checked(p, where, node.Watch{}, active, program.Op{Do: program.OpAdd, Value: 1 << 40, Store: sums})
+				h.checked(p, where, node.Watch{}, active, start)
+				h.checked(p, where, node.Watch{}, active, stop)
+				h.checked(p, where, node.Watch{}, active, startSome)
+				h.checked(p, where, node.Watch{}, active, startSome, stopSome)
+				h.checked(p, where, node.Watch{}, active, stopFast, startSome)
+				h.checked(p, where, node.Watch{}, active, note)
+				h.checked(p, where, node.Watch{}, active, noteMore, stop, note, start)
+				h.checked(p, where, node.Watch{Threads: me}, active, one, stop, start, one, stop)
+				h.checked(p, where, node.Watch{Threads: others}, active, one, start, stop)
 			}
 		}
 		if list := rows(t, intervals); len(list) != 1 || list[0].Count == 0 || list[0].Unfinished == 0 {
@@ -125,7 +126,7 @@ func TestNothingElseChanges(t *testing.T) {
 		if list := rows(t, some); len(list) != 1 || list[0].Count == 0 || list[0].Skipped < 2*list[0].Count {
 			t.Errorf("rows %+v", list)
 		}
-		for trace, want := range map[omis.Store]int64{short: 3 * 2 * 2000, long: 3 * 2000} {
+		for trace, want := range map[program.Store]int64{short: 3 * 2 * 2000, long: 3 * 2000} {
 			if list := rows(t, trace); len(list) != 1 || list[0].Value != want {
 				t.Errorf("rows %+v, want %d notes", list, want)
 			}

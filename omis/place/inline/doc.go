@@ -1,11 +1,11 @@
 // Package inline is the placement "inline": programs that count and measure time run as
-// machine code in the program itself (omis.Placer). A thread that comes by takes the code
+// machine code in the program itself (program.Placer). A thread that comes by takes the code
 // along as if it were the program's own; nobody is held or woken up, no system call is
 // made. A hit costs some nanoseconds.
 //
 // # What a program consists of
 //
-// Package inline makes the code, and an omis.Patcher puts it into the process. It works on
+// Package inline makes the code, and an node.Patcher puts it into the process. It works on
 // memory that the process shares with the monitor (layout.go). Each thread has a slot
 // there, which it finds by its number: that stands in its own memory, so that no
 // system call is needed. It has a row of its own for each cell, so nothing is lost and

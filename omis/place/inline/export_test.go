@@ -8,11 +8,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // Taken is how many slots are, in the process of a store.
-func Taken(s omis.Store) int {
+func Taken(s program.Store) int {
 	t := s.(*store).target
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -21,10 +21,10 @@ func Taken(s omis.Store) int {
 }
 
 // Same is what is told of that many intervals, each of which took as many ticks.
-func Same(n int, ticks, tick uint64) omis.Histogram {
-	r := record{counts: make([]uint64, omis.Buckets)}
-	r.counts[omis.BucketOf(ticks)] = uint64(n)
-	each := omis.Uint128{Lo: ticks}
+func Same(n int, ticks, tick uint64) program.Histogram {
+	r := record{counts: make([]uint64, program.Buckets)}
+	r.counts[program.BucketOf(ticks)] = uint64(n)
+	each := program.Uint128{Lo: ticks}
 	for range n {
 		r.Sum, r.Squares = r.Sum.Add(each), r.Squares.Add(each.Times(ticks))
 	}
@@ -65,7 +65,7 @@ func OpenFolder(f *os.File) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{target: &target{memory: m}, kind: omis.StoreHistograms, key: "kept", cell: cell{entry: entry}, past: records[entry]}
+	s := &store{target: &target{memory: m}, kind: program.StoreHistograms, key: "kept", cell: cell{entry: entry}, past: records[entry]}
 	return &Folder{s, m.word(folderBegun), m.word(FolderDone)}, nil
 }
 
@@ -112,9 +112,9 @@ func (f *Folder) tell() error {
 	m := f.target.memory
 	n := f.begun.Add(1)
 	m.serial++
-	r := record{taken: 1000 + n, serial: m.serial, counts: make([]uint64, omis.Buckets)}
+	r := record{taken: 1000 + n, serial: m.serial, counts: make([]uint64, program.Buckets)}
 	r.TID, r.Count, r.Min, r.Max, r.Sum.Lo = 1, 1, n, n, n
-	r.counts[n%omis.Buckets] = 1
+	r.counts[n%program.Buckets] = 1
 	if err := m.enterRecord(f.cell.entry, &r); err != nil {
 		return err
 	}
@@ -160,18 +160,18 @@ func FolderEnv() []string { return append(os.Environ(), folderEnv+"=1") }
 
 // Interrupt has the first thread of a store stand in the middle of counting an interval as
 // long as its last one, once the bucket has it.
-func Interrupt(s omis.Store) {
+func Interrupt(s program.Store) {
 	t := s.(*store).target
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m, at := t.memory, t.memory.rowAt(t.known[0].slot, s.(*store).cell)
 	m.word(at + rowBegun).Add(1)
-	m.word(at + rowBuckets + 8*omis.BucketOf(m.word(at+rowLast).Load())).Add(1)
+	m.word(at + rowBuckets + 8*program.BucketOf(m.word(at+rowLast).Load())).Add(1)
 }
 
 // Coincide has the threads that come by meanwhile have taken their slots at the same tick,
 // and moves their rows away once they have ended.
-func Coincide(s omis.Store, run func()) error {
+func Coincide(s program.Store, run func()) error {
 	t := s.(*store).target
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,7 +188,7 @@ func Coincide(s omis.Store, run func()) error {
 
 // PutOff has the open interval of the first thread of a store begin that many ticks later, and
 // those of goroutines.
-func PutOff(s omis.Store, ticks uint64) {
+func PutOff(s program.Store, ticks uint64) {
 	t, c := s.(*store).target, s.(*store).cell
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"slices"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // Of threads that have ended only the last ones keep records of their own; what those
@@ -19,11 +19,11 @@ import (
 func (t *target) foldMany(stores []*store) error {
 	var full []*store
 	for _, s := range stores {
-		if omis.TooManyEnded(len(s.past), len(stores)) {
+		if program.TooManyEnded(len(s.past), len(stores)) {
 			full = append(full, s)
 		}
 	}
-	return t.fold(full, omis.RowsOfEnded(len(stores)))
+	return t.fold(full, program.RowsOfEnded(len(stores)))
 }
 
 // fold adds records up until so many are left of each store. The caller holds mu.
@@ -77,7 +77,7 @@ func sumOf(records []record) record {
 			continue
 		}
 		if sum.counts == nil {
-			sum.counts = make([]uint64, omis.Buckets)
+			sum.counts = make([]uint64, program.Buckets)
 		}
 		for n, count := range r.counts {
 			sum.counts[n] += count
@@ -125,4 +125,4 @@ func (t *target) recordsLeft(stores []*store) int {
 }
 
 // mostRecords is how many a row takes at most.
-const mostRecords = 1 + omis.Buckets/blockSize
+const mostRecords = 1 + program.Buckets/blockSize

@@ -5,9 +5,10 @@ package inline
 import (
 	"math/bits"
 
-	"mirador/omis"
 	"mirador/omis/code/x86"
+	"mirador/omis/node"
 	"mirador/omis/place/clock"
+	"mirador/omis/program"
 )
 
 // A goroutine may return from a function on another thread than it was called on, and the
@@ -303,9 +304,9 @@ func (m *compiler) tookGoroutine(lost x86.Label) {
 // goCodes tells of each program that takes the time whether it stands in code of Go. It
 // refuses those whose goroutines cannot be told apart, and those whose clock is a function
 // of the vDSO, which needs more room than there may be on the stack of a goroutine.
-func (p *Placer) goCodes(list []omis.Placing, errs []error) []omis.GoCode {
+func (p *Placer) goCodes(list []program.Placing, errs []error) []node.GoCode {
 	c, _ := p.now()
-	codes := make([]omis.GoCode, len(list))
+	codes := make([]node.GoCode, len(list))
 	var at []int
 	var addrs []uint64
 	for i, err := range errs {
@@ -322,9 +323,9 @@ func (p *Placer) goCodes(list []omis.Placing, errs []error) []omis.GoCode {
 		switch {
 		case !code.In:
 		case c.Kind == clock.Function:
-			errs[i] = &omis.Refusal{Why: "the time can only be read by a function of the vDSO here, for which the stacks of goroutines are too small"}
+			errs[i] = &program.Refusal{Why: "the time can only be read by a function of the vDSO here, for which the stacks of goroutines are too small"}
 		case code.Unknown != nil && times(list[i].Program):
-			errs[i] = &omis.Refusal{Why: "the function is of Go, and goroutines cannot be told apart: " + code.Unknown.Error()}
+			errs[i] = &program.Refusal{Why: "the function is of Go, and goroutines cannot be told apart: " + code.Unknown.Error()}
 		}
 	}
 	return codes

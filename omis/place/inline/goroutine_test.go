@@ -5,9 +5,9 @@ package inline_test
 import (
 	"testing"
 
-	"mirador/omis"
 	"mirador/omis/place/clock"
 	"mirador/omis/place/inline"
+	"mirador/omis/program"
 )
 
 // eachGoClock runs a test with code of Go that reads each kind of clock that it can read.
@@ -47,9 +47,9 @@ func TestNothingElseChangesOfGoroutines(t *testing.T) {
 // thread on which it ends, by the line of the goroutine, not that of either thread.
 func TestGoroutineChangesThread(t *testing.T) {
 	eachGoClock(t, func(t *testing.T, h *host, p *inline.Placer, f *fakePage, k clock.Kind) {
-		intervals := newStore(t, p, h.ID, omis.StoreIntervals)
-		place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStart, Store: intervals})
-		place(t, p, h.watch(2, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
+		intervals := newStore(t, p, h.ID, program.StoreIntervals)
+		place(t, p, h.watch(1, atEnd), program.Op{Do: program.OpStart, Store: intervals})
+		place(t, p, h.watch(2, atEnd), program.Op{Do: program.OpStop, Store: intervals})
 		h.do("share", 0, 1)
 		later := half
 		later.Time += 1 << 40
@@ -83,9 +83,9 @@ func TestGoroutineChangesThread(t *testing.T) {
 // afterwards do, also if the counter was set back meanwhile.
 func TestGoroutinesResetAndSetBack(t *testing.T) {
 	eachGoClock(t, func(t *testing.T, h *host, p *inline.Placer, _ *fakePage, _ clock.Kind) {
-		intervals := newStore(t, p, h.ID, omis.StoreIntervals)
-		place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStart, Store: intervals})
-		place(t, p, h.watch(2, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
+		intervals := newStore(t, p, h.ID, program.StoreIntervals)
+		place(t, p, h.watch(1, atEnd), program.Op{Do: program.OpStart, Store: intervals})
+		place(t, p, h.watch(2, atEnd), program.Op{Do: program.OpStop, Store: intervals})
 		const shift = 1 << 40
 		for range 2 {
 			h.do("call", 1, 1)
@@ -110,15 +110,15 @@ func TestGoroutinesResetAndSetBack(t *testing.T) {
 // what is open of the other, and dropping the one leaves the other.
 func TestTimerOfGoAndOthers(t *testing.T) {
 	eachGoClock(t, func(t *testing.T, h *host, p *inline.Placer, f *fakePage, k clock.Kind) {
-		intervals := newStore(t, p, h.ID, omis.StoreIntervals)
+		intervals := newStore(t, p, h.ID, program.StoreIntervals)
 		for _, goes := range []bool{false, true} {
 			h.goes = goes
 			functions := 1
 			if goes {
 				functions = 3
 			}
-			place(t, p, h.watch(functions, atEnd), omis.Op{Do: omis.OpStart, Store: intervals})
-			place(t, p, h.watch(functions+1, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
+			place(t, p, h.watch(functions, atEnd), program.Op{Do: program.OpStart, Store: intervals})
+			place(t, p, h.watch(functions+1, atEnd), program.Op{Do: program.OpStop, Store: intervals})
 		}
 		want := func(when string, finished, unfinished, open int64) {
 			t.Helper()

@@ -6,15 +6,15 @@ import (
 	"cmp"
 	"slices"
 
-	"mirador/omis"
 	"mirador/omis/code/x86"
+	"mirador/omis/program"
 )
 
 // A timer that keeps a histogram counts each of its intervals in a bucket as well, by one
 // instruction that no signal can interrupt: the buckets of a row have every interval once,
 // at any instant.
 
-// countInBucket counts the duration in RDX in the bucket that omis.BucketOf tells. It
+// countInBucket counts the duration in RDX in the bucket that program.BucketOf tells. It
 // spoils RAX.
 func (m *compiler) countInBucket() {
 	c := m.c
@@ -46,17 +46,17 @@ func (m *compiler) clearBuckets() {
 // counts are those of the buckets of a row that is in use.
 func (m *memory) counts(slot int, c cell) []uint64 {
 	at := m.rowAt(slot, c) + rowBuckets
-	list := make([]uint64, omis.Buckets)
+	list := make([]uint64, program.Buckets)
 	for n := range list {
 		list[n] = min(m.word(at+8*n).Load(), mostCounted)
 	}
 	return list
 }
 
-var _ omis.HistogramStore = (*store)(nil)
+var _ program.HistogramStore = (*store)(nil)
 
-// Histograms: see omis.HistogramStore.
-func (s *store) Histograms() (_ []omis.Histogram, err error) {
+// Histograms: see program.HistogramStore.
+func (s *store) Histograms() (_ []program.Histogram, err error) {
 	t := s.target
 	defer t.release(t.hold(), &err)
 	if s.closed || t.broken != nil {
@@ -74,7 +74,7 @@ func (s *store) Histograms() (_ []omis.Histogram, err error) {
 	}
 	slices.SortStableFunc(all, func(a, b record) int { return cmp.Compare(a.first, b.first) })
 	tick := t.tick()
-	list := make([]omis.Histogram, len(all))
+	list := make([]program.Histogram, len(all))
 	for i := range all {
 		list[i] = spreadIn(&all[i], tick)
 	}
@@ -115,7 +115,7 @@ func leaveOut(counts []uint64, torn *reading) {
 		counts[bucket] -= n
 		surplus -= n
 	}
-	take(omis.BucketOf(torn.Last))
+	take(program.BucketOf(torn.Last))
 	for bucket := 0; surplus > 0; bucket++ {
 		take(bucket)
 	}
@@ -123,8 +123,8 @@ func leaveOut(counts []uint64, torn *reading) {
 
 // spreadIn turns ticks into nanoseconds. Limits and the greatest interval are rounded
 // each by itself, and the latter upwards where the sum says so: it stays within its bucket.
-func spreadIn(r *record, tick uint64) omis.Histogram {
-	h := omis.Histogram{Row: r.Row, Buckets: bucketsIn(r.counts, tick)}
+func spreadIn(r *record, tick uint64) program.Histogram {
+	h := program.Histogram{Row: r.Row, Buckets: bucketsIn(r.counts, tick)}
 	h.Intervals = inNanoseconds(h.Intervals, tick)
 	if n := len(h.Buckets); n > 0 {
 		h.Buckets[n-1].Most = max(h.Buckets[n-1].Most, h.Max)
@@ -133,8 +133,8 @@ func spreadIn(r *record, tick uint64) omis.Histogram {
 }
 
 // bucketsIn makes a distribution of counts by ticks.
-func bucketsIn(counts []uint64, tick uint64) omis.Distribution {
-	d := omis.DistributionOf(counts)
+func bucketsIn(counts []uint64, tick uint64) program.Distribution {
+	d := program.DistributionOf(counts)
 	for i := range d {
 		d[i].Least, d[i].Most = nanoseconds(d[i].Least, tick), nanoseconds(d[i].Most, tick)
 	}
@@ -160,8 +160,8 @@ type blockKey struct {
 func recordsOf(stores []*store) (n int) {
 	for _, s := range stores {
 		n++
-		if s.kind == omis.StoreHistograms {
-			n += omis.Buckets / blockSize
+		if s.kind == program.StoreHistograms {
+			n += program.Buckets / blockSize
 		}
 	}
 	return n
@@ -221,11 +221,11 @@ func (m *memory) joinBlocks(all map[int][]record, blocks map[blockKey][]int) err
 }
 
 func (m *memory) readBlocks(r *record) {
-	r.counts = make([]uint64, omis.Buckets)
+	r.counts = make([]uint64, program.Buckets)
 	for _, number := range r.blocks {
 		at := m.ledgerAt() + number*recordSize
-		first := min(m.word(at+blockFirst).Load(), omis.Buckets)
-		for i := range r.counts[first:min(first+blockSize, omis.Buckets)] {
+		first := min(m.word(at+blockFirst).Load(), program.Buckets)
+		for i := range r.counts[first:min(first+blockSize, program.Buckets)] {
 			r.counts[int(first)+i] = min(m.word(at+recordValues+8*i).Load(), mostCounted)
 		}
 	}

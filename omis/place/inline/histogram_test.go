@@ -7,24 +7,24 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/place/inline"
+	"mirador/omis/program"
 )
 
 // spread times function 1 of a host, with a histogram.
-func spread(t *testing.T, h *host, p *inline.Placer, oneIn int64) omis.Store {
+func spread(t *testing.T, h *host, p *inline.Placer, oneIn int64) program.Store {
 	t.Helper()
-	s := newStore(t, p, h.ID, omis.StoreHistograms)
-	place(t, p, h.watch(1, atBegin), omis.Op{Do: omis.OpStart, OneIn: oneIn, Store: s})
-	place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStop, OneIn: oneIn, Store: s})
+	s := newStore(t, p, h.ID, program.StoreHistograms)
+	place(t, p, h.watch(1, atBegin), program.Op{Do: program.OpStart, OneIn: oneIn, Store: s})
+	place(t, p, h.watch(1, atEnd), program.Op{Do: program.OpStop, OneIn: oneIn, Store: s})
 	return s
 }
 
 // histograms reads a store, and checks that all intervals are in buckets, within the least
 // and the greatest of their row.
-func histograms(t *testing.T, s omis.Store) []omis.Histogram {
+func histograms(t *testing.T, s program.Store) []program.Histogram {
 	t.Helper()
-	list, err := s.(omis.HistogramStore).Histograms()
+	list, err := s.(program.HistogramStore).Histograms()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func histograms(t *testing.T, s omis.Store) []omis.Histogram {
 	return list
 }
 
-func expectSpread(t *testing.T, s omis.Store, threads int, each int64) {
+func expectSpread(t *testing.T, s program.Store, threads int, each int64) {
 	t.Helper()
 	list := histograms(t, s)
 	if len(list) != threads {
@@ -75,7 +75,7 @@ func TestHistogram(t *testing.T) {
 func TestManyHistograms(t *testing.T) {
 	h := newHost(t, 64*gigabyte)
 	p := newPlacer(t, h)
-	var all []omis.Store
+	var all []program.Store
 	for range 30 {
 		all = append(all, spread(t, h, p, 1))
 	}
@@ -138,7 +138,7 @@ func TestHistogramIsReadMeanwhile(t *testing.T) {
 			running = false
 		default:
 		}
-		list, err := s.(omis.HistogramStore).Histograms()
+		list, err := s.(program.HistogramStore).Histograms()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestHistogramIsReadInBetween(t *testing.T) {
 // A histogram that is kept has what was counted under all monitors and without one, of
 // threads that ended too.
 func TestHistogramIsKept(t *testing.T) {
-	e := &heritage{h: newHost(t, gigabyte), kind: omis.StoreHistograms}
+	e := &heritage{h: newHost(t, gigabyte), kind: program.StoreHistograms}
 	e.begin(t)
 	e.placeAll(t)
 	var calls uint64
@@ -185,7 +185,7 @@ func TestHistogramIsKept(t *testing.T) {
 			t.Errorf("orphans %v, %v", orphans, err)
 		}
 		list := histograms(t, e.intervals)
-		var all omis.Distribution
+		var all program.Distribution
 		for _, r := range list {
 			all = all.Join(r.Buckets)
 		}
@@ -201,10 +201,10 @@ func TestHistogramIsKept(t *testing.T) {
 func TestKindsOfMore(t *testing.T) {
 	h := newHost(t, gigabyte)
 	p := newPlacer(t, h)
-	intervals, trail := newStore(t, p, h.ID, omis.StoreHistograms), newStore(t, p, h.ID, omis.StoreTraces)
-	begin, end := omis.Op{Do: omis.OpStart, Histogram: true, Store: intervals}, omis.Op{Do: omis.OpStop, Histogram: true, Store: intervals}
-	record := omis.Op{Do: omis.OpTrace, Room: 10, Store: trail}
-	for want, steps := range map[string]omis.Program{
+	intervals, trail := newStore(t, p, h.ID, program.StoreHistograms), newStore(t, p, h.ID, program.StoreTraces)
+	begin, end := program.Op{Do: program.OpStart, Histogram: true, Store: intervals}, program.Op{Do: program.OpStop, Histogram: true, Store: intervals}
+	record := program.Op{Do: program.OpTrace, Room: 10, Store: trail}
+	for want, steps := range map[string]program.Program{
 		"entry, ordered": {begin}, "entry, ordered, histogram": {end}, "entry, traced": {record}, "entry, traced, timed, ordered": {begin, record},
 	} {
 		if v := place(t, p, h.watch(1, atBegin), steps...).Verdict(); v.Kind != want {

@@ -17,11 +17,13 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
 	"mirador/omis/place/inline"
+	"mirador/omis/program"
 )
 
 // host is a process that runs code which was made for it, as functions of its own; and
-// the omis.Patcher that writes them.
+// the node.Patcher that writes them.
 type host struct {
 	*subject.Subject
 	t        testing.TB
@@ -41,17 +43,17 @@ type host struct {
 }
 
 var (
-	_ omis.Patcher = (*host)(nil)
-	_ omis.Ground  = (*host)(nil)
+	_ node.Patcher = (*host)(nil)
+	_ node.Ground  = (*host)(nil)
 )
 
 // function is what calls run: code at its beginning, a body, and code at its return.
 type function struct{ begin, body, end []*point }
 
-// point is an omis.Patched.
+// point is an node.Patched.
 type point struct {
 	host  *host
-	patch omis.Patch
+	patch node.Patch
 	flag  uint64
 }
 
@@ -131,7 +133,7 @@ func (h *host) mapped(fd int) []byte {
 	return b
 }
 
-func (h *host) Ground(omis.ProcID) (omis.Ground, error) { return h, nil }
+func (h *host) Ground(omis.ProcID) (node.Ground, error) { return h, nil }
 func (h *host) Shared() []byte                          { return h.shared }
 func (h *host) Base() uint64                            { return h.base }
 func (h *host) TID() int32                              { return h.tid }
@@ -140,7 +142,7 @@ func (h *host) Gone() bool                              { return proc.Alive(h.ID
 func (h *host) Close() error                            { return nil }
 
 // Left are all patches that stand, when a test has let a monitor die.
-func (h *host) Left() (list []omis.Patched) {
+func (h *host) Left() (list []node.Patched) {
 	if !h.orphaned {
 		return nil
 	}
@@ -158,16 +160,16 @@ func (h *host) Survey(_ omis.ProcID, addrs []uint64) ([]string, []error) {
 	return make([]string, len(addrs)), make([]error, len(addrs))
 }
 
-func (h *host) GoCode(_ omis.ProcID, addrs []uint64) []omis.GoCode {
-	list := make([]omis.GoCode, len(addrs))
+func (h *host) GoCode(_ omis.ProcID, addrs []uint64) []node.GoCode {
+	list := make([]node.GoCode, len(addrs))
 	for i := range list {
-		list[i] = omis.GoCode{In: h.goes, G: h.g, StackEnd: 8}
+		list[i] = node.GoCode{In: h.goes, G: h.g, StackEnd: 8}
 	}
 	return list
 }
 
-func (h *host) Patch(_ omis.ProcID, list []omis.Patch) ([]omis.Patched, []error) {
-	all, errs := make([]omis.Patched, len(list)), make([]error, len(list))
+func (h *host) Patch(_ omis.ProcID, list []node.Patch) ([]node.Patched, []error) {
+	all, errs := make([]node.Patched, len(list)), make([]error, len(list))
 	for i, patch := range list {
 		p := &point{h, patch, uint64(h.standing)}
 		h.standing++
@@ -180,7 +182,7 @@ func (h *host) Patch(_ omis.ProcID, list []omis.Patch) ([]omis.Patched, []error)
 	return all, errs
 }
 
-func (h *host) Unpatch(_ omis.ProcID, list []omis.Patched) error {
+func (h *host) Unpatch(_ omis.ProcID, list []node.Patched) error {
 	for _, p := range list {
 		addr := p.Addr()
 		points := h.function(addr).at(addr)
@@ -246,7 +248,7 @@ func (h *host) write(addr uint64) error {
 			at = body + uint64(copy(h.code[body:], h.body))
 		}
 		for _, p := range list {
-			b, err := p.patch.Make(omis.Spot{
+			b, err := p.patch.Make(node.Spot{
 				Addr: p.patch.Addr, Code: h.at + at, Switch: h.at + p.flag, Entry: place == atBegin, Return: place == atEnd,
 			})
 			if err != nil {
@@ -275,7 +277,7 @@ func (h *host) do(what string, function int, args ...any) string {
 	return h.Line()
 }
 
-func newPlacer(t testing.TB, patcher omis.Patcher) *inline.Placer {
+func newPlacer(t testing.TB, patcher node.Patcher) *inline.Placer {
 	p := inline.New(patcher)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
@@ -285,7 +287,7 @@ func newPlacer(t testing.TB, patcher omis.Patcher) *inline.Placer {
 	return p
 }
 
-func newStore(t testing.TB, p *inline.Placer, id omis.ProcID, kind omis.StoreKind) omis.Store {
+func newStore(t testing.TB, p *inline.Placer, id omis.ProcID, kind program.StoreKind) program.Store {
 	t.Helper()
 	s, err := p.NewStore(id, kind)
 	if err != nil {
@@ -299,10 +301,10 @@ func newStore(t testing.TB, p *inline.Placer, id omis.ProcID, kind omis.StoreKin
 	return s
 }
 
-func place(t testing.TB, p *inline.Placer, w omis.Watch, steps ...omis.Op) omis.Placed {
+func place(t testing.TB, p *inline.Placer, w node.Watch, steps ...program.Op) program.Placed {
 	t.Helper()
-	w.Event = omis.EventReachedAddr
-	list, errs := p.Place([]omis.Placing{{Watch: w, Program: steps}})
+	w.Event = node.EventReachedAddr
+	list, errs := p.Place([]program.Placing{{Watch: w, Program: steps}})
 	if errs[0] != nil {
 		t.Fatal(errs[0])
 	}
@@ -316,11 +318,11 @@ func place(t testing.TB, p *inline.Placer, w omis.Watch, steps ...omis.Op) omis.
 }
 
 // at is the watch on a place of a function.
-func (h *host) watch(function, where int) omis.Watch {
-	return omis.Watch{Proc: h.ID, Addr: h.place(function, where)}
+func (h *host) watch(function, where int) node.Watch {
+	return node.Watch{Proc: h.ID, Addr: h.place(function, where)}
 }
 
-func rows(t testing.TB, s omis.Store) []omis.Row {
+func rows(t testing.TB, s program.Store) []program.Row {
 	t.Helper()
 	list, err := s.Rows()
 	if err != nil {

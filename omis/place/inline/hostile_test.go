@@ -17,6 +17,8 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // forged is the shared memory of a process, which this test writes to in its place; it is the
@@ -24,7 +26,7 @@ import (
 type forged struct {
 	bytes []byte
 	id    omis.ProcID
-	left  []omis.Patched
+	left  []node.Patched
 	out   int // how many were taken away
 }
 
@@ -39,27 +41,27 @@ func (forgedPoint) Exclusive() string      { return "" }
 func (forgedPoint) Misses() string         { return "" }
 func (forgedPoint) SetActive(bool) error   { return nil }
 
-func (f *forged) Ground(omis.ProcID) (omis.Ground, error) { return f, nil }
+func (f *forged) Ground(omis.ProcID) (node.Ground, error) { return f, nil }
 func (f *forged) Survey(_ omis.ProcID, addrs []uint64) ([]string, []error) {
 	return make([]string, len(addrs)), make([]error, len(addrs))
 }
 
-func (f *forged) GoCode(_ omis.ProcID, addrs []uint64) []omis.GoCode {
-	return make([]omis.GoCode, len(addrs))
+func (f *forged) GoCode(_ omis.ProcID, addrs []uint64) []node.GoCode {
+	return make([]node.GoCode, len(addrs))
 }
 
-func (f *forged) Patch(_ omis.ProcID, list []omis.Patch) ([]omis.Patched, []error) {
-	made := make([]omis.Patched, len(list))
+func (f *forged) Patch(_ omis.ProcID, list []node.Patch) ([]node.Patched, []error) {
+	made := make([]node.Patched, len(list))
 	for i, p := range list {
 		made[i] = forgedPoint{p.Addr, p.Addr + 1}
-		if _, err := p.Make(omis.Spot{Addr: p.Addr, Code: p.Addr + 64, Switch: p.Addr + 1}); err != nil {
+		if _, err := p.Make(node.Spot{Addr: p.Addr, Code: p.Addr + 64, Switch: p.Addr + 1}); err != nil {
 			return made, []error{err}
 		}
 	}
 	return made, make([]error, len(list))
 }
 
-func (f *forged) Unpatch(_ omis.ProcID, list []omis.Patched) error {
+func (f *forged) Unpatch(_ omis.ProcID, list []node.Patched) error {
 	f.out += len(list)
 	return nil
 }
@@ -70,7 +72,7 @@ func (f *forged) TID() int32           { return 720 }
 func (f *forged) Self() bool           { return true }
 func (f *forged) Gone() bool           { return false }
 func (f *forged) Close() error         { return nil }
-func (f *forged) Left() []omis.Patched { return f.left }
+func (f *forged) Left() []node.Patched { return f.left }
 
 const forgedSize = 1 << 28
 
@@ -97,8 +99,8 @@ func newForged(t testing.TB) *forged {
 }
 
 // Keys of the stores that a former monitor has left.
-var forgedKinds = map[string]omis.StoreKind{
-	"sums": omis.StoreSums, "times": omis.StoreIntervals, "spread": omis.StoreHistograms, "trace": omis.StoreTraces,
+var forgedKinds = map[string]program.StoreKind{
+	"sums": program.StoreSums, "times": program.StoreIntervals, "spread": program.StoreHistograms, "trace": program.StoreTraces,
 }
 
 // inherit has the memory be what an honest monitor leaves: stores of all kinds, rows of a
@@ -112,7 +114,7 @@ func (f *forged) inherit(t testing.TB) (words []int) {
 	f.left = nil
 	p := New(f)
 	defer p.Close()
-	stores := make(map[string]omis.Store)
+	stores := make(map[string]program.Store)
 	for key, kind := range forgedKinds {
 		s, err := p.Keep(f.id, kind, key)
 		if err != nil {
@@ -120,17 +122,17 @@ func (f *forged) inherit(t testing.TB) (words []int) {
 		}
 		stores[key] = s
 	}
-	place := func(op omis.Op) {
-		w := omis.Watch{Event: omis.EventReachedAddr, Proc: f.id, Addr: uint64(0x1000 * (len(f.left) + 1)), Threads: []int{f.id.PID}}
-		placed, errs := p.Place([]omis.Placing{{Watch: w, Program: omis.Program{op}}})
+	place := func(op program.Op) {
+		w := node.Watch{Event: node.EventReachedAddr, Proc: f.id, Addr: uint64(0x1000 * (len(f.left) + 1)), Threads: []int{f.id.PID}}
+		placed, errs := p.Place([]program.Placing{{Watch: w, Program: program.Program{op}}})
 		if errs[0] != nil {
 			t.Fatal(errs[0])
 		}
 		f.left = append(f.left, placed[0].(*placedType).patch)
 	}
-	place(omis.Op{Do: omis.OpAdd, Value: 1, Store: stores["sums"]})
-	place(omis.Op{Do: omis.OpAdd, Value: 7, Store: stores["sums"]})
-	place(omis.Op{Do: omis.OpTrace, Room: 100, Store: stores["trace"]})
+	place(program.Op{Do: program.OpAdd, Value: 1, Store: stores["sums"]})
+	place(program.Op{Do: program.OpAdd, Value: 7, Store: stores["sums"]})
+	place(program.Op{Do: program.OpTrace, Room: 100, Store: stores["trace"]})
 	m := stores["sums"].(*store).target.memory
 	const slot = 5
 	m.word32(m.slotAt(slot) + slotTID).Store(uint32(f.id.PID))
@@ -158,8 +160,8 @@ func (f *forged) inherit(t testing.TB) (words []int) {
 			m.serial++
 			r := record{taken: uint64(n), serial: m.serial}
 			r.TID, r.Count, r.Min, r.Max, r.Sum.Lo = n, 3, 1, 1, 3
-			if s.kind == omis.StoreHistograms {
-				r.counts = make([]uint64, omis.Buckets)
+			if s.kind == program.StoreHistograms {
+				r.counts = make([]uint64, program.Buckets)
 				r.counts[1], r.counts[100] = 2, 1
 			}
 			if err := m.enterRecord(s.cell.entry, &r); err != nil {
@@ -180,7 +182,7 @@ func (f *forged) inherit(t testing.TB) (words []int) {
 // goroutines has the table of goroutines be what code of Go leaves: a row with two open
 // intervals for each timer. It returns where the words of the rows are, and those of the
 // thread's rows that are told with them.
-func (f *forged) goroutines(m *memory, stores map[string]omis.Store) (words []int) {
+func (f *forged) goroutines(m *memory, stores map[string]program.Store) (words []int) {
 	const slot, opened = 5, 2
 	for _, s := range stores {
 		c := s.(*store).cell
@@ -227,7 +229,7 @@ func (f *forged) use(t testing.TB, meddle func()) string {
 			said.WriteString(err.Error() + "\n")
 		}
 	}
-	var stores []omis.Store
+	var stores []program.Store
 	for key, kind := range forgedKinds {
 		s, err := p.Keep(f.id, kind, key)
 		note(err)
@@ -236,9 +238,9 @@ func (f *forged) use(t testing.TB, meddle func()) string {
 		}
 	}
 	for _, s := range stores {
-		w := omis.Watch{Event: omis.EventReachedAddr, Proc: f.id, Addr: 0x9000}
-		if s.(*store).kind == omis.StoreTraces {
-			_, errs := p.Place([]omis.Placing{{Watch: w, Program: omis.Program{{Do: omis.OpTrace, Room: 100, Store: s}}}})
+		w := node.Watch{Event: node.EventReachedAddr, Proc: f.id, Addr: 0x9000}
+		if s.(*store).kind == program.StoreTraces {
+			_, errs := p.Place([]program.Placing{{Watch: w, Program: program.Program{{Do: program.OpTrace, Room: 100, Store: s}}}})
 			note(errs[0])
 		}
 	}
@@ -256,7 +258,7 @@ func (f *forged) use(t testing.TB, meddle func()) string {
 			histograms, err := s.(*store).Histograms()
 			note(err)
 			for _, h := range histograms {
-				if h.Buckets.Count() > omis.Buckets*mostCounted {
+				if h.Buckets.Count() > program.Buckets*mostCounted {
 					t.Errorf("a histogram of %d", h.Buckets.Count())
 				}
 			}
@@ -362,7 +364,7 @@ func TestDamagedIsTakenAway(t *testing.T) {
 	binary.LittleEndian.PutUint64(f.bytes[headerGroups:], 1<<40)
 	p := New(f)
 	defer p.Close()
-	s, err := p.Keep(f.id, omis.StoreSums, "sums")
+	s, err := p.Keep(f.id, program.StoreSums, "sums")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -383,11 +385,11 @@ func TestFaultCostsItsTarget(t *testing.T) {
 	p, q := New(f), New(other)
 	defer p.Close()
 	defer q.Close()
-	s, err := p.Keep(f.id, omis.StoreSums, "sums")
+	s, err := p.Keep(f.id, program.StoreSums, "sums")
 	if err != nil {
 		t.Fatal(err)
 	}
-	healthy, err := q.Keep(f.id, omis.StoreSums, "sums")
+	healthy, err := q.Keep(f.id, program.StoreSums, "sums")
 	if err != nil {
 		t.Fatal(err)
 	}

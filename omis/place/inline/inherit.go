@@ -8,8 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // What a former monitor has left in a process is found in the memory that it shared
@@ -18,14 +19,14 @@ import (
 // left is a program that nobody has asked for yet.
 type left struct {
 	said
-	patch omis.Patched
+	patch node.Patched
 }
 
 // orphan is a store that nobody has asked for yet, or that nobody can ask for, since it
 // was not to outlive its monitor.
 type orphan struct {
 	store *store
-	kind  omis.StoreKind
+	kind  program.StoreKind
 	name  [maxKey]byte
 }
 
@@ -36,8 +37,8 @@ func (o *orphan) word() string {
 
 // inherit takes over what is in the memory.
 func (t *target) inherit() error {
-	var patches []omis.Patched
-	if heir, ok := t.ground.(omis.Heir); ok {
+	var patches []node.Patched
+	if heir, ok := t.ground.(node.Heir); ok {
 		patches = heir.Left()
 	}
 	if !t.memory.inherited {
@@ -53,7 +54,7 @@ func (t *target) inherit() error {
 	return t.retire()
 }
 
-func (t *target) takeAway(patches []omis.Patched) error {
+func (t *target) takeAway(patches []node.Patched) error {
 	if len(patches) == 0 {
 		return nil
 	}
@@ -92,7 +93,7 @@ func (t *target) inheritStores() error {
 func (t *target) joinSums(sums []listed) {
 	stores := make(map[[maxKey]byte]*store)
 	for _, o := range slices.Backward(t.orphans) {
-		if o.kind == omis.StoreSums {
+		if o.kind == program.StoreSums {
 			stores[o.name] = o.store
 		}
 	}
@@ -101,7 +102,7 @@ func (t *target) joinSums(sums []listed) {
 			s.other = &l.cell
 			continue
 		}
-		t.orphans = append(t.orphans, orphan{store: &store{target: t, kind: omis.StoreSums, cell: l.cell}})
+		t.orphans = append(t.orphans, orphan{store: &store{target: t, kind: program.StoreSums, cell: l.cell}})
 	}
 }
 
@@ -137,8 +138,8 @@ func (t *target) lookRound() {
 
 // inheritPrograms finds out which code is whose. What does not stand yet, or not any
 // more, is nobody's; nor is code that nothing is said of.
-func (t *target) inheritPrograms(patches []omis.Patched) error {
-	at := make(map[uint64]omis.Patched)
+func (t *target) inheritPrograms(patches []node.Patched) error {
+	at := make(map[uint64]node.Patched)
 	for _, p := range patches {
 		at[p.Switch()] = p
 	}
@@ -200,7 +201,7 @@ func (t *target) claim(addr uint64, what text) *left {
 
 // dismiss takes programs away that nobody wants. The caller holds mu.
 func (t *target) dismiss(list []*left) error {
-	var patches []omis.Patched
+	var patches []node.Patched
 	for _, l := range list {
 		patches = append(patches, l.patch)
 	}

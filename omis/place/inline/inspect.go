@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // The process can write whatever it likes into the memory that it shares with the monitor.
@@ -145,7 +147,7 @@ const budget = 1 << 28
 const (
 	costOfRecord  = 512
 	costOfBlock   = 96
-	costOfBuckets = 8 * omis.Buckets
+	costOfBuckets = 8 * program.Buckets
 )
 
 // spend takes from the budget.
@@ -195,7 +197,7 @@ func faultOf(p any) error {
 }
 
 // adopt makes the target of a process, with what a former monitor has left in it.
-func (p *Placer) adopt(id omis.ProcID, ground omis.Ground) (t *target, err error) {
+func (p *Placer) adopt(id omis.ProcID, ground node.Ground) (t *target, err error) {
 	err = guard(func() (err error) {
 		if t, err = p.makeTarget(id, ground); err == nil {
 			err = t.inherit()
@@ -205,11 +207,11 @@ func (p *Placer) adopt(id omis.ProcID, ground omis.Ground) (t *target, err error
 	if !errors.Is(err, errDamaged) {
 		return t, err
 	}
-	var patches []omis.Patched
-	if heir, ok := ground.(omis.Heir); ok {
+	var patches []node.Patched
+	if heir, ok := ground.(node.Heir); ok {
 		patches = heir.Left()
 	}
-	lost := omis.Orphan{Proc: id, What: fmt.Sprintf("%d programs, and all that they have measured: %v", len(patches), err)}
+	lost := program.Orphan{Proc: id, What: fmt.Sprintf("%d programs, and all that they have measured: %v", len(patches), err)}
 	err = guard(func() (err error) {
 		if len(patches) > 0 {
 			err = p.patcher.Unpatch(id, patches)
@@ -225,11 +227,11 @@ func (p *Placer) adopt(id omis.ProcID, ground omis.Ground) (t *target, err error
 	if err != nil {
 		return nil, err
 	}
-	t.lost = []omis.Orphan{lost}
+	t.lost = []program.Orphan{lost}
 	return t, nil
 }
 
-func (p *Placer) makeTarget(id omis.ProcID, ground omis.Ground) (*target, error) {
+func (p *Placer) makeTarget(id omis.ProcID, ground node.Ground) (*target, error) {
 	m, err := newMemory(ground.Shared(), ground.Base())
 	if err != nil {
 		return nil, err

@@ -10,12 +10,13 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/program"
 )
 
-var _ omis.Keeper = (*Placer)(nil)
+var _ program.Keeper = (*Placer)(nil)
 
-// Keep: see omis.Keeper.
-func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (_ omis.Store, err error) {
+// Keep: see program.Keeper.
+func (p *Placer) Keep(id omis.ProcID, kind program.StoreKind, key string) (_ program.Store, err error) {
 	t, err := p.enter(id)
 	if err != nil {
 		return nil, err
@@ -26,20 +27,20 @@ func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (_ omis.S
 	}
 	s := &store{target: t, kind: kind, key: key}
 	if s.cell, err = t.memory.take(kindOf(kind), key); err != nil {
-		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, t.leave())
+		return nil, errors.Join(&program.Refusal{Why: err.Error()}, t.leave())
 	}
 	t.stores[s] = true
 	return s, nil
 }
 
-// Recall: see omis.Keeper. What a process measured that has ended while there was no
+// Recall: see program.Keeper. What a process measured that has ended while there was no
 // monitor has ended with it.
-func (p *Placer) Recall(id omis.ProcID, kind omis.StoreKind, key string) (_ omis.Store, err error) {
+func (p *Placer) Recall(id omis.ProcID, kind program.StoreKind, key string) (_ program.Store, err error) {
 	if !p.mayHave(id) {
 		return nil, nil
 	}
 	t, err := p.enter(id)
-	var refusal *omis.Refusal
+	var refusal *program.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		return nil, nil
@@ -70,7 +71,7 @@ func (p *Placer) mayHave(id omis.ProcID) bool {
 
 // reclaim gives back the store of a key that a former monitor has left, nil if there is
 // none. It is another user of the target. The caller holds mu.
-func (t *target) reclaim(kind omis.StoreKind, key string) *store {
+func (t *target) reclaim(kind program.StoreKind, key string) *store {
 	if key == "" {
 		return nil
 	}
@@ -85,12 +86,12 @@ func (t *target) reclaim(kind omis.StoreKind, key string) *store {
 	return s
 }
 
-// Settle: see omis.Keeper.
-func (p *Placer) Settle() ([]omis.Orphan, error) {
+// Settle: see program.Keeper.
+func (p *Placer) Settle() ([]program.Orphan, error) {
 	p.mu.Lock()
 	p.settled = true // in processes that are entered later nobody keeps anything, either
 	p.mu.Unlock()
-	var list []omis.Orphan
+	var list []program.Orphan
 	var errs []error
 	for _, t := range p.all() {
 		orphans, err := t.settle()
@@ -99,8 +100,8 @@ func (p *Placer) Settle() ([]omis.Orphan, error) {
 	return list, errors.Join(errs...)
 }
 
-// Meet: see omis.Keeper.
-func (p *Placer) Meet(id omis.ProcID) ([]omis.Orphan, error) {
+// Meet: see program.Keeper.
+func (p *Placer) Meet(id omis.ProcID) ([]program.Orphan, error) {
 	if !p.mayHave(id) {
 		return nil, nil
 	}
@@ -115,18 +116,18 @@ func (p *Placer) Meet(id omis.ProcID) ([]omis.Orphan, error) {
 }
 
 // settle takes away what nobody has asked for.
-func (t *target) settle() (list []omis.Orphan, err error) {
+func (t *target) settle() (list []program.Orphan, err error) {
 	defer t.release(t.hold(), &err)
 	list, t.lost = t.lost, nil
 	for _, l := range t.left {
-		list = append(list, omis.Orphan{Proc: t.proc, What: fmt.Sprintf("a program at %#x", l.addr)})
+		list = append(list, program.Orphan{Proc: t.proc, What: fmt.Sprintf("a program at %#x", l.addr)})
 	}
 	if err := t.dismiss(t.left); err != nil {
 		return list, err
 	}
 	for _, o := range t.orphans {
 		if name := o.word(); name != "" {
-			list = append(list, omis.Orphan{Proc: t.proc, What: "what was measured for " + name})
+			list = append(list, program.Orphan{Proc: t.proc, What: "what was measured for " + name})
 		}
 		o.store.forgetPast()
 		for _, c := range o.store.cells() {

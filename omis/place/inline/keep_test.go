@@ -7,21 +7,23 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/place/inline"
+	"mirador/omis/program"
 )
 
 // heritage is what a monitor keeps in a host: function 1 counted and timed.
 type heritage struct {
 	h               *host
 	p               *inline.Placer
-	sums, intervals omis.Store
-	oneIn           int64          // how many intervals there are for one that is timed; 0: all are
-	kind            omis.StoreKind // of intervals; 0: StoreIntervals
-	placings        []omis.Placing
-	placed          []omis.Placed
+	sums, intervals program.Store
+	oneIn           int64             // how many intervals there are for one that is timed; 0: all are
+	kind            program.StoreKind // of intervals; 0: StoreIntervals
+	placings        []program.Placing
+	placed          []program.Placed
 }
 
-func keep(t *testing.T, p *inline.Placer, id omis.ProcID, kind omis.StoreKind, key string) omis.Store {
+func keep(t *testing.T, p *inline.Placer, id omis.ProcID, kind program.StoreKind, key string) program.Store {
 	t.Helper()
 	s, err := p.Keep(id, kind, key)
 	if err != nil {
@@ -33,14 +35,14 @@ func keep(t *testing.T, p *inline.Placer, id omis.ProcID, kind omis.StoreKind, k
 // placeAll has the programs of a heritage run.
 func (e *heritage) placeAll(t *testing.T) {
 	t.Helper()
-	watch := func(where int) omis.Watch {
+	watch := func(where int) node.Watch {
 		w := e.h.watch(1, where)
-		w.Event = omis.EventReachedAddr
+		w.Event = node.EventReachedAddr
 		return w
 	}
-	e.placings = []omis.Placing{
-		{Watch: watch(atBegin), Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: e.sums}, {Do: omis.OpAdd, Value: 10, Store: e.sums}, {Do: omis.OpStart, OneIn: e.oneIn, Store: e.intervals}}},
-		{Watch: watch(atEnd), Program: omis.Program{{Do: omis.OpStop, OneIn: e.oneIn, Store: e.intervals}}},
+	e.placings = []program.Placing{
+		{Watch: watch(atBegin), Program: program.Program{{Do: program.OpAdd, Value: 1, Store: e.sums}, {Do: program.OpAdd, Value: 10, Store: e.sums}, {Do: program.OpStart, OneIn: e.oneIn, Store: e.intervals}}},
+		{Watch: watch(atEnd), Program: program.Program{{Do: program.OpStop, OneIn: e.oneIn, Store: e.intervals}}},
 	}
 	var errs []error
 	e.placed, errs = e.p.Place(e.placings)
@@ -59,7 +61,7 @@ func (e *heritage) begin(t *testing.T) {
 		e.die(t)
 	}
 	e.p = inline.New(e.h)
-	e.sums, e.intervals = keep(t, e.p, e.h.ID, omis.StoreSums, "calls"), keep(t, e.p, e.h.ID, max(e.kind, omis.StoreIntervals), "times, under a key that is longer than what the directory has room for")
+	e.sums, e.intervals = keep(t, e.p, e.h.ID, program.StoreSums, "calls"), keep(t, e.p, e.h.ID, max(e.kind, program.StoreIntervals), "times, under a key that is longer than what the directory has room for")
 }
 
 // die has there be no monitor any more.
@@ -77,7 +79,7 @@ func (e *heritage) end(t *testing.T) {
 	if err := e.p.Remove(e.placed); err != nil {
 		t.Error(err)
 	}
-	for _, s := range []omis.Store{e.sums, e.intervals} {
+	for _, s := range []program.Store{e.sums, e.intervals} {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -178,7 +180,7 @@ func TestKilledWhileItChanges(t *testing.T) {
 	var calls int64
 	for _, placedBefore := range []bool{false, true, false, true} {
 		other := newStoreOf(t, e.p, e.h.ID)
-		beside := []omis.Placing{{Watch: e.placings[0].Watch, Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: other}}}}
+		beside := []program.Placing{{Watch: e.placings[0].Watch, Program: program.Program{{Do: program.OpAdd, Value: 1, Store: other}}}}
 		if placedBefore {
 			made, errs := e.p.Place(beside)
 			if errs[0] != nil {
@@ -216,7 +218,7 @@ func TestSettle(t *testing.T) {
 	e.placeAll(t)
 	e.h.do("call", 1, 1000)
 	other := newStoreOf(t, e.p, e.h.ID)
-	if _, errs := e.p.Place([]omis.Placing{{Watch: e.placings[0].Watch, Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: other}}}}); errs[0] != nil {
+	if _, errs := e.p.Place([]program.Placing{{Watch: e.placings[0].Watch, Program: program.Program{{Do: program.OpAdd, Value: 1, Store: other}}}}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	if err := e.p.Close(); err != nil {
@@ -224,10 +226,10 @@ func TestSettle(t *testing.T) {
 	}
 	e.h.orphaned = true
 	e.p = inline.New(e.h)
-	if s, err := e.p.Recall(e.h.ID, omis.StoreSums, "something else"); s != nil || err != nil {
+	if s, err := e.p.Recall(e.h.ID, program.StoreSums, "something else"); s != nil || err != nil {
 		t.Errorf("recalled %v, %v", s, err)
 	}
-	e.sums = keep(t, e.p, e.h.ID, omis.StoreSums, "calls")
+	e.sums = keep(t, e.p, e.h.ID, program.StoreSums, "calls")
 	orphans, err := e.p.Settle()
 	if err != nil || len(orphans) != 4 {
 		t.Errorf("orphans %v, %v", orphans, err)
@@ -236,7 +238,7 @@ func TestSettle(t *testing.T) {
 	if r := rows(t, e.sums); len(r) != 1 || r[0].Value != 11_000 {
 		t.Errorf("rows %+v", r)
 	}
-	e.intervals = keep(t, e.p, e.h.ID, omis.StoreIntervals, "new")
+	e.intervals = keep(t, e.p, e.h.ID, program.StoreIntervals, "new")
 	e.placeAll(t)
 	e.h.do("call", 1, 5)
 	if _, calls, intervals := e.total(t); calls != 11_055 || intervals != 5 {
@@ -258,10 +260,10 @@ func TestSettleFirst(t *testing.T) {
 	if orphans, err := e.p.Settle(); err != nil || len(orphans) != 0 {
 		t.Errorf("orphans %v, %v", orphans, err)
 	}
-	if s, err := e.p.Recall(e.h.ID, omis.StoreSums, "calls"); s != nil || err != nil {
+	if s, err := e.p.Recall(e.h.ID, program.StoreSums, "calls"); s != nil || err != nil {
 		t.Errorf("recalled %v, %v", s, err)
 	}
-	e.sums, e.intervals = keep(t, e.p, e.h.ID, omis.StoreSums, "calls"), keep(t, e.p, e.h.ID, omis.StoreIntervals, "times")
+	e.sums, e.intervals = keep(t, e.p, e.h.ID, program.StoreSums, "calls"), keep(t, e.p, e.h.ID, program.StoreIntervals, "times")
 	e.placeAll(t)
 	e.h.do("call", 1, 5)
 	if _, calls, intervals := e.total(t); calls != 55 || intervals != 5 {
@@ -270,9 +272,9 @@ func TestSettleFirst(t *testing.T) {
 	e.end(t)
 }
 
-func newStoreOf(t *testing.T, p *inline.Placer, id omis.ProcID) omis.Store {
+func newStoreOf(t *testing.T, p *inline.Placer, id omis.ProcID) program.Store {
 	t.Helper()
-	s, err := p.NewStore(id, omis.StoreSums)
+	s, err := p.NewStore(id, program.StoreSums)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +283,7 @@ func newStoreOf(t *testing.T, p *inline.Placer, id omis.ProcID) omis.Store {
 
 // Threads that run side by side may come by for the first time at the same tick.
 func TestKeepCoincidence(t *testing.T) {
-	e := &heritage{h: newHost(t, gigabyte), kind: omis.StoreHistograms}
+	e := &heritage{h: newHost(t, gigabyte), kind: program.StoreHistograms}
 	e.begin(t)
 	e.placeAll(t)
 	const threads, calls = 6, 100

@@ -2,7 +2,10 @@
 
 package inline
 
-import "mirador/omis"
+import (
+	"mirador/omis/node"
+	"mirador/omis/program"
+)
 
 // The memory that a process shares with the monitor says itself what is in it, so that
 // a later monitor finds its way:
@@ -56,8 +59,8 @@ const (
 
 // Nobody's page lies between the directory and the filters.
 const (
-	_ = uint(omis.NobodysPage - directoryAt - mostCells*entrySize)
-	_ = uint(filtersAt - omis.NobodysPage - pageSize)
+	_ = uint(node.NobodysPage - directoryAt - mostCells*entrySize)
+	_ = uint(filtersAt - node.NobodysPage - pageSize)
 )
 
 // magic begins the header; the number is that of the layout.
@@ -219,7 +222,7 @@ const (
 
 	// The buckets of a histogram, in the same unit, stand behind the row. There is room for
 	// all that a duration of 64 bits can belong to: the last ones are for more than
-	// omis.Buckets has, which a time stamp counter takes decades to reach.
+	// program.Buckets has, which a time stamp counter takes decades to reach.
 	rowBuckets = rowSize
 	spreadSize = 4096
 )
@@ -295,25 +298,25 @@ func (k cellKind) size() int {
 
 // kindOf is the kind of cell that a store begins with. A trace has its notes elsewhere,
 // and counts them by ones.
-func kindOf(k omis.StoreKind) cellKind {
+func kindOf(k program.StoreKind) cellKind {
 	switch k {
-	case omis.StoreIntervals:
+	case program.StoreIntervals:
 		return cellTimers
-	case omis.StoreHistograms:
+	case program.StoreHistograms:
 		return cellSpreads
 	}
 	return cellOnes
 }
 
 // storeKind is what stores have such cells.
-func (k cellKind) storeKind() omis.StoreKind {
+func (k cellKind) storeKind() program.StoreKind {
 	switch k {
 	case cellTimers:
-		return omis.StoreIntervals
+		return program.StoreIntervals
 	case cellSpreads:
-		return omis.StoreHistograms
+		return program.StoreHistograms
 	}
-	return omis.StoreSums
+	return program.StoreSums
 }
 
 // open is how far the open intervals of a timer are from its row.

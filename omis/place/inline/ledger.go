@@ -2,7 +2,9 @@
 
 package inline
 
-import "mirador/omis"
+import (
+	"mirador/omis/program"
+)
 
 // record is a row of a thread that has ended, as it stands in the ledger: in ticks, and
 // with the slot it was moved from; or the sum of several, without a thread.
@@ -19,7 +21,7 @@ type record struct {
 func (r *record) claim() claim { return claim{r.TID, r.taken} }
 
 // words are the numbers of a row.
-func words(r omis.Row) [12]uint64 {
+func words(r program.Row) [12]uint64 {
 	return [...]uint64{
 		uint64(r.Value), uint64(r.Count), uint64(r.Unfinished), uint64(r.Open),
 		r.Last, r.Min, r.Max, r.Sum.Lo, r.Sum.Hi, r.Squares.Lo, r.Squares.Hi,
@@ -28,11 +30,11 @@ func words(r omis.Row) [12]uint64 {
 }
 
 // rowOf is the contrary of words.
-func rowOf(w [12]uint64) omis.Row {
-	return omis.Row{Value: int64(w[0]), Intervals: omis.Intervals{
+func rowOf(w [12]uint64) program.Row {
+	return program.Row{Value: int64(w[0]), Intervals: program.Intervals{
 		Count: int64(w[1]), Unfinished: int64(w[2]), Open: int64(w[3]),
 		Last: w[4], Min: w[5], Max: w[6],
-		Sum: omis.Uint128{Lo: w[7], Hi: w[8]}, Squares: omis.Uint128{Lo: w[9], Hi: w[10]},
+		Sum: program.Uint128{Lo: w[7], Hi: w[8]}, Squares: program.Uint128{Lo: w[9], Hi: w[10]},
 		Skipped: int64(w[11]),
 	}}
 }

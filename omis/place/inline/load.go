@@ -3,11 +3,12 @@
 package inline
 
 import (
-	"mirador/omis"
 	"mirador/omis/code/x86"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
-// arguments are the registers of omis.Args.
+// arguments are the registers of node.Args.
 var arguments = [...]x86.Reg{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
 
 // bring puts the value of a step into RDX.
@@ -36,9 +37,9 @@ func (m *compiler) bring(s *step) {
 }
 
 // reads are the arguments of the function that a program loads.
-func reads(p omis.Program) (set omis.Arguments) {
+func reads(p program.Program) (set node.Arguments) {
 	for _, op := range p {
-		if op.Load.From == omis.FromArgument {
+		if op.Load.From == program.FromArgument {
 			set |= 1 << op.Load.Arg
 		}
 	}
@@ -46,10 +47,10 @@ func reads(p omis.Program) (set omis.Arguments) {
 }
 
 // canLoad says why a program cannot load what it wants; nil: it can.
-func canLoad(p omis.Program) error {
+func canLoad(p program.Program) error {
 	for _, op := range p {
-		if l := op.Load; l.IsLoaded() && (l.From != omis.FromArgument || int(l.Arg) >= len(arguments) || !l.Signed || l.Bytes < 4) {
-			return &omis.Refusal{Why: "code in a program loads arguments of functions, of 32 or 64 bits with a sign, and nothing else"}
+		if l := op.Load; l.IsLoaded() && (l.From != program.FromArgument || int(l.Arg) >= len(arguments) || !l.Signed || l.Bytes < 4) {
+			return &program.Refusal{Why: "code in a program loads arguments of functions, of 32 or 64 bits with a sign, and nothing else"}
 		}
 	}
 	return nil

@@ -5,18 +5,19 @@ package inline_test
 import (
 	"testing"
 
-	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // Sums of what functions are told go on while there is no monitor, and are the next one's.
 // One that loads something else is another program.
 func TestKeptLoads(t *testing.T) {
 	e := &heritage{h: newHost(t, gigabyte)}
-	place := func(load omis.Load) {
+	place := func(load program.Load) {
 		t.Helper()
 		w := e.h.watch(1, atBegin)
-		w.Event = omis.EventReachedAddr
-		placed, errs := e.p.Place([]omis.Placing{{Watch: w, Program: omis.Program{{Do: omis.OpAdd, Load: load, Store: e.sums}}}})
+		w.Event = node.EventReachedAddr
+		placed, errs := e.p.Place([]program.Placing{{Watch: w, Program: program.Program{{Do: program.OpAdd, Load: load, Store: e.sums}}}})
 		if errs[0] != nil {
 			t.Fatal(errs[0])
 		}
@@ -24,13 +25,13 @@ func TestKeptLoads(t *testing.T) {
 		e.placed = placed
 	}
 	e.begin(t)
-	place(omis.ArgumentAt(0))
+	place(program.ArgumentAt(0))
 	for n := range int64(3) {
 		e.h.do("call", 1, 100)
 		stood := e.h.standing
 		e.begin(t)
 		e.h.do("onebyone", 1, 10, 10)
-		place(omis.ArgumentAt(0))
+		place(program.ArgumentAt(0))
 		if e.h.standing != stood {
 			t.Errorf("%d patches were put in place of the one that stood", e.h.standing-stood)
 		}
@@ -39,7 +40,7 @@ func TestKeptLoads(t *testing.T) {
 		}
 	}
 	e.begin(t)
-	place(omis.ArgumentAt(6))
+	place(program.ArgumentAt(6))
 	if orphans, err := e.p.Settle(); err != nil || len(orphans) != 1 {
 		t.Errorf("orphans %v, %v", orphans, err)
 	}
@@ -51,9 +52,9 @@ func TestOtherLoadsAreRefused(t *testing.T) {
 	e := &heritage{h: newHost(t, gigabyte)}
 	e.begin(t)
 	w := e.h.watch(1, atBegin)
-	w.Event = omis.EventReachedAddr
-	for _, l := range []omis.Load{{From: omis.FromResult, Bytes: 8, Signed: true}, {From: omis.FromArgument, Bytes: 8}, {From: omis.FromArgument, Arg: 6, Bytes: 8, Signed: true}} {
-		if _, errs := e.p.Judge([]omis.Placing{{Watch: w, Program: omis.Program{{Do: omis.OpAdd, Load: l}}}}); errs[0] == nil {
+	w.Event = node.EventReachedAddr
+	for _, l := range []program.Load{{From: program.FromResult, Bytes: 8, Signed: true}, {From: program.FromArgument, Bytes: 8}, {From: program.FromArgument, Arg: 6, Bytes: 8, Signed: true}} {
+		if _, errs := e.p.Judge([]program.Placing{{Watch: w, Program: program.Program{{Do: program.OpAdd, Load: l}}}}); errs[0] == nil {
 			t.Errorf("%+v is loaded", l)
 		}
 	}

@@ -2,13 +2,15 @@
 
 package inline
 
-import "mirador/omis"
+import (
+	"mirador/omis/program"
+)
 
-var _ omis.ManyReader = (*Placer)(nil)
+var _ program.ManyReader = (*Placer)(nil)
 
-// AppendRows: see omis.ManyReader. It is looked once who has come to a process, for all
+// AppendRows: see program.ManyReader. It is looked once who has come to a process, for all
 // of its stores that follow each other.
-func (*Placer) AppendRows(stores []omis.Store, rows []omis.Row, ends []int) (_ []omis.Row, _ []int, err error) {
+func (*Placer) AppendRows(stores []program.Store, rows []program.Row, ends []int) (_ []program.Row, _ []int, err error) {
 	for from := 0; from < len(stores); {
 		before := len(ends)
 		if rows, ends, err = stores[from].(*store).target.appendRows(stores[from:], rows, ends); err != nil {
@@ -20,7 +22,7 @@ func (*Placer) AppendRows(stores []omis.Store, rows []omis.Row, ends []int) (_ [
 }
 
 // appendRows adds the rows of the first stores, those that belong to the target.
-func (t *target) appendRows(stores []omis.Store, rows []omis.Row, ends []int) (_ []omis.Row, _ []int, err error) {
+func (t *target) appendRows(stores []program.Store, rows []program.Row, ends []int) (_ []program.Row, _ []int, err error) {
 	p := pace{target: t}
 	defer t.release(t.hold(), &err)
 	if t.broken != nil {
@@ -42,7 +44,7 @@ func (t *target) appendRows(stores []omis.Store, rows []omis.Row, ends []int) (_
 // those is how many of the first stores belong to the target; plain tells that each has
 // one row at most. It has looked at all of them then: in so short a loop the processor
 // fetches several at the same time. The caller holds mu.
-func (t *target) those(stores []omis.Store) (n int, plain bool) {
+func (t *target) those(stores []program.Store) (n int, plain bool) {
 	plain = len(t.known) == 1
 	for _, one := range stores {
 		s := one.(*store)

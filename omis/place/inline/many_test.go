@@ -17,10 +17,12 @@ import (
 	"mirador/omis/host/proc"
 	"mirador/omis/linux"
 	"mirador/omis/linux/subject"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // program is a running one with its functions, observed by a real node.
-type program struct {
+type observed struct {
 	*subject.Subject
 	t    testing.TB
 	ID   omis.ProcID
@@ -30,9 +32,9 @@ type program struct {
 }
 
 // observe starts a program that says a line when it is ready.
-func observe(t testing.TB, path string, args ...string) *program {
+func observe(t testing.TB, path string, args ...string) *observed {
 	t.Helper()
-	g := &program{
+	g := &observed{
 		Subject: subject.Start(t, exec.Command(path, args...)), t: t, node: newNode(t),
 		fun: make(map[string]uint64), size: make(map[string]int),
 	}
@@ -68,7 +70,7 @@ func newNode(t testing.TB) *linux.Node {
 }
 
 // locate finds the functions of a module.
-func (g *program) locate(m omis.Module) {
+func (g *observed) locate(m node.Module) {
 	g.t.Helper()
 	file, err := elf.Open(m.Path)
 	if err != nil {
@@ -84,7 +86,7 @@ func (g *program) locate(m omis.Module) {
 	}
 }
 
-func (g *program) code(addr uint64, size int) []byte {
+func (g *observed) code(addr uint64, size int) []byte {
 	g.t.Helper()
 	b := make([]byte, size)
 	if n, err := proc.ReadMemory(g.PID, addr, b); err != nil || n != size {
@@ -123,18 +125,18 @@ func TestManyFunctions(t *testing.T) {
 	p := newPlacer(t, g.node)
 	first, last := g.fun["many_0"], g.fun[fmt.Sprint("many_", many-1)]
 	before := g.code(first, int(last-first))
-	list := make([]omis.Placing, many)
-	stores := make([]omis.Store, many)
+	list := make([]program.Placing, many)
+	stores := make([]program.Store, many)
 	for i := range list {
-		stores[i] = newStore(t, p, g.ID, omis.StoreSums)
-		list[i].Watch = omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.fun[fmt.Sprint("many_", i)]}
-		list[i].Program = omis.Program{{Do: omis.OpAdd, Value: 1, Store: stores[i]}}
+		stores[i] = newStore(t, p, g.ID, program.StoreSums)
+		list[i].Watch = node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.fun[fmt.Sprint("many_", i)]}
+		list[i].Program = program.Program{{Do: program.OpAdd, Value: 1, Store: stores[i]}}
 	}
 	began := time.Now()
 	placed, errs := p.Place(list)
 	t.Log("placed in", time.Since(began))
 	refused := make(map[int]bool)
-	var stands []omis.Placed
+	var stands []program.Placed
 	for i, err := range errs {
 		if err != nil {
 			refused[i] = true // what looks like a branch into its middle
@@ -178,8 +180,8 @@ func TestManyFunctions(t *testing.T) {
 func BenchmarkRows(b *testing.B) {
 	h := newHost(b, 64*gigabyte)
 	p := newPlacer(b, h)
-	s := newStore(b, p, h.ID, omis.StoreSums)
-	place(b, p, h.watch(1, atBegin), omis.Op{Do: omis.OpAdd, Value: 1, Store: s})
+	s := newStore(b, p, h.ID, program.StoreSums)
+	place(b, p, h.watch(1, atBegin), program.Op{Do: program.OpAdd, Value: 1, Store: s})
 	h.do("call", 1, 10)
 	for b.Loop() {
 		rows(b, s)

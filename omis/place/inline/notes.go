@@ -5,8 +5,8 @@ package inline
 import (
 	"math/bits"
 
-	"mirador/omis"
 	"mirador/omis/code/x86"
+	"mirador/omis/program"
 )
 
 // The records of a thread in a trace lie in a ring of its own: whole rooms, of groups
@@ -100,7 +100,7 @@ func (m *memory) noteAt(slot int, ring cell, n uint64) int {
 
 // note reads the note of a number, its time in ticks. gone tells that there is a later
 // one in its place.
-func (m *memory) note(slot int, ring cell, n uint64) (r omis.Record, whole, gone bool) {
+func (m *memory) note(slot int, ring cell, n uint64) (r program.Record, whole, gone bool) {
 	at := m.noteAt(slot, ring, n)
 	if !m.inUse(at) {
 		return r, false, false

@@ -9,22 +9,24 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
-// placed is an omis.Placed: one program at one address of one process.
+// placed is an program.Placed: one program at one address of one process.
 type placed struct {
 	target  *target
-	patch   omis.Patched
-	verdict omis.Verdict
+	patch   node.Patched
+	verdict program.Verdict
 	said    said
 	former  bool // a former monitor has placed it
 }
 
-var _ omis.Placed = (*placed)(nil)
+var _ program.Placed = (*placed)(nil)
 
-// Judge: see omis.Placer.
-func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
-	verdicts := make([]omis.Verdict, len(list))
+// Judge: see program.Placer.
+func (p *Placer) Judge(list []program.Placing) ([]program.Verdict, []error) {
+	verdicts := make([]program.Verdict, len(list))
 	errs := p.judge(list)
 	var at []int
 	var addrs []uint64
@@ -50,7 +52,7 @@ func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 }
 
 // judge says why programs cannot be made, whatever stands at their addresses.
-func (p *Placer) judge(list []omis.Placing) []error {
+func (p *Placer) judge(list []program.Placing) []error {
 	errs := make([]error, len(list))
 	if len(list) == 0 {
 		return errs
@@ -66,16 +68,16 @@ func (p *Placer) judge(list []omis.Placing) []error {
 		switch {
 		case all != nil:
 			errs[i] = all
-		case l.Watch.Event != omis.EventReachedAddr:
-			errs[i] = &omis.Refusal{Why: "code of ours runs where threads reach an address, not at other events"}
+		case l.Watch.Event != node.EventReachedAddr:
+			errs[i] = &program.Refusal{Why: "code of ours runs where threads reach an address, not at other events"}
 		case len(l.Watch.Threads) > mostNamed:
-			errs[i] = &omis.Refusal{Why: fmt.Sprintf("code in a program tells %d threads apart, not %d", mostNamed, len(l.Watch.Threads))}
+			errs[i] = &program.Refusal{Why: fmt.Sprintf("code in a program tells %d threads apart, not %d", mostNamed, len(l.Watch.Threads))}
 		case takesCPU(l.Program):
-			errs[i] = &omis.Refusal{Why: "code in a program has no clock of the thread's CPU time but a system call, which it does not make"}
+			errs[i] = &program.Refusal{Why: "code in a program has no clock of the thread's CPU time but a system call, which it does not make"}
 		case canLoad(l.Program) != nil:
 			errs[i] = canLoad(l.Program)
 		case untimed != nil && (times(l.Program) || l.Program.Traces()):
-			errs[i] = &omis.Refusal{Why: untimed.Error()}
+			errs[i] = &program.Refusal{Why: untimed.Error()}
 		}
 	}
 	return errs
@@ -94,59 +96,59 @@ const (
 )
 
 // times tells whether a program takes the time.
-func times(p omis.Program) bool {
-	return slices.ContainsFunc(p, omis.Op.Times)
+func times(p program.Program) bool {
+	return slices.ContainsFunc(p, program.Op.Times)
 }
 
 // takesCPU tells whether it takes the CPU time.
-func takesCPU(p omis.Program) bool {
-	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Times() && op.Clock == omis.ClockCPU })
+func takesCPU(p program.Program) bool {
+	return slices.ContainsFunc(p, func(op program.Op) bool { return op.Times() && op.Clock == program.ClockCPU })
 }
 
 // isOrdered tells whether it does so by the ordered clock.
-func isOrdered(p omis.Program) bool {
-	return slices.ContainsFunc(p, func(op omis.Op) bool { return op.Times() && op.Clock == omis.ClockOrdered })
+func isOrdered(p program.Program) bool {
+	return slices.ContainsFunc(p, func(op program.Op) bool { return op.Times() && op.Clock == program.ClockOrdered })
 }
 
 // verdict says how a program runs at a kind of place.
-func verdict(program omis.Program, kind int, inGo bool) omis.Verdict {
-	v := omis.Verdict{
+func verdict(steps program.Program, kind int, inGo bool) program.Verdict {
+	v := program.Verdict{
 		Name: Name, Where: "in the program, in code of ours; nobody is held",
 		Why:  "its actions only count and measure time, and there is room for a jump",
 		Cost: costToCount, Kind: kinds[kind],
 	}
-	if times(program) {
+	if times(steps) {
 		v.Cost = costToTime
 		if inGo {
 			v.Cost += costOfGoroutine
 		}
 	}
-	if program.Traces() {
+	if steps.Traces() {
 		v.Cost, v.Kind = v.Cost+costToTrace, v.Kind+", traced"
-		if times(program) {
+		if times(steps) {
 			v.Kind += ", timed" // which nobody has measured together
 		}
 	}
 	if kind == 0 {
 		v.Cost += costOfFlags
 	}
-	if isOrdered(program) {
+	if isOrdered(steps) {
 		v.Kind += ", ordered"
 		v.Cost += costOfOrder
 	}
-	if n := sampled(program); n > 1 {
+	if n := sampled(steps); n > 1 {
 		v.Kind, v.OneIn = v.Kind+", sampled", n
 		v.Cost = costToSample + v.Cost/float64(n)
 	}
-	if program.FillsHistogram() {
+	if steps.FillsHistogram() {
 		v.Cost, v.Kind = v.Cost+costToSpread/float64(max(v.OneIn, 1)), v.Kind+", histogram"
 	}
 	return v
 }
 
-// Place: see omis.Placer.
-func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
-	all, errs := make([]omis.Placed, len(list)), p.judge(list)
+// Place: see program.Placer.
+func (p *Placer) Place(list []program.Placing) ([]program.Placed, []error) {
+	all, errs := make([]program.Placed, len(list)), p.judge(list)
 	codes := p.goCodes(list, errs)
 	if !slices.Contains(errs, nil) {
 		return all, errs
@@ -169,7 +171,7 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 	defer t.release(t.hold(), &broken)
 	defer t.leave()
 	var made []*placed
-	var patches []omis.Patch
+	var patches []node.Patch
 	var from []int // indices in the list
 	for i := range list {
 		if errs[i] != nil {
@@ -202,17 +204,17 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 
 // prepare makes ready what a program needs, or finds the one that a former monitor has
 // left. The caller holds mu.
-func (t *target) prepare(l *omis.Placing, code omis.GoCode) (*placed, omis.Patch, error) {
+func (t *target) prepare(l *program.Placing, code node.GoCode) (*placed, node.Patch, error) {
 	m := &compiler{shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads), ordered: isOrdered(l.Program), late: sampled(l.Program) > 1, code: code}
 	var entries []int
 	for _, op := range l.Program {
 		s := op.Store.(*store)
 		if s.target != t {
-			return nil, omis.Patch{}, &omis.Refusal{Why: "the process executes another program by now"}
+			return nil, node.Patch{}, &program.Refusal{Why: "the process executes another program by now"}
 		}
 		c, err := s.cellFor(op)
 		if err != nil {
-			return nil, omis.Patch{}, &omis.Refusal{Why: err.Error()}
+			return nil, node.Patch{}, &program.Refusal{Why: err.Error()}
 		}
 		entries = append(entries, c.entry)
 		m.steps = append(m.steps, step{
@@ -220,33 +222,33 @@ func (t *target) prepare(l *omis.Placing, code omis.GoCode) (*placed, omis.Patch
 			entry: c.entry, goroutine: code.In && op.Times(), reset: t.memory.base + uint64(entryAt(c.entry)+entryReset),
 			lost: t.memory.base + uint64(entryAt(c.entry)+entryLost),
 		})
-		if op.Do == omis.OpTrace {
+		if op.Do == program.OpTrace {
 			s.notes.enter(op, &m.steps[len(m.steps)-1])
 		}
 	}
 	if times(l.Program) || l.Program.Traces() {
 		r, err := t.timing()
 		if err != nil {
-			return nil, omis.Patch{}, &omis.Refusal{Why: err.Error()}
+			return nil, node.Patch{}, &program.Refusal{Why: err.Error()}
 		}
 		m.timing = r
 	}
 	threads, err := named(t.proc.PID, l.Watch.Threads)
 	if err != nil {
-		return nil, omis.Patch{}, err
+		return nil, node.Patch{}, err
 	}
 	pl := &placed{target: t, said: said{addr: l.Watch.Addr, filter: -1, text: textOf(m, entries, threads)}}
 	if former := t.claim(pl.said.addr, pl.said.text); former != nil {
 		t.users++
 		pl.said, pl.patch, pl.former = former.said, former.patch, true
 		pl.verdict = verdict(l.Program, pl.said.kind, code.In)
-		return pl, omis.Patch{}, nil
+		return pl, node.Patch{}, nil
 	}
 	if err := t.announce(pl, m, threads); err != nil {
-		return nil, omis.Patch{}, err
+		return nil, node.Patch{}, err
 	}
 	program := slices.Clone(l.Program)
-	return pl, omis.Patch{Addr: l.Watch.Addr, Reads: reads(program), Make: func(spot omis.Spot) ([]byte, error) {
+	return pl, node.Patch{Addr: l.Watch.Addr, Reads: reads(program), Make: func(spot node.Spot) ([]byte, error) {
 		pl.said.kind, pl.said.change = kindAt(spot), spot.Switch
 		t.memory.sayWhere(&pl.said)
 		pl.verdict = verdict(program, pl.said.kind, code.In)
@@ -259,7 +261,7 @@ func (t *target) announce(pl *placed, m *compiler, threads []thread) error {
 	if len(threads) > 0 {
 		number, err := t.memory.filters.take()
 		if err != nil {
-			return &omis.Refusal{Why: err.Error()}
+			return &program.Refusal{Why: err.Error()}
 		}
 		for i := range mostNamed {
 			tid := 0
@@ -273,7 +275,7 @@ func (t *target) announce(pl *placed, m *compiler, threads []thread) error {
 	}
 	if err := t.memory.say(&pl.said); err != nil {
 		t.unfilter(pl.said.filter)
-		return &omis.Refusal{Why: err.Error()}
+		return &program.Refusal{Why: err.Error()}
 	}
 	t.users++
 	return nil
@@ -308,14 +310,14 @@ func (t *target) abandon(pl *placed) {
 	_ = t.leave() // somebody else has the target still
 }
 
-// Remove: see omis.Placer.
-func (p *Placer) Remove(list []omis.Placed) (err error) {
+// Remove: see program.Placer.
+func (p *Placer) Remove(list []program.Placed) (err error) {
 	if len(list) == 0 {
 		return nil
 	}
 	t := list[0].(*placed).target
 	defer t.release(t.hold(), &err)
-	var patches []omis.Patched
+	var patches []node.Patched
 	for _, l := range list {
 		patches = append(patches, l.(*placed).patch)
 	}
@@ -330,9 +332,9 @@ func (p *Placer) Remove(list []omis.Placed) (err error) {
 	return errors.Join(err, t.leave())
 }
 
-// Drain: see omis.Drainer.
-func (p *Placer) Drain(list []omis.Placed) {
-	patches := make(map[*target][]omis.Patched)
+// Drain: see program.Drainer.
+func (p *Placer) Drain(list []program.Placed) {
+	patches := make(map[*target][]node.Patched)
 	for _, l := range list {
 		if pl := l.(*placed); pl.Lingers() {
 			patches[pl.target] = append(patches[pl.target], pl.patch)
@@ -343,13 +345,13 @@ func (p *Placer) Drain(list []omis.Placed) {
 	}
 }
 
-// Verdict: see omis.Placed.
-func (pl *placed) Verdict() omis.Verdict {
+// Verdict: see program.Placed.
+func (pl *placed) Verdict() program.Verdict {
 	return noted(pl.verdict, pl.patch.Exclusive(), pl.patch.Misses())
 }
 
 // noted adds to a verdict what whoever uses the place must know.
-func noted(v omis.Verdict, notes ...string) omis.Verdict {
+func noted(v program.Verdict, notes ...string) program.Verdict {
 	for _, note := range notes {
 		if note != "" {
 			v.Why += "; " + note
@@ -358,16 +360,16 @@ func noted(v omis.Verdict, notes ...string) omis.Verdict {
 	return v
 }
 
-// Stands: see omis.Placed.
+// Stands: see program.Placed.
 func (pl *placed) Stands() bool { return !pl.target.ground.Gone() }
 
-// Covers: see omis.Placed.
+// Covers: see program.Placed.
 func (pl *placed) Covers(addr uint64) bool { return pl.Stands() && pl.patch.Covers(addr) }
 
-// Lingers: see omis.Placed.
+// Lingers: see program.Placed.
 func (pl *placed) Lingers() bool { return pl.Stands() && pl.patch.Lingers() }
 
-// SetActive: see omis.Placed.
+// SetActive: see program.Placed.
 func (pl *placed) SetActive(active bool) {
 	_ = pl.patch.SetActive(active) // it fails where the process has ended
 }

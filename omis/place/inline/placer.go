@@ -9,7 +9,9 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 	"mirador/omis/place/clock"
+	"mirador/omis/program"
 )
 
 // Name is the name of this placement.
@@ -17,7 +19,7 @@ const Name = "inline"
 
 // Placer places programs in the code of processes.
 type Placer struct {
-	patcher omis.Patcher
+	patcher node.Patcher
 	clock   *ratio
 	now     func() (clock.Clock, error)
 
@@ -30,22 +32,22 @@ type Placer struct {
 	tended  sync.WaitGroup
 }
 
-var _ omis.Placer = (*Placer)(nil)
+var _ program.Placer = (*Placer)(nil)
 
 // New makes a placer that has code put into processes by a patcher.
-func New(patcher omis.Patcher) *Placer { return NewWith(patcher, clock.Now) }
+func New(patcher node.Patcher) *Placer { return NewWith(patcher, clock.Now) }
 
 // NewWith makes a placer whose code reads the clock that a function chooses.
-func NewWith(patcher omis.Patcher, now func() (clock.Clock, error)) *Placer {
+func NewWith(patcher node.Patcher, now func() (clock.Clock, error)) *Placer {
 	return &Placer{patcher: patcher, clock: ofMachine, now: now, targets: make(map[omis.ProcID]*target), stop: make(chan struct{})}
 }
 
-// Name: see omis.Placer.
+// Name: see program.Placer.
 func (*Placer) Name() string { return Name }
 
-var _ omis.Rester = (*Placer)(nil)
+var _ program.Rester = (*Placer)(nil)
 
-// RestsFree: see omis.Rester. A thread tests a byte, and goes on.
+// RestsFree: see program.Rester. A thread tests a byte, and goes on.
 func (*Placer) RestsFree() bool { return true }
 
 // Check tells why time cannot be measured in the code of processes on this machine;
@@ -61,7 +63,7 @@ func (p *Placer) enter(id omis.ProcID) (*target, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, &omis.Refusal{Why: "the monitor is closing down"}
+		return nil, &program.Refusal{Why: "the monitor is closing down"}
 	}
 	t := p.targets[id]
 	if t != nil && t.ground.Gone() {
@@ -77,7 +79,7 @@ func (p *Placer) enter(id omis.ProcID) (*target, error) {
 		p.tend()
 		if p.settled {
 			if _, err = t.settle(); err != nil {
-				return nil, &omis.Refusal{Why: err.Error()}
+				return nil, &program.Refusal{Why: err.Error()}
 			}
 		}
 	}
@@ -94,7 +96,7 @@ func (p *Placer) newTarget(id omis.ProcID) (*target, error) {
 	}
 	t, err := p.adopt(id, ground)
 	if err != nil {
-		return nil, errors.Join(&omis.Refusal{Why: err.Error()}, ground.Close())
+		return nil, errors.Join(&program.Refusal{Why: err.Error()}, ground.Close())
 	}
 	return t, nil
 }
@@ -112,13 +114,13 @@ func (p *Placer) part(t *target) {
 func sameNumbers(pid int) error {
 	same, err := proc.SameNumbers(pid)
 	if err == nil && !same {
-		err = &omis.Refusal{Why: "the process lives in a pid namespace of its own, in which its threads have other numbers"}
+		err = &program.Refusal{Why: "the process lives in a pid namespace of its own, in which its threads have other numbers"}
 	}
 	return err
 }
 
-// NewStore: see omis.Placer.
-func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, error) {
+// NewStore: see program.Placer.
+func (p *Placer) NewStore(id omis.ProcID, kind program.StoreKind) (program.Store, error) {
 	return p.Keep(id, kind, "")
 }
 

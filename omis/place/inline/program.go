@@ -7,7 +7,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // text is a digest of what a program does, and for whom: two of the same text at one
@@ -23,7 +24,7 @@ func textOf(m *compiler, entries []int, named []thread) text {
 		number(uint64(s.value))
 		number(uint64(s.oneIn))
 		number(uint64(entries[i]))
-		if s.do == omis.OpTrace {
+		if s.do == program.OpTrace {
 			number(uint64(s.mark))
 		}
 		number(uint64(s.level))
@@ -58,7 +59,7 @@ type said struct {
 // kinds are those of verdicts.
 var kinds = [...]string{"inside", "entry", "return"}
 
-func kindAt(spot omis.Spot) int {
+func kindAt(spot node.Spot) int {
 	switch {
 	case spot.Entry:
 		return 1

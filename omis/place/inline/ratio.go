@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/place/clock"
+	"mirador/omis/program"
 )
 
 // ratio knows how long the ticks of the time stamp counter are. It compares them with
@@ -105,15 +105,15 @@ func (c *ratio) converter(other func() int64) func(ticks uint64) int64 {
 	}
 }
 
-func nanoseconds(ticks, tick uint64) uint64 { return scale(omis.Uint128{Lo: ticks}, tick).Lo }
+func nanoseconds(ticks, tick uint64) uint64 { return scale(program.Uint128{Lo: ticks}, tick).Lo }
 
 // scale multiplies by a factor in units of 2⁻⁴⁰.
-func scale(u omis.Uint128, factor uint64) omis.Uint128 {
+func scale(u program.Uint128, factor uint64) program.Uint128 {
 	mid, low := bits.Mul64(u.Lo, factor)
 	top, rest := bits.Mul64(u.Hi, factor)
 	mid, carry := bits.Add64(mid, rest, 0)
 	top += carry
-	return omis.Uint128{
+	return program.Uint128{
 		Hi: top<<(64-fraction) | mid>>fraction,
 		Lo: mid<<(64-fraction) | low>>fraction,
 	}

@@ -12,10 +12,11 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/monitor/rig"
+	"mirador/omis/node"
 	"mirador/omis/place/inline"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // scenes is the program whose functions are called a known number of times.
@@ -26,7 +27,7 @@ func scenes(t testing.TB, flags ...string) string {
 }
 
 // do has the program do something.
-func (g *program) do(format string, args ...any) {
+func (g *observed) do(format string, args ...any) {
 	g.t.Helper()
 	g.Tell(format, args...)
 	if line := g.Line(); !strings.HasPrefix(line, "done") {
@@ -35,7 +36,7 @@ func (g *program) do(format string, args ...any) {
 }
 
 // returns are the addresses of a function's returns.
-func (g *program) returns(name string) (list []uint64) {
+func (g *observed) returns(name string) (list []uint64) {
 	g.t.Helper()
 	for at, code := 0, g.code(g.fun[name], g.size[name]); at < len(code); {
 		inst, err := x86asm.Decode(code[at:], 64)
@@ -52,23 +53,23 @@ func (g *program) returns(name string) (list []uint64) {
 	return list
 }
 
-func (g *program) at(addr uint64) omis.Watch {
-	return omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}
+func (g *observed) at(addr uint64) node.Watch {
+	return node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: addr}
 }
 
 // timing counts and times a function; where a return has no room for a jump, it is
 // counted only.
-func (g *program) timing(p *inline.Placer, function string) (sums, intervals omis.Store) {
+func (g *observed) timing(p *inline.Placer, function string) (sums, intervals program.Store) {
 	g.t.Helper()
-	sums, intervals = newStore(g.t, p, g.ID, omis.StoreSums), newStore(g.t, p, g.ID, omis.StoreIntervals)
-	stop := omis.Program{{Do: omis.OpStop, Store: intervals}}
-	var ends []omis.Placing
+	sums, intervals = newStore(g.t, p, g.ID, program.StoreSums), newStore(g.t, p, g.ID, program.StoreIntervals)
+	stop := program.Program{{Do: program.OpStop, Store: intervals}}
+	var ends []program.Placing
 	for _, addr := range g.returns(function) {
-		ends = append(ends, omis.Placing{Watch: g.at(addr), Program: stop})
+		ends = append(ends, program.Placing{Watch: g.at(addr), Program: stop})
 	}
-	steps := []omis.Op{{Do: omis.OpAdd, Value: 1, Store: sums}}
+	steps := []program.Op{{Do: program.OpAdd, Value: 1, Store: sums}}
 	if _, errs := p.Judge(ends); errors.Join(errs...) == nil {
-		steps = append(steps, omis.Op{Do: omis.OpStart, Store: intervals})
+		steps = append(steps, program.Op{Do: program.OpStart, Store: intervals})
 		for _, end := range ends {
 			place(g.t, p, end.Watch, stop...)
 		}
@@ -105,8 +106,8 @@ func TestCompiled(t *testing.T) {
 }
 
 // odd are the rows that are not like most in TestCompiled.
-func odd(list []omis.Row) []omis.Row {
-	return slices.DeleteFunc(list, func(r omis.Row) bool { return r.Value == 500 })
+func odd(list []program.Row) []program.Row {
+	return slices.DeleteFunc(list, func(r program.Row) bool { return r.Value == 500 })
 }
 
 // Threads come and go without end, and none is lost. In a library code can stand as well.
@@ -114,8 +115,8 @@ func TestThreadChurn(t *testing.T) {
 	g := observe(t, scenes(t))
 	p := newPlacer(t, g.node)
 	sums, _ := g.timing(p, "work")
-	library := newStore(t, p, g.ID, omis.StoreSums)
-	place(t, p, g.at(g.fun["pthread_create"]), omis.Op{Do: omis.OpAdd, Value: 1, Store: library})
+	library := newStore(t, p, g.ID, program.StoreSums)
+	place(t, p, g.at(g.fun["pthread_create"]), program.Op{Do: program.OpAdd, Value: 1, Store: library})
 	const threads = 10_000
 	before := forks(t)
 	g.do("onebyone %d 1", threads)
@@ -136,7 +137,7 @@ func TestThreadChurn(t *testing.T) {
 	}
 	const few = 100
 	rig.Until(t, "the slots of ended threads are free", func() bool { return inline.Taken(sums) < few })
-	if n, most := len(rows(t, sums)), omis.RowsOfEnded(3)*5/4+few; n > most {
+	if n, most := len(rows(t, sums)), program.RowsOfEnded(3)*5/4+few; n > most {
 		t.Errorf("%d rows, want no more than %d", n, most)
 	}
 	if r := rows(t, library); len(r) != 1 || r[0].Value != threads {
@@ -176,11 +177,11 @@ func numbers(t *testing.T) (n int) {
 func TestCodeIsPutRight(t *testing.T) {
 	g := observe(t, scenes(t))
 	p := newPlacer(t, g.node)
-	s := newStore(t, p, g.ID, omis.StoreSums)
+	s := newStore(t, p, g.ID, program.StoreSums)
 	before := g.code(g.fun["work"], g.size["work"])
-	var list []omis.Placing
+	var list []program.Placing
 	for _, addr := range append(g.returns("work"), g.fun["work"], g.fun["work"]) {
-		list = append(list, omis.Placing{Watch: g.at(addr), Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: s}}})
+		list = append(list, program.Placing{Watch: g.at(addr), Program: program.Program{{Do: program.OpAdd, Value: 1, Store: s}}})
 	}
 	placed, errs := p.Place(list)
 	if err := errors.Join(errs...); err != nil {
@@ -208,20 +209,20 @@ func TestCodeIsPutRight(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	g := observe(t, scenes(t))
 	p := newPlacer(t, g.node)
-	for why, w := range map[string]omis.Watch{
-		"not at other events": {Event: omis.EventThreadCreated, Proc: g.ID},
-		"16 threads":          {Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.fun["work"], Threads: make([]int, 17)},
+	for why, w := range map[string]node.Watch{
+		"not at other events": {Event: node.EventThreadCreated, Proc: g.ID},
+		"16 threads":          {Event: node.EventReachedAddr, Proc: g.ID, Addr: g.fun["work"], Threads: make([]int, 17)},
 		"no code can be put":  g.at(g.fun["work"] + 1),
 	} {
-		_, errs := p.Judge([]omis.Placing{{Watch: w, Program: omis.Program{{Do: omis.OpAdd, Value: 1}}}})
-		var refusal *omis.Refusal
+		_, errs := p.Judge([]program.Placing{{Watch: w, Program: program.Program{{Do: program.OpAdd, Value: 1}}}})
+		var refusal *program.Refusal
 		if !errors.As(errs[0], &refusal) || !strings.Contains(refusal.Why, why) {
 			t.Errorf("%v, want a refusal because %q", errs[0], why)
 		}
 	}
 	former := g.ID
 	former.Start++
-	if _, errs := p.Judge([]omis.Placing{{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: former}}}); errs[0] == nil || !strings.Contains(fmt.Sprint(errs[0]), "has ended") {
+	if _, errs := p.Judge([]program.Placing{{Watch: node.Watch{Event: node.EventReachedAddr, Proc: former}}}); errs[0] == nil || !strings.Contains(fmt.Sprint(errs[0]), "has ended") {
 		t.Errorf("another process: %v", errs[0])
 	}
 }

@@ -6,15 +6,15 @@ import (
 	"math/bits"
 	"time"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // reading is a row as it was read.
 type reading struct {
-	omis.Row        // without its thread; intervals in ticks
-	first    uint64 // when the row was begun, or else the slot was claimed
-	any      bool   // something was measured since the last reset
-	torn     bool   // it was read in the middle of a change
+	program.Row        // without its thread; intervals in ticks
+	first       uint64 // when the row was begun, or else the slot was claimed
+	any         bool   // something was measured since the last reset
+	torn        bool   // it was read in the middle of a change
 }
 
 // tries bounds how often a row is read at once that changes meanwhile.
@@ -104,8 +104,8 @@ func (m *memory) timer(slot int, c cell) (r reading) {
 		r.Count, r.Unfinished, r.Open = int64(done), int64(member(rowUnfinished)), opened()
 		r.Skipped = max(int64(member(rowPassed))-r.Count-r.Unfinished-r.Open, 0)
 		r.Last, r.Min, r.Max = member(rowLast), member(rowLeast), member(rowMost)
-		r.Sum = omis.Uint128{Lo: member(rowTotal)}
-		r.Squares = omis.Uint128{Lo: member(rowSquares), Hi: member(rowSquares + 8)}
+		r.Sum = program.Uint128{Lo: member(rowTotal)}
+		r.Squares = program.Uint128{Lo: member(rowSquares), Hi: member(rowSquares + 8)}
 		r.Intervals = possible(r.Intervals)
 		switch {
 		case !r.any || member(rowLimit) == 0:
@@ -126,7 +126,7 @@ const mostCounted = 1 << 50
 // possible bounds what a row of the shared memory says by what a thread can have measured.
 // The rest is the business of the process, which can write there whatever it likes. A thread
 // that ends intervals which goroutines have begun on other threads has fewer than none open.
-func possible(i omis.Intervals) omis.Intervals {
+func possible(i program.Intervals) program.Intervals {
 	bounded := func(n, most int64) int64 { return min(max(n, 0), most) }
 	i.Count, i.Unfinished = bounded(i.Count, mostCounted), bounded(i.Unfinished, mostCounted)
 	i.Skipped, i.Open = bounded(i.Skipped, mostCounted), max(min(i.Open, mostCounted), -mostCounted)
@@ -137,7 +137,7 @@ func possible(i omis.Intervals) omis.Intervals {
 // is in the sum, or not, and in the sum of squares, or not.
 func (r reading) mended() reading {
 	if r.Count == 0 {
-		r.Last, r.Min, r.Max, r.Sum, r.Squares = 0, 0, 0, omis.Uint128{}, omis.Uint128{}
+		r.Last, r.Min, r.Max, r.Sum, r.Squares = 0, 0, 0, program.Uint128{}, program.Uint128{}
 		return r
 	}
 	if least := leastSquares(r.Sum, uint64(r.Count)); r.Squares.Less(least) {
@@ -148,16 +148,16 @@ func (r reading) mended() reading {
 
 // leastSquares is the least that a sum of n squares can be: the square of the sum, by
 // n, rounded up. Sums beyond 64 bits are left alone.
-func leastSquares(sum omis.Uint128, n uint64) omis.Uint128 {
+func leastSquares(sum program.Uint128, n uint64) program.Uint128 {
 	if sum.Hi != 0 {
-		return omis.Uint128{}
+		return program.Uint128{}
 	}
 	hi, lo := bits.Mul64(sum.Lo, sum.Lo)
 	top, rest := bits.Div64(0, hi, n)
 	low, rest := bits.Div64(rest, lo, n)
-	least := omis.Uint128{Hi: top, Lo: low}
+	least := program.Uint128{Hi: top, Lo: low}
 	if rest != 0 {
-		least = least.Add(omis.Uint128{Lo: 1})
+		least = least.Add(program.Uint128{Lo: 1})
 	}
 	return least
 }
@@ -165,7 +165,7 @@ func leastSquares(sum omis.Uint128, n uint64) omis.Uint128 {
 // inNanoseconds turns ticks into nanoseconds. A tick is less than one, so what was true
 // of the numbers need not be true of what is left of them: a sum of 5·20.3 is 101, and
 // greater than 5·20. It is made true again.
-func inNanoseconds(i omis.Intervals, tick uint64) omis.Intervals {
+func inNanoseconds(i program.Intervals, tick uint64) program.Intervals {
 	if i.Count == 0 {
 		i.Min = 0
 		return i

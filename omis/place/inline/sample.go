@@ -3,8 +3,8 @@
 package inline
 
 import (
-	"mirador/omis"
 	"mirador/omis/code/x86"
+	"mirador/omis/program"
 )
 
 // Where one interval in so many is timed, the others take hardly more than to be counted:
@@ -14,7 +14,7 @@ import (
 
 // sampled is how many intervals a program times one of; 1: it times all of some timer, and
 // so reads the clock each time.
-func sampled(p omis.Program) int64 {
+func sampled(p program.Program) int64 {
 	var least int64
 	for _, op := range p {
 		if op.Times() && (least == 0 || op.OneIn < least) {

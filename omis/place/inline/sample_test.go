@@ -7,23 +7,23 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/place/inline"
+	"mirador/omis/program"
 )
 
 // sampled counts function 1 of a host and times one in so many of its calls.
-func sampled(t *testing.T, h *host, p *inline.Placer, oneIn int64) (sums, intervals omis.Store) {
+func sampled(t *testing.T, h *host, p *inline.Placer, oneIn int64) (sums, intervals program.Store) {
 	t.Helper()
-	sums, intervals = newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreIntervals)
-	one := omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}
-	place(t, p, h.watch(1, atBegin), one, omis.Op{Do: omis.OpStart, OneIn: oneIn, Store: intervals})
-	place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStop, OneIn: oneIn, Store: intervals})
+	sums, intervals = newStore(t, p, h.ID, program.StoreSums), newStore(t, p, h.ID, program.StoreIntervals)
+	one := program.Op{Do: program.OpAdd, Value: 1, Store: sums}
+	place(t, p, h.watch(1, atBegin), one, program.Op{Do: program.OpStart, OneIn: oneIn, Store: intervals})
+	place(t, p, h.watch(1, atEnd), program.Op{Do: program.OpStop, OneIn: oneIn, Store: intervals})
 	return sums, intervals
 }
 
 // expectSampled checks that so many threads have begun so many intervals each, and timed
 // so many of them.
-func expectSampled(t *testing.T, intervals omis.Store, threads int, begun, timed int64) {
+func expectSampled(t *testing.T, intervals program.Store, threads int, begun, timed int64) {
 	t.Helper()
 	list := rows(t, intervals)
 	if len(list) != threads {
@@ -128,9 +128,9 @@ func TestSampledSignals(t *testing.T) {
 func TestSampledBesideOthers(t *testing.T) {
 	h := newHost(t, 64*gigabyte)
 	p := newPlacer(t, h)
-	some, all := newStore(t, p, h.ID, omis.StoreIntervals), newStore(t, p, h.ID, omis.StoreIntervals)
-	for where, do := range map[int]omis.Operation{atBegin: omis.OpStart, atEnd: omis.OpStop} {
-		place(t, p, h.watch(1, where), omis.Op{Do: do, OneIn: 10, Store: some}, omis.Op{Do: do, Store: all})
+	some, all := newStore(t, p, h.ID, program.StoreIntervals), newStore(t, p, h.ID, program.StoreIntervals)
+	for where, do := range map[int]program.Operation{atBegin: program.OpStart, atEnd: program.OpStop} {
+		place(t, p, h.watch(1, where), program.Op{Do: do, OneIn: 10, Store: some}, program.Op{Do: do, Store: all})
 	}
 	h.do("call", 1, 1000)
 	expectSampled(t, some, 1, 1000, 100)

@@ -3,8 +3,8 @@
 package inline
 
 import (
-	"mirador/omis"
 	"mirador/omis/code/x86"
+	"mirador/omis/program"
 )
 
 // Registers of the search for a slot.
@@ -111,7 +111,7 @@ func (m *compiler) joinCrowd() {
 	c.StoreImm(x86.At(slot, 0), 1)
 	for i := range m.steps {
 		s := &m.steps[i]
-		if s.do != omis.OpAdd {
+		if s.do != program.OpAdd {
 			c.MovImm(slot, s.lost)
 			c.LockedInc(x86.At(slot, 0))
 			continue

@@ -5,15 +5,15 @@ package inline_test
 import (
 	"testing"
 
-	"mirador/omis"
 	"mirador/omis/place/inline"
+	"mirador/omis/program"
 )
 
 // leaves has function 2 of a host begin intervals that it never ends, as one does that is
 // left by an exception or a longjmp.
-func leaves(t *testing.T, h *host, p *inline.Placer, intervals omis.Store, oneIn int64) {
+func leaves(t *testing.T, h *host, p *inline.Placer, intervals program.Store, oneIn int64) {
 	t.Helper()
-	place(t, p, h.watch(2, atBegin), omis.Op{Do: omis.OpStart, OneIn: oneIn, Store: intervals})
+	place(t, p, h.watch(2, atBegin), program.Op{Do: program.OpStart, OneIn: oneIn, Store: intervals})
 }
 
 // A call at the place of the stack where another was left takes nothing of it for its

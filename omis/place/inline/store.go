@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
-// store is an omis.Store in the memory of a process.
+// store is an program.Store in the memory of a process.
 type store struct {
 	target *target
-	kind   omis.StoreKind
+	kind   program.StoreKind
 	key    string
 
 	// The target's lock guards what follows.
@@ -26,11 +26,11 @@ type store struct {
 
 // dated is a row with the time when it was begun, by which rows are ordered.
 type dated struct {
-	omis.Row
+	program.Row
 	first uint64
 }
 
-var _ omis.RowAppender = (*store)(nil)
+var _ program.RowAppender = (*store)(nil)
 
 // cells are those that the store has.
 func (s *store) cells() []cell {
@@ -41,11 +41,11 @@ func (s *store) cells() []cell {
 }
 
 // cellFor finds the cell that a step works on. The caller holds the target's lock.
-func (s *store) cellFor(op omis.Op) (cell, error) {
-	if op.Do == omis.OpTrace {
+func (s *store) cellFor(op program.Op) (cell, error) {
+	if op.Do == program.OpTrace {
 		return s.cell, s.notes.open(s, op.Room)
 	}
-	if op.Do != omis.OpAdd || op.Value == 1 {
+	if op.Do != program.OpAdd || op.Value == 1 {
 		return s.cell, nil
 	}
 	if s.other == nil {
@@ -58,11 +58,11 @@ func (s *store) cellFor(op omis.Op) (cell, error) {
 	return *s.other, nil
 }
 
-// Rows: see omis.Store.
-func (s *store) Rows() ([]omis.Row, error) { return s.AppendRows(nil) }
+// Rows: see program.Store.
+func (s *store) Rows() ([]program.Row, error) { return s.AppendRows(nil) }
 
-// AppendRows: see omis.RowAppender.
-func (s *store) AppendRows(list []omis.Row) (_ []omis.Row, err error) {
+// AppendRows: see program.RowAppender.
+func (s *store) AppendRows(list []program.Row) (_ []program.Row, err error) {
 	t := s.target
 	defer t.release(t.hold(), &err)
 	if t.broken != nil {
@@ -74,7 +74,7 @@ func (s *store) AppendRows(list []omis.Row) (_ []omis.Row, err error) {
 
 // append adds the rows to a list. The caller holds the target's lock, and has met who
 // came.
-func (s *store) append(list []omis.Row, p *pace) []omis.Row {
+func (s *store) append(list []program.Row, p *pace) []program.Row {
 	if s.closed {
 		return list
 	}
@@ -100,7 +100,7 @@ func (s *store) append(list []omis.Row, p *pace) []omis.Row {
 
 // appendOnly is append where one thread has come to the process so far, and the store is
 // open.
-func (s *store) appendOnly(list []omis.Row, p *pace) []omis.Row {
+func (s *store) appendOnly(list []program.Row, p *pace) []program.Row {
 	known := s.target.known
 	r := s.readOne(known[0])
 	if r.torn {
@@ -149,7 +149,7 @@ func (s *store) readPatiently(all []dated) []dated {
 }
 
 // sign says whose a row is.
-func (o *owner) sign(r *omis.Row) { r.TID, r.Started, r.Alive = o.tid, o.started, o.alive }
+func (o *owner) sign(r *program.Row) { r.TID, r.Started, r.Alive = o.tid, o.started, o.alive }
 
 // told is a row with its thread.
 func told(o *owner, r reading) dated {
@@ -208,7 +208,7 @@ func (s *store) readOne(o *owner) reading {
 	return r
 }
 
-// Reset: see omis.Store.
+// Reset: see program.Store.
 func (s *store) Reset() (err error) {
 	t := s.target
 	defer t.release(t.hold(), &err)
@@ -242,7 +242,7 @@ func (s *store) move(ended []*owner) error {
 		}
 		s.target.memory.serial++
 		rec := record{dated: told(ended[i], r), taken: ended[i].first, serial: s.target.memory.serial}
-		if s.kind == omis.StoreHistograms {
+		if s.kind == program.StoreHistograms {
 			rec.counts = s.target.memory.counts(ended[i].slot, s.cell)
 		}
 		if s.key != "" {
@@ -264,7 +264,7 @@ func (s *store) forgetPast() {
 	s.past = nil
 }
 
-// Lost: see omis.Store.
+// Lost: see program.Store.
 func (s *store) Lost() (n uint64) {
 	t := s.target
 	var err error // which reading the rows tells as well
@@ -278,7 +278,7 @@ func (s *store) Lost() (n uint64) {
 	return n
 }
 
-// Close: see omis.Store.
+// Close: see program.Store.
 func (s *store) Close() (err error) {
 	t := s.target
 	defer t.release(t.hold(), &err)

@@ -9,21 +9,21 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/place/inline"
+	"mirador/omis/program"
 )
 
 // timed counts and times function 1 of a host.
-func timed(t *testing.T, h *host, p *inline.Placer) (sums, intervals omis.Store) {
+func timed(t *testing.T, h *host, p *inline.Placer) (sums, intervals program.Store) {
 	t.Helper()
-	sums, intervals = newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreIntervals)
-	place(t, p, h.watch(1, atBegin), omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}, omis.Op{Do: omis.OpStart, Store: intervals})
-	place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
+	sums, intervals = newStore(t, p, h.ID, program.StoreSums), newStore(t, p, h.ID, program.StoreIntervals)
+	place(t, p, h.watch(1, atBegin), program.Op{Do: program.OpAdd, Value: 1, Store: sums}, program.Op{Do: program.OpStart, Store: intervals})
+	place(t, p, h.watch(1, atEnd), program.Op{Do: program.OpStop, Store: intervals})
 	return sums, intervals
 }
 
 // expect checks that so many threads have so many calls each.
-func expect(t *testing.T, sums, intervals omis.Store, threads int, calls int64) {
+func expect(t *testing.T, sums, intervals program.Store, threads int, calls int64) {
 	t.Helper()
 	counted, measured := rows(t, sums), rows(t, intervals)
 	if len(counted) != threads || len(measured) != threads {
@@ -64,12 +64,12 @@ func TestThreadsAtOnce(t *testing.T) {
 func TestThreadsOneByOne(t *testing.T) {
 	h := newHost(t, gigabyte) // for 256 slots
 	sums, intervals := timed(t, h, newPlacer(t, h))
-	oneByOne(h, sums, omis.RowsOfEnded(2))
-	expect(t, sums, intervals, omis.RowsOfEnded(2), 7)
+	oneByOne(h, sums, program.RowsOfEnded(2))
+	expect(t, sums, intervals, program.RowsOfEnded(2), 7)
 }
 
 // oneByOne has threads come by seven times, each after the other has ended.
-func oneByOne(h *host, sums omis.Store, threads int) {
+func oneByOne(h *host, sums program.Store, threads int) {
 	for range threads / 100 {
 		h.do("onebyone", 1, 100, 7)
 		for inline.Taken(sums) > 100 { // the others are given free soon
@@ -85,7 +85,7 @@ func TestVeryManyThreadsOneByOne(t *testing.T) {
 	sums, intervals := timed(t, h, newPlacer(t, h))
 	const threads = 3000
 	oneByOne(h, sums, threads)
-	most := omis.RowsOfEnded(2)*5/4 + inline.Taken(sums) + 1
+	most := program.RowsOfEnded(2)*5/4 + inline.Taken(sums) + 1
 	var calls, timed, apart int64
 	counted, measured := rows(t, sums), rows(t, intervals)
 	for i, r := range counted {
@@ -105,7 +105,7 @@ func TestVeryManyThreadsOneByOne(t *testing.T) {
 	if calls != 7*threads || timed != 7*threads || sums.Lost()+intervals.Lost() != 0 {
 		t.Errorf("%d calls, %d timed, want %d; %d and %d lost", calls, timed, 7*threads, sums.Lost(), intervals.Lost())
 	}
-	if len(counted) > most || len(measured) > most || apart < int64(omis.RowsOfEnded(2)) {
+	if len(counted) > most || len(measured) > most || apart < int64(program.RowsOfEnded(2)) {
 		t.Errorf("%d and %d rows, want no more than %d", len(counted), len(measured), most)
 	}
 	if err := sums.Reset(); err != nil || len(rows(t, sums)) != 0 {
@@ -119,11 +119,11 @@ func TestTooManyThreads(t *testing.T) {
 	h := newHost(t, gigabyte)
 	p := newPlacer(t, h)
 	sums, intervals := timed(t, h, p)
-	many := newStore(t, p, h.ID, omis.StoreSums)
+	many := newStore(t, p, h.ID, program.StoreSums)
 	const large = 1 << 40
-	place(t, p, h.watch(1, atBody), omis.Op{Do: omis.OpAdd, Value: 3, Store: many}, omis.Op{Do: omis.OpAdd, Value: large, Store: many})
+	place(t, p, h.watch(1, atBody), program.Op{Do: program.OpAdd, Value: 3, Store: many}, program.Op{Do: program.OpAdd, Value: large, Store: many})
 	h.do("together", 1, 600, 1000)
-	for s, each := range map[omis.Store]int64{sums: 1, many: large + 3} {
+	for s, each := range map[program.Store]int64{sums: 1, many: large + 3} {
 		var n, crowd int64
 		for _, r := range rows(t, s) {
 			n += r.Value
@@ -154,8 +154,8 @@ func TestSignals(t *testing.T) {
 		h := newHost(t, 64*gigabyte)
 		p := newPlacer(t, h)
 		sums, intervals := timed(t, h, p)
-		odd := newStore(t, p, h.ID, omis.StoreSums)
-		place(t, p, h.watch(1, atBody), omis.Op{Do: omis.OpAdd, Value: 3, Store: odd})
+		odd := newStore(t, p, h.ID, program.StoreSums)
+		place(t, p, h.watch(1, atBody), program.Op{Do: program.OpAdd, Value: 3, Store: odd})
 		var n int64
 		if _, err := fmt.Sscan(h.do("storm", 1, 1500, other), &n); err != nil {
 			t.Fatal(err)
@@ -185,7 +185,7 @@ func TestReset(t *testing.T) {
 	for range 3 {
 		h.do("call", 1, 100)
 		expect(t, sums, intervals, 1, 100)
-		for _, s := range []omis.Store{sums, intervals} {
+		for _, s := range []program.Store{sums, intervals} {
 			if err := s.Reset(); err != nil {
 				t.Fatal(err)
 			}
@@ -199,7 +199,7 @@ func TestReadAtOnceOfOneThread(t *testing.T) {
 	h := newHost(t, 64*gigabyte)
 	p := newPlacer(t, h)
 	sums, intervals := timed(t, h, p)
-	stores := []omis.Store{sums, intervals, spread(t, h, p, 1)}
+	stores := []program.Store{sums, intervals, spread(t, h, p, 1)}
 	h.do("call", 1, 1000)
 	list, ends, err := p.AppendRows(stores, nil, nil)
 	if err != nil || len(ends) != len(stores) || len(list) != 3 {
@@ -220,21 +220,21 @@ func TestReadAtOnce(t *testing.T) {
 	h := newHost(t, 64*gigabyte)
 	p := newPlacer(t, h)
 	sums, intervals := timed(t, h, p)
-	odd, unused, closed := newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreIntervals)
-	place(t, p, h.watch(1, atBody), omis.Op{Do: omis.OpAdd, Value: 3, Store: odd})
+	odd, unused, closed := newStore(t, p, h.ID, program.StoreSums), newStore(t, p, h.ID, program.StoreSums), newStore(t, p, h.ID, program.StoreIntervals)
+	place(t, p, h.watch(1, atBody), program.Op{Do: program.OpAdd, Value: 3, Store: odd})
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
 	h.do("together", 1, 5, 100)
 	h.do("call", 1, 7)
-	stores := []omis.Store{intervals, unused, sums, closed, odd}
+	stores := []program.Store{intervals, unused, sums, closed, odd}
 	list, ends, err := p.AppendRows(stores, nil, nil)
 	if err != nil || len(ends) != len(stores) || len(list) != 18 {
 		t.Fatalf("%d rows that end at %v (%v), want 6 each of three stores", len(list), ends, err)
 	}
 	from := 0
 	for i, s := range stores {
-		alike := func(a, b omis.Row) bool { // nanoseconds are not: the clock is known better from time to time
+		alike := func(a, b program.Row) bool { // nanoseconds are not: the clock is known better from time to time
 			return a.TID == b.TID && a.Value == b.Value && a.Count == b.Count
 		}
 		if alone := rows(t, s); !slices.EqualFunc(list[from:ends[i]], alone, alike) {

@@ -11,14 +11,16 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 	"mirador/omis/place/clock"
+	"mirador/omis/program"
 )
 
 // target is a process that programs are placed in.
 type target struct {
 	placer *Placer
 	proc   omis.ProcID
-	ground omis.Ground
+	ground node.Ground
 
 	mu       sync.Mutex
 	memory   *memory
@@ -34,12 +36,12 @@ type target struct {
 	orphans  []orphan
 	unit     clock.Kind // of the times of its intervals; 0: none was measured
 	clock    clock.Clock
-	untimed  error         // why no time can be measured
-	lost     []omis.Orphan // what a former monitor has left, and the process has damaged
-	broken   error         // why nothing in the memory is read any more
-	retired  time.Time     // when rows of ended threads were moved away last
-	patient  time.Time     // before that, nobody waits for a row that is being changed
-	looked   time.Time     // when all slots were looked at last
+	untimed  error            // why no time can be measured
+	lost     []program.Orphan // what a former monitor has left, and the process has damaged
+	broken   error            // why nothing in the memory is read any more
+	retired  time.Time        // when rows of ended threads were moved away last
+	patient  time.Time        // before that, nobody waits for a row that is being changed
+	looked   time.Time        // when all slots were looked at last
 }
 
 // owner is the thread that has a slot.

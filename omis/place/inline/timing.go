@@ -10,6 +10,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/code/x86"
 	"mirador/omis/place/clock"
+	"mirador/omis/program"
 )
 
 // Code reads the time in one of three ways (package clock):
@@ -165,7 +166,7 @@ func (m *compiler) checkLine(s *step, changed x86.Label) {
 		return
 	}
 	c := m.c
-	ends := s.do == omis.OpStop
+	ends := s.do == program.OpStop
 	compare, same := c.NewLabel(), c.NewLabel()
 	c.MovImm(x86.RDX, m.timing.at)
 	c.Load32(x86.RAX, x86.At(x86.RDX, clock.PageVersion))

@@ -11,9 +11,10 @@ import (
 	"time"
 	"unsafe"
 
-	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/place/clock"
 	"mirador/omis/place/inline"
+	"mirador/omis/program"
 )
 
 // pageAt is where the code of a host has a page that plays the hypervisor's.
@@ -134,15 +135,15 @@ func TestNothingElseChangesByAnyClock(t *testing.T) {
 // each time.
 func (h *host) checkTiming(p *inline.Placer) {
 	h.t.Helper()
-	intervals, some, traced := newStore(h.t, p, h.ID, omis.StoreIntervals), newStore(h.t, p, h.ID, omis.StoreIntervals), newStore(h.t, p, h.ID, omis.StoreHistograms)
-	for _, steps := range [][]omis.Op{
-		{{Do: omis.OpStart, Store: intervals}, {Do: omis.OpStop, Store: intervals}},
-		{{Do: omis.OpStart, Store: some, OneIn: 3}},
-		{{Do: omis.OpStop, Store: some, OneIn: 3}},
-		{{Do: omis.OpStart, Store: traced}, {Do: omis.OpStop, Store: traced}},
+	intervals, some, traced := newStore(h.t, p, h.ID, program.StoreIntervals), newStore(h.t, p, h.ID, program.StoreIntervals), newStore(h.t, p, h.ID, program.StoreHistograms)
+	for _, steps := range [][]program.Op{
+		{{Do: program.OpStart, Store: intervals}, {Do: program.OpStop, Store: intervals}},
+		{{Do: program.OpStart, Store: some, OneIn: 3}},
+		{{Do: program.OpStop, Store: some, OneIn: 3}},
+		{{Do: program.OpStart, Store: traced}, {Do: program.OpStop, Store: traced}},
 	} {
 		for _, where := range []int{atBegin, atBody, atEnd} {
-			h.checked(p, where, omis.Watch{}, true, steps...)
+			h.checked(p, where, node.Watch{}, true, steps...)
 		}
 	}
 	if list := rows(h.t, intervals); len(list) != 1 || list[0].Count < 6000-3 {
@@ -230,9 +231,9 @@ func TestPageChangesWithin(t *testing.T) {
 		f := h.fakePage(half)
 		p := inline.NewWith(h, f.clock)
 		t.Cleanup(func() { p.Close() })
-		intervals := newStore(t, p, h.ID, omis.StoreIntervals)
-		place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStart, Store: intervals})
-		place(t, p, h.watch(2, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
+		intervals := newStore(t, p, h.ID, program.StoreIntervals)
+		place(t, p, h.watch(1, atEnd), program.Op{Do: program.OpStart, Store: intervals})
+		place(t, p, h.watch(2, atEnd), program.Op{Do: program.OpStop, Store: intervals})
 		anew := f.line
 		anew.Ticks, anew.Time = half.Ticks+1<<33, half.At(half.Ticks+1<<33)+3
 		other, shifted := half, half
@@ -268,9 +269,9 @@ func TestPageChangesWithinSampled(t *testing.T) {
 		f := h.fakePage(half)
 		p := inline.NewWith(h, f.clock)
 		t.Cleanup(func() { p.Close() })
-		intervals := newStore(t, p, h.ID, omis.StoreHistograms)
-		place(t, p, h.watch(1, atBody), omis.Op{Do: omis.OpStart, Store: intervals, OneIn: 4})
-		place(t, p, h.watch(2, atBody), omis.Op{Do: omis.OpStop, Store: intervals, OneIn: 4})
+		intervals := newStore(t, p, h.ID, program.StoreHistograms)
+		place(t, p, h.watch(1, atBody), program.Op{Do: program.OpStart, Store: intervals, OneIn: 4})
+		place(t, p, h.watch(2, atBody), program.Op{Do: program.OpStop, Store: intervals, OneIn: 4})
 		later := half
 		later.Time += 1 << 40
 		const all = 400
@@ -295,10 +296,10 @@ func TestPageChangesConcurrently(t *testing.T) {
 		f := h.fakePage(half)
 		p := inline.NewWith(h, f.clock)
 		t.Cleanup(func() { p.Close() })
-		intervals := newStore(t, p, h.ID, omis.StoreIntervals)
-		sums := newStore(t, p, h.ID, omis.StoreSums)
-		place(t, p, h.watch(1, atBegin), omis.Op{Do: omis.OpAdd, Value: 1, Store: sums}, omis.Op{Do: omis.OpStart, Store: intervals})
-		place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
+		intervals := newStore(t, p, h.ID, program.StoreIntervals)
+		sums := newStore(t, p, h.ID, program.StoreSums)
+		place(t, p, h.watch(1, atBegin), program.Op{Do: program.OpAdd, Value: 1, Store: sums}, program.Op{Do: program.OpStart, Store: intervals})
+		place(t, p, h.watch(1, atEnd), program.Op{Do: program.OpStop, Store: intervals})
 		done := make(chan struct{})
 		changed := make(chan int)
 		go func() {
@@ -339,9 +340,9 @@ func TestCounterSetBack(t *testing.T) {
 	eachOwner(t, func(t *testing.T, h *host) {
 		p := inline.NewWith(h, forced(t, clock.Counter))
 		t.Cleanup(func() { p.Close() })
-		intervals := newStore(t, p, h.ID, omis.StoreIntervals)
-		place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpStart, Store: intervals})
-		place(t, p, h.watch(2, atEnd), omis.Op{Do: omis.OpStop, Store: intervals})
+		intervals := newStore(t, p, h.ID, program.StoreIntervals)
+		place(t, p, h.watch(1, atEnd), program.Op{Do: program.OpStart, Store: intervals})
+		place(t, p, h.watch(2, atEnd), program.Op{Do: program.OpStop, Store: intervals})
 		h.do("call", 1, 1)
 		h.do("call", 2, 1)
 		h.do("call", 1, 1)
@@ -362,12 +363,12 @@ func TestNoClock(t *testing.T) {
 	if p.Check() != why {
 		t.Error(p.Check())
 	}
-	sums, intervals := newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreIntervals)
+	sums, intervals := newStore(t, p, h.ID, program.StoreSums), newStore(t, p, h.ID, program.StoreIntervals)
 	w := h.watch(1, atBegin)
-	w.Event = omis.EventReachedAddr
-	list, errs := p.Place([]omis.Placing{
-		{Watch: w, Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: sums}}},
-		{Watch: w, Program: omis.Program{{Do: omis.OpStart, Store: intervals}}},
+	w.Event = node.EventReachedAddr
+	list, errs := p.Place([]program.Placing{
+		{Watch: w, Program: program.Program{{Do: program.OpAdd, Value: 1, Store: sums}}},
+		{Watch: w, Program: program.Program{{Do: program.OpStart, Store: intervals}}},
 	})
 	if errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "hpet") {
 		t.Fatal(errs)
@@ -385,11 +386,11 @@ func TestPageUnmapped(t *testing.T) {
 	c.Locate = func(int) (uint64, error) { return 0, errors.New("the process has unmapped [vvar_vclock]") }
 	p := inline.NewWith(h, func() (clock.Clock, error) { return c, nil })
 	t.Cleanup(func() { p.Close() })
-	intervals := newStore(t, p, h.ID, omis.StoreIntervals)
+	intervals := newStore(t, p, h.ID, program.StoreIntervals)
 	w := h.watch(1, atBegin)
-	w.Event = omis.EventReachedAddr
-	_, errs := p.Place([]omis.Placing{{Watch: w, Program: omis.Program{{Do: omis.OpStart, Store: intervals}}}})
-	var refusal *omis.Refusal
+	w.Event = node.EventReachedAddr
+	_, errs := p.Place([]program.Placing{{Watch: w, Program: program.Program{{Do: program.OpStart, Store: intervals}}}})
+	var refusal *program.Refusal
 	if !errors.As(errs[0], &refusal) || !strings.Contains(refusal.Why, "unmapped") {
 		t.Error(errs[0])
 	}
@@ -413,12 +414,12 @@ func TestTimesOfNotesByAnyClock(t *testing.T) {
 			}
 			p := inline.NewWith(h, which)
 			t.Cleanup(func() { p.Close() })
-			trace := newStore(t, p, h.ID, omis.StoreTraces)
-			place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpTrace, Value: 1, Room: 100, Store: trace})
+			trace := newStore(t, p, h.ID, program.StoreTraces)
+			place(t, p, h.watch(1, atEnd), program.Op{Do: program.OpTrace, Value: 1, Room: 100, Store: trace})
 			before := monotonic(t)
 			h.do("call", 1, 1)
 			after := monotonic(t)
-			records, _, err := trace.(omis.Trail).Take()
+			records, _, err := trace.(program.Trail).Take()
 			const rough = int64(time.Millisecond)
 			if err != nil || len(records) != 1 || records[0].Time < before-rough || records[0].Time > after+rough {
 				t.Errorf("%+v (%v), want one from %d to %d", records, err, before, after)
@@ -431,12 +432,12 @@ func TestTimesOfNotesByAnyClock(t *testing.T) {
 func TestNoCallsOnGoroutines(t *testing.T) {
 	eachClock(t, gigabyte, func(t *testing.T, h *host, p *inline.Placer) {
 		h.goes = true
-		sums, trace := newStore(t, p, h.ID, omis.StoreSums), newStore(t, p, h.ID, omis.StoreTraces)
+		sums, trace := newStore(t, p, h.ID, program.StoreSums), newStore(t, p, h.ID, program.StoreTraces)
 		w := h.watch(1, atBegin)
-		w.Event = omis.EventReachedAddr
-		list := []omis.Placing{
-			{Watch: w, Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: sums}}},
-			{Watch: w, Program: omis.Program{{Do: omis.OpTrace, Value: 1, Room: 100, Store: trace}}},
+		w.Event = node.EventReachedAddr
+		list := []program.Placing{
+			{Watch: w, Program: program.Program{{Do: program.OpAdd, Value: 1, Store: sums}}},
+			{Watch: w, Program: program.Program{{Do: program.OpTrace, Value: 1, Room: 100, Store: trace}}},
 		}
 		_, judged := p.Judge(list)
 		placed, errs := p.Place(list)
@@ -448,7 +449,7 @@ func TestNoCallsOnGoroutines(t *testing.T) {
 		}
 		for _, one := range placed {
 			if one != nil {
-				if err := p.Remove([]omis.Placed{one}); err != nil {
+				if err := p.Remove([]program.Placed{one}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -5,7 +5,7 @@ package inline
 import (
 	"slices"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // notes is what a trace knows of its rings. The target's lock guards it.
@@ -13,9 +13,9 @@ type notes struct {
 	store *store
 	ring  *cell // nil: nothing was to be noted yet
 	read  map[*owner]*progress
-	taken []omis.Record // read, but not handed out yet
-	lost  uint64        // since they were handed out last
-	told  uint64        // how many the crowd had lost then
+	taken []program.Record // read, but not handed out yet
+	lost  uint64           // since they were handed out last
+	told  uint64           // how many the crowd had lost then
 }
 
 // progress is how far the notes of a thread have been read.
@@ -39,7 +39,7 @@ func (l *notes) open(s *store, room int64) error {
 }
 
 // enter tells a step where the rings are.
-func (l *notes) enter(op omis.Op, s *step) {
+func (l *notes) enter(op program.Op, s *step) {
 	s.mark, s.ring, s.rooms = op.Mark, l.store.target.memory.distance(*l.ring), l.ring.kind.groups()
 }
 
@@ -106,7 +106,7 @@ func (l *notes) lookBack(o *owner, p *progress, late func(uint64) bool, inTime f
 }
 
 // look reads one note; its time is in ticks.
-func (l *notes) look(o *owner, n uint64) (r omis.Record, whole, gone bool) {
+func (l *notes) look(o *owner, n uint64) (r program.Record, whole, gone bool) {
 	r, whole, gone = l.store.target.memory.note(o.slot, *l.ring, n)
 	r.TID, r.Started, r.Alive = o.tid, o.started, o.alive
 	return r, whole, gone
@@ -123,15 +123,15 @@ func (l *notes) leave(ended []*owner) {
 		delete(l.read, o)
 		l.bound()
 	}
-	kept, lost := omis.Newest(l.taken)
+	kept, lost := program.Newest(l.taken)
 	l.taken, l.lost = kept, l.lost+lost
 }
 
 // bound forgets the oldest records as soon as there are twice as many as are kept. A process
 // can fill more rings than it has threads.
 func (l *notes) bound() {
-	if len(l.taken) > 2*omis.MostUnread {
-		kept, lost := omis.Newest(l.taken)
+	if len(l.taken) > 2*program.MostUnread {
+		kept, lost := program.Newest(l.taken)
 		l.taken, l.lost = kept, l.lost+lost
 	}
 }
@@ -156,10 +156,10 @@ func (t *target) inNodeTime() func(ticks uint64) int64 {
 	return t.converter(monotonic)
 }
 
-var _ omis.Trail = (*store)(nil)
+var _ program.Trail = (*store)(nil)
 
-// Take: see omis.Trail.
-func (s *store) Take() (_ []omis.Record, _ uint64, err error) {
+// Take: see program.Trail.
+func (s *store) Take() (_ []program.Record, _ uint64, err error) {
 	t, l := s.target, &s.notes
 	defer t.release(t.hold(), &err)
 	if s.closed || l.ring == nil || t.broken != nil {

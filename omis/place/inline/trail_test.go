@@ -9,8 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/place/inline"
+	"mirador/omis/program"
 )
 
 // marks of a function's begin and end, which come in turn in each thread.
@@ -20,29 +21,29 @@ const (
 )
 
 // traced has function 1 of a host leave records where it begins and ends.
-func traced(t *testing.T, h *host, p *inline.Placer, room int64) omis.Trail {
+func traced(t *testing.T, h *host, p *inline.Placer, room int64) program.Trail {
 	t.Helper()
-	s := newStore(t, p, h.ID, omis.StoreTraces)
-	place(t, p, h.watch(1, atBegin), omis.Op{Do: omis.OpTrace, Mark: begun, Value: 5, Room: room, Store: s})
-	place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpTrace, Mark: ended, Value: -1 << 40, Room: room, Store: s})
-	return s.(omis.Trail)
+	s := newStore(t, p, h.ID, program.StoreTraces)
+	place(t, p, h.watch(1, atBegin), program.Op{Do: program.OpTrace, Mark: begun, Value: 5, Room: room, Store: s})
+	place(t, p, h.watch(1, atEnd), program.Op{Do: program.OpTrace, Mark: ended, Value: -1 << 40, Room: room, Store: s})
+	return s.(program.Trail)
 }
 
 // inTurn is what is read of a trace: how many records each thread has.
 type inTurn struct {
 	records map[int]int
-	last    map[int]omis.Record
+	last    map[int]program.Record
 	lost    uint64
 	all     int
 }
 
 func newInTurn() *inTurn {
-	return &inTurn{records: make(map[int]int), last: make(map[int]omis.Record)}
+	return &inTurn{records: make(map[int]int), last: make(map[int]program.Record)}
 }
 
 // take takes records, and checks that those of a thread follow each other. Where some are
 // lost, that is not known of their marks.
-func (in *inTurn) take(t *testing.T, s omis.Trail) {
+func (in *inTurn) take(t *testing.T, s program.Trail) {
 	t.Helper()
 	list, lost, err := s.Take()
 	if err != nil {
@@ -66,7 +67,7 @@ func (in *inTurn) take(t *testing.T, s omis.Trail) {
 }
 
 // expectTraced takes what there is, and checks how many threads have so many records each.
-func expectTraced(t *testing.T, s omis.Trail, threads, records int, lost uint64) {
+func expectTraced(t *testing.T, s program.Trail, threads, records int, lost uint64) {
 	t.Helper()
 	in := newInTurn()
 	in.take(t, s)
@@ -155,7 +156,7 @@ func TestUnreadTrail(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	list, lost, err := s.Take()
-	if all := len(list) + int(lost); err != nil || len(list) != omis.MostUnread || all != 2*threads*calls {
+	if all := len(list) + int(lost); err != nil || len(list) != program.MostUnread || all != 2*threads*calls {
 		t.Errorf("%d records and %d lost (%v)", len(list), lost, err)
 	}
 }
@@ -191,11 +192,11 @@ func TestTakenMeanwhile(t *testing.T) {
 func TestTrailBySignals(t *testing.T) {
 	h := newHost(t, 64*gigabyte)
 	p := newPlacer(t, h)
-	sums := newStore(t, p, h.ID, omis.StoreSums)
-	place(t, p, h.watch(1, atBody), omis.Op{Do: omis.OpAdd, Value: 1, Store: sums})
-	s := newStore(t, p, h.ID, omis.StoreTraces).(omis.Trail)
-	place(t, p, h.watch(1, atBegin), omis.Op{Do: omis.OpTrace, Mark: begun, Room: 65536, Store: s})
-	place(t, p, h.watch(1, atEnd), omis.Op{Do: omis.OpTrace, Mark: ended, Room: 65536, Store: s})
+	sums := newStore(t, p, h.ID, program.StoreSums)
+	place(t, p, h.watch(1, atBody), program.Op{Do: program.OpAdd, Value: 1, Store: sums})
+	s := newStore(t, p, h.ID, program.StoreTraces).(program.Trail)
+	place(t, p, h.watch(1, atBegin), program.Op{Do: program.OpTrace, Mark: begun, Room: 65536, Store: s})
+	place(t, p, h.watch(1, atEnd), program.Op{Do: program.OpTrace, Mark: ended, Room: 65536, Store: s})
 	var n int
 	if _, err := fmt.Sscan(h.do("storm", 1, 700, 0), &n); err != nil {
 		t.Fatal(err)
@@ -230,18 +231,18 @@ func TestRoomForTrails(t *testing.T) {
 	p := newPlacer(t, h)
 	var refused error
 	for n := range 100 {
-		s, err := p.NewStore(h.ID, omis.StoreTraces)
+		s, err := p.NewStore(h.ID, program.StoreTraces)
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, errs := p.Place([]omis.Placing{{
-			Watch:   omis.Watch{Event: omis.EventReachedAddr, Proc: h.ID, Addr: h.place(1, atBegin)},
-			Program: omis.Program{{Do: omis.OpTrace, Mark: begun, Room: 65536, Store: s}},
+		list, errs := p.Place([]program.Placing{{
+			Watch:   node.Watch{Event: node.EventReachedAddr, Proc: h.ID, Addr: h.place(1, atBegin)},
+			Program: program.Program{{Do: program.OpTrace, Mark: begun, Room: 65536, Store: s}},
 		}})
 		if refused = errs[0]; refused == nil && n%2 == 0 {
 			list[0].SetActive(true)
 			h.do("call", 1, 10)
-			if got, _, err := s.(omis.Trail).Take(); err != nil || len(got) != 10 {
+			if got, _, err := s.(program.Trail).Take(); err != nil || len(got) != 10 {
 				t.Fatalf("trace %d: %d records (%v)", n, len(got), err)
 			}
 		}
@@ -265,7 +266,7 @@ func TestRoomForTrails(t *testing.T) {
 			break
 		}
 	}
-	if _, typed := refused.(*omis.Refusal); !typed {
+	if _, typed := refused.(*program.Refusal); !typed {
 		t.Errorf("refused with %v", refused)
 	}
 }

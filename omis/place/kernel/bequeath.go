@@ -9,8 +9,8 @@ import (
 
 	"github.com/cilium/ebpf/link"
 
-	"mirador/omis"
 	"mirador/omis/place/kernel/pins"
+	"mirador/omis/program"
 )
 
 // What a placer with an estate does so that what it makes outlives it. Where that fails,
@@ -52,7 +52,7 @@ func (p *Placer) fails(err error) {
 type passing interface{ Lasts() bool }
 
 // mortally adds to a verdict why the program ends with the monitor, where it should not.
-func (p *Placer) mortally(v omis.Verdict) omis.Verdict {
+func (p *Placer) mortally(v program.Verdict) program.Verdict {
 	err := p.mortal.Load()
 	if err == nil {
 		return v
@@ -130,7 +130,7 @@ func (s *store) forget() {
 }
 
 // turn writes rows down that are about to be given back.
-func (s *store) turn(rows []image, buckets []omis.Distribution) error {
+func (s *store) turn(rows []image, buckets []program.Distribution) error {
 	if !s.kept || len(rows) == 0 {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (s *store) dropFirst(pages int) error {
 }
 
 // lasts tells whether what a program changes outlives the monitor.
-func lasts(steps omis.Program) bool {
+func lasts(steps program.Program) bool {
 	for _, op := range steps {
 		if !storeIn(op).kept {
 			return false

@@ -12,9 +12,9 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/place/kernel/registrar"
+	"mirador/omis/program"
 )
 
 // bunch is placed programs of one shape, at addresses of one file, whose uprobes are set
@@ -68,7 +68,7 @@ func (b *bunch) attach() []*bunch {
 		return []*bunch{b}
 	}
 	if len(b.members) == 1 {
-		b.members[0].err = &omis.Refusal{Why: unplanted(err, b.members[0].site)}
+		b.members[0].err = &program.Refusal{Why: unplanted(err, b.members[0].site)}
 		return nil
 	}
 	return slices.Concat(b.split(0, len(b.members)/2).attach(), b.split(len(b.members)/2, len(b.members)).attach())

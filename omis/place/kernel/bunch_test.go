@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
-	"mirador/omis/place/rig"
+	"mirador/omis/monitor/rig"
+	"mirador/omis/program"
 )
 
 // What is taken out of a bunch goes, and the others count on without losing a hit or
@@ -16,16 +16,16 @@ import (
 func TestPartOfABunch(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	before := g.Code(g.Func["nap"], g.Size["nap"])
-	sums, twin := newStore(t, p, g.ID, omis.StoreSums), newStore(t, p, g.ID, omis.StoreSums)
-	intervals := newStore(t, p, g.ID, omis.StoreIntervals)
+	sums, twin := newStore(t, p, g.ID, program.StoreSums), newStore(t, p, g.ID, program.StoreSums)
+	intervals := newStore(t, p, g.ID, program.StoreIntervals)
 	work, exits := g.Func["work"], g.Exits("work")
-	count := omis.Program{{Do: omis.OpAdd, Value: 1, Store: sums}}
-	for _, placed := range placeAt(t, p, g.ID, omis.Program{{Do: omis.OpStart, Store: intervals}}, work) {
-		defer p.Remove([]omis.Placed{placed})
+	count := program.Program{{Do: program.OpAdd, Value: 1, Store: sums}}
+	for _, placed := range placeAt(t, p, g.ID, program.Program{{Do: program.OpStart, Store: intervals}}, work) {
+		defer p.Remove([]program.Placed{placed})
 		placed.SetActive(true)
 	}
-	for _, placed := range placeAt(t, p, g.ID, omis.Program{{Do: omis.OpStop, Store: intervals}, {Do: omis.OpAdd, Value: 1, Store: twin}}, exits...) {
-		defer p.Remove([]omis.Placed{placed})
+	for _, placed := range placeAt(t, p, g.ID, program.Program{{Do: program.OpStop, Store: intervals}, {Do: program.OpAdd, Value: 1, Store: twin}}, exits...) {
+		defer p.Remove([]program.Placed{placed})
 		placed.SetActive(true)
 	}
 	const rounds = 6
@@ -38,7 +38,7 @@ func TestPartOfABunch(t *testing.T) {
 		g.Tell("together 3 2000")
 		time.Sleep(10 * time.Millisecond)
 		for _, placed := range all[:len(others)] {
-			if err := p.Remove([]omis.Placed{placed}); err != nil {
+			if err := p.Remove([]program.Placed{placed}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -50,7 +50,7 @@ func TestPartOfABunch(t *testing.T) {
 	if !bytes.Equal(before, g.Code(g.Func["nap"], g.Size["nap"])) {
 		t.Error("the code is not what it was")
 	}
-	for what, s := range map[string]omis.Store{"entries": sums, "exits": twin} {
+	for what, s := range map[string]program.Store{"entries": sums, "exits": twin} {
 		var sum int64
 		for _, r := range rows(t, s) {
 			sum += r.Value

@@ -10,10 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/linux"
+	"mirador/omis/monitor/rig"
+	"mirador/omis/node"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // straceCounts are the system calls that strace counts while the program does some
@@ -149,9 +150,9 @@ func TestMarkedCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.Close(context.Background()) })
-	count := func(kind omis.EventKind, name string) omis.Store {
-		s := newStore(t, p, g.ID, omis.StoreSums)
-		placed, errs := p.Place([]omis.Placing{{Watch: omis.Watch{Event: kind, Proc: g.ID, Name: name}, Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: s}}}})
+	count := func(kind node.EventKind, name string) program.Store {
+		s := newStore(t, p, g.ID, program.StoreSums)
+		placed, errs := p.Place([]program.Placing{{Watch: node.Watch{Event: kind, Proc: g.ID, Name: name}, Program: program.Program{{Do: program.OpAdd, Value: 1, Store: s}}}})
 		if errs[0] != nil {
 			t.Fatal(errs[0])
 		}
@@ -159,12 +160,12 @@ func TestMarkedCalls(t *testing.T) {
 		placed[0].SetActive(true)
 		return s
 	}
-	stores := []omis.Store{
-		count(omis.EventSysCallStarted, "mmap"), count(omis.EventSysCallEnded, "mmap"),
-		count(omis.EventSysCallStarted, "rt_sigaction"), count(omis.EventSysCallEnded, "rt_sigaction"),
+	stores := []program.Store{
+		count(node.EventSysCallStarted, "mmap"), count(node.EventSysCallEnded, "mmap"),
+		count(node.EventSysCallStarted, "rt_sigaction"), count(node.EventSysCallEnded, "rt_sigaction"),
 	}
 	hits := 0
-	cancel, err := n.Watch(omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Func["child"]}, func(*omis.Hit) { hits++ })
+	cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Func["child"]}, func(*node.Hit) { hits++ })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux"
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
 )
 
 // criuForTests returns the path of the CRIU that scripts/criu has made sure of. Where the

@@ -9,7 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // Members of pt_regs, which a program at a uprobe is handed.
@@ -48,15 +48,15 @@ const end = "end"
 // change. One program of the kernel does for all of them: what is different is in the
 // spots, which the cookies of uprobes tell.
 type shape struct {
-	steps   []omis.Operation
+	steps   []program.Operation
 	cpu     []bool // of each, whether it takes the CPU time
-	kinds   []omis.StoreKind
-	loads   []omis.Load // where one of them loads something
-	threads int         // that are named
+	kinds   []program.StoreKind
+	loads   []program.Load // where one of them loads something
+	threads int            // that are named
 	program *ebpf.Program
 }
 
-func shapeOf(steps omis.Program, named []thread) *shape {
+func shapeOf(steps program.Program, named []thread) *shape {
 	s := &shape{threads: len(named)}
 	for _, op := range steps {
 		s.steps, s.cpu, s.kinds = append(s.steps, stepOf(op)), append(s.cpu, takesCPU(op)), append(s.kinds, kindOf(op))
@@ -66,11 +66,11 @@ func shapeOf(steps omis.Program, named []thread) *shape {
 }
 
 // loadsOf are what steps load, step by step; nil where none does.
-func loadsOf(steps omis.Program) []omis.Load {
-	if !slices.ContainsFunc(steps, func(op omis.Op) bool { return op.Load.IsLoaded() }) {
+func loadsOf(steps program.Program) []program.Load {
+	if !slices.ContainsFunc(steps, func(op program.Op) bool { return op.Load.IsLoaded() }) {
 		return nil
 	}
-	list := make([]omis.Load, len(steps))
+	list := make([]program.Load, len(steps))
 	for i, op := range steps {
 		list[i] = op.Load
 	}
@@ -84,17 +84,17 @@ type assembler struct {
 	layout *layout
 	slab   *slab
 	pools  *pools
-	fixed  omis.Program // what there is in place of a spot; nil: there is one
-	event  bool         // what happens has no place of the stack
-	timed  bool         // hitAt is when it happened, not only when programs began to see it
-	loads  []omis.Load  // as shape has them
+	fixed  program.Program // what there is in place of a spot; nil: there is one
+	event  bool            // what happens has no place of the stack
+	timed  bool            // hitAt is when it happened, not only when programs began to see it
+	loads  []program.Load  // as shape has them
 }
 
 // pools are those for the kinds of rows, where they are needed.
 type pools [rowKinds]*pool
 
 // kindOf is the kind of the rows that a step changes.
-func kindOf(op omis.Op) omis.StoreKind { return storeIn(op).pool.form.kind }
+func kindOf(op program.Op) program.StoreKind { return storeIn(op).pool.form.kind }
 
 // program assembles a shape. Where the kernel has mapped the file of the uprobe at
 // several addresses, only the one that was meant counts.
@@ -113,7 +113,7 @@ func (a *assembler) program(s *shape) asm.Instructions {
 // stops tells whether steps close intervals of CPU time, or else of what passes.
 func (s *shape) stops(cpu bool) bool {
 	for i, op := range s.steps {
-		if op == omis.OpStop && s.cpu[i] == cpu {
+		if op == program.OpStop && s.cpu[i] == cpu {
 			return true
 		}
 	}
@@ -197,11 +197,11 @@ func filter(s *shape) asm.Instructions {
 
 // step assembles one step. Its labels begin with its name; the last one is where the
 // next step begins.
-func (a *assembler) step(op omis.Operation, cpu bool, kind omis.StoreKind, i int, name string) asm.Instructions {
+func (a *assembler) step(op program.Operation, cpu bool, kind program.StoreKind, i int, name string) asm.Instructions {
 	p, over := a.pools[kind], name+"over"
 	code := append(a.cellOf(i), asm.StoreMem(asm.RFP, stackCell, asm.R1, asm.Word))
 	switch op {
-	case omis.OpAdd:
+	case program.OpAdd:
 		code = append(code, a.fits(a.loadOf(i), name+"before", over)...)
 		code = append(code, a.rowToWrite(p, name, over)...)
 		code = append(code, a.valueOf(i, name)...)
@@ -209,7 +209,7 @@ func (a *assembler) step(op omis.Operation, cpu bool, kind omis.StoreKind, i int
 			asm.LoadMem(asm.R2, rowAt, rowSum, asm.DWord),
 			asm.Add.Reg(asm.R2, asm.R1),
 			asm.StoreMem(rowAt, rowSum, asm.R2, asm.DWord))
-	case omis.OpStart:
+	case program.OpStart:
 		code = append(code, a.rowToWrite(p, name, over)...)
 		code = append(code, a.start(p, cpu, false, name)...)
 	case startSome:
@@ -217,10 +217,10 @@ func (a *assembler) step(op omis.Operation, cpu bool, kind omis.StoreKind, i int
 		code = append(code, a.valueOf(i, name)...)
 		code = append(code, lot()...)
 		code = append(code, a.start(p, cpu, true, name)...)
-	case omis.OpStop:
+	case program.OpStop:
 		code = append(code, a.rowAsItIs(p, name, over)...)
 		code = append(code, a.stop(p, cpu, name)...)
-	case omis.OpTrace:
+	case program.OpTrace:
 		code = append(code, a.fits(a.loadOf(i), name+"before", over)...)
 		code = append(code, a.rowToWrite(p, name, over)...)
 		code = append(code, a.note(p.form, i, name)...)
@@ -247,7 +247,7 @@ func (a *assembler) valueOf(i int, name string) asm.Instructions {
 }
 
 // loadOf is what a step loads.
-func (a *assembler) loadOf(i int) (l omis.Load) {
+func (a *assembler) loadOf(i int) (l program.Load) {
 	if a.loads != nil {
 		l = a.loads[i]
 	}

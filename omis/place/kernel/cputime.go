@@ -9,7 +9,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 
-	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // The CPU time of a thread is what CLOCK_THREAD_CPUTIME_ID says: all its turns on
@@ -170,17 +171,17 @@ func (c *cpuClock) try(name, sure string) asm.Instructions {
 }
 
 // suits says why CPU time cannot be taken where a program is to run.
-func (c *cpuClock) suits(kind omis.EventKind, steps omis.Program) error {
+func (c *cpuClock) suits(kind node.EventKind, steps program.Program) error {
 	switch {
 	case !slices.ContainsFunc(steps, takesCPU):
 		return nil
 	case c.why != "":
-		return &omis.Refusal{Why: "programs in the kernel cannot find the CPU time of threads: " + c.why}
+		return &program.Refusal{Why: "programs in the kernel cannot find the CPU time of threads: " + c.why}
 	case isScheduling(kind):
-		return &omis.Refusal{Why: "where a thread gets or loses its processor, programs in the kernel take the time that passes, not its CPU time"}
+		return &program.Refusal{Why: "where a thread gets or loses its processor, programs in the kernel take the time that passes, not its CPU time"}
 	}
 	return nil
 }
 
 // takesCPU tells whether a step takes the CPU time.
-func takesCPU(op omis.Op) bool { return op.Times() && op.Clock == omis.ClockCPU }
+func takesCPU(op program.Op) bool { return op.Times() && op.Clock == program.ClockCPU }

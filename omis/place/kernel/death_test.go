@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
 	"mirador/omis/linux"
 	"mirador/omis/monitor"
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/kernel/registrar"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // monitorEnv makes the test binary a monitor that measures until it is killed: the
@@ -60,7 +60,7 @@ func isMonitor() bool {
 	}
 	m, err := monitor.Open(monitor.Config{
 		Linux:   linux.Config{Name: "here"},
-		Placers: func(*linux.Node) []omis.Placer { return []omis.Placer{kernel.New(registrarCommand())} },
+		Placers: func(*linux.Node) []program.Placer { return []program.Placer{kernel.New(registrarCommand())} },
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -1,5 +1,5 @@
 // Package kernel is the placement "kernel": programs that count and measure time run
-// as eBPF programs at uprobes (omis.Placer). The thread is not held and nobody is
+// as eBPF programs at uprobes (program.Placer). The thread is not held and nobody is
 // woken up; a hit costs two thirds of a microsecond where the kernel emulates the
 // instruction that the uprobe displaces, and several times as much where it has to
 // step over it. At events of the kernel itself, system calls and scheduling, they run
@@ -22,7 +22,7 @@
 //
 // Programs, tables and uprobes belong to file descriptors of the monitor. When it
 // dies, by whatever signal, the kernel takes the uprobes out and puts the code
-// right; the target notices nothing. But for those that are kept (omis.Keeper): their
+// right; the target notices nothing. But for those that are kept (program.Keeper): their
 // objects are files of package pins as well, and go on; a book says what they are. The
 // next monitor takes them over while they run (inherit.go). While the monitor lives, a
 // process of its own that is not killed with it sets uprobes and takes them out (package

@@ -11,6 +11,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/place/kernel/pins"
 	"mirador/omis/place/kernel/registrar"
+	"mirador/omis/program"
 )
 
 // Book remembers what stands in the kernel, beyond the monitor's death: see
@@ -49,9 +50,9 @@ type targetRecord struct {
 
 // storeRecord is a store; its key is its unit.
 type storeRecord struct {
-	Key    string         `json:"key"`
-	Target unit           `json:"target"`
-	Kind   omis.StoreKind `json:"kind"`
+	Key    string            `json:"key"`
+	Target unit              `json:"target"`
+	Kind   program.StoreKind `json:"kind"`
 }
 
 // pageRecord are rows of a store whose room was given to others.
@@ -61,21 +62,21 @@ type pageRecord struct {
 	// All tells that what the store's former pages tell is in this one.
 	All bool `json:"all,omitempty"`
 	// Buckets are those of rows with histograms.
-	Buckets []omis.Distribution `json:"buckets,omitempty"`
+	Buckets []program.Distribution `json:"buckets,omitempty"`
 }
 
 // bunchRecord is a bunch; its key is its serial number. What its spots are told is in
 // the slab.
 type bunchRecord struct {
-	Target  unit             `json:"target"`
-	Steps   []omis.Operation `json:"steps"`
-	CPU     []bool           `json:"cpu"`
-	Kinds   []omis.StoreKind `json:"kinds"`
-	Loads   []omis.Load      `json:"loads,omitempty"`
-	Threads int              `json:"threads"`
-	Path    string           `json:"path"`
-	After   uint32           `json:"after,omitempty"` // the bunch it takes over from
-	Members []memberRecord   `json:"members"`
+	Target  unit                `json:"target"`
+	Steps   []program.Operation `json:"steps"`
+	CPU     []bool              `json:"cpu"`
+	Kinds   []program.StoreKind `json:"kinds"`
+	Loads   []program.Load      `json:"loads,omitempty"`
+	Threads int                 `json:"threads"`
+	Path    string              `json:"path"`
+	After   uint32              `json:"after,omitempty"` // the bunch it takes over from
+	Members []memberRecord      `json:"members"`
 }
 
 type memberRecord struct {

@@ -14,6 +14,8 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/calls"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // events runs programs at events of the kernel itself. Whoever calls it holds
@@ -42,7 +44,7 @@ type watched struct {
 // point is what is looked out for: the start or the end of a system call, or that a
 // thread loses a processor, and the like.
 type point struct {
-	kind   omis.EventKind
+	kind   node.EventKind
 	number int // of the system call
 }
 
@@ -100,20 +102,20 @@ func (e *events) try() error {
 }
 
 // isEvent tells whether an event is one of the kernel's own.
-func isEvent(kind omis.EventKind) bool { return isCall(kind) || isScheduling(kind) }
+func isEvent(kind node.EventKind) bool { return isCall(kind) || isScheduling(kind) }
 
-func isCall(kind omis.EventKind) bool {
-	return kind == omis.EventSysCallStarted || kind == omis.EventSysCallEnded
+func isCall(kind node.EventKind) bool {
+	return kind == node.EventSysCallStarted || kind == node.EventSysCallEnded
 }
 
 // judgeEvent says whether a program can run at an event of the kernel.
-func (p *Placer) judgeEvent(pl *omis.Placing) (point, error) {
+func (p *Placer) judgeEvent(pl *program.Placing) (point, error) {
 	w := &pl.Watch
 	if err := p.ready(); err != nil {
 		return point{}, err
 	}
 	if len(w.Threads) > mostNamed {
-		return point{}, &omis.Refusal{Why: fmt.Sprintf("a program in the kernel tells %d threads apart, not %d", mostNamed, len(w.Threads))}
+		return point{}, &program.Refusal{Why: fmt.Sprintf("a program in the kernel tells %d threads apart, not %d", mostNamed, len(w.Threads))}
 	}
 	if err := p.layout.cpu.suits(w.Event, pl.Program); err != nil {
 		return point{}, err
@@ -125,7 +127,7 @@ func (p *Placer) judgeEvent(pl *omis.Placing) (point, error) {
 		return point{}, err
 	}
 	if err := p.layout.reaches(w.Proc.PID); err != nil {
-		return point{}, &omis.Refusal{Why: err.Error()}
+		return point{}, &program.Refusal{Why: err.Error()}
 	}
 	switch {
 	case isScheduling(w.Event):
@@ -146,8 +148,8 @@ func (p *Placer) judgeEvent(pl *omis.Placing) (point, error) {
 
 // listen places those programs of a list, all of one process, that are to run at events
 // of the kernel.
-func (p *Placer) listen(list []omis.Placing) ([]omis.Placed, []error) {
-	all, errs := make([]omis.Placed, len(list)), make([]error, len(list))
+func (p *Placer) listen(list []program.Placing) ([]program.Placed, []error) {
+	all, errs := make([]program.Placed, len(list)), make([]error, len(list))
 	var began []*listener
 	for i := range list {
 		if !isEvent(list[i].Watch.Event) {
@@ -172,7 +174,7 @@ func (p *Placer) listen(list []omis.Placing) ([]omis.Placed, []error) {
 	return all, errs
 }
 
-func (p *Placer) newListener(what omis.Placing) (*listener, error) {
+func (p *Placer) newListener(what program.Placing) (*listener, error) {
 	w := what.Watch
 	at, err := p.judgeEvent(&what)
 	if err != nil {
@@ -201,7 +203,7 @@ func (p *Placer) newListener(what omis.Placing) (*listener, error) {
 	l := &listener{placer: p, on: on, point: at, only: only, socket: socket, steps: what.Program}
 	if l.active, err = p.slab.take(1); err != nil {
 		p.events.unwatch(on)
-		return nil, &omis.Refusal{Why: err.Error()}
+		return nil, &program.Refusal{Why: err.Error()}
 	}
 	l.note()
 	return l, nil
@@ -306,7 +308,7 @@ func (e *events) hooks(l *listener) []*hook {
 	if isScheduling(l.point.kind) {
 		return e.schedulingHooks(l.point.kind)
 	}
-	if l.point.kind == omis.EventSysCallStarted && isNeverMadeAgain(l.point.number) {
+	if l.point.kind == node.EventSysCallStarted && isNeverMadeAgain(l.point.number) {
 		return []*hook{&e.enter}
 	}
 	return []*hook{&e.enter, &e.exit}
@@ -314,7 +316,7 @@ func (e *events) hooks(l *listener) []*hook {
 
 // place assembles anew the programs of a process that some listeners have to do with.
 func (e *events) place(on *watched, changed []*listener) error {
-	for _, kind := range []omis.EventKind{omis.EventSysCallStarted, omis.EventSysCallEnded} {
+	for _, kind := range []node.EventKind{node.EventSysCallStarted, node.EventSysCallEnded} {
 		for number := range on.numbers(kind, changed) {
 			if err := e.placeCall(on, point{kind, number}); err != nil {
 				return err
@@ -329,7 +331,7 @@ func (e *events) place(on *watched, changed []*listener) error {
 }
 
 // numbers are those of the system calls that some listeners have to do with.
-func (on *watched) numbers(kind omis.EventKind, changed []*listener) map[int]bool {
+func (on *watched) numbers(kind node.EventKind, changed []*listener) map[int]bool {
 	numbers := make(map[int]bool)
 	for _, l := range changed {
 		if l.point.kind == kind {
@@ -349,7 +351,7 @@ func (on *watched) numbers(kind omis.EventKind, changed []*listener) map[int]boo
 // placeCall assembles the program for a system call.
 func (e *events) placeCall(on *watched, at point) error {
 	h := &e.enter
-	if at.kind == omis.EventSysCallEnded {
+	if at.kind == node.EventSysCallEnded {
 		h = &e.exit
 	}
 	var list []*listener
@@ -393,9 +395,9 @@ func (e *events) settle(on *watched, at point, h *hook, wanted bool, body func()
 }
 
 // direct writes into the record of a process which program runs at which call.
-func (e *events) direct(on *watched, kind omis.EventKind) {
+func (e *events) direct(on *watched, kind node.EventKind) {
 	table := recordStarted
-	if kind == omis.EventSysCallEnded {
+	if kind == node.EventSysCallEnded {
 		table = recordEnded
 	}
 	for number := range otherCalls + 1 {

@@ -5,7 +5,7 @@ package kernel
 import (
 	"errors"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // Sweep takes rows of ended threads out, as is done from time to time.
@@ -21,9 +21,9 @@ func (p *Placer) Sweep() error {
 func (p *Placer) SetNops(why func() error) { p.nops = why }
 
 // Unread has a trace keep so many records more for a reader.
-func Unread(s omis.Trail, n int) {
+func Unread(s program.Trail, n int) {
 	t := s.(*trail)
 	t.store.pool.mu.Lock()
 	defer t.store.pool.mu.Unlock()
-	t.store.notes.taken = append(t.store.notes.taken, make([]omis.Record, n)...)
+	t.store.notes.taken = append(t.store.notes.taken, make([]program.Record, n)...)
 }

@@ -5,7 +5,7 @@ package kernel
 import (
 	"slices"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // fold adds up what threads have measured that ended before so many others: it stands in
@@ -15,10 +15,10 @@ import (
 // The caller holds the pool's lock.
 func (s *store) fold() {
 	stores := len(s.pool.stores)
-	if !omis.TooManyEnded(len(s.past), stores) {
+	if !program.TooManyEnded(len(s.past), stores) {
 		return
 	}
-	n := len(s.past) - omis.RowsOfEnded(stores) + 1
+	n := len(s.past) - program.RowsOfEnded(stores) + 1
 	left := slices.Concat([]dated{sumOf(s.past[:n])}, s.past[n:])
 	if s.rewrite(left) == nil { // else it is written as before, and the next time it may succeed
 		s.past = left

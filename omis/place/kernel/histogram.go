@@ -9,10 +9,10 @@ import (
 
 	"github.com/cilium/ebpf/asm"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
-// countInBucket counts the duration in R1 in the bucket that omis.BucketOf tells. How far it
+// countInBucket counts the duration in R1 in the bucket that program.BucketOf tells. How far it
 // has to be shifted to the right, until eight is the greatest power of two in it, is found
 // by halves.
 func countInBucket(f *form, name string) asm.Instructions {
@@ -48,18 +48,18 @@ func clearBuckets(f *form) (code asm.Instructions) {
 	return code
 }
 
-func (r row) distribution() omis.Distribution {
+func (r row) distribution() program.Distribution {
 	counts := make([]uint64, r.form.buckets)
 	for i := range counts {
 		counts[i] = r.word(rowBuckets + 8*i)
 	}
-	return omis.DistributionOf(counts)
+	return program.DistributionOf(counts)
 }
 
-var _ omis.HistogramStore = (*store)(nil)
+var _ program.HistogramStore = (*store)(nil)
 
-// Histograms: see omis.HistogramStore.
-func (s *store) Histograms() ([]omis.Histogram, error) {
+// Histograms: see program.HistogramStore.
+func (s *store) Histograms() ([]program.Histogram, error) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	if s.closed {
@@ -77,9 +77,9 @@ func (s *store) Histograms() ([]omis.Histogram, error) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b dated) int { return cmp.Compare(a.first, b.first) })
-	list := make([]omis.Histogram, len(all))
+	list := make([]program.Histogram, len(all))
 	for i := range all {
-		list[i] = omis.Histogram{Row: all[i].Row, Buckets: all[i].buckets}
+		list[i] = program.Histogram{Row: all[i].Row, Buckets: all[i].buckets}
 	}
 	return list, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // hook is a tracepoint of the kernel at which programs run for processes. However many
@@ -62,7 +62,7 @@ func (h *hook) enter() error {
 	}
 	if err := h.attach(); err != nil {
 		h.leave()
-		return &omis.Refusal{Why: fmt.Sprintf("the kernel runs no program at its tracepoint %s: %v", h.tracepoint, err)}
+		return &program.Refusal{Why: fmt.Sprintf("the kernel runs no program at its tracepoint %s: %v", h.tracepoint, err)}
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (h *hook) take() (slot, error) {
 		return s, nil
 	}
 	if h.next == mostBodies {
-		return 0, &omis.Refusal{Why: fmt.Sprintf("the kernel runs %d programs at %s already", mostBodies, h.tracepoint)}
+		return 0, &program.Refusal{Why: fmt.Sprintf("the kernel runs %d programs at %s already", mostBodies, h.tracepoint)}
 	}
 	h.next++
 	return h.next - 1, nil
@@ -118,11 +118,11 @@ func (h *hook) take() (slot, error) {
 func (h *hook) put(s slot, code asm.Instructions) error {
 	p, err := h.load(code)
 	if err != nil {
-		return &omis.Refusal{Why: fmt.Sprintf("the kernel refuses the program: %v", err)}
+		return &program.Refusal{Why: fmt.Sprintf("the kernel refuses the program: %v", err)}
 	}
 	defer p.Close() // the table keeps it
 	if err := h.bodies.Put(uint32(s), p); err != nil {
-		return &omis.Refusal{Why: fmt.Sprintf("the kernel takes no program at %s: %v", h.tracepoint, err)}
+		return &program.Refusal{Why: fmt.Sprintf("the kernel takes no program at %s: %v", h.tracepoint, err)}
 	}
 	return nil
 }

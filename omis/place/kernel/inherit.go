@@ -11,6 +11,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/tracepoint"
+	"mirador/omis/program"
 )
 
 // leftovers are what a former monitor has left, as if it were ours, until somebody asks
@@ -19,8 +20,8 @@ type leftovers struct {
 	stores    map[*store]string // with their keys
 	placed    map[where][]*placed
 	listeners []*listener
-	orphans   []omis.Orphan // what was taken away at once
-	unmended  error         // why uprobes stand that nobody has set
+	orphans   []program.Orphan // what was taken away at once
+	unmended  error            // why uprobes stand that nobody has set
 }
 
 // where is an address of a process.
@@ -46,7 +47,7 @@ func (p *Placer) takeOver(set *tracepoint.Set) bool {
 		}
 	}
 	if known {
-		p.left = leftovers{unmended: p.left.unmended, orphans: []omis.Orphan{{What: fmt.Sprintf("everything a former monitor had in the kernel (%v)", err)}}}
+		p.left = leftovers{unmended: p.left.unmended, orphans: []program.Orphan{{What: fmt.Sprintf("everything a former monitor had in the kernel (%v)", err)}}}
 	}
 	p.targets, p.pools = make(map[omis.ProcID]*target), pools{}
 	err = e.wipe()
@@ -291,7 +292,7 @@ func (s *store) read(n uint32, r *pageRecord) error {
 	}
 	s.pages = append(s.pages, n)
 	for i := range r.Rows {
-		var buckets omis.Distribution
+		var buckets program.Distribution
 		if i < len(r.Buckets) {
 			buckets = r.Buckets[i]
 		}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/program"
 )
 
 // openBunches makes the bunches. The caller holds Placer.mu.
@@ -47,7 +47,7 @@ func (p *Placer) openBunches(targets map[unit]*target, used map[unit]int) error 
 // Where the process executes the same file again, they stand in that.
 func (p *Placer) withdraw(b *bunch, members []memberRecord) error {
 	for _, m := range members {
-		p.left.orphans = append(p.left.orphans, omis.Orphan{
+		p.left.orphans = append(p.left.orphans, program.Orphan{
 			Proc: b.target.proc,
 			What: fmt.Sprintf("a program at %#x, where the process does not execute that any more", p.siteOf(b, m).asked),
 		})
@@ -123,7 +123,7 @@ func (p *Placer) claim(pl *placed) {
 
 // standing finds what a former monitor has left at an address that does the same; it is
 // ours from now on. The caller holds mu.
-func (p *Placer) standing(what *omis.Placing, named []thread) *placed {
+func (p *Placer) standing(what *program.Placing, named []thread) *placed {
 	w, steps := &what.Watch, what.Program
 	if !lasts(steps) {
 		return nil
@@ -138,7 +138,7 @@ func (p *Placer) standing(what *omis.Placing, named []thread) *placed {
 }
 
 // does tells whether the spot says the same as a program.
-func (pl *placed) does(steps omis.Program, named []thread) bool {
+func (pl *placed) does(steps program.Program, named []thread) bool {
 	if pl.shape.String() != shapeOf(steps, named).String() {
 		return false
 	}
@@ -164,6 +164,6 @@ func (pl *placed) isSet() bool {
 }
 
 // orphan is what is to be said of a program that nobody wants any more.
-func (pl *placed) orphan() omis.Orphan {
-	return omis.Orphan{Proc: pl.target.proc, What: fmt.Sprintf("a program at %#x", pl.site.asked)}
+func (pl *placed) orphan() program.Orphan {
+	return program.Orphan{Proc: pl.target.proc, What: fmt.Sprintf("a program at %#x", pl.site.asked)}
 }

@@ -12,6 +12,8 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/host/tracepoint"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // Programs at events of the kernel outlive the monitor, too: the tables by which they are
@@ -36,7 +38,7 @@ type watchedRecord struct {
 // listenerRecord is a listener; its key is the unit that says whether it is active.
 type listenerRecord struct {
 	Watched uint16           `json:"watched"`
-	Kind    omis.EventKind   `json:"kind"`
+	Kind    node.EventKind   `json:"kind"`
 	Number  int              `json:"number"`
 	Steps   []listenerStep   `json:"steps"`
 	Only    []listenerThread `json:"only,omitempty"`
@@ -44,12 +46,12 @@ type listenerRecord struct {
 }
 
 type listenerStep struct {
-	Do    omis.Operation `json:"do"`
-	Value int64          `json:"value,omitempty"`
-	Load  omis.Load      `json:"load,omitzero"`
-	Clock omis.Clock     `json:"clock,omitempty"`
-	OneIn int64          `json:"oneIn,omitempty"`
-	Store unit           `json:"store"`
+	Do    program.Operation `json:"do"`
+	Value int64             `json:"value,omitempty"`
+	Load  program.Load      `json:"load,omitzero"`
+	Clock program.Clock     `json:"clock,omitempty"`
+	OneIn int64             `json:"oneIn,omitempty"`
+	Store unit              `json:"store"`
 }
 
 type listenerThread struct {
@@ -137,7 +139,7 @@ func (p *Placer) openListeners(stores map[unit]*store, used map[unit]int) error 
 		l := &listener{placer: p, on: byNumber[r.Watched], point: point{r.Kind, r.Number}, socket: r.Socket, active: unit(n), lasts: true}
 		for _, s := range r.Steps {
 			if stores[s.Store] != nil {
-				l.steps = append(l.steps, omis.Op{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Store: stores[s.Store]})
+				l.steps = append(l.steps, program.Op{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Store: stores[s.Store]})
 			}
 		}
 		for _, t := range r.Only {
@@ -268,7 +270,7 @@ func (w *watched) forget(p *Placer) {
 
 // standingListener finds what a former monitor has left that does the same; it is ours
 // from now on. The caller holds mu.
-func (p *Placer) standingListener(what *omis.Placing, at point, only []thread, socket bool) *listener {
+func (p *Placer) standingListener(what *program.Placing, at point, only []thread, socket bool) *listener {
 	if !lasts(what.Program) {
 		return nil
 	}
@@ -284,6 +286,6 @@ func (p *Placer) standingListener(what *omis.Placing, at point, only []thread, s
 }
 
 // orphan is what is to be said of a listener that nobody wants any more.
-func (l *listener) orphan() omis.Orphan {
-	return omis.Orphan{Proc: l.on.proc, What: fmt.Sprintf("a program at events of the kernel (%v)", l.point)}
+func (l *listener) orphan() program.Orphan {
+	return program.Orphan{Proc: l.on.proc, What: fmt.Sprintf("a program at events of the kernel (%v)", l.point)}
 }

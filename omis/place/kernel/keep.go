@@ -8,15 +8,16 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/place/kernel/pins"
+	"mirador/omis/program"
 )
 
-var _ omis.Keeper = (*Placer)(nil)
+var _ program.Keeper = (*Placer)(nil)
 
-// Keep: see omis.Keeper.
-func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (omis.Store, error) {
+// Keep: see program.Keeper.
+func (p *Placer) Keep(id omis.ProcID, kind program.StoreKind, key string) (program.Store, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if kind == omis.StoreTraces { // nothing keeps it
+	if kind == program.StoreTraces { // nothing keeps it
 		return p.newTrail(id)
 	}
 	s, err := p.former(id, kind, key)
@@ -33,8 +34,8 @@ func (p *Placer) Keep(id omis.ProcID, kind omis.StoreKind, key string) (omis.Sto
 	return s, nil
 }
 
-// Recall: see omis.Keeper.
-func (p *Placer) Recall(id omis.ProcID, kind omis.StoreKind, key string) (omis.Store, error) {
+// Recall: see program.Keeper.
+func (p *Placer) Recall(id omis.ProcID, kind program.StoreKind, key string) (program.Store, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, err := p.former(id, kind, key)
@@ -46,7 +47,7 @@ func (p *Placer) Recall(id omis.ProcID, kind omis.StoreKind, key string) (omis.S
 
 // former is what a former monitor has left under a key, nil if that is nothing. The
 // caller holds mu.
-func (p *Placer) former(id omis.ProcID, kind omis.StoreKind, key string) (*store, error) {
+func (p *Placer) former(id omis.ProcID, kind program.StoreKind, key string) (*store, error) {
 	if !p.isHeir() {
 		return nil, nil
 	}
@@ -76,18 +77,18 @@ func (p *Placer) isHeir() bool {
 	return !p.heir.empty
 }
 
-// Meet: see omis.Keeper. What a monitor leaves in the kernel is found there, whichever
+// Meet: see program.Keeper. What a monitor leaves in the kernel is found there, whichever
 // process it is about.
-func (p *Placer) Meet(omis.ProcID) ([]omis.Orphan, error) { return nil, nil }
+func (p *Placer) Meet(omis.ProcID) ([]program.Orphan, error) { return nil, nil }
 
-// Settle: see omis.Keeper.
-func (p *Placer) Settle() ([]omis.Orphan, error) {
+// Settle: see program.Keeper.
+func (p *Placer) Settle() ([]program.Orphan, error) {
 	left, err := p.unwanted()
 	if err != nil {
 		return nil, err
 	}
 	orphans := left.orphans
-	var placed []omis.Placed
+	var placed []program.Placed
 	for _, list := range left.placed {
 		for _, pl := range list {
 			orphans, placed = append(orphans, pl.orphan()), append(placed, pl)
@@ -98,7 +99,7 @@ func (p *Placer) Settle() ([]omis.Orphan, error) {
 	}
 	errs := []error{left.unmended, p.Remove(placed)}
 	for s, key := range left.stores {
-		orphans = append(orphans, omis.Orphan{Proc: s.target.proc, What: "what was measured for " + key})
+		orphans = append(orphans, program.Orphan{Proc: s.target.proc, What: "what was measured for " + key})
 		errs = append(errs, s.Close())
 	}
 	return orphans, errors.Join(errs...)

@@ -18,9 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/monitor/rig"
+	"mirador/omis/node"
 	"mirador/omis/place/kernel"
 	"mirador/omis/place/kernel/pins"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 	"mirador/probes/journal"
 )
 
@@ -34,7 +36,7 @@ type assignment struct {
 	Entry uint64
 	Exits []uint64
 	Calls bool // the system call of a nap in place of the function
-	Clock omis.Clock
+	Clock program.Clock
 	OneIn int64 // how many intervals there are for one that is timed; 0: all are
 	// Spread has histograms be kept of intervals.
 	Spread bool
@@ -47,15 +49,15 @@ type assignment struct {
 
 // loadedSum is what is summed up at an event.
 type loadedSum struct {
-	Watch omis.Watch
-	Load  omis.Load
+	Watch node.Watch
+	Load  program.Load
 }
 
-func (a *assignment) kind() omis.StoreKind {
+func (a *assignment) kind() program.StoreKind {
 	if a.Spread {
-		return omis.StoreHistograms
+		return program.StoreHistograms
 	}
-	return omis.StoreIntervals
+	return program.StoreIntervals
 }
 
 // keeper is such a monitor, in a process of its own.
@@ -191,20 +193,20 @@ func keep(text string) {
 type obeying struct {
 	assignment
 	placer          *kernel.Placer
-	sums, intervals omis.Store
-	placed          []omis.Placed
+	sums, intervals program.Store
+	placed          []program.Placed
 }
 
 func (m *obeying) obey(what string) (answer string, err error) {
 	switch what {
 	case "recall":
-		m.sums, err = m.placer.Recall(m.Proc, omis.StoreSums, "count")
+		m.sums, err = m.placer.Recall(m.Proc, program.StoreSums, "count")
 		if err == nil {
 			m.intervals, err = m.placer.Recall(m.Proc, m.kind(), "time")
 		}
 		return fmt.Sprint(m.sums != nil, m.intervals != nil), err
 	case "keep":
-		m.sums, err = m.placer.Keep(m.Proc, omis.StoreSums, "count")
+		m.sums, err = m.placer.Keep(m.Proc, program.StoreSums, "count")
 		if err == nil {
 			m.intervals, err = m.placer.Keep(m.Proc, m.kind(), "time")
 		}
@@ -219,7 +221,7 @@ func (m *obeying) obey(what string) (answer string, err error) {
 	case "threads":
 		swept := m.placer.Sweep()
 		list, err := m.sums.Rows()
-		if n := len(list); n > omis.RowsOfEnded(2)*5/4+1<<9 {
+		if n := len(list); n > program.RowsOfEnded(2)*5/4+1<<9 {
 			return fmt.Sprintf("%d have rows", n), err
 		}
 		return "few have rows", errors.Join(swept, err)
@@ -244,29 +246,29 @@ func (m *obeying) obey(what string) (answer string, err error) {
 }
 
 func (m *obeying) place() error {
-	count := omis.Program{{Do: omis.OpAdd, Value: 1, Store: m.sums}, {Do: omis.OpStart, Clock: m.Clock, OneIn: m.OneIn, Store: m.intervals}}
-	end := omis.Program{{Do: omis.OpStop, Clock: m.Clock, OneIn: m.OneIn, Store: m.intervals}}
+	count := program.Program{{Do: program.OpAdd, Value: 1, Store: m.sums}, {Do: program.OpStart, Clock: m.Clock, OneIn: m.OneIn, Store: m.intervals}}
+	end := program.Program{{Do: program.OpStop, Clock: m.Clock, OneIn: m.OneIn, Store: m.intervals}}
 	if m.Sum != nil {
 		m.Sum.Watch.Proc = m.Proc
-		return m.placeAll([]omis.Placing{{Watch: m.Sum.Watch, Program: omis.Program{{Do: omis.OpAdd, Load: m.Sum.Load, Store: m.sums}}}})
+		return m.placeAll([]program.Placing{{Watch: m.Sum.Watch, Program: program.Program{{Do: program.OpAdd, Load: m.Sum.Load, Store: m.sums}}}})
 	}
 	if m.Calls {
-		call := func(kind omis.EventKind) omis.Watch {
-			return omis.Watch{Event: kind, Proc: m.Proc, Name: "clock_nanosleep"}
+		call := func(kind node.EventKind) node.Watch {
+			return node.Watch{Event: kind, Proc: m.Proc, Name: "clock_nanosleep"}
 		}
-		return m.placeAll([]omis.Placing{{Watch: call(omis.EventSysCallStarted), Program: count}, {Watch: call(omis.EventSysCallEnded), Program: end}})
+		return m.placeAll([]program.Placing{{Watch: call(node.EventSysCallStarted), Program: count}, {Watch: call(node.EventSysCallEnded), Program: end}})
 	}
-	watch := func(addr uint64) omis.Watch {
-		return omis.Watch{Event: omis.EventReachedAddr, Proc: m.Proc, Addr: addr}
+	watch := func(addr uint64) node.Watch {
+		return node.Watch{Event: node.EventReachedAddr, Proc: m.Proc, Addr: addr}
 	}
-	list := []omis.Placing{{Watch: watch(m.Entry), Program: count}}
+	list := []program.Placing{{Watch: watch(m.Entry), Program: count}}
 	for _, exit := range m.Exits {
-		list = append(list, omis.Placing{Watch: watch(exit), Program: end})
+		list = append(list, program.Placing{Watch: watch(exit), Program: end})
 	}
 	return m.placeAll(list)
 }
 
-func (m *obeying) placeAll(list []omis.Placing) error {
+func (m *obeying) placeAll(list []program.Placing) error {
 	placed, errs := m.placer.Place(list)
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -304,8 +306,8 @@ func (m *obeying) rows() (string, error) {
 }
 
 // inBuckets is how many intervals are in the buckets of all rows of a store.
-func inBuckets(s omis.Store) (n uint64, err error) {
-	list, err := s.(omis.HistogramStore).Histograms()
+func inBuckets(s program.Store) (n uint64, err error) {
+	list, err := s.(program.HistogramStore).Histograms()
 	for _, r := range list {
 		n += r.Buckets.Count()
 		if r.Buckets.Count() != uint64(r.Count) {
@@ -317,12 +319,12 @@ func inBuckets(s omis.Store) (n uint64, err error) {
 
 // What a killed monitor has left goes on, and the next one takes it over as it stands.
 func TestAnotherMonitorTakesOver(t *testing.T) {
-	for name, clock := range map[string]omis.Clock{"what passes": omis.ClockOrdered, "CPU time": omis.ClockCPU} {
+	for name, clock := range map[string]program.Clock{"what passes": program.ClockOrdered, "CPU time": program.ClockCPU} {
 		t.Run(name, func(t *testing.T) { takeOver(t, clock) })
 	}
 }
 
-func takeOver(t *testing.T, clock omis.Clock) {
+func takeOver(t *testing.T, clock program.Clock) {
 	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
 	a.Clock = clock
@@ -462,11 +464,11 @@ func TestHistogramIsTakenOver(t *testing.T) {
 func TestKeptProgramOfAnotherClock(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
-	a.Clock = omis.ClockCPU
+	a.Clock = program.ClockCPU
 	k := placedKeeper(t, a)
 	g.Do("call 3")
 	k.kill()
-	a.Clock = omis.ClockOrdered
+	a.Clock = program.ClockOrdered
 	k = placedKeeper(t, a)
 	k.want("settle", fmt.Sprintf("%d orphans", 1+len(a.Exits)))
 	g.Do("call 4")

@@ -8,23 +8,24 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
-// listener is an omis.Placed: a program at an event of the kernel.
+// listener is an program.Placed: a program at an event of the kernel.
 type listener struct {
 	placer *Placer
 	on     *watched
 	point  point
 	only   []thread
 	socket bool // only system calls on sockets are meant
-	steps  omis.Program
+	steps  program.Program
 	active unit
 	lasts  bool // it outlives the monitor
 }
 
-var _ omis.Placed = (*listener)(nil)
+var _ program.Placed = (*listener)(nil)
 
 // body assembles the program that does what some listeners want.
 func (e *events) body(list []*listener) asm.Instructions {
@@ -81,7 +82,7 @@ func (l *listener) filter(name, over string) asm.Instructions {
 	return append(code, asm.Ja.Label(over), asm.Mov.Imm(asm.R0, 0).WithSymbol(name+"meant"))
 }
 
-func (l *listener) Verdict() omis.Verdict { return l.point.verdict() }
+func (l *listener) Verdict() program.Verdict { return l.point.verdict() }
 
 // Stands: a system call is the same in whatever program the process executes.
 func (l *listener) Stands() bool { return proc.Alive(l.on.proc) == nil }
@@ -110,18 +111,18 @@ const (
 	costSwitch = 500
 )
 
-func (at point) verdict() omis.Verdict {
+func (at point) verdict() program.Verdict {
 	if isScheduling(at.kind) {
-		return omis.Verdict{
+		return program.Verdict{
 			Name: Name, Where: "in the kernel, at its tracepoints for scheduling; nobody is held", Kind: atSwitch, Cost: costSwitch,
 			Why: "its actions only count and measure time",
 		}
 	}
-	v := omis.Verdict{
+	v := program.Verdict{
 		Name: Name, Where: "in the kernel, at its tracepoint for system calls; nobody is held", Kind: atCall, Cost: costIn,
 		Why: "its actions only count and measure time",
 	}
-	if at.kind == omis.EventSysCallEnded || !isNeverMadeAgain(at.number) {
+	if at.kind == node.EventSysCallEnded || !isNeverMadeAgain(at.number) {
 		v.Kind, v.Cost = atEnd, costOut
 	}
 	return v

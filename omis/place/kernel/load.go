@@ -5,7 +5,8 @@ package kernel
 import (
 	"github.com/cilium/ebpf/asm"
 
-	"mirador/omis"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // What steps load stands in registers of the program: in those that the tracepoint for system
@@ -23,16 +24,16 @@ const mostError = 4095
 
 // load puts what a step loads into R1, and changes no other register. Labels begin with its
 // name.
-func (a *assembler) load(l omis.Load, name string) asm.Instructions {
+func (a *assembler) load(l program.Load, name string) asm.Instructions {
 	ok, failed := name+"succeeded", name+"failed"
 	code := a.fetch(l)
 	switch l.From {
-	case omis.FromResult:
+	case program.FromResult:
 		code = append(code,
 			asm.JLT.Imm(asm.R1, -mostError, ok),
 			asm.Mov.Imm(asm.R1, -1),
 			asm.Mov.Reg(asm.R1, asm.R1).WithSymbol(ok))
-	case omis.FromError:
+	case program.FromError:
 		return append(code,
 			asm.JGE.Imm(asm.R1, -mostError, failed),
 			asm.Mov.Imm(asm.R1, 0),
@@ -53,18 +54,18 @@ func (a *assembler) load(l omis.Load, name string) asm.Instructions {
 }
 
 // fetch puts into R1 what a register of the program has.
-func (a *assembler) fetch(l omis.Load) asm.Instructions {
+func (a *assembler) fetch(l program.Load) asm.Instructions {
 	switch {
 	case !a.event:
 		return asm.Instructions{asm.LoadMem(asm.R1, regsAt, regsOfFunction[l.Arg], asm.DWord)}
-	case l.From == omis.FromArgument:
+	case l.From == program.FromArgument:
 		return asm.Instructions{argument(asm.R1, 0), asm.LoadMem(asm.R1, asm.R1, regsOfCall[l.Arg], asm.DWord)}
 	}
 	return asm.Instructions{argument(asm.R1, 1)}
 }
 
 // fits goes over where a value is loaded that is too great, and counts that as lost.
-func (a *assembler) fits(l omis.Load, name, over string) asm.Instructions {
+func (a *assembler) fits(l program.Load, name, over string) asm.Instructions {
 	if !l.MayOverflow() {
 		return nil
 	}
@@ -76,23 +77,23 @@ func (a *assembler) fits(l omis.Load, name, over string) asm.Instructions {
 }
 
 // canLoad says why a program cannot load what it wants of an event; nil: it can.
-func canLoad(w *omis.Watch, p omis.Program) error {
+func canLoad(w *node.Watch, p program.Program) error {
 	for _, op := range p {
 		if l := op.Load; l.IsLoaded() && !loadable(w.Event, l) {
-			return &omis.Refusal{Why: "a program in the kernel cannot load that of this event"}
+			return &program.Refusal{Why: "a program in the kernel cannot load that of this event"}
 		}
 	}
 	return nil
 }
 
-func loadable(event omis.EventKind, l omis.Load) bool {
+func loadable(event node.EventKind, l program.Load) bool {
 	switch event {
-	case omis.EventSysCallStarted:
-		return l.From == omis.FromArgument && int(l.Arg) < len(regsOfCall)
-	case omis.EventSysCallEnded:
-		return l.From != omis.FromArgument || int(l.Arg) < len(regsOfCall)
-	case omis.EventReachedAddr:
-		return l.From == omis.FromArgument && int(l.Arg) < len(regsOfFunction)
+	case node.EventSysCallStarted:
+		return l.From == program.FromArgument && int(l.Arg) < len(regsOfCall)
+	case node.EventSysCallEnded:
+		return l.From != program.FromArgument || int(l.Arg) < len(regsOfCall)
+	case node.EventReachedAddr:
+		return l.From == program.FromArgument && int(l.Arg) < len(regsOfFunction)
 	}
 	return false
 }

@@ -12,23 +12,24 @@ import (
 	"strings"
 	"testing"
 
-	"mirador/omis"
+	"mirador/omis/monitor/rig"
+	"mirador/omis/node"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // Sums of what events tell are taken over, and go on meanwhile.
 func TestLoadedSumsAreTakenOver(t *testing.T) {
 	g := rig.Start(t, rig.Caller(t))
 	a := assign(t, g)
-	a.Sum = &loadedSum{omis.Watch{Event: omis.EventSysCallEnded, Name: "recvfrom"}, omis.Load{From: omis.FromResult, Bytes: 8, Signed: true}}
+	a.Sum = &loadedSum{node.Watch{Event: node.EventSysCallEnded, Name: "recvfrom"}, program.Load{From: program.FromResult, Bytes: 8, Signed: true}}
 	takeSumOver(t, a, func() { g.Do("amounts 10") }, 45) // 55 bytes, and ten calls that fail
 }
 
 func TestLoadedArgumentsAreTakenOver(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
-	a.Sum = &loadedSum{omis.Watch{Event: omis.EventReachedAddr, Addr: g.Func["told"]}, omis.ArgumentAt(2 + 6)}
+	a.Sum = &loadedSum{node.Watch{Event: node.EventReachedAddr, Addr: g.Func["told"]}, program.ArgumentAt(2 + 6)}
 	takeSumOver(t, a, func() { g.Do("tells 9") }, -45)
 }
 
@@ -55,7 +56,7 @@ func takeSumOver(t *testing.T, a assignment, do func(), amount int) {
 func TestOtherLoadsAreNotTakenOver(t *testing.T) {
 	g := rig.Start(t, rig.Caller(t))
 	a := assign(t, g)
-	a.Sum = &loadedSum{omis.Watch{Event: omis.EventSysCallStarted, Name: "sendto"}, omis.Load{From: omis.FromArgument, Arg: 2, Bytes: 8}}
+	a.Sum = &loadedSum{node.Watch{Event: node.EventSysCallStarted, Name: "sendto"}, program.Load{From: program.FromArgument, Arg: 2, Bytes: 8}}
 	placedKeeper(t, a).kill()
 	a.Sum.Load.Arg = 1
 	k := newKeeper(t, a)

@@ -2,13 +2,15 @@
 
 package kernel
 
-import "mirador/omis"
+import (
+	"mirador/omis/program"
+)
 
-var _ omis.ManyReader = (*Placer)(nil)
+var _ program.ManyReader = (*Placer)(nil)
 
-// AppendRows: see omis.ManyReader. Stores of one pool that follow each other are read
+// AppendRows: see program.ManyReader. Stores of one pool that follow each other are read
 // with one look at what is new in it.
-func (p *Placer) AppendRows(stores []omis.Store, rows []omis.Row, ends []int) ([]omis.Row, []int, error) {
+func (p *Placer) AppendRows(stores []program.Store, rows []program.Row, ends []int) ([]program.Row, []int, error) {
 	var last lively
 	for from := 0; from < len(stores); {
 		q := stores[from].(*store).pool

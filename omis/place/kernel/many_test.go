@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"mirador/omis/linux/subject"
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
 )
 
 // many is how many functions are measured by one request.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cilium/ebpf/asm"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // The records of a thread in a trace lie in its row, behind the rest, as a ring: they are
@@ -41,7 +41,7 @@ const (
 )
 
 // formWithNotes is what rows with notes look like.
-func formWithNotes(size omis.StoreKind) form {
+func formWithNotes(size program.StoreKind) form {
 	notes := leastNotes << size
 	ring := notes << noteShift
 	return form{
@@ -51,13 +51,13 @@ func formWithNotes(size omis.StoreKind) form {
 }
 
 // ringFor is the size of a ring that has room for so many notes.
-func ringFor(room int64) omis.StoreKind {
+func ringFor(room int64) program.StoreKind {
 	times := uint64(max(room, leastNotes)-1) / leastNotes
-	return omis.StoreKind(min(bits.Len64(times), ringSizes-1))
+	return program.StoreKind(min(bits.Len64(times), ringSizes-1))
 }
 
 // takesNotes tells whether some step does.
-func (s *shape) takesNotes() bool { return slices.Contains(s.steps, omis.OpTrace) }
+func (s *shape) takesNotes() bool { return slices.Contains(s.steps, program.OpTrace) }
 
 // scale makes of the number of a row in a chunk where that lies.
 func (f *form) scale(number asm.Register) asm.Instruction {
@@ -95,12 +95,12 @@ func (a *assembler) markOf(i int) asm.Instructions {
 }
 
 // cellAndMark is what a spot says of where a step writes, and with which mark.
-func cellAndMark(op omis.Op) uint64 {
+func cellAndMark(op program.Op) uint64 {
 	return uint64(storeIn(op).cell) | uint64(uint32(op.Mark))<<32
 }
 
 // note reads the note of a number. It is not whole where a later one is in its place.
-func (r row) note(n uint64) (note omis.Record, whole bool) {
+func (r row) note(n uint64) (note program.Record, whole bool) {
 	at := rowNotes + int(n)&(r.form.notes-1)<<noteShift
 	before := r.word(at + noteNumber)
 	note.Time = int64(r.word(at + noteTime))

@@ -6,9 +6,9 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"mirador/omis"
 	"mirador/omis/code/x86/landing"
 	"mirador/omis/host/proc"
+	"mirador/omis/program"
 )
 
 // trampoline is the name of the memory in which the kernel (Linux 6.18 and later) serves
@@ -45,7 +45,7 @@ func (sv *survey) spoils(s *site) error {
 		return nil
 	}
 	if err := sv.nops(); err != nil {
-		return &omis.Refusal{Why: fmt.Sprintf("a uprobe on the nop at %#x, inside of a function, could change the function's results: %v", s.addr, err)}
+		return &program.Refusal{Why: fmt.Sprintf("a uprobe on the nop at %#x, inside of a function, could change the function's results: %v", s.addr, err)}
 	}
 	return nil
 }

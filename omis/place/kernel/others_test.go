@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/monitor/rig"
+	"mirador/omis/node"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // TestNopsInside: on a kernel that spoils the stack there, no uprobe stands at a nop of five
@@ -32,8 +33,8 @@ func TestNopsInside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlacer(t)
 			p.SetNops(func() error { return c.spoil })
-			err := judge(p, omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: c.addr})
-			var refusal *omis.Refusal
+			err := judge(p, node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: c.addr})
+			var refusal *program.Refusal
 			if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &refusal) || !strings.Contains(refusal.Why, c.want)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -46,14 +47,14 @@ func TestSharedUprobe(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	other := newPlacer(t)
 	addr := g.Func["work"]
-	theirs, ours := newStore(t, other, g.ID, omis.StoreSums), newStore(t, p, g.ID, omis.StoreSums)
-	place(t, other, g.ID, addr, omis.Op{Do: omis.OpAdd, Value: 1, Store: theirs})
-	v := place(t, p, g.ID, addr, omis.Op{Do: omis.OpAdd, Value: 1, Store: ours}).Verdict()
+	theirs, ours := newStore(t, other, g.ID, program.StoreSums), newStore(t, p, g.ID, program.StoreSums)
+	place(t, other, g.ID, addr, program.Op{Do: program.OpAdd, Value: 1, Store: theirs})
+	v := place(t, p, g.ID, addr, program.Op{Do: program.OpAdd, Value: 1, Store: ours}).Verdict()
 	if v.Name != kernel.Name || !strings.Contains(v.Why, "another tool's uprobe") {
 		t.Errorf("%+v", v)
 	}
 	g.Do("call 10")
-	for _, s := range []omis.Store{theirs, ours} {
+	for _, s := range []program.Store{theirs, ours} {
 		if list := rows(t, s); len(list) != 1 || list[0].Value != 10 {
 			t.Errorf("rows %+v", list)
 		}

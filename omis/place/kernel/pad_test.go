@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"mirador/omis"
 	"mirador/omis/linux/subject"
+	"mirador/omis/monitor/rig"
+	"mirador/omis/node"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // pads are functions that begin with a landing pad, and what a hit costs at each.
@@ -32,18 +33,18 @@ func TestLandingPads(t *testing.T) {
 	for _, flags := range [][]string{{"-pie", "-fPIE"}, {"-no-pie"}} {
 		g := rig.Start(t, buildPads(t, flags...))
 		p := newPlacer(t)
-		var sums, intervals []omis.Store
+		var sums, intervals []program.Store
 		for _, f := range pads {
-			sums = append(sums, newStore(t, p, g.ID, omis.StoreSums))
-			intervals = append(intervals, newStore(t, p, g.ID, omis.StoreIntervals))
+			sums = append(sums, newStore(t, p, g.ID, program.StoreSums))
+			intervals = append(intervals, newStore(t, p, g.ID, program.StoreIntervals))
 			last, exits := len(sums)-1, g.Exits(f.name)
-			steps := omis.Program{{Do: omis.OpAdd, Value: 1, Store: sums[last]}, {Do: omis.OpStart, Store: intervals[last]}}
+			steps := program.Program{{Do: program.OpAdd, Value: 1, Store: sums[last]}, {Do: program.OpStart, Store: intervals[last]}}
 			v := place(t, p, g.ID, g.Func[f.name], steps...).Verdict()
 			if v.Kind != f.kind {
 				t.Errorf("%s, %s: %s, want %s (%s)", flags, f.name, v.Kind, f.kind, v.Where)
 			}
 			for _, exit := range exits {
-				place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: intervals[last]})
+				place(t, p, g.ID, exit, program.Op{Do: program.OpStop, Store: intervals[last]})
 			}
 		}
 		const rounds = 50
@@ -74,8 +75,8 @@ func TestLandingPadCovered(t *testing.T) {
 	p := newPlacer(t)
 	addr := g.Func["pad_push"]
 	before := g.Code(addr, 16)
-	sums := newStore(t, p, g.ID, omis.StoreSums)
-	add := omis.Program{{Do: omis.OpAdd, Value: 1, Store: sums}}
+	sums := newStore(t, p, g.ID, program.StoreSums)
+	add := program.Program{{Do: program.OpAdd, Value: 1, Store: sums}}
 	placed := placeAt(t, p, g.ID, add, addr, addr+4)
 	for _, at := range []uint64{addr, addr + 4} {
 		if !placed[0].Covers(at) {
@@ -96,7 +97,7 @@ func TestLandingPadCovered(t *testing.T) {
 		t.Errorf("the code is % x, not % x", after, before)
 	}
 	poke(t, g, addr+4)
-	verdicts, errs := p.Judge([]omis.Placing{{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: addr}}})
+	verdicts, errs := p.Judge([]program.Placing{{Watch: node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: addr}}})
 	if err := errors.Join(errs...); err != nil || verdicts[0].Kind != kernel.Stepped {
 		t.Errorf("%+v, %v", verdicts, err)
 	}
@@ -106,17 +107,17 @@ func TestLandingPadCovered(t *testing.T) {
 // costs of its own; it is told before and after a program is placed.
 func TestKindsOfMore(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
-	intervals, trail := newStore(t, p, g.ID, omis.StoreHistograms), newTrail(t, p, g.ID)
-	begin, end := omis.Op{Do: omis.OpStart, Histogram: true, Store: intervals}, omis.Op{Do: omis.OpStop, Histogram: true, Store: intervals}
-	record := omis.Op{Do: omis.OpTrace, Room: 10, Store: trail}
-	w := omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Func["work"]}
-	for added, steps := range map[string]omis.Program{"": {begin, record}, " ": {end}, ", traced": {record}} {
+	intervals, trail := newStore(t, p, g.ID, program.StoreHistograms), newTrail(t, p, g.ID)
+	begin, end := program.Op{Do: program.OpStart, Histogram: true, Store: intervals}, program.Op{Do: program.OpStop, Histogram: true, Store: intervals}
+	record := program.Op{Do: program.OpTrace, Room: 10, Store: trail}
+	w := node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Func["work"]}
+	for added, steps := range map[string]program.Program{"": {begin, record}, " ": {end}, ", traced": {record}} {
 		added = strings.TrimSuffix(added, " ")
-		verdicts, errs := p.Judge([]omis.Placing{{Watch: w, Program: steps}})
+		verdicts, errs := p.Judge([]program.Placing{{Watch: w, Program: steps}})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range []omis.Verdict{verdicts[0], place(t, p, g.ID, w.Addr, steps...).Verdict()} {
+		for _, v := range []program.Verdict{verdicts[0], place(t, p, g.ID, w.Addr, steps...).Verdict()} {
 			if kind := strings.TrimPrefix(strings.TrimPrefix(v.Kind, kernel.Emulated), kernel.Stepped); kind != added {
 				t.Errorf("%+v is of the kind %s", steps, v.Kind)
 			}

@@ -10,12 +10,14 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // Name is the name of this placement.
 const Name = "kernel"
 
-// placed is an omis.Placed: what happens at one address. Placer.mu guards it.
+// placed is an program.Placed: what happens at one address. Placer.mu guards it.
 type placed struct {
 	placer    *Placer
 	target    *target
@@ -30,19 +32,19 @@ type placed struct {
 	err       error  // why it could not be placed
 }
 
-var _ omis.Placed = (*placed)(nil)
+var _ program.Placed = (*placed)(nil)
 
 // mostNamed is how many threads a program tells apart; they are compared one by one.
 const mostNamed = 16
 
-// Name: see omis.Placer.
+// Name: see program.Placer.
 func (*Placer) Name() string { return Name }
 
-// Judge: see omis.Placer.
-func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
+// Judge: see program.Placer.
+func (p *Placer) Judge(list []program.Placing) ([]program.Verdict, []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	verdicts, errs := make([]omis.Verdict, len(list)), make([]error, len(list))
+	verdicts, errs := make([]program.Verdict, len(list)), make([]error, len(list))
 	sites, errs := p.judge(list, errs)
 	for i := range list {
 		if isEvent(list[i].Watch.Event) {
@@ -58,7 +60,7 @@ func (p *Placer) Judge(list []omis.Placing) ([]omis.Verdict, []error) {
 }
 
 // judge finds places for programs that are to run at addresses. The caller holds mu.
-func (p *Placer) judge(list []omis.Placing, errs []error) ([]site, []error) {
+func (p *Placer) judge(list []program.Placing, errs []error) ([]site, []error) {
 	sites := make([]site, len(list))
 	if len(list) == 0 {
 		return sites, errs
@@ -80,7 +82,7 @@ func (p *Placer) judge(list []omis.Placing, errs []error) ([]site, []error) {
 			sites[i], errs[i] = sv.place(list[i].Watch.Addr)
 		}
 		if errs[i] == nil && times(list[i].Program) && sv.runtime(list[i].Watch.Addr) != nil {
-			errs[i] = &omis.Refusal{Why: "a goroutine may leave the function on another thread, and intervals are of threads here"}
+			errs[i] = &program.Refusal{Why: "a goroutine may leave the function on another thread, and intervals are of threads here"}
 		}
 	}
 	return sites, errs
@@ -95,16 +97,16 @@ func (p *Placer) boundaries(id omis.ProcID) (func(uint64) error, error) {
 }
 
 // suits says why a program is none for the kernel.
-func (p *Placer) suits(pl *omis.Placing) error {
-	if pl.Watch.Event != omis.EventReachedAddr {
-		return &omis.Refusal{Why: "the kernel runs programs where threads reach an address and at events of its own, not at others"}
+func (p *Placer) suits(pl *program.Placing) error {
+	if pl.Watch.Event != node.EventReachedAddr {
+		return &program.Refusal{Why: "the kernel runs programs where threads reach an address and at events of its own, not at others"}
 	}
 	named := len(pl.Watch.Threads)
 	if named > mostNamed {
-		return &omis.Refusal{Why: fmt.Sprintf("a program in the kernel tells %d threads apart, not %d", mostNamed, named)}
+		return &program.Refusal{Why: fmt.Sprintf("a program in the kernel tells %d threads apart, not %d", mostNamed, named)}
 	}
 	if most := mostUnits - unitsOfHead - named; len(pl.Program) > most {
-		return &omis.Refusal{Why: fmt.Sprintf("a program in the kernel has %d steps at most, not %d", most, len(pl.Program))}
+		return &program.Refusal{Why: fmt.Sprintf("a program in the kernel has %d steps at most, not %d", most, len(pl.Program))}
 	}
 	if err := canLoad(&pl.Watch, pl.Program); err != nil {
 		return err
@@ -121,7 +123,7 @@ func (p *Placer) survey(id omis.ProcID) (*survey, error) {
 		return nil, err
 	}
 	if err := p.layout.reaches(id.PID); err != nil {
-		return nil, &omis.Refusal{Why: err.Error()}
+		return nil, &program.Refusal{Why: err.Error()}
 	}
 	t := p.targets[id]
 	if t != nil && t.isGone() {
@@ -130,8 +132,8 @@ func (p *Placer) survey(id omis.ProcID) (*survey, error) {
 	return newSurvey(id.PID, p.codes, t)
 }
 
-// Place: see omis.Placer.
-func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
+// Place: see program.Placer.
+func (p *Placer) Place(list []program.Placing) ([]program.Placed, []error) {
 	p.planting.Lock()
 	defer p.planting.Unlock()
 	stand, all, errs := p.prepare(list)
@@ -156,7 +158,7 @@ func (p *Placer) Place(list []omis.Placing) ([]omis.Placed, []error) {
 }
 
 // prepare does all but set uprobes.
-func (p *Placer) prepare(list []omis.Placing) ([]omis.Placed, []*placed, []error) {
+func (p *Placer) prepare(list []program.Placing) ([]program.Placed, []*placed, []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	listeners, errs := p.listen(list)
@@ -179,7 +181,7 @@ func (p *Placer) prepare(list []omis.Placing) ([]omis.Placed, []*placed, []error
 	return listeners, all, errs
 }
 
-func (p *Placer) prepareOne(what *omis.Placing, s site) (*placed, error) {
+func (p *Placer) prepareOne(what *program.Placing, s site) (*placed, error) {
 	w, steps := &what.Watch, what.Program
 	named, err := named(w.Proc.PID, w.Threads)
 	if err != nil {
@@ -201,12 +203,12 @@ func (p *Placer) prepareOne(what *omis.Placing, s site) (*placed, error) {
 	}
 	t, err := p.enter(w.Proc)
 	if err != nil {
-		return nil, &omis.Refusal{Why: err.Error()}
+		return nil, &program.Refusal{Why: err.Error()}
 	}
 	pl := &placed{placer: p, target: t, site: s, shape: shape, lasts: p.estate != nil && lasts(steps), kindAdded: kindAdded(steps)}
 	if pl.spot, err = p.slab.take(pl.units()); err != nil {
 		t.leave()
-		return nil, &omis.Refusal{Why: err.Error()}
+		return nil, &program.Refusal{Why: err.Error()}
 	}
 	p.slab.writeSpot(pl.spot, t, &s, steps, named)
 	t.stand(&pl.site)
@@ -240,7 +242,7 @@ func (p *Placer) load(s *shape) (*shape, error) {
 		Instructions: a.program(s), License: "GPL", // tasks are shown to programs under the GPL alone
 	})
 	if err != nil {
-		return nil, &omis.Refusal{Why: fmt.Sprintf("the kernel refuses the program: %v", err)}
+		return nil, &program.Refusal{Why: fmt.Sprintf("the kernel refuses the program: %v", err)}
 	}
 	p.shapes[s.String()] = s
 	return s, nil
@@ -265,7 +267,7 @@ func (p *Placer) attach(list []*placed) {
 	for _, pl := range list {
 		var now [1]byte
 		if pl.err == nil && (after.at(now[:], pl.site.addr) == 0 || now[0] == pl.site.code[0]) {
-			pl.err = &omis.Refusal{Why: fmt.Sprintf("the kernel did not set the uprobe at %#x", pl.site.addr)}
+			pl.err = &program.Refusal{Why: fmt.Sprintf("the kernel did not set the uprobe at %#x", pl.site.addr)}
 			missing = append(missing, pl)
 		}
 	}
@@ -274,8 +276,8 @@ func (p *Placer) attach(list []*placed) {
 	}
 }
 
-// Remove: see omis.Placer.
-func (p *Placer) Remove(list []omis.Placed) error {
+// Remove: see program.Placer.
+func (p *Placer) Remove(list []program.Placed) error {
 	p.planting.Lock()
 	defer p.planting.Unlock()
 	var all []*placed
@@ -330,14 +332,14 @@ func (u uprobes) hide(at, addr uint64, memory []byte) {
 	}
 }
 
-func (pl *placed) Verdict() omis.Verdict { return pl.placer.mortally(pl.site.verdict(pl.kindAdded)) }
+func (pl *placed) Verdict() program.Verdict { return pl.placer.mortally(pl.site.verdict(pl.kindAdded)) }
 
 func (pl *placed) Stands() bool { return !pl.target.isGone() }
 
-// Lingers: see omis.Placed. The kernel waits for those who run a program.
+// Lingers: see program.Placed. The kernel waits for those who run a program.
 func (pl *placed) Lingers() bool { return false }
 
-// Covers: see omis.Placed.
+// Covers: see program.Placed.
 func (pl *placed) Covers(addr uint64) bool { return addr == pl.site.addr || addr == pl.site.asked }
 
 func (pl *placed) SetActive(active bool) {

@@ -19,6 +19,7 @@ import (
 	"mirador/omis/host/tracepoint"
 	"mirador/omis/host/uprobe"
 	"mirador/omis/place/kernel/registrar"
+	"mirador/omis/program"
 )
 
 // Placer places programs in the kernel of this machine. What it needs there it makes
@@ -56,7 +57,7 @@ type Placer struct {
 	left   leftovers             // of a former monitor
 }
 
-var _ omis.Placer = (*Placer)(nil)
+var _ program.Placer = (*Placer)(nil)
 
 // New makes a placer. It takes nothing from the kernel yet. command is what runs
 // registrar.Run on its standard input; without one the monitor sets uprobes itself, and
@@ -99,13 +100,13 @@ const mostProcesses = 1 << 12
 func (p *Placer) ready() error {
 	switch {
 	case p.closed:
-		return &omis.Refusal{Why: "the monitor is closing down"}
+		return &program.Refusal{Why: "the monitor is closing down"}
 	case p.opened || p.broken != nil:
 		return p.broken
 	}
 	set := tracepoint.NewSet("run programs in the kernel")
 	if err := p.open(set); err != nil {
-		p.broken = &omis.Refusal{Why: err.Error()}
+		p.broken = &program.Refusal{Why: err.Error()}
 		return errors.Join(p.broken, set.Close())
 	}
 	p.opened, p.set = true, set
@@ -166,11 +167,11 @@ func (p *Placer) onExec() asm.Instructions {
 		asm.Mov.Imm(asm.R0, 0).WithSymbol(end), asm.Return())
 }
 
-// NewStore: see omis.Placer.
-func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, error) {
+// NewStore: see program.Placer.
+func (p *Placer) NewStore(id omis.ProcID, kind program.StoreKind) (program.Store, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if kind == omis.StoreTraces {
+	if kind == program.StoreTraces {
 		return p.newTrail(id)
 	}
 	s, err := p.newStore(id, kind)
@@ -181,24 +182,24 @@ func (p *Placer) NewStore(id omis.ProcID, kind omis.StoreKind) (omis.Store, erro
 }
 
 // newStore is NewStore. The caller holds mu.
-func (p *Placer) newStore(id omis.ProcID, kind omis.StoreKind) (*store, error) {
+func (p *Placer) newStore(id omis.ProcID, kind program.StoreKind) (*store, error) {
 	if err := p.ready(); err != nil {
 		return nil, err
 	}
 	t, err := p.enter(id)
 	if err != nil {
-		return nil, &omis.Refusal{Why: err.Error()}
+		return nil, &program.Refusal{Why: err.Error()}
 	}
 	s := &store{placer: p, target: t}
 	if err := s.open(kind); err != nil {
 		t.leave()
-		return nil, &omis.Refusal{Why: fmt.Sprintf("cannot make a table in the kernel: %v", err)}
+		return nil, &program.Refusal{Why: fmt.Sprintf("cannot make a table in the kernel: %v", err)}
 	}
 	return s, nil
 }
 
 // open has a store begin, with rows of a kind. The caller holds Placer.mu.
-func (s *store) open(rows omis.StoreKind) (err error) {
+func (s *store) open(rows program.StoreKind) (err error) {
 	p := s.placer
 	if s.pool, err = p.poolOf(rows); err != nil {
 		return err
@@ -215,7 +216,7 @@ func (s *store) open(rows omis.StoreKind) (err error) {
 
 // poolOf is the pool for a kind of rows, made at the first time. Those with notes end
 // with the monitor. The caller holds mu.
-func (p *Placer) poolOf(rows omis.StoreKind) (_ *pool, err error) {
+func (p *Placer) poolOf(rows program.StoreKind) (_ *pool, err error) {
 	if p.pools[rows] == nil {
 		f, e := &forms[rows], p.estate
 		if f.notes > 0 {

@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/monitor/rig"
+	"mirador/omis/node"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // newPlacer makes a placer for a test.
@@ -22,7 +24,7 @@ func newPlacer(t testing.TB) *kernel.Placer {
 	return p
 }
 
-func newStore(t testing.TB, p *kernel.Placer, id omis.ProcID, kind omis.StoreKind) omis.Store {
+func newStore(t testing.TB, p *kernel.Placer, id omis.ProcID, kind program.StoreKind) program.Store {
 	t.Helper()
 	s, err := p.NewStore(id, kind)
 	if err != nil {
@@ -36,7 +38,7 @@ func newStore(t testing.TB, p *kernel.Placer, id omis.ProcID, kind omis.StoreKin
 	return s
 }
 
-func place(t testing.TB, p *kernel.Placer, id omis.ProcID, addr uint64, steps ...omis.Op) omis.Placed {
+func place(t testing.TB, p *kernel.Placer, id omis.ProcID, addr uint64, steps ...program.Op) program.Placed {
 	t.Helper()
 	placed := placeAt(t, p, id, steps, addr)
 	t.Cleanup(func() {
@@ -49,11 +51,11 @@ func place(t testing.TB, p *kernel.Placer, id omis.ProcID, addr uint64, steps ..
 }
 
 // placeAt places the same program at several addresses.
-func placeAt(t testing.TB, p *kernel.Placer, id omis.ProcID, steps omis.Program, addrs ...uint64) []omis.Placed {
+func placeAt(t testing.TB, p *kernel.Placer, id omis.ProcID, steps program.Program, addrs ...uint64) []program.Placed {
 	t.Helper()
-	var list []omis.Placing
+	var list []program.Placing
 	for _, addr := range addrs {
-		list = append(list, omis.Placing{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: id, Addr: addr}, Program: steps})
+		list = append(list, program.Placing{Watch: node.Watch{Event: node.EventReachedAddr, Proc: id, Addr: addr}, Program: steps})
 	}
 	placed, errs := p.Place(list)
 	if err := errors.Join(errs...); err != nil {
@@ -62,7 +64,7 @@ func placeAt(t testing.TB, p *kernel.Placer, id omis.ProcID, steps omis.Program,
 	return placed
 }
 
-func rows(t testing.TB, s omis.Store) []omis.Row {
+func rows(t testing.TB, s program.Store) []program.Row {
 	t.Helper()
 	list, err := s.Rows()
 	if err != nil {
@@ -73,10 +75,10 @@ func rows(t testing.TB, s omis.Store) []omis.Row {
 
 func TestCountAndTime(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
-	sums, intervals := newStore(t, p, g.ID, omis.StoreSums), newStore(t, p, g.ID, omis.StoreIntervals)
-	place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpAdd, Value: 3, Store: sums}, omis.Op{Do: omis.OpStart, Store: intervals})
+	sums, intervals := newStore(t, p, g.ID, program.StoreSums), newStore(t, p, g.ID, program.StoreIntervals)
+	place(t, p, g.ID, g.Func["work"], program.Op{Do: program.OpAdd, Value: 3, Store: sums}, program.Op{Do: program.OpStart, Store: intervals})
 	for _, exit := range g.Exits("work") {
-		place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: intervals})
+		place(t, p, g.ID, exit, program.Op{Do: program.OpStop, Store: intervals})
 	}
 	g.Do("together 4 500")
 	g.Do("call 7")

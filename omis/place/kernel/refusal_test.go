@@ -22,23 +22,25 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
+	"mirador/omis/monitor/rig"
+	"mirador/omis/node"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // refused checks that nothing is placed at an address, and what is said of why.
 func refused(t *testing.T, p *kernel.Placer, id omis.ProcID, addr uint64, why string) {
 	t.Helper()
-	err := judge(p, omis.Watch{Event: omis.EventReachedAddr, Proc: id, Addr: addr})
-	var r *omis.Refusal
+	err := judge(p, node.Watch{Event: node.EventReachedAddr, Proc: id, Addr: addr})
+	var r *program.Refusal
 	if !errors.As(err, &r) || !strings.Contains(r.Why, why) {
 		t.Errorf("at %#x: %v, want a refusal because %q", addr, err, why)
 	}
 }
 
 // judge says why nothing can be placed somewhere.
-func judge(p *kernel.Placer, w omis.Watch) error {
-	_, errs := p.Judge([]omis.Placing{{Watch: w}})
+func judge(p *kernel.Placer, w node.Watch) error {
+	_, errs := p.Judge([]program.Placing{{Watch: w}})
 	return errs[0]
 }
 
@@ -48,10 +50,10 @@ func TestRefusals(t *testing.T) {
 	refused(t, p, g.ID, mapped(t, g, "[vdso]"), "of no file")
 	refused(t, p, g.ID, 0x1000, "has no code at 0x1000")
 	refused(t, p, g.ID, mapped(t, g, "[heap]"), "has no code")
-	if judge(p, omis.Watch{Event: omis.EventThreadCreated, Proc: g.ID}) == nil {
+	if judge(p, node.Watch{Event: node.EventThreadCreated, Proc: g.ID}) == nil {
 		t.Error("there are no uprobes at new threads")
 	}
-	w := omis.Watch{Event: omis.EventReachedAddr, Proc: g.ID, Addr: g.Func["work"], Threads: make([]int, 17)}
+	w := node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Func["work"], Threads: make([]int, 17)}
 	if err := judge(p, w); err == nil || !strings.Contains(err.Error(), "16 threads") {
 		t.Errorf("many threads: %v", err)
 	}
@@ -59,7 +61,7 @@ func TestRefusals(t *testing.T) {
 	debugged(t, g)
 	refused(t, p, g.ID, g.Func["work"], "has been changed")
 	former := omis.ProcID{PID: g.ID.PID, Start: g.ID.Start + 1}
-	if err := judge(p, omis.Watch{Event: omis.EventReachedAddr, Proc: former, Addr: g.Func["nap"]}); err == nil || !strings.Contains(err.Error(), "has ended") {
+	if err := judge(p, node.Watch{Event: node.EventReachedAddr, Proc: former, Addr: g.Func["nap"]}); err == nil || !strings.Contains(err.Error(), "has ended") {
 		t.Errorf("another process: %v", err)
 	}
 }
@@ -156,13 +158,13 @@ func measureOwn(p *kernel.Placer, path string) error {
 	if err != nil {
 		return err
 	}
-	store, err := p.NewStore(id, omis.StoreSums)
+	store, err := p.NewStore(id, program.StoreSums)
 	if err != nil {
 		return err
 	}
-	placed, errs := p.Place([]omis.Placing{
-		{Watch: omis.Watch{Event: omis.EventReachedAddr, Proc: id, Addr: symbol(path, "child")}, Program: omis.Program{{Do: omis.OpAdd, Value: 1000, Store: store}}},
-		{Watch: omis.Watch{Event: omis.EventSysCallStarted, Proc: id, Name: "getppid"}, Program: omis.Program{{Do: omis.OpAdd, Value: 1, Store: store}}},
+	placed, errs := p.Place([]program.Placing{
+		{Watch: node.Watch{Event: node.EventReachedAddr, Proc: id, Addr: symbol(path, "child")}, Program: program.Program{{Do: program.OpAdd, Value: 1000, Store: store}}},
+		{Watch: node.Watch{Event: node.EventSysCallStarted, Proc: id, Name: "getppid"}, Program: program.Program{{Do: program.OpAdd, Value: 1, Store: store}}},
 	})
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -223,12 +225,12 @@ func TestPrivileges(t *testing.T) {
 func TestCodeIsPutRight(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	before := g.Code(g.Func["work"], g.Size["work"])
-	store, err := p.NewStore(g.ID, omis.StoreSums)
+	store, err := p.NewStore(g.ID, program.StoreSums)
 	if err != nil {
 		t.Fatal(err)
 	}
 	addrs := append(g.Exits("work"), g.Func["work"], g.Func["work"])
-	all := placeAt(t, p, g.ID, omis.Program{{Do: omis.OpAdd, Value: 1, Store: store}}, addrs...)
+	all := placeAt(t, p, g.ID, program.Program{{Do: program.OpAdd, Value: 1, Store: store}}, addrs...)
 	for _, placed := range all {
 		placed.SetActive(true)
 	}

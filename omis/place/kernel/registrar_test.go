@@ -22,8 +22,8 @@ import (
 
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/kernel/pins"
-	"mirador/omis/place/rig"
 )
 
 // crowd is a target with many functions, at some of which uprobes are set.

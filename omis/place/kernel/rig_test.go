@@ -5,10 +5,10 @@ package kernel_test
 import (
 	"testing"
 
-	"mirador/omis"
 	"mirador/omis/linux"
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // newRig is a monitor that places programs in the kernel, or else executes them by trap.
@@ -21,4 +21,4 @@ func newRig(t testing.TB, placement string, g *rig.Target) *rig.Monitor {
 	return rig.Open(t, linux.Config{Name: "here"}, placer, g)
 }
 
-func inKernel(t testing.TB, _ *linux.Node) omis.Placer { return newPlacer(t) }
+func inKernel(t testing.TB, _ *linux.Node) program.Placer { return newPlacer(t) }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // A row of a store, as programs write it: offsets of words. What rowSum and rowCount
@@ -51,7 +51,7 @@ const (
 
 // form is what the rows of one kind of stores look like.
 type form struct {
-	kind  omis.StoreKind
+	kind  program.StoreKind
 	size  int
 	begun int // where the changes so far are counted
 	deep  bool
@@ -73,7 +73,7 @@ func (f *form) chunkSize() uint32 { return uint32(f.size) << f.chunk }
 
 // rowsWithNotes are kinds of rows for StoreTraces, one for each size of rings.
 const (
-	rowsWithNotes = omis.StoreKind(omis.StoreKinds)
+	rowsWithNotes = program.StoreKind(program.StoreKinds)
 	rowKinds      = rowsWithNotes + ringSizes // more than any kind
 )
 
@@ -82,10 +82,10 @@ var forms = allForms()
 
 // allForms makes them. A row with a histogram is a page, of which there are fewer in store.
 func allForms() (list [rowKinds]form) {
-	list[omis.StoreSums] = form{kind: omis.StoreSums, size: 1 << 6, begun: 56, chunk: 12, spare: 1 << 14}
-	list[omis.StoreIntervals] = form{kind: omis.StoreIntervals, size: 1 << 8, begun: 152, deep: true, chunk: 12, spare: 1 << 14}
-	list[omis.StoreHistograms] = form{kind: omis.StoreHistograms, size: 1 << 12, begun: 152, deep: true, buckets: omis.Buckets, chunk: 8, spare: 1 << 10}
-	for size := range omis.StoreKind(ringSizes) {
+	list[program.StoreSums] = form{kind: program.StoreSums, size: 1 << 6, begun: 56, chunk: 12, spare: 1 << 14}
+	list[program.StoreIntervals] = form{kind: program.StoreIntervals, size: 1 << 8, begun: 152, deep: true, chunk: 12, spare: 1 << 14}
+	list[program.StoreHistograms] = form{kind: program.StoreHistograms, size: 1 << 12, begun: 152, deep: true, buckets: program.Buckets, chunk: 8, spare: 1 << 10}
+	for size := range program.StoreKind(ringSizes) {
 		list[rowsWithNotes+size] = formWithNotes(size)
 	}
 	return list
@@ -136,17 +136,17 @@ func (r row) clear() {
 }
 
 // decode reads a copy.
-func (m *image) decode(kind omis.StoreKind) omis.Row {
-	r := omis.Row{TID: int(uint32(m.at(rowOwner))), Started: m.at(rowStarted) / nsPerTick}
-	if kind == omis.StoreSums || kind >= rowsWithNotes {
+func (m *image) decode(kind program.StoreKind) program.Row {
+	r := program.Row{TID: int(uint32(m.at(rowOwner))), Started: m.at(rowStarted) / nsPerTick}
+	if kind == program.StoreSums || kind >= rowsWithNotes {
 		r.Value = int64(m.at(rowSum))
 		return r
 	}
-	r.Intervals = omis.Intervals{
+	r.Intervals = program.Intervals{
 		Count: int64(m.at(rowCount)), Unfinished: int64(m.at(rowUnfinished)), Open: int64(m.at(rowDepth)), Skipped: int64(m.at(rowSkipped)),
 		Last: m.at(rowLast), Min: m.at(rowMin), Max: m.at(rowMax),
-		Sum:     omis.Uint128{Lo: m.at(rowTotal), Hi: m.at(rowTotal + 8)},
-		Squares: omis.Uint128{Lo: m.at(rowSquares), Hi: m.at(rowSquares + 8)},
+		Sum:     program.Uint128{Lo: m.at(rowTotal), Hi: m.at(rowTotal + 8)},
+		Squares: program.Uint128{Lo: m.at(rowSquares), Hi: m.at(rowSquares + 8)},
 	}
 	return r
 }

@@ -5,15 +5,15 @@ package kernel
 import (
 	"github.com/cilium/ebpf/asm"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // Where one interval in so many is timed, it is chosen as a timer of the monitor does
 // (package pa): of every so many one by lot, when the one before it begins.
 
-// startSome is omis.OpStart where not all intervals are timed: another program. What it
+// startSome is program.OpStart where not all intervals are timed: another program. What it
 // is told in place of a value is how many there are for one.
-const startSome = omis.Operation(omis.Operations)
+const startSome = program.Operation(program.Operations)
 
 // Places of the stack of a program that begins such intervals.
 const (
@@ -22,15 +22,15 @@ const (
 )
 
 // stepOf is what a program of the kernel does for a step.
-func stepOf(op omis.Op) omis.Operation {
-	if op.Do == omis.OpStart && op.OneIn > 1 {
+func stepOf(op program.Op) program.Operation {
+	if op.Do == program.OpStart && op.OneIn > 1 {
 		return startSome
 	}
 	return op.Do
 }
 
 // valueOf is what it is told for that.
-func valueOf(op omis.Op) uint64 {
+func valueOf(op program.Op) uint64 {
 	if stepOf(op) == startSome {
 		return uint64(op.OneIn)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cilium/ebpf/asm"
 
-	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // Arguments of sched_switch; that of sched_wakeup is the task alone.
@@ -148,9 +148,9 @@ func (s *scheduling) leave() asm.Instructions {
 		asm.LoadMem(asm.R1, asm.RFP, stackWas, asm.DWord).WithSymbol("estimated"),
 		asm.JNE.Imm(asm.R1, isWaiting, "went"),
 	}
-	code = append(code, s.raise(omis.EventUnblocked)...)
+	code = append(code, s.raise(node.EventUnblocked)...)
 	code = append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol("went"))
-	code = append(code, s.raise(omis.EventScheduled)...)
+	code = append(code, s.raise(node.EventScheduled)...)
 	code = append(code, asm.LoadMem(hitAt, asm.RFP, stackTime, asm.DWord))
 	code = append(code, s.row()...)
 	code = append(code,
@@ -165,17 +165,17 @@ func (s *scheduling) leave() asm.Instructions {
 		asm.Mov.Imm(asm.R1, isWaiting),
 		asm.StoreMem(asm.RFP, stackWas, asm.R1, asm.DWord).WithSymbol("ready"))
 	code = append(code, enter()...)
-	code = append(code, s.raise(omis.EventDescheduled)...)
+	code = append(code, s.raise(node.EventDescheduled)...)
 	code = append(code,
 		asm.LoadMem(asm.R1, asm.RFP, stackWas, asm.DWord),
 		asm.JNE.Imm(asm.R1, isWaiting, "gone"))
-	code = append(code, s.raise(omis.EventBlocked)...)
+	code = append(code, s.raise(node.EventBlocked)...)
 	code = append(code,
 		argument(whose, argPrev),
 		asm.LoadMem(asm.R1, whose, s.layout.inIOWait, asm.Byte),
 		asm.And.Imm(asm.R1, s.layout.ioWaitBit),
 		asm.JEq.Imm(asm.R1, 0, "gone"))
-	code = append(code, s.raise(omis.EventBlockedOnIO)...)
+	code = append(code, s.raise(node.EventBlockedOnIO)...)
 	return append(code,
 		argument(asm.R2, argState).WithSymbol("gone"),
 		asm.And.Imm(asm.R2, stateDead),
@@ -195,9 +195,9 @@ func (s *scheduling) come() asm.Instructions {
 	code = append(code,
 		asm.LoadMem(asm.R1, asm.RFP, stackWas, asm.DWord),
 		asm.JNE.Imm(asm.R1, isWaiting, "came"))
-	code = append(code, s.raise(omis.EventUnblocked)...)
+	code = append(code, s.raise(node.EventUnblocked)...)
 	code = append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol("came"))
-	return append(code, s.raise(omis.EventScheduled)...)
+	return append(code, s.raise(node.EventScheduled)...)
 }
 
 // wake: what the thread waits for is there. One may be woken that had not gone to sleep
@@ -208,11 +208,11 @@ func (s *scheduling) wake() asm.Instructions {
 		asm.Mov.Imm(asm.R1, isReady),
 	}
 	code = append(code, enter()...)
-	return append(code, s.raise(omis.EventUnblocked)...)
+	return append(code, s.raise(node.EventUnblocked)...)
 }
 
 // raise has those do their work who want an event, whose time is in hitAt.
-func (s *scheduling) raise(kind omis.EventKind) asm.Instructions {
+func (s *scheduling) raise(kind node.EventKind) asm.Instructions {
 	var code asm.Instructions
 	for _, l := range s.list {
 		if l.point.kind == kind {

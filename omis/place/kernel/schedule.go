@@ -12,8 +12,9 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // That threads get and lose processors is seen at two tracepoints, in three roles: a
@@ -36,25 +37,25 @@ var tracepointOf = [roles]string{"sched_switch", "sched_switch", "sched_wakeup"}
 
 // kindsOf are the events that programs of a role may have to do with. A thread that
 // leaves has come before, which may have been missed.
-func kindsOf(r role) []omis.EventKind {
+func kindsOf(r role) []node.EventKind {
 	switch r {
 	case leaving:
-		return []omis.EventKind{omis.EventDescheduled, omis.EventBlocked, omis.EventBlockedOnIO, omis.EventScheduled, omis.EventUnblocked}
+		return []node.EventKind{node.EventDescheduled, node.EventBlocked, node.EventBlockedOnIO, node.EventScheduled, node.EventUnblocked}
 	case coming:
-		return []omis.EventKind{omis.EventScheduled, omis.EventUnblocked}
+		return []node.EventKind{node.EventScheduled, node.EventUnblocked}
 	}
-	return []omis.EventKind{omis.EventUnblocked}
+	return []node.EventKind{node.EventUnblocked}
 }
 
 // pointOf is under which point the program of a role stands.
 func pointOf(r role) point {
-	return point{[roles]omis.EventKind{omis.EventDescheduled, omis.EventScheduled, omis.EventUnblocked}[r], 0}
+	return point{[roles]node.EventKind{node.EventDescheduled, node.EventScheduled, node.EventUnblocked}[r], 0}
 }
 
-func isScheduling(kind omis.EventKind) bool { return slices.Contains(kindsOf(leaving), kind) }
+func isScheduling(kind node.EventKind) bool { return slices.Contains(kindsOf(leaving), kind) }
 
 // schedulingHooks are the tracepoints that it takes to see an event.
-func (e *events) schedulingHooks(kind omis.EventKind) []*hook {
+func (e *events) schedulingHooks(kind node.EventKind) []*hook {
 	var list []*hook
 	for r := range roles {
 		if slices.Contains(kindsOf(r), kind) {
@@ -67,7 +68,7 @@ func (e *events) schedulingHooks(kind omis.EventKind) []*hook {
 // judgeScheduling says why scheduling cannot be seen.
 func (e *events) judgeScheduling() error {
 	if e.layout.nested {
-		return &omis.Refusal{Why: "the monitor lives in a pid namespace of its own, where programs in the kernel cannot tell which threads get processors"}
+		return &program.Refusal{Why: "the monitor lives in a pid namespace of its own, where programs in the kernel cannot tell which threads get processors"}
 	}
 	return nil
 }
@@ -114,7 +115,7 @@ func newStates(set maps) (*ebpf.Map, error) {
 // noteWaiting notes which threads of a process wait, now that somebody wants to know when
 // they go on. Who is known already is left alone.
 func (e *events) noteWaiting(on *watched, list []*listener) {
-	if !slices.ContainsFunc(list, func(l *listener) bool { return l.point.kind == omis.EventUnblocked }) {
+	if !slices.ContainsFunc(list, func(l *listener) bool { return l.point.kind == node.EventUnblocked }) {
 		return
 	}
 	tids, err := proc.Threads(on.proc.PID)

@@ -11,10 +11,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/monitor/rig"
+	"mirador/omis/node"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // scheduling counts how often threads get and lose processors, and times how long they
@@ -195,15 +196,17 @@ func TestAddressesAndSwitchesTogether(t *testing.T) {
 func TestTraceOfWaits(t *testing.T) {
 	g, p := rig.Start(t, rig.Caller(t)), newPlacer(t)
 	onFirstProcessor(t, g)
-	s, waits := newTrail(t, p, g.ID), newStore(t, p, g.ID, omis.StoreIntervals)
-	program := func(event omis.EventKind, steps ...omis.Op) omis.Placing {
-		return omis.Placing{Watch: omis.Watch{Event: event, Proc: g.ID}, Program: steps}
+	s, waits := newTrail(t, p, g.ID), newStore(t, p, g.ID, program.StoreIntervals)
+	placing := func(event node.EventKind, steps ...program.Op) program.Placing {
+		return program.Placing{Watch: node.Watch{Event: event, Proc: g.ID}, Program: steps}
 	}
-	note := func(mark int32) omis.Op { return omis.Op{Do: omis.OpTrace, Mark: mark, Store: s, Room: 1 << 12} }
+	note := func(mark int32) program.Op {
+		return program.Op{Do: program.OpTrace, Mark: mark, Store: s, Room: 1 << 12}
+	}
 	const blocked, unblocked = 1, 2
-	placed, errs := p.Place([]omis.Placing{
-		program(omis.EventBlocked, note(blocked), omis.Op{Do: omis.OpStart, Store: waits}),
-		program(omis.EventUnblocked, note(unblocked), omis.Op{Do: omis.OpStop, Store: waits}),
+	placed, errs := p.Place([]program.Placing{
+		placing(node.EventBlocked, note(blocked), program.Op{Do: program.OpStart, Store: waits}),
+		placing(node.EventUnblocked, note(unblocked), program.Op{Do: program.OpStop, Store: waits}),
 	})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)

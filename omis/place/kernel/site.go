@@ -13,6 +13,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/code/x86/landing"
 	"mirador/omis/host/proc"
+	"mirador/omis/program"
 )
 
 // site is where a uprobe stands: at an address of a process, which is an offset of a
@@ -62,7 +63,7 @@ func newSurvey(pid int, codes *landing.Catalog, t *target) (*survey, error) {
 // place is site where a uprobe may be set.
 func (sv *survey) place(addr uint64) (site, error) {
 	if err := sv.check(addr); err != nil {
-		return site{}, &omis.Refusal{Why: err.Error()}
+		return site{}, &program.Refusal{Why: err.Error()}
 	}
 	s, err := sv.site(addr)
 	if err != nil && s.hasUprobe(sv) {
@@ -80,11 +81,11 @@ func (sv *survey) site(addr uint64) (site, error) {
 	switch {
 	case !ok || !m.Exec || !m.Private:
 		// What is wrong with it is for the dearer placement to say.
-		return site{}, &omis.Refusal{Why: fmt.Sprintf("process %d has no code at %#x", sv.pid, addr)}
+		return site{}, &program.Refusal{Why: fmt.Sprintf("process %d has no code at %#x", sv.pid, addr)}
 	case m.Inode == 0:
-		return site{}, &omis.Refusal{Why: fmt.Sprintf("the code at %#x is of no file (generated at run time, or the kernel's own), and uprobes stand in files", addr)}
+		return site{}, &program.Refusal{Why: fmt.Sprintf("the code at %#x is of no file (generated at run time, or the kernel's own), and uprobes stand in files", addr)}
 	case m.Write:
-		return site{}, &omis.Refusal{Why: fmt.Sprintf("the code at %#x may be written to by the program itself, and the kernel sets no uprobes there", addr)}
+		return site{}, &program.Refusal{Why: fmt.Sprintf("the code at %#x may be written to by the program itself, and the kernel sets no uprobes there", addr)}
 	}
 	f := sv.files[m.Start]
 	if f == nil {
@@ -94,7 +95,7 @@ func (sv *survey) site(addr uint64) (site, error) {
 		sv.files[m.Start] = f
 	}
 	if f.err != nil {
-		return site{}, &omis.Refusal{Why: f.err.Error()}
+		return site{}, &program.Refusal{Why: f.err.Error()}
 	}
 	s := site{asked: addr, addr: addr, path: f.path, file: m.Path, offset: addr - m.Start + m.Offset}
 	err := s.compare(sv, f)
@@ -120,7 +121,7 @@ func (sv *survey) runtime(addr uint64) *landing.Runtime {
 }
 
 // times reports whether a program opens or closes intervals.
-func times(p omis.Program) bool { return slices.ContainsFunc(p, omis.Op.Times) }
+func times(p program.Program) bool { return slices.ContainsFunc(p, program.Op.Times) }
 
 // open opens the mapped file, also one that was deleted or lies in another mount
 // namespace.
@@ -147,14 +148,14 @@ func (s *site) compare(sv *survey, f *mapped) error {
 	var file, memory [16]byte
 	n := f.bytes.at(file[:], s.offset)
 	if n == 0 {
-		return &omis.Refusal{Why: fmt.Sprintf("%s has no code at %#x", s.file, s.offset)}
+		return &program.Refusal{Why: fmt.Sprintf("%s has no code at %#x", s.file, s.offset)}
 	}
 	if why := spoilt(file[:n]); why != "" {
-		return &omis.Refusal{Why: fmt.Sprintf("a uprobe on the instruction at %#x (% x) could change what the program does: %s", s.addr, file[:min(n, 8)], why)}
+		return &program.Refusal{Why: fmt.Sprintf("a uprobe on the instruction at %#x (% x) could change what the program does: %s", s.addr, file[:min(n, 8)], why)}
 	}
 	length, quick := measure(file[:n])
 	if length == 0 {
-		return &omis.Refusal{Why: fmt.Sprintf("the instruction at %#x is not known (% x)", s.addr, file[:min(n, 8)])}
+		return &program.Refusal{Why: fmt.Sprintf("the instruction at %#x is not known (% x)", s.addr, file[:min(n, 8)])}
 	}
 	s.code, s.quick = bytes.Clone(file[:length]), quick
 	if sv.target != nil && sv.target.sites[s.addr].count > 0 {
@@ -164,7 +165,7 @@ func (s *site) compare(sv *survey, f *mapped) error {
 		return omis.Errorf(omis.OSError, "cannot read the code of process %d at %#x", sv.pid, s.addr)
 	}
 	if !bytes.Equal(memory[:length], file[:length]) {
-		return &omis.Refusal{Why: fmt.Sprintf("the code at %#x has been changed: a breakpoint, a uprobe or a patch stands there", s.addr)}
+		return &program.Refusal{Why: fmt.Sprintf("the code at %#x has been changed: a breakpoint, a uprobe or a patch stands there", s.addr)}
 	}
 	return nil
 }
@@ -285,16 +286,16 @@ const (
 // kindAdded is what is added to the kind of a place where a program does something that takes
 // longer than to count. To append a record, or to count an interval in a bucket, takes
 // little beside to time.
-func kindAdded(p omis.Program) string {
-	if p.Traces() && !slices.ContainsFunc(p, omis.Op.Times) {
+func kindAdded(p program.Program) string {
+	if p.Traces() && !slices.ContainsFunc(p, program.Op.Times) {
 		return ", traced"
 	}
 	return ""
 }
 
 // verdict is that of programs whose kind has so much added.
-func (s *site) verdict(added string) omis.Verdict {
-	v := omis.Verdict{
+func (s *site) verdict(added string) program.Verdict {
+	v := program.Verdict{
 		Name: Name, Where: "in the kernel, at a uprobe; nobody is held", Cost: quickCost,
 		Why: "its actions only count and measure time", Kind: Emulated,
 	}

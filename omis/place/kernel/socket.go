@@ -11,6 +11,8 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/calls"
+	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // A system call that is meant only on sockets, as write@socket, is filtered where it begins:
@@ -43,14 +45,14 @@ func findSocketPath(types *btf.Spec) socketPath {
 }
 
 // socketOf reports whether an event means calls on sockets alone, or why it cannot.
-func (l *layout) socketOf(w *omis.Watch) (bool, error) {
+func (l *layout) socketOf(w *node.Watch) (bool, error) {
 	switch _, socket := calls.Split(w.Name); {
 	case !socket:
 		return false, nil
-	case w.Event != omis.EventSysCallStarted:
+	case w.Event != node.EventSysCallStarted:
 		return false, omis.Errorf(omis.ParameterError, "%s: that a call is on a socket can be told where it begins, not where it ends", w.Name)
 	case l.sockets.why != "":
-		return false, &omis.Refusal{Why: "what a descriptor is cannot be told: " + l.sockets.why}
+		return false, &program.Refusal{Why: "what a descriptor is cannot be told: " + l.sockets.why}
 	}
 	return true, nil
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
 )
 
 // Calls on sockets are told from the same calls on files, where the kernel executes the

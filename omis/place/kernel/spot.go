@@ -7,7 +7,7 @@ import (
 
 	"github.com/cilium/ebpf/asm"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // A spot is what a program of the kernel is told about one address: units of the slab,
@@ -32,7 +32,7 @@ func spotThread(steps, i int) int16 { return spotStep(steps + i) }
 func unitsOfSpot(steps, threads int) int { return unitsOfHead + steps + threads }
 
 // writeSpot fills in a spot.
-func (s *slab) writeSpot(u unit, t *target, where *site, steps omis.Program, named []thread) {
+func (s *slab) writeSpot(u unit, t *target, where *site, steps program.Program, named []thread) {
 	at := func(offset int16) *atomic.Uint64 { return s.word(u, int(offset)/8) }
 	at(spotAddr).Store(where.addr)
 	at(spotAsked).Store(where.asked)

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/program"
 )
 
-// store is an omis.Store in the kernel. The pool's lock guards it.
+// store is an program.Store in the kernel. The pool's lock guards it.
 type store struct {
 	placer *Placer
 	pool   *pool
@@ -45,11 +46,11 @@ const (
 )
 
 // claim notes who changes the stores of a program. The caller holds Placer.mu.
-func claim(steps omis.Program, w writers) error {
+func claim(steps program.Program, w writers) error {
 	for _, s := range steps {
 		st := storeIn(s)
 		if st.writers|w == atAddresses|atSwitches {
-			return &omis.Refusal{Why: "what happens at an address and what happens at the loss of a processor are not counted or timed together"}
+			return &program.Refusal{Why: "what happens at an address and what happens at the loss of a processor are not counted or timed together"}
 		}
 	}
 	for _, s := range steps {
@@ -60,19 +61,19 @@ func claim(steps omis.Program, w writers) error {
 
 // dated is a row with the time when it was begun, by which rows are ordered.
 type dated struct {
-	omis.Row
+	program.Row
 	first   uint64
-	buckets omis.Distribution // of one that was given back
+	buckets program.Distribution // of one that was given back
 }
 
-var _ omis.RowAppender = (*store)(nil)
+var _ program.RowAppender = (*store)(nil)
 
 func (s *store) word(i int) uint64 { return s.placer.slab.word(s.cell, i).Load() }
 
-func (s *store) Rows() ([]omis.Row, error) { return s.AppendRows(nil) }
+func (s *store) Rows() ([]program.Row, error) { return s.AppendRows(nil) }
 
-// AppendRows: see omis.RowAppender.
-func (s *store) AppendRows(list []omis.Row) ([]omis.Row, error) {
+// AppendRows: see program.RowAppender.
+func (s *store) AppendRows(list []program.Row) ([]program.Row, error) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	s.pool.discover()
@@ -80,7 +81,7 @@ func (s *store) AppendRows(list []omis.Row) ([]omis.Row, error) {
 }
 
 // append is AppendRows after rows were discovered. The caller holds the pool's lock.
-func (s *store) append(list []omis.Row, last *lively) ([]omis.Row, error) {
+func (s *store) append(list []program.Row, last *lively) ([]program.Row, error) {
 	if s.closed {
 		return list, nil
 	}
@@ -110,7 +111,7 @@ func (s *store) append(list []omis.Row, last *lively) ([]omis.Row, error) {
 }
 
 // appendOnly is append where there is one row.
-func (s *store) appendOnly(list []omis.Row, epoch uint64, last *lively) ([]omis.Row, error) {
+func (s *store) appendOnly(list []program.Row, epoch uint64, last *lively) ([]program.Row, error) {
 	copied, err := s.copy(s.rows[0])
 	if err != nil || copied.at(rowEpoch) != epoch {
 		return list, err
@@ -177,7 +178,7 @@ func (s *store) retire(hasEnded func(thread) bool) {
 	epoch := s.word(cellEpoch)
 	ended := make(map[uint32]bool)
 	var page []image
-	var buckets []omis.Distribution
+	var buckets []program.Distribution
 	for _, n := range s.rows {
 		if !hasEnded(s.pool.row(n).key().thread()) {
 			continue
@@ -204,7 +205,7 @@ func (s *store) retire(hasEnded func(thread) bool) {
 		return // there is room yet, and the next time it may succeed
 	}
 	for i := range page {
-		var in omis.Distribution
+		var in program.Distribution
 		if buckets != nil {
 			in = buckets[i]
 		}
@@ -220,13 +221,13 @@ func (s *store) retire(hasEnded func(thread) bool) {
 }
 
 // keep remembers a row that is given back.
-func (s *store) keep(copied *image, buckets omis.Distribution) {
+func (s *store) keep(copied *image, buckets program.Distribution) {
 	row := dated{copied.decode(s.pool.form.kind), copied.at(rowFirst), buckets}
 	row.Alive = s.target.knewAlive(copied.key())
 	s.past = append(s.past, row)
 }
 
-// Close: see omis.Store.
+// Close: see program.Store.
 func (s *store) Close() error {
 	s.placer.mu.Lock()
 	defer s.placer.mu.Unlock()

@@ -8,17 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"mirador/omis"
-	"mirador/omis/place/rig"
+	"mirador/omis/monitor/rig"
+	"mirador/omis/program"
 )
 
 // A recursion that is deeper than there is room for is measured as far as there is.
 func TestDeepRecursion(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
-	s := newStore(t, p, g.ID, omis.StoreIntervals)
-	place(t, p, g.ID, g.Func["recurse"], omis.Op{Do: omis.OpStart, Store: s})
+	s := newStore(t, p, g.ID, program.StoreIntervals)
+	place(t, p, g.ID, g.Func["recurse"], program.Op{Do: program.OpStart, Store: s})
 	for _, exit := range g.Exits("recurse") {
-		place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: s})
+		place(t, p, g.ID, exit, program.Op{Do: program.OpStop, Store: s})
 	}
 	g.Do("recurse 999")
 	list := rows(t, s)
@@ -30,15 +30,15 @@ func TestDeepRecursion(t *testing.T) {
 // The times are those that passed.
 func TestTimes(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
-	s := newStore(t, p, g.ID, omis.StoreIntervals)
-	place(t, p, g.ID, g.Func["nap"], omis.Op{Do: omis.OpStart, Store: s})
+	s := newStore(t, p, g.ID, program.StoreIntervals)
+	place(t, p, g.ID, g.Func["nap"], program.Op{Do: program.OpStart, Store: s})
 	for _, exit := range g.Exits("nap") {
-		place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: s})
+		place(t, p, g.ID, exit, program.Op{Do: program.OpStop, Store: s})
 	}
 	const ms = uint64(time.Millisecond)
-	var r omis.Row
+	var r program.Row
 	var took []uint64
-	var sum, squares omis.Uint128
+	var sum, squares program.Uint128
 	for _, nap := range []uint64{10, 4400, 20} { // the square of the longest has more than 64 bits
 		g.Do("nap %d", nap)
 		r = rows(t, s)[0]
@@ -46,7 +46,7 @@ func TestTimes(t *testing.T) {
 			t.Errorf("a nap of %d ms took %d ns", nap, r.Last)
 		}
 		took = append(took, r.Last)
-		sum, squares = plus(sum, omis.Uint128{Lo: r.Last}), plus(squares, square(r.Last))
+		sum, squares = plus(sum, program.Uint128{Lo: r.Last}), plus(squares, square(r.Last))
 	}
 	if r.Count != 3 || r.Min != slices.Min(took) || r.Max != slices.Max(took) || r.Sum != sum {
 		t.Errorf("row %+v of %d", r, took)
@@ -59,8 +59,8 @@ func TestTimes(t *testing.T) {
 // More threads than a table has rows are kept, when they end.
 func TestManyThreads(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
-	s := newStore(t, p, g.ID, omis.StoreSums)
-	place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpAdd, Value: 1, Store: s})
+	s := newStore(t, p, g.ID, program.StoreSums)
+	place(t, p, g.ID, g.Func["work"], program.Op{Do: program.OpAdd, Value: 1, Store: s})
 	const threads = 20_000
 	g.Do("onebyone %d 1", threads)
 	if err := p.Sweep(); err != nil {
@@ -79,8 +79,8 @@ func TestManyThreads(t *testing.T) {
 	if sum != threads || s.Lost() != 0 {
 		t.Errorf("in all %d, lost %d", sum, s.Lost())
 	}
-	most := omis.RowsOfEnded(1)*5/4 + 1<<9 // and so many rows that nobody looks whose threads have ended
-	if n := len(list); n > most || n < omis.RowsOfEnded(1) || apart != int64(n-1) {
+	most := program.RowsOfEnded(1)*5/4 + 1<<9 // and so many rows that nobody looks whose threads have ended
+	if n := len(list); n > most || n < program.RowsOfEnded(1) || apart != int64(n-1) {
 		t.Errorf("%d rows, of which those of threads tell of %d", n, apart)
 	}
 }
@@ -88,11 +88,11 @@ func TestManyThreads(t *testing.T) {
 // A reset forgets; what is read while threads are at work is always consistent.
 func TestResetWhileRunning(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
-	s := newStore(t, p, g.ID, omis.StoreIntervals)
+	s := newStore(t, p, g.ID, program.StoreIntervals)
 	stops := g.Exits("work")
-	entry := place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpStart, Store: s})
+	entry := place(t, p, g.ID, g.Func["work"], program.Op{Do: program.OpStart, Store: s})
 	for _, exit := range stops {
-		place(t, p, g.ID, exit, omis.Op{Do: omis.OpStop, Store: s})
+		place(t, p, g.ID, exit, program.Op{Do: program.OpStop, Store: s})
 	}
 	g.Do("forever")
 	g.Do("forever")
@@ -109,7 +109,7 @@ func TestResetWhileRunning(t *testing.T) {
 	}
 	entry.SetActive(false)
 	rig.Until(t, "no thread is in an interval", func() bool {
-		return !slices.ContainsFunc(rows(t, s), func(r omis.Row) bool { return r.Open > 0 })
+		return !slices.ContainsFunc(rows(t, s), func(r program.Row) bool { return r.Open > 0 })
 	})
 	time.Sleep(20 * time.Millisecond)
 	if err := s.Reset(); err != nil {
@@ -121,12 +121,12 @@ func TestResetWhileRunning(t *testing.T) {
 	}
 }
 
-func square(ns uint64) omis.Uint128 {
+func square(ns uint64) program.Uint128 {
 	hi, lo := bits.Mul64(ns, ns)
-	return omis.Uint128{Hi: hi, Lo: lo}
+	return program.Uint128{Hi: hi, Lo: lo}
 }
 
-func plus(a, b omis.Uint128) omis.Uint128 {
+func plus(a, b program.Uint128) program.Uint128 {
 	lo, carry := bits.Add64(a.Lo, b.Lo, 0)
-	return omis.Uint128{Hi: a.Hi + b.Hi + carry, Lo: lo}
+	return program.Uint128{Hi: a.Hi + b.Hi + carry, Lo: lo}
 }

@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/program"
 )
 
-// trail is an omis.Trail in the kernel: a store that begins when it is known how many
+// trail is an program.Trail in the kernel: a store that begins when it is known how many
 // records it is to keep. Who begins it holds Placer.mu, too.
 type trail struct {
 	mu     sync.Mutex
@@ -20,28 +21,28 @@ type trail struct {
 	opened bool
 }
 
-var _ omis.Trail = (*trail)(nil)
+var _ program.Trail = (*trail)(nil)
 
 // newTrail is NewStore for records. The caller holds mu.
-func (p *Placer) newTrail(id omis.ProcID) (omis.Store, error) {
+func (p *Placer) newTrail(id omis.ProcID) (program.Store, error) {
 	if err := p.ready(); err != nil {
 		return nil, err
 	}
 	t, err := p.enter(id)
 	if err != nil {
-		return nil, &omis.Refusal{Why: err.Error()}
+		return nil, &program.Refusal{Why: err.Error()}
 	}
 	return &trail{store: &store{placer: p, target: t, notes: &notes{read: make(map[uint32]*progress)}}}, nil
 }
 
 // openTrails has the traces begin that a program appends to. The caller holds mu.
-func (p *Placer) openTrails(steps omis.Program) error {
+func (p *Placer) openTrails(steps program.Program) error {
 	for _, op := range steps {
-		if op.Do != omis.OpTrace {
+		if op.Do != program.OpTrace {
 			continue
 		}
 		if err := op.Store.(*trail).open(op.Room); err != nil {
-			return &omis.Refusal{Why: fmt.Sprintf("cannot make room for records in the kernel: %v", err)}
+			return &program.Refusal{Why: fmt.Sprintf("cannot make room for records in the kernel: %v", err)}
 		}
 	}
 	return nil
@@ -59,7 +60,7 @@ func (t *trail) open(room int64) error {
 }
 
 // storeIn is the store that a step changes. The caller holds Placer.mu.
-func storeIn(op omis.Op) *store {
+func storeIn(op program.Op) *store {
 	if t, ok := op.Store.(*trail); ok {
 		return t.store
 	}
@@ -76,15 +77,15 @@ func (t *trail) begun() *store {
 	return t.store
 }
 
-// Rows: see omis.Store.
-func (t *trail) Rows() ([]omis.Row, error) {
+// Rows: see program.Store.
+func (t *trail) Rows() ([]program.Row, error) {
 	if s := t.begun(); s != nil {
 		return s.Rows()
 	}
 	return nil, nil
 }
 
-// Lost: see omis.Store.
+// Lost: see program.Store.
 func (t *trail) Lost() uint64 {
 	if s := t.begun(); s != nil {
 		return s.Lost()
@@ -92,7 +93,7 @@ func (t *trail) Lost() uint64 {
 	return 0
 }
 
-// Reset: see omis.Store.
+// Reset: see program.Store.
 func (t *trail) Reset() error {
 	s := t.begun()
 	if s == nil {
@@ -105,7 +106,7 @@ func (t *trail) Reset() error {
 	return err
 }
 
-// Close: see omis.Store.
+// Close: see program.Store.
 func (t *trail) Close() error {
 	if s := t.begun(); s != nil {
 		return s.Close()
@@ -120,8 +121,8 @@ func (t *trail) Close() error {
 	return nil
 }
 
-// Take: see omis.Trail.
-func (t *trail) Take() ([]omis.Record, uint64, error) {
+// Take: see program.Trail.
+func (t *trail) Take() ([]program.Record, uint64, error) {
 	s := t.begun()
 	if s == nil {
 		return nil, 0, nil
@@ -148,7 +149,7 @@ func (t *trail) Take() ([]omis.Record, uint64, error) {
 // notes is what a trace knows of its notes. The pool's lock guards it.
 type notes struct {
 	read  map[uint32]*progress // by rows
-	taken []omis.Record        // read, but not handed out yet
+	taken []program.Record     // read, but not handed out yet
 	lost  uint64               // since they were handed out last
 	told  uint64               // how many had no row then
 }
@@ -195,7 +196,7 @@ func (l *notes) leave(s *store, n uint32, copied *image) {
 
 // forgetOld bounds what is kept until somebody reads it.
 func (l *notes) forgetOld() {
-	kept, lost := omis.Newest(l.taken)
+	kept, lost := program.Newest(l.taken)
 	l.taken, l.lost = kept, l.lost+lost
 }
 

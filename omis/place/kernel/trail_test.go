@@ -7,18 +7,19 @@ import (
 	"testing"
 
 	"mirador/omis"
+	"mirador/omis/monitor/rig"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/rig"
+	"mirador/omis/program"
 )
 
 // newTrail makes a trace for the programs of a process.
-func newTrail(t testing.TB, p *kernel.Placer, id omis.ProcID) omis.Trail {
+func newTrail(t testing.TB, p *kernel.Placer, id omis.ProcID) program.Trail {
 	t.Helper()
-	return newStore(t, p, id, omis.StoreTraces).(omis.Trail)
+	return newStore(t, p, id, program.StoreTraces).(program.Trail)
 }
 
 // take takes the records there are, and checks how many were lost.
-func take(t testing.TB, s omis.Trail, lost uint64) []omis.Record {
+func take(t testing.TB, s program.Trail, lost uint64) []program.Record {
 	t.Helper()
 	list, n, err := s.Take()
 	if err != nil || n != lost {
@@ -31,23 +32,23 @@ func take(t testing.TB, s omis.Trail, lost uint64) []omis.Record {
 func TestNotesOfSeveralPrograms(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	one, other := newTrail(t, p, g.ID), newTrail(t, p, g.ID)
-	for _, op := range []omis.Op{
+	for _, op := range []program.Op{
 		{Mark: math.MinInt32, Value: math.MinInt64, Store: one, Room: 1},
 		{Mark: math.MaxInt32, Value: math.MaxInt64, Store: one, Room: 1},
 		{Mark: -7, Value: -1 << 33, Store: other, Room: 1 << 16},
 	} {
-		op.Do = omis.OpTrace
+		op.Do = program.OpTrace
 		place(t, p, g.ID, g.Func["work"], op)
 	}
 	g.Do("call 50")
-	seen := make(map[omis.Record]int)
+	seen := make(map[program.Record]int)
 	for _, r := range append(take(t, one, 0), take(t, other, 0)...) {
 		if r.TID != g.ID.PID || r.Started != g.ID.Start || !r.Alive || r.Time <= 0 {
 			t.Fatalf("record %+v", r)
 		}
-		seen[omis.Record{Mark: r.Mark, Value: r.Value}]++
+		seen[program.Record{Mark: r.Mark, Value: r.Value}]++
 	}
-	for _, want := range []omis.Record{{Mark: math.MinInt32, Value: math.MinInt64}, {Mark: math.MaxInt32, Value: math.MaxInt64}, {Mark: -7, Value: -1 << 33}} {
+	for _, want := range []program.Record{{Mark: math.MinInt32, Value: math.MinInt64}, {Mark: math.MaxInt32, Value: math.MaxInt64}, {Mark: -7, Value: -1 << 33}} {
 		if seen[want] != 50 {
 			t.Errorf("%d records of mark %d and value %d", seen[want], want.Mark, want.Value)
 		}
@@ -66,7 +67,7 @@ func TestRingsOfNotes(t *testing.T) {
 		if list := take(t, s, 0); len(list) != 0 {
 			t.Errorf("%d records of a trace that has no program", len(list))
 		}
-		place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpTrace, Mark: 1, Store: s, Room: room})
+		place(t, p, g.ID, g.Func["work"], program.Op{Do: program.OpTrace, Mark: 1, Store: s, Room: room})
 		g.Do("call %d", kept+10)
 		list := take(t, s, 10)
 		if len(list) != kept {
@@ -92,7 +93,7 @@ func TestRingsOfNotes(t *testing.T) {
 func TestNotesOfEndedThreads(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newTrail(t, p, g.ID)
-	place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpTrace, Mark: 1, Store: s, Room: 1 << 14})
+	place(t, p, g.ID, g.Func["work"], program.Op{Do: program.OpTrace, Mark: 1, Store: s, Room: 1 << 14})
 	const rounds, threads = 20, 24 // fewer than there are rows, of which half is too much
 	for range rounds {
 		g.Do("onebyone %d 3", threads)
@@ -116,14 +117,14 @@ func TestNotesOfEndedThreads(t *testing.T) {
 func TestUnreadNotes(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newTrail(t, p, g.ID)
-	place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpTrace, Mark: 1, Store: s, Room: 1 << 14})
-	kernel.Unread(s, omis.MostUnread)
+	place(t, p, g.ID, g.Func["work"], program.Op{Do: program.OpTrace, Mark: 1, Store: s, Room: 1 << 14})
+	kernel.Unread(s, program.MostUnread)
 	const threads = 24 // of which some have to make room
 	g.Do("onebyone %d 3", threads)
 	if err := p.Sweep(); err != nil {
 		t.Fatal(err)
 	}
-	if list := take(t, s, 3*threads); len(list) != omis.MostUnread || list[len(list)-1].Mark != 1 {
+	if list := take(t, s, 3*threads); len(list) != program.MostUnread || list[len(list)-1].Mark != 1 {
 		t.Errorf("%d records", len(list))
 	}
 }
@@ -132,7 +133,7 @@ func TestUnreadNotes(t *testing.T) {
 func TestNotesWithoutRoom(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newTrail(t, p, g.ID)
-	place(t, p, g.ID, g.Func["work"], omis.Op{Do: omis.OpTrace, Mark: 1, Store: s, Room: 1 << 16})
+	place(t, p, g.ID, g.Func["work"], program.Op{Do: program.OpTrace, Mark: 1, Store: s, Room: 1 << 16})
 	const threads = 100
 	g.Do("together %d 5", threads)
 	list, lost, err := s.Take()

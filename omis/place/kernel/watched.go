@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // The kernel's own events happen in all processes. Whose they are is looked up in two
@@ -98,14 +99,14 @@ func (r *records) take(id omis.ProcID) (record, error) {
 	entry := r.indexed[2*(id.PID%indexSize):]
 	if taken := binary.LittleEndian.Uint16(entry); taken != 0 {
 		other := r.at(taken)
-		return rec, &omis.Refusal{Why: fmt.Sprintf("process %d, whose number ends alike, is observed in the kernel", binary.LittleEndian.Uint32(other.data[recordPID:]))}
+		return rec, &program.Refusal{Why: fmt.Sprintf("process %d, whose number ends alike, is observed in the kernel", binary.LittleEndian.Uint32(other.data[recordPID:]))}
 	}
 	switch n := len(r.free); {
 	case n > 0:
 		rec = r.at(r.free[n-1])
 		r.free = r.free[:n-1]
 	case r.next == mostWatched:
-		return rec, &omis.Refusal{Why: fmt.Sprintf("the kernel's own events are observed in %d processes already", mostWatched-1)}
+		return rec, &program.Refusal{Why: fmt.Sprintf("the kernel's own events are observed in %d processes already", mostWatched-1)}
 	default:
 		rec = r.at(r.next)
 		r.next++

@@ -1,4 +1,8 @@
-package omis
+package node
+
+import (
+	"mirador/omis"
+)
 
 // QueueID and MessageID are a platform's identifiers of a message queue and a message.
 type (
@@ -16,7 +20,7 @@ type Message struct {
 
 // ThreadID identifies a thread of a node.
 type ThreadID struct {
-	Proc ProcID
+	Proc omis.ProcID
 	TID  int
 }
 
@@ -25,7 +29,7 @@ type ThreadID struct {
 // Events: EventQueueExtended, EventTaggedMessage.
 type MessagePassing interface {
 	// QueueOf finds the queue of a thread; if tid is 0, the queue of the process.
-	QueueOf(p ProcID, tid int) (q QueueID, ok bool)
+	QueueOf(p omis.ProcID, tid int) (q QueueID, ok bool)
 	// QueueInfo lists the messages of a queue in the order of reception.
 	QueueInfo(QueueID) ([]Message, error)
 

@@ -1,4 +1,8 @@
-package omis
+package node
+
+import (
+	"mirador/omis"
+)
 
 // A monitor can put code of its own into a live program, so that a thread that reaches an
 // address runs the code and goes on, without being held and without waking another
@@ -10,21 +14,21 @@ package omis
 type Patcher interface {
 	// Ground prepares a process for patches: it maps memory that the process shares with
 	// the monitor, at most once until the process ends or executes another program.
-	Ground(p ProcID) (Ground, error)
+	Ground(p omis.ProcID) (Ground, error)
 	// Survey returns for each address the reason why it cannot be patched, nil if it can,
 	// and what Exclusive and Misses of the patch would return.
-	Survey(p ProcID, addrs []uint64) (notes []string, errs []error)
+	Survey(p omis.ProcID, addrs []uint64) (notes []string, errs []error)
 	// GoCode describes for each address whether the code there is Go.
-	GoCode(p ProcID, addrs []uint64) []GoCode
+	GoCode(p omis.ProcID, addrs []uint64) []GoCode
 	// Patch inserts code at all addresses of the list and stops the process's threads
 	// only once for it. Of each patch either the result or the error is nil. New patches
 	// are off. Several patches may share an address; they run in the order of insertion.
-	Patch(p ProcID, list []Patch) ([]Patched, []error)
+	Patch(p omis.ProcID, list []Patch) ([]Patched, []error)
 	// Unpatch removes all patches of the list together. When it returns, no thread runs
 	// their code now or later, and the program's own bytes are restored. After an error,
 	// and in a suspended process, threads may still run the code: see Patched.Lingers.
 	// Unpatch may then be called again.
-	Unpatch(p ProcID, list []Patched) error
+	Unpatch(p omis.ProcID, list []Patched) error
 }
 
 // Ground holds what the patches of a process share. It lasts until the process ends or

@@ -1,6 +1,11 @@
-package omis
+package program
 
-import "slices"
+import (
+	"slices"
+
+	"mirador/omis"
+	"mirador/omis/node"
+)
 
 // A local action list that only counts and measures time becomes a small program. The
 // program runs where the event happens instead of a handler of Node.Watch. Its placement
@@ -77,7 +82,7 @@ type Placements interface {
 // Placing is a program and the event at which it is to run. It does not run for threads
 // outside Watch.Threads, which Node.Watch takes as a hint only.
 type Placing struct {
-	Watch   Watch
+	Watch   node.Watch
 	Program Program
 }
 
@@ -93,7 +98,7 @@ type Placer interface {
 	Judge(list []Placing) ([]Verdict, []error)
 	// NewStore makes a store for the programs of a process. Only programs of this placer
 	// can use it.
-	NewStore(p ProcID, k StoreKind) (Store, error)
+	NewStore(p omis.ProcID, k StoreKind) (Store, error)
 	// Place installs programs; each runs when SetActive turns it on.
 	Place(list []Placing) ([]Placed, []error)
 	// Remove removes programs: when it returns, they do not run any more, and the

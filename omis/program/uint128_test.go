@@ -1,4 +1,4 @@
-package omis_test
+package program_test
 
 import (
 	"math"
@@ -7,24 +7,24 @@ import (
 
 	"pgregory.net/rapid"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
-func whole(u omis.Uint128) *big.Int {
+func whole(u program.Uint128) *big.Int {
 	b := new(big.Int).Lsh(new(big.Int).SetUint64(u.Hi), 64)
 	return b.Add(b, new(big.Int).SetUint64(u.Lo))
 }
 
 // summed returns the Intervals of durations, as a placement sums them.
-func summed(list []uint64) (i omis.Intervals) {
+func summed(list []uint64) (i program.Intervals) {
 	for k, ns := range list {
 		i.Count++
 		i.Last, i.Max = ns, max(i.Max, ns)
 		if k == 0 || ns < i.Min {
 			i.Min = ns
 		}
-		i.Sum = i.Sum.Add(omis.Uint128{Lo: ns})
-		i.Squares = i.Squares.Add(omis.Uint128{Lo: ns}.Times(ns))
+		i.Sum = i.Sum.Add(program.Uint128{Lo: ns})
+		i.Squares = i.Squares.Add(program.Uint128{Lo: ns}.Times(ns))
 	}
 	return i
 }
@@ -53,15 +53,15 @@ func TestSquaresWithoutBias(t *testing.T) {
 	if want := int64(40*40 + 40*40 + 20*20); whole(got.Squares).Int64() != want {
 		t.Errorf("squares are %v, want %d", got.Squares, want)
 	}
-	if got.Min != 0 || got.Max != 40 || got.Last != 0 || got.Sum != (omis.Uint128{}) || got.Count != 3 {
+	if got.Min != 0 || got.Max != 40 || got.Last != 0 || got.Sum != (program.Uint128{}) || got.Count != 3 {
 		t.Errorf("got %+v: a value is negative or wrapped around", got)
 	}
 }
 
 func TestUint128(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		number := rapid.Custom(func(t *rapid.T) omis.Uint128 {
-			return omis.Uint128{Hi: rapid.Uint64().Draw(t, "hi"), Lo: rapid.Uint64().Draw(t, "lo")}
+		number := rapid.Custom(func(t *rapid.T) program.Uint128 {
+			return program.Uint128{Hi: rapid.Uint64().Draw(t, "hi"), Lo: rapid.Uint64().Draw(t, "lo")}
 		})
 		u, v, n := number.Draw(t, "u"), number.Draw(t, "v"), rapid.Uint64().Draw(t, "n")
 		modulus := new(big.Int).Lsh(big.NewInt(1), 128)

@@ -1,6 +1,10 @@
-package omis
+package node
 
-import "fmt"
+import (
+	"fmt"
+
+	"mirador/omis"
+)
 
 // The interfaces below are optional capabilities of a Node. The engine finds a capability
 // by a type assertion; if the node lacks it, the services that need it answer
@@ -16,15 +20,15 @@ import "fmt"
 type Registers interface {
 	// RegisterCounts returns the number of registers of each kind that a thread has.
 	RegisterCounts() (integer, floating int)
-	ReadIntRegs(p ProcID, tid, first, n int) ([]uint64, error)
-	WriteIntRegs(p ProcID, tid, first int, values []uint64) error
-	ReadFPRegs(p ProcID, tid, first, n int) ([]float64, error)
-	WriteFPRegs(p ProcID, tid, first int, values []float64) error
+	ReadIntRegs(p omis.ProcID, tid, first, n int) ([]uint64, error)
+	WriteIntRegs(p omis.ProcID, tid, first int, values []uint64) error
+	ReadFPRegs(p omis.ProcID, tid, first, n int) ([]float64, error)
+	WriteFPRegs(p omis.ProcID, tid, first int, values []float64) error
 	// Goto sets the program counter; the thread abandons a system call in progress. Call
 	// also pushes the old program counter. If the thread was in a system call, it gets
 	// its registers back when the function returns, and repeats the call.
-	Goto(p ProcID, tid int, addr uint64) error
-	Call(p ProcID, tid int, addr uint64) error
+	Goto(p omis.ProcID, tid int, addr uint64) error
+	Call(p omis.ProcID, tid int, addr uint64) error
 }
 
 // CallNames knows the names of system calls.
@@ -37,7 +41,7 @@ type CallNames interface {
 type MemoryWriter interface {
 	// WriteMemory writes all of data or nothing. At the address of a breakpoint it
 	// changes the program's byte that the breakpoint displaced.
-	WriteMemory(p ProcID, addr uint64, data []byte) error
+	WriteMemory(p omis.ProcID, addr uint64, data []byte) error
 }
 
 // Suspender suspends and resumes threads, independently of Stop and Continue. It counts:
@@ -45,17 +49,17 @@ type MemoryWriter interface {
 // process, including those created later. A call that fails has suspended or resumed no
 // thread. Resuming a thread that is not suspended is an error.
 type Suspender interface {
-	Suspend(p ProcID, tids []int) error
-	Resume(p ProcID, tids []int) error
+	Suspend(p omis.ProcID, tids []int) error
+	Resume(p omis.ProcID, tids []int) error
 }
 
 // ThreadControl acts on single threads, or sets the priority of a process.
 type ThreadControl interface {
-	SignalThread(p ProcID, tid, sig int) error
-	SetThreadPriority(p ProcID, tid int, nice int) error
-	SetPriority(p ProcID, nice int) error
+	SignalThread(p omis.ProcID, tid, sig int) error
+	SetThreadPriority(p omis.ProcID, tid int, nice int) error
+	SetPriority(p omis.ProcID, nice int) error
 	// LetGo stops observing a thread for good (thread_detach).
-	LetGo(p ProcID, tid int) error
+	LetGo(p omis.ProcID, tid int) error
 }
 
 // ThreadCrowd reads information about many threads of a process at once, where that is
@@ -63,7 +67,7 @@ type ThreadControl interface {
 type ThreadCrowd interface {
 	// ThreadInfos returns ThreadInfo by thread number. The map may contain other threads,
 	// and may lack any of those asked for: call ThreadInfo for them, or for the reason.
-	ThreadInfos(p ProcID, tids []int, f ThreadFields) map[int]ThreadInfo
+	ThreadInfos(p omis.ProcID, tids []int, f ThreadFields) map[int]ThreadInfo
 }
 
 // ProcCrowd reads information about many processes at once, where that is cheaper than
@@ -72,7 +76,7 @@ type ProcCrowd interface {
 	// ProcInfos returns ProcInfo of the processes, in the order of the list. Any element
 	// may be nil, and the whole result may be nil: call ProcInfo for those processes, or
 	// for the reason.
-	ProcInfos(list []ProcID, f ProcFields) []*ProcInfo
+	ProcInfos(list []omis.ProcID, f ProcFields) []*ProcInfo
 }
 
 // CPUTimer returns the CPU time of held threads.
@@ -80,14 +84,14 @@ type CPUTimer interface {
 	// CPUTime returns the processor time that a thread has used since it began, in
 	// nanoseconds. A handler of Watch may call it. It waits until the thread has left its
 	// processor.
-	CPUTime(p ProcID, tid int) (int64, error)
+	CPUTime(p omis.ProcID, tid int) (int64, error)
 }
 
 // NodeInformer answers node_get_info (OMIS 8.1.1): the components of the groups whose
 // bits are set in flags (0 to 13), in the order of the specification. A component that
 // Linux does not have is -1 or "". Rates are averages over 1 to 15 seconds.
 type NodeInformer interface {
-	NodeInfo(flags uint32) ([]Value, error)
+	NodeInfo(flags uint32) ([]omis.Value, error)
 }
 
 // Checkpointer saves and restores processes.
@@ -95,13 +99,13 @@ type Checkpointer interface {
 	// Checkpoint saves processes and their descendants under a name, and replaces an
 	// existing checkpoint of that name. It saves each process tree at one moment; the
 	// processes then continue.
-	Checkpoint(ps []ProcID, name string) error
+	Checkpoint(ps []omis.ProcID, name string) error
 	// Restore brings back all processes of a checkpoint with their former pids. They are
 	// stopped like launched processes; Continue starts them. If it fails, no restored
 	// process is left; the error is *Occupied if a pid is in use.
-	Restore(name string) ([]ProcID, error)
+	Restore(name string) ([]omis.ProcID, error)
 	// Descendants returns the pids of the processes that Checkpoint saves along with p.
-	Descendants(p ProcID) ([]int, error)
+	Descendants(p omis.ProcID) ([]int, error)
 	// Discard removes a checkpoint.
 	Discard(name string) error
 }
@@ -118,7 +122,7 @@ func (o *Occupied) Error() string {
 }
 
 // Unwrap returns the *Error with the status for the reply.
-func (o *Occupied) Unwrap() error { return &Error{Status: OSError, Msg: o.Error()} }
+func (o *Occupied) Unwrap() error { return &omis.Error{Status: omis.OSError, Msg: o.Error()} }
 
 // Detector reports which kinds of event a node can detect, so that the engine refuses
 // other requests, with the reason, when they are defined. With a node that is no

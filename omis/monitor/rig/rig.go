@@ -13,6 +13,7 @@ import (
 	"mirador/omis/engine"
 	"mirador/omis/linux"
 	"mirador/omis/monitor"
+	"mirador/omis/program"
 )
 
 // Monitor is one, whole but for the gateway, that has attached to a target.
@@ -28,7 +29,7 @@ type Monitor struct {
 }
 
 // NewPlacer makes what places programs on a node.
-type NewPlacer func(testing.TB, *linux.Node) omis.Placer
+type NewPlacer func(testing.TB, *linux.Node) program.Placer
 
 // Open opens a monitor on a node of its own, with one placement, or by trap if there is none,
 // and attaches it to a target.
@@ -43,7 +44,7 @@ func Open(t testing.TB, c linux.Config, placer NewPlacer, g *Target) *Monitor {
 // OpenAll opens a monitor with some placements, the cheapest first.
 func OpenAll(t testing.TB, c linux.Config, placers []NewPlacer, g *Target) *Monitor {
 	t.Helper()
-	m, err := monitor.Open(monitor.Config{Linux: c, Placers: func(n *linux.Node) (all []omis.Placer) {
+	m, err := monitor.Open(monitor.Config{Linux: c, Placers: func(n *linux.Node) (all []program.Placer) {
 		for _, placer := range placers {
 			all = append(all, placer(t, n))
 		}

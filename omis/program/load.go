@@ -1,6 +1,11 @@
-package omis
+package program
 
-import "math"
+import (
+	"math"
+
+	"mirador/omis"
+	"mirador/omis/node"
+)
 
 // Load describes where a program's step finds its value in the event. The zero Load means
 // that the value is constant (Op.Value).
@@ -24,17 +29,17 @@ const (
 // ArgumentsOf returns the context parameters of an address reached: the arguments as
 // signed integers of 64 bits each, followed by the same arguments as signed integers of
 // 32 bits.
-func ArgumentsOf(a Args) (list [2 * len(Args{})]Value) {
+func ArgumentsOf(a node.Args) (list [2 * len(node.Args{})]omis.Value) {
 	for i := range list {
 		v, _ := ArgumentAt(i).Of(a[i%len(a)])
-		list[i] = Int(v)
+		list[i] = omis.Int(v)
 	}
 	return list
 }
 
 // ArgumentAt returns the Load of one parameter of that list.
 func ArgumentAt(param int) Load {
-	const n = len(Args{})
+	const n = len(node.Args{})
 	l := Load{From: FromArgument, Arg: uint8(param % n), Bytes: 8, Signed: true}
 	if param >= n {
 		l.Bytes = 4
@@ -67,5 +72,5 @@ func (l Load) Of(register uint64) (v int64, fits bool) {
 type Loader interface {
 	// Load returns how programs load a context parameter of the event, counted from 0.
 	// The error is a *Refusal if only the monitor can get its value.
-	Load(w Watch, param int) (Load, error)
+	Load(w node.Watch, param int) (Load, error)
 }

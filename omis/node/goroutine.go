@@ -1,4 +1,4 @@
-package omis
+package node
 
 // GoCode describes the code at an address of a Go program. A goroutine can change its
 // thread, and the runtime can move its stack. So an interval belongs to a goroutine,

@@ -1,4 +1,4 @@
-package omis_test
+package program_test
 
 import (
 	"math"
@@ -7,19 +7,19 @@ import (
 
 	"pgregory.net/rapid"
 
-	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // TestBuckets checks that buckets adjoin, and that the width of each is at most an eighth
 // of its durations.
 func TestBuckets(t *testing.T) {
 	var next uint64
-	for n := range omis.Buckets {
-		least, most := omis.BucketRange(n)
-		if least != next || most < least || omis.BucketOf(least) != n || omis.BucketOf(most) != n {
-			t.Fatalf("bucket %d is %d to %d, which belong to %d and %d; the one before ends at %d", n, least, most, omis.BucketOf(least), omis.BucketOf(most), next)
+	for n := range program.Buckets {
+		least, most := program.BucketRange(n)
+		if least != next || most < least || program.BucketOf(least) != n || program.BucketOf(most) != n {
+			t.Fatalf("bucket %d is %d to %d, which belong to %d and %d; the one before ends at %d", n, least, most, program.BucketOf(least), program.BucketOf(most), next)
 		}
-		if n < omis.Buckets-1 && (most-least)*8 > least {
+		if n < program.Buckets-1 && (most-least)*8 > least {
 			t.Fatalf("bucket %d is %d to %d", n, least, most)
 		}
 		next = most + 1
@@ -27,7 +27,7 @@ func TestBuckets(t *testing.T) {
 	if next != 0 {
 		t.Errorf("the last bucket ends at %d", next-1)
 	}
-	if least, _ := omis.BucketRange(omis.Buckets - 1); least < 100*365*24*60*60*1e9 {
+	if least, _ := program.BucketRange(program.Buckets - 1); least < 100*365*24*60*60*1e9 {
 		t.Errorf("the last bucket begins at %d", least)
 	}
 }
@@ -41,11 +41,11 @@ func durations(t *rapid.T) []uint64 {
 
 // distribution counts durations as a placement does that measures each of them too long
 // by bias.
-func distribution(list []uint64, bias uint64) omis.Distribution {
-	var d omis.Distribution
+func distribution(list []uint64, bias uint64) program.Distribution {
+	var d program.Distribution
 	for _, v := range list {
-		least, most := omis.BucketRange(omis.BucketOf(v + bias))
-		d = d.Join(omis.Distribution{{Least: least, Most: most, Count: 1}})
+		least, most := program.BucketRange(program.BucketOf(v + bias))
+		d = d.Join(program.Distribution{{Least: least, Most: most, Count: 1}})
 	}
 	return d.Without(int64(bias))
 }
@@ -90,8 +90,8 @@ func TestPercentilesOfAHundred(t *testing.T) {
 // TestDistributionWithout checks that a negative bias lengthens intervals, and that
 // results do not overflow.
 func TestDistributionWithout(t *testing.T) {
-	d := omis.Distribution{{Least: 3, Most: 9, Count: 1}, {Least: 10, Most: math.MaxUint64, Count: 2}}
-	for bias, want := range map[int64]omis.Distribution{
+	d := program.Distribution{{Least: 3, Most: 9, Count: 1}, {Least: 10, Most: math.MaxUint64, Count: 2}}
+	for bias, want := range map[int64]program.Distribution{
 		5:  {{Least: 0, Most: 4, Count: 1}, {Least: 5, Most: math.MaxUint64 - 5, Count: 2}},
 		-5: {{Least: 8, Most: 14, Count: 1}, {Least: 15, Most: math.MaxUint64, Count: 2}},
 		0:  d,

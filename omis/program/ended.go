@@ -1,4 +1,4 @@
-package omis
+package program
 
 // A store must not lose the measurements of threads that have ended, but a process may
 // create and end thousands of threads a minute. So a store keeps separate rows only for

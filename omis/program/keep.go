@@ -1,4 +1,8 @@
-package omis
+package program
+
+import (
+	"mirador/omis"
+)
 
 // Keeper is the capability of a Placer to keep stores, and programs that use only such
 // stores, when the monitor is killed: they continue to measure, and the next monitor
@@ -11,20 +15,20 @@ type Keeper interface {
 	//
 	// Place adopts a program that an earlier monitor left, if it does the same at the
 	// same address with the same stores; it may be running already.
-	Keep(p ProcID, k StoreKind, key string) (Store, error)
+	Keep(p omis.ProcID, k StoreKind, key string) (Store, error)
 	// Recall returns a store that an earlier monitor left, even if its process has ended
 	// since; nil if there is none.
-	Recall(p ProcID, k StoreKind, key string) (Store, error)
+	Recall(p omis.ProcID, k StoreKind, key string) (Store, error)
 	// Settle removes what earlier monitors left and no caller has asked for, and returns
 	// a list of it.
 	Settle() ([]Orphan, error)
 	// Meet does the same for one process that was unknown when Settle was called. It is
 	// cheap in a process in which no monitor left anything.
-	Meet(p ProcID) ([]Orphan, error)
+	Meet(p omis.ProcID) ([]Orphan, error)
 }
 
 // Orphan describes something that outlived a monitor and that no monitor wants any more.
 type Orphan struct {
-	Proc ProcID
+	Proc omis.ProcID
 	What string // description for users
 }

@@ -1,4 +1,4 @@
-package omis
+package program
 
 // The monitor measures what its probes cost, on a dummy process that only executes probed
 // code. It subtracts this cost from the intervals it reports, and shows it to users who

@@ -1,6 +1,10 @@
-package omis
+package node
 
-import "context"
+import (
+	"context"
+
+	"mirador/omis"
+)
 
 // Node is the monitor/program interface of one machine (OMIS 4): the operations that the
 // engine calls on the node of its objects. Package linux implements it for Linux, package
@@ -18,26 +22,26 @@ type Node interface {
 	// Identify finds a process by its pid and reports whether it may be observed. It
 	// neither traces nor disturbs the process. The error names the obstacle: another
 	// user's process, a tracer, a kernel thread, a zombie.
-	Identify(pid int) (ProcID, error)
+	Identify(pid int) (omis.ProcID, error)
 
 	// Launch starts a process and stops it before its first instruction; Continue lets it
 	// run (OMIS proc_create).
-	Launch(Launch) (ProcID, error)
+	Launch(Launch) (omis.ProcID, error)
 
-	ProcInfo(ProcID, ProcFields) (ProcInfo, error)
-	Threads(ProcID) ([]int, error)
-	ThreadInfo(p ProcID, tid int, f ThreadFields) (ThreadInfo, error)
-	Modules(ProcID) ([]Module, error)
+	ProcInfo(omis.ProcID, ProcFields) (ProcInfo, error)
+	Threads(omis.ProcID) ([]int, error)
+	ThreadInfo(p omis.ProcID, tid int, f ThreadFields) (ThreadInfo, error)
+	Modules(omis.ProcID) ([]Module, error)
 	// Backtraces stops the given threads once, reads up to depth frames of each (0: all)
 	// and continues them. The i-th result belongs to the i-th thread.
-	Backtraces(p ProcID, tids []int, depth int) ([]Backtrace, error)
-	ReadMemory(p ProcID, addr uint64, buf []byte) (int, error)
-	Signal(p ProcID, sig int) error
+	Backtraces(p omis.ProcID, tids []int, depth int) ([]Backtrace, error)
+	ReadMemory(p omis.ProcID, addr uint64, buf []byte) (int, error)
+	Signal(p omis.ProcID, sig int) error
 
 	// Stop and Continue are idempotent (OMIS thread_stop, thread_continue). An empty list
 	// means all threads, including those created later.
-	Stop(p ProcID, tids []int) error
-	Continue(p ProcID, tids []int) error
+	Stop(p omis.ProcID, tids []int) error
+	Continue(p omis.ProcID, tids []int) error
 
 	// Watch starts to detect an event and calls handle for each occurrence: one call at a
 	// time for a process, on a goroutine that serves the process. So handle must be quick
@@ -78,7 +82,7 @@ const (
 // Watch describes the event to detect.
 type Watch struct {
 	Event EventKind
-	Proc  ProcID
+	Proc  omis.ProcID
 	Addr  uint64 // EventReachedAddr
 
 	Name    string // of a system call or library function
@@ -91,7 +95,7 @@ type Watch struct {
 // Hit is one occurrence of an event. It is valid until all functions that Hold returned
 // have been called; if Hold was not called, until the handler returns.
 type Hit struct {
-	Proc ProcID
+	Proc omis.ProcID
 	TID  int
 	Addr uint64
 	SP   uint64 // stack pointer at an address reached; at the start of a library call, also in the hit of its end
@@ -103,9 +107,9 @@ type Hit struct {
 	// ChildProc is the pid of a new thread's process if that is new too; 0: Proc.
 	ChildProc int
 
-	Signal int     // EventSignal
-	Params []Value // of a system or library call
-	Peer   string  // EventNodeAdded, EventNodeRemoved: name of the added or removed node
+	Signal int          // EventSignal
+	Params []omis.Value // of a system or library call
+	Peer   string       // EventNodeAdded, EventNodeRemoved: name of the added or removed node
 
 	Queue   QueueID // EventQueueExtended
 	Message Message // EventQueueExtended, EventTaggedMessage

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // Row is what is known of one thread in a region.
@@ -19,7 +20,7 @@ type Row struct {
 	Some                              bool  // only some of the intervals are timed
 	Begun                             int64 // of all
 	Spread                            bool  // there is a histogram
-	Buckets                           []omis.Bucket
+	Buckets                           []program.Bucket
 }
 
 // Rows of a region, in the order in which the threads came.
@@ -65,7 +66,7 @@ func (r *Monitor) histograms(region int, list []Row) {
 			if w := &list[k]; w.Thread == told[1].Token() {
 				w.Spread = true
 				for b := told[3].List; len(b) > 0; b = b[3:] {
-					w.Buckets = append(w.Buckets, omis.Bucket{Least: ns(b[0]), Most: ns(b[1]), Count: b[2].N})
+					w.Buckets = append(w.Buckets, program.Bucket{Least: ns(b[0]), Most: ns(b[1]), Count: b[2].N})
 				}
 			}
 		}

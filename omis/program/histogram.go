@@ -1,4 +1,4 @@
-package omis
+package program
 
 import (
 	"cmp"
