@@ -293,16 +293,16 @@ func TestNamesAreFound(t *testing.T) {
 	h := theHouse(t)
 	i := slices.IndexFunc(h.sources, func(s source) bool { return s.path == "omis/node/node.go" })
 	for comment, want := range map[string]int{
-		"// see hand.go":                        1,
+		"// see hand.go": 1,
 		"// see omis/node/node.go and capability.go": 0,
-		"// arch/x86/kernel/uprobes.c":          0,
-		"// Node.nothing guards it":             1,
-		"// Node.Identify":                      0,
-		"// syntax.Nothing parses it":           1,
-		"// syntax.Parse parses it":             0,
-		"// noSuch" + "Thing":                   1,
-		"// EventProc…, Event" + "Nothing…":     1,
-		`// "hand.go" is a quotation`:           0,
+		"// arch/x86/kernel/uprobes.c":               0,
+		"// Node.nothing guards it":                  1,
+		"// Node.Identify":                           0,
+		"// syntax.Nothing parses it":                1,
+		"// syntax.Parse parses it":                  0,
+		"// noSuch" + "Thing":                        1,
+		"// EventProc…, Event" + "Nothing…":          1,
+		`// "hand.go" is a quotation`:                0,
 	} {
 		if got := h.stale(h.sources[i], comment); len(got) != want {
 			t.Errorf("%s: %q, want %d problems", comment, got, want)
