@@ -37,7 +37,7 @@ func (s *Surveyor) behindFirst(f *function, i int, p spot, reads node.Arguments)
 	case s.Module.InGo(f.begin - s.Base):
 		return p, errors.New("it is of a program in Go")
 	case f.insts[i].leaves || f.insts[i].waits || f.insts[i+1].pad:
-		return p, errors.New("control leaves with its first instruction")
+		return p, errors.New("execution leaves the function with its first instruction")
 	}
 	inst, err := detour.Decode(s.code(f.insts[i].addr, f.insts[i].end()))
 	if err != nil {

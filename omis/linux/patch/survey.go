@@ -158,7 +158,7 @@ func (s *Surveyor) window(f *function, first int, upTo uint64) (detour.Window, e
 		case last == len(f.insts) && !before.leaves && f.unknown < f.end:
 			return w, fmt.Errorf("the instruction at %#x is not known", f.unknown)
 		case !before.leaves || before.returns || !s.isPadding(f, end, upTo):
-			return w, fmt.Errorf("control leaves within its %d bytes", detour.JumpSize)
+			return w, fmt.Errorf("execution leaves the function within its %d bytes", detour.JumpSize)
 		}
 		end = upTo
 	}

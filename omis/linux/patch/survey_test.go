@@ -21,7 +21,7 @@ var shapes = []struct{ name, code, want string }{
 	{"short", "short_at: push %rbx; mov %rsp, %rbx; sub $16, %rsp; leave; ret", "-1"},
 	{"epilogue", "nop; add $8, %rsp; pop %rbx; epilogue_at: ret; push %rax", "5"},
 	{"padded", "xor %eax, %eax; jmp 1f; padded_at: ret; nopl 0(%rax,%rax,1); 1: mov $1, %eax; ret", "0"},
-	{"crowded", "jmp crowded_at; crowded_at: ret; push %rax; ret", "control leaves"},
+	{"crowded", "jmp crowded_at; crowded_at: ret; push %rax; ret", "execution leaves"},
 	{"entered", "entered_at: xor %eax, %eax; 1: inc %eax; cmp $9, %eax; jl 1b; ret", "branch may lead"},
 	{"head", "head_at: xor %eax, %eax; inc %eax; cmp $9, %eax; jl head_at; ret", "-2"},
 	{"pad", "pad_at: endbr64; mov $1, %eax; ret", "-9"},

@@ -22,8 +22,8 @@ import (
 // scenes is the program whose functions are called a known number of times.
 func scenes(t testing.TB, flags ...string) string {
 	t.Helper()
-	object := subject.Compile(t, "scenes.o", append([]string{"-c", "../rig/testdata/target.c"}, flags...)...)
-	return subject.Compile(t, "scenes", append([]string{object, "../rig/testdata/thrower.cc"}, flags...)...)
+	object := subject.Compile(t, "scenes.o", append([]string{"-c", "../../monitor/rig/testdata/target.c"}, flags...)...)
+	return subject.Compile(t, "scenes", append([]string{object, "../../monitor/rig/testdata/thrower.cc"}, flags...)...)
 }
 
 // do has the program do something.
