@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,6 +54,16 @@ func timersLive(t *testing.T, create string) {
 			last, sum, least, most := row[3].Float, row[4].Float, row[6].Float, row[7].Float
 			if sum > slept || least < 0.002 || most > sum || last < least || last > most {
 				t.Errorf("%s: %v, the witness has slept %v s", service, texts(row), slept)
+			}
+		}
+		exact, row := l.ask(t, "pa_timer_exact([%s],0)", timer)[1].List, l.ask(t, "pa_timer_read([%s])", timer)[1].List
+		ns := func(i int) float64 { n, _ := exact[i].Number(); return n }
+		for what, pair := range map[string][2]float64{
+			"count": {ns(2), float64(row[2].N)}, "last": {ns(3), row[3].Float * 1e9}, "sum": {ns(4)*(1<<64) + ns(5), row[4].Float * 1e9},
+			"squares": {ns(6)*(1<<64) + ns(7), row[5].Float * 1e18}, "min": {ns(8), row[6].Float * 1e9}, "max": {ns(9), row[7].Float * 1e9},
+		} {
+			if math.Abs(pair[0]-pair[1]) > 1e-9*pair[1] {
+				t.Errorf("%s of %s in nanoseconds, want %v", what, texts(exact), pair[1])
 			}
 		}
 		l.ask(t, "pa_timer_reset([%s])", timer)

@@ -113,6 +113,7 @@ var oracles = map[string]oracle{
 	"pa_timer_start":        {"the target's clock", "TestTimersLive"},
 	"pa_timer_stop":         {"the target's clock", "TestTimersLive"},
 	"pa_timer_read":         {"the target's clock", "TestTimersLive"},
+	"pa_timer_exact":        {"the target's clock", "TestTimersLive"},
 	"pa_timer_sum":          {"the target's clock", "TestTimersLive"},
 	"pa_trace_create":       {"the target's count and order of calls", "TestTraces TestTrace"},
 	"pa_trace_delete":       {"the table of objects", "TestTrace"},

@@ -5,28 +5,44 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"mirador/mir"
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/sir"
 )
 
 // timings are measured durations by thread, in nanoseconds.
 type timings map[omis.Token][]int64
 
-// reply returns the durations as pa_timer_read does, in seconds.
-func (ts timings) reply(threads []omis.Token) omis.Reply {
+// reply returns the durations as the service that the request calls does: pa_timer_exact in
+// whole nanoseconds, pa_timer_read in seconds.
+func (ts timings) reply(request string, threads []omis.Token) omis.Reply {
+	exact := strings.HasPrefix(request, ": pa_timer_exact(")
 	var list []omis.Value
 	for _, thread := range threads {
-		var s Stats
+		var i program.Intervals
 		for _, ns := range ts[thread] {
-			s.Add(float64(ns) / 1e9)
+			n := uint64(ns)
+			i.Count, i.Last, i.Max = i.Count+1, n, max(i.Max, n)
+			if i.Count == 1 || n < i.Min {
+				i.Min = n
+			}
+			i.Sum, i.Squares = i.Sum.Add(program.Uint128{Lo: n}), i.Squares.Add(program.Uint128{Lo: n}.Times(n))
 		}
-		list = append(list, omis.TokenValue("p_1"), omis.TokenValue(thread), omis.Int(s.N), omis.Float(s.Last),
-			omis.Float(s.Sum), omis.Float(s.Squares+s.Sum*s.Mean), omis.Float(s.Min), omis.Float(s.Max), omis.Int(0))
+		list = append(list, omis.TokenValue("p_1"), omis.TokenValue(thread), omis.Int(i.Count))
+		if exact {
+			list = append(list, omis.Uint(i.Last), omis.Uint(i.Sum.Hi), omis.Uint(i.Sum.Lo),
+				omis.Uint(i.Squares.Hi), omis.Uint(i.Squares.Lo), omis.Uint(i.Min), omis.Uint(i.Max), omis.Int(0))
+			continue
+		}
+		seconds := func(ns uint64) omis.Value { return omis.Float(float64(ns) / 1e9) }
+		list = append(list, seconds(i.Last), omis.Float(i.Sum.Float()/1e9), omis.Float(i.Squares.Float()/1e18),
+			seconds(i.Min), seconds(i.Max), omis.Int(0))
 	}
 	answer := omis.ObjectResult{Objects: []omis.Token{"pa_t_1"}, Values: []omis.Value{omis.Int(int64(len(threads))), omis.List(list...)}}
 	return omis.Reply{{{}}, {answer}}
@@ -68,7 +84,8 @@ func TestStatisticsOfTimes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		vs, err := plan.Values(measured.reply(threads), Handles{Timer: "pa_t_1"})
+		timer := Handles{Timer: "pa_t_1"}
+		vs, err := plan.Values(measured.reply(plan.Read(timer), threads), timer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,11 +106,7 @@ func checkStatistic(t *rapid.T, f mir.Function, tuple mir.Tuple, measured timing
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, squares := naive(f, all), 0.0
-	for _, v := range all {
-		squares += v * v
-	}
-	if math.Abs(got-want) > 1e-5+1e-9*squares {
+	if want := naive(f, all); math.Abs(got-want) > 1e-6+1e-9*math.Abs(want) {
 		t.Fatalf("%s is %v, want %v", f, got, want)
 	}
 	if f != mir.Maximum && f != mir.Minimum {
@@ -104,6 +117,39 @@ func checkStatistic(t *rapid.T, f mir.Function, tuple mir.Tuple, measured timing
 	}
 	if !slices.ContainsFunc(measured[omis.Token(tuple.ThreadID)], func(ns int64) bool { return math.Abs(float64(ns)/1e6-got) < 1e-5 }) {
 		t.Fatalf("%s %v names thread %q, which measured %v", f, got, tuple.ThreadID, measured[omis.Token(tuple.ThreadID)])
+	}
+}
+
+// TestVarianceOfLongTimes checks the variance of durations that differ by less than the
+// rounding of their squares, within a thread and between threads.
+func TestVarianceOfLongTimes(t *testing.T) {
+	const long = 36_000_000_000 // ns
+	for name, c := range map[string]struct {
+		measured timings
+		want     string // in ms²
+	}{
+		"in a thread":      {timings{"t_1": {long - 500, long + 500}}, "0.00000025"},
+		"between threads":  {timings{"t_1": {long - 500}, "t_2": {long + 500}}, "0.00000025"},
+		"of three threads": {timings{"t_1": {long, long + 1}, "t_2": {long - 1}, "t_3": {long}}, "0.0000000000005"},
+		"of a century":     {timings{"t_1": {3e18, 3e18 + 2000}}, "0.000001"},
+		"none":             {timings{"t_1": {long, long}, "t_2": {long}}, "0"},
+	} {
+		targets, threads := oneProcess(3)
+		plan, err := Instrument(&mir.InstrRequest{
+			Region: &mir.CodeRegion{From: "f.1"}, Metrics: []mir.Metric{{Name: "WC_TIME"}},
+			Measuring: &mir.Measuring{Aggregates: []mir.Function{mir.Variance}},
+		}, targets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		timer := Handles{Timer: "pa_t_1"}
+		vs, err := plan.Values(c.measured.reply(plan.Read(timer), threads), timer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := plan.tuples(vs)[0].Value; got != c.want {
+			t.Errorf("%s: the variance is %s, want %s", name, got, c.want)
+		}
 	}
 }
 

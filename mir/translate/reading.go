@@ -6,6 +6,7 @@ import (
 
 	"mirador/mir"
 	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // reading is the reply to Plan.Read, as rows of processes and threads.
@@ -39,7 +40,11 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 		take(&rd.counts, counterRows)
 	}
 	timed := func(into *[]row) {
-		take(into, timerRows)
+		if p.exact() {
+			take(into, exactRows)
+		} else {
+			take(into, timerRows)
+		}
 		if p.OneIn > 0 {
 			var all []row
 			take(&all, sampleRows)
@@ -98,6 +103,34 @@ func timerRows(reply omis.Reply, i int) ([]row, error) {
 		s.Last, s.Min, s.Max = ms(vs[1]), ms(vs[4]), ms(vs[5])
 		return s
 	})
+}
+
+// exactRows reads pa_timer_exact: process and thread, followed by count, last, sum, sumsq, min,
+// max and unfinished, in whole nanoseconds; each sum is a pair of integers.
+func exactRows(reply omis.Reply, i int) ([]row, error) {
+	return flat(reply, i, "pa_timer_exact", 11, func(vs []omis.Value) Stats {
+		n, _ := vs[0].Int64()
+		if n == 0 {
+			return Stats{}
+		}
+		e := Exact{n, wide(vs[2], vs[3]), wide(vs[4], vs[5])}
+		s := summed(n, e.Sum.Float()/1e6, e.Squares.Float()/1e12)
+		s.Last, s.Min, s.Max, s.Exact = ns(vs[1]), ns(vs[6]), ns(vs[7]), e
+		return s
+	})
+}
+
+// wide returns the integer that two values hold.
+func wide(high, low omis.Value) (u program.Uint128) {
+	u.Hi, _ = high.Uint64()
+	u.Lo, _ = low.Uint64()
+	return u
+}
+
+// ns converts nanoseconds to milliseconds.
+func ns(v omis.Value) float64 {
+	n, _ := v.Number()
+	return n / 1e6
 }
 
 // ms converts seconds to milliseconds, the unit of all times in MIR. Clocks have a resolution

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"mirador/mir"
 	"mirador/omis"
@@ -47,7 +48,7 @@ func (s Stats) deviation() (v float64, ok bool) {
 	}
 	mean := s.Sum / n
 	m := s.Sampled.estimate() / mean
-	variance := s.Squares / (n - 1)
+	variance := s.squaredDeviations() / (n - 1)
 	return m * math.Sqrt(variance/n*max(1-n/m, 0)), true
 }
 
@@ -92,9 +93,12 @@ func (p *Plan) createTimer(clock string) string {
 }
 
 // readTimer returns the actions that read a timer by threads: also the estimates if it
-// samples, and the histogram if percentiles are requested.
+// samples, and the histogram if percentiles are requested. A variance needs exact sums.
 func (p *Plan) readTimer(t omis.Token) []string {
 	as := []string{call("pa_timer_read", t)}
+	if p.exact() {
+		as[0] = fmt.Sprintf("pa_timer_exact([%s],0)", t)
+	}
 	if p.OneIn > 0 {
 		as = append(as, fmt.Sprintf("pa_timer_estimate([%s],0)", t))
 	}
@@ -103,6 +107,9 @@ func (p *Plan) readTimer(t omis.Token) []string {
 	}
 	return as
 }
+
+// exact reports whether a statistic needs the sums of timers in whole nanoseconds.
+func (p *Plan) exact() bool { return slices.Contains(p.Functions, mir.Variance) }
 
 // sampleRows reads pa_timer_estimate: process and thread, followed by count, timed, last and
 // sum, and values that pa_timer_read has, too.

@@ -29,7 +29,7 @@ func (ts timings) withHistogram(threads []omis.Token) omis.Reply {
 		list = append(list, omis.TokenValue("p_1"), omis.TokenValue(thread), omis.Int(int64(len(ts[thread]))), omis.List(buckets...))
 	}
 	answer := omis.ObjectResult{Objects: []omis.Token{"pa_t_1"}, Values: []omis.Value{omis.Int(int64(len(threads))), omis.List(list...)}}
-	return append(ts.reply(threads), omis.ServiceResult{answer})
+	return append(ts.reply("", threads), omis.ServiceResult{answer})
 }
 
 // TestPercentiles checks that the percentiles of a thread, of a process and of all threads are

@@ -17,6 +17,10 @@ type Stats struct {
 	// a variance that is small compared to the values.
 	Mean, Squares float64
 
+	// Exact has the sums of all N values, if they were read so; then the variance has no
+	// rounding error at all.
+	Exact Exact
+
 	Sampled Sampled              // if only some executions are timed
 	Spread  program.Distribution // if percentiles are requested
 }
@@ -31,6 +35,25 @@ func (s *Stats) Add(v float64) {
 func summed(n int64, sum, squares float64) Stats {
 	mean := sum / float64(n)
 	return Stats{N: n, Sum: sum, Mean: mean, Squares: max(squares-sum*mean, 0)}
+}
+
+// Exact has sums of times in whole nanoseconds.
+type Exact struct {
+	N            int64
+	Sum, Squares program.Uint128
+}
+
+func (e Exact) plus(o Exact) Exact {
+	return Exact{e.N + o.N, e.Sum.Add(o.Sum), e.Squares.Add(o.Squares)}
+}
+
+// squaredDeviations returns the sum of the squared differences from the mean.
+func (s Stats) squaredDeviations() float64 {
+	const msPerNs = 1e-6
+	if s.Exact.N != s.N {
+		return s.Squares
+	}
+	return program.SquaredDeviations(uint64(s.N), s.Exact.Sum, s.Exact.Squares) * msPerNs * msPerNs
 }
 
 // Merge adds the values of o, as if they were measured after those of s.
@@ -50,6 +73,7 @@ func (s *Stats) Merge(o Stats) {
 	n, m := float64(s.N), float64(o.N)
 	difference := o.Mean - s.Mean
 	s.Mean += difference * m / (n + m)
+	s.Exact = s.Exact.plus(o.Exact)
 	s.Squares += o.Squares + difference*difference*n*m/(n+m)
 	s.N += o.N
 	s.Last = o.Last
@@ -78,7 +102,7 @@ func (s Stats) Of(f mir.Function) (v float64, ok bool) {
 	case mir.Minimum:
 		return s.Min, true
 	case mir.Variance:
-		return s.Squares / n, true
+		return s.squaredDeviations() / n, true
 	}
 	return s.Last, true
 }

@@ -1,6 +1,9 @@
 package program
 
-import "math/bits"
+import (
+	"math/big"
+	"math/bits"
+)
 
 // Add returns u+v. Like all methods of Uint128 it calculates modulo 2¹²⁸.
 func (u Uint128) Add(v Uint128) Uint128 {
@@ -24,6 +27,35 @@ func (u Uint128) Times(n uint64) Uint128 {
 
 // Less reports whether u < v.
 func (u Uint128) Less(v Uint128) bool { return u.Hi < v.Hi || u.Hi == v.Hi && u.Lo < v.Lo }
+
+// whole returns u as a number without bound.
+func (u Uint128) whole() *big.Int {
+	w := new(big.Int).SetUint64(u.Hi)
+	return w.Lsh(w, 64).Or(w, new(big.Int).SetUint64(u.Lo))
+}
+
+// Float returns the floating point number that is next to u.
+func (u Uint128) Float() float64 {
+	f, _ := u.whole().Float64()
+	return f
+}
+
+// SquaredDeviations returns the sum of the squared differences of n numbers from their mean,
+// Σx²−(Σx)²/n. Both terms may be 10¹⁵ times as large as the result, so it is computed exactly
+// and rounded once. It is 0 for sums that no numbers have.
+func SquaredDeviations(n uint64, sum, squares Uint128) float64 {
+	if n == 0 {
+		return 0
+	}
+	count, total := new(big.Int).SetUint64(n), sum.whole()
+	d := squares.whole()
+	d.Mul(d, count).Sub(d, total.Mul(total, total))
+	if d.Sign() <= 0 {
+		return 0
+	}
+	f, _ := new(big.Rat).SetFrac(d, count).Float64()
+	return f
+}
 
 // Without returns the intervals as if each were shorter by the given bias of the probes:
 // Σ(x−c) and Σ(x−c)² follow exactly from Σx and Σx². No result is negative. The

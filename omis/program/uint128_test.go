@@ -79,3 +79,29 @@ func TestUint128(t *testing.T) {
 		}
 	})
 }
+
+// TestSquaredDeviations checks the result against the definition, in exact arithmetic.
+func TestSquaredDeviations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		base := rapid.Uint64Range(0, math.MaxUint64>>3).Draw(t, "base")
+		list := rapid.SliceOfN(rapid.Uint64Range(base, base+1000), 1, 20).Draw(t, "intervals")
+		i := summed(list)
+		n := big.NewRat(i.Count, 1)
+		mean := new(big.Rat).Quo(new(big.Rat).SetInt(whole(i.Sum)), n)
+		want := new(big.Rat)
+		for _, ns := range list {
+			d := new(big.Rat).Sub(new(big.Rat).SetInt(new(big.Int).SetUint64(ns)), mean)
+			want.Add(want, d.Mul(d, d))
+		}
+		exact, _ := want.Float64()
+		if got := program.SquaredDeviations(uint64(i.Count), i.Sum, i.Squares); got != exact {
+			t.Fatalf("of %v: %g, want %g", list, got, exact)
+		}
+	})
+	if got := program.SquaredDeviations(2, program.Uint128{Lo: 10}, program.Uint128{Lo: 1}); got != 0 {
+		t.Errorf("impossible sums give %g", got)
+	}
+	if got := program.SquaredDeviations(0, program.Uint128{}, program.Uint128{}); got != 0 {
+		t.Errorf("no numbers give %g", got)
+	}
+}

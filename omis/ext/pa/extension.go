@@ -187,6 +187,7 @@ func (*Extension) Actions() map[string]service.Action {
 		"pa_timer_stop":     stopTimer,
 		"pa_timer_read":     readTimer,
 		"pa_timer_sum":      sumTimer,
+		"pa_timer_exact":    exactTimer,
 		"pa_timer_estimate": estimateTimer,
 
 		"pa_timer_histogram":   histogramOfTimer,

@@ -1,9 +1,8 @@
 package pa
 
 import (
-	"math/bits"
-
 	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // maxOpen bounds the open intervals of a thread. Deeper recursion is not measured; the
@@ -22,8 +21,8 @@ type row struct {
 	skipped    int64 // begun but not sampled
 	last       uint64
 	min, max   uint64
-	sum        uint128
-	squares    uint128
+	sum        program.Uint128
+	squares    program.Uint128
 	histogram
 }
 
@@ -102,8 +101,8 @@ func (r *row) measured(ns uint64) {
 	r.max = max(r.max, ns)
 	r.last = ns
 	r.count++
-	r.sum.add(0, ns)
-	r.squares.add(bits.Mul64(ns, ns))
+	r.sum = r.sum.Add(program.Uint128{Lo: ns})
+	r.squares = r.squares.Add(program.Uint128{Lo: ns}.Times(ns))
 	r.histogram.measured(ns)
 }
 
@@ -121,8 +120,7 @@ func (r *row) join(other *row) {
 	r.max = max(r.max, other.max)
 	r.last = other.last
 	r.count += other.count
-	r.sum.add(other.sum.hi, other.sum.lo)
-	r.squares.add(other.squares.hi, other.squares.lo)
+	r.sum, r.squares = r.sum.Add(other.sum), r.squares.Add(other.squares)
 	r.histogram.join(&other.histogram)
 }
 
@@ -130,19 +128,16 @@ func (r *row) join(other *row) {
 func (r *row) append(list []omis.Value) []omis.Value {
 	return append(list,
 		omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.count),
-		omis.Float(seconds(r.last)), omis.Float(r.sum.float()/1e9), omis.Float(r.squares.float()/1e18),
+		omis.Float(seconds(r.last)), omis.Float(r.sum.Float()/1e9), omis.Float(r.squares.Float()/1e18),
 		omis.Float(seconds(r.min)), omis.Float(seconds(r.max)), omis.Int(r.unfinished))
 }
 
-func seconds(ns uint64) float64 { return float64(ns) / 1e9 }
-
-// uint128 is an unsigned integer of 128 bits.
-type uint128 struct{ hi, lo uint64 }
-
-func (u *uint128) add(hi, lo uint64) {
-	var carry uint64
-	u.lo, carry = bits.Add64(u.lo, lo, 0)
-	u.hi, _ = bits.Add64(u.hi, hi, carry)
+// exact appends the components of the row in nanoseconds, the sums as pairs of integers.
+func (r *row) exact(list []omis.Value) []omis.Value {
+	return append(list,
+		omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.count), omis.Uint(r.last),
+		omis.Uint(r.sum.Hi), omis.Uint(r.sum.Lo), omis.Uint(r.squares.Hi), omis.Uint(r.squares.Lo),
+		omis.Uint(r.min), omis.Uint(r.max), omis.Int(r.unfinished))
 }
 
-func (u *uint128) float() float64 { return float64(u.hi)*(1<<64) + float64(u.lo) }
+func seconds(ns uint64) float64 { return float64(ns) / 1e9 }

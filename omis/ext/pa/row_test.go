@@ -3,6 +3,7 @@ package pa
 import (
 	"errors"
 	"math"
+	"math/big"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -26,7 +27,7 @@ func TestRecursionAndNesting(t *testing.T) {
 	for i, sp := range []uint64{60, 80, 100} {
 		r.stop(&r.stack, sp, int64(30+10*i))
 	}
-	if r.count != 3 || r.last != 50 || r.min != 10 || r.max != 50 || r.sum.lo != 90 || r.squares.lo != 100+900+2500 || r.unfinished != 0 {
+	if r.count != 3 || r.last != 50 || r.min != 10 || r.max != 50 || r.sum.Lo != 90 || r.squares.Lo != 100+900+2500 || r.unfinished != 0 {
 		t.Errorf("row %+v", r)
 	}
 }
@@ -129,7 +130,7 @@ func TestRowProperties(t *testing.T) {
 				starts++
 			}
 		}
-		if r.count != count || r.sum.lo != sum || r.count+r.unfinished+int64(len(r.open)) != starts {
+		if r.count != count || r.sum.Lo != sum || r.count+r.unfinished+int64(len(r.open)) != starts {
 			t.Fatalf("row %+v, want count %d, sum %d of %d starts", r, count, sum, starts)
 		}
 	})
@@ -141,11 +142,36 @@ func TestSumsAreExact(t *testing.T) {
 	for range 4 {
 		r.measured(long)
 	}
-	if want := 4 * float64(long); r.sum.float() != want {
-		t.Errorf("sum %g, want %g", r.sum.float(), want)
+	if want := 4 * float64(long); r.sum.Float() != want {
+		t.Errorf("sum %g, want %g", r.sum.Float(), want)
 	}
-	if want := 4 * float64(long) * float64(long); r.squares.float() != want {
-		t.Errorf("sum of squares %g, want %g", r.squares.float(), want)
+	if want := 4 * float64(long) * float64(long); r.squares.Float() != want {
+		t.Errorf("sum of squares %g, want %g", r.squares.Float(), want)
+	}
+}
+
+// TestExactRow checks that the exact components of a row are those of the measured
+// durations, which have no variance in floating point numbers.
+func TestExactRow(t *testing.T) {
+	durations := []uint64{36e9 - 500, math.MaxInt64, 36e9 + 500, 1}
+	r := row{owner: owner{"p_1", "t_1"}, unfinished: 7}
+	sum, squares := new(big.Int), new(big.Int)
+	for _, ns := range durations {
+		r.measured(ns)
+		x := new(big.Int).SetUint64(ns)
+		sum.Add(sum, x)
+		squares.Add(squares, x.Mul(x, x))
+	}
+	list := r.exact(nil)
+	wide := func(i int) *big.Int {
+		n := new(big.Int).SetUint64(list[i].N)
+		return n.Lsh(n, 64).Add(n, new(big.Int).SetUint64(list[i+1].N))
+	}
+	if wide(4).Cmp(sum) != 0 || wide(6).Cmp(squares) != 0 {
+		t.Errorf("sum %v and squares %v, want %v and %v", wide(4), wide(6), sum, squares)
+	}
+	if list[2].N != 4 || list[3].N != 1 || list[8].N != 1 || list[9].N != math.MaxInt64 || list[10].N != 7 {
+		t.Errorf("row %v", list)
 	}
 }
 

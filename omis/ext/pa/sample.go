@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -62,8 +63,7 @@ func (r *row) deviation() float64 {
 	case r.count < 2:
 		return noEstimate
 	}
-	sum := r.sum.float() / 1e9
-	variance := max(r.squares.float()/1e18-sum*sum/n, 0) / (n - 1)
+	variance := program.SquaredDeviations(uint64(r.count), r.sum, r.squares) / 1e18 / (n - 1)
 	return m * math.Sqrt(variance/n*(1-n/m))
 }
 
@@ -74,7 +74,7 @@ func (r *row) estimate(list []omis.Value) []omis.Value {
 	each := r.each()
 	return append(list,
 		omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.begun()), omis.Int(r.count),
-		omis.Float(seconds(r.last)), omis.Float(r.sum.float()/1e9*each), omis.Float(r.squares.float()/1e18*each),
+		omis.Float(seconds(r.last)), omis.Float(r.sum.Float()/1e9*each), omis.Float(r.squares.Float()/1e18*each),
 		omis.Float(seconds(r.min)), omis.Float(seconds(r.max)), omis.Int(r.unfinished), omis.Float(r.deviation()))
 }
 

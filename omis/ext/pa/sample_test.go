@@ -77,7 +77,7 @@ func TestSampledRowProperties(t *testing.T) {
 				open++
 			}
 		}
-		if r.begun() != starts || r.count != count || r.sum.lo != sum || int64(len(r.open)) < open {
+		if r.begun() != starts || r.count != count || r.sum.Lo != sum || int64(len(r.open)) < open {
 			t.Fatalf("row %+v, want %d starts, %d intervals of %d, %d open", r, starts, count, sum, open)
 		}
 	})
@@ -99,7 +99,7 @@ func TestStandardError(t *testing.T) {
 			r.stop(&r.stack, 64, at)
 			truth += float64(ns)
 		}
-		estimated := r.sum.float() * r.each()
+		estimated := r.sum.Float() * r.each()
 		off, deviation := math.Abs(estimated-truth), r.deviation()*1e9
 		if off <= deviation {
 			within++
@@ -132,7 +132,7 @@ func TestErrorOfFew(t *testing.T) {
 		row        *row
 		sum, error float64
 	}{"all timed": {&all, 40, 0}, "none": {&none, 0, noEstimate}, "one": {&one, 40, noEstimate}, "equal ones": {&equal, 40, 0}} {
-		if got := test.row.sum.float() * test.row.each(); got != test.sum || test.row.deviation() != test.error {
+		if got := test.row.sum.Float() * test.row.each(); got != test.sum || test.row.deviation() != test.error {
 			t.Errorf("%s: sum %g, error %g; want %g, %g", name, got, test.row.deviation(), test.sum, test.error)
 		}
 	}
@@ -149,5 +149,17 @@ func TestSampledWithoutStack(t *testing.T) {
 	}
 	if r.count != 20 || r.skipped != 0 {
 		t.Errorf("row %+v", r)
+	}
+}
+
+// TestErrorOfLong checks the error of long intervals that differ by less than the rounding
+// of their squares.
+func TestErrorOfLong(t *testing.T) {
+	r := row{skipped: 2}
+	r.measured(36e9 - 500)
+	r.measured(36e9 + 500)
+	// Two of four were timed; their variance is 2·500² ns².
+	if got, want := r.deviation(), 4*math.Sqrt(2*500*500/2*0.5)/1e9; math.Abs(got-want) > 1e-9*want {
+		t.Errorf("error %g, want %g", got, want)
 	}
 }

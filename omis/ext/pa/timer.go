@@ -196,7 +196,7 @@ func measured(fed *service.Row) row {
 	return row{
 		owner: owner{fed.Proc, fed.Thread},
 		count: i.Count, unfinished: i.Unfinished, away: i.Open, skipped: i.Skipped, last: i.Last, min: i.Min, max: i.Max,
-		sum: uint128{i.Sum.Hi, i.Sum.Lo}, squares: uint128{i.Squares.Hi, i.Squares.Lo},
+		sum: i.Sum, squares: i.Squares,
 	}
 }
 
