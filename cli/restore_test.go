@@ -211,7 +211,7 @@ func kills(t *testing.T) int {
 		}
 		return n
 	}
-	return 20
+	return 8 // make survive and make torture kill more often
 }
 
 // A gateway may be killed at any instant: what its probes count they go on counting,

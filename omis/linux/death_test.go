@@ -167,7 +167,7 @@ func TestKilledMonitor(t *testing.T) {
 				args[1] = "50000" // every one of them a signal
 			}
 			want := subject.Alone(t, hammer, args...)
-			for i := range 12 {
+			for i := range 6 {
 				g := start(t, hammer, args...)
 				monitor := startMonitor(t, g, mode)
 				if !strings.HasPrefix(mode, "churn") && i%2 == 0 {

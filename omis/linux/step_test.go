@@ -61,9 +61,9 @@ kill
 func TestStepsAgreeWithGDB(t *testing.T) {
 	program := build(t, "steps.c")
 	for kind, command := range map[node.EventKind]string{node.EventStepped: "stepi", node.EventSteppedOver: "nexti"} {
+		want := gdbSteps(t, program, command)
 		for _, breakpoints := range []bool{false, true} {
 			t.Run(fmt.Sprint(command, breakpoints), func(t *testing.T) {
-				want := gdbSteps(t, program, command)
 				n := openNode(t)
 				g := start(t, program)
 				var inner, last uint64
