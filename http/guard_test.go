@@ -28,6 +28,11 @@ type fewConnections struct{ socket, addr string }
 
 func serveFew(t *testing.T, b Backend) fewConnections {
 	t.Helper()
+	return serveLimited(t, b, few)
+}
+
+func serveLimited(t *testing.T, b Backend, limits Limits) fewConnections {
+	t.Helper()
 	dir := t.TempDir()
 	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755)); err != nil {
 		t.Fatal(err)
@@ -48,9 +53,9 @@ func serveFew(t *testing.T, b Backend) fewConnections {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		users := newGuard(local, few, true)
+		users := newGuard(local, limits, true)
 		users.peer = namedPeer
-		ended <- newTestServer(b).Serve(ctx, time.Second, users, newGuard(remote, few, true))
+		ended <- newTestServer(b).Serve(ctx, time.Second, users, newGuard(remote, limits, true))
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -141,10 +146,12 @@ func TestConnectionsOfAUser(t *testing.T) {
 	}
 }
 
-// Strangers who hold all connections of TCP keep nobody out who has the token, and those
-// of a holder of the token stay.
+// Strangers have no more connections of TCP than there may be: the oldest make room. They keep
+// nobody out who has the token, and the connections of a holder of the token stay.
 func TestConnectionsOfStrangers(t *testing.T) {
-	f := serveFew(t, &scripted{})
+	limits := few
+	limits.Unknown = time.Hour // no connection is closed because it is silent
+	f := serveLimited(t, &scripted{}, limits)
 	dial := func() net.Conn {
 		conn, err := net.Dial("tcp", f.addr)
 		if err != nil {
@@ -158,9 +165,23 @@ func TestConnectionsOfStrangers(t *testing.T) {
 	if status, body := getOn(t, mine, "/apps", shown); status != http.StatusOK {
 		t.Fatalf("with the token: %d %s", status, body)
 	}
+	var strangers []net.Conn
 	for i := range 5 * few.Connections {
-		if status, body := getOn(t, dial(), "/healthz"); status != http.StatusOK {
+		strangers = append(strangers, dial())
+		if status, body := getOn(t, strangers[i], "/healthz"); status != http.StatusOK {
 			t.Fatalf("stranger %d: %d %s", i, status, body)
+		}
+	}
+	newest := len(strangers) - (few.Connections - 1) // one is mine
+	for i, conn := range strangers[:newest] {
+		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("stranger %d keeps the connection beside %d others: %v", i, len(strangers), err)
+		}
+	}
+	for i, conn := range strangers[newest:] {
+		if status, body := getOn(t, conn, "/healthz"); status != http.StatusOK {
+			t.Errorf("stranger %d of the newest: %d %s", i, status, body)
 		}
 	}
 	if status, body := getOn(t, dial(), "/apps", shown); status != http.StatusOK {
