@@ -1,0 +1,96 @@
+// sockets makes system calls on sockets, pipes and files. It reads lines "call kind n" on
+// standard input, makes n calls, and answers each line with the time that they took by its own
+// clocks, in nanoseconds: CLOCK_MONOTONIC, and the CPU time of its thread.
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static char bytes[100];
+
+static void check(int failed, const char *what) {
+	if (failed) {
+		perror(what);
+		exit(1);
+	}
+}
+
+static long now(clockid_t clock) {
+	struct timespec t;
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+
+// tcp connects two TCP sockets.
+static void tcp(int fds[2]) {
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof a;
+	int l = socket(AF_INET, SOCK_STREAM, 0);
+	check(bind(l, (void *)&a, sizeof a) || listen(l, 1) || getsockname(l, (void *)&a, &size), "listen");
+	fds[1] = socket(AF_INET, SOCK_STREAM, 0);
+	check(connect(fds[1], (void *)&a, sizeof a), "connect");
+	fds[0] = accept(l, 0, 0);
+	check(fds[0] < 0, "accept");
+	close(l);
+}
+
+// limit bounds the time that calls wait, to 50 ms.
+static void limit(int fd, int option) {
+	struct timeval t = {.tv_usec = 50000};
+	check(setsockopt(fd, SOL_SOCKET, option, &t, sizeof t), "setsockopt");
+}
+
+// fill sends until nothing more fits.
+static void fill(int fd) {
+	while (send(fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+		;
+}
+
+static long make(const char *call, int in, int out) {
+	if (!strcmp(call, "write"))
+		return write(out, bytes, sizeof bytes);
+	if (!strcmp(call, "send"))
+		return send(out, bytes, sizeof bytes, 0);
+	if (!strcmp(call, "read"))
+		return read(in, bytes, sizeof bytes);
+	return recv(in, bytes, sizeof bytes, 0);
+}
+
+int main(void) {
+	int ends[4][2], full[2]; // the end to read and the end to write
+	const char *kinds[] = {"tcp", "unix", "pipe", "file"};
+	FILE *file = tmpfile(), *same;
+	tcp(ends[0]);
+	check(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[1]), "socketpair");
+	check(pipe(ends[2]), "pipe");
+	check(!file, "tmpfile");
+	char path[40];
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(file));
+	same = fopen(path, "r");
+	check(!same, path);
+	ends[3][0] = fileno(same), ends[3][1] = fileno(file);
+	check(socketpair(AF_UNIX, SOCK_STREAM, 0, full), "socketpair");
+	fill(full[1]);
+	limit(full[1], SO_SNDTIMEO), limit(full[1], SO_RCVTIMEO);
+	printf("ready\n");
+	fflush(stdout);
+	char call[20], kind[20];
+	int n;
+	while (scanf("%19s %19s %d", call, kind, &n) == 3) {
+		int in = full[1], out = full[1], waits = 1;
+		for (int i = 0; i < 4; i++)
+			if (!strcmp(kind, kinds[i]))
+				in = ends[i][0], out = ends[i][1], waits = 0;
+		long wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_THREAD_CPUTIME_ID);
+		for (int i = 0; i < n; i++)
+			check((make(call, in, out) == sizeof bytes) == waits, call);
+		cpu = now(CLOCK_THREAD_CPUTIME_ID) - cpu, wall = now(CLOCK_MONOTONIC) - wall;
+		printf("%ld %ld\n", wall, cpu);
+		fflush(stdout);
+	}
+}
