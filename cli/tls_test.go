@@ -1,16 +1,23 @@
 package cli
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"io"
+	"log"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -54,6 +61,81 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestExpiredClientCertificate: the gateway refuses it before it reads a request, whatever role
+// it names, and our client says what is wrong.
+func TestExpiredClientCertificate(t *testing.T) {
+	dir := t.TempDir()
+	ours := newAuthority(t)
+	ours.issue(t, dir, "server", "")
+	ours.issueUntil(t, dir, "former", "mirador:debug", time.Now().Add(-time.Hour))
+	ca := writePEM(t, dir, "ca.pem", "CERTIFICATE", ours.cert.Raw)
+	s := startServe(t, os.Geteuid(), "--config", writeConfig(t, dir, ca))
+	pem, key := filepath.Join(dir, "former.pem"), filepath.Join(dir, "former.key")
+	out, errs, status := s.mirador(t, "", "--gateway", s.url, "--ca", ca, "--token-file", os.DevNull, "--cert", pem, "--key", key, "apps")
+	if status != exitUnreachable || out != "" || !strings.Contains(errs, "the client certificate "+pem+" expired at ") {
+		t.Errorf("our client: status %d, %s%s", status, out, errs)
+	}
+	other := exec.Command("curl", "-sS", "--cacert", ca, "--cert", pem, "--key", key, s.url+"/apps")
+	if out, err := other.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("curl: ")) {
+		t.Errorf("curl: %v, %s", err, out)
+	}
+	if _, errs, status := s.mirador(t, "", "--gateway", "https://127.0.0.1:1", "--ca", ca, "--cert", pem, "--key", key, "apps"); status != exitUnreachable || !strings.Contains(errs, "connection refused") {
+		t.Errorf("no gateway: status %d, %s", status, errs)
+	}
+}
+
+// TestUnverifiedServer: our client sends nothing, not its token either, to a server whose
+// certificate has expired or is of another authority, and says what to do.
+func TestUnverifiedServer(t *testing.T) {
+	dir := t.TempDir()
+	ours, theirs := newAuthority(t), newAuthority(t)
+	ours.issue(t, dir, "valid", "")
+	ours.issueUntil(t, dir, "former", "", time.Now().Add(-time.Hour))
+	token := filepath.Join(dir, "token")
+	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	authorities := map[*authority]string{
+		ours: writePEM(t, dir, "ours.pem", "CERTIFICATE", ours.cert.Raw), theirs: writePEM(t, dir, "theirs.pem", "CERTIFICATE", theirs.cert.Raw),
+	}
+	for _, test := range []struct {
+		name, certificate string
+		trusts            *authority
+		says              []string
+	}{
+		{"expired", "former", ours, []string{"certificate has expired", "with a certificate that is valid now"}},
+		{"another authority", "valid", theirs, []string{"unknown authority", "name the authority that signed it with --ca"}},
+		{"no authority", "valid", nil, []string{"unknown authority", "--ca"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			pair, err := tls.LoadX509KeyPair(filepath.Join(dir, test.certificate+".pem"), filepath.Join(dir, test.certificate+".key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			reached := false
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+			server.StartTLS()
+			args := []string{"--gateway", server.URL, "--token-file", token, "apps"}
+			if test.trusts != nil {
+				args = append(args, "--ca", authorities[test.trusts])
+			}
+			var out, errs bytes.Buffer
+			status := Main(args, Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+			server.Close() // its goroutines have ended
+			if status != exitUnreachable || reached || out.Len() > 0 {
+				t.Errorf("status %d, a request arrived: %v, %s", status, reached, out.String())
+			}
+			for _, words := range append(test.says, "nothing was sent to "+server.URL) {
+				if !strings.Contains(errs.String(), words) {
+					t.Errorf("no %q in: %s", words, errs.String())
+				}
+			}
+		})
+	}
+}
+
 func writeConfig(t *testing.T, dir, ca string) string {
 	t.Helper()
 	text, err := json.Marshal(map[string]string{
@@ -80,7 +162,7 @@ func newAuthority(t *testing.T) *authority {
 	a := &authority{key: newKey(t)}
 	template := x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, &template, &template, &a.key.PublicKey, a.key)
@@ -96,10 +178,16 @@ func newAuthority(t *testing.T) *authority {
 // issue writes NAME.pem and NAME.key.
 func (a *authority) issue(t *testing.T, dir, name, unit string) {
 	t.Helper()
+	a.issueUntil(t, dir, name, unit, time.Now().Add(time.Hour))
+}
+
+// issueUntil is issue for a certificate that is valid until a time.
+func (a *authority) issueUntil(t *testing.T, dir, name, unit string, end time.Time) {
+	t.Helper()
 	key := newKey(t)
 	template := x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},

@@ -30,25 +30,9 @@ type Client struct {
 	place Place
 	base  string
 	token string
+	own   certificate
 	http  *http.Client
 }
-
-// Unreachable reports that no gateway answered.
-type Unreachable struct {
-	Place Place
-	Err   error
-}
-
-func (e *Unreachable) Error() string {
-	reason := e.Err.Error()
-	var op *net.OpError
-	if errors.As(e.Err, &op) {
-		reason = op.Err.Error()
-	}
-	return fmt.Sprintf("no gateway at %s (%s): start one with \"mirador serve\", or say where it is with --gateway or MIRADOR_GATEWAY", e.Place, reason)
-}
-
-func (e *Unreachable) Unwrap() error { return e.Err }
 
 // New creates a client. It does not connect.
 func New(o Options) (*Client, error) {
@@ -99,6 +83,7 @@ func (c *Client) secure(transport *http.Transport, o Options) error {
 			return fmt.Errorf("cannot read the client certificate: %w", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
+		c.own = certificate{file: o.Cert, leaf: pair.Leaf}
 	}
 	transport.TLSClientConfig = config
 	return nil
@@ -177,7 +162,7 @@ func (c *Client) open(ctx context.Context, r Request) (*http.Response, error) {
 		if errors.As(err, &untrusted) {
 			return nil, untrusted
 		}
-		return nil, &Unreachable{Place: c.place, Err: err}
+		return nil, &Unreachable{Place: c.place, Err: err, invalid: c.own.invalid()}
 	}
 	return resp, nil
 }
