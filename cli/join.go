@@ -253,6 +253,7 @@ func describeProbe(s probes.Status) gateway.Probe {
 		p.Placement, p.Why, p.Cost, p.Calibrated = dearest.Where, dearest.Why, mir.Rounded(dearest.Cost, 3), dearest.Measured
 		for _, place := range s.Placements {
 			p.Bias = max(p.Bias, place.Bias)
+			p.Rough = p.Rough || place.Rough
 		}
 	}
 	p.Notice = s.Notice

@@ -124,6 +124,7 @@ type Probe struct {
 	Requests  []string `json:"requests,omitempty"`
 
 	Calibrated bool    `json:"calibrated,omitempty"` // Cost was measured on this machine
+	Rough      bool    `json:"rough,omitempty"`      // Cost is not precise: not measured, or dependent on the other load of the machine
 	Bias       float64 `json:"bias,omitempty"`       // nanoseconds that were taken off each time it reports
 	Notice     string  `json:"notice,omitempty"`     // what became of it unasked
 	Spent      *Spent  `json:"spent,omitempty"`      // what it costs its processes; nothing where that is not known
@@ -138,7 +139,7 @@ type Spent struct {
 	Share    float64 `json:"share"`    // of the processes' time, from 0 to 1
 	Dilation float64 `json:"dilation"` // of that time: with the probe, over without it
 	Budget   float64 `json:"budget,omitempty"`
-	Rough    bool    `json:"rough,omitempty"` // what a hit costs was not measured on this machine
+	Rough    bool    `json:"rough,omitempty"` // PerHit is not precise, or Share is so great that Dilation is not
 }
 
 // Metric is a row of the metric catalog (MIR 8).

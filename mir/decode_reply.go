@@ -67,7 +67,7 @@ func (e Element) isGateway(name string) bool {
 }
 
 func (f *findings) placement(e Element) Placement {
-	return Placement{Where: optional(e, "where"), Why: optional(e, "why"), Cost: f.number(e, "cost"), Bias: f.number(e, "bias"), Measured: f.boolean(e, "measured")}
+	return Placement{Where: optional(e, "where"), Why: optional(e, "why"), Cost: f.number(e, "cost"), Bias: f.number(e, "bias"), Measured: f.boolean(e, "measured"), Rough: f.boolean(e, "rough")}
 }
 
 // number returns a decimal attribute, 0 if it is absent.
@@ -84,7 +84,7 @@ func (f *findings) number(e Element, name string) float64 {
 }
 
 func readExplain(f *findings, root Element) Document {
-	explain := &Explain{Cost: f.number(root, "cost")}
+	explain := &Explain{Cost: f.number(root, "cost"), Rough: f.boolean(root, "rough")}
 	if matches := f.integer(root, "matches", 0); matches != nil {
 		explain.Matches = int(min(*matches, math.MaxInt32))
 	}

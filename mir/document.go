@@ -198,7 +198,7 @@ type Cost struct {
 	Share      float64 // recent share of the processes' time
 	Dilation   float64 // recent time with the probe, divided by the time without it
 	Budget     float64 // the share that it may take; 0: no limit
-	Rough      bool    // PerHit was not measured on this machine
+	Rough      bool    // PerHit is not precise, or Share is so great that Dilation is not
 }
 
 // Placement tells where a request of the monitor runs, why, and at what cost.
@@ -210,6 +210,7 @@ type Placement struct {
 	// Reported times do not include it.
 	Bias     float64
 	Measured bool // Cost was measured on this machine
+	Rough    bool // Cost is not precise: it was not measured, or it depends on the machine's other load
 }
 
 // Explain is the answer to a request with the header "Prefer: explain": the requests that the gateway
@@ -218,6 +219,7 @@ type Explain struct {
 	Requests []ExplainedRequest
 	Matches  int     // number of places of the program that the request matches
 	Cost     float64 // predicted nanoseconds per execution of the region; 0: unknown
+	Rough    bool    // some part of Cost is rough
 }
 
 // ExplainedRequest is a request in OMIS notation and its placement. Where is empty for a

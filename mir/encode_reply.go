@@ -29,6 +29,7 @@ func (w *writer) placement(p Placement) {
 	w.optional("why", p.Why)
 	w.cost("cost", p.Cost)
 	w.flag("measured", p.Measured)
+	w.flag("rough", p.Rough)
 	w.cost("bias", p.Bias)
 }
 
@@ -56,6 +57,7 @@ func (w *writer) explain(e *Explain) {
 	w.attribute("xmlns", GatewayNamespace)
 	w.attribute("matches", strconv.Itoa(e.Matches))
 	w.cost("cost", e.Cost)
+	w.flag("rough", e.Rough)
 	for _, request := range e.Requests {
 		w.begin("request")
 		w.placement(request.Placement)

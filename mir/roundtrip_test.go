@@ -57,7 +57,7 @@ func documents() *rapid.Generator[Document] {
 		case 7:
 			return &Errors{Messages: some(t, 1, text)}
 		}
-		return &Explain{Matches: rapid.IntRange(0, 100).Draw(t, "matches"), Cost: cost(t), Requests: some(t, 0, explained)}
+		return &Explain{Matches: rapid.IntRange(0, 100).Draw(t, "matches"), Cost: cost(t), Rough: flag(t), Requests: some(t, 0, explained)}
 	})
 }
 
@@ -99,7 +99,7 @@ func function(t *rapid.T) Function {
 }
 
 func placement(t *rapid.T) Placement {
-	return Placement{Where: text(t), Why: text(t), Cost: cost(t), Bias: cost(t), Measured: flag(t)}
+	return Placement{Where: text(t), Why: text(t), Cost: cost(t), Bias: cost(t), Measured: flag(t), Rough: flag(t)}
 }
 
 // tenths generates a number with one digit after the point, so that writing does not round it.

@@ -2,10 +2,13 @@ package omis
 
 import "fmt"
 
+// Trap is the name of the placement where threads are held for the monitor.
+const Trap = "trap"
+
 // Placement describes where the actions of a request run, and the reason.
 type Placement struct {
 	// Name is "request" for an unconditional request, "monitor" for events of the monitor
-	// itself, or else the name of the placement of its programs, or "trap".
+	// itself, or else the name of the placement of its programs, or Trap.
 	Name  string
 	Where string // for users
 	Why   string // reason why it is not a cheaper placement
@@ -18,6 +21,11 @@ type Placement struct {
 	// Local reports that the actions need nothing but the event itself.
 	Local bool
 }
+
+// Rough reports whether an occurrence may well cost something else than Cost: because that
+// was not measured on this machine, or because threads are held, which depends on the
+// machine's other load.
+func (p Placement) Rough() bool { return p.Cost > 0 && (!p.Measured || p.Name == Trap) }
 
 // String returns the placement in one line.
 func (p Placement) String() string { return fmt.Sprintf("%s, %s: %s", p.Name, p.Where, p.Why) }

@@ -50,8 +50,12 @@ func (p *Probe) relieve(w *installed, now window) {
 	if state, work := p.now(); state != Active || work != w {
 		return
 	}
-	notice := fmt.Sprintf("deactivated: it took %s of the time of what it measures, more than its budget of %s (%.0f hits a second, %.0f ns each); ACTIVATE it to go on",
-		percent(now.Share()), percent(w.budget), float64(now.Hits)/now.took.Seconds(), now.PerHit())
+	about := ""
+	if now.Rough || now.Uncounted {
+		about = "roughly "
+	}
+	notice := fmt.Sprintf("deactivated: it took %s%s of the time of what it measures, more than its budget of %s (%.0f hits a second, %s%.0f ns each); ACTIVATE it to go on",
+		about, percent(now.Share()), percent(w.budget), float64(now.Hits)/now.took.Seconds(), about, now.PerHit())
 	if err := p.deactivate(ctx); err != nil {
 		p.complain(ctx, "cannot deactivate a probe that takes too much", err)
 		return

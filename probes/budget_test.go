@@ -17,9 +17,10 @@ import (
 type load struct {
 	rate atomic.Int64 // hits a second
 
-	mu  sync.Mutex
-	sum omis.Spending
-	at  time.Time
+	mu    sync.Mutex
+	sum   omis.Spending
+	rough bool // what a hit costs is not known precisely
+	at    time.Time
 }
 
 // spent is what the hits cost so far.
@@ -29,7 +30,7 @@ func (l *load) spent() omis.Spending {
 	if now := time.Now(); !l.at.IsZero() {
 		took := now.Sub(l.at)
 		hits := float64(l.rate.Load()) * took.Seconds()
-		l.sum = l.sum.Plus(omis.Spending{Hits: uint64(hits), Inside: hits * 1000, CPU: float64(took)})
+		l.sum = l.sum.Plus(omis.Spending{Hits: uint64(hits), Inside: hits * 1000, CPU: float64(took), Rough: l.rough})
 	}
 	l.at = time.Now()
 	return l.sum
@@ -87,6 +88,32 @@ func TestBudget(t *testing.T) {
 		time.Sleep(time.Second)
 		if s := h.state("probe-1"); s.State != probes.Inactive {
 			t.Errorf("activated again it took as much, and is %+v", s)
+		}
+	})
+}
+
+// A notice says that the cost in it is rough, and so does the cost where the share is so great
+// that small errors of the cost make large ones of the dilation.
+func TestRoughCostsAreMarked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, a, l := loaded(t, 300_000)
+		h.post(a, strings.Replace(onBudget, "2%", "90%", 1))
+		time.Sleep(time.Second)
+		if s := h.state("probe-1"); s.Cost.Share < 0.29 || s.Cost.Share > 0.31 || s.Cost.Rough {
+			t.Errorf("with 30%% of the time its cost is %+v", s.Cost)
+		}
+		l.rate.Store(600_000)
+		time.Sleep(time.Second)
+		if s := h.state("probe-1"); s.Cost.Share < 0.59 || s.Cost.Share > 0.61 || !s.Cost.Rough {
+			t.Errorf("with 60%% of the time its cost is %+v", s.Cost)
+		}
+		l.mu.Lock()
+		l.rough = true
+		l.mu.Unlock()
+		l.rate.Store(950_000)
+		time.Sleep(time.Second)
+		if s := h.state("probe-1"); !strings.Contains(s.Notice, "roughly 95% of the time") || !strings.Contains(s.Notice, "roughly 1000 ns each") {
+			t.Errorf("it says %q", s.Notice)
 		}
 	})
 }

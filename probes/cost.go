@@ -32,6 +32,7 @@ func (p *Probe) cost(w *installed, budget float64) *mir.Cost {
 	if !c.Rough && !w.priced() {
 		p.app.place(w) // its placements have been calibrated since
 	}
+	c.Rough = c.Rough || c.Share > omis.PreciseShare
 	return c
 }
 

@@ -208,7 +208,7 @@ func TestEachRequestStandsForItself(t *testing.T) {
 	p.End()
 	h.want(a, removeIt[:len(removeIt)-len(`<probe id="probe-1"/></ctrlreq>`)]+`<probe id="probe-3"/></ctrlreq>`, `<probe id="probe-3"/>`)
 	h.want(a, count("p_1", `flush="true" `+details), `<probe id="probe-4" xmlns:gateway="urn:mirador:gateway" gateway:notice="`+
-		why+`&#10;`+strings.Replace(why, "probe-1", "probe-2", 1)+`"><gateway:placement where="trap" why="its actions need nothing but the event itself; nothing is cheaper: this monitor generates no code for the program or the kernel" cost="10000"/></probe>`)
+		why+`&#10;`+strings.Replace(why, "probe-1", "probe-2", 1)+`"><gateway:placement where="trap" why="its actions need nothing but the event itself; nothing is cheaper: this monitor generates no code for the program or the kernel" cost="10000" rough="true"/></probe>`)
 	h.want(a, strings.Replace(valueIt, "probe-1", "probe-4", 1), `<measurement value="0"/>`)
 	h.want(a, valueIt, "errors: line 1, column 25: probe-1 could not be installed: no process p_2; there is p_1; remove it")
 	// A control request that flushes is about its own probes.

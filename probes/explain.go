@@ -28,7 +28,7 @@ func (a *App) explain(plan *translate.Plan, activated bool) (*mir.Explain, error
 		}
 		x.Requests = append(x.Requests, mir.ExplainedRequest{Text: request, Placement: p})
 		if plan.OnRegion() {
-			x.Cost = p.Cost * float64(plan.HitsEach())
+			x.Cost, x.Rough = p.Cost*float64(plan.HitsEach()), p.Rough
 		}
 	}
 	if activated {
@@ -49,7 +49,7 @@ func (a *App) placement(request string) (mir.Placement, error) {
 
 // inDocument returns a placement as documents have it.
 func inDocument(x omis.Explanation) mir.Placement {
-	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: x.Placement.Cost, Measured: x.Placement.Measured, Bias: float64(x.Bias)}
+	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: x.Placement.Cost, Measured: x.Placement.Measured, Rough: x.Placement.Rough(), Bias: float64(x.Bias)}
 }
 
 // place notes the different places where the conditional requests of a probe run.

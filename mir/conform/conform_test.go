@@ -9,7 +9,7 @@ import (
 var documents = []struct{ document, plain, extended string }{
 	{`<probe id="probe-1"/>`, "", ""},
 	{`<probe/>`, "<probe> lacks id", "<probe> lacks id"},
-	{`<probe id="p" xmlns:gateway="urn:mirador:gateway"><gateway:placement where="trap" cost="1" measured="true" bias="2"/>` +
+	{`<probe id="p" xmlns:gateway="urn:mirador:gateway"><gateway:placement where="trap" cost="1" measured="true" rough="true" bias="2"/>` +
 		`<gateway:cost hits="1" lost="0" rate="0" perHit="1.5" share="1%" dilation="1" budget="2%" rough="true"/></probe>`, "the report: <probe> has no attribute xmlns:gateway", ""},
 	{`<probe id="p" xmlns:gateway="urn:mirador:gateway" gateway:notice="n"/>`, "the report", ""},
 	{`<probe id="p" xmlns:gateway="urn:mirador:gateway"><gateway:other/></probe>`, "the report", "<gateway:other> is not declared"},

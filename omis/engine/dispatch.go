@@ -244,7 +244,7 @@ func (p *point) occurred(hit *node.Hit) {
 	}
 	p.who, p.occ.CPU = held{p.node, hit.Proc, hit.TID, hit.Held}, p.cpu
 	if p.timed {
-		cost, _ := p.node.cost(trapped, hit.Held)
+		cost, _ := p.node.cost(omis.Trap, hit.Held)
 		p.occ.Before, p.occ.After = int64(cost.Before), int64(cost.After)
 	}
 	if p.node.skew != 0 {

@@ -128,7 +128,7 @@ func (e *Engine) abandonCell(t *Tool, token omis.Token, cell service.Cell) {
 func (e *Engine) trap(s *subscription) error {
 	e.makeWay(s.csr, s.proc)
 	if s.csr.times {
-		s.proc.node().calibrate(trapped) // what is measured is corrected as it is measured
+		s.proc.node().calibrate(omis.Trap) // what is measured is corrected as it is measured
 	}
 	s.placement = because(s.csr.placement, reasons(s.refused))
 	if s.placement.Local {

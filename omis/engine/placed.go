@@ -186,7 +186,7 @@ func (e *Engine) where(c *csr) omis.Placement {
 		return c.placement
 	}
 	return slices.MaxFunc(all, func(a, b omis.Placement) int {
-		switch trapA, trapB := a.Name == trapped, b.Name == trapped; {
+		switch trapA, trapB := a.Name == omis.Trap, b.Name == omis.Trap; {
 		case trapA != trapB && trapA:
 			return 1
 		case trapA != trapB:
@@ -206,7 +206,7 @@ func (e *Engine) wouldBe(c *csr, t target) omis.Placement {
 func shared(p omis.Placement, at *process, c *csr) omis.Placement {
 	n, ok := at.node().Node.(node.Neighbours)
 	w := c.event.watch
-	if !ok || p.Name != trapped || w.Event != node.EventReachedAddr {
+	if !ok || p.Name != omis.Trap || w.Event != node.EventReachedAddr {
 		return p
 	}
 	if note := n.Beside(at.at().id, w.Addr); note != "" {

@@ -12,9 +12,6 @@ import (
 // wake-ups, several times as much.
 const heldCost = 10_000
 
-// trapped is the name of the placement where a thread stops for the monitor.
-const trapped = "trap"
-
 // place chooses where a request's actions run.
 func (e *Engine) place(r *omis.Request, steps []step) omis.Placement {
 	if r.Event == nil {
@@ -26,18 +23,18 @@ func (e *Engine) place(r *omis.Request, steps []step) omis.Placement {
 	}
 	const where = "in the engine, with the thread held until the list is done"
 	if r.Locked {
-		return omis.Placement{Name: trapped, Where: where, Cost: heldCost, Why: "a locked list must wait until no other list is executed"}
+		return omis.Placement{Name: omis.Trap, Where: where, Cost: heldCost, Why: "a locked list must wait until no other list is executed"}
 	}
 	if src.kind == node.EventProcCreated {
-		return omis.Placement{Name: trapped, Where: where, Cost: heldCost, Why: "the node must be asked who the new process is"}
+		return omis.Placement{Name: omis.Trap, Where: where, Cost: heldCost, Why: "the node must be asked who the new process is"}
 	}
 	for i := range steps {
 		if !steps[i].isLocal() {
-			return omis.Placement{Name: trapped, Where: where, Cost: heldCost, Why: steps[i].service.Name + " needs more than the event itself"}
+			return omis.Placement{Name: omis.Trap, Where: where, Cost: heldCost, Why: steps[i].service.Name + " needs more than the event itself"}
 		}
 	}
 	return omis.Placement{
-		Name: trapped, Where: "in the monitor, on a thread that serves the process",
+		Name: omis.Trap, Where: "in the monitor, on a thread that serves the process",
 		Why: "its actions need nothing but the event itself", Cost: heldCost, Local: true,
 	}
 }
@@ -53,7 +50,7 @@ func because(p omis.Placement, why string) omis.Placement {
 // cautious adds to the placement of a request that is timed by holding threads that its
 // times are not to be trusted where they are short.
 func cautious(p omis.Placement, c *csr) omis.Placement {
-	if p.Name == trapped && c.times {
+	if p.Name == omis.Trap && c.times {
 		p.Why += "; what it costs to hold the thread is taken off its times only as far as that is always the same: those below 100 µs mean little"
 	}
 	return p

@@ -165,6 +165,9 @@ func TestSpendingOfHeldThreads(t *testing.T) {
 	if s := b.spent("c_1"); s.Hits != 4 || s.Outside != 4*9000 || s.Inside != 0 {
 		t.Errorf("held: %+v", s)
 	}
+	if x, err := b.tool.State("c_1"); err != nil || !x.Placement.Measured || !x.Placement.Rough() {
+		t.Errorf("the cost of holding depends on other load: %+v, %v", x.Placement, err)
+	}
 	b.ask(": csr_disable([c_1])")
 	p.Reach(11, 0x10, 100)
 	if s := b.spent("c_1"); s.Hits != 4 || s.Outside != 4*9000 {
@@ -181,6 +184,13 @@ func TestSpendingByRoughCosts(t *testing.T) {
 	time.Sleep(5 * time.Millisecond) // the clock is not read at each question
 	if s := b.spent("c_1"); s.CPU != 2e9 || s.Hits != 1 || s.Inside != 1 || !s.Rough {
 		t.Errorf("got %+v", s)
+	}
+	if x, err := b.tool.State("c_1"); err != nil || !x.Placement.Rough() {
+		t.Errorf("placed as %+v, %v", x.Placement, err)
+	}
+	b.node.SetCost("fake", "kind", program.Cost{Count: 2, Time: 2})
+	if x, err := b.tool.State("c_1"); err != nil || x.Placement.Rough() {
+		t.Errorf("with figures of the machine, placed as %+v, %v", x.Placement, err)
 	}
 }
 

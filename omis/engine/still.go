@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"mirador/omis"
 )
 
 // stillness keeps a process suspended while requests move from one placement to another:
@@ -48,7 +50,7 @@ func (s *stillness) prepare(moving []*subscription) {
 		if !m.csr.times {
 			continue
 		}
-		n.calibrate(trapped)
+		n.calibrate(omis.Trap)
 		if m.placed != nil {
 			n.calibrate(m.placed.placer.Name())
 		}
