@@ -24,9 +24,11 @@ func newPost(g *globals) *cobra.Command {
 		Long: `Posts a MIR document (snapshotreq, sirreq, instrreq, ctrlreq) and prints the
 document that answers it: indented on a terminal, as it came anywhere else. With
 one application no name is needed. It asks for the gateway's extensions: where a
-probe runs, and what it costs. An errors document is printed too, and the exit
+probe runs, and what it costs. A snapshotreq lists the goroutines of Go programs only
+with gateway:goroutines="true". An errors document is printed too, and the exit
 status is 1.`,
 		Example: `  echo '<snapshotreq named="true" stack="8"/>' | mirador post -
+  echo '<snapshotreq stack="6" xmlns:gateway="urn:mirador:gateway" gateway:goroutines="true"/>' | mirador post -
   mirador post --app mmul request.xml
   mirador post --explain request.xml`,
 		Args: arguments(cobra.ExactArgs(1)),

@@ -10,6 +10,7 @@ import (
 
 	"mirador/mir/translate"
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/program"
 	"mirador/omis/syntax"
 	"mirador/probes"
@@ -24,7 +25,8 @@ type application struct {
 
 type process struct {
 	translate.Process
-	pid int
+	pid        int
+	goroutines []node.GoroutineInfo
 }
 
 // parseTargets reads the targets section: node, process, thread, module and
@@ -79,6 +81,16 @@ func (p *process) line(f []string) error {
 		}
 		program := p.Modules[len(p.Modules)-1].Program
 		program.Units = append(program.Units, u)
+	case f[0] == "goroutine" && len(f) >= 5:
+		g := node.GoroutineInfo{State: f[2], Reason: strings.Join(f[5:], " ")}
+		fmt.Sscan(f[1], &g.ID)
+		fmt.Sscan(f[3], &g.TID)
+		for _, frame := range strings.Split(f[4], ",") {
+			var pc uint64
+			fmt.Sscan(frame, &pc)
+			g.Frames = append(g.Frames, node.Frame{PC: pc})
+		}
+		p.goroutines = append(p.goroutines, g)
 	default:
 		return fmt.Errorf("cannot read %q", strings.Join(f, " "))
 	}
@@ -89,7 +101,7 @@ func exits(u sir.Unit) ([]uint64, error) { return u.Exits, nil }
 
 // config is a registry's configuration over an application and a tool.
 func (app *application) config(tool omis.Tool) probes.Config {
-	return probes.Config{Node: app.node.Name, Monitor: scripted{tool}, Programs: app}
+	return probes.Config{Node: app.node.Name, Monitor: scripted{tool}, Programs: app, Goroutines: app.goroutines}
 }
 
 // scripted is a monitor with one tool.
@@ -108,6 +120,15 @@ func (app *application) Modules(_ context.Context, pid int) ([]translate.Module,
 
 func (app *application) Resolver(_ context.Context, pid int) (func(uint64, bool) string, error) {
 	return func(pc uint64, first bool) string { return fmt.Sprintf("%s+%#x", app.byPID(pid).Name, pc) }, nil
+}
+
+// goroutines lists those of the process, with as many frames as are asked for.
+func (app *application) goroutines(_ context.Context, pid, depth int) (list []node.GoroutineInfo, _ error) {
+	for _, g := range app.byPID(pid).goroutines {
+		g.Frames = g.Frames[:min(depth, len(g.Frames))]
+		list = append(list, g)
+	}
+	return list, nil
 }
 
 func (app *application) byPID(pid int) *process {
