@@ -199,7 +199,15 @@ func TestMalformedReplies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	exact, err := Instrument(&mir.InstrRequest{
+		Region: &mir.CodeRegion{From: "work"}, Metrics: []mir.Metric{{Name: "WC_TIME"}},
+		Measuring: &mir.Measuring{Aggregates: []mir.Function{mir.Variance}},
+	}, targets)
+	if err != nil {
+		t.Fatal(err)
+	}
 	value := rapid.SampledFrom([]omis.Value{
+		omis.List(append([]omis.Value{omis.TokenValue("p_1"), omis.TokenValue("t_1"), omis.Int(-2)}, slices.Repeat([]omis.Value{omis.Uint(math.MaxUint64)}, 8)...)...),
 		{}, omis.Int(-1), omis.Int(3), omis.Float(math.NaN()), omis.String("x"), omis.List(), omis.List(omis.Int(1)),
 		omis.List(omis.TokenValue("p_1"), omis.TokenValue("t_1"), omis.String("x")), omis.TokenValue("_"),
 		omis.List(omis.TokenValue("p_1"), omis.TokenValue("t_1"), omis.Int(1), omis.List(omis.Float(2), omis.Float(1), omis.Int(1), omis.String("x"))),
@@ -217,6 +225,9 @@ func TestMalformedReplies(t *testing.T) {
 		}
 		if vs, err := plan.Values(reply, Handles{Counter: "pa_c_1", Timer: "pa_t_1"}); err == nil {
 			Document([]Reading{{Plan: plan, Values: vs}})
+		}
+		if vs, err := exact.Values(reply, Handles{Timer: "pa_t_1"}); err == nil {
+			Document([]Reading{{Plan: exact, Values: vs}})
 		}
 		NewSnapshot(&mir.SnapshotRequest{Named: true, Stack: 2}, Node{Token: "n_1"}).Read(reply, func(omis.Token, uint64, bool) string { return "" }, nil)
 		plan.Bind(reply)

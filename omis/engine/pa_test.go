@@ -101,6 +101,26 @@ func TestSumsOfCountersAndTimers(t *testing.T) {
 			}
 		}
 	}
+	exact := b.reply(": pa_timer_exact([],0) pa_timer_exact([],2) pa_timer_exact([],3)")
+	rowsOf := func(i int) [][]omis.Value {
+		return slices.Collect(slices.Chunk(exact[i][0].Values[1].List, 11))
+	}
+	apart, all := rowsOf(1), rowsOf(2)
+	if len(apart) != 3 || len(all) != 1 {
+		t.Fatalf("%d exact rows by threads, %d in total", len(apart), len(all))
+	}
+	// The hits of the test are less than four seconds apart, so the upper words are 0.
+	for _, i := range []int{2, 5, 7, 10} { // count, sum_low, sumsq_low, unfinished
+		if sum := apart[0][i].N + apart[1][i].N + apart[2][i].N; all[0][i].N != sum {
+			t.Errorf("exact component %d is %d in total, %d by threads", i, all[0][i].N, sum)
+		}
+	}
+	if got, want := float64(all[0][5].N)/1e9, number(total[0], 4); math.Abs(got-want) > 1e-9*want || got == 0 {
+		t.Errorf("the exact sum is %g s, want %g", got, want)
+	}
+	if status := exact[3][0].Status; status != omis.ParameterError {
+		t.Errorf("level 3 is answered by %v", status)
+	}
 	// Of the second process, an interval was dropped at each start after the first.
 	if number(procs[1], 2) != 0 || number(total[0], 8) != 2 {
 		t.Errorf("rows %v and %v", procs[1], total[0])
