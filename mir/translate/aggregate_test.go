@@ -153,6 +153,32 @@ func TestVarianceOfLongTimes(t *testing.T) {
 	}
 }
 
+// TestErrorOfLongTimes checks the standard error of a sample of durations that differ by less
+// than the rounding of their squares.
+func TestErrorOfLongTimes(t *testing.T) {
+	targets, threads := oneProcess(1)
+	plan, err := Instrument(&mir.InstrRequest{
+		Region: &mir.CodeRegion{From: "f.1"}, Metrics: []mir.Metric{{Name: "WC_TIME"}}, OneIn: 2,
+		Measuring: &mir.Measuring{Aggregates: []mir.Function{mir.Sum}},
+	}, targets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timer := Handles{Timer: "pa_t_1"}
+	measured := timings{"t_1": {36e9 - 500, 36e9 + 500}}
+	row := omis.List(omis.TokenValue("p_1"), omis.TokenValue("t_1"), omis.Int(4), omis.Int(2), omis.Float(36), omis.Float(144),
+		omis.Float(4*36*36), omis.Float(36), omis.Float(36), omis.Int(0), omis.Int(0))
+	reply := append(measured.reply(plan.Read(timer), threads), omis.ServiceResult{{Values: []omis.Value{omis.Int(1), row}}})
+	vs, err := plan.Values(reply, timer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two of four were timed; their variance is 2·500² ns², so the error is 1,414 ns.
+	if got := plan.tuples(vs)[0].Sample.Error; got != "0.001414" {
+		t.Errorf("the error is %s, want 0.001414", got)
+	}
+}
+
 // TestTokensOfAnEvent checks that the tokens of an event contain every requested process and
 // thread, and none twice (OMIS 7.2.3).
 func TestTokensOfAnEvent(t *testing.T) {

@@ -93,7 +93,7 @@ func (p *Plan) createTimer(clock string) string {
 }
 
 // readTimer returns the actions that read a timer by threads: also the estimates if it
-// samples, and the histogram if percentiles are requested. A variance needs exact sums.
+// samples, and the histogram if percentiles are requested.
 func (p *Plan) readTimer(t omis.Token) []string {
 	as := []string{call("pa_timer_read", t)}
 	if p.exact() {
@@ -108,8 +108,9 @@ func (p *Plan) readTimer(t omis.Token) []string {
 	return as
 }
 
-// exact reports whether a statistic needs the sums of timers in whole nanoseconds.
-func (p *Plan) exact() bool { return slices.Contains(p.Functions, mir.Variance) }
+// exact reports whether a variance is computed: it needs the sums of timers in whole
+// nanoseconds. The standard error of an estimate comes from a variance, too.
+func (p *Plan) exact() bool { return p.OneIn > 0 || slices.Contains(p.Functions, mir.Variance) }
 
 // sampleRows reads pa_timer_estimate: process and thread, followed by count, timed, last and
 // sum, and values that pa_timer_read has, too.
