@@ -13,9 +13,9 @@ import (
 // equal.
 func TestReason(t *testing.T) {
 	for refusal, want := range map[string]string{
-		"no code can be put at 0x401000: execution leaves the function within its 5 bytes":              "execution leaves the function within its 5 bytes",
-		"no code can be put at 0x1: the instruction at 0x40 is not known, nor is 0x41":   "the instruction at … is not known, nor is …",
-		"no code can be put at 0x1: there may be too little room: no code: 0x40 changes": "there may be too little room: no code: … changes",
+		"no code can be put at 0x401000: execution leaves the function within its 5 bytes": "execution leaves the function within its 5 bytes",
+		"no code can be put at 0x1: the instruction at 0x40 is not known, nor is 0x41":     "the instruction at … is not known, nor is …",
+		"no code can be put at 0x1: there may be too little room: no code: 0x40 changes":   "there may be too little room: no code: … changes",
 	} {
 		if got := reason(&program.Refusal{Why: refusal}); got != want {
 			t.Errorf("%s: %s", refusal, got)
