@@ -28,6 +28,7 @@ type command interface{ do(o *owner) }
 type mailbox struct {
 	thread  atomic.Int32 // the owner's thread id
 	waiting atomic.Bool
+	again   atomic.Bool   // a ring will be repeated
 	wake    chan struct{} // for an owner with nobody to wait for
 
 	mu     sync.Mutex
@@ -50,7 +51,9 @@ func (m *mailbox) post(c command) bool {
 	return true
 }
 
-// ring gets the owner to look, now or a moment later.
+// ring gets the owner to look, now or a moment later. The ring is repeated once for all
+// commands that wait: the kernel queues each real-time signal, so a repetition for every
+// command would keep the owner's thread in its signal handler.
 func (m *mailbox) ring() {
 	select {
 	case m.wake <- struct{}{}:
@@ -59,11 +62,14 @@ func (m *mailbox) ring() {
 	if m.waiting.Load() {
 		// ESRCH: the owner's thread has ended, and with it the need.
 		_ = unix.Tgkill(os.Getpid(), int(m.thread.Load()), bell)
-		time.AfterFunc(ringAgain, m.ringUntilTaken)
+		if m.again.CompareAndSwap(false, true) {
+			time.AfterFunc(ringAgain, m.ringUntilTaken)
+		}
 	}
 }
 
 func (m *mailbox) ringUntilTaken() {
+	m.again.Store(false) // first: a command that comes after the look below repeats its ring
 	if !m.empty() {
 		m.ring()
 	}
