@@ -108,7 +108,7 @@ static void start_element(reader *r)
 	int bound = (unsigned char) *r->at++, own = (unsigned char) *r->at++;
 	for (int i = 0; i < bound; i++) {
 		namespaces[2 * i] = text_or_null(r);
-		namespaces[2 * i + 1] = text_or_null(r);
+		namespaces[2 * i + 1] = text(r); // empty for xmlns="", never NULL
 	}
 	for (int i = 0; i < own; i++) {
 		attributes[5 * i] = text(r);
