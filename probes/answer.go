@@ -12,17 +12,16 @@ import (
 
 // Options of an answer.
 type Options struct {
-	// Explain answers with a *mir.Explain, which says what would be done, and
-	// does nothing.
+	// Explain asks for a *mir.Explain with what the request would do, without doing it.
 	Explain bool
 }
 
-// Answer carries out a snapshot, an instrumentation or a control request. The
-// document is nil where MIR has no answer to a request that was done: one that
-// sets defaults, or only flushes. AsErrors lists what is wrong.
+// Answer executes a snapshot, an instrumentation or a control request. The document is nil if
+// MIR defines no answer: for a request that only sets defaults or flushes. AsErrors returns the
+// single errors.
 //
-// Each error has a place in the request, that of the root element where it is about nothing
-// in particular, and they come in the order of the document.
+// Each error has a position in the request, at least that of the root element. The errors are in
+// the order of the document.
 func (a *App) Answer(ctx context.Context, doc mir.Document, o Options) (mir.Document, error) {
 	answer, err := a.answer(ctx, doc, o)
 	return answer, placed(err, mir.PositionOf(doc))
@@ -50,7 +49,7 @@ func (a *App) snapshot(ctx context.Context, d *mir.SnapshotRequest, o Options) (
 		once(x, s.Request)
 		return x, nil
 	}
-	reply, err := a.request(ctx, s.Request)
+	reply, err := a.tool.request(ctx, s.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -62,15 +61,14 @@ func (a *App) snapshot(ctx context.Context, d *mir.SnapshotRequest, o Options) (
 	return snap, nil
 }
 
-// resolver makes the symboliser of each process once for a snapshot. failed
-// takes the first error: addresses without names are no answer to a request for
-// a call stack.
+// resolver returns a translate.Resolver that reads the symbols of each process once. failed gets
+// the first error: addresses without names are no answer to a request for call stacks.
 func (a *App) resolver(ctx context.Context, failed *error) translate.Resolver {
 	made := make(map[omis.Token]func(uint64, bool) string)
 	return func(token omis.Token, pc uint64, first bool) string {
 		resolve, ok := made[token]
 		if !ok {
-			p, _ := a.process(token)
+			p, _ := a.processes.find(token)
 			var err error
 			if resolve, err = a.registry.config.Programs.Resolver(ctx, p.PID); err != nil && *failed == nil {
 				*failed = failf(CannotBeDone, "cannot name the addresses of process %s: %v", token, err)
@@ -87,7 +85,7 @@ func (a *App) resolver(ctx context.Context, failed *error) translate.Resolver {
 // goroutines lists the goroutines of the application's processes.
 func (a *App) goroutines(ctx context.Context) translate.Goroutines {
 	return func(token omis.Token, depth int) ([]node.GoroutineInfo, error) {
-		p, ok := a.process(token)
+		p, ok := a.processes.find(token)
 		if !ok || a.registry.config.Goroutines == nil {
 			return nil, nil
 		}
@@ -99,60 +97,47 @@ func (a *App) goroutines(ctx context.Context) translate.Goroutines {
 	}
 }
 
-// machine is the node that the application's processes run on.
+// machine returns the node of the application's processes.
 func (a *App) machine() translate.Node {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return translate.Node{Token: a.node, Name: a.registry.config.Node}
 }
 
-// targets says what the application consists of now. Modules are asked for only
-// where a region has to be found.
+// targets returns the present processes of the application. With region it includes their
+// modules, in which a region can be found.
 func (a *App) targets(ctx context.Context, region bool) (*translate.Targets, error) {
-	snap, err := a.snapshot(ctx, &mir.SnapshotRequest{}, Options{})
+	t := &translate.Targets{Node: a.machine()}
+	s := translate.NewSnapshot(&mir.SnapshotRequest{}, t.Node)
+	reply, err := a.tool.request(ctx, s.Request)
 	if err != nil {
 		return nil, err
 	}
-	t := &translate.Targets{Node: a.machine()}
-	for _, e := range processesOf(snap.(*mir.Snapshot).Entities) {
-		p := translate.Process{Token: omis.Token(e.ID)}
-		for _, th := range e.Children {
-			p.Threads = append(p.Threads, translate.Thread{Token: omis.Token(th.ID), Master: th.Master})
-		}
-		if region {
-			known, _ := a.process(p.Token)
-			if p.Modules, err = a.registry.config.Programs.Modules(ctx, known.PID); err != nil {
-				return nil, failf(CannotBeDone, "cannot read the structure of process %s: %v", p.Token, err)
-			}
-		}
-		t.Processes = append(t.Processes, p)
+	if t.Processes, err = s.Processes(reply); err != nil {
+		return nil, err
 	}
 	if len(t.Processes) == 0 {
 		return nil, failf(Conflict, "application %s has no process any more", a.name)
 	}
+	for i := range t.Processes {
+		p := &t.Processes[i]
+		if !region {
+			break
+		}
+		if p.Modules, err = a.registry.config.Programs.Modules(ctx, p.PID); err != nil {
+			return nil, failf(CannotBeDone, "cannot read the structure of process %s: %v", p.Token, err)
+		}
+	}
 	return t, nil
 }
 
-// processesOf are the processes of a snapshot, inside nodes or not.
-func processesOf(es []mir.Entity) []mir.Entity {
-	var found []mir.Entity
-	for i := range es {
-		if es[i].Kind == mir.Process {
-			found = append(found, es[i])
-		} else {
-			found = append(found, processesOf(es[i].Children)...)
-		}
-	}
-	return found
-}
-
-// addressed is a probe with the place in the request that names it.
+// addressed is a probe with the position in the request that names it.
 type addressed struct {
 	*Probe
 	pos mir.Position
 }
 
-// blame gives errors the place of the probe, where they have none of their own.
+// blame adds the position of the probe to errors without a position.
 func (p addressed) blame(err error) Errors {
 	var es Errors
 	for _, e := range AsErrors(err) {
@@ -164,8 +149,7 @@ func (p addressed) blame(err error) Errors {
 	return es
 }
 
-// find returns the probes that a control request names, or all that is wrong
-// with the names.
+// find returns the probes that a control request names, or the errors of all wrong names.
 func (a *App) find(refs []mir.ProbeRef) ([]addressed, error) {
 	var found []addressed
 	var errs Errors

@@ -9,24 +9,26 @@ import (
 	"mirador/mir/translate"
 )
 
-// A probe may have a budget: a share of its processes' time. While it takes more it is
-// of no use to anybody, since what it measures is mostly itself; so it is deactivated,
-// and says so. Whoever wants it all the same activates it again.
+// A probe may have a budget: a share of its processes' time. A probe that takes more mostly
+// measures itself, so the gateway deactivates it and reports that in its notice. A request can
+// activate it again.
 
 const (
-	// weighEvery is how often a probe on a budget is looked after, patience how often in
-	// a row it may take too much: one window may hold what is rare.
+	// weighEvery is the length of the windows in which the share of a probe with a budget is
+	// measured. After patience windows in succession that exceed the budget, the probe is
+	// deactivated: a single window may contain a rare burst.
 	weighEvery = 250 * time.Millisecond
 	patience   = 2
 )
 
-// scales weigh a probe on a budget. They belong to the goroutine of the probe.
+// scales compare the cost of a probe with its budget. Only the goroutine of the probe's schedule
+// uses them.
 type scales struct {
 	meter
-	over int // how often in a row it took too much
+	over int // windows in succession that exceeded the budget
 }
 
-// weigh is called every weighEvery while a probe is active.
+// weigh is called every weighEvery while the probe is active.
 func (p *Probe) weigh(w *installed, s *scales) {
 	now := s.read(p.spent(w))
 	if !now.tells() || now.Share() <= w.budget {
@@ -40,8 +42,8 @@ func (p *Probe) weigh(w *installed, s *scales) {
 	p.app.registry.relieving.Go(func() { p.relieve(w, now) })
 }
 
-// relieve deactivates a probe that took too much, unless it has been changed meanwhile.
-// It must not run on the goroutine of the probe, which it ends.
+// relieve deactivates a probe that exceeded its budget, unless it has changed in the meantime.
+// It must not run on the goroutine of the probe's schedule, because it ends that goroutine.
 func (p *Probe) relieve(w *installed, now window) {
 	ctx := context.Background()
 	a := p.app
@@ -64,16 +66,16 @@ func (p *Probe) relieve(w *installed, now window) {
 	p.mu.Lock()
 	p.notice = notice
 	p.mu.Unlock()
-	a.registry.config.Log.Warn("a probe took more than its budget", "probe", p.id, "app", a.name, "what", notice)
+	a.registry.config.Log.Warn("a probe exceeded its budget", "probe", p.id, "app", a.name, "what", notice)
 	if err := a.writeDown(); err != nil {
-		p.complain(ctx, "cannot write down that a probe was deactivated", err)
+		p.complain(ctx, "cannot write to the journal that a probe was deactivated", err)
 	}
 	p.announce(ctx, notice)
 }
 
-// announce tells those who listen to a probe what became of it, with its last value.
+// announce sends the probe's last value with a notice to its destinations.
 func (p *Probe) announce(ctx context.Context, notice string) {
-	if p.audience.empty() {
+	if p.outlet.Empty() {
 		return
 	}
 	last := &mir.Measurement{ProbeID: p.id}
@@ -81,8 +83,8 @@ func (p *Probe) announce(ctx context.Context, notice string) {
 		last = translate.Document([]translate.Reading{r})
 	}
 	last.Notice = notice
-	p.audience.send(last)
+	p.outlet.Send(last)
 }
 
-// percent is a share as people read it.
+// percent formats a share as a percentage.
 func percent(share float64) string { return fmt.Sprintf("%.3g%%", share*100) }

@@ -8,9 +8,8 @@ import (
 	"mirador/mir"
 )
 
-// control carries out a control request (MIR 5). VALUE waits for no change;
-// the other actions are changes, done at once: only flush="true" makes one
-// install the probes that wait.
+// control executes a control request (MIR 5). VALUE does not wait for changes. The other actions
+// are changes that happen at once; they install waiting probes only with flush="true".
 func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mir.Document, error) {
 	found, err := a.find(r.Probes)
 	if err != nil {
@@ -27,11 +26,11 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 	}
 	a.op.Lock()
 	defer a.op.Unlock()
-	if found, err = a.find(r.Probes); err != nil { // again: now nobody changes them
+	if found, err = a.find(r.Probes); err != nil { // again: until now another request could change them
 		return nil, err
 	}
 	if r.Flush {
-		a.flush(ctx, nil, nil) // a probe of this request that cannot be installed says so below
+		a.flush(ctx, nil, nil) // errors of this request's probes are reported below
 		if err := a.writeDown(); err != nil {
 			return nil, err
 		}
@@ -46,8 +45,7 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 	return done, nil
 }
 
-// consistent refuses changes along with actions that change nothing or end
-// everything.
+// consistent refuses a new definition together with VALUE, which changes nothing, or REMOVE.
 func consistent(r *mir.ControlRequest) error {
 	if !redefines(r) || r.Action != mir.Value && r.Action != mir.Remove {
 		return nil
@@ -55,14 +53,14 @@ func consistent(r *mir.ControlRequest) error {
 	return failf(Invalid, "%s does not change what a probe measures: leave metric, measuring, entities and budget out, or use ACTIVATE, DEACTIVATE or RESET", r.Action)
 }
 
-// redefines tells whether a control request changes the definition of probes.
+// redefines reports whether a control request changes the definition of probes.
 func redefines(r *mir.ControlRequest) bool {
 	return len(r.Metrics) > 0 || r.Measuring != nil || len(r.Entities) > 0 || r.Budget > 0
 }
 
-// act changes probes: those that are removed, activated or deactivated in the monitor all at
-// once, others one after the other.
-// All are tried; the errors say which ones did not follow.
+// act changes probes. It removes, activates or deactivates all of them in the monitor at once,
+// and makes other changes one after the other. It continues after an error, and the errors name
+// the probes that failed.
 func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []addressed) (mir.Document, error) {
 	var errs Errors
 	if r.Action == mir.Remove {
@@ -91,7 +89,7 @@ func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []addressed)
 	return acknowledgement(found, r.Extended()), nil
 }
 
-// inState are the probes that are in a state.
+// inState returns the probes that are in a state.
 func inState(ps []addressed, which State) []*Probe {
 	var list []*Probe
 	for _, p := range ps {
@@ -102,8 +100,8 @@ func inState(ps []addressed, which State) []*Probe {
 	return list
 }
 
-// acknowledgement is the probe document, for several probes a measurement
-// document with their ids alone.
+// acknowledgement returns the probe document; for several probes, a measurement document with
+// only their ids.
 func acknowledgement(ps []addressed, extended bool) mir.Document {
 	if len(ps) == 1 {
 		return ps[0].document(extended)
@@ -115,7 +113,7 @@ func acknowledgement(ps []addressed, extended bool) mir.Document {
 	return m
 }
 
-// obey changes one probe.
+// obey executes a control request on one probe.
 func (p *Probe) obey(ctx context.Context, r *mir.ControlRequest) error {
 	if state, _ := p.now(); state == Failed {
 		return p.broken()
@@ -136,9 +134,9 @@ func (p *Probe) obey(ctx context.Context, r *mir.ControlRequest) error {
 	return p.reset(ctx)
 }
 
-// redefine changes what a probe measures; what the request leaves out remains
-// (MIR 5). Other statistics or times go on with the values there are; other
-// metrics or entities begin anew, at the same place.
+// redefine changes what a probe measures, except for what the request omits (MIR 5). After a
+// change of only statistics or times the probe keeps its values. With other metrics or entities
+// it starts anew under the same id.
 func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 	next := p.request
 	next.Measuring = overlay(p.request.Measuring, r.Measuring)
@@ -174,7 +172,7 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 		return err
 	}
 	if state == Active {
-		if err := p.app.do(ctx, w.plan.Enable(w.handles)); err != nil {
+		if err := p.app.tool.do(ctx, w.plan.Enable(w.handles)); err != nil {
 			p.app.clear(ctx, w.plan, w.handles)
 			return err
 		}
@@ -182,23 +180,23 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 	p.app.place(w)
 	p.meter.begin(p.spent(w))
 	p.swap(state, w, unplaced(next))
-	// Written before the old ones go: after a kill either of the two is there.
-	return errors.Join(p.writeDown(), p.keepSamples(w, true), p.app.do(ctx, old.plan.Remove(old.handles)))
+	// The journal comes before the removal: after a SIGKILL it names one of the two definitions.
+	return errors.Join(p.writeDown(), p.keepSamples(w, true), p.app.tool.do(ctx, old.plan.Remove(old.handles)))
 }
 
-// swap puts a new definition in the place of the old one.
+// swap replaces the definition.
 func (p *Probe) swap(state State, w *installed, next mir.InstrRequest) {
-	p.undeliver()
+	p.stopSchedule()
 	p.mu.Lock()
 	p.request, p.work = next, w
 	p.touch()
 	p.mu.Unlock()
 	if state == Active {
-		p.deliver(w)
+		p.startSchedule(w)
 	}
 }
 
-// measurement is a measurement document as any document. A nil pointer must not
+// measurement returns a measurement document as a mir.Document, so that a nil pointer does not
 // become a document that is not nil.
 func measurement(m *mir.Measurement, err error) (mir.Document, error) {
 	if err != nil {

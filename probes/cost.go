@@ -9,17 +9,17 @@ import (
 	"mirador/omis"
 )
 
-// spent is what the requests of a probe have cost so far; ok is false where that is not
-// known, as of a probe without a region.
+// spent returns what the requests of a probe have cost so far. ok is false if that is unknown,
+// as for a probe without a region.
 func (p *Probe) spent(w *installed) (s omis.Spending, ok bool) {
 	if len(w.handles.Requests) == 0 {
 		return s, false
 	}
-	s, err := p.app.tool.Spent(w.handles.Requests)
+	s, err := p.app.tool.connected().Spent(w.handles.Requests)
 	return s, err == nil
 }
 
-// cost is what the probe has cost, and costs now; nil: not known.
+// cost returns what the probe has cost and costs now, nil if that is unknown.
 func (p *Probe) cost(w *installed, budget float64) *mir.Cost {
 	if state, _ := p.now(); state == Active {
 		p.meter.read(p.spent(w))
@@ -36,45 +36,45 @@ func (p *Probe) cost(w *installed, budget float64) *mir.Cost {
 	return c
 }
 
-// priced tells whether what is noted of the placements was measured.
+// priced reports whether the recorded costs of the placements were measured.
 func (w *installed) priced() bool {
 	all := w.placements.Load()
 	return all == nil || !slices.ContainsFunc(*all, func(p mir.Placement) bool { return !p.Measured })
 }
 
-// meter tells what a probe costs from what it has cost at different times. Its methods
-// may be called from any goroutine.
+// meter computes the cost of a probe from its spending at different times. Its methods may be
+// called from any goroutine.
 type meter struct {
 	mu    sync.Mutex
 	known bool
 	first reading // when the probe was activated
 	last  reading // when it was read last
-	now   window  // the time before that
+	now   window  // the time up to last
 }
 
-// reading is what a probe had cost at a time.
+// reading is the spending of a probe at one time.
 type reading struct {
 	omis.Spending
 	at time.Time
 }
 
-// window is what a probe has cost in some time.
+// window is the spending of a probe during some time.
 type window struct {
 	omis.Spending
 	took time.Duration
 }
 
-// leastWeighed is how long processes must have run for a share of that to mean
-// something, in nanoseconds.
+// leastWeighed is the least time of its processes, in nanoseconds, for which the share of a
+// probe means something.
 const leastWeighed = 10e6
 
-// tells whether what was spent in the window says something about other times.
+// tells reports whether the window is long enough to predict the cost at other times.
 func (w window) tells() bool { return w.took >= shortest/2 && w.CPU+w.Outside >= leastWeighed }
 
-// shortest is how long a probe is watched at least before what it costs is said anew.
+// shortest is the least time between two readings.
 const shortest = 100 * time.Millisecond
 
-// begin notes that the probe begins to cost something.
+// begin starts the measurement when the probe is activated.
 func (m *meter) begin(s omis.Spending, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,8 +83,8 @@ func (m *meter) begin(s omis.Spending, ok bool) {
 	m.last = m.first
 }
 
-// read notes what the probe has cost so far. Of the first window it says at once what
-// there is to say.
+// read takes a reading and returns the latest window. The first window is returned even if it is
+// short.
 func (m *meter) read(s omis.Spending, ok bool) window {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,8 +101,8 @@ func (m *meter) read(s omis.Spending, ok bool) window {
 	return m.now
 }
 
-// end notes what the probe has cost in the end. What it cost lately is what it did before
-// it was ended, and not in the instants between.
+// end takes the last reading of a probe that is being deactivated. If the time since the
+// previous reading is too short, the previous window remains.
 func (m *meter) end(s omis.Spending, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,14 +115,14 @@ func (m *meter) end(s omis.Spending, ok bool) {
 	m.last = reading{s, time.Now()}
 }
 
-// lately has the meter say that this is what the probe cost lately.
+// lately replaces the latest window.
 func (m *meter) lately(w window) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.now = w
 }
 
-// cost is what there is to say.
+// cost returns the cost so far and in the latest window, nil if it is unknown.
 func (m *meter) cost() *mir.Cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()

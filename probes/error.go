@@ -10,11 +10,11 @@ import (
 	"mirador/mir/translate"
 )
 
-// Error is why a request was not done. Its Pos is the place in the document
-// that is to blame.
+// Error is the reason why a request failed. Its Pos is the position in the document that caused
+// the error.
 type Error = translate.Error
 
-// Kind tells what a caller can do about an Error.
+// Kind tells a caller what to do about an Error.
 type Kind = translate.ErrorKind
 
 // The kinds of errors.
@@ -27,11 +27,11 @@ const (
 	Unavailable  = translate.Unavailable
 )
 
-// Errors is everything that is wrong with one request.
+// Errors has all errors of a request.
 type Errors = translate.Errors
 
-// AsErrors lists the errors of an answer, one by one. What is none of ours, such
-// as a context that ended, becomes one of kind Unavailable.
+// AsErrors returns the single errors of an answer. An error of another type, such as that of a
+// context, gets the kind Unavailable.
 func AsErrors(err error) Errors {
 	var one *Error
 	var several interface{ Unwrap() []error }
@@ -58,8 +58,8 @@ func failf(k Kind, format string, args ...any) *Error {
 	return translate.Errorf(k, mir.Position{}, format, args...)
 }
 
-// placed gives errors that have no place that of the request, and puts all of them in the
-// order of the document. What is no error of a request is returned as it is.
+// placed adds the position of the request to errors without a position, and sorts the errors by
+// position. It returns an error of another type unchanged.
 func placed(err error, request mir.Position) error {
 	var one *Error
 	if !errors.As(err, &one) || errors.Is(err, context.Canceled) {
@@ -78,7 +78,7 @@ func placed(err error, request mir.Position) error {
 	return collected(all)
 }
 
-// collected is es as an error, nil where there is none.
+// collected returns es as an error, nil if it is empty.
 func collected(es Errors) error {
 	switch len(es) {
 	case 0:

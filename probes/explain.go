@@ -11,8 +11,9 @@ import (
 	"mirador/omis"
 )
 
-// explain says what an instrumentation request would be. The tokens of what it
-// would create are numbered from 1; the real ones are given out when it is done.
+// explain returns the OMIS requests of an instrumentation request without sending them. The
+// tokens of objects that it would create are numbered from 1; the real numbers are known only
+// afterwards.
 func (a *App) explain(plan *translate.Plan, activated bool) (*mir.Explain, error) {
 	h := imagined(plan)
 	conditional := plan.Conditional(h)
@@ -38,9 +39,9 @@ func (a *App) explain(plan *translate.Plan, activated bool) (*mir.Explain, error
 	return x, nil
 }
 
-// placement is where a conditional request runs, or would run.
+// placement returns where a conditional request would run.
 func (a *App) placement(request string) (mir.Placement, error) {
-	x, err := a.tool.Explain(request)
+	x, err := a.tool.connected().Explain(request)
 	if err != nil {
 		return mir.Placement{}, failf(CannotBeDone, "%v", err)
 	}
@@ -52,12 +53,12 @@ func inDocument(x omis.Explanation) mir.Placement {
 	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: x.Placement.Cost, Measured: x.Placement.Measured, Rough: x.Placement.Rough(), Bias: float64(x.Bias)}
 }
 
-// place notes the different places where the conditional requests of a probe run.
-// They change when it is activated: what one of them needs may move the others.
+// place records the different placements of a probe's conditional requests. Activating the probe
+// may change them, and so may other probes.
 func (a *App) place(w *installed) {
 	var all []mir.Placement
 	for _, request := range w.handles.Requests {
-		x, err := a.tool.State(request)
+		x, err := a.tool.connected().State(request)
 		if p := inDocument(x); err == nil && p.Where != "" && !slices.Contains(all, p) {
 			all = append(all, p)
 		}
@@ -69,11 +70,11 @@ func (a *App) place(w *installed) {
 	w.placedAt.Store(time.Now().UnixNano())
 }
 
-// placementsAge is how old may be what is told of where a probe's requests run: other
-// requests may move them.
+// placementsAge is the age at which the recorded placements of a probe are obsolete, because
+// other requests may have changed them.
 const placementsAge = 200 * time.Millisecond
 
-// placeAgain is place for a probe that is active, if that was long ago.
+// placeAgain calls place for an active probe if its recorded placements are obsolete.
 func (p *Probe) placeAgain(w *installed) {
 	if state, _ := p.now(); state == Active && time.Since(time.Unix(0, w.placedAt.Load())) >= placementsAge {
 		p.app.place(w)
@@ -82,8 +83,8 @@ func (p *Probe) placeAgain(w *installed) {
 
 var requestToken = regexp.MustCompile(`\b` + string(omis.ClassCSR) + `_[0-9]+\b`)
 
-// named replaces the tokens of requests by the probes that they belong to: a client knows
-// these.
+// named replaces the tokens of conditional requests by the ids of their probes, which clients
+// know.
 func (a *App) named(why string) string {
 	return requestToken.ReplaceAllStringFunc(why, func(token string) string {
 		for _, p := range a.Probes() {
@@ -95,15 +96,14 @@ func (a *App) named(why string) string {
 	})
 }
 
-// once adds a request that is executed once, if it is one.
+// once adds a request that is executed once, unless it is empty.
 func once(x *mir.Explain, request string) {
 	if request != "" {
 		x.Requests = append(x.Requests, mir.ExplainedRequest{Text: request})
 	}
 }
 
-// imagined are handles as a monitor that has created nothing yet would give
-// them out.
+// imagined returns the handles of a plan as a monitor without any objects would assign them.
 func imagined(plan *translate.Plan) (h translate.Handles) {
 	if plan.Counts() {
 		h.Counter = "pa_c_1"
@@ -121,7 +121,7 @@ func imagined(plan *translate.Plan) (h translate.Handles) {
 	return h
 }
 
-// explainControl says what a control request would send for installed probes.
+// explainControl returns what a control request would send for installed probes.
 func explainControl(r *mir.ControlRequest, ps []addressed) (mir.Document, error) {
 	if redefines(r) {
 		return nil, failf(CannotBeDone, "a change of a probe is not explained: explain an instrreq with the same metrics and entities")
@@ -135,7 +135,7 @@ func explainControl(r *mir.ControlRequest, ps []addressed) (mir.Document, error)
 	return x, nil
 }
 
-// request is what an action sends.
+// request returns the request that executes an action on the probe.
 func (w *installed) request(action mir.Action) string {
 	switch action {
 	case mir.Activate:

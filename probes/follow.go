@@ -9,10 +9,10 @@ import (
 	"mirador/omis"
 )
 
-// follow takes processes that joined the application into the probes that
-// measure whoever there is: those whose entities are symbols, or none (MIR 4,
-// OMIS 5.5). A process without the region is left out; what else goes wrong does
-// not undo the joining, it is logged. op is held.
+// follow installs probes in processes that joined the application, if they measure all
+// processes: those with symbols as entities, or with none (MIR 4, OMIS 5.5). It skips processes
+// without the region. Other errors are logged, because the processes have joined anyway. The
+// caller holds op.
 func (a *App) follow(ctx context.Context, joined ...omis.Token) {
 	for _, p := range a.Probes() {
 		_, w := p.now()
@@ -30,8 +30,7 @@ func (a *App) follow(ctx context.Context, joined ...omis.Token) {
 	}
 }
 
-// extend installs the probe in more processes. The counter and the timer serve
-// them too.
+// extend installs the probe in more processes, with the same counter and timer.
 func (p *Probe) extend(ctx context.Context, w *installed, joined []omis.Token) error {
 	t, err := p.app.targets(ctx, p.request.Region != nil)
 	if err != nil {
@@ -53,7 +52,7 @@ func (p *Probe) extend(ctx context.Context, w *installed, joined []omis.Token) e
 	}
 	state, _ := p.now()
 	if state == Active {
-		if err := p.app.do(ctx, more.Enable(h)); err != nil {
+		if err := p.app.tool.do(ctx, more.Enable(h)); err != nil {
 			return err
 		}
 	}

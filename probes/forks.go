@@ -11,27 +11,26 @@ import (
 )
 
 const (
-	// mostForked is how many forked processes an application takes in. Each has places of
-	// its own for every probe, which stay until the probe is removed.
+	// mostForked bounds the forked processes of an application. For each of them every probe
+	// has places of its own, which remain until the probe is removed.
 	mostForked = 1000
 
-	// forkPatience is how long a forked process waits at its beginning for the probes. The
-	// application may be busy with another change.
+	// forkPatience is how long a forked process waits for the probes before its first
+	// instruction, if the application is busy with another change.
 	forkPatience = 2 * time.Second
 )
 
-// forks is what an application does with processes that its processes fork. The lock op of
-// the application guards it.
+// forks is the state of following forks. The lock op of the application guards it.
 type forks struct {
 	followed bool
-	taken    int                       // forked processes that were taken in
-	requests map[omis.Token]omis.Token // what tells of forks, by the process that forks
+	taken    int                       // forked processes that joined
+	requests map[omis.Token]omis.Token // conditional requests for forks, by process
 }
 
-// Follow makes the application take in what its processes fork, while it has probes that
-// measure all of its processes. A forked process waits at its beginning until the probes
-// are there, so that they miss none of its calls. To hear of forks the monitor traces the
-// processes with ptrace; the rest of the time it does not.
+// Follow adds processes that the application's processes fork, while it has probes that measure
+// all processes. A forked process waits before its first instruction until the probes are
+// installed, so that they miss no call. To detect forks the monitor traces the processes with
+// ptrace, but only as long as such probes exist.
 func (a *App) Follow(ctx context.Context) error {
 	a.op.Lock()
 	defer a.op.Unlock()
@@ -45,14 +44,14 @@ func (a *App) Follow(ctx context.Context) error {
 	return a.watchForks(ctx)
 }
 
-// watchForks makes the monitor tell of the forks of every living process if a probe needs
-// that, and of none otherwise. op is held.
+// watchForks watches the forks of every living process if a probe needs them, otherwise of none.
+// The caller holds op.
 func (a *App) watchForks(ctx context.Context) error {
 	if !a.forks.followed {
 		return nil
 	}
 	needed := a.forks.taken < mostForked && slices.ContainsFunc(a.Probes(), (*Probe).measuresAll)
-	for _, p := range a.Processes() {
+	for _, p := range a.processes.list() {
 		request, watched := a.forks.requests[p.Token]
 		switch {
 		case p.Gone:
@@ -63,7 +62,7 @@ func (a *App) watchForks(ctx context.Context) error {
 			}
 		case !needed && watched:
 			delete(a.forks.requests, p.Token)
-			if err := a.do(ctx, fmt.Sprintf(": csr_delete([%s])", request)); err != nil {
+			if err := a.tool.do(ctx, fmt.Sprintf(": csr_delete([%s])", request)); err != nil {
 				return err
 			}
 		}
@@ -71,17 +70,17 @@ func (a *App) watchForks(ctx context.Context) error {
 	return nil
 }
 
-// measuresAll reports whether the probe stands in all processes of the application.
+// measuresAll reports whether the probe measures its region in all processes of the application.
 func (p *Probe) measuresAll() bool {
 	state, w := p.now()
 	return state != Removed && w != nil && w.plan.Open() && w.plan.OnRegion()
 }
 
-// watchForksOf makes the monitor tell of the forks of a process. The new process is
-// suspended before its first instruction.
+// watchForksOf watches the forks of a process. The new process is suspended before its first
+// instruction.
 func (a *App) watchForksOf(ctx context.Context, process omis.Token) error {
 	request := fmt.Sprintf("thread_creates_proc([%s]) : proc_attach([$new_proc]) thread_suspend([$new_proc]) print([$new_proc])", process)
-	csr, err := a.define(ctx, request, a.forked, 0)
+	csr, err := a.tool.define(ctx, request, a.forked, 0)
 	if err != nil {
 		return err
 	}
@@ -89,11 +88,11 @@ func (a *App) watchForksOf(ctx context.Context, process omis.Token) error {
 		a.forks.requests = make(map[omis.Token]omis.Token)
 	}
 	a.forks.requests[process] = csr
-	return a.do(ctx, fmt.Sprintf(": csr_enable([%s])", csr))
+	return a.tool.do(ctx, fmt.Sprintf(": csr_enable([%s])", csr))
 }
 
-// forked takes the reply that tells of a new process. The monitor must not wait for what
-// follows.
+// forked receives the reply about a new process. It starts a goroutine, because the monitor
+// waits for it.
 func (a *App) forked(r omis.Reply) {
 	if len(r) < 4 || len(r[0]) == 0 || r[0][0].Status != omis.CSRTriggered {
 		return
@@ -107,15 +106,15 @@ func (a *App) forked(r omis.Reply) {
 	}
 }
 
-// takeIn puts the probes into a process that was forked, and lets it go on.
+// takeIn adds a forked process, installs the probes in it and resumes it.
 func (a *App) takeIn(process omis.Token) {
 	ctx := context.Background()
 	log := a.registry.config.Log.With("app", a.name, "process", process)
 	resume := sync.OnceFunc(func() {
 		if a.usable() != nil {
-			return // the monitor resumed it when the application was released
+			return // the release of the application has resumed it
 		}
-		if err := a.do(ctx, fmt.Sprintf(": thread_resume([%s])", process)); err != nil {
+		if err := a.tool.do(ctx, fmt.Sprintf(": thread_resume([%s])", process)); err != nil {
 			log.Warn("cannot resume a forked process", "error", err)
 		}
 	})
@@ -130,17 +129,17 @@ func (a *App) takeIn(process omis.Token) {
 		return
 	}
 	if err := a.admit(ctx, process, false); err != nil {
-		log.Warn("cannot take in a forked process", "error", err)
+		log.Warn("cannot add a forked process", "error", err)
 		return
 	}
 	if a.forks.taken++; a.forks.taken == mostForked {
-		log.Warn("the application follows no more forks: it has taken in as many processes as it can", "processes", mostForked)
+		log.Warn("the application follows no more forks: it has added as many forked processes as it can", "processes", mostForked)
 	}
 	a.follow(ctx, process)
 	if err := a.watchForks(ctx); err != nil {
 		log.Warn("cannot follow the forks of a forked process", "error", err)
 	}
 	if err := a.writeSelf(); err != nil {
-		log.Warn("cannot note a forked process", "error", err)
+		log.Warn("cannot write a forked process to the journal", "error", err)
 	}
 }

@@ -11,9 +11,8 @@ import (
 	"mirador/omis"
 )
 
-// install makes a plan real for a probe: what it counts with, and a conditional
-// request for each of its places, all of them disabled. After an error nothing of it
-// is left.
+// install creates the objects of a plan in the monitor and defines its conditional requests,
+// which are disabled. If it fails, it deletes what it has created.
 func (a *App) install(ctx context.Context, plan *translate.Plan, p *Probe, r *mir.InstrRequest) (*installed, error) {
 	h, err := a.makeObjects(ctx, plan)
 	if err != nil {
@@ -54,7 +53,7 @@ func (a *App) makeObjects(ctx context.Context, plan *translate.Plan) (translate.
 	if create == "" {
 		return translate.Handles{}, nil
 	}
-	reply, err := a.request(ctx, create)
+	reply, err := a.tool.request(ctx, create)
 	if err != nil {
 		return translate.Handles{}, err
 	}
@@ -65,25 +64,24 @@ func (a *App) makeObjects(ctx context.Context, plan *translate.Plan) (translate.
 	return h, err
 }
 
-// watch defines a conditional request of a probe. Nobody waits for its later
-// replies: that its actions went well, at every execution of a region, is not
-// even told, that they did not is logged.
+// watch defines a conditional request of a probe. The monitor sends no replies for successful
+// executions (DontReturnOK); errors are logged.
 func (a *App) watch(ctx context.Context, request string) (omis.Token, error) {
-	return a.define(ctx, request, func(r omis.Reply) {
+	return a.tool.define(ctx, request, func(r omis.Reply) {
 		if err := r.Err(); err != nil {
 			a.registry.config.Log.Warn("conditional request failed", "app", a.name, "request", request, "error", err)
 		}
 	}, omis.DontReturnOK)
 }
 
-// clear takes away what stands of a plan that could not be installed.
+// clear deletes what was created for a plan that could not be installed.
 func (a *App) clear(ctx context.Context, plan *translate.Plan, h translate.Handles) {
-	if err := a.do(context.WithoutCancel(ctx), plan.Remove(h)); err != nil {
+	if err := a.tool.do(context.WithoutCancel(ctx), plan.Remove(h)); err != nil {
 		a.registry.config.Log.Warn("cannot remove half a probe", "app", a.name, "error", err)
 	}
 }
 
-// strike takes probes off the application's lists.
+// strike removes probes from the lists of the application.
 func (a *App) strike(list []*Probe) {
 	gone := make(map[*Probe]bool, len(list))
 	for _, p := range list {

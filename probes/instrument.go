@@ -11,7 +11,7 @@ import (
 	"mirador/omis"
 )
 
-// instrument carries out an instrumentation request (MIR 4).
+// instrument executes an instrumentation request (MIR 4).
 func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (mir.Document, error) {
 	a.op.Lock()
 	defer a.op.Unlock()
@@ -57,8 +57,8 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 	return d, a.writeDown()
 }
 
-// unplaced is a request without the places of its elements: they mean nothing in a later
-// request that an error is about.
+// unplaced returns a request without the positions of its elements, which would be wrong in
+// errors about a later request.
 func unplaced(r mir.InstrRequest) mir.InstrRequest {
 	r.Pos = mir.Position{}
 	if r.Region != nil {
@@ -87,14 +87,14 @@ func unplacedEntities(es []mir.Entity) []mir.Entity {
 	return es
 }
 
-// measuresNothing tells the requests that get no probe: those that only set
-// defaults or flush.
+// measuresNothing reports whether a request creates no probe, because it only sets defaults or
+// flushes.
 func measuresNothing(r *mir.InstrRequest) bool {
 	return r.Region == nil && len(r.Metrics) == 0 && r.Events == 0 && len(r.Entities) == 0
 }
 
-// settings carries out a request without a probe: it sets the defaults of those
-// to come (MIR 4), or flushes those before it.
+// settings executes a request that creates no probe: it sets the defaults of later requests (MIR
+// 4), or flushes earlier ones.
 func (a *App) settings(ctx context.Context, r *mir.InstrRequest) error {
 	if err := checkSettings(r); err != nil {
 		return err
@@ -119,7 +119,7 @@ func checkSettings(r *mir.InstrRequest) error {
 	return collected(translate.CheckMeasuring(r.Measuring, false))
 }
 
-// plan translates a request against the application as it is now.
+// plan translates a request for the present processes.
 func (a *App) plan(ctx context.Context, r *mir.InstrRequest) (*translate.Plan, error) {
 	if err := checkBudget(r); err != nil {
 		return nil, err
@@ -138,8 +138,8 @@ func checkBudget(r *mir.InstrRequest) error {
 	return nil
 }
 
-// replan plans probes that wait again, all against the application as it is now: it may
-// have changed since they were asked for.
+// replan translates the requests of waiting probes again, because the processes may have changed
+// since the requests arrived.
 func (a *App) replan(ctx context.Context, list []*Probe) (map[*Probe]*translate.Plan, map[*Probe]error) {
 	plans, errs := make(map[*Probe]*translate.Plan), make(map[*Probe]error)
 	if len(list) == 0 {
@@ -156,11 +156,11 @@ func (a *App) replan(ctx context.Context, list []*Probe) (map[*Probe]*translate.
 	return plans, errs
 }
 
-// flush installs the probes that wait, in the order of their requests. newest, if there is
-// one, is that of the flushing request, with its plan. Each request stands for itself: all of
-// them are tried, and err is about newest alone, which then is not kept, since its id cannot
-// be told along with the errors. earlier says what is wrong with those before it; their probes
-// are there and say so too.
+// flush installs the waiting probes in the order of their requests. newest is the probe of the
+// flushing request, with its plan; nil if that request creates none. A probe that fails does not
+// affect the others. err has the errors of newest, which is then removed, because an answer with
+// errors cannot contain its id. earlier has the errors of the other probes, which remain as
+// failed probes.
 func (a *App) flush(ctx context.Context, newest *Probe, plan *translate.Plan) (earlier Errors, err error) {
 	var own Errors
 	wrong := func(p *Probe, err error) {
@@ -194,7 +194,7 @@ func (a *App) flush(ctx context.Context, newest *Probe, plan *translate.Plan) (e
 	return earlier, collected(own)
 }
 
-// settle installs a probe that waited, unless it could not be planned.
+// settle installs a waiting probe, unless its request was refused.
 func (a *App) settle(ctx context.Context, p *Probe, plan *translate.Plan, refused error) (err error) {
 	defer func() {
 		if err != nil {
@@ -209,7 +209,7 @@ func (a *App) settle(ctx context.Context, p *Probe, plan *translate.Plan, refuse
 		return err
 	}
 	if !p.isArmed() {
-		a.place(w) // else that is asked when it is activated
+		a.place(w) // activate asks for the placements of an armed one
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,8 +218,8 @@ func (a *App) settle(ctx context.Context, p *Probe, plan *translate.Plan, refuse
 	return nil
 }
 
-// start activates those of installed probes for which that was asked for. It tells which
-// ones failed, and of those nothing is left.
+// start activates the armed ones of some installed probes. It yields those that fail, of which
+// nothing remains in the monitor.
 func (a *App) start(ctx context.Context, list []*Probe) iter.Seq2[*Probe, error] {
 	list = slices.DeleteFunc(list, func(p *Probe) bool { return !p.isArmed() })
 	a.enableAtOnce(ctx, list)
@@ -239,8 +239,8 @@ func (a *App) start(ctx context.Context, list []*Probe) iter.Seq2[*Probe, error]
 	}
 }
 
-// enableAtOnce enables the requests of many probes, which takes much less time than one
-// after the other. What is wrong with one of them it says again when it is activated.
+// enableAtOnce enables the requests of several probes in one request, which is much faster than
+// one after the other. It ignores errors: activating the failed probe reports them again.
 func (a *App) enableAtOnce(ctx context.Context, list []*Probe) {
 	if len(list) < 2 {
 		return
@@ -250,11 +250,11 @@ func (a *App) enableAtOnce(ctx context.Context, list []*Probe) {
 		_, w := p.now()
 		requests = append(requests, w.handles.Requests...)
 	}
-	_ = a.do(ctx, translate.Enable(requests))
+	_ = a.tool.do(ctx, translate.Enable(requests))
 }
 
-// disableAtOnce has the monitor disable the requests of active probes, which takes much less
-// time than one after the other. Those that it fails for are told when each is deactivated.
+// disableAtOnce disables the requests of several probes in one request, as enableAtOnce enables
+// them.
 func (a *App) disableAtOnce(ctx context.Context, list []*Probe) {
 	if len(list) < 2 {
 		return
@@ -264,10 +264,10 @@ func (a *App) disableAtOnce(ctx context.Context, list []*Probe) {
 		_, w := p.now()
 		requests = append(requests, w.handles.Requests...)
 	}
-	_ = a.do(ctx, translate.Disable(requests))
+	_ = a.tool.do(ctx, translate.Disable(requests))
 }
 
-// fail marks a probe that could not be installed.
+// fail records that a probe could not be installed.
 func (p *Probe) fail(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,11 +11,10 @@ import (
 	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/omis/node"
-	"mirador/omis/syntax"
 )
 
-// launch starts a program and sets it going, once everything stands that the
-// application needs to know of it. op is held.
+// launch starts a program, and lets it run after the application's probes are installed. The
+// caller holds op.
 func (a *App) launch(ctx context.Context, l node.Launch) error {
 	if l.Path == "" {
 		return failf(Invalid, "no program to run")
@@ -28,23 +27,23 @@ func (a *App) launch(ctx context.Context, l node.Launch) error {
 		return err
 	}
 	l = located(l)
-	token, err := a.create(ctx, "proc_create", omis.Tokens(node), omis.String(l.Path),
+	token, err := a.tool.create(ctx, "proc_create", omis.Tokens(node), omis.String(l.Path),
 		stringList(l.Args), stringList(l.Env), stringList(l.IO))
 	if err != nil {
 		return err
 	}
 	if err := a.admit(ctx, token, true); err != nil {
-		err = errors.Join(err, a.do(ctx, fmt.Sprintf(": proc_send_signal([%s],9)", token)))
+		err = errors.Join(err, a.tool.do(ctx, fmt.Sprintf(": proc_send_signal([%s],9)", token)))
 		a.expel(ctx, token)
 		return err
 	}
 	a.follow(ctx, token)
-	return a.do(ctx, fmt.Sprintf(": thread_continue([%s])", token))
+	return a.tool.do(ctx, fmt.Sprintf(": thread_continue([%s])", token))
 }
 
-// located says the working directory of a launch in terms of proc_create (OMIS
-// 8.1.2), which has no parameter for it: files become absolute, and PWD, which
-// POSIX defines as the working directory, carries it in the environment.
+// located expresses the working directory of a launch in terms of proc_create (OMIS 8.1.2),
+// which has no parameter for it: it makes file names absolute and sets PWD, which POSIX defines
+// as the working directory.
 func located(l node.Launch) node.Launch {
 	if l.Dir == "" {
 		return l
@@ -68,8 +67,8 @@ func within(dir, file string) string {
 	return path.Join(dir, file)
 }
 
-// attach takes processes into the application; after an error, none of them. op
-// is held.
+// attach adds running processes to the application; if one fails, it adds none. The caller holds
+// op.
 func (a *App) attach(ctx context.Context, pids []int) error {
 	node, err := a.attachNode(ctx)
 	if err != nil {
@@ -78,8 +77,8 @@ func (a *App) attach(ctx context.Context, pids []int) error {
 	var taken []omis.Token
 	var errs Errors
 	for _, pid := range pids {
-		token, err := a.create(ctx, "proc_attach3", omis.Tokens(node), omis.Int(int64(pid)), omis.String(""))
-		if _, known := a.process(token); err == nil && !known {
+		token, err := a.tool.create(ctx, "proc_attach3", omis.Tokens(node), omis.Int(int64(pid)), omis.String(""))
+		if _, known := a.processes.find(token); err == nil && !known {
 			taken = append(taken, token)
 			err = a.admit(ctx, token, false)
 		}
@@ -95,13 +94,12 @@ func (a *App) attach(ctx context.Context, pids []int) error {
 	return collected(errs)
 }
 
-// attachNode takes the node into the tool's scope; attaching twice does nothing
-// (OMIS 8.1.1).
+// attachNode attaches the tool to the node. Attaching twice has no effect (OMIS 8.1.1).
 func (a *App) attachNode(ctx context.Context) (omis.Token, error) {
 	if a.node != "" {
 		return a.node, nil
 	}
-	node, err := a.create(ctx, "node_attach2", omis.String(a.registry.config.Node))
+	node, err := a.tool.create(ctx, "node_attach2", omis.String(a.registry.config.Node))
 	if err != nil {
 		return "", err
 	}
@@ -111,34 +109,21 @@ func (a *App) attachNode(ctx context.Context) (omis.Token, error) {
 	return node, nil
 }
 
-// admit learns what is to be known of a process and looks out for its end.
+// admit adds a process to the table and watches for its end.
 func (a *App) admit(ctx context.Context, token omis.Token, started bool) error {
 	p, err := a.identify(ctx, token)
 	if err != nil {
 		return err
 	}
 	p.Started = started
-	a.list(p)
+	a.processes.add(p)
 	return a.watchEnd(ctx, token)
 }
 
-// list enters a process into the table.
-func (a *App) list(p Process) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.processes = append(a.processes, p)
-	slices.SortFunc(a.processes, func(p, q Process) int {
-		if translate.Before(p.Token, q.Token) {
-			return -1
-		}
-		return 1
-	})
-}
-
-// identify asks for a process' arguments, user and pid.
+// identify asks the monitor for the arguments, user and pid of a process.
 func (a *App) identify(ctx context.Context, token omis.Token) (Process, error) {
 	fields := node.ProcArgv | node.ProcUID | node.ProcLocalID
-	reply, err := a.request(ctx, fmt.Sprintf(": proc_get_info([%s],%#x)", token, fields))
+	reply, err := a.tool.request(ctx, fmt.Sprintf(": proc_get_info([%s],%#x)", token, fields))
 	if err != nil {
 		return Process{}, err
 	}
@@ -166,27 +151,24 @@ func (a *App) identify(ctx context.Context, token omis.Token) (Process, error) {
 	return p, nil
 }
 
-// watchEnd has the monitor tell when a process terminates. Its probes keep
-// their last values then.
+// watchEnd requests an event for the end of a process. Its probes keep their last values then.
 func (a *App) watchEnd(ctx context.Context, token omis.Token) error {
 	ended := func(r omis.Reply) {
 		if len(r) > 0 && len(r[0]) > 0 && r[0][0].Status == omis.CSRTriggered {
-			a.markGone(token)
+			a.processes.markGone(token)
 		}
 	}
-	csr, err := a.define(ctx, fmt.Sprintf("proc_has_terminated([%s]) : print([$proc])", token), ended, 0)
+	csr, err := a.tool.define(ctx, fmt.Sprintf("proc_has_terminated([%s]) : print([$proc])", token), ended, 0)
 	if err != nil {
 		return err
 	}
-	return a.do(ctx, fmt.Sprintf(": csr_enable([%s])", csr))
+	return a.tool.do(ctx, fmt.Sprintf(": csr_enable([%s])", csr))
 }
 
-// expel takes a process out of the application again.
+// expel removes a process from the application.
 func (a *App) expel(ctx context.Context, token omis.Token) {
-	a.mu.Lock()
-	a.processes = slices.DeleteFunc(a.processes, func(p Process) bool { return p.Token == token })
-	a.mu.Unlock()
-	if err := a.do(ctx, fmt.Sprintf(": proc_detach([%s])", token)); err != nil {
+	a.processes.remove(token)
+	if err := a.tool.do(ctx, fmt.Sprintf(": proc_detach([%s])", token)); err != nil {
 		a.registry.config.Log.Warn("cannot detach", "app", a.name, "process", token, "error", err)
 	}
 }
@@ -194,7 +176,7 @@ func (a *App) expel(ctx context.Context, token omis.Token) {
 // kill ends the processes that the monitor started.
 func (a *App) kill(ctx context.Context) error {
 	var ts []string
-	for _, p := range a.Processes() {
+	for _, p := range a.processes.list() {
 		if p.Started && !p.Gone {
 			ts = append(ts, string(p.Token))
 		}
@@ -202,65 +184,12 @@ func (a *App) kill(ctx context.Context) error {
 	if len(ts) == 0 {
 		return nil
 	}
-	return a.do(ctx, ": proc_send_signal(["+strings.Join(ts, ",")+"],9)")
+	return a.tool.do(ctx, ": proc_send_signal(["+strings.Join(ts, ",")+"],9)")
 }
 
-// create calls a service that creates something and returns its token.
+// These serve Restore.
+func (a *App) list(p Process) { a.processes.add(p) }
+
 func (a *App) create(ctx context.Context, service string, args ...omis.Value) (omis.Token, error) {
-	r := omis.Request{Actions: []omis.Call{{Service: service, Args: args}}}
-	reply, err := a.request(ctx, syntax.Print(&r))
-	if err != nil {
-		return "", err
-	}
-	return translate.Token(reply, 1)
-}
-
-func stringList(ss []string) omis.Value {
-	vs := make([]omis.Value, len(ss))
-	for i, s := range ss {
-		vs[i] = omis.String(s)
-	}
-	return omis.List(vs...)
-}
-
-// do sends a request of which only the errors are of interest; "" is nothing to
-// do.
-func (a *App) do(ctx context.Context, request string) error {
-	if request == "" {
-		return nil
-	}
-	reply, err := a.request(ctx, request)
-	if err != nil {
-		return err
-	}
-	return translate.Done(reply)
-}
-
-// request sends an unconditional request.
-func (a *App) request(ctx context.Context, request string) (omis.Reply, error) {
-	return a.send(ctx, request, nil, 0)
-}
-
-// define sends a conditional request and returns its token. Later replies go to
-// the callback, but for those that the flags leave out.
-func (a *App) define(ctx context.Context, request string, callback func(omis.Reply), flags omis.Flags) (omis.Token, error) {
-	reply, err := a.send(ctx, request, callback, flags|omis.WaitForFirstReply|omis.DontReturnEnDis)
-	if err != nil {
-		return "", err
-	}
-	return translate.Defined(reply)
-}
-
-func (a *App) send(ctx context.Context, request string, callback func(omis.Reply), flags omis.Flags) (omis.Reply, error) {
-	a.mu.RLock()
-	tool := a.tool
-	a.mu.RUnlock()
-	reply, err := tool.Request(ctx, request, callback, flags)
-	switch {
-	case err == nil:
-		return reply, nil
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	}
-	return nil, failf(Unavailable, "the monitor does not answer: %v", err)
+	return a.tool.create(ctx, service, args...)
 }

@@ -6,8 +6,8 @@ import (
 	"mirador/mir"
 )
 
-// overlay is a measuring element over earlier settings: what it leaves out
-// remains as it was (MIR 4, MIR 5).
+// overlay returns earlier settings with the attributes of a measuring element; those that it
+// omits remain (MIR 4, MIR 5).
 func overlay(under, over *mir.Measuring) *mir.Measuring {
 	if under == nil || over == nil {
 		if over == nil {
@@ -35,9 +35,9 @@ func overlay(under, over *mir.Measuring) *mir.Measuring {
 	return &m
 }
 
-// suited is the measuring element of a request over the defaults. Defaults that do not suit
-// the request are not imposed on it: on a region nothing that goes by the clock, and without
-// an interval no delivery of each measurement.
+// suited returns the measuring element of a request over the defaults. It ignores defaults that
+// would make the request invalid: an interval for a region, and delivery of each measurement for
+// a region or without an interval.
 func suited(defaults *mir.Measuring, r *mir.InstrRequest) *mir.Measuring {
 	if defaults == nil {
 		return r.Measuring
@@ -52,7 +52,8 @@ func suited(defaults *mir.Measuring, r *mir.InstrRequest) *mir.Measuring {
 	return overlay(&d, r.Measuring)
 }
 
-// interval is how often to measure, 0 where that is not by the clock.
+// interval returns the time between measurements, 0 if the probe does not measure at fixed
+// times.
 func interval(m *mir.Measuring) time.Duration {
 	if m == nil || m.Interval == nil {
 		return 0
@@ -60,7 +61,8 @@ func interval(m *mir.Measuring) time.Duration {
 	return time.Duration(*m.Interval) * time.Millisecond
 }
 
-// pace is how often to deliver: 0 is never, -1 after each measurement.
+// pace returns the time between deliveries: 0 for none, -1 for a delivery after each
+// measurement.
 func pace(m *mir.Measuring) time.Duration {
 	switch {
 	case m == nil || m.Delivery == nil:

@@ -9,64 +9,64 @@ import (
 	"mirador/mir"
 	"mirador/mir/translate"
 	"mirador/omis"
+	"mirador/probes/deliver"
 )
 
-// State is where a probe is in its life.
+// State is the state of a probe in its life cycle.
 type State string
 
 const (
-	Defined  State = "defined" // waits for a request that flushes
+	Defined  State = "defined" // waiting for a request that flushes
 	Inactive State = "inactive"
 	Active   State = "active"
 	Failed   State = "failed" // could not be installed when it was flushed
 	Removed  State = "removed"
 )
 
-// Probe is a probe of MIR 4: what an instrumentation request made.
+// Probe is a probe (MIR 4), created by an instrumentation request.
 type Probe struct {
 	id     string
 	number int
 	app    *App
 
-	// mu guards what a change replaces. It is not held while the monitor is
-	// asked. Changes hold the application's op as well, so that they may read
-	// without it.
+	// mu guards the fields that a change replaces. It is not held during a request to the
+	// monitor. Changes also hold the application's op, so they may read without mu.
 	mu       sync.RWMutex
-	request  mir.InstrRequest // the last defining request, its defaults filled in
+	request  mir.InstrRequest // the last definition, with defaults filled in
 	state    State
-	armed    bool // to be activated when it is flushed
+	armed    bool // activate it when it is flushed
 	work     *installed
-	made     int  // how often it was installed
-	changed  bool // since it was written into the journal; see touch
+	made     int  // number of installations
+	changed  bool // since it was written to the journal; see touch
 	failure  error
-	notice   string    // what became of it unasked
-	delivery *delivery // nil unless active and sampling, delivering or on a budget
+	notice   string    // what the gateway did without a request
+	schedule *schedule // nil unless active and sampling, delivering or on a budget
 
-	meter    meter
-	audience audience
+	meter  meter
+	outlet deliver.Outlet
 }
 
-// installed is a plan with what stands for it in the monitor. It does not
-// change; a probe that is defined anew gets another.
+// installed is a plan with the objects of the monitor that execute it. It is immutable; a new
+// definition of the probe gets another one.
 type installed struct {
 	plan       *translate.Plan
 	handles    translate.Handles
 	read       string         // the request for the values
-	times      *mir.Measuring // how often to measure and to deliver
-	budget     float64        // the share of the processes' time that it may take; 0: any
-	samples    *samples       // of a probe that measures by the clock, else nil
+	times      *mir.Measuring // when to measure and to deliver
+	budget     float64        // greatest share of the processes' time; 0: any
+	samples    *samples       // nil unless the probe measures at fixed times
 	last       atomic.Pointer[[]translate.Value]
-	placements atomic.Pointer[[]mir.Placement] // where its conditional requests run
-	placedAt   atomic.Int64                    // when that was asked last, in Unix nanoseconds
+	placements atomic.Pointer[[]mir.Placement] // of its conditional requests
+	placedAt   atomic.Int64                    // time of placements, in Unix nanoseconds
 }
 
-// ID is the probe's identifier.
+// ID returns the identifier of the probe.
 func (p *Probe) ID() string { return p.id }
 
-// App is the application that the probe belongs to.
+// App returns the application that the probe belongs to.
 func (p *Probe) App() *App { return p.app }
 
-// now is the probe's state and what is installed for it.
+// now returns the state of the probe and its installation.
 func (p *Probe) now() (State, *installed) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -81,7 +81,7 @@ func (p *Probe) change(s State) {
 	p.touch()
 }
 
-// arm remembers whether to activate a probe that waits.
+// arm records whether to activate a waiting probe when it is flushed.
 func (p *Probe) arm(active bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +95,8 @@ func (p *Probe) isArmed() bool {
 	return p.armed
 }
 
-// activate starts the measuring; an active probe stays as it is (MIR 5). op is
-// held, here and in all that changes a probe.
+// activate starts the measuring. It does nothing to an active probe (MIR 5). The caller holds
+// op, as for all methods that change a probe.
 func (p *Probe) activate(ctx context.Context) error {
 	state, w := p.now()
 	if state != Inactive {
@@ -106,23 +106,23 @@ func (p *Probe) activate(ctx context.Context) error {
 	p.notice = ""
 	p.mu.Unlock()
 	p.meter.begin(p.spent(w))
-	if err := p.app.do(ctx, w.plan.Enable(w.handles)); err != nil {
+	if err := p.app.tool.do(ctx, w.plan.Enable(w.handles)); err != nil {
 		return err
 	}
 	p.app.place(w)
 	p.change(Active)
-	p.deliver(w)
+	p.startSchedule(w)
 	return nil
 }
 
-// deactivate stops the measuring.
+// deactivate suspends the measuring.
 func (p *Probe) deactivate(ctx context.Context) error {
 	state, w := p.now()
 	if state != Active {
 		return nil
 	}
-	p.undeliver()
-	if err := p.app.do(ctx, w.plan.Disable(w.handles)); err != nil {
+	p.stopSchedule()
+	if err := p.app.tool.do(ctx, w.plan.Disable(w.handles)); err != nil {
 		return err
 	}
 	p.meter.end(p.spent(w))
@@ -130,13 +130,13 @@ func (p *Probe) deactivate(ctx context.Context) error {
 	return nil
 }
 
-// reset forgets what was measured.
+// reset discards the values.
 func (p *Probe) reset(ctx context.Context) error {
 	_, w := p.now()
 	if w == nil {
 		return nil
 	}
-	if err := p.app.do(ctx, w.plan.Reset(w.handles)); err != nil {
+	if err := p.app.tool.do(ctx, w.plan.Reset(w.handles)); err != nil {
 		return err
 	}
 	w.last.Store(nil)
@@ -146,26 +146,26 @@ func (p *Probe) reset(ctx context.Context) error {
 	return p.keepSamples(w, true)
 }
 
-// remove takes the probe away. It is gone also where the monitor could not be told.
+// remove removes the probe, even if the monitor reports an error.
 func (p *Probe) remove(ctx context.Context) error { return p.app.removeAll(ctx, []*Probe{p})[0] }
 
-// dismiss does all that removes a probe but for taking it off the application's lists and
-// telling the monitor, and returns what is left there.
-// The journal forgets the probe first: what then is left of it is nobody's.
+// dismiss removes the probe, except from the application's lists and from the monitor, and
+// returns the installation to remove there. It erases the journal's record first: the next
+// gateway removes objects of the monitor that no record names.
 func (p *Probe) dismiss() (left *installed, err error) {
 	err = p.app.registry.erase(probePrefix + p.id)
-	p.undeliver()
+	p.stopSchedule()
 	err = errors.Join(err, p.app.registry.erase(samplesPrefix+p.id))
 	p.mu.Lock()
 	left, p.state, p.work, p.changed = p.work, Removed, nil, false
 	p.mu.Unlock()
-	p.audience.close()
+	p.outlet.Close()
 	p.app.registry.drop(p)
 	return left, err
 }
 
-// removeAll takes probes away, which takes much less time than one after the other. Of
-// each it tells what went wrong.
+// removeAll removes probes together, which is much faster than one after the other. It returns
+// the error of each.
 func (a *App) removeAll(ctx context.Context, list []*Probe) []error {
 	if len(list) == 0 {
 		return nil
@@ -179,7 +179,7 @@ func (a *App) removeAll(ctx context.Context, list []*Probe) []error {
 		}
 	}
 	if len(list) > 1 {
-		errs[0] = errors.Join(errs[0], a.do(ctx, translate.Delete(requests)))
+		errs[0] = errors.Join(errs[0], a.tool.do(ctx, translate.Delete(requests)))
 	}
 	for i, w := range lefts {
 		if w == nil {
@@ -189,7 +189,7 @@ func (a *App) removeAll(ctx context.Context, list []*Probe) []error {
 		if len(list) > 1 {
 			h.Requests = nil
 		}
-		errs[i] = errors.Join(errs[i], a.do(ctx, w.plan.Remove(h)))
+		errs[i] = errors.Join(errs[i], a.tool.do(ctx, w.plan.Remove(h)))
 	}
 	return errs
 }

@@ -7,7 +7,7 @@ import (
 	"mirador/mir/translate"
 )
 
-// values answers VALUE for one probe or several, in the order of the request.
+// values answers VALUE for some probes, in the order of the request.
 func (a *App) values(ctx context.Context, ps []addressed) (*mir.Measurement, error) {
 	var all []translate.Reading
 	var errs Errors
@@ -25,12 +25,12 @@ func (a *App) values(ctx context.Context, ps []addressed) (*mir.Measurement, err
 	return translate.Document(all), nil
 }
 
-// Value is the probe's value now, as a measurement document of its own.
+// Value returns the present value of the probe as a measurement document.
 func (p *Probe) Value(ctx context.Context) (*mir.Measurement, error) {
 	return p.app.values(ctx, []addressed{{Probe: p}})
 }
 
-// reading is the probe's value with what tells how to write it down.
+// reading returns the present value of the probe with its plan.
 func (p *Probe) reading(ctx context.Context) (translate.Reading, error) {
 	w, vs, err := p.measure(ctx)
 	if err != nil {
@@ -39,8 +39,8 @@ func (p *Probe) reading(ctx context.Context) (translate.Reading, error) {
 	return translate.Reading{ProbeID: p.id, Plan: w.plan, Values: vs}, nil
 }
 
-// measure returns what has been measured. A probe that measures by the clock
-// answers what it sampled; any other asks the monitor, by one request.
+// measure returns the values of the probe: the samples of one that measures at fixed times,
+// otherwise the answer of the monitor to one request.
 func (p *Probe) measure(ctx context.Context) (*installed, []translate.Value, error) {
 	state, w := p.now()
 	switch state {
@@ -64,30 +64,30 @@ func (p *Probe) measure(ctx context.Context) (*installed, []translate.Value, err
 	return w, vs, err
 }
 
-// ask reads the values from the monitor. For processes that have terminated the
-// last values stand.
+// ask reads the values from the monitor, and completes them with the last values of terminated
+// processes.
 func (p *Probe) ask(ctx context.Context, w *installed) ([]translate.Value, error) {
 	vs, err := p.query(ctx, w)
 	if err != nil {
 		return nil, err
 	}
-	if gone := p.app.gone(); len(gone) > 0 {
+	if gone := p.app.processes.gone(); len(gone) > 0 {
 		vs = translate.Keep(w.lastValues(), vs)
 	}
 	w.last.Store(&vs)
 	return vs, nil
 }
 
-// query reads from the monitor what there is to be measured now.
+// query reads the present values from the monitor.
 func (p *Probe) query(ctx context.Context, w *installed) ([]translate.Value, error) {
-	reply, err := p.app.request(ctx, w.read)
+	reply, err := p.app.tool.request(ctx, w.read)
 	if err != nil {
 		return nil, err
 	}
 	return w.plan.Values(reply, w.handles)
 }
 
-// lastValues is what was read last.
+// lastValues returns the values that were read last.
 func (w *installed) lastValues() []translate.Value {
 	if vs := w.last.Load(); vs != nil {
 		return *vs
@@ -95,7 +95,7 @@ func (w *installed) lastValues() []translate.Value {
 	return w.plan.Nothing()
 }
 
-// broken says why a probe measures nothing.
+// broken returns the error of a probe that could not be installed.
 func (p *Probe) broken() error {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -8,18 +8,18 @@ import (
 
 // Keys of the journal.
 const (
-	issuedKey   = "issued" // the number of the probe made last
+	issuedKey   = "issued" // the number of the newest probe
 	appPrefix   = "app/"
 	probePrefix = "probe/"
-	// Of probes that measure by the clock: what they have measured.
+	// samplesPrefix is for the values of probes that measure at fixed times.
 	samplesPrefix = "samples/"
 )
 
-// appRecord is what the journal knows of an application.
+// appRecord is the journal's record of an application.
 type appRecord struct {
 	Processes []processRecord `json:"processes"`
 	Defaults  string          `json:"defaults,omitempty"` // an instrreq with nothing else
-	Follow    bool            `json:"follow,omitempty"`   // what its processes fork is taken in
+	Follow    bool            `json:"follow,omitempty"`   // add forked processes
 }
 
 type processRecord struct {
@@ -31,7 +31,7 @@ type processRecord struct {
 	Started bool       `json:"started,omitempty"`
 }
 
-// probeRecord is what the journal knows of a probe.
+// probeRecord is the journal's record of a probe.
 type probeRecord struct {
 	App     string `json:"app"`
 	Number  int    `json:"number"`
@@ -39,8 +39,8 @@ type probeRecord struct {
 	State   State  `json:"state"`
 	Armed   bool   `json:"armed,omitempty"`
 	Failure string `json:"failure,omitempty"`
-	// Made counts the times that the probe was installed: what measured for it before
-	// it was defined anew is another's.
+	// Made counts how often the probe was installed. The cells of an earlier definition have
+	// other keys.
 	Made int `json:"made,omitempty"`
 }
 
@@ -61,45 +61,32 @@ func (r *Registry) erase(key string) error {
 	return r.unwritten(j.Delete(key))
 }
 
-// unwritten says what it means that something is not in the journal. What a former gateway
-// has left comes back all the same: the journal has it, as it was before.
+// unwritten explains to a client that the journal could not be written. During Restore it logs
+// the error instead, because the journal still has the older record.
 func (r *Registry) unwritten(err error) error {
 	if err == nil {
 		return nil
 	}
 	if r.restoring.Load() {
-		r.config.Log.Warn("what was brought back is not written down", "error", err)
+		r.config.Log.Warn("restored, but not written to the journal", "error", err)
 		return nil
 	}
 	return failf(Unavailable, "it was done, but will not be known any more if the gateway is killed: %v", err)
 }
 
-// kept makes the objects of an installed plan ones that outlive the gateway.
+// kept makes an object of an installed plan persist under a key.
 func (a *App) kept(h omis.Token, key string) error {
 	if a.registry.config.Journal == nil || h == "" {
 		return nil
 	}
-	if err := a.tool.Keep(h, key, a.ended()...); err != nil {
+	if err := a.tool.connected().Keep(h, key, a.processes.ended()...); err != nil {
 		return failf(Unavailable, "what was measured before the gateway was started cannot be read: %v", err)
 	}
 	return nil
 }
 
-// ended lists the processes that are gone.
-func (a *App) ended() []omis.ProcID {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	var list []omis.ProcID
-	for _, p := range a.processes {
-		if p.Gone {
-			list = append(list, omis.ProcID{PID: p.PID, Start: p.Start})
-		}
-	}
-	return list
-}
-
-// key names what measures for a probe, as it was installed for the nth time. Probes of
-// another gateway may have left something in the same process.
+// key returns the key of an object of the nth installation of the probe. It contains the
+// journal's id, because a probe of another gateway may have left an object in the same process.
 func (p *Probe) key(nth int, what string) string {
 	j := p.app.registry.config.Journal
 	if j == nil {

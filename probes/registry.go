@@ -12,26 +12,28 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"mirador/mir"
 	"mirador/mir/translate"
 	"mirador/omis/node"
+	"mirador/probes/deliver"
 )
 
-// Registry holds the applications of a gateway. Its lock guards the names alone
-// and is never held while the monitor is asked.
+// Registry holds the applications of a gateway. Its lock guards only the maps of names, and is
+// never held during a request to the monitor.
 type Registry struct {
 	config Config
 
-	restoring atomic.Bool // Restore runs
+	restoring atomic.Bool // Restore is running
 
-	relieving sync.WaitGroup // probes that are being deactivated because they take too much
+	relieving sync.WaitGroup // probes that are being deactivated because they exceeded their budgets
 
 	mu     sync.Mutex
 	apps   map[string]*App
 	probes map[string]*Probe
-	issued int // probe ids given out; none is used twice
+	issued int // number of the newest probe; no number is used twice
 }
 
-// New makes an empty registry.
+// New returns an empty registry.
 func New(c Config) *Registry {
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -39,7 +41,7 @@ func New(c Config) *Registry {
 	return &Registry{config: c, apps: make(map[string]*App), probes: make(map[string]*Probe)}
 }
 
-// Catalog lists the metrics that can be measured.
+// Catalog lists the metrics.
 func (r *Registry) Catalog() []translate.Metric { return translate.Catalog() }
 
 // Apps lists the applications in the order of their names.
@@ -64,7 +66,7 @@ func (r *Registry) App(name string) (*App, error) {
 	return nil, failf(NotFound, "no application %s; %s", name, r.names())
 }
 
-// Only is the application that is meant where none is named.
+// Only returns the application for requests that name none.
 func (r *Registry) Only() (*App, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,15 +93,14 @@ func (r *Registry) names() string {
 	return "there are " + strings.Join(names, ", ")
 }
 
-// Run starts a program and sets it going. It becomes an application of its own,
-// named after the program if name is "", or a process more of the application
-// of that name.
+// Run starts a program. With a name, its process joins the application of that name; otherwise
+// it becomes an application that is named after the program.
 func (r *Registry) Run(ctx context.Context, name string, l node.Launch) (*App, error) {
 	return r.join(name, path.Base(l.Path), func(a *App) error { return a.launch(ctx, l) })
 }
 
-// Attach takes running processes into the application of that name, and makes
-// it if there is none. Either all of them are taken or none.
+// Attach adds running processes to the application of a name, which it creates if there is none.
+// If one process fails, it adds none.
 func (r *Registry) Attach(ctx context.Context, name string, pids []int) (*App, error) {
 	if len(pids) == 0 {
 		return nil, failf(Invalid, "no process to attach to")
@@ -111,8 +112,7 @@ func (r *Registry) Attach(ctx context.Context, name string, pids []int) (*App, e
 	return r.join(name, program, func(a *App) error { return a.attach(ctx, pids) })
 }
 
-// join adds processes to an application. A new one that gets none is given up
-// again.
+// join adds processes to an application. It releases a new application if that fails.
 func (r *Registry) join(name, program string, add func(*App) error) (*App, error) {
 	for {
 		a, made, err := r.open(name, program)
@@ -121,7 +121,7 @@ func (r *Registry) join(name, program string, add func(*App) error) (*App, error
 		}
 		again, err := a.joined(made, add)
 		switch {
-		case again: // it was released while its lock was waited for
+		case again: // it was released while joined waited for its lock
 			continue
 		case err != nil:
 			return nil, err
@@ -130,7 +130,7 @@ func (r *Registry) join(name, program string, add func(*App) error) (*App, error
 	}
 }
 
-// open finds the application, or reserves the name of a new one.
+// open finds the application, or adds a new one under the name.
 func (r *Registry) open(name, program string) (a *App, made bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,7 +148,7 @@ func (r *Registry) open(name, program string) (a *App, made bool, err error) {
 	return a, true, nil
 }
 
-// unique is the program's name, with a number if the name is taken.
+// unique returns the program's name, with a number if it is taken.
 func (r *Registry) unique(program string) string {
 	base := strings.Map(func(c rune) rune {
 		if validRune(c) {
@@ -163,7 +163,7 @@ func (r *Registry) unique(program string) string {
 	return name
 }
 
-// validName keeps names fit for a path of a URL.
+// validName reports whether a name can be part of a URL's path.
 func validName(name string) bool {
 	return name != "" && strings.Trim(name, ".") != "" && len(name) <= 64 &&
 		!strings.ContainsFunc(name, func(c rune) bool { return !validRune(c) })
@@ -173,7 +173,7 @@ func validRune(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("._-", c)
 }
 
-// Probes lists the probes of all applications in the order of their making.
+// Probes lists the probes of all applications in the order of their numbers.
 func (r *Registry) Probes() []*Probe {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -202,7 +202,7 @@ func (r *Registry) Probe(id string) (*Probe, error) {
 	return nil, failf(NotFound, "no probe %s", id)
 }
 
-// enter gives a new probe its id.
+// enter adds a new probe and assigns its id.
 func (r *Registry) enter(p *Probe) error {
 	r.name(p)
 	return r.write(issuedKey, p.number)
@@ -233,7 +233,7 @@ func (r *Registry) forget(a *App) {
 	}
 }
 
-// Close releases all applications; their processes go on.
+// Close releases all applications; their processes continue.
 func (r *Registry) Close(ctx context.Context) error {
 	var errs []error
 	for _, a := range r.Apps() {
@@ -241,4 +241,27 @@ func (r *Registry) Close(ctx context.Context) error {
 	}
 	r.relieving.Wait()
 	return errors.Join(errs...)
+}
+
+// Subscribe returns a stream of the measurement documents that a probe delivers. It is closed
+// when cancel is called or the probe is removed.
+func (r *Registry) Subscribe(id string) (documents <-chan *mir.Measurement, cancel func(), err error) {
+	p, err := r.Probe(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, w := p.now(); w != nil && pace(w.times) == 0 {
+		return nil, nil, failf(Conflict, "%s delivers nothing by itself: give it a <measuring delivery=\"1000\"/> (milliseconds), by a ctrlreq with ACTIVATE for instance", id)
+	}
+	s := deliver.NewStream()
+	if !p.outlet.Add(s) {
+		return nil, nil, failf(NotFound, "%s has been removed", id)
+	}
+	// The probe closes its streams once, when the last process ends: a later stream would stay
+	// open. This test must come after Add.
+	if _, w := p.now(); w != nil && w.plan.Outlived(p.app.processes.gone()) {
+		p.outlet.Remove(s)
+		return nil, nil, failf(Conflict, "all processes that %s measured have terminated: it delivers nothing any more; VALUE answers what it has measured", id)
+	}
+	return s, func() { p.outlet.Remove(s) }, nil
 }

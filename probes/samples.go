@@ -10,14 +10,14 @@ import (
 	"mirador/mir/translate"
 )
 
-// samples sums up what a probe measured by the clock.
+// samples has the accumulated values of a probe that measures at fixed times.
 type samples struct {
 	mu    sync.Mutex
 	all   []translate.Value
-	again time.Time // when they are to be written into the journal again
+	again time.Time // the next time to write them to the journal
 }
 
-// add takes the values of one measurement.
+// add adds the values of one measurement.
 func (s *samples) add(vs []translate.Value) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,20 +36,20 @@ func (s *samples) values() []translate.Value {
 	return append([]translate.Value(nil), s.all...)
 }
 
-// samplesRecord is what the journal knows of the samples of a probe.
+// samplesRecord is the journal's record of the samples of a probe.
 type samplesRecord struct {
 	At     time.Time         `json:"at"`
 	Values []translate.Value `json:"values"`
 }
 
-// Samples are written into the journal once a second, and less often if they are so many that
-// they would fill it. A SIGKILL loses what was measured since.
+// Samples are written to the journal once a second, or less often if they are so large that they
+// would fill it. A SIGKILL loses the later samples.
 const (
 	samplesPause = time.Second
 	samplesRate  = 100_000 // bytes a second
 )
 
-// keepSamples writes down what was sampled, if it is time to; now says that it is.
+// keepSamples writes the samples to the journal if it is time for it, or in any case with now.
 func (p *Probe) keepSamples(w *installed, now bool) error {
 	r := p.app.registry
 	if r.config.Journal == nil || w == nil || w.samples == nil {
@@ -70,9 +70,9 @@ func (p *Probe) keepSamples(w *installed, now bool) error {
 	return r.write(samplesPrefix+p.id, json.RawMessage(text))
 }
 
-// recallSamples brings back what a former gateway has sampled for the probe, which is
-// installed and does not measure yet. It returns when that was written; the zero Time if it
-// was never.
+// recallSamples restores the samples that an earlier gateway wrote for the probe, which is
+// installed but not active yet. It returns when they were written, the zero Time if there are
+// none.
 func (p *Probe) recallSamples() (at time.Time) {
 	_, w := p.now()
 	if w.samples == nil {
@@ -84,7 +84,7 @@ func (p *Probe) recallSamples() (at time.Time) {
 	}
 	for _, v := range left.Values {
 		if v.Metric < 0 || v.Metric >= len(w.plan.Metrics) {
-			return at // of another definition of the probe
+			return at // they belong to another definition of the probe
 		}
 	}
 	w.samples.mu.Lock()
@@ -93,7 +93,7 @@ func (p *Probe) recallSamples() (at time.Time) {
 	return left.At
 }
 
-// missed notes that the probe has sampled nothing between two gateways.
+// missed records in the probe's notice that there are no samples between two gateways.
 func (p *Probe) missed(since time.Time) {
 	if _, w := p.now(); w == nil || w.samples == nil {
 		return
@@ -109,7 +109,7 @@ func (p *Probe) missed(since time.Time) {
 	p.app.registry.config.Log.Warn("a probe misses measurements", "probe", p.id, "app", p.app.name, "why", notice)
 }
 
-// sweepSamples removes the samples of probes that are gone.
+// sweepSamples removes the samples of removed probes from the journal.
 func (r *Registry) sweepSamples() error {
 	var errs []error
 	for _, key := range r.config.Journal.Keys(samplesPrefix) {

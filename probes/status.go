@@ -23,7 +23,7 @@ type Status struct {
 	Cost       *mir.Cost       // what it costs its processes; nil: not known
 }
 
-// Status is what the probe is doing.
+// Status returns the state of the probe.
 func (p *Probe) Status() Status {
 	p.mu.RLock()
 	s := Status{ID: p.id, App: p.app.name, State: p.state}
@@ -44,7 +44,7 @@ func (p *Probe) Status() Status {
 	}
 	s.Unit = w.plan.Region
 	s.Requests = w.plan.Conditional(w.handles)
-	s.Gone = w.plan.Outlived(p.app.gone())
+	s.Gone = w.plan.Outlived(p.app.processes.gone())
 	s.Cost = p.cost(w, request.Budget)
 	p.placeAgain(w)
 	if all := w.placements.Load(); all != nil {
@@ -53,8 +53,8 @@ func (p *Probe) Status() Status {
 	return s
 }
 
-// document is the probe document: its id and, for those who ask for the gateway's
-// extensions, where its requests run and what they cost.
+// document returns the probe document: the id and, in an answer with extensions of the gateway,
+// also the placements and the cost.
 func (p *Probe) document(extended bool) *mir.Probe {
 	if !extended {
 		return &mir.Probe{ID: p.id}
@@ -67,7 +67,7 @@ func (p *Probe) document(extended bool) *mir.Probe {
 	return d
 }
 
-// Hits is how often the probe's region was executed, as far as its metrics tell;
+// Hits returns the number of executions of the probe's region, as far as its metrics record it;
 // 0 without a region.
 func (p *Probe) Hits(ctx context.Context) (int64, error) {
 	w, vs, err := p.measure(ctx)

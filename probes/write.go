@@ -6,12 +6,12 @@ import (
 	"mirador/mir"
 )
 
-// What is written into the journal is written before the request is answered that
-// changed it: who was answered finds it so after a kill, who was not may find either.
-// All functions of this file want op held by their caller.
+// A change is written to the journal before its request is answered. After a SIGKILL a client that
+// got an answer finds the change; a client that got none may find either state. The callers of
+// all functions in this file hold op.
 
-// touch has the probe written with the next change that is. The caller holds mu, unless
-// nobody knows the probe yet.
+// touch marks the probe to be written with the next change. The caller holds mu, unless the
+// probe is new.
 func (p *Probe) touch() {
 	if !p.changed {
 		p.changed = true
@@ -19,7 +19,7 @@ func (p *Probe) touch() {
 	}
 }
 
-// writeDown writes those of the application's probes that have changed.
+// writeDown writes the changed probes of the application.
 func (a *App) writeDown() error {
 	var errs []error
 	for _, p := range a.touched {
@@ -29,13 +29,13 @@ func (a *App) writeDown() error {
 	return errors.Join(errs...)
 }
 
-// writeSelf writes what the application consists of.
+// writeSelf writes the application's own record.
 func (a *App) writeSelf() error {
 	if a.registry.config.Journal == nil {
 		return nil
 	}
 	r := appRecord{Follow: a.forks.followed}
-	for _, p := range a.Processes() {
+	for _, p := range a.processes.list() {
 		r.Processes = append(r.Processes, processRecord{
 			Token: p.Token, PID: p.PID, Start: p.Start, UID: p.UID, Argv: p.Argv, Started: p.Started,
 		})
@@ -50,7 +50,7 @@ func (a *App) writeSelf() error {
 	return a.registry.write(appPrefix+a.name, r)
 }
 
-// writeDown writes the probe, if it has changed.
+// writeDown writes the probe if it has changed.
 func (p *Probe) writeDown() error {
 	p.mu.Lock()
 	changed := p.changed

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -45,13 +44,10 @@ func NewSnapshot(r *mir.SnapshotRequest, machine Node) Snapshot {
 	return Snapshot{Request: request, node: machine, named: r.Named, stack: r.Stack, goroutines: r.Goroutines}
 }
 
-// Read builds the snapshot from the reply. It omits objects that ended between two of the
-// services. No service of OMIS reports goroutines, so it asks list for them.
+// Read builds the snapshot from the reply. No service of OMIS reports goroutines, so it asks
+// list for them.
 func (s Snapshot) Read(reply omis.Reply, resolve Resolver, list Goroutines) (*mir.Snapshot, error) {
-	if err := replyError(reply); err != nil {
-		return nil, err
-	}
-	procs, err := s.processes(reply)
+	processes, err := s.Processes(reply)
 	if err != nil {
 		return nil, err
 	}
@@ -59,27 +55,33 @@ func (s Snapshot) Read(reply omis.Reply, resolve Resolver, list Goroutines) (*mi
 	if err != nil {
 		return nil, err
 	}
-	if err := s.threads(reply, procs, stacks, resolve); err != nil {
-		return nil, err
-	}
-	if s.goroutines {
-		for token, p := range procs {
-			if err := s.addGoroutines(token, p, resolve, list); err != nil {
+	var entities []mir.Entity
+	for _, p := range processes {
+		e := mir.Entity{Kind: mir.Process, ID: string(p.Token), Name: p.Name}
+		for _, t := range p.Threads {
+			th := mir.Entity{Kind: mir.Thread, ID: string(t.Token), Name: t.Name, Master: t.Master}
+			for i, pc := range stacks[t.Token] {
+				th.Stack = append(th.Stack, resolve(p.Token, pc, i == 0))
+			}
+			e.Children = append(e.Children, th)
+		}
+		if s.goroutines {
+			if e.Goroutines, err = s.listed(p, resolve, list); err != nil {
 				return nil, err
 			}
 		}
+		entities = append(entities, e)
 	}
-	return s.document(procs), nil
+	return s.document(entities), nil
 }
 
-type seenProcess struct {
-	entity  mir.Entity
-	pid     int64
-	threads map[int64]omis.Token
-}
-
-func (s Snapshot) processes(reply omis.Reply) (map[omis.Token]*seenProcess, error) {
-	procs := make(map[omis.Token]*seenProcess)
+// Processes reads the processes with their threads from the reply, in the order of their
+// tokens. It omits threads of processes that ended between two of the services.
+func (s Snapshot) Processes(reply omis.Reply) ([]Process, error) {
+	if err := replyError(reply); err != nil {
+		return nil, err
+	}
+	var processes []Process
 	for r, err := range results(reply, 1) {
 		if err != nil {
 			return nil, err
@@ -96,14 +98,15 @@ func (s Snapshot) processes(reply omis.Reply) (map[omis.Token]*seenProcess, erro
 			return nil, unexpected("proc_get_info", r)
 		}
 		for _, token := range r.Objects {
-			p := &seenProcess{entity: mir.Entity{Kind: mir.Process, ID: string(token)}, pid: pid, threads: make(map[int64]omis.Token)}
+			p := Process{Token: token, PID: int(pid)}
 			if s.named {
-				p.entity.Name = programName(r.Values[0])
+				p.Name = programName(r.Values[0])
 			}
-			procs[token] = p
+			processes = append(processes, p)
 		}
 	}
-	return procs, nil
+	slices.SortFunc(processes, func(p, q Process) int { return compare(p.Token, q.Token) })
+	return processes, s.threads(reply, processes)
 }
 
 // programName returns argv[0] without its directory.
@@ -114,7 +117,12 @@ func programName(argv omis.Value) string {
 	return path.Base(argv.List[0].Str)
 }
 
-func (s Snapshot) threads(reply omis.Reply, procs map[omis.Token]*seenProcess, stacks map[omis.Token][]uint64, resolve Resolver) error {
+// threads adds the threads to their processes.
+func (s Snapshot) threads(reply omis.Reply, processes []Process) error {
+	byToken := make(map[omis.Token]*Process, len(processes))
+	for i := range processes {
+		byToken[processes[i].Token] = &processes[i]
+	}
 	for r, err := range results(reply, 2) {
 		if err != nil {
 			return err
@@ -122,21 +130,21 @@ func (s Snapshot) threads(reply omis.Reply, procs map[omis.Token]*seenProcess, s
 		if len(r.Values) < 2 {
 			return unexpected("thread_get_info", r)
 		}
-		proc, tid := procs[r.Values[0].Token()], int64(0)
-		if tid, _ = r.Values[1].Int64(); proc == nil {
+		p := byToken[r.Values[0].Token()]
+		if p == nil {
 			continue
 		}
+		tid, _ := r.Values[1].Int64()
 		for _, token := range r.Objects {
-			th := mir.Entity{Kind: mir.Thread, ID: string(token), Master: tid == proc.pid}
+			th := Thread{Token: token, TID: int(tid), Master: int(tid) == p.PID}
 			if s.named && len(r.Values) > 2 {
 				th.Name = r.Values[2].Str
 			}
-			for i, pc := range stacks[token] {
-				th.Stack = append(th.Stack, resolve(r.Values[0].Token(), pc, i == 0))
-			}
-			proc.entity.Children = append(proc.entity.Children, th)
-			proc.threads[tid] = token
+			p.Threads = append(p.Threads, th)
 		}
+	}
+	for _, p := range processes {
+		slices.SortFunc(p.Threads, func(t, u Thread) int { return compare(t.Token, u.Token) })
 	}
 	return nil
 }
@@ -165,40 +173,33 @@ func (s Snapshot) stacks(reply omis.Reply) (map[omis.Token][]uint64, error) {
 	return stacks, nil
 }
 
-func (s Snapshot) addGoroutines(token omis.Token, p *seenProcess, resolve Resolver, list Goroutines) error {
-	all, err := list(token, s.stack)
+// listed returns the goroutines of a process.
+func (s Snapshot) listed(p Process, resolve Resolver, list Goroutines) (found []mir.Goroutine, err error) {
+	all, err := list(p.Token, s.stack)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, g := range all {
-		e := mir.Goroutine{ID: strconv.FormatUint(g.ID, 10), State: g.State, Reason: g.Reason, Thread: string(p.threads[int64(g.TID)])}
-		for i, f := range g.Frames {
-			e.Stack = append(e.Stack, resolve(token, f.PC, i == 0))
+		e := mir.Goroutine{ID: strconv.FormatUint(g.ID, 10), State: g.State, Reason: g.Reason}
+		if i := slices.IndexFunc(p.Threads, func(t Thread) bool { return t.TID == g.TID }); i >= 0 {
+			e.Thread = string(p.Threads[i].Token)
 		}
-		p.entity.Goroutines = append(p.entity.Goroutines, e)
+		for i, f := range g.Frames {
+			e.Stack = append(e.Stack, resolve(p.Token, f.PC, i == 0))
+		}
+		found = append(found, e)
 	}
-	return nil
+	return found, nil
 }
 
 // document puts the processes inside their node, whose id requests may use.
-func (s Snapshot) document(procs map[omis.Token]*seenProcess) *mir.Snapshot {
-	node := mir.Entity{Kind: mir.Node, ID: string(s.node.Token)}
+func (s Snapshot) document(processes []mir.Entity) *mir.Snapshot {
+	if s.node.Token == "" { // unknown
+		return &mir.Snapshot{Entities: processes}
+	}
+	node := mir.Entity{Kind: mir.Node, ID: string(s.node.Token), Children: processes}
 	if s.named {
 		node.Name = s.node.Name
 	}
-	for _, p := range procs {
-		sortEntities(p.entity.Children)
-		node.Children = append(node.Children, p.entity)
-	}
-	sortEntities(node.Children)
-	if node.ID == "" { // unknown
-		return &mir.Snapshot{Entities: node.Children}
-	}
 	return &mir.Snapshot{Entities: []mir.Entity{node}}
-}
-
-func sortEntities(es []mir.Entity) {
-	slices.SortFunc(es, func(a, b mir.Entity) int {
-		return cmp.Or(cmp.Compare(number(omis.Token(a.ID)), number(omis.Token(b.ID))), cmp.Compare(a.ID, b.ID))
-	})
 }

@@ -25,15 +25,17 @@ type Node struct {
 // region.
 type Process struct {
 	Token   omis.Token
-	Name    string
-	Threads []Thread
+	Name    string // "" if not asked for
+	PID     int
+	Threads []Thread // in the order of their tokens
 	Modules []Module // the main module first
 }
 
 // Thread is a thread of a process.
 type Thread struct {
 	Token  omis.Token
-	Name   string
+	Name   string // "" if not asked for
+	TID    int
 	Master bool
 }
 

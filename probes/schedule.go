@@ -7,47 +7,47 @@ import (
 	"mirador/mir/translate"
 )
 
-// delivery is the goroutine of a probe that measures or delivers by the clock.
-type delivery struct {
+// schedule is the goroutine of an active probe that measures, delivers or checks its budget
+// at fixed times.
+type schedule struct {
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-// deliver starts the goroutine if the probe needs one. op is held.
-func (p *Probe) deliver(w *installed) {
+// startSchedule starts the goroutine if the probe needs one. The caller holds op.
+func (p *Probe) startSchedule(w *installed) {
 	measure, send := interval(w.times), pace(w.times)
 	if w.samples == nil && send == 0 && w.budget == 0 {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	d := &delivery{stop: stop, done: make(chan struct{})}
+	s := &schedule{stop: stop, done: make(chan struct{})}
 	p.mu.Lock()
-	p.delivery = d
+	p.schedule = s
 	p.mu.Unlock()
 	go func() {
-		defer close(d.done)
-		p.beat(ctx, w, measure, send)
+		defer close(s.done)
+		p.run(ctx, w, measure, send)
 		if err := p.keepSamples(w, true); err != nil {
-			p.complain(context.Background(), "cannot write down what was measured", err)
+			p.complain(context.Background(), "cannot write the measurements to the journal", err)
 		}
 	}()
 }
 
-// undeliver ends the goroutine and waits for it.
-func (p *Probe) undeliver() {
+// stopSchedule ends the goroutine and waits for it.
+func (p *Probe) stopSchedule() {
 	p.mu.Lock()
-	d := p.delivery
-	p.delivery = nil
+	s := p.schedule
+	p.schedule = nil
 	p.mu.Unlock()
-	if d != nil {
-		d.stop()
-		<-d.done
+	if s != nil {
+		s.stop()
+		<-s.done
 	}
 }
 
-// beat measures and delivers until the context ends. The first measurement is
-// taken at once.
-func (p *Probe) beat(ctx context.Context, w *installed, measure, send time.Duration) {
+// run measures and delivers until the context ends. It takes the first measurement at once.
+func (p *Probe) run(ctx context.Context, w *installed, measure, send time.Duration) {
 	sample, stopSample := ticks(measure)
 	defer stopSample()
 	post, stopPost := ticks(send)
@@ -62,8 +62,8 @@ func (p *Probe) beat(ctx context.Context, w *installed, measure, send time.Durat
 	defer stopWeighing()
 	p.sample(ctx, w)
 	for {
-		ended := p.app.nextEnd()
-		if w.plan.Outlived(p.app.gone()) {
+		ended := p.app.processes.nextEnd()
+		if w.plan.Outlived(p.app.processes.gone()) {
 			p.conclude(ctx, send)
 			return
 		}
@@ -84,16 +84,16 @@ func (p *Probe) beat(ctx context.Context, w *installed, measure, send time.Durat
 	}
 }
 
-// conclude ends the delivery when all processes that were measured have terminated: the last
-// value is delivered once more, and the streams end. It goes on if another process joins.
+// conclude delivers the last value when all measured processes have terminated, and closes
+// the destinations. Measuring begins again if another process joins.
 func (p *Probe) conclude(ctx context.Context, send time.Duration) {
 	if send != 0 {
 		p.send(ctx)
 	}
-	p.audience.dismiss()
+	p.outlet.End()
 }
 
-// ticks is a ticker's channel; one that never ticks where there is no time.
+// ticks returns the channel of a ticker; without a period, a channel that never ticks.
 func ticks(every time.Duration) (<-chan time.Time, func()) {
 	if every <= 0 {
 		return nil, func() {}
@@ -102,8 +102,7 @@ func ticks(every time.Duration) (<-chan time.Time, func()) {
 	return t.C, t.Stop
 }
 
-// sample measures once. An error is logged and the probe goes on: the next
-// measurement may succeed.
+// sample measures once. It logs an error and continues: the next measurement may succeed.
 func (p *Probe) sample(ctx context.Context, w *installed) {
 	if w.samples == nil {
 		return
@@ -113,15 +112,15 @@ func (p *Probe) sample(ctx context.Context, w *installed) {
 		p.complain(ctx, "cannot measure", err)
 		return
 	}
-	w.samples.add(vs) // of a process that has terminated there is nothing to measure
+	w.samples.add(vs) // vs has no values of terminated processes
 	if err := p.keepSamples(w, false); err != nil {
-		p.complain(ctx, "cannot write down what was measured", err)
+		p.complain(ctx, "cannot write the measurements to the journal", err)
 	}
 }
 
-// send delivers the probe's value to those who listen, if there are any.
+// send delivers the probe's value, if there are destinations.
 func (p *Probe) send(ctx context.Context) {
-	if p.audience.empty() {
+	if p.outlet.Empty() {
 		return
 	}
 	r, err := p.reading(ctx)
@@ -129,7 +128,7 @@ func (p *Probe) send(ctx context.Context) {
 		p.complain(ctx, "cannot deliver", err)
 		return
 	}
-	p.audience.send(translate.Document([]translate.Reading{r}))
+	p.outlet.Send(translate.Document([]translate.Reading{r}))
 }
 
 func (p *Probe) complain(ctx context.Context, what string, err error) {
