@@ -66,14 +66,33 @@ func TestCountsSurviveTheHelpers(t *testing.T) {
 	}
 }
 
-// When gateway and helpers are killed, what a probe had counted that the monitor executes
-// is lost, and the probe says so.
+// TestLostCountsAreReported checks that a probe reports that counts are lost, because the
+// monitor executed it when gateway and helpers were killed.
 func TestLostCountsAreReported(t *testing.T) {
-	s := startServe(t, os.Geteuid(), "--placements", "trap")
+	t.Run("before and after", func(t *testing.T) {
+		lostCountsAreReported(t, startServe(t, os.Geteuid(), "--placements", "trap"), "")
+	})
+	// A request of another tool moves the probe to the monitor. The request ends with the
+	// gateway, so that the probe runs elsewhere afterwards.
+	t.Run("before", func(t *testing.T) {
+		lostCountsAreReported(t, startServe(t, os.Geteuid()), `thread_has_started_lib_call([],"malloc") : print([$thread])`)
+	})
+}
+
+func lostCountsAreReported(t *testing.T, s *served, otherRequest string) {
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/><metric name="COUNT"/></instrreq>`)
 	c.says("go")
+	if otherRequest != "" {
+		for _, request := range []string{fmt.Sprintf(`: proc_attach3([],%d,"")`, c.PID), otherRequest, ": csr_enable([])"} {
+			if reply := wants(t, "--unix-socket", s.socket, "--data-binary", request, "http://mirador/omis?tool=other"); strings.Contains(reply, "error") {
+				t.Fatal(reply)
+			}
+		}
+	}
+	where := func() string { return wants(t, "--unix-socket", s.socket, "http://mirador/probes") }
+	eventually(t, "the monitor executes the probe", func() bool { return strings.Contains(where(), `"placement": "trap"`) })
 	eventually(t, "something is counted", func() bool {
 		return strings.Contains(s.mir(t, "tally", `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`), "value=")
 	})
@@ -89,8 +108,11 @@ func TestLostCountsAreReported(t *testing.T) {
 		})
 	}
 	s.await(t, s.begin(t))
-	probes := wants(t, "--unix-socket", s.socket, "http://mirador/probes")
-	if !strings.Contains(probes, `"notice": "lost: all that was measured before `) {
+	probes := where()
+	if trap := strings.Contains(probes, `"placement": "trap"`); trap != (otherRequest == "") {
+		t.Errorf("the probe runs in the wrong place: %s", probes)
+	}
+	if !strings.Contains(probes, `"notice": "lost: what was measured before `) {
 		t.Errorf("the probe does not tell of its loss: %s", probes)
 	}
 	if !strings.Contains(s.logged(), "has lost what it had measured") {

@@ -68,9 +68,7 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 		return nil, err
 	}
 	b := &backend{monitor: m, programs: newPrograms(m.Linux), tools: newTools(m.Engine, s.lease)}
-	if err := recallThreads(j, m.Engine, log); err != nil {
-		return nil, errors.Join(err, m.Close(context.Background()))
-	}
+	recallEngine(j, m.Engine, log)
 	b.registry = probes.New(probes.Config{Node: s.Node, Monitor: applications{b.tools, m}, Programs: b.programs, Goroutines: b.goroutines, Journal: j, Log: log})
 	return b, nil
 }

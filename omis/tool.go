@@ -1,6 +1,9 @@
 package omis
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Flags of a request (OMIS 7.1.1).
 type Flags uint
@@ -32,8 +35,10 @@ type Tool interface {
 	Spent(requests []Token) (Spending, error)
 	// Keep makes the measurements of an object's programs outlive the monitor under a
 	// key, in all processes of the tool. The object adopts what an earlier monitor left
-	// under that key, even from processes that have ended.
-	Keep(object Token, key string, ended ...ProcID) error
+	// under that key, even from processes that have ended. lost is not zero if some of
+	// these measurements were in the memory of a monitor that was killed: it is when
+	// the next one found that out.
+	Keep(object Token, key string, ended ...ProcID) (lost time.Time, err error)
 
 	// Finalize deletes the tool's requests and detaches from all its objects (OMIS
 	// 7.1.4).

@@ -68,16 +68,16 @@ const (
 // house is a registry over the real engine and a node of the fake.
 type house struct {
 	testing.TB
-	node     *fake.Node
-	placer   *fake.Placer // nil: the monitor executes everything
-	engine   *engine.Engine
-	journal  *journal.Journal
-	threads  threads
-	spent    func() omis.Spending // nil: what probes cost is not known
-	data     string               // the directory of the journal; "": there is none
-	registry *probes.Registry
-	talk     *conform.Conversation
-	log      bytes.Buffer // to be read when everything is closed
+	node          *fake.Node
+	placer        *fake.Placer // nil: the monitor executes everything
+	engine        *engine.Engine
+	journal       *journal.Journal
+	engineRecords *engineRecords
+	spent         func() omis.Spending // nil: what probes cost is not known
+	data          string               // the directory of the journal; "": there is none
+	registry      *probes.Registry
+	talk          *conform.Conversation
+	log           bytes.Buffer // to be read when everything is closed
 }
 
 func newHouse(t testing.TB) *house {

@@ -2,8 +2,6 @@ package probes
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
 	"mirador/mir"
@@ -19,13 +17,8 @@ func (a *App) install(ctx context.Context, plan *translate.Plan, p *Probe, r *mi
 		return nil, err
 	}
 	p.made++
-	kept := []error{
-		a.kept(h.Counter, p.key(p.made, "count")), a.kept(h.Timer, p.key(p.made, "time")), a.kept(h.CPUTimer, p.key(p.made, "cpu")),
-	}
-	for i, object := range h.Events {
-		kept = append(kept, a.kept(object, p.key(p.made, fmt.Sprint("event", i+1))))
-	}
-	if err := errors.Join(kept...); err != nil {
+	lost, err := p.keep(h)
+	if err != nil {
 		a.clear(ctx, plan, h)
 		return nil, err
 	}
@@ -37,7 +30,9 @@ func (a *App) install(ctx context.Context, plan *translate.Plan, p *Probe, r *mi
 		}
 		h.Requests = append(h.Requests, csr)
 	}
-	return newInstalled(plan, h, r), nil
+	w := newInstalled(plan, h, r)
+	w.lost = lost
+	return w, nil
 }
 
 func newInstalled(plan *translate.Plan, h translate.Handles, r *mir.InstrRequest) *installed {

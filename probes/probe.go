@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mirador/mir"
 	"mirador/mir/translate"
@@ -55,6 +56,7 @@ type installed struct {
 	times      *mir.Measuring // when to measure and to deliver
 	budget     float64        // greatest share of the processes' time; 0: any
 	samples    *samples       // nil unless the probe measures at fixed times
+	lost       time.Time      // when values in the memory of a killed gateway were lost; zero if none were
 	last       atomic.Pointer[[]translate.Value]
 	placements atomic.Pointer[[]mir.Placement] // of its conditional requests
 	placedAt   atomic.Int64                    // time of placements, in Unix nanoseconds

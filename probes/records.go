@@ -1,8 +1,11 @@
 package probes
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
+	"mirador/mir/translate"
 	"mirador/omis"
 )
 
@@ -74,23 +77,35 @@ func (r *Registry) unwritten(err error) error {
 	return failf(Unavailable, "it was done, but will not be known any more if the gateway is killed: %v", err)
 }
 
-// kept makes an object of an installed plan persist under a key.
-func (a *App) kept(h omis.Token, key string) error {
-	if a.registry.config.Journal == nil || h == "" {
-		return nil
+// keep makes the objects that measure for a probe outlive the gateway. lost is the
+// latest time at which values of one of them were lost with a killed gateway.
+func (p *Probe) keep(h translate.Handles) (lost time.Time, err error) {
+	if p.app.registry.config.Journal == nil {
+		return lost, nil
 	}
-	if err := a.tool.connected().Keep(h, key, a.processes.ended()...); err != nil {
-		return failf(Unavailable, "what was measured before the gateway was started cannot be read: %v", err)
+	objects := map[string]omis.Token{"count": h.Counter, "time": h.Timer, "cpu": h.CPUTimer}
+	for i, object := range h.Events {
+		objects[fmt.Sprint("event", i+1)] = object
 	}
-	return nil
+	var errs []error
+	for what, object := range objects {
+		if object == "" {
+			continue
+		}
+		at, err := p.app.tool.connected().Keep(object, p.key(what), p.app.processes.ended()...)
+		if err != nil {
+			errs = append(errs, failf(Unavailable, "what was measured before the gateway was started cannot be read: %v", err))
+		}
+		if at.After(lost) {
+			lost = at
+		}
+	}
+	return lost, errors.Join(errs...)
 }
 
-// key returns the key of an object of the nth installation of the probe. It contains the
-// journal's id, because a probe of another gateway may have left an object in the same process.
-func (p *Probe) key(nth int, what string) string {
-	j := p.app.registry.config.Journal
-	if j == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s.%s.%d.%s", j.ID(), p.id, nth, what)
+// key names an object that measures for a probe, as it was installed last. It names the
+// journal too, because probes of another gateway may have left something in the same
+// process.
+func (p *Probe) key(what string) string {
+	return fmt.Sprintf("%s.%s.%d.%s", p.app.registry.config.Journal.ID(), p.id, p.made, what)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -198,7 +197,7 @@ func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 		}
 	}
 	if err == nil {
-		if why := p.beginsAnew(); why != "" {
+		if why := p.noteLoss(); why != "" {
 			a.registry.config.Log.Warn("a probe of a former gateway has lost what it had measured", "probe", p.id, "app", a.name, "why", why)
 			return
 		}
@@ -209,27 +208,20 @@ func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 	a.registry.config.Log.Warn("a probe of a former gateway does not come back", "probe", p.id, "app", a.name, "error", err)
 }
 
-// beginsAnew notes at a restored probe that what it had measured is lost, where the
-// monitor itself executes its requests: their values were in the memory of the former
-// gateway. It returns the notice, "" where nothing is lost.
-func (p *Probe) beginsAnew() string {
-	state, w := p.now()
-	if state != Active || w.placements.Load() == nil {
+// noteLoss records at a restored probe that values it had measured are lost, because
+// the monitor executed its requests and had the values in the memory of the gateway
+// that was killed. It returns the notice, "" if nothing is lost.
+func (p *Probe) noteLoss() string {
+	_, w := p.now()
+	if w == nil || w.lost.IsZero() {
 		return ""
 	}
-	if !slices.ContainsFunc(*w.placements.Load(), func(at mir.Placement) bool { return at.Where == executedByMonitor }) {
-		return ""
-	}
-	notice := fmt.Sprintf("lost: all that was measured before %s; it was in the memory of the former gateway, which was killed (placement %s). Values count from then on",
-		time.Now().Format(time.RFC3339), executedByMonitor)
+	notice := fmt.Sprintf("lost: what was measured before %s, or a part of it; the former gateway had it in its memory (placement trap) and was killed", w.lost.Format(time.RFC3339))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.notice = notice
 	return notice
 }
-
-// executedByMonitor is the placement whose values end with the monitor.
-const executedByMonitor = "trap"
 
 // readInstr reads an instrumentation request that was written by us.
 func readInstr(text string) (mir.InstrRequest, error) {

@@ -2,6 +2,7 @@ package probes_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"mirador/mir/conform"
+	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/omis/engine/fake"
 	"mirador/probes"
@@ -45,7 +47,7 @@ func (h *house) kill() *house {
 	if err := os.WriteFile(filepath.Join(next.data, journal.File), text, 0o600); err != nil {
 		h.Fatal(err)
 	}
-	next.threads = h.threads
+	next.engineRecords = h.engineRecords
 	next.open(heir.Alone())
 	if err := next.registry.Restore(h.Context()); err != nil {
 		h.Fatal(err)
@@ -64,28 +66,49 @@ func (h *house) book() *journal.Journal {
 	}
 	h.Cleanup(func() { j.Close() }) // there is nobody to tell
 	h.journal = j
-	e := h.engine
-	for token, t := range h.threads {
-		e.RecallThread(t.id, t.tid, token)
+	h.engineRecords = h.engineRecords.successor()
+	for token, t := range h.engineRecords.threads {
+		h.engine.RecallThread(t.id, t.tid, token)
 	}
-	h.threads = maps.Clone(h.threads) // the dead one's tells nothing any more
-	if h.threads == nil {
-		h.threads = make(threads)
+	for key, at := range h.engineRecords.lost {
+		h.engine.RecallLoss(key, at)
 	}
-	e.Tell(h.threads)
+	h.engine.SetJournal(h.engineRecords)
 	return j
 }
 
-// threads is an engine.Chronicle.
-type threads map[omis.Token]namedThread
+// engineRecords is an engine.Journal in memory.
+type engineRecords struct {
+	threads  map[omis.Token]namedThread
+	inMemory map[string]bool      // by key
+	lost     map[string]time.Time // by key
+}
 
 type namedThread struct {
 	id  omis.ProcID
 	tid int
 }
 
-func (t threads) Named(token omis.Token, id omis.ProcID, tid int) { t[token] = namedThread{id, tid} }
-func (t threads) Ended(token omis.Token)                          { delete(t, token) }
+// successor returns a copy for the next gateway, because the engine of the killed one
+// may still write to the records that it had.
+func (r *engineRecords) successor() *engineRecords {
+	next := &engineRecords{threads: make(map[omis.Token]namedThread), inMemory: make(map[string]bool), lost: make(map[string]time.Time)}
+	if r != nil {
+		maps.Copy(next.threads, r.threads)
+		maps.Copy(next.lost, r.lost)
+		for key := range r.inMemory {
+			next.lost[key] = time.Now()
+		}
+	}
+	return next
+}
+
+func (r *engineRecords) Named(token omis.Token, id omis.ProcID, tid int) {
+	r.threads[token] = namedThread{id, tid}
+}
+func (r *engineRecords) Ended(token omis.Token) { delete(r.threads, token) }
+func (r *engineRecords) InMemory(key string)    { r.inMemory[key] = true }
+func (r *engineRecords) Unkept(key string)      { delete(r.inMemory, key); delete(r.lost, key) }
 
 func (h *house) app(name string) *probes.App {
 	h.Helper()
@@ -165,6 +188,61 @@ func timesOutlive(t *testing.T, request, told string) {
 		t.Errorf("%d programs were placed", n)
 	}
 	h.want(h.app("mmul"), removeIt, `<probe id="probe-1"/>`)
+}
+
+// TestLossesAreReported kills gateways that had values of a probe in their memory, because
+// another tool's request moved the probe to the monitor. Every later gateway reports the
+// loss, wherever the probe runs by then, as long as the probe exists.
+func TestLossesAreReported(t *testing.T) {
+	h := newEstate(t)
+	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
+	a := h.attach("", 812)
+	h.want(a, countIt, `<probe id="probe-1"/>`)
+	execute(p, 813)
+	h = h.kill()
+	execute(p, 813)
+	if s := h.app("mmul").Probes()[0].Status(); s.Notice != "" {
+		t.Errorf("nothing is lost, but the notice is %q", s.Notice)
+	}
+	other := h.engine.Tool("other")
+	ask := func(request string, callback func(omis.Reply)) omis.Reply {
+		r, err := other.Request(t.Context(), request, callback, omis.WaitForFirstReply)
+		if err != nil || r.Err() != nil {
+			t.Fatal(request, err, r.Err())
+		}
+		return r
+	}
+	ask(`: proc_attach3([],812,"")`, nil)
+	defined := ask(fmt.Sprintf("thread_reached_addr([],%d) : print([])", entry), func(omis.Reply) {})
+	csr, err := translate.Defined(defined)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask(fmt.Sprintf(": csr_enable([%s])", csr), nil)
+	if n := h.placer.Standing(); n != 0 {
+		t.Fatalf("%d programs stand, want the monitor to execute the request", n)
+	}
+	execute(p, 813)
+	h.want(h.app("mmul"), valueIt, `<measurement nodeId="n_1" processId="p_1" threadId="t_2" value="3"/>`)
+	h = h.kill()
+	var first string
+	for range 2 {
+		s := h.app("mmul").Probes()[0].Status()
+		if where := s.Placements[0].Where; where != "fake" || !strings.Contains(s.Notice, "lost: what was measured before ") {
+			t.Errorf("the probe runs by %s, and its notice is %q", where, s.Notice)
+		}
+		if first == "" {
+			first = s.Notice
+		}
+		if s.Notice != first {
+			t.Errorf("the notice has become %q, it was %q", s.Notice, first)
+		}
+		h = h.kill()
+	}
+	h.want(h.app("mmul"), removeIt, `<probe id="probe-1"/>`)
+	if left := h.kill().engineRecords; len(left.inMemory)+len(left.lost) != 0 {
+		t.Errorf("records are left of a probe that was removed: %v, %v", left.inMemory, left.lost)
+	}
 }
 
 // What was asked for, and is not in the program yet, is asked for still.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mirador/mir/translate"
 	"mirador/omis"
@@ -311,7 +312,9 @@ func (s *script) Spent([]omis.Token) (omis.Spending, error) {
 	return omis.Spending{}, errors.New("the cost is not known")
 }
 
-func (s *script) Keep(omis.Token, string, ...omis.ProcID) error { return nil }
+func (s *script) Keep(omis.Token, string, ...omis.ProcID) (lost time.Time, err error) {
+	return time.Time{}, nil
+}
 
 func trapped() omis.Explanation {
 	return omis.Explanation{Placement: omis.Placement{Name: "trap", Why: "there is no other", Cost: 10_000}}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/node"
@@ -29,6 +30,8 @@ type Engine struct {
 
 	admin     sync.Mutex                 // see the package comment
 	kept      map[service.Cell]*keeping  // guarded by admin
+	journal   Journal                    // nil: nothing is recorded; guarded by admin
+	losses    map[string]time.Time       // by key, what former monitors had in memory; guarded by admin
 	hits      map[service.Cell]*hitCount // guarded by admin
 	settled   bool                       // Settle was called; guarded by admin
 	guarded   map[service.Cell]bool      // named by locked lists; guarded by admin

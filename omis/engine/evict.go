@@ -126,6 +126,9 @@ func (e *Engine) abandonCell(t *Tool, token omis.Token, cell service.Cell) {
 
 // trap has the monitor execute a request's actions, and says why nothing is cheaper.
 func (e *Engine) trap(s *subscription) error {
+	for cell := range s.csr.changes() {
+		e.inMemory(cell)
+	}
 	e.makeWay(s.csr, s.proc)
 	if s.csr.times {
 		s.proc.node().calibrate(omis.Trap) // what is measured is corrected as it is measured

@@ -85,6 +85,7 @@ func (f *feed) release() {
 		if !f.broken.Load() {
 			return
 		}
+		f.e.inMemory(f.cell)
 		k.drop(f)
 	}
 	f.end()

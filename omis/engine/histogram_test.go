@@ -110,7 +110,7 @@ func TestHistogramsMove(t *testing.T) {
 func TestKeptHistogram(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	b.ask(`: pa_timer_create4("ordered",1,"histogram")`)
-	if err := b.tool.Keep("pa_t_1", "time"); err != nil {
+	if _, err := b.tool.Keep("pa_t_1", "time"); err != nil {
 		t.Fatal(err)
 	}
 	watch := func(b *bench) {
@@ -127,7 +127,7 @@ func TestKeptHistogram(t *testing.T) {
 	calls(p, 4, 11)
 	next := startOver(t, []node.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
 	next.ask(`: proc_attach3([],1,"") pa_timer_create4("ordered",1,"histogram")`)
-	if err := next.tool.Keep("pa_t_1", "time"); err != nil {
+	if _, err := next.tool.Keep("pa_t_1", "time"); err != nil {
 		t.Fatal(err)
 	}
 	next.spread(0, 14)

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/program"
@@ -15,18 +16,19 @@ import (
 
 // keeping is what makes an object one that is kept; Engine.admin guards it.
 type keeping struct {
-	key   string
-	feeds []*feed // in which its rows are, also of processes that have ended
+	key      string
+	feeds    []*feed // in which its rows are, also of processes that have ended
+	inMemory bool    // whether the journal says that values are in the monitor's memory
 }
 
-// Keep has what programs measure for an object from now on outlive the monitor, where
-// placements can do that (program.Keeper). What is left of a former monitor under the key
-// is the object's from now on, in the processes of the tool's scope and in those that
-// have ended.
-func (t *Tool) Keep(object omis.Token, key string, ended ...omis.ProcID) error {
+// Keep makes what programs measure for an object outlive the monitor, where placements
+// can do that (program.Keeper). The object adopts what a former monitor left under the
+// key, in the processes of the tool's scope and in those that have ended. lost is when
+// the former monitor was found dead, if values of the key were in its memory.
+func (t *Tool) Keep(object omis.Token, key string, ended ...omis.ProcID) (lost time.Time, err error) {
 	cell, ok := t.cell(object)
 	if !ok {
-		return unknownToken(object)
+		return lost, unknownToken(object)
 	}
 	e := t.e
 	e.admin.Lock()
@@ -44,7 +46,17 @@ func (t *Tool) Keep(object omis.Token, key string, ended ...omis.ProcID) error {
 	for _, p := range procs {
 		errs = append(errs, e.recall(p, cell, k))
 	}
-	return errors.Join(errs...)
+	return e.losses[key], errors.Join(errs...)
+}
+
+// inMemory records that values of a cell are in the monitor's memory, if the cell is
+// kept: a SIGKILL ends them, and the next monitor must say so. The caller holds
+// Engine.admin, and calls it before the memory has the first value.
+func (e *Engine) inMemory(cell service.Cell) {
+	if k := e.kept[cell]; k != nil && !k.inMemory && e.journal != nil {
+		k.inMemory = true
+		e.journal.InMemory(k.key)
+	}
 }
 
 // recall joins what a former monitor has left in a process to a cell.
@@ -81,6 +93,10 @@ func (e *Engine) unkeep(cell service.Cell) {
 		return
 	}
 	delete(e.kept, cell)
+	delete(e.losses, k.key)
+	if e.journal != nil {
+		e.journal.Unkept(k.key)
+	}
 	for _, f := range k.feeds {
 		if f.users == 0 {
 			f.end()
@@ -92,6 +108,7 @@ func (e *Engine) unkeep(cell service.Cell) {
 func (e *Engine) unkeepIn(t *Tool, p *process) {
 	for key, f := range p.feeds {
 		if k := e.kept[key.cell]; k != nil && f.users == 0 && slices.Contains(k.feeds, f) && t.has(key.cell) {
+			e.inMemory(key.cell)
 			k.drop(f)
 			f.end()
 		}
@@ -150,11 +167,28 @@ func (e *Engine) Settle() ([]program.Orphan, error) {
 			all, errs = append(all, list...), append(errs, err)
 		}
 	}
+	e.forgetLosses()
 	e.settled = true
 	for _, p := range e.reg.attached() {
 		e.meet(p)
 	}
 	return all, errors.Join(errs...)
+}
+
+// forgetLosses erases the losses under keys that no object of this monitor has.
+func (e *Engine) forgetLosses() {
+	keys := make(map[string]bool)
+	for _, k := range e.kept {
+		keys[k.key] = true
+	}
+	for key := range e.losses {
+		if !keys[key] {
+			delete(e.losses, key)
+			if e.journal != nil {
+				e.journal.Unkept(key)
+			}
+		}
+	}
 }
 
 // meet takes away what former monitors have left in a process and nobody keeps. Until

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"testing"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/engine/fake"
@@ -28,7 +29,7 @@ func successor(t *testing.T, placer *fake.Placer, ended ...omis.ProcID) (*bench,
 func keepBoth(b *bench, ended ...omis.ProcID) {
 	b.Helper()
 	for token, key := range map[omis.Token]string{"pa_c_1": "count", "pa_t_1": "time"} {
-		if err := b.tool.Keep(token, key, ended...); err != nil {
+		if _, err := b.tool.Keep(token, key, ended...); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -96,7 +97,7 @@ func TestOrphansAreTakenAway(t *testing.T) {
 	}
 	b := startOver(t, []node.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
 	b.ask(`: proc_attach3([],1,"") pa_counter_create()`)
-	if err := b.tool.Keep("pa_c_1", "count"); err != nil {
+	if _, err := b.tool.Keep("pa_c_1", "count"); err != nil {
 		t.Fatal(err)
 	}
 	left, err := b.engine.Settle()
@@ -203,5 +204,50 @@ func TestKeptAndEvicted(t *testing.T) {
 	b.counts("1,[p_1,t_1,3]")
 	if placer.Stores() != 2 {
 		t.Errorf("%d stores", placer.Stores())
+	}
+}
+
+// journal is an engine.Journal that lists the keys of values in memory.
+type journal map[string]bool
+
+func (journal) Named(omis.Token, omis.ProcID, int) {}
+func (journal) Ended(omis.Token)                   {}
+func (j journal) InMemory(key string)              { j[key] = true }
+func (j journal) Unkept(key string)                { delete(j, key) }
+
+// TestValuesInMemoryAreRecorded checks that the journal knows the keys whose values a
+// SIGKILL would end, before the monitor has such a value, and until the object is deleted.
+func TestValuesInMemoryAreRecorded(t *testing.T) {
+	b, _, p := startPlacing(t)
+	j := make(journal)
+	b.engine.SetJournal(j)
+	b.ask(": pa_counter_create() pa_timer_create()")
+	keepBoth(b)
+	watchRegion(b)
+	p.Reach(11, 0x10, 100)
+	if len(j) != 0 {
+		t.Errorf("recorded are %v, but a program of the target has all values", j)
+	}
+	b.ask("thread_reached_addr([],0x20) : print([])")
+	b.ask(": csr_enable([c_3])")
+	b.runs("c_1", "trap", "c_2, which opens or closes the same intervals")
+	if !j["count"] || !j["time"] {
+		t.Errorf("recorded are %v, want count and time", j)
+	}
+	b.ask(": csr_delete([c_3]) csr_disable([c_1,c_2]) csr_enable([c_1,c_2])")
+	b.runs("c_1", "fake", "")
+	if !j["count"] || !j["time"] {
+		t.Errorf("recorded are %v, want count and time: the monitor still has the former values", j)
+	}
+	b.ask(": csr_delete([c_1,c_2]) pa_counter_delete([pa_c_1])")
+	if j["count"] || !j["time"] {
+		t.Errorf("recorded are %v, want time alone", j)
+	}
+	b.engine.RecallLoss("other", time.Unix(7, 0))
+	if _, err := b.engine.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	if lost, err := b.tool.Keep("pa_t_1", "other"); err != nil || !lost.IsZero() {
+		t.Errorf("lost at %v, %v, want never: Settle forgets what no object has asked for", lost, err)
 	}
 }

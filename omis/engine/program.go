@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"iter"
 	"mirador/omis"
 	"mirador/omis/program"
 	"mirador/omis/service"
@@ -118,18 +119,29 @@ func (c *csr) intervals() []service.Cell {
 
 func (c *csr) findIntervals() []service.Cell {
 	var cells []service.Cell
-	for i := range c.steps {
-		s := &c.steps[i]
-		if s.do.compile == nil || s.subject < 0 {
-			continue
-		}
-		conv := conversions{tool: c.tool}
-		objs, _ := conv.objects(s.args[s.subject], s.service.Params[s.subject])
-		for _, o := range objs {
-			if cell, ok := o.(*item).value.(service.Cell); ok && cell.Kind().HasIntervals() {
-				cells = append(cells, cell)
-			}
+	for cell := range c.changes() {
+		if cell.Kind().HasIntervals() {
+			cells = append(cells, cell)
 		}
 	}
 	return cells
+}
+
+// changes yields the cells that the action list changes.
+func (c *csr) changes() iter.Seq[service.Cell] {
+	return func(yield func(service.Cell) bool) {
+		for i := range c.steps {
+			s := &c.steps[i]
+			if s.do.compile == nil || s.subject < 0 {
+				continue
+			}
+			conv := conversions{tool: c.tool}
+			objs, _ := conv.objects(s.args[s.subject], s.service.Params[s.subject])
+			for _, o := range objs {
+				if cell, ok := o.(*item).value.(service.Cell); ok && !yield(cell) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"mirador/omis"
 )
@@ -23,20 +24,39 @@ type threadPlace struct {
 	tid int
 }
 
-// Chronicle is told which threads have which tokens, so that a later monitor can be told
-// so. It is called while tables are locked, and must not call the engine.
-type Chronicle interface {
+// Journal records what the next monitor must know if this one is killed. The engine
+// calls it while its tables are locked, so it must not call the engine.
+type Journal interface {
+	// Named records the token that a thread of this machine got.
 	Named(token omis.Token, id omis.ProcID, tid int)
-	// Ended tells that the thread has ended, as far as is known.
+	// Ended erases the token of a thread that has ended.
 	Ended(token omis.Token)
+	// InMemory records that values kept under the key are in the memory of this
+	// monitor, so that they end with it.
+	InMemory(key string)
+	// Unkept erases what is recorded of the key: its object does not exist any more.
+	Unkept(key string)
 }
 
-// Tell has a chronicle be told of the threads of this machine from now on. It is said
-// before anybody attaches to anything.
-func (e *Engine) Tell(c Chronicle) {
+// SetJournal gives the engine its journal. It must be called before any tool attaches
+// to a process.
+func (e *Engine) SetJournal(j Journal) {
+	e.admin.Lock()
+	defer e.admin.Unlock()
 	e.reg.mu.Lock()
 	defer e.reg.mu.Unlock()
-	e.reg.chronicle, e.reg.home = c, e.home
+	e.journal, e.reg.journal, e.reg.home = j, j, e.home
+}
+
+// RecallLoss tells the engine when the values that a former monitor held in memory
+// under a key were lost. Tool.Keep returns it.
+func (e *Engine) RecallLoss(key string, at time.Time) {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	if e.losses == nil {
+		e.losses = make(map[string]time.Time)
+	}
+	e.losses[key] = at
 }
 
 // RecallProcess has a process of this machine get the token that a former monitor gave
@@ -85,8 +105,8 @@ func (r *registry) threadIdent(at place, tid int) ident {
 		return ident{token: tokenOf(omis.ClassThread, num), num: num}
 	}
 	i := r.newIdent(omis.ClassThread)
-	if r.chronicle != nil && at.node == r.home {
-		r.chronicle.Named(i.token, at.id, tid)
+	if r.journal != nil && at.node == r.home {
+		r.journal.Named(i.token, at.id, tid)
 	}
 	return i
 }

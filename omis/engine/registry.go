@@ -16,10 +16,10 @@ type registry struct {
 	objects map[omis.Token]object
 	procs   map[place]*process
 
-	recalled  recalled
-	chronicle Chronicle          // nil: nobody is told
-	home      *machine           // whose threads it is told of
-	ghosts    map[place]*process // that ended under a former monitor
+	recalled recalled
+	journal  Journal            // nil: nothing is recorded
+	home     *machine           // whose threads it is told of
+	ghosts   map[place]*process // that ended under a former monitor
 
 	queues   map[queueKey]*queueObject
 	messages map[messageKey]*messageObject
@@ -209,8 +209,8 @@ func (r *registry) dropThreadLocked(t *thread) {
 		delete(t.proc.threads, t.tid)
 	}
 	delete(r.objects, t.token)
-	if r.chronicle != nil && t.proc.node() == r.home {
-		r.chronicle.Ended(t.token)
+	if r.journal != nil && t.proc.node() == r.home {
+		r.journal.Ended(t.token)
 	}
 	if t.proc.former != nil {
 		t.proc.former[t.tid] = t.token
