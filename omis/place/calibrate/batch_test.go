@@ -104,11 +104,11 @@ func TestCallsApart(t *testing.T) {
 		if err := one.turn(d, clock); err != nil {
 			t.Fatal(err)
 		}
-		if one.intervals != 100 {
-			t.Errorf("%v of 100 intervals were measured", one.intervals)
+		if want := float64(100 * howLong / roundsTimed(clock)); one.intervals != want {
+			t.Errorf("%v of %v intervals were measured", one.intervals, want)
 		}
 	}
-	if one.before.count != 300 || len(one.probed) != 2 || len(one.measured) != 2 {
+	if one.before.count != 100+100+100+9 || len(one.probed) != 2 || len(one.measured) != 2 {
 		t.Errorf("%v intervals in all, and %d and %d batches", one.before.count, len(one.probed), len(one.measured))
 	}
 	if err := remove(); err != nil {

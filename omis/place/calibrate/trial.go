@@ -19,6 +19,7 @@ type trial struct {
 	before    total
 	calls     int       // of a batch
 	bare      float64   // duration of a call without probes
+	bareTimed float64   // the same, of calls whose intervals are measured
 	probed    []float64 // duration of a call with probes, by batch
 	measured  []float64 // mean of the intervals, by batch
 	intervals float64   // number of intervals in a batch

@@ -58,7 +58,7 @@ func TestCostsOfMore(t *testing.T) {
 		if s.fillsHistogram(one) {
 			added, inside = added+bucket, inside+1
 		}
-		one.bare, one.probed, one.measured, one.intervals = bare, []float64{bare + added}, []float64{bare + inside}, 1000
+		one.bare, one.bareTimed, one.probed, one.measured, one.intervals = bare, 7*bare, []float64{bare + added}, []float64{7*bare + inside}, 1000
 	}
 	all := s.costs(list)
 	for _, kind := range []string{"return", "inside"} {
