@@ -156,18 +156,19 @@ func (m *Measurement) id(kind EntityKind) *string {
 	return &m.ThreadID
 }
 
-func (t *Tuple) id(kind EntityKind) string {
+// id returns the id for a kind of entity.
+func (t *Tuple) id(kind EntityKind) *string {
 	switch kind {
 	case Site:
-		return t.SiteID
+		return &t.SiteID
 	case Node:
-		return t.NodeID
+		return &t.NodeID
 	case Communicator:
-		return t.CommunicatorID
+		return &t.CommunicatorID
 	case Process:
-		return t.ProcessID
+		return &t.ProcessID
 	}
-	return t.ThreadID
+	return &t.ThreadID
 }
 
 // kinds returns the levels of a measurement document, outermost first.

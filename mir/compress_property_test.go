@@ -22,11 +22,17 @@ func TestCompressIsReversible(t *testing.T) {
 			t.Fatal(err)
 		}
 		singleLevels(t, document)
-		for i, elements := range byProbe(t, document, probes) {
-			r := reading{t: t, metrics: probes[i].Metrics, found: map[string]string{}}
-			r.siblings(probes[i].Entities, elements, "")
-			if want := expected(&probes[i]); !maps.Equal(r.found, want) {
-				t.Fatalf("%s\ngot  %v\nwant %v", written, r.found, want)
+		read, err := Decompress(probes, document)
+		if err != nil {
+			t.Fatalf("%s: %v", written, err)
+		}
+		for i := range probes {
+			got := map[string]string{}
+			for _, tuple := range read[i].Tuples {
+				got[tuple.name()] = tuple.Value
+			}
+			if want := expected(&probes[i]); !maps.Equal(got, want) {
+				t.Fatalf("%s\ngot  %v\nwant %v", written, got, want)
 			}
 		}
 	})
@@ -101,7 +107,7 @@ func measured(t *rapid.T, probe string) Values {
 			names = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"x1", "x2", "x9", "x10", "x11"}), 0, 4, rapid.ID).Draw(t, "ids")
 		}
 		for _, name := range names {
-			ids.set(e.Kind, name)
+			*ids.id(e.Kind) = name
 			for i := range e.Children {
 				measure(append(path, &e.Children[i]), ids)
 			}
@@ -120,21 +126,6 @@ func measured(t *rapid.T, probe string) Values {
 	}
 	v.Tuples = rapid.Permutation(v.Tuples).Draw(t, "order")
 	return v
-}
-
-func (t *Tuple) set(kind EntityKind, id string) {
-	switch kind {
-	case Site:
-		t.SiteID = id
-	case Node:
-		t.NodeID = id
-	case Communicator:
-		t.CommunicatorID = id
-	case Process:
-		t.ProcessID = id
-	default:
-		t.ThreadID = id
-	}
 }
 
 // requested generates the entities of a request: at each level either named entities or one
@@ -180,18 +171,23 @@ func expected(v *Values) map[string]string {
 	}
 	blank(v.Entities, "")
 	for _, tuple := range v.Tuples {
-		path := ""
-		for _, kind := range kinds() {
-			if id := tuple.id(kind); id != "" {
-				path += "/" + string(kind) + "=" + id
-			}
-		}
-		all[fmt.Sprint(path, " ", tuple.Metric)] = tuple.Value
+		all[tuple.name()] = tuple.Value
 	}
 	if strings.Contains(fmt.Sprint(v.Entities), "*") || strings.Contains(fmt.Sprint(v.Entities), "?") {
 		blankInside(all, v)
 	}
 	return all
+}
+
+// name returns the entities and the metric of a tuple.
+func (t *Tuple) name() string {
+	path := ""
+	for _, kind := range kinds() {
+		if id := *t.id(kind); id != "" {
+			path += "/" + string(kind) + "=" + id
+		}
+	}
+	return fmt.Sprint(path, " ", t.Metric)
 }
 
 // blankInside adds the missing values of named entities inside * or ?: where one of them has a
@@ -233,80 +229,4 @@ func present(all map[string]string, path string, e *Entity) []string {
 		ids = append(ids, id)
 	}
 	return ids
-}
-
-// byProbe returns the elements of each probe.
-func byProbe(t *rapid.T, document *Measurement, probes []Values) [][]Measurement {
-	if len(probes) == 1 {
-		return [][]Measurement{unwrapped(*document, probes[0].Entities)}
-	}
-	if len(document.Children) != len(probes) {
-		t.Fatalf("%d elements for %d probes", len(document.Children), len(probes))
-	}
-	elements := make([][]Measurement, len(probes))
-	for i, e := range document.Children {
-		if e.ProbeID != probes[i].ProbeID {
-			t.Fatalf("element %d is of %q, want %q", i, e.ProbeID, probes[i].ProbeID)
-		}
-		e.ProbeID = ""
-		elements[i] = unwrapped(e, probes[i].Entities)
-	}
-	return elements
-}
-
-// unwrapped returns the elements for entities at the same level, which are nested only if
-// there are several.
-func unwrapped(around Measurement, forest []Entity) []Measurement {
-	first := &forest[0]
-	if first.symbolic() && *around.id(first.Kind) == "" || len(forest) > 1 {
-		return around.Children
-	}
-	return []Measurement{around}
-}
-
-// reading reads a measurement document by the rules of MIR 6.
-type reading struct {
-	t       *rapid.T
-	metrics int
-	found   map[string]string
-}
-
-func (r *reading) siblings(forest []Entity, elements []Measurement, path string) {
-	if forest[0].symbolic() {
-		last := ""
-		for i := range elements {
-			e := elements[i]
-			id := *e.id(forest[0].Kind)
-			if last != "" && compareIDs(last, id) >= 0 {
-				r.t.Fatalf("%s follows %s", id, last)
-			}
-			last = id
-			*e.id(forest[0].Kind) = ""
-			r.inside(&forest[0], e, path+"/"+string(forest[0].Kind)+"="+id, len(forest[0].Children) > 0)
-		}
-		return
-	}
-	if len(elements) != len(forest) {
-		r.t.Fatalf("%d elements for %d named entities at %q", len(elements), len(forest), path)
-	}
-	for i := range forest {
-		r.inside(&forest[i], elements[i], path+"/"+string(forest[i].Kind)+"="+forest[i].ID, false)
-	}
-}
-
-// inside reads the element of an entity. merged means that a single child may be merged with
-// it.
-func (r *reading) inside(e *Entity, element Measurement, path string, merged bool) {
-	switch {
-	case merged:
-		r.siblings(e.Children, unwrapped(element, e.Children), path)
-	case len(e.Children) > 0:
-		r.siblings(e.Children, element.Children, path)
-	case r.metrics == 1:
-		r.found[path+" 0"] = element.Value
-	default:
-		for metric, value := range element.Children {
-			r.found[fmt.Sprint(path, " ", metric)] = value.Value
-		}
-	}
 }

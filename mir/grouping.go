@@ -83,13 +83,13 @@ func placeOf(places []*place, t *Tuple) *place {
 // takes reports whether a tuple was measured for exactly the entities that the place names.
 func (p *place) takes(t *Tuple) bool {
 	for _, e := range p.path {
-		if t.id(e.Kind) == "" {
+		if *t.id(e.Kind) == "" {
 			return false
 		}
 	}
 	innermost := p.path[len(p.path)-1].Kind
 	for _, kind := range kinds()[innermost.rank()+1:] {
-		if t.id(kind) != "" {
+		if *t.id(kind) != "" {
 			return false
 		}
 	}
@@ -99,7 +99,7 @@ func (p *place) takes(t *Tuple) bool {
 // tolerates reports whether a tuple does not contradict the place.
 func (p *place) tolerates(t *Tuple) bool {
 	for _, e := range p.path {
-		if !e.symbolic() && t.id(e.Kind) != e.ID {
+		if !e.symbolic() && *t.id(e.Kind) != e.ID {
 			return false
 		}
 	}
@@ -194,7 +194,7 @@ func split(own [][]Tuple, kind EntityKind) map[string][][]Tuple {
 	byID := map[string][][]Tuple{}
 	for leaf, tuples := range own {
 		for _, t := range tuples {
-			id := t.id(kind)
+			id := *t.id(kind)
 			if byID[id] == nil {
 				byID[id] = make([][]Tuple, len(own))
 			}
