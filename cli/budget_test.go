@@ -95,16 +95,16 @@ func TestBudgetOfHotAndColdFunction(t *testing.T) {
 	if took > 2*time.Second {
 		t.Errorf("it was deactivated after %v", took)
 	}
-	if !strings.Contains(hot.Notice, "budget of 2%") || hot.Spent == nil || hot.Spent.Budget != 0.02 || hot.Spent.Hits == 0 {
-		t.Errorf("it says %+v, spent %+v", hot, hot.Spent)
+	if !strings.Contains(hot.Notice, "budget of 2%") || hot.Cost == nil || hot.Cost.Budget != 0.02 || hot.Cost.Hits == 0 {
+		t.Errorf("it says %+v, spent %+v", hot, hot.Cost)
 	}
-	if cost := hot.Spent; cost.Share < 0.3 || cost.Dilation < 1.4 || cost.PerHit < 50 {
+	if cost := hot.Cost; cost.Share < 0.3 || cost.Dilation < 1.4 || cost.PerHit < 50 {
 		t.Errorf("of a program that is slower by %.1f times, it took %+v", bare/probed, cost)
 	}
 	eventually(t, "the program is as quick as before", func() bool { return r.rate() > 0.7*bare })
 	cold := s.probe(t, "probe-1")
-	if cold.State != "active" || cold.Notice != "" || cold.Spent == nil || cold.Spent.Share > 0.02 || cold.Spent.Hits == 0 {
-		t.Errorf("the cold function's probe is %+v, spent %+v", cold, cold.Spent)
+	if cold.State != "active" || cold.Notice != "" || cold.Cost == nil || cold.Cost.Share > 0.02 || cold.Cost.Hits == 0 {
+		t.Errorf("the cold function's probe is %+v, spent %+v", cold, cold.Cost)
 	}
 	if got := s.must(t, `<ctrlreq action="ACTIVATE"><probe id="probe-2"/></ctrlreq>`, "post", "-"); strings.Contains(got, "notice") {
 		t.Errorf("activated again it says %s", got)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 
 	gateway "mirador/http"
 	"mirador/mir"
+	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux"
@@ -105,23 +105,9 @@ func (b *backend) Close(ctx context.Context) error {
 func (b *backend) Apps() []gateway.App {
 	var apps []gateway.App
 	for _, a := range b.registry.Apps() {
-		apps = append(apps, describe(a))
+		apps = append(apps, a.Status())
 	}
 	return apps
-}
-
-func describe(a *probes.App) gateway.App {
-	app := gateway.App{Name: a.Name(), State: a.State()}
-	for i, p := range a.Processes() {
-		switch {
-		case i == 0:
-			app.Owner = p.UID
-		case app.Owner != p.UID:
-			app.Owner = 0 // several users' processes: root's business
-		}
-		app.Processes = append(app.Processes, gateway.Process{Token: p.Token, PID: p.PID, Argv: p.Argv, Started: p.Started, Gone: p.Gone})
-	}
-	return app
 }
 
 func (b *backend) Launch(ctx context.Context, name string, l node.Launch) (gateway.App, error) {
@@ -129,7 +115,7 @@ func (b *backend) Launch(ctx context.Context, name string, l node.Launch) (gatew
 	if err != nil {
 		return gateway.App{}, err
 	}
-	return describe(a), nil
+	return a.Status(), nil
 }
 
 func (b *backend) Attach(ctx context.Context, name string, pids []int) (gateway.App, error) {
@@ -137,7 +123,7 @@ func (b *backend) Attach(ctx context.Context, name string, pids []int) (gateway.
 	if err != nil {
 		return gateway.App{}, err
 	}
-	return describe(a), nil
+	return a.Status(), nil
 }
 
 func (b *backend) Forked(pid int) []int { return proc.Forked(pid) }
@@ -225,7 +211,7 @@ func (b *backend) Probes() []gateway.Probe {
 	}
 	var all []gateway.Probe
 	for _, p := range b.registry.Probes() {
-		all = append(all, describeProbe(p.Status()))
+		all = append(all, p.Status())
 	}
 	return all
 }
@@ -236,49 +222,16 @@ func (b *backend) Probe(id string) (gateway.Probe, bool) {
 		return gateway.Probe{}, false
 	}
 	p.App().Heed(context.Background()) // as in Probes
-	return describeProbe(p.Status()), true
+	return p.Status(), true
 }
 
 func (b *backend) CountProbes() int { return b.registry.CountProbes() }
-
-func describeProbe(s probes.Status) gateway.Probe {
-	p := gateway.Probe{
-		ID: s.ID, App: s.App, State: string(s.State), Region: s.Region, Metrics: s.Metrics,
-		Requests: s.Requests, Failure: s.Failure, Gone: s.Gone,
-	}
-	if len(s.Placements) > 0 { // of several kinds, the dearest is what the target feels
-		dearest := slices.MaxFunc(s.Placements, func(a, b mir.Placement) int { return cmp.Compare(a.Cost, b.Cost) })
-		p.Placement, p.Why, p.Cost, p.Calibrated = dearest.Where, dearest.Why, mir.Rounded(dearest.Cost, 3), dearest.Measured
-		for _, place := range s.Placements {
-			p.Bias = max(p.Bias, place.Bias)
-			p.Rough = p.Rough || place.Rough
-		}
-	}
-	p.Notice = s.Notice
-	if c := s.Cost; c != nil {
-		p.Spent = &gateway.Spent{
-			Hits: c.Hits, Lost: c.Lost, Rate: mir.Rounded(c.Rate, 1), PerHit: mir.Rounded(c.PerHit, 1),
-			Share: mir.Rounded(c.Share, 8), Dilation: mir.Rounded(c.Dilation, 6), Budget: mir.Rounded(c.Budget, 8), Rough: c.Rough,
-		}
-	}
-	return p
-}
 
 func (b *backend) Subscribe(id string) (<-chan *mir.Measurement, func(), error) {
 	return b.registry.Subscribe(id)
 }
 
-func (b *backend) Catalog() []gateway.Metric {
-	var rows []gateway.Metric
-	for _, t := range b.registry.Catalog() {
-		row := gateway.Metric{Name: t.Name, Unit: t.Unit, Kind: t.Kind, Region: t.Region, What: t.Doc, How: t.Measured}
-		for _, kind := range t.Entities {
-			row.Entities = append(row.Entities, string(kind))
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
+func (b *backend) Catalog() []gateway.Metric { return translate.Catalog() }
 
 func (b *backend) Schemas() fs.FS { return schemas.Files() }
 

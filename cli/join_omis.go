@@ -160,15 +160,9 @@ func (b *backend) Describe(name, text string) error {
 }
 
 // Services lists the table, in the order of the specification, with what this machine supports.
-func (b *backend) Services() []gateway.Service {
-	var rows []gateway.Service
+func (b *backend) Services() (all []service.Service) {
 	for _, t := range b.monitor.Engine.Available().Tables() {
-		for _, s := range t.Services {
-			rows = append(rows, gateway.Service{
-				Name: s.Name, Kind: s.Kind.String(), Role: s.Role.String(), Support: s.Support.Level.String(), Local: s.Local,
-				Prototype: s.Prototype(), Doc: s.Doc,
-			})
-		}
+		all = append(all, t.Services...)
 	}
-	return rows
+	return all
 }

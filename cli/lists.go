@@ -27,7 +27,11 @@ func newCatalog(g *globals) *cobra.Command {
 			return printTable(g.streams.Out, format, table[gateway.Metric]{
 				root: "catalog", row: "metric", rows: rows, header: []string{"NAME", "UNIT", "KIND", "ENTITIES", "REGION", "WHAT"},
 				cells: func(m gateway.Metric) []string {
-					return []string{m.Name, m.Unit, m.Kind, strings.Join(m.Entities, ","), strconv.FormatBool(m.Region), m.What}
+					var entities []string
+					for _, kind := range m.Entities {
+						entities = append(entities, string(kind))
+					}
+					return []string{m.Name, m.Unit, m.Kind, strings.Join(entities, ","), strconv.FormatBool(m.Region), m.Doc}
 				},
 			})
 		},

@@ -5,8 +5,11 @@ import (
 	"io/fs"
 
 	"mirador/mir"
+	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/omis/node"
+	"mirador/omis/service"
+	"mirador/probes"
 	"mirador/sir"
 )
 
@@ -49,9 +52,9 @@ type Backend interface {
 
 	// Probes lists the probes of all applications.
 	Probes() []Probe
-	// Probe describes one of them; false: there is none of this id.
-	Probe(id string) (Probe, bool)
-	// CountProbes counts them, without a look at any.
+	// Probe returns the probe with an id; ok is false if there is none.
+	Probe(id string) (p Probe, ok bool)
+	// CountProbes returns the number of probes.
 	CountProbes() int
 	// Subscribe sends the measurement documents of a probe until cancel is called
 	// or the probe is removed.
@@ -76,7 +79,7 @@ type Backend interface {
 	// Catalog lists the metrics.
 	Catalog() []Metric
 	// Services lists the OMIS services.
-	Services() []Service
+	Services() []service.Service
 	// Tools lists the tools of the monitor, by their names.
 	Tools() []Tool
 	// Schemas is what GET /schemas/… serves.
@@ -92,66 +95,13 @@ type StreamedReply struct {
 	Reply omis.Reply
 }
 
-// App is an application: a name for processes that are observed together.
-type App struct {
-	Name      string    `json:"name"`
-	State     string    `json:"state"` // running, terminated
-	Owner     int       `json:"owner"` // the uid of its processes
-	Processes []Process `json:"processes"`
-}
-
-// Process is a process of an application.
-type Process struct {
-	Token   omis.Token `json:"token"`
-	PID     int        `json:"pid"`
-	Argv    []string   `json:"argv,omitempty"`
-	Started bool       `json:"started"` // by the monitor
-	Gone    bool       `json:"gone"`    // it has terminated
-}
-
-// Probe is the state of a MIR probe.
-type Probe struct {
-	ID        string   `json:"id"`
-	App       string   `json:"app"`
-	State     string   `json:"state"`
-	Region    string   `json:"region,omitempty"`
-	Metrics   []string `json:"metrics"`
-	Placement string   `json:"placement,omitempty"`
-	Why       string   `json:"why,omitempty"`
-	Cost      float64  `json:"cost,omitempty"` // predicted nanoseconds a hit
-	Gone      bool     `json:"gone,omitempty"` // its processes have terminated
-	Failure   string   `json:"failure,omitempty"`
-	Requests  []string `json:"requests,omitempty"`
-
-	Calibrated bool    `json:"calibrated,omitempty"` // Cost was measured on this machine
-	Rough      bool    `json:"rough,omitempty"`      // Cost is not precise: not measured, or dependent on the other load of the machine
-	Bias       float64 `json:"bias,omitempty"`       // nanoseconds that were taken off each time it reports
-	Notice     string  `json:"notice,omitempty"`     // what became of it unasked
-	Spent      *Spent  `json:"spent,omitempty"`      // what it costs its processes; nothing where that is not known
-}
-
-// Spent is what a probe has cost since it was activated, and what it costs now.
-type Spent struct {
-	Hits     int64   `json:"hits"`
-	Lost     int64   `json:"lost"`
-	Rate     float64 `json:"hits_per_second"`
-	PerHit   float64 `json:"ns_per_hit"`
-	Share    float64 `json:"share"`    // of the processes' time, from 0 to 1
-	Dilation float64 `json:"dilation"` // of that time: with the probe, over without it
-	Budget   float64 `json:"budget,omitempty"`
-	Rough    bool    `json:"rough,omitempty"` // PerHit is not precise, or Share is so great that Dilation is not
-}
-
-// Metric is a row of the metric catalog (MIR 8).
-type Metric struct {
-	Name     string   `json:"name" xml:"name,attr"`
-	Unit     string   `json:"unit" xml:"unit,attr"`
-	Kind     string   `json:"kind" xml:"kind,attr"`
-	Entities []string `json:"entities" xml:"entity"`
-	Region   bool     `json:"region" xml:"region,attr"` // measured where a region is executed
-	What     string   `json:"what" xml:"what"`
-	How      string   `json:"how" xml:"how"`
-}
+// The tables that the gateway sends are those of the packages that know their contents.
+type (
+	App     = probes.AppStatus
+	Process = probes.Process
+	Probe   = probes.Status
+	Metric  = translate.Metric
+)
 
 // Tool is a tool of the monitor (OMIS 7.1).
 type Tool struct {
@@ -160,7 +110,7 @@ type Tool struct {
 	Streams     int    `json:"streams" xml:"streams,attr"`         // that read its replies now
 }
 
-// Service is a row of the table of OMIS services.
+// Service is a row of the answer to GET /omis/services.
 type Service struct {
 	Name      string `json:"name" xml:"name,attr"`
 	Kind      string `json:"kind" xml:"kind,attr"`

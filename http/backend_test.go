@@ -20,6 +20,7 @@ import (
 	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/omis/node"
+	"mirador/omis/service"
 	"mirador/sir"
 )
 
@@ -152,14 +153,16 @@ func (s *scripted) Finalize(tool string) error {
 }
 
 func (s *scripted) Catalog() []Metric {
-	return []Metric{{Name: "COUNT", Unit: "1", Kind: "counter", Entities: []string{"thread"}, Region: true}}
+	return []Metric{{Name: "COUNT", Unit: "1", Kind: "counter", Entities: []mir.EntityKind{mir.Thread}, Region: true}}
 }
 
 func (s *scripted) Tools() []Tool {
 	return []Tool{{Name: "mine", Streams: 1}, {Name: "mmul", Application: true}}
 }
 
-func (s *scripted) Services() []Service { return []Service{{Name: "version", Kind: "information"}} }
+func (s *scripted) Services() []service.Service {
+	return []service.Service{{Name: "version", Kind: service.Information}}
+}
 
 func (s *scripted) Schemas() fs.FS {
 	return fstest.MapFS{"mir.xsd": {Data: []byte("<schema/>")}, "schemas.go": {Data: []byte("package")}}

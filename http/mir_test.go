@@ -166,7 +166,7 @@ func TestReturnRepresentation(t *testing.T) {
 			extended = d.Extended()
 		}
 		if extended {
-			p.Placements = []mir.Placement{{Where: "inline"}}
+			p.Placements = []omis.Placement{{Name: "inline"}}
 		}
 		return p, nil
 	}

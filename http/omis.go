@@ -224,5 +224,12 @@ func (s *Server) postPrototypes(x *exchange) error {
 }
 
 func (s *Server) getServices(x *exchange) error {
-	return sendTable(x, "services", "service", s.backend.Services())
+	rows := []Service{}
+	for _, t := range s.backend.Services() {
+		rows = append(rows, Service{
+			Name: t.Name, Kind: t.Kind.String(), Role: t.Role.String(), Support: t.Support.Level.String(), Local: t.Local,
+			Prototype: t.Prototype(), Doc: t.Doc,
+		})
+	}
+	return sendTable(x, "services", "service", rows)
 }

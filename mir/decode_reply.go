@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"mirador/omis"
 )
 
 func readSnapshot(f *findings, root Element) Document {
@@ -66,8 +68,13 @@ func (e Element) isGateway(name string) bool {
 	return n.name == name && n.space == GatewayNamespace
 }
 
-func (f *findings) placement(e Element) Placement {
-	return Placement{Where: optional(e, "where"), Why: optional(e, "why"), Cost: f.number(e, "cost"), Bias: f.number(e, "bias"), Measured: f.boolean(e, "measured"), Rough: f.boolean(e, "rough")}
+// placement omits the attribute rough, which the others determine.
+func (f *findings) placement(e Element) omis.Placement {
+	f.boolean(e, "rough")
+	return omis.Placement{
+		Name: optional(e, "where"), Why: optional(e, "why"), Measured: f.boolean(e, "measured"),
+		Cost: f.number(e, "cost"), Bias: int64(f.number(e, "bias")),
+	}
 }
 
 // number returns a decimal attribute, 0 if it is absent.

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"mirador/omis"
 )
 
 func TestDecode(t *testing.T) {
@@ -49,7 +51,7 @@ func TestDecode(t *testing.T) {
 				{Kind: Process, ID: "p_1", Stack: []string{"main"}},
 				{Kind: Thread, ID: "t_2", Master: true, Stack: []string{"a<b>", ""}}}}}}},
 		{"probe", `<probe id="x" xmlns:q="urn:mirador:gateway"><q:placement where="trap" why="no room" cost="10000.5"/></probe>`,
-			&Probe{ID: "x", Placements: []Placement{{Where: "trap", Why: "no room", Cost: 10000.5}}}},
+			&Probe{ID: "x", Placements: []omis.Placement{{Name: "trap", Why: "no room", Cost: 10000.5}}}},
 		{"measurement", `<measurement probeId="a"><measurement siteId="s" nodeId="n" communicatorId="c" processId="p" threadId="t" value="-1.50"/><measurement/></measurement>`,
 			&Measurement{ProbeID: "a", Children: []Measurement{
 				{SiteID: "s", NodeID: "n", CommunicatorID: "c", ProcessID: "p", ThreadID: "t", Value: "-1.50"}, {}}}},
@@ -59,7 +61,7 @@ func TestDecode(t *testing.T) {
 			&Measurement{Value: "2", Spread: &Spread{[]Percentile{{50, "1.5", "0"}, {99.9, "7", "0.25"}}}}},
 		{"errors", `<errors> <error>File not found: mm.c</error> </errors>`, &Errors{Messages: []string{"File not found: mm.c"}}},
 		{"explain", `<explain xmlns="urn:mirador:gateway" matches="2" cost="7"><request where="trap">: proc_stop([p_1])</request></explain>`,
-			&Explain{Matches: 2, Cost: 7, Requests: []ExplainedRequest{{Text: ": proc_stop([p_1])", Placement: Placement{Where: "trap"}}}}},
+			&Explain{Matches: 2, Cost: 7, Requests: []ExplainedRequest{{Text: ": proc_stop([p_1])", Placement: omis.Placement{Name: "trap"}}}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

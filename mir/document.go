@@ -5,12 +5,17 @@
 // every error carries a position. A streaming encoder writes documents, and Compress builds
 // measurement documents by the rules of MIR 6.
 //
-// mir imports no other package of this module, and no C: the validator is an interface, which
-// mir/xsd implements. Every package except omis, sir and schemas may import mir. It starts no
-// goroutines; all functions may be called concurrently.
+// mir imports no C: the validator is an interface, which mir/xsd implements. Of this module it
+// imports only omis, because documents show placements as the monitor describes them. Every
+// package except omis, sir and schemas may import mir. It starts no goroutines; all functions
+// may be called concurrently.
 package mir
 
-import "slices"
+import (
+	"slices"
+
+	"mirador/omis"
+)
 
 // Document is any MIR document. Root returns the name of its root element.
 type Document interface{ Root() string }
@@ -184,7 +189,7 @@ const (
 // extensions receive it: by the DTD of MIR 4 a probe is EMPTY.
 type Probe struct {
 	ID         string
-	Placements []Placement
+	Placements []omis.Placement
 	Cost       *Cost  // nil: not known
 	Notice     string // what happened to the probe without a request
 }
@@ -192,25 +197,14 @@ type Probe struct {
 // Cost is the cost of a probe to the processes that it measures: the total since its
 // activation, and the current rates.
 type Cost struct {
-	Hits, Lost int64
-	Rate       float64 // recent hits per second
-	PerHit     float64 // nanoseconds
-	Share      float64 // recent share of the processes' time
-	Dilation   float64 // recent time with the probe, divided by the time without it
-	Budget     float64 // the share that it may take; 0: no limit
-	Rough      bool    // PerHit is not precise, or Share is so great that Dilation is not
-}
-
-// Placement tells where a request of the monitor runs, why, and at what cost.
-type Placement struct {
-	Where string  // "inline", "kernel", "trap"
-	Why   string  // why no cheaper placement is possible; "" for the cheapest
-	Cost  float64 // predicted nanoseconds per hit; 0: unknown
-	// Bias is the time that the probe itself adds to each measured interval, in nanoseconds.
-	// Reported times do not include it.
-	Bias     float64
-	Measured bool // Cost was measured on this machine
-	Rough    bool // Cost is not precise: it was not measured, or it depends on the machine's other load
+	Hits     int64   `json:"hits"`
+	Lost     int64   `json:"lost"`
+	Rate     float64 `json:"hits_per_second"` // recent
+	PerHit   float64 `json:"ns_per_hit"`
+	Share    float64 `json:"share"`            // recent part of the processes' time, from 0 to 1
+	Dilation float64 `json:"dilation"`         // recent time with the probe, divided by the time without it
+	Budget   float64 `json:"budget,omitempty"` // the share that it may take; 0: no limit
+	Rough    bool    `json:"rough,omitempty"`  // PerHit is not precise, or Share is so great that Dilation is not
 }
 
 // Explain is the answer to a request with the header "Prefer: explain": the requests that the gateway
@@ -222,11 +216,11 @@ type Explain struct {
 	Rough    bool    // some part of Cost is rough
 }
 
-// ExplainedRequest is a request in OMIS notation and its placement. Where is empty for a
-// request that is executed once.
+// ExplainedRequest is a request in OMIS notation and its placement, which is zero for a request
+// that is executed once.
 type ExplainedRequest struct {
-	Text string
-	Placement
+	Text      string
+	Placement omis.Placement
 }
 
 // Errors is the answer to a failed request. Every message begins with its position in the

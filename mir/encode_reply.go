@@ -1,6 +1,10 @@
 package mir
 
-import "strconv"
+import (
+	"strconv"
+
+	"mirador/omis"
+)
 
 func (w *writer) snapshot(s *Snapshot) {
 	w.begin(s.Root())
@@ -24,13 +28,13 @@ func (w *writer) probe(p *Probe) {
 	w.end()
 }
 
-func (w *writer) placement(p Placement) {
-	w.optional("where", p.Where)
+func (w *writer) placement(p omis.Placement) {
+	w.optional("where", p.Name)
 	w.optional("why", p.Why)
 	w.cost("cost", p.Cost)
 	w.flag("measured", p.Measured)
-	w.flag("rough", p.Rough)
-	w.cost("bias", p.Bias)
+	w.flag("rough", p.Rough())
+	w.cost("bias", float64(p.Bias))
 }
 
 // spent writes the cost of a probe.

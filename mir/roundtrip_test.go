@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"mirador/omis"
 )
 
 // TestRoundTrip checks that a written document reads back unchanged, indented or not.
@@ -98,8 +100,9 @@ func function(t *rapid.T) Function {
 	return rapid.SampledFrom([]Function{Last, Average, Maximum, Minimum, Sum, Variance}).Draw(t, "function")
 }
 
-func placement(t *rapid.T) Placement {
-	return Placement{Where: text(t), Why: text(t), Cost: cost(t), Bias: cost(t), Measured: flag(t), Rough: flag(t)}
+func placement(t *rapid.T) omis.Placement {
+	bias := rapid.Int64Range(0, 1<<50).Draw(t, "bias")
+	return omis.Placement{Name: text(t), Why: text(t), Cost: cost(t), Bias: bias, Measured: flag(t)}
 }
 
 // tenths generates a number with one digit after the point, so that writing does not round it.

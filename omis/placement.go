@@ -18,6 +18,7 @@ type Placement struct {
 	Measured bool   // Cost was measured on this machine; otherwise it is a rough prediction
 	Kind     string // kind of place, which determines Cost; for a held thread, the way it is held
 	OneIn    int64  // number of occurrences for each one that is timed
+	Bias     int64  // nanoseconds subtracted from the intervals that it opens or closes
 	// Local reports that the actions need nothing but the event itself.
 	Local bool
 }
@@ -37,7 +38,6 @@ type Explanation struct {
 	Points    []Point // what the request watches in the tool's present scope
 	Enabled   bool
 	Failed    uint64 // executions with an error that no callback received
-	Bias      int64  // nanoseconds subtracted from the intervals that it opens or closes
 }
 
 // Point is a place that a request watches.

@@ -73,6 +73,28 @@ func (a *App) isReleased() bool {
 	return a.released
 }
 
+// AppStatus describes an application.
+type AppStatus struct {
+	Name      string    `json:"name"`
+	State     string    `json:"state"`
+	Owner     int       `json:"owner"` // uid of all its processes; 0 (root) if they belong to several users
+	Processes []Process `json:"processes"`
+}
+
+// Status returns the state of the application.
+func (a *App) Status() AppStatus {
+	s := AppStatus{Name: a.name, State: a.State(), Processes: a.processes.list()}
+	for i, p := range s.Processes {
+		switch {
+		case i == 0:
+			s.Owner = p.UID
+		case s.Owner != p.UID:
+			s.Owner = 0
+		}
+	}
+	return s
+}
+
 // Release removes the application and its probes. Its processes continue; with kill, those
 // that the monitor started end.
 func (a *App) Release(ctx context.Context, kill bool) error {

@@ -28,7 +28,7 @@ func (p *Probe) cost(w *installed, budget float64) *mir.Cost {
 	if c == nil {
 		return nil
 	}
-	c.Budget = budget
+	c.Budget = mir.Rounded(budget, 8)
 	if !c.Rough && !w.priced() {
 		p.app.place(w) // its placements have been calibrated since
 	}
@@ -39,7 +39,7 @@ func (p *Probe) cost(w *installed, budget float64) *mir.Cost {
 // priced reports whether the recorded costs of the placements were measured.
 func (w *installed) priced() bool {
 	all := w.placements.Load()
-	return all == nil || !slices.ContainsFunc(*all, func(p mir.Placement) bool { return !p.Measured })
+	return all == nil || !slices.ContainsFunc(*all, func(p omis.Placement) bool { return !p.Measured })
 }
 
 // meter computes the cost of a probe from its spending at different times. Its methods may be
@@ -134,10 +134,11 @@ func (m *meter) cost() *mir.Cost {
 		all = m.now.Spending
 	}
 	c := &mir.Cost{
-		Hits: int64(all.Hits), Lost: int64(all.Lost), PerHit: all.PerHit(), Rough: all.Rough || all.Uncounted, Dilation: 1,
+		Hits: int64(all.Hits), Lost: int64(all.Lost), PerHit: mir.Rounded(all.PerHit(), 1), Rough: all.Rough || all.Uncounted, Dilation: 1,
 	}
 	if m.now.tells() {
-		c.Share, c.Dilation, c.Rate = m.now.Share(), m.now.Dilation(), float64(m.now.Hits)/m.now.took.Seconds()
+		c.Share, c.Dilation = mir.Rounded(m.now.Share(), 8), mir.Rounded(m.now.Dilation(), 6)
+		c.Rate = mir.Rounded(float64(m.now.Hits)/m.now.took.Seconds(), 1)
 	}
 	return c
 }

@@ -23,13 +23,14 @@ func (a *App) explain(plan *translate.Plan, activated bool) (*mir.Explain, error
 	x := &mir.Explain{Matches: len(plan.Places)}
 	once(x, plan.Create())
 	for _, request := range conditional {
-		p, err := a.placement(request)
+		explained, err := a.tool.connected().Explain(request)
 		if err != nil {
-			return nil, err
+			return nil, failf(CannotBeDone, "%v", err)
 		}
+		p := explained.Placement
 		x.Requests = append(x.Requests, mir.ExplainedRequest{Text: request, Placement: p})
 		if plan.OnRegion() {
-			x.Cost, x.Rough = p.Cost*float64(plan.HitsEach()), p.Rough
+			x.Cost, x.Rough = p.Cost*float64(plan.HitsEach()), p.Rough()
 		}
 	}
 	if activated {
@@ -39,35 +40,25 @@ func (a *App) explain(plan *translate.Plan, activated bool) (*mir.Explain, error
 	return x, nil
 }
 
-// placement returns where a conditional request would run.
-func (a *App) placement(request string) (mir.Placement, error) {
-	x, err := a.tool.connected().Explain(request)
-	if err != nil {
-		return mir.Placement{}, failf(CannotBeDone, "%v", err)
-	}
-	return inDocument(x), nil
-}
-
-// inDocument returns a placement as documents have it.
-func inDocument(x omis.Explanation) mir.Placement {
-	return mir.Placement{Where: x.Placement.Name, Why: x.Placement.Why, Cost: x.Placement.Cost, Measured: x.Placement.Measured, Rough: x.Placement.Rough(), Bias: float64(x.Bias)}
-}
-
 // place records the different placements of a probe's conditional requests. Activating the probe
 // may change them, and so may other probes.
 func (a *App) place(w *installed) {
-	var all []mir.Placement
+	var all []omis.Placement
 	for _, request := range w.handles.Requests {
 		x, err := a.tool.connected().State(request)
-		if p := inDocument(x); err == nil && p.Where != "" && !slices.Contains(all, p) {
+		p := x.Placement
+		p.Why = a.named(p.Why)
+		if err == nil && p.Name != "" && !slices.ContainsFunc(all, func(q omis.Placement) bool { return looksLike(p, q) }) {
 			all = append(all, p)
 		}
 	}
-	for i := range all {
-		all[i].Why = a.named(all[i].Why)
-	}
 	w.placements.Store(&all)
 	w.placedAt.Store(time.Now().UnixNano())
+}
+
+// looksLike reports whether two placements are equal in a document.
+func looksLike(p, q omis.Placement) bool {
+	return p.Name == q.Name && p.Why == q.Why && p.Cost == q.Cost && p.Measured == q.Measured && p.Bias == q.Bias
 }
 
 // placementsAge is the age at which the recorded placements of a probe are obsolete, because

@@ -58,8 +58,8 @@ type installed struct {
 	samples    *samples       // nil unless the probe measures at fixed times
 	lost       time.Time      // when values in the memory of a killed gateway were lost; zero if none were
 	last       atomic.Pointer[[]translate.Value]
-	placements atomic.Pointer[[]mir.Placement] // of its conditional requests
-	placedAt   atomic.Int64                    // time of placements, in Unix nanoseconds
+	placements atomic.Pointer[[]omis.Placement] // of its conditional requests
+	placedAt   atomic.Int64                     // time of placements, in Unix nanoseconds
 }
 
 // ID returns the identifier of the probe.

@@ -8,15 +8,15 @@ import (
 	"mirador/omis"
 )
 
-// Process is a process of an application.
+// Process is a process of an application. The gateway and the journal write it as JSON.
 type Process struct {
-	Token   omis.Token
-	PID     int
-	Start   uint64 // distinguishes it from others of this pid; 0 if no journal is kept
-	UID     int
-	Argv    []string
-	Started bool // by the monitor
-	Gone    bool // it has terminated
+	Token   omis.Token `json:"token"`
+	PID     int        `json:"pid"`
+	Start   uint64     `json:"start,omitempty"` // distinguishes it from others of this pid; 0 if no journal is kept
+	UID     int        `json:"uid"`
+	Argv    []string   `json:"argv,omitempty"`
+	Started bool       `json:"started"` // by the monitor
+	Gone    bool       `json:"gone"`    // it has terminated
 }
 
 // processes is the table of an application's processes, including the terminated ones. Its

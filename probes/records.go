@@ -20,18 +20,9 @@ const (
 
 // appRecord is the journal's record of an application.
 type appRecord struct {
-	Processes []processRecord `json:"processes"`
-	Defaults  string          `json:"defaults,omitempty"` // an instrreq with nothing else
-	Follow    bool            `json:"follow,omitempty"`   // add forked processes
-}
-
-type processRecord struct {
-	Token   omis.Token `json:"token"`
-	PID     int        `json:"pid"`
-	Start   uint64     `json:"start"`
-	UID     int        `json:"uid"`
-	Argv    []string   `json:"argv"`
-	Started bool       `json:"started,omitempty"`
+	Processes []Process `json:"processes"`
+	Defaults  string    `json:"defaults,omitempty"` // an instrreq with nothing else
+	Follow    bool      `json:"follow,omitempty"`   // add forked processes
 }
 
 // probeRecord is the journal's record of a probe.

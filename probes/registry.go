@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 
 	"mirador/mir"
-	"mirador/mir/translate"
 	"mirador/omis/node"
 	"mirador/probes/deliver"
 )
@@ -40,9 +39,6 @@ func New(c Config) *Registry {
 	}
 	return &Registry{config: c, apps: make(map[string]*App), probes: make(map[string]*Probe)}
 }
-
-// Catalog lists the metrics.
-func (r *Registry) Catalog() []translate.Metric { return translate.Catalog() }
 
 // Apps lists the applications in the order of their names.
 func (r *Registry) Apps() []*App {

@@ -117,13 +117,12 @@ func (r *Registry) restoreApp(ctx context.Context, name string, left []probeReco
 
 // readmit attaches to the processes again that still live. why says, where none does,
 // what became of the last one.
-func (a *App) readmit(ctx context.Context, left []processRecord) (why error) {
+func (a *App) readmit(ctx context.Context, left []Process) (why error) {
 	log := a.registry.config.Log
-	for _, rec := range left {
-		p := Process{Token: rec.Token, PID: rec.PID, Start: rec.Start, UID: rec.UID, Argv: rec.Argv, Started: rec.Started}
+	for _, p := range left {
 		if err := a.reattach(ctx, p); err != nil {
 			why = err
-			log.Warn("a process of a former gateway does not come back", "app", a.name, "process", rec.Token, "pid", rec.PID, "error", err)
+			log.Warn("a process of a former gateway does not come back", "app", a.name, "process", p.Token, "pid", p.PID, "error", err)
 			p.Gone = true
 			a.list(p)
 		}

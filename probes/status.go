@@ -3,24 +3,56 @@ package probes
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"slices"
 
 	"mirador/mir"
+	"mirador/omis"
 )
 
-// Status describes a probe.
+// Status describes a probe. Its JSON form is what the gateway sends.
 type Status struct {
-	ID         string
-	App        string
-	State      State
-	Region     string // as the request names it, "" without a region
-	Unit       string // the name of the region's unit, once it is installed
-	Metrics    []string
-	Requests   []string        // its conditional requests
-	Placements []mir.Placement // where these run
-	Gone       bool            // all the processes that it measured have terminated
-	Failure    string          // why it could not be installed
-	Notice     string          // what became of it unasked
-	Cost       *mir.Cost       // what it costs its processes; nil: not known
+	ID         string           `json:"id"`
+	App        string           `json:"app"`
+	State      State            `json:"state"`
+	Region     string           `json:"region,omitempty"` // as in the request
+	Unit       string           `json:"-"`                // the name of the region, once it is installed
+	Metrics    []string         `json:"metrics"`
+	Requests   []string         `json:"requests,omitempty"` // its conditional requests
+	Placements []omis.Placement `json:"-"`                  // of Requests
+	Gone       bool             `json:"gone,omitempty"`     // all measured processes have terminated
+	Failure    string           `json:"failure,omitempty"`  // why it could not be installed
+	Notice     string           `json:"notice,omitempty"`   // what the gateway did without a request
+	Cost       *mir.Cost        `json:"spent,omitempty"`    // nil: not known
+}
+
+// Dearest returns the most expensive placement, which determines the effect on the target. It
+// is zero if nothing is installed.
+func (s Status) Dearest() omis.Placement {
+	if len(s.Placements) == 0 {
+		return omis.Placement{}
+	}
+	return slices.MaxFunc(s.Placements, func(p, q omis.Placement) int { return cmp.Compare(p.Cost, q.Cost) })
+}
+
+// MarshalJSON adds the dearest placement. It marks the cost as rough if that of any placement is.
+func (s Status) MarshalJSON() ([]byte, error) {
+	type fields Status
+	p := s.Dearest()
+	all := struct {
+		fields
+		Placement  string  `json:"placement,omitempty"`
+		Why        string  `json:"why,omitempty"`
+		Cost       float64 `json:"cost,omitempty"` // predicted nanoseconds for each hit
+		Calibrated bool    `json:"calibrated,omitempty"`
+		Rough      bool    `json:"rough,omitempty"`
+		Bias       int64   `json:"bias,omitempty"` // greatest
+	}{fields: fields(s), Placement: p.Name, Why: p.Why, Cost: mir.Rounded(p.Cost, 3), Calibrated: p.Measured}
+	for _, p := range s.Placements {
+		all.Rough = all.Rough || p.Rough()
+		all.Bias = max(all.Bias, p.Bias)
+	}
+	return json.Marshal(all)
 }
 
 // Status returns the state of the probe.

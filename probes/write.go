@@ -34,12 +34,7 @@ func (a *App) writeSelf() error {
 	if a.registry.config.Journal == nil {
 		return nil
 	}
-	r := appRecord{Follow: a.forks.followed}
-	for _, p := range a.processes.list() {
-		r.Processes = append(r.Processes, processRecord{
-			Token: p.Token, PID: p.PID, Start: p.Start, UID: p.UID, Argv: p.Argv, Started: p.Started,
-		})
-	}
+	r := appRecord{Follow: a.forks.followed, Processes: a.processes.list()}
 	if a.defaults != nil {
 		text, err := mir.Marshal(&mir.InstrRequest{Measuring: a.defaults})
 		if err != nil {

@@ -9,13 +9,13 @@ import (
 // Metric is a row of the metric catalog (MIR 8). The translation, the gateway's catalog and
 // the reference page all read this table.
 type Metric struct {
-	Name     string
-	Unit     string // "1" for plain numbers
-	Kind     string // "counter", "timer" or "gauge"
-	Region   bool   // measured when a region is executed; otherwise independent of regions
-	Entities []mir.EntityKind
-	Doc      string // what it measures
-	Measured string // how it is measured
+	Name     string           `json:"name" xml:"name,attr"`
+	Unit     string           `json:"unit" xml:"unit,attr"` // "1" for plain numbers
+	Kind     string           `json:"kind" xml:"kind,attr"` // "counter", "timer" or "gauge"
+	Entities []mir.EntityKind `json:"entities" xml:"entity"`
+	Region   bool             `json:"region" xml:"region,attr"` // measured when a region is executed; otherwise independent of regions
+	Doc      string           `json:"what" xml:"what"`          // what it measures
+	Measured string           `json:"how" xml:"how"`            // how it is measured
 
 	source source
 	begin  []event // what counts, or starts an interval: fromEvents, betweenEvents

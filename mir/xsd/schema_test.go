@@ -11,6 +11,7 @@ import (
 
 	"mirador/mir"
 	"mirador/mir/xsd"
+	"mirador/omis"
 	"mirador/schemas"
 )
 
@@ -77,7 +78,7 @@ func TestOtherSchemas(t *testing.T) {
 	}
 	gateway := parsed(t, schemas.Gateway())
 	explain, err := mir.Marshal(&mir.Explain{Matches: 1, Cost: 1e10, Requests: []mir.ExplainedRequest{
-		{Text: ": f()"}, {Text: "e() : f()", Placement: mir.Placement{Where: "trap", Why: "because", Cost: 1}}}})
+		{Text: ": f()"}, {Text: "e() : f()", Placement: omis.Placement{Name: "trap", Why: "because", Cost: 1}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,10 +44,12 @@ func (t *Tool) State(request omis.Token) (omis.Explanation, error) {
 	}
 	t.e.admin.Lock()
 	defer t.e.admin.Unlock()
-	return omis.Explanation{
+	x := omis.Explanation{
 		Request: syntax.Print(c.request), Placement: t.e.where(c), Points: c.points(),
-		Enabled: c.active.Load(), Failed: c.failed.Load(), Bias: c.bias(),
-	}, nil
+		Enabled: c.active.Load(), Failed: c.failed.Load(),
+	}
+	x.Placement.Bias = c.bias()
+	return x, nil
 }
 
 func (c *csr) points() []omis.Point {

@@ -52,8 +52,8 @@ func TestIntervalsLackWhatProbesCost(t *testing.T) {
 		t.Errorf("the sum of squares is %g, want %g", lessSquares, want)
 	}
 	x, err := b.tool.State("c_2")
-	if err != nil || x.Bias != bias {
-		t.Errorf("the bias is said to be %d (%v)", x.Bias, err)
+	if err != nil || x.Placement.Bias != bias {
+		t.Errorf("the bias is said to be %d (%v)", x.Placement.Bias, err)
 	}
 	b.ask(": csr_delete([c_1,c_2])") // the rows go to the timer
 	if kept, _ := b.times(); math.Abs(kept-less) > 1 {
