@@ -1,13 +1,16 @@
 package omis
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Kind is the type of a Value (OMIS 7.2.1).
 type Kind uint8
 
 const (
 	KindInt    Kind = iota + 1 // N, negative if Neg is set
-	KindFloat                  // Float
+	KindFloat                  // Float; for a duration also N, in nanoseconds
 	KindString                 // Str, unquoted
 	KindBinary                 // Str, raw bytes
 	KindToken                  // Str
@@ -63,6 +66,25 @@ func List(vs ...Value) Value   { return Value{Kind: KindList, List: vs} }
 func Param(name string) Value  { return Value{Kind: KindParam, Str: name} }
 func (v Value) Token() Token   { return Token(v.Str) }
 func (v Value) Position() int  { return v.Pos }
+
+// Seconds returns a duration as a floating number of seconds. Nanoseconds returns it without
+// rounding.
+func Seconds(ns uint64) Value { return Value{Kind: KindFloat, Float: float64(ns) / 1e9, N: ns} }
+
+// Nanoseconds returns a number of seconds in whole nanoseconds, limited to the range of uint64.
+func (v Value) Nanoseconds() uint64 {
+	seconds, _ := v.Number()
+	switch ns := math.Round(seconds * 1e9); {
+	case v.Kind == KindFloat && v.N > 0:
+		return v.N
+	case !(ns > 0):
+		return 0
+	case ns >= math.MaxUint64:
+		return math.MaxUint64
+	default:
+		return uint64(ns)
+	}
+}
 
 // Tokens returns a list of tokens.
 func Tokens(ts ...Token) Value {

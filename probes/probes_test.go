@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/node"
@@ -179,7 +180,7 @@ func TestProbesFollowProcessesThatJoin(t *testing.T) {
 func TestProbesOutliveTheirProcess(t *testing.T) {
 	h := newHouse(t)
 	p := h.node.Add(1, []string{"mmul"}, 1)
-	p.Threads[0].Info.TotalTime = 1.5
+	p.Threads[0].Info.TotalTime = 1500 * time.Millisecond
 	a := h.attach("", 1)
 	h.want(a, countIt, `<probe id="probe-1"/>`)
 	h.want(a, `<instrreq activated="true" flush="true"><metric name="CPU_TIME"/><process id="p_1"><thread id="t_1"/></process></instrreq>`, `<probe id="probe-2"/>`)

@@ -131,5 +131,5 @@ func (p *Plan) conditionalEvents(h Handles) []string {
 
 // sumRows reads the total time of all intervals from pa_timer_read.
 func sumRows(reply omis.Reply, i int) ([]row, error) {
-	return flat(reply, i, "pa_timer_read", 9, func(vs []omis.Value) Stats { return single(ms(vs[2])) })
+	return flat(reply, i, "pa_timer_read", 9, func(vs []omis.Value) Stats { return single(vs[2].Nanoseconds()) })
 }

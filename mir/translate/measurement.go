@@ -1,11 +1,6 @@
 package translate
 
-import (
-	"math"
-	"strconv"
-
-	"mirador/mir"
-)
+import "mirador/mir"
 
 // Reading has the values of one probe for a measurement document.
 type Reading struct {
@@ -35,8 +30,7 @@ func (p *Plan) tuples(vs []Value) []mir.Tuple {
 	}
 	ts := make([]mir.Tuple, len(vs))
 	for i := range vs {
-		ts[i] = p.tuple(&vs[i].Instance, vs[i].Stats, mir.Last)
-		ts[i].Metric = vs[i].Metric
+		ts[i] = p.tuple(&vs[i].Instance, vs[i].Stats, vs[i].Metric, mir.Last)
 	}
 	return ts
 }
@@ -46,7 +40,7 @@ func (p *Plan) statistics(vs []Value) []mir.Tuple {
 	for m := range p.Metrics {
 		for i, f := range p.Functions {
 			t := p.statistic(vs, m, f)
-			t.Metric, t.Function = m, i
+			t.Function = i
 			ts = append(ts, t)
 		}
 	}
@@ -74,38 +68,18 @@ func (p *Plan) statistic(vs []Value, metric int, f mir.Function) mir.Tuple {
 	}
 	switch {
 	case f == mir.Minimum && least != nil:
-		return p.tuple(&least.Instance, all, f)
+		return p.tuple(&least.Instance, all, metric, f)
 	case f == mir.Maximum && most != nil:
-		return p.tuple(&most.Instance, all, f)
+		return p.tuple(&most.Instance, all, metric, f)
 	}
-	return p.tuple(&Instance{}, all, f)
+	return p.tuple(&Instance{}, all, metric, f)
 }
 
 // tuple returns a statistic with the ids of the instance. Its value is "" if it is not
 // available.
-func (p *Plan) tuple(i *Instance, s Stats, f mir.Function) mir.Tuple {
-	t := mir.Tuple{
-		NodeID: i.Node, ProcessID: string(i.Process), ThreadID: string(i.Thread),
-		Sample: s.sample(), Spread: s.spread(p.Percent),
+func (p *Plan) tuple(i *Instance, s Stats, metric int, f mir.Function) mir.Tuple {
+	return mir.Tuple{
+		NodeID: i.Node, ProcessID: string(i.Process), ThreadID: string(i.Thread), Metric: metric,
+		Value: s.text(f, p.Metrics[metric].unit()), Sample: s.sample(), Spread: s.spread(p.Percent),
 	}
-	if v, ok := s.Of(f); ok {
-		t.Value = decimal(v, f)
-	}
-	return t
-}
-
-// decimal formats a value without the digits that come from floating point arithmetic.
-// Measured values are whole numbers, of nanoseconds or of other units; statistics of many
-// values may be finer.
-func decimal(v float64, f mir.Function) string {
-	const nanosecond = 1e6 // in a millisecond
-	const exact = 1 << 53 / nanosecond
-	switch {
-	case f == mir.Average || f == mir.Variance:
-		text := strconv.FormatFloat(v, 'e', 11, 64)
-		v, _ = strconv.ParseFloat(text, 64) // FormatFloat wrote it
-	case math.Abs(v) < exact:
-		v = math.Round(v*nanosecond) / nanosecond
-	}
-	return mir.Decimal(v)
 }

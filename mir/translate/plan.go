@@ -248,7 +248,7 @@ func (p *Plan) Executions(vs []Value) int64 {
 	executed := make([]int64, len(p.Metrics))
 	for _, v := range vs {
 		if p.Metrics[v.Metric].source == fromCounter || p.Metrics[v.Metric].source == fromEvents {
-			executed[v.Metric] += int64(v.Stats.Sum)
+			executed[v.Metric] += int64(v.Stats.Sum.Lo)
 		} else {
 			executed[v.Metric] += max(v.Stats.N, v.Stats.Sampled.Begun)
 		}

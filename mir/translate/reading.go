@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"math"
 	"slices"
 
 	"mirador/mir"
@@ -85,22 +84,20 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 // value of each.
 func counterRows(reply omis.Reply, i int) ([]row, error) {
 	return flat(reply, i, "pa_counter_read", 3, func(vs []omis.Value) Stats {
-		n, _ := vs[0].Number()
-		return single(n)
+		n, _ := vs[0].Int64()
+		return single(uint64(max(n, 0)))
 	})
 }
 
 // timerRows reads pa_timer_read: process and thread, followed by count, last, sum, sumsq, min,
 // max and unfinished, in seconds.
 func timerRows(reply omis.Reply, i int) ([]row, error) {
-	return flat(reply, i, "pa_timer_read", 9, func(vs []omis.Value) Stats {
-		n, _ := vs[0].Int64()
-		if n == 0 {
+	return flat(reply, i, "pa_timer_read", 9, func(vs []omis.Value) (s Stats) {
+		if s.N, _ = vs[0].Int64(); s.N <= 0 {
 			return Stats{}
 		}
-		sumsq, _ := vs[3].Number()
-		s := summed(n, ms(vs[2]), sumsq*1e6)
-		s.Last, s.Min, s.Max = ms(vs[1]), ms(vs[4]), ms(vs[5])
+		s.Last, s.Min, s.Max = vs[1].Nanoseconds(), vs[4].Nanoseconds(), vs[5].Nanoseconds()
+		s.Sum.Lo = vs[2].Nanoseconds()
 		return s
 	})
 }
@@ -108,14 +105,14 @@ func timerRows(reply omis.Reply, i int) ([]row, error) {
 // exactRows reads pa_timer_exact: process and thread, followed by count, last, sum, sumsq, min,
 // max and unfinished, in whole nanoseconds; each sum is a pair of integers.
 func exactRows(reply omis.Reply, i int) ([]row, error) {
-	return flat(reply, i, "pa_timer_exact", 11, func(vs []omis.Value) Stats {
-		n, _ := vs[0].Int64()
-		if n == 0 {
+	return flat(reply, i, "pa_timer_exact", 11, func(vs []omis.Value) (s Stats) {
+		if s.N, _ = vs[0].Int64(); s.N <= 0 {
 			return Stats{}
 		}
-		e := Exact{n, wide(vs[2], vs[3]), wide(vs[4], vs[5])}
-		s := summed(n, e.Sum.Float()/1e6, e.Squares.Float()/1e12)
-		s.Last, s.Min, s.Max, s.Exact = ns(vs[1]), ns(vs[6]), ns(vs[7]), e
+		s.Last, _ = vs[1].Uint64()
+		s.Min, _ = vs[6].Uint64()
+		s.Max, _ = vs[7].Uint64()
+		s.Sum, s.Squares = wide(vs[2], vs[3]), wide(vs[4], vs[5])
 		return s
 	})
 }
@@ -125,25 +122,6 @@ func wide(high, low omis.Value) (u program.Uint128) {
 	u.Hi, _ = high.Uint64()
 	u.Lo, _ = low.Uint64()
 	return u
-}
-
-// ns converts nanoseconds to milliseconds.
-func ns(v omis.Value) float64 {
-	n, _ := v.Number()
-	return n / 1e6
-}
-
-// ms converts seconds to milliseconds, the unit of all times in MIR. Clocks have a resolution
-// of nanoseconds; smaller digits come from the conversion.
-func ms(v omis.Value) float64 {
-	seconds, _ := v.Number()
-	return math.Round(seconds*1e9) / 1e6
-}
-
-// single returns the statistics of one value.
-func single(v float64) (s Stats) {
-	s.Add(v)
-	return s
 }
 
 // flat reads a list of structs, one after the other (OMIS 7.4), that start with a process and
@@ -193,7 +171,7 @@ func processRows(reply omis.Reply, i int) ([]row, error) {
 			return nil, unexpected("proc_get_info", r)
 		}
 		for _, process := range r.Objects {
-			rows = append(rows, row{process: process, stats: single(ms(r.Values[0]))})
+			rows = append(rows, row{process: process, stats: single(r.Values[0].Nanoseconds())})
 		}
 	}
 	return rows, nil
@@ -211,7 +189,7 @@ func threadRows(reply omis.Reply, i int) ([]row, error) {
 		for _, thread := range r.Objects {
 			t := row{process: r.Values[0].Token(), thread: thread}
 			if len(r.Values) > 1 {
-				t.stats = single(ms(r.Values[1]))
+				t.stats = single(r.Values[1].Nanoseconds())
 			}
 			rows = append(rows, t)
 		}
@@ -241,7 +219,7 @@ func (rd *reading) of(m Metric, i *Instance) Stats {
 
 // total adds up the values of rows. It returns none if there are no rows.
 func total(rows []row, i *Instance, none Stats) Stats {
-	var sum float64
+	var sum uint64
 	found := false
 	for j := range rows {
 		if r := &rows[j]; i.has(r) && r.stats.N > 0 {
@@ -277,5 +255,5 @@ func (rd *reading) threadCount(i *Instance) Stats {
 	if n == 0 {
 		return Stats{}
 	}
-	return single(float64(n))
+	return single(uint64(n))
 }

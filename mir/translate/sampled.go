@@ -8,6 +8,7 @@ import (
 
 	"mirador/mir"
 	"mirador/omis"
+	"mirador/omis/program"
 )
 
 // Times can be sampled: the monitor counts all executions of the region, and times one in so
@@ -18,7 +19,7 @@ import (
 // otherwise it is zero.
 type Sampled struct {
 	Begun, Timed int64
-	Sum          float64 // estimated, of the covered executions
+	Sum          float64 // estimated, of the covered executions, in nanoseconds
 	covered      int64   // executions in threads with at least one timed execution
 }
 
@@ -35,18 +36,18 @@ func (s Sampled) estimate() float64 {
 	return s.Sum * float64(s.Begun) / float64(s.covered)
 }
 
-// deviation returns the standard error of the estimate. For n timed executions of m with
-// variance s², it is m·√(s²/n·(1−n/m)). It is unknown for fewer than two timed executions,
-// unless these are all.
+// deviation returns the standard error of the estimate, in nanoseconds. For n timed executions
+// of m with variance s², it is m·√(s²/n·(1−n/m)). It is unknown for fewer than two timed
+// executions, unless these are all.
 func (s Stats) deviation() (v float64, ok bool) {
 	n := float64(s.N)
 	switch {
 	case s.N > 0 && s.Sampled.Timed == s.Sampled.Begun:
 		return 0, true
-	case s.N < 2 || s.Sum == 0:
+	case s.N < 2 || s.Sum == program.Uint128{}:
 		return 0, false
 	}
-	mean := s.Sum / n
+	mean := s.Sum.Float() / n
 	m := s.Sampled.estimate() / mean
 	variance := s.squaredDeviations() / (n - 1)
 	return m * math.Sqrt(variance/n*max(1-n/m, 0)), true
@@ -59,10 +60,10 @@ func (s Stats) sample() *mir.Sample {
 	}
 	d := &mir.Sample{Count: s.Sampled.Begun, Timed: s.Sampled.Timed}
 	if s.Sampled.covered > 0 {
-		d.Sum = decimal(s.Sampled.estimate(), mir.Sum)
+		d.Sum = millisecond.rounded(s.Sampled.estimate())
 	}
 	if v, ok := s.deviation(); ok {
-		d.Error = decimal(v, mir.Sum)
+		d.Error = millisecond.rounded(v)
 	}
 	return d
 }
@@ -119,7 +120,8 @@ func sampleRows(reply omis.Reply, i int) ([]row, error) {
 		s.Sampled.Begun, _ = vs[0].Int64()
 		s.Sampled.Timed, _ = vs[1].Int64()
 		if s.Sampled.Timed > 0 {
-			s.Sampled.Sum, s.Sampled.covered = ms(vs[3]), s.Sampled.Begun
+			seconds, _ := vs[3].Number()
+			s.Sampled.Sum, s.Sampled.covered = seconds*1e9, s.Sampled.Begun
 		}
 		return s
 	})

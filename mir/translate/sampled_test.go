@@ -8,15 +8,15 @@ import (
 	"mirador/mir"
 )
 
-// sampleOf times one in oneIn of the durations of one thread, in milliseconds.
-func sampleOf(durations []float64, oneIn int) (s Stats) {
+// sampleOf times one in oneIn of the durations of one thread.
+func sampleOf(durations []uint64, oneIn int) (s Stats) {
 	for i := range durations {
 		if i%oneIn == 0 {
 			s.Add(durations[i])
 		}
 	}
 	s.Sampled = Sampled{Begun: int64(len(durations)), Timed: s.N, covered: int64(len(durations))}
-	s.Sampled.Sum = s.Sum * float64(len(durations)) / float64(s.N)
+	s.Sampled.Sum = s.Sum.Float() * float64(len(durations)) / float64(s.N)
 	return s
 }
 
@@ -30,16 +30,16 @@ func TestEstimates(t *testing.T) {
 		var all Stats
 		truth := 0.0
 		for range threads {
-			durations := make([]float64, each)
+			durations := make([]uint64, each)
 			for i := range durations {
-				durations[i] = random.ExpFloat64()
-				truth += durations[i]
+				durations[i] = uint64(random.ExpFloat64() * 1e6)
+				truth += float64(durations[i])
 			}
 			all.Merge(sampleOf(durations, oneIn))
 		}
-		sum, ok := all.Of(mir.Sum)
+		sum := all.Sampled.estimate()
 		deviation, known := all.deviation()
-		if !ok || !known || all.Sampled.Begun != threads*each || all.Sampled.Timed != threads*each/oneIn {
+		if !known || all.Sampled.Begun != threads*each || all.Sampled.Timed != threads*each/oneIn {
 			t.Fatalf("%+v", all)
 		}
 		if math.Abs(sum-truth) < 2*deviation {
@@ -54,14 +54,14 @@ func TestEstimates(t *testing.T) {
 // TestEstimatesOfUntimedThreads checks that the estimate includes executions in threads
 // without a timed execution.
 func TestEstimatesOfUntimedThreads(t *testing.T) {
-	all := sampleOf([]float64{2, 2, 2, 2, 2, 2, 2, 2}, 4)
+	all := sampleOf([]uint64{2e6, 2e6, 2e6, 2e6, 2e6, 2e6, 2e6, 2e6}, 4)
 	all.Merge(Stats{Sampled: Sampled{Begun: 3}})
-	if sum, ok := all.Of(mir.Sum); !ok || sum != 22 {
-		t.Errorf("11 executions of 2 ms took %v (%v)", sum, ok)
+	if sum := all.text(mir.Sum, millisecond); sum != "22" {
+		t.Errorf("11 executions of 2 ms took %q ms", sum)
 	}
 	alone := Stats{Sampled: Sampled{Begun: 3}}
-	if _, ok := alone.Of(mir.Sum); ok {
-		t.Error("a sum without a timed execution")
+	if sum := alone.text(mir.Sum, millisecond); sum != "" {
+		t.Errorf("the sum without a timed execution is %q", sum)
 	}
 	if d := alone.sample(); *d != (mir.Sample{Count: 3}) {
 		t.Errorf("%+v", d)
@@ -74,25 +74,9 @@ func TestStandardErrorIsUnknown(t *testing.T) {
 		oneIn int
 		want  string
 	}{{1, 1, "0"}, {5, 1, "0"}, {10, 10, ""}} {
-		s := sampleOf(make([]float64, c.timed), c.oneIn)
+		s := sampleOf(make([]uint64, c.timed), c.oneIn)
 		if got := s.sample().Error; got != c.want {
 			t.Errorf("one in %d of %d: the error is %q", c.oneIn, c.timed, got)
-		}
-	}
-}
-
-func TestDecimal(t *testing.T) {
-	for _, c := range []struct {
-		v    float64
-		f    mir.Function
-		want string
-	}{
-		{12.3 + 1e-14, mir.Sum, "12.3"}, {0.1 + 0.2, mir.Last, "0.3"}, {0.000001, mir.Minimum, "0.000001"}, {0, mir.Last, "0"},
-		{1e17, mir.Sum, "100000000000000000"}, {12345678901234, mir.Last, "12345678901234"}, {-0.1 - 0.2, mir.Maximum, "-0.3"},
-		{10.0 / 3, mir.Average, "3.33333333333"}, {2.0000000000000004, mir.Average, "2"}, {1e-9 / 3, mir.Variance, "0.000000000333333333333"},
-	} {
-		if got := decimal(c.v, c.f); got != c.want {
-			t.Errorf("%v is written %s, not %s", c.v, got, c.want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"math"
 	"strings"
 
 	"mirador/mir"
@@ -32,7 +31,7 @@ func (s Stats) spread(percent []float64) *mir.Spread {
 	spread := &mir.Spread{Percentiles: make([]mir.Percentile, len(percent))}
 	for i, p := range percent {
 		middle, half := between(s.Spread.Percentile(p))
-		spread.Percentiles[i] = mir.Percentile{Of: p, Value: inMilliseconds(middle), Error: inMilliseconds(half)}
+		spread.Percentiles[i] = mir.Percentile{Of: p, Value: millisecond.exact(program.Uint128{Lo: middle}), Error: millisecond.exact(program.Uint128{Lo: half})}
 	}
 	return spread
 }
@@ -43,8 +42,6 @@ func between(least, most uint64) (middle, half uint64) {
 	half = (most-least)/2 + (most-least)%2
 	return least + half, half
 }
-
-func inMilliseconds(ns uint64) string { return decimal(float64(ns)/1e6, mir.Last) }
 
 // spreading refuses percentiles of anything but times of a region.
 func (p *Plan) spreading(r *mir.InstrRequest) Errors {
@@ -71,26 +68,13 @@ func inWords(percent []float64) string {
 func spreadRows(reply omis.Reply, i int) ([]row, error) {
 	return flat(reply, i, "pa_timer_histogram", 4, func(vs []omis.Value) (s Stats) {
 		for l := vs[1].List; len(l) >= 3; l = l[3:] {
-			least, most := nanoseconds(l[0]), nanoseconds(l[1])
+			least, most := l[0].Nanoseconds(), l[1].Nanoseconds()
 			if n, _ := l[2].Int64(); n > 0 && least <= most {
 				s.Spread = append(s.Spread, program.Bucket{Least: least, Most: most, Count: uint64(n)})
 			}
 		}
 		return s
 	})
-}
-
-// nanoseconds converts seconds to whole nanoseconds and limits them to the range of uint64.
-func nanoseconds(v omis.Value) uint64 {
-	seconds, _ := v.Number()
-	switch ns := math.Round(seconds * 1e9); {
-	case !(ns > 0):
-		return 0
-	case ns >= math.MaxUint64:
-		return math.MaxUint64
-	default:
-		return uint64(ns)
-	}
 }
 
 // withSpread adds the distributions to the rows of threads.

@@ -1,108 +1,125 @@
 package translate
 
 import (
-	"math"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"mirador/mir"
 	"mirador/omis/program"
 )
 
-// Stats summarizes measured values, in the unit of the metric.
+// Stats summarizes measured values. They are whole numbers: counts, or times in nanoseconds.
 type Stats struct {
-	N                   int64
-	Last, Sum, Min, Max float64
+	N    int64  `json:"n"`
+	Last uint64 `json:"last"`
+	Min  uint64 `json:"min"`
+	Max  uint64 `json:"max"`
+	// Sum and Squares (the sum of the squares) are exact, because a variance that is small
+	// compared to the values is lost in their rounding errors. Squares is zero if the monitor was
+	// not asked for it.
+	Sum     program.Uint128 `json:"sum"`
+	Squares program.Uint128 `json:"squares"`
 
-	// Mean is the arithmetic mean, and Squares the sum of the squared differences from it. The
-	// sum of the squares themselves is not enough: subtracting the square of the mean cancels
-	// a variance that is small compared to the values.
-	Mean, Squares float64
-
-	// Exact has the sums of all N values, if they were read so; then the variance has no
-	// rounding error at all.
-	Exact Exact
-
-	Sampled Sampled              // if only some executions are timed
-	Spread  program.Distribution // if percentiles are requested
+	Sampled Sampled              `json:"-"` // if only some executions are timed
+	Spread  program.Distribution `json:"-"` // if percentiles are requested
 }
 
 // Add adds a value.
-func (s *Stats) Add(v float64) {
-	s.Merge(Stats{N: 1, Last: v, Sum: v, Mean: v, Min: v, Max: v})
-}
+func (s *Stats) Add(v uint64) { s.Merge(single(v)) }
 
-// summed returns the statistics of n values from their sums. The variance has the precision of
-// the sum of squares.
-func summed(n int64, sum, squares float64) Stats {
-	mean := sum / float64(n)
-	return Stats{N: n, Sum: sum, Mean: mean, Squares: max(squares-sum*mean, 0)}
-}
-
-// Exact has sums of times in whole nanoseconds.
-type Exact struct {
-	N            int64
-	Sum, Squares program.Uint128
-}
-
-func (e Exact) plus(o Exact) Exact {
-	return Exact{e.N + o.N, e.Sum.Add(o.Sum), e.Squares.Add(o.Squares)}
-}
-
-// squaredDeviations returns the sum of the squared differences from the mean.
-func (s Stats) squaredDeviations() float64 {
-	const msPerNs = 1e-6
-	if s.Exact.N != s.N {
-		return s.Squares
-	}
-	return program.SquaredDeviations(uint64(s.N), s.Exact.Sum, s.Exact.Squares) * msPerNs * msPerNs
+// single returns the statistics of one value.
+func single(v uint64) Stats {
+	sum := program.Uint128{Lo: v}
+	return Stats{N: 1, Last: v, Min: v, Max: v, Sum: sum, Squares: sum.Times(v)}
 }
 
 // Merge adds the values of o, as if they were measured after those of s.
 func (s *Stats) Merge(o Stats) {
-	o.Sampled = s.Sampled.plus(o.Sampled)
-	s.Sampled = o.Sampled
-	o.Spread = joined(s.Spread, o.Spread)
-	s.Spread = o.Spread
-	switch {
-	case o.N == 0:
-		return
-	case s.N == 0:
-		*s = o
+	s.Sampled = s.Sampled.plus(o.Sampled)
+	s.Spread = joined(s.Spread, o.Spread)
+	if o.N == 0 {
 		return
 	}
-	// The method of Welford, for groups of values (Chan, Golub and LeVeque 1979).
-	n, m := float64(s.N), float64(o.N)
-	difference := o.Mean - s.Mean
-	s.Mean += difference * m / (n + m)
-	s.Exact = s.Exact.plus(o.Exact)
-	s.Squares += o.Squares + difference*difference*n*m/(n+m)
+	if s.N == 0 || o.Min < s.Min {
+		s.Min = o.Min
+	}
+	s.Max = max(s.Max, o.Max)
 	s.N += o.N
 	s.Last = o.Last
-	s.Sum += o.Sum
-	s.Min = math.Min(s.Min, o.Min)
-	s.Max = math.Max(s.Max, o.Max)
+	s.Sum, s.Squares = s.Sum.Add(o.Sum), s.Squares.Add(o.Squares)
 }
 
-// Of returns a statistic; ok is false if there are no values. The variance is that of the
+// squaredDeviations returns the sum of the squared differences from the mean.
+func (s Stats) squaredDeviations() float64 {
+	return program.SquaredDeviations(uint64(s.N), s.Sum, s.Squares)
+}
+
+// unit is the unit of the values of a metric in documents.
+type unit float64
+
+const (
+	plain       unit = 1
+	millisecond unit = 1e6 // values are in nanoseconds
+)
+
+func (m Metric) unit() unit {
+	if m.Unit == "ms" {
+		return millisecond
+	}
+	return plain
+}
+
+// text returns a statistic as a decimal, "" if there are no values. The variance is that of the
 // whole population, because every value was measured.
-func (s Stats) Of(f mir.Function) (v float64, ok bool) {
+func (s Stats) text(f mir.Function, u unit) string {
 	if s.N == 0 {
-		return 0, false
+		return ""
 	}
 	n := float64(s.N)
 	switch f {
 	case mir.Sum:
 		if s.Sampled.Begun > 0 {
-			return s.Sampled.estimate(), true
+			return u.rounded(s.Sampled.estimate())
 		}
-		return s.Sum, true
+		return u.exact(s.Sum)
 	case mir.Average:
-		return s.Sum / n, true
+		return significant(s.Sum.Float() / n / float64(u))
 	case mir.Maximum:
-		return s.Max, true
+		return u.exact(program.Uint128{Lo: s.Max})
 	case mir.Minimum:
-		return s.Min, true
+		return u.exact(program.Uint128{Lo: s.Min})
 	case mir.Variance:
-		return s.squaredDeviations() / n, true
+		return significant(s.squaredDeviations() / n / float64(u*u))
 	}
-	return s.Last, true
+	return u.exact(program.Uint128{Lo: s.Last})
+}
+
+// exact formats a whole number of nanoseconds or of another unit.
+func (u unit) exact(v program.Uint128) string {
+	switch {
+	case v.Hi > 0:
+		return mir.Decimal(v.Float() / float64(u))
+	case u == plain:
+		return strconv.FormatUint(v.Lo, 10)
+	}
+	text := fmt.Sprintf("%d.%06d", v.Lo/1e6, v.Lo%1e6)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
+
+// rounded formats an estimate without digits below the nanosecond.
+func (u unit) rounded(v float64) string {
+	const precise = 1 << 53
+	if u == millisecond && v >= 0 && v < precise {
+		return u.exact(program.Uint128{Lo: uint64(v + 0.5)})
+	}
+	return mir.Decimal(v / float64(u))
+}
+
+// significant formats a statistic, which may be finer than the values, without the digits that
+// come from floating point arithmetic.
+func significant(v float64) string {
+	text := strconv.FormatFloat(v, 'e', 11, 64)
+	v, _ = strconv.ParseFloat(text, 64) // FormatFloat wrote it
+	return mir.Decimal(v)
 }

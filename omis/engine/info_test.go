@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/node"
@@ -13,8 +14,8 @@ func TestProcInfoInBitOrder(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(812, nil, 812)
 	p.Info = node.ProcInfo{
-		Argv: []string{"a"}, Envp: []string{"X=1"}, UID: 2, GID: 3, Parent: 4, State: 1, TotalTime: 1.5,
-		Priority: 12, SystemTime: 0.25, MemorySize: 14, ResidentSize: 15, MaxResidentSize: 16, IntResidentSize: -1,
+		Argv: []string{"a"}, Envp: []string{"X=1"}, UID: 2, GID: 3, Parent: 4, State: 1, TotalTime: 1500 * time.Millisecond,
+		Priority: 12, SystemTime: 250 * time.Millisecond, MemorySize: 14, ResidentSize: 15, MaxResidentSize: 16, IntResidentSize: -1,
 		MinorFaults: 18, MajorFaults: 19, Swaps: -1, FileInput: 21, FileOutput: 22, VoluntarySwitches: 23, InvoluntaryOnes: 24,
 	}
 	b.ask(`: proc_attach3([],812,"")`)
@@ -29,7 +30,7 @@ func TestThreadInfoInBitOrder(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(812, nil, 812, 813)
 	p.Threads[1].Info = node.ThreadInfo{
-		RootFunction: 2, Parent: 812, StackSize: 5, State: 4, TotalTime: 2, Priority: 10, SystemTime: 1, Name: "worker",
+		RootFunction: 2, Parent: 812, StackSize: 5, State: 4, TotalTime: 2 * time.Second, Priority: 10, SystemTime: time.Second, Name: "worker",
 	}
 	b.ask(`: proc_attach3([],812,"")`)
 	b.want(": thread_get_info([t_2],0x10fff)", "0 OMIS_OK []\n1 OMIS_OK [t_2] p_1,813,2,t_1,u_0,5,n_1,813,4,2.0,10,1.0,\"worker\"\n")

@@ -90,9 +90,9 @@ func (x *execution) procValue(p *process, bit node.ProcFields, info *node.ProcIn
 	case node.ProcNode:
 		return omis.TokenValue(p.node().token)
 	case node.ProcTotalTime:
-		return omis.Float(info.TotalTime)
+		return omis.Seconds(uint64(info.TotalTime))
 	case node.ProcSystemTime:
-		return omis.Float(info.SystemTime)
+		return omis.Seconds(uint64(info.SystemTime))
 	}
 	return omis.Int(procNumber(bit, info))
 }

@@ -275,13 +275,13 @@ func contextValue(c *csr, occ *service.Occurrence, name string) (omis.Value, boo
 	case "thread":
 		return omis.TokenValue(occ.Thread), true
 	case "time":
-		return omis.Float(float64(occ.Time) / 1e9), true
+		return omis.Seconds(uint64(occ.Time)), true
 	case "csr":
 		return omis.TokenValue(c.token), true
 	case "held":
 		return omis.String(occ.Held), true
 	case "held_for":
-		return omis.Float(float64(occ.Now()-occ.Time) / 1e9), true
+		return omis.Seconds(uint64(max(occ.Now()-occ.Time, 0))), true
 	}
 	i := c.paramIndex(name)
 	if i < 0 || i >= len(occ.Params) {

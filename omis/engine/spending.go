@@ -355,7 +355,7 @@ func (c *clock) time(p *process) float64 {
 	}
 	at := p.at()
 	if info, err := at.node.ProcInfo(at.id, node.ProcTotalTime); err == nil {
-		c.ns = info.TotalTime * 1e9
+		c.ns = float64(info.TotalTime)
 	}
 	c.read = time.Now()
 	return c.ns

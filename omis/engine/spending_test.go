@@ -180,7 +180,7 @@ func TestSpendingByRoughCosts(t *testing.T) {
 	b, _, p := startPlacing(t)
 	region(b)
 	p.Reach(11, 0x10, 100)
-	p.Info.TotalTime = 2
+	p.Info.TotalTime = 2 * time.Second
 	time.Sleep(5 * time.Millisecond) // the clock is not read at each question
 	if s := b.spent("c_1"); s.CPU != 2e9 || s.Hits != 1 || s.Inside != 1 || !s.Rough {
 		t.Errorf("got %+v", s)

@@ -204,11 +204,11 @@ func (x *execution) threadValue(t *thread, bit node.ThreadFields, info *node.Thr
 	case node.ThreadSchedulingState:
 		return omis.Int(int64(info.State))
 	case node.ThreadTotalTime:
-		return omis.Float(info.TotalTime)
+		return omis.Seconds(uint64(info.TotalTime))
 	case node.ThreadPriority:
 		return omis.Int(info.Priority)
 	case node.ThreadSystemTime:
-		return omis.Float(info.SystemTime)
+		return omis.Seconds(uint64(info.SystemTime))
 	}
 	return omis.String(info.Name)
 }

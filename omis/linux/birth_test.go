@@ -81,8 +81,8 @@ func TestNewbornIsKept(t *testing.T) {
 		go func() {
 			defer release()
 			time.Sleep(5 * time.Millisecond)
-			if info, err := n.ThreadInfo(identified(t, n, pid), pid, node.ThreadTotalTime); err != nil || info.TotalTime > 0.002 {
-				t.Errorf("the child has run for %g s, %v", info.TotalTime, err)
+			if info, err := n.ThreadInfo(identified(t, n, pid), pid, node.ThreadTotalTime); err != nil || info.TotalTime > 2*time.Millisecond {
+				t.Errorf("the child has run for %v, %v", info.TotalTime, err)
 			}
 		}()
 	}

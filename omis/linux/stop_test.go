@@ -19,7 +19,7 @@ func cpuTime(t *testing.T, n *Node, p omis.ProcID) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return info.TotalTime
+	return info.TotalTime.Seconds()
 }
 
 func TestStop(t *testing.T) {

@@ -20,7 +20,7 @@ func threadTime(t *testing.T, n *Node, p omis.ProcID, tid int) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return info.TotalTime
+	return info.TotalTime.Seconds()
 }
 
 // runs tells whether a busy thread gets the processor. One that only waits for it,

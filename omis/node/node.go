@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"time"
 
 	"mirador/omis"
 )
@@ -208,16 +209,16 @@ const (
 	StateStopped
 )
 
-// ProcInfo holds the selected components; the others are zero. Times are in seconds,
-// sizes in bytes; a value that Linux does not have is -1.
+// ProcInfo holds the selected components; the others are zero. Sizes are in
+// bytes; a value that Linux does not have is -1.
 type ProcInfo struct {
 	Argv, Envp        []string
 	UID, GID          int64
 	Parent            int // pid
 	State             int
-	TotalTime         float64
+	TotalTime         time.Duration
 	Priority          int64
-	SystemTime        float64
+	SystemTime        time.Duration
 	MemorySize        int64
 	ResidentSize      int64
 	MaxResidentSize   int64
@@ -259,9 +260,9 @@ type ThreadInfo struct {
 	Parent       int // tid; 0 if it cannot be known
 	StackSize    int64
 	State        int
-	TotalTime    float64
+	TotalTime    time.Duration
 	Priority     int64
-	SystemTime   float64
+	SystemTime   time.Duration
 	Name         string
 }
 

@@ -80,7 +80,7 @@ func (r *row) appendHistogram(list []omis.Value) []omis.Value {
 	d := r.distribution()
 	buckets := make([]omis.Value, 0, 3*len(d))
 	for _, b := range d {
-		buckets = append(buckets, omis.Float(seconds(b.Least)), omis.Float(seconds(b.Most)), omis.Int(int64(b.Count)))
+		buckets = append(buckets, omis.Seconds(b.Least), omis.Seconds(b.Most), omis.Int(int64(b.Count)))
 	}
 	return append(list, omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(int64(d.Count())), omis.List(buckets...))
 }
@@ -94,8 +94,8 @@ func (r *row) appendPercentiles(list []omis.Value, percent []float64) []omis.Val
 	if n > 0 {
 		for _, p := range percent {
 			least, most := d.Percentile(p)
-			half := seconds(most-least) / 2
-			values = append(values, omis.Float(seconds(least)+half), omis.Float(half))
+			half := float64(most-least) / 2e9
+			values = append(values, omis.Float(float64(least)/1e9+half), omis.Float(half))
 		}
 	}
 	return append(list, omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(int64(n)), omis.List(values...))

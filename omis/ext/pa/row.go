@@ -128,8 +128,8 @@ func (r *row) join(other *row) {
 func (r *row) append(list []omis.Value) []omis.Value {
 	return append(list,
 		omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.count),
-		omis.Float(seconds(r.last)), omis.Float(r.sum.Float()/1e9), omis.Float(r.squares.Float()/1e18),
-		omis.Float(seconds(r.min)), omis.Float(seconds(r.max)), omis.Int(r.unfinished))
+		omis.Seconds(r.last), seconds(r.sum), omis.Float(r.squares.Float()/1e18),
+		omis.Seconds(r.min), omis.Seconds(r.max), omis.Int(r.unfinished))
 }
 
 // exact appends the components of the row in nanoseconds, the sums as pairs of integers.
@@ -140,4 +140,10 @@ func (r *row) exact(list []omis.Value) []omis.Value {
 		omis.Uint(r.min), omis.Uint(r.max), omis.Int(r.unfinished))
 }
 
-func seconds(ns uint64) float64 { return float64(ns) / 1e9 }
+// seconds returns a sum of nanoseconds in seconds.
+func seconds(ns program.Uint128) omis.Value {
+	if ns.Hi > 0 {
+		return omis.Float(ns.Float() / 1e9)
+	}
+	return omis.Seconds(ns.Lo)
+}

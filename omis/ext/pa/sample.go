@@ -74,8 +74,8 @@ func (r *row) estimate(list []omis.Value) []omis.Value {
 	each := r.each()
 	return append(list,
 		omis.TokenValue(r.proc), omis.TokenValue(r.thread), omis.Int(r.begun()), omis.Int(r.count),
-		omis.Float(seconds(r.last)), omis.Float(r.sum.Float()/1e9*each), omis.Float(r.squares.Float()/1e18*each),
-		omis.Float(seconds(r.min)), omis.Float(seconds(r.max)), omis.Int(r.unfinished), omis.Float(r.deviation()))
+		omis.Seconds(r.last), omis.Float(r.sum.Float()/1e9*each), omis.Float(r.squares.Float()/1e18*each),
+		omis.Seconds(r.min), omis.Seconds(r.max), omis.Int(r.unfinished), omis.Float(r.deviation()))
 }
 
 // sampleServices returns the table rows of the services that read estimates.

@@ -291,7 +291,7 @@ func readTrace(c *service.Call) ([]omis.Value, error) {
 	for i := range records {
 		r := &records[i]
 		list = append(list, omis.TokenValue(r.Proc), omis.TokenValue(r.Thread),
-			omis.Float(seconds(uint64(r.Time))), omis.Int(int64(r.Mark)), omis.Int(r.Value))
+			omis.Seconds(uint64(r.Time)), omis.Int(int64(r.Mark)), omis.Int(r.Value))
 	}
 	return []omis.Value{omis.Uint(lost), omis.Int(int64(len(records))), omis.List(list...)}, nil
 }

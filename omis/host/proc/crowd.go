@@ -5,6 +5,7 @@ package proc
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/host/tasks"
@@ -90,7 +91,7 @@ func (r *Reader) ThreadInfos(p omis.ProcID, tids []int, f node.ThreadFields) map
 // threadInfo converts what was read. It fills in the name only if f asks for it, because
 // that allocates memory.
 func threadInfo(t *tasks.Task, f node.ThreadFields) node.ThreadInfo {
-	info := node.ThreadInfo{State: schedulingState(t.State), Priority: t.Nice, TotalTime: float64(t.Ran) / 1e9}
+	info := node.ThreadInfo{State: schedulingState(t.State), Priority: t.Nice, TotalTime: time.Duration(t.Ran)}
 	if f&node.ThreadName != 0 {
 		info.Name = t.CommandName()
 	}
@@ -107,7 +108,7 @@ func (q query) neverLess(infos map[int]node.ThreadInfo, systems map[instance]uin
 		system = max(system, q.k.systems[i])
 		systems[i] = system
 		info := infos[i.tid]
-		info.SystemTime = float64(system/(1e9/userHz)) / userHz
+		info.SystemTime = ofTicks(int64(system / tick))
 		infos[i.tid] = info
 	}
 	q.k.systems = systems

@@ -157,9 +157,9 @@ func TestSystemTimeNeverFalls(t *testing.T) {
 	for _, c := range []struct {
 		thread instance
 		system uint64
-		want   float64
+		want   time.Duration
 	}{
-		{instance{7, 100}, 55e6, 0.05}, {instance{7, 100}, 49e6, 0.05}, {instance{7, 100}, 65e6, 0.06}, {instance{7, 101}, 19e6, 0.01},
+		{instance{7, 100}, 55e6, 50e6}, {instance{7, 100}, 49e6, 50e6}, {instance{7, 100}, 65e6, 60e6}, {instance{7, 101}, 19e6, 10e6},
 	} {
 		infos := map[int]node.ThreadInfo{7: {Priority: 3}}
 		q.neverLess(infos, map[instance]uint64{c.thread: c.system})

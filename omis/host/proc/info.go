@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,6 +17,7 @@ import (
 const (
 	// userHz is the kernel's unit of utime and stime, fixed on x86-64.
 	userHz = 100
+	tick   = 1e9 / userHz // nanoseconds
 	// inputUnit is the number of bytes in the kernel's unit of file input and output
 	// (ru_inblock of getrusage).
 	inputUnit = 512
@@ -97,6 +99,9 @@ func (q query) stat(_ node.ProcFields, info *node.ProcInfo) error {
 	return nil
 }
 
+// ofTicks converts a time in the kernel's unit.
+func ofTicks(n int64) time.Duration { return time.Duration(n) * tick }
+
 // sizes reads the memory sizes from statm, in pages. Since Linux 6.2 the kernel counts
 // pages for each processor, and the resident size in stat can be wrong by some hundred
 // kilobytes.
@@ -119,7 +124,7 @@ func (q query) time(_ node.ProcFields, info *node.ProcInfo) error {
 	if err := unix.ClockGettime(int32(^q.k.id.PID<<3|scheduled), &ts); err != nil {
 		return err
 	}
-	info.TotalTime = float64(ts.Nano()) / 1e9
+	info.TotalTime = time.Duration(ts.Nano())
 	return nil
 }
 

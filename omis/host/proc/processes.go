@@ -4,6 +4,7 @@ package proc
 
 import (
 	"golang.org/x/sys/unix"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/host/tasks"
@@ -48,7 +49,7 @@ func (r *Reader) procInfosAtOnce(list []omis.ProcID, f node.ProcFields) []*node.
 	}
 	infos, told := make([]node.ProcInfo, len(list)), make([]*node.ProcInfo, len(list))
 	err := all.ReadProcesses(func(p *tasks.Process) {
-		id := omis.ProcID{PID: p.TID, Start: p.Start / (1e9 / userHz)}
+		id := omis.ProcID{PID: p.TID, Start: p.Start / tick}
 		i, wanted := at[id]
 		// With several threads, their times would have to be added up while some end and
 		// others begin.
@@ -76,7 +77,7 @@ func allThreads() int {
 func (r *Reader) crowdInfo(id omis.ProcID, f node.ProcFields, p *tasks.Process, info *node.ProcInfo) error {
 	*info = unread()
 	info.State, info.Priority = schedulingState(p.State), p.Nice
-	info.TotalTime = float64(p.Ran) / 1e9
+	info.TotalTime = time.Duration(p.Ran)
 	if f&(node.ProcSystemTime|crowdSizes) == 0 {
 		return nil
 	}
@@ -86,7 +87,7 @@ func (r *Reader) crowdInfo(id omis.ProcID, f node.ProcFields, p *tasks.Process, 
 	}
 	defer q.done()
 	if f&node.ProcSystemTime != 0 {
-		info.SystemTime = q.notLess(int64(p.System() / (1e9 / userHz)))
+		info.SystemTime = q.notLess(int64(p.System() / tick))
 	}
 	if f&crowdSizes != 0 {
 		err = q.sizes(f, info)
@@ -94,12 +95,12 @@ func (r *Reader) crowdInfo(id omis.ProcID, f node.ProcFields, p *tasks.Process, 
 	return err
 }
 
-// notLess returns a system time in seconds, at least the one returned before. The kernel
+// notLess returns a system time, at least the one returned before. The kernel
 // keeps its estimate from decreasing, but it remembers only values that it showed in
 // files.
-func (q query) notLess(ticks int64) float64 {
+func (q query) notLess(ticks int64) time.Duration {
 	q.r.mu.Lock()
 	defer q.r.mu.Unlock()
 	q.k.system = max(q.k.system, ticks)
-	return float64(q.k.system) / userHz
+	return ofTicks(q.k.system)
 }

@@ -5,6 +5,7 @@ package proc
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/node"
@@ -95,7 +96,7 @@ func (q query) threadStat(tid int, f node.ThreadFields, info *node.ThreadInfo) e
 	}
 	info.State = schedulingState(s.state)
 	info.Priority = s.nice
-	info.SystemTime = float64(s.systemTime) / userHz
+	info.SystemTime = ofTicks(s.systemTime)
 	return nil
 }
 
@@ -105,7 +106,7 @@ func (q query) threadTime(tid int, info *node.ThreadInfo) error {
 	if err != nil {
 		return err
 	}
-	info.TotalTime = float64(Number(text)) / 1e9
+	info.TotalTime = time.Duration(Number(text))
 	return nil
 }
 

@@ -160,8 +160,8 @@ func TestInfoEqualsOwnReport(t *testing.T) {
 		{"parent", float64(i.Parent), s["ppid"], 0},
 		{"priority", float64(i.Priority), s["nice"], 0},
 		{"state", float64(i.State), node.StateBlocked, 0},
-		{"total time", i.TotalTime, s["utime"] + s["stime"], 0.02},
-		{"system time", i.SystemTime, s["stime"], 0.02},
+		{"total time", i.TotalTime.Seconds(), s["utime"] + s["stime"], 0.02},
+		{"system time", i.SystemTime.Seconds(), s["stime"], 0.02},
 		{"most resident", float64(i.MaxResidentSize), s["maxrss"], 1 << 20},
 		{"minor faults", float64(i.MinorFaults), s["minflt"], 10},
 		{"major faults", float64(i.MajorFaults), s["majflt"], 2},
@@ -216,9 +216,9 @@ func component(i *node.ProcInfo, bit node.ProcFields) string {
 	case node.ProcEnvp:
 		return fmt.Sprint(i.Envp)
 	case node.ProcTotalTime:
-		return fmt.Sprintf("%.2f", i.TotalTime)
+		return fmt.Sprintf("%.2f", i.TotalTime.Seconds())
 	case node.ProcSystemTime:
-		return fmt.Sprintf("%.2f", i.SystemTime)
+		return fmt.Sprintf("%.2f", i.SystemTime.Seconds())
 	}
 	return fmt.Sprint(map[node.ProcFields]int64{
 		node.ProcUID: i.UID, node.ProcGID: i.GID, node.ProcParent: int64(i.Parent), node.ProcSchedulingState: int64(i.State),
@@ -262,8 +262,8 @@ func (u *usage) check(t *testing.T, tid, n int, name string, i node.ThreadInfo) 
 	if !ok {
 		t.Fatalf("no thread %d", tid)
 	}
-	near(t, "total time", i.TotalTime, self[0], 0.01)
-	near(t, "system time", i.SystemTime, self[1], 0.02)
+	near(t, "total time", i.TotalTime.Seconds(), self[0], 0.01)
+	near(t, "system time", i.SystemTime.Seconds(), self[1], 0.02)
 	near(t, "priority", float64(i.Priority), self[2], 0)
 	near(t, "priority", float64(i.Priority), []float64{3, 5, 7}[n], 0)
 	near(t, "state", float64(i.State), node.StateBlocked, 0)
