@@ -228,7 +228,7 @@ func TestLossesAreReported(t *testing.T) {
 	var first string
 	for range 2 {
 		s := h.app("mmul").Probes()[0].Status()
-		if where := s.Placements[0].Where; where != "fake" || !strings.Contains(s.Notice, "lost: what was measured before ") {
+		if where := s.Placements[0].Name; where != "fake" || !strings.Contains(s.Notice, "lost: what was measured before ") {
 			t.Errorf("the probe runs by %s, and its notice is %q", where, s.Notice)
 		}
 		if first == "" {
