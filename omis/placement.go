@@ -23,9 +23,8 @@ type Placement struct {
 	Local bool
 }
 
-// Rough reports whether an occurrence may well cost something else than Cost: because that
-// was not measured on this machine, or because threads are held, which depends on the
-// machine's other load.
+// Rough reports whether Cost is imprecise: it was not measured on this machine, or threads are
+// held, which takes a time that depends on the machine's other load.
 func (p Placement) Rough() bool { return p.Cost > 0 && (!p.Measured || p.Name == Trap) }
 
 // String returns the placement in one line.

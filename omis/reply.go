@@ -72,8 +72,8 @@ type ServiceResult []ObjectResult
 // action (OMIS 7.3.1).
 type Reply []ServiceResult
 
-// Token returns the token in element i: the first value of the result if that is a token,
-// which usually names a new object, else the first object of the result.
+// Token returns the token in element i. That is the first value of the result if it is a
+// token, usually of a new object; otherwise it is the first object of the result.
 func (r Reply) Token(i int) (Token, error) {
 	if len(r) > i && len(r[i]) > 0 {
 		one := r[i][0]

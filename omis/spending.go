@@ -65,9 +65,9 @@ func (s Spending) Dilation() float64 {
 	return 1 / (1 - mostShare)
 }
 
-// PreciseShare is the greatest share whose dilation is known as well as the cost of an
-// occurrence, which is known within a factor of 1.5: if that factor is missing in a greater
-// share, the dilation 1/(1−share) is wrong by more than the factor.
+// PreciseShare is the greatest share whose dilation is known as precisely as the cost of an
+// occurrence, which is known within a factor of 1.5: if the true cost is 1.5 times as great,
+// the dilation 1/(1−share) of a greater share is wrong by more than that factor.
 const PreciseShare = 0.4
 
 // mostShare is the greatest share distinguished from 1, because costs are known to about

@@ -2,8 +2,8 @@ package omis
 
 import "testing"
 
-// Costs are known within a factor of 1.5. Where all of that factor is missing in the share, the
-// dilation is wrong by no more than the factor up to PreciseShare, and by more beyond.
+// TestPreciseShare checks the dilation if the true cost is 1.5 times the known one: up to
+// PreciseShare it is wrong by at most that factor, and beyond by more.
 func TestPreciseShare(t *testing.T) {
 	const factor, rest = 1.5, 1e6
 	for _, share := range []float64{0.01, 0.1, 0.3, 0.399, 0.401, 0.5, 0.6} {

@@ -35,9 +35,9 @@ type Tool interface {
 	Spent(requests []Token) (Spending, error)
 	// Keep makes the measurements of an object's programs outlive the monitor under a
 	// key, in all processes of the tool. The object adopts what an earlier monitor left
-	// under that key, even from processes that have ended. lost is not zero if some of
-	// these measurements were in the memory of a monitor that was killed: it is when
-	// the next one found that out.
+	// under that key, even from processes that have ended. If some of these measurements
+	// were in the memory of a monitor that was killed, lost is the time at which the next
+	// monitor found that out; otherwise it is zero.
 	Keep(object Token, key string, ended ...ProcID) (lost time.Time, err error)
 
 	// Finalize deletes the tool's requests and detaches from all its objects (OMIS

@@ -74,8 +74,7 @@ type ThreadCrowd interface {
 // one by one.
 type ProcCrowd interface {
 	// ProcInfos returns ProcInfo of the processes, in the order of the list. Any element
-	// may be nil, and the whole result may be nil: call ProcInfo for those processes, or
-	// for the reason.
+	// may be nil, and the whole result may be nil: call ProcInfo for those processes.
 	ProcInfos(list []omis.ProcID, f ProcFields) []*ProcInfo
 }
 
@@ -125,7 +124,7 @@ func (o *Occupied) Error() string {
 func (o *Occupied) Unwrap() error { return &omis.Error{Status: omis.OSError, Msg: o.Error()} }
 
 // Detector reports which kinds of event a node can detect, so that the engine refuses
-// other requests, with the reason, when they are defined. With a node that is no
+// other requests, with the reason, when they are defined. If a node does not implement
 // Detector, Watch returns the error when a request is enabled.
 type Detector interface {
 	// CanDetect returns the reason why the node cannot detect a kind of event, nil if it
@@ -133,15 +132,15 @@ type Detector interface {
 	CanDetect(EventKind) error
 }
 
-// Equipment knows what the machine of a node lacks. A node can do something on the machines
-// that have what it takes, such as CRIU or a description of the kernel's types; the engine asks
-// before it lists a service or takes a request for it. A node that is no Equipment lacks nothing.
+// Equipment reports what the machine of a node lacks, such as CRIU or a description of the
+// kernel's types. The engine asks before it lists a service or accepts a request for it. If a
+// node does not implement Equipment, its machine lacks nothing.
 type Equipment interface {
-	// LacksForEvent says why this machine cannot detect a kind of event that CanDetect
-	// allows; nil: it can.
+	// LacksForEvent returns the reason why this machine cannot detect a kind of event that
+	// CanDetect allows, nil if it can.
 	LacksForEvent(EventKind) error
-	// LacksForCheckpoint says why this machine cannot save and restore processes; nil: it
-	// can. The first answer may take a second.
+	// LacksForCheckpoint returns the reason why this machine cannot save and restore
+	// processes, nil if it can. The first call may take a second.
 	LacksForCheckpoint() error
 }
 

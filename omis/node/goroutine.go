@@ -6,9 +6,9 @@ package node
 // the upper end of the stack identifies the call.
 type GoCode struct {
 	In bool // the compiler of Go made the code
-	// G is where a thread keeps the address of its goroutine's descriptor: 8 bytes at
-	// this distance from the address in its register fs. At StackEnd the descriptor has
-	// the address of the upper end of the stack.
+	// G is the distance, from the address in a thread's register fs, of the 8 bytes that
+	// contain the address of its goroutine's descriptor. StackEnd is the offset in the
+	// descriptor of the address of the stack's upper end.
 	G, StackEnd int32
 	// Unknown is the reason why G is not known, nil if it is.
 	Unknown error

@@ -89,7 +89,7 @@ type Watch struct {
 	Name    string // of a system call or library function
 	Signals []int  // EventSignal; empty: all
 	// Threads restricts the watch to these threads; nil means all. A node may call the
-	// handler for other threads too; it can save single steps by the restriction.
+	// handler for other threads too; the restriction lets it save single steps.
 	Threads []int
 }
 
@@ -100,7 +100,7 @@ type Hit struct {
 	TID  int
 	Addr uint64
 	SP   uint64 // stack pointer at an address reached; at the start of a library call, also in the hit of its end
-	// Goroutine is the goroutine that reached the address, where the code is of Go.
+	// Goroutine is the goroutine that reached the address, if the code is Go.
 	Goroutine Goroutine
 	Args      Args  // of an address reached
 	Time      int64 // monotonic nanoseconds at the recognition of the event

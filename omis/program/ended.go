@@ -26,14 +26,14 @@ func TooManyEnded(rows, stores int) bool {
 	return rows > n+n/4
 }
 
-// Join returns the sum of the measurements of two threads, as a row that names no thread.
-// The thread of later ended later.
+// Join returns the sum of the measurements of two threads, of which later's ended later. The
+// sum is a row that names no thread.
 func (r Row) Join(later Row) Row {
 	return Row{Value: r.Value + later.Value, Intervals: r.Intervals.Join(later.Intervals)}
 }
 
-// Join returns the sum of the intervals of two threads. Last is that of later, unless
-// later has no intervals.
+// Join returns the sum of the intervals of two threads, with the Last of later unless later
+// has no intervals.
 func (i Intervals) Join(later Intervals) Intervals {
 	i.Unfinished, i.Open, i.Skipped = i.Unfinished+later.Unfinished, i.Open+later.Open, i.Skipped+later.Skipped
 	switch {

@@ -134,8 +134,8 @@ func (d Distribution) Within(least, most uint64) Distribution {
 	return narrow.merged()
 }
 
-// Percentile returns limits of the duration that so many percent of the intervals do not
-// exceed: of a hundred intervals, the 50th percentile is the 50th shortest. The
+// Percentile returns limits of the duration that the given percentage of all intervals does
+// not exceed: of a hundred intervals, the 50th percentile is the 50th shortest. The
 // distribution must not be empty.
 func (d Distribution) Percentile(percent float64) (least, most uint64) {
 	n := d.Count()
@@ -144,7 +144,7 @@ func (d Distribution) Percentile(percent float64) (least, most uint64) {
 	return d.at(rank, func(b Bucket) uint64 { return b.Least }), d.at(rank, func(b Bucket) uint64 { return b.Most })
 }
 
-// at returns the limit with the given rank, if the limits of all intervals are sorted.
+// at sorts the limits of all intervals and returns the one with the given rank.
 // The duration of that rank lies between its least and its greatest limit, even if
 // buckets overlap.
 func (d Distribution) at(rank uint64, limit func(Bucket) uint64) uint64 {

@@ -23,11 +23,11 @@ type Keeper interface {
 	// a list of it.
 	Settle() ([]Orphan, error)
 	// Meet does the same for one process that was unknown when Settle was called. It is
-	// cheap in a process in which no monitor left anything.
+	// cheap if no monitor left anything in the process.
 	Meet(p omis.ProcID) ([]Orphan, error)
 }
 
-// Orphan describes something that outlived a monitor and that no monitor wants any more.
+// Orphan describes something that outlived its monitor and that no other monitor can adopt.
 type Orphan struct {
 	Proc omis.ProcID
 	What string // description for users

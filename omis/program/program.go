@@ -41,7 +41,7 @@ const (
 // Op is one step of a program.
 type Op struct {
 	Do    Operation
-	Value int64 // OpAdd, OpTrace: the step's value, unless Load says that the event has it
+	Value int64 // OpAdd, OpTrace: the step's value, unless Load takes it from the event
 	Load  Load  // OpAdd, OpTrace
 	Mark  int32 // OpTrace
 	Clock Clock // OpStart, OpStop
@@ -93,7 +93,7 @@ type Placing struct {
 type Placer interface {
 	// Name is the name of the placement.
 	Name() string
-	// Judge says how programs would run, or why they cannot. Their steps need no stores
+	// Judge returns how programs would run, or why they cannot. Their steps need no stores
 	// yet.
 	Judge(list []Placing) ([]Verdict, []error)
 	// NewStore makes a store for the programs of a process. Only programs of this placer
@@ -106,10 +106,10 @@ type Placer interface {
 	Remove(list []Placed) error
 }
 
-// Rester is the capability of a Placer whose inactive programs cost a thread almost
+// Rester is the capability of a Placer to report that its inactive programs cost almost
 // nothing. The engine removes the inactive programs of other placers.
 type Rester interface {
-	// RestsFree reports whether this is so.
+	// RestsFree reports whether an inactive program costs a thread almost nothing.
 	RestsFree() bool
 }
 
@@ -179,10 +179,10 @@ func (k StoreKind) HasIntervals() bool { return k == StoreIntervals || k == Stor
 // Store holds a row for each thread of a process that changed it. Its methods may be
 // called from any goroutine.
 type Store interface {
-	// Rows returns the rows since the store was made or reset, including those of ended
+	// Rows returns the rows since the store was made or reset, including the rows of ended
 	// threads; threads that ended long ago share one row (RowsOfEnded). Each row is
-	// consistent in itself. The order is that in which the threads first changed the
-	// store.
+	// consistent in itself. The rows are in the order in which the threads first changed
+	// the store.
 	Rows() ([]Row, error)
 	// Reset clears all rows and discards open intervals.
 	Reset() error

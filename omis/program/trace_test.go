@@ -2,7 +2,7 @@ package program
 
 import "testing"
 
-// TestNewest checks that Newest keeps as many records as allowed, and the newest ones.
+// TestNewest checks that Newest keeps the newest MostUnread records.
 func TestNewest(t *testing.T) {
 	for _, over := range []int{-MostUnread, -1, 0, 1, 1000} {
 		records := make([]int32, MostUnread+over)

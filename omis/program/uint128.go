@@ -34,7 +34,7 @@ func (u Uint128) whole() *big.Int {
 	return w.Lsh(w, 64).Or(w, new(big.Int).SetUint64(u.Lo))
 }
 
-// Float returns the floating point number that is next to u.
+// Float returns the floating point number nearest to u.
 func (u Uint128) Float() float64 {
 	f, _ := u.whole().Float64()
 	return f
@@ -42,7 +42,7 @@ func (u Uint128) Float() float64 {
 
 // SquaredDeviations returns the sum of the squared differences of n numbers from their mean,
 // Σx²−(Σx)²/n. Both terms may be 10¹⁵ times as large as the result, so it is computed exactly
-// and rounded once. It is 0 for sums that no numbers have.
+// and rounded once. It is 0 if no numbers have these sums.
 func SquaredDeviations(n uint64, sum, squares Uint128) float64 {
 	if n == 0 {
 		return 0
@@ -57,7 +57,7 @@ func SquaredDeviations(n uint64, sum, squares Uint128) float64 {
 	return f
 }
 
-// Without returns the intervals as if each were shorter by the given bias of the probes:
+// Without returns the intervals as if each were shorter by the probes' bias:
 // Σ(x−c) and Σ(x−c)² follow exactly from Σx and Σx². No result is negative. The
 // bias is negative if the processor reads a clock before it has completed preceding
 // instructions.

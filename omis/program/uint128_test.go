@@ -29,8 +29,7 @@ func summed(list []uint64) (i program.Intervals) {
 	return i
 }
 
-// TestIntervalsWithoutBias checks that Without returns what would have been measured had
-// each interval been shorter.
+// TestIntervalsWithoutBias checks that Without returns the same as measuring shorter intervals.
 func TestIntervalsWithoutBias(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bias := rapid.Int64Range(-1e6, 1e6).Draw(t, "bias")
