@@ -31,8 +31,8 @@ type hider interface {
 	Hide(id omis.ProcID, addr uint64, memory []byte)
 }
 
-// servant is a placer with a process of its own.
-type servant interface {
+// registrarOwner is a placer with a process of its own.
+type registrarOwner interface {
 	// Registrar returns the pid of the process that sets uprobes, 0 if there is none.
 	Registrar() int
 }
@@ -52,7 +52,7 @@ func (p placing) Placers() []program.Placer { return p.placers }
 // would wait for each other.
 func (p placing) Identify(pid int) (omis.ProcID, error) {
 	for _, placer := range p.placers {
-		if s, ok := placer.(servant); ok && pid > 0 && pid == s.Registrar() {
+		if s, ok := placer.(registrarOwner); ok && pid > 0 && pid == s.Registrar() {
 			return omis.ProcID{}, omis.Errorf(omis.ParameterError, "process %d is the registrar, which sets uprobes for the monitor; the monitor must not stop it", pid)
 		}
 	}

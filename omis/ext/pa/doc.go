@@ -8,6 +8,5 @@
 // recognised, on the goroutine that owns the process, and hold the object's lock for a
 // few instructions. Reading takes the same lock, so each row is consistent.
 //
-// Only cli imports this package, to pass the extension to the engine. The package imports
-// omis, omis/syntax and the extension interface in omis/service.
+// Only omis/monitor imports this package, to pass the extension to the engine.
 package pa

@@ -13,7 +13,7 @@ func (r *Monitor) Call(name, threads string) {
 	r.CallBy("ordered", name, threads)
 }
 
-// CallBy does so by a clock.
+// CallBy counts and times a system call by a clock.
 func (r *Monitor) CallBy(clock, name, threads string) {
 	r.T.Helper()
 	r.Regions = append(r.Regions, name)
@@ -23,7 +23,8 @@ func (r *Monitor) CallBy(clock, name, threads string) {
 	r.Define("thread_has_ended_sys_call(%s,%q) : pa_timer_stop([pa_t_%d])", threads, name, i)
 }
 
-// StopAndGo has the target stopped and going again some times while it does something.
+// StopAndGo returns a function that sends the target a command, and stops and continues the
+// target several times while it executes the command.
 func StopAndGo(line string) func(*Monitor) {
 	return func(r *Monitor) {
 		r.Target.Tell("%s", line)

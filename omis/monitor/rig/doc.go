@@ -1,8 +1,8 @@
 //go:build linux && amd64
 
-// Package rig has what tests of placements need: targets that do a known number of
-// everything, and a monitor, whole but for the gateway, that has attached to one of them and
-// places its programs in one way.
+// Package rig provides tests of placements with targets that do everything a known number of
+// times, and with a monitor without a gateway that is attached to a target and has the
+// placements that the test chooses.
 //
-// Tests of omis/place and of its packages import it, nothing else.
+// Only tests of omis/place and of the packages below it import rig.
 package rig

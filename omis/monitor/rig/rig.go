@@ -16,23 +16,23 @@ import (
 	"mirador/omis/program"
 )
 
-// Monitor is one, whole but for the gateway, that has attached to a target.
+// Monitor is a monitor without a gateway, attached to a target.
 type Monitor struct {
 	Target  *Target
 	Tool    *engine.Tool
-	CSRs    []string // the conditional requests that were defined
-	Regions []string // of the counters and timers, in their order
-	OneIn   int      // how many intervals there are for one that is timed; 0: all are
+	CSRs    []string // tokens of all conditional requests
+	Regions []string // names of the measured functions and calls, in the order of their counters and timers
+	OneIn   int      // number of intervals for each one that is timed; 0: all are timed
 	Spread  bool     // timers keep histograms
 
 	T testing.TB
 }
 
-// NewPlacer makes what places programs on a node.
+// NewPlacer makes a placement for a node.
 type NewPlacer func(testing.TB, *linux.Node) program.Placer
 
-// Open opens a monitor on a node of its own, with one placement, or by trap if there is none,
-// and attaches it to a target.
+// Open starts a monitor with a node of its own and at most one placement besides trap, and
+// attaches it to a target.
 func Open(t testing.TB, c linux.Config, placer NewPlacer, g *Target) *Monitor {
 	t.Helper()
 	if placer == nil {
@@ -41,7 +41,7 @@ func Open(t testing.TB, c linux.Config, placer NewPlacer, g *Target) *Monitor {
 	return OpenAll(t, c, []NewPlacer{placer}, g)
 }
 
-// OpenAll opens a monitor with some placements, the cheapest first.
+// OpenAll does the same with any number of placements, cheapest first.
 func OpenAll(t testing.TB, c linux.Config, placers []NewPlacer, g *Target) *Monitor {
 	t.Helper()
 	m, err := monitor.Open(monitor.Config{Linux: c, Placers: func(n *linux.Node) (all []program.Placer) {
@@ -65,7 +65,7 @@ func OpenAll(t testing.TB, c linux.Config, placers []NewPlacer, g *Target) *Moni
 	return r
 }
 
-// Ask makes a request that has to succeed.
+// Ask sends a request and fails the test if the request fails.
 func (r *Monitor) Ask(format string, args ...any) omis.Reply {
 	r.T.Helper()
 	request := fmt.Sprintf(format, args...)
@@ -92,7 +92,7 @@ func (r *Monitor) Region(function, threads string) {
 	r.RegionBy("ordered", function, threads)
 }
 
-// RegionBy does so by a clock.
+// RegionBy counts and times a function by a clock.
 func (r *Monitor) RegionBy(clock, function, threads string) {
 	r.T.Helper()
 	r.Regions = append(r.Regions, function)
@@ -117,13 +117,13 @@ func (r *Monitor) Enable() {
 	r.Ask(": csr_enable([%s])", strings.Join(r.CSRs, ","))
 }
 
-// Disable disables them.
+// Disable disables all conditional requests.
 func (r *Monitor) Disable() {
 	r.T.Helper()
 	r.Ask(": csr_disable([%s])", strings.Join(r.CSRs, ","))
 }
 
-// Where is where all requests run.
+// Where returns the placement of all conditional requests, or a text that says that they have several.
 func (r *Monitor) Where() string {
 	r.T.Helper()
 	var name string
@@ -140,7 +140,7 @@ func (r *Monitor) Where() string {
 	return name
 }
 
-// RunsIn fails the test if the requests run anywhere else.
+// RunsIn fails the test unless all conditional requests have the given placement.
 func (r *Monitor) RunsIn(placement string) {
 	r.T.Helper()
 	if got := r.Where(); got != placement {

@@ -12,18 +12,18 @@ import (
 	"mirador/omis/program"
 )
 
-// Row is what is known of one thread in a region.
+// Row has the measurements of one thread in a region.
 type Row struct {
 	Thread                            omis.Token
 	Count, Intervals, Unfinished      int64
 	Last, Sum, Squares, Least, Utmost float64
-	Some                              bool  // only some of the intervals are timed
-	Begun                             int64 // of all
-	Spread                            bool  // there is a histogram
+	Some                              bool  // not all intervals are timed
+	Begun                             int64 // number of all intervals, timed or not; set if Some
+	Spread                            bool  // Buckets is set
 	Buckets                           []program.Bucket
 }
 
-// Rows of a region, in the order in which the threads came.
+// Rows returns the rows of a region, in the order in which threads first entered it.
 func (r *Monitor) Rows(region int) []Row {
 	r.T.Helper()
 	reply := r.Ask(": pa_counter_read([pa_c_%d]) pa_timer_read([pa_t_%d])", region, region)
@@ -56,16 +56,16 @@ func (r *Monitor) Rows(region int) []Row {
 	return list
 }
 
-// histograms adds the buckets of a region, in nanoseconds.
+// histograms adds the buckets to the rows of a region, in nanoseconds.
 func (r *Monitor) histograms(region int, list []Row) {
 	r.T.Helper()
-	told := r.Ask(": pa_timer_histogram([pa_t_%d],0)", region)[1][0].Values[1].List
+	values := r.Ask(": pa_timer_histogram([pa_t_%d],0)", region)[1][0].Values[1].List
 	ns := func(v omis.Value) uint64 { return uint64(math.Round(v.Float * 1e9)) }
-	for ; len(told) > 0; told = told[4:] {
+	for ; len(values) > 0; values = values[4:] {
 		for k := range list {
-			if w := &list[k]; w.Thread == told[1].Token() {
+			if w := &list[k]; w.Thread == values[1].Token() {
 				w.Spread = true
-				for b := told[3].List; len(b) > 0; b = b[3:] {
+				for b := values[3].List; len(b) > 0; b = b[3:] {
 					w.Buckets = append(w.Buckets, program.Bucket{Least: ns(b[0]), Most: ns(b[1]), Count: b[2].N})
 				}
 			}
@@ -73,20 +73,20 @@ func (r *Monitor) histograms(region int, list []Row) {
 	}
 }
 
-// estimates adds how many intervals began to the rows of a region.
+// estimates sets Begun in the rows of a region.
 func (r *Monitor) estimates(region int, list []Row) {
 	r.T.Helper()
-	told := r.Ask(": pa_timer_estimate([pa_t_%d],0)", region)[1][0].Values[1].List
-	for ; len(told) > 0; told = told[11:] {
+	values := r.Ask(": pa_timer_estimate([pa_t_%d],0)", region)[1][0].Values[1].List
+	for ; len(values) > 0; values = values[11:] {
 		for k := range list {
-			if list[k].Thread == told[1].Token() {
-				list[k].Begun, _ = told[2].Int64()
+			if list[k].Thread == values[1].Token() {
+				list[k].Begun, _ = values[2].Int64()
 			}
 		}
 	}
 }
 
-// Summary says of a region how many threads have the same counts.
+// Summary describes rows by their different counts, each with the number of threads that have it.
 func Summary(rows []Row) string {
 	var kinds []string
 	times := make(map[string]int)
@@ -106,10 +106,10 @@ func Summary(rows []Row) string {
 	return strings.Join(kinds, " ")
 }
 
-// Plausible checks the times of a row against each other.
+// Plausible checks that the times of a row are consistent.
 func (w *Row) Plausible() error {
 	n := float64(w.Intervals)
-	if err := w.spreads(); err != nil {
+	if err := w.checkBuckets(); err != nil {
 		return err
 	}
 	switch {
@@ -125,9 +125,9 @@ func (w *Row) Plausible() error {
 	return nil
 }
 
-// spreads checks buckets: they have all intervals, and none beyond the least and the
-// greatest, which are in the first and in the last of them.
-func (w *Row) spreads() error {
+// checkBuckets checks that the buckets contain all intervals, and that they begin with the least
+// and end with the greatest.
+func (w *Row) checkBuckets() error {
 	if !w.Spread || w.Intervals == 0 && len(w.Buckets) == 0 {
 		return nil
 	}

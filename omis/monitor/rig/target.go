@@ -24,7 +24,7 @@ import (
 //go:embed testdata
 var sources embed.FS
 
-// source is the path of a folder with the sources of the targets.
+// source copies the sources of the targets to a temporary folder and returns its path.
 func source(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,8 +34,8 @@ func source(t testing.TB) string {
 	return filepath.Join(dir, "testdata")
 }
 
-// Scenes compiles a target whose functions are called a known number of times, in threads,
-// recursively, left by longjmp and by exceptions.
+// Scenes compiles a target whose functions are called a known number of times: by threads,
+// recursively, and such that longjmp or an exception leaves them.
 func Scenes(t testing.TB, flags ...string) string {
 	t.Helper()
 	dir := source(t)
@@ -56,7 +56,7 @@ type Target struct {
 	ID        omis.ProcID
 	Func      map[string]uint64 // addresses of functions and variables
 	Size      map[string]int
-	Generated uint64 // address of code of no file
+	Generated uint64 // address of code that the target generated
 
 	exits map[string][]uint64
 	t     testing.TB
@@ -66,7 +66,7 @@ type Target struct {
 func Start(t testing.TB, path string) *Target {
 	t.Helper()
 	cmd := exec.Command(path)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // CRIU saves no process whose session began outside of its pid namespace
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // CRIU does not save a process whose session leader is outside its pid namespace
 	g := &Target{
 		Subject: subject.Start(t, cmd), t: t, Path: path,
 		Func: make(map[string]uint64), Size: make(map[string]int), exits: make(map[string][]uint64),
@@ -80,7 +80,7 @@ func Start(t testing.TB, path string) *Target {
 	return g
 }
 
-// Ready reads where the code is that the target generated.
+// Ready waits until the target has generated code, and reads the code's address.
 func (g *Target) Ready() {
 	g.t.Helper()
 	if _, err := fmt.Sscanf(g.Line(), "ready 0x%x", &g.Generated); err != nil {
@@ -88,7 +88,7 @@ func (g *Target) Ready() {
 	}
 }
 
-// locate finds the functions of the target.
+// locate finds the functions and variables of the target.
 func (g *Target) locate() {
 	g.t.Helper()
 	file, err := elf.Open(g.Path)
@@ -111,14 +111,14 @@ func (g *Target) locate() {
 	}
 }
 
-// Do has the target do something, and returns what it answers.
+// Do sends the target a command and returns its answer.
 func (g *Target) Do(format string, args ...any) string {
 	g.t.Helper()
 	g.Tell(format, args...)
 	return g.Line()
 }
 
-// Rest waits until the target waits for its next line.
+// Rest waits until the target waits for its next command.
 func (g *Target) Rest() {
 	g.t.Helper()
 	Until(g.t, "the target waits", func() bool {
@@ -127,7 +127,7 @@ func (g *Target) Rest() {
 	})
 }
 
-// Until waits for something that must happen, for as long as a busy machine may take.
+// Until waits until holds returns true; the limit leaves time for a busy machine.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for late := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
@@ -137,8 +137,8 @@ func Until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Exits are the addresses of a function's returns, as its code was at the first call: other
-// tools may have put something there since.
+// Exits returns the addresses of a function's return instructions. It reads the code only once,
+// because tools may change it later.
 func (g *Target) Exits(name string) []uint64 {
 	g.t.Helper()
 	if g.exits[name] == nil {
@@ -147,7 +147,7 @@ func (g *Target) Exits(name string) []uint64 {
 	return g.exits[name]
 }
 
-// Returns are the addresses of the returns in some code.
+// Returns returns the addresses of the return instructions in some code.
 func (g *Target) Returns(addr uint64, size int) (list []uint64) {
 	for at, code := 0, g.Code(addr, size); at < size; {
 		if bytes.HasPrefix(code[at:], []byte("\xf3\x0f\x1e\xfa")) { // endbr64, which the decoder does not know
@@ -166,7 +166,7 @@ func (g *Target) Returns(addr uint64, size int) (list []uint64) {
 	return list
 }
 
-// Code reads the code of the target as it stands in its memory.
+// Code reads code from the target's memory.
 func (g *Target) Code(addr uint64, size int) []byte {
 	g.t.Helper()
 	b := make([]byte, size)
