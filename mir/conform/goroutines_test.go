@@ -8,8 +8,8 @@ import (
 	"mirador/mir"
 )
 
-// A snapshot with goroutines is valid by our schemas only where they were asked for, and says
-// the same when it is read again; so does the request.
+// TestGoroutines checks that the grammars allow goroutines in a snapshot only if the request asks
+// for them, and that decoding the request and the snapshot restores what was encoded.
 func TestGoroutines(t *testing.T) {
 	snapshot := &mir.Snapshot{Entities: []mir.Entity{{
 		Kind: mir.Process, ID: "p_1", Children: []mir.Entity{{Kind: mir.Thread, ID: "t_1"}},
