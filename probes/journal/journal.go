@@ -49,15 +49,15 @@ type Journal struct {
 	lock   *os.File
 	damage Damage
 
-	mu     sync.Mutex
-	file   *os.File
-	size   int64 // of the file
-	limit  int64 // the size from which on the file is written anew
-	torn   bool  // the file ends with a part of a line, and nothing can be appended
-	closed bool
-	values map[string]json.RawMessage
-	owed   map[string]bool // keys whose values, or whose end, the file lacks
-	retry  *time.Timer     // writes what is owed; nil if nothing is, or somebody does it now
+	mu      sync.Mutex
+	file    *os.File
+	size    int64 // of the file
+	limit   int64 // a larger file is rewritten
+	torn    bool  // the file ends with a part of a line, so nothing can be appended
+	closed  bool
+	values  map[string]json.RawMessage
+	missing map[string]bool // keys whose new values or deletions are not in the file
+	retry   *time.Timer     // calls flushLater; nil if no call is due
 }
 
 // Open locks a data directory, and reads or creates its journal. If another gateway uses the
@@ -71,7 +71,7 @@ func Open(dir string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{path: filepath.Join(dir, File), lock: lock, values: make(map[string]json.RawMessage), owed: make(map[string]bool)}
+	j := &Journal{path: filepath.Join(dir, File), lock: lock, values: make(map[string]json.RawMessage), missing: make(map[string]bool)}
 	if err := j.load(); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -213,7 +213,7 @@ func (j *Journal) Close() error {
 		j.retry.Stop()
 	}
 	var err error
-	if len(j.owed) > 0 {
+	if len(j.missing) > 0 {
 		err = j.append()
 	}
 	if j.file != nil {

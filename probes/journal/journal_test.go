@@ -136,15 +136,15 @@ func TestOneGatewayOnly(t *testing.T) {
 	open(t, dir)
 }
 
-// What cannot be written is written when there is room again, also where the file cannot be
-// mended and another one takes its place.
+// TestDiskIsFullForAWhile checks that records that could not be written are written when the
+// disk has room again, even if the file cannot be repaired and must be replaced.
 func TestDiskIsFullForAWhile(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir)
 	if err := errors.Join(j.Put("app/one", "1"), j.Put("app/two", "2")); err != nil {
 		t.Fatal(err)
 	}
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0) // no write to it succeeds, nor can it be truncated
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0) // can be neither written nor truncated
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestDiskIsFullForAWhile(t *testing.T) {
 	j.file = full
 	j.mu.Unlock()
 	defer disk.Close()
-	if err := os.Mkdir(j.path+".new", 0o700); err != nil { // and there is no other file
+	if err := os.Mkdir(j.path+".new", 0o700); err != nil { // so that the journal cannot create a new file
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(j.path+".new", "x"), nil, 0o600); err != nil {
@@ -164,25 +164,25 @@ func TestDiskIsFullForAWhile(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	if err := j.Delete("app/one"); err == nil {
-		t.Error("what could not be written is no error")
+		t.Error("Delete reports no error although it could not write")
 	}
 	if got := open(t, killed(t, dir, 1<<20)).Keys("app/"); !slices.Equal(got, []string{"app/one", "app/two"}) {
-		t.Errorf("on the disk there are %q", got)
+		t.Errorf("on the full disk, the file has the keys %q", got)
 	}
 	if err := os.RemoveAll(j.path + ".new"); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); unwritten.Lasts(); time.Sleep(again / 10) {
+	for end := time.Now().Add(time.Minute); unwritten.Lasts(); time.Sleep(retryDelay / 10) {
 		if time.Now().After(end) {
-			t.Fatal("nothing is written")
+			t.Fatal("the journal does not write the records")
 		}
 	}
 	if got := open(t, killed(t, dir, 1<<20)).Keys("app/"); !slices.Equal(got, []string{"app/three", "app/two"}) {
-		t.Errorf("later there are %q", got)
+		t.Errorf("after the disk had room again, the file has the keys %q", got)
 	}
 }
 
-// A gateway starts on a full disk with what is there.
+// TestOpenedOnAFullDisk checks that a journal on a full disk is opened without rewriting it.
 func TestOpenedOnAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir)
@@ -198,7 +198,7 @@ func TestOpenedOnAFullDisk(t *testing.T) {
 	if err := os.WriteFile(j.path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j = &Journal{path: j.path, values: j.values, owed: make(map[string]bool)}
+	j = &Journal{path: j.path, values: j.values, missing: make(map[string]bool)}
 	if err := j.resume(text); err != nil {
 		t.Fatal(err)
 	}

@@ -58,21 +58,21 @@ func (j *Journal) write(r record) error {
 	} else {
 		j.values[r.Key] = r.Value
 	}
-	j.owed[r.Key] = true
-	if err := j.pay(); err != nil {
+	j.missing[r.Key] = true
+	if err := j.flush(); err != nil {
 		return &Unwritten{j, err}
 	}
 	return nil
 }
 
-// Unwritten says that records are not in the file yet.
+// Unwritten reports that records are not in the file yet.
 type Unwritten struct {
 	journal *Journal
 	err     error
 }
 
 func (e *Unwritten) Error() string {
-	return fmt.Sprintf("cannot write to %s (what is missing there is written when that is possible): %v", e.journal.path, e.err)
+	return fmt.Sprintf("cannot write to %s (the missing records are written as soon as possible): %v", e.journal.path, e.err)
 }
 
 func (e *Unwritten) Unwrap() error { return e.err }
@@ -81,46 +81,45 @@ func (e *Unwritten) Unwrap() error { return e.err }
 func (e *Unwritten) Lasts() bool {
 	e.journal.mu.Lock()
 	defer e.journal.mu.Unlock()
-	return len(e.journal.owed) > 0
+	return len(e.journal.missing) > 0
 }
 
-// again is how long the journal waits until it tries again to write what it could not.
-const again = 500 * time.Millisecond
+// retryDelay is the time after a failed write until the journal tries again.
+const retryDelay = 500 * time.Millisecond
 
-// pay writes what the file lacks. The caller holds mu.
-func (j *Journal) pay() error {
+// flush writes the missing records to the file. The caller holds mu.
+func (j *Journal) flush() error {
 	err := j.append()
 	if err == nil && j.size > j.limit {
-		// What was appended is safe. The file stays as it is where there is no room for
-		// another one; it is tried again when it has grown some more.
+		// The appended records are safe. If the disk has no room for a new file, the journal
+		// keeps the old one, and tries again after that has grown by slack.
 		if j.rewrite() != nil {
 			j.limit = j.size + slack
 		}
 	}
 	if err != nil && j.retry == nil {
-		j.retry = time.AfterFunc(again, j.retries)
+		j.retry = time.AfterFunc(retryDelay, j.flushLater)
 	}
 	return err
 }
 
-// retries writes in the end what could not be written.
-func (j *Journal) retries() {
+// flushLater tries again after a failed write.
+func (j *Journal) flushLater() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.retry = nil
 	if !j.closed {
-		_ = j.pay() // whoever asked was told; on failure there is a next time
+		_ = j.flush() // write has reported the error; flush tries again after a failure
 	}
 }
 
-// append writes the records that the file lacks at its end. A write that fails in its middle
-// is undone: what is appended behind it would not be read. Where that fails as well, only
-// another file helps.
+// append appends the missing records to the file. It removes an incomplete record, because
+// the records after that would not be read. If it cannot, the journal needs a new file.
 func (j *Journal) append() error {
 	if j.torn {
 		return j.rewrite()
 	}
-	for _, key := range slices.Sorted(maps.Keys(j.owed)) {
+	for _, key := range slices.Sorted(maps.Keys(j.missing)) {
 		line, err := record{key, j.values[key]}.line()
 		if err != nil {
 			return err
@@ -130,7 +129,7 @@ func (j *Journal) append() error {
 			return err
 		}
 		j.size += int64(len(line))
-		delete(j.owed, key)
+		delete(j.missing, key)
 	}
 	return nil
 }
@@ -159,24 +158,24 @@ func (j *Journal) rewrite() error {
 	}
 	if err != nil {
 		file.Close()
-		os.Remove(fresh) // it takes room that may be what is missing
+		os.Remove(fresh) // the disk may have no other free room
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
-	j.begin(file, int64(all.Len()))
+	j.setFile(file, int64(all.Len()))
 	return nil
 }
 
-// begin goes on with a file that holds all that counts.
-func (j *Journal) begin(file *os.File, size int64) {
+// setFile makes the journal use a file that contains all current records.
+func (j *Journal) setFile(file *os.File, size int64) {
 	if j.file != nil {
 		j.file.Close()
 	}
 	j.file, j.size, j.limit, j.torn = file, size, 2*size+slack, false
-	clear(j.owed)
+	clear(j.missing)
 }
 
-// resume goes on with the file as it is, where there is no room for another one: lines that
-// are cut short are cut off, the others stay, damaged ones too.
+// resume continues with the old file if the disk has no room for a new one. It removes an
+// incomplete last line, and keeps damaged lines.
 func (j *Journal) resume(text []byte) error {
 	file, err := owned.Open(j.path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -187,6 +186,6 @@ func (j *Journal) resume(text []byte) error {
 		file.Close()
 		return err
 	}
-	j.begin(file, whole)
+	j.setFile(file, whole)
 	return nil
 }
