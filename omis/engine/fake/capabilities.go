@@ -20,7 +20,7 @@ var (
 	_ node.MessagePassing = (*Node)(nil)
 )
 
-// thread does something to a thread on behalf of a method.
+// thread calls do for a thread, with the process locked.
 func (n *Node) thread(method string, id omis.ProcID, tid int, do func(*Thread) error) error {
 	p, err := n.called(method, id)
 	if err != nil {
@@ -35,7 +35,7 @@ func (n *Node) thread(method string, id omis.ProcID, tid int, do func(*Thread) e
 	return do(t)
 }
 
-// registers checks a span of registers.
+// registers returns n registers of a bank, or an error if the bank has fewer.
 func registers[R any](bank []R, first, n int) ([]R, error) {
 	if first+n > len(bank) {
 		return nil, omis.Errorf(omis.ParameterError, "there is no register %d", first+n-1)
@@ -43,7 +43,7 @@ func registers[R any](bank []R, first, n int) ([]R, error) {
 	return bank[first : first+n], nil
 }
 
-// RegisterCounts is as many as a Thread has.
+// RegisterCounts returns the numbers of registers that a Thread has.
 func (n *Node) RegisterCounts() (integer, floating int) {
 	return len(Thread{}.Ints), len(Thread{}.Floats)
 }
@@ -103,7 +103,7 @@ func (n *Node) Call(id omis.ProcID, tid int, addr uint64) error {
 	})
 }
 
-// ReadMemory reads from the process's one piece of memory.
+// ReadMemory reads from the process's memory, which is one contiguous area.
 func (n *Node) ReadMemory(id omis.ProcID, addr uint64, buf []byte) (int, error) {
 	p, err := n.called("ReadMemory", id)
 	if err != nil {
@@ -136,7 +136,7 @@ func (n *Node) WriteMemory(id omis.ProcID, addr uint64, data []byte) error {
 	return nil
 }
 
-// CheckCall knows all system calls but those whose names begin with "no_".
+// CheckCall refuses names that begin with "no_".
 func (n *Node) CheckCall(name string) error {
 	if strings.HasPrefix(name, "no_") {
 		return omis.Errorf(omis.ParameterError, "there is no system call %s", name)
@@ -152,7 +152,7 @@ func (n *Node) Resume(id omis.ProcID, tids []int) error {
 	return n.count("Resume", id, tids, -1)
 }
 
-// count changes the suspend counts of all threads or of none.
+// count changes the suspend counts of all given threads, or after an error of none.
 func (n *Node) count(method string, id omis.ProcID, tids []int, by int) error {
 	p, err := n.called(method, id)
 	if err != nil {
@@ -212,7 +212,7 @@ func (n *Node) LetGo(id omis.ProcID, tid int) error {
 	})
 }
 
-// NodeInfo answers the groups as they were set; the name stands first.
+// NodeInfo returns Groups. The default of the first group is the node's name.
 func (n *Node) NodeInfo(flags uint32) ([]omis.Value, error) {
 	if err := n.ask("NodeInfo"); err != nil {
 		return nil, err
@@ -230,11 +230,11 @@ func (n *Node) NodeInfo(flags uint32) ([]omis.Value, error) {
 	return list, nil
 }
 
-// CanDetect knows no limit but Blind.
+// CanDetect returns an element of Blind.
 func (n *Node) CanDetect(kind node.EventKind) error { return n.Blind[kind] }
 
-// LacksForEvent tells what was set.
+// LacksForEvent returns an element of Lacks.
 func (n *Node) LacksForEvent(kind node.EventKind) error { return n.Lacks[kind] }
 
-// LacksForCheckpoint tells what was set.
+// LacksForCheckpoint returns LacksCRIU.
 func (n *Node) LacksForCheckpoint() error { return n.LacksCRIU }

@@ -7,7 +7,7 @@ import (
 	"mirador/omis"
 )
 
-// Disk holds checkpoints, for all nodes that share it.
+// Disk contains the checkpoints of the nodes that share it.
 type Disk struct {
 	mu    sync.Mutex
 	saved map[string][]saved
@@ -45,8 +45,8 @@ func (n *Node) Checkpoint(ids []omis.ProcID, name string) error {
 	return nil
 }
 
-// Restore makes new processes of what was saved here or, where nothing was, on
-// another node: that is a migration.
+// Restore makes new processes from the checkpoint of this node. If this node saved none of that
+// name, Restore uses the checkpoints of other nodes: the processes migrate.
 func (n *Node) Restore(name string) ([]omis.ProcID, error) {
 	if err := n.ask("Restore"); err != nil {
 		return nil, err
@@ -83,5 +83,5 @@ func (n *Node) Discard(name string) error {
 	return nil
 }
 
-// Descendants: processes of the fake have no children.
+// Descendants returns none: processes of the fake have no children.
 func (n *Node) Descendants(omis.ProcID) ([]int, error) { return nil, nil }

@@ -6,7 +6,7 @@ import (
 
 var _ program.Costs = (*Node)(nil)
 
-// Cost: see program.Costs.
+// Cost implements program.Costs.
 func (n *Node) Cost(placement, kind string) (program.Cost, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -14,10 +14,10 @@ func (n *Node) Cost(placement, kind string) (program.Cost, bool) {
 	return c, ok
 }
 
-// Calibrate: see program.Costs. All that can be known is known.
+// Calibrate does nothing: SetCost sets the costs.
 func (*Node) Calibrate(string) {}
 
-// SetCost says what an occurrence costs at a kind of place of a placement.
+// SetCost sets the cost of an occurrence at a kind of place of a placement.
 func (n *Node) SetCost(placement, kind string, c program.Cost) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

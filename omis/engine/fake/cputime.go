@@ -7,7 +7,7 @@ import (
 
 var _ node.CPUTimer = (*Node)(nil)
 
-// CPUTime: see node.CPUTimer.
+// CPUTime implements node.CPUTimer.
 func (n *Node) CPUTime(id omis.ProcID, tid int) (int64, error) {
 	if _, err := n.called("CPUTime", id); err != nil {
 		return 0, err
@@ -17,7 +17,7 @@ func (n *Node) CPUTime(id omis.ProcID, tid int) (int64, error) {
 	return n.cpu[tid], nil
 }
 
-// Use has a thread use CPU time, in nanoseconds.
+// Use adds to the CPU time of a thread, in nanoseconds.
 func (n *Node) Use(tid int, time int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,20 +9,20 @@ import (
 	"mirador/omis/program"
 )
 
-// Kill lets the monitor die, and returns what the next one finds: what is kept goes on
-// and belongs to nobody, the rest is gone. Whatever the dead one still does with its
-// stores and programs has no effect.
+// Kill kills the monitor and returns the placement of the next monitor. It has copies, without
+// an owner, of the kept stores and of the programs that use only these. The killed monitor's
+// goroutines may still use its own stores and programs, without effect on the copies.
 func (p *Placer) Kill() (*Placer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	heir := &Placer{Node: p.Node, name: p.name, Refuse: p.Refuse, Started: p.Started}
-	heirs := make(map[program.Store]*store)
+	next := &Placer{Node: p.Node, name: p.name, Refuse: p.Refuse, Started: p.Started}
+	kept := make(map[program.Store]*store)
 	for _, s := range p.stores {
 		if s.key != "" {
 			left := *s
-			left.placer, left.orphan = heir, true
-			heirs[s] = &left
-			heir.stores = append(heir.stores, &left)
+			left.placer, left.orphan = next, true
+			kept[s] = &left
+			next.stores = append(next.stores, &left)
 		}
 	}
 	for _, pl := range p.placed {
@@ -33,26 +33,26 @@ func (p *Placer) Kill() (*Placer, error) {
 			return nil, err
 		}
 		pl.cancel = func() error { return nil }
-		left := &placed{placer: heir, watch: pl.watch, active: pl.active, gone: pl.gone, orphan: true}
+		left := &placed{placer: next, watch: pl.watch, active: pl.active, gone: pl.gone, orphan: true}
 		for _, op := range pl.steps {
-			if s := heirs[op.Store]; s != nil {
+			if s := kept[op.Store]; s != nil {
 				op.Store = s
 				left.steps = append(left.steps, op)
 			}
 		}
 		if len(left.steps) < len(pl.steps) {
-			continue // a step whose store has gone
+			continue // a step uses a store that is not kept
 		}
 		var err error
 		if left.cancel, err = p.Watch(left.watch, left.hit); err != nil {
 			return nil, err
 		}
-		heir.placed = append(heir.placed, left)
+		next.placed = append(next.placed, left)
 	}
-	return heir, nil
+	return next, nil
 }
 
-// adopt finds the program of a dead monitor that does the same.
+// adopt finds an equal program that a killed monitor left, nil if there is none.
 func (p *Placer) adopt(w node.Watch, steps program.Program) *placed {
 	p.mu.Lock()
 	defer p.mu.Unlock()

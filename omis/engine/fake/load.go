@@ -7,8 +7,8 @@ import (
 
 var _ program.Loader = (*Node)(nil)
 
-// Load: see program.Loader. All arguments of system calls are integers of 64 bits without a sign,
-// and all results ones with a sign.
+// Load implements program.Loader. Arguments of system calls are unsigned integers of 64 bits,
+// results are signed ones.
 func (n *Node) Load(w node.Watch, param int) (program.Load, error) {
 	switch {
 	case w.Event == node.EventReachedAddr:
@@ -23,7 +23,7 @@ func (n *Node) Load(w node.Watch, param int) (program.Load, error) {
 	return program.Load{From: program.FromArgument, Arg: uint8(param), Bytes: 8}, nil
 }
 
-// value is that of a step at a hit of an event.
+// value returns the value of a step for a hit, and whether it fits into an int64.
 func value(op program.Op, event node.EventKind, h *node.Hit) (v int64, fits bool) {
 	l := op.Load
 	if !l.IsLoaded() {
@@ -34,7 +34,7 @@ func value(op program.Op, event node.EventKind, h *node.Hit) (v int64, fits bool
 		return l.Of(h.Args[i])
 	}
 	if l.From == program.FromArgument && event == node.EventSysCallEnded {
-		i++ // behind the result
+		i++ // Params[0] is the result
 	}
 	register, _ := h.Params[i].Uint64()
 	return l.Of(register)

@@ -126,7 +126,8 @@ func (n *Node) DestroyMessage(id node.MessageID) error {
 	return nil
 }
 
-// Send lets a thread of a process send a message to a process's queue.
+// Send adds a message from a thread to the queue of another process, and waits for the actions
+// of the event.
 func (p *Process) Send(tid int, to *Process, size int64) node.MessageID {
 	n := p.node
 	id := n.Message(node.Message{Sender: node.ThreadID{Proc: p.ID, TID: tid}, Size: size})
@@ -138,7 +139,8 @@ func (p *Process) Send(tid int, to *Process, size int64) node.MessageID {
 	return id
 }
 
-// Receive lets a thread take the first message out of its process's queue.
+// Receive removes the first message from the queue of a thread's process, and waits for the
+// actions of the event.
 func (p *Process) Receive(tid int) {
 	n := p.node
 	n.post.mu.Lock()

@@ -1,9 +1,9 @@
-// Package fake is a scripted node: processes that exist only in memory and do what
-// a test tells them to. The tests of the engine and of the gateway run against it,
-// so they need no rights and no real process. Nothing else may import it.
+// Package fake implements a scripted node for tests: its processes exist only in memory, and
+// events happen when the test calls a method. So the tests of the engine, of probes and of the
+// gateway need no privileges and no real process. Other code must not import this package.
 //
-// A node has every capability there is. Script is asked before each call to it: so
-// a test makes calls fail, wait, or be counted.
+// A node has every capability. Each method first calls Script, by which a test can make calls
+// fail, wait, or be counted.
 //
 // Like a real node, it calls the handlers of a process one at a time on a goroutine
 // that owns the process, and holds a thread until every holder has released it.
@@ -21,20 +21,19 @@ import (
 	"mirador/omis/program"
 )
 
-// Node is a machine of the fake. The zero value is not usable; see New.
+// Node is a node of the fake. New makes one; tests set its fields before the engine uses it.
 type Node struct {
-	// Script is called with the name of each method before it does anything; its
-	// error is the method's. It is set before the engine sees the node.
+	// Script is called with a method's name before the method does anything. If it returns
+	// an error, the method returns the same error.
 	Script func(method string) error
-	// Groups are the components of node_get_info, by bits.
+	// Groups holds the components of node_get_info, by bits.
 	Groups [14][]omis.Value
-	// Blind says which kinds of event cannot be detected, and why.
+	// Blind holds the results of CanDetect.
 	Blind map[node.EventKind]error
-	// Lacks says what the machine lacks to detect kinds of event, and LacksCRIU to save
-	// processes.
+	// Lacks holds the results of LacksForEvent, LacksCRIU the result of LacksForCheckpoint.
 	Lacks     map[node.EventKind]error
 	LacksCRIU error
-	// Disk is where checkpoints are; nodes may share it.
+	// Disk contains the checkpoints; nodes may share it.
 	Disk *Disk
 
 	name  string
@@ -57,7 +56,7 @@ func New(name string) *Node {
 	return &Node{name: name, start: time.Now(), procs: make(map[int]*Process), nextPID: 5000, Disk: NewDisk()}
 }
 
-// ask lets the script have its say.
+// ask calls Script, if it is set.
 func (n *Node) ask(method string) error {
 	if n.Script == nil {
 		return nil
@@ -67,7 +66,7 @@ func (n *Node) ask(method string) error {
 
 func (n *Node) Name() string { return n.name }
 
-// Now is the clock of the node's hits.
+// Now returns the time since New; hits have times of the same clock.
 func (n *Node) Now() int64 { return int64(time.Since(n.start)) }
 
 func (n *Node) Identify(pid int) (omis.ProcID, error) {
@@ -94,7 +93,7 @@ func (n *Node) find(pid int) (*Process, error) {
 	return p, nil
 }
 
-// called finds the process a method is called for.
+// called calls Script for a method and finds the process.
 func (n *Node) called(method string, id omis.ProcID) (*Process, error) {
 	if err := n.ask(method); err != nil {
 		return nil, err
@@ -121,14 +120,14 @@ func (n *Node) Launch(l node.Launch) (omis.ProcID, error) {
 	return p.ID, nil
 }
 
-// Launched is what was launched, in order.
+// Launched returns the arguments of all calls of Launch, in order.
 func (n *Node) Launched() []node.Launch {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.launch)
 }
 
-// Planted is every watch that was ever set, in order.
+// Planted returns all watches that were ever set, in order, including cancelled ones.
 func (n *Node) Planted() []node.Watch {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -202,7 +201,7 @@ func (n *Node) Backtraces(id omis.ProcID, tids []int, depth int) ([]node.Backtra
 	return list, nil
 }
 
-// Signal 9 ends the process.
+// Signal records a signal. The signal 9 ends the process.
 func (n *Node) Signal(id omis.ProcID, sig int) error {
 	p, err := n.called("Signal", id)
 	if err != nil {
@@ -225,7 +224,8 @@ func (n *Node) Continue(id omis.ProcID, tids []int) error {
 	return n.setStopped("Continue", id, tids, false)
 }
 
-// setStopped raises an event for each thread that changes its state.
+// setStopped changes the state of threads, and raises an event for each thread whose state was
+// another.
 func (n *Node) setStopped(method string, id omis.ProcID, tids []int, stopped bool) error {
 	p, err := n.called(method, id)
 	if err != nil {
@@ -245,7 +245,7 @@ func (n *Node) setStopped(method string, id omis.ProcID, tids []int, stopped boo
 	return nil
 }
 
-// Close ends all processes' owners.
+// Close ends the goroutines that own the processes.
 func (n *Node) Close(context.Context) error {
 	n.mu.Lock()
 	list := make([]*Process, 0, len(n.procs))

@@ -11,7 +11,7 @@ import (
 	"mirador/omis/program"
 )
 
-// Placing is a node that has programs run where events happen.
+// Placing is a node with placements.
 type Placing struct {
 	*Node
 	Places []*Placer // cheapest first
@@ -19,7 +19,7 @@ type Placing struct {
 
 var _ program.Placements = (*Placing)(nil)
 
-// NewPlacing makes a node one with placements of these names.
+// NewPlacing adds placements with the given names to a node.
 func NewPlacing(n *Node, names ...string) *Placing {
 	p := &Placing{Node: n}
 	for _, name := range names {
@@ -28,7 +28,7 @@ func NewPlacing(n *Node, names ...string) *Placing {
 	return p
 }
 
-// Placers: see program.Placements.
+// Placers implements program.Placements.
 func (p *Placing) Placers() []program.Placer {
 	var list []program.Placer
 	for _, place := range p.Places {
@@ -37,48 +37,47 @@ func (p *Placing) Placers() []program.Placer {
 	return list
 }
 
-// Alone is a node with this placement and no other.
+// Alone returns a node whose only placement is p.
 func (p *Placer) Alone() *Placing { return &Placing{Node: p.Node, Places: []*Placer{p}} }
 
-// Placer is a placement. It does what its programs say whenever the events of the node
-// come.
+// Placer is a placement that executes programs in the handlers of the node's events.
 type Placer struct {
 	*Node
 	name string
-	// Refuse is asked before a program is placed; its error is the answer.
-	Refuse func(node.Watch) error
-	// RefuseProgram is asked before a program is placed, beside Refuse.
+	// Refuse and RefuseProgram return an error for programs that cannot be placed.
+	Refuse        func(node.Watch) error
 	RefuseProgram func(program.Placing) error
-	// Costly says that programs cost something while they are not active.
+	// Costly reports that inactive programs cost time: the result of RestsFree is false.
 	Costly bool
-	// Unreadable is asked when stores are read; its error is the answer.
+	// Unreadable returns an error for stores that cannot be read.
 	Unreadable func(omis.ProcID, program.StoreKind) error
-	// Started says when a thread started; without it all numbers are used once.
+	// Started returns the start time of a thread. If it is nil, all threads have different
+	// numbers, and none ends.
 	Started func(tid int) uint64
 
 	mu      sync.Mutex
-	lingers bool      // removed programs do
-	placed  []*placed // all that ever were
+	lingers bool      // the result of placed.Lingers
+	placed  []*placed // including removed programs
 	stores  []*store
-	calls   []string             // what was asked of the placement, with how many at once
-	asked   map[omis.ProcID]bool // in which processes Recall was called
+	calls   []string             // see Calls
+	asked   map[omis.ProcID]bool // the processes for which Recall was called
 }
 
 var _ program.Keeper = (*Placer)(nil)
 
-// Standing is how many programs stand, Placed how many ever did, Stores how many stores
-// there are.
+// Standing returns the number of programs that were placed and not removed, Placed the number
+// of all programs that were ever placed.
 func (p *Placer) Standing() (n int) { return p.count(func(pl *placed) bool { return !pl.removed }) }
 func (p *Placer) Placed() (n int)   { return p.count(func(*placed) bool { return true }) }
 
-// Linger says whether threads may still run programs that were removed.
+// Linger sets whether threads may still run removed programs.
 func (p *Placer) Linger(may bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lingers = may
 }
 
-// RunLate has a thread run all that were removed.
+// RunLate makes a thread run all removed programs.
 func (p *Placer) RunLate(tid int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,13 +88,14 @@ func (p *Placer) RunLate(tid int) {
 	}
 }
 
+// Stores returns the number of open stores.
 func (p *Placer) Stores() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.stores)
 }
 
-// Programs are all that were ever placed, in that order.
+// Programs returns all programs that were ever placed, in that order.
 func (p *Placer) Programs() (list []program.Program) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +116,7 @@ func (p *Placer) count(which func(*placed) bool) (n int) {
 	return n
 }
 
-// Exec makes the programs in a process ones of the past: it executes another program.
+// Exec makes a process execute another file, so that the programs in it vanish.
 func (p *Placer) Exec(id omis.ProcID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,10 +127,10 @@ func (p *Placer) Exec(id omis.ProcID) {
 	}
 }
 
-// Name: see program.Placer.
+// Name implements program.Placer.
 func (p *Placer) Name() string { return p.name }
 
-// Calls are how often something was done and for how many at once, such as "place 3".
+// Calls returns the calls of methods with lists, each with the length of its list: "place 3".
 func (p *Placer) Calls() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +143,7 @@ func (p *Placer) note(what string, n int) {
 	p.calls = append(p.calls, fmt.Sprint(what, " ", n))
 }
 
-// Judge: see program.Placer.
+// Judge implements program.Placer.
 func (p *Placer) Judge(list []program.Placing) ([]program.Verdict, []error) {
 	p.note("judge", len(list))
 	verdicts, errs := make([]program.Verdict, len(list)), make([]error, len(list))
@@ -167,10 +167,10 @@ func (p *Placer) refusal(l *program.Placing) error {
 	return p.Refuse(l.Watch)
 }
 
-// RestsFree: see program.Rester.
+// RestsFree implements program.Rester.
 func (p *Placer) RestsFree() bool { return !p.Costly }
 
-// StandsAt reports whether a program stands at an address.
+// StandsAt reports whether a program is placed at an address.
 func (p *Placer) StandsAt(addr uint64) bool {
 	return p.count(func(pl *placed) bool { return !pl.removed && pl.watch.Addr == addr }) > 0
 }
@@ -190,7 +190,7 @@ func (p *Placer) NewStore(id omis.ProcID, kind program.StoreKind) (program.Store
 	return s, nil
 }
 
-// Place: see program.Placer.
+// Place implements program.Placer.
 func (p *Placer) Place(list []program.Placing) ([]program.Placed, []error) {
 	p.note("place", len(list))
 	all, errs := make([]program.Placed, len(list)), make([]error, len(list))
@@ -224,14 +224,14 @@ func (p *Placer) place(l *program.Placing) (*placed, error) {
 	return pl, nil
 }
 
-// placed is a program of the fake; Placer.mu guards it.
+// placed is a placed program; Placer.mu guards it.
 type placed struct {
 	placer                *Placer
 	watch                 node.Watch
 	steps                 program.Program
 	cancel                func() error
 	active, gone, removed bool
-	orphan                bool // its monitor was killed
+	orphan                bool // its monitor was killed, and the next has not adopted it
 }
 
 func (pl *placed) hit(h *node.Hit) {
@@ -277,7 +277,7 @@ func (pl *placed) Lingers() bool {
 
 func (pl *placed) Covers(addr uint64) bool { return addr == pl.watch.Addr }
 
-// Remove: see program.Placer.
+// Remove implements program.Placer.
 func (p *Placer) Remove(list []program.Placed) error {
 	p.note("remove", len(list))
 	var errs []error
@@ -303,19 +303,19 @@ type store struct {
 	placer *Placer
 	proc   omis.ProcID
 	kind   program.StoreKind
-	key    string // "": it ends with the monitor
+	key    string // "": the store ends with the monitor
 	orphan bool
 	rows   []*storeRow
-	lost   uint64 // records since they were taken last
-	// overflows are how many values were too great.
+	lost   uint64 // records overwritten since the last Take
+	// overflows is the number of values that were too large.
 	overflows uint64
 }
 
 type storeRow struct {
 	program.Row
 	open    []openInterval
-	passed  int64            // starts
-	records []program.Record // not taken yet, the newest
+	passed  int64            // number of starts
+	records []program.Record // the newest records that were not taken yet
 	counts  []uint64
 }
 
@@ -389,7 +389,7 @@ func (s *store) readable() ([]program.Row, error) {
 	return s.read(), nil
 }
 
-// AppendRows: see program.ManyReader.
+// AppendRows implements program.ManyReader.
 func (p *Placer) AppendRows(stores []program.Store, rows []program.Row, ends []int) ([]program.Row, []int, error) {
 	p.note("read", len(stores))
 	p.mu.Lock()
@@ -414,7 +414,7 @@ func (s *store) read() []program.Row {
 	return list
 }
 
-// Histograms: see program.HistogramStore.
+// Histograms implements program.HistogramStore.
 func (s *store) Histograms() ([]program.Histogram, error) {
 	s.placer.mu.Lock()
 	defer s.placer.mu.Unlock()

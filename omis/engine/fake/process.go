@@ -8,17 +8,16 @@ import (
 	"mirador/omis/node"
 )
 
-// Process is a process of the fake. What a test sets, it sets before the engine
-// sees the process.
+// Process is a process of the fake. Tests set its fields before the engine uses the process.
 type Process struct {
 	ID       omis.ProcID
 	Info     node.ProcInfo
 	Modules  []node.Module
 	Memory   []byte
 	MemoryAt uint64
-	Refuse   error // what Identify answers instead
+	Refuse   error // the error of Identify, and of all other methods
 	Unmapped []uint64
-	ReadOnly func(addr uint64) error // asked before each write; may be nil
+	ReadOnly func(addr uint64) error // returns the error of a write at an address; may be nil
 	Nice     int
 	Queues   []node.QueueID // of the process
 
@@ -46,8 +45,8 @@ type Thread struct {
 	Floats    [24]float64
 	Signals   []int
 	Nice      int
-	Queue     node.QueueID // 0: none of its own
-	Released  bool         // the node has let go of it
+	Queue     node.QueueID // 0: the thread has none
+	Released  bool         // LetGo was called
 }
 
 type watch struct {
@@ -71,14 +70,14 @@ func (n *Node) Add(pid int, argv []string, tids ...int) *Process {
 	return p
 }
 
-// Process finds a process that runs.
+// Process returns a running process, nil if there is none with that pid.
 func (n *Node) Process(pid int) *Process {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.procs[pid]
 }
 
-// own is the goroutine that owns the process.
+// own runs on the goroutine that owns the process, and executes its tasks.
 func (p *Process) own() {
 	for {
 		select {
@@ -90,7 +89,7 @@ func (p *Process) own() {
 	}
 }
 
-// close ends the owner.
+// close ends the goroutine that owns the process.
 func (p *Process) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +99,7 @@ func (p *Process) close() {
 	}
 }
 
-// do runs a function on the owner and waits for it.
+// do runs a function on the goroutine that owns the process, and waits for it.
 func (p *Process) do(f func()) {
 	finished := make(chan struct{})
 	select {
@@ -119,7 +118,7 @@ func (p *Process) thread(tid int) (*Thread, error) {
 	return nil, omis.Errorf(omis.UnknownObject, "process %d has no thread %d", p.ID.PID, tid)
 }
 
-// Watch looks out on the process's owner.
+// Watch adds and removes the watch on the goroutine that owns the process.
 func (n *Node) Watch(w node.Watch, handle func(*node.Hit)) (func() error, error) {
 	p, err := n.called("Watch", w.Proc)
 	if err == nil {
@@ -150,7 +149,7 @@ func (n *Node) Watch(w node.Watch, handle func(*node.Hit)) (func() error, error)
 	}, nil
 }
 
-// Watches counts what is looked out for now, the end of the process left out.
+// Watches returns the number of watches for other events than the end of the process.
 func (p *Process) Watches() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +162,7 @@ func (p *Process) Watches() int {
 	return n
 }
 
-// StoppedThreads lists the threads that are stopped.
+// StoppedThreads returns the numbers of the stopped threads.
 func (p *Process) StoppedThreads() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +175,7 @@ func (p *Process) StoppedThreads() []int {
 	return tids
 }
 
-// Suspended is how often a thread is.
+// Suspended returns the suspend count of a thread.
 func (p *Process) Suspended(tid int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,8 +186,8 @@ func (p *Process) Suspended(tid int) int {
 	return t.Suspended
 }
 
-// Hit makes an event happen. It returns when the handlers have been called; the
-// channel is closed when the thread may go on.
+// Hit makes an event happen. It returns when all handlers have returned. It closes the channel
+// when the thread may continue.
 func (p *Process) Hit(event node.EventKind, hit node.Hit) (released <-chan struct{}) {
 	return p.hit(event, hit, func(*watch) bool { return true })
 }
@@ -221,7 +220,7 @@ func (p *Process) hit(event node.EventKind, hit node.Hit, also func(*watch) bool
 	return done
 }
 
-// sees tells whether an occurrence is what the watch looks out for.
+// sees reports whether the watch detects an occurrence of its kind of event.
 func (w *watch) sees(hit *node.Hit) bool {
 	switch w.Event {
 	case node.EventReachedAddr:
@@ -235,29 +234,28 @@ func (w *watch) sees(hit *node.Hit) bool {
 	return len(w.Threads) == 0 || slices.Contains(w.Threads, hit.TID)
 }
 
-// Call lets a thread call a function of a library and return from it, and waits
-// until it may go on each time.
+// Call makes a thread call a library function and return from it. After each of the two events
+// it waits until the thread may continue.
 func (p *Process) Call(tid int, name string, result omis.Value, args ...omis.Value) {
 	<-p.callHit(node.EventLibCallStarted, tid, name, args)
 	<-p.callHit(node.EventLibCallEnded, tid, name, append([]omis.Value{result}, args...))
 }
 
-// SysCall is Call for a system call.
+// SysCall does the same as Call with a system call.
 func (p *Process) SysCall(tid int, name string, result omis.Value, args ...omis.Value) {
 	<-p.callHit(node.EventSysCallStarted, tid, name, args)
 	<-p.callHit(node.EventSysCallEnded, tid, name, append([]omis.Value{result}, args...))
 }
 
-// callHit makes an event happen for those who look out for a call of that name, or
-// of any.
+// callHit makes an event happen for the watches of a call by name, and of all calls.
 func (p *Process) callHit(event node.EventKind, tid int, name string, params []omis.Value) <-chan struct{} {
 	return p.hit(event, node.Hit{TID: tid, Params: params, Held: node.HeldByPtrace}, func(w *watch) bool {
 		return w.Name == name || w.Name == ""
 	})
 }
 
-// change does something to threads, none meaning all, and returns those for which
-// it returned true.
+// change calls do for threads (an empty list means all), and returns the threads for which do
+// returned true.
 func (p *Process) change(tids []int, do func(*Thread) bool) (changed []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -269,17 +267,17 @@ func (p *Process) change(tids []int, do func(*Thread) bool) (changed []int) {
 	return changed
 }
 
-// Reach lets a thread reach an address and waits until it may go on.
+// Reach makes a thread reach an address, and waits until the thread may continue.
 func (p *Process) Reach(tid int, addr, sp uint64) {
 	<-p.Hit(node.EventReachedAddr, node.Hit{TID: tid, Addr: addr, SP: sp, Held: node.HeldByPtrace})
 }
 
-// ReachWith is Reach where registers have arguments.
+// ReachWith does the same as Reach, with arguments in the registers.
 func (p *Process) ReachWith(tid int, addr uint64, args node.Args) {
 	<-p.Hit(node.EventReachedAddr, node.Hit{TID: tid, Addr: addr, Args: args, Held: node.HeldByPtrace})
 }
 
-// Spawn adds a thread, made by another one.
+// Spawn makes a thread create another one.
 func (p *Process) Spawn(by, tid int) {
 	p.mu.Lock()
 	p.Threads = append(p.Threads, &Thread{TID: tid})
@@ -287,7 +285,7 @@ func (p *Process) Spawn(by, tid int) {
 	<-p.Hit(node.EventThreadCreated, node.Hit{TID: by, Child: tid})
 }
 
-// Fork makes a process with one thread, by a thread of this one, and tells of both.
+// Fork makes a thread create a process with one thread, and raises the events for both.
 func (p *Process) Fork(by, pid int) *Process {
 	child := p.node.Add(pid, p.Info.Argv, pid)
 	<-p.Hit(node.EventProcCreated, node.Hit{TID: by, Child: pid})
@@ -303,7 +301,7 @@ func (p *Process) EndThread(tid int) {
 	<-p.Hit(node.EventThreadTerminated, node.Hit{TID: tid})
 }
 
-// End ends the process and waits until everybody who was told has acted.
+// End ends the process and waits for the actions of the event.
 func (p *Process) End() {
 	p.node.mu.Lock()
 	delete(p.node.procs, p.ID.PID)

@@ -7,7 +7,7 @@ import (
 
 var _ program.Trail = (*store)(nil)
 
-// append adds a record to those of a thread. The caller holds Placer.mu.
+// append adds a record to a thread's row. The caller holds Placer.mu.
 func (s *store) append(r *storeRow, op program.Op, h *node.Hit) {
 	r.Value++
 	if int64(len(r.records)) == op.Room {
@@ -17,7 +17,7 @@ func (s *store) append(r *storeRow, op program.Op, h *node.Hit) {
 	r.records = append(r.records, program.Record{TID: r.TID, Started: r.Row.Started, Time: h.Time, Mark: op.Mark, Value: op.Value})
 }
 
-// Take: see program.Trail.
+// Take implements program.Trail.
 func (s *store) Take() (list []program.Record, lost uint64, err error) {
 	s.placer.mu.Lock()
 	defer s.placer.mu.Unlock()
