@@ -182,7 +182,7 @@ func (b *backend) Structure(ctx context.Context, name string, files []string, co
 	if err != nil {
 		return nil, "", err
 	}
-	return b.programs.structure(loaded, files, configured)
+	return b.programs.structure(ctx, loaded, files, configured)
 }
 
 // loaded lists what the application's living processes have loaded.

@@ -106,7 +106,7 @@ func (p *programs) loaded(pid int) ([]node.Module, error) {
 }
 
 // Resolver puts addresses of a process into words.
-func (p *programs) Resolver(_ context.Context, pid int) (func(pc uint64, first bool) string, error) {
+func (p *programs) Resolver(ctx context.Context, pid int) (func(pc uint64, first bool) string, error) {
 	loaded, err := p.loaded(pid)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (p *programs) Resolver(_ context.Context, pid int) (func(pc uint64, first b
 	for i, m := range loaded {
 		modules[i] = binary.Module{Path: m.Path, Bias: m.Bias, Start: m.CodeStart, Len: m.CodeLen}
 	}
-	symbols := p.cache.Symbols(modules, binary.FromProcess(pid))
+	symbols := p.cache.Symbols(ctx, modules, binary.FromProcess(pid))
 	return func(pc uint64, first bool) string {
 		if first {
 			return symbols.Resolve(pc).String()
@@ -125,12 +125,12 @@ func (p *programs) Resolver(_ context.Context, pid int) (func(pc uint64, first b
 }
 
 // goroutines lists those of a process, none if it has ended.
-func (b *backend) goroutines(_ context.Context, pid, depth int) ([]node.GoroutineInfo, error) {
+func (b *backend) goroutines(ctx context.Context, pid, depth int) ([]node.GoroutineInfo, error) {
 	process, err := proc.Identify(pid)
 	if err != nil {
 		return nil, nil
 	}
-	list, err := b.monitor.Linux.Goroutines(process, depth)
+	list, err := b.monitor.Linux.Goroutines(ctx, process, depth)
 	if err != nil && proc.Alive(process) != nil {
 		return nil, nil
 	}
@@ -140,7 +140,7 @@ func (b *backend) goroutines(_ context.Context, pid, depth int) ([]node.Goroutin
 // structure makes the document of some of the loaded files, of all if none is
 // named, and a tag of what it was made from. Files that are configured are read from the disk,
 // others through the processes that have loaded them.
-func (p *programs) structure(loaded []*stock, files []string, configured func(file string) bool) (*sir.Structure, string, error) {
+func (p *programs) structure(ctx context.Context, loaded []*stock, files []string, configured func(file string) bool) (*sir.Structure, string, error) {
 	s := &sir.Structure{}
 	has := func(file string) bool {
 		return slices.ContainsFunc(s.Programs, func(q sir.Program) bool { return q.Path == file })
@@ -148,9 +148,14 @@ func (p *programs) structure(loaded []*stock, files []string, configured func(fi
 	for _, of := range loaded {
 		for i, m := range of.modules {
 			wanted := len(files) == 0 || slices.Contains(files, m.Path)
-			if of.images[i] != nil && wanted && !has(m.Path) {
-				s.Programs = append(s.Programs, of.images[i].Program())
+			if of.images[i] == nil || !wanted || has(m.Path) {
+				continue
 			}
+			program, err := of.images[i].Program(ctx)
+			if err != nil {
+				return nil, "", err
+			}
+			s.Programs = append(s.Programs, program)
 		}
 	}
 	for _, file := range files {
@@ -165,7 +170,11 @@ func (p *programs) structure(loaded []*stock, files []string, configured func(fi
 		if err != nil {
 			return nil, "", gateway.NewFault(http.StatusUnprocessableEntity, fmt.Sprintf("cannot read the structure of %s: %v", file, err))
 		}
-		s.Programs = append(s.Programs, image.Program())
+		program, err := image.Program(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		s.Programs = append(s.Programs, program)
 	}
 	return s, tag(s), nil
 }

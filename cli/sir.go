@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -34,9 +35,9 @@ refers to. It needs no gateway.`,
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			done := g.patience("reading symbols and lines")
-			structure, err := readStructure(args, pid)
+			structure, err := readStructure(cmd.Context(), args, pid)
 			done()
 			if err != nil {
 				return err
@@ -50,7 +51,7 @@ refers to. It needs no gateway.`,
 	return cmd
 }
 
-func readStructure(files []string, pid int) (*sir.Structure, error) {
+func readStructure(ctx context.Context, files []string, pid int) (*sir.Structure, error) {
 	open := binary.FromDisk
 	if pid != 0 {
 		var err error
@@ -70,9 +71,14 @@ func readStructure(files []string, pid int) (*sir.Structure, error) {
 		if err != nil && pid == 0 {
 			return nil, fmt.Errorf("cannot read the structure of %s: %w", file, err)
 		}
-		if err == nil {
-			s.Programs = append(s.Programs, image.Program())
+		if err != nil {
+			continue
 		}
+		program, err := image.Program(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.Programs = append(s.Programs, program)
 	}
 	return s, nil
 }

@@ -136,7 +136,7 @@ func functions(n *linux.Node, id omis.ProcID, path string) (list []place, s *sha
 		watch := node.Watch{Event: node.EventReachedAddr, Proc: id, Addr: addr + modules[module].Bias}
 		return program.Placing{Watch: watch, Program: program.Program{{Do: program.OpAdd, Value: 1}}}
 	}
-	for _, unit := range image.Program().Units {
+	for _, unit := range image.Functions().Units {
 		if unit.Entry == 0 {
 			continue
 		}

@@ -3,6 +3,7 @@
 package linux
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 
@@ -36,8 +37,8 @@ const (
 // Goroutines returns the goroutines of a process, with up to depth frames each (0: none). It
 // stops the process to read them, and walks through their stacks afterwards. Of a process
 // that is no Go program the list is empty. An error says why they cannot be told.
-func (n *Node) Goroutines(p omis.ProcID, depth int) ([]node.GoroutineInfo, error) {
-	where, ok, err := n.scheduler(p)
+func (n *Node) Goroutines(ctx context.Context, p omis.ProcID, depth int) ([]node.GoroutineInfo, error) {
+	where, ok, err := n.scheduler(ctx, p)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func (n *Node) Goroutines(p omis.ProcID, depth int) ([]node.GoroutineInfo, error
 }
 
 // scheduler finds the program's scheduler; ok is false if no module is in Go.
-func (n *Node) scheduler(p omis.ProcID) (s landing.Scheduler, ok bool, err error) {
+func (n *Node) scheduler(ctx context.Context, p omis.ProcID) (s landing.Scheduler, ok bool, err error) {
 	maps, err := proc.Maps(p.PID)
 	if err != nil {
 		return s, false, err
@@ -82,7 +83,7 @@ func (n *Node) scheduler(p omis.ProcID) (s landing.Scheduler, ok bool, err error
 		if !m.Exec || m.Inode == 0 {
 			continue
 		}
-		if s, ok, err = n.codes.Scheduler(p.PID, m); ok {
+		if s, ok, err = n.codes.Scheduler(ctx, p.PID, m); ok {
 			if err != nil {
 				err = omis.Errorf(omis.UnsupportedService, "the goroutines of process %d cannot be told: %v", p.PID, err)
 			}

@@ -120,7 +120,7 @@ func TestGoroutinesAgreeWithRuntime(t *testing.T) {
 				bias = modules[0].Bias
 			}
 			want := settled(t, g)
-			list, err := n.Goroutines(g.ID, 1000)
+			list, err := n.Goroutines(t.Context(), g.ID, 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,10 +162,10 @@ func TestGoroutinesAgreeWithRuntime(t *testing.T) {
 					t.Errorf("%d goroutines are %s, want %d", states[state], state, least)
 				}
 			}
-			if few, err := n.Goroutines(g.ID, 2); err != nil || slices.ContainsFunc(few, func(i node.GoroutineInfo) bool { return len(i.Frames) > 2 }) {
+			if few, err := n.Goroutines(t.Context(), g.ID, 2); err != nil || slices.ContainsFunc(few, func(i node.GoroutineInfo) bool { return len(i.Frames) > 2 }) {
 				t.Errorf("more than 2 frames: %+v (%v)", few, err)
 			}
-			if none, err := n.Goroutines(g.ID, 0); err != nil || len(none) < len(want) || slices.ContainsFunc(none, func(i node.GoroutineInfo) bool { return len(i.Frames) > 0 }) {
+			if none, err := n.Goroutines(t.Context(), g.ID, 0); err != nil || len(none) < len(want) || slices.ContainsFunc(none, func(i node.GoroutineInfo) bool { return len(i.Frames) > 0 }) {
 				t.Errorf("frames that were not asked for: %+v (%v)", none, err)
 			}
 		})
@@ -176,11 +176,11 @@ func TestGoroutinesAgreeWithRuntime(t *testing.T) {
 func TestGoroutinesUnknown(t *testing.T) {
 	n := openNode(t)
 	bare := start(t, buildGo(t, "waiting", "-ldflags=-s -w"))
-	if list, err := n.Goroutines(bare.ID, 5); err == nil || !strings.Contains(err.Error(), "debug information") {
+	if list, err := n.Goroutines(t.Context(), bare.ID, 5); err == nil || !strings.Contains(err.Error(), "debug information") {
 		t.Errorf("%v, %v", list, err)
 	}
 	other := start(t, build(t, "hammer.c"), "2", endless)
-	if list, err := n.Goroutines(other.ID, 5); err != nil || len(list) != 0 {
+	if list, err := n.Goroutines(t.Context(), other.ID, 5); err != nil || len(list) != 0 {
 		t.Errorf("%v, %v", list, err)
 	}
 }
@@ -192,7 +192,7 @@ func TestGoroutinesHostile(t *testing.T) {
 	n := openNode(t)
 	values := []uint64{0, 1, 1 << 12, 1<<47 - 8, 1 << 63, 1<<64 - 1}
 	g := start(t, path)
-	where, ok, err := n.scheduler(g.ID)
+	where, ok, err := n.scheduler(t.Context(), g.ID)
 	if err != nil || !ok {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestGoroutinesHostile(t *testing.T) {
 				t.Fatal(err)
 			}
 			put(t, n, g.ID, addr, v)
-			list, err := n.Goroutines(g.ID, 1<<20)
+			list, err := n.Goroutines(t.Context(), g.ID, 1<<20)
 			put(t, n, g.ID, addr, before)
 			if err := n.Continue(g.ID, nil); err != nil {
 				t.Fatal(err)
@@ -227,7 +227,7 @@ func TestGoroutinesHostile(t *testing.T) {
 			}
 		}
 	}
-	if list, err := n.Goroutines(g.ID, 5); err != nil || len(list) < 10 {
+	if list, err := n.Goroutines(t.Context(), g.ID, 5); err != nil || len(list) < 10 {
 		t.Errorf("%d goroutines (%v)", len(list), err)
 	}
 }

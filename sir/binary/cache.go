@@ -4,9 +4,7 @@ import (
 	"container/list"
 	"io"
 	"os"
-	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 )
 
@@ -21,9 +19,8 @@ const maxImages = 256
 // is fast, and a replaced file is noticed. When the images exceed the memory limit, the cache
 // drops the least recently used ones.
 type Cache struct {
-	debug  DebugFiles
-	limit  int64
-	budget budget // of all images, including those that the cache has dropped
+	debug DebugFiles
+	limit int64
 
 	mu     sync.Mutex
 	used   int64
@@ -66,14 +63,14 @@ func (c *Cache) OpenAs(path, name string, open Opener) (*Image, error) {
 	}
 	key, ok := identity(path, f)
 	if !ok { // in memory, such as the vdso: small, and without an identity
-		return newImage(path, name, f, c.debug, &c.budget)
+		return newImage(path, name, f, c.debug)
 	}
 	key.name = name
 	entry := c.entry(key)
 	taken := false
 	entry.once.Do(func() {
 		taken = true
-		entry.image, entry.err = newImage(path, name, f, c.debug, &c.budget)
+		entry.image, entry.err = newImage(path, name, f, c.debug)
 		c.account(entry)
 	})
 	if closer, ok := f.(io.Closer); ok && (!taken || entry.err != nil) {
@@ -138,24 +135,4 @@ func (c *Cache) drop(e *list.Element) {
 	entry := c.recent.Remove(e).(*cached)
 	delete(c.images, entry.key)
 	c.used -= entry.bytes
-}
-
-// maxLoaded limits the debug information in memory, of all files together.
-const maxLoaded = 1 << 30
-
-// budget counts the debug information in memory. A nil budget has no limit.
-type budget struct{ used atomic.Int64 }
-
-// take reports whether there is room for more bytes, and reserves them until the table is
-// garbage collected. A file without room has no line information.
-func (b *budget) take(table *lineTable, bytes int64) bool {
-	if b == nil {
-		return true
-	}
-	if b.used.Add(bytes) > maxLoaded {
-		b.used.Add(-bytes)
-		return false
-	}
-	runtime.AddCleanup(table, func(bytes int64) { b.used.Add(-bytes) }, bytes)
-	return true
 }

@@ -1,6 +1,7 @@
 package binary
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,6 +109,12 @@ func run(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
+// program returns the structure of an image.
+func program(im *Image) sir.Program {
+	p, _ := im.Program(context.Background()) // such a context never ends
+	return p
+}
+
 func open(t testing.TB, path string) *Image {
 	t.Helper()
 	im, err := Open(path)
@@ -119,7 +126,7 @@ func open(t testing.TB, path string) *Image {
 
 func unit(t testing.TB, im *Image, symbol string) sir.Unit {
 	t.Helper()
-	for _, u := range im.Program().Units {
+	for _, u := range program(im).Units {
 		if u.Symbol == symbol {
 			return u
 		}

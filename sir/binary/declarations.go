@@ -1,9 +1,11 @@
 package binary
 
 import (
+	"context"
 	"debug/dwarf"
 
 	"mirador/sir"
+	"mirador/sir/safedwarf"
 )
 
 // declaration is the position of a function in the source.
@@ -16,17 +18,18 @@ type declaration struct {
 // It reads only the outermost entries, and those in namespaces for C++. It skips Go: Go's
 // entries have no sibling links, so all entries would have to be read, but Go's line tables
 // start each function with the line of its declaration.
-func (d *lineData) declarations(u compileUnit, units *unitIndex) error {
-	if language, _ := u.entry.Val(dwarf.AttrLanguage).(int64); language == languageGo {
-		return nil
-	}
-	files, err := d.files(u)
-	if err != nil {
+func (d *lineData) declarations(ctx context.Context, u compileUnit, units *unitIndex) error {
+	r := d.dwarf.Reader(ctx)
+	r.Seek(u.First)
+	unit, err := r.Next()
+	if err != nil || unit == nil {
 		return err
 	}
-	r := d.dwarf.Reader()
-	r.Seek(u.entry.Offset)
-	if _, err := r.Next(); err != nil {
+	if language, _ := unit.Val(dwarf.AttrLanguage).(int64); language == languageGo {
+		return nil
+	}
+	lines, err := d.dwarf.Lines(unit)
+	if err != nil {
 		return err
 	}
 	for depth := 1; depth > 0; {
@@ -43,10 +46,12 @@ func (d *lineData) declarations(u compileUnit, units *unitIndex) error {
 			continue
 		case e.Tag == dwarf.TagSubprogram:
 			if i, ok := d.unitOf(e, units); ok {
-				units.declare(i, d.declared(e, u, files))
+				units.declare(i, d.declared(ctx, e, u, lines))
 			}
 		}
-		r.SkipChildren()
+		if err := r.SkipChildren(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -69,27 +74,18 @@ func (d *lineData) unitOf(e *dwarf.Entry, units *unitIndex) (int, bool) {
 	return units.at(ranges[0][0])
 }
 
-// files returns the file table of a compile unit, to which entries refer by number.
-func (d *lineData) files(u compileUnit) ([]*dwarf.LineFile, error) {
-	lines, err := d.dwarf.LineReader(u.entry)
-	if err != nil || lines == nil {
-		return nil, err
-	}
-	return lines.Files(), nil
-}
-
 // declared follows a function's entry to the one with its declaration: the definition of a
 // method refers to its class, a clone to its origin. The search ends at another compile unit,
 // which has its own file table.
-func (d *lineData) declared(e *dwarf.Entry, u compileUnit, files []*dwarf.LineFile) declaration {
+func (d *lineData) declared(ctx context.Context, e *dwarf.Entry, u compileUnit, files *safedwarf.Lines) declaration {
 	const deepest = 4
 	var found declaration
 	for range deepest {
 		if line, ok := e.Val(dwarf.AttrDeclLine).(int64); ok && found.line == 0 {
 			found.line = int(line)
 		}
-		if n, ok := e.Val(dwarf.AttrDeclFile).(int64); ok && found.file == "" && n >= 0 && n < int64(len(files)) && files[n] != nil {
-			found.file = printable(files[n].Name)
+		if n, ok := e.Val(dwarf.AttrDeclFile).(int64); ok && found.file == "" && files != nil {
+			found.file = printable(files.File(int(n)))
 		}
 		if found.line != 0 && found.file != "" {
 			break
@@ -100,13 +96,11 @@ func (d *lineData) declared(e *dwarf.Entry, u compileUnit, files []*dwarf.LineFi
 				break
 			}
 		}
-		if next < u.first || next >= u.end {
+		if next < u.First || next >= u.End {
 			break
 		}
-		r := d.dwarf.Reader()
-		r.Seek(next)
-		origin, err := r.Next()
-		if err != nil || origin == nil {
+		origin, err := d.dwarf.Entry(ctx, next)
+		if err != nil {
 			break
 		}
 		e = origin
@@ -114,14 +108,19 @@ func (d *lineData) declared(e *dwarf.Entry, u compileUnit, files []*dwarf.LineFi
 	return found
 }
 
-// unitIndex finds units by their entry address.
+// unitIndex finds units by their entry address, and sets their declarations.
 type unitIndex struct {
 	units []sir.Unit
 	index map[uint64]int
+	paths map[string]string // each path once
+	left  int               // bytes that further paths may have
 }
 
+// mostPaths limits the bytes of the paths of one program.
+const mostPaths = 64 << 20
+
 func newUnitIndex(units []sir.Unit) *unitIndex {
-	x := &unitIndex{units, make(map[uint64]int, len(units))}
+	x := &unitIndex{units, make(map[uint64]int, len(units)), map[string]string{}, mostPaths}
 	for i, u := range units {
 		x.index[u.Entry] = i
 	}
@@ -135,7 +134,18 @@ func (x *unitIndex) at(entry uint64) (int, bool) {
 
 // declare sets the declaration of a unit, once.
 func (x *unitIndex) declare(i int, d declaration) {
-	if u := &x.units[i]; u.File == "" && d.file != "" && d.line > 0 {
-		u.File, u.Line = d.file, d.line
+	u := &x.units[i]
+	if u.File != "" || d.file == "" || d.line <= 0 {
+		return
 	}
+	path, known := x.paths[d.file]
+	if !known {
+		if len(d.file) > x.left {
+			return
+		}
+		x.left -= len(d.file)
+		path = d.file
+		x.paths[path] = path
+	}
+	u.File, u.Line = path, d.line
 }

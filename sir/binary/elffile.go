@@ -4,8 +4,8 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
-	"os"
-	"syscall"
+
+	"mirador/sir/safedwarf"
 )
 
 // elfFile is an ELF file with a checked header, and its real size.
@@ -22,7 +22,6 @@ const (
 	maxSections    = 1024
 	maxSectionName = 64 << 10  // the whole table of section names
 	maxSymbolTable = 256 << 20 // a symbol table, a string table
-	maxDebug       = 1 << 30   // the DWARF sections together, uncompressed
 	maxFunction    = 4 << 20   // code of one function
 )
 
@@ -50,18 +49,7 @@ func openELF(path string, r File) (*elfFile, error) {
 	if err != nil {
 		return nil, &FormatError{path, err.Error()}
 	}
-	return &elfFile{f, path, r, info.Size(), stored(info)}, nil
-}
-
-// stored returns an upper bound for the content of a file from its number of disk blocks,
-// which the file system may compress.
-func stored(info os.FileInfo) uint64 {
-	const block, compressed, least = 512, 8, 16 << 20
-	size := uint64(info.Size())
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		size = min(size, uint64(st.Blocks)*block*compressed+least)
-	}
-	return size
+	return &elfFile{f, path, r, info.Size(), safedwarf.Stored(info)}, nil
 }
 
 // oversized explains which number of a header is invalid, "" if none is.

@@ -73,7 +73,7 @@ func TestExitsAgreeWithObjdump(t *testing.T) {
 	eachVariant(t, func(t *testing.T, v variant, im *Image) {
 		code := disassembly(t, im.Path())
 		var compared, refused int
-		for _, u := range im.Program().Units {
+		for _, u := range program(im).Units {
 			if u.Symbol == "switch_table_behind" { // objdump disassembles its table
 				continue
 			}
@@ -121,7 +121,7 @@ func TestShapesOfExits(t *testing.T) {
 			im := open(t, programs.make(t, v))
 			code := disassembly(t, im.Path())
 			optimised := !strings.Contains(v.name, "O0")
-			for _, u := range im.Program().Units {
+			for _, u := range program(im).Units {
 				exits, err := im.Exits(u)
 				kind, _, _ := strings.Cut(u.Symbol, "_")
 				if !slices.Contains([]string{"returns", "tail", "switch", "never"}, kind) || u.File == "" && strings.HasPrefix(u.Symbol, "__") {

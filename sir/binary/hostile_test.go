@@ -3,6 +3,7 @@ package binary
 import (
 	"bytes"
 	"compress/zlib"
+	"context"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -17,10 +18,10 @@ import (
 
 // use calls all methods that parse an image.
 func use(im *Image) {
-	for i, u := range im.Program().Units {
+	for i, u := range program(im).Units {
 		if i < 200 {
 			_, _ = im.Exits(u)
-			im.lines.at(u.Entry + 1)
+			im.lines.at(context.Background(), u.Entry+1)
 		}
 	}
 }
@@ -56,7 +57,7 @@ func small(t testing.TB) []byte {
 
 func TestTruncated(t *testing.T) {
 	whole := small(t)
-	if im := read(t, whole); im == nil || len(im.Program().Units) != 3 {
+	if im := read(t, whole); im == nil || len(program(im).Units) != 3 {
 		t.Fatal("the whole program cannot be read")
 	}
 	for n := 0; n < len(whole); n += 7 {
@@ -155,7 +156,7 @@ func overlapping(n, nameLen int) []byte {
 }
 
 func TestNamesMayNotMultiply(t *testing.T) {
-	if im := read(t, overlapping(4, 100)); im == nil || len(im.Program().Units) != 3 {
+	if im := read(t, overlapping(4, 100)); im == nil || len(program(im).Units) != 3 {
 		t.Fatal("a small program of this form cannot be read")
 	}
 	data := overlapping(200_000, 60_000) // 12 GB of names in a file of 5 MB
@@ -170,22 +171,6 @@ func TestNamesMayNotMultiply(t *testing.T) {
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > 200<<20 {
 		t.Errorf("took %d MB for %d MB, in %v", took>>20, len(data)>>20, time.Since(start))
-	}
-}
-
-func TestAbbreviationsMayNotMultiply(t *testing.T) {
-	const units = 5000
-	abbrev := bytes.Repeat([]byte{1, 0x11, 0, 0, 0}, units) // without terminators: each table extends to the end
-	var info []byte
-	for i := range units {
-		info = binary.LittleEndian.AppendUint32(info, 8)
-		info = binary.LittleEndian.AppendUint16(info, 4)
-		info = binary.LittleEndian.AppendUint32(info, uint32(5*i))
-		info = append(info, 8, 1)
-	}
-	var typed *FormatError
-	if err := checkAbbreviations("hostile", info, abbrev); !errors.As(err, &typed) {
-		t.Errorf("error %v", err)
 	}
 }
 
@@ -261,7 +246,7 @@ func TestDebugInformationMayNotMultiply(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		if im := read(t, data); im != nil {
 			use(im)
-			im.lines.at(0x1000)
+			im.lines.at(context.Background(), 0x1000)
 		}
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > 100<<20 {
@@ -270,21 +255,72 @@ func TestDebugInformationMayNotMultiply(t *testing.T) {
 	}
 }
 
-// TestBudgetOfDebugInformation exceeds the limit for debug information in memory.
-func TestBudgetOfDebugInformation(t *testing.T) {
-	var b budget
-	first, second := new(lineTable), new(lineTable)
-	if !b.take(first, maxLoaded) || b.take(second, 1) {
-		t.Fatal("the budget has no limit")
+// deep returns a program with debug information of seventeen million nested entries.
+func deep(t *testing.T) []byte {
+	t.Helper()
+	abbreviations := []byte{
+		1, 0x11, 1, 0x10, 0x17, 0, 0, // a compile unit with a line program
+		2, 0x2e, 1, 0, 0, // a function with children
+		0,
 	}
-	runtime.KeepAlive(first)
-	first = nil
-	for range 200 {
-		runtime.GC()
-		if b.take(second, 1) {
-			return
+	const levels = 17_000_000
+	info := binary.LittleEndian.AppendUint32(nil, 7+5+levels)
+	info = append(info, 4, 0, 0, 0, 0, 0, 8, 1, 0, 0, 0, 0)
+	info = append(info, bytes.Repeat([]byte{2}, levels)...)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "deep")
+	if err := os.WriteFile(path, small(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"info": info, "abbrev": abbreviations} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Millisecond)
+		run(t, "objcopy", "--update-section", ".debug_"+name+"="+filepath.Join(dir, name), path)
 	}
-	t.Error("the budget of a collected table is not returned")
+	run(t, "objcopy", "--compress-debug-sections=zlib", path)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestDeepEntries reads a program of some kilobytes that would exhaust the stack of a reader
+// that recurses, which ends the process.
+func TestDeepEntries(t *testing.T) {
+	data := deep(t)
+	if im := read(t, data); im == nil || len(program(im).Units) != 3 {
+		t.Errorf("a program of %d bytes has not its functions", len(data))
+	}
+}
+
+// TestStructureEndsWithItsContext ends the context of one reader while another one waits for
+// the same structure: the other one gets it.
+func TestStructureEndsWithItsContext(t *testing.T) {
+	im := read(t, deep(t))
+	leaving, leave := context.WithCancel(t.Context())
+	type result struct {
+		units int
+		err   error
+	}
+	results := make(chan result, 2)
+	for _, ctx := range []context.Context{leaving, t.Context()} {
+		go func() {
+			p, err := im.Program(ctx)
+			results <- result{len(p.Units), err}
+		}()
+		for end := time.Now().Add(10 * time.Second); len(im.program.turn) == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the structure is not read")
+			}
+		}
+	}
+	leave()
+	if first := <-results; !errors.Is(first.err, context.Canceled) {
+		t.Errorf("the one who left: %+v", first)
+	}
+	if second := <-results; second.err != nil || second.units != 3 {
+		t.Errorf("the one who stayed: %+v", second)
+	}
 }

@@ -36,7 +36,7 @@ type Image struct {
 	lines   *lineTable
 	memory  int64
 	stamp   fileKey // identity of the file
-	program func() sir.Program
+	program *once[sir.Program]
 	// functions is the program without its files and lines.
 	functions func() sir.Program
 	index     func() *sir.Index
@@ -59,12 +59,11 @@ func Open(path string) (*Image, error) {
 // New reads a program from f. The base of path is the prefix of the units' ids. New searches
 // debug for debug information that f lacks; nil disables the search.
 func New(path string, f File, debug DebugFiles) (*Image, error) {
-	return newImage(path, "", f, debug, nil)
+	return newImage(path, "", f, debug)
 }
 
-// newImage is New with a name for the prefix of the ids ("" means the base of path), and a
-// budget for the debug information of all images (nil means no limit).
-func newImage(path, name string, f File, debug DebugFiles, b *budget) (*Image, error) {
+// newImage is New with a name for the prefix of the ids; "" means the base of path.
+func newImage(path, name string, f File, debug DebugFiles) (*Image, error) {
 	path = strings.TrimSuffix(path, " (deleted)") // the kernel appends this mark
 	if name == "" {
 		name = filepath.Base(path)
@@ -75,12 +74,12 @@ func newImage(path, name string, f File, debug DebugFiles, b *budget) (*Image, e
 	}
 	im := &Image{path: path, name: name, file: f, stamp: stamp(info)}
 	im.frames = sync.OnceValue(im.readFrames)
-	err = guard(path, func() error { return im.read(f, debug, b) })
+	err = guard(path, func() error { return im.read(f, debug) })
 	if err != nil {
 		return nil, err
 	}
 	im.functions = sync.OnceValue(im.makeFunctions)
-	im.program = sync.OnceValue(im.makeProgram)
+	im.program = newOnce(im.makeProgram)
 	im.index = sync.OnceValue(func() *sir.Index {
 		p := im.functions()
 		return sir.NewIndex(&p)
@@ -88,7 +87,7 @@ func newImage(path, name string, f File, debug DebugFiles, b *budget) (*Image, e
 	return im, nil
 }
 
-func (im *Image) read(f File, files DebugFiles, b *budget) error {
+func (im *Image) read(f File, files DebugFiles) error {
 	main, err := openELF(im.path, f)
 	if err != nil {
 		return err
@@ -105,7 +104,7 @@ func (im *Image) read(f File, files DebugFiles, b *budget) error {
 	if err != nil {
 		return err
 	}
-	im.lines = openLines(main, debug, b)
+	im.lines = openLines(main, debug)
 	im.memory = int64(len(im.funcs))*300 + main.symbolBytes() + im.lines.memory
 	return nil
 }

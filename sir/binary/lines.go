@@ -2,38 +2,38 @@ package binary
 
 import (
 	"cmp"
+	"context"
 	"debug/dwarf"
-	"io"
+	"errors"
 	"slices"
 	"sort"
 	"sync"
 
 	"mirador/sir"
+	"mirador/sir/safedwarf"
 )
 
 // lineTable finds the source line of an address, from the line programs of DWARF, and the
 // declaration of a function, from its entry.
 type lineTable struct {
 	memory int64
-	load   func() *lineData // nil without DWARF
+	data   *once[*lineData] // nil without DWARF
 
 	mu      sync.Mutex
-	decoded map[dwarf.Offset][]lineRow // line programs decoded so far
+	decoded map[int64]unitLines // line programs decoded so far, by their offsets
 	rows    int
 }
 
-// lineData is the DWARF of an image, read at first use.
+// lineData is the DWARF of an image, read at first use. nil stands for damaged DWARF.
 type lineData struct {
-	dwarf *dwarf.Data
+	dwarf *safedwarf.Data
 	units []compileUnit
 	spans []span // sorted by low
 }
 
 type compileUnit struct {
-	entry *dwarf.Entry
+	safedwarf.Unit
 	table int64 // offset of the line program, which several units may share
-
-	first, end dwarf.Offset // its entries
 }
 
 type span struct {
@@ -41,129 +41,147 @@ type span struct {
 	unit      int
 }
 
-type lineRow struct {
-	addr uint64
-	file string
-	line int
-	end  bool // no line is known from here on
+// unitLines is a decoded line program. Its rows are sorted by address.
+type unitLines struct {
+	rows  []safedwarf.Row
+	lines *safedwarf.Lines
 }
 
-// The debug information that is read is limited in proportion to the bytes stored in the file:
-// compression makes it about four times smaller, and a file may have holes. A small amount is
-// always allowed.
-const (
-	maxRatio = 20
-	anyDebug = 16 << 20
-)
+// noLine is the line of a row from which on no line is known.
+const noLine = -1
 
 // Limits for line data, far above those of real programs: many units of a file may refer to
 // the same line program or list of ranges.
 const (
-	maxUnits    = 1 << 20
 	maxSpans    = 4 << 20
 	keptRows    = 1 << 20 // rows that are cached for look-ups
-	maxUnitRows = 8 << 20
+	maxUnitRows = 2 << 20
 )
 
-func openLines(main, debug *elfFile, b *budget) *lineTable {
-	t := &lineTable{decoded: map[dwarf.Offset][]lineRow{}}
+func openLines(main, debug *elfFile) *lineTable {
+	t := &lineTable{decoded: map[int64]unitLines{}}
 	f := main
 	if !main.has(".debug_line") {
 		f = debug
 	}
-	if !f.has(".debug_line") || !f.has(".debug_info") || !f.has(".debug_abbrev") {
+	if !f.has(".debug_line") {
 		return t
 	}
-	total, stored := uint64(0), uint64(0)
-	for _, name := range debugSections {
-		if s := f.Section(name); s != nil {
-			total += min(s.Size, maxDebug+1)
-			stored += min(s.FileSize, maxDebug)
-		}
-	}
-	if total > min(maxDebug, maxRatio*min(stored, f.stored)+anyDebug) {
+	size, err := safedwarf.Size(f.r, f.File)
+	if err != nil {
 		return t
 	}
-	t.memory = int64(total)
-	t.load = sync.OnceValue(func() *lineData {
-		var d *lineData
-		if !b.take(t, int64(total)) {
-			return nil
+	t.memory = size
+	t.data = newOnce(func(ctx context.Context) (d *lineData, err error) {
+		err = guard(f.path, func() (err error) { d, err = loadLines(ctx, f); return err })
+		if err != nil && (ctx.Err() != nil || errors.Is(err, safedwarf.ErrBudget)) {
+			return nil, err
 		}
-		// Damaged debug information only makes the line numbers unavailable.
-		if err := guard(f.path, func() (err error) { d, err = loadLines(f); return err }); err != nil {
-			return nil
-		}
-		return d
+		return d, nil // damaged debug information only makes the line numbers unavailable
 	})
 	return t
 }
 
-// locate sets file and line of the units, which are sorted by address.
-func (t *lineTable) locate(units []sir.Unit) {
-	if t.load == nil {
-		return
+func loadLines(ctx context.Context, f *elfFile) (*lineData, error) {
+	opened, err := safedwarf.Open(ctx, f.r, f.File)
+	if err != nil {
+		return nil, err
 	}
-	d := t.load()
+	d := &lineData{dwarf: opened}
+	return d, d.readUnits(ctx)
+}
+
+// readUnits finds the compile units and the address ranges of each. It reads only the headers:
+// stepping over a unit's entries would require reading them all.
+func (d *lineData) readUnits(ctx context.Context) error {
+	for u := range d.dwarf.Units() {
+		if len(d.spans) > maxSpans {
+			break
+		}
+		e, err := d.dwarf.Entry(ctx, u.First)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil || e.Tag != dwarf.TagCompileUnit {
+			continue
+		}
+		table, ok := e.Val(dwarf.AttrStmtList).(int64)
+		if !ok {
+			continue
+		}
+		d.units = append(d.units, compileUnit{u, table})
+		ranges, err := d.dwarf.Ranges(e)
+		if err != nil {
+			continue
+		}
+		for _, s := range ranges {
+			if s[0] < s[1] && s[0] != 0 {
+				d.spans = append(d.spans, span{s[0], s[1], len(d.units) - 1})
+			}
+		}
+	}
+	slices.SortFunc(d.spans, func(a, b span) int { return cmp.Compare(a.low, b.low) })
+	return nil
+}
+
+// locate sets file and line of the units, which are sorted by address.
+func (t *lineTable) locate(ctx context.Context, units []sir.Unit) error {
+	if t.data == nil {
+		return nil
+	}
+	d, err := t.data.get(ctx)
 	if d == nil {
-		return
+		return err
 	}
 	index := newUnitIndex(units)
 	seen := map[int64]bool{}
 	for _, u := range d.units {
 		// Use what a damaged unit provides before the error.
-		_ = guard("", func() error { return d.declarations(u, index) })
+		_ = guard("", func() error { return d.declarations(ctx, u, index) })
 	}
 	for _, u := range d.units {
 		if !seen[u.table] {
 			seen[u.table] = true
-			_ = guard("", func() error { return d.locateEntries(u, units) })
+			_ = guard("", func() error { return d.locateEntries(ctx, u, index) })
 		}
 	}
+	return ctx.Err()
+}
+
+// lines returns the line program of a unit.
+func (d *lineData) lines(ctx context.Context, u compileUnit) (*safedwarf.Lines, error) {
+	e, err := d.dwarf.Entry(ctx, u.First)
+	if err != nil {
+		return nil, err
+	}
+	return d.dwarf.Lines(e)
 }
 
 // locateEntries sets the line of units without a declaration (assembler code, Go) to that of
 // their first instruction.
-func (d *lineData) locateEntries(u compileUnit, units []sir.Unit) error {
-	return d.eachSpan(u, func(from, to dwarf.LineEntry) {
+func (d *lineData) locateEntries(ctx context.Context, u compileUnit, index *unitIndex) error {
+	lines, err := d.lines(ctx, u)
+	if err != nil {
+		return err
+	}
+	units := index.units
+	return lines.Each(ctx, func(from, to safedwarf.Row) bool {
 		i, _ := slices.BinarySearchFunc(units, from.Address, func(u sir.Unit, a uint64) int { return cmp.Compare(u.Entry, a) })
 		for ; i < len(units) && units[i].Entry < to.Address; i++ {
-			if from.File != nil && units[i].File == "" {
-				units[i].File, units[i].Line = printable(from.File.Name), from.Line
+			if units[i].File == "" {
+				index.declare(i, declaration{printable(lines.File(from.File)), from.Line})
 			}
 		}
+		return true
 	})
 }
 
-// eachSpan runs the line program of a unit. It calls row for two consecutive rows of a
-// sequence: the first row applies to the addresses from the first to the second.
-func (d *lineData) eachSpan(u compileUnit, row func(from, to dwarf.LineEntry)) error {
-	r, err := d.dwarf.LineReader(u.entry)
-	if err != nil || r == nil {
-		return err
-	}
-	var last, e dwarf.LineEntry
-	open := false
-	for range maxUnitRows {
-		if err := r.Next(&e); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if open && last.Address < e.Address && last.Address != 0 {
-			row(last, e)
-		}
-		last, open = e, !e.EndSequence
-	}
-	return nil
-}
-
 // at returns the source line of addr, "" if it is unknown.
-func (t *lineTable) at(addr uint64) (file string, line int) {
-	if t.load == nil {
+func (t *lineTable) at(ctx context.Context, addr uint64) (file string, line int) {
+	if t.data == nil {
 		return "", 0
 	}
-	d := t.load()
+	d, _ := t.data.get(ctx)
 	if d == nil {
 		return "", 0
 	}
@@ -173,49 +191,56 @@ func (t *lineTable) at(addr uint64) (file string, line int) {
 	const overlapping = 64 // units whose ranges are damaged or nested
 	for j := i - 1; j >= max(0, i-overlapping); j-- {
 		if s := d.spans[j]; addr < s.high {
-			if r := t.lookUp(d, d.units[s.unit], addr); r.file != "" {
-				return r.file, r.line
+			if file, line := t.lookUp(ctx, d, d.units[s.unit], addr); file != "" {
+				return file, line
 			}
 		}
 	}
 	return "", 0
 }
 
-func (t *lineTable) lookUp(d *lineData, u compileUnit, addr uint64) lineRow {
-	rows, ok := t.decoded[dwarf.Offset(u.table)]
+func (t *lineTable) lookUp(ctx context.Context, d *lineData, u compileUnit, addr uint64) (file string, line int) {
+	known, ok := t.decoded[u.table]
 	if !ok {
-		rows = d.decode(u)
-		if t.rows += len(rows); t.rows > keptRows {
-			clear(t.decoded)
-			t.rows = len(rows)
+		known = d.decode(ctx, u)
+		if ctx.Err() != nil {
+			return "", 0
 		}
-		t.decoded[dwarf.Offset(u.table)] = rows
+		if t.rows += len(known.rows); t.rows > keptRows {
+			clear(t.decoded)
+			t.rows = len(known.rows)
+		}
+		t.decoded[u.table] = known
 	}
-	i, exact := slices.BinarySearchFunc(rows, addr, func(r lineRow, a uint64) int { return cmp.Compare(r.addr, a) })
+	i, exact := slices.BinarySearchFunc(known.rows, addr, func(r safedwarf.Row, a uint64) int { return cmp.Compare(r.Address, a) })
 	if !exact {
 		i--
 	}
-	if i < 0 || rows[i].end {
-		return lineRow{}
+	if i < 0 || known.rows[i].Line == noLine {
+		return "", 0
 	}
-	return rows[i]
+	return printable(known.lines.File(known.rows[i].File)), known.rows[i].Line
 }
 
-// decode returns the rows of a unit's line program, sorted by address.
-func (d *lineData) decode(u compileUnit) []lineRow {
-	var rows []lineRow
-	_ = guard("", func() error {
-		return d.eachSpan(u, func(from, to dwarf.LineEntry) {
-			if from.File == nil {
-				return
+// decode returns the rows of a unit's line program.
+func (d *lineData) decode(ctx context.Context, u compileUnit) (found unitLines) {
+	var rows []safedwarf.Row
+	_ = guard("", func() (err error) {
+		if found.lines, err = d.lines(ctx, u); err != nil {
+			return err
+		}
+		return found.lines.Each(ctx, func(from, to safedwarf.Row) bool {
+			if n := len(rows); n > 0 && rows[n-1].Line == noLine && rows[n-1].Address == from.Address {
+				rows = rows[:n-1]
 			}
-			rows = append(rows, lineRow{from.Address, printable(from.File.Name), from.Line, false},
-				lineRow{to.Address, "", 0, true})
+			rows = append(rows, from, safedwarf.Row{Address: to.Address, Line: noLine})
+			return len(rows) < maxUnitRows
 		})
 	})
-	slices.SortStableFunc(rows, func(a, b lineRow) int {
-		return cmp.Or(cmp.Compare(a.addr, b.addr), falseFirst(a.end, b.end))
+	slices.SortStableFunc(rows, func(a, b safedwarf.Row) int {
+		return cmp.Or(cmp.Compare(a.Address, b.Address), falseFirst(a.Line == noLine, b.Line == noLine))
 	})
 	// If one span ends where the next begins, keep the beginning.
-	return slices.CompactFunc(rows, func(a, b lineRow) bool { return a.addr == b.addr })
+	found.rows = slices.CompactFunc(rows, func(a, b safedwarf.Row) bool { return a.Address == b.Address })
+	return found
 }

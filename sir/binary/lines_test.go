@@ -2,6 +2,7 @@ package binary
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,15 +54,15 @@ func TestLinesAgreeWithAddr2line(t *testing.T) {
 	eachVariant(t, func(t *testing.T, v variant, im *Image) {
 		var addrs []uint64
 		var got []string
-		for i, u := range im.Program().Units {
+		for i, u := range program(im).Units {
 			if i > 300 {
 				break
 			}
 			addrs = append(addrs, u.Entry)
-			got = append(got, place(im.lines.at(u.Entry)))
+			got = append(got, place(im.lines.at(context.Background(), u.Entry)))
 			for _, offset := range []uint64{1, u.Size / 3, u.Size / 2, u.Size - 1} {
 				addrs = append(addrs, u.Entry+offset)
-				got = append(got, place(im.lines.at(u.Entry+offset)))
+				got = append(got, place(im.lines.at(context.Background(), u.Entry+offset)))
 			}
 		}
 		known := 0
@@ -99,7 +100,7 @@ func TestUnitsAreAtTheirDefinitions(t *testing.T) {
 
 func TestSeparateDebugFile(t *testing.T) {
 	full := named(t, "O2")
-	want := open(t, full).Program()
+	want := program(open(t, full))
 	dir := t.TempDir()
 	stripped := filepath.Join(dir, "O2") // the same name, so that the ids are the same
 	debug := filepath.Join(dir, "debug", ".build-id", want.BuildID[:2], want.BuildID[2:]+".debug")
@@ -116,7 +117,7 @@ func TestSeparateDebugFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := im.Program()
+	got := program(im)
 	if len(got.Units) != len(want.Units) {
 		t.Fatalf("%d units, want %d", len(got.Units), len(want.Units))
 	}
@@ -126,7 +127,7 @@ func TestSeparateDebugFile(t *testing.T) {
 			t.Errorf("%+v, want %+v", g, w)
 		}
 	}
-	if len(open(t, stripped).Program().Units) >= len(want.Units) {
+	if len(program(open(t, stripped)).Units) >= len(want.Units) {
 		t.Error("the stripped program has all its symbols: nothing was tested")
 	}
 }
@@ -135,14 +136,14 @@ func TestSeparateDebugFile(t *testing.T) {
 // files and lines, and no debug information has been read for them.
 func TestFunctionsReadsNoLines(t *testing.T) {
 	im := open(t, named(t, "O2"))
-	load := im.lines.load
-	im.lines.load = func() *lineData { t.Error("debug information is read"); return load() }
 	got := im.Functions()
 	if im.Index().ByName("main") == nil {
 		t.Error("the index has no main")
 	}
-	im.lines.load = load
-	want := im.Program()
+	if im.lines.data.value.Load() != nil {
+		t.Error("debug information was read")
+	}
+	want := program(im)
 	located := 0
 	for i, w := range want.Units {
 		if w.File != "" {

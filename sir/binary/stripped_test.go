@@ -23,7 +23,7 @@ func TestStrippedFunctions(t *testing.T) {
 			names, sizes, _ := readelfFunctions(t, whole)
 			im := open(t, stripped)
 			found := map[uint64]bool{}
-			for _, u := range im.Program().Units {
+			for _, u := range program(im).Units {
 				found[u.Entry] = true
 				if names[u.Entry] == nil {
 					t.Errorf("%s at %#x is no function", u.ID, u.Entry)
@@ -38,7 +38,7 @@ func TestStrippedFunctions(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			for _, u := range open(t, whole).Program().Units {
+			for _, u := range program(open(t, whole)).Units {
 				if _, framed := im.frames().find(u.Entry); framed && !found[u.Entry] && im.elf.Section(".text").Addr <= u.Entry {
 					t.Errorf("%s at %#x is no unit of the stripped program", u.Symbol, u.Entry)
 				}
@@ -60,7 +60,7 @@ func TestMiniDebugInfo(t *testing.T) {
 	run(t, "strip", "-o", stripped, whole)
 	addSection(t, stripped, packed(t, plain))
 	want, got := open(t, whole), open(t, stripped)
-	for _, u := range want.Program().Units {
+	for _, u := range program(want).Units {
 		if v := unit(t, got, u.Symbol); v.Entry != u.Entry || v.Size != u.Size {
 			t.Errorf("%s is %#x+%d, want %#x+%d", u.Symbol, v.Entry, v.Size, u.Entry, u.Size)
 		}
@@ -122,7 +122,7 @@ func TestStrippedGo(t *testing.T) {
 	}
 	whole, stripped := build("whole"), build("stripped", "-ldflags=-s -w")
 	same := 0
-	for _, u := range whole.Program().Units {
+	for _, u := range program(whole).Units {
 		if !strings.HasPrefix(u.Symbol, "main.") {
 			continue
 		}

@@ -2,6 +2,7 @@ package binary
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -20,8 +21,10 @@ type Module struct {
 
 // Symbols resolves the addresses of one process to functions and source lines. It opens a file
 // when the first of its addresses is resolved. If a file cannot be read, names are missing; it
-// is not an error.
+// is not an error. It serves one request: when the request's context ends, it reads no more
+// lines.
 type Symbols struct {
+	ctx   context.Context
 	cache *Cache
 	open  Opener
 
@@ -36,8 +39,8 @@ type loaded struct {
 }
 
 // Symbols returns a symboliser for the modules of a process. It opens their files with open.
-func (c *Cache) Symbols(modules []Module, open Opener) *Symbols {
-	s := &Symbols{cache: c, open: open}
+func (c *Cache) Symbols(ctx context.Context, modules []Module, open Opener) *Symbols {
+	s := &Symbols{ctx: ctx, cache: c, open: open}
 	for _, m := range modules {
 		s.modules = append(s.modules, loaded{Module: m})
 	}
@@ -129,7 +132,7 @@ func (s *Symbols) resolve(pc, at uint64) Frame {
 	if fn, ok := im.find(at - bias); ok {
 		f.Function, f.Offset = sourceName(fn.name), pc-bias-fn.addr
 	}
-	f.File, f.Line = im.lines.at(at - bias)
+	f.File, f.Line = im.lines.at(s.ctx, at-bias)
 	return f
 }
 

@@ -1,6 +1,7 @@
 package binary
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -41,7 +42,7 @@ func TestResolveInALiveProcess(t *testing.T) {
 	p := targets.Start(t, "mmul", "--wait", "1", "8", "1")
 	cache := NewCache(DefaultCacheBytes, nil)
 	modules := loadedModules(t, p.PID)
-	symbols := cache.Symbols(modules, FromProcess(p.PID))
+	symbols := cache.Symbols(context.Background(), modules, FromProcess(p.PID))
 	image := func(path string) (*Image, uint64) {
 		for _, m := range modules {
 			if filepath.Base(m.Path) == path {
@@ -80,7 +81,7 @@ func TestFrameStrings(t *testing.T) {
 	u := unit(t, im, "never_returns")
 	const bias = 0x10000
 	cache := NewCache(DefaultCacheBytes, nil)
-	symbols := cache.Symbols([]Module{{Path: im.Path(), Bias: bias}}, FromDisk)
+	symbols := cache.Symbols(context.Background(), []Module{{Path: im.Path(), Bias: bias}}, FromDisk)
 
 	// A call that does not return may be the last instruction of a function: the return
 	// address then belongs to another function.
@@ -97,7 +98,7 @@ func TestFrameStrings(t *testing.T) {
 	if got := symbols.Resolve(0x7fff00000000).String(); got != "0x7fff00000000" {
 		t.Errorf("no module: %s", got)
 	}
-	missing := cache.Symbols([]Module{{Path: "/no/such.so", Start: 0x1000, Len: 0x1000, Bias: 0x800}}, FromDisk)
+	missing := cache.Symbols(context.Background(), []Module{{Path: "/no/such.so", Start: 0x1000, Len: 0x1000, Bias: 0x800}}, FromDisk)
 	if got := missing.Resolve(0x1810).String(); got != "0x1010 (such.so)" {
 		t.Errorf("unreadable module: %s", got)
 	}
@@ -132,8 +133,8 @@ func TestReplacedFilesOfALiveProcess(t *testing.T) {
 			im, err := cache.Open(name, FromProcess(p.PID))
 			if err != nil {
 				t.Error(err)
-			} else if im.BuildID() != id || strings.Contains(im.Program().Units[0].ID, "deleted") {
-				t.Errorf("%s: build id %s, want %s; first id %s", name, im.BuildID(), id, im.Program().Units[0].ID)
+			} else if im.BuildID() != id || strings.Contains(program(im).Units[0].ID, "deleted") {
+				t.Errorf("%s: build id %s, want %s; first id %s", name, im.BuildID(), id, program(im).Units[0].ID)
 			}
 		}
 	}

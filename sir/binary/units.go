@@ -1,11 +1,14 @@
 package binary
 
 import (
+	"context"
+	"errors"
 	"path"
 	"slices"
 	"strconv"
 
 	"mirador/sir"
+	"mirador/sir/safedwarf"
 )
 
 // Program returns the structure of the image: its functions as units, in the order of their
@@ -17,7 +20,16 @@ import (
 // and on every machine. If it is not unique, a suffix is added, the most stable one first:
 // @VERSION for a symbol that is not the default version of its name, ~FILE for one of several
 // local functions, and ~2, ~3 in the order of addresses for the rest.
-func (im *Image) Program() sir.Program { return im.program() }
+//
+// The error is that of ctx. While the debug information of other programs fills the memory,
+// units have no files and lines.
+func (im *Image) Program(ctx context.Context) (sir.Program, error) {
+	p, err := im.program.get(ctx)
+	if errors.Is(err, safedwarf.ErrBudget) {
+		return im.functions(), nil
+	}
+	return p, err
+}
 
 // Functions returns Program without the files and lines of the units. To find these takes
 // nearly all the time of Program, because all debug information must be read.
@@ -26,11 +38,10 @@ func (im *Image) Functions() sir.Program { return im.functions() }
 // Index returns an index of the units of Functions. The first call creates it.
 func (im *Image) Index() *sir.Index { return im.index() }
 
-func (im *Image) makeProgram() sir.Program {
+func (im *Image) makeProgram(ctx context.Context) (sir.Program, error) {
 	p := im.functions()
 	p.Units = slices.Clone(p.Units)
-	im.lines.locate(p.Units)
-	return p
+	return p, im.lines.locate(ctx, p.Units)
 }
 
 func (im *Image) makeFunctions() sir.Program {

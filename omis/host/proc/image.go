@@ -148,35 +148,6 @@ func isDebug(s *elf.Section) bool {
 	return strings.HasPrefix(s.Name, ".debug_") || strings.HasPrefix(s.Name, ".zdebug_")
 }
 
-// CheckDebug returns an error if the debug information of a file would take more memory
-// than the file's size can explain: compression can shrink data a thousand times.
-func CheckDebug(r io.ReaderAt, file *elf.File) error {
-	const ratio, least, most = 20, 16 << 20, 512 << 20
-	f, ok := r.(*os.File)
-	if !ok {
-		return nil
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	total := uint64(0)
-	for _, s := range file.Sections {
-		if isDebug(s) && s.Type != elf.SHT_NOBITS {
-			// debug/elf knows the decompressed size of this older format only after
-			// opening the section.
-			if strings.HasPrefix(s.Name, ".zdebug_") {
-				return fmt.Errorf("its section %s is compressed in an obsolete way", s.Name)
-			}
-			total += min(s.Size, most+1)
-		}
-	}
-	if total > min(most, ratio*stored(info)+least) {
-		return fmt.Errorf("it has %d bytes of debug information", total)
-	}
-	return nil
-}
-
 // CheckSymbols returns an error if the names of a file's symbols are together much longer
 // than the string tables: symbols may share a name or the end of one, and a reader copies
 // each.

@@ -3,14 +3,22 @@
 package library
 
 import (
+	"context"
 	"debug/dwarf"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"time"
 
 	"mirador/omis/host/proc"
 	"mirador/omis/host/prototype"
+	"mirador/sir/safedwarf"
 )
+
+// longestLook is how long the debug information of a file is searched for a function. A
+// request for library calls is checked while the engine waits.
+const longestLook = 5 * time.Second
 
 // typed returns the prototype of the function at an address according to the debug
 // information of its module, which may be in a separate file; nil if there is none.
@@ -30,9 +38,11 @@ func (m module) readTyped(pid int, name string, addr uint64) *prototype.Func {
 	if err != nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), longestLook)
+	defer cancel()
 	if file, err := files.Open(m.path); err == nil {
 		defer file.Close()
-		if f := debugged(file, name, addr); f != nil {
+		if f := debugged(ctx, file, name, addr); f != nil {
 			return f
 		}
 	}
@@ -44,30 +54,55 @@ func (m module) readTyped(pid int, name string, addr uint64) *prototype.Func {
 		return nil
 	}
 	defer file.Close()
-	return debugged(file, name, addr)
+	return debugged(ctx, file, name, addr)
 }
 
 // debugged reads the prototype of the function that begins at an address. Malformed
 // tables can make the readers panic.
-func debugged(r io.ReaderAt, name string, addr uint64) (f *prototype.Func) {
+func debugged(ctx context.Context, r io.ReaderAt, name string, addr uint64) (f *prototype.Func) {
 	defer func() {
 		if recover() != nil {
 			f = nil
 		}
 	}()
 	file, err := proc.ReadELF(r)
-	if err == nil {
-		err = proc.CheckDebug(r, file)
-	}
 	if err != nil {
 		return nil
 	}
-	data, err := file.DWARF()
+	data, err := safedwarf.Open(ctx, r, file)
 	if err != nil {
 		return nil
 	}
-	reader := data.Reader()
-	if _, err := reader.SeekPC(addr); err != nil {
+	defer data.Close()
+	d := debug{ctx, data}
+	for unit := range data.Units() {
+		if d.covers(unit, addr) {
+			return d.function(unit, name, addr)
+		}
+	}
+	return nil
+}
+
+// debug is the debug information of a file, during one search.
+type debug struct {
+	ctx context.Context
+	*safedwarf.Data
+}
+
+// covers reports whether the code at an address is a unit's.
+func (d debug) covers(unit safedwarf.Unit, addr uint64) bool {
+	entry, err := d.Entry(d.ctx, unit.First)
+	if err != nil {
+		return false
+	}
+	ranges, err := d.Ranges(entry)
+	return err == nil && slices.ContainsFunc(ranges, func(r [2]uint64) bool { return r[0] <= addr && addr < r[1] })
+}
+
+func (d debug) function(unit safedwarf.Unit, name string, addr uint64) *prototype.Func {
+	reader := d.Reader(d.ctx)
+	reader.Seek(unit.First)
+	if _, err := reader.Next(); err != nil {
 		return nil
 	}
 	for {
@@ -78,15 +113,17 @@ func debugged(r io.ReaderAt, name string, addr uint64) (f *prototype.Func) {
 		if entry.Tag != dwarf.TagSubprogram {
 			continue
 		}
-		if ranges, err := data.Ranges(entry); err == nil && len(ranges) > 0 && ranges[0][0] == addr {
-			return subprogram(data, reader, entry, name)
+		if ranges, err := d.Ranges(entry); err == nil && len(ranges) > 0 && ranges[0][0] == addr {
+			return d.subprogram(reader, entry, name)
 		}
-		reader.SkipChildren()
+		if reader.SkipChildren() != nil {
+			return nil
+		}
 	}
 }
 
-func subprogram(data *dwarf.Data, reader *dwarf.Reader, entry *dwarf.Entry, name string) *prototype.Func {
-	f := &prototype.Func{Name: name, Result: typeOf(data, entry)}
+func (d debug) subprogram(reader *safedwarf.Reader, entry *dwarf.Entry, name string) *prototype.Func {
+	f := &prototype.Func{Name: name, Result: d.typeOf(entry)}
 	for entry.Children {
 		child, err := reader.Next()
 		if err != nil || child == nil || child.Tag == 0 {
@@ -94,20 +131,22 @@ func subprogram(data *dwarf.Data, reader *dwarf.Reader, entry *dwarf.Entry, name
 		}
 		switch child.Tag {
 		case dwarf.TagFormalParameter:
-			p := prototype.Param{Type: typeOf(data, child)}
-			p.Name, _ = attribute(data, child, dwarf.AttrName).(string)
+			p := prototype.Param{Type: d.typeOf(child)}
+			p.Name, _ = d.attribute(child, dwarf.AttrName).(string)
 			f.Params = append(f.Params, p)
 		case dwarf.TagUnspecifiedParameters:
 			f.Variadic = true
 		}
-		reader.SkipChildren()
+		if reader.SkipChildren() != nil {
+			break
+		}
 	}
 	return f.Normalize()
 }
 
 // attribute returns an attribute of an entry, or of the entry that it refers to as its
 // origin.
-func attribute(data *dwarf.Data, entry *dwarf.Entry, a dwarf.Attr) any {
+func (d debug) attribute(entry *dwarf.Entry, a dwarf.Attr) any {
 	const longest = 8
 	for range longest {
 		if v := entry.Val(a); v != nil {
@@ -119,33 +158,24 @@ func attribute(data *dwarf.Data, entry *dwarf.Entry, a dwarf.Attr) any {
 				return nil
 			}
 		}
-		if entry = entryAt(data, origin); entry == nil {
+		var err error
+		if entry, err = d.Entry(d.ctx, origin); err != nil {
 			return nil
 		}
 	}
 	return nil
 }
 
-func entryAt(data *dwarf.Data, at dwarf.Offset) *dwarf.Entry {
-	reader := data.Reader()
-	reader.Seek(at)
-	entry, err := reader.Next()
-	if err != nil {
-		return nil
-	}
-	return entry
-}
-
 // typeOf returns the type of an entry; if it cannot be read, an integer register.
-func typeOf(data *dwarf.Data, entry *dwarf.Entry) prototype.Type {
-	at, ok := attribute(data, entry, dwarf.AttrType).(dwarf.Offset)
+func (d debug) typeOf(entry *dwarf.Entry) prototype.Type {
+	at, ok := d.attribute(entry, dwarf.AttrType).(dwarf.Offset)
 	if !ok {
 		return prototype.Type{} // void
 	}
-	if byReference(data, at) {
+	if d.byReference(at) {
 		return prototype.PointerTo(prototype.Type{Kind: prototype.Aggregate})
 	}
-	t, err := data.Type(at)
+	t, err := d.Type(d.ctx, at)
 	if err != nil {
 		return prototype.Type{Kind: prototype.Integer, Size: 8, Signed: true}
 	}
@@ -154,12 +184,12 @@ func typeOf(data *dwarf.Data, entry *dwarf.Entry) prototype.Type {
 
 // byReference reports whether a C++ class is passed by its address, because copying or
 // destroying it executes code.
-func byReference(data *dwarf.Data, at dwarf.Offset) bool {
+func (d debug) byReference(at dwarf.Offset) bool {
 	const passByReference = 4 // DW_CC_pass_by_reference
 	const longest = 8
 	for range longest {
-		entry := entryAt(data, at)
-		if entry == nil {
+		entry, err := d.Entry(d.ctx, at)
+		if err != nil {
 			return false
 		}
 		switch entry.Tag {

@@ -275,7 +275,7 @@ func TestMalformedFiles(t *testing.T) {
 		if im, err := readImage(strings.NewReader(content), "file", false); err == nil {
 			t.Errorf("%q: %+v", content, im)
 		}
-		if f := debugged(strings.NewReader(content), "f", 1); f != nil {
+		if f := debugged(t.Context(), strings.NewReader(content), "f", 1); f != nil {
 			t.Errorf("%q: %+v", content, f)
 		}
 	}

@@ -3,14 +3,16 @@
 package landing
 
 import (
+	"context"
 	"debug/dwarf"
 	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"mirador/omis/host/proc"
+	"mirador/sir/safedwarf"
 )
 
 // Scheduler describes how the runtime of a Go program keeps its goroutines, according to
@@ -28,12 +30,6 @@ type Scheduler struct {
 	TID uint64
 }
 
-// Limits for the debug information of a program, uncompressed.
-const (
-	debugRatio, leastDebug, mostDebug = 20, 16 << 20, 512 << 20
-	mostEntries                       = 4 << 20 // of the runtime's own part of it
-)
-
 // At returns the scheduler of a program that is loaded so many bytes above the addresses in
 // its file.
 func (s *Scheduler) At(bias uint64) Scheduler {
@@ -48,7 +44,7 @@ func (s *Scheduler) At(bias uint64) Scheduler {
 var errNoDebug = errors.New("the program has no debug information, which tells how its runtime keeps goroutines: build it without -ldflags=-w and -s")
 
 // readScheduler reads the file of a Go program.
-func readScheduler(file *elf.File, g int32) (s *Scheduler, err error) {
+func readScheduler(ctx context.Context, f *os.File, file *elf.File, g int32) (s *Scheduler, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s, err = nil, fmt.Errorf("malformed debug information: %v", p)
@@ -69,7 +65,7 @@ func readScheduler(file *elf.File, g int32) (s *Scheduler, err error) {
 	if s.List == 0 || s.Count == 0 {
 		return nil, errNoDebug
 	}
-	types, err := readTypes(file, "runtime.g", "runtime.m", "runtime.gobuf")
+	types, err := readTypes(ctx, f, file, "runtime.g", "runtime.m", "runtime.gobuf")
 	if err != nil {
 		return nil, err
 	}
@@ -111,21 +107,18 @@ const mostOffset = 1 << 12
 
 // readTypes returns the offsets of the members of structures, by their names. The linker
 // describes all types of a Go program in units of the package runtime.
-func readTypes(file *elf.File, names ...string) (map[string]map[string]uint64, error) {
-	data, info, err := readDebug(file)
+func readTypes(ctx context.Context, f *os.File, file *elf.File, names ...string) (map[string]map[string]uint64, error) {
+	data, err := safedwarf.Open(ctx, f, file)
 	if err != nil {
 		return nil, err
 	}
+	defer data.Close()
 	types := make(map[string]map[string]uint64)
-	r := data.Reader()
-	for at, next := uint64(0), uint64(0); at < uint64(len(info)) && len(types) < len(names); at = next {
-		var first uint64
-		if first, next, err = unitAt(info, at); err != nil {
-			return nil, err
-		}
-		r.Seek(dwarf.Offset(first))
+	r := data.Reader(ctx)
+	for u := range data.Units() {
+		r.Seek(u.First)
 		unit, err := r.Next()
-		if err != nil || unit == nil {
+		if err != nil || unit == nil || len(types) == len(names) {
 			return types, err
 		}
 		if name, _ := unit.Val(dwarf.AttrName).(string); name == "runtime" && unit.Children {
@@ -137,29 +130,9 @@ func readTypes(file *elf.File, names ...string) (map[string]map[string]uint64, e
 	return types, nil
 }
 
-// unitAt returns the offsets of the first entry of a unit and of the next unit (DWARF 5,
-// 7.5.1).
-func unitAt(info []byte, at uint64) (first, next uint64, err error) {
-	const length, short, long = 4, 11, 12 // of headers before version 5, and since
-	left := uint64(len(info)) - at
-	if left < long {
-		return 0, 0, errDebug
-	}
-	size := uint64(binary.LittleEndian.Uint32(info[at:]))
-	if size > left-length || size < long-length {
-		return 0, 0, errDebug // or of 64 bits, which no compiler of Go writes
-	}
-	if binary.LittleEndian.Uint16(info[at+length:]) < 5 {
-		return at + short, at + length + size, nil
-	}
-	return at + long, at + length + size, nil
-}
-
-var errDebug = errors.New("malformed debug information")
-
 // readUnit reads the structures of a unit.
-func readUnit(r *dwarf.Reader, types map[string]map[string]uint64, names []string) error {
-	for range mostEntries {
+func readUnit(r *safedwarf.Reader, types map[string]map[string]uint64, names []string) error {
+	for {
 		entry, err := r.Next()
 		if err != nil || entry == nil || entry.Tag == 0 || len(types) == len(names) {
 			return err
@@ -170,15 +143,16 @@ func readUnit(r *dwarf.Reader, types map[string]map[string]uint64, names []strin
 			if types[name], err = readMembers(r); err != nil {
 				return err
 			}
-		case entry.Children:
-			r.SkipChildren()
+		default:
+			if err := r.SkipChildren(); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
 }
 
 // readMembers reads the members of the structure whose entry was read last.
-func readMembers(r *dwarf.Reader) (map[string]uint64, error) {
+func readMembers(r *safedwarf.Reader) (map[string]uint64, error) {
 	members := make(map[string]uint64)
 	for {
 		entry, err := r.Next()
@@ -189,44 +163,10 @@ func readMembers(r *dwarf.Reader) (map[string]uint64, error) {
 		if offset, ok := entry.Val(dwarf.AttrDataMemberLoc).(int64); ok && entry.Tag == dwarf.TagMember {
 			members[name] = uint64(offset)
 		}
-		if entry.Children {
-			r.SkipChildren()
+		if err := r.SkipChildren(); err != nil {
+			return nil, err
 		}
 	}
-}
-
-// readDebug reads the sections that describe types, and returns the units as well.
-func readDebug(file *elf.File) (*dwarf.Data, []byte, error) {
-	read := make(map[string][]byte)
-	left := uint64(mostDebug)
-	for _, name := range []string{"abbrev", "info", "str", "addr", "str_offsets", "line_str"} {
-		section := file.Section(".debug_" + name)
-		if section == nil || section.Type == elf.SHT_NOBITS {
-			continue
-		}
-		if section.Size > min(debugRatio*section.FileSize+leastDebug, left) {
-			return nil, nil, fmt.Errorf("the debug information in %s takes more memory than is spent on it", section.Name)
-		}
-		left -= section.Size
-		b, err := section.Data()
-		if err != nil {
-			return nil, nil, err
-		}
-		read[name] = b
-	}
-	if read["info"] == nil {
-		return nil, nil, errNoDebug
-	}
-	data, err := dwarf.New(read["abbrev"], nil, nil, read["info"], nil, nil, nil, read["str"])
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, name := range []string{"addr", "str_offsets", "line_str"} {
-		if err := data.AddSection(".debug_"+name, read[name]); err != nil {
-			return nil, nil, err
-		}
-	}
-	return data, read["info"], nil
 }
 
 // mappedScheduler is a Scheduler with the bounds of the file's code, or the reason why there
@@ -238,8 +178,8 @@ type mappedScheduler struct {
 }
 
 // Scheduler returns how the Go program that is mapped at m, code, keeps its goroutines; ok is
-// false if the file is no Go program.
-func (c *Catalog) Scheduler(pid int, m proc.Mapping) (s Scheduler, ok bool, err error) {
+// false if the file is no Go program. It stops reading when ctx ends.
+func (c *Catalog) Scheduler(ctx context.Context, pid int, m proc.Mapping) (s Scheduler, ok bool, err error) {
 	f, err := proc.OpenImage(pid, m)
 	if err != nil {
 		return s, false, err
@@ -256,7 +196,10 @@ func (c *Catalog) Scheduler(pid int, m proc.Mapping) (s Scheduler, ok bool, err 
 			return k, err
 		}
 		if k.why = mapped.Unknown; k.why == nil {
-			k.scheduler, k.why = readScheduler(file, mapped.G)
+			k.scheduler, k.why = readScheduler(ctx, f, file, mapped.G)
+		}
+		if ctx.Err() != nil || errors.Is(k.why, safedwarf.ErrBudget) { // a later call can succeed
+			return k, k.why
 		}
 		return k, nil
 	})
