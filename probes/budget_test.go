@@ -12,18 +12,18 @@ import (
 	"mirador/probes"
 )
 
-// load is a process that does nothing but be measured: hits of a microsecond, in one
-// thread. Its rate may be changed at any time.
+// load simulates the cost of probes on a process with one thread: hits of a microsecond, at a
+// rate that the test can change at any time.
 type load struct {
-	rate atomic.Int64 // hits a second
+	rate atomic.Int64 // hits per second
 
 	mu    sync.Mutex
 	sum   omis.Spending
-	rough bool // what a hit costs is not known precisely
+	rough bool // the cost of a hit is rough
 	at    time.Time
 }
 
-// spent is what the hits cost so far.
+// spent returns the cost so far.
 func (l *load) spent() omis.Spending {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,9 +36,9 @@ func (l *load) spent() omis.Spending {
 	return l.sum
 }
 
-// loaded has an application whose probes are hit so often in a second.
-func loaded(t *testing.T, rate int64) (*house, *probes.App, *load) {
-	h := newHouse(t)
+// loaded returns an application whose probes have the given number of hits per second.
+func loaded(t *testing.T, rate int64) (*harness, *probes.App, *load) {
+	h := newHarness(t)
 	h.node.Add(1, []string{"mmul"}, 1)
 	l := &load{}
 	l.rate.Store(rate)
@@ -48,7 +48,7 @@ func loaded(t *testing.T, rate int64) (*house, *probes.App, *load) {
 
 const onBudget = `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:budget="2%"><codeRegion from="f.1a2b"/><metric name="COUNT"/></instrreq>`
 
-func (h *house) state(id string) probes.Status {
+func (h *harness) state(id string) probes.Status {
 	h.Helper()
 	p, err := h.registry.Probe(id)
 	if err != nil {
@@ -57,55 +57,55 @@ func (h *house) state(id string) probes.Status {
 	return p.Status()
 }
 
-// A probe that takes more than its budget is deactivated within a second, says so, and
-// goes on when it is told to.
+// TestBudget checks that a probe that takes more than its budget is deactivated within a second,
+// reports that, and can be activated again.
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, a, l := loaded(t, 1000)
 		if got := h.post(a, onBudget); !strings.Contains(got, `budget="2%"`) {
-			t.Errorf("the probe says %s", got)
+			t.Errorf("the answer is %s", got)
 		}
 		time.Sleep(10 * time.Second)
 		if s := h.state("probe-1"); s.State != probes.Active || s.Notice != "" || s.Cost.Share < 0.0009 || s.Cost.Share > 0.0011 || s.Cost.PerHit != 1000 {
-			t.Errorf("with 1000 hits a second it is %+v, cost %+v", s, s.Cost)
+			t.Errorf("with 1000 hits per second the status is %+v, cost %+v", s, s.Cost)
 		}
 		l.rate.Store(100_000)
-		time.Sleep(200 * time.Millisecond) // one window with too much is not enough
+		time.Sleep(200 * time.Millisecond) // a single interval over the budget has no effect
 		l.rate.Store(1000)
 		time.Sleep(10 * time.Second)
 		if s := h.state("probe-1"); s.State != probes.Active {
-			t.Errorf("after a short time with too much it is %+v", s)
+			t.Errorf("after a short time over the budget the status is %+v", s)
 		}
 		l.rate.Store(100_000)
 		time.Sleep(time.Second)
 		s := h.state("probe-1")
 		if s.State != probes.Inactive || !strings.Contains(s.Notice, "10%") || !strings.Contains(s.Notice, "budget of 2%") || s.Cost.Share < 0.099 || s.Cost.Share > 0.101 {
-			t.Errorf("a second after it took too much it is %+v", s)
+			t.Errorf("after a second over the budget the status is %+v", s)
 		}
 		if got := h.post(a, `<ctrlreq action="ACTIVATE"><probe id="probe-1"/></ctrlreq>`); strings.Contains(got, "notice") {
-			t.Errorf("activated again it says %s", got)
+			t.Errorf("activated again, the answer is %s", got)
 		}
 		time.Sleep(time.Second)
 		if s := h.state("probe-1"); s.State != probes.Inactive {
-			t.Errorf("activated again it took as much, and is %+v", s)
+			t.Errorf("activated again and over the budget, the status is %+v", s)
 		}
 	})
 }
 
-// A notice says that the cost in it is rough, and so does the cost where the share is so great
-// that small errors of the cost make large ones of the dilation.
+// TestRoughCostsAreMarked checks that a notice marks a rough cost, and that a cost is rough if the
+// share is so great that small errors in it make large errors in the dilation.
 func TestRoughCostsAreMarked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, a, l := loaded(t, 300_000)
 		h.post(a, strings.Replace(onBudget, "2%", "90%", 1))
 		time.Sleep(time.Second)
 		if s := h.state("probe-1"); s.Cost.Share < 0.29 || s.Cost.Share > 0.31 || s.Cost.Rough {
-			t.Errorf("with 30%% of the time its cost is %+v", s.Cost)
+			t.Errorf("with 30%% of the time the cost is %+v", s.Cost)
 		}
 		l.rate.Store(600_000)
 		time.Sleep(time.Second)
 		if s := h.state("probe-1"); s.Cost.Share < 0.59 || s.Cost.Share > 0.61 || !s.Cost.Rough {
-			t.Errorf("with 60%% of the time its cost is %+v", s.Cost)
+			t.Errorf("with 60%% of the time the cost is %+v", s.Cost)
 		}
 		l.mu.Lock()
 		l.rough = true
@@ -113,12 +113,12 @@ func TestRoughCostsAreMarked(t *testing.T) {
 		l.rate.Store(950_000)
 		time.Sleep(time.Second)
 		if s := h.state("probe-1"); !strings.Contains(s.Notice, "roughly 95% of the time") || !strings.Contains(s.Notice, "roughly 1000 ns each") {
-			t.Errorf("it says %q", s.Notice)
+			t.Errorf("the notice is %q", s.Notice)
 		}
 	})
 }
 
-// Those who listen to a probe hear that there will be no more.
+// TestBudgetIsAnnounced checks that streams report that a probe was deactivated.
 func TestBudgetIsAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, a, _ := loaded(t, 100_000)
@@ -129,12 +129,12 @@ func TestBudgetIsAnnounced(t *testing.T) {
 		}
 		defer cancel()
 		if got := line(t, <-documents); !strings.Contains(got, `gateway:notice="deactivated: it took 10%`) {
-			t.Errorf("the stream says %s", got)
+			t.Errorf("the stream has %s", got)
 		}
 	})
 }
 
-// A budget may be changed; more of it lets a probe go on.
+// TestBudgetIsChanged checks that a probe remains active with a larger budget.
 func TestBudgetIsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, a, _ := loaded(t, 100_000)
@@ -143,13 +143,13 @@ func TestBudgetIsChanged(t *testing.T) {
 		h.post(a, `<ctrlreq action="ACTIVATE" xmlns:g="urn:mirador:gateway" g:budget="20%"><probe id="probe-1"/></ctrlreq>`)
 		time.Sleep(10 * time.Second)
 		if s := h.state("probe-1"); s.State != probes.Active || s.Cost.Budget != 0.2 {
-			t.Errorf("with a budget of 20%% it is %+v, cost %+v", s, s.Cost)
+			t.Errorf("with a budget of 20%% the status is %+v, cost %+v", s, s.Cost)
 		}
 	})
 }
 
 func TestBudgetWithoutRegion(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.node.Add(1, []string{"mmul"}, 1)
 	a := h.attach("", 1)
 	got := h.post(a, `<instrreq flush="true" xmlns:g="urn:mirador:gateway" g:budget="2%"><metric name="CPU_TIME"/></instrreq>`)

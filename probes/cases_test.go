@@ -16,11 +16,11 @@ import (
 	"mirador/probes"
 )
 
-var update = flag.Bool("update", false, "write what happens into examples/cases; replies of the monitor stay as they are")
+var update = flag.Bool("update", false, "write the actual requests and answers to examples/cases; the monitor's replies stay unchanged")
 
-// TestCases plays the cases of examples/cases: MIR requests one after the
-// other, the OMIS requests they become, the monitor's replies, and the answers.
-// The README there says how to write one.
+// TestCases executes the cases in examples/cases: a sequence of MIR requests, the OMIS requests
+// that they become, the monitor's replies, and the answers. The README there explains how to
+// write a case.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("../examples/cases/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -46,7 +46,7 @@ func playCase(t *testing.T, file string) {
 		case f.Name == "targets":
 			stage = newPlayer(t, string(f.Data))
 		case stage == nil:
-			t.Fatalf("%s: the targets come first", f.Name)
+			t.Fatalf("%s: the section targets must come first", f.Name)
 		case strings.HasPrefix(part, "request"):
 			stage.post(part, f.Data, section(a, step+"/omis"))
 		case part == "omis":
@@ -54,10 +54,10 @@ func playCase(t *testing.T, file string) {
 		case part == "reply.xml":
 			last.Data = stage.reply
 		default:
-			t.Fatalf("no section %s in a case", f.Name)
+			t.Fatalf("a case cannot have a section %s", f.Name)
 		}
 		if !*update && !bytes.Equal(last.Data, f.Data) {
-			t.Errorf("%s\n--- is\n%s--- should be\n%s", f.Name, last.Data, f.Data)
+			t.Errorf("%s\n--- got\n%s--- want\n%s", f.Name, last.Data, f.Data)
 		}
 	}
 	if *update {
@@ -76,7 +76,7 @@ func section(a *txtar.Archive, name string) string {
 	return ""
 }
 
-// player is an application over a scripted monitor.
+// player has an application of a scripted monitor.
 type player struct {
 	t     *testing.T
 	tool  *script
@@ -97,12 +97,11 @@ func newPlayer(t *testing.T, targets string) *player {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { registry.Close(context.Background()) }) // the script has no replies to that
+	t.Cleanup(func() { registry.Close(context.Background()) }) // fails: the script has no replies to Close
 	return p
 }
 
-// post carries out a request; one in a section "request explain.xml" is only
-// explained.
+// post sends a request. It only explains requests in sections whose names contain "explain".
 func (p *player) post(name string, request []byte, exchanges string) {
 	p.t.Helper()
 	doc, err := mir.Decoder{Limits: mir.RequestLimits()}.DecodeRequest(request)
@@ -134,7 +133,7 @@ func failure(err error) *mir.Errors {
 	return doc
 }
 
-// encode writes a document the way a person reads it; "" is no document.
+// encode returns a document with indentation, nil if there is no document.
 func encode(t *testing.T, doc mir.Document) []byte {
 	t.Helper()
 	if doc == nil {

@@ -10,19 +10,19 @@ import (
 	"mirador/probes"
 )
 
-// eventually waits for what another goroutine does soon.
+// eventually waits until done returns true.
 func eventually(t *testing.T, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it does not happen")
+			t.Fatal("the condition is not true after 30 s")
 		}
 	}
 }
 
 func TestDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newHarness(t)
 		p := h.node.Add(1, []string{"mmul"}, 1)
 		a := h.attach("", 1)
 		h.want(a, `<instrreq activated="true" flush="true"><codeRegion from="f.1a2b"/><metric name="COUNT"/>
@@ -46,10 +46,11 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
-// A listener that does not listen loses documents; nobody waits for it.
+// TestSlowListener checks that a listener that reads nothing loses documents, and that delivery
+// does not wait for it.
 func TestSlowListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newHarness(t)
 		h.node.Add(1, []string{"mmul"}, 1)
 		a := h.attach("", 1)
 		h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><measuring delivery="-1" interval="100"/></instrreq>`, `<probe id="probe-1"/>`)
@@ -60,7 +61,7 @@ func TestSlowListener(t *testing.T) {
 		time.Sleep(time.Minute)
 		h.want(a, removeIt, `<probe id="probe-1"/>`)
 		n := 0
-		for range documents { // closed by the removal
+		for range documents { // REMOVE has closed the channel
 			n++
 		}
 		if n == 0 || n > 20 {
@@ -71,7 +72,7 @@ func TestSlowListener(t *testing.T) {
 
 func TestSampling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newHarness(t)
 		p := h.node.Add(1, []string{"mmul"}, 1)
 		a := h.attach("", 1)
 		h.want(a, `<instrreq flush="true"><metric name="THREAD_COUNT"/><process id="p_1"/>
@@ -80,7 +81,7 @@ func TestSampling(t *testing.T) {
 		h.want(a, `<ctrlreq action="ACTIVATE"><probe id="probe-1"/></ctrlreq>`, `<probe id="probe-1"/>`)
 		time.Sleep(1500 * time.Millisecond) // measured at 0 s and 1 s
 		p.Spawn(1, 2)
-		time.Sleep(time.Second) // and at 2 s
+		time.Sleep(time.Second) // measured at 2 s
 		h.want(a, valueIt, `<measurement><measurement value="4"/><measurement processId="p_1" value="2"/></measurement>`)
 		h.want(a, `<ctrlreq action="DEACTIVATE"><probe id="probe-1"/></ctrlreq>`, `<probe id="probe-1"/>`)
 		time.Sleep(time.Minute)
@@ -91,7 +92,7 @@ func TestSampling(t *testing.T) {
 }
 
 func TestNothingToSubscribeTo(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.node.Add(1, []string{"mmul"}, 1)
 	a := h.attach("", 1)
 	h.want(a, countIt, `<probe id="probe-1"/>`)
@@ -99,14 +100,14 @@ func TestNothingToSubscribeTo(t *testing.T) {
 		t.Errorf("a probe that delivers nothing: %v", err)
 	}
 	if _, _, err := h.registry.Subscribe("probe-2"); kind(err) != probes.NotFound {
-		t.Errorf("a probe that is not there: %v", err)
+		t.Errorf("an unknown probe: %v", err)
 	}
 }
 
-// Without an interval and a region nothing is measured until it is asked for, so there is
-// nothing to deliver each time it is measured.
+// TestDeliveryOfEachMeasurement checks that delivery="-1" requires an interval or a region. A
+// probe without them measures only when a VALUE asks for it.
 func TestDeliveryOfEachMeasurement(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.node.Add(1, []string{"mmul"}, 1)
 	a := h.attach("", 1)
 	const refused = "without an interval nothing is measured until a VALUE asks for it; add an interval, or give a delivery in milliseconds"
@@ -114,7 +115,7 @@ func TestDeliveryOfEachMeasurement(t *testing.T) {
 		"errors: line 1, column 70: delivery -1: "+refused)
 	h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><measuring delivery="-1" interval="0"/></instrreq>`,
 		"errors: line 1, column 70: delivery -1: "+refused)
-	// As a default it is for requests with an interval; on others it is not imposed.
+	// As a default, delivery="-1" applies only to requests with an interval.
 	h.want(a, `<instrreq><measuring delivery="-1"/></instrreq>`, "")
 	h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/></instrreq>`, `<probe id="probe-1"/>`)
 	h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><measuring interval="10"/></instrreq>`, `<probe id="probe-2"/>`)
@@ -132,8 +133,8 @@ func TestDeliveryOfEachMeasurement(t *testing.T) {
 	}
 }
 
-// When the processes have ended that a probe measured, its streams tell the last value once
-// and end; what was sampled stays what it was.
+// TestDeliveryEndsWithTheProcess checks that the streams of a probe deliver the last value once and
+// end when the probe's processes have ended, and that its samples stay unchanged.
 func TestDeliveryEndsWithTheProcess(t *testing.T) {
 	for name, request := range map[string]string{
 		"region": `<instrreq activated="true" flush="true"><codeRegion from="f.1a2b"/><metric name="COUNT"/><measuring delivery="1000"/><process id="p_1"/></instrreq>`,
@@ -142,7 +143,7 @@ func TestDeliveryEndsWithTheProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
+				h := newHarness(t)
 				p := h.node.Add(1, []string{"mmul"}, 1)
 				h.node.Add(2, []string{"other"}, 2)
 				a := h.attach("", 1, 2)
@@ -175,10 +176,10 @@ func TestDeliveryEndsWithTheProcess(t *testing.T) {
 	}
 }
 
-// A process that has ended adds nothing to what is sampled of others.
+// TestSamplingAfterAProcess checks that an ended process adds nothing to later samples.
 func TestSamplingAfterAProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newHarness(t)
 		p := h.node.Add(1, []string{"mmul"}, 1)
 		h.node.Add(2, []string{"mmul"}, 2)
 		a := h.attach("", 1, 2)
@@ -186,14 +187,15 @@ func TestSamplingAfterAProcess(t *testing.T) {
 			<measuring interval="1000"><aggregate function="SUM"/></measuring></instrreq>`, `<probe id="probe-1"/>`)
 		time.Sleep(500 * time.Millisecond) // measured at 0 s: 2
 		p.End()
-		time.Sleep(2 * time.Second) // and at 1 s and 2 s: 1 each
+		time.Sleep(2 * time.Second) // measured at 1 s and 2 s: 1 each
 		h.want(a, valueIt, `<measurement value="4"/>`)
 	})
 }
 
-// A request that cannot be carried out any more does no harm to those flushed with it.
-func TestEachRequestStandsForItself(t *testing.T) {
-	h := newHouse(t)
+// TestFlushWithFailedRequests checks that a request that has become impossible does not prevent
+// the requests that are flushed with it.
+func TestFlushWithFailedRequests(t *testing.T) {
+	h := newHarness(t)
 	h.node.Add(1, []string{"mmul"}, 1)
 	p := h.node.Add(2, []string{"mmul"}, 2)
 	a := h.attach("", 1, 2)
@@ -211,7 +213,7 @@ func TestEachRequestStandsForItself(t *testing.T) {
 		why+`&#10;`+strings.Replace(why, "probe-1", "probe-2", 1)+`"><gateway:placement where="trap" why="its actions need nothing but the event itself; nothing is cheaper: this monitor generates no code for the program or the kernel" cost="10000" rough="true"/></probe>`)
 	h.want(a, strings.Replace(valueIt, "probe-1", "probe-4", 1), `<measurement value="0"/>`)
 	h.want(a, valueIt, "errors: line 1, column 25: probe-1 could not be installed: no process p_2; there is p_1; remove it")
-	// A control request that flushes is about its own probes.
+	// The answer to a control request that flushes concerns only the probes that it names.
 	p = h.node.Add(3, []string{"mmul"}, 3)
 	if _, err := h.registry.Attach(t.Context(), a.Name(), []int{3}); err != nil {
 		t.Fatal(err)
@@ -219,7 +221,7 @@ func TestEachRequestStandsForItself(t *testing.T) {
 	h.want(a, count("p_3", ""), `<probe id="probe-5"/>`)
 	p.End()
 	h.want(a, `<ctrlreq action="VALUE" flush="true"><probe id="probe-4"/></ctrlreq>`, `<measurement value="0"/>`)
-	// One that only flushes has no other answer than what is wrong.
+	// The answer to a request that only flushes contains only the errors.
 	p = h.node.Add(4, []string{"mmul"}, 4)
 	if _, err := h.registry.Attach(t.Context(), a.Name(), []int{4}); err != nil {
 		t.Fatal(err)
@@ -230,7 +232,7 @@ func TestEachRequestStandsForItself(t *testing.T) {
 }
 
 func BenchmarkValue(b *testing.B) {
-	h := newHouse(b)
+	h := newHarness(b)
 	tids := []int{1, 2, 3, 4}
 	p := h.node.Add(1, []string{"mmul"}, tids...)
 	a := h.attach("", 1)

@@ -9,7 +9,7 @@ import (
 	"mirador/omis"
 )
 
-// Probes are removed while the words of a placement name one of them.
+// TestNamesWhileProbesAreRemoved removes probes while the explanation of a placement names another.
 func TestNamesWhileProbesAreRemoved(t *testing.T) {
 	const many = 200
 	for range 50 {

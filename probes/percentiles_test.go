@@ -8,14 +8,16 @@ import (
 const spreadIt = `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:sample="1/1" g:percentiles="50 99.9">
 	<codeRegion from="f.1a2b"/><metric name="WC_TIME"/></instrreq>`
 
-// Percentiles are told of what was measured before and after the gateway was killed.
+// TestPercentilesOutliveTheGateway checks that percentiles cover the times from before and after a
+// kill of the gateway.
 func TestPercentilesOutliveTheGateway(t *testing.T) {
 	timesOutlive(t, spreadIt, `gateway:timed="10"[^>]*><gateway:percentile of="50" value="[0-9.]+" error="[0-9.]+"/><gateway:percentile of="99.9" `)
 }
 
-// What is timed can be changed while percentiles of it are told, but not to nothing.
-func TestPercentilesDefinedAnew(t *testing.T) {
-	h := newHouse(t)
+// TestPercentilesRedefined checks that a probe with percentiles can be redefined, but must measure
+// times.
+func TestPercentilesRedefined(t *testing.T) {
+	h := newHarness(t)
 	p := h.node.Add(1, []string{"mmul"}, 1)
 	a := h.attach("", 1)
 	h.post(a, spreadIt)

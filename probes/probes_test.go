@@ -16,7 +16,7 @@ import (
 )
 
 func TestLifeOfAProbe(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
 	a := h.attach("", 812)
 	control := func(action string) {
@@ -56,7 +56,7 @@ func TestLifeOfAProbe(t *testing.T) {
 }
 
 func TestTimesAreMilliseconds(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	p := h.node.Add(812, []string{"bin/mmul"}, 812)
 	a := h.attach("", 812)
 	h.want(a, `<instrreq activated="true" flush="true"><codeRegion from="multiply"/><metric name="WC_TIME"/>
@@ -67,12 +67,12 @@ func TestTimesAreMilliseconds(t *testing.T) {
 	got := h.post(a, valueIt)
 	var ms float64
 	if _, err := fmt.Sscanf(got, `<measurement value="%f"/>`, &ms); err != nil || ms < 5 || ms > 500 {
-		t.Errorf("5 ms and a little more are %s", got)
+		t.Errorf("slightly more than 5 ms are reported as %s", got)
 	}
 }
 
 func TestNamesOfApplications(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for pid := 1; pid <= 3; pid++ {
 		h.node.Add(pid, []string{"/opt/x y"}, pid)
 	}
@@ -90,7 +90,7 @@ func TestNamesOfApplications(t *testing.T) {
 		t.Errorf("an unknown application: %v", err)
 	}
 	if _, err := h.registry.Only(); kind(err) != probes.Conflict {
-		t.Errorf("no name among two: %v", err)
+		t.Errorf("no name with two applications: %v", err)
 	}
 }
 
@@ -102,7 +102,7 @@ func kind(err error) probes.Kind {
 }
 
 func TestRun(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	a, err := h.registry.Run(t.Context(), "", node.Launch{
 		Path: "bin/mmul", Args: []string{`8 "`, ""}, Env: []string{"PWD=/old", "LANG=C"}, IO: []string{"", "out"}, Dir: "/there",
 	})
@@ -138,7 +138,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestRefusedProcess(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.node.Add(1, []string{"mmul"}, 1)
 	h.node.Add(2, []string{"mmul"}, 2).Refuse = omis.Errorf(omis.NoPermission, "process 2 is traced by gdb (pid 790)")
 	_, err := h.registry.Attach(t.Context(), "", []int{1, 2})
@@ -146,11 +146,11 @@ func TestRefusedProcess(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if apps := h.registry.Apps(); len(apps) != 0 {
-		t.Errorf("the application is kept: %s", apps[0].Name())
+		t.Errorf("application %s exists after its processes were refused", apps[0].Name())
 	}
 	a := h.attach("both", 1)
 	if _, err := h.registry.Attach(t.Context(), "both", []int{2, 7}); len(probes.AsErrors(err)) != 2 {
-		t.Errorf("two wrong processes: %v", err)
+		t.Errorf("two processes that cannot be attached: %v", err)
 	}
 	if ps := a.Processes(); len(ps) != 1 {
 		t.Errorf("the application has %+v", ps)
@@ -158,7 +158,7 @@ func TestRefusedProcess(t *testing.T) {
 }
 
 func TestProbesFollowProcessesThatJoin(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	first, second := h.node.Add(1, []string{"mmul"}, 1), h.node.Add(2, []string{"mmul"}, 2)
 	a := h.attach("", 1)
 	h.want(a, countIt, `<probe id="probe-1"/>`)
@@ -169,7 +169,7 @@ func TestProbesFollowProcessesThatJoin(t *testing.T) {
 	execute(second, 2)
 	h.want(a, valueIt, `<measurement nodeId="n_1"><measurement processId="p_1" threadId="t_1" value="1"/><measurement processId="p_2" threadId="t_2" value="2"/></measurement>`)
 	if n := second.Watches(); n != 1 {
-		t.Errorf("%d places are watched in the process that joined, want 1: probe-2 names another", n)
+		t.Errorf("%d places are watched in the process that joined, want 1: probe-2 names the other process", n)
 	}
 	h.want(a, removeIt, `<probe id="probe-1"/>`)
 	if n := second.Watches(); n != 0 {
@@ -178,7 +178,7 @@ func TestProbesFollowProcessesThatJoin(t *testing.T) {
 }
 
 func TestProbesOutliveTheirProcess(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	p := h.node.Add(1, []string{"mmul"}, 1)
 	p.Threads[0].Info.TotalTime = 1500 * time.Millisecond
 	a := h.attach("", 1)
@@ -206,9 +206,10 @@ func TestProbesOutliveTheirProcess(t *testing.T) {
 	h.want(a, removeIt, `<probe id="probe-1"/>`)
 }
 
-// A request whose conditional requests cannot be enabled leaves nothing behind.
+// TestNothingIsLeftOfAProbeThatFails checks that no probe and no watch remains if the conditional
+// requests of a probe cannot be enabled.
 func TestNothingIsLeftOfAProbeThatFails(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	p := h.node.Add(1, []string{"mmul"}, 1)
 	p.Unmapped = []uint64{leave}
 	a := h.attach("", 1)
@@ -222,7 +223,7 @@ func TestNothingIsLeftOfAProbeThatFails(t *testing.T) {
 }
 
 func TestProbesOfOtherApplications(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.node.Add(1, []string{"mmul"}, 1)
 	h.node.Add(2, []string{"lu"}, 2)
 	h.want(h.attach("", 1), countIt, `<probe id="probe-1"/>`)
@@ -230,7 +231,7 @@ func TestProbesOfOtherApplications(t *testing.T) {
 }
 
 func TestCancelledRequest(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.node.Add(1, []string{"mmul"}, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -239,9 +240,9 @@ func TestCancelledRequest(t *testing.T) {
 	}
 }
 
-// Values may be read while probes change and threads execute them.
+// TestConcurrentUse reads values while requests change the probe and threads execute it.
 func TestConcurrentUse(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	p := h.node.Add(1, []string{"mmul"}, 1, 2)
 	a := h.attach("", 1)
 	h.want(a, countIt, `<probe id="probe-1"/>`)
@@ -265,6 +266,6 @@ func TestConcurrentUse(t *testing.T) {
 	all.Wait()
 	h.want(a, removeIt, `<probe id="probe-1"/>`)
 	if n := p.Watches(); n != 0 {
-		t.Errorf("%d places are watched after all", n)
+		t.Errorf("%d places are watched after the probe was removed", n)
 	}
 }

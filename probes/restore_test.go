@@ -21,25 +21,26 @@ import (
 	"mirador/probes/journal"
 )
 
-// newEstate is a house whose monitor can have programs outlive it.
-func newEstate(t *testing.T) *house {
+// newPersistentHarness returns a harness with a journal and with programs that outlive the
+// monitor.
+func newPersistentHarness(t *testing.T) *harness {
 	t.Helper()
-	h := &house{TB: t, node: fake.New("here"), data: t.TempDir(), talk: new(conform.Conversation)}
+	h := &harness{TB: t, node: fake.New("here"), data: t.TempDir(), talk: new(conform.Conversation)}
 	node := fake.NewPlacing(h.node, "fake")
 	h.placer = node.Places[0]
 	h.open(node)
 	return h
 }
 
-// kill is the house of the gateway that comes after this one was killed. Of this one
-// nothing may be used any more.
-func (h *house) kill() *house {
+// kill kills the gateway and returns the harness of the next one. The killed gateway must not be
+// used any more.
+func (h *harness) kill() *harness {
 	h.Helper()
-	heir, err := h.placer.Kill()
+	placer, err := h.placer.Kill()
 	if err != nil {
 		h.Fatal(err)
 	}
-	next := &house{TB: h.TB, node: h.node, placer: heir, data: h.TempDir(), talk: h.talk}
+	next := &harness{TB: h.TB, node: h.node, placer: placer, data: h.TempDir(), talk: h.talk}
 	text, err := os.ReadFile(filepath.Join(h.data, journal.File))
 	if err != nil {
 		h.Fatal(err)
@@ -48,15 +49,16 @@ func (h *house) kill() *house {
 		h.Fatal(err)
 	}
 	next.engineRecords = h.engineRecords
-	next.open(heir.Alone())
+	next.open(placer.Alone())
 	if err := next.registry.Restore(h.Context()); err != nil {
 		h.Fatal(err)
 	}
 	return next
 }
 
-// book opens the journal, where the house has one, and recalls the threads that it knows.
-func (h *house) book() *journal.Journal {
+// openJournal opens the journal, if the harness has one, and passes the engine what its
+// predecessor recorded.
+func (h *harness) openJournal() *journal.Journal {
 	if h.data == "" {
 		return nil
 	}
@@ -64,7 +66,7 @@ func (h *house) book() *journal.Journal {
 	if err != nil {
 		h.Fatal(err)
 	}
-	h.Cleanup(func() { j.Close() }) // there is nobody to tell
+	h.Cleanup(func() { j.Close() }) // a test may have closed it already
 	h.journal = j
 	h.engineRecords = h.engineRecords.successor()
 	for token, t := range h.engineRecords.threads {
@@ -77,7 +79,7 @@ func (h *house) book() *journal.Journal {
 	return j
 }
 
-// engineRecords is an engine.Journal in memory.
+// engineRecords implements engine.Journal in memory.
 type engineRecords struct {
 	threads  map[omis.Token]namedThread
 	inMemory map[string]bool      // by key
@@ -89,8 +91,8 @@ type namedThread struct {
 	tid int
 }
 
-// successor returns a copy for the next gateway, because the engine of the killed one
-// may still write to the records that it had.
+// successor returns a copy for the next gateway, because the engine of the killed gateway may
+// still write to r. Measurements that were in memory are lost in the copy.
 func (r *engineRecords) successor() *engineRecords {
 	next := &engineRecords{threads: make(map[omis.Token]namedThread), inMemory: make(map[string]bool), lost: make(map[string]time.Time)}
 	if r != nil {
@@ -110,7 +112,7 @@ func (r *engineRecords) Ended(token omis.Token) { delete(r.threads, token) }
 func (r *engineRecords) InMemory(key string)    { r.inMemory[key] = true }
 func (r *engineRecords) Unkept(key string)      { delete(r.inMemory, key); delete(r.lost, key) }
 
-func (h *house) app(name string) *probes.App {
+func (h *harness) app(name string) *probes.App {
 	h.Helper()
 	a, err := h.registry.App(name)
 	if err != nil {
@@ -119,9 +121,9 @@ func (h *house) app(name string) *probes.App {
 	return a
 }
 
-// A gateway that comes after a killed one goes on as if it were the same.
+// TestProbesOutliveTheGateway checks that the gateway after a killed one continues all probes.
 func TestProbesOutliveTheGateway(t *testing.T) {
-	h := newEstate(t)
+	h := newPersistentHarness(t)
 	h.node.Add(7, []string{"bin/other"}, 7)
 	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
 	h.attach("other", 7)
@@ -169,11 +171,12 @@ func TestProbesOutliveTheGateway(t *testing.T) {
 	}
 }
 
-// timesOutlive has a request measure ten executions by turns of gateways that are killed, and
-// the value of its probe told of all of them. None of its two programs is placed again.
-func timesOutlive(t *testing.T, request, told string) {
+// timesOutlive executes the unit ten times under a probe, and kills the gateway five times
+// meanwhile. The value must match a regular expression, and neither of the two programs of the
+// probe may be placed again.
+func timesOutlive(t *testing.T, request, want string) {
 	t.Helper()
-	h := newEstate(t)
+	h := newPersistentHarness(t)
 	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
 	h.post(h.attach("", 812), request)
 	for range 5 {
@@ -181,8 +184,8 @@ func timesOutlive(t *testing.T, request, told string) {
 		h = h.kill()
 		execute(p, 813)
 	}
-	if got := h.post(h.app("mmul"), valueIt); !regexp.MustCompile(told).MatchString(got) {
-		t.Errorf("the value is %s", got)
+	if got := h.post(h.app("mmul"), valueIt); !regexp.MustCompile(want).MatchString(got) {
+		t.Errorf("the value is %s, want %s", got, want)
 	}
 	if n := h.placer.Placed(); n != 2 {
 		t.Errorf("%d programs were placed", n)
@@ -190,11 +193,11 @@ func timesOutlive(t *testing.T, request, told string) {
 	h.want(h.app("mmul"), removeIt, `<probe id="probe-1"/>`)
 }
 
-// TestLossesAreReported kills gateways that had values of a probe in their memory, because
-// another tool's request moved the probe to the monitor. Every later gateway reports the
-// loss, wherever the probe runs by then, as long as the probe exists.
+// TestLossesAreReported kills a gateway that has values of a probe in its memory, because
+// another tool's request made the probe run by trap. Every later gateway reports the loss as
+// long as the probe exists, although the probe runs in another placement again.
 func TestLossesAreReported(t *testing.T) {
-	h := newEstate(t)
+	h := newPersistentHarness(t)
 	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
 	a := h.attach("", 812)
 	h.want(a, countIt, `<probe id="probe-1"/>`)
@@ -220,7 +223,7 @@ func TestLossesAreReported(t *testing.T) {
 	}
 	ask(fmt.Sprintf(": csr_enable([%s])", csr), nil)
 	if n := h.placer.Standing(); n != 0 {
-		t.Fatalf("%d programs stand, want the monitor to execute the request", n)
+		t.Fatalf("%d programs are placed, want none: the probe must run by trap", n)
 	}
 	execute(p, 813)
 	h.want(h.app("mmul"), valueIt, `<measurement nodeId="n_1" processId="p_1" threadId="t_2" value="3"/>`)
@@ -229,25 +232,26 @@ func TestLossesAreReported(t *testing.T) {
 	for range 2 {
 		s := h.app("mmul").Probes()[0].Status()
 		if where := s.Placements[0].Name; where != "fake" || !strings.Contains(s.Notice, "lost: what was measured before ") {
-			t.Errorf("the probe runs by %s, and its notice is %q", where, s.Notice)
+			t.Errorf("the probe runs in the placement %s, and its notice is %q", where, s.Notice)
 		}
 		if first == "" {
 			first = s.Notice
 		}
 		if s.Notice != first {
-			t.Errorf("the notice has become %q, it was %q", s.Notice, first)
+			t.Errorf("the notice changed from %q to %q", first, s.Notice)
 		}
 		h = h.kill()
 	}
 	h.want(h.app("mmul"), removeIt, `<probe id="probe-1"/>`)
 	if left := h.kill().engineRecords; len(left.inMemory)+len(left.lost) != 0 {
-		t.Errorf("records are left of a probe that was removed: %v, %v", left.inMemory, left.lost)
+		t.Errorf("there are records of a removed probe: %v, %v", left.inMemory, left.lost)
 	}
 }
 
-// What was asked for, and is not in the program yet, is asked for still.
-func TestWaitingProbesOutliveTheGateway(t *testing.T) {
-	h := newEstate(t)
+// TestDefinedProbesOutliveTheGateway checks that the next gateway can flush a probe that was
+// defined, and has the defaults for later requests.
+func TestDefinedProbesOutliveTheGateway(t *testing.T) {
+	h := newPersistentHarness(t)
 	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
 	a := h.attach("", 812)
 	h.want(a, `<instrreq><measuring delivery="5000"/></instrreq>`, "")
@@ -265,9 +269,10 @@ func TestWaitingProbesOutliveTheGateway(t *testing.T) {
 	}
 }
 
-// A probe that was defined anew has the values of its new definition only.
+// TestRedefinedProbesOutliveTheGateway checks that a redefined probe has only the values since
+// its redefinition.
 func TestRedefinedProbesOutliveTheGateway(t *testing.T) {
-	h := newEstate(t)
+	h := newPersistentHarness(t)
 	p := h.node.Add(812, []string{"bin/mmul"}, 812)
 	a := h.attach("", 812)
 	h.want(a, countIt, `<probe id="probe-1"/>`)
@@ -283,9 +288,10 @@ func TestRedefinedProbesOutliveTheGateway(t *testing.T) {
 	}
 }
 
-// What has ended meanwhile cannot come back: that is said, and its remains are gone.
-func TestWhatDoesNotComeBack(t *testing.T) {
-	h := newEstate(t)
+// TestProcessesThatEndedMeanwhile checks that the gateway reports a process that ended while no
+// gateway ran, and removes its programs.
+func TestProcessesThatEndedMeanwhile(t *testing.T) {
+	h := newPersistentHarness(t)
 	h.node.Add(812, []string{"bin/mmul"}, 812)
 	q := h.node.Add(813, []string{"bin/mmul"}, 813)
 	h.attach("ended", 812)
@@ -294,7 +300,7 @@ func TestWhatDoesNotComeBack(t *testing.T) {
 	h.want(a, `<instrreq activated="true" flush="true"><codeRegion from="f.1a2b"/><metric name="COUNT"/><process id="*"/></instrreq>`, `<probe id="probe-2"/>`)
 	execute(q, 813)
 	h.node.Process(812).End()
-	h.node.Add(812, []string{"bin/mmul"}, 812) // another one
+	h.node.Add(812, []string{"bin/mmul"}, 812) // another process with the same pid
 	h = h.kill()
 	status := h.app("ended").Probes()[0].Status()
 	if status.State != probes.Failed || !strings.Contains(status.Failure, "process 812 has ended while no gateway was there") {
@@ -307,13 +313,14 @@ func TestWhatDoesNotComeBack(t *testing.T) {
 	execute(q, 813)
 	h.want(h.app("both"), `<ctrlreq action="VALUE"><probe id="probe-2"/></ctrlreq>`, `<measurement processId="p_2" value="2"/>`)
 	if h.placer.Standing() != 1 || h.placer.Stores() != 2 {
-		t.Errorf("%d programs and %d stores, want those of one process and the rows of the other", h.placer.Standing(), h.placer.Stores())
+		t.Errorf("%d programs and %d stores, want 1 program and 2 stores: the ended process has only its store", h.placer.Standing(), h.placer.Stores())
 	}
 }
 
-// A record that cannot be understood is forgotten, and the others come back.
+// TestRecordsOfAnotherVersion checks that the gateway ignores records that it cannot parse, and
+// restores the others.
 func TestRecordsOfAnotherVersion(t *testing.T) {
-	h := newEstate(t)
+	h := newPersistentHarness(t)
 	p := h.node.Add(812, []string{"bin/mmul"}, 812)
 	a := h.attach("", 812)
 	h.want(a, countIt, `<probe id="probe-1"/>`)
@@ -328,9 +335,9 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// Where the journal cannot be written, who asked hears so.
+// TestJournalThatCannotBeWritten checks that a request fails if the journal cannot be written.
 func TestJournalThatCannotBeWritten(t *testing.T) {
-	h := newEstate(t)
+	h := newPersistentHarness(t)
 	h.node.Add(812, []string{"bin/mmul"}, 812)
 	a := h.attach("", 812)
 	h.want(a, countIt, `<probe id="probe-1"/>`)
@@ -342,15 +349,15 @@ func TestJournalThatCannotBeWritten(t *testing.T) {
 		t.Error(got)
 	}
 	if err := a.Release(t.Context(), false); err == nil {
-		t.Error("that the journal still has the application is told nobody")
+		t.Error("Release does not report that the journal still has the application")
 	}
 }
 
-// What a probe has sampled is there after the gateway was killed, and the probe says for how
-// long nothing was measured.
+// TestSamplesOutliveTheGateway checks that samples survive the gateway, and that the notice of the
+// probe has the time without measurements.
 func TestSamplesOutliveTheGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newEstate(t)
+		h := newPersistentHarness(t)
 		p := h.node.Add(812, []string{"bin/mmul"}, 812)
 		a := h.attach("", 812)
 		const sums = `<measuring interval="1000"><aggregate function="SUM"/><aggregate function="VARIANCE"/></measuring>`
@@ -359,7 +366,7 @@ func TestSamplesOutliveTheGateway(t *testing.T) {
 		h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><process id="*"/>`+sums+`</instrreq>`, `<probe id="probe-3"/>`)
 		time.Sleep(1500 * time.Millisecond) // measured at 0 s and 1 s
 		p.Spawn(812, 813)
-		time.Sleep(time.Second) // and at 2 s
+		time.Sleep(time.Second) // measured at 2 s
 		h.want(a, `<ctrlreq action="DEACTIVATE"><probe id="probe-2"/></ctrlreq>`, `<probe id="probe-2"/>`)
 		h.want(a, strings.Replace(removeIt, "probe-1", "probe-3", 1), `<probe id="probe-3"/>`)
 		value := func(id, sum, variance string) {
@@ -374,13 +381,13 @@ func TestSamplesOutliveTheGateway(t *testing.T) {
 		value("probe-2", "4", "0.222222222222")
 		for id, want := range map[string]string{"probe-1": "the gateway was killed: there are no measurements from 2000-01-01T00:00:02Z to 2000-01-01T00:00:02Z", "probe-2": ""} {
 			if p, err := h.registry.Probe(id); err != nil || p.Status().Notice != want {
-				t.Errorf("%s says %+v (%v), want %q", id, p.Status(), err, want)
+				t.Errorf("%s has the status %+v (%v), want the notice %q", id, p.Status(), err, want)
 			}
 		}
 		if keys := h.journal.Keys("samples/"); !slices.Equal(keys, []string{"samples/probe-1", "samples/probe-2"}) {
 			t.Errorf("the journal has %q", keys)
 		}
-		// Other statistics keep the values, RESET forgets them; after a kill, too.
+		// A change of statistics keeps the samples, and RESET discards them, also after a kill.
 		h.want(a, `<ctrlreq action="DEACTIVATE"><probe id="probe-1"/><measuring><aggregate function="MAXIMUM"/></measuring></ctrlreq>`, `<probe id="probe-1"/>`)
 		h.want(a, valueIt, `<measurement processId="p_1" value="2"/>`)
 		h.want(a, `<ctrlreq action="RESET"><probe id="probe-2"/></ctrlreq>`, `<probe id="probe-2"/>`)

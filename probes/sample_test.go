@@ -8,14 +8,15 @@ import (
 const sampleIt = `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:sample="1/1000000">
 	<codeRegion from="f.1a2b"/><metric name="WC_TIME"/></instrreq>`
 
-// All executions are counted, however few are timed, and none is lost with the gateway.
+// TestSampledProbeOutlivesTheGateway checks that all executions are counted although few are
+// timed, and that a kill of the gateway loses none.
 func TestSampledProbeOutlivesTheGateway(t *testing.T) {
 	timesOutlive(t, sampleIt, `gateway:count="10" gateway:timed="`)
 }
 
-// What is timed can be changed while it is sampled, but not to nothing.
-func TestSampledProbeDefinedAnew(t *testing.T) {
-	h := newHouse(t)
+// TestSampledProbeRedefined checks that a sampled probe can be redefined, but must measure times.
+func TestSampledProbeRedefined(t *testing.T) {
+	h := newHarness(t)
 	p := h.node.Add(1, []string{"mmul"}, 1)
 	a := h.attach("", 1)
 	h.post(a, sampleIt)

@@ -18,7 +18,7 @@ import (
 	"mirador/sir"
 )
 
-// application is what the targets section of a case describes.
+// application is described by the section targets of a case.
 type application struct {
 	node  translate.Node
 	procs []*process
@@ -30,8 +30,8 @@ type process struct {
 	goroutines []node.GoroutineInfo
 }
 
-// parseTargets reads the targets section: node, process, thread, module and
-// unit lines, each inside the one before it.
+// parseTargets reads the section targets. Its lines begin with node, process, thread, module, unit
+// or goroutine; each belongs to the latest process or module before it.
 func parseTargets(text string) (*application, error) {
 	app := &application{node: translate.Node{Token: "n_1", Name: "here"}}
 	for n, line := range strings.Split(text, "\n") {
@@ -100,7 +100,7 @@ func (p *process) line(f []string) error {
 
 func exits(u sir.Unit) ([]uint64, error) { return u.Exits, nil }
 
-// config is a registry's configuration over an application and a tool.
+// config returns the configuration of a registry with an application and a tool.
 func (app *application) config(tool omis.Tool) probes.Config {
 	return probes.Config{Node: app.node.Name, Monitor: scripted{tool}, Programs: app, Goroutines: app.goroutines}
 }
@@ -123,7 +123,7 @@ func (app *application) Resolver(_ context.Context, pid int) (func(uint64, bool)
 	return func(pc uint64, first bool) string { return fmt.Sprintf("%s+%#x", app.byPID(pid).Name, pc) }, nil
 }
 
-// goroutines lists those of the process, with as many frames as are asked for.
+// goroutines returns the goroutines of a process, with at most depth frames.
 func (app *application) goroutines(_ context.Context, pid, depth int) (list []node.GoroutineInfo, _ error) {
 	for _, g := range app.byPID(pid).goroutines {
 		g.Frames = g.Frames[:min(depth, len(g.Frames))]
@@ -149,8 +149,7 @@ func (app *application) pids() []int {
 	return pids
 }
 
-// reply answers what an application is asked about itself; ok is false for
-// anything else.
+// reply answers requests for information about the application; ok is false for other requests.
 func (app *application) reply(request string) (omis.Reply, bool) {
 	r, err := syntax.Parse(request)
 	if err != nil {
@@ -193,7 +192,7 @@ func (app *application) service(c omis.Call) (omis.ServiceResult, bool) {
 	return nil, false
 }
 
-// processInfo answers what Attach asks of one process, and the pids of all.
+// processInfo answers the requests of Attach about a process, and requests for all pids.
 func (app *application) processInfo(c omis.Call) (omis.ServiceResult, bool) {
 	var rs omis.ServiceResult
 	flags, _ := c.Args[1].Int64()
@@ -226,13 +225,13 @@ type exchange struct {
 	reply   string
 }
 
-// script is a tool that answers by the lines of a case. What an application is
-// asked about itself it answers alone, unless the case is about that.
+// script is a tool that answers with the replies in a case. It answers requests for information
+// about the application itself, unless complete is set.
 type script struct {
 	app *application
 
 	mu       sync.Mutex
-	complete bool // everything is written in the case
+	complete bool // the case has the replies to all requests
 	next     []exchange
 	seen     []exchange
 	missing  []string // requests without a reply
@@ -244,7 +243,7 @@ func (s *script) Request(_ context.Context, request string, _ func(omis.Reply), 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if strings.HasPrefix(request, "thread_reached_addr") && flags&omis.DontReturnOK == 0 {
-		return nil, fmt.Errorf("every hit would be a reply that nobody reads: %s", request)
+		return nil, fmt.Errorf("each hit would cause a reply that no client reads: %s", request)
 	}
 	if !s.complete {
 		if reply, ok := s.app.reply(request); ok {
@@ -265,7 +264,7 @@ func (s *script) Request(_ context.Context, request string, _ func(omis.Reply), 
 
 func (s *script) Finalize() error { return nil }
 
-// play sets what is expected next.
+// play sets the expected requests and their replies.
 func (s *script) play(t *testing.T, text string, complete bool) {
 	t.Helper()
 	s.mu.Lock()
@@ -273,7 +272,7 @@ func (s *script) play(t *testing.T, text string, complete bool) {
 	s.next, s.seen, s.missing, s.complete = parseExchanges(text), nil, nil, complete
 }
 
-// played is what was really exchanged.
+// played returns the actual requests and replies.
 func (s *script) played() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,8 +286,7 @@ func (s *script) played() string {
 	return b.String()
 }
 
-// parseExchanges reads requests at the beginning of lines, with their replies
-// indented below.
+// parseExchanges reads lines with requests, each followed by its reply in indented lines.
 func parseExchanges(text string) []exchange {
 	var xs []exchange
 	for line := range strings.Lines(text) {
@@ -304,7 +302,7 @@ func parseExchanges(text string) []exchange {
 	return xs
 }
 
-// Explain and State say that all requests run by trap.
+// Explain and State report that all requests run by trap.
 func (s *script) Explain(string) (omis.Explanation, error)   { return trapped(), nil }
 func (s *script) State(omis.Token) (omis.Explanation, error) { return trapped(), nil }
 

@@ -13,8 +13,8 @@ import (
 	"mirador/probes/journal"
 )
 
-// records are the keys of the journal's lines, in the order in which they were written.
-func (h *house) records() []string {
+// records returns the keys of the journal's lines, in the order of writing.
+func (h *harness) records() []string {
 	h.Helper()
 	text, err := os.ReadFile(filepath.Join(h.data, journal.File))
 	if err != nil {
@@ -29,11 +29,11 @@ func (h *house) records() []string {
 	return keys
 }
 
-// A request writes what it has changed, and nothing else: among thousands of probes the
-// journal would be all that there is time for.
+// TestJournalOfWhatChanged checks that a request writes only what it has changed. With thousands of
+// probes, writing everything would take all the time.
 func TestJournalOfWhatChanged(t *testing.T) {
 	const ask = `<instrreq activated="true" flush="%t"><codeRegion from="f.1a2b"/><metric name="COUNT"/></instrreq>`
-	h := newEstate(t)
+	h := newPersistentHarness(t)
 	h.node.Add(812, []string{"bin/mmul"}, 812, 813)
 	a := h.attach("", 812)
 	for _, step := range []struct {
@@ -60,9 +60,9 @@ func TestJournalOfWhatChanged(t *testing.T) {
 	}
 }
 
-// A probe whose request fails is not kept, and nothing of it comes back.
-func TestJournalForgetsWhatFailed(t *testing.T) {
-	h := newEstate(t)
+// TestFailedProbeIsNotRestored checks that the journal does not keep a probe whose request fails.
+func TestFailedProbeIsNotRestored(t *testing.T) {
+	h := newPersistentHarness(t)
 	p := h.node.Add(812, []string{"bin/mmul"}, 812, 813)
 	h.placer.Refuse = func(node.Watch) error { return errors.New("not here") }
 	p.Unmapped = []uint64{leave}
@@ -72,6 +72,6 @@ func TestJournalForgetsWhatFailed(t *testing.T) {
 	}
 	next := h.kill()
 	if left := next.registry.Probes(); len(left) > 0 {
-		t.Errorf("%s comes back", left[0].ID())
+		t.Errorf("%s was restored", left[0].ID())
 	}
 }

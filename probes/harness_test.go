@@ -29,8 +29,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(checkAnswers)) }
 
-// answers are those of all tests, with their requests. They are checked in the end: some tests
-// run in a bubble of their own time, where the validator cannot be called.
+// answers collects the answers of all tests, with their requests. checkAnswers checks them after
+// the tests, because the validator, which is in C, cannot be called in a synctest bubble.
 var answers struct {
 	sync.Mutex
 	all []answer
@@ -41,13 +41,13 @@ type answer struct {
 	request, text string
 }
 
-func (h *house) answered(request, text string) {
+func (h *harness) answered(request, text string) {
 	answers.Lock()
 	defer answers.Unlock()
 	answers.all = append(answers.all, answer{h.talk, request, text})
 }
 
-// checkAnswers fails the tests if any answer is not valid.
+// checkAnswers checks all answers, and ends the process with an error if one is invalid.
 func checkAnswers(status int) {
 	for _, a := range answers.all {
 		if err := a.talk.Check("", []byte(a.request), []byte(a.text)); err != nil {
@@ -58,37 +58,37 @@ func checkAnswers(status int) {
 	os.Exit(status)
 }
 
-// The unit of all processes of the fake, and where it is entered and left.
+// The id, entry and exit of the only unit of each process.
 const (
 	unit  = "f.1a2b"
 	entry = 0x401136
 	leave = 0x401190
 )
 
-// house is a registry over the real engine and a node of the fake.
-type house struct {
+// harness connects a registry with the real engine and a fake node.
+type harness struct {
 	testing.TB
 	node          *fake.Node
-	placer        *fake.Placer // nil: the monitor executes everything
+	placer        *fake.Placer // nil: trap is the only placement
 	engine        *engine.Engine
 	journal       *journal.Journal
 	engineRecords *engineRecords
-	spent         func() omis.Spending // nil: what probes cost is not known
-	data          string               // the directory of the journal; "": there is none
+	spent         func() omis.Spending // the cost of all probes; nil: unknown
+	data          string               // the directory of the journal; "": no journal
 	registry      *probes.Registry
 	talk          *conform.Conversation
-	log           bytes.Buffer // to be read when everything is closed
+	log           bytes.Buffer // the log of the registry
 }
 
-func newHouse(t testing.TB) *house {
+func newHarness(t testing.TB) *harness {
 	t.Helper()
-	h := &house{TB: t, node: fake.New("here"), talk: new(conform.Conversation)}
+	h := &harness{TB: t, node: fake.New("here"), talk: new(conform.Conversation)}
 	h.open(h.node)
 	return h
 }
 
-// open starts an engine over a node, and the registry.
-func (h *house) open(node node.Node) {
+// open starts the engine and the registry.
+func (h *harness) open(node node.Node) {
 	t := h.TB
 	t.Helper()
 	e, err := engine.New(node, slog.New(slog.DiscardHandler), pa.New())
@@ -97,7 +97,7 @@ func (h *house) open(node node.Node) {
 	}
 	h.engine = e
 	h.registry = probes.New(probes.Config{
-		Node: "here", Monitor: monitor{h.node, e, h}, Programs: programs{h}, Journal: h.book(),
+		Node: "here", Monitor: monitor{h.node, e, h}, Programs: programs{h}, Journal: h.openJournal(),
 		Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 	})
 	t.Cleanup(func() {
@@ -110,19 +110,19 @@ func (h *house) open(node node.Node) {
 	})
 }
 
-// monitor is the engine, and what the house says of costs.
+// monitor makes tools whose Spent calls the harness.
 type monitor struct {
 	*fake.Node
 	*engine.Engine
-	h *house
+	h *harness
 }
 
 func (m monitor) Tool(name string) (omis.Tool, error) { return tool{m.Engine.Tool(name), m.h}, nil }
 
-// tool is one whose probes cost what the house says.
+// tool is a tool whose Spent calls the harness.
 type tool struct {
 	*engine.Tool
-	h *house
+	h *harness
 }
 
 func (t tool) Spent([]omis.Token) (omis.Spending, error) {
@@ -132,8 +132,8 @@ func (t tool) Spent([]omis.Token) (omis.Spending, error) {
 	return t.h.spent(), nil
 }
 
-// programs are those of the house's processes.
-type programs struct{ h *house }
+// programs implements probes.Programs for the processes of the harness.
+type programs struct{ h *harness }
 
 func (p programs) Name(pid int) string { return p.h.programName(pid) }
 
@@ -145,7 +145,7 @@ func (programs) Resolver(context.Context, int) (func(uint64, bool) string, error
 	return func(uint64, bool) string { return "multiply" }, nil
 }
 
-func (h *house) programName(pid int) string {
+func (h *harness) programName(pid int) string {
 	id, err := h.node.Identify(pid)
 	if err != nil {
 		return ""
@@ -157,12 +157,12 @@ func (h *house) programName(pid int) string {
 	return path.Base(info.Argv[0])
 }
 
-func (h *house) modules() []translate.Module {
+func (h *harness) modules() []translate.Module {
 	u := sir.Unit{ID: unit, Name: "multiply", Symbol: "multiply", Entry: entry, Exits: []uint64{leave}}
 	return []translate.Module{{Path: "bin/mmul", Program: &sir.Program{Path: "bin/mmul", Units: []sir.Unit{u}}, Exits: exits}}
 }
 
-func (h *house) attach(name string, pids ...int) *probes.App {
+func (h *harness) attach(name string, pids ...int) *probes.App {
 	h.Helper()
 	a, err := h.registry.Attach(h.Context(), name, pids)
 	if err != nil {
@@ -171,8 +171,8 @@ func (h *house) attach(name string, pids ...int) *probes.App {
 	return a
 }
 
-// post posts a request and returns the answer on one line.
-func (h *house) post(a *probes.App, request string) string {
+// post sends a request and returns the answer on one line.
+func (h *harness) post(a *probes.App, request string) string {
 	h.Helper()
 	doc, err := mir.Decoder{Limits: mir.RequestLimits()}.DecodeRequest([]byte(request))
 	if err != nil {
@@ -200,15 +200,15 @@ func line(t testing.TB, doc mir.Document) string {
 	return strings.TrimSpace(string(text))
 }
 
-// want posts a request and compares the answer.
-func (h *house) want(a *probes.App, request, answer string) {
+// want sends a request and compares the answer.
+func (h *harness) want(a *probes.App, request, answer string) {
 	h.Helper()
 	if got := h.post(a, request); got != answer {
 		h.Errorf("%s\n got %s\nwant %s", request, got, answer)
 	}
 }
 
-// execute lets a thread execute the unit.
+// execute makes a thread execute the unit.
 func execute(p *fake.Process, tid int) {
 	p.Reach(tid, entry, 0x7ffc1000)
 	p.Reach(tid, leave, 0x7ffc1000)
