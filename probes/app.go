@@ -36,6 +36,12 @@ type App struct {
 	released bool
 }
 
+func newApp(name string, r *Registry) *App {
+	a := &App{name: name, registry: r}
+	a.forks.app = a
+	return a
+}
+
 // Name returns the application's name.
 func (a *App) Name() string { return a.name }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mirador/mir"
+	"mirador/mir/translate"
 )
 
 // control executes a control request (MIR 5). VALUE does not wait for changes. The other actions
@@ -39,7 +40,7 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 		return measurement(a.values(ctx, found))
 	}
 	done, err := a.act(ctx, r, found)
-	if err := errors.Join(err, a.watchForks(ctx), a.writeDown()); err != nil {
+	if err := errors.Join(err, a.forks.watch(ctx), a.writeDown()); err != nil {
 		return nil, err
 	}
 	return done, nil
@@ -75,9 +76,9 @@ func (a *App) act(ctx context.Context, r *mir.ControlRequest, found []addressed)
 		switch {
 		case redefines(r):
 		case r.Action == mir.Activate:
-			a.enableAtOnce(ctx, inState(found, Inactive))
+			a.together(ctx, inState(found, Inactive), translate.Enable)
 		case r.Action == mir.Deactivate:
-			a.disableAtOnce(ctx, inState(found, Active))
+			a.together(ctx, inState(found, Active), translate.Disable)
 		}
 		for _, p := range found {
 			errs = append(errs, p.blame(p.obey(ctx, r))...)

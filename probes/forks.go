@@ -22,6 +22,7 @@ const (
 
 // forks is the state of following forks. The lock op of the application guards it.
 type forks struct {
+	app      *App
 	followed bool
 	taken    int                       // forked processes that joined
 	requests map[omis.Token]omis.Token // conditional requests for forks, by process
@@ -41,28 +42,28 @@ func (a *App) Follow(ctx context.Context) error {
 	if err := a.writeSelf(); err != nil {
 		return err
 	}
-	return a.watchForks(ctx)
+	return a.forks.watch(ctx)
 }
 
-// watchForks watches the forks of every living process if a probe needs them, otherwise of none.
-// The caller holds op.
-func (a *App) watchForks(ctx context.Context) error {
-	if !a.forks.followed {
+// watch watches the forks of every living process if a probe needs them, otherwise of none. The
+// caller holds op.
+func (f *forks) watch(ctx context.Context) error {
+	if !f.followed {
 		return nil
 	}
-	needed := a.forks.taken < mostForked && slices.ContainsFunc(a.Probes(), (*Probe).measuresAll)
-	for _, p := range a.processes.list() {
-		request, watched := a.forks.requests[p.Token]
+	needed := f.taken < mostForked && slices.ContainsFunc(f.app.Probes(), (*Probe).measuresAll)
+	for _, p := range f.app.processes.list() {
+		request, watched := f.requests[p.Token]
 		switch {
 		case p.Gone:
-			delete(a.forks.requests, p.Token) // the monitor deleted the request with the process
+			delete(f.requests, p.Token) // the monitor deleted the request with the process
 		case needed && !watched:
-			if err := a.watchForksOf(ctx, p.Token); err != nil {
+			if err := f.watchProcess(ctx, p.Token); err != nil {
 				return err
 			}
 		case !needed && watched:
-			delete(a.forks.requests, p.Token)
-			if err := a.tool.do(ctx, fmt.Sprintf(": csr_delete([%s])", request)); err != nil {
+			delete(f.requests, p.Token)
+			if err := f.app.tool.do(ctx, fmt.Sprintf(": csr_delete([%s])", request)); err != nil {
 				return err
 			}
 		}
@@ -76,39 +77,39 @@ func (p *Probe) measuresAll() bool {
 	return state != Removed && w != nil && w.plan.Open() && w.plan.OnRegion()
 }
 
-// watchForksOf watches the forks of a process. The new process is suspended before its first
+// watchProcess watches the forks of a process. The new process is suspended before its first
 // instruction.
-func (a *App) watchForksOf(ctx context.Context, process omis.Token) error {
+func (f *forks) watchProcess(ctx context.Context, process omis.Token) error {
 	request := fmt.Sprintf("thread_creates_proc([%s]) : proc_attach([$new_proc]) thread_suspend([$new_proc]) print([$new_proc])", process)
-	csr, err := a.tool.define(ctx, request, a.forked, 0)
+	csr, err := f.app.tool.define(ctx, request, f.occurred, 0)
 	if err != nil {
 		return err
 	}
-	if a.forks.requests == nil {
-		a.forks.requests = make(map[omis.Token]omis.Token)
+	if f.requests == nil {
+		f.requests = make(map[omis.Token]omis.Token)
 	}
-	a.forks.requests[process] = csr
-	return a.tool.do(ctx, fmt.Sprintf(": csr_enable([%s])", csr))
+	f.requests[process] = csr
+	return f.app.tool.do(ctx, fmt.Sprintf(": csr_enable([%s])", csr))
 }
 
-// forked receives the reply about a new process. It starts a goroutine, because the monitor
+// occurred receives the reply about a new process. It starts a goroutine, because the monitor
 // waits for it.
-func (a *App) forked(r omis.Reply) {
+func (f *forks) occurred(r omis.Reply) {
 	if len(r) < 4 || len(r[0]) == 0 || r[0][0].Status != omis.CSRTriggered {
 		return
 	}
 	for _, result := range r[3] { // of print
 		for _, v := range result.Values {
 			for _, token := range v.List {
-				go a.takeIn(token.Token())
+				go f.takeIn(token.Token())
 			}
 		}
 	}
 }
 
 // takeIn adds a forked process, installs the probes in it and resumes it.
-func (a *App) takeIn(process omis.Token) {
-	ctx := context.Background()
+func (f *forks) takeIn(process omis.Token) {
+	ctx, a := context.Background(), f.app
 	log := a.registry.config.Log.With("app", a.name, "process", process)
 	resume := sync.OnceFunc(func() {
 		if a.usable() != nil {
@@ -132,11 +133,11 @@ func (a *App) takeIn(process omis.Token) {
 		log.Warn("cannot add a forked process", "error", err)
 		return
 	}
-	if a.forks.taken++; a.forks.taken == mostForked {
+	if f.taken++; f.taken == mostForked {
 		log.Warn("the application follows no more forks: it has added as many forked processes as it can", "processes", mostForked)
 	}
 	a.follow(ctx, process)
-	if err := a.watchForks(ctx); err != nil {
+	if err := f.watch(ctx); err != nil {
 		log.Warn("cannot follow the forks of a forked process", "error", err)
 	}
 	if err := a.writeSelf(); err != nil {

@@ -46,7 +46,7 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 	var earlier Errors
 	if r.Flush {
 		earlier, err = a.flush(ctx, p, plan)
-		if err = errors.Join(err, a.watchForks(ctx)); err != nil {
+		if err = errors.Join(err, a.forks.watch(ctx)); err != nil {
 			return nil, errors.Join(err, a.writeDown())
 		}
 	}
@@ -107,7 +107,7 @@ func (a *App) settings(ctx context.Context, r *mir.InstrRequest) error {
 	}
 	if r.Flush {
 		earlier, _ := a.flush(ctx, nil, nil)
-		return errors.Join(collected(earlier), a.watchForks(ctx), a.writeDown())
+		return errors.Join(collected(earlier), a.forks.watch(ctx), a.writeDown())
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (a *App) settle(ctx context.Context, p *Probe, plan *translate.Plan, refuse
 // nothing remains in the monitor.
 func (a *App) start(ctx context.Context, list []*Probe) iter.Seq2[*Probe, error] {
 	list = slices.DeleteFunc(list, func(p *Probe) bool { return !p.isArmed() })
-	a.enableAtOnce(ctx, list)
+	a.together(ctx, list, translate.Enable)
 	return func(yield func(*Probe, error) bool) {
 		for _, p := range list {
 			_, w := p.now()
@@ -239,9 +239,10 @@ func (a *App) start(ctx context.Context, list []*Probe) iter.Seq2[*Probe, error]
 	}
 }
 
-// enableAtOnce enables the requests of several probes in one request, which is much faster than
-// one after the other. It ignores errors: activating the failed probe reports them again.
-func (a *App) enableAtOnce(ctx context.Context, list []*Probe) {
+// together sends one request about the conditional requests of several probes, which is much
+// faster than one request for each. It ignores errors: the single probe's change, which comes
+// next, reports them again.
+func (a *App) together(ctx context.Context, list []*Probe, request func([]omis.Token) string) {
 	if len(list) < 2 {
 		return
 	}
@@ -250,21 +251,7 @@ func (a *App) enableAtOnce(ctx context.Context, list []*Probe) {
 		_, w := p.now()
 		requests = append(requests, w.handles.Requests...)
 	}
-	_ = a.tool.do(ctx, translate.Enable(requests))
-}
-
-// disableAtOnce disables the requests of several probes in one request, as enableAtOnce enables
-// them.
-func (a *App) disableAtOnce(ctx context.Context, list []*Probe) {
-	if len(list) < 2 {
-		return
-	}
-	var requests []omis.Token
-	for _, p := range list {
-		_, w := p.now()
-		requests = append(requests, w.handles.Requests...)
-	}
-	_ = a.tool.do(ctx, translate.Disable(requests))
+	_ = a.tool.do(ctx, request(requests))
 }
 
 // fail records that a probe could not be installed.

@@ -186,10 +186,3 @@ func (a *App) kill(ctx context.Context) error {
 	}
 	return a.tool.do(ctx, ": proc_send_signal(["+strings.Join(ts, ",")+"],9)")
 }
-
-// These serve Restore.
-func (a *App) list(p Process) { a.processes.add(p) }
-
-func (a *App) create(ctx context.Context, service string, args ...omis.Value) (omis.Token, error) {
-	return a.tool.create(ctx, service, args...)
-}

@@ -139,7 +139,7 @@ func (r *Registry) open(name, program string) (a *App, made bool, err error) {
 	if a := r.apps[name]; a != nil {
 		return a, false, nil
 	}
-	a = &App{name: name, registry: r}
+	a = newApp(name, r)
 	r.apps[name] = a
 	return a, true, nil
 }

@@ -88,7 +88,7 @@ func (r *Registry) restoreApp(ctx context.Context, name string, left []probeReco
 	if !r.recollect(appPrefix+name, &rec) {
 		return nil
 	}
-	a := &App{name: name, registry: r}
+	a := newApp(name, r)
 	r.mu.Lock()
 	r.apps[name] = a
 	r.mu.Unlock()
@@ -109,7 +109,7 @@ func (r *Registry) restoreApp(ctx context.Context, name string, left []probeReco
 		a.restoreProbe(ctx, p, why)
 	}
 	a.forks.followed = rec.Follow
-	if err := a.watchForks(ctx); err != nil {
+	if err := a.forks.watch(ctx); err != nil {
 		r.config.Log.Warn("cannot follow the forks of an application", "app", name, "error", err)
 	}
 	return a.writeDown()
@@ -124,7 +124,7 @@ func (a *App) readmit(ctx context.Context, left []Process) (why error) {
 			why = err
 			log.Warn("a process of a former gateway does not come back", "app", a.name, "process", p.Token, "pid", p.PID, "error", err)
 			p.Gone = true
-			a.list(p)
+			a.processes.add(p)
 		}
 	}
 	if a.State() == Running {
@@ -145,7 +145,7 @@ func (a *App) reattach(ctx context.Context, p Process) error {
 	if err != nil {
 		return err
 	}
-	token, err := a.create(ctx, "proc_attach3", omis.Tokens(node), omis.Int(int64(p.PID)), omis.String(""))
+	token, err := a.tool.create(ctx, "proc_attach3", omis.Tokens(node), omis.Int(int64(p.PID)), omis.String(""))
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
@@ -36,31 +35,4 @@ func ofMIR() []string {
 		"NON_FINALIZED_OBJECTS", "DAEMON_THREAD_COUNT", "THREAD_WAITED_COUNT", "THREAD_WAITED_TIME",
 		"NET_BYTES_SEND", "NET_BLOCKED_SEND", "NET_BYTES_RECV", "NET_BLOCKED_RECV", "NET_INIT", "NET_END",
 	}
-}
-
-// nearMetrics suggests up to three metrics with similar names.
-func nearMetrics(name string) string {
-	type candidate struct {
-		name string
-		far  int
-	}
-	var near []candidate
-	for _, m := range Catalog() {
-		far := distance(strings.ToUpper(name), m.Name)
-		if len(name) > 2 && strings.HasPrefix(m.Name, strings.ToUpper(name)) {
-			far = min(far, 1)
-		}
-		if c := (candidate{m.Name, far}); far <= 1+len(name)/3 && !slices.Contains(near, c) {
-			near = append(near, c)
-		}
-	}
-	if len(near) == 0 {
-		return ""
-	}
-	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.far, b.far) })
-	var names []string
-	for _, c := range near[:min(3, len(near))] {
-		names = append(names, c.name)
-	}
-	return "; did you mean " + strings.Join(names, " or ") + "?"
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mirador/omis"
+	"mirador/omis/syntax"
 )
 
 // Table has the services of the basic specification, or of one extension.
@@ -141,35 +142,10 @@ func (c *Catalog) RoleOf(r *omis.Request) Role {
 func (c *Catalog) Nearest(name string) string {
 	best, bestDistance := "", len(name)/3+2
 	for other := range c.services {
-		d := distance(name, other, bestDistance)
+		d := syntax.Distance(name, other, bestDistance)
 		if d < bestDistance || d == bestDistance && best != "" && other < best {
 			best, bestDistance = other, d
 		}
 	}
 	return best
-}
-
-// distance returns the Levenshtein distance of two names, or a number above limit if the
-// distance exceeds it.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) > limit || len(b)-len(a) > limit {
-		return limit + 1
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
