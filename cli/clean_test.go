@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/place/kernel/pins"
+	"mirador/omis/place/kernel/persist"
 )
 
 // aloneEnv has TestDoctorCleansAll run in mounts of its own.
@@ -53,7 +53,7 @@ func TestDoctorCleansAll(t *testing.T) {
 			t.Fatalf("program %d has no probe of the gateway that was killed", i)
 		}
 	}
-	if n := len(pins.All()); n != 4 {
+	if n := len(persist.All()); n != 4 {
 		t.Fatalf("%d folders, want 4", n)
 	}
 
@@ -66,7 +66,7 @@ func TestDoctorCleansAll(t *testing.T) {
 			t.Errorf("program %d still has the probe of a gateway that was killed", i)
 		}
 	}
-	if n := len(pins.All()); n != 1 {
+	if n := len(persist.All()); n != 1 {
 		t.Errorf("%d folders, want that of the gateway that lives", n)
 	}
 	living.tally.says("go")

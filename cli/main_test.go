@@ -23,7 +23,7 @@ import (
 
 	"mirador/examples/targets"
 	"mirador/mir/conform"
-	"mirador/omis/place/kernel/pins"
+	"mirador/omis/place/kernel/persist"
 )
 
 // program is the real mirador: the monitor starts itself again as its warden, and
@@ -132,7 +132,7 @@ func (s *served) begin(t *testing.T) io.Reader {
 // clean removes what a gateway has left in the kernel that the test has killed.
 func (s *served) clean(t *testing.T) {
 	t.Helper()
-	f, err := pins.Of(s.data())
+	f, err := persist.Of(s.data())
 	if err == nil {
 		err = f.Clear(link.Link.Close)
 	}

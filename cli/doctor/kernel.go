@@ -16,7 +16,7 @@ import (
 	"mirador/omis/host/uprobe"
 	"mirador/omis/place/clock"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/kernel/pins"
+	"mirador/omis/place/kernel/persist"
 )
 
 // needBPF says what programs in the kernel take.
@@ -167,7 +167,7 @@ func clockFinding(c clock.Clock, err error) finding {
 // outliving tells whether what stands in the kernel may stay there when a gateway is
 // killed.
 func outliving(context.Context) finding {
-	if err := pins.Mount(); err != nil {
+	if err := persist.Mount(); err != nil {
 		return missing(firstLine(err), "mount -t bpf bpf /sys/fs/bpf; until then probes end with a gateway that is killed")
 	}
 	return fine("a gateway that was killed finds its probes again, with every count")

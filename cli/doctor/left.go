@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/kernel/pins"
+	"mirador/omis/place/kernel/persist"
 	"mirador/omis/place/kernel/registrar"
 	"mirador/probes/journal"
 )
@@ -35,11 +35,11 @@ func left(context.Context) finding {
 }
 
 // abandoned are the folders of data directories that no gateway uses.
-func abandoned() []*pins.Folder {
-	var list []*pins.Folder
-	for _, f := range pins.All() {
+func abandoned() []*persist.Folder {
+	var list []*persist.Folder
+	for _, f := range persist.All() {
 		// One of that name may be another directory by now.
-		same, err := pins.Of(f.Data())
+		same, err := persist.Of(f.Data())
 		if err != nil || *same != *f || !journal.Held(f.Data()) {
 			list = append(list, f)
 		}
@@ -91,8 +91,8 @@ const settled = time.Minute
 // Sweep removes what no gateway will take over: objects of killed gateways whose data
 // directories do not exist any more. It returns these directories.
 func Sweep(command []string) ([]string, error) {
-	var lost []*pins.Folder
-	for _, f := range pins.All() {
+	var lost []*persist.Folder
+	for _, f := range persist.All() {
 		if f.IsLost(settled) {
 			lost = append(lost, f)
 		}
@@ -101,7 +101,7 @@ func Sweep(command []string) ([]string, error) {
 }
 
 // remove removes folders and what is in them. It returns their data directories.
-func remove(list []*pins.Folder, command []string) (of []string, err error) {
+func remove(list []*persist.Folder, command []string) (of []string, err error) {
 	if len(list) == 0 {
 		return nil, nil
 	}

@@ -13,17 +13,17 @@ import (
 	"github.com/cilium/ebpf/link"
 
 	"mirador/omis/host/proc"
-	"mirador/omis/place/kernel/pins"
+	"mirador/omis/place/kernel/persist"
 )
 
 // pinned makes an object in the kernel that belongs to a new data directory.
-func pinned(t *testing.T) (data string, f *pins.Folder) {
+func pinned(t *testing.T) (data string, f *persist.Folder) {
 	t.Helper()
 	data = filepath.Join(t.TempDir(), "data")
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	f, err := pins.Open(data)
+	f, err := persist.Open(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestSweepRemovesWhatNobodyCanTakeOver(t *testing.T) {
 	if !lost.IsLost(0) {
 		t.Error("the folder of a gateway that has ended does not count as lost")
 	}
-	if of, err := remove([]*pins.Folder{lost}, nil); err != nil || len(of) != 1 || of[0] != gone {
+	if of, err := remove([]*persist.Folder{lost}, nil); err != nil || len(of) != 1 || of[0] != gone {
 		t.Errorf("%q, %v", of, err)
 	}
 	if lost.Has("words") || !kept.Has("words") {
@@ -110,7 +110,7 @@ func TestLeftNamesADirectoryOnce(t *testing.T) {
 		if err := os.Mkdir(data, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		f, err := pins.Open(data)
+		f, err := persist.Open(data)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,9 +11,10 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/place/kernel/persist"
 )
 
-// oneRecord is a book with the record of a registrar.
+// oneRecord is a journal with the record of a registrar.
 type oneRecord struct{ id omis.ProcID }
 
 func (oneRecord) Keys(string) []string    { return nil }
@@ -22,13 +23,13 @@ func (oneRecord) Delete(key string) error { return nil }
 
 func (b oneRecord) Get(key string, value any) (bool, error) {
 	text, err := json.Marshal(b.id)
-	if err != nil || key != registrarKey {
+	if err != nil || key != persist.RegistrarKey {
 		return false, err
 	}
 	return true, json.Unmarshal(text, value)
 }
 
-// A registrar that does not end is named before the monitor goes on without it.
+// A registrar that does not end is reported before the monitor goes on without it.
 func TestRegistrarThatDoesNotEndIsNamed(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {

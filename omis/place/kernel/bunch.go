@@ -17,24 +17,23 @@ import (
 	"mirador/omis/program"
 )
 
-// bunch is placed programs of one shape, at addresses of one file, whose uprobes are set
-// and taken out together: by one link.
+// bunch is a group of placed programs of one shape at addresses of one file. One link sets and removes
+// all of their uprobes.
 type bunch struct {
-	placer  *Placer
+	uprobes *uprobes
 	target  *target
 	shape   *shape
 	path    string
 	serial  uint32
-	link    link.Link
+	link    link.Link // nil: not set
 	members []*placed
 }
 
-// mostOfBunch bounds how many are in a bunch: where some are taken away, the others are
-// set anew.
+// mostOfBunch is the most members of a bunch. To remove some of them, all others are set again.
 const mostOfBunch = 1000
 
-// bunches groups programs that are about to be placed. The caller holds Placer.mu.
-func (p *Placer) bunches(list []*placed) []*bunch {
+// group divides programs into bunches. The caller holds memory.mu.
+func (u *uprobes) group(list []*placed) []*bunch {
 	type alike struct {
 		shape *shape
 		path  string
@@ -46,7 +45,7 @@ func (p *Placer) bunches(list []*placed) []*bunch {
 		key := alike{pl.shape, pl.site.path, pl.lasts}
 		b := growing[key]
 		if b == nil || len(b.members) == mostOfBunch {
-			b = p.newBunch(pl)
+			b = u.newBunch(pl)
 			growing[key], all = b, append(all, b)
 		}
 		b.members = append(b.members, pl)
@@ -54,17 +53,17 @@ func (p *Placer) bunches(list []*placed) []*bunch {
 	return all
 }
 
-func (p *Placer) newBunch(like *placed) *bunch {
-	p.serial++
-	return &bunch{placer: p, target: like.target, shape: like.shape, path: like.site.path, serial: p.serial}
+func (u *uprobes) newBunch(like *placed) *bunch {
+	u.serial++
+	return &bunch{uprobes: u, target: like.target, shape: like.shape, path: like.site.path, serial: u.serial}
 }
 
-// attach sets the uprobes. One that the kernel does not set fails all: then halves are
-// tried. It returns the bunches that stand. The caller holds Placer.planting.
+// attach sets the uprobes, and returns the bunches that were set. If the kernel refuses one uprobe, it
+// refuses the link; attach then tries both halves of the bunch. The caller holds uprobes.planting.
 func (b *bunch) attach() []*bunch {
 	err := b.set()
 	if err == nil {
-		b.bequeath(0)
+		b.uprobes.keeper.keepBunch(b, 0)
 		return []*bunch{b}
 	}
 	if len(b.members) == 1 {
@@ -75,9 +74,9 @@ func (b *bunch) attach() []*bunch {
 }
 
 func (b *bunch) split(from, to int) *bunch {
-	b.placer.mu.Lock()
-	defer b.placer.mu.Unlock()
-	part := b.placer.newBunch(b.members[from])
+	b.uprobes.memory.mu.Lock()
+	defer b.uprobes.memory.mu.Unlock()
+	part := b.uprobes.newBunch(b.members[from])
 	part.members = b.members[from:to:to]
 	return part
 }
@@ -89,16 +88,16 @@ func (b *bunch) set() error {
 		u.Offsets = append(u.Offsets, pl.site.offset)
 		u.Cookies = append(u.Cookies, uint64(b.serial)<<32|uint64(pl.spot))
 	}
-	b.changing()
-	defer b.changed()
+	b.beginChange()
+	defer b.endChange()
 	var err error
-	b.link, err = b.placer.uprobes.Set(u)
+	b.link, err = b.uprobes.client.Set(u)
 	return err
 }
 
-// unplanted says why there is no uprobe.
+// unplanted explains why the kernel refused a uprobe.
 func unplanted(err error, s site) string {
-	const notSupported = unix.Errno(524) // ENOTSUPP, which never was meant for user space
+	const notSupported = unix.Errno(524) // ENOTSUPP, an error that only the kernel itself should see
 	switch {
 	case errors.Is(err, ebpf.ErrNotSupported):
 		return "this kernel sets no uprobes for a process by eBPF (it takes Linux 6.6)"
@@ -110,12 +109,14 @@ func unplanted(err error, s site) string {
 	return fmt.Sprintf("no uprobe in %s: %v", s.file, err)
 }
 
-// without sets the uprobes of those anew that stay, and has the new link take over: all
-// hits are counted, each by one of the two. The caller holds Placer.planting.
+// without removes some members: it sets the uprobes of the other members by a new link, which replaces
+// the old one. Each hit meanwhile is counted by one of the two links. The caller holds
+// uprobes.planting.
 func (b *bunch) without(gone map[*placed]bool) error {
-	b.placer.mu.Lock()
-	next := b.placer.newBunch(b.members[0])
-	b.placer.mu.Unlock()
+	mu := &b.uprobes.memory.mu
+	mu.Lock()
+	next := b.uprobes.newBunch(b.members[0])
+	mu.Unlock()
 	for _, pl := range b.members {
 		if !gone[pl] {
 			next.members = append(next.members, pl)
@@ -127,34 +128,47 @@ func (b *bunch) without(gone map[*placed]bool) error {
 	if err := next.set(); err != nil {
 		return fmt.Errorf("uprobes stand on that should not: %w", err)
 	}
-	next.bequeath(b.serial)
+	b.uprobes.keeper.keepBunch(next, b.serial)
 	next.counts(b.serial)
 	err := b.leave()
 	next.counts(0)
 	return err
 }
 
-// leave is close, of one whose placer goes on with others.
+// leave removes the uprobes while the monitor goes on.
 func (b *bunch) leave() error {
-	b.placer.mu.Lock()
+	b.uprobes.memory.mu.Lock()
 	gone := b.gone()
-	b.placer.mu.Unlock()
+	b.uprobes.memory.mu.Unlock()
 	return b.close(gone)
 }
 
-// counts has the hits of a bunch count from now on, in place of those of a former one
-// while that still stands.
+// close removes the uprobes. gone lists the addresses that have no uprobe of ours afterwards.
+func (b *bunch) close(gone *change) error {
+	if b.link == nil {
+		return nil
+	}
+	b.beginChange()
+	defer func() {
+		b.endChange()
+		b.link = nil
+	}()
+	return errors.Join(b.uprobes.keeper.unkeepBunch(b), b.takeOut(gone))
+}
+
+// counts has the hits of the bunch count from now on, instead of those of the former bunch (0: none),
+// whose uprobes may still be set.
 func (b *bunch) counts(former uint32) {
-	b.placer.mu.Lock()
-	defer b.placer.mu.Unlock()
+	b.uprobes.memory.mu.Lock()
+	defer b.uprobes.memory.mu.Unlock()
 	for _, pl := range b.members {
 		pl.bunch, pl.former = b, former
 		pl.tell()
 	}
 }
 
-// remove takes programs out, of all bunches at the same time: the kernel waits until
-// nobody is in them. The caller holds Placer.planting.
+// remove removes programs of several bunches concurrently, because each removal waits until no thread
+// runs the program. The caller holds uprobes.planting.
 func remove(list []*placed) error {
 	gone := make(map[*placed]bool)
 	var bunches []*bunch

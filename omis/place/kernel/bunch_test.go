@@ -11,8 +11,8 @@ import (
 	"mirador/omis/program"
 )
 
-// What is taken out of a bunch goes, and the others count on without losing a hit or
-// counting one twice: they are set anew while threads run into them.
+// Some programs of a bunch are removed while threads run into all of them. The others count each hit
+// exactly once, although their uprobes are set again.
 func TestPartOfABunch(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	before := g.Code(g.Func["nap"], g.Size["nap"])

@@ -17,8 +17,7 @@ import (
 	"mirador/omis/program"
 )
 
-// straceCounts are the system calls that strace counts while the program does some
-// lines and ends.
+// straceCounts returns the system calls that strace counts while the program executes some lines and ends.
 func straceCounts(t *testing.T, program string, lines ...string) map[string]string {
 	t.Helper()
 	cmd := exec.Command("strace", "-f", "-c", "-U", "calls,name", program)
@@ -55,7 +54,7 @@ func TestCallsAgreeWithStrace(t *testing.T) {
 			sum, ended = sum+w.Count, ended+w.Intervals
 		}
 		if name == "getppid" {
-			sum, ended = sum+5, ended+5 // those of the child, which strace follows
+			sum, ended = sum+5, ended+5 // of the child, which strace follows
 		}
 		if fmt.Sprint(sum) != want[name] || ended != sum {
 			t.Errorf("%s: %d started, %d ended, strace counts %q", name, sum, ended, want[name])
@@ -63,7 +62,7 @@ func TestCallsAgreeWithStrace(t *testing.T) {
 	}
 }
 
-// All system calls are those by name, together.
+// A counter of all system calls is the sum of the counters of each call.
 func TestAllCalls(t *testing.T) {
 	r := newRig(t, kernel.Name, rig.Start(t, rig.Caller(t)))
 	for _, name := range []string{"", "getppid", "read", "write", "clone3"} {
@@ -72,7 +71,7 @@ func TestAllCalls(t *testing.T) {
 	r.Enable()
 	r.Target.Do("call 1000")
 	r.Target.Do("call 1")
-	// The read of the first line had begun before; that of the next one waits.
+	// The read of the first line had begun before; that of the next line waits.
 	for region, want := range []string{"1×1005/1004/0", "1×1001/1001/0", "1×2/1/0", "1×2/2/0", ""} {
 		got := rig.Summary(r.Rows(region + 1))
 		for late := time.Now().Add(30 * time.Second); got != want && time.Now().Before(late); got = rig.Summary(r.Rows(region + 1)) {
@@ -84,7 +83,7 @@ func TestAllCalls(t *testing.T) {
 	}
 }
 
-// A request that the monitor has to execute and one that it has not are both right.
+// Requests that the monitor executes and requests that run in the kernel count the same.
 func TestCallsBesideTheMonitor(t *testing.T) {
 	r := newRig(t, kernel.Name, rig.Start(t, rig.Caller(t)))
 	r.Call("getppid", "[]")
@@ -106,7 +105,7 @@ func TestCallsBesideTheMonitor(t *testing.T) {
 	}
 }
 
-// Where threads make system calls for the monitor, the monitor counts itself.
+// If threads make system calls for the monitor, the monitor counts itself.
 func TestCallsOfTheMonitor(t *testing.T) {
 	r := newRig(t, kernel.Name, rig.Start(t, rig.Caller(t)))
 	r.Call("futex", "[]")
@@ -127,7 +126,7 @@ func TestCallsOfTheMonitor(t *testing.T) {
 	}
 }
 
-// What a system call took is what passed, stops and handlers included.
+// The duration of a system call includes stops and signal handlers.
 func TestCallTimes(t *testing.T) {
 	r := newRig(t, kernel.Name, rig.Start(t, rig.Caller(t)))
 	r.Call("readv", "[]")
@@ -141,8 +140,7 @@ func TestCallTimes(t *testing.T) {
 	}
 }
 
-// Calls that threads make for the monitor are none of the program's: here it plants a
-// breakpoint, behind the engine's back.
+// Calls that threads make for the monitor do not count. Here the test sets a breakpoint without the engine.
 func TestMarkedCalls(t *testing.T) {
 	g, p := rig.Start(t, rig.Caller(t)), newPlacer(t)
 	n, err := linux.Open(linux.Config{Name: "here", Ptrace: true})

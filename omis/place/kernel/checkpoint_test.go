@@ -18,8 +18,8 @@ import (
 	"mirador/omis/place/kernel"
 )
 
-// criuForTests returns the path of the CRIU that scripts/criu has made sure of. Where the
-// script could not get one, no file has this path, and requests to save are refused.
+// criuForTests returns the path of the CRIU that scripts/criu has installed. If the script could not
+// install one, no file has this path, and requests to save are refused.
 func criuForTests(t *testing.T) string {
 	t.Helper()
 	beside, err := filepath.Abs("../../../bin/criu")
@@ -38,13 +38,12 @@ func criuForTests(t *testing.T) string {
 	return beside
 }
 
-// A process is saved again and again while a thread calls what is counted in the
-// kernel: no call is missed and none counted twice, and the kernel counts on. So it is
-// where CRIU cannot save the process.
+// A process is saved again and again while a thread calls what is counted in the kernel. Each call counts
+// once, and the kernel continues to count, even if CRIU cannot save the process.
 func TestSavedWhileCounting(t *testing.T) {
 	for _, try := range []struct {
 		name string
-		why  string // it is not saved; "": it is
+		why  string // why it is not saved; "": it is
 	}{
 		{"pad_push", ""},
 		{"pad_sub", "has a page of the kernel's for them, which CRIU cannot save"},
@@ -75,7 +74,7 @@ func TestSavedWhileCounting(t *testing.T) {
 				said := reply.Err()
 				switch {
 				case said != nil && strings.Contains(said.Error(), omis.UnsupportedService.String()):
-					t.Attr("untested", said.Error()) // no CRIU saves anything here
+					t.Attr("untested", said.Error()) // CRIU does not work here
 				case try.why == "" && said != nil, try.why != "" && (said == nil || !strings.Contains(said.Error(), try.why)):
 					t.Errorf("the reply to the checkpoint is %v, want %q", said, try.why)
 				}

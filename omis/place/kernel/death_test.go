@@ -23,14 +23,14 @@ import (
 	"mirador/omis/program"
 )
 
-// monitorEnv makes the test binary a monitor that measures until it is killed: the
-// requests it sends.
+// monitorEnv makes the test binary a monitor that measures until it is killed. Its value is the requests
+// that the monitor sends.
 const monitorEnv = "MIRADOR_TEST_MONITOR"
 
 // asRegistrar is the argument that makes the test binary a registrar.
 const asRegistrar = "registrar"
 
-// registrarCommand is the same program under the same name, which its threads have too.
+// registrarCommand starts the test binary as a registrar, under the name of this process.
 func registrarCommand() []string {
 	self, err := os.Executable()
 	if err != nil {
@@ -77,11 +77,11 @@ func isMonitor() bool {
 	return true
 }
 
-// kills is how many monitors are killed.
+// kills is the number of monitors that are killed.
 const kills = 12
 
-// A monitor that is killed at whatever moment leaves a target that goes on with right
-// results, in code that is what it was as soon as the registrar has ended.
+// Monitors are killed at random moments. The target continues with correct results, and when the registrar
+// has ended its code is the original.
 func TestMonitorsDeath(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	g.Do("forever")
@@ -106,7 +106,7 @@ func TestMonitorsDeath(t *testing.T) {
 	}
 }
 
-// The same of system calls, one of which waits when the monitor is killed.
+// The same for system calls, one of which waits when the monitor is killed.
 func TestMonitorsDeathAtCalls(t *testing.T) {
 	g := rig.Start(t, rig.Caller(t))
 	g.Do("forever")
@@ -129,7 +129,7 @@ func TestMonitorsDeathAtCalls(t *testing.T) {
 	}
 }
 
-// killMonitor starts a monitor and kills it, some time after it measures or, maybe,
+// killMonitor starts a monitor and kills it: some time after it has begun to measure, or, unless measuring,
 // before.
 func killMonitor(t *testing.T, requests []string, measuring bool) {
 	t.Helper()

@@ -1,38 +1,41 @@
-// Package kernel is the placement "kernel": programs that count and measure time run
-// as eBPF programs at uprobes (program.Placer). The thread is not held and nobody is
-// woken up; a hit costs two thirds of a microsecond where the kernel emulates the
-// instruction that the uprobe displaces, and several times as much where it has to
-// step over it. At events of the kernel itself, system calls and scheduling, they run
-// as programs at its tracepoints.
+// Package kernel is the placement "kernel": programs that count and measure time run as eBPF programs in
+// the kernel (program.Placer). At an address of a process they run at a uprobe, at system calls and
+// scheduling events they run at tracepoints. The thread is not held, and no other process runs. A hit of
+// a uprobe costs two thirds of a microsecond if the kernel emulates the instruction there, and about ten
+// times as much if it has to single-step the thread.
 //
 // # What a program consists of
 //
-// All that do the same share one program of the kernel, its shape. What is different is
-// in spots, of a slab of memory that the monitor shares with its programs; the cookie of
-// a uprobe leads to its spot. Up to a thousand uprobes are set and taken out by one link,
-// as a bunch. Where some of a bunch are taken out, the others are set anew.
+// Package code assembles the eBPF programs and describes the memory that they work on. This package
+// makes that memory (memory.go): a slab with the parameters of programs (slab.go), and pools with the rows
+// of stores (pool.go, store.go). The monitor maps both, so it reads rows without a system call.
 //
-// The rows of stores lie in pools, memory that is shared as well. A thread finds its row
-// by an index, by its number and its start time, so that a number that is used again is
-// another row. Only the thread itself writes it, so nothing is lost and nothing locked;
-// the monitor reads it where it lies. A reset begins a new epoch: each thread clears its
-// own row when it comes by. The records of traces lie behind the rows of their threads.
+// Programs at addresses (uprobes.go): one eBPF program serves all addresses with the same steps. Up to a
+// thousand uprobes of one file are set and removed together, by one link (bunch.go). To remove only some of
+// them, the others are set again by a second link. site.go decides where a uprobe may be set and what a hit
+// costs there; pad.go and others.go are special cases of this.
+//
+// Programs at events (events.go, scheduling.go): each tracepoint has one attached program (hook.go), which
+// continues with the program of the process whose event it is (records.go).
 //
 // # Life
 //
-// Programs, tables and uprobes belong to file descriptors of the monitor. When it
-// dies, by whatever signal, the kernel takes the uprobes out and puts the code
-// right; the target notices nothing. But for those that are kept (program.Keeper): their
-// objects are files of package pins as well, and go on; a book says what they are. The
-// next monitor takes them over while they run (inherit.go). While the monitor lives, a
-// process of its own that is not killed with it sets uprobes and takes them out (package
-// registrar). A process that executes another program is told by a tracepoint, since its
-// uprobes would be set again where the new program happens to map the same file. The
-// child of a fork is not counted.
+// Programs, maps and uprobes belong to file descriptors of the monitor. When the monitor dies, by whatever
+// signal, the kernel removes the uprobes and restores the code; the target notices nothing. Programs and
+// stores that shall persist (program.Keeper) are pinned in the BPF file system, and records about them are in
+// a journal (keeper.go, package persist). They continue to work until the next monitor adopts them
+// (adopt.go, leftovers.go).
 //
-// Only cli imports this package, to hand a Placer to the engine along with the node.
-// It imports omis, and what it takes from omis/host/calls, omis/host/proc and
-// omis/host/tracepoint, and from omis/code/x86/branch and omis/code/x86/landing. A
-// Placer and its stores may be used from any goroutine; one goroutine of its own
-// moves rows of ended threads out of stores that fill up.
+// While the monitor lives, a separate process sets and removes uprobes, which is not killed with the monitor
+// (package registrar). If that process is killed, mend.go removes what the kernel leaks.
+//
+// If a process executes another program, its hits count no longer, although the kernel sets the uprobes again
+// in files that both programs map. Children of a fork do not count either.
+//
+// # Who may use it
+//
+// Only cli, bench, torture/sweep and tests import it, to pass a Placer to the engine together with the node.
+// A Placer and its stores may be used from any goroutine. One goroutine of the Placer frees rows of ended
+// threads. Three locks are taken in this order: uprobes.planting while uprobes are set and removed; memory.mu
+// for all tables; and the lock of a pool for its rows and stores.
 package kernel

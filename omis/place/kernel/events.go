@@ -15,82 +15,126 @@ import (
 	"mirador/omis/host/calls"
 	"mirador/omis/host/proc"
 	"mirador/omis/node"
+	"mirador/omis/place/kernel/code"
+	"mirador/omis/place/kernel/persist"
 	"mirador/omis/program"
 )
 
-// events runs programs at events of the kernel itself. Whoever calls it holds
-// Placer.mu.
+// events places programs at events of the kernel itself: system calls and scheduling. Callers hold
+// memory.mu.
 type events struct {
-	placer      *Placer
-	layout      *layout
-	slab        *slab
-	pools       *pools
+	memory      *memory
+	left        *leftovers
 	records     records
-	interrupted *ebpf.Map
-	enter, exit hook
-	states      *ebpf.Map // of threads whose scheduling is looked out for
-	roles       [roles]hook
+	enter, exit hook             // of system calls
+	roles       [code.Roles]hook // of scheduling
+	interrupted *ebpf.Map        // of threads, by code.Key
+	states      *ebpf.Map        // of threads whose scheduling is observed, by number
 	watched     map[omis.ProcID]*watched
 }
 
-// watched is a process in which such events are looked out for.
+// watched is a process whose events are observed.
 type watched struct {
 	proc   omis.ProcID
 	record record
-	places map[point]slot // where programs stand
-	all    []*listener    // in the order in which they came
+	slots  map[point]slot // where the programs are
+	all    []*listener    // in the order in which they were placed
 }
 
-// point is what is looked out for: the start or the end of a system call, or that a
-// thread loses a processor, and the like.
+// point is a kind of event: the start or end of a system call, or a scheduling event.
 type point struct {
 	kind   node.EventKind
 	number int // of the system call
 }
 
-// everyCall is the number of a point for all system calls.
+// everyCall is the number of a point that includes all system calls.
 const everyCall = -1
 
-func (e *events) open(set maps, l *layout, s *slab, p *pools) (err error) {
-	e.layout, e.slab, e.pools, e.watched = l, s, p, make(map[omis.ProcID]*watched)
-	e.enter = hook{placer: e.placer, name: "enter", tracepoint: "sys_enter", root: e.onEnter}
-	e.exit = hook{placer: e.placer, name: "exit", tracepoint: "sys_exit", root: e.onExit}
+// open makes the tables, or opens those that another monitor pinned.
+func (e *events) open() error {
+	k := e.memory.keeper
+	if k.state == nil {
+		return e.openTables(e.memory.set)
+	}
+	var done bool
+	if _, err := k.journal.Get(persist.EventsKey, &done); err != nil || !done {
+		if err := k.state.DropEvents(); err != nil {
+			return err
+		}
+	}
+	if err := e.openTables(pinnedMaps{e.memory}); err != nil {
+		return err
+	}
+	if k.failure.Load() == nil {
+		k.fails(k.journal.Put(persist.EventsKey, true))
+	}
+	return nil
+}
+
+// pinnedMaps makes and pins maps, and opens those that are pinned already.
+type pinnedMaps struct{ memory *memory }
+
+// Map: see maps.
+func (m pinnedMaps) Map(spec *ebpf.MapSpec) (*ebpf.Map, error) {
+	folder, name, set := m.memory.keeper.state.Folder, persist.Table(spec.Name), m.memory.set
+	if folder.Has(name) {
+		former, err := folder.Map(name)
+		if err == nil {
+			set.Add(former)
+		}
+		return former, err
+	}
+	fresh, err := set.Map(spec)
+	if err == nil {
+		m.memory.keeper.fails(fresh.Pin(folder.Path(name)))
+	}
+	return fresh, err
+}
+
+func (e *events) openTables(set maps) (err error) {
+	e.watched = make(map[omis.ProcID]*watched)
 	if err := e.records.open(set); err != nil {
 		return err
 	}
-	for r, tracepoint := range tracepointOf {
-		e.roles[r] = hook{placer: e.placer, name: fmt.Sprint("role", r), tracepoint: tracepoint, root: e.rootOf(role(r))}
+	k := e.memory.keeper
+	e.enter = hook{Bodies: code.Bodies{Name: "enter"}, keeper: k, tracepoint: "sys_enter", root: func(b *code.Bodies) asm.Instructions { return e.code().OnEnter(b) }}
+	e.exit = hook{Bodies: code.Bodies{Name: "exit"}, keeper: k, tracepoint: "sys_exit", root: func(b *code.Bodies) asm.Instructions { return e.code().OnExit(b) }}
+	for r := range code.Roles {
+		e.roles[r] = hook{
+			Bodies: code.Bodies{Name: fmt.Sprint("role", r)}, keeper: k, tracepoint: code.TracepointOf(r),
+			root: func(b *code.Bodies) asm.Instructions { return e.code().OnRole(r, b) },
+		}
 	}
 	for _, h := range e.allHooks() {
 		if err := h.open(set); err != nil {
 			return err
 		}
 	}
-	if e.states, err = newStates(set); err != nil {
+	e.states, err = set.Map(&ebpf.MapSpec{Name: "states", Type: ebpf.Hash, KeySize: 4, ValueSize: code.SizeOfState, MaxEntries: 1 << 15, Flags: unix.BPF_F_NO_PREALLOC})
+	if err != nil {
 		return err
 	}
-	e.interrupted, err = newInterrupted(set)
+	e.interrupted, err = set.Map(&ebpf.MapSpec{Name: "interrupted", Type: ebpf.Hash, KeySize: 16, ValueSize: code.SizeOfBroken, MaxEntries: 1 << 12, Flags: unix.BPF_F_NO_PREALLOC})
 	return err
 }
 
-// CheckEvents tells why this monitor cannot place programs at the events of the kernel
-// itself, system calls and scheduling; nil: it can.
-func (p *Placer) CheckEvents() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.ready(); err != nil {
-		return err
-	}
-	return p.events.try()
+// code returns what the code of programs refers to.
+func (e *events) code() *code.Events {
+	return &code.Events{Tables: *e.memory.tables(), Records: e.records.Records, Interrupted: e.interrupted, States: e.states}
 }
 
-// try attaches to each tracepoint for a moment.
-func (e *events) try() error {
-	hooks := []*hook{&e.enter, &e.exit}
+// allHooks returns the hooks of all tracepoints.
+func (e *events) allHooks() []*hook {
+	list := []*hook{&e.enter, &e.exit}
 	for r := range e.roles {
-		hooks = append(hooks, &e.roles[r])
+		list = append(list, &e.roles[r])
 	}
-	for _, h := range hooks {
+	return list
+}
+
+// try attaches to each tracepoint for a moment, and reports why that fails.
+func (e *events) try() error {
+	for _, h := range e.allHooks() {
 		if err := h.enter(); err != nil {
 			return err
 		}
@@ -98,44 +142,41 @@ func (e *events) try() error {
 			return err
 		}
 	}
-	return e.judgeScheduling()
+	return e.memory.layout.CanSeeScheduling()
 }
 
-// isEvent tells whether an event is one of the kernel's own.
-func isEvent(kind node.EventKind) bool { return isCall(kind) || isScheduling(kind) }
+// isEvent reports whether an event is one of the kernel's own.
+func isEvent(kind node.EventKind) bool { return isCall(kind) || code.IsScheduling(kind) }
 
 func isCall(kind node.EventKind) bool {
 	return kind == node.EventSysCallStarted || kind == node.EventSysCallEnded
 }
 
-// judgeEvent says whether a program can run at an event of the kernel.
-func (p *Placer) judgeEvent(pl *program.Placing) (point, error) {
-	w := &pl.Watch
-	if err := p.ready(); err != nil {
-		return point{}, err
-	}
+// judge reports whether a program can run at an event, and returns the event's point.
+func (e *events) judge(pl *program.Placing) (point, error) {
+	w, layout := &pl.Watch, &e.memory.layout
 	if len(w.Threads) > mostNamed {
 		return point{}, &program.Refusal{Why: fmt.Sprintf("a program in the kernel tells %d threads apart, not %d", mostNamed, len(w.Threads))}
 	}
-	if err := p.layout.cpu.suits(w.Event, pl.Program); err != nil {
+	if err := layout.CanTakeCPU(w.Event, pl.Program); err != nil {
 		return point{}, err
 	}
-	if err := canLoad(w, pl.Program); err != nil {
+	if err := code.CanLoad(w, pl.Program); err != nil {
 		return point{}, err
 	}
 	if err := proc.Alive(w.Proc); err != nil {
 		return point{}, err
 	}
-	if err := p.layout.reaches(w.Proc.PID); err != nil {
+	if err := layout.Reaches(w.Proc.PID); err != nil {
 		return point{}, &program.Refusal{Why: err.Error()}
 	}
 	switch {
-	case isScheduling(w.Event):
-		return point{kind: w.Event}, p.events.judgeScheduling()
+	case code.IsScheduling(w.Event):
+		return point{kind: w.Event}, layout.CanSeeScheduling()
 	case w.Name == "":
 		return point{w.Event, everyCall}, nil
 	}
-	if _, err := p.layout.socketOf(w); err != nil {
+	if err := layout.CanSeeSockets(w); err != nil {
 		return point{}, err
 	}
 	name, _ := calls.Split(w.Name)
@@ -146,66 +187,65 @@ func (p *Placer) judgeEvent(pl *program.Placing) (point, error) {
 	return point{w.Event, call.Number}, nil
 }
 
-// listen places those programs of a list, all of one process, that are to run at events
-// of the kernel.
-func (p *Placer) listen(list []program.Placing) ([]program.Placed, []error) {
-	all, errs := make([]program.Placed, len(list)), make([]error, len(list))
+// place places those programs of a list that are for events of the kernel. All programs of the list are
+// for one process. Either all of them run afterwards, or none.
+func (e *events) place(list []program.Placing, stand []program.Placed, errs []error) {
 	var began []*listener
 	for i := range list {
 		if !isEvent(list[i].Watch.Event) {
 			continue
 		}
-		l, err := p.newListener(list[i])
+		l, err := e.prepare(&list[i])
 		if err != nil {
 			errs[i] = err
 			continue
 		}
-		all[i] = l
-		if !slices.Contains(l.on.all, l) { // else a former monitor has begun with it
+		stand[i] = l
+		if !slices.Contains(l.on.all, l) { // an adopted listener runs already
 			began = append(began, l)
 		}
 	}
-	err := p.events.begin(began)
-	for i := range all {
-		if err != nil && all[i] != nil {
-			all[i], errs[i] = nil, err
+	err := e.begin(began)
+	for i := range stand {
+		if err != nil && stand[i] != nil {
+			stand[i], errs[i] = nil, err
 		}
 	}
-	return all, errs
 }
 
-func (p *Placer) newListener(what program.Placing) (*listener, error) {
-	w := what.Watch
-	at, err := p.judgeEvent(&what)
+func (e *events) prepare(what *program.Placing) (*listener, error) {
+	w := &what.Watch
+	at, err := e.judge(what)
 	if err != nil {
 		return nil, err
 	}
-	only, err := named(w.Proc.PID, w.Threads)
+	only, err := threadsOf(w.Proc.PID, w.Threads)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.openTrails(what.Program); err != nil {
+	if err := openTrails(what.Program); err != nil {
 		return nil, err
 	}
-	if isScheduling(w.Event) {
+	if code.IsScheduling(w.Event) {
 		if err := claim(what.Program, atSwitches); err != nil {
 			return nil, err
 		}
 	}
 	_, socket := calls.Split(w.Name)
-	if l := p.standingListener(&what, at, only, socket); l != nil {
+	if l := e.left.adoptListener(what, at, only, socket); l != nil {
 		return l, nil
 	}
-	on, err := p.events.watch(w.Proc)
+	on, err := e.watch(w.Proc)
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{placer: p, on: on, point: at, only: only, socket: socket, steps: what.Program}
-	if l.active, err = p.slab.take(1); err != nil {
-		p.events.unwatch(on)
+	l := &listener{events: e, on: on, point: at, program: what.Program}
+	l.code = code.Listener{Kind: at.kind, Steps: resolve(what.Program), Only: only, Socket: socket}
+	if l.code.Active, err = e.memory.slab.take(1); err != nil {
+		e.unwatch(on)
 		return nil, &program.Refusal{Why: err.Error()}
 	}
-	l.note()
+	e.memory.keeper.keepListener(l)
 	return l, nil
 }
 
@@ -218,13 +258,13 @@ func (e *events) watch(id omis.ProcID) (*watched, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watched{proc: id, record: rec, places: make(map[point]slot)}
+	w := &watched{proc: id, record: rec, slots: make(map[point]slot)}
 	e.watched[id] = w
-	w.note(e.placer)
+	e.memory.keeper.put(persist.Processes, code.Unit(rec.at), persist.Watched{Proc: id})
 	return w, nil
 }
 
-// unwatch takes the record of a process away in which nothing is looked out for.
+// unwatch removes the record of a process that has no listeners.
 func (e *events) unwatch(w *watched) {
 	if len(w.all) > 0 || e.watched[w.proc] != w {
 		return
@@ -232,21 +272,21 @@ func (e *events) unwatch(w *watched) {
 	delete(e.watched, w.proc)
 	e.records.hide(w.proc)
 	awaitPrograms()
-	w.forget(e.placer)
+	e.memory.keeper.delete(persist.Processes, code.Unit(w.record.at))
 	e.records.give(w.record)
 }
 
-// awaitPrograms returns when no program runs any more that has seen the tables as they
-// were before. They run without being preempted, so what the kernel calls a grace
-// period is enough, and membarrier(2) waits for one.
+// awaitPrograms returns when all programs have ended that may have read the tables before they were
+// changed. Programs cannot be preempted, so it is enough to wait for a grace period of the kernel, as
+// membarrier(2) does.
 func awaitPrograms() {
 	const global = 1
-	// It fails where processors are left to real-time programs alone; then a program may
-	// see for a moment what was.
+	// It fails on kernels with processors reserved for real-time programs (nohz_full). Then a program may
+	// still use old contents for a moment.
 	_, _, _ = unix.Syscall(unix.SYS_MEMBARRIER, global, 0, 0)
 }
 
-// begin has listeners of one process listen: all of them, or none.
+// begin starts listeners of one process: either all of them, or none.
 func (e *events) begin(list []*listener) error {
 	if len(list) == 0 {
 		return nil
@@ -263,7 +303,7 @@ func (e *events) begin(list []*listener) error {
 		}
 	}
 	if err == nil {
-		if err = e.place(on, list); err == nil {
+		if err = e.assemble(on, list); err == nil {
 			e.noteWaiting(on, list)
 			return nil
 		}
@@ -272,16 +312,15 @@ func (e *events) begin(list []*listener) error {
 		}
 	}
 	on.all = on.all[:len(on.all)-len(list)]
-	e.place(on, list)
+	e.assemble(on, list)
 	for _, l := range list {
-		l.forget()
-		e.slab.give(l.active, 1)
+		e.free(l)
 	}
 	e.unwatch(on)
 	return err
 }
 
-// attach counts a listener as a user of the tracepoints that it takes.
+// attach adds a listener to the users of its hooks.
 func (e *events) attach(l *listener) error {
 	hooks := e.hooks(l)
 	for i, h := range hooks {
@@ -303,34 +342,34 @@ func (e *events) detach(l *listener) error {
 	return errors.Join(errs...)
 }
 
-// hooks are the tracepoints that a listener takes.
+// hooks returns the hooks that a listener needs.
 func (e *events) hooks(l *listener) []*hook {
-	if isScheduling(l.point.kind) {
+	if code.IsScheduling(l.point.kind) {
 		return e.schedulingHooks(l.point.kind)
 	}
-	if l.point.kind == node.EventSysCallStarted && isNeverMadeAgain(l.point.number) {
+	if l.point.kind == node.EventSysCallStarted && isNeverRestarted(l.point.number) {
 		return []*hook{&e.enter}
 	}
 	return []*hook{&e.enter, &e.exit}
 }
 
-// place assembles anew the programs of a process that some listeners have to do with.
-func (e *events) place(on *watched, changed []*listener) error {
+// assemble assembles the programs of a process again that some listeners are part of.
+func (e *events) assemble(on *watched, changed []*listener) error {
 	for _, kind := range []node.EventKind{node.EventSysCallStarted, node.EventSysCallEnded} {
 		for number := range on.numbers(kind, changed) {
-			if err := e.placeCall(on, point{kind, number}); err != nil {
+			if err := e.assembleCall(on, point{kind, number}); err != nil {
 				return err
 			}
 		}
 		e.direct(on, kind)
 	}
-	if slices.ContainsFunc(changed, func(l *listener) bool { return isScheduling(l.point.kind) }) {
-		return e.placeRoles(on)
+	if slices.ContainsFunc(changed, func(l *listener) bool { return code.IsScheduling(l.point.kind) }) {
+		return e.assembleRoles(on)
 	}
 	return nil
 }
 
-// numbers are those of the system calls that some listeners have to do with.
+// numbers returns the system calls whose programs some listeners are part of.
 func (on *watched) numbers(kind node.EventKind, changed []*listener) map[int]bool {
 	numbers := make(map[int]bool)
 	for _, l := range changed {
@@ -338,8 +377,8 @@ func (on *watched) numbers(kind node.EventKind, changed []*listener) map[int]boo
 			numbers[l.point.number] = true
 		}
 	}
-	if numbers[everyCall] { // it has part in the programs of all
-		for at := range on.places {
+	if numbers[everyCall] { // such a listener is part of all programs
+		for at := range on.slots {
 			if at.kind == kind {
 				numbers[at.number] = true
 			}
@@ -348,8 +387,8 @@ func (on *watched) numbers(kind node.EventKind, changed []*listener) map[int]boo
 	return numbers
 }
 
-// placeCall assembles the program for a system call.
-func (e *events) placeCall(on *watched, at point) error {
+// assembleCall assembles the program for a system call.
+func (e *events) assembleCall(on *watched, at point) error {
 	h := &e.enter
 	if at.kind == node.EventSysCallEnded {
 		h = &e.exit
@@ -365,16 +404,16 @@ func (e *events) placeCall(on *watched, at point) error {
 	if !own {
 		list = nil
 	}
-	return e.settle(on, at, h, len(list) > 0, func() asm.Instructions { return e.body(list) }, func(slot) { e.direct(on, at.kind) })
+	return e.setBody(on, at, h, len(list) > 0, func() asm.Instructions { return e.code().AtCall(codesOf(list)) }, func(slot) { e.direct(on, at.kind) })
 }
 
-// settle gives a point of a process its program, or takes it away. direct has the root
-// find the slot, or 0.
-func (e *events) settle(on *watched, at point, h *hook, wanted bool, body func() asm.Instructions, direct func(slot)) error {
-	s, stands := on.places[at]
+// setBody sets or removes the program of a process for a point. body assembles the program. direct writes
+// the slot, or 0, to the record of the process.
+func (e *events) setBody(on *watched, at point, h *hook, wanted bool, body func() asm.Instructions, direct func(slot)) error {
+	s, stands := on.slots[at]
 	switch {
 	case !wanted && stands:
-		delete(on.places, at)
+		delete(on.slots, at)
 		direct(0)
 		h.drop(s)
 		return nil
@@ -385,7 +424,7 @@ func (e *events) settle(on *watched, at point, h *hook, wanted bool, body func()
 		if s, err = h.take(); err != nil {
 			return err
 		}
-		on.places[at] = s
+		on.slots[at] = s
 	}
 	if err := h.put(s, body()); err != nil {
 		return err
@@ -394,25 +433,25 @@ func (e *events) settle(on *watched, at point, h *hook, wanted bool, body func()
 	return nil
 }
 
-// direct writes into the record of a process which program runs at which call.
+// direct writes the slots of system calls to the record of a process.
 func (e *events) direct(on *watched, kind node.EventKind) {
-	table := recordStarted
+	table := code.RecordStarted
 	if kind == node.EventSysCallEnded {
-		table = recordEnded
+		table = code.RecordEnded
 	}
-	for number := range otherCalls + 1 {
-		s, ok := on.places[point{kind, number}]
+	for number := range code.OtherCalls + 1 {
+		s, ok := on.slots[point{kind, number}]
 		if !ok {
-			s = on.places[point{kind, everyCall}]
+			s = on.slots[point{kind, everyCall}]
 		}
-		storeHalf(on.record.data[table+2*number:], uint16(s))
+		on.record.setSlot(table+2*number, s)
 	}
 }
 
-// removeListeners takes programs away.
-func (p *Placer) removeListeners(list []*listener) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// remove removes listeners.
+func (e *events) remove(list []*listener) error {
+	e.memory.mu.Lock()
+	defer e.memory.mu.Unlock()
 	var errs []error
 	by := make(map[*watched][]*listener)
 	for _, l := range list {
@@ -421,18 +460,23 @@ func (p *Placer) removeListeners(list []*listener) error {
 	}
 	for on, gone := range by {
 		on.all = slices.DeleteFunc(on.all, func(l *listener) bool { return slices.Contains(gone, l) })
-		errs = append(errs, p.events.place(on, gone))
+		errs = append(errs, e.assemble(on, gone))
 		for _, l := range gone {
-			errs = append(errs, p.events.detach(l))
+			errs = append(errs, e.detach(l))
 		}
 	}
 	awaitPrograms()
 	for on, gone := range by {
 		for _, l := range gone {
-			l.forget()
-			p.slab.give(l.active, 1)
+			e.free(l)
 		}
-		p.events.unwatch(on)
+		e.unwatch(on)
 	}
 	return errors.Join(errs...)
+}
+
+// free gives back what a removed listener used.
+func (e *events) free(l *listener) {
+	e.memory.keeper.unkeepListener(l)
+	e.memory.slab.give(l.code.Active, 1)
 }

@@ -8,19 +8,19 @@ import (
 	"mirador/omis/program"
 )
 
-// Sweep takes rows of ended threads out, as is done from time to time.
+// Sweep frees rows of ended threads, as keepRoom does from time to time.
 func (p *Placer) Sweep() error {
 	var errs []error
-	for _, q := range p.openPools() {
+	for _, q := range p.memory.openPools() {
 		errs = append(errs, q.sweep())
 	}
 	return errors.Join(errs...)
 }
 
-// SetNops has a placer be told why no uprobe may stand at a nop of five bytes.
-func (p *Placer) SetNops(why func() error) { p.nops = why }
+// SetNops sets the function that reports why no uprobe may be at a nop of five bytes.
+func (p *Placer) SetNops(why func() error) { p.uprobes.nops = why }
 
-// Unread has a trace keep so many records more for a reader.
+// Unread adds n unread records to a trace.
 func Unread(s program.Trail, n int) {
 	t := s.(*trail)
 	t.store.pool.mu.Lock()

@@ -11,43 +11,44 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 
+	"mirador/omis/place/kernel/code"
+	"mirador/omis/place/kernel/persist"
 	"mirador/omis/program"
 )
 
-// hook is a tracepoint of the kernel at which programs run for processes. However many
-// there are, it is attached to once: a program finds out whose event it is, and hands
-// over to that process's own. It stands as long as there is one.
+// hook is a tracepoint of the kernel at which processes have programs. One root program is attached for
+// all processes: it finds out whose event it is, and continues with the program of that process. It is
+// attached while the hook has users.
 type hook struct {
-	placer     *Placer
-	name       string
+	code.Bodies
+	keeper     *keeper
 	tracepoint string
-	root       func(*hook) asm.Instructions
-	bodies     *ebpf.Map // slot -> program
-	next       slot
+	root       func(*code.Bodies) asm.Instructions
+	next       slot // slots from here on were never used
 	free       []slot
-	standing   []io.Closer // the root and its attachment
+	standing   []io.Closer // the root program and its attachment
 	users      int
 }
 
-// slot is where the root finds a program. 0 is nobody's.
+// slot is where the root program finds a program in the table. Slot 0 is not used.
 type slot uint16
 
-// mostBodies bounds how many programs a hook hands over to.
+// mostBodies is the most programs that a hook can have.
 const mostBodies = 1 << 13
 
 func (h *hook) open(set maps) (err error) {
 	h.next = 1
-	h.bodies, err = set.Map(&ebpf.MapSpec{Name: h.name, Type: ebpf.ProgramArray, KeySize: 4, ValueSize: 4, MaxEntries: mostBodies})
+	h.Map, err = set.Map(&ebpf.MapSpec{Name: h.Name, Type: ebpf.ProgramArray, KeySize: 4, ValueSize: 4, MaxEntries: mostBodies})
 	return err
 }
 
-// maps makes maps that are freed later.
+// maps makes maps and frees them when the placer is closed.
 type maps interface {
 	Map(*ebpf.MapSpec) (*ebpf.Map, error)
 }
 
-// load loads a program for the hook, which gets what the tracepoint is about with its
-// types, so that members are read at the price of a load.
+// load loads a program for the hook. The type of the program gives the tracepoint's arguments their
+// kernel types, so that the program can read members without calling a helper.
 func (h *hook) load(code asm.Instructions) (*ebpf.Program, error) {
 	return ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "mirador", Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: h.tracepoint,
@@ -55,7 +56,7 @@ func (h *hook) load(code asm.Instructions) (*ebpf.Program, error) {
 	})
 }
 
-// enter counts a user; the first one attaches.
+// enter adds a user. The first user attaches the root program.
 func (h *hook) enter() error {
 	if h.users++; h.users > 1 || len(h.standing) > 0 {
 		return nil
@@ -68,7 +69,7 @@ func (h *hook) enter() error {
 }
 
 func (h *hook) attach() error {
-	p, err := h.load(h.root(h))
+	p, err := h.load(h.root(&h.Bodies))
 	if err != nil {
 		return err
 	}
@@ -78,20 +79,20 @@ func (h *hook) attach() error {
 		return err
 	}
 	h.standing = append(h.standing, l)
-	if e := h.placer.estate; e != nil {
-		h.placer.fails(l.Pin(e.folder.Path(h.pin())))
+	if s := h.keeper.state; s != nil {
+		h.keeper.fails(l.Pin(s.Folder.Path(persist.Hook(h.Name))))
 	}
 	return nil
 }
 
-// leave is the contrary of enter.
+// leave removes a user. After the last user it detaches the root program.
 func (h *hook) leave() error {
 	if h.users--; h.users > 0 {
 		return nil
 	}
 	var errs []error
-	if e := h.placer.estate; e != nil {
-		errs = append(errs, e.remove(h.pin()))
+	if s := h.keeper.state; s != nil {
+		errs = append(errs, s.Remove(persist.Hook(h.Name)))
 	}
 	for i := len(h.standing) - 1; i >= 0; i-- {
 		errs = append(errs, h.standing[i].Close())
@@ -114,42 +115,21 @@ func (h *hook) take() (slot, error) {
 	return h.next - 1, nil
 }
 
-// put has the root hand over to a program from now on.
+// put has the root program continue with a program at a slot.
 func (h *hook) put(s slot, code asm.Instructions) error {
 	p, err := h.load(code)
 	if err != nil {
 		return &program.Refusal{Why: fmt.Sprintf("the kernel refuses the program: %v", err)}
 	}
 	defer p.Close() // the table keeps it
-	if err := h.bodies.Put(uint32(s), p); err != nil {
+	if err := h.Map.Put(uint32(s), p); err != nil {
 		return &program.Refusal{Why: fmt.Sprintf("the kernel takes no program at %s: %v", h.tracepoint, err)}
 	}
 	return nil
 }
 
-// drop takes the program of a slot away.
+// drop removes the program of a slot and frees the slot.
 func (h *hook) drop(s slot) {
-	_ = h.bodies.Delete(uint32(s)) // it may never have got one
+	_ = h.Map.Delete(uint32(s)) // the slot may have no program yet
 	h.free = append(h.free, s)
-}
-
-// quickSlots are the first of all slots, which the kernel jumps to directly: it does so
-// where the number is in the code. Elsewhere it takes it out of the table, and jumps in
-// the way that no processor foresees (a retpoline).
-const quickSlots = 4
-
-// handOver continues with the program of the slot in R3, if there is one. What the
-// tracepoint told is in a register that calls leave alone.
-func (h *hook) handOver(told asm.Register) (code asm.Instructions) {
-	jump := func() {
-		code = append(code, asm.Mov.Reg(asm.R1, told), asm.LoadMapPtr(asm.R2, h.bodies.FD()), asm.FnTailCall.Call())
-	}
-	for s := range int32(quickSlots) {
-		other := fmt.Sprint(h.name, "slot", s)
-		code = append(code, asm.JNE.Imm(asm.R3, 1+s, other), asm.Mov.Imm(asm.R3, 1+s))
-		jump()
-		code = append(code, asm.Ja.Label(h.name+"handed"), asm.Mov.Imm(asm.R0, 0).WithSymbol(other))
-	}
-	jump()
-	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(h.name+"handed"))
 }

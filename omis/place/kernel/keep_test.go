@@ -21,12 +21,12 @@ import (
 	"mirador/omis/monitor/rig"
 	"mirador/omis/node"
 	"mirador/omis/place/kernel"
-	"mirador/omis/place/kernel/pins"
+	"mirador/omis/place/kernel/persist"
 	"mirador/omis/program"
 	"mirador/probes/journal"
 )
 
-// keeperEnv makes the test binary a monitor that keeps what it measures: an assignment.
+// keeperEnv makes the test binary a monitor whose measurements outlive it. Its value is an assignment.
 const keeperEnv = "MIRADOR_TEST_KEEPER"
 
 // assignment is a region of a process to be counted and timed.
@@ -35,19 +35,18 @@ type assignment struct {
 	Proc  omis.ProcID
 	Entry uint64
 	Exits []uint64
-	Calls bool // the system call of a nap in place of the function
+	Calls bool // the system call of a nap instead of the function
 	Clock program.Clock
-	OneIn int64 // how many intervals there are for one that is timed; 0: all are
-	// Spread has histograms be kept of intervals.
+	OneIn int64 // one in so many intervals is timed; 0: all
+	// Spread asks for histograms.
 	Spread bool
-	// Sum has it be summed up what an event tells, and nothing else.
+	// Sum asks for the sum of a value that an event has, and nothing else.
 	Sum *loadedSum
-	// Deadly kills the monitor when it strikes out rows of ended threads that it has
-	// added up.
+	// Deadly kills the monitor when it deletes pages of rows that it has added up.
 	Deadly bool
 }
 
-// loadedSum is what is summed up at an event.
+// loadedSum is a value that an event has.
 type loadedSum struct {
 	Watch node.Watch
 	Load  program.Load
@@ -60,7 +59,7 @@ func (a *assignment) kind() program.StoreKind {
 	return program.StoreIntervals
 }
 
-// keeper is such a monitor, in a process of its own.
+// keeper is a monitor in a process of its own, whose measurements outlive it.
 type keeper struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -74,7 +73,7 @@ func newKeeper(t *testing.T, a assignment) *keeper {
 	return startKeeper(t, "/proc/self/exe", a)
 }
 
-// startKeeper is newKeeper, by a copy of the test binary.
+// startKeeper starts a copy of the test binary as a monitor.
 func startKeeper(t *testing.T, program string, a assignment) *keeper {
 	t.Helper()
 	text, err := json.Marshal(a)
@@ -100,7 +99,7 @@ func startKeeper(t *testing.T, program string, a assignment) *keeper {
 	return k
 }
 
-// placedKeeper starts a monitor that keeps what it counts and has its program in place.
+// placedKeeper starts a monitor and has it place its program.
 func placedKeeper(t *testing.T, a assignment) *keeper {
 	t.Helper()
 	k := newKeeper(t, a)
@@ -114,20 +113,20 @@ func (k *keeper) kill() {
 	k.cmd.Wait()
 }
 
-// do tells it to do something, and returns what it answers.
+// do sends a command, and returns the answer.
 func (k *keeper) do(what string) string {
 	k.t.Helper()
 	k.begin(what)
 	return k.next(what)
 }
 
-// begin tells it to do something that it will not answer, or not yet.
+// begin sends a command without waiting for an answer.
 func (k *keeper) begin(what string) {
 	fmt.Fprintln(k.in, what)
 	k.in.Flush()
 }
 
-// next is its answer to what it was told.
+// next returns the answer to a command.
 func (k *keeper) next(what string) string {
 	k.t.Helper()
 	line, err := k.out.ReadString('\n')
@@ -144,13 +143,13 @@ func (k *keeper) want(what, answer string) {
 	}
 }
 
-// assign says what keepers are to do with a target nothing stands in yet, in a data
-// directory of their own; what is left of it in the kernel goes with the test.
+// assign makes an assignment with a new data directory, and removes what is left of it in the kernel after
+// the test.
 func assign(t *testing.T, g *rig.Target) assignment {
 	t.Helper()
 	data := t.TempDir()
 	t.Cleanup(func() {
-		f, err := pins.Of(data)
+		f, err := persist.Of(data)
 		if err == nil {
 			err = f.Clear(link.Link.Close)
 		}
@@ -165,7 +164,7 @@ func assign(t *testing.T, g *rig.Target) assignment {
 	return a
 }
 
-// keep is the monitor's side.
+// keep is the main function of the monitor.
 func keep(text string) {
 	var a assignment
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
@@ -175,7 +174,7 @@ func keep(text string) {
 	if err != nil {
 		panic(err)
 	}
-	var book kernel.Book = j
+	var book persist.Journal = j
 	if a.Deadly {
 		book = deadlyBook{j}
 	}
@@ -189,7 +188,7 @@ func keep(text string) {
 	}
 }
 
-// obeying is the monitor of a keeper, which does what it is told line by line.
+// obeying is the state of the monitor, which executes commands line by line.
 type obeying struct {
 	assignment
 	placer          *kernel.Placer
@@ -280,7 +279,7 @@ func (m *obeying) placeAll(list []program.Placing) error {
 	return nil
 }
 
-// rows are the sums of all rows.
+// rows returns the sums over all rows.
 func (m *obeying) rows() (string, error) {
 	var calls, intervals, unfinished int64
 	sums, err := m.sums.Rows()
@@ -305,7 +304,7 @@ func (m *obeying) rows() (string, error) {
 	return fmt.Sprint(calls, intervals, unfinished), errors.Join(err, again)
 }
 
-// inBuckets is how many intervals are in the buckets of all rows of a store.
+// inBuckets returns the number of intervals in the buckets of all rows of a store.
 func inBuckets(s program.Store) (n uint64, err error) {
 	list, err := s.(program.HistogramStore).Histograms()
 	for _, r := range list {
@@ -317,7 +316,7 @@ func inBuckets(s program.Store) (n uint64, err error) {
 	return n, err
 }
 
-// What a killed monitor has left goes on, and the next one takes it over as it stands.
+// What a killed monitor has left continues to count, and the next monitor adopts it.
 func TestAnotherMonitorTakesOver(t *testing.T) {
 	for name, clock := range map[string]program.Clock{"what passes": program.ClockOrdered, "CPU time": program.ClockCPU} {
 		t.Run(name, func(t *testing.T) { takeOver(t, clock) })
@@ -357,12 +356,12 @@ func takeOver(t *testing.T, clock program.Clock) {
 	if !bytes.Equal(before, g.Code(g.Func["work"], g.Size["work"])) {
 		t.Error("the code is not what it was")
 	}
-	if f, err := pins.Of(a.Data); err != nil || len(f.Names()) > 0 {
+	if f, err := persist.Of(a.Data); err != nil || len(f.Names()) > 0 {
 		t.Errorf("%q are left, %v", f.Names(), err)
 	}
 }
 
-// Monitors that are killed one soon after the other take no more memory each.
+// Monitors that are killed one soon after the other do not take more memory each.
 func TestQuickSuccessors(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
@@ -371,7 +370,7 @@ func TestQuickSuccessors(t *testing.T) {
 	k.want("keep", "kept")
 	k.want("place", "placed")
 	chunks := func() (n int) {
-		f, err := pins.Of(a.Data)
+		f, err := persist.Of(a.Data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -398,8 +397,8 @@ func TestQuickSuccessors(t *testing.T) {
 	k.want("close", "closed")
 }
 
-// Where one in so many is timed, the next monitor has every count as well, and the kernel
-// goes on in the middle of a turn. Other turns make another program.
+// If only some intervals are timed, the next monitor has all counts as well. A program with another ratio
+// is not adopted.
 func TestSampledIsTakenOver(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
@@ -423,12 +422,12 @@ func TestSampledIsTakenOver(t *testing.T) {
 	k.kill()
 	a.OneIn = 20
 	k = placedKeeper(t, a)
-	k.want("settle", "1 orphans") // intervals end all alike
+	k.want("settle", "1 orphans") // the end of an interval is the same for both ratios
 	k.want("close", "closed")
 }
 
-// Every interval is in its bucket for the next monitor, too, also those of threads whose
-// rows were given to others. A timer of the same key without a histogram is another one.
+// The next monitor has every interval in its bucket, also those of threads whose rows were freed. A timer
+// with the same key but without a histogram is another store.
 func TestHistogramIsTakenOver(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
@@ -436,7 +435,7 @@ func TestHistogramIsTakenOver(t *testing.T) {
 	k := placedKeeper(t, a)
 	n := 0
 	for range 3 {
-		g.Do("onebyone 400 2") // more than half of what is in store
+		g.Do("onebyone 400 2") // more than half of the rows that are ready
 		g.Do("call 5")
 		k.want("rows", fmt.Sprint(n+805, n+805, 0, n+805))
 		k.kill()
@@ -460,7 +459,7 @@ func TestHistogramIsTakenOver(t *testing.T) {
 	k.want("close", "closed")
 }
 
-// A program that takes other times is another one.
+// A program that reads another clock is not adopted.
 func TestKeptProgramOfAnotherClock(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
@@ -476,7 +475,7 @@ func TestKeptProgramOfAnotherClock(t *testing.T) {
 	k.want("close", "closed")
 }
 
-// What stands behind a landing pad is found again by the address that was asked for.
+// A program behind a landing pad is found by the requested address.
 func TestKeptBehindPad(t *testing.T) {
 	g := rig.Start(t, buildPads(t))
 	a := assign(t, g)
@@ -498,7 +497,7 @@ func TestKeptBehindPad(t *testing.T) {
 	}
 }
 
-// What nobody takes over is taken away.
+// What no request adopts is removed.
 func TestNobodyTakesOver(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
@@ -508,7 +507,7 @@ func TestNobodyTakesOver(t *testing.T) {
 	if bytes.Equal(before, g.Code(g.Func["work"], g.Size["work"])) {
 		t.Error("no uprobe has outlived the monitor")
 	}
-	newKeeper(t, other).want("settle", "0 orphans") // those of another data directory are none of its business
+	newKeeper(t, other).want("settle", "0 orphans") // leftovers of another data directory are not touched
 	k = newKeeper(t, a)
 	k.want("settle", fmt.Sprintf("%d orphans", 3+len(a.Exits)))
 	k.want("recall", "false false")
@@ -521,7 +520,7 @@ func TestNobodyTakesOver(t *testing.T) {
 	k.want("rows", "7 7 0")
 }
 
-// More threads than there is room for come and go while monitors are killed.
+// More threads than there are rows begin and end while monitors are killed.
 func TestKeptRowsOfManyThreads(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
@@ -541,7 +540,7 @@ func TestKeptRowsOfManyThreads(t *testing.T) {
 	k.want("close", "closed")
 }
 
-// ended returns a function that tells whether a keeper has ended by itself.
+// ended returns a function that reports whether a keeper has ended by itself.
 func (k *keeper) ended() func() bool {
 	over := make(chan struct{})
 	deadline := time.Now().Add(time.Minute)
@@ -562,7 +561,7 @@ func (k *keeper) ended() func() bool {
 	}
 }
 
-// deadlyBook kills its monitor when pages are to be deleted.
+// deadlyBook is a journal that kills its monitor when pages are deleted.
 type deadlyBook struct{ *journal.Journal }
 
 func (b deadlyBook) Delete(key string) error {
@@ -575,8 +574,8 @@ func (b deadlyBook) Delete(key string) error {
 	return b.Journal.Delete(key)
 }
 
-// A monitor that is killed when it has added up what threads have measured that ended, and
-// has not deleted yet what it was made of, leaves each of them once.
+// A monitor is killed when it has added up rows of ended threads, and has not yet deleted the pages with
+// the single rows. The next monitor counts each row once.
 func TestKilledWhileFolding(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
@@ -584,7 +583,7 @@ func TestKilledWhileFolding(t *testing.T) {
 	k := placedKeeper(t, a)
 	threads := 0
 	for ended := k.ended(); ; {
-		g.Do("onebyone 300 1") // for which there is room without it, too
+		g.Do("onebyone 300 1") // there are enough rows without sweeping
 		threads += 300
 		if ended() {
 			break
@@ -600,8 +599,8 @@ func TestKilledWhileFolding(t *testing.T) {
 	k.want("close", "closed")
 }
 
-// A program that the target executes while there is no monitor is none of the former's
-// business: its uprobes would count there, where it maps the same file.
+// The target executes another program while there is no monitor. The uprobes of the former program must not
+// count there, even if it maps the same file.
 func TestExecWithoutAMonitor(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t, "-no-pie"))
 	a := assign(t, g)
@@ -614,14 +613,14 @@ func TestExecWithoutAMonitor(t *testing.T) {
 	k = newKeeper(t, a)
 	k.want("recall", "true true")
 	k.want("rows", "5 5 0")
-	k.want("place", "placed") // anew
+	k.want("place", "placed") // again
 	k.want("stands", "true")
 	k.want("settle", fmt.Sprintf("%d orphans", 1+len(a.Exits)))
 	g.Do("call 5")
 	k.want("rows", "10 10 0")
 }
 
-// A target that ends while there is no monitor leaves what was measured.
+// The target ends while there is no monitor. The next monitor has what was measured.
 func TestEndWithoutAMonitor(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
@@ -630,14 +629,14 @@ func TestEndWithoutAMonitor(t *testing.T) {
 	k.kill()
 	g.Do("call 5")
 	g.HangUp()
-	g.Cmd.Wait() // its end is what matters
+	g.Cmd.Wait() // only its end matters
 	k = newKeeper(t, a)
 	k.want("recall", "true true")
 	k.want("settle", fmt.Sprintf("%d orphans", 2))
 	k.want("rows", "10 10 0")
 }
 
-// What a monitor of another version has left is not touched but to take it away.
+// What a monitor of another version has left is removed, and not used.
 func TestAnotherVersion(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
@@ -663,7 +662,7 @@ func TestAnotherVersion(t *testing.T) {
 	k.want("rows", "7 7 0")
 }
 
-// Programs at events of the kernel are taken over as well.
+// Programs at events of the kernel are adopted, too.
 func TestEventsAreTakenOver(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	a := assign(t, g)
@@ -692,7 +691,7 @@ func TestEventsAreTakenOver(t *testing.T) {
 	g.Do("nap 1")
 	k.want("rows", "1 1 0")
 	k.want("close", "closed")
-	if f, err := pins.Of(a.Data); err != nil || len(f.Names()) > 0 {
+	if f, err := persist.Of(a.Data); err != nil || len(f.Names()) > 0 {
 		t.Errorf("%q are left, %v", f.Names(), err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"mirador/omis/program"
 )
 
-// Sums of what events tell are taken over, and go on meanwhile.
+// Sums of values that events have are adopted, and continue meanwhile.
 func TestLoadedSumsAreTakenOver(t *testing.T) {
 	g := rig.Start(t, rig.Caller(t))
 	a := assign(t, g)
@@ -52,7 +52,7 @@ func takeSumOver(t *testing.T, a assignment, do func(), amount int) {
 	k.want("close", "closed")
 }
 
-// Another program that loads something else is not taken for the one that was left.
+// A program that loads something else is not adopted.
 func TestOtherLoadsAreNotTakenOver(t *testing.T) {
 	g := rig.Start(t, rig.Caller(t))
 	a := assign(t, g)
@@ -66,7 +66,7 @@ func TestOtherLoadsAreNotTakenOver(t *testing.T) {
 	k.want("close", "closed")
 }
 
-// straceSum is what the calls of a name have returned in all, as strace tells.
+// straceSum returns the sum of the results of all calls of a name, by strace.
 func straceSum(t *testing.T, call, program string, lines ...string) (sum int64) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "trace")
@@ -89,14 +89,14 @@ func straceSum(t *testing.T, call, program string, lines ...string) (sum int64) 
 	return sum
 }
 
-// The bytes that are written are those that strace tells.
+// The number of written bytes is the one that strace reports.
 func TestLoadsAgreeWithStrace(t *testing.T) {
 	program := rig.Caller(t)
 	lines := []string{"amounts 300", "crowd 5 20", "late 1", "fork 1"}
 	r := newRig(t, kernel.Name, rig.Start(t, program))
 	for i, call := range []string{"sendto", "recvfrom", "readv", "write"} {
 		r.Ask(": pa_counter_create()")
-		action := "pa_counter_add" // of failed calls, strace tells -1 as well
+		action := "pa_counter_add" // strace reports -1 for failed calls, too
 		if call == "write" {
 			action = "pa_counter_add_amount"
 		}

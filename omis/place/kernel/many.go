@@ -3,14 +3,14 @@
 package kernel
 
 import (
+	"mirador/omis/place/kernel/code"
 	"mirador/omis/program"
 )
 
 var _ program.ManyReader = (*Placer)(nil)
 
-// AppendRows: see program.ManyReader. Stores of one pool that follow each other are read
-// with one look at what is new in it.
-func (p *Placer) AppendRows(stores []program.Store, rows []program.Row, ends []int) ([]program.Row, []int, error) {
+// AppendRows: see program.ManyReader. Consecutive stores of one pool are read under one lock.
+func (*Placer) AppendRows(stores []program.Store, rows []program.Row, ends []int) ([]program.Row, []int, error) {
 	var last lively
 	for from := 0; from < len(stores); {
 		q := stores[from].(*store).pool
@@ -29,16 +29,15 @@ func (p *Placer) AppendRows(stores []program.Store, rows []program.Row, ends []i
 	return rows, ends, nil
 }
 
-// lively remembers of the thread that was asked about last whether it was alive: rows
-// that are read together are often of the same.
+// lively caches the last answer of wasAlive: consecutive rows are often of the same thread.
 type lively struct {
 	target *target
-	thread thread
+	thread code.Thread
 	was    bool
 }
 
-func (l *lively) wasAlive(t *target, k key) bool {
-	if th := k.thread(); l.target != t || l.thread != th {
+func (l *lively) wasAlive(t *target, k code.Key) bool {
+	if th := k.Thread(); l.target != t || l.thread != th {
 		l.target, l.thread, l.was = t, th, t.wasAlive(th)
 	}
 	return l.was

@@ -15,11 +15,11 @@ import (
 	"mirador/omis/place/kernel"
 )
 
-// many is how many functions are measured by one request.
+// many is the number of functions that one request measures.
 const many = 10_000
 
-// buildMany compiles a target with many functions more, each of which counts its calls
-// as well, and the command "all FROM TO" that calls those in between.
+// buildMany compiles a target with that many additional functions, each of which counts its calls, and the
+// command "all FROM TO", which calls some of them.
 func buildMany(t *testing.T, flags ...string) string {
 	t.Helper()
 	var code strings.Builder
@@ -39,8 +39,7 @@ func buildMany(t *testing.T, flags ...string) string {
 	return subject.Compile(t, "many", append(flags, "-O1", "-no-pie", "testdata/many.c", path)...)
 }
 
-// Ten thousand functions are measured, read and let alone again at once, and each of
-// their calls is counted.
+// One request measures ten thousand functions; each of their calls counts.
 func TestManyFunctions(t *testing.T) {
 	g := rig.Start(t, buildMany(t))
 	before := g.Code(g.Func["many_0"], int(g.Func[fmt.Sprint("many_", many-1)]-g.Func["many_0"]))

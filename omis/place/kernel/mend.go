@@ -14,64 +14,55 @@ import (
 	"mirador/omis"
 	"mirador/omis/code/x86/landing"
 	"mirador/omis/host/proc"
+	"mirador/omis/place/kernel/code"
+	"mirador/omis/place/kernel/persist"
 	"mirador/omis/place/kernel/registrar"
 )
 
-// A registrar that is killed while the kernel takes uprobes out for it, or gives up
-// setting them, leaves some of them for ever: with SIGKILL on its way, the kernel does not
-// get at the memory of the process any more ("failed to unregister, leaking uprobe").
-// Nobody counts there then, but each hit costs what it did, and nothing else can be put
-// there. The kernel takes such a uprobe out with the next one that is set at its place
-// and taken out. So a monitor does that if it lives, and writes down what it is about to
-// have done, in case it is killed as well.
+// If the registrar is killed while the kernel sets or removes uprobes for it, some uprobes stay for
+// ever: with SIGKILL pending, the kernel cannot access the memory of the target any more ("failed to
+// unregister, leaking uprobe"). Such a leftover counts nothing, but each hit of it takes as long as
+// before, and it blocks its address. The kernel removes a leftover together with the next uprobe that
+// is set at its address and removed. So the monitor does that. It first records the addresses, in case
+// the monitor is killed as well; then the next monitor does it.
 
-// changeRecord are the uprobes of a bunch that are being set or taken out; its key is
-// the bunch's serial number.
-type changeRecord struct {
-	Proc    omis.ProcID `json:"proc"`
-	Members []uint64    `json:"members"` // their addresses
-}
+// change has the addresses of uprobes that are being set or removed.
+type change persist.Change
 
-// changing writes down that the uprobes of a bunch are about to be set or taken out,
-// changed that they have been.
-func (b *bunch) changing() {
-	e := b.placer.estate
-	if e == nil {
-		return
-	}
-	b.placer.fails(e.book.Put(keyOf(changePrefix, b.serial), b.change()))
-}
-
-func (b *bunch) change() *changeRecord {
-	r := &changeRecord{Proc: b.target.proc}
+// beginChange records that the uprobes of a bunch are about to be set or removed, endChange that they
+// have been.
+func (b *bunch) beginChange() {
+	r := persist.Change{Proc: b.target.proc}
 	for _, pl := range b.members {
 		r.Members = append(r.Members, pl.site.addr)
 	}
-	return r
+	b.uprobes.keeper.put(persist.Changes, code.Unit(b.serial), r)
 }
 
-// takeOut takes the uprobes of a bunch out, if need be by two registrars, and looks at those
-// that are gone then: that the kernel says it is done does not tell that it has done so
-// everywhere.
-func (b *bunch) takeOut(gone *changeRecord) error {
-	err := b.placer.uprobes.TakeOut(b.link)
+func (b *bunch) endChange() { b.uprobes.keeper.delete(persist.Changes, code.Unit(b.serial)) }
+
+// takeOut removes the uprobes of a bunch, with a second registrar if the first is killed, and then
+// checks the addresses that have no uprobe of ours any more: the kernel reports success also if it
+// could not remove some of them.
+func (b *bunch) takeOut(gone *change) error {
+	u := b.uprobes
+	err := u.client.TakeOut(b.link)
 	if err == nil {
-		left, failed := gone.mend(b.placer.uprobes, b.placer.codes)
+		left, failed := gone.mend(u.client, u.codes)
 		if left > 0 {
-			err = failed // what stands even now is another's, of whom we know nothing
+			err = failed // what is still set belongs to another tool
 		}
 	}
-	if errors.Is(err, registrar.ErrKilled) { // while it took them out, or looked at them
-		return gone.mendAfterwards(b.placer.uprobes, b.placer.codes)
+	if errors.Is(err, registrar.ErrKilled) { // while it removed or checked them
+		return gone.mendAfterwards(u.client, u.codes)
 	}
 	return err
 }
 
-// gone are the uprobes of a bunch where none of ours is besides: what stands at the same
-// address takes along what was left, as soon as it is taken out. The caller holds
-// Placer.mu.
-func (b *bunch) gone() *changeRecord {
-	r := &changeRecord{Proc: b.target.proc}
+// gone lists the addresses of the bunch that have no other uprobe of ours. At the other addresses, a
+// leftover goes when that uprobe is removed. The caller holds memory.mu.
+func (b *bunch) gone() *change {
+	r := &change{Proc: b.target.proc}
 	for _, pl := range b.members {
 		if pl.bunch == b && b.target.sites[pl.site.addr].count <= 1 {
 			r.Members = append(r.Members, pl.site.addr)
@@ -80,19 +71,19 @@ func (b *bunch) gone() *changeRecord {
 	return r
 }
 
-// How often, and how soon after another, it is looked whether uprobes are left.
+// How often, and at what interval, mendAfterwards looks for leftovers.
 const (
 	looks     = 40
 	lookEvery = 50 * time.Millisecond
 )
 
-// mendAfterwards mends until nothing was left twice: of what was on its way to a registrar
-// when that was killed, the kernel lets go some time later.
-func (r *changeRecord) mendAfterwards(uprobes *registrar.Client, codes *landing.Catalog) error {
+// mendAfterwards mends until it finds nothing twice in a row: the kernel may release a link that was
+// on its way to the killed registrar some time later.
+func (r *change) mendAfterwards(client *registrar.Client, codes *landing.Catalog) error {
 	var failed error
 	good := 0
 	for range looks {
-		left, err := r.mend(uprobes, codes)
+		left, err := r.mend(client, codes)
 		if good++; left > 0 || err != nil {
 			good, failed = 0, err
 		}
@@ -104,29 +95,22 @@ func (r *changeRecord) mendAfterwards(uprobes *registrar.Client, codes *landing.
 	return errors.Join(fmt.Errorf("uprobes that nobody has set stand in process %d and come back", r.Proc.PID), failed)
 }
 
-func (b *bunch) changed() {
-	if e := b.placer.estate; e != nil {
-		b.placer.fails(e.book.Delete(keyOf(changePrefix, b.serial)))
-	}
-}
-
-// mend takes out what uprobes a former monitor has left in this way. Those that links
-// still have stay.
-func (e *estate) mend(codes *landing.Catalog) error {
-	return each(e, changePrefix, func(n int, r changeRecord) error {
-		_, err := r.mend(e.uprobes, codes)
-		return errors.Join(err, e.book.Delete(keyOf(changePrefix, n)))
+// mendAll removes the leftovers of a killed monitor. Uprobes whose links still exist stay.
+func mendAll(s *persist.State, client *registrar.Client, codes *landing.Catalog) error {
+	return persist.Each(s, persist.Changes, func(n uint32, r persist.Change) error {
+		_, err := (*change)(&r).mend(client, codes)
+		return errors.Join(err, persist.Delete(s, persist.Changes, n))
 	})
 }
 
-// Mend is that for a monitor which no other one comes after.
-func Mend(uprobes *registrar.Client, book Book) error {
-	awaitRegistrar(book, ending, func(string) {})
-	return (&estate{book: book, uprobes: uprobes}).mend(landing.NewCatalog())
+// Mend removes the leftovers of a killed monitor that no other monitor replaces.
+func Mend(client *registrar.Client, journal persist.Journal) error {
+	awaitRegistrar(journal, ending, func(string) {})
+	return mendAll(&persist.State{Journal: journal}, client, landing.NewCatalog())
 }
 
-// mend takes out what is left of the uprobes, and says how many that were.
-func (r *changeRecord) mend(uprobes *registrar.Client, codes *landing.Catalog) (left int, err error) {
+// mend removes leftovers at the addresses, and returns how many it found.
+func (r *change) mend(client *registrar.Client, codes *landing.Catalog) (left int, err error) {
 	if proc.Alive(r.Proc) != nil {
 		return 0, nil
 	}
@@ -161,28 +145,28 @@ func (r *changeRecord) mend(uprobes *registrar.Client, codes *landing.Catalog) (
 	defer nothing.Close()
 	var errs []error
 	for path, offsets := range byFile {
-		errs = append(errs, setAndTakeOut(uprobes, registrar.Uprobes{Program: nothing, PID: r.Proc.PID, Path: path, Offsets: offsets}))
+		errs = append(errs, setAndTakeOut(client, registrar.Uprobes{Program: nothing, PID: r.Proc.PID, Path: path, Offsets: offsets}))
 	}
 	return left, errors.Join(errs...)
 }
 
-// isMapped tells whether there is code of a file that uprobes could be in.
+// isMapped reports whether an address is in code that uprobes can be set in.
 func (sv *survey) isMapped(addr uint64) bool {
 	m, ok := sv.maps.At(addr)
 	return ok && m.Exec && m.Private && m.Inode != 0
 }
 
-// isTrapped tells that there is a breakpoint, and else what the file has.
+// isTrapped reports whether the code at a site differs from the file only by a breakpoint.
 func (s *site) isTrapped(sv *survey) bool {
 	const int3 = 0xcc
 	now := make([]byte, len(s.code))
 	return len(now) > 0 && sv.memory.at(now, s.addr) == len(now) && now[0] == int3 && string(now[1:]) == string(s.code[1:])
 }
 
-func setAndTakeOut(uprobes *registrar.Client, left registrar.Uprobes) error {
-	l, err := uprobes.Set(left)
+func setAndTakeOut(client *registrar.Client, left registrar.Uprobes) error {
+	l, err := client.Set(left)
 	if err == nil {
-		err = uprobes.TakeOut(l)
+		err = client.TakeOut(l)
 	}
 	if err != nil {
 		return fmt.Errorf("uprobes that nobody has set stand in process %d and cannot be taken out: %w", left.PID, err)
@@ -190,42 +174,27 @@ func setAndTakeOut(uprobes *registrar.Client, left registrar.Uprobes) error {
 	return nil
 }
 
-// registrarKey is the record of the process that sets uprobes for a monitor. It completes
-// what it is about when the monitor is killed, and until then there are uprobes that the
-// next one does not know.
-const registrarKey = "registrar"
-
-func (p *Placer) noteRegistrar(pid int) {
-	if p.heir.data == "" {
-		return
-	}
-	start, err := proc.ThreadStart(pid, pid)
-	if err == nil {
-		err = p.heir.book.Put(registrarKey, omis.ProcID{PID: pid, Start: start})
-	}
-	p.fails(err)
-}
-
-// ending is how long a monitor waits for the registrar of a killed one. A registrar that
-// runs ends within tenths of a second.
+// ending is how long a monitor waits for the registrar of a killed monitor, which normally ends within
+// tenths of a second.
 const ending = time.Minute
 
-// awakeEvery is how often a monitor continues a registrar that may be stopped; silence is
-// after what time it says that it waits.
+// awakeEvery is how often a monitor sends SIGCONT to the registrar, which may be stopped. After silence
+// the monitor reports that it is waiting.
 const (
 	awakeEvery = 100 * time.Millisecond
 	silence    = time.Second
 )
 
-// awaitRegistrar waits until the registrar of a killed monitor has ended. A stopped one
-// would never end, so it is continued. What SIGCONT does not continue (a frozen cgroup, a
-// debugger) is named in a notice and waited for until limit has passed.
-func awaitRegistrar(book Book, limit time.Duration, notice func(string)) {
+// awaitRegistrar waits until the registrar of a killed monitor has ended: it still completes what it is
+// doing, so uprobes may appear that the new monitor does not know. A stopped registrar would never end,
+// so it gets SIGCONT. If that does not help (a frozen cgroup, a debugger), awaitRegistrar reports it and
+// gives up after limit.
+func awaitRegistrar(journal persist.Journal, limit time.Duration, notice func(string)) {
 	var id omis.ProcID
-	if known, err := book.Get(registrarKey, &id); !known || err != nil {
+	if known, err := journal.Get(persist.RegistrarKey, &id); !known || err != nil {
 		return
 	}
-	fd, err := unix.PidfdOpen(id.PID, 0) // signals to it reach no later process of that number
+	fd, err := unix.PidfdOpen(id.PID, 0) // a signal cannot reach another process that gets this id later
 	if err != nil {
 		return
 	}
@@ -249,15 +218,3 @@ func awaitRegistrar(book Book, limit time.Duration, notice func(string)) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
-
-// dismissRegistrar lets the registrar go.
-func (p *Placer) dismissRegistrar() error {
-	p.uprobes.Close()
-	if p.heir.data == "" {
-		return nil
-	}
-	return p.heir.book.Delete(registrarKey)
-}
-
-// Registrar is the process that sets uprobes, 0 while there is none.
-func (p *Placer) Registrar() int { return p.uprobes.PID() }

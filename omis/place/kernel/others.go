@@ -11,19 +11,18 @@ import (
 	"mirador/omis/program"
 )
 
-// trampoline is the name of the memory in which the kernel (Linux 6.18 and later) serves
-// uprobes on nops of five bytes: the nop becomes a call.
+// trampoline is the name of the mapping that serves uprobes at nops of five bytes, from Linux 6.18 on: the
+// kernel replaces the nop by a call of it.
 const trampoline = "[uprobes-trampoline]"
 
-// hasUprobe reports whether a uprobe of another tool stands at a site whose code is not what
-// its file has. The kernel serves any number of uprobes at an address. A breakpoint of a
-// debugger looks the same, but the kernel would take it for its own and the debugger would
-// never see a hit: so the process must not be traced.
+// hasUprobe reports whether another tool has a uprobe at a site whose code differs from the file. The
+// kernel serves any number of uprobes at an address. A debugger's breakpoint looks the same, but the kernel
+// would take its hits for hits of the uprobe. So hasUprobe returns false if a debugger traces the process.
 func (s *site) hasUprobe(sv *survey) bool {
 	return (s.isTrapped(sv) || s.isCall(sv)) && !proc.IsTracedByOther(sv.pid)
 }
 
-// isCall reports whether the kernel has made a call of a nop.
+// isCall reports whether the kernel has replaced a nop by a call.
 func (s *site) isCall(sv *survey) bool {
 	const call, length = 0xe8, 5
 	var now [length]byte
@@ -34,12 +33,11 @@ func (s *site) isCall(sv *survey) bool {
 	return ok && m.Path == trampoline
 }
 
-// nopLength is the length of the nops that the kernel makes calls of.
+// nopLength is the length of the nops that the kernel replaces by calls.
 const nopLength = 5
 
-// spoils says why a uprobe at a site could spoil what its function keeps below the stack
-// pointer; nil: it cannot. At the beginning of a function nothing is there. See
-// uprobe.CheckNop.
+// spoils reports why a uprobe at a site could overwrite data that its function has below the stack pointer:
+// see uprobe.CheckNop. At the beginning of a function there is no such data.
 func (sv *survey) spoils(s *site) error {
 	if len(s.code) != nopLength || !isPad(s.code) || sv.nops == nil || sv.isFirst(s.asked) {
 		return nil
@@ -50,7 +48,7 @@ func (sv *survey) spoils(s *site) error {
 	return nil
 }
 
-// isFirst reports whether a function begins at an address for certain.
+// isFirst reports whether a function certainly begins at an address.
 func (sv *survey) isFirst(addr uint64) bool {
 	m, ok := sv.maps.At(addr)
 	if !ok {
@@ -65,7 +63,7 @@ func (sv *survey) isFirst(addr uint64) bool {
 	return (begin == end || begin == at) && module.IsEntry(at)
 }
 
-// moduleOf is what is known of the code of a mapped file.
+// moduleOf returns the module of a mapped file.
 func (sv *survey) moduleOf(m proc.Mapping, f *mapped) (_ *landing.Module, err error) {
 	if f.module == nil {
 		f.module, err = sv.codes.Of(sv.pid, m)

@@ -14,8 +14,8 @@ import (
 	"mirador/omis/program"
 )
 
-// TestNopsInside: on a kernel that spoils the stack there, no uprobe stands at a nop of five
-// bytes but at the first instruction of a function.
+// TestNopsInside: on a kernel that overwrites the red zone there, uprobes are set at nops of five bytes
+// only if these begin a function.
 func TestNopsInside(t *testing.T) {
 	g := rig.Start(t, subject.Compile(t, "shared", "../testdata/shared.c", "../testdata/shared.s"))
 	const nop = 5 // bytes before it
@@ -42,7 +42,7 @@ func TestNopsInside(t *testing.T) {
 	}
 }
 
-// TestSharedUprobe: the kernel serves another tool's uprobe and ours at one address.
+// TestSharedUprobe: the kernel serves a uprobe of another tool and ours at one address.
 func TestSharedUprobe(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	other := newPlacer(t)

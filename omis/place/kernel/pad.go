@@ -12,14 +12,13 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// Functions that were compiled for indirect branch tracking begin with a landing pad,
-// endbr64, which the kernel steps over although it does nothing, at more than ten times
-// the cost of the push behind it. Whoever comes to that push came by the pad, unless a
-// branch leads there. So the uprobe stands behind the pad where that makes it cheaper
-// and nothing leads there.
+// Functions that are compiled for indirect branch tracking begin with a landing pad, endbr64. The kernel
+// single-steps threads over it, which costs more than ten times as much as to emulate the push that usually
+// follows. Every thread that reaches the push has passed the pad, unless a branch leads to the push. So if
+// no branch leads there, the uprobe is set behind the pad.
 
-// behindPad finds a cheaper place for the uprobe of a site behind landing pads and long
-// nops, if nothing else is before it; false: there is none.
+// behindPad returns a site behind landing pads and nops whose instruction the kernel emulates. It returns
+// false if there is none.
 func (sv *survey) behindPad(first site, m proc.Mapping, f *mapped) (site, bool) {
 	at := first
 	for !at.quick {
@@ -35,7 +34,7 @@ func (sv *survey) behindPad(first site, m proc.Mapping, f *mapped) (site, bool) 
 	return at, true
 }
 
-// isPad tells whether an instruction does nothing at all.
+// isPad reports whether an instruction does nothing.
 func isPad(code []byte) bool {
 	if bytes.HasPrefix(code, []byte{0xf3, 0x0f, 0x1e}) { // endbr64, endbr32: see measure
 		return true
@@ -44,8 +43,8 @@ func isPad(code []byte) bool {
 	return err == nil && inst.Op == x86asm.NOP
 }
 
-// leadsTo tells whether control may come to an address other than from the instruction
-// before. It is behind one where an instruction begins for certain.
+// leadsTo reports whether control may reach an address other than from the instruction before. certain is
+// an address before it where an instruction begins.
 func (sv *survey) leadsTo(addr, certain uint64, m proc.Mapping, f *mapped) bool {
 	module, err := sv.moduleOf(m, f)
 	if err != nil || addr-m.Start >= uint64(len(module.Code)) {
@@ -54,8 +53,9 @@ func (sv *survey) leadsTo(addr, certain uint64, m proc.Mapping, f *mapped) bool 
 	return leads(module, addr-m.Start, certain-m.Start)
 }
 
-// leads is leadsTo by places in a module. This knows of all but short branches; those
-// from before what is certain are looked for in any two bytes.
+// leads is leadsTo for offsets in a module. The module knows the targets of all branches except short ones.
+// From certain on, leads decodes instructions to find short branches. Before it, any two bytes could be
+// one.
 func leads(m *landing.Module, to, certain uint64) bool {
 	if m.Lands(to-1, to+1) {
 		return true
@@ -70,7 +70,7 @@ func leads(m *landing.Module, to, certain uint64) bool {
 		if length == 0 {
 			return branch.ShortBetween(m.Code[at:highest], at, to-1, to+1)
 		}
-		inst, _ := x86asm.Decode(m.Code[at:], 64) // nothing comes of an endbr64
+		inst, _ := x86asm.Decode(m.Code[at:], 64) // endbr64 is not decoded, but has no arguments either
 		at += uint64(length)
 		if by, ok := inst.Args[0].(x86asm.Rel); ok && at+uint64(int64(by)) == to {
 			return true

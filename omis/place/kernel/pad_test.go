@@ -14,21 +14,20 @@ import (
 	"mirador/omis/program"
 )
 
-// pads are functions that begin with a landing pad, and what a hit costs at each.
+// pads has functions that begin with a landing pad, and the kind of place of each.
 var pads = []struct{ name, kind string }{
 	{"pad_push", kernel.Emulated}, {"pad_nops", kernel.Emulated}, {"pad_jump", kernel.Emulated}, {"pad_call", kernel.Emulated},
 	{"pad_ret", kernel.Stepped}, {"pad_sub", kernel.Stepped},
-	// What is behind these pads is gone to otherwise.
+	// A branch leads to the instruction behind these pads.
 	{"pad_loop", kernel.Stepped}, {"pad_far", kernel.Stepped}, {"pad_table", kernel.Stepped}, {"pad_back", kernel.Stepped},
 }
 
-// buildPads compiles a target that has them.
+// buildPads compiles a target with these functions.
 func buildPads(t *testing.T, flags ...string) string {
 	return subject.Compile(t, "pads", append(flags, "-O1", "testdata/many.c", "testdata/pads.s")...)
 }
 
-// Uprobes stand behind landing pads where nothing else leads, and all calls are counted
-// and timed, wherever they stand: each as often as the function itself counts.
+// Uprobes are set behind landing pads if no branch leads there. All calls are counted and timed.
 func TestLandingPads(t *testing.T) {
 	for _, flags := range [][]string{{"-pie", "-fPIE"}, {"-no-pie"}} {
 		g := rig.Start(t, buildPads(t, flags...))
@@ -56,7 +55,7 @@ func TestLandingPads(t *testing.T) {
 			if len(counted) != 1 || counted[0].Value != rounds {
 				t.Errorf("%s, %s: %+v, want %d", flags, f.name, counted, rounds)
 			}
-			// What pad_call calls returns inside of it, with another stack pointer.
+			// The function that pad_call calls returns inside pad_call, with another stack pointer.
 			if len(timed) != 1 || timed[0].Count != rounds || timed[0].Unfinished != 0 || timed[0].Open != 0 {
 				t.Errorf("%s, %s: %+v, want %d intervals", flags, f.name, timed, rounds)
 			}
@@ -68,8 +67,8 @@ func TestLandingPads(t *testing.T) {
 	}
 }
 
-// A uprobe behind a pad is in the way of breakpoints at both places, and goes with
-// them; where somebody else has changed the code there, it stands at the pad.
+// A breakpoint is refused at both the pad and the address behind it while a uprobe is behind the pad. If
+// another tool has changed the code behind the pad, the uprobe is set at the pad.
 func TestLandingPadCovered(t *testing.T) {
 	g := rig.Start(t, buildPads(t))
 	p := newPlacer(t)
@@ -103,8 +102,8 @@ func TestLandingPadCovered(t *testing.T) {
 	}
 }
 
-// What a hit does beside counting and timing makes its place one of another kind, which has
-// costs of its own; it is told before and after a program is placed.
+// A program that does more than to count and to measure time has another kind of place, with costs of its
+// own, both before and after it is placed.
 func TestKindsOfMore(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	intervals, trail := newStore(t, p, g.ID, program.StoreHistograms), newTrail(t, p, g.ID)

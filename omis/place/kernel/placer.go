@@ -5,98 +5,99 @@ package kernel
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/features"
 
 	"mirador/omis"
 	"mirador/omis/code/x86/landing"
 	"mirador/omis/host/tracepoint"
 	"mirador/omis/host/uprobe"
+	"mirador/omis/place/kernel/code"
+	"mirador/omis/place/kernel/persist"
 	"mirador/omis/place/kernel/registrar"
 	"mirador/omis/program"
 )
 
-// Placer places programs in the kernel of this machine. What it needs there it makes
-// when the first store is asked for.
+// Name is the name of this placement.
+const Name = "kernel"
+
+// Placer places programs in the kernel of this machine. It takes nothing from the kernel until the
+// first store or program is requested. Its methods may be called from any goroutine.
 type Placer struct {
-	planting sync.Mutex // while uprobes are set and taken out
-
-	mu      sync.Mutex // taken after planting, and before that of a pool
-	broken  error      // why nothing can be placed; found once
-	opened  bool
-	closed  bool
-	set     *tracepoint.Set
-	slab    *slab
-	pools   pools
-	layout  layout
-	running *ebpf.Map // pid -> the unit that says whether it runs another program
-	codes   *landing.Catalog
-	nops    func() error // see survey; it answers at once from the second time on
-	bounds  Boundaries   // nil: every address is taken for that of an instruction
-	uprobes *registrar.Client
-	targets map[omis.ProcID]*target
+	memory  *memory // its lock guards the fields below, too
+	keeper  *keeper
+	uprobes *uprobes
 	events  events
-	shapes  map[string]*shape
-	serial  uint32 // of the last link
-	zero    int64  // when the clock began that notes are dated by, in the kernel's time
-	stop    chan struct{}
-	swept   sync.WaitGroup
+	left    leftovers
 
+	broken error // why no program can be placed
+	opened bool
+	closed bool
+	stop   chan struct{}
+	swept  sync.WaitGroup
 	notice func(string) // takes messages for the person who runs the monitor
-
-	heir   heir
-	estate *estate               // nil: everything ends with the monitor
-	mortal atomic.Pointer[error] // why it does although there should be an estate
-	pages  atomic.Uint32         // the number of the last
-	left   leftovers             // of a former monitor
 }
 
-var _ program.Placer = (*Placer)(nil)
+var (
+	_ program.Placer = (*Placer)(nil)
+	_ program.Keeper = (*Placer)(nil)
+)
 
-// New makes a placer. It takes nothing from the kernel yet. command is what runs
-// registrar.Run on its standard input; without one the monitor sets uprobes itself, and
-// may leave some of them for ever if it is killed just then.
-func New(command []string) *Placer {
-	p := &Placer{
-		codes: landing.NewCatalog(), targets: make(map[omis.ProcID]*target),
-		shapes: make(map[string]*shape), stop: make(chan struct{}), notice: func(string) {}, nops: checkNop,
+// New makes a placer whose programs end with the monitor. command starts a process that calls
+// registrar.Run with its standard input. With an empty command the monitor sets uprobes itself; if it
+// is killed while it does, some of them stay for ever.
+func New(command []string) *Placer { return NewKeeper(command, "", nil) }
+
+// NewKeeper makes a placer whose programs can outlive it. Their records are in the journal, their
+// kernel objects belong to the data directory. No other placer may use either of them.
+func NewKeeper(command []string, data string, journal persist.Journal) *Placer {
+	k := &keeper{data: data, journal: journal}
+	k.client = registrar.NewClient(command, k.noteRegistrar)
+	m := &memory{keeper: k, targets: make(map[omis.ProcID]*target)}
+	p := &Placer{memory: m, keeper: k, stop: make(chan struct{}), notice: func(string) {}}
+	p.uprobes = &uprobes{
+		memory: m, keeper: k, client: k.client, codes: landing.NewCatalog(), nops: checkNop,
+		shapes: make(map[string]*shape), left: &p.left,
 	}
-	p.uprobes = registrar.NewClient(command, p.noteRegistrar)
+	p.events.memory, p.events.left = m, &p.left
 	return p
 }
 
-// Boundaries makes what says, of many addresses of a process, why no probe may stand at one:
-// the kernel sets a uprobe wherever it is told to, inside of an instruction, too.
-type Boundaries func(omis.ProcID) (func(addr uint64) error, error)
+// CheckBy has addresses checked before a uprobe is set. It is called before the first program.
+func (p *Placer) CheckBy(b Boundaries) { p.uprobes.bounds = b }
 
-// CheckBy has addresses checked before anything is set there. It comes before the first
+// NoticeBy sends messages for the person who runs the monitor to notice. It is called before the first
 // program.
-func (p *Placer) CheckBy(b Boundaries) { p.bounds = b }
-
-// NoticeBy has messages for the person who runs the monitor go to notice. It comes before
-// the first program.
 func (p *Placer) NoticeBy(notice func(string)) { p.notice = notice }
+
+// DateBy has records dated by a clock that runs as the kernel's monotonic clock does. Without it they
+// are dated by the kernel's clock. It is called before the first store.
+func (p *Placer) DateBy(now func() int64) { p.memory.dateBy(now) }
 
 // checkNop tests the kernel once.
 var checkNop = sync.OnceValue(uprobe.CheckNop)
 
-// Check tells why this monitor cannot place programs in this kernel; nil: it can.
+// Check reports why this monitor cannot place programs in this kernel.
 func (p *Placer) Check() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.memory.mu.Lock()
+	defer p.memory.mu.Unlock()
 	return p.ready()
 }
 
-// mostProcesses is how many processes have programs placed in them at a time.
-const mostProcesses = 1 << 12
+// CheckEvents reports why this monitor cannot place programs at system calls and scheduling events.
+func (p *Placer) CheckEvents() error {
+	p.memory.mu.Lock()
+	defer p.memory.mu.Unlock()
+	if err := p.ready(); err != nil {
+		return err
+	}
+	return p.events.try()
+}
 
-// ready makes what all programs share. The caller holds mu.
+// ready opens the placer at the first call. The caller holds memory.mu.
 func (p *Placer) ready() error {
 	switch {
 	case p.closed:
@@ -104,144 +105,54 @@ func (p *Placer) ready() error {
 	case p.opened || p.broken != nil:
 		return p.broken
 	}
-	set := tracepoint.NewSet("run programs in the kernel")
-	if err := p.open(set); err != nil {
+	p.memory.set = tracepoint.NewSet("run programs in the kernel")
+	if err := p.open(); err != nil {
 		p.broken = &program.Refusal{Why: err.Error()}
-		return errors.Join(p.broken, set.Close())
+		return errors.Join(p.broken, p.memory.set.Close())
 	}
-	p.opened, p.set = true, set
+	p.opened = true
 	p.swept.Go(p.keepRoom)
 	return nil
 }
 
-func (p *Placer) open(set *tracepoint.Set) (err error) {
-	if p.layout, err = findLayout(); err != nil {
+func (p *Placer) open() (err error) {
+	if p.memory.layout, err = code.FindLayout(); err != nil {
 		return err
 	}
 	if err := features.HaveBPFLinkUprobeMulti(); errors.Is(err, ebpf.ErrNotSupported) {
 		return errors.New("this kernel sets no uprobes for a process by eBPF (it takes Linux 6.6)")
 	}
-	if p.heir.data != "" {
-		awaitRegistrar(p.heir.book, ending, p.notice)
-		p.openEstate()
+	if p.keeper.data != "" {
+		awaitRegistrar(p.keeper.journal, ending, p.notice)
+		p.keeper.open()
 	}
-	if p.estate != nil && p.takeOver(set) {
+	if p.keeper.state != nil && p.adopt() {
 		return nil
 	}
-	if err := p.openShared(set); err != nil {
+	if err := p.memory.open(); err != nil {
 		return err
 	}
-	return p.openEvents(set)
-}
-
-// openShared makes what all programs share.
-func (p *Placer) openShared(set *tracepoint.Set) (err error) {
-	if p.slab, err = newSlab(set); err != nil {
-		return err
-	}
-	if p.running, err = set.Map(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 4, ValueSize: 4, MaxEntries: mostProcesses}); err != nil {
-		return err
-	}
-	exec, err := set.Link("sched_process_exec", p.onExec())
-	if err == nil && p.estate != nil {
-		p.bequeath(exec)
-	}
-	return err
-}
-
-// onExec notes that a process executes another program: its uprobes are none of ours
-// any more, even where it maps the same file again.
-func (p *Placer) onExec() asm.Instructions {
-	code := p.layout.process(end)
-	code = append(code,
-		asm.StoreMem(asm.RFP, stackTID, asm.R0, asm.Word),
-		asm.LoadMapPtr(asm.R1, p.running.FD()),
-		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackTID),
-		asm.FnMapLookupElem.Call(),
-		asm.JEq.Imm(asm.R0, 0, end),
-		asm.LoadMem(asm.R2, asm.R0, 0, asm.Word))
-	code = append(code, p.slab.address(asm.R1, asm.R2, end)...)
-	return append(code,
-		asm.Mov.Imm(asm.R2, 1),
-		asm.StoreMem(asm.R1, 0, asm.R2, asm.DWord),
-		asm.Mov.Imm(asm.R0, 0).WithSymbol(end), asm.Return())
+	return p.events.open()
 }
 
 // NewStore: see program.Placer.
 func (p *Placer) NewStore(id omis.ProcID, kind program.StoreKind) (program.Store, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if kind == program.StoreTraces {
-		return p.newTrail(id)
-	}
-	s, err := p.newStore(id, kind)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// newStore is NewStore. The caller holds mu.
-func (p *Placer) newStore(id omis.ProcID, kind program.StoreKind) (*store, error) {
+	p.memory.mu.Lock()
+	defer p.memory.mu.Unlock()
 	if err := p.ready(); err != nil {
 		return nil, err
 	}
-	t, err := p.enter(id)
-	if err != nil {
-		return nil, &program.Refusal{Why: err.Error()}
+	if kind == program.StoreTraces {
+		return p.memory.newTrail(id)
 	}
-	s := &store{placer: p, target: t}
-	if err := s.open(kind); err != nil {
-		t.leave()
-		return nil, &program.Refusal{Why: fmt.Sprintf("cannot make a table in the kernel: %v", err)}
+	s, err := p.memory.newStore(id, kind)
+	if err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
-// open has a store begin, with rows of a kind. The caller holds Placer.mu.
-func (s *store) open(rows program.StoreKind) (err error) {
-	p := s.placer
-	if s.pool, err = p.poolOf(rows); err != nil {
-		return err
-	}
-	if s.cell, err = p.slab.take(1); err != nil {
-		return err
-	}
-	p.slab.word(s.cell, cellEpoch).Store(1) // a row just taken is of epoch 0
-	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	s.pool.stores[uint32(s.cell)] = s
-	return nil
-}
-
-// poolOf is the pool for a kind of rows, made at the first time. Those with notes end
-// with the monitor. The caller holds mu.
-func (p *Placer) poolOf(rows program.StoreKind) (_ *pool, err error) {
-	if p.pools[rows] == nil {
-		f, e := &forms[rows], p.estate
-		if f.notes > 0 {
-			e = nil
-		}
-		made, err := newPool(p.set, f, e)
-		if err != nil {
-			return nil, err
-		}
-		if err := made.provide(made.form.spare); err != nil {
-			return nil, errors.Join(err, made.close())
-		}
-		p.pools[rows] = made
-	}
-	return p.pools[rows], nil
-}
-
-// openPools are those that there are.
-func (p *Placer) openPools() []*pool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(p.pools[:]), func(q *pool) bool { return q == nil })
-}
-
-// sweepEvery is how often pools are looked after.
+// sweepEvery is how often the monitor looks for rows of ended threads.
 const sweepEvery = 250 * time.Millisecond
 
 // keepRoom keeps pools from filling up with rows of ended threads.
@@ -254,41 +165,238 @@ func (p *Placer) keepRoom() {
 			return
 		case <-ticker.C:
 		}
-		p.mu.Lock()
+		p.memory.mu.Lock()
 		p.events.forgetEnded()
-		p.mu.Unlock()
-		for _, q := range p.openPools() {
-			_ = q.sweep() // rows that find no room are counted
+		p.memory.mu.Unlock()
+		for _, q := range p.memory.openPools() {
+			_ = q.sweep() // hits that find no row are counted
 		}
 	}
 }
 
-// Close frees what is shared. Programs and stores must have been removed.
+// Name: see program.Placer.
+func (*Placer) Name() string { return Name }
+
+// Judge: see program.Placer.
+func (p *Placer) Judge(list []program.Placing) ([]program.Verdict, []error) {
+	p.memory.mu.Lock()
+	defer p.memory.mu.Unlock()
+	verdicts, errs := make([]program.Verdict, len(list)), make([]error, len(list))
+	if err := p.ready(); err != nil {
+		return verdicts, fill(errs, err)
+	}
+	sites := p.uprobes.judge(list, errs)
+	for i := range list {
+		if isEvent(list[i].Watch.Event) {
+			var at point
+			if at, errs[i] = p.events.judge(&list[i]); errs[i] == nil {
+				verdicts[i] = at.verdict()
+			}
+		} else if errs[i] == nil {
+			verdicts[i] = p.keeper.explain(sites[i].verdict(kindAdded(list[i].Program)))
+		}
+	}
+	return verdicts, errs
+}
+
+func fill(errs []error, err error) []error {
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+// Place: see program.Placer.
+func (p *Placer) Place(list []program.Placing) ([]program.Placed, []error) {
+	p.uprobes.planting.Lock()
+	defer p.uprobes.planting.Unlock()
+	stand, all, errs := p.prepare(list)
+	var fresh []*placed
+	for _, pl := range all {
+		if pl != nil && pl.bunch == nil {
+			fresh = append(fresh, pl)
+		}
+	}
+	p.uprobes.attach(fresh)
+	for i, pl := range all {
+		switch {
+		case pl == nil:
+		case pl.err != nil:
+			errs[i] = pl.err
+			pl.free()
+		default:
+			stand[i] = pl
+		}
+	}
+	return stand, errs
+}
+
+// prepare does everything for programs except setting uprobes. It returns the programs at events of
+// the kernel, which run from now on, and those at addresses.
+func (p *Placer) prepare(list []program.Placing) ([]program.Placed, []*placed, []error) {
+	p.memory.mu.Lock()
+	defer p.memory.mu.Unlock()
+	listeners, all, errs := make([]program.Placed, len(list)), make([]*placed, len(list)), make([]error, len(list))
+	if err := p.ready(); err != nil {
+		return listeners, all, fill(errs, err)
+	}
+	p.events.place(list, listeners, errs)
+	sites := p.uprobes.judge(list, errs)
+	fresh := 0
+	for i := range list {
+		if errs[i] != nil || listeners[i] != nil {
+			continue
+		}
+		if all[i], errs[i] = p.uprobes.prepare(&list[i], sites[i]); errs[i] == nil {
+			fresh++
+		}
+	}
+	p.memory.provide(fresh)
+	return listeners, all, errs
+}
+
+// Remove: see program.Placer.
+func (p *Placer) Remove(list []program.Placed) error {
+	p.uprobes.planting.Lock()
+	defer p.uprobes.planting.Unlock()
+	var all []*placed
+	var listeners []*listener
+	for _, one := range list {
+		one.SetActive(false)
+		switch one := one.(type) {
+		case *placed:
+			all = append(all, one)
+		case *listener:
+			listeners = append(listeners, one)
+		}
+	}
+	err := remove(all)
+	for _, pl := range all {
+		pl.free()
+	}
+	if len(listeners) > 0 {
+		err = errors.Join(err, p.events.remove(listeners))
+	}
+	return err
+}
+
+// Hide replaces uprobes in memory that was read from a process by the original bytes.
+func (p *Placer) Hide(id omis.ProcID, addr uint64, memory []byte) {
+	p.memory.mu.Lock()
+	defer p.memory.mu.Unlock()
+	if !p.opened {
+		return
+	}
+	if t := p.memory.current(id); t != nil {
+		t.hide(addr, memory)
+	}
+}
+
+// Keep: see program.Keeper.
+func (p *Placer) Keep(id omis.ProcID, kind program.StoreKind, key string) (program.Store, error) {
+	p.memory.mu.Lock()
+	defer p.memory.mu.Unlock()
+	if err := p.ready(); err != nil {
+		return nil, err
+	}
+	if kind == program.StoreTraces { // traces do not outlive the monitor
+		return p.memory.newTrail(id)
+	}
+	if s := p.left.adoptStore(id, kind, key); s != nil {
+		return s, nil
+	}
+	s, err := p.memory.newStore(id, kind)
+	if err != nil {
+		return nil, err
+	}
+	s.keep(key)
+	return s, nil
+}
+
+// Recall: see program.Keeper.
+func (p *Placer) Recall(id omis.ProcID, kind program.StoreKind, key string) (program.Store, error) {
+	p.memory.mu.Lock()
+	defer p.memory.mu.Unlock()
+	if !p.hasLeft() {
+		return nil, nil
+	}
+	if err := p.ready(); err != nil {
+		return nil, err
+	}
+	if s := p.left.adoptStore(id, kind, key); s != nil {
+		return s, nil
+	}
+	return nil, nil // a nil *store would not be a nil program.Store
+}
+
+// hasLeft reports whether there may be leftovers. The caller holds memory.mu.
+func (p *Placer) hasLeft() bool { return p.opened || p.keeper.hasLeft() }
+
+// Meet: see program.Keeper. The leftovers of all processes are found when the placer is opened.
+func (*Placer) Meet(omis.ProcID) ([]program.Orphan, error) { return nil, nil }
+
+// Settle: see program.Keeper.
+func (p *Placer) Settle() ([]program.Orphan, error) {
+	left, err := p.unwanted()
+	if err != nil {
+		return nil, err
+	}
+	orphans := left.orphans
+	var placed []program.Placed
+	for _, list := range left.placed {
+		for _, pl := range list {
+			orphans, placed = append(orphans, pl.orphan()), append(placed, pl)
+		}
+	}
+	for _, l := range left.listeners {
+		orphans, placed = append(orphans, l.orphan()), append(placed, l)
+	}
+	errs := []error{left.unmended, p.Remove(placed)}
+	for s, key := range left.stores {
+		orphans = append(orphans, program.Orphan{Proc: s.target.proc, What: "what was measured for " + key})
+		errs = append(errs, s.Close())
+	}
+	return orphans, errors.Join(errs...)
+}
+
+// unwanted returns the leftovers that no request has adopted.
+func (p *Placer) unwanted() (left leftovers, err error) {
+	p.memory.mu.Lock()
+	defer p.memory.mu.Unlock()
+	if !p.hasLeft() {
+		return left, nil
+	}
+	if err := p.ready(); err != nil {
+		return left, fmt.Errorf("what a former monitor has left in the kernel cannot be looked after: %w", err)
+	}
+	left, p.left = p.left, leftovers{}
+	return left, nil
+}
+
+// Registrar returns the id of the process that sets uprobes, 0 if there is none.
+func (p *Placer) Registrar() int { return p.keeper.client.PID() }
+
+// Close frees what programs share. The caller has removed all programs and closed all stores.
 func (p *Placer) Close() error {
-	p.mu.Lock()
+	p.memory.mu.Lock()
 	if p.closed {
-		p.mu.Unlock()
+		p.memory.mu.Unlock()
 		return nil
 	}
 	p.closed = true
 	opened := p.opened
-	p.mu.Unlock()
+	p.memory.mu.Unlock()
 	if !opened {
-		p.uprobes.Close()
+		p.keeper.client.Close()
 		return nil
 	}
 	close(p.stop)
 	p.swept.Wait()
 	p.events.records.close()
-	var errs []error
-	for _, s := range p.shapes {
-		errs = append(errs, s.program.Close())
-	}
-	for _, q := range p.openPools() {
+	errs := []error{p.uprobes.close()}
+	for _, q := range p.memory.openPools() {
 		errs = append(errs, q.close())
 	}
-	if p.estate != nil {
-		errs = append(errs, p.estate.wipe())
-	}
-	return errors.Join(append(errs, p.slab.close(), p.set.Close(), p.dismissRegistrar())...)
+	errs = append(errs, p.keeper.close(), p.memory.slab.close(), p.memory.set.Close(), p.keeper.dismissRegistrar())
+	return errors.Join(errs...)
 }

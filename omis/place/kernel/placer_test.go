@@ -50,7 +50,7 @@ func place(t testing.TB, p *kernel.Placer, id omis.ProcID, addr uint64, steps ..
 	return placed[0]
 }
 
-// placeAt places the same program at several addresses.
+// placeAt places one program at several addresses.
 func placeAt(t testing.TB, p *kernel.Placer, id omis.ProcID, steps program.Program, addrs ...uint64) []program.Placed {
 	t.Helper()
 	var list []program.Placing

@@ -28,7 +28,7 @@ import (
 	"mirador/omis/program"
 )
 
-// refused checks that nothing is placed at an address, and what is said of why.
+// refused checks that no program can be placed at an address, and the reason.
 func refused(t *testing.T, p *kernel.Placer, id omis.ProcID, addr uint64, why string) {
 	t.Helper()
 	err := judge(p, node.Watch{Event: node.EventReachedAddr, Proc: id, Addr: addr})
@@ -38,7 +38,7 @@ func refused(t *testing.T, p *kernel.Placer, id omis.ProcID, addr uint64, why st
 	}
 }
 
-// judge says why nothing can be placed somewhere.
+// judge returns why no program can be placed at an event.
 func judge(p *kernel.Placer, w node.Watch) error {
 	_, errs := p.Judge([]program.Placing{{Watch: w}})
 	return errs[0]
@@ -81,7 +81,7 @@ func mapped(t *testing.T, g *rig.Target, name string) uint64 {
 	return 0
 }
 
-// poke writes a breakpoint into the target, as another debugger would.
+// poke writes a breakpoint into the target, as a debugger does.
 func poke(t *testing.T, g *rig.Target, addr uint64) {
 	t.Helper()
 	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", g.ID.PID), os.O_RDWR, 0)
@@ -118,7 +118,7 @@ func debugged(t *testing.T, g *rig.Target) {
 	subject.StartAgain(t, fmt.Sprintf("%s=%d", debugger, g.ID.PID))
 }
 
-// unprivileged makes the test binary say what a monitor without privileges is told.
+// unprivileged makes the test binary a monitor without privileges, which prints its errors.
 const unprivileged = "MIRADOR_TEST_UNPRIVILEGED"
 
 func sayWhatIsMissing() {
@@ -182,7 +182,7 @@ func measureOwn(p *kernel.Placer, path string) error {
 	return errors.Join(p.Remove(placed), store.Close())
 }
 
-// symbol is the address of a function of a program that is loaded where it was linked.
+// symbol returns the address of a function of a program that is loaded where it was linked.
 func symbol(path, name string) uint64 {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -198,8 +198,7 @@ func symbol(path, name string) uint64 {
 	return 0
 }
 
-// What is missing is said; two capabilities are all it takes to measure one's own
-// processes.
+// Errors name missing capabilities. Two capabilities are enough to measure one's own processes.
 func TestPrivileges(t *testing.T) {
 	target := filepath.Join(subject.Shared(t), "caller")
 	if err := os.Link(rig.Caller(t, "-no-pie"), target); err != nil {
@@ -221,7 +220,7 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
-// What was taken away leaves the code as it was.
+// After uprobes are removed, the code is the original.
 func TestCodeIsPutRight(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	before := g.Code(g.Func["work"], g.Size["work"])
@@ -253,7 +252,7 @@ func TestCodeIsPutRight(t *testing.T) {
 	}
 }
 
-// Who reads the memory of a target does not see what stands there.
+// A reader of the target's memory does not see uprobes.
 func TestUprobesAreHidden(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	before := g.Code(g.Func["work"], g.Size["work"])

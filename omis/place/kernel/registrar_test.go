@@ -23,20 +23,20 @@ import (
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/subject"
 	"mirador/omis/monitor/rig"
-	"mirador/omis/place/kernel/pins"
+	"mirador/omis/place/kernel/persist"
 )
 
-// crowd is a target with many functions, at some of which uprobes are set.
+// crowd is a target with many functions, some of which get uprobes.
 type crowd struct {
 	t *testing.T
 	*rig.Target
 	assignment
 	before []byte // the code of those functions
-	none   int    // bytes in it that look like breakpoints
-	rounds uint64 // how often all have been called
+	none   int    // bytes of it that are equal to int3
+	rounds uint64 // how often every function has been called
 }
 
-// some is how many functions have uprobes.
+// some is the number of functions with uprobes.
 const some = 3000
 
 func newCrowd(t *testing.T) *crowd {
@@ -58,7 +58,7 @@ func (c *crowd) code() []byte {
 
 func (c *crowd) standing() int { return bytes.Count(c.code(), []byte{int3}) - c.none }
 
-// first is where the code is not what it was, 0: nowhere.
+// first returns the first address whose code is not the original, 0 if there is none.
 func (c *crowd) first() uint64 {
 	now := c.code()
 	for i := range now {
@@ -69,9 +69,8 @@ func (c *crowd) first() uint64 {
 	return 0
 }
 
-// isWhole makes sure that no uprobe stays, and that the functions do what they do. What
-// was on its way to a process that has been killed the kernel lets go of a little later;
-// what it has left would stay for ever.
+// isWhole checks that no uprobe stays, and that the functions work. The kernel closes links that were on
+// their way to a killed process a little later; uprobes that it leaked would stay for ever.
 func (c *crowd) isWhole() {
 	c.t.Helper()
 	c.t.Cleanup(func() {
@@ -83,7 +82,7 @@ func (c *crowd) isWhole() {
 	c.works()
 }
 
-// works has all functions called, each of which counts its calls.
+// works calls all functions, each of which counts its calls.
 func (c *crowd) works() {
 	c.t.Helper()
 	if got := c.Do("all 0 %d", some); got != fmt.Sprint("done ", some) {
@@ -102,10 +101,10 @@ func (c *crowd) works() {
 	}
 }
 
-// unpin removes the files of all links that a killed monitor has left.
+// unpin removes the pinned links of a killed monitor.
 func (c *crowd) unpin() {
 	c.t.Helper()
-	links, err := pins.Of(c.Data)
+	links, err := persist.Of(c.Data)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -119,7 +118,7 @@ func (c *crowd) unpin() {
 	}
 }
 
-// registrar is the process that sets uprobes for the monitor.
+// registrar returns the process that sets uprobes for the monitor.
 func (k *keeper) registrar() int {
 	k.t.Helper()
 	pid, err := strconv.Atoi(k.do("registrar"))
@@ -129,20 +128,20 @@ func (k *keeper) registrar() int {
 	return pid
 }
 
-// isOver tells whether a process has ended. Nobody may have waited for it.
+// isOver reports whether a process has ended. It may be a zombie.
 func isOver(t *testing.T, pid int) bool {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	return err != nil || bytes.Contains(status, []byte("State:\tZ"))
 }
 
-// A monitor that is killed while uprobes are set and taken out for it leaves none, but
-// for those it has pinned, and no registrar.
+// A monitor that is killed while uprobes are set and removed for it leaves no uprobes except the pinned
+// ones, and no registrar.
 func TestKilledWhileSetting(t *testing.T) {
 	c := newCrowd(t)
 	log := followKernel(t)
 	self := subject.ForAll(t)
-	name := fmt.Sprintf("k%d", os.Getpid()) // the kernel's log names processes so
+	name := fmt.Sprintf("k%d", os.Getpid()) // the name of the process in the kernel's log
 	if err := os.Rename(self, filepath.Join(filepath.Dir(self), name)); err != nil {
 		t.Fatal(err)
 	}
@@ -166,8 +165,7 @@ func TestKilledWhileSetting(t *testing.T) {
 	}
 }
 
-// A registrar that is killed is replaced, and what the kernel has left of its work is
-// taken out.
+// A registrar that is killed is replaced, and what the kernel leaked is removed.
 func TestKilledRegistrar(t *testing.T) {
 	c := newCrowd(t)
 	k := newKeeper(t, c.assignment)
@@ -182,7 +180,7 @@ func TestKilledRegistrar(t *testing.T) {
 			}
 			k.begin(step[0])
 			time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
-			if registrar != 0 { // it may have been killed when all was done, and has no successor yet
+			if registrar != 0 { // it may have been killed after its work was done, and is not replaced yet
 				_ = syscall.Kill(registrar, syscall.SIGKILL)
 			}
 			if got := k.next(step[0]); got != step[1] {
@@ -202,7 +200,7 @@ func TestKilledRegistrar(t *testing.T) {
 	c.isWhole()
 }
 
-// A registrar that somebody has stopped is set going; nobody waits for ever.
+// A stopped registrar is continued, so that no request waits for ever.
 func TestStoppedRegistrar(t *testing.T) {
 	c := newCrowd(t)
 	k := newKeeper(t, c.assignment)
@@ -219,8 +217,7 @@ func TestStoppedRegistrar(t *testing.T) {
 	k.want("close", "closed")
 }
 
-// A registrar that is stopped when its monitor is killed does not keep the next monitor
-// waiting.
+// A registrar that is stopped when its monitor is killed does not block the next monitor.
 func TestStoppedRegistrarOfAKilledMonitor(t *testing.T) {
 	c := newCrowd(t)
 	k := placedKeeper(t, c.assignment)
@@ -242,8 +239,8 @@ func TestStoppedRegistrarOfAKilledMonitor(t *testing.T) {
 	c.isWhole()
 }
 
-// Uprobes that the kernel leaves standing when monitor and registrar are killed while
-// they are taken out are taken out by the next monitor. A kernel may leave none.
+// Monitor and registrar are killed while uprobes are removed. The next monitor removes what the kernel
+// leaked. Some kernels leak nothing.
 func TestMend(t *testing.T) {
 	c := newCrowd(t)
 	left := 0
@@ -255,7 +252,7 @@ func TestMend(t *testing.T) {
 		registrar := k.registrar()
 		k.begin("remove")
 		rig.Until(t, "something is taken out", func() bool { return c.standing() < some })
-		k.cmd.Process.Kill() // it does not start another registrar
+		k.cmd.Process.Kill() // so that it does not start another registrar
 		if err := syscall.Kill(registrar, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -273,10 +270,10 @@ func TestMend(t *testing.T) {
 	c.isWhole()
 }
 
-// kernelLog follows what the kernel says.
+// kernelLog follows the kernel's log.
 type kernelLog struct{ fd int }
 
-// followKernel begins at the end of the log. Where it cannot be read, it is empty.
+// followKernel begins at the end of the log. If the log cannot be read, it has no lines.
 func followKernel(t *testing.T) *kernelLog {
 	t.Helper()
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -291,7 +288,7 @@ func followKernel(t *testing.T) *kernelLog {
 	return &kernelLog{fd}
 }
 
-// leaks are the lines on uprobes that were left by a process of this name.
+// leaks returns the lines about uprobes that a process of this name leaked.
 func (l *kernelLog) leaks(name string) (lines []string) {
 	record := make([]byte, 8192)
 	for {
@@ -309,10 +306,9 @@ func (l *kernelLog) leaks(name string) (lines []string) {
 	}
 }
 
-// lasting copies a program to where it stays when the tests are over. What the kernel
-// has left once it takes, for as long as it runs, for what is known of the file's
-// instructions: of another one, when the file is deleted and another takes its place
-// in the kernel's memory, and a program that is observed there goes astray.
+// lasting copies a program to a file that stays after the tests. For a leaked uprobe the kernel keeps the
+// instruction by the inode, for as long as it runs. If the file were deleted and another file got the
+// inode, the kernel would execute the wrong instruction in that file.
 func lasting(t *testing.T, program string) string {
 	t.Helper()
 	code, err := os.ReadFile(program)
@@ -342,5 +338,5 @@ func lasting(t *testing.T, program string) string {
 	return path
 }
 
-// int3 is what a uprobe puts in the place of an instruction's first byte.
+// int3 is the byte that a uprobe writes over the first byte of an instruction.
 const int3 = 0xcc

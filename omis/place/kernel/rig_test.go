@@ -11,7 +11,7 @@ import (
 	"mirador/omis/program"
 )
 
-// newRig is a monitor that places programs in the kernel, or else executes them by trap.
+// newRig makes a monitor that places programs in the kernel, or executes all requests by trap.
 func newRig(t testing.TB, placement string, g *rig.Target) *rig.Monitor {
 	t.Helper()
 	var placer rig.NewPlacer

@@ -6,56 +6,43 @@ import (
 	"encoding/binary"
 	"iter"
 
-	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"mirador/omis/host/tracepoint"
+	"mirador/omis/place/kernel/code"
 )
 
-// ring holds the numbers of rows that programs may take. The monitor puts them in at the
-// tail, programs take them out at the head.
+// ring has the numbers of free rows. The monitor adds numbers at the tail, programs take them at
+// the head; entries stay readable until they are overwritten.
 type ring struct {
-	words *ebpf.Map // an array of one element
 	bytes []byte
-	seen  uint64 // up to where the monitor has looked
+	seen  uint64 // the monitor has read the entries before this one
 }
 
-// Offsets in a ring.
-const (
-	ringHead    = 0
-	ringTail    = 64 // in a cache line of its own
-	ringEntries = 128
-)
+// ringBytes is the size of a ring.
+const ringBytes = code.RingEntries + 4*code.RingSize
 
-// ringSize is how many it holds at most.
-const ringSize = 1 << 16
+func (r *ring) entry(i uint64) []byte { return r.bytes[code.RingEntries+4*(i%code.RingSize):] }
 
-func newRing(set *tracepoint.Set) (r ring, err error) {
-	r.words, r.bytes, err = sharedArray(set, ringEntries+4*ringSize)
-	return r, err
-}
-
-func (r *ring) entry(i uint64) []byte { return r.bytes[ringEntries+4*(i%ringSize):] }
-
-// at is the i-th row that was ever put in, one of the last ringSize.
+// at returns the i-th row that was ever added, which must be among the last RingSize.
 func (r *ring) at(i uint64) uint32 { return binary.NativeEndian.Uint32(r.entry(i)) }
 
-// ready is how many rows programs may take.
-func (r *ring) ready() int {
-	return int(wordIn(r.bytes, ringTail).Load() - wordIn(r.bytes, ringHead).Load())
-}
+func (r *ring) head() uint64 { return code.WordIn(r.bytes, code.RingHead).Load() }
 
-// push puts a row in. What programs have taken out must have been looked at.
+func (r *ring) tail() uint64 { return code.WordIn(r.bytes, code.RingTail).Load() }
+
+// ready returns the number of rows that programs may take.
+func (r *ring) ready() int { return int(r.tail() - r.head()) }
+
+// push adds a row. The caller has read all entries that programs have taken.
 func (r *ring) push(n uint32) {
-	tail := wordIn(r.bytes, ringTail)
-	binary.NativeEndian.PutUint32(r.entry(tail.Load()), n)
-	tail.Add(1)
+	binary.NativeEndian.PutUint32(r.entry(r.tail()), n)
+	code.WordIn(r.bytes, code.RingTail).Add(1)
 }
 
-// taken are the rows that were taken out since the last time.
+// taken yields the rows that programs have taken since the last call.
 func (r *ring) taken() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		for head := wordIn(r.bytes, ringHead).Load(); r.seen < head; {
+		for head := r.head(); r.seen < head; {
 			n := r.at(r.seen)
 			r.seen++
 			if !yield(n) {

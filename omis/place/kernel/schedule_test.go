@@ -18,8 +18,8 @@ import (
 	"mirador/omis/program"
 )
 
-// scheduling counts how often threads get and lose processors, and times how long they
-// wait: counters 1 to 4 (got, lost, blocked, unblocked), timer 1.
+// scheduling counts how often threads get and lose processors, and times how long they wait: counters 1 to
+// 4 (got, lost, blocked, unblocked), timer 1.
 func scheduling(r *rig.Monitor, threads string) {
 	r.T.Helper()
 	r.Ask(": pa_counter_create() pa_counter_create() pa_counter_create() pa_counter_create() pa_timer_create()")
@@ -30,7 +30,7 @@ func scheduling(r *rig.Monitor, threads string) {
 	r.Enable()
 }
 
-// total is what a counter says in all.
+// total returns the sum of a counter.
 func total(r *rig.Monitor, counter int) int64 {
 	r.T.Helper()
 	list := r.Ask(": pa_counter_sum([pa_c_%d],2)", counter)[1][0].Values[1].List
@@ -41,8 +41,8 @@ func total(r *rig.Monitor, counter int) int64 {
 	return n
 }
 
-// onFirstProcessor keeps the target there. Others were seen to run threads without
-// telling, and what is caught up with then may come later.
+// onFirstProcessor keeps the target on the first processor. Other processors were seen to run threads
+// without an event, which is then raised later.
 func onFirstProcessor(t *testing.T, g *rig.Target) {
 	t.Helper()
 	tids, err := proc.Threads(g.ID.PID)
@@ -58,7 +58,7 @@ func onFirstProcessor(t *testing.T, g *rig.Target) {
 	}
 }
 
-// switches are what the kernel counts itself, when the target waits.
+// switches returns the counts of the kernel itself, when the target waits.
 func switches(t *testing.T, g *rig.Target) (voluntary, involuntary int64) {
 	t.Helper()
 	g.Rest()
@@ -73,7 +73,7 @@ func switches(t *testing.T, g *rig.Target) (voluntary, involuntary int64) {
 	return voluntary, involuntary
 }
 
-// The kernel's own counts are those of the requests, wherever these are executed.
+// The requests count as many switches as the kernel does, in each placement.
 func TestSwitches(t *testing.T) {
 	program := rig.Caller(t)
 	for _, placement := range []string{"trap", kernel.Name} {
@@ -108,13 +108,13 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// Threads are told apart, on whatever processor they are, and new ones are seen; what
-// they wait is what they were told to.
+// Threads are measured separately, on whatever processors they run, including new threads. They wait as
+// long as they were told to.
 func TestBlockedTime(t *testing.T) {
 	r := newRig(t, kernel.Name, rig.Start(t, rig.Caller(t)))
 	scheduling(r, "[]")
 	for range 5 {
-		r.Target.Do("late 40") // the thread naps, and the first one waits for it
+		r.Target.Do("late 40") // the thread naps, and the first thread waits for it
 	}
 	list := r.Ask(": pa_timer_read([pa_t_1])")[1][0].Values[1].List
 	rows := 0
@@ -133,8 +133,8 @@ func TestBlockedTime(t *testing.T) {
 	}
 }
 
-// Who reads past all caches waits for the disk, who naps does not. How often is for the
-// disk to say, which may be done before anybody waits for it.
+// A thread that reads from the disk without caches waits for the disk, a thread that naps does not. How
+// often it waits depends on the disk, which may have finished before the thread waits.
 func TestIOWait(t *testing.T) {
 	program := rig.Caller(t)
 	for _, placement := range []string{"trap", kernel.Name} {
@@ -169,8 +169,8 @@ func TestIOWait(t *testing.T) {
 	}
 }
 
-// What is counted in one counter at an address and at the loss of a processor is counted
-// in two places, and told as one.
+// A counter that counts at an address and at the loss of a processor is kept in two places, and reported as
+// one.
 func TestAddressesAndSwitchesTogether(t *testing.T) {
 	r := newRig(t, kernel.Name, rig.Start(t, rig.Scenes(t)))
 	onFirstProcessor(t, r.Target)
@@ -191,8 +191,8 @@ func TestAddressesAndSwitchesTogether(t *testing.T) {
 	}
 }
 
-// A trace tells that a thread loses its processor and waits, and gets one again, in this
-// order; and when, as the timer does.
+// A trace has the loss of the processor, the wait and the next processor in this order, at the times that
+// the timer measures.
 func TestTraceOfWaits(t *testing.T) {
 	g, p := rig.Start(t, rig.Caller(t)), newPlacer(t)
 	onFirstProcessor(t, g)

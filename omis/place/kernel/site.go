@@ -16,39 +16,38 @@ import (
 	"mirador/omis/program"
 )
 
-// site is where a uprobe stands: at an address of a process, which is an offset of a
-// file.
+// site is a place for a uprobe: an address of a process, which is an offset of a file.
 type site struct {
-	asked  uint64 // the address that was asked for; addr is behind its landing pad, maybe
+	asked  uint64 // the requested address; addr may be behind the landing pad there
 	addr   uint64
-	path   string // what the kernel finds the file by
-	file   string // what people call it
+	path   string // a path by which the kernel finds the file
+	file   string // the path in the process's list of mappings
 	offset uint64
 	code   []byte // the instruction
-	quick  bool   // the kernel emulates it
-	shared bool   // another tool's uprobe stands there
+	quick  bool   // the kernel emulates the instruction
+	shared bool   // another tool has a uprobe there
 }
 
-// survey looks at the code of one process, for many addresses.
+// survey examines the code of one process at many addresses.
 type survey struct {
 	pid    int
 	codes  *landing.Catalog
-	target *target // nil: nothing of ours stands there
+	target *target // nil: we have no uprobes in the process
 	maps   proc.Mappings
 	memory pager
-	files  map[uint64]*mapped // by where they are mapped
+	files  map[uint64]*mapped // by the address where they are mapped
 	check  func(addr uint64) error
-	nops   func() error // why no uprobe may stand at a nop of five bytes; nil: any may
+	nops   func() error // reports why no uprobe may be at a nop of five bytes; nil: uprobes may be there
 }
 
-// mapped is a file with code.
+// mapped is a file with code of the process.
 type mapped struct {
-	path  string // what the kernel finds it by
+	path  string // a path by which the kernel finds the file
 	file  *os.File
 	bytes pager
 	err   error
 
-	module *landing.Module // where somebody needed it
+	module *landing.Module // nil: not needed yet
 }
 
 func newSurvey(pid int, codes *landing.Catalog, t *target) (*survey, error) {
@@ -60,7 +59,7 @@ func newSurvey(pid int, codes *landing.Catalog, t *target) (*survey, error) {
 	return &survey{pid: pid, codes: codes, target: t, maps: maps, memory: pager{read: read}, files: make(map[uint64]*mapped)}, nil
 }
 
-// place is site where a uprobe may be set.
+// place returns the site of a uprobe, or an error if no uprobe may be set at the address.
 func (sv *survey) place(addr uint64) (site, error) {
 	if err := sv.check(addr); err != nil {
 		return site{}, &program.Refusal{Why: err.Error()}
@@ -75,12 +74,12 @@ func (sv *survey) place(addr uint64) (site, error) {
 	return s, err
 }
 
-// site finds the place for a uprobe.
+// site is place without the checks that depend on more than the instruction.
 func (sv *survey) site(addr uint64) (site, error) {
 	m, ok := sv.maps.At(addr)
 	switch {
 	case !ok || !m.Exec || !m.Private:
-		// What is wrong with it is for the dearer placement to say.
+		// The placement that takes over the request says what is wrong with the address.
 		return site{}, &program.Refusal{Why: fmt.Sprintf("process %d has no code at %#x", sv.pid, addr)}
 	case m.Inode == 0:
 		return site{}, &program.Refusal{Why: fmt.Sprintf("the code at %#x is of no file (generated at run time, or the kernel's own), and uprobes stand in files", addr)}
@@ -107,7 +106,7 @@ func (sv *survey) site(addr uint64) (site, error) {
 	return s, err
 }
 
-// runtime is Go's runtime, if the code at an address is of Go.
+// runtime returns the Go runtime of the module at an address, nil for other code.
 func (sv *survey) runtime(addr uint64) *landing.Runtime {
 	m, ok := sv.maps.At(addr)
 	if !ok || m.Inode == 0 {
@@ -115,16 +114,15 @@ func (sv *survey) runtime(addr uint64) *landing.Runtime {
 	}
 	r, err := sv.codes.Runtime(sv.pid, m, addr)
 	if err != nil {
-		return nil // nor can a uprobe be set there
+		return nil // no uprobe can be set there either
 	}
 	return r
 }
 
-// times reports whether a program opens or closes intervals.
+// times reports whether a program begins or ends intervals.
 func times(p program.Program) bool { return slices.ContainsFunc(p, program.Op.Times) }
 
-// open opens the mapped file, also one that was deleted or lies in another mount
-// namespace.
+// open opens the mapped file, even if it was deleted or is in another mount namespace.
 func (f *mapped) open(pid int, m proc.Mapping) {
 	if f.file, f.err = proc.OpenImage(pid, m); f.err != nil {
 		f.err = fmt.Errorf("cannot open %s, which the process has its code from: %w", m.Path, f.err)
@@ -133,7 +131,7 @@ func (f *mapped) open(pid int, m proc.Mapping) {
 	f.path = f.file.Name()
 }
 
-// close ends the survey.
+// close closes the files.
 func (sv *survey) close() {
 	for _, f := range sv.files {
 		if f.file != nil {
@@ -142,8 +140,8 @@ func (sv *survey) close() {
 	}
 }
 
-// compare makes sure that the process runs what stands in the file: neither a
-// breakpoint nor a patch of somebody else may be disturbed.
+// compare reads the instruction and checks that the process runs the code of the file. If it does not,
+// somebody else has set a breakpoint or a patch there, which must not be disturbed.
 func (s *site) compare(sv *survey, f *mapped) error {
 	var file, memory [16]byte
 	n := f.bytes.at(file[:], s.offset)
@@ -170,7 +168,7 @@ func (s *site) compare(sv *survey, f *mapped) error {
 	return nil
 }
 
-// pager reads pages and keeps them: addresses that are asked for lie close together.
+// pager reads memory by pages and keeps them, because consecutive addresses are often on one page.
 type pager struct {
 	read  func(b []byte, at uint64) (int, error)
 	pages map[uint64][]byte
@@ -178,7 +176,7 @@ type pager struct {
 
 const pageSize = 4096
 
-// at reads as much as there is, up to the length of the buffer.
+// at reads memory into buf, and returns how many bytes it could read.
 func (p *pager) at(buf []byte, at uint64) (n int) {
 	for n < len(buf) {
 		page := p.page((at + uint64(n)) / pageSize)
@@ -198,27 +196,26 @@ func (p *pager) page(number uint64) []byte {
 	page, known := p.pages[number]
 	if !known {
 		page = make([]byte, pageSize)
-		n, _ := p.read(page, number*pageSize) // what cannot be read is not there
+		n, _ := p.read(page, number*pageSize) // what cannot be read is treated as not there
 		page = page[:n]
 		p.pages[number] = page
 	}
 	return page
 }
 
-// measure is the length of an instruction, 0 where it is not known, and whether the
-// kernel emulates it at a uprobe (arch/x86/kernel/uprobes.c): then the thread need not
-// be made to execute a copy step by step.
+// measure returns the length of an instruction, 0 if it is unknown, and whether the kernel emulates it at a
+// uprobe (arch/x86/kernel/uprobes.c). The kernel single-steps a thread over a copy of other instructions.
 func measure(code []byte) (length int, quick bool) {
 	if bytes.HasPrefix(code, []byte{0xf3, 0x0f, 0x1e, 0xfa}) || bytes.HasPrefix(code, []byte{0xf3, 0x0f, 0x1e, 0xfb}) {
 		return 4, false // endbr64, endbr32
 	}
 	inst, err := x86asm.Decode(code, 64)
-	// Op(0) without an error is what the decoder answers on instructions its tables lack.
+	// The decoder returns Op(0) without an error for instructions that its tables lack.
 	if err != nil || inst.Op == 0 {
 		return 0, false
 	}
 	switch inst.Op {
-	case x86asm.NOP: // also 66 90, but none of the long ones with a prefix
+	case x86asm.NOP: // also 66 90, but not the nops with an operand and a prefix
 		return inst.Len, !bytes.HasPrefix(code, []byte{0x66, 0x0f})
 	case x86asm.PUSH:
 		_, register := inst.Args[0].(x86asm.Reg)
@@ -233,14 +230,14 @@ func measure(code []byte) (length int, quick bool) {
 	return inst.Len, false
 }
 
-// spoilt returns what the kernel does wrong with an instruction that has a uprobe, "" if
-// nothing is known (arch/x86/kernel/uprobes.c of Linux 6.18).
+// spoilt returns what the kernel does wrong with an instruction that has a uprobe, "" if nothing is known
+// (arch/x86/kernel/uprobes.c of Linux 6.18).
 //
-// The kernel ignores VEX, EVEX and XOP prefixes where it decides how to execute an instruction:
-// it jumps for vmovdqu %ymm0,(%rdi), whose opcode is that of jg, and stores nothing; it
-// pushes a word for vxorps, and does nothing for vzeroupper. A thread that steps over pushf
-// pushes its flags with the trap flag set; it gets SIGTRAP when it restores them. xchg %rax,%r8
-// is a nop with a REX prefix, which the kernel ignores as well.
+// The kernel ignores VEX, EVEX and XOP prefixes when it decides how to execute an instruction. It jumps for
+// vmovdqu %ymm0,(%rdi), whose opcode is that of jg, and stores nothing; it pushes a word for vxorps, and
+// does nothing for vzeroupper. A thread that steps over pushf pushes its flags with the trap flag set, and
+// gets SIGTRAP when it restores them. The kernel also ignores the REX prefix that makes xchg %rax,%r8 of a
+// nop.
 func spoilt(code []byte) string {
 	const prefixed = "the kernel takes instructions with a VEX, EVEX or XOP prefix for others"
 	var rex byte
@@ -253,7 +250,7 @@ func spoilt(code []byte) string {
 			continue
 		case 0xc4, 0xc5, 0x62:
 			return prefixed
-		case 0x8f: // pop, unless the field of the opcode in the next byte is used
+		case 0x8f: // pop, unless the opcode field of the next byte is not 0
 			if i+1 < len(code) && code[i+1]&0x38 != 0 {
 				return prefixed
 			}
@@ -270,22 +267,21 @@ func spoilt(code []byte) string {
 	return ""
 }
 
-// Kinds of places, which differ in what a hit costs.
+// Kinds of places, which differ in the cost of a hit.
 const (
-	Emulated = "emulated" // the kernel does itself what the instruction does
-	Stepped  = "stepped"  // the thread executes a copy of it, and comes back to the kernel
+	Emulated = "emulated" // the kernel emulates the instruction
+	Stepped  = "stepped"  // the kernel single-steps the thread over a copy of the instruction
 )
 
-// Costs of a hit, in nanoseconds, as measured on a Zen 4 virtual machine; exceptions
-// are less dear on bare metal.
+// Costs of a hit in nanoseconds, measured on a virtual machine with a Zen 4 processor. Exceptions cost less
+// without a hypervisor.
 const (
 	quickCost = 650
 	slowCost  = 9100
 )
 
-// kindAdded is what is added to the kind of a place where a program does something that takes
-// longer than to count. To append a record, or to count an interval in a bucket, takes
-// little beside to time.
+// kindAdded returns a suffix for the kind of a place, if the program does something that takes longer than
+// to count. To append a record or to fill a bucket takes little compared with reading the time.
 func kindAdded(p program.Program) string {
 	if p.Traces() && !slices.ContainsFunc(p, program.Op.Times) {
 		return ", traced"
@@ -293,7 +289,7 @@ func kindAdded(p program.Program) string {
 	return ""
 }
 
-// verdict is that of programs whose kind has so much added.
+// verdict returns the verdict on a program at the site. added is its kindAdded.
 func (s *site) verdict(added string) program.Verdict {
 	v := program.Verdict{
 		Name: Name, Where: "in the kernel, at a uprobe; nobody is held", Cost: quickCost,

@@ -4,8 +4,7 @@ package kernel
 
 import "testing"
 
-// What the kernel emulates (Linux 6.18) was measured: what it does not takes ten times as
-// long.
+// Which instructions the kernel emulates (Linux 6.18) was measured: others take ten times as long.
 func TestMeasure(t *testing.T) {
 	for _, try := range []struct {
 		what, code string
@@ -37,8 +36,8 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestSpoilt finds the instructions that the kernel executes wrong at a uprobe. Package
-// torture/sweep found them.
+// TestSpoilt finds the instructions that the kernel executes wrong at a uprobe. Package torture/sweep found
+// them.
 func TestSpoilt(t *testing.T) {
 	for _, try := range []struct {
 		what, code string

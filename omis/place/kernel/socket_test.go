@@ -10,8 +10,7 @@ import (
 	"mirador/omis/place/kernel"
 )
 
-// Calls on sockets are told from the same calls on files, where the kernel executes the
-// requests and where the monitor does.
+// Calls on sockets are distinguished from the same calls on files, both in the kernel and by trap.
 func TestCallsOnSockets(t *testing.T) {
 	for _, placement := range []string{kernel.Name, "trap"} {
 		t.Run(placement, func(t *testing.T) {

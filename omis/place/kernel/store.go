@@ -8,36 +8,31 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/place/kernel/code"
 	"mirador/omis/program"
 )
 
-// store is an program.Store in the kernel. The pool's lock guards it.
+// store is a program.Store in the kernel. The pool's lock guards it.
 type store struct {
-	placer *Placer
+	memory *memory
 	pool   *pool
 	target *target
-	cell   unit // its number: the epoch of the rows that count, and how many occurrences have none
+	cell   code.Unit // the number of the store; its words are the epoch and the number of lost hits
 
-	kept    bool      // it outlives the monitor
-	pages   []uint32  // where its rows are written down that were given back
-	written []key     // whose they are, by a former monitor
-	rows    []uint32  // in the pool
-	room    [2]uint32 // for the first of them
-	past    []dated   // rows that were given back, of this epoch
-	closed  bool
+	kept   bool       // the store outlives the monitor
+	pages  []uint32   // journal records with its past rows
+	onPage []code.Key // rows on adopted pages, until pool.recount has freed their space
+	rows   []uint32   // in the pool
+	room   [2]uint32  // memory for the first elements of rows
+	past   []dated    // rows of this epoch whose threads have ended and whose space was freed
+	closed bool
 
-	writers writers // guarded by Placer.mu
-	notes   *notes  // of a trace; nil: there are none
+	writers writers // memory.mu guards it
+	notes   *notes  // of a trace; nil for other stores
 }
 
-// Words of a store's unit.
-const (
-	cellEpoch = 0
-	cellLost  = 1
-)
-
-// writers are who changes the rows of a store. A program at a uprobe may be interrupted
-// by one that sees its thread lose the processor: they must not change the same row.
+// writers says which programs write the rows of a store. A program at a uprobe can lose its processor
+// in the middle, which runs the program for that event. The two must not write the same row.
 type writers uint8
 
 const (
@@ -45,7 +40,7 @@ const (
 	atSwitches
 )
 
-// claim notes who changes the stores of a program. The caller holds Placer.mu.
+// claim records which kind of event writes the stores of a program. The caller holds memory.mu.
 func claim(steps program.Program, w writers) error {
 	for _, s := range steps {
 		st := storeIn(s)
@@ -59,17 +54,44 @@ func claim(steps program.Program, w writers) error {
 	return nil
 }
 
-// dated is a row with the time when it was begun, by which rows are ordered.
+// resolve returns the steps with their stores. The caller holds memory.mu.
+func resolve(steps program.Program) []code.Step {
+	list := make([]code.Step, len(steps))
+	for i, op := range steps {
+		s := storeIn(op)
+		list[i] = code.Step{Op: op, Cell: s.cell, Kind: s.pool.Form.Kind}
+	}
+	return list
+}
+
+// dated is a row with the time when it was first written, by which rows are sorted.
 type dated struct {
 	program.Row
 	first   uint64
-	buckets program.Distribution // of one that was given back
+	buckets program.Distribution // of a past row
 }
 
 var _ program.RowAppender = (*store)(nil)
 
-func (s *store) word(i int) uint64 { return s.placer.slab.word(s.cell, i).Load() }
+// open begins the store with rows of a kind. The caller holds memory.mu.
+func (s *store) open(kind program.StoreKind) (err error) {
+	m := s.memory
+	if s.pool, err = m.poolOf(kind); err != nil {
+		return err
+	}
+	if s.cell, err = m.slab.take(1); err != nil {
+		return err
+	}
+	m.slab.Word(s.cell, code.CellEpoch).Store(1) // new rows have epoch 0, so their first writer clears them
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.pool.stores[uint32(s.cell)] = s
+	return nil
+}
 
+func (s *store) word(i int) uint64 { return s.memory.slab.Word(s.cell, i).Load() }
+
+// Rows: see program.Store.
 func (s *store) Rows() ([]program.Row, error) { return s.AppendRows(nil) }
 
 // AppendRows: see program.RowAppender.
@@ -80,12 +102,12 @@ func (s *store) AppendRows(list []program.Row) ([]program.Row, error) {
 	return s.append(list, &lively{})
 }
 
-// append is AppendRows after rows were discovered. The caller holds the pool's lock.
+// append is AppendRows after pool.discover. The caller holds the pool's lock.
 func (s *store) append(list []program.Row, last *lively) ([]program.Row, error) {
 	if s.closed {
 		return list, nil
 	}
-	epoch := s.word(cellEpoch)
+	epoch := s.word(code.CellEpoch)
 	if len(s.rows) == 1 && len(s.past) == 0 {
 		return s.appendOnly(list, epoch, last)
 	}
@@ -96,9 +118,9 @@ func (s *store) append(list []program.Row, last *lively) ([]program.Row, error) 
 		if err != nil {
 			return list, err
 		}
-		if copied.at(rowEpoch) == epoch {
-			all = append(all, dated{Row: copied.decode(s.pool.form.kind), first: copied.at(rowFirst)})
-			all[len(all)-1].Alive = last.wasAlive(s.target, copied.key())
+		if copied.At(code.RowEpoch) == epoch {
+			all = append(all, dated{Row: copied.Decode(s.pool.Form.Kind), first: copied.At(code.RowFirst)})
+			all[len(all)-1].Alive = last.wasAlive(s.target, copied.Key())
 		}
 	}
 	if len(all) > 1 {
@@ -110,77 +132,78 @@ func (s *store) append(list []program.Row, last *lively) ([]program.Row, error) 
 	return list, nil
 }
 
-// appendOnly is append where there is one row.
+// appendOnly is append for a store with one row.
 func (s *store) appendOnly(list []program.Row, epoch uint64, last *lively) ([]program.Row, error) {
 	copied, err := s.copy(s.rows[0])
-	if err != nil || copied.at(rowEpoch) != epoch {
+	if err != nil || copied.At(code.RowEpoch) != epoch {
 		return list, err
 	}
-	list = append(list, copied.decode(s.pool.form.kind))
-	list[len(list)-1].Alive = last.wasAlive(s.target, copied.key())
+	list = append(list, copied.Decode(s.pool.Form.Kind))
+	list[len(list)-1].Alive = last.wasAlive(s.target, copied.Key())
 	return list, nil
 }
 
-// few is how many rows most stores have at most.
+// few is the number of rows that append sorts without allocating memory. Most stores have no more.
 const few = 4
 
-// patience is how long a row is looked at that changes meanwhile: it takes longer to be
-// hit than to be copied, but who changes it may be kept waiting in the middle.
+// A hit takes longer than copying a row, so a copy usually succeeds at once. But the hypervisor may
+// suspend the processor that is writing the row; then the reader waits up to patience.
 const (
 	tries    = 1000
 	pause    = 50 * time.Microsecond
 	patience = time.Second
 )
 
-// copy is a consistent copy of a row. The caller holds the pool's lock.
-func (s *store) copy(n uint32) (copied image, err error) {
+// copy returns a consistent copy of a row. The caller holds the pool's lock.
+func (s *store) copy(n uint32) (copied code.Image, err error) {
 	r := s.pool.row(n)
 	var deadline time.Time
-	for try := 0; !r.copy(&copied); try++ {
+	for try := 0; !r.Copy(&copied); try++ {
 		switch {
 		case try < tries:
 			continue
 		case try == tries:
 			deadline = time.Now().Add(patience)
 		case time.Now().After(deadline):
-			return copied, omis.Errorf(omis.OSError, "cannot read what thread %d measures in the kernel: it never pauses", r.key().TID)
+			return copied, omis.Errorf(omis.OSError, "cannot read what thread %d measures in the kernel: it never pauses", r.Key().TID)
 		}
 		time.Sleep(pause)
 	}
 	return copied, nil
 }
 
-// Reset begins a new epoch.
+// Reset begins a new epoch. Each thread clears its own row at its next hit.
 func (s *store) Reset() error {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	if s.closed {
 		return nil
 	}
-	s.placer.slab.word(s.cell, cellEpoch).Add(1)
-	s.placer.slab.word(s.cell, cellLost).Store(0)
+	s.memory.slab.Word(s.cell, code.CellEpoch).Add(1)
+	s.memory.slab.Word(s.cell, code.CellLost).Store(0)
 	s.past = nil
 	return s.dropPages()
 }
 
+// Lost: see program.Store.
 func (s *store) Lost() uint64 {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	if s.closed {
 		return 0
 	}
-	return s.word(cellLost)
+	return s.word(code.CellLost)
 }
 
-// retire gives back the rows of threads that have ended. The caller holds the pool's
+// retire frees the rows of ended threads, and keeps their values in past. The caller holds the pool's
 // lock.
-func (s *store) retire(hasEnded func(thread) bool) {
-	epoch := s.word(cellEpoch)
+func (s *store) retire(hasEnded func(code.Thread) bool) {
+	epoch := s.word(code.CellEpoch)
 	ended := make(map[uint32]bool)
-	var page []image
+	var page []code.Image
 	var buckets []program.Distribution
 	for _, n := range s.rows {
-		if !hasEnded(s.pool.row(n).key().thread()) {
+		if !hasEnded(s.pool.row(n).Key().Thread()) {
 			continue
 		}
 		copied, err := s.copy(n)
@@ -191,25 +214,25 @@ func (s *store) retire(hasEnded func(thread) bool) {
 		if s.notes != nil {
 			s.notes.leave(s, n, &copied)
 		}
-		if copied.at(rowEpoch) == epoch {
+		if copied.At(code.RowEpoch) == epoch {
 			page = append(page, copied)
-			if s.pool.form.buckets > 0 {
-				buckets = append(buckets, s.pool.row(n).distribution())
+			if s.pool.Form.Buckets > 0 {
+				buckets = append(buckets, s.pool.row(n).Distribution())
 			}
 		}
 	}
 	if s.notes != nil {
 		s.notes.forgetOld()
 	}
-	if err := s.turn(page, buckets); err != nil {
-		return // there is room yet, and the next time it may succeed
+	if err := s.writePage(page, buckets); err != nil {
+		return // the rows stay in the pool; the next sweep tries again
 	}
 	for i := range page {
 		var in program.Distribution
 		if buckets != nil {
 			in = buckets[i]
 		}
-		s.keep(&page[i], in)
+		s.addPast(&page[i], in)
 	}
 	s.rows = slices.DeleteFunc(s.rows, func(n uint32) bool {
 		if ended[n] {
@@ -220,17 +243,42 @@ func (s *store) retire(hasEnded func(thread) bool) {
 	s.fold()
 }
 
-// keep remembers a row that is given back.
-func (s *store) keep(copied *image, buckets program.Distribution) {
-	row := dated{copied.decode(s.pool.form.kind), copied.at(rowFirst), buckets}
-	row.Alive = s.target.knewAlive(copied.key())
+// addPast keeps the values of a row whose space will be freed.
+func (s *store) addPast(copied *code.Image, buckets program.Distribution) {
+	row := dated{copied.Decode(s.pool.Form.Kind), copied.At(code.RowFirst), buckets}
+	row.Alive = s.target.knewAlive(copied.Key())
 	s.past = append(s.past, row)
+}
+
+// fold adds up the rows of threads that ended before the last thousand. The sum is in the first row
+// of past, which names no thread. Rows were written to the journal before their space was freed, and
+// are added up only afterwards, so that the next monitor knows which space is free. The caller holds
+// the pool's lock.
+func (s *store) fold() {
+	stores := len(s.pool.stores)
+	if !program.TooManyEnded(len(s.past), stores) {
+		return
+	}
+	n := len(s.past) - program.RowsOfEnded(stores) + 1
+	left := slices.Concat([]dated{sumOf(s.past[:n])}, s.past[n:])
+	if s.rewritePages(left) == nil { // otherwise the old pages are still valid, and the next sweep tries again
+		s.past = left
+	}
+}
+
+// sumOf adds rows up. The sum sorts before all other rows.
+func sumOf(rows []dated) (sum dated) {
+	for i := range rows {
+		sum.Row = sum.Row.Join(rows[i].Row)
+		sum.buckets = sum.buckets.Join(rows[i].buckets)
+	}
+	return sum
 }
 
 // Close: see program.Store.
 func (s *store) Close() error {
-	s.placer.mu.Lock()
-	defer s.placer.mu.Unlock()
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	if s.closed {
@@ -242,8 +290,8 @@ func (s *store) Close() error {
 		s.pool.release(n)
 	}
 	delete(s.pool.stores, uint32(s.cell))
-	s.forget()
-	s.placer.slab.give(s.cell, 1)
+	s.unkeep()
+	s.memory.slab.give(s.cell, 1)
 	s.target.leave()
 	return nil
 }

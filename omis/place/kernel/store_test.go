@@ -12,7 +12,7 @@ import (
 	"mirador/omis/program"
 )
 
-// A recursion that is deeper than there is room for is measured as far as there is.
+// A recursion deeper than maxOpen is measured down to this depth.
 func TestDeepRecursion(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newStore(t, p, g.ID, program.StoreIntervals)
@@ -27,7 +27,7 @@ func TestDeepRecursion(t *testing.T) {
 	}
 }
 
-// The times are those that passed.
+// Durations are correct.
 func TestTimes(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newStore(t, p, g.ID, program.StoreIntervals)
@@ -56,7 +56,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// More threads than a table has rows are kept, when they end.
+// More threads than a pool has rows end, and their values are kept.
 func TestManyThreads(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newStore(t, p, g.ID, program.StoreSums)
@@ -79,13 +79,13 @@ func TestManyThreads(t *testing.T) {
 	if sum != threads || s.Lost() != 0 {
 		t.Errorf("in all %d, lost %d", sum, s.Lost())
 	}
-	most := program.RowsOfEnded(1)*5/4 + 1<<9 // and so many rows that nobody looks whose threads have ended
+	most := program.RowsOfEnded(1)*5/4 + 1<<9 // and as many rows as there are before the next sweep
 	if n := len(list); n > most || n < program.RowsOfEnded(1) || apart != int64(n-1) {
 		t.Errorf("%d rows, of which those of threads tell of %d", n, apart)
 	}
 }
 
-// A reset forgets; what is read while threads are at work is always consistent.
+// A reset clears values; rows that are read while threads write them are consistent.
 func TestResetWhileRunning(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newStore(t, p, g.ID, program.StoreIntervals)

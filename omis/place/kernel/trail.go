@@ -4,17 +4,14 @@ package kernel
 
 import (
 	"fmt"
-	"math"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
-	"mirador/omis"
+	"mirador/omis/place/kernel/code"
 	"mirador/omis/program"
 )
 
-// trail is an program.Trail in the kernel: a store that begins when it is known how many
-// records it is to keep. Who begins it holds Placer.mu, too.
+// trail is a program.Trail in the kernel. Its store is opened when a program says how many records it
+// must hold. memory.mu guards the opening, too.
 type trail struct {
 	mu     sync.Mutex
 	store  *store
@@ -23,20 +20,8 @@ type trail struct {
 
 var _ program.Trail = (*trail)(nil)
 
-// newTrail is NewStore for records. The caller holds mu.
-func (p *Placer) newTrail(id omis.ProcID) (program.Store, error) {
-	if err := p.ready(); err != nil {
-		return nil, err
-	}
-	t, err := p.enter(id)
-	if err != nil {
-		return nil, &program.Refusal{Why: err.Error()}
-	}
-	return &trail{store: &store{placer: p, target: t, notes: &notes{read: make(map[uint32]*progress)}}}, nil
-}
-
-// openTrails has the traces begin that a program appends to. The caller holds mu.
-func (p *Placer) openTrails(steps program.Program) error {
+// openTrails opens the traces that a program appends to. The caller holds memory.mu.
+func openTrails(steps program.Program) error {
 	for _, op := range steps {
 		if op.Do != program.OpTrace {
 			continue
@@ -54,12 +39,12 @@ func (t *trail) open(room int64) error {
 	if t.opened {
 		return nil
 	}
-	err := t.store.open(rowsWithNotes + ringFor(room))
+	err := t.store.open(code.RowsWithNotes + code.RingFor(room))
 	t.opened = err == nil
 	return err
 }
 
-// storeIn is the store that a step changes. The caller holds Placer.mu.
+// storeIn returns the store that a step writes to. The caller holds memory.mu.
 func storeIn(op program.Op) *store {
 	if t, ok := op.Store.(*trail); ok {
 		return t.store
@@ -67,7 +52,7 @@ func storeIn(op program.Op) *store {
 	return op.Store.(*store)
 }
 
-// begun is the store of a trace; nil: it has not begun yet.
+// begun returns the store of a trace, nil if it is not open yet.
 func (t *trail) begun() *store {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,9 +96,9 @@ func (t *trail) Close() error {
 	if s := t.begun(); s != nil {
 		return s.Close()
 	}
-	p := t.store.placer
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	m := t.store.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if !t.store.closed {
 		t.store.closed = true
 		t.store.target.leave()
@@ -140,29 +125,29 @@ func (t *trail) Take() ([]program.Record, uint64, error) {
 		}
 		s.notes.follow(s, n, &copied)
 	}
-	l, rowless := s.notes, s.word(cellLost)
+	l, rowless := s.notes, s.word(code.CellLost)
 	list, lost := l.taken, l.lost+rowless-l.told
 	l.taken, l.lost, l.told = nil, 0, rowless
 	return list, lost, nil
 }
 
-// notes is what a trace knows of its notes. The pool's lock guards it.
+// notes has the records of a trace that were read from rows. The pool's lock guards it.
 type notes struct {
-	read  map[uint32]*progress // by rows
-	taken []program.Record     // read, but not handed out yet
-	lost  uint64               // since they were handed out last
-	told  uint64               // how many had no row then
+	read  map[uint32]*progress // by number of the row
+	taken []program.Record     // not returned by Take yet
+	lost  uint64               // records lost since the last Take, besides those of threads without a row
+	told  uint64               // CellLost at the last Take
 }
 
-// progress is how far the notes of a thread have been read.
+// progress says how far the records of one row have been read.
 type progress struct {
 	epoch, next uint64
 }
 
-// follow reads what a thread has noted in a row since the last time.
-func (l *notes) follow(s *store, n uint32, copied *image) {
-	epoch := s.word(cellEpoch)
-	if copied.at(rowEpoch) != epoch {
+// follow reads the records that a thread has written since the last call. copied is a copy of its row.
+func (l *notes) follow(s *store, n uint32, copied *code.Image) {
+	epoch := s.word(code.CellEpoch)
+	if copied.At(code.RowEpoch) != epoch {
 		return
 	}
 	p := l.read[n]
@@ -170,55 +155,32 @@ func (l *notes) follow(s *store, n uint32, copied *image) {
 		p = &progress{epoch: epoch}
 		l.read[n] = p
 	}
-	r, written := s.pool.row(n), copied.at(rowSum)
-	if room := uint64(r.form.notes); written-p.next > room {
+	r, written := s.pool.row(n), copied.At(code.RowSum)
+	if room := uint64(r.Form.Notes); written-p.next > room {
 		l.lost += written - room - p.next
 		p.next = written - room
 	}
-	who := copied.key().thread()
+	who := copied.Key().Thread()
 	alive := s.target.wasAlive(who)
 	for ; p.next < written; p.next++ {
-		note, whole := r.note(p.next)
+		note, whole := r.Note(p.next)
 		if !whole {
 			l.lost++
 			continue
 		}
-		note.TID, note.Started, note.Alive, note.Time = who.tid, who.ticks, alive, note.Time-s.placer.zero
+		note.TID, note.Started, note.Alive, note.Time = who.TID, who.Ticks, alive, note.Time-s.memory.zero
 		l.taken = append(l.taken, note)
 	}
 }
 
-// leave reads what a thread has noted that has ended, before others get its row.
-func (l *notes) leave(s *store, n uint32, copied *image) {
+// leave reads the remaining records of an ended thread before its row is freed.
+func (l *notes) leave(s *store, n uint32, copied *code.Image) {
 	l.follow(s, n, copied)
 	delete(l.read, n)
 }
 
-// forgetOld bounds what is kept until somebody reads it.
+// forgetOld bounds the number of records that wait for Take.
 func (l *notes) forgetOld() {
 	kept, lost := program.Newest(l.taken)
 	l.taken, l.lost = kept, l.lost+lost
-}
-
-// comparisons is how often two clocks are compared.
-const comparisons = 8
-
-// DateBy has records be dated by a clock, which runs as the kernel's monotonic one does;
-// else they are dated by that one. It comes before the first store.
-func (p *Placer) DateBy(now func() int64) {
-	least := int64(math.MaxInt64)
-	for range comparisons {
-		before := monotonic()
-		read := now()
-		after := monotonic()
-		if after-before < least {
-			least, p.zero = after-before, before+(after-before)/2-read
-		}
-	}
-}
-
-func monotonic() int64 {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // there is no Linux without it
-	return ts.Nano()
 }

@@ -18,7 +18,7 @@ func newTrail(t testing.TB, p *kernel.Placer, id omis.ProcID) program.Trail {
 	return newStore(t, p, id, program.StoreTraces).(program.Trail)
 }
 
-// take takes the records there are, and checks how many were lost.
+// take takes the records, and checks how many were lost.
 func take(t testing.TB, s program.Trail, lost uint64) []program.Record {
 	t.Helper()
 	list, n, err := s.Take()
@@ -28,7 +28,7 @@ func take(t testing.TB, s program.Trail, lost uint64) []program.Record {
 	return list
 }
 
-// Programs at one address differ in what they write, and have their stores to themselves.
+// Programs at one address with different marks and values have stores of their own.
 func TestNotesOfSeveralPrograms(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	one, other := newTrail(t, p, g.ID), newTrail(t, p, g.ID)
@@ -58,8 +58,8 @@ func TestNotesOfSeveralPrograms(t *testing.T) {
 	}
 }
 
-// What is kept are the newest records, as many as there is room for; a reset forgets them,
-// and what was lost.
+// A trace keeps the newest records that there is room for. A reset removes them, and the number of lost
+// ones.
 func TestRingsOfNotes(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	for room, kept := range map[int64]int{1: 128, 128: 128, 129: 256, 5000: 8192} {
@@ -89,12 +89,12 @@ func TestRingsOfNotes(t *testing.T) {
 	}
 }
 
-// Records of threads that have ended outlive their rows, which others get.
+// Records of ended threads are kept when other threads get their rows.
 func TestNotesOfEndedThreads(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newTrail(t, p, g.ID)
 	place(t, p, g.ID, g.Func["work"], program.Op{Do: program.OpTrace, Mark: 1, Store: s, Room: 1 << 14})
-	const rounds, threads = 20, 24 // fewer than there are rows, of which half is too much
+	const rounds, threads = 20, 24 // fewer than there are rows, but more than half of them
 	for range rounds {
 		g.Do("onebyone %d 3", threads)
 		if err := p.Sweep(); err != nil {
@@ -112,14 +112,14 @@ func TestNotesOfEndedThreads(t *testing.T) {
 	}
 }
 
-// A reader who never comes does not fill the monitor's memory: of threads that have ended the
-// newest records are kept, and the others lost.
+// If records are never read, memory is bounded: of ended threads the newest records are kept, and the
+// others are lost.
 func TestUnreadNotes(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newTrail(t, p, g.ID)
 	place(t, p, g.ID, g.Func["work"], program.Op{Do: program.OpTrace, Mark: 1, Store: s, Room: 1 << 14})
 	kernel.Unread(s, program.MostUnread)
-	const threads = 24 // of which some have to make room
+	const threads = 24 // some of them need the rows of others
 	g.Do("onebyone %d 3", threads)
 	if err := p.Sweep(); err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestUnreadNotes(t *testing.T) {
 	}
 }
 
-// Threads that come faster than room is made for them leave no records, but are counted.
+// Hits of threads that find no row are counted as lost records.
 func TestNotesWithoutRoom(t *testing.T) {
 	g, p := rig.Start(t, rig.Scenes(t)), newPlacer(t)
 	s := newTrail(t, p, g.ID)

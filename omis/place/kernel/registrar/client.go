@@ -10,8 +10,8 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// Client is the monitor's side. It starts a registrar when there is something to do, and
-// another when that was killed. Its methods may be called from any goroutine.
+// Client is the monitor's side. It starts a registrar for the first request, and another one if that was
+// killed. Its methods may be called from any goroutine.
 type Client struct {
 	argv    []string
 	started func(pid int)
@@ -21,22 +21,21 @@ type Client struct {
 	closed  bool
 }
 
-// ErrKilled says that the registrar was killed while it took uprobes out: some may stand
-// that belong to nobody.
+// ErrKilled reports that the registrar was killed while it removed uprobes, so some of them may stay.
 var ErrKilled = errors.New("the process that takes uprobes out was killed")
 
-// NewClient makes a client whose registrars are started by argv, and told of when they
-// have been, before they do anything. With an empty argv there is none, and the methods
-// do the work themselves.
+// NewClient makes a client that starts registrars by argv. It calls started when a registrar has started,
+// before it sends requests. With an empty argv there are no registrars, and the client does the work
+// itself.
 func NewClient(argv []string, started func(pid int)) *Client {
 	return &Client{argv: argv, started: started}
 }
 
-// restarts is how often a registrar that was killed meanwhile is replaced.
+// restarts is how often a request is repeated with another registrar if the registrar is killed.
 const restarts = 3
 
-// Set sets uprobes. A registrar that is killed meanwhile may leave some standing; the
-// next one sets others at the same places, with which the kernel takes those out.
+// Set sets uprobes. If a registrar is killed meanwhile, the kernel may leave some of its uprobes; the
+// uprobes that the next registrar sets at the same addresses remove them.
 func (c *Client) Set(u Uprobes) (link.Link, error) {
 	if len(c.argv) == 0 {
 		return u.set()
@@ -45,15 +44,15 @@ func (c *Client) Set(u Uprobes) (link.Link, error) {
 	return retry(c, func(w *worker) (link.Link, error) { return w.set(q, u.Program.FD()) })
 }
 
-// TakeOut closes a link whose uprobes nobody else keeps, and returns when they are out.
-// Links of other things are just closed.
+// TakeOut closes a link that nothing else refers to, and returns when its uprobes have been removed. It
+// just closes links of other programs.
 func (c *Client) TakeOut(l link.Link) error {
 	if len(c.argv) == 0 || !isOfUprobes(l) {
 		return l.Close()
 	}
 	held, err := retry(c, func(w *worker) (*handle, error) { return w.hold(l) })
 	if err != nil {
-		return l.Close() // nobody is there to do it
+		return l.Close() // no registrar can be started
 	}
 	if err := l.Close(); err != nil {
 		return err
@@ -61,10 +60,10 @@ func (c *Client) TakeOut(l link.Link) error {
 	if err := held.takeOut(); err != nil || !held.worker.hasEnded() {
 		return err
 	}
-	return ErrKilled // what it has answered may not have been the end of it
+	return ErrKilled // the registrar may have been killed after its answer and before the kernel was done
 }
 
-// retry does something by a registrar, and once more if that was killed.
+// retry makes a request to a registrar, and repeats it if the registrar is killed.
 func retry[R any](c *Client, do func(*worker) (R, error)) (R, error) {
 	var none R
 	for range restarts {
@@ -79,7 +78,7 @@ func retry[R any](c *Client, do func(*worker) (R, error)) (R, error) {
 	return none, fmt.Errorf("%w, %d times in a row", ErrKilled, restarts)
 }
 
-// worker is a registrar that lives, as far as is known.
+// worker returns a registrar that runs, as far as is known.
 func (c *Client) worker() (*worker, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +96,7 @@ func (c *Client) worker() (*worker, error) {
 	return c.current, nil
 }
 
-// PID is the registrar's process id, 0 while there is none.
+// PID returns the process id of the registrar, 0 if there is none.
 func (c *Client) PID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +106,7 @@ func (c *Client) PID() int {
 	return c.current.process.Pid
 }
 
-// Close lets the registrar go, and waits until it has ended.
+// Close ends the registrar, and waits for its end.
 func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

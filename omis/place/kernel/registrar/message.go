@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// verb is what a request asks for.
+// verb says what a request asks for.
 type verb string
 
 const (
-	set     verb = "set"      // uprobes, whose program comes with the message; their link comes with the answer
-	hold    verb = "hold"     // a link, which comes with the message; there is no answer
-	takeOut verb = "take out" // the uprobes of the link that is held under the request's number
+	set     verb = "set"      // set uprobes; the program comes with the request, and the link with the answer
+	hold    verb = "hold"     // hold a link, which comes with the request; there is no answer
+	takeOut verb = "take out" // remove the uprobes of the link held under the number of the request
 )
 
 // request is one datagram from the monitor. The answer has the same number.
@@ -38,7 +38,7 @@ type answer struct {
 	Failed *failure `json:"failed,omitempty"`
 }
 
-// failure is an error that has come through the socket.
+// failure is an error in an answer.
 type failure struct {
 	Text        string     `json:"text"`
 	Errno       unix.Errno `json:"errno,omitempty"`
@@ -60,15 +60,15 @@ func (f *failure) Is(target error) bool {
 	return f.Unsupported && target == ebpf.ErrNotSupported || f.Errno != 0 && target == f.Errno
 }
 
-// isOfPeer tells whether an error means that the other side is gone.
+// isOfPeer reports whether an error means that the other side has ended.
 func isOfPeer(err error) bool {
 	return errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, net.ErrClosed)
 }
 
-// maxMessage has room for a thousand uprobes. A socket takes more than that at once.
+// maxMessage is enough for a thousand uprobes. A socket accepts larger datagrams.
 const maxMessage = 128 << 10
 
-// send sends a message, with a descriptor unless that is negative.
+// send sends a message. fd is a descriptor to send with it, or negative.
 func send(conn *net.UnixConn, message any, fd int) error {
 	text, err := json.Marshal(message)
 	if err != nil {
@@ -91,8 +91,8 @@ type receiver struct {
 	text [maxMessage]byte
 }
 
-// receive returns the descriptor that came with a message, -1 if none did. At the end of
-// the other side the error is io.EOF.
+// receive returns the descriptor that came with a message, or -1. When the other side has ended, the error
+// is io.EOF.
 func (r *receiver) receive(message any) (fd int, err error) {
 	rights := make([]byte, unix.CmsgSpace(4))
 	n, m, flags, _, err := r.conn.ReadMsgUnix(r.text[:], rights)

@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run is the main loop of a registrar: conn is the socket that its monitor gave it as
-// standard input. It returns when the monitor is gone and nothing is left to do.
+// Run is the main loop of a registrar. The monitor passes the socket as the standard input. Run returns
+// when the monitor has ended and all work is done.
 func Run(socket *os.File) error {
-	// Whoever ends a service, or what runs on a terminal, means the monitor.
+	// Signals that end a service or the programs of a terminal are meant for the monitor.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	conn, err := connect(socket)
 	if err != nil {
@@ -30,21 +30,22 @@ func Run(socket *os.File) error {
 	r := &registry{conn: conn, held: make(map[uint64]link.Link)}
 	err = r.serve()
 	r.busy.Wait()
-	// To end lets go of descriptors too; but whoever lets go in peace knows that it is done.
+	// The end of the process closes the links, too; but only after Close is it certain that the uprobes are
+	// removed.
 	for _, l := range r.held {
 		err = errors.Join(err, l.Close())
 	}
 	return err
 }
 
-// registry is what a registrar has in hand.
+// registry is the state of a registrar.
 type registry struct {
 	conn *net.UnixConn
 	busy sync.WaitGroup
-	held map[uint64]link.Link // about to be taken out; of the goroutine that takes requests
+	held map[uint64]link.Link // links that will be removed; only the goroutine that reads requests uses the map
 }
 
-// serve does what it is asked until the monitor is gone.
+// serve executes requests until the monitor has ended.
 func (r *registry) serve() error {
 	in := &receiver{conn: r.conn}
 	for {
@@ -54,7 +55,7 @@ func (r *registry) serve() error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, unix.ECONNRESET):
-			continue // the monitor has not read all answers; what it has asked for comes yet
+			continue // the monitor has ended without reading all answers; its last requests are still to be read
 		}
 		if err != nil {
 			return fmt.Errorf("cannot hear from the monitor: %w", err)
@@ -78,16 +79,15 @@ func (r *registry) take(q request, fd int) {
 	}
 }
 
-// set makes a link. When it has been sent it is the monitor's, which has it even if it
-// dies before it has read the answer. If there is nobody any more to send it to, it is
-// taken out here.
+// set makes a link and sends it to the monitor. From then on the monitor owns it, even if it dies before it
+// reads the answer. If the monitor has ended already, set removes the uprobes.
 func (r *registry) set(q request, fd int) {
 	l, err := q.uprobes(fd)
 	if err != nil {
 		r.answer(q, err, -1)
 		return
 	}
-	defer l.Close() // it is broken by who closes it last
+	defer l.Close() // the last process that closes the link removes the uprobes
 	made, err := descriptorOf(l)
 	r.answer(q, err, made)
 }
@@ -100,7 +100,7 @@ func (q *request) uprobes(fd int) (link.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer program.Close() // the link keeps it
+	defer program.Close() // the link keeps the program
 	u := Uprobes{program, q.PID, q.Path, q.Offsets, q.Cookies}
 	return u.set()
 }
@@ -111,7 +111,7 @@ func (r *registry) hold(q request, fd int) {
 	}
 }
 
-// takeOut lets go of a link, last of all.
+// takeOut closes a link, as the last process that has it.
 func (r *registry) takeOut(q request, l link.Link) {
 	if l == nil {
 		r.answer(q, errNoDescriptor, -1)
@@ -120,7 +120,7 @@ func (r *registry) takeOut(q request, l link.Link) {
 	r.answer(q, l.Close(), -1)
 }
 
-// answer tells the monitor, if it is still there.
+// answer sends an answer, if the monitor still runs.
 func (r *registry) answer(q request, err error, fd int) {
 	_ = send(r.conn, answer{q.Number, failureOf(err)}, fd)
 }

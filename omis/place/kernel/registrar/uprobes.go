@@ -10,13 +10,13 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// Uprobes are those of one link.
+// Uprobes describes the uprobes of one link.
 type Uprobes struct {
 	Program *ebpf.Program
 	PID     int
-	Path    string // of the file, as the monitor opens it
+	Path    string // a path by which the monitor can open the file
 	Offsets []uint64
-	Cookies []uint64 // for each offset, or none
+	Cookies []uint64 // one for each offset, or none
 }
 
 func (u *Uprobes) set() (link.Link, error) {
@@ -27,7 +27,7 @@ func (u *Uprobes) set() (link.Link, error) {
 	return file.UprobeMulti(nil, u.Program, &link.UprobeMultiOptions{PID: uint32(u.PID), Addresses: u.Offsets, Cookies: u.Cookies})
 }
 
-// descriptorOf is the descriptor of a link, which stays the link's.
+// descriptorOf returns the descriptor of a link, which the link still owns.
 func descriptorOf(l link.Link) (int, error) {
 	if has, ok := l.(interface{ FD() int }); ok {
 		return has.FD(), nil
@@ -35,12 +35,12 @@ func descriptorOf(l link.Link) (int, error) {
 	return -1, fmt.Errorf("a link (%T) has no descriptor", l)
 }
 
-// isOfUprobes tells whether a link is of uprobes: no other is dangerous to let go of.
+// isOfUprobes reports whether a link is of uprobes. Only these are dangerous to close.
 func isOfUprobes(l link.Link) bool {
 	info, err := l.Info()
 	return err == nil && info.Type == link.UprobeMultiType
 }
 
-// errNoDescriptor is the answer to a message that came without the descriptor it speaks
-// of: the process has as many open files as it may.
+// errNoDescriptor is the answer to a request without its descriptor: the process has as many open files as
+// it may have.
 var errNoDescriptor = errors.New("no descriptor came with the message (there may be too many open files)")

@@ -19,14 +19,14 @@ import (
 type worker struct {
 	conn    *net.UnixConn
 	process *os.Process
-	ended   chan struct{} // closed when the process has, and all that it held is gone
+	ended   chan struct{} // closed when the process has ended and the kernel has closed its links
 
 	mu      sync.Mutex
 	last    uint64
 	waiting map[uint64]chan result
 }
 
-// result is an answer with the descriptor that came with it, or -1.
+// result is an answer with its descriptor, or -1.
 type result struct {
 	answer
 	fd int
@@ -46,8 +46,8 @@ func start(argv []string) (*worker, error) {
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin = theirs
-	cmd.Dir = "/" // holds no file system busy
-	// A session of its own: what ends the monitor's process group must not end it.
+	cmd.Dir = "/" // keeps no file system busy
+	// in a session of its own: a signal to the process group of the monitor must not end it
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		conn.Close()
@@ -58,7 +58,7 @@ func start(argv []string) (*worker, error) {
 	return w, nil
 }
 
-// attend hands answers out until the registrar has ended.
+// attend passes answers on until the registrar has ended.
 func (w *worker) attend(cmd *exec.Cmd) {
 	defer close(w.ended)
 	in := &receiver{conn: w.conn}
@@ -66,7 +66,7 @@ func (w *worker) attend(cmd *exec.Cmd) {
 		var a answer
 		fd, err := in.receive(&a)
 		if errors.Is(err, unix.ECONNRESET) {
-			continue // it has not read all requests; what it has answered comes yet
+			continue // the registrar has ended without reading all requests; its last answers are still to be read
 		}
 		if err != nil {
 			break
@@ -90,19 +90,18 @@ func (w *worker) hasEnded() bool {
 	}
 }
 
-// dismiss tells the registrar by the end of the socket that there is no more to do.
+// dismiss closes the socket, which tells the registrar to end.
 func (w *worker) dismiss() {
 	defer w.keepAwake()()
 	w.conn.Close()
 	<-w.ended
 }
 
-// awakeEvery is how often a registrar is set going that somebody may have stopped. It
-// cannot be replaced: to be killed is what it must be spared.
+// awakeEvery is how often the monitor sends SIGCONT to a registrar that it waits for, in case somebody
+// stopped it. It cannot replace the registrar, because it would have to kill it.
 const awakeEvery = time.Second
 
-// keepAwake sees to it, until the function it returns is called, that the registrar
-// runs.
+// keepAwake sends SIGCONT regularly until the returned function is called.
 func (w *worker) keepAwake() (enough func()) {
 	done := make(chan struct{})
 	go func() {
@@ -120,7 +119,7 @@ func (w *worker) keepAwake() (enough func()) {
 	return func() { close(done) }
 }
 
-// number is that of the next request.
+// number returns the number of the next request.
 func (w *worker) number() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,8 +127,8 @@ func (w *worker) number() uint64 {
 	return w.last
 }
 
-// ask sends a request, with a descriptor unless that is negative, and waits for its
-// answer. The error is ErrKilled where none will come.
+// ask sends a request and waits for its answer. fd is a descriptor to send, or negative. The error is
+// ErrKilled if the registrar has ended.
 func (w *worker) ask(q request, fd int) (result, error) {
 	defer w.keepAwake()()
 	told := make(chan result, 1)
@@ -145,7 +144,7 @@ func (w *worker) ask(q request, fd int) (result, error) {
 	case <-w.ended:
 	}
 	select {
-	case r := <-told: // it came with the end
+	case r := <-told: // the answer came just before the end
 		return r, r.err()
 	default:
 		return result{}, ErrKilled
@@ -159,8 +158,7 @@ func (r *result) err() error {
 	return r.Failed
 }
 
-// send sends a request. Where nobody is there to read it, it returns when the registrar
-// has ended.
+// send sends a request. If the registrar has ended, send returns when all its links are closed.
 func (w *worker) send(q request, fd int) error {
 	err := send(w.conn, q, fd)
 	if err == nil || !isOfPeer(err) {
@@ -182,7 +180,7 @@ func (w *worker) set(q request, program int) (link.Link, error) {
 	return link.NewFromFD(r.fd)
 }
 
-// handle is a link that a registrar holds beside its owner.
+// handle is a link that a registrar holds in addition to the monitor.
 type handle struct {
 	worker *worker
 	number uint64
@@ -198,7 +196,7 @@ func (w *worker) hold(l link.Link) (*handle, error) {
 	return h, w.send(request{Number: h.number, Verb: hold}, fd)
 }
 
-// takeOut has the registrar let go of the link, which its owner has done.
+// takeOut has the registrar close the link. The monitor has closed it before.
 func (h *handle) takeOut() error {
 	_, err := h.worker.ask(request{Number: h.number, Verb: takeOut}, -1)
 	return err

@@ -1,6 +1,6 @@
 //go:build linux && amd64
 
-package kernel
+package code
 
 import (
 	"github.com/cilium/ebpf/asm"
@@ -8,20 +8,19 @@ import (
 	"mirador/omis/program"
 )
 
-// Where one interval in so many is timed, it is chosen as a timer of the monitor does
-// (package pa): of every so many one by lot, when the one before it begins.
+// If only one in n intervals is timed, it is chosen as by a timer of the monitor (package pa): of each n
+// consecutive intervals, one is drawn at random when the first of them begins.
 
-// startSome is program.OpStart where not all intervals are timed: another program. What it
-// is told in place of a value is how many there are for one.
+// startSome is program.OpStart for intervals that are not all timed. The value of the step is n.
 const startSome = program.Operation(program.Operations)
 
-// Places of the stack of a program that begins such intervals.
+// Stack offsets of programs that begin such intervals.
 const (
-	stackLot  = -72 // which of so many is to be timed
-	stackRest = -80 // how many come behind that one
+	stackLot  = -72 // which of the n intervals is timed
+	stackRest = -80 // how many intervals follow that one
 )
 
-// stepOf is what a program of the kernel does for a step.
+// stepOf returns the operation that the eBPF program performs for a step.
 func stepOf(op program.Op) program.Operation {
 	if op.Do == program.OpStart && op.OneIn > 1 {
 		return startSome
@@ -29,7 +28,7 @@ func stepOf(op program.Op) program.Operation {
 	return op.Do
 }
 
-// valueOf is what it is told for that.
+// valueOf returns the value of a step in its spot.
 func valueOf(op program.Op) uint64 {
 	if stepOf(op) == startSome {
 		return uint64(op.OneIn)
@@ -37,8 +36,8 @@ func valueOf(op program.Op) uint64 {
 	return uint64(op.Value)
 }
 
-// lot draws one of the number in R1, whether it will be needed or not: later, registers
-// have something in them that a call would spoil.
+// lot draws a number below the one in R1. It draws in every case, because later a call would destroy
+// registers that are in use.
 func lot() asm.Instructions {
 	return asm.Instructions{
 		asm.StoreMem(asm.RFP, stackRest, asm.R1, asm.DWord),
@@ -52,7 +51,8 @@ func lot() asm.Instructions {
 	}
 }
 
-// choose counts an interval that begins, and goes to keep where it is not to be timed.
+// choose counts an interval that begins. It jumps to timed if the interval is to be timed, otherwise to
+// keep.
 func choose(name, timed, keep string) asm.Instructions {
 	drawn := name + "drawn"
 	code := asm.Instructions{

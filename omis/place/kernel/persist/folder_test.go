@@ -1,6 +1,6 @@
 //go:build linux
 
-package pins
+package persist
 
 import (
 	"os"
@@ -59,7 +59,7 @@ func TestWhatIsPinnedStays(t *testing.T) {
 	}
 }
 
-// A data directory that is copied has a folder of its own.
+// A copy of a data directory has a folder of its own.
 func TestFoldersAreNotShared(t *testing.T) {
 	one, err := Of(t.TempDir())
 	if err != nil {

@@ -1,6 +1,6 @@
 //go:build linux && amd64
 
-package kernel
+package code
 
 import (
 	"github.com/cilium/ebpf/asm"
@@ -9,21 +9,20 @@ import (
 	"mirador/omis/program"
 )
 
-// What steps load stands in registers of the program: in those that the tracepoint for system
-// calls, or the uprobe, hands over.
+// A step may load an argument or a result of a call. It is in the registers that the tracepoint or the
+// uprobe passes to the program.
 
-// Where pt_regs has the arguments of calls.
+// Offsets of arguments in pt_regs.
 var (
 	regsOfCall     = [...]int16{14 * 8, 13 * 8, 12 * 8, 7 * 8, 9 * 8, 8 * 8}  // rdi, rsi, rdx, r10, r8, r9
 	regsOfFunction = [...]int16{14 * 8, 13 * 8, 12 * 8, 11 * 8, 9 * 8, 8 * 8} // rdi, rsi, rdx, rcx, r8, r9
 )
 
-// mostError is the greatest error number: results of system calls from its negative up to -1
-// are none (calls.Errno).
+// mostError is the greatest error number: results of system calls from -mostError to -1 are errors
+// (calls.Errno).
 const mostError = 4095
 
-// load puts what a step loads into R1, and changes no other register. Labels begin with its
-// name.
+// load puts what a step loads into R1, and changes no other register. Its labels begin with name.
 func (a *assembler) load(l program.Load, name string) asm.Instructions {
 	ok, failed := name+"succeeded", name+"failed"
 	code := a.fetch(l)
@@ -53,7 +52,7 @@ func (a *assembler) load(l program.Load, name string) asm.Instructions {
 	return code
 }
 
-// fetch puts into R1 what a register of the program has.
+// fetch puts the register that a step loads into R1.
 func (a *assembler) fetch(l program.Load) asm.Instructions {
 	switch {
 	case !a.event:
@@ -64,7 +63,8 @@ func (a *assembler) fetch(l program.Load) asm.Instructions {
 	return asm.Instructions{argument(asm.R1, 1)}
 }
 
-// fits goes over where a value is loaded that is too great, and counts that as lost.
+// fits jumps to over if the value that a step loads does not fit into a signed word, and counts the hit as
+// lost.
 func (a *assembler) fits(l program.Load, name, over string) asm.Instructions {
 	if !l.MayOverflow() {
 		return nil
@@ -72,12 +72,12 @@ func (a *assembler) fits(l program.Load, name, over string) asm.Instructions {
 	fine := name + "fits"
 	code := append(a.load(l, name), asm.JSGE.Imm(asm.R1, 0, fine))
 	code = append(code, a.cell(over)...)
-	code = append(code, asm.Mov.Imm(asm.R1, 1), asm.Add.Imm(asm.R2, 8*cellLost), asm.StoreXAdd(asm.R2, asm.R1, asm.DWord))
+	code = append(code, asm.Mov.Imm(asm.R1, 1), asm.Add.Imm(asm.R2, 8*CellLost), asm.StoreXAdd(asm.R2, asm.R1, asm.DWord))
 	return append(code, asm.Ja.Label(over), asm.Mov.Imm(asm.R0, 0).WithSymbol(fine))
 }
 
-// canLoad says why a program cannot load what it wants of an event; nil: it can.
-func canLoad(w *node.Watch, p program.Program) error {
+// CanLoad reports why a program cannot load what its steps require at an event.
+func CanLoad(w *node.Watch, p program.Program) error {
 	for _, op := range p {
 		if l := op.Load; l.IsLoaded() && !loadable(w.Event, l) {
 			return &program.Refusal{Why: "a program in the kernel cannot load that of this event"}

@@ -1,6 +1,6 @@
 //go:build linux && amd64
 
-package kernel
+package code
 
 import (
 	"fmt"
@@ -13,30 +13,31 @@ import (
 	"mirador/omis/program"
 )
 
-// The CPU time of a thread is what CLOCK_THREAD_CPUTIME_ID says: all its turns on
-// processors. The kernel adds the present turn to them from time to time, at its ticks and
-// whenever the thread loses its processor, and notes when it did. No program can ask it to
-// do so now; but what has passed since is the time that has passed, less what a host has
-// taken away.
+// The CPU time of a thread is what CLOCK_THREAD_CPUTIME_ID reports. The kernel adds it up in
+// se.sum_exec_runtime. It updates the sum at its ticks and whenever the thread loses its processor, and
+// writes the time of the update to se.exec_start. A program cannot request an update. It adds the time that
+// has passed since the last one, less the time during which a hypervisor ran something else on the
+// processor.
 //
-// It notes the times by a clock of its own for each processor, which stands still while a
-// host has the processor (and, where it is told to account for that, in interrupts). So it
-// takes the difference to the clock that does not. What is left is the same at both ends of
-// an interval: where the clocks begin.
+// The kernel dates updates by the clock of the processor's run queue for tasks (clock_task), which stops
+// while the hypervisor uses the processor (and during interrupts, if the kernel accounts for them). A
+// program cannot read this clock as of now. It reads the monotonic clock instead, and subtracts the
+// difference of the run queue's two clocks (clock and clock_task), which is the time that clock_task has
+// lost. The clocks begin at different times, but this error is the same at both ends of an interval.
 
-// cpuClock is where the kernel keeps the CPU time of threads. Offsets are of task_struct,
-// sched_entity and all, unless told otherwise.
+// cpuClock has the offsets of the members that a program needs to compute CPU times. Members of
+// sched_entity and of run queues are counted from the structs named below.
 type cpuClock struct {
-	why string // it is not known; else empty
+	why string // why CPU times cannot be computed, "" if they can
 
-	ran, noted   int16 // the turns so far, and up to which time
-	queue        int16 // the run queue of its group
-	ofQueue      int16 // in that, that of the processor; in which there are:
+	ran, noted   int16 // in task_struct: se.sum_exec_runtime and se.exec_start
+	queue        int16 // in task_struct: se.cfs_rq, the queue of the thread's group
+	ofQueue      int16 // in cfs_rq: rq, the run queue of the processor
 	lock         int16
-	clock, tasks int16 // two clocks, the latter for tasks
+	clock, tasks int16 // in rq, like lock
 }
 
-// findCPUClock looks into what the kernel says of its types.
+// findCPUClock finds the offsets in the type information of the kernel.
 func findCPUClock(types *btf.Spec, task *btf.Struct) cpuClock {
 	var c cpuClock
 	for _, m := range []struct {
@@ -67,7 +68,7 @@ func findCPUClock(types *btf.Spec, task *btf.Struct) cpuClock {
 	return c
 }
 
-// offsetIn is where a struct has a member.
+// offsetIn returns the offset of a member of a struct.
 func offsetIn(types *btf.Spec, of, name string) (int16, bool) {
 	var s *btf.Struct
 	if types.TypeByName(of, &s) != nil {
@@ -77,26 +78,26 @@ func offsetIn(types *btf.Spec, of, name string) (int16, bool) {
 	return int16(offset), ok && offset <= 1<<15-1
 }
 
-// Places of the stack of a program that wants the CPU time.
+// Stack offsets of programs that read the CPU time.
 const (
-	stackCPU   = -112 // the time of the hit
+	stackCPU   = -112 // the CPU time at the beginning of the program
 	stackNoted = -120
 	stackNow   = -128
-	stackQueue = -136 // the run queue of the processor, which stays the same while a program runs
-	stackApart = -144 // how far the clocks are apart, at most
-	stackWhole = -152 // the time with what they are apart by, or 0
+	stackQueue = -136 // the run queue of the processor; it does not change while a program runs
+	stackApart = -144 // the smallest difference of clock and clock_task that was seen
+	stackWhole = -152 // sum_exec_runtime - exec_start + monotonic clock, 0 if it could not be read
 )
 
 const (
-	// cpuTries is how often a program tries to read what other processors may be changing.
+	// cpuTries is how often a program tries to read values that other processors may be changing.
 	cpuTries = 8
-	// cpuBegin keeps times above 0, wherever clocks begin; and 0 is none.
+	// cpuBegin is added to all times, so that they are positive. 0 means that the time is unknown.
 	cpuBegin = 1 << 62
 )
 
-// find puts the run queue on the stack, for all times that the program reads. To follow
-// pointers out of a task takes the kernel's verifier long: each time it looks all types of
-// the kernel through for whether that can be trusted.
+// find stores the address of the run queue, once for all reads of the CPU time in a program. The kernel's
+// verifier checks each pointer that is loaded from a task against all types of the kernel, which takes
+// long.
 func (c *cpuClock) find() asm.Instructions {
 	return asm.Instructions{
 		asm.FnGetCurrentTaskBtf.Call(),
@@ -106,8 +107,8 @@ func (c *cpuClock) find() asm.Instructions {
 	}
 }
 
-// read puts the CPU time of the current thread into R0, or 0 if it cannot be read now. Its
-// labels begin with a name.
+// read puts the CPU time of the current thread into R0, or 0 if it cannot be read. Its labels begin with
+// name.
 func (c *cpuClock) read(name string) asm.Instructions {
 	code := asm.Instructions{
 		asm.Mov.Imm(asm.R1, -1),
@@ -129,15 +130,16 @@ func (c *cpuClock) read(name string) asm.Instructions {
 		asm.Mov.Imm(asm.R1, 0).WithSymbol(name+"none"))
 }
 
-// try goes on at a label, with the time in R5 and how far the clocks are apart in R1, if
-// both are sure. The former is if the kernel noted no time meanwhile, as it does when the
-// thread loses its processor; it is kept, as what the kernel adds to the turns it takes off
-// from what has passed since.
+// try reads the CPU time once. If both parts are reliable, it jumps to sure, with the time in R5 and the
+// difference of the clocks in R1.
 //
-// The latter is if no other processor changes the clocks: that takes the lock of the run
-// queue, and the clock for tasks is changed last. Where the lock is taken, that is seldom
-// for the clocks; so in the end the least is believed that was seen. In the few nanoseconds
-// in which the one is changed already, it would be more.
+// The time in R5 is reliable if exec_start is the same before and after. It stays valid in later tries,
+// because what the kernel adds to sum_exec_runtime it also adds to exec_start.
+//
+// The difference in R1 is reliable if the run queue was not locked and clock_task is the same before and
+// after: a processor that changes the clocks holds the lock, and changes clock_task last. Most holders of
+// the lock do not change the clocks. So if the lock is taken in all tries, the program uses the smallest
+// difference that it saw: between the two changes the difference is too large.
 func (c *cpuClock) try(name, sure string) asm.Instructions {
 	doubt, next := name+"doubt", name+"next"
 	return asm.Instructions{
@@ -170,18 +172,18 @@ func (c *cpuClock) try(name, sure string) asm.Instructions {
 	}
 }
 
-// suits says why CPU time cannot be taken where a program is to run.
-func (c *cpuClock) suits(kind node.EventKind, steps program.Program) error {
+// CanTakeCPU reports why a program cannot read the CPU time at an event.
+func (l *Layout) CanTakeCPU(kind node.EventKind, p program.Program) error {
 	switch {
-	case !slices.ContainsFunc(steps, takesCPU):
+	case !slices.ContainsFunc(p, takesCPU):
 		return nil
-	case c.why != "":
-		return &program.Refusal{Why: "programs in the kernel cannot find the CPU time of threads: " + c.why}
-	case isScheduling(kind):
+	case l.cpu.why != "":
+		return &program.Refusal{Why: "programs in the kernel cannot find the CPU time of threads: " + l.cpu.why}
+	case IsScheduling(kind):
 		return &program.Refusal{Why: "where a thread gets or loses its processor, programs in the kernel take the time that passes, not its CPU time"}
 	}
 	return nil
 }
 
-// takesCPU tells whether a step takes the CPU time.
+// takesCPU reports whether a step reads the CPU time.
 func takesCPU(op program.Op) bool { return op.Times() && op.Clock == program.ClockCPU }

@@ -1,6 +1,6 @@
 //go:build linux && amd64
 
-package kernel
+package code
 
 import (
 	"fmt"
@@ -15,13 +15,13 @@ import (
 	"mirador/omis/program"
 )
 
-// A system call that is meant only on sockets, as write@socket, is filtered where it begins:
-// the program follows its first argument through the descriptors of the process to the inode,
+// A watch may be limited to system calls on sockets, as in write@socket. The program takes the first
+// argument of the call as a descriptor, and follows it through the tables of the process to the inode,
 // whose mode says what it is.
 
-// socketPath is where the kernel keeps what descriptors are: offsets in its structs.
+// socketPath has the offsets of the members on the way from task_struct to the mode of an inode.
 type socketPath struct {
-	why                         string // they are not known; else empty
+	why                         string // why they are not known, "" if they are
 	files, table, array, length int16
 	inode, mode                 int16
 }
@@ -44,21 +44,22 @@ func findSocketPath(types *btf.Spec) socketPath {
 	return p
 }
 
-// socketOf reports whether an event means calls on sockets alone, or why it cannot.
-func (l *layout) socketOf(w *node.Watch) (bool, error) {
+// CanSeeSockets reports why a program cannot limit a watch to system calls on sockets, if the watch
+// requires it.
+func (l *Layout) CanSeeSockets(w *node.Watch) error {
 	switch _, socket := calls.Split(w.Name); {
 	case !socket:
-		return false, nil
+		return nil
 	case w.Event != node.EventSysCallStarted:
-		return false, omis.Errorf(omis.ParameterError, "%s: that a call is on a socket can be told where it begins, not where it ends", w.Name)
+		return omis.Errorf(omis.ParameterError, "%s: that a call is on a socket can be told where it begins, not where it ends", w.Name)
 	case l.sockets.why != "":
-		return false, &program.Refusal{Why: "what a descriptor is cannot be told: " + l.sockets.why}
+		return &program.Refusal{Why: "what a descriptor is cannot be told: " + l.sockets.why}
 	}
-	return true, nil
+	return nil
 }
 
-// Places of the stack while a descriptor is followed. Programs at events have no links, whose
-// places they are otherwise.
+// Stack offsets while a descriptor is followed. They overlap those of spots, which programs at events do
+// not have.
 const (
 	stackDescriptor = stackOld
 	stackFollowed   = stackNew
@@ -67,10 +68,10 @@ const (
 
 const regFirst = 14 * 8 // of pt_regs: the first argument of a system call
 
-// onSocket goes over unless the first argument of the system call is the descriptor of a socket.
-func (l *layout) onSocket(over string) asm.Instructions {
+// onSocket jumps to over unless the first argument of the system call is the descriptor of a socket.
+func (l *Layout) onSocket(over string) asm.Instructions {
 	p := &l.sockets
-	// follow reads so many bytes at an offset from the address in R3, into R3.
+	// follow loads a member into R3, from the struct whose address is in R3.
 	follow := func(offset int16, bytes int32, size asm.Size) asm.Instructions {
 		return asm.Instructions{
 			asm.Add.Imm(asm.R3, int32(offset)),
@@ -87,7 +88,7 @@ func (l *layout) onSocket(over string) asm.Instructions {
 	code := asm.Instructions{
 		argument(asm.R2, 0),
 		asm.LoadMem(asm.R3, asm.R2, regFirst, asm.DWord),
-		asm.Mov.Reg32(asm.R3, asm.R3), // it is an int
+		asm.Mov.Reg32(asm.R3, asm.R3), // a descriptor is an int
 		asm.StoreMem(asm.RFP, stackDescriptor, asm.R3, asm.DWord),
 		asm.FnGetCurrentTaskBtf.Call(),
 		asm.Mov.Reg(asm.R3, asm.R0),
@@ -107,7 +108,7 @@ func (l *layout) onSocket(over string) asm.Instructions {
 		asm.LSh.Imm(asm.R1, 3),
 		asm.Add.Reg(asm.R3, asm.R1))
 	code = append(code, follow(0, 8, asm.DWord)...)
-	code = append(code, asm.JEq.Imm(asm.R3, 0, over)) // it is closed
+	code = append(code, asm.JEq.Imm(asm.R3, 0, over)) // the descriptor is closed
 	code = append(code, follow(p.inode, 8, asm.DWord)...)
 	code = append(code, follow(p.mode, 2, asm.Half)...)
 	return append(code,

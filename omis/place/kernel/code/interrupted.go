@@ -1,94 +1,90 @@
 //go:build linux && amd64
 
-package kernel
+package code
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
-
-	"mirador/omis"
-	"mirador/omis/host/proc"
 )
 
-// A system call that a signal, a stop or a tracer interrupts comes back with a number
-// that the program never sees. Then one of three things happens: the thread makes it
-// again at once; it runs a handler first, and makes it again when that returns; or
-// the handler returns to where the call has failed with EINTR. Each counts as one call,
-// which ends when the program gets its result.
+// If a signal, a stop or a tracer interrupts a system call, the call returns a special error to the kernel,
+// which the program never sees. Then either the thread makes the call again at once, or it first runs a
+// signal handler and makes the call again when the handler returns, or the handler returns to the program
+// and the call fails with EINTR. In each case this is one call, which ends when the program gets its
+// result.
 //
-// What was interrupted stands in a table by threads: a small stack, since handlers make
-// calls as well. A call that is made again is told by the stack pointer and the
-// address it returns to; it comes next, or next after rt_sigreturn. What a handler
-// left by a longjmp stays on the stack until there is no room, and does no harm.
+// A table has the interrupted calls of each thread. They are a stack, because handlers make system calls,
+// too. A call is the restart of an interrupted one if it is the next call of the thread, or the next after
+// rt_sigreturn, and stack pointer and return address are the same. If a handler ends by longjmp, its call
+// stays on the stack until there is no room; this does no harm.
 
-// Results of interrupted calls (ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND,
-// ERESTART_RESTARTBLOCK); one between them means something else (ENOIOCTLCMD).
+// Results of interrupted calls: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK.
+// Between them is ENOIOCTLCMD, which is a normal result.
 const (
 	firstRestart = -512
 	noRestart    = -515
 	lastRestart  = -516
 )
 
-// What the table knows of a thread.
+// An entry of the table: offsets.
 const (
-	brokenDepth = 0 // how many calls stand on the stack
+	brokenDepth = 0 // how many calls are on the stack
 	brokenState = 8
-	brokenPID   = 16 // its process
-	brokenCalls = 24 // each: stack pointer, address, number
+	BrokenPID   = 16 // process id
+	brokenCalls = 24 // of each call: stack pointer, return address, number
 	brokenCall  = 24
 
 	mostBroken   = 4
-	sizeOfBroken = brokenCalls + mostBroken*brokenCall
+	SizeOfBroken = brokenCalls + mostBroken*brokenCall
 )
 
-// States.
+// States of a thread.
 const (
-	isElsewhere = iota // in a handler, or back from it
-	isExpected         // the next call is the innermost one of the stack, again
-	isAgain            // in that call
+	isElsewhere = iota // it runs a handler, or is back from one
+	isExpected         // the next call is a restart of the innermost call of the stack
+	isAgain            // it is in the restarted call
 )
 
-// stackBroken is where a new row of the table is made.
-const stackBroken = -40 - sizeOfBroken
+// stackBroken is the stack offset of a new entry.
+const stackBroken = -40 - SizeOfBroken
 
-// broken finds the row of the current thread: R0 is its address; it goes to none where
-// there is none.
-func (e *events) broken(none, out string) asm.Instructions {
+// broken puts the address of the current thread's entry into R0. It jumps to none if there is no entry, and
+// to out if the thread cannot be identified.
+func (e *Events) broken(none, out string) asm.Instructions {
 	code := asm.Instructions{
-		asm.LoadMem(asm.R1, found, recordInterrupted, asm.DWord),
+		asm.LoadMem(asm.R1, found, RecordInterrupted, asm.DWord),
 		asm.JEq.Imm(asm.R1, 0, none),
 	}
 	return append(append(code, e.key(out)...), append(e.lookup(), asm.JEq.Imm(asm.R0, 0, none))...)
 }
 
-// key puts the current thread's number and start on the stack.
-func (e *events) key(out string) asm.Instructions {
+// key stores the number and the start of the current thread.
+func (e *Events) key(out string) asm.Instructions {
 	none := asm.StoreImm(asm.RFP, stackCell, 0, asm.Word)
-	if e.layout.nested {
-		return append(e.layout.thread(out), none)
+	if e.Layout.nested {
+		return append(e.Layout.thread(out), none)
 	}
 	return asm.Instructions{
 		none,
-		asm.LoadMem(asm.R1, whose, e.layout.started, asm.DWord),
+		asm.LoadMem(asm.R1, whose, e.Layout.started, asm.DWord),
 		asm.StoreMem(asm.RFP, stackStarted, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, whose, e.layout.pid, asm.Word),
+		asm.LoadMem(asm.R1, whose, e.Layout.pid, asm.Word),
 		asm.StoreMem(asm.RFP, stackTID, asm.R1, asm.Word),
 	}
 }
 
-func (e *events) lookup() asm.Instructions {
+func (e *Events) lookup() asm.Instructions {
 	return asm.Instructions{
-		asm.LoadMapPtr(asm.R1, e.interrupted.FD()),
+		asm.LoadMapPtr(asm.R1, e.Interrupted.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackStarted),
 		asm.FnMapLookupElem.Call(),
 	}
 }
 
-// innermostBroken puts the address of the innermost call into R2, and the registers of
-// the thread into R3; it goes to none where there is no call.
+// innermostBroken puts the address of the innermost call into R2, and that of the thread's registers into
+// R3. It jumps to none if there is no call.
 func innermostBroken(none string) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(asm.R2, asm.R0, brokenDepth, asm.DWord),
@@ -100,8 +96,8 @@ func innermostBroken(none string) asm.Instructions {
 	}
 }
 
-// isHere goes elsewhere unless a call on the stack, at R2, was made where the thread
-// stands, whose registers R3 points to.
+// isHere jumps to elsewhere unless the call at R2 was made with the stack pointer and return address of the
+// registers at R3.
 func isHere(elsewhere string) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(asm.R4, asm.R3, regSP, asm.DWord),
@@ -113,9 +109,9 @@ func isHere(elsewhere string) asm.Instructions {
 	}
 }
 
-// isAgain: a call starts. Where it is one that was interrupted, it goes out; else it goes
-// on to fresh.
-func (e *events) isAgain(fresh, out string) asm.Instructions {
+// isAgain is for the start of a call. It jumps to out if the call is a restart of an interrupted one,
+// otherwise to fresh.
+func (e *Events) isAgain(fresh, out string) asm.Instructions {
 	code := append(e.broken("new", out),
 		asm.LoadMem(asm.R1, asm.R0, brokenState, asm.DWord),
 		asm.JNE.Imm(asm.R1, isExpected, "new"),
@@ -134,9 +130,9 @@ func (e *events) isAgain(fresh, out string) asm.Instructions {
 		asm.Ja.Label(fresh))
 }
 
-// breakOff: a call comes back that was interrupted. One that was made again stands on
-// the stack already.
-func (e *events) breakOff(out string) asm.Instructions {
+// breakOff is for the return of an interrupted call. It adds the call to the stack, unless that was done
+// when the call was first interrupted.
+func (e *Events) breakOff(out string) asm.Instructions {
 	expect := asm.Instructions{
 		asm.Mov.Imm(asm.R1, isExpected),
 		asm.StoreMem(asm.R0, brokenState, asm.R1, asm.DWord),
@@ -150,7 +146,7 @@ func (e *events) breakOff(out string) asm.Instructions {
 	code = append(code, asm.Ja.Label(out))
 	code = append(code, e.newBroken("first", out)...)
 	code = append(code,
-		asm.JEq.Imm(number, unix.SYS_RESTART_SYSCALL, out).WithSymbol("push"), // of a call that started before all this
+		asm.JEq.Imm(number, unix.SYS_RESTART_SYSCALL, out).WithSymbol("push"), // the call began before the monitor observed the process
 		asm.LoadMem(asm.R2, asm.R0, brokenDepth, asm.DWord),
 		asm.JLT.Imm(asm.R2, mostBroken, "room"),
 		asm.Mov.Imm(asm.R2, 0),
@@ -169,32 +165,32 @@ func (e *events) breakOff(out string) asm.Instructions {
 	return append(code, asm.Ja.Label(out))
 }
 
-// newBroken makes a row of the table.
-func (e *events) newBroken(label, out string) asm.Instructions {
+// newBroken makes an entry of the table.
+func (e *Events) newBroken(label, out string) asm.Instructions {
 	code := asm.Instructions{asm.Mov.Imm(asm.R1, 0).WithSymbol(label)}
-	for at := int16(0); at < sizeOfBroken; at += 8 {
+	for at := int16(0); at < SizeOfBroken; at += 8 {
 		code = append(code, asm.StoreMem(asm.RFP, stackBroken+at, asm.R1, asm.DWord))
 	}
 	code = append(code,
-		asm.LoadMem(asm.R1, found, recordPID, asm.Word),
-		asm.StoreMem(asm.RFP, stackBroken+brokenPID, asm.R1, asm.DWord),
-		asm.LoadMapPtr(asm.R1, e.interrupted.FD()),
+		asm.LoadMem(asm.R1, found, RecordPID, asm.Word),
+		asm.StoreMem(asm.RFP, stackBroken+BrokenPID, asm.R1, asm.DWord),
+		asm.LoadMapPtr(asm.R1, e.Interrupted.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackStarted),
 		asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, stackBroken),
 		asm.Mov.Imm(asm.R4, 0),
 		asm.FnMapUpdateElem.Call(),
 		asm.JNE.Imm(asm.R0, 0, out),
 		asm.Mov.Imm(asm.R1, 1),
-		asm.Add.Imm(found, recordInterrupted),
+		asm.Add.Imm(found, RecordInterrupted),
 		asm.StoreXAdd(found, asm.R1, asm.DWord),
-		asm.Sub.Imm(found, recordInterrupted))
+		asm.Sub.Imm(found, RecordInterrupted))
 	return append(append(code, e.lookup()...), asm.JEq.Imm(asm.R0, 0, out))
 }
 
-// resume: a call comes back, for good. Where it was interrupted before, or has just now
-// failed because a handler ran instead, the number is that of the call; it goes to
-// ended then, and where nothing has to do with interrupted calls.
-func (e *events) resume(ended, out string) asm.Instructions {
+// resume is for the final return of a call. If the call was interrupted before, or fails because a handler
+// has run, resume takes it from the stack and puts its number into the register number. It continues at
+// ended in any case.
+func (e *Events) resume(ended, out string) asm.Instructions {
 	code := append(e.broken(ended, out),
 		asm.LoadMem(asm.R1, asm.R0, brokenState, asm.DWord),
 		asm.JEq.Imm(asm.R1, isAgain, "done"),
@@ -224,7 +220,7 @@ func (e *events) resume(ended, out string) asm.Instructions {
 }
 
 // pop takes the innermost call from the stack.
-func (e *events) pop(ended string) asm.Instructions {
+func (e *Events) pop(ended string) asm.Instructions {
 	code := asm.Instructions{
 		asm.Mov.Imm(asm.R1, isElsewhere).WithSymbol("done"),
 		asm.StoreMem(asm.R0, brokenState, asm.R1, asm.DWord),
@@ -236,44 +232,13 @@ func (e *events) pop(ended string) asm.Instructions {
 		asm.Sub.Imm(asm.R1, 1),
 		asm.StoreMem(asm.R0, brokenDepth, asm.R1, asm.DWord),
 		asm.JNE.Imm(asm.R1, 0, ended),
-		asm.LoadMapPtr(asm.R1, e.interrupted.FD()),
+		asm.LoadMapPtr(asm.R1, e.Interrupted.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackStarted),
 		asm.FnMapDeleteElem.Call(),
 		asm.JNE.Imm(asm.R0, 0, ended),
 		asm.Mov.Imm(asm.R1, -1),
-		asm.Add.Imm(found, recordInterrupted),
+		asm.Add.Imm(found, RecordInterrupted),
 		asm.StoreXAdd(found, asm.R1, asm.DWord),
-		asm.Sub.Imm(found, recordInterrupted))
+		asm.Sub.Imm(found, RecordInterrupted))
 	return append(code, asm.Ja.Label(ended))
-}
-
-// forgetEnded takes threads out of the table of interrupted calls that have ended.
-func (e *events) forgetEnded() {
-	for id, w := range e.watched {
-		if n := w.record.interrupted(); n.Load() > 0 {
-			n.Add(-e.forget(id))
-		}
-	}
-}
-
-// forget takes the ended threads of a process out of the table of interrupted calls, and
-// says how many those were.
-func (e *events) forget(id omis.ProcID) (n int64) {
-	var k key
-	var ended []key
-	row := make([]byte, sizeOfBroken)
-	for err := e.interrupted.NextKey(nil, &k); err == nil; err = e.interrupted.NextKey(k, &k) {
-		if e.interrupted.Lookup(k, row) != nil || binary.LittleEndian.Uint64(row[brokenPID:]) != uint64(id.PID) {
-			continue
-		}
-		if ticks, err := proc.ThreadStart(id.PID, int(k.TID)); err != nil || ticks != k.Started/nsPerTick {
-			ended = append(ended, k)
-		}
-	}
-	for _, k := range ended {
-		if e.interrupted.Delete(k) == nil {
-			n++
-		}
-	}
-	return n
 }

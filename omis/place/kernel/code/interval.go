@@ -1,13 +1,13 @@
 //go:build linux && amd64
 
-package kernel
+package code
 
 import "github.com/cilium/ebpf/asm"
 
-// Intervals are kept as a timer of the monitor keeps them (package pa): a stack of
-// those that are open, which pairs starts and stops by the stack pointer.
+// Intervals are measured as by a timer of the monitor (package pa): the open intervals of a thread are a
+// stack, and the stack pointer of the hits pairs starts with stops.
 
-// one adds one to a member of the row.
+// one adds 1 to a member of the row.
 func one(member int16) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(asm.R1, rowAt, member, asm.DWord),
@@ -16,9 +16,7 @@ func one(member int16) asm.Instructions {
 	}
 }
 
-// Registers of start and stop: where the intervals are that are not near, or 0 if there
-// are none; the stack pointer of the hit; the address of an interval; and how many are
-// open.
+// Registers of start and stop.
 const (
 	deep = asm.R0
 	sp   = asm.R3
@@ -26,28 +24,28 @@ const (
 	open = kept
 )
 
-// depth loads how many intervals are open, and where those are that are not near, if
-// there are at least as many as some number. It makes room for them where a label says
-// where to go if there is none.
-func (p *pool) depth(name string, least int32, full string) asm.Instructions {
+// depth loads the number of open intervals into open. If it is at least least, depth also puts the address
+// of the intervals outside the row into deep, otherwise 0. If the thread has no memory for such intervals,
+// depth makes it; if that fails it jumps to full. With full "" it makes none and skips the step.
+func (p *Pool) depth(name string, least int32, full string) asm.Instructions {
 	shallow, have := name+"shallow", name+"deep"
 	code := asm.Instructions{
 		asm.LoadMem(open, rowAt, rowDepth, asm.DWord),
 		asm.JGT.Imm(open, maxOpen, name+"over"),
 		asm.JLT.Imm(open, least, shallow),
 	}
-	code = append(code, lookup(p.deep, stackRow)...)
+	code = append(code, lookup(p.Deep, stackRow)...)
 	code = append(code, asm.JNE.Imm(deep, 0, have))
 	if full == "" {
 		code = append(code, asm.Ja.Label(name+"over"))
 	} else {
 		code = append(code,
-			asm.LoadMapPtr(asm.R1, p.deep.FD()),
+			asm.LoadMapPtr(asm.R1, p.Deep.FD()),
 			asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackRow),
-			asm.LoadMapValue(asm.R3, p.blank.FD(), 0),
+			asm.LoadMapValue(asm.R3, p.Blank.FD(), 0),
 			asm.Mov.Imm(asm.R4, 0),
 			asm.FnMapUpdateElem.Call())
-		code = append(code, lookup(p.deep, stackRow)...)
+		code = append(code, lookup(p.Deep, stackRow)...)
 		code = append(code, asm.JNE.Imm(deep, 0, have), asm.Ja.Label(full))
 	}
 	return append(code,
@@ -55,8 +53,8 @@ func (p *pool) depth(name string, least int32, full string) asm.Instructions {
 		asm.Mov.Imm(asm.R1, 0).WithSymbol(have))
 }
 
-// reach puts the address of an interval into at, which holds its number. That it is near,
-// or that there is room for others, is known.
+// reach replaces the number of an interval in the register at by its address. There is memory for the
+// interval.
 func reach(name string) asm.Instructions {
 	isNear, have := name+"near", name+"slot"
 	return asm.Instructions{
@@ -68,9 +66,9 @@ func reach(name string) asm.Instructions {
 	}
 }
 
-// pop loops while the innermost interval is one that was left: rule jumps to where the
-// loop ends.
-func pop(f *form, name, none string, rule asm.Instructions) asm.Instructions {
+// pop removes innermost intervals until the code of rule jumps out of the loop, or no interval is left;
+// then it jumps to none. Each removed interval counts as unfinished.
+func pop(f *Form, name, none string, rule asm.Instructions) asm.Instructions {
 	loop := name + "loop"
 	code := append(begin(f),
 		asm.LoadMem(sp, regsAt, regSP, asm.DWord),
@@ -83,17 +81,16 @@ func pop(f *form, name, none string, rule asm.Instructions) asm.Instructions {
 	return append(code, asm.Sub.Imm(open, 1), asm.Ja.Label(loop))
 }
 
-// start opens an interval. A frame that is still open although the stack is back at
-// its place, or above, was left by an exception or a longjmp; what was opened without
-// a stack pointer stays. The time is taken last, so that as little as possible of the
-// program itself is measured.
-func (a *assembler) start(p *pool, cpu, some bool, name string) asm.Instructions {
+// start opens an interval. If an interval is open with the same stack pointer or a lower one, an exception
+// or longjmp has left its function: start removes it. Intervals that were opened without a stack pointer
+// stay. The time is read last, so that the interval includes as little as possible of this program.
+func (a *assembler) start(p *Pool, cpu, some bool, name string) asm.Instructions {
 	push, timed, room, keep, drop := name+"push", name+"timed", name+"room", name+"keep", name+"drop"
 	code := p.depth(name, near, drop)
 	if a.event {
-		code = append(code, nest(p.form, push)...)
+		code = append(code, nest(p.Form, push)...)
 	} else {
-		code = append(code, pop(p.form, name, push, asm.Instructions{asm.JEq.Imm(asm.R1, 0, push), asm.JGT.Reg(asm.R1, sp, push)})...)
+		code = append(code, pop(p.Form, name, push, asm.Instructions{asm.JEq.Imm(asm.R1, 0, push), asm.JGT.Reg(asm.R1, sp, push)})...)
 	}
 	code = append(code, asm.Mov.Imm(asm.R1, 0).WithSymbol(push))
 	if some {
@@ -114,23 +111,23 @@ func (a *assembler) start(p *pool, cpu, some bool, name string) asm.Instructions
 		asm.Mov.Reg(kept, at))
 	switch {
 	case cpu:
-		code = append(append(code, a.layout.cpu.read(name)...), asm.StoreMem(kept, 8, asm.R0, asm.DWord))
+		code = append(append(code, a.Layout.cpu.read(name)...), asm.StoreMem(kept, 8, asm.R0, asm.DWord))
 	case a.timed:
 		code = append(code, asm.StoreMem(kept, 8, hitAt, asm.DWord))
 	default:
 		code = append(code, asm.FnKtimeGetNs.Call(), asm.StoreMem(kept, 8, asm.R0, asm.DWord))
 	}
 	code = append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(keep))
-	code = append(code, done(p.form)...)
+	code = append(code, done(p.Form)...)
 	code = append(code, asm.Ja.Label(name+"over"), asm.Mov.Imm(asm.R0, 0).WithSymbol(drop))
-	code = append(code, begin(p.form)...)
+	code = append(code, begin(p.Form)...)
 	code = append(code, one(rowUnfinished)...)
-	return append(code, done(p.form)...)
+	return append(code, done(p.Form)...)
 }
 
-// nest is pop for events without a stack pointer. They nest only where signal handlers
-// do: as many as there is room for have been left by a longjmp.
-func nest(f *form, push string) asm.Instructions {
+// nest is pop for events without a stack pointer. Their intervals are nested only in signal handlers, so if
+// as many are open as there is room for, longjmp has left them all.
+func nest(f *Form, push string) asm.Instructions {
 	return append(begin(f),
 		asm.Mov.Imm(sp, 0),
 		asm.JLT.Imm(open, maxOpen, push),
@@ -140,22 +137,21 @@ func nest(f *form, push string) asm.Instructions {
 		asm.Mov.Imm(open, 0))
 }
 
-// stop closes the interval that was opened at the same place of the stack, and drops
-// those further down, which can never end. Where one of the two has no stack pointer,
-// the innermost interval is meant.
-func (a *assembler) stop(p *pool, cpu bool, name string) asm.Instructions {
+// stop closes the interval that was opened with the same stack pointer, and removes those opened with lower
+// ones, which can never end. If start or stop has no stack pointer, it closes the innermost interval.
+func (a *assembler) stop(p *Pool, cpu bool, name string) asm.Instructions {
 	found, none := name+"found", name+"none"
 	code := p.depth(name, near+1, "")
 	if a.event {
-		code = append(append(code, begin(p.form)...),
+		code = append(append(code, begin(p.Form)...),
 			asm.JEq.Imm(open, 0, none),
 			asm.Mov.Reg(at, open), asm.Sub.Imm(at, 1))
 		code = append(code, reach(name+"top")...)
 	} else {
-		code = append(code, pop(p.form, name, none, asm.Instructions{
+		code = append(code, pop(p.Form, name, none, asm.Instructions{
 			asm.JEq.Reg(asm.R1, sp, found),
 			asm.JEq.Imm(asm.R1, 0, found),
-			asm.JGT.Reg(asm.R1, sp, none), // its start was not seen
+			asm.JGT.Reg(asm.R1, sp, none), // the interval was opened before the program was installed
 		})...)
 	}
 	code = append(code,
@@ -175,9 +171,9 @@ func (a *assembler) stop(p *pool, cpu bool, name string) asm.Instructions {
 		asm.Mov.Reg(asm.R1, asm.R2),
 		asm.Sub.Reg(asm.R1, asm.R2).WithSymbol(name+"later"))
 	code = append(code, measured(name)...)
-	code = append(code, countInBucket(p.form, name)...)
+	code = append(code, countInBucket(p.Form, name)...)
 	code = append(code, asm.Ja.Label(name+"keep"))
-	if cpu { // there was no knowing the time at both ends
+	if cpu { // the CPU time is not known at one of the ends
 		unknown := one(rowUnfinished)
 		unknown[0] = unknown[0].WithSymbol(name + "unknown")
 		code = append(append(code, unknown...), asm.Ja.Label(name+"keep"))
@@ -185,7 +181,7 @@ func (a *assembler) stop(p *pool, cpu bool, name string) asm.Instructions {
 	code = append(code,
 		asm.StoreMem(rowAt, rowDepth, open, asm.DWord).WithSymbol(none),
 		asm.Mov.Imm(asm.R0, 0).WithSymbol(name+"keep"))
-	return append(code, done(p.form)...)
+	return append(code, done(p.Form)...)
 }
 
 // measured adds the duration in R1 to the row.
@@ -208,7 +204,7 @@ func measured(name string) asm.Instructions {
 	return append(code, square(name)...)
 }
 
-// add128 adds a register to an integer of two words, the lower first.
+// add128 adds a register to an integer of two words, the lower word first.
 func add128(member int16, name string, v asm.Register) asm.Instructions {
 	return append(asm.Instructions{
 		asm.LoadMem(asm.R2, rowAt, member, asm.DWord),
@@ -221,8 +217,8 @@ func add128(member int16, name string, v asm.Register) asm.Instructions {
 	}, asm.Mov.Imm(asm.R0, 0).WithSymbol(name+"whole"))
 }
 
-// square adds the square of R1. Beyond 4.3 seconds it has more than 64 bits: with
-// R1 = h·2³² + l it is h²·2⁶⁴ + h·l·2³³ + l².
+// square adds the square of R1 to the sum of squares. For durations from 4.3 s on, the square has more than
+// 64 bits: with R1 = h·2³² + l it is h²·2⁶⁴ + h·l·2³³ + l².
 func square(name string) asm.Instructions {
 	short := name + "short"
 	code := asm.Instructions{

@@ -1,12 +1,6 @@
 //go:build linux
 
-// Package pins is where objects of the kernel stay when the monitor that made them is
-// killed: each data directory has a folder of its own in the file system for BPF, in
-// which they are files. An object lives as long as its file.
-//
-// Only omis/place/kernel and cli/doctor import it; of ours it imports omis/host/proc. A Folder
-// belongs to whoever has locked its data directory.
-package pins
+package persist
 
 import (
 	"errors"
@@ -25,24 +19,24 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// root is where the file system for BPF is mounted, by every system that does.
+// root is where Linux systems mount the BPF file system.
 const root = "/sys/fs/bpf"
 
-// house is the folder of all our folders.
+// house is the folder that contains all folders of this package.
 const house = root + "/mirador"
 
-// dataLink is a symbolic link in each folder to its data directory, ownerLink one whose
-// text says which process opened the folder last.
+// Each folder has two symbolic links. dataLink leads to the data directory. The text of ownerLink
+// identifies the process that opened the folder last.
 const (
 	dataLink  = "data"
 	ownerLink = "owner"
 )
 
-// Folder is what a data directory has in the file system for BPF.
+// Folder is the folder of a data directory in the BPF file system.
 type Folder struct{ path string }
 
-// Open makes the folder of a data directory, if there is none. The error says why
-// nothing can outlive the monitor here.
+// Open opens the folder of a data directory, and makes it if there is none. The error says why nothing can
+// outlive the monitor here.
 func Open(data string) (*Folder, error) {
 	f, err := Of(data)
 	if err != nil {
@@ -67,8 +61,8 @@ func Open(data string) (*Folder, error) {
 	return f, nil
 }
 
-// Of is the folder of a data directory, which need not be there. It belongs to the
-// directory itself, whatever its name is: a copy has another one.
+// Of returns the folder of a data directory. The folder need not exist. It is found by the inode of the
+// directory, so a copy of the directory has another folder.
 func Of(data string) (*Folder, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(data, &st); err != nil {
@@ -77,15 +71,15 @@ func Of(data string) (*Folder, error) {
 	return &Folder{fmt.Sprintf("%s/%x-%x", house, st.Dev, st.Ino)}, nil
 }
 
-// Mount mounts the file system for BPF where it is not, as most systems do when they
-// start. The error says why nothing can outlive a monitor here.
+// Mount mounts the BPF file system, unless the system has done so. The error says why nothing can outlive a
+// monitor here.
 func Mount() error {
 	dir, err := os.Open(root)
 	if err != nil {
 		return fmt.Errorf("this machine has no place for the file system for BPF: %w", err)
 	}
 	defer dir.Close()
-	// Of two that mount at the same time one would hide what the other has put there.
+	// If two processes mounted it at the same time, the second mount would hide the files of the first.
 	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
 		return fmt.Errorf("cannot lock %s: %w", root, err)
 	}
@@ -102,8 +96,7 @@ func Mount() error {
 	return nil
 }
 
-// Path is the file of an object, to be handed to its method Pin. A name must have no
-// dot.
+// Path returns the path of an object, for its method Pin. Names must not contain dots.
 func (f *Folder) Path(name string) string { return filepath.Join(f.path, name) }
 
 // Names lists the objects.
@@ -121,7 +114,7 @@ func (f *Folder) Names() []string {
 	return names
 }
 
-// Has tells whether there is an object.
+// Has reports whether an object exists.
 func (f *Folder) Has(name string) bool { return slices.Contains(f.Names(), name) }
 
 // Map opens a map.
@@ -130,14 +123,14 @@ func (f *Folder) Map(name string) (*ebpf.Map, error) { return ebpf.LoadPinnedMap
 // Link opens a link.
 func (f *Folder) Link(name string) (link.Link, error) { return link.LoadPinnedLink(f.Path(name), nil) }
 
-// Remove lets go of an object. A link, which may be the last that keeps it, goes to
-// letGo: when that has closed it, its program does not run any more. The kernel takes
-// what a file held out later, what a descriptor held at once.
+// Remove removes an object. It passes a link to letGo, which closes it: when the last descriptor of a link
+// is closed, its program does not run any more, but when its last file is removed, the kernel detaches it
+// some time later.
 func (f *Folder) Remove(name string, letGo func(link.Link) error) error {
 	l, err := f.Link(name)
 	if removed := os.Remove(f.Path(name)); removed != nil && !errors.Is(removed, fs.ErrNotExist) {
 		if err == nil {
-			l.Close() // its file keeps it
+			l.Close() // the file still keeps the link
 		}
 		return removed
 	}
@@ -147,7 +140,7 @@ func (f *Folder) Remove(name string, letGo func(link.Link) error) error {
 	return nil
 }
 
-// Clear removes everything, and the folder.
+// Clear removes all objects and the folder.
 func (f *Folder) Clear(letGo func(link.Link) error) error {
 	var errs []error
 	for _, name := range f.Names() {
@@ -165,7 +158,7 @@ func (f *Folder) Clear(letGo func(link.Link) error) error {
 func All() []*Folder {
 	entries, err := os.ReadDir(house)
 	if err != nil {
-		return nil // nothing was ever kept
+		return nil // no monitor has ever pinned anything
 	}
 	var list []*Folder
 	for _, e := range entries {
@@ -174,11 +167,10 @@ func All() []*Folder {
 	return list
 }
 
-// IsLost reports whether no monitor will take the folder over: the monitor that opened it
-// last has ended, and its data directory does not exist any more, or another one has its
-// name. A folder that changed less than settled ago is not lost: a monitor may be about to
-// open it. Nor is one of a monitor in another namespace, whose paths and processes are
-// others.
+// IsLost reports whether no monitor will open the folder again: the monitor that opened it last has ended,
+// and its data directory was removed or replaced. A folder that was changed later than settled ago is not
+// lost, because a monitor may be about to open it. A folder of a monitor in other namespaces is not lost
+// either, because its paths and process ids have other meanings.
 func (f *Folder) IsLost(settled time.Duration) bool {
 	info, err := os.Stat(f.path)
 	if err != nil || time.Since(info.ModTime()) < settled {
@@ -217,7 +209,7 @@ func newOwner() (o owner, err error) {
 	return o, err
 }
 
-// sign notes who has opened the folder.
+// sign makes this process the owner.
 func (f *Folder) sign() error {
 	o, err := newOwner()
 	if err != nil {
@@ -229,7 +221,7 @@ func (f *Folder) sign() error {
 	return os.Symlink(fmt.Sprintln(o.mounts, o.pids, o.id.PID, o.id.Start), f.Path(ownerLink))
 }
 
-// Data is the data directory as it was called when the folder was made.
+// Data returns the path of the data directory when the folder was made.
 func (f *Folder) Data() string {
 	data, err := os.Readlink(f.Path(dataLink))
 	if err != nil {

@@ -1,6 +1,6 @@
 //go:build linux && amd64
 
-package kernel
+package code
 
 import (
 	"errors"
@@ -14,29 +14,29 @@ import (
 	"mirador/omis/host/tracepoint"
 )
 
-// layout is how programs learn who the current thread is.
-type layout struct {
+// Layout has what programs need to identify the current thread: offsets in the structs of the running
+// kernel, and the pid namespace.
+type Layout struct {
 	// Members of task_struct.
 	pid, tgid, leader, started int16
-	status                     int16 // what its system call is, in its thread_info
-	ran, ranBefore             int16 // time on processors, and that before this turn, in its sched_entity
-	inIOWait                   int16 // the byte with the bit that says that it waits for a disk
+	status                     int16 // thread_info.status: whether the system call is one of 32-bit code
+	ran, ranBefore             int16 // se.sum_exec_runtime, and its value when the thread last got a processor
+	inIOWait                   int16 // the byte with the bit in_iowait, which is set while the thread waits for a disk
 	ioWaitBit                  int32
 	cpu                        cpuClock
 	sockets                    socketPath
 
-	// nested tells that the monitor lives in a pid namespace of its own, which
-	// dev and ino identify: it knows threads by their numbers there.
+	// nested reports that the monitor is in a pid namespace inside the machine's first one. dev and ino
+	// identify the namespace; the monitor knows threads by their numbers in it.
 	nested   bool
 	dev, ino uint64
 }
 
-// initPIDNamespace is PROC_PID_INIT_INO: the first pid namespace has this inode on
-// every Linux.
+// initPIDNamespace is PROC_PID_INIT_INO: the inode of the first pid namespace on every Linux.
 const initPIDNamespace = 0xEFFFFFFC
 
-func findLayout() (layout, error) {
-	var l layout
+func FindLayout() (Layout, error) {
+	var l Layout
 	types, err := btf.LoadKernelSpec()
 	if err != nil {
 		return l, fmt.Errorf("the kernel does not describe its types (CONFIG_DEBUG_INFO_BTF): %w", err)
@@ -78,7 +78,7 @@ func findLayout() (layout, error) {
 	return l, nil
 }
 
-// within is where a member of a struct lies that is a member of task_struct itself.
+// within returns the offset in task_struct of a member of a struct that is itself a member of task_struct.
 func within(types *btf.Spec, task *btf.Struct, outer, of, name string) (int16, error) {
 	var inner *btf.Struct
 	if err := types.TypeByName(of, &inner); err != nil {
@@ -92,7 +92,7 @@ func within(types *btf.Spec, task *btf.Struct, outer, of, name string) (int16, e
 	return int16(a + b), nil
 }
 
-// findIOWait finds the bit that is set while a task waits for a disk.
+// findIOWait finds the byte and the bit of in_iowait.
 func findIOWait(task *btf.Struct) (offset int16, bit int32, err error) {
 	m, at, ok := tracepoint.Member(task.Members, "in_iowait")
 	if !ok || at > 1<<15-1 {
@@ -101,8 +101,8 @@ func findIOWait(task *btf.Struct) (offset int16, bit int32, err error) {
 	return int16(at), 1 << (m.Offset % 8), nil
 }
 
-// member finds a member, also in structs without a name, which randomised layouts
-// have.
+// member returns the offset of a member. It also looks in anonymous structs, which kernels with randomised
+// layouts have.
 func member(members []btf.Member, name string) (offset uint32, ok bool) {
 	for _, m := range members {
 		if m.Name == name {
@@ -117,9 +117,8 @@ func member(members []btf.Member, name string) (offset uint32, ok bool) {
 	return 0, false
 }
 
-// reaches tells why the numbers that programs see may not be the ones that the
-// monitor knows a process by; nil: they are.
-func (l *layout) reaches(pid int) error {
+// Reaches reports why programs may see other process and thread ids than the monitor does.
+func (l *Layout) Reaches(pid int) error {
 	if !l.nested {
 		return nil
 	}
@@ -130,9 +129,9 @@ func (l *layout) reaches(pid int) error {
 	return err
 }
 
-// thread puts the key of the current thread's row on the stack; label is where to go
-// if it has none.
-func (l *layout) thread(label string) asm.Instructions {
+// thread stores the start time and number of the current thread, which begin the key of its row. It jumps
+// to label if the thread has no number in the monitor's pid namespace.
+func (l *Layout) thread(label string) asm.Instructions {
 	code := asm.Instructions{
 		asm.FnGetCurrentTaskBtf.Call(),
 		asm.LoadMem(asm.R1, asm.R0, l.started, asm.DWord),
@@ -149,15 +148,16 @@ func (l *layout) thread(label string) asm.Instructions {
 		asm.StoreMem(asm.RFP, stackTID, asm.R1, asm.Word))
 }
 
-// process puts the number of the current process into R0.
-func (l *layout) process(label string) asm.Instructions {
+// process puts the number of the current process into R0. It jumps to label if the process has none in the
+// monitor's pid namespace.
+func (l *Layout) process(label string) asm.Instructions {
 	if !l.nested {
 		return asm.Instructions{asm.FnGetCurrentPidTgid.Call(), asm.RSh.Imm(asm.R0, 32)}
 	}
 	return append(l.numbers(label), asm.LoadMem(asm.R0, asm.RFP, stackNumbers+4, asm.Word))
 }
 
-func (l *layout) numbers(label string) asm.Instructions {
+func (l *Layout) numbers(label string) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadImm(asm.R1, int64(l.dev), asm.DWord),
 		asm.LoadImm(asm.R2, int64(l.ino), asm.DWord),
