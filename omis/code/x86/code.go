@@ -8,12 +8,15 @@ import (
 // Label is a position in a Code, for jumps.
 type Label int
 
-// Code is a sequence of instructions under construction. The bytes depend on the address
-// of the code.
+// Code is a sequence of instructions under construction. It has a method for each instruction
+// that generated code consists of.
+type Code struct{ encoder }
+
+// encoder collects the bytes of instructions. They depend on the address of the code.
 //
-// It consists of parts, which may be made in any order; Bytes joins them in the order of
-// their numbers.
-type Code struct {
+// The code consists of parts, which may be made in any order; Bytes joins them in the order
+// of their numbers.
+type encoder struct {
 	parts  [mostParts]part
 	part   int // current part
 	labels []place
@@ -48,35 +51,35 @@ const (
 type place struct{ part, offset int }
 
 // Part selects the part to which the next instructions are appended.
-func (c *Code) Part(n int) { c.part = n }
+func (c *encoder) Part(n int) { c.part = n }
 
 // NewLabel returns a label that Here must place.
-func (c *Code) NewLabel() Label {
+func (c *encoder) NewLabel() Label {
 	c.labels = append(c.labels, place{})
 	return Label(len(c.labels) - 1)
 }
 
 // Here places a label before the next instruction.
-func (c *Code) Here(l Label) { c.labels[l] = place{c.part, len(c.parts[c.part].bytes)} }
+func (c *encoder) Here(l Label) { c.labels[l] = place{c.part, len(c.parts[c.part].bytes)} }
 
-func (c *Code) emit(b ...byte) {
+func (c *encoder) emit(b ...byte) {
 	p := &c.parts[c.part]
 	p.bytes = append(p.bytes, b...)
 }
 
-func (c *Code) emit32(v uint32) {
+func (c *encoder) emit32(v uint32) {
 	p := &c.parts[c.part]
 	p.bytes = binary.LittleEndian.AppendUint32(p.bytes, v)
 }
 
-func (c *Code) emit64(v uint64) {
+func (c *encoder) emit64(v uint64) {
 	p := &c.parts[c.part]
 	p.bytes = binary.LittleEndian.AppendUint64(p.bytes, v)
 }
 
 // leave reserves four bytes for a distance; more is the number of bytes of the
 // instruction that follow them.
-func (c *Code) leave(g gap, more int) {
+func (c *encoder) leave(g gap, more int) {
 	p := &c.parts[c.part]
 	g.at = len(p.bytes)
 	g.end = g.at + 4 + more
@@ -110,7 +113,7 @@ func (c *Code) JumpIfRCXZero(to Label) {
 func (c *Code) Data(v uint64) { c.emit64(v) }
 
 // Bytes encodes the code for an address, which does not affect its length.
-func (c *Code) Bytes(at uint64) ([]byte, error) {
+func (c *encoder) Bytes(at uint64) ([]byte, error) {
 	var begins [mostParts + 1]int
 	for i := range c.parts {
 		begins[i+1] = begins[i] + len(c.parts[i].bytes)

@@ -14,7 +14,7 @@ type instruction struct {
 }
 
 // begin encodes everything before the operands.
-func (c *Code) begin(in *instruction, segment bool, index, base Reg) {
+func (c *encoder) begin(in *instruction, segment bool, index, base Reg) {
 	if in.prefix != 0 {
 		c.emit(in.prefix)
 	}
@@ -34,7 +34,7 @@ func (c *Code) begin(in *instruction, segment bool, index, base Reg) {
 	c.emit(byte(in.opcode))
 }
 
-func (c *Code) immediate(in *instruction) {
+func (c *encoder) immediate(in *instruction) {
 	switch in.size {
 	case 1:
 		c.emit(byte(in.imm))
@@ -44,7 +44,7 @@ func (c *Code) immediate(in *instruction) {
 }
 
 // withReg completes an instruction with a register operand.
-func (c *Code) withReg(in instruction, r Reg) {
+func (c *encoder) withReg(in instruction, r Reg) {
 	c.begin(&in, false, 0, r)
 	c.emit(0xc0 | byte(in.field&7)<<3 | byte(r&7))
 	c.immediate(&in)
@@ -63,7 +63,7 @@ const (
 
 // withMem completes an instruction with a memory operand. Distances relative to the code
 // always take four bytes, because the length must not depend on addresses.
-func (c *Code) withMem(in instruction, m Mem) {
+func (c *encoder) withMem(in instruction, m Mem) {
 	reg := byte(in.field&7) << fieldFrom
 	switch m.kind {
 	case based:
@@ -89,7 +89,7 @@ func (c *Code) withMem(in instruction, m Mem) {
 }
 
 // modrm encodes memory addressed by registers.
-func (c *Code) modrm(reg byte, m Mem) {
+func (c *encoder) modrm(reg byte, m Mem) {
 	mod := byte(plusFour)
 	switch {
 	case m.disp == 0 && m.base&7 != RBP:
