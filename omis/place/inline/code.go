@@ -11,66 +11,66 @@ import (
 	"mirador/omis/program"
 )
 
-// compiler makes the code of a program for places of a process. It may be used many
-// times, but by one goroutine at a time.
+// compiler makes the machine code of a program. It can make the code for several places, one after the
+// other. One goroutine at a time may use it.
 type compiler struct {
 	shape
-	tid     int32 // where a thread has its number, behind its pointer
+	tid     int32 // where a thread has its number: an offset from its thread pointer
 	base    uint64
 	timing  timing
-	ordered bool   // the clock waits for the instructions before it
-	late    bool   // the clock is read only where an interval is found that ends
-	filter  uint64 // address of the numbers of the threads that are meant
-	named   int    // how many these are; 0: all threads
+	ordered bool   // the clock waits for earlier instructions
+	late    bool   // the clock is read only after an open interval is found
+	filter  uint64 // address of the thread numbers that the program is limited to
+	named   int    // the number of these threads; 0: all threads
 	steps   []step
-	code    node.GoCode // of the place
+	code    node.GoCode // of the place: whether it is Go
 
 	c      *x86.Code
 	spot   node.Spot
 	saved  []x86.Reg
-	pushed int32             // how far the stack pointer is from where the program has it
-	kept   map[x86.Reg]int32 // how far it was when what the program has in a register was saved
+	pushed int32             // how far the stack pointer is from its value in the program
+	kept   map[x86.Reg]int32 // pushed when the program's value of a register was saved
 
 	off, claims, found, over, end x86.Label
-	table                         x86.Label // data: its address
-	goTable                       x86.Label // data: that of the table of goroutines
+	table                         x86.Label // data: address of the table of slots
+	goTable                       x86.Label // data: address of the table of goroutines
 }
 
-// step is a step of a program.
+// step is one operation of a program.
 type step struct {
 	do    program.Operation
 	value int64
 	load  program.Load
-	row   uint64 // of the thread: the distance from its slot
-	open  int32  // of a timer: the distance of its open intervals from the row
-	level int32  // of a timer: how far these are apart
+	row   uint64 // distance of the thread's row from its slot
+	open  int32  // of a timer: distance of its open intervals from the row
+	level int32  // of a timer: distance between two open intervals
 	oneIn int64  // of a timer: see program.Op
-	lost  uint64 // address of the number of occurrences that left no trace
+	lost  uint64 // address of the number of lost hits
 
-	spread bool // it keeps a histogram
+	spread bool // the timer has a histogram
 
 	// Of a timer in a function of Go: see goroutine.go.
 	goroutine bool
 	entry     int    // of the timer, in the directory
-	reset     uint64 // address of the time of the last reset
+	reset     uint64 // address of the number of resets
 
 	// Of a trace: see notes.go.
 	mark  int32
-	ring  uint64 // the distance of its ring from the thread's slot
+	ring  uint64 // distance of its ring from the thread's slot
 	rooms int    // of the ring
 }
 
-// Registers of a program, beside RAX and RDX.
+// Registers that code uses, besides RAX and RDX.
 const (
-	slot = x86.RCX // the address of the thread's slot
-	row  = x86.RCX // that of its row, of a timer; it takes the place of the slot
-	now  = x86.RSI // the time of the hit, where an interval ends
+	slot = x86.RCX // address of the thread's slot
+	row  = x86.RCX // address of the thread's row of a timer, which replaces the slot
+	now  = x86.RSI // time of the hit, where an interval ends
 	sp   = x86.RDX // the program's stack pointer, all bits inverted
 
-	spare = x86.RDI // where a histogram is kept, or ticks are converted
+	spare = x86.RDI // for histograms, and to convert ticks
 )
 
-// Parts of a code. What happens once stands in the middle: the code goes on behind its
+// Parts of the code. partRare is executed seldom; it is between the others, so the code can continue at its
 // end.
 const (
 	partFront = iota
@@ -120,7 +120,7 @@ func (m *compiler) has(do program.Operation) bool {
 	return false
 }
 
-// registers are those that the code uses beside RCX.
+// registers returns the registers that the code uses besides RCX.
 func (m *compiler) registers() (list []x86.Reg) {
 	if m.named > 0 {
 		list = append(list, x86.RAX)
@@ -133,18 +133,18 @@ func (m *compiler) registers() (list []x86.Reg) {
 		}
 	}
 	if !m.dead() {
-		list = slices.DeleteFunc(list, func(r x86.Reg) bool { return r == x86.RAX }) // saved with the flags
+		list = slices.DeleteFunc(list, func(r x86.Reg) bool { return r == x86.RAX }) // enter saves it with the flags
 	}
 	return list
 }
 
-// isNear tells that the row is in reach of an instruction that has the slot.
+// isNear reports whether an instruction can address the row from the slot.
 func (s *step) isNear() bool { return s.row == uint64(int32(s.row)) }
 
-// isLarge tells that the value goes through a register.
+// isLarge reports whether the value must be loaded into a register.
 func (s *step) isLarge() bool { return s.load.IsLoaded() || s.value != int64(int32(s.value)) }
 
-// registers are those that a step uses beside RCX.
+// registersOf returns the registers that a step uses besides RCX.
 func (m *compiler) registersOf(s *step) []x86.Reg {
 	switch {
 	case s.do == program.OpTrace:
@@ -165,13 +165,13 @@ func (m *compiler) registersOf(s *step) []x86.Reg {
 	return nil
 }
 
-// dead tells that flags and what is below the stack pointer are nobody's.
+// dead reports that the program needs neither flags nor red zone at the place.
 func (m *compiler) dead() bool { return m.spot.Entry || m.spot.Return }
 
-// redZone is what a function may use below its stack pointer.
+// redZone is the memory below the stack pointer that a function may use.
 const redZone = 128
 
-// enter looks at the switch, and saves what the code changes.
+// enter tests the switch of the program, and saves what the code changes.
 func (m *compiler) enter() {
 	c := m.c
 	if m.dead() {
@@ -189,11 +189,11 @@ func (m *compiler) enter() {
 		m.push(x86.RAX)
 		resting, on := c.NewLabel(), c.NewLabel()
 		if m.timing.kind == clock.Function {
-			c.Jump(on) // what calls a function is too long to jump over
+			c.Jump(on) // a short jump cannot reach over code that calls a function
 		} else {
 			c.Part(partRare)
 		}
-		c.Here(m.off) // in reach of the short jump
+		c.Here(m.off) // near enough for the short jump
 		c.Jump(resting)
 		c.Part(partFront)
 		c.Here(on)
@@ -204,7 +204,7 @@ func (m *compiler) enter() {
 	}
 }
 
-// save pushes what the program has in a register.
+// save pushes the program's value of a register.
 func (m *compiler) save(r x86.Reg) {
 	m.push(r)
 	m.kept[r] = m.pushed
@@ -215,7 +215,7 @@ func (m *compiler) push(r x86.Reg) {
 	m.pushed += 8
 }
 
-// leave gives back what enter has saved.
+// leave restores what enter has saved.
 func (m *compiler) leave() {
 	c := m.c
 	for i := range m.saved {
@@ -234,7 +234,7 @@ func (m *compiler) leave() {
 	c.Here(m.end)
 }
 
-// filterThreads goes over everything for threads that are not meant.
+// filterThreads skips the code for threads that the program is not limited to.
 func (m *compiler) filterThreads() {
 	if m.named == 0 {
 		return
@@ -253,11 +253,11 @@ func (m *compiler) filterThreads() {
 	c.Here(meant)
 }
 
-// findPlace puts the address into slot where the table has the thread's.
+// findPlace puts the address of the thread's entry in the table into slot.
 func (m *compiler) findPlace() {
 	c := m.c
 	c.Load32(slot, x86.FS(m.tid))
-	c.Shl32(slot, 32-threadBits) // what is no number of a thread has bits that go
+	c.Shl32(slot, 32-threadBits) // the shift removes bits that no thread number has
 	if down := 32 - threadBits - m.stride; down > 0 {
 		c.Shr(slot, uint8(down))
 	}
@@ -272,8 +272,8 @@ func (m *compiler) findSlot() {
 	m.c.JumpIf(x86.IfEqual, m.claims)
 }
 
-// step makes the code of a step. It finds the thread's slot, and may spoil all registers
-// but that and the time; the last step spoils the slot too.
+// step makes the code of a step. slot has the thread's slot. The step may change all registers except slot
+// and now; the last step may change slot, too.
 func (m *compiler) step(s *step, last bool) {
 	if s.do == program.OpAdd {
 		m.add(s, func() {})
@@ -300,8 +300,8 @@ func (m *compiler) step(s *step, last bool) {
 	}
 }
 
-// add adds to a sum. Each change is a single instruction, so that a handler of a signal
-// may do the same in between; change is called before each.
+// add adds to a sum. Each change is a single instruction, so a signal handler may do the same in between.
+// The code of change comes before each of these instructions.
 func (m *compiler) add(s *step, change func()) {
 	c := m.c
 	at := x86.At(slot, int32(s.row))

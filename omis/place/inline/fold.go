@@ -10,12 +10,12 @@ import (
 	"mirador/omis/program"
 )
 
-// Of threads that have ended only the last ones keep records of their own; what those
-// before them have measured is added up in one, the first record of their store. A monitor
-// may be killed in the middle of that: a sum says by its serial number which records are
-// in it, and with the word that completes it these count no more.
+// Only the threads that ended last keep records of their own. The records of earlier threads are added up
+// in one, the first record of the store. The monitor may be killed meanwhile. So a sum has the serial
+// number of the last record in it. As soon as the word is written that completes the sum, records up to
+// this number do not count.
 
-// foldMany adds records of those stores up that have too many. The caller holds mu.
+// foldMany adds up records of the stores that have too many. The caller holds mu.
 func (t *target) foldMany(stores []*store) error {
 	var full []*store
 	for _, s := range stores {
@@ -26,7 +26,7 @@ func (t *target) foldMany(stores []*store) error {
 	return t.fold(full, program.RowsOfEnded(len(stores)))
 }
 
-// fold adds records up until so many are left of each store. The caller holds mu.
+// fold adds up records until each store has no more than left of them. The caller holds mu.
 func (t *target) fold(stores []*store, left int) error {
 	if len(stores) == 0 {
 		return nil
@@ -42,8 +42,8 @@ func (t *target) fold(stores []*store, left int) error {
 	return errors.Join(errs...)
 }
 
-// fold: see target.fold. A record whose row stands in a slot yet has to be known, or that
-// would be told as well.
+// fold: see target.fold. The thread of a record may still have a slot; such a record is kept, because
+// otherwise its row would count twice.
 func (s *store) fold(left int, occupied map[claim]bool) error {
 	n := max(len(s.past)-left+1, 0)
 	if i := slices.IndexFunc(s.past[:n], func(r record) bool { return r.TID != 0 && occupied[r.claim()] }); i >= 0 {
@@ -66,7 +66,7 @@ func (s *store) fold(left int, occupied map[claim]bool) error {
 	return nil
 }
 
-// sumOf is what records tell together. It comes before all others.
+// sumOf returns the sum of records. It sorts before all others.
 func sumOf(records []record) record {
 	last := records[len(records)-1].serial
 	sum := record{taken: last, serial: last}
@@ -86,11 +86,11 @@ func sumOf(records []record) record {
 	return sum
 }
 
-// unfolded are the records of an entry that count, in the order in which threads ended.
-// Those that a sum has, which a killed monitor did not come to strike, go.
+// unfolded returns the records of an entry that count, in the order in which their threads ended. It
+// deletes the others: a killed monitor has added them up, and has not deleted them.
 func (m *memory) unfolded(records []record) []record {
 	slices.SortFunc(records, func(a, b record) int {
-		return cmp.Or(cmp.Compare(a.serial, b.serial), cmp.Compare(b.TID, a.TID)) // the last of a sum, then the sum
+		return cmp.Or(cmp.Compare(a.serial, b.serial), cmp.Compare(b.TID, a.TID)) // a sum comes after the last record in it
 	})
 	first := 0
 	for i := range records {
@@ -107,8 +107,8 @@ func (m *memory) unfolded(records []record) []record {
 	return records[first:]
 }
 
-// nobodys adds rows up that name no thread: that of ended ones, which is the first, and
-// that of the crowd, which is the last.
+// nobodys adds up rows that name no thread: that of ended threads, which is the first, and that of the
+// crowd, which is the last.
 func nobodys(all []dated) []dated {
 	last := len(all) - 1
 	if all[0].TID != 0 || all[last].TID != 0 {
@@ -118,11 +118,10 @@ func nobodys(all []dated) []dated {
 	return all[1:]
 }
 
-// recordsLeft is of how many threads the ledger has room for the rows, beside what it takes
-// to add others up.
+// recordsLeft returns for how many threads the ledger has room, besides the records that fold needs.
 func (t *target) recordsLeft(stores []*store) int {
 	return max(t.memory.records.room()-mostRecords, 0) / max(recordsOf(stores), 1)
 }
 
-// mostRecords is how many a row takes at most.
+// mostRecords is the most records that one row takes.
 const mostRecords = 1 + program.Buckets/blockSize

@@ -11,82 +11,79 @@ import (
 	"mirador/omis/program"
 )
 
-// A goroutine may return from a function on another thread than it was called on, and the
-// runtime may have moved its stack meanwhile. So open intervals of functions in Go are kept
-// by goroutines: in a row for each goroutine and timer, in a table that is only added to.
-// A row has a stack of open intervals, as that of a thread has, which are paired by how far
-// the stack pointer is from the upper end of the goroutine's stack. A row needs no lock:
-// one thread runs a goroutine at a time, and the scheduler does not interrupt a goroutine
-// in code that the runtime does not know.
+// A goroutine may return from a function on another thread than it was called on, and the runtime may have
+// moved its stack meanwhile. So open intervals of functions in Go belong to goroutines: a table has a row
+// for each goroutine and timer, and rows are never removed from it. Like the row of a thread, such a row
+// has a stack of open intervals. The distance of the stack pointer from the upper end of the goroutine's
+// stack pairs starts with stops. A row needs no lock: one thread at a time runs a goroutine, and the
+// scheduler does not interrupt a goroutine in code that the runtime does not know.
 //
-// What was measured is added to the row of the thread on which the interval ends. That row
-// also has how many more intervals began on the thread than ended there.
+// The duration is added to the row of the thread on which the interval ends. That row also has the number
+// of intervals that began on the thread, less the number that ended there.
 //
-// Descriptors of goroutines are used again, never freed: another goroutine that gets one
-// begins at the upper end of its stack, and so drops what the one before has left open.
+// The runtime reuses the descriptors of goroutines, and never frees them. A new goroutine begins at the
+// upper end of its stack, so its first interval removes those that the former goroutine has left open.
 //
-// An interval has what decides at its end whether it counts, since it may be far from where
-// it began by then: the number of the reset that came before it, and the key of the
-// hypervisor's page by which it began (timing.go).
+// An interval has what decides at its end whether it counts: the number of resets before it began, and the
+// key of the hypervisor's page by which it began (timing.go). The row of the thread, which has these for
+// other intervals, may be another one by then.
 
-// A row of the table. Its open intervals lie behind the table, those of one depth in all
-// rows side by side, so that recursion takes memory where there is some.
+// A row of the table. Its open intervals are behind the table. Intervals of one depth are side by side for
+// all rows, so that only deep recursion takes more memory.
 const (
-	goKey     = 0 // the address of the descriptor, above it the timer's entry of the directory, plus one; 0: the row is free
+	goKey     = 0 // address of the descriptor, and in the upper bits the timer's entry of the directory plus 1; 0: the row is free
 	goDepth   = 8 // a distance, as rowDepth
 	goRowSize = 1 << goRowShift
 
 	goRowShift = 5
-	goKeyBits  = 48 // an address has fewer
+	goKeyBits  = 48 // the number of bits of an address
 )
 
-// An open interval of a goroutine has these behind openSP and openFrom.
+// An open interval of a goroutine has these words after openSP and openFrom.
 const (
-	openReset = 16 // entryReset when it began
-	openLine  = 24 // the key of the line by which it began
+	openReset = 16 // entryReset when the interval began
+	openLine  = 24 // key of the line by which it began
 )
 
-// goReach is how many rows are looked at before it is given up to find one, which then
-// counts as lost. There are as many behind the last one that a hash leads to.
+// goReach is the number of rows that a search looks at. If none is found, the interval counts as lost. The
+// table has that many more rows than the hash can select.
 const goReach = 64
 
-// goLevel is how far two open intervals of a goroutine are apart, one within the other.
+// goLevel is the distance between two open intervals of a goroutine.
 func (s shape) goLevel() int { return (s.goroutines + goReach) * goRowSize }
 
-// goAt is where the table is.
+// goAt returns the offset of the table.
 func (s shape) goAt() int { return wholePages(s.ledgerAt() + s.ledger*recordSize) }
 
-// goSize is what it takes, with the open intervals.
+// goSize returns the size of the table with its open intervals.
 func (s shape) goSize() int { return wholePages(s.goLevel() * (1 + maxOpen)) }
 
 func wholePages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
 
-// away is the word of a timer's row in a thread's slot that says how many more intervals of
-// goroutines began on the thread than ended there. It lies where the stack pointer of an
-// interval below all others would.
+// away is the word of a timer's row of a thread that says how many more intervals of goroutines began on
+// the thread than ended there. It is where an interval below all others would have its stack pointer.
 func (s *step) away() x86.Mem { return x86.At(row, s.open-s.level+openSP) }
 
 func (m *memory) away(slot int, c cell) int {
 	return m.rowAt(slot, c) + c.open() - c.kind.depth() + openSP
 }
 
-// noneAway is what that word is where as many began as ended. Whatever is added to it, it
-// stays below the stack pointers of programs, of which all bits are inverted.
+// noneAway is the value of that word for equal numbers. With any number of intervals added, it stays below
+// the inverted stack pointers of programs.
 const noneAway = 1 << 62
 
-// Registers, beside row, RAX and RDX: the goroutine's row of the timer.
+// Registers, besides row, RAX and RDX: the goroutine's row of the timer.
 const goRow = x86.RDI
 
 // golden spreads keys over the table (Knuth's multiplicative hash).
 const golden = 0x9e3779b97f4a7c15
 
-// goKeyOf is what the key of a row has beside the address of the goroutine.
+// goKeyOf returns the part of a row's key that is not the address of the goroutine.
 func (s *step) goKeyOf() uint64 { return uint64(s.entry+1) << goKeyBits }
 
-// findGoroutine finds the goroutine's row of the timer: goRow is its address, depth where
-// its open intervals end, and sp the distance of the stack pointer from the end of the
-// stack. Where there is no row it makes one, or goes to none if it must not; it goes to
-// lost where there can be none.
+// findGoroutine finds the goroutine's row of the timer. It puts its address into goRow, the end of its open
+// intervals into depth, and the distance of the stack pointer from the end of the stack into sp. If there
+// is no row, it jumps to none; with none equal to lost it makes a row, and jumps to lost if it cannot.
 func (m *compiler) findGoroutine(s *step, none, lost x86.Label) {
 	c := m.c
 	have, search := c.NewLabel(), c.NewLabel()
@@ -113,7 +110,7 @@ func (m *compiler) findGoroutine(s *step, none, lost x86.Label) {
 	c.Part(partSteps)
 }
 
-// searchGoroutine looks at rows from goRow on. RDX is the key, RAX the goroutine.
+// searchGoroutine searches rows from goRow on. RDX is the key, RAX the goroutine.
 func (m *compiler) searchGoroutine(have, none, lost x86.Label) {
 	c := m.c
 	look, next, empty, found := c.NewLabel(), c.NewLabel(), c.NewLabel(), c.NewLabel()
@@ -140,7 +137,7 @@ func (m *compiler) searchGoroutine(have, none, lost x86.Label) {
 		c.Zero(x86.RAX)
 		c.LockedSwap(x86.At(goRow, goKey), x86.RDX)
 		c.JumpIf(x86.IfEqual, found)
-		c.Jump(next) // another thread was quicker, for another goroutine
+		c.Jump(next) // another thread has taken the row for another goroutine
 	} else {
 		restore()
 		c.Jump(none)
@@ -150,7 +147,7 @@ func (m *compiler) searchGoroutine(have, none, lost x86.Label) {
 	c.Jump(have)
 }
 
-// enterThreadRow loads row, and begins it where it is to be begun.
+// enterThreadRow loads row, and begins the row if that is due.
 func (m *compiler) enterThreadRow(s *step, look, done x86.Label) (fresh x86.Label) {
 	c := m.c
 	m.addRow(s)
@@ -164,10 +161,10 @@ func (m *compiler) enterThreadRow(s *step, look, done x86.Label) (fresh x86.Labe
 	return fresh
 }
 
-// goInnermost is the innermost open interval of the goroutine, if it has one.
+// goInnermost returns a member of the goroutine's innermost open interval.
 func goInnermost(member int32) x86.Mem { return x86.Sum(goRow, depth, member) }
 
-// popGoroutine takes the innermost interval off the goroutine's row.
+// popGoroutine removes the innermost interval from the goroutine's row.
 func (m *compiler) popGoroutine() {
 	c := m.c
 	c.StoreImm(goInnermost(openSP), 0)
@@ -175,8 +172,8 @@ func (m *compiler) popGoroutine() {
 	c.Store(x86.At(goRow, goDepth), depth)
 }
 
-// dropGoroutine takes the innermost interval off as unfinished, and goes on at a label.
-// One that was opened before the last reset does not count.
+// dropGoroutine removes the innermost interval as unfinished, and continues at on. An interval that was
+// opened before the last reset does not count.
 func (m *compiler) dropGoroutine(s *step, on x86.Label) {
 	c := m.c
 	stale := c.NewLabel()
@@ -234,8 +231,8 @@ func (m *compiler) startGoroutine(s *step) {
 	c.Here(done)
 }
 
-// stopGoroutine is stop for a function in Go. An interval that was opened before the last
-// reset does not count.
+// stopGoroutine is stop for a function in Go. An interval that was opened before the last reset does not
+// count.
 func (m *compiler) stopGoroutine(s *step) {
 	c := m.c
 	look, again, done := c.NewLabel(), c.NewLabel(), c.NewLabel()
@@ -246,7 +243,7 @@ func (m *compiler) stopGoroutine(s *step) {
 	c.JumpIf(x86.IfEqual, done)
 	c.DoLoad(x86.Cmp, sp, goInnermost(openSP))
 	c.JumpIf(x86.IfNot, m.aside(func() {
-		c.JumpIf(x86.IfAbove, done) // its start was not seen
+		c.JumpIf(x86.IfAbove, done) // the interval was opened before the program was installed
 		m.dropGoroutine(s, again)
 	}))
 	if m.late {
@@ -270,8 +267,8 @@ func (m *compiler) stopGoroutine(s *step) {
 	c.Here(done)
 }
 
-// tookGoroutine puts the duration of the interval at goRow, which ends now, into RDX. It goes
-// to lost if the counter was set back meanwhile, or the page has another line.
+// tookGoroutine puts the duration of the interval at goRow, which ends now, into RDX. It jumps to lost if
+// the counter was set back, or if the page has another line than at the beginning.
 func (m *compiler) tookGoroutine(lost x86.Label) {
 	c := m.c
 	later, same := c.NewLabel(), c.NewLabel()
@@ -301,9 +298,9 @@ func (m *compiler) tookGoroutine(lost x86.Label) {
 	c.ShlDouble(x86.RDX, x86.RAX, 64-clock.Fraction)
 }
 
-// goCodes tells of each program that takes the time whether it stands in code of Go. It
-// refuses those whose goroutines cannot be told apart, and those whose clock is a function
-// of the vDSO, which needs more room than there may be on the stack of a goroutine.
+// goCodes returns for each program that measures time whether its place is in Go code. It refuses a place
+// if goroutines cannot be identified there, and if the clock is a function of the vDSO, which may need more
+// stack than a goroutine has.
 func (p *Placer) goCodes(list []program.Placing, errs []error) []node.GoCode {
 	c, _ := p.now()
 	codes := make([]node.GoCode, len(list))

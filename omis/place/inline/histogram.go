@@ -10,12 +10,10 @@ import (
 	"mirador/omis/program"
 )
 
-// A timer that keeps a histogram counts each of its intervals in a bucket as well, by one
-// instruction that no signal can interrupt: the buckets of a row have every interval once,
-// at any instant.
+// A timer with a histogram also adds 1 to the bucket of each interval, by one instruction that no signal
+// can interrupt. So at any moment the buckets of a row have every interval exactly once.
 
-// countInBucket counts the duration in RDX in the bucket that program.BucketOf tells. It
-// spoils RAX.
+// countInBucket adds 1 to the bucket of the duration in RDX: see program.BucketOf. It changes RAX.
 func (m *compiler) countInBucket() {
 	c := m.c
 	c.Mov(spare, row)
@@ -32,7 +30,7 @@ func (m *compiler) countInBucket() {
 	c.Mov(row, spare)
 }
 
-// clearBuckets stores RAX, which is 0, in all of them. It spoils RDX.
+// clearBuckets stores RAX, which is 0, in all buckets. It changes RDX.
 func (m *compiler) clearBuckets() {
 	c := m.c
 	next := c.NewLabel()
@@ -43,7 +41,7 @@ func (m *compiler) clearBuckets() {
 	c.JumpIf(x86.IfNot, next)
 }
 
-// counts are those of the buckets of a row that is in use.
+// counts returns the buckets of a row in use.
 func (m *memory) counts(slot int, c cell) []uint64 {
 	at := m.rowAt(slot, c) + rowBuckets
 	list := make([]uint64, program.Buckets)
@@ -81,8 +79,8 @@ func (s *store) Histograms() (_ []program.Histogram, err error) {
 	return list, nil
 }
 
-// readSpread reads a row, and its buckets before that. A thread that clears its row
-// meanwhile, after a reset, has begun it at another time.
+// readSpread reads a row after its buckets. If the thread has cleared its row meanwhile, because of a
+// reset, the time when the row was begun is different.
 func (s *store) readSpread(o *owner) (r record, ok bool) {
 	m := s.target.memory
 	for range tries {
@@ -102,8 +100,8 @@ func (s *store) readSpread(o *owner) (r record, ok bool) {
 	return r, false
 }
 
-// leaveOut takes intervals from their buckets that a torn row does not count yet: the last
-// one, and where handlers of signals interrupt the code some before it, of which any will do.
+// leaveOut removes intervals from buckets that a torn row does not count yet. These are the last one, and,
+// if signal handlers have interrupted the code, some earlier ones, of which any will do.
 func leaveOut(counts []uint64, torn *reading) {
 	var all uint64
 	for _, n := range counts {
@@ -121,8 +119,8 @@ func leaveOut(counts []uint64, torn *reading) {
 	}
 }
 
-// spreadIn turns ticks into nanoseconds. Limits and the greatest interval are rounded
-// each by itself, and the latter upwards where the sum says so: it stays within its bucket.
+// spreadIn converts ticks to nanoseconds. Bounds of buckets and the longest interval are rounded
+// separately, and the longest is rounded up if the sum requires it. It must stay within its bucket.
 func spreadIn(r *record, tick uint64) program.Histogram {
 	h := program.Histogram{Row: r.Row, Buckets: bucketsIn(r.counts, tick)}
 	h.Intervals = inNanoseconds(h.Intervals, tick)
@@ -132,7 +130,7 @@ func spreadIn(r *record, tick uint64) program.Histogram {
 	return h
 }
 
-// bucketsIn makes a distribution of counts by ticks.
+// bucketsIn makes a distribution of counts in ticks.
 func bucketsIn(counts []uint64, tick uint64) program.Distribution {
 	d := program.DistributionOf(counts)
 	for i := range d {
@@ -141,22 +139,22 @@ func bucketsIn(counts []uint64, tick uint64) program.Distribution {
 	return d
 }
 
-// What a thread has counted that has ended is in as many records of the ledger as it
-// takes, blocks that come before that of the row: without that they are nobody's.
+// The buckets of an ended thread are in several records of the ledger, called blocks. They are written
+// before the record of the row; blocks without such a record do not count.
 const (
 	blockOf   = 1 << 30 // is added to their entry
 	blockSize = (recordSize - recordValues) / 8
 
-	blockFirst = recordStarted // the number of the first bucket
+	blockFirst = recordStarted // number of the first bucket
 )
 
-// blockKey says which row a block belongs to: that of an entry, and of somebody's slot.
+// blockKey identifies the row that a block belongs to: by its entry, and by the thread that had the slot.
 type blockKey struct {
 	entry int
 	claim
 }
 
-// recordsOf is how many records rows of some stores may take.
+// recordsOf returns the most records that the rows of one thread in these stores can take.
 func recordsOf(stores []*store) (n int) {
 	for _, s := range stores {
 		n++
@@ -167,7 +165,7 @@ func recordsOf(stores []*store) (n int) {
 	return n
 }
 
-// enterBlocks writes the buckets of a record into the ledger.
+// enterBlocks writes the buckets of a record to the ledger.
 func (m *memory) enterBlocks(entry int, r *record) error {
 	for first := 0; first < len(r.counts); first += blockSize {
 		counts := r.counts[first:min(first+blockSize, len(r.counts))]
@@ -198,8 +196,8 @@ func (m *memory) strikeBlocks(blocks []int) {
 	}
 }
 
-// joinBlocks gives records their buckets. Blocks without a record were being written when
-// their monitor died; the row is still where it was.
+// joinBlocks gives records their buckets. Blocks without a record were being written when their monitor
+// died; the row is still in its slot.
 func (m *memory) joinBlocks(all map[int][]record, blocks map[blockKey][]int) error {
 	for entry, records := range all {
 		for i := range records {

@@ -13,17 +13,17 @@ import (
 	"mirador/omis/program"
 )
 
-// What a former monitor has left in a process is found in the memory that it shared
-// with it, and in the code that stands there. All of it belongs to nobody at first.
+// The next monitor finds what a former one has left in a process: in the memory that they shared, and in
+// the code of the process. Stores and programs stay unused until a request adopts them.
 
-// left is a program that nobody has asked for yet.
+// left is a program that no request has adopted yet.
 type left struct {
 	said
 	patch node.Patched
 }
 
-// orphan is a store that nobody has asked for yet, or that nobody can ask for, since it
-// was not to outlive its monitor.
+// orphan is a store that no request has adopted, or can adopt, because it was not meant to outlive its
+// monitor.
 type orphan struct {
 	store *store
 	kind  program.StoreKind
@@ -35,7 +35,7 @@ func (o *orphan) word() string {
 	return string(word)
 }
 
-// inherit takes over what is in the memory.
+// inherit opens what is in the memory.
 func (t *target) inherit() error {
 	var patches []node.Patched
 	if heir, ok := t.ground.(node.Heir); ok {
@@ -88,8 +88,8 @@ func (t *target) inheritStores() error {
 	return nil
 }
 
-// joinSums joins cells to the stores that have those beside them; a monitor may have died
-// before there was one.
+// joinSums joins cells of sums to the stores of the cells beside them. If the monitor died before it made
+// the store's first cell, there is none.
 func (t *target) joinSums(sums []listed) {
 	stores := make(map[[maxKey]byte]*store)
 	for _, o := range slices.Backward(t.orphans) {
@@ -117,15 +117,15 @@ func (t *target) inheritSlots() {
 	t.lookRound()
 }
 
-// lookEvery is how often all slots are looked at while claims may say nothing of some.
+// lookEvery is how often all slots are examined while some may be missing in the claims.
 const lookEvery = 10 * time.Millisecond
 
-// doubt is how long after a take-over all slots are looked at: a thread may have been
-// about to claim one when the claims were wiped.
+// doubt is how long after the adoption all slots are examined: a thread may have been about to claim a slot
+// when the claims were cleared.
 const doubt = 2 * time.Second
 
-// lookRound finds the slots that are taken, whatever the claims say. A thread that is
-// about to take one has not said since when.
+// lookRound finds the slots that are taken without the claims. A thread that is about to take a slot has
+// not written the time yet.
 func (t *target) lookRound() {
 	m := t.memory
 	t.looked = time.Now()
@@ -136,8 +136,8 @@ func (t *target) lookRound() {
 	}
 }
 
-// inheritPrograms finds out which code is whose. What does not stand yet, or not any
-// more, is nobody's; nor is code that nothing is said of.
+// inheritPrograms matches installed code with the descriptions of programs. Descriptions without code, and
+// code without a description, are removed.
 func (t *target) inheritPrograms(patches []node.Patched) error {
 	at := make(map[uint64]node.Patched)
 	for _, p := range patches {
@@ -172,7 +172,7 @@ func (t *target) inheritFilters() {
 		f := filter{number: l.filter}
 		for i := range mostNamed {
 			if tid := int(m.filterWord(l.filter, i).Load()); tid != 0 {
-				started, _ := proc.ThreadStart(t.proc.PID, tid) // one that has ended is struck out soon
+				started, _ := proc.ThreadStart(t.proc.PID, tid) // a thread that has ended is removed from the filter soon
 				f.threads = append(f.threads, thread{tid, started})
 			} else {
 				f.threads = append(f.threads, thread{})
@@ -188,7 +188,7 @@ func (t *target) inheritFilters() {
 	}
 }
 
-// claim finds a program that does the same at the same address. The caller holds mu.
+// claim adopts a program that does the same at the same address. The caller holds mu.
 func (t *target) claim(addr uint64, what text) *left {
 	for i, l := range t.left {
 		if l.addr == addr && l.text == what {
@@ -199,7 +199,7 @@ func (t *target) claim(addr uint64, what text) *left {
 	return nil
 }
 
-// dismiss takes programs away that nobody wants. The caller holds mu.
+// dismiss removes programs that no request has adopted. The caller holds mu.
 func (t *target) dismiss(list []*left) error {
 	var patches []node.Patched
 	for _, l := range list {

@@ -16,21 +16,19 @@ import (
 	"mirador/omis/program"
 )
 
-// The process can write whatever it likes into the memory that it shares with the monitor.
-// So the monitor keeps in its own memory how the shared memory is divided, and reads that
-// from the shared memory once: when it takes over what a former monitor has left. Every
-// number is read once, and checked, before anything is looked up by it. Memory with a
-// number that cannot be is damaged: nothing in it is believed, and the monitor begins with
-// an empty one.
+// The process can write anything into the memory that it shares with the monitor. So the monitor keeps the
+// layout of the shared memory in its own memory. It reads the layout from the shared memory only once, when
+// it adopts what a former monitor has left. Each number is read once, and checked before it is used. If a
+// number is impossible, the memory is damaged: the monitor uses nothing in it, and begins with new memory.
 
-// errDamaged is returned for shared memory that no monitor has left like that.
+// errDamaged reports contents of shared memory that no monitor has written.
 var errDamaged = errors.New("the process has damaged the memory that it shares with the monitor")
 
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errDamaged, fmt.Sprintf(format, args...))
 }
 
-// number reads a number of the header, which is at most so great.
+// number reads a number of the header, which may be at most most.
 func (m *memory) number(at int, most int, what string) (int, error) {
 	n := m.word(at).Load()
 	if n > uint64(most) {
@@ -39,7 +37,7 @@ func (m *memory) number(at int, most int, what string) (int, error) {
 	return int(n), nil
 }
 
-// readLayout reads from the header what a former monitor has used.
+// readLayout reads from the header how much a former monitor has used.
 func (m *memory) readLayout() (err error) {
 	if m.used, err = m.number(headerGroups, m.groups, "groups"); err != nil {
 		return err
@@ -60,7 +58,7 @@ type listed struct {
 	name [maxKey]byte
 }
 
-// directory reads the entries that a former monitor has made.
+// directory reads the entries of a former monitor.
 func (m *memory) directory() ([]listed, error) {
 	type place struct{ group, index int }
 	var all []listed
@@ -99,11 +97,11 @@ func (m *memory) has(c cell) bool {
 	return c.index >= c.kind.first(c.group) && c.index < c.kind.capacity()
 }
 
-// extents is the capability of a ground to say which parts of the shared memory were ever
-// written to. To read others would make the kernel find memory for them.
+// extents is a capability of a ground: it reports which parts of the shared memory were ever written to.
+// Reading other parts would make the kernel allocate pages for them.
 type extents interface {
-	// NextData returns the bounds of the first part at or behind from that was written to;
-	// ok is false if there is none.
+	// NextData returns the bounds of the first part at or after from that was written to; ok is false if
+	// there is none.
 	NextData(from int) (begin, end int, ok bool)
 }
 
@@ -139,8 +137,8 @@ func (m *memory) dataIn(begin, end int, do func(page int)) {
 	}
 }
 
-// budget is how much memory of its own the monitor takes for what a process has left in
-// the ledger: enough for the rows of 500,000 threads, or for 65,000 histograms.
+// budget limits how much of its own memory the monitor takes for what a process has in its ledger. It is
+// enough for the rows of 500,000 threads, or for 65,000 histograms.
 const budget = 1 << 28
 
 // What a record, a block, and the buckets of a record take of the budget.
@@ -158,10 +156,9 @@ func (m *memory) spend(cost int) error {
 	return nil
 }
 
-// hold locks a target for what reads its shared memory; release ends that, and is to be
-// deferred, with what hold returned and the error that the caller returns. A fault of the
-// memory, and an error of ours that something in it leads to, becomes an error of this
-// target, of which nothing is read any more.
+// hold locks a target to read its shared memory. The caller defers release, with the result of hold and a
+// pointer to its own error. A memory fault, or a runtime error because of wrong contents, then becomes an
+// error of this target, and its memory is not read any more.
 func (t *target) hold() (before bool) {
 	t.mu.Lock()
 	return debug.SetPanicOnFault(true)
@@ -176,7 +173,7 @@ func (t *target) release(before bool, err *error) {
 	}
 }
 
-// guard calls do, and returns a fault of the memory as an error.
+// guard calls do, and returns a memory fault as an error.
 func guard(do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -187,7 +184,7 @@ func guard(do func() error) (err error) {
 	return do()
 }
 
-// faultOf makes an error of a panic of the runtime. Others go on.
+// faultOf makes an error of a runtime panic. It does not recover other panics.
 func faultOf(p any) error {
 	fault, is := p.(runtime.Error)
 	if !is {
@@ -196,7 +193,7 @@ func faultOf(p any) error {
 	return damaged("%v", fault)
 }
 
-// adopt makes the target of a process, with what a former monitor has left in it.
+// adopt makes the target of a process, with what a former monitor has left there.
 func (p *Placer) adopt(id omis.ProcID, ground node.Ground) (t *target, err error) {
 	err = guard(func() (err error) {
 		if t, err = p.makeTarget(id, ground); err == nil {

@@ -4,13 +4,12 @@ package inline
 
 import "mirador/omis/code/x86"
 
-// Intervals are kept as a timer of the monitor keeps them (package pa): a stack of
-// those that are open, which pairs starts and stops by the stack pointer.
+// Intervals are measured as by a timer of the monitor (package pa): the open intervals of a thread are a
+// stack, and the stack pointer of the hits pairs starts with stops.
 //
-// A signal may come at any instant, and its handler do the same to the same row. So
-// what is written last makes what was written before it valid, and what is added up is
-// added by single instructions. An open interval whose stack pointer is not written yet
-// is left alone by whoever comes in between.
+// A signal may come at any moment, and its handler may do the same to the same row. So what is written last
+// makes valid what was written before, and sums are changed by single instructions. If an open interval has
+// no stack pointer yet, a handler does not touch it.
 
 // enterRow loads row.
 func (m *compiler) enterRow(s *step) {
@@ -35,15 +34,15 @@ func (m *compiler) loadSP() {
 	m.c.Not(sp)
 }
 
-// depth is where the open intervals of the row end. innermost is the one before that, or
-// what is below all of them, and never written.
+// depth is where the open intervals of the row end. innermost is the last one before that, or the one below
+// all others, which is never written.
 const depth = x86.RAX
 
 func (s *step) innermost(member int32) x86.Mem {
 	return x86.Sum(row, depth, s.open-s.level+member)
 }
 
-// aside makes code that is rarely executed, and returns its label.
+// aside makes code that is seldom executed, and returns its label.
 func (m *compiler) aside(code func()) x86.Label {
 	c := m.c
 	l := c.NewLabel()
@@ -54,7 +53,7 @@ func (m *compiler) aside(code func()) x86.Label {
 	return l
 }
 
-// drop takes the innermost interval off as unfinished, and goes on at a label.
+// drop removes the innermost interval as unfinished, and continues at on.
 func (m *compiler) drop(s *step, on x86.Label) {
 	c := m.c
 	c.StoreImm(s.innermost(openSP), 0)
@@ -64,9 +63,9 @@ func (m *compiler) drop(s *step, on x86.Label) {
 	c.Jump(on)
 }
 
-// start opens an interval. A frame that is still open although the stack is back at
-// its place, or above, was left by an exception or a longjmp. The time is taken last,
-// so that as little as possible of the program itself is measured.
+// start opens an interval. If an interval is open with the same stack pointer or a lower one, an exception
+// or longjmp has left its function: start removes it. The time is read last, so that the interval includes
+// as little as possible of this code.
 func (m *compiler) start(s *step) {
 	c := m.c
 	open, look, done := c.NewLabel(), c.NewLabel(), c.NewLabel()
@@ -92,10 +91,10 @@ func (m *compiler) start(s *step) {
 	c.Here(done)
 }
 
-// begin begins a row, at the first hit of all or after a reset, and looks again. What a
-// handler of a signal measures while it clears the row goes with the reset; but nothing
-// is cleared at the first hit of all, where the thread waits for memory, and signals
-// come. Where all the room for open intervals is taken, one is left out.
+// begin clears a row at its first hit or after a reset, and jumps to look. What a signal handler measures
+// while the row is cleared is lost with the reset. At the first hit nothing needs to be cleared; then the
+// thread waits for a page of memory, during which signals are likely. If the row has as many open intervals
+// as it has room for, begin counts the new one as unfinished instead, and jumps to done.
 func (m *compiler) begin(s *step, look, done x86.Label) {
 	c := m.c
 	next, none, cleared, deep := c.NewLabel(), c.NewLabel(), c.NewLabel(), c.NewLabel()
@@ -127,7 +126,7 @@ func (m *compiler) begin(s *step, look, done x86.Label) {
 	c.Zero(x86.RAX)
 	c.MovImm(x86.RDX, noneAway)
 	c.Swap(s.away(), x86.RDX)
-	c.Zero(x86.RAX) // a least time of 0 is none yet
+	c.Zero(x86.RAX) // a minimum of 0 means that there is none yet
 	c.MovImm(x86.RDX, 1<<64-1)
 	c.Swap(x86.At(row, rowLeast), x86.RDX)
 	c.StoreImm(x86.At(row, rowLimit), maxOpen*s.level)
@@ -138,14 +137,13 @@ func (m *compiler) begin(s *step, look, done x86.Label) {
 	c.Jump(done)
 }
 
-// mostBack is how far an interval may end before it begins: the processor reads an unordered
-// clock early or late. What is further back was measured by a counter that was set back in
-// between, as some machines do when they are suspended: the interval is lost.
+// mostBack is the most by which an interval may end before it begins, because the processor reads an
+// unordered clock early or late. If an interval ends earlier than that, the counter was set back meanwhile,
+// as some machines do when they are suspended; the interval is lost.
 const mostBack = 1 << 20
 
-// stop closes the interval that was opened at the same place of the stack, and drops
-// those further down, which can never end. In a row that is to be cleared it does no
-// harm.
+// stop closes the interval that was opened with the same stack pointer, and removes those opened with lower
+// ones, which can never end. It may also work on a row that is to be cleared.
 func (m *compiler) stop(s *step) {
 	c := m.c
 	look, later, back, done := c.NewLabel(), c.NewLabel(), c.NewLabel(), c.NewLabel()
@@ -158,10 +156,10 @@ func (m *compiler) stop(s *step) {
 	c.Here(look)
 	c.DoLoad(x86.Cmp, sp, s.innermost(openSP))
 	if m.late {
-		c.JumpIf(x86.IfAbove, done) // it was not timed: no detour
+		c.JumpIf(x86.IfAbove, done) // not an interval that was timed; most often, so no jump
 	}
 	c.JumpIf(x86.IfNot, m.aside(func() {
-		c.JumpIf(x86.IfAbove, done) // its start was not seen
+		c.JumpIf(x86.IfAbove, done) // the interval was opened before the program was installed
 		m.drop(s, look)
 	}))
 	if m.late {
@@ -207,8 +205,8 @@ func (m *compiler) measured(s *step) {
 	c.Inc(x86.At(row, rowDone))
 }
 
-// bound makes a member of the row RDX if that is beyond it, also where a handler of a
-// signal changes it in between.
+// bound stores RDX in a member of the row if it is beyond the member. A signal handler may change the
+// member meanwhile.
 func (m *compiler) bound(member int32, beyond x86.Cond) {
 	c := m.c
 	done := c.NewLabel()

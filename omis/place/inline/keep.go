@@ -33,8 +33,8 @@ func (p *Placer) Keep(id omis.ProcID, kind program.StoreKind, key string) (_ pro
 	return s, nil
 }
 
-// Recall: see program.Keeper. What a process measured that has ended while there was no
-// monitor has ended with it.
+// Recall: see program.Keeper. Stores of processes that have ended are lost: they were in the memory of the
+// process.
 func (p *Placer) Recall(id omis.ProcID, kind program.StoreKind, key string) (_ program.Store, err error) {
 	if !p.mayHave(id) {
 		return nil, nil
@@ -54,10 +54,10 @@ func (p *Placer) Recall(id omis.ProcID, kind program.StoreKind, key string) (_ p
 	return nil, t.leave()
 }
 
-// mapping is what the memory is called that processes share with a monitor.
+// mapping is the name of the memory that processes share with a monitor.
 const mapping = "/memfd:mirador patches"
 
-// mayHave tells whether a former monitor may have left something in a process.
+// mayHave reports whether a process may have stores of a former monitor.
 func (p *Placer) mayHave(id omis.ProcID) bool {
 	p.mu.Lock()
 	known := p.targets[id] != nil
@@ -69,8 +69,8 @@ func (p *Placer) mayHave(id omis.ProcID) bool {
 	return err == nil && slices.ContainsFunc(maps, func(m proc.Mapping) bool { return strings.HasPrefix(m.Path, mapping) })
 }
 
-// reclaim gives back the store of a key that a former monitor has left, nil if there is
-// none. It is another user of the target. The caller holds mu.
+// reclaim returns the store of a key that a former monitor has left, nil if there is none. The store is
+// another user of the target. The caller holds mu.
 func (t *target) reclaim(kind program.StoreKind, key string) *store {
 	if key == "" {
 		return nil
@@ -89,7 +89,7 @@ func (t *target) reclaim(kind program.StoreKind, key string) *store {
 // Settle: see program.Keeper.
 func (p *Placer) Settle() ([]program.Orphan, error) {
 	p.mu.Lock()
-	p.settled = true // in processes that are entered later nobody keeps anything, either
+	p.settled = true // in processes that are entered later, leftovers are not kept either
 	p.mu.Unlock()
 	var list []program.Orphan
 	var errs []error
@@ -115,7 +115,7 @@ func (p *Placer) Meet(id omis.ProcID) ([]program.Orphan, error) {
 	return orphans, errors.Join(err, t.leave())
 }
 
-// settle takes away what nobody has asked for.
+// settle removes what no request has adopted.
 func (t *target) settle() (list []program.Orphan, err error) {
 	defer t.release(t.hold(), &err)
 	list, t.lost = t.lost, nil

@@ -6,21 +6,21 @@ import (
 	"mirador/omis/program"
 )
 
-// record is a row of a thread that has ended, as it stands in the ledger: in ticks, and
-// with the slot it was moved from; or the sum of several, without a thread.
+// record is a record of the ledger: the row of a thread that has ended, in ticks, with the slot that it was
+// in; or the sum of several, without a thread.
 type record struct {
 	dated
 	number int
 	taken  uint64
-	serial uint64   // of the thread, the last one of a sum
-	counts []uint64 // of the buckets of a histogram
-	blocks []int    // the records where these are
+	serial uint64   // of the thread; of a sum, that of the last thread in it
+	counts []uint64 // buckets of a histogram
+	blocks []int    // the records that contain counts
 }
 
-// claim is whose slot it was in.
+// claim identifies the use of the slot that the row was in.
 func (r *record) claim() claim { return claim{r.TID, r.taken} }
 
-// words are the numbers of a row.
+// words returns the values of a row.
 func words(r program.Row) [12]uint64 {
 	return [...]uint64{
 		uint64(r.Value), uint64(r.Count), uint64(r.Unfinished), uint64(r.Open),
@@ -29,7 +29,7 @@ func words(r program.Row) [12]uint64 {
 	}
 }
 
-// rowOf is the contrary of words.
+// rowOf is the reverse of words.
 func rowOf(w [12]uint64) program.Row {
 	return program.Row{Value: int64(w[0]), Intervals: program.Intervals{
 		Count: int64(w[1]), Unfinished: int64(w[2]), Open: int64(w[3]),
@@ -39,7 +39,7 @@ func rowOf(w [12]uint64) program.Row {
 	}}
 }
 
-// enterRecord writes a row of a store into the ledger, and that it is there at last.
+// enterRecord writes a row of a store to the ledger, and marks it as complete.
 func (m *memory) enterRecord(entry int, r *record) (err error) {
 	if err = m.enterBlocks(entry, r); err == nil {
 		r.number, err = m.records.take()
@@ -61,7 +61,7 @@ func (m *memory) enterRecord(entry int, r *record) (err error) {
 	return nil
 }
 
-// finish says that a record is there.
+// finish marks a record as complete.
 func (m *memory) finish(number int, entry uint32) {
 	m.word32(m.ledgerAt() + number*recordSize + recordEntry).Store(entry)
 	if used := m.word(headerLedger); used.Load() <= uint64(number) {
@@ -69,18 +69,18 @@ func (m *memory) finish(number int, entry uint32) {
 	}
 }
 
-// strike takes a record off the ledger.
+// strike deletes a record.
 func (m *memory) strike(r *record) {
 	m.word32(m.ledgerAt() + r.number*recordSize + recordEntry).Store(0)
 	m.records.give(r.number)
 	m.strikeBlocks(r.blocks)
 }
 
-// audit reads the ledger that a former monitor has left, by entries of the directory.
+// audit reads the ledger that a former monitor has left. It returns the records by entry of the directory.
 func (m *memory) audit() (all map[int][]record, err error) {
 	all = make(map[int][]record)
 	blocks := make(map[blockKey][]int)
-	next := 0 // the first that was not read
+	next := 0 // the first record that was not read yet
 	begin, end := m.ledgerAt(), m.ledgerAt()+m.records.next*recordSize
 	m.dataIn(begin, end, func(page int) {
 		next = max(next, (page-begin)/recordSize)

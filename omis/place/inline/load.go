@@ -8,7 +8,7 @@ import (
 	"mirador/omis/program"
 )
 
-// arguments are the registers of node.Args.
+// arguments has the registers of node.Args.
 var arguments = [...]x86.Reg{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
 
 // bring puts the value of a step into RDX.
@@ -19,7 +19,7 @@ func (m *compiler) bring(s *step) {
 		return
 	}
 	from := arguments[l.Arg]
-	if at, saved := m.kept[from]; saved { // it may have something else in it by now
+	if at, saved := m.kept[from]; saved { // the code may have changed the register since
 		c.Load(x86.RDX, x86.At(x86.RSP, m.pushed-at))
 	} else {
 		c.Mov(x86.RDX, from)
@@ -36,7 +36,7 @@ func (m *compiler) bring(s *step) {
 	}
 }
 
-// reads are the arguments of the function that a program loads.
+// reads returns the arguments of the function that a program loads.
 func reads(p program.Program) (set node.Arguments) {
 	for _, op := range p {
 		if op.Load.From == program.FromArgument {
@@ -46,7 +46,7 @@ func reads(p program.Program) (set node.Arguments) {
 	return set
 }
 
-// canLoad says why a program cannot load what it wants; nil: it can.
+// canLoad reports why a program cannot load what its steps require.
 func canLoad(p program.Program) error {
 	for _, op := range p {
 		if l := op.Load; l.IsLoaded() && (l.From != program.FromArgument || int(l.Arg) >= len(arguments) || !l.Signed || l.Bytes < 4) {

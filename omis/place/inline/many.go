@@ -8,8 +8,7 @@ import (
 
 var _ program.ManyReader = (*Placer)(nil)
 
-// AppendRows: see program.ManyReader. It is looked once who has come to a process, for all
-// of its stores that follow each other.
+// AppendRows: see program.ManyReader. For consecutive stores of one process, it looks for new threads once.
 func (*Placer) AppendRows(stores []program.Store, rows []program.Row, ends []int) (_ []program.Row, _ []int, err error) {
 	for from := 0; from < len(stores); {
 		before := len(ends)
@@ -21,7 +20,7 @@ func (*Placer) AppendRows(stores []program.Store, rows []program.Row, ends []int
 	return rows, ends, nil
 }
 
-// appendRows adds the rows of the first stores, those that belong to the target.
+// appendRows adds the rows of the first stores, as far as they belong to the target.
 func (t *target) appendRows(stores []program.Store, rows []program.Row, ends []int) (_ []program.Row, _ []int, err error) {
 	p := pace{target: t}
 	defer t.release(t.hold(), &err)
@@ -41,9 +40,9 @@ func (t *target) appendRows(stores []program.Store, rows []program.Row, ends []i
 	return rows, ends, nil
 }
 
-// those is how many of the first stores belong to the target; plain tells that each has
-// one row at most. It has looked at all of them then: in so short a loop the processor
-// fetches several at the same time. The caller holds mu.
+// those returns how many of the first stores belong to the target. plain reports that each of them has at
+// most one row. A separate short loop lets the processor fetch several stores at a time. The caller holds
+// mu.
 func (t *target) those(stores []program.Store) (n int, plain bool) {
 	plain = len(t.known) == 1
 	for _, one := range stores {
@@ -57,7 +56,7 @@ func (t *target) those(stores []program.Store) (n int, plain bool) {
 	return n, plain
 }
 
-// pace asks the clock once how long its ticks are, when it is needed first.
+// pace caches the length of a tick, so that the clock is asked only once.
 type pace struct {
 	target *target
 	known  uint64

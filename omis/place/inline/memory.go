@@ -14,29 +14,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is what a process shares with the monitor. Who uses it has the lock of the
-// process, but for what threads of the process do.
+// memory is what a process shares with the monitor. The lock of the process guards it, except what threads
+// of the process write.
 type memory struct {
 	shape
 	bytes     []byte
-	base      uint64 // where the process has it
+	base      uint64 // address of the memory in the process
 	inherited bool   // a former monitor has made the layout
 	next      map[cellKind]cell
 	free      map[cellKind][]cell
 	entries   numbers // of the directory
 	filters   numbers
 	records   numbers // of the ledger
-	serial    uint64  // of the record made last
+	serial    uint64  // of the last record
 	program   numbers
-	swaps     bool      // pages may be elsewhere than in memory
+	swaps     bool      // the machine swaps, so pages may be on a disk
 	rooms     [][]pages // by groups and slots: what is known of the pages of a room
-	kinds     []byte    // of groups, as the header has them for a later monitor
-	used      int       // how many groups are
-	extents   extents   // nil: it is not known what was written to, but by inUse
+	kinds     []byte    // kinds of groups; the header has them for a later monitor
+	used      int       // number of groups in use
+	extents   extents   // nil: only inUse tells what was written to
 	spent     int       // of the budget
 }
 
-// numbers are given to whoever needs one, and taken back.
+// numbers allocates numbers.
 type numbers struct {
 	most, next int
 	free       []int
@@ -55,12 +55,12 @@ func (n *numbers) take() (int, error) {
 	return n.next - 1, nil
 }
 
-// room is how many can be taken yet.
+// room returns how many numbers are left.
 func (n *numbers) room() int { return n.most - n.next + len(n.free) }
 
 func (n *numbers) give(number int) { n.free = append(n.free, number) }
 
-// cell is where the rows of a store are, or some of them.
+// cell is where rows of a store are.
 type cell struct {
 	entry        int // of the directory
 	kind         cellKind
@@ -69,7 +69,7 @@ type cell struct {
 
 var errNoRoom = errors.New("the memory that is shared with the process has room for no more counters and timers")
 
-// newMemory makes a layout in memory that is all zero, or has one already.
+// newMemory makes a layout in memory that is all zero, or opens the layout that is there.
 func newMemory(b []byte, base uint64) (*memory, error) {
 	sh, ok := shapeFor(len(b))
 	if !ok {
@@ -106,19 +106,19 @@ func (m *memory) word32(at int) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&m.bytes[at]))
 }
 
-// distance of a cell's row from its thread's slot.
+// distance returns the distance of a cell's row from the thread's slot.
 func (m *memory) distance(c cell) uint64 {
 	return uint64(c.group*m.slots)<<roomShift + uint64(c.index*c.kind.size())
 }
 
-// rowAt is where the row of a slot in a cell is.
+// rowAt returns the offset of the row of a slot in a cell.
 func (m *memory) rowAt(slot int, c cell) int { return m.slotAt(slot) + int(m.distance(c)) }
 
 func entryAt(entry int) int { return directoryAt + entry*entrySize }
 
 func (m *memory) lost(c cell) *atomic.Uint64 { return m.word(entryAt(c.entry) + entryLost) }
 
-// take reserves a cell for a store of that key. Its rows are zero.
+// take reserves a cell for a store with a key. Its rows are zero.
 func (m *memory) take(kind cellKind, key string) (c cell, err error) {
 	if n := len(m.free[kind]); n > 0 {
 		c = m.free[kind][n-1]
@@ -137,14 +137,14 @@ func (m *memory) take(kind cellKind, key string) (c cell, err error) {
 	binary.LittleEndian.PutUint32(b[entryGroup:], uint32(c.group))
 	binary.LittleEndian.PutUint32(b[entryIndex:], uint32(c.index))
 	binary.LittleEndian.PutUint64(b[entryLost:], 0)
-	m.forgetGoroutines(c) // of a timer that had the entry before
+	m.forgetGoroutines(c) // intervals of a timer that had the entry before
 	name := nameOf(key)
 	copy(b[entryKey:], name[:])
-	m.word32(entryAt(c.entry) + entryKind).Store(uint32(kind)) // last: now it is all there
+	m.word32(entryAt(c.entry) + entryKind).Store(uint32(kind)) // written last, which completes the entry
 	return c, nil
 }
 
-// resume finds out what is free beside the cells that a former monitor has taken.
+// resume finds out what is free, given the cells of a former monitor.
 func (m *memory) resume(taken []listed) {
 	type place struct{ group, index int }
 	entries, places := make(map[int]bool), make(map[place]bool)
@@ -171,7 +171,7 @@ func (m *memory) resume(taken []listed) {
 	}
 }
 
-// nameOf is what the directory says of a key: itself where there is room.
+// nameOf returns what the directory has for a key: the key itself if there is room, otherwise a digest.
 func nameOf(key string) (name [maxKey]byte) {
 	if len(key) < maxKey {
 		copy(name[:], key)
@@ -182,7 +182,7 @@ func nameOf(key string) (name [maxKey]byte) {
 	return name
 }
 
-// unused is the next cell that never was used.
+// unused returns a cell that was never used.
 func (m *memory) unused(kind cellKind) (cell, error) {
 	c, begun := m.next[kind]
 	c.kind = kind
@@ -213,7 +213,7 @@ func (m *memory) unused(kind cellKind) (cell, error) {
 	return c, nil
 }
 
-// isFree tells that so many groups, one after the other, have no cells.
+// isFree reports whether n consecutive groups have no cells.
 func (m *memory) isFree(group, n int) bool {
 	return !slices.ContainsFunc(m.kinds[group:][:n], func(kind byte) bool { return kind != 0 })
 }
@@ -227,24 +227,24 @@ func (m *memory) give(c cell) {
 
 const pageSize = 4096
 
-// pages are those of a room, a bit for each.
+// pages is what is known of the pages of a room, with a bit for each.
 type pages struct {
-	used  uint16 // they are known to be in use
-	asked bool   // the kernel has been asked; what the monitor alone writes has not changed since
+	used  uint16 // known to be in use
+	asked bool   // the kernel was asked; the answer is still valid for pages that only the monitor writes
 }
 
-// inUse tells whether a page of a room was ever written to. To look at one that was not
-// would make the kernel find memory for it.
+// inUse reports whether a page of a room was ever written to. Reading a page that was not would make the
+// kernel allocate it.
 func (m *memory) inUse(at int) bool {
 	if m.swaps {
-		return true // what the kernel says is not in memory may be on a disk
+		return true // a page that is not in memory may be on a disk
 	}
 	known, page := m.room(at), pageOf(at)
 	return known.used&page != 0 || m.ask(at, known)&page != 0
 }
 
-// wasReset is inUse for what the monitor alone writes (see forgetSums): the kernel need
-// not be asked again.
+// wasReset is inUse for pages that only the monitor writes (see forgetSums), so it asks the kernel only
+// once.
 func (m *memory) wasReset(at int) bool {
 	if known := m.room(at); known.asked && !m.swaps {
 		return known.used&pageOf(at) != 0
@@ -252,7 +252,7 @@ func (m *memory) wasReset(at int) bool {
 	return m.inUse(at)
 }
 
-// ask has the kernel say which pages of a room are in use.
+// ask asks the kernel which pages of a room are in use.
 func (m *memory) ask(at int, known *pages) uint16 {
 	begin := at - (at-m.groupsAt())%roomSize
 	var in [roomSize / pageSize]byte
@@ -266,7 +266,7 @@ func (m *memory) ask(at int, known *pages) uint16 {
 	return known.used
 }
 
-// resident has the kernel say of pages whether they are in memory; false: it does not.
+// resident asks the kernel which pages are in memory. It returns false if the kernel does not answer.
 func (m *memory) resident(begin int, in []byte) bool {
 	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m.bytes[begin])), uintptr(len(in)*pageSize), uintptr(unsafe.Pointer(&in[0])))
 	return errno == 0
@@ -274,7 +274,7 @@ func (m *memory) resident(begin int, in []byte) bool {
 
 func pageOf(at int) uint16 { return 1 << (at % roomSize / pageSize) }
 
-// room is what is known of the pages of the room that something is in.
+// room returns what is known of the pages of the room at an offset.
 func (m *memory) room(at int) *pages {
 	room := (at - m.groupsAt()) >> roomShift
 	group := &m.rooms[room/m.slots]
@@ -284,7 +284,7 @@ func (m *memory) room(at int) *pages {
 	return &(*group)[room%m.slots]
 }
 
-// forget empties a room, and gives its pages back.
+// forget clears a room, and frees its pages.
 func (m *memory) forget(room int) error {
 	begin := m.groupsAt() + room<<roomShift
 	*m.room(begin) = pages{}
@@ -321,7 +321,7 @@ func (m *memory) wipe(slot int, c cell) {
 	}
 }
 
-// freeSlot empties all rooms of a slot whose thread has ended, and lets others have it.
+// freeSlot clears all rooms of a slot whose thread has ended, and frees the slot.
 func (m *memory) freeSlot(slot, tid int) error {
 	for group := 1; group < m.used; group++ {
 		if m.kinds[group] == 0 {
@@ -343,7 +343,7 @@ func (m *memory) freeSlot(slot, tid int) error {
 	return nil
 }
 
-// filterWord is where a program has the number of a thread that it is for.
+// filterWord is the number of the i-th thread of a filter.
 func (m *memory) filterWord(filter, i int) *atomic.Uint32 {
 	return m.word32(filtersAt + filter*filterSize + 4*i)
 }

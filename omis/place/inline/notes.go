@@ -9,18 +9,17 @@ import (
 	"mirador/omis/program"
 )
 
-// The records of a thread in a trace lie in a ring of its own: whole rooms, of groups
-// that follow each other. Records there are called notes. Which number the next one gets
-// is counted by ones; the first has the number 0.
+// The records of a thread in a trace are called notes here. They are in a ring of their own, which consists
+// of whole rooms in consecutive groups. The number of the next note is counted like ones; the first note
+// has number 0.
 //
-// Last of all a note gets its number, plus one, and first of all it loses the one it had.
-// So what a reader finds between two looks at the number is whole. A signal may come at
-// any instant, and its handler take numbers of its own: a note without its number may yet
-// be written, or may never be, where the handler does not return. A handler that fills a
-// whole ring spoils the note that it has interrupted, and no other.
+// A thread first clears the number in the place of a note, then writes the note, and then its number plus
+// 1. So if a reader finds the same number before and after it reads a note, the note is complete. A signal
+// handler may take numbers in between. So a note without its number may still be written, or never, if the
+// handler does not return. A handler that fills a whole ring spoils only the note that it has interrupted.
 const (
 	noteNumber = 0
-	noteTime   = 8 // in ticks, or in nanoseconds: see timing.go
+	noteTime   = 8 // in ticks or nanoseconds: see timing.go
 	noteMark   = 16
 	noteValue  = 24
 	noteShift  = 5
@@ -29,16 +28,16 @@ const (
 	notesOfRoom = 1 << notesShift
 )
 
-// ringSizes is how many sizes of rings there are, each twice the one before.
+// ringSizes is the number of sizes of rings. Each is twice the size before.
 const ringSizes = 6
 
-// ringFor is the kind of a ring that has room for so many notes.
+// ringFor returns the kind of ring that has room for so many notes.
 func ringFor(room int64) cellKind {
 	rooms := max((room+notesOfRoom-1)/notesOfRoom, 1)
 	return cellRing + min(cellKind(bits.Len64(uint64(rooms-1))), ringSizes-1)
 }
 
-// groups is how many groups a cell takes part of.
+// groups returns the number of groups that a cell of this kind takes part of.
 func (k cellKind) groups() int {
 	if k >= cellRing && k < cellRest {
 		return 1 << (k - cellRing)
@@ -46,10 +45,10 @@ func (k cellKind) groups() int {
 	return 1
 }
 
-// number is the register that has the number of a note.
+// number is the register with the number of a note.
 const number = x86.RDI
 
-// trace makes the code that takes a note.
+// trace makes the code that appends a note.
 func (m *compiler) trace(s *step) {
 	c := m.c
 	m.readTime(number)
@@ -74,7 +73,7 @@ func (m *compiler) trace(s *step) {
 	c.Store(x86.At(slot, noteNumber), number)
 }
 
-// findNote has slot point to where the note of a number is.
+// findNote puts the address of the note into slot.
 func (m *compiler) findNote(s *step) {
 	c := m.c
 	c.Mov(x86.RDX, number)
@@ -92,14 +91,14 @@ func (m *compiler) findNote(s *step) {
 	c.Do(x86.Add, slot, x86.RDX)
 }
 
-// noteAt is where the note of a number is, or another of the ring.
+// noteAt returns the offset of the note with a number.
 func (m *memory) noteAt(slot int, ring cell, n uint64) int {
 	room := int(n>>notesShift) & (ring.kind.groups() - 1)
 	return m.slotAt(slot) + (ring.group+room)*m.slots<<roomShift + int(n%notesOfRoom)<<noteShift
 }
 
-// note reads the note of a number, its time in ticks. gone tells that there is a later
-// one in its place.
+// note reads the note with a number, with its time in ticks. gone reports that a later note has overwritten
+// it.
 func (m *memory) note(slot int, ring cell, n uint64) (r program.Record, whole, gone bool) {
 	at := m.noteAt(slot, ring, n)
 	if !m.inUse(at) {

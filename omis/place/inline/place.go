@@ -13,7 +13,7 @@ import (
 	"mirador/omis/program"
 )
 
-// placed is an program.Placed: one program at one address of one process.
+// placed is a program.Placed: one program at one address of one process.
 type placed struct {
 	target  *target
 	patch   node.Patched
@@ -51,7 +51,7 @@ func (p *Placer) Judge(list []program.Placing) ([]program.Verdict, []error) {
 	return verdicts, errs
 }
 
-// judge says why programs cannot be made, whatever stands at their addresses.
+// judge returns why programs cannot run inline, whatever their addresses.
 func (p *Placer) judge(list []program.Placing) []error {
 	errs := make([]error, len(list))
 	if len(list) == 0 {
@@ -83,29 +83,29 @@ func (p *Placer) judge(list []program.Placing) []error {
 	return errs
 }
 
-// Costs of a hit, in nanoseconds, as measured on a Zen 4 virtual machine.
+// Costs of a hit in nanoseconds, measured on a virtual machine with a Zen 4 processor.
 const (
 	costToCount     = 2.5
-	costToSample    = 4 // where nothing is timed
+	costToSample    = 4 // without reading the clock
 	costToTime      = 10
 	costToTrace     = 12
 	costToSpread    = 3
 	costOfOrder     = 15
 	costOfGoroutine = 2 // to find its row
-	costOfFlags     = 2 // where they matter, and the red zone
+	costOfFlags     = 2 // of saving the flags and leaving the red zone, where that is necessary
 )
 
-// times tells whether a program takes the time.
+// times reports whether a program measures time.
 func times(p program.Program) bool {
 	return slices.ContainsFunc(p, program.Op.Times)
 }
 
-// takesCPU tells whether it takes the CPU time.
+// takesCPU reports whether a program measures CPU time.
 func takesCPU(p program.Program) bool {
 	return slices.ContainsFunc(p, func(op program.Op) bool { return op.Times() && op.Clock == program.ClockCPU })
 }
 
-// isOrdered tells whether it does so by the ordered clock.
+// isOrdered reports whether a program uses the ordered clock.
 func isOrdered(p program.Program) bool {
 	return slices.ContainsFunc(p, func(op program.Op) bool { return op.Times() && op.Clock == program.ClockOrdered })
 }
@@ -126,7 +126,7 @@ func verdict(steps program.Program, kind int, inGo bool) program.Verdict {
 	if steps.Traces() {
 		v.Cost, v.Kind = v.Cost+costToTrace, v.Kind+", traced"
 		if times(steps) {
-			v.Kind += ", timed" // which nobody has measured together
+			v.Kind += ", timed" // the costs of both together are not calibrated
 		}
 	}
 	if kind == 0 {
@@ -202,8 +202,8 @@ func (p *Placer) Place(list []program.Placing) ([]program.Placed, []error) {
 	return all, errs
 }
 
-// prepare makes ready what a program needs, or finds the one that a former monitor has
-// left. The caller holds mu.
+// prepare makes what a program needs, or adopts the program that a former monitor has left. The caller
+// holds mu.
 func (t *target) prepare(l *program.Placing, code node.GoCode) (*placed, node.Patch, error) {
 	m := &compiler{shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads), ordered: isOrdered(l.Program), late: sampled(l.Program) > 1, code: code}
 	var entries []int
@@ -256,7 +256,7 @@ func (t *target) prepare(l *program.Placing, code node.GoCode) (*placed, node.Pa
 	}}, nil
 }
 
-// announce makes room for a program that is to be placed.
+// announce writes the description of a program that is about to be installed.
 func (t *target) announce(pl *placed, m *compiler, threads []thread) error {
 	if len(threads) > 0 {
 		number, err := t.memory.filters.take()
@@ -281,7 +281,7 @@ func (t *target) announce(pl *placed, m *compiler, threads []thread) error {
 	return nil
 }
 
-// named says for good which threads are meant.
+// named identifies threads beyond the reuse of their numbers.
 func named(pid int, tids []int) ([]thread, error) {
 	var list []thread
 	for _, tid := range tids {
@@ -303,11 +303,11 @@ func (t *target) unfilter(number int) {
 	t.memory.filters.give(number)
 }
 
-// abandon gives back what a program needed. The caller holds mu.
+// abandon gives back what a program used. The caller holds mu.
 func (t *target) abandon(pl *placed) {
 	t.unfilter(pl.said.filter)
 	t.memory.unsay(&pl.said)
-	_ = t.leave() // somebody else has the target still
+	_ = t.leave() // others still use the target
 }
 
 // Remove: see program.Placer.
@@ -325,7 +325,7 @@ func (p *Placer) Remove(list []program.Placed) (err error) {
 		patches = nil
 	}
 	err = t.takeAway(patches)
-	t.users++ // not to be the last of them
+	t.users++ // keeps the target open
 	for _, pl := range list {
 		t.abandon(pl.(*placed))
 	}
@@ -341,7 +341,7 @@ func (p *Placer) Drain(list []program.Placed) {
 		}
 	}
 	for t, some := range patches {
-		_ = p.patcher.Unpatch(t.proc, some) // those that it could not get out linger on
+		_ = p.patcher.Unpatch(t.proc, some) // programs that could not be drained still linger
 	}
 }
 
@@ -350,7 +350,7 @@ func (pl *placed) Verdict() program.Verdict {
 	return noted(pl.verdict, pl.patch.Exclusive(), pl.patch.Misses())
 }
 
-// noted adds to a verdict what whoever uses the place must know.
+// noted adds to a verdict what users of the place must know.
 func noted(v program.Verdict, notes ...string) program.Verdict {
 	for _, note := range notes {
 		if note != "" {
@@ -371,5 +371,5 @@ func (pl *placed) Lingers() bool { return pl.Stands() && pl.patch.Lingers() }
 
 // SetActive: see program.Placed.
 func (pl *placed) SetActive(active bool) {
-	_ = pl.patch.SetActive(active) // it fails where the process has ended
+	_ = pl.patch.SetActive(active) // it fails if the process has ended
 }

@@ -34,10 +34,10 @@ type Placer struct {
 
 var _ program.Placer = (*Placer)(nil)
 
-// New makes a placer that has code put into processes by a patcher.
+// New makes a placer. The patcher puts its code into processes.
 func New(patcher node.Patcher) *Placer { return NewWith(patcher, clock.Now) }
 
-// NewWith makes a placer whose code reads the clock that a function chooses.
+// NewWith makes a placer whose code reads the clock that now returns.
 func NewWith(patcher node.Patcher, now func() (clock.Clock, error)) *Placer {
 	return &Placer{patcher: patcher, clock: ofMachine, now: now, targets: make(map[omis.ProcID]*target), stop: make(chan struct{})}
 }
@@ -47,18 +47,17 @@ func (*Placer) Name() string { return Name }
 
 var _ program.Rester = (*Placer)(nil)
 
-// RestsFree: see program.Rester. A thread tests a byte, and goes on.
+// RestsFree: see program.Rester. A thread only tests a byte.
 func (*Placer) RestsFree() bool { return true }
 
-// Check tells why time cannot be measured in the code of processes on this machine;
-// nil: it can.
+// Check reports why time cannot be measured inline on this machine.
 func (p *Placer) Check() error {
 	_, err := p.now()
 	return err
 }
 
-// enter finds the target of a process, and counts a user. Who came before the process
-// executed another program stays with what it was.
+// enter finds the target of a process, and adds a user. If the process has executed another program, new
+// users get a new target; former users keep the old one.
 func (p *Placer) enter(id omis.ProcID) (*target, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,11 +105,11 @@ func (p *Placer) part(t *target) {
 	delete(p.targets, t.proc)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_ = t.leave() // nothing can be done about memory that cannot be unmapped
+	_ = t.leave() // it fails if memory cannot be unmapped, which cannot be helped
 }
 
-// sameNumbers tells why the numbers that the threads of a process know themselves by are
-// not the ones that the monitor knows; nil: they are.
+// sameNumbers reports why the threads of a process have other numbers for themselves than the monitor has
+// for them.
 func sameNumbers(pid int) error {
 	same, err := proc.SameNumbers(pid)
 	if err == nil && !same {
@@ -124,7 +123,7 @@ func (p *Placer) NewStore(id omis.ProcID, kind program.StoreKind) (program.Store
 	return p.Keep(id, kind, "")
 }
 
-// tend has the slots of all targets looked after. The caller holds mu.
+// tend starts the goroutine that attends to the slots of all targets. The caller holds mu.
 func (p *Placer) tend() {
 	if !p.tending {
 		p.tending = true
@@ -142,12 +141,12 @@ func (p *Placer) attendAll() {
 		case <-ticker.C:
 		}
 		for _, t := range p.all() {
-			_ = t.attend() // memory that is not given back is used again all the same
+			_ = t.attend() // slots whose memory could not be freed are used again all the same
 		}
 	}
 }
 
-// all are the targets that run, without those that do not any more.
+// all returns the targets whose processes run, and forgets the others.
 func (p *Placer) all() (list []*target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +160,7 @@ func (p *Placer) all() (list []*target) {
 	return list
 }
 
-// Close frees what is shared. Programs and stores must have been removed.
+// Close frees what programs share. The caller has removed all programs and closed all stores.
 func (p *Placer) Close() error {
 	p.mu.Lock()
 	if p.closed {

@@ -11,8 +11,8 @@ import (
 	"mirador/omis/program"
 )
 
-// text is a digest of what a program does, and for whom: two of the same text at one
-// address can stand for each other.
+// text is a digest of what a program does, and for which threads. A program may replace another at the same
+// address if their texts are equal.
 type text [sha256.Size]byte
 
 // textOf describes a program. Its steps name their cells by entries of the directory.
@@ -46,17 +46,17 @@ func textOf(m *compiler, entries []int, named []thread) text {
 	return sha256.Sum256(b)
 }
 
-// said is what the memory says of a program.
+// said is the description of a program in the shared memory.
 type said struct {
 	number int
 	addr   uint64
-	change uint64 // address of its code's switch
+	change uint64 // address of the switch of its code
 	filter int    // -1: none
 	kind   int    // an index of kinds
 	text   text
 }
 
-// kinds are those of verdicts.
+// kinds has the kinds of places.
 var kinds = [...]string{"inside", "entry", "return"}
 
 func kindAt(spot node.Spot) int {
@@ -69,7 +69,7 @@ func kindAt(spot node.Spot) int {
 	return 0
 }
 
-// say has the memory tell of a program that is about to be placed.
+// say writes the description of a program that is about to be installed.
 func (m *memory) say(s *said) (err error) {
 	if s.number, err = m.program.take(); err != nil {
 		return err
@@ -86,20 +86,20 @@ func (m *memory) say(s *said) (err error) {
 	return nil
 }
 
-// sayWhere adds what is known only when code is made for the program.
+// sayWhere adds what is known only when the code is made.
 func (m *memory) sayWhere(s *said) {
 	at := programsAt + s.number*programSize
 	m.word32(at + programKind).Store(uint32(s.kind))
 	m.word(at + programSwitch).Store(s.change)
 }
 
-// unsay has it say no more.
+// unsay deletes the description.
 func (m *memory) unsay(s *said) {
 	m.word32(programsAt + s.number*programSize + programState).Store(0)
 	m.program.give(s.number)
 }
 
-// allSaid is what a former monitor has had it say.
+// allSaid returns the descriptions that a former monitor has left.
 func (m *memory) allSaid() (list []said) {
 	const perPage = pageSize / programSize
 	most, next := m.program.next, 0

@@ -13,12 +13,12 @@ import (
 	"mirador/omis/program"
 )
 
-// ratio knows how long the ticks of the time stamp counter are. It compares them with
-// the kernel's clock, over a span that grows until it is long enough.
+// ratio measures the length of a tick of the time stamp counter. It compares the counter with the kernel's
+// clock, over a span that grows until it is long enough.
 type ratio struct {
 	mu    sync.Mutex
 	begin instant
-	span  uint64 // nanoseconds that it was found over
+	span  uint64 // length of the span in nanoseconds
 	found uint64 // nanoseconds of a tick, in units of 2⁻⁴⁰
 }
 
@@ -28,19 +28,18 @@ type instant struct{ ticks, ns uint64 }
 const (
 	fraction = 40
 
-	// shortest is the span that the length of ticks is found over at least: a moment is
-	// known to some 30 ns, so this makes 3 in a million.
+	// shortest is the least span. A moment is known to about 30 ns, so the error is at most 3 in a million.
 	shortest = uint64(20 * time.Millisecond)
 	longest  = uint64(2 * time.Second)
 )
 
-// ofMachine is the clock of all placers. It begins with the monitor: the sooner its span is
-// long enough, the sooner is a duration always told as the same number of nanoseconds.
+// ofMachine is the ratio for all placers. It begins with the monitor, so that its span is long enough
+// early: then a number of ticks is always the same number of nanoseconds.
 var ofMachine = newRatio()
 
 func newRatio() *ratio { return &ratio{begin: moment(unix.CLOCK_MONOTONIC)} }
 
-// moment reads both clocks at as nearly the same time as can be had.
+// moment reads both clocks at nearly the same time.
 func moment(id int32) instant {
 	return momentBy(func() int64 {
 		var t unix.Timespec
@@ -65,7 +64,7 @@ func momentBy(other func() int64) instant {
 	return best
 }
 
-// tick is the length of a tick, in units of 2⁻⁴⁰ nanoseconds.
+// tick returns the length of a tick, in units of 2⁻⁴⁰ nanoseconds.
 func (c *ratio) tick() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +82,7 @@ func (c *ratio) tick() uint64 {
 	return c.found
 }
 
-// sinceBoot is when it was so many ticks, in nanoseconds since the machine was started.
+// sinceBoot converts a value of the counter to nanoseconds since the machine was started.
 func (c *ratio) sinceBoot(at uint64) uint64 {
 	now := moment(unix.CLOCK_BOOTTIME)
 	if at >= now.ticks {
@@ -92,8 +91,8 @@ func (c *ratio) sinceBoot(at uint64) uint64 {
 	return now.ns - min(nanoseconds(now.ticks-at, c.tick()), now.ns)
 }
 
-// converter makes times by another clock of ticks, all of them by one reading of both: so
-// their order stays.
+// converter converts ticks to times of another clock. It reads both clocks once, so the times keep their
+// order.
 func (c *ratio) converter(other func() int64) func(ticks uint64) int64 {
 	tick := c.tick()
 	now := momentBy(other)

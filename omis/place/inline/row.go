@@ -12,15 +12,15 @@ import (
 // reading is a row as it was read.
 type reading struct {
 	program.Row        // without its thread; intervals in ticks
-	first       uint64 // when the row was begun, or else the slot was claimed
+	first       uint64 // when the row was begun, or when the slot was taken
 	any         bool   // something was measured since the last reset
 	torn        bool   // it was read in the middle of a change
 }
 
-// tries bounds how often a row is read at once that changes meanwhile.
+// tries is how often a row that changes is read again at once.
 const tries = 100
 
-// ones is how often one was added.
+// ones returns how often 1 was added.
 func (m *memory) ones(slot int, c cell) uint64 {
 	at := m.rowAt(slot, c)
 	if !m.inUse(at) {
@@ -33,7 +33,7 @@ func (m *memory) ones(slot int, c cell) uint64 {
 	return n
 }
 
-// sum is what else was added, and whether there was something.
+// sum returns the sum of what else was added; any reports whether anything was.
 func (m *memory) sum(slot int, c cell) (v uint64, any, torn bool) {
 	at := m.rowAt(slot, c)
 	if !m.inUse(at) {
@@ -58,7 +58,7 @@ func (m *memory) wholeSum(at int) (v, n uint64, torn bool) {
 	return v, n, true
 }
 
-// forgetSums has the rows of a slot count from now on.
+// forgetSums resets the sums of a slot.
 func (m *memory) forgetSums(slot int, c cell) {
 	at := m.rowAt(slot, c)
 	if !m.inUse(at) {
@@ -74,14 +74,14 @@ func (m *memory) forgetSums(slot int, c cell) {
 	m.word(at + former + sumDone).Store(n)
 }
 
-// forgetTimer has the thread of a slot clear its row when it comes by.
+// forgetTimer has the thread of a slot clear its row at its next hit.
 func (m *memory) forgetTimer(slot int, c cell) {
 	if at := m.rowAt(slot, c); m.inUse(at) {
 		m.word(at + rowLimit).Store(0)
 	}
 }
 
-// forgetGoroutines has open intervals of goroutines count no more.
+// forgetGoroutines invalidates the open intervals of goroutines.
 func (m *memory) forgetGoroutines(c cell) { m.word(entryAt(c.entry) + entryReset).Add(1) }
 
 // timer reads the row of a timer.
@@ -109,23 +109,23 @@ func (m *memory) timer(slot int, c cell) (r reading) {
 		r.Intervals = possible(r.Intervals)
 		switch {
 		case !r.any || member(rowLimit) == 0:
-			return reading{} // unused, or reset and the thread has not come by
+			return reading{} // not used, or reset and not cleared yet
 		case member(rowBegun) == done:
 			r.torn = false
-			r.any = r.Count != 0 || r.Unfinished != 0 || r.Open != 0 || member(rowPassed) != 0 // a goroutine may come by without a begin or an end
+			r.any = r.Count != 0 || r.Unfinished != 0 || r.Open != 0 || member(rowPassed) != 0 // a goroutine may have had its only begin or end elsewhere
 			return r
 		}
 	}
 	return r
 }
 
-// mostCounted is more than a thread can count in a month, and so little that sums of the
-// rows of all threads stay far from overflowing.
+// mostCounted is more than a thread can count in a month, and so small that sums over all threads cannot
+// overflow.
 const mostCounted = 1 << 50
 
-// possible bounds what a row of the shared memory says by what a thread can have measured.
-// The rest is the business of the process, which can write there whatever it likes. A thread
-// that ends intervals which goroutines have begun on other threads has fewer than none open.
+// possible limits the numbers of a row to what a thread can have measured: the process can write anything
+// there. The number of open intervals may be negative, if goroutines began intervals on other threads that
+// ended on this one.
 func possible(i program.Intervals) program.Intervals {
 	bounded := func(n, most int64) int64 { return min(max(n, 0), most) }
 	i.Count, i.Unfinished = bounded(i.Count, mostCounted), bounded(i.Unfinished, mostCounted)
@@ -133,8 +133,8 @@ func possible(i program.Intervals) program.Intervals {
 	return i
 }
 
-// mended makes the best of a row whose thread stays in the middle of a change: it
-// is in the sum, or not, and in the sum of squares, or not.
+// mended makes a row consistent whose thread stays in the middle of a change: the last interval may be in
+// the sum or the sum of squares only.
 func (r reading) mended() reading {
 	if r.Count == 0 {
 		r.Last, r.Min, r.Max, r.Sum, r.Squares = 0, 0, 0, program.Uint128{}, program.Uint128{}
@@ -146,8 +146,8 @@ func (r reading) mended() reading {
 	return r
 }
 
-// leastSquares is the least that a sum of n squares can be: the square of the sum, by
-// n, rounded up. Sums beyond 64 bits are left alone.
+// leastSquares returns the least sum of squares of n numbers with a given sum: the square of the sum
+// divided by n, rounded up. It returns 0 for sums of more than 64 bits.
 func leastSquares(sum program.Uint128, n uint64) program.Uint128 {
 	if sum.Hi != 0 {
 		return program.Uint128{}
@@ -162,9 +162,9 @@ func leastSquares(sum program.Uint128, n uint64) program.Uint128 {
 	return least
 }
 
-// inNanoseconds turns ticks into nanoseconds. A tick is less than one, so what was true
-// of the numbers need not be true of what is left of them: a sum of 5·20.3 is 101, and
-// greater than 5·20. It is made true again.
+// inNanoseconds converts ticks to nanoseconds. A tick is less than a nanosecond, so rounding may make the
+// numbers inconsistent: a sum of 5·20.3 becomes 101, which is more than 5·20. inNanoseconds makes them
+// consistent again.
 func inNanoseconds(i program.Intervals, tick uint64) program.Intervals {
 	if i.Count == 0 {
 		i.Min = 0
@@ -185,12 +185,12 @@ func inNanoseconds(i program.Intervals, tick uint64) program.Intervals {
 	return i
 }
 
-// Threads that are read in the middle of a change are waited for, all at the same time.
+// Rows that are being changed are read again after a pause, all of them together.
 const (
 	pause  = 50 * time.Microsecond
 	pauses = 40
 
-	// impatience is how long nobody waits for rows of a process after one was waited for in
-	// vain: else a process could have readers of thousands of rows wait for each.
+	// impatience is how long rows of a process are not waited for after waiting was in vain. Otherwise a
+	// process could delay readers of thousands of rows by each row.
 	impatience = 50 * time.Millisecond
 )

@@ -7,13 +7,12 @@ import (
 	"mirador/omis/program"
 )
 
-// Where one interval in so many is timed, the others take hardly more than to be counted:
-// of every so many one is chosen by lot, as a timer of the monitor does (package pa), when
-// the one before it begins. At the other end the clock is read only where an interval is
-// open at the same place of the stack.
+// If only one in n intervals is timed, the others take little more than counting. As with a timer of the
+// monitor (package pa), one of each n consecutive intervals is drawn at random when the first of them
+// begins. At the end, the clock is read only if an interval with the same stack pointer is open.
 
-// sampled is how many intervals a program times one of; 1: it times all of some timer, and
-// so reads the clock each time.
+// sampled returns how many intervals there are for one that a program times. It returns 1 if the program
+// times all intervals of some timer, so that it reads the clock at each hit.
 func sampled(p program.Program) int64 {
 	var least int64
 	for _, op := range p {
@@ -24,9 +23,9 @@ func sampled(p program.Program) int64 {
 	return least
 }
 
-// choose counts an interval that begins, and goes on at done where it is not to be timed.
-// A row that is fresh is to be begun before that. What a handler of a signal does in
-// between may have one more be timed, or none in a turn; it is never miscounted.
+// choose counts an interval that begins, and jumps to done if it is not timed. It jumps to fresh if the row
+// must be cleared first. If a signal handler does the same in between, one interval more or less may be
+// timed, but the counts are right.
 func (m *compiler) choose(s *step, fresh, done x86.Label) {
 	c := m.c
 	c.DoStoreImm(x86.Cmp, x86.At(row, rowLimit), 0)
@@ -40,11 +39,11 @@ func (m *compiler) choose(s *step, fresh, done x86.Label) {
 	m.loadSP()
 }
 
-// multiplier makes a number of the one before it in which the upper bits look like chance
-// (Knuth's MMIX).
+// multiplier makes the next random number from the one before; its upper bits are random enough (Knuth's
+// MMIX).
 const multiplier = 6364136223846793005
 
-// draw chooses the interval of the next turn that is to be timed.
+// draw chooses which interval of the next n is timed.
 func (m *compiler) draw(s *step) {
 	c := m.c
 	c.MovImm(x86.RDX, multiplier)
@@ -60,8 +59,8 @@ func (m *compiler) draw(s *step) {
 	c.DoStoreImm(x86.Add, x86.At(row, rowTurn), int32(s.oneIn))
 }
 
-// readLate reads the clock into now, where an interval is known to end. It spoils what it
-// reads from, and has it again.
+// readLate reads the clock into now after an open interval was found. It changes the registers for that,
+// and loads them again.
 func (m *compiler) readLate() {
 	c := m.c
 	c.Mov(now, row)

@@ -10,19 +10,19 @@ import (
 // Registers of the search for a slot.
 const (
 	at    = x86.RSI // a slot
-	place = x86.RDX // where the table has the thread's
+	place = x86.RDX // the thread's entry in the table
 	count = x86.RDI
 )
 
-// reach is how many slots a thread looks at before it gives up, and leap how far they
-// are apart: not side by side, where others that came one after the other may have many
-// in a row. An odd leap leads to all of them.
+// reach is how many slots a thread examines, and leap the distance between them. With slots side by side,
+// threads that begin one after the other would have to pass each other's slots. An odd leap reaches every
+// slot.
 const (
 	reach = 64
 	leap  = 617
 )
 
-// claimSlot gives the thread a slot: the first time it comes by anywhere.
+// claimSlot gives the thread a slot, at its first hit anywhere.
 func (m *compiler) claimSlot() {
 	c := m.c
 	taken, have := c.NewLabel(), c.NewLabel()
@@ -44,8 +44,7 @@ func (m *compiler) claimSlot() {
 	m.joinCrowd()
 }
 
-// search takes a slot that nobody has, beginning where it is another's turn each time. It
-// goes on where there is none in reach.
+// search takes a free slot. Each search begins elsewhere. It continues after its code if it finds none.
 func (m *compiler) search(taken x86.Label) {
 	c := m.c
 	look, next := c.NewLabel(), c.NewLabel()
@@ -73,8 +72,8 @@ func (m *compiler) search(taken x86.Label) {
 	c.JumpIf(x86.IfNot, look)
 }
 
-// take makes the slot at the thread's, unless it has got another meanwhile, in the
-// handler of a signal. At last it tells the monitor.
+// take enters the slot into the table, unless the thread has got another one meanwhile in a signal handler.
+// Finally it writes the claim for the monitor.
 func (m *compiler) take() {
 	c := m.c
 	ours, done := c.NewLabel(), c.NewLabel()
@@ -102,9 +101,8 @@ func (m *compiler) take() {
 	c.Here(done)
 }
 
-// joinCrowd does the steps for a thread that has found no slot. It adds to the crowd's
-// rows, where others do the same at the same time. Intervals need rows of the thread's
-// own: of them only is counted how many are lost.
+// joinCrowd runs the steps for a thread without a slot of its own. It adds to the crowd's rows, by locked
+// instructions. An interval needs a row of the thread's own, so it only counts as lost.
 func (m *compiler) joinCrowd() {
 	c := m.c
 	c.MovImm(slot, m.base+headerCrowd)

@@ -10,21 +10,21 @@ import (
 	"mirador/omis/program"
 )
 
-// store is an program.Store in the memory of a process.
+// store is a program.Store in the memory of a process.
 type store struct {
 	target *target
 	kind   program.StoreKind
 	key    string
 
-	// The target's lock guards what follows.
+	// The target's lock guards the rest.
 	cell   cell
-	other  *cell // of sums: for what is added and is not one; made when it is needed
+	other  *cell // of sums: for values other than 1; made when it is needed
 	notes  notes // of a trace
 	past   []record
 	closed bool
 }
 
-// dated is a row with the time when it was begun, by which rows are ordered.
+// dated is a row with the time when it was begun, by which rows are sorted.
 type dated struct {
 	program.Row
 	first uint64
@@ -32,7 +32,7 @@ type dated struct {
 
 var _ program.RowAppender = (*store)(nil)
 
-// cells are those that the store has.
+// cells returns the cells of the store.
 func (s *store) cells() []cell {
 	if s.other == nil {
 		return []cell{s.cell}
@@ -40,7 +40,7 @@ func (s *store) cells() []cell {
 	return []cell{s.cell, *s.other}
 }
 
-// cellFor finds the cell that a step works on. The caller holds the target's lock.
+// cellFor returns the cell that a step works on. The caller holds the target's lock.
 func (s *store) cellFor(op program.Op) (cell, error) {
 	if op.Do == program.OpTrace {
 		return s.cell, s.notes.open(s, op.Room)
@@ -72,8 +72,7 @@ func (s *store) AppendRows(list []program.Row) (_ []program.Row, err error) {
 	return s.append(list, &pace{target: t}), nil
 }
 
-// append adds the rows to a list. The caller holds the target's lock, and has met who
-// came.
+// append adds the rows to a list. The caller holds the target's lock, and has called meet.
 func (s *store) append(list []program.Row, p *pace) []program.Row {
 	if s.closed {
 		return list
@@ -98,8 +97,7 @@ func (s *store) append(list []program.Row, p *pace) []program.Row {
 	return list
 }
 
-// appendOnly is append where one thread has come to the process so far, and the store is
-// open.
+// appendOnly is append for a process with one thread, and a store that is open.
 func (s *store) appendOnly(list []program.Row, p *pace) []program.Row {
 	known := s.target.known
 	r := s.readOne(known[0])
@@ -118,11 +116,10 @@ func (s *store) appendOnly(list []program.Row, p *pace) []program.Row {
 	return list
 }
 
-// few is how many rows most stores have at most.
+// few is the number of rows that append sorts without allocating memory. Most stores have no more.
 const few = 4
 
-// readAll adds the rows of all threads that have measured something and run, as far as
-// the monitor knows.
+// readAll adds the rows of all known threads that have measured something.
 func (s *store) readAll(all []dated) []dated {
 	before := len(all)
 	for _, o := range s.target.known {
@@ -137,7 +134,7 @@ func (s *store) readAll(all []dated) []dated {
 	return all
 }
 
-// readPatiently is readAll where a row is in the middle of a change.
+// readPatiently is readAll, if a row is in the middle of a change.
 func (s *store) readPatiently(all []dated) []dated {
 	known := s.target.known
 	for i, r := range s.read(known) {
@@ -148,10 +145,10 @@ func (s *store) readPatiently(all []dated) []dated {
 	return all
 }
 
-// sign says whose a row is.
+// sign writes the thread of a row.
 func (o *owner) sign(r *program.Row) { r.TID, r.Started, r.Alive = o.tid, o.started, o.alive }
 
-// told is a row with its thread.
+// told returns a row with its thread.
 func told(o *owner, r reading) dated {
 	o.sign(&r.Row)
 	return dated{r.Row, r.first}
@@ -196,7 +193,7 @@ func (s *store) readOne(o *owner) reading {
 		return m.timer(o.slot, s.cell)
 	}
 	if s.cell.kind >= cellRing {
-		return reading{} // a former monitor's, of which nobody knows up to where it was read
+		return reading{} // a row of a former monitor; it is not known how much of it was moved
 	}
 	r := reading{first: o.first}
 	ones := m.ones(o.slot, s.cell)
@@ -232,13 +229,13 @@ func (s *store) Reset() (err error) {
 	return nil
 }
 
-// move moves rows of ended threads out of their slots. Only those that are to outlive the
-// monitor are written down.
+// move moves rows of ended threads out of their slots. It writes those of stores that outlive the monitor
+// to the ledger.
 func (s *store) move(ended []*owner) error {
 	s.notes.leave(ended)
 	for i, r := range s.read(ended) {
 		if !r.any || slices.ContainsFunc(s.past, func(p record) bool { return p.claim() == ended[i].claim() }) {
-			continue // there is none, or a former monitor has done so
+			continue // there is no row, or a former monitor has moved it
 		}
 		s.target.memory.serial++
 		rec := record{dated: told(ended[i], r), taken: ended[i].first, serial: s.target.memory.serial}
@@ -267,7 +264,7 @@ func (s *store) forgetPast() {
 // Lost: see program.Store.
 func (s *store) Lost() (n uint64) {
 	t := s.target
-	var err error // which reading the rows tells as well
+	var err error // reading rows returns the same error
 	defer t.release(t.hold(), &err)
 	if s.closed {
 		return 0

@@ -24,24 +24,24 @@ type target struct {
 
 	mu       sync.Mutex
 	memory   *memory
-	users    int // stores, programs, and the placer for as long as it may be asked for
+	users    int // stores, programs, and the placer itself
 	stores   map[*store]bool
-	known    []*owner     // the slots that are taken
-	taken    map[int]bool // which these are
-	seen     uint64       // claims that were looked at
-	doubtful time.Time    // until when claims may say nothing of a slot
-	waiting  []uint64     // claims that were made, but not said which
+	known    []*owner     // slots that are taken
+	taken    map[int]bool // their numbers
+	seen     uint64       // claims that were read
+	doubtful time.Time    // until then, claims may be missing
+	waiting  []uint64     // claims that were begun, and have no slot yet
 	filters  []filter
-	left     []*left // programs of a former monitor that nobody has asked for yet
+	left     []*left // programs of a former monitor that no request has adopted yet
 	orphans  []orphan
-	unit     clock.Kind // of the times of its intervals; 0: none was measured
+	unit     clock.Kind // of the times of its intervals; 0: no time was measured
 	clock    clock.Clock
 	untimed  error            // why no time can be measured
-	lost     []program.Orphan // what a former monitor has left, and the process has damaged
-	broken   error            // why nothing in the memory is read any more
-	retired  time.Time        // when rows of ended threads were moved away last
-	patient  time.Time        // before that, nobody waits for a row that is being changed
-	looked   time.Time        // when all slots were looked at last
+	lost     []program.Orphan // what a former monitor has left and the process has damaged
+	broken   error            // why the memory is not read any more
+	retired  time.Time        // when rows of ended threads were last moved
+	patient  time.Time        // until then, rows that are being changed are not waited for
+	looked   time.Time        // when all slots were last examined
 }
 
 // owner is the thread that has a slot.
@@ -49,12 +49,12 @@ type owner struct {
 	slot    int
 	tid     int
 	first   uint64 // when it took the slot, by the time stamp counter
-	started uint64 // as /proc has it
-	alive   bool   // it was, when it was seen first
+	started uint64 // as in /proc
+	alive   bool   // when it was first seen
 }
 
-// claim is who took a slot, and when. Either is not enough: numbers are given again, and
-// threads that run side by side may take theirs at the same tick.
+// claim identifies one use of a slot: by the thread's number and the time. Numbers are used again, and two
+// threads may take their slots at the same tick.
 type claim struct {
 	tid int
 	at  uint64
@@ -62,7 +62,7 @@ type claim struct {
 
 func (o *owner) claim() claim { return claim{o.tid, o.first} }
 
-// filter are the threads that a program is for.
+// filter is the set of threads that a program is limited to.
 type filter struct {
 	number  int
 	threads []thread
@@ -76,12 +76,12 @@ type thread struct {
 // nsPerTick is the unit of starting times in /proc: USER_HZ is 100 on x86.
 const nsPerTick = 10_000_000
 
-// meet looks who has taken slots since it was called last. The caller holds mu.
+// meet finds the slots that were taken since the last call. The caller holds mu.
 func (t *target) meet() {
 	claimed, slots := t.memory.word(headerClaimed).Load(), uint64(t.memory.slots)
 	if claimed-t.seen+uint64(len(t.waiting)) > slots {
-		// There is room for no more claims than slots: some are lost, or the process has
-		// written the number itself.
+		// There is room for as many claims as slots. Some were overwritten, or the process has written the
+		// number itself.
 		t.seen, t.waiting, t.doubtful = claimed, nil, time.Now().Add(doubt)
 	}
 	for ; t.seen != claimed; t.seen++ {
@@ -105,10 +105,10 @@ func (t *target) meet() {
 	}
 }
 
-// last is when the crowd came: its rows are the last ones.
+// last is the time of the crowd, so that its rows are the last ones.
 const last = 1<<64 - 1
 
-// admit notes that a slot is taken. The crowd's is nobody's own.
+// admit records that a slot is taken. The crowd's slot has no thread.
 func (t *target) admit(slot int) {
 	if slot < t.memory.slots && slot != crowd && !t.taken[slot] {
 		t.taken[slot] = true
@@ -116,7 +116,7 @@ func (t *target) admit(slot int) {
 	}
 }
 
-// clear frees a cell, with all its rows.
+// clear frees a cell with all its rows.
 func (t *target) clear(c cell) {
 	for _, o := range t.known {
 		t.memory.wipe(o.slot, c)
@@ -124,8 +124,8 @@ func (t *target) clear(c cell) {
 	t.memory.give(c)
 }
 
-// identify finds out whose slot it is. A thread that was started after the slot was
-// taken is another that has its number by now.
+// identify finds the thread that has a slot. If a thread with this number was started after the slot was
+// taken, it is another one.
 func (t *target) identify(slot int) *owner {
 	at := t.memory.slotAt(slot)
 	o := &owner{slot: slot, tid: int(t.memory.word32(at+slotTID).Load() % (1 << threadBits)), first: t.memory.word(at + slotFirst).Load()}
@@ -133,17 +133,17 @@ func (t *target) identify(slot int) *owner {
 	ticks, err := proc.ThreadStart(t.proc.PID, o.tid)
 	o.started, o.alive = ticks, err == nil && ticks <= taken && !t.ground.Gone()
 	if !o.alive {
-		o.started = taken // unknown; it came no later
+		o.started = taken // unknown; it did not start later than that
 	}
 	return o
 }
 
-// retire moves the rows of ended threads away, and gives their slots to others, some
-// after the other: new threads may be waiting for them. The caller holds mu.
+// retire moves the rows of ended threads away and frees their slots, some at a time, because new threads
+// may be waiting for slots. The caller holds mu.
 func (t *target) retire() error {
 	tids, err := proc.Threads(t.proc.PID)
 	if err != nil {
-		return nil // the process has ended: nobody needs a slot
+		return nil // the process has ended and needs no slots
 	}
 	slices.Sort(tids)
 	var ended, rest []*owner
@@ -161,10 +161,10 @@ func (t *target) retire() error {
 	t.known = rest
 	var errs []error
 	for len(ended) > 0 {
-		// Of a slot either all rows are moved or none: else some would be told twice.
+		// Either all rows of a slot are moved or none: otherwise some would count twice.
 		n := min(len(ended), atOnce, t.recordsLeft(stores))
 		if n == 0 {
-			errs = append(errs, t.fold(stores, 1)) // to the sums alone
+			errs = append(errs, t.fold(stores, 1)) // to only the sums
 			n = min(len(ended), atOnce, t.recordsLeft(stores))
 		}
 		if n == 0 {
@@ -187,17 +187,17 @@ func (t *target) retire() error {
 	return errors.Join(errs...)
 }
 
-// atOnce is how many slots are given to others together.
+// atOnce is how many slots are freed together.
 const atOnce = 64
 
-// runs tells whether a thread is there that was not in the list: one that others leave
-// while it is read may lack some.
+// runs reports whether a thread exists that is not in the list: a list of threads that is read while
+// threads end may be incomplete.
 func (t *target) runs(o *owner) bool {
 	_, err := proc.ThreadStart(t.proc.PID, o.tid)
 	return err == nil
 }
 
-// attend looks after the slots and the threads that programs are for.
+// attend looks after the slots, and after the threads that programs are limited to.
 func (t *target) attend() (err error) {
 	defer t.release(t.hold(), &err)
 	if t.broken != nil {
@@ -206,7 +206,7 @@ func (t *target) attend() (err error) {
 	t.followLine()
 	t.meet()
 	if !t.doubtful.IsZero() {
-		t.lookRound() // a claim may have been wiped when this process was taken over
+		t.lookRound() // a claim may have been cleared when the process was adopted
 	}
 	for _, f := range t.filters {
 		for i, named := range f.threads {
@@ -225,7 +225,7 @@ func (t *target) attend() (err error) {
 	return t.retire()
 }
 
-// leave counts a user less; the last one closes the ground. The caller holds mu.
+// leave removes a user; the last one closes the ground. The caller holds mu.
 func (t *target) leave() error {
 	if t.users--; t.users > 0 {
 		return nil
@@ -233,10 +233,9 @@ func (t *target) leave() error {
 	return t.ground.Close()
 }
 
-// attendEvery is how often slots are looked after. A process has to begin and end 4,000
-// threads in that time for one of them to find no slot of its own.
+// attendEvery is how often slots are looked after. Only if a process begins and ends 4,000 threads in this
+// time, some find no slot of their own.
 const attendEvery = 20 * time.Millisecond
 
-// retireEvery is how soon a thread that ended is not taken for a new one of the same
-// number any more.
+// retireEvery is how often slots of ended threads are freed, before their numbers can be used again.
 const retireEvery = 500 * time.Millisecond

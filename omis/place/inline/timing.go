@@ -16,27 +16,24 @@ import (
 // Code reads the time in one of three ways (package clock):
 //
 //   - By the counter alone. Rows are in ticks, and the monitor converts them.
-//   - By the counter and the hypervisor's page. An interval is begun in ticks; when it ends
-//     its ticks are converted by the page. Rows are in nanoseconds.
+//   - By the counter and the hypervisor's page. An interval begins in ticks; at its end the page converts the ticks. Rows are in nanoseconds.
 //   - By the vDSO's function. All times are nanoseconds of CLOCK_MONOTONIC.
 //
-// The hypervisor changes its page when the machine moves to another host, is suspended, or
-// is restored. So each row has the key of the line (clock.Line) by which its open intervals
-// began. Code compares it with the page before an interval begins and after one has ended:
-// where the line is another one, all open intervals of the row are dropped and counted as
-// lost. An interval of a goroutine has a key of its own, which is compared when it ends. The
-// page is read by the code itself, so that this does not need the monitor; but the monitor
-// computes the key of the present version beforehand, which saves the code a
-// multiplication.
+// The hypervisor changes its page when the machine moves to another host, is suspended, or is restored. So
+// each row has the key of the line (clock.Line) by which its open intervals began. The code compares it
+// with the page before an interval begins and after one has ended. If the page has another line, all open
+// intervals of the row are removed and counted as lost. An interval of a goroutine has a key of its own,
+// which is compared when it ends. The code itself reads the page, so this works without the monitor. But
+// the monitor computes the key of the present version in advance, which saves the code a multiplication.
 type timing struct {
 	kind  clock.Kind
-	at    uint64 // of the page, or of the function, in the process
-	block uint64 // of what the header has of the page
+	at    uint64 // address of the page or the function in the process
+	block uint64 // address in the process of the header's copy of the page
 }
 
-// What the header has of the page, from headerClock on. The monitor writes the version last,
-// and first a number that no page has. Code reads the version, then the factor and the key
-// last: with the key of the row's line it has the factor of that line.
+// What the header has of the page, from headerClock on. The monitor first writes a version that no page
+// has, and writes the right version last. The code reads the version before the factor, and the key last.
+// If it reads the key of the row's line, the factor is the one of that line.
 const (
 	lineVersion = 0
 	lineFactor  = 8
@@ -46,8 +43,7 @@ const (
 	noVersion = 1 << 32
 )
 
-// writeLine brings what the header has of the page up to date. The caller holds the lock of
-// the process.
+// writeLine updates what the header has of the page. The caller holds the lock of the process.
 func (m *memory) writeLine(l clock.Line) {
 	version := m.word(headerClock + lineVersion)
 	if version.Load() == uint64(l.Version) {
@@ -66,10 +62,9 @@ const whole = 1 << fraction
 // converts reports whether the code converts ticks to nanoseconds.
 func (m *compiler) converts() bool { return m.timing.kind == clock.Page }
 
-// readClock reads the clock into RAX, when an interval ends. With the ordered clock
-// nothing of the interval is still to be done then. What comes behind may have begun:
-// that costs the interval nothing, and what is noted of it can be done while the clock
-// is read.
+// readClock reads the clock into RAX at the end of an interval. The ordered clock waits until all
+// instructions of the interval are complete. The processor may execute later instructions meanwhile, which
+// does not lengthen the interval.
 func (m *compiler) readClock() {
 	c := m.c
 	switch {
@@ -85,7 +80,7 @@ func (m *compiler) readClock() {
 	c.Do(x86.Or, x86.RAX, x86.RDX)
 }
 
-// readFirst reads the clock into RAX, when an interval begins.
+// readFirst reads the clock into RAX at the beginning of an interval.
 func (m *compiler) readFirst() {
 	if m.timing.kind == clock.Function {
 		m.callClock()
@@ -97,14 +92,14 @@ func (m *compiler) readFirst() {
 	m.readCounter()
 }
 
-// readCounter reads the time stamp counter into RAX. It spoils RDX.
+// readCounter reads the time stamp counter into RAX. It changes RDX.
 func (m *compiler) readCounter() {
 	m.c.ReadClock()
 	m.c.Shl(x86.RDX, 32)
 	m.c.Do(x86.Or, x86.RAX, x86.RDX)
 }
 
-// readTime reads the time of a note into RAX. It spoils RDX and another register.
+// readTime reads the time of a note into RAX. It changes RDX and spoiled.
 func (m *compiler) readTime(spoiled x86.Reg) {
 	c := m.c
 	if m.timing.kind == clock.Function {
@@ -121,12 +116,12 @@ func (m *compiler) readTime(spoiled x86.Reg) {
 	}
 }
 
-// Registers that a function in C may spoil, beside RAX, RDX and those of vectors.
+// Registers that a C function may change, besides RAX, RDX and vector registers.
 var spoiledByCalls = []x86.Reg{x86.RCX, x86.RSI, x86.RDI, x86.R8, x86.R9, x86.R10, x86.R11, x86.RBP}
 
 const vectors, vectorSize = 16, 16
 
-// callClock calls the vDSO's clock_gettime, and puts nanoseconds into RAX. It spoils RDX.
+// callClock calls the vDSO's clock_gettime, and puts nanoseconds into RAX. It changes RDX.
 func (m *compiler) callClock() {
 	c := m.c
 	for _, r := range spoiledByCalls {
@@ -134,7 +129,7 @@ func (m *compiler) callClock() {
 	}
 	c.Mov(x86.RBP, x86.RSP)
 	c.Lea(x86.RSP, x86.At(x86.RSP, -(vectors+1)*vectorSize))
-	c.DoImm(x86.And, x86.RSP, -vectorSize) // as the ABI has it
+	c.DoImm(x86.And, x86.RSP, -vectorSize) // required by the ABI
 	for n := range int32(vectors) {
 		c.StoreVector(x86.At(x86.RSP, (n+1)*vectorSize), x86.Reg(n))
 	}
@@ -154,13 +149,12 @@ func (m *compiler) callClock() {
 	}
 }
 
-// line is the key of the line of a row's open intervals. It lies where the beginning of an
-// interval below all others would.
+// line is the key of the line of a row's open intervals. It is where an interval below all others would
+// have its beginning.
 func (s *step) line() x86.Mem { return x86.At(row, s.open-s.level+openFrom) }
 
-// checkLine drops the open intervals of the row if the page has another line by now, and
-// then goes on at changed. It spoils RAX and RDX; at the end of intervals it puts the factor
-// into spare.
+// checkLine removes the open intervals of the row if the page has another line, and then jumps to changed.
+// It changes RAX and RDX. At the end of intervals it puts the factor into spare.
 func (m *compiler) checkLine(s *step, changed x86.Label) {
 	if !m.converts() {
 		return
@@ -183,8 +177,8 @@ func (m *compiler) checkLine(s *step, changed x86.Label) {
 	c.Here(same)
 }
 
-// readLine computes the key of the page's line into RAX, and its factor into spare if that
-// is wanted, and goes on at a label.
+// readLine computes the key of the page's line into RAX, and its factor into spare if factor is true, and
+// continues at on.
 func (m *compiler) readLine(factor bool, on x86.Label) {
 	c := m.c
 	if !factor {
@@ -218,9 +212,8 @@ func (m *compiler) loadLine() {
 	c.Here(loaded)
 }
 
-// computeLine computes the key of the page's line into RAX, and its factor into spare
-// (clock.Line.Key). Like the kernel it waits while the hypervisor changes the page. It spoils
-// RDX.
+// computeLine computes the key of the page's line into RAX, and its factor into spare (clock.Line.Key).
+// Like the kernel it waits while the hypervisor changes the page. It changes RDX.
 func (m *compiler) computeLine() {
 	c := m.c
 	const page, version = x86.RSI, x86.R8
@@ -253,8 +246,8 @@ func (m *compiler) computeLine() {
 	}
 }
 
-// changeLine gives the row another line, whose key is in RAX. It goes on at same if that is
-// the same line, computed anew. Else all open intervals are lost.
+// changeLine gives the row the line whose key is in RAX. It jumps to same if that is the same line,
+// computed again. Otherwise all open intervals are lost.
 func (m *compiler) changeLine(s *step, same, changed x86.Label) {
 	c := m.c
 	next := c.NewLabel()
@@ -272,7 +265,7 @@ func (m *compiler) changeLine(s *step, same, changed x86.Label) {
 	c.Jump(next)
 }
 
-// lose takes the innermost interval off, and counts it as lost. It spoils RDX.
+// lose removes the innermost interval, and counts it as lost. It changes RDX.
 func (m *compiler) lose(s *step) {
 	c := m.c
 	c.StoreImm(s.innermost(openSP), 0)
@@ -283,7 +276,7 @@ func (m *compiler) lose(s *step) {
 	c.LockedInc(x86.At(x86.RDX, 0))
 }
 
-// convert makes nanoseconds of the ticks in RDX, by the factor in spare. It spoils RAX.
+// convert converts the ticks in RDX to nanoseconds, by the factor in spare. It changes RAX.
 func (m *compiler) convert() {
 	if !m.converts() {
 		return
@@ -293,8 +286,8 @@ func (m *compiler) convert() {
 	m.c.ShlDouble(x86.RDX, x86.RAX, 64-clock.Fraction)
 }
 
-// useClock decides by which clock the intervals of a process are measured: the one that they
-// were measured by so far, if there is one.
+// useClock chooses the clock of a process: the one by which intervals were measured so far, if there is
+// one.
 func (t *target) useClock() {
 	c, err := t.placer.now()
 	used := clock.Kind(t.memory.word(headerTime).Load())
@@ -312,7 +305,7 @@ func (t *target) useClock() {
 	t.followLine()
 }
 
-// followLine brings what the memory has of the clock's page up to date.
+// followLine updates what the memory has of the clock's page.
 func (t *target) followLine() {
 	if t.unit != clock.Page || t.clock.Line == nil {
 		return
@@ -334,7 +327,7 @@ func (t *target) timing() (r timing, err error) {
 	return r, err
 }
 
-// tick is the length of the unit of a process's intervals, in units of 2⁻⁴⁰ nanoseconds.
+// tick returns the length of the unit of a process's intervals, in units of 2⁻⁴⁰ nanoseconds.
 func (t *target) tick() uint64 {
 	if t.unit == clock.Page || t.unit == clock.Function {
 		return whole

@@ -8,22 +8,22 @@ import (
 	"mirador/omis/program"
 )
 
-// notes is what a trace knows of its rings. The target's lock guards it.
+// notes is what the monitor knows of the rings of a trace. The target's lock guards it.
 type notes struct {
 	store *store
-	ring  *cell // nil: nothing was to be noted yet
+	ring  *cell // nil: no program has appended to the trace yet
 	read  map[*owner]*progress
-	taken []program.Record // read, but not handed out yet
-	lost  uint64           // since they were handed out last
-	told  uint64           // how many the crowd had lost then
+	taken []program.Record // not returned by Take yet
+	lost  uint64           // since the last Take
+	told  uint64           // lost hits of the crowd at the last Take
 }
 
-// progress is how far the notes of a thread have been read.
+// progress says how far the notes of a thread have been read.
 type progress struct {
 	next    uint64
-	waited  bool     // the last time, that one was not written yet either
-	skipped []uint64 // numbers of those that were waited for, but may come yet
-	last    int64    // the time of the one before next; clocks are known to some nanoseconds only
+	waited  bool     // next was not written at the last reading either
+	skipped []uint64 // numbers of notes that were skipped and may still be written
+	last    int64    // time of the note before next; clocks are accurate to some nanoseconds only
 }
 
 // open makes the rings.
@@ -38,12 +38,12 @@ func (l *notes) open(s *store, room int64) error {
 	return err
 }
 
-// enter tells a step where the rings are.
+// enter writes to a step where the rings are.
 func (l *notes) enter(op program.Op, s *step) {
 	s.mark, s.ring, s.rooms = op.Mark, l.store.target.memory.distance(*l.ring), l.ring.kind.groups()
 }
 
-// written is how many notes a thread has ever begun.
+// written returns how many notes a thread has begun in all.
 func (l *notes) written(o *owner) uint64 {
 	m := l.store.target.memory
 	at := m.rowAt(o.slot, l.store.cell)
@@ -53,8 +53,8 @@ func (l *notes) written(o *owner) uint64 {
 	return m.word(at).Load()
 }
 
-// follow reads what a thread has noted since the last time. A note that is not written yet
-// is waited for until the next time.
+// follow reads the notes of a thread since the last call. It waits one call for a note that is not written
+// yet.
 func (l *notes) follow(o *owner, ended bool, inTime func(uint64) int64) {
 	p := l.read[o]
 	if p == nil {
@@ -89,8 +89,7 @@ func (l *notes) follow(o *owner, ended bool, inTime func(uint64) int64) {
 	}
 }
 
-// lookBack looks once more at notes that were skipped. late tells that one will not be
-// written any more.
+// lookBack reads notes that were skipped. late reports whether a note will not be written any more.
 func (l *notes) lookBack(o *owner, p *progress, late func(uint64) bool, inTime func(uint64) int64) {
 	p.skipped = slices.DeleteFunc(p.skipped, func(n uint64) bool {
 		r, whole, gone := l.look(o, n)
@@ -105,14 +104,14 @@ func (l *notes) lookBack(o *owner, p *progress, late func(uint64) bool, inTime f
 	})
 }
 
-// look reads one note; its time is in ticks.
+// look reads one note, with its time in ticks.
 func (l *notes) look(o *owner, n uint64) (r program.Record, whole, gone bool) {
 	r, whole, gone = l.store.target.memory.note(o.slot, *l.ring, n)
 	r.TID, r.Started, r.Alive = o.tid, o.started, o.alive
 	return r, whole, gone
 }
 
-// leave reads what threads have noted that have ended.
+// leave reads the notes of ended threads.
 func (l *notes) leave(ended []*owner) {
 	if l.ring == nil {
 		return
@@ -127,8 +126,8 @@ func (l *notes) leave(ended []*owner) {
 	l.taken, l.lost = kept, l.lost+lost
 }
 
-// bound forgets the oldest records as soon as there are twice as many as are kept. A process
-// can fill more rings than it has threads.
+// bound removes the oldest records when there are twice as many as are kept. A process can fill more rings
+// than it has threads.
 func (l *notes) bound() {
 	if len(l.taken) > 2*program.MostUnread {
 		kept, lost := program.Newest(l.taken)
@@ -136,7 +135,7 @@ func (l *notes) bound() {
 	}
 }
 
-// forget has threads note from now on.
+// forget skips all notes so far.
 func (l *notes) forget(known []*owner) {
 	if l.ring == nil {
 		return
@@ -147,8 +146,8 @@ func (l *notes) forget(known []*owner) {
 	l.taken, l.lost, l.told = nil, 0, 0
 }
 
-// inNodeTime makes times by the clock of the node of ticks; by the kernel's monotonic one
-// where the patcher is no node.
+// inNodeTime converts ticks to the clock of the node, or to the kernel's monotonic clock if the patcher is
+// no node.
 func (t *target) inNodeTime() func(ticks uint64) int64 {
 	if n, ok := t.placer.patcher.(interface{ Now() int64 }); ok {
 		return t.converter(n.Now)
