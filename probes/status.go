@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"mirador/mir"
@@ -18,6 +19,7 @@ type Status struct {
 	Region     string           `json:"region,omitempty"` // as in the request
 	Unit       string           `json:"-"`                // the name of the region, once it is installed
 	Metrics    []string         `json:"metrics"`
+	Request    string           `json:"request"`            // the last definition, an instrreq with defaults filled in
 	Requests   []string         `json:"requests,omitempty"` // its conditional requests
 	Placements []omis.Placement `json:"-"`                  // of Requests
 	Gone       bool             `json:"gone,omitempty"`     // all measured processes have terminated
@@ -41,18 +43,36 @@ func (s Status) MarshalJSON() ([]byte, error) {
 	p := s.Dearest()
 	all := struct {
 		fields
-		Placement  string  `json:"placement,omitempty"`
-		Why        string  `json:"why,omitempty"`
-		Cost       float64 `json:"cost,omitempty"` // predicted nanoseconds for each hit
-		Calibrated bool    `json:"calibrated,omitempty"`
-		Rough      bool    `json:"rough,omitempty"`
-		Bias       int64   `json:"bias,omitempty"` // greatest
-	}{fields: fields(s), Placement: p.Name, Why: p.Why, Cost: mir.Rounded(p.Cost, 3), Calibrated: p.Measured}
+		dearest
+	}{fields(s), dearest{Placement: p.Name, Why: p.Why, Cost: mir.Rounded(p.Cost, 3), Calibrated: p.Measured}}
 	for _, p := range s.Placements {
 		all.Rough = all.Rough || p.Rough()
 		all.Bias = max(all.Bias, p.Bias)
 	}
 	return json.Marshal(all)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. Of the placements only the dearest comes back.
+func (s *Status) UnmarshalJSON(text []byte) error {
+	type fields Status
+	var p dearest
+	if err := errors.Join(json.Unmarshal(text, (*fields)(s)), json.Unmarshal(text, &p)); err != nil {
+		return err
+	}
+	if p.Placement != "" {
+		s.Placements = []omis.Placement{{Name: p.Placement, Why: p.Why, Cost: p.Cost, Measured: p.Calibrated, Bias: p.Bias}}
+	}
+	return nil
+}
+
+// dearest is the JSON form of the placements of a probe: the dearest, and the greatest bias.
+type dearest struct {
+	Placement  string  `json:"placement,omitempty"`
+	Why        string  `json:"why,omitempty"`
+	Cost       float64 `json:"cost,omitempty"` // predicted nanoseconds for each hit
+	Calibrated bool    `json:"calibrated,omitempty"`
+	Rough      bool    `json:"rough,omitempty"`
+	Bias       int64   `json:"bias,omitempty"`
 }
 
 // Status returns the state of the probe.
@@ -65,6 +85,9 @@ func (p *Probe) Status() Status {
 		s.Failure = p.failure.Error()
 	}
 	p.mu.RUnlock()
+	if text, err := mir.Marshal(&request); err == nil {
+		s.Request = string(text)
+	}
 	for _, m := range request.Metrics {
 		s.Metrics = append(s.Metrics, m.Name)
 	}

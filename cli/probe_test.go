@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"encoding/json"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/subject"
+)
+
+// TestProbeCommands plants, reads, watches and removes probes of a program that counts its
+// own calls.
+func TestProbeCommands(t *testing.T) {
+	s := startServe(t, 0)
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	before := c.says("stop")
+	if got := s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--metric", "WC_TIME", "--process", "*"); got != "probe-1 inline\n" {
+		t.Fatalf("planted is %q", got)
+	}
+	c.says("go")
+	time.Sleep(50 * time.Millisecond)
+	calls := strconv.Itoa(c.says("stop") - before)
+
+	var values []probeValue
+	if err := json.Unmarshal([]byte(s.must(t, "", "probe", "value", "probe-1", "--json")), &values); err != nil {
+		t.Fatal(err)
+	}
+	if len(values) != 2 || values[0].Value.String() != calls || values[0].Metric != "COUNT" || values[0].Process != "p_1" || values[1].Unit != "ms" {
+		t.Errorf("the values are %+v, want %s calls", values, calls)
+	}
+	table := regexp.MustCompile(`^PROCESS +COUNT +WC_TIME \(ms\)\np_1 +` + calls + ` +[0-9.]+\n$`)
+	if got := s.must(t, "", "probe", "value", "probe-1"); !table.MatchString(got) {
+		t.Errorf("the table is\n%s", got)
+	}
+	if got := s.must(t, "", "probe", "value", "--xml", "probe-1"); !strings.Contains(got, `metric="COUNT" value="`+calls+`" unit="1"`) {
+		t.Errorf("as XML the values are\n%s", got)
+	}
+	if request := s.probe(t, "probe-1").Request; !strings.Contains(request, `from="tally:work"`) {
+		t.Errorf("the request is %s", request)
+	}
+	var list []probeRow
+	if err := json.Unmarshal([]byte(s.must(t, "", "probe", "list", "--json")), &list); err != nil || len(list) != 1 || list[0].Region != "tally:work" || list[0].Placement != "inline" {
+		t.Errorf("the list is %+v, %v", list, err)
+	}
+	if got := s.must(t, "", "probe", "list"); !strings.Contains(got, "probe-1  tally  active  tally:work  COUNT,WC_TIME  inline") {
+		t.Errorf("the list is\n%s", got)
+	}
+	for word, args := range map[string][]string{
+		"probe-1\tCOUNT,WC_TIME tally:work\n": {"value", ""}, "BLOCKED_TIME\t": {"add", "--metric", ""}, "tally\n": {"list", "--app", ""},
+	} {
+		if got := s.must(t, "", append([]string{"__complete", "probe"}, args...)...); !strings.Contains(got, word) {
+			t.Errorf("%v is completed by %q, want %q", args, got, word)
+		}
+	}
+	s.must(t, "", "probe", "rm", "probe-1")
+	for _, refused := range []struct {
+		status int
+		why    string
+		args   []string
+	}{
+		{2, "a --metric is needed", []string{"add"}},
+		{2, "--for and --inactive exclude each other", []string{"add", "--metric", "COUNT", "--for", "1s", "--inactive"}},
+		{2, "want ordered or fast", []string{"add", "--metric", "COUNT", "--clock", "slow"}},
+		{2, "--every must be positive", []string{"watch", "--every", "0s", "probe-1"}},
+		{1, "mirador: no unit tally:wark; did you mean tally:work", []string{"add", "--metric", "COUNT", "--region", "tally:wark"}},
+		{1, `there is no probe "probe-1"`, []string{"value", "probe-1"}},
+		{1, `there is no probe "probe-1"`, []string{"rm", "probe-1"}},
+	} {
+		_, errs, status := s.mirador(t, "", append([]string{"probe"}, refused.args...)...)
+		if status != refused.status || !strings.Contains(errs, refused.why) {
+			t.Errorf("%v: status %d, %s", refused.args, status, errs)
+		}
+	}
+}
+
+// TestProbeForAWhile measures for a while, by one command that leaves nothing behind, also
+// if it is interrupted.
+func TestProbeForAWhile(t *testing.T) {
+	s := startServe(t, 0)
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	c.says("go")
+	var values []probeValue
+	out := s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "WC_TIME", "--percentiles", "50,99", "--aggregate", "maximum", "--aggregate", "sum", "--for", "200ms", "--json")
+	if err := json.Unmarshal([]byte(out), &values); err != nil {
+		t.Fatal(err)
+	}
+	functions := make(map[string]bool)
+	for _, v := range values {
+		number, err := v.Value.Float64()
+		functions[v.Function] = err == nil && (number > 0 || v.Function != "MAXIMUM" && number == 0)
+	}
+	for _, f := range []string{"MAXIMUM", "SUM", "p50", "p99"} {
+		if !functions[f] {
+			t.Errorf("%s is missing: %s", f, out)
+		}
+	}
+	cmd := exec.Command(miradorPath, "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--for", "1h")
+	cmd.Env = append(cmd.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket)
+	interrupted := subject.Start(t, cmd)
+	eventually(t, "the probe is planted", func() bool { return strings.Contains(s.must(t, "", "probe", "list"), "probe-2") })
+	if err := syscall.Kill(interrupted.PID, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if header := interrupted.Line(); !strings.HasSuffix(header, "THREAD  COUNT") {
+		t.Errorf("the interrupted command prints %q", header)
+	}
+	eventually(t, "nothing is left", func() bool { return s.must(t, "", "probe", "list", "--json") == "[]\n" })
+	c.says("stop")
+}
+
+// TestProbeWatch watches a probe on a terminal that is resized.
+func TestProbeWatch(t *testing.T) {
+	s := startServe(t, 0)
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--process", "*")
+	c.says("go")
+	cmd := exec.Command(miradorPath, "probe", "watch", "--every", "50ms", "probe-1")
+	cmd.Env = append(cmd.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket)
+	ptmx := openPrivateTerminal(t)
+	screen := openScreen(t, ptmx, cmd)
+	screen.wait("probe-1  tally  inline\r\nPROCESS  COUNT")
+	screen.wait("CHANGE")
+	screen.wait("█")
+	if err := unix.IoctlSetWinsize(int(ptmx.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 20, Col: 12}); err != nil {
+		t.Fatal(err)
+	}
+	screen.wait("PROCESS  CO\r\n") // cut, not wrapped
+	c.says("stop")
+	screen.keys("\x03")
+}
+
+// TestProbeWatchInAPipe checks that a reader of JSON gets a line for each reading, until
+// the probe is removed.
+func TestProbeWatchInAPipe(t *testing.T) {
+	s := startServe(t, 0)
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	c.says("go")
+	s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--process", "*")
+	cmd := exec.Command(miradorPath, "probe", "watch", "--every", "20ms", "--json", "probe-1")
+	cmd.Env = append(cmd.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket)
+	watch := subject.Start(t, cmd)
+	var last int64
+	for range 5 {
+		var values []probeValue
+		if err := json.Unmarshal([]byte(watch.Line()), &values); err != nil || len(values) > 1 {
+			t.Fatalf("%+v, %v", values, err)
+		}
+		for _, v := range values {
+			now, err := v.Value.Int64()
+			if err != nil || now < last {
+				t.Errorf("the count is %s after %d, %v", v.Value, last, err)
+			}
+			last = now
+		}
+	}
+	if last == 0 {
+		t.Error("nothing is counted")
+	}
+	s.must(t, "", "probe", "rm", "probe-1")
+	c.says("stop")
+}
+
+func TestTrend(t *testing.T) {
+	var h trend
+	for _, value := range []float64{5, 5, 6, 8, 15} {
+		h.add(value)
+	}
+	if got := h.bars(); got != "▁▂▃█" {
+		t.Errorf("the changes 0, 1, 2, 7 are %q", got)
+	}
+	for range 2 * remembered {
+		h.add(1)
+	}
+	if got := h.bars(); got != strings.Repeat("▁", remembered) {
+		t.Errorf("no changes are %q", got)
+	}
+	h = trend{}
+	for _, value := range []float64{0, 4, 0} {
+		h.add(value)
+	}
+	if got := h.bars(); got != "█▁" {
+		t.Errorf("the changes 4, -4 are %q", got)
+	}
+}
+
+func TestFitted(t *testing.T) {
+	if got := fitted("abcdef\nxy\nz\n", 4, 3); got != "abc\nxy\n" {
+		t.Errorf("got %q", got)
+	}
+	if got := fitted("▁▂▃▄", 3, 1); got != "▁▂\n" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mirador/cli/client"
+	gateway "mirador/http"
+	"mirador/mir"
+)
+
+func newProbeValue(g *globals) *cobra.Command {
+	var format tableFormat
+	cmd := &cobra.Command{
+		Use:   "value ID…",
+		Short: "Print the values of probes",
+		Long: `Prints the current values of probes: a line for each process or thread, a column for
+each metric. Times are in milliseconds. With --json and --xml each value is an object
+with its process and thread, metric and unit; a value that was not measured yet is null
+or absent.`,
+		Example:           "  mirador probe value probe-1\n  mirador probe value probe-1 --json",
+		Args:              arguments(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: g.completeProbes,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			return g.withGateway(func(c *client.Client) error {
+				var all readings
+				for _, id := range ids {
+					r, err := readProbe(cmd.Context(), c, id)
+					if err != nil {
+						return err
+					}
+					all = append(all, r)
+				}
+				return all.print(g.streams.Out, format)
+			})
+		},
+	}
+	format.flags(cmd)
+	return cmd
+}
+
+// probeValue is a value of a probe as scripts read it.
+type probeValue struct {
+	Probe    string      `json:"probe" xml:"probe,attr"`
+	Node     string      `json:"node,omitempty" xml:"node,attr,omitempty"`
+	Process  string      `json:"process,omitempty" xml:"process,attr,omitempty"`
+	Thread   string      `json:"thread,omitempty" xml:"thread,attr,omitempty"`
+	Metric   string      `json:"metric" xml:"metric,attr"`
+	Function string      `json:"function,omitempty" xml:"function,attr,omitempty"` // or a percentile, such as p99
+	Value    json.Number `json:"value" xml:"value,attr,omitempty"`
+	Unit     string      `json:"unit" xml:"unit,attr"`
+}
+
+// MarshalJSON writes a value that was not measured yet as null.
+func (v probeValue) MarshalJSON() ([]byte, error) {
+	type plainValue probeValue
+	if v.Value != "" {
+		return json.Marshal(plainValue(v))
+	}
+	return json.Marshal(struct {
+		plainValue
+		Value *json.Number `json:"value"`
+	}{plainValue: plainValue(v)})
+}
+
+// column is the heading of a value in a table.
+func (v *probeValue) column() string {
+	name := v.Metric
+	if v.Function != "" {
+		name += " " + v.Function
+	}
+	if v.Unit != "" && v.Unit != "1" {
+		name += " (" + v.Unit + ")"
+	}
+	return name
+}
+
+// entity is the part of a value that tells its line in a table from others.
+type entity struct{ probe, node, process, thread string }
+
+func (v *probeValue) entity() entity { return entity{v.Probe, v.Node, v.Process, v.Thread} }
+
+// reading is the values of a probe at one time.
+type reading struct {
+	probe  gateway.Probe
+	notice string
+	values []probeValue
+}
+
+// readProbe reads the values of a probe.
+func readProbe(ctx context.Context, c *client.Client, id string) (r reading, err error) {
+	if r.probe, err = findProbe(ctx, c, id); err != nil {
+		return r, err
+	}
+	units, err := metricUnits(ctx, c)
+	if err != nil {
+		return r, err
+	}
+	return r, r.read(ctx, c, units)
+}
+
+// metricUnits returns the units of all metrics.
+func metricUnits(ctx context.Context, c *client.Client) (map[string]string, error) {
+	var catalog []gateway.Metric
+	if err := call(ctx, c, client.Request{Method: http.MethodGet, Path: "/catalog"}, &catalog); err != nil {
+		return nil, err
+	}
+	units := make(map[string]string, len(catalog))
+	for _, m := range catalog {
+		units[m.Name] = m.Unit
+	}
+	return units, nil
+}
+
+// read asks for the values again. The request that defined the probe tells what the
+// positions in the document mean (MIR 6).
+func (r *reading) read(ctx context.Context, c *client.Client, units map[string]string) error {
+	decoded, err := mir.Decode([]byte(r.probe.Request), mir.ReplyLimits())
+	if err != nil {
+		return fmt.Errorf("cannot read the request of probe %s: %w", r.probe.ID, err)
+	}
+	request, ok := decoded.(*mir.InstrRequest)
+	if !ok {
+		return fmt.Errorf("probe %s was defined by a %s", r.probe.ID, decoded.Root())
+	}
+	document, err := converse[*mir.Measurement](ctx, c, r.probe.App, control(mir.Value, r.probe.ID))
+	if err != nil {
+		return err
+	}
+	var functions []mir.Function
+	if request.Measuring != nil {
+		functions = slices.DeleteFunc(slices.Clone(request.Measuring.Aggregates), func(f mir.Function) bool { return f == mir.Last })
+	}
+	shape := mir.Values{ProbeID: r.probe.ID, Metrics: len(request.Metrics), Functions: len(functions), Entities: request.Entities}
+	read, err := mir.Decompress([]mir.Values{shape}, document)
+	if err != nil {
+		return fmt.Errorf("cannot read the values of probe %s: %w", r.probe.ID, err)
+	}
+	r.notice, r.values = document.Notice, nil
+	for _, v := range read {
+		for i := range v.Tuples {
+			r.add(&v.Tuples[i], request, functions, units)
+		}
+	}
+	return nil
+}
+
+// add appends the value of a tuple, and its percentiles.
+func (r *reading) add(t *mir.Tuple, request *mir.InstrRequest, functions []mir.Function, units map[string]string) {
+	metric := request.Metrics[t.Metric].Name
+	name, _, _ := strings.Cut(metric, ":")
+	v := probeValue{
+		Probe: r.probe.ID, Node: t.NodeID, Process: t.ProcessID, Thread: t.ThreadID,
+		Metric: metric, Value: json.Number(t.Value), Unit: cmp.Or(units[metric], units[name]),
+	}
+	if len(functions) > 0 {
+		v.Function = string(functions[t.Function])
+	}
+	r.values = append(r.values, v)
+	if t.Spread == nil {
+		return
+	}
+	for _, p := range t.Spread.Percentiles {
+		v.Function, v.Value = fmt.Sprintf("p%g", p.Of), json.Number(p.Value)
+		r.values = append(r.values, v)
+	}
+}
+
+func (r reading) print(w io.Writer, format tableFormat) error { return readings{r}.print(w, format) }
+
+// readings are the values of some probes.
+type readings []reading
+
+func (list readings) print(w io.Writer, format tableFormat) error {
+	values := []probeValue{}
+	for _, r := range list {
+		values = append(values, r.values...)
+	}
+	if format.json || format.xml {
+		return printTable(w, format, table[probeValue]{root: "values", row: "value", rows: values})
+	}
+	var errs []error
+	for i, r := range list {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if r.notice != "" || r.probe.Notice != "" {
+			fmt.Fprintln(w, plain(cmp.Or(r.notice, r.probe.Notice)))
+		}
+		errs = append(errs, printTable(w, format, r.table(nil)))
+	}
+	return errors.Join(errs...)
+}
+
+// table arranges the values: a line for each entity, and a column for each metric and
+// function. extra adds a last column.
+func (r *reading) table(extra func(line []probeValue) string) table[[]string] {
+	lines, columns := r.lines()
+	names := []func(*probeValue) string{
+		func(v *probeValue) string { return v.Node }, func(v *probeValue) string { return v.Process }, func(v *probeValue) string { return v.Thread },
+	}
+	var header []string
+	var shown []func(*probeValue) string
+	for i, name := range names {
+		if slices.ContainsFunc(r.values, func(v probeValue) bool { return name(&v) != "" }) {
+			header, shown = append(header, []string{"NODE", "PROCESS", "THREAD"}[i]), append(shown, name)
+		}
+	}
+	header = append(header, columns...)
+	if extra != nil {
+		header = append(header, "CHANGE")
+	}
+	t := table[[]string]{header: header, cells: func(cells []string) []string { return cells }}
+	for _, line := range lines {
+		var cells []string
+		for _, name := range shown {
+			cells = append(cells, name(&line[0]))
+		}
+		for _, column := range columns {
+			i := slices.IndexFunc(line, func(v probeValue) bool { return v.column() == column })
+			cell := "-"
+			if i >= 0 && line[i].Value != "" {
+				cell = line[i].Value.String()
+			}
+			cells = append(cells, cell)
+		}
+		if extra != nil {
+			cells = append(cells, extra(line))
+		}
+		t.rows = append(t.rows, cells)
+	}
+	return t
+}
+
+// lines groups the values by entity, in their order, and lists the columns.
+func (r *reading) lines() (lines [][]probeValue, columns []string) {
+	index := make(map[entity]int)
+	for _, v := range r.values {
+		if column := v.column(); !slices.Contains(columns, column) {
+			columns = append(columns, column)
+		}
+		i, ok := index[v.entity()]
+		if !ok {
+			i = len(lines)
+			index[v.entity()] = i
+			lines = append(lines, nil)
+		}
+		lines[i] = append(lines[i], v)
+	}
+	return lines, columns
+}
