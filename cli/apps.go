@@ -52,7 +52,7 @@ there are probes.`,
 	return cmd
 }
 
-// prepareLaunch makes paths absolute: the gateway stands in another directory.
+// prepareLaunch makes paths absolute, because the gateway has another working directory.
 func prepareLaunch(launch *gateway.LaunchRequest, args []string) error {
 	path, err := exec.LookPath(args[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
@@ -172,7 +172,7 @@ type appRow struct {
 	App     string `json:"app" xml:"app,attr"`
 	Token   string `json:"token" xml:"token,attr"`
 	PID     int    `json:"pid" xml:"pid,attr"`
-	State   string `json:"state" xml:"state,attr"` // as that of an application: running, terminated
+	State   string `json:"state" xml:"state,attr"` // running or terminated, as for an application
 	Command string `json:"command" xml:",chardata"`
 }
 

@@ -27,7 +27,7 @@ func startRates(t *testing.T) rates {
 	return rates{t, subject.Start(t, exec.Command(subject.Compile(t, "rates", "testdata/rates.c")))}
 }
 
-// calls is how often the hot function was called.
+// calls returns how often the hot function was called.
 func (r rates) calls() (hot int64) {
 	r.t.Helper()
 	r.Tell("")
@@ -37,15 +37,15 @@ func (r rates) calls() (hot int64) {
 	return hot
 }
 
-// used is the processor time that it has used: on a busy machine it gets less than what
-// passes.
+// used returns the processor time that the process has used. On a busy machine this is less than
+// the time that has passed.
 func (r rates) used() time.Duration {
 	r.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.PID))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	const userTime, systemTime, tick = 11, 12, 10 * time.Millisecond // behind the name
+	const userTime, systemTime, tick = 11, 12, 10 * time.Millisecond // fields after the name
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	user, err := strconv.Atoi(fields[userTime])
 	system, again := strconv.Atoi(fields[systemTime])
@@ -55,7 +55,7 @@ func (r rates) used() time.Duration {
 	return time.Duration(user+system) * tick
 }
 
-// rate is how often it is called in a second of processor time.
+// rate returns the calls of the hot function in a second of processor time.
 func (r rates) rate() float64 {
 	r.t.Helper()
 	const watched = 200 * time.Millisecond
@@ -72,9 +72,9 @@ func (s *served) probe(t *testing.T, id string) (p gateway.Probe) {
 	return p
 }
 
-// A probe on a function that is called ten million times a second takes most of the
-// program's time, and is deactivated when that is more than its budget; one on a function
-// that is called now and then stays. The program is as quick then as it was before.
+// TestBudgetOfHotAndColdFunction checks a probe on a function that is called ten million times a
+// second: it exceeds its budget and is deactivated, and the program then runs at its former speed.
+// A probe on a function that is rarely called stays active.
 func TestBudgetOfHotAndColdFunction(t *testing.T) {
 	s := startServe(t, 0, "--placements", "kernel,trap")
 	r := startRates(t)
@@ -93,21 +93,21 @@ func TestBudgetOfHotAndColdFunction(t *testing.T) {
 	took := r.used() - began
 	t.Logf("%.3g calls a second, %.3g with the probe; deactivated after %v: %s", bare, probed, took, hot.Notice)
 	if took > 2*time.Second {
-		t.Errorf("it was deactivated after %v", took)
+		t.Errorf("the hot function's probe was deactivated after %v", took)
 	}
 	if !strings.Contains(hot.Notice, "budget of 2%") || hot.Cost == nil || hot.Cost.Budget != 0.02 || hot.Cost.Hits == 0 {
-		t.Errorf("it says %+v, spent %+v", hot, hot.Cost)
+		t.Errorf("the hot function's probe is %+v, spent %+v", hot, hot.Cost)
 	}
 	if cost := hot.Cost; cost.Share < 0.3 || cost.Dilation < 1.4 || cost.PerHit < 50 {
 		t.Errorf("of a program that is slower by %.1f times, it took %+v", bare/probed, cost)
 	}
-	eventually(t, "the program is as quick as before", func() bool { return r.rate() > 0.7*bare })
+	eventually(t, "the program runs at its former speed", func() bool { return r.rate() > 0.7*bare })
 	cold := s.probe(t, "probe-1")
 	if cold.State != "active" || cold.Notice != "" || cold.Cost == nil || cold.Cost.Share > 0.02 || cold.Cost.Hits == 0 {
 		t.Errorf("the cold function's probe is %+v, spent %+v", cold, cold.Cost)
 	}
 	if got := s.must(t, `<ctrlreq action="ACTIVATE"><probe id="probe-2"/></ctrlreq>`, "post", "-"); strings.Contains(got, "notice") {
-		t.Errorf("activated again it says %s", got)
+		t.Errorf("the reply to ACTIVATE is %s", got)
 	}
 	s.must(t, `<ctrlreq action="REMOVE"><probe id="probe-2"/></ctrlreq>`, "post", "-")
 }

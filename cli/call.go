@@ -20,8 +20,8 @@ func (g *globals) call(ctx context.Context, req client.Request, result any) erro
 	return call(ctx, c, req, result)
 }
 
-// call sends a request whose reply is JSON, and reads it into result; nil leaves
-// it unread.
+// call sends a request whose reply is JSON, and decodes the reply into result. If result is nil,
+// call ignores the reply.
 func call(ctx context.Context, c *client.Client, req client.Request, result any) error {
 	req.Accept = "application/json"
 	reply, err := c.Do(ctx, req)

@@ -15,13 +15,13 @@ import (
 	"mirador/omis/place/kernel/persist"
 )
 
-// aloneEnv has TestDoctorCleansAll run in mounts of its own.
+// aloneEnv makes TestDoctorCleansAll run in its own mount namespace.
 const aloneEnv = "MIRADOR_TEST_ALONE"
 
-// "doctor --clean-all" removes what killed gateways have left, whatever data directories they
-// used, also directories that others have the names of by now, and nothing of a gateway that
-// lives. The test runs in a process whose file system for BPF is its own: on the machine's, it
-// would clean up what other tests have killed and want to take over.
+// TestDoctorCleansAll checks that "doctor --clean-all" removes what killed gateways have left,
+// whatever data directories they used, including directories whose names other directories have
+// taken, and nothing of a living gateway. The test runs in a process with its own BPF file system:
+// in the machine's, it would remove what gateways of other tests have left and need again.
 func TestDoctorCleansAll(t *testing.T) {
 	if os.Getenv(aloneEnv) == "" {
 		cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^TestDoctorCleansAll$")
@@ -40,7 +40,7 @@ func TestDoctorCleansAll(t *testing.T) {
 	moved.s.kill(t)
 	former := living.tally
 	living.s.kill(t)
-	for _, s := range []*served{moved.s, living.s} { // the folders of the kernel keep the names
+	for _, s := range []*served{moved.s, living.s} { // the folders in the BPF file system keep the names
 		if err := os.Rename(s.data(), s.data()+".former"); err != nil {
 			t.Fatal(err)
 		}
@@ -72,11 +72,11 @@ func TestDoctorCleansAll(t *testing.T) {
 	living.tally.says("go")
 	time.Sleep(20 * time.Millisecond)
 	if calls := living.tally.says("stop"); calls == 0 || living.s.counted(t) != calls {
-		t.Errorf("%d calls of %d are counted", living.s.counted(t), calls)
+		t.Errorf("%d of %d calls are counted", living.s.counted(t), calls)
 	}
 }
 
-// counting is a gateway that counts the calls of a program in the kernel.
+// counting is a gateway that counts the calls of a program by the kernel placement.
 type counting struct {
 	s     *served
 	tally tally
@@ -90,7 +90,7 @@ func startCounting(t *testing.T) counting {
 	return c
 }
 
-// count starts a program and counts its calls.
+// count starts a program and a probe that counts its calls.
 func (c *counting) count(t *testing.T) {
 	t.Helper()
 	c.tally = startTally(t)

@@ -15,8 +15,8 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// Thousands of functions are measured, each by a probe of its own: they are planted by
-// the last of their requests, switched off and on, read and removed together.
+// TestThousandsOfRegions measures thousands of functions, each by its own probe. The last request
+// plants all probes; then they are deactivated, activated, read and removed together.
 func TestThousandsOfRegions(t *testing.T) {
 	const many = 2000
 	s := startServe(t, os.Geteuid())
@@ -53,8 +53,8 @@ func TestThousandsOfRegions(t *testing.T) {
 	call()
 	call()
 	control("DEACTIVATE")
-	call() // nobody counts
-	eventually(t, "what is off is taken out", func() bool { return bytes.Equal(before, textOf(t, target.PID, target.Cmd.Path)) })
+	call() // the probes are deactivated
+	eventually(t, "the code of deactivated probes is removed", func() bool { return bytes.Equal(before, textOf(t, target.PID, target.Cmd.Path)) })
 	control("ACTIVATE")
 	call()
 	values, err := mir.Decode([]byte(control("VALUE")), mir.ReplyLimits())
@@ -67,12 +67,12 @@ func TestThousandsOfRegions(t *testing.T) {
 	}
 	for _, m := range counted {
 		if m.Value != "3" {
-			t.Fatalf("%s has counted %q calls of 3", m.ProbeID, m.Value)
+			t.Fatalf("%s has counted %q calls, want 3", m.ProbeID, m.Value)
 		}
 	}
 	control("REMOVE")
 	if !bytes.Equal(before, textOf(t, target.PID, target.Cmd.Path)) {
-		t.Error("the text is not what it was")
+		t.Error("the probes were removed, but the code differs from before")
 	}
 	call()
 }

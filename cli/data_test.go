@@ -13,7 +13,7 @@ import (
 	"mirador/examples/targets"
 )
 
-// refuses runs a gateway that must not start, and returns what it says.
+// refuses runs a gateway that must not start, and returns its output.
 func refuses(t *testing.T, dir, data string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -31,7 +31,7 @@ func refuses(t *testing.T, dir, data string) string {
 	return out.String()
 }
 
-// readyWatch stops a gateway that says it is ready.
+// readyWatch stops a gateway that becomes ready.
 type readyWatch struct {
 	stop  func()
 	ready bool
@@ -43,7 +43,8 @@ func (w *readyWatch) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A user who prepares the data directory of root's gateway gets nothing by it.
+// TestPreparedDataDirectory checks that root's gateway refuses a data directory that another user
+// has prepared.
 func TestPreparedDataDirectory(t *testing.T) {
 	const secret = "0123456789abcdef0123456789abcdef"
 	for _, c := range []struct {
@@ -81,8 +82,8 @@ func TestPreparedDataDirectory(t *testing.T) {
 	}
 }
 
-// A link in place of the file that the journal is written to first is removed, not
-// followed.
+// TestLinkInPlaceOfTheNewJournal checks that the gateway removes a symbolic link in place of the
+// journal's temporary file, and does not follow it.
 func TestLinkInPlaceOfTheNewJournal(t *testing.T) {
 	s := startServe(t, os.Geteuid())
 	s.end(t)

@@ -10,8 +10,8 @@ import (
 	"mirador/examples/targets"
 )
 
-// TestProbeOfTheDead: who asks for a probe as soon as its target is dead hears
-// so, whether or not the monitor was told by then.
+// TestProbeOfTheDead checks that a probe is reported as gone as soon as its target is dead, even if
+// the monitor has not seen the death yet.
 func TestProbeOfTheDead(t *testing.T) {
 	s := startServe(t, os.Geteuid())
 	for i := range 10 {

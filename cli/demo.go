@@ -45,7 +45,7 @@ the default socket, with a target that runs on, until it is interrupted.`,
 	return cmd
 }
 
-// findTarget looks for mmul beside this program.
+// findTarget returns the path of mmul: the given one, or the file beside this program.
 func findTarget(given string) (string, error) {
 	if given == "" {
 		self, err := os.Executable()
@@ -73,7 +73,7 @@ func demo(ctx context.Context, streams Streams, target, socket string, stay bool
 	if socket == "" {
 		socket = filepath.Join(dir, "mirador.sock")
 	}
-	// Only the documents are of interest: the log speaks of what goes wrong.
+	// The demo prints documents only, so the log contains only warnings and errors.
 	s := settings{Listen: "off", Socket: socket, Data: filepath.Join(dir, "data"), Node: hostname(), Placements: placements, Hold: holdByRendezvous, Calibrate: calibrateWhenNeeded,
 		Longest: mir.RequestLimits().Bytes, level: slog.LevelWarn}
 	c, err := client.New(client.Options{Place: client.Place{Socket: socket}})
@@ -94,7 +94,7 @@ func demo(ctx context.Context, streams Streams, target, socket string, stay bool
 	})
 }
 
-// curls are three commands to try next.
+// curls returns three commands to try next.
 func curls(socket string) string {
 	at := "curl --unix-socket " + socket
 	return "  " + at + " -d '<snapshotreq named=\"true\" stack=\"8\"/>' http://mirador/mir\n" +

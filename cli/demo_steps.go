@@ -28,11 +28,11 @@ type demonstration struct {
 	dir     string
 }
 
-// demoWork is enough to be worth counting, and little enough for the thousands
-// of stops to be over in a moment: 3 threads, 8 x 8 calls a round, 10 rounds.
+// demoWork makes enough calls to be worth counting, but few enough that thousands of stops take
+// little time: 3 threads, 8 x 8 calls a round, 10 rounds.
 var demoWork = [...]string{"--wait", "--stay", "3", "8", "10"}
 
-// region is mmul's function that is called often and briefly.
+// region is a function of mmul that is called often and returns quickly.
 const region = "dot"
 
 func (d *demonstration) measure(ctx context.Context) error {
@@ -53,7 +53,7 @@ func (d *demonstration) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := syscall.Kill(process.PID, syscall.SIGUSR2); err != nil { // it waits for this to begin
+	if err := syscall.Kill(process.PID, syscall.SIGUSR2); err != nil { // mmul waits for this signal before it begins
 		return err
 	}
 	own, err := d.ownCount(ctx, process.PID, counts)
@@ -71,7 +71,7 @@ func (d *demonstration) measure(ctx context.Context) error {
 	return nil
 }
 
-// stay starts a target that runs on and waits for the end.
+// stay starts a target that runs until the demo is interrupted.
 func (d *demonstration) stay(ctx context.Context, socket string) error {
 	fmt.Fprintln(d.out)
 	if _, err := d.launch(ctx, "--pace", "2000", "3", "32"); err != nil {
@@ -83,7 +83,7 @@ func (d *demonstration) stay(ctx context.Context, socket string) error {
 	return nil
 }
 
-// launch starts the target and waits until it says that it is ready.
+// launch starts the target and waits until the target reports that it is ready.
 func (d *demonstration) launch(ctx context.Context, args ...string) (gateway.Process, error) {
 	output := filepath.Join(d.dir, "output")
 	app, err := makeApp(ctx, d.gateway, gateway.AppRequest{Name: "mmul", Launch: &gateway.LaunchRequest{
@@ -100,7 +100,7 @@ func (d *demonstration) launch(ctx context.Context, args ...string) (gateway.Pro
 	})
 }
 
-// release ends the target, also when the demo was interrupted.
+// release ends the target, also if the demo was interrupted.
 func (d *demonstration) release(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
@@ -110,7 +110,7 @@ func (d *demonstration) release(ctx context.Context) {
 	}
 }
 
-// until waits for the target to do something.
+// until waits until done returns true.
 func (d *demonstration) until(ctx context.Context, what string, done func() bool) error {
 	const patience = 30 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -125,7 +125,7 @@ func (d *demonstration) until(ctx context.Context, what string, done func() bool
 	return nil
 }
 
-// post sends a document and prints both sides.
+// post sends a document and prints the request and the answer.
 func (d *demonstration) post(ctx context.Context, document string) ([]byte, error) {
 	reply, err := d.send(ctx, document)
 	if err != nil {
@@ -146,8 +146,8 @@ func (d *demonstration) send(ctx context.Context, document string) ([]byte, erro
 	return reply.Body, nil
 }
 
-// findUnit asks for the structure of the target and looks for the function. The
-// document is long: only the unit is printed.
+// findUnit asks for the structure of the target and returns the id of the function. It prints only
+// this unit, because the document is long.
 func (d *demonstration) findUnit(ctx context.Context) (id string, err error) {
 	document, err := d.send(ctx, fmt.Sprintf(`<sirreq><resource in="file://%s"/></sirreq>`, d.target))
 	if err != nil {
@@ -192,8 +192,7 @@ func (d *demonstration) instrument(ctx context.Context, unit string, process omi
 	return p.ID, nil
 }
 
-// ownCount waits for the target to have done its work and reads what it counted
-// itself.
+// ownCount waits until the target has finished its work, and returns the target's own count.
 func (d *demonstration) ownCount(ctx context.Context, pid int, counts string) (int64, error) {
 	var last *report.Report
 	err := d.until(ctx, "finish its work", func() bool {
@@ -213,7 +212,7 @@ func (d *demonstration) ownCount(ctx context.Context, pid int, counts string) (i
 	return last.Total[region], nil
 }
 
-// value reads the probe. The first value is that of the first metric.
+// value returns the first value of the probe, which is that of the first metric.
 func (d *demonstration) value(ctx context.Context, probe string) (string, error) {
 	reply, err := d.post(ctx, fmt.Sprintf(`<ctrlreq action="VALUE"><probe id=%q/></ctrlreq>`, probe))
 	if err != nil {

@@ -24,7 +24,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestDemoIsInterrupted ends the demo as Ctrl-C does: nothing may stay behind.
+// TestDemoIsInterrupted ends the demo by SIGINT, and checks that no process and no file is left.
 func TestDemoIsInterrupted(t *testing.T) {
 	mark := targets.NoneLeft(t)
 	socket := filepath.Join(t.TempDir(), "m.sock")

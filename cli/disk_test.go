@@ -14,7 +14,7 @@ import (
 	"mirador/examples/targets"
 )
 
-// smallDisk mounts a file system of few kilobytes and returns where.
+// smallDisk mounts a file system of a few kilobytes and returns its path.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(targets.SharedDir(t), "disk")
@@ -32,7 +32,7 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// fill leaves no room on a disk.
+// fill writes a file that takes all free space of a disk.
 func fill(t *testing.T, dir string) (file string) {
 	t.Helper()
 	file = filepath.Join(dir, "filler")
@@ -49,9 +49,9 @@ func fill(t *testing.T, dir string) (file string) {
 	return file
 }
 
-// TestFullDisk fills the disk under the data directory. Requests are carried out and say what is
-// missing; nothing is corrupted, also when the gateway is killed and another one starts before
-// there is room; and when there is, the journal has everything.
+// TestFullDisk fills the disk of the data directory. Requests are executed and report what could
+// not be saved. Nothing is corrupted, even if the gateway is killed and another one starts while
+// the disk is full. When there is space again, the journal becomes complete.
 func TestFullDisk(t *testing.T) {
 	disk := smallDisk(t)
 	s := startServe(t, os.Geteuid(), "--data", disk)
@@ -63,7 +63,7 @@ func TestFullDisk(t *testing.T) {
 	s.mir(t, "tally", request("work"))
 	c.says("go")
 	filler := fill(t, disk)
-	// As much as fits into the last page of the journal's file is still written.
+	// The last page of the journal's file may still have space for some records.
 	said := ""
 	for i := 0; i < 100 && said == ""; i++ {
 		if out, errs, status := s.mirador(t, request("nap"), "post", "--app", "tally", "-"); status != 0 {
@@ -74,16 +74,16 @@ func TestFullDisk(t *testing.T) {
 		t.Fatalf("a request on a full disk: %q", said)
 	}
 	if calls := c.says("stop"); s.counted(t) != calls {
-		t.Errorf("%d calls of %d are counted", s.counted(t), calls)
+		t.Errorf("%d of %d calls are counted", s.counted(t), calls)
 	}
 	s.kill(t)
 	c.says("go")
 	s.await(t, s.begin(t))
 	if calls := c.says("stop"); s.counted(t) != calls {
-		t.Errorf("%d calls of %d are counted by a gateway that has started on a full disk", s.counted(t), calls)
+		t.Errorf("a gateway that started on a full disk has counted %d of %d calls", s.counted(t), calls)
 	}
 	if _, errs, status := s.mirador(t, request("nap"), "post", "--app", "tally", "-"); status == 0 {
-		t.Errorf("a request of which nothing can be written succeeds: %s", errs)
+		t.Errorf("a request succeeds of which no record can be written: %s", errs)
 	}
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d probes of %d are left", n, listed)
 	}
 	if calls := c.says("stop"); s.counted(t) != calls {
-		t.Errorf("%d calls of %d are counted in the end", s.counted(t), calls)
+		t.Errorf("%d of %d calls are counted in the end", s.counted(t), calls)
 	}
 	s.must(t, "", "release", "tally")
 }

@@ -62,7 +62,7 @@ whose data directories do not exist any more.`,
 	return cmd
 }
 
-// checkCells put what to do into the same cell as the reason: it is long.
+// checkCells puts the advice into the same cell as the reason, because the reason is long.
 func checkCells(c doctor.Check, colour bool) []string {
 	why := c.Why
 	if c.State != doctor.OK && c.Do != "" {
@@ -75,14 +75,14 @@ func checkCells(c doctor.Check, colour bool) []string {
 	return []string{state, c.Name, plainCell(why)}
 }
 
-// paint pads the state itself, because a tabwriter would count the escapes.
+// paint pads the state itself, because a tabwriter would count the escape sequences.
 func paint(s doctor.State) string {
 	code := map[doctor.State]int{doctor.OK: 32, doctor.Limited: 33, doctor.Missing: 31}[s]
 	return fmt.Sprintf("\x1b[%dm%-7s\x1b[0m", code, s)
 }
 
-// checkWatch shows on a terminal which check was done last: all of them
-// together take longer than a second.
+// checkWatch shows on a terminal which check was done last, because all checks together take longer
+// than a second.
 type checkWatch struct{ streams *Streams }
 
 func watchChecks(s Streams) checkWatch {

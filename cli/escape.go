@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// Names and arguments of programs are what their users chose. On a terminal, control
-// characters in them could change what was printed before, or the terminal itself.
+// Users choose the names and arguments of their programs. Control characters in these could change
+// earlier output on a terminal, or the terminal itself.
 
-// plain replaces what a terminal would obey by its escape in Go's notation: control
-// characters but line feed and tab, bytes that are no UTF-8, and characters that change
-// the direction of text.
+// plain replaces characters that control a terminal by their escapes in Go's notation: control
+// characters except line feed and tab, bytes that are not UTF-8, and characters that change the
+// direction of text.
 func plain(text string) string {
 	if strings.IndexFunc(text, isObeyed) < 0 && utf8.ValidString(text) {
 		return text
@@ -37,7 +37,7 @@ func plain(text string) string {
 	return out.String()
 }
 
-// plainCell is plain for text that must stay in its cell of a table.
+// plainCell is plain for a cell of a table: it escapes line feeds and tabs as well.
 func plainCell(text string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(plain(text))
 }
@@ -46,11 +46,11 @@ func isObeyed(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// plainWriter makes plain what is written, for a terminal. A character may be written in
-// several parts.
+// plainWriter applies plain to everything that is written to a terminal. A character may be written
+// in several parts.
 type plainWriter struct {
 	w    io.Writer
-	part []byte // of a character whose end was not written yet
+	part []byte // the beginning of a character whose end was not written yet
 }
 
 func (p *plainWriter) Write(b []byte) (int, error) {
@@ -69,7 +69,7 @@ func (p *plainWriter) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// forPeople makes plain what is written to a terminal, and leaves all else as it is.
+// forPeople returns a plainWriter if w is a terminal, and w otherwise.
 func forPeople(w io.Writer) io.Writer {
 	if isTerminal(w) {
 		return &plainWriter{w: w}

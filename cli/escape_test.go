@@ -25,7 +25,7 @@ func TestPlain(t *testing.T) {
 		if got := plain(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
-		for size := 1; size <= utf8.UTFMax; size++ { // however it is cut
+		for size := 1; size <= utf8.UTFMax; size++ { // the text is written in parts of each size
 			var out bytes.Buffer
 			w := &plainWriter{w: &out}
 			for rest := []byte(text + "."); len(rest) > 0; {
@@ -45,7 +45,8 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// A program whose arguments hold control characters cannot change root's terminal.
+// TestArgumentsDoNotReachTheTerminal checks that control characters in a program's arguments do not
+// reach a terminal.
 func TestArgumentsDoNotReachTheTerminal(t *testing.T) {
 	s := startServe(t, os.Geteuid())
 	const evil = "\x1b]0;owned\a\x1b[2J\rfake\nrow"
@@ -53,7 +54,7 @@ func TestArgumentsDoNotReachTheTerminal(t *testing.T) {
 	s.must(t, "", "attach", "--app", "his", strconv.Itoa(target.PID))
 	out := s.must(t, "", "apps")
 	if strings.ContainsAny(out, "\x1b\a\r") || strings.Count(out, "\n") != 2 || !strings.Contains(out, `\x1b]0;owned\x07`) {
-		t.Errorf("apps printed %q", out)
+		t.Errorf("apps on a terminal printed %q", out)
 	}
 	if out := s.must(t, "", "apps", "--json"); !strings.Contains(out, `owned`) || strings.ContainsAny(out, "\x1b\a\r") {
 		t.Errorf("apps --json printed %q", out)

@@ -11,9 +11,9 @@ import (
 const countChild = `<instrreq activated="true" flush="true"><codeRegion from="forker:child"/><metric name="COUNT"/>` +
 	`<measuring><aggregate function="SUM"/></measuring></instrreq>`
 
-// TestForksAreFollowed has a program fork twenty processes, ten of which call child and ten
-// of which execute the program anew. The probe counts the ten calls, and no process is
-// traced before there is a probe, nor after it is removed.
+// TestForksAreFollowed uses a program that forks twenty processes. Ten of them call child, and ten
+// execute the program again. The probe counts the ten calls. No process is traced before the probe
+// exists, or after it is removed.
 func TestForksAreFollowed(t *testing.T) {
 	s := startServe(t, 0)
 	p := targets.Start(t, "forker", "20", "1000")
@@ -35,7 +35,7 @@ func TestForksAreFollowed(t *testing.T) {
 	checkForker(t, p, 20)
 }
 
-// TestForkWatchEnds removes the only probe: nothing tells of forks any more.
+// TestForkWatchEnds removes the only probe, and checks that forks are not reported any more.
 func TestForkWatchEnds(t *testing.T) {
 	s := startServe(t, 0)
 	p := targets.Start(t, "forker", "4", "1000")
@@ -53,7 +53,8 @@ func TestForkWatchEnds(t *testing.T) {
 	}
 }
 
-// TestForksOutliveGateway kills the gateway while processes are forked: all of them go on.
+// TestForksOutliveGateway kills the gateway while processes are forked, and checks that all of them
+// continue.
 func TestForksOutliveGateway(t *testing.T) {
 	s := startServe(t, 0)
 	p := targets.Start(t, "forker", "60", "5000")
@@ -68,7 +69,7 @@ func TestForksOutliveGateway(t *testing.T) {
 	checkForker(t, p, 60)
 }
 
-// checkForker compares what forker wrote with what it writes when nobody observes it.
+// checkForker compares forker's output with its output when it is not observed.
 func checkForker(t *testing.T, p *targets.Process, children int) {
 	t.Helper()
 	for i := 1; i <= children; i++ {

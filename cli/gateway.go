@@ -10,7 +10,7 @@ import (
 	"mirador/schemas"
 )
 
-// newGateway makes the HTTP side over a monitor.
+// newGateway creates the HTTP side of the gateway.
 func newGateway(s settings, token gateway.Token, log *slog.Logger, backend gateway.Backend) (*gateway.Server, error) {
 	schema, err := xsd.New(schemas.MIR())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// startGo builds a program in Go and starts it; it ends with the test.
+// startGo builds and starts a Go program, which ends with the test.
 func startGo(t *testing.T, folder string) (pid int, tell func(string), line func() string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "waiting")
@@ -48,12 +48,12 @@ func startGo(t *testing.T, folder string) (pid int, tell func(string), line func
 			t.Fatal(err)
 		}
 	}
-	line() // it is ready
+	line() // the program is ready
 	return cmd.Process.Pid, tell, line
 }
 
-// TestGoroutines posts snapshot requests for a program in Go. What comes agrees with what the
-// runtime itself reports; the goroutines come only where the request asks for them.
+// TestGoroutines compares the goroutines in snapshots with what Go's runtime reports. A snapshot
+// contains goroutines only if the request asks for them.
 func TestGoroutines(t *testing.T) {
 	s := startServe(t, 0)
 	pid, tell, line := startGo(t, "../omis/linux/testdata/waiting")
@@ -87,7 +87,7 @@ func TestGoroutines(t *testing.T) {
 	waiting := []string{"chan receive", "chan send", "select", "sleep", "sync.Mutex.Lock"}
 	for id, reason := range want {
 		if slices.Contains(waiting, reason) && seen[id] != reason {
-			t.Errorf("goroutine %s waits for %q, and the runtime says %q", id, seen[id], reason)
+			t.Errorf("goroutine %s waits for %q, while the runtime reports %q", id, seen[id], reason)
 		}
 	}
 	if stacks["main.receives"] != 3 || stacks["main.sends"] != 1 || stacks["main.selects"] != 1 || stacks["time.Sleep"] != 1 {

@@ -12,7 +12,7 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// helpers are the processes that a gateway has started for itself.
+// helpers returns the processes that the gateway started for itself.
 func (s *served) helpers(t *testing.T) (pids []int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", s.cmd.Process.Pid))
@@ -41,8 +41,8 @@ func (s *served) helpers(t *testing.T) (pids []int) {
 	return pids
 }
 
-// Helpers that are killed while the gateway lives cost no count of a probe that the
-// monitor executes.
+// TestCountsSurviveTheHelpers kills the helpers while the gateway lives, and checks that a probe
+// that the monitor executes loses no count.
 func TestCountsSurviveTheHelpers(t *testing.T) {
 	s := startServe(t, os.Geteuid(), "--placements", "trap")
 	c := startTally(t)
@@ -66,8 +66,8 @@ func TestCountsSurviveTheHelpers(t *testing.T) {
 	}
 }
 
-// TestLostCountsAreReported checks that a probe reports that counts are lost, because the
-// monitor executed it when gateway and helpers were killed.
+// TestLostCountsAreReported kills the gateway and the helpers while the monitor executes a probe,
+// and checks that the probe reports lost counts.
 func TestLostCountsAreReported(t *testing.T) {
 	t.Run("before and after", func(t *testing.T) {
 		lostCountsAreReported(t, startServe(t, os.Geteuid(), "--placements", "trap"), "")
@@ -99,7 +99,7 @@ func lostCountsAreReported(t *testing.T, s *served, otherRequest string) {
 	helpers := s.helpers(t)
 	s.kill(t)
 	for _, pid := range helpers {
-		syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+		syscall.Kill(pid, syscall.SIGKILL) // an error means that the helper has ended already
 	}
 	for _, pid := range helpers {
 		eventually(t, "a helper ends", func() bool {
@@ -113,10 +113,10 @@ func lostCountsAreReported(t *testing.T, s *served, otherRequest string) {
 		t.Errorf("the probe runs in the wrong place: %s", probes)
 	}
 	if !strings.Contains(probes, `"notice": "lost: what was measured before `) {
-		t.Errorf("the probe does not tell of its loss: %s", probes)
+		t.Errorf("the probe does not report its loss: %s", probes)
 	}
 	if !strings.Contains(s.logged(), "has lost what it had measured") {
-		t.Errorf("the log does not tell of the loss")
+		t.Errorf("the log does not report the loss")
 	}
 	s.must(t, "", "release", "tally")
 }

@@ -20,7 +20,7 @@ func startScribbler(t *testing.T) tally {
 	return c
 }
 
-// resident is how much memory the gateway has, in MB.
+// resident returns the gateway's resident memory in MB.
 func (s *served) resident(t *testing.T) (mb int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
@@ -34,9 +34,9 @@ func (s *served) resident(t *testing.T) (mb int) {
 	return mb >> 10
 }
 
-// TestHostileTarget has one target write into all that it shares with the gateway, while it
-// is read and before a gateway takes it over. Neither the gateway nor another target is the
-// worse for it.
+// TestHostileTarget uses a target that overwrites all memory that it shares with the gateway, while
+// the gateway reads the memory and before the next gateway adopts it. Neither gateway nor the other
+// target may be affected.
 func TestHostileTarget(t *testing.T) {
 	s := startServe(t, os.Geteuid(), "--placements", "inline,trap")
 	c, hostile := startTally(t), startScribbler(t)
@@ -49,9 +49,9 @@ func TestHostileTarget(t *testing.T) {
 	for _, number := range []uint64{1 << 40, 1<<64 - 1, 7} {
 		c.says("go")
 		hostile.says(fmt.Sprint("scribble ", number))
-		s.mirador(t, `<ctrlreq action="VALUE"><probe id="probe-2"/></ctrlreq>`, "post", "--app", "scribbler", "-") // whatever it says
+		s.mirador(t, `<ctrlreq action="VALUE"><probe id="probe-2"/></ctrlreq>`, "post", "--app", "scribbler", "-") // any answer is allowed
 		if calls := c.says("stop"); s.counted(t) != calls {
-			t.Errorf("after %#x %d calls of %d are counted", number, s.counted(t), calls)
+			t.Errorf("after %#x was written, %d of %d calls are counted", number, s.counted(t), calls)
 		}
 		if number == 1<<40 || number == 7 {
 			s.kill(t)
@@ -60,10 +60,10 @@ func TestHostileTarget(t *testing.T) {
 			t.Logf("ready after %v with %d MB", time.Since(begin), s.resident(t))
 		}
 		if calls := c.says("stop"); s.counted(t) != calls {
-			t.Errorf("after %#x %d calls of %d are counted by the next gateway", number, s.counted(t), calls)
+			t.Errorf("after %#x was written, the next gateway has counted %d of %d calls", number, s.counted(t), calls)
 		}
 		if mb := s.resident(t); mb > 500 {
-			t.Errorf("after %#x the gateway has %d MB", number, mb)
+			t.Errorf("after %#x was written, the gateway uses %d MB", number, mb)
 		}
 	}
 	hostile.says("go on")

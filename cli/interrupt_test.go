@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// An interrupt ends a command that waits for a document which never comes.
+// TestInterruptWhileReading interrupts a command that waits for a document.
 func TestInterruptWhileReading(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -22,7 +22,7 @@ func TestInterruptWhileReading(t *testing.T) {
 	}
 	late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 	defer late.Stop()
-	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns when the command has opened it
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns when the command has opened the pipe
 	if err != nil {
 		t.Fatal(err)
 	}

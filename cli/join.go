@@ -26,7 +26,7 @@ import (
 	"mirador/sir"
 )
 
-// backend is everything below the gateway: the monitor, and the applications with their
+// backend contains everything below the gateway: the monitor, and the applications with their
 // probes. Its methods may be called from any goroutine.
 type backend struct {
 	monitor  *monitor.Monitor
@@ -73,7 +73,7 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 	return b, nil
 }
 
-// applications is the monitor as applications use it.
+// applications is the monitor in the form that the package probes needs.
 type applications struct {
 	*tools
 	monitor *monitor.Monitor
@@ -87,7 +87,7 @@ func (a applications) RecallProcess(id omis.ProcID, token omis.Token) {
 	a.monitor.Engine.RecallProcess(id, token)
 }
 
-// calibrate measures what probes cost, where the data directory does not contain it yet. It
+// calibrate measures what probes cost, unless the data directory contains the result already. It
 // returns early when the monitor closes.
 func (b *backend) calibrate(log *slog.Logger) {
 	begin := time.Now()
@@ -160,7 +160,7 @@ func (b *backend) answer(ctx context.Context, name string, doc mir.Document, o p
 	return a.Answer(ctx, doc, o)
 }
 
-// Programs are the files of all the application's processes.
+// Programs returns the files that the application's processes have loaded.
 func (b *backend) Programs(ctx context.Context, name string) ([]string, error) {
 	loaded, err := b.loaded(ctx, name)
 	if err != nil {
@@ -185,7 +185,7 @@ func (b *backend) Structure(ctx context.Context, name string, files []string, co
 	return b.programs.structure(ctx, loaded, files, configured)
 }
 
-// loaded lists what the application's living processes have loaded.
+// loaded returns what each living process of the application has loaded.
 func (b *backend) loaded(ctx context.Context, name string) ([]*stock, error) {
 	a, err := b.registry.App(name)
 	if err != nil {
@@ -207,7 +207,7 @@ func (b *backend) loaded(ctx context.Context, name string) ([]*stock, error) {
 
 func (b *backend) Probes() []gateway.Probe {
 	for _, a := range b.registry.Apps() {
-		a.Heed(context.Background()) // it asks this machine alone, and returns at once
+		a.Heed(context.Background()) // only asks this machine, and so returns quickly
 	}
 	var all []gateway.Probe
 	for _, p := range b.registry.Probes() {
@@ -235,5 +235,5 @@ func (b *backend) Catalog() []gateway.Metric { return translate.Catalog() }
 
 func (b *backend) Schemas() fs.FS { return schemas.Files() }
 
-// Ready is true from join to Close: the gateway serves in between only.
+// Ready returns nil: the gateway serves only between join and Close.
 func (b *backend) Ready() error { return nil }

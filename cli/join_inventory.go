@@ -17,25 +17,25 @@ import (
 	"mirador/sir/binary"
 )
 
-// inventory remembers what processes have loaded, while they have the same files mapped:
-// thousands of requests about one process need not look into its files each time.
+// inventory caches what processes have loaded, for as long as they map the same files, so that
+// thousands of requests about a process read its files only once.
 type inventory struct {
 	mu     sync.Mutex
 	stocks map[omis.ProcID]*stock
 }
 
-// stock is what a process had loaded when it had these files mapped.
+// stock contains what a process had loaded while it had these files mapped.
 type stock struct {
 	files   string
 	modules []translate.Module
-	images  []*binary.Image // by modules; nil where one could not be read
+	images  []*binary.Image // one for each module; nil if it could not be read
 }
 
-// mostStocks bounds what is remembered, of processes that have ended as well. Images are
-// kept from being forgotten by it.
+// mostStocks limits the number of cached stocks, including those of processes that have ended. A
+// stock keeps its images in memory.
 const mostStocks = 64
 
-// find returns what is known of a process, nil if that is nothing, or not true any more.
+// find returns the cached stock of a process, or nil if there is none or a file has changed.
 func (v *inventory) find(process omis.ProcID, files string) *stock {
 	v.mu.Lock()
 	s, known := v.stocks[process]
@@ -56,8 +56,8 @@ func (v *inventory) enter(process omis.ProcID, s *stock) {
 	v.stocks[process] = s
 }
 
-// mappedFiles are the lines of a process' map that are about files. The others come and
-// go while a program allocates memory.
+// mappedFiles returns the lines of a process's map that name files. The other lines change whenever
+// the program allocates memory.
 func mappedFiles(pid int) (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
@@ -72,7 +72,7 @@ func mappedFiles(pid int) (string, error) {
 	return files.String(), nil
 }
 
-// unmapped is why a process' map could not be read.
+// unmapped explains why a process's map could not be read.
 func unmapped(pid int, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):

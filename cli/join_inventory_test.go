@@ -19,8 +19,8 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// What a process has loaded is looked up once, and again when it maps other files, or when
-// a file is written anew in its place.
+// TestInventory checks that a process's files are read once, and again after the process maps other
+// files or a file is replaced.
 func TestInventory(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "many")
 	text, err := os.ReadFile(subject.Compile(t, "many", "../bench/reference/many.c"))
@@ -55,7 +55,7 @@ func TestInventory(t *testing.T) {
 		t.Errorf("f_9999 is %v", u)
 	}
 	if look() != first {
-		t.Error("looked up twice")
+		t.Error("the files were read twice")
 	}
 	process, err := proc.Identify(target.PID)
 	if err != nil {
@@ -66,17 +66,18 @@ func TestInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.known.find(process, files) == nil || p.known.find(process, files+"one more\n") != nil {
-		t.Error("what is known is not that of the files that are mapped")
+		t.Error("the cache returned modules of other files")
 	}
 	if err := os.Chtimes(program, time.Time{}, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if look() == first {
-		t.Error("not looked up again, though the file has changed")
+		t.Error("the file has changed and was not read again")
 	}
 }
 
-// A map that cannot be read says why: not every process of which we have none has ended.
+// TestUnreadableMap checks that the error for an unreadable map gives the reason, and claims that
+// the process has ended only if this is so.
 func TestUnreadableMap(t *testing.T) {
 	for cause, want := range map[error]omis.Status{
 		unix.ENOENT: omis.UnknownObject, unix.ESRCH: omis.UnknownObject, fs.ErrPermission: omis.NoPermission, unix.EMFILE: omis.OSError,

@@ -10,16 +10,16 @@ import (
 	"mirador/omis/engine"
 )
 
-// lease is how long what a tool has stopped may stay stopped while the tool neither sends
-// requests nor reads its replies. Nobody could know that a tool has crashed otherwise, since
-// it has no connection between its requests.
+// lease limits the time that objects stay stopped by a tool that neither sends requests nor reads
+// its replies. A tool has no connection between its requests, so the lease is the only way to
+// detect that a tool has crashed.
 type lease struct {
 	tool  *engine.Tool
 	log   *replies.Log
 	after time.Duration
 
-	// inUse is held shared by requests under way and connected streams. So what a tool that
-	// comes back stops is not mistaken for what it had left behind.
+	// Requests under way and connected streams hold inUse for reading. The lease therefore cannot
+	// expire during a request, and never continues what a returning tool has just stopped.
 	inUse sync.RWMutex
 
 	mu    sync.Mutex
@@ -35,7 +35,7 @@ func newLease(tool *engine.Tool, log *replies.Log, after time.Duration) *lease {
 	return l
 }
 
-// use keeps the lease until done is called, and begins it anew there. A nil lease is none.
+// use keeps the lease from expiring until done is called; done starts the time anew. A nil lease never expires.
 func (l *lease) use() (done func()) {
 	if l == nil {
 		return func() {}
@@ -62,8 +62,8 @@ func (l *lease) end() {
 	l.timer.Stop()
 }
 
-// expire lets go what the tool has stopped, and begins the lease anew: its conditional
-// requests may stop more.
+// expire continues what the tool has stopped, and starts the time anew, because the tool's
+// conditional requests may stop more.
 func (l *lease) expire() {
 	defer l.renew()
 	if !l.inUse.TryLock() {

@@ -19,13 +19,13 @@ import (
 	"mirador/omis/syntax"
 )
 
-// tools are those of the applications and those that POST /omis made, by name.
+// tools contains the tools of applications and the tools that POST /omis created, by name.
 type tools struct {
 	engine *engine.Engine
 
 	mu    sync.Mutex
 	byApp map[string]bool
-	logs  map[string]*replies.Log // what the tools are told
+	logs  map[string]*replies.Log // replies to conditional requests
 
 	lease  time.Duration // 0: none
 	leases map[string]*lease
@@ -35,8 +35,8 @@ func newTools(e *engine.Engine, after time.Duration) *tools {
 	return &tools{engine: e, byApp: make(map[string]bool), logs: make(map[string]*replies.Log), lease: after, leases: make(map[string]*lease)}
 }
 
-// Tool makes the tool of an application. A tool of that name that POST /omis
-// made is in its way: they would see each other's objects.
+// Tool creates the tool of an application. It fails if POST /omis has created a tool of that name,
+// because the two would see each other's objects.
 func (t *tools) Tool(name string) (omis.Tool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +61,7 @@ func (t *tools) forget(name string) {
 	}
 }
 
-// appTool gives its name back when it ends.
+// appTool frees its name when it ends.
 type appTool struct {
 	*engine.Tool
 	ended func()
@@ -72,8 +72,8 @@ func (a *appTool) Finalize() error {
 	return a.Tool.Finalize()
 }
 
-// log of a tool, made by the first request or the first stream, and its lease, which is nil
-// where there is none.
+// log returns the log and the lease of a tool. The first request or stream creates them. The lease
+// is nil if tools have none.
 func (t *tools) log(name string) (*replies.Log, *lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,7 +89,7 @@ func (t *tools) log(name string) (*replies.Log, *lease) {
 	return h, t.leases[name]
 }
 
-// list returns the tools by their names.
+// list returns the tools, sorted by name.
 func (t *tools) list() []gateway.Tool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +103,7 @@ func (t *tools) list() []gateway.Tool {
 	return slices.SortedFunc(maps.Values(all), func(a, b gateway.Tool) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// finalize ends a tool that POST /omis made.
+// finalize ends a tool that POST /omis created.
 func (t *tools) finalize(name string) error {
 	t.mu.Lock()
 	known := t.logs[name] != nil && !t.byApp[name]
@@ -116,8 +116,8 @@ func (t *tools) finalize(name string) error {
 	return err
 }
 
-// OMIS sends a request for a tool. All replies but the first go to the tool's
-// stream; of a request that is buffered, all do.
+// OMIS sends a request for a tool. The first reply is returned and all others go to the tool's
+// stream. All replies to a buffered request go to the stream.
 func (b *backend) OMIS(ctx context.Context, name, request string, flags omis.Flags) (omis.Reply, error) {
 	h, lease := b.tools.log(name)
 	defer lease.use()()
@@ -127,7 +127,7 @@ func (b *backend) OMIS(ctx context.Context, name, request string, flags omis.Fla
 	return b.monitor.Engine.Tool(name).Request(ctx, request, h.Add, flags)
 }
 
-// OMISRole reads the table of services.
+// OMISRole returns the role that a request needs, according to the table of services.
 func (b *backend) OMISRole(request string) gateway.Role {
 	parsed, err := syntax.Parse(request)
 	if err != nil {
@@ -149,7 +149,7 @@ func (b *backend) Replies(name string, after uint64) (<-chan gateway.StreamedRep
 	return entries, sync.OnceFunc(func() { cancel(); used() }), nil
 }
 
-// Tools lists the tools of applications and those that POST /omis made.
+// Tools lists the tools of applications and those that POST /omis created.
 func (b *backend) Tools() []gateway.Tool { return b.tools.list() }
 
 func (b *backend) Finalize(name string) error { return b.tools.finalize(name) }
@@ -159,7 +159,7 @@ func (b *backend) Describe(name, text string) error {
 	return b.monitor.Linux.Describe(prototype.File{Name: name, Text: text})
 }
 
-// Services lists the table, in the order of the specification, with what this machine supports.
+// Services lists the services that this machine supports, in the order of the specification.
 func (b *backend) Services() (all []service.Service) {
 	for _, t := range b.monitor.Engine.Available().Tables() {
 		all = append(all, t.Services...)

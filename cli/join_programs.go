@@ -21,14 +21,14 @@ import (
 	"mirador/sir/debuginfod"
 )
 
-// debugFiles is where debug information of programs is looked for: where distributions put
-// it, and at the servers that DEBUGINFOD_URLS names.
+// debugFiles says where to look for debug information of programs: in the directories of
+// distributions, and at the servers that DEBUGINFOD_URLS names.
 func debugFiles() binary.DebugFiles {
 	return debuginfod.New(binary.DefaultDebugDir, os.Getenv)
 }
 
-// programs knows what the programs of live processes are made of. It may be used
-// by many goroutines; each file is read once.
+// programs reads the programs and libraries of live processes. It may be used by many goroutines,
+// and reads each file once.
 type programs struct {
 	node  node.Node
 	cache *binary.Cache
@@ -39,9 +39,9 @@ func newPrograms(node node.Node) *programs {
 	return &programs{node: node, cache: binary.NewCache(binary.DefaultCacheBytes, debugFiles())}
 }
 
-// Modules lists what a process has loaded, with its structure. A library that
-// cannot be read has none; its functions cannot be measured, the others can. The list
-// belongs to all who ask.
+// Modules lists what a process has loaded, with its structure. A library that cannot be read has no
+// structure; only its own functions cannot be measured. Callers share the list and must not change
+// it.
 func (p *programs) Modules(ctx context.Context, pid int) ([]translate.Module, error) {
 	s, err := p.stock(ctx, pid)
 	if err != nil {
@@ -50,8 +50,9 @@ func (p *programs) Modules(ctx context.Context, pid int) ([]translate.Module, er
 	return s.modules, nil
 }
 
-// stock is modules with the images of the files. The units of the modules have no lines: to
-// find lines means to read all debug information, which translation does not need.
+// stock returns the modules together with the images of their files. The units have no lines,
+// because finding lines requires all debug information to be read, and translation does not need
+// lines.
 func (p *programs) stock(ctx context.Context, pid int) (*stock, error) {
 	process, err := proc.Identify(pid)
 	if err != nil {
@@ -72,7 +73,7 @@ func (p *programs) stock(ctx context.Context, pid int) (*stock, error) {
 	modules, images := make([]translate.Module, len(loaded)), make([]*binary.Image, len(loaded))
 	for i, m := range loaded {
 		if err := ctx.Err(); err != nil {
-			return nil, err // nobody waits for the others any more
+			return nil, err // no caller waits for the other images
 		}
 		modules[i] = translate.Module{Path: m.Path, Bias: m.Bias}
 		name := ""
@@ -89,14 +90,13 @@ func (p *programs) stock(ctx context.Context, pid int) (*stock, error) {
 		images[i] = image
 	}
 	s := &stock{files, modules, images}
-	if after, err := mappedFiles(pid); err == nil && after == files { // else they are of neither
+	if after, err := mappedFiles(pid); err == nil && after == files { // otherwise the modules belong to neither map
 		p.known.enter(process, s)
 	}
 	return s, nil
 }
 
-// loaded does not have the node identify the process: whose it is was noted when it was
-// attached.
+// loaded identifies the process itself, not by the node: the process's owner was recorded when it was attached.
 func (p *programs) loaded(pid int) ([]node.Module, error) {
 	process, err := proc.Identify(pid)
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *programs) loaded(pid int) ([]node.Module, error) {
 	return p.node.Modules(process)
 }
 
-// Resolver puts addresses of a process into words.
+// Resolver returns a function that describes addresses of a process as text.
 func (p *programs) Resolver(ctx context.Context, pid int) (func(pc uint64, first bool) string, error) {
 	loaded, err := p.loaded(pid)
 	if err != nil {
@@ -120,11 +120,11 @@ func (p *programs) Resolver(ctx context.Context, pid int) (func(pc uint64, first
 		if first {
 			return symbols.Resolve(pc).String()
 		}
-		return symbols.Stack([]uint64{0, pc})[1].String() // a return address: not the innermost frame
+		return symbols.Stack([]uint64{0, pc})[1].String() // pc is a return address, so it must not be the innermost frame
 	}, nil
 }
 
-// goroutines lists those of a process, none if it has ended.
+// goroutines lists the goroutines of a process, none if the process has ended.
 func (b *backend) goroutines(ctx context.Context, pid, depth int) ([]node.GoroutineInfo, error) {
 	process, err := proc.Identify(pid)
 	if err != nil {
@@ -137,9 +137,9 @@ func (b *backend) goroutines(ctx context.Context, pid, depth int) ([]node.Gorout
 	return list, err
 }
 
-// structure makes the document of some of the loaded files, of all if none is
-// named, and a tag of what it was made from. Files that are configured are read from the disk,
-// others through the processes that have loaded them.
+// structure returns the document about the named files, or about all loaded files if none is named,
+// and a tag that changes with the document's content. It reads configured files from the disk, and
+// other files through the processes that have loaded them.
 func (p *programs) structure(ctx context.Context, loaded []*stock, files []string, configured func(file string) bool) (*sir.Structure, string, error) {
 	s := &sir.Structure{}
 	has := func(file string) bool {
@@ -163,7 +163,7 @@ func (p *programs) structure(ctx context.Context, loaded []*stock, files []strin
 			continue
 		}
 		if !configured(file) {
-			// Only a process says that there is such a file, which may be another one here.
+			// Only a process names this file, so the path may lead to another file here.
 			return nil, "", gateway.NewFault(http.StatusUnprocessableEntity, fmt.Sprintf("cannot read the structure of %s as the application has it mapped", file))
 		}
 		image, err := p.cache.Open(file, binary.FromDisk)
@@ -179,8 +179,7 @@ func (p *programs) structure(ctx context.Context, loaded []*stock, files []strin
 	return s, tag(s), nil
 }
 
-// tag depends on which programs a structure holds; a program without a build id
-// counts by what it has.
+// tag depends on the programs of a structure: on the build id, or on the units if a program has no build id.
 func tag(s *sir.Structure) string {
 	hash := sha256.New()
 	for _, p := range s.Programs {
@@ -194,7 +193,7 @@ func tag(s *sir.Structure) string {
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// Name is what applications are named after, "" if it cannot be known.
+// Name returns the name of an application of this process, or "" if it is unknown.
 func (*programs) Name(pid int) string {
 	if name := proc.TypedName(pid); name != "" {
 		return name

@@ -14,8 +14,8 @@ import (
 	"mirador/probes/journal"
 )
 
-// recallEngine gives the engine what a killed gateway recorded for it in the data
-// directory, and has it record there from now on.
+// recallEngine passes to the engine what a killed gateway recorded in the data directory, and makes
+// the engine record there from now on.
 func recallEngine(j *journal.Journal, e *engine.Engine, log *slog.Logger) {
 	records := &engineRecords{journal: j, log: log}
 	records.recallThreads(e)
@@ -23,9 +23,9 @@ func recallEngine(j *journal.Journal, e *engine.Engine, log *slog.Logger) {
 	e.SetJournal(records)
 }
 
-// engineRecords are the records of the engine in the journal: the tokens of threads,
-// because a token belongs to its thread for life, and the keys of values that would be
-// lost with this gateway.
+// engineRecords stores the engine's records in the journal: tokens of threads, because a token
+// names the same thread for the thread's whole life, and the keys of values that would be lost with
+// this gateway.
 type engineRecords struct {
 	journal *journal.Journal
 	log     *slog.Logger
@@ -33,8 +33,8 @@ type engineRecords struct {
 
 var _ engine.Journal = (*engineRecords)(nil)
 
-// namedThread is what stands in the journal. Seen is when the token was given out, in
-// ticks since boot: a thread of that number that began later is another one.
+// namedThread is the journal's record of a token. Seen is the time when the token was issued, in
+// ticks since boot. A thread with the same number that began later is another thread.
 type namedThread struct {
 	Proc omis.ProcID `json:"proc"`
 	TID  int         `json:"tid"`
@@ -43,7 +43,7 @@ type namedThread struct {
 
 const threadPrefix = "thread/"
 
-// recallThreads tells the engine the tokens of the threads that still live.
+// recallThreads passes to the engine the tokens of the threads that still live.
 func (b *engineRecords) recallThreads(e *engine.Engine) {
 	for _, key := range b.journal.Keys(threadPrefix) {
 		var t namedThread
@@ -64,24 +64,24 @@ func (b *engineRecords) Ended(token omis.Token) {
 	b.note(b.journal.Delete(threadPrefix + string(token)))
 }
 
-// note logs that a record was not written. The journal tries again by itself.
+// note logs that a record was not written. The journal repeats the attempt itself.
 func (b *engineRecords) note(err error) {
 	if err != nil {
 		b.log.Debug("the next gateway may not know a thread's token, or that values were lost", "error", err)
 	}
 }
 
-// inMemory is the record of a key whose values, or some of them, are or were in the
-// memory of a gateway.
+// inMemory is the record of a key. It tells whether some of the key's values are, or were, in a
+// gateway's memory.
 type inMemory struct {
-	Now  bool      `json:"now"`           // in the memory of the gateway that wrote this
+	Now  bool      `json:"now"`           // values are in the memory of the gateway that wrote this record
 	Lost time.Time `json:"lost,omitzero"` // when a later gateway found such values lost
 }
 
 const memoryPrefix = "memory/"
 
-// recallLosses tells the engine which kept values are lost because they were in the
-// memory of a gateway that was killed.
+// recallLosses tells the engine which kept values were lost, because they were in the memory of a
+// gateway that was killed.
 func (b *engineRecords) recallLosses(e *engine.Engine, now time.Time) {
 	for _, key := range b.journal.Keys(memoryPrefix) {
 		var r inMemory
@@ -102,11 +102,12 @@ func (b *engineRecords) InMemory(key string) {
 
 func (b *engineRecords) Unkept(key string) { b.note(b.journal.Delete(memoryPrefix + key)) }
 
-// ticks is the time since boot as /proc tells when threads began: USER_HZ is 100 on x86.
+// ticks returns the time since boot in the unit in which /proc tells when threads began: USER_HZ,
+// which is 100 on x86.
 func ticks() uint64 {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		return 0 // Linux has this clock since 2.6.39
+		return 0 // impossible: Linux has this clock since 2.6.39
 	}
 	return uint64(time.Duration(now.Nano()) / (10 * time.Millisecond))
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestLease: what a vanished tool has stopped goes on after the lease, and the tool is told so
-// when it comes back. A tool whose stream is connected keeps what it has stopped.
+// TestLease checks that what a vanished tool has stopped continues after the lease, and that the
+// tool is told when it returns. A tool with a connected stream keeps its objects stopped.
 func TestLease(t *testing.T) {
 	const lease = 500 * time.Millisecond
 	s := startServe(t, os.Geteuid(), "--lease", lease.String())
@@ -33,7 +33,7 @@ func TestLease(t *testing.T) {
 		absent.ask(t, request)
 		eventually(t, "it runs after the lease", func() bool { return !stopped() })
 	}
-	// A tool that comes back to its replies.
+	// The tool connects its stream again.
 	back := s.listen(t, "absent")
 	back.await(t, 2, `0 OMIS_UNSPECIFIED_ERROR\(1000\) \[p_\d+\] "what this tool had stopped and suspended goes on`)
 }

@@ -11,15 +11,15 @@ import (
 	"mirador/omis/node"
 )
 
-// TestEventsLive has a process do things, and counts what is told of them. What
-// the event context parameters say is what the process says of itself.
+// TestEventsLive makes a process cause events. It checks how many are reported, and compares the
+// event context parameters with the process's own report.
 func TestEventsLive(t *testing.T) {
 	l, w := startWitness(t)
 	for _, c := range []struct {
 		event, param string
 		what         string
 		n            int
-		said         bool // the parameter is what the witness says, word by word
+		said         bool // the parameter equals the witness's report
 	}{
 		{"thread_reached_addr([p_1]," + fmt.Sprint(w.work) + ")", "$thread", "work", 7, false},
 		{"thread_creates_thread([p_1])", "$new_thread", "threads", 5, false},
@@ -37,7 +37,7 @@ func TestEventsLive(t *testing.T) {
 			said := w.says(c.what, c.n)
 			d.await(t, c.n)
 			if got := d.print(0); c.said && strings.Join(got, " ") != strings.Join(said, " ") {
-				t.Errorf("%s is %v, the witness says %v", c.param, got, said)
+				t.Errorf("%s is %v, the witness reports %v", c.param, got, said)
 			}
 			l.ask(t, "csr_delete([%s])", d.csr)
 			w.says(c.what, c.n)
@@ -46,8 +46,8 @@ func TestEventsLive(t *testing.T) {
 	}
 }
 
-// TestBirthsLive: the tokens in the event context parameters are those of the
-// threads and processes that the witness says it has made.
+// TestBirthsLive checks that the tokens in the event context parameters belong to the threads and
+// processes that the witness has created.
 func TestBirthsLive(t *testing.T) {
 	l, w := startWitness(t)
 	threads := l.define(t, "thread_creates_thread([p_1]) : thread_get_info([$new_thread],%#x)", node.ThreadParent|node.ThreadLocalID)
@@ -65,7 +65,7 @@ func TestBirthsLive(t *testing.T) {
 	}
 }
 
-// TestSchedulingLive compares with the kernel's own counts of the switches.
+// TestSchedulingLive compares events with the kernel's own counts of context switches.
 func TestSchedulingLive(t *testing.T) {
 	l, w := startWitness(t)
 	main := l.token(t, w.pid)
@@ -100,17 +100,17 @@ func TestSchedulingLive(t *testing.T) {
 		}
 		eventually(t, fmt.Sprintf("%s %d times", name, want), func() bool { return ofThread(d, main)-before[name] >= want })
 		if got := ofThread(d, main) - before[name]; got != want {
-			t.Errorf("%s: told %d times, the kernel counts %d", name, got, want)
+			t.Errorf("%s: reported %d times, the kernel counts %d", name, got, want)
 		}
 	}
-	// Of a process any thread counts: the one that spins, too.
+	// For a process every thread counts, including the spinning one.
 	eventually(t, "the other thread is scheduled", func() bool {
 		d := events["proc_has_been_scheduled"]
 		return ofThread(d, l.token(t, w.spinner)) > 0
 	})
 }
 
-// ofThread counts what was told of a thread.
+// ofThread counts the replies about a thread.
 func ofThread(d *told, thread string) (n int) {
 	for _, t := range d.print(0) {
 		if t == thread {
@@ -120,8 +120,8 @@ func ofThread(d *told, thread string) (n int) {
 	return n
 }
 
-// TestStopsLive: threads that are stopped or suspended stand, by the kernel's own
-// file, and what is told of them says so.
+// TestStopsLive compares the state of stopped and suspended threads with /proc, and checks the
+// events about them.
 func TestStopsLive(t *testing.T) {
 	l, w := startWitness(t)
 	events := make(map[string]*told)
@@ -165,15 +165,15 @@ func TestStopsLive(t *testing.T) {
 	wantText(t, "afterwards", fmt.Sprint(w.says("work", 3)), "[12]")
 }
 
-// TestEndLive: a process that was killed is told of once, and is no object any
-// more.
+// TestEndLive checks that the end of a killed process is reported once, and that the process's
+// token is unknown afterwards.
 func TestEndLive(t *testing.T) {
 	l, w := startWitness(t)
 	d := l.define(t, "proc_has_terminated([p_1]) : print([$proc])")
 	l.ask(t, "proc_send_signal([p_1],%d)", syscall.SIGTERM)
 	err := w.cmd.Wait()
 	if s, ok := w.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGTERM {
-		t.Errorf("it ended by %v", err)
+		t.Errorf("the process ended by %v", err)
 	}
 	d.await(t, 1)
 	wantText(t, "who", strings.Join(d.print(0), " "), "p_1")

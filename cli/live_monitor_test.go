@@ -10,8 +10,8 @@ import (
 	"mirador/omis/node"
 )
 
-// TestRequestsLive: the witness says how often a function was called while a
-// request was enabled, and while it was not.
+// TestRequestsLive compares events with the witness's count of calls, while a request is enabled
+// and while it is disabled.
 func TestRequestsLive(t *testing.T) {
 	l, w := startWitness(t)
 	d := l.define(t, "thread_reached_addr([p_1],%#x) : print([$thread])", w.work)
@@ -31,8 +31,7 @@ func TestRequestsLive(t *testing.T) {
 	l.refused(t, omis.UnknownObject, "csr_enable([%s])", d.csr)
 }
 
-// wantTraced asks the kernel who traces the witness: a thread of this process, or
-// nobody.
+// wantTraced checks by /proc whether a thread of this process traces the witness.
 func wantTraced(t *testing.T, w *witness, want bool) {
 	t.Helper()
 	tracer := status(t, w.pid, w.pid, "TracerPid")
@@ -41,8 +40,8 @@ func wantTraced(t *testing.T, w *witness, want bool) {
 	}
 }
 
-// TestUserEventsLive raises an event at every call of a function, with what the
-// witness has put into a register as its parameter.
+// TestUserEventsLive raises an event at each call of a function, with a parameter from a register
+// that the witness has set.
 func TestUserEventsLive(t *testing.T) {
 	l, w := startWitness(t)
 	e := text(l.ask(t, "user_event_create()")[0])
@@ -58,8 +57,8 @@ func TestUserEventsLive(t *testing.T) {
 	d.await(t, 6)
 }
 
-// TestMonitorItselfLive: what the monitor says of itself is what its table has; the
-// table's own tests compare that with the specification.
+// TestMonitorItselfLive compares the monitor's description of itself with the table of services.
+// Tests of the table compare it with the specification.
 func TestMonitorItselfLive(t *testing.T) {
 	l := startLive(t)
 	wantText(t, "print", text(omis.List(l.ask(t, `print([1, -2, 0.5, "a b", [3, n_1]])`)...)), "5 1 -2 0.5 a b 3 n_1")
@@ -74,8 +73,8 @@ func TestMonitorItselfLive(t *testing.T) {
 	}
 }
 
-// TestNodesLive: this machine by its names; after it was detached nothing of it is
-// known, and nothing is left in the process.
+// TestNodesLive compares the node's description with uname. After the node is detached, no object
+// is known and the process is unchanged.
 func TestNodesLive(t *testing.T) {
 	l, w := startWitness(t)
 	wantText(t, "node", text(l.ask(t, `node_attach2("localhost")`)[0]), "n_1")
@@ -96,7 +95,7 @@ func TestNodesLive(t *testing.T) {
 
 func uname(t *testing.T, option string) string { return strings.TrimSpace(tells(t, "uname", option)) }
 
-// gdbOfFile is the beginning of work as the witness's file has it.
+// gdbOfFile returns the first bytes of work in the witness's file.
 func gdbOfFile(t *testing.T, w *witness) string {
 	t.Helper()
 	out := tells(t, "gdb", "-q", "-nx", "-batch", fmt.Sprintf("/proc/%d/exe", w.pid), "-ex", "print *(unsigned char(*)[16])work")
@@ -104,8 +103,8 @@ func gdbOfFile(t *testing.T, w *witness) string {
 	return strings.TrimSpace(value)
 }
 
-// TestProcessDetachLive: what was let go is not traced any more, and may be taken
-// back with its token.
+// TestProcessDetachLive checks that a detached process is not traced, and can be attached again
+// with its token.
 func TestProcessDetachLive(t *testing.T) {
 	l, w := startWitness(t)
 	l.define(t, "thread_reached_addr([p_1],%#x) : print([1])", w.work)
@@ -118,7 +117,7 @@ func TestProcessDetachLive(t *testing.T) {
 	wantText(t, "process", text(l.ask(t, "proc_get_info([p_1],%#x)", node.ProcLocalID)[0]), fmt.Sprint(w.pid))
 }
 
-// TestMessagesLive: no platform provides queues, and every service says so.
+// TestMessagesLive checks that every service for message queues reports that no platform provides them.
 func TestMessagesLive(t *testing.T) {
 	l, _ := startWitness(t)
 	for _, request := range []string{

@@ -11,7 +11,7 @@ import (
 	"mirador/omis"
 )
 
-// TestCountersLive: a counter tells what the witness counts.
+// TestCountersLive compares a counter with the witness's count.
 func TestCountersLive(t *testing.T) {
 	l, w := startWitness(t)
 	counter, e := text(l.ask(t, "pa_counter_create()")[0]), text(l.ask(t, "user_event_create()")[0])
@@ -30,8 +30,8 @@ func TestCountersLive(t *testing.T) {
 	l.refused(t, omis.UnknownObject, "pa_counter_read([%s])", counter)
 }
 
-// TestTimersLive: a timer tells what the witness measures by its own clock, less
-// what the witness itself takes around the calls.
+// TestTimersLive compares a timer with the witness's own clock, minus the witness's cost around the
+// calls.
 func TestTimersLive(t *testing.T) {
 	for _, create := range []string{`pa_timer_create()`, `pa_timer_create2("ordered")`, `pa_timer_create2("fast")`} {
 		t.Run(create, func(t *testing.T) { timersLive(t, create) })
@@ -72,8 +72,8 @@ func timersLive(t *testing.T, create string) {
 	l.refused(t, omis.UnknownObject, "pa_timer_read([%s])", timer)
 }
 
-// TestSampledTimersLive: of calls a part is timed, but all are counted, and what is
-// estimated of all is what the times of that part allow.
+// TestSampledTimersLive checks a timer that times a part of the calls but counts all of them. The
+// estimate for all calls must agree with the times of that part.
 func TestSampledTimersLive(t *testing.T) {
 	l, w := startWitness(t)
 	timer := text(l.ask(t, `pa_timer_create3("ordered",5)`)[0])
@@ -95,8 +95,8 @@ func TestSampledTimersLive(t *testing.T) {
 	l.refused(t, omis.ParameterError, "pa_timer_estimate([%s],3)", timer)
 }
 
-// TestHistogramsLive has every nap of the witness in a bucket, of those which the
-// witness's own clock allows.
+// TestHistogramsLive checks that each nap of the witness is in a bucket that agrees with the
+// witness's own clock.
 func TestHistogramsLive(t *testing.T) {
 	l, w := startWitness(t)
 	timer := text(l.ask(t, `pa_timer_create4("ordered",1,"histogram")`)[0])
@@ -130,7 +130,7 @@ func TestHistogramsLive(t *testing.T) {
 	l.refused(t, omis.UnknownObject, "pa_timer_histogram([%s],0)", timer)
 }
 
-// TestIntegratorLive sums up what the witness got from a function.
+// TestIntegratorLive sums up results of a function of the witness.
 func TestIntegratorLive(t *testing.T) {
 	l, w := startWitness(t)
 	integrator := text(l.ask(t, "pa_integrator_create()")[0])
@@ -152,7 +152,7 @@ func TestIntegratorLive(t *testing.T) {
 	l.refused(t, omis.UnknownObject, "pa_integrator_read([%s],0)", integrator)
 }
 
-// TestFilterLive lets one of the witness's numbers through.
+// TestFilterLive passes one of the witness's numbers through a filter.
 func TestFilterLive(t *testing.T) {
 	l, w := startWitness(t)
 	said, e := w.says("library", 6), text(l.ask(t, "user_event_create()")[0])
@@ -163,8 +163,7 @@ func TestFilterLive(t *testing.T) {
 	wantText(t, "what came through", strings.Join(d.print(0), " "), said[3])
 }
 
-// TestCombinationsLive: the witness does one thing and the other, in an order that
-// the test knows.
+// TestCombinationsLive makes the witness cause two events in an order that the test knows.
 func TestCombinationsLive(t *testing.T) {
 	l, w := startWitness(t)
 	both, ordered := text(l.ask(t, "user_event_create()")[0]), text(l.ask(t, "user_event_create()")[0])
@@ -200,7 +199,7 @@ func TestCombinationsLive(t *testing.T) {
 	l.refused(t, omis.UnknownObject, "pa_combination_reset([%s])", all)
 }
 
-// TestIntervalsLive: as many intervals elapse as the test's own clock has room for.
+// TestIntervalsLive checks the number of intervals by the test's own clock.
 func TestIntervalsLive(t *testing.T) {
 	l := startLive(t)
 	start := time.Now()

@@ -18,8 +18,8 @@ import (
 	"mirador/omis/node"
 )
 
-// TestCreateLive: a new process has the arguments, environment, files and folder it
-// was given, and stands at its first instruction: that of the dynamic linker.
+// TestCreateLive checks that a new process has the given arguments, environment, files and folder,
+// and is stopped at its first instruction, the entry point of the dynamic linker.
 func TestCreateLive(t *testing.T) {
 	l := startLive(t)
 	dir := t.TempDir()
@@ -39,13 +39,13 @@ func TestCreateLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := strings.Fields(string(place)); f[0] != "-1" || f[2] != fmt.Sprintf("%#x", linkerEntry(t, pid)) {
-		t.Errorf("it stands at %q, the linker begins at %#x", f, linkerEntry(t, pid))
+		t.Errorf("the process is at %q, the linker begins at %#x", f, linkerEntry(t, pid))
 	}
 	cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	wantText(t, "argv", fmt.Sprintf("%q", texts(l.ask(t, "proc_get_info([%s],%#x)", token, node.ProcArgv)[0].List)),
 		fmt.Sprintf("%q", strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00")))
 	if b, _ := os.ReadFile(out); len(b) > 0 {
-		t.Errorf("it has written %q already", b)
+		t.Errorf("the process has written %q already", b)
 	}
 	ended := l.define(t, "proc_has_terminated([%s]) : print([$proc])", token)
 	l.ask(t, "thread_continue([%s])", token)
@@ -57,8 +57,8 @@ func TestCreateLive(t *testing.T) {
 	}
 }
 
-// linkerEntry is where the dynamic linker of a process begins: the kernel says
-// where it has put it, its file where it begins.
+// linkerEntry returns the address at which the dynamic linker of a process begins: the base address
+// is in the auxiliary vector, the offset in the linker's file.
 func linkerEntry(t *testing.T, pid int) uint64 {
 	t.Helper()
 	auxv, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid))
@@ -77,8 +77,8 @@ func linkerEntry(t *testing.T, pid int) uint64 {
 	return 0
 }
 
-// TestSignalsAndPrioritiesLive: the witness says which thread got a signal, ps what
-// priorities there are.
+// TestSignalsAndPrioritiesLive compares with the witness, which reports the thread that received a
+// signal, and with ps for priorities.
 func TestSignalsAndPrioritiesLive(t *testing.T) {
 	l, w := startWitness(t)
 	spinner := l.token(t, w.spinner)
@@ -98,7 +98,7 @@ func TestSignalsAndPrioritiesLive(t *testing.T) {
 	wantText(t, "priority", text(l.ask(t, "proc_get_info([p_1],%#x)", node.ProcPriority)[0]), "7")
 }
 
-// TestMemoryLive writes and reads blocks; gdb and the witness say what is there.
+// TestMemoryLive writes and reads blocks, and compares them with gdb and the witness.
 func TestMemoryLive(t *testing.T) {
 	l, w := startWitness(t)
 	want, err := hex.DecodeString(w.says("data", 0)[0])
@@ -109,7 +109,7 @@ func TestMemoryLive(t *testing.T) {
 		t.Helper()
 		wantText(t, what, w.says("data", 0)[0], hex.EncodeToString(want))
 		wantText(t, what+", read as one", text(l.ask(t, "proc_read_memory_bin([p_1],%#x,64,64,1)", w.data)[0]), string(want))
-		// Three blocks of four, ten bytes from one to the next.
+		// The request is for three blocks of four bytes, whose beginnings are ten bytes apart.
 		blocks := bytes.Join([][]byte{want[2:6], want[12:16], want[22:26]}, nil)
 		wantText(t, what+", blocks", text(l.ask(t, "proc_read_memory_bin([p_1],%#x,4,10,3)", w.data+2)[0]), string(blocks))
 		numbers := strings.Trim(fmt.Sprint(blocks), "[]")
@@ -129,7 +129,7 @@ func TestMemoryLive(t *testing.T) {
 	wantText(t, "gdb", fmt.Sprint(seen), "[254 5 100 'd']")
 }
 
-// TestProcessInfoLive compares each component with ps and the kernel's files.
+// TestProcessInfoLive compares each component with ps and /proc.
 func TestProcessInfoLive(t *testing.T) {
 	l, w := startWitness(t)
 	l.ask(t, "thread_stop([p_1])") // so that nothing changes
@@ -166,7 +166,7 @@ func TestProcessInfoLive(t *testing.T) {
 	}
 }
 
-// shift is the number of a bit.
+// shift returns the number of the bit.
 func shift(bit uint32) (n int) {
 	for ; bit > 1; bit >>= 1 {
 		n++
@@ -174,7 +174,7 @@ func shift(bit uint32) (n int) {
 	return n
 }
 
-// total is a sum over the threads of the witness.
+// total returns a sum over the threads of the witness.
 func total(t *testing.T, w *witness, name string) string {
 	t.Helper()
 	sum := 0
@@ -188,8 +188,7 @@ func total(t *testing.T, w *witness, name string) string {
 	return fmt.Sprint(sum)
 }
 
-// checkTimes compares with fields 14 and 15 of a stat file, in hundredths of a
-// second.
+// checkTimes compares with fields 14 and 15 of a stat file, which are in hundredths of a second.
 func checkTimes(t *testing.T, path string, total, system float64) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -207,8 +206,8 @@ func checkTimes(t *testing.T, path string, total, system float64) {
 	}
 }
 
-// TestLoaderInfoLive: where the parts of the modules are, readelf and the kernel
-// tell; gdb finds the sections in them.
+// TestLoaderInfoLive compares the addresses of modules with readelf and /proc, and the addresses of
+// sections with gdb.
 func TestLoaderInfoLive(t *testing.T) {
 	l, w := startWitness(t)
 	got := l.ask(t, "proc_get_loader_info([p_1])")
@@ -247,8 +246,7 @@ func TestLoaderInfoLive(t *testing.T) {
 	}
 }
 
-// segments are where a module is to be by its program headers, from its lowest
-// mapping on.
+// segments returns the addresses of a module according to its program headers and its lowest mapping.
 func segments(t *testing.T, pid int, path string) (code, data string) {
 	t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))

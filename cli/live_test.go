@@ -21,8 +21,7 @@ import (
 	"mirador/omis/node"
 )
 
-// live is a tool with a monitor of its own over this machine: the services as a
-// tool sees them, on real processes.
+// live is a tool with its own monitor of this machine. It tests the services on real processes.
 type live struct {
 	engine *engine.Engine
 	tool   omis.Tool
@@ -44,7 +43,7 @@ func startLive(t *testing.T) *live {
 	return &live{m.Engine, m.Engine.Tool("live")}
 }
 
-// reply is that to an unconditional request.
+// reply returns the reply to an unconditional request.
 func (l *live) reply(t *testing.T, format string, args ...any) omis.Reply {
 	t.Helper()
 	reply, err := l.tool.Request(t.Context(), ": "+fmt.Sprintf(format, args...), nil, 0)
@@ -54,8 +53,7 @@ func (l *live) reply(t *testing.T, format string, args ...any) omis.Reply {
 	return reply
 }
 
-// ask sends one action that must succeed, and returns its result for the first
-// object.
+// ask sends one action that must succeed, and returns its result for the first object.
 func (l *live) ask(t *testing.T, format string, args ...any) []omis.Value {
 	t.Helper()
 	reply := l.reply(t, format, args...)
@@ -68,7 +66,7 @@ func (l *live) ask(t *testing.T, format string, args ...any) []omis.Value {
 	return reply[1][0].Values
 }
 
-// refused sends one action that must fail in some way.
+// refused sends one action that must fail with a status.
 func (l *live) refused(t *testing.T, status omis.Status, format string, args ...any) {
 	t.Helper()
 	for _, service := range l.reply(t, format, args...) {
@@ -78,10 +76,10 @@ func (l *live) refused(t *testing.T, status omis.Status, format string, args ...
 			}
 		}
 	}
-	t.Errorf("%s is answered by %v, not %v", fmt.Sprintf(format, args...), l.reply(t, format, args...), status)
+	t.Errorf("%s is answered by %v, want %v", fmt.Sprintf(format, args...), l.reply(t, format, args...), status)
 }
 
-// told are the replies of a conditional request.
+// told collects the replies of a conditional request.
 type told struct {
 	csr string
 	mu  sync.Mutex
@@ -113,7 +111,7 @@ func (d *told) add(r omis.Reply) {
 	d.all = append(d.all, r[len(r)-1][0].Values)
 }
 
-// print are what the action print returned, of the parameter i, each time.
+// print returns parameter i of the action print, for each reply.
 func (d *told) print(i int) (list []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,7 +127,7 @@ func (d *told) count() int {
 	return len(d.all)
 }
 
-// await waits for as many occurrences, and a little for one too many.
+// await waits for n replies, and then a little longer to detect one too many.
 func (d *told) await(t *testing.T, n int) {
 	t.Helper()
 	for end := time.Now().Add(patience); d.count() < n && time.Now().Before(end); {
@@ -137,11 +135,11 @@ func (d *told) await(t *testing.T, n int) {
 	}
 	time.Sleep(5 * time.Millisecond)
 	if d.count() != n {
-		t.Errorf("%s was told %d times, want %d", d.csr, d.count(), n)
+		t.Errorf("%s has %d replies, want %d", d.csr, d.count(), n)
 	}
 }
 
-// text is a value for comparison with what other tools print.
+// text returns a value in the form that other tools print.
 func text(v omis.Value) string {
 	switch v.Kind {
 	case omis.KindString, omis.KindBinary, omis.KindToken:
@@ -165,7 +163,7 @@ func texts(values []omis.Value) []string {
 	return list
 }
 
-// witness is a process of testdata/witness.c: it says of itself what it has done.
+// witness is a process of testdata/witness.c, which reports what it has done.
 type witness struct {
 	t                             *testing.T
 	cmd                           *exec.Cmd
@@ -184,7 +182,7 @@ func buildWitness(t *testing.T) string {
 	return path
 }
 
-// startWitness starts one and has the tool attached to it, as p_1.
+// startWitness starts a witness and attaches the tool to it, as p_1.
 func startWitness(t *testing.T) (*live, *witness) {
 	t.Helper()
 	w := &witness{t: t, cmd: exec.Command(buildWitness(t), "two words", "", "third")}
@@ -197,7 +195,7 @@ func startWitness(t *testing.T) (*live, *witness) {
 	}
 	t.Cleanup(func() {
 		w.cmd.Process.Kill()
-		w.cmd.Wait() // it was killed
+		w.cmd.Wait() // the error tells that it was killed
 	})
 	w.pid = w.cmd.Process.Pid
 	if _, err := fmt.Sscanf(w.answer(), "ready %d %d %v %v %v %v", &w.spinner, &w.waiter, &w.work, &w.called, &w.elsewhere, &w.data); err != nil {
@@ -210,7 +208,7 @@ func startWitness(t *testing.T) (*live, *witness) {
 	return l, w
 }
 
-// says tells the witness to do something, and returns what it says of it.
+// says gives the witness a command and returns its report.
 func (w *witness) says(what string, n int) []string {
 	w.t.Helper()
 	fmt.Fprintln(w.in, what, n)
@@ -221,18 +219,18 @@ func (w *witness) answer() string {
 	w.t.Helper()
 	line, err := w.out.ReadString('\n')
 	if err != nil {
-		w.t.Fatalf("the witness says nothing more: %v", err)
+		w.t.Fatalf("the witness does not answer: %v", err)
 	}
 	return line
 }
 
-// until asks the witness again and again.
+// until repeats a command until so returns true for the report.
 func (w *witness) until(what string, so func(said []string) bool) {
 	w.t.Helper()
 	eventually(w.t, "what the witness says to "+what, func() bool { return so(w.says(what, 0)) })
 }
 
-// token is that of a thread of the witness.
+// token returns the token of a thread of the witness.
 func (l *live) token(t *testing.T, tid int) string {
 	t.Helper()
 	for _, result := range l.reply(t, "thread_get_info([p_1],%#x)", node.ThreadLocalID)[1] {
@@ -244,7 +242,7 @@ func (l *live) token(t *testing.T, tid int) string {
 	return ""
 }
 
-// status is a line of the kernel's file about a thread.
+// status returns a line of the status file of a thread in /proc.
 func status(t *testing.T, pid, tid int, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
@@ -260,7 +258,7 @@ func status(t *testing.T, pid, tid int, name string) string {
 	return ""
 }
 
-// tells is what another tool prints.
+// tells returns the output of another tool.
 func tells(t *testing.T, command string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(command, args...).Output()
@@ -270,7 +268,7 @@ func tells(t *testing.T, command string, args ...string) string {
 	return string(out)
 }
 
-// gdb has it print expressions, each on a line of its own, in a thread.
+// gdb evaluates expressions in a thread, and returns the output of each.
 func gdb(t *testing.T, pid, tid int, expressions ...string) []string {
 	t.Helper()
 	script := fmt.Sprintf("python\nfor t in gdb.selected_inferior().threads():\n    if t.ptid[1] == %d:\n        t.switch()\n", tid)

@@ -13,8 +13,8 @@ import (
 	"mirador/omis/node"
 )
 
-// TestRegistersLive: what is read is what gdb reads; what is written gdb reads, and
-// so does the program.
+// TestRegistersLive compares the registers that are read with gdb, and the registers that are
+// written with gdb and the program.
 func TestRegistersLive(t *testing.T) {
 	l, w := startWitness(t)
 	spinner := l.token(t, w.spinner)
@@ -39,17 +39,17 @@ func TestRegistersLive(t *testing.T) {
 	floats := []string{"$xmm0.v2_double[0]", "$xmm1.v2_double[0]"}
 	wantText(t, "floating registers", strings.Join(gdb(t, w.pid, w.spinner, floats...), " "), "0.25 -2.5")
 	wantText(t, "floating registers", strings.Join(texts(l.ask(t, "thread_read_fp_regs([%s],0,2)", spinner)[0].List), " "), "0.25 -2.5")
-	l.ask(t, "thread_write_int_regs([%s],15,[0x7777])", spinner) // it leaves the loop
+	l.ask(t, "thread_write_int_regs([%s],15,[0x7777])", spinner) // the thread leaves the loop
 	w.until("registers", func(said []string) bool { return said[0] == "0" })
 	wantText(t, "the program's", strings.Join(w.says("registers", 0), " "), "0 1234 5678 -2.5")
 }
 
-// TestGotoAndCallLive: a thread that is made to call a function does so and goes on
-// as before; one that is sent somewhere is there.
+// TestGotoAndCallLive checks that a thread that was made to call a function then continues as
+// before, and that a thread that was sent to an address runs there.
 func TestGotoAndCallLive(t *testing.T) {
 	l, w := startWitness(t)
 	spinner, waiter := l.token(t, w.spinner), l.token(t, w.waiter)
-	preserved := func() string { // of those a function may change rax and some more
+	preserved := func() string { // registers that a function must preserve
 		all := texts(l.ask(t, "thread_read_int_regs([%s],0,16)", spinner)[0].List)
 		return strings.Join([]string{all[3], all[6], all[7], strings.Join(all[12:], " ")}, " ")
 	}
@@ -61,14 +61,14 @@ func TestGotoAndCallLive(t *testing.T) {
 		l.ask(t, "thread_call([%s],%#x)", spinner, w.called)
 		w.until("calls", func(said []string) bool { return said[0] == fmt.Sprint(n+1) && said[1] == fmt.Sprint(w.spinner) })
 	}
-	eventually(t, "it is back", func() bool { return preserved() == before })
+	eventually(t, "the thread is back", func() bool { return preserved() == before })
 	l.ask(t, "thread_goto([%s],%#x)", waiter, w.elsewhere)
 	w.until("calls", func(said []string) bool { return said[2] == fmt.Sprint(w.waiter) })
 	wantText(t, "gdb", gdb(t, w.pid, w.waiter, "elsewhere_by")[0], fmt.Sprint(w.waiter))
 }
 
-// TestCallAtEventLive: a thread that an event's list makes call a function goes on behind
-// the place of the event, and does not come there again.
+// TestCallAtEventLive makes a thread call a function from an event's action list. The thread
+// continues after the event's address and does not raise the event again.
 func TestCallAtEventLive(t *testing.T) {
 	l, w := startWitness(t)
 	d := l.define(t, "thread_reached_addr([p_1],%#x) : thread_call([$thread],%#x)", w.work, w.called)
@@ -77,7 +77,7 @@ func TestCallAtEventLive(t *testing.T) {
 	wantText(t, "calls", strings.Join(w.says("calls", 0)[:2], " "), fmt.Sprintf("5 %d", w.pid))
 }
 
-// TestThreadInfoLive compares each component with ps and the kernel's files.
+// TestThreadInfoLive compares each component with ps and /proc.
 func TestThreadInfoLive(t *testing.T) {
 	l, w := startWitness(t)
 	l.ask(t, "thread_stop([p_1])")
@@ -91,7 +91,7 @@ func TestThreadInfoLive(t *testing.T) {
 		comm, _ := os.ReadFile(path + "/comm")
 		for bit, want := range map[node.ThreadFields]string{
 			node.ThreadProcess: "p_1", node.ThreadGlobalID: fmt.Sprint(tid), node.ThreadRootFunct: seen,
-			node.ThreadParent:       "u_0", // it was created before anybody looked
+			node.ThreadParent:       "u_0", // the thread was created before the monitor attached
 			node.ThreadMessageQueue: "u_0", node.ThreadStackSize: stackSize(t, w.pid, tid), node.ThreadNode: "n_1",
 			node.ThreadLocalID: fmt.Sprint(tid), node.ThreadSchedulingState: fmt.Sprint(node.StateStopped), node.ThreadPriority: "0",
 		} {
@@ -102,8 +102,8 @@ func TestThreadInfoLive(t *testing.T) {
 	}
 }
 
-// addressIn is the address of a function by its symbol, which nm reads from
-// the file; the process adds where it was mapped.
+// addressIn returns the address of a function: the symbol's value in the file, by nm, plus the
+// address at which the process has mapped the file.
 func addressIn(t *testing.T, w *witness, function string) string {
 	t.Helper()
 	exe := fmt.Sprintf("/proc/%d/exe", w.pid)
@@ -115,8 +115,7 @@ func addressIn(t *testing.T, w *witness, function string) string {
 	return fmt.Sprint(w.work - at("work") + at(function))
 }
 
-// stackSize is that of the mapping in which the kernel has a thread's stack
-// pointer.
+// stackSize returns the size of the mapping that contains a thread's stack pointer.
 func stackSize(t *testing.T, pid, tid int) string {
 	t.Helper()
 	call, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
@@ -143,7 +142,7 @@ func stackSize(t *testing.T, pid, tid int) string {
 func TestBacktraceLive(t *testing.T) {
 	l, w := startWitness(t)
 	for _, tid := range []int{w.pid, w.waiter} {
-		eventually(t, "it waits", func() bool { return strings.HasPrefix(status(t, w.pid, tid, "State"), "S") })
+		eventually(t, "the thread waits", func() bool { return strings.HasPrefix(status(t, w.pid, tid, "State"), "S") })
 		var got, want []string
 		frames := l.ask(t, "thread_get_backtrace([%s],0)", l.token(t, tid))[1].List
 		for i := 0; i < len(frames); i += 2 {
@@ -157,8 +156,8 @@ func TestBacktraceLive(t *testing.T) {
 	}
 }
 
-// TestThreadDetachLive: a thread that was let go is no object any more and passes
-// breakpoints untold, while others are told.
+// TestThreadDetachLive checks that a detached thread is unknown and passes breakpoints without
+// events, while other threads raise them.
 func TestThreadDetachLive(t *testing.T) {
 	l, w := startWitness(t)
 	spinner, main := l.token(t, w.spinner), l.token(t, w.pid)
@@ -174,8 +173,8 @@ func TestThreadDetachLive(t *testing.T) {
 	work.await(t, 0)
 }
 
-// TestSuspendNewThreadsLive: a program that creates threads while requests suspend and
-// resume it, in a list of their own and in that of an event, ends all of them.
+// TestSuspendNewThreadsLive suspends and resumes a process that creates threads, by unconditional
+// requests and by an event's action list, and checks that all threads end.
 func TestSuspendNewThreadsLive(t *testing.T) {
 	l, w := startWitness(t)
 	d := l.define(t, "thread_creates_thread([p_1]) : thread_suspend([$proc]) thread_resume([$proc])")
@@ -187,7 +186,7 @@ func TestSuspendNewThreadsLive(t *testing.T) {
 		select {
 		case tids := <-created:
 			if len(tids) != many || d.count() != many {
-				t.Errorf("%d threads have ended, and %d events were told, of %d threads", len(tids), d.count(), many)
+				t.Errorf("%d threads have ended and %d events were reported, of %d threads", len(tids), d.count(), many)
 			}
 			w.says("work", 1)
 			return

@@ -26,8 +26,8 @@ import (
 	"mirador/omis/place/kernel/persist"
 )
 
-// program is the real mirador: the monitor starts itself again as its warden, and
-// another user must be able to run it.
+// miradorPath is the mirador program. Tests need the real program because the monitor starts it
+// again as its warden, and another user must be able to run it.
 var miradorPath string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -65,25 +65,24 @@ func testMain(m *testing.M) int {
 	return status
 }
 
-// patience is how long a test waits for what takes milliseconds on an idle
-// machine.
+// patience limits how long a test waits for something that takes milliseconds on an idle machine.
 const patience = 30 * time.Second
 
 // served is a running "mirador serve".
 type served struct {
-	dir    string // everybody may read it
+	dir    string // all users may read it
 	socket string
 	url    string
-	mark   string // in the environment of all that it starts
+	mark   string // in the environment of all processes that it starts
 	uid    int
-	more   []string // arguments
+	more   []string // more arguments
 	cmd    *exec.Cmd
 	ended  chan struct{}
-	log    string // a file: programs that it starts have it open too
+	log    string // a file, because programs that the gateway starts have it open too
 }
 
-// startServe starts a gateway as a user and waits for its line "ready". When the
-// test ends it is told to end, and nothing it started may be left.
+// startServe starts a gateway as a user and waits for its line "ready". At the end of the test it
+// ends the gateway and checks that no process is left.
 func startServe(t *testing.T, uid int, more ...string) *served {
 	t.Helper()
 	s := &served{dir: targets.SharedDir(t), mark: targets.NoneLeft(t), uid: uid, more: more}
@@ -101,8 +100,8 @@ func startServe(t *testing.T, uid int, more ...string) *served {
 	return s
 }
 
-// begin starts the gateway, also one that comes after another on the same data
-// directory, and returns its standard output.
+// begin starts the gateway and returns its standard output. It may be called again after the
+// gateway has ended; the data directory stays the same.
 func (s *served) begin(t *testing.T) io.Reader {
 	t.Helper()
 	s.cmd = exec.Command(miradorPath, append([]string{"serve", "--socket", s.socket, "--listen", "127.0.0.1:0", "--data", s.data(), "--calibrate", "when-needed"}, s.more...)...)
@@ -129,7 +128,7 @@ func (s *served) begin(t *testing.T) io.Reader {
 	return out
 }
 
-// clean removes what a gateway has left in the kernel that the test has killed.
+// clean removes what a killed gateway has left in the kernel.
 func (s *served) clean(t *testing.T) {
 	t.Helper()
 	f, err := persist.Of(s.data())
@@ -141,7 +140,7 @@ func (s *served) clean(t *testing.T) {
 	}
 }
 
-// data is the data directory: the one that the test has chosen, or one of the test's own.
+// data returns the data directory: the one in the arguments, or one in the test's directory.
 func (s *served) data() string {
 	if i := slices.Index(s.more, "--data"); i >= 0 {
 		return s.more[i+1]
@@ -154,7 +153,7 @@ func (s *served) await(t *testing.T, out io.Reader) {
 	t.Helper()
 	line, err := bufio.NewReader(out).ReadString('\n')
 	cmd, ended := s.cmd, s.ended
-	go func() { // also where the test ends here: what it cleans up waits for the gateway
+	go func() { // also if the test fails here, since the clean-up waits for ended
 		cmd.Wait()
 		close(ended)
 	}()
@@ -165,7 +164,7 @@ func (s *served) await(t *testing.T, out io.Reader) {
 	s.url = fields[2]
 }
 
-// logged is what the gateway wrote to its log.
+// logged returns the gateway's log.
 func (s *served) logged() string {
 	text, err := os.ReadFile(s.log)
 	if err != nil {
@@ -209,7 +208,7 @@ func (s *served) mirador(t *testing.T, stdin string, args ...string) (stdout, st
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// must is mirador for what has to succeed.
+// must is mirador for a command that must succeed.
 func (s *served) must(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	out, errs, status := s.mirador(t, stdin, args...)
@@ -241,7 +240,7 @@ func curl(t *testing.T, args ...string) (int, string) {
 	return status, string(out[:i])
 }
 
-// wants is curl for what has to succeed.
+// wants is curl for a request that must succeed.
 func wants(t *testing.T, args ...string) string {
 	t.Helper()
 	status, body := curl(t, args...)
@@ -251,7 +250,7 @@ func wants(t *testing.T, args ...string) string {
 	return body
 }
 
-// eventually waits until something is so.
+// eventually waits until so returns true.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
@@ -261,7 +260,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// lockedBuffer takes what a process prints while the test reads it.
+// lockedBuffer collects the output of a process while the test reads it.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

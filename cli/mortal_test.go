@@ -17,12 +17,12 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// Tests that are killed take nothing down with them by themselves: their gateways and the
-// program's folder would stay.
+// A killed test process cannot clean up. These functions make sure that its gateways and its built
+// program are removed all the same.
 
-// startTied starts a command that is told to end when this process ends in whatever way.
-// PR_SET_PDEATHSIG speaks of the thread that starts it, so that thread stays as long as
-// the command.
+// startTied starts a command that receives SIGTERM when this process ends in any way.
+// PR_SET_PDEATHSIG refers to the thread that starts the command, so this thread is kept until the
+// command has ended.
 func startTied(cmd *exec.Cmd) error {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM
 	started := make(chan error)
@@ -33,7 +33,7 @@ func startTied(cmd *exec.Cmd) error {
 		started <- err
 		for err == nil || errors.Is(err, unix.EINTR) {
 			var info unix.Siginfo
-			// The child's end is left for cmd.Wait.
+			// WNOWAIT leaves the child to cmd.Wait.
 			if err = unix.Waitid(unix.P_PID, cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err == nil {
 				return
 			}
@@ -42,11 +42,11 @@ func startTied(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// removeInTheEnd starts a process that removes a folder when this one ends in whatever
-// way, which the end of its standard input tells; or when it is told to.
+// removeInTheEnd starts a process that removes a folder when this process ends in any way, which
+// closes the other's standard input, or when now is called.
 func removeInTheEnd(folder string) (now func(), err error) {
 	cmd := exec.Command("sh", "-c", `cat; rm -rf "$1"`, "sh", folder)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is not for it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must not reach it
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -60,10 +60,10 @@ func removeInTheEnd(folder string) (now func(), err error) {
 	}, nil
 }
 
-// mortalEnv has TestKilledTests be the one that is killed, and names a program for it.
+// mortalEnv makes TestKilledTests the process that is killed, and names the path of its program.
 const mortalEnv = "MIRADOR_TEST_TO_BE_KILLED"
 
-// Tests that are killed leave no gateway, and not the program that they made.
+// TestKilledTests checks that killed tests leave neither a gateway nor the built program.
 func TestKilledTests(t *testing.T) {
 	if os.Getenv(mortalEnv) != "" {
 		s := startServe(t, os.Geteuid())
@@ -83,7 +83,7 @@ func TestKilledTests(t *testing.T) {
 		state, err := proc.ThreadState(pid, pid)
 		return err != nil || strings.Contains("ZX", state)
 	})
-	eventually(t, "the program goes", func() bool {
+	eventually(t, "the program is removed", func() bool {
 		_, err := os.Stat(made)
 		return errors.Is(err, fs.ErrNotExist)
 	})

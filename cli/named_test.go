@@ -10,8 +10,8 @@ import (
 	"mirador/examples/targets"
 )
 
-// TestStartedByLink measures a program that was started by a symbolic link: application and
-// units have the link's name, as in the structure of the link.
+// TestStartedByLink measures a program that was started through a symbolic link. Application and
+// units have the name of the link, as in the structure of the link.
 func TestStartedByLink(t *testing.T) {
 	s := startServe(t, os.Geteuid())
 	link := filepath.Join(s.dir, "multiply")

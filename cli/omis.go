@@ -75,7 +75,7 @@ first (doc/prototypes.md); it knows them from then on.`,
 	return cmd
 }
 
-// sendPrototypes has the gateway know what files say of library functions.
+// sendPrototypes sends prototypes of library functions to the gateway.
 func sendPrototypes(ctx context.Context, gateway *client.Client, paths []string) error {
 	files, err := prototype.ReadFiles(paths)
 	if err != nil {
@@ -99,7 +99,7 @@ type omisSession struct {
 	names   names
 }
 
-// errReply tells that a reply, printed already, has an error in it.
+// errReply reports an error in a reply that was printed already.
 var errReply = errors.New("the reply has an error")
 
 func (s *omisSession) once(ctx context.Context, request string) error {
@@ -117,7 +117,7 @@ func (s *omisSession) once(ctx context.Context, request string) error {
 	return nil
 }
 
-// send returns the reply as a text and as what it says.
+// send returns the reply as text and decoded.
 func (s *omisSession) send(ctx context.Context, request string) (string, omis.Reply, error) {
 	query := url.Values{}
 	if s.tool != "" {
@@ -136,7 +136,7 @@ func (s *omisSession) send(ctx context.Context, request string) (string, omis.Re
 	if reply.Failed() {
 		return "", nil, errors.New(reply.Message())
 	}
-	if len(reply.Body) == 0 { // the request is buffered
+	if len(reply.Body) == 0 { // the monitor buffers the request
 		return "", nil, nil
 	}
 	parsed, err := client.ParseReply(reply.Body)

@@ -10,11 +10,10 @@ import (
 	"mirador/omis/service"
 )
 
-// askingTime is how long TAB may wait for the gateway.
+// askingTime limits how long TAB waits for the gateway.
 const askingTime = 500 * time.Millisecond
 
-// completer completes the word before the cursor when TAB is typed, and shows the
-// choices where there are several.
+// completer completes the word before the cursor when TAB is typed, and shows the choices if there are several.
 func (s *omisSession) completer(ctx context.Context) func(show func(string)) completion {
 	return func(show func(string)) completion {
 		return func(line string, pos int, key rune) (string, int, bool) {
@@ -36,20 +35,20 @@ func (s *omisSession) completer(ctx context.Context) func(show func(string)) com
 	}
 }
 
-// wordStart is where the word at the end of a text begins.
+// wordStart returns the position where the last word of a text begins.
 func wordStart(text string) int {
 	return strings.LastIndexFunc(text, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	}) + 1
 }
 
-// choices is what may stand behind a text.
+// choices returns the words that may follow a text.
 func (s *omisSession) choices(ctx context.Context, before string) []string {
 	ctx, cancel := context.WithTimeout(ctx, askingTime)
 	defer cancel()
 	switch place := placeAfter(before); place {
 	case inParameters:
-		// The reply tells which nodes, processes and threads there are now.
+		// The reply names the current nodes, processes and threads.
 		if _, r, err := s.send(ctx, ": node_get_info([],0) proc_get_info([],0) thread_get_info([],0)"); err == nil {
 			s.names.forgetObjects()
 			s.names.saw(r)
@@ -72,19 +71,19 @@ func (s *omisSession) choices(ctx context.Context, before string) []string {
 	}
 }
 
-// place is what a word belongs to.
+// linePlace is the syntactic position of a word.
 type linePlace int
 
 const (
 	atEvent linePlace = iota
 	atAction
 	inParameters
-	inContext // behind a "$"
-	inText    // of a string
+	inContext // after "$"
+	inText    // in a string
 	inHelp
 )
 
-// placeAfter tells what stands behind a text.
+// placeAfter returns the position after a text.
 func placeAfter(text string) linePlace {
 	if strings.TrimSpace(text) == "help" {
 		return inHelp
@@ -116,8 +115,8 @@ func placeAfter(text string) linePlace {
 	return place
 }
 
-// services are the names that may stand at a place, ready to be followed by
-// parameters.
+// services returns the names of the services that may occur at a position, each with the text that
+// leads to its parameters.
 func (p linePlace) services(rows []gateway.Service) []string {
 	var list []string
 	for _, s := range rows {

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// lineEditor reads lines from a terminal. What is written to its terminal
-// meanwhile stands above the line being typed.
+// lineEditor reads lines from a terminal. Output that arrives meanwhile appears above the line being typed.
 type lineEditor struct {
 	term  *term.Terminal
 	file  *os.File
@@ -20,10 +19,10 @@ type lineEditor struct {
 	done  chan struct{}
 }
 
-// completion is what term.Terminal calls for each key.
+// completion is the function that term.Terminal calls for each key.
 type completion func(line string, pos int, key rune) (newLine string, newPos int, ok bool)
 
-// newLineEditor makes an editor of streams that are a terminal.
+// newLineEditor creates an editor; the streams must be a terminal.
 func newLineEditor(s Streams, kept *history, complete func(show func(string)) completion) *lineEditor {
 	l := &lineEditor{
 		term: term.NewTerminal(twoWay{s.In, s.Out}, "omis> "), file: s.In.(*os.File),
@@ -49,7 +48,8 @@ func (l *lineEditor) followSize() {
 	}
 }
 
-// resize takes the terminal's size over; one that does not know it keeps 80 columns.
+// resize tells the editor the terminal's size. If the terminal does not know its size, the width
+// stays 80 columns.
 func (l *lineEditor) resize() {
 	if width, height, err := term.GetSize(int(l.file.Fd())); err == nil && width > 0 {
 		l.term.SetSize(width, height)
@@ -62,7 +62,7 @@ func (l *lineEditor) close() {
 	<-l.done
 }
 
-// lines reads until Ctrl-D, Ctrl-C or the context's end.
+// lines returns lines until Ctrl-D, Ctrl-C or the end of the context.
 func (l *lineEditor) lines(ctx context.Context) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for {
@@ -74,9 +74,9 @@ func (l *lineEditor) lines(ctx context.Context) iter.Seq[string] {
 	}
 }
 
-// read reads a line. The terminal is raw only meanwhile: while a request is
-// executed, Ctrl-C interrupts it. A read cannot be interrupted, so after the
-// context's end its goroutine ends with the process.
+// read reads a line. The terminal is raw only during read, so that Ctrl-C interrupts a request that
+// is being executed. A read cannot be interrupted: after the end of the context its goroutine ends
+// with the process.
 func (l *lineEditor) read(ctx context.Context) (string, error) {
 	before, err := term.MakeRaw(int(l.file.Fd()))
 	if err != nil {

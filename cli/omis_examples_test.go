@@ -13,11 +13,11 @@ import (
 	"mirador/examples/targets"
 )
 
-// The performance analysis of OMIS 5.3.1 on live processes: calls of the C
-// library stand in for those of PVM, timers and counters are those of the
-// extension pa, and the parameter with the size is send's third, which the
-// prototypes of examples/prototypes give its type. A process that is attached
-// later is observed by the requests that are for all of them.
+// TestPerformanceAnalysisLive executes the performance analysis of OMIS 5.3.1 on live processes.
+// Calls of the C library replace those of PVM, and the timers and counters are those of the
+// extension pa. The parameter with the size is the third one of send, whose type is given in
+// examples/prototypes. The requests apply to all processes, so a process that is attached later is
+// observed too.
 func TestPerformanceAnalysisLive(t *testing.T) {
 	const rounds = 20
 	s := startServe(t, os.Geteuid(), "--prototypes", prototypes(t))
@@ -59,7 +59,7 @@ func TestPerformanceAnalysisLive(t *testing.T) {
 			by[m[1]]++
 		}
 		if fmt.Sprint(by) != fmt.Sprintf("map[p_1:%[1]d p_2:%[1]d p_3:%[1]d]", 2*rounds) {
-			t.Errorf("barriers %s by %v", word, by)
+			t.Errorf("%s barriers: replies are about %v", word, by)
 		}
 	}
 	if got := x.ask(t, ": pa_counter_read([pa_c_1])"); !strings.Contains(got, fmt.Sprintf(",%d]\n", bytes)) {
@@ -72,7 +72,7 @@ func TestPerformanceAnalysisLive(t *testing.T) {
 	end(t, task, other, late)
 }
 
-// prototypes is the folder of the examples.
+// prototypes returns the folder with the examples' prototypes.
 func prototypes(t *testing.T) string {
 	t.Helper()
 	folder, err := filepath.Abs("../examples/prototypes")
@@ -82,23 +82,23 @@ func prototypes(t *testing.T) string {
 	return folder
 }
 
-// exchange starts a process that passes messages to itself.
+// exchange starts a process that sends messages to itself.
 func exchange(t *testing.T, rounds, phases int) *targets.Process {
 	t.Helper()
 	return targets.Start(t, "exchange", strconv.Itoa(rounds), strconv.Itoa(phases))
 }
 
-// awaitOutput waits for a line of a target.
+// awaitOutput waits for a line in a target's output.
 func awaitOutput(t *testing.T, p *targets.Process, line string) {
 	t.Helper()
 	for end := time.Now().Add(patience); !strings.Contains(p.Output(), line); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("the target does not say %q but %q", line, p.Output())
+			t.Fatalf("the target did not print %q but %q", line, p.Output())
 		}
 	}
 }
 
-// end has targets end that have done their work.
+// end waits for the end of targets that have finished their work.
 func end(t *testing.T, all ...*targets.Process) {
 	t.Helper()
 	for _, p := range all {
@@ -109,7 +109,7 @@ func end(t *testing.T, all ...*targets.Process) {
 	}
 }
 
-// watched are the two processes of the examples of OMIS 5.3.2 and 5.6.
+// watched starts the two processes of the examples in OMIS 5.3.2 and 5.6.
 func watched(t *testing.T, s *served, phases int) (x *tool, p1123, p1234 *targets.Process, address uint64) {
 	t.Helper()
 	p1123, p1234 = exchange(t, 3, phases), exchange(t, 3, phases)
@@ -118,14 +118,14 @@ func watched(t *testing.T, s *served, phases int) (x *tool, p1123, p1234 *target
 	return x, p1123, p1234, addressOf(t, p1234.PID, "/exchange", "arrived")
 }
 
-// triggered is what the list of the examples replies for a process: its token,
-// and of each of its two threads the backtrace and the registers, as a group.
+// triggered returns the pattern of a reply about a process: its token, and the backtraces and
+// registers of its two threads.
 func triggered(at, csr, proc string) string {
 	return `0 OMIS_CSR_TRIGGERED\(10\) \[` + at + `\] ` + csr + `\n1 OMIS_OK \[\] 1,\[` + proc + `\]\n((?:2 OMIS_OK .*\n){2}(?:3 OMIS_OK \[t_\d+\] \[(?:\d+,){19}\d+\]\n){2})`
 }
 
-// checkPlaces looks for the thread that raised the event in each reply: its stack
-// begins where it was hit, and so says its program counter.
+// checkPlaces checks for each reply that the stack of one thread begins at the event's address, and
+// that the thread's program counter has this value.
 func checkPlaces(t *testing.T, told [][]string, address uint64) {
 	t.Helper()
 	stack := regexp.MustCompile(fmt.Sprintf(`2 OMIS_OK \[(t_\d+)\] \d+,\[%d,`, address))
@@ -142,8 +142,8 @@ func checkPlaces(t *testing.T, told [][]string, address uint64) {
 	}
 }
 
-// The debugging example of OMIS 5.3.2, and the process that is stopped by
-// thread_stop($proc).
+// TestDebuggingLive executes the debugging example of OMIS 5.3.2, and checks that
+// thread_stop($proc) stops the process.
 func TestDebuggingLive(t *testing.T) {
 	x, p1123, p1234, address := watched(t, startServe(t, os.Geteuid()), 2)
 	e := strings.TrimSpace(strings.TrimPrefix(x.ask(t, ": user_event_create()"), "0 OMIS_OK []\n1 OMIS_OK [] "))
@@ -171,7 +171,7 @@ func TestDebuggingLive(t *testing.T) {
 	p1234.Go(t)
 	x.await(t, 4, triggered(e, c3, "p_2"))
 	if strings.Contains(p1234.Output(), "done 2") {
-		t.Error("the process goes on")
+		t.Error("the process is not stopped")
 	}
 	x.ask(t, ": csr_disable([]) thread_continue([])")
 	awaitOutput(t, p1234, "done 2 calls 6 ")
@@ -180,7 +180,7 @@ func TestDebuggingLive(t *testing.T) {
 	end(t, p1123, p1234)
 }
 
-// The "happened after" of OMIS 5.6.
+// TestHappenedAfterLive executes the "happened after" example of OMIS 5.6.
 func TestHappenedAfterLive(t *testing.T) {
 	x, p1123, p1234, address := watched(t, startServe(t, os.Geteuid()), 2)
 	c1 := x.define(t, fmt.Sprintf(`thread_reached_addr([p_2],%#x) :
@@ -195,7 +195,7 @@ func TestHappenedAfterLive(t *testing.T) {
 	p1123.Go(t)
 	awaitOutput(t, p1123, "done 1 calls 3 ")
 	if strings.Contains(x.out.String(), "1,[p_2]") {
-		t.Error("it was told before it had happened")
+		t.Error("the reply arrived before the second event")
 	}
 	p1234.Go(t)
 	awaitOutput(t, p1234, "done 2 calls 6 ")

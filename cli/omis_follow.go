@@ -12,15 +12,14 @@ import (
 	"mirador/omis/syntax"
 )
 
-// Pauses between attempts to connect a stream again: the first, and the longest.
+// These are the first and the longest pause between attempts to connect a stream again.
 const (
 	reconnectPause        = 200 * time.Millisecond
 	longestReconnectPause = 5 * time.Second
 )
 
-// follower prints the replies of conditional requests. Where the stream breaks off, it
-// connects again and goes on behind the last reply; the gateway says there how many replies
-// it has lost meanwhile.
+// follower prints the replies to conditional requests. If the stream breaks off, follower connects
+// again and continues after the last reply. The gateway then reports how many replies were lost.
 type follower struct {
 	session *omisSession
 	path    string
@@ -28,8 +27,8 @@ type follower struct {
 	done    chan struct{}
 }
 
-// follow begins to print; a gateway that does not stream is no failure, since
-// most requests are not conditional.
+// follow starts to print. It ignores a gateway that refuses the stream, since most requests are not
+// conditional.
 func (s *omisSession) follow(ctx context.Context) *follower {
 	tool := s.tool
 	if tool == "" {
@@ -44,12 +43,12 @@ func (s *omisSession) follow(ctx context.Context) *follower {
 	return f
 }
 
-// errRefused tells that the gateway will not send the stream, however often it is asked.
+// errRefused reports that the gateway refuses the stream, so that another attempt is useless.
 type errRefused struct{ reason string }
 
 func (e errRefused) Error() string { return e.reason }
 
-// connect opens the stream behind the last reply.
+// connect opens the stream after the last reply.
 func (f *follower) connect(ctx context.Context) (*client.Stream, error) {
 	path := f.path
 	if f.last != "" {
@@ -67,7 +66,7 @@ func (f *follower) connect(ctx context.Context) (*client.Stream, error) {
 	return nil, errRefused{refused.Message()}
 }
 
-// run prints what comes until the session ends.
+// run prints replies until the session ends.
 func (f *follower) run(ctx context.Context, stream *client.Stream) {
 	defer close(f.done)
 	for {
@@ -110,7 +109,7 @@ func (f *follower) print(stream *client.Stream) {
 	}
 }
 
-// reconnect tries until it succeeds, the gateway refuses, or the session ends.
+// reconnect repeats connect until it succeeds, the gateway refuses, or the session ends.
 func (f *follower) reconnect(ctx context.Context) (*client.Stream, error) {
 	for pause := reconnectPause; ; pause = min(2*pause, longestReconnectPause) {
 		select {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// cable leads from a socket to another one, and can be cut.
+// cable connects a socket with another one, and can be cut.
 type cable struct {
 	socket, to string
 
@@ -59,14 +59,14 @@ func (c *cable) join(from net.Conn, copying *sync.WaitGroup) {
 	c.conns = append(c.conns, from, to)
 	for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
 		copying.Go(func() {
-			io.Copy(pair[0], pair[1]) // until one of the ends is closed
+			io.Copy(pair[0], pair[1]) // until one end is closed
 			pair[0].Close()
 			pair[1].Close()
 		})
 	}
 }
 
-// set cuts the cable, or mends it.
+// set cuts or repairs the cable.
 func (c *cable) set(cut bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,8 +77,8 @@ func (c *cable) set(cut bool) {
 	c.conns = nil
 }
 
-// TestSessionReconnects: a session whose connection breaks prints every reply once. A session
-// whose gateway is another one says that replies were lost.
+// TestSessionReconnects checks that a session whose connection breaks prints every reply once, and
+// that a session that reconnects to another gateway reports lost replies.
 func TestSessionReconnects(t *testing.T) {
 	s := startServe(t, os.Geteuid())
 	c := layCable(t, s.dir, s.socket)

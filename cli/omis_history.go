@@ -13,25 +13,24 @@ import (
 )
 
 const (
-	// noHistory, in the place of a file, keeps nothing.
+	// noHistory, as the name of the file, means that no history is kept.
 	noHistory = "off"
-	// mostHistory bounds the lines that a session knows. The file may have as many
-	// again before it is shortened.
+	// mostHistory limits the lines that a session keeps. The file may grow to twice as many lines
+	// before it is shortened.
 	mostHistory = 1000
-	// longestHistory bounds a line that is kept.
+	// longestHistory limits the length of a line that is kept.
 	longestHistory = 8 << 10
 )
 
-// history holds the lines that were typed, of this session and of earlier ones; it
-// is the terminal's (term.History), and used by the goroutine that reads lines.
-// Sessions at the same time add to one file.
+// history contains the lines typed in this session and in earlier ones. It implements term.History
+// and is used by the goroutine that reads lines. Concurrent sessions append to the same file.
 type history struct {
-	lines []string // the last one last
+	lines []string // oldest first
 	file  string   // "": nothing is kept
-	err   error    // of the file: from then on nothing is kept
+	err   error    // of the file; after an error nothing is kept
 }
 
-// defaultHistory is MIRADOR_HISTORY, else a file in the user's state directory.
+// defaultHistory returns MIRADOR_HISTORY, or a file in the user's state directory.
 func defaultHistory() string {
 	if file := os.Getenv("MIRADOR_HISTORY"); file != "" {
 		return file
@@ -45,8 +44,8 @@ func defaultHistory() string {
 	return noHistory
 }
 
-// openHistory reads what earlier sessions left, and shortens that. A file that
-// cannot be used is no reason to have no session.
+// openHistory reads the lines of earlier sessions and shortens the file. If the file cannot be
+// used, the session continues without history.
 func openHistory(file string) *history {
 	if file == noHistory {
 		return &history{}
@@ -69,8 +68,8 @@ func openHistory(file string) *history {
 
 func (h *history) bound() { h.lines = slices.Delete(h.lines, 0, max(0, len(h.lines)-mostHistory)) }
 
-// shorten puts a file with the last lines into the old one's place, so that
-// nobody ever reads half of one.
+// shorten replaces the file by one with the last lines, by a rename, so that other sessions never
+// read a partial file.
 func (h *history) shorten() error {
 	h.bound()
 	temporary, err := os.CreateTemp(filepath.Dir(h.file), ".omis_history-") // with the mode 0600
@@ -95,15 +94,14 @@ func (h *history) failed(err error) {
 	}
 }
 
-// complain says, when the session is over, that its lines were not kept.
+// complain prints, at the end of the session, that its lines were not kept.
 func (h *history) complain(out io.Writer) {
 	if h.err != nil {
 		fmt.Fprintf(out, "mirador: %v\n", h.err)
 	}
 }
 
-// Add: see term.History. A line that says what the one before it said, or begins
-// with a blank, is not added.
+// Add implements term.History. It ignores a line that equals the line before it, or that begins with a blank.
 func (h *history) Add(line string) {
 	if strings.TrimSpace(line) == "" || line[0] == ' ' || len(line) > longestHistory ||
 		len(h.lines) > 0 && h.lines[len(h.lines)-1] == line {
@@ -116,8 +114,8 @@ func (h *history) Add(line string) {
 	}
 }
 
-// write adds a line to the file: in one piece, since other sessions may do so too.
-// Requests may hold what is nobody else's business.
+// write appends a line to the file in one write, since other sessions may append at the same time.
+// The file is private, because requests may contain secrets.
 func (h *history) write(line string) error {
 	f, err := os.OpenFile(h.file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
@@ -129,8 +127,8 @@ func (h *history) write(line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Len: see term.History.
+// Len implements term.History.
 func (h *history) Len() int { return len(h.lines) }
 
-// At: see term.History: 0 is the last line.
+// At implements term.History: index 0 is the last line.
 func (h *history) At(i int) string { return h.lines[len(h.lines)-1-i] }

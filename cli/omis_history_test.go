@@ -82,7 +82,8 @@ func TestHistoryThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// A session brings back what was typed in an earlier one, unless it is told not to.
+// TestHistoryBetweenSessions checks that a session knows the lines of earlier sessions, unless
+// history is off.
 func TestHistoryBetweenSessions(t *testing.T) {
 	gateway := startServe(t, os.Geteuid())
 	state := t.TempDir()
@@ -99,7 +100,7 @@ func TestHistoryBetweenSessions(t *testing.T) {
 	}
 	session(": print([4711])\r")
 	session(": print([4712])\r", "--history", "off")
-	session("\x1b[A\r") // up: what the first session said
+	session("\x1b[A\r") // cursor up: the first session's line
 	text, err := os.ReadFile(filepath.Join(state, "mirador", "omis_history"))
 	if err != nil || string(text) != ": print([4711])\n" {
 		t.Errorf("%q, %v", text, err)

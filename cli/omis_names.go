@@ -13,7 +13,7 @@ import (
 	"mirador/omis"
 )
 
-// names knows what a session may name: services, and the tokens it has seen. Its
+// names contains what a session may name: services, and the tokens in the replies so far. Its
 // methods may be called from any goroutine.
 type names struct {
 	ask func(context.Context) ([]gateway.Service, error)
@@ -43,8 +43,8 @@ func (n *names) table(ctx context.Context) ([]gateway.Service, error) {
 	return n.services, nil
 }
 
-// saw remembers the tokens of a reply, and forgets a request that was deleted and
-// what the monitor does not know any more.
+// saw records the tokens of a reply. It removes a deleted request and objects that the monitor does
+// not know any more.
 func (n *names) saw(r omis.Reply) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -62,8 +62,7 @@ func (n *names) saw(r omis.Reply) {
 	}
 }
 
-// forgetObjects forgets nodes, processes and threads: who asks for those that there
-// are sees them anew.
+// forgetObjects removes nodes, processes and threads. The caller then asks for the current ones.
 func (n *names) forgetObjects() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -93,7 +92,7 @@ func (n *names) note(t omis.Token, gone bool) {
 	}
 }
 
-// known lists the tokens that were seen.
+// known returns the recorded tokens.
 func (n *names) known() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -118,7 +117,7 @@ func naturally(a, b string) int {
 
 func class(token string) string { return string(omis.Token(token).Class()) }
 
-// help tells about services, or names them all.
+// help describes the given services, or names all services if none is given.
 func (n *names) help(ctx context.Context, wanted []string) (string, error) {
 	rows, err := n.table(ctx)
 	if err != nil {
@@ -142,7 +141,7 @@ func (n *names) help(ctx context.Context, wanted []string) (string, error) {
 	return b.String(), nil
 }
 
-// overview names all services by their kinds.
+// overview names all services, grouped by kind.
 func overview(rows []gateway.Service) string {
 	var b strings.Builder
 	b.WriteString("A request is: [EVENT(…)] : ACTION(…) … ; \"help SERVICE\" tells what a service does.\n")

@@ -11,12 +11,12 @@ import (
 	"mirador/cli/client"
 )
 
-// interact reads requests line by line, with an editor for people.
+// interact reads requests line by line; on a terminal it uses an editor.
 func (s *omisSession) interact(ctx context.Context, streams Streams, historyFile string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var lines iter.Seq[string]
-	// A person who types stays in the session until the gateway is back; a script ends.
+	// If the connection breaks, a session on a terminal goes on, while a script ends.
 	typed := isTerminal(streams.In) && isTerminal(streams.Out)
 	if typed {
 		kept := openHistory(historyFile)
@@ -54,7 +54,7 @@ func (s *omisSession) interact(ctx context.Context, streams Streams, historyFile
 	return s.outcome(failed)
 }
 
-// obey does what a line says.
+// obey executes a line.
 func (s *omisSession) obey(ctx context.Context, line string, words []string) error {
 	if words[0] != "help" {
 		return s.once(ctx, line)
@@ -73,9 +73,8 @@ func (s *omisSession) outcome(failed bool) error {
 	return nil
 }
 
-// inputLines reads lines until the end of the input. A read cannot be
-// interrupted: after the context's end the goroutine stays for one line more, or
-// ends with the process.
+// inputLines returns lines until the end of the input. A read cannot be interrupted: after the end
+// of the context the goroutine reads one more line, or ends with the process.
 func inputLines(ctx context.Context, in io.Reader) iter.Seq[string] {
 	lines := make(chan string)
 	go func() {
@@ -104,5 +103,5 @@ func inputLines(ctx context.Context, in io.Reader) iter.Seq[string] {
 	}
 }
 
-// maxLine bounds a request that is typed or piped in.
+// maxLine limits the length of a request that is typed or piped in.
 const maxLine = 1 << 20

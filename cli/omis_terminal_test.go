@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// screen is a terminal with a program on it.
+// screen is a terminal on which a program runs.
 type screen struct {
 	*testing.T
 	ptmx *os.File
@@ -23,8 +23,8 @@ type screen struct {
 	text strings.Builder
 }
 
-// openTerminal opens the controlling end of a new pseudo terminal. On a machine without a
-// file system devpts at /dev/pts it mounts one of its own, which takes root.
+// openTerminal opens the controlling end of a new pseudo terminal. If the machine has no devpts at
+// /dev/pts, it mounts one, which requires root.
 func openTerminal(t *testing.T) *os.File {
 	t.Helper()
 	if ptmx, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err == nil {
@@ -87,7 +87,7 @@ func openScreen(t *testing.T, ptmx *os.File, cmd *exec.Cmd) *screen {
 	return s
 }
 
-// watch reads until the program has closed its terminal.
+// watch reads until the program closes its terminal.
 func (s *screen) watch() {
 	defer close(s.done)
 	buf := make([]byte, 4096)
@@ -109,7 +109,7 @@ func (s *screen) keys(text string) {
 	}
 }
 
-// wait waits until a text has come since the last wait, and returns what came.
+// wait waits until a text has appeared since the last wait, and returns the output since then.
 func (s *screen) wait(text string) string {
 	s.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -128,8 +128,8 @@ func (s *screen) wait(text string) string {
 	}
 }
 
-// A session on a terminal: TAB completes services and tokens, the arrow key brings
-// the last line back, and a conditional reply leaves the line being typed whole.
+// TestSessionOnTerminal checks a session on a terminal: TAB completes services and tokens,
+// cursor-up repeats the last line, and a conditional reply does not disturb the line being typed.
 func TestSessionOnTerminal(t *testing.T) {
 	gateway := startServe(t, os.Geteuid())
 	gateway.must(t, "", "run", "--app", "one", "--", "sleep", "600")
@@ -137,7 +137,7 @@ func TestSessionOnTerminal(t *testing.T) {
 	cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+gateway.socket, "TERM=xterm", "MIRADOR_HISTORY="+noHistory)
 	open := openTerminal
 	if os.Geteuid() == 0 {
-		open = openPrivateTerminal // works on every machine; TestHistoryBetweenSessions opens the machine's own
+		open = openPrivateTerminal // tests openPrivateTerminal on every machine; TestHistoryBetweenSessions uses the machine's devpts
 	}
 	s := openScreen(t, open(t), cmd)
 	s.wait("omis> ")
@@ -145,7 +145,7 @@ func TestSessionOnTerminal(t *testing.T) {
 	s.wait("proc_get_info([p_1],0x200)")
 	s.wait("1 OMIS_OK [p_1] ")
 	s.wait("omis> ")
-	s.keys("\x1b[A\x1b[D0\r") // up, left, and a digit: 0x2000 is another component
+	s.keys("\x1b[A\x1b[D0\r") // cursor up, left, and a digit: 0x2000 asks for another component
 	s.wait("1 OMIS_OK [p_1] 0.0")
 	s.wait("omis> ")
 	s.keys("proc_has_term\t[]) : print([$pr\t])\r")
@@ -157,7 +157,7 @@ func TestSessionOnTerminal(t *testing.T) {
 	s.wait(": print([12345")
 	gateway.must(t, "", "omis", ": proc_send_signal([p_1],9)")
 	s.wait("0 OMIS_CSR_TRIGGERED(10) [p_1] c_2\r\n1 OMIS_OK [] 1,[p_1]\r\n")
-	s.wait("omis> : print([12345") // the line is there again
+	s.wait("omis> : print([12345") // the line appears again
 	s.keys("])\r")
 	s.wait("1,[12345]")
 	s.wait("omis> ")

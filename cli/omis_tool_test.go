@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// tool is a session of "mirador omis" that prints the replies of a tool's
-// conditional requests; the requests are sent beside it.
+// tool is a session of "mirador omis" that prints the replies to a tool's conditional requests. The
+// requests are sent by other commands.
 type tool struct {
 	*served
 	name string
 	out  *gathered
 }
 
-// gathered is what a program has written so far.
+// gathered contains the output of a program so far.
 type gathered struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -40,7 +40,7 @@ func (g *gathered) String() string {
 	return g.text.String()
 }
 
-// listen begins a session, and returns when it hears what the tool is told.
+// listen starts a session, and returns when the session receives replies.
 func (s *served) listen(t *testing.T, name string, more ...string) *tool {
 	t.Helper()
 	x := &tool{s, name, &gathered{}}
@@ -56,9 +56,9 @@ func (s *served) listen(t *testing.T, name string, more ...string) *tool {
 	}
 	t.Cleanup(func() {
 		in.Close()
-		cmd.Wait() // what it says at its end is looked at by nobody
+		cmd.Wait() // its exit status does not matter
 		if t.Failed() {
-			t.Logf("%s was told:\n%s", name, x.out)
+			t.Logf("%s received:\n%s", name, x.out)
 		}
 	})
 	io.WriteString(in, "pa_interval_elapsed(10) : print([\"heard\"])\n")
@@ -90,8 +90,8 @@ func (x *tool) define(t *testing.T, request string) string {
 	return m[1]
 }
 
-// await waits until the tool was told so many times what a pattern says, and
-// returns what the groups in it are.
+// await waits until a pattern has matched the tool's output n times, and returns the groups of each
+// match.
 func (x *tool) await(t *testing.T, n int, pattern string) [][]string {
 	t.Helper()
 	expr := regexp.MustCompile(pattern)
@@ -100,12 +100,12 @@ func (x *tool) await(t *testing.T, n int, pattern string) [][]string {
 			return found
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%s is told less than %d times in\n%s", pattern, n, x.out)
+			t.Fatalf("%s occurs less than %d times in\n%s", pattern, n, x.out)
 		}
 	}
 }
 
-// addressOf finds a function in a process.
+// addressOf returns the address of a function in a process.
 func addressOf(t *testing.T, pid int, file, symbol string) uint64 {
 	t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))

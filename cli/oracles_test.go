@@ -12,11 +12,11 @@ import (
 	"mirador/omis/service"
 )
 
-// oracle says against whose truth a service is tested on live processes, and by
-// which tests.
+// oracle names the source of truth with which a service is compared on live processes, and the
+// tests that compare.
 type oracle struct{ truth, tests string }
 
-// oracles has a row for every service that a Linux node has.
+// oracles has a row for each service that a Linux node supports.
 var oracles = map[string]oracle{
 	"node_attach":   {"the table of objects", "TestNodesLive"},
 	"node_attach2":  {"uname", "TestNodesLive"},
@@ -136,9 +136,8 @@ var oracles = map[string]oracle{
 	"pa_combination_delete": {"the table of objects", "TestCombinationsLive"},
 }
 
-// TestEveryServiceHasAnOracle: a service that the table says a Linux node has is
-// compared with somebody else's truth; of others the table's own test hears the
-// refusal.
+// TestEveryServiceHasAnOracle checks that each service that a Linux node supports is compared with
+// an independent source of truth. The table's own test checks that the other services are refused.
 func TestEveryServiceHasAnOracle(t *testing.T) {
 	tests := testsOfTheHouse(t)
 	known := make(map[string]bool)
@@ -147,11 +146,11 @@ func TestEveryServiceHasAnOracle(t *testing.T) {
 			known[s.Name] = true
 			o, ok := oracles[s.Name]
 			if has := s.Support.Level != service.Unsupported; has != ok {
-				t.Errorf("%s is %s, and has an oracle: %v", s.Name, s.Support.Level, ok)
+				t.Errorf("%s is %s; it has an oracle: %v", s.Name, s.Support.Level, ok)
 			}
 			for _, name := range strings.Fields(o.tests) {
 				if !slices.Contains(tests, name) {
-					t.Errorf("%s is said to be tested by %s, which there is not", s.Name, name)
+					t.Errorf("the test of %s, %s, does not exist", s.Name, name)
 				}
 			}
 		}
@@ -163,7 +162,7 @@ func TestEveryServiceHasAnOracle(t *testing.T) {
 	}
 }
 
-// testsOfTheHouse are the names of all tests.
+// testsOfTheHouse returns the names of all tests of the module.
 func testsOfTheHouse(t *testing.T) (names []string) {
 	t.Helper()
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)

@@ -6,12 +6,11 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// patienceBegins is how long a person waits without wondering.
+// patienceBegins is the waiting time after which a command shows what it waits for.
 const patienceBegins = time.Second
 
-// patience shows on a terminal, from the first second on, what is being waited
-// for and for how long; done takes it off the screen. Elsewhere it shows
-// nothing.
+// patience shows on a terminal, after patienceBegins, what the command waits for and for how long;
+// done removes the message. If the output is not a terminal, patience shows nothing.
 func (g *globals) patience(what string) (done func()) {
 	if !isTerminal(g.streams.Err) {
 		return func() {}
@@ -40,7 +39,7 @@ func spin(s Streams, what string, ended <-chan struct{}) {
 	for {
 		select {
 		case <-ended:
-			// Clearing a screen that has gone away is nobody's loss.
+			// An error means that the terminal is gone, and with it the message.
 			_ = bar.Finish()
 			return
 		case <-tick.C:

@@ -16,9 +16,9 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// A process of a user ends, and another program, root's, gets its pid. The gateway reports that
-// the process has ended, touches nothing of the new one for the user, and root's rights decide
-// who may attach to it.
+// TestPidOfAnotherUsersProcess ends a user's process and starts a program of root with the same
+// pid. The gateway reports the end of the process, lets the user access nothing of the new one, and
+// decides by root's rights whether a user may attach to it.
 func TestPidOfAnotherUsersProcess(t *testing.T) {
 	t.Run("while a gateway is there", func(t *testing.T) {
 		kept := func(calls int) string { return fmt.Sprintf("value=%q", strconv.Itoa(calls)) }
@@ -34,8 +34,8 @@ func TestPidOfAnotherUsersProcess(t *testing.T) {
 	})
 }
 
-// testReusedPid has while call reuse, which ends the process and starts the new one. wanted is
-// what the probe says afterwards of a process that made some calls.
+// testReusedPid calls while, which must call reuse; reuse ends the process and starts the new one.
+// wanted returns what the probe must report afterwards about a process that made some calls.
 func testReusedPid(t *testing.T, wanted func(calls int) string, while func(s *served, reuse func())) {
 	s := startServe(t, os.Geteuid())
 	program := filepath.Join(s.dir, "tally")
@@ -84,7 +84,7 @@ func testReusedPid(t *testing.T, wanted func(calls int) string, while func(s *se
 	}
 	value, _, _ := his.mirador(t, `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`, "post", "--app", "tally", "-")
 	if want := wanted(calls); !strings.Contains(value, want) {
-		t.Errorf("the probe says %s, want %s", value, want)
+		t.Errorf("the probe reports %s, want %s", value, want)
 	}
 	if !bytes.Equal(plain, textOf(t, c.PID, program)) {
 		t.Error("the code of the new process was changed")
@@ -93,7 +93,7 @@ func testReusedPid(t *testing.T, wanted func(calls int) string, while func(s *se
 		t.Error("the new process is traced")
 	}
 	his.must(t, "", "release", "tally")
-	c.says("stop") // it lives
+	c.says("stop") // the new process lives
 	if out := s.must(t, "", "attach", pid); !strings.HasPrefix(out, "tally p_") || strings.HasSuffix(out, " p_1\n") {
 		t.Errorf("root attaches to the new process: %s", out)
 	}
@@ -117,8 +117,8 @@ func startTallyAs(t *testing.T, cmd *exec.Cmd) tally {
 	return c
 }
 
-// startTallyWithPid starts a program until it has a pid: another process of the machine may get
-// it first, for a while.
+// startTallyWithPid starts a program repeatedly until it has a given pid, which other processes of
+// the machine may take for a while.
 func startTallyWithPid(t *testing.T, program string, pid int) tally {
 	t.Helper()
 	for range 1000 {
@@ -131,6 +131,6 @@ func startTallyWithPid(t *testing.T, program string, pid int) tally {
 		}
 		c.Kill()
 	}
-	t.Fatalf("pid %d does not come again", pid)
+	t.Fatalf("pid %d was not assigned again", pid)
 	return tally{}
 }

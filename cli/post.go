@@ -74,8 +74,7 @@ func post(cmd *cobra.Command, g *globals, app string, explain bool, document []b
 	return nil
 }
 
-// representation asks for answers with the gateway's extensions: where a probe runs, and what
-// it costs.
+// representation asks for answers with the gateway's extensions: where a probe runs and what it costs.
 const representation = "return=representation"
 
 func documentPath(app string) string {
@@ -85,7 +84,7 @@ func documentPath(app string) string {
 	return "/apps/" + url.PathEscape(app) + "/mir"
 }
 
-// printDocument ends a document with one line feed.
+// printDocument prints a document with exactly one line feed at its end.
 func printDocument(w io.Writer, document []byte) error {
 	if len(document) == 0 || document[len(document)-1] != '\n' {
 		document = append(document, '\n')
@@ -94,8 +93,8 @@ func printDocument(w io.Writer, document []byte) error {
 	return err
 }
 
-// printIndented prints a document of MIR for people, an element a line. What is
-// none of those that mir can write, a structure for instance, is printed as it is.
+// printIndented prints a document of MIR with one element a line. It prints a document that mir
+// cannot write, such as a structure, unchanged.
 func printIndented(w io.Writer, document []byte) error {
 	decoded, err := mir.Decode(document, mir.ReplyLimits())
 	if err != nil {
@@ -108,8 +107,8 @@ func printIndented(w io.Writer, document []byte) error {
 	return printDocument(w, text.Bytes())
 }
 
-// readInput reads all of a file, or of standard input. Either may be a terminal or
-// a pipe that nobody writes to: an interrupt ends the wait.
+// readInput reads a whole file, or standard input. An interrupt ends the wait for a terminal or for
+// a pipe without a writer.
 func readInput(ctx context.Context, stdin io.Reader, name string) ([]byte, error) {
 	type input struct {
 		text []byte

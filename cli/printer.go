@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// printer writes what several goroutines have to say, each text as a whole.
+// printer serialises the output of several goroutines.
 type printer struct {
 	mu    sync.Mutex
 	w     io.Writer

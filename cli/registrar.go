@@ -9,12 +9,12 @@ import (
 	"mirador/omis/place/kernel/registrar"
 )
 
-// registrarCommand is how a monitor starts its registrar: this program again.
+// registrarCommand is the command of this program that a monitor starts as its registrar.
 const registrarCommand = "registrar"
 
 func registrarSelf() []string { return []string{"/proc/self/exe", registrarCommand} }
 
-// registrarName is what ps shows of it.
+// registrarName is the name of the registrar in ps.
 const registrarName = "mirador-uprobes"
 
 func newRegistrar(*globals) *cobra.Command {
@@ -30,7 +30,7 @@ no use by itself.`,
 		Hidden:  true,
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			// By prctl it would be this thread's name, which need not be the process's.
+			// prctl would set the name of this thread, which may not be the main thread.
 			if err := os.WriteFile("/proc/self/comm", []byte(registrarName), 0); err != nil {
 				return fmt.Errorf("cannot name the registrar: %w", err)
 			}

@@ -11,9 +11,8 @@ import (
 	"mirador/cli/client"
 )
 
-// TestThousandsOfReplies: thousands of requests are enabled at once and triggered at once,
-// before the tool connects its stream. No reply is lost, also not to a reader that comes back
-// in the middle.
+// TestThousandsOfReplies enables thousands of requests at once and triggers them at once, before
+// the tool connects its stream. No reply is lost, even if the reader reconnects in the middle.
 func TestThousandsOfReplies(t *testing.T) {
 	const many = 3000
 	s := startServe(t, os.Geteuid())
@@ -60,7 +59,7 @@ func TestThousandsOfReplies(t *testing.T) {
 			count[strings.Fields(reply)[1]]++
 			if n == many-1 && part == 0 {
 				last = stream.ID
-				stream.Next() // it is read, and forgotten
+				stream.Next() // discard a reply
 				break
 			}
 			if part == 1 && count["OMIS_CSR_TRIGGERED(10)"] == many {

@@ -20,7 +20,7 @@ import (
 	"mirador/probes/journal"
 )
 
-// tally is a process of testdata/tally.c: it calls a function and knows how often.
+// tally is a process of testdata/tally.c, which calls a function and counts the calls.
 type tally struct {
 	t *testing.T
 	*subject.Subject
@@ -33,7 +33,7 @@ func startTally(t *testing.T) tally {
 	return c
 }
 
-// says has it go or stop; after "stop" nobody calls the function any more.
+// says starts or stops the calls and returns their number.
 func (c tally) says(what string) (calls int) {
 	c.t.Helper()
 	c.Tell("%s", what)
@@ -44,7 +44,7 @@ func (c tally) says(what string) (calls int) {
 	return calls
 }
 
-// kill ends the gateway as nothing else does.
+// kill ends the gateway by SIGKILL.
 func (s *served) kill(t *testing.T) {
 	t.Helper()
 	if err := s.cmd.Process.Kill(); err != nil {
@@ -63,7 +63,7 @@ func (s *served) mir(t *testing.T, app, document string) string {
 	return s.must(t, document, "post", "--app", app, "-")
 }
 
-// A gateway that was killed comes back with its applications and probes.
+// TestGatewayComesBack checks that the gateway after a killed one has its applications and probes.
 func TestGatewayComesBack(t *testing.T) {
 	s := startServe(t, os.Geteuid())
 	c := startTally(t)
@@ -91,21 +91,21 @@ func TestGatewayComesBack(t *testing.T) {
 	}
 }
 
-// What a killed gateway leaves in the kernel can be found and removed without it.
+// TestDoctorCleansUp checks that doctor finds and removes what a killed gateway has left in the kernel.
 func TestDoctorCleansUp(t *testing.T) {
 	s := startServe(t, os.Geteuid(), "--placements", "kernel,trap")
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/><metric name="COUNT"/></instrreq>`)
 	if got := s.must(t, "", "doctor", "--json"); strings.Contains(got, s.data()) {
-		t.Errorf("what is used counts as left behind: %s", got)
+		t.Errorf("doctor lists objects in use as left behind: %s", got)
 	}
 	if _, errs, status := s.mirador(t, "", "doctor", "--clean", s.data()); status != 1 || !strings.Contains(errs, "a gateway uses "+s.data()) {
-		t.Errorf("what is used is cleaned: status %d, %s", status, errs)
+		t.Errorf("doctor removes objects in use: status %d, %s", status, errs)
 	}
 	s.kill(t)
 	if got := s.must(t, "", "doctor", "--json"); !strings.Contains(got, "objects of killed gateways, which used") || !strings.Contains(got, s.data()) {
-		t.Errorf("nothing of what is left: %s", got)
+		t.Errorf("doctor does not list what is left: %s", got)
 	}
 	before := c.says("stop")
 	s.must(t, "", "doctor", "--clean", s.data())
@@ -115,13 +115,13 @@ func TestDoctorCleansUp(t *testing.T) {
 	c.says("go")
 	s.await(t, s.begin(t))
 	if calls := c.says("stop"); s.counted(t) >= calls-before+1 {
-		t.Errorf("%d calls are counted of %d", s.counted(t), calls-before)
+		t.Errorf("%d of %d calls are counted", s.counted(t), calls-before)
 	}
 }
 
-// A uprobe that the kernel has left, because the gateway was killed when it was about to
-// take it out, is taken out: here a breakpoint of which the journal tells, in place of
-// one that the kernel has not forgotten.
+// TestDoctorMends checks that doctor removes a uprobe that the kernel keeps because the gateway was
+// killed shortly before removing it. The test simulates the uprobe by a breakpoint that the journal
+// records.
 func TestDoctorMends(t *testing.T) {
 	s := startServe(t, os.Geteuid())
 	c := startTally(t)
@@ -134,7 +134,7 @@ func TestDoctorMends(t *testing.T) {
 	if bytes.Equal(before, textOf(t, c.PID, c.Cmd.Path)) {
 		t.Fatal("there is no breakpoint")
 	}
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second run has nothing to do
 		s.must(t, "", "doctor", "--clean", s.data())
 		if !bytes.Equal(before, textOf(t, c.PID, c.Cmd.Path)) {
 			t.Fatal("the breakpoint is left")
@@ -144,13 +144,13 @@ func TestDoctorMends(t *testing.T) {
 	c.says("stop")
 }
 
-// addrOf is where a probe of a function of the target would stand.
+// addrOf returns the address at which a probe of a function would be.
 func (s *served) addrOf(t *testing.T, function string) uint64 {
 	t.Helper()
 	explained := s.must(t, `<instrreq><codeRegion from="tally:`+function+`"/><metric name="COUNT"/></instrreq>`, "post", "--explain", "-")
 	at := regexp.MustCompile(`thread_reached_addr\(\[p_1\],(0x[0-9a-f]+)\)`).FindStringSubmatch(explained)
 	if at == nil {
-		t.Fatalf("explained as %s", explained)
+		t.Fatalf("the explanation is %s", explained)
 	}
 	addr, err := strconv.ParseUint(at[1], 0, 64)
 	if err != nil {
@@ -159,7 +159,7 @@ func (s *served) addrOf(t *testing.T, function string) uint64 {
 	return addr
 }
 
-// breakAt puts a breakpoint where nobody comes by just now.
+// breakAt writes a breakpoint at an address that no thread reaches at present.
 func breakAt(t *testing.T, pid int, addr uint64) {
 	t.Helper()
 	const int3 = 0xcc
@@ -173,7 +173,7 @@ func breakAt(t *testing.T, pid int, addr uint64) {
 	}
 }
 
-// noteChange writes into a journal that a uprobe is about to be taken out.
+// noteChange records in a journal that a uprobe is about to be removed.
 func noteChange(t *testing.T, data string, pid int, addr uint64) {
 	t.Helper()
 	id, err := proc.Identify(pid)
@@ -190,7 +190,7 @@ func noteChange(t *testing.T, data string, pid int, addr uint64) {
 	}
 }
 
-// Two gateways do not share a data directory.
+// TestDataDirectoryInUse checks that two gateways cannot share a data directory.
 func TestDataDirectoryInUse(t *testing.T) {
 	s := startServe(t, os.Geteuid())
 	_, errs, status := s.mirador(t, "", "serve", "--socket", s.socket+"2", "--listen", "off", "--data", s.data())
@@ -199,7 +199,7 @@ func TestDataDirectoryInUse(t *testing.T) {
 	}
 }
 
-// killsEnv says how often TestCountsOutliveTheGateway kills.
+// killsEnv says how often TestCountsOutliveTheGateway kills the gateway.
 const killsEnv = "MIRADOR_TEST_KILLS"
 
 func kills(t *testing.T) int {
@@ -211,11 +211,11 @@ func kills(t *testing.T) int {
 		}
 		return n
 	}
-	return 8 // make survive and make torture kill more often
+	return 8 // "make survive" and "make torture" set a larger number
 }
 
-// A gateway may be killed at any instant: what its probes count they go on counting,
-// and the next one has every count.
+// TestCountsOutliveTheGateway kills the gateway at random instants. Its probes continue to count,
+// and the next gateway has every count.
 func TestCountsOutliveTheGateway(t *testing.T) {
 	t.Run("kernel", func(t *testing.T) { countsOutlive(t, "kernel", `<metric name="COUNT"/><metric name="WC_TIME"/>`) })
 	t.Run("inline", func(t *testing.T) { countsOutlive(t, "inline", `<metric name="COUNT"/>`) })
@@ -228,7 +228,7 @@ func countsOutlive(t *testing.T, placement, metrics string) {
 	probe := s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/>`+metrics+
 		`<measuring><aggregate function="SUM"/></measuring></instrreq>`)
 	if !strings.Contains(probe, `where="`+placement+`"`) {
-		t.Fatalf("the probe is not placed there: %s", probe)
+		t.Fatalf("the probe is not in the wanted placement: %s", probe)
 	}
 	if placement == "kernel" {
 		s.sparesRegistrar(t)
@@ -239,21 +239,22 @@ func countsOutlive(t *testing.T, placement, metrics string) {
 		s.kill(t)
 		time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
 		out := s.begin(t)
-		if i%3 == 0 { // killed while it begins
+		if i%3 == 0 { // kill the gateway while it starts
 			time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
 			s.reap(t)
 			out = s.begin(t)
 		}
 		s.await(t, out)
 		if calls := c.says("stop"); s.counted(t) != calls {
-			t.Fatalf("after %d kills %d calls of %d are counted\n%s", i+1, s.counted(t), calls, s.logged())
+			t.Fatalf("after %d kills, %d of %d calls are counted\n%s", i+1, s.counted(t), calls, s.logged())
 		}
 	}
 	s.mir(t, "tally", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
 }
 
-// A probe counts in the kernel where a killed gateway had a breakpoint, and goes on to,
-// whoever attaches to the process afterwards and has breakpoints elsewhere.
+// TestCountsWhereABreakpointStood checks that a probe counts in the kernel at an address where a
+// killed gateway had a breakpoint, and continues to count after another tool attaches to the
+// process and sets breakpoints elsewhere.
 func TestCountsWhereABreakpointStood(t *testing.T) {
 	s := startServe(t, os.Geteuid(), "--placements", "kernel,trap", "--hold", "ptrace")
 	c := startTally(t)
@@ -271,13 +272,12 @@ func TestCountsWhereABreakpointStood(t *testing.T) {
 	before := c.says("go")
 	eventually(t, "the function is called", func() bool { return c.says("go") > before })
 	if calls := c.says("stop"); s.counted(t) != calls {
-		t.Fatalf("%d calls of %d are counted", s.counted(t), calls)
+		t.Fatalf("%d of %d calls are counted", s.counted(t), calls)
 	}
 	s.mir(t, "tally", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
 }
 
-// holdsAt has a tool attach to a process and be told when a thread reaches an address,
-// which takes a breakpoint.
+// holdsAt attaches a tool to a process and enables an event at an address, which requires a breakpoint.
 func (s *served) holdsAt(t *testing.T, pid int, addr uint64) {
 	t.Helper()
 	ask := func(format string, args ...any) string {
@@ -293,8 +293,8 @@ func (s *served) holdsAt(t *testing.T, pid int, addr uint64) {
 	ask(": csr_enable([%s])", request)
 }
 
-// Of what is sampled each execution is counted as well, and one in so many goes on being
-// timed. Of what percentiles are told of each execution is in them as well.
+// TestSamplesOutliveTheGateway checks that after a kill of the gateway a sampled timer still counts
+// every execution and times one in N, and that percentiles include every execution.
 func TestSamplesOutliveTheGateway(t *testing.T) {
 	for _, placement := range []string{"kernel", "inline"} {
 		t.Run(placement, func(t *testing.T) { samplesOutlive(t, placement) })
@@ -308,17 +308,17 @@ func samplesOutlive(t *testing.T, placement string) {
 	probe := s.mir(t, "tally", `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:sample="1/16">
 		<codeRegion from="tally:work"/><metric name="WC_TIME"/><measuring><aggregate function="SUM"/></measuring></instrreq>`)
 	if !strings.Contains(probe, `where="`+placement+`"`) {
-		t.Fatalf("the probe is not placed there: %s", probe)
+		t.Fatalf("the probe is not in the wanted placement: %s", probe)
 	}
 	probe = s.mir(t, "tally", `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:percentiles="25 50 90 100">
 		<codeRegion from="tally:nap"/><metric name="WC_TIME"/></instrreq>`)
 	if !strings.Contains(probe, `where="`+placement+`"`) {
-		t.Fatalf("the probe on naps is not placed there: %s", probe)
+		t.Fatalf("the probe on naps is not in the wanted placement: %s", probe)
 	}
 	var slept naps
 	slept.take(c)
 	c.says("go")
-	eventually(t, "there is something to lose", func() bool { return s.sampled(t).Count > 2000 })
+	eventually(t, "the sample is large", func() bool { return s.sampled(t).Count > 2000 })
 	s.kill(t)
 	slept.take(c)
 	s.await(t, s.begin(t))
@@ -329,14 +329,14 @@ func samplesOutlive(t *testing.T, placement string) {
 	if m.Count != int64(calls) || m.Sum == "" || m.Error == "" {
 		t.Fatalf("of %d calls: %+v", calls, m)
 	}
-	// Threads are sampled each by itself, and half of them live for 50 calls only.
+	// Each thread is sampled by itself, and half of the threads make only 50 calls.
 	if m.Timed < m.Count/32 || m.Timed > m.Count/8 {
 		t.Errorf("%d of %d are timed, not one in 16", m.Timed, m.Count)
 	}
 	s.mir(t, "tally", `<ctrlreq action="REMOVE"><probe id="probe-1"/><probe id="probe-2"/></ctrlreq>`)
 }
 
-// sampled is what the probe says of its sample.
+// sampled returns the probe's sample.
 func (s *served) sampled(t *testing.T) mir.Sample {
 	t.Helper()
 	if m := s.value(t, "probe-1"); m.Sample != nil {
@@ -345,7 +345,7 @@ func (s *served) sampled(t *testing.T) mir.Sample {
 	return mir.Sample{}
 }
 
-// value is the document that says what a probe has measured.
+// value returns the measurement document of a probe.
 func (s *served) value(t *testing.T, id string) mir.Measurement {
 	t.Helper()
 	answer := s.mir(t, "tally", `<ctrlreq action="VALUE"><probe id="`+id+`"/></ctrlreq>`)
@@ -359,8 +359,8 @@ func (s *served) value(t *testing.T, id string) mir.Measurement {
 	return mir.Measurement{}
 }
 
-// naps are those that the target was asked to take, and what they took by its own clock,
-// in milliseconds. A probe measures them.
+// naps contains the durations of naps that the target was asked for, and their durations by the
+// target's own clock, in milliseconds. A probe measures the naps.
 type naps struct{ asked, took []float64 }
 
 func (n *naps) take(c tally) {
@@ -371,7 +371,7 @@ func (n *naps) take(c tally) {
 	}
 }
 
-// check finds the percentiles that the probe tells to be those of all naps.
+// check compares the probe's percentiles with those of all naps.
 func (n *naps) check(t *testing.T, s *mir.Spread) {
 	t.Helper()
 	slices.Sort(n.asked)
@@ -382,11 +382,11 @@ func (n *naps) check(t *testing.T, s *mir.Spread) {
 	for i, rank := range []int{3, 6, 11, 12} { // of twelve
 		p := s.Percentiles[i]
 		value, half := decimal(t, p.Value), decimal(t, p.Error)
-		// A sleep is not shorter than asked for, nor what is measured longer than what the
-		// target sees around it, but for what was taken off or was not.
+		// A sleep is not shorter than requested, and not longer than the target's own clock reports
+		// around it, except for an error of cost in the subtracted bias.
 		const cost = 0.5
 		if value+half < n.asked[rank-1]-cost || value-half > n.took[rank-1]+cost || half > value/16+cost {
-			t.Errorf("%v%% of the naps took %s ms, give or take %s; asked for were %v, which took %v", p.Of, p.Value, p.Error, n.asked, n.took)
+			t.Errorf("%v%% of the naps took %s ms, give or take %s; the target was asked for %v, and measured %v", p.Of, p.Value, p.Error, n.asked, n.took)
 		}
 	}
 }
@@ -400,8 +400,7 @@ func decimal(t *testing.T, text string) float64 {
 	return v
 }
 
-// sparesRegistrar makes sure that the gateway refuses to observe the process that sets
-// uprobes for it.
+// sparesRegistrar checks that the gateway refuses to observe its registrar.
 func (s *served) sparesRegistrar(t *testing.T) {
 	t.Helper()
 	for _, pid := range children(t, s.cmd.Process.Pid) {
@@ -417,7 +416,7 @@ func (s *served) sparesRegistrar(t *testing.T) {
 	t.Error("there is no registrar")
 }
 
-// children are the processes that one has started.
+// children returns the child processes of a process.
 func children(t *testing.T, pid int) (pids []int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -432,16 +431,16 @@ func children(t *testing.T, pid int) (pids []int) {
 	return pids
 }
 
-// reap kills a gateway that may not have said that it is ready.
+// reap kills a gateway that may not have become ready yet.
 func (s *served) reap(t *testing.T) {
 	t.Helper()
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	s.cmd.Wait() // it was killed
+	s.cmd.Wait() // the error tells that it was killed
 }
 
-// counted is what the probe says.
+// counted returns the probe's count.
 func (s *served) counted(t *testing.T) (n int) {
 	t.Helper()
 	answer := s.mir(t, "tally", `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`)

@@ -23,13 +23,13 @@ const (
 	exitUnreachable = 3 // no gateway
 )
 
-// Streams are what a command reads and writes.
+// Streams are the input and outputs of a command.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// Standard are the streams of the process.
+// Standard returns the streams of the process.
 func Standard() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
 
 // usageError is a mistake in the command line.
@@ -37,21 +37,21 @@ type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// silentFailure is a failure whose words have been printed already.
+// silentFailure is a failure whose message was printed already.
 type silentFailure struct{ error }
 
 // Main runs one command and returns the process's exit status.
 func Main(args []string, streams Streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends what does not heed the first
+	context.AfterFunc(ctx, stop) // a second signal kills a command that ignores the first
 	root := newRoot(streams)
 	root.SetArgs(args)
 	called, err := root.ExecuteContextC(ctx)
 	return exitStatus(called, streams.Err, err)
 }
 
-// exitStatus prints an error and finds the exit status.
+// exitStatus prints an error and returns the exit status.
 func exitStatus(called *cobra.Command, out io.Writer, err error) int {
 	var usage usageError
 	var silent silentFailure
@@ -72,7 +72,7 @@ func exitStatus(called *cobra.Command, out io.Writer, err error) int {
 	return exitFailed
 }
 
-// globals are the flags that every client command has.
+// globals contains the flags that every client command has.
 type globals struct {
 	streams Streams
 	gateway string
@@ -132,7 +132,7 @@ func (g *globals) flags(root *cobra.Command) {
 	flags.StringVar(&g.options.Key, "key", "", "the key of the client certificate, a PEM file")
 }
 
-// knownCommand refuses words that are no command, and says which ones come near.
+// knownCommand refuses a word that is not a command, and suggests similar commands.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -144,7 +144,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return usagef("there is no command %q; did you mean %s?", args[0], strings.Join(near, " or "))
 }
 
-// arguments makes a mistake in the number of arguments one of usage.
+// arguments turns an error of check into a usage error.
 func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs the command line as scripts do: testdata/script/*.txtar, each
-// with a gateway of its own at MIRADOR_GATEWAY unless its name begins with
-// "alone".
+// TestScripts runs testdata/script/*.txtar. Each script has its own gateway at MIRADOR_GATEWAY,
+// unless its name begins with "alone".
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"mirador/probes/journal"
 )
 
-// grace is how long running requests may take after the gateway was told to end.
+// grace limits how long running requests may take after the gateway was told to end.
 const grace = 5 * time.Second
 
 func newServe(g *globals) *cobra.Command {
@@ -88,9 +88,9 @@ request has them measured.`,
 	return cmd
 }
 
-// serve runs a gateway until ctx ends. With ready, a function that is called on a
-// goroutine of its own when the gateway answers, it runs until that returns: the
-// function is a client, and after ctx ended it may have something to clean up.
+// serve runs a gateway until ctx ends. If ready is not nil, serve calls it on its own goroutine
+// once the gateway answers, and runs until ready returns. ready is a client of the gateway, and may
+// have to clean up after ctx ended.
 func serve(ctx context.Context, s settings, streams Streams, ready func(context.Context) error) (err error) {
 	log := slog.New(slog.NewTextHandler(streams.Err, &slog.HandlerOptions{Level: s.level}))
 	token, err := gateway.LoadToken(s.Data)
@@ -106,7 +106,7 @@ func serve(ctx context.Context, s settings, streams Streams, ready func(context.
 	if err != nil {
 		return err
 	}
-	defer j.Close() // all that matters was written before
+	defer j.Close() // errors do not matter: all records were written before
 	m, err := join(s, log, j)
 	if err != nil {
 		return err
@@ -150,15 +150,14 @@ func serve(ctx context.Context, s settings, streams Streams, ready func(context.
 	return nil
 }
 
-// sweep removes from the kernel what killed gateways have left that no other gateway can
-// take over.
+// sweep removes objects of killed gateways from the kernel if no other gateway can adopt them.
 func sweep(log *slog.Logger) {
 	of, err := doctor.Sweep(registrarSelf())
 	if len(of) > 0 {
-		log.Warn("removed from the kernel what killed gateways have left whose data directories are gone", "directories", of)
+		log.Warn("removed objects of killed gateways whose data directories are gone from the kernel", "directories", of)
 	}
 	if err != nil {
-		log.Warn("cannot remove from the kernel all that killed gateways have left", "error", err)
+		log.Warn("cannot remove all objects of killed gateways from the kernel", "error", err)
 	}
 }
 
@@ -168,7 +167,7 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// places is where the gateway can be reached, as --gateway takes it.
+// places returns the addresses of the gateway in the form that --gateway accepts.
 func places(listeners []net.Listener, s settings) []string {
 	var at []string
 	for _, l := range listeners {
@@ -181,7 +180,7 @@ func places(listeners []net.Listener, s settings) []string {
 	return at
 }
 
-// notifySystemd tells systemd how a service of Type=notify fares (sd_notify(3)).
+// notifySystemd reports the state of a service of Type=notify to systemd (sd_notify(3)).
 func notifySystemd(state string) {
 	name := os.Getenv("NOTIFY_SOCKET")
 	if name == "" {

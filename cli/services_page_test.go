@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the generated page of services an
 
 const servicesPage = "../doc/omis-services.md"
 
-// joined is a monitor over the real node.
+// joined returns a backend with the real node.
 func joined(t *testing.T) *backend {
 	t.Helper()
 	j, err := journal.Open(t.TempDir())
@@ -57,15 +57,15 @@ func TestServicesPage(t *testing.T) {
 	}
 }
 
-// TestServicesSayHowOrWhy: every row says how Linux does it, or why it does not;
-// and services("") lists what this machine can do.
+// TestServicesSayHowOrWhy checks that each row says how Linux implements the service or why it does
+// not, and that services("") lists what this machine supports.
 func TestServicesSayHowOrWhy(t *testing.T) {
 	m := joined(t)
 	for _, table := range m.monitor.Engine.Catalog().Tables() {
 		for _, s := range table.Services {
 			lacks := s.Support.Level == service.Unsupported
 			if lacks == (s.Linux != "") || (s.Support.Level != service.Full) != (s.Support.Reason != "") {
-				t.Errorf("%s is %s because %q, by %q", s.Name, s.Support.Level, s.Support.Reason, s.Linux)
+				t.Errorf("%s is %s; reason %q, implementation %q", s.Name, s.Support.Level, s.Support.Reason, s.Linux)
 			}
 		}
 	}
@@ -91,8 +91,8 @@ func TestServicesSayHowOrWhy(t *testing.T) {
 	}
 }
 
-// checkAnswer calls a service without parameters: one that the node lacks answers
-// so and says why, any other has an implementation that does not.
+// checkAnswer calls a service without parameters. A service that the node lacks must refuse with
+// the reason; any other must have an implementation.
 func checkAnswer(t *testing.T, m *backend, s *service.Service) {
 	t.Helper()
 	request := ": " + s.Name + "()"

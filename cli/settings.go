@@ -25,9 +25,9 @@ import (
 	"mirador/omis/node"
 )
 
-// settings are what serve is told by its flags and its configuration file.
+// settings contains what the flags and the configuration file tell serve.
 type settings struct {
-	Listen    string   `json:"listen"` // "off": no TCP
+	Listen    string   `json:"listen"` // or "off" for no TCP
 	Socket    string   `json:"socket"`
 	Data      string   `json:"data"`
 	Node      string   `json:"node"`
@@ -36,19 +36,18 @@ type settings struct {
 	LogLevel  string   `json:"log-level"`
 	Resources []string `json:"resources"`
 	Longest   int      `json:"longest-request"` // in bytes
-	// Placements are where the actions of conditional requests may run: "trap" and
-	// whatever is cheaper.
+	// Placements lists where the actions of conditional requests may run: "trap" and cheaper placements.
 	Placements string `json:"placements"`
-	// Prefer says what matters more where a jump can only stand at the first instruction of
-	// a function: speed, or that other tools can probe the function as well.
+	// Prefer decides about functions where a jump can only be at the first instruction: speed
+	// places the jump, sharing leaves the instruction to other tools' probes.
 	Prefer string `json:"prefer"`
 
-	// Lease is how long what a tool has stopped stays stopped without it; 0: for ever.
+	// Lease limits how long objects stay stopped by a tool that is not active; "0" means forever.
 	Lease string `json:"lease"`
 
-	// Prototypes are files and folders that describe functions of libraries.
+	// Prototypes lists files and folders that describe functions of libraries.
 	Prototypes []string `json:"prototypes"`
-	// Hosts are names, besides localhost, by which the gateway is reached over TCP.
+	// Hosts lists names, besides localhost, by which clients reach the gateway over TCP.
 	Hosts []string `json:"hosts"`
 
 	Certificate     string `json:"certificate"`
@@ -59,19 +58,19 @@ type settings struct {
 	lease time.Duration
 }
 
-// Values of Calibrate.
+// These are the values of Calibrate.
 const (
 	calibrateAtStart    = "at-start"
 	calibrateWhenNeeded = "when-needed"
 )
 
-// Values of Hold.
+// These are the values of Hold.
 const (
 	holdByRendezvous = node.HeldByRendezvous
 	holdByPtrace     = node.HeldByPtrace
 )
 
-// Values of Prefer.
+// These are the values of Prefer.
 const (
 	preferSpeed   = "speed"
 	preferSharing = "sharing"
@@ -86,7 +85,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.Placements, "placements", placements, "where the actions of conditional requests may run; trap alone spares the kernel, and changes the least of programs")
 	flags.StringVar(&s.Hold, "hold", holdByRendezvous, "how threads are held: rendezvous (where possible) or ptrace")
 	flags.StringVar(&s.Calibrate, "calibrate", calibrateAtStart, "when to measure what probes cost on this machine: at-start (in the background, once a data directory) or when-needed")
-	flags.StringVar(&s.Prefer, "prefer", preferSpeed, "where a jump can stand only at the first instruction of a function: speed (it does, and the placement says that no other tool may set a uprobe there) or sharing (a dearer placement is taken)")
+	flags.StringVar(&s.Prefer, "prefer", preferSpeed, "where a jump can stand only at the first instruction of a function: speed (the jump is placed there, and the placement says that no other tool may set a uprobe there) or sharing (a more expensive placement is taken)")
 	flags.StringVar(&s.Lease, "lease", "1m", "how long threads that an OMIS tool has stopped or suspended stay so while it sends no request and reads no replies; 0: until it comes back")
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.IntVar(&s.Longest, "longest-request", mir.RequestLimits().Bytes, "how many bytes a request may have; one that names ten thousand probes has a quarter of a million")
@@ -94,20 +93,20 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringArrayVar(&s.Prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
 }
 
-// The limits of --longest-request.
+// These are the limits of --longest-request.
 const (
 	leastLongest = 1 << 10
 	mostLongest  = 16 << 20
 )
 
-// placements are all that there are, cheapest first.
+// placements names all placements, cheapest first.
 const placements = "inline,kernel,trap"
 
 func (s *settings) mayPlace(name string) bool {
 	return slices.Contains(strings.Split(s.Placements, ","), name)
 }
 
-// checkPlacements makes sure that every request can run somewhere.
+// checkPlacements makes sure that every request can run in one of the placements.
 func (s *settings) checkPlacements() error {
 	for _, name := range strings.Split(s.Placements, ",") {
 		if !slices.Contains(strings.Split(placements, ","), name) {
@@ -128,7 +127,7 @@ func hostname() string {
 	return name
 }
 
-// complete puts flags over the configuration file over the defaults.
+// complete merges the settings: flags override the configuration file, which overrides the defaults.
 func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	merged := *s
 	if file != "" {
@@ -158,7 +157,7 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	return merged, merged.checkPlacements()
 }
 
-// read fills in what the file says and no flag does.
+// read takes from the file the settings that no flag sets.
 func (s *settings) read(cmd *cobra.Command, file string) error {
 	text, err := readConfiguration(file)
 	if err != nil {
@@ -190,13 +189,12 @@ func (s *settings) read(cmd *cobra.Command, file string) error {
 	return nil
 }
 
-// pipePatience is how long a configuration that is a pipe may be empty.
+// pipePatience limits how long a configuration that is a pipe may be empty.
 const pipePatience = 2 * time.Second
 
-// readConfiguration reads a file, or a pipe into which somebody writes, as the
-// shell makes of <(COMMAND).
+// readConfiguration reads a file, or a pipe with a writer, such as the shell's <(COMMAND).
 func readConfiguration(file string) ([]byte, error) {
-	// Opened otherwise, a pipe without a writer keeps us waiting for one.
+	// Without O_NONBLOCK, the opening of a pipe waits for a writer.
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the configuration: %w", err)
@@ -217,18 +215,18 @@ func readConfiguration(file string) ([]byte, error) {
 		text, err := io.ReadAll(f)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded), isPipe && len(text) == 0 && time.Now().After(deadline):
-			return nil, usagef("cannot read the configuration %s: it is a pipe into which nobody writes", file)
+			return nil, usagef("cannot read the configuration %s: it is a pipe without a writer", file)
 		case err != nil:
 			return nil, fmt.Errorf("cannot read the configuration: %w", err)
 		case !isPipe || len(text) > 0:
 			return text, nil
 		}
 		const pause = 10 * time.Millisecond
-		time.Sleep(pause) // the writer is still to come
+		time.Sleep(pause) // wait for a writer
 	}
 }
 
-// open listens where the settings say.
+// open listens at the addresses in the settings.
 func (s *settings) open() ([]net.Listener, error) {
 	secure, err := s.secure()
 	if err != nil {
@@ -249,7 +247,7 @@ func (s *settings) open() ([]net.Listener, error) {
 	return []net.Listener{local, remote}, nil
 }
 
-// costs is where what probes cost is kept once it was measured; "" is nowhere.
+// costs returns the file that stores what probes cost, or "" if there is none.
 func (s *settings) costs() string {
 	if s.Data == "" {
 		return ""
@@ -257,7 +255,7 @@ func (s *settings) costs() string {
 	return filepath.Join(s.Data, "costs.json")
 }
 
-// checkpoints is where processes are saved; "" leaves it to the node.
+// checkpoints returns the directory for saved processes; "" means the node's default.
 func (s *settings) checkpoints() string {
 	if s.Data == "" {
 		return ""
@@ -272,7 +270,7 @@ func (s *settings) scheme() string {
 	return "http"
 }
 
-// secure is the TLS configuration, nil without a certificate.
+// secure returns the TLS configuration, nil without a certificate.
 func (s *settings) secure() (*tls.Config, error) {
 	if s.Certificate == "" {
 		return nil, nil

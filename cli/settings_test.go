@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestConfigurationFromPipe: a pipe is read when somebody writes into it, and
-// said to be one when nobody does.
+// TestConfigurationFromPipe checks that a pipe is read if it has a writer, and that the error names
+// the pipe if it has none.
 func TestConfigurationFromPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := readConfiguration(pipe); err == nil || !strings.Contains(err.Error(), "nobody writes") {
+	if text, err := readConfiguration(pipe); err == nil || !strings.Contains(err.Error(), "without a writer") {
 		t.Errorf("read %q, %v", text, err)
 	}
 	written := make(chan error)
@@ -28,13 +28,13 @@ func TestConfigurationFromPipe(t *testing.T) {
 	if err := <-written; err != nil {
 		t.Error(err)
 	}
-	// Somebody who has opened it, and does not write.
+	// Open the pipe for writing without writing to it.
 	idle, err := os.OpenFile(pipe, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer idle.Close()
-	if text, err := readConfiguration(pipe); err == nil || !strings.Contains(err.Error(), "nobody writes") {
+	if text, err := readConfiguration(pipe); err == nil || !strings.Contains(err.Error(), "without a writer") {
 		t.Errorf("read %q, %v", text, err)
 	}
 	if _, err := readConfiguration(t.TempDir()); err == nil {
@@ -42,8 +42,8 @@ func TestConfigurationFromPipe(t *testing.T) {
 	}
 }
 
-// TestLongestRequest: by default the gateway refuses what a stranger would send to keep it
-// busy; who has ten thousand probes says so.
+// TestLongestRequest checks that the default refuses a request that is meant to keep the gateway
+// busy, and that the user can raise the limit for ten thousand probes.
 func TestLongestRequest(t *testing.T) {
 	for _, c := range []struct {
 		args []string

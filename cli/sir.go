@@ -83,8 +83,8 @@ func readStructure(ctx context.Context, files []string, pid int) (*sir.Structure
 	return s, nil
 }
 
-// tellStripped explains programs without functions, which would look like a
-// failure of ours.
+// tellStripped explains why a program has no functions, because users would take an empty structure
+// for an error of Mirador.
 func tellStripped(w io.Writer, s *sir.Structure) {
 	for _, p := range s.Programs {
 		if len(p.Units) == 0 {
@@ -93,8 +93,8 @@ func tellStripped(w io.Writer, s *sir.Structure) {
 	}
 }
 
-// resolved is the path of a file as a process that runs it shows it, so that the
-// ids are the same. What a process has loaded is that already.
+// resolved returns the path of a file as a process that runs it shows the path, so that both give
+// the same ids. For the files of a process, the path is already in this form.
 func resolved(file string, pid int) (string, error) {
 	if pid != 0 {
 		return file, nil
@@ -110,9 +110,8 @@ func resolved(file string, pid int) (string, error) {
 	return path, nil
 }
 
-// startedAs returns the name under which a program is started, as the structure of a running
-// process has it: a program may be a symbolic link to another. Libraries have the name of
-// their file.
+// startedAs returns the name under which a program is started, as in the structure of a running
+// process: a program may be a symbolic link to another program. A library has the name of its file.
 func startedAs(file, path string, pid, number int) string {
 	switch {
 	case pid != 0 && number == 0:
@@ -123,7 +122,7 @@ func startedAs(file, path string, pid, number int) string {
 	return filepath.Base(file)
 }
 
-// loadedFiles lists the files that a process executes code of.
+// loadedFiles lists the files whose code a process executes.
 func loadedFiles(pid int) ([]string, error) {
 	process, err := procfs.NewProc(pid)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// TestMetricsOfSockets has a program send and receive on sockets, pipes and files, and compares
-// NET_SEND and NET_RECV after each kind of call with the program's own clocks. What it does
-// with pipes and files does not count, nor do other calls.
+// TestMetricsOfSockets compares NET_SEND and NET_RECV with the clocks of a program that sends and
+// receives on sockets, pipes and files, after each kind of call. Calls on pipes and files, and
+// other calls, must not count.
 func TestMetricsOfSockets(t *testing.T) {
 	s := startServe(t, 0)
 	p := subject.Start(t, exec.Command(subject.Compile(t, "sockets", "testdata/sockets.c")))
@@ -24,7 +24,7 @@ func TestMetricsOfSockets(t *testing.T) {
 		call, kind     string
 		n              int
 		send, received bool
-		least          float64 // ms that sending takes
+		least          float64 // time for sending, in ms
 	}{
 		{"write", "tcp", 100, true, false, 0}, {"read", "tcp", 100, false, true, 0},
 		{"send", "tcp", 100, true, false, 0}, {"recv", "tcp", 100, false, true, 0},
@@ -32,7 +32,7 @@ func TestMetricsOfSockets(t *testing.T) {
 		{"send", "unix", 100, true, false, 0}, {"recv", "unix", 100, false, true, 0},
 		{"write", "pipe", 100, false, false, 0}, {"read", "pipe", 100, false, false, 0},
 		{"write", "file", 100, false, false, 0}, {"read", "file", 100, false, false, 0},
-		// These wait for 50 ms each, which counts for sending alone.
+		// These calls wait for 50 ms each, which counts for sending only.
 		{"send", "full", 2, true, false, 100}, {"write", "full", 2, true, false, 100},
 		{"recv", "full", 2, false, true, 0}, {"read", "full", 2, false, true, 0},
 	} {

@@ -13,7 +13,7 @@ import (
 	gateway "mirador/http"
 )
 
-// tableFormat is how a command prints a table: for people, or for scripts.
+// tableFormat says how a command prints a table: as text, JSON or XML.
 type tableFormat struct{ json, xml bool }
 
 func (f *tableFormat) flags(cmd *cobra.Command) {
@@ -27,13 +27,13 @@ func (f *tableFormat) flags(cmd *cobra.Command) {
 	}
 }
 
-// table is rows with a way to print each for people.
+// table contains rows and a function that prints each row as text.
 type table[T any] struct {
 	root, row string // names of the XML elements
 	rows      []T
 	header    []string
 	cells     func(T) []string
-	coloured  bool // the cells hold escapes of ours, and are plain otherwise
+	coloured  bool // the cells contain colour escapes, and no other escapes
 }
 
 func printTable[T any](w io.Writer, f tableFormat, t table[T]) error {
@@ -74,7 +74,7 @@ func printJSON(w io.Writer, v any) error {
 	return encoder.Encode(v)
 }
 
-// isTerminal tells whether people look at a stream as it is written.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

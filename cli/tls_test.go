@@ -24,8 +24,8 @@ import (
 	"time"
 )
 
-// TestTLS: with a certificate TCP speaks TLS; a client certificate's role is what
-// its organisational unit says, and one of another authority is none.
+// TestTLS checks that with a certificate TCP speaks TLS, that the organisational unit of a client
+// certificate gives its role, and that a certificate of another authority is refused.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	ours, theirs := newAuthority(t), newAuthority(t)
@@ -36,7 +36,7 @@ func TestTLS(t *testing.T) {
 	ca := writePEM(t, dir, "ca.pem", "CERTIFICATE", ours.cert.Raw)
 	s := startServe(t, os.Geteuid(), "--config", writeConfig(t, dir, ca))
 	if !strings.HasPrefix(s.url, "https://") {
-		t.Fatalf("it is served at %s", s.url)
+		t.Fatalf("the gateway's address is %s", s.url)
 	}
 	as := func(who string, args ...string) (string, string, int) {
 		return s.mirador(t, "", append([]string{
@@ -61,8 +61,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestExpiredClientCertificate: the gateway refuses it before it reads a request, whatever role
-// it names, and our client says what is wrong.
+// TestExpiredClientCertificate checks that the gateway refuses an expired certificate before it
+// reads a request, whatever role the certificate names, and that our client explains the refusal.
 func TestExpiredClientCertificate(t *testing.T) {
 	dir := t.TempDir()
 	ours := newAuthority(t)
@@ -84,7 +84,7 @@ func TestExpiredClientCertificate(t *testing.T) {
 	}
 }
 
-// TestUnverifiedServer: our client sends nothing, not its token either, to a server whose
+// TestUnverifiedServer checks that our client sends nothing, not even its token, to a server whose
 // certificate has expired or is of another authority, and says what to do.
 func TestUnverifiedServer(t *testing.T) {
 	dir := t.TempDir()
@@ -123,7 +123,7 @@ func TestUnverifiedServer(t *testing.T) {
 			}
 			var out, errs bytes.Buffer
 			status := Main(args, Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
-			server.Close() // its goroutines have ended
+			server.Close() // waits for the server's goroutines
 			if status != exitUnreachable || reached || out.Len() > 0 {
 				t.Errorf("status %d, a request arrived: %v, %s", status, reached, out.String())
 			}
@@ -181,7 +181,7 @@ func (a *authority) issue(t *testing.T, dir, name, unit string) {
 	a.issueUntil(t, dir, name, unit, time.Now().Add(time.Hour))
 }
 
-// issueUntil is issue for a certificate that is valid until a time.
+// issueUntil is issue for a certificate that is valid until end.
 func (a *authority) issueUntil(t *testing.T, dir, name, unit string, end time.Time) {
 	t.Helper()
 	key := newKey(t)

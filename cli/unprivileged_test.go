@@ -13,10 +13,10 @@ import (
 	"mirador/examples/targets/report"
 )
 
-// nobody has no privileges on any Linux.
+// nobody is a user without privileges on any Linux.
 const nobody = 65534
 
-// copyTarget puts mmul where nobody may run it.
+// copyTarget copies mmul to a folder where the user nobody may run it.
 func copyTarget(t *testing.T, dir string) string {
 	t.Helper()
 	built := targets.Build(t, "mmul")
@@ -32,8 +32,8 @@ func copyTarget(t *testing.T, dir string) string {
 	return filepath.Join(dir, "mmul")
 }
 
-// TestWalkWithoutPrivileges goes the whole way as a user without capabilities:
-// gateway, target and commands are his.
+// TestWalkWithoutPrivileges runs gateway, target and commands as a user without capabilities, from
+// attaching to the measured value.
 func TestWalkWithoutPrivileges(t *testing.T) {
 	s := startServe(t, nobody)
 	program := copyTarget(t, s.dir)
@@ -62,7 +62,7 @@ func TestWalkWithoutPrivileges(t *testing.T) {
 		return s.must(t, `<ctrlreq action="`+action+`"><probe id="`+probe+`"/></ctrlreq>`, "post", "-")
 	}
 	if got, want := valueOf(t, control("VALUE")), strconv.FormatInt(own.Total["dot"], 10); got != want {
-		t.Errorf("measured %s, counted %s itself", got, want)
+		t.Errorf("measured %s, mmul itself counted %s", got, want)
 	}
 	for _, action := range []string{"DEACTIVATE", "ACTIVATE", "RESET", "REMOVE"} {
 		control(action)
@@ -73,8 +73,8 @@ func TestWalkWithoutPrivileges(t *testing.T) {
 	s.must(t, "", "release", "--kill", "mine")
 }
 
-// TestOthersAreRefused asks for what belongs to somebody else: as a gateway
-// without privileges, and as a user of root's gateway.
+// TestOthersAreRefused asks for another user's processes: from a gateway without privileges, and as
+// a user of root's gateway.
 func TestOthersAreRefused(t *testing.T) {
 	foreign := targets.Start(t, "mmul", "--wait")
 	pid := strconv.Itoa(foreign.PID)
@@ -87,7 +87,7 @@ func TestOthersAreRefused(t *testing.T) {
 
 	roots := startServe(t, os.Geteuid())
 	roots.must(t, "", "attach", "--app", "secret", pid)
-	as := &served{dir: roots.dir, socket: roots.socket, cmd: mine.cmd} // nobody at root's gateway
+	as := &served{dir: roots.dir, socket: roots.socket, cmd: mine.cmd} // the user nobody at root's gateway
 	for _, c := range []struct {
 		args  []string
 		words string
@@ -106,17 +106,17 @@ func TestOthersAreRefused(t *testing.T) {
 	}
 	own := targets.StartAs(t, nobody, "mmul", "--wait")
 	if out := as.must(t, "", "attach", "--app", "his", strconv.Itoa(own.PID)); !strings.HasPrefix(out, "his p_") {
-		t.Errorf("his own process: %q", out)
+		t.Errorf("the user's own process: %q", out)
 	}
 	if out := as.must(t, `<snapshotreq/>`, "post", "-"); !strings.Contains(out, "<process") {
 		t.Errorf("his snapshot: %s", out)
 	}
 	if out := as.must(t, "", "apps"); strings.Contains(out, "secret") {
-		t.Errorf("he sees %s", out)
+		t.Errorf("the user sees %s", out)
 	}
 }
 
-// TestTracedByGDB asks for a process that a debugger has.
+// TestTracedByGDB asks for a process that gdb traces.
 func TestTracedByGDB(t *testing.T) {
 	s := startServe(t, os.Geteuid())
 	target := targets.Start(t, "mmul", "--wait")

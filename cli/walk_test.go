@@ -16,7 +16,7 @@ import (
 	"mirador/mir"
 )
 
-// TestWalkWithCurl is a first user's way, with curl over both transports.
+// TestWalkWithCurl makes a first user's requests, with curl over both transports.
 func TestWalkWithCurl(t *testing.T) {
 	s := startServe(t, os.Geteuid())
 	target := targets.Start(t, "mmul", "--wait", "--stay", "3", "8", "10")
@@ -40,8 +40,8 @@ func TestWalkWithCurl(t *testing.T) {
 	}
 }
 
-// walk measures a function and leaves no trace of it. The target waits, so that
-// all counts are 0; what is counted right is tested elsewhere.
+// walk measures a function and checks that the code is unchanged afterwards. The target waits, so
+// all counts are 0; other tests check counts.
 func walk(t *testing.T, pid int, path string, post func(string, ...string) []string) {
 	before := textOf(t, pid, path)
 	snapshot := wants(t, post(`<snapshotreq named="true" stack="8"/>`)...)
@@ -55,27 +55,27 @@ func walk(t *testing.T, pid int, path string, post func(string, ...string) []str
 	request := `<instrreq activated="true" flush="true"><codeRegion from="` + id + `"/><metric name="COUNT"/><metric name="WC_TIME"/><process id="*"/></instrreq>`
 	explained := wants(t, post(request, "-H", "Prefer: explain")...)
 	if !strings.Contains(explained, "thread_reached_addr") || !strings.Contains(explained, "pa_counter_add") {
-		t.Errorf("explained as %s", explained)
+		t.Errorf("the explanation is %s", explained)
 	}
 	planted := wants(t, post(request, "-H", "Prefer: return=representation")...)
 	if where := regexp.MustCompile(`where="[a-z]+"`); where.FindString(explained) != where.FindString(planted) {
-		t.Errorf("%s, but it was explained as %s", planted, explained)
+		t.Errorf("the probe is %s, but the explanation was %s", planted, explained)
 	}
 	probe := probeID(t, planted)
 	if bytes.Equal(before, textOf(t, pid, path)) {
-		t.Error("no breakpoint stands in the text")
+		t.Error("the code contains no breakpoint")
 	}
 	control := func(action string) string {
 		return wants(t, post(`<ctrlreq action="`+action+`"><probe id="`+probe+`"/></ctrlreq>`)...)
 	}
 	if value := control("VALUE"); !strings.Contains(value, `value="0"`) {
-		t.Errorf("the value of what was not called: %s", value)
+		t.Errorf("the value for a function that was not called: %s", value)
 	}
 	for _, action := range []string{"DEACTIVATE", "ACTIVATE", "RESET", "REMOVE"} {
 		control(action)
 	}
 	if !bytes.Equal(before, textOf(t, pid, path)) {
-		t.Error("the text is not what it was")
+		t.Error("the probe was removed, but the code differs from before")
 	}
 	status, body := curl(t, post(`<ctrlreq action="VALUE"><probe id="`+probe+`"/></ctrlreq>`)...)
 	if status != 404 || !strings.Contains(body, probe) {
@@ -83,7 +83,7 @@ func walk(t *testing.T, pid int, path string, post func(string, ...string) []str
 	}
 }
 
-// textOf reads the code of the program as it stands in the process.
+// textOf reads the program's code from the process's memory.
 func textOf(t *testing.T, pid int, path string) []byte {
 	t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
@@ -108,7 +108,7 @@ func textOf(t *testing.T, pid int, path string) []byte {
 	return text
 }
 
-// probeID reads a probe document.
+// probeID returns the id in a probe document.
 func probeID(t *testing.T, reply string) string {
 	t.Helper()
 	document, err := mir.Decode([]byte(reply), mir.ReplyLimits())
@@ -122,7 +122,7 @@ func probeID(t *testing.T, reply string) string {
 	return probe.ID
 }
 
-// valueOf reads a measurement document of one value.
+// valueOf returns the value of a measurement document with one value.
 func valueOf(t *testing.T, reply string) string {
 	t.Helper()
 	document, err := mir.Decode([]byte(reply), mir.ReplyLimits())
@@ -136,7 +136,7 @@ func valueOf(t *testing.T, reply string) string {
 	return m.Value
 }
 
-// unitID finds a function in a structure document.
+// unitID returns the id of a function in a structure document.
 func unitID(t *testing.T, structure, name string) string {
 	t.Helper()
 	m := regexp.MustCompile(`<unit id="([^"]*)" name="` + regexp.QuoteMeta(name) + `"`).FindStringSubmatch(structure)
@@ -146,7 +146,7 @@ func unitID(t *testing.T, structure, name string) string {
 	return m[1]
 }
 
-// TestErrorsOfDocuments tries what a new user gets wrong.
+// TestErrorsOfDocuments checks the answers to mistakes that new users make.
 func TestErrorsOfDocuments(t *testing.T) {
 	s := startServe(t, os.Geteuid())
 	target := targets.Start(t, "mmul", "--wait")
@@ -171,15 +171,14 @@ func TestErrorsOfDocuments(t *testing.T) {
 	}
 }
 
-// inEachPlacement runs a test with a gateway whose probes run in the program, in the
-// kernel, or by trap.
+// inEachPlacement runs a test with a gateway whose probes run inline, in the kernel, or by trap.
 func inEachPlacement(t *testing.T, test func(t *testing.T, s *served, placement string)) {
 	for placement, allowed := range map[string]string{"inline": placements, "kernel": "kernel,trap", "trap": "trap"} {
 		t.Run(placement, func(t *testing.T) { test(t, startServe(t, os.Geteuid(), "--placements", allowed), placement) })
 	}
 }
 
-// TestCountsAgree compares with the target's own counts.
+// TestCountsAgree compares probes with the target's own counts.
 func TestCountsAgree(t *testing.T) { inEachPlacement(t, countsAgree) }
 
 func countsAgree(t *testing.T, s *served, placement string) {
@@ -199,17 +198,16 @@ func countsAgree(t *testing.T, s *served, placement string) {
 	for function, probe := range probes {
 		got := valueOf(t, s.must(t, `<ctrlreq action="VALUE"><probe id="`+probe+`"/></ctrlreq>`, "post", "-"))
 		if want := strconv.FormatInt(own.Total[function], 10); got != want {
-			t.Errorf("%s: measured %s, counted %s itself", function, got, want)
+			t.Errorf("%s: measured %s, the target itself counted %s", function, got, want)
 		}
 	}
-	target.Go(t) // end
+	target.Go(t) // lets the target end
 	if err := target.Wait(t); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestTargetsOutliveTheGateway kills the gateway while probes stand in a busy
-// target.
+// TestTargetsOutliveTheGateway kills the gateway while a busy target has probes.
 func TestTargetsOutliveTheGateway(t *testing.T) { inEachPlacement(t, targetsOutlive) }
 
 func targetsOutlive(t *testing.T, s *served, _ string) {
@@ -233,7 +231,7 @@ func targetsOutlive(t *testing.T, s *served, _ string) {
 	}
 	got, want := lastReport(t, target), lastReport(t, undisturbed)
 	if !got.OK || got.Checksum != want.Checksum || got.Total["dot"] != want.Total["dot"] {
-		t.Errorf("the target computed %s (%v), undisturbed %s", got.Checksum, got.OK, want.Checksum)
+		t.Errorf("the target computed %s (%v), and %s without probes", got.Checksum, got.OK, want.Checksum)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"mirador/omis/linux/warden"
 )
 
-// wardenCommand is how a monitor starts its warden: this program again.
+// wardenCommand is the command of this program that a monitor starts as its warden.
 const wardenCommand = "warden"
 
 func newWarden(*globals) *cobra.Command {

@@ -9,7 +9,8 @@ import (
 	"mirador/probes"
 )
 
-// GET /probes marks a probe if the cost of one of its placements is rough.
+// TestRoughPlacementsAreMarked checks that GET /probes marks a probe if the cost of one of its
+// placements is rough.
 func TestRoughPlacementsAreMarked(t *testing.T) {
 	inline := omis.Placement{Name: "inline", Cost: 3, Measured: true}
 	trap := omis.Placement{Name: omis.Trap, Cost: 14000, Measured: true}

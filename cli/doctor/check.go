@@ -19,11 +19,11 @@ type Check struct {
 	Name  string `json:"name" xml:"name,attr"`
 	State State  `json:"state" xml:"state,attr"`
 	Why   string `json:"why" xml:"why"`
-	Do    string `json:"do,omitempty" xml:"do,omitempty"` // what to do where it is not ok
-	Basic bool   `json:"basic" xml:"basic,attr"`          // nothing works without it
+	Do    string `json:"do,omitempty" xml:"do,omitempty"` // advice if the state is not OK
+	Basic bool   `json:"basic" xml:"basic,attr"`          // nothing works if this check fails
 }
 
-// finding is what a check found out.
+// finding is the result of a check.
 type finding struct {
 	state State
 	why   string
@@ -35,7 +35,7 @@ func limited(why, do string) finding      { return finding{state: Limited, why: 
 func missing(why, do string) finding      { return finding{state: Missing, why: why, do: do} }
 func failed(err error, do string) finding { return missing(err.Error(), do) }
 
-// checks is the table of what to look at, in the order in which it is printed.
+// checks contains all checks, in the order in which they are printed.
 var checks = []struct {
 	name  string
 	basic bool
@@ -67,7 +67,7 @@ var checks = []struct {
 	{"c compiler", false, compiler},
 }
 
-// Examine runs all checks. done is called after each, for those who watch.
+// Examine runs all checks, and calls done after each.
 func Examine(ctx context.Context, done func(Check)) []Check {
 	var found []Check
 	for _, c := range checks {
@@ -79,7 +79,7 @@ func Examine(ctx context.Context, done func(Check)) []Check {
 	return found
 }
 
-// Healthy tells whether the basics work.
+// Healthy reports whether the basic checks succeeded.
 func Healthy(found []Check) bool {
 	for _, c := range found {
 		if c.Basic && c.State == Missing {
@@ -89,8 +89,8 @@ func Healthy(found []Check) bool {
 	return true
 }
 
-// advice says how a gateway gets capabilities that it lacks. Root may lack them as well: in a
-// container, or where a unit of systemd takes them away.
+// advice tells how to give a gateway the capabilities that it lacks. Root may lack them as well, in
+// a container or if a unit of systemd removes them.
 func advice(capabilities string) string { return adviceTo(os.Geteuid(), capabilities) }
 
 func adviceTo(uid int, capabilities string) string {

@@ -14,7 +14,7 @@ import (
 	"mirador/omis/program"
 )
 
-// costs measures what probes cost here, as a gateway does when it needs to know.
+// costs measures what probes cost on this machine, as a gateway does.
 func costs(ctx context.Context) finding {
 	node, err := linux.Open(linux.Config{Name: "doctor"})
 	if err != nil {
@@ -46,8 +46,8 @@ func costs(ctx context.Context) finding {
 	return fine(why)
 }
 
-// prices are what a hit costs at the kinds of places of a placement, to count and to time,
-// or to append a record.
+// prices describes what a hit costs for each kind of place of a placement: to count and to time, or
+// to append a record.
 func prices(known *calibrate.Costs, placement string) (list []string) {
 	for _, kind := range known.Kinds(placement) {
 		c, _ := known.Cost(placement, kind)

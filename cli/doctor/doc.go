@@ -1,8 +1,7 @@
-// Package doctor finds out what of Mirador works on this machine, by trying it:
-// it traces a process that it starts, writes to its text, loads a BPF program,
-// opens a performance counter. What does not work it explains, with what to do.
+// Package doctor finds out what works on this machine, by trying it: it traces a process that it
+// starts, writes to the process's code, loads a BPF program, opens a performance counter. For each
+// failure it gives the reason and advice.
 //
-// Only cli imports it. The checks run one after another on the caller's
-// goroutine; the one that traces keeps it on its OS thread, since a tracee
-// belongs to the thread that attached it.
+// Only cli imports it. The checks run one after another on the caller's goroutine. A check that
+// traces stays on its OS thread, since a tracee belongs to the thread that attached it.
 package doctor

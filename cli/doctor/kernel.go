@@ -19,7 +19,7 @@ import (
 	"mirador/omis/place/kernel/persist"
 )
 
-// needBPF says what programs in the kernel take.
+// needBPF tells which capabilities programs in the kernel need.
 func needBPF() string {
 	return advice("CAP_BPF and CAP_PERFMON") + "; breakpoints work without programs in the kernel"
 }
@@ -38,7 +38,7 @@ func seccomp(context.Context) finding {
 	return fine("no filter")
 }
 
-// harmless returns 0 and does nothing.
+// harmless returns a program that returns 0.
 func harmless() *ebpf.ProgramSpec {
 	return &ebpf.ProgramSpec{
 		Type: ebpf.Kprobe, License: "Apache-2.0",
@@ -104,7 +104,7 @@ func openCounter(kind uint32, config uint64) error {
 	return unix.Close(fd)
 }
 
-// uprobes sets one on a function of this program, which is not called meanwhile.
+// uprobes sets a uprobe on a function of this program that is not called meanwhile.
 func uprobes(context.Context) finding {
 	program, err := ebpf.NewProgram(harmless())
 	if err != nil {
@@ -123,18 +123,18 @@ func uprobes(context.Context) finding {
 	return fine("set one on this program")
 }
 
-// nops tests what the kernel does with a uprobe on a nop inside of a function.
+// nops tests whether the kernel handles a uprobe on a nop inside a function correctly.
 func nops(context.Context) finding {
 	switch err := uprobe.CheckNop(); {
 	case errors.Is(err, uprobe.ErrRedZone):
-		return limited(firstLine(err), "nothing: probes there run elsewhere; other tools change the results of functions that they probe there, until a later kernel runs")
+		return limited(firstLine(err), "a later kernel; until then our probes there run elsewhere, and other tools that probe there change the results of functions")
 	case err != nil:
 		return missing(firstLine(err), "probes on such nops run elsewhere")
 	}
 	return fine("one on a nop inside of a function leaves the function's results alone")
 }
 
-// placement has the placer of the kernel make ready what all programs share.
+// placement checks that the kernel placement can create what all its programs share.
 func placement(context.Context) finding {
 	placer := kernel.New(nil)
 	defer placer.Close()
@@ -144,17 +144,17 @@ func placement(context.Context) finding {
 	return fine("probes that count and time run as programs at uprobes")
 }
 
-// events has the placer attach to the kernel's tracepoints for a moment.
+// events checks that the kernel placement can attach to the kernel's tracepoints.
 func events(context.Context) finding {
 	placer := kernel.New(nil)
 	defer placer.Close()
 	if err := placer.CheckEvents(); err != nil {
-		return missing(firstLine(err), advice("CAP_BPF and CAP_PERFMON")+", on a kernel with CONFIG_FTRACE_SYSCALLS; system calls are counted by ptrace without it, a thousand times as dear")
+		return missing(firstLine(err), advice("CAP_BPF and CAP_PERFMON")+", on a kernel with CONFIG_FTRACE_SYSCALLS; without it system calls are counted by ptrace, at a thousand times the cost")
 	}
 	return fine("system calls and waiting are counted and timed by programs at tracepoints")
 }
 
-// ticks looks by which clock code in programs measures time.
+// ticks finds the clock that code in programs can read.
 func ticks(context.Context) finding { return clockFinding(clock.Now()) }
 
 func clockFinding(c clock.Clock, err error) finding {
@@ -164,8 +164,7 @@ func clockFinding(c clock.Clock, err error) finding {
 	return fine(fmt.Sprintf("it reads %v: %s; probes that count and time can run as code in the program", c.Kind, c.Why))
 }
 
-// outliving tells whether what stands in the kernel may stay there when a gateway is
-// killed.
+// outliving checks that objects in the kernel can outlive a killed gateway.
 func outliving(context.Context) finding {
 	if err := persist.Mount(); err != nil {
 		return missing(firstLine(err), "mount -t bpf bpf /sys/fs/bpf; until then probes end with a gateway that is killed")
@@ -185,7 +184,7 @@ func tracefs(context.Context) finding {
 	return fine(events)
 }
 
-// firstLine leaves out the verifier's log.
+// firstLine removes the verifier's log from an error.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line

@@ -8,8 +8,8 @@ import (
 	"mirador/omis/place/clock"
 )
 
-// The row about code in programs names the clock and why it is taken, or the condition that
-// is missing.
+// TestClockFinding checks that the row about code in programs names the clock and why it was
+// chosen, or the condition that is missing.
 func TestClockFinding(t *testing.T) {
 	for _, try := range []struct {
 		clock clock.Clock
@@ -31,7 +31,7 @@ func TestClockFinding(t *testing.T) {
 	}
 }
 
-// Root is not advised to be root.
+// TestAdvice checks that root is not advised to run the gateway as root.
 func TestAdvice(t *testing.T) {
 	if got := adviceTo(1000, "CAP_BPF"); !strings.Contains(got, "as root, or with CAP_BPF") {
 		t.Error(got)
@@ -41,7 +41,7 @@ func TestAdvice(t *testing.T) {
 	}
 	for _, c := range checks {
 		if c.name == "cost of a probe's hit" || c.name == "criu" {
-			continue // take long, and advise what the others do
+			continue // these take long, and give the same advice as others
 		}
 		if found := c.run(t.Context()); adviceTo(0, "") == advice("") && strings.Contains(found.do, "root") {
 			t.Errorf("%s: %s", c.name, found.do)

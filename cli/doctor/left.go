@@ -16,13 +16,13 @@ import (
 	"mirador/probes/journal"
 )
 
-// left looks for what gateways have left in the kernel that were killed and did not come
-// back. It costs targets as much as what is used.
+// left looks for objects that killed gateways have left in the kernel and that no gateway has
+// adopted. Such objects slow targets down as much as objects in use.
 func left(context.Context) finding {
 	var of []string
 	objects := 0
 	for _, f := range abandoned() {
-		if !slices.Contains(of, f.Data()) { // a directory that was made anew has had several folders
+		if !slices.Contains(of, f.Data()) { // a directory that was removed and created again has several folders
 			of = append(of, f.Data())
 		}
 		objects += len(f.Names())
@@ -34,11 +34,11 @@ func left(context.Context) finding {
 		"start a gateway with --data and that directory again, which takes them over, or remove them by \"mirador doctor --clean\" and that directory, or by \"mirador doctor --clean-all\"")
 }
 
-// abandoned are the folders of data directories that no gateway uses.
+// abandoned returns the folders of data directories that no gateway uses.
 func abandoned() []*persist.Folder {
 	var list []*persist.Folder
 	for _, f := range persist.All() {
-		// One of that name may be another directory by now.
+		// The name may belong to another directory by now.
 		same, err := persist.Of(f.Data())
 		if err != nil || *same != *f || !journal.Held(f.Data()) {
 			list = append(list, f)
@@ -47,10 +47,10 @@ func abandoned() []*persist.Folder {
 	return list
 }
 
-// Clean removes what a gateway has left in the kernel that used a data directory, was
-// killed, and will not come back; also uprobes that the kernel itself has left, since the
-// gateway and its registrar were killed in the middle of their work. They are taken out by
-// command, which runs registrar.Run: doctor may be killed as well.
+// Clean removes what a killed gateway, which will not return, has left in the kernel for a data
+// directory. This includes uprobes that the kernel itself kept because gateway and registrar were
+// killed during their work. command starts a process that runs registrar.Run and removes these
+// uprobes, because doctor may be killed as well.
 func Clean(data string, command []string) error {
 	data, err := filepath.Abs(data)
 	if err != nil {
@@ -70,8 +70,8 @@ func Clean(data string, command []string) error {
 	return errors.Join(append(errs, mend(data, uprobes))...)
 }
 
-// CleanAll removes what all gateways have left in the kernel that were killed, whatever
-// data directories they used.
+// CleanAll removes what all killed gateways have left in the kernel, whatever data directories they
+// used.
 func CleanAll(command []string) error {
 	var errs []error
 	seen := make(map[string]bool)
@@ -81,15 +81,15 @@ func CleanAll(command []string) error {
 			errs = append(errs, Clean(data, command))
 		}
 	}
-	_, err := remove(abandoned(), command) // of directories that others have the names of
+	_, err := remove(abandoned(), command) // includes folders of directories whose names other directories have taken
 	return errors.Join(append(errs, err)...)
 }
 
-// settled is how long a folder must not have changed before Sweep removes it.
+// settled is how long a folder must be unchanged before Sweep removes it.
 const settled = time.Minute
 
-// Sweep removes what no gateway will take over: objects of killed gateways whose data
-// directories do not exist any more. It returns these directories.
+// Sweep removes the objects that no gateway will adopt: those of killed gateways whose data
+// directories do not exist any more. It returns the names of these directories.
 func Sweep(command []string) ([]string, error) {
 	var lost []*persist.Folder
 	for _, f := range persist.All() {
@@ -100,7 +100,7 @@ func Sweep(command []string) ([]string, error) {
 	return remove(lost, command)
 }
 
-// remove removes folders and what is in them. It returns their data directories.
+// remove removes folders with their content, and returns the data directories.
 func remove(list []*persist.Folder, command []string) (of []string, err error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -115,10 +115,10 @@ func remove(list []*persist.Folder, command []string) (of []string, err error) {
 	return of, errors.Join(errs...)
 }
 
-// mend takes out the uprobes that a journal tells of.
+// mend removes the uprobes that a journal records.
 func mend(data string, uprobes *registrar.Client) error {
 	if _, err := os.Stat(filepath.Join(data, journal.File)); err != nil {
-		return nil // it has none
+		return nil // the directory has no journal
 	}
 	j, err := journal.Open(data)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"mirador/omis/place/kernel/persist"
 )
 
-// pinned makes an object in the kernel that belongs to a new data directory.
+// pinned creates an object in the kernel that belongs to a new data directory.
 func pinned(t *testing.T) (data string, f *persist.Folder) {
 	t.Helper()
 	data = filepath.Join(t.TempDir(), "data")
@@ -43,9 +43,9 @@ func pinned(t *testing.T) (data string, f *persist.Folder) {
 	return data, f
 }
 
-// What a killed gateway has left whose data directory is gone can be taken over by
-// nobody: the next gateway removes it, whatever its own directory is, and nothing else.
-func TestSweepRemovesWhatNobodyCanTakeOver(t *testing.T) {
+// TestSweepRemovesOrphans checks that Sweep removes the objects of a killed gateway whose data
+// directory is gone, since no gateway can adopt them, and removes nothing else.
+func TestSweepRemovesOrphans(t *testing.T) {
 	gone, lost := pinned(t)
 	_, kept := pinned(t)
 	if err := os.Remove(gone); err != nil {
@@ -103,7 +103,8 @@ func TestSweepRemovesWhatNobodyCanTakeOver(t *testing.T) {
 	}
 }
 
-// A data directory that was removed and made anew has left two folders, and is named once.
+// TestLeftNamesADirectoryOnce checks a data directory that was removed and created again: it has
+// two folders, and is named once.
 func TestLeftNamesADirectoryOnce(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	for _, later := range []string{"first", "second"} {
@@ -119,7 +120,7 @@ func TestLeftNamesADirectoryOnce(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if err := os.Rename(data, filepath.Join(filepath.Dir(data), later)); err != nil { // it keeps its inode
+		if err := os.Rename(data, filepath.Join(filepath.Dir(data), later)); err != nil { // the folder keeps its inode
 			t.Fatal(err)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startPatient starts a process to try things on. The caller ends it. It has
-// given a sign of life: os/exec returns while the kernel still loads a program,
-// and until that is done there is no code to be found in it.
+// startPatient starts a process on which checks are tried. The caller ends it. startPatient waits
+// for a sign of life, because os/exec returns while the kernel still loads the program, and until
+// then the process has no code.
 func startPatient() (pid int, end func(), err error) {
 	cmd := exec.Command("cat")
 	in, err := cmd.StdinPipe()
@@ -46,8 +46,8 @@ func startPatient() (pid int, end func(), err error) {
 	return cmd.Process.Pid, end, nil
 }
 
-// startStranger starts a process that is no descendant of this one, which is
-// what yama's ptrace_scope 1 looks at.
+// startStranger starts a process that is not a descendant of this one, which matters for
+// ptrace_scope 1 of yama.
 func startStranger() (pid int, end func(), err error) {
 	out, err := exec.Command("sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!").Output()
 	if err != nil {
@@ -60,7 +60,7 @@ func startStranger() (pid int, end func(), err error) {
 	return pid, func() { syscall.Kill(pid, syscall.SIGKILL) }, nil
 }
 
-// traced runs a function while this thread traces a process, which is stopped.
+// traced runs do while this thread traces a process, which is stopped.
 func traced(pid int, do func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -94,7 +94,7 @@ func wait(pid int, status *unix.WaitStatus) (int, error) {
 	}
 }
 
-// textAddress is an address in the code of a process.
+// textAddress returns an address in the code of a process.
 func textAddress(pid int) (uint64, error) {
 	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {

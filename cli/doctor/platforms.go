@@ -10,10 +10,10 @@ import (
 	tool "mirador/omis/linux/criu"
 )
 
-// patience is how long a program may take to say its version.
+// patience limits how long a program may take to print its version.
 const patience = 10 * time.Second
 
-// say runs a program and returns what it prints first.
+// say runs a program and returns the first line of its output.
 func say(ctx context.Context, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -22,7 +22,7 @@ func say(ctx context.Context, program string, args ...string) (string, error) {
 	return line, err
 }
 
-// version looks for one of several programs and asks it for its version.
+// version finds one of several programs and returns the version that it prints.
 func version(ctx context.Context, install string, flag string, programs ...string) finding {
 	for _, program := range programs {
 		path, err := exec.LookPath(program)

@@ -11,7 +11,7 @@ import (
 
 const allowPtrace = "in a container, allow it (docker run --cap-add SYS_PTRACE, or a seccomp profile that permits ptrace)"
 
-// allowAll says what tracing of processes that are no descendants takes.
+// allowAll tells what is needed to trace processes that are not descendants.
 func allowAll() string {
 	return advice("CAP_SYS_PTRACE") + ", or set the sysctl kernel.yama.ptrace_scope to 0; programs started by \"mirador run\" can be observed anyhow"
 }
@@ -66,8 +66,8 @@ func readChild(context.Context) finding {
 	return fine("read a child's memory")
 }
 
-// writeChild writes a byte of code over itself, while the process is traced:
-// with proc_mem.force_override=ptrace a kernel allows it only then.
+// writeChild overwrites a byte of code by itself while the process is traced; with
+// proc_mem.force_override=ptrace a kernel allows the write only then.
 func writeChild(context.Context) finding {
 	pid, end, err := startPatient()
 	if err != nil {
@@ -97,7 +97,7 @@ func writeChild(context.Context) finding {
 	return fine("wrote to a child's code")
 }
 
-// capable tells whether this process has a capability in effect.
+// capable reports whether this process has a capability in effect.
 func capable(capability uint) bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

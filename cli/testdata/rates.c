@@ -1,5 +1,5 @@
-/* Two functions, one called as often as can be and one twenty times a second. Each line on
-   the standard input is answered with how often they have been called. */
+/* This program calls one function as often as possible and another twenty times a second. It
+   answers each line on the standard input with the numbers of calls. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * A program that does what it can to harm its monitor: it writes into the memory that it
- * shares with it, and puts there what looks like the leftovers of an earlier monitor.
+ * This program tries to harm its monitor: it overwrites the memory that it shares with the
+ * monitor, and forges memory of an earlier monitor.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 __attribute__((noinline)) void work(void) { __asm__ volatile("" ::: "memory"); }
 
-/* shared finds the memory that is shared with a monitor, which is the largest of its name. */
+/* shared returns the memory that is shared with a monitor: the largest mapping of that name. */
 static uint64_t *shared(size_t *size)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -51,7 +51,7 @@ static void scribble(uint64_t number)
 		at[0x500000 / 8 + i] ^= number;
 }
 
-/* forge maps what an earlier monitor might have left, with numbers that none has. */
+/* forge maps memory like that of an earlier monitor, with invalid numbers. */
 static void forge(void)
 {
 	static const char *magics[] = {"mirador patch 1", "mirador hold 2", "mirador arena 4"};

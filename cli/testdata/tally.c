@@ -1,7 +1,7 @@
-// tally calls a function for as long as it is told to, in threads that live and in threads that
-// come and go, and says how often that was: the truth that the values of probes are compared with.
-// It takes "go" and "stop" on standard input, and answers each with a line. At "nap 5" it sleeps
-// for five milliseconds, and says how many nanoseconds that took by its own clock.
+// tally calls a function from the command "go" to the command "stop", in permanent threads and in
+// threads that end soon, and answers each command with the number of calls so far. Tests compare
+// probes with this number. At "nap 5" it sleeps for five milliseconds, and answers with the
+// duration in nanoseconds by its own clock.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ __attribute__((noinline)) void work(unsigned long x) { sink = x * 3 + 1; }
 
 __attribute__((noinline)) void nap(int ms) {
 	usleep(ms * 1000);
-	sink = ms; // so that it does not end with a jump
+	sink = ms; // prevents a tail call, which would end the function with a jump
 }
 
 static long timed(int ms) {
@@ -30,7 +30,7 @@ static long timed(int ms) {
 	return (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
 }
 
-// some calls it a few times.
+// some calls work n times.
 static void some(int n) {
 	for (int i = 0; i < n; i++)
 		work(i);

@@ -1,6 +1,7 @@
-// witness does what it is told on standard input, a line at a time, and answers each line with one
-// that says what it has done: the truth that replies of the monitor are compared with. Besides the
-// thread that listens one spins with known values in its registers, and one waits in a pipe.
+// witness executes commands from standard input, one a line, and answers each with a line that
+// reports what it has done. Tests compare replies of the monitor with these reports. Besides the
+// thread that reads commands, one thread spins with known values in its registers, and one waits
+// for a pipe.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -28,7 +29,7 @@ __attribute__((noinline)) void called(void) {
 	called_by = gettid();
 }
 
-// elsewhere is where a thread is sent to that never returns.
+// elsewhere is the function to which tests send a thread; it never returns.
 __attribute__((noinline)) void elsewhere(void) {
 	elsewhere_by = gettid();
 	for (;;)
@@ -100,7 +101,7 @@ static void library(int n) {
 		printf("%d ", rand_r(&seed));
 }
 
-// nap prints how long it slept, in seconds by the clock.
+// nap sleeps n times and prints the total duration in seconds, by the clock.
 static void nap(int n) {
 	double slept = 0;
 	for (int i = 0; i < n; i++) {
