@@ -13,31 +13,31 @@ import (
 	"mirador/omis/node"
 )
 
-// The process can write whatever it likes where an earlier monitor has put its arenas. So
-// every number that is read there is checked before anything is looked up by it, and no
-// more is taken for what they say than these.
+// The process can write any values where an earlier monitor had its arenas. Adoption therefore
+// checks every number before using it, and these limits bound the work.
 const (
 	mostArenas = 1 << 9
-	mostBytes  = 1 << 26 // of the code of all arenas
-	mostBlocks = 1 << 18 // and of their blocks
+	mostBytes  = 1 << 26 // size of the code of all arenas
+	mostBlocks = 1 << 18 // blocks of all arenas
 )
 
-// inspection is the adoption of what stands in a process.
+// inspection is the state of one adoption.
 type inspection struct {
 	site            *Site
 	arenas          []*arena
 	places, retired []*place
-	bytes           uint64 // of code that was read
+	bytes           uint64 // size of the code read so far
 	blocks          int
 }
 
-// Adopt finds what an earlier monitor, or the parent of a forked process, has put
-// into a process; nil: nothing. It tells whether it is a parent's: then the code is
-// off, and shares memory with another process. Nothing changes in the process yet.
+// Adopt finds the code that an earlier monitor, or the parent of a forked process, has put into a
+// process. It returns nil if there is none. inherited reports that a parent's monitor put it there;
+// such code is off, and its shared memory belongs to the parent as well. Adopt changes nothing in
+// the process.
 func Adopt(memory Memory, mapped proc.Mappings) (s *Site, inherited bool) {
 	in := &inspection{site: &Site{memory: memory}}
 	for i, m := range mapped {
-		// What stands before the code has other rights: no mapping begins in another's middle.
+		// The memory before the code has other access rights, so the code begins a mapping.
 		if i == 0 || m.Inode != 0 || m.Write || !m.Exec || !m.Private || len(in.arenas) == mostArenas {
 			continue
 		}
@@ -64,8 +64,8 @@ func Adopt(memory Memory, mapped proc.Mappings) (s *Site, inherited bool) {
 	return in.site, inherited
 }
 
-// arena reads the head of an arena's code, if there is one in a mapping behind another that
-// has its switches.
+// arena reads the head of an arena at the beginning of mapping m. The mapping before must contain
+// the arena's switches.
 func (in *inspection) arena(before, m *proc.Mapping) (a *arena, alive bool) {
 	s := in.site
 	var head [headSize]byte
@@ -92,8 +92,8 @@ func (in *inspection) arena(before, m *proc.Mapping) (a *arena, alive bool) {
 	return a, err == nil && word != [8]byte{}
 }
 
-// adoptPlaces reads the blocks of an arena: places whose jumps stand, and others,
-// which threads may be in.
+// adoptPlaces reads the blocks of an arena: places with jumps, and places without, whose stubs may
+// still contain threads.
 func (in *inspection) adoptPlaces(a *arena) {
 	code := make([]byte, a.used)
 	if _, err := in.site.memory.ReadAt(code, int64(a.code())); err != nil {
@@ -103,7 +103,7 @@ func (in *inspection) adoptPlaces(a *arena) {
 		state := binary.LittleEndian.Uint64(code[at:])
 		b := block{a.code() + at, int(uint32(state))}
 		if b.size < blockHead || b.size%blockAlign != 0 || at+uint64(b.size) > a.used {
-			break // it was being made when the monitor died: nothing leads there
+			break // the monitor died while it wrote this block, so no jump leads there
 		}
 		if in.blocks++; in.blocks > mostBlocks {
 			break
@@ -123,8 +123,8 @@ func (in *inspection) adoptPlaces(a *arena) {
 	}
 }
 
-// adoptPlace reads the description of a place. Where its jump stands no more, it
-// says so.
+// adoptPlace reads the description of a place, nil if it is invalid. It sets gone if the place has
+// no jump any more.
 func (in *inspection) adoptPlace(b block, text []byte) *place {
 	le := binary.LittleEndian
 	p := &place{block: b, Window: detour.Window{Addr: le.Uint64(text[blockAddr:])}}
@@ -139,7 +139,7 @@ func (in *inspection) adoptPlace(b block, text []byte) *place {
 	for i := range insts {
 		p.Ends = append(p.Ends, int(le.Uint32(rest)))
 		p.copies = append(p.copies, int(le.Uint32(rest[4:])))
-		// Padding may stand behind the last instruction.
+		// The window may contain padding after the last instruction.
 		if p.Ends[i] <= p.begin(i) || p.Ends[i] > length || p.copies[i] >= len(stub) || i > 0 && p.copies[i] <= p.copies[i-1] {
 			return nil
 		}
@@ -166,7 +166,7 @@ func (in *inspection) adoptPlace(b block, text []byte) *place {
 	return p
 }
 
-// arenaOf finds the arena that has a switch; nil: none does.
+// arenaOf returns the arena that contains a switch, or nil.
 func (in *inspection) arenaOf(change uint64) *arena {
 	for _, a := range in.arenas {
 		if a.owns(change) && change-a.addr >= firstSwitch {
@@ -176,7 +176,7 @@ func (in *inspection) arenaOf(change uint64) *arena {
 	return nil
 }
 
-// checkPlaces leaves out places that overlap others: no two jumps stand in one window.
+// checkPlaces removes places that overlap others, since two jumps never have a window in common.
 func (in *inspection) checkPlaces() {
 	slices.SortFunc(in.places, func(a, b *place) int { return compare(a.Addr, b.Addr) })
 	end := uint64(0)
@@ -189,10 +189,11 @@ func (in *inspection) checkPlaces() {
 	})
 }
 
-// Base is where the process has shared memory, and how much.
+// Base returns the address and the size of the shared memory in the process.
 func (s *Site) Base() (base, size uint64) { return s.base, s.shared }
 
-// Use has the arenas of a stopped process belong to it, with shared memory at base.
+// Use makes the arenas belong to the stopped process itself and not to its parent, with shared
+// memory at base.
 func (s *Site) Use(base, size uint64) error {
 	for _, a := range s.arenas {
 		if err := s.writeWord(a.code()+headBase, base); err != nil {

@@ -12,7 +12,7 @@ import (
 	"mirador/omis/node"
 )
 
-// ram is memory of a process from an address on.
+// ram is the memory of a process, beginning at an address.
 type ram struct {
 	begin uint64
 	bytes []byte
@@ -35,7 +35,7 @@ func (r ram) move(length int, at int64, do func(memory []byte)) (int, error) {
 	return length, nil
 }
 
-// mapping is how an arena is mapped.
+// mapping returns the mappings of an arena.
 func mapping(a *arena) proc.Mappings {
 	return proc.Mappings{
 		{Start: a.addr, End: a.code(), Read: true, Write: true, Private: true},
@@ -43,9 +43,8 @@ func mapping(a *arena) proc.Mappings {
 	}
 }
 
-// TestAdoptArenaWithoutBlocks: a monitor that is killed as soon as it has opened an
-// arena, before it has put a block there, leaves one that the next puts its blocks
-// into, and the one after finds.
+// TestAdoptArenaWithoutBlocks kills monitors that have opened an arena and written no block yet.
+// Each next monitor must find the arena and put its blocks there.
 func TestAdoptArenaWithoutBlocks(t *testing.T) {
 	a := newArena(0)
 	a.addr = 0x10000
@@ -63,7 +62,7 @@ func TestAdoptArenaWithoutBlocks(t *testing.T) {
 		next := s.arenas[0]
 		b, ok := next.take(blockHead)
 		if want := next.code() + headSize + uint64(killed*blockHead); !ok || b.addr != want {
-			t.Fatalf("block %d is at %#x, not %#x", killed, b.addr, want)
+			t.Fatalf("block %d is at %#x, want %#x", killed, b.addr, want)
 		}
 		some := binary.LittleEndian.AppendUint64(nil, b.state(holdsPlace))
 		if err := (&Batch{site: s, writes: []write{{b.addr, some}}}).Fill(); err != nil {
@@ -72,8 +71,7 @@ func TestAdoptArenaWithoutBlocks(t *testing.T) {
 	}
 }
 
-// stands puts a place with a point into an arena, at an address of the memory; without
-// standing no jump leads there.
+// stands puts a place with a point into an arena. Only if standing is true, a jump leads to the place.
 func stands(t *testing.T, s *Site, a *arena, at, change uint64, standing bool) {
 	t.Helper()
 	p := &place{Window: detour.Window{Addr: at, Code: make([]byte, detour.JumpSize), Ends: []int{detour.JumpSize}}, copies: []int{0}}
@@ -90,7 +88,7 @@ func stands(t *testing.T, s *Site, a *arena, at, change uint64, standing bool) {
 	}
 }
 
-// twoArenas are those of a site, and what is mapped.
+// twoArenas returns a site with two arenas, and their mappings.
 func twoArenas(t *testing.T) (s *Site, first, second *arena, mapped proc.Mappings) {
 	t.Helper()
 	first, second = newArena(0), newArena(0)
@@ -106,8 +104,8 @@ func twoArenas(t *testing.T) (s *Site, first, second *arena, mapped proc.Mapping
 	return s, first, second, mapped
 }
 
-// TestAdoptSwitchElsewhere: a stub that was made anew may be in another arena than the
-// switch of its point, which nobody else gets.
+// TestAdoptSwitchElsewhere adopts a point whose stub is in another arena than its switch, as after
+// a place was rebuilt. The switch must not be given to another point.
 func TestAdoptSwitchElsewhere(t *testing.T) {
 	s, first, second, mapped := twoArenas(t)
 	taken, _ := first.takeSwitch()
@@ -117,12 +115,12 @@ func TestAdoptSwitchElsewhere(t *testing.T) {
 		t.Fatal("the place is not found")
 	}
 	if again, ok := s.arenas[0].takeSwitch(); !ok || again == taken {
-		t.Errorf("the switch at %#x is given to two", again)
+		t.Errorf("the switch at %#x is given to two points", again)
 	}
 }
 
-// TestAdoptFormerStub: of a place that was made anew the former stub may be there as well,
-// if the monitor was killed just then. The switch that both read goes with the last.
+// TestAdoptFormerStub adopts both stubs of a place that a killed monitor was rebuilding. The switch
+// that both stubs read must be freed only with the last stub.
 func TestAdoptFormerStub(t *testing.T) {
 	for _, standing := range []bool{true, false} {
 		s, first, _, mapped := twoArenas(t)
@@ -132,9 +130,9 @@ func TestAdoptFormerStub(t *testing.T) {
 		stands(t, s, first, at, taken, standing)
 		s, _ = Adopt(s.memory, mapped)
 		if got := len(s.retired); got != map[bool]int{true: 1, false: 2}[standing] {
-			t.Fatalf("%d stubs do not stand", got)
+			t.Fatalf("%d stubs are retired", got)
 		}
-		occupied := s.retired[0] // a thread is in one of them
+		occupied := s.retired[0] // a thread is in one of the stubs
 		s.Reclaim(func(one Stub) bool { return !standing && one.place == occupied })
 		s.Tidy()
 		if idle := s.arenas[0].idle; len(idle) > 0 {
@@ -148,7 +146,8 @@ func TestAdoptFormerStub(t *testing.T) {
 	}
 }
 
-// A point is off at first, also where its switch was another's, who was on to the end.
+// TestSwitchThatWasOn checks that a new point is off even if its switch belonged to a point that
+// was on until it was removed.
 func TestSwitchThatWasOn(t *testing.T) {
 	a := newArena(0)
 	a.addr = 0x20000

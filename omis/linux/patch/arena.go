@@ -7,52 +7,51 @@ import (
 	"slices"
 )
 
-// An arena begins with bytes that say which points are on, in pages that a forked
-// child finds empty (MADV_WIPEONFORK). The first word there is not zero: a child
-// finds by it that an arena is its parent's. Then come pages of code: a head, and
-// blocks, as many as the head says are used.
+// An arena begins with switches, bytes that turn points on or off. They are in pages that the
+// kernel clears in a forked child (MADV_WIPEONFORK). The first word of the arena is 0 only in such
+// a child, which thereby recognises an arena of its parent. Pages of code follow: a head, then
+// blocks up to the size in the head.
 const (
-	arenaCode   = 1 << 20 // of an ordinary arena
-	perSwitch   = 64      // bytes of code for each switch there is room for
-	firstSwitch = 64      // before it stands what is said of the arena
-	arenaAlive  = 0       // before the switches: not zero but in a child
-	headSize    = 64      // of the code
+	arenaCode   = 1 << 20 // size of the code of an ordinary arena
+	perSwitch   = 64      // bytes of code for each switch
+	firstSwitch = 64      // offset of the first switch; data about the arena precedes it
+	arenaAlive  = 0       // offset of a word that is 0 only in a forked child
+	headSize    = 64      // the offsets below are relative to the head, with which the code begins
 	headMagic   = 0       // 16 bytes
-	headUsed    = 16      // bytes of the code, this head included
-	headLength  = 24      // of the code
-	headBase    = 32      // where the process has the shared memory
+	headUsed    = 16      // size of the used code, including the head
+	headLength  = 24      // size of the code
+	headBase    = 32      // address of the shared memory in the process
 	headShared  = 40      // its size
 	blockAlign  = 16
 )
 
-// magic tells an arena of ours, also to a monitor that did not make it.
+// magic identifies an arena to later monitors.
 var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'p', 'a', 't', 'c', 'h', ' ', '1', 0}
 
-// A block begins with its size and what it holds, in a word that is written at
-// once; then, if that is a place, comes its description, and its stub.
+// A block begins with a word, written at once, that contains its size and kind. If the kind is a
+// place, its description and its stub follow.
 const (
 	blockState    = 0
 	blockAddr     = 8
-	blockLength   = 16 // of the window
+	blockLength   = 16 // length of the window
 	blockInsts    = 20
 	blockPoints   = 22
-	blockOriginal = 24 // what the jump displaces
+	blockOriginal = 24 // the bytes that the jump replaces
 	blockHead     = 32
 
-	// blockNotes is what must be said of the place. A monitor of an earlier version leaves 0
-	// everywhere.
+	// blockNotes contains the notes of the place. Earlier versions of the monitor wrote 0 here.
 	blockNotes = 18
-	instSize   = 8  // end in the window, begin of its copy in the stub
-	pointSize  = 32 // addr, instruction, switch, begin and end of its code in the stub
+	instSize   = 8  // the instruction's end in the window, and the beginning of its copy in the stub
+	pointSize  = 32 // address, instruction, switch, beginning and end of the code in the stub
 )
 
-// Notes of a place.
+// These are the notes of a place.
 const (
-	noteExclusive = 1 << iota // the jump stands at the first instruction of a function
-	noteLate                  // code that was moved stands behind instructions that may fault
+	noteExclusive = 1 << iota // the jump is at the first instruction of a function
+	noteLate                  // the code runs after instructions that may fault
 )
 
-// kind is what a block holds.
+// kind tells what a block contains.
 type kind uint64
 
 const (
@@ -60,7 +59,7 @@ const (
 	holdsPlace
 )
 
-// block is a piece of an arena.
+// block is a part of an arena.
 type block struct {
 	addr uint64
 	size int
@@ -68,22 +67,22 @@ type block struct {
 
 func (b block) contains(addr uint64) bool { return addr-b.addr < uint64(b.size) }
 
-// state is the first word of a block.
+// state returns the first word of a block.
 func (b block) state(k kind) uint64 { return uint64(k)<<32 | uint64(b.size) }
 
-// arena is a mapping in the process for stubs of code that is near.
+// arena is a mapping in the process that contains stubs for nearby code.
 type arena struct {
 	addr     uint64
-	switches uint64 // bytes before the code
-	size     uint64 // of the code
-	used     uint64 // of the code, the head included
-	told     uint64 // as much of it as the head in the process says
+	switches uint64 // size of the pages before the code
+	size     uint64 // size of the code
+	used     uint64 // size of the used code, including the head
+	told     uint64 // the value of used in the head in the process
 	free     []block
-	next     uint64   // the first switch that was never used
-	idle     []uint64 // switches that were
+	next     uint64   // offset of the first switch that was never used
+	idle     []uint64 // switches that were used and are free again
 }
 
-// newArena plans one with room for some code.
+// newArena returns an arena with at least room bytes of code. It has no address yet.
 func newArena(room uint64) *arena {
 	size := (max(arenaCode, room+headSize) + pageSize - 1) &^ (pageSize - 1)
 	a := &arena{size: size, used: headSize, next: firstSwitch}
@@ -91,7 +90,7 @@ func newArena(room uint64) *arena {
 	return a
 }
 
-// switchesFor is how much stands before some code.
+// switchesFor returns the size of the pages of switches before size bytes of code.
 func switchesFor(size uint64) uint64 {
 	return (firstSwitch + size/perSwitch + pageSize - 1) &^ (pageSize - 1)
 }
@@ -102,16 +101,16 @@ func (a *arena) code() uint64 { return a.addr + a.switches }
 
 func (a *arena) end() uint64 { return a.addr + a.length() }
 
-// contains tells whether an address is in code of the arena.
+// contains reports whether an address is in the code of the arena.
 func (a *arena) contains(addr uint64) bool { return addr-a.code() < a.size }
 
-// reach is how far an arena may be from code it works with, with a margin for
-// the data of that code's module within the ±2 GB of a relative address.
+// reach is the greatest distance of an arena from the code it serves. It leaves a margin for that
+// code's data, which must be within the ±2 GB of a relative address.
 const reach = 0x60000000
 
 func (a *arena) near(addr uint64) bool { return a.addr-addr < reach || addr-a.addr < reach }
 
-// take finds room for a block.
+// take reserves a block.
 func (a *arena) take(size int) (block, bool) {
 	size = align(size)
 	for i, b := range a.free {
@@ -128,7 +127,7 @@ func (a *arena) take(size int) (block, bool) {
 	return b, true
 }
 
-// takeSwitch finds a byte for a point.
+// takeSwitch reserves a switch.
 func (a *arena) takeSwitch() (uint64, bool) {
 	if n := len(a.idle); n > 0 {
 		addr := a.idle[n-1]
@@ -142,22 +141,22 @@ func (a *arena) takeSwitch() (uint64, bool) {
 	return a.addr + a.next - 1, true
 }
 
-// owns tells whether a switch is of the arena.
+// owns reports whether a switch belongs to the arena.
 func (a *arena) owns(change uint64) bool { return change-a.addr < a.switches }
 
-// gave notes that a switch is taken, if it is of the arena. The stub of a point may be in
-// another one by now, beside those of others.
+// gave marks a switch as used if it belongs to the arena. The switch of a point may be in another
+// arena than its stub.
 func (a *arena) gave(change uint64) {
 	if a.owns(change) {
 		a.next = max(a.next, change-a.addr+1)
 	}
 }
 
-// head is what the code begins with.
+// head returns the first bytes of the code.
 func (a *arena) head(base, shared uint64) []byte {
 	b := make([]byte, headSize)
 	copy(b[headMagic:], magic[:])
-	binary.LittleEndian.PutUint64(b[headUsed:], headSize) // no block stands yet
+	binary.LittleEndian.PutUint64(b[headUsed:], headSize) // no blocks yet
 	binary.LittleEndian.PutUint64(b[headLength:], a.size)
 	binary.LittleEndian.PutUint64(b[headBase:], base)
 	binary.LittleEndian.PutUint64(b[headShared:], shared)

@@ -13,7 +13,7 @@ import (
 	"mirador/omis/node"
 )
 
-// Batch is what is to be changed at once.
+// Batch is a set of changes that are made together.
 type Batch struct {
 	site    *Site
 	program Program
@@ -21,35 +21,35 @@ type Batch struct {
 	points  []*Point
 	errs    []error
 	changes []*change
-	away    []*Point // are to be taken away
+	away    []*Point // to be removed
 	arenas  []*arena // to be mapped
 	writes  []write
 }
 
-// Program is what has to be known of the process.
+// Program describes the process to a batch.
 type Program interface {
-	// Surveyor is for the module that has an address.
+	// Surveyor returns the surveyor of the module that contains an address.
 	Surveyor(addr uint64) (*Surveyor, error)
-	// Vacancies proposes page-aligned addresses with room for a mapping near an
-	// address, the best first, and none within the ranges that are taken.
+	// Vacancies proposes page-aligned addresses for a mapping near an address, the best first, and
+	// none within the taken ranges.
 	Vacancies(near, size uint64, taken []Range) []uint64
 }
 
-// Range is one of addresses.
+// Range is a range of addresses.
 type Range struct{ Begin, End uint64 }
 
-// change is that of one place.
+// change replaces a place by another, adds one or removes one.
 type change struct {
-	former *place // nil: there was none
+	former *place // nil if there was none
 	detour.Window
 	exclusive string // see node.Patched
 	points    []*Point
-	fresh     []int // indices of the patches it is for
-	// sleepers is where to find goroutines that may have been interrupted within the
-	// window, where nobody has seen to it yet that none was; nil: nobody may have.
+	fresh     []int // indices of the patches that it adds
+	// sleepers locates the goroutines that may have been interrupted within the window. It is nil
+	// if this is impossible, or was excluded before.
 	sleepers *landing.Goroutines
-	made     *place // what is to stand; nil: nothing
-	err      error  // why not
+	made     *place // the new place; nil if there is none
+	err      error  // why the change failed
 }
 
 type write struct {
@@ -57,8 +57,8 @@ type write struct {
 	bytes []byte
 }
 
-// Prepare makes ready what can be made so before the process is stopped. Nothing
-// changes in the process, nor in what the site says.
+// Prepare does the work that is possible before the process is stopped. It changes neither the
+// process nor the site's tables.
 func (s *Site) Prepare(list []node.Patch, program Program) *Batch {
 	b := &Batch{site: s}
 	b.program, b.patches = program, list
@@ -71,7 +71,7 @@ func (s *Site) Prepare(list []node.Patch, program Program) *Batch {
 	for _, i := range order {
 		b.errs[i] = b.add(i)
 	}
-	// One that stands was looked at, maybe, for nothing.
+	// Remove changes that were only looked up, and get no new patch.
 	b.changes = slices.DeleteFunc(b.changes, func(c *change) bool { return len(c.fresh) == 0 })
 	for _, c := range b.changes {
 		c.err = b.build(c)
@@ -79,8 +79,8 @@ func (s *Site) Prepare(list []node.Patch, program Program) *Batch {
 	return b
 }
 
-// Survey returns the reason why no code can be put at an address, nil if it can be, and what
-// whoever uses the code must know.
+// Survey returns the reason why no code can be put at an address, nil if it can. The note tells
+// users what they must know about such code.
 func (s *Site) Survey(addr uint64, program Program) (note string, err error) {
 	v, err := program.Surveyor(addr)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Site) Survey(addr uint64, program Program) (note string, err error) {
 	return found.note, err
 }
 
-// add finds the place for a patch.
+// add assigns a patch to a change.
 func (b *Batch) add(i int) error {
 	patch := b.patches[i]
 	v, err := b.program.Surveyor(patch.Addr)
@@ -118,8 +118,8 @@ func (b *Batch) add(i int) error {
 	return err
 }
 
-// join adds a patch to the change that has the instruction before which its code runs.
-// why is the reason why the code does not run behind the first instruction of its function.
+// join adds a patch to the change whose window contains the instruction before which the code runs.
+// why is the reason why the code does not run after the first instruction of its function.
 func (b *Batch) join(i int, v *Surveyor, f *function, n int, spot spot, why error) (err error) {
 	c := b.changing(spot.at, spot.at+1)
 	if c == nil || !c.begins(spot.at) {
@@ -136,7 +136,7 @@ func (b *Batch) join(i int, v *Surveyor, f *function, n int, spot spot, why erro
 			return err
 		}
 		if !c.begins(spot.at) {
-			return errors.New("it is padding that nobody runs")
+			return errors.New("it is padding, which is never executed")
 		}
 		c.exclusive = v.exclusive(&c.Window, why)
 	}
@@ -150,8 +150,8 @@ func (b *Batch) join(i int, v *Surveyor, f *function, n int, spot spot, why erro
 	return nil
 }
 
-// changing finds the place that has something of a range: one that is to be changed
-// in this batch, or else one that stands, which is to be changed from now on.
+// changing returns the change whose window overlaps a range. If only an existing place overlaps,
+// changing adds a change of that place to the batch. It returns nil if neither exists.
 func (b *Batch) changing(begin, end uint64) *change {
 	for i := len(b.changes) - 1; i >= 0 && b.changes[i].End() > begin; i-- {
 		if b.changes[i].Addr < end {
@@ -168,7 +168,7 @@ func (b *Batch) changing(begin, end uint64) *change {
 	return c
 }
 
-// enlist keeps changes in ascending order.
+// enlist inserts a change; the list is in ascending order.
 func (b *Batch) enlist(c *change) {
 	i := len(b.changes)
 	for i > 0 && b.changes[i-1].Addr > c.Addr {
@@ -177,7 +177,7 @@ func (b *Batch) enlist(c *change) {
 	b.changes = slices.Insert(b.changes, i, c)
 }
 
-// begins tells whether a displaced instruction begins at an address.
+// begins reports whether a displaced instruction begins at an address.
 func (c *change) begins(at uint64) bool {
 	for i := range c.Ends {
 		if c.Start(i) == at {
@@ -187,7 +187,7 @@ func (c *change) begins(at uint64) bool {
 	return false
 }
 
-// changeFor finds or makes the change that has a window, as large as it takes.
+// changeFor returns the change that covers a window. It creates or widens a change if necessary.
 func (b *Batch) changeFor(v *Surveyor, f *function, n int, w detour.Window) (*change, error) {
 	c := b.changing(w.Addr, w.End())
 	switch {
@@ -211,15 +211,14 @@ func (b *Batch) changeFor(v *Surveyor, f *function, n int, w detour.Window) (*ch
 	return wider, nil
 }
 
-// overlaps tells whether a change is in the way of others than the one it takes the
-// place of.
+// overlaps reports whether a change overlaps others than instead, the change that it replaces.
 func (b *Batch) overlaps(c, instead *change) bool {
 	return slices.ContainsFunc(b.changes, func(other *change) bool {
 		return other != instead && other.Addr < c.End() && c.Addr < other.End()
 	}) || slices.ContainsFunc(b.site.covering(c.Addr, c.End()), func(p *place) bool { return p != c.former })
 }
 
-// build makes the place of a change, in a block of an arena.
+// build encodes the place of a change in a block of an arena.
 func (b *Batch) build(c *change) error {
 	sortPoints(c.points)
 	a, err := b.arenaFor(c)
@@ -229,7 +228,7 @@ func (b *Batch) build(c *change) error {
 	for _, p := range c.points {
 		if p.change == 0 {
 			p.change, _ = a.takeSwitch()
-			// Who had it before may have been on to the end.
+			// The switch may still be on from its former point.
 			b.writes = append(b.writes, write{p.change, []byte{0}})
 		}
 	}
@@ -262,11 +261,11 @@ func (b *Batch) build(c *change) error {
 	return nil
 }
 
-// mostStub is what an ordinary stub takes at most, with its description.
+// mostStub is the largest size of an ordinary stub with its description.
 const mostStub = 512
 
-// arenaFor finds an arena near a change with room for switches and, as far as is
-// known before it is made, a stub.
+// arenaFor returns an arena near a change that has enough switches, and space for an ordinary stub:
+// the size of the stub is not known yet.
 func (b *Batch) arenaFor(c *change) (*arena, error) {
 	for _, a := range slices.Concat(b.site.arenas, b.arenas) {
 		if a.near(c.Addr) && a.used+mostStub <= a.size && a.next+uint64(len(c.points)) <= a.switches {
@@ -276,7 +275,7 @@ func (b *Batch) arenaFor(c *change) (*arena, error) {
 	return b.plan(c.Addr, uint64(len(b.changes)*mostStub))
 }
 
-// plan plans another arena.
+// plan adds an arena to the batch.
 func (b *Batch) plan(near, room uint64) (*arena, error) {
 	var taken []Range
 	for _, a := range b.arenas {

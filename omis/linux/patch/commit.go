@@ -15,46 +15,44 @@ import (
 	"mirador/omis/code/x86/landing"
 )
 
-// Process is one whose threads are all stopped.
+// Process is a process whose threads are all stopped.
 type Process interface {
-	// Call has one of the threads make a system call, and returns its result:
-	// -errno where the kernel refuses it. The error is for calls that could not
-	// be made at all.
+	// Call makes one of the threads execute a system call and returns the result, -errno if the
+	// kernel refuses. The error is for calls that could not be made at all.
 	Call(number uint64, args ...uint64) (int64, error)
-	// CallOn is Call for one whose first argument is the address of a string.
+	// CallOn is Call for a system call whose first argument is the address of a string.
 	CallOn(s string, number uint64, more ...uint64) (int64, error)
-	// Threads are those of the process.
+	// Threads returns the threads of the process.
 	Threads() ([]Thread, error)
-	// Held lists those addresses on the stacks of the threads that a function picks:
-	// a signal handler will return there.
+	// Held returns the addresses on the threads' stacks to which signal handlers will return and
+	// for which pick returns true.
 	Held(pick func(addr uint64) bool) ([]uint64, error)
-	// Parked does so for the stacks of goroutines: Go's scheduler may have one go on there.
+	// Parked is Held for the stacks of goroutines, where Go's scheduler may continue them.
 	Parked(where landing.Goroutines, pick func(addr uint64) bool) ([]uint64, error)
 }
 
-// Thread is a stopped one.
+// Thread is a stopped thread.
 type Thread struct {
 	TID  int
-	PC   uint64                // or where it will be in a moment, when it comes from code of the monitor's
-	Move func(pc uint64) error // nil: it cannot be moved
+	PC   uint64                // if the thread is in code of the monitor, the address to which that code leads
+	Move func(pc uint64) error // nil if the thread cannot be moved
 }
 
-// ErrRaced is returned when the process has changed too much since a batch was
-// prepared: another may succeed.
+// ErrRaced reports that the process has changed too much since a batch was prepared. Another batch
+// may succeed.
 var ErrRaced = errors.New("the process has changed meanwhile")
 
-// passing is a reason that is none in a moment: to errors.Is it is ErrRaced.
+// passing is a temporary reason; errors.Is takes it for ErrRaced.
 type passing string
 
 func (p passing) Error() string { return string(p) }
 
 func (p passing) Is(target error) bool { return target == ErrRaced }
 
-// NeedsRoom tells whether a batch takes memory that the process has to map.
+// NeedsRoom reports whether the process must map memory for a batch.
 func (b *Batch) NeedsRoom() bool { return len(b.arenas) > 0 }
 
-// Furnish has the process map what memory a batch takes; one thread must be stopped
-// for that.
+// Furnish makes the process map the memory for a batch. At least one thread must be stopped.
 func (b *Batch) Furnish(process Process) error {
 	for len(b.arenas) > 0 {
 		a := b.arenas[0]
@@ -69,9 +67,9 @@ func (b *Batch) Furnish(process Process) error {
 	return nil
 }
 
-// Commit makes the changes of a batch in the stopped process. With an error, which
-// may be that of a former step, none is made; of single changes Batch.Results tells.
-// Threads that were in stubs of former places may be there still, see Site.Inside.
+// Commit makes the changes of a batch in the stopped process. If err, the error of an earlier step,
+// is not nil, Commit makes none. Batch.Results returns the result of each change. Threads may
+// remain in stubs of former places; see Site.Inside.
 func (b *Batch) Commit(process Process, err error) error {
 	if err == nil {
 		b.compare()
@@ -86,7 +84,7 @@ func (b *Batch) Commit(process Process, err error) error {
 	return err
 }
 
-// Fill writes the stubs. Nothing in the program leads there yet: the process may run.
+// Fill writes the stubs. The process may run, since no jump leads to them yet.
 func (b *Batch) Fill() error {
 	for _, w := range joined(b.writes) {
 		if _, err := b.site.memory.WriteAt(w.bytes, int64(w.addr)); err != nil {
@@ -105,7 +103,7 @@ func (b *Batch) Fill() error {
 	return nil
 }
 
-// open makes an arena known to whoever looks for one.
+// open writes the head of an arena, by which later monitors find it.
 func (b *Batch) open(a *arena) error {
 	s := b.site
 	if err := s.writeWord(a.addr+arenaAlive, 1); err != nil {
@@ -124,8 +122,8 @@ func (s *Site) writeWord(addr, v uint64) error {
 	return err
 }
 
-// mapIn has the process map an arena. Its code is not writable there; we write it as
-// tracers do.
+// mapIn makes the process map an arena. The code is not writable there; the monitor writes it as a
+// tracer does.
 func (a *arena) mapIn(process Process) error {
 	r, err := process.Call(unix.SYS_MMAP, a.addr, a.length(), unix.PROT_READ|unix.PROT_EXEC,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE|unix.MAP_FIXED_NOREPLACE, ^uint64(0), 0)
@@ -155,7 +153,7 @@ func refused(name string, r int64) error {
 	return fmt.Errorf("the process is refused %s: %w", name, unix.Errno(-r))
 }
 
-// joined makes one write of those that are next to each other.
+// joined combines adjacent writes.
 func joined(writes []write) []write {
 	slices.SortFunc(writes, func(a, b write) int { return compare(a.addr, b.addr) })
 	var all []write
@@ -169,10 +167,9 @@ func joined(writes []write) []write {
 	return all
 }
 
-// compare sees to it that windows are as they were thought to be: nobody else has
-// put something there.
+// compare checks that the windows contain the expected bytes, which another tool may have changed.
 func (b *Batch) compare() {
-	const gap = 1 << 16 // worth reading rather than beginning anew
+	const gap = 1 << 16 // reading a smaller gap costs less than another system call
 	for first := 0; first < len(b.changes); {
 		begin, end := b.changes[first].Addr, b.changes[first].End()
 		last := first + 1
@@ -203,8 +200,8 @@ func (c *change) fail(err error) {
 	}
 }
 
-// lose notes that a window is not what it was. A place that stood there has gone, and
-// is in nobody's way from now on.
+// lose reports that a window does not contain the expected bytes. A former place there is gone, and
+// later changes ignore it.
 func (c *change) lose(why string) {
 	if c.former == nil {
 		c.fail(errors.New(why))
@@ -214,7 +211,7 @@ func (c *change) lose(why string) {
 	c.fail(passing(why))
 }
 
-// compare compares the window with what stands there.
+// compare compares the window with its present bytes.
 func (c *change) compare(now []byte) {
 	want := slices.Clone(c.Code)
 	if c.former != nil {
@@ -222,12 +219,12 @@ func (c *change) compare(now []byte) {
 		copy(want, jump[:])
 	}
 	if !slices.Equal(now, want) {
-		c.lose("the program's code is not as its file has it: somebody else has put something there, or a breakpoint stands too near")
+		c.lose("the program's code differs from its file: another tool has changed it, or a breakpoint is too near")
 	}
 }
 
-// clearWay sees to it that no thread stands where jumps will be, nor comes back there
-// from a signal handler.
+// clearWay makes sure that no thread is where a jump will be, or returns there from a signal
+// handler. It moves such a thread, or the change fails.
 func (b *Batch) clearWay(process Process) error {
 	var planted []*change
 	for _, c := range b.changes {
@@ -275,9 +272,8 @@ func (b *Batch) clearWay(process Process) error {
 	return moveThreads(threads, passes, func(pc uint64) *change { return inside(leads(pc)) })
 }
 
-// moveThreads has threads go on elsewhere that stand where jumps will be. It finds out first
-// which changes fail because a thread cannot be moved: no thread may be moved into the stub
-// of such a change.
+// moveThreads moves threads that are where jumps will be. It first finds the changes that fail
+// because a thread cannot be moved, since no thread may be moved into the stub of such a change.
 func moveThreads(threads []Thread, passes map[uint64]pass, inside func(pc uint64) *change) error {
 	type step struct {
 		*change
@@ -311,8 +307,8 @@ func moveThreads(threads []Thread, passes map[uint64]pass, inside func(pc uint64
 	return nil
 }
 
-// under is the one of some changes, in ascending order, whose jump will be written over
-// what stands at an address, but not from there on.
+// under returns the change whose jump will overwrite the middle of the code at addr, or nil: addr
+// is inside the jump but not at its beginning. The changes are in ascending order.
 func under(some []*change, addr uint64) *change {
 	if len(some) == 0 || addr <= some[0].Addr || addr >= some[len(some)-1].End() {
 		return nil
@@ -324,7 +320,7 @@ func under(some []*change, addr uint64) *change {
 	return nil
 }
 
-// clearOfGoroutines sees to it that no goroutine will go on where jumps will be.
+// clearOfGoroutines makes the changes fail whose jumps would be where a goroutine continues.
 func (b *Batch) clearOfGoroutines(process Process, planted []*change) {
 	programs := make(map[landing.Goroutines][]*change)
 	for _, c := range planted {
@@ -352,7 +348,7 @@ func (b *Batch) clearOfGoroutines(process Process, planted []*change) {
 	}
 }
 
-// replace writes the jumps, and has the site say so.
+// replace writes the jumps and updates the tables of the site.
 func (b *Batch) replace() {
 	s := b.site
 	b.writeJumps()
@@ -379,9 +375,9 @@ func (b *Batch) replace() {
 	s.note(s.arenas, places, retired)
 }
 
-// writeJumps has jumps stand, and takes others out, with a write for each: it is carried out
-// wholly or not at all, also when we are killed. The bytes between two jumps are not written,
-// although one write would do for a page: another tool's uprobe may come or go there meanwhile.
+// writeJumps writes jumps and removes jumps, each by its own write, which the kernel executes
+// completely or not at all, even if the monitor is killed. It does not write the bytes between two
+// jumps, because another tool may set or remove a uprobe there meanwhile.
 func (b *Batch) writeJumps() {
 	for _, c := range b.changes {
 		if c.err == nil {
@@ -392,7 +388,7 @@ func (b *Batch) writeJumps() {
 	}
 }
 
-// put puts into text what is to stand at its beginning.
+// put copies the new first bytes of the window into text.
 func (c *change) put(text []byte) {
 	if c.made == nil {
 		copy(text, c.Code[:detour.JumpSize])
@@ -402,14 +398,14 @@ func (c *change) put(text []byte) {
 	copy(text, jump[:])
 }
 
-// discard gives the room of a stub back that nothing leads to.
+// discard frees the block of a stub to which no jump leads.
 func (s *Site) discard(p *place) {
 	if p == nil {
 		return
 	}
 	for _, a := range s.arenas {
 		if a.contains(p.block.addr) {
-			_ = s.writeWord(p.block.addr, p.block.state(holdsNothing)) // the process has ended
+			_ = s.writeWord(p.block.addr, p.block.state(holdsNothing)) // fails only if the process has ended
 			a.free = append(a.free, p.block)
 		}
 	}

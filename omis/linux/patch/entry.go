@@ -13,22 +13,22 @@ import (
 	"mirador/omis/node"
 )
 
-// Other tools set uprobes and breakpoints at the first instructions of functions. The
-// kernel then executes the instruction that the file has there and goes on behind it: in
-// the middle of our jump, if that begins at the same address. So a jump for the beginning
-// of a function begins at the second instruction wherever the code cannot tell the
-// difference. This file decides where that is.
+// Other tools set uprobes and breakpoints at the first instructions of functions. The kernel then
+// executes the file's instruction there and continues after it, which is in the middle of our jump
+// if the jump begins at the same address. So a jump for the beginning of a function begins at the
+// second instruction, wherever the code gets the same result there. This file decides where that
+// is.
 
-// effects are what an instruction changes that code at the beginning of a function uses.
+// effects describes how an instruction changes what code at the beginning of a function uses.
 type effects struct {
-	pushed int32 // how far it moves the stack pointer down
+	pushed int32 // bytes by which it moves the stack pointer down
 	flags  bool  // it may change the flags
 	below  bool  // it may write below the stack pointer
 }
 
-// behindFirst finds the place for code at the beginning of a function behind its first
-// instruction. The code reads some of the arguments. The error says why it has to run
-// before that instruction.
+// behindFirst returns the spot after the first instruction for code at the beginning of a function.
+// reads are the arguments that the code reads. The error tells why the code must run before that
+// instruction.
 func (s *Surveyor) behindFirst(f *function, i int, p spot, reads node.Arguments) (spot, error) {
 	first := i == 0 || i == 1 && f.insts[0].pad
 	switch {
@@ -57,8 +57,8 @@ func (s *Surveyor) behindFirst(f *function, i int, p spot, reads node.Arguments)
 	return p, err
 }
 
-// effectsOf tells what an instruction changes of what code at the beginning of a function
-// uses. The error says why such code cannot run behind it.
+// effectsOf returns the effects of an instruction. The error tells why code for the beginning of a
+// function cannot run after it.
 func effectsOf(inst x86asm.Inst, reads node.Arguments) (e effects, err error) {
 	if _, branches := inst.Args[0].(x86asm.Rel); branches {
 		return e, errors.New("its first instruction is a branch")
@@ -110,7 +110,7 @@ func isStack(a x86asm.Arg) bool {
 	return a == x86asm.RSP || a == x86asm.ESP || a == x86asm.SP || a == x86asm.SPB
 }
 
-// argumentOf is the set that has the argument a register belongs to.
+// argumentOf maps a register to the set with the argument that it passes.
 var argumentOf = map[x86asm.Reg]node.Arguments{
 	x86asm.RDI: 1 << 0, x86asm.EDI: 1 << 0, x86asm.DI: 1 << 0, x86asm.DIB: 1 << 0,
 	x86asm.RSI: 1 << 1, x86asm.ESI: 1 << 1, x86asm.SI: 1 << 1, x86asm.SIB: 1 << 1,
@@ -120,8 +120,8 @@ var argumentOf = map[x86asm.Reg]node.Arguments{
 	x86asm.R9: 1 << 5, x86asm.R9L: 1 << 5, x86asm.R9W: 1 << 5, x86asm.R9B: 1 << 5,
 }
 
-// written are the arguments that an instruction may change: all of them, where the
-// instruction may change other registers than its first operand.
+// written returns the arguments that an instruction may change: all of them, if the instruction may
+// change registers besides its first operand.
 func written(inst x86asm.Inst) node.Arguments {
 	switch inst.Op {
 	case x86asm.PUSH, x86asm.CMP, x86asm.TEST, x86asm.NOP:
@@ -138,7 +138,7 @@ func written(inst x86asm.Inst) node.Arguments {
 	return ^node.Arguments(0)
 }
 
-// keepsFlags reports whether an operation leaves the flags as they are.
+// keepsFlags reports whether an operation does not change the flags.
 func keepsFlags(op x86asm.Op) bool {
 	switch op {
 	case x86asm.PUSH, x86asm.POP, x86asm.NOP, x86asm.MOV, x86asm.MOVZX, x86asm.MOVSX, x86asm.MOVSXD, x86asm.LEA, x86asm.NOT,
@@ -150,7 +150,7 @@ func keepsFlags(op x86asm.Op) bool {
 	return false
 }
 
-// setsFlags reports whether an operation writes all flags of arithmetic and reads none.
+// setsFlags reports whether an operation writes all arithmetic flags and reads none.
 func setsFlags(op x86asm.Op) bool {
 	switch op {
 	case x86asm.ADD, x86asm.SUB, x86asm.CMP, x86asm.TEST, x86asm.AND, x86asm.OR, x86asm.XOR, x86asm.NEG:
@@ -159,7 +159,7 @@ func setsFlags(op x86asm.Op) bool {
 	return false
 }
 
-// idle reports whether the flags mean nothing before an instruction: all of them are
+// idle reports whether the flags are unused before the i-th instruction, because all of them are
 // written before they are read.
 func (s *Surveyor) idle(f *function, i int) bool {
 	const farthest = 8
@@ -180,8 +180,8 @@ func (s *Surveyor) idle(f *function, i int) bool {
 	return false
 }
 
-// writesBelow reports whether an instruction may write below the stack pointer, where its
-// function may keep something. Of some vector instructions the decoder tells no operands.
+// writesBelow reports whether an instruction may write below the stack pointer, where its function
+// may keep data. The decoder gives no operands for some vector instructions.
 func writesBelow(inst x86asm.Inst) bool {
 	if inst.Op == x86asm.VMOVDQU {
 		return true
@@ -194,8 +194,8 @@ func writesBelow(inst x86asm.Inst) bool {
 	return false
 }
 
-// exclusive tells why no other tool may set a uprobe at the beginning of the function
-// while a jump stands at a window; "": any tool may.
+// exclusive returns the reason why no other tool may set a uprobe at the beginning of the function
+// while there is a jump at the window, or "" if other tools may.
 func (s *Surveyor) exclusive(w *detour.Window, why error) string {
 	begin, end := s.bounds(w.Addr)
 	if begin == end || w.Addr != begin {

@@ -12,20 +12,20 @@ import (
 	"mirador/omis/code/x86/detour"
 )
 
-// function is a piece of program text, as far as it could be decoded.
+// function is a function of the program, as far as it could be decoded.
 type function struct {
 	begin, end uint64
 	insts      []instruction
-	targets    branch.Targets // of its direct branches, calls aside
-	indirect   bool           // it has a jump to where a register or memory says
-	unknown    uint64         // where decoding ended; end if it did not
+	targets    branch.Targets // targets of its direct branches except calls
+	indirect   bool           // it has a jump through a register or memory
+	unknown    uint64         // the first address that could not be decoded, or end
 }
 
 type instruction struct {
 	addr    uint64
 	length  int
-	leaves  bool // execution does not, or not at once, go on behind it
-	returns bool // it is a call: execution does, later
+	leaves  bool // execution does not continue after it, or not at once
+	returns bool // it is a call, so execution continues after it later
 	waits   bool // it is a system call
 	ends    bool // it returns from the function
 	pad     bool // it is a landing pad for indirect branches
@@ -71,7 +71,7 @@ func (f *function) add(at uint64, inst x86asm.Inst) {
 	f.insts = append(f.insts, i)
 }
 
-// at finds the instruction that begins at an address.
+// at returns the index of the instruction that begins at an address.
 func (f *function) at(addr uint64) (i int, ok bool) {
 	return sort.Find(len(f.insts), func(i int) int { return int(int64(addr - f.insts[i].addr)) })
 }

@@ -11,15 +11,15 @@ import (
 	"mirador/omis/code/x86/landing"
 )
 
-// checkGo tells why a window cannot be in a program in Go. Its scheduler keeps the
-// addresses at which it interrupts goroutines, on their stacks; it makes panics of faults
-// at addresses that it knows; and some of its functions have hardly any room on a stack.
+// checkGo tells why a window cannot be in a Go program. Go's scheduler keeps on the stacks the
+// addresses at which it interrupted goroutines; Go turns faults at known addresses into panics; and
+// some functions have little room on their stacks.
 func (s *Surveyor) checkGo(f *function, w *detour.Window) error {
 	if isStackCheck(w) {
 		return nil
 	}
 	if !w.Whole() && s.Module.Goroutines == nil {
-		return errors.New("a goroutine may have been interrupted in its middle, and no symbol tells where the program lists them")
+		return errors.New("a goroutine may have been interrupted in its middle, and no symbol locates the program's list of goroutines")
 	}
 	if err := s.hasRoom(f); err != nil {
 		return err
@@ -31,17 +31,17 @@ func (s *Surveyor) checkGo(f *function, w *detour.Window) error {
 		case err != nil:
 			return err
 		case mayFault(inst):
-			return errors.New("an instruction there may fault, of which Go makes a panic where it knows the address")
+			return errors.New("an instruction there may fault, and Go makes a panic of a fault only at an address that it knows")
 		case !w.Whole() && inst.Op == x86asm.CALL:
-			return errors.New("there is a call, to whose end a goroutine may return")
+			return errors.New("a goroutine may return from a call there")
 		}
 		begin = end
 	}
 	return nil
 }
 
-// sleepers is where to find the goroutines that may have been interrupted within a
-// window; nil: nobody may have.
+// sleepers locates the goroutines that may have been interrupted within a window. It returns nil if
+// that is impossible.
 func (s *Surveyor) sleepers(w *detour.Window) *landing.Goroutines {
 	if !s.Module.InGo(w.Addr-s.Base) || s.Module.Goroutines == nil || w.Whole() || isStackCheck(w) {
 		return nil
@@ -49,15 +49,15 @@ func (s *Surveyor) sleepers(w *detour.Window) *landing.Goroutines {
 	return s.listed()
 }
 
-// listed is where the program lists its goroutines.
+// listed locates the program's list of goroutines.
 func (s *Surveyor) listed() *landing.Goroutines {
 	g := s.Module.Goroutines
 	return &landing.Goroutines{List: s.Base + g.List, Count: s.Base + g.Count}
 }
 
-// isStackCheck tells that a window has nothing but what a function in Go begins
-// with, where its goroutine is never interrupted: the comparison of the stack
-// pointer with a limit, and a conditional jump.
+// isStackCheck reports whether a window contains only the instructions with which a Go function
+// begins and where a goroutine is never interrupted: the comparison of the stack pointer with a
+// limit, and a conditional jump.
 func isStackCheck(w *detour.Window) bool {
 	begin := 0
 	for i, end := range w.Ends {
@@ -76,7 +76,7 @@ func isStackCheck(w *detour.Window) bool {
 }
 
 // comparesLimit reports whether an instruction compares a register with a limit of the stack,
-// which the descriptor of a goroutine has at these distances: stackguard0 and stackguard1.
+// stackguard0 or stackguard1, by their offsets in the descriptor of a goroutine.
 func comparesLimit(inst x86asm.Inst) bool {
 	if inst.Op != x86asm.CMP {
 		return false
@@ -86,8 +86,8 @@ func comparesLimit(inst x86asm.Inst) bool {
 	return ok && register && m.Index == 0 && m.Base != x86asm.RSP && (m.Disp == 0x10 || m.Disp == 0x18)
 }
 
-// mayFault tells whether an instruction uses memory but that of the stack, of the
-// module's data and of the goroutine, or divides.
+// mayFault reports whether an instruction divides, or accesses memory outside the stack, the
+// module's data and the goroutine's descriptor.
 func mayFault(inst x86asm.Inst) bool {
 	const goroutine = x86asm.R14
 	switch inst.Op {
@@ -105,5 +105,5 @@ func mayFault(inst x86asm.Inst) bool {
 			}
 		}
 	}
-	return inst.Op == x86asm.VMOVDQU // of which the decoder tells no operands
+	return inst.Op == x86asm.VMOVDQU // the decoder gives no operands for it
 }

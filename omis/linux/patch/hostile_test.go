@@ -12,7 +12,7 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// idle is a process that makes no calls.
+// idle is a process that executes no system calls.
 type idle struct{}
 
 func (idle) Call(uint64, ...uint64) (int64, error)           { return 0, nil }
@@ -23,7 +23,7 @@ func (idle) Parked(landing.Goroutines, func(uint64) bool) ([]uint64, error) {
 	return nil, nil
 }
 
-// exercise does with what was adopted all that a monitor does.
+// exercise uses an adopted site as a monitor does.
 func exercise(s *Site, begin, end uint64) {
 	for at := begin; at < end; at += 24 {
 		s.Contains(at)
@@ -51,8 +51,7 @@ func exercise(s *Site, begin, end uint64) {
 	s.Clean(s.memory)
 }
 
-// planted is memory with places of two arenas, and the offsets of the words that a monitor
-// reads of them.
+// planted returns memory with places of two arenas, and the offsets of the words that a monitor reads.
 func planted(t *testing.T) (memory ram, mapped proc.Mappings, words []int) {
 	t.Helper()
 	s, first, second, mapped := twoArenas(t)
@@ -70,8 +69,7 @@ func planted(t *testing.T) (memory ram, mapped proc.Mappings, words []int) {
 	return memory, mapped, words
 }
 
-// TestHostileArenas has a process write at random into what an earlier monitor has left
-// there.
+// TestHostileArenas adopts arenas that the process has overwritten at random.
 func TestHostileArenas(t *testing.T) {
 	memory, mapped, words := planted(t)
 	r := rand.New(rand.NewPCG(3, 4))
@@ -95,7 +93,7 @@ func TestHostileArenas(t *testing.T) {
 	}
 }
 
-// TestForgedHeads has a process claim that an earlier monitor has left more than there is.
+// TestForgedHeads adopts heads that claim more code than there is.
 func TestForgedHeads(t *testing.T) {
 	memory, mapped, _ := planted(t)
 	for _, field := range []uint64{headUsed, headLength} {
@@ -113,7 +111,7 @@ func TestForgedHeads(t *testing.T) {
 	}
 }
 
-// TestManyForgedArenas has a process show heads wherever it has code of its own.
+// TestManyForgedArenas adopts from a process with arena heads in all its code.
 func TestManyForgedArenas(t *testing.T) {
 	a := newArena(0)
 	a.addr = 0x100000

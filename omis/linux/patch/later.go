@@ -11,19 +11,19 @@ import (
 	"mirador/omis/node"
 )
 
-// Small functions in Go, which check no stack, often begin with an instruction that reads
-// memory by a pointer they are given. Go makes a panic of its fault, for which the instruction
-// has to stay where it is. Code for the beginning of such a function runs behind the
-// instruction instead. It does not run where the instruction faults: the placement says so.
+// Small Go functions without a check of the stack often begin with an instruction that reads memory
+// through a pointer argument. Go makes a panic of its fault, and for this the instruction must keep
+// its address. Code for the beginning of such a function runs after the instruction, and does not
+// run if the instruction faults; the placement reports this.
 
-// lateNote is what whoever reads the values must know of such code.
+// lateNote tells users which calls such code misses.
 const lateNote = "a call that panics in the first instructions of the function, for instance for a nil pointer, is not counted, since the jump stands behind them"
 
-// mostSkipped is how many instructions code for the beginning of a function leaves before it.
+// mostSkipped limits the instructions before such code.
 const mostSkipped = 6
 
-// later finds the place for code at the beginning of a function in Go behind some of its first
-// instructions, the i-th of the function and those behind it, and the instruction there.
+// later returns a spot for code at the beginning of a Go function, after the i-th instruction or a
+// few more, and the index of the instruction there.
 func (s *Surveyor) later(f *function, i int, p spot, reads node.Arguments) (spot, int, error) {
 	switch {
 	case !s.Module.InGo(f.begin-s.Base) || s.Module.Goroutines == nil:
@@ -63,14 +63,15 @@ func (s *Surveyor) later(f *function, i int, p spot, reads node.Arguments) (spot
 	return p, i, errors.New("there is no room for a jump behind its first instructions")
 }
 
-// leadIn is where a thread stands that has begun a function for which there is new code, and
-// will come to the code: it must not run it. The bounds are the first and the last address.
+// leadIn is a range of addresses in a function between its first instruction and new code. A thread
+// that is there must not execute the code, since it entered the function before. The bounds are the
+// first and the last address.
 type leadIn struct {
 	first, last uint64
 	*change
 }
 
-// leadIns lists those of some changes, in ascending order.
+// leadIns returns the lead-ins of some changes, in ascending order.
 func (b *Batch) leadIns(some []*change) (list []leadIn) {
 	for _, c := range some {
 		for _, p := range b.freshOf(c) {
@@ -83,7 +84,7 @@ func (b *Batch) leadIns(some []*change) (list []leadIn) {
 	return list
 }
 
-// coming is the change to whose code a thread at an address would come; nil: none.
+// coming returns the change whose code a thread at an address will reach, or nil.
 func coming(list []leadIn, addr uint64) *change {
 	i := sort.Search(len(list), func(i int) bool { return list[i].last >= addr })
 	if i < len(list) && list[i].first <= addr {

@@ -7,24 +7,22 @@ import (
 	"slices"
 )
 
-// Code for the beginning of a function may run behind a landing pad or the first
-// instruction. A stopped thread that stands right there has come in already. If the code is
-// new, another placement may have counted the thread: it must not run the code. If the
-// code is taken away, it has not run for that thread yet, and no code at the beginning of
-// the function will: the thread must still run it.
+// Code for the beginning of a function may run after a landing pad or after the first instruction.
+// A thread that is stopped there has entered the function already. If the code is new, the thread
+// must not execute it, because another placement may have counted the thread. If the code is
+// removed, the thread must still execute it, because no other code will count the thread.
 
-// moved reports whether the code of a point runs behind the address it was asked for.
+// moved reports whether the code of a point runs after the requested address.
 func (p *Point) moved() bool { return p.at != p.patch.Addr }
 
-// sortPoints sorts points by their instructions. At one instruction, new points that moved
-// come first, then those that moved before, then the others: so a thread that must not run
-// the new ones can begin behind them.
+// sortPoints sorts points by their instructions. At one instruction, new points that moved come
+// first, then old points that moved, then the others, so that a thread can skip the new ones.
 func sortPoints(points []*Point) {
 	rank := func(p *Point) int {
 		switch {
 		case !p.moved():
 			return 2
-		case p.change != 0: // it has a switch already
+		case p.change != 0: // the point is not new
 			return 1
 		}
 		return 0
@@ -34,8 +32,8 @@ func sortPoints(points []*Point) {
 	})
 }
 
-// passes tells where a thread goes on that stands at the beginning of the window of a
-// change; 0: it stays. fresh tells that new code is the reason.
+// passes returns the address at which a thread must continue that is at the beginning of the
+// window, or 0 if the thread need not move. fresh reports that the reason is new code.
 func (b *Batch) passes(c *change) (to uint64, fresh bool) {
 	if c.err != nil {
 		return 0, false
@@ -58,7 +56,7 @@ func (b *Batch) passes(c *change) (to uint64, fresh bool) {
 	return to, fresh
 }
 
-// pass is passes for the changes that have such a place, by their addresses.
+// pass is a change with the results of passes.
 type pass struct {
 	*change
 	to    uint64

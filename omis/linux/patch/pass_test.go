@@ -14,12 +14,12 @@ import (
 	"mirador/omis/node"
 )
 
-// still is a process with one thread, which stands at an address.
+// still is a process with one stopped thread.
 type still struct {
 	surveyor *Surveyor
 	pc       uint64
 	held     []uint64 // addresses to which signal handlers return
-	inCopy   bool     // the thread is in code of the monitor's
+	inCopy   bool     // the thread is in code of the monitor
 	moved    uint64
 }
 
@@ -58,8 +58,9 @@ func (s *still) Held(pick func(uint64) bool) (list []uint64, err error) {
 
 func (s *still) Parked(landing.Goroutines, func(uint64) bool) ([]uint64, error) { return nil, nil }
 
-// TestPassEntry: a thread that stands behind the first instruction when code for the beginning
-// of the function comes must not run the code; when the code goes, the thread must.
+// TestPassEntry checks a thread that is after the first instruction when code for the beginning of
+// the function is added or removed: the thread must not execute new code, but must execute removed
+// code.
 func TestPassEntry(t *testing.T) {
 	surveyor, memory, labels := assembled(t, ".globl f\n.type f, @function\nf: .cfi_startproc; push %rbx; mov %rdi, %rbx; lea 1(%rbx), %rax; pop %rbx; ret; .cfi_endproc\n.size f, .-f\n")
 	begin := labels["f"]
@@ -86,7 +87,7 @@ func TestPassEntry(t *testing.T) {
 		}
 	}
 	p := &still{surveyor: surveyor, pc: second}
-	for i := range uint64(2) { // the second point has no stub of its own
+	for i := range uint64(2) { // the second point joins the place of the first
 		point, err := plant(p)
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +109,7 @@ func TestPassEntry(t *testing.T) {
 	}
 }
 
-// assembled is a module that was made from a source, and the memory that has it.
+// assembled returns a module built from a source, and its memory.
 func assembled(t *testing.T, source string) (*Surveyor, ram, map[string]uint64) {
 	t.Helper()
 	dir := t.TempDir()
@@ -125,7 +126,7 @@ func assembled(t *testing.T, source string) (*Surveyor, ram, map[string]uint64) 
 	return surveyor, memory, labels
 }
 
-// shared is memory in which another tool increments a byte just before we write code.
+// shared is memory in which another tool increments a byte just before each write of ours.
 type shared struct {
 	ram
 	code   uint64 // code is below this address
@@ -141,8 +142,8 @@ func (s shared) WriteAt(b []byte, at int64) (int, error) {
 	return s.ram.WriteAt(b, at)
 }
 
-// TestNeighbourBetween: what another tool writes between two of our jumps, while we write
-// them, stays.
+// TestNeighbourBetween checks that bytes that another tool writes between two of our jumps are not
+// overwritten.
 func TestNeighbourBetween(t *testing.T) {
 	var source string
 	for _, name := range []string{"f", "g", "h"} {
@@ -169,6 +170,6 @@ func TestNeighbourBetween(t *testing.T) {
 		}
 	}
 	if s.Stands() > 0 {
-		t.Error("the jumps stand")
+		t.Error("the jumps were not removed")
 	}
 }

@@ -12,49 +12,49 @@ import (
 	"mirador/omis/node"
 )
 
-// place is a window with the points in it and the block that its stub is in. A
-// place never changes: with other points it is another one, in another block.
+// place is a window, its points, and the block that contains its stub. A place never changes: other
+// points need another place in another block.
 type place struct {
 	detour.Window
-	points    []*Point // by their instructions, at one in the order they came
+	points    []*Point // ordered by sortPoints
 	block     block
-	stub      uint64 // what the jump leads to
+	stub      uint64 // target of the jump
 	exclusive string // see node.Patched
-	copies    []int  // offsets in the stub of what each instruction became
-	codes     []span // of the points, offsets in the stub
-	gone      bool   // other code stands there by now
+	copies    []int  // offsets of the instructions' copies in the stub
+	codes     []span // offsets of the points' code in the stub
+	gone      bool   // the program's code there was replaced or unmapped
 }
 
 // span is a range of offsets.
 type span struct{ begin, end int }
 
-// Point is code in its place.
+// Point is the code of one patch at its place.
 type Point struct {
 	site   *Site
 	patch  node.Patch
-	at     uint64 // the instruction it runs before
+	at     uint64 // address of the instruction before which the code runs
 	entry  bool
-	ends   bool   // it runs before a return
-	pushed int32  // how far the stack pointer is below where the program has it at patch.Addr
-	late   bool   // it runs behind instructions that may fault
-	change uint64 // the address of its byte in the process
-	left   []byte // what an earlier monitor has made; nil: we make it
-	from   uint64 // where that stands
+	ends   bool   // the code runs before a return
+	pushed int32  // how much lower the stack pointer is at at than at patch.Addr
+	late   bool   // the code runs after instructions that may fault
+	change uint64 // address of the switch in the process
+	left   []byte // the code if an earlier monitor made it
+	from   uint64 // address of that code
 }
 
 var _ node.Patched = (*Point)(nil)
 
-// Addr: see node.Patched.
+// Addr implements node.Patched.
 func (p *Point) Addr() uint64 { return p.patch.Addr }
 
-// Switch: see node.Patched.
+// Switch implements node.Patched.
 func (p *Point) Switch() uint64 { return p.change }
 
 func (p *place) jump() [detour.JumpSize]byte { return detour.Jump(p.Addr, p.stub) }
 
-// encode makes the stub for an address: the code of each point, and then what its
-// instruction became. The code is made anew, for the place where it will stand, or
-// copied.
+// encode returns the stub for an address: for each instruction the code of its points and a copy of
+// the instruction. The code of an earlier monitor's point is relocated; the code of other points is
+// generated for the address.
 func (p *place) encode(at uint64) (stub []byte, err error) {
 	p.stub, p.copies, p.codes = at, nil, nil
 	next := 0
@@ -92,7 +92,7 @@ func (p *Point) make(at uint64) ([]byte, error) {
 	return p.patch.Make(node.Spot{Addr: p.patch.Addr, Code: at, Switch: p.change, Entry: p.entry, Return: p.ends, Pushed: p.pushed})
 }
 
-// begin is the offset in the window of the i-th instruction.
+// begin returns the offset of the i-th instruction in the window.
 func (p *place) begin(i int) int {
 	if i == 0 {
 		return 0
@@ -110,8 +110,8 @@ func (p *place) begins(at uint64) bool {
 	return false
 }
 
-// inPlace gives for an address in the stub the one in the program that a thread
-// there stands at; exact tells that it is in the state it would have there.
+// inPlace returns the address in the program that corresponds to pc in the stub. exact reports that
+// a thread at pc has the same state as it would have at that address.
 func (p *place) inPlace(pc uint64) (at uint64, exact bool) {
 	offset := int(pc - p.stub)
 	i, exact := slices.BinarySearch(p.copies, offset)
@@ -121,7 +121,8 @@ func (p *place) inPlace(pc uint64) (at uint64, exact bool) {
 	return p.Start(i), exact || slices.ContainsFunc(p.codes, func(s span) bool { return s.begin == offset })
 }
 
-// moved is where a thread goes on that stands inside the window.
+// moved returns the address in the stub for a thread at pc inside the window; ok is false if no
+// instruction but the first begins there.
 func (p *place) moved(pc uint64) (to uint64, ok bool) {
 	for i := 1; i < len(p.Ends); i++ {
 		if p.Start(i) == pc {
@@ -131,7 +132,7 @@ func (p *place) moved(pc uint64) (to uint64, ok bool) {
 	return 0, false
 }
 
-// describe encodes what stands before the stub in a block.
+// describe encodes the part of a block before the stub.
 func (p *place) describe() []byte {
 	b := make([]byte, blockHead)
 	le := binary.LittleEndian
@@ -161,10 +162,10 @@ func (p *place) describe() []byte {
 	return append(b, make([]byte, p.stubOffset()-len(b))...)
 }
 
-// stubOffset is where the stub begins in a block.
+// stubOffset returns the offset of the stub in its block.
 func (p *place) stubOffset() int {
 	return align(blockHead + instSize*len(p.Ends) + pointSize*len(p.points))
 }
 
-// align rounds up to where blocks and stubs may begin.
+// align rounds up to the alignment of blocks and stubs.
 func align(n int) int { return (n + blockAlign - 1) &^ (blockAlign - 1) }

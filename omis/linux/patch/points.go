@@ -10,7 +10,7 @@ import (
 	"mirador/omis/node"
 )
 
-// Results tells for each patch of a batch that was committed what became of it.
+// Results returns, for each patch of a committed batch, the point or the error.
 func (b *Batch) Results() ([]*Point, []error) {
 	for _, c := range b.changes {
 		for _, i := range c.fresh {
@@ -27,8 +27,7 @@ func (b *Batch) Results() ([]*Point, []error) {
 	return b.points, b.errs
 }
 
-// Err tells why something of a batch could not be taken away. What is not there any
-// more is no reason.
+// Err tells why a part of a batch could not be removed. A part that no longer exists is no error.
 func (b *Batch) Err() error {
 	for _, c := range b.changes {
 		if c.err != nil && (c.former == nil || !c.former.gone) {
@@ -38,10 +37,10 @@ func (b *Batch) Err() error {
 	return nil
 }
 
-// errGone is returned for points of a program that is not there any more.
+// errGone reports that a point's program does not exist any more.
 var errGone = errors.New("the process has ended, or executes another program")
 
-// SetActive: see node.Patched.
+// SetActive implements node.Patched.
 func (p *Point) SetActive(on bool) error {
 	var b [1]byte
 	if on {
@@ -53,7 +52,7 @@ func (p *Point) SetActive(on bool) error {
 	return nil
 }
 
-// WithdrawAll is Withdraw for all that stands.
+// WithdrawAll is Withdraw for all points.
 func (s *Site) WithdrawAll() *Batch {
 	var all []*Point
 	for _, p := range s.places {
@@ -62,7 +61,7 @@ func (s *Site) WithdrawAll() *Batch {
 	return s.Withdraw(all)
 }
 
-// Covers: see node.Patched.
+// Covers implements node.Patched.
 func (p *Point) Covers(addr uint64) bool {
 	p.site.mu.RLock()
 	defer p.site.mu.RUnlock()
@@ -72,7 +71,7 @@ func (p *Point) Covers(addr uint64) bool {
 	return p.placeAt(addr) != nil
 }
 
-// Exclusive: see node.Patched.
+// Exclusive implements node.Patched.
 func (p *Point) Exclusive() string {
 	p.site.mu.RLock()
 	defer p.site.mu.RUnlock()
@@ -82,7 +81,7 @@ func (p *Point) Exclusive() string {
 	return ""
 }
 
-// Misses: see node.Patched.
+// Misses implements node.Patched.
 func (p *Point) Misses() string {
 	if p.late {
 		return lateNote
@@ -90,8 +89,8 @@ func (p *Point) Misses() string {
 	return ""
 }
 
-// placeAt is the place of the point, if it displaces an address; nil: it does not. The
-// caller holds the lock of the site.
+// placeAt returns the point's place if it displaces an address, or nil. The caller must hold the
+// lock of the site.
 func (p *Point) placeAt(addr uint64) *place {
 	for _, other := range p.site.covering(addr, addr+1) {
 		if slices.Contains(other.points, p) {
@@ -101,11 +100,10 @@ func (p *Point) placeAt(addr uint64) *place {
 	return nil
 }
 
-// Lingers: see node.Patched.
+// Lingers implements node.Patched.
 func (p *Point) Lingers() bool { return p.site.Lingers([]*Point{p}) }
 
-// Withdraw makes ready to take points away. Those that are not there any more are
-// left out.
+// Withdraw prepares the removal of points, and ignores points that do not exist any more.
 func (s *Site) Withdraw(points []*Point) *Batch {
 	b := &Batch{site: s}
 	away := make(map[*Point]bool, len(points))
@@ -132,23 +130,23 @@ func (s *Site) Withdraw(points []*Point) *Batch {
 	return b
 }
 
-// Silence turns off what is to be taken away.
+// Silence turns the points off that the batch will remove.
 func (b *Batch) Silence() {
 	for _, p := range b.away {
-		_ = p.SetActive(false) // the process has ended: nor is it on
+		_ = p.SetActive(false) // fails only if the process has ended
 	}
 }
 
-// Void tells that there is nothing to change.
+// Void reports whether the batch changes nothing.
 func (b *Batch) Void() bool { return len(b.changes) == 0 }
 
-// Stub is code of a place that stands no more, or not as it did.
+// Stub is the code of a place that was removed or replaced.
 type Stub struct{ place *place }
 
-// Contains tells whether a thread at an address is in it.
+// Contains reports whether an address is in the stub.
 func (s Stub) Contains(pc uint64) bool { return s.place.block.contains(pc) }
 
-// Lingers tells whether a thread may still be in code of points that were taken away.
+// Lingers reports whether a thread may still be in the code of removed points.
 func (s *Site) Lingers(points []*Point) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -161,14 +159,14 @@ func (s *Site) Lingers(points []*Point) bool {
 	})
 }
 
-// Retired tells whether there are stubs nobody is led to any more.
+// Retired reports whether there are stubs to which no jump leads any more.
 func (s *Site) Retired() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.ContainsFunc(s.retired, func(p *place) bool { return !p.gone })
 }
 
-// Inside tells whether an address is in a stub nobody is led to any more.
+// Inside reports whether an address is in a stub to which no jump leads any more.
 func (s *Site) Inside(pc uint64) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -176,13 +174,13 @@ func (s *Site) Inside(pc uint64) bool {
 	return p != nil && slices.Contains(s.retired, p)
 }
 
-// Reclaim finds the stubs that no thread can be in any more: neither is one stopped
-// there, nor has it such an address on its stack. Tidy gives their room back, which takes
-// longer and can wait until the process runs again.
+// Reclaim finds the stubs that no thread can be in any more: no thread is stopped in them or has an
+// address in them on its stack, as occupied reports. Tidy frees them, which takes longer and can
+// wait until the process runs again.
 func (s *Site) Reclaim(occupied func(Stub) bool) {
 	var kept []*place
 	for _, p := range s.retired {
-		// Of one that is gone nobody knows whether its jump may come back.
+		// A jump that is gone may return, so its stub is kept.
 		if p.gone || occupied(Stub{p}) {
 			kept = append(kept, p)
 			continue
@@ -192,11 +190,11 @@ func (s *Site) Reclaim(occupied func(Stub) bool) {
 	s.note(s.arenas, slices.Clone(s.places), kept)
 }
 
-// Tidy gives back the room of stubs that nobody can be in, and the switches that went with
-// the last stub that reads them. A point may have several: one for each time that its
-// place was made anew. Those of a former monitor have points of their own for each.
+// Tidy frees the stubs that Reclaim found, and each switch with the last stub that reads it.
+// Several stubs may read a switch, one for each time that its place was rebuilt. An earlier
+// monitor's stubs have separate points.
 func (s *Site) Tidy() {
-	stubs := make(map[uint64]int) // that stand no more, by switches
+	stubs := make(map[uint64]int) // number of unused stubs, by switch
 	for _, p := range slices.Concat(s.retired, s.empty) {
 		for _, point := range p.points {
 			stubs[point.change]++
@@ -215,7 +213,7 @@ func (s *Site) Tidy() {
 	s.empty = nil
 }
 
-// reads tells whether a place that stands where another did reads a switch.
+// reads reports whether a place that replaced former reads a switch.
 func (s *Site) reads(former *place, change uint64) bool {
 	return slices.ContainsFunc(s.covering(former.Addr, former.End()), func(p *place) bool {
 		return slices.ContainsFunc(p.points, func(point *Point) bool { return point.change == change })
@@ -232,7 +230,7 @@ func (s *Site) releaseAll(points []*Point) {
 	}
 }
 
-// freshOf are the points of a change that were not there before.
+// freshOf returns the points that a change adds.
 func (b *Batch) freshOf(c *change) (list []*Point) {
 	for _, i := range c.fresh {
 		list = append(list, b.points[i])
@@ -240,7 +238,7 @@ func (b *Batch) freshOf(c *change) (list []*Point) {
 	return list
 }
 
-// Points are all that stand.
+// Points returns the points of all places.
 func (s *Site) Points() []node.Patched {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -11,24 +11,24 @@ import (
 	"mirador/omis/code/x86/detour"
 )
 
-// A function in Go that begins with a check of the stack leaves room below its frame to the
-// functions that it calls. Functions without a check (leaves with small frames, nosplit)
-// share that room, and Go's linker sees to it that no chain of their calls needs more. Code
-// of ours is not in the linker's sum. This file finds out how much of the room is left where
-// a function without a check is called. As the linker does, it takes it that calls by way of
-// a register or of memory lead from, or to, functions that check the stack.
+// A Go function that begins with a check of the stack leaves room below its frame for the functions
+// that it calls. Functions without a check (leaves with small frames, nosplit) share that room, and
+// Go's linker makes sure that no chain of their calls needs more. The linker does not know our
+// code. This file finds out how much of the room is left where a function without a check is
+// called. Like the linker, it assumes that calls through a register or memory lead from, and to,
+// functions that check the stack.
 
 const (
-	// granted is the room that a check leaves, in all versions of Go since 1.9: 800 bytes
-	// (abi.StackNosplitBase), before Go 1.17 it was less.
+	// granted is the least room that a check leaves in any version of Go since 1.9. It is 800 bytes
+	// now (abi.StackNosplitBase), and was less before Go 1.17.
 	granted = 752
-	// needed is what code of ours takes of a stack at most.
+	// needed is the most stack that our code uses.
 	needed = 256
-	// returnAddress is what a call takes.
+	// returnAddress is the stack that a call uses.
 	returnAddress = 8
 )
 
-// hasRoom says why a function may have too little room on the stack for code of ours.
+// hasRoom tells why a function may have too little room on the stack for our code.
 func (s *Surveyor) hasRoom(f *function) error {
 	used, err := s.depth(f)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Surveyor) hasRoom(f *function) error {
 	return nil
 }
 
-// depth is how much of the room has been taken, at most, where a function begins.
+// depth returns the most room that can be used when a function begins.
 func (s *Surveyor) depth(f *function) (int, error) {
 	if s.checksStack(f) {
 		return 0, nil
@@ -62,13 +62,13 @@ func (s *Surveyor) depth(f *function) (int, error) {
 	return d.bytes, d.err
 }
 
-// depth is what is known of the stack where a function begins.
+// depth is the cached result of Surveyor.depth.
 type depth struct {
 	bytes int
 	err   error
 }
 
-// deepest looks at all callers of a function.
+// deepest returns the maximum over all callers of a function.
 func (s *Surveyor) deepest(f *function) (most int, err error) {
 	if s.shortTo(f) {
 		return 0, errors.New("a short branch may lead to its function")
@@ -83,27 +83,27 @@ func (s *Surveyor) deepest(f *function) (most int, err error) {
 	return max(most, returnAddress), nil
 }
 
-// shortTo reports whether a short branch from another function may lead to one.
+// shortTo reports whether a short branch from another function may lead to f.
 func (s *Surveyor) shortTo(f *function) bool {
 	return s.before(f, f.begin-1, f.begin+1) || s.behind(f, f.begin-1, f.begin+1)
 }
 
-// taken is how much of the room has been taken when the branch at an address, if it is one,
-// leads to a function.
+// taken returns how much room is used when the branch at an address leads to a function; 0 if there
+// is no such branch.
 func (s *Surveyor) taken(f *function, from uint64) (int, error) {
 	begin, end := s.bounds(from)
 	if begin == end || begin < s.Base {
-		return 0, nil // no thread comes there: Go's functions have symbols
+		return 0, nil // never executed, since all Go functions have symbols
 	}
 	caller := s.decoded(begin, end)
 	i, begins := caller.at(from)
 	switch {
 	case !begins && from < caller.unknown:
-		return 0, nil // it is in the middle of an instruction
+		return 0, nil // not a branch: the address is inside an instruction
 	case begins && begin == f.begin && !caller.insts[i].returns:
 		return 0, nil // a loop
 	case begins && s.growsStack(caller, i):
-		return 0, errors.New("its function is called where there is none")
+		return 0, errors.New("its function is called where a check of the stack has failed")
 	case s.checksStack(caller):
 		return returnAddress, nil
 	}
@@ -115,12 +115,12 @@ func (s *Surveyor) taken(f *function, from uint64) (int, error) {
 	return used + own + returnAddress, err
 }
 
-// longestGrow is how many instructions a function that begins with a check has at most behind
-// the call that grows the stack: it loads its arguments again, and jumps to its begin.
+// longestGrow limits the instructions after the call that grows the stack: they load the arguments
+// again and jump to the beginning of the function.
 const longestGrow = 40
 
-// growsStack reports whether the i-th instruction of a function is the call that grows the
-// stack: what comes behind it jumps to where the function begins.
+// growsStack reports whether the i-th instruction of a function is the call that grows the stack,
+// which is followed by a jump to the beginning of the function.
 func (s *Surveyor) growsStack(f *function, i int) bool {
 	if !f.insts[i].returns || !s.checksStack(f) {
 		return false
@@ -140,7 +140,7 @@ func (s *Surveyor) growsStack(f *function, i int) bool {
 	return false
 }
 
-// longestCheck is of how many instructions a check of the stack consists at most.
+// longestCheck limits the instructions of a check of the stack.
 const longestCheck = 8
 
 // checksStack reports whether a function begins with a check of the stack.
@@ -167,7 +167,7 @@ func (s *Surveyor) checksStack(f *function) bool {
 	return false
 }
 
-// frame is how far a function moves the stack pointer down, at most.
+// frame returns the most bytes by which a function moves the stack pointer down.
 func (s *Surveyor) frame(f *function) (bytes int, err error) {
 	if f.unknown < f.end {
 		return 0, fmt.Errorf("the instruction at %#x is not known", f.unknown)
@@ -189,8 +189,8 @@ func (s *Surveyor) frame(f *function) (bytes int, err error) {
 	return bytes, nil
 }
 
-// movesDown is how far an instruction moves the stack pointer down; 0: it does not, or moves
-// it up to where it was.
+// movesDown returns the bytes by which an instruction moves the stack pointer down. It returns 0
+// for an instruction that restores the stack pointer.
 func movesDown(inst x86asm.Inst) (bytes int, known bool) {
 	switch inst.Op {
 	case x86asm.PUSH, x86asm.PUSHF, x86asm.PUSHFD, x86asm.PUSHFQ:

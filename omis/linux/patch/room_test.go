@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-// call is what Go's linker tells of a function without a check of the stack: how much it has
-// taken when it calls another.
+// call is a call by a function without a check of the stack, as Go's linker reports it: the callee,
+// and the stack that the caller has used.
 type call struct {
 	growth int
 	to     string
 }
 
-// TestDepthAgreesWithLinker: where a function without a check of the stack begins, at least as
-// much of the room is taken as Go's linker reckons.
+// TestDepthAgreesWithLinker checks that depth is at least the linker's result for every function
+// without a check of the stack.
 func TestDepthAgreesWithLinker(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leaves")
 	out, err := exec.Command("go", "build", "-ldflags=-debugnosplit", "-o", path, "../testdata/leaves").CombinedOutput()
@@ -56,8 +56,8 @@ func TestDepthAgreesWithLinker(t *testing.T) {
 	}
 }
 
-// linkerCalls reads lines such as "nosplit: main.above<1> +24 -> main.below<1>". What they say
-// of functions that check the stack, the call that grows it, is left out.
+// linkerCalls parses lines such as "nosplit: main.above<1> +24 -> main.below<1>". It ignores the
+// calls that grow the stack, in functions that check it.
 func linkerCalls(text string) map[string][]call {
 	calls := make(map[string][]call)
 	for line := range strings.Lines(text) {
@@ -71,7 +71,7 @@ func linkerCalls(text string) map[string][]call {
 	return calls
 }
 
-// symbolOf is the name that the symbol table has for a function of the linker's.
+// symbolOf returns the name in the symbol table of a function that the linker names.
 func symbolOf(name string) string {
 	if plain, abi0 := strings.CutSuffix(name, "<0>"); abi0 {
 		return plain + ".abi0"
@@ -80,7 +80,7 @@ func symbolOf(name string) string {
 	return plain
 }
 
-// descend follows the calls of a function where so much is taken when it begins.
+// descend follows the calls of a function that begins with the given bytes in use.
 func descend(calls map[string][]call, taken map[string]int, name string, bytes int) {
 	if taken[name] >= bytes || name == "indirect" || name == "" {
 		return
@@ -91,8 +91,8 @@ func descend(calls map[string][]call, taken map[string]int, name string, bytes i
 	}
 }
 
-// TestRoomOfFunctions: code goes to a function without a check of the stack if enough of the
-// room is left.
+// TestRoomOfFunctions checks that code can be put into a function without a check of the stack if
+// enough room is left.
 func TestRoomOfFunctions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leaves")
 	if out, err := exec.Command("go", "build", "-o", path, "../testdata/leaves").CombinedOutput(); err != nil {
@@ -100,7 +100,7 @@ func TestRoomOfFunctions(t *testing.T) {
 	}
 	s, labels := survey(t, path)
 	for name, want := range map[string]string{
-		"main.above": "", "main.below": "", "main.work": "", "runtime.morestack.abi0": "room", "gogo": "room", "runtime.badmorestackg0": "where there is none",
+		"main.above": "", "main.below": "", "main.work": "", "runtime.morestack.abi0": "room", "gogo": "room", "runtime.badmorestackg0": "has failed",
 	} {
 		f, err := s.function(labels[name])
 		if err != nil {

@@ -17,27 +17,26 @@ import (
 
 // Shared is memory that a process shares with the monitor.
 type Shared struct {
-	Bytes []byte // as the monitor has it
-	Base  uint64 // where the process has it
-	file  int    // a descriptor of it
+	Bytes []byte // the monitor's mapping
+	Base  uint64 // address in the process
+	file  int    // descriptor of the memory
 }
 
-// sizes are tried one after the other: a process may be allowed less.
+// sizes are tried in this order, because limits of the process may refuse the larger ones.
 var sizes = [...]uint64{1 << 38, 1 << 36, 1 << 34, 1 << 32, 1 << 30, 1 << 28, 1 << 26, 1 << 24, 1 << 22, 1 << 20}
 
-// lockedSize is for processes that have all their memory resident: the whole of it
-// would take room.
+// lockedSize is the size for processes that lock all their memory, where the whole size is resident.
 const lockedSize = 1 << 22
 
-// modesty is the part of the address space that a process is allowed (RLIMIT_AS) which
-// we take at most: it may want the rest itself.
+// modesty is the divisor for the address space that a process may use (RLIMIT_AS): we take at most
+// this part, because the process may need the rest.
 const modesty = 8
 
-// sharedName is what the mappings of a process show.
+// sharedName is the name of the mappings in the process.
 const sharedName = "mirador patches"
 
-// Share has a stopped process map memory of a file without a name in any folder. The
-// program wants its descriptors to itself: none stays.
+// Share makes a stopped process map memory of a new file that has no name in any folder. Share
+// closes the descriptor in the process.
 func Share(process Process, pid int, mapped proc.Mappings) (*Shared, error) {
 	fd, err := process.CallOn(sharedName, unix.SYS_MEMFD_CREATE, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -78,7 +77,7 @@ func shareFile(process Process, pid int, fd uint64, mapped proc.Mappings) (*Shar
 		if err != nil {
 			return nil, err
 		}
-		// It is sealed, so that the process cannot take the memory away under our feet.
+		// The seals keep the process from truncating the memory.
 		if err := sealed.Seal(f, int64(size)); err != nil {
 			return nil, err
 		}
@@ -87,9 +86,9 @@ func shareFile(process Process, pid int, fd uint64, mapped proc.Mappings) (*Shar
 	return nil, refused("mmap", -int64(unix.ENOMEM))
 }
 
-// allowed tells how much the process may share, by having it map a page: whether all
-// that it maps is locked shows then only. The page serves to ask whether it may read the
-// time stamp counter, too, which code in it does.
+// allowed returns the largest size that the process may share. It makes the process map a page,
+// because only then the kernel shows whether the process locks all its mappings. The page also
+// receives the answer to whether the process may read the time stamp counter, which our code does.
 func allowed(process Process, pid int, f *os.File, fd uint64) (most uint64, err error) {
 	at, err := mapThere(process, f, fd, pageSize, 0)
 	if err != nil {
@@ -123,11 +122,11 @@ func allowed(process Process, pid int, f *os.File, fd uint64) (most uint64, err 
 	case limit > used:
 		most = (limit - used) / modesty
 	}
-	return most, f.Truncate(0) // of which nothing is left then
+	return most, f.Truncate(0) // removes the page's content
 }
 
-// aside is an address with room for some bytes in the middle of nowhere: what is near
-// code is for arenas. 0: there is no such room.
+// aside returns an address with enough free space, far from other mappings, because space near code
+// is for arenas; 0 if there is none.
 func aside(mapped proc.Mappings, size uint64) uint64 {
 	var best, room uint64
 	for i := 1; i < len(mapped); i++ {
@@ -139,8 +138,8 @@ func aside(mapped proc.Mappings, size uint64) uint64 {
 	return best
 }
 
-// mapThere maps the file in the process, at an address if it is still free. A core
-// dump is to have none of it.
+// mapThere maps the file in the process, at the given address if it is still free, and excludes the
+// mapping from core dumps.
 func mapThere(process Process, f *os.File, fd, size, at uint64) (uint64, error) {
 	if err := f.Truncate(int64(size)); err != nil {
 		return 0, err
@@ -153,9 +152,8 @@ func mapThere(process Process, f *os.File, fd, size, at uint64) (uint64, error) 
 		return 0, refused("mmap", r)
 	}
 	if size > node.NobodysPage {
-		// A program that locks all its memory (mlockall) has the kernel find room for all of
-		// it, until it comes to a page that there can be none for. Before Linux 6.15 there is
-		// no such page.
+		// If a program locks all its memory (mlockall), the kernel allocates the whole mapping, up
+		// to a page that cannot be allocated. Before Linux 6.15 there is no such page.
 		_, err = process.Call(unix.SYS_MADVISE, uint64(r)+node.NobodysPage, pageSize, guardInstall)
 	}
 	if err == nil {
@@ -164,14 +162,14 @@ func mapThere(process Process, f *os.File, fd, size, at uint64) (uint64, error) 
 	return uint64(r), err
 }
 
-// guardInstall is MADV_GUARD_INSTALL, which golang.org/x/sys/unix does not name.
+// guardInstall is MADV_GUARD_INSTALL, which golang.org/x/sys/unix does not define.
 const guardInstall = 102
 
-// ErrInUse is returned for memory that another monitor shares, which lives.
+// ErrInUse reports that another living monitor shares the memory.
 var ErrInUse = errors.New("another monitor has put code into the process")
 
-// mapHere maps it in the monitor. The lock on it lasts as long as the mapping, and goes
-// with a monitor that dies: two of them would give the same room to different things.
+// mapHere maps the memory in the monitor and locks its file. The kernel releases the lock when the
+// monitor unmaps the memory or dies. Two monitors would assign the same memory to different things.
 func mapHere(f *os.File, base, size uint64) (*Shared, error) {
 	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):
@@ -191,12 +189,12 @@ func mapHere(f *os.File, base, size uint64) (*Shared, error) {
 		unix.Close(file)
 		return nil, fmt.Errorf("cannot map the shared memory: %w", err)
 	}
-	_ = unix.Madvise(b, unix.MADV_DONTDUMP) // a dump would be larger, and nothing else
+	_ = unix.Madvise(b, unix.MADV_DONTDUMP) // an error would only make dumps larger
 	return &Shared{b, base, file}, nil
 }
 
-// Reopen maps in the monitor the memory that a process shares already, if it is such as
-// Share leaves it.
+// Reopen maps in the monitor the memory that a process shares already, if the memory has the
+// properties that Share gave it.
 func Reopen(pid int, m proc.Mapping) (*Shared, error) {
 	if !slices.Contains(sizes[:], m.End-m.Start) {
 		return nil, fmt.Errorf("no monitor shares %d bytes with a process", m.End-m.Start)
@@ -209,8 +207,8 @@ func Reopen(pid int, m proc.Mapping) (*Shared, error) {
 	return mapHere(f, m.Start, m.End-m.Start)
 }
 
-// NextData returns the bounds of the first part of the memory at or behind from that was ever
-// written to; ok is false if there is none.
+// NextData returns the bounds of the first part of the memory at or after from that was ever
+// written; ok is false if there is none.
 func (s *Shared) NextData(from int) (begin, end int, ok bool) {
 	first, err := unix.Seek(s.file, int64(from), unix.SEEK_DATA)
 	if err != nil {
@@ -223,7 +221,7 @@ func (s *Shared) NextData(from int) (begin, end int, ok bool) {
 	return int(first), int(last), true
 }
 
-// Close unmaps what the monitor has; nobody may use it any more. It may be called again.
+// Close unmaps the monitor's mapping, which must not be used afterwards. Close may be called again.
 func (s *Shared) Close() error {
 	if s.Bytes == nil {
 		return nil

@@ -11,34 +11,34 @@ import (
 	"mirador/omis/code/x86/detour"
 )
 
-// Memory is that of the process, by address. It may be used from any goroutine.
+// Memory is the memory of the process, by address. It may be used from any goroutine.
 type Memory interface {
 	io.ReaderAt
 	io.WriterAt
 }
 
-// Site is all the code that was put into a process. Its methods may be called from
-// any goroutine, but those that change something, or prepare to, one after the other.
+// Site contains all code that was put into a process. Its methods may be called from any goroutine,
+// but not concurrently if they prepare or make changes.
 type Site struct {
 	memory       Memory
-	base, shared uint64 // where the process has the shared memory, and its size
+	base, shared uint64 // address and size of the shared memory in the process
 
-	// The lock is held by note, and by those who read while a change is under way: not
-	// by a change itself, during which the process does things that make others read.
+	// note locks mu, and so do the methods that read the tables. Commit does not hold mu, because
+	// it uses methods of Process that read the tables.
 	mu      sync.RWMutex
 	arenas  []*arena
-	places  []*place // that stand, by the address of the jump
-	stubs   []*place // that a thread may be in, by address: those of places that stand, and
-	retired []*place // those of places that do not, or have others by now
-	empty   []*place // were retired, and nobody can be in their stubs; for Tidy
+	places  []*place // places that have jumps, in ascending order of these
+	stubs   []*place // places and retired together, in ascending order of their stubs
+	retired []*place // former places whose stubs may contain a thread
+	empty   []*place // former places whose stubs contain no thread; Tidy frees them
 }
 
-// NewSite makes the site of a process with shared memory at base.
+// NewSite returns the site of a process with shared memory at base.
 func NewSite(memory Memory, base, shared uint64) *Site {
 	return &Site{memory: memory, base: base, shared: shared}
 }
 
-// note has the tables say what stands now.
+// note replaces the tables.
 func (s *Site) note(arenas []*arena, places, retired []*place) {
 	slices.SortFunc(places, func(a, b *place) int { return compare(a.Addr, b.Addr) })
 	stubs := slices.Concat(places, retired)
@@ -58,7 +58,7 @@ func compare(a, b uint64) int {
 	return 0
 }
 
-// covering finds the places whose windows have something of a range.
+// covering returns the places whose windows overlap a range.
 func (s *Site) covering(begin, end uint64) []*place {
 	first := sort.Search(len(s.places), func(i int) bool { return s.places[i].End() > begin })
 	last := first
@@ -68,14 +68,14 @@ func (s *Site) covering(begin, end uint64) []*place {
 	return s.places[first:last]
 }
 
-// Covers tells whether code was put where a range of the program is.
+// Covers reports whether a window overlaps a range of the program.
 func (s *Site) Covers(begin, end uint64) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return len(s.covering(begin, end)) > 0
 }
 
-// stubAt finds whose stub has an address.
+// stubAt returns the place whose stub contains an address, or nil.
 func (s *Site) stubAt(pc uint64) *place {
 	if !s.contains(pc) {
 		return nil
@@ -87,7 +87,7 @@ func (s *Site) stubAt(pc uint64) *place {
 	return s.stubs[i-1]
 }
 
-// Contains tells whether a thread at pc is in code of the site.
+// Contains reports whether pc is in code of the site.
 func (s *Site) Contains(pc uint64) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -98,9 +98,9 @@ func (s *Site) contains(pc uint64) bool {
 	return slices.ContainsFunc(s.arenas, func(a *arena) bool { return a.contains(pc) })
 }
 
-// InPlace gives for an address in a stub the one in the program it stands for; exact
-// tells that a thread there is in the state it would have in the program. ok is
-// false for addresses that are in no stub.
+// InPlace returns the address in the program that corresponds to pc in a stub. exact reports that a
+// thread at pc has the same state as it would have at that address. ok is false if pc is in no
+// stub.
 func (s *Site) InPlace(pc uint64) (at uint64, exact, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -112,8 +112,8 @@ func (s *Site) InPlace(pc uint64) (at uint64, exact, ok bool) {
 	return at, exact, true
 }
 
-// Leads gives for an address in a stub the one in the program where a thread there will come
-// out, unless it branches elsewhere.
+// Leads returns the address in the program at which a thread leaves the stub that contains pc,
+// unless it branches elsewhere.
 func (s *Site) Leads(pc uint64) (to uint64, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -124,8 +124,7 @@ func (s *Site) Leads(pc uint64) (to uint64, ok bool) {
 	return p.End(), true
 }
 
-// Hide puts into memory that was read from an address what the program has where
-// jumps stand.
+// Hide replaces jumps in memory that was read from addr by the program's own bytes.
 func (s *Site) Hide(addr uint64, memory []byte) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -135,8 +134,8 @@ func (s *Site) Hide(addr uint64, memory []byte) {
 	}
 }
 
-// hide exchanges what stands at an address of memory, which was read from begin and
-// may have a part of it only.
+// hide replaces the bytes stands at address at by displaced. memory was read from begin, and may
+// contain only a part of these bytes.
 func hide(stands, displaced []byte, at, begin uint64, memory []byte) {
 	for i := range stands {
 		if j := at + uint64(i) - begin; j < uint64(len(memory)) {
@@ -152,15 +151,14 @@ func hide(stands, displaced []byte, at, begin uint64, memory []byte) {
 	}
 }
 
-// Stands tells how many places do.
+// Stands returns the number of places.
 func (s *Site) Stands() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return len(s.places)
 }
 
-// Clean puts the program's own bytes back into the memory of a forked child, which
-// stands still.
+// Clean restores the program's own bytes in the memory of a forked child, which must be stopped.
 func (s *Site) Clean(child Memory) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -169,7 +167,7 @@ func (s *Site) Clean(child Memory) {
 	}
 }
 
-// restore takes the jump out, if it is there.
+// restore removes the jump if it is there.
 func (p *place) restore(memory Memory) error {
 	var now [detour.JumpSize]byte
 	if _, err := memory.ReadAt(now[:], int64(p.Addr)); err != nil || now != p.jump() {

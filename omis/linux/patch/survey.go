@@ -15,37 +15,37 @@ import (
 
 const pageSize = 0x1000
 
-// Surveyor finds windows in a module of a process.
+// Surveyor finds windows in one module of a process.
 type Surveyor struct {
 	Module *landing.Module
-	Base   uint64 // where it is mapped
-	// Bounds are those of the function that has an address, equal if nobody knows.
+	Base   uint64 // address at which the module is mapped
+	// Bounds returns the bounds of the function that contains an address, equal values if they are
+	// unknown.
 	Bounds func(addr uint64) (begin, end uint64)
 
-	// Sharing tells that no jump may stand at the first instruction of a function, where
-	// other tools set uprobes.
+	// Sharing forbids jumps at the first instruction of a function, where other tools set uprobes.
 	Sharing bool
 
-	functions map[uint64]*function // by begin
-	depths    map[uint64]depth     // of functions in Go, by begin
+	functions map[uint64]*function // by their beginning
+	depths    map[uint64]depth     // of Go functions, by their beginning
 }
 
-// spot is where code can run for an address.
+// spot is a place where code for an address can run.
 type spot struct {
 	detour.Window
-	addr  uint64 // that was asked for
-	at    uint64 // the instruction it runs before
-	entry bool   // a function begins there
-	ends  bool   // it is left there
-	// behind tells that the spot was asked for at the beginning of a function, and is behind
-	// its first instruction, which moves the stack pointer down by pushed.
+	addr  uint64 // the requested address
+	at    uint64 // address of the instruction before which the code runs
+	entry bool   // a function begins at addr
+	ends  bool   // the instruction returns from the function
+	// behind reports that addr is the beginning of a function, and that the code runs after the
+	// first instruction, which moves the stack pointer down by pushed.
 	behind bool
 	pushed int32
-	late   bool   // it is behind instructions that may fault, see later
-	note   string // what whoever uses code there must know
+	late   bool   // the code runs after instructions that may fault; see Surveyor.later
+	note   string // what users must know about code there
 }
 
-// find finds the window for an address; the jump may stand before it.
+// find returns the spot for an address. The jump may begin before the address.
 func (s *Surveyor) find(addr uint64) (spot, error) {
 	f, i, p, err := s.locate(addr)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Surveyor) find(addr uint64) (spot, error) {
 	return p, err
 }
 
-// locate finds the instruction that code for an address runs before.
+// locate returns the function of an address and the instruction before which code for the address runs.
 func (s *Surveyor) locate(addr uint64) (f *function, i int, p spot, err error) {
 	p = spot{addr: addr, at: addr}
 	if f, err = s.function(addr); err != nil {
@@ -83,7 +83,7 @@ func (s *Surveyor) locate(addr uint64) (f *function, i int, p spot, err error) {
 	case i+1 == len(f.insts):
 		err = fmt.Errorf("its function has nothing but a landing pad")
 	default:
-		// The pad stays, for those who have to land there.
+		// The pad stays in the program, because indirect branches must land on it.
 		i++
 		p.at = addr + detour.LandingPad
 		if s.lands(f, p.at-1, p.at+1) {
@@ -93,11 +93,11 @@ func (s *Surveyor) locate(addr uint64) (f *function, i int, p spot, err error) {
 	return f, i, p, err
 }
 
-// Splits tells whether an address is inside of an instruction for certain, and where that
-// begins: its function could be decoded up to there.
+// Splits reports whether an address is certainly inside an instruction, and returns the beginning
+// of the instruction. The function must have been decoded up to there.
 func (s *Surveyor) Splits(addr uint64) (begin uint64, splits bool) {
 	if begin, _ := s.bounds(addr); begin == addr {
-		return 0, false // looked up by far the most often
+		return 0, false // by far the most frequent case
 	}
 	f, err := s.function(addr)
 	if err != nil || addr >= f.unknown {
@@ -110,11 +110,11 @@ func (s *Surveyor) Splits(addr uint64) (begin uint64, splits bool) {
 	return f.insts[i-1].addr, true
 }
 
-// farthest is how far before an instruction a jump for it is looked for.
+// farthest is the greatest distance of a jump before its instruction.
 const farthest = 32
 
-// reach tries windows that begin with the instruction, then with those before it.
-// With a former window, that of another address, it makes one that includes both.
+// reach returns a window that contains an instruction: it tries the window that begins there, then
+// earlier ones. If former, the window of another address, is given, the result includes both.
 func (s *Surveyor) reach(f *function, at int, former *detour.Window) (detour.Window, error) {
 	upTo := f.insts[at].end()
 	if former != nil {
@@ -134,7 +134,7 @@ func (s *Surveyor) reach(f *function, at int, former *detour.Window) (detour.Win
 	return w, err
 }
 
-// window makes the one that begins with an instruction.
+// window returns the window that begins with the instruction first and extends at least to upTo.
 func (s *Surveyor) window(f *function, first int, upTo uint64) (detour.Window, error) {
 	w := detour.Window{Addr: f.insts[first].addr}
 	end, last := w.Addr, first
@@ -166,8 +166,8 @@ func (s *Surveyor) window(f *function, first int, upTo uint64) (detour.Window, e
 	return w, s.check(f, &w)
 }
 
-// check sees to it that nobody comes into a window but through its first
-// instruction, and that a jump can be written there.
+// check makes sure that control enters a window only at its first instruction, and that a jump can
+// be written there.
 func (s *Surveyor) check(f *function, w *detour.Window) error {
 	if s.Module.InGo(w.Addr - s.Base) {
 		if err := s.checkGo(f, w); err != nil {
@@ -189,7 +189,7 @@ func (s *Surveyor) check(f *function, w *detour.Window) error {
 	return err
 }
 
-// lands tells whether control may come from elsewhere behind begin, and before end.
+// lands reports whether a branch may lead to an address between begin and end, both excluded.
 func (s *Surveyor) lands(f *function, begin, end uint64) bool {
 	if s.Module.Lands(begin-s.Base, end-s.Base) || s.leads(f, begin, end) {
 		return true
@@ -197,7 +197,7 @@ func (s *Surveyor) lands(f *function, begin, end uint64) bool {
 	return s.before(f, begin, end) || s.behind(f, begin, end)
 }
 
-// before looks for short branches in what stands before a function.
+// before looks for short branches in the code before a function.
 func (s *Surveyor) before(f *function, begin, end uint64) bool {
 	lowest := max(s.Base, begin-min(begin, branch.Reach))
 	for at := f.begin; at > lowest; {
@@ -217,7 +217,7 @@ func (s *Surveyor) before(f *function, begin, end uint64) bool {
 	return false
 }
 
-// behind does so with what stands behind it.
+// behind looks for short branches in the code after a function.
 func (s *Surveyor) behind(f *function, begin, end uint64) bool {
 	highest := min(s.Base+uint64(len(s.Module.Code)), end+branch.Reach)
 	for at := f.end; at < highest; {
@@ -237,24 +237,26 @@ func (s *Surveyor) behind(f *function, begin, end uint64) bool {
 	return false
 }
 
-// leads tells whether a branch of a function leads behind begin, and before end.
+// leads reports whether a branch of a function may lead to an address between begin and end, both
+// excluded.
 func (s *Surveyor) leads(f *function, begin, end uint64) bool {
 	return f.targets.Between(begin, end) || f.unknown < f.end && s.short(f.unknown, f.end, begin, end)
 }
 
-// short looks for what may be a short branch in bytes that nobody can decode.
+// short reports whether bytes that could not be decoded may contain a short branch to an address
+// between begin and end.
 func (s *Surveyor) short(from, to, begin, end uint64) bool {
 	from, to = max(from, begin-min(begin, branch.Reach)), min(to, end+branch.Reach)
 	return from < to && branch.ShortBetween(s.code(from, to), from, begin, end)
 }
 
-// code is what the file has.
+// code returns the content of the file.
 func (s *Surveyor) code(begin, end uint64) []byte {
 	n := uint64(len(s.Module.Code))
 	return s.Module.Code[min(n, begin-s.Base):min(n, end-s.Base)]
 }
 
-// bounds are those of a function by the unwind tables or, where it has none, by
+// bounds returns the bounds of a function according to the unwind tables or, if these have none, to
 // the symbols.
 func (s *Surveyor) bounds(addr uint64) (begin, end uint64) {
 	if begin, end = s.Bounds(addr); begin != end {
@@ -272,7 +274,7 @@ func (s *Surveyor) function(addr uint64) (*function, error) {
 	return s.decoded(begin, end), nil
 }
 
-// decoded is the function within bounds that are known.
+// decoded returns the function with the given bounds.
 func (s *Surveyor) decoded(begin, end uint64) *function {
 	if f := s.functions[begin]; f != nil {
 		return f
@@ -285,8 +287,8 @@ func (s *Surveyor) decoded(begin, end uint64) *function {
 	return f
 }
 
-// isPadding tells whether nothing but padding stands between two addresses, the
-// first of which no instruction goes on to.
+// isPadding reports whether there is only padding between two addresses. No instruction continues
+// to the first.
 func (s *Surveyor) isPadding(f *function, begin, end uint64) bool {
 	for at := begin; at < end; {
 		if at >= f.end {
@@ -305,7 +307,7 @@ func (s *Surveyor) isPadding(f *function, begin, end uint64) bool {
 
 const maxPadding = 15
 
-// paddingLength is the length of a nop or an int3, 0 of all else.
+// paddingLength returns the length of a nop or an int3, and 0 for other code.
 func paddingLength(code []byte) int {
 	const int3, nop, operandSize = 0xcc, 0x90, 0x66
 	if len(code) == 0 || code[0] == int3 {

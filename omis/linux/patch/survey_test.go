@@ -14,8 +14,8 @@ import (
 	"mirador/omis/code/x86/landing"
 )
 
-// shapes are functions in assembler; code is asked for at the label in them that ends
-// in _at. Where it stands is how many bytes before, or what the refusal says.
+// shapes are functions in assembler. The test requests code at the label of the function that ends
+// in _at. want is the distance of the window before the label in bytes, or a part of the refusal.
 var shapes = []struct{ name, code, want string }{
 	{"long", "long_at: mov $1, %eax; ret", "-5"},
 	{"short", "short_at: push %rbx; mov %rsp, %rbx; sub $16, %rsp; leave; ret", "-1"},
@@ -38,7 +38,7 @@ var shapes = []struct{ name, code, want string }{
 	{"called", "called_at: mov %rdi, %rax; call long_at; ret", "-3"},
 }
 
-// TestSurvey has code asked for in all shapes.
+// TestSurvey requests code in all shapes.
 func TestSurvey(t *testing.T) {
 	var source strings.Builder
 	source.WriteString(".text\n")
@@ -67,7 +67,7 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// survey reads a module as if it were mapped where it was linked to be.
+// survey reads a module as if it were mapped at its link address.
 func survey(t *testing.T, object string) (*Surveyor, map[string]uint64) {
 	t.Helper()
 	f, err := os.Open(object)
