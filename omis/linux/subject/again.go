@@ -9,22 +9,23 @@ import (
 	"testing"
 )
 
-// A test's own program, once more: an environment variable, given as NAME=VALUE, has its
-// TestMain do something else than test.
+// These functions start the test program itself again. An environment variable, given as
+// NAME=VALUE, makes its TestMain run something else than the tests.
 
-// StartAgain returns when the program says "ready".
+// StartAgain starts the test program and returns when it prints "ready".
 func StartAgain(t testing.TB, setting string) *Subject {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), setting)
 	s := Start(t, cmd)
 	if line := s.Line(); line != "ready" {
-		t.Fatalf("another %s, with %s, says %q", os.Args[0], setting, line)
+		t.Fatalf("%s, started again with %s, printed %q", os.Args[0], setting, line)
 	}
 	return s
 }
 
-// RunAgain returns what the program has said, as another user or in other surroundings.
+// RunAgain runs the test program with other attributes, for example as another user, and returns
+// its output.
 func RunAgain(t testing.TB, setting string, attr *syscall.SysProcAttr) string {
 	t.Helper()
 	cmd := exec.Command(ForAll(t))
@@ -37,7 +38,7 @@ func RunAgain(t testing.TB, setting string, attr *syscall.SysProcAttr) string {
 	return strings.TrimSpace(string(out))
 }
 
-// ForAll is the program where every user may execute it.
+// ForAll returns a copy of the test program that every user may execute.
 func ForAll(t testing.TB) string {
 	t.Helper()
 	program, err := os.ReadFile("/proc/self/exe")
@@ -51,7 +52,7 @@ func ForAll(t testing.TB) string {
 	return path
 }
 
-// Shared is a folder that every user may read and enter.
+// Shared returns a folder that every user may read and enter.
 func Shared(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,7 +64,7 @@ func Shared(t testing.TB) string {
 	return dir
 }
 
-// Nobody are the attributes of a process without privileges, but for some capabilities.
+// Nobody returns the attributes of a process without privileges except some capabilities.
 func Nobody(have ...uintptr) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, AmbientCaps: have}
 }

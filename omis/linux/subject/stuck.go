@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// stuck tells where the threads of a process stand that ought to have said
-// something: a line for each, as the kernel sees it, and what gdb sees if nobody
-// else traces the process.
+// stuck describes where the threads of a process are that has not printed an expected line: a line
+// from /proc for each, and gdb's output if no other process traces this one.
 func stuck(pid int) string {
 	var b strings.Builder
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))

@@ -1,7 +1,7 @@
-// Package subject has the programs that tests observe: small ones in C and C++,
-// in testdata, that say by lines where they are, and go on when they are told to.
+// Package subject contains the programs that tests observe: small programs in C and C++, in
+// testdata, that print a line at each step and wait for commands.
 //
-// Tests of omis/linux, of its packages, of omis/place and of cli import it, nothing else.
+// Only the tests of omis/linux, its subpackages, omis/place and cli import it.
 package subject
 
 import (
@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// patience is how long a subject may take for its next line. One that takes longer
-// hangs, however busy the machine is.
+// patience limits the time for the next line of a subject. A subject that takes longer hangs, even
+// on a busy machine.
 const patience = 4 * time.Minute
 
 // Compile compiles a program from sources and with flags, and returns its path.
@@ -66,7 +66,7 @@ func Start(t testing.TB, cmd *exec.Cmd) *Subject {
 	go s.listen(out)
 	t.Cleanup(func() {
 		s.Kill()
-		for range s.lines { // nobody wanted to hear
+		for range s.lines { // discard lines that the test did not read
 		}
 	})
 	return s
@@ -79,13 +79,13 @@ func (s *Subject) listen(out io.Reader) {
 	}
 }
 
-// Line is the next that the subject says.
+// Line returns the next line that the subject prints.
 func (s *Subject) Line() string {
 	s.t.Helper()
 	select {
 	case line, ok := <-s.lines:
 		if !ok {
-			s.t.Fatalf("the target said nothing more: %v", s.Cmd.Wait())
+			s.t.Fatalf("the target printed no more lines: %v", s.Cmd.Wait())
 		}
 		return line
 	case <-time.After(patience):
@@ -94,23 +94,23 @@ func (s *Subject) Line() string {
 	}
 }
 
-// IsSilent fails the test if the subject says something before a time is over.
+// IsSilent fails the test if the subject prints a line before a time is over.
 func (s *Subject) IsSilent(until time.Duration) {
 	s.t.Helper()
 	select {
 	case line := <-s.lines:
-		s.t.Fatalf("the target was to be silent, and said %q", line)
+		s.t.Fatalf("the target printed %q, want nothing", line)
 	case <-time.After(until):
 	}
 }
 
-// Tell tells the subject a line.
+// Tell writes a line to the subject's standard input.
 func (s *Subject) Tell(format string, args ...any) { fmt.Fprintf(s.in, format+"\n", args...) }
 
-// Begin has a subject go on that waits for any line.
+// Begin writes an empty line, for which the subject waits.
 func (s *Subject) Begin() { s.Tell("") }
 
-// HangUp has the subject hear no more.
+// HangUp closes the subject's standard input.
 func (s *Subject) HangUp() { s.in.Close() }
 
 // Kill ends the subject by SIGKILL.
@@ -119,7 +119,7 @@ func (s *Subject) Kill() {
 	s.Cmd.Wait()
 }
 
-// Finish waits for the end of the subject and returns what it says last.
+// Finish waits for the end of the subject and returns its last line.
 func (s *Subject) Finish() string {
 	s.t.Helper()
 	last := s.Line()
@@ -130,7 +130,7 @@ func (s *Subject) Finish() string {
 	return last
 }
 
-// Alone is what a program says last when nobody observes it.
+// Alone returns the last line of a program that is not observed.
 func Alone(t testing.TB, path string, args ...string) string {
 	t.Helper()
 	s := Start(t, exec.Command(path, args...))
