@@ -259,39 +259,33 @@ type extension struct {
 	entered chan struct{}
 }
 
-func (*extension) Prefix() string                     { return "x" }
-func (*extension) Classes() []service.Class           { return nil }
-func (*extension) Sources() map[string]service.Source { return nil }
+func (*extension) Prefix() string           { return "x" }
+func (*extension) Classes() []service.Class { return nil }
 
-func (*extension) Services() []service.Service {
-	var list []service.Service
-	for _, name := range []string{"x_wait", "x_twice", "x_panic"} {
-		list = append(list, service.Service{
-			Name: name, Kind: service.Information, Need: service.Optional, Role: service.Read, Result: "any*",
-			Support: service.Support{Level: service.Full}, Doc: "for tests",
-		})
+func (x *extension) Services() []service.Service {
+	list := []service.Service{{Name: "x_wait", Action: x.wait}, {Name: "x_twice", Action: askTwice}, {Name: "x_panic", Action: func(*service.Call) ([]omis.Value, error) { panic("oops") }}}
+	for i := range list {
+		s := &list[i]
+		s.Kind, s.Need, s.Role, s.Result = service.Information, service.Optional, service.Read, "any*"
+		s.Support, s.Doc = service.Support{Level: service.Full}, "for tests"
 	}
 	return list
 }
 
-func (x *extension) Actions() map[string]service.Action {
-	return map[string]service.Action{
-		"x_wait": func(*service.Call) ([]omis.Value, error) {
-			if x.entered != nil {
-				x.entered <- struct{}{}
-			}
-			<-x.block
-			return nil, nil
-		},
-		"x_twice": func(c *service.Call) ([]omis.Value, error) {
-			r, err := c.Scope.Request(context.Background(), ": print([1,2])")
-			if err != nil {
-				return nil, err
-			}
-			return r[1][0].Values, r.Err()
-		},
-		"x_panic": func(*service.Call) ([]omis.Value, error) { panic("oops") },
+func (x *extension) wait(*service.Call) ([]omis.Value, error) {
+	if x.entered != nil {
+		x.entered <- struct{}{}
 	}
+	<-x.block
+	return nil, nil
+}
+
+func askTwice(c *service.Call) ([]omis.Value, error) {
+	r, err := c.Scope.Request(context.Background(), ": print([1,2])")
+	if err != nil {
+		return nil, err
+	}
+	return r[1][0].Values, r.Err()
 }
 
 func eventually(t testing.TB, ok func() bool) {

@@ -77,8 +77,8 @@ func NewOver(nodes []node.Node, log *slog.Logger, extensions ...service.Extensio
 		return nil, err
 	}
 	e.actions, e.sources = e.basicActions(), e.basicSources()
-	for _, x := range extensions {
-		e.adopt(x)
+	for _, table := range tables {
+		e.adopt(table)
 	}
 	if err := e.complete(); err != nil {
 		return nil, err
@@ -90,33 +90,20 @@ func NewOver(nodes []node.Node, log *slog.Logger, extensions ...service.Extensio
 	return e, nil
 }
 
-// adopt takes over the implementations of an extension.
-func (e *Engine) adopt(x service.Extension) {
-	for name, do := range x.Actions() {
-		s := e.catalog.Lookup(name)
-		e.actions[name] = action{each: extensionAction(do), local: do, leads: true, crowded: s != nil && s.Kind == service.Information}
-	}
-	if g, ok := x.(service.Collector); ok {
-		for name, do := range g.Collectors() {
-			a := e.actions[name]
-			a.batch = collecting(do)
-			e.actions[name] = a
+// adopt takes the implementations from the table of an extension.
+func (e *Engine) adopt(table service.Table) {
+	for i := range table.Services {
+		s := &table.Services[i]
+		if s.Action != nil {
+			a := action{each: extensionAction(s.Action), local: s.Action, compile: s.Compile, leads: true, crowded: s.Kind == service.Information}
+			if s.Collect != nil {
+				a.batch = collecting(s.Collect)
+			}
+			e.actions[s.Name] = a
 		}
-	}
-	if c, ok := x.(service.Compiler); ok {
-		for name, compile := range c.Compilers() {
-			a := e.actions[name]
-			a.compile = compile
-			e.actions[name] = a
+		if s.Source != nil || s.Event != 0 {
+			e.sources[s.Name] = source{kind: s.Event, open: s.Source}
 		}
-	}
-	if d, ok := x.(service.Detector); ok {
-		for name, kind := range d.Kinds() {
-			e.sources[name] = source{kind: kind}
-		}
-	}
-	for name, src := range x.Sources() {
-		e.sources[name] = source{open: src}
 	}
 }
 

@@ -34,9 +34,9 @@ func (groups) Classes() []service.Class {
 
 func (groups) Services() []service.Service {
 	list := []service.Service{
-		{Name: "g_make", Result: "token"},
-		{Name: "g_other", Result: "token"},
-		{Name: "g_set", Object: "g_g", Params: []service.Param{service.TokensParam("group", "g_g"), service.TokensParam("members", "")}},
+		{Name: "g_make", Action: makeGroup("g_g"), Result: "token"},
+		{Name: "g_other", Action: makeGroup("g_o"), Result: "token"},
+		{Name: "g_set", Action: setGroup, Object: "g_g", Params: []service.Param{service.TokensParam("group", "g_g"), service.TokensParam("members", "")}},
 	}
 	for i := range list {
 		list[i].Kind, list[i].Need, list[i].Role = service.Manipulation, service.Optional, service.Control
@@ -45,26 +45,23 @@ func (groups) Services() []service.Service {
 	return list
 }
 
-func (groups) Actions() map[string]service.Action {
-	made := func(c omis.Class) service.Action {
-		return func(call *service.Call) ([]omis.Value, error) {
-			return []omis.Value{omis.TokenValue(call.Scope.Add(c, &group{}))}, nil
-		}
+func makeGroup(c omis.Class) service.Action {
+	return func(call *service.Call) ([]omis.Value, error) {
+		return []omis.Value{omis.TokenValue(call.Scope.Add(c, &group{}))}, nil
 	}
-	return map[string]service.Action{"g_make": made("g_g"), "g_other": made("g_o"), "g_set": func(call *service.Call) ([]omis.Value, error) {
-		g := call.Object.(*group)
-		g.mu.Lock()
-		g.members = nil
-		for _, v := range call.Args[1].List {
-			g.members = append(g.members, v.Token())
-		}
-		g.mu.Unlock()
-		call.Scope.Changed(call.Token)
-		return nil, nil
-	}}
 }
 
-func (groups) Sources() map[string]service.Source { return nil }
+func setGroup(call *service.Call) ([]omis.Value, error) {
+	g := call.Object.(*group)
+	g.mu.Lock()
+	g.members = nil
+	for _, v := range call.Args[1].List {
+		g.members = append(g.members, v.Token())
+	}
+	g.mu.Unlock()
+	call.Scope.Changed(call.Token)
+	return nil, nil
+}
 
 // Tokens of extensions convert in events as they do in actions, and an event's
 // objects are always those of now (OMIS 6.2, 7.2.2, 9.1).

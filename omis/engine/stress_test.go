@@ -98,9 +98,8 @@ func TestNestedLocks(t *testing.T) {
 func TestTableIsImplementation(t *testing.T) {
 	for name, x := range map[string]*partial{
 		"x_missing":   {services: []service.Service{{Name: "x_missing", Kind: service.Information, Support: service.Support{Level: service.Full}}}},
-		"x_hidden":    {actions: map[string]service.Action{"x_hidden": nil}},
-		"x_confused":  {services: []service.Service{{Name: "x_confused", Kind: service.Event, Support: service.Support{Level: service.Full}}}, actions: map[string]service.Action{"x_confused": nil}},
-		"x_forgotten": {services: []service.Service{{Name: "x_forgotten", Kind: service.Information, Support: service.Support{Level: service.Unsupported}}}, actions: map[string]service.Action{"x_forgotten": nil}},
+		"x_confused":  {services: []service.Service{{Name: "x_confused", Kind: service.Event, Support: service.Support{Level: service.Full}, Action: nothing}}},
+		"x_forgotten": {services: []service.Service{{Name: "x_forgotten", Kind: service.Information, Support: service.Support{Level: service.Unsupported}, Action: nothing}}},
 	} {
 		if _, err := engine.New(fake.New("here"), nil, x); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: error %v", name, err)
@@ -112,11 +111,11 @@ func TestTableIsImplementation(t *testing.T) {
 type partial struct {
 	extension
 	services []service.Service
-	actions  map[string]service.Action
 }
 
-func (p *partial) Services() []service.Service        { return p.services }
-func (p *partial) Actions() map[string]service.Action { return p.actions }
+func (p *partial) Services() []service.Service { return p.services }
+
+func nothing(*service.Call) ([]omis.Value, error) { return nil, nil }
 
 // Locked and ordinary lists over two nodes, events of both, and tools that suspend,
 // detach and leave: nothing hangs, and nobody is left suspended.

@@ -15,10 +15,6 @@ func Basic() Table {
 		messageServices(),
 		monitorServices(),
 	)
-	how := onLinux()
-	for i := range services {
-		services[i].Linux = how[services[i].Name]
-	}
 	return Table{
 		Services: services,
 		Classes: []omis.Class{

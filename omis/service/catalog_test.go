@@ -59,16 +59,11 @@ func TestRowsAreComplete(t *testing.T) {
 // TestRowsDescribeTheLinuxImplementation checks that services that require message passing are not
 // available on Linux, and that all others describe their implementation.
 func TestRowsDescribeTheLinuxImplementation(t *testing.T) {
-	how := onLinux()
 	for _, s := range Basic().Services {
-		delete(how, s.Name)
 		passing := s.Needs == Messages || s.Name == "thread_adds_node" || s.Name == "thread_removes_node"
 		if passing == (s.Linux != "") {
 			t.Errorf("%s: %q", s.Name, s.Linux)
 		}
-	}
-	for name := range how {
-		t.Errorf("there is no service %s", name)
 	}
 }
 

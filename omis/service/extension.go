@@ -13,20 +13,9 @@ import (
 // it starts.
 type Extension interface {
 	Prefix() string
+	// Services returns the table with the implementation of each service in its row.
 	Services() []Service
 	Classes() []Class
-	// Actions returns the implementations of the manipulation and information services,
-	// Sources those of the event services, by name.
-	Actions() map[string]Action
-	Sources() map[string]Source
-}
-
-// Detector is an extension with event services whose events nodes detect, like those of the
-// basic services.
-type Detector interface {
-	Extension
-	// Kinds returns the kinds of these events by the names of their services.
-	Kinds() map[string]node.EventKind
 }
 
 // Class is a class of tokens that an extension adds, with its position in the hierarchy of
@@ -52,17 +41,9 @@ func (c *Class) Converts() bool { return c.Parent != nil || c.Contained != nil }
 // An error that is not an *omis.Error is reported as OMIS_UNSPECIFIED_ERROR.
 type Action func(*Call) ([]omis.Value, error)
 
-// Compiler is an extension that can compile some of its Local actions to operations of
-// programs (program.Program), so that they can run where events happen.
-type Compiler interface {
-	Extension
-	// Compilers returns the compilers by the names of the actions. The objects of these
-	// actions are Cells.
-	Compilers() map[string]Compile
-}
-
-// Compile returns the operation of an action on each of its objects. The error tells why only
-// the Action itself can execute it.
+// Compile returns the operation of a Local action on each of its objects, which are Cells, so
+// that the action can run as a step of programs (program.Program) where events happen. The error
+// tells why only the Action itself can execute it.
 type Compile func(args []Argument) (program.Op, error)
 
 // Argument is an argument of an action to compile: a value or, for an event context parameter,
@@ -81,18 +62,9 @@ func Arguments(values []omis.Value) []Argument {
 	return list
 }
 
-// Collector is an extension that can read many objects together at a much lower cost than one
-// by one.
-type Collector interface {
-	Extension
-	// Collectors returns functions by the names of the actions of information services whose
-	// results they return.
-	Collectors() map[string]Collect
-}
-
-// Collect executes an action on count objects. Call is the same for all objects, except for
-// Object. Collect calls answer for the objects in their order; one call covers n consecutive
-// objects with the same result.
+// Collect executes an information service on count objects, at a much lower cost than one by
+// one. Call is the same for all objects, except for Object. Collect calls answer for the objects
+// in their order; one call covers n consecutive objects with the same result.
 type Collect func(c *Call, count int, object func(i int) any, answer func(n int, values []omis.Value, err error))
 
 // Cell is an object that programs change. Programs change it in stores, one for each process,

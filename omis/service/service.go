@@ -1,6 +1,9 @@
 package service
 
-import "mirador/omis"
+import (
+	"mirador/omis"
+	"mirador/omis/node"
+)
 
 // Kind is the kind of a service (OMIS 5.1).
 type Kind uint8
@@ -129,7 +132,8 @@ func (p Param) String() string {
 	return s + " " + p.Name
 }
 
-// Service is a row of the table.
+// Service is a row of the table: the declaration of a service, and in an extension also its
+// implementation.
 type Service struct {
 	Name  string
 	Class omis.Class // the class under which OMIS lists it; "": miscellaneous
@@ -155,6 +159,14 @@ type Service struct {
 	Support Support
 	Doc     string
 	Linux   string // how a Linux node implements it, and its limitations
+
+	// An extension implements its services in the following fields. The engine implements the
+	// basic services.
+	Action  Action         // of a manipulation or information service
+	Compile Compile        // of a Local action that can be a step of programs; else nil
+	Collect Collect        // of an information service that can read many objects together; else nil
+	Source  Source         // of an event service that detects its events itself
+	Event   node.EventKind // of an event service whose events nodes detect
 }
 
 // Subject returns the index of the parameter that names the objects of the service, -1 if

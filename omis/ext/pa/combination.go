@@ -73,36 +73,36 @@ func combinationServices() []service.Service {
 	event := service.TokenParam("user_event", omis.ClassUserEvent)
 	return []service.Service{
 		{
-			Name:   "pa_filter",
+			Name: "pa_filter", Action: filter,
 			Params: []service.Param{{Name: "var", Type: service.Any}, {Name: "val", Type: service.Any}, event},
 			Doc:    "raise a user event if var equals val, for the same object and with the same par1, par2 …",
 		},
 		{
-			Name: "pa_and_create", Class: classCombination, Result: "token",
+			Name: "pa_and_create", Action: createAnd, Class: classCombination, Result: "token",
 			Params: []service.Param{service.IntegerParam("inputs"), event},
 			Doc:    "make a combination that raises a user event when each of the inputs 1, 2 … has been signalled",
 		},
 		{
-			Name: "pa_sequence_create", Class: classCombination, Result: "token",
+			Name: "pa_sequence_create", Action: createSequence, Class: classCombination, Result: "token",
 			Params: []service.Param{service.IntegerParam("inputs"), event},
 			Doc:    "make a combination that raises a user event when the inputs 1, 2 … have been signalled in this order; an input that is signalled too early does not count",
 		},
 		{
-			Name: "pa_count_create", Class: classCombination, Result: "token",
+			Name: "pa_count_create", Action: createCount, Class: classCombination, Result: "token",
 			Params: []service.Param{service.IntegerParam("n"), event},
 			Doc:    "make a combination that raises a user event at every n-th signal",
 		},
 		{
-			Name: "pa_combination_signal", Class: classCombination, Object: classCombination,
+			Name: "pa_combination_signal", Action: signal, Class: classCombination, Object: classCombination,
 			Params: []service.Param{list, service.IntegerParam("input")},
 			Doc:    "signal an input of combinations; a combination that is complete raises its event for the current object and starts again",
 		},
 		{
-			Name: "pa_combination_reset", Class: classCombination, Object: classCombination, Params: []service.Param{list},
+			Name: "pa_combination_reset", Action: resetCombination, Class: classCombination, Object: classCombination, Params: []service.Param{list},
 			Doc: "make combinations start again",
 		},
 		{
-			Name: "pa_combination_delete", Class: classCombination, Object: classCombination, Params: []service.Param{list},
+			Name: "pa_combination_delete", Action: remove, Class: classCombination, Object: classCombination, Params: []service.Param{list},
 			Doc: "delete combinations",
 		},
 	}

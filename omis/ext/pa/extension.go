@@ -25,11 +25,7 @@ type Extension struct{}
 // New returns the extension.
 func New() *Extension { return &Extension{} }
 
-var (
-	_ service.Compiler  = (*Extension)(nil)
-	_ service.Collector = (*Extension)(nil)
-	_ service.Detector  = (*Extension)(nil)
-)
+var _ service.Extension = (*Extension)(nil)
 
 func (*Extension) Prefix() string { return "pa" }
 
@@ -37,65 +33,66 @@ func (*Extension) Classes() []service.Class {
 	return []service.Class{{Class: classCounter}, {Class: classTimer}, {Class: classIntegrator}, {Class: classCombination}, {Class: classTrace}}
 }
 
-// Services returns the table of the extension.
+// Services returns the table of the extension. Integrators have no Compile: they add floating
+// point numbers, which the kernel cannot do.
 func (*Extension) Services() []service.Service {
 	counters := service.TokensParam("counter_list", classCounter)
 	timers := service.TokensParam("timer_list", classTimer)
 	list := []service.Service{
 		{
-			Name: "pa_counter_create", Class: classCounter, Result: "token",
+			Name: "pa_counter_create", Action: createCounter, Class: classCounter, Result: "token",
 			Doc: "make a counter and return its token",
 		},
 		{
-			Name: "pa_counter_delete", Class: classCounter, Object: classCounter, Params: []service.Param{counters},
+			Name: "pa_counter_delete", Action: remove, Class: classCounter, Object: classCounter, Params: []service.Param{counters},
 			Doc: "delete counters",
 		},
 		{
-			Name: "pa_counter_reset", Class: classCounter, Object: classCounter, Params: []service.Param{counters},
+			Name: "pa_counter_reset", Action: resetCounter, Class: classCounter, Object: classCounter, Params: []service.Param{counters},
 			Doc: "delete all rows of counters",
 		},
 		{
-			Name: "pa_counter_add", Class: classCounter, Object: classCounter, Local: true,
+			Name: "pa_counter_add", Action: addToCounter, Compile: compileAdd, Class: classCounter, Object: classCounter, Local: true,
 			Params: []service.Param{counters, service.IntegerParam("value")},
 			Doc:    "add a value to counters, in the row of the thread that the event belongs to",
 		},
 		{
-			Name: "pa_counter_add_amount", Class: classCounter, Object: classCounter, Local: true,
+			Name: "pa_counter_add_amount", Action: addAmountToCounter, Compile: compileAmount, Class: classCounter, Object: classCounter, Local: true,
 			Params: []service.Param{counters, service.IntegerParam("value")},
 			Doc:    "add a value to counters as pa_counter_add does, but 0 if the value is negative, such as the result of a call that failed",
 		},
 		{
-			Name: "pa_timer_create", Class: classTimer, Result: "token",
+			Name: "pa_timer_create", Action: createTimer, Class: classTimer, Result: "token",
 			Doc: "make a timer and return its token; its clock is ordered",
 		},
 		{
-			Name: "pa_timer_create2", Class: classTimer, Result: "token", Params: []service.Param{service.StringParam("clock")},
+			Name: "pa_timer_create2", Action: createTimer2, Class: classTimer, Result: "token", Params: []service.Param{service.StringParam("clock")},
 			Doc: "make a timer and return its token. In the code of a program the clock ordered waits for preceding instructions; the clock fast does not wait, costs less, and has an error of some nanoseconds. The clock cpu measures the CPU time of the thread, in the kernel or by trap only",
 		},
 		{
-			Name: "pa_timer_create3", Class: classTimer, Result: "token",
+			Name: "pa_timer_create3", Action: createTimer3, Class: classTimer, Result: "token",
 			Params: []service.Param{service.StringParam("clock"), service.IntegerParam("one_in")},
 			Doc:    "make a timer as pa_timer_create2 does, which counts all intervals of a thread, but times only one of every one_in that follow each other, chosen at random. It times all intervals that begin with an event without a place in the code",
 		},
 		{
-			Name: "pa_timer_create4", Class: classTimer, Result: "token",
+			Name: "pa_timer_create4", Action: createTimer4, Class: classTimer, Result: "token",
 			Params: []service.Param{service.StringParam("clock"), service.IntegerParam("one_in"), service.StringParam("keep")},
 			Doc:    "make a timer as pa_timer_create3 does; keep is \"sums\", or \"histogram\" for sums and a histogram of durations, which pa_timer_histogram and pa_timer_percentiles read",
 		},
 		{
-			Name: "pa_timer_delete", Class: classTimer, Object: classTimer, Params: []service.Param{timers},
+			Name: "pa_timer_delete", Action: remove, Class: classTimer, Object: classTimer, Params: []service.Param{timers},
 			Doc: "delete timers",
 		},
 		{
-			Name: "pa_timer_reset", Class: classTimer, Object: classTimer, Params: []service.Param{timers},
+			Name: "pa_timer_reset", Action: resetTimer, Class: classTimer, Object: classTimer, Params: []service.Param{timers},
 			Doc: "delete all rows of timers, and discard the open intervals",
 		},
 		{
-			Name: "pa_timer_start", Class: classTimer, Object: classTimer, Params: []service.Param{timers}, Local: true,
+			Name: "pa_timer_start", Action: startTimer, Compile: compileStart, Class: classTimer, Object: classTimer, Params: []service.Param{timers}, Local: true,
 			Doc: "open an interval of the thread that the event belongs to",
 		},
 		{
-			Name: "pa_timer_stop", Class: classTimer, Object: classTimer, Params: []service.Param{timers}, Local: true,
+			Name: "pa_timer_stop", Action: stopTimer, Compile: compileStop, Class: classTimer, Object: classTimer, Params: []service.Param{timers}, Local: true,
 			Doc: "close the interval that was opened with the same stack pointer",
 		},
 	}
@@ -135,113 +132,34 @@ func how(s *service.Service) string {
 func readers(counters, timers service.Param) []service.Service {
 	return []service.Service{
 		{
-			Name: "pa_counter_read", Class: classCounter, Kind: service.Information, Object: classCounter,
+			Name: "pa_counter_read", Action: readCounter, Collect: collect, Class: classCounter, Kind: service.Information, Object: classCounter,
 			Params: []service.Param{counters}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer value; }* threads; }",
 			Doc:    "return the rows of counters. Threads that ended before a thousand others share one row, whose thread token names no thread",
 		},
 		{
-			Name: "pa_timer_read", Class: classTimer, Kind: service.Information, Object: classTimer,
+			Name: "pa_timer_read", Action: readTimer, Collect: collect, Class: classTimer, Kind: service.Information, Object: classTimer,
 			Params: []service.Param{timers}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer count; floating last; floating sum; floating sumsq; floating min; floating max; integer unfinished; }* threads; }",
 			Doc:    "return the rows of timers, in seconds, of the timed intervals only. Threads that ended before a thousand others share one row, whose thread token names no thread",
 		},
 		{
-			Name: "pa_integrator_read", Class: classIntegrator, Kind: service.Information, Object: classIntegrator,
+			Name: "pa_integrator_read", Action: readIntegrator, Class: classIntegrator, Kind: service.Information, Object: classIntegrator,
 			Params: []service.Param{service.TokensParam("integrator_list", classIntegrator), service.IntegerParam("level")}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer count; floating last; floating sum; floating sumsq; floating min; floating max; }* rows; }",
 			Doc:    "return the rows of integrators by threads (level 0), by processes (1) or in total (2)",
 		},
 		{
-			Name: "pa_interval_elapsed", Kind: service.Event, Role: service.Control,
+			Name: "pa_interval_elapsed", Source: intervals, Kind: service.Event, Role: service.Control,
 			Params: []service.Param{service.IntegerParam("ms")},
 			Doc:    "a number of milliseconds has passed since the last occurrence, or since the request was enabled",
 		},
 		{
-			Name: blockedOnIO, Class: omis.ClassThread, Kind: service.Event, Object: omis.ClassThread, Role: service.Control,
+			Name: blockedOnIO, Event: node.EventBlockedOnIO, Class: omis.ClassThread, Kind: service.Event, Object: omis.ClassThread, Role: service.Control,
 			Params: []service.Param{service.TokensParam("thread_list", omis.ClassThread)},
 			Doc:    "a thread has blocked to wait for a disk; thread_has_blocked occurs as well",
 		},
 	}
-}
-
-// Actions returns the implementations by the names of the services.
-func (*Extension) Actions() map[string]service.Action {
-	return map[string]service.Action{
-		"pa_counter_create": createCounter,
-		"pa_counter_delete": remove,
-		"pa_counter_reset":  resetCounter,
-		"pa_counter_add":    addToCounter,
-		"pa_counter_read":   readCounter,
-		"pa_counter_sum":    sumCounter,
-		"pa_timer_create":   createTimer,
-
-		"pa_counter_add_amount": addAmountToCounter,
-
-		"pa_timer_create2":  createTimer2,
-		"pa_timer_create3":  createTimer3,
-		"pa_timer_create4":  createTimer4,
-		"pa_timer_delete":   remove,
-		"pa_timer_reset":    resetTimer,
-		"pa_timer_start":    startTimer,
-		"pa_timer_stop":     stopTimer,
-		"pa_timer_read":     readTimer,
-		"pa_timer_sum":      sumTimer,
-		"pa_timer_exact":    exactTimer,
-		"pa_timer_estimate": estimateTimer,
-
-		"pa_timer_histogram":   histogramOfTimer,
-		"pa_timer_percentiles": percentilesOfTimer,
-
-		"pa_integrator_create": createIntegrator,
-		"pa_integrator_delete": remove,
-		"pa_integrator_reset":  resetIntegrator,
-		"pa_integrator_add":    addToIntegrator,
-		"pa_integrator_read":   readIntegrator,
-
-		"pa_trace_create": createTrace,
-		"pa_trace_delete": remove,
-		"pa_trace_reset":  resetTrace,
-		"pa_trace_add":    addToTrace,
-		"pa_trace_add2":   addToTrace,
-		"pa_trace_read":   readTrace,
-
-		"pa_filter":             filter,
-		"pa_and_create":         createAnd,
-		"pa_sequence_create":    createSequence,
-		"pa_count_create":       createCount,
-		"pa_combination_signal": signal,
-		"pa_combination_reset":  resetCombination,
-		"pa_combination_delete": remove,
-	}
-}
-
-// Collectors returns the actions that can handle many objects at once.
-func (*Extension) Collectors() map[string]service.Collect {
-	return map[string]service.Collect{"pa_counter_read": collect, "pa_timer_read": collect}
-}
-
-// Compilers returns the actions that can be steps of programs. Integrators are missing:
-// they add floating point numbers, which the kernel cannot do.
-func (*Extension) Compilers() map[string]service.Compile {
-	return map[string]service.Compile{
-		"pa_counter_add":        compileAdd,
-		"pa_counter_add_amount": compileAmount,
-		"pa_timer_start":        compileStart,
-		"pa_timer_stop":         compileStop,
-		"pa_trace_add":          compileTrace,
-		"pa_trace_add2":         compileTrace,
-	}
-}
-
-// Kinds returns the events that nodes detect.
-func (*Extension) Kinds() map[string]node.EventKind {
-	return map[string]node.EventKind{blockedOnIO: node.EventBlockedOnIO}
-}
-
-// Sources returns the implementations of the other events.
-func (*Extension) Sources() map[string]service.Source {
-	return map[string]service.Source{"pa_interval_elapsed": intervals}
 }
 
 func remove(c *service.Call) ([]omis.Value, error) {

@@ -76,19 +76,19 @@ func integratorServices() []service.Service {
 	list := service.TokensParam("integrator_list", classIntegrator)
 	return []service.Service{
 		{
-			Name: "pa_integrator_create", Class: classIntegrator, Result: "token",
+			Name: "pa_integrator_create", Action: createIntegrator, Class: classIntegrator, Result: "token",
 			Doc: "make an integrator and return its token",
 		},
 		{
-			Name: "pa_integrator_delete", Class: classIntegrator, Object: classIntegrator, Params: []service.Param{list},
+			Name: "pa_integrator_delete", Action: remove, Class: classIntegrator, Object: classIntegrator, Params: []service.Param{list},
 			Doc: "delete integrators",
 		},
 		{
-			Name: "pa_integrator_reset", Class: classIntegrator, Object: classIntegrator, Params: []service.Param{list},
+			Name: "pa_integrator_reset", Action: resetIntegrator, Class: classIntegrator, Object: classIntegrator, Params: []service.Param{list},
 			Doc: "delete all rows of integrators",
 		},
 		{
-			Name: "pa_integrator_add", Class: classIntegrator, Object: classIntegrator, Local: true,
+			Name: "pa_integrator_add", Action: addToIntegrator, Class: classIntegrator, Object: classIntegrator, Local: true,
 			Params: []service.Param{list, {Name: "value", Type: service.Floating}},
 			Doc:    "add a value to integrators, in the row of the thread that the event belongs to",
 		},

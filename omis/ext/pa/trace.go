@@ -184,28 +184,28 @@ func traceServices() []service.Service {
 	traces, mark := service.TokensParam("trace_list", classTrace), service.IntegerParam("mark")
 	return []service.Service{
 		{
-			Name: "pa_trace_create", Class: classTrace, Result: "token", Params: []service.Param{service.IntegerParam("room")},
+			Name: "pa_trace_create", Action: createTrace, Class: classTrace, Result: "token", Params: []service.Param{service.IntegerParam("room")},
 			Doc: "make a trace and return its token; until its records are read it keeps at least this number of the newest records of each thread",
 		},
 		{
-			Name: "pa_trace_delete", Class: classTrace, Object: classTrace, Params: []service.Param{traces},
+			Name: "pa_trace_delete", Action: remove, Class: classTrace, Object: classTrace, Params: []service.Param{traces},
 			Doc: "delete traces",
 		},
 		{
-			Name: "pa_trace_reset", Class: classTrace, Object: classTrace, Params: []service.Param{traces},
+			Name: "pa_trace_reset", Action: resetTrace, Class: classTrace, Object: classTrace, Params: []service.Param{traces},
 			Doc: "delete all records of traces",
 		},
 		{
-			Name: "pa_trace_add", Class: classTrace, Object: classTrace, Local: true, Params: []service.Param{traces, mark},
+			Name: "pa_trace_add", Action: addToTrace, Compile: compileTrace, Class: classTrace, Object: classTrace, Local: true, Params: []service.Param{traces, mark},
 			Doc: "append a record to traces: the time, the thread that the event belongs to, and a mark of 32 bits that distinguishes requests",
 		},
 		{
-			Name: "pa_trace_add2", Class: classTrace, Object: classTrace, Local: true,
+			Name: "pa_trace_add2", Action: addToTrace, Compile: compileTrace, Class: classTrace, Object: classTrace, Local: true,
 			Params: []service.Param{traces, mark, service.IntegerParam("value")},
 			Doc:    "append a record to traces as pa_trace_add does, with a value, such as a parameter of the event",
 		},
 		{
-			Name: "pa_trace_read", Class: classTrace, Object: classTrace, Params: []service.Param{traces, service.IntegerParam("most")},
+			Name: "pa_trace_read", Action: readTrace, Class: classTrace, Object: classTrace, Params: []service.Param{traces, service.IntegerParam("most")},
 			Result: "struct { integer lost; integer num; struct { token process; token thread; floating time; integer mark; integer value; }* records; }",
 			Doc:    "return records of traces in the order of their times, at most the given number (0: all), and remove them from the trace; also return the number of records lost for lack of room since the last call",
 		},
