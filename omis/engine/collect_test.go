@@ -10,8 +10,8 @@ import (
 	"mirador/omis/program"
 )
 
-// Many counters and timers are read at once, and each says what it says by itself: those
-// whose rows are in one store, in several, in none, or in the monitor besides.
+// TestReadAtOnce checks that reading many counters and timers together returns the same as reading
+// each of them alone, for objects with rows in one store, in several, in none, or also in the monitor.
 func TestReadAtOnce(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	q := placer.Node.Add(2, nil, 21)
@@ -34,18 +34,18 @@ func TestReadAtOnce(t *testing.T) {
 	compare := func(tokens string) {
 		t.Helper()
 		for service, class := range map[string]string{"pa_counter_read([": "pa_c_", "pa_timer_read([": "pa_t_"} {
-			said := make(map[omis.Token]string)
+			together := make(map[omis.Token]string)
 			for _, r := range b.reply(": " + service + tokensOf(class, tokens) + "])")[1] {
 				for _, token := range r.Objects {
 					r.Objects = nil
-					said[token] = fmt.Sprint(r)
+					together[token] = fmt.Sprint(r)
 				}
 			}
 			for _, n := range strings.Split(tokens, ",") {
 				r := b.reply(": " + service + class + n + "])")[1][0]
 				r.Objects = nil
-				if want := fmt.Sprint(r); said[omis.Token(class+n)] != want {
-					t.Errorf("%s%s])\n      %s\nalone %s", service, class+n, said[omis.Token(class+n)], want)
+				if want := fmt.Sprint(r); together[omis.Token(class+n)] != want {
+					t.Errorf("%s%s])\ntogether %s\nalone    %s", service, class+n, together[omis.Token(class+n)], want)
 				}
 			}
 		}
@@ -53,12 +53,12 @@ func TestReadAtOnce(t *testing.T) {
 	compare("1,2,3,4,5,6")
 	compare("6,4,5,1")
 	if !slices.Contains(placer.Calls(), "read 6") {
-		t.Errorf("stores were not read at once: %s", placer.Calls())
+		t.Errorf("stores were not read together: %s", placer.Calls())
 	}
 	b.want(": pa_counter_read([])", "0 OMIS_OK []\n"+
 		"1 OMIS_OK [pa_c_1] 1,[p_1,t_1,1]\n1 OMIS_OK [pa_c_2] 2,[p_1,t_1,1,p_1,t_2,1]\n1 OMIS_OK [pa_c_3] 1,[p_2,t_3,1]\n"+
 		"1 OMIS_OK [pa_c_4] 0,[]\n1 OMIS_OK [pa_c_5] 2,[p_1,t_1,1,p_2,t_3,1]\n1 OMIS_OK [pa_c_6] 2,[u_0,u_0,5,p_1,t_1,1]\n")
-	// An error is that of the objects alone which it happened to.
+	// If a store cannot be read, only its objects have the error.
 	placer.Unreadable = func(id omis.ProcID, _ program.StoreKind) error {
 		if id.PID == 2 {
 			return omis.Errorf(omis.OSError, "cannot be read")
@@ -69,7 +69,7 @@ func TestReadAtOnce(t *testing.T) {
 	placer.Unreadable = nil
 }
 
-// tokensOf are tokens of a class by their numbers.
+// tokensOf returns the tokens of a class with the given numbers.
 func tokensOf(class, numbers string) string {
 	return class + strings.ReplaceAll(numbers, ",", ","+class)
 }

@@ -8,7 +8,7 @@ import (
 	"mirador/omis/ext/pa"
 )
 
-// The filter of OMIS 8.2.2.
+// TestFilterExample executes the filter of OMIS 8.2.2.
 func TestFilterExample(t *testing.T) {
 	b := start(t, pa.New())
 	p := b.node.Add(2, nil, 11)
@@ -23,8 +23,8 @@ func TestFilterExample(t *testing.T) {
 	b.want(": user_event_destroy(e_1) pa_filter(1,1,e_1)", "0 OMIS_OK []\n1 OMIS_OK []\n2 OMIS_UNKNOWN_OBJECT(24) [] \"no such user event token: e_1\"\n")
 }
 
-// The combinations of OMIS 5.6: the object stays held until the lists that wait for
-// the combination are done.
+// TestCombinationsOfEvents executes the combinations of OMIS 5.6. The thread is held until the lists
+// that wait for the combination are done.
 func TestCombinationsOfEvents(t *testing.T) {
 	b := start(t, pa.New())
 	p, q := b.node.Add(1, nil, 11), b.node.Add(2, nil, 21)
@@ -48,7 +48,7 @@ func TestCombinationsOfEvents(t *testing.T) {
 	triggered(0, "t_1")
 	heard[1].quiet()
 	if len(p.StoppedThreads()) != 1 {
-		t.Error("the thread went on before the list was done")
+		t.Error("the thread continued before the list was done")
 	}
 	q.Reach(21, 0x20, 0)
 	triggered(1, "t_2")

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// All conversions of one execution agree (OMIS 7.2.2): what comes on a node that
-// was not there when the list began to convert is not seen by the rest of the list.
+// TestConversionsAgree checks that all conversions of one execution agree (OMIS 7.2.2): a node that is
+// attached during the list, with its processes, is invisible to the rest of the list.
 func TestConversionsAgree(t *testing.T) {
 	w := startTwo(t)
 	w.want(": node_detach([n_2])", "0 OMIS_OK []\n1 OMIS_OK []\n")
@@ -20,26 +20,26 @@ func TestConversionsAgree(t *testing.T) {
 			return nil
 		})
 	}
-	arrive(`: proc_attach([p_2])`) // its node comes with it
+	arrive(`: proc_attach([p_2])`) // this also attaches the node
 	w.want(": node_get_info([],1) ; proc_get_info([],0) ; thread_get_info([],0) node_get_info([],1)",
 		"0 OMIS_OK []\n1 OMIS_OK [n_1] \"here\"\n2 OMIS_OK [p_1]\n3 OMIS_OK [t_1]\n4 OMIS_OK [n_1] \"here\"\n")
 	w.want(": proc_get_info([],0)", "0 OMIS_OK []\n1 OMIS_OK [p_1,p_2]\n")
 
-	// The other way round: a node that came after the processes were looked up.
+	// The same for a node that is attached after the list has converted processes.
 	w.ask(": node_detach([n_2])")
 	once = sync.Once{}
 	w.want(": proc_set_priority([],1) ; node_get_info([],1)",
 		"0 OMIS_OK []\n1 OMIS_OK []\n2 OMIS_OK [n_1] \"here\"\n")
 	w.want(": node_get_info([],0)", "0 OMIS_OK []\n1 OMIS_OK [n_1,n_2]\n")
 
-	// What a list itself attaches to, its later actions see.
+	// Later actions of a list see the objects that the list itself attaches.
 	w.ask(": node_detach([n_2])")
 	w.want(`: node_get_info([],0) proc_get_info([],0) node_attach([n_2]) node_get_info([],0) proc_attach([p_2]) proc_get_info([],0)`,
 		"0 OMIS_OK []\n1 OMIS_OK [n_1]\n2 OMIS_OK [p_1]\n3 OMIS_OK []\n4 OMIS_OK [n_1,n_2]\n5 OMIS_OK []\n6 OMIS_OK [p_1,p_2]\n")
 }
 
-// excludes sends a locked list that a node's method keeps, and checks that another
-// one waits for it.
+// excludes executes a locked list that waits in a method of a node, and checks that another list waits
+// for it.
 func (w *two) excludes(locked, node, method, other string) {
 	w.Helper()
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -57,23 +57,23 @@ func (w *two) excludes(locked, node, method, other string) {
 	both.Go(func() { w.ask(other); close(done) })
 	select {
 	case <-done:
-		w.Errorf("%s was executed beside %s", other, locked)
+		w.Errorf("%s was executed during %s", other, locked)
 	case <-time.After(20 * time.Millisecond):
 	}
 	close(leave)
 	both.Wait()
 }
 
-// Lists that a locked list leads to touch nodes too, and these are locked with the
-// others (OMIS 7.2.3).
-func TestLockedListCoversWhatItLeadsTo(t *testing.T) {
+// TestLockedListCoversTriggeredLists checks that a locked list also locks the nodes of the lists that it
+// triggers (OMIS 7.2.3).
+func TestLockedListCoversTriggeredLists(t *testing.T) {
 	w := startTwo(t)
 	w.ask("proc_has_been_stopped([p_1]) : proc_set_priority([p_2],1)")
 	w.ask(": csr_enable([])")
 	w.excludes(": { thread_stop([p_1]) }", "there", "SetPriority", ": proc_get_info([p_2],0)")
 }
 
-// A migration touches the node it goes to as well.
+// TestLockedMigration checks that a migration locks its destination too.
 func TestLockedMigration(t *testing.T) {
 	startTwo(t).excludes(": { proc_migrate([p_1],n_2) }", "here", "Checkpoint", ": node_get_info([n_2],0)")
 }

@@ -12,10 +12,10 @@ import (
 	"mirador/omis"
 )
 
-// world is processes with threads, some of which the tool is attached to.
+// world has processes with threads. The tool is attached to some of the processes.
 type world struct {
 	*bench
-	procs    map[omis.Token][]omis.Token // attached: their threads
+	procs    map[omis.Token][]omis.Token // threads of the attached processes
 	attached []omis.Token
 	threads  []omis.Token
 }
@@ -49,7 +49,7 @@ func (b *bench) reply(request string) omis.Reply {
 	return r
 }
 
-// values are the tokens that an action returned, objects those it worked on.
+// values returns the tokens in the results of an action, objects the tokens of its objects.
 func (b *bench) values(request string, action int) (list []omis.Token) {
 	for _, o := range b.reply(request)[action] {
 		for _, v := range o.Values {
@@ -72,9 +72,9 @@ func sorted(list []omis.Token) []omis.Token {
 	return slices.Compact(list)
 }
 
-// Conversions agree with the hierarchy: a process has the threads it has, a thread
-// has one process, the node and the empty list have everything attached, and
-// nothing that is not attached ever shows.
+// TestConversionProperties checks that conversions agree with the hierarchy: a process contains its
+// threads, a thread belongs to one process, and the node and the empty list contain all attached
+// objects and no others.
 func TestConversionProperties(t *testing.T) {
 	b := start(t)
 	serial := 0
@@ -91,19 +91,19 @@ func TestConversionProperties(t *testing.T) {
 
 func (w *world) checkEverything(t *rapid.T) {
 	if got := w.objects(": proc_get_info([],0)", 1); !slices.Equal(sorted(got), sorted(w.attached)) {
-		t.Fatalf("[] are the processes %v, want %v", got, w.attached)
+		t.Fatalf("[] means the processes %v, want %v", got, w.attached)
 	}
 	if got := w.objects(": thread_get_info([],0)", 1); !slices.Equal(sorted(got), sorted(w.threads)) {
-		t.Fatalf("[] are the threads %v, want %v", got, w.threads)
+		t.Fatalf("[] means the threads %v, want %v", got, w.threads)
 	}
 	if len(w.attached) > 0 {
 		if got := w.objects(": thread_get_info([n_1],0)", 1); !slices.Equal(sorted(got), sorted(w.threads)) {
-			t.Fatalf("[n_1] are the threads %v, want %v", got, w.threads)
+			t.Fatalf("[n_1] means the threads %v, want %v", got, w.threads)
 		}
 	}
 }
 
-// checkMixture converts a list of processes and threads to both.
+// checkMixture converts a list of processes and threads to processes and to threads.
 func (w *world) checkMixture(t *rapid.T) {
 	mixture := rapid.SliceOfN(rapid.SampledFrom(append(slices.Clone(w.attached), w.threads...)), 1, 5).Draw(t, "mixture")
 	var procs, threads []omis.Token
@@ -123,14 +123,14 @@ func (w *world) checkMixture(t *rapid.T) {
 	list := fmt.Sprint(mixture)
 	list = strings.ReplaceAll(list, " ", ",")
 	if got := w.objects(": proc_get_info("+list+",0)", 1); !slices.Equal(sorted(got), sorted(procs)) || len(got) != len(sorted(got)) {
-		t.Fatalf("%s are the processes %v, want %v", list, got, procs)
+		t.Fatalf("%s means the processes %v, want %v", list, got, procs)
 	}
 	if got := w.objects(": thread_get_info("+list+",0)", 1); !slices.Equal(sorted(got), sorted(threads)) || len(got) != len(sorted(got)) {
-		t.Fatalf("%s are the threads %v, want %v", list, got, threads)
+		t.Fatalf("%s means the threads %v, want %v", list, got, threads)
 	}
 }
 
-// Whatever comes and goes, no token is given out twice.
+// TestTokensAreNeverReused checks that new objects have new tokens after others have ended.
 func TestTokensAreNeverReused(t *testing.T) {
 	b := start(t)
 	seen := make(map[omis.Token]bool)
@@ -138,7 +138,7 @@ func TestTokensAreNeverReused(t *testing.T) {
 		t.Helper()
 		for _, token := range tokens {
 			if seen[token] {
-				t.Errorf("%s was given out twice", token)
+				t.Errorf("%s was used twice", token)
 			}
 			seen[token] = true
 		}

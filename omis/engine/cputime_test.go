@@ -15,14 +15,12 @@ import (
 // cpuRegion measures the CPU time of a function in the monitor.
 func cpuRegion(b *bench) {
 	b.Helper()
-	b.ask(`: pa_timer_create2("cpu")`)
-	b.ask("thread_reached_addr([],0x10) : pa_timer_start([pa_t_1])")
-	b.ask("thread_reached_addr([],0x20) : pa_timer_stop([pa_t_1])")
-	b.ask(": csr_enable([c_1,c_2])")
+	b.must(`: pa_timer_create2("cpu")`)
+	timeRegion(b)
 }
 
-// The monitor takes the CPU time of the thread that it holds, and not the time that passes;
-// and what holding it costs of that is not taken off.
+// TestCPUTimeOfHeldThreads checks that the monitor measures the CPU time of the held thread, not the
+// elapsed time, and does not subtract the cost of holding the thread.
 func TestCPUTimeOfHeldThreads(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "no"} }
@@ -45,8 +43,8 @@ func TestCPUTimeOfHeldThreads(t *testing.T) {
 	}
 }
 
-// Where nobody can tell the CPU time, nothing else is measured in its place, and each
-// execution says why.
+// TestNoCPUTime checks that a timer measures nothing if the CPU time is unknown, and that each
+// execution replies with the reason.
 func TestNoCPUTime(t *testing.T) {
 	b := start(t, pa.New())
 	p := b.node.Add(1, nil, 11)
@@ -71,7 +69,8 @@ func TestNoCPUTime(t *testing.T) {
 	}
 }
 
-// A list that waits for its turn takes the CPU time of its own thread.
+// TestCPUTimeOfWaitingLists checks that a list that waits for another one measures the CPU time of
+// its own thread.
 func TestCPUTimeOfWaitingLists(t *testing.T) {
 	b := start(t, pa.New())
 	p := b.node.Add(1, nil, 11, 12)

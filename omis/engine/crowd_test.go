@@ -10,7 +10,8 @@ import (
 	"mirador/omis/node"
 )
 
-// crowdNode reads all threads of a process at once, but those of odd numbers.
+// crowdNode implements node.ThreadCrowd and node.ProcCrowd, but not for threads and processes with odd
+// numbers.
 type crowdNode struct {
 	*fake.Node
 	asked []string
@@ -18,7 +19,7 @@ type crowdNode struct {
 
 func (n *crowdNode) ThreadInfos(p omis.ProcID, tids []int, f node.ThreadFields) map[int]node.ThreadInfo {
 	n.asked = append(n.asked, fmt.Sprintf("%d %v %#x", p.PID, tids, uint32(f)))
-	infos := map[int]node.ThreadInfo{99: {Name: "nobody asked"}}
+	infos := map[int]node.ThreadInfo{99: {Name: "not requested"}}
 	for _, tid := range tids {
 		if tid%2 == 0 {
 			infos[tid] = node.ThreadInfo{Name: "at once"}
@@ -27,7 +28,6 @@ func (n *crowdNode) ThreadInfos(p omis.ProcID, tids []int, f node.ThreadFields) 
 	return infos
 }
 
-// ProcInfos reads those of even numbers.
 func (n *crowdNode) ProcInfos(list []omis.ProcID, f node.ProcFields) []*node.ProcInfo {
 	infos := make([]*node.ProcInfo, len(list))
 	for i, p := range list {
@@ -39,7 +39,7 @@ func (n *crowdNode) ProcInfos(list []omis.ProcID, f node.ProcFields) []*node.Pro
 	return infos
 }
 
-// wasAsked compares what the node was asked for since it was compared last.
+// wasAsked compares the calls of the node since the last comparison.
 func (n *crowdNode) wasAsked(t *testing.T, want string) {
 	t.Helper()
 	if asked := strings.Join(n.asked, "; "); asked != want {
@@ -48,7 +48,8 @@ func (n *crowdNode) wasAsked(t *testing.T, want string) {
 	n.asked = nil
 }
 
-// endBeforeSecond has the second object end that a method asks about.
+// endBeforeSecond returns a script that makes the second call of a method fail, as if its object had
+// ended.
 func endBeforeSecond(method string) func(string) error {
 	asked := 0
 	return func(m string) error {
@@ -62,7 +63,7 @@ func endBeforeSecond(method string) func(string) error {
 	}
 }
 
-// Processes, too.
+// TestProcessesReadAtOnce checks that processes are read together, and the missing ones one by one.
 func TestProcessesReadAtOnce(t *testing.T) {
 	f := fake.New("here")
 	n := &crowdNode{Node: f}
@@ -83,8 +84,8 @@ func TestProcessesReadAtOnce(t *testing.T) {
 	n.wasAsked(t, "")
 }
 
-// Threads of a process are read at once; those that are missing then are read one
-// by one, which tells of errors, too.
+// TestThreadsReadAtOnce checks that the threads of a process are read together, and the missing ones
+// one by one, which also finds errors.
 func TestThreadsReadAtOnce(t *testing.T) {
 	f := fake.New("here")
 	n := &crowdNode{Node: f}

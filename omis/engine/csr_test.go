@@ -25,7 +25,7 @@ func TestResumeOfUserEvents(t *testing.T) {
 	p.Reach(11, 0x10, 0)
 	c.want("0 OMIS_CSR_TRIGGERED(10) [e_1] c_1\n1 OMIS_OK [] 1,[u_0]\n", "0 OMIS_CSR_TRIGGERED(10) [e_1] c_1\n1 OMIS_OK [] 1,[u_0]\n")
 	b.ask("user_event_has_been_raised(e_1) : user_event_raise(e_1,[],0)")
-	b.ask(": csr_disable([c_1]) csr_enable([c_3]) user_event_raise(e_1,[],0)") // ends
+	b.ask(": csr_disable([c_1]) csr_enable([c_3]) user_event_raise(e_1,[],0)") // the list raises its own event
 	b.want(": user_event_destroy(e_1) user_event_raise([e_1],[],0)",
 		"0 OMIS_OK []\n1 OMIS_OK []\n2 OMIS_UNKNOWN_OBJECT(24) [e_1] \"no such user event token: e_1\"\n")
 }
@@ -71,8 +71,8 @@ func TestThreadEvents(t *testing.T) {
 	b.want(": thread_get_info([],0)", "0 OMIS_OK []\n1 OMIS_OK [t_1,t_3]\n")
 }
 
-// A new process is told of before its first thread, which counts as created too, and
-// what is attached to it in the list of the former is seen from then on (OMIS 8.1.3).
+// TestNewProcess checks that the event of a new process precedes the event of its first thread, and that
+// events of the process are detected as soon as the list of the former has attached it (OMIS 8.1.3).
 func TestNewProcess(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, []string{"a"}, 11)
@@ -95,10 +95,10 @@ func TestNewProcess(t *testing.T) {
 func TestFlags(t *testing.T) {
 	b := start(t)
 	replies := make(chan string, 10)
-	say := func(r omis.Reply) { replies <- syntax.PrintReply(r) }
+	receive := func(r omis.Reply) { replies <- syntax.PrintReply(r) }
 	send := func(request string, flags omis.Flags) {
 		t.Helper()
-		if r, err := b.tool.Request(context.Background(), request, say, flags); r != nil || err != nil {
+		if r, err := b.tool.Request(context.Background(), request, receive, flags); r != nil || err != nil {
 			t.Fatalf("%s: %v, %v", request, r, err)
 		}
 	}
@@ -130,8 +130,8 @@ func TestErrorsBeforeExecution(t *testing.T) {
 	b.want("proc_has_terminated([]) : print([$par1])", "0 OMIS_UNKNOWN_ECP(22) [] \"position 33: proc_has_terminated has no event context parameter $par1\"\n")
 }
 
-// Errors of the text and errors of what it says come in one reply, by position, and
-// none of them only follows from another.
+// TestAllErrorsAtOnce checks that one reply has the syntax errors and the errors of the table, by
+// position, without errors that follow from others.
 func TestAllErrorsAtOnce(t *testing.T) {
 	b := start(t)
 	b.want(": prnt([1]) print([1,,2]) thread_stop([\"x\"]) foo(", `0 OMIS_UNKNOWN_SERVICE(18) [] "position 2: there is no service prnt (did you mean print?)"
@@ -144,11 +144,11 @@ func TestAllErrorsAtOnce(t *testing.T) {
 `)
 	b.want("thread_reached_addr([],) : print([$proc])", "0 OMIS_SYNTAX_ERROR(16) [] \"position 23: expected a value, found ')'\"\n")
 	if n := strings.Count(b.ask(":"+strings.Repeat(" f()", 1000)), "\n"); n != 100 {
-		t.Errorf("%d errors are told of a request that has 1000", n)
+		t.Errorf("%d errors are reported of a request with 1000, want 100", n)
 	}
 }
 
-// A slow tool must not keep the owner of a process waiting.
+// TestSlowTool checks that the owner of a process does not wait for a slow tool.
 func TestSlowTool(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, []string{"a"}, 11)
@@ -177,7 +177,7 @@ func TestSlowTool(t *testing.T) {
 	}
 }
 
-// The thread is held from the recognition of the event to the end of all lists.
+// TestThreadIsHeld checks that the thread is held until the end of all lists.
 func TestThreadIsHeld(t *testing.T) {
 	slow := &extension{block: make(chan struct{})}
 	b := start(t, slow)
@@ -188,14 +188,14 @@ func TestThreadIsHeld(t *testing.T) {
 	released := p.Hit(node.EventReachedAddr, node.Hit{TID: 11, Addr: 0x10})
 	select {
 	case <-released:
-		t.Error("the thread went on before the list was done")
+		t.Error("the thread continued before the list was done")
 	case <-time.After(20 * time.Millisecond):
 	}
 	close(slow.block)
 	<-released
 }
 
-// A locked list is executed alone; local lists wait for it too.
+// TestLockedList checks that lists wait for a locked list, also local lists.
 func TestLockedList(t *testing.T) {
 	slow := &extension{block: make(chan struct{}), entered: make(chan struct{}, 1)}
 	b := start(t, slow, pa.New())
@@ -208,7 +208,7 @@ func TestLockedList(t *testing.T) {
 	released := p.Hit(node.EventReachedAddr, node.Hit{TID: 11, Addr: 0x10})
 	select {
 	case <-released:
-		t.Error("a list was executed beside a locked one")
+		t.Error("a list was executed during a locked list")
 	case <-time.After(20 * time.Millisecond):
 	}
 	close(slow.block)
@@ -245,7 +245,7 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	if n := len(b.node.Planted()); n != 1 {
-		t.Errorf("explaining planted %d watches", n-1)
+		t.Errorf("Explain set %d watches", n-1)
 	}
 	b.ask("thread_reached_addr([],16) : print([])")
 	if x, err := b.tool.State("c_1"); err != nil || x.Enabled {
@@ -253,7 +253,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// extension is a small one for tests.
+// extension is a small extension for tests.
 type extension struct {
 	block   chan struct{}
 	entered chan struct{}
@@ -296,5 +296,5 @@ func eventually(t testing.TB, ok func() bool) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Error("it did not come to be")
+	t.Error("the condition is not true after 30 s")
 }

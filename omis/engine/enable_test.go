@@ -7,8 +7,8 @@ import (
 	"mirador/omis"
 )
 
-// TestEnableWhileProcessesEnd: a request is enabled for all processes although one of them
-// ends meanwhile. Where there is no other one, or another error, enabling fails.
+// TestEnableWhileProcessesEnd checks that a request is enabled for the other processes if one of them ends
+// meanwhile. If there is no other process, or another error, csr_enable fails.
 func TestEnableWhileProcessesEnd(t *testing.T) {
 	b := start(t)
 	var procs []interface{ Watches() int }
@@ -43,8 +43,7 @@ func TestEnableWhileProcessesEnd(t *testing.T) {
 	}
 }
 
-// TestUnknownSystemCall: the definition of a request for a system call that does not exist is
-// refused.
+// TestUnknownSystemCall checks that a request for an unknown system call is refused when it is defined.
 func TestUnknownSystemCall(t *testing.T) {
 	b := start(t)
 	b.node.Add(1, nil, 10)

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is an engine over a fake node, for a test.
+// bench is an engine with a fake node and a tool.
 type bench struct {
 	testing.TB
 	node   *fake.Node
@@ -25,7 +25,7 @@ type bench struct {
 	tool   *engine.Tool
 }
 
-// plain hides what a node can do beyond node.Node.
+// plain hides the capabilities of a node beyond node.Node.
 type plain struct{ node.Node }
 
 func start(t testing.TB, extensions ...service.Extension) *bench {
@@ -34,8 +34,8 @@ func start(t testing.TB, extensions ...service.Extension) *bench {
 	return startOver(t, []node.Node{n}, []*fake.Node{n}, extensions...)
 }
 
-// startOver starts an engine over nodes that stand for fakes, the first of which is
-// the bench's.
+// startOver starts an engine with nodes. fakes are the fakes that the nodes wrap; the first one
+// becomes the bench's node.
 func startOver(t testing.TB, nodes []node.Node, fakes []*fake.Node, extensions ...service.Extension) *bench {
 	t.Helper()
 	b := &bench{TB: t, node: fakes[0]}
@@ -57,7 +57,7 @@ func startOver(t testing.TB, nodes []node.Node, fakes []*fake.Node, extensions .
 	return b
 }
 
-// startPlain starts an engine over a node that can only do what every node can.
+// startPlain starts an engine with a node without capabilities.
 func startPlain(t testing.TB, extensions ...service.Extension) *bench {
 	t.Helper()
 	n := fake.New("here")
@@ -68,6 +68,16 @@ func startPlain(t testing.TB, extensions ...service.Extension) *bench {
 func (b *bench) ask(request string) string {
 	b.Helper()
 	return b.askBy(b.tool, request)
+}
+
+// must sends requests and fails the test if a reply has an error.
+func (b *bench) must(requests ...string) {
+	b.Helper()
+	for _, request := range requests {
+		if err := b.reply(request).Err(); err != nil {
+			b.Fatalf("%s: %v", request, err)
+		}
+	}
 }
 
 func (b *bench) askBy(t *engine.Tool, request string) string {

@@ -8,8 +8,8 @@ import (
 	"mirador/omis/node"
 )
 
-// TestEquipment: services lists what the machine can do at present, and a request for anything
-// else is refused as soon as it is sent, with the reason.
+// TestEquipment checks that "services" lists what the machine can do at present, and that requests for
+// other services are refused with the reason.
 func TestEquipment(t *testing.T) {
 	b := start(t)
 	b.node.Add(1, nil, 11)
@@ -34,7 +34,7 @@ func TestEquipment(t *testing.T) {
 		"0 OMIS_UNSUPPORTED_SERVICE(20) [] \"position 40: proc_checkpoint is not supported: there is no CRIU\"\n")
 	b.want("thread_has_blocked([p_1]) : print([1])",
 		"0 OMIS_UNSUPPORTED_SERVICE(20) [] \"position 0: thread_has_blocked is not supported: the kernel does not describe its types\"\n")
-	b.node.LacksCRIU = nil // somebody has installed it
+	b.node.LacksCRIU = nil // as if CRIU had been installed
 	if got := b.ask(list); !strings.Contains(got, `"proc_checkpoint"`) {
 		t.Error(got)
 	}

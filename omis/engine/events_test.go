@@ -41,11 +41,11 @@ func TestSignalEvents(t *testing.T) {
 	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_OK [] 1,[10]\n")
 	d.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK [] 1,[10]\n", "0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK [] 1,[11]\n")
 	if w := b.node.Planted(); len(w[1].Signals) != 2 {
-		t.Errorf("the node looks out for the signals %v", w[1].Signals)
+		t.Errorf("the node watches the signals %v", w[1].Signals)
 	}
 }
 
-// Every other event of a thread, and what of it is one of the process too.
+// TestPlainThreadEvents checks the other events of threads, and their variants for processes.
 func TestPlainThreadEvents(t *testing.T) {
 	for event, services := range map[node.EventKind][]string{
 		node.EventStepped:         {"thread_executed_insn"},
@@ -53,7 +53,7 @@ func TestPlainThreadEvents(t *testing.T) {
 		node.EventScheduled:       {"thread_has_been_scheduled", "proc_has_been_scheduled"},
 		node.EventDescheduled:     {"thread_has_been_descheduled", "proc_has_been_descheduled"},
 		node.EventBlocked:         {"thread_has_blocked"},
-		node.EventBlockedOnIO:     {"pa_thread_has_blocked_on_io"}, // of an extension
+		node.EventBlockedOnIO:     {"pa_thread_has_blocked_on_io"}, // a service of the extension pa
 		node.EventUnblocked:       {"thread_has_been_unblocked"},
 		node.EventThreadStopped:   {"thread_has_been_stopped"},
 		node.EventThreadContinued: {"thread_has_been_continued"},
@@ -71,7 +71,7 @@ func TestPlainThreadEvents(t *testing.T) {
 			}
 			r := <-c.replies
 			if at := r[0][0].Objects[0]; string(at) != place || r[1][0].Values[1].List[1].Token() != "t_2" {
-				t.Errorf("%s: %v, want it at %s", s, r, place)
+				t.Errorf("%s: %v, want the object %s", s, r, place)
 			}
 			b.ask(": csr_delete([])")
 		}
@@ -81,7 +81,7 @@ func TestPlainThreadEvents(t *testing.T) {
 	}
 }
 
-// Only the threads that are meant are stepped.
+// TestSteppedThreads checks that only the named threads are stepped.
 func TestSteppedThreads(t *testing.T) {
 	b := start(t)
 	b.node.Add(1, nil, 11, 12)
@@ -89,7 +89,7 @@ func TestSteppedThreads(t *testing.T) {
 	b.ask("thread_executed_insn([t_2]) : print([])")
 	b.ask(": csr_enable([])")
 	if w := b.node.Planted(); len(w[1].Threads) != 1 || w[1].Threads[0] != 12 {
-		t.Errorf("stepped are %v", w[1].Threads)
+		t.Errorf("the node steps the threads %v", w[1].Threads)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestStopEvents(t *testing.T) {
 	on.want("0 OMIS_CSR_TRIGGERED(10) [p_2] c_3\n1 OMIS_OK [t_3] 0\n")
 }
 
-// Lists that stop what was continued and continue what was stopped come to an end.
+// TestStopAndGo checks that two requests that undo each other's effect terminate.
 func TestStopAndGo(t *testing.T) {
 	b := start(t)
 	b.node.Add(1, nil, 11)
@@ -143,7 +143,8 @@ func TestNodeEvents(t *testing.T) {
 	d.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK []\n2 OMIS_OK [n_1] \"here\"\n")
 }
 
-// What a node cannot detect is refused when it is defined.
+// TestUndetectable checks that a request for an event that the node cannot detect is refused when it is
+// defined.
 func TestUndetectable(t *testing.T) {
 	n := fake.New("here")
 	n.Blind = map[node.EventKind]error{node.EventScheduled: omis.Errorf(omis.UnsupportedService, "there is no tracepoint sched_switch")}
@@ -151,7 +152,7 @@ func TestUndetectable(t *testing.T) {
 	want := "0 OMIS_UNSUPPORTED_SERVICE(20) [] \"position 0: proc_has_been_scheduled is not supported: there is no tracepoint sched_switch\"\n"
 	b.want("proc_has_been_scheduled([]) : print([])", want)
 	if _, err := engine.NewOver([]node.Node{n, n}, nil); err == nil || !strings.Contains(err.Error(), "names of nodes must differ") {
-		t.Errorf("two nodes of one name: %v", err)
+		t.Errorf("two nodes with the same name: %v", err)
 	}
 }
 

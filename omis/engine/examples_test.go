@@ -11,7 +11,7 @@ import (
 	"mirador/omis/node"
 )
 
-// The performance analysis of OMIS 5.3.1. Its timers and counters are those of the
+// TestPerformanceAnalysisExample executes the example of OMIS 5.3.1, with the timers and counters of the
 // extension pa.
 func TestPerformanceAnalysisExample(t *testing.T) {
 	b := start(t, pa.New())
@@ -38,10 +38,10 @@ func TestPerformanceAnalysisExample(t *testing.T) {
 
 	r := b.reply(": pa_counter_read([pa_c_1]) pa_timer_read([pa_t_1])")
 	if rows := r[1][0].Values[1].List; len(rows) != 3 || rows[2].N != 128 {
-		t.Errorf("sent are %v, want 128 bytes", rows)
+		t.Errorf("the counter has %v, want 128 bytes", rows)
 	}
 	if rows := r[2][0].Values[1].List; len(rows) != 9 || rows[2].N != 2 || rows[8].N != 0 {
-		t.Errorf("timed are %v, want 2 calls", rows)
+		t.Errorf("the timer has %v, want 2 calls", rows)
 	}
 	for _, l := range []struct {
 		*listener
@@ -56,13 +56,13 @@ func TestPerformanceAnalysisExample(t *testing.T) {
 	}
 }
 
-// target is a process of the fake with its tokens.
+// target is a process with its tokens.
 type target struct {
 	*fake.Process
 	proc, thread omis.Token
 }
 
-// debugged are the two processes of the examples of OMIS 5.3.2 and 5.6.
+// debugged returns the two processes of the examples in OMIS 5.3.2 and 5.6.
 func debugged(b *bench) (p1123, p1234 target) {
 	b.Helper()
 	p1123 = target{b.node.Add(1123, nil, 11), "p_1", "t_1"}
@@ -75,7 +75,7 @@ func debugged(b *bench) (p1123, p1234 target) {
 	return p1123, p1234
 }
 
-// replied is what the examples print for a process.
+// replied returns the reply of the examples for a process.
 func (p target) replied(at, csr string) string {
 	regs := make([]string, 32)
 	for i := range regs {
@@ -86,7 +86,7 @@ func (p target) replied(at, csr string) string {
 		at, csr, p.proc, p.thread, p.thread, strings.Join(regs, ","))
 }
 
-// The debugging example of OMIS 5.3.2.
+// TestDebuggingExample executes the example of OMIS 5.3.2.
 func TestDebuggingExample(t *testing.T) {
 	b := start(t)
 	p1123, p1234 := debugged(b)
@@ -103,11 +103,11 @@ func TestDebuggingExample(t *testing.T) {
 	p1234.Reach(21, 0xfe08, 0)
 	c.want(p1123.replied("e_1", "c_3"), p1234.replied("e_1", "c_3"))
 	if len(p1234.StoppedThreads()) != 0 {
-		t.Error("the process does not go on")
+		t.Error("the process is stopped")
 	}
 }
 
-// To stop the process, thread_stop($proc) is added.
+// TestDebuggingExampleWithStop adds thread_stop($proc) to the example, as OMIS 5.3.2 suggests.
 func TestDebuggingExampleWithStop(t *testing.T) {
 	b := start(t)
 	_, p1234 := debugged(b)
@@ -117,11 +117,11 @@ func TestDebuggingExampleWithStop(t *testing.T) {
 	b.ask(": csr_enable([])")
 	p1234.Reach(21, 0xfe08, 0)
 	if len(p1234.StoppedThreads()) != 1 {
-		t.Error("the process goes on")
+		t.Error("the process is not stopped")
 	}
 }
 
-// The "happened after" of OMIS 5.6.
+// TestHappenedAfterExample executes the "happened after" of OMIS 5.6.
 func TestHappenedAfterExample(t *testing.T) {
 	b := start(t)
 	p1123, p1234 := debugged(b)

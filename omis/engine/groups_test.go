@@ -9,8 +9,8 @@ import (
 	"mirador/omis/service"
 )
 
-// groups is an extension whose objects stand for processes, as the groups of the PVM
-// extension do (OMIS 9.1).
+// groups is an extension whose objects contain processes, like the groups of the PVM extension
+// (OMIS 9.1).
 type groups struct{}
 
 type group struct {
@@ -28,7 +28,7 @@ func (groups) Classes() []service.Class {
 			defer g.mu.Unlock()
 			return slices.Clone(g.members)
 		}},
-		{Class: "g_o"}, // converts to nothing
+		{Class: "g_o"}, // has no conversions
 	}
 }
 
@@ -63,8 +63,8 @@ func setGroup(call *service.Call) ([]omis.Value, error) {
 	return nil, nil
 }
 
-// Tokens of extensions convert in events as they do in actions, and an event's
-// objects are always those of now (OMIS 6.2, 7.2.2, 9.1).
+// TestTokensOfExtensions checks that tokens of extensions are converted in events as in actions, and that
+// an event follows changes of the objects that its token contains (OMIS 6.2, 7.2.2, 9.1).
 func TestTokensOfExtensions(t *testing.T) {
 	b := start(t, groups{})
 	p, q := b.node.Add(1, []string{"a"}, 11, 12), b.node.Add(2, []string{"b"}, 21)
@@ -89,12 +89,12 @@ func TestTokensOfExtensions(t *testing.T) {
 	q.Reach(21, 0x10, 0)
 	c.want("0 OMIS_CSR_DISABLED(6) [] c_1\n1 OMIS_OK [p_1]\n", "0 OMIS_CSR_ENABLED(4) [] c_1\n1 OMIS_OK [p_2]\n", hit("t_3", "t_3"))
 
-	b.ask(": g_set([g_g_1],[p_2,t_2])") // one thread of a process alone
+	b.ask(": g_set([g_g_1],[p_2,t_2])") // one of a process's two threads
 	p.Reach(11, 0x10, 0)
 	p.Reach(12, 0x10, 0)
 	c.want("0 OMIS_CSR_ENABLED(4) [] c_1\n1 OMIS_OK [p_1]\n", hit("t_2", "t_2"))
 
-	b.ask(": proc_detach([p_2])") // what is not attached is not observed, whoever names it
+	b.ask(": proc_detach([p_2])") // the group still contains the process, but the tool must be attached to it
 	c.want("0 OMIS_CSR_DISABLED(6) [] c_1\n1 OMIS_OK [p_2]\n")
 	b.ask(": proc_attach([p_2])")
 	c.want("0 OMIS_CSR_ENABLED(4) [] c_1\n1 OMIS_OK [p_2]\n")

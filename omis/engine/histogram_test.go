@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"mirador/omis"
-	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
 	"mirador/omis/node"
 	"mirador/omis/program"
@@ -15,20 +14,12 @@ import (
 // spreadRegion measures a function by a timer that keeps a histogram.
 func spreadRegion(b *bench) {
 	b.Helper()
-	for _, request := range []string{
-		`: pa_timer_create4("ordered",1,"histogram")`,
-		"thread_reached_addr([],0x10) : pa_timer_start([pa_t_1])",
-		"thread_reached_addr([],0x20) : pa_timer_stop([pa_t_1])",
-		": csr_enable([c_1,c_2])",
-	} {
-		if err := b.reply(request).Err(); err != nil {
-			b.Fatalf("%s: %v", request, err)
-		}
-	}
+	b.must(`: pa_timer_create4("ordered",1,"histogram")`)
+	timeRegion(b)
 }
 
-// spread checks how many intervals are in the buckets of each row, and that these and the
-// percentiles are what the row says of the least and the greatest.
+// spread checks the number of intervals in the buckets of each row, and that the percentiles lie
+// between the shortest and the longest interval of the row.
 func (b *bench) spread(level int, want ...int64) {
 	b.Helper()
 	reply := b.reply(fmt.Sprintf(": pa_timer_histogram([pa_t_1],%d) pa_timer_percentiles([pa_t_1],[0,50,100],%d) pa_timer_sum([pa_t_1],%d)", level, level, level))
@@ -52,11 +43,11 @@ func (b *bench) spread(level int, want ...int64) {
 		p := percentiles[4*i+3].List
 		if n == 0 {
 			if len(p) != 0 {
-				b.Errorf("percentiles of nothing are %v", p)
+				b.Errorf("a row without intervals has the percentiles %v", p)
 			}
 			continue
 		}
-		const tiny = 1e-12 // is lost by adding up
+		const tiny = 1e-12 // the error of floating point sums
 		least, most := sums[9*i+6].Float, sums[9*i+7].Float
 		if len(p) != 6 || p[0].Float-p[1].Float < least-tiny || p[4].Float+p[5].Float > most+tiny || p[2].Float < p[0].Float || p[2].Float > p[4].Float {
 			b.Errorf("percentiles %v of %g to %g", p, least, most)
@@ -64,8 +55,8 @@ func (b *bench) spread(level int, want ...int64) {
 	}
 }
 
-// A histogram has all intervals, whether programs measure them or the monitor, or the one
-// after the other.
+// TestHistograms checks that a histogram contains all intervals, measured by programs or by the
+// monitor.
 func TestHistograms(t *testing.T) {
 	for name, refuse := range map[string]bool{"by programs": false, "by the monitor": true} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +71,7 @@ func TestHistograms(t *testing.T) {
 			b.spread(1, 40)
 			b.spread(2, 40)
 			b.intervals(20, 20)
-			p.Reach(12, 0x10, 100) // is open
+			p.Reach(12, 0x10, 100) // opens an interval
 			b.spread(0, 20, 20)
 			b.ask(": pa_timer_reset([pa_t_1])")
 			p.Reach(11, 0x10, 100)
@@ -91,14 +82,15 @@ func TestHistograms(t *testing.T) {
 	}
 }
 
-// What is in a histogram outlasts the programs.
+// TestHistogramsMove checks that a histogram keeps its intervals when the monitor replaces its
+// programs.
 func TestHistogramsMove(t *testing.T) {
 	b, _, p := startPlacing(t)
 	spreadRegion(b)
 	calls(p, 6, 11)
 	b.runs("c_1", "fake", "it may")
 	b.ask("thread_reached_addr([],0x10) : print([])")
-	b.ask(": csr_enable([c_3])") // moves the others to the monitor
+	b.ask(": csr_enable([c_3])") // moves the other requests to trap
 	b.runs("c_1", "trap", "breakpoint")
 	b.spread(0, 12)
 	calls(p, 2, 11, 12)
@@ -106,36 +98,29 @@ func TestHistogramsMove(t *testing.T) {
 	b.spread(2, 20)
 }
 
-// A histogram that is kept goes on without a monitor, and is the next one's.
+// TestKeptHistogram checks that a kept histogram continues without a monitor, and that the next
+// monitor adopts it.
 func TestKeptHistogram(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	b.ask(`: pa_timer_create4("ordered",1,"histogram")`)
 	if _, err := b.tool.Keep("pa_t_1", "time"); err != nil {
 		t.Fatal(err)
 	}
-	watch := func(b *bench) {
-		b.ask("thread_reached_addr([],0x10) : pa_timer_start([pa_t_1])")
-		b.ask("thread_reached_addr([],0x20) : pa_timer_stop([pa_t_1])")
-		b.ask(": csr_enable([c_1,c_2])")
-	}
-	watch(b)
+	timeRegion(b)
 	calls(p, 3, 11)
-	heir, err := placer.Kill()
-	if err != nil {
-		t.Fatal(err)
-	}
+	placer = killed(t, placer)
 	calls(p, 4, 11)
-	next := startOver(t, []node.Node{heir.Alone()}, []*fake.Node{heir.Node}, pa.New())
+	next := startAlone(t, placer)
 	next.ask(`: proc_attach3([],1,"") pa_timer_create4("ordered",1,"histogram")`)
 	if _, err := next.tool.Keep("pa_t_1", "time"); err != nil {
 		t.Fatal(err)
 	}
 	next.spread(0, 14)
-	watch(next)
+	timeRegion(next)
 	calls(p, 1, 11)
 	next.spread(0, 16)
 	if left, err := next.engine.Settle(); err != nil || len(left) != 0 {
-		t.Errorf("%v are left, %v", left, err)
+		t.Errorf("orphans %v, %v", left, err)
 	}
 }
 

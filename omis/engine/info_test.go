@@ -64,7 +64,7 @@ func TestCreateAndSignal(t *testing.T) {
 	b.want(": thread_continue([p_1]) proc_send_signal([p_1],15)", "0 OMIS_OK []\n1 OMIS_OK []\n2 OMIS_OK []\n")
 }
 
-// All threads of a process are stopped once for a backtrace of all.
+// TestBacktracesAtOnce checks that reading the stacks of all threads stops the process once.
 func TestBacktracesAtOnce(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, nil, 1, 2, 3)
@@ -92,8 +92,8 @@ func BenchmarkPrint(b *testing.B) {
 	}
 }
 
-// Many objects are asked about at the same time; the results are in their order
-// all the same, and identical ones are one.
+// TestInfoOfManyInOrder checks that the results of an action on many objects are in the order of the
+// objects, although the engine reads them concurrently, and that identical results are unified.
 func TestInfoOfManyInOrder(t *testing.T) {
 	b := start(t)
 	const many = 200

@@ -7,8 +7,8 @@ import (
 	"mirador/omis"
 )
 
-// TestLetGo: what a tool has stopped and suspended goes on, but for what another tool has
-// stopped, too, or suspended.
+// TestLetGo checks that LetGo continues and resumes the threads that the tool has stopped or suspended,
+// except for those that another tool has stopped or suspended too.
 func TestLetGo(t *testing.T) {
 	b := start(t)
 	first, second, third := b.node.Add(1, nil, 11, 12), b.node.Add(2, nil, 21), b.node.Add(3, nil, 31)
@@ -31,7 +31,7 @@ func TestLetGo(t *testing.T) {
 	}
 	let("p_1", "p_2")
 	if n := [2]int{first.Suspended(11), first.Suspended(12)}; n != [2]int{0, 1} {
-		t.Errorf("suspended are %v", n)
+		t.Errorf("the suspend counts are %v", n)
 	}
 	if len(second.StoppedThreads()) > 0 || len(third.StoppedThreads()) == 0 {
 		t.Errorf("stopped are %v and %v", second.StoppedThreads(), third.StoppedThreads())

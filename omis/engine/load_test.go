@@ -9,7 +9,7 @@ import (
 	"mirador/omis/program"
 )
 
-// amounts is a request that adds what a system call is told, in place.
+// amounts is a request that adds an argument of a system call, by a program.
 const amounts = `thread_has_started_sys_call([],"write") : pa_counter_add([pa_c_1],$par3)`
 
 func write(p *fake.Process, bytes uint64) {
@@ -23,7 +23,7 @@ func (b *bench) askAll(requests ...string) {
 	}
 }
 
-// hits checks how often a request was executed, as far as is known.
+// hits checks the known number of hits of requests.
 func (b *bench) hits(want uint64, requests ...omis.Token) {
 	b.Helper()
 	if s := b.spent(requests...); s.Hits != want || s.Uncounted {
@@ -31,7 +31,8 @@ func (b *bench) hits(want uint64, requests ...omis.Token) {
 	}
 }
 
-// What is loaded from events is no measure of how often they happen.
+// TestHitsOfLoadedValues checks that the hits of a request are known although its counter adds values from
+// events, from which they cannot be calculated.
 func TestHitsOfLoadedValues(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	b.askAll(": pa_counter_create()", amounts, ": csr_enable([c_1])")
@@ -42,7 +43,7 @@ func TestHitsOfLoadedValues(t *testing.T) {
 	b.counts("1,[p_1,t_1,4611686018427387911]")
 	b.hits(5, "c_1")
 	if s := b.spent("c_1"); s.Lost != 1 {
-		t.Errorf("%d values were too great", s.Lost)
+		t.Errorf("%d values were too large, want 1", s.Lost)
 	}
 	b.ask(": pa_counter_reset([pa_c_1])")
 	b.hits(5, "c_1")
@@ -50,22 +51,23 @@ func TestHitsOfLoadedValues(t *testing.T) {
 	b.counts("1,[p_1,t_1,3]")
 	b.hits(6, "c_1")
 
-	// A second one shares the count, a third one has its own.
+	// A second request shares the counter of hits; a third one has a timer, which counts its hits.
 	b.askAll(`thread_has_ended_sys_call([],"write") : pa_counter_add([pa_c_1],$par1)`, ": pa_timer_create()",
 		`thread_has_ended_sys_call([],"write") : pa_counter_add([pa_c_1],$par1) pa_timer_start([pa_t_1])`,
 		`thread_has_ended_sys_call([],"write") : pa_counter_add([pa_c_1],1)`, ": csr_enable([c_2,c_3,c_4])")
 	write(p, 1)
-	b.hits(9, "c_1", "c_2", "c_4") // three of which each has an equal part
+	b.hits(9, "c_1", "c_2", "c_4") // each has the same share of the three new hits
 	b.hits(1, "c_3")
 	b.counts("1,[p_1,t_1,7]")
 
 	b.ask(": pa_counter_delete([pa_c_1])")
 	if n := placer.Stores(); n != 0 {
-		t.Errorf("%d stores are left of a counter that was deleted", n)
+		t.Errorf("%d stores of a deleted counter are left", n)
 	}
 }
 
-// Hits are told by what is counted anyway, where that is so.
+// TestWhichProgramsCountTheirHits checks that a program has an additional step that counts hits only if the
+// hits do not follow from its other steps.
 func TestWhichProgramsCountTheirHits(t *testing.T) {
 	b, placer, _ := startPlacing(t)
 	b.ask(": pa_counter_create() pa_counter_create() pa_trace_create(10)")
@@ -86,33 +88,34 @@ func TestWhichProgramsCountTheirHits(t *testing.T) {
 	}
 }
 
-// A killed monitor's sums go on, and with them what they cost.
+// TestKeptLoadedValues checks that programs that add values from events continue without a monitor, and
+// that the next one adopts them with their counter of hits.
 func TestKeptLoadedValues(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	b.ask(": pa_counter_create() pa_timer_create()")
 	keepBoth(b)
 	b.askAll(amounts, ": csr_enable([c_1])")
 	write(p, 10)
-	b, heir := successor(t, placer)
+	b, placer = successor(t, placer)
 	write(p, 20)
 	b.counts("1,[p_7,t_10,30]")
 	b.askAll(amounts, ": csr_enable([c_1])")
 	write(p, 30)
 	b.counts("1,[p_7,t_10,60]")
 	b.hits(1, "c_1")
-	if heir.Placed() != 1 {
-		t.Errorf("%d programs were placed: the one that stood was not taken over", heir.Placed())
+	if placer.Placed() != 1 {
+		t.Errorf("%d programs were placed, want 1: the kept program was not adopted", placer.Placed())
 	}
 	if left, err := b.engine.Settle(); err != nil || len(left) != 0 {
-		t.Errorf("%v are left, %v", left, err)
+		t.Errorf("orphans %v, %v", left, err)
 	}
 	b.ask(": pa_counter_delete([pa_c_1]) pa_timer_delete([pa_t_1])")
-	if n := heir.Stores(); n != 0 {
+	if n := placer.Stores(); n != 0 {
 		t.Errorf("%d stores are left", n)
 	}
 }
 
-// Arguments of functions are loaded, and are the same where the monitor adds them.
+// TestArguments checks that programs and the monitor add the same arguments of functions.
 func TestArguments(t *testing.T) {
 	for _, refuses := range []bool{false, true} {
 		b, placer, p := startPlacing(t)

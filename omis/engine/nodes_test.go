@@ -11,8 +11,8 @@ import (
 	"mirador/omis/node"
 )
 
-// two is an engine over two nodes, with one process on each, both attached: p_1
-// with t_1 here, p_2 with t_2 there.
+// two is an engine with two nodes and an attached process on each: p_1 with t_1 on the node "here",
+// p_2 with t_2 on the node "there".
 type two struct {
 	*bench
 	here, there *fake.Node
@@ -51,7 +51,8 @@ func (w *two) played(node, method string) error {
 	return script(node, method)
 }
 
-// Requests go where the objects are: one pid on two nodes is two processes.
+// TestTwoNodes checks that actions are executed on the nodes of their objects. The two processes have the
+// same pid.
 func TestTwoNodes(t *testing.T) {
 	w := startTwo(t)
 	w.want(": proc_get_info([],2) proc_get_info([n_2],0x100) node_get_info([t_2],1) thread_stop([p_2])",
@@ -70,8 +71,8 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-// Left of a semicolon the nodes work at the same time; right of it nothing begins
-// before all is done.
+// TestBarrierAcrossNodes checks that the nodes execute the actions before a semicolon concurrently, and
+// that the actions after it begin when all those are done.
 func TestBarrierAcrossNodes(t *testing.T) {
 	w := startTwo(t)
 	met := make(chan struct{}, 2)
@@ -86,12 +87,12 @@ func TestBarrierAcrossNodes(t *testing.T) {
 				close(both)
 			}
 			select {
-			case <-both: // the other node has begun too
+			case <-both: // the other node has also begun
 			case <-time.After(30 * time.Second):
 				return omis.Errorf(omis.OSError, "the nodes do not work at the same time")
 			}
 		case "SetPriority":
-			time.Sleep(time.Duration(len(node)-4) * 20 * time.Millisecond) // there is slow
+			time.Sleep(time.Duration(len(node)-4) * 20 * time.Millisecond) // the node "there" is slow
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -114,11 +115,11 @@ func TestBarrierAcrossNodes(t *testing.T) {
 		}
 	}
 	if place("here Signal") < place("there SetPriority") {
-		t.Errorf("an action right of the semicolon began too early: %v", order)
+		t.Errorf("an action after the semicolon began too early: %v", order)
 	}
 }
 
-// One node fails: its objects have errors, and the rest goes on.
+// TestOneNodeFails checks that only the objects of a node that fails have errors.
 func TestOneNodeFails(t *testing.T) {
 	w := startTwo(t)
 	w.play(func(node, method string) error {
@@ -142,11 +143,11 @@ func TestOneNodeFails(t *testing.T) {
 	w.ask("thread_reached_addr([],0x10) : print([])")
 	w.want(": csr_enable([])", "0 OMIS_OK []\n1 OMIS_OS_ERROR|OMIS_FATAL(31) [c_1] \"enabled for 1 of 2 processes; for p_2: node there does not answer\"\n")
 	if len(w.p.StoppedThreads()) != 1 || w.p.Nice != 3 {
-		t.Error("the other node did not go on")
+		t.Error("the other node did not execute the actions")
 	}
 }
 
-// A locked list is alone on the nodes it touches, and on those only.
+// TestLocksOverNodes checks that a locked list locks exactly the nodes of its objects.
 func TestLocksOverNodes(t *testing.T) {
 	w := startTwo(t)
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -162,10 +163,10 @@ func TestLocksOverNodes(t *testing.T) {
 	<-entered
 	w.want(": thread_stop([p_1])", "0 OMIS_OK []\n1 OMIS_OK []\n") // another node
 	other := make(chan string)
-	go func() { other <- w.ask(": thread_stop([])") }() // touches both
+	go func() { other <- w.ask(": thread_stop([])") }() // both nodes
 	select {
 	case got := <-other:
-		t.Errorf("a list was executed beside a locked one: %s", got)
+		t.Errorf("a list was executed during a locked list: %s", got)
 	case <-time.After(20 * time.Millisecond):
 	}
 	close(leave)
@@ -176,7 +177,8 @@ func TestLocksOverNodes(t *testing.T) {
 	}
 }
 
-// Events happen where the process is, and their times are comparable.
+// TestEventsOfTwoNodes checks that an event has the node of its process, and that the times of both nodes
+// are comparable.
 func TestEventsOfTwoNodes(t *testing.T) {
 	w := startTwo(t)
 	c := w.listen("thread_reached_addr([],0x10) : print([$node,$proc,$thread]) thread_stop([])", omis.DontReturnEnDis)
@@ -221,7 +223,7 @@ func TestMigration(t *testing.T) {
 	eventually(t, func() bool { return len(w.objects(": proc_get_info([],0)", 1)) == 1 })
 }
 
-// A migration that fails leaves the process as it was.
+// TestMigrationFails checks that a migration that fails does not change the process.
 func TestMigrationFails(t *testing.T) {
 	w := startTwo(t)
 	h := w.listen("thread_reached_addr([p_1],0x10) : print([$node])", omis.DontReturnEnDis)

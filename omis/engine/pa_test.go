@@ -19,18 +19,26 @@ import (
 	"mirador/omis/node"
 )
 
-// region measures a function as the gateway does.
+// region counts and times the function from 0x10 to 0x20 by a new counter and a new timer, with the
+// requests of the gateway.
 func region(b *bench) {
-	for _, request := range []string{
-		": pa_counter_create() pa_timer_create()",
-		"thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1) pa_timer_start([pa_t_1])",
-		"thread_reached_addr([],0x20) : pa_timer_stop([pa_t_1])",
-		": csr_enable([c_1,c_2])",
-	} {
-		if err := b.reply(request).Err(); err != nil {
-			b.Fatalf("%s: %v", request, err)
-		}
-	}
+	b.Helper()
+	b.must(": pa_counter_create() pa_timer_create()")
+	watchRegion(b)
+}
+
+// watchRegion counts and times the function by pa_c_1 and pa_t_1.
+func watchRegion(b *bench) {
+	b.Helper()
+	b.must("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1) pa_timer_start([pa_t_1])",
+		"thread_reached_addr([],0x20) : pa_timer_stop([pa_t_1])", ": csr_enable([c_1,c_2])")
+}
+
+// timeRegion times the function by pa_t_1.
+func timeRegion(b *bench) {
+	b.Helper()
+	b.must("thread_reached_addr([],0x10) : pa_timer_start([pa_t_1])",
+		"thread_reached_addr([],0x20) : pa_timer_stop([pa_t_1])", ": csr_enable([c_1,c_2])")
 }
 
 func TestRegion(t *testing.T) {
@@ -63,7 +71,8 @@ func TestRegion(t *testing.T) {
 	}
 }
 
-// What threads have measured is summed by processes and in total.
+// TestSumsOfCountersAndTimers compares the sums for processes and the totals with the rows of
+// threads.
 func TestSumsOfCountersAndTimers(t *testing.T) {
 	b := start(t, pa.New())
 	p, q := b.node.Add(1, []string{"a"}, 11, 12), b.node.Add(2, []string{"b"}, 21)
@@ -119,15 +128,15 @@ func TestSumsOfCountersAndTimers(t *testing.T) {
 		t.Errorf("the exact sum is %g s, want %g", got, want)
 	}
 	if status := exact[3][0].Status; status != omis.ParameterError {
-		t.Errorf("level 3 is answered by %v", status)
+		t.Errorf("level 3 has the status %v", status)
 	}
-	// Of the second process, an interval was dropped at each start after the first.
+	// In the second process, each start after the first drops an open interval.
 	if number(procs[1], 2) != 0 || number(total[0], 8) != 2 {
 		t.Errorf("rows %v and %v", procs[1], total[0])
 	}
 }
 
-// Hits of several owners at once are all counted.
+// TestCountsAreExact checks that the hits of several processes at the same time are all counted.
 func TestCountsAreExact(t *testing.T) {
 	b := start(t, pa.New())
 	const procs, hits = 8, 2000
@@ -158,8 +167,8 @@ func TestCountsAreExact(t *testing.T) {
 	}
 }
 
-// A counter that goes away while a request counts with it is an error in the
-// request's replies, and not counted anywhere else.
+// TestDeletedCounter checks that executions of a request whose counter was deleted reply with an
+// error, or are counted as failed if no callback receives the reply.
 func TestDeletedCounter(t *testing.T) {
 	b := start(t, pa.New())
 	p := b.node.Add(1, nil, 11)
@@ -201,11 +210,11 @@ func TestIntervals(t *testing.T) {
 		return 0
 	}
 	eventually(t, func() bool { return value() > 1000002 && value() < 2000000 })
-	b.ask(": {csr_disable([c_1])}") // no list is under way meanwhile
+	b.ask(": {csr_disable([c_1])}") // the locked list waits for all other lists
 	last := value()
 	time.Sleep(5 * time.Millisecond)
 	if value() != last {
-		t.Error("the event came after the request was disabled")
+		t.Error("the request was executed after it was disabled")
 	}
 }
 
@@ -222,7 +231,7 @@ func BenchmarkValue(b *testing.B) {
 	}
 }
 
-// caught is a node that gives away the handlers of its watches.
+// caught is a node that records the handler of the latest watch.
 type caught struct {
 	*fake.Node
 	handle func(*node.Hit)
@@ -235,7 +244,7 @@ func (c *caught) Watch(w node.Watch, handle func(*node.Hit)) (func() error, erro
 	return c.Node.Watch(w, handle)
 }
 
-// BenchmarkHit is what a hit costs the owner of a process.
+// BenchmarkHit measures the time of a hit on the goroutine that owns the process.
 func BenchmarkHit(b *testing.B) {
 	n := &caught{Node: fake.New("here")}
 	e, err := engine.New(n, slog.New(slog.DiscardHandler), pa.New())

@@ -15,19 +15,26 @@ import (
 	"mirador/omis/syntax"
 )
 
-// startPlacing starts an engine over a node that places programs, with one process
-// attached.
-func startPlacing(t *testing.T) (*bench, *fake.Placer, *fake.Process) {
+// startPlacers starts an engine with a node with the named placements, and attaches a tool to a
+// process.
+func startPlacers(t *testing.T, names ...string) (*bench, []*fake.Placer, *fake.Process) {
 	t.Helper()
 	n := fake.New("here")
-	placing := fake.NewPlacing(n, "fake")
+	placing := fake.NewPlacing(n, names...)
 	b := startOver(t, []node.Node{placing}, []*fake.Node{n}, pa.New())
 	p := n.Add(1, nil, 11, 12)
 	b.ask(`: proc_attach3([],1,"")`)
-	return b, placing.Places[0], p
+	return b, placing.Places, p
 }
 
-// runs checks where a request runs, and what it says of why.
+// startPlacing starts an engine with the placement "fake".
+func startPlacing(t *testing.T) (*bench, *fake.Placer, *fake.Process) {
+	t.Helper()
+	b, places, p := startPlacers(t, "fake")
+	return b, places[0], p
+}
+
+// runs checks the placement of a request, and that the reason contains why.
 func (b *bench) runs(request omis.Token, where, why string) {
 	b.Helper()
 	x, err := b.tool.State(request)
@@ -39,12 +46,13 @@ func (b *bench) runs(request omis.Token, where, why string) {
 	}
 }
 
-// counts checks what a counter says, and how many intervals a timer.
+// counts checks the rows of pa_c_1.
 func (b *bench) counts(counter string) {
 	b.Helper()
 	b.want(": pa_counter_read([pa_c_1])", "0 OMIS_OK []\n1 OMIS_OK [pa_c_1] "+counter+"\n")
 }
 
+// intervals checks the number of intervals in each row of pa_t_1.
 func (b *bench) intervals(want ...int64) {
 	b.Helper()
 	rows := b.reply(": pa_timer_read([pa_t_1])")[1][0].Values[1].List
@@ -83,7 +91,7 @@ func TestProgramsCountAndTime(t *testing.T) {
 	p.Reach(11, 0x10, 100)
 	b.counts("2,[p_1,t_1,2,p_1,t_2,2]")
 	if placer.Placed() != 2 {
-		t.Errorf("%d programs were placed: a request that is enabled again was planted again", placer.Placed())
+		t.Errorf("%d programs were placed, want 2: enabling again must not place a program again", placer.Placed())
 	}
 	b.ask(": pa_counter_reset([pa_c_1])")
 	p.Reach(11, 0x10, 100)
@@ -96,7 +104,7 @@ func TestProgramsCountAndTime(t *testing.T) {
 	}
 }
 
-// Only what can be done anywhere else is done there, and the reply says why.
+// TestWhyPrograms checks that requests that no program can execute run by trap, with the reason.
 func TestWhyPrograms(t *testing.T) {
 	b, _, _ := startPlacing(t)
 	b.ask(": pa_counter_create() pa_timer_create() pa_integrator_create() user_event_create() pa_trace_create(100)")
@@ -126,7 +134,7 @@ func TestWhyPrograms(t *testing.T) {
 	c.want("0 OMIS_CSR_ENABLED(4) [] c_1\n1 OMIS_OK []\n")
 }
 
-// What would be is told before there is what it would be done to.
+// TestExplainBeforeItExists explains requests whose counter or timer does not exist yet.
 func TestExplainBeforeItExists(t *testing.T) {
 	b, placer, _ := startPlacing(t)
 	for _, list := range []string{"pa_counter_add([pa_c_1],1)", "pa_timer_start([pa_t_1])", "pa_counter_add([pa_c_1],1) pa_timer_stop([pa_t_1])"} {
@@ -140,8 +148,8 @@ func TestExplainBeforeItExists(t *testing.T) {
 	b.runs("c_1", "trap", "an object of the list does not exist")
 }
 
-// The two ends of an interval are executed in one place, and what was measured before
-// is not lost.
+// TestIntervalsStayTogether checks that the requests that open and close an interval have the same
+// placement, and that changing it loses no measurement.
 func TestIntervalsStayTogether(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	placer.Refuse = func(w node.Watch) error {
@@ -160,13 +168,13 @@ func TestIntervalsStayTogether(t *testing.T) {
 	b.ask(": csr_enable([c_3])")
 	b.runs("c_1", "trap", "c_3, which opens or closes the same intervals")
 	b.runs("c_2", "trap", "which opens or closes the same intervals")
-	p.Reach(11, 0x30, 100) // began in another place
+	p.Reach(11, 0x30, 100) // the interval began in another placement
 	p.Reach(12, 0x10, 100)
 	p.Reach(12, 0x30, 100)
 	b.counts("2,[p_1,t_1,2,p_1,t_2,1]")
 	b.intervals(1, 1)
 	b.unfinished(1)
-	// As long as it is enabled, nothing that shares the timer is placed.
+	// While c_3 is enabled, the other requests of the timer run by trap too.
 	b.ask("thread_reached_addr([],0x40) : pa_timer_start([pa_t_1])")
 	b.ask(": csr_enable([c_4]) csr_disable([c_1,c_2]) csr_enable([c_1,c_2])")
 	b.runs("c_4", "trap", "executed by the monitor")
@@ -174,11 +182,11 @@ func TestIntervalsStayTogether(t *testing.T) {
 	b.ask(": csr_disable([c_1,c_2,c_3,c_4]) csr_enable([c_1,c_2])")
 	b.runs("c_1", "fake", "")
 	if placer.Standing() != 2 {
-		t.Errorf("%d programs stand", placer.Standing())
+		t.Errorf("%d programs are placed", placer.Standing())
 	}
 }
 
-// A breakpoint and a program never stand at one address.
+// TestBreakpointAtTheSameAddress checks that no program is placed at the address of a breakpoint.
 func TestBreakpointAtTheSameAddress(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	b.ask(": pa_counter_create()")
@@ -196,19 +204,19 @@ func TestBreakpointAtTheSameAddress(t *testing.T) {
 	p.Reach(11, 0x10, 0)
 	b.counts("1,[p_1,t_1,4]")
 	if placer.Standing() != 0 {
-		t.Errorf("%d programs stand", placer.Standing())
+		t.Errorf("%d programs are placed", placer.Standing())
 	}
-	// Also one whose request is disabled is in the way.
+	// A breakpoint also removes the program of a disabled request.
 	b.ask(": csr_delete([c_1,c_2,c_3])")
 	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
 	b.ask("thread_reached_addr([],0x10) : print([])")
 	b.ask(": csr_enable([c_4]) csr_disable([c_4])")
 	if placer.Standing() != 1 {
-		t.Errorf("%d programs stand, want the one that rests", placer.Standing())
+		t.Errorf("%d programs are placed, want the inactive one", placer.Standing())
 	}
 	b.ask(": csr_enable([c_5])")
 	if placer.Standing() != 0 {
-		t.Errorf("%d programs stand", placer.Standing())
+		t.Errorf("%d programs are placed", placer.Standing())
 	}
 }
 
@@ -229,7 +237,8 @@ func TestNamedThreads(t *testing.T) {
 	b.counts("1,[p_1,t_2,101]")
 }
 
-// A request whose counter was deleted says so at each execution.
+// TestProgramWithoutItsCounter checks that a request whose counter was deleted reports that at each
+// execution.
 func TestProgramWithoutItsCounter(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	b.ask(": pa_counter_create()")
@@ -243,11 +252,12 @@ func TestProgramWithoutItsCounter(t *testing.T) {
 	p.Reach(11, 0x10, 0)
 	c.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_UNKNOWN_OBJECT(24) [pa_c_1] \"no such pa_c token: pa_c_1\"\n")
 	if placer.Stores() != 0 {
-		t.Error("its store is left")
+		t.Error("the store of a deleted counter is left")
 	}
 }
 
-// What programs measured outlives their process, their tool's interest, and an exec.
+// TestProgramsEnd checks that the measurements of programs remain after an exec, after the tool has
+// detached, and after the end of the process.
 func TestProgramsEnd(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	region(b)
@@ -259,12 +269,12 @@ func TestProgramsEnd(t *testing.T) {
 	p.Reach(11, 0x10, 0)
 	b.counts("1,[p_1,t_1,2]")
 	if placer.Standing() != 2 || placer.Placed() != 4 {
-		t.Errorf("%d programs stand of %d", placer.Standing(), placer.Placed())
+		t.Errorf("%d of %d programs are placed", placer.Standing(), placer.Placed())
 	}
 	b.ask(": csr_disable([c_2])")
 	b.ask(": proc_detach([p_1])")
 	if placer.Standing() != 0 || placer.Stores() != 0 {
-		t.Errorf("after proc_detach %d programs stand, %d stores", placer.Standing(), placer.Stores())
+		t.Errorf("after proc_detach %d programs are placed, and there are %d stores", placer.Standing(), placer.Stores())
 	}
 	b.counts("1,[p_1,t_1,2]")
 	b.ask(": proc_attach([p_1])")
@@ -275,14 +285,15 @@ func TestProgramsEnd(t *testing.T) {
 	b.counts("2,[p_1,t_1,2,p_1,t_2,1]")
 }
 
-// A request that stays disabled costs the target nothing, and keeps what it measured.
-func TestProgramsDoNotRestForever(t *testing.T) {
+// TestDisabledProgramsAreRemoved checks that the programs of a request that stays disabled are
+// removed, and that its measurements remain.
+func TestDisabledProgramsAreRemoved(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	region(b)
 	p.Reach(11, 0x10, 0)
 	b.ask(": csr_disable([c_1,c_2])")
 	if placer.Standing() != 2 {
-		t.Errorf("%d programs stand just after", placer.Standing())
+		t.Errorf("%d programs are placed immediately after csr_disable", placer.Standing())
 	}
 	eventually(t, func() bool { return placer.Standing() == 0 && placer.Stores() == 0 })
 	b.counts("1,[p_1,t_1,1]")
@@ -292,7 +303,8 @@ func TestProgramsDoNotRestForever(t *testing.T) {
 	b.counts("1,[p_1,t_1,2]")
 }
 
-// A thread's number that is used again makes another row, with a token of its own.
+// TestRowsOfFormerThreads checks that threads that have the same number one after the other have
+// different rows and tokens.
 func TestRowsOfFormerThreads(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	began := uint64(1)
@@ -315,8 +327,8 @@ func TestRowsOfFormerThreads(t *testing.T) {
 	b.counts("5,[p_1,t_2,1,p_1,t_3,1,p_1,t_4,1,p_1,t_1,1,p_1,t_5,1]")
 }
 
-// Programs are out of the code while it is saved, and back in their places afterwards,
-// whether it could be saved or not. Nobody comes by meanwhile.
+// TestCheckpointMovesPrograms checks that the programs of a process are removed while it is saved, and
+// placed again afterwards, even if saving fails. The process is suspended meanwhile.
 func TestCheckpointMovesPrograms(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	region(b)
@@ -329,7 +341,7 @@ func TestCheckpointMovesPrograms(t *testing.T) {
 		case method == "Checkpoint" && placer.Standing() > 0:
 			return errors.New("there are programs in the code")
 		case method == "Checkpoint" && !suspended:
-			return errors.New("it runs")
+			return errors.New("the process is not suspended")
 		case method == "Checkpoint":
 			return refused
 		}
@@ -340,14 +352,14 @@ func TestCheckpointMovesPrograms(t *testing.T) {
 		b.runs("c_1", "fake", "it may")
 		b.runs("c_2", "fake", "it may")
 		if placer.Standing() != 2 || p.Threads[0].Suspended > 0 {
-			t.Errorf("%d programs stand, %d times suspended", placer.Standing(), p.Threads[0].Suspended)
+			t.Errorf("%d programs are placed, %d suspensions are left", placer.Standing(), p.Threads[0].Suspended)
 		}
 		p.Reach(11, 0x10, 0)
 		p.Reach(11, 0x30, 0)
 		b.counts(fmt.Sprintf("1,[p_1,t_1,%d]", i+2))
 		refused = errors.New("the disk is full")
 	}
-	// What is not placed again stays with the monitor.
+	// A request whose program cannot be placed again runs by trap.
 	placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "not any more"} }
 	refused = nil
 	b.want(`: proc_checkpoint([p_1],"x")`, "0 OMIS_OK []\n1 OMIS_OK []\n")
@@ -356,7 +368,7 @@ func TestCheckpointMovesPrograms(t *testing.T) {
 	b.counts("1,[p_1,t_1,4]")
 }
 
-// Programs of tools that leave are taken away.
+// TestFinalizedToolsPrograms checks that finalizing a tool removes its programs.
 func TestFinalizedToolsPrograms(t *testing.T) {
 	b, placer, _ := startPlacing(t)
 	other := b.engine.Tool("other")
@@ -371,7 +383,7 @@ func TestFinalizedToolsPrograms(t *testing.T) {
 		}
 	}
 	if placer.Standing() != 2 {
-		t.Errorf("%d programs stand", placer.Standing())
+		t.Errorf("%d programs are placed", placer.Standing())
 	}
 	if err := other.Finalize(); err != nil {
 		t.Fatal(err)
@@ -381,8 +393,9 @@ func TestFinalizedToolsPrograms(t *testing.T) {
 	}
 }
 
-// Where breakpoints may come to stand anywhere, no programs do.
-func TestProgramsGiveWayToWhatRoams(t *testing.T) {
+// TestProgramsGiveWayToLibraryCalls checks that no program is placed while a request watches library
+// calls, because their breakpoints may be at any address.
+func TestProgramsGiveWayToLibraryCalls(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	b.ask(": pa_counter_create()")
 	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
@@ -400,12 +413,12 @@ func TestProgramsGiveWayToWhatRoams(t *testing.T) {
 	p.Reach(11, 0x10, 0)
 	b.counts("1,[p_1,t_1,4]")
 	if placer.Placed() != 2 || placer.Standing() != 1 {
-		t.Errorf("%d programs stand of %d", placer.Standing(), placer.Placed())
+		t.Errorf("%d of %d programs are placed", placer.Standing(), placer.Placed())
 	}
 }
 
-// Code that is written to is executed under the eyes of the node, which knows what
-// stands below its breakpoints.
+// TestProgramsGiveWayToWriters checks that a request runs by trap after a tool has written to the code
+// at its address: the node knows the bytes below its breakpoints.
 func TestProgramsGiveWayToWriters(t *testing.T) {
 	b, _, p := startPlacing(t)
 	p.Memory, p.MemoryAt = make([]byte, 64), 0x10

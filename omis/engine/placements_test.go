@@ -8,23 +8,17 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/engine/fake"
-	"mirador/omis/ext/pa"
 	"mirador/omis/node"
 	"mirador/omis/program"
 )
 
-// startPlacements starts an engine over a node with two placements, of which the cheaper
-// one refuses addresses from 0x100 on, and both those from 0x200 on.
+// startPlacements starts an engine with two placements. The cheaper one, near, refuses addresses from
+// 0x100, and far refuses addresses from 0x200.
 func startPlacements(t *testing.T) (b *bench, near, far *fake.Placer, p *fake.Process) {
 	t.Helper()
-	n := fake.New("here")
-	placing := fake.NewPlacing(n, "near", "far")
-	near, far = placing.Places[0], placing.Places[1]
-	near.Refuse, far.Refuse = refuseFrom(0x100), refuseFrom(0x200)
-	b = startOver(t, []node.Node{placing}, []*fake.Node{n}, pa.New())
-	p = n.Add(1, nil, 11, 12)
-	b.ask(`: proc_attach3([],1,"")`)
-	return b, near, far, p
+	b, places, p := startPlacers(t, "near", "far")
+	places[0].Refuse, places[1].Refuse = refuseFrom(0x100), refuseFrom(0x200)
+	return b, places[0], places[1], p
 }
 
 func refuseFrom(addr uint64) func(node.Watch) error {
@@ -36,7 +30,7 @@ func refuseFrom(addr uint64) func(node.Watch) error {
 	}
 }
 
-// stands checks how many programs and stores there are in each placement.
+// stands checks the numbers of programs and stores in each placement.
 func stands(t *testing.T, programs, stores int, places ...*fake.Placer) {
 	t.Helper()
 	for _, p := range places {
@@ -46,15 +40,15 @@ func stands(t *testing.T, programs, stores int, places ...*fake.Placer) {
 	}
 }
 
-// Each request runs where it costs least, and says why nowhere cheaper. What a counter
-// counts in several placements adds up by threads.
+// TestCheapestPlacement checks that each request has the cheapest possible placement, with the reason
+// why it is not a cheaper one, and that a counter adds up the rows of several placements by threads.
 func TestCheapestPlacement(t *testing.T) {
 	b, near, far, p := startPlacements(t)
 	b.ask(": pa_counter_create()")
 	for _, addr := range []string{"0x10", "0x110", "0x210"} {
 		b.ask("thread_reached_addr([]," + addr + ") : pa_counter_add([pa_c_1],1)")
 	}
-	for range 2 { // explained, and then enabled
+	for range 2 { // before and after csr_enable
 		b.runs("c_1", "near", "it may")
 		b.runs("c_2", "far", "nothing is cheaper: near: 0x110 is too far")
 		b.runs("c_3", "trap", "nothing is cheaper: near: 0x210 is too far; far: 0x210 is too far")
@@ -75,14 +69,14 @@ func TestCheapestPlacement(t *testing.T) {
 	b.counts("1,[p_1,t_2,1]")
 }
 
-// Requests that open and close the same intervals move together, as far as the last of
-// them must.
+// TestIntervalsMoveTogether checks that requests that open and close the same intervals move to the
+// cheapest placement that can run all of them.
 func TestIntervalsMoveTogether(t *testing.T) {
 	b, near, far, p := startPlacements(t)
 	region(b)
 	p.Reach(11, 0x10, 100)
 	p.Reach(11, 0x20, 100)
-	p.Reach(11, 0x10, 100) // ends nowhere
+	p.Reach(11, 0x10, 100) // this interval is never closed
 	stands(t, 2, 2, near)
 	b.ask("thread_reached_addr([],0x130) : pa_timer_stop([pa_t_1])")
 	b.runs("c_3", "far", "near: 0x130 is too far")
@@ -99,7 +93,7 @@ func TestIntervalsMoveTogether(t *testing.T) {
 	b.counts("2,[p_1,t_1,2,p_1,t_2,1]")
 	b.intervals(1, 1)
 	b.unfinished(1)
-	// What comes later goes where the others are, though it could run cheaper.
+	// A later request has the placement of the others, although a cheaper one could run it.
 	b.ask("thread_reached_addr([],0x40) : pa_timer_start([pa_t_1])")
 	b.runs("c_4", "far", "which opens or closes the same intervals, runs in the placement far")
 	b.ask(": csr_enable([c_4])")
@@ -118,8 +112,9 @@ func TestIntervalsMoveTogether(t *testing.T) {
 	stands(t, 2, 2, near)
 }
 
-// A program that rests wakes up where the others of its intervals are by then.
-func TestProgramsWakeUpTogether(t *testing.T) {
+// TestReenabledProgramJoinsTheOthers checks that a request that is enabled again has the placement
+// that the other requests of its intervals have now.
+func TestReenabledProgramJoinsTheOthers(t *testing.T) {
 	b, near, far, p := startPlacements(t)
 	region(b)
 	b.ask("thread_reached_addr([],0x130) : pa_timer_stop([pa_t_1])")
@@ -135,7 +130,7 @@ func TestProgramsWakeUpTogether(t *testing.T) {
 	b.intervals(1)
 }
 
-// Breakpoints drive programs out of all placements.
+// TestBreakpointsAndPlacements checks that breakpoints remove programs from all placements.
 func TestBreakpointsAndPlacements(t *testing.T) {
 	b, near, far, p := startPlacements(t)
 	b.ask(": pa_counter_create()")
@@ -159,7 +154,7 @@ func TestBreakpointsAndPlacements(t *testing.T) {
 	stands(t, 0, 0, near, far)
 }
 
-// Many requests are placed and taken away at once.
+// TestManyRequestsAtOnce checks that the programs of many requests are placed and removed together.
 func TestManyRequestsAtOnce(t *testing.T) {
 	b, near, far, p := startPlacements(t)
 	const regions = 40
@@ -191,8 +186,8 @@ func TestManyRequestsAtOnce(t *testing.T) {
 	}
 }
 
-// What a locked list names is changed by nobody meanwhile: not even by programs, which
-// nothing could hold up.
+// TestProgramsGiveWayToLockedLists checks that requests that change an object of a locked list run by
+// trap. A program would change the object during the list, because it cannot be delayed.
 func TestProgramsGiveWayToLockedLists(t *testing.T) {
 	b, near, _, p := startPlacements(t)
 	b.ask(": pa_counter_create() pa_counter_create() pa_timer_create()")
@@ -211,13 +206,13 @@ func TestProgramsGiveWayToLockedLists(t *testing.T) {
 	b.counts("1,[p_1,t_1,1]")
 	b.ask(": csr_disable([c_1]) csr_enable([c_1])")
 	b.runs("c_1", "trap", "a locked list names an object that it changes")
-	// A conditional one, as soon as it is enabled.
+	// A conditional request with a locked list has this effect when it is enabled.
 	b.ask("thread_reached_addr([],0x40) : {pa_counter_reset([pa_c_2])}")
 	b.runs("c_3", "near", "")
 	b.ask(": csr_enable([c_4])")
 	b.runs("c_3", "trap", "a locked list names an object that it changes")
 	stands(t, 0, 0, near)
-	// Another object is another matter.
+	// A request on another object is placed.
 	b.ask(": csr_delete([c_1,c_2,c_3,c_4]) pa_counter_delete([pa_c_1,pa_c_2]) pa_counter_create()")
 	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_3],1)")
 	b.ask(": csr_enable([])")

@@ -9,18 +9,15 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/engine/fake"
-	"mirador/omis/ext/pa"
-	"mirador/omis/node"
 	"mirador/omis/program"
 )
 
-// startRivals starts an engine over a node with two placements whose programs cannot stand
-// at one address. The cheaper one has no clock of the CPU time.
+// startRivals starts an engine with two placements whose programs cannot be at the same address. The
+// cheaper one cannot read the CPU time.
 func startRivals(t *testing.T) (b *bench, near, far *fake.Placer, p *fake.Process) {
 	t.Helper()
-	n := fake.New("here")
-	placing := fake.NewPlacing(n, "near", "far")
-	near, far = placing.Places[0], placing.Places[1]
+	b, places, p := startPlacers(t, "near", "far")
+	near, far = places[0], places[1]
 	far.Costly = true
 	near.RefuseProgram = func(l program.Placing) error {
 		if slices.ContainsFunc(l.Program, func(op program.Op) bool { return op.Clock == program.ClockCPU }) {
@@ -29,9 +26,6 @@ func startRivals(t *testing.T) (b *bench, near, far *fake.Placer, p *fake.Proces
 		return changed(far, l)
 	}
 	far.RefuseProgram = func(l program.Placing) error { return changed(near, l) }
-	b = startOver(t, []node.Node{placing}, []*fake.Node{n}, pa.New())
-	p = n.Add(1, nil, 11, 12)
-	b.ask(`: proc_attach3([],1,"")`)
 	return b, near, far, p
 }
 
@@ -42,7 +36,7 @@ func changed(rival *fake.Placer, l program.Placing) error {
 	return nil
 }
 
-// comesTo waits until a request runs in a placement, for a second at most.
+// comesTo waits for at most a second until a request has a placement.
 func (b *bench) comesTo(request omis.Token, where string) {
 	b.Helper()
 	var name string
@@ -58,8 +52,9 @@ func (b *bench) comesTo(request omis.Token, where string) {
 	b.Errorf("after a second %s runs in %s, want %s", request, name, where)
 }
 
-// A request that another one keeps from its cheapest placement goes to the next one, not
-// to the monitor, and comes back when the other ends. Both say so.
+// TestPlacementFollowsTheRequests checks that a request that cannot have its cheapest placement because
+// of another request moves to the next cheapest one, and moves back when the other request ends. Both
+// requests report the reason.
 func TestPlacementFollowsTheRequests(t *testing.T) {
 	b, near, far, p := startRivals(t)
 	b.ask(`: pa_counter_create() pa_timer_create2("cpu")`)
@@ -89,7 +84,8 @@ func TestPlacementFollowsTheRequests(t *testing.T) {
 	}
 }
 
-// What comes second goes where the first one is, and leaves when that ends.
+// TestSecondComesToTheFirst checks that a request gets the placement of an earlier request at the same
+// address, and moves to its cheapest placement when the earlier request ends.
 func TestSecondComesToTheFirst(t *testing.T) {
 	b, near, far, p := startRivals(t)
 	b.ask(`: pa_counter_create() pa_timer_create2("cpu")`)
@@ -107,8 +103,9 @@ func TestSecondComesToTheFirst(t *testing.T) {
 	stands(t, 0, 0, far)
 }
 
-// When a breakpoint goes, programs come back to where it stood; as long as another one
-// stands there they stay, and name it.
+// TestProgramsComeBackAfterABreakpoint checks that programs are placed again at the address of a
+// breakpoint when the last breakpoint there is removed, and that the requests name the breakpoint
+// until then.
 func TestProgramsComeBackAfterABreakpoint(t *testing.T) {
 	b, _, far, p := startRivals(t)
 	b.ask(`: pa_counter_create() pa_timer_create2("cpu")`)
@@ -142,16 +139,17 @@ func TestProgramsComeBackAfterABreakpoint(t *testing.T) {
 	}
 }
 
-// Requests that share a timer with one that must run elsewhere come back when that ends.
+// TestIntervalsComeBackTogether checks that the requests of a timer return to a cheaper placement when
+// the request of the timer that needed a more expensive one ends.
 func TestIntervalsComeBackTogether(t *testing.T) {
 	b, near, far, p := startPlacements(t)
 	region(b)
-	p.Reach(11, 0x10, 100) // ends nowhere
+	p.Reach(11, 0x10, 100) // this interval is never closed
 	b.ask("thread_reached_addr([],0x130) : pa_timer_stop([pa_t_1])")
 	b.ask("thread_reached_addr([],0x230) : pa_timer_stop([pa_t_1])")
 	b.ask(": csr_enable([c_3]) csr_enable([c_4])")
 	b.runs("c_1", "trap", "c_4, which opens or closes the same intervals")
-	p.Reach(11, 0x10, 100) // nor does this one
+	p.Reach(11, 0x10, 100) // neither is this one
 	b.ask(": csr_delete([c_4])")
 	b.comesTo("c_1", "far")
 	b.runs("c_2", "far", "c_3, which opens or closes the same intervals")
@@ -168,8 +166,9 @@ func TestIntervalsComeBackTogether(t *testing.T) {
 	stands(t, 0, 0, far)
 }
 
-// Where what looks out for library calls goes, programs come back.
-func TestProgramsComeBackAfterWhatRoams(t *testing.T) {
+// TestProgramsComeBackAfterLibraryCalls checks that programs are placed again when the request that
+// watches library calls is disabled.
+func TestProgramsComeBackAfterLibraryCalls(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	b.ask(": pa_counter_create()")
 	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
@@ -182,12 +181,12 @@ func TestProgramsComeBackAfterWhatRoams(t *testing.T) {
 	p.Reach(11, 0x10, 0)
 	b.counts("1,[p_1,t_1,2]")
 	if placer.Standing() != 1 {
-		t.Errorf("%d programs stand", placer.Standing())
+		t.Errorf("%d programs are placed", placer.Standing())
 	}
 }
 
-// csr_disable answers when programs that cost something while they rest are gone, all of
-// them at once.
+// TestDisabledCostsNothing checks that csr_disable removes programs of a placement whose inactive
+// programs cost time, all together, before it returns.
 func TestDisabledCostsNothing(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	placer.Costly = true
@@ -198,14 +197,15 @@ func TestDisabledCostsNothing(t *testing.T) {
 		t.Errorf("%d programs and %d stores are left", placer.Standing(), placer.Stores())
 	}
 	if calls := placer.Calls(); !slices.Contains(calls, "remove 2") {
-		t.Errorf("they were not removed at once: %v", calls)
+		t.Errorf("the programs were not removed together: %v", calls)
 	}
 	b.ask(": csr_enable([c_1,c_2])")
 	p.Reach(11, 0x10, 0)
 	b.counts("1,[p_1,t_1,2]")
 }
 
-// What a placement refuses for something that passes is tried again.
+// TestTriedAgain checks that the engine tries a placement again if the reason for its refusal may
+// disappear.
 func TestTriedAgain(t *testing.T) {
 	b, near, _, p := startPlacements(t)
 	var refused atomic.Int32

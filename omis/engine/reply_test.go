@@ -12,8 +12,8 @@ import (
 	"mirador/omis/syntax"
 )
 
-// A list that deletes or disables its own request is reported first, and then what
-// became of the request: nothing comes after DELETED.
+// TestOwnChangeComesAfterTheReply checks that the reply of a list that disables or deletes its own request
+// precedes the reply about the change: no reply follows OMIS_CSR_DELETED.
 func TestOwnChangeComesAfterTheReply(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, nil, 11)
@@ -50,8 +50,8 @@ func TestIdenticalResultsAreUnified(t *testing.T) {
 `)
 }
 
-// The reply structure of OMIS 7.3.1 with its three restrictions, for any request on
-// two nodes that fail at will.
+// TestReplyStructure checks the structure of replies, with the three restrictions of OMIS 7.3.1, for random
+// requests to two nodes that may fail.
 func TestReplyStructure(t *testing.T) {
 	w := startTwo(t)
 	objects := []string{"p_1", "p_2", "t_1", "t_2", "n_1", "n_2", "p_7"}
@@ -111,7 +111,7 @@ func (w *two) checkReply(t *rapid.T, request *omis.Request, r omis.Reply) {
 					t.Fatalf("%s: a result without objects\n%s", s.Name, syntax.PrintReply(r))
 				}
 			case o.Status == omis.OK && s.Object != "" && (len(o.Objects) > 0 || k != len(r[i+1])-1 || len(o.Values) > 0):
-				t.Fatalf("%s: %v is not the last word\n%s", s.Name, o, syntax.PrintReply(r))
+				t.Fatalf("%s: %v must be the last result, without objects and values\n%s", s.Name, o, syntax.PrintReply(r))
 			case s.Object == "" && len(o.Objects) > 0:
 				t.Fatalf("%s works on no objects\n%s", s.Name, syntax.PrintReply(r))
 			}

@@ -112,7 +112,7 @@ func TestEnableOfPart(t *testing.T) {
 `)
 }
 
-// A process keeps its token while nobody is attached, until it has ended.
+// TestDetachedProcess checks that a process keeps its token until it ends, even if no tool is attached to it.
 func TestDetachedProcess(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, nil, 1)
@@ -161,7 +161,7 @@ func (l *listener) want(replies ...string) {
 	l.quiet()
 }
 
-// quiet checks that no reply waits.
+// quiet checks that there is no unread reply.
 func (l *listener) quiet() {
 	l.Helper()
 	select {
@@ -171,8 +171,8 @@ func (l *listener) quiet() {
 	}
 }
 
-// What attaches takes tokens of its class from beyond the scope, and converts the
-// others as every service does.
+// TestAttachByToken checks that proc_attach accepts tokens of processes outside the scope, and converts
+// other tokens like every service.
 func TestAttachByToken(t *testing.T) {
 	b := start(t)
 	b.node.Add(1, []string{"a"}, 11)
@@ -184,8 +184,8 @@ func TestAttachByToken(t *testing.T) {
 		"0 OMIS_OK []\n1 OMIS_UNKNOWN_OBJECT(24) [t_1] \"t_1 is not attached to this tool\"\n2 OMIS_OK []\n3 OMIS_OK [p_1]\n")
 }
 
-// The monitor lets go of a process that the last tool leaves; as long as another one
-// is attached, what was stopped stays so.
+// TestStoppedProcessIsLetGo checks that stopped threads continue when the last tool detaches from their
+// process, and not before.
 func TestStoppedProcessIsLetGo(t *testing.T) {
 	for _, leave := range []string{"proc_detach([])", "node_detach([])", ""} {
 		b := start(t)
@@ -201,7 +201,7 @@ func TestStoppedProcessIsLetGo(t *testing.T) {
 				b.askBy(tool, ": "+leave)
 			}
 			if got, want := len(p.StoppedThreads()), 1-i; got != want {
-				t.Errorf("%d threads are stopped after %d tools left by %q, want %d", got, i+1, leave, want)
+				t.Errorf("%d threads are stopped after %d tools have detached by %q, want %d", got, i+1, leave, want)
 			}
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"mirador/omis/syntax"
 )
 
-// Of more registers than there are, counted from the first on, all come.
+// TestAllRegisters checks that a request for more registers than exist returns all of them, if it begins
+// with register 0.
 func TestAllRegisters(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, []string{"a"}, 11)
@@ -35,7 +36,7 @@ func TestRegisters(t *testing.T) {
 		}
 	}
 	if p.Threads[1].Ints[0] != 1 {
-		t.Error("[] did not mean all threads")
+		t.Error("[] does not mean all threads")
 	}
 }
 
@@ -53,8 +54,8 @@ func TestWriteMemory(t *testing.T) {
 	}
 }
 
-// A service on an object is done or undone; where it cannot be undone, the error is
-// marked as fatal (OMIS 7.2.3).
+// TestUndo checks that a service that fails undoes its effect on the object, and otherwise replies with a
+// fatal error (OMIS 7.2.3).
 func TestUndo(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, nil, 11)
@@ -96,7 +97,7 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// What goes wrong when no request is there to be told goes to the error handler
+// TestErrorsOfNoRequest checks that the error handler receives errors that belong to no request
 // (OMIS 7.1.3).
 func TestErrorsOfNoRequest(t *testing.T) {
 	b := start(t)
@@ -108,11 +109,11 @@ func TestErrorsOfNoRequest(t *testing.T) {
 		}
 		return nil
 	}
-	told := make(chan string, 1)
-	b.tool.HandleErrors(func(r omis.Reply) { told <- syntax.PrintReply(r) })
+	handled := make(chan string, 1)
+	b.tool.HandleErrors(func(r omis.Reply) { handled <- syntax.PrintReply(r) })
 	b.want(": proc_detach([])", "0 OMIS_OK []\n1 OMIS_OK []\n")
-	if got := <-told; got != "0 OMIS_OS_ERROR(30) [t_1] \"it does not wake up\"\n" {
-		t.Errorf("the error handler was told %s", got)
+	if got := <-handled; got != "0 OMIS_OS_ERROR(30) [t_1] \"it does not wake up\"\n" {
+		t.Errorf("the error handler received %s", got)
 	}
 }
 
@@ -140,11 +141,11 @@ func TestThreadDetach(t *testing.T) {
 	c.want("0 OMIS_CSR_ENABLED(4) [] c_1\n1 OMIS_OK []\n", "0 OMIS_CSR_DISABLED(6) [] c_1\n1 OMIS_OK [t_2]\n",
 		"0 OMIS_CSR_TRIGGERED(10) [t_1] c_1\n1 OMIS_OK [] 1,[t_1]\n")
 	if !p.Threads[1].Released {
-		t.Error("the node observes a thread that nobody is attached to")
+		t.Error("the node observes a detached thread")
 	}
 	other := b.engine.Tool("other")
 	if got := b.askBy(other, ": proc_attach([p_1]) thread_get_info([],0)"); !strings.HasSuffix(got, "2 OMIS_OK [t_1]\n") {
-		t.Errorf("another tool sees a thread that is not observed: %s", got)
+		t.Errorf("another tool sees the detached thread: %s", got)
 	}
 	b.askBy(other, ": proc_detach([p_1])")
 	b.ask(": proc_detach([p_1]) proc_attach([p_1])")
@@ -182,7 +183,8 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
-// What a node cannot do is answered with the reason, and services says so too.
+// TestMissingCapabilities checks that services that the node cannot provide are refused with the reason, and
+// that "services" omits them.
 func TestMissingCapabilities(t *testing.T) {
 	b := startPlain(t)
 	b.node.Add(1, nil, 11)

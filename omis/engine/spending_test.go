@@ -13,7 +13,7 @@ import (
 	"mirador/omis/program"
 )
 
-// spent is what requests of the tool have cost.
+// spent returns the cost of requests.
 func (b *bench) spent(requests ...omis.Token) omis.Spending {
 	b.Helper()
 	s, err := b.tool.Spent(requests)
@@ -23,7 +23,7 @@ func (b *bench) spent(requests ...omis.Token) omis.Spending {
 	return s
 }
 
-// times are the sum of the intervals of a timer and of their squares, in nanoseconds.
+// times returns the sum of a timer's intervals, and of their squares, in nanoseconds.
 func (b *bench) times() (sum, squares float64) {
 	b.Helper()
 	row := b.reply(": pa_timer_read([pa_t_1])")[1][0].Values[1].List
@@ -32,8 +32,8 @@ func (b *bench) times() (sum, squares float64) {
 	return sum * 1e9, squares * 1e18
 }
 
-// What probes cost is taken off each interval, exactly.
-func TestIntervalsLackWhatProbesCost(t *testing.T) {
+// TestBiasIsSubtracted checks that exactly the bias is subtracted from each interval.
+func TestBiasIsSubtracted(t *testing.T) {
 	b, _, p := startPlacing(t)
 	region(b)
 	for range 3 {
@@ -53,16 +53,16 @@ func TestIntervalsLackWhatProbesCost(t *testing.T) {
 	}
 	x, err := b.tool.State("c_2")
 	if err != nil || x.Placement.Bias != bias {
-		t.Errorf("the bias is said to be %d (%v)", x.Placement.Bias, err)
+		t.Errorf("the reported bias is %d (%v)", x.Placement.Bias, err)
 	}
-	b.ask(": csr_delete([c_1,c_2])") // the rows go to the timer
+	b.ask(": csr_delete([c_1,c_2])") // the timer takes over the rows of the stores
 	if kept, _ := b.times(); math.Abs(kept-less) > 1 {
 		t.Errorf("after the probes were removed the sum is %.0f, before it was %.0f", kept, less)
 	}
 }
 
-// Where the monitor executes the requests, it takes off what holding the thread costs.
-func TestHeldIntervalsLackWhatHoldingCosts(t *testing.T) {
+// TestBiasOfHoldingIsSubtracted checks that the monitor subtracts the cost of holding the thread.
+func TestBiasOfHoldingIsSubtracted(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "no"} }
 	b.node.SetCost("trap", "ptrace", program.Cost{After: 1e15, Before: 1e14})
@@ -70,13 +70,13 @@ func TestHeldIntervalsLackWhatHoldingCosts(t *testing.T) {
 	p.Reach(11, 0x10, 100)
 	p.Reach(11, 0x20, 100)
 	if sum, _ := b.times(); sum != 0 {
-		t.Errorf("the interval took %.0f ns, less than nothing of which was the program's", sum)
+		t.Errorf("the interval is %.0f ns, want 0: the bias exceeds it", sum)
 	}
 	b.node.SetCost("trap", "ptrace", program.Cost{After: -1e9, Before: -2e9})
 	p.Reach(11, 0x10, 100)
 	p.Reach(11, 0x20, 100)
 	if sum, _ := b.times(); sum < 3e9 || sum > 4e9 {
-		t.Errorf("the interval took %.0f ns, want 3 s more than it did", sum)
+		t.Errorf("the interval is %.0f ns, want slightly more than the negative bias of 3 s", sum)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestSpending(t *testing.T) {
 		}
 	}
 	check("in place", 5, 150, "c_2")
-	check("in place", 11, 5*30+3*30+3*10, "c_1", "c_2", "c_3") // six at two places that count alike
+	check("in place", 11, 5*30+3*30+3*10, "c_1", "c_2", "c_3") // c_1 and c_3 share a counter with six hits
 	b.ask(": pa_counter_reset([pa_c_1]) pa_timer_reset([pa_t_1])")
 	check("after a reset", 5, 150, "c_2")
 	p.Reach(11, 0x10, 100)
@@ -109,10 +109,11 @@ func TestSpending(t *testing.T) {
 	b.ask(": csr_delete([c_1])")
 	check("with one removed", 6, 180, "c_2")
 	p.Reach(11, 0x30, 100)
-	check("with one removed", 5, 45, "c_3") // half of seven, and one of its own
+	check("with one removed", 5, 45, "c_3") // half of the seven hits of the shared counter, and one alone
 }
 
-// A program that comes later to what another one counts has no part in what was before.
+// TestSpendingOfLatecomers checks that a program that shares the counter of an earlier program has no share
+// in earlier hits.
 func TestSpendingOfLatecomers(t *testing.T) {
 	b, _, p := startPlacing(t)
 	region(b)
@@ -127,7 +128,7 @@ func TestSpendingOfLatecomers(t *testing.T) {
 	p.Reach(11, 0x30, 100)
 	p.Reach(11, 0x30, 100)
 	if first, later := b.spent("c_1"), b.spent("c_3"); first.Hits != 11 || later.Hits != 1 {
-		t.Errorf("of two hits one is each one's part: %+v and %+v", first, later)
+		t.Errorf("each program must have one of the two hits: %+v and %+v", first, later)
 	}
 	b.ask(": csr_delete([c_1])")
 	p.Reach(11, 0x30, 100)
@@ -136,7 +137,7 @@ func TestSpendingOfLatecomers(t *testing.T) {
 	}
 }
 
-// What a former monitor's programs have counted is nothing that was spent now.
+// TestSpendingAfterRestart checks that hits before the monitor adopted a program cost nothing.
 func TestSpendingAfterRestart(t *testing.T) {
 	_, placer, p := kept(t)
 	for range 100 {
@@ -153,7 +154,7 @@ func TestSpendingAfterRestart(t *testing.T) {
 	}
 }
 
-// What the monitor executes is outside of the processes' time.
+// TestSpendingOfHeldThreads checks that holding threads is not part of the processes' CPU time.
 func TestSpendingOfHeldThreads(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "no"} }
@@ -175,13 +176,13 @@ func TestSpendingOfHeldThreads(t *testing.T) {
 	}
 }
 
-// Without figures of the machine the costs are those of the table, and that is said.
+// TestSpendingByRoughCosts checks that costs that were not measured come from the table and are rough.
 func TestSpendingByRoughCosts(t *testing.T) {
 	b, _, p := startPlacing(t)
 	region(b)
 	p.Reach(11, 0x10, 100)
 	p.Info.TotalTime = 2 * time.Second
-	time.Sleep(5 * time.Millisecond) // the clock is not read at each question
+	time.Sleep(5 * time.Millisecond) // the engine does not read the CPU time more often
 	if s := b.spent("c_1"); s.CPU != 2e9 || s.Hits != 1 || s.Inside != 1 || !s.Rough {
 		t.Errorf("got %+v", s)
 	}
@@ -194,7 +195,7 @@ func TestSpendingByRoughCosts(t *testing.T) {
 	}
 }
 
-// Who adds what where different numbers are added cannot be told.
+// TestUncountedSpending checks that hits are unknown if requests add different numbers to one counter.
 func TestUncountedSpending(t *testing.T) {
 	b, _, p := startPlacing(t)
 	b.ask(": pa_counter_create()")
@@ -221,7 +222,7 @@ func TestSpendingIsOfRequests(t *testing.T) {
 	}
 }
 
-// A timer says by which clock it is measured.
+// TestClocksOfTimers checks that programs use the clock of their timer.
 func TestClocksOfTimers(t *testing.T) {
 	b, placer, _ := startPlacing(t)
 	b.ask(`: pa_timer_create2("fast") pa_timer_create2("ordered") pa_timer_create() pa_timer_create2("cpu")`)
@@ -229,7 +230,7 @@ func TestClocksOfTimers(t *testing.T) {
 		b.ask(fmt.Sprintf("thread_reached_addr([],%#x) : pa_timer_start([pa_t_%d])", 0x10+i, 1+i))
 		b.ask(fmt.Sprintf(": csr_enable([c_%d])", 1+i))
 		if got := placer.Programs()[i][0].Clock; got != want {
-			t.Errorf("timer %d is measured by clock %d, want %d", 1+i, got, want)
+			t.Errorf("the program of timer %d uses the clock %d, want %d", 1+i, got, want)
 		}
 	}
 	if got := b.ask(`: pa_timer_create2("sundial")`); !strings.Contains(got, "OMIS_PARAMETER_ERROR") || !strings.Contains(got, "is not a clock; the clocks are ordered, fast and cpu") {
@@ -237,7 +238,7 @@ func TestClocksOfTimers(t *testing.T) {
 	}
 }
 
-// Programs are told whether the timer that they change keeps a histogram.
+// TestHistogramsOfTimers checks that programs fill a histogram only if their timer keeps one.
 func TestHistogramsOfTimers(t *testing.T) {
 	b, placer, _ := startPlacing(t)
 	b.ask(`: pa_timer_create4("ordered",1,"histogram") pa_timer_create4("ordered",1,"sums")`)
@@ -250,8 +251,8 @@ func TestHistogramsOfTimers(t *testing.T) {
 	}
 }
 
-// A thread is held once for all requests at a place, and interrupted once for all programs
-// there: together they cost what one does. What is only estimated is called rough.
+// TestSpendingIsShared checks that requests at the same place together cost as much as one, because a thread
+// is held or interrupted once for all of them, and that their shares are rough.
 func TestSpendingIsShared(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	placer.Costly = true // as uprobes are
@@ -285,7 +286,8 @@ func TestSpendingIsShared(t *testing.T) {
 	}
 }
 
-// A request that is timed by holding threads says what its times are worth.
+// TestHeldTimesAreMarked checks that the placement of a request that times by trap warns that short times
+// are imprecise.
 func TestHeldTimesAreMarked(t *testing.T) {
 	b, placer, _ := startPlacing(t)
 	placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "no"} }

@@ -11,11 +11,10 @@ import (
 	"mirador/omis/node"
 )
 
-// costly is a node that measures each placement when that is asked for first. Whoever asks
-// waits for it.
+// costly is a node whose first call of Calibrate for a placement takes as long as measure.
 type costly struct {
 	*fake.Placing
-	measured sync.Map // of *sync.Once, by placements
+	measured sync.Map // *sync.Once by placement
 	measure  func()
 }
 
@@ -24,14 +23,13 @@ func (c *costly) Calibrate(placement string) {
 	once.(*sync.Once).Do(c.measure)
 }
 
-// moving is a monitor with two placements, whose far one takes what the near one refuses:
-// // what is beyond 0x100; beyond 0x200 there is none. It notes whether the process is
-// suspended when something takes long.
+// moving is an engine with the two placements of startPlacements. It counts the watches that are set
+// while the process is suspended, and while it runs.
 type moving struct {
 	*bench
 	proc       *fake.Process
-	held, runs atomic.Int64 // watches that began while it was suspended, and while it ran
-	waits      atomic.Bool  // for it to run, before a watch begins
+	held, runs atomic.Int64 // watches that were set while the process was suspended, and while it ran
+	waits      atomic.Bool  // setting a watch waits until the process runs
 }
 
 func startMoving(t *testing.T) *moving {
@@ -40,8 +38,8 @@ func startMoving(t *testing.T) *moving {
 	pl.Places[0].Refuse, pl.Places[1].Refuse = refuseFrom(0x100), refuseFrom(0x200)
 	m := &moving{}
 	suspended := func() bool { return m.proc != nil && m.proc.Suspended(11) > 0 }
-	// A move that waited for this would be over only when it has taken too long, and the
-	// process goes on.
+	// If a move waited for this measurement, it would end only when the engine resumes the process
+	// because the move takes too long.
 	machine := &costly{Placing: pl, measure: func() {
 		for suspended() {
 			time.Sleep(time.Millisecond)
@@ -67,34 +65,33 @@ func startMoving(t *testing.T) *moving {
 	return m
 }
 
-// moves sees how many watches begin while a request is executed: with the process
-// suspended, and running.
+// moves checks the numbers of watches that are set during a request while the process is suspended, and
+// while it runs.
 func (m *moving) moves(request string, held, runs int64) {
 	m.Helper()
 	m.held.Store(0)
 	m.runs.Store(0)
 	m.ask(request)
 	if n := m.proc.Suspended(11); n != 0 {
-		m.Errorf("after %s it is suspended %d times", request, n)
+		m.Errorf("after %s the suspend count is %d", request, n)
 	}
 	if h, r := m.held.Load(), m.runs.Load(); h != held || r != runs {
-		m.Errorf("%s: %d watches while it was suspended, %d others; want %d and %d", request, h, r, held, runs)
+		m.Errorf("%s: %d watches while the process was suspended, %d others; want %d and %d", request, h, r, held, runs)
 	}
 }
 
-// timing has a timer started at 0x10 and stopped at 0x20.
+// timing enables requests that start a timer at 0x10 and stop it at 0x20.
 func (m *moving) timing() {
 	m.Helper()
-	m.ask(": pa_timer_create()")
-	m.ask("thread_reached_addr([],0x10) : pa_timer_start([pa_t_1])")
-	m.ask("thread_reached_addr([],0x20) : pa_timer_stop([pa_t_1])")
-	m.ask(": csr_enable([c_1,c_2])")
+	m.must(": pa_timer_create()")
+	timeRegion(m.bench)
 	m.bench.runs("c_1", "near", "")
 	m.proc.Reach(11, 0x10, 100)
 }
 
-// While requests move to the monitor, or to another placement, nobody comes by.
-func TestNobodyComesByWhileRequestsMove(t *testing.T) {
+// TestSuspendedWhileRequestsMove checks that the process is suspended while requests move to trap or to
+// another placement, unless that takes too long.
+func TestSuspendedWhileRequestsMove(t *testing.T) {
 	t.Run("for a breakpoint", func(t *testing.T) {
 		m := startMoving(t)
 		m.timing()
@@ -102,7 +99,7 @@ func TestNobodyComesByWhileRequestsMove(t *testing.T) {
 		m.moves(": csr_enable([c_3])", 2, 0)
 		m.bench.runs("c_2", "trap", "c_1, which opens or closes the same intervals")
 	})
-	t.Run("with another of the same timer", func(t *testing.T) {
+	t.Run("with another request of the timer", func(t *testing.T) {
 		m := startMoving(t)
 		m.timing()
 		m.ask("thread_reached_addr([],0x130) : pa_timer_stop([pa_t_1])")
@@ -112,7 +109,7 @@ func TestNobodyComesByWhileRequestsMove(t *testing.T) {
 		m.moves(": csr_enable([c_4])", 4, 0)
 		m.bench.runs("c_1", "trap", "")
 	})
-	t.Run("for long", func(t *testing.T) {
+	t.Run("for too long", func(t *testing.T) {
 		m := startMoving(t)
 		m.timing()
 		m.ask("thread_reached_addr([],0x10) : print([])")
@@ -121,7 +118,7 @@ func TestNobodyComesByWhileRequestsMove(t *testing.T) {
 	})
 }
 
-// What a thread runs late of a program that was taken away counts, and for nobody else.
+// TestProgramsThatLinger checks that hits of a removed program that a thread still runs are counted once.
 func TestProgramsThatLinger(t *testing.T) {
 	b, placer, p := startPlacing(t)
 	b.ask(": pa_counter_create()")
@@ -137,7 +134,7 @@ func TestProgramsThatLinger(t *testing.T) {
 	p.Reach(11, 0x10, 0)
 	b.counts("1,[p_1,t_1,3]")
 	if placer.Stores() != 1 {
-		t.Errorf("%d stores while it lingers", placer.Stores())
+		t.Errorf("%d stores while the program lingers, want 1", placer.Stores())
 	}
 	placer.Linger(false)
 	eventually(t, func() bool { return placer.Stores() == 0 })

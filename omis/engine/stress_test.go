@@ -15,9 +15,9 @@ import (
 	"mirador/omis/service"
 )
 
-// Tools come and go, attach and detach, enable and disable while the processes
-// run: nothing may hang, and nothing may be left behind.
-func TestComingAndGoing(t *testing.T) {
+// TestManyTools checks that no request hangs and no watch remains while tools start, attach, enable,
+// disable, detach and end, and the processes run.
+func TestManyTools(t *testing.T) {
 	b := start(t, pa.New())
 	var procs []*fake.Process
 	for pid := 1; pid <= 3; pid++ {
@@ -42,7 +42,7 @@ func TestComingAndGoing(t *testing.T) {
 	}
 }
 
-// runs lets a process run into its breakpoints.
+// runs makes the threads of a process reach the breakpoints.
 func runs(p *fake.Process, stop <-chan struct{}) {
 	for {
 		select {
@@ -80,7 +80,7 @@ func uses(t *testing.T, e *engine.Engine, i int) {
 	}
 }
 
-// Lists that raise events within locked lists do not lock themselves out.
+// TestNestedLocks checks that a locked list that raises an event does not wait for itself.
 func TestNestedLocks(t *testing.T) {
 	b := start(t)
 	b.ask(": user_event_create() user_event_create()")
@@ -94,7 +94,8 @@ func TestNestedLocks(t *testing.T) {
 	c.want(want, want, want, want)
 }
 
-// An engine whose table and implementations differ does not start.
+// TestTableIsImplementation checks that an engine does not start if the table and the implementations
+// differ.
 func TestTableIsImplementation(t *testing.T) {
 	for name, x := range map[string]*partial{
 		"x_missing":   {services: []service.Service{{Name: "x_missing", Kind: service.Information, Support: service.Support{Level: service.Full}}}},
@@ -107,7 +108,7 @@ func TestTableIsImplementation(t *testing.T) {
 	}
 }
 
-// partial is an extension that is not whole.
+// partial is an extension with an incomplete table or incomplete implementations.
 type partial struct {
 	extension
 	services []service.Service
@@ -117,8 +118,8 @@ func (p *partial) Services() []service.Service { return p.services }
 
 func nothing(*service.Call) ([]omis.Value, error) { return nil, nil }
 
-// Locked and ordinary lists over two nodes, events of both, and tools that suspend,
-// detach and leave: nothing hangs, and nobody is left suspended.
+// TestTwoNodesUnderLoad checks that no request hangs and no thread remains suspended under locked and
+// ordinary lists on two nodes, events of both, and tools that suspend, detach and end.
 func TestTwoNodesUnderLoad(t *testing.T) {
 	w := startTwo(t)
 	stop := make(chan struct{})

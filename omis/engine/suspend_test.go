@@ -9,9 +9,8 @@ import (
 	"mirador/omis/node"
 )
 
-// TestSuspendWhileThreadsAreCreated: a thread that is created while its process is being
-// suspended is suspended with it. The rest of the list knows that thread, so what resumes
-// the process resumes it as well.
+// TestSuspendWhileThreadsAreCreated checks that a thread that is created while its process is being
+// suspended is suspended too, and that later actions of the list resume it with the process.
 func TestSuspendWhileThreadsAreCreated(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, nil, 11, 12)
@@ -44,7 +43,7 @@ func TestSuspendWhileThreadsAreCreated(t *testing.T) {
 		request := fmt.Sprintf(": thread_suspend([%s]) thread_resume([%s])", token, token)
 		b.want(request, "0 OMIS_OK []\n1 OMIS_OK []\n2 OMIS_OK []\n")
 		if next != 15+2*i || slices.Contains(suspended, 0) {
-			t.Errorf("%s: suspended were %v of %d threads", request, suspended, next-11)
+			t.Errorf("%s: the suspend counts of %[3]d threads are %[2]v", request, suspended, next-11)
 		}
 		wantNone(request)
 	}
@@ -54,7 +53,7 @@ func TestSuspendWhileThreadsAreCreated(t *testing.T) {
 	before = 2
 	<-p.Hit(node.EventReachedAddr, node.Hit{TID: 11, Addr: 16})
 	if next != 21 {
-		t.Errorf("%d threads", next-11)
+		t.Errorf("there are %d threads, want 10", next-11)
 	}
 	wantNone("an event's list")
 	before = 1
@@ -65,8 +64,8 @@ func TestSuspendWhileThreadsAreCreated(t *testing.T) {
 	wantNone("Finalize")
 }
 
-// TestSuspendWhileThreadsEnd: a thread that ends while its process is being suspended
-// fails alone; the threads that are created meanwhile are suspended all the same.
+// TestSuspendWhileThreadsEnd checks that only a thread that ends while its process is being suspended has
+// an error, and that threads that are created meanwhile are suspended.
 func TestSuspendWhileThreadsEnd(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, nil, 11, 12)
@@ -103,8 +102,8 @@ func TestSuspendWhileThreadsEnd(t *testing.T) {
 	}
 }
 
-// TestContinuedWhileThreadsEnd: the threads that were held for the lists that wait for
-// their process to be continued go on although one of them ends meanwhile.
+// TestContinuedWhileThreadsEnd checks that the threads that are held for the lists of
+// proc_has_been_continued continue although one of them ends meanwhile.
 func TestContinuedWhileThreadsEnd(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, nil, 11, 12)

@@ -10,7 +10,7 @@ import (
 	"mirador/omis/program"
 )
 
-// traced are the records that are read of a trace, as thread:mark:value.
+// traced reads a trace and returns its records as thread:mark:value.
 func (b *bench) traced(most int) (lost uint64, records []string) {
 	b.Helper()
 	values := b.reply(fmt.Sprintf(": pa_trace_read([pa_b_1],%d)", most))[1][0].Values
@@ -20,7 +20,7 @@ func (b *bench) traced(most int) (lost uint64, records []string) {
 	last := 0.0
 	for r := values[2].List; len(r) > 0; r = r[5:] {
 		if r[2].Float < last {
-			b.Errorf("a record of %g comes after one of %g", r[2].Float, last)
+			b.Errorf("a record with the time %g follows one with %g", r[2].Float, last)
 		}
 		last = r[2].Float
 		mark, _ := r[3].Int64()
@@ -30,16 +30,16 @@ func (b *bench) traced(most int) (lost uint64, records []string) {
 	return values[0].N, records
 }
 
-// wantTraced reads a trace and checks what it has.
+// wantTraced reads a trace and compares the result.
 func (b *bench) wantTraced(most int, lost uint64, records ...string) {
 	b.Helper()
-	gone, got := b.traced(most)
-	if gone != lost || fmt.Sprint(got) != fmt.Sprint(records) {
-		b.Errorf("%d lost, %v, want %d, %v", gone, got, lost, records)
+	missing, got := b.traced(most)
+	if missing != lost || fmt.Sprint(got) != fmt.Sprint(records) {
+		b.Errorf("%d lost, %v, want %d, %v", missing, got, lost, records)
 	}
 }
 
-// inBothPlaces runs a test where programs append records, and where the monitor does.
+// inBothPlaces runs a test with programs that append records, and with the monitor.
 func inBothPlaces(t *testing.T, test func(*testing.T, *bench, interface{ Reach(int, uint64, uint64) })) {
 	for name, refuse := range map[string]bool{"by programs": false, "by the monitor": true} {
 		t.Run(name, func(t *testing.T) {
@@ -47,22 +47,14 @@ func inBothPlaces(t *testing.T, test func(*testing.T, *bench, interface{ Reach(i
 			if refuse {
 				placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "it is to"} }
 			}
-			for _, request := range []string{
-				": pa_trace_create(3)",
-				"thread_reached_addr([],0x10) : pa_trace_add([pa_b_1],1)",
-				"thread_reached_addr([],0x20) : pa_trace_add2([pa_b_1],-2,-30000000000)",
-				": csr_enable([c_1,c_2])",
-			} {
-				if err := b.reply(request).Err(); err != nil {
-					t.Fatalf("%s: %v", request, err)
-				}
-			}
+			b.must(": pa_trace_create(3)", "thread_reached_addr([],0x10) : pa_trace_add([pa_b_1],1)",
+				"thread_reached_addr([],0x20) : pa_trace_add2([pa_b_1],-2,-30000000000)", ": csr_enable([c_1,c_2])")
 			test(t, b, p)
 		})
 	}
 }
 
-// Each record is read once, in the order of time, or told to be lost.
+// TestTrace checks that each record is read once, in the order of time, or reported as lost.
 func TestTrace(t *testing.T) {
 	inBothPlaces(t, func(t *testing.T, b *bench, p interface{ Reach(int, uint64, uint64) }) {
 		b.wantTraced(0, 0)
@@ -81,12 +73,12 @@ func TestTrace(t *testing.T) {
 		b.wantTraced(0, 0)
 		b.ask(": pa_trace_delete([pa_b_1])")
 		if reply := b.reply(": pa_trace_read([pa_b_1],0)"); reply.Err() == nil {
-			t.Error("a trace can be read that was deleted")
+			t.Error("a deleted trace can be read")
 		}
 	})
 }
 
-// Who reads a few at a time gets all of them all the same.
+// TestTraceByBatches checks that reading a few records at a time returns all of them.
 func TestTraceByBatches(t *testing.T) {
 	inBothPlaces(t, func(t *testing.T, b *bench, p interface{ Reach(int, uint64, uint64) }) {
 		for range 5 {
@@ -99,7 +91,8 @@ func TestTraceByBatches(t *testing.T) {
 	})
 }
 
-// What a request without an event appends is of nobody, and has the time of then.
+// TestTraceOutsideOfEvents checks that a record of an unconditional request has no thread and the
+// time of its execution.
 func TestTraceOutsideOfEvents(t *testing.T) {
 	inBothPlaces(t, func(t *testing.T, b *bench, p interface{ Reach(int, uint64, uint64) }) {
 		p.Reach(11, 0x10, 0)
@@ -109,7 +102,7 @@ func TestTraceOutsideOfEvents(t *testing.T) {
 	})
 }
 
-// What was appended outlasts the programs that did.
+// TestTraceOutlastsPrograms checks that records remain after their programs were removed.
 func TestTraceOutlastsPrograms(t *testing.T) {
 	inBothPlaces(t, func(t *testing.T, b *bench, p interface{ Reach(int, uint64, uint64) }) {
 		p.Reach(11, 0x10, 0)
@@ -119,7 +112,7 @@ func TestTraceOutlastsPrograms(t *testing.T) {
 	})
 }
 
-// Requests that trace say how often they were executed, as those that count do.
+// TestSpentOnTraces checks that the hits of requests that append records are known.
 func TestSpentOnTraces(t *testing.T) {
 	b, _, p := startPlacing(t)
 	b.ask(": pa_trace_create(3)")
@@ -130,7 +123,7 @@ func TestSpentOnTraces(t *testing.T) {
 	}
 	b.traced(0)
 	if spent, err := b.tool.Spent([]omis.Token{"c_1"}); err != nil || spent.Hits != 7 || spent.Uncounted {
-		t.Errorf("it says %+v (%v), want 7 hits", spent, err)
+		t.Errorf("got %+v (%v), want 7 hits", spent, err)
 	}
 }
 

@@ -13,7 +13,8 @@ func resultOf(object omis.Token, spare int) omis.ObjectResult {
 	return omis.ObjectResult{Objects: slices.Grow([]omis.Token{object}, spare), Values: []omis.Value{omis.Int(1)}}
 }
 
-// The lists of objects belong to who made the results: nothing is written behind them.
+// TestUnifiedWritesIntoNoList checks that unifying results does not write behind their lists of objects,
+// which belong to the caller.
 func TestUnifiedWritesIntoNoList(t *testing.T) {
 	first := resultOf("t_1", 8)
 	behind := first.Objects[:2]
@@ -26,8 +27,8 @@ func TestUnifiedWritesIntoNoList(t *testing.T) {
 	}
 }
 
-// Reading ten thousand counters that have counted the same must not copy the list of
-// their tokens ten thousand times.
+// TestUnifiedCopiesLittle checks that unifying ten thousand equal results does not copy the list of tokens
+// ten thousand times.
 func TestUnifiedCopiesLittle(t *testing.T) {
 	const n = 10_000
 	var results omis.ServiceResult
