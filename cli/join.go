@@ -87,13 +87,14 @@ func (a applications) RecallProcess(id omis.ProcID, token omis.Token) {
 	a.monitor.Engine.RecallProcess(id, token)
 }
 
-// calibrate measures what probes cost, unless the data directory contains the result already. It
-// returns early when the monitor closes.
+// calibrate measures what probes cost, unless the data directory contains the result already, and
+// again while the machine is too busy. It returns early when the monitor closes.
 func (b *backend) calibrate(log *slog.Logger) {
 	begin := time.Now()
 	if b.monitor.CalibrateAll() {
 		log.Info("measured what probes cost on this machine", "seconds", time.Since(begin).Seconds())
 	}
+	b.monitor.RefineCosts(time.Minute)
 }
 
 // Close releases everything, from the top down.

@@ -32,8 +32,8 @@ func (in *inPlace) edges(p program.Program) {
 }
 
 // bias is what each interval of the feed contains of the cost of its probes. Where they
-// differ, the least is meant: too much must not be taken off. 0 is what it says before
-// the placement was calibrated.
+// differ, the least is meant: too much must not be taken off. It is 0 before the placement
+// was calibrated, and while the cost is rough.
 func (f *feed) bias() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,7 +42,7 @@ func (f *feed) bias() int64 {
 	for at := range f.edges {
 		cost, ok := n.cost(at.placement, at.kind)
 		switch {
-		case !ok:
+		case !ok || cost.Rough:
 			return 0
 		case at.do == program.OpStart:
 			begins = min(begins, cost.After)

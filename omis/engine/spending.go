@@ -49,7 +49,7 @@ func (n *machine) priced(p omis.Placement, times bool) omis.Placement {
 	default:
 		p.Cost = cost.Count
 	}
-	p.Measured = true
+	p.Measured = !cost.Rough
 	return p
 }
 

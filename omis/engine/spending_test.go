@@ -176,6 +176,20 @@ func TestSpendingOfHeldThreads(t *testing.T) {
 	}
 }
 
+// TestSpendingByCostsOfABusyMachine checks that a cost that was not measured well is marked
+// as rough, and is not subtracted from times.
+func TestSpendingByCostsOfABusyMachine(t *testing.T) {
+	b, _, _ := startPlacing(t)
+	region(b)
+	for _, rough := range []bool{false, true} {
+		b.node.SetCost("fake", "kind", program.Cost{Count: 10, Time: 20, Before: 8, After: 8, Rough: rough})
+		x, err := b.tool.State("c_1")
+		if p := x.Placement; err != nil || p.Rough() != rough || p.Cost != 20 || (p.Bias == 0) != rough {
+			t.Errorf("rough %v: %+v, %v", rough, p, err)
+		}
+	}
+}
+
 // TestSpendingByRoughCosts checks that costs that were not measured come from the table and are rough.
 func TestSpendingByRoughCosts(t *testing.T) {
 	b, _, p := startPlacing(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"mirador/omis/engine"
 	"mirador/omis/ext/pa"
@@ -66,6 +67,14 @@ func Open(c Config) (*Monitor, error) {
 // CalibrateAll measures the costs of all placements whose costs are not known yet. It
 // reports whether it measured any, and returns early when the monitor closes.
 func (m *Monitor) CalibrateAll() bool { return m.costs != nil && m.costs.CalibrateAll() }
+
+// RefineCosts measures again what the machine was too busy to measure well. It returns when
+// all costs are precise or the monitor closes.
+func (m *Monitor) RefineCosts(pause time.Duration) {
+	if m.costs != nil {
+		m.costs.Refine(pause)
+	}
+}
 
 // Close ends the engine, and then releases the node with its placements.
 func (m *Monitor) Close(ctx context.Context) error {

@@ -16,6 +16,8 @@ type Cost struct {
 	// it ends. Only such sums are meaningful: the moment of the clock read within one
 	// occurrence cannot be observed from outside.
 	Before, After float64
+	// Rough reports that the machine was too busy to measure the cost well.
+	Rough bool `json:",omitempty"`
 }
 
 // Bias returns the part of the probes' cost that an interval from c's place to end's

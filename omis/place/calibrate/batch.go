@@ -11,7 +11,8 @@ import (
 
 // A batch takes less than a tenth of a millisecond, so that many batches are not
 // interrupted even on a busy machine. Rounds of batches continue until enough batches of
-// every trial agree, or up to mostRounds.
+// every trial agree, or up to mostRounds. Trials of which not even enough batches nearly
+// agree then are rough.
 const (
 	fewRounds  = 40
 	mostRounds = 160
@@ -38,49 +39,65 @@ func roundsTimed(clock program.Clock) int {
 	return howLong
 }
 
+// caller calls functions of a dummy a number of times, as process does.
+type caller interface {
+	call(function, calls, work int) (ns float64, err error)
+	callApart(function, calls, work, apart int) (ns float64, err error)
+}
+
 // run measures the trials in turns with calls of the function without probes. A timed
 // trial has extra batches for the intervals, with random pauses between calls: otherwise
-// the overlap of a call with the one before would change the intervals.
-func (d *process) run(list []*trial, clock program.Clock) error {
+// the overlap of a call with the one before would change the intervals. rough reports that
+// the machine was too busy for one of the trials that are not minor.
+func run(d caller, list []*trial, clock program.Clock) (rough bool, err error) {
 	for _, t := range list {
 		if _, err := d.call(t.function, warmUp, howLong); err != nil {
-			return err
+			return false, err
 		}
 		ns, err := d.call(t.function, warmUp, howLong)
 		if err != nil {
-			return err
+			return false, err
 		}
 		t.calls = min(most, max(fewest, int(batch/ns)))
 	}
 	unsettled := func(t *trial) bool { return !t.settled() }
 	var bare, bareTimed []float64
-	for round := 1; round <= mostRounds; round++ {
+	for round, quiet := 1, false; round <= mostRounds && !quiet; round++ {
 		ns, err := d.call(0, most, howLong)
 		if err != nil {
-			return err
+			return false, err
 		}
 		bare = append(bare, ns)
 		if ns, err = d.call(0, most*howLong/roundsTimed(clock), roundsTimed(clock)); err != nil {
-			return err
+			return false, err
 		}
 		bareTimed = append(bareTimed, ns)
 		for _, t := range list {
 			if err := t.turn(d, clock); err != nil {
-				return err
+				return false, err
 			}
 		}
-		if round >= fewRounds && settled(bare, 0) && settled(bareTimed, 0) && !slices.ContainsFunc(list, unsettled) {
-			break
-		}
+		quiet = round >= fewRounds && settled(bare, 0) && settled(bareTimed, 0) && !slices.ContainsFunc(list, unsettled)
 	}
 	for _, t := range list {
 		t.bare, t.bareTimed = floor(bare, 0), floor(bareTimed, 0)
+		rough = rough || !t.minor && t.rough(bare, bareTimed)
 	}
-	return nil
+	return rough, nil
+}
+
+// nearly is the part of a cost by which batches may differ that determine it.
+const nearly = 0.1
+
+// rough reports whether too few batches agree for the trial's cost.
+func (t *trial) rough(bare, bareTimed []float64) bool {
+	tolerance := nearly * max(t.added(), 0)
+	return !settled(t.probed, tolerance) || !settled(bare, tolerance) ||
+		t.timed() && !(settled(t.measured, max(tolerance, t.blur())) && settled(bareTimed, tolerance))
 }
 
 // turn runs one batch of a trial, or two.
-func (t *trial) turn(d *process, clock program.Clock) error {
+func (t *trial) turn(d caller, clock program.Clock) error {
 	if _, _, err := t.read(); err != nil {
 		return err
 	}

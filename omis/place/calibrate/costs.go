@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"mirador/omis/node"
 	"mirador/omis/program"
@@ -40,6 +41,10 @@ type Costs struct {
 	failed map[string]error
 	dummy  *process // nil unless a calibration runs
 	closed bool
+
+	closing chan struct{} // closed with it
+	// measure returns the costs of a placement by kind.
+	measure func(placement string) (map[string]program.Cost, error)
 }
 
 var _ program.Costs = (*Costs)(nil)
@@ -47,7 +52,8 @@ var _ program.Costs = (*Costs)(nil)
 // New returns Costs with the figures in the file, if they belong to this machine.
 func New(c Config) *Costs {
 	sweep()
-	k := &Costs{config: c, known: make(map[string]map[string]program.Cost), tried: make(map[string]bool), failed: make(map[string]error)}
+	k := &Costs{config: c, known: make(map[string]map[string]program.Cost), tried: make(map[string]bool), failed: make(map[string]error), closing: make(chan struct{})}
+	k.measure = k.measureOnDummy
 	if c.Log == nil {
 		k.config.Log = slog.Default()
 	}
@@ -105,6 +111,46 @@ func (k *Costs) CalibrateAll() (measured bool) {
 	return measured
 }
 
+// Refine measures again what is rough because the machine was busy. It pauses before each
+// round, longer each time, and returns when nothing is rough or Costs is closed.
+func (k *Costs) Refine(pause time.Duration) {
+	const longest = time.Hour
+	for rough := k.rough(); len(rough) > 0; rough = k.rough() {
+		select {
+		case <-k.closing:
+			return
+		case <-time.After(pause):
+		}
+		for _, name := range rough {
+			if err := k.try(name, true); err != nil && !k.isClosed() {
+				k.config.Log.Info("the cost of probes stays rough", "placement", name, "error", err)
+			}
+		}
+		pause = min(2*pause, longest)
+	}
+}
+
+// rough lists the placements with a rough cost, except those that failed since.
+func (k *Costs) rough() (list []string) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for name, costs := range k.known {
+		if k.failed[name] == nil && isRough(costs) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func isRough(costs map[string]program.Cost) bool {
+	for _, c := range costs {
+		if c.Rough {
+			return true
+		}
+	}
+	return false
+}
+
 func (k *Costs) isClosed() bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -116,9 +162,14 @@ func (k *Costs) Try(placement string) error {
 	if done, err := k.outcome(placement); done {
 		return err
 	}
+	return k.try(placement, false)
+}
+
+// try calibrates a placement. Without again it does nothing if another call has done so.
+func (k *Costs) try(placement string, again bool) error {
 	k.turn.Lock()
 	defer k.turn.Unlock()
-	if done, err := k.outcome(placement); done {
+	if done, err := k.outcome(placement); done && !again {
 		return err
 	}
 	found, err := k.measure(placement)
@@ -130,10 +181,15 @@ func (k *Costs) Try(placement string) error {
 		return err
 	}
 	k.known[placement] = found
-	if k.config.File != "" {
-		err = save(k.config.File, k.known)
+	if isRough(found) {
+		k.config.Log.Info("the machine is too busy to measure well what probes cost: their cost is rough", "placement", placement)
 	}
-	return err
+	if k.config.File == "" {
+		return nil
+	}
+	good := maps.Clone(k.known)
+	maps.DeleteFunc(good, func(_ string, costs map[string]program.Cost) bool { return isRough(costs) })
+	return save(k.config.File, good)
 }
 
 func (k *Costs) outcome(placement string) (done bool, err error) {
@@ -163,6 +219,9 @@ func (k *Costs) release(d *process) {
 // Close aborts a calibration and waits until its dummy is gone.
 func (k *Costs) Close() error {
 	k.mu.Lock()
+	if !k.closed {
+		close(k.closing)
+	}
 	k.closed = true
 	if k.dummy != nil {
 		_ = k.dummy.cmd.Process.Kill() // it may have ended already
@@ -186,8 +245,8 @@ func (k *Costs) find(name string) (placement, error) {
 	return nil, fmt.Errorf("there is no placement %s to calibrate", name)
 }
 
-// measure runs the trials of a placement.
-func (k *Costs) measure(name string) (found map[string]program.Cost, err error) {
+// measureOnDummy runs the trials of a placement.
+func (k *Costs) measureOnDummy(name string) (found map[string]program.Cost, err error) {
 	p, err := k.find(name)
 	if err != nil {
 		return nil, err
@@ -206,7 +265,7 @@ func (k *Costs) measure(name string) (found map[string]program.Cost, err error) 
 	}
 	found = make(map[string]program.Cost)
 	for _, s := range groups {
-		costs, err := try(p, d, s)
+		costs, err := try(p, d, s, name != Held) // what holding costs always depends on the other load
 		if err != nil {
 			return nil, err
 		}
@@ -218,8 +277,9 @@ func (k *Costs) measure(name string) (found map[string]program.Cost, err error) 
 	return found, nil
 }
 
-// try runs the trials of sites that differ only in the kind of place.
-func try(p placement, d *process, s *sites) (map[string]program.Cost, error) {
+// try runs the trials of sites that differ only in the kind of place. If marked is set, the
+// costs are marked that are rough.
+func try(p placement, d *process, s *sites, marked bool) (map[string]program.Cost, error) {
 	list := s.trials()
 	if len(list) == 0 {
 		return nil, errors.New("no interval can be measured on the dummy")
@@ -228,7 +288,8 @@ func try(p placement, d *process, s *sites) (map[string]program.Cost, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(d.run(list, s.clock), remove()); err != nil {
+	rough, err := run(d, list, s.clock)
+	if err := errors.Join(err, remove()); err != nil {
 		return nil, err
 	}
 	for _, t := range list {
@@ -236,5 +297,10 @@ func try(p placement, d *process, s *sites) (map[string]program.Cost, error) {
 			return nil, errors.New("no interval of the dummy was measured")
 		}
 	}
-	return s.costs(list), nil
+	costs := s.costs(list)
+	for kind, c := range costs {
+		c.Rough = rough && marked
+		costs[kind] = c
+	}
+	return costs, nil
 }

@@ -232,7 +232,7 @@ func (s *sites) spread(costs, all map[string]program.Cost, groups []*sites) {
 			delete(costs, kind)
 			continue
 		}
-		c.Count, c.Time = max((c.Time-one.Time/some)/(1-1.0/some), 0), one.Time
+		c.Count, c.Time, c.Rough = max((c.Time-one.Time/some)/(1-1.0/some), 0), one.Time, c.Rough || one.Rough
 		costs[kind] = c
 	}
 	plain := make(map[string]string)
@@ -241,7 +241,7 @@ func (s *sites) spread(costs, all map[string]program.Cost, groups []*sites) {
 		c, known := costs[plain[at.kind]]
 		one, ok := all[filling[at.kind]]
 		if known && ok {
-			c.Time = one.Time
+			c.Time, c.Rough = one.Time, c.Rough || one.Rough
 			costs[at.kind] = c
 		}
 	}
