@@ -80,5 +80,5 @@ func unmapped(pid int, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return omis.Errorf(omis.NoPermission, "cannot tell what process %d has loaded: the kernel does not let us read its map, which takes the right to trace it", pid)
 	}
-	return omis.Errorf(omis.OSError, "cannot tell what process %d has loaded: %s", pid, err.Error())
+	return omis.Errorf(omis.OSError, "cannot tell what process %d has loaded: %w", pid, err)
 }

@@ -1,6 +1,7 @@
 package omis
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -158,11 +159,14 @@ type Request struct {
 type Error struct {
 	Status Status
 	Msg    string
+	Cause  error // nil if there is none, or if the error was read from a reply
 }
 
 func (e *Error) Error() string { return e.Msg }
+func (e *Error) Unwrap() error { return e.Cause }
 
-// Errorf returns an *Error.
+// Errorf returns an *Error. Its cause is the argument for %w.
 func Errorf(s Status, format string, args ...any) *Error {
-	return &Error{Status: s, Msg: fmt.Sprintf(format, args...)}
+	err := fmt.Errorf(format, args...)
+	return &Error{Status: s, Msg: err.Error(), Cause: errors.Unwrap(err)}
 }

@@ -304,7 +304,7 @@ func (c *csr) paramIndex(name string) int {
 func checkTypes(s *step, args []omis.Value) error {
 	for i := range args {
 		if err := s.service.Params[i].Accepts(args[i]); err != nil {
-			return omis.Errorf(omis.TypeMismatch, "%s: %s", s.service.Name, err.Error())
+			return omis.Errorf(omis.TypeMismatch, "%s: %w", s.service.Name, err)
 		}
 	}
 	return nil

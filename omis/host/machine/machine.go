@@ -110,7 +110,7 @@ func (m *Machine) Info(flags uint32) ([]omis.Value, error) {
 		}
 		vs, err := read(m)
 		if err != nil {
-			return nil, omis.Errorf(omis.OSError, "cannot read about node %s: %v", m.name, err)
+			return nil, omis.Errorf(omis.OSError, "cannot read about node %s: %w", m.name, err)
 		}
 		values = append(values, vs...)
 	}

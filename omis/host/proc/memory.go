@@ -27,7 +27,7 @@ func ReadMemory(pid int, addr uint64, buf []byte) (int, error) {
 	case errors.Is(err, unix.ESRCH):
 		return 0, ended(pid)
 	case errors.Is(err, unix.EPERM):
-		return 0, omis.Errorf(omis.NoPermission, "cannot read the memory of process %d: %v", pid, err)
+		return 0, omis.Errorf(omis.NoPermission, "cannot read the memory of process %d: %w", pid, err)
 	}
 	return 0, omis.Errorf(omis.ParameterError, "process %d has no memory at %#x", pid, addr)
 }

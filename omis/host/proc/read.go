@@ -206,13 +206,13 @@ func readError(pid int, err error) error {
 	case errors.As(err, &typed):
 		return err
 	case errors.Is(err, os.ErrPermission):
-		return omis.Errorf(omis.NoPermission, "cannot read about process %d: %v", pid, err)
+		return omis.Errorf(omis.NoPermission, "cannot read about process %d: %w", pid, err)
 	case vanished(err):
 		return ended(pid)
 	case exhausted(err):
-		return omis.Errorf(omis.OSError, "cannot read about process %d: %v; the monitor needs a higher limit of open files (ulimit -n)", pid, err)
+		return omis.Errorf(omis.OSError, "cannot read about process %d: %w; the monitor needs a higher limit of open files (ulimit -n)", pid, err)
 	}
-	return omis.Errorf(omis.OSError, "cannot read about process %d: %v", pid, err)
+	return omis.Errorf(omis.OSError, "cannot read about process %d: %w", pid, err)
 }
 
 // vanished reports whether the error means that the process, thread or file does not

@@ -129,7 +129,7 @@ func (o *Observer) Watch(tid int, kinds Kind) error {
 	key := uint32(tid)
 	if kinds == 0 {
 		if err := o.threads.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return omis.Errorf(omis.OSError, "cannot end the observation of thread %d: %v", tid, err)
+			return omis.Errorf(omis.OSError, "cannot end the observation of thread %d: %w", tid, err)
 		}
 		return nil
 	}
@@ -145,7 +145,7 @@ func (o *Observer) Watch(tid int, kinds Kind) error {
 	case errors.Is(err, unix.E2BIG):
 		return omis.Errorf(omis.NoMemory, "cannot observe the scheduling of more than %d threads", mostThreads)
 	}
-	return omis.Errorf(omis.OSError, "cannot observe the scheduling of thread %d: %v", tid, err)
+	return omis.Errorf(omis.OSError, "cannot observe the scheduling of thread %d: %w", tid, err)
 }
 
 // state returns whether the thread is waiting now, so that the end of the wait is an

@@ -89,13 +89,13 @@ func (s *Set) explain(err error) error {
 	}
 	switch {
 	case errors.Is(err, ebpf.ErrNotSupported):
-		return omis.Errorf(omis.UnsupportedService, "cannot %s: this kernel has no raw tracepoints: %v", s.purpose, err)
+		return omis.Errorf(omis.UnsupportedService, "cannot %s: this kernel has no raw tracepoints: %w", s.purpose, err)
 	case errors.Is(err, unix.EPERM):
-		return omis.Errorf(omis.NoPermission, "cannot %s: the kernel forbids it (locked down, or in a container): %v", s.purpose, err)
+		return omis.Errorf(omis.NoPermission, "cannot %s: the kernel forbids it (locked down, or in a container): %w", s.purpose, err)
 	case errors.Is(err, unix.ENOMEM):
-		return omis.Errorf(omis.NoMemory, "cannot %s: %v", s.purpose, err)
+		return omis.Errorf(omis.NoMemory, "cannot %s: %w", s.purpose, err)
 	}
-	return omis.Errorf(omis.OSError, "cannot %s: %v", s.purpose, err)
+	return omis.Errorf(omis.OSError, "cannot %s: %w", s.purpose, err)
 }
 
 // needed are the capabilities that raw tracepoints require.
