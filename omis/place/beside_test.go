@@ -14,8 +14,8 @@ import (
 
 const endsProcess = "another tool's uprobe there would end the process"
 
-// TestExclusivePlacesAreExplained: the explanation of a request says what other tools must not
-// do, before anything is inserted, and the state of the request says so afterwards.
+// TestExclusivePlacesAreExplained checks that the explanation of a request contains what other tools
+// must not do, before the code is changed, and that the state of the request contains it afterwards.
 func TestExclusivePlacesAreExplained(t *testing.T) {
 	path := buildShared(t)
 	for _, c := range []struct {
@@ -49,9 +49,9 @@ func TestExclusivePlacesAreExplained(t *testing.T) {
 	}
 }
 
-// TestNeighbourAtBreakpoint: another tool's uprobe at a breakpoint takes its hits, and when it
-// leaves, the kernel takes the breakpoint out. The state of the request says so from then on,
-// and the breakpoint stands again.
+// TestNeighbourAtBreakpoint checks that a breakpoint is set again after another tool's uprobe at the
+// same address. The uprobe receives the hits of the breakpoint; when the tool removes it, the kernel
+// also removes the breakpoint. The state of the request then reports that.
 func TestNeighbourAtBreakpoint(t *testing.T) {
 	g := rig.Start(t, buildShared(t))
 	m := rig.Open(t, linux.Config{Name: "here", Ptrace: true}, placers["trap"], g)
@@ -74,10 +74,10 @@ func TestNeighbourAtBreakpoint(t *testing.T) {
 	work(m)
 	counted(calls)
 	notes(false)
-	n := settle(t, g, []string{"push1"})
+	n := setUprobes(t, g, []string{"push1"})
 	work(m)
 	n.counts(calls)
-	n.leave()
+	n.removeUprobes()
 	notes(true)
 	work(m)
 	counted(2 * calls)

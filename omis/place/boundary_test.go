@@ -15,8 +15,8 @@ import (
 	"mirador/omis/place/kernel"
 )
 
-// Whatever stands in the middle of an instruction makes another one of it. So no placement
-// takes such an address, and the program goes on as if nobody had asked.
+// TestMiddleOfInstructions checks that no placement accepts an address inside an instruction, because a
+// probe there would change the instruction, and that the program continues unchanged.
 func TestMiddleOfInstructions(t *testing.T) {
 	program := rig.Scenes(t)
 	for _, placement := range []string{"trap", kernel.Name, inline.Name} {
@@ -38,7 +38,7 @@ func TestMiddleOfInstructions(t *testing.T) {
 				}
 			}
 			if middles == 0 {
-				t.Error("every byte is an instruction")
+				t.Error("the function has no instruction with more than one byte")
 			}
 			r.Define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1)", begin)
 			r.Enable()
@@ -50,7 +50,7 @@ func TestMiddleOfInstructions(t *testing.T) {
 	}
 }
 
-// starts are the distances in a function at which an instruction begins, as objdump has it.
+// starts returns the offsets of the instructions in a function, according to objdump.
 func starts(t *testing.T, program, function string) map[int]bool {
 	t.Helper()
 	out, err := exec.Command("objdump", "-d", "--no-show-raw-insn", "--disassemble="+function, program).Output()

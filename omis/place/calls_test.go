@@ -57,7 +57,7 @@ func resetBetweenCalls(r *rig.Monitor) {
 	r.Target.Do("call 20")
 }
 
-// What a request finds out about system calls does not depend on where it is executed.
+// TestCallConformance checks that measurements of system calls do not depend on the placement.
 func TestCallConformance(t *testing.T) {
 	program := rig.Caller(t)
 	for _, s := range callScenarios {
@@ -88,7 +88,8 @@ func (s *scenario) runCalls(t *testing.T, placement, program string) {
 	s.check(t, r)
 }
 
-// An interval may begin at an address and end with a system call, wherever it is measured.
+// TestFromAddressToCall checks, in all placements, an interval that begins at an address and ends with a
+// system call.
 func TestFromAddressToCall(t *testing.T) {
 	program := rig.Scenes(t)
 	for _, placement := range []string{"trap", kernel.Name} {
@@ -109,7 +110,7 @@ func TestFromAddressToCall(t *testing.T) {
 	}
 }
 
-// What a trace has of system calls does not depend on where its records are appended.
+// TestTracesOfCalls checks that the records of system calls do not depend on the placement.
 func TestTracesOfCalls(t *testing.T) {
 	program := rig.Caller(t)
 	for _, s := range []struct {

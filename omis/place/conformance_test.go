@@ -13,21 +13,21 @@ import (
 	"mirador/omis/place/kernel"
 )
 
-// scenario is something that a target does while its functions are measured: the same
-// in every placement.
+// scenario describes what a target does while its functions are measured, and the measurements, which
+// are the same in every placement.
 type scenario struct {
 	name    string
-	regions []string
-	threads string   // that the requests name; "[]" if empty
-	flags   []string // to compile the target with
+	regions []string // functions or system calls to measure
+	threads string   // the threads in the requests; "" means "[]"
+	flags   []string // of the compiler
 	calls32 bool     // the target makes system calls by int $0x80
-	oneIn   int      // how many intervals there are for one that is timed; 0: all are
+	oneIn   int      // number of intervals for each one that is timed; 0: all are timed
 	spread  bool     // timers keep histograms
 	do      func(r *rig.Monitor)
-	want    []string // by regions: count/intervals/unfinished of each thread, as often as there are such; where some are timed, /all that began behind it
+	want    []string // for each region, as rig.Summary: threads×count/intervals/unfinished; with oneIn also /all intervals
 }
 
-// commands has the target do its lines.
+// commands returns a function that sends commands to the target.
 func commands(lines ...string) func(*rig.Monitor) {
 	return func(r *rig.Monitor) {
 		for _, line := range lines {
@@ -109,7 +109,7 @@ func unlinked(r *rig.Monitor) {
 	r.Target.Do("call 10")
 }
 
-// What a request measures does not depend on where its actions run.
+// TestConformance checks that measurements of functions do not depend on the placement.
 func TestConformance(t *testing.T) {
 	programs := make(map[string]string) // by flags
 	for _, s := range scenarios {
@@ -146,7 +146,7 @@ func (s *scenario) run(t *testing.T, placement, program string) {
 	s.check(t, r)
 }
 
-// check compares what was measured with what is wanted.
+// check compares the measurements with want, and checks that their times are plausible.
 func (s *scenario) check(t *testing.T, r *rig.Monitor) {
 	t.Helper()
 	for i, want := range s.want {

@@ -17,11 +17,11 @@ import (
 	"mirador/omis/place/kernel"
 )
 
-// usage is what a target has its threads do in a function.
+// usage describes what the threads of a target do in a function.
 type usage struct {
-	name, function, does string
-	intervals            int64 // that are measured meanwhile
-	rounds               int   // how often that is done
+	name, function, command string
+	intervals               int64 // executions of the function for each command
+	rounds                  int   // number of commands
 }
 
 var usages = []usage{
@@ -34,13 +34,13 @@ var usages = []usage{
 	{"threads that wander", "wander", "wander 4 100 50", 4, 1},
 }
 
-// slack is by how much an interval may seem to take less than what the function itself
-// sees of it, or more than what its caller sees: what a probe costs is taken off as it was
-// measured, and the clocks may be apart by a ten thousandth of the time that passes.
+// slack is the tolerance by which an interval may be shorter than the function measures itself, or
+// longer than its caller measures: the subtracted bias is not exact, and the clocks may differ by a
+// ten thousandth of the elapsed time.
 const slack = 40 * time.Microsecond
 
-// The CPU time of a region is what the threads that pass it see by their own clocks, inside
-// of it and around it, whatever else runs on the machine, and wherever it is measured.
+// TestCPUTime checks, in all placements and under any other load, that the CPU time of a region lies
+// between the times that the threads themselves measure inside of the region and around it.
 func TestCPUTime(t *testing.T) {
 	program := subject.Compile(t, "usage", "-O2", "-pthread", "testdata/usage.c")
 	for _, u := range usages {
@@ -60,14 +60,14 @@ func (u *usage) run(t *testing.T, placement, program string) {
 	before := stolen(t)
 	var all []round
 	var n int64
-	var so time.Duration // far
+	var earlier time.Duration // measured in earlier rounds
 	for range u.rounds {
 		var w round
-		if _, err := fmt.Sscanf(r.Target.Do("%s", u.does), "done %d %d", &w.inside, &w.outside); err != nil {
+		if _, err := fmt.Sscanf(r.Target.Do("%s", u.command), "done %d %d", &w.inside, &w.outside); err != nil {
 			t.Fatal(err)
 		}
 		n, w.measured = measured(r)
-		w.measured, so = w.measured-so, w.measured
+		w.measured, earlier = w.measured-earlier, w.measured
 		all = append(all, w)
 	}
 	if n != u.intervals*int64(u.rounds) {
@@ -76,9 +76,10 @@ func (u *usage) run(t *testing.T, placement, program string) {
 	checkUsage(t, all, time.Duration(u.intervals)*slack, stolen(t)-before+time.Duration(runtime.NumCPU())*tick)
 }
 
-// Between its ticks the kernel does not bring up to date what it knows of a thread. Equal
-// intervals much shorter than that have about equal times all the same: their mean square is
-// not many times the square of their mean, but where a host took the processor often.
+// TestCPUTimeBetweenTicks checks that equal intervals that are much shorter than a tick have similar CPU
+// times, although the kernel updates the CPU time of a running thread only at ticks. Then the mean
+// square of the intervals is not many times the square of their mean, unless the host of this virtual
+// machine took the processor often; so one good round suffices.
 func TestCPUTimeBetweenTicks(t *testing.T) {
 	r := newRig(t, kernel.Name, rig.Start(t, subject.Compile(t, "usage", "-O2", "-pthread", "testdata/usage.c")))
 	r.RegionBy("cpu", "even", "[]")
@@ -97,10 +98,11 @@ func TestCPUTimeBetweenTicks(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("the mean square is %.1f times the square of the mean", ratios)
+	t.Errorf("in all rounds the mean square is too many times the square of the mean: %.1f", ratios)
 }
 
-// The time is known, too, where other processors change what it is taken from.
+// TestCPUTimeInTurn checks that no CPU time is missing although other processors change the kernel's data
+// from which it is read.
 func TestCPUTimeInTurn(t *testing.T) {
 	r := newRig(t, kernel.Name, rig.Start(t, subject.Compile(t, "usage", "-O2", "-pthread", "testdata/usage.c")))
 	r.RegionBy("cpu", "work", "[]")
@@ -113,13 +115,13 @@ func TestCPUTimeInTurn(t *testing.T) {
 	}
 	for _, w := range rows {
 		if w.Intervals != each || w.Unfinished != 0 {
-			t.Errorf("%d intervals, and of %d the time is not known; want %d", w.Intervals, w.Unfinished, each)
+			t.Errorf("%d intervals, and %d with an unknown time; want %d", w.Intervals, w.Unfinished, each)
 		}
 	}
 }
 
-// Of CPU time, too, one interval in so many is taken, and all are counted.
-func TestCPUTimeOfOneInSoMany(t *testing.T) {
+// TestSampledCPUTime checks that a sampled timer of CPU time counts all intervals and times one in four.
+func TestSampledCPUTime(t *testing.T) {
 	program := subject.Compile(t, "usage", "-O2", "-pthread", "testdata/usage.c")
 	for _, placement := range []string{"trap", kernel.Name} {
 		t.Run(placement, func(t *testing.T) {
@@ -142,12 +144,13 @@ func TestCPUTimeOfOneInSoMany(t *testing.T) {
 	}
 }
 
-// round is the CPU time of some intervals.
+// round is the CPU time of the intervals of one command, as three clocks measured it.
 type round struct{ inside, measured, outside time.Duration }
 
-// checkUsage checks that what was measured lies between what is seen inside of a function
-// and around it. What a host takes is noticed at the next tick, where all of it is taken
-// off; so at its ends an interval may be off by that. But that is not always so.
+// checkUsage checks that the measured time lies between the times inside of a function and around it: in
+// a third of the rounds, and for the sum of all rounds. If the host of this virtual machine takes the
+// processor, the kernel subtracts that time only at the next tick, so a single interval may be wrong by
+// the stolen time.
 func checkUsage(t *testing.T, all []round, slack, stolen time.Duration) {
 	t.Helper()
 	var sum round
@@ -160,15 +163,15 @@ func checkUsage(t *testing.T, all []round, slack, stolen time.Duration) {
 	}
 	t.Logf("%d of %d; %+v, stolen %v", good, len(all), sum, stolen)
 	if len(all) > 1 && good < (len(all)+2)/3 {
-		t.Errorf("%d of %d lie between inside and outside: %+v", good, len(all), all)
+		t.Errorf("only %d of %d times lie between inside and outside: %+v", good, len(all), all)
 	}
 	slack *= time.Duration(len(all))
 	if sum.measured < sum.inside-slack-stolen || sum.measured > sum.outside+slack+stolen {
-		t.Errorf("all together do not lie between inside and outside, of which a host took %v: %+v", stolen, sum)
+		t.Errorf("the sum of all times does not lie between inside and outside, although the host took only %v: %+v", stolen, sum)
 	}
 }
 
-// measured is how many intervals there are of the first region, and how long they took.
+// measured returns the number of intervals of the first region, and their sum.
 func measured(r *rig.Monitor) (n int64, sum time.Duration) {
 	for _, w := range r.Rows(1) {
 		n += w.Intervals
@@ -177,10 +180,10 @@ func measured(r *rig.Monitor) (n int64, sum time.Duration) {
 	return n, sum
 }
 
-// tick is USER_HZ: the kernel shows whole ones.
+// tick is the unit of times in /proc/stat (USER_HZ).
 const tick = 10 * time.Millisecond
 
-// stolen is how much of the processors a host has taken so far.
+// stolen returns the processor time that the host of this virtual machine has taken so far.
 func stolen(t *testing.T) time.Duration {
 	t.Helper()
 	b, err := os.ReadFile("/proc/stat")
@@ -195,7 +198,7 @@ func stolen(t *testing.T) time.Duration {
 	return time.Duration(v[7]) * tick
 }
 
-// Code in a program cannot know the CPU time, and says so.
+// TestNoCPUTimeInline checks that the placement inline refuses timers of CPU time, with the reason.
 func TestNoCPUTimeInline(t *testing.T) {
 	r := newRig(t, inline.Name, rig.Start(t, rig.Scenes(t)))
 	r.RegionBy("cpu", "work", "[]")
@@ -205,7 +208,7 @@ func TestNoCPUTimeInline(t *testing.T) {
 		t.Fatal(err)
 	}
 	if x.Placement.Name != "trap" || !strings.Contains(x.Placement.Why, "inline: code in a program has no clock of the thread's CPU time") {
-		t.Errorf("it runs in %v", x.Placement)
+		t.Errorf("the placement is %v", x.Placement)
 	}
 	r.Target.Do("call 5")
 	if n, _ := measured(r); n != 5 {
@@ -213,7 +216,7 @@ func TestNoCPUTimeInline(t *testing.T) {
 	}
 }
 
-// A system call that waits takes next to no CPU time.
+// TestCPUTimeOfCalls checks that a system call that waits takes almost no CPU time.
 func TestCPUTimeOfCalls(t *testing.T) {
 	program := rig.Caller(t)
 	for _, placement := range []string{"trap", kernel.Name} {
@@ -232,8 +235,8 @@ func TestCPUTimeOfCalls(t *testing.T) {
 	}
 }
 
-// Where threads get and lose processors, their CPU time is not what the kernel's programs
-// see.
+// TestNoCPUTimeOfScheduling checks that the placement kernel refuses timers of CPU time at scheduling
+// events, where its programs cannot read the right time.
 func TestNoCPUTimeOfScheduling(t *testing.T) {
 	r := newRig(t, kernel.Name, rig.Start(t, rig.Scenes(t)))
 	r.Ask(`: pa_timer_create2("cpu")`)
@@ -244,6 +247,6 @@ func TestNoCPUTimeOfScheduling(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "kernel: where a thread gets or loses its processor"; x.Placement.Name != "trap" || !strings.Contains(x.Placement.Why, want) {
-		t.Errorf("it runs in %v", x.Placement)
+		t.Errorf("the placement is %v", x.Placement)
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"mirador/omis/program"
 )
 
-// goroutines compiles the target whose functions block, move their stacks, recur, and are
-// left without a return.
+// goroutines compiles a Go target whose functions block, grow their stacks, are recursive, and end
+// without a return.
 func goroutines(t testing.TB, flags ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "goroutines")
@@ -33,7 +33,7 @@ func goroutines(t testing.TB, flags ...string) string {
 	return out
 }
 
-// enteredGo has the functions of the target begin behind their checks of the stack.
+// enteredGo moves the entries of functions in g behind their checks of the stack.
 func enteredGo(t testing.TB, g *rig.Target, functions ...string) {
 	t.Helper()
 	for _, name := range functions {
@@ -54,27 +54,27 @@ func enteredGo(t testing.TB, g *rig.Target, functions ...string) {
 	}
 }
 
-// truth is what the target has measured itself.
-type truth struct{ calls, returns, inside, outside int64 }
+// ownMeasurement is what the target has measured itself.
+type ownMeasurement struct{ calls, returns, inside, outside int64 }
 
-func (g truth) String() string {
+func (g ownMeasurement) String() string {
 	return fmt.Sprintf("%d calls, %d returns, %d to %d ns", g.calls, g.returns, g.inside, g.outside)
 }
 
-// byCounter is the placement inline with the time stamp counter as its clock, whatever the
-// machine's clock is: the counter runs steadily for as long as a test takes.
+// byCounter is the placement inline with the time stamp counter as its clock, even if the machine has
+// another clock: the counter is steady enough for a test.
 const byCounter = "inline by the counter"
 
 var goPlacements = []string{"trap", kernel.Name, inline.Name, byCounter}
 
-// goPlacement is where functions in Go are timed that are asked for with a placement.
+// goPlacement maps a placement to the placement where functions in Go are timed instead.
 var goPlacement = map[string]string{"trap": "trap", kernel.Name: "trap", inline.Name: inline.Name, byCounter: inline.Name}
 
-// goScenarios are what the target does, and by which function.
+// goScenarios lists the commands of the target, and the function that each executes n times.
 var goScenarios = []struct {
 	what, function string
 	n              int
-	within         bool // the times of all calls are known
+	within         bool // the target knows the times of all calls
 }{
 	{"sleep", "main.sleeps", 600, true},
 	{"grow", "main.grows", 300, true},
@@ -82,13 +82,13 @@ var goScenarios = []struct {
 	{"leave", "main.leaves", 400, false},
 }
 
-// In every placement an interval of a function in Go is one of the goroutine: it may end on
-// another thread than it began on, and on a stack that was moved. What is measured agrees
-// with what the program has measured itself.
+// TestGoroutines checks in every placement that the intervals of functions in Go agree with the program's
+// own measurements. An interval belongs to a goroutine: it may end on another thread, and after the
+// runtime has moved the stack.
 func TestGoroutines(t *testing.T) {
 	path := goroutines(t)
 	if f, err := elf.Open(path); err != nil || f.Section(".gopclntab") == nil {
-		t.Fatalf("%v: it is of no program in Go", err)
+		t.Fatalf("the target is not a Go program: %v", err)
 	}
 	for _, placement := range goPlacements {
 		t.Run(placement, func(t *testing.T) {
@@ -101,10 +101,10 @@ func TestGoroutines(t *testing.T) {
 	}
 }
 
-// checkGo compares what was measured of a region with what the target did.
-func checkGo(t *testing.T, r *rig.Monitor, region int, what string, did truth, within bool) {
+// checkGo compares the measurements of a region with the target's own.
+func checkGo(t *testing.T, r *rig.Monitor, region int, what string, did ownMeasurement, within bool) {
 	t.Helper()
-	// A thread may end intervals and begin none: Rows has the threads that began some.
+	// Rows omits threads that only end intervals; the sums below include them.
 	for _, w := range r.Rows(region) {
 		if err := w.Plausible(); err != nil {
 			t.Errorf("%s: %s: %v", what, w.Thread, err)
@@ -115,18 +115,18 @@ func checkGo(t *testing.T, r *rig.Monitor, region int, what string, did truth, w
 	timed := reply[2][0].Values[1].List
 	intervals, sum, unfinished := int64(timed[2].N), timed[4].Float*1e9, int64(timed[8].N)
 	if count != did.calls || intervals != did.returns {
-		t.Errorf("%s: %d counted, %d timed; the program made %v", what, count, intervals, did)
+		t.Errorf("%s: %d counted, %d timed; the program measured %v", what, count, intervals, did)
 	}
 	if left := did.calls - did.returns; unfinished > left {
-		t.Errorf("%s: %d unfinished, and only %d were left without a return", what, unfinished, left)
+		t.Errorf("%s: %d unfinished, but only %d calls ended without a return", what, unfinished, left)
 	}
 	if low, high := 0.95*float64(did.inside), 1.05*float64(did.outside); within && (sum < low || sum > high) {
-		t.Errorf("%s: %g ns in all; the program measured %v", what, sum, did)
+		t.Errorf("%s: the sum is %g ns; the program measured %v", what, sum, did)
 	}
 	t.Logf("%s: %d counted, %d timed, %d unfinished, %.0f ns; the program: %v", what, count, intervals, unfinished, sum, did)
 }
 
-// newGoRig is newRig for programs in Go.
+// newGoRig does the same as newRig, also for byCounter.
 func newGoRig(t testing.TB, placement string, g *rig.Target) *rig.Monitor {
 	t.Helper()
 	placer := placers[placement]
@@ -138,7 +138,7 @@ func newGoRig(t testing.TB, placement string, g *rig.Target) *rig.Monitor {
 	return rig.Open(t, linux.Config{Name: "here"}, placer, g)
 }
 
-// goTarget starts the target, with a monitor that times its functions in a placement.
+// goTarget starts the target and a monitor that times its functions in a placement.
 func goTarget(t *testing.T, path, placement string, set func(*rig.Monitor)) *rig.Monitor {
 	t.Helper()
 	r := newGoRig(t, placement, rig.Start(t, path))
@@ -154,8 +154,8 @@ func goTarget(t *testing.T, path, placement string, set func(*rig.Monitor)) *rig
 	return r
 }
 
-// doGo has the target do something, and returns what it has measured.
-func doGo(t *testing.T, r *rig.Monitor, what string, n int) (did truth) {
+// doGo sends the target a command and returns what the target measured.
+func doGo(t *testing.T, r *rig.Monitor, what string, n int) (did ownMeasurement) {
 	t.Helper()
 	line := r.Target.Do("%s %d", what, n)
 	if _, err := fmt.Sscan(line, &did.calls, &did.returns, &did.inside, &did.outside); err != nil {
@@ -164,8 +164,8 @@ func doGo(t *testing.T, r *rig.Monitor, what string, n int) (did truth) {
 	return did
 }
 
-// Intervals that goroutines left open before a reset count no more afterwards, neither as
-// measured nor as unfinished.
+// TestGoroutinesReset checks that intervals that goroutines began before a reset do not count afterwards,
+// neither as measured nor as unfinished.
 func TestGoroutinesReset(t *testing.T) {
 	path := goroutines(t)
 	for _, placement := range goPlacements {
@@ -181,7 +181,7 @@ func TestGoroutinesReset(t *testing.T) {
 	}
 }
 
-// Of functions in Go one interval in so many may be timed, and a histogram be kept.
+// TestGoroutinesSampled checks a sampled timer with a histogram for functions in Go.
 func TestGoroutinesSampled(t *testing.T) {
 	path := goroutines(t)
 	for _, placement := range goPlacements {
@@ -189,26 +189,26 @@ func TestGoroutinesSampled(t *testing.T) {
 			const oneIn, calls = 5, 300
 			r := goTarget(t, path, placement, func(r *rig.Monitor) { r.OneIn, r.Spread = oneIn, true })
 			did := doGo(t, r, "sleep", calls)
-			told := r.Ask(": pa_timer_estimate([pa_t_1],2) pa_timer_histogram([pa_t_1],2)")
-			row := told[1][0].Values[1].List
+			reply := r.Ask(": pa_timer_estimate([pa_t_1],2) pa_timer_histogram([pa_t_1],2)")
+			row := reply[1][0].Values[1].List
 			begun, timed, sum := row[2].N, row[3].N, row[5].Float*1e9
 			var spread uint64
-			for b := told[2][0].Values[1].List[3].List; len(b) > 0; b = b[3:] {
+			for b := reply[2][0].Values[1].List[3].List; len(b) > 0; b = b[3:] {
 				spread += b[2].N
 			}
-			// Of each thread's last few one may be timed, or none.
+			// One of each thread's last few intervals may be timed, or none.
 			if begun != calls || timed < calls/oneIn-16 || timed > calls/oneIn+16 || spread != timed {
 				t.Errorf("%d began, %d were timed, %d are in buckets", begun, timed, spread)
 			}
 			if sum < 0.7*float64(did.inside) || sum > 1.4*float64(did.outside) {
-				t.Errorf("%g ns in all are estimated; the program measured %v", sum, did)
+				t.Errorf("the estimated sum is %g ns; the program measured %v", sum, did)
 			}
 		})
 	}
 }
 
-// The target goes on when the monitor that times its functions in Go is killed, and the next
-// monitor measures as exactly.
+// TestMonitorKilledWhileTimingGo checks that the target continues when the monitor that times its functions
+// is killed, and that the next monitor measures correctly.
 func TestMonitorKilledWhileTimingGo(t *testing.T) {
 	path := goroutines(t)
 	for _, placement := range []string{"trap", kernel.Name, inline.Name} {
@@ -225,7 +225,7 @@ func TestMonitorKilledWhileTimingGo(t *testing.T) {
 				time.Sleep(time.Duration(n) * 7 * time.Millisecond)
 				monitor.kill()
 				if got := g.Line(); !strings.HasPrefix(got, "500 500 ") {
-					t.Errorf("the target says %q", got)
+					t.Errorf("the target answered %q", got)
 				}
 			}
 			r := newGoRig(t, placement, g)

@@ -16,13 +16,13 @@ import (
 	"mirador/omis/place/kernel"
 )
 
-// loading is something that a target does while requests add what its events tell.
+// loading describes what a target does while requests add values from its events, and the results.
 type loading struct {
 	name string
-	adds []string // events, with what is added at each; behind a star, as an amount
+	adds []string // "event : parameter to add"; a star before the parameter adds it as an amount
 	do   func(*rig.Monitor)
-	want []string // the sums of the threads, by events, the smallest first
-	hits []int    // of all threads, by events
+	want []string // for each of adds, the sorted sums of the threads
+	hits []int    // for each of adds, the hits of all threads
 }
 
 const (
@@ -56,15 +56,15 @@ var loadings = []loading{
 	}, []string{"25"}, []int{9}},
 	{"made again after handlers", []string{`thread_has_ended_sys_call([],"readv") : $par1`, `thread_has_ended_sys_call([],"readv") : $par5`}, commands("interrupted 7"), []string{"1", "1"}, []int{1, 1}},
 	{"failed since handlers ran", []string{`thread_has_ended_sys_call([],"readv") : $par2`, `thread_has_ended_sys_call([],"readv") : $par5`}, commands("failing 5"), []string{"20", "5"}, []int{5, 5}},
-	// Sums go round, and what is no integer with a sign of 64 bits is not added.
+	// Sums wrap around, and values that do not fit into a signed integer of 64 bits are not added.
 	{"extremes", []string{
 		`thread_has_ended_sys_call([],"lseek") : $par1`, `thread_has_started_sys_call([],"lseek") : $par2`,
 		`thread_has_started_sys_call([],"getsid") : $par1`, `thread_has_started_sys_call([],"munmap") : $par2`,
 	}, commands("extremes"), []string{"9223372036854775804", "9223372036854775800", "-3", "9223372036854775807"}, []int{4, 4, 2, 2}},
 }
 
-// What a request adds of what its event tells does not depend on where it is executed, nor
-// does how often that was.
+// TestLoads checks that values that a request adds from its events, and its hits, do not depend on the
+// placement.
 func TestLoads(t *testing.T) {
 	program := rig.Caller(t)
 	for _, l := range loadings {
@@ -95,7 +95,7 @@ func (l *loading) run(t *testing.T, placement, program string) {
 	}
 }
 
-// sums are what a counter has of each thread.
+// sums returns the sorted values of a counter's rows.
 func sums(r *rig.Monitor, counter int) string {
 	var list []int64
 	for v := r.Ask(": pa_counter_read([pa_c_%d])", counter)[1][0].Values[1].List; len(v) > 0; v = v[3:] {
@@ -106,9 +106,9 @@ func sums(r *rig.Monitor, counter int) string {
 	return strings.Trim(fmt.Sprint(list), "[]")
 }
 
-// told are what arguments of a function add up to that is called n times, with i = 1 … n: i, -i,
-// -i of 32 bits, 10 i, 2^62, and i of 32 bits.
-var told = []struct {
+// argumentSums returns the sum of each parameter if the function "told" is called n times, for i = 1 … n,
+// with the arguments i, -i, -i in 32 bits, 10 i, 2^62, and i in 32 bits.
+var argumentSums = []struct {
 	param string
 	of    func(n int64) int64
 }{
@@ -116,13 +116,14 @@ var told = []struct {
 	{"$par2", func(n int64) int64 { return -n * (n + 1) / 2 }},
 	{"$int3", func(n int64) int64 { return -n * (n + 1) / 2 }},
 	{"$par4", func(n int64) int64 { return 10 * n * (n + 1) / 2 }},
-	{"$par5", func(n int64) int64 { return n << 62 }}, // it goes round
+	{"$par5", func(n int64) int64 { return n << 62 }}, // wraps around
 	{"$int6", func(n int64) int64 { return n * (n + 1) / 2 }},
 	{"*$par2", func(int64) int64 { return 0 }},
 	{"*$int1", func(n int64) int64 { return n * (n + 1) / 2 }},
 }
 
-// Arguments of a function are the same wherever they are added, beside whatever else is done.
+// TestLoadedArguments checks that the sums of a function's arguments do not depend on the placement, nor on
+// other actions before them.
 func TestLoadedArguments(t *testing.T) {
 	program := rig.Scenes(t)
 	for _, placement := range []string{"trap", kernel.Name, inline.Name} {
@@ -131,7 +132,7 @@ func TestLoadedArguments(t *testing.T) {
 				r := newRig(t, placement, rig.Start(t, program))
 				r.Ask(": pa_timer_create()")
 				var list []string
-				for i, v := range told {
+				for i, v := range argumentSums {
 					r.Ask(": pa_counter_create()")
 					list = append(list, added(i+1, v.param))
 				}
@@ -140,7 +141,7 @@ func TestLoadedArguments(t *testing.T) {
 				r.RunsIn(placement)
 				r.Target.Do("tells 5")
 				r.Target.Do("crowd 3 100")
-				for i, v := range told {
+				for i, v := range argumentSums {
 					all := []int64{v.of(5), v.of(100), v.of(101), v.of(102)}
 					slices.Sort(all)
 					if got, want := sums(r, i+1), strings.Trim(fmt.Sprint(all), "[]"); got != want {
@@ -155,7 +156,7 @@ func TestLoadedArguments(t *testing.T) {
 	}
 }
 
-// added is the action that adds a parameter to a counter.
+// added returns the action that adds a parameter to a counter.
 func added(counter int, param string) string {
 	action := "pa_counter_add"
 	if amount, ok := strings.CutPrefix(param, "*"); ok {
@@ -164,7 +165,7 @@ func added(counter int, param string) string {
 	return fmt.Sprintf("%s([pa_c_%d],%s)", action, counter, param)
 }
 
-// Records have the arguments that they were told.
+// TestRecordedArguments checks that records contain the arguments of a function.
 func TestRecordedArguments(t *testing.T) {
 	program := rig.Scenes(t)
 	for _, placement := range []string{"trap", kernel.Name, inline.Name} {
@@ -190,8 +191,8 @@ func TestRecordedArguments(t *testing.T) {
 	}
 }
 
-// In the middle of a function, where the processor's flags matter, the registers are what the
-// debugger finds in them.
+// TestLoadedInside checks that programs load the same registers as the monitor inside a function, where
+// code must preserve the processor's flags.
 func TestLoadedInside(t *testing.T) {
 	program := rig.Scenes(t)
 	want := ""

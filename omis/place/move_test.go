@@ -19,8 +19,8 @@ import (
 	"mirador/omis/place/kernel"
 )
 
-// Requests move to the monitor for others that stand in their way, and back when these end.
-// No call is missed meanwhile; intervals that are open then are told as unfinished.
+// TestMoveWhileItRuns checks that no call is missed while a request moves to trap because of another request,
+// and back when that ends. Intervals that are open during a move count as unfinished.
 func TestMoveWhileItRuns(t *testing.T) {
 	const (
 		breakpoint = `thread_reached_addr([],%#x) : print(["here"])`
@@ -29,14 +29,13 @@ func TestMoveWhileItRuns(t *testing.T) {
 	busy := subject.Compile(t, "busy", "-O2", filepath.Join("testdata", "busy.c"))
 	for _, c := range []struct {
 		name, placement string
-		work            string // for the target: threads, milliseconds, those of a signal handler
+		work            string // command of the target: threads, milliseconds, milliseconds of a signal handler
 		timed           bool
 	}{
 		{"a counter in the program", inline.Name, "3 200 0", false},
 		{"a counter in the kernel", kernel.Name, "3 200 0", false},
-		{"a timer, for another request that works on it", inline.Name, "3 200 0", true},
-		// A thread whose handler will return to the code that is taken away counts there
-		// once more.
+		{"a timer, for another request that uses it", inline.Name, "3 200 0", true},
+		// A thread whose signal handler returns to removed code runs that code once more.
 		{"a counter, during signal handlers", inline.Name, "2 400 60", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,8 +76,8 @@ func TestMoveWhileItRuns(t *testing.T) {
 	}
 }
 
-// comesTo waits until the requests run in a placement, for a second and what a busy machine
-// takes.
+// comesTo waits until all requests have a placement. That should take a second at most; the limit leaves
+// time for a busy machine.
 func comesTo(m *rig.Monitor, placement string) {
 	m.T.Helper()
 	for end := time.Now().Add(5 * time.Second); m.Where() != placement; time.Sleep(5 * time.Millisecond) {
@@ -88,9 +87,9 @@ func comesTo(m *rig.Monitor, placement string) {
 	}
 }
 
-// A function is counted in the program. While its CPU time is measured, which only the kernel
-// can, both run in the kernel if there is no room for both, and never by trap. Afterwards the
-// count is in the program again. No call is missed.
+// TestTwoPlacementsAtOnePlace checks that a function that is counted inline is counted in the kernel while its
+// CPU time is measured, which needs the kernel, if there is no room for both, and never by trap. No call is
+// missed, and the counter returns inline afterwards.
 func TestTwoPlacementsAtOnePlace(t *testing.T) {
 	busy := subject.Compile(t, "busy", "-O2", filepath.Join("testdata", "busy.c"))
 	g := rig.Start(t, busy)
@@ -127,7 +126,7 @@ func TestTwoPlacementsAtOnePlace(t *testing.T) {
 	}
 }
 
-// stops are requests that stop a timer where the function is left.
+// stops returns the requests that stop a timer at the exits of the function.
 func stops(g *rig.Target) (list []string) {
 	for _, exit := range g.Exits("work") {
 		list = append(list, fmt.Sprintf("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_1])", exit))
@@ -135,7 +134,7 @@ func stops(g *rig.Target) (list []string) {
 	return list
 }
 
-// began is what a counter has counted, and how many intervals of a timer have begun.
+// began returns the value of a counter plus the number of intervals that a timer has begun.
 func began(m *rig.Monitor, number int) int64 {
 	m.T.Helper()
 	reply := m.Ask(": pa_counter_sum([pa_c_%d],2) pa_timer_sum([pa_t_%d],2)", number, number)

@@ -17,9 +17,9 @@ import (
 	"mirador/omis/place/kernel"
 )
 
-// atUprobes opens every eBPF program that this process holds for uprobes, so that the kernel
-// keeps them, and their figures, until the test ends. Programs at the kernel's own tracepoints
-// are left out: they see processes begin and end everywhere on the machine.
+// atUprobes opens the eBPF programs of this process for uprobes, so that the kernel keeps them and their
+// statistics until the test ends. It omits programs at the kernel's own tracepoints, which run for all
+// processes of the machine.
 func atUprobes(t *testing.T) (list []*ebpf.Program) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/self/fdinfo/*")
@@ -30,7 +30,7 @@ func atUprobes(t *testing.T) (list []*ebpf.Program) {
 	for _, path := range files {
 		info, err := os.ReadFile(path)
 		if err != nil {
-			continue // the descriptor by which the directory was read
+			continue // the descriptor that Glob used to read the directory
 		}
 		for lines := bufio.NewScanner(bytes.NewReader(info)); lines.Scan(); {
 			var id uint32
@@ -51,7 +51,7 @@ func atUprobes(t *testing.T) (list []*ebpf.Program) {
 	return list
 }
 
-// runs is how often the kernel has executed some programs.
+// runs returns the number of times that the kernel has executed the programs.
 func runs(t *testing.T, list []*ebpf.Program) (sum uint64) {
 	t.Helper()
 	for _, p := range list {
@@ -64,8 +64,8 @@ func runs(t *testing.T, list []*ebpf.Program) (sum uint64) {
 	return sum
 }
 
-// TestDisabledCostsNothing: when csr_disable has answered, the code in the process is the
-// program's own, and by the kernel's figures none of our programs is executed any more.
+// TestDisabledCostsNothing checks that after csr_disable the target's code has its original bytes, and that the
+// kernel executes none of our programs any more.
 func TestDisabledCostsNothing(t *testing.T) {
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	if err != nil {
@@ -92,12 +92,12 @@ func TestDisabledCostsNothing(t *testing.T) {
 		}
 		m.Disable()
 		if !bytes.Equal(g.Code(entry, size), own) {
-			t.Error("the answer came, and a uprobe is in the code")
+			t.Error("a uprobe is in the code after csr_disable")
 		}
 		before = runs(t, list)
 		g.Do("call %d", calls)
 		if n := runs(t, list) - before; n != 0 {
-			t.Errorf("the answer came, and the kernel has executed our programs %d times for %d calls", n, calls)
+			t.Errorf("after csr_disable the kernel has executed our programs %d times for %d calls", n, calls)
 		}
 		if got, want := rig.Summary(m.Rows(1)), fmt.Sprintf("1×%d/%[1]d/0", round*calls); got != want {
 			t.Errorf("measured %s, want %s", got, want)

@@ -1,6 +1,6 @@
 //go:build linux && amd64
 
-// Package place_test has the tests that hold for all placements alike.
+// Package place_test contains the tests that all placements must pass.
 package place_test
 
 import (
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// placers are what places programs, by placements; by trap nothing does.
+// placers makes the placers of all placements except trap, which has none.
 var placers = map[string]rig.NewPlacer{
 	kernel.Name: func(t testing.TB, n *linux.Node) program.Placer {
 		p := kernel.New([]string{self(t), asRegistrar})
@@ -55,7 +55,7 @@ func self(t testing.TB) string {
 	return path
 }
 
-// closed has a placer closed when the test ends.
+// closed closes a placer when the test ends.
 func closed[P interface {
 	program.Placer
 	Close() error

@@ -22,14 +22,14 @@ import (
 	"mirador/omis/place/kernel"
 )
 
-// shareable are the functions of the target that other tools can probe beside a jump of ours,
-// sole those that they cannot.
+// shareable lists the functions of the target that other tools can probe while they have a jump of ours,
+// sole the functions where they cannot.
 var (
 	shareable = []string{"push1", "push2", "mov3", "sub4", "red5", "flags3", "const5", "nop5", "sub6", "pad"}
 	sole      = []string{"stack_only", "const_only"}
 )
 
-// calls is how often the target calls each function in a round.
+// calls is the number of times that the target calls each function for one command.
 const calls = 50
 
 func buildShared(t *testing.T) string {
@@ -37,16 +37,16 @@ func buildShared(t *testing.T) string {
 	return subject.Compile(t, "shared", filepath.Join("testdata", "shared.c"), filepath.Join("testdata", "shared.s"))
 }
 
-// neighbour is another tool with a uprobe at each of some functions of a target.
-type neighbour struct {
+// otherTool simulates another tool that has set uprobes at functions of a target.
+type otherTool struct {
 	t       *testing.T
 	uprobes []*uprobe.Uprobe
 	names   []string
 }
 
-// settle has another tool set a uprobe at the beginning of each function, or every other time
-// at its return.
-func settle(t *testing.T, g *rig.Target, names []string) *neighbour {
+// setUprobes sets another tool's uprobes: at the entries of functions with an even index in names, and at the
+// returns of the others.
+func setUprobes(t *testing.T, g *rig.Target, names []string) *otherTool {
 	t.Helper()
 	file, err := elf.Open(g.Path)
 	if err != nil {
@@ -57,7 +57,7 @@ func settle(t *testing.T, g *rig.Target, names []string) *neighbour {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &neighbour{t: t, names: names}
+	n := &otherTool{t: t, names: names}
 	for i, name := range names {
 		s := symbols[slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == name })]
 		section := file.Sections[s.Section]
@@ -70,8 +70,8 @@ func settle(t *testing.T, g *rig.Target, names []string) *neighbour {
 	return n
 }
 
-// counts checks what the other tool has counted.
-func (n *neighbour) counts(want uint64) {
+// counts checks the number of hits of each uprobe.
+func (n *otherTool) counts(want uint64) {
 	n.t.Helper()
 	for i, u := range n.uprobes {
 		if got, err := u.Count(); err != nil || got != want {
@@ -80,8 +80,8 @@ func (n *neighbour) counts(want uint64) {
 	}
 }
 
-// leave has the other tool take its uprobes out.
-func (n *neighbour) leave() {
+// removeUprobes removes the other tool's uprobes, all at the same time.
+func (n *otherTool) removeUprobes() {
 	var all sync.WaitGroup
 	for _, u := range n.uprobes {
 		all.Go(func() { u.Close() })
@@ -106,28 +106,28 @@ func measure(m *rig.Monitor, names []string) (placements []string) {
 	return placements
 }
 
-// work has the target call all functions.
+// work makes the target call all functions and check their results.
 func work(m *rig.Monitor) {
 	m.T.Helper()
 	if got := m.Target.Do("%d", calls); got != "0 wrong" {
-		m.T.Errorf("of the target's results, %s", got)
+		m.T.Errorf("results of the target: %s", got)
 	}
 }
 
-// gained checks what the monitor has counted and timed.
-func gained(m *rig.Monitor, want int) {
+// checkMeasured checks the number of calls that the monitor has counted and timed.
+func checkMeasured(m *rig.Monitor, want int) {
 	m.T.Helper()
 	for i, name := range m.Regions {
 		if got, want := rig.Summary(m.Rows(i+1)), fmt.Sprintf("1×%d/%[1]d/0", want); got != want {
-			m.T.Errorf("of %s are measured %s, want %s", name, got, want)
+			m.T.Errorf("%s: measured %s, want %s", name, got, want)
 		}
 	}
 }
 
 var bothPlacements = []rig.NewPlacer{placers[inline.Name], placers[kernel.Name]}
 
-// TestNeighbour has another tool probe the functions that we measure, before us and after us,
-// and leave before us and after us. Nobody notices.
+// TestNeighbour checks that another tool and the monitor can probe the same functions, in any order of setting
+// and removing their probes, and that both count all calls.
 func TestNeighbour(t *testing.T) {
 	path := buildShared(t)
 	for _, theyFirst := range []bool{false, true} {
@@ -139,53 +139,53 @@ func TestNeighbour(t *testing.T) {
 					g.Exits(name)
 				}
 				m := rig.OpenAll(t, linux.Config{Name: "here"}, bothPlacements, g)
-				var n *neighbour
+				var n *otherTool
 				theirs, ours := uint64(0), 0
 				if theyFirst {
-					n = settle(t, g, shareable)
+					n = setUprobes(t, g, shareable)
 					work(m)
 					theirs += calls
 				}
 				for i, p := range measure(m, shareable) {
 					if !strings.HasPrefix(p, inline.Name) || strings.Contains(p, "another tool") {
-						t.Errorf("request %d runs %s", i, p)
+						t.Errorf("the placement of request %d is %s", i, p)
 					}
 				}
 				if !theyFirst {
 					work(m)
-					n, ours = settle(t, g, shareable), ours+calls
+					n, ours = setUprobes(t, g, shareable), ours+calls
 				}
 				work(m)
 				n.counts(theirs + calls)
-				gained(m, ours+calls)
+				checkMeasured(m, ours+calls)
 				if theyLeaveFirst {
-					n.leave()
+					n.removeUprobes()
 					work(m)
-					gained(m, ours+2*calls)
+					checkMeasured(m, ours+2*calls)
 					m.Ask(": csr_delete([%s])", strings.Join(m.CSRs, ","))
 				} else {
 					m.Ask(": csr_delete([%s])", strings.Join(m.CSRs, ","))
 					work(m)
 					n.counts(theirs + 2*calls)
-					n.leave()
+					n.removeUprobes()
 				}
 				work(m)
 				if after := g.Code(g.Func[shareable[0]], 1024); !bytes.Equal(before, after) {
-					t.Error("the code is not what it was")
+					t.Error("the code does not have its original bytes")
 				}
 			})
 		}
 	}
 }
 
-// TestSoleFirstInstruction: where a jump can stand only at the first instruction, the
-// placement says so, or is another one.
+// TestSoleFirstInstruction checks functions that can have a jump only at the first instruction: the request
+// reports that no other tool may probe them, or its placement is not inline.
 func TestSoleFirstInstruction(t *testing.T) {
 	path := buildShared(t)
 	for _, c := range []struct {
 		name    string
 		sharing bool
-		before  bool // the other tool was there before
+		before  bool // the other tool sets its uprobes first
 		want    string
 	}{
 		{"speed", false, false, inline.Name},
@@ -198,44 +198,44 @@ func TestSoleFirstInstruction(t *testing.T) {
 				g.Exits(name)
 			}
 			m := rig.OpenAll(t, linux.Config{Name: "here", Sharing: c.sharing}, bothPlacements, g)
-			var n *neighbour
+			var n *otherTool
 			theirs := uint64(0)
 			if c.before {
-				n = settle(t, g, sole)
+				n = setUprobes(t, g, sole)
 				work(m)
 				theirs += calls
 			}
 			for i, p := range measure(m, sole) {
 				exclusive := strings.Contains(p, "another tool's uprobe there would end the process")
 				if atBegin := i%2 == 0; !strings.HasPrefix(p, c.want) || atBegin && exclusive != (c.want == inline.Name) {
-					t.Errorf("request %d runs %s", i, p)
+					t.Errorf("the placement of request %d is %s", i, p)
 				}
 			}
 			ours := 0
 			if !c.before && c.sharing {
 				work(m)
-				n, ours = settle(t, g, sole), calls
+				n, ours = setUprobes(t, g, sole), calls
 			}
 			work(m)
-			gained(m, ours+calls)
+			checkMeasured(m, ours+calls)
 			if n != nil {
 				n.counts(theirs + calls)
-				n.leave()
+				n.removeUprobes()
 				work(m)
-				gained(m, ours+2*calls)
+				checkMeasured(m, ours+2*calls)
 			}
 		})
 	}
 }
 
-// TestNeighbourBeforeTrap: no breakpoint stands where another tool's uprobe does; the kernel
-// would put the file's instruction over it.
+// TestNeighbourBeforeTrap checks that no breakpoint is set at the address of another tool's uprobe, because the
+// kernel would overwrite it with the instruction from the file.
 func TestNeighbourBeforeTrap(t *testing.T) {
 	g := rig.Start(t, buildShared(t))
 	m := newRig(t, "", g)
-	n := settle(t, g, []string{"push1", "nop5"})
-	defer n.leave()
-	work(m) // the kernel makes a call of the nop at the first hit
+	n := setUprobes(t, g, []string{"push1", "nop5"})
+	defer n.removeUprobes()
+	work(m) // at the first hit the kernel replaces the nop by a call
 	for _, name := range n.names {
 		m.Define("thread_reached_addr([],%#x) : print([1])", g.Func[name])
 	}
@@ -252,10 +252,10 @@ func TestNeighbourBeforeTrap(t *testing.T) {
 	n.counts(2 * calls)
 }
 
-// TestInnerNop: a probe at a nop of five bytes inside of a function that keeps something below
-// its stack pointer does not change the function's results, wherever the probe runs.
+// TestInnerNop checks, in all placements, that a probe at a nop of five bytes does not change the results of a
+// function that uses memory below its stack pointer.
 func TestInnerNop(t *testing.T) {
-	const nop = 5 // bytes before it
+	const nop = 5 // offset of the nop in the function
 	for _, placements := range [][]rig.NewPlacer{bothPlacements, {placers[kernel.Name]}} {
 		g := rig.Start(t, buildShared(t))
 		m := rig.OpenAll(t, linux.Config{Name: "here"}, placements, g)

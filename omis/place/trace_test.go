@@ -24,19 +24,19 @@ import (
 	"mirador/omis/program"
 )
 
-// Marks of where a function begins and is left.
+// Marks of the records at the entry and at the exits of a function.
 const (
 	begins = 1
 	leaves = -2
 )
 
-// traces has a trace remember when a function begins and is left.
+// traces appends a record to a trace at each entry and exit of a function.
 func traces(r *rig.Monitor, function string, room int) {
 	r.T.Helper()
 	tracesAt(r, room, r.Target.Func[function], r.Target.Exits(function))
 }
 
-// tracesAt does so where it is known by its addresses.
+// tracesAt does the same for a function with the given addresses.
 func tracesAt(r *rig.Monitor, room int, begin uint64, exits []uint64) {
 	r.T.Helper()
 	r.Ask(": pa_trace_create(%d)", room)
@@ -47,17 +47,16 @@ func tracesAt(r *rig.Monitor, room int, begin uint64, exits []uint64) {
 	r.Enable()
 }
 
-// traced is what a trace tells: how many records were lost, and of each thread how many
-// calls of the function began and ended, as often as there are such.
+// traced summarises the records of a trace.
 type traced struct {
-	lost   uint64
-	all    int
-	last   float64 // when the last one was
-	open   map[omis.Token]int
-	counts map[omis.Token]*[2]int
+	lost   uint64                 // number of lost records
+	all    int                    // number of records
+	last   float64                // time of the last record
+	open   map[omis.Token]int     // entries minus exits of each thread
+	counts map[omis.Token]*[2]int // entries and exits of each thread
 }
 
-// readTrace reads a trace until there is no more in it, and checks its order.
+// readTrace reads a trace until it is empty, and checks the order of the records.
 func readTrace(r *rig.Monitor) *traced {
 	r.T.Helper()
 	in := &traced{open: make(map[omis.Token]int), counts: make(map[omis.Token]*[2]int)}
@@ -67,7 +66,7 @@ func readTrace(r *rig.Monitor) *traced {
 		last := 0.0
 		for list := values[2].List; len(list) > 0; list = list[5:] {
 			if in.take(r.T, list[1].Token(), list[3], list[4]); list[2].Float < last {
-				r.T.Fatalf("a record of %g comes after one of %g", list[2].Float, last)
+				r.T.Fatalf("a record with the time %g follows one with %g", list[2].Float, last)
 			}
 			last, in.last = list[2].Float, list[2].Float
 		}
@@ -77,7 +76,7 @@ func readTrace(r *rig.Monitor) *traced {
 	}
 }
 
-// take takes a record. A function is left after it began.
+// take adds a record, and checks that each exit of a thread follows an entry unless records were lost.
 func (in *traced) take(t testing.TB, thread omis.Token, mark, value omis.Value) {
 	t.Helper()
 	if in.counts[thread] == nil {
@@ -97,10 +96,11 @@ func (in *traced) take(t testing.TB, thread omis.Token, mark, value omis.Value) 
 		t.Fatalf("a record has the mark %d and the value %d", m, v)
 	}
 	if in.open[thread] < 0 && in.lost == 0 {
-		t.Fatalf("%s leaves the function more often than it began", thread)
+		t.Fatalf("%s has more exits than entries", thread)
 	}
 }
 
+// String returns "threads×entries/exits" for each different pair of counts.
 func (in *traced) String() string {
 	times := make(map[[2]int]int)
 	for _, n := range in.counts {
@@ -114,7 +114,7 @@ func (in *traced) String() string {
 	return strings.Join(list, " ")
 }
 
-// What a trace has does not depend on where its records are appended.
+// TestTraces checks that the records of a trace do not depend on the placement.
 func TestTraces(t *testing.T) {
 	program := rig.Scenes(t)
 	for _, s := range []struct {
@@ -147,21 +147,21 @@ func TestTraces(t *testing.T) {
 					t.Errorf("%s, %d lost, want %s, %d lost", got, got.lost, s.want, s.lost)
 				}
 				if got.last <= 0 || got.last > time.Since(opened).Seconds() {
-					t.Errorf("the last record is of %g by the node's clock, which has gone for %v", got.last, time.Since(opened))
+					t.Errorf("the last record has the time %g, but the node's clock began only %v ago", got.last, time.Since(opened))
 				}
 				if again := readTrace(r); again.all != 0 || again.lost != 0 {
-					t.Errorf("read once more: %s, %d lost", again, again.lost)
+					t.Errorf("reading again returns %s, %d lost", again, again.lost)
 				}
 			})
 		}
 	}
 }
 
-// placements are where records are appended.
+// placements lists all placements.
 var placements = []string{"trap", inline.Name, kernel.Name}
 
-// Each record is read once, or told to be lost, also while threads leave more of them than
-// there is room for.
+// TestTracesReadMeanwhile checks that each record is read once or reported as lost while threads append more
+// records than the trace can hold.
 func TestTracesReadMeanwhile(t *testing.T) {
 	const threads = 4
 	program := rig.Scenes(t)
@@ -190,14 +190,14 @@ func TestTracesReadMeanwhile(t *testing.T) {
 	}
 }
 
-// tracerEnv makes the test binary a monitor that traces until it is killed: the process,
-// the placement, and the addresses of the function's begin and ends.
+// tracerEnv is an environment variable that makes the test binary a monitor that traces until it is killed. Its
+// value is a pid, a placement, and the addresses of a function's entry and exits.
 const tracerEnv = "MIRADOR_TEST_TRACER"
 
-// timing, before the addresses, has that monitor time the function instead.
+// timing precedes the addresses in tracerEnv if the monitor must time the function instead.
 const timing = "timing"
 
-// timeUntilKilled times a function, and reads all the time.
+// timeUntilKilled times a function, and reads the timer all the time.
 func timeUntilKilled(ask func(string) error, addrs []string) error {
 	err := ask(": pa_timer_create()")
 	for i, addr := range addrs {
@@ -214,7 +214,7 @@ func timeUntilKilled(ask func(string) error, addrs []string) error {
 	return err
 }
 
-// traceUntilKilled is that monitor. It reads all the time.
+// traceUntilKilled runs the monitor that tracerEnv describes, and reads the trace all the time.
 func traceUntilKilled(what string) error {
 	words := strings.Fields(what)
 	m, err := monitor.Open(monitor.Config{Linux: linux.Config{Name: "here"}, Placers: func(n *linux.Node) []program.Placer {
@@ -253,22 +253,21 @@ func traceUntilKilled(what string) error {
 	return err
 }
 
-// When the monitor is killed, the target goes on to append records, until another monitor
-// comes, or it has none of the monitor's code any more; what another one traces is all
-// there.
+// TestMonitorKilledWhileTracing checks that the target continues when the monitor that traces it is killed, and
+// that a trace of the next monitor is complete.
 func TestMonitorKilledWhileTracing(t *testing.T) {
 	for _, placement := range placements[1:] {
 		t.Run(placement, func(t *testing.T) { killWhileTracing(t, placement) })
 	}
 }
 
-// tracer is a process with a monitor that is to be killed.
+// tracer is the process of a monitor that a test kills.
 type tracer struct {
 	*exec.Cmd
 	t *testing.T
 }
 
-// startTracer starts one, and waits until it measures.
+// startTracer starts a monitor with tracerEnv, and waits until it measures.
 func startTracer(t *testing.T, what string) tracer {
 	t.Helper()
 	cmd := exec.Command(self(t))
@@ -281,7 +280,7 @@ func startTracer(t *testing.T, what string) tracer {
 		t.Fatal(err)
 	}
 	if said, err := bufio.NewReader(out).ReadString('\n'); said != "tracing\n" {
-		t.Errorf("the monitor says %q (%v)", said, err)
+		t.Errorf("the monitor wrote %q (%v)", said, err)
 	}
 	return tracer{cmd, t}
 }
@@ -307,17 +306,17 @@ func killWhileTracing(t *testing.T, placement string) {
 		g.Tell("together 4 5000")
 		tracer.kill()
 		if got := g.Line(); !strings.HasPrefix(got, "done") {
-			t.Errorf("the target says %q", got)
+			t.Errorf("the target answered %q", got)
 		}
 		g.Do("call 1000")
 	}
 	if placement == kernel.Name {
-		rig.Until(t, "the code is what it was", func() bool { return bytes.Equal(before, g.Code(g.Func["work"], g.Size["work"])) })
+		rig.Until(t, "the code has its original bytes", func() bool { return bytes.Equal(before, g.Code(g.Func["work"], g.Size["work"])) })
 	}
 	r := newRig(t, placement, g)
 	tracesAt(r, 2048, g.Func["work"], exits)
 	g.Do("call 1000")
 	if got := readTrace(r); got.String() != "1×1000/1000" || got.lost != 0 {
-		t.Errorf("afterwards %s, %d lost", got, got.lost)
+		t.Errorf("the next monitor traced %s, %d lost", got, got.lost)
 	}
 }
