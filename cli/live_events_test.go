@@ -165,17 +165,23 @@ func TestStopsLive(t *testing.T) {
 	wantText(t, "afterwards", fmt.Sprint(w.says("work", 3)), "[12]")
 }
 
-// TestEndLive checks that the end of a killed process is reported once, and that the process's
-// token is unknown afterwards.
+// TestEndLive checks that the end of a killed process is reported once, after its last values were
+// read, and that the process's token is unknown afterwards.
 func TestEndLive(t *testing.T) {
 	l, w := startWitness(t)
 	d := l.define(t, "proc_has_terminated([p_1]) : print([$proc])")
+	last := l.define(t, "proc_has_terminated([p_1]) : proc_get_info([$proc],%#x)", node.ProcTotalTime|node.ProcMemorySize)
 	l.ask(t, "proc_send_signal([p_1],%d)", syscall.SIGTERM)
+	d.await(t, 1)
+	last.await(t, 1)
 	err := w.cmd.Wait()
+	used := w.cmd.ProcessState.UserTime() + w.cmd.ProcessState.SystemTime()
+	if total, memory := last.all[0][0].Float, last.all[0][1].N; total > used.Seconds() || used.Seconds()-total > 0.1 || memory == 0 {
+		t.Errorf("at its exit it had used %v s and had %v bytes, its parent learned of %v", total, memory, used)
+	}
 	if s, ok := w.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGTERM {
 		t.Errorf("the process ended by %v", err)
 	}
-	d.await(t, 1)
 	wantText(t, "who", strings.Join(d.print(0), " "), "p_1")
 	l.refused(t, omis.UnknownObject, "proc_get_info([p_1],%#x)", node.ProcLocalID)
 }

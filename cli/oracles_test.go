@@ -39,7 +39,7 @@ var oracles = map[string]oracle{
 	"proc_read_memory_bin":  {"the target", "TestMemoryLive"},
 	"proc_get_loader_info":  {"gdb's info files; program headers and /proc/PID/maps", "TestLoaderInfoLive"},
 
-	"proc_has_terminated":       {"the target's status of exit", "TestEndLive"},
+	"proc_has_terminated":       {"the target's status of exit and its use of resources, by wait4", "TestEndLive TestEnds"},
 	"proc_has_been_stopped":     {"/proc/PID/task/TID/status", "TestStopsLive"},
 	"proc_has_been_continued":   {"/proc/PID/task/TID/status", "TestStopsLive"},
 	"proc_has_been_scheduled":   {"the kernel's count of switches", "TestSchedulingLive"},

@@ -18,10 +18,15 @@ type pointKey struct {
 	kind   node.EventKind
 	addr   uint64
 	detail string // the name of a call, numbers, threads
+	hold   bool   // the process is held at its exit
 }
 
+// isEnd reports whether the event is the end of the process itself: what is executed while
+// the process is held at its exit comes before it.
+func (k pointKey) isEnd() bool { return k.kind == node.EventProcTerminated && !k.hold }
+
 func keyOf(w *node.Watch) pointKey {
-	key := pointKey{kind: w.Event, addr: w.Addr, detail: w.Name}
+	key := pointKey{kind: w.Event, addr: w.Addr, detail: w.Name, hold: w.Hold}
 	if len(w.Signals) > 0 || len(w.Threads) > 0 {
 		key.detail = fmt.Sprint(w.Name, w.Signals, w.Threads)
 	}
@@ -144,7 +149,7 @@ func (e *Engine) unsubscribe(proc *process, list ...*csr) {
 // unplant takes away a point that nobody needs. How a process ends is always
 // looked out for, as long as a tool is attached.
 func (e *Engine) unplant(p *point) {
-	if p.key.kind == node.EventProcTerminated && p.proc.tools > 0 || p.proc.points[p.key] != p {
+	if p.key.isEnd() && p.proc.tools > 0 || p.proc.points[p.key] != p {
 		return
 	}
 	delete(p.proc.points, p.key)
@@ -293,7 +298,7 @@ func (p *point) place(c *csr) omis.Token { return p.occ.Place(c.event.service.Ob
 
 // ends tells whether the event is the end of an object, whose tokens go with it.
 func (p *point) ends() bool {
-	return p.key.kind == node.EventProcTerminated || p.key.kind == node.EventThreadTerminated
+	return p.key.isEnd() || p.key.kind == node.EventThreadTerminated
 }
 
 // enqueue leaves lists to the process's queue.
@@ -337,10 +342,10 @@ func (p *point) complete(occ *service.Occurrence, child, newProc int) {
 
 // ended makes the tokens of what has ended unknown, after the lists were executed.
 func (p *point) ended(tid int) {
-	switch p.key.kind {
-	case node.EventProcTerminated:
+	switch {
+	case p.key.isEnd():
 		p.e.processEnded(p.proc)
-	case node.EventThreadTerminated:
+	case p.key.kind == node.EventThreadTerminated:
 		p.e.reg.dropThread(p.e.reg.thread(p.proc, tid))
 	}
 }

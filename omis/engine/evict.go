@@ -142,6 +142,14 @@ func (e *Engine) trap(s *subscription) error {
 		w.Threads = e.reg.tids(s.only)
 	}
 	var err error
+	if w.Hold = s.csr.queriesAtEnd(s.proc); w.Hold {
+		if s.point, err = e.pointAt(s.proc, w, s); err == nil {
+			s.placement.Why += heldAtExit
+			return nil
+		}
+		s.placement.Why += "; when the list is executed the process has ended, because it cannot be held at its exit: " + reason(err)
+		w.Hold = false
+	}
 	s.point, err = e.pointAt(s.proc, w, s)
 	return err
 }

@@ -198,7 +198,11 @@ func (e *Engine) where(c *csr) omis.Placement {
 
 // wouldBe is where a request would run in a process.
 func (e *Engine) wouldBe(c *csr, t target) omis.Placement {
-	return shared(t.proc.node().priced(e.judged(c, t), c.times), t.proc, c)
+	p := shared(t.proc.node().priced(e.judged(c, t), c.times), t.proc, c)
+	if c.queriesAtEnd(t.proc) {
+		p.Why += heldAtExit
+	}
+	return p
 }
 
 // shared adds to the placement of a request that holds threads what the node reports of the

@@ -79,6 +79,38 @@ func TestEndedProcess(t *testing.T) {
 	b.want(`: proc_attach3([],812,"") thread_get_info([],0x80)`, "0 OMIS_OK []\n1 OMIS_OK [n_1] p_2\n2 OMIS_OK [t_3] 812\n")
 }
 
+// TestQueriesAtEnd: only lists that query the process itself have it held at its exit; where
+// it cannot be held they are executed all the same, and their placement says so.
+func TestQueriesAtEnd(t *testing.T) {
+	b := start(t)
+	p := b.node.Add(1, []string{"a"}, 1)
+	p.Info.MemorySize = 4096
+	b.node.Add(2, []string{"b"}, 2)
+	b.ask(`: proc_attach3([],1,"") proc_attach3([],2,"")`)
+	unheld := b.listen("proc_has_terminated([p_1]) : print([$held]) proc_get_info([p_2],0)", omis.DontReturnEnDis)
+	held := b.listen("proc_has_terminated([p_1]) : print([$held]) proc_get_info([$proc],0x4000) thread_get_info([t_1],0x80)", omis.DontReturnEnDis)
+	b.ask(": csr_enable([])")
+	b.runs("c_2", omis.Trap, "the process is held at its exit until the list is done")
+	for _, w := range b.node.Planted() {
+		if w.Hold && w.Proc.PID != 1 {
+			t.Errorf("process %d is held", w.Proc.PID)
+		}
+	}
+	p.End()
+	held.want("0 OMIS_CSR_TRIGGERED(10) [p_1] c_2\n1 OMIS_OK [] 1,[\"ptrace\"]\n2 OMIS_OK [p_1] 4096\n3 OMIS_OK [t_1] 1\n")
+	unheld.want("0 OMIS_CSR_TRIGGERED(10) [p_1] c_1\n1 OMIS_OK [] 1,[\"\"]\n2 OMIS_OK [p_2]\n")
+	b.want(": proc_get_info([p_1],0)", "0 OMIS_OK []\n1 OMIS_UNKNOWN_OBJECT(24) [p_1] \"no such process token: p_1\"\n")
+
+	q := b.node.Add(3, []string{"c"}, 3)
+	q.Unheld = omis.Errorf(omis.NoPermission, "traced by gdb (pid 9)")
+	b.ask(`: proc_attach3([],3,"")`)
+	refused := b.listen("proc_has_terminated([p_3]) : print([$held]) proc_get_info([],0)", omis.DontReturnEnDis)
+	b.ask(": csr_enable([c_3])")
+	b.runs("c_3", omis.Trap, "because it cannot be held at its exit: traced by gdb (pid 9)")
+	q.End()
+	refused.want("0 OMIS_CSR_TRIGGERED(10) [p_3] c_3\n1 OMIS_OK [] 1,[\"\"]\n2 OMIS_OK [p_2,p_3]\n")
+}
+
 func TestAttachingChangesWhatIsMonitored(t *testing.T) {
 	b := start(t)
 	p := b.node.Add(1, []string{"a"}, 1)

@@ -208,7 +208,7 @@ func (o *owner) interruptAll(among func(*thread) bool) {
 // still interrupts newcomers and tells whether everybody has stopped.
 func (o *owner) still(among func(*thread) bool) bool {
 	for _, t := range o.threads {
-		if (among == nil || among(t)) && !t.stopped() {
+		if (among == nil || among(t)) && !t.stopped() && !o.ending.isLeaving(t) {
 			o.interruptAll(among)
 			return false
 		}
@@ -255,7 +255,7 @@ func (o *owner) allStopped(threads []*thread) bool {
 // of a breakpoint.
 func (o *owner) allSettled() bool {
 	for _, t := range o.threads {
-		if !t.stopped() || ptrace.WillTrap(t.tid) {
+		if !o.ending.isLeaving(t) && (!t.stopped() || ptrace.WillTrap(t.tid)) {
 			return false
 		}
 	}

@@ -31,6 +31,8 @@ func (e callErrand) at(o *owner, t *thread) error {
 	switch {
 	case err != nil:
 		return err
+	case t.stop == exitStop:
+		return errAtEnd(t)
 	case t.stop == eventStop:
 		return omis.Errorf(omis.UnsupportedService, "thread %d of process %d is inside clone, fork, vfork or execve, whose result it does not have yet: it can call a function when it has returned from there", t.tid, o.proc.PID)
 	case resident.InSyscall(&regs) || t.stop == entryStop || o.beforeSyscall(&regs):

@@ -77,7 +77,7 @@ func (o *owner) comeOutOfPatches(among func(*thread) bool) {
 func (o *owner) underWay(among func(*thread) bool, fromHandlers bool) []*thread {
 	var late []*thread
 	for _, t := range o.threads {
-		if among != nil && !among(t) || !t.stopped() || t.groupStopped() || t.stop == eventStop || t.holds > 0 {
+		if among != nil && !among(t) || !t.stopped() || t.groupStopped() || t.inEvent() || t.holds > 0 {
 			continue
 		}
 		var regs ptrace.Regs

@@ -22,7 +22,7 @@ import (
 const monitorPatience = time.Second
 
 // monitorEnv makes the test binary a monitor of the process it names:
-// PID ADDRESS plant|churn|hold|stop|suspend|birth|patch|repatch|event-KIND[=NAME] [nowarden] [ptrace], or
+// PID ADDRESS plant|churn|hold|stop|suspend|birth|end|patch|repatch|event-KIND[=NAME] [nowarden] [ptrace], or
 // PID ADDRESS checkpoint CRIU FOLDER. With "ptrace" breakpoints stand, and no jumps.
 const monitorEnv = "MIRADOR_TEST_MONITOR"
 
@@ -31,7 +31,7 @@ const monitorEnv = "MIRADOR_TEST_MONITOR"
 // "event" it watches an event, and holds who gets a signal, or makes a thread or a
 // system call, with "stop" and "suspend" it stops the
 // process, a breakpoint standing, with "birth" it watches the address in the
-// process's children too.
+// process's children too, with "end" it holds the process at its exit.
 func runMonitor(spec string) {
 	f := strings.Fields(spec)
 	pid, _ := strconv.Atoi(f[0])
@@ -71,6 +71,14 @@ func runMonitor(spec string) {
 			fail(n.Suspend(p, nil))
 		}
 		fmt.Println("stopped")
+		select {}
+	case f[2] == "end":
+		_, err = n.Watch(node.Watch{Event: node.EventProcTerminated, Proc: p, Hold: true}, func(h *node.Hit) {
+			h.Hold()
+			fmt.Println("held")
+		})
+		fail(err)
+		fmt.Println("watching")
 		select {}
 	case strings.HasSuffix(f[2], "patch"):
 		fail(runPatcher(n, p, addr, f[2] == "repatch"))

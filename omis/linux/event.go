@@ -33,6 +33,8 @@ func (o *owner) handle(s ptrace.Status) {
 		ptrace.Reap(s.TID)
 	case t == nil && s.Event() == unix.PTRACE_EVENT_EXEC:
 		o.promoted(s)
+	case s.Event() == unix.PTRACE_EVENT_EXIT:
+		o.exiting(s.TID, t)
 	case t == nil:
 		// A new thread or process whose creator has not been heard yet.
 		ptrace.Reap(s.TID)
@@ -43,7 +45,7 @@ func (o *owner) handle(s ptrace.Status) {
 	default:
 		// Every stop consumes a pending interrupt; it is asked for again where needed.
 		t.asked = false
-		t.lower()
+		t.setOptions(o.ending.options(t))
 		o.stopped(t, s)
 	}
 }
@@ -92,6 +94,7 @@ func (o *owner) pass(t *thread, sig int) {
 
 // gone is the end of a thread or child.
 func (o *owner) gone(s ptrace.Status, t *thread) {
+	defer o.ending.left(s.TID)
 	if t == nil {
 		if s.TID == o.proc.PID {
 			o.finish()
@@ -157,6 +160,7 @@ func (o *owner) forget(t *thread) {
 	t.stop = running
 	t.injection = nil
 	o.meeting.lost(t)
+	o.ending.forget(t)
 	o.endOver(t)
 	o.forgetCallsOf(t)
 	o.letParentGo(t)

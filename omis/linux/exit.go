@@ -4,6 +4,7 @@ package linux
 
 import (
 	"os"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -12,41 +13,142 @@ import (
 	"mirador/omis/node"
 )
 
-// exits are the watches on the ends of processes: a pidfd becomes readable when
-// the last thread is gone. They trace nobody.
+// exits are the watches on the ends of processes. A pidfd becomes readable when the last
+// thread of its process has ended; no process is traced for that.
 type exits struct {
 	mu      sync.Mutex
-	waiting map[*exit]struct{}
+	waiting map[omis.ProcID]*exit
 	running sync.WaitGroup
 }
 
+// exit is a process whose end is watched. A goroutine waits for the end and calls the
+// handlers.
 type exit struct {
 	fd *os.File
 
-	mu        sync.Mutex // held while the handler runs
-	cancelled bool
+	mu      sync.Mutex // held while a handler runs
+	watches []*watch
 }
 
-// watchExit calls the handler once, when the process ends.
+// watchExit calls the handler once, when the process has ended.
 func (n *Node) watchExit(w *watch) (cancel func() error, err error) {
-	fd, err := openProcess(w.Proc)
+	n.exits.mu.Lock()
+	defer n.exits.mu.Unlock()
+	e := n.exits.waiting[w.Proc]
+	if e == nil {
+		if e, err = n.exits.begin(w.Proc); err != nil {
+			return nil, err
+		}
+		go n.awaitExit(e, w.Proc)
+	}
+	e.add(w)
+	return func() error { n.exits.cancel(e, w); return nil }, nil
+}
+
+// watchHeldExit calls the handler once: while the process is held at its exit or, if that
+// does not come about, when the process has ended.
+func (n *Node) watchHeldExit(w *watch) (cancel func() error, err error) {
+	var once sync.Once
+	handle := w.handle
+	w.handle = func(h *node.Hit) { once.Do(func() { handle(h) }) }
+	late := *w // the owner replaces the handler of its own
+	forget, err := n.watchExit(&late)
 	if err != nil {
 		return nil, err
 	}
-	e := &exit{fd: os.NewFile(uintptr(fd), "pidfd")}
-	n.exits.add(e)
-	go func() {
-		defer n.exits.remove(e)
-		if e.wait() {
-			n.settled(w.Proc)
-			n.reader.Forget(w.Proc)
-			e.tell(n, w)
-		}
-	}()
-	return func() error { e.cancel(); return nil }, nil
+	c := setWatch{newAnswer(), w}
+	if err := n.ask(w.Proc, c, c.answer); err != nil {
+		_ = forget() // it never fails
+		return nil, unlessEnded(w.Proc, err)
+	}
+	return func() error {
+		_ = forget()
+		return n.unwatch(w)
+	}, nil
 }
 
-// wait blocks, without a thread, until the process has ended; false: cancelled.
+// awaitExit calls the handlers when the process has ended and its owner has reported all
+// that happened before.
+func (n *Node) awaitExit(e *exit, p omis.ProcID) {
+	defer n.exits.running.Done()
+	ended := e.wait()
+	n.exits.end(e, p)
+	if ended {
+		n.settled(p)
+		n.reader.Forget(p)
+		e.tell(n, p)
+	}
+}
+
+// begin makes the exit of a process. The caller holds mu.
+func (x *exits) begin(p omis.ProcID) (*exit, error) {
+	fd, err := openProcess(p)
+	if err != nil {
+		return nil, err
+	}
+	if x.waiting == nil {
+		x.waiting = make(map[omis.ProcID]*exit)
+	}
+	e := &exit{fd: os.NewFile(uintptr(fd), "pidfd")}
+	x.waiting[p] = e
+	x.running.Add(1)
+	return e, nil
+}
+
+// end takes an exit out of the table: a watch that is set from now on fails, or finds
+// another process.
+func (x *exits) end(e *exit, p omis.ProcID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e.fd.Close()
+	if x.waiting[p] == e {
+		delete(x.waiting, p)
+	}
+}
+
+// cancel takes a watch away, and ends the waiting with the last one.
+func (x *exits) cancel(e *exit, w *watch) {
+	e.mu.Lock()
+	e.watches = slices.DeleteFunc(e.watches, func(other *watch) bool { return other == w })
+	e.mu.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e.isUnwatched() && x.waiting[w.Proc] == e {
+		delete(x.waiting, w.Proc)
+		e.fd.Close()
+	}
+}
+
+// close ends all waiting.
+func (x *exits) close() {
+	x.mu.Lock()
+	for _, e := range x.waiting {
+		e.fd.Close()
+	}
+	x.mu.Unlock()
+	x.running.Wait()
+}
+
+// add puts a watch behind those that were set before. Watches that wanted the process to
+// be held come first, since others may forget the process.
+func (e *exit) add(w *watch) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at := len(e.watches)
+	if i := slices.IndexFunc(e.watches, func(other *watch) bool { return !other.Hold }); w.Hold && i >= 0 {
+		at = i
+	}
+	e.watches = slices.Insert(e.watches, at, w)
+}
+
+func (e *exit) isUnwatched() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.watches) == 0
+}
+
+// wait blocks the goroutine, but no OS thread, until the process has ended. It returns
+// false if the waiting was cancelled.
 func (e *exit) wait() bool {
 	conn, err := e.fd.SyscallConn()
 	if err != nil {
@@ -60,7 +162,15 @@ func (e *exit) wait() bool {
 	return err == nil
 }
 
-// settled returns when the process's owner, if it has one, has told all that
+func (e *exit) tell(n *Node, p omis.ProcID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, w := range e.watches {
+		w.handle(&node.Hit{Proc: p, TID: p.PID, Time: n.Now(), Now: n.Now, Hold: holdNothing})
+	}
+}
+
+// settled returns when the owner of a process, if there is one, has reported all that
 // happened before the end.
 func (n *Node) settled(p omis.ProcID) {
 	o := n.owner(p)
@@ -73,54 +183,10 @@ func (n *Node) settled(p omis.ProcID) {
 	}
 }
 
-// catchUp is answered when the owner has heard all the kernel had to tell.
+// catchUp is answered when the owner has handled all that the kernel reports.
 type catchUp struct{ *answer }
 
 func (c catchUp) do(o *owner) {
 	o.drain()
 	c.give(nil)
-}
-
-func (e *exit) tell(n *Node, w *watch) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.cancelled {
-		return
-	}
-	w.handle(&node.Hit{Proc: w.Proc, TID: w.Proc.PID, Time: n.Now(), Now: n.Now, Hold: holdNothing})
-}
-
-func (e *exit) cancel() {
-	e.fd.Close()
-	e.mu.Lock()
-	e.cancelled = true
-	e.mu.Unlock()
-}
-
-func (x *exits) add(e *exit) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.waiting == nil {
-		x.waiting = make(map[*exit]struct{})
-	}
-	x.waiting[e] = struct{}{}
-	x.running.Add(1)
-}
-
-func (x *exits) remove(e *exit) {
-	e.fd.Close()
-	x.mu.Lock()
-	delete(x.waiting, e)
-	x.mu.Unlock()
-	x.running.Done()
-}
-
-// close cancels all watches and waits for their goroutines.
-func (x *exits) close() {
-	x.mu.Lock()
-	for e := range x.waiting {
-		e.fd.Close()
-	}
-	x.mu.Unlock()
-	x.running.Wait()
 }

@@ -31,14 +31,14 @@ func (o *owner) family(t *thread, event int) {
 	case event == unix.PTRACE_EVENT_CLONE && isThread(t.pid, msg):
 		o.tellThread(t, msg)
 	case o.sharesMemory(t, msg):
-		child := &thread{tid: msg, pid: msg, kind: guest}
+		child := &thread{tid: msg, pid: msg, kind: guest, options: t.options}
 		o.expect(t, child)
 		o.adopt(child)
 		o.tellBirth(t, msg)
 	default:
 		// The parent waits until we have let its child go: it may want to trace it.
 		t.holds++
-		child := &thread{tid: msg, pid: msg, kind: offspring, unblocked: t.unblocked, mask: t.mask, waiting: t}
+		child := &thread{tid: msg, pid: msg, kind: offspring, options: t.options, unblocked: t.unblocked, mask: t.mask, waiting: t}
 		o.expect(t, child)
 		o.adopt(child)
 		o.tellBirth(t, msg)
@@ -49,7 +49,7 @@ func (o *owner) family(t *thread, event int) {
 // tellThread tells of a new thread, which does not begin before all lists are done
 // (OMIS 8.1.3, thread_creates_thread).
 func (o *owner) tellThread(t *thread, tid int) {
-	newborn := &thread{tid: tid, pid: t.pid, kind: t.kind, parent: t.tid, holds: 1}
+	newborn := &thread{tid: tid, pid: t.pid, kind: t.kind, options: t.options, parent: t.tid, holds: 1}
 	if t.kind == stranger {
 		newborn.kind = member // its creator alone was let go
 	}
@@ -169,6 +169,7 @@ func (o *owner) executed(t *thread, former int) {
 		}
 	}
 	o.vacate()
+	o.ending.begin()
 	if !t.makesCall() {
 		t.injection = nil // what it was to come to has gone
 	}

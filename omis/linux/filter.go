@@ -31,13 +31,16 @@ func errStrict(pid int) error {
 // would say.
 func (t *thread) lift() {
 	if s, err := proc.ReadThreadStatus(t.pid, t.tid); err == nil && s.Seccomp == proc.SeccompFilter {
-		t.lifted = ptrace.SetOptions(t.tid, ptrace.Options|unix.PTRACE_O_SUSPEND_SECCOMP) == nil
+		t.setOptions(t.options | unix.PTRACE_O_SUSPEND_SECCOMP)
 	}
 }
 
-// lower undoes lift. A thread that does not stop in time is asked again at its next stop.
-func (t *thread) lower() {
-	if t.lifted {
-		t.lifted = ptrace.SetOptions(t.tid, ptrace.Options) != nil
+// lower undoes lift. If the thread does not stop in time, the next stop undoes it.
+func (t *thread) lower() { t.setOptions(t.options &^ unix.PTRACE_O_SUSPEND_SECCOMP) }
+
+// setOptions sets the options of a stopped thread that it has besides ptrace.Options.
+func (t *thread) setOptions(options int) {
+	if t.options != options && ptrace.SetOptions(t.tid, ptrace.Options|options) == nil {
+		t.options = options
 	}
 }

@@ -62,7 +62,7 @@ func (o *owner) volunteer() (*thread, error) {
 	var second *thread
 	barred := false
 	for _, t := range o.threads {
-		if t.kind > stranger || !t.stopped() || t.stop == eventStop || ptrace.WillTrap(t.tid) {
+		if t.kind > stranger || !t.stopped() || t.inEvent() || ptrace.WillTrap(t.tid) {
 			continue
 		}
 		var regs ptrace.Regs
@@ -83,6 +83,9 @@ func (o *owner) volunteer() (*thread, error) {
 	}
 	if second == nil && barred {
 		return nil, errStrict(o.proc.PID)
+	}
+	if second == nil && o.ending.last != nil {
+		return nil, errAtEnd(o.ending.last)
 	}
 	if second == nil {
 		return nil, omis.Errorf(omis.OSError, "process %d has no thread that can be stopped", o.proc.PID)

@@ -146,6 +146,8 @@ func (o *owner) lendable() error {
 			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d waits uninterruptibly in the kernel", o.proc.PID, t.tid)
 		case t.kind > stranger:
 			return omis.Errorf(omis.OSError, "cannot save process %d: it is creating process %d; let that one go on first", o.proc.PID, t.tid)
+		case t.stop == exitStop:
+			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d is ending", o.proc.PID, t.tid)
 		case t.stop == eventStop:
 			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d is creating a thread or process, or executing a program; let it go on first", o.proc.PID, t.tid)
 		}
@@ -223,7 +225,7 @@ func (o *owner) letGo(t *thread) {
 	o.reblock(t)
 	t.clearFlag()
 	_ = ptrace.Detach(t.tid, 0)
-	t.stop, t.asked, t.regroup = running, false, false
+	t.stop, t.asked, t.regroup, t.options = running, false, false, 0
 }
 
 // takeBack is the end of a loan.

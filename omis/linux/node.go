@@ -240,6 +240,9 @@ func (n *Node) Watch(w node.Watch, handle func(*node.Hit)) (cancel func() error,
 	n.mu.Unlock()
 	switch w.Event {
 	case node.EventProcTerminated:
+		if w.Hold {
+			return n.watchHeldExit(set)
+		}
 		return n.watchExit(set)
 	case node.EventReachedAddr, node.EventThreadCreated, node.EventThreadTerminated, node.EventProcCreated,
 		node.EventSignal, node.EventStepped, node.EventSteppedOver, node.EventThreadStopped, node.EventThreadContinued:

@@ -48,6 +48,7 @@ type owner struct {
 	space    *space
 	veil     veil
 	meeting  *meeting
+	ending   *ending
 	calls    sync.Mutex                  // held while a handler runs, here or on the meeting's server
 	watches  map[*watch]struct{}         // those that need tracing
 	kinds    map[node.EventKind][]*watch // those without an address, in the order they were set
@@ -73,6 +74,7 @@ func newOwner(n *Node, p omis.ProcID) *owner {
 		watches: make(map[*watch]struct{}), kinds: make(map[node.EventKind][]*watch), space: &space{},
 	}
 	o.meeting = newMeeting(o)
+	o.ending = &ending{o: o}
 	return o
 }
 
@@ -116,7 +118,7 @@ func (o *owner) needsTracing() bool {
 	if o.ended {
 		return false
 	}
-	if o.halted || o.pauses > 0 || len(o.watches) > 0 || o.meeting.keeps() {
+	if o.halted || o.pauses > 0 || len(o.watches) > 0 || o.meeting.keeps() || o.ending.last != nil {
 		return true
 	}
 	for _, t := range o.threads {
@@ -134,6 +136,7 @@ func (o *owner) chores() {
 	}
 	o.attendBirths()
 	o.releaseOffspring()
+	o.ending.judge()
 	o.takeAway()
 	o.plantReturns()
 	o.lookAgain()

@@ -250,7 +250,7 @@ func (o *owner) letOut(g *ground) error {
 // standing lists the stopped threads that can go on, by where they stand.
 func (o *owner) standing(where func(t *thread, pc uint64) bool) (list []*thread) {
 	for _, t := range o.threads {
-		if t.kind > guest || !t.stopped() || t.groupStopped() || t.stop == eventStop {
+		if t.kind > guest || !t.stopped() || t.groupStopped() || t.inEvent() {
 			continue
 		}
 		var regs ptrace.Regs

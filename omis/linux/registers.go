@@ -121,6 +121,9 @@ func (e writeInts) at(o *owner, t *thread) error {
 	if err != nil {
 		return err
 	}
+	if t.stop == exitStop {
+		return errAtEnd(t)
+	}
 	now := shown
 	for i, r := range numbered(&now)[e.first : e.first+len(e.values)] {
 		*r = e.values[i]

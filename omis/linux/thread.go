@@ -18,6 +18,7 @@ const (
 	eventStop          // inside clone, fork, vfork or execve
 	callStop           // behind a system call
 	entryStop          // before a system call
+	exitStop           // at its end, where it executes nothing more
 )
 
 // thread is a tracee. Its owner's goroutine alone uses it.
@@ -47,7 +48,7 @@ type thread struct {
 	round  uint64 // the round that served counts in
 
 	injection   *injection  // the system call it is making for us, or was to make
-	lifted      bool        // and its filter of system calls is not asked
+	options     int         // of ptrace, besides ptrace.Options
 	received    received    // the signal it is held for
 	call        systemCall  // the one it is in, while those are watched
 	interrupted interrupted // calls that were, and are told once
@@ -74,12 +75,19 @@ func (t *thread) isPaused(o *owner) bool { return t.kind == member && o.pauses+t
 
 func (t *thread) stopped() bool { return t.stop > listening }
 
+// inEvent reports whether a thread is stopped inside the kernel, at a point where it can
+// make no system call for us.
+func (t *thread) inEvent() bool { return t.stop == eventStop || t.stop == exitStop }
+
 // groupStopped tells whether a stopped thread takes part in a group-stop: it executes
 // nothing of its program, even where it has left that for a system call of ours.
 func (t *thread) groupStopped() bool { return t.stop == groupStop || t.regroup }
 
 // stays tells whether something stands on the thread that keeps it stopped.
 func (t *thread) stays(o *owner) bool {
+	if t.stop == exitStop {
+		return o.ending.last == t // what else keeps threads must not keep them from ending
+	}
 	if o.frozen > 0 || t.holds > 0 || t.makesCall() {
 		return true
 	}
@@ -107,6 +115,9 @@ func (o *owner) settle(t *thread) {
 func (o *owner) resume(t *thread) {
 	switch {
 	case !t.stopped():
+	case t.stop == exitStop:
+		t.stop = running
+		_ = ptrace.Cont(t.tid, 0)
 	case t.stop == groupStop:
 		t.stop = listening
 		_ = ptrace.Listen(t.tid)

@@ -47,7 +47,7 @@ func (o *owner) visit(tid int, e errand) error {
 	o.comeOut(among)
 	t := o.threads[tid]
 	switch {
-	case t == nil:
+	case t == nil || o.ending.isLeaving(t) && t.stop != exitStop:
 		return noThread(o.proc, tid)
 	case !t.stopped():
 		return omis.Errorf(omis.OSError, "thread %d of process %d cannot be stopped: it waits uninterruptibly in the kernel", tid, o.proc.PID)

@@ -119,6 +119,9 @@ func (o *owner) watchAddr(w *watch) error {
 // changeGait is called when watches for an event have been added or taken away:
 // some events ask for threads to run in another way, beginning now.
 func (o *owner) changeGait(kind node.EventKind, by int) {
+	if kind == node.EventProcTerminated {
+		o.ending.watchesChanged()
+	}
 	if !isStep(kind) && !isSystemCall(kind) {
 		return
 	}

@@ -74,7 +74,7 @@ type EventKind uint8
 
 const (
 	EventReachedAddr      EventKind = iota + 1 // thread_reached_addr
-	EventProcTerminated                        // proc_has_terminated; needs no tracing
+	EventProcTerminated                        // proc_has_terminated; needs no tracing without Watch.Hold
 	EventThreadCreated                         // thread_creates_thread; Hit.Child is the new thread
 	EventThreadTerminated                      // thread_has_terminated
 	EventProcCreated                           // thread_creates_proc; Hit.Child is the new pid
@@ -91,6 +91,11 @@ type Watch struct {
 	// Threads restricts the watch to these threads; nil means all. A node may call the
 	// handler for other threads too; the restriction lets it save single steps.
 	Threads []int
+	// Hold, of EventProcTerminated, asks the node to hold the process at its exit until
+	// the lists are done: its times, memory and last thread can still be read then. The
+	// node traces the process for that, and Watch returns an error if it cannot. If the
+	// process ends in another way after all, the handler is called as without Hold.
+	Hold bool
 }
 
 // Hit is one occurrence of an event. It is valid until all functions that Hold returned

@@ -120,7 +120,7 @@ func processEvents() []Service {
 		{
 			Name: "proc_has_terminated", Need: Required,
 			Doc:   "a process has terminated",
-			Linux: "a pidfd; the process is not traced",
+			Linux: "a pidfd; the process is not traced. If the list queries the process (`proc_get_info`, `thread_get_info`, `proc_read_memory` and others of `$proc`, of one of its tokens or of `[]`), the process is traced and held at its exit until the list is done (`PTRACE_EVENT_EXIT` of its last thread), so that the list returns the final values; such lists are executed before the others. If it cannot be traced, the list is executed when the process has ended; `$held` is empty then, and the placement has the reason. What follows the exit, above all the release of the memory, is not in the CPU time",
 		},
 		{
 			Name: "proc_has_been_stopped", Need: Required,

@@ -20,6 +20,7 @@ type Process struct {
 	ReadOnly func(addr uint64) error // returns the error of a write at an address; may be nil
 	Nice     int
 	Queues   []node.QueueID // of the process
+	Unheld   error          // what keeps the process from being held at its exit
 
 	node  *Node
 	tasks chan func()
@@ -129,6 +130,9 @@ func (n *Node) Watch(w node.Watch, handle func(*node.Hit)) (func() error, error)
 	}
 	if w.Event == node.EventReachedAddr && slices.Contains(p.Unmapped, w.Addr) {
 		return nil, omis.Errorf(omis.ParameterError, "cannot set a breakpoint at %#x: nothing is mapped there", w.Addr)
+	}
+	if w.Hold && p.Unheld != nil {
+		return nil, p.Unheld
 	}
 	n.mu.Lock()
 	n.planted = append(n.planted, w)
@@ -301,11 +305,21 @@ func (p *Process) EndThread(tid int) {
 	<-p.Hit(node.EventThreadTerminated, node.Hit{TID: tid})
 }
 
-// End ends the process and waits for the actions of the event.
+// End ends the process: it waits for the watches that hold it at its exit, and then until
+// all others have acted.
 func (p *Process) End() {
+	p.end(true)
 	p.node.mu.Lock()
 	delete(p.node.procs, p.ID.PID)
 	p.node.mu.Unlock()
-	<-p.Hit(node.EventProcTerminated, node.Hit{})
+	p.end(false)
 	p.close()
+}
+
+func (p *Process) end(held bool) {
+	hit := node.Hit{}
+	if held {
+		hit.Held = node.HeldByPtrace
+	}
+	<-p.hit(node.EventProcTerminated, hit, func(w *watch) bool { return w.Hold == held })
 }

@@ -26,3 +26,14 @@ func Ending(pid int) bool {
 	st, err := readStat(pid)
 	return err == nil && (st.state == 'Z' || st.state == 'X' || st.flags&(taskExiting|taskSignaled) != 0)
 }
+
+// Doomed reports whether a thread has ended, or will end without executing anything of its
+// program: a SIGKILL is on its way to it, or the thread is acting upon one.
+func Doomed(pid, tid int) bool {
+	s, err := ReadThreadStatus(pid, tid)
+	if err != nil || s.Pending&SignalBit(unix.SIGKILL) != 0 {
+		return true
+	}
+	st, err := readThreadStat(pid, tid) // after the signals, as in Ending
+	return err != nil || st.state == 'Z' || st.state == 'X' || st.flags&(taskExiting|taskSignaled) != 0
+}

@@ -96,6 +96,30 @@ func (q query) stat(_ node.ProcFields, info *node.ProcInfo) error {
 	info.SystemTime = q.notLess(s.systemTime)
 	info.MemorySize = s.memory
 	info.MinorFaults, info.MajorFaults = s.minorFaults, s.majorFaults
+	if s.state == 'Z' {
+		return q.survivor(info)
+	}
+	return nil
+}
+
+// survivor reads the memory sizes and the state of a process whose first thread has ended
+// before the others: the kernel shows them in the files of these threads only.
+func (q query) survivor(info *node.ProcInfo) error {
+	tids, err := q.threads()
+	if err != nil {
+		return err
+	}
+	for _, tid := range tids {
+		text, err := q.read(fileID{tid, statusFile})
+		if err != nil {
+			continue // the thread has ended since
+		}
+		if s := parseStatus(text); s.Memory > 0 {
+			info.State = schedulingState(s.State)
+			info.MemorySize, info.ResidentSize, info.MaxResidentSize = s.Memory, s.Resident, s.MostResident
+			break
+		}
+	}
 	return nil
 }
 
@@ -113,6 +137,9 @@ func (q query) sizes(_ node.ProcFields, info *node.ProcInfo) error {
 	size, rest, _ := bytes.Cut(text, []byte{' '})
 	page := int64(os.Getpagesize())
 	info.MemorySize, info.ResidentSize = Number(size)*page, Number(rest)*page
+	if info.MemorySize == 0 {
+		return q.survivor(info)
+	}
 	return nil
 }
 
@@ -141,6 +168,11 @@ func (q query) status(f node.ProcFields, info *node.ProcInfo) error {
 	info.Parent, info.State = s.Parent, schedulingState(s.State)
 	info.MemorySize, info.ResidentSize, info.MaxResidentSize = s.Memory, s.Resident, s.MostResident
 	info.VoluntarySwitches, info.InvoluntaryOnes = s.Voluntary, s.Preemptive
+	if s.State == 'Z' {
+		if err := q.survivor(info); err != nil {
+			return err
+		}
+	}
 	if s.Threads > 1 && f&switches != 0 {
 		return q.switches(info)
 	}

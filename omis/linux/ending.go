@@ -1,0 +1,261 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis"
+	"mirador/omis/host/proc"
+	"mirador/omis/linux/ptrace"
+	"mirador/omis/node"
+)
+
+// ending holds a process at its exit for the watches that ask for it (node.Watch.Hold).
+// The kernel stops each thread at its end (PTRACE_EVENT_EXIT), before the thread gives up
+// its memory. All threads but the last one go on at once.
+//
+// The kernel omits that stop for a thread that ends by itself while the process is being
+// killed. So as soon as all other threads are doomed, the thread at hand is kept: until
+// the next one arrives, or until the others are gone without stopping. It keeps no other
+// thread waiting: these must all end.
+//
+// It belongs to the owner's goroutine.
+type ending struct {
+	o       *owner
+	leaving map[int]struct{} // threads that have come to their end
+	doomed  map[int]struct{} // threads that cannot but end
+	alive   int              // the thread that was alive when it was looked for last
+	last    *thread          // kept at its end
+	since   time.Time        // a thread was kept for the first time
+	told    bool             // the watches know of last
+	holds   int              // of their handlers
+	stop    func()           // ends the repeated judging
+}
+
+// doomPatience is how long a thread is kept for others that must end. Before Linux 5.16
+// a thread that dumps core waits for those that the owner keeps.
+const doomPatience = time.Second
+
+// begin forgets the threads of the program that the process executed before.
+func (e *ending) begin() {
+	clear(e.leaving)
+	clear(e.doomed)
+	e.since, e.alive = time.Time{}, 0
+}
+
+func (e *ending) watches() []*watch { return e.o.kinds[node.EventProcTerminated] }
+
+// options returns what the kernel has to report of a thread besides ptrace.Options. Ends
+// are reported only when all threads are attached: an attachment waits for an execve of
+// the process (see mourner), and the execve for threads that its owner would have to
+// continue.
+func (e *ending) options(t *thread) int {
+	if len(e.watches()) > 0 && e.o.whole && t.kind <= stranger {
+		return unix.PTRACE_O_TRACEEXIT
+	}
+	return 0
+}
+
+// watchesChanged is called when a watch was added or taken away.
+func (e *ending) watchesChanged() {
+	if e.o.ended {
+		return
+	}
+	if len(e.watches()) == 0 && !e.told {
+		e.letGo()
+	}
+	e.o.freeze(nil)
+	for _, t := range e.o.threads {
+		if t.stopped() {
+			t.setOptions(e.options(t))
+		}
+	}
+	e.o.thaw()
+}
+
+func (e *ending) isLeaving(t *thread) bool {
+	_, is := e.leaving[t.tid]
+	return is
+}
+
+// exiting deals with the stop of a thread at its end. t is nil if its creation was not
+// reported: SIGKILL has ended its creator's stop.
+func (o *owner) exiting(tid int, t *thread) {
+	if t == nil {
+		if !isThread(o.proc.PID, tid) {
+			_ = ptrace.Cont(tid, 0) // a child of the process
+			return
+		}
+		delete(o.unborn, tid)
+		t = &thread{tid: tid, pid: o.proc.PID, kind: o.node.roleOf(o.proc, tid)}
+		o.threads[tid] = t
+	}
+	for in := t.injection; in != nil; in = in.outer {
+		in.failed = true
+	}
+	t.injection, t.asked, t.stop = nil, false, exitStop
+	if t.kind <= stranger {
+		o.ending.arrive(t)
+	}
+	if t.stop == exitStop && !t.stays(o) {
+		o.resume(t)
+	}
+}
+
+// errAtEnd is the error of what takes a thread that executes something.
+func errAtEnd(t *thread) error {
+	return omis.Errorf(omis.UnsupportedService, "thread %d of process %d is at its end and executes nothing more", t.tid, t.pid)
+}
+
+// arrive takes note of a thread at its end, and keeps it if it may be the last one.
+func (e *ending) arrive(t *thread) {
+	if e.leaving == nil {
+		e.leaving, e.doomed = make(map[int]struct{}), make(map[int]struct{})
+	}
+	e.leaving[t.tid] = struct{}{}
+	if len(e.watches()) == 0 || e.told || e.outlived() {
+		return
+	}
+	if first := e.o.proc.PID; e.last == nil || e.last.tid != first {
+		// The kernel shows the memory of a process by its first thread.
+		e.letGo()
+		ptrace.Reap(t.tid)
+		e.last, e.stop = t, e.o.box.ringEvery(lookAround)
+		if e.since.IsZero() {
+			e.since = time.Now()
+		}
+	}
+	e.judge()
+}
+
+// judge reports the end of the process if no thread but the kept one is left.
+func (e *ending) judge() {
+	if e.last == nil || e.told || e.o.ended {
+		return
+	}
+	for tid := range e.doomed {
+		if !e.isPresent(tid) {
+			delete(e.doomed, tid)
+			continue
+		}
+		if time.Since(e.since) > doomPatience {
+			e.letGo()
+		}
+		return
+	}
+	switch {
+	case e.outlived():
+		e.letGo()
+	case len(e.doomed) == 0:
+		e.tell()
+	}
+}
+
+// tell calls the handlers. The process goes on when they and their holds are done.
+func (e *ending) tell() {
+	e.told = true
+	e.stop()
+	e.stop = nil
+	t, n := e.last, e.o.node
+	h := &node.Hit{Proc: e.o.proc, TID: t.tid, Time: n.Now(), Held: node.HeldByPtrace, Now: n.Now}
+	e.holds++
+	h.Hold = func() (release func()) {
+		e.holds++
+		return sync.OnceFunc(func() { e.o.box.post(letEnd{t}) })
+	}
+	for _, w := range e.watches() {
+		w.handle(h)
+	}
+	letEnd{t}.do(e.o)
+}
+
+// letEnd ends one of the holds of a process at its exit.
+type letEnd struct{ t *thread }
+
+func (c letEnd) do(o *owner) {
+	e := o.ending
+	if e.last != c.t {
+		return // it was killed, or let go
+	}
+	if e.holds--; e.holds == 0 {
+		e.letGo()
+	}
+}
+
+// letGo lets the kept thread end.
+func (e *ending) letGo() {
+	t := e.last
+	if t == nil {
+		return
+	}
+	e.forget(t)
+	e.o.resume(t)
+}
+
+// forget is called when a thread is not ours any more.
+func (e *ending) forget(t *thread) {
+	if e.last != t {
+		return
+	}
+	e.last, e.holds = nil, 0
+	if e.stop != nil {
+		e.stop()
+		e.stop = nil
+	}
+}
+
+// left is called when a thread has ended.
+func (e *ending) left(tid int) {
+	delete(e.leaving, tid)
+	delete(e.doomed, tid)
+	e.judge()
+}
+
+// outlived reports whether a thread lives that is neither at its end nor doomed.
+func (e *ending) outlived() bool {
+	if e.alive != 0 && e.lives(e.alive) {
+		return true
+	}
+	for tid, t := range e.o.threads {
+		if t.kind <= stranger && e.lives(tid) {
+			e.alive = tid
+			return true
+		}
+	}
+	if len(e.doomed) > 0 {
+		return false // it is too early to list all threads
+	}
+	tids, _ := proc.Threads(e.o.proc.PID) // none when the process is gone
+	for _, tid := range tids {
+		if e.lives(tid) {
+			e.alive = tid
+			return true
+		}
+	}
+	return false
+}
+
+// lives reports whether a thread lives, and takes note of it if it is doomed.
+func (e *ending) lives(tid int) bool {
+	if _, doomed := e.doomed[tid]; doomed || !e.isPresent(tid) {
+		return false
+	}
+	if !proc.Doomed(e.o.proc.PID, tid) {
+		return true
+	}
+	e.doomed[tid] = struct{}{}
+	return false
+}
+
+// isPresent reports whether a thread has neither ended nor come to its end.
+func (e *ending) isPresent(tid int) bool {
+	if _, leaving := e.leaving[tid]; leaving {
+		return false
+	}
+	s, err := proc.ThreadState(e.o.proc.PID, tid)
+	return err == nil && s != "Z" && s != "X"
+}
