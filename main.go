@@ -1,4 +1,4 @@
-// Mirador is a lookout on running programs. See cli for its commands.
+// Mirador observes running programs. See cli for its commands.
 package main
 
 import (

@@ -1,20 +1,18 @@
-// Command torture has a gateway plant, activate, deactivate, read and remove probes
-// at random, over every function of real programs and of their libraries, while the
-// programs work; and kills the gateway every now and then. The programs judge: their
-// results must be the same as when nobody looks, and those that count calls of
-// themselves must have counted the same as the probes did. In the end every byte of
-// their code must be what it was. One of the programs keeps values below its stack
-// pointer, in flags and in vector registers, and is probed at every instruction. Another
-// tool's uprobes come and go at the beginnings of functions meanwhile.
+// Command torture makes a gateway plant, activate, deactivate, read and remove probes at random, at
+// every function of real programs and of their libraries, while the programs work; and it kills the
+// gateway from time to time. The results of the programs must be the same as without probes, and
+// programs that count their own calls must have counted as many as the probes did. At the end every
+// byte of their code must be unchanged. One of the programs keeps values below its stack pointer,
+// in flags and in vector registers, and is probed at every instruction. Meanwhile another tool sets
+// and removes uprobes at the beginnings of functions.
 //
 //	torture -places N [-ways LIST] [-time 10m] [-seed N] [-mirador FILE]
 //	torture [-time 10m] [-kills N] [-placements LIST] [-programs LIST] [-seed N] [-mirador FILE]
 //
-// With -places it plants probes at every instruction of generated functions instead: see
-// package sweep.
+// With -places it plants probes at every instruction of generated functions instead; see package sweep.
 //
-// Everything else goes through requests to "mirador serve", as any tool sends them.
-// Nothing imports it. Goroutines: of every victim a judge, which has it work round
-// after round and owns the probes that are compared, and a tormentor, which owns all
-// others, and a neighbour, which is the other tool; one more kills.
+// Otherwise it uses only requests to "mirador serve", like any other tool. No package imports it.
+// Each victim has three goroutines: a checker, which makes it work round after round and owns the
+// probes whose counts are compared; a disturber, which owns all other probes; and another tool. One
+// more goroutine kills the gateway.
 package main

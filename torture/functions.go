@@ -16,16 +16,16 @@ import (
 	"mirador/sir/binary"
 )
 
-// function is one of a program or of its libraries.
+// function is a function of a program or of its libraries.
 type function struct {
 	name, file string
-	addr       uint64 // in the process
-	offset     uint64 // of the file, as it is linked
-	at         uint64 // where its bytes stand in the file
+	addr       uint64 // address in the process
+	offset     uint64 // address in the file, as linked
+	at         uint64 // offset of its bytes in the file
 	size       uint64
 }
 
-// functionsOf lists all functions that the files of a process know by name.
+// functionsOf lists all functions in the symbol tables of the files of a process.
 func functionsOf(pid int) ([]function, error) {
 	p, err := proc.Identify(pid)
 	if err != nil {
@@ -70,7 +70,7 @@ func fileFunctions(path string) ([]function, error) {
 	return list, nil
 }
 
-// find finds a function by its name, in the files of a name.
+// find returns the function with a name, in files whose path contains a text.
 func find(all []function, name, file string) (function, bool) {
 	i := slices.IndexFunc(all, func(f function) bool { return f.name == name && strings.Contains(f.file, file) })
 	if i < 0 {
@@ -79,7 +79,7 @@ func find(all []function, name, file string) (function, bool) {
 	return all[i], true
 }
 
-// instructions are the places of all instructions of a function.
+// instructions returns a place for each instruction of a function.
 func (f function) instructions() ([]function, error) {
 	file, err := os.Open(f.file)
 	if err != nil {
@@ -104,8 +104,8 @@ func (f function) instructions() ([]function, error) {
 	return all, nil
 }
 
-// fragile are the places of all instructions of the functions that keep something where other
-// code could spoil it.
+// fragile returns a place for each instruction of the functions that keep values where other code
+// can destroy them.
 func fragile(all []function) (places []function, err error) {
 	for _, f := range all {
 		if !strings.HasPrefix(f.name, "fragile_") {
@@ -120,7 +120,7 @@ func fragile(all []function) (places []function, err error) {
 	return places, nil
 }
 
-// exits are the addresses in the process at which a function is left.
+// exits returns the addresses in the process at which a function returns.
 func (f function) exits() ([]uint64, error) {
 	image, err := binary.Open(f.file)
 	if err != nil {

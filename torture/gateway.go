@@ -19,8 +19,7 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// gateway is the mirador that plagues the victims. When it is killed it is started
-// anew, with the same data.
+// gateway is the mirador under test. After a kill it is started again, with the same data directory.
 type gateway struct {
 	program, placements, dir string
 	log                      *os.File
@@ -28,10 +27,10 @@ type gateway struct {
 	mu     sync.RWMutex
 	cmd    *exec.Cmd
 	client *client.Client
-	life   int // how often it was started
+	life   int // number of starts
 }
 
-// errGone tells that the gateway that was asked has been killed.
+// errGone reports that the gateway that got the request was killed.
 var errGone = errors.New("the gateway was killed")
 
 func openGateway(program, placements, dir string) (*gateway, error) {
@@ -43,10 +42,10 @@ func openGateway(program, placements, dir string) (*gateway, error) {
 	return g, g.start()
 }
 
-// start starts it and waits until it answers. The lock is held, or nobody else
-// knows the gateway yet.
+// start starts the gateway and waits until it answers. The caller holds the lock, or has not shared
+// the gateway yet.
 func (g *gateway) start() error {
-	const patience = time.Minute // the machine has much to do
+	const patience = time.Minute // the machine is busy
 	g.life++
 	socket := filepath.Join(g.dir, fmt.Sprintf("socket-%d", g.life))
 	args := []string{"serve", "--prefer", "sharing", "--calibrate", "when-needed", "--listen", "off", "--socket", socket, "--data", filepath.Join(g.dir, "data")}
@@ -55,7 +54,7 @@ func (g *gateway) start() error {
 	}
 	g.cmd = exec.Command(g.program, args...)
 	g.cmd.Stderr = g.log
-	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us: we end it
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only this process, which ends the gateway
 	out, err := g.cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -73,19 +72,19 @@ func (g *gateway) start() error {
 	return err
 }
 
-// kill kills it at once, whatever it is doing, and starts another.
+// kill kills the gateway at once, and starts it again.
 func (g *gateway) kill() error {
 	g.mu.RLock()
 	g.cmd.Process.Kill()
 	g.mu.RUnlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.cmd.Wait() // it was killed
+	g.cmd.Wait() // the error tells that it was killed
 	g.client.Close()
 	return g.start()
 }
 
-// stop has it end in peace.
+// stop ends the gateway by SIGTERM.
 func (g *gateway) stop() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +94,7 @@ func (g *gateway) stop() error {
 	return g.cmd.Wait()
 }
 
-// ask sends a request to the gateway of a life.
+// ask sends a request to the gateway, unless it was killed since the given life.
 func (g *gateway) ask(ctx context.Context, life int, r client.Request) (*client.Reply, error) {
 	g.mu.RLock()
 	c, now := g.client, g.life
@@ -113,14 +112,14 @@ func (g *gateway) ask(ctx context.Context, life int, r client.Request) (*client.
 	return reply, err
 }
 
-// isKilled tells whether the gateway of a life has been killed, or is dying of it.
+// isKilled reports whether the gateway of a life was killed.
 func (g *gateway) isKilled(life int) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.life != life || proc.Ending(g.cmd.Process.Pid)
 }
 
-// now is the life the gateway is in.
+// now returns the present life.
 func (g *gateway) now() int {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

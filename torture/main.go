@@ -25,7 +25,7 @@ func main() {
 	flag.IntVar(&p.kills, "kills", 0, "how often to kill the gateway")
 	flag.StringVar(&p.placements, "placements", "", "where probes may run, as serve takes it; \"\": anywhere")
 	flag.StringVar(&programs, "programs", "", "a list of bash, python, c++, c, go, rust; \"\": all")
-	flag.IntVar(&p.most, "most", 300, "probes at a time in a program, besides those that are compared")
+	flag.IntVar(&p.most, "most", 300, "probes at a time in a program, besides the probes whose counts are compared")
 	places := flag.Int("places", 0, "in place of all this, plant so many probes in generated functions, one at each instruction, in every placement (see package sweep), for -time at most")
 	ways := flag.String("ways", strings.Join(sweep.Ways, ","), "with -places: the placements, and ways to hold threads")
 	flag.Uint64Var(&p.seed, "seed", rand.Uint64N(1e6), "of the random numbers")
@@ -45,7 +45,7 @@ func main() {
 	}
 }
 
-// report runs the plan and prints what came of it.
+// report runs the plan and prints the results.
 func (p plan) report(ctx context.Context) error {
 	fmt.Fprintf(p.progress, "torturing for %v with seed %d\n", p.time, p.seed)
 	outcomes, kills, err := p.run(ctx)
@@ -55,13 +55,13 @@ func (p plan) report(ctx context.Context) error {
 	}
 	for _, o := range outcomes {
 		if o.err != nil {
-			return errors.New("not all programs came through it")
+			return errors.New("not all programs passed")
 		}
 	}
 	return nil
 }
 
-// sweep plants probes at so many places of generated functions.
+// sweep runs package sweep with the given number of places.
 func (p plan) sweep(ctx context.Context, places int, ways []string) error {
 	fmt.Fprintf(p.progress, "sweeping %d places with seed %d\n", places, p.seed)
 	s := sweep.Plan{Warden: []string{p.mirador, "warden"}, Ways: ways, Places: places, Time: p.time, Seed: p.seed, Progress: p.progress}
@@ -69,7 +69,7 @@ func (p plan) sweep(ctx context.Context, places int, ways []string) error {
 	sweep.Print(p.progress, outcomes)
 	for _, o := range outcomes {
 		if len(o.Wrong) > 0 {
-			err = errors.Join(err, fmt.Errorf("%s: %d programs went wrong", o.Way, len(o.Wrong)))
+			err = errors.Join(err, fmt.Errorf("%s: %d programs failed", o.Way, len(o.Wrong)))
 		}
 	}
 	return err

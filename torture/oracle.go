@@ -18,8 +18,8 @@ import (
 
 var hitLine = regexp.MustCompile(`^(\d+)\s+breakpoint\b|breakpoint already hit (\d+) time`)
 
-// countWithGDB has a debugger count how often a program that does not count itself
-// calls functions in one round.
+// countWithGDB lets gdb count how often a program that does not count its own calls calls functions
+// in one round.
 func countWithGDB(k kind, command []string, dir string) (counts map[string]int64, err error) {
 	v, err := start(k, command)
 	if err != nil {
@@ -62,7 +62,7 @@ func countWithGDB(k kind, command []string, dir string) (counts map[string]int64
 	if _, _, err := v.round(time.Minute, nil); err != nil {
 		return nil, err
 	}
-	syscall.Kill(v.pid(), syscall.SIGINT) // gdb keeps it to itself
+	syscall.Kill(v.pid(), syscall.SIGINT) // gdb does not pass this signal to the program
 	said, err := io.ReadAll(lines)
 	if err != nil {
 		return nil, err

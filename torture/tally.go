@@ -13,17 +13,17 @@ import (
 	"text/tabwriter"
 )
 
-// tally is what was done to a victim. Its judge and its tormentor have one each.
+// tally counts what was done to a victim. Each goroutine of a victim has its own.
 type tally struct {
 	rounds, compared         int64
-	outlived                 int64 // comparisons with probes that have outlived a gateway
+	outlived                 int64 // comparisons with probes that outlived a gateway
 	planted, turned, removed int64
-	relented                 int64
-	neighbours               int64 // uprobes of another tool
+	cleared                  int64
+	otherTools               int64 // uprobes that another tool has set
 	refused                  map[string]int64
 }
 
-// detail is what makes one refusal differ from the next of its kind.
+// detail matches the parts in which refusals of the same kind differ.
 var detail = regexp.MustCompile(`0x[0-9a-f]+|\b(p|t|c|pa_[a-z])_[0-9]+|[0-9]{3,}`)
 
 func (t *tally) refuse(why string) {
@@ -40,8 +40,8 @@ func (t *tally) add(o *tally) {
 	t.planted += o.planted
 	t.turned += o.turned
 	t.removed += o.removed
-	t.relented += o.relented
-	t.neighbours += o.neighbours
+	t.cleared += o.cleared
+	t.otherTools += o.otherTools
 	for why, n := range o.refused {
 		if t.refused == nil {
 			t.refused = make(map[string]int64)
@@ -50,27 +50,27 @@ func (t *tally) add(o *tally) {
 	}
 }
 
-// outcome is what became of a victim.
+// outcome is the result of a victim.
 type outcome struct {
 	name string
 	tally
 	functions int
 	err       error
-	asked     []string // by the judge, last
+	asked     []string // the last requests of the checker
 }
 
-// table prints what was done and what came of it.
+// table prints the results.
 func table(w io.Writer, all []*outcome, kills int) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "program\tfunctions\trounds\tplanted\tturned\tremoved\tcounts compared\tafter a kill\trelented\tother tool's\trefused\t")
+	fmt.Fprintln(t, "program\tfunctions\trounds\tplanted\tturned\tremoved\tcounts compared\tafter a kill\tcleared\tother tool's\trefused\t")
 	for _, o := range all {
 		var refused int64
 		for _, n := range o.refused {
 			refused += n
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", o.name, o.functions, o.rounds, o.planted, o.turned, o.removed, o.compared, o.outlived, o.relented, o.neighbours, refused)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", o.name, o.functions, o.rounds, o.planted, o.turned, o.removed, o.compared, o.outlived, o.cleared, o.otherTools, refused)
 	}
-	t.Flush() // an error is the writer's
+	t.Flush() // returns only errors of the writer
 	fmt.Fprintf(w, "the gateway was killed %d times\n", kills)
 	for _, o := range all {
 		for _, why := range commonest(o.refused, 5) {
@@ -79,7 +79,7 @@ func table(w io.Writer, all []*outcome, kills int) {
 	}
 	for _, o := range all {
 		if o.err != nil {
-			fmt.Fprintf(w, "%s: FAILED: %v\nits judge has asked:\n  %s\n", o.name, o.err, strings.Join(o.asked, "\n  "))
+			fmt.Fprintf(w, "%s: FAILED: %v\nthe last requests of its checker:\n  %s\n", o.name, o.err, strings.Join(o.asked, "\n  "))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// code is a copy of the executable memory of a process that belongs to files.
+// code is a copy of the executable mappings of files in a process.
 type code []stretch
 
 type stretch struct {
@@ -37,7 +37,7 @@ func readCode(pid int) (code, error) {
 	})
 }
 
-// unchanged tells the first bytes of a process that are not what they were.
+// unchanged returns an error with the first bytes of a process that differ from the copy.
 func (c code) unchanged(pid int) error {
 	return c.each(pid, func(s stretch, is []byte) error {
 		if bytes.Equal(s.bytes, is) {
@@ -52,7 +52,7 @@ func (c code) unchanged(pid int) error {
 	})
 }
 
-// each reads the stretches as they are now.
+// each reads the present content of each stretch.
 func (c code) each(pid int, do func(stretch, []byte) error) error {
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	if err != nil {

@@ -12,29 +12,29 @@ import (
 	"mirador/omis/syntax"
 )
 
-// tool sends OMIS requests about one victim. It is its goroutine's.
+// tool sends OMIS requests about one victim. One goroutine uses it.
 type tool struct {
 	gateway *gateway
 	name    string
 	pid     int
-	life    int        // in which it attached
-	process omis.Token // of the victim
-	asked   []string   // last, with the answers
+	life    int        // life of the gateway to which it attached
+	process omis.Token // token of the victim
+	asked   []string   // the last requests, with the answers
 }
 
-// memory is how many requests are told of when a victim has failed.
-const memory = 40
+// mostAsked is the number of requests that are printed if a victim fails.
+const mostAsked = 40
 
 func (t *tool) remember(request string, reply []byte, err error) {
 	if err != nil {
 		reply = []byte(err.Error())
 	}
 	line := fmt.Sprintf("%.300s -> %.200s", request, strings.Join(strings.Split(strings.TrimSpace(string(reply)), "\n"), "; "))
-	t.asked = append(t.asked[max(0, len(t.asked)+1-memory):], line)
+	t.asked = append(t.asked[max(0, len(t.asked)+1-mostAsked):], line)
 }
 
-// fresh attaches to the victim if the gateway was killed since the last time, and
-// tells so: nothing of what was asked for is there any more.
+// fresh attaches to the victim if the gateway was killed since the last call, and reports this: all
+// earlier requests are gone.
 func (t *tool) fresh(ctx context.Context) (bool, error) {
 	now := t.gateway.now()
 	if t.life == now {
@@ -83,19 +83,18 @@ func (t *tool) ask(ctx context.Context, format string, args ...any) ([]omis.Valu
 	return last[len(last)-1].Values, nil
 }
 
-// probe is what was asked for of a function: a counter of its calls or a timer of
-// them, and the conditional requests that feed it.
+// probe is a counter of a function's calls, or a timer, with the conditional requests that change it.
 type probe struct {
 	function
 	timer  bool
 	object omis.Token // the counter or timer
 	csrs   []omis.Token
 	active bool
-	want   int64 // calls, where somebody knows
+	want   int64 // true number of calls, if known
 }
 
-// define makes a probe. It is not active. Who wants to be told of every hit has to do
-// without cheaper placements than the dearest.
+// define creates a probe that is not active. If told is true, every hit is reported, which only the
+// placement trap can do.
 func (t *tool) define(ctx context.Context, f function, timed, told bool) (*probe, error) {
 	p := &probe{function: f, timer: timed}
 	flags := omis.DontReturnEnDis
@@ -135,8 +134,7 @@ func (t *tool) define(ctx context.Context, f function, timed, told bool) (*probe
 	return p, nil
 }
 
-// all sends one request about many probes. What is refused is returned by its
-// reason.
+// all sends one request about many probes, and returns the reasons of refusals.
 func (t *tool) all(ctx context.Context, service string, probes []*probe) (refused []string, err error) {
 	var csrs []string
 	for _, p := range probes {
@@ -158,7 +156,7 @@ func (t *tool) all(ctx context.Context, service string, probes []*probe) (refuse
 	return refused, nil
 }
 
-// remove takes probes away for good.
+// remove deletes probes.
 func (t *tool) remove(ctx context.Context, probes []*probe) error {
 	if len(probes) == 0 {
 		return nil
@@ -178,7 +176,7 @@ func (t *tool) remove(ctx context.Context, probes []*probe) error {
 	return nil
 }
 
-// calls reads how many calls a probe has seen.
+// calls returns the number of calls that a probe has counted.
 func (t *tool) calls(ctx context.Context, p *probe) (int64, error) {
 	service, at := "pa_counter_sum([%s],2)", 2
 	if p.timer {
@@ -199,10 +197,10 @@ func (t *tool) calls(ctx context.Context, p *probe) (int64, error) {
 	return n, nil
 }
 
-// finalize ends the tool, and with it all it has asked for.
+// finalize finalises the tool, which removes all its requests.
 func (t *tool) finalize(ctx context.Context) error {
 	if t.life != t.gateway.now() {
-		return nil // there is nothing of it
+		return nil // the gateway does not know the tool
 	}
 	_, err := t.gateway.ask(ctx, t.life, client.Request{Method: "DELETE", Path: "/omis/tools/" + t.name})
 	return err

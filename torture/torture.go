@@ -17,20 +17,20 @@ import (
 	"time"
 )
 
-// plan is what a run does.
+// plan is the configuration of a run.
 type plan struct {
-	mirador    string // the program
+	mirador    string // path of the program
 	time       time.Duration
 	kills      int
 	placements string
-	programs   []string // none: all
-	most       int      // probes of a tormentor at a time
+	programs   []string // all if empty
+	most       int      // limit of a disturber's probes at a time
 	seed       uint64
 	progress   io.Writer
 }
 
-// run tortures the victims and tells what became of each. The error is of what could
-// not be begun or ended; what befell a victim is in its outcome.
+// run tests all victims and returns the result of each. The error is about what could not be
+// started or ended; errors of victims are in their outcomes.
 func (p plan) run(ctx context.Context) (outcomes []*outcome, kills int, err error) {
 	dir, err := os.MkdirTemp("", "mirador-torture-")
 	if err != nil {
@@ -40,15 +40,15 @@ func (p plan) run(ctx context.Context) (outcomes []*outcome, kills int, err erro
 	if err != nil {
 		return nil, 0, err
 	}
-	var ordeals []*ordeal
+	var trials []*trial
 	defer func() {
-		for _, o := range ordeals {
+		for _, o := range trials {
 			o.victim.kill()
 		}
 		if err == nil && !slices.ContainsFunc(outcomes, func(o *outcome) bool { return o.err != nil }) {
 			err = os.RemoveAll(dir)
 		} else {
-			fmt.Fprintln(p.progress, "what the gateway said is in", dir)
+			fmt.Fprintln(p.progress, "the gateway's log is in", dir)
 		}
 	}()
 	for i, k := range kinds {
@@ -59,34 +59,33 @@ func (p plan) run(ctx context.Context) (outcomes []*outcome, kills int, err erro
 		if err != nil {
 			return nil, 0, errors.Join(fmt.Errorf("%s: %w", k.name, err), g.stop())
 		}
-		ordeals = append(ordeals, o)
-		fmt.Fprintf(p.progress, "%s: pid %d, %d functions, counted are %s\n", k.name, o.victim.pid(), len(o.tormentor.functions), strings.Join(o.names(), ", "))
+		trials = append(trials, o)
+		fmt.Fprintf(p.progress, "%s: pid %d, %d functions, counted are %s\n", k.name, o.victim.pid(), len(o.disturber.functions), strings.Join(o.names(), ", "))
 	}
-	kills, err = p.torture(ctx, g, ordeals)
-	for _, o := range ordeals {
-		o.release(context.WithoutCancel(ctx)) // also when somebody has interrupted it
+	kills, err = p.torture(ctx, g, trials)
+	for _, o := range trials {
+		o.release(context.WithoutCancel(ctx)) // also after an interrupt
 		outcomes = append(outcomes, o.outcome)
 	}
 	if stopped := g.stop(); err == nil {
 		err = stopped
 	}
-	for _, o := range ordeals {
+	for _, o := range trials {
 		o.inspect()
-		o.outcome.add(o.judge.tally)
-		o.outcome.add(o.tormentor.tally)
-		o.outcome.add(o.neighbour.tally)
+		o.outcome.add(o.checker.tally)
+		o.outcome.add(o.disturber.tally)
+		o.outcome.add(o.otherTool.tally)
 	}
 	return outcomes, kills, err
 }
 
-// torture is the time in between. It kills the gateway at moments chosen beforehand,
-// and lasts until the last kill has been.
-func (p plan) torture(ctx context.Context, g *gateway, ordeals []*ordeal) (kills int, err error) {
+// torture runs the tests and kills the gateway at moments chosen beforehand, until the time is over.
+func (p plan) torture(ctx context.Context, g *gateway, trials []*trial) (kills int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var all sync.WaitGroup
-	left := int64(len(ordeals))
-	for _, o := range ordeals {
+	left := int64(len(trials))
+	for _, o := range trials {
 		all.Go(func() {
 			o.run(ctx)
 			if atomic.AddInt64(&left, -1) == 0 {
@@ -94,7 +93,7 @@ func (p plan) torture(ctx context.Context, g *gateway, ordeals []*ordeal) (kills
 			}
 		})
 	}
-	all.Go(func() { p.tell(ctx, ordeals) })
+	all.Go(func() { p.tell(ctx, trials) })
 	random := rand.New(rand.NewPCG(p.seed, 0))
 	moments := []time.Duration{p.time}
 	for range p.kills {
@@ -120,8 +119,8 @@ func (p plan) torture(ctx context.Context, g *gateway, ordeals []*ordeal) (kills
 	return kills, err
 }
 
-// tell prints every few seconds how far all are.
-func (p plan) tell(ctx context.Context, ordeals []*ordeal) {
+// tell prints the progress every few seconds.
+func (p plan) tell(ctx context.Context, trials []*trial) {
 	const often = 10 * time.Second
 	begin := time.Now()
 	for {
@@ -131,7 +130,7 @@ func (p plan) tell(ctx context.Context, ordeals []*ordeal) {
 			return
 		}
 		fmt.Fprintf(p.progress, "%v:", time.Since(begin).Round(time.Second))
-		for _, o := range ordeals {
+		for _, o := range trials {
 			fmt.Fprintf(p.progress, " %s %d rounds,", o.victim.name, o.rounds.Load())
 		}
 		fmt.Fprintln(p.progress)

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// TestTorture is make torture, for a short while. The seed is a new one each time,
-// and is told.
+// TestTorture runs "make torture" for a short time. It logs the seed, which is new in each run.
 func TestTorture(t *testing.T) {
 	mirador := filepath.Join(t.TempDir(), "mirador")
 	if out, err := exec.Command("go", "build", "-o", mirador, "mirador").CombinedOutput(); err != nil {
@@ -37,7 +36,7 @@ func TestTorture(t *testing.T) {
 	}
 }
 
-// calm starts a victim that nobody is going to torment.
+// calm starts a victim without probes.
 func calm(t *testing.T, name string) (*victim, []string) {
 	t.Helper()
 	for _, k := range kinds {
@@ -59,7 +58,8 @@ func calm(t *testing.T, name string) (*victim, []string) {
 	return nil, nil
 }
 
-// TestUnchanged: a single byte is found, and its like is not.
+// TestUnchanged checks that unchanged finds a single changed byte, and accepts the original byte
+// after it was written back.
 func TestUnchanged(t *testing.T) {
 	v, _ := calm(t, "bash")
 	c, err := readCode(v.pid())
@@ -82,12 +82,12 @@ func TestUnchanged(t *testing.T) {
 		}
 		err := c.unchanged(v.pid())
 		if changed := b[0] != last.bytes[len(last.bytes)-1]; changed != (err != nil) {
-			t.Errorf("changed: %v, and found is %v", changed, err)
+			t.Errorf("changed: %v; unchanged returns %v", changed, err)
 		}
 	}
 }
 
-// TestCountWithGDB: gdb counts what a program counts itself.
+// TestCountWithGDB checks that gdb and a program count the same calls.
 func TestCountWithGDB(t *testing.T) {
 	v, command := calm(t, "c++")
 	_, own, err := v.round(time.Minute, nil)
@@ -104,14 +104,14 @@ func TestCountWithGDB(t *testing.T) {
 	}
 }
 
-// TestJudge: a result and a count that are wrong are noticed.
-func TestJudge(t *testing.T) {
+// TestChecker checks that wrong results and wrong counts are detected.
+func TestChecker(t *testing.T) {
 	v, _ := calm(t, "bash")
-	j := &judge{victim: v, tool: &tool{gateway: &gateway{}}, tally: &tally{}}
+	j := &checker{victim: v, tool: &tool{gateway: &gateway{}}, tally: &tally{}}
 	j.probes = []*probe{{function: function{name: "f"}, active: true}}
 	v.calm = "else"
-	j.rounds = &(&ordeal{}).rounds
-	if err := j.round(context.Background()); err == nil || !strings.Contains(err.Error(), "not else") {
+	j.rounds = &(&trial{}).rounds
+	if err := j.round(context.Background()); err == nil || !strings.Contains(err.Error(), "want else") {
 		t.Errorf("a wrong result: %v", err)
 	}
 	v.cmd.Process.Kill()

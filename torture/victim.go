@@ -18,22 +18,22 @@ import (
 	"time"
 )
 
-// kind is a program to be tortured. It works for one round when it is given a line,
-// and answers with a line: its result, and what it counted as NAME=CALLS.
+// kind is a program to test. It works for one round when it reads a line, and prints a line: its
+// result, and its own counts as NAME=CALLS.
 type kind struct {
 	name    string
 	source  string
-	compile []string // source and file are appended; none: the source is executed
-	execute []string // before the source; none: the file is executed
+	compile []string // followed by file and source; if empty, the source is executed
+	execute []string // followed by the source; if empty, the file is executed
 	env     string
-	// counted are functions whose calls the program does not count. How often it calls
-	// them in a round is asked of gdb. file is part of the name of the file they are in.
+	// counted are functions whose calls the program does not count; gdb counts the calls of a
+	// round. file is a part of the path of the file that contains them.
 	file    string
 	counted []string
-	// kept is one whose calls a probe counts that outlives the gateway.
+	// kept is the function whose calls a probe counts that outlives the gateway.
 	kept string
-	// timed are functions that are left by their returns only, or by nothing else that
-	// the program counts. A timer measures them.
+	// timed are functions that can be timed: control leaves them only by their returns, or by
+	// nothing else that the program counts.
 	timed []string
 }
 
@@ -51,7 +51,7 @@ var kinds = []kind{
 //go:embed victims
 var sources embed.FS
 
-// build makes the command line of a program, in a folder.
+// build returns the command of the program, which it builds in a folder.
 func (k kind) build(dir string) ([]string, error) {
 	text, err := sources.ReadFile("victims/" + k.source)
 	if err != nil {
@@ -65,7 +65,7 @@ func (k kind) build(dir string) ([]string, error) {
 		return append(k.execute, source), nil
 	}
 	cmd := exec.Command(k.compile[0], append(k.compile[1:], file, source)...)
-	cmd.Dir = dir // outside of the module
+	cmd.Dir = dir // outside the module
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("cannot build %s: %w\n%s", k.source, err, out)
 	}
@@ -78,10 +78,10 @@ type victim struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan string
-	calm  string // its result when nobody looks
+	calm  string // its result without probes
 }
 
-// errHangs tells that a victim does not end a round.
+// errHangs reports that a victim does not finish a round.
 var errHangs = errors.New("it hangs")
 
 func start(k kind, command []string) (*victim, error) {
@@ -106,7 +106,7 @@ func start(k kind, command []string) (*victim, error) {
 			v.lines <- lines.Text()
 		}
 	}()
-	// By the third round all libraries are loaded and all lazy symbols bound.
+	// After three rounds all libraries are loaded and all lazy symbols are bound.
 	for range 3 {
 		if v.calm, _, err = v.round(time.Minute, nil); err != nil {
 			v.kill()
@@ -118,16 +118,16 @@ func start(k kind, command []string) (*victim, error) {
 
 func (v *victim) pid() int { return v.cmd.Process.Pid }
 
-// tedium is after which time of a round slow is called: the probes are too many.
-const tedium = 2 * time.Second
+// slowAfter is the time after which a round calls slow, because there are too many probes.
+const slowAfter = 2 * time.Second
 
-// round has the victim work, and returns its result and what it counted.
+// round makes the victim work, and returns its result and its counts.
 func (v *victim) round(patience time.Duration, slow func()) (result string, counts map[string]int64, err error) {
 	if _, err := fmt.Fprintln(v.in); err != nil {
 		return "", nil, v.death()
 	}
-	bored, hangs := time.NewTimer(tedium), time.NewTimer(patience)
-	defer bored.Stop()
+	slowTimer, hangs := time.NewTimer(slowAfter), time.NewTimer(patience)
+	defer slowTimer.Stop()
 	defer hangs.Stop()
 	for {
 		select {
@@ -137,7 +137,7 @@ func (v *victim) round(patience time.Duration, slow func()) (result string, coun
 			}
 			result, counts = parseRound(line)
 			return result, counts, v.settle(hangs.C)
-		case <-bored.C:
+		case <-slowTimer.C:
 			if slow != nil {
 				slow()
 			}
@@ -147,8 +147,8 @@ func (v *victim) round(patience time.Duration, slow func()) (result string, coun
 	}
 }
 
-// settle waits until a victim that does not count itself has come to its next line:
-// until then it calls functions of the round that it has told the result of.
+// settle waits until a victim that does not count its calls reads its next line: until then it
+// still calls functions after it has printed the result.
 func (v *victim) settle(hangs <-chan time.Time) error {
 	const pause = 200 * time.Microsecond
 	for len(v.counted) > 0 {
@@ -178,7 +178,7 @@ func parseRound(line string) (result string, counts map[string]int64) {
 	return result, counts
 }
 
-// death tells how the victim has ended.
+// death returns an error that tells how the victim ended.
 func (v *victim) death() error {
 	err := v.cmd.Wait()
 	if err == nil {
@@ -189,7 +189,7 @@ func (v *victim) death() error {
 
 func (v *victim) kill() {
 	v.cmd.Process.Kill()
-	for range v.lines { // until its end
+	for range v.lines { // until the victim ends
 	}
-	v.cmd.Wait() // it was killed
+	v.cmd.Wait() // the error tells that it was killed
 }

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// nobody has no privileges on any Linux.
+// nobody is a user without privileges on any Linux.
 const nobody = 65534
 
-// bounds are what the gateway must keep to, also on a machine that has other work.
+// These limits apply to the gateway even on a busy machine.
 const (
 	slowestScrape = 5 * time.Second
 	mostMemory    = 1500 // MB
@@ -24,7 +24,7 @@ const (
 
 var probeID = regexp.MustCompile(`<probe id="([^"]+)"`)
 
-// crowd is the siege by one user with many probes and requests.
+// crowd is the phase with one user, many probes and many requests.
 type crowd struct {
 	caller *caller
 	target *target
@@ -34,7 +34,7 @@ type crowd struct {
 
 const crowdApp = "crowd"
 
-// crowd has a user set probes and send requests, and scrapes the metrics meanwhile.
+// crowd runs the phase, and scrapes the metrics meanwhile.
 func (s *siege) crowd(ctx context.Context) error {
 	t, err := startTarget(s.program, nobody)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *crowd) run(ctx context.Context, s *siege) error {
 	return c.target.unharmed()
 }
 
-// plant sets a probe on each of some functions; the last request has all of them planted.
+// plant sets a probe on each of the first functions. The last request plants all of them.
 func (c *crowd) plant(ctx context.Context, probes int) error {
 	for i := range probes {
 		reply, err := c.caller.document(ctx, crowdApp,
@@ -96,7 +96,7 @@ func (c *crowd) plant(ctx context.Context, probes int) error {
 	return nil
 }
 
-// besiege sends requests about the probes, several at a time, while the program runs.
+// besiege sends requests about the probes concurrently while the program runs.
 func (c *crowd) besiege(ctx context.Context, s *siege) error {
 	if _, err := c.target.tell("go"); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (c *crowd) besiege(ctx context.Context, s *siege) error {
 	return err
 }
 
-// ask sends one request of the kinds that a user sends.
+// ask sends one request, of a kind that users send.
 func (c *crowd) ask(ctx context.Context, r *rand.Rand) error {
 	id := c.ids[r.IntN(len(c.ids))]
 	control := func(action string) error {
@@ -151,7 +151,7 @@ func (c *crowd) ask(ctx context.Context, r *rand.Rand) error {
 	return err
 }
 
-// count has each function called some times and compares each probe's value.
+// count makes the program call each function, and compares each probe's value.
 func (c *crowd) count(ctx context.Context) error {
 	const times = 3
 	for _, action := range []string{"ACTIVATE", "RESET"} {
@@ -169,13 +169,13 @@ func (c *crowd) count(ctx context.Context) error {
 			return err
 		}
 		if !want.MatchString(reply) {
-			return fmt.Errorf("each function was called %d times, and %s says %s", times, id, reply)
+			return fmt.Errorf("each function was called %d times, and the value of %s is %s", times, id, reply)
 		}
 	}
 	return nil
 }
 
-// each sends a control request about all probes, some hundred at a time.
+// each sends a control request about all probes, some hundred in each document.
 func (c *crowd) each(ctx context.Context, action string) error {
 	const most = 500
 	for i := 0; i < len(c.ids); i += most {

@@ -1,15 +1,15 @@
-// Command siege sends a gateway more than a tool ever would, and worse.
+// Command siege tests a gateway with very many requests, and with malformed ones.
 //
-// First a user without privileges sets thousands of probes on a program of its own and sends
-// many requests about them, while GET /metrics is asked for all the time: its latency and the
-// gateway's memory stay bounded, each count is right, and the program's code is what it was in
-// the end. Then mutated MIR documents and mutated OMIS requests follow, about live programs:
-// the gateway answers each of them, never with status 500, its memory stays bounded, and the
-// programs live and compute what they should.
+// First, a user without privileges sets thousands of probes on its own program and sends many
+// requests about them. Meanwhile siege requests GET /metrics repeatedly: its latency and the
+// gateway's memory must stay within limits, each count must be right, and in the end the program's
+// code must be unchanged. Then siege sends mutated MIR documents and mutated OMIS requests about
+// live programs: the gateway must answer each of them, never with status 500, its memory must stay
+// within limits, and the programs must live and compute correct results.
 //
 //	siege [-probes N] [-requests N] [-documents N] [-omis N] [-seed N] [-mirador FILE]
 //
-// It must be started by root, since it is two users. It imports nothing of
-// the house, and nothing imports it. Goroutines: of each phase some callers, which share nothing but
-// counters, and the scraper.
+// Root must start it, because it acts as two users. It imports no other package of this module, and
+// no package imports it. Each phase has several goroutines that send requests and share only
+// counters, and a scraper.
 package main

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gateway is the mirador under siege.
+// gateway is the mirador under test.
 type gateway struct {
 	cmd    *exec.Cmd
 	socket string
@@ -38,7 +38,7 @@ func startGateway(program, dir string) (*gateway, error) {
 	g := &gateway{socket: filepath.Join(dir, "socket"), log: log, ended: make(chan struct{})}
 	g.cmd = exec.Command(program, "serve", "--calibrate", "when-needed", "--listen", "off", "--socket", g.socket, "--data", filepath.Join(dir, "data"))
 	g.cmd.Stderr = log
-	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us: we end it
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only this process, which ends the gateway
 	out, err := g.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func startGateway(program, dir string) (*gateway, error) {
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	go func() {
-		g.cmd.Wait() // how it ended is in the log
+		g.cmd.Wait() // the log tells how it ended
 		close(g.ended)
 	}()
 	if !strings.HasPrefix(line, "ready") {
@@ -57,7 +57,7 @@ func startGateway(program, dir string) (*gateway, error) {
 	return g, nil
 }
 
-// logged is the end of what the gateway has written to its log.
+// logged returns the end of the gateway's log.
 func (g *gateway) logged() string {
 	const most = 4000
 	text, err := os.ReadFile(g.log.Name())
@@ -67,7 +67,7 @@ func (g *gateway) logged() string {
 	return string(text[max(0, len(text)-most):])
 }
 
-// resident is how much memory the gateway has, in MB.
+// resident returns the gateway's resident memory in MB.
 func (g *gateway) resident() (mb int, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.cmd.Process.Pid))
 	if err != nil {
@@ -80,7 +80,7 @@ func (g *gateway) resident() (mb int, err error) {
 	return mb >> 10, nil
 }
 
-// end has the gateway end in peace.
+// end ends the gateway by SIGTERM.
 func (g *gateway) end() error {
 	const patience = 2 * time.Minute
 	defer g.log.Close()
@@ -103,7 +103,7 @@ type caller struct {
 	http *http.Client
 }
 
-// patience is how long an answer may take until it is taken for lost.
+// patience limits the time for an answer.
 const patience = 2 * time.Minute
 
 func (g *gateway) caller(uid uint32) *caller {
@@ -111,8 +111,8 @@ func (g *gateway) caller(uid uint32) *caller {
 	return &caller{&http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 16}}}
 }
 
-// dialAs connects to a Unix socket as a user: of a peer the socket knows the uid of the thread
-// that connects. The thread ends with it.
+// dialAs connects to a Unix socket as a user: the peer sees the uid of the thread that connects.
+// The thread ends afterwards.
 func dialAs(uid uint32, socket string) (net.Conn, error) {
 	type result struct {
 		conn net.Conn
@@ -120,7 +120,7 @@ func dialAs(uid uint32, socket string) (net.Conn, error) {
 	}
 	done := make(chan result)
 	go func() {
-		runtime.LockOSThread() // for good
+		runtime.LockOSThread() // without unlock, the thread ends with the goroutine
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); errno != 0 {
 			done <- result{nil, errno}
 			return
@@ -132,7 +132,7 @@ func dialAs(uid uint32, socket string) (net.Conn, error) {
 	return r.conn, r.err
 }
 
-// answer is what the gateway has answered.
+// answer is the gateway's answer.
 type answer struct {
 	status int
 	body   string
@@ -155,7 +155,7 @@ func (c *caller) send(ctx context.Context, method, path, kind string, body []byt
 	return answer{reply.StatusCode, string(text), time.Since(begin)}, err
 }
 
-// must is send for what has to succeed.
+// must is send for a request that must succeed.
 func (c *caller) must(ctx context.Context, method, path, kind, body string) (string, error) {
 	a, err := c.send(ctx, method, path, kind, []byte(body))
 	if err != nil {
@@ -167,12 +167,12 @@ func (c *caller) must(ctx context.Context, method, path, kind, body string) (str
 	return a.body, nil
 }
 
-// document sends a MIR document to an application that must succeed.
+// document sends a MIR document, which must succeed, to an application.
 func (c *caller) document(ctx context.Context, app, format string, args ...any) (string, error) {
 	return c.must(ctx, http.MethodPost, "/apps/"+app+"/mir", "application/xml", fmt.Sprintf(format, args...))
 }
 
-// attach makes an application of a process.
+// attach creates an application with a process.
 func (c *caller) attach(ctx context.Context, app string, pid int) error {
 	_, err := c.must(ctx, http.MethodPost, "/apps", "application/json", fmt.Sprintf(`{"name":%q,"attach":[%d]}`, app, pid))
 	return err

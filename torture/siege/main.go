@@ -15,18 +15,18 @@ import (
 	"syscall"
 )
 
-// siege is what is done to a gateway.
+// siege is one run.
 type siege struct {
-	mirador             string // the gateway's program
-	probes, requests    int    // of the crowd
-	documents, notation int    // mutated ones: of MIR, and requests of OMIS
+	mirador             string // path of the gateway's program
+	probes, requests    int    // of the first phase
+	documents, notation int    // numbers of mutated MIR documents and OMIS requests
 	parallel            int
 	seed                uint64
 	progress            io.Writer
 
-	program string // the target's
+	program string // path of the target's program
 	gateway *gateway
-	pids    [targets]int // of the targets of an attack
+	pids    [targets]int // pids of an attack's targets
 }
 
 func main() {
@@ -47,13 +47,13 @@ func main() {
 	}
 }
 
-// say prints what has been done.
+// say prints a line about what was done.
 func (s *siege) say(format string, args ...any) { fmt.Fprintf(s.progress, format+"\n", args...) }
 
-// run does all of it, with a gateway of its own.
+// run runs all phases with one gateway.
 func (s *siege) run(ctx context.Context) (err error) {
 	if os.Geteuid() != 0 {
-		return errors.New("a siege is two users, so root must start it")
+		return errors.New("siege acts as two users, so root must start it")
 	}
 	s.say("besieging with seed %d", s.seed)
 	dir, err := os.MkdirTemp("", "mirador-siege-")
@@ -61,7 +61,7 @@ func (s *siege) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil { // the user's program is there
+	if err := os.Chmod(dir, 0o755); err != nil { // it contains the user's program
 		return err
 	}
 	if s.program, err = compile(dir); err != nil {

@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// attack is a siege by mutated texts.
+// attack is a phase with mutated texts.
 type attack struct {
 	what  string
 	count int
 	seeds []string
 	words []string
-	// begin prepares for the texts of a caller's goroutine; nil: nothing needs to be prepared.
+	// begin prepares for the texts of goroutine n; nil if nothing needs to be prepared.
 	begin func(ctx context.Context, c *caller, n int) error
-	// send sends a text for a caller's goroutine, which has a number.
+	// send sends a text for goroutine n.
 	send func(ctx context.Context, c *caller, n int, text string) (answer, error)
-	// end gives back what a caller's goroutine holds in the end; nil: tidy does.
+	// end releases what goroutine n holds at the end; nil if tidy does.
 	end func(ctx context.Context, c *caller, n int) error
-	// tidy gives back from time to time what texts that were correct have made.
+	// tidy removes, from time to time, what correct texts have created.
 	tidy func(ctx context.Context, c *caller, n int) error
 }
 
-// tidyAfter is how many texts a caller sends before it gives back what they have made.
+// tidyAfter is the number of texts that a goroutine sends before it calls tidy.
 const tidyAfter = 500
 
 // documents are MIR documents about the applications, most of them correct.
@@ -55,7 +55,7 @@ var documents = []string{
 	`<measurement probeId="a"><measurement processId="p_1" value="3"/></measurement>`,
 }
 
-// latest stands in a document for the probe that was set last.
+// latest is replaced by the id of the newest probe.
 const latest = "PROBE"
 
 var documentWords = []string{
@@ -66,7 +66,7 @@ var documentWords = []string{
 	latest, "*", "?", "true", "false", "p_1", "t_1", "n_1", "target:f_3", "target:main", "target:*", "file:///dev/zero", "file:///etc/shadow", "&#0;", "&lt;", "]]>", "<!--", "<![CDATA[", "é",
 }
 
-// malformed has mutated documents sent to applications.
+// malformed sends mutated documents to applications.
 func (s *siege) malformed(ctx context.Context) error {
 	a := attack{what: "MIR documents", count: s.documents, seeds: documents, words: documentWords}
 	var last [targets]atomic.Pointer[string]
@@ -87,7 +87,8 @@ func (s *siege) malformed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Others may remove the same probes, and this application is not theirs all.
+		// Errors are ignored: the list includes probes of other applications, and other goroutines
+		// remove probes too.
 		for _, id := range listedProbe.FindAllStringSubmatch(list, -1) {
 			if _, err := c.send(ctx, http.MethodPost, "/apps/"+s.appOf(n)+"/mir", "application/xml",
 				fmt.Appendf(nil, `<ctrlreq action="REMOVE"><probe id="%s"/></ctrlreq>`, id[1])); err != nil {
@@ -99,13 +100,12 @@ func (s *siege) malformed(ctx context.Context) error {
 	return s.attack(ctx, a)
 }
 
-// targets is how many programs are attached while mutated texts come.
+// targets is the number of programs that are attached during an attack.
 const targets = 2
 
 func (s *siege) appOf(n int) string { return fmt.Sprint("app-", n%targets) }
 
-// attack sends mutated texts, several at a time, and judges what the gateway and the targets
-// make of them.
+// attack sends mutated texts concurrently, and checks the gateway and the targets.
 func (s *siege) attack(ctx context.Context, a attack) error {
 	root := s.gateway.caller(0)
 	var all [targets]*target
@@ -191,8 +191,8 @@ func (s *siege) rain(ctx context.Context, a attack) error {
 	return nil
 }
 
-// once sends a text and returns the class of its status. Of the statuses of class 5 only 503 is
-// an answer, to what the gateway cannot do now.
+// once sends a text and returns the class of its status. The only permitted status of class 5 is
+// 503, for what the gateway cannot do at present.
 func (a *attack) once(ctx context.Context, c *caller, n int, text string) (class int, err error) {
 	got, err := a.send(ctx, c, n, text)
 	if err != nil {
@@ -204,7 +204,7 @@ func (a *attack) once(ctx context.Context, c *caller, n int, text string) (class
 	return got.status / 100, nil
 }
 
-// harmless reports whether a text names nothing of a list.
+// harmless reports whether a text contains no word of a list.
 func harmless(text string, without []string) bool {
 	return !slices.ContainsFunc(without, func(name string) bool { return strings.Contains(text, name) })
 }

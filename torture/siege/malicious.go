@@ -30,8 +30,8 @@ var requests = []string{
 	`: csr_enable([])`, `thread_has_been_stopped([]): print([$thread]), thread_continue([$thread])`, `: pa_filter(1,1,u_1)`, `: pa_combination_signal([pa_x_1],0)`,
 }
 
-// harmful are the services that a mutated request must not name: they would do what it says,
-// to the targets or to other programs of this machine.
+// harmful are the services that a mutated request must not name, because they would harm the
+// targets or other programs of this machine.
 var harmful = []string{
 	"proc_create", "proc_attach", "node_attach", "detach", "send_signal", "set_priority", "write_", "migrate", "checkpoint", "restore", "thread_goto", "thread_call",
 }
@@ -42,7 +42,7 @@ var requestWords = []string{
 	`"`, `""`, `"\0"`, "usleep", "read", "main", "[[1,2],[3]]", "1.5e10", "0x401200",
 }
 
-// malicious has mutated OMIS requests sent, by tools that come and go.
+// malicious sends mutated OMIS requests, from tools that are created and finalised repeatedly.
 func (s *siege) malicious(ctx context.Context) error {
 	tool := func(n int) string { return fmt.Sprint("tool-", n) }
 	attach := func(ctx context.Context, c *caller, n int) error {
@@ -67,8 +67,8 @@ func (s *siege) malicious(ctx context.Context) error {
 		}
 		return attach(ctx, c, n)
 	}
-	// Stopped threads are no tool's: they go on when they are continued, or when no tool has
-	// their process any more.
+	// Stopped threads belong to no tool: they continue on request, or when the last tool detaches
+	// their process.
 	a.end = func(ctx context.Context, c *caller, n int) error {
 		_, err := c.must(ctx, http.MethodDelete, "/omis/tools/"+tool(n), "", "")
 		return err

@@ -7,25 +7,25 @@ import (
 	"strconv"
 )
 
-// mutator makes texts that are almost what they should be. One goroutine uses it.
+// mutator makes texts that are almost correct. One goroutine uses it.
 type mutator struct {
 	*rand.Rand
 	seeds []string
-	words []string // what takes the place of a word
+	words []string // replacements of words
 }
 
-// numbers are those at which programs go wrong.
+// numbers are limits at which programs often fail.
 var numbers = []string{
 	"0", "-1", "1", "2", "7", "255", "256", "65535", "65536", "2147483647", "-2147483648", "4294967295", "4294967296",
 	"9223372036854775807", "-9223372036854775808", "18446744073709551615", "18446744073709551616", "0x7fffffffffff",
 	"0xffffffff81000000", "1e308", "1e-320", "NaN", "inf", "0x", "00000000000000000000001", "0.5",
 }
 
-// unchanged is how many texts there are for one that stays as it was, so that there is something
-// that the others are about.
+// unchanged is the number of texts for each one that is not mutated, and so creates objects for the
+// others to name.
 const unchanged = 30
 
-// next is a seed with some of it changed.
+// next returns a seed with random changes.
 func (m *mutator) next() string {
 	text := m.seeds[m.IntN(len(m.seeds))]
 	if m.IntN(unchanged) == 0 {
@@ -40,24 +40,24 @@ func (m *mutator) next() string {
 
 func (m *mutator) change(text string) string {
 	switch m.IntN(10) {
-	case 0, 1, 2: // a word for another one
+	case 0, 1, 2: // replace a word by another one
 		from, to := m.word(text)
 		return text[:from] + m.words[m.IntN(len(m.words))] + text[to:]
-	case 3, 4: // a number for a word
+	case 3, 4: // replace a word by a number
 		from, to := m.word(text)
 		return text[:from] + m.number() + text[to:]
-	case 5: // a part of another text
+	case 5: // insert a part of another text
 		other := m.seeds[m.IntN(len(m.seeds))]
 		from, to := m.part(other)
 		at := m.IntN(len(text) + 1)
 		return text[:at] + other[from:to] + text[at:]
-	case 6: // a part once more, perhaps many times
+	case 6: // repeat a part, perhaps many times
 		from, to := m.part(text)
 		for times := 1 << m.IntN(6); times > 0 && len(text) < 1<<14; times-- {
 			text = text[:to] + text[from:to] + text[to:]
 		}
 		return text
-	case 7: // without a part
+	case 7: // delete a part
 		from, to := m.part(text)
 		return text[:from] + text[to:]
 	}
@@ -76,13 +76,13 @@ func (m *mutator) number() string {
 	return numbers[m.IntN(len(numbers))]
 }
 
-// part is a random part of a text.
+// part returns the bounds of a random part of a text.
 func (m *mutator) part(text string) (from, to int) {
 	from = m.IntN(len(text) + 1)
 	return from, from + m.IntN(min(len(text)-from, 40)+1)
 }
 
-// word is a random word of a text: letters, digits and what joins them.
+// word returns the bounds of a random word: letters, digits and the characters that join them.
 func (m *mutator) word(text string) (from, to int) {
 	inWord := func(c byte) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '*' || c == '?'

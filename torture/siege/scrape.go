@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// scraper asks for the gateway's metrics, one request after another, and looks at its memory.
+// scraper requests the gateway's metrics repeatedly, and reads its memory usage.
 type scraper struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	// The goroutine that scrapes owns these until done is closed.
+	// The goroutine that scrapes owns these fields until done is closed.
 	took   []time.Duration
-	memory int // the most seen, in MB
+	memory int // maximum in MB
 	err    error
 }
 
-// scrape begins to scrape, as root.
+// scrape starts a scraper, as root.
 func (s *siege) scrape(ctx context.Context) *scraper {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &scraper{cancel: cancel, done: make(chan struct{})}
@@ -54,7 +54,7 @@ func (r *scraper) once(ctx context.Context, c *caller, g *gateway) error {
 	return err
 }
 
-// end stops scraping and judges what was seen.
+// end stops the scraper and checks its results.
 func (r *scraper) end(progress io.Writer) error {
 	r.cancel()
 	<-r.done

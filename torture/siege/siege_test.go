@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestSiege is make siege with small numbers. The seed is a new one each time, and is told.
+// TestSiege runs "make siege" with small numbers. It logs the seed, which is new in each run.
 func TestSiege(t *testing.T) {
 	mirador := filepath.Join(t.TempDir(), "mirador")
 	if out, err := exec.Command("go", "build", "-o", mirador, "mirador").CombinedOutput(); err != nil {
@@ -28,8 +28,8 @@ func TestSiege(t *testing.T) {
 	t.Log(progress.String())
 }
 
-// TestMutatorIsReproducible: the texts depend on the seed alone, and most differ from what they
-// were made from.
+// TestMutatorIsReproducible checks that the texts depend only on the seed, and that most of them
+// differ from their originals.
 func TestMutatorIsReproducible(t *testing.T) {
 	fresh := func() *mutator { return &mutator{rand.New(rand.NewPCG(1, 2)), documents, documentWords} }
 	a, b := fresh(), fresh()
@@ -47,6 +47,6 @@ func TestMutatorIsReproducible(t *testing.T) {
 		}
 	}
 	if same < texts/unchanged/2 || same > texts/4 {
-		t.Errorf("%d of %d texts are what they were", same, texts)
+		t.Errorf("%d of %d texts were not changed", same, texts)
 	}
 }

@@ -20,10 +20,10 @@ import (
 //go:embed besieged/target.c
 var source []byte
 
-// functions is how many functions the target has that can be probed.
+// functions is the number of the target's functions that can be probed.
 const functions = 10000
 
-// compile builds the target where every user can execute it.
+// compile builds the target where all users can execute it.
 func compile(dir string) (string, error) {
 	path := filepath.Join(dir, "target")
 	cmd := exec.Command("gcc", "-O1", "-pthread", "-x", "c", "-", "-o", path)
@@ -39,7 +39,7 @@ type target struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan string
-	text  []byte // its code before anything was probed
+	text  []byte // its code without probes
 }
 
 func startTarget(program string, uid uint32) (*target, error) {
@@ -63,7 +63,7 @@ func startTarget(program string, uid uint32) (*target, error) {
 			t.lines <- lines.Text()
 		}
 	}()
-	if _, err := t.tell("call 1"); err != nil { // all it needs is loaded then
+	if _, err := t.tell("call 1"); err != nil { // loads everything that the program needs
 		return nil, err
 	}
 	t.text, err = t.code()
@@ -89,14 +89,14 @@ func (t *target) tell(line string) (string, error) {
 	}
 }
 
-// threads is how the kernel sees the program's threads, a line for each.
+// threads describes the program's threads according to /proc, a line for each.
 func (t *target) threads() string {
 	var b strings.Builder
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", t.pid()))
 	for _, task := range tasks {
 		fmt.Fprintf(&b, "\n%s", filepath.Base(task))
 		for _, file := range []string{"status", "syscall"} {
-			text, _ := os.ReadFile(filepath.Join(task, file)) // a thread may have ended
+			text, _ := os.ReadFile(filepath.Join(task, file)) // an error means that the thread has ended
 			for line := range strings.Lines(string(text)) {
 				if name, _, named := strings.Cut(line, ":"); !named || name == "State" || name == "TracerPid" || name == "SigPnd" || name == "ShdPnd" {
 					fmt.Fprintf(&b, " %s", strings.Join(strings.Fields(line), " "))
@@ -107,7 +107,7 @@ func (t *target) threads() string {
 	return b.String()
 }
 
-// code is the code of the program as it is in memory.
+// code returns the program's code in memory.
 func (t *target) code() ([]byte, error) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", t.pid()))
 	if err != nil {
@@ -134,7 +134,7 @@ func (t *target) code() ([]byte, error) {
 	return code, nil
 }
 
-// unharmed reports that the target lives, computes what it should, and has the code that it had.
+// unharmed checks that the target lives, computes correct results, and has its original code.
 func (t *target) unharmed() error {
 	want := uint64(1)
 	for n := range uint64(functions) {
@@ -145,21 +145,21 @@ func (t *target) unharmed() error {
 		return err
 	}
 	if answer != fmt.Sprint(want) {
-		return fmt.Errorf("the target computes %s for %d", answer, want)
+		return fmt.Errorf("the target returned %s, want %d", answer, want)
 	}
 	code, err := t.code()
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(code, t.text) {
-		return errors.New("the code of the target is not what it was")
+		return errors.New("the code of the target has changed")
 	}
 	return nil
 }
 
 func (t *target) end() {
 	t.cmd.Process.Kill()
-	for range t.lines { // until its end
+	for range t.lines { // until the target ends
 	}
-	t.cmd.Wait() // it was killed
+	t.cmd.Wait() // the error tells that it was killed
 }

@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// program is an assembler source of functions named shape_0, shape_1 and so on, for
-// testdata/shapes.c.
+// generated is an assembler source of functions named shape_0, shape_1 and so on, for testdata/shapes.c.
 type generated struct {
 	source string
 	places []place
 	shapes int
 }
 
-// place is one instruction of a program.
+// place is one instruction of a generated program.
 type place struct {
 	shape int
 	text  string
-	// times is how often a call of the function executes the instruction; -1 where that
-	// depends on the values.
+	// times is how often a call of the function executes the instruction, -1 if that depends on the
+	// values.
 	times int
 }
 
-// writer generates functions. A function takes a pointer to 128 words in rdi: it loads
-// registers from the first half, and stores registers, flags and its memory in the second.
+// writer generates functions. The argument of a function, in rdi, is a pointer to 128 words: the
+// function loads registers from the first half, and stores registers, flags and its memory to the
+// second.
 type writer struct {
 	*rand.Rand
 	code   strings.Builder
@@ -34,17 +34,18 @@ type writer struct {
 	shape  int
 	times  int
 	labels int
-	framed bool     // the function has a frame, so that it can call
-	slots  []string // where its values in memory are
+	framed bool     // the function has a frame, so it can make calls
+	slots  []string // operands of its values in memory
 	vector bool     // the processor has AVX
 	tables strings.Builder
-	leaves strings.Builder // functions that it calls
+	leaves strings.Builder // code of the functions that it calls
 }
 
-// Registers that functions compute with. rdi is the state, r11 counts loops.
+// general are the registers with which functions compute. rdi points to the words, and r11 counts loops.
 var general = []string{"rax", "rcx", "rdx", "rsi", "r8", "r9", "r10"}
 
-// Indexes of the words that a function stores, and how many vector registers it uses.
+// These are indexes of the words that a function stores, and the number of vector registers that it
+// uses.
 const (
 	outGeneral = 64
 	outFlags   = 72
@@ -54,7 +55,7 @@ const (
 	inVectors  = 16
 )
 
-// generate makes a program from a seed.
+// generate returns the program of a seed.
 func generate(seed uint64, shapes int, vector bool) generated {
 	w := &writer{Rand: rand.New(rand.NewPCG(seed, 0)), vector: vector}
 	w.code.WriteString("\t.text\n")
@@ -74,7 +75,7 @@ func generate(seed uint64, shapes int, vector bool) generated {
 	return generated{source: w.code.String(), places: w.places, shapes: shapes}
 }
 
-// put writes one instruction, which is a place.
+// put writes one instruction, and records it as a place.
 func (w *writer) put(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	fmt.Fprintf(&w.code, ".Lp%d:\t%s\n", len(w.places), text)
@@ -100,7 +101,7 @@ func (w *writer) function() {
 	fmt.Fprintf(&w.code, "\t.size %s, .-%s\n", name, name)
 }
 
-// enter loads what the function computes with.
+// enter loads the registers.
 func (w *writer) enter() {
 	w.slots = nil
 	base := "rsp"
@@ -126,7 +127,7 @@ func (w *writer) enter() {
 	w.put("add %%%s, %%%s", w.reg(), w.reg())
 }
 
-// leave stores everything: first the registers, whose stores change no flags.
+// leave stores everything, first the registers, because storing them changes no flags.
 func (w *writer) leave() {
 	w.times = 1
 	for i, r := range general {

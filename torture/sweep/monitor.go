@@ -16,7 +16,7 @@ import (
 	"mirador/omis/program"
 )
 
-// Ways are what Run sweeps: the placements, the last one with each way to hold threads.
+// Ways are the ways in which Run sweeps: the placements, the last one with each way to hold threads.
 var Ways = []string{inline.Name, kernel.Name, "rendezvous", "ptrace"}
 
 func openMonitor(way string, warden []string) (*monitor.Monitor, error) {
@@ -70,7 +70,7 @@ func (t tool) define(addr uint64, action string) (omis.Token, error) {
 	return reply.Token(0)
 }
 
-// enable enables requests and returns why some of them were refused, by their tokens.
+// enable enables requests and returns the reasons of refusals, by request.
 func (t tool) enable(requests []omis.Token) (refused map[omis.Token]string, err error) {
 	reply, err := t.send(": csr_enable([%s])", list(requests))
 	if err != nil {
@@ -98,7 +98,7 @@ func (t tool) disable(requests []omis.Token) error {
 	return err
 }
 
-// count reads a counter, and resets it.
+// count reads and resets a counter.
 func (t tool) count(counter omis.Token) (int64, error) {
 	values, err := t.ask(": pa_counter_sum([%s],2)", counter)
 	if err != nil || len(values) < 2 || len(values[1].List) == 0 {

@@ -4,7 +4,7 @@ package sweep
 
 import "fmt"
 
-// narrow are the names of the lowest 32 and 8 bits of general registers.
+// narrow contains the names of the lowest 32 and 8 bits of general registers.
 var narrow = map[string][2]string{
 	"rax": {"eax", "al"}, "rcx": {"ecx", "cl"}, "rdx": {"edx", "dl"}, "rsi": {"esi", "sil"},
 	"r8": {"r8d", "r8b"}, "r9": {"r9d", "r9b"}, "r10": {"r10d", "r10b"},
@@ -25,7 +25,7 @@ var (
 
 func pick(w *writer, list []string) string { return list[w.IntN(len(list))] }
 
-// statement writes a few instructions.
+// statement writes a few instructions of a random kind.
 func (w *writer) statement() {
 	switch w.IntN(16) {
 	case 0:
@@ -41,7 +41,7 @@ func (w *writer) statement() {
 	}
 }
 
-// simple writes one instruction that goes on to the next.
+// simple writes one instruction that does not branch.
 func (w *writer) simple() {
 	a, b := w.reg(), w.reg()
 	switch w.IntN(22) {
@@ -88,7 +88,7 @@ func (w *writer) simple() {
 	}
 }
 
-// widen uses the upper halves of the vector registers where there are any.
+// widen uses the upper halves of the vector registers if the processor has them.
 func (w *writer) widen() {
 	a, b, c := w.IntN(vectors), w.IntN(vectors), w.IntN(vectors)
 	switch {
@@ -101,7 +101,7 @@ func (w *writer) widen() {
 	}
 }
 
-// sometimes writes instructions that are executed or not.
+// sometimes writes instructions that may be skipped.
 func (w *writer) sometimes(n int) {
 	before := w.times
 	w.times = -1
@@ -111,7 +111,7 @@ func (w *writer) sometimes(n int) {
 	w.times = before
 }
 
-// branch jumps over a few instructions; some jumps are long.
+// branch writes a jump over a few instructions; some jumps are long.
 func (w *writer) branch() {
 	over := w.label()
 	if w.IntN(4) == 0 {
@@ -130,7 +130,7 @@ func (w *writer) branch() {
 	w.mark(over)
 }
 
-// loop executes a few instructions some times.
+// loop writes a loop.
 func (w *writer) loop() {
 	n, again := 1+w.IntN(3), w.label()
 	w.put("mov $%d, %%r11d", n)
@@ -152,7 +152,7 @@ func (w *writer) loop() {
 	w.times = before
 }
 
-// table jumps by a table, as compilers do for a switch.
+// table writes a jump by a table, as compilers do for a switch.
 func (w *writer) table() {
 	const cases = 4
 	a, list, end := w.reg(), w.label(), w.label()
@@ -171,7 +171,7 @@ func (w *writer) table() {
 		at := w.label()
 		fmt.Fprintf(&w.tables, "\t.long %s-%s\n", at, list)
 		w.mark(at)
-		// What r10 holds depends on where the program is in memory.
+		// The value of r10 depends on the program's address in memory.
 		w.put("mov $%d, %%r10d", w.IntN(100))
 		for range 1 + w.IntN(3) {
 			w.simple()
@@ -182,8 +182,8 @@ func (w *writer) table() {
 	w.times = before
 }
 
-// call calls a function that looks at the address it returns to; without a frame it saves
-// and restores flags in a frame of a moment, above its values.
+// call writes a call of a function that reads its return address. Without a frame, the code saves
+// and restores the flags in a temporary frame above its values.
 func (w *writer) call() {
 	if !w.framed {
 		w.put("lea -256(%%rsp), %%rsp")

@@ -22,38 +22,38 @@ import (
 	"mirador/omis/monitor"
 )
 
-// Plan is what a run does.
+// Plan is the configuration of a run.
 type Plan struct {
 	Warden   []string // the command of a warden
-	Ways     []string // some of Ways
-	Places   int      // how many places to plant in all
+	Ways     []string // elements of Ways
+	Places   int      // number of places to plant in all
 	Time     time.Duration
 	Seed     uint64
 	Progress io.Writer
 }
 
-// Functions of a victim, and how often a round calls each. A pass plants one place in so
-// many, so that jumps into generated code find room.
+// A victim has this many functions, and a round calls each this often. A pass plants one place in
+// stride, so that there is space for jumps into generated code.
 const (
 	shapes = 9
 	calls  = 6
 	stride = 4
 )
 
-// Outcome is what a run did in one way.
+// Outcome is the result of one way.
 type Outcome struct {
 	Way     string
 	Victims int
 	Rounds  int
-	Planted map[string]int // by where the actions ran
-	Counted int64          // executions that probes had to count, and did
-	Refused map[string]int // by the reason
+	Planted map[string]int // by placement
+	Counted int64          // executions that probes have counted correctly
+	Refused map[string]int // by reason
 	Wrong   []error
 }
 
-// Run sweeps in one way after the other, each for its share of the time: two monitors in one
-// process would wait for each other's threads. The error is of what could not be done; what
-// was wrong is in the outcomes.
+// Run sweeps in one way after the other, each for its share of the time, because two monitors in
+// one process would wait for each other's threads. The error is about what could not be done; wrong
+// results are in the outcomes.
 func (p Plan) Run(ctx context.Context) (outcomes []*Outcome, err error) {
 	dir, err := os.MkdirTemp("", "mirador-sweep-")
 	if err != nil {
@@ -84,10 +84,10 @@ type sweeper struct {
 	*Outcome
 	*builder
 	plan    Plan
-	share   int    // how many places it has to plant
-	seed    uint64 // of the next victim
+	share   int    // number of places to plant
+	seed    uint64 // seed of the next victim
 	monitor *monitor.Monitor
-	told    time.Time // when progress was printed
+	told    time.Time // time of the last progress report
 }
 
 func (s *sweeper) run(ctx context.Context) (err error) {
@@ -110,7 +110,7 @@ func (s *sweeper) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// tell prints now and then how far it is.
+// tell prints the progress from time to time.
 func (s *sweeper) tell() {
 	if time.Since(s.told) > 10*time.Second {
 		s.told = time.Now()
@@ -134,10 +134,10 @@ func (s *sweeper) victim(ctx context.Context) error {
 	}
 	defer v.end()
 	s.Victims++
-	r := s.raid(v, "")
+	r := s.session(v, "")
 	chosen, err := r.run(ctx)
 	if err != nil {
-		return s.culprit(chosen, errors.Join(err, r.t.Finalize()))
+		return s.findWrong(chosen, errors.Join(err, r.t.Finalize()))
 	}
 	if gone := r.t.Finalize(); err == nil {
 		err = gone
@@ -152,49 +152,48 @@ func (s *sweeper) victim(ctx context.Context) error {
 	return err
 }
 
-// unchanged checks that a victim is what it was before there were probes.
+// unchanged checks that a victim has its original code and results.
 func (v *victim) unchanged() error {
 	text, err := v.code()
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(text, v.text) {
-		return errors.New("the code of the program is not what it was before")
+		return errors.New("the code of the program has changed")
 	}
 	after, err := v.round()
 	if i := different(after, v.calm); err == nil && i >= 0 {
-		err = fmt.Errorf("shape_%d returns something else after all probes are gone", i)
+		err = fmt.Errorf("shape_%d returns another result after the removal of all probes", i)
 	}
 	return err
 }
 
-// raid is what one victim goes through.
-type raid struct {
+// session is the test of one victim.
+type session struct {
 	*sweeper
 	v      *victim
 	t      tool
 	random *rand.Rand
 
-	requests     []omis.Token // by places
-	counted      []bool       // by places: the request counts
-	sure, unsure omis.Token   // counters, where the number of executions is known and where not
+	requests     []omis.Token // by place
+	counted      []bool       // by place: the request counts
+	sure, unsure omis.Token   // counters of places whose number of executions is known, and unknown
 }
 
-func (s *sweeper) raid(v *victim, name string) *raid {
+func (s *sweeper) session(v *victim, name string) *session {
 	t := tool{s.monitor.Engine.Tool(fmt.Sprint(s.Way, s.seed, name))}
-	return &raid{sweeper: s, v: v, t: t, random: rand.New(rand.NewPCG(s.seed, 1))}
+	return &session{sweeper: s, v: v, t: t, random: rand.New(rand.NewPCG(s.seed, 1))}
 }
 
-func (r *raid) attach() error {
+func (r *session) attach() error {
 	if _, err := r.t.ask(`: proc_attach3([],%d,"")`, r.v.cmd.Process.Pid); err != nil {
 		return err
 	}
 	return r.define()
 }
 
-// run plants every place once. Where something is wrong it returns the places that were
-// planted then.
-func (r *raid) run(ctx context.Context) (chosen []int, err error) {
+// run plants every place once. If a pass fails, run returns its places.
+func (r *session) run(ctx context.Context) (chosen []int, err error) {
 	if err := r.attach(); err != nil {
 		return nil, err
 	}
@@ -213,9 +212,8 @@ func (r *raid) run(ctx context.Context) (chosen []int, err error) {
 	return nil, nil
 }
 
-// define defines a request for each place: three in four count, the others begin and end
-// intervals.
-func (r *raid) define() error {
+// define defines a request for each place: three in four count, the others begin and end intervals.
+func (r *session) define() error {
 	var objects [3]omis.Token
 	for i, make := range []string{"pa_counter_create()", "pa_counter_create()", "pa_timer_create()"} {
 		values, err := r.t.ask(": %s", make)
@@ -247,15 +245,15 @@ func (r *raid) define() error {
 	return nil
 }
 
-// pass plants probes, has the victim execute them, and removes them. In a busy pass another
-// thread executes the functions all the time, so that nothing can be said of counts.
-func (r *raid) pass(chosen []int, busy bool) error {
+// pass plants probes, makes the victim execute them, and removes them. In a busy pass another
+// thread executes the functions all the time, so the counts cannot be compared.
+func (r *session) pass(chosen []int, busy bool) error {
 	if busy {
 		if _, err := r.v.tell("busy"); err != nil {
 			return err
 		}
 	}
-	if _, err := r.t.count(r.sure); err != nil { // a busy pass has left something
+	if _, err := r.t.count(r.sure); err != nil { // discards the count of a busy pass
 		return err
 	}
 	var requests []omis.Token
@@ -279,8 +277,8 @@ func (r *raid) pass(chosen []int, busy bool) error {
 	return err
 }
 
-// check has the victim execute the probes, and compares.
-func (r *raid) check(chosen []int, refused map[omis.Token]string, busy bool) error {
+// check makes the victim execute the probes, and compares results and counts.
+func (r *session) check(chosen []int, refused map[omis.Token]string, busy bool) error {
 	for _, p := range chosen {
 		if _, isRefused := refused[r.requests[p]]; isRefused {
 			continue
@@ -297,7 +295,7 @@ func (r *raid) check(chosen []int, refused map[omis.Token]string, busy bool) err
 	}
 	r.Rounds++
 	if i := different(got, r.v.calm); i >= 0 {
-		return fmt.Errorf("shape_%d returns %s, not %s", i, got[i], r.v.calm[i])
+		return fmt.Errorf("shape_%d returns %s, want %s", i, got[i], r.v.calm[i])
 	}
 	n, err := r.t.count(r.sure)
 	if err != nil || busy {
@@ -310,21 +308,21 @@ func (r *raid) check(chosen []int, refused map[omis.Token]string, busy bool) err
 		}
 	}
 	if n != want {
-		return fmt.Errorf("%d executions are counted of %d", n, want)
+		return fmt.Errorf("%d executions are counted, want %d", n, want)
 	}
 	r.Counted += n
 	return nil
 }
 
-// culprit plants the places of a pass that went wrong one by one in a victim of its own, to
-// name the first that is wrong by itself.
-func (s *sweeper) culprit(chosen []int, failed error) error {
+// findWrong plants the places of a failed pass one by one in another victim, to find a place that
+// fails alone.
+func (s *sweeper) findWrong(chosen []int, failed error) error {
 	v, err := s.start(generate(s.seed, shapes, cpu.X86.HasAVX2), fmt.Sprintf("%s-%d-again", s.Way, s.seed))
 	if err != nil {
 		return errors.Join(failed, err)
 	}
 	defer v.end()
-	r := s.raid(v, "again")
+	r := s.session(v, "again")
 	err = r.attach()
 	for _, p := range chosen {
 		if err != nil {
@@ -352,7 +350,7 @@ func Print(w io.Writer, all []*Outcome) {
 		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", o.Way, o.Victims, o.Rounds, places, o.Counted, refused, len(o.Wrong))
 	}
-	t.Flush() // an error is the writer's
+	t.Flush() // returns only errors of the writer
 	for _, o := range all {
 		for _, name := range slices.Sorted(maps.Keys(o.Planted)) {
 			fmt.Fprintf(w, "%s: %d places in %s\n", o.Way, o.Planted[name], name)

@@ -19,7 +19,7 @@ import (
 //go:embed testdata/shapes.c
 var harness []byte
 
-// patience is how long a victim may take to answer.
+// patience limits the time for an answer of a victim.
 const patience = 2 * time.Minute
 
 // builder builds victims in a folder.
@@ -50,8 +50,8 @@ type victim struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan string
-	addrs []uint64 // of its places
-	calm  []string // what its functions return without probes
+	addrs []uint64 // addresses of its places
+	calm  []string // results of its functions without probes
 	text  []byte   // its code without probes
 }
 
@@ -92,7 +92,7 @@ func (b *builder) start(p generated, name string) (*victim, error) {
 	return v, nil
 }
 
-// begin reads the addresses and learns how the victim behaves without probes.
+// begin reads the addresses, and the results without probes.
 func (v *victim) begin() error {
 	line, err := v.line()
 	if err != nil {
@@ -118,7 +118,7 @@ func (v *victim) begin() error {
 	return err
 }
 
-// code reads the code that all places are in.
+// code reads the code that contains all places.
 func (v *victim) code() ([]byte, error) {
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", v.cmd.Process.Pid))
 	if err != nil {
@@ -155,8 +155,8 @@ func (e *errThread) Error() string {
 	return fmt.Sprintf("shape_%d returned a wrong result in the second thread", e.shape)
 }
 
-// tell sends a command and returns the answer: a field for each function, and the function
-// of which the second thread got a wrong result, or -1.
+// tell sends a command and returns the answer: a field for each function, then the function for
+// which the second thread got a wrong result, or -1.
 func (v *victim) tell(command string) ([]string, error) {
 	if _, err := fmt.Fprintln(v.in, command); err != nil {
 		return nil, fmt.Errorf("the program ended: %w", v.cmd.Wait())
@@ -176,17 +176,17 @@ func (v *victim) tell(command string) ([]string, error) {
 	return fields[:last], nil
 }
 
-// round has every function called, and returns a hash of what each returned.
+// round calls every function, and returns a hash of each result.
 func (v *victim) round() ([]string, error) { return v.tell("go") }
 
 func (v *victim) end() {
 	v.cmd.Process.Kill()
-	for range v.lines { // until its end
+	for range v.lines { // until the victim ends
 	}
-	v.cmd.Wait() // it was killed
+	v.cmd.Wait() // the error tells that it was killed
 }
 
-// different returns the first function of which two rounds differ, -1 if none does.
+// different returns the first function whose results differ, -1 if there is none.
 func different(a, b []string) int {
 	for i := range max(len(a), len(b)) {
 		if i >= len(a) || i >= len(b) || a[i] != b[i] {

@@ -1,5 +1,5 @@
-/* A C program whose every round comes to the same result. Its functions keep values where code that is put between
-   their instructions, or a kernel that interrupts them, could spoil them: below the stack pointer, in the flags and in
+/* A C program that has the same result in every round. Its functions keep values where code between their
+   instructions, or a kernel that interrupts them, could destroy them: below the stack pointer, in the flags and in
    vector registers. Functions named counted_ count their calls. */
 #include <stdint.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 static long counted_step_calls, counted_scale_calls;
 
-/* A leaf: all its variables lie below the stack pointer. */
+/* A leaf: all its variables are below the stack pointer. */
 ALONE uint64_t fragile_red(uint64_t x) {
 	volatile uint64_t a[12];
 	for (int i = 0; i < 12; i++)
@@ -19,7 +19,7 @@ ALONE uint64_t fragile_red(uint64_t x) {
 	return sum;
 }
 
-/* The same around a nop, which the kernel may make a call of. */
+/* The same around a nop, which the kernel may replace by a call. */
 ALONE uint64_t fragile_nop(uint64_t x) {
 	volatile uint64_t a = x, b = x * 3;
 	__asm__ volatile(".byte 0x0f, 0x1f, 0x44, 0, 0");
@@ -28,7 +28,7 @@ ALONE uint64_t fragile_nop(uint64_t x) {
 	return sum * 5 + a;
 }
 
-/* A sum of six words, whose carry lives in the flags from its first instruction to its last. */
+/* A sum of six words, whose carry is in the flags from its first instruction to its last. */
 ALONE uint64_t fragile_flags(uint64_t x, uint64_t y) {
 	uint64_t high = 0, low = x, signs = 0;
 	__asm__ volatile("add %[y], %[low]\n\tmov %[x], %%rax\n\tmov %%rax, %%rcx\n\tadc %[y], %%rax\n\tlea (%%rax,%%rcx,2), %%rcx\n\tnop\n\t"
@@ -41,7 +41,7 @@ ALONE uint64_t fragile_flags(uint64_t x, uint64_t y) {
 	return high * 31 + low * 7 + signs;
 }
 
-/* Eight vector registers are live throughout. */
+/* Eight vector registers are in use throughout. */
 ALONE double fragile_xmm(double a, double b, double c, double d, double e, double f, double g, double h) {
 	for (int i = 0; i < 3; i++) {
 		double t = a;
@@ -57,7 +57,7 @@ ALONE uint64_t counted_step(uint64_t x) {
 	return x * 0xff51afd7ed558ccd;
 }
 
-/* Called by way of a variable, else the compiler makes a loop of it. */
+/* Called through a variable, because the compiler would replace the recursion by a loop. */
 static uint64_t (*volatile scale)(uint64_t, unsigned);
 
 ALONE uint64_t counted_scale(uint64_t x, unsigned n) {

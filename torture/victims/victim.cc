@@ -1,6 +1,6 @@
-// A C++ program whose every round comes to the same result. Four threads throw
-// exceptions through many frames, jump out of functions, sort and recur. Functions
-// named counted_ count their calls.
+// A C++ program that has the same result in every round. Four threads throw exceptions
+// through many frames, jump out of functions, sort and recur. Functions named counted_
+// count their calls.
 #include <algorithm>
 #include <atomic>
 #include <csetjmp>
@@ -44,7 +44,7 @@ COUNTED(counted_fall) uint64_t counted_fall(int depth, uint64_t x) {
 	return below + held->size();
 }
 
-// Called by way of a variable, else the compiler makes a loop of half of the calls.
+// Called through a variable, because the compiler would replace half of the calls by a loop.
 static uint64_t (*volatile walk)(int);
 
 COUNTED(counted_walk) uint64_t counted_walk(int n) {
@@ -60,7 +60,7 @@ COUNTED(counted_leap) int counted_leap(jmp_buf &back, int n) {
 	return n;
 }
 
-// Has variable arguments, for which a register tells how many are floating.
+// Has variable arguments; a register contains the number of floating-point arguments.
 COUNTED(counted_list) double counted_list(int n, ...) {
 	counted_list_calls.fetch_add(1, std::memory_order_relaxed);
 	__builtin_va_list list;

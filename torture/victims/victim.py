@@ -1,4 +1,4 @@
-# A Python program whose every round comes to the same result: SQLite, JSON,
+# A Python program that has the same result in every round: SQLite, JSON,
 # regular expressions, exceptions, generators, sorting.
 import hashlib
 import json

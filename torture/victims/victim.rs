@@ -1,6 +1,5 @@
-// A Rust program whose every round comes to the same result: threads, panics that
-// are caught, maps, strings, trait objects. Functions named counted_ count their
-// calls.
+// A Rust program that has the same result in every round: threads, panics that are caught,
+// maps, strings, trait objects. Functions named counted_ count their calls.
 use std::collections::{BTreeMap, HashMap};
 use std::hint::black_box;
 use std::io::{self, BufRead, Write};
@@ -42,7 +41,7 @@ pub fn counted_walk(n: u64) -> u64 {
     if n < 2 {
         n
     } else {
-        // Else the compiler makes a loop of half of the calls.
+        // Otherwise the compiler would replace half of the calls by a loop.
         let walk = black_box(counted_walk as fn(u64) -> u64);
         walk(n - 1).wrapping_add(walk(n - 2).wrapping_mul(3))
     }

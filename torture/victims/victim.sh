@@ -1,4 +1,4 @@
-# A bash script whose every round comes to the same result: recursion, arrays,
+# A bash script that has the same result in every round: recursion, arrays,
 # patterns, a subshell, a here-document, a trap of an error.
 fib() {
 	local n=$1 a

@@ -1,8 +1,8 @@
-// A program of ten thousand functions, f_0 to f_9999. It takes lines, and answers each with one:
+// A program of ten thousand functions, f_0 to f_9999. It reads commands, and answers each with a line:
 //
-//	call N   call each function N times; the answer is what they computed
-//	go       have a thread call functions from now on
-//	stop     end that; the answer is how often each of the functions was called
+//	call N   call each function N times; the answer is their result
+//	go       make a thread call functions
+//	stop     stop that thread; the answer is the number of calls of each function
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

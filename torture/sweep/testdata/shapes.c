@@ -1,6 +1,5 @@
-// shapes calls every generated function with some states when it is told "go", and answers with a hash of what each has
-// stored. Meanwhile, from "busy" to "rest", a thread calls them, too, and compares. It begins with the addresses of all
-// instructions.
+// shapes first prints the addresses of all instructions. At "go" it calls every generated function with some states, and
+// answers with a hash of what each has stored. From "busy" to "rest" another thread calls them too, and compares.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>

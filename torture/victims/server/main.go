@@ -1,7 +1,7 @@
-// A Go server whose every round comes to the same result: eight clients of its own
-// send it JSON over HTTP, handlers sort, panic and recover, stacks grow, garbage is
-// collected. Functions named counted… count their calls; they are too small for
-// their stacks to grow, after which Go would run into them twice.
+// A Go server that has the same result in every round: eight clients of its own send it JSON
+// over HTTP, handlers sort, panic and recover, stacks grow, garbage is collected. Functions
+// named counted… count their calls; they are so small that their stacks never grow, because
+// Go enters a function twice when its stack grows.
 package main
 
 import (

@@ -15,29 +15,28 @@ import (
 	"mirador/cli/client"
 )
 
-// witness is a probe that was asked for by a document, before the torture. A killed
-// gateway leaves it to the next one, and whoever reads it must find every call since
-// then. It is its judge's.
-type witness struct {
+// keptProbe is a probe that a document has requested before the test. After a kill the next gateway
+// adopts it, and its value must include every call. The victim's checker uses it.
+type keptProbe struct {
 	gateway  *gateway
 	app, id  string
 	function function
 	want     int64
-	planted  int    // in which life of the gateway
-	mortal   string // why it ends with its gateway; "": it does not
+	planted  int    // life of the gateway that planted it
+	mortal   string // why it ends with its gateway, "" if it does not
 }
 
-// What is read of documents that the gateway answers with.
+// These find parts of the gateway's documents.
 var (
 	probeID   = regexp.MustCompile(`<probe id="([^"]*)"`)
 	placement = regexp.MustCompile(`where="([^"]*)" why="([^"]*)"`)
 	value     = regexp.MustCompile(`value="(\d+)"`)
 )
 
-// newWitness takes the victim in as an application, and plants the probe. Nobody may be
-// asking the gateway for anything else.
-func newWitness(g *gateway, v *victim, f function) (*witness, error) {
-	w := &witness{gateway: g, app: "witness-" + nameOfTool(v.name), function: f, planted: g.now()}
+// newKeptProbe attaches the victim to an application and plants the probe. It must be called before
+// the gateway gets other requests.
+func newKeptProbe(g *gateway, v *victim, f function) (*keptProbe, error) {
+	w := &keptProbe{gateway: g, app: "kept-" + nameOfTool(v.name), function: f, planted: g.now()}
 	body, err := json.Marshal(map[string]any{"name": w.app, "attach": []int{v.pid()}})
 	if err != nil {
 		return nil, err
@@ -52,7 +51,7 @@ func newWitness(g *gateway, v *victim, f function) (*witness, error) {
 	}
 	id := probeID.FindStringSubmatch(probe)
 	if id == nil {
-		return nil, fmt.Errorf("the gateway answers %s", probe)
+		return nil, fmt.Errorf("the gateway's answer is %s", probe)
 	}
 	w.id = id[1]
 	for _, p := range placement.FindAllStringSubmatch(probe, -1) {
@@ -63,11 +62,11 @@ func newWitness(g *gateway, v *victim, f function) (*witness, error) {
 	return w, nil
 }
 
-func (w *witness) ask(ctx context.Context, r client.Request) (*client.Reply, error) {
+func (w *keptProbe) ask(ctx context.Context, r client.Request) (*client.Reply, error) {
 	return w.gateway.ask(ctx, w.gateway.now(), r)
 }
 
-func (w *witness) post(ctx context.Context, document string) (string, error) {
+func (w *keptProbe) post(ctx context.Context, document string) (string, error) {
 	reply, err := w.ask(ctx, client.Request{Method: http.MethodPost, Path: "/apps/" + w.app + "/mir", Type: "application/xml", Prefer: "return=representation", Body: []byte(document)})
 	if err != nil {
 		return "", err
@@ -75,28 +74,28 @@ func (w *witness) post(ctx context.Context, document string) (string, error) {
 	return string(reply.Body), nil
 }
 
-// compare has the probe tell what the victim has counted; outlived tells that it has
-// outlived a gateway. Without a call there is no value.
-func (w *witness) compare(ctx context.Context) (outlived bool, err error) {
+// compare compares the probe with the true count. outlived reports that the probe has outlived a
+// gateway. The document has no value if there was no call.
+func (w *keptProbe) compare(ctx context.Context) (outlived bool, err error) {
 	if w.mortal != "" {
 		return false, nil
 	}
 	now := w.gateway.now()
-	answer, got, err := w.testify(ctx)
+	answer, got, err := w.count(ctx)
 	if err != nil {
 		return false, err
 	}
 	if got != w.want {
 		time.Sleep(time.Second)
-		_, later, err := w.testify(ctx)
+		_, later, err := w.count(ctx)
 		return false, fmt.Errorf("%s was called %d times, and the probe that outlives gateways has counted %d, and a second later %d (%v; it was asked in life %d of the gateway, and in %d): %s",
 			w.function.name, w.want, got, later, err, now, w.gateway.now(), answer)
 	}
 	return now != w.planted, nil
 }
 
-// testify has the probe tell how often it has counted.
-func (w *witness) testify(ctx context.Context) (answer string, n int64, err error) {
+// count returns the probe's document and count.
+func (w *keptProbe) count(ctx context.Context) (answer string, n int64, err error) {
 	if answer, err = w.post(ctx, fmt.Sprintf(`<ctrlreq action="VALUE"><probe id="%s"/></ctrlreq>`, w.id)); err != nil {
 		return "", 0, err
 	}
@@ -106,8 +105,8 @@ func (w *witness) testify(ctx context.Context) (answer string, n int64, err erro
 	return answer, n, err
 }
 
-// release takes the probe away.
-func (w *witness) release(ctx context.Context) error {
+// release removes the application with the probe.
+func (w *keptProbe) release(ctx context.Context) error {
 	_, err := w.ask(ctx, client.Request{Method: http.MethodDelete, Path: "/apps/" + w.app})
 	return err
 }

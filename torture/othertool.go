@@ -12,19 +12,19 @@ import (
 	"mirador/omis/host/uprobe"
 )
 
-// neighbour is another tool that sets uprobes at the beginnings of functions of a victim and
-// takes them out, at random. It leaves out the functions whose calls are compared: a uprobe at
-// a breakpoint of ours takes the hits away.
-type neighbour struct {
+// otherTool is another tool, which sets and removes uprobes at the beginnings of a victim's
+// functions at random. It omits the functions whose counts are compared, because a uprobe at the
+// address of our breakpoint would take its hits.
+type otherTool struct {
 	pid       int
 	functions []function
 	random    *rand.Rand
 	tally     *tally
 }
 
-// newNeighbour makes a neighbour for the functions of the victim's own file.
-func newNeighbour(v *victim, all []function, compared map[string]function, random *rand.Rand) *neighbour {
-	n := &neighbour{pid: v.pid(), random: random, tally: &tally{}}
+// newOtherTool returns a tool for the functions of the victim's own file.
+func newOtherTool(v *victim, all []function, compared map[string]function, random *rand.Rand) *otherTool {
+	n := &otherTool{pid: v.pid(), random: random, tally: &tally{}}
 	for _, f := range all {
 		if _, ok := compared[f.name]; !ok && strings.Contains(f.file, "/victim-") {
 			n.functions = append(n.functions, f)
@@ -33,7 +33,7 @@ func newNeighbour(v *victim, all []function, compared map[string]function, rando
 	return n
 }
 
-func (n *neighbour) run(ctx context.Context) {
+func (n *otherTool) run(ctx context.Context) {
 	const most, longest = 4, 100 * time.Millisecond
 	for len(n.functions) > 0 && ctx.Err() == nil {
 		var stand []*uprobe.Uprobe
@@ -46,7 +46,7 @@ func (n *neighbour) run(ctx context.Context) {
 			}
 			stand = append(stand, u)
 		}
-		n.tally.neighbours += int64(len(stand))
+		n.tally.otherTools += int64(len(stand))
 		select {
 		case <-time.After(time.Duration(n.random.Int64N(int64(longest)))):
 		case <-ctx.Done():

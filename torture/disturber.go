@@ -13,25 +13,24 @@ import (
 	"time"
 )
 
-// tormentor plants, activates, deactivates, reads and removes probes at random, at
-// any functions, whatever the victim is doing.
-type tormentor struct {
+// disturber plants, activates, deactivates, reads and removes probes at any functions, at random times.
+type disturber struct {
 	tool      *tool
 	functions []function
-	contested []function // some of them, which the judge has probes at, too
-	places    []function // inside of fragile functions
-	timed     []string   // those that it may have timers at
-	most      int        // probes at a time
+	contested []function // functions at which the checker has probes too
+	places    []function // instructions of fragile functions
+	timed     []string   // names of functions whose calls the checker times
+	most      int        // limit of the probes at a time
 	random    *rand.Rand
 	tally     *tally
-	relent    atomic.Bool // the victim does not get on
+	tooSlow   atomic.Bool // the victim is too slow: remove all probes
 
 	probes []*probe
 }
 
-func (t *tormentor) run(ctx context.Context) error {
+func (t *disturber) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		err := t.torment(ctx)
+		err := t.change(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case errors.Is(err, errGone):
@@ -44,7 +43,7 @@ func (t *tormentor) run(ctx context.Context) error {
 	return nil
 }
 
-func (t *tormentor) rest(ctx context.Context) {
+func (t *disturber) rest(ctx context.Context) {
 	const most = 40 * time.Millisecond
 	select {
 	case <-time.After(time.Duration(t.random.Int64N(int64(most)))):
@@ -52,8 +51,8 @@ func (t *tormentor) rest(ctx context.Context) {
 	}
 }
 
-// torment does one thing.
-func (t *tormentor) torment(ctx context.Context) error {
+// change makes one random change.
+func (t *disturber) change(ctx context.Context) error {
 	fresh, err := t.tool.fresh(ctx)
 	if fresh {
 		t.probes = nil
@@ -61,8 +60,8 @@ func (t *tormentor) torment(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.relent.Swap(false) {
-		t.tally.relented++
+	if t.tooSlow.Swap(false) {
+		t.tally.cleared++
 		return t.remove(ctx, t.probes)
 	}
 	switch action := t.random.IntN(10); {
@@ -77,22 +76,21 @@ func (t *tormentor) torment(ctx context.Context) error {
 	}
 }
 
-// some are a few probes or many.
-func (t *tormentor) some() []*probe {
+// some returns a random selection of the probes, as the first ones of the list.
+func (t *disturber) some() []*probe {
 	t.random.Shuffle(len(t.probes), func(i, j int) { t.probes[i], t.probes[j] = t.probes[j], t.probes[i] })
 	return t.probes[:t.random.IntN(len(t.probes)+1)]
 }
 
-// plant plants probes at functions, a few or many; one of four is a timer, and some
-// are activated at once.
-func (t *tormentor) plant(ctx context.Context) error {
+// plant plants a random number of probes. One in four is a timer, and some are activated at once.
+func (t *disturber) plant(ctx context.Context) error {
 	var added []*probe
 	for range t.random.IntN(t.most - len(t.probes) + 1) {
 		f := t.pick()
-		// Who is told of every hit has the monitor take over what others measure there.
-		// No call is missed, but an interval that is open then ends nowhere.
+		// A probe that reports every hit moves other probes there to the monitor. They miss no
+		// call, but an interval that is open at this moment never ends.
 		told := t.random.IntN(8) == 0 && !slices.Contains(t.timed, f.name)
-		timed := t.random.IntN(4) == 0 && !strings.Contains(f.name, "+") // places have no ends
+		timed := t.random.IntN(4) == 0 && !strings.Contains(f.name, "+") // instructions have no exits
 		p, err := t.tool.define(ctx, f, timed, told)
 		switch {
 		case errors.Is(err, errGone) || ctx.Err() != nil:
@@ -111,9 +109,9 @@ func (t *tormentor) plant(ctx context.Context) error {
 	return t.switchAll(ctx, "csr_enable", added)
 }
 
-// pick picks a function, now and then one of the judge's: there both meet. Of a victim with
-// fragile functions every other pick is an instruction of one.
-func (t *tormentor) pick() function {
+// pick returns a random function, rarely one of the checker's. If a victim has fragile functions,
+// every other result is one of their instructions.
+func (t *disturber) pick() function {
 	const seldom = 60
 	list := t.functions
 	if len(t.places) > 0 && t.random.IntN(2) == 0 {
@@ -125,7 +123,7 @@ func (t *tormentor) pick() function {
 	return list[t.random.IntN(len(list))]
 }
 
-func (t *tormentor) turn(ctx context.Context) error {
+func (t *disturber) turn(ctx context.Context) error {
 	service := "csr_enable"
 	if t.random.IntN(2) == 0 {
 		service = "csr_disable"
@@ -133,7 +131,7 @@ func (t *tormentor) turn(ctx context.Context) error {
 	return t.switchAll(ctx, service, t.some())
 }
 
-func (t *tormentor) switchAll(ctx context.Context, service string, probes []*probe) error {
+func (t *disturber) switchAll(ctx context.Context, service string, probes []*probe) error {
 	if len(probes) == 0 {
 		return nil
 	}
@@ -145,7 +143,7 @@ func (t *tormentor) switchAll(ctx context.Context, service string, probes []*pro
 	return err
 }
 
-func (t *tormentor) read(ctx context.Context) error {
+func (t *disturber) read(ctx context.Context) error {
 	for _, p := range t.some() {
 		service := "pa_counter_read"
 		if p.timer {
@@ -158,8 +156,8 @@ func (t *tormentor) read(ctx context.Context) error {
 	return nil
 }
 
-// remove removes some of the probes, which are the first.
-func (t *tormentor) remove(ctx context.Context, some []*probe) error {
+// remove removes probes, which must be the first ones of the list.
+func (t *disturber) remove(ctx context.Context, some []*probe) error {
 	if err := t.tool.remove(ctx, some); err != nil {
 		return fmt.Errorf("removing %d probes: %w", len(some), err)
 	}

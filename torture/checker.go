@@ -12,28 +12,26 @@ import (
 	"time"
 )
 
-// patience is how long a victim may take for a round when next to no probe is left
-// in it.
+// patience limits a round of a victim that has almost no probes left.
 const patience = 2 * time.Minute
 
-// judge has a victim work round after round. In between, when it waits, he plants,
-// activates, deactivates and removes probes of his own, at functions whose calls
-// somebody else counts too.
-type judge struct {
+// checker makes a victim work round after round. Between rounds, while the victim waits, it plants,
+// activates, deactivates and removes its own probes at functions whose true counts are known.
+type checker struct {
 	victim    *victim
 	tool      *tool
-	functions map[string]function // whose calls are counted
-	fixed     map[string]int64    // calls in a round, of those that gdb has counted
+	functions map[string]function // functions whose true counts are known
+	fixed     map[string]int64    // calls in a round, of functions that gdb has counted
 	random    *rand.Rand
 	slow      func()
-	rounds    *atomic.Int64 // for those who watch
+	rounds    *atomic.Int64 // for the progress report
 	tally     *tally
-	witness   *witness
+	kept      *keptProbe
 
 	probes []*probe
 }
 
-func (j *judge) run(ctx context.Context) error {
+func (j *checker) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := j.round(ctx); err != nil && ctx.Err() == nil {
 			return err
@@ -42,8 +40,8 @@ func (j *judge) run(ctx context.Context) error {
 	return nil
 }
 
-// round is one of the victim's, and what there is to do before and after it.
-func (j *judge) round(ctx context.Context) error {
+// round changes probes, makes the victim work for one round, and compares.
+func (j *checker) round(ctx context.Context) error {
 	trusted := j.prepare(ctx)
 	if trusted != nil && !errors.Is(trusted, errGone) {
 		return trusted
@@ -55,17 +53,17 @@ func (j *judge) round(ctx context.Context) error {
 	j.tally.rounds++
 	j.rounds.Add(1)
 	if result != j.victim.calm {
-		return fmt.Errorf("the result is %s, not %s", result, j.victim.calm)
+		return fmt.Errorf("the result is %s, want %s", result, j.victim.calm)
 	}
 	for name, n := range j.fixed {
 		counts[name] = n
 	}
-	j.witness.want += counts[j.victim.kept]
+	j.kept.want += counts[j.victim.kept]
 	if trusted == nil {
 		err = j.compare(ctx, counts)
 	}
 	if err == nil || errors.Is(err, errGone) {
-		err = j.hear(ctx)
+		err = j.compareKept(ctx)
 	}
 	if errors.Is(err, errGone) {
 		return nil
@@ -73,17 +71,17 @@ func (j *judge) round(ctx context.Context) error {
 	return err
 }
 
-// hear has the witness testify.
-func (j *judge) hear(ctx context.Context) error {
-	outlived, err := j.witness.compare(ctx)
+// compareKept compares the kept probe with the true count.
+func (j *checker) compareKept(ctx context.Context) error {
+	outlived, err := j.kept.compare(ctx)
 	if outlived {
 		j.tally.outlived++
 	}
 	return err
 }
 
-// prepare changes at random what is planted.
-func (j *judge) prepare(ctx context.Context) error {
+// prepare changes some probes at random.
+func (j *checker) prepare(ctx context.Context) error {
 	fresh, err := j.tool.fresh(ctx)
 	if fresh {
 		j.probes = nil
@@ -96,7 +94,7 @@ func (j *judge) prepare(ctx context.Context) error {
 		switch change := j.random.IntN(10); {
 		case i < 0 && change < 5:
 			timed := slices.Contains(j.victim.timed, name) && j.random.IntN(2) == 0
-			// Where every hit is told, programs that outlive the gateway cannot run.
+			// A probe that reports every hit cannot outlive the gateway.
 			told := j.random.IntN(4) == 0 && name != j.victim.kept
 			p, err := j.tool.define(ctx, f, timed, told)
 			if err == nil {
@@ -123,9 +121,8 @@ func (j *judge) prepare(ctx context.Context) error {
 	return nil
 }
 
-// turn activates or deactivates a probe. Nobody may refuse: these are functions that
-// are fit to be probed.
-func (j *judge) turn(ctx context.Context, p *probe, on bool) error {
+// turn activates or deactivates a probe. A refusal is an error, because these functions can be probed.
+func (j *checker) turn(ctx context.Context, p *probe, on bool) error {
 	service := "csr_disable"
 	if on {
 		service = "csr_enable"
@@ -139,9 +136,8 @@ func (j *judge) turn(ctx context.Context, p *probe, on bool) error {
 	return err
 }
 
-// compare has every probe tell what the victim has counted since it was planted,
-// while it was active.
-func (j *judge) compare(ctx context.Context, counts map[string]int64) error {
+// compare compares each probe with the true count while it was active.
+func (j *checker) compare(ctx context.Context, counts map[string]int64) error {
 	for _, p := range j.probes {
 		if p.active {
 			p.want += counts[p.name]

@@ -16,19 +16,19 @@ import (
 	"time"
 )
 
-// ordeal is what one victim goes through.
-type ordeal struct {
+// trial is the test of one victim.
+type trial struct {
 	victim    *victim
-	code      code // as it was before
-	judge     *judge
-	tormentor *tormentor
-	neighbour *neighbour
+	code      code // the code before the test
+	checker   *checker
+	disturber *disturber
+	otherTool *otherTool
 	outcome   *outcome
 	rounds    atomic.Int64
 }
 
-// prepare starts a victim, and finds out what there is to probe and to compare.
-func (p plan) prepare(g *gateway, k kind, dir string, number uint64) (*ordeal, error) {
+// prepare starts a victim, and finds the functions to probe and the functions whose counts are compared.
+func (p plan) prepare(g *gateway, k kind, dir string, number uint64) (*trial, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -46,16 +46,16 @@ func (p plan) prepare(g *gateway, k kind, dir string, number uint64) (*ordeal, e
 	if err != nil {
 		return nil, err
 	}
-	o := &ordeal{victim: v, outcome: &outcome{name: k.name}}
-	if err := o.cast(p, g, fixed, number); err != nil {
+	o := &trial{victim: v, outcome: &outcome{name: k.name}}
+	if err := o.assign(p, g, fixed, number); err != nil {
 		v.kill()
 		return nil, err
 	}
 	return o, nil
 }
 
-// cast appoints the judge and the tormentor.
-func (o *ordeal) cast(p plan, g *gateway, fixed map[string]int64, number uint64) error {
+// assign creates the goroutines' objects.
+func (o *trial) assign(p plan, g *gateway, fixed map[string]int64, number uint64) error {
 	v := o.victim
 	all, err := functionsOf(v.pid())
 	if err != nil {
@@ -85,7 +85,7 @@ func (o *ordeal) cast(p plan, g *gateway, fixed map[string]int64, number uint64)
 	}
 	o.outcome.functions = len(all)
 	kept := counted[v.kept]
-	w, err := newWitness(g, v, kept)
+	w, err := newKeptProbe(g, v, kept)
 	if err != nil {
 		return err
 	}
@@ -94,55 +94,54 @@ func (o *ordeal) cast(p plan, g *gateway, fixed map[string]int64, number uint64)
 	if err != nil {
 		return err
 	}
-	o.neighbour = newNeighbour(v, all, counted, rand.New(rand.NewPCG(p.seed, 2*number+3)))
-	o.tormentor = &tormentor{places: places, tool: &tool{gateway: g, name: "torment-" + nameOfTool(v.name), pid: v.pid()}, most: p.most,
+	o.otherTool = newOtherTool(v, all, counted, rand.New(rand.NewPCG(p.seed, 2*number+3)))
+	o.disturber = &disturber{places: places, tool: &tool{gateway: g, name: "disturber-" + nameOfTool(v.name), pid: v.pid()}, most: p.most,
 		functions: all, contested: contested, timed: v.timed,
 		random: rand.New(rand.NewPCG(p.seed, 2*number+1)), tally: &tally{}}
-	o.judge = &judge{victim: v, tool: &tool{gateway: g, name: "judge-" + nameOfTool(v.name), pid: v.pid()}, functions: counted, fixed: fixed,
-		random: rand.New(rand.NewPCG(p.seed, 2*number+2)), rounds: &o.rounds, tally: &tally{}, witness: w,
-		slow: func() { o.tormentor.relent.Store(true) }}
+	o.checker = &checker{victim: v, tool: &tool{gateway: g, name: "checker-" + nameOfTool(v.name), pid: v.pid()}, functions: counted, fixed: fixed,
+		random: rand.New(rand.NewPCG(p.seed, 2*number+2)), rounds: &o.rounds, tally: &tally{}, kept: w,
+		slow: func() { o.disturber.tooSlow.Store(true) }}
 	return nil
 }
 
 func nameOfTool(name string) string { return strings.ReplaceAll(name, "+", "p") }
 
-// names are the functions whose calls are compared.
-func (o *ordeal) names() []string { return slices.Sorted(maps.Keys(o.judge.functions)) }
+// names returns the functions whose counts are compared.
+func (o *trial) names() []string { return slices.Sorted(maps.Keys(o.checker.functions)) }
 
-// run tortures until the time is over or the victim has failed.
-func (o *ordeal) run(ctx context.Context) {
+// run disturbs the victim until the time is over or the victim has failed.
+func (o *trial) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var both sync.WaitGroup
-	var judged, tormented error
+	var checked, disturbed error
 	both.Go(func() {
 		defer cancel()
-		judged = o.judge.run(ctx)
+		checked = o.checker.run(ctx)
 	})
 	both.Go(func() {
 		defer cancel()
-		tormented = o.tormentor.run(ctx)
+		disturbed = o.disturber.run(ctx)
 	})
-	both.Go(func() { o.neighbour.run(ctx) })
+	both.Go(func() { o.otherTool.run(ctx) })
 	both.Wait()
-	o.outcome.err = errors.Join(judged, tormented)
-	o.outcome.asked = o.judge.tool.asked
+	o.outcome.err = errors.Join(checked, disturbed)
+	o.outcome.asked = o.checker.tool.asked
 }
 
-// release has all probes removed, the witness after its last testimony, and looks whether
-// the victim works as ever. What killed gateways have left goes when somebody attaches
-// again.
-func (o *ordeal) release(ctx context.Context) {
+// release compares the kept probe for the last time, removes all probes, and checks that the victim
+// works correctly. Attaching again removes what killed gateways have left.
+func (o *trial) release(ctx context.Context) {
 	if o.outcome.err != nil {
 		return
 	}
-	if o.outcome.err = o.judge.hear(ctx); o.outcome.err == nil {
-		o.outcome.err = o.judge.witness.release(ctx)
+	if o.outcome.err = o.checker.compareKept(ctx); o.outcome.err == nil {
+		o.outcome.err = o.checker.kept.release(ctx)
 	}
 	if o.outcome.err != nil {
 		return
 	}
-	for _, t := range []*tool{o.judge.tool, o.tormentor.tool} {
+	for _, t := range []*tool{o.checker.tool, o.disturber.tool} {
 		_, err := t.fresh(ctx)
 		if err == nil {
 			err = t.finalize(ctx)
@@ -155,8 +154,8 @@ func (o *ordeal) release(ctx context.Context) {
 	o.inspect()
 }
 
-// inspect sees that the code of a victim is what it was, and that it works.
-func (o *ordeal) inspect() {
+// inspect checks that the code of a victim is unchanged and that it works correctly.
+func (o *trial) inspect() {
 	if o.outcome.err != nil {
 		return
 	}
@@ -168,7 +167,7 @@ func (o *ordeal) inspect() {
 	for range rounds {
 		result, _, err := o.victim.round(time.Minute, nil)
 		if err == nil && result != o.victim.calm {
-			err = fmt.Errorf("in the end the result is %s, not %s", result, o.victim.calm)
+			err = fmt.Errorf("after the removal of all probes the result is %s, want %s", result, o.victim.calm)
 		}
 		if err != nil {
 			o.outcome.err = err
