@@ -318,7 +318,7 @@ func TestLimitOfLogins(t *testing.T) {
 	m.files.limits = dir
 	equal(t, "without files", info(t, m, groupUsers)[0], -1)
 	write("limits.conf", "# * - maxsyslogins 3\nann - maxsyslogins 1\n* soft maxsyslogins 2\n* - maxlogins 4\n")
-	equal(t, "for nobody", info(t, m, groupUsers)[0], -1)
+	equal(t, "for no user", info(t, m, groupUsers)[0], -1)
 	write("limits.conf", "* hard maxsyslogins 50 # all\n")
 	equal(t, "for all", info(t, m, groupUsers)[0], 50)
 	write("limits.d/more.conf", "* - maxsyslogins 80\n")

@@ -45,12 +45,12 @@ const (
 	// itself.
 	crowdFields = threadStatFields | node.ThreadTotalTime |
 		node.ThreadProcess | node.ThreadGlobalID | node.ThreadNode | node.ThreadLocalID | node.ThreadMessageQueue
-	// fewest is the number of threads from which on it pays to load and run the program.
-	// To start reading one process costs as much as the files of two threads.
+	// fewest is the least number of threads for which the program is loaded and run. Starting
+	// to read one process costs as much as the files of two threads.
 	fewest = 16
-	// dearer is the number of threads that the program reads in the time of one thread's
-	// files. So it pays to read up to this many threads for each one asked for.
-	dearer = 6
+	// perThread is the number of threads that the program reads in the time of one thread's
+	// files. So the program may read this many threads for each one asked for.
+	perThread = 6
 )
 
 // instance identifies a thread of a process, but not a later one with the same number.
@@ -75,7 +75,7 @@ func (r *Reader) ThreadInfos(p omis.ProcID, tids []int, f node.ThreadFields) map
 	}
 	infos := make(map[int]node.ThreadInfo, len(tids))
 	systems := make(map[instance]uint64, len(tids))
-	err = all.Read(p.PID, dearer*len(tids), func(t *tasks.Task) {
+	err = all.Read(p.PID, perThread*len(tids), func(t *tasks.Task) {
 		infos[t.TID] = threadInfo(t, f)
 		systems[instance{t.TID, t.Start}] = t.System()
 	})
