@@ -28,9 +28,9 @@ func newRun(g *globals) *cobra.Command {
 		Short: "Start a program under the gateway",
 		Long: `Starts a program under a running gateway, with this command's environment and
 working directory, and prints the application's name and its process tokens. The
-program runs as the gateway's user; its output goes where the gateway's goes
-unless files are given. With --follow the processes that it forks are taken in, too, while
-there are probes.`,
+program runs as the gateway's user. It writes to the gateway's output, unless files are
+given. With --follow the application also includes processes that the program forks
+while there are probes.`,
 		Example: `  mirador run -- sleep 60
   mirador run --app mmul --stdout mmul.log -- bin/mmul`,
 		Args: arguments(cobra.MinimumNArgs(1)),
@@ -44,7 +44,7 @@ there are probes.`,
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows the program is the program's
 	flags.StringVar(&name, "app", "", "the application's name (default the program's)")
-	flags.BoolVar(&follow, "follow", false, "take in what the program forks")
+	flags.BoolVar(&follow, "follow", false, "include the processes that the program forks")
 	flags.StringVar(&launch.Stdin, "stdin", "", "a file to read (default nothing)")
 	flags.StringVar(&launch.Stdout, "stdout", "", "a file to write (default the gateway's output)")
 	flags.StringVar(&launch.Stderr, "stderr", "", "a file to write errors to (default the gateway's)")
@@ -83,14 +83,14 @@ func newAttach(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach [--app NAME] [--alone|--follow] PID…",
 		Short: "Observe running processes",
-		Long: `Takes running processes into an application and prints its name and its process
-tokens. They are not disturbed by that: a process is stopped for an instant only
+		Long: `Attaches to running processes as an application, and prints its name and its process
+tokens. This does not disturb the processes: a process is stopped for a moment only
 when a request needs it.
 
-The processes that they have forked and that still execute the same program, such as the
-workers of a server, are taken in with them. So are, where there are some, those that they
-fork from now on, while there are probes; --follow asks for that also where there are none
-yet, and --alone leaves all of them out.`,
+The application includes the processes that these have forked and that still execute the
+same program, such as the workers of a server. If there are any, it also includes processes
+that are forked later, while there are probes; --follow includes later ones in any case,
+and --alone excludes all forked processes.`,
 		Example: `  mirador attach 4711
   mirador attach --alone 4711
   mirador attach --app web $(pgrep nginx)`,
@@ -108,8 +108,8 @@ yet, and --alone leaves all of them out.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "app", "", "the application's name (default the first program's)")
-	cmd.Flags().BoolVar(&follow, "follow", false, "take in what the processes fork from now on")
-	cmd.Flags().BoolVar(&alone, "alone", false, "leave out what the processes have forked and will fork")
+	cmd.Flags().BoolVar(&follow, "follow", false, "include the processes that these will fork")
+	cmd.Flags().BoolVar(&alone, "alone", false, "exclude the processes that these have forked and will fork")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -149,7 +149,7 @@ func newApps(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "apps",
 		Short:   "List the applications and their processes",
-		Long:    "Lists the applications that the gateway observes, one line for each process. Those that have ended are listed until their application is released.",
+		Long:    "Lists the applications that the gateway observes, one line for each process. Processes that have ended are listed until their application is released.",
 		Example: "  mirador apps\n  mirador apps --json",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -194,9 +194,9 @@ func newRelease(g *globals) *cobra.Command {
 	var kill bool
 	cmd := &cobra.Command{
 		Use:   "release [--kill] NAME",
-		Short: "Forget an application; its processes go on",
-		Long: `Removes an application's probes and forgets it. Its processes go on as if they
-had never been observed; --kill ends those that the gateway started.`,
+		Short: "Forget an application; its processes continue",
+		Long: `Removes an application's probes and forgets the application. Its processes continue
+as if they had never been observed; --kill ends the processes that the gateway started.`,
 		Example: "  mirador release mmul\n  mirador release --kill mmul",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

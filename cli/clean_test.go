@@ -67,7 +67,7 @@ func TestDoctorCleansAll(t *testing.T) {
 		}
 	}
 	if n := len(persist.All()); n != 1 {
-		t.Errorf("%d folders, want that of the gateway that lives", n)
+		t.Errorf("%d folders, want only the folder of the living gateway", n)
 	}
 	living.tally.says("go")
 	time.Sleep(20 * time.Millisecond)

@@ -24,8 +24,8 @@ example target mmul under it, and asks for a snapshot, for the structure, for a
 probe on the function dot and for its value. It prints every document that it
 posts and gets, and compares the measured count with the target's own.
 
-The exit status is 1 if the counts disagree. With --serve it goes on serving, on
-the default socket, with a target that runs on, until it is interrupted.`,
+The exit status is 1 if the counts disagree. With --serve it continues to serve, on the
+default socket, with a target that continues to run, until it is interrupted.`,
 		Example: "  mirador demo\n  mirador demo --serve",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,7 +41,7 @@ the default socket, with a target that runs on, until it is interrupted.`,
 	}
 	cmd.Flags().StringVar(&target, "target", "", "the program mmul (default beside this program)")
 	cmd.Flags().StringVar(&socket, "socket", "", "the gateway's Unix socket (default a temporary one; with --serve "+client.DefaultSocket()+")")
-	cmd.Flags().BoolVar(&stay, "serve", false, "go on serving until interrupted")
+	cmd.Flags().BoolVar(&stay, "serve", false, "continue to serve until interrupted")
 	return cmd
 }
 

@@ -17,15 +17,14 @@ func newDoctor(g *globals) *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what works on this machine",
 		Long: `Tries what Mirador uses of this machine, without a gateway: tracing, memory, BPF,
-performance counters, and the programs that some of its features want. It says
-what works, what does not and why, and what to do. The exit status is 1 if one of
-the basics fails: tracing own processes, reading their memory, writing to it.
+performance counters, and the programs that some of its features need. It reports
+what works, what does not and why, and what to do. The exit status is 1 if a basic
+check fails: tracing own processes, reading their memory, writing to it.
 
-Probes of a gateway that was killed go on measuring, and cost their targets as much as
-before, until a gateway is started with the same --data, which takes them over. Where
-none ever will, --clean removes them, for good, and --clean-all those of all gateways
-that were killed. A gateway that starts removes by itself what killed ones have left
-whose data directories do not exist any more.`,
+Probes of a killed gateway continue to measure, and slow down their targets as much as
+before, until a gateway with the same --data adopts them. If no gateway will, --clean
+removes them, and --clean-all removes the probes of all killed gateways. A gateway that
+starts removes the probes of killed gateways whose data directories do not exist any more.`,
 		Example: "  mirador doctor\n  mirador doctor --json\n  mirador doctor --clean /var/lib/mirador",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

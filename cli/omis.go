@@ -26,27 +26,26 @@ func newOMIS(g *globals) *cobra.Command {
 		Long: `Sends one OMIS request and prints the reply in OMIS notation; the exit status is 1
 if a service failed. Without a request it is a session: every line of the
 standard input is a request, and replies of conditional requests are printed as
-they arrive, for as long as the input is open. A session whose stream of replies breaks
-off connects again by itself and goes on behind the last reply; where replies were lost,
-it says so. On a terminal the arrow keys edit
-the line and bring earlier ones back, and TAB completes services, tokens and event
-context parameters. The line "help SERVICE" tells what a service does, "help" names
-them all; "exit" or Ctrl-D ends the session.
+they arrive, until the end of the input. If the stream of replies breaks off, the session
+connects again and continues after the last reply; it reports lost replies. On a terminal
+the arrow keys edit the line and recall earlier ones, and TAB completes services, tokens
+and event context parameters. The line "help SERVICE" describes a service, "help" names
+all services; "exit" or Ctrl-D ends the session.
 
-What is typed on a terminal is kept for the sessions to come: the last 1000 lines, in
-$XDG_STATE_HOME/mirador/omis_history (else ~/.local/state/mirador/omis_history), which
+The last 1000 lines typed on a terminal are kept for later sessions in
+$XDG_STATE_HOME/mirador/omis_history (or ~/.local/state/mirador/omis_history), which
 only you may read. --history, or MIRADOR_HISTORY, names another file; "off" keeps
 nothing. A line that begins with a blank is not kept.
 
 Without --tool the request is sent as the tool of the only application, so that
 the empty list [] stands for its processes.
 
-The flags of a request are a sum, as in OMIS 7.1.1: 2 no replies that say OK alone,
-4 none for enabling and disabling, 8 the request is sent with the next one that has
-not this flag, 16 replies may be late, 32 tell what became of the request.
+The flags of a request are a sum, as in OMIS 7.1.1: 2 no replies that only say OK,
+4 no replies about enabling and disabling, 8 send the request with the next one that
+does not have this flag, 16 replies may be late, 32 report what happens to the request.
 
 With --prototypes, files that describe library functions are sent to the gateway
-first (doc/prototypes.md); it knows them from then on.`,
+first (doc/prototypes.md); the gateway keeps them.`,
 		Example: `  mirador omis ': proc_get_info([],0x202)'
   mirador omis --tool mine ': proc_attach([])'
   mirador omis --flags 6 < requests

@@ -81,7 +81,7 @@ func (f *follower) run(ctx context.Context, stream *client.Stream) {
 		var err error
 		if stream, err = f.reconnect(ctx); err != nil {
 			if ctx.Err() == nil {
-				f.session.out.print(fmt.Sprintf("error: no more replies of conditional requests can be had: %v\n", err))
+				f.session.out.print(fmt.Sprintf("error: the stream of replies to conditional requests has ended: %v\n", err))
 			}
 			return
 		}

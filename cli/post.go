@@ -22,11 +22,10 @@ func newPost(g *globals) *cobra.Command {
 		Use:   "post [--app NAME] [--explain] FILE|-",
 		Short: "Post a MIR document and print the reply",
 		Long: `Posts a MIR document (snapshotreq, sirreq, instrreq, ctrlreq) and prints the
-document that answers it: indented on a terminal, as it came anywhere else. With
-one application no name is needed. It asks for the gateway's extensions: where a
-probe runs, and what it costs. A snapshotreq lists the goroutines of Go programs only
-with gateway:goroutines="true". An errors document is printed too, and the exit
-status is 1.`,
+document that answers it: indented on a terminal, unchanged otherwise. If there is only
+one application, its name is not needed. The answer includes the gateway's extensions:
+where a probe runs, and what it costs. A snapshotreq lists the goroutines of Go programs
+only with gateway:goroutines="true". After an errors document the exit status is 1.`,
 		Example: `  echo '<snapshotreq named="true" stack="8"/>' | mirador post -
   echo '<snapshotreq stack="6" xmlns:gateway="urn:mirador:gateway" gateway:goroutines="true"/>' | mirador post -
   mirador post --app mmul request.xml

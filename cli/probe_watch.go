@@ -48,7 +48,7 @@ type probeWatch struct {
 	g      *globals
 	asJSON bool
 	past   map[entity]*trend
-	drawn  bool // a table stands on the terminal
+	drawn  bool // the terminal shows a table
 }
 
 func (w *probeWatch) run(ctx context.Context, c *client.Client, id string, every time.Duration) error {

@@ -20,12 +20,12 @@ const registrarName = "mirador-uprobes"
 func newRegistrar(*globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   registrarCommand,
-		Short: "Set uprobes and take them out (started by the monitor)",
+		Short: "Set and remove uprobes (started by the monitor)",
 		Long: `The registrar is a small process that the monitor starts when it sets its first
-uprobe. It sets all of them and takes them out, so that nothing goes wrong in the
-kernel when the monitor is killed meanwhile. When the monitor is gone, it completes
-what it is about, and ends. It talks to its monitor over its standard input and is of
-no use by itself.`,
+uprobe. It sets and removes all uprobes, so that the kernel keeps none if the monitor
+is killed meanwhile. When the monitor is gone, the registrar completes what it is doing,
+and ends. It communicates with its monitor over its standard input and is of no use by
+itself.`,
 		Example: "  mirador serve    # starts one when it needs it",
 		Hidden:  true,
 		Args:    arguments(cobra.NoArgs),

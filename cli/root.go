@@ -93,13 +93,13 @@ func newRoot(streams Streams) *cobra.Command {
 	g := &globals{streams: streams}
 	root := &cobra.Command{
 		Use:   "mirador",
-		Short: "A lookout on running programs",
-		Long: `Mirador is a lookout on running programs. A tool posts an XML request (a MIR
+		Short: "Observe running programs",
+		Long: `Mirador observes running programs. A tool posts an XML request (a MIR
 document); the gateway turns it into event/action requests of an on-line monitor
 (OMIS); the monitor observes live, unmodified processes and answers.
 
 "mirador serve" starts the gateway; every other command talks to it over a Unix
-socket or over HTTP. Exit status: 0 fine, 1 the request failed, 2 bad usage,
+socket or over HTTP. Exit status: 0 success, 1 the request failed, 2 bad usage,
 3 no gateway.`,
 		Example: `  mirador serve &
   mirador run -- sleep 60

@@ -29,14 +29,15 @@ func newServe(g *globals) *cobra.Command {
 		Use:   "serve [--listen HOST:PORT] [--socket PATH] [--data DIR] [--config FILE] [--node NAME] [--prototypes PATH] [--placements LIST] [--prefer WHAT] [--hold WAY] [--calibrate WHEN]",
 		Short: "Start the gateway",
 		Long: `Starts the gateway with everything embedded, and serves until it is interrupted.
-When it answers requests it prints one line, "ready" and where it listens.
+When it answers requests it prints one line, "ready" and its addresses.
 
-The Unix socket knows its callers by their user id and lets them touch their own
-processes. TCP wants the token that is made at the first start, in the data
-directory; beyond loopback it wants TLS (a certificate in the configuration).
+On the Unix socket the gateway identifies a caller by the user id, and lets the caller
+access only this user's processes. TCP requires the token that the first start creates in
+the data directory; beyond loopback it also requires TLS (a certificate in the
+configuration).
 
-The data directory must belong to the gateway's user, and nobody else may write to
-it or to a directory that leads to it, sticky ones like /tmp excepted.
+The data directory must belong to the gateway's user. No other user may be able to write
+to it or to a directory that leads to it, except sticky ones like /tmp.
 
 The configuration is a JSON file with the names of the flags, and:
   "resources":    folders whose files a sirreq may name
@@ -44,32 +45,31 @@ The configuration is a JSON file with the names of the flags, and:
 Flags override it; "prototypes" and "hosts" (--host) are lists there.
 
 Placements are where the actions of conditional requests may run: inline (code in the
-program itself), kernel (programs in the kernel), neither of which holds anybody, and
-trap (in the monitor, while the thread is held, which is always possible). The cheapest
-one that can do all of a request is taken.
+program itself) and kernel (programs in the kernel), which do not hold threads, and trap
+(in the monitor, while the thread is held, which is always possible). The gateway chooses
+the cheapest placement that can do the whole request.
 
-Another tool's uprobe at the first byte of a jump ends the program. So inline leaves the
-first instruction of a function alone wherever it can. In the few functions where a jump can
-stand nowhere else, it stands there, and "placement" says so; with --prefer sharing another
-placement is taken there, and threads are held by breakpoints at functions' beginnings.
+Another tool's uprobe at the first byte of a jump ends the program. So inline avoids the
+first instruction of a function. In the few functions where a jump can be nowhere else, it
+is there, and "placement" says so; with --prefer sharing the gateway chooses another
+placement for these, and breakpoints hold threads at the beginnings of functions.
 
-Prototypes give the parameters of library calls their types where a library has no
-debug information (doc/prototypes.md); of a folder, the files *.prototypes are
-read.
+Prototypes give the parameters of library calls their types if a library has no debug
+information (doc/prototypes.md). In a folder, only the files *.prototypes are read.
 
 Threads of a program are held, until the actions of an event are done, by
 "rendezvous" where that is possible: a jump in the program leads them to memory
 that is shared with the monitor. With --hold ptrace breakpoints stop them instead; each
 hit costs more (doc/survival.md).
 
-What an OMIS tool has stopped or suspended goes on when the tool has vanished: after a
-minute (--lease) in which it sent no request and no stream of its replies was connected.
-What another tool has stopped as well stays stopped.
+Threads that an OMIS tool has stopped or suspended continue when the tool has vanished:
+after a minute (--lease) in which it sent no request and no stream of its replies was
+connected. Threads that another tool has stopped as well stay stopped.
 
-What probes cost on this machine is measured once for each data directory, in the
-background after the start (--calibrate at-start). It takes 5 to 15 seconds, and a request
+The gateway measures what probes cost on this machine once for each data directory, in the
+background after the start (--calibrate at-start). This takes 5 to 15 seconds, and a request
 that needs the figures earlier waits for them. With --calibrate when-needed the first such
-request has them measured.`,
+request starts the measurement.`,
 		Example: `  mirador serve
   mirador serve --socket ~/.mirador/socket --listen 127.0.0.1:0 --data ~/.mirador
   mirador serve --prototypes examples/prototypes

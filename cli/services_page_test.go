@@ -18,7 +18,7 @@ import (
 
 //go:generate go test . -run TestServicesPage -update
 
-var update = flag.Bool("update", false, "write the generated page of services anew")
+var update = flag.Bool("update", false, "write the generated page of services")
 
 const servicesPage = "../doc/omis-services.md"
 

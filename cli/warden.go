@@ -14,11 +14,11 @@ const wardenCommand = "warden"
 func newWarden(*globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   wardenCommand,
-		Short: "Take breakpoints out when the monitor dies (started by the monitor)",
+		Short: "Remove breakpoints when the monitor dies (started by the monitor)",
 		Long: `The warden is a small process that the monitor starts when it plants its first
-breakpoint. When the monitor is gone, however it ended, the warden puts the
-targets' code back as it was, and ends. It talks to its monitor over its standard
-input and is of no use by itself.`,
+breakpoint. When the monitor is gone, for any reason, the warden restores the targets'
+code, and ends. It communicates with its monitor over its standard input and is of no
+use by itself.`,
 		Example: "  mirador serve    # starts one when it needs it",
 		Hidden:  true,
 		Args:    arguments(cobra.NoArgs),
