@@ -26,7 +26,7 @@ func TestListAppsShowsWhatTheCallerMayTouch(t *testing.T) {
 		t.Errorf("another user sees %s", w.Body)
 	}
 	if w := ask(t, &scripted{}, root, "GET", "/apps", ""); strings.TrimSpace(w.Body.String()) != "[]" {
-		t.Errorf("no applications are %s", w.Body)
+		t.Errorf("without applications the list is %s", w.Body)
 	}
 	expect(t, ask(t, one(), owner, "GET", "/apps/mmul", ""), 200, `"p_1"`)
 	expect(t, ask(t, one(), other, "GET", "/apps/mmul", ""), 403, "uid 1000")
@@ -55,7 +55,7 @@ func TestLaunch(t *testing.T) {
 	expect(t, ask(t, b, control, "POST", "/apps", body), 403, "debug")
 }
 
-func TestAppRequestsThatAreNone(t *testing.T) {
+func TestInvalidAppRequests(t *testing.T) {
 	for body, words := range map[string]string{
 		``:                              "EOF",
 		`{}`:                            "neither",
@@ -88,8 +88,8 @@ func TestAttachLooksAtTheOwner(t *testing.T) {
 	expect(t, ask(t, b, root, "POST", "/apps/web", fmt.Sprintf(`{"attach":[%d]}`, gone)), 404, "no process 4194305")
 }
 
-// TestAttachForked takes in what a process has forked, unless the caller may not touch it or
-// asks for the process alone.
+// TestAttachForked checks that the descendants of a process are attached with it, except those that
+// the caller may not touch, and unless the request asks for the process alone.
 func TestAttachForked(t *testing.T) {
 	const parent, own, foreign, gone = 100, 101, 102, 103
 	me := &Caller{Name: "me", Role: Debug, UID: 1001}
@@ -117,8 +117,8 @@ func TestAttachForked(t *testing.T) {
 
 var nobody = &Caller{Name: "uid 65534", Role: Debug, UID: 65534}
 
-// A process that has become another user's is not the former user's, neither to attach to
-// nor when it was taken in before.
+// TestProcessOfAnotherUser checks that a user may not touch a process that belongs to another user
+// now, even if it was attached before.
 func TestProcessOfAnotherUser(t *testing.T) {
 	const pid = 100
 	b := one()
@@ -162,7 +162,7 @@ func TestResources(t *testing.T) {
 	}
 	s := newTestServer(one())
 	s.cfg.Resources = []string{dir, link}
-	// All that is wrong is told, each with its place.
+	// The answer has all errors, with their positions.
 	expect(t, serveAs(t, s, root, "POST", "/mir", "<sirreq>\n<resource in='http://a/b.c'/><resource in='file:///bin/one' out='file:///c'/></sirreq>"), 403,
 		"<error>line 2, column 1: cannot open the resource http://a/b.c", "<error>line 2, column 30: cannot write file:///c")
 	for resource, want := range map[string]struct {

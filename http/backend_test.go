@@ -24,7 +24,7 @@ import (
 	"mirador/sir"
 )
 
-// scripted is a Backend that answers as the test says.
+// scripted is a Backend that gives the answers in its fields.
 type scripted struct {
 	apps     []App
 	probes   []Probe
@@ -42,8 +42,8 @@ type scripted struct {
 	followed []string
 	streams  map[string]chan *mir.Measurement
 	replies  chan StreamedReply
-	owners   map[int]int // of processes; the kernel says where it is nil
-	after    uint64      // of the last stream
+	owners   map[int]int // uids by pid; nil: ask the kernel
+	after    uint64      // the event id after which the last stream began
 }
 
 var _ Backend = (*scripted)(nil)
@@ -170,10 +170,10 @@ func (s *scripted) Schemas() fs.FS {
 
 func (s *scripted) Ready() error { return s.ready }
 
-// noPID is beyond what the kernel gives to a process.
+// noPID is greater than every pid of Linux.
 const noPID = 1<<22 + 1
 
-// one is a backend with one application of the uid 1000.
+// one returns a backend with one application of the uid 1000.
 func one() *scripted {
 	return &scripted{
 		apps:     []App{{Name: "mmul", Owner: 1000, Processes: []Process{{Token: "p_1", PID: noPID}}}},
@@ -215,7 +215,7 @@ func (s *scripted) ownerOf(pid int) (int, error) {
 	return uid, nil
 }
 
-// ask sends one request as a caller; nil comes over TCP.
+// ask sends one request as a caller; nil means over TCP, without a token.
 func ask(t *testing.T, b Backend, c *Caller, method, target, body string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
@@ -231,7 +231,7 @@ func ask(t *testing.T, b Backend, c *Caller, method, target, body string, header
 	return w
 }
 
-// conforms checks what a MIR document was answered with.
+// conforms checks the answer to a MIR document.
 func conforms(t *testing.T, r *http.Request, request string, w *httptest.ResponseRecorder) {
 	t.Helper()
 	if r.Method == http.MethodPost && path.Base(r.URL.Path) == "mir" {

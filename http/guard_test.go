@@ -19,11 +19,11 @@ import (
 	"mirador/mir"
 )
 
-// few are limits that a test reaches quickly.
+// few has limits that a test reaches quickly.
 var few = Limits{Connections: 8, Others: 6, User: 4, Streams: 8, UserStreams: 2, Unknown: 300 * time.Millisecond}
 
-// fewConnections serves with few connections, on a Unix socket that everybody reaches and on
-// TCP.
+// fewConnections has the addresses of a server with few connections: a Unix socket that all users
+// may open, and TCP.
 type fewConnections struct{ socket, addr string }
 
 func serveFew(t *testing.T, b Backend) fewConnections {
@@ -66,8 +66,8 @@ func serveLimited(t *testing.T, b Backend, limits Limits) fewConnections {
 	return f
 }
 
-// dialAs connects from a socket whose name contains a uid, which the server takes for that
-// of the peer.
+// dialAs connects from a socket whose name ends with a uid. The server takes it for the uid of the
+// peer (namedPeer).
 func dialAs(t *testing.T, socket string, uid int) net.Conn {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), strconv.Itoa(uid))
@@ -83,14 +83,14 @@ func namedPeer(conn *net.UnixConn) (int, error) {
 	return strconv.Atoi(filepath.Base(conn.RemoteAddr().String()))
 }
 
-// getOn sends a request on a connection and returns the status and the body; 0 where the
-// server has closed it.
+// getOn sends a request on a connection and returns the status and the body. The status is 0 if the
+// server has closed the connection.
 func getOn(t *testing.T, conn net.Conn, path string, header ...string) (int, string) {
 	t.Helper()
 	return getHost(t, conn, path, "localhost", header...)
 }
 
-// getHost is getOn with a name for the gateway.
+// getHost does the same with a host name of the gateway.
 func getHost(t *testing.T, conn net.Conn, path, host string, header ...string) (int, string) {
 	t.Helper()
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
@@ -107,7 +107,8 @@ func getHost(t *testing.T, conn net.Conn, path, host string, header ...string) (
 	return resp.StatusCode, string(body)
 }
 
-// A user who holds as many connections as there may be locks nobody else out.
+// TestConnectionsOfAUser checks that a user with the maximum number of connections does not keep other
+// users from connecting.
 func TestConnectionsOfAUser(t *testing.T) {
 	one, two, three := os.Geteuid()+1, os.Geteuid()+2, os.Geteuid()+3
 	f := serveFew(t, &scripted{})
@@ -135,22 +136,23 @@ func TestConnectionsOfAUser(t *testing.T) {
 		}
 	}
 	if status, _ := getOn(t, dialAs(t, f.socket, os.Geteuid()), "/apps"); status != http.StatusServiceUnavailable {
-		t.Errorf("more connections than there may be: %d", status)
+		t.Errorf("a connection beyond the limit: %d", status)
 	}
 	last.Close()
 	deadline := time.Now().Add(10 * time.Second)
 	for status := 0; status != http.StatusOK; {
 		if status, _ = getOn(t, dialAs(t, f.socket, os.Geteuid()), "/apps"); time.Now().After(deadline) {
-			t.Fatal("a connection that was closed makes no room")
+			t.Fatal("a closed connection still counts")
 		}
 	}
 }
 
-// Strangers have no more connections of TCP than there may be: the oldest make room. They keep
-// nobody out who has the token, and the connections of a holder of the token stay.
+// TestConnectionsOfStrangers checks that the server closes the oldest TCP connections of strangers if
+// there are too many, that callers with the token can connect nevertheless, and that their connections
+// stay open.
 func TestConnectionsOfStrangers(t *testing.T) {
 	limits := few
-	limits.Unknown = time.Hour // no connection is closed because it is silent
+	limits.Unknown = time.Hour // do not close silent connections
 	f := serveLimited(t, &scripted{}, limits)
 	dial := func() net.Conn {
 		conn, err := net.Dial("tcp", f.addr)
@@ -176,7 +178,7 @@ func TestConnectionsOfStrangers(t *testing.T) {
 	for i, conn := range strangers[:newest] {
 		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatalf("stranger %d keeps the connection beside %d others: %v", i, len(strangers), err)
+			t.Fatalf("stranger %d of %d is still connected: %v", i, len(strangers), err)
 		}
 	}
 	for i, conn := range strangers[newest:] {
@@ -185,7 +187,7 @@ func TestConnectionsOfStrangers(t *testing.T) {
 		}
 	}
 	if status, body := getOn(t, dial(), "/apps", shown); status != http.StatusOK {
-		t.Errorf("with the token, beside strangers: %d %s", status, body)
+		t.Errorf("a new connection with the token: %d %s", status, body)
 	}
 	if status, body := getOn(t, mine, "/apps", shown); status != http.StatusOK {
 		t.Errorf("the connection that showed the token: %d %s", status, body)
@@ -195,7 +197,7 @@ func TestConnectionsOfStrangers(t *testing.T) {
 	}
 }
 
-// A connection that has not shown whose it is may not be silent for long; another may.
+// TestSilentStrangers checks that the server closes a silent connection, unless it has shown the token.
 func TestSilentStrangers(t *testing.T) {
 	f := serveFew(t, &scripted{})
 	isClosed := func(header ...string) bool {
@@ -228,21 +230,21 @@ func TestDefaultLimits(t *testing.T) {
 
 func TestStreamsAreLimited(t *testing.T) {
 	var c streamCount
-	his, other := &Caller{Name: "uid 1000", UID: 1000}, &Caller{Name: "uid 1001", UID: 1001}
+	user, other := &Caller{Name: "uid 1000", UID: 1000}, &Caller{Name: "uid 1001", UID: 1001}
 	var ends []func()
-	open := func(who *Caller) error {
-		done, err := c.take(who, few)
+	open := func(caller *Caller) error {
+		done, err := c.take(caller, few)
 		if err == nil {
 			ends = append(ends, done)
 		}
 		return err
 	}
 	for range few.UserStreams {
-		if err := open(his); err != nil {
+		if err := open(user); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := open(his); err == nil || faultOf(err).Status != http.StatusTooManyRequests {
+	if err := open(user); err == nil || faultOf(err).Status != http.StatusTooManyRequests {
 		t.Errorf("one more: %v", err)
 	}
 	if err := open(other); err != nil {
@@ -254,7 +256,7 @@ func TestStreamsAreLimited(t *testing.T) {
 		}
 	}
 	if err := open(root); err == nil || faultOf(err).Status != http.StatusServiceUnavailable {
-		t.Errorf("more than there may be: %v", err)
+		t.Errorf("a stream beyond the limit: %v", err)
 	}
 	for _, end := range ends {
 		end()
@@ -264,7 +266,8 @@ func TestStreamsAreLimited(t *testing.T) {
 	}
 }
 
-// A stream ends when a process of the application has become another user's.
+// TestStreamEndsWhenTheProcessBecomesAnotherUsers checks that a stream ends, with the reason, when a
+// process of the application changes its user.
 func TestStreamEndsWhenTheProcessBecomesAnotherUsers(t *testing.T) {
 	const his = 65534
 	const pid = 100
@@ -296,7 +299,7 @@ func TestStreamEndsWhenTheProcessBecomesAnotherUsers(t *testing.T) {
 	}
 	documents <- &mir.Measurement{}
 	if !until("event: measurement") {
-		t.Fatal("no document came while the process was his")
+		t.Fatal("the stream has no document although the user owns the process")
 	}
 	b.mu.Lock()
 	b.owners[pid] = 0
@@ -304,16 +307,16 @@ func TestStreamEndsWhenTheProcessBecomesAnotherUsers(t *testing.T) {
 	documents <- &mir.Measurement{}
 	for lines.Scan() {
 		if strings.Contains(lines.Text(), "event: measurement") {
-			t.Fatal("a document came after the process was root's")
+			t.Fatal("the stream has a document after the process became root's")
 		}
 		if strings.Contains(lines.Text(), "belongs to another user now") {
 			return
 		}
 	}
-	t.Error("the stream did not say why it ended")
+	t.Error("the stream ended without a reason")
 }
 
-// The limit of streams is that of the routes.
+// TestStreamBeyondTheLimitIsRefused checks that the route of streams applies Limits.UserStreams.
 func TestStreamBeyondTheLimitIsRefused(t *testing.T) {
 	b := one()
 	b.apps[0].Owner = 1000

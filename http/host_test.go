@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A page of another site that has its own name resolve to the gateway's address gets
-// nothing.
+// TestForeignHostNamesAreRefused checks that a web page of another site cannot reach the gateway by
+// making its own host name resolve to the gateway's address (DNS rebinding).
 func TestForeignHostNamesAreRefused(t *testing.T) {
 	f := serveFew(t, &scripted{})
 	for host, want := range map[string]int{
@@ -39,6 +39,6 @@ func TestForeignHostNamesAreRefused(t *testing.T) {
 func TestHostsOfTheConfiguration(t *testing.T) {
 	s := New(Config{Hosts: []string{"Gateway.Example"}}, &scripted{})
 	if !s.servesHost("gateway.example:6470") || s.servesHost("other.example:6470") {
-		t.Error("the names of the configuration do not count")
+		t.Error("the server does not serve exactly the host names of the configuration")
 	}
 }

@@ -122,7 +122,7 @@ func TestWhichApplication(t *testing.T) {
 	expect(t, ask(t, none, root, "POST", "/mir", valueRequest), 404, "mirador run")
 	expect(t, ask(t, two, root, "POST", "/mir", valueRequest), 409, "mmul, web")
 	expect(t, ask(t, two, root, "POST", "/apps/nix/mir", valueRequest), 404, "mmul, web")
-	// Of two applications one is hers: no name is needed.
+	// The caller may touch only one of the two applications, so it needs no name.
 	expect(t, ask(t, two, owner, "POST", "/mir", valueRequest), 200)
 	expect(t, ask(t, two, owner, "POST", "/apps/web/mir", valueRequest), 403, "uid 1001")
 }
@@ -153,7 +153,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Extensions are for those who ask: the DTD of MIR 4 has a probe that is EMPTY.
+// TestReturnRepresentation checks that only requests with "Prefer: return=representation" get
+// extensions: by the DTD of MIR 4 a probe is EMPTY.
 func TestReturnRepresentation(t *testing.T) {
 	b := one()
 	b.do = func(_ string, doc mir.Document) (mir.Document, error) {
@@ -187,9 +188,11 @@ func TestPanicsAreAnswered(t *testing.T) {
 	expect(t, ask(t, b, root, "POST", "/mir", valueRequest, "X-Request-Id", "mine"), 500, "request mine")
 }
 
-func TestCallersWhoLeaveAreNoFailure(t *testing.T) {
+// TestCancellationByTheBackend checks that a cancellation is an internal error if the caller has not
+// closed the connection.
+func TestCancellationByTheBackend(t *testing.T) {
 	b := one()
 	b.do = func(string, mir.Document) (mir.Document, error) { return nil, context.Canceled }
 	w := ask(t, b, root, "POST", "/mir", valueRequest)
-	expect(t, w, http.StatusInternalServerError) // the caller is there: the cancellation is ours
+	expect(t, w, http.StatusInternalServerError)
 }

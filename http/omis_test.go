@@ -17,7 +17,8 @@ func TestOMISReplies(t *testing.T) {
 	expect(t, w, 200, "notation of OMIS_OK")
 }
 
-// All flags of OMIS 7.1.1 arrive; a request that is buffered has no reply yet.
+// TestOMISFlags checks that all flags of OMIS 7.1.1 reach the backend, and that a buffered request has
+// no reply yet.
 func TestOMISFlags(t *testing.T) {
 	b := one()
 	for text, want := range map[string]omis.Flags{"": 0, "6": omis.DontReturnOK | omis.DontReturnEnDis, "0x31": omis.WaitForFirstReply | omis.BufferReplies | omis.Debug} {
@@ -69,7 +70,7 @@ func TestOMISRoles(t *testing.T) {
 				want = 403
 			}
 			if w := ask(t, b, c, "POST", "/omis", ": x()"); w.Code != want {
-				t.Errorf("a caller with %s got %d for a request that takes %s", has, w.Code, need)
+				t.Errorf("a caller with the role %s got %d for a request that requires %s", has, w.Code, need)
 			}
 		}
 	}

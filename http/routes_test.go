@@ -15,7 +15,7 @@ func TestRouterIsTheTable(t *testing.T) {
 	err := chi.Walk(s.router, func(method, pattern string, _ http.Handler, middlewares ...func(http.Handler) http.Handler) error {
 		served = append(served, method+" "+pattern)
 		if len(middlewares) > 0 {
-			t.Errorf("%s has middleware: its cost belongs into the frame", pattern)
+			t.Errorf("%s has middleware: its work belongs in frame, which measures it", pattern)
 		}
 		return nil
 	})
@@ -28,7 +28,7 @@ func TestRouterIsTheTable(t *testing.T) {
 			listed = append(listed, "HEAD "+r.Pattern)
 		}
 		if r.Doc == "" {
-			t.Errorf("%s %s says nothing of itself", r.Method, r.Pattern)
+			t.Errorf("%s %s has no documentation", r.Method, r.Pattern)
 		}
 	}
 	slices.Sort(served)
@@ -38,7 +38,7 @@ func TestRouterIsTheTable(t *testing.T) {
 	}
 }
 
-// path fills the parameters of a pattern.
+// sample replaces the parameters of a pattern by values.
 var sample = strings.NewReplacer("{app}", "mmul", "{id}", "probe-1", "{tool}", "mine", "*", "mir.xsd")
 
 func TestRolesOfRoutes(t *testing.T) {
@@ -56,7 +56,8 @@ func TestRolesOfRoutes(t *testing.T) {
 	}
 }
 
-// A stranger learns what to send, and no path of the gateway's machine.
+// TestStrangersLearnNoPaths checks that the answer to a caller without a token explains what to send,
+// but contains no path of the gateway's machine.
 func TestStrangersLearnNoPaths(t *testing.T) {
 	w := ask(t, one(), nil, "POST", "/mir", valueRequest)
 	expect(t, w, 401, "<errors>", "Authorization: Bearer TOKEN", "data directory")
@@ -142,7 +143,7 @@ func TestPage(t *testing.T) {
 	stranger := ask(t, one(), nil, "GET", "/", "")
 	expect(t, stranger, 200, "Authorization: Bearer")
 	if strings.Contains(stranger.Body.String(), "mmul") {
-		t.Error("a stranger sees what runs here")
+		t.Error("a stranger sees the names of applications")
 	}
 }
 

@@ -29,7 +29,7 @@ type running struct {
 	stop          func() error
 }
 
-// grace is how long requests may take when the server is to end.
+// grace is the time that the server waits for running requests when it shuts down.
 const grace = time.Minute
 
 func run(t *testing.T, b Backend) *running {
@@ -136,7 +136,7 @@ func TestStreamsOfProbes(t *testing.T) {
 	}
 }
 
-// Whoever asks for the head of a stream alone is not kept waiting for its end.
+// TestHeadOfStream checks that the answer to HEAD does not wait for the end of the stream.
 func TestHeadOfStream(t *testing.T) {
 	b := one()
 	b.streams = map[string]chan *mir.Measurement{"probe-1": make(chan *mir.Measurement)}
@@ -146,7 +146,7 @@ func TestHeadOfStream(t *testing.T) {
 	expect(t, w, 200)
 }
 
-// deadlined is a recorder that takes deadlines as a connection does.
+// deadlined is a recorder that accepts a read deadline, like a connection.
 type deadlined struct{ *httptest.ResponseRecorder }
 
 func (deadlined) SetReadDeadline(time.Time) error { return nil }
@@ -174,13 +174,13 @@ func TestShutdownEndsStreams(t *testing.T) {
 	}
 }
 
-// TestResumeStream: the events of a stream have the numbers of the replies; a reader names the
-// last one it has had by the header of server-sent events, or in the query.
+// TestResumeStream checks that the events of a stream have the ids of the replies, and that a reader can
+// continue after an event that it names in the header of server-sent events or in the query.
 func TestResumeStream(t *testing.T) {
 	b := one()
 	r := run(t, b)
 	read := func(query, last string) string {
-		b.replies = make(chan StreamedReply, 1) // its own: the stream before may still be ending
+		b.replies = make(chan StreamedReply, 1) // a new one, because the stream before may not have ended yet
 		req, err := http.NewRequest("GET", "http://x/omis/tools/mine/replies"+query, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -244,7 +244,7 @@ func TestListening(t *testing.T) {
 		t.Error("a file was replaced by a socket")
 	}
 	if text, _ := os.ReadFile(file); string(text) != "x" {
-		t.Error("a file was removed for a socket")
+		t.Error("ListenUnix changed a file that is no socket")
 	}
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "nonsense"} {
 		if l, err := ListenTCP(addr, nil); err == nil {
@@ -269,7 +269,7 @@ func TestTokenFiles(t *testing.T) {
 		t.Errorf("mode %o", info.Mode().Perm())
 	}
 	if left, _ := filepath.Glob(dir + "/*"); len(left) != 1 {
-		t.Errorf("left behind: %q", left)
+		t.Errorf("the directory has the files %q", left)
 	}
 	if err := os.Chmod(made.Path(), 0o644); err != nil {
 		t.Fatal(err)
@@ -278,6 +278,6 @@ func TestTokenFiles(t *testing.T) {
 		t.Errorf("a token that others may read: %v", err)
 	}
 	if (Token{}).matches("") {
-		t.Error("no token matches nothing")
+		t.Error("an empty token matches the empty string")
 	}
 }

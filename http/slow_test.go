@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// hasty is a server that does not wait long, on a socket and on TCP with TLS, and a function
-// that connects to either.
-func hasty(t *testing.T) map[string]func() (net.Conn, error) {
+// serveHastily starts a server with short time limits on a Unix socket and on TCP with TLS, and returns
+// functions that connect to each.
+func serveHastily(t *testing.T) map[string]func() (net.Conn, error) {
 	t.Helper()
 	const headers, bodies = 100 * time.Millisecond, 300 * time.Millisecond
 	certified := httptest.NewTLSServer(http.NotFoundHandler())
@@ -49,11 +49,11 @@ func hasty(t *testing.T) map[string]func() (net.Conn, error) {
 	}
 }
 
-// Whoever sends too slowly is told so.
+// TestSlowRequests checks that the server answers a request that arrives too slowly with the reason.
 func TestSlowRequests(t *testing.T) {
 	const whole = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 	const begun = "POST /mir HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n<snap"
-	for transport, dial := range hasty(t) {
+	for transport, dial := range serveHastily(t) {
 		for name, c := range map[string]struct {
 			sent   string
 			status []int
@@ -66,7 +66,7 @@ func TestSlowRequests(t *testing.T) {
 		} {
 			t.Run(transport+", "+name, func(t *testing.T) { converse(t, dial, c.sent, c.words, c.status...) })
 		}
-		if transport == "unix" { // it knows who calls, and needs no handshake
+		if transport == "unix" { // TLS needs a handshake, and a body needs a known caller
 			t.Run("nothing at all", func(t *testing.T) { converse(t, dial, "", "") })
 			t.Run("body", func(t *testing.T) {
 				converse(t, dial, begun, "<errors><error>line 1, column 1: the request did not arrive whole within 300ms", 408)
@@ -82,12 +82,12 @@ func converse(t *testing.T, dial func() (net.Conn, error), sent, words string, w
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if len(want) == 1 && want[0] == 200 { // it would be open for long
+	if len(want) == 1 && want[0] == 200 { // the server keeps the connection open
 		_ = conn.SetReadDeadline(time.Now().Add(250 * time.Millisecond))
 	}
 	for i, part := range strings.SplitAfter(sent, "\r\n\r\n") {
 		if i > 0 {
-			time.Sleep(20 * time.Millisecond) // the second header comes when the first is answered
+			time.Sleep(20 * time.Millisecond) // send the second header after the first answer
 		}
 		if _, err := io.WriteString(conn, part); err != nil {
 			t.Fatal(err)
@@ -109,6 +109,6 @@ func converse(t *testing.T, dial func() (net.Conn, error), sent, words string, w
 		}
 	}
 	if rest, _ := io.ReadAll(in); len(rest) > 0 {
-		t.Errorf("more came: %q", rest)
+		t.Errorf("unexpected data after the answers: %q", rest)
 	}
 }
