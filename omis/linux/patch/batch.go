@@ -101,9 +101,9 @@ func (b *Batch) add(i int) error {
 	if err != nil {
 		return err
 	}
-	behind, why := v.behindFirst(f, n, spot, patch.Reads)
+	after, why := v.afterFirst(f, n, spot, patch.Reads)
 	if why == nil {
-		if why = b.join(i, v, f, n+1, behind, nil); why == nil {
+		if why = b.join(i, v, f, n+1, after, nil); why == nil {
 			return nil
 		}
 	}
@@ -126,7 +126,7 @@ func (b *Batch) join(i int, v *Surveyor, f *function, n int, spot spot, why erro
 		switch {
 		case c != nil:
 			spot.Window, err = v.reach(f, n, &c.Window)
-		case !spot.behind:
+		case !spot.afterFirst:
 			spot.Window, err = v.reach(f, n, nil)
 		}
 		if err != nil {
@@ -204,7 +204,7 @@ func (b *Batch) changeFor(v *Surveyor, f *function, n int, w detour.Window) (*ch
 	}
 	wider := &change{former: c.former, Window: union, points: c.points, fresh: c.fresh, sleepers: v.sleepers(&union)}
 	if c.former != nil && union.Addr != c.Addr || b.overlaps(wider, c) {
-		return nil, errors.New("the code of another request stands too near")
+		return nil, errors.New("the code of another request is too near")
 	}
 	b.changes = slices.DeleteFunc(b.changes, func(other *change) bool { return other == c })
 	b.enlist(wider)

@@ -260,7 +260,7 @@ func (b *Batch) clearWay(process Process) error {
 		} else if c := coming(leadIns, addr); c != nil {
 			c.fail(passing("a signal handler may return to the first instructions of the function"))
 		} else {
-			passes[addr].fail(passing("a signal handler may return behind the first instruction of the function"))
+			passes[addr].fail(passing("a signal handler may return after the first instruction of the function"))
 		}
 	}
 	for _, t := range threads {
@@ -286,7 +286,7 @@ func moveThreads(threads []Thread, passes map[uint64]pass, inside func(pc uint64
 		if p, ok := passes[t.PC]; ok {
 			s.change, s.to = p.change, p.to
 			if t.Move == nil && p.fresh {
-				p.fail(passing("a thread is behind the first instruction of the function"))
+				p.fail(passing("a thread is after the first instruction of the function"))
 			}
 		} else if s.change = inside(t.PC); s.change != nil && s.err == nil {
 			if s.to, ok = s.made.moved(t.PC); !ok || t.Move == nil {

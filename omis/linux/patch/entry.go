@@ -26,10 +26,10 @@ type effects struct {
 	below  bool  // it may write below the stack pointer
 }
 
-// behindFirst returns the spot after the first instruction for code at the beginning of a function.
+// afterFirst returns the spot after the first instruction for code at the beginning of a function.
 // reads are the arguments that the code reads. The error tells why the code must run before that
 // instruction.
-func (s *Surveyor) behindFirst(f *function, i int, p spot, reads node.Arguments) (spot, error) {
+func (s *Surveyor) afterFirst(f *function, i int, p spot, reads node.Arguments) (spot, error) {
 	first := i == 0 || i == 1 && f.insts[0].pad
 	switch {
 	case !first || i+1 >= len(f.insts):
@@ -49,9 +49,9 @@ func (s *Surveyor) behindFirst(f *function, i int, p spot, reads node.Arguments)
 	}
 	at := f.insts[i+1].addr
 	if s.lands(f, at-1, at+1) || f.indirect && s.Module.TakesOwn(f.begin-s.Base, f.end-s.Base) {
-		return p, errors.New("a branch may lead behind its first instruction")
+		return p, errors.New("a branch may lead to its second instruction")
 	}
-	p.at, p.behind, p.pushed, p.ends = at, true, e.pushed, false
+	p.at, p.afterFirst, p.pushed, p.ends = at, true, e.pushed, false
 	p.entry = p.entry && !e.below && (!e.flags || s.idle(f, i+1))
 	p.Window, err = s.window(f, i+1, f.insts[i+1].end())
 	return p, err
@@ -208,5 +208,5 @@ func (s *Surveyor) exclusive(w *detour.Window, why error) string {
 }
 
 func exclusiveBecause(why error) string {
-	return fmt.Sprintf("the jump stands at the first instruction of the function (%v), and another tool's uprobe there would end the process", why)
+	return fmt.Sprintf("the jump is at the first instruction of the function (%v), and another tool's uprobe there would end the process", why)
 }

@@ -17,7 +17,7 @@ import (
 // run if the instruction faults; the placement reports this.
 
 // lateNote tells users which calls such code misses.
-const lateNote = "a call that panics in the first instructions of the function, for instance for a nil pointer, is not counted, since the jump stands behind them"
+const lateNote = "a call that panics in the first instructions of the function, for instance for a nil pointer, is not counted, since the jump is after them"
 
 // mostSkipped limits the instructions before such code.
 const mostSkipped = 6
@@ -52,15 +52,15 @@ func (s *Surveyor) later(f *function, i int, p spot, reads node.Arguments) (spot
 		flags, below, p.pushed = flags || e.flags, below || e.below, p.pushed+e.pushed
 		at := f.insts[i].addr
 		if s.lands(f, at-1, at+1) {
-			return p, i, errors.New("a branch may lead behind its first instructions")
+			return p, i, errors.New("a branch may lead to the code after its first instructions")
 		}
 		if w, err := s.window(f, i, f.insts[i].end()); err == nil {
-			p.Window, p.at, p.behind, p.late, p.ends = w, at, true, true, f.insts[i].ends
+			p.Window, p.at, p.afterFirst, p.late, p.ends = w, at, true, true, f.insts[i].ends
 			p.entry = p.entry && !below && (!flags || s.idle(f, i))
 			return p, i, nil
 		}
 	}
-	return p, i, errors.New("there is no room for a jump behind its first instructions")
+	return p, i, errors.New("there is no room for a jump after its first instructions")
 }
 
 // leadIn is a range of addresses in a function between its first instruction and new code. A thread

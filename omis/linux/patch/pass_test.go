@@ -97,7 +97,7 @@ func TestPassEntry(t *testing.T) {
 		}
 		stub := s.places[0].stub
 		if want := stub + uint64(len(code)); p.moved != want {
-			t.Errorf("with %d points before, the thread goes on %d bytes behind the begin of the stub, want %d", i, p.moved-stub, want-stub)
+			t.Errorf("with %d points before, the thread continues %d bytes after the beginning of the stub, want %d", i, p.moved-stub, want-stub)
 		}
 	}
 	stub := s.places[0].stub
@@ -105,7 +105,7 @@ func TestPassEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.moved != stub || s.Stands() > 0 {
-		t.Errorf("the thread goes on at %#x, want %#x", p.moved, stub)
+		t.Errorf("the thread continues at %#x, want %#x", p.moved, stub)
 	}
 }
 

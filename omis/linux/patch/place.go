@@ -85,7 +85,7 @@ func (p *Point) make(at uint64) ([]byte, error) {
 	if p.left != nil {
 		code, err := relocate.Piece(p.left, p.from, at)
 		if err != nil {
-			err = fmt.Errorf("the code of an earlier monitor stands there: %w", err)
+			err = fmt.Errorf("the code of an earlier monitor is there: %w", err)
 		}
 		return code, err
 	}

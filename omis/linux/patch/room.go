@@ -85,7 +85,7 @@ func (s *Surveyor) deepest(f *function) (most int, err error) {
 
 // shortTo reports whether a short branch from another function may lead to f.
 func (s *Surveyor) shortTo(f *function) bool {
-	return s.before(f, f.begin-1, f.begin+1) || s.behind(f, f.begin-1, f.begin+1)
+	return s.before(f, f.begin-1, f.begin+1) || s.after(f, f.begin-1, f.begin+1)
 }
 
 // taken returns how much room is used when the branch at an address leads to a function; 0 if there

@@ -37,12 +37,12 @@ type spot struct {
 	at    uint64 // address of the instruction before which the code runs
 	entry bool   // a function begins at addr
 	ends  bool   // the instruction returns from the function
-	// behind reports that addr is the beginning of a function, and that the code runs after the
+	// afterFirst reports that addr is the beginning of a function, and that the code runs after the
 	// first instruction, which moves the stack pointer down by pushed.
-	behind bool
-	pushed int32
-	late   bool   // the code runs after instructions that may fault; see Surveyor.later
-	note   string // what users must know about code there
+	afterFirst bool
+	pushed     int32
+	late       bool   // the code runs after instructions that may fault; see Surveyor.later
+	note       string // what users must know about code there
 }
 
 // find returns the spot for an address. The jump may begin before the address.
@@ -51,9 +51,9 @@ func (s *Surveyor) find(addr uint64) (spot, error) {
 	if err != nil {
 		return p, err
 	}
-	behind, why := s.behindFirst(f, i, p, 0)
+	after, why := s.afterFirst(f, i, p, 0)
 	if why == nil {
-		return behind, nil
+		return after, nil
 	}
 	p.Window, err = s.reach(f, i, nil)
 	if err == nil {
@@ -87,7 +87,7 @@ func (s *Surveyor) locate(addr uint64) (f *function, i int, p spot, err error) {
 		i++
 		p.at = addr + detour.LandingPad
 		if s.lands(f, p.at-1, p.at+1) {
-			err = fmt.Errorf("a branch leads behind its landing pad")
+			err = fmt.Errorf("a branch leads to the code after its landing pad")
 		}
 	}
 	return f, i, p, err
@@ -121,7 +121,7 @@ func (s *Surveyor) reach(f *function, at int, former *detour.Window) (detour.Win
 		upTo = max(upTo, former.End())
 		first, ok := f.at(former.Addr)
 		if !ok {
-			return detour.Window{}, fmt.Errorf("the code of another request stands too near")
+			return detour.Window{}, fmt.Errorf("the code of another request is too near")
 		}
 		return s.window(f, min(first, at), upTo)
 	}
@@ -180,7 +180,7 @@ func (s *Surveyor) check(f *function, w *detour.Window) error {
 	case s.lands(f, w.Addr, w.End()):
 		return fmt.Errorf("a branch may lead into its middle")
 	case s.Sharing && s.exclusive(w, nil) != "":
-		return errors.New("the jump would stand at the first instruction of the function, which is left to other tools")
+		return errors.New("the jump would be at the first instruction of the function, which is left to other tools")
 	case w.Whole():
 	case f.indirect && s.Module.TakesOwn(f.begin-s.Base, f.end-s.Base):
 		return fmt.Errorf("its function computes where it jumps to")
@@ -194,7 +194,7 @@ func (s *Surveyor) lands(f *function, begin, end uint64) bool {
 	if s.Module.Lands(begin-s.Base, end-s.Base) || s.leads(f, begin, end) {
 		return true
 	}
-	return s.before(f, begin, end) || s.behind(f, begin, end)
+	return s.before(f, begin, end) || s.after(f, begin, end)
 }
 
 // before looks for short branches in the code before a function.
@@ -217,8 +217,8 @@ func (s *Surveyor) before(f *function, begin, end uint64) bool {
 	return false
 }
 
-// behind looks for short branches in the code after a function.
-func (s *Surveyor) behind(f *function, begin, end uint64) bool {
+// after looks for short branches in the code after a function.
+func (s *Surveyor) after(f *function, begin, end uint64) bool {
 	highest := min(s.Base+uint64(len(s.Module.Code)), end+branch.Reach)
 	for at := f.end; at < highest; {
 		b, e := s.bounds(at)

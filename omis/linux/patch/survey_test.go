@@ -25,7 +25,7 @@ var shapes = []struct{ name, code, want string }{
 	{"entered", "entered_at: xor %eax, %eax; 1: inc %eax; cmp $9, %eax; jl 1b; ret", "branch may lead"},
 	{"head", "head_at: xor %eax, %eax; inc %eax; cmp $9, %eax; jl head_at; ret", "-2"},
 	{"pad", "pad_at: endbr64; mov $1, %eax; ret", "-9"},
-	{"loop", "loop_at: endbr64; 1: inc %eax; cmp $9, %eax; jl 1b; ret", "behind its landing pad"},
+	{"loop", "loop_at: endbr64; 1: inc %eax; cmp $9, %eax; jl 1b; ret", "after its landing pad"},
 	{"relative", "relative_at: xor %eax, %eax; 1: inc %eax; inc %ecx; ret; .section .rodata; 2: .long 1b - 2b; .text; lea 2b(%rip), %rax", "branch may lead"},
 	{"absolute", "absolute_at: xor %eax, %eax; 1: inc %eax; inc %ecx; ret; .data; .balign 8; .quad 1b; .text", "branch may lead"},
 	{"taken", "taken_at: xor %eax, %eax; 1: inc %eax; inc %ecx; lea 1b(%rip), %rax; ret", "branch may lead"},

@@ -19,7 +19,7 @@ func TestSurvey(t *testing.T) {
 	}{
 		{"one long instruction", "4881ec00010000" + "c3", 0, "4881ec00010000"},
 		{"a landing pad", "f30f1efa" + "b801000000" + "c3", 0, "f30f1efab801000000"},
-		{"a jump behind the landing pad", "f30f1efa" + "b801000000" + "ebf9", 0, "jumps to 0x401004"},
+		{"a jump to the code after the landing pad", "f30f1efa" + "b801000000" + "ebf9", 0, "jumps to 0x401004"},
 		{"three short ones", "554889e5" + "4883ec10" + "c9c3", 0, "554889e54883ec10"},
 		{"in the middle", "90" + "b801000000" + "c3", 1, "b801000000"},
 		{"a call at the end", "4889c7" + "e810000000" + "c3", 0, "4889c7e810000000"},
@@ -33,7 +33,7 @@ func TestSurvey(t *testing.T) {
 		{"an indirect jump", "31c0" + "ffc0" + "83f80a" + "ffe0", 0, "indirect jump at 0x401007"},
 		{"a system call", "31c0" + "0f05" + "b801000000c3", 0, "waiting in the system call"},
 		{"a landing pad inside", "31c0" + "f30f1efa" + "c3", 0, "an indirect jump may come"},
-		{"an unknown one behind it", "31c0" + "31db31c9" + "0f04" + "c3", 0, "unknown instruction at 0x401006"},
+		{"an unknown one after it", "31c0" + "31db31c9" + "0f04" + "c3", 0, "unknown instruction at 0x401006"},
 		{"no boundary", "90b8010000009090c3", 2, "no instruction of the function begins there"},
 		{"outside", "c3", 4, "outside the function"},
 		{"two words", strings.Repeat("90", 0xffc) + "b801000000c3", 0xffc, "two machine words"},

@@ -92,7 +92,7 @@ func TestGoto(t *testing.T) {
 	}
 	defer site.Forget()
 	s, err := Serve(site, 0, func(h *Hit) {
-		h.Regs[RAX], h.Regs[RIP] = 0x1234, p.plain+4 // its ret, behind a nop
+		h.Regs[RAX], h.Regs[RIP] = 0x1234, p.plain+4 // its ret, after a nop
 	})
 	if err != nil {
 		t.Fatal(err)

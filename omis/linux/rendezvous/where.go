@@ -78,7 +78,7 @@ func (s *Site) PlaceOf(pc uint64) (addr uint64, ok bool) {
 	return 0, false
 }
 
-// Leads returns the address behind the place at which a thread leaves the stub that
+// Leads returns the address after the place at which a thread leaves the stub that
 // contains pc.
 func (s *Site) Leads(pc uint64) (to uint64, ok bool) {
 	addr, ok := s.PlaceOf(pc)

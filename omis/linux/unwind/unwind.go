@@ -215,7 +215,7 @@ func (w *walk) stepFromLeaf() bool {
 	return true
 }
 
-// followsCall reports whether pc is in code behind a call instruction: e8 with four
+// followsCall reports whether pc is in code after a call instruction: e8 with four
 // bytes, or ff /2 with the operand that its ModRM byte requires.
 func (w *walk) followsCall(pc uint64) bool {
 	const longest = 7

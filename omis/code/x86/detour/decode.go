@@ -18,7 +18,7 @@ func IsLandingPad(code []byte) bool {
 // Decode decodes the first instruction of code.
 func Decode(code []byte) (x86asm.Inst, error) { return relocate.Decode(code) }
 
-// Leaves reports whether execution does not continue directly behind inst.
+// Leaves reports whether execution does not continue directly after inst.
 func Leaves(inst x86asm.Inst) bool {
 	switch inst.Op {
 	case x86asm.CALL, x86asm.JMP, x86asm.RET, x86asm.LCALL, x86asm.LJMP, x86asm.LRET, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ:

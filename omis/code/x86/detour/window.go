@@ -16,7 +16,7 @@ func Jump(from, to uint64) [JumpSize]byte {
 }
 
 // Window is what a jump displaces: whole instructions and possibly, if execution does not
-// continue behind the last one, padding.
+// continue after the last one, padding.
 type Window struct {
 	Addr uint64 // address of the jump
 	Code []byte
@@ -48,7 +48,7 @@ func Displace(addr uint64, code []byte) (Window, error) {
 		if Calls(inst) {
 			return w, fmt.Errorf("a thread may be waiting in the system call at %#x", addr+uint64(n-inst.Len))
 		}
-		// Execution may come to the byte behind a call by a return, and behind a jump by
+		// Execution may come to the byte after a call by a return, and after a jump by
 		// another jump.
 		if n < JumpSize && Leaves(inst) {
 			return w, fmt.Errorf("execution leaves the function within its %d bytes", JumpSize)
@@ -65,7 +65,7 @@ func (w *Window) Whole() bool { return len(w.Ends) == 1 }
 // Length returns the number of displaced bytes.
 func (w *Window) Length() uint64 { return uint64(len(w.Code)) }
 
-// End returns the address behind the displaced bytes.
+// End returns the address after the displaced bytes.
 func (w *Window) End() uint64 { return w.Addr + w.Length() }
 
 // Start returns the address of the i-th instruction.
@@ -78,7 +78,7 @@ func (w *Window) begin(i int) int {
 	return w.Ends[i-1]
 }
 
-// Inside reports whether an address is behind the beginning of the displaced
+// Inside reports whether an address is after the beginning of the displaced
 // instructions: when the jump is written, no thread may be there, or return there from a
 // signal handler.
 func (w *Window) Inside(addr uint64) bool { return addr > w.Addr && addr < w.End() }
@@ -98,7 +98,7 @@ func (w *Window) Copy(to uint64) (copied []byte, starts []int, err error) {
 }
 
 // CopyOne relocates the i-th instruction. The caller must put the copy of the next one
-// directly behind it.
+// directly after it.
 func (w *Window) CopyOne(i int, to uint64) ([]byte, error) {
 	c, err := relocate.Instruction(w.Code[w.begin(i):w.Ends[i]], w.Start(i), to)
 	if err != nil || i == len(w.Ends)-1 {

@@ -5,7 +5,7 @@ import "golang.org/x/arch/x86/x86asm"
 // Decode decodes the first instruction of code. x86asm does not know vector instructions
 // with a VEX or EVEX prefix; of these, Decode determines the length and the offset of a
 // relative address. Their Op is always VMOVDQU and only means that execution continues
-// behind the instruction.
+// after the instruction.
 func Decode(code []byte) (x86asm.Inst, error) {
 	if inst, ok, is := vector(code); is {
 		switch {

@@ -55,7 +55,7 @@ func (p *piece) instruction(at int) error {
 			return &Error{p.from + uint64(at), "its target is unknown"}
 		}
 	case x86asm.CALL:
-		// A call to an address in a register works from any place, and returns behind the
+		// A call to an address in a register works from any place, and returns after the
 		// call.
 		if _, register := inst.Args[0].(x86asm.Reg); !register {
 			return &Error{p.from + uint64(at), fmt.Sprintf("%v leaves its piece of code", inst.Op)}

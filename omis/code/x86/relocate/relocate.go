@@ -1,5 +1,5 @@
 // Package relocate moves single x86-64 instructions: it makes a copy for another address
-// that has the same effect as the instruction, and then continues behind the original.
+// that has the same effect as the instruction, and then continues after the original.
 //
 // Only omis/host, omis/code, omis/linux and omis/place may import it. Its functions have
 // no side effects.

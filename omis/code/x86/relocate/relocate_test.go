@@ -112,7 +112,7 @@ func TestPiece(t *testing.T) {
 		{"push, pop", "5058", "5058"},
 		{"a byte elsewhere", "803d00001000" + "00" + "90", "803df00f000000" + "90"},
 		{"to its end", "7401" + "90", "7401" + "90"},
-		{"behind its end is no code of it", "eb00", "eb00"},
+		{"code after its end is not part of it", "eb00", "eb00"},
 		{"data within", "48030d02000000" + "eb08" + "803d000010000080" + "90", "48030d02000000" + "eb08" + "803d000010000080" + "90"},
 		{"call by a register", "ffd0" + "803d00001000" + "00", "ffd0" + "803df00f000000"},
 		{"a loop", "ffc9" + "75fc" + "488b0500000f00", "ffc9" + "75fc" + "488b05f00fffff"},
