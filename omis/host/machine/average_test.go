@@ -41,7 +41,7 @@ func TestAverager(t *testing.T) {
 				t.Errorf("rates %v, %v", r, err)
 			}
 			if d := time.Since(start); d > longest {
-				t.Errorf("it took %v", d)
+				t.Errorf("rates took %v", d)
 			}
 		}
 		ask(least)

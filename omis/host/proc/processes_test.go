@@ -106,7 +106,7 @@ func TestTimesOfProcessesNeverFall(t *testing.T) {
 	var last node.ProcInfo
 	for begin := time.Now(); last.TotalTime < 200*time.Millisecond; {
 		if time.Since(begin) > time.Minute {
-			t.Fatalf("it has worked for %v", last.TotalTime)
+			t.Fatalf("the process has worked for %v", last.TotalTime)
 		}
 		info, err := r.Info(id, crowdStat)
 		if err != nil {
@@ -114,7 +114,7 @@ func TestTimesOfProcessesNeverFall(t *testing.T) {
 		}
 		at := r.procInfosAtOnce([]omis.ProcID{id}, crowdStat)[0]
 		if at == nil {
-			t.Fatal("it was not read")
+			t.Fatal("the process was not read")
 		}
 		for _, now := range []node.ProcInfo{info, *at} {
 			if now.TotalTime < last.TotalTime || now.SystemTime < last.SystemTime {

@@ -11,8 +11,8 @@
 //
 // Before a pointer, the words in, out and inout say when to read what it points to: at
 // the start of the call, at its end, or both. The amount follows in brackets: a number, a
-// parameter, *parameter for what a parameter points to, or result. It counts bytes behind
-// a pointer to void, characters or structures (the value is binary), and elements behind
+// parameter, *parameter for what a parameter points to, or result. It counts bytes for
+// a pointer to void, characters or structures (the value is binary), and elements for
 // a pointer to numbers (the value is a list). NUMBER * before it multiplies. Without
 // brackets the pointer leads to one element, to a string of characters, or, for in char
 // **argv, to a list of strings that ends with NULL. Pointers to char and const char are

@@ -85,7 +85,7 @@ func (p *parser) failed(at token, format string, args ...any) error {
 	return errorAt(p.text, at.pos, fmt.Sprintf(format, args...))
 }
 
-// skip moves behind the next semicolon.
+// skip moves past the next semicolon.
 func (p *parser) skip() {
 	for t := p.next(); t.text != "" && t.text != ";"; t = p.next() {
 	}
