@@ -8,7 +8,7 @@
 //	peers     the same compared with other tools
 //	records   what histograms and records of each hit add
 //	many      ten thousand probed functions
-//	documents the same by documents through the gateway, one for each
+//	documents as many functions, each probed by a document through the gateway
 //	shares    which functions of real programs can be counted in their code (package shares)
 //	truth     the reported mean durations, compared with the true ones
 //	syscalls  what counting adds to a system call
@@ -62,12 +62,12 @@ func main() {
 	flag.StringVar(&o.target, "target", "bin/mmul", "the target to measure it with")
 	flag.IntVar(&o.rounds, "rounds", 41, "rounds of each server")
 	flag.IntVar(&o.requests, "requests", 1000, "requests of a round")
-	flag.IntVar(&o.documents, "documents", 10_000, "probes that are asked for, each by a document")
+	flag.IntVar(&o.documents, "documents", 10_000, "number of probes, each requested by a document")
 	flag.IntVar(&o.memory, "memory", 100_000, "requests over which the memory is watched")
-	flag.Float64Var(&o.least, "least", 0, "fail if a ratio of the gateway's is lower than this")
+	flag.Float64Var(&o.least, "least", 0, "fail if a ratio of the section gateway is lower than this")
 	flag.StringVar(&o.hold.Sources, "references", "bench/reference", "the directory of the reference programs")
 	flag.IntVar(&o.hold.Rounds, "hold-rounds", 15, "rounds of each way to hold a thread")
-	flag.IntVar(&o.hold.Scale, "hold-scale", 1, "what the numbers of hits are divided by")
+	flag.IntVar(&o.hold.Scale, "hold-scale", 1, "divisor of the numbers of hits")
 	flag.IntVar(&o.probeRounds, "probe-rounds", 15, "rounds of each way to probe")
 	flag.Parse()
 	if o.only != "" && !slices.Contains(sectionNames, o.only) {

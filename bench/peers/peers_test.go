@@ -45,7 +45,7 @@ func probe(t *testing.T, c subject.Contender, task subject.Task) {
 	}
 	if task.Timed && s.Mean != nil {
 		if mean, err := s.Mean(); err != nil || mean < cost[1]/2 {
-			t.Errorf("it reports a mean of %v ns, %v; the function takes %v", mean, err, cost[1])
+			t.Errorf("the tool reports a mean of %v ns, %v; the function takes %v", mean, err, cost[1])
 		}
 	}
 	if err := s.Stop(); err != nil {

@@ -54,7 +54,7 @@ func TestSVGIsWellFormed(t *testing.T) {
 	}
 	got := elements(t, b.String())
 	if got["svg"] != 1 || got["circle"] != 9 || got["style"] != 1 {
-		t.Errorf("it has %v", got)
+		t.Errorf("the drawing has %v", got)
 	}
 	for _, want := range []string{"&lt;of&gt;", ">inline</text>", ">10 k</text>", ">1 µs</text>", "prefers-color-scheme: dark", ">ns a hit</text>"} {
 		if !strings.Contains(b.String(), want) {
@@ -90,7 +90,7 @@ func TestErrorsOfWriting(t *testing.T) {
 func TestScale(t *testing.T) {
 	s := newScale(Axis{Least: 0.1}, []float64{-1, 0.05, 950}, 100, 400)
 	if s.from != -1 || s.to != 3 {
-		t.Errorf("it reaches over decades %v to %v, not -1 to 3", s.from, s.to)
+		t.Errorf("the scale has the decades %v to %v, not -1 to 3", s.from, s.to)
 	}
 	for v, want := range map[float64]float64{0.1: 100, 1: 200, 1000: 500, -5: 100, 0: 100} {
 		if got := s.at(v); math.Abs(got-want) > 1e-9 {

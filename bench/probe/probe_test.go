@@ -46,7 +46,7 @@ func TestOursAndReferences(t *testing.T) {
 			const floor, noise = 100, -20 // nanoseconds
 			least := got.added[c.Name][independent].Least
 			if least < noise || !strings.HasPrefix(c.Name, inCode) && least < floor {
-				t.Errorf("it adds %v ns", least)
+				t.Errorf("the probe adds %v ns", least)
 			}
 			const length = 200 * time.Microsecond
 			row, err := b.truth(c, length)
@@ -57,7 +57,7 @@ func TestOursAndReferences(t *testing.T) {
 				t.Fatalf("the true duration is %+v", row.Reference)
 			}
 			if row.Ours.Least < row.Reference.Least/2 {
-				t.Errorf("it reports %+v of a function that takes %+v", row.Ours, *row.Reference)
+				t.Errorf("the probe reports %+v for a function that takes %+v", row.Ours, *row.Reference)
 			}
 		})
 	}
@@ -70,10 +70,10 @@ func reads(t *testing.T, b *Bench) {
 	c := b.reading()
 	got, err := b.cost(timePush, []subject.Contender{c})
 	if err != nil || len(got.added[c.Name]) != len(modes) || got.why[c.Name] != "" {
-		t.Errorf("it adds %+v (%v)", got, err)
+		t.Errorf("the readings add %+v (%v)", got, err)
 	}
 	if row, err := b.truth(c, usual); err != nil || row.Why == "" {
-		t.Errorf("it reports the duration %+v (%v)", row, err)
+		t.Errorf("the readings report the duration %+v (%v)", row, err)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestRefusal(t *testing.T) {
 		m.placement = "nowhere"
 		_, err := m.start(b.program, countPush, ordered)
 		if why, missing := subject.WhyMissing(err); !missing || why == "" {
-			t.Errorf("it is missing because of %q, %v", why, err)
+			t.Errorf("the contender is missing because of %q, %v", why, err)
 		}
 	}
 }

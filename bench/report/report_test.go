@@ -78,11 +78,11 @@ func TestGoals(t *testing.T) {
 func TestRatios(t *testing.T) {
 	row := Row{Unit: Nanoseconds, Ours: Stat{2, 4}, Reference: &Stat{100, 100}, Goal: Cheaper(10)}
 	if least, median := row.Ratios(); least != 50 || median != 25 {
-		t.Errorf("it is %v and %v times as fast", least, median)
+		t.Errorf("the figures are %v and %v times as fast", least, median)
 	}
 	row.Goal = Within(1)
 	if least, median := row.Ratios(); least != 0.02 || median != 0.04 {
-		t.Errorf("it takes %v and %v times as much", least, median)
+		t.Errorf("the figures are %v and %v times the reference", least, median)
 	}
 	row.Goal = Beside()
 	if least, _ := row.Ratios(); least != 50 {
@@ -109,7 +109,7 @@ func TestPrint(t *testing.T) {
 	sample().Print(&b)
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	if len(lines) != 7 {
-		t.Fatalf("it has %d lines:\n%s", len(lines), &b)
+		t.Fatalf("the table has %d lines:\n%s", len(lines), &b)
 	}
 	for i, want := range map[int][]string{
 		0: {"A sample"},

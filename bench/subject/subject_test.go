@@ -140,7 +140,7 @@ func TestUnknownCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := target.Ask(1, "dance"); err == nil || !strings.Contains(err.Error(), "cannot obey dance") {
-		t.Errorf("it accepted the command: %v", err)
+		t.Errorf("the program accepted the command: %v", err)
 	}
 	_ = target.End() // its status is an error, which was reported already
 }
