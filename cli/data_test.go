@@ -73,7 +73,7 @@ func TestPreparedDataDirectory(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := refuses(t, dir, data); !strings.Contains(got, c.says) {
-				t.Errorf("it said %q, want %q", got, c.says)
+				t.Errorf("the gateway printed %q, want %q", got, c.says)
 			}
 			if text, err := os.ReadFile(precious); err != nil || string(text) != "precious" {
 				t.Errorf("the file behind the link holds %q, %v", text, err)

@@ -49,7 +49,7 @@ func TestForkWatchEnds(t *testing.T) {
 	}
 	checkForker(t, p, 4)
 	if apps := s.must(t, "", "apps"); strings.Count(apps, "p_") != 1 {
-		t.Errorf("forked processes were taken in without a probe:\n%s", apps)
+		t.Errorf("forked processes were attached without a probe:\n%s", apps)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestForksOutliveGateway(t *testing.T) {
 	s.must(t, "", "attach", "--follow", fmt.Sprint(p.PID))
 	s.must(t, countChild, "post", "-")
 	p.Go(t)
-	eventually(t, "a process was taken in", func() bool { return strings.Count(s.must(t, "", "apps"), "p_") > 1 })
+	eventually(t, "a forked process is attached", func() bool { return strings.Count(s.must(t, "", "apps"), "p_") > 1 })
 	s.kill(t)
 	if err := p.Wait(t); err != nil {
 		t.Fatal(err)

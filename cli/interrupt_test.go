@@ -32,6 +32,6 @@ func TestInterruptWhileReading(t *testing.T) {
 	}
 	var failed *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &failed) || failed.ExitCode() != exitFailed {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the command ended with %v", err)
 	}
 }

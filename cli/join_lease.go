@@ -73,7 +73,7 @@ func (l *lease) expire() {
 	goesOn, err := l.tool.LetGo()
 	if len(goesOn) > 0 {
 		l.log.Add(omis.Reply{{{Objects: goesOn, Status: omis.UnspecifiedError, Msg: fmt.Sprintf(
-			"what this tool had stopped and suspended goes on: it sent no request and read no replies for %v (serve --lease)", l.after)}}})
+			"objects that this tool had stopped or suspended continue: it sent no request and read no replies for %v (serve --lease)", l.after)}}})
 	}
 	if err != nil {
 		l.log.Add(omis.Reply{{{Objects: goesOn, Status: omis.OSError, Msg: err.Error()}}})

@@ -35,5 +35,5 @@ func TestLease(t *testing.T) {
 	}
 	// The tool connects its stream again.
 	back := s.listen(t, "absent")
-	back.await(t, 2, `0 OMIS_UNSPECIFIED_ERROR\(1000\) \[p_\d+\] "what this tool had stopped and suspended goes on`)
+	back.await(t, 2, `0 OMIS_UNSPECIFIED_ERROR\(1000\) \[p_\d+\] "objects that this tool had stopped or suspended continue`)
 }

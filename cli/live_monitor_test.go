@@ -36,7 +36,7 @@ func wantTraced(t *testing.T, w *witness, want bool) {
 	t.Helper()
 	tracer := status(t, w.pid, w.pid, "TracerPid")
 	if _, err := os.Stat("/proc/self/task/" + tracer); (err == nil) != want || !want && tracer != "0" {
-		t.Errorf("it is traced by %s", tracer)
+		t.Errorf("the witness is traced by %s", tracer)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestMonitorItselfLive(t *testing.T) {
 	for _, extension := range []string{"", "pa"} {
 		v := l.ask(t, "services(%q)", extension)
 		if n := fmt.Sprint(len(v[1].List), len(v[3].List)); n != text(omis.List(v[0], v[2])) {
-			t.Errorf("services(%q): %s are listed, %s %s are said to be", extension, n, text(v[0]), text(v[2]))
+			t.Errorf("services(%q): %s are listed, the reply says %s %s", extension, n, text(v[0]), text(v[2]))
 		}
 	}
 }

@@ -73,7 +73,7 @@ func linkerEntry(t *testing.T, pid int) uint64 {
 			return binary.LittleEndian.Uint64(auxv[8:]) + entry
 		}
 	}
-	t.Fatal("it has no linker")
+	t.Fatal("the process has no dynamic linker")
 	return 0
 }
 
@@ -240,7 +240,7 @@ func TestLoaderInfoLive(t *testing.T) {
 			from, _ := strconv.ParseUint(m[1], 16, 64)
 			to, _ := strconv.ParseUint(m[2], 16, 64)
 			if start, length := part[0].N, part[1].N; from < start || to > start+length {
-				t.Errorf("gdb has %s%s at %#x to %#x, it is said to be in %#x to %#x", name, in, from, to, start, start+length)
+				t.Errorf("gdb has %s%s at %#x to %#x, the module is in %#x to %#x", name, in, from, to, start, start+length)
 			}
 		}
 	}

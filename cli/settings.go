@@ -85,7 +85,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.Placements, "placements", placements, "where the actions of conditional requests may run; trap alone spares the kernel, and changes the least of programs")
 	flags.StringVar(&s.Hold, "hold", holdByRendezvous, "how threads are held: rendezvous (where possible) or ptrace")
 	flags.StringVar(&s.Calibrate, "calibrate", calibrateAtStart, "when to measure what probes cost on this machine: at-start (in the background, once a data directory) or when-needed")
-	flags.StringVar(&s.Prefer, "prefer", preferSpeed, "where a jump can stand only at the first instruction of a function: speed (the jump is placed there, and the placement says that no other tool may set a uprobe there) or sharing (a more expensive placement is taken)")
+	flags.StringVar(&s.Prefer, "prefer", preferSpeed, "where a jump can be only at the first instruction of a function: speed (the jump is placed there, and the placement says that no other tool may set a uprobe there) or sharing (a more expensive placement is taken)")
 	flags.StringVar(&s.Lease, "lease", "1m", "how long threads that an OMIS tool has stopped or suspended stay so while it sends no request and reads no replies; 0: until it comes back")
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.IntVar(&s.Longest, "longest-request", mir.RequestLimits().Bytes, "how many bytes a request may have; one that names ten thousand probes has a quarter of a million")
@@ -149,7 +149,7 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	}
 	var err error
 	if merged.lease, err = time.ParseDuration(merged.Lease); err != nil || merged.lease < 0 {
-		return merged, usagef("--lease %q is no duration, such as 90s or 5m; 0 stands for no lease", merged.Lease)
+		return merged, usagef("--lease %q is no duration, such as 90s or 5m; 0 means no lease", merged.Lease)
 	}
 	if merged.Longest < leastLongest || merged.Longest > mostLongest {
 		return merged, usagef("--longest-request %d: requests may be restricted to %d to %d bytes", merged.Longest, leastLongest, mostLongest)

@@ -31,7 +31,7 @@ func left(context.Context) finding {
 		return fine("nothing")
 	}
 	return limited(fmt.Sprintf("%d objects of killed gateways, which used %s", objects, strings.Join(of, ", ")),
-		"start a gateway with --data and that directory again, which takes them over, or remove them by \"mirador doctor --clean\" and that directory, or by \"mirador doctor --clean-all\"")
+		"start a gateway with --data and that directory again, which adopts them, or remove them by \"mirador doctor --clean\" and that directory, or by \"mirador doctor --clean-all\"")
 }
 
 // abandoned returns the folders of data directories that no gateway uses.
