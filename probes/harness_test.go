@@ -22,6 +22,7 @@ import (
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
 	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/probes"
 	"mirador/probes/journal"
 	"mirador/sir"
@@ -88,7 +89,7 @@ func newHarness(t testing.TB) *harness {
 }
 
 // open starts the engine and the registry.
-func (h *harness) open(node node.Node) {
+func (h *harness) open(node program.Machine) {
 	t := h.TB
 	t.Helper()
 	e, err := engine.New(node, slog.New(slog.DiscardHandler), pa.New())

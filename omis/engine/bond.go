@@ -44,7 +44,7 @@ func (e *Engine) bonds(p *process, fresh []*candidate) []*bond {
 		}
 	}
 	for _, b := range list {
-		b.skip(p.node().placers())
+		b.skip(p.node().can.Placers)
 	}
 	return list
 }
@@ -87,14 +87,14 @@ func (b *bond) addOther(e *Engine, c *csr, p *process) {
 	s := c.subs[p]
 	switch {
 	case s == nil || s.placed == nil:
-		b.raise(len(p.node().placers()), c)
+		b.raise(len(p.node().can.Placers), c)
 		return
 	case !s.placed.Stands():
 		return
 	}
 	k := &candidate{subscription: s}
 	if err := k.compile(e); err != nil {
-		b.raise(len(p.node().placers()), c)
+		b.raise(len(p.node().can.Placers), c)
 	}
 	b.add(k)
 }

@@ -6,7 +6,6 @@ import (
 	"syscall"
 
 	"mirador/omis"
-	"mirador/omis/node"
 )
 
 // proc_checkpoint and proc_restore (OMIS 8.1.2).
@@ -56,7 +55,7 @@ func procCheckpoint(x *execution, c *call, objs []object) omis.ServiceResult {
 	}
 	var failed omis.ServiceResult
 	for _, f := range all {
-		cp, err := capability[node.Checkpointer](f.node, c.service)
+		cp, err := capability(f.node, f.node.can.Checkpointer, c.service)
 		if err == nil {
 			err = cp.Checkpoint(f.ids, c.args[1].Str)
 		}
@@ -97,7 +96,7 @@ func (f *fleet) clear(e *Engine) (back func()) {
 
 // freeze suspends what can be suspended and returns how to resume it.
 func (f *fleet) freeze(e *Engine) (thaw func()) {
-	s, ok := f.node.Node.(node.Suspender)
+	s, ok := declared(f.node.can.Suspender)
 	if !ok {
 		return func() {}
 	}
@@ -126,7 +125,7 @@ func procRestore(x *execution, c *call) ([]omis.Value, error) {
 	var restored []place
 	var err error = omis.Errorf(omis.UnknownObject, "there is no checkpoint %q", c.args[0].Str)
 	for _, n := range x.e.nodes {
-		cp, ok := n.Node.(node.Checkpointer)
+		cp, ok := declared(n.can.Checkpointer)
 		if !ok {
 			continue
 		}

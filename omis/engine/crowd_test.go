@@ -8,6 +8,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/engine/fake"
 	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // crowdNode implements node.ThreadCrowd and node.ProcCrowd, but not for threads and processes with odd
@@ -15,6 +16,12 @@ import (
 type crowdNode struct {
 	*fake.Node
 	asked []string
+}
+
+func (n *crowdNode) Capabilities() program.Capabilities {
+	c := n.Node.Capabilities()
+	c.ThreadCrowd, c.ProcCrowd = n, n
+	return c
 }
 
 func (n *crowdNode) ThreadInfos(p omis.ProcID, tids []int, f node.ThreadFields) map[int]node.ThreadInfo {
@@ -67,7 +74,7 @@ func endBeforeSecond(method string) func(string) error {
 func TestProcessesReadAtOnce(t *testing.T) {
 	f := fake.New("here")
 	n := &crowdNode{Node: f}
-	b := startOver(t, []node.Node{n}, []*fake.Node{f})
+	b := startOver(t, []program.Machine{n}, []*fake.Node{f})
 	for _, pid := range []int{11, 12, 13, 14} {
 		f.Add(pid, nil, pid).Info.Priority = -1
 		b.ask(fmt.Sprintf(`: proc_attach3([],%d,"")`, pid))
@@ -89,7 +96,7 @@ func TestProcessesReadAtOnce(t *testing.T) {
 func TestThreadsReadAtOnce(t *testing.T) {
 	f := fake.New("here")
 	n := &crowdNode{Node: f}
-	b := startOver(t, []node.Node{n}, []*fake.Node{f})
+	b := startOver(t, []program.Machine{n}, []*fake.Node{f})
 	for _, p := range []*fake.Process{f.Add(10, nil, 10, 11, 12), f.Add(20, nil, 20, 21)} {
 		for _, th := range p.Threads {
 			th.Info.Name = "one by one"

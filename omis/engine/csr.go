@@ -122,7 +122,7 @@ func (d *definition) fill(home *machine) error {
 	}
 	if i := d.source.call; i > 0 {
 		d.watch.Name = d.args[i].Str
-		if names, ok := home.Node.(node.CallNames); ok && (d.watch.Event == node.EventSysCallStarted || d.watch.Event == node.EventSysCallEnded) {
+		if names, ok := declared(home.can.CallNames); ok && (d.watch.Event == node.EventSysCallStarted || d.watch.Event == node.EventSysCallEnded) {
 			if err := names.CheckCall(d.watch.Name); err != nil {
 				return err
 			}

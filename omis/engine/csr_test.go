@@ -281,7 +281,7 @@ func (x *extension) wait(*service.Call) ([]omis.Value, error) {
 }
 
 func askTwice(c *service.Call) ([]omis.Value, error) {
-	r, err := c.Scope.Request(context.Background(), ": print([1,2])")
+	r, err := c.Scope.Request(context.Background(), ": print([1,2])", nil)
 	if err != nil {
 		return nil, err
 	}

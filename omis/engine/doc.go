@@ -11,7 +11,7 @@
 // touches, in their order (lists.go). What fails on one node fails for its objects.
 //
 // A conditional request whose actions only count and measure time is a program
-// (program.go). Where the node has placements (program.Placements) it runs in the first that
+// (program.go). Where the node has placements (program.Machine) it runs in the first that
 // takes it, in the process or in the kernel (placing.go, plant.go), and what it measures
 // is read from there (feed.go); else it is executed by the monitor as any other. So it is
 // where a breakpoint or a locked list is in its way (evict.go, locked.go). While it moves,

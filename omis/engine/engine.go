@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"mirador/omis"
-	"mirador/omis/node"
 	"mirador/omis/program"
 	"mirador/omis/service"
 )
@@ -49,13 +48,13 @@ type Engine struct {
 // New makes an engine over the machine it runs on, with extensions (OMIS 6). It
 // fails where two extensions are in each other's way, or where a table names
 // services that nobody carries out.
-func New(n node.Node, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
-	return NewOver([]node.Node{n}, log, extensions...)
+func New(n program.Machine, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
+	return NewOver([]program.Machine{n}, log, extensions...)
 }
 
 // NewOver makes an engine over several nodes, the one it runs on first. Requests
 // are executed where the objects they name live (OMIS 4).
-func NewOver(nodes []node.Node, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
+func NewOver(nodes []program.Machine, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
 	e := &Engine{
 		log: log, reg: newRegistry(), pid: os.Getpid(),
 		classes: make(map[omis.Class]*service.Class), tools: make(map[string]*Tool),
@@ -83,7 +82,7 @@ func NewOver(nodes []node.Node, log *slog.Logger, extensions ...service.Extensio
 	if err := e.complete(); err != nil {
 		return nil, err
 	}
-	if err := e.join(nodes); err != nil {
+	if err := e.join(nodes, extensions); err != nil {
 		return nil, err
 	}
 	e.catalog = e.catalog.Without(e.lacking())

@@ -11,6 +11,7 @@ import (
 	"mirador/omis/engine"
 	"mirador/omis/engine/fake"
 	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/omis/service"
 	"mirador/omis/syntax"
 )
@@ -28,15 +29,17 @@ type bench struct {
 // plain hides the capabilities of a node beyond node.Node.
 type plain struct{ node.Node }
 
+func (plain) Capabilities() program.Capabilities { return program.Capabilities{} }
+
 func start(t testing.TB, extensions ...service.Extension) *bench {
 	t.Helper()
 	n := fake.New("here")
-	return startOver(t, []node.Node{n}, []*fake.Node{n}, extensions...)
+	return startOver(t, []program.Machine{n}, []*fake.Node{n}, extensions...)
 }
 
 // startOver starts an engine with nodes. fakes are the fakes that the nodes wrap; the first one
 // becomes the bench's node.
-func startOver(t testing.TB, nodes []node.Node, fakes []*fake.Node, extensions ...service.Extension) *bench {
+func startOver(t testing.TB, nodes []program.Machine, fakes []*fake.Node, extensions ...service.Extension) *bench {
 	t.Helper()
 	b := &bench{TB: t, node: fakes[0]}
 	e, err := engine.NewOver(nodes, slog.New(slog.DiscardHandler), extensions...)
@@ -61,7 +64,7 @@ func startOver(t testing.TB, nodes []node.Node, fakes []*fake.Node, extensions .
 func startPlain(t testing.TB, extensions ...service.Extension) *bench {
 	t.Helper()
 	n := fake.New("here")
-	return startOver(t, []node.Node{plain{n}}, []*fake.Node{n}, extensions...)
+	return startOver(t, []program.Machine{plain{n}}, []*fake.Node{n}, extensions...)
 }
 
 // ask sends a request and returns the reply in OMIS notation.

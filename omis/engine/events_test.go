@@ -9,6 +9,7 @@ import (
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
 	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 func TestCallEvents(t *testing.T) {
@@ -131,7 +132,7 @@ func TestStopAndGo(t *testing.T) {
 
 func TestNodeEvents(t *testing.T) {
 	here, there := fake.New("here"), fake.New("there")
-	b := startOver(t, []node.Node{here, there}, []*fake.Node{here, there})
+	b := startOver(t, []program.Machine{here, there}, []*fake.Node{here, there})
 	p := here.Add(1, nil, 11)
 	b.ask(`: proc_attach3([],1,"")`)
 	c := b.listen("thread_adds_node([]) : node_attach([$new_node]) node_get_info([],1)", omis.DontReturnEnDis)
@@ -148,10 +149,10 @@ func TestNodeEvents(t *testing.T) {
 func TestUndetectable(t *testing.T) {
 	n := fake.New("here")
 	n.Blind = map[node.EventKind]error{node.EventScheduled: omis.Errorf(omis.UnsupportedService, "there is no tracepoint sched_switch")}
-	b := startOver(t, []node.Node{n}, []*fake.Node{n})
+	b := startOver(t, []program.Machine{n}, []*fake.Node{n})
 	want := "0 OMIS_UNSUPPORTED_SERVICE(20) [] \"position 0: proc_has_been_scheduled is not supported: there is no tracepoint sched_switch\"\n"
 	b.want("proc_has_been_scheduled([]) : print([])", want)
-	if _, err := engine.NewOver([]node.Node{n, n}, nil); err == nil || !strings.Contains(err.Error(), "names of nodes must differ") {
+	if _, err := engine.NewOver([]program.Machine{n, n}, nil); err == nil || !strings.Contains(err.Error(), "names of nodes must differ") {
 		t.Errorf("two nodes with the same name: %v", err)
 	}
 }

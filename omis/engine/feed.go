@@ -57,7 +57,7 @@ func (e *Engine) feed(placer program.Placer, p *process, cell service.Cell) (*fe
 
 // feedsAny tells whether programs in the process work on a cell.
 func (p *process) feedsAny(cell service.Cell) bool {
-	return slices.ContainsFunc(p.node().placers(), func(placer program.Placer) bool { return p.feeds[feedKey{placer, cell}] != nil })
+	return slices.ContainsFunc(p.node().can.Placers, func(placer program.Placer) bool { return p.feeds[feedKey{placer, cell}] != nil })
 }
 
 // newFeed adds a store to a cell.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"mirador/omis"
-	"mirador/omis/node"
 )
 
 // held is the thread of a hit.
@@ -15,7 +14,7 @@ type held struct {
 
 // cpuTime is its CPU time: see service.Occurrence.
 func (h held) cpuTime() (int64, error) {
-	timer, able := h.node.Node.(node.CPUTimer)
+	timer, able := declared(h.node.can.CPUTimer)
 	switch {
 	case !able:
 		return 0, omis.Errorf(omis.UnsupportedService, "the monitor of this node cannot tell the CPU time of threads")

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"mirador/omis"
-	"mirador/omis/node"
 )
 
 // thread_detach (OMIS 8.1.3): the thread is hidden from the tool, and where no
@@ -29,7 +28,7 @@ func threadDetach(x *execution, c *call) ([]omis.Value, error) {
 
 // letGo tells the node that nobody observes a thread any more.
 func (e *Engine) letGo(t *thread) error {
-	control, ok := t.proc.node().Node.(node.ThreadControl)
+	control, ok := declared(t.proc.node().can.ThreadControl)
 	if !ok || t.proc.tools > 1 {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
-	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // killed kills the monitor of a placement and returns the placement of the next monitor.
@@ -23,7 +23,7 @@ func killed(t *testing.T, placer *fake.Placer) *fake.Placer {
 // startAlone starts an engine whose only placement besides trap is placer.
 func startAlone(t *testing.T, placer *fake.Placer) *bench {
 	t.Helper()
-	return startOver(t, []node.Node{placer.Alone()}, []*fake.Node{placer.Node}, pa.New())
+	return startOver(t, []program.Machine{placer.Alone()}, []*fake.Node{placer.Node}, pa.New())
 }
 
 // successor kills the monitor and starts the next one, whose tool creates the counter and the timer

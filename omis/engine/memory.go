@@ -144,7 +144,7 @@ func (x *execution) writeBlocks(c *call, data []byte, limit int64) error {
 		b.count = (size-1)/b.size + 1
 	}
 	at := b.proc.at()
-	writer, err := capability[node.MemoryWriter](at.node, c.service)
+	writer, err := capability(at.node, at.node.can.MemoryWriter, c.service)
 	if err != nil {
 		return err
 	}

@@ -59,10 +59,10 @@ func newMove(e *Engine, p *process, dest *machine, s *service.Service) (*move, e
 	m := &move{e: e, proc: p, from: *p.at(), to: place{node: dest}, stopped: p.halts.isStopped()}
 	m.name = fmt.Sprintf("migrate-%s-%d", p.token, e.now())
 	var err error
-	if m.source, err = capability[node.Checkpointer](m.from.node, s); err != nil {
+	if m.source, err = capability(m.from.node, m.from.node.can.Checkpointer, s); err != nil {
 		return nil, err
 	}
-	if m.target, err = capability[node.Checkpointer](dest, s); err != nil {
+	if m.target, err = capability(dest, dest.can.Checkpointer, s); err != nil {
 		return nil, err
 	}
 	family, err := m.source.Descendants(m.from.id)

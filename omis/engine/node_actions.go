@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"mirador/omis"
-	"mirador/omis/node"
 )
 
 // The services for nodes (OMIS 8.1.1).
@@ -80,7 +79,7 @@ func nodeGetInfo(_ *execution, c *call) ([]omis.Value, error) {
 	case flags == 0:
 		return nil, nil
 	}
-	informer, err := capability[node.NodeInformer](n, c.service)
+	informer, err := capability(n, n.can.NodeInformer, c.service)
 	switch {
 	case err == nil:
 		return informer.NodeInfo(uint32(flags))

@@ -4,17 +4,23 @@ import (
 	"fmt"
 
 	"mirador/omis"
-	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
 // join takes nodes into the engine.
-func (e *Engine) join(nodes []node.Node) error {
+func (e *Engine) join(nodes []program.Machine, extensions []service.Extension) error {
 	for _, n := range nodes {
 		if n.Name() == "" || e.nodeNamed(n.Name()) != nil {
 			return fmt.Errorf("cannot join a node called %q: names of nodes must differ", n.Name())
 		}
-		joined := e.reg.add(omis.ClassNode, func(i ident) object { return &machine{ident: i, Node: n} }).(*machine)
+		can := n.Capabilities()
+		for _, x := range extensions {
+			if p, ok := x.(service.Provider); ok {
+				p.Provide(n, &can)
+			}
+		}
+		joined := e.reg.add(omis.ClassNode, func(i ident) object { return &machine{ident: i, Node: n, can: can} }).(*machine)
 		e.nodes = append(e.nodes, joined)
 	}
 	e.home = e.nodes[0]
@@ -75,19 +81,19 @@ func (e *Engine) someHas(c service.Capability) bool {
 func (n *machine) has(c service.Capability) (ok bool) {
 	switch c {
 	case service.Registers:
-		_, ok = n.Node.(node.Registers)
+		ok = n.can.Registers != nil
 	case service.MemoryWriting:
-		_, ok = n.Node.(node.MemoryWriter)
+		ok = n.can.MemoryWriter != nil
 	case service.Suspending:
-		_, ok = n.Node.(node.Suspender)
+		ok = n.can.Suspender != nil
 	case service.ThreadControl:
-		_, ok = n.Node.(node.ThreadControl)
+		ok = n.can.ThreadControl != nil
 	case service.NodeInformation:
-		_, ok = n.Node.(node.NodeInformer)
+		ok = n.can.NodeInformer != nil
 	case service.Checkpointing:
-		_, ok = n.Node.(node.Checkpointer)
+		ok = n.can.Checkpointer != nil
 	case service.Messages:
-		_, ok = n.Node.(node.MessagePassing)
+		ok = n.can.MessagePassing != nil
 	}
 	return ok
 }
@@ -98,7 +104,7 @@ func (e *Engine) undetected(src source) (why error) {
 		return nil
 	}
 	for _, n := range e.nodes {
-		d, tells := n.Node.(node.Detector)
+		d, tells := declared(n.can.Detector)
 		if !tells {
 			return nil
 		}
@@ -136,7 +142,7 @@ func (e *Engine) unequipped(s *service.Service) (why error) {
 		return nil
 	}
 	for _, n := range e.nodes {
-		machine, ok := n.Node.(node.Equipment)
+		machine, ok := declared(n.can.Equipment)
 		switch {
 		case s.Needs != 0 && !n.has(s.Needs):
 			continue

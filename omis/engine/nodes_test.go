@@ -8,7 +8,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/engine/fake"
-	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // two is an engine with two nodes and an attached process on each: p_1 with t_1 on the node "here",
@@ -28,7 +28,7 @@ func startTwo(t testing.TB) *two {
 	for name, n := range map[string]*fake.Node{"here": w.here, "there": w.there} {
 		n.Script = func(method string) error { return w.played(name, method) }
 	}
-	w.bench = startOver(t, []node.Node{w.here, w.there}, []*fake.Node{w.here, w.there})
+	w.bench = startOver(t, []program.Machine{w.here, w.there}, []*fake.Node{w.here, w.there})
 	w.p, w.q = w.here.Add(1, []string{"a"}, 11), w.there.Add(1, []string{"b"}, 11)
 	w.want(`: node_attach2("here") node_attach2("there") proc_attach3([],1,"") thread_get_info([],0x40)`,
 		"0 OMIS_OK []\n1 OMIS_OK [] n_1\n2 OMIS_OK [] n_2\n3 OMIS_OK [n_1] p_1\n3 OMIS_OK [n_2] p_2\n4 OMIS_OK [t_1] n_1\n4 OMIS_OK [t_2] n_2\n")

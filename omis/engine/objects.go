@@ -29,22 +29,15 @@ func (i ident) Token() omis.Token { return i.token }
 type machine struct {
 	ident
 	node.Node
+	can   program.Capabilities
 	skew  int64        // what to add to its clock to get the home node's
 	lists sync.RWMutex // see the package comment
-}
-
-// placers are the node's placements, cheapest first.
-func (n *machine) placers() []program.Placer {
-	if p, ok := n.Node.(program.Placements); ok {
-		return p.Placers()
-	}
-	return nil
 }
 
 // keepers are those of them whose programs can outlive the monitor.
 func (n *machine) keepers() []program.Keeper {
 	var list []program.Keeper
-	for _, p := range n.placers() {
+	for _, p := range n.can.Placers {
 		if k, ok := p.(program.Keeper); ok {
 			list = append(list, k)
 		}
@@ -52,10 +45,27 @@ func (n *machine) keepers() []program.Keeper {
 	return list
 }
 
-// capability asks a node for what a service needs beyond node.Node.
-func capability[C any](n *machine, s *service.Service) (C, error) {
-	c, ok := n.Node.(C)
-	if !ok {
+// Capabilities returns the capabilities of the node, including those that extensions provide.
+func (n *machine) Capabilities() program.Capabilities { return n.can }
+
+// machineOf returns the machine of an object.
+func (e *Engine) machineOf(t omis.Token) (program.Machine, error) {
+	n := nodeOf(e.reg.lookup(t))
+	if n == nil {
+		return nil, omis.Errorf(omis.UnknownObject, "no node has an object %s", t)
+	}
+	return n, nil
+}
+
+// declared returns a capability, and reports whether the node has it.
+func declared[C comparable](c C) (C, bool) {
+	var none C
+	return c, c != none
+}
+
+// capability returns a capability that a service needs.
+func capability[C comparable](n *machine, c C, s *service.Service) (C, error) {
+	if _, able := declared(c); !able {
 		return c, omis.Errorf(omis.UnsupportedService, "%s is not supported on %s: %s", s.Name, n.Name(), s.Needs.Missing())
 	}
 	return c, nil

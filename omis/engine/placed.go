@@ -208,7 +208,7 @@ func (e *Engine) wouldBe(c *csr, t target) omis.Placement {
 // shared adds to the placement of a request that holds threads what the node reports of the
 // request's watch and the uprobes of other tools.
 func shared(p omis.Placement, at *process, c *csr) omis.Placement {
-	n, ok := at.node().Node.(node.Neighbours)
+	n, ok := declared(at.node().can.Neighbours)
 	w := c.event.watch
 	if !ok || p.Name != omis.Trap || w.Event != node.EventReachedAddr {
 		return p
@@ -225,7 +225,7 @@ func (e *Engine) judged(c *csr, t target) omis.Placement {
 		return because(c.placement, reason(err))
 	}
 	b := e.bonds(t.proc, []*candidate{k})[0]
-	for _, placer := range t.proc.node().placers()[b.level:] {
+	for _, placer := range t.proc.node().can.Placers[b.level:] {
 		verdicts, errs := placer.Judge([]program.Placing{k.placing})
 		if errs[0] == nil {
 			return because(placementOf(verdicts[0]), reasons(k.refused))

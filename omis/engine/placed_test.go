@@ -21,7 +21,7 @@ func startPlacers(t *testing.T, names ...string) (*bench, []*fake.Placer, *fake.
 	t.Helper()
 	n := fake.New("here")
 	placing := fake.NewPlacing(n, names...)
-	b := startOver(t, []node.Node{placing}, []*fake.Node{n}, pa.New())
+	b := startOver(t, []program.Machine{placing}, []*fake.Node{n}, pa.New())
 	p := n.Add(1, nil, 11, 12)
 	b.ask(`: proc_attach3([],1,"")`)
 	return b, placing.Places, p

@@ -10,7 +10,7 @@ import (
 )
 
 // A request whose actions only count and measure time is a program, and runs in the
-// first of its node's placements (program.Placements) that does not refuse it. Where all
+// first of its node's placements (program.Machine) that does not refuse it. Where all
 // do, the monitor executes the request itself (dispatch.go). This file finds out what
 // may be placed; plant.go places it. All functions want Engine.admin held by their
 // caller.
@@ -73,7 +73,7 @@ func (k *candidate) compile(e *Engine) (err error) {
 	switch {
 	case !c.placement.Local || !isPlaceable(c.event.source.kind):
 		return declined("%s", c.placement.Why)
-	case len(p.node().placers()) == 0:
+	case len(p.node().can.Placers) == 0:
 		return declined("this monitor generates no code for the program or the kernel")
 	case c.wantsReplies():
 		return declined("the tool wants a reply for each execution")

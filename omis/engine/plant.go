@@ -68,7 +68,7 @@ func (e *Engine) settle(p *process, list []*candidate) {
 	list = slices.DeleteFunc(list, func(k *candidate) bool { return check(k, k.compile(e)) })
 	list = slices.DeleteFunc(list, func(k *candidate) bool { return check(k, p.inTheWay(k.csr, nil)) })
 	bonds := e.bonds(p, list)
-	placers := p.node().placers()
+	placers := p.node().can.Placers
 	still := &stillness{e: e, proc: p}
 	defer still.end()
 	for level, placer := range placers {
@@ -106,7 +106,7 @@ func (e *Engine) execute(k *candidate) {
 // canTime says why the request cannot time anything where its event happens.
 func (k *candidate) canTime() error {
 	w := k.csr.event.watch
-	t, ok := k.proc.node().Node.(program.TimingChecker)
+	t, ok := declared(k.proc.node().can.TimingChecker)
 	if !ok || !k.csr.times || w.Event != node.EventReachedAddr {
 		return nil
 	}

@@ -71,7 +71,7 @@ func (c *csr) arguments(s *step, p *process) ([]service.Argument, error) {
 
 // load says how a program in a process gets at an event context parameter.
 func (c *csr) load(name string, p *process) (program.Load, error) {
-	loader, able := p.node().Node.(program.Loader)
+	loader, able := declared(p.node().can.Loader)
 	i := c.paramIndex(name)
 	if !able || i < 0 {
 		return program.Load{}, declined("$%s is known to the monitor alone", name)

@@ -193,7 +193,7 @@ func (e *Engine) stays(s *subscription, moving map[*subscription]bool) error {
 // level is the index of the placement among those of the node.
 func (s *subscription) level() int {
 	if s.placed == nil {
-		return len(s.proc.node().placers())
+		return len(s.proc.node().can.Placers)
 	}
 	return s.placed.level
 }

@@ -8,6 +8,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -318,13 +319,18 @@ func (x *execution) Changed(t omis.Token)                   { x.tool.itemChanged
 func (x *execution) Now() int64                             { return x.tool.e.now() }
 
 // Request executes a request of an extension within the action that makes it.
-func (x *execution) Request(ctx context.Context, text string) (omis.Reply, error) {
+func (x *execution) Request(ctx context.Context, text string, later func(omis.Reply)) (omis.Reply, error) {
 	if x.nested >= maxNesting {
 		return nil, omis.Errorf(omis.ParameterError, "requests are nested deeper than %d", maxNesting)
 	}
 	x.unlockForNested()
 	defer x.lockAfterNested()
-	return x.tool.nested(ctx, text, x)
+	return x.tool.nested(ctx, text, &sink{callback: later}, x)
+}
+
+// Machine returns the machine of an object.
+func (x *execution) Machine(t omis.Token) (program.Machine, error) {
+	return x.e.machineOf(t)
 }
 
 // extensionAction makes an action of an extension's implementation.

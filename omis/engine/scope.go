@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -170,6 +171,8 @@ func (s toolScope) Remove(t omis.Token)                    { s.t.removeItem(t) }
 func (s toolScope) Changed(t omis.Token)                   { s.t.itemChanged(t) }
 func (s toolScope) Now() int64                             { return s.t.e.now() }
 
-func (s toolScope) Request(ctx context.Context, text string) (omis.Reply, error) {
-	return s.t.nested(ctx, text, nil)
+func (s toolScope) Machine(t omis.Token) (program.Machine, error) { return s.t.e.machineOf(t) }
+
+func (s toolScope) Request(ctx context.Context, text string, later func(omis.Reply)) (omis.Reply, error) {
+	return s.t.nested(ctx, text, &sink{callback: later}, nil)
 }

@@ -14,15 +14,9 @@ import (
 // which the programs tell that count anyway, and from what one execution costs
 // on this machine.
 
-// costs are what the node knows of the cost of occurrences; nil: nothing.
-func (n *machine) costs() program.Costs {
-	c, _ := n.Node.(program.Costs)
-	return c
-}
-
 // cost of an occurrence at a kind of place; false where it was not measured.
 func (n *machine) cost(placement, kind string) (program.Cost, bool) {
-	if c := n.costs(); c != nil {
+	if c := n.can.Costs; c != nil {
 		return c.Cost(placement, kind)
 	}
 	return program.Cost{}, false
@@ -30,7 +24,7 @@ func (n *machine) cost(placement, kind string) (program.Cost, bool) {
 
 // calibrate has a placement measured, and waits for it.
 func (n *machine) calibrate(placement string) {
-	if c := n.costs(); c != nil {
+	if c := n.can.Costs; c != nil {
 		c.Calibrate(placement)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
-	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // costly is a node whose first call of Calibrate for a placement takes as long as measure.
@@ -59,7 +59,7 @@ func startMoving(t *testing.T) *moving {
 		}
 		return nil
 	}
-	m.bench = startOver(t, []node.Node{machine}, []*fake.Node{n}, pa.New())
+	m.bench = startOver(t, []program.Machine{machine}, []*fake.Node{n}, pa.New())
 	m.proc = n.Add(1, nil, 11, 12)
 	m.ask(`: proc_attach3([],1,"")`)
 	return m

@@ -154,11 +154,11 @@ func (t *Tool) prepare(text string) (p ready, refused omis.Reply) {
 }
 
 // nested executes a request that an extension makes while it executes an action.
-func (t *Tool) nested(ctx context.Context, text string, outer *execution) (omis.Reply, error) {
+func (t *Tool) nested(ctx context.Context, text string, to *sink, outer *execution) (omis.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return t.execute(text, &sink{}, outer), nil
+	return t.execute(text, to, outer), nil
 }
 
 // steps looks actions up that were checked.

@@ -15,7 +15,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/engine"
-	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/omis/syntax"
 )
 
@@ -28,7 +28,7 @@ type house struct {
 	said []string // by conditional requests
 }
 
-func startHouse(t testing.TB, nodes ...node.Node) *house {
+func startHouse(t testing.TB, nodes ...program.Machine) *house {
 	t.Helper()
 	e, err := engine.NewOver(nodes, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"mirador/omis/engine"
 	"mirador/omis/ext/pa"
 	"mirador/omis/linux"
-	"mirador/omis/node"
 	"mirador/omis/place/calibrate"
 	"mirador/omis/program"
 )
@@ -30,8 +29,8 @@ type Config struct {
 
 // Monitor is an engine over the node of this machine.
 type Monitor struct {
-	Linux  *linux.Node // the node without placements
-	Node   node.Node   // the node as the engine sees it
+	Linux  *linux.Node     // the node without placements
+	Node   program.Machine // the node as the engine sees it
 	Engine *engine.Engine
 	costs  *calibrate.Costs // nil if costs are unknown
 }

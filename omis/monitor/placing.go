@@ -7,7 +7,6 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/linux"
-	"mirador/omis/node"
 	"mirador/omis/place/calibrate"
 	"mirador/omis/program"
 )
@@ -37,16 +36,19 @@ type registrarOwner interface {
 	Registrar() int
 }
 
-var (
-	_ program.Placements = placing{}
-	_ node.CPUTimer      = placing{}
-	_ program.Placements = calibrated{}
-	_ program.Costs      = calibrated{}
-	_ node.CPUTimer      = calibrated{}
-)
+// Capabilities adds the placements to those of the node.
+func (p placing) Capabilities() program.Capabilities {
+	c := p.Node.Capabilities()
+	c.Placers = p.placers
+	return c
+}
 
-// Placers returns the placements, cheapest first.
-func (p placing) Placers() []program.Placer { return p.placers }
+// Capabilities adds the costs of the placements.
+func (c calibrated) Capabilities() program.Capabilities {
+	all := c.placing.Capabilities()
+	all.Costs = c.Costs
+	return all
+}
 
 // Identify refuses the processes of placers: if the monitor stopped such a process, both
 // would wait for each other.

@@ -6,10 +6,24 @@ import (
 	"mirador/omis"
 )
 
-// The interfaces below are optional capabilities of a Node. The engine finds a capability
-// by a type assertion; if the node lacks it, the services that need it answer
-// UNSUPPORTED_SERVICE and name it. All methods follow the concurrency and error rules of
-// Node.
+// Capabilities are what a Node can do beyond the interface Node. A nil field means that it
+// cannot. All methods follow the concurrency and error rules of Node.
+type Capabilities struct {
+	Registers      Registers
+	CallNames      CallNames
+	MemoryWriter   MemoryWriter
+	Suspender      Suspender
+	ThreadControl  ThreadControl
+	ThreadCrowd    ThreadCrowd
+	ProcCrowd      ProcCrowd
+	CPUTimer       CPUTimer
+	NodeInformer   NodeInformer
+	Checkpointer   Checkpointer
+	MessagePassing MessagePassing
+	Detector       Detector
+	Equipment      Equipment
+	Neighbours     Neighbours
+}
 
 // Registers reads and writes the registers of threads (OMIS 8.1.3). The node stops a
 // running thread for this and continues it. Integer registers have the numbers of the

@@ -73,12 +73,6 @@ func (p Program) Traces() bool {
 	return slices.ContainsFunc(p, func(op Op) bool { return op.Do == OpTrace })
 }
 
-// Placements is the capability to run programs where events happen.
-type Placements interface {
-	// Placers returns the placements, cheapest first. The list never changes.
-	Placers() []Placer
-}
-
 // Placing is a program and the event at which it is to run. It does not run for threads
 // outside Watch.Threads, which Node.Watch takes as a hint only.
 type Placing struct {

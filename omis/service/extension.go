@@ -18,6 +18,15 @@ type Extension interface {
 	Classes() []Class
 }
 
+// Provider is an extension that adds capabilities to nodes. A message-passing platform that an
+// extension knows provides node.MessagePassing.
+type Provider interface {
+	Extension
+	// Provide sets the capabilities that the extension adds to a node. The engine calls it
+	// when the node joins.
+	Provide(n node.Node, c *program.Capabilities)
+}
+
 // Class is a class of tokens that an extension adds, with its position in the hierarchy of
 // objects (OMIS 7.2.2). A class without conversions is outside the hierarchy, like conditional
 // requests.
@@ -200,8 +209,13 @@ type Scope interface {
 	Changed(omis.Token)
 	// Now reads the clock of event times, for actions without an event.
 	Now() int64
-	// Request executes a request as if the tool had sent it.
-	Request(ctx context.Context, request string) (omis.Reply, error)
+	// Request executes a request as if the tool had sent it, and returns its first reply. The
+	// later replies of a conditional request go to later, one call at a time and in order; nil
+	// discards them.
+	Request(ctx context.Context, request string, later func(omis.Reply)) (omis.Reply, error)
+	// Machine returns the machine of a node, process, thread, queue or message. It fails if
+	// there is no such object.
+	Machine(object omis.Token) (program.Machine, error)
 }
 
 // Source detects the events of an extension's event service. It calls raise for each

@@ -6,19 +6,19 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
-var (
-	_ node.Registers      = (*Node)(nil)
-	_ node.MemoryWriter   = (*Node)(nil)
-	_ node.Suspender      = (*Node)(nil)
-	_ node.ThreadControl  = (*Node)(nil)
-	_ node.NodeInformer   = (*Node)(nil)
-	_ node.Checkpointer   = (*Node)(nil)
-	_ node.Equipment      = (*Node)(nil)
-	_ node.Detector       = (*Node)(nil)
-	_ node.MessagePassing = (*Node)(nil)
-)
+// Capabilities returns what the node can do. It has costs, but no placements.
+func (n *Node) Capabilities() program.Capabilities {
+	return program.Capabilities{
+		Capabilities: node.Capabilities{
+			Registers: n, CallNames: n, MemoryWriter: n, Suspender: n, ThreadControl: n, CPUTimer: n, NodeInformer: n,
+			Checkpointer: n, MessagePassing: n, Detector: n, Equipment: n,
+		},
+		Loader: n, Costs: n,
+	}
+}
 
 // thread calls do for a thread, with the process locked.
 func (n *Node) thread(method string, id omis.ProcID, tid int, do func(*Thread) error) error {

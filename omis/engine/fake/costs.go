@@ -4,8 +4,6 @@ import (
 	"mirador/omis/program"
 )
 
-var _ program.Costs = (*Node)(nil)
-
 // Cost implements program.Costs.
 func (n *Node) Cost(placement, kind string) (program.Cost, bool) {
 	n.mu.Lock()

@@ -2,10 +2,7 @@ package fake
 
 import (
 	"mirador/omis"
-	"mirador/omis/node"
 )
-
-var _ node.CPUTimer = (*Node)(nil)
 
 // CPUTime implements node.CPUTimer.
 func (n *Node) CPUTime(id omis.ProcID, tid int) (int64, error) {

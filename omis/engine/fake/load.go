@@ -5,8 +5,6 @@ import (
 	"mirador/omis/program"
 )
 
-var _ program.Loader = (*Node)(nil)
-
 // Load implements program.Loader. Arguments of system calls are unsigned integers of 64 bits,
 // results are signed ones.
 func (n *Node) Load(w node.Watch, param int) (program.Load, error) {

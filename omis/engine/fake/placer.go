@@ -17,8 +17,6 @@ type Placing struct {
 	Places []*Placer // cheapest first
 }
 
-var _ program.Placements = (*Placing)(nil)
-
 // NewPlacing adds placements with the given names to a node.
 func NewPlacing(n *Node, names ...string) *Placing {
 	p := &Placing{Node: n}
@@ -28,13 +26,13 @@ func NewPlacing(n *Node, names ...string) *Placing {
 	return p
 }
 
-// Placers implements program.Placements.
-func (p *Placing) Placers() []program.Placer {
-	var list []program.Placer
+// Capabilities adds the placements to those of the node.
+func (p *Placing) Capabilities() program.Capabilities {
+	c := p.Node.Capabilities()
 	for _, place := range p.Places {
-		list = append(list, place)
+		c.Placers = append(c.Placers, place)
 	}
-	return list
+	return c
 }
 
 // Alone returns a node whose only placement is p.

@@ -54,7 +54,7 @@ func raise(c *service.Call, e omis.Token) error {
 		Service: "user_event_raise",
 		Args:    []omis.Value{omis.TokenValue(e), omis.List(params...), omis.Int(0)},
 	}}}
-	r, err := c.Scope.Request(context.Background(), syntax.Print(request))
+	r, err := c.Scope.Request(context.Background(), syntax.Print(request), nil)
 	if err != nil {
 		return err
 	}
