@@ -101,17 +101,32 @@ func serve(ctx context.Context, s settings, streams Streams, ready func(context.
 	if err != nil {
 		return err
 	}
-	defer closeAll(listeners)
 	j, err := journal.Open(s.Data)
 	if err != nil {
+		closeAll(listeners)
 		return err
 	}
-	defer j.Close() // errors do not matter: all records were written before
+	release := func() {
+		closeAll(listeners)
+		j.Close() // errors do not matter: all records were written before
+	}
+	told := ctx
+	if ready != nil {
+		told = context.WithoutCancel(ctx)
+	}
+	serving, stop := context.WithCancelCause(told)
+	defer stop(nil)
+	e := &ending{limit: longestEnd, flush: release, exit: os.Exit, out: streams.Err}
+	defer e.watch(serving)()
+	defer release()
+	e.waitFor("the processes of an earlier gateway")
 	m, err := join(s, log, j)
 	if err != nil {
 		return err
 	}
 	defer func() {
+		stop(nil)
+		e.waitFor("the release of its processes")
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		err = errors.Join(err, m.Close(bounded))
@@ -133,13 +148,10 @@ func serve(ctx context.Context, s settings, streams Streams, ready func(context.
 	}
 	log.Info("serving", "places", places(listeners, s), "token", token.Path(), "version", readVersion().Version)
 
-	serving := ctx
 	if ready != nil {
-		var cancel context.CancelCauseFunc
-		serving, cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-		defer cancel(nil)
-		go func() { cancel(ready(ctx)) }()
+		go func() { stop(ready(ctx)) }()
 	}
+	e.waitFor("the end of running requests")
 	if err := server.Serve(serving, grace, listeners...); err != nil {
 		return err
 	}
