@@ -1,0 +1,234 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// files are the open files. Several probes may deliver to one file.
+type files struct {
+	mu   sync.Mutex
+	list map[string]*file
+}
+
+// file is a sink that appends documents to a file, one on each line. A processing instruction
+// before the document says which one it is:
+//
+//	<?mirador probe="probe-1" number="17" lost="0"?><measurement …/>
+type file struct {
+	all      *files
+	key      string
+	users    int // guarded by files.mu
+	path     string
+	user     User
+	rotation rotation
+
+	mu      sync.Mutex
+	f       *os.File
+	since   time.Time // when the file was opened
+	checked time.Time // when the path was last compared with the open file
+}
+
+// open opens a file for one more probe.
+func (all *files) open(a Address, u User) (*file, error) {
+	r, err := readRotation(a.url.Query())
+	if err != nil {
+		return nil, err
+	}
+	key := fmt.Sprintf("%d %s", u.UID, a.URI)
+	all.mu.Lock()
+	f := all.list[key]
+	if f == nil {
+		f = &file{all: all, key: key, path: a.url.Path, user: u, rotation: r}
+		if all.list == nil {
+			all.list = make(map[string]*file)
+		}
+		all.list[key] = f
+	}
+	f.users++
+	all.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.f == nil { // the client should learn now that the file cannot be written
+		if err := f.open(); err != nil {
+			f.leave()
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// close is for one probe; the last one closes the file.
+func (f *file) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leave()
+}
+
+// leave is close for a caller that holds mu.
+func (f *file) leave() {
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	if f.users--; f.users == 0 {
+		delete(f.all.list, f.key)
+		f.shut()
+	}
+}
+
+func (f *file) write(_ context.Context, i item) error {
+	line := fmt.Sprintf("<?mirador probe=%q number=\"%d\" lost=\"%d\"?>%s\n", i.Probe, i.Number, i.Lost, i.Text)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.ready(int64(len(line))); err != nil {
+		return err
+	}
+	if err := f.append(line); err != nil {
+		return err
+	}
+	if f.rotation.sync {
+		return f.f.Sync()
+	}
+	return nil
+}
+
+// append writes a line in one system call, so that the lines of several writers do not mix.
+// Nothing remains of a line that does not fit on the disk.
+func (f *file) append(line string) error {
+	before, err := f.f.Seek(0, 2)
+	if err != nil {
+		return err
+	}
+	n, err := unix.Write(int(f.f.Fd()), []byte(line))
+	if err == nil && n == len(line) {
+		return nil
+	}
+	if err == nil {
+		err = unix.ENOSPC
+	}
+	if n > 0 {
+		err = errors.Join(err, f.f.Truncate(before))
+	}
+	return fmt.Errorf("cannot write to %s: %w", f.path, err)
+}
+
+// checkEvery is the time after which another file may have the path: programs that rotate
+// files rename them.
+const checkEvery = 5 * time.Second
+
+// ready opens the file if necessary, and rotates it if it is too old or would become too
+// large.
+func (f *file) ready(more int64) error {
+	if now := time.Now(); f.f != nil && now.Sub(f.checked) > checkEvery {
+		f.checked = now
+		if !f.isThere() {
+			f.shut()
+		}
+	}
+	if f.f == nil {
+		if err := f.open(); err != nil {
+			return err
+		}
+	}
+	st, err := f.f.Stat()
+	if err != nil {
+		return err
+	}
+	full := f.rotation.size > 0 && st.Size()+more > f.rotation.size
+	old := f.rotation.age > 0 && time.Since(f.since) > f.rotation.age
+	if st.Size() == 0 || !full && !old {
+		return nil
+	}
+	if _, err := as(f.user, f.shift, func(struct{}) {}); err != nil {
+		return err
+	}
+	f.shut()
+	return f.open()
+}
+
+// isThere reports whether the path still names the open file.
+func (f *file) isThere() bool {
+	now, err := f.f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := as(f.user, func() (os.FileInfo, error) { return os.Lstat(f.path) }, func(os.FileInfo) {})
+	return err == nil && os.SameFile(now, named)
+}
+
+// open opens the file for appending, and creates it if necessary. No part of the path may be
+// a symbolic link, because another user could have made it lead to a file of this user.
+func (f *file) open() error {
+	opened, err := as(f.user, f.openFile, func(late *os.File) { late.Close() })
+	if err != nil {
+		return err
+	}
+	f.f = opened
+	if err := f.check(); err != nil {
+		f.shut()
+		return err
+	}
+	f.since, f.checked = time.Now(), time.Now()
+	return nil
+}
+
+func (f *file) openFile() (*os.File, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, f.path, &unix.OpenHow{
+		Flags: unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY,
+		Mode:  0o600, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("cannot open %s: a part of the path is a symbolic link; give the path that it leads to", f.path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", f.path, err)
+	}
+	return os.NewFile(uintptr(fd), f.path), nil
+}
+
+// check refuses files that could hold the writer up, and files of other users, to which
+// anybody may have made a hard link.
+func (f *file) check() error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.f.Fd()), &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fmt.Errorf("%s is no regular file", f.path)
+	}
+	if uid, err := f.user.uid(); err != nil || int(st.Uid) != uid {
+		return fmt.Errorf("%s belongs to user %d; measurements are appended only to files of the user who asks for them", f.path, st.Uid)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(int(f.f.Fd()), &fs); err != nil {
+		return err
+	}
+	if fs.Type == unix.FUSE_SUPER_MAGIC {
+		return fmt.Errorf("%s is in a file system of another program (FUSE), which could hold the gateway up", f.path)
+	}
+	return nil
+}
+
+// shift renames the file to .1, .1 to .2 and so on.
+func (f *file) shift() (none struct{}, err error) {
+	name := func(i int) string { return f.path + "." + strconv.Itoa(i) }
+	for i := f.rotation.keep; i > 1; i-- {
+		if err := os.Rename(name(i-1), name(i)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return none, err
+		}
+	}
+	return none, os.Rename(f.path, name(1))
+}
+
+func (f *file) shut() {
+	if f.f != nil {
+		f.f.Close()
+		f.f = nil
+	}
+}
