@@ -58,7 +58,7 @@ var directions = []direction{
 	{"probes/journal", []string{"omis/host/owned"}, "the journal is a file of keys and values, whatever they mean, in a directory that nobody else controls"},
 	{"probes/deliver", []string{"mir"}, "destinations carry documents, whatever probe they are of"},
 	{"probes", []string{"omis", "omis/node", "omis/program", "omis/syntax", "mir", "mir/translate", "sir", "probes/deliver", "probes/journal"}, "probes talk to the engine in OMIS requests, as any tool does; they know no backend and no HTTP"},
-	{"http/...", []string{"mir", "mir/...", "sir", "omis", "omis/node", "omis/syntax", "omis/service", "probes", "schemas", "omis/host/owned", "http/..."},
+	{"http/...", []string{"mir", "mir/...", "sir", "omis", "omis/node", "omis/syntax", "omis/service", "probes", "probes/deliver", "schemas", "omis/host/owned", "http/..."},
 		"the gateway carries documents to probes and requests to a tool; backends and the engine are joined to it by cli"},
 	{"cli/...", []string{"..."}, "the command line joins the parts"},
 	{"bench/...", []string{"..."}, "a benchmark measures any part"},

@@ -69,7 +69,7 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 	}
 	b := &backend{monitor: m, programs: newPrograms(m.Linux), tools: newTools(m.Engine, s.lease)}
 	recallEngine(j, m.Engine, log)
-	b.registry = probes.New(probes.Config{Node: s.Node, Monitor: applications{b.tools, m}, Programs: b.programs, Goroutines: b.goroutines, Journal: j, Log: log})
+	b.registry = probes.New(probes.Config{Node: s.Node, Monitor: applications{b.tools, m}, Programs: b.programs, Goroutines: b.goroutines, Journal: j, Destinations: s.Deliver, Log: log})
 	return b, nil
 }
 

@@ -23,6 +23,7 @@ import (
 	gateway "mirador/http"
 	"mirador/mir"
 	"mirador/omis/node"
+	"mirador/probes/deliver"
 )
 
 // settings contains what the flags and the configuration file tell serve.
@@ -44,6 +45,9 @@ type settings struct {
 
 	// Lease limits how long objects stay stopped by a tool that is not active; "0" means forever.
 	Lease string `json:"lease"`
+
+	// Deliver lists the destinations of measurements that requests may name.
+	Deliver []string `json:"deliver"`
 
 	// Prototypes lists files and folders that describe functions of libraries.
 	Prototypes []string `json:"prototypes"`
@@ -90,6 +94,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.IntVar(&s.Longest, "longest-request", mir.RequestLimits().Bytes, "how many bytes a request may have; one that names ten thousand probes has a quarter of a million")
 	flags.StringArrayVar(&s.Hosts, "host", nil, "a name by which the gateway is reached over TCP without TLS, besides localhost and addresses; may be repeated")
+	flags.StringArrayVar(&s.Deliver, "deliver", []string{deliver.AnyFile}, "where measurements may be delivered to: a file, a folder or a URL, and what is below it, such as file:///srv/data or https://host/in; may be repeated")
 	flags.StringArrayVar(&s.Prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
 }
 
@@ -151,6 +156,9 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	if merged.lease, err = time.ParseDuration(merged.Lease); err != nil || merged.lease < 0 {
 		return merged, usagef("--lease %q is no duration, such as 90s or 5m; 0 means no lease", merged.Lease)
 	}
+	if err := deliver.Rules(merged.Deliver).Check(); err != nil {
+		return merged, usagef("--deliver: %w", err)
+	}
 	if merged.Longest < leastLongest || merged.Longest > mostLongest {
 		return merged, usagef("--longest-request %d: requests may be restricted to %d to %d bytes", merged.Longest, leastLongest, mostLongest)
 	}
@@ -182,6 +190,9 @@ func (s *settings) read(cmd *cobra.Command, file string) error {
 	}
 	if cmd.Flags().Changed("host") {
 		s.Hosts = flags.Hosts
+	}
+	if cmd.Flags().Changed("deliver") {
+		s.Deliver = flags.Deliver
 	}
 	if cmd.Flags().Changed("prototypes") {
 		s.Prototypes = flags.Prototypes

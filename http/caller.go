@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"mirador/probes/deliver"
 )
 
 // Caller is who sends a request.
@@ -19,6 +21,12 @@ type Caller struct {
 // MayTouch tells whether the caller may observe processes of a user: what ptrace
 // would let that user do.
 func (c *Caller) MayTouch(uid int) bool { return c.All || (c.UID >= 0 && c.UID == uid) }
+
+// rights returns the user whose files the caller may have written. Whoever may do everything
+// with processes may also write files as the gateway's user.
+func (c *Caller) rights() deliver.User {
+	return deliver.User{UID: c.UID, Trusted: c.All && c.Role == Debug}
+}
 
 type callerKey struct{}
 

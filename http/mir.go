@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mirador/mir"
+	"mirador/probes"
 )
 
 // postOnlyApp answers POST /mir, which needs no name while there is one
@@ -51,7 +52,7 @@ func (s *Server) postDocument(x *exchange, find func() (string, error)) error {
 		extend(doc)
 		x.Header().Add("Preference-Applied", "return=representation")
 	}
-	reply, err := carryOut(x.r.Context(), app, doc)
+	reply, err := carryOut(probes.WithUser(x.r.Context(), x.caller.rights()), app, doc)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/node"
 	"mirador/omis/program"
+	"mirador/probes/deliver"
 	"mirador/probes/journal"
 )
 
@@ -23,6 +24,8 @@ type Config struct {
 	// Journal is where the registry writes what the next gateway on the same data
 	// directory must know if this one is killed; nil: nothing outlives the gateway.
 	Journal *journal.Journal
+	// Destinations are those that requests may name.
+	Destinations deliver.Rules
 	// Log takes messages that belong to no request; nil is slog.Default.
 	Log *slog.Logger
 }

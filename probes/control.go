@@ -154,6 +154,14 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 	if err != nil {
 		return err
 	}
+	if r.Measuring != nil {
+		if err := p.app.registry.checkDestination(ctx, r.Measuring); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		p.user = userOf(ctx)
+		p.mu.Unlock()
+	}
 	state, old := p.now()
 	switch {
 	case state == Defined:

@@ -24,6 +24,7 @@ import (
 	"mirador/omis/node"
 	"mirador/omis/program"
 	"mirador/probes"
+	"mirador/probes/deliver"
 	"mirador/probes/journal"
 	"mirador/sir"
 )
@@ -68,6 +69,7 @@ const (
 
 // harness connects a registry with the real engine and a fake node.
 type harness struct {
+	destinations []string // besides files
 	testing.TB
 	node          *fake.Node
 	placer        *fake.Placer // nil: trap is the only placement
@@ -81,9 +83,9 @@ type harness struct {
 	log           bytes.Buffer // the log of the registry
 }
 
-func newHarness(t testing.TB) *harness {
+func newHarness(t testing.TB, destinations ...string) *harness {
 	t.Helper()
-	h := &harness{TB: t, node: fake.New("here"), talk: new(conform.Conversation)}
+	h := &harness{TB: t, node: fake.New("here"), talk: new(conform.Conversation), destinations: destinations}
 	h.open(h.node)
 	return h
 }
@@ -99,7 +101,8 @@ func (h *harness) open(node program.Machine) {
 	h.engine = e
 	h.registry = probes.New(probes.Config{
 		Node: "here", Monitor: monitor{h.node, e, h}, Programs: programs{h}, Journal: h.openJournal(),
-		Log: slog.New(slog.NewTextHandler(&h.log, nil)),
+		Destinations: append(deliver.Rules{deliver.AnyFile}, h.destinations...),
+		Log:          slog.New(slog.NewTextHandler(&h.log, nil)),
 	})
 	t.Cleanup(func() {
 		ctx := context.Background()

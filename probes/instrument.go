@@ -33,7 +33,10 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 	if o.Explain {
 		return a.explain(plan, r.Activated)
 	}
-	p := &Probe{app: a, request: unplaced(full), state: Defined, armed: r.Activated}
+	if err := a.registry.checkDestination(ctx, full.Measuring); err != nil {
+		return nil, err
+	}
+	p := &Probe{app: a, request: unplaced(full), user: userOf(ctx), state: Defined, armed: r.Activated}
 	if err := a.registry.enter(p); err != nil {
 		a.registry.drop(p)
 		return nil, err
@@ -100,6 +103,9 @@ func (a *App) settings(ctx context.Context, r *mir.InstrRequest) error {
 		return err
 	}
 	if r.Measuring != nil {
+		if err := a.registry.checkDestination(ctx, r.Measuring); err != nil {
+			return err
+		}
 		a.defaults = unplaced(mir.InstrRequest{Measuring: overlay(a.defaults, r.Measuring)}).Measuring
 		if err := a.writeSelf(); err != nil {
 			return err

@@ -32,16 +32,18 @@ type Probe struct {
 
 	// mu guards the fields that a change replaces. It is not held during a request to the
 	// monitor. Changes also hold the application's op, so they may read without mu.
-	mu       sync.RWMutex
-	request  mir.InstrRequest // the last definition, with defaults filled in
-	state    State
-	armed    bool // activate it when it is flushed
-	work     *installed
-	made     int  // number of installations
-	changed  bool // since it was written to the journal; see touch
-	failure  error
-	notice   string    // what the gateway did without a request
-	schedule *schedule // nil unless active and sampling, delivering or on a budget
+	mu          sync.RWMutex
+	request     mir.InstrRequest // the last definition, with defaults filled in
+	state       State
+	armed       bool // activate it when it is flushed
+	work        *installed
+	made        int  // number of installations
+	changed     bool // since it was written to the journal; see touch
+	failure     error
+	notice      string       // what the gateway did without a request
+	user        deliver.User // of the last definition
+	destination *directed    // nil: none outside the gateway
+	schedule    *schedule    // nil unless active and sampling, delivering or on a budget
 
 	meter  meter
 	outlet deliver.Outlet
@@ -176,6 +178,7 @@ func (a *App) removeAll(ctx context.Context, list []*Probe) []error {
 	a.strike(list)
 	lefts, errs := make([]*installed, len(list)), make([]error, len(list))
 	for i, p := range list {
+		p.last(ctx)
 		if lefts[i], errs[i] = p.dismiss(); lefts[i] != nil {
 			requests = append(requests, lefts[i].handles.Requests...)
 		}

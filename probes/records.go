@@ -7,6 +7,7 @@ import (
 
 	"mirador/mir/translate"
 	"mirador/omis"
+	"mirador/probes/deliver"
 )
 
 // Keys of the journal.
@@ -27,12 +28,13 @@ type appRecord struct {
 
 // probeRecord is the journal's record of a probe.
 type probeRecord struct {
-	App     string `json:"app"`
-	Number  int    `json:"number"`
-	Request string `json:"request"` // an instrreq
-	State   State  `json:"state"`
-	Armed   bool   `json:"armed,omitempty"`
-	Failure string `json:"failure,omitempty"`
+	App     string       `json:"app"`
+	Number  int          `json:"number"`
+	Request string       `json:"request"` // an instrreq
+	User    deliver.User `json:"user"`
+	State   State        `json:"state"`
+	Armed   bool         `json:"armed,omitempty"`
+	Failure string       `json:"failure,omitempty"`
 	// Made counts how often the probe was installed. The cells of an earlier definition have
 	// other keys.
 	Made int `json:"made,omitempty"`

@@ -21,6 +21,7 @@ import (
 // never held during a request to the monitor.
 type Registry struct {
 	config Config
+	queues *deliver.Queues
 
 	restoring atomic.Bool // Restore is running
 
@@ -37,7 +38,11 @@ func New(c Config) *Registry {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	return &Registry{config: c, apps: make(map[string]*App), probes: make(map[string]*Probe)}
+	var saved deliver.Store
+	if c.Journal != nil {
+		saved = c.Journal
+	}
+	return &Registry{config: c, queues: deliver.OpenQueues(c.Destinations, saved, c.Log), apps: make(map[string]*App), probes: make(map[string]*Probe)}
 }
 
 // Apps lists the applications in the order of their names.
@@ -236,7 +241,7 @@ func (r *Registry) Close(ctx context.Context) error {
 		errs = append(errs, a.Release(ctx, false))
 	}
 	r.relieving.Wait()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.queues.Close(ctx))...)
 }
 
 // Subscribe returns a stream of the measurement documents that a probe delivers. It is closed

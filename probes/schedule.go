@@ -17,6 +17,7 @@ type schedule struct {
 // startSchedule starts the goroutine if the probe needs one. The caller holds op.
 func (p *Probe) startSchedule(w *installed) {
 	measure, send := interval(w.times), pace(w.times)
+	p.direct(w)
 	if w.samples == nil && send == 0 && w.budget == 0 {
 		return
 	}
@@ -90,6 +91,9 @@ func (p *Probe) conclude(ctx context.Context, send time.Duration) {
 	if send != 0 {
 		p.send(ctx)
 	}
+	p.mu.Lock()
+	p.destination = nil // the next schedule opens it again
+	p.mu.Unlock()
 	p.outlet.End()
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"mirador/mir"
 	"mirador/omis"
+	"mirador/probes/deliver"
 )
 
 // Status describes a probe. Its JSON form is what the gateway sends.
@@ -19,13 +20,14 @@ type Status struct {
 	Region     string           `json:"region,omitempty"` // as in the request
 	Unit       string           `json:"-"`                // the name of the region, once it is installed
 	Metrics    []string         `json:"metrics"`
-	Request    string           `json:"request"`            // the last definition, an instrreq with defaults filled in
-	Requests   []string         `json:"requests,omitempty"` // its conditional requests
-	Placements []omis.Placement `json:"-"`                  // of Requests
-	Gone       bool             `json:"gone,omitempty"`     // all measured processes have terminated
-	Failure    string           `json:"failure,omitempty"`  // why it could not be installed
-	Notice     string           `json:"notice,omitempty"`   // what the gateway did without a request
-	Cost       *mir.Cost        `json:"spent,omitempty"`    // nil: not known
+	Request    string           `json:"request"`              // the last definition, an instrreq with defaults filled in
+	Requests   []string         `json:"requests,omitempty"`   // its conditional requests
+	Placements []omis.Placement `json:"-"`                    // of Requests
+	Deliveries []deliver.State  `json:"deliveries,omitempty"` // to destinations outside the gateway
+	Gone       bool             `json:"gone,omitempty"`       // all measured processes have terminated
+	Failure    string           `json:"failure,omitempty"`    // why it could not be installed
+	Notice     string           `json:"notice,omitempty"`     // what the gateway did without a request
+	Cost       *mir.Cost        `json:"spent,omitempty"`      // nil: not known
 }
 
 // Dearest returns the most expensive placement, which determines the effect on the target. It
@@ -94,6 +96,7 @@ func (p *Probe) Status() Status {
 	if request.Region != nil {
 		s.Region = cmp.Or(request.Region.From, request.Region.To)
 	}
+	s.Deliveries = p.app.registry.queues.States(p.id)
 	if w == nil {
 		return s
 	}

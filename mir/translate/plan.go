@@ -120,9 +120,6 @@ func CheckMeasuring(m *mir.Measuring, region bool) Errors {
 	refuse := func(format string, args ...any) {
 		errs = append(errs, Errorf(CannotBeDone, m.Pos, format, args...))
 	}
-	if m.Destination != nil && *m.Destination != "" {
-		refuse("destination %s: measurements are delivered to those who listen to the probe's stream, nowhere else; leave \"destination\" out", *m.Destination)
-	}
 	if set(m.Duration) {
 		refuse("duration %d: differences over a time are not measured; leave \"duration\" out and take two values", *m.Duration)
 	}

@@ -144,6 +144,16 @@ func (all *Queues) Check(a Address, u User) error {
 	return err
 }
 
+// Try reports whether documents of the user can be delivered to a destination now, as far as
+// that can be known without one. It creates a file that does not exist.
+func (all *Queues) Try(a Address, u User) error {
+	s, err := all.open(record{URI: a.URI, User: u})
+	if err == nil {
+		s.close()
+	}
+	return err
+}
+
 // open returns the sink of a record.
 func (all *Queues) open(r record) (sink, error) {
 	a, err := ParseAddress(r.URI)
