@@ -32,6 +32,8 @@ var directions = []direction{
 	{"omis/program", []string{"omis", "omis/node"}, "what requests compile to is data; placements run it"},
 	{"omis/syntax", []string{"omis"}, "the request language is a text and its parse, whoever runs it"},
 	{"omis/service", []string{"omis", "omis/node", "omis/program", "omis/syntax"}, "the table of services is data; what implements it imports it"},
+	{"omis/engine/placing", []string{"omis", "omis/node", "omis/program", "omis/service"},
+		"it chooses among placements, which it knows by interfaces; the engine's requests, tools and processes it reaches by interfaces of its own"},
 	{"omis/engine/...", []string{"omis", "omis/node", "omis/program", "omis/syntax", "omis/service", "omis/ext/...", "omis/engine/..."},
 		"the engine knows nodes, placements and other monitors by interfaces, so that it runs against a scripted fake"},
 	{"omis/host/...", []string{"omis", "omis/node", "omis/host/..."}, "what Linux reports of a machine and its processes, on any processor; it changes no program"},

@@ -80,7 +80,7 @@ func (e *Engine) prepare(p *process) error {
 		return err
 	}
 	e.reg.refresh(p, tids)
-	e.meet(p)
+	e.placing.Meet(&p.programs)
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (e *Engine) detachLocked(t *Tool, p *process) {
 		return
 	}
 	e.leave(t, p)
-	e.unkeepIn(t, p)
+	e.placing.UnkeepIn(owner{t}, &p.programs)
 	e.giveBack(t, p)
 	p.halts.giveUp(t)
 	if p.tools--; p.tools == 0 {
@@ -161,9 +161,9 @@ func (e *Engine) processEnded(p *process) {
 		}
 		p.tools--
 		t.takeSuspended(p)
-		e.unsubscribe(p, t.requests()...)
+		e.placing.Unsubscribe(&p.programs, runs(t.requests())...)
 	}
-	e.nameRows(p)
+	e.placing.NameRows(&p.programs)
 	e.unplantAll(p)
 	e.reg.end(p)
 }
@@ -194,8 +194,7 @@ func (e *Engine) release(t *Tool) error {
 		e.detachLocked(t, o.(*process))
 	}
 	for _, cell := range t.cells() {
-		e.unkeep(cell)
-		e.forgetHits(cell)
+		e.placing.ForgetCell(cell)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

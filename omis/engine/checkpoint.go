@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"mirador/omis"
+	"mirador/omis/engine/placing"
 )
 
 // proc_checkpoint and proc_restore (OMIS 8.1.2).
@@ -55,7 +56,7 @@ func procCheckpoint(x *execution, c *call, objs []object) omis.ServiceResult {
 	}
 	var failed omis.ServiceResult
 	for _, f := range all {
-		cp, err := capability(f.node, f.node.can.Checkpointer, c.service)
+		cp, err := capability(f.node, f.node.Can.Checkpointer, c.service)
 		if err == nil {
 			err = cp.Checkpoint(f.ids, c.args[1].Str)
 		}
@@ -72,7 +73,7 @@ func procCheckpoint(x *execution, c *call, objs []object) omis.ServiceResult {
 func (f *fleet) hasPrograms(e *Engine) bool {
 	e.admin.Lock()
 	defer e.admin.Unlock()
-	return slices.ContainsFunc(f.procs, func(p *process) bool { return len(p.programs) > 0 })
+	return slices.ContainsFunc(f.procs, func(p *process) bool { return p.programs.HasPrograms() })
 }
 
 // clear has the monitor execute what runs elsewhere: a node knows its own breakpoints
@@ -81,22 +82,16 @@ func (f *fleet) hasPrograms(e *Engine) bool {
 func (f *fleet) clear(e *Engine) (back func()) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
-	var moved []*subscription
+	var moved []*placing.Subscription
 	for _, p := range f.procs {
-		list := p.programsThat(func(s *subscription) bool { return s.csr.subs[p] == s })
-		e.evictAll(p, "the process was saved", func(*csr) bool { return true })
-		for _, c := range list {
-			if s := c.subs[p]; s != nil {
-				moved = append(moved, s)
-			}
-		}
+		moved = append(moved, e.placing.Clear(&p.programs, "the process was saved")...)
 	}
-	return func() { e.promote(moved) }
+	return func() { e.placing.Promote(moved) }
 }
 
 // freeze suspends what can be suspended and returns how to resume it.
 func (f *fleet) freeze(e *Engine) (thaw func()) {
-	s, ok := declared(f.node.can.Suspender)
+	s, ok := declared(f.node.Can.Suspender)
 	if !ok {
 		return func() {}
 	}
@@ -125,7 +120,7 @@ func procRestore(x *execution, c *call) ([]omis.Value, error) {
 	var restored []place
 	var err error = omis.Errorf(omis.UnknownObject, "there is no checkpoint %q", c.args[0].Str)
 	for _, n := range x.e.nodes {
-		cp, ok := declared(n.can.Checkpointer)
+		cp, ok := declared(n.Can.Checkpointer)
 		if !ok {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"mirador/omis"
+	"mirador/omis/engine/placing"
 	"mirador/omis/node"
 	"mirador/omis/service"
 )
@@ -13,14 +14,12 @@ import (
 // csr is a conditional service request (OMIS 7.2.3).
 type csr struct {
 	ident
-	tool      *Tool
-	request   *omis.Request
-	event     definition
-	steps     []step
-	to        *sink
-	placement omis.Placement
-	times     bool // it opens or closes intervals
-	imagined  bool // it is only explained: its objects need not exist
+	tool    *Tool
+	request *omis.Request
+	event   definition
+	steps   []step
+	to      *sink
+	run     placing.Request // where it runs
 
 	// active is false from the moment the request is disabled, so that what was
 	// recognised before and still waits is not executed after it.
@@ -28,14 +27,10 @@ type csr struct {
 	failed atomic.Uint64 // local executions with an error that nobody was told of
 
 	// guarded by Engine.admin
-	deleted  bool
-	spent    omis.Spending        // where it is not executed any more
-	observed map[*process]float64 // where it ever was, and how much CPU time that process had used before
-	subs     map[*process]*subscription
-	resting  map[*process]*subscription // programs that stand while the request is disabled
-	cancel   func()                     // of a source that is no place in a process
-	cells    []service.Cell             // what intervals found
-	cellsAt  uint64                     // the registry's generation then, and one
+	deleted bool
+	cancel  func()         // of a source that is no place in a process
+	cells   []service.Cell // what intervals found
+	cellsAt uint64         // the registry's generation then, and one
 }
 
 // definition is the event of a conditional request.
@@ -76,15 +71,19 @@ func (t *Tool) define(r *omis.Request, to *sink) omis.Reply {
 		return omis.Reply{{{Status: omis.CSRDefined}}, failed}
 	}
 	c := t.e.reg.add(omis.ClassCSR, func(i ident) object {
-		return &csr{
-			ident: i, tool: t, request: r, event: def, steps: t.e.steps(r.Actions), to: to,
-			subs: make(map[*process]*subscription),
-		}
+		return &csr{ident: i, tool: t, request: r, event: def, steps: t.e.steps(r.Actions), to: to}
 	}).(*csr)
-	c.placement = t.e.place(r, c.steps)
-	c.times = slices.ContainsFunc(c.steps, step.times)
+	c.begin()
 	t.keep(c, func() { t.csrs = append(t.csrs, c) })
 	return c.stateReply(omis.CSRDefined, omis.ServiceResult{done()})
+}
+
+// begin fills in what package placing needs of the request.
+func (c *csr) begin() {
+	c.run = placing.Request{
+		Owner: c, Tool: owner{c.tool}, Token: c.token, Num: c.num, Watch: c.event.watch, Base: c.tool.e.place(c.request, c.steps),
+		Times: slices.ContainsFunc(c.steps, step.times), Subs: make(map[*placing.Process]*placing.Subscription),
+	}
 }
 
 func newDefinition(s *service.Service, src source, args []omis.Value) definition {
@@ -122,7 +121,7 @@ func (d *definition) fill(home *machine) error {
 	}
 	if i := d.source.call; i > 0 {
 		d.watch.Name = d.args[i].Str
-		if names, ok := declared(home.can.CallNames); ok && (d.watch.Event == node.EventSysCallStarted || d.watch.Event == node.EventSysCallEnded) {
+		if names, ok := declared(home.Can.CallNames); ok && (d.watch.Event == node.EventSysCallStarted || d.watch.Event == node.EventSysCallEnded) {
 			if err := names.CheckCall(d.watch.Name); err != nil {
 				return err
 			}

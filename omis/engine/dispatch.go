@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"mirador/omis"
+	"mirador/omis/engine/placing"
 	"mirador/omis/node"
 	"mirador/omis/program"
 	"mirador/omis/service"
@@ -57,17 +57,13 @@ type point struct {
 // subscription is a request's share in a point.
 type subscription struct {
 	csr   *csr
+	of    *placing.Subscription
 	only  map[omis.Token]bool // nil: all threads, or queues
 	local *localList          // nil: the list is executed by the engine
 	point *point
 
-	proc       *process
-	hits       map[string]uint64  // executions by the monitor, by how the thread was held; point.mu guards it
-	parts      map[string]float64 // of what holding the threads cost, those of the request; point.mu guards it
-	placed     *inPlace           // not nil: a program runs in place of a list, and there is no point
-	restsSince time.Time          // of a program that does not run
-	refused    []obstacle         // why it does not run where it is cheaper
-	placement  omis.Placement
+	hits  map[string]uint64  // executions, by how the thread was held; point.mu guards it
+	parts map[string]float64 // of what holding the threads cost, those of the request; point.mu guards it
 }
 
 // isDense tells whether a kind of event comes so often that the node should look
@@ -96,7 +92,7 @@ func (e *Engine) pointAt(proc *process, w node.Watch, s *subscription) (*point, 
 		return nil, err
 	}
 	proc.points[key] = p
-	if roams(key.kind) {
+	if placing.Roams(key.kind) {
 		proc.roaming++
 	}
 	return p, nil
@@ -120,32 +116,6 @@ func (p *point) plant() error {
 	return nil
 }
 
-// unsubscribe ends the shares of requests in a process, all at once. When it returns, no
-// local list of theirs is running there. The caller holds Engine.admin.
-func (e *Engine) unsubscribe(proc *process, list ...*csr) {
-	var programs []*subscription
-	for _, c := range list {
-		if s := c.resting[proc]; s != nil {
-			delete(c.resting, proc)
-			programs = append(programs, s)
-		}
-		s := c.subs[proc]
-		delete(c.subs, proc)
-		switch {
-		case s == nil:
-		case s.placed != nil:
-			programs = append(programs, s)
-		default:
-			c.settle(s)
-			if s.point.withdraw(s) {
-				e.unplant(s.point)
-			}
-			e.freed(proc, c)
-		}
-	}
-	e.unplace(programs...)
-}
-
 // unplant takes away a point that nobody needs. How a process ends is always
 // looked out for, as long as a tool is attached.
 func (e *Engine) unplant(p *point) {
@@ -153,7 +123,7 @@ func (e *Engine) unplant(p *point) {
 		return
 	}
 	delete(p.proc.points, p.key)
-	if roams(p.key.kind) {
+	if placing.Roams(p.key.kind) {
 		p.proc.roaming--
 	}
 	if err := p.cancel(); err != nil {
@@ -172,7 +142,7 @@ func (p *point) enter(s *subscription) {
 		i = len(p.subs)
 	}
 	p.subs = slices.Insert(p.subs, i, s)
-	p.timed = p.timed || s.csr.times
+	p.timed = p.timed || s.csr.run.Times
 	p.told = p.told || slices.ContainsFunc(s.csr.steps, func(s step) bool { return s.params })
 }
 
@@ -249,11 +219,11 @@ func (p *point) occurred(hit *node.Hit) {
 	}
 	p.who, p.occ.CPU = held{p.node, hit.Proc, hit.TID, hit.Held}, p.cpu
 	if p.timed {
-		cost, _ := p.node.cost(omis.Trap, hit.Held)
+		cost, _ := p.node.Cost(omis.Trap, hit.Held)
 		p.occ.Before, p.occ.After = int64(cost.Before), int64(cost.After)
 	}
-	if p.node.skew != 0 {
-		p.occ.Time += p.node.skew
+	if p.node.Skew != 0 {
+		p.occ.Time += p.node.Skew
 		p.occ.Now = p.node.clock
 	}
 	if hit.TID != 0 && p.key.kind != node.EventProcTerminated {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/engine/placing"
 	"mirador/omis/service"
 )
 
@@ -17,7 +18,7 @@ import (
 // fatal: the state of the request has changed all the same (OMIS 7.2.3).
 func (e *Engine) enable(list []*csr) []error {
 	errs := make([]error, len(list))
-	var wants []wanted
+	var wants []placing.Wanted
 	begin, end := make([]int, len(list)), make([]int, len(list))
 	for i, c := range list {
 		begin[i], end[i] = len(wants), len(wants)
@@ -30,7 +31,7 @@ func (e *Engine) enable(list []*csr) []error {
 			errs[i] = e.open(c)
 		default:
 			for _, t := range c.targets() {
-				wants = append(wants, wanted{c, t})
+				wants = append(wants, placing.Wanted{Request: &c.run, Target: t.placed()})
 			}
 			end[i] = len(wants)
 		}
@@ -38,7 +39,7 @@ func (e *Engine) enable(list []*csr) []error {
 	for _, c := range list {
 		c.guard()
 	}
-	failed := e.subscribeAll(wants)
+	failed := e.placing.SubscribeAll(wants)
 	for i, c := range list {
 		if errs[i] == nil && begin[i] != enabledBefore {
 			errs[i] = c.enabled(wants[begin[i]:end[i]], failed[begin[i]:end[i]])
@@ -57,7 +58,7 @@ func (c *csr) guard() {
 	for i := range c.steps {
 		if s := &c.steps[i]; !s.params {
 			for _, cell := range x.cells(s) {
-				c.tool.e.guard(c.tool, cell)
+				c.tool.e.placing.Guard(owner{c.tool}, cell)
 			}
 		}
 	}
@@ -68,7 +69,9 @@ const enabledBefore = -1
 
 // open begins to look out for an event that occurs in no process.
 func (e *Engine) open(c *csr) error {
-	e.makeWayEverywhere(c)
+	for _, p := range (owner{c.tool}).Processes() {
+		e.placing.MakeWay(&c.run, p)
+	}
 	if c.event.source.open == nil {
 		return nil
 	}
@@ -81,7 +84,7 @@ func (e *Engine) open(c *csr) error {
 
 // enabled tells the tool what came of it. A process that has ended meanwhile needs no looking
 // out; it is an error only if there is no other one.
-func (c *csr) enabled(wants []wanted, failed []error) error {
+func (c *csr) enabled(wants []placing.Wanted, failed []error) error {
 	var results omis.ServiceResult
 	ended := 0
 	for i, err := range failed {
@@ -89,7 +92,7 @@ func (c *csr) enabled(wants []wanted, failed []error) error {
 		case isUnknown(err):
 			ended++
 		case err != nil:
-			results = append(results, failure(err, wants[i].proc.token))
+			results = append(results, failure(err, wants[i].Proc.Token))
 		}
 	}
 	var err error
@@ -97,7 +100,7 @@ func (c *csr) enabled(wants []wanted, failed []error) error {
 	switch n := len(results); {
 	case looked == 0 && len(wants) > 0:
 		c.active.Store(false)
-		first := failure(failed[0], wants[0].proc.token)
+		first := failure(failed[0], wants[0].Proc.Token)
 		if n > 0 {
 			first = results[0]
 		}
@@ -107,7 +110,7 @@ func (c *csr) enabled(wants []wanted, failed []error) error {
 		err = omis.Errorf(first.Status|omis.Fatal, "enabled for %d of %d processes; for %s: %s",
 			looked, len(wants), first.Objects[0], first.Msg)
 	}
-	c.tool.replies.push(c.to, c.stateReply(omis.CSREnabled, onlyErrors(results, len(c.subs)+len(results))))
+	c.tool.replies.push(c.to, c.stateReply(omis.CSREnabled, onlyErrors(results, len(c.run.Subs)+len(results))))
 	return err
 }
 
@@ -152,25 +155,10 @@ func (e *Engine) raise(c *csr, o service.Occurrence) {
 	c.trigger(&o, o.Place(c.event.service.Object), nil)
 }
 
-// makeWayEverywhere makes way for a request whose event occurs in no process.
-func (e *Engine) makeWayEverywhere(c *csr) {
-	for _, o := range c.tool.own(omis.ClassProcess) {
-		e.makeWay(c, o.(*process))
-	}
-}
-
 // remove ends looking out for good, and takes the requests out of the tables.
 func (e *Engine) remove(list ...*csr) {
-	var resting []*subscription
 	e.disable(list...)
-	for _, c := range list {
-		for p := range c.observed {
-			delete(p.tries, c)
-		}
-		resting = slices.AppendSeq(resting, maps.Values(c.resting))
-		c.resting = nil
-	}
-	e.unplace(resting...)
+	e.placing.Delete(runs(list))
 	tools := make(map[*Tool]bool)
 	for _, c := range list {
 		c.deleted, tools[c.tool] = true, true
@@ -187,7 +175,6 @@ func (e *Engine) remove(list ...*csr) {
 // nothing while they are not active stay where they are for a time, so that the request is
 // quickly enabled again. All others are out of their places when it returns.
 func (e *Engine) disable(list ...*csr) (enabled []*csr) {
-	var costly []*subscription
 	for _, c := range list {
 		if !c.active.Swap(false) {
 			continue
@@ -197,20 +184,8 @@ func (e *Engine) disable(list ...*csr) (enabled []*csr) {
 			c.cancel()
 			c.cancel = nil
 		}
-		for p, s := range c.subs {
-			switch {
-			case s.placed == nil:
-				e.unsubscribe(p, c)
-			case s.placed.restsFree():
-				c.rest(s)
-			default:
-				s.placed.SetActive(false)
-				delete(c.subs, p)
-				costly = append(costly, s)
-			}
-		}
 	}
-	e.unplace(costly...)
+	e.placing.Disable(runs(enabled))
 	return enabled
 }
 
@@ -302,10 +277,10 @@ func (e *Engine) follow(t *Tool, p *process) {
 			continue
 		}
 		i := slices.IndexFunc(c.targets(), func(t target) bool { return t.proc == p })
-		if i < 0 || c.subs[p] != nil {
+		if i < 0 || c.run.Subs[&p.programs] != nil {
 			continue
 		}
-		c.report(omis.CSREnabled, p, e.subscribe(c, c.targets()[i]))
+		c.report(omis.CSREnabled, p, e.placing.Subscribe(&c.run, c.targets()[i].placed()))
 	}
 }
 
@@ -319,23 +294,33 @@ func (e *Engine) regroup(t *Tool, changed *item) {
 			continue
 		}
 		wanted := c.targets()
-		for _, p := range slices.SortedFunc(maps.Keys(c.subs), func(a, b *process) int { return a.num - b.num }) {
-			s := c.subs[p]
+		for _, p := range c.processes() {
+			s := c.run.Subs[&p.programs]
 			i := slices.IndexFunc(wanted, func(t target) bool { return t.proc == p })
-			if i >= 0 && maps.Equal(wanted[i].only, s.only) && (wanted[i].only == nil) == (s.only == nil) {
+			if i >= 0 && maps.Equal(wanted[i].only, s.Only) && (wanted[i].only == nil) == (s.Only == nil) {
 				continue
 			}
-			e.unsubscribe(p, c)
+			e.placing.Unsubscribe(&p.programs, &c.run)
 			if i < 0 {
 				c.report(omis.CSRDisabled, p, nil)
 			}
 		}
 		for _, target := range wanted {
-			if c.subs[target.proc] == nil {
-				c.report(omis.CSREnabled, target.proc, e.subscribe(c, target))
+			if c.run.Subs[&target.proc.programs] == nil {
+				c.report(omis.CSREnabled, target.proc, e.placing.Subscribe(&c.run, target.placed()))
 			}
 		}
 	}
+}
+
+// processes returns the processes that the request is executed in, in the order of their numbers.
+func (c *csr) processes() []*process {
+	var list []*process
+	for p := range c.run.Subs {
+		list = append(list, processOf(p))
+	}
+	slices.SortFunc(list, func(a, b *process) int { return a.num - b.num })
+	return list
 }
 
 // names tells whether a token stands in the event's definition.
@@ -355,8 +340,8 @@ func (c *csr) report(s omis.Status, p *process, failed error) {
 // leave takes the instrumentation of a tool out of a process.
 func (e *Engine) leave(t *Tool, p *process) {
 	all := t.requests()
-	enabled := slices.DeleteFunc(slices.Clone(all), func(c *csr) bool { return c.subs[p] == nil })
-	e.unsubscribe(p, all...)
+	enabled := slices.DeleteFunc(slices.Clone(all), func(c *csr) bool { return c.run.Subs[&p.programs] == nil })
+	e.placing.Unsubscribe(&p.programs, runs(all)...)
 	for _, c := range enabled {
 		c.report(omis.CSRDisabled, p, nil)
 	}

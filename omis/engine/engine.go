@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"time"
 
 	"mirador/omis"
+	"mirador/omis/engine/placing"
 	"mirador/omis/program"
 	"mirador/omis/service"
 )
@@ -27,18 +27,8 @@ type Engine struct {
 	reg     *registry
 	pid     int // of the monitor itself
 
-	admin     sync.Mutex                 // see the package comment
-	kept      map[service.Cell]*keeping  // guarded by admin
-	journal   Journal                    // nil: nothing is recorded; guarded by admin
-	losses    map[string]time.Time       // by key, what former monitors had in memory; guarded by admin
-	hits      map[service.Cell]*hitCount // guarded by admin
-	settled   bool                       // Settle was called; guarded by admin
-	guarded   map[service.Cell]bool      // named by locked lists; guarded by admin
-	room      sync.Pool                  // of lists of rows, which are read often
-	rooms     sync.Pool                  // of manyRows
-	clearing  bool                       // programs that rest are cleared away soon; guarded by admin
-	relieved  []*subscription            // whose placement is to be chosen again; guarded by admin
-	lingering []*inPlace                 // were taken away, and threads may run them yet; guarded by admin
+	admin   sync.Mutex       // see the package comment
+	placing *placing.Placing // guarded by admin
 
 	toolsMu sync.Mutex
 	tools   map[string]*Tool
@@ -58,11 +48,10 @@ func NewOver(nodes []program.Machine, log *slog.Logger, extensions ...service.Ex
 	e := &Engine{
 		log: log, reg: newRegistry(), pid: os.Getpid(),
 		classes: make(map[omis.Class]*service.Class), tools: make(map[string]*Tool),
-		kept: make(map[service.Cell]*keeping), hits: make(map[service.Cell]*hitCount), guarded: make(map[service.Cell]bool),
 	}
 	e.reg.prune = e.prune
-	e.room.New = func() any { return new([]program.Row) }
-	e.rooms.New = func() any { return new(manyRows) }
+	e.reg.host = func(p *process) placing.ProcessHost { return hosted{e, p} }
+	e.placing = placing.New(host{e}, &e.admin, log)
 	tables := make([]service.Table, len(extensions))
 	for i, x := range extensions {
 		tables[i] = service.Table{Prefix: x.Prefix(), Services: x.Services()}
@@ -169,10 +158,7 @@ func (e *Engine) Close(context.Context) error {
 	}
 	e.admin.Lock()
 	defer e.admin.Unlock()
-	for _, in := range e.lingering {
-		in.release()
-	}
-	e.lingering = nil
+	e.placing.Close()
 	return errors.Join(errs...)
 }
 

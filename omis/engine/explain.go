@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"mirador/omis"
 	"mirador/omis/syntax"
 )
@@ -23,12 +21,13 @@ func (t *Tool) Explain(text string) (omis.Explanation, error) {
 	if failed := t.checkEvent(&def); len(failed) > 0 {
 		return x, omis.Reply{failed}.Err()
 	}
-	c := &csr{tool: t, request: r, event: def, steps: steps, placement: x.Placement, imagined: true}
-	c.times = slices.ContainsFunc(c.steps, step.times)
+	c := &csr{tool: t, request: r, event: def, steps: steps}
+	c.begin()
+	c.run.Imagined = true
 	x.Points = c.points()
 	t.e.admin.Lock()
 	defer t.e.admin.Unlock()
-	x.Placement = t.e.where(c)
+	x.Placement = t.e.placing.Where(&c.run)
 	return x, nil
 }
 
@@ -45,10 +44,10 @@ func (t *Tool) State(request omis.Token) (omis.Explanation, error) {
 	t.e.admin.Lock()
 	defer t.e.admin.Unlock()
 	x := omis.Explanation{
-		Request: syntax.Print(c.request), Placement: t.e.where(c), Points: c.points(),
+		Request: syntax.Print(c.request), Placement: t.e.placing.Where(&c.run), Points: c.points(),
 		Enabled: c.active.Load(), Failed: c.failed.Load(),
 	}
-	x.Placement.Bias = c.bias()
+	x.Placement.Bias = c.run.Bias()
 	return x, nil
 }
 

@@ -155,7 +155,7 @@ func (x *execution) continueCrew(g *crew, tids []int) error {
 }
 
 func (x *execution) holdFor(kind node.EventKind, at *place, g *crew, tids []int) (release func(), err error) {
-	s, ok := declared(at.node.can.Suspender)
+	s, ok := declared(at.node.Can.Suspender)
 	if !ok || x.e.listeners(g.proc, kind) == nil {
 		return func() {}, nil
 	}

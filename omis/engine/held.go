@@ -14,7 +14,7 @@ type held struct {
 
 // cpuTime is its CPU time: see service.Occurrence.
 func (h held) cpuTime() (int64, error) {
-	timer, able := declared(h.node.can.CPUTimer)
+	timer, able := declared(h.node.Can.CPUTimer)
 	switch {
 	case !able:
 		return 0, omis.Errorf(omis.UnsupportedService, "the monitor of this node cannot tell the CPU time of threads")

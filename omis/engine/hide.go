@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/engine/placing"
 )
 
 // thread_detach (OMIS 8.1.3): the thread is hidden from the tool, and where no
@@ -16,7 +17,8 @@ func threadDetach(x *execution, c *call) ([]omis.Value, error) {
 	defer x.e.admin.Unlock()
 	t := c.object.(*thread)
 	x.tool.hide(t)
-	x.e.evictAll(t.proc, "the tool has detached from a thread of the process", func(c *csr) bool { return c.tool == x.tool })
+	own := owner{x.tool}
+	x.e.placing.EvictAll(&t.proc.programs, "the tool has detached from a thread of the process", func(r *placing.Request) bool { return r.Tool == own })
 	if err := x.e.letGo(t); err != nil {
 		x.tool.show(t)
 		return nil, err
@@ -28,7 +30,7 @@ func threadDetach(x *execution, c *call) ([]omis.Value, error) {
 
 // letGo tells the node that nobody observes a thread any more.
 func (e *Engine) letGo(t *thread) error {
-	control, ok := declared(t.proc.node().can.ThreadControl)
+	control, ok := declared(t.proc.node().Can.ThreadControl)
 	if !ok || t.proc.tools > 1 {
 		return nil
 	}
@@ -44,8 +46,8 @@ func (e *Engine) letGo(t *thread) error {
 func (e *Engine) leaveThread(tool *Tool, t *thread) {
 	for _, o := range tool.own(omis.ClassCSR) {
 		c := o.(*csr)
-		s := c.subs[t.proc]
-		if s == nil || c.event.service.Object != omis.ClassThread || s.only != nil && !s.only[t.token] {
+		s := c.run.Subs[&t.proc.programs]
+		if s == nil || c.event.service.Object != omis.ClassThread || s.Only != nil && !s.Only[t.token] {
 			continue
 		}
 		result := omis.ObjectResult{Objects: []omis.Token{t.token}, Status: omis.OK}

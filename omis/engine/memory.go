@@ -144,11 +144,13 @@ func (x *execution) writeBlocks(c *call, data []byte, limit int64) error {
 		b.count = (size-1)/b.size + 1
 	}
 	at := b.proc.at()
-	writer, err := capability(at.node, at.node.can.MemoryWriter, c.service)
+	writer, err := capability(at.node, at.node.Can.MemoryWriter, c.service)
 	if err != nil {
 		return err
 	}
-	x.e.unprogram(b.proc, b.addr, uint64(b.stride*(b.count-1)+b.size))
+	x.e.admin.Lock()
+	x.e.placing.Unprogram(&b.proc.programs, b.addr, uint64(b.stride*(b.count-1)+b.size))
+	x.e.admin.Unlock()
 	if b.stride == b.size || b.count == 1 {
 		return writer.WriteMemory(at.id, b.addr, data)
 	}

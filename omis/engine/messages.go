@@ -80,7 +80,7 @@ func (r *registry) dropQueuesLocked(p *process) {
 // queueOf is the token of a thread's queue, or with tid 0 of a process's.
 func (e *Engine) queueOf(p *process, tid int) omis.Token {
 	at := p.at()
-	mp, ok := declared(at.node.can.MessagePassing)
+	mp, ok := declared(at.node.Can.MessagePassing)
 	if !ok {
 		return omis.Undefined
 	}
@@ -124,7 +124,7 @@ func (c *conversions) messagesIn(queues []object, failed omis.ServiceResult) ([]
 	for _, o := range queues {
 		q := o.(*queueObject)
 		n := q.proc.node()
-		inside, err := n.can.MessagePassing.QueueInfo(q.id)
+		inside, err := n.Can.MessagePassing.QueueInfo(q.id)
 		if err != nil {
 			failed = append(failed, failure(err, q.token))
 			continue
@@ -172,7 +172,7 @@ func partner[T object](x *execution, c *call, i int, n *machine) (T, error) {
 
 func messageInsert(x *execution, c *call) ([]omis.Value, error) {
 	m := c.object.(*messageObject)
-	mp, err := capability(m.node, m.node.can.MessagePassing, c.service)
+	mp, err := capability(m.node, m.node.Can.MessagePassing, c.service)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func messageInsert(x *execution, c *call) ([]omis.Value, error) {
 
 func messageRemove(x *execution, c *call) ([]omis.Value, error) {
 	q := c.object.(*queueObject)
-	mp, err := capability(q.proc.node(), q.proc.node().can.MessagePassing, c.service)
+	mp, err := capability(q.proc.node(), q.proc.node().Can.MessagePassing, c.service)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func messageRemove(x *execution, c *call) ([]omis.Value, error) {
 
 func messageClear(_ *execution, c *call) ([]omis.Value, error) {
 	q := c.object.(*queueObject)
-	mp, err := capability(q.proc.node(), q.proc.node().can.MessagePassing, c.service)
+	mp, err := capability(q.proc.node(), q.proc.node().Can.MessagePassing, c.service)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +214,7 @@ func messageClear(_ *execution, c *call) ([]omis.Value, error) {
 
 func messageTag(_ *execution, c *call) ([]omis.Value, error) {
 	m := c.object.(*messageObject)
-	mp, err := capability(m.node, m.node.can.MessagePassing, c.service)
+	mp, err := capability(m.node, m.node.Can.MessagePassing, c.service)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func messageCreate(x *execution, c *call) ([]omis.Value, error) {
 	err := error(omis.Errorf(omis.UnsupportedService, "%s is not supported on the attached nodes: %s", c.service.Name, c.service.Needs.Missing()))
 	for _, o := range x.tool.own(omis.ClassNode) {
 		n := o.(*machine)
-		mp, missing := capability(n, n.can.MessagePassing, c.service)
+		mp, missing := capability(n, n.Can.MessagePassing, c.service)
 		if missing != nil {
 			continue
 		}
@@ -248,7 +248,7 @@ func messageCreate(x *execution, c *call) ([]omis.Value, error) {
 
 func messageCopy(x *execution, c *call) ([]omis.Value, error) {
 	src := c.object.(*messageObject)
-	mp, err := capability(src.node, src.node.can.MessagePassing, c.service)
+	mp, err := capability(src.node, src.node.Can.MessagePassing, c.service)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +261,7 @@ func messageCopy(x *execution, c *call) ([]omis.Value, error) {
 
 func messageDestroy(x *execution, c *call) ([]omis.Value, error) {
 	m := c.object.(*messageObject)
-	mp, err := capability(m.node, m.node.can.MessagePassing, c.service)
+	mp, err := capability(m.node, m.node.Can.MessagePassing, c.service)
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +285,7 @@ func messageQueueGetInfo(x *execution, c *call) ([]omis.Value, error) {
 		return nil, err
 	}
 	n := q.proc.node()
-	mp, err := capability(n, n.can.MessagePassing, c.service)
+	mp, err := capability(n, n.Can.MessagePassing, c.service)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"mirador/omis"
+	"mirador/omis/engine/placing"
 	"mirador/omis/node"
 	"mirador/omis/service"
 )
@@ -59,10 +60,10 @@ func newMove(e *Engine, p *process, dest *machine, s *service.Service) (*move, e
 	m := &move{e: e, proc: p, from: *p.at(), to: place{node: dest}, stopped: p.halts.isStopped()}
 	m.name = fmt.Sprintf("migrate-%s-%d", p.token, e.now())
 	var err error
-	if m.source, err = capability(m.from.node, m.from.node.can.Checkpointer, s); err != nil {
+	if m.source, err = capability(m.from.node, m.from.node.Can.Checkpointer, s); err != nil {
 		return nil, err
 	}
-	if m.target, err = capability(dest, dest.can.Checkpointer, s); err != nil {
+	if m.target, err = capability(dest, dest.Can.Checkpointer, s); err != nil {
 		return nil, err
 	}
 	family, err := m.source.Descendants(m.from.id)
@@ -79,7 +80,7 @@ func numbers(list []int) string { return strings.Trim(fmt.Sprint(list), "[]") }
 func (m *move) run() error {
 	m.e.admin.Lock()
 	defer m.e.admin.Unlock()
-	m.e.evictAll(m.proc, "the process was moved", func(*csr) bool { return true })
+	m.e.placing.EvictAll(&m.proc.programs, "the process was moved", func(*placing.Request) bool { return true })
 	if err := m.from.node.Stop(m.from.id, nil); err != nil {
 		return err
 	}
@@ -211,10 +212,10 @@ func (m *move) rescope() {
 		t.attachNode(m.to.node)
 		for _, o := range t.own(omis.ClassCSR) {
 			c := o.(*csr)
-			if c.subs[m.proc] == nil || slices.ContainsFunc(c.targets(), func(t target) bool { return t.proc == m.proc }) {
+			if c.run.Subs[&m.proc.programs] == nil || slices.ContainsFunc(c.targets(), func(t target) bool { return t.proc == m.proc }) {
 				continue
 			}
-			m.e.unsubscribe(m.proc, c)
+			m.e.placing.Unsubscribe(&m.proc.programs, &c.run)
 			gone := omis.ObjectResult{Objects: []omis.Token{m.proc.token}, Status: omis.OK}
 			t.replies.push(c.to, c.stateReply(omis.CSRDisabled, omis.ServiceResult{gone}))
 		}

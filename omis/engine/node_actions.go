@@ -79,7 +79,7 @@ func nodeGetInfo(_ *execution, c *call) ([]omis.Value, error) {
 	case flags == 0:
 		return nil, nil
 	}
-	informer, err := capability(n, n.can.NodeInformer, c.service)
+	informer, err := capability(n, n.Can.NodeInformer, c.service)
 	switch {
 	case err == nil:
 		return informer.NodeInfo(uint32(flags))

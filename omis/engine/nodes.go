@@ -2,8 +2,10 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"mirador/omis"
+	"mirador/omis/engine/placing"
 	"mirador/omis/program"
 	"mirador/omis/service"
 )
@@ -20,7 +22,7 @@ func (e *Engine) join(nodes []program.Machine, extensions []service.Extension) e
 				p.Provide(n, &can)
 			}
 		}
-		joined := e.reg.add(omis.ClassNode, func(i ident) object { return &machine{ident: i, Node: n, can: can} }).(*machine)
+		joined := e.reg.add(omis.ClassNode, func(i ident) object { return &machine{ident: i, Machine: placing.Machine{Node: n, Can: can}} }).(*machine)
 		e.nodes = append(e.nodes, joined)
 	}
 	e.home = e.nodes[0]
@@ -45,11 +47,11 @@ func (n *machine) synchronise(home *machine) {
 	before := home.Now()
 	there := n.Now()
 	after := home.Now()
-	n.skew = before + (after-before)/2 - there
+	n.Skew = before + (after-before)/2 - there
 }
 
 // clock is the node's, in the time of the home node.
-func (n *machine) clock() int64 { return n.Now() + n.skew }
+func (n *machine) clock() int64 { return n.Now() + n.Skew }
 
 // lacking is what none of the nodes can do, by the services that would need it.
 func (e *Engine) lacking() map[string]service.Support {
@@ -57,7 +59,7 @@ func (e *Engine) lacking() map[string]service.Support {
 	for _, t := range e.catalog.Tables() {
 		for i := range t.Services {
 			s := &t.Services[i]
-			if s.Needs != 0 && !e.someHas(s.Needs) {
+			if s.Needs != 0 && !slices.ContainsFunc(e.nodes, func(n *machine) bool { return n.has(s.Needs) }) {
 				lacks[s.Name] = s.LackOf()
 				continue
 			}
@@ -69,31 +71,22 @@ func (e *Engine) lacking() map[string]service.Support {
 	return lacks
 }
 
-func (e *Engine) someHas(c service.Capability) bool {
-	for _, n := range e.nodes {
-		if n.has(c) {
-			return true
-		}
-	}
-	return false
-}
-
 func (n *machine) has(c service.Capability) (ok bool) {
 	switch c {
 	case service.Registers:
-		ok = n.can.Registers != nil
+		ok = n.Can.Registers != nil
 	case service.MemoryWriting:
-		ok = n.can.MemoryWriter != nil
+		ok = n.Can.MemoryWriter != nil
 	case service.Suspending:
-		ok = n.can.Suspender != nil
+		ok = n.Can.Suspender != nil
 	case service.ThreadControl:
-		ok = n.can.ThreadControl != nil
+		ok = n.Can.ThreadControl != nil
 	case service.NodeInformation:
-		ok = n.can.NodeInformer != nil
+		ok = n.Can.NodeInformer != nil
 	case service.Checkpointing:
-		ok = n.can.Checkpointer != nil
+		ok = n.Can.Checkpointer != nil
 	case service.Messages:
-		ok = n.can.MessagePassing != nil
+		ok = n.Can.MessagePassing != nil
 	}
 	return ok
 }
@@ -104,7 +97,7 @@ func (e *Engine) undetected(src source) (why error) {
 		return nil
 	}
 	for _, n := range e.nodes {
-		d, tells := declared(n.can.Detector)
+		d, tells := declared(n.Can.Detector)
 		if !tells {
 			return nil
 		}
@@ -142,7 +135,7 @@ func (e *Engine) unequipped(s *service.Service) (why error) {
 		return nil
 	}
 	for _, n := range e.nodes {
-		machine, ok := declared(n.can.Equipment)
+		machine, ok := declared(n.Can.Equipment)
 		switch {
 		case s.Needs != 0 && !n.has(s.Needs):
 			continue

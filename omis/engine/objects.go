@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"mirador/omis"
-	"mirador/omis/node"
+	"mirador/omis/engine/placing"
 	"mirador/omis/program"
 	"mirador/omis/service"
 )
@@ -28,25 +28,12 @@ func (i ident) Token() omis.Token { return i.token }
 // node is a machine whose objects this engine looks after.
 type machine struct {
 	ident
-	node.Node
-	can   program.Capabilities
-	skew  int64        // what to add to its clock to get the home node's
+	placing.Machine
 	lists sync.RWMutex // see the package comment
 }
 
-// keepers are those of them whose programs can outlive the monitor.
-func (n *machine) keepers() []program.Keeper {
-	var list []program.Keeper
-	for _, p := range n.can.Placers {
-		if k, ok := p.(program.Keeper); ok {
-			list = append(list, k)
-		}
-	}
-	return list
-}
-
 // Capabilities returns the capabilities of the node, including those that extensions provide.
-func (n *machine) Capabilities() program.Capabilities { return n.can }
+func (n *machine) Capabilities() program.Capabilities { return n.Can }
 
 // machineOf returns the machine of an object.
 func (e *Engine) machineOf(t omis.Token) (program.Machine, error) {
@@ -85,19 +72,13 @@ type process struct {
 	threads  map[int]*thread     // by what the node calls them; guarded by registry.mu
 	halts    halts
 
-	cpu       clock
-	programs  map[*csr]*subscription   // those that stand, active or not; guarded by Engine.admin
-	together  map[spot]int             // how many programs stand at one place; guarded by Engine.admin
-	victims   map[*csr][]*subscription // by the request that is in their way: see rechoose.go; guarded by Engine.admin
-	tries     map[*csr]int             // how often requests were tried again; guarded by Engine.admin
-	still     bool                     // it is suspended while requests move; guarded by Engine.admin
-	roaming   int                      // points whose breakpoints may stand anywhere; guarded by Engine.admin
-	feeds     map[feedKey]*feed        // guarded by Engine.admin
-	rowTokens map[rowKey]omis.Token    // of rows of feeds; guarded by registry.mu
-	hasRow    map[omis.Token]bool      // the threads in rowTokens; guarded by registry.mu
-	former    map[int]omis.Token       // of threads that ended, while there are feeds; guarded by registry.mu
-	pruning   bool                     // it is about to be looked through; guarded by registry.mu
-	pruneAt   int                      // when so much is remembered; guarded by registry.mu
+	programs  placing.Process       // where they run
+	roaming   int                   // points whose breakpoints may stand anywhere; guarded by Engine.admin
+	rowTokens map[rowKey]omis.Token // of rows of feeds; guarded by registry.mu
+	hasRow    map[omis.Token]bool   // the threads in rowTokens; guarded by registry.mu
+	former    map[int]omis.Token    // of threads that ended, while there are feeds; guarded by registry.mu
+	pruning   bool                  // it is about to be looked through; guarded by registry.mu
+	pruneAt   int                   // when so much is remembered; guarded by registry.mu
 }
 
 // place is the node a process lives on, and what it is called there.

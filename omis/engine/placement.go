@@ -39,23 +39,6 @@ func (e *Engine) place(r *omis.Request, steps []step) omis.Placement {
 	}
 }
 
-// because adds to a placement why there is nothing cheaper.
-func because(p omis.Placement, why string) omis.Placement {
-	if p.Local && why != "" {
-		p.Why += "; nothing is cheaper: " + why
-	}
-	return p
-}
-
-// cautious adds to the placement of a request that is timed by holding threads that its
-// times are not to be trusted where they are short.
-func cautious(p omis.Placement, c *csr) omis.Placement {
-	if p.Name == omis.Trap && c.times {
-		p.Why += "; what it costs to hold the thread is taken off its times only as far as that is always the same: those below 100 µs mean little"
-	}
-	return p
-}
-
 // isLocal tells whether the table and the implementation allow the step to run
 // on the owner of a process. Only the objects of extensions can be had without the
 // node; their classes have a prefix.

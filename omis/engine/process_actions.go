@@ -116,7 +116,7 @@ func procSetPriority(_ *execution, c *call) ([]omis.Value, error) {
 		return nil, err
 	}
 	at := c.object.(*process).at()
-	control, err := capability(at.node, at.node.can.ThreadControl, c.service)
+	control, err := capability(at.node, at.node.Can.ThreadControl, c.service)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func procsAhead(c *call, objs []object) (read int) {
 		return 0
 	}
 	home := nodeOf(objs[0]) // those of other nodes are worked on apart, but one may just have gone there
-	crowd, ok := declared(home.can.ProcCrowd)
+	crowd, ok := declared(home.Can.ProcCrowd)
 	if !ok {
 		return 0
 	}

@@ -2,32 +2,28 @@ package engine
 
 import (
 	"iter"
+
 	"mirador/omis"
+	"mirador/omis/engine/placing"
 	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
-// compiled is a step of a program before there is a store for it. Where the object
-// does not exist, cell is nil: that is so where a request is only explained.
-type compiled struct {
-	op   program.Op
-	cell service.Cell
-}
-
-// compile makes a program of the action list, for a process. The error says which action has
+// Compile makes a program of the action list, for a process. The error says which action has
 // to be executed by the monitor, and why.
-func (c *csr) compile(p *process) ([]compiled, error) {
+func (c *csr) Compile(in *placing.Process) ([]placing.Step, error) {
+	p := processOf(in)
 	t := c.tool
-	var list []compiled
+	var list []placing.Step
 	for i := range c.steps {
 		s := &c.steps[i]
 		switch {
 		case s.do.compile == nil:
-			return nil, declined("%s cannot be done outside of the monitor", s.service.Name)
+			return nil, placing.Declined("%s cannot be done outside of the monitor", s.service.Name)
 		case s.subject < 0 || len(tokensOf(s.args[s.subject])) == 0:
-			return nil, declined("[] in %s stands for objects to come as well: name them", s.service.Name)
+			return nil, placing.Declined("[] in %s stands for objects to come as well: name them", s.service.Name)
 		case hasParams(s.args[s.subject : s.subject+1]):
-			return nil, declined("%s takes its objects from the event", s.service.Name)
+			return nil, placing.Declined("%s takes its objects from the event", s.service.Name)
 		}
 		args, err := c.arguments(s, p)
 		if err != nil {
@@ -49,7 +45,7 @@ func (c *csr) compile(p *process) ([]compiled, error) {
 			if traced, ok := cell.(service.Traced); ok {
 				op.Room = traced.Room()
 			}
-			list = append(list, compiled{op, cell})
+			list = append(list, placing.Step{Op: op, Cell: cell})
 		}
 	}
 	return list, nil
@@ -71,20 +67,16 @@ func (c *csr) arguments(s *step, p *process) ([]service.Argument, error) {
 
 // load says how a program in a process gets at an event context parameter.
 func (c *csr) load(name string, p *process) (program.Load, error) {
-	loader, able := declared(p.node().can.Loader)
+	loader, able := declared(p.node().Can.Loader)
 	i := c.paramIndex(name)
 	if !able || i < 0 {
-		return program.Load{}, declined("$%s is known to the monitor alone", name)
+		return program.Load{}, placing.Declined("$%s is known to the monitor alone", name)
 	}
 	l, err := loader.Load(c.event.watch, i)
 	if err != nil {
-		return l, declined("$%s: %s", name, reason(err))
+		return l, placing.Declined("$%s: %s", name, placing.Reason(err))
 	}
 	return l, nil
-}
-
-func declined(format string, args ...any) error {
-	return &program.Refusal{Why: omis.Errorf(omis.UnsupportedService, format, args...).Msg}
 }
 
 func tokensOf(v omis.Value) []omis.Value {
@@ -108,9 +100,9 @@ func (t *Tool) cell(token omis.Token) (service.Cell, bool) {
 	return cell, ok
 }
 
-// intervals are the cells that an action list opens and closes intervals in. Both must
+// Intervals are the cells that an action list opens and closes intervals in. Both must
 // be done in one place, where they find each other. The caller holds Engine.admin.
-func (c *csr) intervals() []service.Cell {
+func (c *csr) Intervals() []service.Cell {
 	if g := c.tool.e.reg.generation.Load() + 1; c.cellsAt != g {
 		c.cells, c.cellsAt = c.findIntervals(), g
 	}
@@ -119,7 +111,7 @@ func (c *csr) intervals() []service.Cell {
 
 func (c *csr) findIntervals() []service.Cell {
 	var cells []service.Cell
-	for cell := range c.changes() {
+	for cell := range c.Changes() {
 		if cell.Kind().HasIntervals() {
 			cells = append(cells, cell)
 		}
@@ -127,8 +119,8 @@ func (c *csr) findIntervals() []service.Cell {
 	return cells
 }
 
-// changes yields the cells that the action list changes.
-func (c *csr) changes() iter.Seq[service.Cell] {
+// Changes yields the cells that the action list changes.
+func (c *csr) Changes() iter.Seq[service.Cell] {
 	return func(yield func(service.Cell) bool) {
 		for i := range c.steps {
 			s := &c.steps[i]
@@ -144,4 +136,13 @@ func (c *csr) changes() iter.Seq[service.Cell] {
 			}
 		}
 	}
+}
+
+// times reports whether an action opens or closes intervals.
+func (s step) times() bool {
+	if s.do.compile == nil {
+		return false
+	}
+	op, err := s.do.compile(service.Arguments(s.args))
+	return err == nil && op.Times()
 }

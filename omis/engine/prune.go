@@ -71,8 +71,8 @@ func (e *Engine) inUse(p *process) (alive map[int]bool, rows map[rowKey]bool, er
 			alive[tid] = true
 		}
 	}
-	for _, f := range p.feeds {
-		list, err := f.store.Rows()
+	for _, s := range p.programs.Stores() {
+		list, err := s.Rows()
 		if err != nil {
 			return nil, nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/engine/placing"
 )
 
 // A token is never used twice (OMIS 7.2.2), and what has one keeps it for life: also
@@ -27,15 +28,11 @@ type threadPlace struct {
 // Journal records what the next monitor must know if this one is killed. The engine
 // calls it while its tables are locked, so it must not call the engine.
 type Journal interface {
+	placing.Journal
 	// Named records the token that a thread of this machine got.
 	Named(token omis.Token, id omis.ProcID, tid int)
 	// Ended erases the token of a thread that has ended.
 	Ended(token omis.Token)
-	// InMemory records that values kept under the key are in the memory of this
-	// monitor, so that they end with it.
-	InMemory(key string)
-	// Unkept erases what is recorded of the key: its object does not exist any more.
-	Unkept(key string)
 }
 
 // SetJournal gives the engine its journal. It must be called before any tool attaches
@@ -45,7 +42,8 @@ func (e *Engine) SetJournal(j Journal) {
 	defer e.admin.Unlock()
 	e.reg.mu.Lock()
 	defer e.reg.mu.Unlock()
-	e.journal, e.reg.journal, e.reg.home = j, j, e.home
+	e.reg.journal, e.reg.home = j, e.home
+	e.placing.SetJournal(j)
 }
 
 // RecallLoss tells the engine when the values that a former monitor held in memory
@@ -53,10 +51,7 @@ func (e *Engine) SetJournal(j Journal) {
 func (e *Engine) RecallLoss(key string, at time.Time) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
-	if e.losses == nil {
-		e.losses = make(map[string]time.Time)
-	}
-	e.losses[key] = at
+	e.placing.RecallLoss(key, at)
 }
 
 // RecallProcess has a process of this machine get the token that a former monitor gave
@@ -119,6 +114,7 @@ func (r *registry) ghost(at place) *process {
 	if p == nil {
 		p = &process{ident: r.procIdent(at), ended: true, former: make(map[int]omis.Token)}
 		p.where.Store(&at)
+		p.programs = placing.NewProcess(p.token, r.host(p))
 		r.ghosts[at] = p
 	}
 	return p

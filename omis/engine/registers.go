@@ -12,7 +12,7 @@ const maxRegisters = 1024
 func bankOf(c *call) (regs node.Registers, p omis.ProcID, tid int, err error) {
 	t := c.object.(*thread)
 	at := t.proc.at()
-	regs, err = capability(at.node, at.node.can.Registers, c.service)
+	regs, err = capability(at.node, at.node.Can.Registers, c.service)
 	return regs, at.id, t.tid, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"mirador/omis"
+	"mirador/omis/engine/placing"
 )
 
 // registry holds all objects by their tokens and by what the node calls them. A
@@ -24,6 +25,7 @@ type registry struct {
 	queues   map[queueKey]*queueObject
 	messages map[messageKey]*messageObject
 
+	host  func(*process) placing.ProcessHost
 	prune func(*process) // looks through what is remembered of a process
 
 	// generation changes when an extension's object comes or goes; compiled
@@ -76,7 +78,8 @@ func (r *registry) process(at place) *process {
 	if p := r.procs[at]; p != nil {
 		return p
 	}
-	p := &process{ident: r.procIdent(at), queue: newQueue(maxPending), points: make(map[pointKey]*point), programs: make(map[*csr]*subscription), threads: make(map[int]*thread)}
+	p := &process{ident: r.procIdent(at), queue: newQueue(maxPending), points: make(map[pointKey]*point), threads: make(map[int]*thread)}
+	p.programs = placing.NewProcess(p.token, r.host(p))
 	p.where.Store(&at)
 	r.procs[at], r.objects[p.token] = p, p
 	return p

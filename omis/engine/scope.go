@@ -148,7 +148,9 @@ func (t *Tool) removeItem(token omis.Token) {
 	t.mu.Unlock()
 	t.e.reg.generation.Add(1)
 	if cell, ok := o.value.(service.Cell); ok {
-		t.e.abandonCell(t, token, cell)
+		t.e.admin.Lock()
+		defer t.e.admin.Unlock()
+		t.e.placing.AbandonCell(owner{t}, token, cell)
 	}
 }
 

@@ -21,7 +21,7 @@ func threadSuspend(x *execution, c *call, objs []object) (failed omis.ServiceRes
 // suspendCrew suspends threads of a process; if these are all that it has, those to come
 // as well.
 func (x *execution) suspendCrew(c *call, g *crew) omis.ServiceResult {
-	s, err := capability(g.proc.node(), g.proc.node().can.Suspender, c.service)
+	s, err := capability(g.proc.node(), g.proc.node().Can.Suspender, c.service)
 	if err != nil {
 		return omis.ServiceResult{failure(err, tokens(g.objects())...)}
 	}
@@ -127,7 +127,7 @@ func threadResume(x *execution, c *call, objs []object) (failed omis.ServiceResu
 	x.e.admin.Lock()
 	defer x.e.admin.Unlock()
 	for _, g := range crews(objs) {
-		s, err := capability(g.proc.node(), g.proc.node().can.Suspender, c.service)
+		s, err := capability(g.proc.node(), g.proc.node().Can.Suspender, c.service)
 		if err != nil {
 			failed = append(failed, failure(err, tokens(g.objects())...))
 			continue
@@ -191,7 +191,7 @@ func (t *Tool) owedBeyond(g *crew) *crew {
 // anything.
 func (e *Engine) giveBack(t *Tool, p *process) bool {
 	at := p.at()
-	s, ok := declared(at.node.can.Suspender)
+	s, ok := declared(at.node.Can.Suspender)
 	taken := t.takeSuspended(p)
 	for th, n := range taken {
 		for ; ok && n > 0; n-- {

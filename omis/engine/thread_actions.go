@@ -150,7 +150,7 @@ func threadsAhead(c *call, objs []object) (read int) {
 	c.infos = make(map[*process]map[int]node.ThreadInfo)
 	for _, g := range crews(objs) {
 		at := g.proc.at()
-		if node, ok := declared(at.node.can.ThreadCrowd); ok {
+		if node, ok := declared(at.node.Can.ThreadCrowd); ok {
 			infos := node.ThreadInfos(at.id, g.tids(), fields)
 			c.infos[g.proc] = infos
 			read += min(len(infos), len(g.threads))
@@ -229,7 +229,7 @@ func controlThread(c *call, do func(_ node.ThreadControl, _ omis.ProcID, tid, nu
 	}
 	t := c.object.(*thread)
 	at := t.proc.at()
-	control, err := capability(at.node, at.node.can.ThreadControl, c.service)
+	control, err := capability(at.node, at.node.Can.ThreadControl, c.service)
 	if err != nil {
 		return err
 	}

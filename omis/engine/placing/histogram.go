@@ -1,4 +1,4 @@
-package engine
+package placing
 
 import (
 	"mirador/omis"
@@ -22,7 +22,7 @@ func (f *feed) Histograms() ([]service.Histogram, error) {
 	for i := range read {
 		rows[i] = read[i].Row
 	}
-	named := f.appendNamed(nil, rows, &named{reg: f.e.reg})
+	named := f.appendNamed(nil, rows, &named{})
 	list := make([]service.Histogram, len(named))
 	for i := range named {
 		list[i] = service.Histogram{Row: named[i], Buckets: read[i].Buckets.Without(f.bias())}

@@ -1,4 +1,4 @@
-package engine
+package placing
 
 import (
 	"maps"
@@ -6,19 +6,18 @@ import (
 	"slices"
 
 	"mirador/omis/program"
-	"mirador/omis/service"
 )
 
-// What an interval contains of the cost of the very probes that measure it is known,
-// and taken off when the interval is read: see program.Cost.
+// An interval includes a part of the cost of the probes that measure it. This part is known (program.Cost),
+// and is subtracted when the interval is read.
 
-// edge is where programs open or close the intervals of a feed.
+// edge is a kind of place where programs open or close the intervals of a feed.
 type edge struct {
 	do              program.Operation
 	placement, kind string
 }
 
-// edges notes where a program opens and closes intervals.
+// edges records where a program opens and closes intervals.
 func (in *inPlace) edges(p program.Program) {
 	v := in.Verdict()
 	for i, op := range p {
@@ -31,16 +30,16 @@ func (in *inPlace) edges(p program.Program) {
 	}
 }
 
-// bias is what each interval of the feed contains of the cost of its probes. Where they
-// differ, the least is meant: too much must not be taken off. It is 0 before the placement
-// was calibrated, and while the cost is rough.
+// bias returns what each interval of the feed includes of the cost of its probes. If places differ, it is
+// the least, so that never too much is subtracted. It is 0 until the placement is calibrated, and while the cost
+// is rough.
 func (f *feed) bias() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	begins, ends := math.Inf(1), math.Inf(1)
-	n := f.proc.node()
+	n := f.Proc.machine()
 	for at := range f.edges {
-		cost, ok := n.cost(at.placement, at.kind)
+		cost, ok := n.Cost(at.placement, at.kind)
 		switch {
 		case !ok || cost.Rough:
 			return 0
@@ -56,30 +55,21 @@ func (f *feed) bias() int64 {
 	return int64(math.Round(program.Cost{After: begins}.Bias(program.Cost{Before: ends})))
 }
 
-// calibrate waits until bias knows.
+// calibrate calibrates the placements that bias needs.
 func (f *feed) calibrate() {
 	f.mu.Lock()
 	edges := slices.Collect(maps.Keys(f.edges))
 	f.mu.Unlock()
 	for _, at := range edges {
-		f.proc.node().calibrate(at.placement)
+		f.Proc.machine().Calibrate(at.placement)
 	}
 }
 
-// times tells whether an action opens or closes intervals.
-func (s step) times() bool {
-	if s.do.compile == nil {
-		return false
-	}
-	op, err := s.do.compile(service.Arguments(s.args))
-	return err == nil && op.Times()
-}
-
-// bias is the least that is taken off the intervals of a request.
-func (c *csr) bias() (least int64) {
+// Bias returns the least that is subtracted from intervals of a request.
+func (c *Request) Bias() (least int64) {
 	first := true
-	for _, s := range c.subs {
-		if s.placed == nil || !c.times {
+	for _, s := range c.Subs {
+		if s.placed == nil || !c.Times {
 			continue
 		}
 		for _, f := range s.placed.feeds {

@@ -1,4 +1,4 @@
-package engine
+package placing
 
 import (
 	"fmt"
@@ -19,11 +19,11 @@ func (f *feed) Take() ([]service.Record, uint64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	list, last, skew := make([]service.Record, len(records)), named{reg: f.e.reg}, f.proc.node().skew
+	list, last, skew := make([]service.Record, len(records)), named{}, f.Proc.machine().Skew
 	for i, r := range records {
 		r.Time += skew
 		who := program.Row{TID: r.TID, Started: r.Started, Alive: r.Alive}
-		list[i] = service.Record{Proc: f.proc.token, Thread: last.threadOf(f.proc, &who), Record: r}
+		list[i] = service.Record{Proc: f.Proc.Token, Thread: last.threadOf(f.Proc, &who), Record: r}
 	}
 	return list, lost, nil
 }
