@@ -85,8 +85,7 @@ func (p *programs) stock(ctx context.Context, pid int) (*stock, error) {
 			continue
 		}
 		program := image.Functions()
-		modules[i].Program, modules[i].Index, modules[i].Exits = &program, image.Index, image.Exits
-		modules[i].Entered = image.Entered
+		modules[i].Program, modules[i].Index, modules[i].Locator = &program, image.Index, image
 		images[i] = image
 	}
 	s := &stock{files, modules, images}
@@ -183,9 +182,9 @@ func (p *programs) structure(ctx context.Context, loaded []*stock, files []strin
 func tag(s *sir.Structure) string {
 	hash := sha256.New()
 	for _, p := range s.Programs {
-		fmt.Fprintf(hash, "%s\n%s\n%d\n", p.Path, p.BuildID, len(p.Units))
+		fmt.Fprintf(hash, "%s\n%s\n%d\n", p.Path, p.BuildID, len(p.Regions))
 		if p.BuildID == "" {
-			for _, u := range p.Units {
+			for _, u := range p.Regions {
 				fmt.Fprintf(hash, "%s %x %x\n", u.ID, u.Entry, u.Size)
 			}
 		}

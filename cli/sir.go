@@ -87,7 +87,7 @@ func readStructure(ctx context.Context, files []string, pid int) (*sir.Structure
 // for an error of Mirador.
 func tellStripped(w io.Writer, s *sir.Structure) {
 	for _, p := range s.Programs {
-		if len(p.Units) == 0 {
+		if len(p.Regions) == 0 {
 			fmt.Fprintf(w, "mirador: %s names no functions: it is stripped, and no file with its symbols is installed\n", p.Path)
 		}
 	}

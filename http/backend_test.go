@@ -96,7 +96,7 @@ func (s *scripted) Programs(context.Context, string) ([]string, error) { return 
 func (s *scripted) Structure(_ context.Context, _ string, files []string, _ func(string) bool) (*sir.Structure, string, error) {
 	structure := &sir.Structure{}
 	for _, f := range append(files, "/bin/one") {
-		structure.Programs = append(structure.Programs, sir.Program{Path: f, Units: []sir.Unit{{ID: "one:f", Name: "f", Kind: "function"}}})
+		structure.Programs = append(structure.Programs, sir.Program{Path: f, Regions: []sir.Region{{ID: "one:f", Name: "f", Kind: "function"}}})
 	}
 	return structure, "tag1", nil
 }

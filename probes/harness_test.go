@@ -162,8 +162,10 @@ func (h *harness) programName(pid int) string {
 }
 
 func (h *harness) modules() []translate.Module {
-	u := sir.Unit{ID: unit, Name: "multiply", Symbol: "multiply", Entry: entry, Exits: []uint64{leave}}
-	return []translate.Module{{Path: "bin/mmul", Program: &sir.Program{Path: "bin/mmul", Units: []sir.Unit{u}}, Exits: exits}}
+	m := newModule("bin/mmul")
+	m.Program.Regions = []sir.Region{{ID: unit, Name: "multiply", Symbol: "multiply", Entry: entry}}
+	m.Locator.(exits)[unit] = []uint64{leave}
+	return []translate.Module{m}
 }
 
 func (h *harness) attach(name string, pids ...int) *probes.App {

@@ -69,19 +69,19 @@ func (p *process) line(f []string) error {
 	case f[0] == "thread" && len(f) >= 3:
 		p.Threads = append(p.Threads, translate.Thread{Token: omis.Token(f[1]), Name: f[2], Master: len(p.Threads) == 0})
 	case f[0] == "module" && len(f) == 3:
-		m := translate.Module{Path: f[1], Program: &sir.Program{Path: f[1]}, Exits: exits}
+		m := newModule(f[1])
 		fmt.Sscan(f[2], &m.Bias)
 		p.Modules = append(p.Modules, m)
 	case f[0] == "unit" && len(f) >= 4 && len(p.Modules) > 0:
-		u := sir.Unit{ID: f[1], Name: f[2], Symbol: f[2], Kind: "function"}
+		u := sir.Region{ID: f[1], Name: f[2], Symbol: f[2], Kind: sir.Function}
+		m := &p.Modules[len(p.Modules)-1]
 		fmt.Sscan(f[3], &u.Entry)
 		for _, exit := range f[4:] {
 			var addr uint64
 			fmt.Sscan(exit, &addr)
-			u.Exits = append(u.Exits, addr)
+			m.Locator.(exits)[u.ID] = append(m.Locator.(exits)[u.ID], addr)
 		}
-		program := p.Modules[len(p.Modules)-1].Program
-		program.Units = append(program.Units, u)
+		m.Program.Regions = append(m.Program.Regions, u)
 	case f[0] == "goroutine" && len(f) >= 5:
 		g := node.GoroutineInfo{State: f[2], Reason: strings.Join(f[5:], " ")}
 		fmt.Sscan(f[1], &g.ID)
@@ -98,7 +98,17 @@ func (p *process) line(f []string) error {
 	return nil
 }
 
-func exits(u sir.Unit) ([]uint64, error) { return u.Exits, nil }
+// exits is a Locator with the exits of regions by their ids.
+type exits map[string][]uint64
+
+func (exits) Entries(r *sir.Region) ([]uint64, error) { return []uint64{r.Entry}, nil }
+func (e exits) Exits(r *sir.Region) ([]uint64, error) { return e[r.ID], nil }
+
+// newModule returns a module without regions.
+func newModule(path string) translate.Module {
+	p := &sir.Program{Path: path}
+	return translate.Module{Path: path, Program: p, Index: func() *sir.Index { return sir.NewIndex(p) }, Locator: exits{}}
+}
 
 // config returns the configuration of a registry with an application and a tool.
 func (app *application) config(tool omis.Tool) probes.Config {

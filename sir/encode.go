@@ -12,9 +12,9 @@ import (
 // Root returns the name of the root element of a structure document.
 func (*Structure) Root() string { return "sir" }
 
-// Encode writes the structure as a document. It omits attributes without a value (an empty
-// build id, an unknown file) and the exits, which are not part of the document. It replaces
-// characters that XML cannot carry by U+FFFD.
+// Encode writes the structure as a document, in which regions are called units. It omits
+// attributes without a value (an empty build id, an unknown file), and replaces characters that
+// XML cannot carry by U+FFFD.
 func Encode(w io.Writer, s *Structure) error {
 	doc := etree.NewDocument()
 	doc.WriteSettings.CanonicalAttrVal = true // keeps tabs and newlines in attributes
@@ -33,22 +33,24 @@ func Encode(w io.Writer, s *Structure) error {
 func encodeProgram(e *etree.Element, p *Program) {
 	e.CreateAttr("path", characters(p.Path))
 	optional(e, "buildId", p.BuildID)
-	for i := range p.Units {
-		encodeUnit(e.CreateElement("unit"), &p.Units[i])
-	}
+	encodeRegions(e, p.Regions)
 }
 
-func encodeUnit(e *etree.Element, u *Unit) {
-	e.CreateAttr("id", characters(u.ID))
-	e.CreateAttr("name", characters(u.Name))
-	optional(e, "symbol", u.Symbol)
-	e.CreateAttr("kind", characters(u.Kind))
-	optional(e, "file", u.File)
-	if u.Line > 0 {
-		e.CreateAttr("line", strconv.Itoa(u.Line))
+func encodeRegions(parent *etree.Element, regions []Region) {
+	for i := range regions {
+		e, r := parent.CreateElement("unit"), &regions[i]
+		e.CreateAttr("id", characters(r.ID))
+		e.CreateAttr("name", characters(r.Name))
+		optional(e, "symbol", r.Symbol)
+		e.CreateAttr("kind", characters(string(r.Kind)))
+		optional(e, "file", r.File)
+		if r.Line > 0 {
+			e.CreateAttr("line", strconv.Itoa(r.Line))
+		}
+		e.CreateAttr("entry", fmt.Sprintf("%#x", r.Entry))
+		e.CreateAttr("size", strconv.FormatUint(r.Size, 10))
+		encodeRegions(e, r.Regions)
 	}
-	e.CreateAttr("entry", fmt.Sprintf("%#x", u.Entry))
-	e.CreateAttr("size", strconv.FormatUint(u.Size, 10))
 }
 
 func optional(e *etree.Element, attribute, value string) {

@@ -1,7 +1,9 @@
-// Package sir defines the structure document: the units (functions) of a program, with ids
-// that requests refer to. It imports no other package of this module. sir/binary creates a
-// Program from ELF and DWARF; mir/translate finds regions in it.
+// Package sir defines the structure document: programs as trees of regions, with ids that
+// requests refer to. It imports no other package of this module. sir/binary creates a Program
+// from ELF and DWARF; mir/translate finds regions in it, and asks a Locator for their places.
 package sir
+
+import "iter"
 
 // Structure has the structure of a set of programs.
 type Structure struct {
@@ -11,22 +13,52 @@ type Structure struct {
 // Program is an executable or a shared library.
 type Program struct {
 	Path    string
-	BuildID string // hexadecimal, "" if the file has none
-	Units   []Unit // in the order of their addresses
+	BuildID string   // hexadecimal, "" if the file has none
+	Regions []Region // in the order of their addresses
 }
 
-// Unit is a function. Its id is stable: it depends only on the program's identity and the
-// function's symbol, so the same build has the same ids in every run, on every machine.
-type Unit struct {
-	ID     string
-	Name   string // demangled, as in the source
-	Symbol string // as in the symbol table
-	Kind   string // "function"
-	File   string // from DWARF
-	Line   int
-	Entry  uint64 // address in the file, without the module's bias
-	Size   uint64
-	// Exits are the addresses in the file of the instructions by which the function is left:
-	// returns and tail jumps. binary.Image.Exits computes them, because that requires a disassembly.
-	Exits []uint64
+// Kind is the kind of a region.
+type Kind string
+
+// Function is the kind of a function, which a document calls a unit.
+const Function Kind = "function"
+
+// Region is a part of a program that can be measured, with the regions inside it. Its id is
+// stable: it depends only on the program's identity and the region's name, so the same build
+// has the same ids in every run, on every machine.
+type Region struct {
+	ID      string
+	Name    string // demangled, as in the source
+	Symbol  string // as in the symbol table
+	Kind    Kind
+	File    string // from DWARF
+	Line    int
+	Entry   uint64 // address in the file, without the module's bias
+	Size    uint64
+	Regions []Region
+}
+
+// All returns the regions of the program, each before those inside it.
+func (p *Program) All() iter.Seq[*Region] {
+	return func(yield func(*Region) bool) { all(p.Regions, yield) }
+}
+
+func all(list []Region, yield func(*Region) bool) bool {
+	for i := range list {
+		if !yield(&list[i]) || !all(list[i].Regions, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// Locator finds where threads enter and leave the regions of a program. Its methods may be
+// called from any goroutine. They return addresses in the file in ascending order, and may read
+// and disassemble code, so they are called only for regions that are measured.
+type Locator interface {
+	// Entries returns addresses of which each execution of the region passes exactly one, once.
+	Entries(*Region) ([]uint64, error)
+	// Exits returns the addresses at which an execution of the region ends. A region that is
+	// never left has none.
+	Exits(*Region) ([]uint64, error)
 }

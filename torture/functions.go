@@ -126,7 +126,7 @@ func (f function) exits() ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	exits, err := image.Exits(sir.Unit{Name: f.name, Entry: f.offset})
+	exits, err := image.Exits(&sir.Region{Name: f.name, Entry: f.offset})
 	for i := range exits {
 		exits[i] += f.addr - f.offset
 	}

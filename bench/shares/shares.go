@@ -136,18 +136,18 @@ func functions(n *linux.Node, id omis.ProcID, path string) (list []place, s *sha
 		watch := node.Watch{Event: node.EventReachedAddr, Proc: id, Addr: addr + modules[module].Bias}
 		return program.Placing{Watch: watch, Program: program.Program{{Do: program.OpAdd, Value: 1}}}
 	}
-	for _, unit := range image.Functions().Units {
+	for _, unit := range image.Functions().Regions {
 		if unit.Entry == 0 {
 			continue
 		}
 		s.all++
-		addr, err := image.Entered(unit)
+		entries, err := image.Entries(&unit)
 		if err != nil {
 			s.refused["where it is entered is not known"] = append(s.refused["where it is entered is not known"], unit.Name)
 			continue
 		}
-		p := place{function: unit.Name, Placing: at(addr)}
-		exits, err := image.Exits(unit)
+		p := place{function: unit.Name, Placing: at(entries[0])}
+		exits, err := image.Exits(&unit)
 		if err != nil {
 			s.untimed["where it is left is not known"] = append(s.untimed["where it is left is not known"], unit.Name)
 		}

@@ -48,11 +48,20 @@ func (ts timings) reply(request string, threads []omis.Token) omis.Reply {
 	return omis.Reply{{{}}, {answer}}
 }
 
+// located is a Locator with the same places for every region.
+type located struct {
+	entries, exits []uint64
+	err            error
+}
+
+func (l *located) Entries(*sir.Region) ([]uint64, error) { return l.entries, l.err }
+func (l *located) Exits(*sir.Region) ([]uint64, error)   { return l.exits, l.err }
+
 // oneProcess returns a process with threads t_1, t_2 … and a unit called work.
 func oneProcess(threads int) (*Targets, []omis.Token) {
+	program := &sir.Program{Regions: []sir.Region{{ID: "f.1", Name: "work", Entry: 0x10}}}
 	p := Process{Token: "p_1", Modules: []Module{{
-		Program: &sir.Program{Units: []sir.Unit{{ID: "f.1", Name: "work", Entry: 0x10}}},
-		Exits:   func(sir.Unit) ([]uint64, error) { return []uint64{0x20}, nil },
+		Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }, Locator: &located{entries: []uint64{0x10}, exits: []uint64{0x20}},
 	}}}
 	var tokens []omis.Token
 	for i := range threads {

@@ -2,33 +2,35 @@ package translate
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"mirador/omis"
-	"mirador/sir"
 )
 
-// TestCountedWhereEntered checks that a unit is counted at the address that each execution
-// passes once. In Go the entry is executed again after the stack has grown.
-func TestCountedWhereEntered(t *testing.T) {
+// TestPlacesOfARegion checks that a region is counted at all addresses of which each execution
+// passes one, which may differ from its first address, and timed up to all its exits.
+func TestPlacesOfARegion(t *testing.T) {
 	targets, _ := oneProcess(1)
 	m := &targets.Processes[0].Modules[0]
 	m.Bias = 0x1000
-	entered, failure := uint64(0x18), error(nil)
-	m.Entered = func(u sir.Unit) (uint64, error) {
-		if u.Entry != 0x10 {
-			t.Errorf("asked for a unit at %#x", u.Entry)
-		}
-		return entered, failure
-	}
-	r := &region{name: "work", copies: []unitCopy{{"p_1", m, &m.Program.Units[0]}}, entry: true, exit: true}
+	where := &located{entries: []uint64{0x18, 0x1c}, exits: []uint64{0x20, 0x28}}
+	m.Locator = where
+	r := &region{name: "work", copies: []regionCopy{{"p_1", m, &m.Program.Regions[0]}}, entry: true, exit: true}
 	places, err := r.places([]omis.Token{"p_1"}, true)
-	if err != nil || len(places) != 2 || places[0].Addr != 0x1018 || places[0].Exit || places[1].Addr != 0x1020 {
-		t.Errorf("%+v, %v", places, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	failure = errors.New("its stack check is unknown")
-	if _, err := r.places([]omis.Token{"p_1"}, false); err == nil || !strings.Contains(err.Error(), failure.Error()) {
-		t.Errorf("a unit with an unknown beginning: %v", err)
+	var got []string
+	for _, p := range places {
+		got = append(got, fmt.Sprintf("%#x %t", p.Addr, p.Exit))
+	}
+	if want := "0x1018 false, 0x101c false, 0x1020 true, 0x1028 true"; strings.Join(got, ", ") != want {
+		t.Errorf("%s, want %s", strings.Join(got, ", "), want)
+	}
+	where.err = errors.New("its stack check is unknown")
+	if _, err := r.places([]omis.Token{"p_1"}, false); err == nil || !strings.Contains(err.Error(), where.err.Error()) {
+		t.Errorf("a region with an unknown beginning: %v", err)
 	}
 }

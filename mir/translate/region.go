@@ -18,24 +18,24 @@ type Place struct {
 	Exit      bool
 }
 
-// region is a unit and its copies in the application's processes.
+// region is a region of a program and its copies in the application's processes.
 type region struct {
-	name   string // the unit's name
-	copies []unitCopy
+	name   string // in the source
+	copies []regionCopy
 	entry  bool // measure the entry
 	exit   bool // measure the exits
 }
 
-// unitCopy is the unit in one module of one process.
-type unitCopy struct {
+// regionCopy is the region in one module of one process.
+type regionCopy struct {
 	process omis.Token
 	module  *Module
-	unit    *sir.Unit
+	*sir.Region
 }
 
 // findRegion finds the code that a codeRegion delimits. From alone, or from equal to to, means
-// the whole unit: MIR 4 measures only the beginning if to is omitted, but a unit has an end of
-// its own, and a time needs one. To alone means the unit's end.
+// the whole region: MIR 4 measures only the beginning if to is omitted, but a region of a
+// structure has an end of its own, and a time needs one. To alone means the region's end.
 func findRegion(c *mir.CodeRegion, t *Targets) (*region, *Error) {
 	if c.From != "" && c.To != "" && c.From != c.To {
 		return nil, Errorf(CannotBeDone, c.Pos, "a region from %s to %s spans two units; leave \"to\" out, or name one unit in both", c.From, c.To)
@@ -44,36 +44,29 @@ func findRegion(c *mir.CodeRegion, t *Targets) (*region, *Error) {
 	if name == "" {
 		name = c.To
 	}
-	copies, err := findUnit(name, c.Pos, t)
+	copies, err := findNamed(name, c.Pos, t)
 	if err != nil {
 		return nil, err
 	}
-	return &region{name: copies[0].unit.Name, copies: copies, entry: c.From != "", exit: c.From != "" || c.To != ""}, nil
+	return &region{name: copies[0].Name, copies: copies, entry: c.From != "", exit: c.From != "" || c.To != ""}, nil
 }
 
-// findUnit finds a unit by its id, or else by a name that only one unit has. That is a name
-// from the source or the symbol table, with or without the program as a prefix, and in C++
-// also without the parameters.
-func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
-	byID := func(x *sir.Index) []*sir.Unit {
-		if u := x.ByID(name); u != nil {
-			return []*sir.Unit{u}
+// findNamed finds a region by its id, or else by a name that only one region has. That is a
+// name from the source or the symbol table, with or without the program as a prefix, and in
+// C++ also without the parameters.
+func findNamed(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error) {
+	found := t.gather(func(m *Module) []*sir.Region {
+		if r := m.Index().ByID(name); r != nil {
+			return []*sir.Region{r}
 		}
 		return nil
-	}
-	if found := t.look(byID, func(u *sir.Unit) bool { return u.ID == name }); len(found) > 0 {
+	})
+	if len(found) > 0 {
 		return found, nil
 	}
-	byName := func(x *sir.Index) []*sir.Unit { return x.ByName(name) }
-	found := t.look(byName, func(u *sir.Unit) bool { return u.Name == name || u.Symbol == name })
+	found = t.gather(func(m *Module) []*sir.Region { return m.Index().ByName(name) })
 	if len(found) == 0 {
-		found = t.gather(func(m *Module) []*sir.Unit {
-			own, inside := strings.CutPrefix(name, m.program()+":")
-			if !inside || strings.HasPrefix(own, ":") { // a namespace may have the program's name
-				own = name
-			}
-			return filter(m, func(u *sir.Unit) bool { return u.Name == own || namedLike(u.Name, own) })
-		})
+		found = t.gather(func(m *Module) []*sir.Region { return m.namedLike(name) })
 	}
 	if len(found) == 0 {
 		return nil, Errorf(NotFound, pos, "no unit %s%s", name, didYouMean(name, t))
@@ -84,12 +77,27 @@ func findUnit(name string, pos mir.Position, t *Targets) ([]unitCopy, *Error) {
 	return found, nil
 }
 
-// program returns the prefix of the ids of the module's units.
+// namedLike returns the regions with a name after the program as a prefix, or without their
+// parameters.
+func (m *Module) namedLike(name string) (found []*sir.Region) {
+	own, inside := strings.CutPrefix(name, m.program()+":")
+	if !inside || strings.HasPrefix(own, ":") { // a namespace may have the program's name
+		own = name
+	}
+	for r := range m.Program.All() {
+		if r.Name == own || namedLike(r.Name, own) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// program returns the prefix of the ids of the module's regions.
 func (m *Module) program() string {
-	if len(m.Program.Units) == 0 {
+	if len(m.Program.Regions) == 0 {
 		return ""
 	}
-	base, _, _ := strings.Cut(m.Program.Units[0].ID, ":")
+	base, _, _ := strings.Cut(m.Program.Regions[0].ID, ":")
 	return base
 }
 
@@ -100,24 +108,8 @@ func namedLike(demangled, name string) bool {
 	return found && name != "" && (before == "" || strings.HasSuffix(before, " "))
 }
 
-// look finds units through the index of a module, if it has one. Comparing all units takes 0.1
-// ms even in a small program.
-func (t *Targets) look(indexed func(*sir.Index) []*sir.Unit, want func(*sir.Unit) bool) []unitCopy {
-	return t.gather(func(m *Module) []*sir.Unit {
-		if m.Index != nil {
-			return indexed(m.Index())
-		}
-		return filter(m, want)
-	})
-}
-
-// units returns all units.
-func (t *Targets) units() []unitCopy {
-	return t.gather(func(m *Module) []*sir.Unit { return filter(m, func(*sir.Unit) bool { return true }) })
-}
-
-func (t *Targets) gather(from func(*Module) []*sir.Unit) []unitCopy {
-	var found []unitCopy
+func (t *Targets) gather(from func(*Module) []*sir.Region) []regionCopy {
+	var found []regionCopy
 	for i := range t.Processes {
 		p := &t.Processes[i]
 		for j := range p.Modules {
@@ -125,29 +117,19 @@ func (t *Targets) gather(from func(*Module) []*sir.Unit) []unitCopy {
 			if m.Program == nil {
 				continue
 			}
-			for _, u := range from(m) {
-				found = append(found, unitCopy{p.Token, m, u})
+			for _, r := range from(m) {
+				found = append(found, regionCopy{p.Token, m, r})
 			}
 		}
 	}
 	return found
 }
 
-func filter(m *Module, want func(*sir.Unit) bool) []*sir.Unit {
-	var found []*sir.Unit
-	for i := range m.Program.Units {
-		if u := &m.Program.Units[i]; want(u) {
-			found = append(found, u)
-		}
-	}
-	return found
-}
-
-// distinct lists the different units among copies.
-func distinct(copies []unitCopy) []string {
+// distinct lists the different regions among copies.
+func distinct(copies []regionCopy) []string {
 	var ids []string
 	for _, c := range copies {
-		where := fmt.Sprintf("%s (%s)", c.unit.ID, c.module.Path)
+		where := fmt.Sprintf("%s (%s)", c.ID, c.module.Path)
 		if !slices.Contains(ids, where) {
 			ids = append(ids, where)
 		}
@@ -157,11 +139,11 @@ func distinct(copies []unitCopy) []string {
 
 // in reports whether the process has the region.
 func (r *region) in(process omis.Token) bool {
-	return slices.ContainsFunc(r.copies, func(c unitCopy) bool { return c.process == process })
+	return slices.ContainsFunc(r.copies, func(c regionCopy) bool { return c.process == process })
 }
 
-// places lists the places to measure in the given processes: the entry first, then the exits
-// in the order of their addresses. Processes with the code at the same address share a place.
+// places lists the places to measure in the given processes: the entries first, then the exits,
+// each in the order of their addresses. Processes with the code at the same address share a place.
 func (r *region) places(processes []omis.Token, timed bool) ([]Place, error) {
 	var ps []Place
 	for _, c := range r.copies {
@@ -169,34 +151,29 @@ func (r *region) places(processes []omis.Token, timed bool) ([]Place, error) {
 			continue
 		}
 		if r.entry {
-			addr, err := c.module.entered(c.unit)
+			entered, err := c.module.Locator.Entries(c.Region)
 			if err != nil {
-				return nil, fmt.Errorf("cannot find where %s is entered: %w", c.unit.Name, err)
+				return nil, fmt.Errorf("cannot find where %s is entered: %w", c.Name, err)
 			}
-			ps = addPlace(ps, Place{Addr: addr + c.module.Bias}, c.process)
+			for _, addr := range entered {
+				ps = addPlace(ps, Place{Addr: addr + c.module.Bias}, c.process)
+			}
 		}
 		if r.entry && !timed {
 			continue
 		}
-		left, err := c.module.Exits(*c.unit)
+		left, err := c.module.Locator.Exits(c.Region)
 		if err != nil {
-			return nil, fmt.Errorf("cannot find where %s is left: %w", c.unit.Name, err)
+			return nil, fmt.Errorf("cannot find where %s is left: %w", c.Name, err)
 		}
 		if len(left) == 0 {
-			return nil, fmt.Errorf("%s never returns: there is no place to measure its end", c.unit.Name)
+			return nil, fmt.Errorf("%s never returns: there is no place to measure its end", c.Name)
 		}
 		for _, addr := range left {
 			ps = addPlace(ps, Place{Addr: addr + c.module.Bias, Exit: true}, c.process)
 		}
 	}
 	return ps, nil
-}
-
-func (m *Module) entered(u *sir.Unit) (uint64, error) {
-	if m.Entered == nil {
-		return u.Entry, nil
-	}
-	return m.Entered(*u)
 }
 
 func addPlace(ps []Place, p Place, process omis.Token) []Place {

@@ -11,7 +11,7 @@ import (
 // TestFindUnitByName finds units by demangled names, with and without the program and the
 // parameters, and reports names that several units share.
 func TestFindUnitByName(t *testing.T) {
-	units := []sir.Unit{
+	units := []sir.Region{
 		{ID: "shop:_ZN4shop4ItemC1Ei", Name: "shop::Item::Item(int)", Symbol: "_ZN4shop4ItemC1Ei"},
 		{ID: "shop:_ZNK4shop4Item5priceEv", Name: "shop::Item::price() const", Symbol: "_ZNK4shop4Item5priceEv"},
 		{ID: "shop:_ZN4shop3addEi", Name: "shop::add(int)", Symbol: "_ZN4shop3addEi"},
@@ -19,7 +19,9 @@ func TestFindUnitByName(t *testing.T) {
 		{ID: "shop:_ZN4shop4mostIiEET_S1_", Name: "int shop::most<int>(int)", Symbol: "_ZN4shop4mostIiEET_S1_"},
 		{ID: "shop:_ZN4cart4push17h0123456789abcdefE", Name: "cart::push", Symbol: "_ZN4cart4push17h0123456789abcdefE"},
 	}
-	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{{Path: "/usr/bin/shop", Program: &sir.Program{Units: units}}}}}}
+	program := &sir.Program{Regions: units}
+	shop := Module{Path: "/usr/bin/shop", Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }}
+	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{shop}}}}
 	for name, want := range map[string]string{
 		"shop:_ZN4shop3addEi":            "shop:_ZN4shop3addEi",
 		"shop::add(int)":                 "shop:_ZN4shop3addEi",
@@ -31,8 +33,8 @@ func TestFindUnitByName(t *testing.T) {
 		"cart::push":                     "shop:_ZN4cart4push17h0123456789abcdefE",
 		"shop:cart::push":                "shop:_ZN4cart4push17h0123456789abcdefE",
 	} {
-		found, err := findUnit(name, mir.Position{}, targets)
-		if err != nil || len(found) != 1 || found[0].unit.ID != want {
+		found, err := findNamed(name, mir.Position{}, targets)
+		if err != nil || len(found) != 1 || found[0].ID != want {
 			t.Errorf("%s: found %v, %v; want %s", name, found, err, want)
 		}
 	}
@@ -43,7 +45,7 @@ func TestFindUnitByName(t *testing.T) {
 		"Item::price":      "no unit",
 		"other:cart::push": "no unit",
 	} {
-		if _, err := findUnit(name, mir.Position{}, targets); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := findNamed(name, mir.Position{}, targets); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v, want %q", name, err, words)
 		}
 	}

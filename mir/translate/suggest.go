@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mirador/omis/syntax"
+	"mirador/sir"
 )
 
 // suggestions are names similar to one of a request.
@@ -48,16 +49,16 @@ func (s *suggestions) String() string {
 	return "; did you mean " + strings.Join(texts, " or ") + "?"
 }
 
-// didYouMean suggests units with a similar id or name. Among equally similar units, those of
+// didYouMean suggests regions with a similar id or name. Among equally similar units, those of
 // the main module come first.
 func didYouMean(name string, t *Targets) string {
-	units := t.units()
-	if len(units) == 0 {
+	regions := t.gather(func(m *Module) []*sir.Region { return slices.Collect(m.Program.All()) })
+	if len(regions) == 0 {
 		return ": the structure of no program of the application could be read"
 	}
 	s := suggestions{name: name}
-	for _, c := range units {
-		s.consider(1+len(name)/4, c.unit.ID+" ("+c.unit.Name+")", c.unit.Name, c.unit.ID)
+	for _, r := range regions {
+		s.consider(1+len(name)/4, r.ID+" ("+r.Name+")", r.Name, r.ID)
 	}
 	return cmp.Or(s.String(), "; a sirreq lists the units and their ids")
 }

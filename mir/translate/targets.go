@@ -40,19 +40,13 @@ type Thread struct {
 }
 
 // Module is a program loaded into a process. Program is nil if its structure could not be
-// read.
+// read; then there is no Index and no Locator.
 type Module struct {
 	Path    string
 	Bias    uint64 // difference of an address in the process and in the file
 	Program *sir.Program
-	// Index finds the units of Program; if it is nil, all units are compared.
-	Index func() *sir.Index
-	// Exits returns the addresses in the file at which a unit is left. It needs a disassembly,
-	// so it is called only for measured units.
-	Exits func(sir.Unit) ([]uint64, error)
-	// Entered returns the address in the file that each execution of a unit passes once; if it
-	// is nil, that is the unit's entry. In Go the address follows the stack check.
-	Entered func(sir.Unit) (uint64, error)
+	Index   func() *sir.Index // of Program
+	Locator sir.Locator
 }
 
 // process finds a process by its token, nil if there is none.

@@ -124,15 +124,15 @@ func open(t testing.TB, path string) *Image {
 	return im
 }
 
-func unit(t testing.TB, im *Image, symbol string) sir.Unit {
+func unit(t testing.TB, im *Image, symbol string) sir.Region {
 	t.Helper()
-	for _, u := range program(im).Units {
+	for _, u := range program(im).Regions {
 		if u.Symbol == symbol {
 			return u
 		}
 	}
 	t.Fatalf("%s has no function %s", im.Path(), symbol)
-	return sir.Unit{}
+	return sir.Region{}
 }
 
 // eachVariant runs a test on every program.

@@ -110,7 +110,7 @@ func (d *lineData) declared(ctx context.Context, e *dwarf.Entry, u compileUnit, 
 
 // unitIndex finds units by their entry address, and sets their declarations.
 type unitIndex struct {
-	units []sir.Unit
+	units []sir.Region
 	index map[uint64]int
 	paths map[string]string // each path once
 	left  int               // bytes that further paths may have
@@ -119,7 +119,7 @@ type unitIndex struct {
 // mostPaths limits the bytes of the paths of one program.
 const mostPaths = 64 << 20
 
-func newUnitIndex(units []sir.Unit) *unitIndex {
+func newUnitIndex(units []sir.Region) *unitIndex {
 	x := &unitIndex{units, make(map[uint64]int, len(units)), map[string]string{}, mostPaths}
 	for i, u := range units {
 		x.index[u.Entry] = i

@@ -9,15 +9,25 @@ import (
 	"mirador/sir"
 )
 
-// Entered returns the address that each execution of the function passes exactly once, before
+// Entries returns the single address that each execution of a function passes once: see
+// entered.
+func (im *Image) Entries(r *sir.Region) ([]uint64, error) {
+	addr, err := im.entered(r)
+	if err != nil {
+		return nil, err
+	}
+	return []uint64{addr}, nil
+}
+
+// entered returns the address that each execution of the function passes exactly once, before
 // the function changes the stack pointer. That is the function's entry, except in Go: most Go
 // functions first compare the stack pointer with a limit, and restart at the entry after the
-// runtime has moved the goroutine to a larger stack. For these functions Entered returns the
+// runtime has moved the goroutine to a larger stack. For these functions entered returns the
 // instruction after that check.
 //
 // The error is a *CodeError if a function restarts but its check is not recognised, because
 // counts at its entry would be wrong.
-func (im *Image) Entered(unit sir.Unit) (uint64, error) {
+func (im *Image) entered(unit *sir.Region) (uint64, error) {
 	if im.elf.Section(".gopclntab") == nil {
 		return unit.Entry, nil
 	}

@@ -29,7 +29,7 @@ func TestEnteredBehindStackCheck(t *testing.T) {
 	im := builtGo(t, "growing")
 	code := disassembly(t, im.Path())
 	checked, others, wrong := 0, 0, 0
-	for _, u := range program(im).Units {
+	for _, u := range program(im).Regions {
 		i, ok := slices.BinarySearchFunc(code, u.Entry, func(l listed, a uint64) int { return int(int64(l.addr - a)) })
 		if !ok || u.Size == 0 {
 			continue
@@ -48,7 +48,7 @@ func TestEnteredBehindStackCheck(t *testing.T) {
 		} else {
 			others++
 		}
-		got, err := im.Entered(u)
+		got, err := im.entered(&u)
 		if err != nil || got != want {
 			if wrong++; wrong < 10 {
 				t.Errorf("%s at %#x is entered at %#x (%v), want %#x", u.Symbol, u.Entry, got, err, want)
@@ -63,8 +63,8 @@ func TestEnteredBehindStackCheck(t *testing.T) {
 // TestEnteredElsewhere checks that programs in other languages are entered at their entries.
 func TestEnteredElsewhere(t *testing.T) {
 	eachVariant(t, func(t *testing.T, v variant, im *Image) {
-		for _, u := range program(im).Units {
-			if got, err := im.Entered(u); err != nil || got != u.Entry {
+		for _, u := range program(im).Regions {
+			if got, err := im.entered(&u); err != nil || got != u.Entry {
 				t.Fatalf("%s at %#x is entered at %#x (%v)", u.Symbol, u.Entry, got, err)
 			}
 		}

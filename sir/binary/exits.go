@@ -16,7 +16,7 @@ import (
 // Exits disassembles the function from its start to its end. A jump leaves the function if its
 // target is outside. A jump through a register or memory leaves it unless it belongs to a
 // switch.
-func (im *Image) Exits(unit sir.Unit) ([]uint64, error) {
+func (im *Image) Exits(unit *sir.Region) ([]uint64, error) {
 	f, ok := im.find(unit.Entry)
 	if !ok || f.addr != unit.Entry {
 		return nil, &CodeError{unit.Name, unit.Entry, "no function of " + im.base() + " begins"}

@@ -44,7 +44,7 @@ func splitInstruction(s string) (op, args string) {
 
 // directExits returns the exits of a function without cold parts from objdump's output: its
 // returns, and its direct jumps to other functions.
-func directExits(code []listed, u sir.Unit) (exits []uint64) {
+func directExits(code []listed, u sir.Region) (exits []uint64) {
 	i, _ := slices.BinarySearchFunc(code, u.Entry, func(l listed, a uint64) int { return int(int64(l.addr - a)) })
 	for ; i < len(code) && code[i].addr < u.Entry+u.Size; i++ {
 		l := code[i]
@@ -73,11 +73,11 @@ func TestExitsAgreeWithObjdump(t *testing.T) {
 	eachVariant(t, func(t *testing.T, v variant, im *Image) {
 		code := disassembly(t, im.Path())
 		var compared, refused int
-		for _, u := range program(im).Units {
+		for _, u := range program(im).Regions {
 			if u.Symbol == "switch_table_behind" { // objdump disassembles its table
 				continue
 			}
-			exits, err := im.Exits(u)
+			exits, err := im.Exits(&u)
 			if err != nil {
 				var unclear *CodeError
 				if !errors.As(err, &unclear) {
@@ -121,8 +121,8 @@ func TestShapesOfExits(t *testing.T) {
 			im := open(t, programs.make(t, v))
 			code := disassembly(t, im.Path())
 			optimised := !strings.Contains(v.name, "O0")
-			for _, u := range program(im).Units {
-				exits, err := im.Exits(u)
+			for _, u := range program(im).Regions {
+				exits, err := im.Exits(&u)
 				kind, _, _ := strings.Cut(u.Symbol, "_")
 				if !slices.Contains([]string{"returns", "tail", "switch", "never"}, kind) || u.File == "" && strings.HasPrefix(u.Symbol, "__") {
 					continue
@@ -148,7 +148,7 @@ func TestShapesOfExits(t *testing.T) {
 func TestTableAfterCodeIsNotCode(t *testing.T) {
 	im := open(t, named(t, "O2"))
 	u := unit(t, im, "switch_table_behind")
-	exits, err := im.Exits(u)
+	exits, err := im.Exits(&u)
 	if err != nil || len(exits) != 2 || exits[1] >= u.Entry+u.Size-16 {
 		t.Errorf("exits %#x (%v) of %+v", exits, err, u)
 	}
@@ -158,7 +158,7 @@ func TestColdPartsBelongToTheirFunction(t *testing.T) {
 	for _, name := range []string{"O2", "stripped"} {
 		im := open(t, named(t, name))
 		u := unit(t, im, "unlikely_part")
-		exits, err := im.Exits(u)
+		exits, err := im.Exits(&u)
 		outside := slices.ContainsFunc(exits, func(a uint64) bool { return a < u.Entry || a >= u.Entry+u.Size })
 		if err != nil || !outside {
 			t.Errorf("%s: exits %#x (%v) of %+v: none in the cold part", name, exits, err, u)
@@ -168,7 +168,7 @@ func TestColdPartsBelongToTheirFunction(t *testing.T) {
 
 func TestExitsAtAnAddressWithoutFunction(t *testing.T) {
 	im := open(t, named(t, "O2"))
-	_, err := im.Exits(sir.Unit{Name: "nobody", Entry: 1})
+	_, err := im.Exits(&sir.Region{Name: "nobody", Entry: 1})
 	var typed *CodeError
 	if !errors.As(err, &typed) {
 		t.Errorf("error %v", err)

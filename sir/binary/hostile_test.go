@@ -18,9 +18,9 @@ import (
 
 // use calls all methods that parse an image.
 func use(im *Image) {
-	for i, u := range program(im).Units {
+	for i, u := range program(im).Regions {
 		if i < 200 {
-			_, _ = im.Exits(u)
+			_, _ = im.Exits(&u)
 			im.lines.at(context.Background(), u.Entry+1)
 		}
 	}
@@ -57,7 +57,7 @@ func small(t testing.TB) []byte {
 
 func TestTruncated(t *testing.T) {
 	whole := small(t)
-	if im := read(t, whole); im == nil || len(program(im).Units) != 3 {
+	if im := read(t, whole); im == nil || len(program(im).Regions) != 3 {
 		t.Fatal("the whole program cannot be read")
 	}
 	for n := 0; n < len(whole); n += 7 {
@@ -156,7 +156,7 @@ func overlapping(n, nameLen int) []byte {
 }
 
 func TestNamesMayNotMultiply(t *testing.T) {
-	if im := read(t, overlapping(4, 100)); im == nil || len(program(im).Units) != 3 {
+	if im := read(t, overlapping(4, 100)); im == nil || len(program(im).Regions) != 3 {
 		t.Fatal("a small program of this form cannot be read")
 	}
 	data := overlapping(200_000, 60_000) // 12 GB of names in a file of 5 MB
@@ -290,7 +290,7 @@ func deep(t *testing.T) []byte {
 // that recurses, which ends the process.
 func TestDeepEntries(t *testing.T) {
 	data := deep(t)
-	if im := read(t, data); im == nil || len(program(im).Units) != 3 {
+	if im := read(t, data); im == nil || len(program(im).Regions) != 3 {
 		t.Errorf("a program of %d bytes has not its functions", len(data))
 	}
 }
@@ -308,7 +308,7 @@ func TestStructureEndsWithItsContext(t *testing.T) {
 	for _, ctx := range []context.Context{leaving, t.Context()} {
 		go func() {
 			p, err := im.Program(ctx)
-			results <- result{len(p.Units), err}
+			results <- result{len(p.Regions), err}
 		}()
 		for end := time.Now().Add(10 * time.Second); len(im.program.turn) == 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {

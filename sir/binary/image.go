@@ -43,6 +43,8 @@ type Image struct {
 	frames    func() frameTable
 }
 
+var _ sir.Locator = (*Image)(nil)
+
 // Open reads the program at path.
 func Open(path string) (*Image, error) {
 	f, err := openRegular(path)

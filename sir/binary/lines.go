@@ -125,7 +125,7 @@ func (d *lineData) readUnits(ctx context.Context) error {
 }
 
 // locate sets file and line of the units, which are sorted by address.
-func (t *lineTable) locate(ctx context.Context, units []sir.Unit) error {
+func (t *lineTable) locate(ctx context.Context, units []sir.Region) error {
 	if t.data == nil {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (d *lineData) locateEntries(ctx context.Context, u compileUnit, index *unit
 	}
 	units := index.units
 	return lines.Each(ctx, func(from, to safedwarf.Row) bool {
-		i, _ := slices.BinarySearchFunc(units, from.Address, func(u sir.Unit, a uint64) int { return cmp.Compare(u.Entry, a) })
+		i, _ := slices.BinarySearchFunc(units, from.Address, func(u sir.Region, a uint64) int { return cmp.Compare(u.Entry, a) })
 		for ; i < len(units) && units[i].Entry < to.Address; i++ {
 			if units[i].File == "" {
 				index.declare(i, declaration{printable(lines.File(from.File)), from.Line})

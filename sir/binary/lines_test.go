@@ -54,7 +54,7 @@ func TestLinesAgreeWithAddr2line(t *testing.T) {
 	eachVariant(t, func(t *testing.T, v variant, im *Image) {
 		var addrs []uint64
 		var got []string
-		for i, u := range program(im).Units {
+		for i, u := range program(im).Regions {
 			if i > 300 {
 				break
 			}
@@ -118,16 +118,16 @@ func TestSeparateDebugFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := program(im)
-	if len(got.Units) != len(want.Units) {
-		t.Fatalf("%d units, want %d", len(got.Units), len(want.Units))
+	if len(got.Regions) != len(want.Regions) {
+		t.Fatalf("%d units, want %d", len(got.Regions), len(want.Regions))
 	}
-	for i := range got.Units {
-		g, w := got.Units[i], want.Units[i]
+	for i := range got.Regions {
+		g, w := got.Regions[i], want.Regions[i]
 		if g.ID != w.ID || g.File != w.File || g.Line != w.Line || g.Size != w.Size {
 			t.Errorf("%+v, want %+v", g, w)
 		}
 	}
-	if len(program(open(t, stripped)).Units) >= len(want.Units) {
+	if len(program(open(t, stripped)).Regions) >= len(want.Regions) {
 		t.Error("the stripped program has all its symbols: nothing was tested")
 	}
 }
@@ -145,16 +145,16 @@ func TestFunctionsReadsNoLines(t *testing.T) {
 	}
 	want := program(im)
 	located := 0
-	for i, w := range want.Units {
+	for i, w := range want.Regions {
 		if w.File != "" {
 			located++
 		}
 		w.File, w.Line = "", 0
-		if !reflect.DeepEqual(got.Units[i], w) {
-			t.Errorf("unit %d is %+v, want %+v", i, got.Units[i], w)
+		if !reflect.DeepEqual(got.Regions[i], w) {
+			t.Errorf("unit %d is %+v, want %+v", i, got.Regions[i], w)
 		}
 	}
-	if located == 0 || len(got.Units) != len(want.Units) {
-		t.Errorf("%d of %d units have a file, of %d", located, len(want.Units), len(got.Units))
+	if located == 0 || len(got.Regions) != len(want.Regions) {
+		t.Errorf("%d of %d units have a file, of %d", located, len(want.Regions), len(got.Regions))
 	}
 }

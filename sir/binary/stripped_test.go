@@ -23,7 +23,7 @@ func TestStrippedFunctions(t *testing.T) {
 			names, sizes, _ := readelfFunctions(t, whole)
 			im := open(t, stripped)
 			found := map[uint64]bool{}
-			for _, u := range program(im).Units {
+			for _, u := range program(im).Regions {
 				found[u.Entry] = true
 				if names[u.Entry] == nil {
 					t.Errorf("%s at %#x is no function", u.ID, u.Entry)
@@ -34,11 +34,11 @@ func TestStrippedFunctions(t *testing.T) {
 				if want := sizes[u.Entry]; want != 0 && u.Size != want {
 					t.Errorf("%s has %d bytes, want %d", u.ID, u.Size, want)
 				}
-				if _, err := im.Exits(u); err != nil && !strings.Contains(err.Error(), "conditional jump") {
+				if _, err := im.Exits(&u); err != nil && !strings.Contains(err.Error(), "conditional jump") {
 					t.Error(err)
 				}
 			}
-			for _, u := range program(open(t, whole)).Units {
+			for _, u := range program(open(t, whole)).Regions {
 				if _, framed := im.frames().find(u.Entry); framed && !found[u.Entry] && im.elf.Section(".text").Addr <= u.Entry {
 					t.Errorf("%s at %#x is no unit of the stripped program", u.Symbol, u.Entry)
 				}
@@ -60,7 +60,7 @@ func TestMiniDebugInfo(t *testing.T) {
 	run(t, "strip", "-o", stripped, whole)
 	addSection(t, stripped, packed(t, plain))
 	want, got := open(t, whole), open(t, stripped)
-	for _, u := range program(want).Units {
+	for _, u := range program(want).Regions {
 		if v := unit(t, got, u.Symbol); v.Entry != u.Entry || v.Size != u.Size {
 			t.Errorf("%s is %#x+%d, want %#x+%d", u.Symbol, v.Entry, v.Size, u.Entry, u.Size)
 		}
@@ -122,7 +122,7 @@ func TestStrippedGo(t *testing.T) {
 	}
 	whole, stripped := build("whole"), build("stripped", "-ldflags=-s -w")
 	same := 0
-	for _, u := range program(whole).Units {
+	for _, u := range program(whole).Regions {
 		if !strings.HasPrefix(u.Symbol, "main.") {
 			continue
 		}

@@ -133,8 +133,8 @@ func TestReplacedFilesOfALiveProcess(t *testing.T) {
 			im, err := cache.Open(name, FromProcess(p.PID))
 			if err != nil {
 				t.Error(err)
-			} else if im.BuildID() != id || strings.Contains(program(im).Units[0].ID, "deleted") {
-				t.Errorf("%s: build id %s, want %s; first id %s", name, im.BuildID(), id, program(im).Units[0].ID)
+			} else if im.BuildID() != id || strings.Contains(program(im).Regions[0].ID, "deleted") {
+				t.Errorf("%s: build id %s, want %s; first id %s", name, im.BuildID(), id, program(im).Regions[0].ID)
 			}
 		}
 	}

@@ -40,12 +40,12 @@ func (im *Image) Index() *sir.Index { return im.index() }
 
 func (im *Image) makeProgram(ctx context.Context) (sir.Program, error) {
 	p := im.functions()
-	p.Units = slices.Clone(p.Units)
-	return p, im.lines.locate(ctx, p.Units)
+	p.Regions = slices.Clone(p.Regions)
+	return p, im.lines.locate(ctx, p.Regions)
 }
 
 func (im *Image) makeFunctions() sir.Program {
-	units := make([]sir.Unit, 0, len(im.funcs))
+	units := make([]sir.Region, 0, len(im.funcs))
 	ids := newIdentities(im.base(), im.funcs)
 	for _, f := range im.funcs {
 		// The resolver of an IFUNC has the name of the function that it selects, but is
@@ -54,12 +54,12 @@ func (im *Image) makeFunctions() sir.Program {
 		if f.ifunc || coldSuffix.MatchString(f.name) {
 			continue
 		}
-		units = append(units, sir.Unit{
+		units = append(units, sir.Region{
 			ID: ids.of(f), Name: sourceName(f.name), Symbol: printable(f.name),
-			Kind: "function", Entry: f.addr, Size: f.size,
+			Kind: sir.Function, Entry: f.addr, Size: f.size,
 		})
 	}
-	return sir.Program{Path: im.path, BuildID: im.buildID, Units: units}
+	return sir.Program{Path: im.path, BuildID: im.buildID, Regions: units}
 }
 
 // identities assigns a unique id to every function.

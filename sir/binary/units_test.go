@@ -37,7 +37,7 @@ func TestUnitsAgreeWithReadelf(t *testing.T) {
 	eachVariant(t, func(t *testing.T, v variant, im *Image) {
 		names, sizes, ifuncs := readelfFunctions(t, im.Path())
 		seen := map[uint64]bool{}
-		for _, u := range program(im).Units {
+		for _, u := range program(im).Regions {
 			seen[u.Entry] = true
 			if v.strip && strings.HasPrefix(u.Symbol, unnamed) {
 				continue // tested by TestStrippedFunctions
@@ -61,7 +61,7 @@ func TestUnitsAgreeWithReadelf(t *testing.T) {
 func TestIDsAreUnique(t *testing.T) {
 	eachVariant(t, func(t *testing.T, v variant, im *Image) {
 		ids := map[string]bool{}
-		for _, u := range program(im).Units {
+		for _, u := range program(im).Regions {
 			if ids[u.ID] || !strings.HasPrefix(u.ID, v.name+":") {
 				t.Errorf("id %s", u.ID)
 			}
@@ -72,7 +72,7 @@ func TestIDsAreUnique(t *testing.T) {
 
 func TestIDsSurviveARebuild(t *testing.T) {
 	ids := func(variant string) (ids []string) {
-		for _, u := range program(open(t, named(t, variant))).Units {
+		for _, u := range program(open(t, named(t, variant))).Regions {
 			if strings.Contains(u.Symbol, "_") && !strings.HasPrefix(u.Symbol, "_") && !strings.Contains(u.Symbol, ".") {
 				_, id, _ := strings.Cut(u.ID, ":")
 				ids = append(ids, id)
@@ -98,7 +98,7 @@ func TestNames(t *testing.T) {
 	im := open(t, named(t, "cxx-O2"))
 	byName := map[string]string{}
 	var twins, constructors int
-	for _, u := range program(im).Units {
+	for _, u := range program(im).Regions {
 		byName[u.Name] = u.ID
 		if u.Name == "twin()" {
 			twins++
@@ -123,7 +123,7 @@ func TestNames(t *testing.T) {
 func TestAliasesAreOneUnit(t *testing.T) {
 	im := open(t, named(t, "O2"))
 	unit(t, im, "well_known")
-	for _, u := range program(im).Units {
+	for _, u := range program(im).Regions {
 		if u.Symbol == "__internal_name" || u.Symbol == "by_resolver" || strings.Contains(u.Symbol, ".cold") {
 			t.Errorf("%s is a unit", u.Symbol)
 		}
