@@ -187,17 +187,17 @@ func (b *backend) Structure(ctx context.Context, name string, files []string, co
 }
 
 // loaded returns what each living process of the application has loaded.
-func (b *backend) loaded(ctx context.Context, name string) ([]*stock, error) {
+func (b *backend) loaded(ctx context.Context, name string) ([]*loadedModules, error) {
 	a, err := b.registry.App(name)
 	if err != nil {
 		return nil, err
 	}
-	var all []*stock
+	var all []*loadedModules
 	for _, p := range a.Processes() {
 		if p.Gone {
 			continue
 		}
-		s, err := b.programs.stock(ctx, p.PID)
+		s, err := b.programs.modules(ctx, p.PID)
 		if err != nil {
 			return nil, err
 		}

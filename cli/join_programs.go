@@ -32,7 +32,7 @@ func debugFiles() binary.DebugFiles {
 type programs struct {
 	node  node.Node
 	cache *binary.Cache
-	known inventory
+	known moduleCache
 }
 
 func newPrograms(node node.Node) *programs {
@@ -43,17 +43,17 @@ func newPrograms(node node.Node) *programs {
 // structure; only its own functions cannot be measured. Callers share the list and must not change
 // it.
 func (p *programs) Modules(ctx context.Context, pid int) ([]translate.Module, error) {
-	s, err := p.stock(ctx, pid)
+	s, err := p.modules(ctx, pid)
 	if err != nil {
 		return nil, err
 	}
 	return s.modules, nil
 }
 
-// stock returns the modules together with the images of their files. The units have no lines,
+// modules returns the modules of a process with the images of their files. The units have no lines,
 // because finding lines requires all debug information to be read, and translation does not need
 // lines.
-func (p *programs) stock(ctx context.Context, pid int) (*stock, error) {
+func (p *programs) modules(ctx context.Context, pid int) (*loadedModules, error) {
 	process, err := proc.Identify(pid)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (p *programs) stock(ctx context.Context, pid int) (*stock, error) {
 		modules[i].Program, modules[i].Index, modules[i].Locator = &program, image.Index, image
 		images[i] = image
 	}
-	s := &stock{files, modules, images}
+	s := &loadedModules{files, modules, images}
 	if after, err := mappedFiles(pid); err == nil && after == files { // otherwise the modules belong to neither map
 		p.known.enter(process, s)
 	}
@@ -139,7 +139,7 @@ func (b *backend) goroutines(ctx context.Context, pid, depth int) ([]node.Gorout
 // structure returns the document about the named files, or about all loaded files if none is named,
 // and a tag that changes with the document's content. It reads configured files from the disk, and
 // other files through the processes that have loaded them.
-func (p *programs) structure(ctx context.Context, loaded []*stock, files []string, configured func(file string) bool) (*sir.Structure, string, error) {
+func (p *programs) structure(ctx context.Context, loaded []*loadedModules, files []string, configured func(file string) bool) (*sir.Structure, string, error) {
 	s := &sir.Structure{}
 	has := func(file string) bool {
 		return slices.ContainsFunc(s.Programs, func(q sir.Program) bool { return q.Path == file })

@@ -67,7 +67,7 @@ func Clean(data string, command []string) error {
 			errs = append(errs, f.Clear(uprobes.TakeOut))
 		}
 	}
-	return errors.Join(append(errs, mend(data, uprobes))...)
+	return errors.Join(append(errs, removeRecorded(data, uprobes))...)
 }
 
 // CleanAll removes what all killed gateways have left in the kernel, whatever data directories they
@@ -115,8 +115,8 @@ func remove(list []*persist.Folder, command []string) (of []string, err error) {
 	return of, errors.Join(errs...)
 }
 
-// mend removes the uprobes that a journal records.
-func mend(data string, uprobes *registrar.Client) error {
+// removeRecorded removes the uprobes that a journal records.
+func removeRecorded(data string, uprobes *registrar.Client) error {
 	if _, err := os.Stat(filepath.Join(data, journal.File)); err != nil {
 		return nil // the directory has no journal
 	}

@@ -17,7 +17,7 @@ func allowAll() string {
 }
 
 func traceChild(context.Context) finding {
-	pid, end, err := startPatient()
+	pid, end, err := startChild()
 	if err != nil {
 		return failed(err, "")
 	}
@@ -33,7 +33,7 @@ func traceStranger(context.Context) finding {
 	if text, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil {
 		scope = "kernel.yama.ptrace_scope is " + strings.TrimSpace(string(text))
 	}
-	pid, end, err := startStranger()
+	pid, end, err := startUnrelated()
 	if err != nil {
 		return failed(err, "")
 	}
@@ -48,7 +48,7 @@ func traceStranger(context.Context) finding {
 }
 
 func readChild(context.Context) finding {
-	pid, end, err := startPatient()
+	pid, end, err := startChild()
 	if err != nil {
 		return failed(err, "")
 	}
@@ -69,7 +69,7 @@ func readChild(context.Context) finding {
 // writeChild overwrites a byte of code by itself while the process is traced; with
 // proc_mem.force_override=ptrace a kernel allows the write only then.
 func writeChild(context.Context) finding {
-	pid, end, err := startPatient()
+	pid, end, err := startChild()
 	if err != nil {
 		return failed(err, "")
 	}

@@ -17,28 +17,28 @@ import (
 	"mirador/sir/binary"
 )
 
-// inventory caches what processes have loaded, for as long as they map the same files, so that
+// moduleCache caches the modules of processes, for as long as these map the same files, so that
 // thousands of requests about a process read its files only once.
-type inventory struct {
+type moduleCache struct {
 	mu     sync.Mutex
-	stocks map[omis.ProcID]*stock
+	loaded map[omis.ProcID]*loadedModules
 }
 
-// stock contains what a process had loaded while it had these files mapped.
-type stock struct {
+// loadedModules contains what a process had loaded while it had these files mapped.
+type loadedModules struct {
 	files   string
 	modules []translate.Module
 	images  []*binary.Image // one for each module; nil if it could not be read
 }
 
-// mostStocks limits the number of cached stocks, including those of processes that have ended. A
-// stock keeps its images in memory.
-const mostStocks = 64
+// mostCached limits the number of cached processes, including ended ones. A cached process keeps
+// the images of its files in memory.
+const mostCached = 64
 
-// find returns the cached stock of a process, or nil if there is none or a file has changed.
-func (v *inventory) find(process omis.ProcID, files string) *stock {
+// find returns the cached modules of a process, or nil if there are none or a file has changed.
+func (v *moduleCache) find(process omis.ProcID, files string) *loadedModules {
 	v.mu.Lock()
-	s, known := v.stocks[process]
+	s, known := v.loaded[process]
 	v.mu.Unlock()
 	changed := func(image *binary.Image) bool { return image == nil || !image.Current() }
 	if !known || s.files != files || slices.ContainsFunc(s.images, changed) {
@@ -47,13 +47,13 @@ func (v *inventory) find(process omis.ProcID, files string) *stock {
 	return s
 }
 
-func (v *inventory) enter(process omis.ProcID, s *stock) {
+func (v *moduleCache) enter(process omis.ProcID, s *loadedModules) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.stocks == nil || len(v.stocks) >= mostStocks {
-		v.stocks = make(map[omis.ProcID]*stock)
+	if v.loaded == nil || len(v.loaded) >= mostCached {
+		v.loaded = make(map[omis.ProcID]*loadedModules)
 	}
-	v.stocks[process] = s
+	v.loaded[process] = s
 }
 
 // mappedFiles returns the lines of a process's map that name files. The other lines change whenever

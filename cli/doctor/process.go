@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startPatient starts a process on which checks are tried. The caller ends it. startPatient waits
+// startChild starts a process on which checks are tried. The caller ends it. startChild waits
 // for a sign of life, because os/exec returns while the kernel still loads the program, and until
 // then the process has no code.
-func startPatient() (pid int, end func(), err error) {
+func startChild() (pid int, end func(), err error) {
 	cmd := exec.Command("cat")
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -46,9 +46,9 @@ func startPatient() (pid int, end func(), err error) {
 	return cmd.Process.Pid, end, nil
 }
 
-// startStranger starts a process that is not a descendant of this one, which matters for
+// startUnrelated starts a process that is not a descendant of this one, which matters for
 // ptrace_scope 1 of yama.
-func startStranger() (pid int, end func(), err error) {
+func startUnrelated() (pid int, end func(), err error) {
 	out, err := exec.Command("sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!").Output()
 	if err != nil {
 		return 0, nil, fmt.Errorf("cannot start a process to try it on: %w", err)

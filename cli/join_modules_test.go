@@ -19,9 +19,9 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// TestInventory checks that a process's files are read once, and again after the process maps other
+// TestModuleCache checks that a process's files are read once, and again after the process maps other
 // files or a file is replaced.
-func TestInventory(t *testing.T) {
+func TestModuleCache(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "many")
 	text, err := os.ReadFile(subject.Compile(t, "many", "../bench/reference/many.c"))
 	if err == nil {
