@@ -57,7 +57,7 @@ func Adopt(memory Memory, mapped proc.Mappings) (s *Site, inherited bool) {
 	in.checkPlaces()
 	for _, p := range slices.Concat(in.places, in.retired) {
 		for _, point := range p.points {
-			in.arenaOf(point.change).gave(point.change)
+			in.arenaOf(point.change).markUsed(point.change)
 		}
 	}
 	in.site.note(in.arenas, in.places, in.retired)
@@ -80,7 +80,7 @@ func (in *inspection) arena(before, m *proc.Mapping) (a *arena, alive bool) {
 	if in.bytes += a.used; in.bytes > mostBytes {
 		return nil, false
 	}
-	a.told = a.used
+	a.recorded = a.used
 	a.switches = switchesFor(a.size)
 	a.addr = m.Start - a.switches
 	if before.End != m.Start || !before.Write || before.Start > a.addr || a.addr > m.Start {
@@ -151,7 +151,7 @@ func (in *inspection) adoptPlace(b block, text []byte) *place {
 		if code.begin > code.end || code.end > len(stub) || in.arenaOf(point.change) == nil || !p.begins(point.at) {
 			return nil
 		}
-		point.left, point.from = bytes.Clone(stub[code.begin:code.end]), p.stub+uint64(code.begin)
+		point.adopted, point.adoptedAt = bytes.Clone(stub[code.begin:code.end]), p.stub+uint64(code.begin)
 		point.late = text[blockNotes]&noteLate != 0 && point.moved()
 		p.points, p.codes = append(p.points, point), append(p.codes, code)
 		rest = rest[pointSize:]

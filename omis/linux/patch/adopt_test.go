@@ -71,8 +71,8 @@ func TestAdoptArenaWithoutBlocks(t *testing.T) {
 	}
 }
 
-// stands puts a place with a point into an arena. Only if standing is true, a jump leads to the place.
-func stands(t *testing.T, s *Site, a *arena, at, change uint64, standing bool) {
+// addPlace puts a place with a point into an arena. Only if standing is true, a jump leads to the place.
+func addPlace(t *testing.T, s *Site, a *arena, at, change uint64, standing bool) {
 	t.Helper()
 	p := &place{Window: detour.Window{Addr: at, Code: make([]byte, detour.JumpSize), Ends: []int{detour.JumpSize}}, copies: []int{0}}
 	p.points, p.codes = []*Point{{site: s, at: at, change: change}}, []span{{}}
@@ -109,7 +109,7 @@ func twoArenas(t *testing.T) (s *Site, first, second *arena, mapped proc.Mapping
 func TestAdoptSwitchElsewhere(t *testing.T) {
 	s, first, second, mapped := twoArenas(t)
 	taken, _ := first.takeSwitch()
-	stands(t, s, second, second.code()+0x8000, taken, true)
+	addPlace(t, s, second, second.code()+0x8000, taken, true)
 	s, _ = Adopt(s.memory, mapped)
 	if s == nil || len(s.arenas) != 2 || len(s.places) != 1 || s.places[0].points[0].change != taken {
 		t.Fatal("the place is not found")
@@ -126,8 +126,8 @@ func TestAdoptFormerStub(t *testing.T) {
 		s, first, _, mapped := twoArenas(t)
 		at := first.code() + 0x8000
 		taken, _ := first.takeSwitch()
-		stands(t, s, first, at, taken, false)
-		stands(t, s, first, at, taken, standing)
+		addPlace(t, s, first, at, taken, false)
+		addPlace(t, s, first, at, taken, standing)
 		s, _ = Adopt(s.memory, mapped)
 		if got := len(s.retired); got != map[bool]int{true: 1, false: 2}[standing] {
 			t.Fatalf("%d stubs are retired", got)

@@ -76,7 +76,7 @@ type arena struct {
 	switches uint64 // size of the pages before the code
 	size     uint64 // size of the code
 	used     uint64 // size of the used code, including the head
-	told     uint64 // the value of used in the head in the process
+	recorded uint64 // the value of used in the head in the process
 	free     []block
 	next     uint64   // offset of the first switch that was never used
 	idle     []uint64 // switches that were used and are free again
@@ -144,9 +144,9 @@ func (a *arena) takeSwitch() (uint64, bool) {
 // owns reports whether a switch belongs to the arena.
 func (a *arena) owns(change uint64) bool { return change-a.addr < a.switches }
 
-// gave marks a switch as used if it belongs to the arena. The switch of a point may be in another
+// markUsed marks a switch as used if it belongs to the arena. The switch of a point may be in another
 // arena than its stub.
-func (a *arena) gave(change uint64) {
+func (a *arena) markUsed(change uint64) {
 	if a.owns(change) {
 		a.next = max(a.next, change-a.addr+1)
 	}

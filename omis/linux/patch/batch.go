@@ -21,7 +21,7 @@ type Batch struct {
 	points  []*Point
 	errs    []error
 	changes []*change
-	away    []*Point // to be removed
+	removed []*Point // to be removed
 	arenas  []*arena // to be mapped
 	writes  []write
 }
@@ -164,12 +164,12 @@ func (b *Batch) changing(begin, end uint64) *change {
 	}
 	p := stands[0]
 	c := &change{former: p, Window: p.Window, exclusive: p.exclusive, points: slices.Clone(p.points)}
-	b.enlist(c)
+	b.insert(c)
 	return c
 }
 
-// enlist inserts a change; the list is in ascending order.
-func (b *Batch) enlist(c *change) {
+// insert inserts a change; the list is in ascending order.
+func (b *Batch) insert(c *change) {
 	i := len(b.changes)
 	for i > 0 && b.changes[i-1].Addr > c.Addr {
 		i--
@@ -193,7 +193,7 @@ func (b *Batch) changeFor(v *Surveyor, f *function, n int, w detour.Window) (*ch
 	switch {
 	case c == nil:
 		c = &change{Window: w, sleepers: v.sleepers(&w)}
-		b.enlist(c)
+		b.insert(c)
 		return c, nil
 	case c.Addr <= w.Addr && c.End() >= w.End() && c.begins(w.Addr):
 		return c, nil
@@ -207,7 +207,7 @@ func (b *Batch) changeFor(v *Surveyor, f *function, n int, w detour.Window) (*ch
 		return nil, errors.New("the code of another request is too near")
 	}
 	b.changes = slices.DeleteFunc(b.changes, func(other *change) bool { return other == c })
-	b.enlist(wider)
+	b.insert(wider)
 	return wider, nil
 }
 

@@ -86,19 +86,19 @@ func (b *Batch) Commit(process Process, err error) error {
 
 // Fill writes the stubs. The process may run, since no jump leads to them yet.
 func (b *Batch) Fill() error {
-	for _, w := range joined(b.writes) {
+	for _, w := range merged(b.writes) {
 		if _, err := b.site.memory.WriteAt(w.bytes, int64(w.addr)); err != nil {
 			return err
 		}
 	}
 	for _, a := range b.site.arenas {
-		if a.told == a.used {
+		if a.recorded == a.used {
 			continue
 		}
 		if err := b.site.writeWord(a.code()+headUsed, a.used); err != nil {
 			return err
 		}
-		a.told = a.used
+		a.recorded = a.used
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (b *Batch) open(a *arena) error {
 	if _, err := s.memory.WriteAt(a.head(s.base, s.shared), int64(a.code())); err != nil {
 		return err
 	}
-	a.told = headSize
+	a.recorded = headSize
 	s.note(append(slices.Clone(s.arenas), a), slices.Clone(s.places), s.retired)
 	return nil
 }
@@ -153,8 +153,8 @@ func refused(name string, r int64) error {
 	return fmt.Errorf("the process is refused %s: %w", name, unix.Errno(-r))
 }
 
-// joined combines adjacent writes.
-func joined(writes []write) []write {
+// merged returns the writes in ascending order, and combines adjacent ones.
+func merged(writes []write) []write {
 	slices.SortFunc(writes, func(a, b write) int { return compare(a.addr, b.addr) })
 	var all []write
 	for _, w := range writes {
@@ -240,7 +240,7 @@ func (b *Batch) clearWay(process Process) error {
 	if err != nil {
 		return err
 	}
-	inside := func(addr uint64) *change { return under(planted, addr) }
+	inside := func(addr uint64) *change { return overwriting(planted, addr) }
 	leads := func(addr uint64) uint64 {
 		if to, ok := b.site.Leads(addr); ok {
 			return to
@@ -249,7 +249,7 @@ func (b *Batch) clearWay(process Process) error {
 	}
 	leadIns := b.leadIns(planted)
 	held, err := process.Held(func(addr uint64) bool {
-		return inside(leads(addr)) != nil || passes[addr].fresh || coming(leadIns, addr) != nil
+		return inside(leads(addr)) != nil || passes[addr].fresh || changeAhead(leadIns, addr) != nil
 	})
 	if err != nil {
 		return err
@@ -257,14 +257,14 @@ func (b *Batch) clearWay(process Process) error {
 	for _, addr := range held {
 		if c := inside(leads(addr)); c != nil {
 			c.fail(passing("a signal handler may return to its middle"))
-		} else if c := coming(leadIns, addr); c != nil {
+		} else if c := changeAhead(leadIns, addr); c != nil {
 			c.fail(passing("a signal handler may return to the first instructions of the function"))
 		} else {
 			passes[addr].fail(passing("a signal handler may return after the first instruction of the function"))
 		}
 	}
 	for _, t := range threads {
-		if c := coming(leadIns, t.PC); c != nil {
+		if c := changeAhead(leadIns, t.PC); c != nil {
 			c.fail(passing("a thread is at the first instructions of the function"))
 		}
 	}
@@ -307,9 +307,9 @@ func moveThreads(threads []Thread, passes map[uint64]pass, inside func(pc uint64
 	return nil
 }
 
-// under returns the change whose jump will overwrite the middle of the code at addr, or nil: addr
+// overwriting returns the change whose jump will overwrite the middle of the code at addr, or nil: addr
 // is inside the jump but not at its beginning. The changes are in ascending order.
-func under(some []*change, addr uint64) *change {
+func overwriting(some []*change, addr uint64) *change {
 	if len(some) == 0 || addr <= some[0].Addr || addr >= some[len(some)-1].End() {
 		return nil
 	}
@@ -331,7 +331,7 @@ func (b *Batch) clearOfGoroutines(process Process, planted []*change) {
 	for where, some := range programs {
 		leadIns := b.leadIns(some)
 		parked, err := process.Parked(where, func(addr uint64) bool {
-			return under(some, addr) != nil || coming(leadIns, addr) != nil
+			return overwriting(some, addr) != nil || changeAhead(leadIns, addr) != nil
 		})
 		for _, c := range some {
 			if err != nil {
@@ -339,10 +339,10 @@ func (b *Batch) clearOfGoroutines(process Process, planted []*change) {
 			}
 		}
 		for _, addr := range parked {
-			if c := under(some, addr); c != nil {
+			if c := overwriting(some, addr); c != nil {
 				c.fail(passing("a goroutine was interrupted in its middle"))
 			} else {
-				coming(leadIns, addr).fail(passing("a goroutine was interrupted at the first instructions of the function"))
+				changeAhead(leadIns, addr).fail(passing("a goroutine was interrupted at the first instructions of the function"))
 			}
 		}
 	}

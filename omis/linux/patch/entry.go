@@ -52,7 +52,7 @@ func (s *Surveyor) afterFirst(f *function, i int, p spot, reads node.Arguments) 
 		return p, errors.New("a branch may lead to its second instruction")
 	}
 	p.at, p.afterFirst, p.pushed, p.ends = at, true, e.pushed, false
-	p.entry = p.entry && !e.below && (!e.flags || s.idle(f, i+1))
+	p.entry = p.entry && !e.below && (!e.flags || s.flagsUnused(f, i+1))
 	p.Window, err = s.window(f, i+1, f.insts[i+1].end())
 	return p, err
 }
@@ -159,9 +159,9 @@ func setsFlags(op x86asm.Op) bool {
 	return false
 }
 
-// idle reports whether the flags are unused before the i-th instruction, because all of them are
+// flagsUnused reports whether the flags are unused before the i-th instruction, because all of them are
 // written before they are read.
-func (s *Surveyor) idle(f *function, i int) bool {
+func (s *Surveyor) flagsUnused(f *function, i int) bool {
 	const farthest = 8
 	for end := min(i+farthest, len(f.insts)); i < end; i++ {
 		if f.insts[i].pad {

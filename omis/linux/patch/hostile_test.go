@@ -58,7 +58,7 @@ func planted(t *testing.T) (memory ram, mapped proc.Mappings, words []int) {
 	for n := range uint64(4) {
 		a := []*arena{first, second}[n%2]
 		change, _ := a.takeSwitch()
-		stands(t, s, a, a.code()+0x8000+64*n, change, n != 3)
+		addPlace(t, s, a, a.code()+0x8000+64*n, change, n != 3)
 	}
 	memory = s.memory.(ram)
 	for _, a := range []*arena{first, second} {

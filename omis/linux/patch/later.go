@@ -56,7 +56,7 @@ func (s *Surveyor) later(f *function, i int, p spot, reads node.Arguments) (spot
 		}
 		if w, err := s.window(f, i, f.insts[i].end()); err == nil {
 			p.Window, p.at, p.afterFirst, p.late, p.ends = w, at, true, true, f.insts[i].ends
-			p.entry = p.entry && !below && (!flags || s.idle(f, i))
+			p.entry = p.entry && !below && (!flags || s.flagsUnused(f, i))
 			return p, i, nil
 		}
 	}
@@ -84,8 +84,8 @@ func (b *Batch) leadIns(some []*change) (list []leadIn) {
 	return list
 }
 
-// coming returns the change whose code a thread at an address will reach, or nil.
-func coming(list []leadIn, addr uint64) *change {
+// changeAhead returns the change whose code a thread at an address will reach, or nil.
+func changeAhead(list []leadIn, addr uint64) *change {
 	i := sort.Search(len(list), func(i int) bool { return list[i].last >= addr })
 	if i < len(list) && list[i].first <= addr {
 		return list[i].change

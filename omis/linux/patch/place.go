@@ -30,16 +30,16 @@ type span struct{ begin, end int }
 
 // Point is the code of one patch at its place.
 type Point struct {
-	site   *Site
-	patch  node.Patch
-	at     uint64 // address of the instruction before which the code runs
-	entry  bool
-	ends   bool   // the code runs before a return
-	pushed int32  // how much lower the stack pointer is at at than at patch.Addr
-	late   bool   // the code runs after instructions that may fault
-	change uint64 // address of the switch in the process
-	left   []byte // the code if an earlier monitor made it
-	from   uint64 // address of that code
+	site      *Site
+	patch     node.Patch
+	at        uint64 // address of the instruction before which the code runs
+	entry     bool
+	ends      bool   // the code runs before a return
+	pushed    int32  // how much lower the stack pointer is at at than at patch.Addr
+	late      bool   // the code runs after instructions that may fault
+	change    uint64 // address of the switch in the process
+	adopted   []byte // the code if an earlier monitor made it
+	adoptedAt uint64 // address of that code
 }
 
 var _ node.Patched = (*Point)(nil)
@@ -82,8 +82,8 @@ func (p *place) encode(at uint64) (stub []byte, err error) {
 }
 
 func (p *Point) make(at uint64) ([]byte, error) {
-	if p.left != nil {
-		code, err := relocate.Piece(p.left, p.from, at)
+	if p.adopted != nil {
+		code, err := relocate.Piece(p.adopted, p.adoptedAt, at)
 		if err != nil {
 			err = fmt.Errorf("the code of an earlier monitor is there: %w", err)
 		}

@@ -112,13 +112,13 @@ func (s *Site) Withdraw(points []*Point) *Batch {
 	}
 	isAway := func(p *Point) bool { return away[p] }
 	for _, p := range s.places {
-		before := len(b.away)
+		before := len(b.removed)
 		for _, point := range p.points {
 			if away[point] {
-				b.away = append(b.away, point)
+				b.removed = append(b.removed, point)
 			}
 		}
-		if len(b.away) == before {
+		if len(b.removed) == before {
 			continue
 		}
 		c := &change{former: p, Window: p.Window, exclusive: p.exclusive, points: slices.DeleteFunc(slices.Clone(p.points), isAway)}
@@ -132,7 +132,7 @@ func (s *Site) Withdraw(points []*Point) *Batch {
 
 // Silence turns the points off that the batch will remove.
 func (b *Batch) Silence() {
-	for _, p := range b.away {
+	for _, p := range b.removed {
 		_ = p.SetActive(false) // fails only if the process has ended
 	}
 }
@@ -185,7 +185,7 @@ func (s *Site) Reclaim(occupied func(Stub) bool) {
 			kept = append(kept, p)
 			continue
 		}
-		s.empty = append(s.empty, p)
+		s.unused = append(s.unused, p)
 	}
 	s.note(s.arenas, slices.Clone(s.places), kept)
 }
@@ -195,12 +195,12 @@ func (s *Site) Reclaim(occupied func(Stub) bool) {
 // monitor's stubs have separate points.
 func (s *Site) Tidy() {
 	stubs := make(map[uint64]int) // number of unused stubs, by switch
-	for _, p := range slices.Concat(s.retired, s.empty) {
+	for _, p := range slices.Concat(s.retired, s.unused) {
 		for _, point := range p.points {
 			stubs[point.change]++
 		}
 	}
-	for _, p := range s.empty {
+	for _, p := range s.unused {
 		s.discard(p)
 		var gone []*Point
 		for _, point := range p.points {
@@ -210,7 +210,7 @@ func (s *Site) Tidy() {
 		}
 		s.releaseAll(gone)
 	}
-	s.empty = nil
+	s.unused = nil
 }
 
 // reads reports whether a place that replaced former reads a switch.

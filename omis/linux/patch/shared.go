@@ -28,9 +28,9 @@ var sizes = [...]uint64{1 << 38, 1 << 36, 1 << 34, 1 << 32, 1 << 30, 1 << 28, 1 
 // lockedSize is the size for processes that lock all their memory, where the whole size is resident.
 const lockedSize = 1 << 22
 
-// modesty is the divisor for the address space that a process may use (RLIMIT_AS): we take at most
+// limitDivisor is the divisor for the address space that a process may use (RLIMIT_AS): we take at most
 // this part, because the process may need the rest.
-const modesty = 8
+const limitDivisor = 8
 
 // sharedName is the name of the mappings in the process.
 const sharedName = "mirador patches"
@@ -70,7 +70,7 @@ func shareFile(process Process, pid int, fd uint64, mapped proc.Mappings) (*Shar
 		if size > most {
 			continue
 		}
-		base, err := mapThere(process, f, fd, size, aside(mapped, size))
+		base, err := mapThere(process, f, fd, size, farAddress(mapped, size))
 		if errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EFBIG) {
 			continue
 		}
@@ -120,14 +120,14 @@ func allowed(process Process, pid int, f *os.File, fd uint64) (most uint64, err 
 	case limit == proc.Unlimited:
 		most = sizes[0]
 	case limit > used:
-		most = (limit - used) / modesty
+		most = (limit - used) / limitDivisor
 	}
 	return most, f.Truncate(0) // removes the page's content
 }
 
-// aside returns an address with enough free space, far from other mappings, because space near code
+// farAddress returns an address with enough free space, far from other mappings, because space near code
 // is for arenas; 0 if there is none.
-func aside(mapped proc.Mappings, size uint64) uint64 {
+func farAddress(mapped proc.Mappings, size uint64) uint64 {
 	var best, room uint64
 	for i := 1; i < len(mapped); i++ {
 		begin, end := mapped[i-1].End, mapped[i].Start

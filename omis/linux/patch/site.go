@@ -30,7 +30,7 @@ type Site struct {
 	places  []*place // places that have jumps, in ascending order of these
 	stubs   []*place // places and retired together, in ascending order of their stubs
 	retired []*place // former places whose stubs may contain a thread
-	empty   []*place // former places whose stubs contain no thread; Tidy frees them
+	unused  []*place // former places whose stubs contain no thread; Tidy frees them
 }
 
 // NewSite returns the site of a process with shared memory at base.
