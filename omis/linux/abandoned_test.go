@@ -14,9 +14,9 @@ import (
 	"mirador/omis/node"
 )
 
-// kept starts a program, and has its thread go into a signal handler which waits for a
-// line, as soon as it is to make a call for a monitor that has no patience.
-func kept(t *testing.T, keeper string) (*Node, *target) {
+// startKept starts a program whose thread enters a signal handler as soon as the node makes it
+// execute a call; the handler waits for a line. The node waits only briefly for calls.
+func startKept(t *testing.T, keeper string) (*Node, *target) {
 	t.Helper()
 	n := openNode(t)
 	n.callPatience = 50 * time.Millisecond
@@ -32,13 +32,13 @@ func kept(t *testing.T, keeper string) (*Node, *target) {
 
 const keeperSays = "8881230393482038415"
 
-// TestAbandonedCall: a call that a signal handler keeps is not waited for. The program
-// makes it some day and goes on; meanwhile others can be made, in the handler.
+// TestAbandonedCall checks that the node does not wait for a call that a signal handler delays. The
+// thread executes the call later and continues; meanwhile it can execute other calls in the handler.
 func TestAbandonedCall(t *testing.T) {
 	keeper := build(t, "keeper.c")
 	for _, again := range []bool{false, true} {
 		t.Run(fmt.Sprint("again ", again), func(t *testing.T) {
-			n, g := kept(t, keeper)
+			n, g := startKept(t, keeper)
 			var maps int
 			_, err := n.Watch(node.Watch{Event: node.EventSysCallStarted, Proc: g.ID, Name: "mmap"}, func(*node.Hit) { maps++ })
 			if err != nil {
@@ -46,7 +46,7 @@ func TestAbandonedCall(t *testing.T) {
 			}
 			watch := node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}
 			if _, err := n.Watch(watch, func(*node.Hit) {}); err == nil {
-				t.Error("it was waited for")
+				t.Error("the node waited for the delayed call")
 			}
 			count, want := 0, 0
 			if again {
@@ -63,14 +63,14 @@ func TestAbandonedCall(t *testing.T) {
 				t.Error(got)
 			}
 			if got := g.Line(); got != "over" || count != want || maps != 0 {
-				t.Errorf("%s: %d hits, want %d; %d calls told that are not the program's", got, count, want, maps)
+				t.Errorf("%s: %d hits, want %d; %d reported calls are the monitor's, not the program's", got, count, want, maps)
 			}
 		})
 	}
 }
 
-// TestAbandonedChild: a child that is cleaned and let go is kept by a signal handler, and
-// goes on, as its parent does.
+// TestAbandonedChild checks that a child and its parent continue although a signal handler delays the
+// calls by which the node cleans the child before it detaches.
 func TestAbandonedChild(t *testing.T) {
 	n := openNodeWith(t, Config{Ptrace: true})
 	n.callPatience = 50 * time.Millisecond
@@ -98,9 +98,8 @@ func TestAbandonedChild(t *testing.T) {
 	}
 }
 
-// TestImpatience has calls given up at any moment. The programs, of which one is
-// interrupted by signals all the time, do what they do alone, and a monitor with patience
-// does what it does with any.
+// TestImpatience abandons calls at random moments, in one program without signals and in one with many.
+// The programs compute the same as alone, and a later monitor can use them without failures.
 func TestImpatience(t *testing.T) {
 	for program, args := range map[string][]string{"hammer.c": {"4", "20000"}, "maze.c": {"2000"}} {
 		t.Run(program, func(t *testing.T) {
@@ -114,7 +113,7 @@ func TestImpatience(t *testing.T) {
 					t.Fatalf("got %s, want %s after %d calls were given up", got, want, given)
 				}
 				if failed := use(openNode(t), g); failed != 0 {
-					t.Errorf("%d of 5 failed with patience", failed)
+					t.Errorf("%d of 5 uses failed although the monitor waited for calls", failed)
 				}
 				checkUntouched(t, g)
 				g.HangUp()
@@ -126,7 +125,8 @@ func TestImpatience(t *testing.T) {
 	}
 }
 
-// beImpatient returns how often a monitor that hardly waits has failed.
+// beImpatient uses a process by a monitor that waits at most 50 µs for calls, and returns the number of
+// failures.
 func beImpatient(t *testing.T, g *target) (failed int) {
 	t.Helper()
 	n := openNode(t)
@@ -136,8 +136,7 @@ func beImpatient(t *testing.T, g *target) (failed int) {
 	return failed
 }
 
-// use has a monitor prepare a process for code and for breakpoints, five times, and
-// returns how often it cannot.
+// use prepares a process five times for patches and for breakpoints, and returns the number of failures.
 func use(n *Node, g *target) (failed int) {
 	for range 5 {
 		_, err := n.Ground(g.ID)

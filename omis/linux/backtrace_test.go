@@ -13,7 +13,7 @@ import (
 	"mirador/omis/node"
 )
 
-// gdbFrames are the program counters of all frames that gdb shows, by thread.
+// gdbFrames returns the program counters of all frames that gdb shows, by thread.
 func gdbFrames(t *testing.T, pid int) map[int][]uint64 {
 	t.Helper()
 	out, err := exec.Command("gdb", "-q", "-nx", "-batch", "-p", fmt.Sprint(pid), "-ex", "set backtrace past-main on",
@@ -49,7 +49,7 @@ func TestBacktraceAgreesWithGDB(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, tid := range tids {
-				// The first may not be back from pthread_create yet.
+				// The first thread may still be in pthread_create.
 				awaitState(t, tid, "S")
 			}
 			traces, err := n.Backtraces(g.ID, tids, 0)
@@ -75,8 +75,8 @@ func TestBacktraceAgreesWithGDB(t *testing.T) {
 	}
 }
 
-// TestBacktraceInClone: the C library's clone has no unwind table behind its
-// system call.
+// TestBacktraceInClone reads the stack of a thread in clone, where the C library has no unwind table after
+// the system call.
 func TestBacktraceInClone(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "sleepers.c"))
@@ -110,7 +110,7 @@ func TestBacktraceInClone(t *testing.T) {
 			inMain++
 		}
 	}
-	// clone3, two that call it, pthread_create, main, two that start it, _start
+	// The frames are: clone3, two callers, pthread_create, main, two callers of main, _start.
 	if bt.Err != nil || len(bt.Frames) < 6 || inMain != 2 {
 		t.Errorf("%x %v, %d frames in the program", bt.Frames, bt.Err, inMain)
 	}

@@ -11,8 +11,7 @@ import (
 	"mirador/omis/node"
 )
 
-// BenchmarkHit is the cost of one hit of a breakpoint, monitor and target on one
-// processor and on two.
+// BenchmarkHit measures a hit of a breakpoint, with monitor and target on the same processor and on two.
 func BenchmarkHit(b *testing.B) {
 	hammer := build(b, "hammer.c")
 	for _, cpus := range []int{1, 2} {

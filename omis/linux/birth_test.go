@@ -15,8 +15,7 @@ import (
 	"mirador/omis/node"
 )
 
-// followBirths looks out for something in every process that p creates, while its
-// creator is held.
+// followBirths sets a watch in every process that p creates, while the creating thread is held.
 func followBirths(n *Node, p omis.ProcID, w node.Watch, handle func(*node.Hit), failed func(error)) error {
 	_, err := n.Watch(node.Watch{Event: node.EventProcCreated, Proc: p}, func(h *node.Hit) {
 		pid, release := h.Child, h.Hold()
@@ -35,8 +34,8 @@ func followBirths(n *Node, p omis.ProcID, w node.Watch, handle func(*node.Hit), 
 	return err
 }
 
-// TestBirth sees all that new processes do: fork children from their first
-// instruction on, others from the first one of the program they execute.
+// TestBirth checks that no event of a new process is missed: from the first instruction of a forked child,
+// and from the first instruction of the program that a vforked or spawned child executes.
 func TestBirth(t *testing.T) {
 	family := build(t, "family.c")
 	const children = 10
@@ -57,8 +56,8 @@ func TestBirth(t *testing.T) {
 			if got := g.Line(); got != "bad 0" {
 				t.Error(got)
 			}
-			// The end of the last one may still be on its way through its owner.
-			eventually(t, "all hits are told", func() bool { return hits.Load() >= want })
+			// The owner of the last child may not have reported its end yet.
+			eventually(t, "all hits are reported", func() bool { return hits.Load() >= want })
 			if hits.Load() != want {
 				t.Errorf("%d hits in the children, want %d", hits.Load(), want)
 			}
@@ -66,8 +65,8 @@ func TestBirth(t *testing.T) {
 	}
 }
 
-// TestNewbornIsKept holds creators for a while: their children do not begin before.
-// The creation of their first threads is told after their own.
+// TestNewbornIsKept checks that a new process does not begin while its creator is held, and that the event
+// of its first thread follows the event of the process.
 func TestNewbornIsKept(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "family.c"), "fork", "5")
@@ -104,12 +103,12 @@ func TestNewbornIsKept(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if got, want := fmt.Sprint(told), "[process thread process thread process thread process thread process thread]"; got != want {
-		t.Errorf("told %s, want %s", got, want)
+		t.Errorf("events %s, want %s", got, want)
 	}
 }
 
-// TestNewbornStaysStopped has breakpoints set and taken out, for which the creator's threads
-// are stopped and set going, while a new process waits to be let go.
+// TestNewbornStaysStopped checks that a new process stays stopped while breakpoints are set and removed in
+// its creator, which stops and continues the creator's threads.
 func TestNewbornStaysStopped(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "family.c"), "fork", "5")
@@ -118,7 +117,7 @@ func TestNewbornStaysStopped(t *testing.T) {
 		go func() {
 			defer release()
 			for range 3 {
-				// It may be refused: the only thread is in the middle of a fork.
+				// Watch may fail, because the only thread is inside fork.
 				if cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}, func(*node.Hit) {}); err == nil {
 					_ = cancel()
 				}
@@ -145,7 +144,7 @@ func identified(t *testing.T, n *Node, pid int) omis.ProcID {
 	return id
 }
 
-// TestBirthKilled kills monitors that keep and hand over new processes.
+// TestBirthKilled kills monitors that hold new processes.
 func TestBirthKilled(t *testing.T) {
 	family := build(t, "family.c")
 	for _, mode := range []string{"fork", "vfork", "spawn"} {
@@ -162,8 +161,7 @@ func TestBirthKilled(t *testing.T) {
 	}
 }
 
-// TestKilledCreator ends a process while its child is kept: the child begins all the
-// same.
+// TestKilledCreator checks that a held child begins although its creator is killed.
 func TestKilledCreator(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "family.c"), "fork", "1")
@@ -185,8 +183,8 @@ func TestKilledCreator(t *testing.T) {
 	})
 }
 
-// TestNewThreadIsKept: a new thread does not begin while its creator is held, and
-// goes on when the monitor that holds both is killed.
+// TestNewThreadIsKept checks that a new thread does not begin while its creator is held, and that both
+// continue when the monitor is killed.
 func TestNewThreadIsKept(t *testing.T) {
 	sleepers := build(t, "sleepers.c")
 	n := openNode(t)
@@ -200,7 +198,7 @@ func TestNewThreadIsKept(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 			state, err := proc.ThreadState(g.ID.PID, tid)
 			for end := time.Now().Add(time.Minute); state == "R" && time.Now().Before(end); state, err = proc.ThreadState(g.ID.PID, tid) {
-				time.Sleep(time.Millisecond) // it comes to where it stops, on a busy machine
+				time.Sleep(time.Millisecond) // on a busy machine the thread may not have reached its stop yet
 			}
 			if err != nil || state != "t" {
 				t.Errorf("thread %d is in the state %s, %v", tid, state, err)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startCalling starts a program whose threads wait in system calls. called counts the
-// calls of the function at the target's address.
+// startCalling starts a program whose threads wait in system calls. called returns the number of calls of
+// the function at the target's address.
 func startCalling(t *testing.T, n *Node) (g *target, waiting []int, called func() int) {
 	t.Helper()
 	g = start(t, build(t, "calling.c"))
@@ -35,9 +35,9 @@ func startCalling(t *testing.T, n *Node) (g *target, waiting []int, called func(
 	}
 }
 
-// TestCallInSystemCall: threads that wait in system calls call a function that changes all
-// registers and what lies below its stack pointer; then they make their calls again, which
-// have the results they would have had. Those that wait for a time wait as long.
+// TestCallInSystemCall makes threads that wait in system calls call a function that changes all registers
+// and the memory below its stack pointer. The threads repeat their system calls with the right results, and
+// timeouts do not change.
 func TestCallInSystemCall(t *testing.T) {
 	n := openNode(t)
 	g, waiting, called := startCalling(t, n)
@@ -51,7 +51,7 @@ func TestCallInSystemCall(t *testing.T) {
 		}
 		eventually(t, "all functions are called", func() bool { return called() == want })
 	}
-	// A thread that is stopped, and one whose system calls are watched.
+	// A stopped thread calls the function when it is continued.
 	if err := n.Stop(g.ID, waiting[:1]); err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +73,8 @@ func TestCallInSystemCall(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// TestStopSparesEINTR: a thread that is stopped in epoll_wait stays there, where the
-// kernel alone would have the call fail. A signal of the program's still makes it fail.
+// TestStopSparesEINTR checks that stopping a thread in epoll_wait does not make the call fail, as the
+// kernel alone would, and that a signal of the program still makes it fail.
 func TestStopSparesEINTR(t *testing.T) {
 	n := openNode(t)
 	g, waiting, _ := startCalling(t, n)

@@ -29,13 +29,11 @@ func startChain(t testing.TB, threads int) *chain {
 	return newChain(t, startWith(t, ownSession(), build(t, "chain.c"), fmt.Sprint(threads)), threads)
 }
 
-// ownSession has a process depend on nothing of whoever runs the tests: not on a
-// terminal, without which its session could not be restored, nor on a leader of
-// the session, who may be in another namespace.
+// ownSession starts a process in a session of its own. CRIU cannot restore a session whose terminal is
+// gone, or whose leader is in another pid namespace.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// startShellChain starts one whose parent is a shell, which takes notice of its
-// end at once.
+// startShellChain starts a chain whose parent is a shell, which reaps it immediately.
 func startShellChain(t testing.TB, threads int) *chain {
 	t.Helper()
 	c := newChain(t, startWith(t, ownSession(), "/bin/sh", "-c", `"$0" "$1" & wait`, build(t, "chain.c"), fmt.Sprint(threads)), threads)
@@ -76,10 +74,10 @@ func (c *chain) word(t testing.TB, addr uint64) uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// length is how far the first chain is.
+// length returns the number of steps of the first chain.
 func (c *chain) length(t testing.TB) uint64 { return c.word(t, c.chains) }
 
-// steps are how many the threads have made together.
+// steps returns the number of steps of all chains.
 func (c *chain) steps(t testing.TB) (n uint64) {
 	t.Helper()
 	for i := range c.threads {
@@ -88,7 +86,7 @@ func (c *chain) steps(t testing.TB) (n uint64) {
 	return n
 }
 
-// check verifies the chains, while the process is stopped.
+// check stops the process and verifies its chains.
 func (c *chain) check(t testing.TB, n *Node, p omis.ProcID) {
 	t.Helper()
 	if err := n.Stop(p, nil); err != nil {
@@ -109,15 +107,15 @@ func (c *chain) check(t testing.TB, n *Node, p omis.ProcID) {
 	}
 }
 
-// grows tells that the process is at work.
+// grows waits until the chain has grown, which shows that the process runs.
 func (c *chain) grows(t testing.TB) {
 	t.Helper()
 	before := c.length(t)
-	eventually(t, "the chain goes on", func() bool { return c.length(t) > before+10 })
+	eventually(t, "the chain grows", func() bool { return c.length(t) > before+10 })
 }
 
-// awaitStop waits until another's SIGSTOP has stopped every thread: neither on its
-// way to the stop, nor held by us before it, which looks the same for a moment.
+// awaitStop waits until a SIGSTOP has stopped every thread. A thread that the node holds before the stop
+// has the same state for a moment, so a single look is not enough.
 func (c *chain) awaitStop(t testing.TB) {
 	t.Helper()
 	tids, err := proc.Threads(c.ID.PID)
@@ -136,13 +134,12 @@ func (c *chain) awaitStop(t testing.TB) {
 	}
 }
 
-// awaitRest waits until the chains rest, and says after how many steps they do: on a busy
-// machine a thread may be held for a hit, and not be at its stop yet, for longer than
-// awaitStop looks.
+// awaitRest waits until the chains do not grow any more, and returns the number of steps. On a busy machine
+// a thread may be held for a hit, before its stop, for longer than awaitStop looks.
 func (c *chain) awaitRest(t testing.TB) uint64 {
 	t.Helper()
 	steps, same := c.steps(t), 0
-	eventually(t, "the chains rest", func() bool {
+	eventually(t, "the chains do not grow", func() bool {
 		before := steps
 		time.Sleep(200 * time.Millisecond)
 		if steps = c.steps(t); steps != before {
@@ -162,8 +159,7 @@ func (c *chain) kill(t testing.TB) {
 	c.Cmd.Wait()
 }
 
-// belongings are what a restored process must have again: mappings and open
-// files.
+// belongings returns the mappings and open files of a process, which a restored process must have again.
 func belongings(t testing.TB, pid int) string {
 	t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))

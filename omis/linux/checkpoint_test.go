@@ -22,8 +22,8 @@ import (
 	"mirador/omis/node"
 )
 
-// TestCheckpoint saves a process while breakpoints stand in it, ends it and
-// restores it: what was computed is there, what was ours is not.
+// TestCheckpoint saves a process with breakpoints, ends it and restores it: the restored process has all
+// its data, and nothing of the monitor.
 func TestCheckpoint(t *testing.T) {
 	folder := t.TempDir()
 	n := openSaving(t, "here", folder)
@@ -57,7 +57,7 @@ func TestCheckpoint(t *testing.T) {
 	}
 
 	if _, err := n.Restore("one"); err == nil || !strings.Contains(err.Error(), "still runs") {
-		t.Errorf("restored beside itself: %v", err)
+		t.Errorf("restored while the process still runs: %v", err)
 	}
 	tids, _ := n.Threads(c.ID)
 	c.grows(t)
@@ -77,7 +77,7 @@ func TestCheckpoint(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	still := c.length(t)
 	if now := c.length(t); now != still {
-		t.Error("it runs before it is continued")
+		t.Error("the restored process runs before it is continued")
 	}
 	if err := n.Continue(ps[0], nil); err != nil {
 		t.Fatal(err)
@@ -98,8 +98,7 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
-// TestCheckpointOfStopped: who is stopped does not move for being saved, nor for
-// the saving of others.
+// TestCheckpointOfStopped checks that saving a stopped process does not make it run.
 func TestCheckpointOfStopped(t *testing.T) {
 	n := openSaving(t, "here", t.TempDir())
 	c := startChain(t, 2)
@@ -117,7 +116,7 @@ func TestCheckpointOfStopped(t *testing.T) {
 	}
 	time.Sleep(10 * time.Millisecond)
 	if after := [2]uint64{c.length(t), c.word(t, c.chains+16)}; after != before {
-		t.Errorf("it moved from %v to %v", before, after)
+		t.Errorf("the chains grew from %v to %v", before, after)
 	}
 	if err := n.Continue(c.ID, nil); err != nil {
 		t.Fatal(err)
@@ -129,8 +128,8 @@ func TestCheckpointOfStopped(t *testing.T) {
 	}
 }
 
-// TestCheckpointOfHeld: a checkpoint is an action like others, for a thread that
-// has reached a place; the restored process goes on from just there.
+// TestCheckpointOfHeld saves a process while a thread is held at an address; the restored process continues
+// from that address.
 func TestCheckpointOfHeld(t *testing.T) {
 	n := openSaving(t, "here", t.TempDir())
 	c := startChain(t, 2)
@@ -171,14 +170,14 @@ func TestCheckpointOfHeld(t *testing.T) {
 	c.check(t, n, ps[0])
 }
 
-// TestCheckpointRefused: what CRIU cannot do is said in a sentence.
+// TestCheckpointRefused checks that the error for a process that CRIU cannot save has CRIU's reason.
 func TestCheckpointRefused(t *testing.T) {
 	folder := t.TempDir()
 	n := openSaving(t, "here", folder)
 	if cannotSave(t, n, startChain(t, 1)) {
 		return
 	}
-	// A process with one end of a connection; the other end is not saved with it.
+	// CRIU cannot save a process with one end of a connection without the other end.
 	cmd := exec.Command("cat")
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -209,8 +208,7 @@ func TestCheckpointRefused(t *testing.T) {
 	wantError(t, n.Checkpoint([]omis.ProcID{p}, "../elsewhere"), omis.ParameterError, "elsewhere")
 }
 
-// TestCheckpointNeedsCRIU: without a CRIU that works the answer says so, and what
-// to do.
+// TestCheckpointNeedsCRIU checks that the errors without a working CRIU have the reason and the remedy.
 func TestCheckpointNeedsCRIU(t *testing.T) {
 	g := start(t, build(t, "hammer.c"), "1", "10")
 	broken := filepath.Join(t.TempDir(), "criu")
@@ -231,8 +229,8 @@ func TestCheckpointNeedsCRIU(t *testing.T) {
 	wantError(t, openNode(t).Checkpoint([]omis.ProcID{g.ID}, "one"), omis.UnsupportedService, "there is no program criu")
 }
 
-// TestCheckpointKilled kills monitors that save a process again and again: it
-// goes on, its text is its own, and nobody traces it any more.
+// TestCheckpointKilled kills monitors that save a process again and again. The process continues untraced,
+// with its original code.
 func TestCheckpointKilled(t *testing.T) {
 	criu, folder := criuForTests(t), t.TempDir()
 	n := openSaving(t, "here", t.TempDir())
@@ -247,15 +245,14 @@ func TestCheckpointKilled(t *testing.T) {
 		}
 		time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond)
 		monitor.Kill()
-		c.grows(t) // though CRIU, which lives on, may be in it still
+		c.grows(t) // although CRIU may still be saving the process
 		awaitRestored(t, c.target)
 		eventually(t, "no CRIU is left", func() bool { return !isNamedByAny(folder) })
 	}
 	c.check(t, n, c.ID)
 }
 
-// isNamedByAny tells whether some process was started with a text among its
-// arguments.
+// isNamedByAny reports whether any process has a text in its arguments.
 func isNamedByAny(text string) bool {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	return slices.ContainsFunc(files, func(file string) bool {
@@ -264,8 +261,7 @@ func isNamedByAny(text string) bool {
 	})
 }
 
-// TestCheckpointOfFamily saves a shell with its child, in which breakpoints stand,
-// and restores both.
+// TestCheckpointOfFamily saves and restores a shell with its child, which has breakpoints.
 func TestCheckpointOfFamily(t *testing.T) {
 	n := openSaving(t, "here", t.TempDir())
 	c := startShellChain(t, 2)
@@ -281,7 +277,7 @@ func TestCheckpointOfFamily(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Named twice, each is saved once.
+	// The shell's tree includes its child, but each process is saved once.
 	if err := n.Checkpoint([]omis.ProcID{c.ID, shell}, "family"); err != nil {
 		t.Fatal(err)
 	}
@@ -314,8 +310,8 @@ func TestCheckpointOfFamily(t *testing.T) {
 	}
 }
 
-// TestCheckpointOfStoppedByOthers: what job control has stopped stays so, saved
-// and restored, also a thread that has made system calls for us meanwhile in code of ours.
+// TestCheckpointOfStoppedByOthers checks that a process that job control has stopped remains stopped after
+// it is saved and restored, although its threads have executed system calls for the monitor meanwhile.
 func TestCheckpointOfStoppedByOthers(t *testing.T) {
 	n := openSaving(t, "here", t.TempDir())
 	c := startChain(t, 12)
@@ -333,7 +329,7 @@ func TestCheckpointOfStoppedByOthers(t *testing.T) {
 	}
 	time.Sleep(20 * time.Millisecond)
 	if now := c.steps(t); now != before {
-		t.Errorf("we continued what another stopped: after %d steps, they rested after %d", now, before)
+		t.Errorf("the node continued a process that SIGSTOP had stopped: %d steps, stopped after %d", now, before)
 	}
 	c.kill(t)
 	ps, err := n.Restore("stopped")
@@ -351,6 +347,6 @@ func TestCheckpointOfStoppedByOthers(t *testing.T) {
 	unix.Kill(c.ID.PID, unix.SIGCONT)
 	c.grows(t)
 	if got := c.word(t, c.continued); got != 1 {
-		t.Errorf("the program saw %d SIGCONTs, not the one", got)
+		t.Errorf("the program saw %d SIGCONTs, want 1", got)
 	}
 }

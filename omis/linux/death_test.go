@@ -17,21 +17,25 @@ import (
 	"mirador/omis/node"
 )
 
-// monitorPatience is how long threads wait for a monitor of the tests that does not
-// stir.
+// monitorPatience is the time that held threads wait for a monitor of startMonitor that does nothing.
 const monitorPatience = time.Second
 
-// monitorEnv makes the test binary a monitor of the process it names:
+// monitorEnv is an environment variable that makes the test binary a monitor of a process. Its value is
 // PID ADDRESS plant|churn|hold|stop|suspend|birth|end|patch|repatch|event-KIND[=NAME] [nowarden] [ptrace], or
-// PID ADDRESS checkpoint CRIU FOLDER. With "ptrace" breakpoints stand, and no jumps.
+// PID ADDRESS checkpoint CRIU FOLDER. With "ptrace" the monitor sets breakpoints instead of jumps.
 const monitorEnv = "MIRADOR_TEST_MONITOR"
 
-// runMonitor watches an address of a process until it is killed; with "churn" it
-// plants and removes without end, with "hold" it holds threads for a while, with
-// "event" it watches an event, and holds who gets a signal, or makes a thread or a
-// system call, with "stop" and "suspend" it stops the
-// process, a breakpoint standing, with "birth" it watches the address in the
-// process's children too, with "end" it holds the process at its exit.
+// runMonitor watches an address of a process until it is killed. The words of monitorEnv change that:
+//
+//   - churn: it sets and cancels the watch without end.
+//   - hold: it holds threads for a short time.
+//   - event: it watches an event instead, and holds the threads at signals, at the creation of threads,
+//     and at some system calls.
+//   - stop, suspend: it also stops or suspends the process.
+//   - birth: it watches the address in new processes too.
+//   - end: it holds the process at its exit.
+//   - patch, repatch: see runPatcher.
+//   - checkpoint: it also saves the process without end.
 func runMonitor(spec string) {
 	f := strings.Fields(spec)
 	pid, _ := strconv.Atoi(f[0])
@@ -55,7 +59,7 @@ func runMonitor(spec string) {
 	p, err := n.Identify(pid)
 	fail(err)
 	if f[2] == "checkpoint" {
-		_, err := n.criu() // what is to be killed is not the trial of it
+		_, err := n.criu() // try CRIU first, because the test kills later checkpoints, not this trial
 		fail(err)
 	}
 	fmt.Println("ready")
@@ -137,16 +141,16 @@ func runMonitor(spec string) {
 	}
 }
 
-// eventNames are the calls that a monitor of the tests watches.
+// eventNames has the default NAME of events in monitorEnv.
 var eventNames = map[node.EventKind]string{node.EventLibCallStarted: "strtol", node.EventLibCallEnded: "strtol"}
 
-// startMonitor returns a monitor of a target, in another process, once it is ready.
+// startMonitor starts a monitor of a target in another process, and waits until it is ready.
 func startMonitor(t *testing.T, g *target, mode string) *subject.Subject {
 	t.Helper()
 	return subject.StartAgain(t, fmt.Sprintf("%s=%d %#x %s", monitorEnv, g.PID, g.Addr, mode))
 }
 
-// leaveMonitor starts a monitor and kills it as soon as it has done what it is for.
+// leaveMonitor starts a monitor and kills it as soon as it has written that it watches the target.
 func leaveMonitor(t *testing.T, g *target, mode string) {
 	t.Helper()
 	monitor := startMonitor(t, g, mode)
@@ -154,8 +158,7 @@ func leaveMonitor(t *testing.T, g *target, mode string) {
 	monitor.Kill()
 }
 
-// outlive has a target begin under a monitor that has done what it is for, and kills the
-// monitor a while after.
+// outlive makes a target begin its work when a monitor watches it, and kills the monitor after a while.
 func outlive(t *testing.T, g *target, mode string, while time.Duration) {
 	t.Helper()
 	monitor := startMonitor(t, g, mode)
@@ -165,14 +168,14 @@ func outlive(t *testing.T, g *target, mode string, while time.Duration) {
 	monitor.Kill()
 }
 
-// TestKilledMonitor kills monitors at random moments; the target never notices.
+// TestKilledMonitor kills monitors at random moments and checks that the target's result does not change.
 func TestKilledMonitor(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	for _, mode := range []string{"plant", "churn", "hold", "plant nowarden", "churn nowarden", "hold nowarden"} {
 		t.Run(mode, func(t *testing.T) {
 			args := []string{"4", "3000000"}
 			if strings.HasSuffix(mode, "nowarden") {
-				args[1] = "50000" // every one of them a signal
+				args[1] = "50000" // each call raises a signal after the kill
 			}
 			want := subject.Alone(t, hammer, args...)
 			for i := range 6 {
@@ -208,7 +211,7 @@ func awaitRestored(t *testing.T, g *target) {
 			for memory[at] == file[at] {
 				at++
 			}
-			t.Fatalf("the warden has not restored the text: % x stands where % x did", memory[at:at+8], file[at:at+8])
+			t.Fatalf("the warden has not restored the code: it is % x, want % x", memory[at:at+8], file[at:at+8])
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

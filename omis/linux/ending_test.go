@@ -18,8 +18,8 @@ import (
 	"mirador/omis/node"
 )
 
-// ends are the ways in which testdata/ends.c ends, with the number of its threads, all of
-// which use 50 ms, the status of its exit, and the signal that ends it.
+// ends lists the ways in which testdata/ends.c ends, each with the number of threads that use 50 ms, the exit
+// status, and the signal that ends the process.
 var ends = []struct {
 	how     string
 	threads int
@@ -28,7 +28,7 @@ var ends = []struct {
 }{
 	{"single", 1, 7, 0},
 	{"group", 5, 7, 0},
-	{"race", 21, 7, 0},  // a hundred of its threads use 10 ms
+	{"race", 21, 7, 0},  // a hundred threads use 10 ms, the time of 20 such threads
 	{"leader", 3, 7, 0}, // the second thread uses twice as much
 	{"turns", 5, 7, 0},
 	{"exec", 6, 7, 0},
@@ -36,7 +36,7 @@ var ends = []struct {
 	{"wait", 5, 0, unix.SIGTERM},
 }
 
-// startEnding starts the program; the target is its child.
+// startEnding starts testdata/ends.c and returns its child as the target.
 func startEnding(t *testing.T, path, how string) *target {
 	t.Helper()
 	g := start(t, path, how)
@@ -52,7 +52,7 @@ func startEnding(t *testing.T, path, how string) *target {
 	return g
 }
 
-// finish returns what the parent of a target has learned of its end.
+// finish returns the exit status and the CPU time that the parent of a target has received by wait4.
 func finish(t *testing.T, g *target) (status unix.WaitStatus, used time.Duration) {
 	t.Helper()
 	var micros int64
@@ -67,7 +67,7 @@ func finish(t *testing.T, g *target) (status unix.WaitStatus, used time.Duration
 // eachUses is the CPU time of a thread of testdata/ends.c.
 const eachUses = 50 * time.Millisecond
 
-// lastLook is what could be read of a process at its exit.
+// lastLook contains what was read of a process at its exit.
 type lastLook struct {
 	held    string
 	info    node.ProcInfo
@@ -77,7 +77,7 @@ type lastLook struct {
 
 const finalFields = node.ProcTotalTime | node.ProcMemorySize | node.ProcResidentSize | node.ProcMaxResidentSize
 
-// watchEnd has the process looked at when it is held at its exit.
+// watchEnd holds a process at its exit and sends what it reads there.
 func watchEnd(t *testing.T, n *Node, p omis.ProcID) <-chan lastLook {
 	t.Helper()
 	looks := make(chan lastLook, 2)
@@ -98,8 +98,7 @@ func watchEnd(t *testing.T, n *Node, p omis.ProcID) <-chan lastLook {
 	return looks
 }
 
-// TestEnds compares what is read of a process at its exit with what its parent learns by
-// wait4.
+// TestEnds compares what is read of a process at its exit with what its parent receives by wait4.
 func TestEnds(t *testing.T) {
 	path := build(t, "ends.c")
 	for _, e := range ends {
@@ -109,7 +108,7 @@ func TestEnds(t *testing.T) {
 			looks := watchEnd(t, n, g.ID)
 			g.Begin()
 			if e.signal != 0 {
-				eventually(t, "its threads wait", func() bool {
+				eventually(t, "the threads wait", func() bool {
 					info, err := n.ProcInfo(g.ID, node.ProcTotalTime)
 					tids, _ := n.Threads(g.ID)
 					return err == nil && len(tids) == e.threads && info.TotalTime > time.Duration(e.threads)*eachUses
@@ -119,32 +118,33 @@ func TestEnds(t *testing.T) {
 			status, used := finish(t, g)
 			l := <-looks
 			if l.err != nil || l.held != node.HeldByPtrace {
-				t.Fatalf("it was held by %q when it was looked at: %v", l.held, l.err)
+				t.Fatalf("the process was held by %q when it was read: %v", l.held, l.err)
 			}
-			// The parent's figure has the release of the memory in it.
+			// The time that the parent receives includes the release of the memory.
 			if least := time.Duration(e.threads) * eachUses; l.info.TotalTime < least || l.info.TotalTime > used || used-l.info.TotalTime > 50*time.Millisecond {
-				t.Errorf("a CPU time of %v was read at its exit, its parent learned of %v", l.info.TotalTime, used)
+				t.Errorf("the CPU time at the exit was %v, the parent received %v", l.info.TotalTime, used)
 			}
 			const memory = 32 << 20
 			if l.info.MemorySize < memory || l.info.ResidentSize < memory || l.info.MaxResidentSize < memory {
 				t.Errorf("sizes read at its exit: %+v, want more than 32 MB", l.info)
 			}
 			if len(l.threads) == 0 {
-				t.Error("it had no thread at its exit")
+				t.Error("the process had no thread at its exit")
 			}
 			if want := e.status<<8 | int(e.signal); int(status) != want {
-				t.Errorf("it ended with %#x, want %#x", status, want)
+				t.Errorf("the process ended with %#x, want %#x", status, want)
 			}
 			select {
 			case l := <-looks:
-				t.Errorf("its end was reported twice: %+v", l)
+				t.Errorf("the end was reported twice: %+v", l)
 			default:
 			}
 		})
 	}
 }
 
-// TestEndInCompany has other watches on the process: stops, breakpoints, single steps, threads that end.
+// TestEndInCompany holds a process at its exit that has other watches: a breakpoint, system calls, and threads
+// that end.
 func TestEndInCompany(t *testing.T) {
 	path := build(t, "ends.c")
 	for _, how := range []string{"group", "race", "leader", "turns"} {
@@ -174,18 +174,17 @@ func TestEndInCompany(t *testing.T) {
 			g.Begin()
 			status, _ := finish(t, g)
 			if l := <-looks; l.err != nil || l.held == "" {
-				t.Errorf("it was held by %q: %v", l.held, l.err)
+				t.Errorf("the process was held by %q: %v", l.held, l.err)
 			}
 			<-ended
 			if status.ExitStatus() != 7 || terminated.Load() < 2 {
-				t.Errorf("it ended with %#x, %d threads terminated before", status, terminated.Load())
+				t.Errorf("the process ended with %#x, %d threads terminated before", status, terminated.Load())
 			}
 		})
 	}
 }
 
-// TestEndOfStopped kills a process that the monitor has stopped, and one it has suspended:
-// neither stays.
+// TestEndOfStopped checks that a process that the monitor has stopped or suspended can be killed.
 func TestEndOfStopped(t *testing.T) {
 	n := openNode(t)
 	for name, stop := range map[string]func(omis.ProcID, []int) error{"stopped": n.Stop, "suspended": n.Suspend} {
@@ -197,12 +196,12 @@ func TestEndOfStopped(t *testing.T) {
 		unix.Kill(g.PID, unix.SIGKILL)
 		finish(t, g)
 		if l := <-looks; l.err != nil || l.held == "" {
-			t.Errorf("%s: it was held by %q: %v", name, l.held, l.err)
+			t.Errorf("%s: the process was held by %q: %v", name, l.held, l.err)
 		}
 	}
 }
 
-// TestAtEnd asks for what a thread at its end cannot do; the answers come at once.
+// TestAtEnd checks that requests that a thread at its exit cannot execute are refused without a delay.
 func TestAtEnd(t *testing.T) {
 	n := openNode(t)
 	g := startEnding(t, build(t, "ends.c"), "single")
@@ -224,10 +223,10 @@ func TestAtEnd(t *testing.T) {
 			errs["patch"] = patch
 			took := time.Since(begin)
 			if _, err := n.ReadIntRegs(g.ID, g.PID, 0, intRegs); err != nil {
-				t.Errorf("its registers: %v", err)
+				t.Errorf("registers: %v", err)
 			}
 			if traces, err := n.Backtraces(g.ID, []int{g.PID}, 0); err != nil || traces[0].Err != nil || len(traces[0].Frames) < 2 {
-				t.Errorf("its stack: %v, %v", traces, err)
+				t.Errorf("stack: %v, %v", traces, err)
 			}
 			results <- result{took, errs}
 		}()
@@ -246,12 +245,12 @@ func TestAtEnd(t *testing.T) {
 		t.Errorf("the refusals took %v", r.took)
 	}
 	if status.ExitStatus() != 7 {
-		t.Errorf("it ended with %#x", status)
+		t.Errorf("the process ended with %#x", status)
 	}
 }
 
-// TestEndCancelled cancels the watch while the process is held: it goes on when the
-// handler is done, and no later than that.
+// TestEndCancelled cancels the watch while the process is held: the process remains held until the handler
+// releases it, and then ends.
 func TestEndCancelled(t *testing.T) {
 	n := openNode(t)
 	g := startEnding(t, build(t, "ends.c"), "group")
@@ -266,17 +265,17 @@ func TestEndCancelled(t *testing.T) {
 		t.Error(err)
 	}
 	if s := stateOf(t, g.PID); s == "Z" {
-		t.Error("it did not wait for its handler")
+		t.Error("the process ended before the handler released it")
 	}
 	release()
 	status, _ := finish(t, g)
 	if status.ExitStatus() != 7 {
-		t.Errorf("it ended with %#x", status)
+		t.Errorf("the process ended with %#x", status)
 	}
 }
 
-// TestEndKilled kills the monitor while it holds a process at its exit: the process ends
-// as it would have.
+// TestEndKilled kills the monitor while it holds a process at its exit, and checks that the process ends with the
+// right status.
 func TestEndKilled(t *testing.T) {
 	path := build(t, "ends.c")
 	for _, e := range ends {
@@ -293,12 +292,12 @@ func TestEndKilled(t *testing.T) {
 				t.Fatal(line)
 			}
 			if s := stateOf(t, g.PID); s != "t" && e.how != "leader" {
-				t.Errorf("its first thread is in state %s when it is held", s)
+				t.Errorf("the first thread of the held process is in state %s", s)
 			}
 			monitor.Kill()
 			status, _ := finish(t, g)
 			if want := e.status<<8 | int(e.signal); int(status) != want {
-				t.Errorf("it ended with %#x, want %#x", status, want)
+				t.Errorf("the process ended with %#x, want %#x", status, want)
 			}
 		})
 	}
@@ -313,7 +312,7 @@ func stateOf(t *testing.T, pid int) string {
 	return s
 }
 
-// TestEndUnheld: a process that gdb traces cannot be held; the error says so.
+// TestEndUnheld checks the error for a process that cannot be held because gdb traces it.
 func TestEndUnheld(t *testing.T) {
 	n := openNode(t)
 	g := startEnding(t, build(t, "ends.c"), "wait")
@@ -324,7 +323,7 @@ func TestEndUnheld(t *testing.T) {
 	}
 	defer gdb.Wait()
 	defer in.Close()
-	eventually(t, "gdb traces it", func() bool {
+	eventually(t, "gdb traces the process", func() bool {
 		s, err := proc.ReadStatus(g.PID)
 		return err == nil && s.Tracer != 0
 	})

@@ -17,11 +17,11 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// euStack is what eu-stack prints: the program counters by thread, as far as it
-// found unwind tables.
+// euStack returns the program counters that eu-stack prints, by thread. A stack ends where eu-stack finds
+// no unwind table.
 func euStack(t *testing.T, pid int) map[int][]uint64 {
 	t.Helper()
-	// It ends with an error where a stack leads to code without tables.
+	// eu-stack fails if it finds code without unwind tables; ignore that.
 	out, _ := exec.Command("eu-stack", "-n", "0", "-p", fmt.Sprint(pid)).CombinedOutput()
 	frames := make(map[int][]uint64)
 	tid := 0
@@ -38,12 +38,12 @@ func euStack(t *testing.T, pid int) map[int][]uint64 {
 		}
 	}
 	if len(frames) == 0 {
-		t.Fatalf("eu-stack says\n%s", out)
+		t.Fatalf("eu-stack printed\n%s", out)
 	}
 	return frames
 }
 
-// buildGo compiles a program of testdata that is a folder.
+// buildGo compiles a Go program in a folder of testdata.
 func buildGo(t *testing.T, folder string, flags ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), folder)
@@ -54,8 +54,8 @@ func buildGo(t *testing.T, folder string, flags ...string) string {
 	return out
 }
 
-// TestBacktraceAgreesWithEuStack compares frame by frame. deepest is how many
-// frames the longest stack has at least.
+// TestBacktraceAgreesWithEuStack compares all frames. deepest is the least number of frames of the longest
+// stack.
 func TestBacktraceAgreesWithEuStack(t *testing.T) {
 	for name, c := range map[string]struct {
 		program func() string
@@ -84,7 +84,7 @@ func compareWithEuStack(t *testing.T, program string, deepest int) {
 	for _, tid := range tids {
 		awaitState(t, tid, "S")
 	}
-	// Threads of Go's own wake now and then.
+	// Stop the threads of Go's runtime, which wake from time to time.
 	unix.Kill(g.ID.PID, unix.SIGSTOP)
 	for _, tid := range tids {
 		awaitState(t, tid, "T")
@@ -93,7 +93,7 @@ func compareWithEuStack(t *testing.T, program string, deepest int) {
 	unix.Kill(g.ID.PID, unix.SIGCONT)
 }
 
-// compareStacks compares those of a process that is at rest.
+// compareStacks compares the stacks of a stopped process with eu-stack's.
 func compareStacks(t *testing.T, n *Node, g *target, deepest int) {
 	t.Helper()
 	tids, err := n.Threads(g.ID)
@@ -116,7 +116,7 @@ func compareStacks(t *testing.T, n *Node, g *target, deepest int) {
 			t.Errorf("thread %d: %v\ngot      %x\neu-stack %x", tid, traces[i].Err, got, want[tid])
 		}
 		if len(got) > len(want[tid])+1 {
-			t.Errorf("thread %d has frames that eu-stack has not: %x behind %x", tid, got, want[tid])
+			t.Errorf("thread %d has more frames than in eu-stack: %x, want %x", tid, got, want[tid])
 		}
 	}
 	if longest < deepest {
@@ -124,8 +124,8 @@ func compareStacks(t *testing.T, n *Node, g *target, deepest int) {
 	}
 }
 
-// TestBacktraceInVDSO stops a process by SIGSTOP until it stands in the code that
-// the kernel maps, so that eu-stack sees it there too.
+// TestBacktraceInVDSO stops a process by SIGSTOP until it is in the vdso, so that eu-stack sees the same
+// stack.
 func TestBacktraceInVDSO(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "clock.c", "-O2"))
@@ -136,7 +136,7 @@ func TestBacktraceInVDSO(t *testing.T) {
 	vdso := maps[slices.IndexFunc(maps, func(m proc.Mapping) bool { return m.Path == "[vdso]" })]
 	for try := 0; ; try++ {
 		if try == 200 {
-			t.Fatal("it is never in the vdso")
+			t.Fatal("the process was never stopped in the vdso")
 		}
 		unix.Kill(g.ID.PID, unix.SIGSTOP)
 		awaitState(t, g.ID.PID, "T")

@@ -25,11 +25,11 @@ import (
 
 // places are addresses of instructions in a module.
 type places struct {
-	begun, left []uint64 // where functions begin, and where they return
-	all         []uint64
+	entries, exits []uint64 // where functions begin, and where they return
+	all            []uint64
 }
 
-// placesOf reads them by the unwind tables.
+// placesOf reads the instructions of a module, whose functions it finds by the unwind tables.
 func placesOf(t *testing.T, m node.Module) (p places) {
 	t.Helper()
 	f, err := elf.Open(m.Path)
@@ -52,7 +52,7 @@ func placesOf(t *testing.T, m node.Module) (p places) {
 		t.Fatal(err)
 	}
 	for _, function := range list {
-		p.begun = append(p.begun, function.Begin()+m.Bias)
+		p.entries = append(p.entries, function.Begin()+m.Bias)
 		code := codeAt(f, function.Begin(), function.End())
 		for at := 0; at < len(code); {
 			if detour.IsLandingPad(code[at:]) {
@@ -66,7 +66,7 @@ func placesOf(t *testing.T, m node.Module) (p places) {
 			addr := function.Begin() + uint64(at) + m.Bias
 			p.all = append(p.all, addr)
 			if inst.Op == x86asm.RET {
-				p.left = append(p.left, addr)
+				p.exits = append(p.exits, addr)
 			}
 			at += inst.Len
 		}
@@ -114,8 +114,8 @@ for t in ts: t.join()
 print(sorted(l))
 `
 
-// TestPatchEverything puts code to the beginnings and the returns of all functions of
-// programs, and of their libraries. They do what they do without.
+// TestPatchEverything patches the entries and the returns of all functions of programs and of their
+// libraries. The programs print the same as without patches.
 func TestPatchEverything(t *testing.T) {
 	for _, p := range []struct {
 		script string
@@ -145,8 +145,8 @@ func TestPatchEverything(t *testing.T) {
 				cmd.Process.Kill()
 				cmd.Wait()
 			})
-			// It has loaded what it needs when it reads its input.
-			eventually(t, "it reads", func() bool {
+			// When the program reads its input, it has loaded its libraries.
+			eventually(t, "the program reads its input", func() bool {
 				call, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", cmd.Process.Pid))
 				return strings.HasPrefix(string(call), fmt.Sprintf("%d 0x0 ", unix.SYS_READ))
 			})
@@ -165,7 +165,7 @@ func TestPatchEverything(t *testing.T) {
 	}
 }
 
-// patchEverything returns what tells how much was counted.
+// patchEverything patches a process and returns a function that returns the number of counted executions.
 func patchEverything(t *testing.T, pid int) (sum func() uint64) {
 	t.Helper()
 	n := openNode(t)
@@ -184,7 +184,7 @@ func patchEverything(t *testing.T, pid int) (sum func() uint64) {
 	var addrs []uint64
 	for _, m := range modules {
 		p := placesOf(t, m)
-		addrs = append(append(addrs, p.begun...), p.left...)
+		addrs = append(append(addrs, p.entries...), p.exits...)
 	}
 	list := everywhere(g, addrs)
 	begin := time.Now()
@@ -204,8 +204,8 @@ func patchEverything(t *testing.T, pid int) (sum func() uint64) {
 	}
 }
 
-// TestPatchShapes puts code to all instructions of a program, compiled in many ways,
-// that signals interrupt all the time.
+// TestPatchShapes patches all instructions of a program that is compiled in many ways and interrupted by
+// signals all the time.
 func TestPatchShapes(t *testing.T) {
 	for _, flags := range []string{
 		"-O0", "-O2", "-O3 -mavx2 -ffast-math", "-Os -no-pie", "-O1 -static-pie", "-O2 -fcf-protection=full",
@@ -231,8 +231,8 @@ func TestPatchShapes(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := placesOf(t, modules[0])
-			if strings.Contains(flags, "static") || flags == "Go" { // it is its library as well
-				p.all = slices.Concat(p.begun, p.left)
+			if strings.Contains(flags, "static") || flags == "Go" { // the module includes the C library or Go's runtime
+				p.all = slices.Concat(p.entries, p.exits)
 			}
 			made, errs := n.Patch(g.ID, everywhere(ground, p.all))
 			for i, err := range errs {
@@ -255,8 +255,22 @@ func TestPatchShapes(t *testing.T) {
 	}
 }
 
-// TestPatchStorm puts code to all instructions of such a program and takes it out,
-// again and again, while signals interrupt it there.
+// patchBriefly inserts patches and removes them after a millisecond. It returns the number of inserted
+// patches and the errors of the others.
+func patchBriefly(t *testing.T, n *Node, g *target, list []node.Patch) (placed int, errs []error) {
+	t.Helper()
+	made, errs := n.Patch(g.ID, list)
+	made = slices.DeleteFunc(made, func(p node.Patched) bool { return p == nil })
+	activate(t, made)
+	time.Sleep(time.Millisecond)
+	if err := n.Unpatch(g.ID, made); err != nil {
+		t.Error(err)
+	}
+	return len(made), errs
+}
+
+// TestPatchStorm patches all instructions of such a program and removes the patches, again and again, while
+// signals interrupt the program there.
 func TestPatchStorm(t *testing.T) {
 	maze := build(t, "maze.c", "-O2", "-w")
 	const rounds = "60000"
@@ -274,15 +288,8 @@ func TestPatchStorm(t *testing.T) {
 	list := everywhere(ground, placesOf(t, modules[0]).all)
 	g.Begin()
 	for range 20 {
-		made, _ := n.Patch(g.ID, list)
-		made = slices.DeleteFunc(made, func(p node.Patched) bool { return p == nil })
-		if len(made) < len(list)*9/10 {
-			t.Errorf("%d of %d", len(made), len(list))
-		}
-		activate(t, made)
-		time.Sleep(time.Millisecond)
-		if err := n.Unpatch(g.ID, made); err != nil {
-			t.Error(err)
+		if placed, _ := patchBriefly(t, n, g, list); placed < len(list)*9/10 {
+			t.Errorf("%d of %d", placed, len(list))
 		}
 	}
 	checkText(t, g)

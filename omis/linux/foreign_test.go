@@ -12,8 +12,8 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// startByOwner has the OS thread that starts a child of the monitor's become that of
-// the owner of a process, as it may happen, as soon as it has something to do.
+// startByOwner starts a child of the monitor on an OS thread, and then makes this thread the thread of a
+// process's owner, as may happen by chance.
 func startByOwner(t *testing.T, n *Node, g *target, child *exec.Cmd) {
 	t.Helper()
 	o := newOwner(n, g.ID)
@@ -24,7 +24,7 @@ func startByOwner(t *testing.T, n *Node, g *target, child *exec.Cmd) {
 	started := make(chan error)
 	go onOwnThread(func() {
 		started <- child.Start()
-		for o.box.empty() { // it would retire
+		for o.box.empty() { // an owner without commands ends
 			time.Sleep(time.Millisecond)
 		}
 		o.run()
@@ -34,7 +34,7 @@ func startByOwner(t *testing.T, n *Node, g *target, child *exec.Cmd) {
 	}
 }
 
-// checkHits has a target run with a watch on its work.
+// checkHits watches a target's function and checks the number of hits and the target's result.
 func checkHits(t *testing.T, n *Node, g *target, want string, hits int64) {
 	t.Helper()
 	count, cancel := watchWork(t, n, g)
@@ -47,8 +47,8 @@ func checkHits(t *testing.T, n *Node, g *target, want string, hits int64) {
 	}
 }
 
-// TestForeignChild: the end of a child is told to the owner, again and again, until it
-// is reaped by whoever started it, who must find it.
+// TestForeignChild checks that the owner does not reap a child that other code started. The kernel reports
+// the end of the child to the owner's thread again and again until that code reaps the child.
 func TestForeignChild(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	want := subject.Alone(t, hammer, "4", "2000")
@@ -59,12 +59,13 @@ func TestForeignChild(t *testing.T) {
 	awaitState(t, child.Process.Pid, "Z")
 	checkHits(t, n, g, want, 8000)
 	if err := child.Wait(); err != nil {
-		t.Errorf("somebody else has reaped it: %v", err)
+		t.Errorf("the owner has reaped the child: %v", err)
 	}
 }
 
-// TestForeignTarget: the stops of a child that another owner traces are told to the
-// owner, too. One that it took would be waited for, and the child stopped, for ever.
+// TestForeignTarget checks that the owner does not take a stop of a child that another thread traces. The
+// kernel reports such stops to the owner's thread too. If the owner took one, the tracer would wait for it,
+// and the child would be stopped, for ever.
 func TestForeignTarget(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	want := subject.Alone(t, hammer, "4", "500")
@@ -92,10 +93,10 @@ func TestForeignTarget(t *testing.T) {
 	checkHits(t, n, g, want, 2000)
 	close(look)
 	if !<-told {
-		t.Error("somebody else has taken its stop")
+		t.Error("the owner has taken the child's stop")
 	}
 	in.Close()
 	if err := child.Wait(); err != nil {
-		t.Errorf("somebody else has reaped it: %v", err)
+		t.Errorf("the owner has reaped the child: %v", err)
 	}
 }

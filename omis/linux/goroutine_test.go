@@ -8,14 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"mirador/omis/linux/subject"
 	"mirador/omis/node"
 )
 
-// exitsOf are the addresses at which those functions of a program return that its own
-// package has, all of them or those of some names.
+// exitsOf returns the addresses of the return instructions in the functions of a program's package main, or
+// only in the functions with the given names.
 func exitsOf(t *testing.T, path string, names ...string) (exits []uint64) {
 	t.Helper()
 	p := placesOf(t, node.Module{Path: path})
@@ -32,7 +31,7 @@ func exitsOf(t *testing.T, path string, names ...string) (exits []uint64) {
 		if !strings.HasPrefix(s.Name, "main.") || len(names) > 0 && !slices.Contains(names, s.Name) || elf.ST_TYPE(s.Info) != elf.STT_FUNC {
 			continue
 		}
-		for _, at := range p.left {
+		for _, at := range p.exits {
 			if at >= s.Value && at < s.Value+s.Size {
 				exits = append(exits, at)
 			}
@@ -41,8 +40,8 @@ func exitsOf(t *testing.T, path string, names ...string) (exits []uint64) {
 	return exits
 }
 
-// TestPatchGoStorm puts code to the exits of functions in Go and takes it out, again and
-// again, while goroutines are interrupted there. None goes on in the middle of a jump.
+// TestPatchGoStorm patches the exits of functions in Go and removes the patches, again and again, while
+// goroutines are interrupted there. No goroutine may continue in the middle of a jump.
 func TestPatchGoStorm(t *testing.T) {
 	hogs := buildGo(t, "hogs")
 	const rounds, times = "60000", 10
@@ -57,22 +56,16 @@ func TestPatchGoStorm(t *testing.T) {
 	g.Begin()
 	placed := 0
 	for range times {
-		made, errs := n.Patch(g.ID, list)
+		made, errs := patchBriefly(t, n, g, list)
 		for _, err := range errs {
 			if err != nil && !strings.Contains(err.Error(), "a goroutine was interrupted in its middle") {
 				t.Error(err)
 			}
 		}
-		made = slices.DeleteFunc(made, func(p node.Patched) bool { return p == nil })
-		placed += len(made)
-		activate(t, made)
-		time.Sleep(time.Millisecond)
-		if err := n.Unpatch(g.ID, made); err != nil {
-			t.Error(err)
-		}
+		placed += made
 	}
 	if placed < times*len(list)/2 {
-		t.Errorf("%d of %d exits got code", placed, times*len(list))
+		t.Errorf("%d of %d exits were patched", placed, times*len(list))
 	}
 	checkText(t, g)
 	if got := g.Line(); got != want {
@@ -80,17 +73,17 @@ func TestPatchGoStorm(t *testing.T) {
 	}
 }
 
-// No jump is written over an address that a goroutine has on its stack: it may have been
-// interrupted there.
+// TestPatchBesideGoroutine checks that no jump is written over an address that is on the stack of a
+// goroutine, because the goroutine may have been interrupted there.
 func TestPatchBesideGoroutine(t *testing.T) {
 	hogs := buildGo(t, "hogs")
 	exit := exitsOf(t, hogs, "main.outer")[0]
-	const pop = 1 // the instruction before the return, within what a jump takes
+	const pop = 1 // length of the instruction before the return, which the jump replaces too
 	for _, where := range []struct {
 		addr uint64
 		want string
 	}{
-		{exit, ""}, // behind the jump
+		{exit, ""}, // not inside the jump
 		{exit - pop, "a goroutine was interrupted in its middle"},
 	} {
 		n := openNode(t)

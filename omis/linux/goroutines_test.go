@@ -18,8 +18,7 @@ import (
 	"mirador/omis/node"
 )
 
-// named makes a function that names the functions of a program whose addresses are those of
-// its file.
+// namedBy returns a function that returns the name of a program's function at an address in its file.
 func namedBy(t *testing.T, path string) func(pc uint64) string {
 	t.Helper()
 	f, err := elf.Open(path)
@@ -41,8 +40,8 @@ func namedBy(t *testing.T, path string) func(pc uint64) string {
 	}
 }
 
-// own lists the functions of package main that are on a stack, without those that the compiler
-// has made for a go statement, which the runtime does not report.
+// own returns the functions of package main on a stack, without the functions that the compiler generates
+// for go statements: the runtime does not report these.
 func own(frames []node.Frame, name func(uint64) string) (list []string) {
 	for i, f := range frames {
 		pc := f.PC
@@ -58,22 +57,21 @@ func own(frames []node.Frame, name func(uint64) string) (list []string) {
 
 var goHeader = regexp.MustCompile(`^goroutine (\d+) \[([^\],]*)`)
 
-// said is what the runtime itself reports of a goroutine.
-type said struct {
+// runtimeReport is a goroutine as the runtime itself reports it.
+type runtimeReport struct {
 	state string
 	own   []string
 }
 
-// reported reads what the runtime reports. It leaves out functions that were inlined, which
-// have no frames.
-func reported(g *target) map[uint64]said {
+// reported reads the runtime's report. It omits inlined functions, which have no frames.
+func reported(g *target) map[uint64]runtimeReport {
 	g.Tell("report")
-	list := make(map[uint64]said)
+	list := make(map[uint64]runtimeReport)
 	var id uint64
 	for line := g.Line(); line != "end"; line = g.Line() {
 		if m := goHeader.FindStringSubmatch(line); m != nil {
 			id, _ = strconv.ParseUint(m[1], 10, 64)
-			list[id] = said{state: m[2]}
+			list[id] = runtimeReport{state: m[2]}
 			continue
 		}
 		if strings.HasPrefix(line, "main.") && !strings.HasSuffix(line, "(...)") {
@@ -85,9 +83,9 @@ func reported(g *target) map[uint64]said {
 	return list
 }
 
-// settled reads what the runtime reports when all goroutines have come to where they wait,
-// but for the first, which reports, and the one that computes.
-func settled(t *testing.T, g *target) map[uint64]said {
+// settled reads the runtime's report when all goroutines wait, except for the first, which reports, and for
+// the goroutine that computes.
+func settled(t *testing.T, g *target) map[uint64]runtimeReport {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		list := reported(g)
@@ -101,12 +99,12 @@ func settled(t *testing.T, g *target) map[uint64]said {
 			return list
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines do not come to rest: %+v", moving, list)
+			t.Fatalf("%d goroutines still do not wait: %+v", moving, list)
 		}
 	}
 }
 
-// TestGoroutinesAgreeWithRuntime compares the list with what the runtime reports itself.
+// TestGoroutinesAgreeWithRuntime compares the node's list of goroutines with the runtime's report.
 func TestGoroutinesAgreeWithRuntime(t *testing.T) {
 	for name, flags := range map[string][]string{"static": nil, "position independent": {"-buildmode=pie"}} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +135,7 @@ func TestGoroutinesAgreeWithRuntime(t *testing.T) {
 				got, ok := seen[id]
 				frames := own(got.Frames, func(pc uint64) string { return name(pc - bias) })
 				if !ok || !slices.Equal(frames, w.own) && id != 1 && (got.State != "running" || len(got.Frames) > 0) { // its thread may handle a signal
-					t.Errorf("goroutine %d is %+v with %v, and the runtime says %+v", id, got, frames, w)
+					t.Errorf("goroutine %d is %+v with %v, and the runtime reports %+v", id, got, frames, w)
 				}
 				state := got.State
 				if state == "waiting" {
@@ -145,13 +143,13 @@ func TestGoroutinesAgreeWithRuntime(t *testing.T) {
 				}
 				states[state]++
 				switch {
-				case id == 1: // it reported, and reads again
+				case id == 1: // has changed its state since it reported
 				case slices.Equal(w.own, []string{"main.computes"}):
 					if state != "running" && state != "runnable" {
-						t.Errorf("the one that computes is %s", state)
+						t.Errorf("the goroutine that computes is %s", state)
 					}
 				case state != w.state:
-					t.Errorf("goroutine %d: %s, and the runtime says %s", id, state, w.state)
+					t.Errorf("goroutine %d: %s, and the runtime reports %s", id, state, w.state)
 				}
 				if state == "running" && !slices.Contains(tids, got.TID) {
 					t.Errorf("goroutine %d runs on thread %d", id, got.TID)
@@ -166,13 +164,14 @@ func TestGoroutinesAgreeWithRuntime(t *testing.T) {
 				t.Errorf("more than 2 frames: %+v (%v)", few, err)
 			}
 			if none, err := n.Goroutines(t.Context(), g.ID, 0); err != nil || len(none) < len(want) || slices.ContainsFunc(none, func(i node.GoroutineInfo) bool { return len(i.Frames) > 0 }) {
-				t.Errorf("frames that were not asked for: %+v (%v)", none, err)
+				t.Errorf("a request without frames returned %+v (%v)", none, err)
 			}
 		})
 	}
 }
 
-// A program without debug information is refused, and one that is not in Go has none.
+// TestGoroutinesUnknown checks that a Go program without debug information is refused, and that a program in
+// another language has no goroutines.
 func TestGoroutinesUnknown(t *testing.T) {
 	n := openNode(t)
 	bare := start(t, buildGo(t, "waiting", "-ldflags=-s -w"))
@@ -185,8 +184,8 @@ func TestGoroutinesUnknown(t *testing.T) {
 	}
 }
 
-// A process that writes anything into its descriptors of goroutines costs the monitor no more
-// than the limits, and an answer or an error comes.
+// TestGoroutinesHostile writes arbitrary values into the descriptors of goroutines and checks that reading
+// them stays within limits and returns.
 func TestGoroutinesHostile(t *testing.T) {
 	path := buildGo(t, "waiting")
 	n := openNode(t)
@@ -204,8 +203,7 @@ func TestGoroutinesHostile(t *testing.T) {
 	for _, addr := range at {
 		before := wordAt(t, n, g.ID, addr)
 		for _, v := range append(values, addr) {
-			// Nobody but the monitor runs while it looks, but the program would fail: it is
-			// stopped meanwhile.
+			// Stop the program until the old value is restored, because it would crash.
 			if err := n.Stop(g.ID, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -10,8 +10,8 @@ import (
 	"mirador/omis/node"
 )
 
-// TestGroundLocked: a program that locks all its memory when code stands in it gets no
-// memory for what it shares with the monitor.
+// TestGroundLocked checks that a patched program that locks all its memory does not get memory for the whole
+// range that it shares with the monitor.
 func TestGroundLocked(t *testing.T) {
 	frugal := build(t, "frugal.c", "-pthread")
 	n := openNode(t)
@@ -21,7 +21,7 @@ func TestGroundLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if size := len(ground.Shared()); size < 1<<36 {
-		t.Fatalf("it shares %d bytes only", size)
+		t.Fatalf("it shares only %d bytes", size)
 	}
 	made := mustPatch(t, n, g.ID, []node.Patch{{Addr: g.Addr, Make: counting(ground, 0)}})
 	activate(t, made)
@@ -37,7 +37,7 @@ func TestGroundLocked(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// TestGroundModest: a process that may have little memory is left nearly all of it.
+// TestGroundModest checks that a process with a limit on its memory keeps most of it.
 func TestGroundModest(t *testing.T) {
 	frugal := build(t, "frugal.c", "-pthread")
 	for careful, most := range map[string]int{"limited": 4 << 30 / 8, "locking": 4 << 20} {
@@ -57,15 +57,14 @@ func TestGroundModest(t *testing.T) {
 	}
 }
 
-// TestGroundTimeless: code that would read the time stamp counter is not put where that
-// is forbidden.
+// TestGroundTimeless checks that a process that may not read the time stamp counter cannot be patched.
 func TestGroundTimeless(t *testing.T) {
 	frugal := build(t, "frugal.c", "-pthread")
 	want := subject.Alone(t, frugal, "timeless")
 	n := openNode(t)
 	g := start(t, frugal, "timeless")
 	if _, err := n.Ground(g.ID); err == nil || !strings.Contains(err.Error(), "time stamp counter") {
-		t.Errorf("code where nobody may read the clock: %v", err)
+		t.Errorf("a process that may not read the time stamp counter: %v", err)
 	}
 	g.Begin()
 	if got := g.Line(); got != want {

@@ -34,7 +34,7 @@ func wantError(t *testing.T, err error, status omis.Status, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(e.Msg, w) {
-			t.Errorf("%q does not say %q", e.Msg, w)
+			t.Errorf("%q does not contain %q", e.Msg, w)
 		}
 	}
 	t.Log(e.Msg)
@@ -133,7 +133,7 @@ func awaitState(t *testing.T, pid int, state string) {
 	t.Fatalf("process %d does not get into state %s: %s", pid, state, b)
 }
 
-// asNobody runs a test of this file once more, in a process without privileges.
+// asNobody runs a test again in a process of the user nobody, without privileges.
 func asNobody(t *testing.T, name string, env ...string) {
 	t.Helper()
 	cmd := exec.Command(subject.ForAll(t), "-test.run", "^"+name+"$", "-test.v")
@@ -151,10 +151,10 @@ func asNobody(t *testing.T, name string, env ...string) {
 	t.Logf("%s", out)
 }
 
-// unprivilegedEnv tells the inner half of a test what to work on.
+// unprivilegedEnv passes the targets to a test that asNobody runs.
 const unprivilegedEnv = "MIRADOR_TEST_UNPRIVILEGED"
 
-// TestUnprivileged runs itself once more as the user nobody, whose node it checks.
+// TestUnprivileged checks a node of the user nobody: the test runs itself again as that user.
 func TestUnprivileged(t *testing.T) {
 	spec := os.Getenv(unprivilegedEnv)
 	if spec == "" {
@@ -198,7 +198,7 @@ func TestUnprivileged(t *testing.T) {
 	}
 }
 
-// asUnprivileged is the outer half: a process of root's stands by.
+// asUnprivileged starts a process of root and runs TestUnprivileged as the user nobody.
 func asUnprivileged(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	g := start(t, hammer, "1", "10")

@@ -15,8 +15,8 @@ import (
 	"mirador/omis/node"
 )
 
-// TestIdentityGivenUp: a process of root's gives its identity up while its
-// breakpoints stand. The C library has a signal make every thread do so.
+// TestIdentityGivenUp checks that a process of root with breakpoints can change its user. The C library
+// changes all threads by a signal.
 func TestIdentityGivenUp(t *testing.T) {
 	const rounds, hits = "1000", 4000
 	changer := build(t, "changer.c")
@@ -36,12 +36,12 @@ func TestIdentityGivenUp(t *testing.T) {
 		g := start(t, changer, "drop", rounds)
 		outlive(t, g, "plant", time.Duration(rand.IntN(20000))*time.Microsecond)
 		if line := g.Finish(); line != want {
-			t.Errorf("killed: %s, want %s", line, want)
+			t.Errorf("with a killed monitor: %s, want %s", line, want)
 		}
 	}
 }
 
-// setUserID is a copy of a program that runs as root whoever starts it.
+// setUserID returns a set-user-ID copy of a program, which runs as root for any user.
 func setUserID(t *testing.T, program string) string {
 	t.Helper()
 	b, err := os.ReadFile(program)
@@ -60,7 +60,7 @@ func setUserID(t *testing.T, program string) string {
 	return file
 }
 
-// TestSetUserID: a process of nobody's executes a set-user-ID program of root's.
+// TestSetUserID checks a process of the user nobody that executes a set-user-ID program of root.
 func TestSetUserID(t *testing.T) {
 	changer := build(t, "changer.c")
 	asRoot := setUserID(t, changer)
@@ -83,13 +83,13 @@ func TestSetUserID(t *testing.T) {
 		_, err := n.Backtraces(g.ID, []int{g.ID.PID}, 1)
 		wantError(t, err, omis.NoPermission, "another identity")
 		if t.Failed() {
-			return // it may stand still
+			return // the program may be stopped
 		}
 		if _, err := n.Identify(g.ID.PID); err != nil {
 			t.Error(err)
 		}
 		if err := watch(g); err != nil {
-			t.Errorf("attached to once more: %v", err)
+			t.Errorf("after Identify: %v", err)
 		}
 		if s, err := proc.ReadStatus(g.ID.PID); err != nil || s.Tracer != 0 {
 			t.Errorf("traced by %d, %v", s.Tracer, err)
@@ -121,9 +121,8 @@ func TestSetUserID(t *testing.T) {
 	})
 }
 
-// TestSetUserIDUnprivileged: the kernel withholds its privileges from a program
-// that a monitor without any traces, and such a monitor from a program that has
-// them.
+// TestSetUserIDUnprivileged checks a set-user-ID program with a monitor without privileges: the kernel starts
+// the program without root's privileges if the monitor traces it, and otherwise refuses the monitor.
 func TestSetUserIDUnprivileged(t *testing.T) {
 	spec := os.Getenv(unprivilegedEnv)
 	if spec == "" {

@@ -34,7 +34,7 @@ func TestThreadInfo(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// TestThreadInfos: what is read about many threads at once is what is read about each of them.
+// TestThreadInfos checks that reading many threads together returns the same as reading each of them.
 func TestThreadInfos(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "registers.c"))
@@ -69,7 +69,7 @@ func TestNodeInfo(t *testing.T) {
 		t.Error(values, err)
 	}
 	if err := n.CanDetect(node.EventNodeAdded); err == nil {
-		t.Error("nodes are added")
+		t.Error("the node can detect EventNodeAdded")
 	}
 }
 

@@ -4,23 +4,20 @@ package linux
 
 import (
 	"debug/elf"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"mirador/omis/linux/subject"
-	"mirador/omis/node"
 )
 
-// leaves are the functions of testdata/leaves that check no stack, with how often each is
-// called in a round; second is called once more, and panics, in one round of a hundred.
+// leaves has the functions of testdata/leaves without a check of the stack, and the calls of each in a round.
+// In one round of a hundred, the method second is called once more, and panics.
 var leaves = map[string]int{
 	"main.(*node).second": 1, "main.(*node).length": 1, "main.(*node).add": 1, "main.mix": 1, "main.least": 1, "main.above": 1, "main.below": 1,
 }
 
-// entriesOf are the addresses at which functions of a program begin.
+// entriesOf returns the names and entries of a program's functions.
 func entriesOf(t *testing.T, path string, wanted func(name string) bool) (names []string, entries []uint64) {
 	t.Helper()
 	f, err := elf.Open(path)
@@ -42,9 +39,9 @@ func entriesOf(t *testing.T, path string, wanted func(name string) bool) (names 
 
 func isLeaf(name string) bool { return leaves[name] > 0 }
 
-// TestPatchGoLeaves: functions in Go that check no stack are counted by code in them, also
-// where the first instruction may fault. Calls that panic there are not counted, the program
-// recovers from them as it does without, and the placement says so.
+// TestPatchGoLeaves patches functions in Go that do not check the stack, also functions whose first
+// instruction may fault. Calls that panic there are not counted; the program recovers from them as without
+// the patch, and Misses reports that.
 func TestPatchGoLeaves(t *testing.T) {
 	path := buildGo(t, "leaves")
 	const rounds, goroutines = 20000, 8
@@ -77,7 +74,7 @@ func TestPatchGoLeaves(t *testing.T) {
 	for i, name := range names {
 		wanted := uint64(leaves[name] * rounds * goroutines)
 		if name == "main.mix" {
-			wanted += goroutines // of the sum
+			wanted += goroutines // each goroutine also calls it once for its sum
 		}
 		if got := counted(ground, uint64(i)*64); got != wanted {
 			t.Errorf("%s: %d calls, want %d", name, got, wanted)
@@ -89,8 +86,8 @@ func TestPatchGoLeaves(t *testing.T) {
 	checkText(t, g)
 }
 
-// TestPatchGoLeavesStorm puts code to such functions and takes it out, again and again, while
-// goroutines are interrupted in them and panic in them.
+// TestPatchGoLeavesStorm patches such functions and removes the patches, again and again, while goroutines are
+// interrupted and panic in them.
 func TestPatchGoLeavesStorm(t *testing.T) {
 	path := buildGo(t, "leaves")
 	const rounds, times = "100000", 10
@@ -106,22 +103,16 @@ func TestPatchGoLeavesStorm(t *testing.T) {
 	g.Begin()
 	placed := 0
 	for range times {
-		made, errs := n.Patch(g.ID, list)
+		made, errs := patchBriefly(t, n, g, list)
 		for _, err := range errs {
 			if err != nil && !strings.Contains(err.Error(), "goroutine was interrupted") && !strings.Contains(err.Error(), "first instructions") {
 				t.Error(err)
 			}
 		}
-		made = slices.DeleteFunc(made, func(p node.Patched) bool { return p == nil })
-		placed += len(made)
-		activate(t, made)
-		time.Sleep(time.Millisecond)
-		if err := n.Unpatch(g.ID, made); err != nil {
-			t.Error(err)
-		}
+		placed += made
 	}
 	if placed < times*len(list)/2 {
-		t.Errorf("%d of %d functions got code", placed, times*len(list))
+		t.Errorf("%d of %d functions were patched", placed, times*len(list))
 	}
 	checkText(t, g)
 	if got := g.Line(); got != want {

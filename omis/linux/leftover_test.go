@@ -15,15 +15,15 @@ import (
 	"mirador/omis/node"
 )
 
-// TestLeftovers: what a monitor left that was killed together with its warden is
-// taken out as soon as another attaches; it need not trace for that.
+// TestLeftovers checks that the next monitor removes the breakpoints of a monitor that was killed together with
+// its warden as soon as it attaches, without tracing.
 func TestLeftovers(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	want := subject.Alone(t, hammer, "4", "2000")
 	g := start(t, hammer, "4", "2000")
 	leaveMonitor(t, g, "plant nowarden")
 	if memory, file := text(t, g); bytes.Equal(memory, file) {
-		t.Fatal("nothing was left")
+		t.Fatal("the killed monitor left nothing")
 	}
 	n := openNode(t)
 	if _, err := n.Identify(g.ID.PID); err != nil {
@@ -31,7 +31,7 @@ func TestLeftovers(t *testing.T) {
 	}
 	checkText(t, g)
 	hits, cancel := watchWork(t, n, g)
-	if _, err := n.Identify(g.ID.PID); err != nil { // those that stand now are ours
+	if _, err := n.Identify(g.ID.PID); err != nil { // must not remove this monitor's own breakpoints
 		t.Fatal(err)
 	}
 	g.Begin()
@@ -44,8 +44,8 @@ func TestLeftovers(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// TestOthersTraps: an INT3 that somebody else has set is left alone, a uprobe's for
-// instance, also where one of ours stood before.
+// TestOthersTraps checks that a monitor does not change an INT3 of another tool, such as a uprobe, even at the
+// address of its own former breakpoint.
 func TestOthersTraps(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	want := subject.Alone(t, hammer, "4", "2000")
@@ -59,17 +59,17 @@ func TestOthersTraps(t *testing.T) {
 			t.Fatal(err)
 		}
 		if addr == elsewhere {
-			checkTrap(t, g, "whoever set a breakpoint elsewhere")
+			checkTrap(t, g, "setting a breakpoint elsewhere")
 		}
 		if err := cancel(); err != nil {
 			t.Fatal(err)
 		}
 		pokeText(t, g, g.Addr, []byte{int3})
 	}
-	if _, err := openNode(t).Identify(g.ID.PID); err != nil { // who looks for leftovers
+	if _, err := openNode(t).Identify(g.ID.PID); err != nil {
 		t.Fatal(err)
 	}
-	checkTrap(t, g, "who looked for leftovers")
+	checkTrap(t, g, "looking for leftovers")
 	pokeText(t, g, g.Addr, []byte{original})
 	g.Begin()
 	if got := g.Line(); got != want {
@@ -78,18 +78,17 @@ func TestOthersTraps(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// checkTrap: somebody else's INT3 stands where a target does its work; who may have taken
-// it out.
-func checkTrap(t *testing.T, g *target, who string) {
+// checkTrap checks that another tool's INT3 in the target's function is unchanged after an action.
+func checkTrap(t *testing.T, g *target, action string) {
 	t.Helper()
 	if now := pokeText(t, g, g.Addr, nil); now != int3 {
-		t.Errorf("%s has made %#x of somebody else's trap", who, now)
+		t.Errorf("%s changed another tool's INT3 to %#x", action, now)
 	}
 }
 
-// TestOthersTrapsLater: where a killed monitor's breakpoint stood, an INT3 that somebody
-// else sets afterwards is left alone, by a warden that comes late, by whoever attaches,
-// and by whoever sets breakpoints elsewhere.
+// TestOthersTrapsLater checks that an INT3 that another tool sets at the address of a killed monitor's former
+// breakpoint is unchanged by a warden that acts late, by the next monitor that attaches, and by breakpoints
+// elsewhere.
 func TestOthersTrapsLater(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	want := subject.Alone(t, hammer, "4", "2000")
@@ -129,14 +128,13 @@ func TestOthersTrapsLater(t *testing.T) {
 	}
 }
 
-// killedWithWarden has a monitor's breakpoint taken out by its warden, killedWithoutWarden
-// by the next monitor, as killedWithLateWarden does, whose warden comes afterwards: when
-// the function that it returns is called.
+// Each of these functions kills a monitor. With killedWithWarden its warden removes the breakpoint, with the
+// others the next monitor does. With killedWithLateWarden the warden acts when the returned function is called.
 
 func killedWithWarden(t *testing.T, g *target) (late func()) {
 	leaveMonitor(t, g, "plant ptrace")
 	awaitRestored(t, g)
-	eventually(t, "the warden says that nothing stands", func() bool { return !leftIn(t, g).stands() })
+	eventually(t, "the warden records that no breakpoint is left", func() bool { return !leftIn(t, g).stands() })
 	return func() {}
 }
 
@@ -168,7 +166,7 @@ func killedWithLateWarden(t *testing.T, g *target) (late func()) {
 	}
 }
 
-// leftIn is what a target has of killed monitors.
+// leftIn returns what killed monitors have left in a target.
 func leftIn(t *testing.T, g *target) leftover {
 	t.Helper()
 	memory, err := openMemory(g.ID.PID)
@@ -199,7 +197,7 @@ func functionOf(t *testing.T, path, name string) uint64 {
 	return 0
 }
 
-// pokeText writes to the code of a target, and returns the byte that is there then.
+// pokeText writes to the code of a target, and returns the first byte at the address afterwards.
 func pokeText(t *testing.T, g *target, addr uint64, code []byte) byte {
 	t.Helper()
 	memory, err := os.OpenFile(memoryPath(g.ID.PID), os.O_RDWR, 0)

@@ -43,7 +43,7 @@ func TestLibraryCalls(t *testing.T) {
 	}
 	_, err := n.Watch(node.Watch{Event: node.EventLibCallEnded, Proc: g.ID, Name: "frobnicate"}, func(*node.Hit) {})
 	if err == nil {
-		t.Error("a function that nobody has is watched")
+		t.Error("a function that does not exist is watched")
 	}
 	t.Log(err)
 	g.Begin()
@@ -55,7 +55,7 @@ func TestLibraryCalls(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Of each hundred qsorts 34 are left by longjmp, the others compare once.
+	// Of each hundred calls of qsort, longjmp leaves 34; the others compare once.
 	const calls = 2 * (100 + 100 + 34 + 66)
 	expect := map[string]int{
 		fmt.Sprint("strtol", node.EventLibCallStarted): calls, fmt.Sprint("strtol", node.EventLibCallEnded): calls,
@@ -85,7 +85,7 @@ func TestLibraryCallsKilled(t *testing.T) {
 	}
 }
 
-// TestStopEvents: each stop and continue is told once.
+// TestStopEvents checks that each stop and each continuation of a thread is reported once.
 func TestStopEvents(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "3", endless)
@@ -103,7 +103,7 @@ func TestStopEvents(t *testing.T) {
 		}
 	}
 	if stopped.Load() != 1 {
-		t.Errorf("%d told", stopped.Load())
+		t.Errorf("%d stops are reported, want 1", stopped.Load())
 	}
 	if err := n.Stop(g.ID, nil); err != nil {
 		t.Fatal(err)

@@ -21,18 +21,17 @@ import (
 	"mirador/omis/node"
 )
 
-// lives are the rounds of each mode of life, and how many hits there are.
+// lives has the number of rounds and of hits for each mode of life.c.
 var lives = map[string]struct{ rounds, hits int }{
 	"churn":  {4, 800},
 	"forks":  {40, 160},
-	"exec":   {5, 1}, // breakpoints go with the program
+	"exec":   {5, 1}, // breakpoints vanish when the process executes a program
 	"leader": {200, 200},
 	"tracer": {20, 20},
 	"stops":  {100, 200},
 }
 
-// TestLives watches targets that are hard to keep hold of; what they do is what
-// they do alone.
+// TestLives watches targets that are difficult to trace, and checks that their results do not change.
 func TestLives(t *testing.T) {
 	life := build(t, "life.c")
 	for mode, l := range lives {
@@ -62,7 +61,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// TestLivesKilled kills the monitor in the middle.
+// TestLivesKilled kills the monitor while it watches such targets.
 func TestLivesKilled(t *testing.T) {
 	life := build(t, "life.c")
 	ways := []string{"plant", "churn", fmt.Sprint("event-", int(node.EventStepped)), fmt.Sprint("event-", int(node.EventSysCallEnded))}
@@ -81,8 +80,8 @@ func TestLivesKilled(t *testing.T) {
 				monitor.Kill()
 				got := g.Line()
 				if mode == "tracer" {
-					// It traces children that may have inherited breakpoints at the very
-					// moment, and sees their signals; it goes on all the same.
+					// The target traces children, which may have inherited breakpoints, and sees their
+					// signals; compare only its calls.
 					got, want = cutBad(got), cutBad(want)
 				}
 				if got != want {
@@ -98,8 +97,7 @@ func cutBad(line string) string {
 	return calls
 }
 
-// TestStoppedKilled kills monitors that have stopped or suspended the target at
-// its breakpoints.
+// TestStoppedKilled kills monitors that have stopped or suspended a target with breakpoints.
 func TestStoppedKilled(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	want := subject.Alone(t, hammer, "8", "20000")
@@ -118,7 +116,7 @@ func TestStoppedKilled(t *testing.T) {
 	}
 }
 
-// TestStoppedByOthers: SIGSTOP and SIGCONT from outside mix with our stops.
+// TestStoppedByOthers mixes SIGSTOP and SIGCONT of other processes with Stop and Continue.
 func TestStoppedByOthers(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "2", endless)
@@ -127,7 +125,7 @@ func TestStoppedByOthers(t *testing.T) {
 	_, cancel := watchWork(t, n, g)
 	for range 3 {
 		unix.Kill(g.ID.PID, unix.SIGSTOP)
-		eventually(t, "it stops", func() bool { return !runs(t, n, g.ID, tids[1]) })
+		eventually(t, "the process stops", func() bool { return !runs(t, n, g.ID, tids[1]) })
 		if err := n.Stop(g.ID, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -135,11 +133,11 @@ func TestStoppedByOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if runs(t, n, g.ID, tids[1]) {
-			t.Error("we continued what another stopped")
+			t.Error("Continue continued a process that SIGSTOP had stopped")
 		}
 		unix.Kill(g.ID.PID, unix.SIGCONT)
 		if !runs(t, n, g.ID, tids[1]) {
-			t.Error("it is not continued")
+			t.Error("the process does not run after SIGCONT")
 		}
 	}
 	if err := cancel(); err != nil {
@@ -148,10 +146,10 @@ func TestStoppedByOthers(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// attachEnv says how often to attach and detach.
+// attachEnv is an environment variable with the number of times that TestAttachAndDetach attaches.
 const attachEnv = "MIRADOR_TEST_ATTACH"
 
-// TestAttachAndDetach does so again and again, in bounded time.
+// TestAttachAndDetach attaches and detaches many times, and limits the CPU time that this takes.
 func TestAttachAndDetach(t *testing.T) {
 	const most = 5 * time.Millisecond
 	times := 1000
@@ -173,18 +171,17 @@ func TestAttachAndDetach(t *testing.T) {
 		}
 	}
 	each := (processorTime(t) - used) / time.Duration(times)
-	t.Logf("%d times, %v each, %v of it ours to compute", times, time.Since(begin)/time.Duration(times), each)
+	t.Logf("%d times, %v each, of which the monitor used %v of CPU time", times, time.Since(begin)/time.Duration(times), each)
 	if each > most {
 		t.Errorf("attaching and detaching takes %v", each)
 	}
 	if !runs(t, n, g.ID, tids[1]) {
-		t.Error("it stands")
+		t.Error("the target does not run")
 	}
 	checkUntouched(t, g)
 }
 
-// processorTime is what this process has used. How long things take on a busy
-// machine says nothing about them.
+// processorTime returns the CPU time of this process. Elapsed time would depend on the machine's load.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u unix.Rusage
@@ -194,7 +191,7 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Test32Bit: a program of another word size is refused with the reason.
+// Test32Bit checks that a 32-bit program is refused with the reason.
 func Test32Bit(t *testing.T) {
 	// An ELF file of 32 bits with one segment: mov $29, %eax (pause); int $0x80; jmp to the beginning.
 	code := []byte{0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7}

@@ -29,8 +29,8 @@ func buildTwists(t *testing.T) []string {
 	return libraries
 }
 
-// TestLoadedLater: calls of functions are told whose library comes, goes and
-// comes again, in the program that was and in the one that is executed.
+// TestLoadedLater checks that calls of functions are reported although their library is loaded later, unloaded
+// and loaded again, also after the process has executed another program.
 func TestLoadedLater(t *testing.T) {
 	loader, libraries := build(t, "loader.c"), buildTwists(t)
 	want := subject.Alone(t, loader, libraries...)
@@ -74,8 +74,8 @@ func TestLoadedLater(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// TestLaunchedBeforeItsLibraries: a process that has not executed an instruction
-// yet has none of its libraries.
+// TestLaunchedBeforeItsLibraries watches library calls in a launched process, which has no libraries before its
+// first instruction.
 func TestLaunchedBeforeItsLibraries(t *testing.T) {
 	n := openNode(t)
 	p, err := n.Launch(node.Launch{Path: build(t, "library.c"), IO: []string{"/dev/null", "/dev/null"}})
@@ -99,8 +99,8 @@ func TestLaunchedBeforeItsLibraries(t *testing.T) {
 	}
 }
 
-// TestUnloadedAddress: what was planted in code that is gone is not written into
-// what came in its place, and can be taken back.
+// TestUnloadedAddress checks that a watch in an unloaded library can be cancelled, and that the bytes of its
+// breakpoint are not written into the code that was loaded there later.
 func TestUnloadedAddress(t *testing.T) {
 	loader := build(t, "loader.c")
 	args := append([]string{"stay"}, buildTwists(t)...)
@@ -123,7 +123,7 @@ func TestUnloadedAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nobody is told any more when something is loaded.
+	// Without this watch the node does not notice that a library is unloaded.
 	if err := find(); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestUnloadedAddress(t *testing.T) {
 		t.Error(err)
 	}
 	if hits != 9 {
-		t.Errorf("%d hits, want those before the library was unloaded", hits)
+		t.Errorf("%d hits, want the 9 before the library was unloaded", hits)
 	}
 	checkUntouched(t, g)
 }

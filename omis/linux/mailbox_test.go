@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nothing is a command without work.
+// nothing is a command that does nothing.
 type nothing struct{}
 
 func (nothing) do(*owner) {}
 
-// TestRingsDoNotMultiply posts many commands to an owner that does not take them, and
-// counts the signals that wait for its thread.
+// TestRingsDoNotMultiply posts many commands to an owner that takes none, and limits the number of signals that
+// are queued for its thread.
 func TestRingsDoNotMultiply(t *testing.T) {
 	const commands, while = 400, 60 * time.Millisecond
 	m := newMailbox()
@@ -46,7 +46,7 @@ func TestRingsDoNotMultiply(t *testing.T) {
 	rings := queuedSignals(t, tid) - before
 	most := commands + int(time.Since(begin)/ringAgain) + 1
 	if rings < commands || rings > most {
-		t.Errorf("%d signals wait, want %d to %d", rings, commands, most)
+		t.Errorf("%d signals are queued, want %d to %d", rings, commands, most)
 	}
 	for m.take() != nil {
 	}

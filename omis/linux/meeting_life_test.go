@@ -19,8 +19,8 @@ import (
 	"mirador/omis/node"
 )
 
-// TestTwoWatches: both are called, in the order they were set, while others come
-// and go.
+// TestTwoWatches checks that two watches of one address are called in the order in which they were set, while
+// other watches are set and cancelled.
 func TestTwoWatches(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "5000"}
@@ -51,8 +51,8 @@ func TestTwoWatches(t *testing.T) {
 	}
 }
 
-// TestEveryInstruction watches all instructions of a function: jumps and
-// breakpoints do not get in each other's way.
+// TestEveryInstruction watches all instructions of a function, by jumps and breakpoints that must not disturb
+// each other.
 func TestEveryInstruction(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "300"}
@@ -102,14 +102,14 @@ func TestEveryInstruction(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// TestGiveWay has jumps become breakpoints under load, and counts all hits.
+// TestGiveWay checks that all hits are counted when a breakpoint replaces a jump under load.
 func TestGiveWay(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "4000"}
 	want := subject.Alone(t, hammer, args...)
 	n := openNode(t)
 	g := start(t, hammer, args...)
-	// A thread of the first hundred hits is held until the jump has to give way.
+	// Hold a thread at the hundredth hit until a watch of system calls makes the jump impossible.
 	held, count := make(chan func(), 1), 0
 	met, stopped, cancel := watchHeld(t, n, g, func(h *node.Hit) {
 		if count++; count == 100 {
@@ -130,7 +130,7 @@ func TestGiveWay(t *testing.T) {
 		t.Errorf("got %s with %d hits, and %d by ptrace, want %s", got, met.Load(), stopped.Load(), want)
 	}
 	if ours.Load() > 0 {
-		t.Errorf("%d calls of ours are told", ours.Load())
+		t.Errorf("%d system calls of the monitor are reported", ours.Load())
 	}
 	for _, c := range []func() error{calls, cancel} {
 		if err := c(); err != nil {
@@ -140,7 +140,7 @@ func TestGiveWay(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// TestByPtrace: a node can be told to leave programs alone.
+// TestByPtrace checks that a node with Config.Ptrace holds threads only by ptrace.
 func TestByPtrace(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	want := subject.Alone(t, hammer, "2", "500")
@@ -153,14 +153,14 @@ func TestByPtrace(t *testing.T) {
 	}
 }
 
-// TestNextMonitor: jumps that a killed monitor left are found, used and removed.
+// TestNextMonitor checks that the next monitor finds, uses and removes the jumps of a killed one.
 func TestNextMonitor(t *testing.T) {
 	g := start(t, build(t, "hammer.c"), "4", endless)
 	g.Begin()
 	for range 3 {
 		leaveMonitor(t, g, "plant nowarden")
 		if memory, file := text(t, g); bytes.Equal(memory, file) {
-			t.Fatal("nothing was left")
+			t.Fatal("the killed monitor left nothing")
 		}
 		n := openNode(t)
 		met, stopped, cancel := watchHeld(t, n, g, nil)
@@ -173,13 +173,13 @@ func TestNextMonitor(t *testing.T) {
 		}
 		checkUntouched(t, g)
 	}
-	if arenas, boards := ours(t, g); arenas != 1 || boards > 3 {
-		t.Errorf("%d arenas, %d boards of the killed ones", arenas, boards)
+	if arenas, boards := mappingsOfRendezvous(t, g); arenas != 1 || boards > 3 {
+		t.Errorf("%d arenas and %d boards of killed monitors are left", arenas, boards)
 	}
 }
 
-// ours counts what is mapped in a target for rendezvous.
-func ours(t *testing.T, g *target) (arenas, boards int) {
+// mappingsOfRendezvous counts the mappings for rendezvous in a target.
+func mappingsOfRendezvous(t *testing.T, g *target) (arenas, boards int) {
 	t.Helper()
 	maps, err := procMaps(g.ID.PID)
 	if err != nil {
@@ -196,7 +196,7 @@ func ours(t *testing.T, g *target) (arenas, boards int) {
 	return arenas, boards
 }
 
-// TestMeetAndPart does so again and again under load: nothing piles up.
+// TestMeetAndPart sets and cancels a watch many times under load, and checks that mappings do not accumulate.
 func TestMeetAndPart(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "4", endless)
@@ -215,12 +215,12 @@ func TestMeetAndPart(t *testing.T) {
 		t.Error("no hits")
 	}
 	checkUntouched(t, g)
-	if arenas, boards := ours(t, g); arenas != 1 || boards > 5 {
+	if arenas, boards := mappingsOfRendezvous(t, g); arenas != 1 || boards > 5 {
 		t.Errorf("%d arenas, %d boards", arenas, boards)
 	}
 }
 
-// TestEndsWhileHeld has processes fork, execute and end while threads are held.
+// TestEndsWhileHeld kills a process while its threads are held.
 func TestEndsWhileHeld(t *testing.T) {
 	n := openNode(t)
 	hammer := build(t, "hammer.c")
@@ -246,14 +246,14 @@ func TestEndsWhileHeld(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(patienceOfTests):
-		t.Fatal("its end is not told")
+		t.Fatal("the end of the process is not reported")
 	}
 	for _, release := range releases {
-		release() // too late, to no effect
+		release() // must have no effect
 	}
 }
 
-// TestStoppedMonitor: a monitor that is stopped holds nobody for ever.
+// TestStoppedMonitor checks that a stopped monitor does not hold threads for ever.
 func TestStoppedMonitor(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "20000"}
@@ -266,15 +266,15 @@ func TestStoppedMonitor(t *testing.T) {
 	monitor.Cmd.Process.Signal(unix.SIGSTOP)
 	begin := time.Now()
 	got := g.Line()
-	// If every call waited for the monitor it would take hours.
+	// If each call waited for the monitor, the target would take hours.
 	if took := time.Since(begin); got != want || took > 30*monitorPatience {
 		t.Errorf("got %s after %v, want %s", got, took, want)
 	}
 	monitor.Kill()
 }
 
-// TestFiltered: a process with a filter of system calls is not patched, and is not
-// killed for those that it makes for us.
+// TestFiltered checks that a process with a filter of system calls gets breakpoints instead of jumps, and that
+// the filter does not kill it for the monitor's system calls.
 func TestFiltered(t *testing.T) {
 	n := openNode(t)
 	filtered := build(t, "filtered.c")
@@ -291,7 +291,8 @@ func TestFiltered(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// TestStrict: nothing stands in a process that may make no system call for it.
+// TestStrict checks that a process in strict mode of seccomp, which cannot execute the system calls that the
+// monitor needs, gets no breakpoint and no patch.
 func TestStrict(t *testing.T) {
 	n := openNode(t)
 	filtered := build(t, "filtered.c")
@@ -311,7 +312,7 @@ func TestStrict(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// TestWriteBelowJump: what is written where a jump stands is what is executed.
+// TestWriteBelowJump checks that bytes written at the address of a jump can be read back.
 func TestWriteBelowJump(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "life.c"), "stops", "1")

@@ -12,8 +12,7 @@ import (
 	"mirador/omis/node"
 )
 
-// watchHeld watches the function a target announced, and counts by which way
-// threads are held.
+// watchHeld watches the target's function, and counts the hits by the way in which threads are held.
 func watchHeld(t *testing.T, n *Node, g *target, handle func(*node.Hit)) (met, stopped *atomic.Int64, cancel func() error) {
 	t.Helper()
 	met, stopped = new(atomic.Int64), new(atomic.Int64)
@@ -55,7 +54,7 @@ func TestMeeting(t *testing.T) {
 	}
 }
 
-// TestHeldThread has everything done with a thread while it is held.
+// TestHeldThread calls the other methods of the node for a thread that is held.
 func TestHeldThread(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "1", endless)
@@ -103,7 +102,7 @@ func TestHeldThread(t *testing.T) {
 	release()
 	select {
 	case <-held:
-		t.Error("it goes on though it is stopped")
+		t.Error("the thread continues although it is stopped")
 	case <-time.After(50 * time.Millisecond):
 	}
 	if got, err := n.ReadIntRegs(g.ID, thread, pcReg, 1); err != nil || got[0] != g.Addr {
@@ -121,18 +120,18 @@ func TestHeldThread(t *testing.T) {
 	}
 	select {
 	case <-held:
-		t.Error("it goes on though it is held")
+		t.Error("the thread continues although it is held")
 	case <-time.After(20 * time.Millisecond):
 	}
-	// The watch goes while the thread is held.
+	// Cancel the watch while the thread is held.
 	if err := cancel(); err != nil {
 		t.Error(err)
 	}
 	if runs(t, n, g.ID, thread) {
-		t.Error("it runs though it is held")
+		t.Error("the thread runs although it is held")
 	}
 	release()
-	eventually(t, "it is let go", func() bool { return runs(t, n, g.ID, thread) })
-	eventually(t, "the owner goes", func() bool { return n.owner(g.ID) == nil })
+	eventually(t, "the thread runs after its release", func() bool { return runs(t, n, g.ID, thread) })
+	eventually(t, "the owner ends", func() bool { return n.owner(g.ID) == nil })
 	checkUntouched(t, g)
 }

@@ -23,7 +23,7 @@ func TestWriteMemory(t *testing.T) {
 	}
 	expression := fmt.Sprintf("*(char*)%d", data+4)
 	if v := gdbValues(t, g.ID.PID, g.ID.PID, []string{expression})[expression]; v != "0x65" {
-		t.Errorf("gdb says %s", v)
+		t.Errorf("gdb reads %s", v)
 	}
 	maps, end := mappingEnd(t, g, data)
 	before := make([]byte, 16)
@@ -32,12 +32,12 @@ func TestWriteMemory(t *testing.T) {
 	wantError(t, err, omis.ParameterError, fmt.Sprintf("%#x", end))
 	after := make([]byte, 16)
 	if n.ReadMemory(g.ID, end-16, after); !bytes.Equal(before, after) {
-		t.Errorf("half of a write was done in %v", maps)
+		t.Errorf("a failed write changed the memory of %v", maps)
 	}
 	checkUntouched(t, g)
 }
 
-// mappingEnd is where the mappings around addr end.
+// mappingEnd returns the end of the adjacent mappings around addr, and the path of the last one.
 func mappingEnd(t *testing.T, g *target, addr uint64) (mapping string, end uint64) {
 	t.Helper()
 	maps, err := procMaps(g.ID.PID)
@@ -52,7 +52,8 @@ func mappingEnd(t *testing.T, g *target, addr uint64) (mapping string, end uint6
 	return mapping, end
 }
 
-// TestBreakpointsAreHidden: neither reading nor writing meets them.
+// TestBreakpointsAreHidden checks that ReadMemory returns the program's bytes at a breakpoint, and that
+// WriteMemory changes them without removing the breakpoint.
 func TestBreakpointsAreHidden(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	n := openNode(t)
@@ -65,12 +66,12 @@ func TestBreakpointsAreHidden(t *testing.T) {
 	if _, err := n.ReadMemory(g.ID, g.Addr-16, after); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("% x\n% x %v", before, after, err)
 	}
-	// The same text over the breakpoint: it must go on being hit.
+	// Write the same code over the breakpoint: it still has hits.
 	if err := n.WriteMemory(g.ID, g.Addr-16, before); err != nil {
 		t.Fatal(err)
 	}
 	awaitMore(t, hits)
-	// Another instruction: a jump to itself holds every thread there.
+	// Write another instruction, a jump to itself: each thread hits the breakpoint again and again.
 	loop := append([]byte{0xeb, 0xfe}, before[18:]...)
 	if err := n.WriteMemory(g.ID, g.Addr, loop[:2]); err != nil {
 		t.Fatal(err)
@@ -94,5 +95,5 @@ func TestBreakpointsAreHidden(t *testing.T) {
 func awaitMore(t *testing.T, count *atomic.Int64) {
 	t.Helper()
 	begin := count.Load()
-	eventually(t, "ten more are told", func() bool { return count.Load() >= begin+10 })
+	eventually(t, "there are ten more events", func() bool { return count.Load() >= begin+10 })
 }

@@ -19,16 +19,16 @@ import (
 	"mirador/omis/syntax"
 )
 
-// house is an engine over nodes of this machine, and a tool of it.
-type house struct {
+// session is a tool of an engine with nodes of this machine.
+type session struct {
 	t    testing.TB
 	tool *engine.Tool
 
 	mu   sync.Mutex
-	said []string // by conditional requests
+	said []string // replies of conditional requests
 }
 
-func startHouse(t testing.TB, nodes ...program.Machine) *house {
+func startSession(t testing.TB, nodes ...program.Machine) *session {
 	t.Helper()
 	e, err := engine.NewOver(nodes, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -39,10 +39,10 @@ func startHouse(t testing.TB, nodes ...program.Machine) *house {
 			t.Error(err)
 		}
 	})
-	return &house{t: t, tool: e.Tool("test")}
+	return &session{t: t, tool: e.Tool("test")}
 }
 
-func (h *house) ask(request string) string {
+func (h *session) ask(request string) string {
 	h.t.Helper()
 	r, err := h.tool.Request(context.Background(), request, nil, 0)
 	if err != nil {
@@ -51,15 +51,15 @@ func (h *house) ask(request string) string {
 	return syntax.PrintReply(r)
 }
 
-func (h *house) want(request, reply string) {
+func (h *session) want(request, reply string) {
 	h.t.Helper()
 	if got := h.ask(request); got != reply {
 		h.t.Errorf("%s\n got %s\nwant %s", request, got, reply)
 	}
 }
 
-// listen defines a conditional request and keeps what it says.
-func (h *house) listen(request string, flags omis.Flags) {
+// listen defines a conditional request and collects its replies.
+func (h *session) listen(request string, flags omis.Flags) {
 	h.t.Helper()
 	r, err := h.tool.Request(context.Background(), request, func(r omis.Reply) {
 		h.mu.Lock()
@@ -71,8 +71,8 @@ func (h *house) listen(request string, flags omis.Flags) {
 	}
 }
 
-// heard tells how many replies contain a text.
-func (h *house) heard(text string) int {
+// count returns the number of replies that contain a text.
+func (h *session) count(text string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0
@@ -84,45 +84,45 @@ func (h *house) heard(text string) int {
 	return n
 }
 
-// order is where the first reply stands that contains a text, -1: nowhere.
-func (h *house) order(text string) int {
+// order returns the index of the first reply that contains a text, -1 if there is none.
+func (h *session) order(text string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.IndexFunc(h.said, func(s string) bool { return strings.Contains(s, text) })
 }
 
-// TestRestoreInHouse: a restored process is attached under a new token, and what
-// waits for events of all processes is enabled for it, before it runs.
-func TestRestoreInHouse(t *testing.T) {
+// TestRestoreByEngine checks that a restored process is attached with a new token, and that requests for all
+// processes are enabled for it before it runs.
+func TestRestoreByEngine(t *testing.T) {
 	n := openSaving(t, "here", t.TempDir())
-	h := startHouse(t, n)
+	h := startSession(t, n)
 	c := startChain(t, 2)
-	if cannotSaveInHouse(t, h, n, c) {
+	if cannotSaveByEngine(t, h, n, c) {
 		return
 	}
 	h.want(fmt.Sprintf(`: node_attach2("here") proc_attach3([],%d,"")`, c.ID.PID), "0 OMIS_OK []\n1 OMIS_OK [] n_1\n2 OMIS_OK [n_1] p_1\n")
 	h.listen(fmt.Sprintf("thread_reached_addr([],%d) : print([\"hit\",$proc])", c.Addr), omis.DontReturnEnDis)
 	h.want(": csr_enable([])", "0 OMIS_OK []\n1 OMIS_OK []\n")
-	eventually(t, "hits", func() bool { return h.heard(`"hit",p_1`) > 5 })
+	eventually(t, "hits", func() bool { return h.count(`"hit",p_1`) > 5 })
 	h.want(`: proc_checkpoint([p_1],"mine")`, "0 OMIS_OK []\n1 OMIS_OK []\n")
-	seen := h.heard(`"hit",p_1`)
-	eventually(t, "hits after the checkpoint", func() bool { return h.heard(`"hit",p_1`) > seen+5 })
+	seen := h.count(`"hit",p_1`)
+	eventually(t, "hits after the checkpoint", func() bool { return h.count(`"hit",p_1`) > seen+5 })
 	c.kill(t)
 	eventually(t, "the end is noticed", func() bool { return !strings.Contains(h.ask(": proc_get_info([],0)"), "p_1") })
 	h.want(`: proc_restore("mine") proc_get_info([],0x200)`, fmt.Sprintf("0 OMIS_OK []\n1 OMIS_OK [] [p_2],1\n2 OMIS_OK [p_2] %d\n", c.ID.PID))
 	defer unix.Kill(c.ID.PID, unix.SIGKILL)
-	eventually(t, "hits of the restored", func() bool { return h.heard(`"hit",p_2`) > 5 })
+	eventually(t, "hits of the restored", func() bool { return h.count(`"hit",p_2`) > 5 })
 	c.grows(t)
 }
 
-// TestMigrateInHouse moves a process between two nodes that are this machine: it
-// keeps its tokens and its requests, and the chain goes on where it was.
-func TestMigrateInHouse(t *testing.T) {
+// TestMigrateByEngine migrates a process between two nodes on this machine: the process keeps its tokens and its
+// requests, and the chain continues.
+func TestMigrateByEngine(t *testing.T) {
 	folder := t.TempDir()
 	n := openSaving(t, "here", folder)
-	h := startHouse(t, n, openSaving(t, "there", folder))
+	h := startSession(t, n, openSaving(t, "there", folder))
 	c := startShellChain(t, 2)
-	if cannotSaveInHouse(t, h, n, c, `: node_attach2("there") proc_migrate([p_1],n_2)`) {
+	if cannotSaveByEngine(t, h, n, c, `: node_attach2("there") proc_migrate([p_1],n_2)`) {
 		return
 	}
 	h.want(fmt.Sprintf(`: node_attach2("here") node_attach2("there") proc_attach3([n_1],%d,"")`, c.ID.PID),
@@ -133,20 +133,20 @@ func TestMigrateInHouse(t *testing.T) {
 	h.listen("proc_has_terminated([]) : print([\"terminated\"])", omis.DontReturnEnDis)
 	h.listen(fmt.Sprintf("thread_reached_addr([p_1],%d) : print([\"hit\",$node])", c.Addr), omis.DontReturnEnDis)
 	h.want(": csr_enable([])", "0 OMIS_OK []\n1 OMIS_OK []\n")
-	eventually(t, "hits here", func() bool { return h.heard(`"hit",n_1`) > 5 })
+	eventually(t, "hits here", func() bool { return h.count(`"hit",n_1`) > 5 })
 	before := c.length(t)
 
 	h.want(": proc_migrate([p_1],n_2) proc_get_info([p_1],0x300)", fmt.Sprintf("0 OMIS_OK []\n1 OMIS_OK []\n2 OMIS_OK [p_1] n_2,%d\n", c.ID.PID))
-	eventually(t, "hits there", func() bool { return h.heard(`"hit",n_2`) > 5 })
+	eventually(t, "hits there", func() bool { return h.count(`"hit",n_2`) > 5 })
 	if after := c.length(t); after < before {
-		t.Errorf("the chain is at %d, was at %d", after, before)
+		t.Errorf("the chain has %d steps, before the migration %d", after, before)
 	}
 	if now := h.ask(": thread_get_info([p_1],0)"); now != threads {
 		t.Errorf("the threads are\n%s, were\n%s", now, threads)
 	}
 	will, has := h.order(`"will",p_1,n_1,n_2`), h.order(`"has",p_1,n_2`)
-	if will < 0 || has < will || h.heard(`"will"`)+h.heard(`"has"`) != 2 || h.heard("terminated") != 0 {
-		t.Errorf("events: will %d, has %d, %d ends", will, has, h.heard("terminated"))
+	if will < 0 || has < will || h.count(`"will"`)+h.count(`"has"`) != 2 || h.count("terminated") != 0 {
+		t.Errorf("events: will %d, has %d, %d ends", will, has, h.count("terminated"))
 	}
 	h.want(": thread_stop([p_1]) proc_migrate([p_1],n_1)", "0 OMIS_OK []\n1 OMIS_OK []\n2 OMIS_OK []\n")
 	if at, now := c.length(t), c.length(t); at != now {
@@ -159,12 +159,12 @@ func TestMigrateInHouse(t *testing.T) {
 	}
 }
 
-// TestCheckpointAsAction saves a process as it reaches a place, and two at once.
+// TestCheckpointAsAction saves a process by an action at an address, and two processes together.
 func TestCheckpointAsAction(t *testing.T) {
 	n := openSaving(t, "here", t.TempDir())
-	h := startHouse(t, n)
+	h := startSession(t, n)
 	c, d := startChain(t, 2), startShellChain(t, 1)
-	if cannotSaveInHouse(t, h, n, c) {
+	if cannotSaveByEngine(t, h, n, c) {
 		return
 	}
 	h.want(fmt.Sprintf(`: node_attach2("here") proc_attach3([],%d,"") proc_attach3([],%d,"")`, c.ID.PID, d.ID.PID),

@@ -10,8 +10,8 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// A process executes another program while it is half attached: the execve
-// waits for its traced threads to be reaped, and the attachment for the execve.
+// TestExecveWhileAttaching makes a process execute another program while the owner has seized only some of its
+// threads. The execve waits until the owner reaps the traced threads, and the owner must not wait for the execve.
 func TestExecveWhileAttaching(t *testing.T) {
 	g := start(t, build(t, "becomer.c"))
 	n := openNode(t)

@@ -49,7 +49,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// text reads the program text of a module from memory and from its file.
+// text reads the code of a target from its memory and from its file.
 func text(t *testing.T, g *target) (memory, file []byte) {
 	t.Helper()
 	f, err := elf.Open(fmt.Sprintf("/proc/%d/exe", g.ID.PID))
@@ -83,7 +83,7 @@ func checkUntouched(t *testing.T, g *target) {
 	checkText(t, g)
 	s, err := proc.ReadStatus(g.ID.PID)
 	if err != nil || s.Tracer != 0 || s.Caught&proc.SignalBit(unix.SIGTRAP) != 0 {
-		t.Errorf("left behind: tracer %d, caught %x, %v", s.Tracer, s.Caught, err)
+		t.Errorf("the monitor left the tracer %d, handlers of the signals %x, %v", s.Tracer, s.Caught, err)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestLaunch(t *testing.T) {
 	t.Log(ms, err)
 	time.Sleep(50 * time.Millisecond)
 	if b, _ := os.ReadFile(dir + "/out"); len(b) > 0 {
-		t.Errorf("it runs already: %s", b)
+		t.Errorf("the launched process runs before Continue: %s", b)
 	}
 	if err := n.Continue(p, nil); err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestLaunch(t *testing.T) {
 	<-done
 	b, _ := os.ReadFile(dir + "/out")
 	t.Logf("%s", b)
-	eventually(t, "it is reaped", func() bool {
+	eventually(t, "the process is reaped", func() bool {
 		_, err := os.Stat(fmt.Sprintf("/proc/%d", p.PID))
 		return err != nil
 	})

@@ -17,8 +17,8 @@ import (
 	"mirador/omis/program"
 )
 
-// takeOver has a monitor put code into a process, kills it, and returns another one with
-// what it finds there.
+// takeOver kills a monitor that has patched a process, and returns the next node with the ground and the patches
+// that it finds.
 func takeOver(t *testing.T, g *target) (*Node, node.Ground, []node.Patched) {
 	t.Helper()
 	leaveMonitor(t, g, "patch")
@@ -30,21 +30,21 @@ func takeOver(t *testing.T, g *target) (*Node, node.Ground, []node.Patched) {
 	return n, ground, ground.(node.Heir).Left()
 }
 
-// TestPatchLeft: what a killed monitor left goes on to count, is found by the next
-// one, and taken out.
+// TestPatchLeft checks that the patches of a killed monitor continue to count, and that the next monitor finds and
+// removes them.
 func TestPatchLeft(t *testing.T) {
 	g := start(t, build(t, "hammer.c"), "4", endless)
 	g.Begin()
 	for range 3 {
 		n, ground, left := takeOver(t, g)
 		if len(left) == 0 {
-			t.Fatal("nothing was left")
+			t.Fatal("the killed monitor left no patch")
 		}
 		if !slices.ContainsFunc(left, func(p node.Patched) bool { return p.Addr() == g.Addr }) {
-			t.Errorf("nothing is left at %#x", g.Addr)
+			t.Errorf("there is no patch at %#x", g.Addr)
 		}
 		before := counted(ground, 0)
-		eventually(t, "it goes on to count", func() bool { return counted(ground, 0) > before })
+		eventually(t, "the patches continue to count", func() bool { return counted(ground, 0) > before })
 		if err := n.Unpatch(g.ID, left); err != nil {
 			t.Fatal(err)
 		}
@@ -60,12 +60,12 @@ func TestPatchLeft(t *testing.T) {
 	if maps, err := procMaps(g.ID.PID); err != nil {
 		t.Fatal(err)
 	} else if n := len(slices.DeleteFunc(maps, func(m proc.Mapping) bool { return m.Path != "/memfd:mirador patches (deleted)" })); n != 1 {
-		t.Errorf("%d shared memories", n)
+		t.Errorf("%d shared memories are mapped, want 1", n)
 	}
 }
 
-// TestPatchLeftPartly takes away one after the other of what a killed monitor left, and
-// puts code beside it: what shares its place goes on to count, and misses nobody.
+// TestPatchLeftPartly removes the patches of a killed monitor one after the other, and inserts a new patch at the
+// address of one of them: both count all calls.
 func TestPatchLeftPartly(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "400000"}
@@ -75,7 +75,7 @@ func TestPatchLeftPartly(t *testing.T) {
 	rand.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
 	entry := slices.IndexFunc(left, func(p node.Patched) bool { return p.Addr() == g.Addr })
 	if entry < 0 || len(left) < 3 {
-		t.Fatalf("%d patches are left, that at the entry is number %d", len(left), entry)
+		t.Fatalf("%d patches are left, the patch at the entry has the index %d", len(left), entry)
 	}
 	left[0], left[entry] = left[entry], left[0]
 	const ours = 1 << 20
@@ -87,14 +87,14 @@ func TestPatchLeftPartly(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p.Covers(p.Addr()) {
-			t.Errorf("what was taken away stands at %#x", p.Addr())
+			t.Errorf("a removed patch is still at %#x", p.Addr())
 		}
 	}
 	if got := g.Line(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if counted(ground, 0) != 4*400000 || counted(ground, ours) != 4*400000 {
-		t.Errorf("%d counted by what was left, %d by what was put beside it", counted(ground, 0), counted(ground, ours))
+		t.Errorf("the killed monitor's patch counted %d, the new patch %d", counted(ground, 0), counted(ground, ours))
 	}
 	if err := n.Unpatch(g.ID, append(beside, left[0])); err != nil {
 		t.Error(err)
@@ -102,8 +102,7 @@ func TestPatchLeftPartly(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// TestPatchKilledThenClean kills monitors at any moment, and has the next one take out
-// what is there.
+// TestPatchKilledThenClean kills monitors at different moments, and removes their patches by the next monitor.
 func TestPatchKilledThenClean(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "3000000"}
@@ -132,8 +131,7 @@ func TestPatchKilledThenClean(t *testing.T) {
 	}
 }
 
-// TestPatchFamily: code is off in children that have memory of their own; with the
-// program it goes.
+// TestPatchFamily checks that patches are off in children with their own memory, and vanish with the program.
 func TestPatchFamily(t *testing.T) {
 	family := build(t, "family.c")
 	want := map[string]uint64{"fork": 100 + 30*100, "spawn": 100 + 30*100, "vfork": 100 + 60*100, "exec": 100}
@@ -161,7 +159,7 @@ func TestPatchFamily(t *testing.T) {
 					t.Errorf("%d calls, want %d", got, count)
 				}
 				if gone := ground.Gone(); gone != (mode == "exec") {
-					t.Errorf("the ground has gone: %v", gone)
+					t.Errorf("Gone returns %v", gone)
 				}
 				if err := n.Unpatch(g.ID, made); err != nil {
 					t.Error(err)
@@ -172,7 +170,7 @@ func TestPatchFamily(t *testing.T) {
 	}
 }
 
-// Two monitors do not put code into one process at a time.
+// TestPatchOneMonitor checks that only one monitor at a time can patch a process.
 func TestPatchOneMonitor(t *testing.T) {
 	g := start(t, build(t, "hammer.c"), "4", endless)
 	g.Begin()
@@ -185,10 +183,10 @@ func TestPatchOneMonitor(t *testing.T) {
 	activate(t, made)
 	var refusal *program.Refusal
 	if _, err := other.Ground(g.ID); !errors.As(err, &refusal) || !strings.Contains(refusal.Why, "another monitor") {
-		t.Errorf("the other monitor is told %v", err)
+		t.Errorf("the error of the other monitor is %v", err)
 	}
 	before := counted(ground, 0)
-	eventually(t, "it goes on to count", func() bool { return counted(ground, 0) > before })
+	eventually(t, "the patch continues to count", func() bool { return counted(ground, 0) > before })
 	if err := errors.Join(one.Unpatch(g.ID, made), ground.Close()); err != nil {
 		t.Fatal(err)
 	}

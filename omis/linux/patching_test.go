@@ -19,7 +19,7 @@ import (
 	"mirador/omis/program"
 )
 
-// counting makes code that adds 1 to a word of shared memory, by an offset in it.
+// counting returns a Patch.Make whose code adds 1 to the word at an offset in shared memory.
 func counting(g node.Ground, offset uint64) func(node.Spot) ([]byte, error) {
 	return func(s node.Spot) ([]byte, error) {
 		b := []byte{0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c, 0x50} // lea -128(%rsp), %rsp; pushf; push %rax
@@ -36,7 +36,8 @@ func counted(g node.Ground, offset uint64) uint64 {
 	return binary.LittleEndian.Uint64(g.Shared()[offset:])
 }
 
-// instructions lists where those of a function begin that has n bytes.
+// instructions returns the addresses of the instructions of the target's function, up to its return, and the
+// address of the return. The function has at most size bytes.
 func instructions(t *testing.T, n *Node, g *target, size int) (addrs []uint64, last uint64) {
 	t.Helper()
 	code := make([]byte, size)
@@ -47,7 +48,7 @@ func instructions(t *testing.T, n *Node, g *target, size int) (addrs []uint64, l
 	return addrs, addrs[len(addrs)-1]
 }
 
-// boundaries lists where instructions begin, up to a return.
+// boundaries returns the addresses of the instructions in code, up to a return.
 func boundaries(begin uint64, code []byte) (addrs []uint64) {
 	for at := 0; at < len(code); {
 		inst, err := x86asm.Decode(code[at:], 64)
@@ -113,7 +114,7 @@ func TestPatch(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// everywhere is a count at each of some addresses.
+// everywhere returns patches that count executions at each of some addresses.
 func everywhere(g node.Ground, addrs []uint64) []node.Patch {
 	var list []node.Patch
 	for i, addr := range addrs {
@@ -122,8 +123,8 @@ func everywhere(g node.Ground, addrs []uint64) []node.Patch {
 	return list
 }
 
-// TestPatchUnderLoad puts code everywhere into a function that 64 threads run
-// through, and takes it out, again and again.
+// TestPatchUnderLoad patches all instructions of a function that 64 threads execute, and removes the patches, again
+// and again.
 func TestPatchUnderLoad(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"64", "500000"}
@@ -165,12 +166,11 @@ func TestPatchUnderLoad(t *testing.T) {
 	}
 	t.Logf("%d rounds, %d counted", rounds, counted(ground, 0))
 	if counted(ground, 0) == 0 {
-		t.Error("nothing was counted")
+		t.Error("no execution was counted")
 	}
 }
 
-// TestPatchKilled kills monitors while they put code into a target, have it there,
-// and take it out.
+// TestPatchKilled kills monitors while they insert patches, after that, and while they remove them.
 func TestPatchKilled(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "100000"}
@@ -194,8 +194,8 @@ func TestPatchKilled(t *testing.T) {
 	}
 }
 
-// runPatcher puts code everywhere into a function that begins at an address; with
-// "repatch" it takes it out and begins anew, without end.
+// runPatcher patches all instructions of the function at an address. If again is set, it removes the patches and
+// starts again, without end.
 func runPatcher(n *Node, p omis.ProcID, addr uint64, again bool) error {
 	ground, err := n.Ground(p)
 	if err != nil {
@@ -226,8 +226,8 @@ func runPatcher(n *Node, p omis.ProcID, addr uint64, again bool) error {
 	}
 }
 
-// TestPatchPrecedence: code, and what holds threads, are never at one place; who reads
-// the memory sees neither.
+// TestPatchPrecedence checks that a patch and a watch cannot be at the same address, and that ReadMemory shows
+// neither.
 func TestPatchPrecedence(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "1", "1000")
@@ -241,12 +241,12 @@ func TestPatchPrecedence(t *testing.T) {
 	}
 	patch := []node.Patch{{Addr: g.Addr, Make: counting(ground, 0)}}
 	made := mustPatch(t, n, g.ID, patch)
-	const first = 3 // bytes of the first instruction, behind which the jump stands
+	const first = 3 // length of the first instruction, after which the jump is
 	if _, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr + first}, func(*node.Hit) {}); err == nil {
-		t.Error("a thread is to be held where code stands")
+		t.Error("a watch was set at a patch")
 	}
 	if err := n.WriteMemory(g.ID, g.Addr+first, code[first:first+1]); err == nil {
-		t.Error("what is below code was written to")
+		t.Error("WriteMemory changed the code below a patch")
 	}
 	again := make([]byte, len(code))
 	if _, err := n.ReadMemory(g.ID, g.Addr, again); err != nil || !slices.Equal(code, again) {
@@ -258,7 +258,7 @@ func TestPatchPrecedence(t *testing.T) {
 	_, _, cancel := watchHeld(t, n, g, nil)
 	var refusal *program.Refusal
 	if _, errs := n.Patch(g.ID, patch); !errors.As(errs[0], &refusal) {
-		t.Errorf("code was put where threads are held: %v", errs[0])
+		t.Errorf("the error of a patch at a watch is %v", errs[0])
 	}
 	if err := cancel(); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"mirador/omis/node"
 )
 
-// policy is the scheduling policy and the nice value of a thread.
+// policy returns the scheduling policy and the nice value of a thread.
 func policy(t *testing.T, tid int) (int, int) {
 	t.Helper()
 	a, err := unix.SchedGetAttr(tid, 0)
@@ -22,7 +22,7 @@ func policy(t *testing.T, tid int) (int, int) {
 	return int(a.Policy), int(a.Nice)
 }
 
-// onThread runs something on an OS thread of its own, which ends with it.
+// onThread runs a function on a new OS thread, which ends with the function.
 func onThread(do func(tid int)) {
 	done := make(chan struct{})
 	go func() {
@@ -33,12 +33,12 @@ func onThread(do func(tid int)) {
 	<-done
 }
 
-// until waits for a condition, half a minute at most.
+// until waits for a condition and reports an error if it is not true within patienceOfTests.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patienceOfTests); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Error("for half a minute it was not so: " + what)
+			t.Error("never: " + what)
 			return
 		}
 	}
@@ -52,23 +52,23 @@ func TestPrecedence(t *testing.T) {
 			return
 		}
 		p := &precedence{thread: tid}
-		for range 2 { // the second while the first is not over
+		for range 2 { // the second one begins before the policy is restored
 			p.begin()
 			if got, _ := policy(t, tid); got != unix.SCHED_FIFO {
 				t.Errorf("the policy is %d", got)
 			}
 			p.end()
 		}
-		until(t, "it steps back", func() bool { got, n := policy(t, tid); return got == unix.SCHED_BATCH && n == nice })
+		until(t, "the policy is restored", func() bool { got, n := policy(t, tid); return got == unix.SCHED_BATCH && n == nice })
 		p.begin()
 		p.stepBack()
 		if got, n := policy(t, tid); got != unix.SCHED_BATCH || n != nice {
-			t.Errorf("it stepped back to the policy %d, nice %d", got, n)
+			t.Errorf("stepBack restored the policy %d, nice %d", got, n)
 		}
 	})
 }
 
-// TestPrecedenceRefused takes the privilege away from one thread.
+// TestPrecedenceRefused checks a thread without CAP_SYS_NICE, whose policy cannot change.
 func TestPrecedenceRefused(t *testing.T) {
 	onThread(func(tid int) {
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -91,7 +91,7 @@ func TestPrecedenceRefused(t *testing.T) {
 	})
 }
 
-// TestStepsBack looks at an owner that goes on living after it let threads go.
+// TestStepsBack checks that an owner restores its scheduling policy after it has continued threads.
 func TestStepsBack(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	n := openNode(t)
@@ -110,7 +110,7 @@ func TestStepsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	until(t, "the owner has stepped back", func() bool { got, _ := policy(t, owner); return got == unix.SCHED_NORMAL })
+	until(t, "the owner's policy is restored", func() bool { got, _ := policy(t, owner); return got == unix.SCHED_NORMAL })
 	if err := cancel(); err != nil {
 		t.Error(err)
 	}

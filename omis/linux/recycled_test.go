@@ -14,8 +14,7 @@ import (
 	"mirador/omis/node"
 )
 
-// TestRecycledPid: what is known of a process that has ended is never taken for
-// another process that got its pid.
+// TestRecycledPid checks that requests for an ended process do not affect a new process with the same pid.
 func TestRecycledPid(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	n := openNode(t)
@@ -43,11 +42,11 @@ func TestRecycledPid(t *testing.T) {
 		t.Run(what, func(t *testing.T) { wantError(t, err, omis.UnknownObject, "has ended") })
 	}
 	checkUntouched(t, g)
-	awaitState(t, g.ID.PID, "S") // its first thread waits for the others, which run
+	awaitState(t, g.ID.PID, "S") // the first thread waits for the others, which run
 }
 
-// recycle starts a process that gets the pid of one that was watched and ended.
-// Somebody else on the machine may get it instead, so that it is tried again.
+// recycle starts a process with the pid of a process that was watched and has ended. It tries again if another
+// program of the machine gets the pid.
 func recycle(t *testing.T, n *Node, program string) (former omis.ProcID, g *target) {
 	t.Helper()
 	for range 100 {
@@ -57,7 +56,7 @@ func recycle(t *testing.T, n *Node, program string) (former omis.ProcID, g *targ
 			t.Fatal(err)
 		}
 		watchWork(t, n, first)
-		time.Sleep(20 * time.Millisecond) // start times are told in hundredths of a second
+		time.Sleep(20 * time.Millisecond) // start times have a resolution of 10 ms
 		first.Cmd.Process.Kill()
 		first.Cmd.Wait()
 		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Append(nil, first.ID.PID-1), 0); err != nil {
@@ -67,6 +66,6 @@ func recycle(t *testing.T, n *Node, program string) (former omis.ProcID, g *targ
 			return first.ID, g
 		}
 	}
-	t.Fatal("no pid comes again")
+	t.Fatal("no process got a former pid")
 	return
 }

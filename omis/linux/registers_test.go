@@ -15,8 +15,7 @@ import (
 	"mirador/omis"
 )
 
-// gdbValues evaluates expressions in a thread; gdb sees it in the same loop of
-// two instructions.
+// gdbValues evaluates expressions in a thread by gdb.
 func gdbValues(t *testing.T, pid, tid int, expressions []string) map[string]string {
 	t.Helper()
 	script := fmt.Sprintf("python\nfor t in gdb.selected_inferior().threads():\n    if t.ptid[1] == %d:\n        t.switch()\n", tid)
@@ -70,10 +69,10 @@ func TestRegistersAgreeWithGDB(t *testing.T) {
 		for i, name := range intNames {
 			w, _ := strconv.ParseUint(want[name], 0, 64)
 			if tid == spin && (i == pcReg || name == "$eflags") {
-				continue // it may be at either of two instructions
+				continue // the thread executes a loop of two instructions
 			}
 			if got[i] != w {
-				t.Errorf("thread %d: %s is %#x, gdb says %#x", tid, name, got[i], w)
+				t.Errorf("thread %d: %s is %#x, in gdb %#x", tid, name, got[i], w)
 			}
 		}
 	}
@@ -87,7 +86,7 @@ func TestRegistersAgreeWithGDB(t *testing.T) {
 	for i, name := range names {
 		w, err := strconv.ParseFloat(want[name], 64)
 		if err != nil || got[numbers[i]] != w {
-			t.Errorf("%s is %v, gdb says %s", name, got[numbers[i]], want[name])
+			t.Errorf("%s is %v, in gdb %s", name, got[numbers[i]], want[name])
 		}
 	}
 	checkUntouched(t, g)
@@ -121,14 +120,14 @@ func TestWriteRegisters(t *testing.T) {
 	err := n.WriteIntRegs(g.ID, spin, pcReg, []uint64{before[pcReg], before[17], 1 << 63})
 	wantError(t, err, omis.ParameterError, "cannot have these values")
 	if after, _ := n.ReadIntRegs(g.ID, spin, 0, intRegs); after[18] != before[18] {
-		t.Error("a refused write has changed something")
+		t.Error("a refused write has changed a register")
 	}
 	_, err = n.ReadIntRegs(g.ID, spin, 19, 2)
 	wantError(t, err, omis.ParameterError, "numbered from 0 to 19")
 	_, err = n.ReadIntRegs(g.ID, 1, 0, 1)
 	wantError(t, err, omis.UnknownObject, "no thread 1")
 
-	// A call in the middle of the loop, and one that interrupts a system call.
+	// Call the function in the middle of the loop, and then in a system call.
 	for range 3 {
 		if err := n.Call(g.ID, spin, g.Addr); err != nil {
 			t.Fatal(err)
@@ -162,7 +161,7 @@ func TestWriteRegisters(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// TestGoto sends a stopped thread from one place to another.
+// TestGoto makes a stopped thread continue at another address.
 func TestGoto(t *testing.T) {
 	n, g, spin, _, _ := startRegisters(t)
 	awaitRegister(t, n, g, spin, 0, 0x1111)

@@ -18,8 +18,8 @@ import (
 	"mirador/omis/linux/criu"
 )
 
-// criuForTests returns the path of the CRIU that scripts/criu has made sure of. Where the
-// script could not get one, no file has this path, and requests to save are refused.
+// criuForTests returns the path of the CRIU that scripts/criu has installed or found. If there is none, no
+// file has this path, and requests to save are refused.
 func criuForTests(t testing.TB) string {
 	t.Helper()
 	beside, err := filepath.Abs("../../bin/criu")
@@ -38,16 +38,15 @@ func criuForTests(t testing.TB) string {
 	return beside
 }
 
-// openSaving opens a node that keeps checkpoints in a folder.
+// openSaving opens a node with checkpoints in a folder.
 func openSaving(t testing.TB, name, folder string) *Node {
 	t.Helper()
 	return openNodeWith(t, Config{Name: name, CRIU: criuForTests(t), Checkpoints: folder})
 }
 
-// cannotSave tells whether CRIU cannot save processes on this machine. If so it
-// tests that the node says just that, that the target goes on as if nobody had
-// asked, and that nothing is left behind; and it has the report of the tests say
-// that no more was tested, and why.
+// cannotSave reports whether CRIU cannot save processes on this machine. If so, it checks that the node
+// refuses requests with the reason, that the target continues unchanged, and that no files remain. It adds
+// the reason to the report of untested features.
 func cannotSave(t *testing.T, n *Node, c *chain) bool {
 	t.Helper()
 	unfit := unfitness(t)
@@ -58,10 +57,10 @@ func cannotSave(t *testing.T, n *Node, c *chain) bool {
 	_, err := n.Restore("refused")
 	wantError(t, err, omis.UnsupportedService, unfit.Error())
 	if left, err := os.ReadDir(n.checkpoints); err != nil || len(left) != 0 {
-		t.Errorf("what was refused leaves %v, %v", left, err)
+		t.Errorf("a refused request leaves the files %v, %v", left, err)
 	}
 	if isNamedByAny(n.checkpoints) {
-		t.Error("a CRIU is left")
+		t.Error("a CRIU still runs")
 	}
 	c.grows(t)
 	c.check(t, n, c.ID)
@@ -73,9 +72,9 @@ func cannotSave(t *testing.T, n *Node, c *chain) bool {
 	return true
 }
 
-// cannotSaveInHouse is the same, for the services of an engine, and for more
-// requests that are to be refused for that reason. The target is p_1.
-func cannotSaveInHouse(t *testing.T, h *house, n *Node, c *chain, more ...string) bool {
+// cannotSaveByEngine does the same, and checks that the engine refuses its services and more requests with the
+// reason. The target is p_1.
+func cannotSaveByEngine(t *testing.T, h *session, n *Node, c *chain, more ...string) bool {
 	t.Helper()
 	unfit := unfitness(t)
 	if unfit == nil {
@@ -90,7 +89,7 @@ func cannotSaveInHouse(t *testing.T, h *house, n *Node, c *chain, more ...string
 	return cannotSave(t, n, c)
 }
 
-// unfitness is what is wrong with the CRIU of the tests, nil: nothing.
+// unfitness returns the reason why the CRIU of the tests does not work, nil if it works.
 func unfitness(t testing.TB) *criu.Unfit {
 	t.Helper()
 	_, err := (&criu.Finder{Named: criuForTests(t)}).Find(context.Background())
@@ -99,13 +98,13 @@ func unfitness(t testing.TB) *criu.Unfit {
 	}
 	var unfit *criu.Unfit
 	if !errors.As(err, &unfit) || unfit.Reason == "" {
-		t.Fatalf("no reason: %v", err)
+		t.Fatalf("the error has no reason: %v", err)
 	}
 	return unfit
 }
 
-// confirm has CRIU save, and restore if it can, a target without any of our code:
-// that it works after all is a mistake of ours. The target is gone afterwards.
+// confirm runs CRIU alone to save a target and to restore it. If that works, unfit is wrong. The target does
+// not exist any more afterwards.
 func confirm(t *testing.T, unfit *criu.Unfit, c *chain) {
 	t.Helper()
 	folder := t.TempDir()

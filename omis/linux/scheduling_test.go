@@ -11,12 +11,12 @@ import (
 	"mirador/omis/node"
 )
 
-// TestScheduling: threads that sleep and wake are told to block and unblock, new
-// ones too; the kernel's own counts are the oracle.
+// TestScheduling compares the scheduling events of a thread that sleeps and wakes with the kernel's counts of
+// context switches.
 func TestScheduling(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "callers.c"))
-	var set unix.CPUSet // the kernel's tracepoints may be silent on others for a moment
+	var set unix.CPUSet // on other processors the kernel may omit events of a tracepoint for a moment
 	set.Set(0)
 	if err := unix.SchedSetaffinity(g.ID.PID, &set); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestScheduling(t *testing.T) {
 	after, _ := n.ProcInfo(g.ID, fields)
 	blocked := int(after.VoluntarySwitches - before.VoluntarySwitches)
 	switches := blocked + int(after.InvoluntaryOnes-before.InvoluntaryOnes)
-	eventually(t, "all switches are told", func() bool {
+	eventually(t, "all switches are reported", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return counts[node.EventDescheduled] >= switches && counts[node.EventScheduled] >= switches &&

@@ -16,7 +16,7 @@ import (
 	"mirador/omis/node"
 )
 
-// TestSignalEvents: each signal is told once, held or not, and gets through.
+// TestSignalEvents checks that each signal is reported once and delivered, whether the thread is held or not.
 func TestSignalEvents(t *testing.T) {
 	signals := build(t, "signals.c")
 	for _, held := range []bool{false, true} {
@@ -45,14 +45,14 @@ func TestSignalEvents(t *testing.T) {
 				t.Error(err)
 			}
 			if s, _ := n.Threads(g.ID); len(s) == 0 {
-				t.Error("it is gone")
+				t.Error("the target has ended")
 			}
 		})
 	}
 }
 
-// TestHeldSignalKilled: the target gets the signal it is held for, whether the
-// monitor dies or lets go.
+// TestHeldSignalKilled checks that the target receives the signal for which it is held, whether the monitor
+// releases it or is killed.
 func TestHeldSignalKilled(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGSEGV} {
@@ -75,7 +75,7 @@ func TestHeldSignalKilled(t *testing.T) {
 		awaitState(t, g.ID.PID, "Z")
 		select {
 		case <-held:
-			t.Error("told twice")
+			t.Error("the signal was reported twice")
 		default:
 		}
 
@@ -92,8 +92,8 @@ func TestHeldSignalKilled(t *testing.T) {
 	}
 }
 
-// awaitHeld waits until a thread is held by a tracer: the kernel chooses which
-// one gets a process's signal.
+// awaitHeld waits until a tracer holds any thread of a target: the kernel chooses the thread that gets a
+// process's signal.
 func awaitHeld(t *testing.T, g *target) {
 	t.Helper()
 	eventually(t, "a thread is held", func() bool {

@@ -19,8 +19,8 @@ import (
 	"mirador/omis/node"
 )
 
-// steps are the addresses after each of the instructions of begin, the calls
-// taken for one or stepped into.
+// gdbSteps returns the offsets of the addresses after each instruction of the function begin, from stepi or nexti
+// of gdb.
 func gdbSteps(t *testing.T, program, command string) (offsets []int64) {
 	t.Helper()
 	script := `
@@ -84,7 +84,7 @@ func TestStepsAgreeWithGDB(t *testing.T) {
 				}
 				var hits atomic.Int64
 				if breakpoints {
-					// On a call, in what it calls, behind it.
+					// At a call, in the called function, and after the call.
 					for _, addr := range []uint64{g.Addr + 6, inner, inner + 1, g.Addr + 11} {
 						cancel, err := n.Watch(node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: addr}, func(h *node.Hit) {
 							if in {
@@ -98,7 +98,7 @@ func TestStepsAgreeWithGDB(t *testing.T) {
 					}
 				}
 				release()
-				eventually(t, "all is stepped", func() bool {
+				eventually(t, "all instructions are stepped", func() bool {
 					s, _ := readStopped(n, g, &got)
 					return len(s) >= len(want)
 				})
@@ -114,8 +114,7 @@ func TestStepsAgreeWithGDB(t *testing.T) {
 	}
 }
 
-// holdAt sets a target going and holds it at its first hit of the function it
-// announced.
+// holdAt makes a target begin its work, and holds it at the first hit of its function.
 func holdAt(t *testing.T, n *Node, g *target) (release func()) {
 	t.Helper()
 	held := make(chan func(), 1)
@@ -129,7 +128,7 @@ func holdAt(t *testing.T, n *Node, g *target) (release func()) {
 	return <-held
 }
 
-// readStopped copies what handlers of the process write, while none runs.
+// readStopped copies the values that handlers of the process write, while the process is stopped.
 func readStopped(n *Node, g *target, values *[]int64) ([]int64, error) {
 	if err := n.Stop(g.ID, nil); err != nil {
 		return nil, err

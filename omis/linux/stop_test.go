@@ -27,7 +27,7 @@ func TestStop(t *testing.T) {
 	n := openNode(t)
 	g := start(t, hammer, "4", endless)
 	g.Begin()
-	for range 2 { // it is idempotent
+	for range 2 { // Stop is idempotent
 		if err := n.Stop(g.ID, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestStop(t *testing.T) {
 	before := cpuTime(t, n, g.ID)
 	time.Sleep(50 * time.Millisecond)
 	if after := cpuTime(t, n, g.ID); after != before {
-		t.Errorf("it used %v s while stopped", after-before)
+		t.Errorf("the process used %v s of CPU time while stopped", after-before)
 	}
 	tids, _ := n.Threads(g.ID)
 	if _, err := n.Backtraces(g.ID, tids, 4); err != nil {
@@ -44,7 +44,7 @@ func TestStop(t *testing.T) {
 	if err := n.Continue(g.ID, tids[1:2]); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "a thread goes on", func() bool { return cpuTime(t, n, g.ID) > before })
+	eventually(t, "a thread runs", func() bool { return cpuTime(t, n, g.ID) > before })
 	for range 2 {
 		if err := n.Continue(g.ID, nil); err != nil {
 			t.Error(err)

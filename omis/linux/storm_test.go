@@ -9,16 +9,15 @@ import (
 	"mirador/omis/node"
 )
 
-// TestExecStorm attaches to a process while its threads execute it anew again
-// and again: the execve of a thread that is not traced yet takes the traced
-// ones away, and the kernel does not tell of the first.
+// TestExecStorm attaches to a process while its threads call execve again and again. The execve of a thread
+// that is not traced yet removes the traced threads, and the kernel does not report that execve.
 func TestExecStorm(t *testing.T) {
 	g := start(t, build(t, "life.c"), "exec", "700")
 	n := openNode(t)
 	done := make(chan string, 1)
 	g.Begin()
 	go func() { done <- g.Line() }()
-	late := 0 // requests that may have waited for a thread in vain
+	late := 0 // requests that may have waited for a thread that does not exist any more
 	for requests := 1; ; requests++ {
 		select {
 		case got := <-done:
@@ -37,7 +36,7 @@ func TestExecStorm(t *testing.T) {
 	}
 }
 
-// attachOnce attaches for a moment, to all threads or to those it finds.
+// attachOnce attaches for a moment, to the whole process or to the threads that it finds.
 func attachOnce(t *testing.T, n *Node, g *target, whole bool) {
 	if whole {
 		cancel, err := n.Watch(node.Watch{Event: node.EventThreadCreated, Proc: g.ID}, func(*node.Hit) {})

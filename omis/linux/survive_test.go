@@ -12,7 +12,7 @@ import (
 	"mirador/omis/node"
 )
 
-// watchWork counts the hits on the function a target announced.
+// watchWork counts the hits of the target's function.
 func watchWork(t *testing.T, n *Node, g *target) (hits *atomic.Int64, cancel func() error) {
 	t.Helper()
 	hits = new(atomic.Int64)
@@ -23,7 +23,7 @@ func watchWork(t *testing.T, n *Node, g *target) (hits *atomic.Int64, cancel fun
 	return hits, cancel
 }
 
-// TestWaiting plants and removes while every kind of wait is interrupted.
+// TestWaiting sets and removes breakpoints while threads are in every kind of waiting system call.
 func TestWaiting(t *testing.T) {
 	sleepers := build(t, "sleepers.c")
 	n := openNode(t)
@@ -64,8 +64,8 @@ func TestBlockedTrap(t *testing.T) {
 	}
 }
 
-// TestBlockedTrapKilled: the kernel resets the handler at a hit with SIGTRAP
-// blocked; it must be back before the monitor dies.
+// TestBlockedTrapKilled kills the monitor of a target that blocks SIGTRAP. The kernel then resets the handler
+// at each hit, and the monitor must set it again before it can be killed.
 func TestBlockedTrapKilled(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	args := []string{"4", "12000", "block"}
@@ -84,7 +84,7 @@ func TestSignals(t *testing.T) {
 	for _, mode := range []string{"plain", "own", "masked"} {
 		t.Run(mode, func(t *testing.T) {
 			want := subject.Alone(t, signals, mode)
-			n := openNodeWith(t, Config{Ptrace: mode == "masked"}) // jumps mind no mask
+			n := openNodeWith(t, Config{Ptrace: mode == "masked"}) // jumps do not depend on the mask
 			g := start(t, signals, mode)
 			hits, cancel := watchWork(t, n, g)
 			g.Begin()
@@ -104,15 +104,15 @@ func TestSignals(t *testing.T) {
 				if got := g.Line(); got != want {
 					t.Errorf("got %s, want %s", got, want)
 				}
-				watchAndCancel(t, g) // by a monitor that comes after
+				watchAndCancel(t, g) // by the next monitor
 				checkMask(t, g, mode)
 			}
 		})
 	}
 }
 
-// TestOwnTraps: a program that traps itself is made ready for breakpoints, and is let
-// go, again and again. None of its own traps is lost on a thread's way through our calls.
+// TestOwnTraps prepares a program that executes INT3 itself for breakpoints, and detaches, again and again. None
+// of the program's own traps may be lost while its threads execute the monitor's calls.
 func TestOwnTraps(t *testing.T) {
 	traps := build(t, "traps.c")
 	n := openNodeWith(t, Config{Ptrace: true})
@@ -130,7 +130,7 @@ func TestOwnTraps(t *testing.T) {
 	}
 }
 
-// checkMask: a handler of the program's blocks what it did before.
+// checkMask checks that the mask of the program's signal handler is the original one.
 func checkMask(t *testing.T, g *target, mode string) {
 	t.Helper()
 	g.Begin()
@@ -147,7 +147,8 @@ func watchAndCancel(t *testing.T, g *target) {
 	}
 }
 
-// TestGoSignalsKilled: while programs in Go handle signals, they block all of them.
+// TestGoSignalsKilled sets a breakpoint in the signal handler of Go's runtime, which blocks all signals, and kills
+// the monitor.
 func TestGoSignalsKilled(t *testing.T) {
 	hogs := buildGo(t, "hogs")
 	const rounds = "400000"
@@ -164,7 +165,7 @@ func TestGoSignalsKilled(t *testing.T) {
 
 func TestFamily(t *testing.T) {
 	family := build(t, "family.c")
-	// Hits of the process itself; a child's are nobody's.
+	// The hits of the process itself; hits of its children are not counted.
 	want := map[string]int64{"fork": 100 + 30*100, "vfork": 100 + 30*100, "spawn": 100 + 30*100, "exec": 100}
 	for mode, count := range want {
 		t.Run(mode, func(t *testing.T) {
@@ -207,7 +208,7 @@ func checkText(t *testing.T, g *target) {
 	for at := 0; at < len(file); at++ {
 		if memory[at] != file[at] {
 			end := min(at+16, len(file))
-			t.Errorf("the text is not what the file says: at %#x it is %x, not %x", at, memory[at:end], file[at:end])
+			t.Errorf("the code differs from the file: at %#x it is %x, want %x", at, memory[at:end], file[at:end])
 			at = end
 		}
 	}

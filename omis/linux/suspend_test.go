@@ -23,9 +23,9 @@ func threadTime(t *testing.T, n *Node, p omis.ProcID, tid int) float64 {
 	return info.TotalTime.Seconds()
 }
 
-// runs tells whether a busy thread gets the processor. One that only waits for it,
-// on a machine with other work to do, is waited for; and longer than for one that is
-// stopped for one that sleeps, as it does at a hit until the monitor has its turn.
+// runs reports whether a busy thread gets the processor. It does not count the time for which the thread is
+// runnable, because the machine may have other work. It waits longer if the thread sleeps, as it does at a hit
+// until the monitor runs, than if the thread is stopped.
 func runs(t *testing.T, n *Node, p omis.ProcID, tid int) bool {
 	t.Helper()
 	const enough = 200
@@ -54,7 +54,7 @@ func TestSuspend(t *testing.T) {
 	tids, _ := n.Threads(g.ID)
 	one, two := tids[1], tids[2]
 	if !runs(t, n, g.ID, one) || !runs(t, n, g.ID, two) {
-		t.Error("a thread stands")
+		t.Error("a thread does not run")
 	}
 	do := func(what string, f func(omis.ProcID, []int) error, tids []int, oneRuns, twoRuns bool) {
 		t.Helper()
@@ -67,7 +67,7 @@ func TestSuspend(t *testing.T) {
 	}
 	do("suspending one", n.Suspend, []int{one}, false, true)
 	do("suspending all", n.Suspend, nil, false, false)
-	do("continuing, which is something else", n.Continue, nil, false, false)
+	do("continuing all", n.Continue, nil, false, false)
 	do("resuming one", n.Resume, []int{one}, false, false)
 	do("resuming it again", n.Resume, []int{one}, true, false)
 	wantError(t, n.Resume(g.ID, []int{one}), omis.ParameterError, "is not suspended")
@@ -100,24 +100,24 @@ func TestLetGo(t *testing.T) {
 	}
 	g.Begin()
 	if !runs(t, n, g.ID, one) || !runs(t, n, g.ID, two) {
-		t.Error("a thread stands")
+		t.Error("a thread does not run")
 	}
 	if err := n.Stop(g.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	if !runs(t, n, g.ID, one) || runs(t, n, g.ID, two) {
-		t.Error("a thread that was let go is stopped, or the other runs")
+		t.Error("the detached thread is stopped, or the other thread runs")
 	}
 	wantError(t, n.Stop(g.ID, []int{one}), omis.UnknownObject, "no thread")
 	if err := n.Continue(g.ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the other is told of", func() bool { return hitsOfTwo.Load() > 0 })
+	eventually(t, "the other thread has hits", func() bool { return hitsOfTwo.Load() > 0 })
 	if err := cancel(); err != nil {
 		t.Fatal(err)
 	}
 	if n := hitsOfOne.Load(); n != 0 {
-		t.Errorf("%d hits of a thread that was let go", n)
+		t.Errorf("the detached thread has %d hits", n)
 	}
 	checkUntouched(t, g)
 }

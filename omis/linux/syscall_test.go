@@ -19,8 +19,7 @@ import (
 	"mirador/omis/node"
 )
 
-// straceCounts counts the system calls that strace sees end, from the line on
-// standard input to the last line said.
+// straceCounts returns the numbers of system calls that end in strace's output after the program has read a line.
 func straceCounts(t *testing.T, program string) map[string]int {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "trace")
@@ -86,7 +85,7 @@ func TestSystemCallsAgreeWithStrace(t *testing.T) {
 			t.Errorf("%s: %d started, %d ended, strace saw %d", name, started[name], ended[name], want[name])
 		}
 	}
-	// The first read had begun before it was watched, the last one waits.
+	// The first read began before the watch, and the last one has not ended.
 	if ended["read"] < 201 || started["read"] < ended["read"]-1 {
 		t.Errorf("read: %d started, %d ended", started["read"], ended["read"])
 	}
@@ -101,9 +100,8 @@ func TestSystemCallsAgreeWithStrace(t *testing.T) {
 	}
 }
 
-// TestHeldSystemCalls holds threads before and behind system calls, plants
-// breakpoints meanwhile, which has such a thread make calls for us, and kills
-// monitors that hold.
+// TestHeldSystemCalls holds threads before and after system calls, and sets breakpoints meanwhile, for which the
+// held thread executes system calls for the monitor. Then it kills monitors that hold threads.
 func TestHeldSystemCalls(t *testing.T) {
 	program := build(t, "callers.c")
 	n := openNode(t)

@@ -22,14 +22,13 @@ import (
 	"mirador/omis/linux/warden"
 )
 
-// patienceOfTests is how long what must happen may take, on a machine with much else
-// to do.
+// patienceOfTests is the limit for conditions that must become true; it leaves time for a busy machine.
 const patienceOfTests = 30 * time.Second
 
-// endless is how often a hammer calls that is to outlast its test.
+// endless is a number of calls for hammer.c that takes longer than any test.
 const endless = "1000000000000"
 
-// wardenEnv makes the test binary a warden.
+// wardenEnv is an environment variable that makes the test binary a warden.
 const wardenEnv = "MIRADOR_TEST_WARDEN"
 
 func TestMain(m *testing.M) {
@@ -80,7 +79,7 @@ func build(t testing.TB, source string, flags ...string) string {
 	return out
 }
 
-// openDirs lets users without privileges at a directory of a test.
+// openDirs lets all users read a directory of a test.
 func openDirs(t testing.TB, dir string) {
 	t.Helper()
 	for d := dir; d != filepath.Clean(os.TempDir()) && d != "/"; d = filepath.Dir(d) {
@@ -93,7 +92,7 @@ func openDirs(t testing.TB, dir string) {
 // target is a running program of testdata.
 type target struct {
 	*subject.Subject
-	Addr uint64 // of the function it announced
+	Addr uint64 // of the function whose address it has written
 	ID   omis.ProcID
 }
 

@@ -11,9 +11,8 @@ import (
 	"mirador/omis/node"
 )
 
-// TestEndsWithoutReturn: a call that is left by an exception does not end, and
-// kills nobody; one that ends with a jump into another function does, with that
-// one's result.
+// TestEndsWithoutReturn checks that a library call that an exception leaves has no end and does no harm, and that
+// a call that ends with a jump into another function ends with the result of that function.
 func TestEndsWithoutReturn(t *testing.T) {
 	program := build(t, "thrower.cc")
 	want := subject.Alone(t, program)
@@ -54,7 +53,7 @@ func TestEndsWithoutReturn(t *testing.T) {
 	}
 	const upTo300, thirds = 300 * 299 / 2, 3 * 100 * 99 / 2
 	if sums["risky"] != 2*(upTo300-thirds) || sums["hop"] != 2*(2*upTo300+300) || sums["hopped"] != sums["hop"] {
-		t.Errorf("results add up to %v", sums)
+		t.Errorf("the sums of the results are %v", sums)
 	}
 	checkUntouched(t, g)
 }

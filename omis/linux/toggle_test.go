@@ -10,32 +10,31 @@ import (
 	"mirador/omis/node"
 )
 
-// TestToggle plants and takes out a breakpoint again and again while four
-// threads on two processors run into it. A thread that is interrupted between
-// the breakpoint and its signal must not lose either: it would go on in the
-// middle of an instruction, and the sum would be wrong, or the target dead.
+// TestToggle sets and removes a breakpoint again and again while four threads on two processors reach it. A thread
+// that is interrupted between the breakpoint and its signal must lose neither of them; otherwise it would continue
+// in the middle of an instruction, and the sum would be wrong or the target would crash.
 func TestToggle(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	const threads, calls = "4", "20000000"
 	want := subject.Alone(t, hammer, threads, calls)
 	n := openNode(t)
-	for rounds := 0; rounds < 20; { // on a busy machine it takes more than one target
+	for rounds := 0; rounds < 20; { // on a busy machine one target may end before 20 rounds
 		rounds += toggle(t, n, start(t, hammer, threads, calls), want)
 	}
 }
 
-// toggle does so until a target is done, and tells how often.
+// toggle sets and removes the breakpoint until a target is done, and returns the number of rounds.
 func toggle(t *testing.T, n *Node, g *target, want string) (rounds int) {
 	t.Helper()
 	g.Begin()
 	said := make(chan string, 1)
-	go func() { said <- g.Line() }() // its end is awaited later: a wait would see the stops of a tracee
+	go func() { said <- g.Line() }() // do not wait for the target's end yet: wait would receive its ptrace stops
 	watch := node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: g.Addr}
 	for {
 		select {
 		case got := <-said:
 			if got != want {
-				t.Errorf("after %d rounds the target says %q, want %q", rounds, got, want)
+				t.Errorf("after %d rounds the target wrote %q, want %q", rounds, got, want)
 			}
 			g.HangUp()
 			if err := g.Cmd.Wait(); err != nil {

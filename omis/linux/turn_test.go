@@ -12,9 +12,9 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// A thread that does not come to its processor, because others keep it busy, is waited
-// for: it is not one that cannot be stopped.
-func TestStopWhoeverHasNoTurn(t *testing.T) {
+// TestStopWithoutProcessor checks that the node waits for the stop of a thread that does not get its processor
+// because another process uses it: such a thread is not one that cannot be stopped.
+func TestStopWithoutProcessor(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "1", endless)
 	g.Begin()
@@ -30,14 +30,14 @@ func TestStopWhoeverHasNoTurn(t *testing.T) {
 		}
 	}
 	before := cpuTime(t, n, g.ID)
-	eventually(t, "it runs", func() bool { return cpuTime(t, n, g.ID) > before })
-	// It has priority over everybody else there, until it has used up what those may take.
+	eventually(t, "the target runs", func() bool { return cpuTime(t, n, g.ID) > before })
+	// A real-time process has priority on the processor until the kernel's limit for real-time processes.
 	greedy := exec.Command("timeout", "1.2", "chrt", "-f", "1", "taskset", "-c", "0", "sh", "-c", "while :; do :; done")
 	if err := greedy.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = greedy.Wait() }() // it ends by itself
-	eventually(t, "it has no turn", func() bool {
+	defer func() { _ = greedy.Wait() }() // timeout ends it
+	eventually(t, "the target does not run", func() bool {
 		used := cpuTime(t, n, g.ID)
 		time.Sleep(30 * time.Millisecond)
 		return cpuTime(t, n, g.ID) == used

@@ -9,7 +9,8 @@ import (
 	"mirador/omis/linux/rendezvous"
 )
 
-// TestVeil hides what stands at the edges of what is read, too.
+// TestVeil checks that hide restores the original bytes in every part of the memory, also if a breakpoint or a
+// jump is only partly inside.
 func TestVeil(t *testing.T) {
 	var v veil
 	v.put(0x1001, 0x55)
@@ -31,11 +32,11 @@ func TestVeil(t *testing.T) {
 	other := []byte{0xe9, 1, 2, 3, 0xe9}
 	got := bytes.Clone(other)
 	if v.hide(0x1008, got); !bytes.Equal(got, other) {
-		t.Errorf("what is no jump of ours was changed: % x", got)
+		t.Errorf("hide changed bytes that are not the monitor's jump: % x", got)
 	}
 	v.clear()
 	got = bytes.Clone(patched)
 	if v.hide(0x1000, got); !bytes.Equal(got, patched) {
-		t.Error("it hides what cannot be there")
+		t.Error("hide changed memory after clear")
 	}
 }

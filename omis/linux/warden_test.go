@@ -22,8 +22,8 @@ import (
 	"mirador/omis/node"
 )
 
-// TestKilledWarden kills the wardens of a monitor, one after the other, and then
-// the monitor: the last warden knows all.
+// TestKilledWarden kills the wardens of a monitor, one after the other, and then the monitor. The last warden
+// restores all code.
 func TestKilledWarden(t *testing.T) {
 	hammer := build(t, "hammer.c")
 	want := subject.Alone(t, hammer, "4", "100000")
@@ -36,11 +36,11 @@ func TestKilledWarden(t *testing.T) {
 		unix.Kill(former, unix.SIGKILL)
 	}
 	if memory, file := text(t, g); string(memory) == string(file) {
-		t.Error("a warden's death has taken the breakpoint out")
+		t.Error("the death of a warden has removed the breakpoint")
 	}
 	last := awaitWarden(t, monitor.PID, former)
 	asleep := 0
-	eventually(t, "the new one is told what stands", func() bool {
+	eventually(t, "the new warden receives the breakpoints", func() bool {
 		if asleep++; !holdsMemoryOf(last, g.ID.PID) || !sleeps(t, monitor.PID) {
 			asleep = 0
 		}
@@ -54,8 +54,8 @@ func TestKilledWarden(t *testing.T) {
 	}
 }
 
-// sleeps tells whether all threads of a process do: a monitor has told its warden what
-// it had to.
+// sleeps reports whether all threads of a process sleep. A monitor whose threads sleep has sent its warden
+// everything.
 func sleeps(t *testing.T, pid int) bool {
 	t.Helper()
 	tids, err := proc.Threads(pid)
@@ -68,7 +68,7 @@ func sleeps(t *testing.T, pid int) bool {
 	})
 }
 
-// holdsMemoryOf tells whether a warden was given the memory of a process.
+// holdsMemoryOf reports whether a warden has opened the memory of a process.
 func holdsMemoryOf(warden, pid int) bool {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", warden))
 	return slices.ContainsFunc(files, func(file string) bool {
@@ -77,8 +77,7 @@ func holdsMemoryOf(warden, pid int) bool {
 	})
 }
 
-// awaitWarden waits for a child of a monitor that is a warden, another than the
-// former one.
+// awaitWarden waits until a monitor has a warden other than the former one, and returns its pid.
 func awaitWarden(t *testing.T, monitor, former int) int {
 	t.Helper()
 	for deadline := time.Now().Add(patienceOfTests); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -97,8 +96,8 @@ func awaitWarden(t *testing.T, monitor, former int) int {
 	return 0
 }
 
-// TestStoppedWarden: a warden that does not hear must not stop its monitor, nor
-// take anything out when it goes on.
+// TestStoppedWarden checks that a stopped warden does not block its monitor, and removes no breakpoint when it
+// continues.
 func TestStoppedWarden(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "2", "1000")
@@ -134,12 +133,12 @@ func TestStoppedWarden(t *testing.T) {
 		}
 	}
 	if n.warden.PID() == warden {
-		t.Error("the monitor still trusts a warden that does not hear")
+		t.Error("the monitor has not replaced a stopped warden")
 	}
 	unix.Kill(warden, unix.SIGCONT)
 	time.Sleep(50 * time.Millisecond)
 	if memory, file := text(t, g); string(memory) == string(file) {
-		t.Error("the breakpoint is gone")
+		t.Error("the stopped warden removed the breakpoint")
 	}
 	if err := cancel(); err != nil {
 		t.Error(err)
@@ -147,11 +146,11 @@ func TestStoppedWarden(t *testing.T) {
 	checkUntouched(t, g)
 }
 
-// TestSparesItself: requests that would stop the monitor are refused.
+// TestSparesItself checks that the node refuses the monitor, its threads and its warden as targets.
 func TestSparesItself(t *testing.T) {
 	n := openNode(t)
 	g := start(t, build(t, "hammer.c"), "1", "10")
-	watchWork(t, n, g) // so that there is a warden
+	watchWork(t, n, g) // starts the warden
 	_, err := n.Identify(os.Getpid())
 	wantError(t, err, omis.ParameterError, "the monitor itself")
 	_, err = n.Identify(n.warden.PID())
