@@ -7,8 +7,8 @@ import (
 	"mirador/omis/node"
 )
 
-// attach takes a process into a tool's scope, with all its threads. Its node comes
-// with it (OMIS 8.1.2: attaching to a process may include attaching to its node).
+// attach adds a process with all its threads to a tool's scope. The process's node is added with it (OMIS
+// 8.1.2: attaching to a process may include attaching to its node).
 func (e *Engine) attach(t *Tool, at place) (*process, error) {
 	if err := e.spareItself(at.node, at.id.PID); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (e *Engine) attach(t *Tool, at place) (*process, error) {
 	return p, nil
 }
 
-// spareItself refuses to observe the monitor, which would stop with it.
+// spareItself refuses to observe the monitor, which would stop when the process is stopped.
 func (e *Engine) spareItself(n *machine, pid int) error {
 	if n != e.home || pid != e.pid {
 		return nil
@@ -53,8 +53,8 @@ func (e *Engine) spareItself(n *machine, pid int) error {
 	return omis.Errorf(omis.NoPermission, "cannot attach to process %d: it is the monitor itself, which would stop with it", pid)
 }
 
-// sweep forgets processes that have ended while no tool was attached to them.
-// Until then they keep their tokens, since a tool may attach again.
+// sweep forgets processes that have ended while no tool was attached to them. Until then they keep their
+// tokens, since a tool may attach again.
 func (e *Engine) sweep() {
 	for _, p := range e.reg.unattached() {
 		at := p.at()
@@ -64,8 +64,8 @@ func (e *Engine) sweep() {
 	}
 }
 
-// prepare makes a process known that nobody was attached to: its end is looked
-// out for from now on, and its threads get their tokens in their natural order.
+// prepare prepares a process that no tool was attached to: it watches for the end of the process, and gives
+// tokens to its threads in the order of their numbers.
 func (e *Engine) prepare(p *process) error {
 	if p.tools > 0 {
 		return nil
@@ -84,8 +84,8 @@ func (e *Engine) prepare(p *process) error {
 	return nil
 }
 
-// detach takes a process out of a tool's scope. Requests stay defined; the events
-// are simply not detected any more (OMIS 8.1.2).
+// detach removes a process from a tool's scope. Requests stay defined; their events are not detected any
+// more (OMIS 8.1.2).
 func (e *Engine) detach(t *Tool, p *process) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
@@ -106,8 +106,8 @@ func (e *Engine) detachLocked(t *Tool, p *process) {
 	}
 }
 
-// letRun sets going what the monitor has stopped of a process that nobody is attached
-// to any more: nobody could continue it.
+// letRun continues what the monitor has stopped of a process that no tool is attached to any more, because
+// no tool could continue it.
 func (e *Engine) letRun(t *Tool, p *process) {
 	if !p.halts.forget() {
 		return
@@ -118,7 +118,7 @@ func (e *Engine) letRun(t *Tool, p *process) {
 	}
 }
 
-// drop takes a process out of the scope's table.
+// drop removes a process from the table of the scope.
 func (t *Tool) drop(p *process) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,7 +137,7 @@ func (e *Engine) unplantAll(p *process) {
 	}
 }
 
-// detachNode takes a node and all its processes out of a tool's scope.
+// detachNode removes a node and all its processes from a tool's scope.
 func (e *Engine) detachNode(t *Tool, n *machine) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
@@ -151,7 +151,7 @@ func (e *Engine) detachNode(t *Tool, n *machine) {
 	t.nodes = slices.DeleteFunc(t.nodes, func(other *machine) bool { return other == n })
 }
 
-// processEnded makes the tokens of a process unknown everywhere.
+// processEnded makes the tokens of a process unknown to all tools.
 func (e *Engine) processEnded(p *process) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
@@ -168,7 +168,7 @@ func (e *Engine) processEnded(p *process) {
 	e.reg.end(p)
 }
 
-// requests are the tool's conditional requests.
+// requests returns the tool's conditional requests.
 func (t *Tool) requests() []*csr {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,7 +185,7 @@ func (e *Engine) allTools() []*Tool {
 	return list
 }
 
-// release gives back everything a tool has.
+// release gives back everything that a tool has.
 func (e *Engine) release(t *Tool) error {
 	e.admin.Lock()
 	defer e.admin.Unlock()

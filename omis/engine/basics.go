@@ -6,8 +6,8 @@ import (
 	"mirador/omis/node"
 )
 
-// basicActions are the implementations of the basic manipulation and information
-// services (OMIS 8). A test proves that they are those of the table.
+// basicActions returns the implementations of the basic manipulation and information services (OMIS 8). A
+// test compares them with the table.
 func (e *Engine) basicActions() map[string]action {
 	all := map[string]action{
 		"node_attach":  {each: nodeAttach},
@@ -49,7 +49,7 @@ func (e *Engine) basicActions() map[string]action {
 	return all
 }
 
-// spreadActions are those that nodes may do at the same time.
+// spreadActions returns the implementations that nodes may execute concurrently.
 func spreadActions() map[string]action {
 	all := map[string]action{
 		"node_get_info": {each: nodeGetInfo},
@@ -96,7 +96,7 @@ func threadActions() map[string]action {
 	}
 }
 
-// basicSources are the implementations of the basic event services.
+// basicSources returns the implementations of the basic event services.
 func (e *Engine) basicSources() map[string]source {
 	return map[string]source{
 		"proc_has_terminated":       {kind: node.EventProcTerminated},

@@ -11,7 +11,7 @@ import (
 
 // proc_checkpoint and proc_restore (OMIS 8.1.2).
 
-// fleet is processes of one node.
+// fleet is a set of processes of one node.
 type fleet struct {
 	node  *machine
 	procs []*process
@@ -40,10 +40,9 @@ func fleets(objs []object) []*fleet {
 	return list
 }
 
-// procCheckpoint saves all processes as they are at one moment: where nodes can
-// suspend, those of all nodes are suspended meanwhile. One alone needs no such
-// thing, it is saved as it is, unless there are programs in it: they are out of their
-// places for a while, in which nobody must come by.
+// procCheckpoint saves all processes as they are at one moment: nodes that can suspend processes suspend
+// them all meanwhile. A single process is saved without that, unless it has programs: they are removed for
+// a while, in which no thread may run past them.
 func procCheckpoint(x *execution, c *call, objs []object) omis.ServiceResult {
 	all := fleets(objs)
 	for _, f := range all {
@@ -76,9 +75,8 @@ func (f *fleet) hasPrograms(e *Engine) bool {
 	return slices.ContainsFunc(f.procs, func(p *process) bool { return p.programs.HasPrograms() })
 }
 
-// clear has the monitor execute what runs elsewhere: a node knows its own breakpoints
-// and saves the code without them, but not those of other placements. What it returns
-// puts the programs back.
+// clear has the monitor execute the programs of the processes: a node saves code without its own
+// breakpoints, but not without the changes of placements. back puts the programs back.
 func (f *fleet) clear(e *Engine) (back func()) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
@@ -89,7 +87,7 @@ func (f *fleet) clear(e *Engine) (back func()) {
 	return func() { e.placing.Promote(moved) }
 }
 
-// freeze suspends what can be suspended and returns how to resume it.
+// freeze suspends the processes that can be suspended. thaw resumes them.
 func (f *fleet) freeze(e *Engine) (thaw func()) {
 	s, ok := declared(f.node.Can.Suspender)
 	if !ok {
@@ -113,9 +111,8 @@ func (f *fleet) freeze(e *Engine) (thaw func()) {
 	}
 }
 
-// procRestore restores what every node has of a checkpoint, attaches to it, and
-// sets it going: no event that requests wait for is missed. If a node fails, what
-// others restored is ended again.
+// procRestore restores what every node has of a checkpoint, attaches to it, and then continues it, so that
+// requests miss no event. If a node fails, the processes that other nodes restored are ended again.
 func procRestore(x *execution, c *call) ([]omis.Value, error) {
 	var restored []place
 	var err error = omis.Errorf(omis.UnknownObject, "there is no checkpoint %q", c.args[0].Str)
@@ -127,7 +124,7 @@ func procRestore(x *execution, c *call) ([]omis.Value, error) {
 		ids, failed := cp.Restore(c.args[0].Str)
 		switch {
 		case isUnsupported(failed) && len(x.e.nodes) > 1:
-			err = failed // others may have it
+			err = failed // other nodes may have it
 			continue
 		case failed != nil && !isUnknown(failed):
 			return nil, abandon(restored, failed)
@@ -164,7 +161,7 @@ func (x *execution) attachedAll(list []place) ([]omis.Value, error) {
 	return []omis.Value{omis.Tokens(procs...), omis.Int(int64(len(procs)))}, nil
 }
 
-// abandon ends processes that were restored in vain.
+// abandon ends restored processes after an error.
 func abandon(list []place, cause error) error {
 	var errs []error
 	for _, at := range list {

@@ -5,7 +5,7 @@ import (
 	"mirador/omis/service"
 )
 
-// collecting makes a batch of what an extension does for many objects.
+// collecting makes a batch of an extension's implementation for many objects.
 func collecting(do service.Collect) func(*execution, *call, []object) omis.ServiceResult {
 	return func(x *execution, c *call, objs []object) (results omis.ServiceResult) {
 		named := tokens(objs)

@@ -7,31 +7,31 @@ import (
 	"mirador/omis/service"
 )
 
-// conversions turns tokens into objects of the class a service works on
-// (OMIS 7.2.2). It belongs to one execution of an action list and remembers what
-// each step gave, so that all conversions of an execution agree.
+// conversions converts tokens into objects of the class that a service works on (OMIS 7.2.2). It belongs to
+// one execution of an action list, and remembers all results, so that all conversions of one execution
+// agree.
 type conversions struct {
 	tool    *Tool
 	nodes   []object
 	procs   []object
-	loaded  bool // nodes is what the scope has
-	known   bool // procs is
+	loaded  bool // nodes has the nodes of the scope
+	known   bool // procs is complete
 	threads map[*process][]object
 	groups  map[contentKey][]omis.Token
 
-	// beyond the scope: what attaches may be given tokens of objects that are not
-	// in it (OMIS 8.1.1, 8.1.2).
+	// beyond allows tokens of objects that are not in the scope, for services that attach (OMIS 8.1.1,
+	// 8.1.2).
 	beyond bool
 }
 
-// contentKey is an object of an extension and the class that is wanted of it.
+// contentKey is an object of an extension and the class of objects that a service wants of it.
 type contentKey struct {
 	item  *item
 	class omis.Class
 }
 
-// objects converts an argument. Tokens that stand for nothing are errors of their
-// own, and the rest goes on.
+// objects converts an argument. A token without objects becomes an error; the other tokens are still
+// converted.
 func (c *conversions) objects(v omis.Value, p service.Param) ([]object, omis.ServiceResult) {
 	if v.Kind != omis.KindList {
 		return c.several([]omis.Value{v}, p)
@@ -53,14 +53,14 @@ func (c *conversions) several(tokens []omis.Value, p service.Param) (list []obje
 		failed = append(failed, missing...)
 		list = append(list, objs...)
 	}
-	// An object that is named twice is worked on once.
+	// An object that is named twice is used once.
 	if len(tokens) > 1 {
 		list, failed = unique(list), uniqueFailures(failed)
 	}
 	return list, failed
 }
 
-// itself is the object of a token, where it needs no conversion.
+// itself returns the object of a token that needs no conversion.
 func (c *conversions) itself(v *omis.Value, p service.Param) (object, bool) {
 	if v.Kind != omis.KindToken {
 		return nil, false
@@ -81,7 +81,7 @@ func unique(list []object) []object {
 	})
 }
 
-// areAscending tells that objects, all of one class, are in the order of their tokens.
+// areAscending reports whether objects of one class are in the order of their tokens.
 func areAscending(list []object) bool {
 	for i := 1; i < len(list); i++ {
 		if number(list[i-1]) >= number(list[i]) {
@@ -180,7 +180,7 @@ func (c *conversions) convert(o object, p service.Param) ([]object, omis.Service
 	return nil, mismatch(o, p)
 }
 
-// convertItem goes by what the extension says of its class.
+// convertItem converts an object of an extension.
 func (c *conversions) convertItem(o *item, p service.Param) (list []object, failed omis.ServiceResult) {
 	if !o.class.Converts() {
 		return nil, mismatch(o, p)
@@ -190,8 +190,8 @@ func (c *conversions) convertItem(o *item, p service.Param) (list []object, fail
 		if err != nil {
 			continue // not in this tool's scope
 		}
-		// What it contains is contained by others, too, and what stands apart has no
-		// place in the hierarchy.
+		// What the object contains is contained by other objects, too, and an object that has no parent
+		// class has no place in the hierarchy.
 		if !isPlaced(t.Class()) || t.Class() != p.Class && o.class.Parent == nil && !isBelow(p.Class, t.Class()) {
 			return nil, mismatch(o, p)
 		}
@@ -201,14 +201,13 @@ func (c *conversions) convertItem(o *item, p service.Param) (list []object, fail
 	return list, failed
 }
 
-// isBelow tells whether objects of a class are contained in those of another
-// (OMIS, Fig. 7.1).
+// isBelow reports whether objects of a class are contained in objects of another (OMIS, Fig. 7.1).
 func isBelow(c, upper omis.Class) bool {
 	order := []omis.Class{omis.ClassNode, omis.ClassProcess, omis.ClassThread, omis.ClassQueue, omis.ClassMessage}
 	return slices.Index(order, c) > slices.Index(order, upper)
 }
 
-// contents is what an extension's object stands for, asked for once.
+// contents returns what an extension's object contains. It asks the extension once.
 func (c *conversions) contents(o *item, class omis.Class) []omis.Token {
 	key := contentKey{o, class}
 	list, ok := c.groups[key]
@@ -222,8 +221,8 @@ func (c *conversions) contents(o *item, class omis.Class) []omis.Token {
 	return list
 }
 
-// stands lists the tokens that an extension's object stands for where objects of
-// another class are wanted.
+// stands lists the tokens that an extension's object contains, for a service that wants objects of another
+// class.
 func (o *item) stands(class omis.Class) []omis.Token {
 	if o.class.Parent != nil {
 		if t := o.class.Parent(o.value); t.Class() == class || o.class.Contained == nil {
@@ -241,7 +240,7 @@ func mismatch(o object, p service.Param) omis.ServiceResult {
 	return omis.ServiceResult{failure(err, o.Token())}
 }
 
-// all is what an empty list stands for: all objects of a class in the scope.
+// all returns all objects of a class in the scope, which an empty list stands for.
 func (c *conversions) all(class omis.Class) ([]object, omis.ServiceResult) {
 	switch class {
 	case omis.ClassNode:
@@ -258,9 +257,9 @@ func (c *conversions) all(class omis.Class) ([]object, omis.ServiceResult) {
 	return c.tool.own(class), nil
 }
 
-// allNodes are the nodes of the scope. They are asked for first, even where only
-// their processes are wanted: a process on a node that came later must not be seen
-// by the rest of the list, one on a node that was there may (OMIS 7.2.2).
+// allNodes returns the nodes of the scope. It is called first even if only processes are wanted: the rest
+// of the list must not see processes on a node that is added later, but may see those on a node that was
+// there (OMIS 7.2.2).
 func (c *conversions) allNodes() []object {
 	if !c.loaded {
 		c.nodes, c.loaded = c.tool.own(omis.ClassNode), true
@@ -268,7 +267,7 @@ func (c *conversions) allNodes() []object {
 	return c.nodes
 }
 
-// processes are those of a node; nil: of all nodes.
+// processes returns the processes of a node; nil: of all nodes.
 func (c *conversions) processes(n *machine) []object {
 	if !c.known {
 		nodes := c.allNodes()
@@ -282,14 +281,14 @@ func (c *conversions) processes(n *machine) []object {
 	return slices.DeleteFunc(list, func(o object) bool { return nodeOf(o) != n })
 }
 
-// forget lets later actions see what the list itself attached to.
+// forget lets later actions use objects that the list itself attached to.
 func (c *conversions) forget() {
 	c.nodes, c.loaded = nil, false
 	c.procs, c.known = nil, false
 }
 
-// threadsIn are the threads of processes. A process that has just ended has none;
-// what else keeps a node from telling them is an error of that process alone.
+// threadsIn returns the threads of processes. A process that has just ended has none. Any other error is an
+// error of that process only.
 func (c *conversions) threadsIn(procs []object) (list []object, failed omis.ServiceResult) {
 	for _, o := range procs {
 		ts, err := c.threadsOf(o.(*process))
@@ -323,14 +322,14 @@ func (c *conversions) threadsOf(p *process) ([]object, error) {
 	return slices.Clone(list), nil
 }
 
-// whole tells whether threads are all that a process has: the node is told so
-// then, and no thread that is just being created gets away.
+// whole reports whether threads are all threads of a process. Then the node is asked to act on the process,
+// which includes threads that are being created.
 func (c *conversions) whole(g *crew) bool {
 	all, ok := c.threads[g.proc]
 	if !ok || len(all) != len(g.threads) || c.tool.hidden.Load() != nil {
 		return false
 	}
-	// A list may name a thread besides that was created after its conversion.
+	// The list may also name a thread that was created after the conversion.
 	named := make(map[object]bool, len(g.threads))
 	for _, t := range g.threads {
 		named[t] = true

@@ -21,16 +21,16 @@ type csr struct {
 	to      *sink
 	run     placing.Request // where it runs
 
-	// active is false from the moment the request is disabled, so that what was
-	// recognised before and still waits is not executed after it.
+	// active becomes false when the request is disabled. Events that were recognised before, and still
+	// wait, are not executed then.
 	active atomic.Bool
-	failed atomic.Uint64 // local executions with an error that nobody was told of
+	failed atomic.Uint64 // local executions with an error that was not reported
 
 	// guarded by Engine.admin
 	deleted bool
-	cancel  func()         // of a source that is no place in a process
-	cells   []service.Cell // what intervals found
-	cellsAt uint64         // the registry's generation then, and one
+	cancel  func()         // of a source that occurs in no process
+	cells   []service.Cell // the result of Intervals
+	cellsAt uint64         // the registry's generation then, plus 1
 }
 
 // definition is the event of a conditional request.
@@ -39,21 +39,21 @@ type definition struct {
 	source  source
 	args    []omis.Value
 	subject int
-	watch   node.Watch // what nodes are asked for, but for the process
+	watch   node.Watch // what nodes are asked to watch, without the process
 }
 
-// source says how the events of a service are detected. Exactly one of kind, user
-// and open is set. The parameters it names are those the watch needs; 0: none.
+// source says how the events of a service are detected. Exactly one of kind, user and open is set. The
+// numbers of parameters say what the watch needs; 0: none.
 type source struct {
-	kind    node.EventKind // by the node, or from firstOfEngine on by the engine
+	kind    node.EventKind // by the node or, from firstOfEngine on, by the engine
 	address int
-	call    int            // the name of a function or a system call
-	numbers int            // a list of signals or tags
+	call    int            // name of a function or a system call
+	numbers int            // list of signals or tags
 	user    bool           // by user_event_raise
 	open    service.Source // by an extension
 }
 
-// Kinds of event that the engine itself knows of, since it is what makes them.
+// Kinds of events that the engine itself causes.
 const (
 	eventProcStopped node.EventKind = iota + firstOfEngine
 	eventProcContinued
@@ -63,7 +63,7 @@ const (
 
 const firstOfEngine node.EventKind = 128
 
-// define stores a conditional request; it is disabled yet.
+// define stores a conditional request. It is not enabled yet.
 func (t *Tool) define(r *omis.Request, to *sink) omis.Reply {
 	s := t.e.catalog.Lookup(r.Event.Service)
 	def := newDefinition(s, t.e.sources[s.Name], r.Event.Args)
@@ -90,7 +90,7 @@ func newDefinition(s *service.Service, src source, args []omis.Value) definition
 	return definition{service: s, source: src, args: args, subject: s.Subject(), watch: node.Watch{Event: src.kind}}
 }
 
-// checkEvent looks for what would keep the event from ever being detected.
+// checkEvent returns errors for everything that would prevent the event from being detected.
 func (t *Tool) checkEvent(d *definition) omis.ServiceResult {
 	var failed omis.ServiceResult
 	if err := d.fill(t.e.home); err != nil {
@@ -109,8 +109,7 @@ func (t *Tool) checkEvent(d *definition) omis.ServiceResult {
 	return failed
 }
 
-// fill takes over from the arguments what the watch needs. The home node knows whether a
-// name is that of a system call.
+// fill takes what the watch needs from the arguments. The home node checks names of system calls.
 func (d *definition) fill(home *machine) error {
 	if i := d.source.address; i > 0 {
 		addr, ok := d.args[i].Uint64()
@@ -141,7 +140,7 @@ func (d *definition) fill(home *machine) error {
 	return nil
 }
 
-// tokens are the objects that the definition names.
+// tokens returns the objects that the definition names.
 func (d *definition) tokens() []omis.Value {
 	if d.subject < 0 {
 		return nil
@@ -152,14 +151,14 @@ func (d *definition) tokens() []omis.Value {
 	return d.args[d.subject].List
 }
 
-// stateReply tells of a change of the request's state. The token stands in it for
-// tools that serve several requests with one callback.
+// stateReply makes the reply for a change of the request's state. It contains the request's token, for
+// tools that use one callback for several requests.
 func (c *csr) stateReply(s omis.Status, event omis.ServiceResult) omis.Reply {
 	return omis.Reply{{{Status: s, Values: []omis.Value{omis.TokenValue(c.token)}}}, event}
 }
 
-// trigger executes the action list for an occurrence at an object. outer is the
-// list that raised the event, if it waits for this one.
+// trigger executes the action list for an event at an object. outer is the list that raised the event, if
+// it waits for this one.
 func (c *csr) trigger(occ *service.Occurrence, at omis.Token, outer *execution) {
 	if !c.active.Load() {
 		return
@@ -182,7 +181,7 @@ func (c *csr) triggered(at omis.Token) omis.ObjectResult {
 	}
 }
 
-// note counts and logs what went wrong where no callback will hear of it.
+// note counts and logs errors of requests without a callback.
 func (c *csr) note(r omis.Reply) {
 	if c.to.callback != nil {
 		return

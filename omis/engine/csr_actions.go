@@ -57,9 +57,9 @@ func csrDelete(x *execution, _ *call, objs []object) omis.ServiceResult {
 	return results
 }
 
-// tell reports that a request has changed its state. Where its own list did that,
-// the list's reply goes first: OMIS 7.2.4 has a list delete its request "after it
-// has been executed", and a tool may forget a request that is deleted.
+// tell reports that a request has changed its state. If its own list did that, the list's reply is sent
+// first: OMIS 7.2.4 has a list delete its request "after it has been executed", and a tool may forget a
+// request when it is deleted.
 func (x *execution) tell(r *csr, s omis.Status) {
 	report := func() { r.tool.replies.push(r.to, r.stateReply(s, omis.ServiceResult{done()})) }
 	for own := x; own != nil; own = own.outer {

@@ -8,7 +8,7 @@ import (
 	"mirador/omis"
 )
 
-// replyDelay is how long replies of a request with omis.BufferReplies may wait.
+// replyDelay is the longest time that replies of a request with omis.BufferReplies wait.
 const replyDelay = 20 * time.Millisecond
 
 // sink is where the replies of one request go.
@@ -18,7 +18,7 @@ type sink struct {
 	lost     int // replies that found the queue full; guarded by delivery.mu
 }
 
-// wants tells whether a reply is to be delivered (OMIS 7.1.1).
+// wants reports whether a reply is to be delivered (OMIS 7.1.1).
 func (s *sink) wants(r omis.Reply) bool {
 	if s == nil || s.callback == nil {
 		return false
@@ -32,7 +32,7 @@ func (s *sink) wants(r omis.Reply) bool {
 	return true
 }
 
-// informs tells whether a reply says more than that all went well.
+// informs reports whether a reply contains more than success.
 func informs(r omis.Reply) bool {
 	for _, service := range r[1:] {
 		for _, o := range service {
@@ -49,13 +49,12 @@ type parcel struct {
 	reply omis.Reply
 }
 
-// delivery brings replies to the tool, one at a time and in order. Whoever has a
-// reply never waits for the tool: when too many wait, further ones are dropped,
-// and the tool is told how many.
+// delivery brings replies to the tool, one at a time and in order. It never blocks: if too many replies
+// wait, it drops further ones and reports their number to the tool.
 type delivery struct {
 	mu      sync.Mutex
 	waiting []parcel
-	short   []*sink // lost replies
+	short   []*sink // sinks with lost replies
 	running bool
 	closed  bool
 	timer   *time.Timer
@@ -93,7 +92,7 @@ func (d *delivery) flush() {
 	d.start()
 }
 
-// start sees to it that a goroutine delivers. The caller holds mu.
+// start starts a goroutine for the delivery, if none runs. The caller holds mu.
 func (d *delivery) start() {
 	if d.timer != nil {
 		d.timer.Stop()
@@ -143,8 +142,8 @@ func (d *delivery) isClosed() bool {
 	return d.closed
 }
 
-// close drops what has not been delivered. A callback that is running goes on: it
-// may be the one that closes.
+// close drops all replies that were not delivered. It does not wait for a running callback, which may be
+// its caller.
 func (d *delivery) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,17 +12,16 @@ import (
 	"mirador/omis/service"
 )
 
-// pointKey is what is looked out for in a process: what of node.Watch tells two
-// watches apart.
+// pointKey identifies a watch within a process.
 type pointKey struct {
 	kind   node.EventKind
 	addr   uint64
-	detail string // the name of a call, numbers, threads
+	detail string // name of a call, numbers, threads
 	hold   bool   // the process is held at its exit
 }
 
-// isEnd reports whether the event is the end of the process itself: what is executed while
-// the process is held at its exit comes before it.
+// isEnd reports whether the event is the end of the process itself. Lists that are executed while the
+// process is held at its exit come before it.
 func (k pointKey) isEnd() bool { return k.kind == node.EventProcTerminated && !k.hold }
 
 func keyOf(w *node.Watch) pointKey {
@@ -33,9 +32,8 @@ func keyOf(w *node.Watch) pointKey {
 	return key
 }
 
-// point is one watch in a process. The requests of all tools that wait for the
-// same thing share it, so it is planted once, and they are served in the order in
-// which they were defined.
+// point is one watch in a process. The requests of all tools that wait for the same event share it, so it
+// is planted once. They are served in the order in which they were defined.
 type point struct {
 	e      *Engine
 	proc   *process
@@ -46,10 +44,10 @@ type point struct {
 
 	mu    sync.Mutex // held while local actions run
 	subs  []*subscription
-	timed bool               // some of them open or close intervals
-	told  bool               // some of them are told what their event has for them
-	occ   service.Occurrence // of the hit at hand
-	who   held               // whose that is
+	timed bool               // some requests open or close intervals
+	told  bool               // some requests use parameters of the event
+	occ   service.Occurrence // of the current hit
+	who   held               // the thread of the current hit
 	cpu   func() (int64, error)
 	room  [12]omis.Value
 }
@@ -59,15 +57,15 @@ type subscription struct {
 	csr   *csr
 	of    *placing.Subscription
 	only  map[omis.Token]bool // nil: all threads, or queues
-	local *localList          // nil: the list is executed by the engine
+	local *localList          // nil: the list is not local
 	point *point
 
 	hits  map[string]uint64  // executions, by how the thread was held; point.mu guards it
-	parts map[string]float64 // of what holding the threads cost, those of the request; point.mu guards it
+	parts map[string]float64 // the request's part of these holds; point.mu guards it
 }
 
-// isDense tells whether a kind of event comes so often that the node should look
-// out only for the threads that are meant.
+// isDense reports whether a kind of event is so frequent that the node should watch only the requested
+// threads.
 func isDense(kind node.EventKind) bool {
 	switch kind {
 	case node.EventStepped, node.EventSteppedOver, node.EventScheduled, node.EventDescheduled, node.EventBlocked, node.EventBlockedOnIO, node.EventUnblocked:
@@ -76,8 +74,8 @@ func isDense(kind node.EventKind) bool {
 	return false
 }
 
-// pointAt enters a subscription at a point, which is planted if it does not stand
-// yet. Without a subscription the point just comes to stand.
+// pointAt enters a subscription at a point, and plants the point if necessary. Without a subscription it
+// only plants the point.
 func (e *Engine) pointAt(proc *process, w node.Watch, s *subscription) (*point, error) {
 	key := keyOf(&w)
 	p := proc.points[key]
@@ -98,8 +96,7 @@ func (e *Engine) pointAt(proc *process, w node.Watch, s *subscription) (*point, 
 	return p, nil
 }
 
-// plant asks the node the process lives on to look out. What the engine itself
-// brings about needs no looking out.
+// plant has the process's node watch for the event. Events that the engine causes need no watch.
 func (p *point) plant() error {
 	at := p.proc.at()
 	p.node = at.node
@@ -116,8 +113,8 @@ func (p *point) plant() error {
 	return nil
 }
 
-// unplant takes away a point that nobody needs. How a process ends is always
-// looked out for, as long as a tool is attached.
+// unplant removes a point that has no subscriptions. The end of a process is watched for as long as a tool
+// is attached.
 func (e *Engine) unplant(p *point) {
 	if p.key.isEnd() && p.proc.tools > 0 || p.proc.points[p.key] != p {
 		return
@@ -146,7 +143,7 @@ func (p *point) enter(s *subscription) {
 	p.told = p.told || slices.ContainsFunc(s.csr.steps, func(s step) bool { return s.params })
 }
 
-// withdraw returns whether nobody is left.
+// withdraw removes a subscription, and reports whether it was the last one.
 func (p *point) withdraw(s *subscription) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,9 +151,8 @@ func (p *point) withdraw(s *subscription) bool {
 	return len(p.subs) == 0
 }
 
-// handle runs on the goroutine that owns the process. Local lists are executed at
-// once, until the first list that is not: that one, and all after it, wait their
-// turn in the process's queue while the thread is held.
+// handle runs on the goroutine that owns the process. It executes local lists at once, up to the first list
+// that is not local. That list and all later ones wait in the process's queue while the thread is held.
 func (p *point) handle(hit *node.Hit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,8 +163,8 @@ func (p *point) handle(hit *node.Hit) {
 		if !p.concerns(s) {
 			continue
 		}
-		// The lock is not free while a locked list is executed. A new process is known
-		// only when the node was asked who it is.
+		// The lock is taken while a locked list is executed. A new process has no token until the node has
+		// been asked about it.
 		if waiting == nil && s.local != nil && hit.ChildProc == 0 && p.node.lists.TryRLock() {
 			s.local.run(&p.occ, p.place(s.csr))
 			p.node.lists.RUnlock()
@@ -181,8 +177,8 @@ func (p *point) handle(hit *node.Hit) {
 	}
 }
 
-// charge counts an occurrence for the requests that it concerns. The thread is held once for
-// all of them, so each bears its part of the cost.
+// charge counts a hit for the requests that it concerns. The thread is held once for all of them, so each
+// request gets a part of the cost.
 func (p *point) charge(how string) {
 	n := 0
 	for _, s := range p.subs {
@@ -198,8 +194,8 @@ func (p *point) charge(how string) {
 	}
 }
 
-// concerns tells whether the occurrence is one that a request waits for: of one of
-// its threads or queues, and of none that its tool detached from.
+// concerns reports whether a hit is one that a request waits for: it belongs to one of the request's
+// threads or queues, and its tool has not detached from the thread.
 func (p *point) concerns(s *subscription) bool {
 	part := p.occ.Thread
 	if p.key.kind == node.EventQueueExtended {
@@ -211,7 +207,7 @@ func (p *point) concerns(s *subscription) bool {
 	return s.csr.tool.hidden.Load() == nil || !s.csr.tool.hides(p.occ.Thread)
 }
 
-// occurred fills in what actions see of the hit.
+// occurred sets what actions see of the hit.
 func (p *point) occurred(hit *node.Hit) {
 	p.occ = service.Occurrence{
 		Node: p.node.token, Proc: p.proc.token, Thread: omis.Undefined,
@@ -232,13 +228,12 @@ func (p *point) occurred(hit *node.Hit) {
 	p.occ.Params = p.params(hit)
 }
 
-// params are the event's own context parameters, as far as they can be had without
-// the node.
+// params returns the event's own context parameters, if they are known without asking the node.
 func (p *point) params(hit *node.Hit) []omis.Value {
 	switch p.key.kind {
 	case node.EventReachedAddr:
 		if !p.told {
-			return nil // to no purpose, at each of many hits
+			return nil // no request uses them, and hits may be frequent
 		}
 		p.room = program.ArgumentsOf(hit.Args)
 		return p.room[:]
@@ -263,15 +258,15 @@ func (p *point) params(hit *node.Hit) []omis.Value {
 	return hit.Params
 }
 
-// place is the object where the event occurred, for a request's reply.
+// place returns the object where the event occurred, for a request's reply.
 func (p *point) place(c *csr) omis.Token { return p.occ.Place(c.event.service.Object) }
 
-// ends tells whether the event is the end of an object, whose tokens go with it.
+// ends reports whether the event is the end of an object, whose tokens end with it.
 func (p *point) ends() bool {
 	return p.key.isEnd() || p.key.kind == node.EventThreadTerminated
 }
 
-// enqueue leaves lists to the process's queue.
+// enqueue adds lists to the process's queue.
 func (p *point) enqueue(hit *node.Hit, waiting []*csr) {
 	occ, who := p.occ, p.who
 	occ.Params, occ.CPU = slices.Clone(occ.Params), who.cpuTime
@@ -291,7 +286,7 @@ func (p *point) enqueue(hit *node.Hit, waiting []*csr) {
 	}
 }
 
-// complete finds out what takes the node's help.
+// complete adds parameters that only the node knows.
 func (p *point) complete(occ *service.Occurrence, child, newProc int) {
 	if p.key.kind == node.EventProcCreated {
 		newProc = child
@@ -310,7 +305,7 @@ func (p *point) complete(occ *service.Occurrence, child, newProc int) {
 	occ.Params = []omis.Value{omis.TokenValue(created)}
 }
 
-// ended makes the tokens of what has ended unknown, after the lists were executed.
+// ended makes the tokens of an object unknown that has ended, after the lists were executed.
 func (p *point) ended(tid int) {
 	switch {
 	case p.key.isEnd():

@@ -13,9 +13,8 @@ import (
 
 // All functions of this file want Engine.admin held by their caller.
 
-// enable begins to look out for the events of requests of one tool, all at once. Where
-// some of the processes cannot be watched, the others are, and the error is marked
-// fatal: the state of the request has changed all the same (OMIS 7.2.3).
+// enable enables requests of one tool, all together. If some of the processes cannot be watched, the others
+// are, and the error is marked as fatal, because the state of the request has changed (OMIS 7.2.3).
 func (e *Engine) enable(list []*csr) []error {
 	errs := make([]error, len(list))
 	var wants []placing.Wanted
@@ -48,8 +47,8 @@ func (e *Engine) enable(list []*csr) []error {
 	return errs
 }
 
-// guard has the monitor execute what changes the objects that the request's list names,
-// if that is a locked one, before it is executed for the first time.
+// guard has the monitor execute requests that change objects which the list of a locked request names,
+// before the list is executed for the first time.
 func (c *csr) guard() {
 	if !c.request.Locked || c.deleted {
 		return
@@ -67,7 +66,7 @@ func (c *csr) guard() {
 // enabledBefore stands for the targets of a request that is enabled already.
 const enabledBefore = -1
 
-// open begins to look out for an event that occurs in no process.
+// open enables a request whose event occurs in no process.
 func (e *Engine) open(c *csr) error {
 	for _, p := range (owner{c.tool}).Processes() {
 		e.placing.MakeWay(&c.run, p)
@@ -82,8 +81,8 @@ func (e *Engine) open(c *csr) error {
 	return err
 }
 
-// enabled tells the tool what came of it. A process that has ended meanwhile needs no looking
-// out; it is an error only if there is no other one.
+// enabled reports the result to the tool. It ignores processes that have ended meanwhile, unless all of
+// them have.
 func (c *csr) enabled(wants []placing.Wanted, failed []error) error {
 	var results omis.ServiceResult
 	ended := 0
@@ -135,7 +134,7 @@ func (e *Engine) openSource(c *csr) error {
 	return nil
 }
 
-// raise executes a request for an occurrence that an extension detected.
+// raise executes a request for an event that an extension detected.
 func (e *Engine) raise(c *csr, o service.Occurrence) {
 	if o.Node == "" {
 		o.Node = e.home.token
@@ -155,7 +154,7 @@ func (e *Engine) raise(c *csr, o service.Occurrence) {
 	c.trigger(&o, o.Place(c.event.service.Object), nil)
 }
 
-// remove ends looking out for good, and takes the requests out of the tables.
+// remove disables requests, and deletes them.
 func (e *Engine) remove(list ...*csr) {
 	e.disable(list...)
 	e.placing.Delete(runs(list))
@@ -171,9 +170,7 @@ func (e *Engine) remove(list ...*csr) {
 	}
 }
 
-// disable ends looking out, and returns which requests were enabled. Programs that cost
-// nothing while they are not active stay where they are for a time, so that the request is
-// quickly enabled again. All others are out of their places when it returns.
+// disable disables requests, and returns those that were enabled.
 func (e *Engine) disable(list ...*csr) (enabled []*csr) {
 	for _, c := range list {
 		if !c.active.Swap(false) {
@@ -189,15 +186,14 @@ func (e *Engine) disable(list ...*csr) (enabled []*csr) {
 	return enabled
 }
 
-// target is a process that an event is defined for, and which of its threads or
-// queues.
+// target is a process that an event is defined for, with the threads or queues that it is limited to.
 type target struct {
 	proc *process
-	only map[omis.Token]bool // nil: all, those to come included
+	only map[omis.Token]bool // nil: all, including those to come
 }
 
-// targets converts the objects of the event's definition as the scope is now.
-// What is not attached is left out: it is simply not observed (OMIS 8.1.2).
+// targets converts the objects of the event's definition, for the present scope. It omits objects that are
+// not attached, because they are not observed (OMIS 8.1.2).
 func (c *csr) targets() []target {
 	named := c.event.tokens()
 	if len(named) == 0 {
@@ -232,7 +228,8 @@ func (c *csr) targetsOf(o object) (list []target) {
 	return list
 }
 
-// partTarget is a thread or a queue of a process, where the event is one of theirs.
+// partTarget returns the target for a thread or a queue of a process. Events of other classes include the
+// whole process.
 func (c *csr) partTarget(p *process, part omis.Token, class omis.Class) target {
 	if c.event.service.Object != class {
 		return target{proc: p}
@@ -240,7 +237,7 @@ func (c *csr) partTarget(p *process, part omis.Token, class omis.Class) target {
 	return target{proc: p, only: map[omis.Token]bool{part: true}}
 }
 
-// allTargets are the attached processes of a node; nil: of all.
+// allTargets returns the attached processes of a node; nil: of all nodes.
 func (t *Tool) allTargets(n *machine) []target {
 	var list []target
 	for _, o := range t.own(omis.ClassProcess) {
@@ -251,7 +248,7 @@ func (t *Tool) allTargets(n *machine) []target {
 	return list
 }
 
-// mergeTargets makes one target of several for one process.
+// mergeTargets merges targets in the same process.
 func mergeTargets(list []target) []target {
 	var merged []target
 	for _, t := range list {
@@ -268,8 +265,7 @@ func mergeTargets(list []target) []target {
 	return merged
 }
 
-// follow adapts the enabled requests of a tool to a process that came into its
-// scope.
+// follow enables a tool's enabled requests in a process that was added to its scope.
 func (e *Engine) follow(t *Tool, p *process) {
 	for _, o := range t.own(omis.ClassCSR) {
 		c := o.(*csr)
@@ -284,9 +280,9 @@ func (e *Engine) follow(t *Tool, p *process) {
 	}
 }
 
-// regroup adapts the enabled requests of a tool to what an object of an extension
-// contains now. OMIS 7.2.2 would have the definition's tokens converted at each
-// event; between two changes all these conversions give the same.
+// regroup adapts the enabled requests of a tool to the present contents of an extension's object. OMIS
+// 7.2.2 has the definition's tokens converted at each event; between two changes all these conversions have
+// the same result.
 func (e *Engine) regroup(t *Tool, changed *item) {
 	for _, o := range t.own(omis.ClassCSR) {
 		c := o.(*csr)
@@ -323,12 +319,12 @@ func (c *csr) processes() []*process {
 	return list
 }
 
-// names tells whether a token stands in the event's definition.
+// names reports whether the event's definition contains a token.
 func (c *csr) names(t omis.Token) bool {
 	return slices.ContainsFunc(c.event.tokens(), func(v omis.Value) bool { return v.Token() == t })
 }
 
-// report tells that the event is looked out for in one more process, or one less.
+// report reports that the event is watched in one more process, or one less.
 func (c *csr) report(s omis.Status, p *process, failed error) {
 	result := omis.ObjectResult{Objects: []omis.Token{p.token}, Status: omis.OK}
 	if failed != nil {
@@ -337,7 +333,7 @@ func (c *csr) report(s omis.Status, p *process, failed error) {
 	c.tool.replies.push(c.to, c.stateReply(s, omis.ServiceResult{result}))
 }
 
-// leave takes the instrumentation of a tool out of a process.
+// leave disables the requests of a tool in a process.
 func (e *Engine) leave(t *Tool, p *process) {
 	all := t.requests()
 	enabled := slices.DeleteFunc(slices.Clone(all), func(c *csr) bool { return c.run.Subs[&p.programs] == nil })

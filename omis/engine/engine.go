@@ -14,10 +14,9 @@ import (
 	"mirador/omis/service"
 )
 
-// Engine is the monitor of some nodes. Its methods may be called from any
-// goroutine.
+// Engine is the monitor of some nodes. Its methods may be called from any goroutine.
 type Engine struct {
-	home    *machine   // the machine the engine runs on
+	home    *machine   // the machine that the engine runs on
 	nodes   []*machine // the home node first
 	log     *slog.Logger
 	catalog *service.Catalog
@@ -35,15 +34,14 @@ type Engine struct {
 	closed  bool
 }
 
-// New makes an engine over the machine it runs on, with extensions (OMIS 6). It
-// fails where two extensions are in each other's way, or where a table names
-// services that nobody carries out.
+// New makes an engine for the machine that it runs on, with extensions (OMIS 6). It fails if extensions
+// conflict, or if a table has a service without an implementation.
 func New(n program.Machine, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
 	return NewOver([]program.Machine{n}, log, extensions...)
 }
 
-// NewOver makes an engine over several nodes, the one it runs on first. Requests
-// are executed where the objects they name live (OMIS 4).
+// NewOver makes an engine for several nodes, of which the first is the machine that it runs on. Requests
+// are executed where their objects are (OMIS 4).
 func NewOver(nodes []program.Machine, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
 	e := &Engine{
 		log: log, reg: newRegistry(), pid: os.Getpid(),
@@ -127,8 +125,8 @@ func (e *Engine) complete() error {
 // Catalog returns the table of all services of this monitor.
 func (e *Engine) Catalog() *service.Catalog { return e.catalog }
 
-// Tool returns the tool of a name; it is made if there is none. A tool that was
-// finalized leaves its name free.
+// Tool returns the tool with a name, and makes it if necessary. A tool that was finalized leaves its name
+// free.
 func (e *Engine) Tool(name string) *Tool {
 	e.toolsMu.Lock()
 	defer e.toolsMu.Unlock()
@@ -143,7 +141,7 @@ func (e *Engine) Tool(name string) *Tool {
 	return t
 }
 
-// Close finalizes all tools. The node stays open: who opened it closes it.
+// Close finalizes all tools. It does not close the nodes.
 func (e *Engine) Close(context.Context) error {
 	e.toolsMu.Lock()
 	e.closed = true
@@ -162,5 +160,5 @@ func (e *Engine) Close(context.Context) error {
 	return errors.Join(errs...)
 }
 
-// now reads the clock that time stamps of events come from.
+// now reads the clock for time stamps of events.
 func (e *Engine) now() int64 { return e.home.Now() }

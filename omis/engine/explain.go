@@ -5,7 +5,7 @@ import (
 	"mirador/omis/syntax"
 )
 
-// Explain tells what a request would do, without doing it.
+// Explain returns what a request would do, without executing it.
 func (t *Tool) Explain(text string) (omis.Explanation, error) {
 	r, err := syntax.Parse(text)
 	if faults := t.e.check(r); err != nil || len(faults) > 0 {
@@ -31,7 +31,7 @@ func (t *Tool) Explain(text string) (omis.Explanation, error) {
 	return x, nil
 }
 
-// State tells what a conditional request does.
+// State returns what a conditional request does.
 func (t *Tool) State(request omis.Token) (omis.Explanation, error) {
 	o, err := t.find(request)
 	c, ok := o.(*csr)

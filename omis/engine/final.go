@@ -8,11 +8,11 @@ import (
 	"mirador/omis/service"
 )
 
-// heldAtExit is what the placement of a request says whose list queriesAtEnd.
+// heldAtExit is added to the placement of a request whose list queriesAtEnd.
 const heldAtExit = "; the process is held at its exit until the list is done"
 
-// queriesAtEnd reports whether the list of a request reads anything of the process at whose
-// end it is executed. Only then the process is held at its exit: for that it must be traced.
+// queriesAtEnd reports whether the list of a request reads anything of the process whose end is its event.
+// Only then the process is held at its exit, because it must be traced for that.
 func (c *csr) queriesAtEnd(p *process) bool {
 	return c.event.source.kind == node.EventProcTerminated &&
 		slices.ContainsFunc(c.steps, func(s step) bool { return s.queries(c.tool, p) })

@@ -9,27 +9,26 @@ import (
 	"mirador/omis/service"
 )
 
-// halts is what the monitor has stopped of a process by thread_stop. The engine
-// keeps it, being the only one who stops, to tell when a process as a whole has
-// been stopped or continued (OMIS 8.1.2).
+// halts records what the monitor has stopped of a process by thread_stop. From this the engine knows when a
+// process as a whole has been stopped or continued (OMIS 8.1.2).
 type halts struct {
 	mu      sync.Mutex
-	all     bool // those to come included
+	all     bool // including threads to come
 	tids    map[int]bool
-	stopped bool           // all threads are
-	by      map[*Tool]bool // tools that stopped threads, since all were last continued
-	ever    bool           // all threads were, since all were last continued
+	stopped bool           // all threads are stopped
+	by      map[*Tool]bool // tools that stopped threads since all were last continued
+	ever    bool           // all threads were stopped since all were last continued
 }
 
-// created notes that a process came into being in a stopped state.
+// created records that a process was created in a stopped state.
 func (h *halts) created() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all, h.stopped, h.ever = true, true, true
 }
 
-// stop notes that threads were stopped, nil meaning all, and returns whether that
-// stopped the process as a whole. present are the threads it has.
+// stop records that threads were stopped; nil means all. present are the threads of the process. stop
+// reports whether this stopped the process as a whole.
 func (h *halts) stop(tids, present []int) (whole bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,8 +47,8 @@ func (h *halts) stop(tids, present []int) (whole bool) {
 	return h.stopped && !was
 }
 
-// goOn notes that threads were continued, and returns whether now all threads of a
-// process that was stopped have been.
+// goOn records that threads were continued. It reports whether now all threads are continued of a process
+// that was stopped as a whole.
 func (h *halts) goOn(tids, present []int) (whole bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +70,7 @@ func (h *halts) goOn(tids, present []int) (whole bool) {
 	return was
 }
 
-// forget returns whether anything was stopped, and notes that nothing is.
+// forget records that nothing is stopped, and reports whether anything was.
 func (h *halts) forget() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +79,7 @@ func (h *halts) forget() bool {
 	return was
 }
 
-// stops notes that a tool is about to stop threads.
+// stops records that a tool is about to stop threads.
 func (h *halts) stops(t *Tool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,8 +89,8 @@ func (h *halts) stops(t *Tool) {
 	h.by[t] = true
 }
 
-// giveUp forgets that a tool stopped threads, and reports whether threads are stopped that no
-// other tool stopped.
+// giveUp forgets that a tool stopped threads, and reports whether threads are stopped that no other tool
+// stopped.
 func (h *halts) giveUp(t *Tool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,14 +99,14 @@ func (h *halts) giveUp(t *Tool) bool {
 	return was && len(h.by) == 0 && (h.all || len(h.tids) > 0)
 }
 
-// isStopped tells whether the process as a whole is stopped.
+// isStopped reports whether the process as a whole is stopped.
 func (h *halts) isStopped() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.stopped
 }
 
-// present are the threads a process has, where some are meant and not all.
+// present returns the threads of a process, if only some of them are meant.
 func present(at *place, tids []int) []int {
 	if tids == nil {
 		return nil
@@ -131,8 +130,8 @@ func (x *execution) stopCrew(g *crew, tids []int) error {
 	return nil
 }
 
-// continueCrew sets threads going. Where a list waits for the process to be
-// continued, they are suspended until it is done.
+// continueCrew continues threads. If a list waits for the process to be continued, the threads are
+// suspended until the list is done.
 func (x *execution) continueCrew(g *crew, tids []int) error {
 	at := g.proc.at()
 	release, err := x.holdFor(eventProcContinued, at, g, tids)
@@ -172,8 +171,8 @@ func (x *execution) holdFor(kind node.EventKind, at *place, g *crew, tids []int)
 	}, nil
 }
 
-// listeners are the requests that wait for something the engine itself brings
-// about, in the order of their definition.
+// listeners returns the requests that wait for an event which the engine causes, in the order of their
+// definition.
 func (e *Engine) listeners(p *process, kind node.EventKind) []*csr {
 	e.admin.Lock()
 	pt := p.points[pointKey{kind: kind}]
@@ -190,15 +189,15 @@ func (e *Engine) listeners(p *process, kind node.EventKind) []*csr {
 	return list
 }
 
-// letHear announces in the middle of a service.
+// letHear announces an event in the middle of a service.
 func (x *execution) letHear(p *process, kind node.EventKind, params ...omis.Value) {
 	x.unlockForNested()
 	defer x.lockAfterNested()
 	x.announce(p, kind, params...)
 }
 
-// announce executes the lists that wait for what the engine did to a process. The
-// list that did it waits for them.
+// announce executes the lists that wait for what the engine did to a process. The list that did it waits
+// for them.
 func (x *execution) announce(p *process, kind node.EventKind, params ...omis.Value) {
 	list := x.e.listeners(p, kind)
 	if len(list) == 0 {

@@ -12,7 +12,7 @@ type held struct {
 	by   string // node.Hit.Held
 }
 
-// cpuTime is its CPU time: see service.Occurrence.
+// cpuTime returns the CPU time of the thread: see service.Occurrence.
 func (h held) cpuTime() (int64, error) {
 	timer, able := declared(h.node.Can.CPUTimer)
 	switch {

@@ -8,9 +8,8 @@ import (
 	"mirador/omis/engine/placing"
 )
 
-// thread_detach (OMIS 8.1.3): the thread is hidden from the tool, and where no
-// other tool is attached the node is asked to let go of it. There is no way back
-// but to detach from the process and to attach again.
+// thread_detach (OMIS 8.1.3) hides the thread from the tool. If no other tool is attached, the node stops
+// observing the thread. To see the thread again, the tool must detach from the process and attach again.
 
 func threadDetach(x *execution, c *call) ([]omis.Value, error) {
 	x.e.admin.Lock()
@@ -28,7 +27,7 @@ func threadDetach(x *execution, c *call) ([]omis.Value, error) {
 	return nil, nil
 }
 
-// letGo tells the node that nobody observes a thread any more.
+// letGo has the node stop observing a thread.
 func (e *Engine) letGo(t *thread) error {
 	control, ok := declared(t.proc.node().Can.ThreadControl)
 	if !ok || t.proc.tools > 1 {
@@ -41,8 +40,7 @@ func (e *Engine) letGo(t *thread) error {
 	return nil
 }
 
-// leaveThread gives back what the tool did to a thread, and reports that requests
-// do not look out there any more.
+// leaveThread reports for the tool's requests that they do not watch a thread any more.
 func (e *Engine) leaveThread(tool *Tool, t *thread) {
 	for _, o := range tool.own(omis.ClassCSR) {
 		c := o.(*csr)
@@ -55,13 +53,13 @@ func (e *Engine) leaveThread(tool *Tool, t *thread) {
 	}
 }
 
-// hides tells whether the tool detached from a thread.
+// hides reports whether the tool has detached from a thread.
 func (t *Tool) hides(thread omis.Token) bool {
 	hidden := t.hidden.Load()
 	return hidden != nil && (*hidden)[thread]
 }
 
-// hidesAny tells whether the tool detached from a thread of a process.
+// hidesAny reports whether the tool has detached from a thread of a process.
 func (t *Tool) hidesAny(p *process) bool {
 	hidden := t.hidden.Load()
 	if hidden == nil {
@@ -75,7 +73,7 @@ func (t *Tool) hidesAny(p *process) bool {
 	return false
 }
 
-// hide and show replace the table, which is read without a lock.
+// hide and show replace the table, because it is read without a lock.
 
 func (t *Tool) hide(list ...*thread) {
 	t.changeHidden(func(hidden map[omis.Token]bool) {
@@ -108,8 +106,7 @@ func (t *Tool) changeHiddenLocked(change func(map[omis.Token]bool)) {
 	t.hidden.Store(&hidden)
 }
 
-// unhide forgets the threads of a process that the tool leaves. The caller holds
-// mu.
+// unhide forgets the threads of a process that the tool leaves. The caller holds mu.
 func (t *Tool) unhide(p *process) {
 	if t.hidden.Load() == nil {
 		return
@@ -122,11 +119,11 @@ func (t *Tool) unhide(p *process) {
 	})
 }
 
-// takeOverReleased hides from a tool that comes to a process what the node does not
-// observe there any more. The caller holds Engine.admin.
+// takeOverReleased hides from a tool that attaches to a process the threads that the node does not observe
+// any more. The caller holds Engine.admin.
 func (p *process) takeOverReleased(t *Tool) {
 	if p.tools <= 1 {
-		p.released = nil // it has just been taken up anew
+		p.released = nil // the node has just begun to observe the process again
 	}
 	if len(p.released) > 0 {
 		t.hide(slices.Clone(p.released)...)

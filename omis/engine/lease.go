@@ -7,9 +7,9 @@ import (
 	"mirador/omis"
 )
 
-// LetGo resumes what the tool has suspended and continues what it has stopped, as if it had
-// asked for that, and returns the processes concerned. What another tool has stopped too stays
-// stopped. It serves whoever finds that a tool has vanished.
+// LetGo resumes what the tool has suspended and continues what it has stopped, as if the tool had requested
+// it, and returns the processes. What another tool has stopped too stays stopped. It is for tools that have
+// vanished.
 func (t *Tool) LetGo() ([]omis.Token, error) {
 	var suspended, stopped []omis.Token
 	for _, o := range t.own(omis.ClassProcess) {
@@ -30,8 +30,7 @@ func (t *Tool) LetGo() ([]omis.Token, error) {
 	return slices.Compact(all), reply.Err()
 }
 
-// letResume resumes what the tool has suspended of a process, and reports whether there was
-// anything.
+// letResume resumes what the tool has suspended of a process, and reports whether there was anything.
 func (t *Tool) letResume(p *process) bool {
 	t.e.admin.Lock()
 	defer t.e.admin.Unlock()

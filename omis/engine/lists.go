@@ -4,8 +4,8 @@ import (
 	"mirador/omis"
 )
 
-// touched are the nodes that a list may touch, in the order of the nodes. It may
-// be too many, never too few: what a list locks is locked before it begins.
+// touched returns the nodes that a list may touch, in their order. They may be too many, but never too few,
+// because a list locks its nodes before it begins.
 func (x *execution) touched(steps []step) []*machine {
 	if len(x.e.nodes) == 1 {
 		return x.e.nodes
@@ -28,10 +28,9 @@ func (x *execution) touched(steps []step) []*machine {
 	return list
 }
 
-// markStep marks the nodes of the objects that a service names. Services that work
-// on something else may have any effect: they touch all nodes. So do those that lead
-// to other lists, where these are covered by the lock of this one: what they touch
-// must be locked before it begins, or two lists could wait for each other.
+// markStep marks the nodes of the objects that a service names. Services on other things may have any
+// effect, so they touch all nodes. The same holds for services that lead to other lists, if the lock of
+// this list covers those: their nodes must be locked in advance, or two lists could wait for each other.
 func (x *execution) markStep(marks map[*machine]bool, s *step) {
 	if s.subject < 0 || !isPlaced(s.service.Object) || s.do.wide || s.do.leads && x.locked {
 		x.markAll(marks)
@@ -73,7 +72,7 @@ func (x *execution) markAll(marks map[*machine]bool) {
 	}
 }
 
-// isPlaced tells whether the objects of a class live on nodes.
+// isPlaced reports whether objects of a class live on nodes.
 func isPlaced(c omis.Class) bool {
 	switch c {
 	case omis.ClassNode, omis.ClassProcess, omis.ClassThread, omis.ClassQueue, omis.ClassMessage:
@@ -82,8 +81,8 @@ func isPlaced(c omis.Class) bool {
 	return false
 }
 
-// lock waits until the list may be executed: a locked one alone on all nodes it
-// touches, others beside each other. Nodes are locked in their order.
+// lock waits until the list may be executed: a locked list alone on all nodes that it touches, other lists
+// concurrently. Nodes are locked in their order.
 func (x *execution) lock() {
 	if x.covered {
 		return
@@ -110,8 +109,8 @@ func (x *execution) unlock() {
 	}
 }
 
-// unlockForNested lets go of shared locks while other lists run on behalf of this
-// one, since a locked one among them must be alone. Exclusive locks cover them.
+// unlockForNested releases shared locks while other lists run for this one, because a locked list among
+// them must be alone. Exclusive locks are kept; they cover the other lists.
 func (x *execution) unlockForNested() {
 	if !x.locked {
 		x.unlock()
@@ -124,8 +123,8 @@ func (x *execution) lockAfterNested() {
 	}
 }
 
-// later keeps an event that the engine itself brought about until the step is
-// done. It may be called by nodes working at the same time.
+// later keeps an event that the engine causes until the step is done. Nodes that work concurrently may call
+// it.
 func (x *execution) later(f func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -7,22 +7,21 @@ import (
 	"mirador/omis/service"
 )
 
-// localList is an action list made ready to run on the goroutine that owns a
-// process: services are looked up, objects resolved, space for arguments
-// allocated. Each subscription has one of its own, so it needs no lock.
+// localList is an action list prepared to run on the goroutine that owns a process: services and objects
+// are looked up, and memory for arguments is allocated. Each subscription has its own, so it needs no lock.
 type localList struct {
 	csr        *csr
 	steps      []localStep
 	generation uint64 // of the registry when objects were resolved
 	resolved   bool
-	replies    bool // the tool wants to hear of every execution
+	replies    bool // the tool wants a reply for each execution
 }
 
 type localStep struct {
 	*step
 	call    service.Call
 	targets []*item
-	missing omis.ServiceResult // tokens that stand for nothing
+	missing omis.ServiceResult // errors of tokens without objects
 	dynamic bool               // the objects are event context parameters
 }
 
@@ -39,8 +38,7 @@ func newLocalList(c *csr) *localList {
 	return l
 }
 
-// wantsReplies tells whether the tool wants to hear of executions in which all goes
-// well.
+// wantsReplies reports whether the tool wants replies for executions without errors.
 func (c *csr) wantsReplies() bool {
 	if c.to == nil || c.to.callback == nil {
 		return false
@@ -49,7 +47,7 @@ func (c *csr) wantsReplies() bool {
 	return !quiet || c.to.flags&omis.DontReturnOK == 0
 }
 
-// run executes the list. The thread that was hit is held meanwhile.
+// run executes the list while the thread is held.
 func (l *localList) run(occ *service.Occurrence, at omis.Token) {
 	if !l.csr.active.Load() {
 		return
@@ -73,7 +71,7 @@ func (l *localList) run(occ *service.Occurrence, at omis.Token) {
 	}
 }
 
-// reply is one that says that all went well.
+// reply makes a reply without errors.
 func (l *localList) reply(at omis.Token) omis.Reply {
 	r := make(omis.Reply, 1+len(l.steps))
 	r[0] = omis.ServiceResult{l.csr.triggered(at)}
@@ -85,8 +83,8 @@ func (l *localList) reply(at omis.Token) omis.Reply {
 	return r
 }
 
-// step executes one action and adds to the reply what there is to say; where
-// nobody wants to hear of it, that is nothing as long as all goes well.
+// step executes one action and adds its results to the reply. Without an error, and if no reply is wanted,
+// it makes none.
 func (l *localList) step(i int, occ *service.Occurrence, at omis.Token, reply omis.Reply) omis.Reply {
 	s := &l.steps[i]
 	results := l.execute(s, occ)
@@ -143,8 +141,8 @@ func (l *localList) once(s *localStep, it *item) omis.ServiceResult {
 	return omis.ServiceResult{{Objects: named, Status: omis.OK, Values: values}}
 }
 
-// resolve looks up the objects of a step. Whatever is wrong with them is reported
-// each time the list is executed, as it would be in the engine.
+// resolve looks up the objects of a step. Errors are reported at each execution, as for lists that are not
+// local.
 func (s *localStep) resolve(t *Tool) {
 	if s.subject < 0 || s.dynamic {
 		return

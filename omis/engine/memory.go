@@ -7,15 +7,14 @@ import (
 	"mirador/omis/node"
 )
 
-// What one request reads from a process or writes into it, in bytes: a list of
-// integers takes some seventy times the memory of what it holds.
+// The most bytes that one request reads or writes: a list of integers takes about seventy times the memory
+// of its contents.
 const (
 	maxMemoryList   = 1 << 16
 	maxMemoryBinary = 1 << 22
 )
 
-// blocks are pieces of memory of the same size that begin stride bytes apart
-// (OMIS 8.1.2).
+// blocks describes pieces of memory of one size at a constant distance (OMIS 8.1.2).
 type blocks struct {
 	proc   *process
 	addr   uint64
@@ -24,8 +23,7 @@ type blocks struct {
 	count  int64
 }
 
-// blocksOf reads the parameters that the four services have in common. count is
-// not among them.
+// blocksOf reads the parameters that the four services have in common; count is not among them.
 func blocksOf(c *call) (b blocks, err error) {
 	b.proc = c.object.(*process)
 	if b.addr, err = c.address(1); err != nil {
@@ -43,7 +41,7 @@ func blocksOf(c *call) (b blocks, err error) {
 	return b, nil
 }
 
-// joined makes one block of blocks that lie side by side.
+// joined makes one block of adjacent blocks.
 func (b blocks) joined() blocks {
 	if b.stride == b.size {
 		b.size, b.count = b.size*b.count, min(b.count, 1)
@@ -51,7 +49,7 @@ func (b blocks) joined() blocks {
 	return b
 }
 
-// at is the address of a block, and its part of a buffer for all.
+// at returns the address of a block, and its part of a buffer for all blocks.
 func (b *blocks) at(i int64, all []byte) (uint64, []byte) {
 	return b.addr + uint64(i)*uint64(b.stride), all[i*b.size : min((i+1)*b.size, int64(len(all)))]
 }
@@ -127,7 +125,7 @@ func procWriteMemoryBin(x *execution, c *call) ([]omis.Value, error) {
 	return nil, x.writeBlocks(c, []byte(c.args[4].Str), maxMemoryBinary)
 }
 
-// writeBlocks writes as many blocks as the data fills; the last one may be shorter.
+// writeBlocks writes as many blocks as the data fills. The last one may be shorter.
 func (x *execution) writeBlocks(c *call, data []byte, limit int64) error {
 	b, err := blocksOf(c)
 	if err != nil {
@@ -157,8 +155,7 @@ func (x *execution) writeBlocks(c *call, data []byte, limit int64) error {
 	return b.write(writer, at.id, data)
 }
 
-// write writes all blocks or, where one of them fails, none: what was there is
-// written back (OMIS 7.2.3).
+// write writes all blocks. If one of them fails, it restores the others (OMIS 7.2.3).
 func (b *blocks) write(w node.MemoryWriter, id omis.ProcID, data []byte) error {
 	old := make([]byte, len(data))
 	if err := b.read(old); err != nil {
@@ -183,7 +180,7 @@ func (b *blocks) undo(w node.MemoryWriter, id omis.ProcID, old []byte, written i
 	return cause
 }
 
-// fatal marks an error after which the object is not what it was (OMIS 7.3.1).
+// fatal marks an error after which the object has changed (OMIS 7.3.1).
 func fatal(cause error, format string, args ...any) error {
 	status := omis.UnspecifiedError
 	var typed *omis.Error

@@ -5,8 +5,7 @@ import (
 	"mirador/omis/node"
 )
 
-// Messages and message queues (OMIS 8.1.4). They are the platform's: the engine
-// gives them tokens.
+// Messages and message queues (OMIS 8.1.4). The platform has them; the engine gives them tokens.
 
 // queueObject is a message queue of a process, or of one of its threads.
 type queueObject struct {
@@ -33,7 +32,7 @@ type messageKey struct {
 	id   node.MessageID
 }
 
-// queue returns the object of a queue, made at the first time.
+// queue returns the object of a queue, and makes it if necessary.
 func (r *registry) queue(p *process, tid int, id node.QueueID) *queueObject {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +76,7 @@ func (r *registry) dropQueuesLocked(p *process) {
 	}
 }
 
-// queueOf is the token of a thread's queue, or with tid 0 of a process's.
+// queueOf returns the token of a thread's queue or, with tid 0, of a process's.
 func (e *Engine) queueOf(p *process, tid int) omis.Token {
 	at := p.at()
 	mp, ok := declared(at.node.Can.MessagePassing)
@@ -108,7 +107,7 @@ func (c *conversions) queuesIn(procs []object) (list []object, failed omis.Servi
 	return unique(list), failed
 }
 
-// queueOfThread is the queue a thread receives from: its own, or its process's.
+// queueOfThread returns the queue that a thread receives from: its own, or its process's.
 func (c *conversions) queueOfThread(t *thread) []object {
 	for _, tid := range []int{t.tid, 0} {
 		if q := c.tool.e.reg.lookup(c.tool.e.queueOf(t.proc, tid)); q != nil {
@@ -118,7 +117,7 @@ func (c *conversions) queueOfThread(t *thread) []object {
 	return nil
 }
 
-// messagesIn expands queues to what is in them.
+// messagesIn expands queues to their messages.
 func (c *conversions) messagesIn(queues []object, failed omis.ServiceResult) ([]object, omis.ServiceResult) {
 	var list []object
 	for _, o := range queues {
@@ -136,7 +135,7 @@ func (c *conversions) messagesIn(queues []object, failed omis.ServiceResult) ([]
 	return list, failed
 }
 
-// messageValues are msg, sender, size and monitor_tag, as events give them.
+// messageValues returns msg, sender, size and monitor_tag, as in events.
 func (e *Engine) messageValues(n *machine, m *node.Message) []omis.Value {
 	return []omis.Value{
 		omis.TokenValue(e.reg.message(n, m.ID).token), omis.TokenValue(e.sender(n, m.Sender)),
@@ -151,7 +150,7 @@ func (e *Engine) sender(n *machine, id node.ThreadID) omis.Token {
 	return e.reg.thread(e.reg.process(place{n, id.Proc}), id.TID).token
 }
 
-// partner finds a second object that a service needs, on the node of the first.
+// partner finds a second object of a service, on the node of the first.
 func partner[T object](x *execution, c *call, i int, n *machine) (T, error) {
 	v := c.args[i]
 	if v.Kind == omis.KindList && len(v.List) == 1 {
@@ -228,8 +227,8 @@ func messageTag(_ *execution, c *call) ([]omis.Value, error) {
 	return nil, mp.TagMessage(m.id, tag)
 }
 
-// messageCreate makes the message on the first attached node that can: the service
-// has no parameter for the node.
+// messageCreate makes the message on the first attached node that can do it: the service has no parameter
+// for the node.
 func messageCreate(x *execution, c *call) ([]omis.Value, error) {
 	err := error(omis.Errorf(omis.UnsupportedService, "%s is not supported on the attached nodes: %s", c.service.Name, c.service.Needs.Missing()))
 	for _, o := range x.tool.own(omis.ClassNode) {
@@ -304,8 +303,8 @@ func messageQueueGetInfo(x *execution, c *call) ([]omis.Value, error) {
 	return []omis.Value{omis.Int(int64(len(inside))), omis.List(list...)}, nil
 }
 
-// peer is the token of a node that a program adds or removes: undefined where this
-// monitor does not look after it.
+// peer returns the token of a node that a program adds or removes. It is undefined if this monitor does not
+// have the node.
 func (e *Engine) peer(name string) omis.Token {
 	if n := e.nodeNamed(name); n != nil {
 		return n.token

@@ -13,9 +13,8 @@ import (
 	"mirador/omis/service"
 )
 
-// proc_migrate (OMIS 8.1.2): a process is saved, restored on another node, and
-// ended where it was. It keeps its token, its threads keep theirs, and the requests
-// that wait for its events go with it.
+// proc_migrate (OMIS 8.1.2) saves a process, restores it on another node, and ends it where it was. The
+// process and its threads keep their tokens, and requests wait for its events at the new place.
 
 func procMigrate(x *execution, c *call) ([]omis.Value, error) {
 	p := c.object.(*process)
@@ -52,7 +51,7 @@ type move struct {
 	to      place
 	source  node.Checkpointer
 	target  node.Checkpointer
-	stopped bool // and stays so
+	stopped bool // the process was stopped, and stays so
 	lost    []error
 }
 
@@ -75,8 +74,8 @@ func newMove(e *Engine, p *process, dest *machine, s *service.Service) (*move, e
 
 func numbers(list []int) string { return strings.Trim(fmt.Sprint(list), "[]") }
 
-// run moves the process; it is stopped at both ends. Whatever fails before the
-// process ends at its old place is undone.
+// run moves the process, which is stopped at both places. If an error occurs before the process ends at its
+// old place, run undoes everything.
 func (m *move) run() error {
 	m.e.admin.Lock()
 	defer m.e.admin.Unlock()
@@ -91,7 +90,7 @@ func (m *move) run() error {
 	var taken *node.Occupied
 	switch {
 	case errors.As(err, &taken) && taken.PID == m.from.id.PID:
-		// Both nodes are one machine, where there cannot be two of the same pid.
+		// Both nodes are one machine, which cannot have two processes with the same pid.
 		err = m.replace()
 	case err == nil:
 		err = m.end()
@@ -110,7 +109,7 @@ func (m *move) run() error {
 	return nil
 }
 
-// restore brings the process back on a node.
+// restore restores the process on a node.
 func (m *move) restore(with node.Checkpointer, n *machine) error {
 	ids, err := with.Restore(m.name)
 	if err != nil {
@@ -120,8 +119,8 @@ func (m *move) restore(with node.Checkpointer, n *machine) error {
 	return nil
 }
 
-// end ends the process where it was. What was planted there is taken out first:
-// nobody is to be told of that end.
+// end ends the process where it was. It first removes all watches there, because requests must not see that
+// end.
 func (m *move) end() error {
 	for _, pt := range m.proc.points {
 		if err := pt.cancel(); err != nil {
@@ -135,8 +134,7 @@ func (m *move) end() error {
 	return err
 }
 
-// replace ends the process before it is restored. Should that fail, it is
-// restored where it was.
+// replace ends the process before it is restored. If that fails, it is restored where it was.
 func (m *move) replace() error {
 	dest := m.to.node
 	if err := m.end(); err != nil {
@@ -155,8 +153,8 @@ func (m *move) replace() error {
 	return m.goOn(cause)
 }
 
-// lose makes the engine see that a process is gone. Somebody who has Engine.admin
-// cannot wait for it.
+// lose reports to the engine that a process has ended. It runs later, because the caller may hold
+// Engine.admin.
 func (m *move) lose() {
 	for _, pt := range m.proc.points {
 		pt.cancel = func() error { return nil }
@@ -164,7 +162,7 @@ func (m *move) lose() {
 	go m.e.processEnded(m.proc)
 }
 
-// arrive notes where the process is now.
+// arrive records where the process is now.
 func (m *move) arrive(at place) {
 	m.e.reg.move(m.proc, at)
 	m.replant()
@@ -173,14 +171,14 @@ func (m *move) arrive(at place) {
 	}
 }
 
-// discard removes the checkpoint, which has done its work.
+// discard removes the checkpoint.
 func (m *move) discard() {
 	if err := m.source.Discard(m.name); err != nil && !isUnknown(err) {
 		m.e.log.Warn("cannot remove a checkpoint", "name", m.name, "error", err)
 	}
 }
 
-// goOn lets the process go on where it was.
+// goOn continues the process where it was.
 func (m *move) goOn(cause error) error {
 	m.discard()
 	if m.stopped {
@@ -192,7 +190,7 @@ func (m *move) goOn(cause error) error {
 	return cause
 }
 
-// replant plants where the process is now what was planted where it was.
+// replant plants at the new place what was planted at the old one.
 func (m *move) replant() {
 	for _, pt := range m.proc.points {
 		if err := pt.plant(); err != nil {
@@ -202,7 +200,7 @@ func (m *move) replant() {
 	}
 }
 
-// rescope gives the tools the process's new node, and ends what was defined for the
+// rescope adds the process's new node to the scopes of tools, and ends requests that were defined for
 // objects of the old one.
 func (m *move) rescope() {
 	for _, t := range m.e.allTools() {
@@ -223,7 +221,7 @@ func (m *move) rescope() {
 	}
 }
 
-// settle lets the process go on where it is now, after all lists were executed.
+// settle continues the process at its new place, after all lists were executed.
 func (m *move) settle() error {
 	err := errors.Join(m.lost...)
 	if !m.stopped {

@@ -7,8 +7,7 @@ import (
 
 // The services that belong to no object (OMIS 8.2.3).
 
-// Versions that the service version reports: of the specification, and of this
-// implementation of it.
+// Versions that the service version reports: of the specification, and of this implementation.
 const (
 	omisMajor, omisMinor = 2, 0
 	implementer          = "Mirador"

@@ -48,7 +48,7 @@ func (t *Tool) attachNode(n *machine) {
 	t.enterNode(n)
 }
 
-// enterNode enters a node into the scope. The caller holds mu.
+// enterNode adds a node to the scope. The caller holds mu.
 func (t *Tool) enterNode(n *machine) {
 	if !slices.Contains(t.nodes, n) {
 		t.nodes = append(t.nodes, n)

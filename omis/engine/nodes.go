@@ -10,7 +10,7 @@ import (
 	"mirador/omis/service"
 )
 
-// join takes nodes into the engine.
+// join adds nodes to the engine.
 func (e *Engine) join(nodes []program.Machine, extensions []service.Extension) error {
 	for _, n := range nodes {
 		if n.Name() == "" || e.nodeNamed(n.Name()) != nil {
@@ -41,8 +41,8 @@ func (e *Engine) nodeNamed(name string) *machine {
 	return nil
 }
 
-// synchronise compares the clock of a node with that of the home node. OMIS
-// 7.2.4 wants them to agree as well as a message's way there allows.
+// synchronise compares the clock of a node with that of the home node. OMIS 7.2.4 requires them to agree up
+// to the time that a message takes.
 func (n *machine) synchronise(home *machine) {
 	before := home.Now()
 	there := n.Now()
@@ -50,10 +50,10 @@ func (n *machine) synchronise(home *machine) {
 	n.Skew = before + (after-before)/2 - there
 }
 
-// clock is the node's, in the time of the home node.
+// clock reads the clock of the node, in the time of the home node.
 func (n *machine) clock() int64 { return n.Now() + n.Skew }
 
-// lacking is what none of the nodes can do, by the services that would need it.
+// lacking returns what no node can do, by the services that need it.
 func (e *Engine) lacking() map[string]service.Support {
 	lacks := make(map[string]service.Support)
 	for _, t := range e.catalog.Tables() {
@@ -91,7 +91,7 @@ func (n *machine) has(c service.Capability) (ok bool) {
 	return ok
 }
 
-// undetected says why no node detects an event, nil if one does or may.
+// undetected reports why no node detects an event. It returns nil if some node does or may.
 func (e *Engine) undetected(src source) (why error) {
 	if src.kind == 0 || src.kind >= firstOfEngine {
 		return nil
@@ -108,8 +108,8 @@ func (e *Engine) undetected(src source) (why error) {
 	return why
 }
 
-// Available is the table of all services, with what the machines of the nodes cannot do at
-// present marked as unsupported.
+// Available returns the table of all services. Services that no machine can perform at present are marked
+// as unsupported.
 func (e *Engine) Available() *service.Catalog {
 	lacks := make(map[string]service.Support)
 	for _, t := range e.catalog.Tables() {
@@ -126,8 +126,7 @@ func (e *Engine) Available() *service.Catalog {
 	return e.catalog.Without(lacks)
 }
 
-// unequipped says what the machines of all nodes lack for a service; nil: at least one of them
-// has what it takes.
+// unequipped reports what the machines of all nodes lack for a service, nil if one of them lacks nothing.
 func (e *Engine) unequipped(s *service.Service) (why error) {
 	kind := e.sources[s.Name].kind
 	event := kind != 0 && kind < firstOfEngine
@@ -153,8 +152,7 @@ func (e *Engine) unequipped(s *service.Service) (why error) {
 	return why
 }
 
-// check returns what is wrong with a request: what the machines lack for it or, if they lack
-// nothing, what the table says.
+// check returns what is wrong with a request: what the machines lack for it, otherwise what the table says.
 func (e *Engine) check(r *omis.Request) []service.Fault {
 	calls := r.Actions
 	if r.Event != nil {

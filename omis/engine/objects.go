@@ -17,7 +17,7 @@ type object interface {
 	Token() omis.Token
 }
 
-// ident is the token of an object and its number, by which objects are ordered.
+// ident is the token of an object, and its number, by which objects are sorted.
 type ident struct {
 	token omis.Token
 	num   int
@@ -25,7 +25,7 @@ type ident struct {
 
 func (i ident) Token() omis.Token { return i.token }
 
-// node is a machine whose objects this engine looks after.
+// machine is a node of this engine.
 type machine struct {
 	ident
 	placing.Machine
@@ -58,30 +58,30 @@ func capability[C comparable](n *machine, c C, s *service.Service) (C, error) {
 	return c, nil
 }
 
-// process is a process of a node. Its token lives as long as it does, whoever is
-// attached to it and wherever it is moved.
+// process is a process of a node. It keeps its token for life, also when tools detach from it or it moves
+// to another node.
 type process struct {
 	ident
 	where atomic.Pointer[place]
 	queue *queue // executes the action lists of its events, in order
 
-	tools    int                 // attached to it; guarded by Engine.admin
+	tools    int                 // number of tools attached to it; guarded by Engine.admin
 	points   map[pointKey]*point // guarded by Engine.admin
-	released []*thread           // what the node does not observe; guarded by Engine.admin
+	released []*thread           // threads that the node does not observe; guarded by Engine.admin
 	ended    bool                // guarded by registry.mu
-	threads  map[int]*thread     // by what the node calls them; guarded by registry.mu
+	threads  map[int]*thread     // by thread id; guarded by registry.mu
 	halts    halts
 
-	programs  placing.Process       // where they run
-	roaming   int                   // points whose breakpoints may stand anywhere; guarded by Engine.admin
-	rowTokens map[rowKey]omis.Token // of rows of feeds; guarded by registry.mu
+	programs  placing.Process       // its programs
+	roaming   int                   // number of points whose breakpoints may be anywhere; guarded by Engine.admin
+	rowTokens map[rowKey]omis.Token // of rows of stores; guarded by registry.mu
 	hasRow    map[omis.Token]bool   // the threads in rowTokens; guarded by registry.mu
-	former    map[int]omis.Token    // of threads that ended, while there are feeds; guarded by registry.mu
-	pruning   bool                  // it is about to be looked through; guarded by registry.mu
-	pruneAt   int                   // when so much is remembered; guarded by registry.mu
+	former    map[int]omis.Token    // tokens of ended threads, while rows may need them; guarded by registry.mu
+	pruning   bool                  // prune is about to run; guarded by registry.mu
+	pruneAt   int                   // the number of remembered threads at which prune runs; guarded by registry.mu
 }
 
-// place is the node a process lives on, and what it is called there.
+// place is the node of a process, and its identity there.
 type place struct {
 	node *machine
 	id   omis.ProcID
@@ -96,7 +96,7 @@ type thread struct {
 	tid  int
 }
 
-// item is an object of a class that an extension added.
+// item is an object of a class of an extension.
 type item struct {
 	ident
 	class *service.Class
@@ -110,7 +110,7 @@ type userEvent struct {
 	tool *Tool
 }
 
-// sortObjects orders objects of one class by the numbers of their tokens.
+// sortObjects sorts objects of one class by the numbers of their tokens.
 func sortObjects(list []object) {
 	slices.SortFunc(list, func(a, b object) int { return number(a) - number(b) })
 }
@@ -139,7 +139,7 @@ func number(o object) int {
 
 func tokenOf(c omis.Class, num int) omis.Token { return omis.Token(fmt.Sprintf("%s_%d", c, num)) }
 
-// nodeOf is the node that an object lives on, nil for what the monitor holds.
+// nodeOf returns the node of an object, nil for objects of the monitor.
 func nodeOf(o object) *machine {
 	switch o := o.(type) {
 	case *machine:

@@ -7,12 +7,11 @@ import (
 	"mirador/omis/node"
 )
 
-// heldCost is what it costs to hold a thread, in nanoseconds, roughly: by a stop of
-// ptrace, with target and monitor on one CPU. Between CPUs it is the latency of their
-// wake-ups, several times as much.
+// heldCost is the approximate cost in nanoseconds of holding a thread by a ptrace stop, with target and
+// monitor on one CPU. Between CPUs it is several times as much, because of the latency of wake-ups.
 const heldCost = 10_000
 
-// place chooses where a request's actions run.
+// place returns where a request's actions run if no placement runs them.
 func (e *Engine) place(r *omis.Request, steps []step) omis.Placement {
 	if r.Event == nil {
 		return omis.Placement{Name: "request", Where: "in the engine", Why: "it is executed once, at once"}
@@ -39,9 +38,8 @@ func (e *Engine) place(r *omis.Request, steps []step) omis.Placement {
 	}
 }
 
-// isLocal tells whether the table and the implementation allow the step to run
-// on the owner of a process. Only the objects of extensions can be had without the
-// node; their classes have a prefix.
+// isLocal reports whether a step may run on the owner of a process, by the table and the implementation.
+// Only objects of extensions are available there without asking the node; their classes have a prefix.
 func (s *step) isLocal() bool {
 	if !s.service.Local || s.do.local == nil {
 		return false

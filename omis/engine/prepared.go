@@ -6,16 +6,15 @@ import (
 	"mirador/omis"
 )
 
-// What a tool may have prepared: enough for one that polls ten thousand probes, or
-// many a few.
+// The most requests that a tool may have prepared: enough for a tool that polls ten thousand probes by one
+// request, or many requests for a few each.
 const (
 	maxPrepared     = 64
 	longestPrepared = 256 << 10 // of all texts together
 )
 
-// prepared keeps the unconditional requests that a tool sent lately as they are
-// executed: who reads a value again and again sends the same text each time.
-// What is kept is never changed, executions only read it.
+// prepared keeps the unconditional requests that a tool sent lately, ready for execution: tools that poll
+// values send the same text each time. Executions only read them.
 type prepared struct {
 	mu     sync.Mutex
 	byText map[string]ready
@@ -35,8 +34,8 @@ func (p *prepared) get(text string) (ready, bool) {
 	return r, ok
 }
 
-// put keeps a request. When there are too many, all are forgotten: those that
-// come again are prepared again.
+// put keeps a request. If there are too many, it forgets all others; they are prepared again when they are
+// sent again.
 func (p *prepared) put(text string, r ready) {
 	if len(text) > longestPrepared {
 		return

@@ -23,16 +23,15 @@ func procCreate(x *execution, c *call) ([]omis.Value, error) {
 	}
 	values, err := x.attached(place{n, id})
 	if err != nil {
-		// Nobody will ever set it going.
+		// No tool could ever continue it.
 		return nil, errors.Join(err, n.Signal(id, int(syscall.SIGKILL)))
 	}
 	x.e.reg.lookup(values[0].Token()).(*process).halts.created()
 	return values, nil
 }
 
-// startDir is where a new process starts: proc_create has no parameter for it,
-// but its environment says where it believes to be. The monitor's own directory
-// serves where it says nothing.
+// startDir returns the directory of a new process: proc_create has no parameter for it, but the environment
+// contains PWD. Otherwise it is the monitor's own directory.
 func startDir(env []string) string {
 	for _, v := range env {
 		if dir, ok := strings.CutPrefix(v, "PWD="); ok && filepath.IsAbs(dir) {
@@ -42,7 +41,7 @@ func startDir(env []string) string {
 	return ""
 }
 
-// texts is a list of strings; an empty one is nil, which leaves it to the node.
+// texts returns a list of strings. An empty list becomes nil, which lets the node choose.
 func texts(v omis.Value) []string {
 	var list []string
 	for _, s := range v.List {
@@ -51,7 +50,7 @@ func texts(v omis.Value) []string {
 	return list
 }
 
-// attached attaches and returns the token of the process.
+// attached attaches to a process and returns its token.
 func (x *execution) attached(at place) ([]omis.Value, error) {
 	p, err := x.e.attach(x.tool, at)
 	if err != nil {
@@ -61,7 +60,7 @@ func (x *execution) attached(at place) ([]omis.Value, error) {
 	return []omis.Value{omis.TokenValue(p.token)}, nil
 }
 
-// procAttach3 finds the executable's path by itself, whatever the tool says of it.
+// procAttach3 finds the executable's path itself, and ignores the tool's parameter.
 func procAttach3(x *execution, c *call) ([]omis.Value, error) {
 	pid, err := c.int(1)
 	if err != nil {

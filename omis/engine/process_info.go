@@ -9,7 +9,7 @@ import (
 
 // The information services for processes (OMIS 8.1.2).
 
-// knownProcFields are the components proc_get_info has.
+// knownProcFields are the components that proc_get_info has.
 const knownProcFields = node.ProcInvolContSwitch<<1 - 1
 
 func procFields(c *call) (node.ProcFields, error) {
@@ -20,13 +20,13 @@ func procFields(c *call) (node.ProcFields, error) {
 	return node.ProcFields(flags), err
 }
 
-// procsAhead has a node that can read about processes at once do so.
+// procsAhead has a node read all processes together, if it can.
 func procsAhead(c *call, objs []object) (read int) {
 	fields, err := procFields(c)
 	if err != nil || fields == 0 || len(objs) < 2 {
 		return 0
 	}
-	home := nodeOf(objs[0]) // those of other nodes are worked on apart, but one may just have gone there
+	home := nodeOf(objs[0]) // each call has processes of one node, but one may just have moved
 	crowd, ok := declared(home.Can.ProcCrowd)
 	if !ok {
 		return 0
@@ -73,7 +73,7 @@ func procGetInfo(x *execution, c *call) ([]omis.Value, error) {
 	return values, nil
 }
 
-// procValue is one component of the result.
+// procValue returns one component of the result.
 func (x *execution) procValue(p *process, bit node.ProcFields, info *node.ProcInfo) omis.Value {
 	switch bit {
 	case node.ProcGlobalID, node.ProcLocalID:
@@ -131,7 +131,7 @@ func procNumber(bit node.ProcFields, info *node.ProcInfo) int64 {
 	return info.InvoluntaryOnes
 }
 
-// parentToken is defined where the parent is in the scope too.
+// parentToken returns the token of the parent, if that is in the scope, too.
 func (x *execution) parentToken(n *machine, pid int) omis.Token {
 	if p := x.e.reg.byPID(n, pid); p != nil && x.tool.sees(p) {
 		return p.token

@@ -9,8 +9,8 @@ import (
 	"mirador/omis/service"
 )
 
-// Compile makes a program of the action list, for a process. The error says which action has
-// to be executed by the monitor, and why.
+// Compile makes a program of the action list for a process. The error says which action only the monitor
+// can execute, and why.
 func (c *csr) Compile(in *placing.Process) ([]placing.Step, error) {
 	p := processOf(in)
 	t := c.tool
@@ -51,7 +51,7 @@ func (c *csr) Compile(in *placing.Process) ([]placing.Step, error) {
 	return list, nil
 }
 
-// arguments are those of an action for a program in a process.
+// arguments returns the arguments of an action for a program in a process.
 func (c *csr) arguments(s *step, p *process) ([]service.Argument, error) {
 	args := service.Arguments(s.args)
 	for i := range args {
@@ -65,7 +65,7 @@ func (c *csr) arguments(s *step, p *process) ([]service.Argument, error) {
 	return args, nil
 }
 
-// load says how a program in a process gets at an event context parameter.
+// load says how a program in a process loads an event context parameter.
 func (c *csr) load(name string, p *process) (program.Load, error) {
 	loader, able := declared(p.node().Can.Loader)
 	i := c.paramIndex(name)
@@ -86,7 +86,7 @@ func tokensOf(v omis.Value) []omis.Value {
 	return []omis.Value{v}
 }
 
-// cell is an object that programs can change.
+// cell returns an object that programs can change.
 func (t *Tool) cell(token omis.Token) (service.Cell, bool) {
 	o, err := t.find(token)
 	if err != nil {
@@ -100,8 +100,8 @@ func (t *Tool) cell(token omis.Token) (service.Cell, bool) {
 	return cell, ok
 }
 
-// Intervals are the cells that an action list opens and closes intervals in. Both must
-// be done in one place, where they find each other. The caller holds Engine.admin.
+// Intervals returns the cells in which the action list opens and closes intervals. The caller holds
+// Engine.admin.
 func (c *csr) Intervals() []service.Cell {
 	if g := c.tool.e.reg.generation.Load() + 1; c.cellsAt != g {
 		c.cells, c.cellsAt = c.findIntervals(), g

@@ -9,32 +9,32 @@ import (
 	"mirador/omis/service"
 )
 
-// A process may begin and end thousands of threads a minute. Nobody says when the last
-// row of one is gone, and where nobody waits for the ends of threads they are not told:
-// so a process of which much is remembered is looked through, and what belongs to no
-// thread that lives, nor to any row, is forgotten. A token is not used again for that.
+// A process may begin and end thousands of threads a minute. The engine does not learn when the last row of
+// a thread is gone, and, unless a request waits for it, when a thread ends. So from time to time it
+// examines a process of which it remembers many threads, and forgets those that neither exist nor have
+// rows. Their tokens are not used again.
 
-// leastPruned is how many threads may be remembered before anybody looks.
+// leastPruned is the least number of remembered threads at which prune runs.
 const leastPruned = 1 << 12
 
-// memories are what is remembered of the threads of a process, beside their rows.
+// memories is what is remembered of the threads of a process, besides their rows.
 type memories struct {
 	threads map[int]*thread
 	rows    map[rowKey]omis.Token
 	former  map[int]omis.Token
 }
 
-// grownLocked notes that more is remembered of a process.
+// grownLocked starts prune if more threads of a process are remembered than allowed.
 func (r *registry) grownLocked(p *process) {
 	if p.pruning || len(p.threads)+len(p.rowTokens)+len(p.former) < max(p.pruneAt, leastPruned) {
 		return
 	}
 	p.pruning = true
-	time.AfterFunc(0, func() { r.prune(p) }) // who is here has locks
+	time.AfterFunc(0, func() { r.prune(p) }) // the caller holds locks
 }
 
-// prune forgets what is remembered of threads that have ended. What was measured of them
-// stays where it is, but many rows in the monitor's memory are added up.
+// prune forgets threads that have ended. What was measured of them stays, but many rows in the monitor's
+// memory are added up.
 func (e *Engine) prune(p *process) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
@@ -57,12 +57,12 @@ func (r *registry) memories(p *process) memories {
 	return memories{maps.Clone(p.threads), maps.Clone(p.rowTokens), maps.Clone(p.former)}
 }
 
-// inUse are the threads that live and those that have rows in stores; all of the latter
-// have tokens then. The caller holds Engine.admin.
+// inUse returns the threads that exist and those that have rows in stores. It gives tokens to the latter.
+// The caller holds Engine.admin.
 func (e *Engine) inUse(p *process) (alive map[int]bool, rows map[rowKey]bool, err error) {
 	alive, rows = make(map[int]bool), make(map[rowKey]bool)
 	at := p.at()
-	for range 2 { // a list that is read while threads end may lack others
+	for range 2 { // a list that is read while threads end may be incomplete
 		tids, err := at.node.Threads(at.id)
 		if err != nil && !isUnknown(err) {
 			return nil, nil, err
@@ -84,7 +84,7 @@ func (e *Engine) inUse(p *process) (alive map[int]bool, rows map[rowKey]bool, er
 	return alive, rows, nil
 }
 
-// forget forgets of what was remembered before what is not in use.
+// forget forgets what was remembered before and is not in use.
 func (r *registry) forget(p *process, before memories, alive map[int]bool, rows map[rowKey]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +95,7 @@ func (r *registry) forget(p *process, before memories, alive map[int]bool, rows 
 	}
 	for key, token := range before.rows {
 		if t := p.threads[key.tid]; rows[key] || key == (rowKey{}) || t != nil && t.token == token {
-			continue // nobody's, or a reset has taken the rows of a thread that lives
+			continue // the sum of ended threads, or a thread that exists and whose rows a reset has removed
 		}
 		delete(p.rowTokens, key)
 		delete(p.hasRow, token)
@@ -107,8 +107,7 @@ func (r *registry) forget(p *process, before memories, alive map[int]bool, rows 
 	}
 }
 
-// foldRows has objects of tools add up what they have measured themselves of threads that
-// have ended. The caller holds Engine.admin.
+// foldRows has objects of tools add up their own rows of ended threads. The caller holds Engine.admin.
 func (e *Engine) foldRows(p *process) {
 	ended := service.Ended{
 		Proc: p.token, Nobody: e.reg.threadOfRow(p, &program.Row{}),

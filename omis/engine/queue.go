@@ -2,11 +2,10 @@ package engine
 
 import "sync"
 
-// maxPending bounds what may wait in a queue of events or of replies.
+// maxPending is the most elements of a queue of events or replies.
 const maxPending = 4096
 
-// queue runs functions one after the other, on a goroutine that exists only while
-// there is something to do.
+// queue runs functions one after the other, on a goroutine that exists only while there are functions.
 type queue struct {
 	limit int
 
@@ -17,8 +16,7 @@ type queue struct {
 
 func newQueue(limit int) *queue { return &queue{limit: limit} }
 
-// push never blocks. It returns false where too much waits already; a task that
-// must not be lost is forced in.
+// push adds a function. It never blocks. If the queue is full it returns false, unless force is true.
 func (q *queue) push(task func(), force bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

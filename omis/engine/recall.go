@@ -9,11 +9,10 @@ import (
 	"mirador/omis/engine/placing"
 )
 
-// A token is never used twice (OMIS 7.2.2), and what has one keeps it for life: also
-// where the monitor is another one by now, if it is told which tokens the former one
-// has given out.
+// A token is never used twice (OMIS 7.2.2), and an object keeps its token for life. So a monitor is told
+// which tokens the former one has given.
 
-// recalled are the numbers that former monitors gave to what is not known yet;
+// recalled are the numbers of tokens that former monitors gave to objects which are not known yet;
 // registry.mu guards them.
 type recalled struct {
 	procs   map[place]int
@@ -25,8 +24,8 @@ type threadPlace struct {
 	tid int
 }
 
-// Journal records what the next monitor must know if this one is killed. The engine
-// calls it while its tables are locked, so it must not call the engine.
+// Journal records what the next monitor must know if this one is killed. The engine calls it while its
+// tables are locked, so it must not call the engine.
 type Journal interface {
 	placing.Journal
 	// Named records the token that a thread of this machine got.
@@ -35,8 +34,7 @@ type Journal interface {
 	Ended(token omis.Token)
 }
 
-// SetJournal gives the engine its journal. It must be called before any tool attaches
-// to a process.
+// SetJournal sets the engine's journal. It must be called before any tool attaches to a process.
 func (e *Engine) SetJournal(j Journal) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
@@ -46,16 +44,16 @@ func (e *Engine) SetJournal(j Journal) {
 	e.placing.SetJournal(j)
 }
 
-// RecallLoss tells the engine when the values that a former monitor held in memory
-// under a key were lost. Tool.Keep returns it.
+// RecallLoss records when the values that a former monitor held in memory under a key were lost. Tool.Keep
+// returns it.
 func (e *Engine) RecallLoss(key string, at time.Time) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
 	e.placing.RecallLoss(key, at)
 }
 
-// RecallProcess has a process of this machine get the token that a former monitor gave
-// it, RecallThread a thread. It has to be said before anybody asks for them.
+// RecallProcess gives a process of this machine the token that it had with a former monitor. RecallThread
+// does so for a thread. They must be called before the process or thread gets a token.
 func (e *Engine) RecallProcess(id omis.ProcID, token omis.Token) {
 	e.reg.mu.Lock()
 	defer e.reg.mu.Unlock()
@@ -73,7 +71,7 @@ func (e *Engine) RecallThread(id omis.ProcID, tid int, token omis.Token) {
 	}
 }
 
-// spend notes that a token was given out. The caller holds mu.
+// spend records that a token was given by a former monitor. The caller holds mu.
 func (r *registry) spend(c omis.Class, token omis.Token) (num int, ok bool) {
 	digits, ok := strings.CutPrefix(string(token), string(c)+"_")
 	num, err := strconv.Atoi(digits)
@@ -84,8 +82,8 @@ func (r *registry) spend(c omis.Class, token omis.Token) (num int, ok bool) {
 	return num, true
 }
 
-// procIdent and threadIdent are newIdent for what a former monitor may have known. The
-// caller holds mu.
+// procIdent and threadIdent are newIdent for objects that a former monitor may have known. The caller holds
+// mu.
 func (r *registry) procIdent(at place) ident {
 	if num, ok := r.recalled.procs[at]; ok {
 		return ident{token: tokenOf(omis.ClassProcess, num), num: num}
@@ -96,7 +94,7 @@ func (r *registry) procIdent(at place) ident {
 func (r *registry) threadIdent(at place, tid int) ident {
 	key := threadPlace{at, tid}
 	if num, ok := r.recalled.threads[key]; ok {
-		delete(r.recalled.threads, key) // another thread may get its number one day
+		delete(r.recalled.threads, key) // another thread may get its number later
 		return ident{token: tokenOf(omis.ClassThread, num), num: num}
 	}
 	i := r.newIdent(omis.ClassThread)
@@ -106,7 +104,7 @@ func (r *registry) threadIdent(at place, tid int) ident {
 	return i
 }
 
-// ghost is a process that has ended, as far as its rows need one.
+// ghost returns an object for a process that has ended, which its rows need.
 func (r *registry) ghost(at place) *process {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 // maxRegisters is more than any processor has.
 const maxRegisters = 1024
 
-// bankOf is who reads and writes a thread's registers.
+// bankOf returns the node's access to the registers of a thread.
 func bankOf(c *call) (regs node.Registers, p omis.ProcID, tid int, err error) {
 	t := c.object.(*thread)
 	at := t.proc.at()
@@ -16,9 +16,9 @@ func bankOf(c *call) (regs node.Registers, p omis.ProcID, tid int, err error) {
 	return regs, at.id, t.tid, err
 }
 
-// within makes a number beyond the last register, counted from the first one on, all
-// that there are: the specification's own example reads 32 of whatever processor it
-// may be (OMIS 5.3.2). Who counts from another one on has a certain processor in mind.
+// within limits a number of registers, counted from the first one, to those that exist: the specification's
+// own example reads 32, whatever the processor is (OMIS 5.3.2). A request that begins at another register
+// means a certain processor, so it is not limited.
 func within(first, n, count int) int {
 	if first == 0 {
 		return min(n, count)
@@ -124,7 +124,7 @@ func writeRegisters[R any](c *call, content func(omis.Value) (R, bool), write fu
 	return write(bank, p, tid, first, regs)
 }
 
-// jump has a thread go on somewhere else.
+// jump has a thread continue at another address.
 func jump(c *call, to func(node.Registers, omis.ProcID, int, uint64) error) error {
 	addr, err := c.address(1)
 	if err != nil {

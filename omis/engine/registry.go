@@ -9,8 +9,8 @@ import (
 	"mirador/omis/engine/placing"
 )
 
-// registry holds all objects by their tokens and by what the node calls them. A
-// number is given out once, so a token is never used again.
+// registry has all objects by their tokens and by their identities on nodes. A number is given once, so a
+// token is never used again.
 type registry struct {
 	mu      sync.RWMutex
 	last    map[omis.Class]int
@@ -19,17 +19,17 @@ type registry struct {
 
 	recalled recalled
 	journal  Journal            // nil: nothing is recorded
-	home     *machine           // whose threads it is told of
-	ghosts   map[place]*process // that ended under a former monitor
+	home     *machine           // its threads are recorded
+	ghosts   map[place]*process // processes that ended under a former monitor
 
 	queues   map[queueKey]*queueObject
 	messages map[messageKey]*messageObject
 
 	host  func(*process) placing.ProcessHost
-	prune func(*process) // looks through what is remembered of a process
+	prune func(*process) // forgets ended threads of a process
 
-	// generation changes when an extension's object comes or goes; compiled
-	// action lists look objects up again then.
+	// generation changes when an extension's object is made or deleted; compiled action lists look up
+	// objects again then.
 	generation atomic.Uint64
 }
 
@@ -44,13 +44,13 @@ func newRegistry() *registry {
 	}
 }
 
-// newIdent gives out the next token of a class. The caller holds mu.
+// newIdent returns the next token of a class. The caller holds mu.
 func (r *registry) newIdent(c omis.Class) ident {
 	r.last[c]++
 	return ident{token: tokenOf(c, r.last[c]), num: r.last[c]}
 }
 
-// add makes an object with a fresh token.
+// add makes an object with a new token.
 func (r *registry) add(c omis.Class, build func(ident) object) object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +71,7 @@ func (r *registry) remove(t omis.Token) {
 	delete(r.objects, t)
 }
 
-// process returns the object of a process, made at the first time.
+// process returns the object of a process, and makes it if necessary.
 func (r *registry) process(at place) *process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +85,7 @@ func (r *registry) process(at place) *process {
 	return p
 }
 
-// move notes that a process lives somewhere else now; it keeps its token.
+// move records that a process lives somewhere else now; it keeps its token.
 func (r *registry) move(p *process, to place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *registry) move(p *process, to place) {
 	r.procs[to] = p
 }
 
-// byPID finds a process that is known by its pid.
+// byPID finds a known process by its pid.
 func (r *registry) byPID(n *machine, pid int) *process {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -106,13 +106,12 @@ func (r *registry) byPID(n *machine, pid int) *process {
 	return nil
 }
 
-// unattached lists the processes that no tool is attached to. The caller holds
-// Engine.admin.
+// unattached returns the processes that no tool is attached to. The caller holds Engine.admin.
 func (r *registry) unattached() []*process {
 	return r.which(func(p *process) bool { return p.tools == 0 })
 }
 
-// attached are the processes that a tool is attached to. The caller holds Engine.admin.
+// attached returns the processes that a tool is attached to. The caller holds Engine.admin.
 func (r *registry) attached() []*process {
 	return r.which(func(p *process) bool { return p.tools > 0 })
 }
@@ -129,8 +128,7 @@ func (r *registry) which(picked func(*process) bool) []*process {
 	return list
 }
 
-// thread returns the object of a thread, made at the first time. It is on the
-// path of every hit.
+// thread returns the object of a thread, and makes it if necessary. Each hit calls it.
 func (r *registry) thread(p *process, tid int) *thread {
 	r.mu.RLock()
 	t := p.threads[tid]
@@ -148,8 +146,8 @@ func (r *registry) threadLocked(p *process, tid int) *thread {
 		return t
 	}
 	t := &thread{ident: r.threadIdent(*p.at(), tid), proc: p, tid: tid}
-	// A hit may still be on its way when its process is gone already: the token
-	// serves for what is printed, but it names nothing.
+	// A hit may be reported after the end of its process. Its thread gets a token for replies, which names
+	// no object.
 	if !p.ended {
 		p.threads[tid], r.objects[t.token] = t, t
 		r.grownLocked(p)
@@ -157,7 +155,7 @@ func (r *registry) threadLocked(p *process, tid int) *thread {
 	return t
 }
 
-// tids are what the node calls the threads of some tokens; nil for nil.
+// tids returns the thread ids of some tokens; nil for nil.
 func (r *registry) tids(threads map[omis.Token]bool) []int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -171,8 +169,8 @@ func (r *registry) tids(threads map[omis.Token]bool) []int {
 	return list
 }
 
-// refresh takes over which threads a process has: what is no longer among them
-// has ended, and its token becomes unknown.
+// refresh replaces the list of a process's threads. Threads that are not in the list have ended, and their
+// tokens become unknown.
 func (r *registry) refresh(p *process, tids []int) []object {
 	list := make([]object, len(tids))
 	r.mu.Lock()
@@ -187,7 +185,7 @@ func (r *registry) refresh(p *process, tids []int) []object {
 	return list
 }
 
-// keepThreads drops all others of a process.
+// keepThreads drops all other threads of a process.
 func (r *registry) keepThreads(p *process, tids []int) {
 	alive := make(map[int]bool, len(tids))
 	for _, tid := range tids {

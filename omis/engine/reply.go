@@ -21,11 +21,11 @@ func failure(err error, objects ...omis.Token) omis.ObjectResult {
 	return r
 }
 
-// whole is a reply that speaks for the request as a whole (OMIS 7.3.1).
+// whole is a reply about the request as a whole (OMIS 7.3.1).
 func whole(results ...omis.ObjectResult) omis.Reply { return omis.Reply{results} }
 
-// refusal reports everything that is wrong with a request, in the order in which
-// it stands there: what the parser found, and what does not fit the table.
+// refusal reports everything that is wrong with a request, in the order of positions: errors of the parser
+// and of the table.
 func refusal(parsed error, faults []service.Fault) omis.Reply {
 	var list syntax.Errors
 	if parsed != nil && !errors.As(parsed, &list) {
@@ -43,8 +43,7 @@ func refusal(parsed error, faults []service.Fault) omis.Reply {
 	return omis.Reply{results}
 }
 
-// finish makes the result of a service that worked on some objects what OMIS 7.3.1
-// wants it to be.
+// finish makes the result of a service conform to OMIS 7.3.1.
 func (s *step) finish(results omis.ServiceResult, objects int) omis.ServiceResult {
 	if s.service.Void() {
 		results = onlyErrors(results, objects)
@@ -52,8 +51,8 @@ func (s *step) finish(results omis.ServiceResult, objects int) omis.ServiceResul
 	return unified(results)
 }
 
-// onlyErrors shortens the result of a void service: what went wrong and, where
-// anything did not, that all else went well (OMIS 7.3.1, rule 3).
+// onlyErrors shortens the result of a void service to its errors and, if some objects have none, one result
+// without an error for all others (OMIS 7.3.1, rule 3).
 func onlyErrors(results omis.ServiceResult, objects int) omis.ServiceResult {
 	kept := results[:0]
 	for _, r := range results {
@@ -70,8 +69,7 @@ func onlyErrors(results omis.ServiceResult, objects int) omis.ServiceResult {
 	return kept
 }
 
-// done is the result of a void service for all objects not named before
-// (OMIS 7.3.1, rule 3).
+// done is the result of a void service for all objects that were not named before (OMIS 7.3.1, rule 3).
 func done() omis.ObjectResult { return omis.ObjectResult{Status: omis.OK} }
 
 func tokens(list []object) []omis.Token {
@@ -82,8 +80,8 @@ func tokens(list []object) []omis.Token {
 	return ts
 }
 
-// panicked reports that the implementation of a service panicked, in the recover
-// of its caller. The objects may be in any state.
+// panicked reports that the implementation of a service panicked, in the recover of its caller. The objects
+// may be in any state.
 func (e *Engine) panicked(service string, cause any) omis.ObjectResult {
 	e.log.Error("a service panicked", "service", service, "panic", cause, "stack", string(debug.Stack()))
 	return omis.ObjectResult{

@@ -5,14 +5,13 @@ import (
 	"mirador/omis/program"
 )
 
-// rowKey names a thread of a process, also one that has ended.
+// rowKey identifies a thread of a process, also one that has ended.
 type rowKey struct {
 	tid     int
 	started uint64
 }
 
-// threadOfRow is the token of the thread that a row of a store belongs to: once and
-// for all the same.
+// threadOfRow returns the token of the thread that a row of a store belongs to: always the same token.
 func (r *registry) threadOfRow(p *process, row *program.Row) omis.Token {
 	key := rowKey{row.TID, row.Started}
 	r.mu.RLock()
@@ -39,8 +38,8 @@ func (r *registry) nameRowLocked(p *process, key rowKey, row *program.Row) omis.
 	return token
 }
 
-// newRowTokenLocked finds the token for a row that is read first. What the tables say
-// of its number may be about another thread that had it before, or has it by now.
+// newRowTokenLocked finds the token for a row that is read for the first time. What the tables have under
+// its number may be a thread that had the number before, or has it now.
 func (r *registry) newRowTokenLocked(p *process, row *program.Row) omis.Token {
 	t := p.threads[row.TID]
 	if t != nil && p.hasRow[t.token] {

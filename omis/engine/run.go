@@ -12,8 +12,7 @@ import (
 	"mirador/omis/service"
 )
 
-// maxNesting bounds user events that are raised in the action lists of user
-// events.
+// maxNesting is how deep user events may be nested that are raised in the action lists of user events.
 const maxNesting = 16
 
 // step is an action of a request, looked up in the table.
@@ -22,49 +21,46 @@ type step struct {
 	do      action
 	args    []omis.Value
 	subject int
-	params  bool // there are event context parameters among the arguments
+	params  bool // some arguments are event context parameters
 	pos     int
 	barrier bool // a semicolon follows
 }
 
-// action implements a manipulation or information service: by each or batch, or by
-// both.
+// action implements a manipulation or information service: by each or batch, or by both.
 type action struct {
 	// each executes the service on one object, or on none.
 	each func(*execution, *call) ([]omis.Value, error)
-	// ahead reads about objects at once what each then finds in the call; it tells
-	// about how many.
+	// ahead reads about many objects together, so that each finds the result in the call. It returns about
+	// how many objects it read.
 	ahead func(*call, []object) int
-	// batch executes it on all objects at once, where that is cheaper or less
-	// intrusive; on several, where each is there for one.
+	// batch executes the service on all objects together, if that is cheaper or less intrusive. If there is
+	// also each, batch is for several objects.
 	batch func(*execution, *call, []object) omis.ServiceResult
-	// local is what may run on the owner of a process, if the table says so.
+	// local is what may run on the owner of a process, if the table allows it.
 	local service.Action
-	// compile makes it a step of a program, where it can be one.
+	// compile makes the action a step of a program, if possible.
 	compile service.Compile
 
-	// spread tells that nodes may work on their objects at the same time: the
-	// service changes neither scopes nor requests.
+	// spread reports that nodes may work on their objects concurrently: the service changes neither scopes
+	// nor requests.
 	spread bool
-	// free tells that the service touches no node at all, wide that it touches more
-	// than the nodes of its objects.
+	// free reports that the service touches no node at all, wide that it touches more than the nodes of its
+	// objects.
 	free, wide bool
-	// leads tells that other lists may be executed before the service is done: those
-	// that wait for what it brings about, or what an extension asks for. Who knows
-	// which nodes they touch?
+	// leads reports that other lists may be executed before the service is done: those that wait for its
+	// effects, or requests of an extension. These may touch any node, so all nodes are locked.
 	leads bool
-	// crowded tells that many objects may be worked on at the same time: the service
-	// only reads.
+	// crowded reports that many objects may be worked on concurrently: the service only reads.
 	crowded bool
 }
 
-// call is one execution of a step: object is nil where it works on none.
+// call is one execution of a step. object is nil if the service has no objects.
 type call struct {
 	*step
 	object object
 	args   []omis.Value
 
-	// What was read ahead, of threads by their numbers.
+	// What ahead read, of threads by their numbers.
 	infos map[*process]map[int]node.ThreadInfo
 	procs map[*process]*node.ProcInfo
 }
@@ -77,7 +73,7 @@ func (c *call) int(i int) (int64, error) {
 	return n, nil
 }
 
-// small is an integer that a machine's int holds everywhere.
+// small returns an argument that must fit into 32 bits.
 func (c *call) small(i int) (int, error) {
 	n, err := c.int(i)
 	if err == nil && (n < math.MinInt32 || n > math.MaxInt32) {
@@ -101,21 +97,21 @@ type execution struct {
 	csr    *csr                // nil in an unconditional request
 	occ    *service.Occurrence // nil in an unconditional request
 	conv   conversions
-	locked bool // it stands in braces
+	locked bool // the list is a locked one
 	outer  *execution
-	nested int        // lists that wait for this one
-	nodes  []*machine // touched, in their order; what is locked
+	nested int        // number of lists that wait for this one
+	nodes  []*machine // the nodes that it touches, in their order; these are locked
 
-	// covered tells that a locked list waits for this one: its lock serves.
+	// covered reports that a locked list waits for this one, and its lock covers this one.
 	covered bool
 
 	mu    sync.Mutex
-	raise []func() // what the engine itself brought about; guarded by mu
-	after []func() // done when the list's reply is on its way
+	raise []func() // events that the engine caused; guarded by mu
+	after []func() // done after the list's reply was sent
 }
 
-// run executes the steps and returns their results, appended to the first element
-// of a reply; nil: the request was disabled before they could begin.
+// run executes the steps and returns their results, appended to the first element of a reply. It returns
+// nil if the request was disabled before it could begin.
 func (x *execution) run(reply omis.Reply, steps []step) omis.Reply {
 	x.conv.tool = x.tool
 	x.nodes = x.touched(steps)
@@ -125,7 +121,7 @@ func (x *execution) run(reply omis.Reply, steps []step) omis.Reply {
 	x.lock()
 	defer x.unlock()
 	if x.csr != nil && !x.csr.active.Load() {
-		return nil // it was disabled by the locked list that this one waited for
+		return nil // a locked list disabled it while this one waited
 	}
 	if len(x.nodes) > 1 {
 		return x.runSpread(reply, steps)
@@ -147,15 +143,15 @@ func (x *execution) within(outer *execution) *execution {
 	return x
 }
 
-// settle does what had to wait until the list's own reply was on its way.
+// settle does what had to wait until the list's own reply was sent.
 func (x *execution) settle() {
 	for _, f := range x.after {
 		f()
 	}
 }
 
-// step executes one service on all its objects; an error ends it for the object
-// it happened to (OMIS 7.2.3).
+// step executes one service on all its objects. An error ends it for the object that has the error (OMIS
+// 7.2.3).
 func (x *execution) step(s *step) (results omis.ServiceResult) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -219,8 +215,7 @@ func (x *execution) workInTurn(c call, objs []object) omis.ServiceResult {
 	return results
 }
 
-// objectsOf converts the tokens of a service. Attaching is what may be done to
-// objects that are not in the scope.
+// objectsOf converts the tokens of a service. Only services that attach accept objects outside the scope.
 func (x *execution) objectsOf(s *step, v omis.Value, p service.Param) ([]object, omis.ServiceResult) {
 	switch s.service.Name {
 	case "proc_attach", "node_attach":
@@ -266,7 +261,7 @@ func (x *execution) bind(args []omis.Value) ([]omis.Value, error) {
 	return bound, nil
 }
 
-// contextValue is the value of an event context parameter (OMIS 7.2.4).
+// contextValue returns the value of an event context parameter (OMIS 7.2.4).
 func contextValue(c *csr, occ *service.Occurrence, name string) (omis.Value, bool) {
 	switch name {
 	case "node":
@@ -291,8 +286,7 @@ func contextValue(c *csr, occ *service.Occurrence, name string) (omis.Value, boo
 	return occ.Params[i], true
 }
 
-// paramIndex is where an occurrence has an event context parameter of the event's own; -1:
-// the event has none of that name.
+// paramIndex returns the index of an event's own context parameter, -1 if it has none with that name.
 func (c *csr) paramIndex(name string) int {
 	if i, ok := service.OpenIndex(name); ok {
 		return i
@@ -300,8 +294,8 @@ func (c *csr) paramIndex(name string) int {
 	return slices.IndexFunc(c.event.service.Context, func(p service.Param) bool { return p.Name == name })
 }
 
-// checkTypes checks what could not be checked when the request was defined: the
-// types of parameters whose event leaves them open.
+// checkTypes checks the types of parameters that the definition of the event leaves open, which could not
+// be checked when the request was defined.
 func checkTypes(s *step, args []omis.Value) error {
 	for i := range args {
 		if err := s.service.Params[i].Accepts(args[i]); err != nil {

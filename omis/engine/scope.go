@@ -21,8 +21,8 @@ func (t *Tool) find(token omis.Token) (object, error) {
 	return o, nil
 }
 
-// mayName tells whether a token may mean anything to the tool: nodes, processes
-// and threads are everybody's, what the monitor holds is its tool's.
+// mayName reports whether a tool may name an object: nodes, processes and threads belong to all tools,
+// objects of the monitor to one.
 func (t *Tool) mayName(o object) bool {
 	switch o := o.(type) {
 	case *csr:
@@ -35,7 +35,7 @@ func (t *Tool) mayName(o object) bool {
 	return true
 }
 
-// sees tells whether an object is in the scope (OMIS 5.5).
+// sees reports whether an object is in the scope (OMIS 5.5).
 func (t *Tool) sees(o object) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,8 +125,8 @@ func (t *Tool) addItem(class omis.Class, value any) omis.Token {
 	return o.Token()
 }
 
-// keep enters a new object into the scope's tables. A tool that was finalized
-// meanwhile keeps nothing: the object's token is unknown again.
+// keep enters a new object into the scope's tables. If the tool was finalized meanwhile, it makes the
+// object's token unknown instead.
 func (t *Tool) keep(o object, enter func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

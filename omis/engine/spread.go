@@ -15,25 +15,24 @@ type job struct {
 	results omis.ServiceResult
 }
 
-// share is a step that was taken apart by nodes.
+// share is a step that was divided by nodes.
 type share struct {
 	step    *step
 	jobs    []*job // in the order of the nodes
 	failed  omis.ServiceResult
 	objects int
-	at      int // its place in the reply
+	at      int // index in the reply
 }
 
-// segment is steps whose nodes work at the same time: on each node they are
-// executed one after the other, which is all the order that OMIS 7.2.3 promises
-// left of a semicolon.
+// segment is a list of steps whose nodes work concurrently: each node executes them one after the other,
+// which is the only order that OMIS 7.2.3 requires up to a semicolon.
 type segment struct {
 	shares []*share
 	queues map[*machine][]*job
 }
 
-// runSpread executes steps that touch several nodes. What changes scopes or
-// requests is done alone, in between.
+// runSpread executes steps that touch several nodes. Steps that change scopes or requests are executed
+// alone, in between.
 func (x *execution) runSpread(reply omis.Reply, steps []step) omis.Reply {
 	var seg segment
 	for i := range steps {
@@ -54,7 +53,7 @@ func (x *execution) runSpread(reply omis.Reply, steps []step) omis.Reply {
 	return reply
 }
 
-// add converts the tokens of a step and leaves its objects to their nodes.
+// add converts the tokens of a step and gives its objects to their nodes.
 func (g *segment) add(x *execution, s *step, at int) {
 	part := &share{step: s, at: at}
 	g.shares = append(g.shares, part)
@@ -88,7 +87,7 @@ func (g *segment) enqueue(n *machine, j *job) {
 	g.queues[n] = append(g.queues[n], j)
 }
 
-// flush lets the nodes work and enters the results into the reply.
+// flush has the nodes execute their steps, and enters the results into the reply.
 func (x *execution) flush(g *segment, reply omis.Reply) {
 	var working sync.WaitGroup
 	for _, jobs := range g.queues {
@@ -110,11 +109,11 @@ func (x *execution) flush(g *segment, reply omis.Reply) {
 	x.raiseAll()
 }
 
-// crowd is how many objects are worth a goroutine.
+// crowd is the number of objects that are worth a goroutine.
 const crowd = 32
 
-// workCrowd executes a service on many objects at once, on as many processors as
-// there are. The results are in the order of the objects.
+// workCrowd executes a service on many objects concurrently, on all processors. The results are in the
+// order of the objects.
 func (x *execution) workCrowd(c call, objs []object) (results omis.ServiceResult) {
 	workers := min(runtime.GOMAXPROCS(0), len(objs)/crowd)
 	jobs := make([]job, 0, workers)
@@ -133,7 +132,7 @@ func (x *execution) workCrowd(c call, objs []object) (results omis.ServiceResult
 	return results
 }
 
-// do has a panic end one job alone.
+// do lets a panic end only one job.
 func (x *execution) do(j *job, work func(call, []object) omis.ServiceResult) {
 	defer func() {
 		if r := recover(); r != nil {

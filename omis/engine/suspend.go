@@ -8,8 +8,8 @@ import (
 	"mirador/omis/node"
 )
 
-// thread_suspend and thread_resume (OMIS 8.1.3). The node counts; the tool's share
-// is kept, so that a tool that leaves leaves nobody suspended.
+// thread_suspend and thread_resume (OMIS 8.1.3). The node counts suspensions. The engine counts those of
+// each tool, and resumes them when the tool leaves.
 
 func threadSuspend(x *execution, c *call, objs []object) (failed omis.ServiceResult) {
 	for _, g := range crews(objs) {
@@ -18,8 +18,8 @@ func threadSuspend(x *execution, c *call, objs []object) (failed omis.ServiceRes
 	return failed
 }
 
-// suspendCrew suspends threads of a process; if these are all that it has, those to come
-// as well.
+// suspendCrew suspends threads of a process. If they are all of its threads, it also suspends those that
+// are created meanwhile.
 func (x *execution) suspendCrew(c *call, g *crew) omis.ServiceResult {
 	s, err := capability(g.proc.node(), g.proc.node().Can.Suspender, c.service)
 	if err != nil {
@@ -48,8 +48,8 @@ func (x *execution) suspend(s node.Suspender, g *crew) error {
 	return unknownToken(g.proc.token)
 }
 
-// resumeThreads resumes threads. If one of them has ended, the node resumes none at once,
-// so each is resumed by itself.
+// resumeThreads resumes threads. If one of them has ended, the node resumes none at once, so each is
+// resumed by itself.
 func resumeThreads(s node.Suspender, at *place, tids []int) error {
 	err := s.Resume(at.id, tids)
 	if len(tids) < 2 || !isUnknown(err) {
@@ -70,8 +70,8 @@ func ifKnown(err error) error {
 	return err
 }
 
-// owes notes that the tool has to resume threads. A tool that left the process
-// meanwhile cannot.
+// owes records that the tool has to resume threads. It returns false if the tool has left the process
+// meanwhile.
 func (t *Tool) owes(g *crew) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,8 +84,8 @@ func (t *Tool) owes(g *crew) bool {
 	return true
 }
 
-// suspendLateComers suspends the threads that were created while the others were
-// being suspended, until there are no more. That ends: a suspended thread creates none.
+// suspendLateComers suspends threads that were created while the others were being suspended, until there
+// are no more. This ends, because suspended threads create none.
 func (x *execution) suspendLateComers(g *crew, suspend func(*crew, []int) error) omis.ServiceResult {
 	known := make(map[object]bool, len(g.threads))
 	for _, t := range g.threads {
@@ -165,8 +165,8 @@ func (x *execution) resume(s node.Suspender, g *crew) error {
 	return err
 }
 
-// owedBeyond returns the threads of a process that the tool has to resume besides those
-// of a crew; nil: there are none.
+// owedBeyond returns the threads of a process that the tool has to resume besides those of a crew; nil:
+// there are none.
 func (t *Tool) owedBeyond(g *crew) *crew {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -187,8 +187,7 @@ func (t *Tool) owedBeyond(g *crew) *crew {
 	return &crew{proc: g.proc, threads: list}
 }
 
-// giveBack resumes what a tool has suspended of a process, and reports whether there was
-// anything.
+// giveBack resumes what a tool has suspended of a process, and reports whether there was anything.
 func (e *Engine) giveBack(t *Tool, p *process) bool {
 	at := p.at()
 	s, ok := declared(at.node.Can.Suspender)
@@ -203,7 +202,7 @@ func (e *Engine) giveBack(t *Tool, p *process) bool {
 	return len(taken) > 0
 }
 
-// takeSuspended forgets what the tool has to resume of a process.
+// takeSuspended removes and returns what the tool has to resume of a process.
 func (t *Tool) takeSuspended(p *process) map[*thread]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,11 +7,10 @@ import (
 	"mirador/omis/node"
 )
 
-// The services for threads (OMIS 8.1.3). Those that stop threads get all of them
-// at once: one stop of a process for all its threads costs a fraction of one stop
-// for each.
+// The services for threads (OMIS 8.1.3). Services that stop threads get all threads of a process together:
+// one stop of a process costs a fraction of a stop for each thread.
 
-// crew is threads of one process.
+// crew is a set of threads of one process.
 type crew struct {
 	proc    *process
 	threads []*thread
@@ -25,7 +24,7 @@ func (c *crew) tids() []int {
 	return ids
 }
 
-// crews sorts threads by processes.
+// crews divides threads by processes.
 func crews(objs []object) []*crew {
 	var list []*crew
 	index := make(map[*process]*crew)
@@ -50,7 +49,7 @@ func threadContinue(x *execution, _ *call, objs []object) omis.ServiceResult {
 	return x.eachCrew(objs, x.continueCrew)
 }
 
-// eachCrew does something to the threads of each process at once.
+// eachCrew calls do for the threads of each process together.
 func (x *execution) eachCrew(objs []object, do func(*crew, []int) error) omis.ServiceResult {
 	var failed omis.ServiceResult
 	for _, g := range crews(objs) {
@@ -59,8 +58,8 @@ func (x *execution) eachCrew(objs []object, do func(*crew, []int) error) omis.Se
 	return failed
 }
 
-// onCrew does something to threads of a process at once. Where that fails, it is tried
-// thread by thread, so that only those fail that must.
+// onCrew calls do for threads of a process together. If that fails, it calls do for each thread, so that
+// only those fail that must.
 func (x *execution) onCrew(g *crew, do func(*crew, []int) error) omis.ServiceResult {
 	tids := g.tids()
 	if x.conv.whole(g) {
@@ -130,7 +129,7 @@ func frameValues(frames []node.Frame) []omis.Value {
 	return []omis.Value{omis.Int(int64(len(frames))), omis.List(list...)}
 }
 
-// knownThreadFields are the components thread_get_info has.
+// knownThreadFields are the components that thread_get_info has.
 const knownThreadFields = node.ThreadSystemTime<<1 - 1 | node.ThreadName
 
 func threadFields(c *call) (node.ThreadFields, error) {
@@ -141,7 +140,7 @@ func threadFields(c *call) (node.ThreadFields, error) {
 	return node.ThreadFields(flags), err
 }
 
-// threadsAhead has nodes that can read about threads of a process at once do so.
+// threadsAhead has nodes read threads of a process together, if they can.
 func threadsAhead(c *call, objs []object) (read int) {
 	fields, err := threadFields(c)
 	if err != nil || fields == 0 || len(objs) == 1 {
@@ -181,7 +180,7 @@ func threadGetInfo(x *execution, c *call) ([]omis.Value, error) {
 	return values, nil
 }
 
-// threadValue is one component of the result.
+// threadValue returns one component of the result.
 func (x *execution) threadValue(t *thread, bit node.ThreadFields, info *node.ThreadInfo) omis.Value {
 	switch bit {
 	case node.ThreadProcess:

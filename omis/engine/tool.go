@@ -9,22 +9,21 @@ import (
 	"mirador/omis/syntax"
 )
 
-// Tool is a tool's connection to the engine, in this process: its scope, its
-// requests, its replies. It may be used from any goroutine.
+// Tool is a tool's connection to the engine: its scope, its requests, its replies. It may be used from any
+// goroutine.
 type Tool struct {
 	e       *Engine
 	name    string
 	replies delivery
-	later   *queue // requests that answer by callback, in order
-	raised  *queue // user events that nobody waits for
+	later   *queue // requests that are answered by callback, in order
+	raised  *queue // user events that no list waits for
 
-	// hidden are the threads the tool detached from: nil while there are none.
-	// It is on the path of every hit.
+	// hidden are the threads that the tool detached from, nil if there are none. Each hit reads it.
 	hidden atomic.Pointer[map[omis.Token]bool]
 
 	prepared prepared
 
-	mu        sync.Mutex // guards what follows; held for moments
+	mu        sync.Mutex // guards the fields below; held for moments
 	nodes     []*machine
 	procs     []*process
 	csrs      []*csr
@@ -43,19 +42,19 @@ func newTool(e *Engine, name string) *Tool {
 		items: make(map[omis.Class][]*item), suspended: make(map[*thread]int)}
 }
 
-// Name is the name the tool was asked for by.
+// Name returns the name of the tool.
 func (t *Tool) Name() string { return t.name }
 
-// HandleErrors sets the function that gets errors no request is to blame for, and
-// debugging output (OMIS 7.1.3). It is called like a request's callback.
+// HandleErrors sets the function that gets errors that belong to no request, and debugging output (OMIS
+// 7.1.3). It is called like a request's callback.
 func (t *Tool) HandleErrors(handle func(omis.Reply)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.onError = &sink{callback: handle}
 }
 
-// Request sends one request: see omis.Tool. Requests with a callback are executed
-// one after the other; one that waits for its reply does not queue up behind them.
+// Request sends one request: see omis.Tool. Requests with a callback are executed one after the other. A
+// request that waits for its reply does not wait for them.
 func (t *Tool) Request(ctx context.Context, text string, callback func(omis.Reply), flags omis.Flags) (omis.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -110,8 +109,8 @@ func (t *Tool) gone() error {
 	return omis.Errorf(omis.UnspecifiedError, "tool %s was finalized", t.name)
 }
 
-// execute answers a request: an unconditional one by executing it, a conditional
-// one by defining it. outer is the execution that an extension made it in.
+// execute executes an unconditional request, or defines a conditional one. outer is the execution in which
+// an extension made the request.
 func (t *Tool) execute(text string, to *sink, outer *execution) omis.Reply {
 	p, refused := t.prepare(text)
 	if refused != nil {
@@ -126,7 +125,7 @@ func (t *Tool) execute(text string, to *sink, outer *execution) omis.Reply {
 	}
 	x := (&execution{e: t.e, tool: t, locked: r.Locked}).within(outer)
 	if outer != nil {
-		x.occ = outer.occ // what an extension raises belongs to the object at hand
+		x.occ = outer.occ // the event of an extension's request is that of the outer list
 	}
 	reply := make(omis.Reply, 1, len(p.steps)+1)
 	reply[0] = omis.ServiceResult{done()}
@@ -135,8 +134,7 @@ func (t *Tool) execute(text string, to *sink, outer *execution) omis.Reply {
 	return reply
 }
 
-// prepare parses and checks a request, unless it was sent lately; refused is the
-// reply to one that is not right.
+// prepare parses and checks a request, unless it was sent lately. refused is the reply if it has errors.
 func (t *Tool) prepare(text string) (p ready, refused omis.Reply) {
 	if p, ok := t.prepared.get(text); ok {
 		return p, nil
@@ -161,7 +159,7 @@ func (t *Tool) nested(ctx context.Context, text string, to *sink, outer *executi
 	return t.execute(text, to, outer), nil
 }
 
-// steps looks actions up that were checked.
+// steps looks up actions that were checked.
 func (e *Engine) steps(calls []omis.Call) []step {
 	list := make([]step, len(calls))
 	for i := range calls {
@@ -184,8 +182,7 @@ func hasParams(vs []omis.Value) bool {
 	return false
 }
 
-// complain tells the error handler of what no request is to blame for
-// (OMIS 7.1.3).
+// complain reports an error that belongs to no request to the error handler (OMIS 7.1.3).
 func (t *Tool) complain(err error, objects ...omis.Token) {
 	t.e.log.Warn("an error of no request", "tool", t.name, "objects", objects, "error", err)
 	t.tellHandler(failure(err, objects...))
@@ -200,7 +197,7 @@ func (t *Tool) tellHandler(r omis.ObjectResult) {
 	}
 }
 
-// debug sends what became of a request to the error handler, with OMIS_OK.
+// debug sends how a request was understood to the error handler, with OMIS_OK.
 func (t *Tool) debug(r *omis.Request) {
 	values := []omis.Value{omis.String(syntax.Print(r))}
 	if r.Event != nil {
@@ -211,8 +208,8 @@ func (t *Tool) debug(r *omis.Request) {
 	t.tellHandler(omis.ObjectResult{Status: omis.OK, Values: values})
 }
 
-// Finalize deletes the tool's requests and detaches from its objects
-// (OMIS 7.1.4). Callbacks are not called any more, but one may still be running.
+// Finalize deletes the tool's requests and detaches from its objects (OMIS 7.1.4). Callbacks are not called
+// any more, but one may still be running.
 func (t *Tool) Finalize() error {
 	t.e.toolsMu.Lock()
 	if t.e.tools[t.name] == t {

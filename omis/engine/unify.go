@@ -9,15 +9,14 @@ import (
 	"mirador/omis"
 )
 
-// unified makes one result of identical ones for several objects. The order is
-// that of the first of each.
+// unified joins identical results for several objects. The order is that of the first result of each group.
 func unified(results omis.ServiceResult) omis.ServiceResult {
 	if len(results) < 2 {
 		return results
 	}
 	type place struct {
 		at    int
-		alone bool // its list of objects belongs to who made it
+		alone bool // it owns its list of objects
 	}
 	index := make(map[uint64]place, len(results))
 	kept := results[:0]
@@ -47,7 +46,7 @@ func unified(results omis.ServiceResult) omis.ServiceResult {
 	return kept
 }
 
-// digest tells results apart without comparing each with each.
+// digest distinguishes results, so that not every pair must be compared.
 type digest struct {
 	seed maphash.Seed
 	b    []byte
@@ -86,7 +85,7 @@ func (d *digest) text(s string) {
 	d.b = append(d.b, s...)
 }
 
-// identical tells whether two results differ in nothing but their objects.
+// identical reports whether two results differ only in their objects.
 func identical(a, b *omis.ObjectResult) bool {
 	return a.Status == b.Status && a.Msg == b.Msg && slices.EqualFunc(a.Values, b.Values, sameValue)
 }

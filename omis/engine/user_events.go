@@ -23,11 +23,10 @@ func userEventDestroy(x *execution, c *call) ([]omis.Value, error) {
 	return nil, nil
 }
 
-// userEventRaise executes the lists that wait for the event. In an action list,
-// with resume zero, that is done here and now, so that the object that is held
-// stays held until they are through; with resume not zero they wait for their turn
-// in a queue, and the event belongs to no object. In an unconditional request no
-// object is held, and the lists are done when the reply comes.
+// userEventRaise executes the lists that wait for the event. In an action list with resume zero it executes
+// them at once, so that the held object stays held until they are done. With resume not zero they wait in a
+// queue, and the event belongs to no object. In an unconditional request no object is held, and the lists
+// are done when the reply is sent.
 func userEventRaise(x *execution, c *call) ([]omis.Value, error) {
 	v := c.object.(*userEvent)
 	resume, err := c.int(2)
