@@ -21,6 +21,7 @@ import (
 	"mirador/omis/place/kernel"
 	"mirador/omis/program"
 	"mirador/probes"
+	"mirador/probes/deliver"
 	"mirador/probes/journal"
 	"mirador/schemas"
 	"mirador/sir"
@@ -228,8 +229,8 @@ func (b *backend) Probe(id string) (gateway.Probe, bool) {
 
 func (b *backend) CountProbes() int { return b.registry.CountProbes() }
 
-func (b *backend) Subscribe(id string) (<-chan *mir.Measurement, func(), error) {
-	return b.registry.Subscribe(id)
+func (b *backend) Subscribe(id string, after uint64) (<-chan deliver.Event, func(), error) {
+	return b.registry.Subscribe(id, after)
 }
 
 func (b *backend) Catalog() []gateway.Metric { return translate.Catalog() }

@@ -10,6 +10,7 @@ import (
 	"mirador/omis/node"
 	"mirador/omis/service"
 	"mirador/probes"
+	"mirador/probes/deliver"
 	"mirador/sir"
 )
 
@@ -56,9 +57,9 @@ type Backend interface {
 	Probe(id string) (p Probe, ok bool)
 	// CountProbes returns the number of probes.
 	CountProbes() int
-	// Subscribe sends the measurement documents of a probe until cancel is called
-	// or the probe is removed.
-	Subscribe(id string) (documents <-chan *mir.Measurement, cancel func(), err error)
+	// Subscribe sends the measurement documents of a probe after an event until cancel is
+	// called or the probe is removed.
+	Subscribe(id string, after uint64) (documents <-chan deliver.Event, cancel func(), err error)
 
 	// OMISRole is the role that a request takes, read from the table of
 	// services. A request that cannot be parsed takes Read: its reply says why.

@@ -21,6 +21,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/node"
 	"mirador/omis/service"
+	"mirador/probes/deliver"
 	"mirador/sir"
 )
 
@@ -40,7 +41,7 @@ type scripted struct {
 	attached []int
 	forked   map[int][]int
 	followed []string
-	streams  map[string]chan *mir.Measurement
+	streams  map[string]chan deliver.Event
 	replies  chan StreamedReply
 	owners   map[int]int // uids by pid; nil: ask the kernel
 	after    uint64      // the event id after which the last stream began
@@ -114,10 +115,11 @@ func (s *scripted) Probe(id string) (Probe, bool) {
 
 func (s *scripted) CountProbes() int { return len(s.probes) }
 
-func (s *scripted) Subscribe(id string) (<-chan *mir.Measurement, func(), error) {
+func (s *scripted) Subscribe(id string, after uint64) (<-chan deliver.Event, func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.streams[id]
+	s.after = after
 	if c == nil {
 		return nil, nil, translate.Errorf(translate.Conflict, mir.Position{}, "%s delivers nothing", id)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mirador/mir"
+	"mirador/probes/deliver"
 )
 
 // few has limits that a test reaches quickly.
@@ -271,12 +272,12 @@ func TestStreamsAreLimited(t *testing.T) {
 func TestStreamEndsWhenTheProcessBecomesAnotherUsers(t *testing.T) {
 	const his = 65534
 	const pid = 100
-	documents := make(chan *mir.Measurement)
+	documents := make(chan deliver.Event)
 	b := &scripted{
 		apps:    []App{{Name: "his", Owner: his, Processes: []Process{{Token: "p_1", PID: pid}}}},
 		owners:  map[int]int{pid: his},
 		probes:  []Probe{{ID: "probe-1", App: "his"}},
-		streams: map[string]chan *mir.Measurement{"probe-1": documents},
+		streams: map[string]chan deliver.Event{"probe-1": documents},
 	}
 	s := newTestServer(b)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -297,14 +298,14 @@ func TestStreamEndsWhenTheProcessBecomesAnotherUsers(t *testing.T) {
 		}
 		return false
 	}
-	documents <- &mir.Measurement{}
+	documents <- deliver.Event{Document: &mir.Measurement{}}
 	if !until("event: measurement") {
 		t.Fatal("the stream has no document although the user owns the process")
 	}
 	b.mu.Lock()
 	b.owners[pid] = 0
 	b.mu.Unlock()
-	documents <- &mir.Measurement{}
+	documents <- deliver.Event{Document: &mir.Measurement{}}
 	for lines.Scan() {
 		if strings.Contains(lines.Text(), "event: measurement") {
 			t.Fatal("the stream has a document after the process became root's")
@@ -320,7 +321,7 @@ func TestStreamEndsWhenTheProcessBecomesAnotherUsers(t *testing.T) {
 func TestStreamBeyondTheLimitIsRefused(t *testing.T) {
 	b := one()
 	b.apps[0].Owner = 1000
-	b.streams = map[string]chan *mir.Measurement{"probe-1": make(chan *mir.Measurement)}
+	b.streams = map[string]chan deliver.Event{"probe-1": make(chan deliver.Event)}
 	s := newTestServer(b)
 	s.cfg.Limits = few
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -154,7 +154,7 @@ func (s *Server) streamReplies(x *exchange) error {
 			return err
 		}
 	}
-	return streamEvents(s, x, "reply", replies, func(r StreamedReply) uint64 { return r.ID }, print)
+	return streamEvents(s, x, events[StreamedReply]{name: "reply", source: replies, id: func(r StreamedReply) uint64 { return r.ID }, print: print})
 }
 
 // lastEvent is the id of the last event that a reader has had who comes back: in the header

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"mirador/mir"
+	"mirador/probes/deliver"
 )
 
 func (s *Server) listProbes(x *exchange) error {
@@ -65,16 +66,25 @@ func (s *Server) streamProbe(x *exchange) error {
 		return err
 	}
 	defer done()
-	documents, cancel, err := s.backend.Subscribe(p.ID)
+	after, err := lastEvent(x.r)
+	if err != nil {
+		return err
+	}
+	documents, cancel, err := s.backend.Subscribe(p.ID, after)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	return streamEvents(s, x, "measurement", documents, nil, func(out *bytes.Buffer, m *mir.Measurement) error {
-		if err := s.stillTouches(x, p); err != nil {
-			return err
-		}
-		return mir.Encode(out, m)
+	return streamEvents(s, x, events[deliver.Event]{
+		name: "measurement", source: documents,
+		id:   func(e deliver.Event) uint64 { return e.ID },
+		lost: func(e deliver.Event) int { return e.Lost },
+		print: func(out *bytes.Buffer, e deliver.Event) error {
+			if err := s.stillTouches(x, p); err != nil {
+				return err
+			}
+			return mir.Encode(out, e.Document)
+		},
 	})
 }
 

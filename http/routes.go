@@ -40,7 +40,7 @@ func Routes() []Route {
 		{Method: http.MethodGet, Pattern: "/probes/{id}", Role: Read, handle: (*Server).getProbe,
 			Doc: "one probe"},
 		{Method: http.MethodGet, Pattern: "/probes/{id}/stream", Role: Read, handle: (*Server).streamProbe,
-			Doc: "a probe's measurement documents as server-sent events"},
+			Doc: "a probe's measurement documents as server-sent events; goes on after the event of Last-Event-ID (or ?after=ID); an event \"lost\" has the number of documents that were missed"},
 
 		{Method: http.MethodPost, Pattern: "/omis", Role: Read, handle: (*Server).postOMIS,
 			Doc: "an OMIS request (?tool=NAME, ?flags=SUM as in OMIS 7.1.1); the reply as XML (/schemas/omis.xsd), or as text/plain in OMIS notation"},

@@ -18,6 +18,7 @@ import (
 
 	"mirador/mir"
 	"mirador/omis"
+	"mirador/probes/deliver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -109,8 +110,8 @@ func TestPeers(t *testing.T) {
 
 func TestStreamsOfProbes(t *testing.T) {
 	b := one()
-	c := make(chan *mir.Measurement, 2)
-	b.streams = map[string]chan *mir.Measurement{"probe-1": c}
+	c := make(chan deliver.Event, 2)
+	b.streams = map[string]chan deliver.Event{"probe-1": c}
 	r := run(t, b)
 	resp, err := r.local.Get("http://x/probes/probe-1/stream")
 	if err != nil {
@@ -118,9 +119,12 @@ func TestStreamsOfProbes(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
-	for i, value := range []string{"1", "2"} {
-		c <- &mir.Measurement{Value: value}
-		want := []string{"event: measurement", "id: " + string(rune('1'+i)), `data: <measurement value="` + value + `"/>`, ""}
+	for _, e := range []struct {
+		lost int
+		want []string
+	}{{0, nil}, {5, []string{"event: lost", "data: 5", ""}}, {deliver.Unknown, []string{"event: lost", "data: unknown", ""}}} {
+		c <- deliver.Event{ID: uint64(42 + e.lost), Lost: e.lost, Document: &mir.Measurement{Value: "1"}}
+		want := append(e.want, "event: measurement", fmt.Sprint("id: ", 42+e.lost), `data: <measurement value="1"/>`, "")
 		for _, w := range want {
 			if !lines.Scan() || lines.Text() != w {
 				t.Fatalf("line %q, want %q", lines.Text(), w)
@@ -131,6 +135,18 @@ func TestStreamsOfProbes(t *testing.T) {
 	if lines.Scan() {
 		t.Errorf("after the end: %q", lines.Text())
 	}
+	for _, from := range []string{"?after=x", "?after=0"} {
+		if status, body := get(t, r.local, "http://x/probes/probe-1/stream"+from); status != 400 || !strings.Contains(body, "is no id of an event") {
+			t.Errorf("a stream %s: %d %s", from, status, body)
+		}
+	}
+	if after := b.after; after != 0 {
+		t.Errorf("the stream began after %d", after)
+	}
+	get(t, r.local, "http://x/probes/probe-1/stream?after=41") // the channel is closed
+	if b.after != 41 {
+		t.Errorf("the stream began after %d, want 41", b.after)
+	}
 	if status, _ := get(t, r.local, "http://x/probes/nix/stream"); status != 404 {
 		t.Errorf("an unknown probe: %d", status)
 	}
@@ -139,7 +155,7 @@ func TestStreamsOfProbes(t *testing.T) {
 // TestHeadOfStream checks that the answer to HEAD does not wait for the end of the stream.
 func TestHeadOfStream(t *testing.T) {
 	b := one()
-	b.streams = map[string]chan *mir.Measurement{"probe-1": make(chan *mir.Measurement)}
+	b.streams = map[string]chan deliver.Event{"probe-1": make(chan deliver.Event)}
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest("HEAD", "/probes/probe-1/stream", nil)
 	newTestServer(b).ServeHTTP(deadlined{w}, r.WithContext(withCaller(r.Context(), root)))

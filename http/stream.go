@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -11,9 +12,18 @@ import (
 // is silent for a minute.
 const keepAlive = 20 * time.Second
 
-// streamEvents sends server-sent events until the source, the caller or the
-// gateway ends. number gives an event's id; nil numbers them from 1 on.
-func streamEvents[T any](s *Server, x *exchange, event string, source <-chan T, number func(T) uint64, print func(*bytes.Buffer, T) error) error {
+// events are the events of a stream.
+type events[T any] struct {
+	name   string
+	source <-chan T
+	id     func(T) uint64
+	lost   func(T) int // events missed before this one, below 0 if the number is not known; nil: always 0
+	print  func(*bytes.Buffer, T) error
+}
+
+// streamEvents sends server-sent events until the source, the caller or the gateway ends. An
+// event "lost" says how many events the reader has missed.
+func streamEvents[T any](s *Server, x *exchange, e events[T]) error {
 	control := http.NewResponseController(x)
 	// A stream outlives the deadline of its request.
 	if err := control.SetReadDeadline(time.Time{}); err != nil {
@@ -32,22 +42,21 @@ func streamEvents[T any](s *Server, x *exchange, event string, source <-chan T, 
 	tick := time.NewTicker(keepAlive)
 	defer tick.Stop()
 	var text, out bytes.Buffer
-	for n := uint64(0); ; {
+	for {
 		out.Reset()
 		select {
-		case item, more := <-source:
+		case item, more := <-e.source:
 			if !more {
 				return nil
 			}
 			text.Reset()
-			if err := print(&text, item); err != nil {
+			if err := e.print(&text, item); err != nil {
 				return err
 			}
-			n++
-			if number != nil {
-				n = number(item)
+			if e.lost != nil {
+				frameLoss(&out, e.lost(item))
 			}
-			frameEvent(&out, event, n, text.Bytes())
+			frameEvent(&out, e.name, e.id(item), text.Bytes())
 		case <-tick.C:
 			out.WriteString(": still here\n\n")
 		case <-x.r.Context().Done():
@@ -58,6 +67,17 @@ func streamEvents[T any](s *Server, x *exchange, event string, source <-chan T, 
 		if _, err := x.Write(out.Bytes()); err != nil || control.Flush() != nil {
 			return nil
 		}
+	}
+}
+
+// frameLoss writes the event for events that were missed. It has no id: a reader that
+// connects again wants what follows the last measurement.
+func frameLoss(out *bytes.Buffer, n int) {
+	switch {
+	case n > 0:
+		fmt.Fprintf(out, "event: lost\ndata: %d\n\n", n)
+	case n < 0:
+		out.WriteString("event: lost\ndata: unknown\n\n")
 	}
 }
 

@@ -123,12 +123,12 @@ func TestBudgetIsAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, a, _ := loaded(t, 100_000)
 		h.post(a, strings.Replace(onBudget, `</instrreq>`, `<measuring delivery="100000"/></instrreq>`, 1))
-		documents, cancel, err := h.registry.Subscribe("probe-1")
+		documents, cancel, err := h.registry.Subscribe("probe-1", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer cancel()
-		if got := line(t, <-documents); !strings.Contains(got, `gateway:notice="deactivated: it took 10%`) {
+		if got := line(t, (<-documents).Document); !strings.Contains(got, `gateway:notice="deactivated: it took 10%`) {
 			t.Errorf("the stream has %s", got)
 		}
 	})

@@ -27,14 +27,14 @@ func TestDelivery(t *testing.T) {
 		a := h.attach("", 1)
 		h.want(a, `<instrreq activated="true" flush="true"><codeRegion from="f.1a2b"/><metric name="COUNT"/>
 			<measuring delivery="1000"/><process id="p_1"/></instrreq>`, `<probe id="probe-1"/>`)
-		documents, cancel, err := h.registry.Subscribe("probe-1")
+		documents, cancel, err := h.registry.Subscribe("probe-1", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []string{`<measurement value="1"/>`, `<measurement value="2"/>`} {
 			execute(p, 1)
 			before := time.Now()
-			if got := line(t, <-documents); got != want || time.Since(before) != time.Second {
+			if got := line(t, (<-documents).Document); got != want || time.Since(before) != time.Second {
 				t.Errorf("after %v: %s, want %s", time.Since(before), got, want)
 			}
 		}
@@ -54,7 +54,7 @@ func TestSlowListener(t *testing.T) {
 		h.node.Add(1, []string{"mmul"}, 1)
 		a := h.attach("", 1)
 		h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><measuring delivery="-1" interval="100"/></instrreq>`, `<probe id="probe-1"/>`)
-		documents, _, err := h.registry.Subscribe("probe-1")
+		documents, _, err := h.registry.Subscribe("probe-1", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,8 +64,8 @@ func TestSlowListener(t *testing.T) {
 		for range documents { // REMOVE has closed the channel
 			n++
 		}
-		if n == 0 || n > 20 {
-			t.Errorf("%d documents were kept", n)
+		if n != 64 {
+			t.Errorf("%d documents were kept, want the oldest 64", n)
 		}
 	})
 }
@@ -96,10 +96,10 @@ func TestNothingToSubscribeTo(t *testing.T) {
 	h.node.Add(1, []string{"mmul"}, 1)
 	a := h.attach("", 1)
 	h.want(a, countIt, `<probe id="probe-1"/>`)
-	if _, _, err := h.registry.Subscribe("probe-1"); kind(err) != probes.Conflict {
+	if _, _, err := h.registry.Subscribe("probe-1", 0); kind(err) != probes.Conflict {
 		t.Errorf("a probe that delivers nothing: %v", err)
 	}
-	if _, _, err := h.registry.Subscribe("probe-2"); kind(err) != probes.NotFound {
+	if _, _, err := h.registry.Subscribe("probe-2", 0); kind(err) != probes.NotFound {
 		t.Errorf("an unknown probe: %v", err)
 	}
 }
@@ -123,12 +123,12 @@ func TestDeliveryOfEachMeasurement(t *testing.T) {
 		"errors: line 1, column 46: delivery -1: "+refused)
 	h.want(a, `<ctrlreq action="RESET"><probe id="probe-2"/><measuring interval="0"/></ctrlreq>`,
 		"errors: line 1, column 46: delivery -1: "+refused)
-	documents, cancel, err := h.registry.Subscribe("probe-2")
+	documents, cancel, err := h.registry.Subscribe("probe-2", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer cancel()
-	if got := line(t, <-documents); got != `<measurement value="1"/>` {
+	if got := line(t, (<-documents).Document); got != `<measurement value="1"/>` {
 		t.Error(got)
 	}
 }
@@ -148,7 +148,7 @@ func TestDeliveryEndsWithTheProcess(t *testing.T) {
 				h.node.Add(2, []string{"other"}, 2)
 				a := h.attach("", 1, 2)
 				h.want(a, request, `<probe id="probe-1"/>`)
-				documents, cancel, err := h.registry.Subscribe("probe-1")
+				documents, cancel, err := h.registry.Subscribe("probe-1", 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -159,7 +159,7 @@ func TestDeliveryEndsWithTheProcess(t *testing.T) {
 				began, n := time.Now(), 0
 				for d := range documents {
 					n++
-					if got := line(t, d); got != `<measurement value="1"/>` {
+					if got := line(t, d.Document); got != `<measurement value="1"/>` {
 						t.Error(got)
 					}
 				}
@@ -168,7 +168,7 @@ func TestDeliveryEndsWithTheProcess(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				h.want(a, valueIt, `<measurement value="1"/>`)
-				if _, _, err := h.registry.Subscribe("probe-1"); kind(err) != probes.Conflict {
+				if _, _, err := h.registry.Subscribe("probe-1", 0); kind(err) != probes.Conflict {
 					t.Errorf("a stream of a probe whose process has ended: %v", err)
 				}
 			})

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"mirador/mir"
 	"mirador/omis/node"
 	"mirador/probes/deliver"
 )
@@ -244,9 +243,10 @@ func (r *Registry) Close(ctx context.Context) error {
 	return errors.Join(append(errs, r.queues.Close(ctx))...)
 }
 
-// Subscribe returns a stream of the measurement documents that a probe delivers. It is closed
-// when cancel is called or the probe is removed.
-func (r *Registry) Subscribe(id string) (documents <-chan *mir.Measurement, cancel func(), err error) {
+// Subscribe returns a stream of the measurement documents that a probe delivers, from the one
+// after an earlier stream's event on; after is 0 for a new reader. The stream is closed when
+// cancel is called or the probe is removed.
+func (r *Registry) Subscribe(id string, after uint64) (documents <-chan deliver.Event, cancel func(), err error) {
 	p, err := r.Probe(id)
 	if err != nil {
 		return nil, nil, err
@@ -254,15 +254,15 @@ func (r *Registry) Subscribe(id string) (documents <-chan *mir.Measurement, canc
 	if _, w := p.now(); w != nil && pace(w.times) == 0 {
 		return nil, nil, failf(Conflict, "%s delivers nothing by itself: give it a <measuring delivery=\"1000\"/> (milliseconds), by a ctrlreq with ACTIVATE for instance", id)
 	}
-	s := deliver.NewStream()
-	if !p.outlet.Add(s) {
+	documents, cancel, ok := p.outlet.Listen(after)
+	if !ok {
 		return nil, nil, failf(NotFound, "%s has been removed", id)
 	}
 	// The probe closes its streams once, when the last process ends: a later stream would stay
-	// open. This test must come after Add.
+	// open. This test must come after Listen.
 	if _, w := p.now(); w != nil && w.plan.Outlived(p.app.processes.gone()) {
-		p.outlet.Remove(s)
+		cancel()
 		return nil, nil, failf(Conflict, "all processes that %s measured have terminated: it delivers nothing any more; VALUE answers what it has measured", id)
 	}
-	return s, func() { p.outlet.Remove(s) }, nil
+	return documents, cancel, nil
 }

@@ -262,7 +262,7 @@ func TestDefinedProbesOutliveTheGateway(t *testing.T) {
 	execute(p, 812)
 	execute(p, 813)
 	h.want(a, valueIt, `<measurement><measurement value="1"/></measurement>`)
-	if _, cancel, err := h.registry.Subscribe("probe-1"); err != nil {
+	if _, cancel, err := h.registry.Subscribe("probe-1", 0); err != nil {
 		t.Errorf("the defaults are forgotten: %v", err)
 	} else {
 		cancel()

@@ -3,11 +3,12 @@ package deliver
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"mirador/mir"
 )
 
-// Destination takes the documents of one probe. An Outlet makes one call at a time, under its
+// Destination takes the documents of one probe out of the gateway. An Outlet makes one call at a time, under its
 // lock, so both methods must return at once: a destination that writes to a disk or a network
 // does so in a goroutine of its own, and drops documents that it has no room for.
 type Destination interface {
@@ -17,10 +18,15 @@ type Destination interface {
 	Close()
 }
 
-// Outlet has the destinations of a probe. The zero value has none.
+// Outlet has the destinations of a probe and the readers of its stream. The zero value has
+// none.
 type Outlet struct {
 	mu           sync.Mutex
 	destinations []Destination
+	streams      []*stream
+	recent       []Event   // the latest documents, while streams are read
+	first        uint64    // the ID of the first document; 0: there was none
+	until        time.Time // when a broken stream is given up
 	closed       bool
 }
 
@@ -45,23 +51,81 @@ func (o *Outlet) Remove(d Destination) {
 	}
 }
 
-// Empty reports whether there is no destination, so that no document is needed.
+// Listen opens a stream. A reader that had one before gives the ID of the last event it
+// received, and gets what it missed. The channel is closed by cancel and by the end of the
+// outlet. ok is false after Close.
+func (o *Outlet) Listen(after uint64) (events <-chan Event, cancel func(), ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil, nil, false
+	}
+	s := &stream{events: make(chan Event, backlog)}
+	o.streams = append(o.streams, s)
+	switch {
+	case after == 0:
+	case o.first == 0 || after < o.first:
+		// The last event is from before a restart of the gateway, or of long ago.
+		s.missed = Unknown
+	default:
+		s.recall(o.recent, after)
+	}
+	return s.events, func() { o.leave(s) }, true
+}
+
+// leave closes a stream. Its documents are kept for a while, in case the connection broke.
+func (o *Outlet) leave(s *stream) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if i := slices.Index(o.streams, s); i >= 0 {
+		o.streams = slices.Delete(o.streams, i, i+1)
+		close(s.events)
+		o.until = time.Now().Add(linger)
+	}
+}
+
+// Empty reports whether nothing takes documents, so that none is needed.
 func (o *Outlet) Empty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.destinations) == 0
+	return len(o.destinations) == 0 && !o.isRead()
 }
 
-// Send sends a document to all destinations.
+// isRead reports whether the stream has a reader, or had one a short time ago.
+func (o *Outlet) isRead() bool {
+	return len(o.streams) > 0 || time.Now().Before(o.until)
+}
+
+// Send sends a document to all destinations and readers.
 func (o *Outlet) Send(m *mir.Measurement) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, d := range o.destinations {
 		d.Send(m)
 	}
+	if !o.isRead() {
+		o.recent, o.first = nil, 0
+		return
+	}
+	e := Event{ID: o.next(), Document: m}
+	o.recent = append(o.recent, e)
+	o.recent = o.recent[max(0, len(o.recent)-backlog):]
+	for _, s := range o.streams {
+		s.send(e)
+	}
 }
 
-// End closes and removes the present destinations. Others can be added later.
+// next returns the ID of a new document. The first one is the time, so that IDs ascend also
+// from one gateway to the next.
+func (o *Outlet) next() uint64 {
+	if n := len(o.recent); n > 0 {
+		return o.recent[n-1].ID + 1
+	}
+	o.first = uint64(time.Now().UnixMicro())
+	return o.first
+}
+
+// End closes and removes the present destinations and streams. Others can be added later.
 func (o *Outlet) End() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -80,5 +144,8 @@ func (o *Outlet) end() {
 	for _, d := range o.destinations {
 		d.Close()
 	}
-	o.destinations = nil
+	for _, s := range o.streams {
+		close(s.events)
+	}
+	o.destinations, o.streams = nil, nil
 }

@@ -1,77 +1,155 @@
 package deliver
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"mirador/mir"
 )
 
 func document(id string) *mir.Measurement { return &mir.Measurement{ProbeID: id} }
 
-// read returns the ids of the documents that wait in a stream, and whether the stream is open.
-func read(s Stream) (ids []string, open bool) {
+// taken is a Destination that lists the ids of its documents.
+type taken struct {
+	ids    []string
+	closed int
+}
+
+func (d *taken) Send(m *mir.Measurement) { d.ids = append(d.ids, m.ProbeID) }
+func (d *taken) Close()                  { d.closed++ }
+
+// read returns the documents that wait in a stream, with what was lost before them, and
+// whether the stream is open.
+func read(events <-chan Event) (ids []string, last uint64, open bool) {
 	for {
 		select {
-		case m, more := <-s:
+		case e, more := <-events:
 			if !more {
-				return ids, false
+				return ids, last, false
 			}
-			ids = append(ids, m.ProbeID)
+			id := e.Document.ProbeID
+			if e.Lost != 0 {
+				id = fmt.Sprintf("%s after %d", id, e.Lost)
+			}
+			ids, last = append(ids, id), e.ID
 		default:
-			return ids, true
+			return ids, last, true
 		}
 	}
 }
 
-func TestSendReachesEveryDestination(t *testing.T) {
+func listen(t *testing.T, o *Outlet, after uint64) (<-chan Event, func()) {
+	t.Helper()
+	events, cancel, ok := o.Listen(after)
+	if !ok {
+		t.Fatal("the outlet is closed")
+	}
+	return events, cancel
+}
+
+func TestSendReachesAll(t *testing.T) {
 	var o Outlet
-	first, second := NewStream(), NewStream()
-	if !o.Empty() || !o.Add(first) || !o.Add(second) || o.Empty() {
-		t.Fatal("the destinations were not added")
+	d := &taken{}
+	if !o.Empty() || !o.Add(d) || o.Empty() {
+		t.Fatal("the destination was not added")
 	}
+	events, cancel := listen(t, &o, 0)
 	o.Send(document("a"))
-	o.Remove(first)
-	o.Remove(first)
+	o.Remove(d)
+	o.Remove(d)
 	o.Send(document("b"))
-	if ids, open := read(first); len(ids) != 1 || ids[0] != "a" || open {
-		t.Errorf("the removed stream has %q, open %t", ids, open)
+	if !slices.Equal(d.ids, []string{"a"}) || d.closed != 1 {
+		t.Errorf("the removed destination has %q and was closed %d times", d.ids, d.closed)
 	}
-	if ids, open := read(second); len(ids) != 2 || !open {
-		t.Errorf("the other stream has %q, open %t", ids, open)
+	if ids, _, open := read(events); !slices.Equal(ids, []string{"a", "b"}) || !open {
+		t.Errorf("the stream has %q, open %t", ids, open)
+	}
+	cancel()
+	cancel()
+	if _, _, open := read(events); open {
+		t.Error("cancel left the stream open")
 	}
 }
 
-func TestSlowReaderLosesTheNewestDocuments(t *testing.T) {
+// TestSlowReaderLearnsOfItsLoss checks that a reader gets the oldest documents, and with the
+// next one how many it missed.
+func TestSlowReaderLearnsOfItsLoss(t *testing.T) {
 	var o Outlet
-	s := NewStream()
-	o.Add(s)
-	for range backlog {
+	events, _ := listen(t, &o, 0)
+	for range backlog + 3 {
 		o.Send(document("old"))
 	}
-	o.Send(document("new"))
-	ids, _ := read(s)
-	if len(ids) != backlog || ids[backlog-1] != "old" {
+	if ids, _, _ := read(events); len(ids) != backlog || ids[backlog-1] != "old" {
 		t.Errorf("%d documents, the last of them %q", len(ids), ids[len(ids)-1])
 	}
+	o.Send(document("new"))
+	if ids, _, _ := read(events); !slices.Equal(ids, []string{"new after 3"}) {
+		t.Errorf("the stream has %q", ids)
+	}
+}
+
+// TestReaderComesBack checks that a reader whose connection broke misses nothing for a while.
+func TestReaderComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var o Outlet
+		events, cancel := listen(t, &o, 0)
+		o.Send(document("a"))
+		o.Send(document("b"))
+		_, had, _ := read(events)
+		cancel()
+		time.Sleep(linger - time.Second)
+		if o.Empty() {
+			t.Fatal("nothing is measured for a reader that may come back")
+		}
+		o.Send(document("c"))
+		o.Send(document("d"))
+		events, cancel = listen(t, &o, had)
+		o.Send(document("e"))
+		ids, had, _ := read(events)
+		if !slices.Equal(ids, []string{"c", "d", "e"}) {
+			t.Errorf("the stream has %q", ids)
+		}
+		cancel()
+		for range backlog + 2 {
+			o.Send(document("f"))
+		}
+		events, cancel = listen(t, &o, had)
+		if ids, _, _ := read(events); len(ids) != backlog || ids[0] != "f after 2" || ids[1] != "f" {
+			t.Errorf("%d documents, the first of them %q", len(ids), ids[0])
+		}
+		cancel()
+		time.Sleep(linger)
+		if !o.Empty() {
+			t.Error("something is measured for a reader that does not come back")
+		}
+		o.Send(document("g"))
+		events, _ = listen(t, &o, 17) // an event of a former gateway
+		o.Send(document("h"))
+		if ids, _, _ := read(events); !slices.Equal(ids, []string{"h after -1"}) {
+			t.Errorf("the stream has %q", ids)
+		}
+	})
 }
 
 func TestEndAndClose(t *testing.T) {
 	var o Outlet
-	first, second := NewStream(), NewStream()
-	o.Add(first)
+	first, _ := listen(t, &o, 0)
+	d := &taken{}
+	o.Add(d)
 	o.End()
-	if _, open := read(first); open {
-		t.Error("End left a stream open")
+	if _, _, open := read(first); open || d.closed != 1 {
+		t.Error("End left a stream or a destination open")
 	}
-	if !o.Add(second) {
-		t.Error("nothing can be added after End")
-	}
+	second, cancel := listen(t, &o, 0)
 	o.Close()
-	o.Remove(second) // must not close it again
-	if _, open := read(second); open {
+	cancel() // must not close it again
+	if _, _, open := read(second); open {
 		t.Error("Close left a stream open")
 	}
-	if o.Add(NewStream()) {
-		t.Error("a stream was added after Close")
+	if _, _, ok := o.Listen(0); ok || o.Add(&taken{}) {
+		t.Error("something was added after Close")
 	}
 }
