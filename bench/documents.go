@@ -78,7 +78,7 @@ func documentRound(ctx context.Context, o options, program *subject.Program, dir
 	if _, err := post(ctx, s.socket, "/apps", "application/json", fmt.Sprintf(`{"name":"many","attach":[%d]}`, target.PID())); err != nil {
 		return err
 	}
-	r := &correspondence{ctx: ctx, server: s, asked: o.documents, took: took}
+	r := &poster{ctx: ctx, server: s, asked: o.documents, took: took}
 	r.warmUp()
 	r.askAll()
 	r.control(oneValue, "VALUE", `<probe id="probe-2"/>`)
@@ -90,8 +90,8 @@ func documentRound(ctx context.Context, o options, program *subject.Program, dir
 	return r.err
 }
 
-// correspondence posts requests to a gateway, until the first error.
-type correspondence struct {
+// poster posts requests to a gateway, until the first error.
+type poster struct {
 	ctx    context.Context
 	server *server
 	asked  int // number of probed functions; a document for each
@@ -100,7 +100,7 @@ type correspondence struct {
 }
 
 // timed records the time that a step takes.
-func (r *correspondence) timed(step string, do func() error) {
+func (r *poster) timed(step string, do func() error) {
 	if r.err != nil {
 		return
 	}
@@ -112,13 +112,13 @@ func (r *correspondence) timed(step string, do func() error) {
 	r.took[step] = append(r.took[step], float64(time.Since(began)))
 }
 
-func (r *correspondence) post(text string) error {
+func (r *poster) post(text string) error {
 	_, err := post(r.ctx, r.server.socket, "/mir", "application/xml", text)
 	return err
 }
 
 // warmUp makes the gateway calibrate probes before the measurement.
-func (r *correspondence) warmUp() {
+func (r *poster) warmUp() {
 	r.err = r.post(`<instrreq activated="true" flush="true"><codeRegion from="many:f_0"/><metric name="COUNT"/></instrreq>`)
 	if r.err == nil {
 		r.err = r.post(`<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
@@ -126,7 +126,7 @@ func (r *correspondence) warmUp() {
 }
 
 // askAll defines all probes over one connection, then flushes.
-func (r *correspondence) askAll() {
+func (r *poster) askAll() {
 	late := min(r.asked/2, 1000)
 	ask := func(step string, from, to int) {
 		var texts []string
@@ -148,7 +148,7 @@ func (r *correspondence) askAll() {
 func lastOf(list []float64) *float64 { return &list[len(list)-1] }
 
 // all returns elements for all probes; the probe of warmUp had the first number.
-func (r *correspondence) all() string {
+func (r *poster) all() string {
 	var b strings.Builder
 	for i := range r.asked {
 		fmt.Fprintf(&b, `<probe id="probe-%d"/>`, i+2)
@@ -156,6 +156,6 @@ func (r *correspondence) all() string {
 	return b.String()
 }
 
-func (r *correspondence) control(step, action, probes string) {
+func (r *poster) control(step, action, probes string) {
 	r.timed(step, func() error { return r.post(`<ctrlreq action="` + action + `">` + probes + `</ctrlreq>`) })
 }

@@ -124,7 +124,7 @@ const cleared = 2500 * time.Millisecond
 const idleBudget = 2 * time.Second
 
 // offAndOn calls do while the tool's requests are disabled.
-func (h *hand) offAndOn(do func() error) error {
+func (h *attachedTool) offAndOn(do func() error) error {
 	if _, err := h.do(": csr_disable([])"); err != nil {
 		return err
 	}

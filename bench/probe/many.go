@@ -181,7 +181,7 @@ func (m *rig) tries(t *subject.Target) error {
 }
 
 // defineMany defines requests for the first functions, each with a counter.
-func (h *hand) defineMany(t *subject.Target, count int) (requests []omis.Token, err error) {
+func (h *attachedTool) defineMany(t *subject.Target, count int) (requests []omis.Token, err error) {
 	reply, err := h.do("%s", ":"+strings.Repeat(" pa_counter_create()", count))
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (h *hand) defineMany(t *subject.Target, count int) (requests []omis.Token, 
 
 // plant enables all requests. If a placement does not take all of them, the engine tries
 // breakpoints for the rest, and these are too few.
-func (h *hand) plant(requests []omis.Token) error {
+func (h *attachedTool) plant(requests []omis.Token) error {
 	if _, err := h.do(": csr_enable([])"); err != nil {
 		why := err.Error()
 		if x, err := h.State(requests[len(requests)-1]); err == nil && x.Placement.Why != "" {
@@ -214,7 +214,7 @@ func (h *hand) plant(requests []omis.Token) error {
 }
 
 // readMany reads all counters, each of which must have counted one call.
-func (h *hand) readMany() error {
+func (h *attachedTool) readMany() error {
 	reply, err := h.do(": pa_counter_read([])")
 	if err != nil {
 		return err

@@ -14,16 +14,16 @@ import (
 	"mirador/bench/subject"
 )
 
-// hand is a tool of the monitor that is attached to one process.
-type hand struct {
+// attachedTool is a tool of the monitor that is attached to one process.
+type attachedTool struct {
 	*engine.Tool
 	m *rig
 }
 
 // attach makes a tool and attaches it to a process.
-func (m *rig) attach(pid int) (*hand, error) {
+func (m *rig) attach(pid int) (*attachedTool, error) {
 	m.tools++
-	h := &hand{m.Engine.Tool(fmt.Sprint("bench", m.tools)), m}
+	h := &attachedTool{m.Engine.Tool(fmt.Sprint("bench", m.tools)), m}
 	if _, err := h.do(`: proc_attach3([],%d,"")`, pid); err != nil {
 		return nil, errors.Join(err, h.finish())
 	}
@@ -32,7 +32,7 @@ func (m *rig) attach(pid int) (*hand, error) {
 
 // do sends a request; it returns any error in the reply as an error, and a
 // *subject.Missing after the time limit.
-func (h *hand) do(format string, args ...any) (reply omis.Reply, err error) {
+func (h *attachedTool) do(format string, args ...any) (reply omis.Reply, err error) {
 	text := fmt.Sprintf(format, args...)
 	err = within(func() error {
 		var err error
@@ -48,7 +48,7 @@ func (h *hand) do(format string, args ...any) (reply omis.Reply, err error) {
 }
 
 // finish finalizes the tool, which removes all its requests.
-func (h *hand) finish() error { return within(h.Finalize) }
+func (h *attachedTool) finish() error { return within(h.Finalize) }
 
 func within(do func() error) error {
 	done := make(chan error, 1)
@@ -62,7 +62,7 @@ func within(do func() error) error {
 }
 
 // make makes an object by a service.
-func (h *hand) make(service string) (omis.Token, error) {
+func (h *attachedTool) make(service string) (omis.Token, error) {
 	reply, err := h.do(": %s", service)
 	if err != nil {
 		return "", err
@@ -71,7 +71,7 @@ func (h *hand) make(service string) (omis.Token, error) {
 }
 
 // define defines a conditional request and returns its token.
-func (h *hand) define(format string, args ...any) (omis.Token, error) {
+func (h *attachedTool) define(format string, args ...any) (omis.Token, error) {
 	text := fmt.Sprintf(format, args...)
 	reply, err := h.Request(context.Background(), text, func(omis.Reply) {}, omis.WaitForFirstReply|omis.DontReturnOK)
 	if err == nil {
@@ -92,11 +92,11 @@ const (
 
 // probe counts or times a function. It returns a *subject.Missing if the placement
 // refuses.
-func (h *hand) probe(p *subject.Program, task subject.Task) (omis.Token, error) {
+func (h *attachedTool) probe(p *subject.Program, task subject.Task) (omis.Token, error) {
 	return h.probeBy(p, task, ordered)
 }
 
-func (h *hand) probeBy(p *subject.Program, task subject.Task, timer string) (cell omis.Token, err error) {
+func (h *attachedTool) probeBy(p *subject.Program, task subject.Task, timer string) (cell omis.Token, err error) {
 	create, actions := "pa_counter_create()", []string{"thread_reached_addr([],%#x) : pa_counter_add([%s],1)"}
 	at := []uint64{p.Entry(task.Function), p.Return(task.Function)}
 	if task.Timed {
@@ -121,7 +121,7 @@ func (h *hand) probeBy(p *subject.Program, task subject.Task, timer string) (cel
 }
 
 // placed checks that requests run in the placement to be measured.
-func (h *hand) placed(requests []omis.Token) error {
+func (h *attachedTool) placed(requests []omis.Token) error {
 	for _, request := range requests {
 		x, err := h.State(request)
 		if err != nil {
@@ -158,7 +158,7 @@ func (m *rig) start(program *subject.Program, task subject.Task, timer string) (
 }
 
 // mean returns the mean that a timer has for the only thread of a process.
-func (h *hand) mean(timer omis.Token) (float64, error) {
+func (h *attachedTool) mean(timer omis.Token) (float64, error) {
 	reply, err := h.do(": pa_timer_read([%s])", timer)
 	if err != nil {
 		return 0, err

@@ -87,7 +87,7 @@ func (m *rig) startRecords(program *subject.Program, task subject.Task) (*subjec
 	return &subject.Standing{Target: t, Function: task.Function, Stop: stop}, nil
 }
 
-func (h *hand) record(p *subject.Program, task subject.Task) error {
+func (h *attachedTool) record(p *subject.Program, task subject.Task) error {
 	trace, err := h.make(records)
 	if err != nil {
 		return err
