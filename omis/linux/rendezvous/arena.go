@@ -41,7 +41,7 @@ func (s *Site) newArena(near uint64) (arena, error) {
 		case err != nil:
 			return a, err
 		case r == int64(addr):
-			return a, s.furnish(a)
+			return a, s.fillArena(a)
 		case unix.Errno(-r) != unix.EEXIST:
 			return a, callError("mmap", r)
 		}
@@ -49,8 +49,8 @@ func (s *Site) newArena(near uint64) (arena, error) {
 	return arena{}, &Refusal{near, "there is no free memory within reach of it"}
 }
 
-// furnish writes the parts of an arena that all stubs need.
-func (s *Site) furnish(a arena) error {
+// fillArena writes the parts of an arena that all stubs need.
+func (s *Site) fillArena(a arena) error {
 	r, err := s.target.Call(unix.SYS_MPROTECT, a.addr, arenaCode, unix.PROT_READ)
 	if err == nil && r != 0 {
 		err = callError("mprotect", r)

@@ -98,7 +98,7 @@ func (v *Server) serve() bool {
 	if atomic.LoadUint64(&v.board.pend) == 0 {
 		return false
 	}
-	v.stir()
+	v.showAlive()
 	now := time.Since(v.began) // reads one clock; time.Now reads two
 	v.dozes, v.last = now-v.last < soon, now
 	for set := atomic.SwapUint64(&v.board.pend, 0); set != 0; set &= set - 1 {
@@ -156,7 +156,7 @@ func (v *Server) free(i int) {
 
 // wait sleeps until the bell changes.
 func (v *Server) wait() {
-	if v.look() {
+	if v.poll() {
 		return
 	}
 	b := v.board
@@ -175,20 +175,20 @@ func (v *Server) wait() {
 		futexWait(&b.bell, bell, limit)
 	}
 	atomic.StoreUint32(&b.sleeping, 0)
-	v.stir()
+	v.showAlive()
 }
 
-// stir shows the target that the server runs.
-func (v *Server) stir() {
+// showAlive shows the target that the server runs.
+func (v *Server) showAlive() {
 	atomic.AddUint32(&v.board.beat, 1)
 	if atomic.LoadUint32(&v.board.silent) != 0 {
 		atomic.StoreUint32(&v.board.silent, 0)
 	}
 }
 
-// look polls instead of sleeping: sleep and wake-up cost more than the rest of a hit,
+// poll polls instead of sleeping: sleep and wake-up cost more than the rest of a hit,
 // most of all between processors.
-func (v *Server) look() bool {
+func (v *Server) poll() bool {
 	if v.spin == 0 {
 		return false
 	}
@@ -200,8 +200,8 @@ func (v *Server) look() bool {
 	return false
 }
 
-// retire lets all threads continue. A thread that has just read the owner sees that it
-// changed, or is let go with the others.
+// retire lets all threads continue. A thread that has just read the owner sees that the
+// owner changed, or continues with the others.
 func (v *Server) retire() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

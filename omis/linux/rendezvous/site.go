@@ -102,13 +102,13 @@ func callError(name string, r int64) error {
 func (s *Site) Prepare(p Plan) error {
 	old := s.places[p.Addr]
 	if old != nil && string(old.Code) == string(p.Code) || s.reuse(&p) {
-		return s.meet(s.arenas[0])
+		return s.connect(s.arenas[0])
 	}
 	a, err := s.arenaFor(p.Addr)
 	if err != nil {
 		return err
 	}
-	if err := s.meet(*a); err != nil {
+	if err := s.connect(*a); err != nil {
 		return err
 	}
 	at := a.stub(a.used)
@@ -124,8 +124,8 @@ func (s *Site) Prepare(p Plan) error {
 	return nil
 }
 
-// meet makes the board if there is none, and makes all arenas use it.
-func (s *Site) meet(a arena) error {
+// connect creates the board if there is none, and connects all arenas to it.
+func (s *Site) connect(a arena) error {
 	if s.memory != nil {
 		return nil
 	}
