@@ -227,8 +227,8 @@ func converse[D mir.Document](ctx context.Context, c *client.Client, app string,
 	return answer, nil
 }
 
-// position is how an error begins that concerns a place of the posted document. The user of
-// these commands has not written that document.
+// position matches the position in the posted document with which errors begin. Users of these
+// commands have not written that document.
 var position = regexp.MustCompile(`^line \d+, column \d+: `)
 
 func refusals(failed *mir.Errors) error {

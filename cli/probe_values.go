@@ -89,7 +89,7 @@ type entity struct{ probe, node, process, thread string }
 
 func (v *probeValue) entity() entity { return entity{v.Probe, v.Node, v.Process, v.Thread} }
 
-// reading is the values of a probe at one time.
+// reading contains the values of a probe at one time.
 type reading struct {
 	probe  gateway.Probe
 	notice string

@@ -129,7 +129,7 @@ func (w *probeWatch) change(line []probeValue) string {
 	return h.bars()
 }
 
-// trend is the latest changes of a value.
+// trend contains the latest changes of a value.
 type trend struct {
 	last    float64
 	known   bool
