@@ -59,6 +59,8 @@ var directions = []direction{
 	{"mir/...", []string{"mir", "schemas"}, "the validation of documents knows documents only"},
 	{"probes/journal", []string{"omis/host/owned"}, "the journal is a file of keys and values, whatever they mean, in a directory that nobody else controls"},
 	{"probes/deliver", []string{"mir"}, "destinations carry documents, whatever probe they are of"},
+	{"probes/native", []string{"mir", "mir/translate", "omis", "omis/node", "omis/program", "omis/host/proc", "sir", "sir/binary"},
+		"it reads what processes have loaded, as probes need it; it knows no probe"},
 	{"probes", []string{"omis", "omis/node", "omis/program", "omis/syntax", "mir", "mir/translate", "sir", "probes/deliver", "probes/journal"}, "probes talk to the engine in OMIS requests, as any tool does; they know no backend and no HTTP"},
 	{"http/...", []string{"mir", "mir/...", "sir", "omis", "omis/node", "omis/syntax", "omis/service", "probes", "probes/deliver", "schemas", "omis/host/owned", "http/..."},
 		"the gateway carries documents to probes and requests to a tool; backends and the engine are joined to it by cli"},

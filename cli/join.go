@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"slices"
 	"time"
 
 	gateway "mirador/http"
@@ -23,6 +22,7 @@ import (
 	"mirador/probes"
 	"mirador/probes/deliver"
 	"mirador/probes/journal"
+	"mirador/probes/native"
 	"mirador/schemas"
 	"mirador/sir"
 )
@@ -31,7 +31,7 @@ import (
 // probes. Its methods may be called from any goroutine.
 type backend struct {
 	monitor  *monitor.Monitor
-	programs *programs
+	runtime  *native.Runtime
 	registry *probes.Registry
 	tools    *tools
 }
@@ -68,9 +68,9 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &backend{monitor: m, programs: newPrograms(m.Linux), tools: newTools(m.Engine, s.lease)}
+	b := &backend{monitor: m, runtime: native.New(m.Linux, debugFiles()), tools: newTools(m.Engine, s.lease)}
 	recallEngine(j, m.Engine, log)
-	b.registry = probes.New(probes.Config{Node: s.Node, Monitor: applications{b.tools, m}, Programs: b.programs, Goroutines: b.goroutines, Journal: j, Destinations: s.Deliver, Log: log})
+	b.registry = probes.New(probes.Config{Node: s.Node, Monitor: applications{b.tools, m}, Runtime: b.runtime, Journal: j, Destinations: s.Deliver, Log: log})
 	return b, nil
 }
 
@@ -164,47 +164,34 @@ func (b *backend) answer(ctx context.Context, name string, doc mir.Document, o p
 
 // Programs returns the files that the application's processes have loaded.
 func (b *backend) Programs(ctx context.Context, name string) ([]string, error) {
-	loaded, err := b.loaded(ctx, name)
+	pids, err := b.living(name)
 	if err != nil {
 		return nil, err
 	}
-	var paths []string
-	for _, of := range loaded {
-		for _, module := range of.modules {
-			if !slices.Contains(paths, module.Path) {
-				paths = append(paths, module.Path)
-			}
-		}
-	}
-	return paths, nil
+	return b.runtime.Files(ctx, pids)
 }
 
 func (b *backend) Structure(ctx context.Context, name string, files []string, configured func(file string) bool) (*sir.Structure, string, error) {
-	loaded, err := b.loaded(ctx, name)
+	pids, err := b.living(name)
 	if err != nil {
 		return nil, "", err
 	}
-	return b.programs.structure(ctx, loaded, files, configured)
+	return b.runtime.Structure(ctx, pids, files, configured)
 }
 
-// loaded returns what each living process of the application has loaded.
-func (b *backend) loaded(ctx context.Context, name string) ([]*loadedModules, error) {
+// living returns the pids of the living processes of an application.
+func (b *backend) living(name string) ([]int, error) {
 	a, err := b.registry.App(name)
 	if err != nil {
 		return nil, err
 	}
-	var all []*loadedModules
+	var pids []int
 	for _, p := range a.Processes() {
-		if p.Gone {
-			continue
+		if !p.Gone {
+			pids = append(pids, p.PID)
 		}
-		s, err := b.programs.modules(ctx, p.PID)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
 	}
-	return all, nil
+	return pids, nil
 }
 
 func (b *backend) Probes() []gateway.Probe {

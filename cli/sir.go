@@ -15,6 +15,7 @@ import (
 	"mirador/omis/host/proc"
 	"mirador/sir"
 	"mirador/sir/binary"
+	"mirador/sir/debuginfod"
 )
 
 func newSIR(g *globals) *cobra.Command {
@@ -152,4 +153,10 @@ func writeStructure(out io.Writer, file string, s *sir.Structure) error {
 		return err
 	}
 	return errors.Join(sir.Encode(f, s), f.Close())
+}
+
+// debugFiles says where to look for debug information of programs: in the directories of
+// distributions, and at the servers that DEBUGINFOD_URLS names.
+func debugFiles() binary.DebugFiles {
+	return debuginfod.New(binary.DefaultDebugDir, os.Getenv)
 }

@@ -70,7 +70,7 @@ func (a *App) resolver(ctx context.Context, failed *error) translate.Resolver {
 		if !ok {
 			p, _ := a.processes.find(token)
 			var err error
-			if resolve, err = a.registry.config.Programs.Resolver(ctx, p.PID); err != nil && *failed == nil {
+			if resolve, err = a.registry.config.Runtime.Resolver(ctx, p.PID); err != nil && *failed == nil {
 				*failed = failf(CannotBeDone, "cannot name the addresses of process %s: %v", token, err)
 			}
 			made[token] = resolve
@@ -86,10 +86,10 @@ func (a *App) resolver(ctx context.Context, failed *error) translate.Resolver {
 func (a *App) goroutines(ctx context.Context) translate.Goroutines {
 	return func(token omis.Token, depth int) ([]node.GoroutineInfo, error) {
 		p, ok := a.processes.find(token)
-		if !ok || a.registry.config.Goroutines == nil {
+		if !ok {
 			return nil, nil
 		}
-		list, err := a.registry.config.Goroutines(ctx, p.PID, depth)
+		list, err := a.registry.config.Runtime.Goroutines(ctx, p.PID, depth)
 		if err != nil {
 			return nil, failf(CannotBeDone, "%v", err)
 		}
@@ -124,7 +124,7 @@ func (a *App) targets(ctx context.Context, region bool) (*translate.Targets, err
 		if !region {
 			break
 		}
-		if p.Modules, err = a.registry.config.Programs.Modules(ctx, p.PID); err != nil {
+		if p.Modules, err = a.registry.config.Runtime.Modules(ctx, p.PID); err != nil {
 			return nil, failf(CannotBeDone, "cannot read the structure of process %s: %v", p.Token, err)
 		}
 	}

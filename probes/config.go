@@ -12,15 +12,12 @@ import (
 	"mirador/probes/journal"
 )
 
-// Config connects the registry to the monitor and to the structure of programs.
+// Config connects the registry to the monitor and to the runtime of programs.
 type Config struct {
 	// Node is the name of the node to work on, as node_attach2 takes it.
-	Node     string
-	Monitor  Monitor
-	Programs Programs
-	// Goroutines lists the goroutines of a process, each with up to depth frames; empty for a
-	// program that is not in Go. nil: none are known.
-	Goroutines func(ctx context.Context, pid, depth int) ([]node.GoroutineInfo, error)
+	Node    string
+	Monitor Monitor
+	Runtime Runtime
 	// Journal is where the registry writes what the next gateway on the same data
 	// directory must know if this one is killed; nil: nothing outlives the gateway.
 	Journal *journal.Journal
@@ -45,17 +42,19 @@ type Monitor interface {
 	Settle() ([]program.Orphan, error)
 }
 
-// Programs knows the programs that processes execute. Its methods may be called from any
-// goroutine.
-type Programs interface {
-	// Name is the name of the program that a process executes, "" if it cannot be
-	// known. Applications are named after it.
+// Runtime knows how the language of a program sees its processes: structure, names of
+// addresses, and threads of the language's own. Its methods may be called from any goroutine.
+type Runtime interface {
+	// Name returns the name of the program that a process executes, "" if it is unknown.
+	// Applications are named after it.
 	Name(pid int) string
 	// Modules lists the modules of a live process with their structure, the main module
 	// first. It is called for each request that names a region, so it should cache the
 	// structures.
 	Modules(ctx context.Context, pid int) ([]translate.Module, error)
-	// Resolver returns a function that puts addresses of a process into words, as the
-	// process is now.
+	// Resolver returns a function that names addresses of a process, as the process is now.
 	Resolver(ctx context.Context, pid int) (func(pc uint64, first bool) string, error)
+	// Goroutines lists the goroutines of a process, each with up to depth frames. It returns
+	// none if the program is not in Go.
+	Goroutines(ctx context.Context, pid, depth int) ([]node.GoroutineInfo, error)
 }

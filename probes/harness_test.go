@@ -100,7 +100,7 @@ func (h *harness) open(node program.Machine) {
 	}
 	h.engine = e
 	h.registry = probes.New(probes.Config{
-		Node: "here", Monitor: monitor{h.node, e, h}, Programs: programs{h}, Journal: h.openJournal(),
+		Node: "here", Monitor: monitor{h.node, e, h}, Runtime: programs{h}, Journal: h.openJournal(),
 		Destinations: append(deliver.Rules{deliver.AnyFile}, h.destinations...),
 		Log:          slog.New(slog.NewTextHandler(&h.log, nil)),
 	})
@@ -144,6 +144,8 @@ func (p programs) Name(pid int) string { return p.h.programName(pid) }
 func (p programs) Modules(context.Context, int) ([]translate.Module, error) {
 	return p.h.modules(), nil
 }
+
+func (programs) Goroutines(context.Context, int, int) ([]node.GoroutineInfo, error) { return nil, nil }
 
 func (programs) Resolver(context.Context, int) (func(uint64, bool) string, error) {
 	return func(uint64, bool) string { return "multiply" }, nil

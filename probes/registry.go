@@ -105,7 +105,7 @@ func (r *Registry) Attach(ctx context.Context, name string, pids []int) (*App, e
 	if len(pids) == 0 {
 		return nil, failf(Invalid, "no process to attach to")
 	}
-	program := r.config.Programs.Name(pids[0])
+	program := r.config.Runtime.Name(pids[0])
 	if program == "" {
 		program = fmt.Sprintf("pid-%d", pids[0])
 	}

@@ -112,7 +112,7 @@ func newModule(path string) translate.Module {
 
 // config returns the configuration of a registry with an application and a tool.
 func (app *application) config(tool omis.Tool) probes.Config {
-	return probes.Config{Node: app.node.Name, Monitor: scripted{tool}, Programs: app, Goroutines: app.goroutines}
+	return probes.Config{Node: app.node.Name, Monitor: scripted{tool}, Runtime: app}
 }
 
 // scripted is a monitor with one tool.
@@ -133,8 +133,8 @@ func (app *application) Resolver(_ context.Context, pid int) (func(uint64, bool)
 	return func(pc uint64, first bool) string { return fmt.Sprintf("%s+%#x", app.byPID(pid).Name, pc) }, nil
 }
 
-// goroutines returns the goroutines of a process, with at most depth frames.
-func (app *application) goroutines(_ context.Context, pid, depth int) (list []node.GoroutineInfo, _ error) {
+// Goroutines returns the goroutines of a process, with at most depth frames.
+func (app *application) Goroutines(_ context.Context, pid, depth int) (list []node.GoroutineInfo, _ error) {
 	for _, g := range app.byPID(pid).goroutines {
 		g.Frames = g.Frames[:min(depth, len(g.Frames))]
 		list = append(list, g)

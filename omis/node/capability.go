@@ -23,6 +23,8 @@ type Capabilities struct {
 	Detector       Detector
 	Equipment      Equipment
 	Neighbours     Neighbours
+
+	GoroutineLister GoroutineLister
 }
 
 // Registers reads and writes the registers of threads (OMIS 8.1.3). The node stops a

@@ -1,5 +1,11 @@
 package node
 
+import (
+	"context"
+
+	"mirador/omis"
+)
+
 // GoCode describes the code at an address of a Go program. A goroutine can change its
 // thread, and the runtime can move its stack. So an interval belongs to a goroutine,
 // identified by the address of its descriptor; and the distance of the stack pointer from
@@ -12,6 +18,13 @@ type GoCode struct {
 	G, StackEnd int32
 	// Unknown is the reason why G is not known, nil if it is.
 	Unknown error
+}
+
+// GoroutineLister lists the goroutines of Go programs.
+type GoroutineLister interface {
+	// Goroutines returns the goroutines of a process, with up to depth frames each (0: none).
+	// The list is empty for a program that is not in Go.
+	Goroutines(ctx context.Context, p omis.ProcID, depth int) ([]GoroutineInfo, error)
 }
 
 // GoroutineInfo describes a goroutine of a Go program at one moment.

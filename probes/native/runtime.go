@@ -1,49 +1,43 @@
-package cli
+package native
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	gateway "mirador/http"
+	"mirador/mir"
 	"mirador/mir/translate"
 	"mirador/omis/host/proc"
 	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/sir"
 	"mirador/sir/binary"
-	"mirador/sir/debuginfod"
 )
 
-// debugFiles says where to look for debug information of programs: in the directories of
-// distributions, and at the servers that DEBUGINFOD_URLS names.
-func debugFiles() binary.DebugFiles {
-	return debuginfod.New(binary.DefaultDebugDir, os.Getenv)
+// Runtime reads the programs and libraries of live processes.
+type Runtime struct {
+	machine program.Machine
+	cache   *binary.Cache
+	known   moduleCache
 }
 
-// programs reads the programs and libraries of live processes. It may be used by many goroutines,
-// and reads each file once.
-type programs struct {
-	node  node.Node
-	cache *binary.Cache
-	known moduleCache
-}
-
-func newPrograms(node node.Node) *programs {
-	return &programs{node: node, cache: binary.NewCache(binary.DefaultCacheBytes, debugFiles())}
+// New returns a runtime for the processes of a machine. debug is where it searches for debug
+// information that programs lack.
+func New(m program.Machine, debug binary.DebugFiles) *Runtime {
+	return &Runtime{machine: m, cache: binary.NewCache(binary.DefaultCacheBytes, debug)}
 }
 
 // Modules lists what a process has loaded, with its structure. A library that cannot be read has no
 // structure; only its own functions cannot be measured. Callers share the list and must not change
 // it.
-func (p *programs) Modules(ctx context.Context, pid int) ([]translate.Module, error) {
-	s, err := p.modules(ctx, pid)
+func (r *Runtime) Modules(ctx context.Context, pid int) ([]translate.Module, error) {
+	s, err := r.modules(ctx, pid)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +47,7 @@ func (p *programs) Modules(ctx context.Context, pid int) ([]translate.Module, er
 // modules returns the modules of a process with the images of their files. The units have no lines,
 // because finding lines requires all debug information to be read, and translation does not need
 // lines.
-func (p *programs) modules(ctx context.Context, pid int) (*loadedModules, error) {
+func (r *Runtime) modules(ctx context.Context, pid int) (*loadedModules, error) {
 	process, err := proc.Identify(pid)
 	if err != nil {
 		return nil, err
@@ -62,10 +56,10 @@ func (p *programs) modules(ctx context.Context, pid int) (*loadedModules, error)
 	if err != nil {
 		return nil, err
 	}
-	if known := p.known.find(process, files); known != nil {
+	if known := r.known.find(process, files); known != nil {
 		return known, nil
 	}
-	loaded, err := p.node.Modules(process)
+	loaded, err := r.machine.Modules(process)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +74,7 @@ func (p *programs) modules(ctx context.Context, pid int) (*loadedModules, error)
 		if i == 0 {
 			name = proc.TypedName(pid)
 		}
-		image, err := p.cache.OpenAs(m.Path, name, open)
+		image, err := r.cache.OpenAs(m.Path, name, open)
 		if err != nil {
 			continue
 		}
@@ -90,23 +84,23 @@ func (p *programs) modules(ctx context.Context, pid int) (*loadedModules, error)
 	}
 	s := &loadedModules{files, modules, images}
 	if after, err := mappedFiles(pid); err == nil && after == files { // otherwise the modules belong to neither map
-		p.known.enter(process, s)
+		r.known.enter(process, s)
 	}
 	return s, nil
 }
 
 // loaded identifies the process itself, not by the node: the process's owner was recorded when it was attached.
-func (p *programs) loaded(pid int) ([]node.Module, error) {
+func (r *Runtime) loaded(pid int) ([]node.Module, error) {
 	process, err := proc.Identify(pid)
 	if err != nil {
 		return nil, err
 	}
-	return p.node.Modules(process)
+	return r.machine.Modules(process)
 }
 
 // Resolver returns a function that describes addresses of a process as text.
-func (p *programs) Resolver(ctx context.Context, pid int) (func(pc uint64, first bool) string, error) {
-	loaded, err := p.loaded(pid)
+func (r *Runtime) Resolver(ctx context.Context, pid int) (func(pc uint64, first bool) string, error) {
+	loaded, err := r.loaded(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +108,7 @@ func (p *programs) Resolver(ctx context.Context, pid int) (func(pc uint64, first
 	for i, m := range loaded {
 		modules[i] = binary.Module{Path: m.Path, Bias: m.Bias, Start: m.CodeStart, Len: m.CodeLen}
 	}
-	symbols := p.cache.Symbols(ctx, modules, binary.FromProcess(pid))
+	symbols := r.cache.Symbols(ctx, modules, binary.FromProcess(pid))
 	return func(pc uint64, first bool) string {
 		if first {
 			return symbols.Resolve(pc).String()
@@ -123,23 +117,58 @@ func (p *programs) Resolver(ctx context.Context, pid int) (func(pc uint64, first
 	}, nil
 }
 
-// goroutines lists the goroutines of a process, none if the process has ended.
-func (b *backend) goroutines(ctx context.Context, pid, depth int) ([]node.GoroutineInfo, error) {
+// Goroutines lists the goroutines of a process, each with up to depth frames. It returns none if
+// the program is not in Go, or the process has ended.
+func (r *Runtime) Goroutines(ctx context.Context, pid, depth int) ([]node.GoroutineInfo, error) {
+	lister := r.machine.Capabilities().GoroutineLister
 	process, err := proc.Identify(pid)
-	if err != nil {
+	if err != nil || lister == nil {
 		return nil, nil
 	}
-	list, err := b.monitor.Linux.Goroutines(ctx, process, depth)
+	list, err := lister.Goroutines(ctx, process, depth)
 	if err != nil && proc.Alive(process) != nil {
 		return nil, nil
 	}
 	return list, err
 }
 
-// structure returns the document about the named files, or about all loaded files if none is named,
-// and a tag that changes with the document's content. It reads configured files from the disk, and
-// other files through the processes that have loaded them.
-func (p *programs) structure(ctx context.Context, loaded []*loadedModules, files []string, configured func(file string) bool) (*sir.Structure, string, error) {
+// Files returns the files that processes have loaded.
+func (r *Runtime) Files(ctx context.Context, pids []int) ([]string, error) {
+	loaded, err := r.modulesOf(ctx, pids)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, of := range loaded {
+		for _, module := range of.modules {
+			if !slices.Contains(paths, module.Path) {
+				paths = append(paths, module.Path)
+			}
+		}
+	}
+	return paths, nil
+}
+
+func (r *Runtime) modulesOf(ctx context.Context, pids []int) ([]*loadedModules, error) {
+	var all []*loadedModules
+	for _, pid := range pids {
+		s, err := r.modules(ctx, pid)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// Structure returns the document about the named files, or about all files that the processes
+// have loaded if none is named, and a tag that changes with the document's content. It reads
+// configured files from the disk, and other files through the processes that have loaded them.
+func (r *Runtime) Structure(ctx context.Context, pids []int, files []string, configured func(file string) bool) (*sir.Structure, string, error) {
+	loaded, err := r.modulesOf(ctx, pids)
+	if err != nil {
+		return nil, "", err
+	}
 	s := &sir.Structure{}
 	has := func(file string) bool {
 		return slices.ContainsFunc(s.Programs, func(q sir.Program) bool { return q.Path == file })
@@ -163,11 +192,11 @@ func (p *programs) structure(ctx context.Context, loaded []*loadedModules, files
 		}
 		if !configured(file) {
 			// Only a process names this file, so the path may lead to another file here.
-			return nil, "", gateway.NewFault(http.StatusUnprocessableEntity, fmt.Sprintf("cannot read the structure of %s as the application has it mapped", file))
+			return nil, "", unreadable("cannot read the structure of %s as the application has it mapped", file)
 		}
-		image, err := p.cache.Open(file, binary.FromDisk)
+		image, err := r.cache.Open(file, binary.FromDisk)
 		if err != nil {
-			return nil, "", gateway.NewFault(http.StatusUnprocessableEntity, fmt.Sprintf("cannot read the structure of %s: %v", file, err))
+			return nil, "", unreadable("cannot read the structure of %s: %v", file, err)
 		}
 		program, err := image.Program(ctx)
 		if err != nil {
@@ -178,13 +207,17 @@ func (p *programs) structure(ctx context.Context, loaded []*loadedModules, files
 	return s, tag(s), nil
 }
 
+func unreadable(format string, args ...any) error {
+	return translate.Errorf(translate.CannotBeDone, mir.Position{}, format, args...)
+}
+
 // tag depends on the programs of a structure: on the build id, or on the units if a program has no build id.
 func tag(s *sir.Structure) string {
 	hash := sha256.New()
 	for _, p := range s.Programs {
 		fmt.Fprintf(hash, "%s\n%s\n%d\n", p.Path, p.BuildID, len(p.Regions))
 		if p.BuildID == "" {
-			for _, u := range p.Regions {
+			for u := range p.All() {
 				fmt.Fprintf(hash, "%s %x %x\n", u.ID, u.Entry, u.Size)
 			}
 		}
@@ -193,7 +226,7 @@ func tag(s *sir.Structure) string {
 }
 
 // Name returns the name of an application of this process, or "" if it is unknown.
-func (*programs) Name(pid int) string {
+func (*Runtime) Name(pid int) string {
 	if name := proc.TypedName(pid); name != "" {
 		return name
 	}

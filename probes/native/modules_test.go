@@ -1,4 +1,4 @@
-package cli
+package native
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ import (
 // files or a file is replaced.
 func TestModuleCache(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "many")
-	text, err := os.ReadFile(subject.Compile(t, "many", "../bench/reference/many.c"))
+	text, err := os.ReadFile(subject.Compile(t, "many", "../../bench/reference/many.c"))
 	if err == nil {
 		err = os.WriteFile(program, text, 0o700)
 	}
@@ -41,7 +41,7 @@ func TestModuleCache(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	p := newPrograms(node)
+	p := New(node, nil)
 	look := func() *translate.Module {
 		t.Helper()
 		modules, err := p.Modules(t.Context(), target.PID)
