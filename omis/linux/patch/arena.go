@@ -16,7 +16,7 @@ const (
 	perSwitch   = 64      // bytes of code for each switch
 	firstSwitch = 64      // offset of the first switch; data about the arena precedes it
 	arenaAlive  = 0       // offset of a word that is 0 only in a forked child
-	headSize    = 64      // the offsets below are relative to the head, with which the code begins
+	headSize    = 64      // size of the head, with which the code begins; offsets in it follow
 	headMagic   = 0       // 16 bytes
 	headUsed    = 16      // size of the used code, including the head
 	headLength  = 24      // size of the code
@@ -144,8 +144,8 @@ func (a *arena) takeSwitch() (uint64, bool) {
 // owns reports whether a switch belongs to the arena.
 func (a *arena) owns(change uint64) bool { return change-a.addr < a.switches }
 
-// markUsed marks a switch as used if it belongs to the arena. The switch of a point may be in another
-// arena than its stub.
+// markUsed marks a switch as used if it belongs to the arena. The switch of a point may be in
+// another arena than its stub.
 func (a *arena) markUsed(change uint64) {
 	if a.owns(change) {
 		a.next = max(a.next, change-a.addr+1)

@@ -307,8 +307,8 @@ func moveThreads(threads []Thread, passes map[uint64]pass, inside func(pc uint64
 	return nil
 }
 
-// overwriting returns the change whose jump will overwrite the middle of the code at addr, or nil: addr
-// is inside the jump but not at its beginning. The changes are in ascending order.
+// overwriting returns the change whose jump will overwrite the middle of the code at addr, or nil:
+// addr is inside the jump but not at its beginning. The changes are in ascending order.
 func overwriting(some []*change, addr uint64) *change {
 	if len(some) == 0 || addr <= some[0].Addr || addr >= some[len(some)-1].End() {
 		return nil

@@ -2,8 +2,8 @@
 
 // Package patch puts code into a running process: a jump over some instructions of the program
 // leads to a stub, which contains copies of these instructions with the code in between. A thread
-// that reaches the jump executes the stub and continues after the jump. No thread is stopped or
-// woken up.
+// that reaches the jump executes the stub and continues after the jump. The thread is not held, and
+// the monitor is not woken up.
 //
 // # Parts
 //

@@ -159,8 +159,8 @@ func setsFlags(op x86asm.Op) bool {
 	return false
 }
 
-// flagsUnused reports whether the flags are unused before the i-th instruction, because all of them are
-// written before they are read.
+// flagsUnused reports whether the flags are unused before the i-th instruction, because all of them
+// are written before they are read.
 func (s *Surveyor) flagsUnused(f *function, i int) bool {
 	const farthest = 8
 	for end := min(i+farthest, len(f.insts)); i < end; i++ {

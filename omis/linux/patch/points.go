@@ -130,7 +130,7 @@ func (s *Site) Withdraw(points []*Point) *Batch {
 	return b
 }
 
-// Silence turns the points off that the batch will remove.
+// Silence turns off the points that the batch will remove.
 func (b *Batch) Silence() {
 	for _, p := range b.removed {
 		_ = p.SetActive(false) // fails only if the process has ended
