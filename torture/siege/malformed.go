@@ -87,7 +87,7 @@ func (s *siege) malformed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Errors are ignored: the list includes probes of other applications, and other goroutines
+		// Refusals are ignored: the list includes probes of other applications, and other goroutines
 		// remove probes too.
 		for _, id := range listedProbe.FindAllStringSubmatch(list, -1) {
 			if _, err := c.send(ctx, http.MethodPost, "/apps/"+s.appOf(n)+"/mir", "application/xml",
