@@ -60,8 +60,9 @@ type subscription struct {
 	local *localList          // nil: the list is not local
 	point *point
 
-	hits  map[string]uint64  // executions, by how the thread was held; point.mu guards it
-	parts map[string]float64 // the request's part of these holds; point.mu guards it
+	hits    map[string]*placing.Hits // by how the thread was held; point.mu guards it
+	last    *placing.Hits            // the element of hits for lastHow, which most hits use again
+	lastHow string
 }
 
 // isDense reports whether a kind of event is so frequent that the node should watch only the requested
@@ -188,10 +189,25 @@ func (p *point) charge(how string) {
 	}
 	for _, s := range p.subs {
 		if p.concerns(s) {
-			s.hits[how]++
-			s.parts[how] += 1 / float64(n)
+			h := s.hitsBy(how)
+			h.Count++
+			h.Parts += 1 / float64(n)
 		}
 	}
+}
+
+// hitsBy returns the element of hits for a way of holding the thread.
+func (s *subscription) hitsBy(how string) *placing.Hits {
+	if s.last != nil && s.lastHow == how {
+		return s.last
+	}
+	h := s.hits[how]
+	if h == nil {
+		h = &placing.Hits{}
+		s.hits[how] = h
+	}
+	s.last, s.lastHow = h, how
+	return h
 }
 
 // concerns reports whether a hit is one that a request waits for: it belongs to one of the request's

@@ -44,7 +44,7 @@ func (h host) Attached() []*placing.Process {
 // Execute enters a request at a point of its process.
 func (h host) Execute(of *placing.Subscription) (held placing.Held, note string, err error) {
 	c, p := csrOf(of.Request), processOf(of.Proc)
-	s := &subscription{csr: c, of: of, only: of.Only, hits: make(map[string]uint64), parts: make(map[string]float64)}
+	s := &subscription{csr: c, of: of, only: of.Only, hits: make(map[string]*placing.Hits)}
 	if of.Placement().Local {
 		s.local = newLocalList(c)
 	}
@@ -225,7 +225,7 @@ func (s *subscription) Hits() iter.Seq2[string, placing.Hits] {
 		s.point.mu.Lock()
 		defer s.point.mu.Unlock()
 		for how, n := range s.hits {
-			if !yield(how, placing.Hits{Count: n, Parts: s.parts[how]}) {
+			if !yield(how, *n) {
 				return
 			}
 		}

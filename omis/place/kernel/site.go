@@ -141,7 +141,7 @@ func (sv *survey) close() {
 }
 
 // compare reads the instruction and checks that the process runs the code of the file. If it does not,
-// somebody else has set a breakpoint or a patch there, which must not be disturbed.
+// another tool has set a breakpoint or a patch there, which must not be disturbed.
 func (s *site) compare(sv *survey, f *mapped) error {
 	var file, memory [16]byte
 	n := f.bytes.at(file[:], s.offset)
