@@ -1,7 +1,6 @@
 package mir
 
 import (
-	"bytes"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -18,18 +17,7 @@ const (
 // instructions: no MIR document needs them, and they make XML dangerous to parse. Documents
 // that Scan accepts are safe to pass to libxml2.
 func Scan(data []byte, limits Limits) (*Tree, error) {
-	s := new(scanner)
-	s.elements, s.attributes = roomFor(data, limits)
-	return s.scan(data, limits, "")
-}
-
-// roomFor returns slices with a capacity that a well-formed document seldom exceeds. The
-// capacity is capped, because the sender controls it.
-func roomFor(data []byte, limits Limits) ([]node, []Attribute) {
-	const most = 1024
-	tags := bytes.Count(data, []byte("<")) - bytes.Count(data, []byte("</"))
-	attributes := bytes.Count(data, []byte("="))
-	return make([]node, 0, min(tags, limits.Elements, most)), make([]Attribute, 0, min(attributes, most))
+	return new(scanner).scan(data, limits, "")
 }
 
 // scanner passes over the source once. Its methods set fault and return false if they fail.

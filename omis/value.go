@@ -64,7 +64,6 @@ func String(s string) Value    { return Value{Kind: KindString, Str: s} }
 func Binary(b []byte) Value    { return Value{Kind: KindBinary, Str: string(b)} }
 func TokenValue(t Token) Value { return Value{Kind: KindToken, Str: string(t)} }
 func List(vs ...Value) Value   { return Value{Kind: KindList, List: vs} }
-func Param(name string) Value  { return Value{Kind: KindParam, Str: name} }
 func (v Value) Token() Token   { return Token(v.Str) }
 func (v Value) Position() int  { return v.Pos }
 

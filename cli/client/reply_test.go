@@ -33,7 +33,7 @@ func FuzzReply(f *testing.F) {
 			{
 				{Objects: []omis.Token{"p_1", omis.Token(text)}, Status: omis.OSError | omis.Fatal, Msg: message},
 				{Objects: []omis.Token{"t_2"}, Status: omis.CSRTriggered, Values: []omis.Value{
-					omis.List(omis.String(message), omis.List(), omis.List(omis.TokenValue(omis.Token(text))), omis.Param(text)),
+					omis.List(omis.String(message), omis.List(), omis.List(omis.TokenValue(omis.Token(text))), omis.Value{Kind: omis.KindParam, Str: text}),
 					{Kind: omis.KindInt, Neg: true, N: n},
 				}},
 			},

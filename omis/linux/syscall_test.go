@@ -138,9 +138,10 @@ func TestHeldSystemCalls(t *testing.T) {
 }
 
 func TestAllSystemCallsHaveNumbers(t *testing.T) {
-	for _, name := range calls.Names() {
-		if _, err := callNumber(name); err != nil {
-			t.Error(err)
+	for number := range uint64(500) {
+		name := calls.ByNumber(number).Name
+		if got, err := callNumber(name); !strings.HasPrefix(name, "syscall_") && (err != nil || uint64(got) != number) {
+			t.Errorf("%s has the number %d, want %d (%v)", name, got, number, err)
 		}
 	}
 }

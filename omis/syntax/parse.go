@@ -20,21 +20,6 @@ func Parse(text string) (*omis.Request, error) {
 	return r, nil
 }
 
-// ParseValues reads a list of values separated by commas, without the brackets of a list.
-func ParseValues(text string) ([]omis.Value, error) {
-	if len(text) > MaxText {
-		return nil, Errors{{Msg: "the text is longer than 4 MiB"}}
-	}
-	p := parser{scanner: scanner{text: text}}
-	p.stack = p.room[:0]
-	p.next()
-	vs := p.values(end, 0)
-	if len(p.errs) > 0 {
-		return nil, p.errs
-	}
-	return vs, nil
-}
-
 // frame is the memory of an ordinary request, in one allocation.
 type frame struct {
 	request omis.Request

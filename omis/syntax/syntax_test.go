@@ -94,7 +94,7 @@ func genValue(depth int) *rapid.Generator[omis.Value] {
 		rapid.Map(rapid.SliceOf(rapid.Byte()), omis.Binary),
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) omis.Value { return omis.String(string(b)) }),
 		rapid.Map(name, func(s string) omis.Value { return omis.TokenValue(omis.Token(s)) }),
-		rapid.Map(name, omis.Param),
+		rapid.Map(name, func(s string) omis.Value { return omis.Value{Kind: omis.KindParam, Str: s} }),
 	}
 	if depth > 0 {
 		kinds = append(kinds, rapid.Map(rapid.SliceOfN(genValue(depth-1), 0, 4), func(vs []omis.Value) omis.Value { return omis.List(vs...) }))

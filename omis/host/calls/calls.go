@@ -78,20 +78,6 @@ func ByNumber(nr uint64) *Call {
 	return &Call{int(nr), prototype.Untyped("syscall_" + strconv.FormatUint(nr, 10))}
 }
 
-// Names lists all calls in the order of their numbers.
-func Names() []string {
-	var all []*Call
-	for _, c := range parsed().byName {
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(a, b *Call) int { return a.Number - b.Number })
-	names := make([]string, len(all))
-	for i, c := range all {
-		names[i] = c.Name
-	}
-	return names
-}
-
 // Args holds the registers with the parameters: rdi, rsi, rdx, r10, r8, r9. They are the
 // same at the end of a call as at its start, except for execve and rt_sigreturn.
 type Args [6]uint64
