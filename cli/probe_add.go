@@ -14,15 +14,15 @@ import (
 
 // probeOptions are the flags of "mirador probe add".
 type probeOptions struct {
-	app, region, to                string
-	metrics, aggregates            []string
-	node, process, thread, clock   string
-	interval, delivery, measureFor time.Duration
-	percentiles                    []float64
-	oneIn                          int64
-	budget                         float64
-	inactive                       bool
-	format                         tableFormat
+	app, region, to                           string
+	metrics, aggregates                       []string
+	node, process, thread, clock, destination string
+	interval, delivery, measureFor, lease     time.Duration
+	percentiles                               []float64
+	oneIn                                     int64
+	budget                                    float64
+	inactive                                  bool
+	format                                    tableFormat
 }
 
 func newProbeAdd(g *globals) *cobra.Command {
@@ -64,8 +64,10 @@ metrics). Without --process and --thread, values are by thread.`,
 	flags.Float64SliceVar(&o.percentiles, "percentiles", nil, "percentiles of the region's durations, such as 50,99")
 	flags.Int64Var(&o.oneIn, "one-in", 0, "time one execution in this many")
 	flags.Float64Var(&o.budget, "budget", 0, "deactivate the probe when it takes more than this percentage of the processes' time")
+	flags.StringVar(&o.destination, "destination", "", "where to send the values: file:///path, http://host/path or https://host/path")
 	flags.StringVar(&o.clock, "clock", "ordered", "ordered, or fast: less exact and cheaper")
 	flags.BoolVar(&o.inactive, "inactive", false, "do not measure before the probe is activated")
+	flags.DurationVar(&o.lease, "lease", 0, "remove the probe when nothing has used it for this long (default never; with --for a minute more than that)")
 	flags.DurationVar(&o.measureFor, "for", 0, "measure for this long, print the values, and remove the probe")
 	completes(cmd, "app", g.completeApps)
 	completes(cmd, "metric", g.completeMetrics)
@@ -87,7 +89,10 @@ func (o *probeOptions) request() (*mir.InstrRequest, error) {
 	}
 	r := &mir.InstrRequest{
 		Activated: !o.inactive, Flush: true, Details: true,
-		Fast: o.clock == "fast", OneIn: o.oneIn, Percentiles: o.percentiles, Budget: o.budget / 100,
+		Fast: o.clock == "fast", OneIn: o.oneIn, Percentiles: o.percentiles, Budget: o.budget / 100, Lease: o.lease,
+	}
+	if o.measureFor > 0 && o.lease == 0 {
+		r.Lease = o.measureFor + time.Minute // for when this command is killed
 	}
 	if o.region != "" || o.to != "" {
 		r.Region = &mir.CodeRegion{From: o.region, To: o.to}
@@ -96,8 +101,14 @@ func (o *probeOptions) request() (*mir.InstrRequest, error) {
 		r.Metrics = append(r.Metrics, mir.Metric{Name: name})
 	}
 	r.Entities = nested([]mir.Entity{{Kind: mir.Node, ID: o.node}, {Kind: mir.Process, ID: o.process}, {Kind: mir.Thread, ID: o.thread}})
+	if o.destination != "" && o.delivery <= 0 {
+		return nil, usagef("--destination needs a --delivery, such as 1s")
+	}
 	if o.interval > 0 || o.delivery > 0 || len(o.aggregates) > 0 {
 		r.Measuring = &mir.Measuring{Interval: milliseconds(o.interval), Delivery: milliseconds(o.delivery)}
+		if o.destination != "" {
+			r.Measuring.Destination = &o.destination
+		}
 		for _, name := range o.aggregates {
 			r.Measuring.Aggregates = append(r.Measuring.Aggregates, mir.Function(strings.ToUpper(name)))
 		}

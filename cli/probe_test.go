@@ -68,6 +68,7 @@ func TestProbeCommands(t *testing.T) {
 	}{
 		{2, "a --metric is needed", []string{"add"}},
 		{2, "--for and --inactive exclude each other", []string{"add", "--metric", "COUNT", "--for", "1s", "--inactive"}},
+		{2, "--destination needs a --delivery", []string{"add", "--metric", "COUNT", "--destination", "file:///tmp/x"}},
 		{2, "want ordered or fast", []string{"add", "--metric", "COUNT", "--clock", "slow"}},
 		{2, "--every must be positive", []string{"watch", "--every", "0s", "probe-1"}},
 		{1, "mirador: no unit tally:wark; did you mean tally:work", []string{"add", "--metric", "COUNT", "--region", "tally:wark"}},
@@ -115,6 +116,27 @@ func TestProbeForAWhile(t *testing.T) {
 	}
 	eventually(t, "nothing is left", func() bool { return s.must(t, "", "probe", "list", "--json") == "[]\n" })
 	c.says("stop")
+}
+
+// TestProbeLease checks that a probe ends with its lease, and so does one whose command was
+// killed.
+func TestProbeLease(t *testing.T) {
+	s := startServe(t, 0)
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--lease", "1s")
+	cmd := exec.Command(miradorPath, "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--for", "1s")
+	cmd.Env = append(cmd.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket)
+	killed := subject.Start(t, cmd)
+	eventually(t, "the second probe is planted", func() bool { return strings.Contains(s.must(t, "", "probe", "list"), "probe-2") })
+	killed.Kill()
+	if end := s.probe(t, "probe-2").Expires; end == nil || time.Until(*end) > 61*time.Second || time.Until(*end) < 40*time.Second {
+		t.Errorf("the lease of the killed command's probe ends at %v", end)
+	}
+	eventually(t, "the first probe is removed", func() bool { return !strings.Contains(s.must(t, "", "probe", "list"), "probe-1") })
+	if !strings.Contains(s.logged(), "nothing has used the probe for 1s, its lease") {
+		t.Error("the log does not have the reason")
+	}
 }
 
 // TestProbeWatch watches a probe on a terminal that is resized.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const blanks = " \t\r\n" // white space around a number or a boolean is ignored
@@ -70,6 +71,26 @@ func (f *findings) budget(e Element) float64 {
 		return 0
 	}
 	return share / 100
+}
+
+// The limits of a lease.
+const (
+	leastLease   = time.Second
+	longestLease = 366 * 24 * time.Hour
+)
+
+// lease returns a time without use, 0 if the attribute is absent.
+func (f *findings) lease(e Element) time.Duration {
+	a, ok := ours(e, "lease")
+	if !ok {
+		return 0
+	}
+	term, err := time.ParseDuration(strings.Trim(a.Value, blanks))
+	if err != nil || term < leastLease || term > longestLease {
+		f.add(a.Pos, "lease is %s; a time from one second to a year was expected, such as 60s or 1h30m", Quote(a.Value))
+		return 0
+	}
+	return term
 }
 
 // fast reports whether the request asks for the fast clock.

@@ -35,10 +35,10 @@ func readSnapshotRequest(f *findings, root Element) Document {
 }
 
 func readInstrRequest(f *findings, root Element) Document {
-	f.onlyOurs(root, "budget", "clock", "details", "percentiles", "sample")
+	f.onlyOurs(root, "budget", "clock", "details", "lease", "percentiles", "sample")
 	request := &InstrRequest{
 		Flush: f.boolean(root, "flush"), Activated: f.activated(root),
-		Budget: f.budget(root), Fast: f.fast(root), OneIn: f.sample(root), Percentiles: f.percentiles(root), Details: f.wish(root, "details"), Pos: root.Pos(),
+		Budget: f.budget(root), Fast: f.fast(root), OneIn: f.sample(root), Percentiles: f.percentiles(root), Lease: f.lease(root), Details: f.wish(root, "details"), Pos: root.Pos(),
 	}
 	for child := range root.Children() {
 		switch {
@@ -139,8 +139,8 @@ func (f *findings) aggregate(e Element) Function {
 }
 
 func readControlRequest(f *findings, root Element) Document {
-	f.onlyOurs(root, "budget", "details")
-	request := &ControlRequest{Flush: f.boolean(root, "flush"), Budget: f.budget(root), Details: f.wish(root, "details"), Pos: root.Pos()}
+	f.onlyOurs(root, "budget", "details", "lease")
+	request := &ControlRequest{Flush: f.boolean(root, "flush"), Budget: f.budget(root), Lease: f.lease(root), Details: f.wish(root, "details"), Pos: root.Pos()}
 	if a, ok := root.Attribute("action"); ok {
 		f.act(request, a)
 	}

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"mirador/omis"
 )
@@ -36,6 +37,10 @@ func TestDecode(t *testing.T) {
 				Measuring: &Measuring{Interval: new(int64(4000))}, Entities: []Entity{named(Communicator, "cb")}}},
 		{"a budget", `<instrreq xmlns:g="urn:mirador:gateway" g:budget=" 2.5% "><codeRegion from="a"/></instrreq>`,
 			&InstrRequest{Region: &CodeRegion{From: "a"}, Budget: 0.025}},
+		{"a lease", `<instrreq xmlns:g="urn:mirador:gateway" g:lease=" 1h30m "><codeRegion from="a"/></instrreq>`,
+			&InstrRequest{Region: &CodeRegion{From: "a"}, Lease: 90 * time.Minute}},
+		{"a new lease", `<ctrlreq action="ACTIVATE" xmlns:g="urn:mirador:gateway" g:lease="1s"><probe id="p3"/></ctrlreq>`,
+			&ControlRequest{Action: Activate, Probes: []ProbeRef{{ID: "p3"}}, Lease: time.Second}},
 		{"clocks", `<instrreq xmlns:g="urn:mirador:gateway" g:clock="fast"><codeRegion from="a"/></instrreq>`,
 			&InstrRequest{Region: &CodeRegion{From: "a"}, Fast: true}},
 		{"a sample", `<instrreq xmlns:g="urn:mirador:gateway" sample="1/7" g:sample=" 1/100 "><codeRegion from="a"/></instrreq>`,
@@ -111,11 +116,15 @@ func TestDecodeRefuses(t *testing.T) {
 			[]string{`line 1, column 11: <thread> has no id; write <thread id="…">`, "line 1, column 29: id of <process> is empty"}},
 		{"budgets", "<instrreq xmlns:g='urn:mirador:gateway' g:budget='2'/>", Invalid,
 			[]string{`line 1, column 41: budget is "2"; a share of the program's time was expected, such as 2% or 0.5%`}},
+		{"leases", "<instrreq xmlns:g='urn:mirador:gateway' g:lease='60'/>", Invalid,
+			[]string{`line 1, column 41: lease is "60"; a time from one second to a year was expected, such as 60s or 1h30m`}},
+		{"short leases", "<instrreq xmlns:g='urn:mirador:gateway' g:lease='999ms'/>", Invalid,
+			[]string{`line 1, column 41: lease is "999ms"; a time from one second to a year was expected, such as 60s or 1h30m`}},
 		{"misspelt and misplaced attributes", "<instrreq xmlns:g='urn:mirador:gateway' g:buget='2%' xmlns:o='urn:o' o:x=''>\n<metric name='COUNT' g:clock='fast' o:x=''/></instrreq>", Invalid, []string{
-			`line 1, column 41: "buget" is no attribute of the gateway's; on <instrreq> there are budget, clock, details, percentiles, sample`,
+			`line 1, column 41: "buget" is no attribute of the gateway's; on <instrreq> there are budget, clock, details, lease, percentiles, sample`,
 			`line 2, column 22: "clock": <metric> has no attributes of the gateway's; only <snapshotreq>, <instrreq> and <ctrlreq> have them`}},
 		{"an attribute of another request", "<ctrlreq xmlns:g='urn:mirador:gateway' g:sample='1/2' action='VALUE'><probe id='p'/></ctrlreq>", Invalid,
-			[]string{`line 1, column 40: "sample" is no attribute of the gateway's; on <ctrlreq> there are budget, details`}},
+			[]string{`line 1, column 40: "sample" is no attribute of the gateway's; on <ctrlreq> there are budget, details, lease`}},
 		{"an unknown clock", "<instrreq xmlns:g='urn:mirador:gateway' g:clock='sundial'/>", Invalid,
 			[]string{`line 1, column 41: clock is "sundial"; it can be ordered or fast`}},
 		{"a sample that is not a fraction", "<instrreq xmlns:g='urn:mirador:gateway' g:sample='100'/>", Invalid,

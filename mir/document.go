@@ -12,6 +12,8 @@
 package mir
 
 import (
+	"time"
+
 	"slices"
 
 	"mirador/omis"
@@ -104,6 +106,9 @@ type InstrRequest struct {
 	// Budget is the share of the processes' time that the probe may take; 0: no limit. It is
 	// an attribute of the gateway's namespace, in percent.
 	Budget float64
+	// Lease is the time without use after which the probe is removed; 0: never. It is the
+	// attribute lease="60s" of the gateway's namespace.
+	Lease time.Duration
 	// Details asks for the gateway's extensions in the answer: the attribute details="true" of
 	// its namespace.
 	Details bool
@@ -113,7 +118,7 @@ type InstrRequest struct {
 // Extended reports whether the answer contains the gateway's extensions. The attribute details
 // asks for them, and so does any other attribute of the gateway's namespace.
 func (r *InstrRequest) Extended() bool {
-	return r.Details || r.Budget > 0 || r.Fast || r.OneIn > 0 || len(r.Percentiles) > 0
+	return r.Details || r.Budget > 0 || r.Fast || r.OneIn > 0 || len(r.Percentiles) > 0 || r.Lease > 0
 }
 
 // CodeRegion delimits the code to measure: at least one of From and To is set.
@@ -159,13 +164,14 @@ type ControlRequest struct {
 	Measuring *Measuring
 	Entities  []Entity
 	Flush     bool
-	Budget    float64 // as in InstrRequest; 0: unchanged
-	Details   bool    // as in InstrRequest
+	Budget    float64       // as in InstrRequest; 0: unchanged
+	Lease     time.Duration // as in InstrRequest; 0: unchanged
+	Details   bool          // as in InstrRequest
 	Pos       Position
 }
 
 // Extended reports whether the answer contains the gateway's extensions.
-func (r *ControlRequest) Extended() bool { return r.Details || r.Budget > 0 }
+func (r *ControlRequest) Extended() bool { return r.Details || r.Budget > 0 || r.Lease > 0 }
 
 // ProbeRef is the id of a probe in a request.
 type ProbeRef struct {

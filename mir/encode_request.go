@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 )
 
 func (w *writer) sirRequest(r *SIRRequest) {
@@ -56,7 +57,7 @@ func (w *writer) controlRequest(r *ControlRequest) {
 	w.begin(r.Root())
 	w.flag("flush", r.Flush)
 	w.attribute("action", string(r.Action))
-	w.wishes(&InstrRequest{Budget: r.Budget, Details: r.Details})
+	w.wishes(&InstrRequest{Budget: r.Budget, Lease: r.Lease, Details: r.Details})
 	for _, probe := range r.Probes {
 		w.begin("probe")
 		w.attribute("id", probe.ID)
@@ -83,7 +84,14 @@ func (w *writer) wishes(r *InstrRequest) {
 		w.attribute("gateway:sample", fmt.Sprintf("1/%d", r.OneIn))
 	}
 	w.percentages(r.Percentiles)
+	w.lease(r.Lease)
 	w.flag("gateway:details", r.Details)
+}
+
+func (w *writer) lease(term time.Duration) {
+	if term > 0 {
+		w.attribute("gateway:lease", term.String())
+	}
 }
 
 // percent formats a fraction as a percentage.

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -142,7 +143,7 @@ func instrRequest(t *rapid.T) *InstrRequest {
 	return &InstrRequest{
 		Region:  perhaps(t, func(t *rapid.T) CodeRegion { return CodeRegion{From: id(t), To: text(t)} }),
 		Metrics: some(t, 0, metric), Events: rapid.IntRange(0, 2).Draw(t, "events"), Measuring: measuring(t),
-		Entities: entities(t, kinds(), false), Activated: flag(t), Flush: flag(t), Budget: share(t), Fast: flag(t), OneIn: rapid.Int64Range(0, MostOneIn).Draw(t, "one in"),
+		Entities: entities(t, kinds(), false), Activated: flag(t), Flush: flag(t), Budget: share(t), Lease: term(t), Fast: flag(t), OneIn: rapid.Int64Range(0, MostOneIn).Draw(t, "one in"),
 		Percentiles: some(t, 0, percentageOf), Details: flag(t),
 	}
 }
@@ -151,7 +152,7 @@ func controlRequest(t *rapid.T) *ControlRequest {
 	return &ControlRequest{
 		Action:  rapid.SampledFrom([]Action{Value, Activate, Deactivate, Reset, Remove}).Draw(t, "action"),
 		Probes:  some(t, 1, func(t *rapid.T) ProbeRef { return ProbeRef{ID: id(t)} }),
-		Metrics: some(t, 0, metric), Measuring: measuring(t), Entities: entities(t, kinds(), false), Flush: flag(t), Budget: share(t), Details: flag(t),
+		Metrics: some(t, 0, metric), Measuring: measuring(t), Entities: entities(t, kinds(), false), Flush: flag(t), Budget: share(t), Lease: term(t), Details: flag(t),
 	}
 }
 
@@ -210,4 +211,12 @@ func measurement(t *rapid.T, depth int) Measurement {
 		m.Children = some(t, 0, func(t *rapid.T) Measurement { return measurement(t, depth-1) })
 	}
 	return m
+}
+
+// term generates a lease.
+func term(t *rapid.T) time.Duration {
+	if flag(t) {
+		return 0
+	}
+	return time.Duration(rapid.Int64Range(int64(leastLease), int64(longestLease)).Draw(t, "lease"))
 }

@@ -19,6 +19,9 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 	if err := consistent(r); err != nil {
 		return nil, err
 	}
+	for _, p := range found {
+		p.renew()
+	}
 	switch {
 	case o.Explain:
 		return explainControl(r, found)
@@ -51,12 +54,12 @@ func consistent(r *mir.ControlRequest) error {
 	if !redefines(r) || r.Action != mir.Value && r.Action != mir.Remove {
 		return nil
 	}
-	return failf(Invalid, "%s does not change what a probe measures: leave metric, measuring, entities and budget out, or use ACTIVATE, DEACTIVATE or RESET", r.Action)
+	return failf(Invalid, "%s does not change what a probe measures: leave metric, measuring, entities, budget and lease out, or use ACTIVATE, DEACTIVATE or RESET", r.Action)
 }
 
 // redefines reports whether a control request changes the definition of probes.
 func redefines(r *mir.ControlRequest) bool {
-	return len(r.Metrics) > 0 || r.Measuring != nil || len(r.Entities) > 0 || r.Budget > 0
+	return len(r.Metrics) > 0 || r.Measuring != nil || len(r.Entities) > 0 || r.Budget > 0 || r.Lease > 0
 }
 
 // act changes probes. It removes, activates or deactivates all of them in the monitor at once,
@@ -149,6 +152,10 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 	}
 	if r.Budget > 0 {
 		next.Budget = r.Budget
+	}
+	if r.Lease > 0 {
+		next.Lease = r.Lease
+		p.hold(r.Lease)
 	}
 	plan, err := p.app.plan(ctx, &next)
 	if err != nil {

@@ -42,6 +42,7 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 		return nil, err
 	}
 	p.touch()
+	p.hold(full.Lease)
 	a.mu.Lock()
 	a.probes = append(a.probes, p)
 	a.mu.Unlock()

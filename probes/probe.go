@@ -46,6 +46,7 @@ type Probe struct {
 	schedule    *schedule    // nil unless active and sampling, delivering or on a budget
 
 	meter  meter
+	lease  lease
 	outlet deliver.Outlet
 }
 
@@ -158,6 +159,7 @@ func (p *Probe) remove(ctx context.Context) error { return p.app.removeAll(ctx, 
 // gateway removes objects of the monitor that no record names.
 func (p *Probe) dismiss() (left *installed, err error) {
 	err = p.app.registry.erase(probePrefix + p.id)
+	p.lease.stop()
 	p.stopSchedule()
 	err = errors.Join(err, p.app.registry.erase(samplesPrefix+p.id))
 	p.mu.Lock()

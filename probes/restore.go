@@ -164,6 +164,7 @@ func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 		id: probeID(rec.Number), number: rec.Number, app: a, request: request, user: rec.User,
 		state: Defined, armed: rec.Armed, made: max(rec.Made-1, 0),
 	}
+	p.hold(request.Lease)
 	p.touch()
 	a.registry.mu.Lock()
 	a.registry.probes[p.id] = p

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"mirador/mir"
 	"mirador/omis"
@@ -23,6 +24,7 @@ type Status struct {
 	Request    string           `json:"request"`              // the last definition, an instrreq with defaults filled in
 	Requests   []string         `json:"requests,omitempty"`   // its conditional requests
 	Placements []omis.Placement `json:"-"`                    // of Requests
+	Expires    *time.Time       `json:"expires,omitempty"`    // when the lease ends, unless the probe is used; nil: never
 	Deliveries []deliver.State  `json:"deliveries,omitempty"` // to destinations outside the gateway
 	Gone       bool             `json:"gone,omitempty"`       // all measured processes have terminated
 	Failure    string           `json:"failure,omitempty"`    // why it could not be installed
@@ -95,6 +97,9 @@ func (p *Probe) Status() Status {
 	}
 	if request.Region != nil {
 		s.Region = cmp.Or(request.Region.From, request.Region.To)
+	}
+	if end := p.lease.end(); !end.IsZero() {
+		s.Expires = &end
 	}
 	s.Deliveries = p.app.registry.queues.States(p.id)
 	if w == nil {

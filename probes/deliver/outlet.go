@@ -84,6 +84,13 @@ func (o *Outlet) leave(s *stream) {
 	}
 }
 
+// HasReaders reports whether the stream has a reader now.
+func (o *Outlet) HasReaders() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.streams) > 0
+}
+
 // Empty reports whether nothing takes documents, so that none is needed.
 func (o *Outlet) Empty() bool {
 	o.mu.Lock()
