@@ -42,14 +42,12 @@ func takeSumOver(t *testing.T, a assignment, do func(), amount int) {
 		k.want("rows", fmt.Sprint((1+3*i)*amount, 0, 0))
 		k.kill()
 		do()
-		k = newKeeper(t, a)
-		k.want("recall", "true true")
+		k = successor(t, a)
 		do()
-		k.want("place", "placed")
-		k.want("settle", "0 orphans")
+		k.adopt()
 		do()
 	}
-	k.want("close", "closed")
+	k.close()
 }
 
 // A program that loads something else is not adopted.
@@ -59,11 +57,10 @@ func TestOtherLoadsAreNotTakenOver(t *testing.T) {
 	a.Sum = &loadedSum{node.Watch{Event: node.EventSysCallStarted, Name: "sendto"}, program.Load{From: program.FromArgument, Arg: 2, Bytes: 8}}
 	placedKeeper(t, a).kill()
 	a.Sum.Load.Arg = 1
-	k := newKeeper(t, a)
-	k.want("recall", "true true")
+	k := successor(t, a)
 	k.want("place", "placed")
 	k.want("settle", "1 orphans")
-	k.want("close", "closed")
+	k.close()
 }
 
 // straceSum returns the sum of the results of all calls of a name, by strace.
