@@ -2,10 +2,12 @@ package cli
 
 import (
 	"log/slog"
+	"path/filepath"
 
 	gateway "mirador/http"
 	"mirador/mir"
 	"mirador/mir/xsd"
+	"mirador/omis/host/proc"
 	"mirador/omis/syntax"
 	"mirador/schemas"
 )
@@ -25,5 +27,10 @@ func newGateway(s settings, token gateway.Token, log *slog.Logger, backend gatew
 		Version:    readVersion().Version,
 		Notation:   syntax.PrintReply,
 		Log:        log,
+		// A caller chooses the path, which may lead to a file system that does not answer.
+		ResolveLinks: func(path string) (string, error) {
+			const noProcess = 0
+			return proc.InTime(noProcess, path, func() (string, error) { return filepath.EvalSymlinks(path) })
+		},
 	}, backend), nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"sync/atomic"
 
 	"github.com/go-chi/chi/v5"
@@ -26,6 +27,8 @@ type Config struct {
 	Notation func(omis.Reply) string
 	Log      *slog.Logger // nil: slog.Default()
 	Limits   Limits       // of streams; none: DefaultLimits
+	// ResolveLinks returns a path without symbolic links; nil: filepath.EvalSymlinks.
+	ResolveLinks func(path string) (string, error)
 	// ProcessOwner is the uid of a process' owner; nil: identity.OfProcess.
 	ProcessOwner func(pid int) (int, error)
 }
@@ -58,6 +61,9 @@ func New(cfg Config, backend Backend) *Server {
 	}
 	if cfg.ProcessOwner == nil {
 		cfg.ProcessOwner = identity.OfProcess
+	}
+	if cfg.ResolveLinks == nil {
+		cfg.ResolveLinks = filepath.EvalSymlinks
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()

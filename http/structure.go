@@ -67,7 +67,7 @@ func (s *Server) resourcePath(r mir.Resource, programs []string) (string, *trans
 			"cannot open the resource %s: the configuration allows file:///PATH only, on this machine", r.In)
 	}
 	path := u.Path
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+	if resolved, err := s.cfg.ResolveLinks(path); err == nil {
 		path = resolved
 	}
 	if slices.Contains(programs, path) || s.configured(path) {
@@ -80,7 +80,7 @@ func (s *Server) resourcePath(r mir.Resource, programs []string) (string, *trans
 
 func (s *Server) configured(path string) bool {
 	for _, folder := range s.cfg.Resources {
-		if resolved, err := filepath.EvalSymlinks(folder); err == nil {
+		if resolved, err := s.cfg.ResolveLinks(folder); err == nil {
 			folder = resolved // as path is
 		}
 		if within, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(within) {

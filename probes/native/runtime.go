@@ -33,6 +33,20 @@ func New(m program.Machine, debug binary.DebugFiles) *Runtime {
 	return &Runtime{machine: m, cache: binary.NewCache(binary.DefaultCacheBytes, debug)}
 }
 
+// mappedBy opens the files that a process has mapped, in a bounded time.
+func mappedBy(pid int) binary.Opener {
+	open := binary.FromProcess(pid)
+	return func(path string) (binary.File, error) {
+		return proc.InTime(pid, path, func() (binary.File, error) {
+			opened, err := open(path)
+			if f, ok := opened.(*os.File); ok && err == nil {
+				return proc.Unblocked(f)
+			}
+			return opened, err
+		})
+	}
+}
+
 // Modules lists what a process has loaded, with its structure. A library that cannot be read has no
 // structure; only its own functions cannot be measured. Callers share the list and must not change
 // it.
@@ -63,7 +77,7 @@ func (r *Runtime) modules(ctx context.Context, pid int) (*loadedModules, error) 
 	if err != nil {
 		return nil, err
 	}
-	open := binary.FromProcess(pid)
+	open := mappedBy(pid)
 	modules, images := make([]translate.Module, len(loaded)), make([]*binary.Image, len(loaded))
 	for i, m := range loaded {
 		if err := ctx.Err(); err != nil {
@@ -108,7 +122,7 @@ func (r *Runtime) Resolver(ctx context.Context, pid int) (func(pc uint64, first 
 	for i, m := range loaded {
 		modules[i] = binary.Module{Path: m.Path, Bias: m.Bias, Start: m.CodeStart, Len: m.CodeLen}
 	}
-	symbols := r.cache.Symbols(ctx, modules, binary.FromProcess(pid))
+	symbols := r.cache.Symbols(ctx, modules, mappedBy(pid))
 	return func(pc uint64, first bool) string {
 		if first {
 			return symbols.Resolve(pc).String()

@@ -11,14 +11,14 @@ import (
 // Forked lists the descendants of a process that were forked without executing another
 // program file, such as the workers of a forking server, but not the commands of a shell.
 func Forked(pid int) []int {
-	program, err := os.Stat(exe(pid))
+	program, err := programOf(pid)
 	if err != nil {
 		return nil // the process has ended, or belongs to another user
 	}
 	var all []int
 	for queue := []int{pid}; len(queue) > 0; queue = queue[1:] {
 		for _, child := range childrenOf(queue[0]) {
-			other, err := os.Stat(exe(child))
+			other, err := programOf(child)
 			if err == nil && os.SameFile(program, other) && !slices.Contains(all, child) {
 				all = append(all, child)
 				queue = append(queue, child)
@@ -40,4 +40,8 @@ func childrenOf(pid int) (all []int) {
 	return all
 }
 
-func exe(pid int) string { return fmt.Sprintf("/proc/%d/exe", pid) }
+// programOf identifies the program that a process executes.
+func programOf(pid int) (os.FileInfo, error) {
+	path := fmt.Sprintf("/proc/%d/exe", pid)
+	return InTime(pid, path, func() (os.FileInfo, error) { return os.Stat(path) })
+}

@@ -3,9 +3,9 @@
 package proc
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -188,22 +188,21 @@ func yamaScope() int {
 	return int(b[0] - '0')
 }
 
-// wordSize returns an error for programs that are not 64-bit ELF.
+// wordSize returns an error for programs that are not 64-bit ELF. It reads what the kernel
+// told the program at its start, because the program's file may block its readers. A process
+// whose vector is not readable need not be a 32-bit process.
 func wordSize(pid int) error {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil {
-		return nil // a process without a readable program file need not be a 32-bit process
-	}
-	defer f.Close()
-	var head [20]byte
-	if _, err := io.ReadFull(f, head[:]); err != nil {
+	const pair, headerSize, headerSize64 = 16, 4, 56 // AT_PHENT, and its value
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid))
+	if err != nil || len(text) < pair {
 		return nil
 	}
-	const class, class64, machine, x86_64 = 4, 2, 18, 62
-	if head[class] != class64 || head[machine] != x86_64 {
-		return omis.Errorf(omis.UnsupportedService, "cannot attach to process %d: it is a 32-bit program, and the monitor observes x86-64 programs only", pid)
+	for ; len(text) >= pair; text = text[pair:] {
+		if binary.LittleEndian.Uint64(text) == headerSize && binary.LittleEndian.Uint64(text[pair/2:]) == headerSize64 {
+			return nil
+		}
 	}
-	return nil
+	return omis.Errorf(omis.UnsupportedService, "cannot attach to process %d: it is a 32-bit program, and the monitor observes x86-64 programs only", pid)
 }
 
 // Alive returns an error unless process p still runs; a zombie does not.

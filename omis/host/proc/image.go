@@ -22,8 +22,19 @@ import (
 // file that only the monitor may read. So the monitor opens a mapped file by the kernel's
 // own link to it, if permitted, and never by its path without a check.
 
-// OpenImage opens the file of a mapping. It does not block, and opens only regular files.
+// OpenImage opens the file of a mapping. It blocks no longer than InTime, and opens only
+// regular files.
 func OpenImage(pid int, m Mapping) (*os.File, error) {
+	return InTime(pid, m.Path, func() (*os.File, error) {
+		f, err := openImage(pid, m)
+		if err != nil {
+			return nil, err
+		}
+		return Unblocked(f)
+	})
+}
+
+func openImage(pid int, m Mapping) (*os.File, error) {
 	f, err := openRegular(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Start, m.End))
 	if !errors.Is(err, fs.ErrPermission) {
 		return f, err

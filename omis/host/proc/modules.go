@@ -4,6 +4,7 @@ package proc
 
 import (
 	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -25,6 +26,9 @@ func Modules(p omis.ProcID) ([]node.Module, error) {
 	var modules []node.Module
 	for _, image := range maps.images() {
 		m, err := module(p.PID, image)
+		if blocked := new(BlockedError); errors.As(err, &blocked) {
+			return nil, omis.Errorf(omis.OSError, "cannot tell what process %d has loaded: %w", p.PID, err)
+		}
 		if err != nil {
 			continue // the mapped file is not a program, or does not exist any more
 		}
