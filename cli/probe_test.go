@@ -46,6 +46,9 @@ func TestProbeCommands(t *testing.T) {
 	if request := s.probe(t, "probe-1").Request; !strings.Contains(request, `from="tally:work"`) {
 		t.Errorf("the request is %s", request)
 	}
+	if text := wants(t, "--unix-socket", s.socket, "http://mirador/probes/probe-1"); !strings.Contains(text, `"request": "<instrreq activated=`) {
+		t.Errorf("the request is not legible: %s", text)
+	}
 	var list []probeRow
 	if err := json.Unmarshal([]byte(s.must(t, "", "probe", "list", "--json")), &list); err != nil || len(list) != 1 || list[0].Region != "tally:work" || list[0].Placement != "inline" {
 		t.Errorf("the list is %+v, %v", list, err)

@@ -1,11 +1,13 @@
 package probes
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"mirador/mir"
@@ -53,7 +55,11 @@ func (s Status) MarshalJSON() ([]byte, error) {
 		all.Rough = all.Rough || p.Rough()
 		all.Bias = max(all.Bias, p.Bias)
 	}
-	return json.Marshal(all)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // the request is XML, for people to read
+	err := encoder.Encode(all)
+	return text.Bytes(), err
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. Of the placements only the dearest comes back.
@@ -90,7 +96,7 @@ func (p *Probe) Status() Status {
 	}
 	p.mu.RUnlock()
 	if text, err := mir.Marshal(&request); err == nil {
-		s.Request = string(text)
+		s.Request = strings.TrimSpace(string(text))
 	}
 	for _, m := range request.Metrics {
 		s.Metrics = append(s.Metrics, m.Name)
