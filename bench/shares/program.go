@@ -16,7 +16,7 @@ import (
 	"mirador/bench/subject"
 )
 
-// program is a real program, or a library that a program loads.
+// sample is a real program, or a library that a program loads.
 type sample struct {
 	name string
 	file string // suffix of the path of the file whose functions are judged
