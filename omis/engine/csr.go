@@ -81,7 +81,7 @@ func (t *Tool) define(r *omis.Request, to *sink) omis.Reply {
 // begin fills in what package placing needs of the request.
 func (c *csr) begin() {
 	c.run = placing.Request{
-		Owner: c, Tool: owner{c.tool}, Token: c.token, Num: c.num, Watch: c.event.watch, Base: c.tool.e.place(c.request, c.steps),
+		Owner: c, Tool: owner{c.tool}, Token: c.token, Num: c.num, Watch: c.event.watch, Base: c.tool.e.basePlacement(c.request, c.steps),
 		Times: slices.ContainsFunc(c.steps, step.times), Subs: make(map[*placing.Process]*placing.Subscription),
 	}
 }
@@ -169,9 +169,9 @@ func (c *csr) trigger(occ *service.Occurrence, at omis.Token, outer *execution) 
 	if reply = x.run(reply, c.steps); reply == nil {
 		return
 	}
-	c.note(reply)
+	c.countErrors(reply)
 	c.tool.replies.push(c.to, reply)
-	x.settle()
+	x.runAfter()
 }
 
 func (c *csr) triggered(at omis.Token) omis.ObjectResult {
@@ -181,8 +181,8 @@ func (c *csr) triggered(at omis.Token) omis.ObjectResult {
 	}
 }
 
-// note counts and logs errors of requests without a callback.
-func (c *csr) note(r omis.Reply) {
+// countErrors counts and logs errors of requests without a callback.
+func (c *csr) countErrors(r omis.Reply) {
 	if c.to.callback != nil {
 		return
 	}

@@ -167,7 +167,7 @@ func (p *point) handle(hit *node.Hit) {
 		// The lock is taken while a locked list is executed. A new process has no token until the node has
 		// been asked about it.
 		if waiting == nil && s.local != nil && hit.ChildProc == 0 && p.node.lists.TryRLock() {
-			s.local.run(&p.occ, p.place(s.csr))
+			s.local.run(&p.occ, p.objectOf(s.csr))
 			p.node.lists.RUnlock()
 			continue
 		}
@@ -274,8 +274,8 @@ func (p *point) params(hit *node.Hit) []omis.Value {
 	return hit.Params
 }
 
-// place returns the object where the event occurred, for a request's reply.
-func (p *point) place(c *csr) omis.Token { return p.occ.Place(c.event.service.Object) }
+// objectOf returns the object where the event occurred, for a request's reply.
+func (p *point) objectOf(c *csr) omis.Token { return p.occ.Place(c.event.service.Object) }
 
 // ends reports whether the event is the end of an object, whose tokens end with it.
 func (p *point) ends() bool {
@@ -335,7 +335,7 @@ func (p *point) overflow(waiting []*csr) {
 	for _, c := range waiting {
 		reply := whole(failure(omis.Errorf(omis.NoMemory,
 			"an event at %s was lost: %d action lists wait for execution already", p.proc.token, maxPending), p.proc.token))
-		c.note(reply)
+		c.countErrors(reply)
 		c.tool.replies.push(c.to, reply)
 	}
 }

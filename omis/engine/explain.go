@@ -12,7 +12,7 @@ func (t *Tool) Explain(text string) (omis.Explanation, error) {
 		return omis.Explanation{}, refusal(err, faults).Err()
 	}
 	steps := t.e.steps(r.Actions)
-	x := omis.Explanation{Request: syntax.Print(r), Placement: t.e.place(r, steps)}
+	x := omis.Explanation{Request: syntax.Print(r), Placement: t.e.basePlacement(r, steps)}
 	if r.Event == nil {
 		return x, nil
 	}

@@ -124,8 +124,8 @@ func (c *csr) Targets() []placing.Target {
 	return list
 }
 
-// Note: see placing.Owner.
-func (c *csr) Note(p *placing.Process) string {
+// Remark: see placing.Owner.
+func (c *csr) Remark(p *placing.Process) string {
 	if c.queriesAtEnd(processOf(p)) {
 		return heldAtExit
 	}

@@ -66,7 +66,7 @@ func (l *localList) run(occ *service.Occurrence, at omis.Token) {
 		reply = l.step(i, occ, at, reply)
 	}
 	if reply != nil {
-		l.csr.note(reply)
+		l.csr.countErrors(reply)
 		l.csr.tool.replies.push(l.csr.to, reply)
 	}
 }

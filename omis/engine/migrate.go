@@ -39,7 +39,7 @@ func procMigrate(x *execution, c *call) ([]omis.Value, error) {
 	}
 	delete(x.conv.threads, p)
 	x.letHear(p, eventMigrated)
-	return nil, m.settle()
+	return nil, m.resume()
 }
 
 // move is one migration.
@@ -221,8 +221,8 @@ func (m *move) rescope() {
 	}
 }
 
-// settle continues the process at its new place, after all lists were executed.
-func (m *move) settle() error {
+// resume continues the process at its new place, after all lists were executed.
+func (m *move) resume() error {
 	err := errors.Join(m.lost...)
 	if !m.stopped {
 		err = errors.Join(err, m.to.node.Continue(m.to.id, nil))

@@ -143,8 +143,8 @@ func (x *execution) within(outer *execution) *execution {
 	return x
 }
 
-// settle does what had to wait until the list's own reply was sent.
-func (x *execution) settle() {
+// runAfter does what had to wait until the list's own reply was sent.
+func (x *execution) runAfter() {
 	for _, f := range x.after {
 		f()
 	}

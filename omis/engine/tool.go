@@ -130,7 +130,7 @@ func (t *Tool) execute(text string, to *sink, outer *execution) omis.Reply {
 	reply := make(omis.Reply, 1, len(p.steps)+1)
 	reply[0] = omis.ServiceResult{done()}
 	reply = x.run(reply, p.steps)
-	x.settle()
+	x.runAfter()
 	return reply
 }
 
@@ -201,7 +201,7 @@ func (t *Tool) tellHandler(r omis.ObjectResult) {
 func (t *Tool) debug(r *omis.Request) {
 	values := []omis.Value{omis.String(syntax.Print(r))}
 	if r.Event != nil {
-		p := t.e.place(r, t.e.steps(r.Actions))
+		p := t.e.basePlacement(r, t.e.steps(r.Actions))
 		values = append(values, omis.String(p.String()))
 	}
 	t.e.log.Debug("request", "tool", t.name, "request", values[0].Str)

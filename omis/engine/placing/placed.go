@@ -53,7 +53,7 @@ func (x *Placing) unplace(list ...*Subscription) {
 	}
 	x.takeAway(back)
 	for _, s := range list {
-		s.Request.settle(s)
+		s.Request.addSpent(s)
 		s.Proc.crowd(s, -1)
 		x.giveUp(s.placed)
 		s.placed = nil
@@ -105,7 +105,7 @@ func (x *Placing) Unsubscribe(p *Process, list ...*Request) {
 		case s.placed != nil:
 			programs = append(programs, s)
 		default:
-			c.settle(s)
+			c.addSpent(s)
 			s.held.End()
 			x.freed(p, c)
 		}
@@ -239,7 +239,7 @@ func (x *Placing) Where(c *Request) omis.Placement {
 	if len(c.Subs) == 0 && c.Watch.Event != 0 {
 		for _, t := range c.Owner.Targets() {
 			p := shared(t.Proc.machine().priced(x.judged(c, t), c.Times), t.Proc, c)
-			p.Why += c.Owner.Note(t.Proc)
+			p.Why += c.Owner.Remark(t.Proc)
 			all = append(all, p)
 		}
 	}

@@ -112,8 +112,8 @@ type Owner interface {
 	Enabled() bool
 	// Targets returns the processes that the event is defined for.
 	Targets() []Target
-	// Note returns what to add to the placement, if the monitor would execute the request in a process.
-	Note(*Process) string
+	// Remark returns what to add to the placement, if the monitor would execute the request in a process.
+	Remark(*Process) string
 	// Disabled reports to the tool that the request is not executed in a process any more.
 	Disabled(*Process, error)
 }

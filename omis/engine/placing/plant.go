@@ -27,7 +27,7 @@ func (x *Placing) SubscribeAll(list []Wanted) []error {
 		byProc[w.Proc] = append(byProc[w.Proc], candidates[i])
 	}
 	for _, p := range procs {
-		x.settle(p, byProc[p])
+		x.findPlaces(p, byProc[p])
 	}
 	errs := make([]error, len(list))
 	for i, k := range candidates {
@@ -47,9 +47,9 @@ func (w *Wanted) newSubscription(x *Placing) *Subscription {
 	return &Subscription{Request: w.Request, Target: w.Target}
 }
 
-// settle finds a place for each candidate in a process. It begins with requests that only the monitor can
+// findPlaces finds a place for each candidate in a process. It begins with requests that only the monitor can
 // execute, because their breakpoints are in the way of programs.
-func (x *Placing) settle(p *Process, list []*candidate) {
+func (x *Placing) findPlaces(p *Process, list []*candidate) {
 	check := func(k *candidate, err error) bool {
 		if err != nil {
 			x.forget(k.Request, p)

@@ -252,8 +252,8 @@ func (s *Subscription) where() omis.Placement {
 	return p
 }
 
-// settle adds what a subscription has cost to the request, because it ends.
-func (c *Request) settle(s *Subscription) {
+// addSpent adds what a subscription has cost to the request, because it ends.
+func (c *Request) addSpent(s *Subscription) {
 	spent := s.spent()
 	c.spent = c.spent.Plus(spent)
 	if s.placed != nil {

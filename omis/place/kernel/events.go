@@ -187,9 +187,9 @@ func (e *events) judge(pl *program.Placing) (point, error) {
 	return point{w.Event, call.Number}, nil
 }
 
-// place places those programs of a list that are for events of the kernel. All programs of the list are
+// listen places those programs of a list that are for events of the kernel. All programs of the list are
 // for one process. Either all of them run afterwards, or none.
-func (e *events) place(list []program.Placing, stand []program.Placed, errs []error) {
+func (e *events) listen(list []program.Placing, stand []program.Placed, errs []error) {
 	var began []*listener
 	for i := range list {
 		if !isEvent(list[i].Watch.Event) {

@@ -240,7 +240,7 @@ func (p *Placer) prepare(list []program.Placing) ([]program.Placed, []*placed, [
 	if err := p.ready(); err != nil {
 		return listeners, all, fill(errs, err)
 	}
-	p.events.place(list, listeners, errs)
+	p.events.listen(list, listeners, errs)
 	sites := p.uprobes.judge(list, errs)
 	fresh := 0
 	for i := range list {

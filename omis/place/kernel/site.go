@@ -59,8 +59,8 @@ func newSurvey(pid int, codes *landing.Catalog, t *target) (*survey, error) {
 	return &survey{pid: pid, codes: codes, target: t, maps: maps, memory: pager{read: read}, files: make(map[uint64]*mapped)}, nil
 }
 
-// place returns the site of a uprobe, or an error if no uprobe may be set at the address.
-func (sv *survey) place(addr uint64) (site, error) {
+// siteFor returns the site of a uprobe, or an error if no uprobe may be set at the address.
+func (sv *survey) siteFor(addr uint64) (site, error) {
 	if err := sv.check(addr); err != nil {
 		return site{}, &program.Refusal{Why: err.Error()}
 	}

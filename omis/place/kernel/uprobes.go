@@ -90,7 +90,7 @@ func (u *uprobes) judgeOne(pl *program.Placing, sv *survey) (site, error) {
 	if err := u.suits(pl); err != nil {
 		return site{}, err
 	}
-	s, err := sv.place(pl.Watch.Addr)
+	s, err := sv.siteFor(pl.Watch.Addr)
 	if err == nil && times(pl.Program) && sv.runtime(pl.Watch.Addr) != nil {
 		err = &program.Refusal{Why: "a goroutine may leave the function on another thread, and intervals are of threads here"}
 	}
