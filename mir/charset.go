@@ -8,8 +8,8 @@ import (
 // declaredEncoding matches the XML declaration of a document and captures its encoding.
 var declaredEncoding = regexp.MustCompile(`^<\?xml[^?>]*\sencoding\s*=\s*["']([A-Za-z0-9._:-]+)["']`)
 
-// KnownCharset reports whether Decode can read documents in an encoding. Names are those of
-// XML and of media types, in any case.
+// KnownCharset reports whether Decode can read documents in an encoding. It knows the names
+// that XML and media types have for encodings, in any case.
 func KnownCharset(name string) bool {
 	return strings.EqualFold(name, "UTF-8") || strings.EqualFold(name, "US-ASCII") || isLatin1(name)
 }

@@ -118,8 +118,8 @@ func (r *unfolding) siblings(forest []Entity, elements []Measurement, ids Tuple)
 	return nil
 }
 
-// symbol reads the elements for * or ?. Neighbours without an id of the kind belong
-// together: they are of the entities inside one that has no id.
+// symbol reads the elements for * or ?. Consecutive elements without an id of the kind belong
+// together: they describe the entities inside an entity that has no id.
 func (r *unfolding) symbol(e *Entity, elements []Measurement, ids Tuple) error {
 	for len(elements) > 0 {
 		id := *elements[0].id(e.Kind)

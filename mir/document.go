@@ -53,8 +53,8 @@ type Entity struct {
 	Master   bool   // snapshot, threads only
 	Stack    []string
 	Children []Entity
-	// Goroutines are those of a process, if the request for the snapshot asks for them. They
-	// belong to the gateway's namespace.
+	// Goroutines are the goroutines of a process, if the request for the snapshot asks for
+	// them. They belong to the gateway's namespace.
 	Goroutines []Goroutine
 	Pos        Position // in a request only
 }

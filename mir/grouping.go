@@ -204,7 +204,7 @@ func split(own [][]Tuple, kind EntityKind) map[string][][]Tuple {
 	return byID
 }
 
-// inside returns the elements below an entity: those of its children, or its values.
+// inside returns the elements below an entity: its children's elements, or its values.
 func (g *grouping) inside(e *Entity, own [][]Tuple) []Measurement {
 	if len(e.Children) == 0 {
 		return g.rows(own[0])

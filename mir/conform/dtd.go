@@ -94,7 +94,7 @@ func (d *dtd) attributes(of, list string) error {
 	return nil
 }
 
-// open is an open element: its name, and those of its children so far.
+// open is an open element: its name, and the names of its children so far.
 type open struct {
 	name     string
 	children strings.Builder

@@ -71,8 +71,8 @@ func oneProcess(threads int) (*Targets, []omis.Token) {
 	return &Targets{Node: Node{"n_1", "here"}, Processes: []Process{p}}, tokens
 }
 
-// TestStatisticsOfTimes checks that statistics in a document are those of the measured
-// durations, and that minimum and maximum name the right thread.
+// TestStatisticsOfTimes checks that a document has the statistics of the measured durations,
+// and that minimum and maximum name the right thread.
 func TestStatisticsOfTimes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		targets, threads := oneProcess(rapid.IntRange(1, 5).Draw(t, "threads"))

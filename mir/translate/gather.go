@@ -2,8 +2,8 @@ package translate
 
 import "slices"
 
-// Accumulate adds the values of a measurement to those of earlier ones, entity by entity. It
-// appends entities that are new.
+// Accumulate adds the values of a measurement to the sums of earlier measurements, entity by
+// entity. It appends entities that are new.
 func Accumulate(sum, vs []Value) []Value {
 	for _, v := range vs {
 		if i := find(sum, &v); i >= 0 {

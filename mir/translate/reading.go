@@ -233,8 +233,8 @@ func total(rows []row, i *Instance, none Stats) Stats {
 	return single(sum)
 }
 
-// merged merges the statistics of rows. Last is that of the thread that entered the region
-// last: the monitor does not record which thread left it last.
+// merged merges the statistics of rows. Last is the last value of the thread that entered the
+// region last: the monitor does not record which thread left it last.
 func merged(rows []row, i *Instance) (s Stats) {
 	for j := range rows {
 		if r := &rows[j]; i.has(r) {

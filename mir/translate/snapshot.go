@@ -12,8 +12,8 @@ import (
 )
 
 // Resolver formats an address of a process for a person. first is true for the innermost
-// frame, whose address is that of the current instruction. The address of the other frames is
-// a return address, after the call.
+// frame, whose address is the address of the current instruction. The other frames have return
+// addresses, after the call.
 type Resolver func(process omis.Token, pc uint64, first bool) string
 
 // Snapshot is a translated snapshot request: the request to send, and the settings for reading

@@ -10,7 +10,7 @@ import (
 
 // A percentile covers all intervals of its value, of one thread or of several. So the plan
 // reads the histograms of threads and merges them here: the percentiles of several threads
-// cannot be computed from those of each thread.
+// cannot be computed from the percentiles of each thread.
 
 // joined merges two distributions, each of which may be empty.
 func joined(a, b program.Distribution) program.Distribution {

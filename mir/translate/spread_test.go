@@ -32,8 +32,8 @@ func (ts timings) withHistogram(threads []omis.Token) omis.Reply {
 	return append(ts.reply("", threads), omis.ServiceResult{answer})
 }
 
-// TestPercentiles checks that the percentiles of a thread, of a process and of all threads are
-// those of the measured durations, within the reported error.
+// TestPercentiles checks that the percentiles of a thread, of a process and of all threads equal
+// the percentiles of the measured durations, within the reported error.
 func TestPercentiles(t *testing.T) {
 	percent := []float64{0, 50, 90, 99.9, 100}
 	levels := map[string]*mir.InstrRequest{

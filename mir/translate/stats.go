@@ -34,7 +34,7 @@ func single(v uint64) Stats {
 	return Stats{N: 1, Last: v, Min: v, Max: v, Sum: sum, Squares: sum.Times(v)}
 }
 
-// Merge adds the values of o, as if they were measured after those of s.
+// Merge adds the values of o, as if they were measured after the values of s.
 func (s *Stats) Merge(o Stats) {
 	s.Sampled = s.Sampled.plus(o.Sampled)
 	s.Spread = joined(s.Spread, o.Spread)
@@ -70,8 +70,8 @@ func (m Metric) unit() unit {
 	return plain
 }
 
-// text returns a statistic as a decimal, "" if there are no values. The variance is that of the
-// whole population, because every value was measured.
+// text returns a statistic as a decimal, "" if there are no values. The variance is the
+// population variance, because every value was measured.
 func (s Stats) text(f mir.Function, u unit) string {
 	if s.N == 0 {
 		return ""

@@ -83,7 +83,7 @@ func TestStatsAreThoseOfAllValues(t *testing.T) {
 }
 
 // TestVarianceDoesNotCancel checks variances that are small compared to the values, such as
-// those of 36 s ± 500 ns, and of a constant.
+// the variance of 36 s ± 500 ns, and of a constant.
 func TestVarianceDoesNotCancel(t *testing.T) {
 	const samples = 1_000_000
 	for _, c := range []struct{ mean, off uint64 }{{36e9, 500}, {8988681, 0}, {1e15, 1000}} {

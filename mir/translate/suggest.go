@@ -49,8 +49,8 @@ func (s *suggestions) String() string {
 	return "; did you mean " + strings.Join(texts, " or ") + "?"
 }
 
-// didYouMean suggests regions with a similar id or name. Among equally similar units, those of
-// the main module come first.
+// didYouMean suggests regions with a similar id or name. Among equally similar regions, the
+// regions of the main module come first.
 func didYouMean(name string, t *Targets) string {
 	regions := t.gather(func(m *Module) []*sir.Region { return slices.Collect(m.Program.All()) })
 	if len(regions) == 0 {

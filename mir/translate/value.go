@@ -64,8 +64,8 @@ func (p *Plan) values(rd *reading) []Value {
 	return vs
 }
 
-// instances lists the entities of a reading that an entity of the request stands for; those of
-// a symbol are in the order of their tokens.
+// instances lists the entities of a reading that an entity of the request stands for. The
+// entities of a symbol are in the order of their tokens.
 func (p *Plan) instances(e *entity, rd *reading) []Instance {
 	switch e.kind {
 	case mir.Process:

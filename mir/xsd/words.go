@@ -47,8 +47,8 @@ func designation(e mir.Element) string {
 	return "Element '" + expanded(e.Space(), e.Name()) + "'"
 }
 
-// faults words the complaint for a person. The position is that of the attribute if the
-// complaint concerns one, or of the children if the element must not have any.
+// faults words the complaint for a person. The position is the position of the attribute if
+// the complaint concerns one, or of the children if the element must not have any.
 func (c complaint) faults() []mir.Fault {
 	if a, ok := c.attribute(); ok {
 		return []mir.Fault{{Pos: a.Pos, Msg: c.aboutAttribute(a)}}
@@ -142,8 +142,8 @@ func (c complaint) aboutContent() string {
 	return text
 }
 
-// expected lists the elements that libxml2 would accept. It omits those of other namespaces,
-// which are accepted everywhere.
+// expected lists the elements that libxml2 would accept. It omits elements of other
+// namespaces, which are accepted everywhere.
 func (c complaint) expected() string {
 	var names []string
 	for name := range strings.SplitSeq(c.between("( ", " )"), ", ") {

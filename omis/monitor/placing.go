@@ -36,7 +36,7 @@ type registrarOwner interface {
 	Registrar() int
 }
 
-// Capabilities adds the placements to those of the node.
+// Capabilities adds the placements to the capabilities of the node.
 func (p placing) Capabilities() program.Capabilities {
 	c := p.Node.Capabilities()
 	c.Placers = p.placers

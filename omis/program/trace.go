@@ -24,7 +24,7 @@ type Trail interface {
 	// Take returns the records appended since the last call, in order for each thread,
 	// and the number of records lost meanwhile. It returns or counts as lost each record
 	// exactly once. A record that a thread is still writing is returned by a later call,
-	// possibly with those behind it.
+	// possibly with the records behind it.
 	Take() (records []Record, lost uint64, err error)
 }
 

@@ -23,8 +23,8 @@ type Catalog struct {
 	classes  map[omis.Class]bool
 }
 
-// NewCatalog joins the basic table and those of extensions. It refuses two extensions with the
-// same prefix, and names that do not begin with the prefix (OMIS 6.2).
+// NewCatalog joins the basic table and the tables of extensions. It refuses two extensions with
+// the same prefix, and names that do not begin with the prefix (OMIS 6.2).
 func NewCatalog(tables ...Table) (*Catalog, error) {
 	c := &Catalog{services: make(map[string]*Service), classes: make(map[omis.Class]bool)}
 	for _, t := range append([]Table{Basic()}, tables...) {
@@ -90,7 +90,7 @@ func (c *Catalog) Lookup(name string) *Service { return c.services[name] }
 // HasClass reports whether the class of tokens exists.
 func (c *Catalog) HasClass(class omis.Class) bool { return c.classes[class] }
 
-// Tables returns the basic table, followed by those of the extensions.
+// Tables returns the basic table, followed by the tables of the extensions.
 func (c *Catalog) Tables() []Table { return c.tables }
 
 // Prefixes returns the sorted prefixes of the extensions.

@@ -118,8 +118,8 @@ type Folder interface {
 	Fold(Ended)
 }
 
-// Ended selects the rows to add up: those of the threads of Proc that do not live any more.
-// Their sum belongs to the thread token Nobody.
+// Ended selects the rows to add up: the rows of the ended threads of Proc. Their sum belongs
+// to the thread token Nobody.
 type Ended struct {
 	Proc, Nobody omis.Token
 	Lives        func(thread omis.Token) bool

@@ -54,8 +54,8 @@ func NewCache(limit int64, debug DebugFiles) *Cache {
 // file at the same time, it is read once.
 func (c *Cache) Open(path string, open Opener) (*Image, error) { return c.OpenAs(path, "", open) }
 
-// OpenAs is Open for a program that was started under a name other than that of its file: the
-// ids of its units begin with name. "" means the name of the file.
+// OpenAs is Open for a program that was started under another name than its file has: the ids
+// of its units begin with name. "" means the name of the file.
 func (c *Cache) OpenAs(path, name string, open Opener) (*Image, error) {
 	f, err := open(path)
 	if err != nil {

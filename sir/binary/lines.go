@@ -50,7 +50,7 @@ type unitLines struct {
 // noLine is the line of a row from which on no line is known.
 const noLine = -1
 
-// Limits for line data, far above those of real programs: many units of a file may refer to
+// Limits for line data, far above what real programs need: many units of a file may refer to
 // the same line program or list of ranges.
 const (
 	maxSpans    = 4 << 20
@@ -157,8 +157,8 @@ func (d *lineData) lines(ctx context.Context, u compileUnit) (*safedwarf.Lines, 
 	return d.dwarf.Lines(e)
 }
 
-// locateEntries sets the line of units without a declaration (assembler code, Go) to that of
-// their first instruction.
+// locateEntries sets the line of units without a declaration (assembler code, Go) to the line
+// of their first instruction.
 func (d *lineData) locateEntries(ctx context.Context, u compileUnit, index *unitIndex) error {
 	lines, err := d.lines(ctx, u)
 	if err != nil {

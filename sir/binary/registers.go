@@ -7,7 +7,7 @@ import "golang.org/x/arch/x86/x86asm"
 //
 //	lea    table(%rip),%rdx          table = what a switch loads its entries from
 //	movslq (%rdx,%rax,4),%rax        an entry, relative to the table
-//	add    %rdx,%rax                 computed: the jump is that of a switch
+//	add    %rdx,%rax                 computed, as in a switch
 //	jmp    *%rax
 //
 // A jump to a pointer that was loaded from memory is a tail call, unless it was loaded with an

@@ -107,8 +107,7 @@ func addSection(t *testing.T, program string, content []byte) {
 	run(t, "objcopy", "--add-section", ".gnu_debugdata="+file, program)
 }
 
-// TestStrippedGo compares the functions of a stripped Go program with those of the same
-// program with symbols.
+// TestStrippedGo checks that a stripped Go program has the functions of the same program with symbols.
 func TestStrippedGo(t *testing.T) {
 	dir := t.TempDir()
 	build := func(name string, flags ...string) *Image {

@@ -16,7 +16,7 @@ type symbol struct {
 	addr    uint64
 	size    uint64
 	local   bool
-	ifunc   bool // addr is that of the resolver, not of the function
+	ifunc   bool // addr is the resolver's, not the function's
 	unnamed bool // it has no symbol
 }
 

@@ -21,7 +21,7 @@ import (
 // @VERSION for a symbol that is not the default version of its name, ~FILE for one of several
 // local functions, and ~2, ~3 in the order of addresses for the rest.
 //
-// The error is that of ctx. While the debug information of other programs fills the memory,
+// The error is the error of ctx. While the debug information of other programs fills the memory,
 // units have no files and lines.
 func (im *Image) Program(ctx context.Context) (sir.Program, error) {
 	p, err := im.program.get(ctx)

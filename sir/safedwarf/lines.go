@@ -99,8 +99,8 @@ func (l *Lines) header(c cursor) error {
 	return nil
 }
 
-// oldTables reads the tables of DWARF 2 to 4. Directory 0 is that of the compilation; there
-// is no file 0.
+// oldTables reads the tables of DWARF 2 to 4. Directory 0 is the directory of the compilation;
+// there is no file 0.
 func (l *Lines) oldTables(c *cursor) {
 	l.directories, l.files = []file{{name: l.compDir}}, []file{{}}
 	for name := c.text(); len(name) > 0 && len(l.directories) < mostFiles; name = c.text() {
@@ -201,8 +201,7 @@ func (f file) text() string {
 }
 
 // Each runs the program. It calls span for two consecutive rows of a sequence: the first
-// applies to the addresses from its own to that of the second. It ends when span returns
-// false.
+// applies to all addresses before the second's. It ends when span returns false.
 func (l *Lines) Each(ctx context.Context, span func(from, to Row) bool) error {
 	m := machine{Lines: l, span: span}
 	m.reset()

@@ -82,8 +82,8 @@ func (c *counter) values(level int64) ([]omis.Value, error) {
 	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}, nil
 }
 
-// with returns a counter with the rows of stores added to those of c, or c itself if
-// there are none. The caller holds mu.
+// with returns a counter with the rows of stores added to the rows of c, or c itself if
+// there are no stores. The caller holds mu.
 func (c *counter) with(fed []service.Row) *counter {
 	if len(fed) == 0 {
 		return c

@@ -56,8 +56,8 @@ func (g *integrator) reset() {
 	g.rows = nil
 }
 
-// read returns the rows, summed up to a level. The last value of a sum is that of the
-// thread whose row was made last.
+// read returns the rows, summed up to a level. The last value of a sum is the value of
+// the thread whose row was made last.
 func (g *integrator) read(level int64) []omis.Value {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -150,8 +150,8 @@ func TestSumsAreExact(t *testing.T) {
 	}
 }
 
-// TestExactRow checks that the exact components of a row are those of the measured
-// durations, which have no variance in floating point numbers.
+// TestExactRow checks that exact rows have exact sums of durations and of their squares,
+// which floating point numbers would round.
 func TestExactRow(t *testing.T) {
 	durations := []uint64{36e9 - 500, math.MaxInt64, 36e9 + 500, 1}
 	r := row{owner: owner{"p_1", "t_1"}, unfinished: 7}

@@ -10,8 +10,8 @@ import (
 
 func sampling(oneIn int64) row { return row{sampler: sampler{oneIn: oneIn}} }
 
-// TestOneOfEverySoMany checks that of every oneIn intervals that follow each other
-// exactly one is timed, each with the same chance.
+// TestOneOfEverySoMany checks that exactly one of every oneIn consecutive intervals is
+// timed, each with the same chance.
 func TestOneOfEverySoMany(t *testing.T) {
 	const oneIn, blocks = 5, 4000
 	var places [oneIn]int

@@ -163,7 +163,7 @@ func asValues(rows []*row, level int64, add func(*row, []omis.Value) []omis.Valu
 	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}
 }
 
-// with returns the rows of the timer with those of stores added. The caller holds mu.
+// with returns the rows of the timer with the rows of stores added. The caller holds mu.
 func (t *timer) with(fed []row) []*row {
 	if len(fed) == 0 {
 		return t.rows
