@@ -153,6 +153,40 @@ func compileAdd(args []service.Argument) (program.Op, error) {
 	return program.Op{Do: program.OpAdd, Value: n}, nil
 }
 
+// counterServices returns the table rows of counters.
+func counterServices() []service.Service {
+	return []service.Service{
+		{
+			Name: "pa_counter_create", Action: createCounter, Class: classCounter, Result: "token",
+			Doc: "make a counter and return its token",
+		},
+		{
+			Name: "pa_counter_delete", Action: remove, Class: classCounter, Object: classCounter, Params: []service.Param{counters()},
+			Doc: "delete counters",
+		},
+		{
+			Name: "pa_counter_reset", Action: resetCounter, Class: classCounter, Object: classCounter, Params: []service.Param{counters()},
+			Doc: "delete all rows of counters",
+		},
+		{
+			Name: "pa_counter_add", Action: addToCounter, Compile: compileAdd, Class: classCounter, Object: classCounter, Local: true,
+			Params: []service.Param{counters(), service.IntegerParam("value")},
+			Doc:    "add a value to counters, in the row of the thread that the event belongs to",
+		},
+		{
+			Name: "pa_counter_add_amount", Action: addAmountToCounter, Compile: compileAmount, Class: classCounter, Object: classCounter, Local: true,
+			Params: []service.Param{counters(), service.IntegerParam("value")},
+			Doc:    "add a value to counters as pa_counter_add does, but 0 if the value is negative, such as the result of a call that failed",
+		},
+		{
+			Name: "pa_counter_read", Action: readCounter, Collect: collect, Class: classCounter, Kind: service.Information, Object: classCounter,
+			Params: []service.Param{counters()}, Role: service.Read,
+			Result: "struct { integer num; struct { token process; token thread; integer value; }* threads; }",
+			Doc:    "return the rows of counters. Threads that ended before a thousand others share one row, whose thread token names no thread",
+		},
+	}
+}
+
 func createCounter(c *service.Call) ([]omis.Value, error) {
 	return []omis.Value{omis.TokenValue(c.Scope.Add(classCounter, newCounter()))}, nil
 }

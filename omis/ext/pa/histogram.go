@@ -102,18 +102,18 @@ func (r *row) appendPercentiles(list []omis.Value, percent []float64) []omis.Val
 }
 
 // histogramServices returns the table rows of the services that read distributions.
-func histogramServices(timers service.Param) []service.Service {
+func histogramServices() []service.Service {
 	level := service.IntegerParam("level")
 	return []service.Service{
 		{
 			Name: "pa_timer_histogram", Action: histogramOfTimer, Class: classTimer, Kind: service.Information, Object: classTimer,
-			Params: []service.Param{timers, level}, Role: service.Read,
+			Params: []service.Param{timers(), level}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer count; struct { floating least; floating most; integer count; }* buckets; }* rows; }",
 			Doc:    "return the histograms of timers: each bucket counts the intervals that took from least to most seconds; by threads (level 0), by processes (1) or in total (2). Empty buckets are omitted; buckets of several placements may overlap",
 		},
 		{
 			Name: "pa_timer_percentiles", Action: percentilesOfTimer, Class: classTimer, Kind: service.Information, Object: classTimer,
-			Params: []service.Param{timers, service.FloatsParam("percent"), level}, Role: service.Read,
+			Params: []service.Param{timers(), service.FloatsParam("percent"), level}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer count; struct { floating duration; floating error; }* percentiles; }* rows; }",
 			Doc:    "return for each percentage the duration that this part of the intervals of timers did not exceed, with its error, or nothing if there are no intervals; by threads (level 0), by processes (1) or in total (2), in seconds",
 		},

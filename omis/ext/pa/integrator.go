@@ -71,7 +71,7 @@ func (g *integrator) read(level int64) []omis.Value {
 	return []omis.Value{omis.Int(int64(len(rows))), omis.List(list...)}
 }
 
-// integratorServices returns the table rows of the services that change integrators.
+// integratorServices returns the table rows of integrators.
 func integratorServices() []service.Service {
 	list := service.TokensParam("integrator_list", classIntegrator)
 	return []service.Service{
@@ -91,6 +91,12 @@ func integratorServices() []service.Service {
 			Name: "pa_integrator_add", Action: addToIntegrator, Class: classIntegrator, Object: classIntegrator, Local: true,
 			Params: []service.Param{list, {Name: "value", Type: service.Floating}},
 			Doc:    "add a value to integrators, in the row of the thread that the event belongs to",
+		},
+		{
+			Name: "pa_integrator_read", Action: readIntegrator, Class: classIntegrator, Kind: service.Information, Object: classIntegrator,
+			Params: []service.Param{list, service.IntegerParam("level")}, Role: service.Read,
+			Result: "struct { integer num; struct { token process; token thread; integer count; floating last; floating sum; floating sumsq; floating min; floating max; }* rows; }",
+			Doc:    "return the rows of integrators by threads (level 0), by processes (1) or in total (2)",
 		},
 	}
 }

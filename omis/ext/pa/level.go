@@ -51,24 +51,24 @@ func gather[R any](rows []R, level int64, of func(R) owner, begin func(owner) R,
 
 // sumServices returns the table rows of the services that sum up the rows of counters and
 // timers.
-func sumServices(counters, timers service.Param) []service.Service {
+func sumServices() []service.Service {
 	level := service.IntegerParam("level")
 	return []service.Service{
 		{
 			Name: "pa_counter_sum", Action: sumCounter, Class: classCounter, Kind: service.Information, Object: classCounter,
-			Params: []service.Param{counters, level}, Role: service.Read,
+			Params: []service.Param{counters(), level}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer value; }* rows; }",
 			Doc:    "return the rows of counters by threads (level 0), by processes (1) or in total (2)",
 		},
 		{
 			Name: "pa_timer_sum", Action: sumTimer, Class: classTimer, Kind: service.Information, Object: classTimer,
-			Params: []service.Param{timers, level}, Role: service.Read,
+			Params: []service.Param{timers(), level}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer count; floating last; floating sum; floating sumsq; floating min; floating max; integer unfinished; }* rows; }",
 			Doc:    "return the rows of timers by threads (level 0), by processes (1) or in total (2), in seconds",
 		},
 		{
 			Name: "pa_timer_exact", Action: exactTimer, Class: classTimer, Kind: service.Information, Object: classTimer,
-			Params: []service.Param{timers, level}, Role: service.Read,
+			Params: []service.Param{timers(), level}, Role: service.Read,
 			Result: "struct { integer num; struct { token process; token thread; integer count; integer last; integer sum_high; integer sum_low; integer sumsq_high; integer sumsq_low; integer min; integer max; integer unfinished; }* rows; }",
 			Doc:    "return the rows of timers as pa_timer_sum does, but in whole nanoseconds: a sum is sum_high·2^64 + sum_low, and sumsq likewise. A variance needs them if it is small compared to the durations, because the difference of rounded sums is lost in their errors",
 		},

@@ -79,10 +79,10 @@ func (r *row) estimate(list []omis.Value) []omis.Value {
 }
 
 // sampleServices returns the table rows of the services that read estimates.
-func sampleServices(timers service.Param) []service.Service {
+func sampleServices() []service.Service {
 	return []service.Service{{
 		Name: "pa_timer_estimate", Action: estimateTimer, Class: classTimer, Kind: service.Information, Object: classTimer,
-		Params: []service.Param{timers, service.IntegerParam("level")}, Role: service.Read,
+		Params: []service.Param{timers(), service.IntegerParam("level")}, Role: service.Read,
 		Result: "struct { integer num; struct { token process; token thread; integer count; integer timed; floating last; floating sum; floating sumsq; floating min; floating max; integer unfinished; floating error; }* rows; }",
 		Doc:    "return the number of intervals of timers that began and the number of those timed, and estimate from the latter, for all intervals, the sum and the sum of squares, with the standard error of the sum (-1 if fewer than two were timed); last, min, max and unfinished concern only the timed intervals; by threads (level 0), by processes (1) or in total (2), in seconds",
 	}}

@@ -252,6 +252,52 @@ func compileStart([]service.Argument) (program.Op, error) {
 }
 func compileStop([]service.Argument) (program.Op, error) { return program.Op{Do: program.OpStop}, nil }
 
+// timerServices returns the table rows of timers.
+func timerServices() []service.Service {
+	return []service.Service{
+		{
+			Name: "pa_timer_create", Action: createTimer, Class: classTimer, Result: "token",
+			Doc: "make a timer and return its token; its clock is ordered",
+		},
+		{
+			Name: "pa_timer_create2", Action: createTimer2, Class: classTimer, Result: "token", Params: []service.Param{service.StringParam("clock")},
+			Doc: "make a timer and return its token. In the code of a program the clock ordered waits for preceding instructions; the clock fast does not wait, costs less, and has an error of some nanoseconds. The clock cpu measures the CPU time of the thread, in the kernel or by trap only",
+		},
+		{
+			Name: "pa_timer_create3", Action: createTimer3, Class: classTimer, Result: "token",
+			Params: []service.Param{service.StringParam("clock"), service.IntegerParam("one_in")},
+			Doc:    "make a timer as pa_timer_create2 does, which counts all intervals of a thread, but times only one of every one_in that follow each other, chosen at random. It times all intervals that begin with an event without a place in the code",
+		},
+		{
+			Name: "pa_timer_create4", Action: createTimer4, Class: classTimer, Result: "token",
+			Params: []service.Param{service.StringParam("clock"), service.IntegerParam("one_in"), service.StringParam("keep")},
+			Doc:    "make a timer as pa_timer_create3 does; keep is \"sums\", or \"histogram\" for sums and a histogram of durations, which pa_timer_histogram and pa_timer_percentiles read",
+		},
+		{
+			Name: "pa_timer_delete", Action: remove, Class: classTimer, Object: classTimer, Params: []service.Param{timers()},
+			Doc: "delete timers",
+		},
+		{
+			Name: "pa_timer_reset", Action: resetTimer, Class: classTimer, Object: classTimer, Params: []service.Param{timers()},
+			Doc: "delete all rows of timers, and discard the open intervals",
+		},
+		{
+			Name: "pa_timer_start", Action: startTimer, Compile: compileStart, Class: classTimer, Object: classTimer, Params: []service.Param{timers()}, Local: true,
+			Doc: "open an interval of the thread that the event belongs to",
+		},
+		{
+			Name: "pa_timer_stop", Action: stopTimer, Compile: compileStop, Class: classTimer, Object: classTimer, Params: []service.Param{timers()}, Local: true,
+			Doc: "close the interval that was opened with the same stack pointer",
+		},
+		{
+			Name: "pa_timer_read", Action: readTimer, Collect: collect, Class: classTimer, Kind: service.Information, Object: classTimer,
+			Params: []service.Param{timers()}, Role: service.Read,
+			Result: "struct { integer num; struct { token process; token thread; integer count; floating last; floating sum; floating sumsq; floating min; floating max; integer unfinished; }* threads; }",
+			Doc:    "return the rows of timers, in seconds, of the timed intervals only. Threads that ended before a thousand others share one row, whose thread token names no thread",
+		},
+	}
+}
+
 func createTimer(c *service.Call) ([]omis.Value, error) {
 	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, newTimer()))}, nil
 }
