@@ -14,52 +14,61 @@ import (
 	"mirador/http/identity"
 )
 
-// guard is a listener that bounds its connections. On the Unix socket each user has
-// a limit, since the kernel says who connects. On TCP a connection is unknown until
-// a request on it has shown a token or a certificate; when there is no room for a
-// new connection, the oldest unknown one is closed. So whoever holds a token gets
-// in, however many connections strangers hold.
+// guard is a listener that limits its connections. On the Unix socket each user has a
+// limit, because the kernel identifies the peer. On TCP a connection is unknown until a
+// request on it has presented a token or a certificate. When there is no room for a new
+// connection, guard closes the oldest unknown connection of the user who has most of them.
+// So neither a caller with a token nor another user is locked out, however many connections
+// a user opens.
 //
-// Accept is called by one goroutine, all else by any.
+// One goroutine calls Accept; any goroutine may call the other methods.
 type guard struct {
 	net.Listener
 	limits Limits
 	plain  bool // a refusal can be written before the connection is closed
 	peer   func(*net.UnixConn) (int, error)
+	owner  func(*net.TCPConn) (int, error) // the user at the other end, on this machine
 
 	mu      sync.Mutex
 	open    int
 	others  int
 	byUser  map[int]int
-	unknown list.List // of *guarded, the oldest first
+	unknown map[int]*list.List // of *guarded by user, the oldest first
 }
 
+// elsewhere stands for the users of other machines.
+const elsewhere = -1
+
 func newGuard(l net.Listener, limits Limits, plain bool) *guard {
-	return &guard{Listener: l, limits: limits, plain: plain, peer: identity.OfPeer, byUser: make(map[int]int)}
+	return &guard{
+		Listener: l, limits: limits, plain: plain, peer: identity.OfPeer, owner: identity.OfLoopback,
+		byUser: make(map[int]int), unknown: make(map[int]*list.List),
+	}
 }
 
 // guarded is a connection that a guard counts.
 type guarded struct {
 	net.Conn
 	guard *guard
-	peer  *Caller // nil where the connection does not tell it
+	peer  *Caller // nil if the connection does not identify it
+	owner int     // the user of an unknown connection
 	once  sync.Once
 
 	header slowHeader
 
 	// Guarded by guard.mu:
-	place  *list.Element // in guard.unknown; nil when the caller is known
+	place  *list.Element // in guard.unknown; nil if the caller is known
 	wanted time.Time     // the read deadline that the server has set
 }
 
-// Accept returns the next connection that there is room for.
+// Accept returns the next connection for which there is room.
 func (g *guard) Accept() (net.Conn, error) {
 	for {
 		conn, err := g.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		c, why := g.admit(conn, identifyPeer(conn, g.peer))
+		c, why := g.admit(conn, identifyPeer(conn, g.peer), g.ownerOf(conn))
 		if why == "" {
 			return c, nil
 		}
@@ -67,8 +76,21 @@ func (g *guard) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts a connection, or says why there is no room for it.
-func (g *guard) admit(conn net.Conn, peer *Caller) (c *guarded, refusal string) {
+// ownerOf returns the user at the other end of a TCP connection.
+func (g *guard) ownerOf(conn net.Conn) int {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return elsewhere
+	}
+	uid, err := g.owner(tcp)
+	if err != nil {
+		return elsewhere
+	}
+	return uid
+}
+
+// admit counts a connection, or returns why there is no room for it.
+func (g *guard) admit(conn net.Conn, peer *Caller, owner int) (c *guarded, refusal string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if peer != nil && !peer.All {
@@ -83,10 +105,13 @@ func (g *guard) admit(conn net.Conn, peer *Caller) (c *guarded, refusal string) 
 		return nil, fmt.Sprintf("the gateway has %d connections, and serves no more at a time", g.open)
 	}
 	g.open++
-	c = &guarded{Conn: conn, guard: g, peer: peer}
+	c = &guarded{Conn: conn, guard: g, peer: peer, owner: owner}
 	switch {
 	case peer == nil:
-		c.place = g.unknown.PushBack(c)
+		if g.unknown[owner] == nil {
+			g.unknown[owner] = list.New()
+		}
+		c.place = g.unknown[owner].PushBack(c)
 	case !peer.All:
 		g.others++
 		g.byUser[peer.UID]++
@@ -94,20 +119,35 @@ func (g *guard) admit(conn net.Conn, peer *Caller) (c *guarded, refusal string) 
 	return c, ""
 }
 
-// evict closes the oldest connection of which nobody knows whose it is. The caller
-// holds mu.
+// evict closes the oldest unknown connection of the user who has most of them. It reports
+// whether there was one. The caller holds mu.
 func (g *guard) evict() bool {
-	first := g.unknown.Front()
-	if first == nil {
+	var most *list.List
+	for _, of := range g.unknown {
+		if most == nil || of.Len() > most.Len() {
+			most = of
+		}
+	}
+	if most == nil {
 		return false
 	}
-	c := first.Value.(*guarded)
+	c := most.Front().Value.(*guarded)
 	c.once.Do(c.forget)
-	c.Conn.Close() // its goroutine ends with the next thing that it does
+	c.Conn.Close() // the goroutine that serves it ends with its next read or write
 	return true
 }
 
-// refuse answers a connection that there is no room for, and closes it.
+// identified takes the connection off the unknown ones. The caller holds guard.mu.
+func (c *guarded) identified() {
+	of := c.guard.unknown[c.owner]
+	of.Remove(c.place)
+	c.place = nil
+	if of.Len() == 0 {
+		delete(c.guard.unknown, c.owner)
+	}
+}
+
+// refuse answers a connection for which there is no room, and closes it.
 func (g *guard) refuse(conn net.Conn, why string) {
 	if g.plain {
 		conn.SetWriteDeadline(time.Now().Add(time.Second)) // an empty socket buffer takes it at once
@@ -116,13 +156,12 @@ func (g *guard) refuse(conn net.Conn, why string) {
 	conn.Close()
 }
 
-// forget takes the connection off the counts. The caller holds guard.mu.
+// forget removes the connection from the counts. The caller holds guard.mu.
 func (c *guarded) forget() {
 	g := c.guard
 	g.open--
 	if c.place != nil {
-		g.unknown.Remove(c.place)
-		c.place = nil
+		c.identified()
 	}
 	if c.peer != nil && !c.peer.All {
 		g.others--
@@ -132,16 +171,15 @@ func (c *guarded) forget() {
 	}
 }
 
-// known notes that the connection has shown whose it is: it keeps its place.
+// known records that the caller is known, so that evict spares the connection.
 func (c *guarded) known() {
 	c.guard.mu.Lock()
 	defer c.guard.mu.Unlock()
 	if c.place == nil {
 		return
 	}
-	c.guard.unknown.Remove(c.place)
-	c.place = nil
-	c.Conn.SetReadDeadline(c.wanted) // the body of its request may take as long as others may
+	c.identified()
+	c.Conn.SetReadDeadline(c.wanted) // the body of its request may take as long as those of others
 }
 
 // Close closes the connection and makes room for another.
@@ -152,8 +190,8 @@ func (c *guarded) Close() error {
 	return c.Conn.Close()
 }
 
-// SetReadDeadline bounds how long the server waits. An unknown caller is not waited
-// for as long as a known one.
+// SetReadDeadline limits how long the server waits for the caller: less long for an unknown
+// one.
 func (c *guarded) SetReadDeadline(at time.Time) error {
 	c.guard.mu.Lock()
 	defer c.guard.mu.Unlock()
@@ -172,8 +210,8 @@ func (c *guarded) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// identifyPeer is the caller at the other end of a Unix socket, nil on others. The
-// kernel vouches for it: SO_PEERCRED is what the peer was when it connected.
+// identifyPeer returns the caller at the other end of a Unix socket, nil for other
+// connections. The kernel reports the user that the peer had when it connected.
 func identifyPeer(conn net.Conn, of func(*net.UnixConn) (int, error)) *Caller {
 	local, ok := conn.(*net.UnixConn)
 	if !ok {
@@ -188,8 +226,8 @@ func identifyPeer(conn net.Conn, of func(*net.UnixConn) (int, error)) *Caller {
 
 type guardedKey struct{}
 
-// peerContext puts the connection's identity into its context, and the connection,
-// which is told when a request has shown whose it is.
+// peerContext adds the identity of the peer to the context of a connection, and the
+// connection itself, for recognise.
 func peerContext(ctx context.Context, conn net.Conn) context.Context {
 	out := conn
 	if secure, ok := conn.(*tls.Conn); ok {
@@ -216,7 +254,7 @@ func overTCP(ctx context.Context) bool {
 	return ok
 }
 
-// recognise tells the connection of a request that it belongs to a known caller.
+// recognise records that the connection of a request belongs to a known caller.
 func recognise(ctx context.Context) {
 	if c, ok := ctx.Value(guardedKey{}).(*guarded); ok {
 		c.known()

@@ -198,6 +198,46 @@ func TestConnectionsOfStrangers(t *testing.T) {
 	}
 }
 
+// TestConnectionsOfAnotherUserOverTCP has one user of the machine open more connections than
+// there may be. The connection that another user opened earlier stays.
+func TestConnectionsOfAnotherUserOverTCP(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	owners := make(chan int, 1)
+	g := newGuard(l, few, true)
+	g.owner = func(*net.TCPConn) (int, error) { return <-owners, nil }
+	defer g.Close()
+	open := func(uid int) (server, client net.Conn) {
+		owners <- uid
+		client, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err = g.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close(); server.Close() })
+		return server, client
+	}
+	_, mine := open(1000)
+	var last net.Conn
+	for range 5 * few.Connections {
+		_, last = open(1001)
+	}
+	for name, conn := range map[string]net.Conn{"another user's": mine, "the last": last} {
+		conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s connection is closed: %v", name, err)
+		}
+	}
+	if g.open != few.Connections || len(g.unknown) != 2 || g.unknown[1000].Len() != 1 {
+		t.Errorf("%d connections of %d users", g.open, len(g.unknown))
+	}
+}
+
 // TestSilentStrangers checks that the server closes a silent connection, unless it has shown the token.
 func TestSilentStrangers(t *testing.T) {
 	f := serveFew(t, &scripted{})
