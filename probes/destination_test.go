@@ -113,8 +113,8 @@ func TestDestinationChanges(t *testing.T) {
 	h.want(a, removeIt, `<probe id="probe-1"/>`)
 }
 
-// TestDestinationsAreRefused checks that a request with a destination that cannot be used
-// makes no probe, and a redefinition changes none.
+// TestDestinationsAreRefused checks that requests whose destination cannot be used define no
+// probe, and set no default destination.
 func TestDestinationsAreRefused(t *testing.T) {
 	h := newHarness(t)
 	h.node.Add(1, []string{"mmul"}, 1)
@@ -135,7 +135,7 @@ func TestDestinationsAreRefused(t *testing.T) {
 		}
 	}
 	if n := len(a.Probes()); n != 0 {
-		t.Errorf("%d probes were made", n)
+		t.Errorf("there are %d probes", n)
 	}
 	doc, err := mir.Decode([]byte(toDestination("file://"+t.TempDir()+"/x")), mir.RequestLimits())
 	if err != nil {
@@ -143,6 +143,6 @@ func TestDestinationsAreRefused(t *testing.T) {
 	}
 	remote := probes.WithUser(t.Context(), deliver.User{UID: -1})
 	if _, err := a.Answer(remote, doc, probes.Options{}); err == nil || !strings.Contains(err.Error(), "Unix socket") {
-		t.Errorf("without a user the error is %v", err)
+		t.Errorf("for an unknown user the error is %v", err)
 	}
 }

@@ -69,7 +69,7 @@ const (
 
 // harness connects a registry with the real engine and a fake node.
 type harness struct {
-	destinations []string // besides files
+	destinations []string // allowed URIs; files are always allowed
 	testing.TB
 	node          *fake.Node
 	placer        *fake.Placer // nil: trap is the only placement

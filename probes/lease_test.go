@@ -50,7 +50,7 @@ func TestLease(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		if exists() || p.Watches() != 0 {
-			t.Errorf("the probe is there: %v; %d watches are left", exists(), p.Watches())
+			t.Errorf("the probe exists: %v; %d watches are left", exists(), p.Watches())
 		}
 		h.want(a, valueIt, "errors: line 1, column 25: no probe probe-1 in application mmul")
 	})

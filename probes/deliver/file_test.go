@@ -52,12 +52,12 @@ func TestTwoProbesShareAFile(t *testing.T) {
 	for n := range 50 {
 		for _, probe := range []string{"probe-1", "probe-2"} {
 			if strings.Count(text, line(probe, n+1)) != 1 {
-				t.Errorf("document %d of %s is not there once", n+1, probe)
+				t.Errorf("the file does not have document %d of %s exactly once", n+1, probe)
 			}
 		}
 	}
 	if strings.Count(text, "\n") != 100 || all.files.list[fmt.Sprintf("%d %s", self.UID, a.URI)] != nil {
-		t.Errorf("%d lines; or the file is still open", strings.Count(text, "\n"))
+		t.Errorf("the file has %d lines, want 100, or is still open", strings.Count(text, "\n"))
 	}
 	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", st.Mode(), err)
@@ -95,7 +95,7 @@ func TestFileIsRotated(t *testing.T) {
 	}
 }
 
-// TestFileIsRenamed has another program rotate the file.
+// TestFileIsRenamed renames the file between two documents, as programs that rotate files do.
 func TestFileIsRenamed(t *testing.T) {
 	f := &file{path: filepath.Join(t.TempDir(), "values"), user: self}
 	for n := range 2 {
@@ -115,8 +115,8 @@ func TestFileIsRenamed(t *testing.T) {
 	}
 }
 
-// TestFilesOfOthers opens files with the rights of a user without any, who must not reach
-// files of root in any way.
+// TestFilesOfOthers checks that a gateway of root opens files with the rights of the user that
+// made the request, and that this user cannot make it open a file of root.
 func TestFilesOfOthers(t *testing.T) {
 	const uid = 65534
 	base, err := os.MkdirTemp("/var/tmp", "deliver") // t.TempDir is closed to other users
@@ -167,7 +167,7 @@ func TestFilesOfOthers(t *testing.T) {
 	if got := content(t, secret); got != "secret" {
 		t.Errorf("the secret is %q", got)
 	}
-	// The threads that took the user's rights are gone, and the process has its own.
+	// No thread of the process still has the user's rights.
 	probe := filepath.Join(locked, "mine")
 	for range 50 {
 		must(os.WriteFile(probe, nil, 0o600))

@@ -21,8 +21,8 @@ type taken struct {
 func (d *taken) Send(m *mir.Measurement) { d.ids = append(d.ids, m.ProbeID) }
 func (d *taken) Close()                  { d.closed++ }
 
-// read returns the documents that wait in a stream, with what was lost before them, and
-// whether the stream is open.
+// read returns the waiting documents of a stream with the losses before them, the id of the
+// last event, and whether the stream is open.
 func read(events <-chan Event) (ids []string, last uint64, open bool) {
 	for {
 		select {
@@ -74,8 +74,8 @@ func TestSendReachesAll(t *testing.T) {
 	}
 }
 
-// TestSlowReaderLearnsOfItsLoss checks that a reader gets the oldest documents, and with the
-// next one how many it missed.
+// TestSlowReaderLearnsOfItsLoss checks that a slow reader gets the oldest documents, and then
+// a document with the number of missed documents.
 func TestSlowReaderLearnsOfItsLoss(t *testing.T) {
 	var o Outlet
 	events, _ := listen(t, &o, 0)

@@ -64,14 +64,14 @@ func (m *memory) Delete(key string) error {
 	return nil
 }
 
-// copied returns the store as a gateway finds it whose predecessor was killed just now.
+// copied returns a copy of the store: what the next gateway finds if this one is killed now.
 func (m *memory) copied() *memory {
 	m.Lock()
 	defer m.Unlock()
 	return &memory{values: maps.Clone(m.values)}
 }
 
-// server receives documents, and answers as it is told.
+// server receives documents, and answers with its status.
 type server struct {
 	*httptest.Server
 	status atomic.Int64
@@ -130,7 +130,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not in 20 s: %s", what)
+			t.Fatalf("not within 20 s: %s", what)
 		}
 	}
 }
@@ -162,8 +162,8 @@ func TestDocumentsArriveInOrder(t *testing.T) {
 	}
 }
 
-// TestKilledWhileTheServerIsAway kills gateways again and again, before and after documents
-// were delivered. Every number arrives, in order but for repetitions.
+// TestKilledWhileTheServerIsAway kills a hundred gateways, before and after documents were
+// delivered. It checks that every document arrives.
 func TestKilledWhileTheServerIsAway(t *testing.T) {
 	s, m := newServer(t), newMemory()
 	n := 0
@@ -180,7 +180,7 @@ func TestKilledWhileTheServerIsAway(t *testing.T) {
 			d.Send(value(n))
 		}
 		time.Sleep(time.Duration(round%4) * time.Millisecond)
-		m = m.copied() // what the killed gateway does from now on is not seen
+		m = m.copied() // the next gateway does not see later changes of the killed one
 		all.stop()
 		for _, q := range all.list {
 			<-q.ended
@@ -202,8 +202,8 @@ func TestKilledWhileTheServerIsAway(t *testing.T) {
 	}
 }
 
-// TestLossIsReported fills a queue, and refuses a document: the next one tells how many were
-// lost before it.
+// TestLossIsReported loses documents, by a full queue and by a server that refuses one. It
+// checks that the next document has the number of lost documents.
 func TestLossIsReported(t *testing.T) {
 	s, m := newServer(t), newMemory()
 	s.status.Store(http.StatusInternalServerError)
@@ -218,7 +218,7 @@ func TestLossIsReported(t *testing.T) {
 	}
 	eventually(t, "the failure shows", func() bool { return strings.Contains(all.States("probe-1")[0].Failure, "500") })
 	s.status.Store(http.StatusOK)
-	eventually(t, "those that waited arrive", func() bool { return len(s.list()) == mostWaiting })
+	eventually(t, "the waiting documents arrive", func() bool { return len(s.list()) == mostWaiting })
 	d.Send(value(9))
 	eventually(t, "the next one arrives", func() bool { return len(s.list()) == mostWaiting+1 })
 	if got, want := s.list()[mostWaiting], fmt.Sprintf(`%d/%d probe-1 <measurement value="9"/>`, mostWaiting+tooMany+1, tooMany); got != want {
@@ -226,7 +226,7 @@ func TestLossIsReported(t *testing.T) {
 	}
 	s.status.Store(http.StatusBadRequest)
 	d.Send(value(10))
-	eventually(t, "the refused one leaves the queue", func() bool { return all.States("probe-1")[0].Lost == tooMany+1 })
+	eventually(t, "the refused document leaves the queue", func() bool { return all.States("probe-1")[0].Lost == tooMany+1 })
 	s.status.Store(http.StatusOK)
 	d.Send(value(11))
 	eventually(t, "the next one arrives", func() bool { return len(s.list()) == mostWaiting+2 })
@@ -299,7 +299,7 @@ func TestRules(t *testing.T) {
 		}
 	}
 	if !(Rules{AnyFile}).Allow(parsed(t, "file:///any/where")) || (Rules{}).Allow(parsed(t, "file:///any")) {
-		t.Error("the rule for any file does not do that")
+		t.Error("the rule for all files refuses one, or an empty list of rules allows one")
 	}
 	if err := (Rules{"ftp://x"}).Check(); err == nil {
 		t.Error("a rule for ftp is accepted")
