@@ -22,40 +22,40 @@ func word(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
 func near(a, b uint64) bool { return a-b < reach || b-a < reach }
 
 // slot finds an arena near addr with a free slot, mapping one if need be.
-func (o *owner) slot(maps proc.Mappings, addr uint64) (*arena, error) {
-	for i := range o.space.arenas {
-		a := &o.space.arenas[i]
+func (s *space) slot(maps proc.Mappings, addr uint64) (*arena, error) {
+	for i := range s.arenas {
+		a := &s.arenas[i]
 		if near(a.addr, addr) && a.next < a.last {
 			return a, nil
 		}
 	}
-	if len(o.space.arenas) == resident.MaxArenas {
-		return nil, omis.Errorf(omis.NoMemory, "process %d has no room for more breakpoints", o.proc.PID)
+	if len(s.arenas) == resident.MaxArenas {
+		return nil, omis.Errorf(omis.NoMemory, "process %d has no room for more breakpoints", s.o.proc.PID)
 	}
-	o.freeze(nil)
-	defer o.thaw()
-	addr, err := o.mapArena(maps, addr)
+	s.o.freeze(nil)
+	defer s.o.thaw()
+	addr, err := s.mapArena(maps, addr)
 	if err != nil {
 		return nil, err
 	}
 	// Its bounds must be known before a thread can be in it.
-	if err := o.write(o.space.home.Arena(len(o.space.arenas)), resident.Bounds(addr)); err != nil {
+	if err := s.write(s.home.Arena(len(s.arenas)), resident.Bounds(addr)); err != nil {
 		return nil, err
 	}
-	return o.addArena(addr, false), nil
+	return s.addArena(addr, false), nil
 }
 
-func (o *owner) addArena(addr uint64, home bool) *arena {
+func (s *space) addArena(addr uint64, home bool) *arena {
 	first, last := resident.Slots(addr, home)
-	o.space.arenas = append(o.space.arenas, arena{addr, first, last})
-	return &o.space.arenas[len(o.space.arenas)-1]
+	s.arenas = append(s.arenas, arena{addr, first, last})
+	return &s.arenas[len(s.arenas)-1]
 }
 
 // mapArena has a thread of the frozen process map an arena. It is not writable,
 // we write it through /proc/PID/mem.
-func (o *owner) mapArena(maps proc.Mappings, near uint64) (uint64, error) {
+func (s *space) mapArena(maps proc.Mappings, near uint64) (uint64, error) {
 	for _, addr := range vacancies(maps, near, resident.ArenaSize) {
-		r, err := o.inject(resident.Call{Number: unix.SYS_MMAP, Args: [6]uint64{
+		r, err := s.o.injector.inject(resident.Call{Number: unix.SYS_MMAP, Args: [6]uint64{
 			addr, resident.ArenaSize, unix.PROT_READ | unix.PROT_EXEC,
 			unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED_NOREPLACE, ^uint64(0), 0,
 		}})
@@ -65,10 +65,10 @@ func (o *owner) mapArena(maps proc.Mappings, near uint64) (uint64, error) {
 		case r == int64(addr):
 			return addr, nil
 		case unix.Errno(-r) != unix.EEXIST:
-			return 0, omis.Errorf(omis.NoMemory, "process %d cannot get memory for breakpoints: %v", o.proc.PID, unix.Errno(-r))
+			return 0, omis.Errorf(omis.NoMemory, "process %d cannot get memory for breakpoints: %v", s.o.proc.PID, unix.Errno(-r))
 		}
 	}
-	return 0, omis.Errorf(omis.NoMemory, "process %d has no free addresses near its code at %#x", o.proc.PID, near)
+	return 0, omis.Errorf(omis.NoMemory, "process %d has no free addresses near its code at %#x", s.o.proc.PID, near)
 }
 
 // vacancies proposes addresses for an arena of some bytes near addr, the best first:

@@ -14,162 +14,161 @@ import (
 
 // arm makes the process able to pass breakpoints without us: home is mapped, the
 // handler installed, SIGTRAP unblocked everywhere.
-func (o *owner) arm(maps proc.Mappings, addr uint64) error {
-	if o.space.armed {
+func (s *space) arm(maps proc.Mappings, addr uint64) error {
+	if s.armed {
 		return nil
 	}
-	o.freeze(nil)
-	defer o.thaw()
-	if o.space.home == 0 {
-		if err := o.moveIn(maps, addr); err != nil {
+	s.o.freeze(nil)
+	defer s.o.thaw()
+	if s.home == 0 {
+		if err := s.moveIn(maps, addr); err != nil {
 			return err
 		}
 	}
-	o.unblockAll()
-	return o.install()
+	s.o.masks.unblockAll()
+	return s.install()
 }
 
 // moveIn finds the home that an earlier monitor, or we, made, or makes one.
-func (o *owner) moveIn(maps proc.Mappings, addr uint64) error {
-	if o.findHome(maps) {
+func (s *space) moveIn(maps proc.Mappings, addr uint64) error {
+	if s.findHome(maps) {
 		return nil
 	}
-	home, err := o.mapArena(maps, addr)
+	home, err := s.mapArena(maps, addr)
 	if err != nil {
 		return err
 	}
-	if err := o.write(home, resident.Home(home).Image()); err != nil {
+	if err := s.write(home, resident.Home(home).Image()); err != nil {
 		return err
 	}
-	o.space.home = resident.Home(home)
-	o.addArena(home, true)
+	s.home = resident.Home(home)
+	s.addArena(home, true)
 	return nil
 }
 
 // findHome looks for a home and takes over what its table says. Breakpoints that
 // still stand are nobody's: they are taken out.
-func (o *owner) findHome(maps proc.Mappings) bool {
-	home, s, found := homeIn(o.space.memory, maps)
+func (s *space) findHome(maps proc.Mappings) bool {
+	home, state, found := homeIn(s.memory, maps)
 	if !found {
 		return false
 	}
-	o.space.home, o.space.old, o.space.opened = home, s.Old, s.Opened
-	o.takeOver(s)
+	s.home, s.old, s.o.masks.opened = home, state.Old, state.Opened
+	s.takeOver(state)
 	return true
 }
 
-func (o *owner) takeOver(s resident.State) {
-	for i, addr := range s.Arenas {
-		o.addArena(addr, i == 0)
+func (s *space) takeOver(state resident.State) {
+	for i, addr := range state.Arenas {
+		s.addArena(addr, i == 0)
 	}
-	for i, e := range s.Entries {
+	for i, e := range state.Entries {
 		b := &breakpoint{addr: e.Addr, copy: e.Copy, length: int(e.Length), original: e.Original, entry: i}
-		o.space.table[e.Addr] = b
+		s.table[e.Addr] = b
 		if e.Standing {
-			restore(o.space.memory, b)
-			_ = o.enroll(b, false) // what cannot be written has ended
+			restore(s.memory, b)
+			_ = s.enroll(b, false) // what cannot be written has ended
 		}
-		for j := range o.space.arenas {
-			a := &o.space.arenas[j]
+		for j := range s.arenas {
+			a := &s.arenas[j]
 			if e.Copy >= a.next && e.Copy < a.last {
 				a.next = e.Copy + resident.SlotSize
 			}
 		}
 	}
-	o.space.entries = len(s.Entries)
+	s.entries = len(state.Entries)
 }
 
 // install makes the resident handler the action for SIGTRAP. The program's own
 // action is noted first: the handler needs it from its first moment on.
-func (o *owner) install() error {
-	t, err := o.volunteer()
+func (s *space) install() error {
+	t, err := s.o.injector.volunteer()
 	if err != nil {
 		return err
 	}
-	now, err := o.action(t, o.space.memory, unix.SIGTRAP)
+	now, err := s.action(t, s.memory, unix.SIGTRAP)
 	if err != nil {
 		return err
 	}
-	if now.Handler != o.space.home.Handler() {
-		o.space.old = now
-		if err := o.write(o.space.home.Old(), now.Encode()); err != nil {
+	if now.Handler != s.home.Handler() {
+		s.old = now
+		if err := s.write(s.home.Old(), now.Encode()); err != nil {
 			return err
 		}
 	}
-	if err := o.setAction(t, o.space.memory, unix.SIGTRAP, o.space.home.Action()); err != nil {
-		o.space.leftover = true // the thread may set it yet
+	if err := s.setAction(t, s.memory, unix.SIGTRAP, s.home.Action()); err != nil {
+		s.leftover = true // the thread may set it yet
 		return err
 	}
-	o.space.armed = true
-	return o.openHandlers(t)
+	s.armed = true
+	return s.o.masks.openHandlers(t)
 }
 
 // action asks, by a stopped thread of the process that memory belongs to, for the
 // action for a signal that is in force.
-func (o *owner) action(t *thread, memory *os.File, sig unix.Signal) (resident.Sigaction, error) {
+func (s *space) action(t *thread, memory *os.File, sig unix.Signal) (resident.Sigaction, error) {
 	var block [resident.BlockSize]byte
-	r, err := o.call(t, memory, func(at uint64) resident.Call {
+	r, err := s.o.injector.call(t, memory, func(at uint64) resident.Call {
 		return resident.Call{Number: unix.SYS_RT_SIGACTION, Args: [6]uint64{uint64(sig), 0, at, 8}}
 	}, &block)
 	if err != nil {
 		return resident.Sigaction{}, err
 	}
 	if r != 0 {
-		return resident.Sigaction{}, o.refusedCall("rt_sigaction", r)
+		return resident.Sigaction{}, s.refusedCall("rt_sigaction", r)
 	}
 	return resident.ParseSigaction(block[:]), nil
 }
 
 // setAction sets the action for a signal, by a stopped thread of the process that
 // memory belongs to.
-func (o *owner) setAction(t *thread, memory *os.File, sig unix.Signal, act resident.Sigaction) error {
+func (s *space) setAction(t *thread, memory *os.File, sig unix.Signal, act resident.Sigaction) error {
 	var block [resident.BlockSize]byte
 	copy(block[:], act.Encode())
-	r, err := o.call(t, memory, func(at uint64) resident.Call {
+	r, err := s.o.injector.call(t, memory, func(at uint64) resident.Call {
 		return resident.Call{Number: unix.SYS_RT_SIGACTION, Args: [6]uint64{uint64(sig), at, 0, 8}}
 	}, &block)
 	if err != nil {
 		return err
 	}
 	if r != 0 {
-		return o.refusedCall("rt_sigaction", r)
+		return s.refusedCall("rt_sigaction", r)
 	}
 	return nil
 }
 
-func (o *owner) refusedCall(name string, r int64) error {
-	return omis.Errorf(omis.OSError, "process %d cannot be prepared for breakpoints: %s: %v", o.proc.PID, name, unix.Errno(-r))
+func (s *space) refusedCall(name string, r int64) error {
+	return omis.Errorf(omis.OSError, "process %d cannot be prepared for breakpoints: %s: %v", s.o.proc.PID, name, unix.Errno(-r))
 }
 
 // disarm gives SIGTRAP back to the program, which is frozen and has no breakpoint
 // left. Home stays mapped, for next time.
-func (o *owner) disarm() {
-	if o.space.memory == nil || len(o.space.breakpoints) > 0 || !o.part() {
+func (s *space) disarm() {
+	if s.memory == nil || len(s.breakpoints) > 0 || !s.o.meeting.part() {
 		return
 	}
-	if o.awaitsSweep() || (o.space.armed || o.space.leftover) && !o.giveBack() {
+	if s.o.injector.awaitsSweep() || (s.armed || s.leftover) && !s.giveBack() {
 		return // the handler stays, it passes everything on to the program's own
 	}
-	_ = o.node.warden.Drop(o.proc.PID)
-	o.space.memory.Close()
-	o.space = &space{}
-	o.veil.clear()
+	_ = s.o.node.warden.Drop(s.o.proc.PID)
+	s.memory.Close()
+	s.reset()
 }
 
 // giveBack makes the program's own actions for signals those in force.
-func (o *owner) giveBack() bool {
-	t, err := o.volunteer()
+func (s *space) giveBack() bool {
+	t, err := s.o.injector.volunteer()
 	if err != nil {
 		return false
 	}
-	o.closeHandlers(t, o.space.memory)
-	now, err := o.action(t, o.space.memory, unix.SIGTRAP)
-	if err == nil && now.Handler == o.space.home.Handler() {
-		_ = o.setAction(t, o.space.memory, unix.SIGTRAP, o.space.old)
+	s.o.masks.closeHandlers(t, s.memory)
+	now, err := s.action(t, s.memory, unix.SIGTRAP)
+	if err == nil && now.Handler == s.home.Handler() {
+		_ = s.setAction(t, s.memory, unix.SIGTRAP, s.old)
 	}
-	o.space.armed = false
-	if o.space.old.Handled() {
-		for _, t := range o.threads {
+	s.armed = false
+	if s.old.Handled() {
+		for _, t := range s.o.threads {
 			t.unblocked = false
 		}
 	}

@@ -78,7 +78,7 @@ func (o *owner) include(tid int) {
 		if former := o.threads[first]; former != nil {
 			o.forget(former)
 		}
-		o.vacate()
+		o.space.vacate()
 		tid = first
 	}
 	o.threads[tid] = &thread{tid: tid, pid: o.proc.PID, kind: o.node.roleOf(o.proc, tid)}
@@ -145,7 +145,7 @@ func (o *owner) replaced() bool {
 		return false
 	}
 	o.forget(first)
-	o.vacate()
+	o.space.vacate()
 	o.whole = false
 	return true
 }
@@ -282,7 +282,7 @@ func (o *owner) leave() {
 	o.attendBirths()
 	o.releaseOffspring()
 	if o.allSettled() {
-		o.disarm()
+		o.space.disarm()
 	}
 	o.precedence.begin()
 	defer o.precedence.end()
@@ -290,7 +290,7 @@ func (o *owner) leave() {
 		if !t.stopped() {
 			continue
 		}
-		o.reblock(t)
+		o.masks.reblock(t)
 		t.clearFlag()
 		_ = ptrace.Detach(t.tid, 0)
 		o.forget(t)

@@ -60,7 +60,7 @@ func (c *lookBeside) do(o *owner) {
 		}
 	} else if o.space != nil && o.space.breakpoints[c.addr] != nil {
 		c.watched = true
-		if o.keepsStanding(o.space.breakpoints[c.addr]) {
+		if o.space.keepsStanding(o.space.breakpoints[c.addr]) {
 			c.note = noteLost
 		}
 	}
@@ -77,11 +77,11 @@ func (m *meeting) isCrossing(addr uint64) bool {
 
 // keepsStanding writes the INT3 of a breakpoint again if another tool has taken it out, and
 // reports whether one ever did.
-func (o *owner) keepsStanding(b *breakpoint) (lost bool) {
+func (s *space) keepsStanding(b *breakpoint) (lost bool) {
 	var now [1]byte
-	if _, err := o.space.memory.ReadAt(now[:], int64(b.addr)); err == nil && b.standing && now[0] == b.original && b.original != int3 {
+	if _, err := s.memory.ReadAt(now[:], int64(b.addr)); err == nil && b.standing && now[0] == b.original && b.original != int3 {
 		b.lost = true
-		_ = o.write(b.addr, []byte{int3}) // it fails where the program has ended
+		_ = s.write(b.addr, []byte{int3}) // it fails where the program has ended
 	}
 	return b.lost
 }

@@ -35,16 +35,16 @@ func (e callErrand) at(o *owner, t *thread) error {
 		return errAtEnd(t)
 	case t.stop == eventStop:
 		return omis.Errorf(omis.UnsupportedService, "thread %d of process %d is inside clone, fork, vfork or execve, whose result it does not have yet: it can call a function when it has returned from there", t.tid, o.proc.PID)
-	case resident.InSyscall(&regs) || t.stop == entryStop || o.beforeSyscall(&regs):
-		return o.callInSyscall(t, uint64(e))
+	case resident.InSyscall(&regs) || t.stop == entryStop || o.injector.beforeSyscall(&regs):
+		return o.injector.callInSyscall(t, uint64(e))
 	}
 	back := shown.Rip
-	if o.ofCopy(regs.Rip) != regs.Rip {
+	if o.space.ofCopy(regs.Rip) != regs.Rip {
 		back = regs.Rip // it has had its hit there, and goes on in the copy, which stays
 	}
 	now := shown
 	now.Rsp -= 8
-	if err := o.writeMemory(now.Rsp, binary.LittleEndian.AppendUint64(nil, back)); err != nil {
+	if err := o.space.writeMemory(now.Rsp, binary.LittleEndian.AppendUint64(nil, back)); err != nil {
 		return err
 	}
 	now.Rip = uint64(e)
@@ -53,41 +53,41 @@ func (e callErrand) at(o *owner, t *thread) error {
 
 // beforeSyscall reports whether a thread is about to make a system call: a thread that has
 // made one for us in the middle of its own stands there.
-func (o *owner) beforeSyscall(regs *ptrace.Regs) bool {
+func (j *injector) beforeSyscall(regs *ptrace.Regs) bool {
 	var code [2]byte
-	n, err := proc.ReadMemory(o.proc.PID, regs.Rip, code[:])
+	n, err := proc.ReadMemory(j.o.proc.PID, regs.Rip, code[:])
 	return err == nil && n == len(code) && code == [2]byte{0x0f, 0x05}
 }
 
 // Go's heap begins here on x86-64, and has the stacks of goroutines in it.
 const goHeap, goHeapEnd = 0xc0 << 32, 0xe0 << 32
 
-func (o *owner) callInSyscall(t *thread, addr uint64) error {
-	back, err := o.returnPoint(addr)
+func (j *injector) callInSyscall(t *thread, addr uint64) error {
+	back, err := j.returnPoint(addr)
 	if err != nil {
 		return err
 	}
 	var regs ptrace.Regs
 	if err := ptrace.GetRegs(t.tid, &regs); err != nil {
-		return o.regsError(t, err)
+		return j.o.regsError(t, err)
 	}
 	if regs.Rsp >= goHeap && regs.Rsp < goHeapEnd {
-		return omis.Errorf(omis.UnsupportedService, "thread %d of process %d is in a system call on the stack of a goroutine, which may have no room for another function", t.tid, o.proc.PID)
+		return omis.Errorf(omis.UnsupportedService, "thread %d of process %d is in a system call on the stack of a goroutine, which may have no room for another function", t.tid, j.o.proc.PID)
 	}
 	state, err := ptrace.ExtendedState(t.tid)
 	switch {
 	case errors.Is(err, unix.ENODEV):
-		return omis.Errorf(omis.UnsupportedService, "thread %d of process %d is in a system call, and this processor has no XSAVE, by which its registers could be kept until the function returns", t.tid, o.proc.PID)
+		return omis.Errorf(omis.UnsupportedService, "thread %d of process %d is in a system call, and this processor has no XSAVE, by which its registers could be kept until the function returns", t.tid, j.o.proc.PID)
 	case err != nil:
-		return o.regsError(t, err)
+		return j.o.regsError(t, err)
 	}
-	resumed := o.resumed(t, regs)
+	resumed := j.resumed(t, regs)
 	now, frame := resident.CallFrame(resumed, addr, back, state)
-	if _, err := o.space.memory.WriteAt(frame, int64(now.Rsp)); err != nil {
-		return omis.Errorf(omis.OSError, "thread %d of process %d has no room for a call on its stack: %d bytes at %#x cannot be written: %v", t.tid, o.proc.PID, len(frame), now.Rsp, unwrapPath(err))
+	if _, err := j.o.space.memory.WriteAt(frame, int64(now.Rsp)); err != nil {
+		return omis.Errorf(omis.OSError, "thread %d of process %d has no room for a call on its stack: %d bytes at %#x cannot be written: %v", t.tid, j.o.proc.PID, len(frame), now.Rsp, unwrapPath(err))
 	}
 	if err := ptrace.SetRegs(t.tid, &now); err != nil {
-		return o.regsError(t, err)
+		return j.o.regsError(t, err)
 	}
 	if t.stop == entryStop {
 		if t.call.known {
@@ -113,11 +113,11 @@ func spareEINTR(tid int) {
 // resumed returns the registers with which a stopped thread makes the system call again that
 // it is in. A call that fails with EINTR because the thread was stopped is made again unless
 // a signal of the program's has come as well.
-func (o *owner) resumed(t *thread, regs ptrace.Regs) ptrace.Regs {
+func (j *injector) resumed(t *thread, regs ptrace.Regs) ptrace.Regs {
 	if t.stop == entryStop {
 		return resident.Reissued(regs)
 	}
-	s, err := proc.ReadThreadStatus(o.proc.PID, t.tid)
+	s, err := proc.ReadThreadStatus(j.o.proc.PID, t.tid)
 	if err != nil || (s.Pending|s.Shared)&s.Caught&^s.Blocked != 0 {
 		return resident.Resumed(regs)
 	}
@@ -126,22 +126,22 @@ func (o *owner) resumed(t *thread, regs ptrace.Regs) ptrace.Regs {
 
 // returnPoint puts the code in place that functions return to which threads call in the
 // middle of a system call.
-func (o *owner) returnPoint(addr uint64) (uint64, error) {
-	if err := o.settleIn(); err != nil {
+func (j *injector) returnPoint(addr uint64) (uint64, error) {
+	if err := j.o.space.settleIn(); err != nil {
 		return 0, err
 	}
-	if o.space.home == 0 {
-		maps, err := proc.Maps(o.proc.PID)
+	if j.o.space.home == 0 {
+		maps, err := proc.Maps(j.o.proc.PID)
 		if err != nil {
 			return 0, err
 		}
-		if err := o.moveIn(maps, addr); err != nil {
+		if err := j.o.space.moveIn(maps, addr); err != nil {
 			return 0, err
 		}
 	}
-	back := o.space.home.Return()
-	if holds(o.space.memory, back, resident.ReturnCode) {
+	back := j.o.space.home.Return()
+	if holds(j.o.space.memory, back, resident.ReturnCode) {
 		return back, nil
 	}
-	return back, o.write(back, resident.ReturnCode)
+	return back, j.o.space.write(back, resident.ReturnCode)
 }

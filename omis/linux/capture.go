@@ -86,7 +86,7 @@ func (o *owner) capture(layout *unwind.Layout, captures []capture) error {
 	if err := o.sameUser(); err != nil {
 		return err
 	}
-	o.comeOut(among)
+	o.meeting.comeOut(among)
 	for i := range captures {
 		o.copyThread(layout, &captures[i])
 	}
@@ -118,7 +118,7 @@ func (o *owner) copyThread(layout *unwind.Layout, c *capture) {
 		c.err = omis.Errorf(omis.OSError, "thread %d of process %d cannot be stopped: it waits uninterruptibly in the kernel", c.tid, o.proc.PID)
 		return
 	}
-	c.regs.Rip = o.inPlace(c.regs.Rip)
+	c.regs.Rip = o.space.inPlace(c.regs.Rip)
 	if end := layout.StackEnd(c.regs.Rsp); end > c.regs.Rsp {
 		c.stack = make([]byte, min(end-c.regs.Rsp, maxStack))
 		n, _ := proc.ReadMemory(o.proc.PID, c.regs.Rsp, c.stack)
@@ -128,23 +128,23 @@ func (o *owner) copyThread(layout *unwind.Layout, c *capture) {
 
 // inPlace gives for an address in a copy, or in code that was put into the program,
 // the one it stands for there.
-func (o *owner) inPlace(pc uint64) uint64 {
-	if g := o.node.groundOf(o.proc); g != nil {
+func (s *space) inPlace(pc uint64) uint64 {
+	if g := s.o.node.groundOf(s.o.proc); g != nil {
 		if at, _, ok := g.site.InPlace(pc); ok {
 			return at
 		}
 	}
-	return o.ofCopy(pc)
+	return s.ofCopy(pc)
 }
 
 // ofCopy is inPlace for the copies that breakpoints and rendezvous have.
-func (o *owner) ofCopy(pc uint64) uint64 {
-	if o.meeting.site != nil {
-		if at, ok := o.meeting.site.InPlace(pc); ok {
+func (s *space) ofCopy(pc uint64) uint64 {
+	if s.o.meeting.site != nil {
+		if at, ok := s.o.meeting.site.InPlace(pc); ok {
 			return at
 		}
 	}
-	for _, b := range o.space.table {
+	for _, b := range s.table {
 		switch {
 		case pc == b.copy:
 			return b.addr
@@ -158,13 +158,13 @@ func (o *owner) ofCopy(pc uint64) uint64 {
 // leads is where a thread at an address comes out in the program: behind the instructions
 // that were displaced, if it is in a copy that a breakpoint or a rendezvous has of them. It
 // does not come by their beginning again.
-func (o *owner) leads(pc uint64) uint64 {
-	if o.meeting.site != nil {
-		if to, ok := o.meeting.site.Leads(pc); ok {
+func (s *space) leads(pc uint64) uint64 {
+	if s.o.meeting.site != nil {
+		if to, ok := s.o.meeting.site.Leads(pc); ok {
 			return to
 		}
 	}
-	for _, b := range o.space.table {
+	for _, b := range s.table {
 		if pc >= b.copy && pc < b.copy+resident.SlotSize {
 			return b.addr + uint64(b.length)
 		}

@@ -18,11 +18,11 @@ const pageSize = 0x1000
 // stub finds where a thread can make a system call for us. Before there is a
 // home it is a cave: the unused end of the last page of some module's code,
 // which cleanUp gives its bytes back.
-func (o *owner) stub() (addr uint64, cleanUp func(), err error) {
-	if o.space.home != 0 {
-		return o.space.home.Stub(), func() {}, nil
+func (j *injector) stub() (addr uint64, cleanUp func(), err error) {
+	if j.o.space.home != 0 {
+		return j.o.space.home.Stub(), func() {}, nil
 	}
-	return caveStub(o.proc.PID, o.space.memory)
+	return caveStub(j.o.proc.PID, j.o.space.memory)
 }
 
 func caveStub(pid int, memory *os.File) (addr uint64, cleanUp func(), err error) {

@@ -26,18 +26,18 @@ const (
 
 // comeOut does so with stopped threads. Those that are in a group-stop cannot go
 // on for a moment.
-func (o *owner) comeOut(among func(*thread) bool) {
-	o.comeOutOfPatches(among)
-	server := o.meeting.server
-	if server == nil || len(o.underWay(among, true)) == 0 {
+func (m *meeting) comeOut(among func(*thread) bool) {
+	m.o.patcher.comeOutOfPatches(among)
+	server := m.server
+	if server == nil || len(m.underWay(among, true)) == 0 {
 		return
 	}
 	server.Gate(true)
 	defer server.Gate(false)
 	begin := time.Now()
-	for !o.ended && o.meeting.server == server {
+	for !m.o.ended && m.server == server {
 		waited := time.Since(begin)
-		late := o.underWay(among, waited < handlerPatience)
+		late := m.underWay(among, waited < handlerPatience)
 		if len(late) == 0 || waited > patience {
 			return
 		}
@@ -47,48 +47,48 @@ func (o *owner) comeOut(among func(*thread) bool) {
 		}
 		time.Sleep(moment)
 		for _, t := range late {
-			o.interrupt(t)
+			m.o.interrupt(t)
 		}
-		if !o.pump(patience, func() bool { return o.allStopped(late) }) {
+		if !m.o.pump(patience, func() bool { return m.o.allStopped(late) }) {
 			return
 		}
-		o.absorb(among)
+		m.o.absorb(among)
 	}
 }
 
 // comeOutOfPatches has stopped threads leave code that was put into the program; they
 // are through it in no time, unless a signal handler came in between.
-func (o *owner) comeOutOfPatches(among func(*thread) bool) {
-	g := o.node.groundOf(o.proc)
+func (p *patcher) comeOutOfPatches(among func(*thread) bool) {
+	g := p.o.node.groundOf(p.o.proc)
 	if g == nil {
 		return
 	}
-	for begin := time.Now(); !o.ended && time.Since(begin) < handlerPatience; {
-		late := o.standing(func(t *thread, pc uint64) bool { return (among == nil || among(t)) && g.site.Contains(pc) })
-		if len(late) == 0 || !o.goOnFor(moment, late) {
+	for begin := time.Now(); !p.o.ended && time.Since(begin) < handlerPatience; {
+		late := p.standing(func(t *thread, pc uint64) bool { return (among == nil || among(t)) && g.site.Contains(pc) })
+		if len(late) == 0 || !p.goOnFor(moment, late) {
 			return
 		}
-		o.absorb(among)
+		p.o.absorb(among)
 	}
 }
 
 // underWay takes threads out of holds they are kept in, sends those back that are
 // before one, and lists those that have to come out by themselves.
-func (o *owner) underWay(among func(*thread) bool, fromHandlers bool) []*thread {
+func (m *meeting) underWay(among func(*thread) bool, fromHandlers bool) []*thread {
 	var late []*thread
-	for _, t := range o.threads {
+	for _, t := range m.o.threads {
 		if among != nil && !among(t) || !t.stopped() || t.groupStopped() || t.inEvent() || t.holds > 0 {
 			continue
 		}
 		var regs ptrace.Regs
 		switch {
 		case ptrace.GetRegs(t.tid, &regs) != nil:
-		case o.meeting.site.Holding(regs.Rip):
+		case m.site.Holding(regs.Rip):
 			// At the entry to a system call the kernel is about to use the registers.
-			if t.stop == entryStop || !o.extract(t, &regs) && !o.sendBack(t, &regs) {
+			if t.stop == entryStop || !m.extract(t, &regs) && !m.sendBack(t, &regs) {
 				late = append(late, t)
 			}
-		case fromHandlers && o.meeting.keepsThread(t.tid):
+		case fromHandlers && m.keepsThread(t.tid):
 			late = append(late, t)
 		}
 	}
@@ -96,14 +96,13 @@ func (o *owner) underWay(among func(*thread) bool, fromHandlers bool) []*thread 
 }
 
 // isHolding tells whether a stopped thread is in a hold, or on its way.
-func (o *owner) isHolding(t *thread) bool {
+func (m *meeting) isHolding(t *thread) bool {
 	var regs ptrace.Regs
-	return o.meeting.site != nil && ptrace.GetRegs(t.tid, &regs) == nil && o.meeting.site.Holding(regs.Rip)
+	return m.site != nil && ptrace.GetRegs(t.tid, &regs) == nil && m.site.Holding(regs.Rip)
 }
 
 // extract takes a thread out of the hold in which it is kept.
-func (o *owner) extract(t *thread, regs *ptrace.Regs) bool {
-	m := o.meeting
+func (m *meeting) extract(t *thread, regs *ptrace.Regs) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.server == nil {
@@ -111,7 +110,7 @@ func (o *owner) extract(t *thread, regs *ptrace.Regs) bool {
 	}
 	now := heldRegisters(regs)
 	ok, err := m.server.Extract(m.site, t.tid, &now, func(at *rendezvous.Hit, s rendezvous.Stand) error {
-		if err := o.haveStand(t, regs, s); err != nil {
+		if err := m.haveStand(t, regs, s); err != nil {
 			return err
 		}
 		for k := range m.kept {
@@ -127,14 +126,14 @@ func (o *owner) extract(t *thread, regs *ptrace.Regs) bool {
 
 // sendBack has a thread that waits before a hold stand at its place again: it has
 // not been there.
-func (o *owner) sendBack(t *thread, regs *ptrace.Regs) bool {
+func (m *meeting) sendBack(t *thread, regs *ptrace.Regs) bool {
 	now := heldRegisters(regs)
-	stand, ok := o.meeting.site.Rest(&now)
-	return ok && o.haveStand(t, regs, stand) == nil
+	stand, ok := m.site.Rest(&now)
+	return ok && m.haveStand(t, regs, stand) == nil
 }
 
 // haveStand gives a stopped thread, which has regs, others.
-func (o *owner) haveStand(t *thread, regs *ptrace.Regs, s rendezvous.Stand) error {
+func (m *meeting) haveStand(t *thread, regs *ptrace.Regs, s rendezvous.Stand) error {
 	if s.Blocked {
 		if err := ptrace.SetSigmask(t.tid, s.Mask); err != nil {
 			return err
@@ -159,22 +158,22 @@ func heldRegisters(regs *ptrace.Regs) (r rendezvous.Registers) {
 // exchangeJump makes a breakpoint of the jump at a crossing. No hit is lost:
 // whoever comes to the place meanwhile is stopped, whoever is kept there goes on
 // behind it.
-func (o *owner) exchangeJump(addr uint64) error {
-	b, err := o.ready(addr)
+func (m *meeting) exchangeJump(addr uint64) error {
+	b, err := m.o.space.ready(addr)
 	if err != nil {
 		return err
 	}
-	o.freeze(nil)
-	defer o.thaw()
-	o.comeOut(nil)
-	if o.meeting.site == nil {
-		return ended(o.proc.PID)
+	m.o.freeze(nil)
+	defer m.o.thaw()
+	m.comeOut(nil)
+	if m.site == nil {
+		return ended(m.o.proc.PID)
 	}
-	if err := o.uprootJump(addr); err != nil {
+	if err := m.uprootJump(addr); err != nil {
 		return err
 	}
-	b.watches = o.meeting.supersede(addr)
-	if err := o.stand(b); err != nil {
+	b.watches = m.supersede(addr)
+	if err := m.o.space.stand(b); err != nil {
 		return omis.Errorf(omis.OSError, "the breakpoint at %#x is lost: %v", addr, err)
 	}
 	return nil

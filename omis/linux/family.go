@@ -128,11 +128,11 @@ func (o *owner) clean(t *thread, memory *os.File) {
 		restore(memory, b)
 	}
 	if o.space.home != 0 && o.hasHome(memory) {
-		o.closeHandlers(t, memory)
-		_ = o.setAction(t, memory, unix.SIGTRAP, o.space.old)
+		o.masks.closeHandlers(t, memory)
+		_ = o.space.setAction(t, memory, unix.SIGTRAP, o.space.old)
 	}
 	if !o.space.old.Handled() {
-		o.reblock(t)
+		o.masks.reblock(t)
 	}
 }
 
@@ -168,7 +168,7 @@ func (o *owner) executed(t *thread, former int) {
 			o.forget(f)
 		}
 	}
-	o.vacate()
+	o.space.vacate()
 	o.ending.begin()
 	if !t.makesCall() {
 		t.injection = nil // what it was to come to has gone

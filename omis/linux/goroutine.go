@@ -99,13 +99,13 @@ func (p patched) stackOf(g uint64) (begin, end uint64, err error) {
 }
 
 // goroutineOf is the goroutine that a stopped thread runs; fs is the thread's register.
-func (o *owner) goroutineOf(r *landing.Runtime, fs uint64) (g node.Goroutine) {
+func (p *patcher) goroutineOf(r *landing.Runtime, fs uint64) (g node.Goroutine) {
 	if r.Unknown != nil {
 		return node.Goroutine{Unknown: r.Unknown}
 	}
-	p := patched{host{o}}
-	if g.Addr, g.Unknown = p.word(fs + uint64(int64(r.G))); g.Unknown == nil && g.Addr != 0 {
-		g.StackEnd, g.Unknown = p.word(g.Addr + landing.StackEnd)
+	target := patched{host{p.o}}
+	if g.Addr, g.Unknown = target.word(fs + uint64(int64(r.G))); g.Unknown == nil && g.Addr != 0 {
+		g.StackEnd, g.Unknown = target.word(g.Addr + landing.StackEnd)
 	}
 	if g.Unknown != nil {
 		g.Addr = 0

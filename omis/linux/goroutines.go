@@ -147,32 +147,32 @@ type captureGoroutines struct {
 
 func (c captureGoroutines) do(o *owner) {
 	var err error
-	*c.found, err = o.goroutines(c.where, c.stacks)
+	*c.found, err = o.patcher.goroutines(c.where, c.stacks)
 	o.restIfIdle()
 	c.give(err)
 }
 
 // goroutines copies all goroutines, except those that have ended, or not begun.
-func (o *owner) goroutines(where landing.Scheduler, stacks bool) ([]goroutine, error) {
-	if o.ended {
-		return nil, ended(o.proc.PID)
+func (p *patcher) goroutines(where landing.Scheduler, stacks bool) ([]goroutine, error) {
+	if p.o.ended {
+		return nil, ended(p.o.proc.PID)
 	}
-	if err := o.attach(); err != nil {
+	if err := p.o.attach(); err != nil {
 		return nil, err
 	}
-	o.freeze(nil)
-	defer o.thaw()
-	if err := o.sameUser(); err != nil {
+	p.o.freeze(nil)
+	defer p.o.thaw()
+	if err := p.o.sameUser(); err != nil {
 		return nil, err
 	}
-	o.comeOut(func(*thread) bool { return true })
-	p := patched{host{o}}
-	all, err := p.goroutines(where.Goroutines)
+	p.o.meeting.comeOut(func(*thread) bool { return true })
+	target := patched{host{p.o}}
+	all, err := target.goroutines(where.Goroutines)
 	if err != nil {
 		return nil, err
 	}
 	if len(all) > mostListed {
-		return nil, omis.Errorf(omis.UnsupportedService, "process %d has %d goroutines, and up to %d are told", o.proc.PID, len(all), mostListed)
+		return nil, omis.Errorf(omis.UnsupportedService, "process %d has %d goroutines, and up to %d are told", p.o.proc.PID, len(all), mostListed)
 	}
 	var list []goroutine
 	seen := make(map[uint64]bool, len(all))
@@ -182,7 +182,7 @@ func (o *owner) goroutines(where landing.Scheduler, stacks bool) ([]goroutine, e
 			continue
 		}
 		seen[addr] = true
-		g, ok, err := p.goroutine(addr, where)
+		g, ok, err := target.goroutine(addr, where)
 		if err != nil {
 			return nil, err
 		}
@@ -190,7 +190,7 @@ func (o *owner) goroutines(where landing.Scheduler, stacks bool) ([]goroutine, e
 			continue
 		}
 		if stacks {
-			left -= p.copyStack(&g, addr, left)
+			left -= target.copyStack(&g, addr, left)
 		}
 		list = append(list, g)
 	}
@@ -230,7 +230,7 @@ func (p patched) goroutine(addr uint64, where landing.Scheduler) (g goroutine, o
 		// and the goroutine's registers are saved.
 		if current, err := p.word(regs.Fs_base + uint64(int64(where.G))); err == nil && current == addr {
 			g.regs = regs
-			g.regs.Rip = p.o.inPlace(regs.Rip)
+			g.regs.Rip = p.o.space.inPlace(regs.Rip)
 		}
 	}
 	return g, true, nil

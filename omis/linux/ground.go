@@ -115,8 +115,8 @@ func (n *Node) forgetGround(p omis.ProcID) {
 }
 
 // isPatched tells whether code was put where a range of the program is.
-func (o *owner) isPatched(begin, end uint64) bool {
-	g := o.node.groundOf(o.proc)
+func (p *patcher) isPatched(begin, end uint64) bool {
+	g := p.o.node.groundOf(p.o.proc)
 	return g != nil && g.site.Covers(begin, end)
 }
 
@@ -133,35 +133,35 @@ func (c *prepareGround) do(o *owner) {
 		return
 	}
 	var err error
-	c.ground, err = o.prepareGround()
+	c.ground, err = o.patcher.prepareGround()
 	o.restIfIdle()
 	c.give(err)
 }
 
-func (o *owner) prepareGround() (*ground, error) {
-	if err := o.enterProgram(); err != nil {
+func (p *patcher) prepareGround() (*ground, error) {
+	if err := p.o.enterProgram(); err != nil {
 		return nil, err
 	}
-	if err := o.barsPatches(); err != nil {
+	if err := p.barsPatches(); err != nil {
 		return nil, &program.Refusal{Why: err.Error()}
 	}
-	memory, err := openMemory(o.proc.PID)
+	memory, err := openMemory(p.o.proc.PID)
 	if err != nil {
-		return nil, o.refused(err)
+		return nil, p.o.refused(err)
 	}
-	o.freeze(nil)
-	defer o.endFreeze()
-	g := &ground{node: o.node, proc: o.proc, memory: memory}
-	if err := sanely(func() error { return o.furnish(g) }); err != nil {
+	p.o.freeze(nil)
+	defer p.o.endFreeze()
+	g := &ground{node: p.o.node, proc: p.o.proc, memory: memory}
+	if err := sanely(func() error { return p.furnish(g) }); err != nil {
 		if g.shared != nil {
 			g.shared.Close()
 		}
 		memory.Close()
 		return nil, err
 	}
-	o.node.mu.Lock()
-	o.node.grounds[o.proc] = g
-	o.node.mu.Unlock()
+	p.o.node.mu.Lock()
+	p.o.node.grounds[p.o.proc] = g
+	p.o.node.mu.Unlock()
 	return g, nil
 }
 
@@ -182,21 +182,21 @@ func sanely(do func() error) (err error) {
 }
 
 // furnish makes the ground of the frozen process, or takes over what is there.
-func (o *owner) furnish(g *ground) error {
-	if o.space.memory == nil {
-		return ended(o.proc.PID)
+func (p *patcher) furnish(g *ground) error {
+	if p.o.space.memory == nil {
+		return ended(p.o.proc.PID)
 	}
 	var err error
-	if g.tid, g.self, err = o.identityPlace(); err != nil {
+	if g.tid, g.self, err = p.identityPlace(); err != nil {
 		return err
 	}
-	mapped, err := proc.Maps(o.proc.PID)
+	mapped, err := proc.Maps(p.o.proc.PID)
 	if err != nil {
 		return err
 	}
 	site, inherited := patch.Adopt(g.memory, mapped)
 	if site == nil {
-		if err := o.share(g); err != nil {
+		if err := p.share(g); err != nil {
 			return err
 		}
 		g.site = patch.NewSite(g.memory, g.shared.Base, uint64(len(g.shared.Bytes)))
@@ -204,23 +204,23 @@ func (o *owner) furnish(g *ground) error {
 	}
 	g.site = site
 	if !inherited {
-		if taken, err := o.reopen(g, mapped); taken || err != nil {
+		if taken, err := p.reopen(g, mapped); taken || err != nil {
 			return err
 		}
 	}
-	return o.beginAnew(g, inherited)
+	return p.beginAnew(g, inherited)
 }
 
 // reopen takes over what an earlier monitor left, with the memory it shared; false:
 // that cannot be had, or is still written to by code that was taken away. An error says
 // that the earlier monitor is still there.
-func (o *owner) reopen(g *ground, mapped proc.Mappings) (bool, error) {
+func (p *patcher) reopen(g *ground, mapped proc.Mappings) (bool, error) {
 	base, size := g.site.Base()
 	m, ok := mapped.At(base)
 	if !ok || m.Start != base || m.End-m.Start != size {
 		return false, nil
 	}
-	shared, err := patch.Reopen(o.proc.PID, m)
+	shared, err := patch.Reopen(p.o.proc.PID, m)
 	switch {
 	case errors.Is(err, patch.ErrInUse):
 		return false, &program.Refusal{Why: err.Error()}
@@ -232,7 +232,7 @@ func (o *owner) reopen(g *ground, mapped proc.Mappings) (bool, error) {
 		return true, nil
 	}
 	// What is kept in the memory may have no code just now.
-	if o.letOut(g) == nil && !g.site.Retired() {
+	if p.letOut(g) == nil && !g.site.Retired() {
 		g.site.Tidy()
 		return true, nil
 	}
@@ -241,16 +241,16 @@ func (o *owner) reopen(g *ground, mapped proc.Mappings) (bool, error) {
 }
 
 // beginAnew takes out what is there, and makes new shared memory.
-func (o *owner) beginAnew(g *ground, inherited bool) error {
+func (p *patcher) beginAnew(g *ground, inherited bool) error {
 	base, size := g.site.Base()
 	batch := g.site.WithdrawAll()
 	batch.Silence()
-	err := batch.Commit(patched{host{o}}, nil)
+	err := batch.Commit(patched{host{p.o}}, nil)
 	if err == nil {
 		err = batch.Err()
 	}
 	if err == nil {
-		err = o.letOut(g)
+		err = p.letOut(g)
 		g.site.Tidy()
 	}
 	if err != nil {
@@ -258,9 +258,9 @@ func (o *owner) beginAnew(g *ground, inherited bool) error {
 	}
 	if inherited && !g.site.Retired() {
 		// It would keep its parent's memory alive.
-		_, _ = patched{host{o}}.Call(unix.SYS_MUNMAP, base, size)
+		_, _ = patched{host{p.o}}.Call(unix.SYS_MUNMAP, base, size)
 	}
-	if err := o.share(g); err != nil {
+	if err := p.share(g); err != nil {
 		return err
 	}
 	if err := g.site.Use(g.shared.Base, uint64(len(g.shared.Bytes))); err != nil {
@@ -281,7 +281,7 @@ func (o *owner) enterProgram() error {
 	if err := o.attach(); err != nil {
 		return err
 	}
-	return o.settleIn()
+	return o.space.settleIn()
 }
 
 // endFreeze ends a freeze; a process that nothing else stands on is let go without
@@ -294,11 +294,11 @@ func (o *owner) endFreeze() {
 }
 
 // barsPatches tells why code cannot be put into the process.
-func (o *owner) barsPatches() error {
-	if same, err := proc.SameNumbers(o.proc.PID); err != nil || !same {
+func (p *patcher) barsPatches() error {
+	if same, err := proc.SameNumbers(p.o.proc.PID); err != nil || !same {
 		return fmt.Errorf("the process is in another pid namespace, and its threads know themselves by other numbers")
 	}
-	for _, t := range o.threads {
+	for _, t := range p.o.threads {
 		s, err := proc.ReadThreadStatus(t.pid, t.tid)
 		switch {
 		case err != nil:
@@ -312,12 +312,12 @@ func (o *owner) barsPatches() error {
 }
 
 // share has the frozen process map the memory of a ground.
-func (o *owner) share(g *ground) error {
-	mapped, err := proc.Maps(o.proc.PID)
+func (p *patcher) share(g *ground) error {
+	mapped, err := proc.Maps(p.o.proc.PID)
 	if err != nil {
-		return ended(o.proc.PID)
+		return ended(p.o.proc.PID)
 	}
-	if g.shared, err = patch.Share(patched{host{o}}, o.proc.PID, mapped); err != nil {
+	if g.shared, err = patch.Share(patched{host{p.o}}, p.o.proc.PID, mapped); err != nil {
 		return &program.Refusal{Why: err.Error()}
 	}
 	return nil

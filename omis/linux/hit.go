@@ -86,7 +86,7 @@ func (o *owner) reached(t *thread) bool {
 	h := o.newHit(t)
 	h.Addr, h.SP = addr, regs.Rsp
 	if b.runtime != nil {
-		h.Goroutine = o.goroutineOf(b.runtime, regs.Fs_base)
+		h.Goroutine = o.patcher.goroutineOf(b.runtime, regs.Fs_base)
 	}
 	h.Args = node.Args{regs.Rdi, regs.Rsi, regs.Rdx, regs.Rcx, regs.R8, regs.R9}
 	_ = ptrace.SetPC(t.tid, b.copy)
@@ -97,7 +97,7 @@ func (o *owner) reached(t *thread) bool {
 		}
 	}
 	o.busy = true
-	o.verify(t)
+	o.masks.verify(t)
 	o.tellReturn(t, addr)
 	o.afterHit(t)
 	return true

@@ -33,6 +33,10 @@ type injection struct {
 	outer     *injection // an abandoned one, which the thread comes to after this one
 }
 
+// injector has threads of the process make system calls for the monitor. Each thread has
+// its own state of that (thread.injection). It belongs to the owner's goroutine.
+type injector struct{ o *owner }
+
 // callPatience is how long an injected call may take, beside what the thread waits for a
 // processor. It may be kept by signal handlers of the program, which run first.
 const callPatience = 2 * time.Second
@@ -42,31 +46,31 @@ const callPatience = 2 * time.Second
 const callTurns = 15
 
 // inject has some thread of the frozen process make a system call.
-func (o *owner) inject(c resident.Call) (int64, error) {
+func (j *injector) inject(c resident.Call) (int64, error) {
 	var block [resident.BlockSize]byte
-	return o.injectOn(&block, func(uint64) resident.Call { return c })
+	return j.injectOn(&block, func(uint64) resident.Call { return c })
 }
 
 // injectOn is inject for a call that uses a block of memory.
-func (o *owner) injectOn(block *[resident.BlockSize]byte, c func(block uint64) resident.Call) (int64, error) {
-	t, err := o.volunteer()
+func (j *injector) injectOn(block *[resident.BlockSize]byte, c func(block uint64) resident.Call) (int64, error) {
+	t, err := j.volunteer()
 	if err != nil {
 		return 0, err
 	}
-	return o.call(t, o.space.memory, c, block)
+	return j.call(t, j.o.space.memory, c, block)
 }
 
 // volunteer picks a stopped thread that can make system calls for us, one
 // outside a system call of its own if there is one.
-func (o *owner) volunteer() (*thread, error) {
+func (j *injector) volunteer() (*thread, error) {
 	var second *thread
 	barred := false
-	for _, t := range o.threads {
+	for _, t := range j.o.threads {
 		if t.kind > stranger || !t.stopped() || t.inEvent() || ptrace.WillTrap(t.tid) {
 			continue
 		}
 		var regs ptrace.Regs
-		if ptrace.GetRegs(t.tid, &regs) != nil || !o.hasStack(&regs) {
+		if ptrace.GetRegs(t.tid, &regs) != nil || !j.hasStack(&regs) {
 			continue
 		}
 		switch {
@@ -78,37 +82,37 @@ func (o *owner) volunteer() (*thread, error) {
 			second = t
 		}
 	}
-	if second == nil && proc.Alive(o.proc) != nil {
-		return nil, ended(o.proc.PID)
+	if second == nil && proc.Alive(j.o.proc) != nil {
+		return nil, ended(j.o.proc.PID)
 	}
 	if second == nil && barred {
-		return nil, errStrict(o.proc.PID)
+		return nil, errStrict(j.o.proc.PID)
 	}
-	if second == nil && o.ending.last != nil {
-		return nil, errAtEnd(o.ending.last)
+	if second == nil && j.o.ending.last != nil {
+		return nil, errAtEnd(j.o.ending.last)
 	}
 	if second == nil {
-		return nil, omis.Errorf(omis.OSError, "process %d has no thread that can be stopped", o.proc.PID)
+		return nil, omis.Errorf(omis.OSError, "process %d has no thread that can be stopped", j.o.proc.PID)
 	}
 	return second, nil
 }
 
 // hasStack tells whether there is room for a frame on a thread's stack.
-func (o *owner) hasStack(regs *ptrace.Regs) bool {
+func (j *injector) hasStack(regs *ptrace.Regs) bool {
 	detour, frame := resident.Detour(resident.Resumed(*regs), 0, resident.Call{})
-	_, err := o.space.memory.ReadAt(make([]byte, len(frame)), int64(detour.Rsp))
+	_, err := j.o.space.memory.ReadAt(make([]byte, len(frame)), int64(detour.Rsp))
 	return err == nil
 }
 
 // call has a stopped thread make a system call, which may use block; what the
 // call left there is read back.
-func (o *owner) call(t *thread, memory *os.File, c func(block uint64) resident.Call, block *[resident.BlockSize]byte) (int64, error) {
-	stub, cleanUp, err := o.stub()
+func (j *injector) call(t *thread, memory *os.File, c func(block uint64) resident.Call, block *[resident.BlockSize]byte) (int64, error) {
+	stub, cleanUp, err := j.stub()
 	if err != nil {
 		return 0, err
 	}
 	in := &injection{begin: stub, at: stub + resident.StubReturn}
-	err = o.through(t, memory, in, c, block)
+	err = j.through(t, memory, in, c, block)
 	if in.done {
 		cleanUp()
 	} // else it stays: the thread may yet come to it
@@ -117,31 +121,31 @@ func (o *owner) call(t *thread, memory *os.File, c func(block uint64) resident.C
 
 // sweep has a stopped thread go through the actions for some signals, and tells which it
 // has changed: SIGTRAP is in their masks now, or is not.
-func (o *owner) sweep(t *thread, memory *os.File, signals uint64, block bool) (changed uint64, err error) {
-	o.unblock(t) // it ends with a breakpoint
-	c := resident.SweepCall(o.numberOf(unix.SYS_RT_SIGACTION), signals, block)
-	in := &injection{begin: o.space.home.Sweep(), at: o.space.home.SweepEnd(), sweep: true}
+func (j *injector) sweep(t *thread, memory *os.File, signals uint64, block bool) (changed uint64, err error) {
+	j.o.masks.unblock(t) // it ends with a breakpoint
+	c := resident.SweepCall(j.numberOf(unix.SYS_RT_SIGACTION), signals, block)
+	in := &injection{begin: j.o.space.home.Sweep(), at: j.o.space.home.SweepEnd(), sweep: true}
 	left := c.Block
-	err = o.through(t, memory, in, func(uint64) resident.Call { return c }, &left)
+	err = j.through(t, memory, in, func(uint64) resident.Call { return c }, &left)
 	return resident.Swept(left[:]), err
 }
 
 // numberOf is the number under which a thread makes a system call for us.
-func (o *owner) numberOf(call uint64) uint64 {
-	if o.node.marks {
+func (j *injector) numberOf(call uint64) uint64 {
+	if j.o.node.marks {
 		return calls.Marked(call)
 	}
 	return call
 }
 
 // through sends a stopped thread through a stub, and takes it back behind.
-func (o *owner) through(t *thread, memory *os.File, in *injection, c func(block uint64) resident.Call, block *[resident.BlockSize]byte) error {
+func (j *injector) through(t *thread, memory *os.File, in *injection, c func(block uint64) resident.Call, block *[resident.BlockSize]byte) error {
 	t.clearFlag()
 	t.lift()
 	defer t.lower()
 	var regs ptrace.Regs
 	if err := ptrace.GetRegs(t.tid, &regs); err != nil {
-		return o.callFailed(t)
+		return j.callFailed(t)
 	}
 	resumed := resident.Resumed(regs)
 	if t.stop == entryStop {
@@ -153,48 +157,48 @@ func (o *owner) through(t *thread, memory *os.File, in *injection, c func(block 
 	}
 	blockAt := resident.BlockAt(&resumed)
 	request := c(blockAt)
-	request.Block, request.Number = *block, o.numberOf(request.Number)
+	request.Block, request.Number = *block, j.numberOf(request.Number)
 	detour, frame := resident.Detour(resumed, in.begin, request)
 	if _, err := memory.WriteAt(frame, int64(detour.Rsp)); err != nil {
-		return o.memoryError(detour.Rsp, err)
+		return j.o.space.memoryError(detour.Rsp, err)
 	}
 	t.regroup = t.regroup || t.stop == groupStop
-	if err := o.detour(t, detour, in); err != nil {
+	if err := j.detour(t, detour, in); err != nil {
 		return err
 	}
-	over := func() bool { return in.done || in.failed || o.threads[t.tid] != t }
-	most := o.node.callPatience
-	for end := time.Now().Add(callTurns * most); !o.pump(most, over) && t.isReady() && time.Now().Before(end); {
+	over := func() bool { return in.done || in.failed || j.o.threads[t.tid] != t }
+	most := j.o.node.callPatience
+	for end := time.Now().Add(callTurns * most); !j.o.pump(most, over) && t.isReady() && time.Now().Before(end); {
 	}
 	if !in.done {
 		in.abandoned = true
-		return o.callFailed(t)
+		return j.callFailed(t)
 	}
 	t.injection = in.outer
 	_, readErr := memory.ReadAt(block[:], int64(blockAt))
 	// The thread need not take the way back through the frame.
 	if err := ptrace.SetRegs(t.tid, &resumed); err != nil {
 		in.done = false // it is being killed
-		return o.callFailed(t)
+		return j.callFailed(t)
 	}
 	t.stop = callStop
 	ptrace.Reap(t.tid)
 	if readErr != nil {
-		return o.memoryError(blockAt, readErr)
+		return j.o.space.memoryError(blockAt, readErr)
 	}
 	return nil
 }
 
 // detour sends the thread off.
-func (o *owner) detour(t *thread, regs ptrace.Regs, in *injection) error {
+func (j *injector) detour(t *thread, regs ptrace.Regs, in *injection) error {
 	in.sp = regs.Rsp
 	if err := ptrace.SetRegs(t.tid, &regs); err != nil {
-		return o.callFailed(t)
+		return j.callFailed(t)
 	}
 	t.stop, in.outer, t.injection = running, t.injection, in
 	if err := in.resume(t, 0); err != nil {
 		t.injection = in.outer
-		return o.callFailed(t)
+		return j.callFailed(t)
 	}
 	return nil
 }
@@ -207,11 +211,11 @@ func (in *injection) resume(t *thread, sig int) error {
 	return ptrace.Syscall(t.tid, sig)
 }
 
-func (o *owner) callFailed(t *thread) error {
-	if o.ended || o.threads[t.tid] == nil {
-		return omis.Errorf(omis.UnknownObject, "process %d has ended", o.proc.PID)
+func (j *injector) callFailed(t *thread) error {
+	if j.o.ended || j.o.threads[t.tid] == nil {
+		return omis.Errorf(omis.UnknownObject, "process %d has ended", j.o.proc.PID)
 	}
-	return omis.Errorf(omis.OSError, "thread %d of process %d did not do what breakpoints need", t.tid, o.proc.PID)
+	return omis.Errorf(omis.OSError, "thread %d of process %d did not do what breakpoints need", t.tid, j.o.proc.PID)
 }
 
 // advance is called at each stop of the thread until its call is made. Signal

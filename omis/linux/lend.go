@@ -21,6 +21,12 @@ import (
 // back and sets the process going again. The threads stay on the owner's books,
 // with everything that keeps them.
 
+// lending lends the process to CRIU and takes it back. It belongs to the owner's goroutine.
+type lending struct {
+	o         *owner
+	continued bool // a thread has received the monitor's SIGCONT, see endStop
+}
+
 // loan is a process that is lent.
 type loan struct {
 	pid       int
@@ -74,82 +80,82 @@ type lend struct {
 }
 
 func (c lend) do(o *owner) {
-	err := o.lendOut(c.l)
+	err := o.lending.lendOut(c.l)
 	c.give(err)
 	if err != nil {
 		return
 	}
 	<-c.l.back
-	c.l.taken.give(o.takeBack(c.l))
+	c.l.taken.give(o.lending.takeBack(c.l))
 }
 
-func (o *owner) lendOut(l *loan) error {
+func (d *lending) lendOut(l *loan) error {
 	switch {
-	case o.closing:
+	case d.o.closing:
 		return errClosed()
-	case o.ended:
-		return ended(o.proc.PID)
-	case !o.needsTracing():
-		o.leave()
+	case d.o.ended:
+		return ended(d.o.proc.PID)
+	case !d.o.needsTracing():
+		d.o.leave()
 		l.untouched = true
 		return nil
 	}
-	if err := o.attach(); err != nil {
+	if err := d.o.attach(); err != nil {
 		return err
 	}
-	o.freeze(nil) // until takeBack
-	o.absorbStopped()
-	o.releaseOffspring()
-	o.attendBirths()
-	o.endRound()
-	if err := o.lendable(); err != nil {
-		o.thaw()
+	d.o.freeze(nil) // until takeBack
+	d.absorbStopped()
+	d.o.releaseOffspring()
+	d.o.attendBirths()
+	d.o.endRound()
+	if err := d.lendable(); err != nil {
+		d.o.thaw()
 		return err
 	}
-	l.byOthers = o.stoppedByOthers()
-	o.giveWayEverywhere()
-	o.part()
-	o.clear()
-	err := o.lendable() // for that they have made calls
+	l.byOthers = d.stoppedByOthers()
+	d.o.meeting.giveWayEverywhere()
+	d.o.meeting.part()
+	d.clear()
+	err := d.lendable() // for that they have made calls
 	if err == nil {
-		err = o.holdStill(l)
+		err = d.holdStill(l)
 	}
 	if err != nil {
-		o.restock()
-		o.thaw()
+		d.restock()
+		d.o.thaw()
 		return err
 	}
-	for _, t := range o.threads {
-		o.letGo(t)
+	for _, t := range d.o.threads {
+		d.letGo(t)
 	}
-	return o.awaitStill(l)
+	return d.awaitStill(l)
 }
 
 // absorbStopped is absorb for threads that a group-stop has come upon between a
 // breakpoint and its signal, which could not be saved. They execute nothing on
 // the way, and go back into the group-stop when they are let go.
-func (o *owner) absorbStopped() {
-	for _, t := range o.threads {
+func (d *lending) absorbStopped() {
+	for _, t := range d.o.threads {
 		if t.stop == groupStop && ptrace.WillTrap(t.tid) {
 			t.stop, t.regroup = trapStop, true
 		}
 	}
-	o.absorb(nil)
+	d.o.absorb(nil)
 }
 
 // lendable refuses where a thread stands in the middle of something that only
 // its tracer can bring to an end.
-func (o *owner) lendable() error {
-	for _, t := range o.threads {
+func (d *lending) lendable() error {
+	for _, t := range d.o.threads {
 		switch {
 		case !t.stopped():
-			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d waits uninterruptibly in the kernel", o.proc.PID, t.tid)
+			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d waits uninterruptibly in the kernel", d.o.proc.PID, t.tid)
 		case t.kind > stranger:
-			return omis.Errorf(omis.OSError, "cannot save process %d: it is creating process %d; let that one go on first", o.proc.PID, t.tid)
+			return omis.Errorf(omis.OSError, "cannot save process %d: it is creating process %d; let that one go on first", d.o.proc.PID, t.tid)
 		case t.stop == exitStop:
-			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d is ending", o.proc.PID, t.tid)
+			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d is ending", d.o.proc.PID, t.tid)
 		case t.stop == eventStop:
-			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d is creating a thread or process, or executing a program; let it go on first", o.proc.PID, t.tid)
+			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d is creating a thread or process, or executing a program; let it go on first", d.o.proc.PID, t.tid)
 		}
 	}
 	return nil
@@ -157,9 +163,9 @@ func (o *owner) lendable() error {
 
 // stoppedByOthers tells that the process takes part in a group-stop, or is about
 // to: our SIGCONT would end that one, too.
-func (o *owner) stoppedByOthers() bool {
+func (d *lending) stoppedByOthers() bool {
 	stop := proc.SignalBit(unix.SIGSTOP)
-	for _, t := range o.threads {
+	for _, t := range d.o.threads {
 		if t.groupStopped() {
 			return true
 		}
@@ -172,48 +178,48 @@ func (o *owner) stoppedByOthers() bool {
 
 // clear takes out what must not be in the image of a process: breakpoints, and
 // the handler. What is only memory stays; threads may be in it.
-func (o *owner) clear() {
-	if o.space.memory == nil {
+func (d *lending) clear() {
+	if d.o.space.memory == nil {
 		return
 	}
-	for _, b := range o.space.breakpoints {
+	for _, b := range d.o.space.breakpoints {
 		// What cannot be written has ended; CRIU will say so.
-		_ = o.write(b.addr, []byte{b.original})
-		_ = o.node.warden.Clear(o.proc.PID, b.addr)
-		_ = o.enroll(b, false)
+		_ = d.o.space.write(b.addr, []byte{b.original})
+		_ = d.o.node.warden.Clear(d.o.proc.PID, b.addr)
+		_ = d.o.space.enroll(b, false)
 	}
-	if o.stepping {
-		_ = o.write(o.space.home.Stepping(), word(0))
+	if d.o.stepping {
+		_ = d.o.space.write(d.o.space.home.Stepping(), word(0))
 	}
-	if o.space.armed {
-		o.giveBack()
+	if d.o.space.armed {
+		d.o.space.giveBack()
 	}
 }
 
 // restock undoes clear.
-func (o *owner) restock() {
-	if o.space.memory == nil {
+func (d *lending) restock() {
+	if d.o.space.memory == nil {
 		return
 	}
-	if o.space.home != 0 && !o.space.armed && (o.stepping || len(o.space.breakpoints) > 0) {
-		o.unblockAll()
-		_ = o.install() // the next check tries again, see verify
-		o.space.armed = true
+	if d.o.space.home != 0 && !d.o.space.armed && (d.o.stepping || len(d.o.space.breakpoints) > 0) {
+		d.o.masks.unblockAll()
+		_ = d.o.space.install() // the next check tries again, see verify
+		d.o.space.armed = true
 	}
-	if o.stepping {
-		_ = o.write(o.space.home.Stepping(), word(1))
+	if d.o.stepping {
+		_ = d.o.space.write(d.o.space.home.Stepping(), word(1))
 	}
-	for _, b := range o.space.breakpoints {
-		if o.tellWarden(b) == nil {
-			_ = o.enroll(b, true)
-			_ = o.write(b.addr, []byte{int3})
+	for _, b := range d.o.space.breakpoints {
+		if d.o.space.tellWarden(b) == nil {
+			_ = d.o.space.enroll(b, true)
+			_ = d.o.space.write(b.addr, []byte{int3})
 		}
 	}
 }
 
 // letGo detaches from a thread which, having a SIGSTOP before it, executes
 // nothing.
-func (o *owner) letGo(t *thread) {
+func (d *lending) letGo(t *thread) {
 	if t.stop == entryStop {
 		var regs ptrace.Regs
 		if ptrace.GetRegs(t.tid, &regs) == nil {
@@ -222,42 +228,42 @@ func (o *owner) letGo(t *thread) {
 			_ = ptrace.SetRegs(t.tid, &regs)
 		}
 	}
-	o.reblock(t)
+	d.o.masks.reblock(t)
 	t.clearFlag()
 	_ = ptrace.Detach(t.tid, 0)
 	t.stop, t.asked, t.regroup, t.options = running, false, false, 0
 }
 
 // takeBack is the end of a loan.
-func (o *owner) takeBack(l *loan) error {
+func (d *lending) takeBack(l *loan) error {
 	if l.untouched {
 		return nil
 	}
-	defer o.thaw()
-	if err := o.seizeAgain(); err != nil {
-		o.moveOn(l)
+	defer d.o.thaw()
+	if err := d.seizeAgain(); err != nil {
+		d.moveOn(l)
 		return err
 	}
-	o.interruptAll(nil)
-	o.pump(patience, func() bool { return o.still(nil) })
-	o.moveOn(l)
-	o.restock()
-	for _, t := range o.threads {
-		o.forgetDelivered(t)
+	d.o.interruptAll(nil)
+	d.o.pump(patience, func() bool { return d.o.still(nil) })
+	d.moveOn(l)
+	d.restock()
+	for _, t := range d.o.threads {
+		d.forgetDelivered(t)
 	}
 	return nil
 }
 
 // seizeAgain attaches to the threads that are on the books. None can be new, but
 // some may have been killed.
-func (o *owner) seizeAgain() error {
-	for _, t := range o.threads {
-		switch err := o.seizeThread(t.tid); {
+func (d *lending) seizeAgain() error {
+	for _, t := range d.o.threads {
+		switch err := d.o.seizeThread(t.tid); {
 		case err == nil:
 		case err == unix.ESRCH || threadEnded(t.pid, t.tid):
-			o.forget(t)
+			d.o.forget(t)
 		default:
-			return omis.Errorf(omis.OSError|omis.Fatal, "process %d is not observed any more: %v", o.proc.PID, o.refused(err))
+			return omis.Errorf(omis.OSError|omis.Fatal, "process %d is not observed any more: %v", d.o.proc.PID, d.o.refused(err))
 		}
 	}
 	return nil
@@ -265,7 +271,7 @@ func (o *owner) seizeAgain() error {
 
 // forgetDelivered forgets the signal that a thread was held for, if it has come
 // meanwhile.
-func (o *owner) forgetDelivered(t *thread) {
+func (d *lending) forgetDelivered(t *thread) {
 	sig := t.received.signal
 	if sig == 0 || isFault(sig, t.received.info.Code) {
 		return
@@ -277,25 +283,25 @@ func (o *owner) forgetDelivered(t *thread) {
 }
 
 // awaitStill waits until the last thread has come to rest.
-func (o *owner) awaitStill(l *loan) error {
+func (d *lending) awaitStill(l *loan) error {
 	const pause = time.Millisecond
 	var late *thread
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(pause) {
-		if late = o.unstopped(); late == nil {
+		if late = d.unstopped(); late == nil {
 			return nil
 		}
 	}
 	state, _ := proc.ThreadState(late.pid, late.tid)
-	err := omis.Errorf(omis.OSError, "cannot save process %d: thread %d does not stop (it is in state %q)", o.proc.PID, late.tid, state)
-	if lost := o.takeBack(l); lost != nil {
+	err := omis.Errorf(omis.OSError, "cannot save process %d: thread %d does not stop (it is in state %q)", d.o.proc.PID, late.tid, state)
+	if lost := d.takeBack(l); lost != nil {
 		return lost
 	}
 	return err
 }
 
 // unstopped is a thread that job control has not stopped yet.
-func (o *owner) unstopped() *thread {
-	for _, t := range o.threads {
+func (d *lending) unstopped() *thread {
+	for _, t := range d.o.threads {
 		if s, err := proc.ThreadState(t.pid, t.tid); err == nil && s != "T" && s != "Z" && s != "X" {
 			return t
 		}

@@ -106,8 +106,8 @@ func (o *owner) plantEntries(w *watch) error {
 // other code, into whose instructions no INT3 may be written.
 func (o *owner) dropUnloaded() {
 	for _, b := range o.space.breakpoints {
-		if !o.stands(b) {
-			o.forgetBreakpoint(b)
+		if !o.space.stands(b) {
+			o.space.forgetBreakpoint(b)
 		}
 	}
 	gone := func(w *watch) bool {

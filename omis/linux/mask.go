@@ -18,20 +18,36 @@ import (
 // the program's signal handlers by theirs. Who sets a new mask meanwhile is noticed at
 // his next hit.
 
+// masks owns what is known of the signals that threads and the program's handlers block. It
+// belongs to the owner's goroutine.
+type masks struct {
+	o *owner
+
+	opened   uint64          // signals from whose handlers' masks SIGTRAP was removed
+	caught   uint64          // signals whose handlers were checked for that
+	looked   int64           // when all handlers were last checked
+	harmless map[uint64]bool // masks met at hits; see judge
+	checked  int64           // when the resident handler was last found installed
+	repair   bool            // it was found missing
+}
+
+// reset forgets the handlers of a program that has ended.
+func (m *masks) reset() { *m = masks{o: m.o, checked: m.checked} }
+
 // trapBit is SIGTRAP in a set of signals.
 const trapBit = 1 << (unix.SIGTRAP - 1)
 
 // unblockAll unblocks SIGTRAP in all threads: the kernel resets the handler of a
 // blocked signal that the processor raises.
-func (o *owner) unblockAll() {
-	for _, t := range o.threads {
+func (m *masks) unblockAll() {
+	for _, t := range m.o.threads {
 		if t.stopped() {
-			o.unblock(t)
+			m.unblock(t)
 		}
 	}
 }
 
-func (o *owner) unblock(t *thread) {
+func (m *masks) unblock(t *thread) {
 	if mask, err := ptrace.Sigmask(t.tid); err == nil && mask&trapBit != 0 {
 		t.unblocked, t.mask = ptrace.SetSigmask(t.tid, mask&^trapBit) == nil, mask&^trapBit
 	}
@@ -41,7 +57,7 @@ func (o *owner) unblock(t *thread) {
 // pthread_create does: what it set then is what it wants. Nor does it where the program
 // has a handler for SIGTRAP, in which the signal is blocked: the thread may have been
 // there, and have returned since, and would die of its next trap.
-func (o *owner) reblock(t *thread) {
+func (m *masks) reblock(t *thread) {
 	if !t.unblocked {
 		return
 	}
@@ -53,45 +69,45 @@ func (o *owner) reblock(t *thread) {
 
 // openHandlers takes SIGTRAP out of the masks of those of the program's signal handlers
 // that were not looked at yet.
-func (o *owner) openHandlers(t *thread) error {
-	s, err := proc.ReadStatus(o.proc.PID)
+func (m *masks) openHandlers(t *thread) error {
+	s, err := proc.ReadStatus(m.o.proc.PID)
 	if err != nil {
-		return ended(o.proc.PID)
+		return ended(m.o.proc.PID)
 	}
-	fresh := s.Caught &^ o.space.caught &^ trapBit
+	fresh := s.Caught &^ m.caught &^ trapBit
 	if fresh == 0 {
 		return nil
 	}
-	opened, err := o.sweep(t, o.space.memory, fresh, false)
+	opened, err := m.o.injector.sweep(t, m.o.space.memory, fresh, false)
 	if err != nil {
 		return err
 	}
-	o.space.caught = s.Caught
-	return o.noteOpened(o.space.opened | opened)
+	m.caught = s.Caught
+	return m.noteOpened(m.opened | opened)
 }
 
 // noteOpened says in home which handlers are open, for a monitor that comes after us.
-func (o *owner) noteOpened(signals uint64) error {
-	if signals == o.space.opened {
+func (m *masks) noteOpened(signals uint64) error {
+	if signals == m.opened {
 		return nil
 	}
-	o.space.opened = signals
-	return o.write(o.space.home.Opened(), word(signals))
+	m.opened = signals
+	return m.o.space.write(m.o.space.home.Opened(), word(signals))
 }
 
 // closeHandlers gives them their masks back, in the process or in a child that memory
 // belongs to.
-func (o *owner) closeHandlers(t *thread, memory *os.File) {
+func (m *masks) closeHandlers(t *thread, memory *os.File) {
 	s, err := proc.ReadStatus(t.pid)
 	if err != nil {
 		return // it has ended
 	}
-	if signals := o.space.opened & s.Caught; signals != 0 {
-		_, _ = o.sweep(t, memory, signals, true) // the same
+	if signals := m.opened & s.Caught; signals != 0 {
+		_, _ = m.o.injector.sweep(t, memory, signals, true) // the same
 	}
-	if memory == o.space.memory {
-		o.space.caught = 0
-		_ = o.noteOpened(0)
+	if memory == m.o.space.memory {
+		m.caught = 0
+		_ = m.noteOpened(0)
 	}
 }
 
@@ -106,46 +122,46 @@ const (
 // thread's first hit, and where a thread blocks other signals than at its last hit. The
 // kernel has taken SIGTRAP out of its mask then, when it reset the handler, but only
 // that. It looks as well whether the program has set new handlers of its own.
-func (o *owner) verify(t *thread) {
+func (m *masks) verify(t *thread) {
 	mask, err := ptrace.Sigmask(t.tid)
-	suspect := err == nil && mask != 0 && mask != t.atHit && !o.space.harmless[mask]
+	suspect := err == nil && mask != 0 && mask != t.atHit && !m.harmless[mask]
 	t.atHit = mask
-	if t.checked && !suspect && o.node.since(o.checked) < checkEvery {
+	if t.checked && !suspect && m.o.node.since(m.checked) < checkEvery {
 		return
 	}
-	t.checked, o.checked = true, o.node.Now()
-	s, err := proc.ReadStatus(o.proc.PID)
-	if err != nil || !o.space.armed {
+	t.checked, m.checked = true, m.o.node.Now()
+	s, err := proc.ReadStatus(m.o.proc.PID)
+	if err != nil || !m.o.space.armed {
 		return
 	}
 	reset := s.Caught&trapBit == 0
-	o.space.judge(mask, reset)
-	if reset && o.node.since(o.space.looked) > openEvery {
-		o.space.looked, o.space.caught = o.node.Now(), 0 // look at all of them again
+	m.judge(mask, reset)
+	if reset && m.o.node.since(m.looked) > openEvery {
+		m.looked, m.caught = m.o.node.Now(), 0 // look at all of them again
 	}
-	o.repair = o.repair || reset || (s.Caught&^o.space.caught)&^trapBit != 0
+	m.repair = m.repair || reset || (s.Caught&^m.caught)&^trapBit != 0
 }
 
 // judge notes what was found where a thread blocks the signals of a mask: one that is
 // never met with the handler reset need not be looked at each time.
-func (s *space) judge(mask uint64, reset bool) {
+func (m *masks) judge(mask uint64, reset bool) {
 	const most = 64
-	if s.harmless == nil || len(s.harmless) == most {
-		s.harmless = make(map[uint64]bool)
+	if m.harmless == nil || len(m.harmless) == most {
+		m.harmless = make(map[uint64]bool)
 	}
-	known, met := s.harmless[mask]
-	s.harmless[mask] = !reset && (known || !met)
+	known, met := m.harmless[mask]
+	m.harmless[mask] = !reset && (known || !met)
 }
 
 // reinstall puts the handler back after the kernel reset it: a thread ran into a
 // breakpoint with SIGTRAP blocked.
-func (o *owner) reinstall() {
-	if !o.space.armed {
+func (m *masks) reinstall() {
+	if !m.o.space.armed {
 		return
 	}
-	o.freeze(nil)
-	defer o.thaw()
-	o.unblockAll()
+	m.o.freeze(nil)
+	defer m.o.thaw()
+	m.unblockAll()
 	// A failure leaves the breakpoints to the tracer alone; the next check tries again.
-	_ = o.install()
+	_ = m.o.space.install()
 }

@@ -13,31 +13,29 @@ import (
 // meet makes a watch's place a crossing, if the program allows that; false: it
 // takes a breakpoint, which has the same effect at a higher price, and its own
 // reasons to fail.
-func (o *owner) meet(w *watch) bool {
-	m := o.meeting
-	if w.inner || o.watchful > 0 || o.space.breakpoints[w.Addr] != nil {
+func (m *meeting) meet(w *watch) bool {
+	if w.inner || m.o.watchful > 0 || m.o.space.breakpoints[w.Addr] != nil {
 		return false
 	}
 	if m.join(w) {
 		return true
 	}
-	if o.settleIn() != nil || m.site == nil || m.barred != nil {
+	if m.o.space.settleIn() != nil || m.site == nil || m.barred != nil {
 		return false
 	}
-	plan, err := o.survey(w.Addr)
+	plan, err := m.survey(w.Addr)
 	if err != nil {
 		return false
 	}
-	return o.plantJump(plan, w) == nil
+	return m.plantJump(plan, w) == nil
 }
 
 // plantJump has a jump stand, the first watch of its crossing being w. Threads
 // that stand where it will be go on in the copy, before it is there: so they do
 // whenever we die.
-func (o *owner) plantJump(plan rendezvous.Plan, w *watch) error {
-	m := o.meeting
-	o.freeze(nil)
-	defer o.thaw()
+func (m *meeting) plantJump(plan rendezvous.Plan, w *watch) error {
+	m.o.freeze(nil)
+	defer m.o.thaw()
 	if m.site == nil {
 		return refuse(plan.Addr, "the program has ended")
 	}
@@ -50,14 +48,14 @@ func (o *owner) plantJump(plan rendezvous.Plan, w *watch) error {
 	if err := m.serve(); err != nil {
 		return err
 	}
-	if err := o.clearWay(plan); err != nil {
+	if err := m.clearWay(plan); err != nil {
 		return err
 	}
 	patch := m.site.PatchAt(plan.Addr)
-	if err := o.node.warden.Plant(o.proc.PID, plan.Addr, warden.Patch{Standing: patch.Jump, Displaced: patch.Displaced}); err != nil {
+	if err := m.o.node.warden.Plant(m.o.proc.PID, plan.Addr, warden.Patch{Standing: patch.Jump, Displaced: patch.Displaced}); err != nil {
 		return err
 	}
-	o.veil.patch(patch)
+	m.o.veil.patch(patch)
 	m.open(plan.Addr, []*watch{w})
 	if err := m.site.Plant(plan.Addr); err != nil {
 		m.shut(plan.Addr)
@@ -124,36 +122,36 @@ func (m *meeting) leave(w *watch) (last bool) {
 }
 
 // unmeet takes a watch away, and with the last one the jump.
-func (o *owner) unmeet(w *watch) error {
-	if !o.meeting.leave(w) {
+func (m *meeting) unmeet(w *watch) error {
+	if !m.leave(w) {
 		return nil
 	}
-	o.meeting.shut(w.Addr)
-	o.freeze(nil)
-	defer o.thaw()
-	return o.uprootJump(w.Addr)
+	m.shut(w.Addr)
+	m.o.freeze(nil)
+	defer m.o.thaw()
+	return m.uprootJump(w.Addr)
 }
 
-func (o *owner) uprootJump(addr uint64) error {
-	if o.meeting.site == nil {
+func (m *meeting) uprootJump(addr uint64) error {
+	if m.site == nil {
 		return nil // the process has ended, or executed another program
 	}
-	if err := o.meeting.site.Remove(addr); err != nil {
-		return o.memoryError(addr, err)
+	if err := m.site.Remove(addr); err != nil {
+		return m.o.space.memoryError(addr, err)
 	}
-	if err := o.node.warden.Clear(o.proc.PID, addr); err != nil {
+	if err := m.o.node.warden.Clear(m.o.proc.PID, addr); err != nil {
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
 	return nil
 }
 
 // giveWay makes breakpoints of the jumps that displace something of a range.
-func (o *owner) giveWay(addr, length uint64) error {
-	if o.meeting.site == nil {
+func (m *meeting) giveWay(addr, length uint64) error {
+	if m.site == nil {
 		return nil
 	}
-	for _, at := range o.meeting.site.Covering(addr, length) {
-		if err := o.exchangeJump(at); err != nil {
+	for _, at := range m.site.Covering(addr, length) {
+		if err := m.exchangeJump(at); err != nil {
 			return err
 		}
 	}
@@ -163,11 +161,11 @@ func (o *owner) giveWay(addr, length uint64) error {
 // giveWayEverywhere is called when threads are about to be stopped at every step or
 // system call, of which they make many in a hold that are not the program's, and
 // when the process is to be saved.
-func (o *owner) giveWayEverywhere() {
-	if o.meeting.site == nil {
+func (m *meeting) giveWayEverywhere() {
+	if m.site == nil {
 		return
 	}
-	for _, at := range o.meeting.site.Standing() {
-		_ = o.exchangeJump(at) // where that fails, the jump stays
+	for _, at := range m.site.Standing() {
+		_ = m.exchangeJump(at) // where that fails, the jump stays
 	}
 }

@@ -55,48 +55,48 @@ func newMeeting(o *owner) *meeting {
 
 // findSite looks what an earlier monitor left in a process, and takes its jumps
 // out: nobody watches them.
-func (o *owner) findSite() error {
-	mapped, err := proc.Maps(o.proc.PID)
+func (m *meeting) findSite() error {
+	mapped, err := proc.Maps(m.o.proc.PID)
 	if err != nil {
 		return err
 	}
-	patience := o.node.patience
+	patience := m.o.node.patience
 	err = sanely(func() error {
-		o.meeting.site = rendezvous.Adopt(host{o}, mapped, rendezvous.Config{Vacancies: o.vacancies, Patience: patience})
-		o.meeting.barred = o.bars()
-		o.space.leftover = o.findHome(mapped)
+		m.site = rendezvous.Adopt(host{m.o}, mapped, rendezvous.Config{Vacancies: m.vacancies, Patience: patience})
+		m.barred = m.bars()
+		m.o.space.leftover = m.o.space.findHome(mapped)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	left := o.meeting.site.Standing()
+	left := m.site.Standing()
 	if len(left) == 0 {
 		return nil
 	}
-	o.freeze(nil)
-	defer o.thaw()
-	if o.meeting.site == nil {
-		return ended(o.proc.PID)
+	m.o.freeze(nil)
+	defer m.o.thaw()
+	if m.site == nil {
+		return ended(m.o.proc.PID)
 	}
 	for _, addr := range left {
-		if err := o.meeting.site.Remove(addr); err != nil {
-			return o.memoryError(addr, err)
+		if err := m.site.Remove(addr); err != nil {
+			return m.o.space.memoryError(addr, err)
 		}
 	}
 	return nil
 }
 
 // bars tells why threads of the process cannot be held by rendezvous.
-func (o *owner) bars() error {
-	if o.node.byPtrace {
+func (m *meeting) bars() error {
+	if m.o.node.byPtrace {
 		return fmt.Errorf("the monitor was told to patch no program")
 	}
 	// A thread would wait under the id it has there.
-	if same, err := proc.SameNumbers(o.proc.PID); err != nil || !same {
+	if same, err := proc.SameNumbers(m.o.proc.PID); err != nil || !same {
 		return fmt.Errorf("the process is in another pid namespace")
 	}
-	for _, t := range o.threads {
+	for _, t := range m.o.threads {
 		s, err := proc.ReadThreadStatus(t.pid, t.tid)
 		switch {
 		case err != nil:
@@ -109,8 +109,8 @@ func (o *owner) bars() error {
 	return nil
 }
 
-func (o *owner) vacancies(near uint64) []uint64 {
-	mapped, err := proc.Maps(o.proc.PID)
+func (m *meeting) vacancies(near uint64) []uint64 {
+	mapped, err := proc.Maps(m.o.proc.PID)
 	if err != nil {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (h host) WriteAt(b []byte, at int64) (int, error) { return h.o.space.memory
 func (h host) Call(number uint64, args ...uint64) (int64, error) {
 	c := resident.Call{Number: number}
 	copy(c.Args[:], args)
-	return h.o.inject(c)
+	return h.o.injector.inject(c)
 }
 
 // serve begins to wait for threads. The handler's thread is told of hits as soon
@@ -177,15 +177,14 @@ func (m *meeting) end() {
 
 // part ends the meeting in a process that is frozen and about to be let go; false:
 // jumps still stand. The process keeps the code of it, for next time.
-func (o *owner) part() bool {
-	m := o.meeting
+func (m *meeting) part() bool {
 	if m.site == nil {
 		return true
 	}
 	if len(m.site.Standing()) > 0 {
 		return false
 	}
-	o.comeOut(nil)
+	m.comeOut(nil)
 	if m.site == nil {
 		return true // the process has ended meanwhile
 	}
@@ -196,7 +195,7 @@ func (o *owner) part() bool {
 	m.mu.Lock()
 	clear(m.crossings) // of breakpoints by now
 	m.mu.Unlock()
-	if o.isFree() {
+	if m.isFree() {
 		// Where that fails, some memory stays mapped that nobody uses.
 		_ = m.site.Withdraw()
 	}
@@ -206,15 +205,15 @@ func (o *owner) part() bool {
 
 // isFree tells whether no thread of the frozen process is in a hold, or comes back
 // to one from a signal handler.
-func (o *owner) isFree() bool {
-	mapped, err := proc.Maps(o.proc.PID)
+func (m *meeting) isFree() bool {
+	mapped, err := proc.Maps(m.o.proc.PID)
 	if err != nil {
 		return false
 	}
-	site := o.meeting.site
-	for _, t := range o.threads {
+	site := m.site
+	for _, t := range m.o.threads {
 		var regs ptrace.Regs
-		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil || site.Holding(regs.Rip) || o.stackHas(&regs, mapped, site.Holding) {
+		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil || site.Holding(regs.Rip) || m.stackHas(&regs, mapped, site.Holding) {
 			return false
 		}
 	}
@@ -223,15 +222,15 @@ func (o *owner) isFree() bool {
 
 // stackHas looks for addresses on the stack of a stopped thread: one that a signal
 // handler will return to is there. What cannot be read may have any.
-func (o *owner) stackHas(regs *ptrace.Regs, mapped proc.Mappings, in func(addr uint64) bool) bool {
+func (m *meeting) stackHas(regs *ptrace.Regs, mapped proc.Mappings, in func(addr uint64) bool) bool {
 	const redZone, word = 128, 8
 	begin := (regs.Rsp - redZone) &^ (word - 1)
-	m, ok := mapped.At(regs.Rsp)
-	if !ok || m.End-begin > maxStack {
+	area, ok := mapped.At(regs.Rsp)
+	if !ok || area.End-begin > maxStack {
 		return true
 	}
-	stack := make([]byte, m.End-begin)
-	n, _ := o.space.memory.ReadAt(stack, int64(begin))
+	stack := make([]byte, area.End-begin)
+	n, _ := m.o.space.memory.ReadAt(stack, int64(begin))
 	for at := 0; at+word <= n; at += word {
 		if in(binary.LittleEndian.Uint64(stack[at:])) {
 			return true

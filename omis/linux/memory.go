@@ -31,75 +31,75 @@ type writeMemory struct {
 	data []byte
 }
 
-func (c writeMemory) do(o *owner) { c.give(o.writeMemory(c.addr, c.data)) }
+func (c writeMemory) do(o *owner) { c.give(o.space.writeMemory(c.addr, c.data)) }
 
-func (o *owner) writeMemory(addr uint64, data []byte) error {
+func (s *space) writeMemory(addr uint64, data []byte) error {
 	switch {
-	case o.closing:
+	case s.o.closing:
 		return errClosed()
-	case o.ended:
-		return ended(o.proc.PID)
+	case s.o.ended:
+		return ended(s.o.proc.PID)
 	case len(data) == 0:
 		return nil
 	}
-	memory := o.space.memory
+	memory := s.memory
 	if memory == nil {
 		var err error
-		if memory, err = openMemory(o.proc.PID); err != nil {
-			return o.refused(err)
+		if memory, err = openMemory(s.o.proc.PID); err != nil {
+			return s.o.refused(err)
 		}
 		defer memory.Close()
 	}
 	old := make([]byte, len(data))
 	if n, err := memory.ReadAt(old, int64(addr)); n < len(old) {
 		if errors.Is(err, unix.EIO) {
-			return omis.Errorf(omis.ParameterError, "process %d has no memory at %#x", o.proc.PID, addr+uint64(n))
+			return omis.Errorf(omis.ParameterError, "process %d has no memory at %#x", s.o.proc.PID, addr+uint64(n))
 		}
-		return o.memoryError(addr+uint64(n), err)
+		return s.memoryError(addr+uint64(n), err)
 	}
-	if o.isPatched(addr, addr+uint64(len(data))) {
-		return omis.Errorf(omis.UnsupportedService, "cannot write to %#x of process %d: code that was put into the program stands there", addr, o.proc.PID)
+	if s.o.patcher.isPatched(addr, addr+uint64(len(data))) {
+		return omis.Errorf(omis.UnsupportedService, "cannot write to %#x of process %d: code that was put into the program stands there", addr, s.o.proc.PID)
 	}
-	if err := o.giveWay(addr, uint64(len(data))); err != nil {
+	if err := s.o.meeting.giveWay(addr, uint64(len(data))); err != nil {
 		return err
 	}
 	image := bytes.Clone(data)
-	changed, err := o.rewrite(addr, image)
+	changed, err := s.rewrite(addr, image)
 	if err == nil {
-		err = o.overwrite(memory, addr, image, old)
+		err = s.overwrite(memory, addr, image, old)
 	}
 	if err != nil {
-		o.restoreCopies(changed)
+		s.restoreCopies(changed)
 	}
 	return err
 }
 
 // overwrite writes all of image, or what was there before.
-func (o *owner) overwrite(memory *os.File, addr uint64, image, old []byte) error {
+func (s *space) overwrite(memory *os.File, addr uint64, image, old []byte) error {
 	n, err := memory.WriteAt(image, int64(addr))
 	if n == len(image) {
 		return nil
 	}
 	_, _ = memory.WriteAt(old[:n], int64(addr))
-	return o.memoryError(addr+uint64(n), err)
+	return s.memoryError(addr+uint64(n), err)
 }
 
 // rewrite prepares the breakpoints that stand in what is about to be written:
 // their INT3s go into image, and where an instruction below one changes, its
 // copy does first. It returns the breakpoints as they were.
-func (o *owner) rewrite(addr uint64, image []byte) (former []*breakpoint, err error) {
+func (s *space) rewrite(addr uint64, image []byte) (former []*breakpoint, err error) {
 	var maps proc.Mappings
 	data := bytes.Clone(image)
-	for _, b := range o.space.breakpoints {
+	for _, b := range s.breakpoints {
 		if b.addr >= addr+uint64(len(image)) || b.addr+uint64(b.length) <= addr {
 			continue
 		}
 		code := make([]byte, relocate.MaxLen)
-		n, err := o.space.memory.ReadAt(code, int64(b.addr))
+		n, err := s.memory.ReadAt(code, int64(b.addr))
 		if n == 0 {
-			return former, o.memoryError(b.addr, err)
+			return former, s.memoryError(b.addr, err)
 		}
-		code = o.unpatched(b.addr, code[:n])
+		code = s.unpatched(b.addr, code[:n])
 		overlay(code, b.addr, data, addr)
 		if b.addr >= addr {
 			image[b.addr-addr] = int3
@@ -108,12 +108,12 @@ func (o *owner) rewrite(addr uint64, image []byte) (former []*breakpoint, err er
 			continue
 		}
 		if maps == nil {
-			if maps, err = proc.Maps(o.proc.PID); err != nil {
+			if maps, err = proc.Maps(s.o.proc.PID); err != nil {
 				return former, err
 			}
 		}
 		was := *b
-		if err := o.recopy(maps, b, code); err != nil {
+		if err := s.recopy(maps, b, code); err != nil {
 			return former, err
 		}
 		former = append(former, &was)
@@ -137,8 +137,8 @@ func overlay(dst []byte, to uint64, src []byte, from uint64) {
 
 // recopy gives a breakpoint that stands another instruction below it. Its former
 // copy stays, a thread may be there.
-func (o *owner) recopy(maps proc.Mappings, b *breakpoint, code []byte) error {
-	slot, err := o.slot(maps, b.addr)
+func (s *space) recopy(maps proc.Mappings, b *breakpoint, code []byte) error {
+	slot, err := s.slot(maps, b.addr)
 	if err != nil {
 		return err
 	}
@@ -146,12 +146,12 @@ func (o *owner) recopy(maps proc.Mappings, b *breakpoint, code []byte) error {
 	if err != nil {
 		return omis.Errorf(omis.UnsupportedService, "cannot write below the breakpoint at %#x: %v", b.addr, err)
 	}
-	if err := o.write(slot.next, c.Code); err != nil {
+	if err := s.write(slot.next, c.Code); err != nil {
 		return err
 	}
 	now := *b
 	now.copy, now.length, now.original, now.code = slot.next, c.Length, code[0], code[:c.Length]
-	if err := o.revise(b, &now); err != nil {
+	if err := s.revise(b, &now); err != nil {
 		return err
 	}
 	slot.next += resident.SlotSize
@@ -159,23 +159,23 @@ func (o *owner) recopy(maps proc.Mappings, b *breakpoint, code []byte) error {
 }
 
 // revise changes what a standing breakpoint says about its instruction.
-func (o *owner) revise(b, now *breakpoint) error {
-	if err := o.tellWarden(now); err != nil {
+func (s *space) revise(b, now *breakpoint) error {
+	if err := s.tellWarden(now); err != nil {
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
-	if err := o.write(o.space.home.Entry(b.entry), now.residentEntry().Encode()); err != nil {
+	if err := s.write(s.home.Entry(b.entry), now.residentEntry().Encode()); err != nil {
 		return err
 	}
 	b.copy, b.length, b.original, b.code = now.copy, now.length, now.original, now.code
-	o.veil.put(b.addr, b.original)
+	s.o.veil.put(b.addr, b.original)
 	return nil
 }
 
 // restoreCopies undoes rewrite.
-func (o *owner) restoreCopies(former []*breakpoint) {
+func (s *space) restoreCopies(former []*breakpoint) {
 	for _, was := range former {
-		if b := o.space.breakpoints[was.addr]; b != nil {
-			_ = o.revise(b, was) // what cannot be written any more has ended
+		if b := s.breakpoints[was.addr]; b != nil {
+			_ = s.revise(b, was) // what cannot be written any more has ended
 		}
 	}
 }

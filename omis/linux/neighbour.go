@@ -15,13 +15,13 @@ import (
 // hasOther reports whether another tool has put something at an address whose memory has some
 // code: an int3, or a call that the kernel (Linux 6.18 and later) makes of a nop of five bytes
 // for a uprobe. The kernel puts the nop back over whatever stands there by then.
-func (o *owner) hasOther(maps proc.Mappings, addr uint64, code []byte) bool {
+func (s *space) hasOther(maps proc.Mappings, addr uint64, code []byte) bool {
 	const call = 0xe8
 	m, ok := maps.At(addr)
 	if !ok || m.Inode == 0 || code[0] != int3 && code[0] != call {
 		return false
 	}
-	f, err := proc.OpenImage(o.proc.PID, m)
+	f, err := proc.OpenImage(s.o.proc.PID, m)
 	if err != nil {
 		return false
 	}

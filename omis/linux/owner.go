@@ -46,9 +46,13 @@ type owner struct {
 	precedence precedence
 
 	space    *space
+	masks    masks
+	injector injector
 	veil     veil
 	meeting  *meeting
 	ending   *ending
+	lending  lending
+	patcher  patcher
 	calls    sync.Mutex                  // held while a handler runs, here or on the meeting's server
 	watches  map[*watch]struct{}         // those that need tracing
 	kinds    map[node.EventKind][]*watch // those without an address, in the order they were set
@@ -61,18 +65,15 @@ type owner struct {
 	finished []*watch                    // of ours, to be taken away
 	busy     bool                        // hits come one after the other
 	hit      *hit                        // the next one to hand out
-	checked  int64                       // when the handler was last found in place
-	repair   bool                        // it was found missing
-
-	continued bool // our SIGCONT was taken, see endStop
 }
 
 func newOwner(n *Node, p omis.ProcID) *owner {
 	o := &owner{
 		node: n, proc: p, box: newMailbox(),
 		threads: make(map[int]*thread), unborn: make(map[int]ptrace.Status),
-		watches: make(map[*watch]struct{}), kinds: make(map[node.EventKind][]*watch), space: &space{},
+		watches: make(map[*watch]struct{}), kinds: make(map[node.EventKind][]*watch),
 	}
+	o.space, o.masks.o, o.injector.o, o.lending.o, o.patcher.o = &space{o: o}, o, o, o, o
 	o.meeting = newMeeting(o)
 	o.ending = &ending{o: o}
 	return o
@@ -141,9 +142,9 @@ func (o *owner) chores() {
 	o.plantReturns()
 	o.lookAgain()
 	o.lookAhead()
-	if o.repair && !o.ended {
-		o.repair = false
-		o.reinstall()
+	if o.masks.repair && !o.ended {
+		o.masks.repair = false
+		o.masks.reinstall()
 	}
 	if len(o.threads) > 0 && !o.needsTracing() {
 		o.leave()
@@ -288,5 +289,5 @@ func (o *owner) finish() {
 	for tid := range o.unborn {
 		delete(o.unborn, tid)
 	}
-	o.vacate()
+	o.space.vacate()
 }

@@ -18,6 +18,10 @@ import (
 	"mirador/omis/program"
 )
 
+// patcher inserts code into the process and removes it. What is there is on record in the
+// process's ground, which outlives the owner. It belongs to the owner's goroutine.
+type patcher struct{ o *owner }
+
 // Patch: see node.Patcher.
 func (n *Node) Patch(p omis.ProcID, list []node.Patch) ([]node.Patched, []error) {
 	made, errs := make([]node.Patched, len(list)), make([]error, len(list))
@@ -159,7 +163,7 @@ type commit struct {
 }
 
 func (c *commit) do(o *owner) {
-	err := o.commit(c.ground, c.batch)
+	err := o.patcher.commit(c.ground, c.batch)
 	c.suspended = o.pauses > 0
 	o.restIfIdle()
 	c.give(err)
@@ -168,51 +172,51 @@ func (c *commit) do(o *owner) {
 // commit makes the changes of a batch. Where the process is suspended, threads stay in the
 // code that is taken away, and what it does is done when they go on: a hit that has begun
 // is not lost.
-func (o *owner) commit(g *ground, b *patch.Batch) error {
-	if err := o.enterProgram(); err != nil {
+func (p *patcher) commit(g *ground, b *patch.Batch) error {
+	if err := p.o.enterProgram(); err != nil {
 		return err
 	}
-	stays := o.pauses > 0
+	stays := p.o.pauses > 0
 	if !stays {
 		b.Silence()
 	}
-	if t := o.sleeper(); t != nil && b.NeedsRoom() {
-		o.furnishBy(t, g, b)
+	if t := p.sleeper(); t != nil && b.NeedsRoom() {
+		p.furnishBy(t, g, b)
 	}
 	var err error
 	if !b.NeedsRoom() {
 		err = b.Fill()
 	}
 	begin := time.Now()
-	o.freeze(nil)
+	p.o.freeze(nil)
 	defer func() {
-		o.endFreeze()
+		p.o.endFreeze()
 		g.stood = time.Since(begin)
 		g.site.Tidy()
 	}()
 	if !stays {
-		o.comeOut(nil)
+		p.o.meeting.comeOut(nil)
 	}
-	if o.space.memory == nil || g.Gone() {
-		return ended(o.proc.PID)
+	if p.o.space.memory == nil || g.Gone() {
+		return ended(p.o.proc.PID)
 	}
 	if err == nil && b.NeedsRoom() {
-		if err = b.Furnish(patched{host{o}}); err == nil {
+		if err = b.Furnish(patched{host{p.o}}); err == nil {
 			err = b.Fill()
 		}
 	}
-	if err := b.Commit(patched{host{o}}, err); err != nil {
+	if err := b.Commit(patched{host{p.o}}, err); err != nil {
 		return err
 	}
 	if stays {
-		return o.reclaim(g)
+		return p.reclaim(g)
 	}
-	return o.letOut(g)
+	return p.letOut(g)
 }
 
 // sleeper is a thread that waits for something, and can be stopped at once.
-func (o *owner) sleeper() *thread {
-	for _, t := range o.threads {
+func (p *patcher) sleeper() *thread {
+	for _, t := range p.o.threads {
 		if state, err := proc.ThreadState(t.pid, t.tid); t.kind <= stranger && err == nil && state == "S" {
 			return t
 		}
@@ -222,34 +226,34 @@ func (o *owner) sleeper() *thread {
 
 // furnishBy has a thread map memory while the others run: less is left for when all
 // are stopped.
-func (o *owner) furnishBy(one *thread, g *ground, b *patch.Batch) {
-	o.freeze(func(t *thread) bool { return t == one })
-	defer o.thaw()
-	if !one.stopped() || o.threads[one.tid] != one || o.space.memory == nil || g.Gone() {
+func (p *patcher) furnishBy(one *thread, g *ground, b *patch.Batch) {
+	p.o.freeze(func(t *thread) bool { return t == one })
+	defer p.o.thaw()
+	if !one.stopped() || p.o.threads[one.tid] != one || p.o.space.memory == nil || g.Gone() {
 		return
 	}
 	// Where that fails, it is tried again when all are stopped.
-	_ = b.Furnish(patched{host{o}})
+	_ = b.Furnish(patched{host{p.o}})
 }
 
 // letOut has threads of the frozen process leave stubs that nobody is led to any
 // more, and gives their room back.
-func (o *owner) letOut(g *ground) error {
+func (p *patcher) letOut(g *ground) error {
 	if !g.site.Retired() {
 		return nil
 	}
 	for range attempts {
-		late := o.standing(func(_ *thread, pc uint64) bool { return g.site.Inside(pc) })
-		if len(late) == 0 || !o.goOnFor(moment, late) {
+		late := p.standing(func(_ *thread, pc uint64) bool { return g.site.Inside(pc) })
+		if len(late) == 0 || !p.goOnFor(moment, late) {
 			break
 		}
 	}
-	return o.reclaim(g)
+	return p.reclaim(g)
 }
 
 // standing lists the stopped threads that can go on, by where they stand.
-func (o *owner) standing(where func(t *thread, pc uint64) bool) (list []*thread) {
-	for _, t := range o.threads {
+func (p *patcher) standing(where func(t *thread, pc uint64) bool) (list []*thread) {
+	for _, t := range p.o.threads {
 		if t.kind > guest || !t.stopped() || t.groupStopped() || t.inEvent() {
 			continue
 		}
@@ -267,17 +271,17 @@ const turnPatience = 50 * time.Millisecond
 
 // goOnFor lets stopped threads run for a moment, as many at a time as there are
 // processors: each gets one, however many there are. false: they do not stop again.
-func (o *owner) goOnFor(d time.Duration, threads []*thread) bool {
+func (p *patcher) goOnFor(d time.Duration, threads []*thread) bool {
 	for some := range slices.Chunk(threads, runtime.NumCPU()) {
-		o.takeTurns(d, some)
-		if !o.pump(patience, func() bool { return o.allStopped(some) }) {
+		p.takeTurns(d, some)
+		if !p.o.pump(patience, func() bool { return p.o.allStopped(some) }) {
 			return false
 		}
 	}
 	return true
 }
 
-func (o *owner) takeTurns(d time.Duration, threads []*thread) {
+func (p *patcher) takeTurns(d time.Duration, threads []*thread) {
 	before := make([]uint64, len(threads))
 	for i, t := range threads {
 		before[i], _ = proc.Turns(t.pid, t.tid)
@@ -293,17 +297,17 @@ func (o *owner) takeTurns(d time.Duration, threads []*thread) {
 	}
 	time.Sleep(d)
 	for _, t := range threads {
-		o.interrupt(t)
+		p.o.interrupt(t)
 	}
 }
 
 // reclaim gives back the room of stubs that nobody is in.
-func (o *owner) reclaim(g *ground) error {
-	threads, err := patched{host{o}}.Threads()
+func (p *patcher) reclaim(g *ground) error {
+	threads, err := patched{host{p.o}}.Threads()
 	if err != nil {
 		return err
 	}
-	inside, err := patched{host{o}}.Held(g.site.Inside)
+	inside, err := patched{host{p.o}}.Held(g.site.Inside)
 	if err != nil {
 		return err
 	}
@@ -329,7 +333,7 @@ var _ patch.Process = patched{}
 func (p patched) CallOn(s string, number uint64, more ...uint64) (int64, error) {
 	var block [resident.BlockSize]byte
 	copy(block[:], s)
-	return p.o.injectOn(&block, func(at uint64) resident.Call {
+	return p.o.injector.injectOn(&block, func(at uint64) resident.Call {
 		c := resident.Call{Number: number, Args: [6]uint64{at}}
 		copy(c.Args[1:], more)
 		return c
@@ -346,7 +350,7 @@ func (p patched) Threads() ([]patch.Thread, error) {
 		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
 			return nil, fmt.Errorf("thread %d cannot be stopped: it waits uninterruptibly in the kernel", t.tid)
 		}
-		thread := patch.Thread{TID: t.tid, PC: p.o.leads(regs.Rip)}
+		thread := patch.Thread{TID: t.tid, PC: p.o.space.leads(regs.Rip)}
 		if thread.PC == regs.Rip {
 			thread.Move = func(pc uint64) error { return ptrace.SetPC(t.tid, pc) }
 		}

@@ -81,7 +81,7 @@ func (o *owner) readRegs(t *thread) (regs, shown ptrace.Regs, err error) {
 		return regs, regs, o.regsError(t, err)
 	}
 	shown = regs
-	shown.Rip = o.inPlace(regs.Rip)
+	shown.Rip = o.space.inPlace(regs.Rip)
 	if t.stepper.used {
 		shown.Eflags &^= trapFlag
 	}

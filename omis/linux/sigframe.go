@@ -38,7 +38,7 @@ func (p patched) Held(pick func(uint64) bool) (list []uint64, err error) {
 		if t.kind > guest || ptrace.GetRegs(t.tid, &regs) != nil {
 			continue
 		}
-		held, err := p.o.interruptedAt(regs.Rsp, mapped, pick)
+		held, err := p.o.patcher.interruptedAt(regs.Rsp, mapped, pick)
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func (p patched) Held(pick func(uint64) bool) (list []uint64, err error) {
 // interruptedAt lists those addresses that a function picks among the ones where
 // signals have interrupted a stopped thread, by its stack pointer. In place of an address in
 // one of our copies it takes the one where the thread comes out.
-func (o *owner) interruptedAt(sp uint64, mapped proc.Mappings, pick func(uint64) bool) (list []uint64, err error) {
+func (p *patcher) interruptedAt(sp uint64, mapped proc.Mappings, pick func(uint64) bool) (list []uint64, err error) {
 	const redZone, word = 128, 8
 	begin := (sp - redZone) &^ (word - 1)
 	m, ok := mapped.At(sp)
@@ -62,13 +62,13 @@ func (o *owner) interruptedAt(sp uint64, mapped proc.Mappings, pick func(uint64)
 		size = signalStack
 	}
 	stack := make([]byte, size)
-	n, _ := o.space.memory.ReadAt(stack, int64(begin))
+	n, _ := p.o.space.memory.ReadAt(stack, int64(begin))
 	for at := frameRIP &^ (word - 1); at+word <= n; at += word {
 		pc := binary.LittleEndian.Uint64(stack[at:])
-		if o.inArena(pc) {
-			pc = o.leads(pc)
+		if p.o.space.inArena(pc) {
+			pc = p.o.space.leads(pc)
 		}
-		if pick(pc) && o.isFrame(stack[at-frameRIP:], begin+uint64(at-frameRIP), sp) {
+		if pick(pc) && p.isFrame(stack[at-frameRIP:], begin+uint64(at-frameRIP), sp) {
 			list = append(list, pc)
 		}
 	}
@@ -78,9 +78,9 @@ func (o *owner) interruptedAt(sp uint64, mapped proc.Mappings, pick func(uint64)
 // isFrame tells whether what is read from an address is the frame of a handler that
 // has not ended: one on an alternate stack has, as soon as the stack pointer is not
 // there any more.
-func (o *owner) isFrame(frame []byte, addr, sp uint64) bool {
+func (p *patcher) isFrame(frame []byte, addr, sp uint64) bool {
 	le := binary.LittleEndian
-	if !o.endsHandlers(le.Uint64(frame)) {
+	if !p.endsHandlers(le.Uint64(frame)) {
 		return false
 	}
 	begin, size := le.Uint64(frame[frameAltStack:]), le.Uint64(frame[frameAltSize:])
@@ -88,9 +88,9 @@ func (o *owner) isFrame(frame []byte, addr, sp uint64) bool {
 }
 
 // endsHandlers tells whether code makes the system call that ends a signal handler.
-func (o *owner) endsHandlers(addr uint64) bool {
+func (p *patcher) endsHandlers(addr uint64) bool {
 	var code [16]byte
-	n, _ := o.space.memory.ReadAt(code[:], int64(addr))
+	n, _ := p.o.space.memory.ReadAt(code[:], int64(addr))
 	// mov $15, %eax; syscall, however it is written
 	return bytes.Contains(code[:n], []byte{15, 0, 0, 0, 0x0f, 0x05})
 }

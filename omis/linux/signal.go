@@ -28,7 +28,7 @@ type received struct {
 
 // received tells of a signal that a thread is about to get.
 func (o *owner) received(t *thread, sig int) {
-	if o.isOurContinue(t, sig) {
+	if o.lending.isOurContinue(t, sig) {
 		if t.stays(o) {
 			t.asked = ptrace.Interrupt(t.tid) == nil // first, so that it goes no further
 		}

@@ -18,10 +18,15 @@ import (
 
 const int3 = 0xcc
 
-// space is what we have put into a process's memory. What table and arenas say
-// is true as long as the process runs its program: nothing there is ever freed,
-// since a thread may be in it for as long as it likes.
+// space owns what the monitor has written into the memory of a process: breakpoints, the
+// copies of the instructions that they displace, and the resident handler. As long as the
+// process runs its program, nothing in table and arenas is freed: a thread may be on its
+// way to it for any length of time.
+//
+// It belongs to the owner's goroutine.
 type space struct {
+	o *owner
+
 	memory      *os.File
 	home        resident.Home // 0: nothing there yet
 	arenas      []arena
@@ -31,12 +36,13 @@ type space struct {
 	armed       bool                   // the resident handler is installed
 	leftover    bool                   // an earlier monitor may have installed it
 	old         resident.Sigaction     // what was installed before
+}
 
-	// opened are the signals of whose handlers' masks SIGTRAP was taken, see mask.go;
-	// caught those whose handlers were looked at, all of them the last time at looked.
-	opened, caught uint64
-	looked         int64
-	harmless       map[uint64]bool // masks met at hits; see judge
+// reset forgets the memory of a program that has ended.
+func (s *space) reset() {
+	*s = space{o: s.o}
+	s.o.masks.reset()
+	s.o.veil.clear()
 }
 
 type arena struct {
@@ -70,108 +76,108 @@ func restore(memory *os.File, b *breakpoint) {
 }
 
 // plant makes a breakpoint stand at addr.
-func (o *owner) plant(addr uint64) (*breakpoint, error) {
-	if b := o.space.breakpoints[addr]; b != nil {
-		if o.stands(b) {
+func (s *space) plant(addr uint64) (*breakpoint, error) {
+	if b := s.breakpoints[addr]; b != nil {
+		if s.stands(b) {
 			return b, nil
 		}
-		o.forgetBreakpoint(b)
+		s.forgetBreakpoint(b)
 	}
-	if err := o.settleIn(); err != nil {
+	if err := s.settleIn(); err != nil {
 		return nil, err
 	}
-	if err := o.giveWay(addr, 1); err != nil {
+	if err := s.o.meeting.giveWay(addr, 1); err != nil {
 		return nil, err
 	}
-	if b := o.space.breakpoints[addr]; b != nil {
+	if b := s.breakpoints[addr]; b != nil {
 		return b, nil // the jump there has become one
 	}
-	if o.isPatched(addr, addr+1) {
+	if s.o.patcher.isPatched(addr, addr+1) {
 		return nil, omis.Errorf(omis.UnsupportedService, "no breakpoint can stand at %#x: code that was put into the program stands there", addr)
 	}
-	b, err := o.ready(addr)
+	b, err := s.ready(addr)
 	if err != nil {
 		return nil, err
 	}
-	return b, o.stand(b)
+	return b, s.stand(b)
 }
 
 // ready prepares a breakpoint at addr.
-func (o *owner) ready(addr uint64) (*breakpoint, error) {
-	maps, err := proc.Maps(o.proc.PID)
+func (s *space) ready(addr uint64) (*breakpoint, error) {
+	maps, err := proc.Maps(s.o.proc.PID)
 	if err != nil {
 		return nil, err
 	}
 	if m, ok := maps.At(addr); !ok || !m.Exec || !m.Private {
-		return nil, omis.Errorf(omis.ParameterError, "process %d has no code at %#x", o.proc.PID, addr)
+		return nil, omis.Errorf(omis.ParameterError, "process %d has no code at %#x", s.o.proc.PID, addr)
 	}
-	if err := o.arm(maps, addr); err != nil {
+	if err := s.arm(maps, addr); err != nil {
 		return nil, err
 	}
-	return o.makeReady(maps, addr)
+	return s.makeReady(maps, addr)
 }
 
 // stand writes the INT3 of a breakpoint that is ready.
-func (o *owner) stand(b *breakpoint) error {
-	if err := o.tellWarden(b); err != nil {
+func (s *space) stand(b *breakpoint) error {
+	if err := s.tellWarden(b); err != nil {
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
-	if err := o.enroll(b, true); err != nil {
+	if err := s.enroll(b, true); err != nil {
 		return err
 	}
-	if err := o.write(b.addr, []byte{int3}); err != nil {
+	if err := s.write(b.addr, []byte{int3}); err != nil {
 		return err
 	}
-	o.space.breakpoints[b.addr] = b
+	s.breakpoints[b.addr] = b
 	return nil
 }
 
 // tellWarden tells the warden of a breakpoint that is about to stand.
-func (o *owner) tellWarden(b *breakpoint) error {
-	return o.node.warden.Plant(o.proc.PID, b.addr, warden.Patch{
-		Standing: []byte{int3}, Displaced: []byte{b.original}, Mark: o.space.home.Mark(b.entry),
+func (s *space) tellWarden(b *breakpoint) error {
+	return s.o.node.warden.Plant(s.o.proc.PID, b.addr, warden.Patch{
+		Standing: []byte{int3}, Displaced: []byte{b.original}, Mark: s.home.Mark(b.entry),
 	})
 }
 
 // enroll says in the resident table whether a breakpoint stands, to whoever comes after
 // us: before its INT3 is written, and after it was taken out.
-func (o *owner) enroll(b *breakpoint, standing bool) error {
+func (s *space) enroll(b *breakpoint, standing bool) error {
 	b.standing = standing
-	return o.write(o.space.home.Entry(b.entry), b.residentEntry().Encode())
+	return s.write(s.home.Entry(b.entry), b.residentEntry().Encode())
 }
 
 // settleIn opens the memory and puts the process under the warden's guard.
-func (o *owner) settleIn() error {
-	if o.space.memory != nil {
+func (s *space) settleIn() error {
+	if s.memory != nil {
 		return nil
 	}
-	memory, err := openMemory(o.proc.PID)
+	memory, err := openMemory(s.o.proc.PID)
 	if err != nil {
-		return o.refused(err)
+		return s.o.refused(err)
 	}
-	if err := o.node.warden.Hold(o.proc.PID, memory); err != nil {
+	if err := s.o.node.warden.Hold(s.o.proc.PID, memory); err != nil {
 		memory.Close()
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
-	o.space = &space{memory: memory, table: make(map[uint64]*breakpoint), breakpoints: make(map[uint64]*breakpoint)}
-	return o.findSite()
+	s.memory, s.table, s.breakpoints = memory, make(map[uint64]*breakpoint), make(map[uint64]*breakpoint)
+	return s.o.meeting.findSite()
 }
 
 // makeReady finds or makes the copy and the table entry for a breakpoint.
-func (o *owner) makeReady(maps proc.Mappings, addr uint64) (*breakpoint, error) {
+func (s *space) makeReady(maps proc.Mappings, addr uint64) (*breakpoint, error) {
 	code := make([]byte, relocate.MaxLen)
-	n, err := o.space.memory.ReadAt(code, int64(addr))
+	n, err := s.memory.ReadAt(code, int64(addr))
 	if n == 0 {
-		return nil, o.memoryError(addr, err)
+		return nil, s.memoryError(addr, err)
 	}
-	code = o.unpatched(addr, code[:n])
-	if b := o.space.table[addr]; b != nil && b.code != nil && bytes.HasPrefix(code, b.code) {
+	code = s.unpatched(addr, code[:n])
+	if b := s.table[addr]; b != nil && b.code != nil && bytes.HasPrefix(code, b.code) {
 		return b, nil
 	}
-	if o.hasOther(maps, addr, code) {
+	if s.hasOther(maps, addr, code) {
 		return nil, omis.Errorf(omis.UnsupportedService, "no breakpoint can stand at %#x: another tool's uprobe or breakpoint stands there", addr)
 	}
-	slot, err := o.slot(maps, addr)
+	slot, err := s.slot(maps, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -180,15 +186,15 @@ func (o *owner) makeReady(maps proc.Mappings, addr uint64) (*breakpoint, error) 
 		return nil, omis.Errorf(omis.UnsupportedService, "%v", err)
 	}
 	m, _ := maps.At(addr)
-	runtime, err := o.node.codes.Runtime(o.proc.PID, m, addr)
+	runtime, err := s.o.node.codes.Runtime(s.o.proc.PID, m, addr)
 	if err != nil {
 		runtime = nil // the code is of no file: Go has none of that kind
 	}
-	b := &breakpoint{runtime: runtime, addr: addr, copy: slot.next, length: c.Length, original: code[0], code: code[:c.Length], entry: o.space.entries}
-	if former := o.space.table[addr]; former != nil {
+	b := &breakpoint{runtime: runtime, addr: addr, copy: slot.next, length: c.Length, original: code[0], code: code[:c.Length], entry: s.entries}
+	if former := s.table[addr]; former != nil {
 		b.entry = former.entry // other code has been loaded there meanwhile
 	}
-	if err := o.enter(b, c.Code); err != nil {
+	if err := s.enter(b, c.Code); err != nil {
 		return nil, err
 	}
 	slot.next += resident.SlotSize
@@ -197,38 +203,38 @@ func (o *owner) makeReady(maps proc.Mappings, addr uint64) (*breakpoint, error) 
 
 // enter writes the copy, the entry, and then the count that makes the entry
 // valid.
-func (o *owner) enter(b *breakpoint, copied []byte) error {
+func (s *space) enter(b *breakpoint, copied []byte) error {
 	if b.entry >= resident.MaxEntries {
-		return omis.Errorf(omis.NoMemory, "process %d has had %d breakpoints, there is no room for more", o.proc.PID, b.entry)
+		return omis.Errorf(omis.NoMemory, "process %d has had %d breakpoints, there is no room for more", s.o.proc.PID, b.entry)
 	}
-	if err := o.write(b.copy, copied); err != nil {
+	if err := s.write(b.copy, copied); err != nil {
 		return err
 	}
-	if err := o.write(o.space.home.Entry(b.entry), b.residentEntry().Encode()); err != nil {
+	if err := s.write(s.home.Entry(b.entry), b.residentEntry().Encode()); err != nil {
 		return err
 	}
-	if b.entry == o.space.entries {
-		if err := o.write(o.space.home.Count(), word(uint64(b.entry+1))); err != nil {
+	if b.entry == s.entries {
+		if err := s.write(s.home.Count(), word(uint64(b.entry+1))); err != nil {
 			return err
 		}
-		o.space.entries++
+		s.entries++
 	}
-	o.space.table[b.addr] = b
-	o.veil.put(b.addr, b.original)
+	s.table[b.addr] = b
+	s.o.veil.put(b.addr, b.original)
 	return nil
 }
 
 // unpatched is code with the original bytes where breakpoints, jumps and patches of
 // ours stand.
-func (o *owner) unpatched(addr uint64, code []byte) []byte {
-	if o.meeting.site != nil {
-		o.meeting.site.Unpatched(addr, code)
+func (s *space) unpatched(addr uint64, code []byte) []byte {
+	if s.o.meeting.site != nil {
+		s.o.meeting.site.Unpatched(addr, code)
 	}
-	if g := o.node.groundOf(o.proc); g != nil {
+	if g := s.o.node.groundOf(s.o.proc); g != nil {
 		g.site.Hide(addr, code)
 	}
 	for i := range code {
-		if b := o.space.breakpoints[addr+uint64(i)]; b != nil {
+		if b := s.breakpoints[addr+uint64(i)]; b != nil {
 			code[i] = b.original
 		}
 	}
@@ -237,19 +243,19 @@ func (o *owner) unpatched(addr uint64, code []byte) []byte {
 
 // uproot takes the INT3 of a breakpoint away. Its copy and its table entry stay:
 // a thread may just have run into it.
-func (o *owner) uproot(b *breakpoint) error {
-	if !o.stands(b) {
-		o.forgetBreakpoint(b)
+func (s *space) uproot(b *breakpoint) error {
+	if !s.stands(b) {
+		s.forgetBreakpoint(b)
 		return nil
 	}
-	if err := o.write(b.addr, []byte{b.original}); err != nil {
+	if err := s.write(b.addr, []byte{b.original}); err != nil {
 		return err
 	}
-	delete(o.space.breakpoints, b.addr)
-	if err := o.enroll(b, false); err != nil {
+	delete(s.breakpoints, b.addr)
+	if err := s.enroll(b, false); err != nil {
 		return err
 	}
-	if err := o.node.warden.Clear(o.proc.PID, b.addr); err != nil {
+	if err := s.o.node.warden.Clear(s.o.proc.PID, b.addr); err != nil {
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
 	return nil
@@ -257,54 +263,52 @@ func (o *owner) uproot(b *breakpoint) error {
 
 // stands tells whether the INT3 is still there: the program may have unmapped
 // the code, and mapped other code in its place.
-func (o *owner) stands(b *breakpoint) bool {
+func (s *space) stands(b *breakpoint) bool {
 	var now [1]byte
-	_, err := o.space.memory.ReadAt(now[:], int64(b.addr))
+	_, err := s.memory.ReadAt(now[:], int64(b.addr))
 	return err == nil && now[0] == int3
 }
 
 // forgetBreakpoint takes one off the books whose code has gone.
-func (o *owner) forgetBreakpoint(b *breakpoint) {
-	delete(o.space.breakpoints, b.addr)
+func (s *space) forgetBreakpoint(b *breakpoint) {
+	delete(s.breakpoints, b.addr)
 	b.watches = nil
 	// A warden that cannot be told finds no INT3 there.
-	_ = o.node.warden.Clear(o.proc.PID, b.addr)
-	_ = o.enroll(b, false) // what cannot be written has ended
+	_ = s.o.node.warden.Clear(s.o.proc.PID, b.addr)
+	_ = s.enroll(b, false) // what cannot be written has ended
 }
 
 // vacate forgets a memory that has ceased to be, by execve or the process's end.
-func (o *owner) vacate() {
-	for _, b := range o.space.breakpoints {
+func (s *space) vacate() {
+	for _, b := range s.breakpoints {
 		for _, w := range b.watches {
-			delete(o.watches, w)
+			delete(s.o.watches, w)
 		}
 	}
-	o.meeting.end()
-	o.node.forgetGround(o.proc)
-	if o.space.memory != nil {
+	s.o.meeting.end()
+	s.o.node.forgetGround(s.o.proc)
+	if s.memory != nil {
 		// A warden that cannot be told finds that memory gone by itself.
-		_ = o.node.warden.Drop(o.proc.PID)
-		o.space.memory.Close()
+		_ = s.o.node.warden.Drop(s.o.proc.PID)
+		s.memory.Close()
 	}
-	o.space = &space{}
-	o.veil.clear()
-	o.forgetLibraryCalls()
-	o.repair = false
+	s.reset()
+	s.o.forgetLibraryCalls()
 }
 
-func (o *owner) write(addr uint64, b []byte) error {
-	if _, err := o.space.memory.WriteAt(b, int64(addr)); err != nil {
-		return o.memoryError(addr, err)
+func (s *space) write(addr uint64, b []byte) error {
+	if _, err := s.memory.WriteAt(b, int64(addr)); err != nil {
+		return s.memoryError(addr, err)
 	}
 	return nil
 }
 
-func (o *owner) memoryError(addr uint64, err error) error {
+func (s *space) memoryError(addr uint64, err error) error {
 	// A memory without users reads and writes as an empty file.
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return ended(o.proc.PID)
+		return ended(s.o.proc.PID)
 	}
-	return omis.Errorf(omis.OSError, "cannot access address %#x of process %d: %v", addr, o.proc.PID, unwrapPath(err))
+	return omis.Errorf(omis.OSError, "cannot access address %#x of process %d: %v", addr, s.o.proc.PID, unwrapPath(err))
 }
 
 // unwrapPath leaves out the file name, which says nothing to a user.

@@ -48,7 +48,7 @@ func (o *owner) prepareSteps() error {
 	if o.stepping {
 		return nil
 	}
-	if err := o.settleIn(); err != nil {
+	if err := o.space.settleIn(); err != nil {
 		return err
 	}
 	maps, err := proc.Maps(o.proc.PID)
@@ -62,10 +62,10 @@ func (o *owner) prepareSteps() error {
 			break
 		}
 	}
-	if err := o.arm(maps, code); err != nil {
+	if err := o.space.arm(maps, code); err != nil {
 		return err
 	}
-	if err := o.write(o.space.home.Stepping(), word(1)); err != nil {
+	if err := o.space.write(o.space.home.Stepping(), word(1)); err != nil {
 		return err
 	}
 	o.stepping = true
@@ -80,7 +80,7 @@ func (o *owner) endSteps() {
 	o.takeAway()
 	o.stepping = false
 	// The word may stay when it cannot be written: nobody else traps.
-	_ = o.write(o.space.home.Stepping(), word(0))
+	_ = o.space.write(o.space.home.Stepping(), word(0))
 }
 
 // step lets a thread run for one instruction, after a look at it, which is not
@@ -126,7 +126,7 @@ func (o *owner) look(t *thread) {
 	}
 	code := make([]byte, relocate.MaxLen)
 	n, _ := o.space.memory.ReadAt(code, int64(shown.Rip))
-	code = o.unpatched(shown.Rip, code[:n])
+	code = o.space.unpatched(shown.Rip, code[:n])
 	t.stepper.pushes = is(code, pushFlags)
 	t.stepper.popped = t.stepper.popped || is(code, popFlags)
 	length := relocate.CallLength(code)
@@ -141,7 +141,7 @@ func (o *owner) look(t *thread) {
 // instruction shown has not ended.
 func (o *owner) midway(pc, shown uint64) bool {
 	b := o.space.table[shown]
-	return o.inArena(pc) && (b == nil || b.copy != pc)
+	return o.space.inArena(pc) && (b == nil || b.copy != pc)
 }
 
 const (
@@ -252,7 +252,7 @@ func (o *owner) stepEnded(t *thread) {
 		return
 	}
 	var regs ptrace.Regs
-	if ptrace.GetRegs(t.tid, &regs) != nil || o.inArena(regs.Rip) {
+	if ptrace.GetRegs(t.tid, &regs) != nil || o.space.inArena(regs.Rip) {
 		return
 	}
 	o.tellStep(node.EventStepped, t, regs.Rip)
@@ -261,13 +261,13 @@ func (o *owner) stepEnded(t *thread) {
 	}
 }
 
-func (o *owner) inArena(pc uint64) bool {
-	for _, a := range o.space.arenas {
+func (s *space) inArena(pc uint64) bool {
+	for _, a := range s.arenas {
 		if pc >= a.addr && pc < a.last {
 			return true
 		}
 	}
-	return o.meeting.site != nil && o.meeting.site.Contains(pc)
+	return s.o.meeting.site != nil && s.o.meeting.site.Contains(pc)
 }
 
 // hideFlag clears the trap flag in the flags that a stepped thread has just
@@ -279,7 +279,7 @@ func (o *owner) hideFlag(t *thread) {
 		return
 	}
 	if _, err := o.space.memory.ReadAt(b[:], int64(regs.Rsp+1)); err == nil {
-		_ = o.write(regs.Rsp+1, []byte{b[0] &^ (trapFlag >> 8)})
+		_ = o.space.write(regs.Rsp+1, []byte{b[0] &^ (trapFlag >> 8)})
 	}
 }
 

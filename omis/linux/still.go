@@ -43,80 +43,80 @@ func isMarked(info *ptrace.SigInfo) bool {
 }
 
 // holdStill sends the frozen process a SIGSTOP, unless it was stopped before.
-func (o *owner) holdStill(l *loan) error {
+func (d *lending) holdStill(l *loan) error {
 	if l.byOthers {
 		return nil
 	}
-	fd, err := openProcess(o.proc)
+	fd, err := openProcess(d.o.proc)
 	if err != nil {
 		return err
 	}
 	l.guarded = os.NewFile(uintptr(fd), "pidfd")
-	if err := o.node.warden.Still(o.proc.PID, l.guarded); err != nil {
+	if err := d.o.node.warden.Still(d.o.proc.PID, l.guarded); err != nil {
 		l.guarded.Close()
 		return omis.Errorf(omis.OSError, "%v", err)
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGSTOP, nil, 0); err != nil {
-		o.unguard(l)
-		return omis.Errorf(omis.OSError, "cannot stop process %d: %v", o.proc.PID, err)
+		d.unguard(l)
+		return omis.Errorf(omis.OSError, "cannot stop process %d: %v", d.o.proc.PID, err)
 	}
 	return nil
 }
 
 // moveOn undoes holdStill.
-func (o *owner) moveOn(l *loan) {
+func (d *lending) moveOn(l *loan) {
 	if l.byOthers {
 		return
 	}
-	o.endStop()
+	d.endStop()
 	// A warden that cannot be told finds the process running.
-	o.unguard(l)
+	d.unguard(l)
 }
 
-func (o *owner) unguard(l *loan) {
-	_ = o.node.warden.Moving(o.proc.PID)
+func (d *lending) unguard(l *loan) {
+	_ = d.o.node.warden.Moving(d.o.proc.PID)
 	l.guarded.Close()
 }
 
 // endStop ends the group-stop of a frozen process. No thread executes anything
 // of its program.
-func (o *owner) endStop() {
-	fd, err := openProcess(o.proc)
+func (d *lending) endStop() {
+	fd, err := openProcess(d.o.proc)
 	if err != nil {
 		return // it has ended
 	}
 	defer unix.Close(fd)
-	o.continued = false
+	d.continued = false
 	if unix.PidfdSendSignal(fd, unix.SIGCONT, marked(), 0) != nil {
 		return
 	}
-	for _, t := range o.threads {
+	for _, t := range d.o.threads {
 		if t.stop == groupStop {
 			t.stop = trapStop
 		}
 	}
-	o.swallowContinue()
+	d.swallowContinue()
 }
 
 // swallowContinue has a thread take the signal from the process's queue, one that
 // does not block it. An interrupt would stop the thread before it looks there.
-func (o *owner) swallowContinue() {
+func (d *lending) swallowContinue() {
 	cont := proc.SignalBit(unix.SIGCONT)
-	for _, t := range o.threads {
+	for _, t := range d.o.threads {
 		mask, err := ptrace.Sigmask(t.tid)
 		if err != nil || mask&cont != 0 {
 			continue
 		}
-		for !o.continued && o.threads[t.tid] == t && t.stopped() {
-			s, err := proc.ReadStatus(o.proc.PID)
+		for !d.continued && d.o.threads[t.tid] == t && t.stopped() {
+			s, err := proc.ReadStatus(d.o.proc.PID)
 			if err != nil || s.Shared&cont == 0 {
 				return // it was discarded
 			}
 			t.stop = running
 			_ = ptrace.Cont(t.tid, 0)
-			o.pump(patience, func() bool { return o.threads[t.tid] != t || t.stopped() })
+			d.o.pump(patience, func() bool { return d.o.threads[t.tid] != t || t.stopped() })
 		}
-		if o.continued {
+		if d.continued {
 			return
 		}
 	}
@@ -124,7 +124,7 @@ func (o *owner) swallowContinue() {
 
 // isOurContinue tells whether the signal that a thread is stopped for ends a
 // group-stop of ours. It is not passed on.
-func (o *owner) isOurContinue(t *thread, sig int) bool {
+func (d *lending) isOurContinue(t *thread, sig int) bool {
 	if sig != int(unix.SIGCONT) {
 		return false
 	}
@@ -132,7 +132,7 @@ func (o *owner) isOurContinue(t *thread, sig int) bool {
 	if ptrace.GetSigInfo(t.tid, &info) != nil || !isMarked(&info) {
 		return false
 	}
-	o.continued = true
+	d.continued = true
 	return true
 }
 
@@ -144,22 +144,22 @@ type welcome struct {
 }
 
 func (c welcome) do(o *owner) {
-	err := o.welcome(c.stays)
+	err := o.lending.welcome(c.stays)
 	if err != nil {
 		o.restIfIdle()
 	}
 	c.give(err)
 }
 
-func (o *owner) welcome(stays bool) error {
-	if err := o.prepareStop(nil); err != nil {
+func (d *lending) welcome(stays bool) error {
+	if err := d.o.prepareStop(nil); err != nil {
 		return err
 	}
-	o.halted = true
-	o.freeze(nil)
-	defer o.thaw()
+	d.o.halted = true
+	d.o.freeze(nil)
+	defer d.o.thaw()
 	if !stays {
-		o.endStop()
+		d.endStop()
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (o *owner) bringToRest(toRest func(*thread, *owner) bool) error {
 		return ended(o.proc.PID)
 	}
 	o.absorb(among)
-	o.comeOut(among)
+	o.meeting.comeOut(among)
 	return nil
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 // survey finds out whether a jump can stand at an address.
-func (o *owner) survey(addr uint64) (rendezvous.Plan, error) {
-	layout, err := o.node.images.Layout(o.proc.PID)
+func (m *meeting) survey(addr uint64) (rendezvous.Plan, error) {
+	layout, err := m.o.node.images.Layout(m.o.proc.PID)
 	if err != nil {
 		return rendezvous.Plan{}, err
 	}
@@ -21,30 +21,30 @@ func (o *owner) survey(addr uint64) (rendezvous.Plan, error) {
 	if begin == end {
 		return rendezvous.Plan{}, refuse(addr, "it is not known in which function it is")
 	}
-	if o.node.sharing && addr == begin {
+	if m.o.node.sharing && addr == begin {
 		return rendezvous.Plan{}, refuse(addr, "the first instruction of a function is left to other tools")
 	}
 	code := make([]byte, end-begin)
-	if _, err := o.space.memory.ReadAt(code, int64(begin)); err != nil {
+	if _, err := m.o.space.memory.ReadAt(code, int64(begin)); err != nil {
 		return rendezvous.Plan{}, err
 	}
-	function := rendezvous.Function{Start: begin, Code: o.unpatched(begin, code)}
+	function := rendezvous.Function{Start: begin, Code: m.o.space.unpatched(begin, code)}
 	plan, err := rendezvous.Survey(function, addr)
 	if err != nil {
 		return plan, err
 	}
-	if len(o.meeting.site.Covering(addr, plan.Length())) > 0 {
+	if len(m.site.Covering(addr, plan.Length())) > 0 {
 		return plan, refuse(addr, "another jump is too near")
 	}
-	if o.isPatched(addr, addr+plan.Length()) {
+	if m.o.patcher.isPatched(addr, addr+plan.Length()) {
 		return plan, refuse(addr, "code that was put into the program is too near")
 	}
 	for at := range plan.Length() {
-		if o.space.breakpoints[addr+at] != nil {
+		if m.o.space.breakpoints[addr+at] != nil {
 			return plan, refuse(addr, "a breakpoint is too near")
 		}
 	}
-	return plan, o.checkText(&plan, function)
+	return plan, m.checkText(&plan, function)
 }
 
 func refuse(addr uint64, why string) error { return &rendezvous.Refusal{Addr: addr, Why: why} }
@@ -54,15 +54,15 @@ func refuse(addr uint64, why string) error { return &rendezvous.Refusal{Addr: ad
 // the module has: branches may lead into the middle of
 // what is to be displaced: those of its own function the survey has seen; functions
 // written in assembler have entries in the middle of others, too.
-func (o *owner) checkText(plan *rendezvous.Plan, function rendezvous.Function) error {
-	mapped, err := proc.Maps(o.proc.PID)
+func (m *meeting) checkText(plan *rendezvous.Plan, function rendezvous.Function) error {
+	mapped, err := proc.Maps(m.o.proc.PID)
 	if err != nil {
 		return err
 	}
-	m, _ := mapped.At(plan.Addr)
+	area, _ := mapped.At(plan.Addr)
 	file := make([]byte, len(function.Code))
-	text, err := o.node.texts.Of(o.proc.PID, m, function.Start, file)
-	switch at := plan.Addr - m.Start; {
+	text, err := m.o.node.texts.Of(m.o.proc.PID, area, function.Start, file)
+	switch at := plan.Addr - area.Start; {
 	case err != nil:
 		return err
 	case text.Go:
@@ -74,12 +74,12 @@ func (o *owner) checkText(plan *rendezvous.Plan, function rendezvous.Function) e
 	case text.Branches.Between(at, at+plan.Length()):
 		return refuse(plan.Addr, "a branch may lead into its middle")
 	}
-	begin, end := max(m.Start, plan.Addr-branch.Reach), min(m.End, plan.Addr+plan.Length()+branch.Reach)
+	begin, end := max(area.Start, plan.Addr-branch.Reach), min(area.End, plan.Addr+plan.Length()+branch.Reach)
 	code := make([]byte, end-begin)
-	if _, err := o.space.memory.ReadAt(code, int64(begin)); err != nil {
+	if _, err := m.o.space.memory.ReadAt(code, int64(begin)); err != nil {
 		return err
 	}
-	if branch.ShortBetween(o.unpatched(begin, code), begin, plan.Addr, plan.Addr+plan.Length()) {
+	if branch.ShortBetween(m.o.space.unpatched(begin, code), begin, plan.Addr, plan.Addr+plan.Length()) {
 		return refuse(plan.Addr, "a short branch may lead into its middle")
 	}
 	return nil
@@ -88,28 +88,28 @@ func (o *owner) checkText(plan *rendezvous.Plan, function rendezvous.Function) e
 // clearWay sees to it that no thread of the frozen process comes back to the middle of
 // what is to be displaced: those that stand there go on in the copy; a signal
 // handler's return cannot be changed.
-func (o *owner) clearWay(plan rendezvous.Plan) error {
+func (m *meeting) clearWay(plan rendezvous.Plan) error {
 	if plan.Whole() {
 		return nil
 	}
-	mapped, err := proc.Maps(o.proc.PID)
+	mapped, err := proc.Maps(m.o.proc.PID)
 	if err != nil {
 		return err
 	}
-	returns := func(addr uint64) bool { return o.leadsInto(&plan, addr) }
-	for _, t := range o.threads {
+	returns := func(addr uint64) bool { return m.leadsInto(&plan, addr) }
+	for _, t := range m.o.threads {
 		var regs ptrace.Regs
 		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
 			return refuse(plan.Addr, "a thread does not stop")
 		}
-		if to, ok := o.meeting.site.Moved(regs.Rip); ok {
+		if to, ok := m.site.Moved(regs.Rip); ok {
 			if err := ptrace.SetPC(t.tid, to); err != nil {
 				return err
 			}
 		} else if returns(regs.Rip) {
 			return refuse(plan.Addr, "a thread is in its middle")
 		}
-		if o.stackHas(&regs, mapped, returns) {
+		if m.stackHas(&regs, mapped, returns) {
 			return refuse(plan.Addr, "a signal handler may return to its middle")
 		}
 	}
@@ -119,21 +119,21 @@ func (o *owner) clearWay(plan rendezvous.Plan) error {
 // leadsInto tells whether execution at an address is, or comes at once, in the
 // middle of what is to be displaced: directly, from the copy of an instruction of it, or
 // from a patch that was taken away and is not left yet.
-func (o *owner) leadsInto(plan *rendezvous.Plan, addr uint64) bool {
+func (m *meeting) leadsInto(plan *rendezvous.Plan, addr uint64) bool {
 	if plan.Inside(addr) {
 		return true
 	}
-	if g := o.node.groundOf(o.proc); g != nil {
+	if g := m.o.node.groundOf(m.o.proc); g != nil {
 		if to, ok := g.site.Leads(addr); ok {
 			return plan.Inside(to)
 		}
 	}
-	if place, ok := o.meeting.site.PlaceOf(addr); ok && place == plan.Addr {
+	if place, ok := m.site.PlaceOf(addr); ok && place == plan.Addr {
 		return false // that copy has all of it
 	}
-	if !o.inArena(addr) {
+	if !m.o.space.inArena(addr) {
 		return false
 	}
-	at := o.inPlace(addr)
+	at := m.o.space.inPlace(addr)
 	return at >= plan.Addr && at < plan.Addr+plan.Length()
 }

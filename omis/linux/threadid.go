@@ -28,11 +28,11 @@ var errNoIdentity = errors.New("its threads do not all keep their numbers where 
 // identityPlace finds the distance from the address in fs at which every thread of
 // the frozen process has its own number, and whether that address is in memory
 // there as well.
-func (o *owner) identityPlace() (distance int32, self bool, err error) {
+func (p *patcher) identityPlace() (distance int32, self bool, err error) {
 	var common []int32
 	self = true
 	first := true
-	for _, t := range o.threads {
+	for _, t := range p.o.threads {
 		if t.kind > stranger {
 			continue
 		}
@@ -40,7 +40,7 @@ func (o *owner) identityPlace() (distance int32, self bool, err error) {
 		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
 			return 0, false, &program.Refusal{Why: fmt.Sprintf("thread %d cannot be stopped: it waits uninterruptibly in the kernel", t.tid)}
 		}
-		places, own := o.identitiesAt(regs.Fs_base, uint32(t.tid))
+		places, own := p.identitiesAt(regs.Fs_base, uint32(t.tid))
 		self = self && own
 		if first {
 			common, first = places, false
@@ -63,14 +63,14 @@ func (o *owner) identityPlace() (distance int32, self bool, err error) {
 }
 
 // identitiesAt lists the distances from an address at which a number is.
-func (o *owner) identitiesAt(fs uint64, number uint32) (places []int32, self bool) {
+func (p *patcher) identitiesAt(fs uint64, number uint32) (places []int32, self bool) {
 	const word = 4
 	memory := make([]byte, identityBefore+identityBehind)
 	begin := fs - identityBefore
 	for part := begin &^ (pageSize - 1); part < begin+uint64(len(memory)); part += pageSize {
 		// What is not mapped stays zero.
 		from, to := max(part, begin)-begin, min(part+pageSize-begin, uint64(len(memory)))
-		_, _ = o.space.memory.ReadAt(memory[from:to], int64(begin+from))
+		_, _ = p.o.space.memory.ReadAt(memory[from:to], int64(begin+from))
 	}
 	for i := 0; i+word <= len(memory); i += word {
 		if binary.LittleEndian.Uint32(memory[i:]) == number {

@@ -44,14 +44,14 @@ func (o *owner) visit(tid int, e errand) error {
 	among := func(t *thread) bool { return t.tid == tid }
 	o.freeze(among)
 	defer o.thaw()
-	o.comeOut(among)
+	o.meeting.comeOut(among)
 	t := o.threads[tid]
 	switch {
 	case t == nil || o.ending.isLeaving(t) && t.stop != exitStop:
 		return noThread(o.proc, tid)
 	case !t.stopped():
 		return omis.Errorf(omis.OSError, "thread %d of process %d cannot be stopped: it waits uninterruptibly in the kernel", tid, o.proc.PID)
-	case o.isHolding(t):
+	case o.meeting.isHolding(t):
 		return omis.Errorf(omis.OSError, "thread %d of process %d was stopped by a signal on its way through code of the monitor; it can be looked at when it was continued", tid, o.proc.PID)
 	}
 	if err := o.sameUser(); err != nil {

@@ -103,11 +103,11 @@ func (o *owner) watchAddr(w *watch) error {
 	if err := o.isReached(w); err != nil {
 		return err
 	}
-	if o.meet(w) {
+	if o.meeting.meet(w) {
 		o.watches[w] = struct{}{}
 		return nil
 	}
-	b, err := o.plant(w.Addr)
+	b, err := o.space.plant(w.Addr)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (o *owner) changeGait(kind node.EventKind, by int) {
 		return
 	}
 	if by > 0 {
-		o.giveWayEverywhere()
+		o.meeting.giveWayEverywhere()
 	}
 	o.freeze(nil)
 	o.thaw()
@@ -171,13 +171,13 @@ func (o *owner) unwatch(w *watch) error {
 	}
 	b := o.space.breakpoints[w.Addr]
 	if b == nil {
-		return o.unmeet(w)
+		return o.meeting.unmeet(w)
 	}
 	b.watches = slices.DeleteFunc(b.watches, same)
 	if len(b.watches) > 0 {
 		return nil
 	}
-	return o.uproot(b)
+	return o.space.uproot(b)
 }
 
 // restIfIdle detaches at once when nothing stands any more, so that whoever took
