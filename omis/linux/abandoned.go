@@ -43,7 +43,7 @@ func (t *thread) sweptLate(sig int) bool {
 // awaitsSweep tells whether some thread is on its way through a sweep, at whose end it
 // takes the resident handler or us.
 func (j *injector) awaitsSweep() bool {
-	for _, t := range j.o.threads {
+	for _, t := range j.o.tracer.threads {
 		for in := t.injection; in != nil; in = in.outer {
 			if in.sweep {
 				return true

@@ -32,8 +32,8 @@ func (s *space) slot(maps proc.Mappings, addr uint64) (*arena, error) {
 	if len(s.arenas) == resident.MaxArenas {
 		return nil, omis.Errorf(omis.NoMemory, "process %d has no room for more breakpoints", s.o.proc.PID)
 	}
-	s.o.freeze(nil)
-	defer s.o.thaw()
+	s.o.tracer.freeze(nil)
+	defer s.o.tracer.thaw()
 	addr, err := s.mapArena(maps, addr)
 	if err != nil {
 		return nil, err

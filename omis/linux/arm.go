@@ -18,8 +18,8 @@ func (s *space) arm(maps proc.Mappings, addr uint64) error {
 	if s.armed {
 		return nil
 	}
-	s.o.freeze(nil)
-	defer s.o.thaw()
+	s.o.tracer.freeze(nil)
+	defer s.o.tracer.thaw()
 	if s.home == 0 {
 		if err := s.moveIn(maps, addr); err != nil {
 			return err
@@ -168,7 +168,7 @@ func (s *space) giveBack() bool {
 	}
 	s.armed = false
 	if s.old.Handled() {
-		for _, t := range s.o.threads {
+		for _, t := range s.o.tracer.threads {
 			t.unblocked = false
 		}
 	}

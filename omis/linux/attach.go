@@ -13,6 +13,18 @@ import (
 	"mirador/omis/linux/ptrace"
 )
 
+// tracer owns the attachment to the threads of the process, and their stops.
+type tracer struct {
+	o          *owner
+	threads    map[int]*thread
+	whole      bool      // every thread of the process is in threads
+	frozen     int       // while positive, threads that stop stay stopped
+	deferred   []*thread // threads that wait for the end of the round
+	round      uint64    // see endRound
+	busy       bool      // hits follow each other closely
+	precedence precedence
+}
+
 // patience is how long a thread may take to stop. Only one in an uninterruptible
 // wait takes longer than microseconds, for example the parent of a vfork.
 const patience = 300 * time.Millisecond
@@ -26,44 +38,44 @@ const turn = 30 * time.Second
 const restless = 2 * time.Second
 
 // attach traces every thread of the process, without stopping any.
-func (o *owner) attach() error {
-	if o.whole {
-		return o.sameUser()
+func (tr *tracer) attach() error {
+	if tr.whole {
+		return tr.o.sameUser()
 	}
 	for deadline := time.Now().Add(restless); time.Now().Before(deadline); {
-		tids, err := proc.Threads(o.proc.PID)
+		tids, err := proc.Threads(tr.o.proc.PID)
 		if err != nil {
 			return err
 		}
-		fresh, err := o.seize(tids)
+		fresh, err := tr.seize(tids)
 		if err != nil {
 			return err
 		}
 		// A pass without a newcomer: whatever is born now has a traced parent, and
 		// comes to us by itself.
-		if !fresh && !o.replaced() {
-			o.whole = true
-			return o.sameUser()
+		if !fresh && !tr.replaced() {
+			tr.whole = true
+			return tr.o.sameUser()
 		}
 	}
-	return omis.Errorf(omis.OSError, "cannot attach to process %d: its threads do nothing but execute programs", o.proc.PID)
+	return omis.Errorf(omis.OSError, "cannot attach to process %d: its threads do nothing but execute programs", tr.o.proc.PID)
 }
 
 // seize attaches those threads that are not ours yet.
-func (o *owner) seize(tids []int) (fresh bool, err error) {
+func (tr *tracer) seize(tids []int) (fresh bool, err error) {
 	for _, tid := range tids {
-		if o.threads[tid] != nil {
+		if tr.threads[tid] != nil {
 			continue
 		}
-		if _, stopped := o.unborn[tid]; stopped {
+		if _, stopped := tr.o.family.unborn[tid]; stopped {
 			continue
 		}
-		seized, err := o.seizePatiently(tid)
+		seized, err := tr.seizePatiently(tid)
 		if err != nil {
 			return fresh, err
 		}
 		if seized {
-			o.include(tid)
+			tr.include(tid)
 			fresh = true
 		}
 	}
@@ -73,15 +85,15 @@ func (o *owner) seize(tids []int) (fresh bool, err error) {
 // include takes a thread in that was just attached. It may have another id by
 // now: when an attachment has had to wait for an execve of the very thread, it
 // is to the process's first thread.
-func (o *owner) include(tid int) {
-	if first := o.proc.PID; tid != first && !isThread(first, tid) {
-		if former := o.threads[first]; former != nil {
-			o.forget(former)
+func (tr *tracer) include(tid int) {
+	if first := tr.o.proc.PID; tid != first && !isThread(first, tid) {
+		if former := tr.threads[first]; former != nil {
+			tr.forget(former)
 		}
-		o.space.vacate()
+		tr.o.space.vacate()
 		tid = first
 	}
-	o.threads[tid] = &thread{tid: tid, pid: o.proc.PID, kind: o.node.roleOf(o.proc, tid)}
+	tr.threads[tid] = &thread{tid: tid, pid: tr.o.proc.PID, kind: tr.o.node.roleOf(tr.o.proc, tid)}
 }
 
 // seizePatiently attaches one thread and tells whether it did: not one that has
@@ -89,23 +101,23 @@ func (o *owner) include(tid int) {
 // says EPERM of both. If it is neither when we look, and nobody stands in the
 // way, then it was: an execve has put another thread in its place, or another
 // owner has just let it go.
-func (o *owner) seizePatiently(tid int) (bool, error) {
-	for deadline := time.Now().Add(patience); ; o.drain() {
-		err := o.seizeThread(tid)
+func (tr *tracer) seizePatiently(tid int) (bool, error) {
+	for deadline := time.Now().Add(patience); ; tr.drain() {
+		err := tr.seizeThread(tid)
 		switch {
 		case err == nil:
 			return true, nil
-		case errors.Is(err, unix.ESRCH) || threadEnded(o.proc.PID, tid):
+		case errors.Is(err, unix.ESRCH) || threadEnded(tr.o.proc.PID, tid):
 			return false, nil
 		case !errors.Is(err, unix.EPERM):
-			return false, o.refused(err)
-		case o.isOurs(tid):
+			return false, tr.refused(err)
+		case tr.isOurs(tid):
 			return false, nil
 		case time.Now().After(deadline):
-			return false, o.refused(err)
-		case isRefused(proc.MayTrace(o.proc.PID)) || proc.Alive(o.proc) != nil:
+			return false, tr.refused(err)
+		case isRefused(proc.MayTrace(tr.o.proc.PID)) || proc.Alive(tr.o.proc) != nil:
 			// In the midst of an execve it may look so for a moment.
-			if _, err := proc.Identify(o.proc.PID); err != nil {
+			if _, err := proc.Identify(tr.o.proc.PID); err != nil {
 				return false, err
 			}
 		}
@@ -118,35 +130,35 @@ func isRefused(err error) bool {
 }
 
 // refused explains a failed attachment as Identify would.
-func (o *owner) refused(cause error) error {
-	if _, err := proc.Identify(o.proc.PID); err != nil {
+func (tr *tracer) refused(cause error) error {
+	if _, err := proc.Identify(tr.o.proc.PID); err != nil {
 		return err
 	}
-	return omis.Errorf(omis.NoPermission, "cannot attach to process %d: %v", o.proc.PID, cause)
+	return omis.Errorf(omis.NoPermission, "cannot attach to process %d: %v", tr.o.proc.PID, cause)
 }
 
 // isOurs tells whether this OS thread is the tracer already.
-func (o *owner) isOurs(tid int) bool {
-	s, err := proc.ReadThreadStatus(o.proc.PID, tid)
-	return err == nil && s.Tracer == int(o.box.thread.Load())
+func (tr *tracer) isOurs(tid int) bool {
+	s, err := proc.ReadThreadStatus(tr.o.proc.PID, tid)
+	return err == nil && s.Tracer == int(tr.o.box.thread.Load())
 }
 
 // replaced forgets the first thread when it is not ours any more, and tells
 // whether it is so. Nobody is told when a thread that we do not trace executes a
 // program: the kernel gives it the first one's id and drops the first one, with
 // our attachment. (The others are told of as usual before.)
-func (o *owner) replaced() bool {
-	first := o.threads[o.proc.PID]
-	if first == nil || proc.Alive(o.proc) != nil {
+func (tr *tracer) replaced() bool {
+	first := tr.threads[tr.o.proc.PID]
+	if first == nil || proc.Alive(tr.o.proc) != nil {
 		return false
 	}
-	s, err := proc.ReadThreadStatus(o.proc.PID, o.proc.PID)
-	if err != nil || s.Tracer == int(o.box.thread.Load()) {
+	s, err := proc.ReadThreadStatus(tr.o.proc.PID, tr.o.proc.PID)
+	if err != nil || s.Tracer == int(tr.o.box.thread.Load()) {
 		return false
 	}
-	o.forget(first)
-	o.space.vacate()
-	o.whole = false
+	tr.forget(first)
+	tr.o.space.vacate()
+	tr.whole = false
 	return true
 }
 
@@ -163,17 +175,17 @@ func threadEnded(pid, tid int) bool {
 // freeze stops all threads for which among says so (nil: all), asking all before
 // waiting for any, and keeps them until thaw. Those in an uninterruptible wait
 // go on sleeping; they stop when they wake.
-func (o *owner) freeze(among func(*thread) bool) {
-	o.frozen++
-	o.interruptAll(among)
-	o.awaitStop(among)
-	o.absorb(among)
+func (tr *tracer) freeze(among func(*thread) bool) {
+	tr.frozen++
+	tr.interruptAll(among)
+	tr.awaitStop(among)
+	tr.absorb(among)
 }
 
 // awaitStop waits until threads have stopped that were asked to; false: not all have.
-func (o *owner) awaitStop(among func(*thread) bool) bool {
-	for end := time.Now().Add(turn); !o.pump(patience, func() bool { return o.still(among) }); {
-		if !o.runnable(among) || time.Now().After(end) {
+func (tr *tracer) awaitStop(among func(*thread) bool) bool {
+	for end := time.Now().Add(turn); !tr.pump(patience, func() bool { return tr.still(among) }); {
+		if !tr.runnable(among) || time.Now().After(end) {
 			return false
 		}
 	}
@@ -181,8 +193,8 @@ func (o *owner) awaitStop(among func(*thread) bool) bool {
 }
 
 // runnable tells whether a thread has not stopped because others have its processor.
-func (o *owner) runnable(among func(*thread) bool) bool {
-	for _, t := range o.threads {
+func (tr *tracer) runnable(among func(*thread) bool) bool {
+	for _, t := range tr.threads {
 		if (among == nil || among(t)) && !t.stopped() && t.isReady() {
 			return true
 		}
@@ -197,19 +209,19 @@ func (t *thread) isReady() bool {
 	return err == nil && (s == "R" || s == "t")
 }
 
-func (o *owner) interruptAll(among func(*thread) bool) {
-	for _, t := range o.threads {
+func (tr *tracer) interruptAll(among func(*thread) bool) {
+	for _, t := range tr.threads {
 		if among == nil || among(t) {
-			o.interrupt(t)
+			tr.interrupt(t)
 		}
 	}
 }
 
 // still interrupts newcomers and tells whether everybody has stopped.
-func (o *owner) still(among func(*thread) bool) bool {
-	for _, t := range o.threads {
-		if (among == nil || among(t)) && !t.stopped() && !o.ending.isLeaving(t) {
-			o.interruptAll(among)
+func (tr *tracer) still(among func(*thread) bool) bool {
+	for _, t := range tr.threads {
+		if (among == nil || among(t)) && !t.stopped() && !tr.o.ending.isLeaving(t) {
+			tr.interruptAll(among)
 			return false
 		}
 	}
@@ -219,10 +231,10 @@ func (o *owner) still(among func(*thread) bool) bool {
 // absorb deals with threads that have run into a breakpoint, of ours or of the program's
 // own, but were interrupted before its signal came: it makes the signal come. They must not be interrupted
 // on the way: that stop would be told before the signal, as the first one was.
-func (o *owner) absorb(among func(*thread) bool) {
+func (tr *tracer) absorb(among func(*thread) bool) {
 	for {
 		var late []*thread
-		for _, t := range o.threads {
+		for _, t := range tr.threads {
 			if (among == nil || among(t)) && t.stop == trapStop && ptrace.WillTrap(t.tid) {
 				late = append(late, t)
 			}
@@ -234,7 +246,7 @@ func (o *owner) absorb(among func(*thread) bool) {
 			t.stop = running
 			_ = ptrace.Cont(t.tid, 0)
 		}
-		if !o.pump(patience, func() bool { return o.allStopped(late) }) {
+		if !tr.pump(patience, func() bool { return tr.allStopped(late) }) {
 			return
 		}
 	}
@@ -242,9 +254,9 @@ func (o *owner) absorb(among func(*thread) bool) {
 
 // allStopped tells whether those of the threads that are still there have
 // stopped.
-func (o *owner) allStopped(threads []*thread) bool {
+func (tr *tracer) allStopped(threads []*thread) bool {
 	for _, t := range threads {
-		if o.threads[t.tid] == t && !t.stopped() {
+		if tr.threads[t.tid] == t && !t.stopped() {
 			return false
 		}
 	}
@@ -253,9 +265,9 @@ func (o *owner) allStopped(threads []*thread) bool {
 
 // allSettled tells whether every thread has stopped and none is yet to be told
 // of a breakpoint.
-func (o *owner) allSettled() bool {
-	for _, t := range o.threads {
-		if !o.ending.isLeaving(t) && (!t.stopped() || ptrace.WillTrap(t.tid)) {
+func (tr *tracer) allSettled() bool {
+	for _, t := range tr.threads {
+		if !tr.o.ending.isLeaving(t) && (!t.stopped() || ptrace.WillTrap(t.tid)) {
 			return false
 		}
 	}
@@ -263,39 +275,39 @@ func (o *owner) allSettled() bool {
 }
 
 // thaw ends a freeze: who has no other reason to stay goes on.
-func (o *owner) thaw() {
-	o.frozen--
-	if o.frozen > 0 {
+func (tr *tracer) thaw() {
+	tr.frozen--
+	if tr.frozen > 0 {
 		return
 	}
-	o.resumeAll()
+	tr.resumeAll()
 }
 
 // leave lets the whole process go: the handler goes first, then the attachment.
 // As long as somebody may yet be told of a breakpoint, the handler stays; those
 // who did not stop in time are let go by a later call.
 func (o *owner) leave() {
-	if len(o.threads) == 0 {
+	if len(o.tracer.threads) == 0 {
 		return
 	}
-	o.freeze(nil)
-	o.attendBirths()
-	o.releaseOffspring()
-	if o.allSettled() {
+	o.tracer.freeze(nil)
+	o.family.attendBirths()
+	o.family.releaseOffspring()
+	if o.tracer.allSettled() {
 		o.space.disarm()
 	}
-	o.precedence.begin()
-	defer o.precedence.end()
-	for _, t := range o.threads {
+	o.tracer.precedence.begin()
+	defer o.tracer.precedence.end()
+	for _, t := range o.tracer.threads {
 		if !t.stopped() {
 			continue
 		}
 		o.masks.reblock(t)
 		t.clearFlag()
 		_ = ptrace.Detach(t.tid, 0)
-		o.forget(t)
+		o.tracer.forget(t)
 	}
-	o.endRound()
-	o.thaw()
-	o.whole = false
+	o.tracer.endRound()
+	o.tracer.thaw()
+	o.tracer.whole = false
 }

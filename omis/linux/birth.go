@@ -31,13 +31,22 @@ type birth struct {
 	wanted *inherit
 }
 
+// family owns what is known of processes and threads that are just created, and of children
+// that are to be released.
+type family struct {
+	o         *owner
+	unborn    map[int]ptrace.Status // stopped before their creation was reported
+	offspring []*thread             // stopped children that are to be released
+	births    []*birth              // processes whose creator may be held for them
+}
+
 // expect is called when a process is created, before anybody hears of it.
-func (o *owner) expect(by, child *thread) *birth {
-	b := &birth{parent: o, by: by, child: child}
-	o.births = append(o.births, b)
-	o.node.mu.Lock()
-	o.node.births[child.pid] = b
-	o.node.mu.Unlock()
+func (f *family) expect(by, child *thread) *birth {
+	b := &birth{parent: f.o, by: by, child: child}
+	f.births = append(f.births, b)
+	f.o.node.mu.Lock()
+	f.o.node.births[child.pid] = b
+	f.o.node.mu.Unlock()
 	return b
 }
 
@@ -51,59 +60,59 @@ func (b *birth) due() bool {
 }
 
 // attendBirths hands over who is wanted and lets go who is due.
-func (o *owner) attendBirths() {
-	for i := 0; i < len(o.births); {
-		if !o.attend(o.births[i]) {
+func (f *family) attendBirths() {
+	for i := 0; i < len(f.births); {
+		if !f.attend(f.births[i]) {
 			i++
 			continue
 		}
-		o.births = append(o.births[:i], o.births[i+1:]...)
+		f.births = append(f.births[:i], f.births[i+1:]...)
 	}
 }
 
 // attend returns whether nothing is left to do.
-func (o *owner) attend(b *birth) bool {
-	here := o.threads[b.child.tid] == b.child
+func (f *family) attend(b *birth) bool {
+	here := f.o.tracer.threads[b.child.tid] == b.child
 	if c := b.wanted; c != nil && (b.ready || !here) {
 		b.wanted = nil
 		switch {
 		case !here:
 			c.give(nil)
 		case !c.late.Load():
-			o.handOver(b, c)
+			f.handOver(b, c)
 			here = false
 		}
 	}
 	if !b.due() {
 		return false
 	}
-	o.node.mu.Lock()
-	if o.node.births[b.child.pid] == b {
-		delete(o.node.births, b.child.pid)
+	f.o.node.mu.Lock()
+	if f.o.node.births[b.child.pid] == b {
+		delete(f.o.node.births, b.child.pid)
 	}
-	o.node.mu.Unlock()
+	f.o.node.mu.Unlock()
 	switch {
 	case b.heir != nil:
 		b.heir.box.post(begin{b.child.pid})
 	case here && b.ready:
-		o.release(b.child)
+		f.release(b.child)
 	}
 	return true
 }
 
 // bury lets go whom a process that has ended leaves behind.
-func (o *owner) bury() {
-	for _, b := range o.births {
-		if b.ready && o.threads[b.child.tid] == b.child {
+func (f *family) bury() {
+	for _, b := range f.births {
+		if b.ready && f.o.tracer.threads[b.child.tid] == b.child {
 			b.ready = false
-			o.release(b.child)
+			f.release(b.child)
 		}
 	}
 }
 
 // birthOf finds the birth of a process that may have to be kept.
-func (o *owner) birthOf(t *thread) *birth {
-	for _, b := range o.births {
+func (f *family) birthOf(t *thread) *birth {
+	for _, b := range f.births {
 		if b.child == t {
 			return b
 		}
@@ -113,10 +122,10 @@ func (o *owner) birthOf(t *thread) *birth {
 
 // moveOut is called when a guest has executed a program: it has a memory of its own
 // now. Where it is, inside execve, nobody can send it to sleep.
-func (o *owner) moveOut(t *thread) {
-	if b := o.birthOf(t); b == nil || b.due() {
+func (f *family) moveOut(t *thread) {
+	if b := f.birthOf(t); b == nil || b.due() {
 		_ = ptrace.Detach(t.tid, 0)
-		o.forget(t)
+		f.o.tracer.forget(t)
 		return
 	}
 	t.kind, t.stop = emigrant, running
@@ -125,40 +134,40 @@ func (o *owner) moveOut(t *thread) {
 }
 
 // arrived notes that a new process stands where it may be kept.
-func (o *owner) arrived(t *thread) {
+func (f *family) arrived(t *thread) {
 	ptrace.Reap(t.tid)
-	if b := o.birthOf(t); b != nil {
+	if b := f.birthOf(t); b != nil {
 		b.ready = true
 		return
 	}
-	o.offspring = append(o.offspring, t)
+	f.offspring = append(f.offspring, t)
 }
 
 // handOver lets a new process go to its own owner. No two can trace it at a time,
 // and it must not run in between, nor be left standing should the monitor die: it
 // takes a nap.
-func (o *owner) handOver(b *birth, c *inherit) {
+func (f *family) handOver(b *birth, c *inherit) {
 	t := b.child
-	n, err := o.putToSleep(t)
+	n, err := f.putToSleep(t)
 	if t.stopped() {
 		b.heir = c.heir
 	}
-	o.detach(t)
+	f.detach(t)
 	c.nap = n
 	c.give(err)
 }
 
-func (o *owner) putToSleep(t *thread) (*napping, error) {
+func (f *family) putToSleep(t *thread) (*napping, error) {
 	memory, err := openMemory(t.pid)
 	if err != nil {
 		return nil, err // it was killed
 	}
 	n := &napping{memory: memory, cleanUp: func() {}}
 	if t.kind == offspring {
-		o.clean(t, memory)
+		f.clean(t, memory)
 	}
-	if t.kind == offspring && o.space.home != 0 && o.hasHome(memory) {
-		n.stub = o.space.home.Stub()
+	if t.kind == offspring && f.o.space.home != 0 && f.hasHome(memory) {
+		n.stub = f.o.space.home.Stub()
 	} else if n.stub, n.cleanUp, err = caveStub(t.pid, memory); err != nil {
 		memory.Close()
 		return nil, err
@@ -224,7 +233,7 @@ type inherit struct {
 type wants struct{ *inherit }
 
 func (c wants) do(o *owner) {
-	if !slices.Contains(o.births, c.from) {
+	if !slices.Contains(o.family.births, c.from) {
 		c.give(nil) // it was let go
 		return
 	}
@@ -245,22 +254,22 @@ func (c *inherit) do(o *owner) {
 		return
 	}
 	if c.err == nil && c.nap != nil {
-		o.wake(c.nap)
+		o.family.wake(c.nap)
 	}
 }
 
 // wake takes over a process that takes a nap; it is kept until its birth is over.
-func (o *owner) wake(n *napping) {
+func (f *family) wake(n *napping) {
 	defer n.memory.Close()
-	pid := o.proc.PID
-	if o.seizeThread(pid) != nil {
+	pid := f.o.proc.PID
+	if f.o.tracer.seizeThread(pid) != nil {
 		return
 	}
 	t := &thread{tid: pid, pid: pid, holds: 1, newborn: true}
-	o.threads[pid] = t
-	o.whole = true
-	o.interrupt(t)
-	if o.pump(nap, func() bool { return t.stopped() || o.threads[pid] != t }) && t.stopped() {
+	f.o.tracer.threads[pid] = t
+	f.o.tracer.whole = true
+	f.o.tracer.interrupt(t)
+	if f.o.tracer.pump(nap, func() bool { return t.stopped() || f.o.tracer.threads[pid] != t }) && t.stopped() {
 		// A signal may have woken it already; then it stays where that took it.
 		_, _ = n.getUp(pid)
 	}
@@ -270,7 +279,7 @@ func (o *owner) wake(n *napping) {
 type begin struct{ pid int }
 
 func (c begin) do(o *owner) {
-	if t := o.threads[c.pid]; t != nil && t.newborn {
+	if t := o.tracer.threads[c.pid]; t != nil && t.newborn {
 		t.newborn = false
 		releaseThread{t}.do(o)
 	}
@@ -278,7 +287,7 @@ func (c begin) do(o *owner) {
 
 // tellBirth tells of a new process and, as OMIS 8.1.3 wants it, of its first thread
 // after it.
-func (o *owner) tellBirth(t *thread, child int) {
-	o.tell(node.EventProcCreated, t, child)
-	o.tellOf(node.EventThreadCreated, t, func(h *hit) { h.Child, h.ChildProc = child, child })
+func (f *family) tellBirth(t *thread, child int) {
+	f.o.events.tell(node.EventProcCreated, t, child)
+	f.o.events.tellOf(node.EventThreadCreated, t, func(h *hit) { h.Child, h.ChildProc = child, child })
 }

@@ -26,11 +26,11 @@ func (n *Node) Boundaries(p omis.ProcID) (func(addr uint64) error, error) {
 }
 
 // isReached refuses addresses that no thread can reach.
-func (o *owner) isReached(w *watch) error {
+func (e *events) isReached(w *watch) error {
 	if w.inner {
 		return nil
 	}
-	check, err := o.node.Boundaries(o.proc)
+	check, err := e.o.node.Boundaries(e.o.proc)
 	if err != nil {
 		return err
 	}

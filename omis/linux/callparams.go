@@ -43,9 +43,9 @@ func isSocket(pid int, fd uint64) bool {
 }
 
 // callParams are the parameters of the event of a system call.
-func (o *owner) callParams(kind node.EventKind, t *thread, result int64) []omis.Value {
+func (e *events) callParams(kind node.EventKind, t *thread, result int64) []omis.Value {
 	c := calls.ByNumber(uint64(t.call.number))
-	memory := func(buf []byte, addr uint64) (int, error) { return proc.ReadMemory(o.proc.PID, addr, buf) }
+	memory := func(buf []byte, addr uint64) (int, error) { return proc.ReadMemory(e.o.proc.PID, addr, buf) }
 	if kind == node.EventSysCallStarted {
 		return c.Started(t.call.args, memory)
 	}

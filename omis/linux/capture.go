@@ -77,12 +77,12 @@ func (o *owner) capture(layout *unwind.Layout, captures []capture) error {
 	if err != nil {
 		return err
 	}
-	if _, err := o.seize(intersection(tids, present)); err != nil {
+	if _, err := o.tracer.seize(intersection(tids, present)); err != nil {
 		return err
 	}
 	among := func(t *thread) bool { return named[t.tid] }
-	o.freeze(among)
-	defer o.thaw()
+	o.tracer.freeze(among)
+	defer o.tracer.thaw()
 	if err := o.sameUser(); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func intersection(a, b []int) []int {
 }
 
 func (o *owner) copyThread(layout *unwind.Layout, c *capture) {
-	t := o.threads[c.tid]
+	t := o.tracer.threads[c.tid]
 	switch {
 	case t == nil || t.kind != member && t.kind != stranger:
 		c.err = noThread(o.proc, c.tid)

@@ -47,12 +47,12 @@ func (m *meeting) comeOut(among func(*thread) bool) {
 		}
 		time.Sleep(moment)
 		for _, t := range late {
-			m.o.interrupt(t)
+			m.o.tracer.interrupt(t)
 		}
-		if !m.o.pump(patience, func() bool { return m.o.allStopped(late) }) {
+		if !m.o.tracer.pump(patience, func() bool { return m.o.tracer.allStopped(late) }) {
 			return
 		}
-		m.o.absorb(among)
+		m.o.tracer.absorb(among)
 	}
 }
 
@@ -68,7 +68,7 @@ func (p *patcher) comeOutOfPatches(among func(*thread) bool) {
 		if len(late) == 0 || !p.goOnFor(moment, late) {
 			return
 		}
-		p.o.absorb(among)
+		p.o.tracer.absorb(among)
 	}
 }
 
@@ -76,7 +76,7 @@ func (p *patcher) comeOutOfPatches(among func(*thread) bool) {
 // before one, and lists those that have to come out by themselves.
 func (m *meeting) underWay(among func(*thread) bool, fromHandlers bool) []*thread {
 	var late []*thread
-	for _, t := range m.o.threads {
+	for _, t := range m.o.tracer.threads {
 		if among != nil && !among(t) || !t.stopped() || t.groupStopped() || t.inEvent() || t.holds > 0 {
 			continue
 		}
@@ -163,8 +163,8 @@ func (m *meeting) exchangeJump(addr uint64) error {
 	if err != nil {
 		return err
 	}
-	m.o.freeze(nil)
-	defer m.o.thaw()
+	m.o.tracer.freeze(nil)
+	defer m.o.tracer.thaw()
 	m.comeOut(nil)
 	if m.site == nil {
 		return ended(m.o.proc.PID)

@@ -138,12 +138,12 @@ type letGoThread struct {
 }
 
 func (c letGoThread) do(o *owner) {
-	if t := o.threads[c.tid]; t != nil && t.kind == member {
+	if t := o.tracer.threads[c.tid]; t != nil && t.kind == member {
 		t.kind = stranger
 		t.halted, t.pauses = false, 0
 		o.meeting.changes.Add(1)
 	}
-	o.goOn()
+	o.halts.goOn()
 	c.give(nil)
 }
 

@@ -47,14 +47,14 @@ func (e *ending) begin() {
 	e.since, e.alive = time.Time{}, 0
 }
 
-func (e *ending) watches() []*watch { return e.o.kinds[node.EventProcTerminated] }
+func (e *ending) watches() []*watch { return e.o.events.kinds[node.EventProcTerminated] }
 
 // options returns what the kernel has to report of a thread besides ptrace.Options. Ends
 // are reported only when all threads are attached: an attachment waits for an execve of
 // the process (see mourner), and the execve for threads that its owner would have to
 // continue.
 func (e *ending) options(t *thread) int {
-	if len(e.watches()) > 0 && e.o.whole && t.kind <= stranger {
+	if len(e.watches()) > 0 && e.o.tracer.whole && t.kind <= stranger {
 		return unix.PTRACE_O_TRACEEXIT
 	}
 	return 0
@@ -68,13 +68,13 @@ func (e *ending) watchesChanged() {
 	if len(e.watches()) == 0 && !e.told {
 		e.letGo()
 	}
-	e.o.freeze(nil)
-	for _, t := range e.o.threads {
+	e.o.tracer.freeze(nil)
+	for _, t := range e.o.tracer.threads {
 		if t.stopped() {
 			t.setOptions(e.options(t))
 		}
 	}
-	e.o.thaw()
+	e.o.tracer.thaw()
 }
 
 func (e *ending) isLeaving(t *thread) bool {
@@ -90,9 +90,9 @@ func (o *owner) exiting(tid int, t *thread) {
 			_ = ptrace.Cont(tid, 0) // a child of the process
 			return
 		}
-		delete(o.unborn, tid)
+		delete(o.family.unborn, tid)
 		t = &thread{tid: tid, pid: o.proc.PID, kind: o.node.roleOf(o.proc, tid)}
-		o.threads[tid] = t
+		o.tracer.threads[tid] = t
 	}
 	for in := t.injection; in != nil; in = in.outer {
 		in.failed = true
@@ -102,7 +102,7 @@ func (o *owner) exiting(tid int, t *thread) {
 		o.ending.arrive(t)
 	}
 	if t.stop == exitStop && !t.stays(o) {
-		o.resume(t)
+		o.tracer.resume(t)
 	}
 }
 
@@ -193,7 +193,7 @@ func (e *ending) letGo() {
 		return
 	}
 	e.forget(t)
-	e.o.resume(t)
+	e.o.tracer.resume(t)
 }
 
 // forget is called when a thread is not ours any more.
@@ -220,7 +220,7 @@ func (e *ending) outlived() bool {
 	if e.alive != 0 && e.lives(e.alive) {
 		return true
 	}
-	for tid, t := range e.o.threads {
+	for tid, t := range e.o.tracer.threads {
 		if t.kind <= stranger && e.lives(tid) {
 			e.alive = tid
 			return true

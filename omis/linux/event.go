@@ -14,62 +14,62 @@ import (
 )
 
 // handle deals with one thing the kernel told.
-func (o *owner) handle(s ptrace.Status) {
-	t := o.threads[s.TID]
+func (tr *tracer) handle(s ptrace.Status) {
+	t := tr.threads[s.TID]
 	switch {
-	case o.isForeign(s):
-		if behind, ok := o.poll(); ok {
-			o.handle(behind)
+	case tr.isForeign(s):
+		if behind, ok := tr.poll(); ok {
+			tr.handle(behind)
 		} else {
 			time.Sleep(pollEvery)
 		}
 	case s.Ended():
-		if !o.isAwaited(s.TID) {
+		if !tr.isAwaited(s.TID) {
 			ptrace.ReapDead(s.TID)
 		}
-		o.gone(s, t)
+		tr.gone(s, t)
 	case s.Cause == ptrace.Stopped:
 		// Job control of a child that is not traced: none of our business.
 		ptrace.Reap(s.TID)
 	case t == nil && s.Event() == unix.PTRACE_EVENT_EXEC:
-		o.promoted(s)
+		tr.o.family.promoted(s)
 	case s.Event() == unix.PTRACE_EVENT_EXIT:
-		o.exiting(s.TID, t)
+		tr.o.exiting(s.TID, t)
 	case t == nil:
 		// A new thread or process whose creator has not been heard yet.
 		ptrace.Reap(s.TID)
-		o.unborn[s.TID] = s
+		tr.o.family.unborn[s.TID] = s
 	case t.makesCall():
 		t.asked = false
-		t.injection.advance(o, t, s)
+		t.injection.advance(tr.o, t, s)
 	default:
 		// Every stop consumes a pending interrupt; it is asked for again where needed.
 		t.asked = false
-		t.setOptions(o.ending.options(t))
-		o.stopped(t, s)
+		t.setOptions(tr.o.ending.options(t))
+		tr.stopped(t, s)
 	}
 }
 
-func (o *owner) stopped(t *thread, s ptrace.Status) {
+func (tr *tracer) stopped(t *thread, s ptrace.Status) {
 	switch {
 	case s.Event() == ptrace.EventStop:
-		o.trapped(t, s)
+		tr.trapped(t, s)
 	case s.Event() != 0:
 		t.stop = eventStop
-		o.family(t, s.Event())
+		tr.o.family.happened(t, s.Event())
 	case s.SyscallStop():
-		o.atSystemCall(t)
+		tr.o.events.atSystemCall(t)
 	case t.sweptLate(s.Signal()):
-		o.pass(t, 0)
-	case s.Signal() == int(unix.SIGTRAP) && (o.reached(t) || o.stepped(t)):
+		tr.pass(t, 0)
+	case s.Signal() == int(unix.SIGTRAP) && (tr.o.events.reached(t) || tr.o.steps.stepped(t)):
 	default:
-		o.received(t, s.Signal())
+		tr.received(t, s.Signal())
 	}
 }
 
 // trapped is the stop of an interrupted or a new thread, or of one that takes
 // part in a group-stop.
-func (o *owner) trapped(t *thread, s ptrace.Status) {
+func (tr *tracer) trapped(t *thread, s ptrace.Status) {
 	t.stop = trapStop
 	if s.Signal() != int(unix.SIGTRAP) {
 		t.stop = groupStop
@@ -77,48 +77,48 @@ func (o *owner) trapped(t *thread, s ptrace.Status) {
 		spareEINTR(t.tid)
 	}
 	if t.kind >= offspring {
-		o.arrived(t)
+		tr.o.family.arrived(t)
 		return
 	}
-	o.settle(t)
+	tr.settle(t)
 }
 
 // pass delivers a signal. The thread is never kept here: a monitor that dies
 // would take the signal with it. One that is to stop is interrupted again.
-func (o *owner) pass(t *thread, sig int) {
-	o.proceed(t, sig)
-	if t.stays(o) || t.kind >= offspring {
-		o.interrupt(t)
+func (tr *tracer) pass(t *thread, sig int) {
+	tr.proceed(t, sig)
+	if t.stays(tr.o) || t.kind >= offspring {
+		tr.interrupt(t)
 	}
 }
 
 // gone is the end of a thread or child.
-func (o *owner) gone(s ptrace.Status, t *thread) {
-	defer o.ending.left(s.TID)
+func (tr *tracer) gone(s ptrace.Status, t *thread) {
+	defer tr.o.ending.left(s.TID)
 	if t == nil {
-		if s.TID == o.proc.PID {
-			o.finish()
+		if s.TID == tr.o.proc.PID {
+			tr.o.finish()
 			return
 		}
 		// The creator's event may still come; it must not wait for this one.
-		o.unborn[s.TID] = s
+		tr.o.family.unborn[s.TID] = s
 		return
 	}
-	o.forget(t)
+	tr.forget(t)
 	if t.kind != member {
 		return
 	}
-	o.tell(node.EventThreadTerminated, t, 0)
-	if t.tid == o.proc.PID {
-		o.finish()
+	tr.o.events.tell(node.EventThreadTerminated, t, 0)
+	if t.tid == tr.o.proc.PID {
+		tr.o.finish()
 	}
 }
 
 // isAwaited tells that a process is a child of the monitor that was not launched
 // here: its end is for somebody else to reap, and to the kernel we are the same.
 // The owner ends with the process, and with the owner's thread the attachment.
-func (o *owner) isAwaited(tid int) bool {
-	return tid == o.proc.PID && !o.child && proc.Parent(tid) == os.Getpid()
+func (tr *tracer) isAwaited(tid int) bool {
+	return tid == tr.o.proc.PID && !tr.o.child && proc.Parent(tid) == os.Getpid()
 }
 
 // isForeign tells that something is told of a child of the monitor that this owner does
@@ -126,12 +126,12 @@ func (o *owner) isAwaited(tid int) bool {
 // what is now the owner's thread. Its end is for whoever started it, who must find it. If
 // it is another owner's process, its stops are that one's, who would wait for them for
 // ever: within the monitor the kernel tells them to the parent as well.
-func (o *owner) isForeign(s ptrace.Status) bool {
-	if o.threads[s.TID] != nil || s.TID == o.proc.PID && s.Cause != ptrace.Trapped {
+func (tr *tracer) isForeign(s ptrace.Status) bool {
+	if tr.threads[s.TID] != nil || s.TID == tr.o.proc.PID && s.Cause != ptrace.Trapped {
 		return false
 	}
 	status, err := proc.ReadStatus(s.TID)
-	return err != nil || status.Tracer != int(o.box.thread.Load())
+	return err != nil || status.Tracer != int(tr.o.box.thread.Load())
 }
 
 // pollEvery is how often to look past what is told of a foreign child.
@@ -139,29 +139,29 @@ const pollEvery = 200 * time.Microsecond
 
 // poll is ptrace.Poll without foreign children, of whom the kernel tells first, each
 // time.
-func (o *owner) poll() (ptrace.Status, bool) {
+func (tr *tracer) poll() (ptrace.Status, bool) {
 	s, ok := ptrace.Poll()
-	if !ok || !o.isForeign(s) {
+	if !ok || !tr.isForeign(s) {
 		return s, ok
 	}
-	for tid := range o.threads {
+	for tid := range tr.threads {
 		if s, ok := ptrace.PollThread(tid); ok {
 			return s, true
 		}
 	}
 	// An execve may have made the process's first thread ours.
-	s, ok = ptrace.PollThread(o.proc.PID)
-	return s, ok && !o.isForeign(s)
+	s, ok = ptrace.PollThread(tr.o.proc.PID)
+	return s, ok && !tr.isForeign(s)
 }
 
 // forget takes a thread off the books.
-func (o *owner) forget(t *thread) {
-	delete(o.threads, t.tid)
+func (tr *tracer) forget(t *thread) {
+	delete(tr.threads, t.tid)
 	t.stop = running
 	t.injection = nil
-	o.meeting.lost(t)
-	o.ending.forget(t)
-	o.endOver(t)
-	o.forgetCallsOf(t)
-	o.letParentGo(t)
+	tr.o.meeting.lost(t)
+	tr.o.ending.forget(t)
+	tr.o.steps.endOver(t)
+	tr.o.library.forgetCallsOf(t)
+	tr.o.family.letParentGo(t)
 }

@@ -187,6 +187,6 @@ func (n *Node) settled(p omis.ProcID) {
 type catchUp struct{ *answer }
 
 func (c catchUp) do(o *owner) {
-	o.drain()
+	o.tracer.drain()
 	c.give(nil)
 }

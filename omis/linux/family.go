@@ -14,7 +14,7 @@ import (
 )
 
 // family deals with clone, fork, vfork and execve.
-func (o *owner) family(t *thread, event int) {
+func (f *family) happened(t *thread, event int) {
 	if event == unix.PTRACE_EVENT_EXEC {
 		// Until it has been taken, the kernel answers nothing about a thread that
 		// got another id by execve.
@@ -26,36 +26,36 @@ func (o *owner) family(t *thread, event int) {
 		// Killed meanwhile; its end will be told.
 		return
 	case event == unix.PTRACE_EVENT_EXEC:
-		o.executed(t, msg)
+		f.executed(t, msg)
 		return
 	case event == unix.PTRACE_EVENT_CLONE && isThread(t.pid, msg):
-		o.tellThread(t, msg)
-	case o.sharesMemory(t, msg):
+		f.tellThread(t, msg)
+	case f.sharesMemory(t, msg):
 		child := &thread{tid: msg, pid: msg, kind: guest, options: t.options}
-		o.expect(t, child)
-		o.adopt(child)
-		o.tellBirth(t, msg)
+		f.expect(t, child)
+		f.adopt(child)
+		f.tellBirth(t, msg)
 	default:
 		// The parent waits until we have let its child go: it may want to trace it.
 		t.holds++
 		child := &thread{tid: msg, pid: msg, kind: offspring, options: t.options, unblocked: t.unblocked, mask: t.mask, waiting: t}
-		o.expect(t, child)
-		o.adopt(child)
-		o.tellBirth(t, msg)
+		f.expect(t, child)
+		f.adopt(child)
+		f.tellBirth(t, msg)
 	}
-	o.settle(t)
+	f.o.tracer.settle(t)
 }
 
 // tellThread tells of a new thread, which does not begin before all lists are done
 // (OMIS 8.1.3, thread_creates_thread).
-func (o *owner) tellThread(t *thread, tid int) {
+func (f *family) tellThread(t *thread, tid int) {
 	newborn := &thread{tid: tid, pid: t.pid, kind: t.kind, options: t.options, parent: t.tid, holds: 1}
 	if t.kind == stranger {
 		newborn.kind = member // its creator alone was let go
 	}
-	o.adopt(newborn)
-	o.tellOf(node.EventThreadCreated, t, func(h *hit) { h.Child, h.newborn = tid, newborn })
-	releaseThread{newborn}.do(o)
+	f.adopt(newborn)
+	f.o.events.tellOf(node.EventThreadCreated, t, func(h *hit) { h.Child, h.newborn = tid, newborn })
+	releaseThread{newborn}.do(f.o)
 }
 
 func isThread(pid, tid int) bool {
@@ -65,138 +65,138 @@ func isThread(pid, tid int) bool {
 
 // sharesMemory tells a vfork child, or one of clone with CLONE_VM, from a fork
 // child, which has a copy of the memory.
-func (o *owner) sharesMemory(parent *thread, child int) bool {
+func (f *family) sharesMemory(parent *thread, child int) bool {
 	const kcmpVM = 1
 	r, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(parent.pid), uintptr(child), kcmpVM, 0, 0, 0)
 	return errno == 0 && r == 0
 }
 
 // adopt takes a new thread in, which the kernel has attached to us by itself.
-func (o *owner) adopt(t *thread) {
-	s, seen := o.unborn[t.tid]
-	delete(o.unborn, t.tid)
+func (f *family) adopt(t *thread) {
+	s, seen := f.unborn[t.tid]
+	delete(f.unborn, t.tid)
 	if seen && s.Ended() {
-		o.letParentGo(t)
+		f.letParentGo(t)
 		return
 	}
-	o.threads[t.tid] = t
+	f.o.tracer.threads[t.tid] = t
 	if seen {
-		o.trapped(t, s)
+		f.o.tracer.trapped(t, s)
 	}
 }
 
 // release lets a child go, a fork child cleaned.
-func (o *owner) release(t *thread) {
+func (f *family) release(t *thread) {
 	if t.kind == offspring {
-		o.cleanChild(t)
+		f.cleanChild(t)
 	}
-	o.detach(t)
+	f.detach(t)
 }
 
 // detach lets a child go. One that takes too long over a call for us is let go when it
 // stops again.
-func (o *owner) detach(t *thread) {
-	if o.threads[t.tid] == t && !t.stopped() {
-		o.interrupt(t)
+func (f *family) detach(t *thread) {
+	if f.o.tracer.threads[t.tid] == t && !t.stopped() {
+		f.o.tracer.interrupt(t)
 		return
 	}
 	_ = ptrace.Detach(t.tid, 0)
-	o.forget(t)
+	f.o.tracer.forget(t)
 }
 
-func (o *owner) cleanChild(t *thread) {
+func (f *family) cleanChild(t *thread) {
 	memory, err := openMemory(t.pid)
 	if err != nil {
 		return // it was killed
 	}
 	defer memory.Close()
-	o.clean(t, memory)
+	f.clean(t, memory)
 }
 
 // clean takes out of a fork child what it has copies of: our breakpoints, with
 // nobody to handle them but the resident handler, and that one. Should we die
 // before, the handler serves it.
-func (o *owner) clean(t *thread, memory *os.File) {
-	if o.meeting.site != nil {
-		o.meeting.site.Clean(memory)
+func (f *family) clean(t *thread, memory *os.File) {
+	if f.o.meeting.site != nil {
+		f.o.meeting.site.Clean(memory)
 	}
-	if g := o.node.groundOf(o.proc); g != nil {
+	if g := f.o.node.groundOf(f.o.proc); g != nil {
 		g.site.Clean(memory)
 	}
 	// Everything ever planted: what has been removed since the fork, too.
-	for _, b := range o.space.table {
+	for _, b := range f.o.space.table {
 		restore(memory, b)
 	}
-	if o.space.home != 0 && o.hasHome(memory) {
-		o.masks.closeHandlers(t, memory)
-		_ = o.space.setAction(t, memory, unix.SIGTRAP, o.space.old)
+	if f.o.space.home != 0 && f.hasHome(memory) {
+		f.o.masks.closeHandlers(t, memory)
+		_ = f.o.space.setAction(t, memory, unix.SIGTRAP, f.o.space.old)
 	}
-	if !o.space.old.Handled() {
-		o.masks.reblock(t)
+	if !f.o.space.old.Handled() {
+		f.o.masks.reblock(t)
 	}
 }
 
 // letParentGo ends a parent's waiting for its child.
-func (o *owner) letParentGo(t *thread) {
+func (f *family) letParentGo(t *thread) {
 	if parent := t.waiting; parent != nil {
 		t.waiting = nil
-		releaseThread{parent}.do(o)
+		releaseThread{parent}.do(f.o)
 	}
 }
 
 // hasHome tells whether a fork child has our home. One that was forked while home
 // was being made has not: it can make no system call for us, and needs none.
-func (o *owner) hasHome(memory *os.File) bool {
+func (f *family) hasHome(memory *os.File) bool {
 	image := make([]byte, resident.ArenaSize)
-	if _, err := memory.ReadAt(image, int64(o.space.home)); err != nil {
+	if _, err := memory.ReadAt(image, int64(f.o.space.home)); err != nil {
 		return false
 	}
-	_, err := o.space.home.Parse(image)
+	_, err := f.o.space.home.Parse(image)
 	return err == nil
 }
 
 // executed is called when a thread has replaced its process's program: all
 // memory is new, the other threads are gone, and the thread has the process's id.
-func (o *owner) executed(t *thread, former int) {
+func (f *family) executed(t *thread, former int) {
 	if t.kind == guest {
-		o.moveOut(t)
+		f.moveOut(t)
 		return
 	}
 	if former != t.tid {
-		if f := o.threads[former]; f != nil {
-			t.halted, t.pauses, t.holds = f.halted, f.pauses, 0
-			o.forget(f)
+		if replaced := f.o.tracer.threads[former]; replaced != nil {
+			t.halted, t.pauses, t.holds = replaced.halted, replaced.pauses, 0
+			f.o.tracer.forget(replaced)
 		}
 	}
-	o.space.vacate()
-	o.ending.begin()
+	f.o.space.vacate()
+	f.o.ending.begin()
 	if !t.makesCall() {
 		t.injection = nil // what it was to come to has gone
 	}
-	if o.estranged = o.sameUser() != nil; o.estranged {
+	if f.o.estranged = f.o.sameUser() != nil; f.o.estranged {
 		ptrace.Reap(t.tid)
 		return
 	}
-	t.fresh = o.watchesLibraries()
-	o.settle(t)
+	t.fresh = f.o.library.watchesLibraries()
+	f.o.tracer.settle(t)
 }
 
 // promoted is called when a thread of ours has executed a program and got the
 // id of the process's first thread, which was not ours.
-func (o *owner) promoted(s ptrace.Status) {
+func (f *family) promoted(s ptrace.Status) {
 	ptrace.Reap(s.TID)
 	former, err := ptrace.EventMessage(s.TID)
 	if err != nil {
 		return // killed; its end will be told
 	}
-	t := o.threads[former]
+	t := f.o.tracer.threads[former]
 	if t == nil {
-		t = &thread{pid: s.TID, kind: o.node.roleOf(o.proc, s.TID)}
+		t = &thread{pid: s.TID, kind: f.o.node.roleOf(f.o.proc, s.TID)}
 	}
-	delete(o.threads, former)
+	delete(f.o.tracer.threads, former)
 	t.tid, t.asked = s.TID, false
-	o.threads[t.tid] = t
-	o.stopped(t, s)
+	f.o.tracer.threads[t.tid] = t
+	f.o.tracer.stopped(t, s)
 }
 
 // openMemory opens a process's memory for reading and writing, its program text

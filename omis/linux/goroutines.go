@@ -157,11 +157,11 @@ func (p *patcher) goroutines(where landing.Scheduler, stacks bool) ([]goroutine,
 	if p.o.ended {
 		return nil, ended(p.o.proc.PID)
 	}
-	if err := p.o.attach(); err != nil {
+	if err := p.o.tracer.attach(); err != nil {
 		return nil, err
 	}
-	p.o.freeze(nil)
-	defer p.o.thaw()
+	p.o.tracer.freeze(nil)
+	defer p.o.tracer.thaw()
 	if err := p.o.sameUser(); err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (p patched) goroutine(addr uint64, where landing.Scheduler) (g goroutine, o
 	case stateRunning:
 		g.info.TID = p.tidOf(word(where.Thread), where)
 		var regs ptrace.Regs
-		t := p.o.threads[g.info.TID]
+		t := p.o.tracer.threads[g.info.TID]
 		if t == nil || !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
 			break
 		}
@@ -240,7 +240,7 @@ func (p patched) goroutine(addr uint64, where landing.Scheduler) (g goroutine, o
 // process.
 func (p patched) tidOf(m uint64, where landing.Scheduler) int {
 	tid, err := p.word(m + where.TID)
-	if err != nil || tid > 1<<31 || p.o.threads[int(tid)] == nil {
+	if err != nil || tid > 1<<31 || p.o.tracer.threads[int(tid)] == nil {
 		return 0
 	}
 	return int(tid)

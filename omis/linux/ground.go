@@ -147,9 +147,9 @@ func (p *patcher) prepareGround() (*ground, error) {
 	}
 	memory, err := openMemory(p.o.proc.PID)
 	if err != nil {
-		return nil, p.o.refused(err)
+		return nil, p.o.tracer.refused(err)
 	}
-	p.o.freeze(nil)
+	p.o.tracer.freeze(nil)
 	defer p.o.endFreeze()
 	g := &ground{node: p.o.node, proc: p.o.proc, memory: memory}
 	if err := sanely(func() error { return p.furnish(g) }); err != nil {
@@ -278,7 +278,7 @@ func (o *owner) enterProgram() error {
 	case o.ended:
 		return ended(o.proc.PID)
 	}
-	if err := o.attach(); err != nil {
+	if err := o.tracer.attach(); err != nil {
 		return err
 	}
 	return o.space.settleIn()
@@ -290,7 +290,7 @@ func (o *owner) endFreeze() {
 	if !o.needsTracing() {
 		o.leave()
 	}
-	o.thaw()
+	o.tracer.thaw()
 }
 
 // barsPatches tells why code cannot be put into the process.
@@ -298,7 +298,7 @@ func (p *patcher) barsPatches() error {
 	if same, err := proc.SameNumbers(p.o.proc.PID); err != nil || !same {
 		return fmt.Errorf("the process is in another pid namespace, and its threads know themselves by other numbers")
 	}
-	for _, t := range p.o.threads {
+	for _, t := range p.o.tracer.threads {
 		s, err := proc.ReadThreadStatus(t.pid, t.tid)
 		switch {
 		case err != nil:

@@ -23,15 +23,15 @@ type hit struct {
 }
 
 // newHit prepares the next hit; one that nobody holds is used again.
-func (o *owner) newHit(t *thread) *hit {
-	o.precedence.stepBack() // handlers may take their time
-	h := o.hit
+func (e *events) newHit(t *thread) *hit {
+	e.o.tracer.precedence.stepBack() // handlers may take their time
+	h := e.hit
 	if h == nil || h.taken {
-		h = &hit{o: o}
-		h.Hold, h.Now = h.hold, o.node.Now
-		o.hit = h
+		h = &hit{o: e.o}
+		h.Hold, h.Now = h.hold, e.o.node.Now
+		e.hit = h
 	}
-	h.Hit = node.Hit{Proc: o.proc, TID: t.tid, Time: o.node.Now(), Held: node.HeldByPtrace, Hold: h.Hold, Now: h.Now}
+	h.Hit = node.Hit{Proc: e.o.proc, TID: t.tid, Time: e.o.node.Now(), Held: node.HeldByPtrace, Hold: h.Hold, Now: h.Now}
 	h.t, h.newborn = t, nil
 	return h
 }
@@ -59,8 +59,8 @@ type releaseThread struct{ t *thread }
 
 func (c releaseThread) do(o *owner) {
 	c.t.holds--
-	if o.threads[c.t.tid] == c.t && c.t.stopped() && !c.t.deferred && !c.t.stays(o) {
-		o.resume(c.t)
+	if o.tracer.threads[c.t.tid] == c.t && c.t.stopped() && !c.t.deferred && !c.t.stays(o) {
+		o.tracer.resume(c.t)
 	}
 }
 
@@ -70,23 +70,23 @@ func (c releaseThread) do(o *owner) {
 // The order is what a monitor's death at any point calls for: until the stop is
 // taken or the thread resumed, the kernel would deliver the SIGTRAP; the
 // resident handler understands it before and after the program counter was set.
-func (o *owner) reached(t *thread) bool {
+func (e *events) reached(t *thread) bool {
 	var regs ptrace.Regs
 	if ptrace.GetRegs(t.tid, &regs) != nil {
 		return true // killed; its end will be told
 	}
 	addr := regs.Rip - 1
-	b := o.space.table[addr]
+	b := e.o.space.table[addr]
 	if b == nil {
 		return false
 	}
 	if (b.length == 1 || t.stepper.used) && !raised(t) {
 		return false
 	}
-	h := o.newHit(t)
+	h := e.newHit(t)
 	h.Addr, h.SP = addr, regs.Rsp
 	if b.runtime != nil {
-		h.Goroutine = o.patcher.goroutineOf(b.runtime, regs.Fs_base)
+		h.Goroutine = e.o.patcher.goroutineOf(b.runtime, regs.Fs_base)
 	}
 	h.Args = node.Args{regs.Rdi, regs.Rsi, regs.Rdx, regs.Rcx, regs.R8, regs.R9}
 	_ = ptrace.SetPC(t.tid, b.copy)
@@ -96,10 +96,10 @@ func (o *owner) reached(t *thread) bool {
 			w.handle(&h.Hit)
 		}
 	}
-	o.busy = true
-	o.masks.verify(t)
-	o.tellReturn(t, addr)
-	o.afterHit(t)
+	e.o.tracer.busy = true
+	e.o.masks.verify(t)
+	e.o.steps.tellReturn(t, addr)
+	e.afterHit(t)
 	return true
 }
 
@@ -112,34 +112,34 @@ func raised(t *thread) bool {
 }
 
 // afterHit lets the thread go on, or wait for the end of the round.
-func (o *owner) afterHit(t *thread) {
-	if t.round != o.round {
-		t.round, t.served = o.round, 0
+func (e *events) afterHit(t *thread) {
+	if t.round != e.o.tracer.round {
+		t.round, t.served = e.o.tracer.round, 0
 	}
 	t.served++
-	if t.served < share || t.stays(o) {
-		o.settle(t)
+	if t.served < share || t.stays(e.o) {
+		e.o.tracer.settle(t)
 		return
 	}
 	ptrace.Reap(t.tid)
 	t.deferred = true
-	o.deferred = append(o.deferred, t)
+	e.o.tracer.deferred = append(e.o.tracer.deferred, t)
 }
 
 // tell fires an event other than a reached address.
-func (o *owner) tell(kind node.EventKind, t *thread, child int) {
-	o.tellOf(kind, t, func(h *hit) { h.Child = child })
+func (e *events) tell(kind node.EventKind, t *thread, child int) {
+	e.tellOf(kind, t, func(h *hit) { h.Child = child })
 }
 
-func (o *owner) tellOf(kind node.EventKind, t *thread, describe func(*hit)) {
+func (e *events) tellOf(kind node.EventKind, t *thread, describe func(*hit)) {
 	if t.kind != member {
 		return
 	}
-	watches := o.kinds[kind]
+	watches := e.kinds[kind]
 	if len(watches) == 0 {
 		return
 	}
-	h := o.newHit(t)
+	h := e.newHit(t)
 	describe(h)
 	if kind == node.EventThreadTerminated {
 		h.Held = ""

@@ -65,12 +65,12 @@ func (o *owner) renounce() {
 
 // releaseAll takes everything away that stands on the process, and lets it go.
 func (o *owner) releaseAll() {
-	for w := range o.watches {
+	for w := range o.events.watches {
 		// What cannot be written any more has ended, or the warden restores it.
-		_ = o.unwatch(w)
+		_ = o.events.unwatch(w)
 	}
-	o.halted, o.pauses = false, 0
-	for _, t := range o.threads {
+	o.halts.halted, o.halts.pauses = false, 0
+	for _, t := range o.tracer.threads {
 		t.halted, t.pauses, t.holds = false, 0, 0
 	}
 	o.leave()

@@ -236,7 +236,7 @@ type askCreator struct {
 }
 
 func (c askCreator) do(o *owner) {
-	if t := o.threads[c.tid]; t != nil {
+	if t := o.tracer.threads[c.tid]; t != nil {
 		*c.creator = t.parent
 	}
 	c.give(nil)

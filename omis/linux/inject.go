@@ -65,7 +65,7 @@ func (j *injector) injectOn(block *[resident.BlockSize]byte, c func(block uint64
 func (j *injector) volunteer() (*thread, error) {
 	var second *thread
 	barred := false
-	for _, t := range j.o.threads {
+	for _, t := range j.o.tracer.threads {
 		if t.kind > stranger || !t.stopped() || t.inEvent() || ptrace.WillTrap(t.tid) {
 			continue
 		}
@@ -166,9 +166,9 @@ func (j *injector) through(t *thread, memory *os.File, in *injection, c func(blo
 	if err := j.detour(t, detour, in); err != nil {
 		return err
 	}
-	over := func() bool { return in.done || in.failed || j.o.threads[t.tid] != t }
+	over := func() bool { return in.done || in.failed || j.o.tracer.threads[t.tid] != t }
 	most := j.o.node.callPatience
-	for end := time.Now().Add(callTurns * most); !j.o.pump(most, over) && t.isReady() && time.Now().Before(end); {
+	for end := time.Now().Add(callTurns * most); !j.o.tracer.pump(most, over) && t.isReady() && time.Now().Before(end); {
 	}
 	if !in.done {
 		in.abandoned = true
@@ -212,7 +212,7 @@ func (in *injection) resume(t *thread, sig int) error {
 }
 
 func (j *injector) callFailed(t *thread) error {
-	if j.o.ended || j.o.threads[t.tid] == nil {
+	if j.o.ended || j.o.tracer.threads[t.tid] == nil {
 		return omis.Errorf(omis.UnknownObject, "process %d has ended", j.o.proc.PID)
 	}
 	return omis.Errorf(omis.OSError, "thread %d of process %d did not do what breakpoints need", t.tid, j.o.proc.PID)
@@ -243,13 +243,13 @@ func (in *injection) advance(o *owner, t *thread, s ptrace.Status) {
 		}
 		if s.Event() != ptrace.EventStop {
 			t.stop = eventStop
-			o.family(t, s.Event())
+			o.family.happened(t, s.Event())
 			t.stop = running
 		}
 	case s.Signal() == int(unix.SIGTRAP) && in.sweep && in.isAtEnd(t, &ptrace.Regs{}):
 		// It stops once more, without the signal: a monitor that dies takes that along.
 		_ = ptrace.Interrupt(t.tid)
-	case s.Signal() == int(unix.SIGTRAP) && o.reached(t):
+	case s.Signal() == int(unix.SIGTRAP) && o.events.reached(t):
 		// A breakpoint in a signal handler of the program. A handler that holds
 		// the thread there keeps it from making our call for an unknown time.
 		if t.holds > 0 {

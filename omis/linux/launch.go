@@ -54,12 +54,12 @@ func (c launch) do(o *owner) {
 	o.child = true
 	if err := o.await(pid); err != nil {
 		_ = unix.Kill(pid, unix.SIGKILL)
-		o.threads[pid] = nil
-		delete(o.threads, pid)
+		o.tracer.threads[pid] = nil
+		delete(o.tracer.threads, pid)
 		c.give(err)
 		return
 	}
-	o.whole, o.halted = true, true
+	o.tracer.whole, o.halts.halted = true, true
 	o.node.mu.Lock()
 	o.node.owners[o.proc] = o
 	o.node.mu.Unlock()
@@ -177,9 +177,9 @@ func (o *owner) exchange(memory *os.File) error {
 		return err
 	}
 	t := &thread{tid: pid, pid: pid, halted: true}
-	o.threads[pid] = t
-	o.interrupt(t)
-	if !o.pump(nap, func() bool { return t.stopped() }) {
+	o.tracer.threads[pid] = t
+	o.tracer.interrupt(t)
+	if !o.tracer.pump(nap, func() bool { return t.stopped() }) {
 		return fmt.Errorf("it does not stop")
 	}
 	asleep, err := n.getUp(pid)

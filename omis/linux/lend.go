@@ -100,16 +100,16 @@ func (d *lending) lendOut(l *loan) error {
 		l.untouched = true
 		return nil
 	}
-	if err := d.o.attach(); err != nil {
+	if err := d.o.tracer.attach(); err != nil {
 		return err
 	}
-	d.o.freeze(nil) // until takeBack
+	d.o.tracer.freeze(nil) // until takeBack
 	d.absorbStopped()
-	d.o.releaseOffspring()
-	d.o.attendBirths()
-	d.o.endRound()
+	d.o.family.releaseOffspring()
+	d.o.family.attendBirths()
+	d.o.tracer.endRound()
 	if err := d.lendable(); err != nil {
-		d.o.thaw()
+		d.o.tracer.thaw()
 		return err
 	}
 	l.byOthers = d.stoppedByOthers()
@@ -122,10 +122,10 @@ func (d *lending) lendOut(l *loan) error {
 	}
 	if err != nil {
 		d.restock()
-		d.o.thaw()
+		d.o.tracer.thaw()
 		return err
 	}
-	for _, t := range d.o.threads {
+	for _, t := range d.o.tracer.threads {
 		d.letGo(t)
 	}
 	return d.awaitStill(l)
@@ -135,18 +135,18 @@ func (d *lending) lendOut(l *loan) error {
 // breakpoint and its signal, which could not be saved. They execute nothing on
 // the way, and go back into the group-stop when they are let go.
 func (d *lending) absorbStopped() {
-	for _, t := range d.o.threads {
+	for _, t := range d.o.tracer.threads {
 		if t.stop == groupStop && ptrace.WillTrap(t.tid) {
 			t.stop, t.regroup = trapStop, true
 		}
 	}
-	d.o.absorb(nil)
+	d.o.tracer.absorb(nil)
 }
 
 // lendable refuses where a thread stands in the middle of something that only
 // its tracer can bring to an end.
 func (d *lending) lendable() error {
-	for _, t := range d.o.threads {
+	for _, t := range d.o.tracer.threads {
 		switch {
 		case !t.stopped():
 			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d waits uninterruptibly in the kernel", d.o.proc.PID, t.tid)
@@ -165,7 +165,7 @@ func (d *lending) lendable() error {
 // to: our SIGCONT would end that one, too.
 func (d *lending) stoppedByOthers() bool {
 	stop := proc.SignalBit(unix.SIGSTOP)
-	for _, t := range d.o.threads {
+	for _, t := range d.o.tracer.threads {
 		if t.groupStopped() {
 			return true
 		}
@@ -188,7 +188,7 @@ func (d *lending) clear() {
 		_ = d.o.node.warden.Clear(d.o.proc.PID, b.addr)
 		_ = d.o.space.enroll(b, false)
 	}
-	if d.o.stepping {
+	if d.o.steps.stepping {
 		_ = d.o.space.write(d.o.space.home.Stepping(), word(0))
 	}
 	if d.o.space.armed {
@@ -201,12 +201,12 @@ func (d *lending) restock() {
 	if d.o.space.memory == nil {
 		return
 	}
-	if d.o.space.home != 0 && !d.o.space.armed && (d.o.stepping || len(d.o.space.breakpoints) > 0) {
+	if d.o.space.home != 0 && !d.o.space.armed && (d.o.steps.stepping || len(d.o.space.breakpoints) > 0) {
 		d.o.masks.unblockAll()
 		_ = d.o.space.install() // the next check tries again, see verify
 		d.o.space.armed = true
 	}
-	if d.o.stepping {
+	if d.o.steps.stepping {
 		_ = d.o.space.write(d.o.space.home.Stepping(), word(1))
 	}
 	for _, b := range d.o.space.breakpoints {
@@ -239,16 +239,16 @@ func (d *lending) takeBack(l *loan) error {
 	if l.untouched {
 		return nil
 	}
-	defer d.o.thaw()
+	defer d.o.tracer.thaw()
 	if err := d.seizeAgain(); err != nil {
 		d.moveOn(l)
 		return err
 	}
-	d.o.interruptAll(nil)
-	d.o.pump(patience, func() bool { return d.o.still(nil) })
+	d.o.tracer.interruptAll(nil)
+	d.o.tracer.pump(patience, func() bool { return d.o.tracer.still(nil) })
 	d.moveOn(l)
 	d.restock()
-	for _, t := range d.o.threads {
+	for _, t := range d.o.tracer.threads {
 		d.forgetDelivered(t)
 	}
 	return nil
@@ -257,13 +257,13 @@ func (d *lending) takeBack(l *loan) error {
 // seizeAgain attaches to the threads that are on the books. None can be new, but
 // some may have been killed.
 func (d *lending) seizeAgain() error {
-	for _, t := range d.o.threads {
-		switch err := d.o.seizeThread(t.tid); {
+	for _, t := range d.o.tracer.threads {
+		switch err := d.o.tracer.seizeThread(t.tid); {
 		case err == nil:
 		case err == unix.ESRCH || threadEnded(t.pid, t.tid):
-			d.o.forget(t)
+			d.o.tracer.forget(t)
 		default:
-			return omis.Errorf(omis.OSError|omis.Fatal, "process %d is not observed any more: %v", d.o.proc.PID, d.o.refused(err))
+			return omis.Errorf(omis.OSError|omis.Fatal, "process %d is not observed any more: %v", d.o.proc.PID, d.o.tracer.refused(err))
 		}
 	}
 	return nil
@@ -301,7 +301,7 @@ func (d *lending) awaitStill(l *loan) error {
 
 // unstopped is a thread that job control has not stopped yet.
 func (d *lending) unstopped() *thread {
-	for _, t := range d.o.threads {
+	for _, t := range d.o.tracer.threads {
 		if s, err := proc.ThreadState(t.pid, t.tid); err == nil && s != "T" && s != "Z" && s != "X" {
 			return t
 		}

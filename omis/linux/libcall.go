@@ -14,6 +14,14 @@ import (
 	"mirador/omis/node"
 )
 
+// libraryCalls owns what the watches on calls of library functions have in common.
+type libraryCalls struct {
+	o       *owner
+	due     []returnPlace // breakpoints that threads wait for
+	notice  *watch        // at the function by which the dynamic linker reports loads
+	loaders []*thread     // threads that wait until what they have loaded is watched
+}
+
 // libraryWatch is what a watch on calls of a library function consists of:
 // breakpoints at the function's entries and, for the ends of calls, at the
 // addresses that the application's calls return to. Return addresses on the
@@ -57,24 +65,24 @@ func (n *Node) findLibraryCalls(w *watch) error {
 }
 
 // watchLibrary plants the breakpoints at the entries.
-func (o *owner) watchLibrary(w *watch) error {
-	err := o.followLoads()
+func (c *libraryCalls) watchLibrary(w *watch) error {
+	err := c.followLoads()
 	if err == nil {
-		err = o.plantEntries(w)
+		err = c.plantEntries(w)
 	}
 	if err != nil {
-		o.unwatchLibrary(w)
+		c.unwatchLibrary(w)
 	}
 	return err
 }
 
 // internal is a watch of our own on an address.
-func (o *owner) internal(addr uint64, handle func(*node.Hit)) *watch {
-	return &watch{Watch: node.Watch{Event: node.EventReachedAddr, Proc: o.proc, Addr: addr}, handle: handle, inner: true}
+func (c *libraryCalls) internal(addr uint64, handle func(*node.Hit)) *watch {
+	return &watch{Watch: node.Watch{Event: node.EventReachedAddr, Proc: c.o.proc, Addr: addr}, handle: handle, inner: true}
 }
 
 // unwatchLibrary takes all breakpoints of a watch away.
-func (o *owner) unwatchLibrary(w *watch) {
+func (c *libraryCalls) unwatchLibrary(w *watch) {
 	places := w.library.entries
 	for _, r := range w.library.returns {
 		places = append(places, r)
@@ -82,42 +90,42 @@ func (o *owner) unwatchLibrary(w *watch) {
 	w.library.entries, w.library.returns = nil, make(map[uint64]*watch)
 	for _, place := range places {
 		// What cannot be written any more has ended, or the warden restores it.
-		_ = o.unwatch(place)
+		_ = c.o.events.unwatch(place)
 	}
-	o.unfollowLoads()
+	c.unfollowLoads()
 }
 
-func (o *owner) readProcess(buf []byte, addr uint64) (int, error) {
-	n, err := proc.ReadMemory(o.proc.PID, addr, buf)
-	o.veil.hide(addr, buf[:n])
+func (c *libraryCalls) readProcess(buf []byte, addr uint64) (int, error) {
+	n, err := proc.ReadMemory(c.o.proc.PID, addr, buf)
+	c.o.veil.hide(addr, buf[:n])
 	return n, err
 }
 
 // libraryEntered is called when a thread is at the entry of a watched function.
-func (o *owner) libraryEntered(w *watch, f *library.Function, h *node.Hit) {
-	t := o.threads[h.TID]
+func (c *libraryCalls) libraryEntered(w *watch, f *library.Function, h *node.Hit) {
+	t := c.o.tracer.threads[h.TID]
 	if t == nil || !w.concerns(t) {
 		return
 	}
 	start, _ := f.NeedsFP()
-	r, ok := o.libraryRegisters(t, start)
+	r, ok := c.libraryRegisters(t, start)
 	if !ok {
 		return
 	}
-	back, err := library.ReturnAddress(r, o.readProcess)
+	back, err := library.ReturnAddress(r, c.readProcess)
 	if err != nil || !f.ByApplication(back) {
 		return
 	}
-	values, args := f.Started(r, o.readProcess)
+	values, args := f.Started(r, c.readProcess)
 	if w.Event == node.EventLibCallStarted {
-		o.tellLibraryCall(w, t, h, values)
+		c.tellLibraryCall(w, t, h, values)
 		return
 	}
 	returned := h.SP + 8
 	w.library.open[t.tid] = append(dropLeft(w.library.open[t.tid], returned), openCall{f, args, returned})
 	if w.library.returns[back] == nil {
 		t.holds++
-		o.due = append(o.due, returnPlace{t, w, back})
+		c.due = append(c.due, returnPlace{t, w, back})
 	}
 }
 
@@ -131,40 +139,40 @@ func dropLeft(open []openCall, sp uint64) []openCall {
 }
 
 // plantReturns plants what is due, and lets the threads go on that waited.
-func (o *owner) plantReturns() {
-	for len(o.due) > 0 {
-		p := o.due[0]
-		o.due = o.due[1:]
-		if _, stands := o.watches[p.w]; stands && p.w.library.returns[p.addr] == nil {
-			back := o.internal(p.addr, func(h *node.Hit) { o.libraryReturned(p.w, h) })
+func (c *libraryCalls) plantReturns() {
+	for len(c.due) > 0 {
+		p := c.due[0]
+		c.due = c.due[1:]
+		if _, stands := c.o.events.watches[p.w]; stands && p.w.library.returns[p.addr] == nil {
+			back := c.internal(p.addr, func(h *node.Hit) { c.libraryReturned(p.w, h) })
 			// Where no breakpoint can stand, the ends of these calls are not seen.
-			if o.watchAddr(back) == nil {
+			if c.o.events.watchAddr(back) == nil {
 				p.w.library.returns[p.addr] = back
 			}
 		}
-		releaseThread{p.t}.do(o)
+		releaseThread{p.t}.do(c.o)
 	}
 }
 
 // libraryReturned is called when a thread is where a watched call may return to.
-func (o *owner) libraryReturned(w *watch, h *node.Hit) {
+func (c *libraryCalls) libraryReturned(w *watch, h *node.Hit) {
 	open := dropLeft(w.library.open[h.TID], h.SP-1)
 	w.library.open[h.TID] = open
-	t := o.threads[h.TID]
+	t := c.o.tracer.threads[h.TID]
 	if t == nil || len(open) == 0 || open[len(open)-1].sp != h.SP {
 		return
 	}
-	c := open[len(open)-1]
+	call := open[len(open)-1]
 	w.library.open[h.TID] = open[:len(open)-1]
-	_, end := c.function.NeedsFP()
-	if r, ok := o.libraryRegisters(t, end); ok {
+	_, end := call.function.NeedsFP()
+	if r, ok := c.libraryRegisters(t, end); ok {
 		at := *h
 		at.SP -= 8 // as it was at the start, by which timers find it
-		o.tellLibraryCall(w, t, &at, c.function.Ended(c.args, r, o.readProcess))
+		c.tellLibraryCall(w, t, &at, call.function.Ended(call.args, r, c.readProcess))
 	}
 }
 
-func (o *owner) libraryRegisters(t *thread, floating bool) (*library.Registers, bool) {
+func (c *libraryCalls) libraryRegisters(t *thread, floating bool) (*library.Registers, bool) {
 	var r library.Registers
 	if ptrace.GetRegs(t.tid, &r.PtraceRegs) != nil {
 		return nil, false
@@ -180,15 +188,15 @@ func (o *owner) libraryRegisters(t *thread, floating bool) (*library.Registers, 
 }
 
 // tellLibraryCall hands out a hit of its own: that of the breakpoint is others', too.
-func (o *owner) tellLibraryCall(w *watch, t *thread, at *node.Hit, values []omis.Value) {
-	h := &hit{o: o, t: t}
-	h.Hit = node.Hit{Proc: o.proc, TID: t.tid, Addr: at.Addr, SP: at.SP, Time: at.Time, Params: values, Held: at.Held, Hold: h.hold, Now: o.node.Now}
+func (c *libraryCalls) tellLibraryCall(w *watch, t *thread, at *node.Hit, values []omis.Value) {
+	h := &hit{o: c.o, t: t}
+	h.Hit = node.Hit{Proc: c.o.proc, TID: t.tid, Addr: at.Addr, SP: at.SP, Time: at.Time, Params: values, Held: at.Held, Hold: h.hold, Now: c.o.node.Now}
 	w.handle(&h.Hit)
 }
 
 // forgetCallsOf is called when a thread has ended: another may get its id.
-func (o *owner) forgetCallsOf(t *thread) {
-	for kind, watches := range o.kinds {
+func (c *libraryCalls) forgetCallsOf(t *thread) {
+	for kind, watches := range c.o.events.kinds {
 		if !isLibraryCall(kind) {
 			continue
 		}
@@ -199,9 +207,9 @@ func (o *owner) forgetCallsOf(t *thread) {
 }
 
 // forgetLibraryCalls is called when the program they were made in is no more.
-func (o *owner) forgetLibraryCalls() {
-	o.notice, o.due, o.loaders = nil, nil, nil
-	for kind, watches := range o.kinds {
+func (c *libraryCalls) forgetLibraryCalls() {
+	c.notice, c.due, c.loaders = nil, nil, nil
+	for kind, watches := range c.o.events.kinds {
 		if !isLibraryCall(kind) {
 			continue
 		}

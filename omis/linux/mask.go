@@ -40,7 +40,7 @@ const trapBit = 1 << (unix.SIGTRAP - 1)
 // unblockAll unblocks SIGTRAP in all threads: the kernel resets the handler of a
 // blocked signal that the processor raises.
 func (m *masks) unblockAll() {
-	for _, t := range m.o.threads {
+	for _, t := range m.o.tracer.threads {
 		if t.stopped() {
 			m.unblock(t)
 		}
@@ -159,8 +159,8 @@ func (m *masks) reinstall() {
 	if !m.o.space.armed {
 		return
 	}
-	m.o.freeze(nil)
-	defer m.o.thaw()
+	m.o.tracer.freeze(nil)
+	defer m.o.tracer.thaw()
 	m.unblockAll()
 	// A failure leaves the breakpoints to the tracer alone; the next check tries again.
 	_ = m.o.space.install()

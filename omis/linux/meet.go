@@ -14,7 +14,7 @@ import (
 // takes a breakpoint, which has the same effect at a higher price, and its own
 // reasons to fail.
 func (m *meeting) meet(w *watch) bool {
-	if w.inner || m.o.watchful > 0 || m.o.space.breakpoints[w.Addr] != nil {
+	if w.inner || m.o.events.watchful > 0 || m.o.space.breakpoints[w.Addr] != nil {
 		return false
 	}
 	if m.join(w) {
@@ -34,8 +34,8 @@ func (m *meeting) meet(w *watch) bool {
 // that stand where it will be go on in the copy, before it is there: so they do
 // whenever we die.
 func (m *meeting) plantJump(plan rendezvous.Plan, w *watch) error {
-	m.o.freeze(nil)
-	defer m.o.thaw()
+	m.o.tracer.freeze(nil)
+	defer m.o.tracer.thaw()
 	if m.site == nil {
 		return refuse(plan.Addr, "the program has ended")
 	}
@@ -127,8 +127,8 @@ func (m *meeting) unmeet(w *watch) error {
 		return nil
 	}
 	m.shut(w.Addr)
-	m.o.freeze(nil)
-	defer m.o.thaw()
+	m.o.tracer.freeze(nil)
+	defer m.o.tracer.thaw()
 	return m.uprootJump(w.Addr)
 }
 

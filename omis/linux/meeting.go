@@ -74,8 +74,8 @@ func (m *meeting) findSite() error {
 	if len(left) == 0 {
 		return nil
 	}
-	m.o.freeze(nil)
-	defer m.o.thaw()
+	m.o.tracer.freeze(nil)
+	defer m.o.tracer.thaw()
 	if m.site == nil {
 		return ended(m.o.proc.PID)
 	}
@@ -96,7 +96,7 @@ func (m *meeting) bars() error {
 	if same, err := proc.SameNumbers(m.o.proc.PID); err != nil || !same {
 		return fmt.Errorf("the process is in another pid namespace")
 	}
-	for _, t := range m.o.threads {
+	for _, t := range m.o.tracer.threads {
 		s, err := proc.ReadThreadStatus(t.pid, t.tid)
 		switch {
 		case err != nil:
@@ -151,7 +151,7 @@ func (m *meeting) serve() error {
 func (m *meeting) lost(t *thread) {
 	m.changes.Add(1)
 	if m.server != nil {
-		m.server.Reclaim(func(tid int) bool { return m.o.threads[tid] != nil })
+		m.server.Reclaim(func(tid int) bool { return m.o.tracer.threads[tid] != nil })
 	}
 }
 
@@ -164,7 +164,7 @@ func (m *meeting) end() {
 	defer m.mu.Unlock()
 	for _, c := range m.crossings {
 		for _, w := range c.watches {
-			delete(m.o.watches, w)
+			delete(m.o.events.watches, w)
 		}
 	}
 	clear(m.crossings)
@@ -211,7 +211,7 @@ func (m *meeting) isFree() bool {
 		return false
 	}
 	site := m.site
-	for _, t := range m.o.threads {
+	for _, t := range m.o.tracer.threads {
 		var regs ptrace.Regs
 		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil || site.Holding(regs.Rip) || m.stackHas(&regs, mapped, site.Holding) {
 			return false

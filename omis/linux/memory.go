@@ -46,7 +46,7 @@ func (s *space) writeMemory(addr uint64, data []byte) error {
 	if memory == nil {
 		var err error
 		if memory, err = openMemory(s.o.proc.PID); err != nil {
-			return s.o.refused(err)
+			return s.o.tracer.refused(err)
 		}
 		defer memory.Close()
 	}

@@ -69,12 +69,12 @@ func (m *mourner) end() []int {
 }
 
 // seizeThread attaches one thread.
-func (o *owner) seizeThread(tid int) error {
-	m := mourn(o.proc.PID)
+func (tr *tracer) seizeThread(tid int) error {
+	m := mourn(tr.o.proc.PID)
 	err := ptrace.Seize(tid)
 	for _, dead := range m.end() {
-		if t := o.threads[dead]; t != nil {
-			o.gone(ptrace.Status{TID: dead, Cause: ptrace.Exited}, t)
+		if t := tr.threads[dead]; t != nil {
+			tr.gone(ptrace.Status{TID: dead, Cause: ptrace.Exited}, t)
 		}
 		if dead == tid {
 			err = unix.ESRCH // attached, and killed at once

@@ -24,10 +24,10 @@ func TestExecveWhileAttaching(t *testing.T) {
 	half, dying, whole := make(chan error), make(chan struct{}), make(chan error)
 	go onOwnThread(func() {
 		o := newOwner(n, g.ID)
-		_, err := o.seize(others)
+		_, err := o.tracer.seize(others)
 		half <- err
 		<-dying
-		_, err = o.seize([]int{g.ID.PID})
+		_, err = o.tracer.seize([]int{g.ID.PID})
 		whole <- err
 	})
 	if err := <-half; err != nil {

@@ -164,7 +164,7 @@ type commit struct {
 
 func (c *commit) do(o *owner) {
 	err := o.patcher.commit(c.ground, c.batch)
-	c.suspended = o.pauses > 0
+	c.suspended = o.halts.pauses > 0
 	o.restIfIdle()
 	c.give(err)
 }
@@ -176,7 +176,7 @@ func (p *patcher) commit(g *ground, b *patch.Batch) error {
 	if err := p.o.enterProgram(); err != nil {
 		return err
 	}
-	stays := p.o.pauses > 0
+	stays := p.o.halts.pauses > 0
 	if !stays {
 		b.Silence()
 	}
@@ -188,7 +188,7 @@ func (p *patcher) commit(g *ground, b *patch.Batch) error {
 		err = b.Fill()
 	}
 	begin := time.Now()
-	p.o.freeze(nil)
+	p.o.tracer.freeze(nil)
 	defer func() {
 		p.o.endFreeze()
 		g.stood = time.Since(begin)
@@ -216,7 +216,7 @@ func (p *patcher) commit(g *ground, b *patch.Batch) error {
 
 // sleeper is a thread that waits for something, and can be stopped at once.
 func (p *patcher) sleeper() *thread {
-	for _, t := range p.o.threads {
+	for _, t := range p.o.tracer.threads {
 		if state, err := proc.ThreadState(t.pid, t.tid); t.kind <= stranger && err == nil && state == "S" {
 			return t
 		}
@@ -227,9 +227,9 @@ func (p *patcher) sleeper() *thread {
 // furnishBy has a thread map memory while the others run: less is left for when all
 // are stopped.
 func (p *patcher) furnishBy(one *thread, g *ground, b *patch.Batch) {
-	p.o.freeze(func(t *thread) bool { return t == one })
-	defer p.o.thaw()
-	if !one.stopped() || p.o.threads[one.tid] != one || p.o.space.memory == nil || g.Gone() {
+	p.o.tracer.freeze(func(t *thread) bool { return t == one })
+	defer p.o.tracer.thaw()
+	if !one.stopped() || p.o.tracer.threads[one.tid] != one || p.o.space.memory == nil || g.Gone() {
 		return
 	}
 	// Where that fails, it is tried again when all are stopped.
@@ -253,7 +253,7 @@ func (p *patcher) letOut(g *ground) error {
 
 // standing lists the stopped threads that can go on, by where they stand.
 func (p *patcher) standing(where func(t *thread, pc uint64) bool) (list []*thread) {
-	for _, t := range p.o.threads {
+	for _, t := range p.o.tracer.threads {
 		if t.kind > guest || !t.stopped() || t.groupStopped() || t.inEvent() {
 			continue
 		}
@@ -274,7 +274,7 @@ const turnPatience = 50 * time.Millisecond
 func (p *patcher) goOnFor(d time.Duration, threads []*thread) bool {
 	for some := range slices.Chunk(threads, runtime.NumCPU()) {
 		p.takeTurns(d, some)
-		if !p.o.pump(patience, func() bool { return p.o.allStopped(some) }) {
+		if !p.o.tracer.pump(patience, func() bool { return p.o.tracer.allStopped(some) }) {
 			return false
 		}
 	}
@@ -297,7 +297,7 @@ func (p *patcher) takeTurns(d time.Duration, threads []*thread) {
 	}
 	time.Sleep(d)
 	for _, t := range threads {
-		p.o.interrupt(t)
+		p.o.tracer.interrupt(t)
 	}
 }
 
@@ -341,8 +341,8 @@ func (p patched) CallOn(s string, number uint64, more ...uint64) (int64, error) 
 }
 
 func (p patched) Threads() ([]patch.Thread, error) {
-	list := make([]patch.Thread, 0, len(p.o.threads))
-	for _, t := range p.o.threads {
+	list := make([]patch.Thread, 0, len(p.o.tracer.threads))
+	for _, t := range p.o.tracer.threads {
 		if t.kind > guest {
 			continue // it has a memory of its own
 		}

@@ -33,7 +33,7 @@ func (p patched) Held(pick func(uint64) bool) (list []uint64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range p.o.threads {
+	for _, t := range p.o.tracer.threads {
 		var regs ptrace.Regs
 		if t.kind > guest || ptrace.GetRegs(t.tid, &regs) != nil {
 			continue

@@ -27,27 +27,27 @@ type received struct {
 }
 
 // received tells of a signal that a thread is about to get.
-func (o *owner) received(t *thread, sig int) {
-	if o.lending.isOurContinue(t, sig) {
-		if t.stays(o) {
+func (tr *tracer) received(t *thread, sig int) {
+	if tr.o.lending.isOurContinue(t, sig) {
+		if t.stays(tr.o) {
 			t.asked = ptrace.Interrupt(t.tid) == nil // first, so that it goes no further
 		}
-		o.proceed(t, 0)
+		tr.proceed(t, 0)
 		return
 	}
 	if told := t.received; told.signal == sig {
 		t.received = received{}
 		_ = ptrace.SetSigInfo(t.tid, &told.info) // whose sender is we otherwise
-		o.pass(t, sig)
+		tr.pass(t, sig)
 		return
 	}
-	watches := o.kinds[node.EventSignal]
+	watches := tr.o.events.kinds[node.EventSignal]
 	if len(watches) == 0 || t.kind != member {
-		o.pass(t, sig)
+		tr.pass(t, sig)
 		return
 	}
 	holds := t.holds
-	h := o.newHit(t)
+	h := tr.o.events.newHit(t)
 	h.Signal = sig
 	for _, w := range watches {
 		if len(w.Signals) == 0 || slices.Contains(w.Signals, sig) {
@@ -55,14 +55,14 @@ func (o *owner) received(t *thread, sig int) {
 		}
 	}
 	if t.holds == holds {
-		o.pass(t, sig)
+		tr.pass(t, sig)
 		return
 	}
-	o.putBack(t, sig)
+	tr.putBack(t, sig)
 }
 
 // putBack makes a thread stop with its signal still to come.
-func (o *owner) putBack(t *thread, sig int) {
+func (tr *tracer) putBack(t *thread, sig int) {
 	told := received{signal: sig}
 	if ptrace.GetSigInfo(t.tid, &told.info) != nil {
 		return // killed; its end will be told

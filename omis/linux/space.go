@@ -153,7 +153,7 @@ func (s *space) settleIn() error {
 	}
 	memory, err := openMemory(s.o.proc.PID)
 	if err != nil {
-		return s.o.refused(err)
+		return s.o.tracer.refused(err)
 	}
 	if err := s.o.node.warden.Hold(s.o.proc.PID, memory); err != nil {
 		memory.Close()
@@ -282,7 +282,7 @@ func (s *space) forgetBreakpoint(b *breakpoint) {
 func (s *space) vacate() {
 	for _, b := range s.breakpoints {
 		for _, w := range b.watches {
-			delete(s.o.watches, w)
+			delete(s.o.events.watches, w)
 		}
 	}
 	s.o.meeting.end()
@@ -293,7 +293,7 @@ func (s *space) vacate() {
 		s.memory.Close()
 	}
 	s.reset()
-	s.o.forgetLibraryCalls()
+	s.o.library.forgetLibraryCalls()
 }
 
 func (s *space) write(addr uint64, b []byte) error {

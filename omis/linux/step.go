@@ -11,6 +11,14 @@ import (
 	"mirador/omis/node"
 )
 
+// steps owns the single steps of all threads.
+type steps struct {
+	o        *owner
+	stepping bool      // the process is prepared for steps
+	looks    []*thread // threads whose next instruction is to be examined before their next step
+	finished []*watch  // watches of the monitor's own that are to be taken away
+}
+
 // stepper is what single steps ask to be kept of a thread.
 //
 // A thread that is stepped when the monitor dies gets a SIGTRAP of its own, which
@@ -36,22 +44,22 @@ func isStep(kind node.EventKind) bool {
 
 // steps tells whether a thread is to run for one instruction only. In a call
 // that is to be stepped over it runs freely, unless somebody else counts steps.
-func (o *owner) steps(t *thread) bool {
-	if !o.stepping {
+func (s *steps) wants(t *thread) bool {
+	if !s.stepping {
 		return false
 	}
-	return o.concerned(node.EventStepped, t) || t.stepper.over == nil && o.concerned(node.EventSteppedOver, t)
+	return s.o.events.concerned(node.EventStepped, t) || t.stepper.over == nil && s.o.events.concerned(node.EventSteppedOver, t)
 }
 
 // prepareSteps makes the process able to survive steps without us.
-func (o *owner) prepareSteps() error {
-	if o.stepping {
+func (s *steps) prepareSteps() error {
+	if s.stepping {
 		return nil
 	}
-	if err := o.space.settleIn(); err != nil {
+	if err := s.o.space.settleIn(); err != nil {
 		return err
 	}
-	maps, err := proc.Maps(o.proc.PID)
+	maps, err := proc.Maps(s.o.proc.PID)
 	if err != nil {
 		return err
 	}
@@ -62,34 +70,34 @@ func (o *owner) prepareSteps() error {
 			break
 		}
 	}
-	if err := o.space.arm(maps, code); err != nil {
+	if err := s.o.space.arm(maps, code); err != nil {
 		return err
 	}
-	if err := o.space.write(o.space.home.Stepping(), word(1)); err != nil {
+	if err := s.o.space.write(s.o.space.home.Stepping(), word(1)); err != nil {
 		return err
 	}
-	o.stepping = true
+	s.stepping = true
 	return nil
 }
 
 // endSteps is called when no thread steps any more.
-func (o *owner) endSteps() {
-	for _, t := range o.threads {
-		o.endOver(t)
+func (s *steps) endSteps() {
+	for _, t := range s.o.tracer.threads {
+		s.endOver(t)
 	}
-	o.takeAway()
-	o.stepping = false
+	s.takeAway()
+	s.stepping = false
 	// The word may stay when it cannot be written: nobody else traps.
-	_ = o.space.write(o.space.home.Stepping(), word(0))
+	_ = s.o.space.write(s.o.space.home.Stepping(), word(0))
 }
 
 // step lets a thread run for one instruction, after a look at it, which is not
 // for the middle of another event: the thread waits for chores.
-func (o *owner) step(t *thread, sig int) {
+func (s *steps) step(t *thread, sig int) {
 	if sig == 0 && !t.stepper.looked {
 		ptrace.Reap(t.tid)
 		t.holds++
-		o.looks = append(o.looks, t)
+		s.looks = append(s.looks, t)
 		return
 	}
 	if sig != 0 {
@@ -102,46 +110,46 @@ func (o *owner) step(t *thread, sig int) {
 }
 
 // lookAhead looks at the instructions of threads that are to step.
-func (o *owner) lookAhead() {
-	for len(o.looks) > 0 {
-		t := o.looks[0]
-		o.looks = o.looks[1:]
+func (s *steps) lookAhead() {
+	for len(s.looks) > 0 {
+		t := s.looks[0]
+		s.looks = s.looks[1:]
 		t.holds--
-		if o.threads[t.tid] != t || !t.stopped() {
+		if s.o.tracer.threads[t.tid] != t || !t.stopped() {
 			continue
 		}
-		o.look(t)
-		if !t.stays(o) && !t.deferred {
-			o.resume(t)
+		s.look(t)
+		if !t.stays(s.o) && !t.deferred {
+			s.o.tracer.resume(t)
 		}
 	}
 }
 
 // look prepares a thread's next step.
-func (o *owner) look(t *thread) {
+func (s *steps) look(t *thread) {
 	t.stepper.looked, t.stepper.pushes = true, false
-	regs, shown, err := o.readRegs(t)
-	if err != nil || o.space.memory == nil || o.midway(regs.Rip, shown.Rip) {
+	regs, shown, err := s.o.readRegs(t)
+	if err != nil || s.o.space.memory == nil || s.midway(regs.Rip, shown.Rip) {
 		return
 	}
 	code := make([]byte, relocate.MaxLen)
-	n, _ := o.space.memory.ReadAt(code, int64(shown.Rip))
-	code = o.space.unpatched(shown.Rip, code[:n])
+	n, _ := s.o.space.memory.ReadAt(code, int64(shown.Rip))
+	code = s.o.space.unpatched(shown.Rip, code[:n])
 	t.stepper.pushes = is(code, pushFlags)
 	t.stepper.popped = t.stepper.popped || is(code, popFlags)
 	length := relocate.CallLength(code)
-	if length == 0 || t.stepper.over != nil || !o.concerned(node.EventSteppedOver, t) {
+	if length == 0 || t.stepper.over != nil || !s.o.events.concerned(node.EventSteppedOver, t) {
 		return
 	}
 	// Where no breakpoint can stand behind the call, it is stepped into.
-	_ = o.stepOver(t, shown.Rip+uint64(length), shown.Rsp)
+	_ = s.stepOver(t, shown.Rip+uint64(length), shown.Rsp)
 }
 
 // midway tells that pc is in a copy, but not at its beginning: the displaced
 // instruction shown has not ended.
-func (o *owner) midway(pc, shown uint64) bool {
-	b := o.space.table[shown]
-	return o.space.inArena(pc) && (b == nil || b.copy != pc)
+func (s *steps) midway(pc, shown uint64) bool {
+	b := s.o.space.table[shown]
+	return s.o.space.inArena(pc) && (b == nil || b.copy != pc)
 }
 
 const (
@@ -175,10 +183,10 @@ func (t *thread) clearFlag() {
 // stepOver waits for a thread to come back from a call: to a place, with the
 // stack pointer no lower than before. Deeper calls of the same function come
 // back lower.
-func (o *owner) stepOver(t *thread, back, sp uint64) error {
+func (s *steps) stepOver(t *thread, back, sp uint64) error {
 	v := new(over)
 	v.back = &watch{
-		Watch: node.Watch{Event: node.EventReachedAddr, Proc: o.proc, Addr: back},
+		Watch: node.Watch{Event: node.EventReachedAddr, Proc: s.o.proc, Addr: back},
 		inner: true,
 		handle: func(h *node.Hit) {
 			if h.TID == t.tid && h.SP >= sp {
@@ -186,7 +194,7 @@ func (o *owner) stepOver(t *thread, back, sp uint64) error {
 			}
 		},
 	}
-	if err := o.watchAddr(v.back); err != nil {
+	if err := s.o.events.watchAddr(v.back); err != nil {
 		return err
 	}
 	t.stepper.over = v
@@ -195,34 +203,34 @@ func (o *owner) stepOver(t *thread, back, sp uint64) error {
 
 // tellReturn is called after a breakpoint's watches were, one of which may have
 // been the end of a call that was stepped over.
-func (o *owner) tellReturn(t *thread, addr uint64) {
+func (s *steps) tellReturn(t *thread, addr uint64) {
 	if t.stepper.over == nil || !t.stepper.over.returned {
 		return
 	}
-	o.endOver(t)
-	o.tellStep(node.EventSteppedOver, t, addr)
+	s.endOver(t)
+	s.tellStep(node.EventSteppedOver, t, addr)
 }
 
 // endOver has the breakpoint behind a call taken away.
-func (o *owner) endOver(t *thread) {
+func (s *steps) endOver(t *thread) {
 	if v := t.stepper.over; v != nil {
 		t.stepper.over = nil
-		o.finished = append(o.finished, v.back)
+		s.finished = append(s.finished, v.back)
 	}
 }
 
 // takeAway ends watches of our own that have done their work.
-func (o *owner) takeAway() {
-	for len(o.finished) > 0 {
-		w := o.finished[0]
-		o.finished = o.finished[1:]
+func (s *steps) takeAway() {
+	for len(s.finished) > 0 {
+		w := s.finished[0]
+		s.finished = s.finished[1:]
 		// What cannot be written any more has ended, or the warden restores it.
-		_ = o.unwatch(w)
+		_ = s.o.events.unwatch(w)
 	}
 }
 
 // stepped deals with the SIGTRAP of a single step; false: it is none.
-func (o *owner) stepped(t *thread) bool {
+func (s *steps) stepped(t *thread) bool {
 	if !t.stepper.used {
 		return false
 	}
@@ -238,26 +246,26 @@ func (o *owner) stepped(t *thread) bool {
 	t.stop = hitStop
 	if t.stepper.pushes {
 		t.stepper.pushes = false
-		o.hideFlag(t)
+		s.hideFlag(t)
 	}
-	o.stepEnded(t)
-	o.settle(t)
+	s.stepEnded(t)
+	s.o.tracer.settle(t)
 	return true
 }
 
 // stepEnded tells that a thread has executed an instruction, unless it is still
 // on its way through the copy of a displaced one.
-func (o *owner) stepEnded(t *thread) {
-	if !o.stepping || t.kind != member {
+func (s *steps) stepEnded(t *thread) {
+	if !s.stepping || t.kind != member {
 		return
 	}
 	var regs ptrace.Regs
-	if ptrace.GetRegs(t.tid, &regs) != nil || o.space.inArena(regs.Rip) {
+	if ptrace.GetRegs(t.tid, &regs) != nil || s.o.space.inArena(regs.Rip) {
 		return
 	}
-	o.tellStep(node.EventStepped, t, regs.Rip)
+	s.tellStep(node.EventStepped, t, regs.Rip)
 	if t.stepper.over == nil {
-		o.tellStep(node.EventSteppedOver, t, regs.Rip)
+		s.tellStep(node.EventSteppedOver, t, regs.Rip)
 	}
 }
 
@@ -272,25 +280,25 @@ func (s *space) inArena(pc uint64) bool {
 
 // hideFlag clears the trap flag in the flags that a stepped thread has just
 // stored: it is ours, and would raise a signal when they are loaded again.
-func (o *owner) hideFlag(t *thread) {
+func (s *steps) hideFlag(t *thread) {
 	var regs ptrace.Regs
 	var b [1]byte
-	if ptrace.GetRegs(t.tid, &regs) != nil || o.space.memory == nil {
+	if ptrace.GetRegs(t.tid, &regs) != nil || s.o.space.memory == nil {
 		return
 	}
-	if _, err := o.space.memory.ReadAt(b[:], int64(regs.Rsp+1)); err == nil {
-		_ = o.space.write(regs.Rsp+1, []byte{b[0] &^ (trapFlag >> 8)})
+	if _, err := s.o.space.memory.ReadAt(b[:], int64(regs.Rsp+1)); err == nil {
+		_ = s.o.space.write(regs.Rsp+1, []byte{b[0] &^ (trapFlag >> 8)})
 	}
 }
 
-func (o *owner) tellStep(kind node.EventKind, t *thread, addr uint64) {
+func (s *steps) tellStep(kind node.EventKind, t *thread, addr uint64) {
 	var h *hit
-	for _, w := range o.kinds[kind] {
+	for _, w := range s.o.events.kinds[kind] {
 		if !w.concerns(t) {
 			continue
 		}
 		if h == nil {
-			h = o.newHit(t)
+			h = s.o.events.newHit(t)
 			h.Addr = addr
 		}
 		w.handle(&h.Hit)

@@ -90,7 +90,7 @@ func (d *lending) endStop() {
 	if unix.PidfdSendSignal(fd, unix.SIGCONT, marked(), 0) != nil {
 		return
 	}
-	for _, t := range d.o.threads {
+	for _, t := range d.o.tracer.threads {
 		if t.stop == groupStop {
 			t.stop = trapStop
 		}
@@ -102,19 +102,19 @@ func (d *lending) endStop() {
 // does not block it. An interrupt would stop the thread before it looks there.
 func (d *lending) swallowContinue() {
 	cont := proc.SignalBit(unix.SIGCONT)
-	for _, t := range d.o.threads {
+	for _, t := range d.o.tracer.threads {
 		mask, err := ptrace.Sigmask(t.tid)
 		if err != nil || mask&cont != 0 {
 			continue
 		}
-		for !d.continued && d.o.threads[t.tid] == t && t.stopped() {
+		for !d.continued && d.o.tracer.threads[t.tid] == t && t.stopped() {
 			s, err := proc.ReadStatus(d.o.proc.PID)
 			if err != nil || s.Shared&cont == 0 {
 				return // it was discarded
 			}
 			t.stop = running
 			_ = ptrace.Cont(t.tid, 0)
-			d.o.pump(patience, func() bool { return d.o.threads[t.tid] != t || t.stopped() })
+			d.o.tracer.pump(patience, func() bool { return d.o.tracer.threads[t.tid] != t || t.stopped() })
 		}
 		if d.continued {
 			return
@@ -152,12 +152,12 @@ func (c welcome) do(o *owner) {
 }
 
 func (d *lending) welcome(stays bool) error {
-	if err := d.o.prepareStop(nil); err != nil {
+	if err := d.o.halts.prepareStop(nil); err != nil {
 		return err
 	}
-	d.o.halted = true
-	d.o.freeze(nil)
-	defer d.o.thaw()
+	d.o.halts.halted = true
+	d.o.tracer.freeze(nil)
+	defer d.o.tracer.thaw()
 	if !stays {
 		d.endStop()
 	}

@@ -6,65 +6,73 @@ import (
 	"mirador/omis/node"
 )
 
+// halts owns which threads stay stopped for Stop and Suspend. The rest of it is in the
+// threads.
+type halts struct {
+	o      *owner
+	halted bool // all threads, by Stop, or because the process has not been continued yet
+	pauses int  // of all threads, by Suspend
+}
+
 // stopThreads is Node.Stop.
 type stopThreads struct {
 	*answer
 	tids []int
 }
 
-func (c stopThreads) do(o *owner) { c.give(o.halt(c.tids)) }
+func (c stopThreads) do(o *owner) { c.give(o.halts.halt(c.tids)) }
 
-func (o *owner) halt(tids []int) error {
-	if err := o.prepareStop(tids); err != nil {
-		o.restIfIdle()
+func (h *halts) halt(tids []int) error {
+	if err := h.prepareStop(tids); err != nil {
+		h.o.restIfIdle()
 		return err
 	}
-	before := o.allHalted()
-	o.markHalted(tids, true)
-	if err := o.bringToRest((*thread).isHalted); err != nil {
+	before := h.allHalted()
+	h.markHalted(tids, true)
+	if err := h.bringToRest((*thread).isHalted); err != nil {
 		return err
 	}
-	for _, t := range o.threads {
-		if t.isHalted(o) && !before[t] {
-			o.tell(node.EventThreadStopped, t, 0)
+	for _, t := range h.o.tracer.threads {
+		if t.isHalted(h.o) && !before[t] {
+			h.o.events.tell(node.EventThreadStopped, t, 0)
 		}
 	}
 	return nil
 }
 
 // prepareStop attaches to the process and checks that the threads are its.
-func (o *owner) prepareStop(tids []int) error {
-	if o.closing {
+func (h *halts) prepareStop(tids []int) error {
+	if h.o.closing {
 		return errClosed()
 	}
-	if o.ended {
-		return ended(o.proc.PID)
+	if h.o.ended {
+		return ended(h.o.proc.PID)
 	}
-	if err := o.attach(); err != nil {
+	if err := h.o.tracer.attach(); err != nil {
 		return err
 	}
-	return o.known(tids)
+	return h.known(tids)
 }
 
 // known refuses threads that are none of the process's.
-func (o *owner) known(tids []int) error {
+func (h *halts) known(tids []int) error {
 	for _, tid := range tids {
-		if t := o.threads[tid]; t == nil || t.kind != member {
-			return noThread(o.proc, tid)
+		if t := h.o.tracer.threads[tid]; t == nil || t.kind != member {
+			return noThread(h.o.proc, tid)
 		}
 	}
 	return nil
 }
 
 // bringToRest waits until all threads have stopped that are to.
-func (o *owner) bringToRest(toRest func(*thread, *owner) bool) error {
-	among := func(t *thread) bool { return toRest(t, o) }
-	o.interruptAll(among)
-	if !o.awaitStop(among) && o.ended {
-		return ended(o.proc.PID)
+func (h *halts) bringToRest(toRest func(*thread, *owner) bool) error {
+	among := func(t *thread) bool { return toRest(t, h.o) }
+	h.o.tracer.interruptAll(among)
+	if !h.o.tracer.awaitStop(among) && h.o.ended {
+		return ended(h.o.proc.PID)
 	}
-	o.absorb(among)
-	o.meeting.comeOut(among)
+	h.o.tracer.absorb(among)
+	h.o.meeting.comeOut(among)
 	return nil
 }
 
@@ -75,25 +83,25 @@ type continueThreads struct {
 }
 
 func (c continueThreads) do(o *owner) {
-	err := o.unhalt(c.tids)
-	o.goOn()
+	err := o.halts.unhalt(c.tids)
+	o.halts.goOn()
 	c.give(err)
 }
 
-func (o *owner) unhalt(tids []int) error {
-	if o.ended {
-		return ended(o.proc.PID)
+func (h *halts) unhalt(tids []int) error {
+	if h.o.ended {
+		return ended(h.o.proc.PID)
 	}
-	if o.whole {
-		if err := o.known(tids); err != nil {
+	if h.o.tracer.whole {
+		if err := h.known(tids); err != nil {
 			return err
 		}
 	}
-	before := o.allHalted()
-	o.markHalted(tids, false)
+	before := h.allHalted()
+	h.markHalted(tids, false)
 	for t := range before {
-		if !t.isHalted(o) {
-			o.tell(node.EventThreadContinued, t, 0)
+		if !t.isHalted(h.o) {
+			h.o.events.tell(node.EventThreadContinued, t, 0)
 		}
 	}
 	return nil
@@ -102,30 +110,30 @@ func (o *owner) unhalt(tids []int) error {
 // goOn is called when less keeps threads than before. Where nothing is left that
 // the process has to be traced for, its threads go on untraced, without being
 // stopped once more for that.
-func (o *owner) goOn() {
-	if o.needsTracing() {
-		o.resumeAll()
+func (h *halts) goOn() {
+	if h.o.needsTracing() {
+		h.o.tracer.resumeAll()
 		return
 	}
-	o.leave()
+	h.o.leave()
 }
 
 // resumeAll lets those threads go on that nothing keeps any more. New processes wait to be
 // let go otherwise: one that ran before it is clean would come to a breakpoint.
-func (o *owner) resumeAll() {
-	o.precedence.begin()
-	defer o.precedence.end()
-	for _, t := range o.threads {
-		if t.stopped() && !t.deferred && t.kind < offspring && !t.stays(o) {
-			o.resume(t)
+func (tr *tracer) resumeAll() {
+	tr.precedence.begin()
+	defer tr.precedence.end()
+	for _, t := range tr.threads {
+		if t.stopped() && !t.deferred && t.kind < offspring && !t.stays(tr.o) {
+			tr.resume(t)
 		}
 	}
 }
 
-func (o *owner) allHalted() map[*thread]bool {
+func (h *halts) allHalted() map[*thread]bool {
 	halted := make(map[*thread]bool)
-	for _, t := range o.threads {
-		if t.isHalted(o) {
+	for _, t := range h.o.tracer.threads {
+		if t.isHalted(h.o) {
 			halted[t] = true
 		}
 	}
@@ -134,22 +142,22 @@ func (o *owner) allHalted() map[*thread]bool {
 
 // markHalted notes who is to stay stopped. The process as a whole being stopped,
 // some threads going on makes the others stopped one by one.
-func (o *owner) markHalted(tids []int, halted bool) {
+func (h *halts) markHalted(tids []int, halted bool) {
 	if len(tids) == 0 {
-		o.halted = halted
-		for _, t := range o.threads {
+		h.halted = halted
+		for _, t := range h.o.tracer.threads {
 			t.halted = false
 		}
 		return
 	}
-	if o.halted && !halted {
-		o.halted = false
-		for _, t := range o.threads {
+	if h.halted && !halted {
+		h.halted = false
+		for _, t := range h.o.tracer.threads {
 			t.halted = t.kind == member
 		}
 	}
 	for _, tid := range tids {
-		if t := o.threads[tid]; t != nil {
+		if t := h.o.tracer.threads[tid]; t != nil {
 			t.halted = halted
 		}
 	}

@@ -97,7 +97,7 @@ func (m *meeting) clearWay(plan rendezvous.Plan) error {
 		return err
 	}
 	returns := func(addr uint64) bool { return m.leadsInto(&plan, addr) }
-	for _, t := range m.o.threads {
+	for _, t := range m.o.tracer.threads {
 		var regs ptrace.Regs
 		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
 			return refuse(plan.Addr, "a thread does not stop")

@@ -27,20 +27,20 @@ type suspendThreads struct {
 	tids []int
 }
 
-func (c suspendThreads) do(o *owner) { c.give(o.suspend(c.tids)) }
+func (c suspendThreads) do(o *owner) { c.give(o.halts.suspend(c.tids)) }
 
-func (o *owner) suspend(tids []int) error {
-	if err := o.prepareStop(tids); err != nil {
-		o.restIfIdle()
+func (h *halts) suspend(tids []int) error {
+	if err := h.prepareStop(tids); err != nil {
+		h.o.restIfIdle()
 		return err
 	}
 	if len(tids) == 0 {
-		o.pauses++
+		h.pauses++
 	}
 	for _, tid := range tids {
-		o.threads[tid].pauses++
+		h.o.tracer.threads[tid].pauses++
 	}
-	return o.bringToRest((*thread).isPaused)
+	return h.bringToRest((*thread).isPaused)
 }
 
 type resumeThreads struct {
@@ -49,54 +49,54 @@ type resumeThreads struct {
 }
 
 func (c resumeThreads) do(o *owner) {
-	err := o.unsuspend(c.tids)
-	o.goOn()
+	err := o.halts.unsuspend(c.tids)
+	o.halts.goOn()
 	c.give(err)
 }
 
-func (o *owner) unsuspend(tids []int) error {
-	if o.ended {
-		return ended(o.proc.PID)
+func (h *halts) unsuspend(tids []int) error {
+	if h.o.ended {
+		return ended(h.o.proc.PID)
 	}
 	if len(tids) == 0 {
-		return o.unsuspendAll()
+		return h.unsuspendAll()
 	}
 	// A thread may be named twice, and must then be suspended twice.
 	left := make(map[int]int, len(tids))
 	for _, tid := range tids {
-		t := o.threads[tid]
+		t := h.o.tracer.threads[tid]
 		switch {
-		case t == nil && o.whole:
-			return noThread(o.proc, tid)
-		case t == nil || o.pauses+t.pauses-left[tid] <= 0 || t.kind != member:
-			return omis.Errorf(omis.ParameterError, "thread %d of process %d is not suspended", tid, o.proc.PID)
+		case t == nil && h.o.tracer.whole:
+			return noThread(h.o.proc, tid)
+		case t == nil || h.pauses+t.pauses-left[tid] <= 0 || t.kind != member:
+			return omis.Errorf(omis.ParameterError, "thread %d of process %d is not suspended", tid, h.o.proc.PID)
 		}
 		left[tid]++
 	}
 	for _, tid := range tids {
-		o.threads[tid].pauses--
+		h.o.tracer.threads[tid].pauses--
 	}
 	return nil
 }
 
 // unsuspendAll resumes every suspended thread once.
-func (o *owner) unsuspendAll() error {
-	if o.pauses > 0 {
-		o.pauses--
-		for _, t := range o.threads {
-			t.pauses = max(t.pauses, -o.pauses)
+func (h *halts) unsuspendAll() error {
+	if h.pauses > 0 {
+		h.pauses--
+		for _, t := range h.o.tracer.threads {
+			t.pauses = max(t.pauses, -h.pauses)
 		}
 		return nil
 	}
 	resumed := false
-	for _, t := range o.threads {
-		if t.isPaused(o) {
+	for _, t := range h.o.tracer.threads {
+		if t.isPaused(h.o) {
 			t.pauses--
 			resumed = true
 		}
 	}
 	if !resumed {
-		return omis.Errorf(omis.ParameterError, "process %d is not suspended", o.proc.PID)
+		return omis.Errorf(omis.ParameterError, "process %d is not suspended", h.o.proc.PID)
 	}
 	return nil
 }

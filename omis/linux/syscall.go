@@ -24,13 +24,13 @@ func isSystemCall(kind node.EventKind) bool {
 }
 
 // callsMatter tells whether a thread's system calls are watched.
-func (o *owner) callsMatter(t *thread) bool {
-	return o.concerned(node.EventSysCallStarted, t) || o.concerned(node.EventSysCallEnded, t)
+func (e *events) callsMatter(t *thread) bool {
+	return e.concerned(node.EventSysCallStarted, t) || e.concerned(node.EventSysCallEnded, t)
 }
 
 // atSystemCall deals with a stop at the entry to or the exit from a system call.
-func (o *owner) atSystemCall(t *thread) {
-	t.stop, o.busy = callStop, true
+func (e *events) atSystemCall(t *thread) {
+	t.stop, e.o.tracer.busy = callStop, true
 	var info ptrace.SyscallInfo
 	if ptrace.GetSyscallInfo(t.tid, &info) != nil {
 		return // killed; its end will be told
@@ -46,24 +46,24 @@ func (o *owner) atSystemCall(t *thread) {
 			t.call.number = otherCall
 		}
 		if t.interrupted.starts(interruptedCall{t.call, info.SP, info.IP}) {
-			o.tellCall(node.EventSysCallStarted, t, 0)
+			e.tellCall(node.EventSysCallStarted, t, 0)
 		}
 	case ptrace.SyscallExit:
 		// A new thread comes out of the call that made it, which it never made.
 		if !t.atAbandoned(&info) && t.call.known {
 			var ended bool
 			if t.call, ended = t.interrupted.ends(interruptedCall{t.call, info.SP, info.IP}, info.Result()); ended {
-				o.tellCall(node.EventSysCallEnded, t, info.Result())
+				e.tellCall(node.EventSysCallEnded, t, info.Result())
 			}
 		}
 		t.call = systemCall{}
-		o.stepEnded(t)
+		e.o.steps.stepEnded(t)
 		if t.fresh {
 			t.fresh = false
-			o.awaitLook(t)
+			e.o.library.awaitLook(t)
 		}
 	}
-	o.settle(t)
+	e.o.tracer.settle(t)
 }
 
 // isRestart tells that a system call has not ended but been interrupted, to be
@@ -74,12 +74,12 @@ func isRestart(result int64) bool {
 }
 
 // tellCall fires an event of a system call.
-func (o *owner) tellCall(kind node.EventKind, t *thread, result int64) {
+func (e *events) tellCall(kind node.EventKind, t *thread, result int64) {
 	if t.kind != member {
 		return
 	}
 	var h *hit
-	for _, w := range o.kinds[kind] {
+	for _, w := range e.kinds[kind] {
 		if w.call >= 0 && w.call != t.call.number || !w.concerns(t) {
 			continue
 		}
@@ -87,8 +87,8 @@ func (o *owner) tellCall(kind node.EventKind, t *thread, result int64) {
 			continue
 		}
 		if h == nil {
-			h = o.newHit(t)
-			h.Params = o.callParams(kind, t, result)
+			h = e.newHit(t)
+			h.Params = e.callParams(kind, t, result)
 		}
 		w.handle(&h.Hit)
 	}

@@ -68,10 +68,10 @@ const (
 )
 
 // isHalted tells whether Stop keeps it.
-func (t *thread) isHalted(o *owner) bool { return t.kind == member && (t.halted || o.halted) }
+func (t *thread) isHalted(o *owner) bool { return t.kind == member && (t.halted || o.halts.halted) }
 
 // isPaused tells whether Suspend keeps it.
-func (t *thread) isPaused(o *owner) bool { return t.kind == member && o.pauses+t.pauses > 0 }
+func (t *thread) isPaused(o *owner) bool { return t.kind == member && o.halts.pauses+t.pauses > 0 }
 
 func (t *thread) stopped() bool { return t.stop > listening }
 
@@ -88,7 +88,7 @@ func (t *thread) stays(o *owner) bool {
 	if t.stop == exitStop {
 		return o.ending.last == t // what else keeps threads must not keep them from ending
 	}
-	if o.frozen > 0 || t.holds > 0 || t.makesCall() {
+	if o.tracer.frozen > 0 || t.holds > 0 || t.makesCall() {
 		return true
 	}
 	return t.isHalted(o) || t.isPaused(o)
@@ -97,22 +97,22 @@ func (t *thread) stays(o *owner) bool {
 // settle is called when a stop has been dealt with: the thread goes on, or the
 // stop is taken so that the kernel does not tell it again. A child that is to be let go
 // can be so anywhere but inside of an event.
-func (o *owner) settle(t *thread) {
+func (tr *tracer) settle(t *thread) {
 	switch {
-	case t.makesCall() || t.kind < offspring && t.stays(o):
+	case t.makesCall() || t.kind < offspring && t.stays(tr.o):
 		ptrace.Reap(t.tid)
 	case t.kind < offspring:
-		o.resume(t)
+		tr.resume(t)
 	case t.stop == eventStop:
-		o.pass(t, 0)
+		tr.pass(t, 0)
 	default:
-		o.arrived(t)
+		tr.o.family.arrived(t)
 	}
 }
 
 // resume lets a stopped thread go on. ESRCH means that it was killed meanwhile;
 // its end will be told.
-func (o *owner) resume(t *thread) {
+func (tr *tracer) resume(t *thread) {
 	switch {
 	case !t.stopped():
 	case t.stop == exitStop:
@@ -127,23 +127,23 @@ func (o *owner) resume(t *thread) {
 			t.regroup = false
 			t.asked = ptrace.Interrupt(t.tid) == nil
 		}
-		o.proceed(t, 0)
+		tr.proceed(t, 0)
 	}
 }
 
 // proceed lets a stopped thread run, as far as what is watched asks for.
-func (o *owner) proceed(t *thread, sig int) {
+func (tr *tracer) proceed(t *thread, sig int) {
 	switch {
 	case t.fresh:
 		// Inside execve it can make no system calls for us, behind it it can.
 		t.stop = running
 		_ = ptrace.Syscall(t.tid, sig)
 		return
-	case o.watchful == 0 || t.kind != member:
-	case o.steps(t):
-		o.step(t, sig)
+	case tr.o.events.watchful == 0 || t.kind != member:
+	case tr.o.steps.wants(t):
+		tr.o.steps.step(t, sig)
 		return
-	case o.callsMatter(t):
+	case tr.o.events.callsMatter(t):
 		t.clearFlag()
 		t.stop = running
 		_ = ptrace.Syscall(t.tid, sig)
@@ -155,7 +155,7 @@ func (o *owner) proceed(t *thread, sig int) {
 }
 
 // interrupt asks a running thread to stop.
-func (o *owner) interrupt(t *thread) {
+func (tr *tracer) interrupt(t *thread) {
 	if t.stopped() || t.asked {
 		return
 	}

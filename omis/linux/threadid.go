@@ -32,7 +32,7 @@ func (p *patcher) identityPlace() (distance int32, self bool, err error) {
 	var common []int32
 	self = true
 	first := true
-	for _, t := range p.o.threads {
+	for _, t := range p.o.tracer.threads {
 		if t.kind > stranger {
 			continue
 		}

@@ -38,14 +38,14 @@ func (o *owner) visit(tid int, e errand) error {
 	case !isThread(o.proc.PID, tid):
 		return noThread(o.proc, tid)
 	}
-	if _, err := o.seize([]int{tid}); err != nil {
+	if _, err := o.tracer.seize([]int{tid}); err != nil {
 		return err
 	}
 	among := func(t *thread) bool { return t.tid == tid }
-	o.freeze(among)
-	defer o.thaw()
+	o.tracer.freeze(among)
+	defer o.tracer.thaw()
 	o.meeting.comeOut(among)
-	t := o.threads[tid]
+	t := o.tracer.threads[tid]
 	switch {
 	case t == nil || o.ending.isLeaving(t) && t.stop != exitStop:
 		return noThread(o.proc, tid)

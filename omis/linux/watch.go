@@ -4,10 +4,21 @@ package linux
 
 import (
 	"slices"
+	"sync"
 
 	"mirador/omis"
 	"mirador/omis/node"
 )
+
+// events owns the watches of the process, and calls their handlers.
+type events struct {
+	o        *owner
+	watches  map[*watch]struct{}         // those that need tracing
+	kinds    map[node.EventKind][]*watch // those without an address, in the order in which they were set
+	watchful int                         // how many of them change how threads run
+	hit      *hit                        // the next one to hand out
+	calls    sync.Mutex                  // held while a handler runs, here or on the meeting's server
+}
 
 // watch is one Watch of the node.
 type watch struct {
@@ -42,8 +53,8 @@ type setWatch struct {
 }
 
 func (c setWatch) do(o *owner) {
-	o.guard(c.w)
-	err := o.watch(c.w)
+	o.events.guard(c.w)
+	err := o.events.watch(c.w)
 	if err != nil {
 		o.restIfIdle()
 	}
@@ -52,91 +63,91 @@ func (c setWatch) do(o *owner) {
 
 // guard has a watch's handler called by one goroutine at a time, and not any more
 // when the watch was taken away.
-func (o *owner) guard(w *watch) {
+func (e *events) guard(w *watch) {
 	handle := w.handle
 	w.handle = func(h *node.Hit) {
-		o.calls.Lock()
-		defer o.calls.Unlock()
+		e.calls.Lock()
+		defer e.calls.Unlock()
 		if !w.over {
 			handle(h)
 		}
 	}
 }
 
-func (o *owner) watch(w *watch) error {
-	if o.closing {
+func (e *events) watch(w *watch) error {
+	if e.o.closing {
 		return errClosed()
 	}
-	if o.ended {
-		return ended(o.proc.PID)
+	if e.o.ended {
+		return ended(e.o.proc.PID)
 	}
-	if err := o.attach(); err != nil {
+	if err := e.o.tracer.attach(); err != nil {
 		return err
 	}
 	if w.Event == node.EventReachedAddr {
-		return o.watchAddr(w)
+		return e.watchAddr(w)
 	}
-	if err := o.prepare(w); err != nil {
+	if err := e.prepare(w); err != nil {
 		return err
 	}
-	o.watches[w] = struct{}{}
-	at, _ := slices.BinarySearchFunc(o.kinds[w.Event], w, func(a, b *watch) int { return int(a.number) - int(b.number) })
-	o.kinds[w.Event] = slices.Insert(o.kinds[w.Event], at, w)
-	o.changeGait(w.Event, 1)
+	e.watches[w] = struct{}{}
+	at, _ := slices.BinarySearchFunc(e.kinds[w.Event], w, func(a, b *watch) int { return int(a.number) - int(b.number) })
+	e.kinds[w.Event] = slices.Insert(e.kinds[w.Event], at, w)
+	e.changeGait(w.Event, 1)
 	return nil
 }
 
 // prepare does what a kind of event takes.
-func (o *owner) prepare(w *watch) error {
+func (e *events) prepare(w *watch) error {
 	switch {
 	case isStep(w.Event):
-		return o.prepareSteps()
+		return e.o.steps.prepareSteps()
 	case isLibraryCall(w.Event):
-		return o.watchLibrary(w)
+		return e.o.library.watchLibrary(w)
 	}
 	return nil
 }
 
 // watchAddr has threads held at an address: where they can be, without stopping
 // them.
-func (o *owner) watchAddr(w *watch) error {
-	if err := o.isReached(w); err != nil {
+func (e *events) watchAddr(w *watch) error {
+	if err := e.isReached(w); err != nil {
 		return err
 	}
-	if o.meeting.meet(w) {
-		o.watches[w] = struct{}{}
+	if e.o.meeting.meet(w) {
+		e.watches[w] = struct{}{}
 		return nil
 	}
-	b, err := o.space.plant(w.Addr)
+	b, err := e.o.space.plant(w.Addr)
 	if err != nil {
 		return err
 	}
 	b.watches = append(b.watches, w)
-	o.watches[w] = struct{}{}
+	e.watches[w] = struct{}{}
 	return nil
 }
 
 // changeGait is called when watches for an event have been added or taken away:
 // some events ask for threads to run in another way, beginning now.
-func (o *owner) changeGait(kind node.EventKind, by int) {
+func (e *events) changeGait(kind node.EventKind, by int) {
 	if kind == node.EventProcTerminated {
-		o.ending.watchesChanged()
+		e.o.ending.watchesChanged()
 	}
 	if !isStep(kind) && !isSystemCall(kind) {
 		return
 	}
-	o.watchful += by
-	if o.ended {
+	e.watchful += by
+	if e.o.ended {
 		return
 	}
 	if by > 0 {
-		o.meeting.giveWayEverywhere()
+		e.o.meeting.giveWayEverywhere()
 	}
-	o.freeze(nil)
-	o.thaw()
-	o.lookAhead()
-	if o.stepping && len(o.kinds[node.EventStepped])+len(o.kinds[node.EventSteppedOver]) == 0 {
-		o.endSteps()
+	e.o.tracer.freeze(nil)
+	e.o.tracer.thaw()
+	e.o.steps.lookAhead()
+	if e.o.steps.stepping && len(e.kinds[node.EventStepped])+len(e.kinds[node.EventSteppedOver]) == 0 {
+		e.o.steps.endSteps()
 	}
 }
 
@@ -147,37 +158,37 @@ type endWatch struct {
 }
 
 func (c endWatch) do(o *owner) {
-	err := o.unwatch(c.w)
+	err := o.events.unwatch(c.w)
 	o.restIfIdle()
 	c.give(err)
 }
 
-func (o *owner) unwatch(w *watch) error {
-	if _, stands := o.watches[w]; !stands {
+func (e *events) unwatch(w *watch) error {
+	if _, stands := e.watches[w]; !stands {
 		return nil // it went with the program it stood in
 	}
-	delete(o.watches, w)
-	o.calls.Lock()
+	delete(e.watches, w)
+	e.calls.Lock()
 	w.over = true
-	o.calls.Unlock()
+	e.calls.Unlock()
 	same := func(other *watch) bool { return other == w }
 	if w.Event != node.EventReachedAddr {
-		o.kinds[w.Event] = slices.DeleteFunc(o.kinds[w.Event], same)
-		o.changeGait(w.Event, -1)
+		e.kinds[w.Event] = slices.DeleteFunc(e.kinds[w.Event], same)
+		e.changeGait(w.Event, -1)
 		if w.library != nil {
-			o.unwatchLibrary(w)
+			e.o.library.unwatchLibrary(w)
 		}
 		return nil
 	}
-	b := o.space.breakpoints[w.Addr]
+	b := e.o.space.breakpoints[w.Addr]
 	if b == nil {
-		return o.meeting.unmeet(w)
+		return e.o.meeting.unmeet(w)
 	}
 	b.watches = slices.DeleteFunc(b.watches, same)
 	if len(b.watches) > 0 {
 		return nil
 	}
-	return o.space.uproot(b)
+	return e.o.space.uproot(b)
 }
 
 // restIfIdle detaches at once when nothing stands any more, so that whoever took
@@ -194,8 +205,8 @@ func (w *watch) concerns(t *thread) bool {
 }
 
 // concerned tells whether some watch for a kind of event is about a thread.
-func (o *owner) concerned(kind node.EventKind, t *thread) bool {
-	return slices.ContainsFunc(o.kinds[kind], func(w *watch) bool { return w.concerns(t) })
+func (e *events) concerned(kind node.EventKind, t *thread) bool {
+	return slices.ContainsFunc(e.kinds[kind], func(w *watch) bool { return w.concerns(t) })
 }
 
 func ended(pid int) error {
