@@ -275,6 +275,55 @@ func TestPackagesAreNamedForTheirJob(t *testing.T) {
 // Longer files have more than one job.
 const mostLines = 700
 
+// mostMethods bounds the methods of a type: one with more owns more than one kind of state.
+const mostMethods = 60
+
+// crowded are types that still have more, and how many. The numbers may only fall.
+var crowded = map[string]int{
+	"http.Server":           63,
+	"omis/engine.Engine":    109,
+	"omis/engine/fake.Node": 67,
+}
+
+func TestTypesAreSmall(t *testing.T) {
+	for _, p := range packages(t) {
+		path, _ := inside(p.ImportPath)
+		count := make(map[string]int)
+		for _, name := range slices.Concat(p.GoFiles, p.CgoFiles) {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range f.Decls {
+				if d, ok := d.(*ast.FuncDecl); ok && d.Recv != nil {
+					count[path+"."+receiver(d.Recv.List[0].Type)]++
+				}
+			}
+		}
+		for name, n := range count {
+			switch most, known := crowded[name]; {
+			case n > max(most, mostMethods):
+				t.Errorf("%s has %d methods, want at most %d: give each kind of state a type of its own", name, n, max(most, mostMethods))
+			case known && n <= mostMethods:
+				t.Errorf("%s has %d methods: remove it from the table of crowded types", name, n)
+			}
+		}
+	}
+}
+
+// receiver returns the name of a method's type.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
+
 var (
 	generated  = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 	unfinished = regexp.MustCompile(`\b(` + strings.Join([]string{"TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"}, "|") + `)\b`)

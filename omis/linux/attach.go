@@ -13,18 +13,6 @@ import (
 	"mirador/omis/linux/ptrace"
 )
 
-// tracer owns the attachment to the threads of the process, and their stops.
-type tracer struct {
-	o          *owner
-	threads    map[int]*thread
-	whole      bool      // every thread of the process is in threads
-	frozen     int       // while positive, threads that stop stay stopped
-	deferred   []*thread // threads that wait for the end of the round
-	round      uint64    // see endRound
-	busy       bool      // hits follow each other closely
-	precedence precedence
-}
-
 // patience is how long a thread may take to stop. Only one in an uninterruptible
 // wait takes longer than microseconds, for example the parent of a vfork.
 const patience = 300 * time.Millisecond
@@ -93,7 +81,7 @@ func (tr *tracer) include(tid int) {
 		tr.o.space.vacate()
 		tid = first
 	}
-	tr.threads[tid] = &thread{tid: tid, pid: tr.o.proc.PID, kind: tr.o.node.roleOf(tr.o.proc, tid)}
+	tr.threads[tid] = &thread{tid: tid, pid: tr.o.proc.PID, kind: tr.o.node.released.roleOf(tr.o.proc, tid)}
 }
 
 // seizePatiently attaches one thread and tells whether it did: not one that has
@@ -281,33 +269,4 @@ func (tr *tracer) thaw() {
 		return
 	}
 	tr.resumeAll()
-}
-
-// leave lets the whole process go: the handler goes first, then the attachment.
-// As long as somebody may yet be told of a breakpoint, the handler stays; those
-// who did not stop in time are let go by a later call.
-func (o *owner) leave() {
-	if len(o.tracer.threads) == 0 {
-		return
-	}
-	o.tracer.freeze(nil)
-	o.family.attendBirths()
-	o.family.releaseOffspring()
-	if o.tracer.allSettled() {
-		o.space.disarm()
-	}
-	o.tracer.precedence.begin()
-	defer o.tracer.precedence.end()
-	for _, t := range o.tracer.threads {
-		if !t.stopped() {
-			continue
-		}
-		o.masks.reblock(t)
-		t.clearFlag()
-		_ = ptrace.Detach(t.tid, 0)
-		o.tracer.forget(t)
-	}
-	o.tracer.endRound()
-	o.tracer.thaw()
-	o.tracer.whole = false
 }

@@ -23,11 +23,9 @@ const besidePatience = 200 * time.Millisecond
 // at the address of a breakpoint of ours: it finds an INT3 there and leaves it. When the tool
 // leaves, the kernel writes the file's byte; that can be seen, and put right.
 func (n *Node) Beside(p omis.ProcID, addr uint64) string {
-	n.mu.Lock()
-	o := n.owners[p]
-	n.mu.Unlock()
+	o := n.owners.of(p)
 	if o == nil {
-		return n.wouldJump(p, addr)
+		return n.grounds.wouldJump(p, addr)
 	}
 	c := &lookBeside{answer: newAnswer(), addr: addr}
 	if !o.box.post(c) {
@@ -39,7 +37,7 @@ func (n *Node) Beside(p omis.ProcID, addr uint64) string {
 		return "" // c.note is the owner's until it is done
 	}
 	if !c.watched {
-		return n.wouldJump(p, addr)
+		return n.grounds.wouldJump(p, addr)
 	}
 	return c.note
 }
@@ -55,7 +53,7 @@ type lookBeside struct {
 func (c *lookBeside) do(o *owner) {
 	if m := o.meeting; m.isCrossing(c.addr) {
 		c.watched = true
-		if o.node.isFirst(o.proc.PID, c.addr) {
+		if o.node.grounds.isFirst(o.proc.PID, c.addr) {
 			c.note = noteJump
 		}
 	} else if o.space != nil && o.space.breakpoints[c.addr] != nil {
@@ -87,8 +85,8 @@ func (s *space) keepsStanding(b *breakpoint) (lost bool) {
 }
 
 // isFirst reports whether a function begins at an address.
-func (n *Node) isFirst(pid int, addr uint64) bool {
-	layout, err := n.images.Layout(pid)
+func (gs *grounds) isFirst(pid int, addr uint64) bool {
+	layout, err := gs.n.images.Layout(pid)
 	if err != nil {
 		return false
 	}
@@ -98,22 +96,22 @@ func (n *Node) isFirst(pid int, addr uint64) bool {
 
 // wouldJump returns noteJump where a watch would hold threads by a jump at the beginning of a
 // function, as far as the file tells.
-func (n *Node) wouldJump(p omis.ProcID, addr uint64) string {
-	if n.byPtrace || n.sharing || !n.isFirst(p.PID, addr) {
+func (gs *grounds) wouldJump(p omis.ProcID, addr uint64) string {
+	if gs.n.byPtrace || gs.n.sharing || !gs.isFirst(p.PID, addr) {
 		return ""
 	}
 	maps, err := proc.Maps(p.PID)
 	if err != nil {
 		return ""
 	}
-	layout, err := n.images.Layout(p.PID)
+	layout, err := gs.n.images.Layout(p.PID)
 	m, ok := maps.At(addr)
 	if err != nil || !ok || m.Inode == 0 {
 		return ""
 	}
 	begin, end := layout.Bounds(addr)
 	code := make([]byte, end-begin)
-	text, err := n.texts.Of(p.PID, m, begin, code)
+	text, err := gs.n.texts.Of(p.PID, m, begin, code)
 	if err != nil || text.Go {
 		return ""
 	}

@@ -44,9 +44,7 @@ type family struct {
 func (f *family) expect(by, child *thread) *birth {
 	b := &birth{parent: f.o, by: by, child: child}
 	f.births = append(f.births, b)
-	f.o.node.mu.Lock()
-	f.o.node.births[child.pid] = b
-	f.o.node.mu.Unlock()
+	f.o.node.owners.expect(b)
 	return b
 }
 
@@ -86,11 +84,7 @@ func (f *family) attend(b *birth) bool {
 	if !b.due() {
 		return false
 	}
-	f.o.node.mu.Lock()
-	if f.o.node.births[b.child.pid] == b {
-		delete(f.o.node.births, b.child.pid)
-	}
-	f.o.node.mu.Unlock()
+	f.o.node.owners.born(b)
 	switch {
 	case b.heir != nil:
 		b.heir.box.post(begin{b.child.pid})

@@ -9,7 +9,7 @@ import "mirador/omis"
 // another instruction of it, and no thread would ever be seen at the address. Where it is
 // not known what function an address is of, or that cannot be decoded, nothing is said.
 func (n *Node) Boundaries(p omis.ProcID) (func(addr uint64) error, error) {
-	program, err := n.program(p)
+	program, err := n.grounds.image(p)
 	if err != nil {
 		return nil, err
 	}

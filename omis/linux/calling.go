@@ -20,7 +20,7 @@ import (
 // back when the function returns, and then makes the system call again: code around a system
 // call does not expect a function's effects. Should we die, the thread does so by itself.
 func (n *Node) Call(p omis.ProcID, tid int, addr uint64) error {
-	return n.visit(p, tid, callErrand(addr))
+	return n.owners.visit(p, tid, callErrand(addr))
 }
 
 // callErrand is the address to call.

@@ -23,23 +23,26 @@ type capture struct {
 	err   error
 }
 
+// stackReader reads the stacks of threads. Its methods may be called from any goroutine.
+type stackReader struct{ n *Node }
+
 // Backtraces: see node.Node. The walk through the stacks is done after the
 // threads went on.
 func (n *Node) Backtraces(p omis.ProcID, tids []int, depth int) ([]node.Backtrace, error) {
-	captures, layout, err := n.captured(p, tids)
+	captures, layout, err := n.stacks.captured(p, tids)
 	if err != nil {
 		return nil, err
 	}
 	traces := make([]node.Backtrace, len(tids))
 	for i := range captures {
-		traces[i] = n.walk(p, &captures[i], layout, depth)
+		traces[i] = n.stacks.walk(p, &captures[i], layout, depth)
 	}
 	return traces, nil
 }
 
 // captured stops threads together, and returns what their backtraces need.
-func (n *Node) captured(p omis.ProcID, tids []int) ([]capture, *unwind.Layout, error) {
-	layout, err := n.images.Layout(p.PID)
+func (sr *stackReader) captured(p omis.ProcID, tids []int) ([]capture, *unwind.Layout, error) {
+	layout, err := sr.n.images.Layout(p.PID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,7 +50,7 @@ func (n *Node) captured(p omis.ProcID, tids []int) ([]capture, *unwind.Layout, e
 	for i, tid := range tids {
 		c.captures[i].tid = tid
 	}
-	return c.captures, layout, n.ask(p, c, c.answer)
+	return c.captures, layout, sr.n.owners.ask(p, c, c.answer)
 }
 
 // captureThreads stops threads and copies what their backtraces need.
@@ -129,7 +132,7 @@ func (o *owner) copyThread(layout *unwind.Layout, c *capture) {
 // inPlace gives for an address in a copy, or in code that was put into the program,
 // the one it stands for there.
 func (s *space) inPlace(pc uint64) uint64 {
-	if g := s.o.node.groundOf(s.o.proc); g != nil {
+	if g := s.o.node.grounds.of(s.o.proc); g != nil {
 		if at, _, ok := g.site.InPlace(pc); ok {
 			return at
 		}
@@ -172,7 +175,7 @@ func (s *space) leads(pc uint64) uint64 {
 	return pc
 }
 
-func (n *Node) walk(p omis.ProcID, c *capture, layout *unwind.Layout, depth int) node.Backtrace {
+func (sr *stackReader) walk(p omis.ProcID, c *capture, layout *unwind.Layout, depth int) node.Backtrace {
 	if c.err != nil {
 		return node.Backtrace{Err: c.err}
 	}
@@ -180,7 +183,7 @@ func (n *Node) walk(p omis.ProcID, c *capture, layout *unwind.Layout, depth int)
 		if off := addr - c.regs.Rsp; off < uint64(len(c.stack)) && uint64(len(c.stack))-off >= uint64(len(buf)) {
 			return copy(buf, c.stack[off:]), nil
 		}
-		return n.ReadMemory(p, addr, buf)
+		return sr.n.ReadMemory(p, addr, buf)
 	}, depth)
 	return node.Backtrace{Frames: frames, Err: err}
 }

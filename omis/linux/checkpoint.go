@@ -20,14 +20,22 @@ import (
 
 var _ node.Checkpointer = (*Node)(nil)
 
+// checkpoints saves and restores processes by CRIU. Its methods may be called from any
+// goroutine.
+type checkpoints struct {
+	n      *Node
+	finder criu.Finder
+	folder string // Config.Checkpoints
+}
+
 // Checkpoint: see node.Checkpointer. CRIU does it, for each process with its
 // descendants.
 func (n *Node) Checkpoint(ps []omis.ProcID, name string) error {
-	tool, err := n.criu()
+	tool, err := n.checkpoints.criu()
 	if err != nil {
 		return err
 	}
-	s, err := n.newCheckpoint(name)
+	s, err := n.checkpoints.newCheckpoint(name)
 	if err != nil {
 		return err
 	}
@@ -38,7 +46,7 @@ func (n *Node) Checkpoint(ps []omis.ProcID, name string) error {
 	}
 	trees := familyTrees(ps)
 	s.stopped = stoppedAmong(trees)
-	loans, err := n.lend(trees)
+	loans, err := n.checkpoints.lend(trees)
 	for _, l := range loans {
 		if l.byOthers {
 			s.stopped = append(s.stopped, l.pid)
@@ -103,11 +111,11 @@ func (t *familyTree) unsaved(err error) error {
 // Restore: see node.Checkpointer. Processes get the process ids they had, which
 // must be free.
 func (n *Node) Restore(name string) (restored []omis.ProcID, err error) {
-	tool, err := n.criu()
+	tool, err := n.checkpoints.criu()
 	if err != nil {
 		return nil, err
 	}
-	s, err := n.savedCheckpoint(name)
+	s, err := n.checkpoints.savedCheckpoint(name)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +143,7 @@ func (n *Node) Restore(name string) (restored []omis.ProcID, err error) {
 		if err != nil {
 			return restored, omis.Errorf(omis.OSError, "cannot restore process %d: %v", root, err)
 		}
-		tree, err := n.welcomeAll(pid, s.stopped)
+		tree, err := n.checkpoints.welcomeAll(pid, s.stopped)
 		restored = append(restored, tree...)
 		if err != nil {
 			return restored, err
@@ -146,18 +154,18 @@ func (n *Node) Restore(name string) (restored []omis.ProcID, err error) {
 
 // welcomeAll takes over a restored process and its descendants. Those that job
 // control had stopped stay stopped by it, whatever Continue does.
-func (n *Node) welcomeAll(root int, stopped []int) (ps []omis.ProcID, err error) {
+func (cs *checkpoints) welcomeAll(root int, stopped []int) (ps []omis.ProcID, err error) {
 	for _, pid := range append([]int{root}, descendants(root)...) {
 		if state, err := proc.ThreadState(pid, pid); err == nil && state == "Z" {
 			continue // a child that had ended, and waits for its parent as it did
 		}
-		p, err := n.Identify(pid)
+		p, err := cs.n.Identify(pid)
 		if err != nil {
 			return ps, err
 		}
 		ps = append(ps, p)
 		c := welcome{newAnswer(), slices.Contains(stopped, pid)}
-		if err := n.ask(p, c, c.answer); err != nil {
+		if err := cs.n.owners.ask(p, c, c.answer); err != nil {
 			return ps, err
 		}
 	}
@@ -174,7 +182,7 @@ func (n *Node) Descendants(p omis.ProcID) ([]int, error) {
 
 // Discard: see node.Checkpointer.
 func (n *Node) Discard(name string) error {
-	s, err := n.savedCheckpoint(name)
+	s, err := n.checkpoints.savedCheckpoint(name)
 	if err != nil {
 		return err
 	}
@@ -201,8 +209,8 @@ func awaitReaped(pid int) error {
 }
 
 // criu finds the CRIU that this machine has.
-func (n *Node) criu() (criu.Program, error) {
-	tool, err := n.tools.Find(context.Background())
+func (cs *checkpoints) criu() (criu.Program, error) {
+	tool, err := cs.finder.Find(context.Background())
 	if err != nil {
 		return tool, omis.Errorf(omis.UnsupportedService, "processes are saved and restored by CRIU, as root: %v; 'make criu' where mirador is built gets one that works", err)
 	}

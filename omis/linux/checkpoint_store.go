@@ -40,12 +40,12 @@ const (
 
 var checkpointName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-func (n *Node) checkpointFolder(name string) (string, error) {
+func (cs *checkpoints) checkpointFolder(name string) (string, error) {
 	if !checkpointName.MatchString(name) {
 		return "", omis.Errorf(omis.ParameterError, "a checkpoint cannot be called %q: letters, digits, dots, dashes and underscores make a name", name)
 	}
-	if n.checkpoints != "" {
-		return filepath.Join(n.checkpoints, name), nil
+	if cs.folder != "" {
+		return filepath.Join(cs.folder, name), nil
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -55,8 +55,8 @@ func (n *Node) checkpointFolder(name string) (string, error) {
 }
 
 // newCheckpoint begins a checkpoint.
-func (n *Node) newCheckpoint(name string) (*checkpoint, error) {
-	final, err := n.checkpointFolder(name)
+func (cs *checkpoints) newCheckpoint(name string) (*checkpoint, error) {
+	final, err := cs.checkpointFolder(name)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func (n *Node) newCheckpoint(name string) (*checkpoint, error) {
 }
 
 // savedCheckpoint finds a checkpoint.
-func (n *Node) savedCheckpoint(name string) (*checkpoint, error) {
-	folder, err := n.checkpointFolder(name)
+func (cs *checkpoints) savedCheckpoint(name string) (*checkpoint, error) {
+	folder, err := cs.checkpointFolder(name)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (m *meeting) comeOut(among func(*thread) bool) {
 // comeOutOfPatches has stopped threads leave code that was put into the program; they
 // are through it in no time, unless a signal handler came in between.
 func (p *patcher) comeOutOfPatches(among func(*thread) bool) {
-	g := p.o.node.groundOf(p.o.proc)
+	g := p.o.node.grounds.of(p.o.proc)
 	if g == nil {
 		return
 	}

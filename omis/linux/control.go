@@ -4,6 +4,7 @@ package linux
 
 import (
 	"errors"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -99,37 +100,48 @@ func (n *Node) LetGo(p omis.ProcID, tid int) error {
 	if err != nil {
 		return noThread(p, tid)
 	}
-	n.mu.Lock()
-	if n.letGo[p] == nil {
-		n.letGo[p] = make(map[threadID]struct{})
-	}
-	n.letGo[p][threadID{tid, start}] = struct{}{}
-	n.mu.Unlock()
-	if n.owner(p) == nil {
+	n.released.add(p, threadID{tid, start})
+	if n.owners.of(p) == nil {
 		return nil
 	}
 	c := letGoThread{newAnswer(), tid}
-	return n.ask(p, c, c.answer)
+	return n.owners.ask(p, c, c.answer)
 }
 
-// roleOf is what a thread that is being attached is to its owner.
-func (n *Node) roleOf(p omis.ProcID, tid int) role {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.letGo[p]) == 0 {
+// released are the threads that LetGo was called for. Its methods may be called from any
+// goroutine.
+type released struct {
+	mu     sync.Mutex
+	byProc map[omis.ProcID]map[threadID]struct{}
+}
+
+func (r *released) add(p omis.ProcID, t threadID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byProc[p] == nil {
+		r.byProc[p] = make(map[threadID]struct{})
+	}
+	r.byProc[p][t] = struct{}{}
+}
+
+// roleOf returns the role of a thread that is being attached.
+func (r *released) roleOf(p omis.ProcID, tid int) role {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.byProc[p]) == 0 {
 		return member
 	}
 	start, err := proc.ThreadStart(p.PID, tid)
-	if _, gone := n.letGo[p][threadID{tid, start}]; err == nil && gone {
+	if _, gone := r.byProc[p][threadID{tid, start}]; err == nil && gone {
 		return stranger
 	}
 	return member
 }
 
-func (n *Node) forgetLetGo(p omis.ProcID) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.letGo, p)
+func (r *released) forget(p omis.ProcID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.byProc, p)
 }
 
 type letGoThread struct {

@@ -59,7 +59,7 @@ func runMonitor(spec string) {
 	p, err := n.Identify(pid)
 	fail(err)
 	if f[2] == "checkpoint" {
-		_, err := n.criu() // try CRIU first, because the test kills later checkpoints, not this trial
+		_, err := n.checkpoints.criu() // try CRIU first, because the test kills later checkpoints, not this trial
 		fail(err)
 	}
 	fmt.Println("ready")

@@ -91,7 +91,7 @@ func (o *owner) exiting(tid int, t *thread) {
 			return
 		}
 		delete(o.family.unborn, tid)
-		t = &thread{tid: tid, pid: o.proc.PID, kind: o.node.roleOf(o.proc, tid)}
+		t = &thread{tid: tid, pid: o.proc.PID, kind: o.node.released.roleOf(o.proc, tid)}
 		o.tracer.threads[tid] = t
 	}
 	for in := t.injection; in != nil; in = in.outer {

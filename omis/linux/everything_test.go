@@ -191,7 +191,7 @@ func patchEverything(t *testing.T, pid int) (sum func() uint64) {
 	made, _ := n.Patch(id, list)
 	took := time.Since(begin)
 	made = slices.DeleteFunc(made, func(p node.Patched) bool { return p == nil })
-	t.Logf("%d of %d in %v, of which the process stood %v", len(made), len(list), took, n.groundOf(id).stood)
+	t.Logf("%d of %d in %v, of which the process stood %v", len(made), len(list), took, n.grounds.of(id).stood)
 	if len(made) < len(list)*9/10 {
 		t.Errorf("%d of %d places have code", len(made), len(list))
 	}

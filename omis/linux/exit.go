@@ -16,6 +16,7 @@ import (
 // exits are the watches on the ends of processes. A pidfd becomes readable when the last
 // thread of its process has ended; no process is traced for that.
 type exits struct {
+	n       *Node
 	mu      sync.Mutex
 	waiting map[omis.ProcID]*exit
 	running sync.WaitGroup
@@ -31,52 +32,52 @@ type exit struct {
 }
 
 // watchExit calls the handler once, when the process has ended.
-func (n *Node) watchExit(w *watch) (cancel func() error, err error) {
-	n.exits.mu.Lock()
-	defer n.exits.mu.Unlock()
-	e := n.exits.waiting[w.Proc]
+func (x *exits) watchExit(w *watch) (cancel func() error, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e := x.waiting[w.Proc]
 	if e == nil {
-		if e, err = n.exits.begin(w.Proc); err != nil {
+		if e, err = x.begin(w.Proc); err != nil {
 			return nil, err
 		}
-		go n.awaitExit(e, w.Proc)
+		go x.awaitExit(e, w.Proc)
 	}
 	e.add(w)
-	return func() error { n.exits.cancel(e, w); return nil }, nil
+	return func() error { x.cancel(e, w); return nil }, nil
 }
 
 // watchHeldExit calls the handler once: while the process is held at its exit or, if that
 // does not come about, when the process has ended.
-func (n *Node) watchHeldExit(w *watch) (cancel func() error, err error) {
+func (x *exits) watchHeldExit(w *watch) (cancel func() error, err error) {
 	var once sync.Once
 	handle := w.handle
 	w.handle = func(h *node.Hit) { once.Do(func() { handle(h) }) }
 	late := *w // the owner replaces the handler of its own
-	forget, err := n.watchExit(&late)
+	forget, err := x.watchExit(&late)
 	if err != nil {
 		return nil, err
 	}
 	c := setWatch{newAnswer(), w}
-	if err := n.ask(w.Proc, c, c.answer); err != nil {
+	if err := x.n.owners.ask(w.Proc, c, c.answer); err != nil {
 		_ = forget() // it never fails
 		return nil, unlessEnded(w.Proc, err)
 	}
 	return func() error {
 		_ = forget()
-		return n.unwatch(w)
+		return x.n.unwatch(w)
 	}, nil
 }
 
 // awaitExit calls the handlers when the process has ended and its owner has reported all
 // that happened before.
-func (n *Node) awaitExit(e *exit, p omis.ProcID) {
-	defer n.exits.running.Done()
+func (x *exits) awaitExit(e *exit, p omis.ProcID) {
+	defer x.running.Done()
 	ended := e.wait()
-	n.exits.end(e, p)
+	x.end(e, p)
 	if ended {
-		n.settled(p)
-		n.reader.Forget(p)
-		e.tell(n, p)
+		x.settled(p)
+		x.n.reader.Forget(p)
+		e.tell(x.n, p)
 	}
 }
 
@@ -172,8 +173,8 @@ func (e *exit) tell(n *Node, p omis.ProcID) {
 
 // settled returns when the owner of a process, if there is one, has reported all that
 // happened before the end.
-func (n *Node) settled(p omis.ProcID) {
-	o := n.owner(p)
+func (x *exits) settled(p omis.ProcID) {
+	o := x.n.owners.of(p)
 	if o == nil {
 		return
 	}

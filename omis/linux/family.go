@@ -120,7 +120,7 @@ func (f *family) clean(t *thread, memory *os.File) {
 	if f.o.meeting.site != nil {
 		f.o.meeting.site.Clean(memory)
 	}
-	if g := f.o.node.groundOf(f.o.proc); g != nil {
+	if g := f.o.node.grounds.of(f.o.proc); g != nil {
 		g.site.Clean(memory)
 	}
 	// Everything ever planted: what has been removed since the fork, too.
@@ -191,7 +191,7 @@ func (f *family) promoted(s ptrace.Status) {
 	}
 	t := f.o.tracer.threads[former]
 	if t == nil {
-		t = &thread{pid: s.TID, kind: f.o.node.roleOf(f.o.proc, s.TID)}
+		t = &thread{pid: s.TID, kind: f.o.node.released.roleOf(f.o.proc, s.TID)}
 	}
 	delete(f.o.tracer.threads, former)
 	t.tid, t.asked = s.TID, false

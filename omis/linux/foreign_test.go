@@ -17,10 +17,8 @@ import (
 func startByOwner(t *testing.T, n *Node, g *target, child *exec.Cmd) {
 	t.Helper()
 	o := newOwner(n, g.ID)
-	n.mu.Lock()
-	n.owners[g.ID] = o
-	n.owning.Add(1)
-	n.mu.Unlock()
+	n.owners.enter(o)
+	n.owners.running.Add(1)
 	started := make(chan error)
 	go onOwnThread(func() {
 		started <- child.Start()

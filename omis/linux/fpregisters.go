@@ -22,7 +22,7 @@ func (n *Node) ReadFPRegs(p omis.ProcID, tid, first, count int) ([]float64, erro
 		return nil, err
 	}
 	r := readFloats{first, make([]float64, count)}
-	if err := n.visit(p, tid, r); err != nil {
+	if err := n.owners.visit(p, tid, r); err != nil {
 		return nil, err
 	}
 	return r.values, nil
@@ -33,7 +33,7 @@ func (n *Node) WriteFPRegs(p omis.ProcID, tid, first int, values []float64) erro
 	if err := inFile("floating point", first, len(values), fpRegs); err != nil {
 		return err
 	}
-	return n.visit(p, tid, writeFloats{first, values})
+	return n.owners.visit(p, tid, writeFloats{first, values})
 }
 
 type readFloats struct {

@@ -131,7 +131,7 @@ func (p patched) word(addr uint64) (uint64, error) {
 
 // CanTime: see program.TimingChecker.
 func (n *Node) CanTime(p omis.ProcID, addr uint64, clock program.Clock) error {
-	r := n.runtimeAt(p, addr)
+	r := n.goPrograms.runtimeAt(p, addr)
 	switch {
 	case r == nil:
 		return nil
@@ -144,13 +144,13 @@ func (n *Node) CanTime(p omis.ProcID, addr uint64, clock program.Clock) error {
 }
 
 // runtimeAt is Go's runtime, if the code at an address of a process is of Go.
-func (n *Node) runtimeAt(p omis.ProcID, addr uint64) *landing.Runtime {
-	return n.runtimes(p, []uint64{addr})[0]
+func (gp *goPrograms) runtimeAt(p omis.ProcID, addr uint64) *landing.Runtime {
+	return gp.runtimes(p, []uint64{addr})[0]
 }
 
 // runtimes does so for many addresses. Of a file that cannot be read nothing is known;
 // neither can any code be put there.
-func (n *Node) runtimes(p omis.ProcID, addrs []uint64) []*landing.Runtime {
+func (gp *goPrograms) runtimes(p omis.ProcID, addrs []uint64) []*landing.Runtime {
 	list := make([]*landing.Runtime, len(addrs))
 	maps, err := proc.Maps(p.PID)
 	if err != nil {
@@ -158,7 +158,7 @@ func (n *Node) runtimes(p omis.ProcID, addrs []uint64) []*landing.Runtime {
 	}
 	for i, addr := range addrs {
 		if m, ok := maps.At(addr); ok && m.Inode != 0 {
-			list[i], _ = n.codes.Runtime(p.PID, m, addr)
+			list[i], _ = gp.n.codes.Runtime(p.PID, m, addr)
 		}
 	}
 	return list
@@ -167,7 +167,7 @@ func (n *Node) runtimes(p omis.ProcID, addrs []uint64) []*landing.Runtime {
 // GoCode: see node.Patcher.
 func (n *Node) GoCode(p omis.ProcID, addrs []uint64) []node.GoCode {
 	list := make([]node.GoCode, len(addrs))
-	for i, r := range n.runtimes(p, addrs) {
+	for i, r := range n.goPrograms.runtimes(p, addrs) {
 		if r != nil {
 			list[i] = node.GoCode{In: true, G: r.G, StackEnd: landing.StackEnd, Unknown: r.Unknown}
 		}

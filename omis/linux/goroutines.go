@@ -34,11 +34,15 @@ const (
 	stateWaiting = 4
 )
 
+// goPrograms reads what the Go runtime keeps in a process. Its methods may be called from
+// any goroutine.
+type goPrograms struct{ n *Node }
+
 // Goroutines returns the goroutines of a process, with up to depth frames each (0: none). It
 // stops the process to read them, and walks through their stacks afterwards. Of a process
 // that is no Go program the list is empty. An error says why they cannot be told.
 func (n *Node) Goroutines(ctx context.Context, p omis.ProcID, depth int) ([]node.GoroutineInfo, error) {
-	where, ok, err := n.scheduler(ctx, p)
+	where, ok, err := n.goPrograms.scheduler(ctx, p)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -47,7 +51,7 @@ func (n *Node) Goroutines(ctx context.Context, p omis.ProcID, depth int) ([]node
 		return nil, err
 	}
 	c := captureGoroutines{newAnswer(), where, depth > 0, new([]goroutine)}
-	if err := n.ask(p, c, c.answer); err != nil {
+	if err := n.owners.ask(p, c, c.answer); err != nil {
 		return nil, err
 	}
 	list := make([]node.GoroutineInfo, 0, len(*c.found))
@@ -59,13 +63,13 @@ func (n *Node) Goroutines(ctx context.Context, p omis.ProcID, depth int) ([]node
 		if g.status == stateWaiting {
 			text, known := reasons[g.reason]
 			if !known {
-				text = n.reason(p, where, g.reason)
+				text = n.goPrograms.reason(p, where, g.reason)
 				reasons[g.reason] = text
 			}
 			info.Reason = text
 		}
 		if len(g.stack) > 0 {
-			info.Frames = g.frames(n.walk(p, &g.capture, layout, min(depth, left, len(g.stack)/8+1)).Frames)
+			info.Frames = g.frames(n.stacks.walk(p, &g.capture, layout, min(depth, left, len(g.stack)/8+1)).Frames)
 			left -= len(info.Frames)
 		}
 		list = append(list, info)
@@ -74,7 +78,7 @@ func (n *Node) Goroutines(ctx context.Context, p omis.ProcID, depth int) ([]node
 }
 
 // scheduler finds the program's scheduler; ok is false if no module is in Go.
-func (n *Node) scheduler(ctx context.Context, p omis.ProcID) (s landing.Scheduler, ok bool, err error) {
+func (gp *goPrograms) scheduler(ctx context.Context, p omis.ProcID) (s landing.Scheduler, ok bool, err error) {
 	maps, err := proc.Maps(p.PID)
 	if err != nil {
 		return s, false, err
@@ -83,7 +87,7 @@ func (n *Node) scheduler(ctx context.Context, p omis.ProcID) (s landing.Schedule
 		if !m.Exec || m.Inode == 0 {
 			continue
 		}
-		if s, ok, err = n.codes.Scheduler(ctx, p.PID, m); ok {
+		if s, ok, err = gp.n.codes.Scheduler(ctx, p.PID, m); ok {
 			if err != nil {
 				err = omis.Errorf(omis.UnsupportedService, "the goroutines of process %d cannot be told: %v", p.PID, err)
 			}
@@ -94,17 +98,17 @@ func (n *Node) scheduler(ctx context.Context, p omis.ProcID) (s landing.Schedule
 }
 
 // reason reads why a goroutine waits from the runtime's list of reasons.
-func (n *Node) reason(p omis.ProcID, where landing.Scheduler, number uint8) string {
+func (gp *goPrograms) reason(p omis.ProcID, where landing.Scheduler, number uint8) string {
 	const stringSize = 16
 	var header [stringSize]byte
 	if where.Reasons == 0 {
 		return ""
 	}
-	if _, err := n.ReadMemory(p, where.Reasons+uint64(number)*stringSize, header[:]); err != nil {
+	if _, err := gp.n.ReadMemory(p, where.Reasons+uint64(number)*stringSize, header[:]); err != nil {
 		return ""
 	}
 	text := make([]byte, min(binary.LittleEndian.Uint64(header[8:]), mostReasonText))
-	if _, err := n.ReadMemory(p, binary.LittleEndian.Uint64(header[:]), text); err != nil {
+	if _, err := gp.n.ReadMemory(p, binary.LittleEndian.Uint64(header[:]), text); err != nil {
 		return ""
 	}
 	for _, b := range text {

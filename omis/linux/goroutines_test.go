@@ -191,7 +191,7 @@ func TestGoroutinesHostile(t *testing.T) {
 	n := openNode(t)
 	values := []uint64{0, 1, 1 << 12, 1<<47 - 8, 1 << 63, 1<<64 - 1}
 	g := start(t, path)
-	where, ok, err := n.scheduler(t.Context(), g.ID)
+	where, ok, err := n.goPrograms.scheduler(t.Context(), g.ID)
 	if err != nil || !ok {
 		t.Fatal(err)
 	}

@@ -62,32 +62,52 @@ func (g *ground) Gone() bool {
 
 // Close: see node.Ground.
 func (g *ground) Close() error {
-	g.node.mu.Lock()
-	if g.node.grounds[g.proc] == g {
-		delete(g.node.grounds, g.proc)
-	}
-	g.node.mu.Unlock()
+	g.node.grounds.remove(g)
 	g.memory.Close()
 	return g.shared.Close()
 }
 
 // Ground: see node.Patcher.
 func (n *Node) Ground(p omis.ProcID) (node.Ground, error) {
-	g, err := n.ground(p)
+	g, err := n.grounds.prepared(p)
 	if err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
-func (n *Node) ground(p omis.ProcID) (*ground, error) {
-	if g := n.groundOf(p); g != nil {
+// grounds are the grounds of the processes that code is put into. Its methods may be called
+// from any goroutine.
+type grounds struct {
+	n *Node
+
+	mu     sync.Mutex
+	byProc map[omis.ProcID]*ground
+}
+
+func (gs *grounds) add(g *ground) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	gs.byProc[g.proc] = g
+}
+
+func (gs *grounds) remove(g *ground) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	if gs.byProc[g.proc] == g {
+		delete(gs.byProc, g.proc)
+	}
+}
+
+// prepared returns the ground of a process, and makes it if there is none.
+func (gs *grounds) prepared(p omis.ProcID) (*ground, error) {
+	if g := gs.of(p); g != nil {
 		return g, nil
 	}
 	var err error
 	for try := range attempts {
 		c := &prepareGround{answer: newAnswer()}
-		if err = n.ask(p, c, c.answer); !errors.Is(err, errNoIdentity) {
+		if err = gs.n.owners.ask(p, c, c.answer); !errors.Is(err, errNoIdentity) {
 			return c.ground, err
 		}
 		time.Sleep(time.Millisecond << try) // a thread that begins does not know its number yet
@@ -95,28 +115,28 @@ func (n *Node) ground(p omis.ProcID) (*ground, error) {
 	return nil, &program.Refusal{Why: err.Error()}
 }
 
-// groundOf is that of a process's program; nil: there is none.
-func (n *Node) groundOf(p omis.ProcID) *ground {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	g := n.grounds[p]
+// of returns the ground of a process's program, nil if there is none.
+func (gs *grounds) of(p omis.ProcID) *ground {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g := gs.byProc[p]
 	if g != nil && g.Gone() {
-		delete(n.grounds, p)
+		delete(gs.byProc, p)
 		return nil
 	}
 	return g
 }
 
-// forgetGround is called when a process's program has ended.
-func (n *Node) forgetGround(p omis.ProcID) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.grounds, p)
+// forget is called when a process's program has ended.
+func (gs *grounds) forget(p omis.ProcID) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	delete(gs.byProc, p)
 }
 
 // isPatched tells whether code was put where a range of the program is.
 func (p *patcher) isPatched(begin, end uint64) bool {
-	g := p.o.node.groundOf(p.o.proc)
+	g := p.o.node.grounds.of(p.o.proc)
 	return g != nil && g.site.Covers(begin, end)
 }
 
@@ -127,7 +147,7 @@ type prepareGround struct {
 }
 
 func (c *prepareGround) do(o *owner) {
-	if g := o.node.groundOf(o.proc); g != nil {
+	if g := o.node.grounds.of(o.proc); g != nil {
 		c.ground = g // somebody else asked first
 		c.give(nil)
 		return
@@ -159,9 +179,7 @@ func (p *patcher) prepareGround() (*ground, error) {
 		memory.Close()
 		return nil, err
 	}
-	p.o.node.mu.Lock()
-	p.o.node.grounds[p.o.proc] = g
-	p.o.node.mu.Unlock()
+	p.o.node.grounds.add(g)
 	return g, nil
 }
 

@@ -65,7 +65,7 @@ func (m *meeting) isMember(tid int) bool {
 	is, known := m.members[tid]
 	if !known {
 		p := m.o.proc
-		is = isThread(p.PID, tid) && m.o.node.roleOf(p, tid) == member
+		is = isThread(p.PID, tid) && m.o.node.released.roleOf(p, tid) == member
 		m.members[tid] = is
 	}
 	return is

@@ -3,22 +3,43 @@
 package linux
 
 import (
+	"sync"
+
 	"mirador/omis"
 	"mirador/omis/host/proc"
 )
 
-// identity is whose process it was when it was identified. It is kept by pid,
-// so that there are never more than pids.
+// identities are the users of the processes that were identified. Its methods may be called
+// from any goroutine.
+type identities struct {
+	mu    sync.Mutex
+	byPID map[int]identity // so that there are never more of them than pids
+}
+
+// identity is the user of a process at the time when the process was identified.
 type identity struct {
 	start uint64
 	uid   int
 }
 
-// Identify: see node.Node. It notes whose process it is, and takes out what a
-// killed monitor left in it.
+func (i *identities) put(pid int, of identity) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.byPID[pid] = of
+}
+
+func (i *identities) of(pid int) (of identity, known bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	of, known = i.byPID[pid]
+	return of, known
+}
+
+// Identify: see node.Node. It records the user of the process, and removes what a killed
+// monitor left in the process.
 func (n *Node) Identify(pid int) (omis.ProcID, error) {
 	if pid > 0 && pid == n.warden.PID() {
-		return omis.ProcID{}, omis.Errorf(omis.ParameterError, "process %d is the warden, which sees to it that targets survive the monitor; the monitor must not stop it", pid)
+		return omis.ProcID{}, omis.Errorf(omis.ParameterError, "process %d is the warden, which keeps targets alive if the monitor dies; the monitor must not stop it", pid)
 	}
 	p, err := proc.Identify(pid)
 	if err != nil {
@@ -28,21 +49,16 @@ func (n *Node) Identify(pid int) (omis.ProcID, error) {
 	if err != nil {
 		return p, err
 	}
-	n.mu.Lock()
-	n.identities[pid] = identity{p.Start, uid}
-	n.mu.Unlock()
+	n.identities.put(pid, identity{p.Start, uid})
 	n.tidyUp(p)
 	return p, nil
 }
 
-// sameUser refuses a process that has become another user's since it was
-// identified. Whoever asked for it was let at the former user's process; a
-// monitor with privileges would let him at a set-user-ID program's, too. A
-// process of root's can only become less than it was.
+// sameUser returns an error if the process has become another user's since it was identified.
+// Permission was given for the former user's process; a monitor with privileges would extend
+// it to a set-user-ID program. A process of root can only lose privileges.
 func (o *owner) sameUser() error {
-	o.node.mu.Lock()
-	noted, known := o.node.identities[o.proc.PID]
-	o.node.mu.Unlock()
+	noted, known := o.node.identities.of(o.proc.PID)
 	if !known || noted.start != o.proc.Start || noted.uid == 0 {
 		return nil
 	}
@@ -56,14 +72,14 @@ func (o *owner) sameUser() error {
 	return nil
 }
 
-// renounce lets a process go that has become another user's by executing a
-// program. What stood on it ends as with a process's end.
+// renounce releases a process that has become another user's by executing a program. Its
+// watches and stops end as with the end of a process.
 func (o *owner) renounce() {
 	o.estranged = false
 	o.releaseAll()
 }
 
-// releaseAll takes everything away that stands on the process, and lets it go.
+// releaseAll ends all watches and stops of the process, and releases it.
 func (o *owner) releaseAll() {
 	for w := range o.events.watches {
 		// What cannot be written any more has ended, or the warden restores it.

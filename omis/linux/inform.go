@@ -52,7 +52,7 @@ var canSchedule = sync.OnceValue(sched.Check)
 
 // LacksForCheckpoint: see node.Equipment.
 func (n *Node) LacksForCheckpoint() error {
-	_, err := n.criu()
+	_, err := n.checkpoints.criu()
 	return err
 }
 
@@ -64,13 +64,13 @@ func (n *Node) ThreadInfo(p omis.ProcID, tid int, f node.ThreadFields) (node.Thr
 		return info, err
 	}
 	if f&node.ThreadParent != 0 {
-		info.Parent = n.creator(p, tid)
+		info.Parent = n.owners.creator(p, tid)
 	}
 	if f&node.ThreadStackSize != 0 && info.StackSize < 0 {
-		info.StackSize, err = n.stackSize(p, tid)
+		info.StackSize, err = n.stacks.stackSize(p, tid)
 	}
 	if f&node.ThreadRootFunct != 0 && err == nil {
-		info.RootFunction, err = n.rootFunction(p, tid)
+		info.RootFunction, err = n.stacks.rootFunction(p, tid)
 	}
 	return info, err
 }
@@ -85,7 +85,7 @@ func (n *Node) ThreadInfos(p omis.ProcID, tids []int, f node.ThreadFields) map[i
 		infos = make(map[int]node.ThreadInfo, len(tids))
 	}
 	known := make(map[int]node.ThreadInfo, len(tids))
-	for tid, s := range n.stacks(p, tids, f) {
+	for tid, s := range n.stacks.read(p, tids, f) {
 		info, ok := infos[tid]
 		if !ok {
 			var err error
@@ -104,7 +104,7 @@ const stackFields = node.ThreadRootFunct | node.ThreadStackSize
 
 // stacks reads what the stacks of threads tell, with one stop for all threads that have to be
 // stopped. Threads that cannot be read are missing.
-func (n *Node) stacks(p omis.ProcID, tids []int, f node.ThreadFields) map[int]node.ThreadInfo {
+func (sr *stackReader) read(p omis.ProcID, tids []int, f node.ThreadFields) map[int]node.ThreadInfo {
 	infos := make(map[int]node.ThreadInfo, len(tids))
 	if f&node.ThreadRootFunct == 0 {
 		var running []int
@@ -121,7 +121,7 @@ func (n *Node) stacks(p omis.ProcID, tids []int, f node.ThreadFields) map[int]no
 	if len(tids) == 0 {
 		return infos
 	}
-	captures, layout, err := n.captured(p, tids)
+	captures, layout, err := sr.captured(p, tids)
 	if err != nil {
 		return infos
 	}
@@ -142,7 +142,7 @@ func (n *Node) stacks(p omis.ProcID, tids []int, f node.ThreadFields) map[int]no
 			}
 		}
 		if f&node.ThreadRootFunct != 0 {
-			trace := n.walk(p, c, layout, 0)
+			trace := sr.walk(p, c, layout, 0)
 			if trace.Err != nil {
 				continue
 			}
@@ -159,9 +159,9 @@ func (n *Node) ProcInfos(list []omis.ProcID, f node.ProcFields) []*node.ProcInfo
 }
 
 // stackSize is that of a running thread.
-func (n *Node) stackSize(p omis.ProcID, tid int) (int64, error) {
+func (sr *stackReader) stackSize(p omis.ProcID, tid int) (int64, error) {
 	const sp = 7
-	regs, err := n.ReadIntRegs(p, tid, sp, 1)
+	regs, err := sr.n.ReadIntRegs(p, tid, sp, 1)
 	if err != nil {
 		return -1, err
 	}
@@ -170,12 +170,12 @@ func (n *Node) stackSize(p omis.ProcID, tid int) (int64, error) {
 
 // rootFunction is the function that a thread began in, behind those that start
 // programs and threads; 0 where its stack does not tell.
-func (n *Node) rootFunction(p omis.ProcID, tid int) (uint64, error) {
-	layout, err := n.images.Layout(p.PID)
+func (sr *stackReader) rootFunction(p omis.ProcID, tid int) (uint64, error) {
+	layout, err := sr.n.images.Layout(p.PID)
 	if err != nil {
 		return 0, err
 	}
-	traces, err := n.Backtraces(p, []int{tid}, 0)
+	traces, err := sr.n.Backtraces(p, []int{tid}, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -216,8 +216,8 @@ func rootOf(layout *unwind.Layout, frames []node.Frame) uint64 {
 }
 
 // creator is the thread that created another, 0 unless that was seen.
-func (n *Node) creator(p omis.ProcID, tid int) int {
-	o := n.owner(p)
+func (w *owners) creator(p omis.ProcID, tid int) int {
+	o := w.of(p)
 	if o == nil {
 		return 0
 	}

@@ -16,7 +16,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/host/proc"
-	"mirador/omis/linux/inheritance"
+	"mirador/omis/linux/criu"
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/linux/resident"
 	"mirador/omis/node"
@@ -24,17 +24,11 @@ import (
 
 // Launch: see node.Node.
 func (n *Node) Launch(l node.Launch) (omis.ProcID, error) {
-	n.mu.Lock()
-	if n.closed {
-		n.mu.Unlock()
-		return omis.ProcID{}, errClosed()
-	}
-	n.owning.Add(1)
-	n.mu.Unlock()
-	o := newOwner(n, omis.ProcID{})
 	c := launch{newAnswer(), l}
-	o.box.post(c)
-	go onOwnThread(o.run)
+	o, err := n.owners.launch(c)
+	if err != nil {
+		return omis.ProcID{}, err
+	}
 	<-c.done
 	return o.proc, c.err
 }
@@ -60,9 +54,7 @@ func (c launch) do(o *owner) {
 		return
 	}
 	o.tracer.whole, o.halts.halted = true, true
-	o.node.mu.Lock()
-	o.node.owners[o.proc] = o
-	o.node.mu.Unlock()
+	o.node.owners.enter(o)
 	c.give(nil)
 }
 
@@ -87,7 +79,7 @@ func (l launch) start() (pid int, err error) {
 	if env == nil {
 		env = os.Environ()
 	}
-	inheritance.Withhold()
+	criu.WithholdFiles()
 	pid, err = syscall.ForkExec(path, append([]string{l.Path}, l.Args...), &syscall.ProcAttr{
 		Dir: l.Dir, Env: env,
 		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},

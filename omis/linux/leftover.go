@@ -63,7 +63,7 @@ func (n *Node) tidyUp(p omis.ProcID) {
 		return
 	}
 	c := tidyUp{newAnswer()}
-	_ = n.ask(p, c, c.answer) // the process has ended, or is traced by somebody
+	_ = n.owners.ask(p, c, c.answer) // the process has ended, or is traced by somebody
 }
 
 // tidyUp is asked of the owner, who knows whether they are its own.

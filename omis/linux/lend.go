@@ -4,7 +4,6 @@ package linux
 
 import (
 	"os"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,8 +37,8 @@ type loan struct {
 }
 
 // lend lends those processes of the trees that have an owner.
-func (n *Node) lend(trees []familyTree) (loans []*loan, err error) {
-	for _, o := range n.ownersAmong(trees) {
+func (cs *checkpoints) lend(trees []familyTree) (loans []*loan, err error) {
+	for _, o := range cs.n.owners.among(trees) {
 		l := &loan{pid: o.proc.PID, back: make(chan struct{}), taken: newAnswer()}
 		c := lend{newAnswer(), l}
 		if !o.box.post(c) {
@@ -51,18 +50,6 @@ func (n *Node) lend(trees []familyTree) (loans []*loan, err error) {
 		loans = append(loans, l)
 	}
 	return loans, nil
-}
-
-func (n *Node) ownersAmong(trees []familyTree) []*owner {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var list []*owner
-	for p, o := range n.owners {
-		if slices.ContainsFunc(trees, func(t familyTree) bool { return slices.Contains(t.members, p.PID) }) {
-			list = append(list, o)
-		}
-	}
-	return list
 }
 
 // end gives a process back to its owner.

@@ -132,6 +132,6 @@ func TestHeldThread(t *testing.T) {
 	}
 	release()
 	eventually(t, "the thread runs after its release", func() bool { return runs(t, n, g.ID, thread) })
-	eventually(t, "the owner ends", func() bool { return n.owner(g.ID) == nil })
+	eventually(t, "the owner ends", func() bool { return n.owners.of(g.ID) == nil })
 	checkUntouched(t, g)
 }

@@ -22,7 +22,7 @@ var _ node.MemoryWriter = (*Node)(nil)
 // written all the same, its private copy of it.
 func (n *Node) WriteMemory(p omis.ProcID, addr uint64, data []byte) error {
 	c := writeMemory{newAnswer(), addr, data}
-	return n.ask(p, c, c.answer)
+	return n.owners.ask(p, c, c.answer)
 }
 
 type writeMemory struct {

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -60,41 +60,37 @@ type Config struct {
 	Checkpoints string
 }
 
-// Node is this machine, as the engine sees it. Its methods may be called from
-// any goroutine.
+// Node is this machine, as the engine sees it. Its methods, and those of its parts, may be
+// called from any goroutine.
 type Node struct {
-	name   string
-	start  time.Time
-	warden *warden.Client
-	images *unwind.Images
-	texts  *branch.Catalog
-	codes  *landing.Catalog
-	owning sync.WaitGroup // the owners' goroutines
-	exits  exits
-	sched  scheduling
+	name  string
+	start time.Time
 
+	owners      owners
+	identities  identities
+	released    released
+	grounds     grounds
+	exits       exits
+	sched       scheduling
+	stacks      stackReader
+	goPrograms  goPrograms
+	checkpoints checkpoints
+
+	warden  *warden.Client
+	images  *unwind.Images
+	texts   *branch.Catalog
+	codes   *landing.Catalog
 	library *library.Catalog
 	machine *machine.Machine
 	reader  *proc.Reader
 
-	tools       criu.Finder
-	checkpoints string // see Config
-
-	byPtrace bool          // Config.Ptrace
-	sharing  bool          // Config.Sharing
-	marks    bool          // calls that threads make for us are marked, see calls.Mark
-	patience time.Duration // Config.Patience
-
+	byPtrace     bool          // Config.Ptrace
+	sharing      bool          // Config.Sharing
+	patience     time.Duration // Config.Patience
+	marks        bool          // calls that threads make for the monitor are marked, see calls.Mark
 	callPatience time.Duration // see there
 
-	mu         sync.Mutex
-	owners     map[omis.ProcID]*owner
-	births     map[int]*birth                        // by the pids of the children
-	grounds    map[omis.ProcID]*ground               // of processes that code is put into
-	letGo      map[omis.ProcID]map[threadID]struct{} // by LetGo
-	identities map[int]identity                      // by pid, of the processes that were identified
-	watches    uint64                                // set so far
-	closed     bool
+	watches atomic.Uint64 // set so far
 }
 
 var (
@@ -121,12 +117,16 @@ func Open(c Config) (*Node, error) {
 	}
 	n := &Node{
 		name: c.Name, start: time.Now(),
-		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), texts: branch.NewCatalog(), codes: landing.NewCatalog(), library: library.NewCatalog(), machine: m, reader: proc.NewReader(0),
-		tools: criu.Finder{Named: c.CRIU}, checkpoints: c.Checkpoints,
-		owners: make(map[omis.ProcID]*owner), births: make(map[int]*birth), letGo: make(map[omis.ProcID]map[threadID]struct{}),
-		identities: make(map[int]identity), grounds: make(map[omis.ProcID]*ground),
+		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), texts: branch.NewCatalog(), codes: landing.NewCatalog(),
+		library: library.NewCatalog(), machine: m, reader: proc.NewReader(0),
+		byPtrace: c.Ptrace, sharing: c.Sharing, patience: c.Patience, callPatience: callPatience,
 	}
-	n.byPtrace, n.sharing, n.patience, n.callPatience = c.Ptrace, c.Sharing, c.Patience, callPatience
+	n.owners.n, n.owners.byProc, n.owners.births = n, make(map[omis.ProcID]*owner), make(map[int]*birth)
+	n.identities.byPID = make(map[int]identity)
+	n.released.byProc = make(map[omis.ProcID]map[threadID]struct{})
+	n.grounds.n, n.grounds.byProc = n, make(map[omis.ProcID]*ground)
+	n.checkpoints = checkpoints{n: n, finder: criu.Finder{Named: c.CRIU}, folder: c.Checkpoints}
+	n.exits.n, n.stacks.n, n.goPrograms.n = n, n, n
 	var kernel unix.Utsname
 	if unix.Uname(&kernel) == nil {
 		n.marks = calls.Marks(unix.ByteSliceToString(kernel.Release[:]))
@@ -179,10 +179,10 @@ func (n *Node) ReadMemory(p omis.ProcID, addr uint64, buf []byte) (int, error) {
 		return 0, err
 	}
 	count, err := proc.ReadMemory(p.PID, addr, buf)
-	if o := n.owner(p); o != nil {
+	if o := n.owners.of(p); o != nil {
 		o.veil.hide(addr, buf[:count])
 	}
-	if g := n.groundOf(p); g != nil {
+	if g := n.grounds.of(p); g != nil {
 		g.site.Hide(addr, buf[:count])
 	}
 	return count, err
@@ -221,29 +221,26 @@ func openProcess(p omis.ProcID) (int, error) {
 
 func (n *Node) Stop(p omis.ProcID, tids []int) error {
 	c := stopThreads{newAnswer(), tids}
-	return n.ask(p, c, c.answer)
+	return n.owners.ask(p, c, c.answer)
 }
 
 func (n *Node) Continue(p omis.ProcID, tids []int) error {
-	if n.owner(p) == nil {
+	if n.owners.of(p) == nil {
 		return proc.Alive(p) // nothing of it is stopped
 	}
 	c := continueThreads{newAnswer(), tids}
-	return n.ask(p, c, c.answer)
+	return n.owners.ask(p, c, c.answer)
 }
 
 // Watch: see node.Node. A watch on a process's end needs no tracing.
 func (n *Node) Watch(w node.Watch, handle func(*node.Hit)) (cancel func() error, err error) {
-	n.mu.Lock()
-	n.watches++
-	set := &watch{Watch: w, handle: handle, number: n.watches}
-	n.mu.Unlock()
+	set := &watch{Watch: w, handle: handle, number: n.watches.Add(1)}
 	switch w.Event {
 	case node.EventProcTerminated:
 		if w.Hold {
-			return n.watchHeldExit(set)
+			return n.exits.watchHeldExit(set)
 		}
-		return n.watchExit(set)
+		return n.exits.watchExit(set)
 	case node.EventReachedAddr, node.EventThreadCreated, node.EventThreadTerminated, node.EventProcCreated,
 		node.EventSignal, node.EventStepped, node.EventSteppedOver, node.EventThreadStopped, node.EventThreadContinued:
 	case node.EventLibCallStarted, node.EventLibCallEnded:
@@ -263,7 +260,7 @@ func (n *Node) Watch(w node.Watch, handle func(*node.Hit)) (cancel func() error,
 		return nil, n.CanDetect(w.Event)
 	}
 	c := setWatch{newAnswer(), set}
-	if err := n.ask(w.Proc, c, c.answer); err != nil {
+	if err := n.owners.ask(w.Proc, c, c.answer); err != nil {
 		return nil, unlessEnded(w.Proc, err)
 	}
 	return func() error { return n.unwatch(set) }, nil
@@ -287,11 +284,11 @@ func (n *Node) CheckCall(name string) error {
 }
 
 func (n *Node) unwatch(w *watch) error {
-	if n.owner(w.Proc) == nil {
+	if n.owners.of(w.Proc) == nil {
 		return nil // the process has ended
 	}
 	c := endWatch{newAnswer(), w}
-	if err := n.ask(w.Proc, c, c.answer); !isEnded(err) {
+	if err := n.owners.ask(w.Proc, c, c.answer); !isEnded(err) {
 		return err
 	}
 	return nil
@@ -304,23 +301,14 @@ func isEnded(err error) bool {
 
 // Close: see node.Node.
 func (n *Node) Close(ctx context.Context) error {
-	n.mu.Lock()
-	n.closed = true
-	owners := make([]*owner, 0, len(n.owners))
-	for _, o := range n.owners {
-		owners = append(owners, o)
-	}
-	n.mu.Unlock()
-	for _, o := range owners {
-		o.box.post(closeOwner{})
-	}
+	n.owners.close()
 	n.exits.close()
 	n.sched.close()
 	n.machine.Close()
 	n.reader.Close()
 	done := make(chan struct{})
 	go func() {
-		n.owning.Wait()
+		n.owners.running.Wait()
 		n.warden.Close()
 		close(done)
 	}()

@@ -5,6 +5,8 @@ package linux
 import (
 	"os"
 	"runtime"
+	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -12,20 +14,45 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// owner returns the owner of a process, nil if nothing stands on it.
-func (n *Node) owner(p omis.ProcID) *owner {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.owners[p]
+// owners is the table of a node's owners and of the processes that are just created. Its
+// methods may be called from any goroutine.
+type owners struct {
+	n       *Node
+	running sync.WaitGroup // the owners' goroutines
+
+	mu     sync.Mutex
+	byProc map[omis.ProcID]*owner
+	births map[int]*birth // by the pids of the children
+	closed bool
 }
 
-// ask has the process's owner do a command, and waits for its answer.
-func (n *Node) ask(p omis.ProcID, c command, a *answer) error {
+// of returns the owner of a process, nil if the process has none.
+func (w *owners) of(p omis.ProcID) *owner {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.byProc[p]
+}
+
+// among returns the owners of processes in any of the trees.
+func (w *owners) among(trees []familyTree) []*owner {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var list []*owner
+	for p, o := range w.byProc {
+		if slices.ContainsFunc(trees, func(t familyTree) bool { return slices.Contains(t.members, p.PID) }) {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// ask has the owner of a process do a command, and waits for the answer.
+func (w *owners) ask(p omis.ProcID, c command, a *answer) error {
 	if err := proc.Alive(p); err != nil {
 		return err
 	}
 	for {
-		o, err := n.engage(p)
+		o, err := w.engage(p)
 		if err != nil {
 			return err
 		}
@@ -37,30 +64,93 @@ func (n *Node) ask(p omis.ProcID, c command, a *answer) error {
 	return a.err
 }
 
-// engage finds the owner of a process or sets one to work.
-func (n *Node) engage(p omis.ProcID) (*owner, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
+// engage returns the owner of a process, and starts one if there is none.
+func (w *owners) engage(p omis.ProcID) (*owner, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
 		return nil, errClosed()
 	}
-	o := n.owners[p]
+	o := w.byProc[p]
 	if o == nil {
-		o = newOwner(n, p)
-		n.owners[p] = o
-		if b := n.births[p.PID]; b != nil {
+		o = newOwner(w.n, p)
+		w.byProc[p] = o
+		if b := w.births[p.PID]; b != nil {
 			o.box.post(&inherit{answer: newAnswer(), from: b, heir: o})
 		}
-		n.owning.Add(1)
-		go onOwnThread(o.run)
+		w.start(o)
 	}
 	return o, nil
 }
 
-// onOwnThread calls a function on an OS thread that ends with it; the kernel then
-// lets go whatever might still be attached. Go never ends a program's first
-// thread, which must not be the one: while we are locked to it, another
-// goroutine is on another.
+// launch starts an owner whose process does not exist yet; the command creates it.
+func (w *owners) launch(first command) (*owner, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil, errClosed()
+	}
+	o := newOwner(w.n, omis.ProcID{})
+	o.box.post(first)
+	w.start(o)
+	return o, nil
+}
+
+func (w *owners) start(o *owner) {
+	w.running.Add(1)
+	go onOwnThread(o.run)
+}
+
+// enter adds an owner whose process exists by now.
+func (w *owners) enter(o *owner) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.byProc[o.proc] = o
+}
+
+// retire removes an idle owner, unless a command has come in.
+func (w *owners) retire(o *owner) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !o.box.close() {
+		return false
+	}
+	if w.byProc[o.proc] == o {
+		delete(w.byProc, o.proc)
+	}
+	return true
+}
+
+// expect adds a process that is just being created.
+func (w *owners) expect(b *birth) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.births[b.child.pid] = b
+}
+
+// born removes a process whose creation is over.
+func (w *owners) born(b *birth) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.births[b.child.pid] == b {
+		delete(w.births, b.child.pid)
+	}
+}
+
+// close has all owners end, and admits no further ones.
+func (w *owners) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	for _, o := range w.byProc {
+		o.box.post(closeOwner{})
+	}
+}
+
+// onOwnThread calls a function on an OS thread that ends with the function: the kernel then
+// detaches what is still attached. Go never ends the first thread of a program. If the
+// goroutine is on that thread it stays locked to it until another goroutine has another
+// thread.
 func onOwnThread(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != os.Getpid() {
@@ -77,22 +167,9 @@ func onOwnThread(f func()) {
 	runtime.UnlockOSThread()
 }
 
-// retire takes an idle owner off the list, unless a command has come in.
-func (n *Node) retire(o *owner) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !o.box.close() {
-		return false
-	}
-	if n.owners[o.proc] == o {
-		delete(n.owners, o.proc)
-	}
-	return true
-}
-
 func errClosed() error { return omis.Errorf(omis.UnspecifiedError, "the monitor is shutting down") }
 
-// closeOwner has an owner let everything go and end.
+// closeOwner has an owner release everything and end.
 type closeOwner struct{}
 
 func (closeOwner) do(o *owner) {

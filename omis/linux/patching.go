@@ -25,11 +25,11 @@ type patcher struct{ o *owner }
 // Patch: see node.Patcher.
 func (n *Node) Patch(p omis.ProcID, list []node.Patch) ([]node.Patched, []error) {
 	made, errs := make([]node.Patched, len(list)), make([]error, len(list))
-	g, err := n.ground(p)
+	g, err := n.grounds.prepared(p)
 	if err == nil {
 		g.changing.Lock()
 		defer g.changing.Unlock()
-		err = n.patch(g, list, made, errs)
+		err = n.grounds.patch(g, list, made, errs)
 	}
 	for i := range errs {
 		if errs[i] == nil && made[i] == nil {
@@ -54,7 +54,7 @@ func noCode(addr uint64, err error) error {
 // were just doing, or all for what the process mapped meanwhile.
 const attempts = 4
 
-func (n *Node) patch(g *ground, list []node.Patch, made []node.Patched, errs []error) error {
+func (gs *grounds) patch(g *ground, list []node.Patch, made []node.Patched, errs []error) error {
 	rest := make([]int, len(list))
 	for i := range rest {
 		rest[i] = i
@@ -66,11 +66,11 @@ func (n *Node) patch(g *ground, list []node.Patch, made []node.Patched, errs []e
 			some[i] = list[at]
 		}
 		var program *image
-		if program, err = n.program(g.proc); err != nil {
+		if program, err = gs.image(g.proc); err != nil {
 			return err
 		}
 		batch := g.site.Prepare(some, program)
-		if _, err = n.commit(g, batch); err != nil && !errors.Is(err, patch.ErrRaced) {
+		if _, err = gs.commit(g, batch); err != nil && !errors.Is(err, patch.ErrRaced) {
 			return err
 		}
 		points, failed := batch.Results()
@@ -94,10 +94,10 @@ func (n *Node) patch(g *ground, list []node.Patch, made []node.Patched, errs []e
 // Survey: see node.Patcher.
 func (n *Node) Survey(p omis.ProcID, addrs []uint64) (notes []string, errs []error) {
 	notes, errs = make([]string, len(addrs)), make([]error, len(addrs))
-	g, err := n.ground(p)
+	g, err := n.grounds.prepared(p)
 	var known *image
 	if err == nil {
-		known, err = n.program(p)
+		known, err = n.grounds.image(p)
 	}
 	for i, addr := range addrs {
 		if errs[i] = err; err == nil {
@@ -110,7 +110,7 @@ func (n *Node) Survey(p omis.ProcID, addrs []uint64) (notes []string, errs []err
 
 // Unpatch: see node.Patcher.
 func (n *Node) Unpatch(p omis.ProcID, list []node.Patched) error {
-	g := n.groundOf(p)
+	g := n.grounds.of(p)
 	if g == nil {
 		return nil // they went with the program
 	}
@@ -126,7 +126,7 @@ func (n *Node) Unpatch(p omis.ProcID, list []node.Patched) error {
 	for tries := 1; ; tries++ {
 		batch := g.site.Withdraw(points)
 		again = again || tries == 1 && batch.Void()
-		suspended, err := n.commit(g, batch)
+		suspended, err := n.grounds.commit(g, batch)
 		if err == nil {
 			err = batch.Err()
 		}
@@ -148,9 +148,9 @@ func (n *Node) Unpatch(p omis.ProcID, list []node.Patched) error {
 // code that was taken away.
 const unpatchPatience = time.Second
 
-func (n *Node) commit(g *ground, b *patch.Batch) (suspended bool, err error) {
+func (gs *grounds) commit(g *ground, b *patch.Batch) (suspended bool, err error) {
 	c := &commit{answer: newAnswer(), ground: g, batch: b}
-	err = n.ask(g.proc, c, c.answer)
+	err = gs.n.owners.ask(g.proc, c, c.answer)
 	return c.suspended, err
 }
 

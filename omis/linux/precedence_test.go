@@ -101,7 +101,7 @@ func TestStepsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner := int(n.owner(g.ID).box.thread.Load())
+	owner := int(n.owners.of(g.ID).box.thread.Load())
 	for range 20 {
 		if err := n.Stop(g.ID, nil); err != nil {
 			t.Fatal(err)

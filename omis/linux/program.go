@@ -25,16 +25,16 @@ type image struct {
 
 var _ patch.Program = (*image)(nil)
 
-func (n *Node) program(p omis.ProcID) (*image, error) {
+func (gs *grounds) image(p omis.ProcID) (*image, error) {
 	mapped, err := proc.Maps(p.PID)
 	if err != nil {
 		return nil, err
 	}
-	layout, err := n.images.Layout(p.PID)
+	layout, err := gs.n.images.Layout(p.PID)
 	if err != nil {
 		return nil, err
 	}
-	return &image{n, p.PID, layout, mapped, make(map[uint64]*patch.Surveyor)}, nil
+	return &image{gs.n, p.PID, layout, mapped, make(map[uint64]*patch.Surveyor)}, nil
 }
 
 // Surveyor: see patch.Program.

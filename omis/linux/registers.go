@@ -31,10 +31,10 @@ func (n *Node) ReadIntRegs(p omis.ProcID, tid, first, count int) ([]uint64, erro
 		return nil, err
 	}
 	r := readInts{first, make([]uint64, count)}
-	if o := n.owner(p); o != nil && o.meeting.read(tid, r) {
+	if o := n.owners.of(p); o != nil && o.meeting.read(tid, r) {
 		return r.values, nil
 	}
-	if err := n.visit(p, tid, r); err != nil {
+	if err := n.owners.visit(p, tid, r); err != nil {
 		return nil, err
 	}
 	return r.values, nil
@@ -47,15 +47,15 @@ func (n *Node) WriteIntRegs(p omis.ProcID, tid, first int, values []uint64) erro
 		return err
 	}
 	w := writeInts{first, values}
-	if o := n.owner(p); o != nil && o.meeting.write(tid, w) {
+	if o := n.owners.of(p); o != nil && o.meeting.write(tid, w) {
 		return nil
 	}
-	return n.visit(p, tid, w)
+	return n.owners.visit(p, tid, w)
 }
 
 // Goto: see node.Registers.
 func (n *Node) Goto(p omis.ProcID, tid int, addr uint64) error {
-	return n.visit(p, tid, writeInts{pcReg, []uint64{addr}})
+	return n.owners.visit(p, tid, writeInts{pcReg, []uint64{addr}})
 }
 
 func inFile(kind string, first, count, size int) error {

@@ -56,10 +56,10 @@ func cannotSave(t *testing.T, n *Node, c *chain) bool {
 	wantError(t, n.Checkpoint([]omis.ProcID{c.ID}, "refused"), omis.UnsupportedService, unfit.Error())
 	_, err := n.Restore("refused")
 	wantError(t, err, omis.UnsupportedService, unfit.Error())
-	if left, err := os.ReadDir(n.checkpoints); err != nil || len(left) != 0 {
+	if left, err := os.ReadDir(n.checkpoints.folder); err != nil || len(left) != 0 {
 		t.Errorf("a refused request leaves the files %v, %v", left, err)
 	}
-	if isNamedByAny(n.checkpoints) {
+	if isNamedByAny(n.checkpoints.folder) {
 		t.Error("a CRIU still runs")
 	}
 	c.grows(t)

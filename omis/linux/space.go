@@ -230,7 +230,7 @@ func (s *space) unpatched(addr uint64, code []byte) []byte {
 	if s.o.meeting.site != nil {
 		s.o.meeting.site.Unpatched(addr, code)
 	}
-	if g := s.o.node.groundOf(s.o.proc); g != nil {
+	if g := s.o.node.grounds.of(s.o.proc); g != nil {
 		g.site.Hide(addr, code)
 	}
 	for i := range code {
@@ -286,7 +286,7 @@ func (s *space) vacate() {
 		}
 	}
 	s.o.meeting.end()
-	s.o.node.forgetGround(s.o.proc)
+	s.o.node.grounds.forget(s.o.proc)
 	if s.memory != nil {
 		// A warden that cannot be told finds that memory gone by itself.
 		_ = s.o.node.warden.Drop(s.o.proc.PID)

@@ -118,18 +118,6 @@ func (h *halts) goOn() {
 	h.o.leave()
 }
 
-// resumeAll lets those threads go on that nothing keeps any more. New processes wait to be
-// let go otherwise: one that ran before it is clean would come to a breakpoint.
-func (tr *tracer) resumeAll() {
-	tr.precedence.begin()
-	defer tr.precedence.end()
-	for _, t := range tr.threads {
-		if t.stopped() && !t.deferred && t.kind < offspring && !t.stays(tr.o) {
-			tr.resume(t)
-		}
-	}
-}
-
 func (h *halts) allHalted() map[*thread]bool {
 	halted := make(map[*thread]bool)
 	for _, t := range h.o.tracer.threads {

@@ -123,7 +123,7 @@ func (m *meeting) leadsInto(plan *rendezvous.Plan, addr uint64) bool {
 	if plan.Inside(addr) {
 		return true
 	}
-	if g := m.o.node.groundOf(m.o.proc); g != nil {
+	if g := m.o.node.grounds.of(m.o.proc); g != nil {
 		if to, ok := g.site.Leads(addr); ok {
 			return plan.Inside(to)
 		}

@@ -13,13 +13,13 @@ var _ node.Suspender = (*Node)(nil)
 // to come included.
 func (n *Node) Suspend(p omis.ProcID, tids []int) error {
 	c := suspendThreads{newAnswer(), tids}
-	return n.ask(p, c, c.answer)
+	return n.owners.ask(p, c, c.answer)
 }
 
 // Resume: see node.Suspender.
 func (n *Node) Resume(p omis.ProcID, tids []int) error {
 	c := resumeThreads{newAnswer(), tids}
-	return n.ask(p, c, c.answer)
+	return n.owners.ask(p, c, c.answer)
 }
 
 type suspendThreads struct {

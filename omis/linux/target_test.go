@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"mirador/omis"
-	"mirador/omis/linux/inheritance"
+	"mirador/omis/linux/criu"
 	"mirador/omis/linux/subject"
 	"mirador/omis/linux/warden"
 )
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(monitorEnv); spec != "" {
 		runMonitor(spec)
 	}
-	inheritance.Withhold()
+	criu.WithholdFiles()
 	goleak.VerifyTestMain(m)
 }
 

@@ -161,3 +161,15 @@ func (tr *tracer) interrupt(t *thread) {
 	}
 	t.asked = ptrace.Interrupt(t.tid) == nil
 }
+
+// resumeAll lets those threads go on that nothing keeps any more. New processes wait to be
+// let go otherwise: one that ran before it is clean would come to a breakpoint.
+func (tr *tracer) resumeAll() {
+	tr.precedence.begin()
+	defer tr.precedence.end()
+	for _, t := range tr.threads {
+		if t.stopped() && !t.deferred && t.kind < offspring && !t.stays(tr.o) {
+			tr.resume(t)
+		}
+	}
+}

@@ -18,9 +18,9 @@ type visit struct {
 	errand errand
 }
 
-func (n *Node) visit(p omis.ProcID, tid int, e errand) error {
+func (w *owners) visit(p omis.ProcID, tid int, e errand) error {
 	c := visit{newAnswer(), tid, e}
-	return n.ask(p, c, c.answer)
+	return w.ask(p, c, c.answer)
 }
 
 func (c visit) do(o *owner) {

@@ -191,14 +191,6 @@ func (e *events) unwatch(w *watch) error {
 	return e.o.space.uproot(b)
 }
 
-// restIfIdle detaches at once when nothing stands any more, so that whoever took
-// the last thing away finds the process untraced.
-func (o *owner) restIfIdle() {
-	if !o.needsTracing() {
-		o.leave()
-	}
-}
-
 // concerns tells whether a watch is about a thread.
 func (w *watch) concerns(t *thread) bool {
 	return len(w.Threads) == 0 || slices.Contains(w.Threads, t.tid)

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis/host/proc"
-	"mirador/omis/linux/inheritance"
 )
 
 // life is the life of a trial's process in seconds, unless it is ended before.
@@ -70,7 +69,7 @@ func startAlone(name string, args ...string) (pid int, err error) {
 		return 0, err
 	}
 	defer null.Close()
-	inheritance.Withhold()
+	WithholdFiles()
 	fd := null.Fd()
 	pid, err = syscall.ForkExec(path, append([]string{name}, args...), &syscall.ProcAttr{
 		Dir: "/", Env: []string{}, Files: []uintptr{fd, fd, fd}, Sys: &syscall.SysProcAttr{Setsid: true},

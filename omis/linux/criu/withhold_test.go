@@ -1,6 +1,6 @@
 //go:build linux
 
-package inheritance
+package criu
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWithhold checks that a child does not inherit a file that this process has
+// TestWithholdFiles checks that a child does not inherit a file that this process has
 // inherited, but does get the files intended for it.
-func TestWithhold(t *testing.T) {
+func TestWithholdFiles(t *testing.T) {
 	var pipe [2]int
 	if err := unix.Pipe(pipe[:]); err != nil { // without O_CLOEXEC, as if inherited
 		t.Fatal(err)
@@ -21,11 +21,11 @@ func TestWithhold(t *testing.T) {
 	defer unix.Close(pipe[0])
 	defer unix.Close(pipe[1])
 	if !childSees(t, pipe[0]) {
-		t.Fatal("a child does not inherit the file before Withhold")
+		t.Fatal("a child does not inherit the file before WithholdFiles")
 	}
-	Withhold()
+	WithholdFiles()
 	if childSees(t, pipe[0]) {
-		t.Error("a child inherits the file after Withhold")
+		t.Error("a child inherits the file after WithholdFiles")
 	}
 	if _, err := unix.FcntlInt(uintptr(pipe[0]), unix.F_GETFD, 0); err != nil {
 		t.Errorf("this process has lost the file: %v", err)

@@ -1,0 +1,145 @@
+//go:build linux && amd64
+
+package linux
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/ptrace"
+)
+
+// tracer owns the attachment to the threads of the process, and their stops.
+type tracer struct {
+	o          *owner
+	threads    map[int]*thread
+	whole      bool      // every thread of the process is in threads
+	frozen     int       // while positive, threads that stop stay stopped
+	deferred   []*thread // threads that wait for the end of the round
+	round      uint64    // see endRound
+	busy       bool      // hits follow each other closely
+	precedence precedence
+}
+
+// spinTime is how long an owner looks for the next hit before it waits for it.
+const spinTime = 30 * time.Microsecond
+
+// wait blocks until the kernel or the mailbox has something.
+func (tr *tracer) wait() {
+	if len(tr.deferred) > 0 {
+		if s, ok := tr.poll(); ok {
+			tr.handle(s)
+			return
+		}
+		tr.endRound()
+	}
+	if len(tr.threads) == 0 && !tr.o.child {
+		<-tr.o.box.wake
+		return
+	}
+	if tr.busy && tr.spin() {
+		return
+	}
+	tr.o.box.waiting.Store(true)
+	if !tr.o.box.empty() {
+		tr.o.box.waiting.Store(false)
+		return
+	}
+	s, err := ptrace.Wait()
+	tr.o.box.waiting.Store(false)
+	switch {
+	case err == nil:
+		tr.handle(s)
+	case errors.Is(err, unix.ECHILD):
+		tr.deserted()
+	}
+}
+
+// spin looks for the next hit for a while, leaving the processor to whoever is
+// about to make it. It spares the sleep and the wake-up of a wait, which cost
+// more than the rest of a hit, most of all across processors. It holds up no
+// other goroutine longer than spinTime.
+func (tr *tracer) spin() bool {
+	for begin := tr.o.node.Now(); tr.o.node.since(begin) < spinTime && tr.o.box.empty(); {
+		if s, ok := tr.poll(); ok {
+			tr.handle(s)
+			return true
+		}
+		ptrace.Yield()
+	}
+	tr.busy = false
+	return false
+}
+
+// lookAround is how often pump looks for what the kernel does not tell.
+const lookAround = 10 * time.Millisecond
+
+// pump handles events until a condition holds or the time is over; it tells
+// which.
+func (tr *tracer) pump(patience time.Duration, until func() bool) bool {
+	if until() {
+		return true
+	}
+	deadline := time.Now().Add(patience)
+	defer tr.o.box.ringEvery(lookAround)()
+	for !tr.o.ended && !until() {
+		if time.Now().After(deadline) {
+			return false
+		}
+		tr.waitKernel()
+	}
+	return until()
+}
+
+// waitKernel is wait without the mailbox: a command must not come in between
+// the steps of another.
+func (tr *tracer) waitKernel() {
+	tr.o.box.waiting.Store(true)
+	s, err := ptrace.Wait()
+	tr.o.box.waiting.Store(false)
+	switch {
+	case err == nil:
+		tr.handle(s)
+	case errors.Is(err, unix.ECHILD):
+		tr.deserted()
+	default:
+		tr.replaced()
+	}
+}
+
+// drain hears all the kernel has to tell by now.
+func (tr *tracer) drain() {
+	for !tr.o.ended { // an end that is not ours to reap would be told for ever
+		s, ok := tr.poll()
+		if !ok {
+			return
+		}
+		tr.handle(s)
+		if len(tr.deferred) > 0 {
+			tr.endRound()
+		}
+	}
+}
+
+// endRound lets go the threads that had more than their share of a round. The
+// kernel tells stops in the order of its list of threads: without rounds, the
+// first few of many busy threads would starve the rest.
+func (tr *tracer) endRound() {
+	tr.round++
+	for _, t := range tr.deferred {
+		t.deferred = false
+		if tr.threads[t.tid] == t && !t.stays(tr.o) {
+			tr.resume(t)
+		}
+	}
+	tr.deferred = tr.deferred[:0]
+}
+
+// deserted is called when there is nobody that we trace.
+func (tr *tracer) deserted() {
+	if !tr.replaced() {
+		tr.o.finish()
+	}
+}
